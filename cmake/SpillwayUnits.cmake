@@ -1,0 +1,61 @@
+# How this project builds its units.
+#
+#   spillway_runtime_library(NAME SOURCES ... DEPENDS ...)
+#       an object library of code that lives inside users' processes: no exceptions, RTTI, static
+#       constructors or thread-safe statics; calls to memcpy and its kin that the compiler makes up
+#       go to base::plain_* (src/base/plain_memory.h), never to the C library's intercepted names.
+#   spillway_test(NAME SOURCES ... DEPENDS ... [LABELS ...])
+#       a GoogleTest program registered with ctest, one ctest entry per program.
+
+add_library(spillway_warnings INTERFACE)
+target_compile_options(spillway_warnings INTERFACE
+  -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion -Werror=return-type
+  $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor -Woverloaded-virtual -Wno-invalid-offsetof>)
+
+add_library(spillway_common INTERFACE)
+target_include_directories(spillway_common INTERFACE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/include)
+target_link_libraries(spillway_common INTERFACE spillway_warnings Threads::Threads)
+if(SPILLWAY_SANITIZE STREQUAL "address")
+  target_compile_options(spillway_common INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
+  target_link_options(spillway_common INTERFACE -fsanitize=address,undefined)
+elseif(SPILLWAY_SANITIZE STREQUAL "thread")
+  target_compile_options(spillway_common INTERFACE -fsanitize=thread -fno-omit-frame-pointer)
+  target_link_options(spillway_common INTERFACE -fsanitize=thread)
+endif()
+
+add_library(spillway_runtime_flags INTERFACE)
+target_link_libraries(spillway_runtime_flags INTERFACE spillway_common)
+target_compile_options(spillway_runtime_flags INTERFACE
+  -fvisibility=hidden -ftls-model=initial-exec -fno-builtin
+  $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions -fno-rtti -fno-threadsafe-statics -Werror=global-constructors -fvisibility-inlines-hidden>)
+if(NOT SPILLWAY_SANITIZE)
+  target_compile_options(spillway_runtime_flags INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:SHELL:-include ${CMAKE_SOURCE_DIR}/src/base/plain_memory.h>)
+endif()
+
+function(spillway_runtime_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
+  add_library(${name} OBJECT ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE spillway_runtime_flags)
+endfunction()
+
+# Object libraries do not carry their objects through each other, so a test names every layer it links.
+function(spillway_test name)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;DEPENDS;LABELS" ${ARGN})
+  if(NOT BUILD_TESTING)
+    return()
+  endif()
+  add_executable(${name} ${ARG_SOURCES})
+  set(objects "")
+  foreach(dependency IN LISTS ARG_DEPENDS)
+    list(APPEND objects $<TARGET_OBJECTS:${dependency}>)
+  endforeach()
+  target_sources(${name} PRIVATE ${objects})
+  target_link_libraries(${name} PRIVATE spillway_common GTest::gtest GTest::gtest_main)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  add_test(NAME ${name} COMMAND ${name})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 300)
+  endif()
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}")
+endfunction()

@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Installs, by package name, everything that building, testing and demonstrating Spillway on
+# Debian 12 needs. Does nothing (and needs no privileges) when all packages are there.
+set -euo pipefail
+
+packages=(
+  make cmake ninja-build git ca-certificates pkg-config
+  clang-19 llvm-19-dev lld-19 llvm-19-tools libclang-rt-19-dev clang-format-19 clang-tidy-19
+  libjemalloc-dev libxxhash-dev libgtest-dev
+  dpkg-dev python3 meson ccache tcl8.6-dev zlib1g-dev
+)
+
+missing=()
+for package in "${packages[@]}"; do
+  dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing+=("$package")
+done
+[ ${#missing[@]} -eq 0 ] && exit 0
+
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+  command -v sudo >/dev/null || { echo "install-deps: need root or sudo to install: ${missing[*]}" >&2; exit 2; }
+  as_root=(sudo)
+fi
+echo "installing: ${missing[*]}"
+"${as_root[@]}" apt-get update -q
+"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${missing[@]}"

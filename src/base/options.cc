@@ -1,0 +1,128 @@
+#include "base/options.h"
+
+#include "base/check.h"
+
+namespace base {
+namespace {
+
+namespace kind_of {
+constexpr OptionKind size = OptionKind::kSize;
+constexpr OptionKind count = OptionKind::kCount;
+constexpr OptionKind flag = OptionKind::kFlag;
+constexpr OptionKind text = OptionKind::kText;
+}  // namespace kind_of
+
+constexpr OptionInfo kInfo[] = {
+#define OPTION(name, kind, default_value, argument, doc) {#name, kind_of::kind, #default_value, argument, doc},
+#include "base/options.inc"
+#undef OPTION
+};
+
+// The digits before `suffix`; no value when there are none, others, or too many.
+std::expected<uint64_t, int> parse_number(std::string_view digits) {
+  if (digits.empty() || digits.size() > 19) return std::unexpected(EINVAL);
+  uint64_t value = 0;
+  for (char c : digits) {
+    if (c < '0' || c > '9') return std::unexpected(EINVAL);
+    value = value * 10 + static_cast<uint64_t>(c - '0');
+  }
+  return value;
+}
+
+Expected<void> set_value(uint64_t& field, const OptionInfo& info, std::string_view value) {
+  if (info.kind == OptionKind::kSize) {
+    auto size = parse_size(value);
+    if (!size) return failure(EINVAL, info.name, ": ", size.error().message);
+    field = *size;
+    return {};
+  }
+  auto number = parse_number(value);
+  if (!number || (info.kind == OptionKind::kFlag && *number > 1)) {
+    return failure(EINVAL, info.name, ": '", value, "' is not ",
+                   info.kind == OptionKind::kFlag ? "0 or 1" : "a whole number");
+  }
+  field = *number;
+  return {};
+}
+
+Expected<void> set_value(OptionText& field, const OptionInfo& info, std::string_view value) {
+  if (value.size() >= sizeof field.text)
+    return failure(EINVAL, info.name, ": longer than ", sizeof field.text - 1, " bytes");
+  for (size_t i = 0; i < value.size(); ++i) field.text[i] = value[i];
+  field.text[value.size()] = 0;
+  return {};
+}
+
+constexpr std::string_view kPrefix = "SPILLWAY_";
+
+// Does the environment name (without the prefix) spell the field name in upper case?
+bool spells(std::string_view upper, std::string_view name) {
+  if (upper.size() != name.size()) return false;
+  for (size_t i = 0; i < name.size(); ++i) {
+    char c = name[i] >= 'a' && name[i] <= 'z' ? static_cast<char>(name[i] - 'a' + 'A') : name[i];
+    if (upper[i] != c) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+size_t option_count() { return sizeof kInfo / sizeof kInfo[0]; }
+
+const OptionInfo& option_info(size_t i) {
+  CHECK_LT(i, option_count());
+  return kInfo[i];
+}
+
+Expected<uint64_t> parse_size(std::string_view text) {
+  std::string_view digits = text;
+  unsigned shift = 0;
+  auto ends_with_letter = [&](char lower) {
+    return !digits.empty() && (digits.back() | 0x20) == lower;
+  };
+  if (ends_with_letter('b')) {
+    digits.remove_suffix(1);
+    if (ends_with_letter('i')) digits.remove_suffix(1);
+  }
+  static constexpr char kUnits[] = {'k', 'm', 'g', 't'};
+  for (unsigned i = 0; i < 4; ++i) {
+    if (!ends_with_letter(kUnits[i])) continue;
+    digits.remove_suffix(1);
+    shift = 10 * (i + 1);
+    break;
+  }
+  auto number = parse_number(digits);
+  if (!number || (*number << shift) >> shift != *number)
+    return failure(EINVAL, "'", text, "' is not a size; write a whole number with K, M, G or T, such as 4G");
+  return *number << shift;
+}
+
+Expected<void> set_option(Options& options, std::string_view name, std::string_view value) {
+  size_t i = 0;
+#define OPTION(field, kind, default_value, argument, doc) \
+  if (name == #field) return set_value(options.field, kInfo[i], value); \
+  ++i;
+#include "base/options.inc"
+#undef OPTION
+  return failure(EINVAL, "no option is called '", name, "'; see spillway run --help");
+}
+
+Expected<void> read_options_from_environment(Options& options, const char* const* environment) {
+  for (; *environment != nullptr; ++environment) {
+    std::string_view entry = *environment;
+    if (!entry.starts_with(kPrefix)) continue;
+    entry.remove_prefix(kPrefix.size());
+    size_t equals = entry.find('=');
+    if (equals == std::string_view::npos) continue;
+    std::string_view upper = entry.substr(0, equals);
+    std::string_view value = entry.substr(equals + 1);
+    size_t i = 0;
+    while (i < option_count() && !spells(upper, kInfo[i].name)) ++i;
+    if (i == option_count())
+      return failure(EINVAL, "no option is called ", kPrefix, upper, "; see spillway run --help");
+    if (auto set = set_option(options, kInfo[i].name, value); !set) return set;
+  }
+  return {};
+}
+
+}  // namespace base

@@ -1,0 +1,57 @@
+// The runtime's options: options.inc as a struct, and its parser.
+//
+// A value comes from the environment (SPILLWAY_<NAME>); `spillway run` turns its flags into those
+// variables, so that a program started without it takes the same options.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "base/error.h"
+
+namespace base {
+
+inline constexpr size_t kOptionTextBytes = 512;
+
+enum class OptionKind { kSize, kCount, kFlag, kText };
+
+struct OptionText {
+  char text[kOptionTextBytes];
+  std::string_view view() const { return text; }
+};
+
+namespace option_types {
+using size = uint64_t;
+using count = uint64_t;
+using flag = uint64_t;
+using text = OptionText;
+}  // namespace option_types
+
+struct Options {
+#define OPTION(name, kind, default_value, argument, doc) option_types::kind name = {default_value};
+#include "base/options.inc"
+#undef OPTION
+};
+
+struct OptionInfo {
+  const char* name;         // the field, "min_alloc"; the flag is --min-alloc, the variable SPILLWAY_MIN_ALLOC
+  OptionKind kind;
+  const char* default_text;
+  const char* argument;     // "SIZE"; empty for a flag
+  const char* doc;
+};
+size_t option_count();
+const OptionInfo& option_info(size_t i);
+
+// "12", "64K", "1.5G" is refused: an integer with an optional K, M, G or T (powers of 1024, either
+// case, an optional B or iB after it). Error: EINVAL with a message that shows the text.
+Expected<uint64_t> parse_size(std::string_view text);
+
+// Sets the option called `name` (field name) from text. Errors: EINVAL, message names option and value.
+Expected<void> set_option(Options& options, std::string_view name, std::string_view value);
+
+// Reads every SPILLWAY_<NAME> of an environment block ("NAME=value" strings, null-terminated).
+// An unknown SPILLWAY_ variable is an error (EINVAL), so that a misspelt one is noticed.
+Expected<void> read_options_from_environment(Options& options, const char* const* environment);
+
+}  // namespace base

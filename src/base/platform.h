@@ -1,0 +1,13 @@
+// The two calls that layer 0 needs from the operating system, declared here and defined by sys/.
+#pragma once
+#include <cstddef>
+
+namespace base {
+
+// Writes all bytes to the process's original standard error; errors are ignored. Async-signal-safe.
+void platform_write_error(const char* text, size_t length_bytes);
+
+// Ends the process with SIGABRT.
+[[noreturn]] void platform_abort();
+
+}  // namespace base

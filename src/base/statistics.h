@@ -1,0 +1,47 @@
+// The runtime's counters, one per line of statistics.inc. Relaxed atomics: each is exact, a set of
+// them read together is not a snapshot. Cost: one uncontended atomic add.
+#pragma once
+#include <atomic>
+#include <cstdint>
+
+#include "base/ids.h"
+
+namespace base {
+
+struct Statistics {
+  struct alignas(kLineBytes) Counter {
+    std::atomic<uint64_t> value{0};
+    void add(uint64_t n = 1) { value.fetch_add(n, std::memory_order_relaxed); }
+    void subtract(uint64_t n) { value.fetch_sub(n, std::memory_order_relaxed); }
+    void set(uint64_t n) { value.store(n, std::memory_order_relaxed); }
+    // Raises the value to n if it is lower.
+    void raise(uint64_t n) {
+      uint64_t old = value.load(std::memory_order_relaxed);
+      while (old < n && !value.compare_exchange_weak(old, n, std::memory_order_relaxed)) {
+      }
+    }
+    uint64_t get() const { return value.load(std::memory_order_relaxed); }
+  };
+#define STATISTIC(folder, name, doc) Counter folder##_##name;
+#include "base/statistics.inc"
+#undef STATISTIC
+};
+
+struct StatisticInfo {
+  const char* folder;
+  const char* name;
+  const char* doc;
+};
+inline constexpr StatisticInfo kStatisticInfo[] = {
+#define STATISTIC(folder, name, doc) {#folder, #name, doc},
+#include "base/statistics.inc"
+#undef STATISTIC
+};
+
+// The process's statistics.
+extern Statistics statistics;
+
+// The current value of kStatisticInfo[i].
+uint64_t statistic_value(size_t i);
+
+}  // namespace base

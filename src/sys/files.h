@@ -1,0 +1,36 @@
+// Files and descriptors of the runtime.
+//
+// Our descriptors are close-on-exec and moved to high numbers (kFirstOwnDescriptor and up), so that
+// the program's own numbering, close loops and dup2 targets stay what they would be without us;
+// spill's interceptors refuse to close them (is_own_descriptor).
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/error.h"
+
+namespace sys {
+
+// Moves `descriptor` to a high number, close-on-exec, and remembers it as the runtime's own; the old
+// number is closed. Errors: EMFILE. The original stays open on error.
+base::Expected<int> own_descriptor(int descriptor);
+// Closes a descriptor of the runtime's own.
+void close_own_descriptor(int descriptor);
+bool is_own_descriptor(int descriptor);
+// Copies the runtime's own descriptors, ascending, to `to`; returns how many there are.
+size_t own_descriptors(std::span<int> to);
+
+// Where messages go: the standard error that the process had when keep_error_output() ran.
+int error_output();
+// Duplicates descriptor 2, so that messages still reach the user after the program closed it.
+void keep_error_output();
+
+// Fills `to` with random bytes of the kernel.
+void random_bytes(std::span<unsigned char> to);
+
+// Reads the file at `path` into `to`, at most to.size() - 1 bytes, and ends it with 0. Returns the
+// bytes read, or -errno. For /proc and /sys.
+long read_small_file(const char* path, std::span<char> to);
+
+}  // namespace sys

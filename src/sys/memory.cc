@@ -1,0 +1,172 @@
+#include "sys/memory.h"
+
+#include <linux/memfd.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include <string_view>
+
+#include "sys/files.h"
+#include "sys/kernel.h"
+
+namespace sys {
+namespace {
+
+int protection(Access access) {
+  switch (access) {
+    case Access::kNone: return PROT_NONE;
+    case Access::kRead: return PROT_READ;
+    case Access::kReadWrite: return PROT_READ | PROT_WRITE;
+  }
+  return PROT_NONE;
+}
+
+// The number after `key` in `text`; no value when there is no such key.
+std::expected<uint64_t, int> number_after(std::string_view text, std::string_view key) {
+  size_t at = text.find(key);
+  if (at == std::string_view::npos) return std::unexpected(ENOENT);
+  at += key.size();
+  while (at < text.size() && (text[at] == ' ' || text[at] == '\t')) ++at;
+  if (at == text.size() || text[at] < '0' || text[at] > '9') return std::unexpected(EINVAL);
+  uint64_t value = 0;
+  for (; at < text.size() && text[at] >= '0' && text[at] <= '9'; ++at)
+    value = value * 10 + static_cast<uint64_t>(text[at] - '0');
+  return value;
+}
+
+// "123\n" of a control file; no value when it is missing or says "max".
+std::expected<uint64_t, int> read_number(std::string_view directory, const char* file) {
+  base::Text<512> path;
+  path << directory << '/' << file;
+  char text[64];
+  long n = read_small_file(path.c_str(), text);
+  if (n <= 0) return std::unexpected(ENOENT);
+  return number_after({text, static_cast<size_t>(n)}, "");
+}
+
+// What the cgroup in `directory`, and those above it up to `root`, leave free.
+uint64_t cgroup_free_bytes(std::string_view directory, std::string_view root, const char* limit_file,
+                           const char* usage_file) {
+  uint64_t free_bytes = ~uint64_t{0};
+  while (directory.size() >= root.size()) {
+    auto limit = read_number(directory, limit_file);
+    auto usage = read_number(directory, usage_file);
+    if (limit && usage) {
+      uint64_t left = *limit > *usage ? *limit - *usage : 0;
+      if (left < free_bytes) free_bytes = left;
+    }
+    size_t slash = directory.rfind('/');
+    if (slash == std::string_view::npos) break;
+    directory = directory.substr(0, slash);
+  }
+  return free_bytes;
+}
+
+}  // namespace
+
+base::Expected<void> reserve_at(uint64_t address, uint64_t bytes, Access access, const char* purpose) {
+  long result = syscall(SYS_mmap, address, bytes, protection(access),
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+  if (failed(result)) {
+    int number = static_cast<int>(-result);
+    if (number == EEXIST) {
+      return base::failure(number, "cannot reserve ", purpose, " at ", base::Hex{address},
+                           ": something is mapped there already");
+    }
+    return base::failure(number, "cannot reserve ", base::Bytes{bytes}, " of address space for ", purpose, ": ",
+                         base::error_name(number),
+                         "; allow it with ulimit -v unlimited and vm.overcommit_memory 0 or 1");
+  }
+  syscall(SYS_madvise, address, bytes, MADV_DONTDUMP);
+  return {};
+}
+
+base::Expected<char*> map_anonymous(uint64_t bytes, const char* purpose) {
+  long result = syscall(SYS_mmap, 0, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (failed(result)) {
+    int number = static_cast<int>(-result);
+    return base::failure(number, "cannot get ", base::Bytes{bytes}, " for ", purpose, ": ", base::error_name(number));
+  }
+  return reinterpret_cast<char*>(result);
+}
+
+void unmap(void* address, uint64_t bytes) { syscall(SYS_munmap, address, bytes); }
+
+base::Expected<int> create_memory_file(uint64_t bytes, const char* name) {
+  long descriptor = syscall(SYS_memfd_create, name, MFD_CLOEXEC);
+  if (failed(descriptor)) {
+    int number = static_cast<int>(-descriptor);
+    return base::failure(number, "cannot create a memory file: ", base::error_name(number));
+  }
+  if (long result = syscall(SYS_ftruncate, descriptor, bytes); failed(result)) {
+    syscall(SYS_close, descriptor);
+    int number = static_cast<int>(-result);
+    return base::failure(number, "cannot size a memory file to ", base::Bytes{bytes}, ": ", base::error_name(number));
+  }
+  return own_descriptor(static_cast<int>(descriptor));
+}
+
+base::Expected<char*> map_shared(int descriptor, uint64_t offset, uint64_t bytes, Access access, void* address) {
+  int fixed = address != nullptr ? MAP_FIXED : 0;
+  long result = syscall(SYS_mmap, address, bytes, protection(access), MAP_SHARED | fixed, descriptor, offset);
+  if (failed(result)) {
+    int number = static_cast<int>(-result);
+    return base::failure(number, "cannot map ", base::Bytes{bytes}, " of a memory file: ", base::error_name(number));
+  }
+  return reinterpret_cast<char*>(result);
+}
+
+long make_inaccessible(void* address, uint64_t bytes) {
+  long result = syscall(SYS_mmap, address, bytes, PROT_NONE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  return failed(result) ? result : 0;
+}
+
+void release(void* address, uint64_t bytes) { syscall(SYS_madvise, address, bytes, MADV_DONTNEED); }
+
+void release_file_piece(int descriptor, uint64_t offset, uint64_t bytes) {
+  constexpr int kKeepSize = 1, kPunchHole = 2;  // FALLOC_FL_*
+  syscall(SYS_fallocate, descriptor, kKeepSize | kPunchHole, offset, bytes);
+}
+
+uint64_t machine_memory_bytes() {
+  char text[4096];
+  long n = read_small_file("/proc/meminfo", text);
+  auto total = number_after({text, n > 0 ? static_cast<size_t>(n) : 0}, "MemTotal:");
+  return total ? *total * 1024 : 0;
+}
+
+uint64_t free_memory_bytes() {
+  char text[4096];
+  long n = read_small_file("/proc/meminfo", text);
+  auto available = number_after({text, n > 0 ? static_cast<size_t>(n) : 0}, "MemAvailable:");
+  uint64_t free_bytes = available ? *available * 1024 : ~uint64_t{0};
+
+  n = read_small_file("/proc/self/cgroup", text);
+  std::string_view lines(text, n > 0 ? static_cast<size_t>(n) : 0);
+  while (!lines.empty()) {
+    size_t end = lines.find('\n');
+    std::string_view line = lines.substr(0, end);
+    lines = end == std::string_view::npos ? std::string_view{} : lines.substr(end + 1);
+    size_t first = line.find(':');
+    size_t second = line.find(':', first + 1);
+    if (first == std::string_view::npos || second == std::string_view::npos) continue;
+    std::string_view controllers = line.substr(first + 1, second - first - 1);
+    std::string_view group = line.substr(second + 1);
+    if (group == "/") group = "";
+    base::Text<512> directory;
+    uint64_t left = ~uint64_t{0};
+    if (controllers.empty()) {
+      directory << "/sys/fs/cgroup" << group;
+      left = cgroup_free_bytes(directory.view(), "/sys/fs/cgroup", "memory.max", "memory.current");
+    } else if (controllers == "memory") {
+      directory << "/sys/fs/cgroup/memory" << group;
+      left = cgroup_free_bytes(directory.view(), "/sys/fs/cgroup/memory", "memory.limit_in_bytes",
+                               "memory.usage_in_bytes");
+    }
+    if (left < free_bytes) free_bytes = left;
+  }
+  return free_bytes;
+}
+
+}  // namespace sys

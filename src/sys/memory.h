@@ -1,0 +1,41 @@
+// Address space and memory from the operating system.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "base/error.h"
+
+namespace sys {
+
+enum class Access { kNone, kRead, kReadWrite };
+
+// Reserves [address, address + bytes) at exactly that address; nothing may be mapped there. Pages are
+// zeros, come into being when touched, are kept out of core dumps, and are not counted against
+// overcommit. Errors: ENOMEM or EEXIST, with a message that names the limit to raise.
+base::Expected<void> reserve_at(uint64_t address, uint64_t bytes, Access access, const char* purpose);
+
+// Private zeroed memory anywhere. Errors: ENOMEM.
+base::Expected<char*> map_anonymous(uint64_t bytes, const char* purpose);
+void unmap(void* address, uint64_t bytes);
+
+// A memory file of `bytes` bytes (not allocated until touched), as an own descriptor.
+base::Expected<int> create_memory_file(uint64_t bytes, const char* name);
+
+// Maps `bytes` of a memory file, shared. With `address`, exactly there, over what was mapped.
+base::Expected<char*> map_shared(int descriptor, uint64_t offset, uint64_t bytes, Access access, void* address = nullptr);
+
+// Replaces whatever is mapped at [address, address + bytes) by inaccessible address space again.
+// Returns 0 or -errno.
+long make_inaccessible(void* address, uint64_t bytes);
+
+// Gives the memory of [address, address + bytes) back; it reads as zeros afterwards. Private memory.
+void release(void* address, uint64_t bytes);
+// The same for a piece of a memory file.
+void release_file_piece(int descriptor, uint64_t offset, uint64_t bytes);
+
+// Memory that this process may still take: the smallest of what the machine has available and what
+// its cgroups (v1 or v2) leave.
+uint64_t free_memory_bytes();
+uint64_t machine_memory_bytes();
+
+}  // namespace sys

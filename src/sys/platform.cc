@@ -1,0 +1,35 @@
+#include "base/platform.h"
+
+#include <signal.h>
+
+#include "sys/files.h"
+#include "sys/kernel.h"
+
+namespace base {
+
+void platform_write_error(const char* text, size_t length_bytes) {
+  while (length_bytes > 0) {
+    long written = sys::syscall(SYS_write, sys::error_output(), text, length_bytes);
+    if (written <= 0) return;
+    text += written;
+    length_bytes -= static_cast<size_t>(written);
+  }
+}
+
+void platform_abort() {
+  uint64_t abort_mask = uint64_t{1} << (SIGABRT - 1);
+  struct {
+    void (*handler)(int);
+    unsigned long flags;
+    void (*restorer)();
+    uint64_t mask;
+  } action = {SIG_DFL, 0, nullptr, 0};
+  sys::syscall(SYS_rt_sigaction, SIGABRT, &action, nullptr, sizeof action.mask);
+  sys::syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, &abort_mask, nullptr, sizeof abort_mask);
+  long process = sys::syscall(SYS_getpid);
+  long thread = sys::syscall(SYS_gettid);
+  sys::syscall(SYS_tgkill, process, thread, SIGABRT);
+  for (;;) sys::syscall(SYS_exit_group, 134);
+}
+
+}  // namespace base
