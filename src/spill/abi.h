@@ -1,0 +1,40 @@
+// The numbers of include/spillway/abi.inc as C++ constants: what compiled code and the runtime share.
+#pragma once
+#include <atomic>
+#include <cstdint>
+
+#include "base/ids.h"
+
+namespace spill {
+
+#define SPILLWAY_NUMBER(name, value, doc) inline constexpr uint64_t k##name = value;
+#include "spillway/abi.inc"
+
+// Slots of one thread at one level of signal handling: those of compiled code, then the runtime's own.
+inline constexpr unsigned kRuntimeSlotCount = 32;
+inline constexpr unsigned kAllSlotCount = kSlotCount + kRuntimeSlotCount;
+inline constexpr uint64_t kRuntimeSlotMask = ~uint64_t{0} << kSlotCount;
+
+using Slot = std::atomic<uint64_t>;
+using Entry = std::atomic<int64_t>;
+
+inline constexpr int64_t kEntryUnknown = 0;
+inline constexpr int64_t kEntryIdentity = 1;
+inline constexpr int64_t kEntryLocked = -1;
+
+// The table entry of an address. No access to it before start_runtime() reserved the table.
+inline Entry& entry_of(uint64_t address) {
+  return reinterpret_cast<Entry*>(kTableBase)[address >> kTableShift];
+}
+
+inline bool in_range(uint64_t address) { return address - kRangeBegin < kRangeEnd - kRangeBegin; }
+inline bool in_range(const void* pointer) { return in_range(reinterpret_cast<uint64_t>(pointer)); }
+
+}  // namespace spill
+
+extern "C" {
+// Constant-initialised to kUnregisteredSlots in every new thread (spill/thread.h).
+extern thread_local spill::Slot* __spillway_slots __attribute__((tls_model("initial-exec"), visibility("default")));
+// The C++ side of the slow path (translate.cc); called directly by the runtime.
+int64_t spillway_translate(uint64_t address, uint64_t live);
+}

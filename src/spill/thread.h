@@ -1,0 +1,81 @@
+// What the runtime knows of a thread: its hazard slots, and whether it is inside the runtime.
+//
+//   Thread record (from the OS, never unmapped, reused after the thread is gone)
+//     levels[0]   slots while no signal handler runs     <- __spillway_slots
+//     levels[1]   slots of a handler that interrupted it  <- __spillway_slots in the handler
+//     ...         kMaxLevels
+//
+// A signal handler does not save slots, it moves to the next level: the interrupted code's slots stay
+// where they are, visible to the evictor. The evictor scans every level of every record.
+//
+// Invariants
+//  1 a thread that has not registered has __spillway_slots == kUnregisteredSlots; its first slot store
+//    faults, and the fault handler registers it (fault.cc)
+//  2 records are only added to the list, so that a scan needs no lock
+//  3 a record is reused only after the kernel reports its thread dead: destructors of thread-local
+//    objects run instrumented code until the very end
+#pragma once
+#include <cstdint>
+
+#include "spill/abi.h"
+#include "sys/lock.h"
+
+namespace spill {
+
+inline constexpr unsigned kMaxLevels = 8;
+inline constexpr unsigned kMaxDeferredSignals = 16;
+
+struct Level {
+  Slot slots[kAllSlotCount];
+};
+
+struct Thread {
+  Level levels[kMaxLevels];
+  std::atomic<uint32_t> top_level;    // levels above it hold no live slot
+  std::atomic<uint32_t> thread_id;    // kernel thread id; 0: free record
+  Thread* next;                       // list of all records
+
+  // Owner thread only.
+  uint32_t runtime_depth;             // > 0: inside the runtime; handlers are deferred
+  uint32_t deferred_count;            // signals that came meanwhile, delivered on the way out
+  alignas(16) unsigned char deferred[kMaxDeferredSignals][128];  // siginfo_t each
+  uint64_t deferred_mask;             // the signal mask to return to
+  char* scratch;                      // kScratchBytes, or null before first use
+  uint32_t scratch_used_bytes;
+  uint32_t heap_cache;                // jemalloc tcache id + 1, 0 before first use
+};
+
+// The calling thread's record, registering it if need be. Async-signal-safe.
+Thread& this_thread();
+// The same, or null when the thread has no record yet.
+Thread* this_thread_if_registered();
+
+// First record of the list; walk with next. Records of dead threads have no live slots.
+Thread* first_thread();
+
+// Number of registered threads that are alive, an upper bound.
+uint32_t thread_count();
+
+// Says that the calling thread will run no more instrumented code but destructors: called when its
+// start routine returned.
+void forget_dead_threads();
+
+// The runtime's work between two points of the program: signal handlers are deferred meanwhile.
+// Reentrant. Cost: two increments; a system call each when a signal came.
+class InRuntime {
+ public:
+  InRuntime() : thread_(this_thread()) { ++thread_.runtime_depth; }
+  ~InRuntime() {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (--thread_.runtime_depth == 0 && thread_.deferred_count != 0) deliver_deferred();
+  }
+  InRuntime(const InRuntime&) = delete;
+  InRuntime& operator=(const InRuntime&) = delete;
+  Thread& thread() const { return thread_; }
+
+ private:
+  void deliver_deferred();
+  Thread& thread_;
+};
+
+}  // namespace spill
