@@ -1,0 +1,167 @@
+#!/usr/bin/env python3
+"""Fails when a folder includes a folder of its own or a higher layer (docs/ARCHITECTURE.md, "Layers").
+
+  check_layers.py ROOT         checks the repository at ROOT, prints each crossing as FILE:LINE, exit status 1
+  check_layers.py --self-test  checks that each kind of crossing is found in made-up repositories
+
+Rules
+ 1 a file under src/X includes files of X itself and of folders on strictly lower layers
+ 2 include/spillway holds the public API, layer 6; its two data files, which runtime and compiler
+   share, may be included from anywhere
+ 3 compiler/ includes nothing of ours but those two data files and its own files
+ 4 includes are written from src/, include/ or the top folder, never "../x.h"
+ 5 no header of src/sys is called like one of the C library's sys/ headers, which it would hide
+To add a folder under src/: a line in LAYERS.
+"""
+import pathlib
+import re
+import sys
+import tempfile
+
+LAYERS = {
+    "base": 0,
+    "sys": 1,
+    "persist": 2,
+    "storage": 3,
+    "task": 4, "cache": 4, "batch": 4,
+    "spill": 5, "pagecache": 5, "kv": 5,
+    "server": 6, "capi": 6,
+}
+PUBLIC_API_LAYER = 6
+TOOLS_LAYER = 7
+SHARED_DATA = {"spillway/abi.inc", "spillway/interceptors.inc"}
+SUFFIXES = {".h", ".cc", ".inc", ".c", ".cpp", ".S"}
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+LIBC_SYS_FOLDERS = ("/usr/include/x86_64-linux-gnu/sys", "/usr/include/sys")
+
+
+def includes(path):
+    """Yields (line number, quote, name) of each #include, leaving out those in comments."""
+    text = path.read_text(encoding="utf-8", errors="replace")
+    text = re.sub(r"/\*.*?\*/", lambda m: "\n" * m.group().count("\n"), text, flags=re.S)
+    for number, line in enumerate(text.splitlines(), 1):
+        if match := INCLUDE.match(line):
+            yield number, match[1], match[2]
+
+
+def sources(folder):
+    return sorted(p for p in folder.rglob("*") if p.suffix in SUFFIXES and p.is_file())
+
+
+def layer_of(name, root):
+    """The (folder, layer) that an include names, or None when it is not ours."""
+    top = name.split("/")[0]
+    if top == "spillway":
+        return "include/spillway", PUBLIC_API_LAYER
+    if top in LAYERS and (root / "src" / name).exists():
+        return top, LAYERS[top]
+    return None
+
+
+def check_source_folder(root, folder, layer, own):
+    for path in sources(folder):
+        for number, quote, name in includes(path):
+            where = f"{path.relative_to(root)}:{number}"
+            if ".." in pathlib.PurePosixPath(name).parts:
+                yield f"{where}: \"{name}\" climbs out of its folder; write the path from src/"
+                continue
+            if name in SHARED_DATA:
+                continue
+            found = layer_of(name, root)
+            if found is None:
+                if quote == '"' and not (path.parent / name).exists() and not (root / name).exists():
+                    yield f"{where}: \"{name}\" is not a file under src/ or include/"
+                continue
+            if found[0] != own and found[1] >= layer:
+                kind = "a sibling" if found[1] == layer else "a higher layer"
+                yield f"{where}: {own} (layer {layer}) includes {name} of {found[0]} (layer {found[1]}), {kind}"
+
+
+def check_compiler(root):
+    for path in sources(root / "compiler"):
+        for number, quote, name in includes(path):
+            own = (path.parent / name).exists() or (root / "compiler" / name).exists()
+            ours = name.startswith("spillway/") or layer_of(name, root) or (root / name).exists()
+            climbs = ".." in pathlib.PurePosixPath(name).parts
+            if climbs or (ours and not own and name not in SHARED_DATA):
+                yield (f"{path.relative_to(root)}:{number}: compiler/ includes {name}; it shares only "
+                       "include/spillway/abi.inc and interceptors.inc with the runtime")
+
+
+def check(root):
+    """All crossings in the repository at `root`, as lines of text."""
+    problems = []
+    for folder in sorted(p for p in (root / "src").iterdir() if p.is_dir()):
+        if folder.name not in LAYERS:
+            problems.append(f"src/{folder.name}: has no layer; give it one in tests/layers/check_layers.py")
+            continue
+        problems += check_source_folder(root, folder, LAYERS[folder.name], folder.name)
+    problems += check_source_folder(root, root / "include", PUBLIC_API_LAYER, "include/spillway")
+    problems += check_source_folder(root, root / "tools", TOOLS_LAYER, "tools")
+    problems += check_compiler(root)
+    for header in sources(root / "src" / "sys"):
+        if any((pathlib.Path(folder) / header.name).exists() for folder in LIBC_SYS_FOLDERS):
+            problems.append(f"src/sys/{header.name}: hides the C library's <sys/{header.name}>; choose another name")
+    return problems
+
+
+def self_test():
+    clean = {
+        "src/base/a.h": "#include <cstdint>\n",
+        "src/sys/b.h": '#include "base/a.h"\n// #include "cache/c.h"\n/*\n#include "spill/d.h"\n*/\n',
+        "src/cache/c.h": '#include "base/a.h"\n#include "sys/b.h"\n#include "cache/other.h"\n',
+        "src/cache/other.h": "",
+        "src/batch/e.h": "",
+        "src/spill/d.h": '#include "cache/c.h"\n#include "spillway/abi.inc"\n#include <sys/mman.h>\n',
+        "src/capi/f.cc": '#include "spill/d.h"\n',
+        "include/spillway/abi.inc": "",
+        "include/spillway/api.h": "#include <stdint.h>\n",
+        "compiler/pass.cc": '#include "llvm/IR/Module.h"\n#include "spillway/abi.inc"\n#include "pass.h"\n',
+        "compiler/pass.h": "",
+        "tools/t/main.cc": '#include "spill/d.h"\n#include "base/a.h"\n',
+    }
+    # Each crossing: one file more or other than the clean repository's, and what the message must hold.
+    crossings = [
+        ("src/base/a.h", '#include "sys/b.h"\n', "higher layer"),
+        ("src/cache/c.h", '#include "batch/e.h"\n', "sibling"),
+        ("src/cache/c.h", '#  include <spill/d.h>\n', "higher layer"),
+        ("src/spill/d.h", '#include "spillway/api.h"\n', "higher layer"),
+        ("src/sys/b.h", '#include "../base/a.h"\n', "climbs"),
+        ("src/sys/b.h", '#include "nowhere/a.h"\n', "not a file"),
+        ("src/sys/mman.h", "", "hides"),
+        ("src/newcomer/a.h", "", "no layer"),
+        ("compiler/pass.h", '#include "base/a.h"\n', "shares only"),
+        ("compiler/pass.h", '#include "spillway/api.h"\n', "shares only"),
+        ("include/spillway/api.h", '#include "capi/f.cc"\n', "sibling"),
+    ]
+
+    def problems_of(files):
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text in files.items():
+                path = pathlib.Path(folder, name)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text)
+            return check(pathlib.Path(folder))
+
+    if found := problems_of(clean):
+        sys.exit(f"the clean example is refused: {found}")
+    for name, text, expected in crossings:
+        found = problems_of({**clean, name: text})
+        if len(found) != 1 or expected not in found[0]:
+            sys.exit(f"{name} with {text!r}: expected one problem with {expected!r}, found {found}")
+    print(f"{len(crossings)} crossings found, the clean example passes")
+
+
+def main():
+    if sys.argv[1:] == ["--self-test"]:
+        return self_test()
+    if len(sys.argv) != 2 or not pathlib.Path(sys.argv[1], "src").is_dir():
+        print("usage: check_layers.py ROOT | --self-test", file=sys.stderr)
+        sys.exit(2)
+    problems = check(pathlib.Path(sys.argv[1]))
+    print("\n".join(problems) or "no layer is crossed")
+    sys.exit(1 if problems else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+"""Checks what the runtime's binaries ask of the process that they live in.
+
+  check_symbols.py --interceptors FILE --objects OBJECT...
+  check_symbols.py --interceptors FILE --library libspillway.so --allocator libjemalloc_pic.a
+  check_symbols.py --interceptors FILE --self-test CXX WORK_FOLDER
+
+Rules
+ 1 no object calls a function of interceptors.inc: in the user's process that name is the runtime's
+   own, or instrumented code's. An object that defines __spill_NAME may call NAME, which it wraps
+ 2 no exceptions and no RTTI: neither symbols of them nor the C++ library
+ 3 the library runs no constructor but those in CONSTRUCTORS
+ 4 the library's only undefined names of interceptors.inc are those that the allocator calls (its
+   calls are served like any uninstrumented library's) and those that rule 1 lets through
+"""
+import argparse
+import pathlib
+import re
+import subprocess
+import sys
+
+# Constructors that may run when the library is loaded, and why.
+CONSTRUCTORS = {
+    "jemalloc_constructor": "the allocator registers its fork handlers",
+    "frame_dummy": "every object that the C compiler's start files are linked into has it",
+    "__cpu_indicator_init": "the compiler's own support of __builtin_cpu_supports",
+}
+WRAPPER_PREFIX = "__spill_"
+CXX_RUNTIME = re.compile(r"^(_Unwind_Resume|__gxx_personality_v0|__cxa_(throw|begin_catch|allocate_exception|guard_\w+)"
+                         r"|_ZT[IS]\w+|__dynamic_cast|_ZTVN10__cxxabiv1\w+)$")
+CXX_LIBRARIES = ("libstdc++.so", "libc++.so")
+
+
+def run(*command):
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def symbols(path, *options):
+    """(type, name without its version) of each symbol that nm lists."""
+    for line in run("nm", "--format=posix", *options, str(path)).splitlines():
+        fields = line.split()
+        if len(fields) >= 2 and not line.endswith(":"):
+            yield fields[1], fields[0].split("@")[0]
+
+
+def undefined(path, *options):
+    return {name for kind, name in symbols(path, "--undefined-only", *options)}
+
+
+def defined(path):
+    return {name for kind, name in symbols(path) if kind not in "Uw"}
+
+
+def intercepted_names(path):
+    text = pathlib.Path(path).read_text()
+    return set(re.findall(r"^SPILLWAY_INTER(?:CEPT|POSE)\((\w+)\)", text, flags=re.M))
+
+
+def check_object(path, intercepted):
+    own = defined(path)
+    for name in sorted(undefined(path) & intercepted):
+        if WRAPPER_PREFIX + name not in own:
+            yield f"{path}: calls {name}, which the runtime intercepts; use sys/ or base/plain_memory.h"
+    for kind, name in symbols(path):
+        if CXX_RUNTIME.match(name):
+            yield f"{path}: holds {name}: built with exceptions, RTTI or thread-safe statics"
+
+
+def constructors(path):
+    """Names of the functions in .init_array, an address where there is no name."""
+    section = re.search(r"\.init_array\s+INIT_ARRAY\s+([0-9a-f]+)\s+[0-9a-f]+\s+([0-9a-f]+)", run("readelf", "-SW", path))
+    if section is None:
+        return []
+    begin, size = int(section[1], 16), int(section[2], 16)
+    named = {}
+    for line in run("nm", str(path)).splitlines():
+        fields = line.split()
+        if len(fields) == 3 and fields[1] in "tT":
+            named.setdefault(int(fields[0], 16), fields[2])
+    functions = []
+    for line in run("readelf", "-rW", path).splitlines():
+        fields = line.split()
+        if len(fields) >= 4 and re.fullmatch(r"[0-9a-f]{8,16}", fields[0]) and begin <= int(fields[0], 16) < begin + size:
+            target = int(fields[3], 16)
+            functions.append(named.get(target, hex(target)))
+    if len(functions) != size // 8:
+        raise SystemExit(f"{path}: .init_array has {size // 8} entries, {len(functions)} of them understood")
+    return functions
+
+
+def check_library(path, allocator, intercepted):
+    for name in constructors(path):
+        if name not in CONSTRUCTORS:
+            yield f"{path}: runs the constructor {name} when it is loaded"
+    for name in sorted({name for kind, name in symbols(path)} | undefined(path, "-D")):
+        if CXX_RUNTIME.match(name):
+            yield f"{path}: holds {name}: something in it was built with exceptions, RTTI or thread-safe statics"
+    needed = re.findall(r"\(NEEDED\).*\[(.*)\]", run("readelf", "-dW", path))
+    for library in needed:
+        if library.startswith(CXX_LIBRARIES):
+            yield f"{path}: needs {library}"
+    own = defined(path)
+    allowed = undefined(allocator)
+    for name in sorted(undefined(path, "-D") & intercepted - allowed):
+        if WRAPPER_PREFIX + name not in own:
+            yield f"{path}: calls {name}, which it intercepts"
+
+
+def self_test(compiler, folder):
+    folder = pathlib.Path(folder, "self_test")
+    folder.mkdir(parents=True, exist_ok=True)
+    intercepted = {"strdup", "memchr"}
+
+    def build(name, source, *flags):
+        (folder / f"{name}.cc").write_text(source)
+        output = folder / f"{name}.o"
+        run(compiler, "-c", "-fPIC", "-O1", "-fno-builtin", *flags, str(folder / f"{name}.cc"), "-o", str(output))
+        return output
+
+    def link(name, *objects):
+        output = folder / f"{name}.so"
+        run(compiler, "-shared", "-nostdlib++", *map(str, objects), "-o", str(output))
+        return output
+
+    strict = ("-fno-exceptions", "-fno-rtti")
+    declare = 'extern "C" char* strdup(const char*);\n'
+    clean = build("clean", 'extern "C" int add(int a, int b) { return a + b; }\n', *strict)
+    wrapper = build("wrapper", declare + 'extern "C" char* __spill_strdup(const char* s) { return strdup(s); }\n', *strict)
+    caller = build("caller", declare + 'extern "C" char* twice(const char* s) { return strdup(strdup(s)); }\n', *strict)
+    thrower = build("thrower", 'extern "C" void fail() { throw 1; }\n')
+    starter = build("starter", "volatile int seven = 7;\nint f() { return seven; }\nint g = f();\n", *strict)
+
+    failures = []
+
+    def expect(what, found, expected):
+        found = list(found)
+        if (expected is None and found) or (expected is not None and not any(expected in line for line in found)):
+            failures.append(f"{what}: expected {expected!r}, found {found}")
+
+    expect("clean object", check_object(clean, intercepted), None)
+    expect("wrapper object", check_object(wrapper, intercepted), None)
+    expect("calling object", check_object(caller, intercepted), "calls strdup")
+    expect("throwing object", check_object(thrower, intercepted), "__cxa_throw")
+    expect("clean library", check_library(link("clean", clean, wrapper), clean, intercepted), None)
+    expect("calling library", check_library(link("caller", caller), clean, intercepted), "calls strdup")
+    expect("library whose allocator calls", check_library(link("caller", caller), caller, intercepted), None)
+    expect("throwing library", check_library(link("thrower", thrower), clean, intercepted), "_ZTIi")
+    expect("library with a constructor", check_library(link("starter", starter), clean, intercepted), "constructor")
+    if failures:
+        raise SystemExit("\n".join(failures))
+    print("each kind of violation found, clean examples pass")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--interceptors", required=True)
+    parser.add_argument("--objects", nargs="+")
+    parser.add_argument("--library")
+    parser.add_argument("--allocator")
+    parser.add_argument("--self-test", nargs=2, metavar=("CXX", "WORK_FOLDER"))
+    arguments = parser.parse_args()
+    intercepted = intercepted_names(arguments.interceptors)
+    if len(intercepted) < 20:
+        raise SystemExit(f"{arguments.interceptors}: only {len(intercepted)} names understood")
+    if arguments.self_test:
+        return self_test(*arguments.self_test)
+    problems = []
+    for path in arguments.objects or []:
+        problems += check_object(path, intercepted)
+    if arguments.library:
+        problems += check_library(arguments.library, arguments.allocator, intercepted)
+    print("\n".join(problems) or "nothing is asked of the process that should not be")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
