@@ -4,11 +4,13 @@
 #   make check      all tests that fit in 25 minutes on two cores; make check-full adds the slow tiers
 #   make install    PREFIX=/usr/local, DESTDIR for packaging
 #   make asan tsan  the runtime's test suites under the address+undefined and thread sanitizers
+#   make fuzz       each fuzzer for FUZZ_SECONDS=30; what it learnt stays in build-fuzz/corpus
 PREFIX ?= /usr/local
 BUILD ?= build
 JOBS ?= $(shell nproc)
+FUZZ_SECONDS ?= 30
 
-.PHONY: all setup configure demo check check-full install asan tsan format clean
+.PHONY: all setup configure demo check check-full install asan tsan fuzz format clean
 all: configure
 	@cmake --build $(BUILD) -j $(JOBS)
 
@@ -35,8 +37,16 @@ asan tsan: setup
 	@cmake --build build-$@ -j $(JOBS)
 	@cd build-$@ && ctest --output-on-failure -LE slow -j $(JOBS)
 
+fuzz: setup
+	@cmake --preset fuzz -B build-fuzz
+	@cmake --build build-fuzz -j $(JOBS) --target fuzzers
+	@set -e; for fuzzer in build-fuzz/fuzz/*; do \
+	  corpus=build-fuzz/corpus/$${fuzzer##*/}; mkdir -p $$corpus; echo "fuzzing $${fuzzer##*/} for $(FUZZ_SECONDS) s"; \
+	  $$fuzzer -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -print_final_stats=1 -verbosity=0 -artifact_prefix=$$corpus. $$corpus; \
+	done
+
 format:
 	@git ls-files '*.h' '*.cc' '*.cpp' '*.c' | xargs clang-format-19 -i
 
 clean:
-	@rm -rf $(BUILD) build-asan build-tsan
+	@rm -rf $(BUILD) build-asan build-tsan build-fuzz

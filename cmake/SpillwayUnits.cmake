@@ -6,6 +6,9 @@
 #       go to base::plain_* (src/base/plain_memory.h), never to the C library's intercepted names.
 #   spillway_test(NAME SOURCES ... DEPENDS ... [LABELS ...])
 #       a GoogleTest program registered with ctest, one ctest entry per program.
+#   spillway_fuzz(NAME SOURCES ... DEPENDS ...)
+#       a libFuzzer program in fuzz/ of the build, part of the target `fuzzers`; only with
+#       SPILLWAY_FUZZ, which instruments the units too (make fuzz).
 
 add_library(spillway_warnings INTERFACE)
 target_compile_options(spillway_warnings INTERFACE
@@ -18,6 +21,9 @@ target_link_libraries(spillway_common INTERFACE spillway_warnings Threads::Threa
 if(SPILLWAY_SANITIZE STREQUAL "address")
   target_compile_options(spillway_common INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
   target_link_options(spillway_common INTERFACE -fsanitize=address,undefined)
+  if(SPILLWAY_FUZZ)
+    target_compile_options(spillway_common INTERFACE -fsanitize=fuzzer-no-link)
+  endif()
 elseif(SPILLWAY_SANITIZE STREQUAL "thread")
   target_compile_options(spillway_common INTERFACE -fsanitize=thread -fno-omit-frame-pointer)
   target_link_options(spillway_common INTERFACE -fsanitize=thread)
@@ -58,4 +64,25 @@ function(spillway_test name)
     set(ARG_TIMEOUT 300)
   endif()
   set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}")
+endfunction()
+
+function(spillway_fuzz name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
+  if(NOT SPILLWAY_FUZZ)
+    return()
+  endif()
+  if(NOT SPILLWAY_SANITIZE STREQUAL "address")
+    message(FATAL_ERROR "SPILLWAY_FUZZ needs SPILLWAY_SANITIZE=address; use the preset fuzz")
+  endif()
+  add_executable(${name} ${ARG_SOURCES})
+  foreach(dependency IN LISTS ARG_DEPENDS)
+    target_sources(${name} PRIVATE $<TARGET_OBJECTS:${dependency}>)
+  endforeach()
+  target_link_libraries(${name} PRIVATE spillway_common)
+  target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzz)
+  if(NOT TARGET fuzzers)
+    add_custom_target(fuzzers)
+  endif()
+  add_dependencies(fuzzers ${name})
 endfunction()

@@ -80,9 +80,11 @@ Expected<uint64_t> parse_size(std::string_view text) {
   auto ends_with_letter = [&](char lower) {
     return !digits.empty() && (digits.back() | 0x20) == lower;
   };
+  bool needs_unit = false;  // "iB" stands after a unit only
   if (ends_with_letter('b')) {
     digits.remove_suffix(1);
-    if (ends_with_letter('i')) digits.remove_suffix(1);
+    needs_unit = ends_with_letter('i');
+    if (needs_unit) digits.remove_suffix(1);
   }
   static constexpr char kUnits[] = {'k', 'm', 'g', 't'};
   for (unsigned i = 0; i < 4; ++i) {
@@ -92,7 +94,7 @@ Expected<uint64_t> parse_size(std::string_view text) {
     break;
   }
   auto number = parse_number(digits);
-  if (!number || (*number << shift) >> shift != *number)
+  if (!number || (needs_unit && shift == 0) || (*number << shift) >> shift != *number)
     return failure(EINVAL, "'", text, "' is not a size; write a whole number with K, M, G or T, such as 4G");
   return *number << shift;
 }

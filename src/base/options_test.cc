@@ -1,0 +1,143 @@
+#include "base/options.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace base {
+namespace {
+
+uint64_t size_of(std::string_view text) {
+  auto size = parse_size(text);
+  EXPECT_TRUE(size.has_value()) << text;
+  return size.value_or(~uint64_t{0});
+}
+
+TEST(ParseSize, TakesPowersOf1024InEitherCase) {
+  EXPECT_EQ(size_of("0"), 0u);
+  EXPECT_EQ(size_of("12"), 12u);
+  EXPECT_EQ(size_of("12B"), 12u);
+  EXPECT_EQ(size_of("64K"), uint64_t{64} << 10);
+  EXPECT_EQ(size_of("64k"), uint64_t{64} << 10);
+  EXPECT_EQ(size_of("64KB"), uint64_t{64} << 10);
+  EXPECT_EQ(size_of("64KiB"), uint64_t{64} << 10);
+  EXPECT_EQ(size_of("192m"), uint64_t{192} << 20);
+  EXPECT_EQ(size_of("4Gib"), uint64_t{4} << 30);
+  EXPECT_EQ(size_of("3T"), uint64_t{3} << 40);
+  EXPECT_EQ(size_of("007"), 7u);
+}
+
+TEST(ParseSize, TakesWhatFits64BitsAndNoMore) {
+  EXPECT_EQ(size_of("16777215T"), uint64_t{16777215} << 40);
+  EXPECT_FALSE(parse_size("16777216T"));
+  EXPECT_EQ(size_of("9999999999999999999"), 9999999999999999999u);
+  EXPECT_FALSE(parse_size("99999999999999999999"));
+  EXPECT_FALSE(parse_size("18446744073709551616"));
+}
+
+TEST(ParseSize, RefusesEverythingElseAndShowsIt) {
+  for (std::string_view bad : {"", " ", "K", "B", "iB", "1iB", "4 G", " 4G", "4G ", "1.5G", "-1", "+1", "4X", "4GG", "4KM",
+                               "0x10", "G4", "4Gi", "4iG", "four", "4G\n", "\xff"}) {
+    auto size = parse_size(bad);
+    ASSERT_FALSE(size.has_value()) << '\'' << bad << '\'';
+    EXPECT_EQ(size.error().number, EINVAL);
+    EXPECT_NE(std::string_view(size.error().message).find(bad), std::string_view::npos) << size.error().message;
+  }
+}
+
+TEST(ParseSize, StopsAtAnEmbeddedZero) {
+  EXPECT_FALSE(parse_size(std::string_view("4\0G", 3)));
+}
+
+TEST(SetOption, SetsTheNamedFieldOnly) {
+  Options options;
+  ASSERT_TRUE(set_option(options, "memory", "192M"));
+  EXPECT_EQ(options.memory, uint64_t{192} << 20);
+  ASSERT_TRUE(set_option(options, "storage", "/mnt/nvme"));
+  EXPECT_EQ(options.storage.view(), "/mnt/nvme");
+  ASSERT_TRUE(set_option(options, "spill_all", "1"));
+  EXPECT_EQ(options.spill_all, 1u);
+  ASSERT_TRUE(set_option(options, "chaos", "7"));
+  EXPECT_EQ(options.chaos, 7u);
+  EXPECT_EQ(options.page, 4096u);
+  EXPECT_EQ(options.policy.view(), "clock");
+  EXPECT_EQ(options.verbose, 0u);
+}
+
+TEST(SetOption, NamesOptionAndValueWhenItRefuses) {
+  Options options;
+  auto refused = [&](std::string_view name, std::string_view value, std::string_view part) {
+    auto set = set_option(options, name, value);
+    ASSERT_FALSE(set.has_value()) << name << '=' << value;
+    EXPECT_EQ(set.error().number, EINVAL);
+    std::string_view message = set.error().message;
+    EXPECT_NE(message.find(name), std::string_view::npos) << message;
+    EXPECT_NE(message.find(part), std::string_view::npos) << message;
+    EXPECT_EQ(message.find('\n'), std::string_view::npos) << message;
+  };
+  refused("memory", "lots", "lots");
+  refused("memory", "", "not a size");
+  refused("spill_all", "2", "0 or 1");
+  refused("spill_all", "yes", "0 or 1");
+  refused("chaos", "4K", "whole number");
+  refused("chaos", "", "whole number");
+  refused("no_such_option", "1", "no option");
+  refused("Memory", "1", "no option");
+  refused("", "1", "no option");
+  EXPECT_EQ(options.memory, 0u);
+  EXPECT_EQ(options.spill_all, 0u);
+}
+
+TEST(SetOption, TextKeepsItsLimit) {
+  Options options;
+  std::string longest(kOptionTextBytes - 1, 'x');
+  ASSERT_TRUE(set_option(options, "stats", longest));
+  EXPECT_EQ(options.stats.view(), longest);
+  EXPECT_FALSE(set_option(options, "stats", longest + "x"));
+  EXPECT_EQ(options.stats.view(), longest);
+  ASSERT_TRUE(set_option(options, "stats", ""));
+  EXPECT_EQ(options.stats.view(), "");
+}
+
+TEST(OptionInfo, DefaultsSayWhatTheFieldsHold) {
+  for (size_t i = 0; i < option_count(); ++i) {
+    const OptionInfo& info = option_info(i);
+    std::string text = info.default_text;
+    if (info.kind == OptionKind::kText) {
+      ASSERT_GE(text.size(), 2u);
+      text = text.substr(1, text.size() - 2);
+    }
+    Options options;
+    EXPECT_TRUE(set_option(options, info.name, text)) << info.name;
+    EXPECT_EQ(info.kind == OptionKind::kFlag, std::string_view(info.argument).empty()) << info.name;
+    EXPECT_FALSE(std::string_view(info.doc).empty()) << info.name;
+  }
+}
+
+TEST(Environment, ReadsUpperCaseNamesAndLeavesOthersAlone) {
+  const char* environment[] = {"PATH=/bin", "SPILLWAY_MEMORY=64M", "SPILLWAY_SPILL_ALL=1", "spillway_page=8K",
+                               "SPILLWAY_STORAGE=/a=b", "MEMORY=1", nullptr};
+  Options options;
+  ASSERT_TRUE(read_options_from_environment(options, environment));
+  EXPECT_EQ(options.memory, uint64_t{64} << 20);
+  EXPECT_EQ(options.spill_all, 1u);
+  EXPECT_EQ(options.storage.view(), "/a=b");
+  EXPECT_EQ(options.page, 4096u);
+}
+
+TEST(Environment, RefusesUnknownAndBadValues) {
+  auto message = [](const char* entry) {
+    const char* environment[] = {entry, nullptr};
+    Options options;
+    auto read = read_options_from_environment(options, environment);
+    return read ? std::string() : std::string(read.error().message);
+  };
+  EXPECT_NE(message("SPILLWAY_MEMROY=64M").find("SPILLWAY_MEMROY"), std::string::npos);
+  EXPECT_NE(message("SPILLWAY_MEMORY=much").find("much"), std::string::npos);
+  EXPECT_NE(message("SPILLWAY_memory=64M").find("no option"), std::string::npos);
+  EXPECT_NE(message("SPILLWAY_=1").find("no option"), std::string::npos);
+  EXPECT_EQ(message("SPILLWAY_NOT_A_SETTING"), "");
+}
+
+}  // namespace
+}  // namespace base

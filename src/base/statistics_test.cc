@@ -1,0 +1,55 @@
+#include "base/statistics.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace base {
+namespace {
+
+TEST(Statistics, EachNameReadsItsOwnCounter) {
+  uint64_t mark = 1000;
+#define STATISTIC(folder, name, doc) statistics.folder##_##name.set(mark++);
+#include "base/statistics.inc"
+#undef STATISTIC
+  ASSERT_EQ(mark, 1000 + std::size(kStatisticInfo));
+  for (size_t i = 0; i < std::size(kStatisticInfo); ++i) EXPECT_EQ(statistic_value(i), 1000 + i) << kStatisticInfo[i].name;
+  EXPECT_DEATH(statistic_value(std::size(kStatisticInfo)), "does not hold");
+}
+
+TEST(Statistics, HoldsWhatTheCommandLinePromises) {
+  std::set<std::string> keys;
+  for (const auto& info : kStatisticInfo) {
+    EXPECT_TRUE(keys.insert(std::string(info.folder) + '.' + info.name).second) << info.name;
+    EXPECT_FALSE(std::string_view(info.doc).empty()) << info.name;
+  }
+  for (const char* key : {"spill.allocated_bytes", "spill.translations_slow", "spill.faults", "cache.hits", "cache.misses",
+                          "cache.evictions", "cache.writebacks", "storage.read_bytes", "storage.write_bytes",
+                          "memory.peak_bytes"})
+    EXPECT_TRUE(keys.contains(key)) << key;
+}
+
+TEST(Counter, CountsOfAllThreadsAddUp) {
+  Statistics::Counter counter, peak;
+  std::vector<std::jthread> threads;
+  for (uint64_t t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (uint64_t i = 0; i < 10000; ++i) {
+        counter.add(3);
+        counter.subtract(1);
+        peak.raise(i * 4 + t);
+      }
+    });
+  }
+  threads.clear();
+  EXPECT_EQ(counter.get(), 4u * 10000 * 2);
+  EXPECT_EQ(peak.get(), 9999u * 4 + 3);
+  peak.raise(5);
+  EXPECT_EQ(peak.get(), 9999u * 4 + 3);
+}
+
+}  // namespace
+}  // namespace base

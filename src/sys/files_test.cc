@@ -1,0 +1,145 @@
+#include "sys/files.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "base/log.h"
+
+namespace sys {
+namespace {
+
+int open_null() {
+  int descriptor = open("/dev/null", O_RDWR);
+  EXPECT_GE(descriptor, 0);
+  return descriptor;
+}
+
+bool is_open(int descriptor) { return fcntl(descriptor, F_GETFD) >= 0; }
+
+TEST(OwnDescriptor, IsHighCloseOnExecAndRemembered) {
+  int low = open_null();
+  auto own = own_descriptor(low);
+  ASSERT_TRUE(own.has_value());
+  EXPECT_GE(*own, 100);
+  EXPECT_EQ(fcntl(*own, F_GETFD), FD_CLOEXEC);
+  EXPECT_FALSE(is_open(low));
+  EXPECT_TRUE(is_own_descriptor(*own));
+  EXPECT_FALSE(is_own_descriptor(low));
+  close_own_descriptor(*own);
+  EXPECT_FALSE(is_open(*own));
+  EXPECT_FALSE(is_own_descriptor(*own));
+}
+
+TEST(OwnDescriptor, OthersAreNotClosed) {
+  int other = open_null();
+  close_own_descriptor(other);
+  EXPECT_TRUE(is_open(other));
+  close(other);
+  EXPECT_FALSE(is_own_descriptor(-1));
+  EXPECT_FALSE(is_own_descriptor(0));
+}
+
+TEST(OwnDescriptor, ListIsAscendingAndCountsBeyondItsRoom) {
+  size_t before = own_descriptors({});
+  std::vector<int> owned;
+  for (int i = 0; i < 5; ++i) owned.push_back(own_descriptor(open_null()).value());
+  // A gap that the next one fills makes the order of taking another than that of the numbers.
+  close_own_descriptor(owned[1]);
+  owned[1] = own_descriptor(open_null()).value();
+  std::vector<int> listed(300);
+  size_t count = own_descriptors(listed);
+  ASSERT_EQ(count, before + 5);
+  listed.resize(count);
+  EXPECT_TRUE(std::is_sorted(listed.begin(), listed.end()));
+  for (int descriptor : owned) EXPECT_TRUE(std::count(listed.begin(), listed.end(), descriptor) == 1) << descriptor;
+  int few[2];
+  EXPECT_EQ(own_descriptors(few), count);
+  EXPECT_EQ(few[0], listed[0]);
+  EXPECT_EQ(few[1], listed[1]);
+  for (int descriptor : owned) close_own_descriptor(descriptor);
+  EXPECT_EQ(own_descriptors({}), before);
+}
+
+TEST(OwnDescriptor, FullIsAnErrorThatLeavesTheOriginalOpen) {
+  std::vector<int> owned;
+  int low = -1;
+  for (int i = 0; i <= 256; ++i) {
+    low = open_null();
+    auto own = own_descriptor(low);
+    if (!own) {
+      EXPECT_EQ(own.error().number, EMFILE);
+      break;
+    }
+    owned.push_back(*own);
+    low = -1;
+  }
+  ASSERT_GE(low, 0) << "256 descriptors and more were taken";
+  EXPECT_TRUE(is_open(low));
+  close(low);
+  for (int descriptor : owned) close_own_descriptor(descriptor);
+}
+
+TEST(OwnDescriptor, WorksUnderALowLimit) {
+  EXPECT_EXIT(
+      {
+        rlimit limit;
+        limit.rlim_cur = limit.rlim_max = 64;
+        setrlimit(RLIMIT_NOFILE, &limit);
+        int low = open("/dev/null", O_RDONLY);
+        auto own = own_descriptor(low);
+        _exit(own && is_open(*own) && is_own_descriptor(*own) && fcntl(*own, F_GETFD) == FD_CLOEXEC ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
+}
+
+TEST(ErrorOutput, OutlivesTheProgramsClose) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  pid_t child = fork();
+  if (child == 0) {
+    dup2(ends[1], 2);
+    keep_error_output();
+    close(2);
+    base::log("frames ", 7);
+    _exit(error_output() > 2 && is_own_descriptor(error_output()) ? 0 : 1);
+  }
+  close(ends[1]);
+  char text[64] = {};
+  ssize_t n = read(ends[0], text, sizeof text - 1);
+  EXPECT_STREQ(text, "spillway: frames 7\n") << n;
+  int status = -1;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  close(ends[0]);
+}
+
+TEST(RandomBytes, FillsAllAndDiffers) {
+  unsigned char a[600] = {}, b[600] = {};
+  random_bytes(a);
+  random_bytes(b);
+  EXPECT_FALSE(std::equal(a, a + 600, b));
+  EXPECT_NE(std::count(a + 500, a + 600, 0), 100);
+  random_bytes({});
+}
+
+TEST(ReadSmallFile, EndsWithZeroAndIsCutOff) {
+  char text[4096];
+  long n = read_small_file("/proc/self/stat", text);
+  ASSERT_GT(n, 10);
+  EXPECT_EQ(static_cast<size_t>(n), std::string(text).size());
+  EXPECT_EQ(std::to_string(getpid()), std::string(text).substr(0, std::string(text).find(' ')));
+  char little[4] = {'x', 'x', 'x', 'x'};
+  EXPECT_EQ(read_small_file("/proc/meminfo", little), 3);
+  EXPECT_STREQ(little, "Mem");
+  EXPECT_EQ(read_small_file("/nowhere/at/all", text), -ENOENT);
+}
+
+}  // namespace
+}  // namespace sys

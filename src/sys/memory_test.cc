@@ -1,0 +1,138 @@
+#include "sys/memory.h"
+
+#include <errno.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <string>
+
+#include "base/ids.h"
+#include "sys/files.h"
+
+namespace sys {
+namespace {
+
+using base::kOsPageBytes;
+
+// What the kernel says about reading a byte at `address`: true when it can be read.
+bool readable(const void* address) {
+  int ends[2];
+  if (pipe(ends) != 0) return false;
+  bool result = write(ends[1], address, 1) == 1;
+  close(ends[0]);
+  close(ends[1]);
+  return result;
+}
+
+// An address that nothing else uses, found by mapping and unmapping.
+uint64_t free_address(uint64_t bytes) {
+  void* place = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  munmap(place, bytes);
+  return reinterpret_cast<uint64_t>(place);
+}
+
+TEST(ReserveAt, ReservesExactlyThereAndOnlyOnce) {
+  constexpr uint64_t kBytes = uint64_t{1} << 36;
+  uint64_t address = free_address(kBytes);
+  ASSERT_TRUE(reserve_at(address, kBytes, Access::kReadWrite, "a test"));
+  auto* words = reinterpret_cast<uint64_t*>(address);
+  EXPECT_EQ(words[kBytes / 16], 0u);
+  words[kBytes / 16] = 7;
+  EXPECT_EQ(words[kBytes / 16], 7u);
+  auto again = reserve_at(address + kBytes / 2, kOsPageBytes, Access::kNone, "a second test");
+  ASSERT_FALSE(again.has_value());
+  EXPECT_EQ(again.error().number, EEXIST);
+  EXPECT_NE(std::string(again.error().message).find("a second test"), std::string::npos);
+  EXPECT_EQ(words[kBytes / 16], 7u);
+  unmap(reinterpret_cast<void*>(address), kBytes);
+}
+
+TEST(ReserveAt, AccessIsWhatWasAskedFor) {
+  uint64_t address = free_address(kOsPageBytes);
+  auto* place = reinterpret_cast<char*>(address);
+  ASSERT_TRUE(reserve_at(address, kOsPageBytes, Access::kNone, "a test"));
+  EXPECT_FALSE(readable(place));
+  unmap(place, kOsPageBytes);
+  ASSERT_TRUE(reserve_at(address, kOsPageBytes, Access::kRead, "a test"));
+  EXPECT_TRUE(readable(place));
+  unmap(place, kOsPageBytes);
+}
+
+TEST(ReserveAt, NamesTheLimitWhenThereIsNoRoom) {
+  auto reserved = reserve_at(uint64_t{1} << 45, uint64_t{1} << 62, Access::kNone, "everything");
+  ASSERT_FALSE(reserved.has_value());
+  EXPECT_EQ(reserved.error().number, ENOMEM);
+  EXPECT_NE(std::string(reserved.error().message).find("ulimit -v"), std::string::npos);
+}
+
+TEST(MapAnonymous, IsZeroedAndFailsWithAMessage) {
+  auto memory = map_anonymous(3 * kOsPageBytes, "a test");
+  ASSERT_TRUE(memory.has_value());
+  for (size_t i = 0; i < 3 * kOsPageBytes; ++i) ASSERT_EQ((*memory)[i], 0);
+  std::memset(*memory, 7, 3 * kOsPageBytes);
+  release(*memory + kOsPageBytes, kOsPageBytes);
+  EXPECT_EQ((*memory)[kOsPageBytes - 1], 7);
+  EXPECT_EQ((*memory)[kOsPageBytes], 0);
+  EXPECT_EQ((*memory)[2 * kOsPageBytes], 7);
+  unmap(*memory, 3 * kOsPageBytes);
+  EXPECT_FALSE(readable(*memory));
+  auto none = map_anonymous(uint64_t{1} << 62, "the moon");
+  ASSERT_FALSE(none.has_value());
+  EXPECT_NE(std::string(none.error().message).find("the moon"), std::string::npos);
+}
+
+TEST(MemoryFile, TwoMappingsAreOneMemory) {
+  auto descriptor = create_memory_file(4 * kOsPageBytes, "test");
+  ASSERT_TRUE(descriptor.has_value());
+  EXPECT_TRUE(is_own_descriptor(*descriptor));
+  auto whole = map_shared(*descriptor, 0, 4 * kOsPageBytes, Access::kReadWrite);
+  ASSERT_TRUE(whole.has_value());
+  auto* place = reinterpret_cast<char*>(free_address(2 * kOsPageBytes));
+  ASSERT_TRUE(reserve_at(reinterpret_cast<uint64_t>(place), 2 * kOsPageBytes, Access::kNone, "a test"));
+
+  auto second = map_shared(*descriptor, 2 * kOsPageBytes, kOsPageBytes, Access::kReadWrite, place);
+  ASSERT_TRUE(second.has_value());
+  EXPECT_EQ(*second, place);
+  (*whole)[2 * kOsPageBytes + 5] = 42;
+  EXPECT_EQ(place[5], 42);
+  EXPECT_FALSE(readable(place + kOsPageBytes));
+
+  EXPECT_EQ(make_inaccessible(place, kOsPageBytes), 0);
+  EXPECT_FALSE(readable(place));
+  EXPECT_EQ((*whole)[2 * kOsPageBytes + 5], 42);
+
+  (*whole)[0] = 1;
+  release_file_piece(*descriptor, 2 * kOsPageBytes, kOsPageBytes);
+  EXPECT_EQ((*whole)[2 * kOsPageBytes + 5], 0);
+  EXPECT_EQ((*whole)[0], 1);
+
+  unmap(place, 2 * kOsPageBytes);
+  unmap(*whole, 4 * kOsPageBytes);
+  close_own_descriptor(*descriptor);
+}
+
+TEST(MemoryFile, ErrorsLeaveNoDescriptorBehind) {
+  size_t before = own_descriptors({});
+  auto descriptor = create_memory_file(~uint64_t{0}, "too large");
+  EXPECT_FALSE(descriptor.has_value());
+  EXPECT_EQ(own_descriptors({}), before);
+  auto mapped = map_shared(-1, 0, kOsPageBytes, Access::kRead);
+  ASSERT_FALSE(mapped.has_value());
+  EXPECT_EQ(mapped.error().number, EBADF);
+}
+
+TEST(MakeInaccessible, ReportsWhatTheKernelSays) {
+  EXPECT_EQ(make_inaccessible(reinterpret_cast<void*>(uint64_t{1} << 45 | 1), kOsPageBytes), -EINVAL);
+}
+
+TEST(FreeMemory, IsSomeOfTheMachines) {
+  uint64_t machine = machine_memory_bytes();
+  EXPECT_GT(machine, uint64_t{64} << 20);
+  EXPECT_GT(free_memory_bytes(), 0u);
+  EXPECT_LE(free_memory_bytes(), machine);
+}
+
+}  // namespace
+}  // namespace sys
