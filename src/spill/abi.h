@@ -33,8 +33,9 @@ inline bool in_range(const void* pointer) { return in_range(reinterpret_cast<uin
 }  // namespace spill
 
 extern "C" {
-// Constant-initialised to kUnregisteredSlots in every new thread (spill/thread.h).
-extern thread_local spill::Slot* __spillway_slots __attribute__((tls_model("initial-exec"), visibility("default")));
+// Constant-initialised to kUnregisteredSlots in every new thread (spill/thread.h). __thread, since
+// each access to an extern thread_local asks whether an initialiser must run.
+extern __thread spill::Slot* __spillway_slots __attribute__((tls_model("initial-exec"), visibility("default")));
 // The C++ side of the slow path (translate.cc); called directly by the runtime.
 int64_t spillway_translate(uint64_t address, uint64_t live);
 }

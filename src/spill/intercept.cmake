@@ -1,0 +1,6 @@
+# The interceptors of C library functions (interceptors.inc). In these files memcpy and its kin are the
+# C library's fast ones: they are called with plain pointers only (intercept.h).
+set(SPILL_INTERCEPT_SOURCES
+  access.cc
+  intercept_memory.cc)
+set_source_files_properties(${SPILL_INTERCEPT_SOURCES} PROPERTIES COMPILE_DEFINITIONS SPILLWAY_KEEP_LIBC_MEMORY)

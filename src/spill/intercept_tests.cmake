@@ -1,0 +1,15 @@
+# Unit tests of the interceptors on spilled memory without a cache (tests/spill_fake).
+if(BUILD_TESTING)
+  spillway_runtime_library(spillway_intercept SOURCES ${SPILL_INTERCEPT_SOURCES})
+  add_library(spillway_spill_fake OBJECT ${CMAKE_SOURCE_DIR}/tests/spill_fake/fake_runtime.cc)
+  target_link_libraries(spillway_spill_fake PRIVATE spillway_common)
+  target_include_directories(spillway_spill_fake PRIVATE ${CMAKE_SOURCE_DIR}/tests/spill_fake)
+endif()
+function(spillway_intercept_test name)
+  spillway_test(${name} SOURCES ${ARGN}
+    DEPENDS spillway_intercept spillway_spill_fake spillway_sys spillway_base LABELS spill)
+  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests/spill_fake)
+endfunction()
+if(BUILD_TESTING)
+  spillway_intercept_test(intercept_memory_test intercept_memory_test.cc)
+endif()

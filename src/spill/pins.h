@@ -1,0 +1,18 @@
+// Pins: how the runtime keeps a page in its frame across a system call. Declared here for access.cc;
+// defined beside the cache (spill's address space).
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace spill {
+
+// Makes the OS page of `address` resident and pins it; the result is the raw address of `address`,
+// valid to the end of its OS page until unpin_page_piece(). Counts: as many unpins as pins.
+// REQUIRES: in_range(address). Cost: may block and do I/O.
+char* pin_page_piece(uint64_t address);
+void unpin_page_piece(uint64_t address);
+
+// OS pages that one call may keep pinned, at least 1.
+size_t pin_allowance();
+
+}  // namespace spill

@@ -1,0 +1,77 @@
+// A spilled buffer with a plain twin: what an interceptor did to the first, the C library does to the
+// second, and they must stay equal. Spans enough pages that every operation crosses some of them.
+#pragma once
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+#include <string>
+
+#include "fake_runtime.h"
+#include "spill/access.h"
+
+namespace fake {
+
+class Mirrored {
+ public:
+  Mirrored(size_t bytes, size_t offset) : spilled(allocate(bytes, offset)), twin(bytes, '\0') {}
+  explicit Mirrored(const std::string& text, size_t offset = 4093) : Mirrored(text.size() + 1, offset) {
+    fill(0, text.c_str(), text.size() + 1);
+  }
+
+  void fill(size_t at, const void* bytes, size_t n) {
+    memcpy(&twin[at], bytes, n);
+    spill::copy(spilled + at, bytes, n);
+  }
+  // Bytes from a small alphabet, so that searches find something and comparisons go far.
+  void randomize(std::mt19937_64& random, unsigned alphabet) {
+    std::string bytes(twin.size(), '\0');
+    for (char& byte : bytes) byte = static_cast<char>(random() % alphabet);
+    fill(0, bytes.data(), bytes.size());
+  }
+  std::string now() const {
+    std::string bytes(twin.size(), '\0');
+    spill::copy(bytes.data(), spilled, bytes.size());
+    return bytes;
+  }
+  void expect_equal(const char* what) const {
+    if (now() == twin) return;
+    const std::string bytes = now();
+    size_t i = 0;
+    while (bytes[i] == twin[i]) ++i;
+    FAIL() << what << ": byte " << i << " of " << twin.size() << " is " << int{bytes[i]} << ", expected " << int{twin[i]};
+  }
+  size_t size() const { return twin.size(); }
+
+  char* spilled;
+  std::string twin;
+};
+
+// Puts `text` into spilled memory so that it straddles pages, and returns its address.
+inline char* spilled_string(const std::string& text, size_t offset = 4093) {
+  char* address = allocate(text.size() + 1, offset);
+  spill::copy(address, text.c_str(), text.size() + 1);
+  return address;
+}
+
+inline std::string read_string(const char* spilled) {
+  std::string text(spill::string_length(spilled), '\0');
+  spill::copy(text.data(), spilled, text.size());
+  return text;
+}
+
+// Starts the fake runtime with moving pages, and checks after each test that nothing stayed held.
+class SpillTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    start();
+    set_moving(true);
+  }
+  void TearDown() override {
+    set_moving(false);
+    expect_nothing_held();
+  }
+  std::mt19937_64 random{20240601};
+};
+
+}  // namespace fake
