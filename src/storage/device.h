@@ -8,15 +8,25 @@
 // of a backend, which move bytes. Decorators (fault) are Devices over a Device.
 //
 // Invariants
-//  1 an Io completes exactly once: its `done` runs inside poll() or wait() of the queue that took it,
-//    on the thread that polls
+//  1 an Io completes exactly once: its `done` runs inside poll(), wait() or run() of the queue that took
+//    it, on the thread that calls, never inside submit()
 //  2 `error` is 0 and transferred_bytes the whole length, or `error` is an errno value, or the
 //    transfer was short: error 0 and transferred_bytes less than the length. Nothing is retried here
 //  3 a Queue belongs to one thread at a time; a Device may be used by all
-//  4 no call allocates from the C library's heap, and none calls an intercepted function
+//  4 no call allocates from the C library's heap, and none calls an intercepted function (opening and
+//    closing a device with helper threads excepted: pthread_create takes a little from it)
+//  5 Ios of one queue complete in any order. Two Ios in flight never touch the same bytes of the medium
+//    unless both read; whoever submits sees to it
+//
+// After fork the child may open queues of a device that it inherited, and read and write the same medium;
+// of the queues that it inherited it may only close those that had nothing in flight.
+//
+// To add a backend: 1) x.h/x.cc with a Device and a Queue (memory.cc is the smallest), 2) a scheme in
+// device_string.cc and a case in open.cc, 3) a line in conformance_test.cc, 4) a line in docs.
 #pragma once
 #include <sys/uio.h>
 
+#include <atomic>
 #include <cstdint>
 #include <span>
 
@@ -28,13 +38,14 @@ namespace storage {
 enum class Operation : uint8_t { kRead, kWrite, kDiscard, kFlush };
 
 struct Io {
-  // Set by the caller before submit. The memory that `segments` lists must stay as it is until done.
+  // Set by the caller before submit. `segments`, and the memory that they list, must stay as they are
+  // until done.
   Operation operation = Operation::kRead;
   uint64_t offset_bytes = 0;           // multiple of Device::block_bytes()
   const iovec* segments = nullptr;     // none for discard and flush; addresses and lengths aligned to block_bytes()
   uint32_t segment_count = 0;          // at most kMaxSegments
   uint64_t length_bytes = 0;           // sum of the segments' lengths; for discard, the length of the range
-  void (*done)(Io& io) = nullptr;      // may submit further Ios to the same queue
+  void (*done)(Io& io) = nullptr;      // may submit further Ios, also this one, to the same queue; may be null
   void* owner = nullptr;               // the caller's
 
   // Valid once `done` runs.
@@ -43,18 +54,46 @@ struct Io {
 
   bool whole() const { return error == 0 && transferred_bytes == length_bytes; }
 
-  Io* next = nullptr;                  // the queue's while the Io is in flight
+  // The queue's.
+  Io* next = nullptr;
+  bool in_flight = false;              // from submit until just before `done` runs
 };
 
 inline constexpr uint32_t kMaxSegments = 64;
+inline constexpr size_t kMaxQueueDepth = 4096;
+
+// A singly linked list of Ios, first in, first out. Of backends and Queue.
+class IoList {
+ public:
+  bool empty() const { return head_ == nullptr; }
+  size_t count() const { return count_; }
+  void append(Io& io) {
+    io.next = nullptr;
+    (head_ == nullptr ? head_ : tail_->next) = &io;
+    tail_ = &io;
+    ++count_;
+  }
+  // REQUIRES: not empty.
+  Io& take_first() {
+    Io& io = *head_;
+    head_ = io.next;
+    --count_;
+    return io;
+  }
+
+ private:
+  Io* head_ = nullptr;
+  Io* tail_ = nullptr;
+  size_t count_ = 0;
+};
 
 class Device;
 
 class Queue : public base::Poller {
  public:
-  // Takes Ios from the front of `batch` until the queue is full; returns how many it took. Checks
-  // alignment, bounds and segment count with CHECK. Cost: may do the I/O before it returns (memory,
-  // and file without helper threads), else one system call a batch.
+  // Takes Ios from the front of `batch` until the queue is full, and starts them; returns how many it took.
+  // Checks alignment, bounds and segment count with CHECK. Cost: one system call a batch; does the I/O
+  // before it returns where there is nothing to wait for it (memory; file, for a batch of one).
   size_t submit(std::span<Io* const> batch);
 
   // Completes what has finished, without blocking; returns how many Ios that was.
@@ -63,8 +102,10 @@ class Queue : public base::Poller {
   // Blocks until at least one Io completes; returns how many did. Returns 0 at once if none is in flight.
   size_t wait();
 
-  // Submits one Io and waits for it (others of this queue may complete meanwhile).
+  // Submits and waits until all of them are completed (others of this queue may complete meanwhile).
+  // The Ios must outlive the call. Cost: one system call when nothing else is in flight (a batch: a few).
   void run(Io& io);
+  void run(std::span<Io* const> batch);
 
   size_t in_flight_count() const { return in_flight_count_; }
   size_t depth() const { return depth_; }
@@ -74,22 +115,33 @@ class Queue : public base::Poller {
   Queue(Device& device, size_t depth) : device_(device), depth_(depth) {}
   ~Queue() = default;
 
-  // For backends: io.error and io.transferred_bytes are set; counts it and runs io.done.
+  // For backends: io.error and io.transferred_bytes are set. Counts it; `done` runs when the public call
+  // that is under way, or the next poll() or wait(), gets to it.
   void complete(Io& io);
+  // Has anything called complete() whose `done` has not run yet?
+  bool has_completed() const { return !completed_.empty(); }
 
  private:
-  // Starts `io`, whose checks passed; in_flight_count() < depth() holds. Either keeps it until do_poll
-  // completes it, or calls complete() at once.
+  friend class Device;
+
+  // Starts `io`, whose checks passed; in_flight_count() <= depth() holds with it. Either keeps it until
+  // do_poll completes it, or calls complete() at once.
   virtual void do_start(Io& io) = 0;
   // Tells the medium about what do_start gathered (one system call).
   virtual void do_flush_submissions() {}
-  // Calls complete() for what has finished; with `block`, waits for at least one.
+  // Calls complete() for what has finished, after it told the medium about what do_start gathered. With
+  // `block`, sleeps until something has finished; REQUIRES: an Io is in flight and none has completed.
   virtual void do_poll(bool block) = 0;
+  // Releases the queue and its memory.
+  virtual void do_close() = 0;
+
+  void start(Io& io);
+  size_t deliver();
 
   Device& device_;
   size_t depth_;
   size_t in_flight_count_ = 0;
-  size_t completed_count_ = 0;  // since the current poll() or wait() began
+  IoList completed_;  // complete() was called, `done` is still to run
 };
 
 class Device {
@@ -100,10 +152,12 @@ class Device {
   uint64_t capacity_bytes() const { return capacity_bytes_; }
   // For messages: "uring:/mnt/nvme/spill (unlinked)". Valid as long as the device.
   const char* name() const { return name_; }
-  // Would kDiscard give room back? Where not, it completes with success and does nothing.
+  // Would kDiscard give room back? Where not, it completes with success and does nothing. What a discarded
+  // range reads as until it is written again is not defined: zeros, or what it held.
   bool discards() const { return discards_; }
 
-  // A new queue for the calling thread. Errors: EMFILE, ENOMEM. close_queue: nothing may be in flight.
+  // A new queue, at most `depth` Ios deep. Errors: EMFILE, ENOMEM. close_queue: nothing may be in flight.
+  // Both may be called by any thread, at any time. REQUIRES: 1 <= depth <= kMaxQueueDepth.
   base::Expected<Queue*> open_queue(size_t depth);
   void close_queue(Queue* queue);
 
@@ -118,11 +172,15 @@ class Device {
   uint64_t capacity_bytes_ = 0;
   uint32_t block_bytes_ = 512;
   bool discards_ = false;
+  bool counted_ = true;  // do its Ios count in the statistics? Not those of a decorator: the inner device's do
 
  private:
+  friend class Queue;
+
   virtual base::Expected<Queue*> do_open_queue(size_t depth) = 0;
-  virtual void do_close_queue(Queue* queue) = 0;
   virtual void do_close() = 0;
+
+  std::atomic<size_t> open_queue_count_{0};
 };
 
 }  // namespace storage

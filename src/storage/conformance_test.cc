@@ -1,0 +1,462 @@
+// What every backend promises (device.h), tried on each of them.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/statistics.h"
+#include "storage/file.h"
+#include "storage/memory.h"
+#include "storage/uring.h"
+#include "sys/files.h"
+
+namespace storage {
+namespace {
+
+constexpr size_t kBlock = 4096;
+
+// A file that is gone once its descriptor is closed, opened for direct I/O where that works.
+Medium make_medium(const std::string& directory = "/var/tmp") {
+  std::string path = directory + "/spillway-test-XXXXXX";
+  int descriptor = mkstemp(path.data());
+  EXPECT_GE(descriptor, 0) << path;
+  unlink(path.c_str());
+  fcntl(descriptor, F_SETFL, O_RDWR | O_DIRECT);
+  Medium medium;
+  medium.descriptor = sys::own_descriptor(descriptor).value();
+  medium.capacity_bytes = uint64_t{1} << 40;
+  medium.block_bytes = kBlock;
+  medium.discards = true;
+  strcpy(medium.label, "test");
+  return medium;
+}
+
+struct Backend {
+  const char* name;
+  Device* (*make)();
+  bool has_end;  // reads past the last byte written are short; else they are zeros
+};
+
+const Backend kBackends[] = {
+    {"memory", [] { return make_memory_device(64 << 20).value(); }, false},
+    {"file", [] { return make_file_device(make_medium()).value(); }, true},
+    {"file_without_helpers", [] { return make_file_device(make_medium(), 0).value(); }, true},
+    {"uring", [] { return make_uring_device(make_medium()).value(); }, true},
+};
+
+// An Io with memory of its own, filled with a pattern that tells which bytes they are.
+struct TestIo {
+  explicit TestIo(Operation operation, uint64_t offset, std::vector<size_t> lengths) {
+    for (size_t length : lengths) io.length_bytes += length;
+    bytes = static_cast<unsigned char*>(aligned_alloc(kBlock, io.length_bytes));
+    memset(bytes, 0xee, io.length_bytes);
+    size_t at = 0;
+    for (size_t length : lengths) {
+      segments.push_back({bytes + at, length});
+      at += length;
+    }
+    io.operation = operation;
+    io.offset_bytes = offset;
+    io.segments = segments.data();
+    io.segment_count = static_cast<uint32_t>(segments.size());
+    io.owner = this;
+    io.done = [](Io& done) { ++static_cast<TestIo*>(done.owner)->done_count; };
+  }
+  ~TestIo() { free(bytes); }
+  TestIo(const TestIo&) = delete;
+
+  static unsigned char pattern(uint64_t offset, unsigned seed) {
+    return static_cast<unsigned char>((offset * 2654435761u + (offset >> 12) * 97 + seed) >> 3);
+  }
+  void fill(unsigned seed) {
+    for (size_t i = 0; i < io.length_bytes; ++i) bytes[i] = pattern(io.offset_bytes + i, seed);
+  }
+  // The first byte that differs from fill(seed), or the length.
+  size_t first_difference(unsigned seed) const {
+    size_t i = 0;
+    while (i < io.length_bytes && bytes[i] == pattern(io.offset_bytes + i, seed)) ++i;
+    return i;
+  }
+
+  Io io;
+  unsigned char* bytes = nullptr;
+  std::vector<iovec> segments;
+  int done_count = 0;
+};
+
+using TestIos = std::vector<std::unique_ptr<TestIo>>;
+
+// Submits all, however small the queue is, and waits for all.
+void drive(Queue& queue, const TestIos& ios) {
+  std::vector<Io*> batch;
+  for (auto& io : ios) batch.push_back(&io->io);
+  std::span<Io* const> rest(batch);
+  while (!rest.empty()) {
+    size_t accepted = queue.submit(rest);
+    ASSERT_LE(accepted, rest.size());
+    ASSERT_LE(queue.in_flight_count(), queue.depth());
+    rest = rest.subspan(accepted);
+    if (!rest.empty()) {
+      ASSERT_EQ(queue.in_flight_count(), queue.depth()) << "took fewer than it could";
+      ASSERT_GT(queue.wait(), 0u);
+    }
+  }
+  while (queue.in_flight_count() > 0) ASSERT_GT(queue.wait(), 0u);
+}
+
+class Conformance : public testing::TestWithParam<Backend> {
+ protected:
+  void SetUp() override {
+    device = GetParam().make();
+    queue = device->open_queue(16).value();
+  }
+  void TearDown() override {
+    device->close_queue(queue);
+    device->close();
+  }
+  void write(uint64_t offset, size_t length, unsigned seed) {
+    TestIo io(Operation::kWrite, offset, {length});
+    io.fill(seed);
+    queue->run(io.io);
+    ASSERT_TRUE(io.io.whole()) << io.io.error;
+  }
+
+  Device* device = nullptr;
+  Queue* queue = nullptr;
+};
+
+TEST_P(Conformance, SaysWhatItIs) {
+  EXPECT_NE(device->name()[0], 0);
+  EXPECT_LE(device->block_bytes(), 4096u);
+  EXPECT_EQ(device->block_bytes() & (device->block_bytes() - 1), 0u);
+  EXPECT_GE(device->capacity_bytes(), uint64_t{64} << 20);
+  EXPECT_EQ(device->capacity_bytes() % device->block_bytes(), 0u);
+  EXPECT_EQ(queue->depth(), 16u);
+  EXPECT_EQ(&queue->device(), device);
+}
+
+TEST_P(Conformance, ReadsBackWhatWasWritten) {
+  write(0, 4 * kBlock, 1);
+  TestIo read(Operation::kRead, 0, {4 * kBlock});
+  queue->run(read.io);
+  EXPECT_TRUE(read.io.whole());
+  EXPECT_EQ(read.done_count, 1);
+  EXPECT_EQ(read.first_difference(1), read.io.length_bytes);
+}
+
+TEST_P(Conformance, SegmentsAreOneStretchOfTheMedium) {
+  TestIo written(Operation::kWrite, 3 * kBlock, {kBlock, 3 * kBlock, 2 * kBlock});
+  written.fill(2);
+  queue->run(written.io);
+  ASSERT_TRUE(written.io.whole());
+  TestIo read(Operation::kRead, 4 * kBlock, {2 * kBlock, kBlock, kBlock, kBlock});
+  queue->run(read.io);
+  EXPECT_TRUE(read.io.whole());
+  EXPECT_EQ(read.first_difference(2), read.io.length_bytes);
+}
+
+TEST_P(Conformance, TakesTheMostSegments) {
+  std::vector<size_t> lengths(kMaxSegments, kBlock);
+  TestIo written(Operation::kWrite, 0, lengths);
+  written.fill(3);
+  queue->run(written.io);
+  ASSERT_TRUE(written.io.whole());
+  TestIo read(Operation::kRead, 0, lengths);
+  queue->run(read.io);
+  EXPECT_EQ(read.first_difference(3), read.io.length_bytes);
+}
+
+TEST_P(Conformance, BatchesLargerThanTheQueue) {
+  TestIos writes, reads;
+  for (size_t i = 0; i < 100; ++i) {
+    writes.push_back(std::make_unique<TestIo>(Operation::kWrite, i * 2 * kBlock, std::vector{kBlock, kBlock}));
+    writes.back()->fill(4);
+    reads.push_back(std::make_unique<TestIo>(Operation::kRead, (99 - i) * 2 * kBlock, std::vector{2 * kBlock}));
+  }
+  drive(*queue, writes);
+  drive(*queue, reads);
+  for (auto& io : writes) EXPECT_EQ(io->done_count, 1);
+  for (auto& io : reads) {
+    EXPECT_EQ(io->done_count, 1);
+    EXPECT_TRUE(io->io.whole());
+    EXPECT_EQ(io->first_difference(4), io->io.length_bytes);
+  }
+  EXPECT_EQ(queue->wait(), 0u);
+}
+
+TEST_P(Conformance, RunTakesBatches) {
+  TestIos writes;
+  std::vector<Io*> batch;
+  for (size_t i = 0; i < 40; ++i) {
+    writes.push_back(std::make_unique<TestIo>(Operation::kWrite, i * kBlock, std::vector{kBlock}));
+    writes.back()->fill(5);
+    batch.push_back(&writes.back()->io);
+  }
+  queue->run(batch);
+  for (auto& io : writes) {
+    EXPECT_EQ(io->done_count, 1);
+    EXPECT_TRUE(io->io.whole());
+  }
+  EXPECT_EQ(queue->in_flight_count(), 0u);
+}
+
+TEST_P(Conformance, DoneNeverRunsInsideSubmit) {
+  TestIo first(Operation::kWrite, 0, {kBlock}), second(Operation::kWrite, kBlock, {kBlock});
+  Io* batch[] = {&first.io, &second.io};
+  ASSERT_EQ(queue->submit(batch), 2u);
+  EXPECT_EQ(first.done_count + second.done_count, 0);
+  EXPECT_EQ(queue->in_flight_count(), 2u);
+  EXPECT_TRUE(first.io.in_flight);
+  size_t completed = 0;
+  while (completed < 2) completed += queue->poll();
+  EXPECT_EQ(completed, 2u);
+  EXPECT_EQ(first.done_count, 1);
+  EXPECT_EQ(second.done_count, 1);
+  EXPECT_FALSE(first.io.in_flight);
+}
+
+TEST_P(Conformance, SubmittedIosProgressWithoutWaiting) {
+  write(0, kBlock, 6);
+  TestIo read(Operation::kRead, 0, {kBlock});
+  Io* batch[] = {&read.io};
+  ASSERT_EQ(queue->submit(batch), 1u);
+  while (read.done_count == 0) queue->poll();
+  EXPECT_EQ(read.first_difference(6), kBlock);
+}
+
+TEST_P(Conformance, NothingInFlightNothingToWaitFor) {
+  EXPECT_EQ(queue->wait(), 0u);
+  EXPECT_EQ(queue->poll(), 0u);
+  EXPECT_EQ(queue->submit({}), 0u);
+}
+
+TEST_P(Conformance, FullIsANormalAnswer) {
+  TestIos writes;
+  std::vector<Io*> batch;
+  for (size_t i = 0; i < queue->depth() + 1; ++i) {
+    writes.push_back(std::make_unique<TestIo>(Operation::kWrite, i * kBlock, std::vector{kBlock}));
+    batch.push_back(&writes.back()->io);
+  }
+  EXPECT_EQ(queue->submit(batch), queue->depth());
+  EXPECT_EQ(queue->submit(std::span(batch).last(1)), 0u);
+  while (queue->wait() > 0) {
+  }
+  EXPECT_EQ(writes.back()->done_count, 0);
+  EXPECT_EQ(queue->submit(std::span(batch).last(1)), 1u);
+  EXPECT_EQ(queue->wait(), 1u);
+}
+
+struct Chain {
+  Queue* queue;
+  int left;
+};
+
+TEST_P(Conformance, DoneMaySubmitAgain) {
+  write(0, kBlock, 7);
+  Chain chain = {queue, 200};
+  TestIo read(Operation::kRead, 0, {kBlock});
+  read.io.owner = &chain;
+  read.io.done = [](Io& io) {
+    auto* c = static_cast<Chain*>(io.owner);
+    if (--c->left == 0) return;
+    Io* again[] = {&io};
+    ASSERT_EQ(c->queue->submit(again), 1u);
+  };
+  Io* batch[] = {&read.io};
+  ASSERT_EQ(queue->submit(batch), 1u);
+  while (queue->in_flight_count() > 0) ASSERT_EQ(queue->wait(), 1u) << "one call delivers a bounded number";
+  EXPECT_EQ(chain.left, 0);
+  EXPECT_EQ(read.first_difference(7), kBlock);
+}
+
+TEST_P(Conformance, DoneMayRunAnotherIo) {
+  write(0, 2 * kBlock, 8);
+  struct Nest {
+    Queue* queue;
+    TestIo inner{Operation::kRead, kBlock, {kBlock}};
+  } nest{queue};
+  TestIo outer(Operation::kRead, 0, {kBlock});
+  outer.io.owner = &nest;
+  outer.io.done = [](Io& io) {
+    auto* n = static_cast<Nest*>(io.owner);
+    n->queue->run(n->inner.io);
+  };
+  queue->run(outer.io);
+  EXPECT_EQ(nest.inner.done_count, 1);
+  EXPECT_EQ(nest.inner.first_difference(8), kBlock);
+}
+
+TEST_P(Conformance, MixedOperationsOfOneBatch) {
+  write(0, 8 * kBlock, 9);
+  TestIos ios;
+  for (size_t i = 0; i < 4; ++i) {
+    ios.push_back(std::make_unique<TestIo>(Operation::kRead, i * kBlock, std::vector{kBlock}));
+    ios.push_back(std::make_unique<TestIo>(Operation::kWrite, (16 + i) * kBlock, std::vector{kBlock}));
+    ios.back()->fill(9);
+  }
+  ios.push_back(std::make_unique<TestIo>(Operation::kDiscard, 4 * kBlock, std::vector{4 * kBlock}));
+  ios.push_back(std::make_unique<TestIo>(Operation::kFlush, 0, std::vector<size_t>{}));
+  for (auto it = ios.end() - 2; it != ios.end(); ++it) (*it)->io.segment_count = 0;
+  drive(*queue, ios);
+  for (auto& io : ios) {
+    EXPECT_EQ(io->done_count, 1);
+    EXPECT_TRUE(io->io.whole()) << io->io.error;
+    if (io->io.operation == Operation::kRead) EXPECT_EQ(io->first_difference(9), kBlock);
+  }
+}
+
+TEST_P(Conformance, DiscardGivesZerosOrKeeps) {
+  write(0, 6 * kBlock, 10);
+  Io discard;
+  discard.operation = Operation::kDiscard;
+  discard.offset_bytes = kBlock;
+  discard.length_bytes = 2 * kBlock;
+  queue->run(discard);
+  EXPECT_TRUE(discard.whole());
+  TestIo read(Operation::kRead, 0, {6 * kBlock});
+  queue->run(read.io);
+  ASSERT_TRUE(read.io.whole());
+  for (size_t i = 0; i < 6 * kBlock; ++i) {
+    bool discarded = i >= kBlock && i < 3 * kBlock;
+    unsigned char kept = TestIo::pattern(i, 10);
+    if (discarded && device->discards())
+      ASSERT_TRUE(read.bytes[i] == 0 || read.bytes[i] == kept) << i;
+    else
+      ASSERT_EQ(read.bytes[i], kept) << i;
+  }
+  write(kBlock, 2 * kBlock, 11);
+  TestIo again(Operation::kRead, kBlock, {2 * kBlock});
+  queue->run(again.io);
+  EXPECT_EQ(again.first_difference(11), 2 * kBlock);
+}
+
+TEST_P(Conformance, PastTheEndIsShortOrZeros) {
+  write(0, 2 * kBlock, 12);
+  TestIo across(Operation::kRead, kBlock, {kBlock, kBlock}), past(Operation::kRead, 64 * kBlock, {kBlock});
+  queue->run(across.io);
+  queue->run(past.io);
+  EXPECT_EQ(across.io.error, 0);
+  EXPECT_EQ(past.io.error, 0);
+  EXPECT_GE(across.first_difference(12), kBlock);
+  if (GetParam().has_end) {
+    EXPECT_EQ(across.io.transferred_bytes, kBlock);
+    EXPECT_FALSE(across.io.whole());
+    EXPECT_EQ(past.io.transferred_bytes, 0u);
+  } else {
+    EXPECT_TRUE(across.io.whole());
+    EXPECT_TRUE(past.io.whole());
+    for (size_t i = 0; i < kBlock; ++i) ASSERT_EQ(past.bytes[i], 0);
+  }
+}
+
+TEST_P(Conformance, FarApartPlaces) {
+  uint64_t last = device->capacity_bytes() - kBlock;
+  if (last > (uint64_t{1} << 39)) last = uint64_t{1} << 39;  // within what the file system can address
+  write(last, kBlock, 13);
+  write(0, kBlock, 13);
+  TestIo read(Operation::kRead, last, {kBlock});
+  queue->run(read.io);
+  EXPECT_TRUE(read.io.whole());
+  EXPECT_EQ(read.first_difference(13), kBlock);
+}
+
+TEST_P(Conformance, CountsWhatItDoes) {
+  auto& statistics = base::statistics;
+  uint64_t reads = statistics.storage_reads.get(), writes = statistics.storage_writes.get();
+  uint64_t read_bytes = statistics.storage_read_bytes.get(), write_bytes = statistics.storage_write_bytes.get();
+  uint64_t discards = statistics.storage_discards.get();
+  write(0, 2 * kBlock, 14);
+  TestIo read(Operation::kRead, 0, {kBlock});
+  queue->run(read.io);
+  Io discard;
+  discard.operation = Operation::kDiscard;
+  discard.length_bytes = kBlock;
+  queue->run(discard);
+  EXPECT_EQ(statistics.storage_reads.get() - reads, 1u);
+  EXPECT_EQ(statistics.storage_writes.get() - writes, 1u);
+  EXPECT_EQ(statistics.storage_read_bytes.get() - read_bytes, kBlock);
+  EXPECT_EQ(statistics.storage_write_bytes.get() - write_bytes, 2 * kBlock);
+  EXPECT_EQ(statistics.storage_discards.get() - discards, 1u);
+}
+
+// Writes, reads back and overwrites places of its own, in batches; returns what went wrong.
+std::string use_places(Device& device, unsigned thread) {
+  auto opened = device.open_queue(8);
+  if (!opened) return opened.error().message;
+  Queue* queue = *opened;
+  std::string wrong;
+  for (unsigned round = 0; round < 8 && wrong.empty(); ++round) {
+    for (Operation operation : {Operation::kWrite, Operation::kRead}) {
+      TestIos ios;
+      for (uint64_t i = 0; i < 24; ++i) {
+        uint64_t offset = (i * 4 + thread) * kBlock;  // the threads' places alternate
+        ios.push_back(std::make_unique<TestIo>(operation, offset, std::vector{kBlock}));
+        if (operation == Operation::kWrite) ios.back()->fill(round * 4 + thread);
+      }
+      drive(*queue, ios);
+      for (auto& io : ios) {
+        if (!io->io.whole() || io->done_count != 1) wrong = "not whole, or not once";
+        if (io->first_difference(round * 4 + thread) != kBlock) wrong = "other bytes";
+      }
+    }
+  }
+  device.close_queue(queue);
+  return wrong;
+}
+
+TEST_P(Conformance, QueuesOfFourThreads) {
+  std::string wrong[4];
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] { wrong[t] = use_places(*device, t); });
+  for (auto& thread : threads) thread.join();
+  for (auto& message : wrong) EXPECT_EQ(message, "");
+}
+
+TEST_P(Conformance, AQueueMayChangeItsThread) {
+  write(0, kBlock, 15);
+  std::thread([&] {
+    TestIo read(Operation::kRead, 0, {kBlock});
+    queue->run(read.io);
+    EXPECT_EQ(read.first_difference(15), kBlock);
+  }).join();
+  write(0, kBlock, 16);
+}
+
+using ConformanceDeathTest = Conformance;
+
+TEST_P(ConformanceDeathTest, ChecksItsCallers) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  TestIo io(Operation::kWrite, 0, {kBlock});
+  io.io.offset_bytes = 100;
+  EXPECT_DEATH(queue->run(io.io), "offset_bytes");
+  io.io.offset_bytes = device->capacity_bytes();
+  EXPECT_DEATH(queue->run(io.io), "capacity_bytes");
+  io.io.offset_bytes = 0;
+  io.io.length_bytes = 2 * kBlock;
+  EXPECT_DEATH(queue->run(io.io), "sum_bytes");
+  io.io.length_bytes = kBlock;
+  io.segments[0].iov_base = io.bytes + 8;
+  EXPECT_DEATH(queue->run(io.io), "iov_base");
+  io.segments[0].iov_base = io.bytes;
+  io.io.segment_count = 0;
+  EXPECT_DEATH(queue->run(io.io), "segment_count");
+  EXPECT_DEATH(device->close(), "open_queue_count_");
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, Conformance, testing::ValuesIn(kBackends),
+                         [](const auto& parameter) { return std::string(parameter.param.name); });
+INSTANTIATE_TEST_SUITE_P(Backends, ConformanceDeathTest, testing::Values(kBackends[0]),
+                         [](const auto& parameter) { return std::string(parameter.param.name); });
+
+}  // namespace
+}  // namespace storage

@@ -1,0 +1,145 @@
+#include "storage/device.h"
+
+#include "base/check.h"
+#include "base/statistics.h"
+
+namespace storage {
+namespace {
+
+// A CHECK for each thing that a caller can get wrong about `io`.
+void check_request(const Device& device, const Io& io) {
+  uint64_t unit_mask = device.block_bytes() - 1;
+  bool transfers = io.operation == Operation::kRead || io.operation == Operation::kWrite;
+  if (!transfers) CHECK_EQ(io.segment_count, 0u);
+  if (io.operation == Operation::kFlush) return;
+
+  CHECK_EQ(io.offset_bytes & unit_mask, 0u);
+  CHECK_EQ(io.length_bytes & unit_mask, 0u);
+  CHECK_GT(io.length_bytes, 0u);
+  CHECK_LE(io.offset_bytes, device.capacity_bytes());
+  CHECK_LE(io.length_bytes, device.capacity_bytes() - io.offset_bytes);
+  if (!transfers) return;
+
+  CHECK_GT(io.segment_count, 0u);
+  CHECK_LE(io.segment_count, kMaxSegments);
+  uint64_t sum_bytes = 0;
+  for (uint32_t i = 0; i < io.segment_count; ++i) {
+    const iovec& segment = io.segments[i];
+    CHECK_EQ(reinterpret_cast<uintptr_t>(segment.iov_base) & unit_mask, 0u);
+    CHECK_EQ(segment.iov_len & unit_mask, 0u);
+    CHECK_GT(segment.iov_len, 0u);
+    sum_bytes += segment.iov_len;
+  }
+  CHECK_EQ(sum_bytes, io.length_bytes);
+}
+
+void count(const Io& io) {
+  auto& statistics = base::statistics;
+  if (io.error != 0) {
+    statistics.storage_errors.add();
+    return;
+  }
+  switch (io.operation) {
+    case Operation::kRead:
+      statistics.storage_reads.add();
+      statistics.storage_read_bytes.add(io.transferred_bytes);
+      break;
+    case Operation::kWrite:
+      statistics.storage_writes.add();
+      statistics.storage_write_bytes.add(io.transferred_bytes);
+      break;
+    case Operation::kDiscard: statistics.storage_discards.add(); break;
+    case Operation::kFlush: break;
+  }
+}
+
+}  // namespace
+
+void Queue::start(Io& io) {
+  CHECK(!io.in_flight);
+  check_request(device_, io);
+  io.in_flight = true;
+  io.error = 0;
+  io.transferred_bytes = 0;
+  ++in_flight_count_;
+  do_start(io);
+}
+
+size_t Queue::submit(std::span<Io* const> batch) {
+  size_t accepted_count = 0;
+  while (accepted_count < batch.size() && in_flight_count_ < depth_) start(*batch[accepted_count++]);
+  if (accepted_count > 0) do_flush_submissions();
+  return accepted_count;
+}
+
+void Queue::complete(Io& io) {
+  DCHECK(io.in_flight);
+  DCHECK(io.error != 0 || io.transferred_bytes <= io.length_bytes);
+  if (device_.counted_) count(io);
+  completed_.append(io);
+}
+
+size_t Queue::deliver() {
+  // Only what is there now: a `done` that submits to a medium that finishes at once would keep us forever.
+  size_t bound = completed_.count();
+  size_t delivered_count = 0;
+  while (delivered_count < bound && !completed_.empty()) {
+    Io& io = completed_.take_first();
+    CHECK_GT(in_flight_count_, 0u);
+    --in_flight_count_;
+    io.in_flight = false;
+    ++delivered_count;
+    if (io.done != nullptr) io.done(io);
+  }
+  return delivered_count;
+}
+
+size_t Queue::poll() {
+  if (in_flight_count_ == 0) return 0;
+  do_poll(false);
+  return deliver();
+}
+
+size_t Queue::wait() {
+  if (in_flight_count_ == 0) return 0;
+  while (!has_completed()) do_poll(true);
+  return deliver();
+}
+
+// run() does not flush: a medium that sleeps in the kernel takes what was gathered in the same call.
+void Queue::run(Io& io) {
+  while (in_flight_count_ == depth_) wait();
+  start(io);
+  while (io.in_flight) wait();
+}
+
+void Queue::run(std::span<Io* const> batch) {
+  for (Io* io : batch) {
+    while (in_flight_count_ == depth_) wait();
+    start(*io);
+  }
+  for (Io* io : batch)
+    while (io->in_flight) wait();
+}
+
+base::Expected<Queue*> Device::open_queue(size_t depth) {
+  CHECK_GE(depth, 1u);
+  CHECK_LE(depth, kMaxQueueDepth);
+  auto queue = do_open_queue(depth);
+  if (queue) open_queue_count_.fetch_add(1, std::memory_order_relaxed);  // a count, publishes nothing
+  return queue;
+}
+
+void Device::close_queue(Queue* queue) {
+  CHECK_EQ(&queue->device(), this);
+  CHECK_EQ(queue->in_flight_count(), 0u);
+  queue->do_close();
+  CHECK_GT(open_queue_count_.fetch_sub(1, std::memory_order_relaxed), 0u);
+}
+
+void Device::close() {
+  CHECK_EQ(open_queue_count_.load(std::memory_order_relaxed), 0u);
+  do_close();
+}
+
+}  // namespace storage

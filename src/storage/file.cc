@@ -1,0 +1,171 @@
+#include "storage/file.h"
+
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <linux/fs.h>
+
+#include "base/check.h"
+#include "storage/objects.h"
+#include "sys/files.h"
+#include "sys/kernel.h"
+
+namespace storage {
+namespace {
+
+class FileQueue final : public Queue {
+ public:
+  FileQueue(FileDevice& device, size_t depth) : Queue(device, depth), file_(device) {}
+
+ private:
+  void do_start(Io& io) override { gathered_.append(io); }
+
+  void do_flush_submissions() override {
+    FileHelpers* helpers = file_.helpers();
+    if (gathered_.count() > 1 && helpers != nullptr && helpers->helper_count() > 0) {
+      helpers->want(client_, gathered_);
+      return;
+    }
+    while (!gathered_.empty()) perform_here(gathered_.take_first());
+  }
+
+  void do_poll(bool block) override {
+    do_flush_submissions();
+    collect();
+    while (block && !has_completed()) {
+      if (Io* io = file_.helpers()->take_wanted(client_); io != nullptr) {
+        perform_here(*io);
+        return;
+      }
+      uint32_t key = client_.finished.prepare();
+      if (collect() > 0) {
+        client_.finished.cancel();
+        return;
+      }
+      client_.finished.wait(key);
+      collect();
+    }
+  }
+
+  void do_close() override {
+    // Acquire: pairs with a helper's release in its last step.
+    while (client_.helpers_inside.load(std::memory_order_acquire) != 0) sys::syscall(SYS_sched_yield);
+    free_object(this, 0);
+  }
+
+  void perform_here(Io& io) {
+    file_.perform(io);
+    complete(io);
+  }
+
+  size_t collect() {
+    size_t count = 0;
+    Io* io = client_.done.exchange(nullptr, std::memory_order_acquire);  // pairs with the helpers' release
+    while (io != nullptr) {
+      Io* next = io->next;
+      complete(*io);
+      io = next;
+      ++count;
+    }
+    return count;
+  }
+
+  FileDevice& file_;
+  IoList gathered_;
+  HelperClient client_;
+};
+
+// fallocate and BLKDISCARD say this where discarding is not possible; it is only advice.
+bool means_cannot_discard(long result) {
+  return result == -EOPNOTSUPP || result == -ENOSYS || result == -EPERM || result == -ENOTTY;
+}
+
+}  // namespace
+
+FileDevice::FileDevice(std::string_view scheme, const Medium& medium, size_t max_depth)
+    : medium_(medium), max_depth_(max_depth) {
+  CHECK_GE(max_depth, 1u);
+  CHECK_LE(max_depth, kMaxQueueDepth);
+  CHECK_LE(medium.block_bytes, 4096u);
+  CHECK_EQ(medium.block_bytes & (medium.block_bytes - 1), 0u);
+  CHECK_EQ(medium.capacity_bytes % medium.block_bytes, 0u);
+  capacity_bytes_ = medium.capacity_bytes;
+  block_bytes_ = medium.block_bytes;
+  discards_ = medium.discards;
+  base::TextRef(name_, sizeof name_) << scheme << ':' << medium.label;
+}
+
+base::Expected<void> FileDevice::start_helpers(uint32_t helper_count) {
+  if (helper_count == 0) return {};
+  auto perform_io = [](void* self, Io& io) { static_cast<FileDevice*>(self)->perform(io); };
+  auto helpers = FileHelpers::make(helper_count, perform_io, this);
+  if (!helpers) return std::unexpected(helpers.error());
+  helpers_ = *helpers;
+  return {};
+}
+
+base::Expected<Queue*> FileDevice::do_open_queue(size_t depth) {
+  return make_object<FileQueue>(0, "a storage queue", *this, depth < max_depth_ ? depth : max_depth_);
+}
+
+void FileDevice::close_medium() {
+  if (helpers_ != nullptr) helpers_->close();
+  sys::close_own_descriptor(medium_.descriptor);
+}
+
+void FileDevice::do_close() {
+  close_medium();
+  free_object(this, 0);
+}
+
+void FileDevice::transfer(Io& io) const {
+  long number = io.operation == Operation::kRead ? SYS_preadv : SYS_pwritev;
+  long result;
+  do {
+    result = sys::syscall(number, medium_.descriptor, io.segments, io.segment_count, io.offset_bytes, 0);
+  } while (result == -EINTR);
+  if (sys::failed(result))
+    io.error = static_cast<int>(-result);
+  else
+    io.transferred_bytes = static_cast<uint64_t>(result);
+}
+
+void FileDevice::perform(Io& io) const {
+  if (io.operation == Operation::kRead || io.operation == Operation::kWrite) {
+    transfer(io);
+    return;
+  }
+  long result = 0;
+  if (io.operation == Operation::kFlush) {
+    do {
+      result = sys::syscall(SYS_fdatasync, medium_.descriptor);
+    } while (result == -EINTR);
+  } else if (medium_.discards && medium_.is_block_device) {
+    uint64_t range[2] = {io.offset_bytes, io.length_bytes};
+    result = sys::syscall(SYS_ioctl, medium_.descriptor, BLKDISCARD, range);
+  } else if (medium_.discards) {
+    do {
+      result = sys::syscall(SYS_fallocate, medium_.descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                            io.offset_bytes, io.length_bytes);
+    } while (result == -EINTR);
+  }
+  if (io.operation == Operation::kDiscard && means_cannot_discard(result)) result = 0;
+  if (sys::failed(result))
+    io.error = static_cast<int>(-result);
+  else
+    io.transferred_bytes = io.length_bytes;
+}
+
+base::Expected<Device*> make_file_device(const Medium& medium, uint32_t helper_count, size_t max_depth) {
+  auto device = make_object<FileDevice>(0, "a file device", "file", medium, max_depth);
+  if (!device) {
+    sys::close_own_descriptor(medium.descriptor);
+    return std::unexpected(device.error());
+  }
+  if (auto started = (*device)->start_helpers(helper_count); !started) {
+    (*device)->close();
+    return std::unexpected(started.error());
+  }
+  return *device;
+}
+
+}  // namespace storage

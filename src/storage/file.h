@@ -1,0 +1,60 @@
+// The file backend: preadv and pwritev on a file or block device. Works everywhere.
+//
+// A batch of one Io runs in the submitting thread, which is the shortest way for one miss. Larger batches
+// go to helper threads shared by the device's queues, so that the medium sees their depth.
+// O_DIRECT where the descriptor has it. EINTR is retried; short transfers are reported as they are.
+// FileDevice is also what the uring backend builds on: the same descriptor, the same facts about it.
+#pragma once
+#include <string_view>
+
+#include "storage/device.h"
+#include "storage/file_helpers.h"
+
+namespace storage {
+
+// An open medium and what open_medium (open_medium.h) found out about it.
+struct Medium {
+  int descriptor = -1;               // the runtime's own
+  uint64_t capacity_bytes = 0;       // a multiple of block_bytes
+  uint32_t block_bytes = 512;
+  bool discards = false;
+  bool is_block_device = false;      // discards by BLKDISCARD instead of hole punching
+  char label[200] = {};              // for Device::name(), after the scheme: "/mnt/nvme (unlinked file, direct)"
+};
+
+inline constexpr uint32_t kDefaultHelperCount = 8;
+
+// Takes over medium.descriptor, also on errors. helper_count 0: batches run one after the other.
+// Errors: ENOMEM.
+base::Expected<Device*> make_file_device(const Medium& medium, uint32_t helper_count = kDefaultHelperCount,
+                                         size_t max_depth = kMaxQueueDepth);
+
+class FileDevice : public Device {
+ public:
+  FileDevice(std::string_view scheme, const Medium& medium, size_t max_depth);
+
+  const Medium& medium() const { return medium_; }
+  size_t max_depth() const { return max_depth_; }
+  // Null without helpers.
+  FileHelpers* helpers() const { return helpers_; }
+  base::Expected<void> start_helpers(uint32_t helper_count);
+
+  // Runs the Io to its end: sets error and transferred_bytes. Thread-safe. May block.
+  void perform(Io& io) const;
+
+ protected:
+  base::Expected<Queue*> do_open_queue(size_t depth) override;
+  void do_close() override;
+  ~FileDevice() = default;
+  // Closes the medium and ends the helpers, but does not free the object.
+  void close_medium();
+
+ private:
+  void transfer(Io& io) const;
+
+  Medium medium_;
+  size_t max_depth_;
+  FileHelpers* helpers_ = nullptr;
+};
+
+}  // namespace storage

@@ -1,0 +1,74 @@
+// FileHelpers: the helper threads of a file device, which give batches of blocking calls depth.
+//
+//   HelperClient   one queue's share: what it wants done, and what has been done
+//
+// The protocol of one batch
+//  1 the queue's thread appends to client.wanted under the lock, puts the client at the end of the round
+//    of clients, and wakes helpers
+//  2 a helper takes the first client of the round and one Io of it under the lock, counts itself into
+//    client.helpers_inside, and puts the client at the end of the round if it wants more
+//  3 it runs the Io without the lock, pushes it to client.done, and notifies client.finished
+//  4 it leaves client.helpers_inside, the last time that it touches the client
+//  5 the queue's thread takes client.done whole. While it waits it runs wanted Ios itself (take_wanted)
+//
+// In a child of fork the threads and all of this object's state are gone (MADV_WIPEONFORK): it has no
+// helpers there, and the queues run their Ios themselves.
+#pragma once
+#include <atomic>
+
+#include "storage/device.h"
+#include "sys/lock.h"
+#include "sys/threads.h"
+
+namespace storage {
+
+struct HelperClient {
+  IoList wanted;                            // lock
+  HelperClient* next_in_round = nullptr;    // lock
+  bool in_round = false;                    // lock: iff wanted is not empty
+  std::atomic<Io*> done{nullptr};           // pushed by helpers, taken whole by the queue's thread
+  std::atomic<uint32_t> helpers_inside{0};
+  sys::EventCount finished;
+};
+
+class FileHelpers {
+ public:
+  static constexpr uint32_t kMaxHelpers = 64;
+
+  // Starts at most `helper_count` threads, each of which calls perform(argument, io) for one Io at a
+  // time. Fewer, or none, when the system has no more. Errors: ENOMEM.
+  static base::Expected<FileHelpers*> make(uint32_t helper_count, void (*perform)(void* argument, Io& io),
+                                           void* argument);
+  // Waits for the threads to end. REQUIRES: no client wants anything.
+  void close();
+
+  uint32_t helper_count() const { return helper_count_; }
+
+  // Step 1. REQUIRES: helper_count() > 0. `wanted` is empty afterwards.
+  void want(HelperClient& client, IoList& wanted);
+  // Takes back an Io that no helper has begun; null when there is none.
+  Io* take_wanted(HelperClient& client);
+
+ private:
+  FileHelpers() = default;
+  template <class T, class... Arguments>
+  friend base::Expected<T*> make_object(uint64_t, const char*, Arguments&&...);
+
+  void run_helper();
+  HelperClient* first_of_round();
+  void append_to_round(HelperClient& client);
+
+  void (*perform_)(void* argument, Io& io) = nullptr;
+  void* argument_ = nullptr;
+  uint32_t helper_count_ = 0;
+  sys::Thread threads_[kMaxHelpers];
+
+  sys::Mutex mutex_;  // guards what follows, and what HelperClient says
+  HelperClient* round_first_ = nullptr;
+  HelperClient* round_last_ = nullptr;
+  uint32_t sleeping_count_ = 0;
+  bool stopping_ = false;
+  std::atomic<uint32_t> wake_word_{0};  // changed under the lock, slept on without it
+};
+
+}  // namespace storage

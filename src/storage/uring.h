@@ -1,0 +1,20 @@
+// The uring backend: a ring of io_uring for each Queue, over the same medium as the file backend.
+//
+// submit() costs one system call for the whole batch; run() one for submitting and waiting together;
+// poll() none, unless the kernel asks to be entered.
+// Where a ring cannot be had (forbidden in a container, old kernel, no descriptor or memory left), a queue
+// of the file backend takes its place, with one line of log for the device.
+#pragma once
+#include "storage/file.h"
+
+namespace storage {
+
+inline constexpr size_t kDefaultUringDepth = 128;
+
+// Takes over medium.descriptor, also on errors. Queues are at most `max_depth` deep. `helper_count` threads
+// serve the queues of the file backend; they are started only when io_uring is not available at all.
+// Errors: ENOMEM.
+base::Expected<Device*> make_uring_device(const Medium& medium, size_t max_depth = kDefaultUringDepth,
+                                          uint32_t helper_count = kDefaultHelperCount);
+
+}  // namespace storage

@@ -1,0 +1,152 @@
+#include "sys/io_ring.h"
+
+#include <sys/mman.h>
+
+#include <atomic>
+
+#include "base/check.h"
+#include "sys/files.h"
+#include "sys/kernel.h"
+#include "sys/memory.h"
+
+namespace sys {
+namespace {
+
+// Of the descriptors that files.h can remember, rings leave some for everything else.
+constexpr uint32_t kMaxRings = 192;
+constinit std::atomic<uint32_t> ring_count{0};
+
+base::Expected<void> count_ring() {
+  // Relaxed: a count, publishes nothing.
+  if (ring_count.fetch_add(1, std::memory_order_relaxed) < kMaxRings) return {};
+  ring_count.fetch_sub(1, std::memory_order_relaxed);
+  return base::failure(EMFILE, "the process has ", kMaxRings, " io_urings already");
+}
+
+uint32_t load_acquire(uint32_t* word) {
+  return std::atomic_ref<uint32_t>(*word).load(std::memory_order_acquire);
+}
+void store_release(uint32_t* word, uint32_t value) {
+  std::atomic_ref<uint32_t>(*word).store(value, std::memory_order_release);
+}
+
+long set_up(uint32_t entry_count, uint32_t flags, io_uring_params& parameters) {
+  parameters = {};
+  parameters.flags = flags;
+  return syscall(SYS_io_uring_setup, entry_count, &parameters);
+}
+
+long map_ring(int descriptor, uint64_t offset, size_t bytes) {
+  long address = syscall(SYS_mmap, 0, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, descriptor, offset);
+  if (!failed(address)) syscall(SYS_madvise, address, bytes, MADV_DONTFORK);
+  return address;
+}
+
+base::Expected<int> set_up_owned(uint32_t entry_count, io_uring_params& parameters) {
+  // Completions are run when the thread enters the kernel anyway, instead of interrupting it.
+  long descriptor = set_up(entry_count, IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG, parameters);
+  if (descriptor == -EINVAL) descriptor = set_up(entry_count, 0, parameters);  // a kernel before 5.19
+  if (failed(descriptor)) {
+    int number = static_cast<int>(-descriptor);
+    return base::failure(number, "io_uring: ", base::error_name(number));
+  }
+  // FAST_POLL came with 5.7, after all the operations that we use.
+  uint32_t needed = IORING_FEAT_SINGLE_MMAP | IORING_FEAT_NODROP | IORING_FEAT_FAST_POLL;
+  if ((parameters.features & needed) != needed) {
+    syscall(SYS_close, descriptor);
+    return base::failure(EOPNOTSUPP, "io_uring: this kernel's lacks what is needed (Linux 5.7)");
+  }
+  auto owned = own_descriptor(static_cast<int>(descriptor));
+  if (!owned) syscall(SYS_close, descriptor);
+  return owned;
+}
+
+}  // namespace
+
+base::Expected<void> IoRing::open(uint32_t entry_count) {
+  CHECK_GE(entry_count, 1u);
+  if (auto counted = count_ring(); !counted) return counted;
+  io_uring_params parameters;
+  auto owned = set_up_owned(entry_count, parameters);
+  if (!owned) {
+    ring_count.fetch_sub(1, std::memory_order_relaxed);
+    return std::unexpected(owned.error());
+  }
+  descriptor_ = *owned;
+
+  size_t submissions_end = parameters.sq_off.array + parameters.sq_entries * sizeof(uint32_t);
+  size_t completions_end = parameters.cq_off.cqes + parameters.cq_entries * sizeof(io_uring_cqe);
+  rings_bytes_ = submissions_end > completions_end ? submissions_end : completions_end;
+  entries_bytes_ = parameters.sq_entries * sizeof(io_uring_sqe);
+  long rings = map_ring(descriptor_, IORING_OFF_SQ_RING, rings_bytes_);
+  long entries = failed(rings) ? rings : map_ring(descriptor_, IORING_OFF_SQES, entries_bytes_);
+  if (!failed(rings)) rings_ = reinterpret_cast<char*>(rings);
+  if (failed(entries)) {
+    close();
+    int number = static_cast<int>(-entries);
+    return base::failure(number, "io_uring: cannot map the rings: ", base::error_name(number));
+  }
+  entries_ = reinterpret_cast<io_uring_sqe*>(entries);
+
+  auto word = [&](uint32_t offset) { return reinterpret_cast<uint32_t*>(rings_ + offset); };
+  submission_count_ = parameters.sq_entries;
+  submission_mask_ = *word(parameters.sq_off.ring_mask);
+  submission_head_ = word(parameters.sq_off.head);
+  submission_tail_ = word(parameters.sq_off.tail);
+  submission_flags_ = word(parameters.sq_off.flags);
+  completion_mask_ = *word(parameters.cq_off.ring_mask);
+  completions_head_ = word(parameters.cq_off.head);
+  completions_tail_ = word(parameters.cq_off.tail);
+  completions_ = reinterpret_cast<io_uring_cqe*>(rings_ + parameters.cq_off.cqes);
+  tail_ = *submission_tail_;
+  completion_head_ = *completions_head_;
+  // Submission i always uses entry i.
+  for (uint32_t i = 0; i < submission_count_; ++i) word(parameters.sq_off.array)[i] = i;
+  return {};
+}
+
+void IoRing::close() {
+  if (descriptor_ < 0) return;
+  if (entries_ != nullptr) unmap(entries_, entries_bytes_);
+  if (rings_ != nullptr) unmap(rings_, rings_bytes_);
+  close_own_descriptor(descriptor_);
+  ring_count.fetch_sub(1, std::memory_order_relaxed);
+  *this = IoRing();
+}
+
+uint32_t IoRing::published_head() const { return load_acquire(submission_head_); }
+
+io_uring_sqe* IoRing::next_submission() {
+  if (pending_count() == submission_count_) return nullptr;
+  io_uring_sqe* entry = &entries_[tail_++ & submission_mask_];
+  *entry = {};
+  return entry;
+}
+
+long IoRing::enter(uint32_t wait_count) {
+  store_release(submission_tail_, tail_);  // pairs with the kernel's load
+  uint32_t flags = wait_count > 0 || needs_enter() ? IORING_ENTER_GETEVENTS : 0;
+  return syscall(SYS_io_uring_enter, descriptor_, pending_count(), wait_count, flags, nullptr, 0);
+}
+
+bool IoRing::next_completion(uint64_t& user_data, int32_t& result) {
+  if (completion_head_ == load_acquire(completions_tail_)) return false;  // pairs with the kernel's store
+  const io_uring_cqe& completion = completions_[completion_head_ & completion_mask_];
+  user_data = completion.user_data;
+  result = completion.res;
+  store_release(completions_head_, ++completion_head_);
+  return true;
+}
+
+bool IoRing::needs_enter() const {
+  return (load_acquire(submission_flags_) & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW)) != 0;
+}
+
+uint64_t IoRing::take_back() {
+  CHECK_GT(pending_count(), 0u);
+  --tail_;
+  store_release(submission_tail_, tail_);
+  return entries_[tail_ & submission_mask_].user_data;
+}
+
+}  // namespace sys

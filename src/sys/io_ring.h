@@ -1,0 +1,72 @@
+// IoRing: one io_uring, by its three system calls and its two shared rings.
+//
+//   submissions   entries_[tail_local) are ours to fill; enter() publishes them by storing the tail,
+//                 the kernel takes them and advances the head
+//   completions   the kernel publishes by storing the tail; next_completion() advances the head
+//
+// Invariants
+//  1 at most entry_count() submissions are pending or in the kernel at a time: the caller's duty. The
+//    completion ring is twice as large, so it never overflows
+//  2 one thread at a time; it need not be the same one always (so not IORING_SETUP_SINGLE_ISSUER)
+//  3 the descriptor is the runtime's own; the rings are not mapped in a child of fork, where only
+//    close() may be called
+#pragma once
+#include <linux/io_uring.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/error.h"
+
+namespace sys {
+
+class IoRing {
+ public:
+  // Makes a ring of at least `entry_count` entries. Errors, each of which means "do without": ENOSYS,
+  // EPERM (forbidden here), EMFILE (also: the process has its share of rings already), ENOMEM, EOPNOTSUPP
+  // (a kernel before 5.7).
+  base::Expected<void> open(uint32_t entry_count);
+  void close();
+
+  uint32_t entry_count() const { return submission_count_; }
+
+  // A zeroed entry to fill, pending from now on; null when all entries are pending.
+  io_uring_sqe* next_submission();
+  uint32_t pending_count() const { return tail_ - published_head(); }
+
+  // Hands over what is pending and waits until `wait_count` completions are there. Returns 0 or more, or
+  // -errno: -EINTR, -EAGAIN and -EBUSY may be tried again. Never waits when something went wrong.
+  long enter(uint32_t wait_count);
+
+  // Takes the completion that is next, if there is one. No system call.
+  bool next_completion(uint64_t& user_data, int32_t& result);
+
+  // Must the thread enter the kernel for completions to appear, although it need not wait?
+  bool needs_enter() const;
+
+  // Takes an entry that the kernel has not taken back out, last in first out; returns its user data.
+  // REQUIRES: pending_count() > 0.
+  uint64_t take_back();
+
+ private:
+  uint32_t published_head() const;
+
+  int descriptor_ = -1;
+  uint32_t submission_count_ = 0;
+  uint32_t submission_mask_ = 0;
+  uint32_t completion_mask_ = 0;
+  uint32_t tail_ = 0;             // of submissions, ahead of *submission_tail_ by what enter() has not published
+  uint32_t completion_head_ = 0;  // same as *completions_head_, which only we store to
+  uint32_t* submission_head_ = nullptr;
+  uint32_t* submission_tail_ = nullptr;
+  uint32_t* submission_flags_ = nullptr;
+  uint32_t* completions_head_ = nullptr;
+  uint32_t* completions_tail_ = nullptr;
+  io_uring_sqe* entries_ = nullptr;
+  io_uring_cqe* completions_ = nullptr;
+  char* rings_ = nullptr;
+  size_t rings_bytes_ = 0;
+  size_t entries_bytes_ = 0;
+};
+
+}  // namespace sys

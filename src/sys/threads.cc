@@ -1,0 +1,88 @@
+#include "sys/threads.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/prctl.h>
+
+#include <atomic>
+#include <cstdint>
+
+#include "sys/kernel.h"
+#include "sys/lock.h"
+
+namespace sys {
+namespace {
+
+using CreateFunction = int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
+using JoinFunction = int (*)(pthread_t, void**);
+
+CreateFunction find_create() {
+#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
+  return pthread_create;  // a sanitizer must see the thread begin
+#else
+  // glibc 2.34 moved it into libc proper; before that, it is found under whatever version there is.
+  void* found = dlvsym(RTLD_NEXT, "pthread_create", "GLIBC_2.34");
+  if (found == nullptr) found = dlsym(RTLD_NEXT, "pthread_create");
+  return reinterpret_cast<CreateFunction>(found);
+#endif
+}
+
+JoinFunction find_join() {
+#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
+  return pthread_join;
+#else
+  void* found = dlvsym(RTLD_NEXT, "pthread_join", "GLIBC_2.34");
+  if (found == nullptr) found = dlsym(RTLD_NEXT, "pthread_join");
+  return reinterpret_cast<JoinFunction>(found);
+#endif
+}
+
+// Handed from start_thread to the new thread, on the starter's stack until `taken` is set.
+struct Start {
+  void (*entry)(void*);
+  void* argument;
+  const char* name;
+  std::atomic<uint32_t> taken{0};
+};
+
+void* run_thread(void* start_argument) {
+  auto* start = static_cast<Start*>(start_argument);
+  auto* entry = start->entry;
+  void* argument = start->argument;
+  syscall(SYS_prctl, PR_SET_NAME, start->name, 0, 0, 0);
+  start->taken.store(1, std::memory_order_release);  // pairs with the load in start_thread; `start` dies here
+  futex_wake(start->taken, 1);
+  entry(argument);
+  return nullptr;
+}
+
+// All but the two that the C library uses between its threads (cancellation, setuid): it would wait
+// for us forever.
+constexpr uint64_t kBlockedSignals = ~((uint64_t{1} << (32 - 1)) | (uint64_t{1} << (33 - 1)));
+
+}  // namespace
+
+base::Expected<Thread> start_thread(void (*entry)(void* argument), void* argument, const char* name) {
+  CreateFunction create = find_create();
+  if (create == nullptr) return base::failure(ENOSYS, "cannot start a thread: pthread_create was not found");
+
+  Start start = {.entry = entry, .argument = argument, .name = name};
+  uint64_t old_mask = 0;
+  syscall(SYS_rt_sigprocmask, SIG_BLOCK, &kBlockedSignals, &old_mask, sizeof old_mask);
+  pthread_t handle;
+  int error = create(&handle, nullptr, run_thread, &start);
+  syscall(SYS_rt_sigprocmask, SIG_SETMASK, &old_mask, nullptr, sizeof old_mask);
+  if (error != 0) {
+    return base::failure(error, "cannot start thread ", name, ": ", base::error_name(error),
+                         "; raise ulimit -u");
+  }
+  while (start.taken.load(std::memory_order_acquire) == 0) futex_wait(start.taken, 0);
+  return Thread{handle};
+}
+
+void join_thread(Thread thread) {
+  if (JoinFunction join = find_join(); join != nullptr) join(thread.handle, nullptr);
+}
+
+}  // namespace sys

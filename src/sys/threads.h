@@ -1,0 +1,23 @@
+// Threads of the runtime itself.
+//
+// They are made by the C library's own pthread_create, found behind whatever interposes it, so that
+// thread-local storage works in them; they block every signal that a program can send, so that its
+// handlers never run on them.
+#pragma once
+#include "base/error.h"
+
+namespace sys {
+
+struct Thread {
+  unsigned long handle = 0;  // a pthread_t
+};
+
+// Runs entry(argument) in a new thread called `name` (at most 15 bytes are kept; must stay valid).
+// pthread_create takes a little memory from the program's heap: REQUIRES: no lock is held that the heap
+// could need. Errors: EAGAIN, ENOSYS (no C library found).
+base::Expected<Thread> start_thread(void (*entry)(void* argument), void* argument, const char* name);
+
+// Waits until the thread has returned. Exactly once for each started thread, not from a child of fork.
+void join_thread(Thread thread);
+
+}  // namespace sys
