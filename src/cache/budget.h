@@ -1,0 +1,29 @@
+// Budget: bytes of frames, tables and metadata in use, against the limit that the user set.
+// Thread contract: relaxed atomics, exact; over() may lag behind by what other threads do now.
+#pragma once
+#include <atomic>
+#include <cstdint>
+
+#include "base/statistics.h"
+
+namespace cache {
+
+class Budget {
+ public:
+  void set_limit(uint64_t bytes) { limit_bytes_ = bytes; }
+  uint64_t limit_bytes() const { return limit_bytes_; }
+  uint64_t used_bytes() const { return used_bytes_.load(std::memory_order_relaxed); }
+
+  void add(uint64_t bytes) {
+    base::statistics.memory_peak_bytes.raise(used_bytes_.fetch_add(bytes, std::memory_order_relaxed) + bytes);
+  }
+  void subtract(uint64_t bytes) { used_bytes_.fetch_sub(bytes, std::memory_order_relaxed); }
+  // Would `more` bytes exceed the limit?
+  bool exceeded_by(uint64_t more) const { return used_bytes() + more > limit_bytes_; }
+
+ private:
+  uint64_t limit_bytes_ = ~uint64_t{0};
+  std::atomic<uint64_t> used_bytes_{0};
+};
+
+}  // namespace cache

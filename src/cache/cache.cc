@@ -1,0 +1,133 @@
+#include "cache/cache.h"
+
+#include <new>
+
+#include "sys/memory.h"
+
+namespace cache {
+namespace {
+
+// A partition below this many frames is not worth its imbalance.
+constexpr uint64_t kFramesPerPartition = 16 * 1024;
+
+bool is_power_of_two(uint64_t value) { return value != 0 && (value & (value - 1)) == 0; }
+
+}  // namespace
+
+base::Expected<Cache*> Cache::create(const CacheParameters& parameters, storage::Device& device, Holders& holders) {
+  const size_t page_bytes = parameters.page_bytes;
+  constexpr size_t kLargestPage = Lane::kMaxPieces * base::kOsPageBytes;
+  if (!is_power_of_two(page_bytes) || page_bytes < base::kOsPageBytes || page_bytes > kLargestPage) {
+    return base::failure(EINVAL, "page size ", base::Bytes{page_bytes}, " is not a power of two from ",
+                         base::Bytes{base::kOsPageBytes}, " to ", base::Bytes{kLargestPage});
+  }
+  const uint64_t metadata_per_frame = sizeof(Frame) + page_bytes / base::kOsPageBytes * sizeof(base::Fingerprint) + 1;
+  const uint64_t frame_count = parameters.memory_bytes / (page_bytes + metadata_per_frame);
+  if (frame_count < kMinFrames) {
+    return base::failure(EINVAL, "a budget of ", base::Bytes{parameters.memory_bytes}, " holds only ", frame_count,
+                         " pages of ", base::Bytes{page_bytes}, "; give at least ",
+                         base::Bytes{kMinFrames * (page_bytes + base::kOsPageBytes)}, " with --memory");
+  }
+  if (frame_count > uint64_t{1} << 30)
+    return base::failure(EINVAL, "more than 2^30 frames; use larger pages with --page");
+
+  auto memory = sys::map_anonymous(sizeof(Cache), "the cache");
+  if (!memory) return std::unexpected(memory.error());
+  Cache* cache = new (*memory) Cache;
+  Shared& shared = cache->shared_;
+  shared.page_bytes = page_bytes;
+  shared.read_ahead_pages = parameters.read_ahead_pages;
+  shared.chaos_seed = parameters.chaos_seed;
+  shared.device = &device;
+  shared.table = &cache->table_;
+  shared.holders = &holders;
+  shared.budget.set_limit(parameters.memory_bytes);
+  cache->range_begin_ = parameters.range_begin;
+  cache->range_bytes_ = parameters.range_bytes;
+  const uint64_t page_count = parameters.range_bytes / page_bytes;
+  uint64_t region_pages = Table::kRegionOsPages * base::kOsPageBytes / page_bytes;
+  if (region_pages < kGroupPages) region_pages = kGroupPages;
+  cache->region_shift_ = static_cast<unsigned>(__builtin_ctzll(region_pages));
+
+  if (auto opened = shared.directory.open(page_count); !opened) return std::unexpected(opened.error());
+  if (auto opened = shared.places.open(device.capacity_bytes() / page_bytes); !opened)
+    return std::unexpected(opened.error());
+  if (auto opened = cache->table_.open(parameters.table_entries, parameters.range_begin, parameters.range_bytes,
+                                       page_bytes, shared.budget);
+      !opened)
+    return std::unexpected(opened.error());
+
+  uint32_t partitions = parameters.partition_count;
+  if (partitions == 0) {
+    partitions = 1;
+    while (partitions < kMaxPartitions && frame_count / (partitions * 2) >= kFramesPerPartition) partitions *= 2;
+  }
+  CHECK(is_power_of_two(partitions) && partitions <= kMaxPartitions);
+  cache->partition_count_ = partitions;
+  for (uint32_t i = 0; i < partitions; ++i) {
+    auto opened = cache->partitions_[i].open(shared, static_cast<uint32_t>(frame_count / partitions));
+    if (!opened) return std::unexpected(opened.error());
+  }
+  return cache;
+}
+
+void Cache::destroy() {
+  for (uint32_t i = 0; i < partition_count_; ++i) partitions_[i].close();
+  table_.close();
+  shared_.places.close();
+  shared_.directory.close();
+  sys::unmap(this, sizeof(Cache));
+}
+
+void Cache::discard(PageId first, uint64_t count, Lane& lane) {
+  const uint64_t end = index(first) + count;
+  while (index(first) < end) {
+    uint64_t region_end = ((index(first) >> region_shift_) + 1) << region_shift_;
+    if (region_end > end) region_end = end;
+    of(first).discard(first, region_end - index(first), lane);
+    first = PageId{region_end};
+  }
+}
+
+uint32_t Cache::background_step(Lane& lane) {
+  uint32_t freed = 0;
+  for (uint32_t i = 0; i < partition_count_; ++i) {
+    if (shared_.chaos_seed != 0 || partitions_[i].wants_frames())
+      freed += partitions_[i].evict(partitions_[i].batch_size(), lane);
+  }
+  return freed;
+}
+
+bool Cache::wants_background() const {
+  for (uint32_t i = 0; i < partition_count_; ++i)
+    if (partitions_[i].wants_frames()) return true;
+  return false;
+}
+
+uint32_t Cache::frame_count() const {
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < partition_count_; ++i) count += partitions_[i].frame_count();
+  return count;
+}
+
+uint32_t Cache::resident_count() {
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < partition_count_; ++i) count += partitions_[i].resident_count();
+  return count;
+}
+
+Cache::FilePiece Cache::file_piece(PageId page, const char* pinned) {
+  FramePool& frames = of(page).frames();
+  return {frames.descriptor(), static_cast<uint64_t>(pinned - frames.bytes(FrameId{0}))};
+}
+
+Cache::Pool Cache::pool(uint32_t partition) {
+  FramePool& frames = partitions_[partition].frames();
+  return {frames.bytes(FrameId{0}), uint64_t{frames.frame_count()} * shared_.page_bytes, frames.descriptor()};
+}
+
+void Cache::verify() {
+  for (uint32_t i = 0; i < partition_count_; ++i) partitions_[i].verify();
+}
+
+}  // namespace cache

@@ -1,0 +1,87 @@
+// Cache: pages of one address range in a bounded amount of memory, backed by a storage device.
+//
+// Pages are spread over partitions by region (2 MiB of addresses, or 16 pages if that is more); each
+// partition has its own lock, frames and clock hand.
+//
+// Thread contract: every call may come from any thread with that thread's Lane. None allocates from the
+// C library's heap. Not async-signal-safe against itself: a thread must not be interrupted inside a
+// call by a handler that calls again.
+#pragma once
+#include "cache/partition.h"
+
+namespace cache {
+
+struct CacheParameters {
+  uint64_t range_begin = 0;            // address of page 0; multiple of the page size and of 2 MiB
+  uint64_t range_bytes = 0;
+  Table::Entry* table_entries = nullptr;  // the entry of range_begin's OS page; memory reserved by the caller
+  size_t page_bytes = base::kOsPageBytes;
+  uint64_t memory_bytes = 0;           // for frames, tables and metadata
+  uint32_t partition_count = 0;        // 0: by memory and cores
+  uint32_t read_ahead_pages = 0;
+  uint64_t chaos_seed = 0;
+};
+
+class Cache {
+ public:
+  static constexpr uint32_t kMaxPartitions = 16;
+  static constexpr uint32_t kMinFrames = 8;
+
+  // Errors: EINVAL (page size, budget too small: the message says what is needed), ENOMEM. `device` and
+  // `holders` must outlive the cache.
+  static base::Expected<Cache*> create(const CacheParameters& parameters, storage::Device& device, Holders& holders);
+  void destroy();
+
+  base::Expected<Lane*> open_lane() { return Lane::create(*shared_.device, shared_.page_bytes); }
+
+  // As Partition's.
+  base::Expected<char*> load(PageId page, Lane& lane) { return of(page).load(page, lane, false); }
+  base::Expected<char*> pin(PageId page, Lane& lane) { return of(page).load(page, lane, true); }
+  void unpin(PageId page) { of(page).unpin(page); }
+  void discard(PageId first, uint64_t count, Lane& lane);
+
+  // One round of background work: evicts where frames run low (in chaos mode: anywhere). Returns how
+  // many frames became free; 0: nothing to do.
+  uint32_t background_step(Lane& lane);
+  bool wants_background() const;
+
+  PageId page_of(uint64_t address) const { return PageId{(address - range_begin_) / shared_.page_bytes}; }
+  uint64_t address_of(PageId page) const { return range_begin_ + index(page) * shared_.page_bytes; }
+  size_t page_bytes() const { return shared_.page_bytes; }
+  uint32_t frame_count() const;
+  uint32_t resident_count();
+  // The memory file and offset of pinned memory, to map it elsewhere.
+  struct FilePiece {
+    int descriptor;
+    uint64_t offset;
+  };
+  FilePiece file_piece(PageId page, const char* pinned);
+  // Every partition's frames as [begin, end) of this process's addresses, for fork.
+  struct Pool {
+    char* begin;
+    uint64_t bytes;
+    int descriptor;
+  };
+  uint32_t partition_count() const { return partition_count_; }
+  Pool pool(uint32_t partition);
+  const Budget& budget() const { return shared_.budget; }
+  storage::Device& device() { return *shared_.device; }
+  void verify();
+
+ private:
+  Partition& of(PageId page) {
+    // Fibonacci hashing of the region's number: neighbouring regions go to different partitions.
+    const uint64_t region = index(page) >> region_shift_;
+    return partitions_[(region * 0x9e3779b97f4a7c15) >> 32 & (partition_count_ - 1)];
+  }
+
+  Shared shared_;
+  Table table_;
+  uint64_t range_begin_ = 0;
+  uint64_t range_bytes_ = 0;
+  unsigned region_shift_ = 9;
+  uint32_t partition_count_ = 1;  // a power of two
+  Partition partitions_[kMaxPartitions];
+};
+
+}  // namespace cache

@@ -1,0 +1,106 @@
+// Frame: a slot of DRAM that holds one page, and the state machine of its life.
+//
+//   ABSENT <-> FREE                                           add, remove (the budget changed)
+//   FREE ----claim---> LOADING --loaded--> RESIDENT --lock--> EVICTING --unchanged--> FREE
+//                        |                  ^  ^  ^               |  |---discarded--> FREE
+//                        `--load_failed--> FREE|  `----rescue-----|  `--changed--> WRITING --written--> FREE
+//                                              |                                   |  |
+//                                              |-----------write_failed------------'  |
+//                                              `-- RESIDENT+io <------rescue----------'
+//   RESIDENT --clean--> RESIDENT+io --done--> RESIDENT
+//
+// Invariants (verify() in partition.cc is their executable twin)
+//  1 changed content reaches FREE only through WRITING or discarded
+//  2 a pin or `io` forbids lock and clean; a frame with pins is RESIDENT
+//  3 every edge is taken by the holder of the partition's lock. Between lock and the next edge the
+//    evictor works without the lock; whoever holds the lock may rescue meanwhile, and the evictor
+//    notices because every edge raises `version`
+//  4 at most one Io is under way for a frame: io is set while RESIDENT or WRITING has one
+#pragma once
+#include <atomic>
+#include <cstdint>
+
+#include "base/check.h"
+#include "base/fingerprint.h"
+#include "base/ids.h"
+
+namespace cache {
+
+using base::FrameId;
+using base::PageId;
+using base::PlaceId;
+
+enum class State : uint8_t { kAbsent, kFree, kLoading, kResident, kEvicting, kWriting };
+
+class Frame {
+ public:
+  State state() const { return static_cast<State>(word() & 0xff); }
+  bool io() const { return (word() & kIo) != 0; }
+  uint32_t pins() const { return static_cast<uint32_t>(word() >> kPinShift) & 0xffff; }
+  uint32_t version() const { return static_cast<uint32_t>(word() >> kVersionShift); }
+
+  // Still in the state that the edge with this version led to?
+  bool is(State expected, uint32_t expected_version) const {
+    return state() == expected && version() == expected_version;
+  }
+
+  // Each edge returns the new version. REQUIRES: the state it starts from, the partition's lock.
+  uint32_t add() { return edge(State::kAbsent, State::kFree, false); }
+  uint32_t remove() { return edge(State::kFree, State::kAbsent, false); }
+  uint32_t claim() { return edge(State::kFree, State::kLoading, false); }
+  uint32_t loaded() { return edge(State::kLoading, State::kResident, false); }
+  uint32_t load_failed() { return edge(State::kLoading, State::kFree, false); }
+  uint32_t lock() { return edge(State::kResident, State::kEvicting, false); }
+  uint32_t unchanged() { return edge(State::kEvicting, State::kFree, false); }
+  uint32_t discarded() { return edge(State::kEvicting, State::kFree, false); }
+  uint32_t changed() { return edge(State::kEvicting, State::kWriting, true); }
+  uint32_t written() { return edge(State::kWriting, State::kFree, false, true); }
+  uint32_t write_failed() { return edge(State::kWriting, State::kResident, false, true); }
+  uint32_t rescue() {
+    return state() == State::kWriting ? edge(State::kWriting, State::kResident, true, true)
+                                      : edge(State::kEvicting, State::kResident, false);
+  }
+  uint32_t clean() { return edge(State::kResident, State::kResident, true); }
+  uint32_t done() { return edge(State::kResident, State::kResident, false, true, true); }
+
+  void pin() {
+    CHECK(state() == State::kResident);
+    CHECK_LT(pins(), 0xffffu);
+    word_.fetch_add(uint64_t{1} << kPinShift, std::memory_order_relaxed);
+  }
+  void unpin() {
+    CHECK_GT(pins(), 0u);
+    word_.fetch_sub(uint64_t{1} << kPinShift, std::memory_order_relaxed);
+  }
+
+  PageId page{};                       // which page it holds, unless absent or free
+  PlaceId place = base::kNoPlace;      // that page's place on storage, kNoPlace: never written
+  bool fresh = true;                   // reads as zeros: never touched since the OS gave it
+  bool poisoned = false;                 // chaos: poisoned since it became free
+
+ private:
+  static constexpr uint64_t kIo = 1 << 8;
+  static constexpr unsigned kPinShift = 16;
+  static constexpr unsigned kVersionShift = 32;
+
+  uint64_t word() const { return word_.load(std::memory_order_relaxed); }
+
+  // Relaxed: all edges are ordered by the partition's lock. The compare-and-swap is the check that
+  // nobody took an edge without it.
+  uint32_t edge(State from, State to, bool io_after, bool io_before = false, bool pins_allowed = false) {
+    uint64_t old = word();
+    CHECK_EQ(old & 0xff, static_cast<uint64_t>(from));
+    CHECK_EQ((old & kIo) != 0, io_before);
+    if (!pins_allowed && from == State::kResident) CHECK_EQ(pins(), 0u);
+    uint64_t version = (old >> kVersionShift) + 1;
+    uint64_t next = (version << kVersionShift) | (old & (uint64_t{0xffff} << kPinShift)) |
+                    (io_after ? kIo : 0) | static_cast<uint64_t>(to);
+    CHECK(word_.compare_exchange_strong(old, next, std::memory_order_relaxed));
+    return static_cast<uint32_t>(version);
+  }
+
+  std::atomic<uint64_t> word_{static_cast<uint64_t>(State::kAbsent)};
+};
+static_assert(sizeof(Frame) == 24);
+
+}  // namespace cache

@@ -1,0 +1,22 @@
+// Holders: who may be using a page's memory without the cache's knowledge. The user of a cache
+// (spill: hazard slots) implements it; the cache asks before a page's frame changes.
+#pragma once
+#include "base/ids.h"
+
+namespace cache {
+
+class Holders {
+ public:
+  // After it returns, every thread sees the entries that were locked before the call, or its hold
+  // shows in visit(): the store-load order that holders leave out on their side.
+  virtual void barrier() = 0;
+
+  // Calls visit(context, page) for every page that is held, in any order, some more than once, some no
+  // longer held. Cost: a load per slot of every thread.
+  virtual void visit(void (*visit)(void* context, base::PageId page), void* context) = 0;
+
+ protected:
+  ~Holders() = default;
+};
+
+}  // namespace cache

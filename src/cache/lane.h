@@ -1,0 +1,52 @@
+// Lane: what one thread brings along when it works in a cache: its queue to the storage device and the
+// working memory of one operation, which does not fit the stack of every thread that may miss.
+//
+// Thread contract: one thread at a time; not reentrant. Memory: about 20 KiB plus one page, from the OS.
+#pragma once
+#include "cache/frame.h"
+#include "storage/device.h"
+
+namespace cache {
+
+class Lane {
+ public:
+  static constexpr uint32_t kMaxBatch = 64;
+  static constexpr uint32_t kMaxSegments = 4 * kMaxBatch;
+  static constexpr uint32_t kMaxIos = 2 * kMaxBatch;
+  static constexpr size_t kMaxPieces = 512;  // OS pages of the largest page, 2 MiB
+
+  // A page that an evict or discard batch locked.
+  struct Victim {
+    FrameId frame = base::kNoFrame;
+    PageId page{};
+    uint32_t version = 0;        // of the frame after the batch's last edge
+    bool held = false;
+    bool whole_page = false;     // its place is new: nothing on storage to keep
+    uint32_t changed_count = 0;  // OS pages to write
+    uint32_t first_io = 0;
+    uint32_t last_io = 0;        // inclusive
+  };
+
+  // Maps a lane and opens its queue. Errors: as Device::open_queue; ENOMEM.
+  static base::Expected<Lane*> create(storage::Device& device, size_t page_bytes);
+  void destroy();
+
+  storage::Queue& queue() { return *queue_; }
+
+  Victim victims[kMaxBatch];
+  uint32_t victim_count;
+  uint64_t changed[kMaxBatch][kMaxPieces / 64];  // bit per OS page of each victim
+  storage::Io ios[kMaxIos];
+  uint32_t io_count;
+  iovec segments[kMaxSegments];
+  uint32_t segment_count;
+  PageId last_miss;          // for read-ahead
+  uint32_t miss_streak;
+  char* page_copy;           // one page, aligned: the cleaner's copy, chaos's read-back
+
+ private:
+  storage::Queue* queue_;
+  uint64_t bytes_;
+};
+
+}  // namespace cache

@@ -1,0 +1,307 @@
+// Partition: loading, pinning, and the checks. Evict is in partition_evict.cc, discard in
+// partition_discard.cc.
+#include "cache/partition.h"
+
+#include "base/log.h"
+
+namespace cache {
+namespace {
+
+// Poison for freed frames in chaos mode: whoever still writes to one is found when it is claimed.
+constexpr unsigned char kPoison = 0xdb;
+
+// Waiting for frames that others hold: 10 s in all before giving up.
+constexpr uint64_t kFrameWaitNs = 1'000'000;
+constexpr uint32_t kFrameWaitLimit = 10'000;
+
+constexpr uint32_t kFailedWriteLimit = 16;
+
+}  // namespace
+
+base::Expected<void> Partition::open(Shared& shared, uint32_t frame_count) {
+  shared_ = &shared;
+  pieces_ = shared.page_bytes / base::kOsPageBytes;
+  CHECK_LE(pieces_, Lane::kMaxPieces);
+  if (auto opened = frames_.open(frame_count, shared.page_bytes, shared.budget); !opened) return opened;
+  if (auto opened = map_.open(shared.directory, uint64_t{1} << 28, shared.budget); !opened) return opened;
+  batch_size_ = frame_count / 8;
+  if (batch_size_ > Lane::kMaxBatch) batch_size_ = Lane::kMaxBatch;
+  if (batch_size_ == 0) batch_size_ = 1;
+  low_watermark_ = frame_count >= 1024 ? 2 * batch_size_ : 0;
+  random_ = shared.chaos_seed;
+  return {};
+}
+
+void Partition::close() {
+  map_.close();
+  frames_.close();
+}
+
+uint64_t Partition::next_random() {
+  random_ ^= random_ << 13;
+  random_ ^= random_ >> 7;
+  random_ ^= random_ << 17;
+  return random_;
+}
+
+base::Expected<char*> Partition::load(PageId page, Lane& lane, bool pin) {
+  char* bytes = nullptr;
+  for (uint32_t waits = 0;;) {
+    mutex_.lock();
+    uint32_t key = 0;
+    const Attempt attempt = try_load(page, lane, pin, bytes);
+    if (attempt == Attempt::kWait) key = changed_.prepare();
+    mutex_.unlock();
+    switch (attempt) {
+      case Attempt::kDone:
+        return bytes;
+      case Attempt::kWait:
+        base::statistics.cache_waits.add();
+        changed_.wait(key);
+        break;
+      case Attempt::kNeedFrame: {
+        if (evict(batch_size_, lane) > 0) break;
+        if (auto room = make_room(lane); !room) return std::unexpected(room.error());
+        if (++waits == kFrameWaitLimit) {
+          return base::failure(ENOMEM, "all ", frames_.frame_count(),
+                               " frames are pinned or held; give more memory with --memory or use smaller pages");
+        }
+        break;
+      }
+      case Attempt::kLoad:
+        if (auto filled = fill(lane); !filled) return std::unexpected(filled.error());
+        // The page is resident and open; another turn pins it or finds it evicted again.
+        if (!pin) return frames_.bytes(lane.victims[0].frame);
+        break;
+    }
+  }
+}
+
+// Steps 1 to 3 of Load. On kLoad the lane's victims are the claimed frames, the wanted one first.
+Partition::Attempt Partition::try_load(PageId page, Lane& lane, bool pin, char*& bytes) {
+  const PageMap::Where where = map_.find(page);
+  if (where.frame != base::kNoFrame) {
+    Frame& frame = frames_[where.frame];
+    switch (frame.state()) {
+      case State::kLoading:
+        return Attempt::kWait;
+      case State::kEvicting:
+      case State::kWriting:
+        base::statistics.cache_rescues.add();
+        frame.rescue();
+        break;
+      case State::kResident:
+        break;
+      case State::kAbsent:
+      case State::kFree:
+        CHECK(frame.state() == State::kResident);
+    }
+    reopen(where.frame);
+    if (pin) frame.pin();
+    bytes = frames_.bytes(where.frame);
+    base::statistics.cache_hits.add();
+    return Attempt::kDone;
+  }
+  const FrameId taken = take_frame(page, where.place);
+  if (taken == base::kNoFrame) return Attempt::kNeedFrame;
+  lane.victim_count = 1;
+  lane.victims[0] = {.frame = taken, .page = page, .version = frames_[taken].version()};
+  if (where.place != base::kNoPlace) add_read_ahead(page, where.place, lane);
+  return Attempt::kLoad;
+}
+
+FrameId Partition::neighbour_frame(PageId page) {
+  if (index(page) == 0) return base::kNoFrame;
+  const FrameId before = map_.find(PageId{index(page) - 1}).frame;
+  return before == base::kNoFrame ? before : before + 1;
+}
+
+// Claims a frame for a page that has none and maps the page to it.
+FrameId Partition::take_frame(PageId page, PlaceId place) {
+  const bool allow_fresh = !shared_->budget.exceeded_by(shared_->page_bytes);
+  // Tables and metadata grew into the frames' share: what is evicted goes back to the OS.
+  budget_exceeded_ = shared_->budget.exceeded_by(0);
+  if (budget_exceeded_) {
+    FrameId spare = frames_.find_free_touched();
+    if (spare != base::kNoFrame) frames_.release_memory(spare);
+  }
+  const FrameId taken = frames_.take(page, neighbour_frame(page), allow_fresh);
+  if (taken == base::kNoFrame) return taken;
+  Frame& frame = frames_[taken];
+  frame.claim();
+  if (frame.poisoned) {
+    const auto* bytes = reinterpret_cast<const unsigned char*>(frames_.bytes(taken));
+    for (size_t i = 0; i < shared_->page_bytes; ++i) CHECK_EQ(bytes[i], kPoison);
+    frame.poisoned = false;
+  }
+  frame.page = page;
+  frame.place = place;
+  map_.set_frame(page, taken);
+  return taken;
+}
+
+// A second miss in a row on the next page: claims frames for the pages that follow on storage.
+void Partition::add_read_ahead(PageId page, PlaceId place, Lane& lane) {
+  const bool sequential = index(page) == index(lane.last_miss) + 1;
+  lane.miss_streak = sequential ? lane.miss_streak + 1 : 0;
+  lane.last_miss = page;
+  if (lane.miss_streak < 2) return;
+  for (uint32_t i = 1; i <= shared_->read_ahead_pages && lane.victim_count < Lane::kMaxBatch; ++i) {
+    const PageId next = page + i;
+    if (index(next) / kGroupPages != index(page) / kGroupPages) break;  // surely the same partition
+    const PageMap::Where where = map_.find(next);
+    if (where.place == base::kNoPlace || index(where.place) != index(place) + i) break;
+    if (frames_.free_count() <= batch_size_) break;
+    const FrameId taken = take_frame(next, where.place);
+    if (taken == base::kNoFrame) break;
+    lane.victims[lane.victim_count++] = {.frame = taken, .page = next, .version = frames_[taken].version()};
+    lane.last_miss = next;
+  }
+}
+
+// Steps 4 to 6 of Load for the frames that try_load claimed.
+base::Expected<void> Partition::fill(Lane& lane) {
+  Frame& first = frames_[lane.victims[0].frame];
+  if (first.place == base::kNoPlace) {
+    char* bytes = frames_.bytes(lane.victims[0].frame);
+    if (!first.fresh) spillway_plain_memset(bytes, 0, shared_->page_bytes);
+    for (uint64_t i = 0; i < pieces_; ++i) frames_.fingerprints(lane.victims[0].frame)[i] = base::zero_fingerprint();
+    base::statistics.cache_zero_fills.add();
+    finish_load(lane, false, 1);
+    return {};
+  }
+  storage::Io& io = lane.ios[0];
+  io = {};
+  io.operation = storage::Operation::kRead;
+  io.offset_bytes = uint64_t{index(first.place)} * shared_->page_bytes;
+  io.segments = lane.segments;
+  io.segment_count = lane.victim_count;
+  io.length_bytes = uint64_t{lane.victim_count} * shared_->page_bytes;
+  for (uint32_t i = 0; i < lane.victim_count; ++i)
+    lane.segments[i] = {frames_.bytes(lane.victims[i].frame), shared_->page_bytes};
+  lane.queue().run(io);
+
+  const auto good_count = static_cast<uint32_t>(io.transferred_bytes / shared_->page_bytes);
+  const bool failed = io.error != 0 || good_count == 0;
+  for (uint32_t i = 0; !failed && i < good_count; ++i) {
+    const FrameId frame = lane.victims[i].frame;
+    for (uint64_t piece = 0; piece < pieces_; ++piece)
+      frames_.fingerprints(frame)[piece] =
+          base::take_fingerprint(frames_.bytes(frame) + piece * base::kOsPageBytes);
+  }
+  const PageId page = lane.victims[0].page;
+  finish_load(lane, failed, good_count);
+  if (!failed) return {};
+  if (io.error == 0) {
+    return base::failure(EIO, "cannot read page ", index(page), " from ", shared_->device->name(), ": only ",
+                         io.transferred_bytes, " of ", shared_->page_bytes, " bytes at offset ", io.offset_bytes);
+  }
+  return base::failure(io.error, "cannot read page ", index(page), " from ", shared_->device->name(),
+                       " at offset ", io.offset_bytes, ": ", base::error_name(io.error));
+}
+
+void Partition::finish_load(Lane& lane, bool failed, uint32_t good_count) {
+  sys::LockGuard guard(mutex_);
+  for (uint32_t i = 0; i < lane.victim_count; ++i) {
+    const FrameId id = lane.victims[i].frame;
+    Frame& frame = frames_[id];
+    CHECK(frame.is(State::kLoading, lane.victims[i].version));
+    frames_.touch(id);
+    if (failed || i >= good_count) {
+      map_.set_place(frame.page, frame.place);
+      frame.load_failed();
+      frames_.give_back(id);
+      continue;
+    }
+    frame.loaded();
+    // Read-ahead pages start cooling: unless touched they are the first to go.
+    shared_->table->publish(frame.page, frames_.bytes(id), i == 0 ? Table::Heat::kHot : Table::Heat::kCooling);
+    (i == 0 ? base::statistics.cache_misses : base::statistics.cache_read_aheads).add();
+  }
+  changed_.notify_all();
+}
+
+// Nothing could be evicted just now: waits for other threads, or says why it is hopeless.
+base::Expected<void> Partition::make_room(Lane&) {
+  uint32_t key;
+  {
+    sys::LockGuard guard(mutex_);
+    if (failed_writes_ >= kFailedWriteLimit) {
+      if (write_error_ == ENOSPC) {
+        return base::failure(ENOSPC, "storage is full: ", shared_->device->name(),
+                             "; no page can leave memory, give more room with --storage");
+      }
+      return base::failure(write_error_, "cannot write to ", shared_->device->name(), ": ",
+                           base::error_name(write_error_), "; no page can leave memory");
+    }
+    if (frames_.free_count() > 0 && !shared_->budget.exceeded_by(shared_->page_bytes)) return {};
+    key = changed_.prepare();
+  }
+  changed_.wait(key, kFrameWaitNs);
+  return {};
+}
+
+void Partition::reopen(FrameId id) { shared_->table->reopen(frames_[id].page, frames_.bytes(id)); }
+
+void Partition::unpin(PageId page) {
+  sys::LockGuard guard(mutex_);
+  const FrameId frame = map_.find(page).frame;
+  CHECK_NE(index(frame), index(base::kNoFrame));
+  frames_[frame].unpin();
+  if (frames_[frame].pins() == 0) changed_.notify_all();
+}
+
+// The frame's page is gone from it: poison in chaos mode, back to the pool.
+void Partition::free_frame(FrameId id) {
+  if (shared_->chaos_seed != 0) {
+    spillway_plain_memset(frames_.bytes(id), kPoison, shared_->page_bytes);
+    frames_[id].poisoned = true;
+  }
+  frames_.give_back(id);
+  if (budget_exceeded_) frames_.release_memory(id);
+}
+
+uint32_t Partition::resident_count() {
+  sys::LockGuard guard(mutex_);
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < frames_.frame_count(); ++i) count += frames_[FrameId{i}].state() == State::kResident;
+  return count;
+}
+
+void Partition::verify() {
+  sys::LockGuard guard(mutex_);
+  uint32_t free_count = 0;
+  for (uint32_t i = 0; i < frames_.frame_count(); ++i) {
+    const FrameId id{i};
+    Frame& frame = frames_[id];
+    const State state = frame.state();
+    free_count += state == State::kFree;
+    if (state == State::kFree || state == State::kAbsent) {
+      CHECK_EQ(frame.pins(), 0u);
+      CHECK(!frame.io());
+      continue;
+    }
+    CHECK(map_.find(frame.page).frame == id);
+    if (frame.pins() > 0) CHECK(state == State::kResident);
+    CHECK_EQ(frame.io(), state == State::kWriting || (state == State::kResident && frame.io()));
+    const auto delta = reinterpret_cast<int64_t>(frames_.bytes(id));
+    for (uint64_t piece = 0; piece < pieces_; ++piece) {
+      const int64_t entry = shared_->table->entry(frame.page, piece);
+      switch (state) {
+        case State::kResident:
+          // Unknown is allowed: the table may forget.
+          if (entry != Table::kUnknown) CHECK_EQ((entry < 0 ? -entry : entry) - 1 + shared_->table->address(frame.page), delta);
+          break;
+        case State::kEvicting:
+        case State::kWriting:
+          CHECK(entry == Table::kLocked || entry == Table::kUnknown);
+          break;
+        default:
+          CHECK_EQ(entry, Table::kUnknown);
+      }
+    }
+  }
+  CHECK_EQ(free_count, frames_.free_count());
+}
+
+}  // namespace cache

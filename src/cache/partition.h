@@ -1,0 +1,118 @@
+// Partition: one owner's share of a cache: its index, frames, replacement policy and places.
+//
+// Every edge of a frame's life (frame.h) is taken here, under mutex_. I/O, hashing and waiting happen
+// without it.
+//
+// Load     1 find the page: resident -> open its entries, done; loading -> wait; evicting or writing ->
+//            rescue, done   2 take a free frame (none: evict, from 1)   3 claim, map page -> frame, unlock
+//          4 read, or zero-fill a page without a place   5 fingerprint   6 lock, loaded, publish entries
+// Evict    1 choose victims, lock their entries and states   2 barrier   3 rescue the held ones
+//          4 compare fingerprints   5 unchanged -> FREE; changed -> fingerprints unknown, WRITING
+//          6 write what changed   7 written -> FREE unless rescued meanwhile; failed -> RESIDENT
+// Discard  1 lock entries and states   2 barrier   3 held or pinned -> zeroed in place, place forgotten
+//          4 else -> FREE, place given back
+//
+// Invariants
+//  1 a fingerprint is that of what a load of the OS page would return now, or unknown; step 4 of Load
+//    comes before it is known, step 6 of Evict leaves it unknown
+//  2 the frame holds the page's place while it is resident, the PageMap while it is not
+//  3 a place is given back only when no Io is under way for it: not while io is set
+#pragma once
+#include "cache/budget.h"
+#include "cache/frame_pool.h"
+#include "cache/holders.h"
+#include "cache/lane.h"
+#include "cache/page_map.h"
+#include "cache/places.h"
+#include "cache/table.h"
+
+namespace cache {
+
+// What all partitions of a cache share.
+struct Shared {
+  size_t page_bytes = base::kOsPageBytes;
+  uint32_t read_ahead_pages = 0;
+  uint64_t chaos_seed = 0;             // 0: off
+  storage::Device* device = nullptr;
+  Table* table = nullptr;
+  Holders* holders = nullptr;
+  PageDirectory directory;
+  Places places;
+  Budget budget;
+};
+
+class Partition {
+ public:
+  base::Expected<void> open(Shared& shared, uint32_t frame_count);
+  void close();
+
+  // Makes the page resident with open entries. With `pin`, pins it too and returns its memory.
+  // Errors: EIO and others of a read (message names device and page); ENOSPC and others when nothing
+  // can be evicted because writes fail; ENOMEM when all frames are pinned or held.
+  base::Expected<char*> load(PageId page, Lane& lane, bool pin);
+  // REQUIRES: pinned.
+  void unpin(PageId page);
+
+  // Forgets the content of pages first .. first + count - 1: they read as zeros. The storage is given
+  // back. May block, does no I/O of its own.
+  void discard(PageId first, uint64_t count, Lane& lane);
+
+  // Evicts up to `wanted` pages; returns how many frames became free. May do I/O.
+  uint32_t evict(uint32_t wanted, Lane& lane);
+
+  // Free frames below which background eviction should start, and up to which it should go on.
+  bool wants_frames() const { return frames_.free_count() < low_watermark_ || budget_exceeded_; }
+  uint32_t batch_size() const { return batch_size_; }
+
+  // Checks every invariant that can be checked under the lock; CHECK fails otherwise. For tests and chaos.
+  void verify();
+
+  FramePool& frames() { return frames_; }
+  uint32_t frame_count() const { return frames_.frame_count(); }
+  // Calls `visit` for every resident page under the lock.
+  uint32_t resident_count();
+
+ private:
+  enum class Attempt { kDone, kWait, kNeedFrame, kLoad };
+
+  Attempt try_load(PageId page, Lane& lane, bool pin, char*& bytes);
+  base::Expected<void> fill(Lane& lane);
+  void finish_load(Lane& lane, bool failed, uint32_t good_count);
+  void add_read_ahead(PageId page, PlaceId place, Lane& lane);
+  base::Expected<void> make_room(Lane& lane);
+  FrameId take_frame(PageId page, PlaceId place);
+  FrameId neighbour_frame(PageId page);
+  PlaceId neighbour_place(PageId page);
+
+  void lock_victims(uint32_t wanted, Lane& lane);
+  bool try_lock_victim(FrameId frame, Lane& lane, bool even_hot);
+  void mark_held(Lane& lane);
+  void compare(Lane& lane);
+  uint32_t settle_unwritten(Lane& lane);
+  void prepare_write(Lane& lane, Lane::Victim& victim, uint32_t victims_left);
+  uint32_t settle_written(Lane& lane);
+  void free_frame(FrameId frame);
+  void reopen(FrameId frame);
+  void forget_fingerprints(FrameId frame, const uint64_t* pieces);
+  void zero_in_place(FrameId frame);
+  bool lock_for_discard(PageId page, Lane& lane);
+  void check_unchanged(Lane::Victim& victim, Lane& lane);
+  uint64_t next_random();
+
+  Shared* shared_ = nullptr;
+  uint64_t pieces_ = 1;              // OS pages a page
+  uint32_t batch_size_ = 1;
+  uint32_t low_watermark_ = 0;
+  bool budget_exceeded_ = false;
+
+  sys::Mutex mutex_;
+  sys::EventCount changed_;          // a load or write ended, a frame became free
+  FramePool frames_;
+  PageMap map_;
+  uint32_t hand_ = 0;                // CLOCK
+  uint64_t random_ = 0;              // chaos
+  uint32_t failed_writes_ = 0;       // in a row
+  int write_error_ = 0;              // of the last failed write
+};
+
+}  // namespace cache

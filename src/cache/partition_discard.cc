@@ -1,0 +1,98 @@
+// Partition: Discard, in the steps that partition.h numbers.
+#include "cache/partition.h"
+
+namespace cache {
+
+void Partition::discard(PageId first, uint64_t count, Lane& lane) {
+  const PageId end = first + count;
+  PageId page = first;
+  while (index(page) < index(end)) {
+    lane.victim_count = 0;
+    PageId blocked = end;  // first page that must wait for its Io
+    uint32_t key = 0;
+    {
+      sys::LockGuard guard(mutex_);
+      while (index(page) < index(end) && lane.victim_count < batch_size_) {
+        if (shared_->directory.leaf_of(page) == 0) {
+          page = PageId{base::round_down(index(page), kGroupPages) + kGroupPages};
+          continue;
+        }
+        if (!lock_for_discard(page, lane)) {
+          blocked = page;
+          key = changed_.prepare();
+          break;
+        }
+        page = page + 1;
+      }
+    }
+    if (lane.victim_count > 0) {
+      shared_->holders->barrier();
+      mark_held(lane);
+      sys::LockGuard guard(mutex_);
+      for (uint32_t v = 0; v < lane.victim_count; ++v) {
+        const Lane::Victim& victim = lane.victims[v];
+        Frame& frame = frames_[victim.frame];
+        if (!frame.is(State::kEvicting, victim.version) || victim.held) {
+          // Rescued by a thread that touched it, or held by one: the frame stays, the content goes. It may
+          // have moved on since (evicted, or taken for another page): then there is nothing in it to zero.
+          if (map_.find(victim.page).frame == victim.frame && frame.is(State::kEvicting, victim.version)) {
+            frame.rescue();
+            reopen(victim.frame);
+          }
+          if (map_.find(victim.page).frame == victim.frame && frame.state() == State::kResident && !frame.io()) {
+            zero_in_place(victim.frame);
+          } else {
+            page = PageId{index(victim.page) < index(page) ? index(victim.page) : index(page)};
+          }
+          continue;
+        }
+        if (frame.place != base::kNoPlace) shared_->places.give_back(frame.place);
+        map_.erase(victim.page);
+        shared_->table->clear(victim.page);
+        frame.discarded();
+        free_frame(victim.frame);
+        base::statistics.cache_discards.add();
+      }
+      changed_.notify_all();
+    }
+    if (blocked != end) changed_.wait(key);
+  }
+}
+
+// Step 1 for one page, and all there is to do for one that is not resident or pinned. Returns false when
+// the page has an Io under way.
+bool Partition::lock_for_discard(PageId page, Lane& lane) {
+  const PageMap::Where where = map_.find(page);
+  if (where.place != base::kNoPlace) {
+    shared_->places.give_back(where.place);
+    map_.erase(page);
+    base::statistics.cache_discards.add();
+    return true;
+  }
+  if (where.frame == base::kNoFrame) return true;
+  Frame& frame = frames_[where.frame];
+  if (frame.state() == State::kEvicting) {
+    frame.rescue();
+    reopen(where.frame);
+  }
+  if (frame.state() != State::kResident || frame.io()) return false;
+  if (frame.pins() > 0) {
+    zero_in_place(where.frame);
+    return true;
+  }
+  shared_->table->lock(page);
+  lane.victims[lane.victim_count++] = {.frame = where.frame, .page = page, .version = frame.lock()};
+  return true;
+}
+
+// Step 3: the frame stays with its page, which reads as zeros and has no place any more.
+void Partition::zero_in_place(FrameId id) {
+  Frame& frame = frames_[id];
+  spillway_plain_memset(frames_.bytes(id), 0, shared_->page_bytes);
+  if (frame.place != base::kNoPlace) shared_->places.give_back(frame.place);
+  frame.place = base::kNoPlace;
+  for (uint64_t piece = 0; piece < pieces_; ++piece) frames_.fingerprints(id)[piece] = base::zero_fingerprint();
+  base::statistics.cache_discards.add();
+}
+
+}  // namespace cache

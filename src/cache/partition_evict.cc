@@ -1,0 +1,277 @@
+// Partition: Evict, in the steps that partition.h numbers.
+#include "cache/partition.h"
+
+#include "base/log.h"
+
+namespace cache {
+namespace {
+
+// How often the hand may go round in one search: once to cool, once to take, once for what others warmed.
+constexpr uint32_t kHandRounds = 3;
+
+}  // namespace
+
+uint32_t Partition::evict(uint32_t wanted, Lane& lane) {
+  if (wanted > batch_size_) wanted = batch_size_;
+  lock_victims(wanted, lane);
+  if (lane.victim_count == 0) return 0;
+  shared_->holders->barrier();
+  mark_held(lane);
+  compare(lane);
+  uint32_t freed = settle_unwritten(lane);
+  if (lane.io_count == 0) return freed;
+  // Bounded: a queue of kMaxIos takes the whole batch.
+  storage::Io* batch[Lane::kMaxIos];
+  for (uint32_t i = 0; i < lane.io_count; ++i) batch[i] = &lane.ios[i];
+  uint32_t submitted = 0;
+  while (submitted < lane.io_count) {
+    submitted += static_cast<uint32_t>(lane.queue().submit({batch + submitted, lane.io_count - submitted}));
+    if (submitted < lane.io_count) lane.queue().wait();
+  }
+  while (lane.queue().in_flight_count() > 0) lane.queue().wait();
+  return freed + settle_written(lane);
+}
+
+// Step 1.
+void Partition::lock_victims(uint32_t wanted, Lane& lane) {
+  lane.victim_count = 0;
+  lane.io_count = 0;
+  lane.segment_count = 0;
+  sys::LockGuard guard(mutex_);
+  const uint32_t count = frames_.frame_count();
+  if (shared_->chaos_seed != 0) {
+    for (uint32_t tries = 0; tries < 4 * wanted && lane.victim_count < wanted; ++tries)
+      try_lock_victim(FrameId{static_cast<uint32_t>(next_random() % count)}, lane, true);
+    if (lane.victim_count > 0) return;
+  }
+  for (uint64_t steps = 0; steps < uint64_t{kHandRounds} * count && lane.victim_count < wanted; ++steps) {
+    const FrameId frame{hand_};
+    hand_ = hand_ + 1 == count ? 0 : hand_ + 1;
+    try_lock_victim(frame, lane, false);
+  }
+}
+
+bool Partition::try_lock_victim(FrameId id, Lane& lane, bool even_hot) {
+  Frame& frame = frames_[id];
+  if (frame.state() != State::kResident || frame.io() || frame.pins() > 0) return false;
+  if (!even_hot && shared_->table->cool(frame.page)) return false;
+  const bool hot = shared_->table->lock(frame.page);
+  if (hot && !even_hot) {
+    // Touched between the two looks.
+    reopen(id);
+    return false;
+  }
+  Lane::Victim& victim = lane.victims[lane.victim_count++];
+  victim = {.frame = id, .page = frame.page, .version = frame.lock()};
+  return true;
+}
+
+// Step 3, first half: which victims stand in a slot. Compared by page, whatever the page's size.
+void Partition::mark_held(Lane& lane) {
+  shared_->holders->visit(
+      [](void* context, PageId page) {
+        Lane& visited = *static_cast<Lane*>(context);
+        for (uint32_t i = 0; i < visited.victim_count; ++i)
+          if (visited.victims[i].page == page) visited.victims[i].held = true;
+      },
+      &lane);
+}
+
+// Step 4. A victim that is rescued meanwhile is written to while it is hashed: the result is not used.
+void Partition::compare(Lane& lane) {
+  for (uint32_t v = 0; v < lane.victim_count; ++v) {
+    Lane::Victim& victim = lane.victims[v];
+    if (victim.held) continue;
+    const char* bytes = frames_.bytes(victim.frame);
+    const base::Fingerprint* known = frames_.fingerprints(victim.frame);
+    for (uint64_t word = 0; word < (pieces_ + 63) / 64; ++word) lane.changed[v][word] = 0;
+    for (uint64_t piece = 0; piece < pieces_; ++piece) {
+      if (known[piece].same_content_as(base::take_fingerprint(bytes + piece * base::kOsPageBytes))) continue;
+      lane.changed[v][piece / 64] |= uint64_t{1} << (piece % 64);
+      ++victim.changed_count;
+    }
+  }
+}
+
+// Steps 3 (second half) and 5. Returns how many frames became free.
+uint32_t Partition::settle_unwritten(Lane& lane) {
+  if (shared_->chaos_seed != 0) {
+    for (uint32_t v = 0; v < lane.victim_count; ++v) check_unchanged(lane.victims[v], lane);
+  }
+  sys::LockGuard guard(mutex_);
+  uint32_t freed = 0;
+  for (uint32_t v = 0; v < lane.victim_count; ++v) {
+    Lane::Victim& victim = lane.victims[v];
+    Frame& frame = frames_[victim.frame];
+    const bool ours = frame.is(State::kEvicting, victim.version);
+    if (ours && victim.held) {
+      frame.rescue();
+      reopen(victim.frame);
+      base::statistics.cache_rescues.add();
+      base::statistics.cache_hazard_rescues.add();
+    } else if (ours && victim.changed_count == 0) {
+      if (frame.place == base::kNoPlace) {
+        map_.erase(victim.page);
+      } else {
+        map_.set_place(victim.page, frame.place);
+      }
+      shared_->table->clear(victim.page);
+      frame.unchanged();
+      free_frame(victim.frame);
+      ++freed;
+      base::statistics.cache_unchanged.add();
+      base::statistics.cache_evictions.add();
+    } else if (ours) {
+      prepare_write(lane, victim, lane.victim_count - v - 1);
+      continue;
+    }
+    victim.version = 0;  // settled: settle_written passes over it
+    victim.changed_count = 0;
+  }
+  if (freed > 0) changed_.notify_all();
+  return freed;
+}
+
+PlaceId Partition::neighbour_place(PageId page) {
+  if (index(page) == 0) return base::kNoPlace;
+  const PageMap::Where before = map_.find(PageId{index(page) - 1});
+  const PlaceId place = before.frame != base::kNoFrame ? frames_[before.frame].place : before.place;
+  return place == base::kNoPlace ? place : PlaceId{index(place) + 1};
+}
+
+// Step 5 for a changed victim: a place if it has none, the fingerprints of what is written unknown, and
+// the Ios. Runs that follow each other on storage share an Io.
+void Partition::prepare_write(Lane& lane, Lane::Victim& victim, uint32_t victims_left) {
+  Frame& frame = frames_[victim.frame];
+  victim.whole_page = frame.place == base::kNoPlace;
+  if (victim.whole_page) frame.place = shared_->places.take(victim.page, neighbour_place(victim.page));
+  if (frame.place == base::kNoPlace) {
+    ++failed_writes_;
+    write_error_ = ENOSPC;
+    frame.rescue();
+    reopen(victim.frame);
+    victim.changed_count = 0;
+    victim.version = 0;
+    return;
+  }
+  uint64_t* changed = lane.changed[&victim - lane.victims];
+  // Many scattered pieces: one write of the whole page rather than more Ios than the lane has left.
+  const bool crowded = lane.segment_count + victim.changed_count + victims_left > Lane::kMaxSegments ||
+                       lane.io_count + victim.changed_count + victims_left > Lane::kMaxIos;
+  if (victim.whole_page || (crowded && victim.changed_count > 1)) {
+    for (uint64_t piece = 0; piece < pieces_; ++piece) changed[piece / 64] |= uint64_t{1} << (piece % 64);
+    victim.changed_count = static_cast<uint32_t>(pieces_);
+  }
+  forget_fingerprints(victim.frame, changed);
+  victim.version = frame.changed();
+  victim.first_io = ~uint32_t{0};
+  for (uint64_t piece = 0; piece < pieces_;) {
+    if ((changed[piece / 64] >> (piece % 64) & 1) == 0) {
+      ++piece;
+      continue;
+    }
+    uint64_t end = piece + 1;
+    while (end < pieces_ && (changed[end / 64] >> (end % 64) & 1) != 0) ++end;
+    const uint64_t offset = uint64_t{index(frame.place)} * shared_->page_bytes + piece * base::kOsPageBytes;
+    const uint64_t length = (end - piece) * base::kOsPageBytes;
+    storage::Io* io = lane.io_count > 0 ? &lane.ios[lane.io_count - 1] : nullptr;
+    if (io == nullptr || io->offset_bytes + io->length_bytes != offset || io->segment_count == storage::kMaxSegments) {
+      io = &lane.ios[lane.io_count++];
+      *io = {};
+      io->operation = storage::Operation::kWrite;
+      io->offset_bytes = offset;
+      io->segments = &lane.segments[lane.segment_count];
+    }
+    lane.segments[lane.segment_count++] = {frames_.bytes(victim.frame) + piece * base::kOsPageBytes, length};
+    ++io->segment_count;
+    io->length_bytes += length;
+    victim.last_io = lane.io_count - 1;
+    if (victim.first_io == ~uint32_t{0}) victim.first_io = victim.last_io;
+    piece = end;
+  }
+}
+
+void Partition::forget_fingerprints(FrameId frame, const uint64_t* pieces) {
+  for (uint64_t piece = 0; piece < pieces_; ++piece) {
+    if ((pieces[piece / 64] >> (piece % 64) & 1) != 0)
+      frames_.fingerprints(frame)[piece] = base::Fingerprint::unknown();
+  }
+}
+
+// Step 7. Returns how many frames became free.
+uint32_t Partition::settle_written(Lane& lane) {
+  sys::LockGuard guard(mutex_);
+  uint32_t freed = 0;
+  for (uint32_t v = 0; v < lane.victim_count; ++v) {
+    Lane::Victim& victim = lane.victims[v];
+    if (victim.changed_count == 0) continue;
+    Frame& frame = frames_[victim.frame];
+    bool whole = true;
+    for (uint32_t i = victim.first_io; i <= victim.last_io; ++i) {
+      if (lane.ios[i].whole()) continue;
+      whole = false;
+      write_error_ = lane.ios[i].error != 0 ? lane.ios[i].error : ENOSPC;
+    }
+    // A page whose place is new has nothing there until all of it was written.
+    const bool place_useless = !whole && victim.whole_page;
+    if (whole) {
+      failed_writes_ = 0;
+      base::statistics.cache_writebacks.add(victim.changed_count);
+    } else {
+      if (++failed_writes_ == 1) {
+        base::log("cannot write to ", shared_->device->name(), ": ", base::error_name(write_error_),
+                  "; pages stay in memory and are tried again");
+      }
+      base::statistics.cache_write_failures.add();
+    }
+    if (place_useless) {
+      shared_->places.give_back(frame.place);
+      frame.place = base::kNoPlace;
+      for (uint64_t piece = 0; piece < pieces_; ++piece)
+        frames_.fingerprints(victim.frame)[piece] = base::Fingerprint::unknown();
+    }
+    if (!frame.is(State::kWriting, victim.version)) {
+      frame.done();  // rescued meanwhile; its fingerprints stay unknown
+    } else if (!whole) {
+      frame.write_failed();
+      reopen(victim.frame);
+    } else {
+      map_.set_place(victim.page, frame.place);
+      shared_->table->clear(victim.page);
+      frame.written();
+      free_frame(victim.frame);
+      ++freed;
+      base::statistics.cache_evictions.add();
+    }
+  }
+  changed_.notify_all();
+  return freed;
+}
+
+// Chaos: what is about to be dropped as unchanged must be what a load would return.
+void Partition::check_unchanged(Lane::Victim& victim, Lane& lane) {
+  if (victim.held || victim.changed_count != 0) return;
+  PlaceId place;
+  {
+    sys::LockGuard guard(mutex_);
+    if (!frames_[victim.frame].is(State::kEvicting, victim.version)) return;
+    place = frames_[victim.frame].place;
+  }
+  if (place == base::kNoPlace) {
+    spillway_plain_memset(lane.page_copy, 0, shared_->page_bytes);
+  } else {
+    iovec segment = {lane.page_copy, shared_->page_bytes};
+    storage::Io io;
+    io.offset_bytes = uint64_t{index(place)} * shared_->page_bytes;
+    io.segments = &segment;
+    io.segment_count = 1;
+    io.length_bytes = shared_->page_bytes;
+    lane.queue().run(io);
+    if (!io.whole()) return;
+  }
+  const bool same = spillway_plain_memcmp(lane.page_copy, frames_.bytes(victim.frame), shared_->page_bytes) == 0;
+  sys::LockGuard guard(mutex_);
+  if (frames_[victim.frame].is(State::kEvicting, victim.version)) CHECK(same);
+}
+
+}  // namespace cache

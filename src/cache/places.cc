@@ -1,0 +1,61 @@
+#include "cache/places.h"
+
+#include "base/check.h"
+#include "sys/memory.h"
+
+namespace cache {
+
+base::Expected<void> Places::open(uint64_t place_limit) {
+  constexpr uint64_t kMost = (uint64_t{1} << 31) - 2 * kRunPlaces;
+  limit_ = static_cast<uint32_t>(place_limit < kMost ? place_limit : kMost);
+  bytes_ = base::round_up(uint64_t{limit_} / 8 + sizeof(uint64_t), base::kOsPageBytes);
+  auto memory = sys::map_anonymous(bytes_, "the map of storage places");
+  if (!memory) return std::unexpected(memory.error());
+  used_ = reinterpret_cast<uint64_t*>(*memory);
+  return {};
+}
+
+void Places::close() { sys::unmap(used_, bytes_); }
+
+PlaceId Places::taken(uint32_t place) {
+  used_[place / 64] |= uint64_t{1} << (place % 64);
+  ++used_count_;
+  return PlaceId{place};
+}
+
+PlaceId Places::take(PageId page, PlaceId wish) {
+  sys::LockGuard guard(mutex_);
+  if (wish != base::kNoPlace && index(wish) < end_ && !is_used(index(wish))) return taken(index(wish));
+  // A new run while runs are at least half used on average: sparse data may cost twice its size on
+  // storage, not sixteen times.
+  const bool roomy = end_ / 2 <= used_count_ + 64 * kRunPlaces;
+  if (roomy && end_ + kRunPlaces <= limit_) {
+    uint32_t run = end_;
+    end_ += kRunPlaces;
+    return taken(run + static_cast<uint32_t>(index(page) % kRunPlaces));
+  }
+  const uint32_t words = (end_ + 63) / 64;
+  for (uint32_t looked = 0; looked <= words && words > 0; ++looked) {
+    for (uint64_t free_bits = ~used_[cursor_]; free_bits != 0; free_bits &= free_bits - 1) {
+      uint32_t place = cursor_ * 64 + static_cast<uint32_t>(__builtin_ctzll(free_bits));
+      if (place < end_) return taken(place);
+    }
+    cursor_ = (cursor_ + 1) % words;
+  }
+  if (end_ < limit_) {
+    uint32_t place = end_;
+    end_ = end_ + kRunPlaces <= limit_ ? end_ + kRunPlaces : limit_;
+    return taken(place);
+  }
+  return base::kNoPlace;
+}
+
+void Places::give_back(PlaceId place) {
+  sys::LockGuard guard(mutex_);
+  CHECK_LT(index(place), end_);
+  CHECK(is_used(index(place)));
+  used_[index(place) / 64] &= ~(uint64_t{1} << (index(place) % 64));
+  --used_count_;
+}
+
+}  // namespace cache

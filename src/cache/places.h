@@ -1,0 +1,47 @@
+// Places: which page-sized places on storage are in use. A place is looked up (PageMap, Frame), never
+// computed from the page, so that a page may move and two pages may one day share one.
+//
+// Neighbouring pages get neighbouring places where possible (sequential reads become large): next to
+// the place of the page before; else at the page's position in a new run; else any free one.
+//
+// Invariant: a place is given back only after its last Io completed.
+// Thread contract: takes its own lock. Memory: one bit per place.
+#pragma once
+#include "base/error.h"
+#include "base/ids.h"
+#include "sys/lock.h"
+
+namespace cache {
+
+using base::PageId;
+using base::PlaceId;
+
+class Places {
+ public:
+  static constexpr uint32_t kRunPlaces = 16;
+
+  // place_limit: how many fit the device, at most 2^31 - 2. Errors: ENOMEM.
+  base::Expected<void> open(uint64_t place_limit);
+  void close();
+
+  // A free place for `page`, `wish` if it is free (kNoPlace: no wish). kNoPlace: storage is full.
+  PlaceId take(PageId page, PlaceId wish);
+  // REQUIRES: taken; no Io under way for it. Giving back twice is a CHECK.
+  void give_back(PlaceId place);
+
+  uint32_t used_count() const { return used_count_; }
+
+ private:
+  bool is_used(uint32_t place) const { return (used_[place / 64] >> (place % 64) & 1) != 0; }
+  PlaceId taken(uint32_t place);
+
+  sys::Mutex mutex_;
+  uint32_t limit_ = 0;
+  uint32_t end_ = 0;         // places at or past it were never used; multiple of kRunPlaces
+  uint32_t used_count_ = 0;
+  uint32_t cursor_ = 0;      // word where the search for a free place goes on
+  uint64_t* used_ = nullptr;
+  uint64_t bytes_ = 0;
+};
+
+}  // namespace cache
