@@ -109,6 +109,25 @@ Expected<void> set_option(Options& options, std::string_view name, std::string_v
   return failure(EINVAL, "no option is called '", name, "'; see spillway run --help");
 }
 
+Expected<void> check_options(const Options& options, uint64_t machine_memory_bytes) {
+  // 0 asks for the default.
+  if (options.memory != 0 && options.memory < kMinMemoryBytes) {
+    return failure(EINVAL, "memory: ", Bytes{options.memory}, " is below the least budget; give at least ",
+                   Bytes{kMinMemoryBytes});
+  }
+  if (options.memory > machine_memory_bytes) {
+    return failure(EINVAL, "memory: ", Bytes{options.memory}, " is more than the machine's ",
+                   machine_memory_bytes >> 20, "M; give less");
+  }
+  if (options.page < kMinPageBytes || options.page > kMaxPageBytes || (options.page & (options.page - 1)) != 0) {
+    return failure(EINVAL, "page: ", Bytes{options.page}, " is not a power of two from ", Bytes{kMinPageBytes}, " to ",
+                   Bytes{kMaxPageBytes});
+  }
+  if (options.policy.view() != "clock")
+    return failure(EINVAL, "policy: '", options.policy.view(), "' is not known; give clock");
+  return {};
+}
+
 Expected<void> read_options_from_environment(Options& options, const char* const* environment) {
   for (; *environment != nullptr; ++environment) {
     std::string_view entry = *environment;

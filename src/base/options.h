@@ -50,6 +50,13 @@ Expected<uint64_t> parse_size(std::string_view text);
 // Sets the option called `name` (field name) from text. Errors: EINVAL, message names option and value.
 Expected<void> set_option(Options& options, std::string_view name, std::string_view value);
 
+// The rules that a value's own parser cannot know: budget (kMinMemoryBytes up to what the machine has),
+// page size, policy name. Errors: EINVAL, message names option and value.
+inline constexpr uint64_t kMinMemoryBytes = uint64_t{1} << 20;
+inline constexpr uint64_t kMinPageBytes = uint64_t{4} << 10;
+inline constexpr uint64_t kMaxPageBytes = uint64_t{2} << 20;
+Expected<void> check_options(const Options& options, uint64_t machine_memory_bytes);
+
 // Reads every SPILLWAY_<NAME> of an environment block ("NAME=value" strings, null-terminated).
 // An unknown SPILLWAY_ variable is an error (EINVAL), so that a misspelt one is noticed.
 Expected<void> read_options_from_environment(Options& options, const char* const* environment);

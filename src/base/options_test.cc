@@ -99,6 +99,26 @@ TEST(SetOption, TextKeepsItsLimit) {
   EXPECT_EQ(options.stats.view(), "");
 }
 
+TEST(CheckOptions, HoldsTheLimits) {
+  constexpr uint64_t kMachine = uint64_t{1} << 30;
+  auto message = [&](std::string_view name, std::string_view value) {
+    Options options;
+    EXPECT_TRUE(set_option(options, name, value)) << name << value;
+    auto checked = check_options(options, kMachine);
+    return checked ? std::string() : std::string(checked.error().message);
+  };
+  EXPECT_TRUE(check_options({}, kMachine));
+  EXPECT_EQ(message("memory", "1M"), "");
+  EXPECT_EQ(message("memory", "1G"), "");
+  EXPECT_EQ(message("memory", "1048575"), "memory: 1048575 is below the least budget; give at least 1M");
+  EXPECT_EQ(message("memory", "2G"), "memory: 2G is more than the machine's 1024M; give less");
+  for (const char* good : {"4K", "16K", "2M"}) EXPECT_EQ(message("page", good), "") << good;
+  for (const char* bad : {"0", "2K", "12K", "4M", "5000"})
+    EXPECT_NE(message("page", bad).find("power of two"), std::string::npos) << bad;
+  EXPECT_NE(message("policy", "belady").find("'belady' is not known"), std::string::npos);
+  EXPECT_NE(message("policy", "").find("not known"), std::string::npos);
+}
+
 TEST(OptionInfo, DefaultsSayWhatTheFieldsHold) {
   for (size_t i = 0; i < option_count(); ++i) {
     const OptionInfo& info = option_info(i);

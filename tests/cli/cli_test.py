@@ -1,0 +1,234 @@
+#!/usr/bin/env python3
+"""The `spillway` program as a user meets it.  cli_test.py SPILLWAY SRC_BASE [unittest arguments]
+
+Every wrong input ends with exit status 2, nothing on standard output, and one line on standard error
+that says what is wrong, where, and what to do.
+"""
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SPILLWAY = pathlib.Path(sys.argv.pop(1)).resolve()
+SRC_BASE = pathlib.Path(sys.argv.pop(1)).resolve()
+
+CLEAN = {name: value for name, value in os.environ.items() if not name.startswith("SPILLWAY_")}
+OPTIONS = re.findall(r"^OPTION\((\w+), (\w+), ([^,]*),", (SRC_BASE / "options.inc").read_text(), flags=re.M)
+
+
+def spillway(*arguments, environment=None, **keywords):
+    keywords.setdefault("stdout", subprocess.PIPE)
+    return subprocess.run([str(SPILLWAY), *map(str, arguments)], stderr=subprocess.PIPE, text=True,
+                          env={**CLEAN, **(environment or {})}, timeout=60, **keywords)
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def refused(self, *arguments, says=(), **keywords):
+        ended = spillway(*arguments, **keywords)
+        self.assertEqual(ended.returncode, 2, ended)
+        self.assertEqual(ended.stdout, "")
+        self.assertRegex(ended.stderr, r"\Aspillway: [^\n]{10,300}\n\Z")
+        for part in says:
+            self.assertIn(part, ended.stderr)
+
+    def variables_of(self, *flags, environment=None):
+        """The SPILLWAY_ variables that a program started with `flags` sees."""
+        ended = spillway("run", *flags, "--", "env", environment=environment)
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        lines = [line for line in ended.stdout.splitlines() if line.startswith("SPILLWAY_")]
+        return dict(line.split("=", 1) for line in lines)
+
+
+class Top(Case):
+    def test_version_and_help(self):
+        self.assertRegex(spillway("--version").stdout, r"\Aspillway \d+\.\d+\.\d+\n\Z")
+        ended = spillway("--help")
+        self.assertEqual(ended.returncode, 0)
+        for subcommand in ("run", "info"):
+            self.assertIn(f"spillway {subcommand}", ended.stdout)
+
+    def test_unknown_subcommands(self):
+        self.refused(says=["no subcommand", "--help"])
+        self.refused("fly", says=["'fly'", "--help"])
+        self.refused("--fly", says=["'--fly'"])
+        self.refused("two\nlines", says=["two\\x0alines"])
+        self.refused("", says=["''"])
+
+    def test_output_that_cannot_be_written_is_an_error(self):
+        with open("/dev/full", "w") as full:
+            ended = spillway("info", stdout=full)
+        self.assertEqual(ended.returncode, 1)
+        self.assertIn("standard output", ended.stderr)
+
+
+class Run(Case):
+    def test_help_lists_every_option(self):
+        self.assertGreater(len(OPTIONS), 8)
+        text = spillway("run", "--help").stdout
+        for name, kind, default in OPTIONS:
+            self.assertIn(f"--{name.replace('_', '-')} ", text)
+            self.assertIn(f"SPILLWAY_{name.upper()}\n", text)
+
+    def test_exit_status_is_the_programs(self):
+        for status in (0, 1, 2, 77, 255):
+            self.assertEqual(spillway("run", "--", "sh", "-c", f"exit {status}").returncode, status)
+        ended = spillway("run", "--", "sh", "-c", "kill -TERM $$")
+        self.assertEqual(ended.returncode, -signal.SIGTERM)
+
+    def test_arguments_streams_and_process_pass_unchanged(self):
+        ended = spillway("run", "--memory", "64M", "--", "printf", "%s|", "--memory", "", "a b", "--")
+        self.assertEqual(ended.stdout, "--memory||a b|--|")
+        ended = spillway("run", "cat", input="in")
+        self.assertEqual(ended.stdout, "in")
+        child = subprocess.Popen([SPILLWAY, "run", "--", "sh", "-c", "echo $$"], stdout=subprocess.PIPE, text=True)
+        self.assertEqual(int(child.communicate()[0]), child.pid)
+
+    def test_each_option_becomes_its_variable(self):
+        for name, kind, default in OPTIONS:
+            flag, variable = "--" + name.replace("_", "-"), "SPILLWAY_" + name.upper()
+            if name == "stats":
+                continue
+            with self.subTest(flag):
+                if kind == "flag":
+                    self.assertEqual(self.variables_of(flag), {variable: "1"})
+                    self.assertEqual(self.variables_of(flag + "=0"), {variable: "0"})
+                    continue
+                value = {"size": "4M", "count": "3", "text": "clock"}[kind]
+                value = "64K" if name == "page" else value
+                self.assertEqual(self.variables_of(flag, value), {variable: value})
+                self.assertEqual(self.variables_of(f"{flag}={value}"), {variable: value})
+
+    def test_flags_go_before_variables_and_the_last_counts(self):
+        self.assertEqual(self.variables_of(environment={"SPILLWAY_MEMORY": "64M"}), {"SPILLWAY_MEMORY": "64M"})
+        self.assertEqual(self.variables_of("--memory", "8M", environment={"SPILLWAY_MEMORY": "nonsense"}),
+                         {"SPILLWAY_MEMORY": "8M"})
+        self.assertEqual(self.variables_of("--memory", "8M", "--memory", "9M"), {"SPILLWAY_MEMORY": "9M"})
+
+    def test_several_storages_are_one_stripe(self):
+        self.assertEqual(self.variables_of("--storage", "/a", "--storage", "/b"), {"SPILLWAY_STORAGE": "stripe:[/a,/b]"})
+
+    def test_wrong_options(self):
+        self.refused("run", "--memroy", "4G", "--", "true", says=["'--memroy'", "--help"])
+        self.refused("run", "-m", "4G", "--", "true", says=["'-m'"])
+        self.refused("run", "--spill_all", "--", "true", says=["'--spill_all'"])
+        self.refused("run", "--memory", says=["--memory needs a SIZE"])
+        self.refused("run", "--memory", "--", "true", says=["--memory needs a SIZE"])
+        self.refused("run", "--verbose=2", "--", "true", says=["verbose", "0 or 1"])
+        self.refused("run", "--read-ahead", "4K", "--", "true", says=["read_ahead", "whole number"])
+
+    def test_wrong_sizes(self):
+        for size in ("", "4X", "1.5G", "-1", "4 G", "99999999999999999999", "20000000T", "lots", "4G\n"):
+            with self.subTest(size):
+                self.refused("run", "--memory", size, "--", "true", says=["memory", "not a size"])
+        self.refused("run", "--memory", "512K", "--", "true", says=["memory", "512K", "at least 1M"])
+        self.refused("run", "--memory", "1", "--", "true", says=["at least 1M"])
+        self.refused("run", "--memory", "1000T", "--", "true", says=["memory", "1000T", "machine"])
+        for size in ("0", "1K", "12K", "4M"):
+            self.refused("run", "--page", size, "--", "true", says=["page", "power of two"])
+        self.refused("run", "--policy", "belady", "--", "true", says=["policy", "'belady'"])
+        self.refused("run", "--storage", "x" * 600, "--", "true", says=["storage", "511 bytes"])
+
+    def test_wrong_variables(self):
+        self.refused("run", "--", "true", environment={"SPILLWAY_MEMROY": "4G"}, says=["SPILLWAY_MEMROY"])
+        self.refused("run", "--", "true", environment={"SPILLWAY_MEMORY": "much"}, says=["memory", "'much'"])
+        self.refused("run", "--", "true", environment={"SPILLWAY_MEMORY": "4K"}, says=["at least 1M"])
+
+    def test_programs_that_cannot_be_started(self):
+        self.refused("run", says=["no program"])
+        self.refused("run", "--memory", "64M", "--", says=["no program"])
+        self.refused("run", "--", "", says=["not found"])
+        self.refused("run", "--", "no-such-program-anywhere", says=["'no-such-program-anywhere' not found", "PATH"])
+        self.refused("run", "--", "./no/such", says=["'./no/such' not found"])
+        self.refused("run", "--", "/dev/null/x", says=["/dev/null/x"])
+        self.refused("run", "--", self.folder, says=["is a directory"])
+        program = self.folder / "program"
+        program.write_text("echo hello\n")
+        self.refused("run", "--", program, says=["not executable", "chmod +x"])
+        self.refused("run", "--", "program", environment={"PATH": f"/nowhere:{self.folder}"}, says=["not executable"])
+        program.chmod(0o755)
+        self.refused("run", "--", program, says=["no program for this machine", "#!"])
+        program.write_text("#!/no/such/interpreter\n")
+        self.refused("run", "--", program, says=["interpreter", str(program)])
+
+    def test_path_is_searched_in_order(self):
+        for folder, text in (("a", "first"), ("b", "second")):
+            (self.folder / folder).mkdir()
+            (self.folder / folder / "program").write_text(f"#!/bin/sh\necho {text}\n")
+            (self.folder / folder / "program").chmod(0o755)
+        path = f"{self.folder}/none:{self.folder}/a:{self.folder}/b"
+        self.assertEqual(spillway("run", "program", environment={"PATH": path}).stdout, "first\n")
+        (self.folder / "a" / "program").chmod(0o644)
+        self.assertEqual(spillway("run", "program", environment={"PATH": path}).stdout, "second\n")
+        (self.folder / "b" / "program").chmod(0o644)
+        self.refused("run", "program", environment={"PATH": path}, says=["not executable"])
+
+    def test_stats_file_is_tried_first(self):
+        for path in (self.folder, self.folder / "none" / "stats.json", "/proc/stats.json", f"{self.folder}/"):
+            with self.subTest(path):
+                self.refused("run", "--stats", path, "--", "true", says=["stats", str(path)])
+        fresh = self.folder / "stats.json"
+        self.assertEqual(self.variables_of("--stats", fresh), {"SPILLWAY_STATS": str(fresh)})
+        self.assertFalse(fresh.exists())
+        fresh.write_text("old")
+        self.assertEqual(spillway("run", "--stats", fresh, "--", "true").returncode, 0)
+        self.assertEqual(fresh.read_text(), "old")
+        self.assertEqual(spillway("run", "--stats", self.folder / "%p.json", "--", "true").returncode, 0)
+        self.assertEqual(os.listdir(self.folder), ["stats.json"])
+
+    def test_variables_reach_grandchildren(self):
+        makefile = self.folder / "Makefile"
+        makefile.write_text("all:\n\t@sh -c 'echo $$SPILLWAY_MEMORY; exit 3'\n")
+        ended = spillway("run", "--memory", "64M", "--", "make", "-s", "-f", makefile)
+        self.assertEqual(ended.stdout, "64M\n")
+        self.assertEqual(ended.returncode, 2)  # make's own status for a recipe that failed
+
+
+class Info(Case):
+    def test_json_holds_what_the_text_shows(self):
+        ended = spillway("info", "--json")
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        machine = json.loads(ended.stdout)
+        self.assertEqual(set(machine), {"cpu", "kernel", "io_uring", "memory", "cgroup", "limits", "storage", "problems"})
+        self.assertEqual(machine["cpu"]["cores"], len(os.sched_getaffinity(0)))
+        self.assertEqual(machine["kernel"]["release"], os.uname().release)
+        self.assertEqual(machine["memory"]["machine_bytes"], os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+        self.assertIn(machine["cgroup"]["version"], ("v1", "v2", "none"))
+        text = spillway("info").stdout
+        for section in set(machine) - {"problems"}:
+            self.assertIn(f"\n{section}\n", "\n" + text)
+        self.assertIn(os.uname().release, text)
+
+    def test_default_storage_follows_tmpdir(self):
+        storage = json.loads(spillway("info", "--json", environment={"TMPDIR": str(self.folder)}).stdout)["storage"]
+        self.assertEqual(storage["folder"], str(self.folder))
+        self.assertGreater(storage["free_bytes"], 0)
+        self.assertEqual(os.listdir(self.folder), [])
+        machine = json.loads(spillway("info", "--json", environment={"TMPDIR": "/no/such"}).stdout)
+        self.assertTrue(any("/no/such" in problem and "--storage" in problem for problem in machine["problems"]))
+
+    def test_limits_are_seen_and_explained(self):
+        ended = subprocess.run(["sh", "-c", f"ulimit -v 4000000; exec '{SPILLWAY}' info --json"], env=CLEAN,
+                               capture_output=True, text=True, timeout=60)
+        machine = json.loads(ended.stdout)
+        self.assertEqual(machine["limits"]["address_space_bytes"], 4000000 * 1024)
+        self.assertNotEqual(machine["limits"]["spill_range"], "works")
+        self.assertTrue(any("ulimit -v" in problem for problem in machine["problems"]))
+
+    def test_wrong_arguments(self):
+        self.refused("info", "--yaml", says=["'--yaml'"])
+        self.refused("info", "more", says=["'more'"])
+        self.assertEqual(spillway("info", "--help").returncode, 0)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=1)

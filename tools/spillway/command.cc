@@ -1,0 +1,62 @@
+#include "command.h"
+
+#include <algorithm>
+
+namespace tools {
+namespace {
+
+constexpr size_t kHelpColumn = 26;
+
+}  // namespace
+
+std::string flag_name(const base::OptionInfo& option) {
+  std::string flag = "--";
+  for (char c : std::string_view(option.name)) flag += c == '_' ? '-' : c;
+  return flag;
+}
+
+std::string flag_with_argument(const base::OptionInfo& option) {
+  return *option.argument != 0 ? concat(flag_name(option), ' ', option.argument) : flag_name(option);
+}
+
+std::string variable_name(const base::OptionInfo& option) {
+  std::string variable = "SPILLWAY_";
+  for (char c : std::string_view(option.name))
+    variable += c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  return variable;
+}
+
+std::string default_of(const base::OptionInfo& option) {
+  std::string_view text = option.default_text;
+  // Of a text option the data file holds a quoted literal.
+  if (option.kind == base::OptionKind::kText) text = text.substr(1, text.size() - 2);
+  return std::string(text);
+}
+
+std::string options_help() {
+  std::string help;
+  for (size_t i = 0; i < base::option_count(); ++i) {
+    const base::OptionInfo& option = base::option_info(i);
+    std::string value = default_of(option);
+    if (option.kind == base::OptionKind::kFlag) value = value == "0" ? "off" : "on";
+    std::string flag = flag_with_argument(option);
+    flag.resize(std::max(kHelpColumn, flag.size() + 1), ' ');
+    help += concat("  ", flag, option.doc, "\n  ", std::string(kHelpColumn, ' '), "default ",
+                   value.empty() ? "empty" : value, ", variable ", variable_name(option), "\n");
+  }
+  return help;
+}
+
+std::string printable(std::string_view text) {
+  std::string result;
+  for (char c : text) {
+    auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7f)
+      result += concat("\\x", "0123456789abcdef"[byte >> 4], "0123456789abcdef"[byte & 15]);
+    else
+      result += c;
+  }
+  return result;
+}
+
+}  // namespace tools

@@ -1,0 +1,53 @@
+// What the subcommands of the `spillway` program share.
+//
+// To add a subcommand: 1) `int NAME(Arguments arguments);` below, 2) define it in NAME.cc beside this
+// file and name that file in CMakeLists.txt, 3) a row in main.cc's table, 4) its cases in
+// tests/cli/cli_test.py.
+#pragma once
+#include <span>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include "base/options.h"
+
+namespace tools {
+
+// The words after the subcommand's name.
+using Arguments = std::span<char* const>;
+
+// Wrong input. main prints "spillway: <what>" in one line and exits with kWrongInput.
+class WrongInput : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+inline constexpr int kWrongInput = 2;
+
+// Subcommands return the exit status.
+int run(Arguments arguments);
+int info(Arguments arguments);
+int docs(Arguments arguments);
+
+// The parts as one text, each as an ostream prints it.
+template <class... Parts>
+std::string concat(const Parts&... parts) {
+  std::ostringstream stream;
+  (stream << ... << parts);
+  return stream.str();
+}
+
+// The flag and the environment variable of an option: --min-alloc, SPILLWAY_MIN_ALLOC.
+std::string flag_name(const base::OptionInfo& option);
+std::string flag_with_argument(const base::OptionInfo& option);  // --min-alloc SIZE
+std::string variable_name(const base::OptionInfo& option);
+// Its default as a user would write it, "" for an empty text.
+std::string default_of(const base::OptionInfo& option);
+
+// One line for each option: flag, argument, doc, default, variable.
+std::string options_help();
+
+// The text with control characters, which would break the one line of an error, shown as \xNN.
+std::string printable(std::string_view text);
+
+}  // namespace tools

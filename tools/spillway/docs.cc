@@ -1,0 +1,77 @@
+// spillway docs: the reference pages that are made from the data files of src/base. `make docs` writes
+// them to docs/; tests/docs compares.
+#include <cstdio>
+
+#include "base/statistics.h"
+#include "command.h"
+
+namespace tools {
+namespace {
+
+// In a table cell a bar would end the cell.
+std::string cell(std::string_view text) {
+  std::string result;
+  for (char c : text) {
+    if (c == '|') result += '\\';
+    result += c;
+  }
+  return result;
+}
+
+std::string options_page() {
+  std::string page =
+      "# Options\n\n"
+      "Made by `make docs` from src/base/options.inc.\n\n"
+      "Each option is a flag of `spillway run` and an environment variable; a flag goes before the variable, "
+      "and\n"
+      "a program that is started without `spillway run` reads the variables itself. A variable that begins "
+      "with\n"
+      "`SPILLWAY_` and is not in this table is refused, so that a misspelt one is noticed. A flag without an "
+      "argument\n"
+      "is `1` in its variable. SIZE takes K, M, G and T (powers of 1024). `--storage` given more than once "
+      "makes\n"
+      "one striped device of them.\n\n"
+      "| flag | variable | default | meaning |\n|---|---|---|---|\n";
+  for (size_t i = 0; i < base::option_count(); ++i) {
+    const base::OptionInfo& option = base::option_info(i);
+    std::string value = default_of(option);
+    page += concat("| `", flag_with_argument(option), "` | `", variable_name(option), "` | ",
+                   value.empty() ? "" : "`" + value + "`", " | ", cell(option.doc), " |\n");
+  }
+  return page;
+}
+
+std::string statistics_page() {
+  std::string page =
+      "# Statistics\n\n"
+      "Made by `make docs` from src/base/statistics.inc.\n\n"
+      "`--stats FILE` writes one JSON object, nested by folder: `{\"spill\": {\"allocated_bytes\": 4096, "
+      "...}, ...}`. Each\n"
+      "number is exact; together they are not a snapshot of one moment. Names that end in `_bytes` are "
+      "bytes, all\n"
+      "others count.\n";
+  std::string_view folder;
+  for (const auto& statistic : base::kStatisticInfo) {
+    if (folder != statistic.folder) {
+      folder = statistic.folder;
+      page += concat("\n## ", folder, "\n\n| key | meaning |\n|---|---|\n");
+    }
+    page += concat("| `", statistic.folder, ".", statistic.name, "` | ", cell(statistic.doc), " |\n");
+  }
+  return page;
+}
+
+}  // namespace
+
+int docs(Arguments arguments) {
+  std::string_view page = arguments.size() == 1 ? arguments[0] : "";
+  if (page == "options")
+    std::fputs(options_page().c_str(), stdout);
+  else if (page == "statistics")
+    std::fputs(statistics_page().c_str(), stdout);
+  else
+    throw WrongInput("docs prints one page; write spillway docs options, or spillway docs statistics");
+  return 0;
+}
+
+}  // namespace tools

@@ -1,0 +1,61 @@
+// spillway: runs programs whose data exceeds their memory, and looks at what there is.
+#include <cstdio>
+#include <exception>
+
+#include "command.h"
+
+namespace {
+
+struct Subcommand {
+  std::string_view name;
+  const char* arguments;
+  const char* doc;
+  int (*function)(tools::Arguments);
+};
+
+// command.h says how to add one.
+constexpr Subcommand kSubcommands[] = {
+    {"run", "[OPTION]... -- PROGRAM [ARGUMENT]...", "run a program within a memory budget", tools::run},
+    {"info", "[--json]", "what this machine offers, and what stands in the way", tools::info},
+    {"docs", "options|statistics", "print a reference page in Markdown", tools::docs},
+};
+
+void print_help() {
+  std::puts("usage: spillway SUBCOMMAND ...\n");
+  for (const auto& subcommand : kSubcommands)
+    std::printf("  spillway %-5s %-38s %s\n", subcommand.name.data(), subcommand.arguments, subcommand.doc);
+  std::puts("  spillway --version\n  spillway --help\n\n'spillway run --help' lists all options.");
+}
+
+int dispatch(tools::Arguments arguments) {
+  if (arguments.empty()) throw tools::WrongInput("no subcommand given; see spillway --help");
+  std::string_view name = arguments[0];
+  if (name == "--help" || name == "-h" || name == "help") {
+    print_help();
+    return 0;
+  }
+  if (name == "--version") {
+    std::puts("spillway " SPILLWAY_VERSION);
+    return 0;
+  }
+  for (const auto& subcommand : kSubcommands)
+    if (name == subcommand.name) return subcommand.function(arguments.subspan(1));
+  throw tools::WrongInput(
+      tools::concat("no subcommand is called '", tools::printable(name), "'; see spillway --help"));
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  try {
+    int status = dispatch({arguments + 1, static_cast<size_t>(count > 0 ? count - 1 : 0)});
+    if (std::fflush(stdout) != 0) throw std::runtime_error("cannot write to standard output");
+    return status;
+  } catch (const tools::WrongInput& error) {
+    std::fprintf(stderr, "spillway: %s\n", error.what());
+    return tools::kWrongInput;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "spillway: %s\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,287 @@
+#include "probe.h"
+
+#include <fcntl.h>
+#include <linux/io_uring.h>
+#include <linux/magic.h>
+#include <linux/membarrier.h>
+#include <linux/userfaultfd.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/statfs.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include "base/ids.h"
+#include "command.h"
+#include "sys/kernel.h"
+#include "sys/memory.h"
+
+namespace tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+namespace abi {
+#define SPILLWAY_NUMBER(name, value, doc) [[maybe_unused]] constexpr uint64_t k##name = value;
+#include "spillway/abi.inc"
+}  // namespace abi
+
+class Problems {
+ public:
+  template <class... Parts>
+  void add(const Parts&... parts) {
+    lines_.push_back(concat(parts...));
+  }
+  Json lines() const { return lines_; }
+
+ private:
+  Json lines_ = Json::array();
+};
+
+std::string first_line(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+// The rest of the line that begins with `key`, without blanks around it.
+std::string line_after(const char* path, std::string_view key) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    if (!line.starts_with(key)) continue;
+    line.erase(0, line.find_first_not_of(" \t:", key.size()));
+    return line;
+  }
+  return "";
+}
+
+uint64_t number_or_zero(const std::string& text) { return std::strtoull(text.c_str(), nullptr, 10); }
+
+std::string hex(uint64_t value) { return concat("0x", std::hex, value); }
+
+std::string kernel_answer(long result) {
+  return result < 0 ? std::strerror(static_cast<int>(-result)) : "works";
+}
+
+Json probe_cpu() {
+  cpu_set_t usable;
+  CPU_ZERO(&usable);
+  sched_getaffinity(0, sizeof usable, &usable);
+  std::string flags = " " + line_after("/proc/cpuinfo", "flags") + " ";
+  Json features = Json::array();
+  for (const char* feature : {"avx2", "avx512f", "erms", "clflushopt", "clwb"})
+    if (flags.find(std::string(" ") + feature + " ") != std::string::npos) features.push_back(feature);
+  return {{"model", line_after("/proc/cpuinfo", "model name")},
+          {"cores", CPU_COUNT(&usable)},
+          {"features", features}};
+}
+
+Json probe_kernel(Problems& problems) {
+  utsname name;
+  uname(&name);
+  long query = sys::syscall(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
+  bool expedited = query > 0 && (query & MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0;
+  if (!expedited)
+    problems.add(
+        "membarrier PRIVATE_EXPEDITED is not allowed here; eviction needs it: use Linux 4.14 or later and a "
+        "seccomp profile that lets it through");
+
+  long fault_descriptor = sys::syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY);
+  Json userfault = {{"userfaultfd", kernel_answer(fault_descriptor)}};
+  if (fault_descriptor >= 0) {
+    uffdio_api api = {UFFD_API, 0, 0};
+    if (ioctl(static_cast<int>(fault_descriptor), UFFDIO_API, &api) == 0)
+      userfault["userfaultfd_features"] = hex(api.features);
+    close(static_cast<int>(fault_descriptor));
+  }
+  Json kernel = {
+      {"release", name.release}, {"machine", name.machine}, {"membarrier_private_expedited", expedited}};
+  kernel.update(userfault);
+  return kernel;
+}
+
+Json probe_io() {
+  struct Mode {
+    const char* name;
+    unsigned flags;
+  };
+  static constexpr Mode kModes[] = {
+      {"plain", 0},
+      {"coop_taskrun", IORING_SETUP_COOP_TASKRUN},
+      {"single_issuer_defer_taskrun",
+       IORING_SETUP_SINGLE_ISSUER | (1u << 13)},  // DEFER_TASKRUN, newer than some headers
+      {"sqpoll", IORING_SETUP_SQPOLL},
+      {"iopoll", IORING_SETUP_IOPOLL},
+  };
+  Json io = Json::object();
+  for (const auto& mode : kModes) {
+    io_uring_params parameters = {};
+    parameters.flags = mode.flags;
+    long ring = sys::syscall(SYS_io_uring_setup, 8, &parameters);
+    io[mode.name] = kernel_answer(ring);
+    if (ring < 0) continue;
+    if (mode.flags == 0) io["features"] = hex(parameters.features);
+    close(static_cast<int>(ring));
+  }
+  unsigned long context = 0;
+  long aio = sys::syscall(SYS_io_setup, 8, &context);
+  io["kernel_aio"] = kernel_answer(aio);
+  if (aio >= 0) sys::syscall(SYS_io_destroy, context);
+  return io;
+}
+
+// The memory cgroup of this process: version, folder, limit (absent when there is none), usage.
+Json probe_cgroup() {
+  std::ifstream file("/proc/self/cgroup");
+  Json result = {{"version", "none"}};
+  auto look = [&](const char* version, const std::filesystem::path& root, std::string group,
+                  const char* limit_file, const char* usage_file) {
+    if (!std::filesystem::exists(root / group.substr(1) / usage_file)) group = "/";  // a cgroup namespace
+    std::filesystem::path folder = root / group.substr(1);
+    if (!std::filesystem::exists(folder / usage_file)) return;
+    result = {{"version", version}, {"folder", folder.string()}};
+    uint64_t limit = number_or_zero(first_line(folder / limit_file));
+    // "max" reads as 0; version 1 says "none" with a number near 2^63.
+    if (limit != 0 && limit < uint64_t{1} << 60) result["limit_bytes"] = limit;
+    result["usage_bytes"] = number_or_zero(first_line(folder / usage_file));
+  };
+  for (std::string line; std::getline(file, line);) {
+    size_t first = line.find(':'), second = line.find(':', first + 1);
+    if (first == std::string::npos || second == std::string::npos) continue;
+    std::string controllers = line.substr(first + 1, second - first - 1), group = line.substr(second + 1);
+    if (controllers == "memory")
+      look("v1", "/sys/fs/cgroup/memory", group, "memory.limit_in_bytes", "memory.usage_in_bytes");
+    else if (controllers.empty() && result["version"] == "none")
+      look("v2", "/sys/fs/cgroup", group, "memory.max", "memory.current");
+  }
+  return result;
+}
+
+Json probe_memory() {
+  Json memory = {{"machine_bytes", sys::machine_memory_bytes()},
+                 {"free_for_this_process_bytes", sys::free_memory_bytes()}};
+  memory["swap_bytes"] = number_or_zero(line_after("/proc/meminfo", "SwapTotal")) * 1024;
+  memory["transparent_huge_pages"] = first_line("/sys/kernel/mm/transparent_hugepage/enabled");
+  memory["transparent_huge_pages_shared"] = first_line("/sys/kernel/mm/transparent_hugepage/shmem_enabled");
+  memory["hugetlb_pages"] = number_or_zero(line_after("/proc/meminfo", "HugePages_Total"));
+  memory["hugetlb_pages_free"] = number_or_zero(line_after("/proc/meminfo", "HugePages_Free"));
+  memory["hugetlb_page_bytes"] = number_or_zero(line_after("/proc/meminfo", "Hugepagesize")) * 1024;
+  return memory;
+}
+
+Json limit_of(decltype(RLIMIT_AS) resource) {
+  rlimit limit;
+  getrlimit(resource, &limit);
+  if (limit.rlim_cur == RLIM_INFINITY) return "unlimited";
+  return limit.rlim_cur;
+}
+
+// Can the runtime's address ranges be reserved?
+std::string try_range(uint64_t begin, uint64_t bytes, const char* purpose, Problems& problems) {
+  auto reserved = sys::reserve_at(begin, bytes, sys::Access::kNone, purpose);
+  if (!reserved) {
+    problems.add(reserved.error().message);
+    return reserved.error().message;
+  }
+  sys::unmap(reinterpret_cast<void*>(begin), bytes);
+  return "works";
+}
+
+Json probe_limits(Problems& problems) {
+  Json limits = {{"address_space_bytes", limit_of(RLIMIT_AS)},
+                 {"locked_memory_bytes", limit_of(RLIMIT_MEMLOCK)},
+                 {"open_files", limit_of(RLIMIT_NOFILE)},
+                 {"overcommit_memory", number_or_zero(first_line("/proc/sys/vm/overcommit_memory"))},
+                 {"max_map_count", number_or_zero(first_line("/proc/sys/vm/max_map_count"))}};
+  limits["spill_range"] =
+      try_range(abi::kRangeBegin, abi::kRangeEnd - abi::kRangeBegin, "spilled memory", problems);
+  // A statically placed program of another kind may stand here; ours is position-independent.
+  limits["translation_table"] = try_range(abi::kTableBase, (uint64_t{1} << 47 >> abi::kTableShift) * 8,
+                                          "the translation table", problems);
+  return limits;
+}
+
+std::string file_system_name(long magic) {
+  switch (magic) {
+    case EXT4_SUPER_MAGIC:
+      return "ext4";
+    case XFS_SUPER_MAGIC:
+      return "xfs";
+    case BTRFS_SUPER_MAGIC:
+      return "btrfs";
+    case F2FS_SUPER_MAGIC:
+      return "f2fs";
+    case TMPFS_MAGIC:
+      return "tmpfs";
+    case OVERLAYFS_SUPER_MAGIC:
+      return "overlay";
+    case NFS_SUPER_MAGIC:
+      return "nfs";
+    case FUSE_SUPER_MAGIC:
+      return "fuse";
+    case 0x2fc12fc1:
+      return "zfs";
+    default:
+      return hex(static_cast<uint64_t>(magic));
+  }
+}
+
+// Writes a block past the page cache to an unnamed file.
+std::string try_direct_io(const std::string& folder) {
+  int file = open(folder.c_str(), O_TMPFILE | O_RDWR | O_DIRECT | O_CLOEXEC, 0600);
+  if (file < 0) return std::strerror(errno);
+  alignas(4096) static char block[4096];
+  std::string answer = pwrite(file, block, sizeof block, 0) == sizeof block ? "works" : std::strerror(errno);
+  close(file);
+  return answer;
+}
+
+Json probe_storage(Problems& problems) {
+  const char* variable = std::getenv("TMPDIR");
+  std::string folder = variable != nullptr && *variable != 0 ? variable : "/var/tmp";
+  Json storage = {{"folder", folder}};
+  struct statfs status;
+  if (statfs(folder.c_str(), &status) != 0) {
+    storage["state"] = std::strerror(errno);
+    problems.add("the default storage folder ", folder, " cannot be used (", std::strerror(errno),
+                 "); give --storage, or set TMPDIR");
+    return storage;
+  }
+  storage["file_system"] = file_system_name(status.f_type);
+  storage["free_bytes"] = static_cast<uint64_t>(status.f_bavail) * static_cast<uint64_t>(status.f_bsize);
+  storage["direct_io"] = try_direct_io(folder);
+  if (status.f_type == TMPFS_MAGIC)
+    problems.add("the default storage folder ", folder, " is memory (tmpfs); give --storage on a disk");
+  if (storage["direct_io"] != "works")
+    problems.add(folder, " does not take direct I/O (", storage["direct_io"].get<std::string>(),
+                 "); spilled pages would take memory of the page cache too");
+  return storage;
+}
+
+}  // namespace
+
+Json probe_machine() {
+  Problems problems;
+  Json machine;
+  machine["cpu"] = probe_cpu();
+  machine["kernel"] = probe_kernel(problems);
+  machine["io_uring"] = probe_io();
+  machine["memory"] = probe_memory();
+  machine["cgroup"] = probe_cgroup();
+  machine["limits"] = probe_limits(problems);
+  machine["storage"] = probe_storage(problems);
+  machine["problems"] = problems.lines();
+  return machine;
+}
+
+}  // namespace tools

@@ -1,0 +1,180 @@
+// spillway run: turns its flags into SPILLWAY_ variables and becomes the program.
+//
+// 1 everything that can be found wrong is found before the program starts, and said in one line
+// 2 the process becomes the program (execve): its exit status, signals and descriptors are its own
+// 3 the variables are inherited, so that `spillway run -- make test` reaches the programs that make starts
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <vector>
+
+#include "command.h"
+#include "sys/memory.h"
+
+namespace tools {
+namespace {
+
+struct CommandLine {
+  std::map<std::string, std::string> values;  // by option name, as written
+  std::vector<std::string> storage;           // may be given more than once
+  Arguments program;
+  bool help = false;
+};
+
+const base::OptionInfo* find_option(std::string_view flag) {
+  for (size_t i = 0; i < base::option_count(); ++i)
+    if (flag_name(base::option_info(i)) == flag) return &base::option_info(i);
+  return nullptr;
+}
+
+CommandLine parse(Arguments arguments) {
+  CommandLine line;
+  size_t at = 0;
+  for (; at < arguments.size(); ++at) {
+    std::string_view word = arguments[at];
+    if (word == "--") {
+      ++at;
+      break;
+    }
+    if (!word.starts_with('-')) break;
+    if (word == "--help" || word == "-h") {
+      line.help = true;
+      return line;
+    }
+    size_t equals = word.find('=');
+    std::string_view flag = word.substr(0, equals);
+    const base::OptionInfo* option = find_option(flag);
+    if (option == nullptr)
+      throw WrongInput(concat("run has no option '", printable(flag), "'; see spillway run --help"));
+    std::string value = "1";
+    if (equals != std::string_view::npos) {
+      value = word.substr(equals + 1);
+    } else if (option->kind != base::OptionKind::kFlag) {
+      if (++at == arguments.size() || std::string_view(arguments[at]) == "--")
+        throw WrongInput(concat(flag, " needs a ", option->argument, "; see spillway run --help"));
+      value = arguments[at];
+    }
+    if (flag == "--storage") line.storage.push_back(value);
+    line.values[option->name] = value;
+  }
+  line.program = arguments.subspan(at);
+  return line;
+}
+
+// Several storage devices are one striped device.
+void join_storage(CommandLine& line) {
+  if (line.storage.size() < 2) return;
+  std::string joined = "stripe:[";
+  for (const auto& device : line.storage) joined += (joined.back() == '[' ? "" : ",") + device;
+  line.values["storage"] = joined + "]";
+}
+
+[[noreturn]] void refuse(const base::Error& error) { throw WrongInput(printable(error.message)); }
+
+// The statistics are written when the program ends; that they cannot be is said now.
+void check_stats_file(std::string_view pattern) {
+  std::string path(pattern);
+  if (size_t at = path.find("%p"); at != std::string::npos) path.replace(at, 2, std::to_string(getpid()));
+  int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  bool created = file >= 0;
+  // One that is there keeps its content until then. A pipe without a reader is refused, not waited for.
+  if (!created && errno == EEXIST) file = open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+  if (file < 0) {
+    throw WrongInput(concat("stats: cannot write '", printable(path), "': ", std::strerror(errno),
+                            "; give a file in a directory that you may write to"));
+  }
+  close(file);
+  if (created) unlink(path.c_str());
+}
+
+// Tries `path`; returns only when that failed, with errno.
+void try_program(const std::string& path, std::vector<char*>& words) {
+  execve(path.c_str(), words.data(), environ);
+}
+
+// What the shell would find, so that messages name it.
+[[noreturn]] void become(Arguments program) {
+  std::vector<char*> words(program.begin(), program.end());
+  words.push_back(nullptr);
+  std::string name = program[0];
+  std::string found = name;
+  int error = ENOENT;
+  if (name.find('/') != std::string::npos) {
+    try_program(name, words);
+    error = errno;
+  } else {
+    const char* variable = std::getenv("PATH");
+    std::string_view path = variable != nullptr ? variable : "/usr/local/bin:/usr/bin:/bin";
+    // As with execvp: a file that may not be executed does not end the search, anything else does.
+    for (size_t at = 0; at <= path.size() && !name.empty() && (error == ENOENT || error == EACCES);) {
+      size_t end = std::min(path.find(':', at), path.size());
+      std::string candidate = (end == at ? "." : std::string(path.substr(at, end - at))) + "/" + name;
+      at = end + 1;
+      try_program(candidate, words);
+      if (errno == ENOENT || errno == ENOTDIR) continue;
+      error = errno;
+      found = candidate;
+    }
+  }
+  std::string shown = printable(found);
+  switch (error) {
+    case ENOENT:
+      if (access(name.c_str(), F_OK) == 0 && name.find('/') != std::string::npos)
+        throw WrongInput(
+            concat("the interpreter or loader that '", shown, "' names is not there; install it"));
+      throw WrongInput(concat("program '", shown, "' not found; give its path, or a name that PATH finds"));
+    case EACCES:
+      if (std::filesystem::is_directory(found))
+        throw WrongInput(concat("'", shown, "' is a directory; name a program in it"));
+      throw WrongInput(concat("program '", shown, "' is not executable; allow it with chmod +x"));
+    case ENOEXEC:
+      throw WrongInput(
+          concat("'", shown,
+                 "' is no program for this machine; build it for x86-64 Linux, or begin a script with #!"));
+    case E2BIG:
+      throw WrongInput(concat("the arguments and environment of '", shown, "' are too long; shorten them"));
+    default:
+      throw WrongInput(concat("cannot start '", shown, "': ", std::strerror(error)));
+  }
+}
+
+}  // namespace
+
+int run(Arguments arguments) {
+  CommandLine line = parse(arguments);
+  if (line.help) {
+    std::printf(
+        "usage: spillway run [OPTION]... -- PROGRAM [ARGUMENT]...\n\n"
+        "Runs PROGRAM, compiled by spillcc, within a memory budget. The exit status is the program's;\n"
+        "2 says that it was not started. SIZE takes K, M, G, T (powers of 1024).\n\n%s",
+        options_help().c_str());
+    return 0;
+  }
+  if (line.program.empty())
+    throw WrongInput("no program to run; write spillway run [OPTION]... -- PROGRAM [ARGUMENT]...");
+  join_storage(line);
+
+  // The environment's own variables count too, and flags go before them.
+  for (const auto& [name, value] : line.values) {
+    base::Options scratch;
+    if (auto set = base::set_option(scratch, name, value); !set) refuse(set.error());
+    for (size_t i = 0; i < base::option_count(); ++i)
+      if (base::option_info(i).name == name)
+        setenv(variable_name(base::option_info(i)).c_str(), value.c_str(), 1);
+  }
+  base::Options options;
+  if (auto read = base::read_options_from_environment(options, environ); !read) refuse(read.error());
+  if (auto checked = base::check_options(options, sys::machine_memory_bytes()); !checked)
+    refuse(checked.error());
+  if (!options.stats.view().empty()) check_stats_file(options.stats.view());
+
+  become(line.program);
+}
+
+}  // namespace tools
