@@ -2,5 +2,8 @@
 # C library's fast ones: they are called with plain pointers only (intercept.h).
 set(SPILL_INTERCEPT_SOURCES
   access.cc
-  intercept_memory.cc)
+  intercept_memory.cc
+  intercept_number.cc
+  intercept_string.cc
+  intercept_string_search.cc)
 set_source_files_properties(${SPILL_INTERCEPT_SOURCES} PROPERTIES COMPILE_DEFINITIONS SPILLWAY_KEEP_LIBC_MEMORY)
