@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# Fetches and unpacks a Debian source package by name, without touching the machine's own apt set-up.
+#   scripts/fetch-source.sh PACKAGE FOLDER
+# prints the path of the unpacked source, FOLDER/PACKAGE-VERSION. Needs no privileges. A source that is
+# there already is not fetched again. The repositories are those that the machine's packages come from.
+set -euo pipefail
+[ $# -eq 2 ] || { echo "usage: fetch-source.sh PACKAGE FOLDER" >&2; exit 2; }
+package=$1
+mkdir -p "$2"
+folder=$(cd "$2" && pwd)
+
+unpacked=$folder/.$package.unpacked
+if [ -f "$unpacked" ] && [ -d "$folder/$(cat "$unpacked")" ]; then
+  echo "$folder/$(cat "$unpacked")"
+  exit 0
+fi
+
+apt=$folder/apt
+mkdir -p "$apt/lists/partial" "$apt/archives/partial"
+exec 9>"$apt/lock"
+flock 9
+
+{
+  repositories=$(apt-get indextargets --format '$(REPO_URI) $(CODENAME) $(COMPONENT) $(ORIGIN)' 'Created-By: Packages' 2>/dev/null |
+    awk '$4 == "Debian" && $3 == "main" {print $1, $2, $3}' | sort -u)
+  [ -n "$repositories" ] || repositories="http://deb.debian.org/debian $(. /etc/os-release && echo "$VERSION_CODENAME") main"
+  keyring=/usr/share/keyrings/debian-archive-keyring.gpg
+  sed "s|^|deb-src $([ -f $keyring ] && echo "[signed-by=$keyring]") |" <<<"$repositories"
+} >"$apt/sources.list"
+
+options=(
+  -q -o Dir::Etc::sourcelist="$apt/sources.list" -o Dir::Etc::sourceparts=/dev/null
+  -o Dir::State::lists="$apt/lists" -o Dir::Cache="$apt" -o Dir::Cache::archives="$apt/archives"
+  -o APT::Sandbox::User="$(id -un)" -o Acquire::Retries=3 -o APT::Get::List-Cleanup=false
+)
+log=$apt/$package.log
+{
+  apt-get "${options[@]}" update
+  (cd "$folder" && apt-get "${options[@]}" source "$package")
+} >"$log" 2>&1 || {
+  echo "fetch-source: cannot fetch the source of $package; $log says why: $(grep -m1 '^E:' "$log" || tail -n1 "$log")" >&2
+  exit 1
+}
+source=$(sed -n 's/^dpkg-source: info: extracting .* in \(.*\)$/\1/p' "$log" | tail -n1)
+[ -d "$folder/$source" ] || { echo "fetch-source: $log does not say where $package was unpacked" >&2; exit 1; }
+echo "$source" >"$unpacked"
+echo "$folder/$source"
