@@ -1,96 +1,33 @@
 // What every backend promises (device.h), tried on each of them.
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
-#include <sys/mount.h>
-#include <unistd.h>
 
-#include <atomic>
-#include <cstring>
-#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "base/statistics.h"
-#include "storage/file.h"
-#include "storage/memory.h"
-#include "storage/uring.h"
-#include "sys/files.h"
+#include "storage/open.h"
+#include "storage/test_io.h"
 
 namespace storage {
 namespace {
 
-constexpr size_t kBlock = 4096;
-
-// A file that is gone once its descriptor is closed, opened for direct I/O where that works.
-Medium make_medium(const std::string& directory = "/var/tmp") {
-  std::string path = directory + "/spillway-test-XXXXXX";
-  int descriptor = mkstemp(path.data());
-  EXPECT_GE(descriptor, 0) << path;
-  unlink(path.c_str());
-  fcntl(descriptor, F_SETFL, O_RDWR | O_DIRECT);
-  Medium medium;
-  medium.descriptor = sys::own_descriptor(descriptor).value();
-  medium.capacity_bytes = uint64_t{1} << 40;
-  medium.block_bytes = kBlock;
-  medium.discards = true;
-  strcpy(medium.label, "test");
-  return medium;
-}
-
 struct Backend {
   const char* name;
-  Device* (*make)();
+  const char* device_string;
   bool has_end;  // reads past the last byte written are short; else they are zeros
 };
 
 const Backend kBackends[] = {
-    {"memory", [] { return make_memory_device(64 << 20).value(); }, false},
-    {"file", [] { return make_file_device(make_medium()).value(); }, true},
-    {"file_without_helpers", [] { return make_file_device(make_medium(), 0).value(); }, true},
-    {"uring", [] { return make_uring_device(make_medium()).value(); }, true},
-};
-
-// An Io with memory of its own, filled with a pattern that tells which bytes they are.
-struct TestIo {
-  explicit TestIo(Operation operation, uint64_t offset, std::vector<size_t> lengths) {
-    for (size_t length : lengths) io.length_bytes += length;
-    bytes = static_cast<unsigned char*>(aligned_alloc(kBlock, io.length_bytes));
-    memset(bytes, 0xee, io.length_bytes);
-    size_t at = 0;
-    for (size_t length : lengths) {
-      segments.push_back({bytes + at, length});
-      at += length;
-    }
-    io.operation = operation;
-    io.offset_bytes = offset;
-    io.segments = segments.data();
-    io.segment_count = static_cast<uint32_t>(segments.size());
-    io.owner = this;
-    io.done = [](Io& done) { ++static_cast<TestIo*>(done.owner)->done_count; };
-  }
-  ~TestIo() { free(bytes); }
-  TestIo(const TestIo&) = delete;
-
-  static unsigned char pattern(uint64_t offset, unsigned seed) {
-    return static_cast<unsigned char>((offset * 2654435761u + (offset >> 12) * 97 + seed) >> 3);
-  }
-  void fill(unsigned seed) {
-    for (size_t i = 0; i < io.length_bytes; ++i) bytes[i] = pattern(io.offset_bytes + i, seed);
-  }
-  // The first byte that differs from fill(seed), or the length.
-  size_t first_difference(unsigned seed) const {
-    size_t i = 0;
-    while (i < io.length_bytes && bytes[i] == pattern(io.offset_bytes + i, seed)) ++i;
-    return i;
-  }
-
-  Io io;
-  unsigned char* bytes = nullptr;
-  std::vector<iovec> segments;
-  int done_count = 0;
+    {"memory", "memory:64M", false},
+    {"file", "file:/var/tmp", true},
+    {"file_without_helpers", "file:/var/tmp?threads=0", true},
+    {"uring", "uring:/var/tmp", true},
+    {"fault_without_faults", "fault:seed=1:[memory:64M]", false},
+    // Delays: completions in other orders than submissions, over both kinds of queues.
+    {"delayed_memory", "fault:seed=2,read_delay_polls=1/2x5,any_delay_polls=1/3x2:[memory:64M]", false},
+    {"delayed_uring", "fault:seed=3,any_delay_polls=1/2x3,read_delay_us=1/9x300:[uring:/var/tmp]", true},
 };
 
 using TestIos = std::vector<std::unique_ptr<TestIo>>;
@@ -116,7 +53,9 @@ void drive(Queue& queue, const TestIos& ios) {
 class Conformance : public testing::TestWithParam<Backend> {
  protected:
   void SetUp() override {
-    device = GetParam().make();
+    auto opened = open_device(GetParam().device_string, {.overwrite = false, .spill = true});
+    ASSERT_TRUE(opened.has_value()) << opened.error().message;
+    device = *opened;
     queue = device->open_queue(16).value();
   }
   void TearDown() override {

@@ -156,11 +156,17 @@ class UringQueue final : public Queue {
     int32_t result;
     while (ring_.next_completion(user_data, result)) {
       Io& io = *reinterpret_cast<Io*>(user_data);
-      if (result == -EINTR || result == -EAGAIN) {
+      if (result == -EINTR) {
         prepare(io);  // as the blocking calls do; the next poll submits it
         continue;
       }
-      finish(io, result);
+      if (result == -EAGAIN) {
+        // Some kernels give up where a blocking call would sleep.
+        file_.perform(io);
+        complete(io);
+      } else {
+        finish(io, result);
+      }
       ++count;
     }
     return count;

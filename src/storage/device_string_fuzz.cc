@@ -1,0 +1,40 @@
+// Fuzzes parse_device_string: what is accepted must be within its bounds, what is refused says why.
+#include <cstddef>
+#include <cstdint>
+
+#include "base/check.h"
+#include "storage/device_string.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using storage::Scheme;
+  std::string_view text(reinterpret_cast<const char*>(data), size);
+  auto tree = storage::parse_device_string(text);
+  if (!tree) {
+    CHECK_EQ(tree.error().number, EINVAL);
+    CHECK(std::string_view(tree.error().message).starts_with("storage: "));
+    return 0;
+  }
+  CHECK_GE(tree->node_count, 1u);
+  CHECK_LE(tree->node_count, storage::DeviceTree::kMaxNodes);
+  for (size_t i = 0; i < tree->node_count; ++i) {
+    const storage::DeviceNode& node = tree->nodes[i];
+    CHECK_EQ(node.scheme == Scheme::kFault, i + 1 < tree->node_count);
+    CHECK_LE(node.faults.rule_count, storage::FaultSchedule::kMaxRules);
+    for (size_t r = 0; r < node.faults.rule_count; ++r) {
+      const storage::FaultRule& rule = node.faults.rules[r];
+      CHECK_GE(rule.n, 1u);
+      CHECK_NE(rule.operations, 0);
+      if (rule.when == storage::FaultRule::When::kChance) CHECK_LE(rule.n, rule.m);
+      storage::fault_fires(node.faults, r, size + 1);
+    }
+    if (node.scheme == Scheme::kMemory) CHECK_GE(node.capacity_bytes, 4096u);
+    if (node.scheme == Scheme::kFile || node.scheme == Scheme::kUring) {
+      CHECK(!node.path.empty() && node.path.size() <= storage::kMaxPathBytes);
+      CHECK(node.path.data() >= text.data() && node.path.data() + node.path.size() <= text.data() + text.size());
+      CHECK_GE(node.depth, 1u);
+      CHECK_LE(node.depth, storage::kMaxQueueDepth);
+      CHECK_LE(node.helper_count, storage::FileHelpers::kMaxHelpers);
+    }
+  }
+  return 0;
+}

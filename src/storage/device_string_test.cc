@@ -1,0 +1,112 @@
+#include "storage/device_string.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace storage {
+namespace {
+
+DeviceTree parse(std::string_view text) {
+  auto tree = parse_device_string(text);
+  EXPECT_TRUE(tree.has_value()) << text << ": " << tree.error().message;
+  return tree.value_or(DeviceTree{});
+}
+
+TEST(DeviceString, PlainPathsAreTakenAsTheyAre) {
+  for (const char* text : {"/mnt/nvme", "spill.dat", ".", "/a:b", "./file:x", "/dev/nvme0n1?qd=4", "/x[1]", "dir/mem:1"}) {
+    DeviceTree tree = parse(text);
+    ASSERT_EQ(tree.node_count, 1u) << text;
+    EXPECT_EQ(tree.nodes[0].scheme, Scheme::kUring) << text;
+    EXPECT_EQ(tree.nodes[0].path, text);
+    EXPECT_EQ(tree.nodes[0].depth, kDefaultUringDepth);
+  }
+}
+
+TEST(DeviceString, Schemes) {
+  DeviceTree tree = parse("memory:64M");
+  EXPECT_EQ(tree.nodes[0].scheme, Scheme::kMemory);
+  EXPECT_EQ(tree.nodes[0].capacity_bytes, uint64_t{64} << 20);
+
+  tree = parse("file:/a/b?threads=3,qd=9");
+  EXPECT_EQ(tree.nodes[0].scheme, Scheme::kFile);
+  EXPECT_EQ(tree.nodes[0].path, "/a/b");
+  EXPECT_EQ(tree.nodes[0].helper_count, 3u);
+  EXPECT_EQ(tree.nodes[0].depth, 9u);
+
+  tree = parse("uring:relative?qd=4096");
+  EXPECT_EQ(tree.nodes[0].scheme, Scheme::kUring);
+  EXPECT_EQ(tree.nodes[0].path, "relative");
+  EXPECT_EQ(tree.nodes[0].depth, 4096u);
+  EXPECT_EQ(tree.nodes[0].helper_count, kDefaultHelperCount);
+}
+
+TEST(DeviceString, FaultsDecorate) {
+  DeviceTree tree = parse(
+      "fault:seed=7,read_eio=2/1000,write_enospc=@5+,any_delay_us=%3x200,write_torn=@9:[fault:[uring:/p:[q]?qd=2]]");
+  ASSERT_EQ(tree.node_count, 3u);
+  const FaultSchedule& faults = tree.nodes[0].faults;
+  EXPECT_EQ(tree.nodes[0].scheme, Scheme::kFault);
+  EXPECT_EQ(faults.seed, 7u);
+  ASSERT_EQ(faults.rule_count, 4u);
+  EXPECT_EQ(faults.rules[0].operations, operation_bit(Operation::kRead));
+  EXPECT_EQ(faults.rules[0].effect, FaultRule::Effect::kError);
+  EXPECT_EQ(faults.rules[0].error, EIO);
+  EXPECT_EQ(faults.rules[0].when, FaultRule::When::kChance);
+  EXPECT_EQ(faults.rules[0].n, 2u);
+  EXPECT_EQ(faults.rules[0].m, 1000u);
+  EXPECT_EQ(faults.rules[1].error, ENOSPC);
+  EXPECT_EQ(faults.rules[1].when, FaultRule::When::kFrom);
+  EXPECT_EQ(faults.rules[1].n, 5u);
+  EXPECT_EQ(faults.rules[2].operations, kAllOperations);
+  EXPECT_EQ(faults.rules[2].effect, FaultRule::Effect::kDelayUs);
+  EXPECT_EQ(faults.rules[2].when, FaultRule::When::kEvery);
+  EXPECT_EQ(faults.rules[2].amount, 200u);
+  EXPECT_EQ(faults.rules[3].effect, FaultRule::Effect::kTorn);
+  EXPECT_EQ(faults.rules[3].when, FaultRule::When::kAt);
+  EXPECT_EQ(tree.nodes[1].faults.rule_count, 0u);
+  EXPECT_EQ(tree.nodes[2].path, "/p:[q]");
+  EXPECT_EQ(tree.nodes[2].depth, 2u);
+}
+
+TEST(DeviceString, RefusesBadInputWithOneLine) {
+  std::string long_path = "/" + std::string(kMaxPathBytes, 'a');
+  std::string many_faults = "fault:";
+  for (int i = 0; i < 17; ++i) many_faults += "read_eio=@1,";
+  many_faults.back() = ':';
+  many_faults += "[memory:1M]";
+  const std::string kBad[] = {
+      "", ":", ":/x", "foo:bar", "File:/x", "memory:", "memory:x", "memory:1", "memory:-1", "memory:4095",
+      "memory:99999999999999999999", "memory:64M ", "file:", "file:?qd=1", "uring:", "uring:/x?", "uring:/x?qd",
+      "uring:/x?qd=", "uring:/x?qd=0", "uring:/x?qd=4097", "uring:/x?qd=1,", "uring:/x?qd=1,,qd=2", "uring:/x?QD=1",
+      "uring:/x?qd=+1", "uring:/x?qd=1?qd=2", "file:/x?threads=65", "file:/x?threads=-1", "file:/x?unit=64K",
+      "fault:", "fault:[", "fault:]", "fault:[]", "fault:[memory:1M", "fault:[memory:1M] ", "fault:memory:1M",
+      "fault::[]", "fault::[memory:1M]", "fault:seed:[memory:1M]", "fault:seed=:[memory:1M]", "fault:seed=x:[memory:1M]",
+      "fault:read_eio:[memory:1M]", "fault:read_eio=:[memory:1M]", "fault:read_eio=1:[memory:1M]",
+      "fault:read_eio=0/5:[memory:1M]", "fault:read_eio=6/5:[memory:1M]", "fault:read_eio=1/0:[memory:1M]",
+      "fault:read_eio=@:[memory:1M]", "fault:read_eio=@0:[memory:1M]", "fault:read_eio=@+:[memory:1M]",
+      "fault:read_eio=%0:[memory:1M]", "fault:read_eio=%:[memory:1M]", "fault:read_eio=@1x2:[memory:1M]",
+      "fault:read_delay_us=@1:[memory:1M]", "fault:read_delay_us=@1x:[memory:1M]",
+      "fault:read_delay_us=@1x99999999999:[memory:1M]", "fault:read_torn=@1:[memory:1M]",
+      "fault:flush_short=@1:[memory:1M]", "fault:erase_eio=@1:[memory:1M]", "fault:read_=@1:[memory:1M]",
+      "fault:_eio=@1:[memory:1M]", "fault:seed=7,:[memory:1M]", "fault:seed=7[memory:1M]", "fault:[foo:bar]",
+      "fault:[fault:[fault:[fault:[memory:1M]]]]", std::string("/a\0b", 4), std::string("file:/a\0b", 9), long_path,
+      "file:" + long_path, many_faults, std::string(100000, '['), std::string(5000, ':'), "\xff\xfe:\n",
+  };
+  for (const std::string& text : kBad) {
+    auto tree = parse_device_string(text);
+    ASSERT_FALSE(tree.has_value()) << text;
+    EXPECT_EQ(tree.error().number, EINVAL) << text;
+    std::string message = tree.error().message;
+    EXPECT_TRUE(message.starts_with("storage: ")) << message;
+    EXPECT_LT(message.size(), sizeof tree.error().message - 1) << "cut off: " << message;
+    for (char c : message) EXPECT_TRUE(c >= ' ' && c <= '~') << message;
+  }
+}
+
+TEST(DeviceString, MostNestingIsAccepted) {
+  EXPECT_EQ(parse("fault:[fault:[fault:[memory:1M]]]").node_count, DeviceTree::kMaxNodes);
+}
+
+}  // namespace
+}  // namespace storage

@@ -1,0 +1,27 @@
+// Opens the file, directory or block device that a path names, by rules that keep users' data safe.
+#pragma once
+#include <string_view>
+
+#include "storage/file.h"
+
+namespace storage {
+
+struct OpenParameters {
+  bool overwrite = false;  // content that is there may be lost
+  bool spill = false;      // for spilled pages, which nobody needs after this process
+};
+
+// What becomes of `path`, with `spill`:
+//   a directory            a private file in it that has no name (mode 0600)
+//   nothing is there       a file is made, mode 0600, and its name removed at once
+//   an empty file          used as it is, locked against other processes
+//   a file with content    EEXIST, or emptied with `overwrite`
+//   a block device         EBUSY if anything uses it; EEXIST if its first 64 KiB are not zeros, unless `overwrite`
+//   anything else          EINVAL
+// Less than 64 MiB free: ENOSPC. A file system in memory: one line of warning.
+// Without `spill` files and block devices are opened as they are (made, and kept, if there is none), and
+// directories refused.
+// Nothing is changed when it fails. Errors have one line that says what, where and what to do.
+base::Expected<Medium> open_medium(std::string_view path, const OpenParameters& parameters);
+
+}  // namespace storage

@@ -1,0 +1,328 @@
+#include "storage/open.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <linux/loop.h>
+#include <sys/file.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include "storage/test_io.h"
+#include "sys/files.h"
+
+namespace storage {
+namespace {
+
+constexpr OpenParameters kSpill = {.overwrite = false, .spill = true};
+constexpr OpenParameters kSpillOverwrite = {.overwrite = true, .spill = true};
+
+// A directory of its own for each test, on a real disk.
+class OpenTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/var/tmp/spillway-open-XXXXXX";
+    ASSERT_NE(mkdtemp(name), nullptr);
+    directory = name;
+  }
+  void TearDown() override { std::filesystem::remove_all(directory); }
+
+  std::string path(const std::string& name) const { return directory + "/" + name; }
+  void write_file(const std::string& name, const std::string& content) const { std::ofstream(path(name)) << content; }
+  std::string read_file(const std::string& name) const {
+    std::stringstream text;
+    text << std::ifstream(path(name)).rdbuf();
+    return text.str();
+  }
+  size_t entry_count() const {
+    auto entries = std::filesystem::directory_iterator(directory);
+    return static_cast<size_t>(std::distance(begin(entries), end(entries)));
+  }
+
+  // What open_device says when it refuses; closes the device when it does not.
+  base::Error refusal(const std::string& text, const OpenParameters& parameters = kSpill) {
+    auto device = open_device(text, parameters);
+    if (!device) {
+      EXPECT_EQ(std::string_view(device.error().message).find('\n'), std::string_view::npos);
+      return device.error();
+    }
+    (*device)->close();
+    return base::Error::of(0, "opened");
+  }
+
+  // Writes and reads a block at `offset`.
+  static void use(Device& device, uint64_t offset) {
+    Queue* queue = device.open_queue(4).value();
+    TestIo write(Operation::kWrite, offset, {kBlock}), read(Operation::kRead, offset, {kBlock});
+    write.fill(1);
+    queue->run(write.io);
+    EXPECT_TRUE(write.io.whole()) << write.io.error;
+    queue->run(read.io);
+    EXPECT_EQ(read.first_difference(1), kBlock);
+    device.close_queue(queue);
+  }
+
+  std::string directory;
+};
+
+TEST_F(OpenTest, ADirectoryGetsAFileWithoutName) {
+  for (const char* scheme : {"", "file:", "uring:"}) {
+    auto device = open_device(scheme + directory, kSpill);
+    ASSERT_TRUE(device.has_value()) << device.error().message;
+    use(**device, 0);
+    use(**device, uint64_t{1} << 32);
+    EXPECT_EQ(entry_count(), 0u);
+    EXPECT_TRUE((*device)->discards());
+    EXPECT_GE((*device)->capacity_bytes(), uint64_t{1} << 40);
+    EXPECT_NE(std::string_view((*device)->name()).find(directory), std::string_view::npos);
+    (*device)->close();
+  }
+}
+
+TEST_F(OpenTest, PrivateFilesArePrivate) {
+  auto medium = open_medium(directory, kSpill);
+  ASSERT_TRUE(medium.has_value());
+  EXPECT_TRUE(sys::is_own_descriptor(medium->descriptor));
+  EXPECT_EQ(fcntl(medium->descriptor, F_GETFD), FD_CLOEXEC);
+  struct stat facts;
+  ASSERT_EQ(fstat(medium->descriptor, &facts), 0);
+  EXPECT_EQ(facts.st_mode & 0777, 0600u);
+  EXPECT_EQ(facts.st_nlink, 0u);
+  EXPECT_EQ(facts.st_size, 0);
+  sys::close_own_descriptor(medium->descriptor);
+}
+
+TEST_F(OpenTest, NothingThereBecomesAFileWithoutName) {
+  auto device = open_device(path("new"), kSpill);
+  ASSERT_TRUE(device.has_value()) << device.error().message;
+  use(**device, 0);
+  EXPECT_EQ(entry_count(), 0u);
+  (*device)->close();
+}
+
+TEST_F(OpenTest, AnEmptyFileIsUsed) {
+  write_file("empty", "");
+  auto device = open_device(path("empty"), kSpill);
+  ASSERT_TRUE(device.has_value()) << device.error().message;
+  use(**device, 0);
+  EXPECT_EQ(std::filesystem::file_size(path("empty")), kBlock);
+  (*device)->close();
+}
+
+TEST_F(OpenTest, AFileOfAnotherProcessIsRefused) {
+  write_file("empty", "");
+  int other = open(path("empty").c_str(), O_RDWR);
+  ASSERT_EQ(flock(other, LOCK_EX), 0);
+  for (const OpenParameters& parameters : {kSpill, kSpillOverwrite}) {
+    base::Error error = refusal(path("empty"), parameters);
+    EXPECT_EQ(error.number, EBUSY);
+    EXPECT_NE(std::string_view(error.message).find("name a directory"), std::string_view::npos);
+  }
+  close(other);
+  EXPECT_EQ(refusal(path("empty")).number, 0);
+}
+
+TEST_F(OpenTest, ContentIsKeptUnlessGivenUp) {
+  std::string content = "precious\n" + std::string(10000, 'x');
+  write_file("full", content);
+  for (const std::string& text : {path("full"), "file:" + path("full"), "fault:[uring:" + path("full") + "]"}) {
+    base::Error error = refusal(text);
+    EXPECT_EQ(error.number, EEXIST);
+    EXPECT_NE(std::string_view(error.message).find("--storage-overwrite"), std::string_view::npos);
+    EXPECT_NE(std::string_view(error.message).find(path("full")), std::string_view::npos);
+    EXPECT_EQ(read_file("full"), content);
+  }
+  auto device = open_device(path("full"), kSpillOverwrite);
+  ASSERT_TRUE(device.has_value()) << device.error().message;
+  EXPECT_EQ(std::filesystem::file_size(path("full")), 0u);
+  use(**device, 0);
+  (*device)->close();
+}
+
+TEST_F(OpenTest, RefusedOverwriteLosesNothing) {
+  write_file("full", "precious");
+  rlimit old_limit;
+  getrlimit(RLIMIT_FSIZE, &old_limit);
+  rlimit limit = {1 << 20, old_limit.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &limit);
+  EXPECT_EQ(refusal(path("full"), kSpillOverwrite).number, EFBIG);
+  setrlimit(RLIMIT_FSIZE, &old_limit);
+  EXPECT_EQ(read_file("full"), "precious");
+}
+
+TEST_F(OpenTest, CapacityStaysBelowTheFileSizeLimit) {
+  rlimit old_limit;
+  getrlimit(RLIMIT_FSIZE, &old_limit);
+  rlimit limit = {(100 << 20) + 123, old_limit.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &limit);
+  auto device = open_device(directory, kSpill);
+  ASSERT_TRUE(device.has_value()) << device.error().message;
+  EXPECT_EQ((*device)->capacity_bytes(), uint64_t{100} << 20);
+  use(**device, (*device)->capacity_bytes() - kBlock);  // raises no SIGXFSZ
+  (*device)->close();
+  setrlimit(RLIMIT_FSIZE, &old_limit);
+}
+
+TEST_F(OpenTest, WithoutSpillFilesAreKept) {
+  auto device = open_device(path("store"), {});
+  ASSERT_TRUE(device.has_value()) << device.error().message;
+  use(**device, 0);
+  (*device)->close();
+  EXPECT_EQ(std::filesystem::file_size(path("store")), kBlock);
+  device = open_device(path("store"), {});
+  ASSERT_TRUE(device.has_value()) << device.error().message;
+  Queue* queue = (*device)->open_queue(1).value();
+  TestIo read(Operation::kRead, 0, {kBlock});
+  queue->run(read.io);
+  EXPECT_EQ(read.first_difference(1), kBlock);
+  (*device)->close_queue(queue);
+  (*device)->close();
+  EXPECT_EQ(refusal(directory, {}).number, EISDIR);
+}
+
+TEST_F(OpenTest, OtherKindsAreRefused) {
+  ASSERT_EQ(mkfifo(path("fifo").c_str(), 0600), 0);
+  EXPECT_EQ(refusal(path("fifo")).number, EINVAL);
+  EXPECT_EQ(refusal("/dev/null").number, EINVAL);
+  EXPECT_EQ(refusal("/dev/zero", kSpillOverwrite).number, EINVAL);
+}
+
+TEST_F(OpenTest, ErrorsSayWhatWhereAndWhatToDo) {
+  base::Error error = refusal(path("no/such/place"));
+  EXPECT_EQ(error.number, ENOENT);
+  EXPECT_EQ(std::string(error.message),
+            "storage " + path("no/such/place") + ": no such directory; make it, or name another place");
+  EXPECT_EQ(refusal("/dev/nvme9n9").number, ENOENT);
+  EXPECT_FALSE(std::filesystem::exists("/dev/nvme9n9"));
+
+  std::string long_name = path(std::string(300, 'n'));
+  EXPECT_EQ(refusal(long_name).number, ENAMETOOLONG);
+  EXPECT_EQ(refusal("").number, EINVAL);
+  if (geteuid() != 0) {
+    chmod(directory.c_str(), 0500);
+    error = refusal(path("new"));
+    EXPECT_EQ(error.number, EACCES);
+    EXPECT_NE(std::string_view(error.message).find(directory), std::string_view::npos);
+    chmod(directory.c_str(), 0700);
+  }
+}
+
+// A file system of its own; only root can make one.
+class MountedTest : public OpenTest {
+ protected:
+  void mount_memory(const char* options) {
+    OpenTest::SetUp();
+    if (mount("none", directory.c_str(), "tmpfs", 0, options) != 0) GTEST_SKIP() << "cannot mount a tmpfs here";
+    mounted = true;
+  }
+  void SetUp() override {}
+  void TearDown() override {
+    if (mounted) umount2(directory.c_str(), MNT_DETACH);
+    OpenTest::TearDown();
+  }
+  bool mounted = false;
+};
+
+TEST_F(MountedTest, TooLittleRoomIsRefused) {
+  mount_memory("size=1m");
+  if (!mounted) return;
+  base::Error error = refusal(directory);
+  EXPECT_EQ(error.number, ENOSPC);
+  EXPECT_NE(std::string_view(error.message).find(directory), std::string_view::npos);
+  EXPECT_EQ(entry_count(), 0u);
+}
+
+TEST_F(MountedTest, MemoryIsWarnedAbout) {
+  mount_memory("size=128m");
+  if (!mounted) return;
+  testing::internal::CaptureStderr();
+  auto device = open_device(directory, kSpill);
+  std::string said = testing::internal::GetCapturedStderr();
+  ASSERT_TRUE(device.has_value()) << device.error().message;
+  EXPECT_NE(said.find("this is memory"), std::string::npos);
+  EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1);
+  use(**device, 0);
+  (*device)->close();
+}
+
+TEST_F(MountedTest, AFullFileSystemReachesTheCaller) {
+  mount_memory("size=1m");
+  if (!mounted) return;
+  for (const char* scheme : {"file:", "uring:"}) {
+    auto device = open_device(scheme + path("store"), {});
+    ASSERT_TRUE(device.has_value()) << device.error().message;
+    Queue* queue = (*device)->open_queue(4).value();
+    bool full = false;
+    for (uint64_t i = 0; i < 32 && !full; ++i) {
+      TestIo write(Operation::kWrite, i * 16 * kBlock, {16 * kBlock});
+      write.fill(1);
+      queue->run(write.io);
+      full = !write.io.whole();
+      if (full && write.io.error != 0) EXPECT_EQ(write.io.error, ENOSPC);
+    }
+    EXPECT_TRUE(full) << scheme;
+    (*device)->close_queue(queue);
+    (*device)->close();
+    unlink(path("store").c_str());
+  }
+}
+
+// A block device made of a file; needs root and the kernel's loop driver.
+class BlockDeviceTest : public OpenTest {
+ protected:
+  void SetUp() override {
+    OpenTest::SetUp();
+    write_file("image", "");
+    std::filesystem::resize_file(path("image"), 32 << 20);
+    int control = ::open("/dev/loop-control", O_RDWR);
+    int number = control >= 0 ? ioctl(control, LOOP_CTL_GET_FREE) : -1;
+    if (control >= 0) ::close(control);
+    if (number < 0) GTEST_SKIP() << "no loop devices here";
+    name = "/dev/loop" + std::to_string(number);
+    int image = ::open(path("image").c_str(), O_RDWR);
+    loop = ::open(name.c_str(), O_RDWR);
+    if (loop < 0 || ioctl(loop, LOOP_SET_FD, image) != 0) GTEST_SKIP() << "cannot set up " << name;
+    ::close(image);
+  }
+  void TearDown() override {
+    if (loop >= 0) {
+      ioctl(loop, LOOP_CLR_FD, 0);
+      ::close(loop);
+    }
+    OpenTest::TearDown();
+  }
+  std::string name;
+  int loop = -1;
+};
+
+TEST_F(BlockDeviceTest, AnEmptyOneIsUsedWhole) {
+  auto device = open_device(name, kSpill);
+  ASSERT_TRUE(device.has_value()) << device.error().message;
+  EXPECT_EQ((*device)->capacity_bytes(), uint64_t{32} << 20);
+  EXPECT_LE((*device)->block_bytes(), 4096u);
+  use(**device, (32 << 20) - kBlock);
+  EXPECT_EQ(refusal(name).number, EBUSY) << "while it is open";
+  (*device)->close();
+}
+
+TEST_F(BlockDeviceTest, OneWithContentIsRefused) {
+  char byte = 'x';
+  ASSERT_EQ(pwrite(loop, &byte, 1, 65535), 1);
+  ASSERT_EQ(fsync(loop), 0);
+  base::Error error = refusal(name);
+  EXPECT_EQ(error.number, EEXIST);
+  EXPECT_NE(std::string_view(error.message).find("--storage-overwrite"), std::string_view::npos);
+  EXPECT_EQ(read_file("image").find('x'), 65535u);
+  EXPECT_EQ(refusal(name, kSpillOverwrite).number, 0);
+}
+
+}  // namespace
+}  // namespace storage

@@ -1,0 +1,145 @@
+#include "storage/uring.h"
+
+#include <gtest/gtest.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "storage/open.h"
+#include "storage/test_io.h"
+#include "sys/io_ring.h"
+
+namespace storage {
+namespace {
+
+constexpr OpenParameters kSpill = {.overwrite = false, .spill = true};
+
+// Writes and reads back a batch; true if all went well.
+bool use(Queue& queue, uint64_t first_offset) {
+  std::vector<std::unique_ptr<TestIo>> ios;
+  for (Operation operation : {Operation::kWrite, Operation::kRead}) {
+    std::vector<Io*> batch;
+    for (uint64_t i = 0; i < 8; ++i) {
+      ios.push_back(std::make_unique<TestIo>(operation, first_offset + i * kBlock, std::vector{kBlock}));
+      if (operation == Operation::kWrite) ios.back()->fill(1);
+      batch.push_back(&ios.back()->io);
+    }
+    queue.run(batch);
+  }
+  for (auto& io : ios)
+    if (!io->io.whole() || io->done_count != 1 || io->first_difference(1) != kBlock) return false;
+  return true;
+}
+
+// The exit status of a child that ran `body`.
+int in_child(const std::function<bool()>& body) {
+  pid_t child = fork();
+  if (child == 0) _exit(body() ? 0 : 1);
+  int status = -1;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+}
+
+size_t count_of(const std::string& text, const std::string& part) {
+  size_t count = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+TEST(Uring, QueuesBeyondTheRingsUseBlockingCalls) {
+  sys::IoRing ring;
+  if (auto opened = ring.open(4); !opened) GTEST_SKIP() << opened.error().message;
+  ring.close();
+  Device* device = open_device("uring:/var/tmp", kSpill).value();
+  std::vector<Queue*> queues;
+  testing::internal::CaptureStderr();
+  for (int i = 0; i < 300; ++i) {
+    auto queue = device->open_queue(2);
+    ASSERT_TRUE(queue.has_value()) << queue.error().message;
+    queues.push_back(*queue);
+  }
+  std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(count_of(said, "spillway: "), 1u) << said;
+  EXPECT_NE(said.find("uring:/var/tmp"), std::string::npos) << said;
+  EXPECT_TRUE(use(*queues.front(), 0));
+  EXPECT_TRUE(use(*queues.back(), 0));
+  for (Queue* queue : queues) device->close_queue(queue);
+  device->close();
+  ASSERT_TRUE(ring.open(4).has_value()) << "the rings are free again";
+  ring.close();
+}
+
+// Makes io_uring_setup fail with EPERM in this process, as containers do.
+bool forbid_io_uring() {
+  sock_filter code[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_setup, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  sock_fprog program = {4, code};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+#if !__has_feature(thread_sanitizer)  // cannot start threads in a child of fork
+TEST(Uring, WhereItIsForbiddenTheFileBackendServes) {
+  int status = in_child([] {
+    if (!forbid_io_uring()) return false;
+    testing::internal::CaptureStderr();
+    Device* device = open_device("uring:/var/tmp", kSpill).value();
+    Queue* first = device->open_queue(16).value();
+    Queue* second = device->open_queue(16).value();
+    std::string said = testing::internal::GetCapturedStderr();
+    bool good = use(*first, 0) && use(*second, 64 * kBlock) && count_of(said, "spillway: ") == 1 &&
+                said.find("operation not permitted") != std::string::npos;
+    device->close_queue(first);
+    device->close_queue(second);
+    device->close();
+    return good;
+  });
+  EXPECT_EQ(status, 0);
+}
+#endif
+
+TEST(Uring, AChildOfForkOpensItsOwnQueues) {
+  for (const char* text : {"uring:/var/tmp", "file:/var/tmp"}) {
+    Device* device = open_device(text, kSpill).value();
+    Queue* queue = device->open_queue(8).value();
+    ASSERT_TRUE(use(*queue, 0));
+    int status = in_child([&] {
+      device->close_queue(queue);
+      Queue* own = device->open_queue(8).value();
+      TestIo read(Operation::kRead, 0, {kBlock});
+      own->run(read.io);
+      bool good = read.first_difference(1) == kBlock && use(*own, 64 * kBlock);
+      device->close_queue(own);
+      return good;
+    });
+    EXPECT_EQ(status, 0) << text;
+    EXPECT_TRUE(use(*queue, 128 * kBlock)) << text;
+    device->close_queue(queue);
+    device->close();
+  }
+}
+
+TEST(Uring, SettingsBoundTheDepth) {
+  for (const char* text : {"uring:/var/tmp?qd=3", "file:/var/tmp?qd=3"}) {
+    Device* device = open_device(text, kSpill).value();
+    Queue* queue = device->open_queue(64).value();
+    EXPECT_EQ(queue->depth(), 3u);
+    EXPECT_TRUE(use(*queue, 0));
+    device->close_queue(queue);
+    device->close();
+  }
+}
+
+}  // namespace
+}  // namespace storage
