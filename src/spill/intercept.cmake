@@ -2,8 +2,14 @@
 # C library's fast ones: they are called with plain pointers only (intercept.h).
 set(SPILL_INTERCEPT_SOURCES
   access.cc
+  format.cc
+  format_printf.cc
+  format_scanf.cc
   intercept_memory.cc
   intercept_number.cc
+  intercept_printf.cc
+  intercept_scanf.cc
+  intercept_stdio.cc
   intercept_string.cc
   intercept_string_search.cc)
 set_source_files_properties(${SPILL_INTERCEPT_SOURCES} PROPERTIES COMPILE_DEFINITIONS SPILLWAY_KEEP_LIBC_MEMORY)
