@@ -15,7 +15,9 @@ inline constexpr size_t kBlock = 4096;
 struct TestIo {
   explicit TestIo(Operation operation, uint64_t offset, std::vector<size_t> lengths) {
     for (size_t length : lengths) io.length_bytes += length;
-    bytes = static_cast<unsigned char*>(aligned_alloc(kBlock, io.length_bytes));
+    void* memory = nullptr;
+    if (posix_memalign(&memory, kBlock, io.length_bytes) != 0) abort();
+    bytes = static_cast<unsigned char*>(memory);
     memset(bytes, 0xee, io.length_bytes);
     size_t at = 0;
     for (size_t length : lengths) {

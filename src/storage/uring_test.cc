@@ -77,6 +77,7 @@ TEST(Uring, QueuesBeyondTheRingsUseBlockingCalls) {
   ring.close();
 }
 
+#if !__has_feature(thread_sanitizer)  // cannot start threads in a child of fork
 // Makes io_uring_setup fail with EPERM in this process, as containers do.
 bool forbid_io_uring() {
   sock_filter code[] = {
@@ -89,7 +90,6 @@ bool forbid_io_uring() {
   return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
-#if !__has_feature(thread_sanitizer)  // cannot start threads in a child of fork
 TEST(Uring, WhereItIsForbiddenTheFileBackendServes) {
   int status = in_child([] {
     if (!forbid_io_uring()) return false;
