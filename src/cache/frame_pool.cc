@@ -56,11 +56,12 @@ FrameId FramePool::taken(uint32_t frame) {
   if ((free_bits_[frame / 64] & run_bits) == run_bits && free_runs_ > 0) --free_runs_;
   free_bits_[frame / 64] &= ~(uint64_t{1} << (frame % 64));
   --free_count_;
+  if (!frames_[frame].fresh) --free_touched_count_;
   return FrameId{frame};
 }
 
 FrameId FramePool::take(PageId page, FrameId wish, bool allow_fresh) {
-  if (free_count_ == 0) return base::kNoFrame;
+  if ((allow_fresh ? free_count_ : free_touched_count_) == 0) return base::kNoFrame;
   if (wish != base::kNoFrame && acceptable(index(wish), allow_fresh)) return taken(index(wish));
   FrameId frame = find_in_free_run(page, allow_fresh);
   if (frame == base::kNoFrame) frame = find_any(allow_fresh);
@@ -69,15 +70,18 @@ FrameId FramePool::take(PageId page, FrameId wish, bool allow_fresh) {
 
 FrameId FramePool::find_in_free_run(PageId page, bool allow_fresh) {
   const uint32_t words = (frame_count_ + 63) / 64;
+  bool refused = false;
   for (uint32_t looked = 0; looked < words && free_runs_ > 0; ++looked) {
     const uint64_t word = free_bits_[run_cursor_];
     for (uint32_t run = 0; run < kRunsPerWord; ++run) {
       if ((word >> (run * kRunFrames) & kRunMask) != kRunMask) continue;
       uint32_t frame = run_cursor_ * 64 + run * kRunFrames + static_cast<uint32_t>(index(page) % kRunFrames);
       if (acceptable(frame, allow_fresh)) return FrameId{frame};
+      refused = true;
     }
     run_cursor_ = (run_cursor_ + 1) % words;
-    if (looked + 1 == words) free_runs_ = 0;  // none left; give_back() raises it when one forms
+    // None left; give_back() raises it when one forms.
+    if (looked + 1 == words && !refused) free_runs_ = 0;
   }
   return base::kNoFrame;
 }
@@ -101,6 +105,7 @@ void FramePool::give_back(FrameId frame) {
   CHECK(frames_[i].state() == State::kFree);
   free_bits_[i / 64] |= uint64_t{1} << (i % 64);
   ++free_count_;
+  if (!frames_[i].fresh) ++free_touched_count_;
   const uint64_t run_bits = kRunMask << (i % 64 / kRunFrames * kRunFrames);
   if ((free_bits_[i / 64] & run_bits) == run_bits) ++free_runs_;
 }
@@ -110,12 +115,13 @@ void FramePool::release_memory(FrameId frame) {
   if (frames_[index(frame)].fresh) return;
   sys::release_file_piece(descriptor_, file_offset(frame), page_bytes_);
   frames_[index(frame)].fresh = true;
+  --free_touched_count_;
   frames_[index(frame)].poisoned = false;
   budget_->subtract(page_bytes_);
 }
 
 FrameId FramePool::find_free_touched() {
-  return free_count_ == 0 ? base::kNoFrame : find_any(false);
+  return free_touched_count_ == 0 ? base::kNoFrame : find_any(false);
 }
 
 }  // namespace cache

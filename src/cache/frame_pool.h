@@ -62,6 +62,7 @@ class FramePool {
 
   uint32_t frame_count_ = 0;
   uint32_t free_count_ = 0;
+  uint32_t free_touched_count_ = 0;  // those of them that are not fresh
   uint32_t run_cursor_ = 0;   // word of free_bits_ where the search for a free run goes on
   uint32_t any_cursor_ = 0;
   uint32_t free_runs_ = 0;    // upper bound of wholly free runs, to skip hopeless searches

@@ -1,0 +1,93 @@
+#include "cache/places.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace cache {
+namespace {
+
+TEST(Places, HandsOutEveryPlaceOnceAndThenNone) {
+  for (uint32_t limit : {0u, 1u, 7u, 16u, 40u, 64u, 65u, 5000u}) {
+    Places places;
+    ASSERT_TRUE(places.open(limit));
+    std::set<uint32_t> seen;
+    for (uint32_t i = 0; i < limit; ++i) {
+      const PlaceId place = places.take(PageId{i * 13}, base::kNoPlace);
+      ASSERT_NE(place, base::kNoPlace) << i << " of " << limit;
+      ASSERT_LT(index(place), limit);
+      ASSERT_TRUE(seen.insert(index(place)).second);
+    }
+    EXPECT_EQ(places.used_count(), limit);
+    EXPECT_EQ(places.take(PageId{0}, base::kNoPlace), base::kNoPlace);
+    EXPECT_EQ(places.take(PageId{0}, PlaceId{0}), base::kNoPlace);
+    if (limit > 0) {
+      places.give_back(PlaceId{limit / 2});
+      EXPECT_EQ(places.take(PageId{0}, base::kNoPlace), PlaceId{limit / 2});
+    }
+    places.close();
+  }
+}
+
+TEST(Places, NeighboursGetNeighbouringPlaces) {
+  Places places;
+  ASSERT_TRUE(places.open(4096));
+  PlaceId before = places.take(PageId{32}, base::kNoPlace);
+  EXPECT_EQ(index(before) % Places::kRunPlaces, 0u);
+  for (uint32_t page = 33; page < 48; ++page) {
+    const PlaceId place = places.take(PageId{page}, PlaceId{index(before) + 1});
+    EXPECT_EQ(index(place), index(before) + 1);
+    before = place;
+  }
+  // A page alone leaves room for the pages around it.
+  EXPECT_EQ(index(places.take(PageId{100}, base::kNoPlace)) % Places::kRunPlaces, 100 % Places::kRunPlaces);
+  places.close();
+}
+
+TEST(Places, SparsePagesCostAtMostTwiceTheirSizeAndABit) {
+  Places places;
+  ASSERT_TRUE(places.open(1 << 20));
+  uint32_t highest = 0;
+  for (uint32_t i = 0; i < 100'000; ++i) highest = std::max(highest, index(places.take(PageId{uint64_t{i} * 16}, base::kNoPlace)));
+  EXPECT_LT(highest, 2 * 100'000u + 3 * 64 * Places::kRunPlaces);
+  places.close();
+}
+
+TEST(PlacesDeathTest, GivingBackWhatIsNotTakenDies) {
+  Places places;
+  ASSERT_TRUE(places.open(100));
+  const PlaceId place = places.take(PageId{0}, base::kNoPlace);
+  places.give_back(place);
+  EXPECT_DEATH(places.give_back(place), "is_used");
+  EXPECT_DEATH(places.give_back(PlaceId{99}), "end_");
+  places.close();
+}
+
+TEST(Places, AgreesWithAModel) {
+  constexpr uint32_t kLimit = 300;
+  Places places;
+  ASSERT_TRUE(places.open(kLimit));
+  std::set<uint32_t> taken;
+  uint64_t random = 88172645463325252;
+  for (int i = 0; i < 100'000; ++i) {
+    random ^= random << 13, random ^= random >> 7, random ^= random << 17;
+    if ((random >> 20) % 1000 < (i / 20'000 % 2 == 0 ? 600 : 400)) {
+      const PlaceId wish = random % 2 == 0 ? base::kNoPlace : PlaceId{static_cast<uint32_t>(random >> 40) % 400};
+      const PlaceId place = places.take(PageId{random >> 32}, wish);
+      ASSERT_EQ(place == base::kNoPlace, taken.size() == kLimit);
+      if (place == base::kNoPlace) continue;
+      ASSERT_LT(index(place), kLimit);
+      ASSERT_TRUE(taken.insert(index(place)).second);
+    } else if (!taken.empty()) {
+      auto it = taken.lower_bound(static_cast<uint32_t>(random >> 40) % kLimit);
+      if (it == taken.end()) it = taken.begin();
+      places.give_back(PlaceId{*it});
+      taken.erase(it);
+    }
+    ASSERT_EQ(places.used_count(), taken.size());
+  }
+  places.close();
+}
+
+}  // namespace
+}  // namespace cache
