@@ -1,0 +1,65 @@
+//===- Abi.h - The runtime's symbols, as a module sees them ------*- C++
+//-*-===//
+//
+// abi.inc turned into constants, and into declarations made on demand. Every
+// slow-path function is declared nonlazybind: a lazy PLT stub may clobber r10,
+// which preserve_allcc promises to keep. Those that return nothing by contract
+// are declared to return i64 as well, so that LLVM never assumes rax is kept.
+//
+//===----------------------------------------------------------------------===//
+#ifndef SPILLWAY_COMPILER_ABI_H
+#define SPILLWAY_COMPILER_ABI_H
+
+#include "llvm/ADT/StringRef.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/Module.h"
+
+namespace spillway {
+
+namespace abi {
+#define SPILLWAY_NUMBER(Name, Value, Doc) constexpr uint64_t Name = Value;
+#define SPILLWAY_SYMBOL(Name, Symbol, Doc)                                     \
+  constexpr llvm::StringLiteral Name = Symbol;
+#include "spillway/abi.inc"
+constexpr uint64_t PageSize = 1ull << TableShift;
+} // namespace abi
+
+/// Bit set of hazard slots.
+using SlotSet = uint32_t;
+
+class Abi {
+public:
+  explicit Abi(llvm::Module &M);
+
+  /// The thread-local variable that points to the thread's slots.
+  llvm::GlobalVariable *slotsVariable();
+
+  llvm::Value *translate(llvm::IRBuilderBase &B, llvm::Value *Address,
+                         SlotSet Live);
+  void crossLoad(llvm::IRBuilderBase &B, llvm::Value *Address, uint64_t Size,
+                 llvm::Value *Buffer, SlotSet Live);
+  void crossStore(llvm::IRBuilderBase &B, llvm::Value *Address, uint64_t Size,
+                  llvm::Value *Buffer, SlotSet Live);
+  llvm::Value *crossMap(llvm::IRBuilderBase &B, llvm::Value *Address,
+                        uint64_t Size, SlotSet Live);
+
+  /// The runtime's replacement of the C library function Name.
+  llvm::FunctionCallee intercepted(llvm::StringRef Name,
+                                   llvm::FunctionType *Type);
+
+  /// Makes the object refer to the runtime's version symbol, for good.
+  void requireVersion();
+
+  llvm::Module &M;
+  llvm::IntegerType *const I64;
+  llvm::PointerType *const Ptr;
+  llvm::MDNode *const ColdWeights;
+
+private:
+  llvm::CallInst *callSlowPath(llvm::IRBuilderBase &B, llvm::StringRef Symbol,
+                               llvm::ArrayRef<llvm::Value *> Arguments);
+};
+
+} // namespace spillway
+
+#endif

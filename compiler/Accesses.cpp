@@ -1,0 +1,120 @@
+//===- Accesses.cpp - Which instructions touch which memory ---------------===//
+#include "Accesses.h"
+#include "Abi.h"
+#include "Options.h"
+#include "Provenance.h"
+
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/Instructions.h"
+#include "llvm/IR/IntrinsicInst.h"
+
+using namespace llvm;
+
+namespace spillway {
+
+namespace {
+
+class Collector {
+public:
+  Collector(Function &F, const SmallPtrSetImpl<Instruction *> &InPage)
+      : DL(F.getDataLayout()), InPage(InPage) {}
+
+  void visit(Instruction &I);
+
+  SmallVector<Site, 0> Sites;
+
+private:
+  void add(Instruction &I, SiteKind Kind, unsigned Operand, uint64_t Size,
+           Align Alignment);
+  void add(Instruction &I, SiteKind Kind, unsigned Operand, Type *T,
+           Align Alignment);
+  void addAsmOperands(CallBase &Call);
+  void addMemIntrinsic(MemIntrinsic &MI);
+
+  const DataLayout &DL;
+  const SmallPtrSetImpl<Instruction *> &InPage;
+};
+
+} // namespace
+
+void Collector::add(Instruction &I, SiteKind Kind, unsigned Operand,
+                    uint64_t Size, Align Alignment) {
+  if (Size == 0 || isPlain(I.getOperand(Operand)))
+    return;
+  if (Sites.empty() || Sites.back().Inst != &I)
+    Sites.push_back({&I, Kind, {}});
+  uint64_t Aligned = options::AssumeAligned || Kind == SiteKind::Native
+                         ? Alignment.value()
+                         : 1;
+  bool MayCross =
+      Size > std::min(Aligned, abi::PageSize) && !InPage.contains(&I);
+  Sites.back().Accesses.push_back({Operand, Size, MayCross});
+}
+
+void Collector::add(Instruction &I, SiteKind Kind, unsigned Operand, Type *T,
+                    Align Alignment) {
+  TypeSize Size = DL.getTypeStoreSize(T);
+  if (!Size.isScalable())
+    add(I, Kind, Operand, Size.getFixedValue(), Alignment);
+}
+
+// "m" operands: assembly accesses the object named in the operand. What it
+// reaches through addresses in registers is left to the fault path.
+void Collector::addAsmOperands(CallBase &Call) {
+  for (unsigned Arg = 0; Arg < Call.arg_size(); ++Arg)
+    if (Type *T = Call.getParamElementType(Arg))
+      if (T->isSized())
+        add(Call, SiteKind::Native, Arg, T, Align(1));
+}
+
+void Collector::addMemIntrinsic(MemIntrinsic &MI) {
+  auto *Length = dyn_cast<ConstantInt>(MI.getLength());
+  if (!Length || Length->getZExtValue() > MaxInlineBytes)
+    return;
+  auto *Transfer = dyn_cast<MemTransferInst>(&MI);
+  SiteKind Kind = Transfer ? SiteKind::Copy : SiteKind::Set;
+  add(MI, Kind, 0, Length->getZExtValue(), MI.getDestAlign().valueOrOne());
+  if (Transfer)
+    add(MI, Kind, 1, Length->getZExtValue(),
+        Transfer->getSourceAlign().valueOrOne());
+}
+
+void Collector::visit(Instruction &I) {
+  if (auto *Load = dyn_cast<LoadInst>(&I)) {
+    add(I, Load->isAtomic() ? SiteKind::Native : SiteKind::Load,
+        Load->getPointerOperandIndex(), Load->getType(), Load->getAlign());
+  } else if (auto *Store = dyn_cast<StoreInst>(&I)) {
+    add(I, Store->isAtomic() ? SiteKind::Native : SiteKind::Store,
+        Store->getPointerOperandIndex(), Store->getValueOperand()->getType(),
+        Store->getAlign());
+  } else if (auto *RMW = dyn_cast<AtomicRMWInst>(&I)) {
+    add(I, SiteKind::Native, RMW->getPointerOperandIndex(),
+        RMW->getValOperand()->getType(), RMW->getAlign());
+  } else if (auto *CX = dyn_cast<AtomicCmpXchgInst>(&I)) {
+    add(I, SiteKind::Native, CX->getPointerOperandIndex(),
+        CX->getCompareOperand()->getType(), CX->getAlign());
+  } else if (auto *MI = dyn_cast<MemIntrinsic>(&I)) {
+    addMemIntrinsic(*MI);
+  } else if (auto *II = dyn_cast<IntrinsicInst>(&I)) {
+    // Lowered to fast paths that are known to lie in one page.
+    if (!InPage.contains(&I))
+      return;
+    if (II->getIntrinsicID() == Intrinsic::masked_load)
+      add(I, SiteKind::Native, 0, II->getType(), Align(1));
+    else if (II->getIntrinsicID() == Intrinsic::masked_store)
+      add(I, SiteKind::Native, 1, II->getArgOperand(0)->getType(), Align(1));
+  } else if (auto *Call = dyn_cast<CallBase>(&I)) {
+    if (Call->isInlineAsm())
+      addAsmOperands(*Call);
+  }
+}
+
+SmallVector<Site, 0>
+collectSites(Function &F, const SmallPtrSetImpl<Instruction *> &InPage) {
+  Collector C(F, InPage);
+  for (Instruction &I : instructions(F))
+    C.visit(I);
+  return std::move(C.Sites);
+}
+
+} // namespace spillway

@@ -1,0 +1,54 @@
+//===- Accesses.h - Which instructions touch which memory --------*- C++
+//-*-===//
+//
+// A Site is an instruction that accesses memory which may be spilled; each
+// pointer through which it does is an Access. A copy has up to two, inline
+// assembly any number, everything else one.
+//
+//===----------------------------------------------------------------------===//
+#ifndef SPILLWAY_COMPILER_ACCESSES_H
+#define SPILLWAY_COMPILER_ACCESSES_H
+
+#include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/IR/Instruction.h"
+
+namespace spillway {
+
+/// Largest constant-size memory intrinsic that is translated in place.
+constexpr uint64_t MaxInlineBytes = 256;
+
+enum class SiteKind {
+  Load,   // may be replaced by a load from a buffer
+  Store,  // may be replaced by a store to a buffer
+  Copy,   // memcpy, memmove of a constant size
+  Set,    // memset of a constant size
+  Native, // must be one instruction at one address: atomics, assembly
+};
+
+struct Access {
+  unsigned Operand;
+  uint64_t Size;
+  bool MayCross; // not provably inside one OS page
+};
+
+struct Site {
+  llvm::Instruction *Inst;
+  SiteKind Kind;
+  llvm::SmallVector<Access, 2> Accesses;
+
+  llvm::Value *pointer(const Access &A) const {
+    return Inst->getOperand(A.Operand);
+  }
+};
+
+/// Finds the sites of F in program order. Intrinsics were lowered before
+/// (Intrinsics.h). InPage: instructions whose bytes are known to lie in one OS
+/// page where they execute.
+llvm::SmallVector<Site, 0>
+collectSites(llvm::Function &F,
+             const llvm::SmallPtrSetImpl<llvm::Instruction *> &InPage);
+
+} // namespace spillway
+
+#endif

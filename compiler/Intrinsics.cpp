@@ -1,0 +1,194 @@
+//===- Intrinsics.cpp - Lowers what is not a plain access -----------------===//
+#include "Intrinsics.h"
+#include "Accesses.h"
+#include "Lanes.h"
+#include "Provenance.h"
+#include "Translate.h"
+
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/Instructions.h"
+#include "llvm/IR/IntrinsicInst.h"
+
+using namespace llvm;
+
+namespace spillway {
+
+namespace {
+
+class Lowering {
+public:
+  Lowering(Function &F, Abi &Runtime, SmallPtrSetImpl<Instruction *> &InPage)
+      : F(F), DL(F.getDataLayout()), Runtime(Runtime), InPage(InPage) {}
+
+  void lower(Instruction &I);
+
+private:
+  void lowerMemIntrinsic(AnyMemIntrinsic &MI);
+  void callRuntime(AnyMemIntrinsic &MI);
+  void lowerByVal(CallBase &Call);
+  void lowerVaStart(VAStartInst &Start);
+  void lowerVaCopy(VACopyInst &Copy);
+  void lowerVaArg(VAArgInst &Arg);
+  AllocaInst *onStack(uint64_t Size, Align Alignment, const Twine &Name);
+
+  // struct __va_list_tag of the System V x86-64 ABI.
+  static constexpr uint64_t VaListSize = 24;
+
+  Function &F;
+  const DataLayout &DL;
+  Abi &Runtime;
+  SmallPtrSetImpl<Instruction *> &InPage;
+};
+
+} // namespace
+
+AllocaInst *Lowering::onStack(uint64_t Size, Align Alignment,
+                              const Twine &Name) {
+  BasicBlock &Entry = F.getEntryBlock();
+  auto *A =
+      new AllocaInst(Type::getInt8Ty(F.getContext()), /*AddrSpace=*/0,
+                     ConstantInt::get(Runtime.I64, Size), Name, Entry.begin());
+  A->setAlignment(Alignment);
+  return A;
+}
+
+void Lowering::callRuntime(AnyMemIntrinsic &MI) {
+  BuilderBefore B(&MI);
+  Value *Length = B.CreateZExtOrTrunc(MI.getLength(), Runtime.I64);
+  if (auto *Transfer = dyn_cast<AnyMemTransferInst>(&MI)) {
+    auto *T = FunctionType::get(Runtime.Ptr,
+                                {Runtime.Ptr, Runtime.Ptr, Runtime.I64}, false);
+    StringRef Name = isa<AnyMemMoveInst>(MI) ? "memmove" : "memcpy";
+    CallInst *Call = B.CreateCall(
+        Runtime.intercepted(Name, T),
+        {Transfer->getRawDest(), Transfer->getRawSource(), Length});
+    Call->setTailCallKind(MI.getTailCallKind());
+  } else {
+    auto *T = FunctionType::get(
+        Runtime.Ptr, {Runtime.Ptr, B.getInt32Ty(), Runtime.I64}, false);
+    Value *Byte =
+        B.CreateZExt(cast<AnyMemSetInst>(MI).getValue(), B.getInt32Ty());
+    CallInst *Call = B.CreateCall(Runtime.intercepted("memset", T),
+                                  {MI.getRawDest(), Byte, Length});
+    Call->setTailCallKind(MI.getTailCallKind());
+  }
+  MI.eraseFromParent();
+}
+
+void Lowering::lowerMemIntrinsic(AnyMemIntrinsic &MI) {
+  auto *Transfer = dyn_cast<AnyMemTransferInst>(&MI);
+  if (MI.getDestAddressSpace() != 0 ||
+      (Transfer && Transfer->getSourceAddressSpace() != 0))
+    return;
+  if (isPlain(MI.getRawDest()) &&
+      (!Transfer || isPlain(Transfer->getRawSource())))
+    return;
+  auto *Length = dyn_cast<ConstantInt>(MI.getLength());
+  if (!Length || Length->getZExtValue() > MaxInlineBytes ||
+      !isa<MemIntrinsic>(MI)) {
+    callRuntime(MI);
+    return;
+  }
+  // Translated pointers must not reach the C library's functions, which may be
+  // the runtime's: code generation has to expand these in line.
+  BuilderBefore B(&MI);
+  if (MI.getIntrinsicID() == Intrinsic::memcpy)
+    B.CreateMemCpyInline(MI.getRawDest(), MI.getDestAlign(),
+                         Transfer->getRawSource(), Transfer->getSourceAlign(),
+                         Length);
+  else if (MI.getIntrinsicID() == Intrinsic::memset)
+    B.CreateMemSetInline(MI.getRawDest(), MI.getDestAlign(),
+                         cast<MemSetInst>(MI).getValue(), Length);
+  else
+    return;
+  MI.eraseFromParent();
+}
+
+void Lowering::lowerByVal(CallBase &Call) {
+  if (Call.isMustTailCall())
+    return;
+  for (unsigned Arg = 0; Arg < Call.arg_size(); ++Arg) {
+    Value *Pointer = Call.getArgOperand(Arg);
+    if (!Call.isByValArgument(Arg) || isPlain(Pointer))
+      continue;
+    uint64_t Size = DL.getTypeAllocSize(Call.getParamByValType(Arg));
+    Align Alignment = Call.getParamAlign(Arg).valueOrOne();
+    AllocaInst *Copy =
+        onStack(Size, std::max(Alignment, Align(8)), "spill.byval");
+    BuilderBefore B(&Call);
+    CallInst *MemCpy =
+        B.CreateMemCpy(Copy, Copy->getAlign(), Pointer, Alignment, Size);
+    Call.setArgOperand(Arg, Copy);
+    if (auto *CI = dyn_cast<CallInst>(&Call))
+      CI->setTailCallKind(CallInst::TCK_None);
+    lowerMemIntrinsic(cast<AnyMemIntrinsic>(*MemCpy));
+  }
+}
+
+void Lowering::lowerVaStart(VAStartInst &Start) {
+  Value *List = Start.getArgList();
+  if (isPlain(List))
+    return;
+  AllocaInst *Local = onStack(VaListSize, Align(8), "spill.va");
+  Start.setArgOperand(0, Local);
+  BuilderBefore B(Start.getNextNode());
+  B.CreateMemCpyInline(List, Align(8), Local, Align(8), B.getInt64(VaListSize));
+}
+
+void Lowering::lowerVaCopy(VACopyInst &Copy) {
+  if (isPlain(Copy.getDest()) && isPlain(Copy.getSrc()))
+    return;
+  BuilderBefore B(&Copy);
+  B.CreateMemCpyInline(Copy.getDest(), Align(8), Copy.getSrc(), Align(8),
+                       B.getInt64(VaListSize));
+  Copy.eraseFromParent();
+}
+
+void Lowering::lowerVaArg(VAArgInst &Arg) {
+  Value *List = Arg.getPointerOperand();
+  if (isPlain(List))
+    return;
+  AllocaInst *Local = onStack(VaListSize, Align(8), "spill.va");
+  BuilderBefore B(&Arg);
+  ConstantInt *Size = B.getInt64(VaListSize);
+  B.CreateMemCpyInline(Local, Align(8), List, Align(8), Size);
+  Arg.setOperand(Arg.getPointerOperandIndex(), Local);
+  B.SetInsertPoint(Arg.getNextNode());
+  B.CreateMemCpyInline(List, Align(8), Local, Align(8), Size);
+}
+
+void Lowering::lower(Instruction &I) {
+  if (auto *MI = dyn_cast<AnyMemIntrinsic>(&I))
+    return lowerMemIntrinsic(*MI);
+  if (auto *Start = dyn_cast<VAStartInst>(&I))
+    return lowerVaStart(*Start);
+  if (auto *Copy = dyn_cast<VACopyInst>(&I))
+    return lowerVaCopy(*Copy);
+  if (auto *Arg = dyn_cast<VAArgInst>(&I))
+    return lowerVaArg(*Arg);
+  if (auto *II = dyn_cast<IntrinsicInst>(&I)) {
+    Intrinsic::ID ID = II->getIntrinsicID();
+    // va_end does nothing on x86-64.
+    if ((ID == Intrinsic::prefetch || ID == Intrinsic::vaend) &&
+        !isPlain(II->getArgOperand(0)))
+      II->eraseFromParent();
+    else
+      lowerVectorIntrinsic(*II, Runtime, InPage);
+    return;
+  }
+  if (auto *Call = dyn_cast<CallBase>(&I))
+    lowerByVal(*Call);
+}
+
+void lowerIntrinsics(Function &F, Abi &Runtime,
+                     SmallPtrSetImpl<Instruction *> &InPage) {
+  SmallVector<Instruction *, 0> Candidates;
+  for (Instruction &I : instructions(F))
+    if (isa<CallBase, VAArgInst>(I))
+      Candidates.push_back(&I);
+  Lowering L(F, Runtime, InPage);
+  for (Instruction *I : Candidates)
+    L.lower(*I);
+}
+
+} // namespace spillway

@@ -1,0 +1,26 @@
+//===- Options.h - Knobs of the plugin ---------------------------*- C++
+//-*-===//
+//
+// Given to spillcc as `-mllvm <option>`. The first group narrows down what is
+// instrumented, to find the access that a miscompilation comes from: code that
+// is left alone still runs right, through the runtime's fault path.
+//
+//===----------------------------------------------------------------------===//
+#ifndef SPILLWAY_COMPILER_OPTIONS_H
+#define SPILLWAY_COMPILER_OPTIONS_H
+
+#include "llvm/Support/CommandLine.h"
+
+namespace spillway::options {
+
+extern llvm::cl::opt<std::string> OnlyFunction;
+extern llvm::cl::opt<std::string> SkipFunction;
+extern llvm::cl::opt<unsigned> First;
+extern llvm::cl::opt<unsigned> Last;
+extern llvm::cl::opt<bool> Stats;
+
+extern llvm::cl::opt<bool> AssumeAligned;
+
+} // namespace spillway::options
+
+#endif

@@ -1,0 +1,36 @@
+//===- Plugin.cpp - Where the pass enters LLVM's pipelines ----------------===//
+//
+// Translation comes last, after vectorisation: the optimiser sees the program's
+// own accesses. Without link-time optimisation, and in ThinLTO's back ends,
+// that is the "optimizer last" point. Full link-time optimisation has its own;
+// its compile step and ThinLTO's come too early, so spillcc does not load us
+// there.
+//
+//===----------------------------------------------------------------------===//
+#include "Instrument.h"
+
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Passes/PassPlugin.h"
+
+using namespace llvm;
+
+static void registerCallbacks(PassBuilder &PB) {
+  auto AddLast = [](ModulePassManager &MPM, OptimizationLevel) {
+    MPM.addPass(spillway::InstrumentPass());
+  };
+  PB.registerOptimizerLastEPCallback(AddLast);
+  PB.registerFullLinkTimeOptimizationLastEPCallback(AddLast);
+  PB.registerPipelineParsingCallback(
+      [](StringRef Name, ModulePassManager &MPM,
+         ArrayRef<PassBuilder::PipelineElement>) {
+        if (Name != "spillway")
+          return false;
+        MPM.addPass(spillway::InstrumentPass());
+        return true;
+      });
+}
+
+extern "C" __attribute__((visibility("default"))) PassPluginLibraryInfo
+llvmGetPassPluginInfo() {
+  return {LLVM_PLUGIN_API_VERSION, "spillway", "0.1", registerCallbacks};
+}

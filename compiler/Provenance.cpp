@@ -1,0 +1,57 @@
+//===- Provenance.cpp - What provably is not spill memory -----------------===//
+#include "Provenance.h"
+
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Analysis/ValueTracking.h"
+#include "llvm/IR/Instructions.h"
+#include "llvm/IR/IntrinsicInst.h"
+
+using namespace llvm;
+
+namespace spillway {
+
+// C library functions whose result points to static or thread-local memory.
+static bool returnsPlainPointer(const CallBase &Call) {
+  const Function *Callee = Call.getCalledFunction();
+  if (!Callee)
+    return false;
+  switch (Callee->getIntrinsicID()) {
+  case Intrinsic::threadlocal_address:
+  case Intrinsic::frameaddress:
+  case Intrinsic::addressofreturnaddress:
+  case Intrinsic::sponentry:
+  case Intrinsic::stacksave:
+    return true;
+  default:
+    break;
+  }
+  static const StringSet<> Names = {"__errno_location", "__ctype_b_loc",
+                                    "__ctype_tolower_loc",
+                                    "__ctype_toupper_loc"};
+  return Callee->isDeclaration() && Names.contains(Callee->getName());
+}
+
+static bool isPlainObject(const Value *Object) {
+  if (isa<AllocaInst, GlobalValue, BlockAddress>(Object))
+    return true;
+  if (isa<ConstantPointerNull, UndefValue>(Object))
+    return true;
+  if (const auto *A = dyn_cast<Argument>(Object))
+    return A->hasByValAttr();
+  if (const auto *Call = dyn_cast<CallBase>(Object))
+    return returnsPlainPointer(*Call);
+  return false;
+}
+
+bool isPlain(const Value *Pointer) {
+  if (!Pointer->getType()->isPointerTy() ||
+      Pointer->getType()->getPointerAddressSpace() != 0)
+    return true;
+  if (isPlainObject(getUnderlyingObject(Pointer, /*MaxLookup=*/32)))
+    return true;
+  SmallVector<const Value *, 8> Objects;
+  getUnderlyingObjects(Pointer, Objects, /*LI=*/nullptr, /*MaxLookup=*/32);
+  return !Objects.empty() && all_of(Objects, isPlainObject);
+}
+
+} // namespace spillway

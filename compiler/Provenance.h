@@ -1,0 +1,25 @@
+//===- Provenance.h - What provably is not spill memory ----------*- C++
+//-*-===//
+//
+// Spill memory is heap and mapped memory. Stacks, globals, thread-local
+// variables, code and what the C library keeps to itself never are (the runtime
+// refuses to spill memory that becomes a stack), and by the rules of C a
+// pointer derived from one of them stays inside it.
+//
+//===----------------------------------------------------------------------===//
+#ifndef SPILLWAY_COMPILER_PROVENANCE_H
+#define SPILLWAY_COMPILER_PROVENANCE_H
+
+namespace llvm {
+class Value;
+}
+
+namespace spillway {
+
+/// True if memory accessed through Pointer provably is not spill memory, or
+/// cannot be translated because it is in another address space.
+bool isPlain(const llvm::Value *Pointer);
+
+} // namespace spillway
+
+#endif

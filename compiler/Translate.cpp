@@ -1,0 +1,98 @@
+//===- Translate.cpp - The code of one translation ------------------------===//
+#include "Translate.h"
+
+#include "llvm/IR/DebugInfoMetadata.h"
+#include "llvm/Transforms/Utils/BasicBlockUtils.h"
+
+using namespace llvm;
+
+namespace spillway {
+
+BuilderBefore::BuilderBefore(Instruction *I) : IRBuilder<>(I) {
+  if (getCurrentDebugLocation())
+    return;
+  if (DISubprogram *SP = I->getFunction()->getSubprogram())
+    SetCurrentDebugLocation(DILocation::get(SP->getContext(), 0, 0, SP));
+}
+
+Value *Translator::slots() {
+  if (!Slots) {
+    BasicBlock &Entry = F.getEntryBlock();
+    IRBuilder<> B(&Entry, Entry.getFirstNonPHIOrDbgOrAlloca());
+    Value *Variable = B.CreateThreadLocalAddress(Runtime.slotsVariable());
+    Slots = B.CreateLoad(Runtime.Ptr, Variable, "spill.slots");
+  }
+  return Slots;
+}
+
+Value *Translator::buffer(uint64_t Size) {
+  Type *Byte = Type::getInt8Ty(F.getContext());
+  if (!Buffer) {
+    BasicBlock &Entry = F.getEntryBlock();
+    Buffer =
+        new AllocaInst(Byte, /*AddrSpace=*/0, "spill.buffer", Entry.begin());
+    Buffer->setAlignment(Align(16));
+    Buffer->setOperand(0, ConstantInt::get(Runtime.I64, 0));
+  }
+  if (cast<ConstantInt>(Buffer->getArraySize())->getZExtValue() < Size)
+    Buffer->setOperand(0, ConstantInt::get(Runtime.I64, Size));
+  return Buffer;
+}
+
+Value *Translator::address(IRBuilderBase &B, Value *Pointer) {
+  return B.CreatePtrToInt(Pointer, Runtime.I64, "spill.address");
+}
+
+Value *Translator::crossesPage(IRBuilderBase &B, Value *Address,
+                               uint64_t Size) {
+  if (Size > abi::PageSize)
+    return B.getTrue();
+  Value *Offset = B.CreateAnd(Address, abi::PageSize - 1);
+  return B.CreateICmpUGT(Offset, B.getInt64(abi::PageSize - Size),
+                         "spill.crosses");
+}
+
+Value *Translator::translate(Instruction *Before, Value *Address, unsigned Slot,
+                             SlotSet Live) {
+  // Created first: the entry block may be the one that is split below.
+  Value *Base = slots();
+  BuilderBefore B(Before);
+
+  // 1  slots[k] = a
+  Value *SlotPointer = B.CreateConstInBoundsGEP1_64(Runtime.I64, Base, Slot);
+  B.CreateAlignedStore(Address, SlotPointer, Align(8))
+      ->setAtomic(AtomicOrdering::Release);
+  // 2  keep the compiler from moving the load up; the evictor's membarrier
+  //    does the same for the CPU
+  B.CreateFence(AtomicOrdering::SequentiallyConsistent,
+                SyncScope::SingleThread);
+  // 3  d = table[a >> 12]
+  Value *Offset = B.CreateShl(B.CreateLShr(Address, abi::TableShift), 3);
+  Value *EntryPointer = B.CreateIntToPtr(
+      B.CreateAdd(Offset, B.getInt64(abi::TableBase)), Runtime.Ptr);
+  LoadInst *Entry =
+      B.CreateAlignedLoad(Runtime.I64, EntryPointer, Align(8), "spill.entry");
+  Entry->setAtomic(AtomicOrdering::Acquire);
+  // 4  if d <= 0: d = translate(a, live)
+  Value *Slow = B.CreateICmpSLE(Entry, B.getInt64(0), "spill.slow");
+  BasicBlock *Head = Before->getParent();
+  Instruction *SlowEnd = SplitBlockAndInsertIfThen(
+      Slow, Before->getIterator(), /*Unreachable=*/false, Runtime.ColdWeights);
+  SlowEnd->setDebugLoc(B.getCurrentDebugLocation());
+  BuilderBefore SlowB(SlowEnd);
+  Value *Found = Runtime.translate(SlowB, Address, Live | SlotSet(1) << Slot);
+
+  IRBuilder<> JoinB(Before->getParent(), Before->getParent()->begin());
+  PHINode *Result = JoinB.CreatePHI(Runtime.I64, 2, "spill.d");
+  Result->addIncoming(Entry, Head);
+  Result->addIncoming(Found, SlowEnd->getParent());
+  return Result;
+}
+
+Value *Translator::redirect(IRBuilderBase &B, Value *Pointer, Value *Entry) {
+  // 5  access a + d - 1. Not inbounds: a frame is no part of the object.
+  Value *Delta = B.CreateSub(Entry, ConstantInt::get(Entry->getType(), 1));
+  return B.CreateGEP(B.getInt8Ty(), Pointer, Delta, "spill.pointer");
+}
+
+} // namespace spillway

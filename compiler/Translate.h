@@ -1,0 +1,57 @@
+//===- Translate.h - The code of one translation -----------------*- C++
+//-*-===//
+//
+// The numbered protocol of abi.inc, and nothing else: which accesses share a
+// translation and which slot it takes is decided elsewhere.
+//
+//===----------------------------------------------------------------------===//
+#ifndef SPILLWAY_COMPILER_TRANSLATE_H
+#define SPILLWAY_COMPILER_TRANSLATE_H
+
+#include "Abi.h"
+
+namespace spillway {
+
+class Translator {
+public:
+  Translator(llvm::Function &F, Abi &Runtime) : Runtime(Runtime), F(F) {}
+
+  /// The address in Pointer, as an integer.
+  llvm::Value *address(llvm::IRBuilderBase &B, llvm::Value *Pointer);
+
+  /// Whether Size bytes at Address reach into another OS page.
+  llvm::Value *crossesPage(llvm::IRBuilderBase &B, llvm::Value *Address,
+                           uint64_t Size);
+
+  /// Emits a translation of Address in Slot before the instruction Before,
+  /// whose block is split. Live: the slots that must stay protected while it
+  /// waits; Slot is added. Returns the table entry, positive.
+  llvm::Value *translate(llvm::Instruction *Before, llvm::Value *Address,
+                         unsigned Slot, SlotSet Live);
+
+  /// Where Pointer's bytes are under the table entry Entry.
+  static llvm::Value *redirect(llvm::IRBuilderBase &B, llvm::Value *Pointer,
+                               llvm::Value *Entry);
+
+  /// Memory on the stack for one bounced access of up to Size bytes.
+  llvm::Value *buffer(uint64_t Size);
+
+  Abi &Runtime;
+
+private:
+  llvm::Value *slots();
+
+  llvm::Function &F;
+  llvm::Value *Slots = nullptr;
+  llvm::AllocaInst *Buffer = nullptr;
+};
+
+/// A builder before I that always has a debug location if I's function has any.
+class BuilderBefore : public llvm::IRBuilder<> {
+public:
+  explicit BuilderBefore(llvm::Instruction *I);
+};
+
+} // namespace spillway
+
+#endif

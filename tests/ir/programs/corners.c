@@ -1,0 +1,234 @@
+// What is easy to get wrong: atomics, variable arguments, setjmp, assembly, function pointers, unions.
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NOINLINE __attribute__((noinline))
+
+struct Counter {
+  _Atomic int count;
+  _Atomic uint64_t wide;
+  _Atomic unsigned char small;
+  _Atomic(void*) pointer;
+  atomic_flag flag;
+};
+
+NOINLINE int atomics(struct Counter* c) {
+  int sum = 0;
+  for (int i = 0; i < 1000; ++i) {
+    sum += atomic_fetch_add(&c->count, i);
+    atomic_fetch_xor(&c->wide, (uint64_t)i << 33);
+    c->small += 3;
+    int expected = i;
+    if (!atomic_compare_exchange_strong(&c->count, &expected, 5)) sum += expected & 1;
+    sum += atomic_exchange(&c->small, (unsigned char)i);
+    if (!atomic_flag_test_and_set(&c->flag)) ++sum;
+    atomic_store(&c->pointer, c);
+    sum += atomic_load(&c->pointer) == c;
+  }
+  return sum + (int)(c->wide >> 33);
+}
+
+struct __attribute__((aligned(16))) Wide {
+  uint64_t a, b;
+};
+NOINLINE uint64_t wide_atomics(_Atomic struct Wide* w) {
+  struct Wide v = {1, 2};
+  for (int i = 0; i < 10; ++i) {
+    struct Wide old = atomic_exchange(w, v);
+    v.a = old.b + 1;
+    v.b = old.a + v.b;
+  }
+  v = atomic_load(w);
+  return v.a * 1000 + v.b;
+}
+
+struct Format {
+  va_list list;
+  int used;
+};
+NOINLINE long take(struct Format* f, const char* kinds) {
+  long sum = 0;
+  va_list copy;
+  va_copy(copy, f->list);
+  sum += va_arg(copy, int);
+  va_end(copy);
+  for (; *kinds; ++kinds, ++f->used) switch (*kinds) {
+      case 'i':
+        sum = sum * 3 + va_arg(f->list, int);
+        break;
+      case 'd':
+        sum = sum * 3 + (long)va_arg(f->list, double);
+        break;
+      case 'p':
+        sum = sum * 3 + strlen(va_arg(f->list, char*));
+        break;
+    }
+  return sum;
+}
+NOINLINE long variadic(const char* kinds, ...) {
+  struct Format* f = malloc(sizeof *f);
+  f->used = 0;
+  va_start(f->list, kinds);
+  long result = take(f, kinds) + f->used;
+  va_end(f->list);
+  free(f);
+  return result;
+}
+
+static jmp_buf* jump;
+NOINLINE void thrower(int* depth) {
+  if (++*depth == 5) longjmp(*jump, *depth);
+  thrower(depth);
+}
+NOINLINE int jumps(int* depth) {
+  volatile int before = *depth;
+  int code = setjmp(*jump);
+  if (!code) thrower(depth);
+  return code * 100 + *depth - before;
+}
+
+NOINLINE uint64_t assembly(uint64_t* p, uint32_t* q) {
+  uint64_t out;
+  __asm__("movq %1, %0\n\taddq $5, %0" : "=r"(out) : "m"(p[3]));
+  __asm__("incq %0" : "+m"(p[4]));
+  __asm__("movl %1, %%eax\n\tmovl %%eax, %0" : "=m"(q[1]) : "m"(q[0]) : "eax");
+  __asm__ volatile("lock; addl $7, %0" : "+m"(q[2])::"memory");
+  return out + p[4] + q[1] + q[2];
+}
+
+struct Value {
+  union {
+    double number;
+    char text[24];
+    struct {
+      uint32_t low, high;
+    } parts;
+  } u;
+  int kind;
+};
+NOINLINE uint64_t unions(struct Value* v, int n) {
+  uint64_t sum = 0;
+  for (int i = 0; i < n; ++i) {
+    v[i].u.number = i * 1.25;
+    v[i].kind = i % 3;
+    if (v[i].kind == 1) snprintf(v[i].u.text, sizeof v[i].u.text, "text %d", i);
+    sum = sum * 33 + v[i].u.parts.low + v[i].u.parts.high;
+  }
+  return sum;
+}
+
+struct Large {
+  long values[40];
+};
+NOINLINE long sum_large(struct Large l, int k, struct Large m) { return l.values[k] + m.values[39 - k]; }
+NOINLINE struct Large make_large(int seed) {
+  struct Large l;
+  for (int i = 0; i < 40; ++i) l.values[i] = seed * i;
+  return l;
+}
+
+struct Operations {
+  void* (*allocate)(size_t);
+  void (*release)(void*);
+  void* (*copy)(void*, const void*, size_t);
+};
+static const struct Operations kOperations = {malloc, free, memcpy};
+NOINLINE int through_pointers(const struct Operations* o) {
+  int* block = o->allocate(1000 * sizeof(int));
+  int* other = o->allocate(1000 * sizeof(int));
+  for (int i = 0; i < 1000; ++i) block[i] = i;
+  o->copy(other, block, 1000 * sizeof(int));
+  int sum = 0;
+  for (int i = 0; i < 1000; ++i) sum += other[i];
+  o->release(block);
+  o->release(other);
+  return sum;
+}
+
+static int compare_ints(const void* a, const void* b) { return *(const int*)a - *(const int*)b; }
+
+NOINLINE int volatiles(volatile int* p) {
+  *p = 4;
+  *p += *p;
+  return *p + p[1];
+}
+
+NOINLINE int switchy(const unsigned char* p, int n) {
+  int s = 0;
+  for (int i = 0; i < n; ++i) switch (p[i] & 7) {
+      case 0:
+        s += 3;
+        break;
+      case 1:
+        s ^= p[i];
+        break;
+      case 2:
+        s += p[(i + 1) % n];
+        break;
+      case 3:
+        if (s > 10000) goto out;
+        break;
+      default:
+        s -= 1;
+    }
+out:
+  return s;
+}
+
+NOINLINE long alternating(long* a, long* b, int n) {
+  long* current = a;
+  long sum = 0;
+  for (int i = 0; i < n; ++i) {
+    current[i % 50] += i;
+    sum += current[(i + 7) % 50];
+    current = current == a ? b : a;
+  }
+  return sum;
+}
+
+int main(void) {
+  struct Counter* c = calloc(1, sizeof *c);
+  printf("atomics %d\n", atomics(c));
+  _Atomic struct Wide* wide = aligned_alloc(16, sizeof(struct Wide));
+  memset((void*)wide, 0, sizeof(struct Wide));
+  printf("wide %lu\n", wide_atomics(wide));
+  printf("variadic %ld\n", variadic("iidpi", 3, 4, 5.5, "seven", 9));
+  jump = malloc(sizeof *jump);
+  int* depth = malloc(sizeof *depth);
+  *depth = 0;
+  printf("jumps %d\n", jumps(depth));
+  uint64_t* words = calloc(1000, 8);
+  for (int i = 0; i < 1000; ++i) words[i] = i * 3;
+  for (int i = 0; i < 900; i += 97)
+    printf("assembly %lu\n", assembly(words + i, (uint32_t*)(words + i + 20)));
+  struct Value* values = calloc(300, sizeof *values);
+  printf("unions %lu\n", unions(values, 300));
+  struct Large* large = malloc(20 * sizeof *large);
+  long sum = 0;
+  for (int i = 0; i < 20; ++i) large[i] = make_large(i);
+  for (int i = 0; i < 20; ++i) sum = sum * 3 + sum_large(large[i], i, large[19 - i]);
+  printf("large %ld\n", sum);
+  printf("pointers %d\n", through_pointers(&kOperations));
+  int* ints = malloc(4000);
+  for (int i = 0; i < 1000; ++i) ints[i] = i * 7919 % 1009;
+  qsort(ints, 1000, sizeof *ints, compare_ints);
+  for (int i = 1; i < 1000; ++i)
+    if (ints[i - 1] > ints[i]) printf("not sorted at %d\n", i);
+  printf("volatiles %d\n", volatiles(ints));
+  printf("switchy %d\n", switchy((unsigned char*)words, 8000));
+  printf("alternating %ld\n", alternating((long*)words, (long*)words + 511, 3000));
+  char* text = malloc(9000);
+  int used = 0;
+  for (int i = 0; i < 600; ++i) used += sprintf(text + used, "%d,", i);
+  printf("text %zu %d\n", strlen(text), memcmp(text, text + 1, 100) != 0);
+  errno = 0;
+  char* end;
+  printf("number %ld %d\n", strtol(text + 10, &end, 10), errno);
+  return 0;
+}

@@ -1,0 +1,262 @@
+#include "command_line.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+namespace spillcc {
+
+namespace {
+
+// Options of clang whose value is the next argument: it is no input, whatever it looks like.
+constexpr std::array kTakesNext = {
+    "-o",
+    "-x",
+    "-I",
+    "-L",
+    "-D",
+    "-U",
+    "-F",
+    "-B",
+    "-T",
+    "-u",
+    "-z",
+    "-e",
+    "-A",
+    "-l",
+    "-MF",
+    "-MT",
+    "-MQ",
+    "-MJ",
+    "-include",
+    "-imacros",
+    "-idirafter",
+    "-iprefix",
+    "-iwithprefix",
+    "-iwithprefixbefore",
+    "-isystem",
+    "-isysroot",
+    "-iquote",
+    "-imultilib",
+    "-cxx-isystem",
+    "-stdlib++-isystem",
+    "-ivfsoverlay",
+    "-include-pch",
+    "-Xclang",
+    "-Xlinker",
+    "-Xassembler",
+    "-Xpreprocessor",
+    "-Xanalyzer",
+    "-mllvm",
+    "-target",
+    "-arch",
+    "-gcc-toolchain",
+    "-rpath",
+    "--param",
+    "--sysroot",
+    "-aux-info",
+    "-serialize-diagnostics",
+    "--serialize-diagnostics",
+    "-dependency-file",
+    "-working-directory",
+    "-G",
+    "-Tbss",
+    "-Tdata",
+    "-Ttext",
+    "-Xopenmp-target",
+    "-Xcuda-fatbinary",
+    "-Xcuda-ptxas",
+    "-h",
+    "-install_name",
+    "-undefined",
+    "-dumpdir",
+    "--config",
+};
+
+// Options after which nothing is linked.
+constexpr std::array kStopsBeforeLink = {
+    "-c",
+    "-S",
+    "-E",
+    "-M",
+    "-MM",
+    "-fsyntax-only",
+    "-r",
+    "--compile",
+    "--assemble",
+    "--preprocess",
+    "--precompile",
+    "--analyze",
+    "-emit-ast",
+    "-emit-pch",
+    "-verify-pch",
+    "-emit-interface-stubs",
+    "-extract-api",
+    "-rewrite-objc",
+    "-module-file-info",
+};
+
+constexpr std::array kNoRuntime = {"-nostdlib", "-nodefaultlibs", "-nolibc", "--no-standard-libraries"};
+
+template <size_t N>
+bool contains(const std::array<const char*, N>& list, std::string_view word) {
+  return std::ranges::find(list, word) != list.end();
+}
+
+bool is_header_name(std::string_view name) {
+  const size_t dot = name.rfind('.');
+  if (dot == std::string_view::npos) return false;
+  const std::string_view ending = name.substr(dot + 1);
+  return ending == "h" || ending == "hh" || ending == "hpp" || ending == "hxx" || ending == "H";
+}
+
+struct Parsed {
+  std::vector<std::string> passed_on;
+  std::string error;
+  bool spill = true;
+  bool stops_before_link = false;
+  bool no_runtime = false;
+  bool lto = false;
+  bool has_input = false;    // something to compile or link, or a request to the linker
+  bool only_headers = true;  // as far as there are inputs
+  bool header_language = false;
+  std::string linker;  // value of -fuse-ld=
+  std::string language_sanitized;
+};
+
+void refuse(Parsed& parsed, std::string message) {
+  if (parsed.error.empty()) parsed.error = std::move(message);
+}
+
+// Handles options that are spillcc's own. Returns false for all others.
+bool parse_own(std::string_view argument, Parsed& parsed) {
+  if (argument == "-fno-spill") {
+    parsed.spill = false;
+  } else if (argument == "-fspill") {
+    parsed.spill = true;
+  } else if (argument.starts_with("-fspill-translation=")) {
+    const std::string_view mode = argument.substr(argument.find('=') + 1);
+    if (mode == "satc") {
+      refuse(parsed, "-fspill-translation=satc: not built yet; use -fspill-translation=table");
+    } else if (mode != "table") {
+      refuse(parsed, std::string(argument) + ": unknown translation; use table");
+    }
+  } else if (argument == "-fspill-globals" || argument == "-fspill-persist") {
+    refuse(parsed, std::string(argument) + ": not built yet; leave it out");
+  } else {
+    return false;
+  }
+  return true;
+}
+
+// Only what changes spillcc's own decisions; a later option overrides an earlier one as in clang.
+void inspect_option(std::string_view argument, Parsed& parsed) {
+  if (argument.starts_with("-fsanitize=")) {
+    const std::string_view value = argument.substr(argument.find('=') + 1);
+    if (!value.empty() && value != "none") parsed.language_sanitized = argument;
+  } else if (argument == "-fno-sanitize=all") {
+    parsed.language_sanitized.clear();
+  } else if (argument == "-flto" || argument.starts_with("-flto=")) {
+    parsed.lto = true;
+  } else if (argument == "-fno-lto") {
+    parsed.lto = false;
+  } else if (argument.starts_with("-fuse-ld=")) {
+    parsed.linker = argument.substr(argument.find('=') + 1);
+  } else if (argument == "-static" || argument == "-static-pie" || argument == "--static") {
+    if (parsed.spill) {
+      refuse(parsed, std::string(argument) +
+                         ": the runtime is a shared library; link dynamically, or give -fno-spill");
+    }
+  } else if (contains(kStopsBeforeLink, argument) || argument.starts_with("-print-") ||
+             argument.starts_with("--print-") || argument == "-dumpmachine" || argument == "-dumpversion") {
+    parsed.stops_before_link = true;
+  } else if (contains(kNoRuntime, argument)) {
+    parsed.no_runtime = true;
+  } else if (argument.starts_with("-Wl,") || (argument.starts_with("-l") && argument.size() > 2)) {
+    parsed.has_input = true;
+    parsed.only_headers = false;
+  }
+}
+
+void inspect_value(std::string_view option, std::string_view value, Parsed& parsed) {
+  if (option == "-x") {
+    parsed.header_language |= value.ends_with("-header");
+  } else if (option == "-l" || option == "-Xlinker") {
+    parsed.has_input = true;
+    parsed.only_headers = false;
+  }
+}
+
+Parsed parse(const std::vector<std::string>& arguments) {
+  Parsed parsed;
+  // Known first: it decides whether others are refused.
+  for (const std::string& argument : arguments) {
+    if (argument == "-fno-spill" || argument == "-fspill") parsed.spill = argument == "-fspill";
+  }
+  bool only_inputs = false;  // after "--"
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& argument = arguments[i];
+    const bool is_option = !only_inputs && argument.size() > 1 && argument[0] == '-';
+    if (is_option && parse_own(argument, parsed)) continue;
+    parsed.passed_on.push_back(argument);
+    if (!is_option) {
+      parsed.has_input = true;
+      parsed.only_headers &= is_header_name(argument);
+    } else if (argument == "--") {
+      only_inputs = true;
+    } else if (contains(kTakesNext, argument)) {
+      if (i + 1 == arguments.size()) break;
+      parsed.passed_on.push_back(arguments[++i]);
+      inspect_value(argument, arguments[i], parsed);
+    } else {
+      inspect_option(argument, parsed);
+      if (argument.starts_with("-x")) inspect_value("-x", std::string_view(argument).substr(2), parsed);
+    }
+  }
+  if (parsed.spill && !parsed.language_sanitized.empty()) {
+    refuse(parsed, parsed.language_sanitized +
+                       ": sanitizers and spilling do not go together; leave it out, or give -fno-spill");
+  }
+  return parsed;
+}
+
+bool is_lld(std::string_view linker) { return linker.find("lld") != std::string_view::npos; }
+
+}  // namespace
+
+std::expected<std::vector<std::string>, std::string> plan(const std::vector<std::string>& arguments,
+                                                          const Toolchain& toolchain) {
+  Parsed parsed = parse(arguments);
+  if (!parsed.error.empty()) return std::unexpected(parsed.error);
+  if (!parsed.spill) return parsed.passed_on;
+
+  const bool links =
+      parsed.has_input && !parsed.stops_before_link && !(parsed.header_language || parsed.only_headers);
+  std::vector<std::string> result = {"--start-no-unused-arguments"};
+  if (!parsed.lto) {
+    // Loaded as a plugin of the front end too, so that its own options (-mllvm -spill-...) are known.
+    result.insert(result.end(),
+                  {"-fpass-plugin=" + toolchain.plugin, "-Xclang", "-load", "-Xclang", toolchain.plugin});
+  }
+  if (links && (parsed.lto || is_lld(parsed.linker))) {
+    if (parsed.linker.empty()) {
+      result.push_back("-fuse-ld=lld");
+    } else if (!is_lld(parsed.linker)) {
+      return std::unexpected("-fuse-ld=" + parsed.linker +
+                             ": link-time optimisation needs lld; give -fuse-ld=lld, or leave out -flto");
+    }
+    result.insert(result.end(), {"-Xlinker", "--load-pass-plugin=" + toolchain.plugin});
+  }
+  if (links && !parsed.no_runtime) {
+    for (const std::string& word :
+         {std::string("--push-state"), std::string("--no-as-needed"), toolchain.libraries + "/libspillway.so",
+          std::string("--pop-state"), std::string("-rpath"), toolchain.libraries}) {
+      result.insert(result.end(), {"-Xlinker", word});
+    }
+  }
+  result.push_back("--end-no-unused-arguments");
+  result.insert(result.end(), parsed.passed_on.begin(), parsed.passed_on.end());
+  return result;
+}
+
+}  // namespace spillcc

@@ -1,0 +1,29 @@
+// What spillcc makes of a command line: a pure function from arguments to clang's arguments, so that it can
+// be tested without running anything.
+//
+//   compile, no LTO    the plugin instruments in the compiler, after optimisation
+//   compile, LTO       plain clang: bitcode is instrumented when it is linked
+//   link               the runtime comes first, so that its symbols precede the C library's; lld, whenever
+//                      it is the linker, gets the plugin for whatever bitcode it meets
+//
+// Everything else is passed on as it came.
+#pragma once
+
+#include <expected>
+#include <string>
+#include <vector>
+
+namespace spillcc {
+
+struct Toolchain {
+  std::string clang;      // clang or clang++
+  std::string plugin;     // libspillway-compiler.so
+  std::string libraries;  // directory of libspillway.so
+};
+
+// Returns clang's arguments without its name, or a one-line message for wrong input (exit status 2).
+// `arguments` has response files expanded.
+std::expected<std::vector<std::string>, std::string> plan(const std::vector<std::string>& arguments,
+                                                          const Toolchain& toolchain);
+
+}  // namespace spillcc

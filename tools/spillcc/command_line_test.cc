@@ -1,0 +1,122 @@
+#include "command_line.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "response_file.h"
+
+namespace spillcc {
+namespace {
+
+using Words = std::vector<std::string>;
+
+const Toolchain kToolchain = {"/clang", "/lib/plugin.so", "/lib"};
+
+Words planned(const Words& words) {
+  auto result = plan(words, kToolchain);
+  EXPECT_TRUE(result) << result.error();
+  return result.value_or(Words{});
+}
+
+std::string refusal(const Words& words) {
+  auto result = plan(words, kToolchain);
+  EXPECT_FALSE(result);
+  return result ? "" : result.error();
+}
+
+bool has(const Words& words, const std::string& word) { return std::ranges::find(words, word) != words.end(); }
+bool instruments(const Words& words) { return has(words, "-fpass-plugin=/lib/plugin.so"); }
+bool instruments_at_link(const Words& words) { return has(words, "--load-pass-plugin=/lib/plugin.so"); }
+bool links_runtime(const Words& words) { return has(words, "/lib/libspillway.so"); }
+
+TEST(CommandLine, CompilesWithThePluginAndLinksTheRuntime) {
+  const Words both = planned({"-O2", "a.c", "-o", "a"});
+  EXPECT_TRUE(instruments(both));
+  EXPECT_TRUE(links_runtime(both));
+  EXPECT_FALSE(instruments_at_link(both));
+  const Words compile = planned({"-c", "a.c"});
+  EXPECT_TRUE(instruments(compile));
+  EXPECT_FALSE(links_runtime(compile));
+}
+
+TEST(CommandLine, PassesEverythingOnInOrder) {
+  const Words given = {"-O3", "-ffast-math", "-o", "x y", "a.c", "-DX=\"1 2\"", "b.o", "-lm", "-Wl,-z,now"};
+  const Words got = planned(given);
+  ASSERT_GE(got.size(), given.size());
+  EXPECT_EQ(Words(got.end() - static_cast<long>(given.size()), got.end()), given);
+}
+
+TEST(CommandLine, LinksOnlyWhenClangWould) {
+  for (const char* stop : {"-c", "-S", "-E", "-M", "-MM", "-fsyntax-only", "-r", "-print-prog-name=ld"}) {
+    EXPECT_FALSE(links_runtime(planned({stop, "a.c"}))) << stop;
+  }
+  EXPECT_FALSE(links_runtime(planned({"-v"})));
+  EXPECT_FALSE(links_runtime(planned({"--version"})));
+  EXPECT_FALSE(links_runtime(planned({"-o", "a.c"})));  // no input: the value of -o
+  EXPECT_FALSE(links_runtime(planned({"-x", "c-header", "a.txt", "-o", "a.pch"})));
+  EXPECT_FALSE(links_runtime(planned({"a.hpp"})));
+  EXPECT_TRUE(links_runtime(planned({"-Wl,--version"})));
+  EXPECT_TRUE(links_runtime(planned({"-x", "c", "-"})));
+  EXPECT_TRUE(links_runtime(planned({"-shared", "a.o", "-o", "a.so"})));
+  EXPECT_FALSE(links_runtime(planned({"-nostdlib", "a.o"})));
+}
+
+TEST(CommandLine, RuntimePrecedesTheProgramsLibraries) {
+  const Words got = planned({"a.o", "-lc"});
+  EXPECT_LT(std::ranges::find(got, "/lib/libspillway.so"), std::ranges::find(got, "-lc"));
+}
+
+TEST(CommandLine, LinkTimeOptimisationInstrumentsWhenLinking) {
+  for (const char* lto : {"-flto", "-flto=thin", "-flto=full"}) {
+    const Words compile = planned({lto, "-c", "a.c"});
+    EXPECT_FALSE(instruments(compile)) << lto;
+    EXPECT_FALSE(instruments_at_link(compile)) << lto;
+    const Words link = planned({lto, "a.o"});
+    EXPECT_FALSE(instruments(link)) << lto;
+    EXPECT_TRUE(instruments_at_link(link)) << lto;
+    EXPECT_TRUE(has(link, "-fuse-ld=lld")) << lto;
+  }
+  EXPECT_TRUE(instruments(planned({"-flto", "-fno-lto", "-c", "a.c"})));
+  EXPECT_TRUE(instruments_at_link(planned({"-fuse-ld=lld", "a.o"})));
+  EXPECT_NE(refusal({"-flto", "-fuse-ld=gold", "a.o"}).find("lld"), std::string::npos);
+}
+
+TEST(CommandLine, NoSpillIsPlainClang) {
+  const Words given = {"-O2", "-fsanitize=address", "-static", "a.c"};
+  Words asked = given;
+  asked.push_back("-fno-spill");
+  EXPECT_EQ(planned(asked), given);
+}
+
+TEST(CommandLine, RefusesWhatItCannotDo) {
+  EXPECT_NE(refusal({"-fsanitize=address", "a.c"}).find("-fsanitize=address"), std::string::npos);
+  EXPECT_TRUE(instruments(planned({"-fsanitize=none", "a.c"})));
+  EXPECT_TRUE(instruments(planned({"-fsanitize=address", "-fno-sanitize=all", "a.c"})));
+  EXPECT_NE(refusal({"-static", "a.o"}).find("-static"), std::string::npos);
+  EXPECT_TRUE(instruments(planned({"-static-libgcc", "a.c"})));
+  EXPECT_NE(refusal({"-fspill-translation=satc", "a.c"}).find("not built yet"), std::string::npos);
+  EXPECT_NE(refusal({"-fspill-translation=other", "a.c"}).find("unknown"), std::string::npos);
+  EXPECT_NE(refusal({"-fspill-globals", "a.c"}).find("-fspill-globals"), std::string::npos);
+  EXPECT_NE(refusal({"-fspill-persist", "a.c"}).find("-fspill-persist"), std::string::npos);
+  EXPECT_FALSE(has(planned({"-fspill-translation=table", "a.c"}), "-fspill-translation=table"));
+}
+
+TEST(CommandLine, ValuesAreNeitherOptionsNorInputs) {
+  EXPECT_TRUE(links_runtime(planned({"-o", "-c", "a.c"})));
+  EXPECT_TRUE(links_runtime(planned({"-MF", "-fsanitize=address", "a.c"})));
+}
+
+TEST(ResponseFile, SplitsAsTheShellDoes) {
+  EXPECT_EQ(tokenize("a  b\n'c d' \"e \\\" f\" g\\ h ''"), (Words{"a", "b", "c d", "e \" f", "g h", ""}));
+  EXPECT_EQ(tokenize(""), Words{});
+}
+
+TEST(ResponseFile, MissingFileStaysAnArgument) {
+  EXPECT_EQ(expand_response_files({"@/nonexistent/file", "x"}), (Words{"@/nonexistent/file", "x"}));
+}
+
+}  // namespace
+}  // namespace spillcc
