@@ -22,7 +22,8 @@ base::Expected<Cache*> Cache::create(const CacheParameters& parameters, storage:
                          base::Bytes{base::kOsPageBytes}, " to ", base::Bytes{kLargestPage});
   }
   const uint64_t metadata_per_frame = sizeof(Frame) + page_bytes / base::kOsPageBytes * sizeof(base::Fingerprint) + 1;
-  const uint64_t frame_count = parameters.memory_bytes / (page_bytes + metadata_per_frame);
+  const uint64_t frame_count = parameters.frame_count != 0 ? parameters.frame_count
+                                                           : parameters.memory_bytes / (page_bytes + metadata_per_frame);
   if (frame_count < kMinFrames) {
     return base::failure(EINVAL, "a budget of ", base::Bytes{parameters.memory_bytes}, " holds only ", frame_count,
                          " pages of ", base::Bytes{page_bytes}, "; give at least ",
@@ -89,6 +90,12 @@ void Cache::discard(PageId first, uint64_t count, Lane& lane) {
   }
 }
 
+uint32_t Cache::evict(Lane& lane) {
+  uint32_t freed = 0;
+  for (uint32_t i = 0; i < partition_count_; ++i) freed += partitions_[i].evict(partitions_[i].batch_size(), lane);
+  return freed;
+}
+
 uint32_t Cache::background_step(Lane& lane) {
   uint32_t freed = 0;
   for (uint32_t i = 0; i < partition_count_; ++i) {
@@ -96,6 +103,15 @@ uint32_t Cache::background_step(Lane& lane) {
       freed += partitions_[i].evict(partitions_[i].batch_size(), lane);
   }
   return freed;
+}
+
+void Cache::wait_for_background(uint64_t timeout_ns) {
+  const uint32_t key = shared_.low_on_frames.prepare();
+  if (wants_background()) {
+    shared_.low_on_frames.cancel();
+    return;
+  }
+  shared_.low_on_frames.wait(key, timeout_ns);
 }
 
 bool Cache::wants_background() const {

@@ -17,6 +17,7 @@ struct CacheParameters {
   Table::Entry* table_entries = nullptr;  // the entry of range_begin's OS page; memory reserved by the caller
   size_t page_bytes = base::kOsPageBytes;
   uint64_t memory_bytes = 0;           // for frames, tables and metadata
+  uint32_t frame_count = 0;            // 0: as many as memory_bytes holds
   uint32_t partition_count = 0;        // 0: by memory and cores
   uint32_t read_ahead_pages = 0;
   uint64_t chaos_seed = 0;
@@ -40,10 +41,19 @@ class Cache {
   void unpin(PageId page) { of(page).unpin(page); }
   void discard(PageId first, uint64_t count, Lane& lane);
 
+  // Evicts a batch of every partition, however much memory is free; returns how many frames became free.
+  uint32_t evict(Lane& lane);
+
   // One round of background work: evicts where frames run low (in chaos mode: anywhere). Returns how
   // many frames became free; 0: nothing to do.
   uint32_t background_step(Lane& lane);
   bool wants_background() const;
+  // Sleeps until a partition runs low on frames, at most timeout_ns.
+  void wait_for_background(uint64_t timeout_ns);
+
+  // Memory that the cache's user takes for data kept here (heap metadata) counts against the budget.
+  void charge(uint64_t bytes) { shared_.budget.add(bytes); }
+  void uncharge(uint64_t bytes) { shared_.budget.subtract(bytes); }
 
   PageId page_of(uint64_t address) const { return PageId{(address - range_begin_) / shared_.page_bytes}; }
   uint64_t address_of(PageId page) const { return range_begin_ + index(page) * shared_.page_bytes; }

@@ -137,6 +137,7 @@ FrameId Partition::take_frame(PageId page, PlaceId place) {
   frame.page = page;
   frame.place = place;
   map_.set_frame(page, taken);
+  if (wants_frames()) shared_->low_on_frames.notify_all();
   return taken;
 }
 

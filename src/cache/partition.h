@@ -39,6 +39,7 @@ struct Shared {
   PageDirectory directory;
   Places places;
   Budget budget;
+  sys::EventCount low_on_frames;       // wakes whoever evicts in the background
 };
 
 class Partition {

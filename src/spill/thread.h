@@ -18,7 +18,10 @@
 #include <cstdint>
 
 #include "spill/abi.h"
-#include "sys/lock.h"
+
+namespace cache {
+class Lane;
+}
 
 namespace spill {
 
@@ -32,7 +35,8 @@ struct Level {
 struct Thread {
   Level levels[kMaxLevels];
   std::atomic<uint32_t> top_level;    // levels above it hold no live slot
-  std::atomic<uint32_t> thread_id;    // kernel thread id; 0: free record
+  std::atomic<uint32_t> thread_id;    // kernel thread id; 0: never used
+  std::atomic<uint32_t> finished;     // its start routine returned, or no thread has the record
   Thread* next;                       // list of all records
 
   // Owner thread only.
@@ -42,7 +46,8 @@ struct Thread {
   uint64_t deferred_mask;             // the signal mask to return to
   char* scratch;                      // kScratchBytes, or null before first use
   uint32_t scratch_used_bytes;
-  uint32_t heap_cache;                // jemalloc tcache id + 1, 0 before first use
+  cache::Lane* lane;                  // null before first use; lane_of() in runtime.h
+  bool has_heap_arena;                // the heap chose an arena for it
 };
 
 // The calling thread's record, registering it if need be. Async-signal-safe.
@@ -56,9 +61,12 @@ Thread* first_thread();
 // Number of registered threads that are alive, an upper bound.
 uint32_t thread_count();
 
-// Says that the calling thread will run no more instrumented code but destructors: called when its
-// start routine returned.
-void forget_dead_threads();
+// Says that the calling thread's start routine returned. It may still run destructors; its record is
+// free once the kernel reports it dead.
+void this_thread_returned();
+
+// In a child of fork: the other threads' records are free, and no thread has a lane.
+void keep_only_this_thread();
 
 // The runtime's work between two points of the program: signal handlers are deferred meanwhile.
 // Reentrant. Cost: two increments; a system call each when a signal came.

@@ -18,6 +18,10 @@ class Mutex {
     // Pairs with the release in unlock().
     if (!word_.compare_exchange_strong(expected, 1, std::memory_order_acquire)) lock_slow();
   }
+  bool try_lock() {
+    uint32_t expected = 0;
+    return word_.compare_exchange_strong(expected, 1, std::memory_order_acquire);
+  }
   void unlock() {
     if (word_.exchange(0, std::memory_order_release) == 2) futex_wake(word_, 1);
   }

@@ -1,0 +1,30 @@
+// Which parts of the spill range are allocated, by whom it does not matter (heap extents, mmap).
+//
+//   free list   address ranges given back, sorted, coalesced; first fit, else the end grows
+//   chunk map   one byte per 2 MiB: nothing, everything, or some OS pages of it allocated
+//   page bits   one bit per OS page, valid in chunks of which some is allocated
+//
+// An address that is not allocated is not translated: the access faults, as it would natively.
+// Thread contract: any thread; allocation takes a lock, is_allocated() none.
+#pragma once
+#include <cstdint>
+
+#include "base/error.h"
+
+namespace spill {
+
+// Maps the maps. Errors: ENOMEM.
+base::Expected<void> open_address_space();
+
+// `bytes` (multiple of the OS page) of address space at a multiple of `alignment` (a power of two, at
+// least an OS page); reads as zeros. 0 when the range has no such room.
+uint64_t allocate_addresses(uint64_t bytes, uint64_t alignment);
+// Takes exactly [address, address + bytes) if all of it is free. Returns false if not.
+bool allocate_addresses_at(uint64_t address, uint64_t bytes);
+// Gives back any part of what was allocated. Its pages are discarded first, by the caller.
+void free_addresses(uint64_t address, uint64_t bytes);
+
+// Is the OS page of `address` allocated? REQUIRES: in_range(address). Async-signal-safe.
+bool is_allocated(uint64_t address);
+
+}  // namespace spill

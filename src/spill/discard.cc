@@ -1,0 +1,42 @@
+#include "spill/discard.h"
+
+#include "spill/access.h"
+#include "spill/address_space.h"
+#include "spill/fault.h"
+#include "spill/runtime.h"
+
+namespace spill {
+namespace {
+
+void zero(uint64_t address, uint64_t bytes) {
+  for_each_piece(reinterpret_cast<void*>(address), bytes, kHoldCross, [](char* raw, size_t length) {
+    spillway_plain_memset(raw, 0, length);
+    return true;
+  });
+}
+
+}  // namespace
+
+void discard_memory(uint64_t address, uint64_t bytes) {
+  cache::Cache& cache = *runtime.cache;
+  const uint64_t end = address + bytes;
+  const uint64_t first = base::round_up(address - kRangeBegin, cache.page_bytes()) + kRangeBegin;
+  const uint64_t last = base::round_down(end - kRangeBegin, cache.page_bytes()) + kRangeBegin;
+  if (first >= last) {
+    zero(address, bytes);
+    return;
+  }
+  if (address < first) zero(address, first - address);
+  if (last < end) zero(last, end - last);
+  InRuntime inside;
+  if (runtime.is_fork_child.load(std::memory_order_relaxed)) return;
+  cache.discard(cache.page_of(first), (last - first) / cache.page_bytes(), lane_of(inside.thread()));
+}
+
+void discard_and_free(uint64_t address, uint64_t bytes) {
+  discard_memory(address, bytes);
+  unmap_range(address, bytes);
+  free_addresses(address, bytes);
+}
+
+}  // namespace spill

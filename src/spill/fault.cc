@@ -1,0 +1,141 @@
+#include "spill/fault.h"
+
+#include <sys/mman.h>
+#include <ucontext.h>
+
+#include "base/log.h"
+#include "spill/access.h"
+#include "spill/address_space.h"
+#include "spill/pins.h"
+#include "spill/runtime.h"
+#include "spill/signals.h"
+#include "sys/kernel.h"
+#include "sys/lock.h"
+#include "sys/memory.h"
+
+namespace spill {
+namespace {
+
+// Mapped pages in the order they were mapped: a ring of page numbers + 1, 0 for an element whose page
+// was unmapped early.
+constexpr uint32_t kMostMapped = 8192;  // the kernel allows about 32,000 separate mappings
+constinit sys::Mutex mapped_mutex;
+constinit uint64_t mapped_pages[kMostMapped] = {};
+constinit uint32_t mapped_limit = 0;
+constinit uint32_t mapped_next = 0;
+
+// REQUIRES: mapped_mutex.
+void unmap_element(uint32_t element) {
+  if (mapped_pages[element] == 0) return;
+  const base::PageId page{mapped_pages[element] - 1};
+  mapped_pages[element] = 0;
+  char* address = reinterpret_cast<char*>(runtime.cache->address_of(page));
+  long result = sys::make_inaccessible(address, runtime.cache->page_bytes());
+  if (result != 0)
+    end_process(base::Error::of(static_cast<int>(-result), "cannot unmap a page: ", base::error_name(static_cast<int>(-result))),
+                kFatalStatus);
+  runtime.cache->unpin(page);
+  base::statistics.spill_unmaps.add();
+}
+
+bool is_mapped(base::PageId page) {
+  for (uint32_t i = 0; i < mapped_limit; ++i)
+    if (mapped_pages[i] == index(page) + 1) return true;
+  return false;
+}
+
+// The thread's slot store hit the page that stands for "not registered": give it slots, and every
+// register that was computed from the old pointer the new value. The store is then repeated.
+void register_faulting_thread(ucontext_t& context) {
+  this_thread();
+  const auto slots = reinterpret_cast<uint64_t>(__spillway_slots);
+  for (int i = REG_R8; i <= REG_RSP; ++i) {
+    auto value = static_cast<uint64_t>(context.uc_mcontext.gregs[i]);
+    if (value - kUnregisteredSlots < base::kOsPageBytes)
+      context.uc_mcontext.gregs[i] = static_cast<greg_t>(value - kUnregisteredSlots + slots);
+  }
+}
+
+bool in_pool(uint64_t address) {
+  for (uint32_t i = 0; i < runtime.cache->partition_count(); ++i) {
+    auto pool = runtime.cache->pool(i);
+    if (address - reinterpret_cast<uint64_t>(pool.begin) < pool.bytes) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void install_fault_handler(uint32_t limit) {
+  mapped_limit = limit < 2 ? 2 : limit < kMostMapped ? limit : kMostMapped;
+  install_runtime_handler(SIGSEGV);
+  install_runtime_handler(SIGBUS);
+}
+
+void map_at_own_address(uint64_t address) {
+  InRuntime inside;
+  cache::Cache& cache = *runtime.cache;
+  const base::PageId page = cache.page_of(address);
+  auto pinned = cache.pin(page, lane_of(inside.thread()));
+  if (!pinned) end_process(pinned.error(), kFatalStatus);
+  sys::LockGuard guard(mapped_mutex);
+  if (is_mapped(page)) {
+    cache.unpin(page);
+    return;
+  }
+  const uint32_t element = mapped_next;
+  mapped_next = mapped_next + 1 == mapped_limit ? 0 : mapped_next + 1;
+  unmap_element(element);
+  const auto piece = cache.file_piece(page, *pinned);
+  auto mapped = sys::map_shared(piece.descriptor, piece.offset, cache.page_bytes(), sys::Access::kReadWrite,
+                                reinterpret_cast<void*>(cache.address_of(page)));
+  if (!mapped) end_process(mapped.error(), kFatalStatus);
+  mapped_pages[element] = index(page) + 1;
+  base::statistics.spill_faults.add();
+}
+
+void unmap_range(uint64_t address, uint64_t bytes) {
+  InRuntime inside;
+  sys::LockGuard guard(mapped_mutex);
+  for (uint32_t i = 0; i < mapped_limit; ++i) {
+    if (mapped_pages[i] == 0) continue;
+    if (runtime.cache->address_of(base::PageId{mapped_pages[i] - 1}) - address < bytes) unmap_element(i);
+  }
+}
+
+void forget_mappings() {
+  for (uint32_t i = 0; i < mapped_limit; ++i) {
+    if (mapped_pages[i] == 0) continue;
+    const uint64_t address = runtime.cache->address_of(base::PageId{mapped_pages[i] - 1});
+    sys::make_inaccessible(reinterpret_cast<void*>(address), runtime.cache->page_bytes());
+    mapped_pages[i] = 0;
+  }
+}
+
+void handle_fault(int number, siginfo_t* info, void* context) {
+  const auto address = reinterpret_cast<uint64_t>(info->si_addr);
+  const bool by_access = info->si_code > 0;  // not sent by kill() or the like
+  if (number == SIGSEGV && by_access) {
+    if (address - kUnregisteredSlots < base::kOsPageBytes) {
+      register_faulting_thread(*static_cast<ucontext_t*>(context));
+      return;
+    }
+    if (in_range(address) && is_allocated(address)) {
+      if (runtime.is_fork_child.load(std::memory_order_relaxed))
+        end_fork_child("passed spilled memory to code that was not compiled by spillcc");
+      map_at_own_address(address);
+      return;
+    }
+    if (runtime.is_fork_child.load(std::memory_order_relaxed) && in_pool(address)) end_fork_child("stored to spilled memory");
+  }
+  pass_to_program(number, info, context);
+}
+
+void end_fork_child(const char* what) {
+  base::log("a child of fork that goes on without exec ", what,
+            "; its spilled memory is still its parent's: use posix_spawn, or exec at once");
+  sys::syscall(SYS_exit_group, kFatalStatus);
+  __builtin_unreachable();
+}
+
+}  // namespace spill

@@ -1,0 +1,36 @@
+// The fault path: accesses by code that was not compiled by spillcc.
+//
+// Such an access to a spilled address raises SIGSEGV. The handler makes the page resident, pins it, and
+// maps its frame at the spilled address itself: the same memory, so both views agree. A mapped page
+// stays until mapped_limit others were mapped after it. 18-50 us a page: for compatibility, not speed.
+//
+// The same handler registers threads that the runtime has not seen (thread.h), and passes every other
+// fault on to the program's own handler, or lets it end the process as it would have natively.
+#pragma once
+#include <signal.h>
+
+#include <cstdint>
+
+namespace spill {
+
+// Installs the handler. `mapped_limit`: most pages mapped at one time, at least 2.
+void install_fault_handler(uint32_t mapped_limit);
+
+// Maps the page of `address`. REQUIRES: in_range, allocated. May block and do I/O; ends the process on
+// a storage error.
+void map_at_own_address(uint64_t address);
+
+// Takes every mapping within [address, address + bytes) away, before its addresses are freed.
+void unmap_range(uint64_t address, uint64_t bytes);
+
+// In a child of fork: the pages that the parent had mapped are inaccessible, so that foreign code faults.
+void forget_mappings();
+
+// The program's own handler for SIGSEGV and SIGBUS goes through here (signals.h): called by ours when
+// a fault is not ours.
+void handle_fault(int number, siginfo_t* info, void* context);
+
+// In a child of fork: one line that says what it did, and the end.
+[[noreturn]] void end_fork_child(const char* what);
+
+}  // namespace spill

@@ -1,0 +1,209 @@
+#include "spill/heap.h"
+
+#include <errno.h>
+#include <malloc.h>
+
+#include "base/ids.h"
+#include "base/statistics.h"
+#include "spill/access.h"
+#include "spill/address_space.h"
+#include "spill/discard.h"
+#include "spill/intercept.h"
+#include "spill/jemalloc.h"
+#include "spill/runtime.h"
+
+// glibc's own allocator under names that nobody interposes.
+extern "C" {
+void* __libc_malloc(size_t);
+void* __libc_calloc(size_t, size_t);
+void* __libc_realloc(void*, size_t);
+void* __libc_memalign(size_t, size_t);
+void __libc_free(void*);
+}
+
+// Slabs of one page for sizes that do not divide it, so that no object straddles; as large as jemalloc
+// allows (512 objects) for those that do, which saves metadata. Freed pages are purged after half a second.
+const char* spillje_malloc_conf =
+    "narenas:1,dirty_decay_ms:500,muzzy_decay_ms:0,retain:true,"
+    "slab_sizes:1-1024:1|16-16:2|32-32:4|64-64:8|128-128:8|256-256:8|512-512:8|1024-1024:8";
+
+namespace spill {
+namespace {
+
+constexpr size_t kForeignSpillBytes = 64 * 1024;
+constexpr size_t kDiscardAtOnceBytes = size_t{1} << 20;
+constexpr size_t kZeroByDiscardBytes = 64 * 1024;
+constexpr unsigned kArenaCount = 4;
+
+constinit unsigned arenas[kArenaCount] = {};
+constinit std::atomic<uint32_t> next_arena{0};
+constinit std::atomic<uint64_t> plain_bytes{0};
+
+void* allocate_extent(extent_hooks_t*, void* wanted, size_t bytes, size_t alignment, bool* zeroed, bool* committed,
+                      unsigned) {
+  *zeroed = true;
+  *committed = true;
+  if (wanted != nullptr) {
+    const auto address = reinterpret_cast<uint64_t>(wanted);
+    return allocate_addresses_at(address, bytes) ? wanted : nullptr;
+  }
+  return reinterpret_cast<void*>(allocate_addresses(bytes, alignment));
+}
+// Extents are kept by jemalloc and used again.
+bool keep_extent(extent_hooks_t*, void*, size_t, bool, unsigned) { return true; }
+void destroy_extent(extent_hooks_t*, void*, size_t, bool, unsigned) {}
+bool succeed(extent_hooks_t*, void*, size_t, size_t, size_t, unsigned) { return false; }
+bool refuse(extent_hooks_t*, void*, size_t, size_t, size_t, unsigned) { return true; }
+bool purge_extent(extent_hooks_t*, void* extent, size_t, size_t offset, size_t length, unsigned) {
+  const uint64_t begin = reinterpret_cast<uint64_t>(extent) + offset;
+  const size_t page = runtime.cache->page_bytes();
+  // Less than a page cannot be dropped: jemalloc keeps it as used memory.
+  if (base::round_up(begin, page) >= base::round_down(begin + length, page)) return true;
+  discard_memory(begin, length);
+  return false;
+}
+bool split_extent(extent_hooks_t*, void*, size_t, size_t, size_t, bool, unsigned) { return false; }
+bool merge_extents(extent_hooks_t*, void*, size_t, void*, size_t, bool, unsigned) { return false; }
+
+constinit extent_hooks_t hooks = {allocate_extent, keep_extent,  destroy_extent, succeed,      refuse,
+                                  refuse,          purge_extent, split_extent,   merge_extents};
+
+// Points the calling thread's jemalloc cache at one of our arenas.
+void choose_arena(Thread& thread) {
+  unsigned arena = arenas[next_arena.fetch_add(1, std::memory_order_relaxed) % kArenaCount];
+  spillje_mallctl("thread.arena", nullptr, nullptr, &arena, sizeof arena);
+  thread.has_heap_arena = true;
+}
+
+void* allocate_spilled(size_t bytes, size_t alignment) {
+  Thread& thread = this_thread();
+  if (!thread.has_heap_arena) choose_arena(thread);
+  void* block = spillje_mallocx(bytes > 0 ? bytes : 1, alignment > 16 ? MALLOCX_ALIGN(alignment) : 0);
+  if (block == nullptr) {
+    errno = ENOMEM;
+    return nullptr;
+  }
+  const size_t usable = spillje_sallocx(block, 0);
+  base::statistics.spill_allocated_bytes.add(usable);
+  base::statistics.spill_live_bytes.add(usable);
+  return block;
+}
+
+void zero_block(void* block, size_t bytes) {
+  const auto address = reinterpret_cast<uint64_t>(block);
+  if (bytes >= kZeroByDiscardBytes) {
+    discard_memory(address, bytes);
+    return;
+  }
+  for_each_piece(block, bytes, kHoldA, [](char* raw, size_t length) {
+    spillway_plain_memset(raw, 0, length);
+    return true;
+  });
+}
+
+bool goes_plain(size_t bytes, Caller caller) {
+  if (!runtime.started.load(std::memory_order_acquire)) return true;
+  if (runtime.is_fork_child.load(std::memory_order_relaxed)) return true;
+  if (runtime.options.spill_all != 0) return bytes < runtime.options.min_alloc;
+  if (caller == Caller::kForeign) return bytes < kForeignSpillBytes;
+  return bytes < runtime.options.min_alloc ||
+         plain_bytes.load(std::memory_order_relaxed) + bytes <= runtime.plain_limit_bytes;
+}
+
+void* allocate_plain(size_t bytes, size_t alignment, bool zeroed, Caller caller) {
+  void* block;
+  if (alignment > 16) {
+    block = __libc_memalign(alignment, bytes);
+    if (block != nullptr && zeroed) spillway_plain_memset(block, 0, bytes);
+  } else {
+    block = zeroed ? __libc_calloc(1, bytes) : __libc_malloc(bytes);
+  }
+  if (block != nullptr && caller == Caller::kInstrumented)
+    plain_bytes.fetch_add(malloc_usable_size(block), std::memory_order_relaxed);
+  return block;
+}
+
+}  // namespace
+
+base::Expected<void> open_heap() {
+  struct ArenaConfig {
+    extent_hooks_t* hooks;
+    bool metadata_use_hooks;
+  };
+  for (unsigned& arena : arenas) {
+    size_t length = sizeof arena;
+    ArenaConfig config = {&hooks, false};
+    int result = spillje_mallctl("experimental.arenas_create_ext", &arena, &length, &config, sizeof config);
+    if (result != 0) return base::failure(result, "cannot create the spill heap: ", base::error_name(result));
+  }
+  return {};
+}
+
+void* heap_allocate(size_t bytes, size_t alignment, bool zeroed, Caller caller) {
+  if (bytes > PTRDIFF_MAX) {
+    errno = ENOMEM;
+    return nullptr;
+  }
+  if (goes_plain(bytes, caller)) return allocate_plain(bytes, alignment, zeroed, caller);
+  void* block = allocate_spilled(bytes, alignment);
+  if (block != nullptr && zeroed) zero_block(block, bytes);
+  return block;
+}
+
+void heap_free(void* block, Caller caller) {
+  if (block == nullptr) return;
+  if (!in_range(block)) {
+    // A foreign free of an instrumented block leaves the count too high: memory spills a little earlier.
+    if (caller == Caller::kInstrumented) {
+      const uint64_t bytes = malloc_usable_size(block);
+      uint64_t old = plain_bytes.load(std::memory_order_relaxed);
+      while (!plain_bytes.compare_exchange_weak(old, old > bytes ? old - bytes : 0, std::memory_order_relaxed)) {
+      }
+    }
+    __libc_free(block);
+    return;
+  }
+  const int saved_errno = errno;
+  const size_t usable = spillje_sallocx(block, 0);
+  base::statistics.spill_live_bytes.subtract(usable);
+  if (usable >= kDiscardAtOnceBytes) discard_memory(reinterpret_cast<uint64_t>(block), usable);
+  spillje_dallocx(block, 0);
+  errno = saved_errno;
+}
+
+size_t heap_usable_bytes(void* block) {
+  if (block == nullptr) return 0;
+  return in_range(block) ? spillje_sallocx(block, 0) : malloc_usable_size(block);
+}
+
+void* heap_resize(void* block, size_t bytes, Caller caller) {
+  if (block == nullptr) return heap_allocate(bytes, 0, false, caller);
+  if (bytes == 0) {
+    heap_free(block, caller);
+    return nullptr;
+  }
+  if (bytes > PTRDIFF_MAX) {
+    errno = ENOMEM;
+    return nullptr;
+  }
+  const size_t old_usable = heap_usable_bytes(block);
+  if (!in_range(block)) {
+    if (bytes <= old_usable || goes_plain(bytes - old_usable, caller)) {
+      void* moved = __libc_realloc(block, bytes);
+      if (moved != nullptr && caller == Caller::kInstrumented)
+        plain_bytes.fetch_add(malloc_usable_size(moved) - old_usable, std::memory_order_relaxed);
+      return moved;
+    }
+  } else if (size_t usable = spillje_xallocx(block, bytes, 0, 0); usable >= bytes) {
+    base::statistics.spill_live_bytes.add(usable - old_usable);
+    // In place, and not much larger than asked for.
+    if (usable / 2 <= bytes || usable <= base::kOsPageBytes) return block;
+  }
+  void* moved = in_range(block) ? allocate_spilled(bytes, 0) : heap_allocate(bytes, 0, false, caller);
+  if (moved == nullptr) return nullptr;
+  copy(moved, block, bytes < old_usable ? bytes : old_usable);
+  heap_free(block, caller);
+  return moved;
+}
+
+}  // namespace spill

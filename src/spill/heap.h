@@ -1,0 +1,33 @@
+// The spill heap: malloc for instrumented code, from the spill range.
+//
+// jemalloc arenas (all symbols renamed, cmake/SpillHeap.cmake) whose extents are address space from
+// address_space.h; its metadata lies outside the blocks, so that malloc and free never touch a spilled
+// page. Objects up to 1 KiB do not straddle an OS page: their slabs are one page, or their size divides it.
+//
+// Where an allocation goes:
+//   instrumented code    plain memory while the plain heap is below runtime.plain_limit_bytes or the
+//                        size below --min-alloc; else spilled
+//   uninstrumented code  plain memory below kForeignSpillBytes, else spilled; with --spill-all spilled
+// Freed memory of a megabyte and more is discarded at once, less when jemalloc purges it.
+//
+// Thread contract: any thread. Errors: null with errno ENOMEM.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "base/error.h"
+
+namespace spill {
+
+enum class Caller { kInstrumented, kForeign };
+
+base::Expected<void> open_heap();
+
+// `alignment` 0: what malloc gives. Zeroed memory costs no I/O.
+void* heap_allocate(size_t bytes, size_t alignment, bool zeroed, Caller caller);
+// Null is allowed.
+void heap_free(void* block, Caller caller);
+void* heap_resize(void* block, size_t bytes, Caller caller);
+size_t heap_usable_bytes(void* block);
+
+}  // namespace spill

@@ -1,0 +1,55 @@
+// What jemalloc calls instead of the C library's functions of these names (cmake/SpillHeap.cmake): its
+// metadata counts against the budget, and neither its mutexes nor its mappings go through interceptors.
+#include <errno.h>
+#include <pthread.h>
+#include <sys/types.h>
+
+#include "spill/runtime.h"
+#include "sys/kernel.h"
+#include "sys/lock.h"
+
+namespace {
+
+long with_errno(long result) {
+  if (!sys::failed(result)) return result;
+  errno = static_cast<int>(-result);
+  return -1;
+}
+
+// A pthread_mutex_t holds our lock in its first bytes; zeros are a free lock.
+sys::Mutex& lock_in(pthread_mutex_t* mutex) { return *reinterpret_cast<sys::Mutex*>(mutex); }
+static_assert(sizeof(sys::Mutex) <= sizeof(pthread_mutex_t));
+
+}  // namespace
+
+extern "C" {
+
+void* spillway_heap_mmap(void* address, size_t bytes, int protection, int flags, int file, off_t offset) {
+  if (spill::runtime.cache != nullptr) spill::runtime.cache->charge(bytes);
+  return reinterpret_cast<void*>(with_errno(sys::syscall(SYS_mmap, address, bytes, protection, flags, file, offset)));
+}
+int spillway_heap_munmap(void* address, size_t bytes) {
+  if (spill::runtime.cache != nullptr) spill::runtime.cache->uncharge(bytes);
+  return static_cast<int>(with_errno(sys::syscall(SYS_munmap, address, bytes)));
+}
+int spillway_heap_madvise(void* address, size_t bytes, int advice) {
+  return static_cast<int>(with_errno(sys::syscall(SYS_madvise, address, bytes, advice)));
+}
+int spillway_heap_close(int file) { return static_cast<int>(with_errno(sys::syscall(SYS_close, file))); }
+
+int spillway_heap_pthread_mutex_init(pthread_mutex_t* mutex, const pthread_mutexattr_t*) {
+  *mutex = {};
+  return 0;
+}
+int spillway_heap_pthread_mutex_lock(pthread_mutex_t* mutex) {
+  lock_in(mutex).lock();
+  return 0;
+}
+int spillway_heap_pthread_mutex_trylock(pthread_mutex_t* mutex) { return lock_in(mutex).try_lock() ? 0 : EBUSY; }
+int spillway_heap_pthread_mutex_unlock(pthread_mutex_t* mutex) {
+  lock_in(mutex).unlock();
+  return 0;
+}
+// jemalloc's background threads are off.
+int spillway_heap_pthread_create(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*) { return EAGAIN; }
+}

@@ -1,0 +1,34 @@
+#include "spill/holders.h"
+
+#include "spill/runtime.h"
+#include "sys/barrier.h"
+
+namespace spill {
+namespace {
+
+class HazardHolders final : public cache::Holders {
+ public:
+  // Pairs with the compiler fence between slot store and entry load in every translation.
+  void barrier() override { sys::process_barrier(); }
+
+  void visit(void (*visit)(void* context, base::PageId page), void* context) override {
+    for (Thread* thread = first_thread(); thread != nullptr; thread = thread->next) {
+      // A level that a handler entered after the barrier holds nothing translated before it.
+      const uint32_t top = thread->top_level.load(std::memory_order_acquire);
+      for (uint32_t level = 0; level <= top; ++level) {
+        for (Slot& slot : thread->levels[level].slots) {
+          const uint64_t address = slot.load(std::memory_order_acquire);
+          if (in_range(address)) visit(context, runtime.cache->page_of(address));
+        }
+      }
+    }
+  }
+};
+
+constinit HazardHolders holders;
+
+}  // namespace
+
+cache::Holders& hazard_holders() { return holders; }
+
+}  // namespace spill

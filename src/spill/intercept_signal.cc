@@ -1,0 +1,54 @@
+// Setting signal handlers (signals.h): every way that leads to sigaction(2).
+#include <errno.h>
+#include <signal.h>
+
+#include "spill/intercept.h"
+#include "spill/signals.h"
+
+namespace spill {
+namespace {
+
+sighandler_t set_handler(int number, sighandler_t handler, int flags, bool block_itself) {
+  struct sigaction action = {}, old;
+  action.sa_handler = handler;
+  action.sa_flags = flags;
+  if (block_itself) *reinterpret_cast<uint64_t*>(&action.sa_mask) = uint64_t{1} << (number - 1 & 63);
+  return set_program_action(number, &action, &old) == 0 ? old.sa_handler : SIG_ERR;
+}
+
+}  // namespace
+
+SPILL_EXPORT int __spill_sigaction(int number, const struct sigaction* action, struct sigaction* old) {
+  struct sigaction plain_action, plain_old;
+  if (action != nullptr) copy(&plain_action, action, sizeof plain_action);
+  const int result = set_program_action(number, action != nullptr ? &plain_action : nullptr, &plain_old);
+  if (result == 0 && old != nullptr) copy(old, &plain_old, sizeof plain_old);
+  return result;
+}
+
+SPILL_EXPORT sighandler_t __spill_signal(int number, sighandler_t handler) {
+  return set_handler(number, handler, SA_RESTART, true);
+}
+SPILL_EXPORT sighandler_t __spill_bsd_signal(int number, sighandler_t handler) {
+  return set_handler(number, handler, SA_RESTART, true);
+}
+SPILL_EXPORT sighandler_t __spill_sysv_signal(int number, sighandler_t handler) {
+  return set_handler(number, handler, static_cast<int>(SA_RESETHAND | SA_NODEFER), false);
+}
+SPILL_EXPORT sighandler_t __spill___sysv_signal(int number, sighandler_t handler) {
+  return __spill_sysv_signal(number, handler);
+}
+SPILL_EXPORT sighandler_t __spill_sigset(int number, sighandler_t handler) {
+  return set_handler(number, handler, 0, true);
+}
+SPILL_EXPORT int __spill_sigignore(int number) {
+  return set_handler(number, SIG_IGN, 0, false) == SIG_ERR ? -1 : 0;
+}
+SPILL_EXPORT int __spill_siginterrupt(int number, int interrupt) {
+  struct sigaction action;
+  if (set_program_action(number, nullptr, &action) != 0) return -1;
+  action.sa_flags = interrupt != 0 ? action.sa_flags & ~SA_RESTART : action.sa_flags | SA_RESTART;
+  return set_program_action(number, &action, nullptr);
+}
+
+}  // namespace spill

@@ -1,0 +1,158 @@
+#include "spill/runtime.h"
+
+#include <cpuid.h>
+#include <sys/resource.h>
+
+#include "base/fingerprint.h"
+#include "base/log.h"
+#include "spill/address_space.h"
+#include "spill/fault.h"
+#include "spill/heap.h"
+#include "spill/holders.h"
+#include "spill/report.h"
+#include "storage/open.h"
+#include "sys/barrier.h"
+#include "sys/files.h"
+#include "sys/kernel.h"
+#include "sys/memory.h"
+#include "sys/threads.h"
+
+namespace spill {
+
+constinit Runtime runtime;
+
+namespace {
+
+constexpr uint64_t kTableBytes = uint64_t{1} << (47 - kTableShift + 3);
+constexpr uint64_t kSmallestBudgetBytes = uint64_t{1} << 20;
+// Small heaps stay in plain memory up to this part of the budget, or this much if that is less.
+constexpr uint64_t kPlainShare = 32;
+constexpr uint64_t kMostPlainBytes = uint64_t{4} << 20;
+
+template <class T>
+T require(base::Expected<T>&& value) {
+  if (!value) end_process(value.error());
+  if constexpr (!std::is_void_v<T>) return *std::move(value);
+}
+
+void require_cpu() {
+  unsigned a, b, c, d;
+  constexpr unsigned kOsXsave = 1u << 27;
+  if (__get_cpuid(1, &a, &b, &c, &d) != 0 && (c & kOsXsave) != 0) return;
+  end_process(base::Error::of(ENOTSUP, "this CPU or kernel offers no XSAVE, which the slow path needs"));
+}
+
+void check_budget(uint64_t& memory) {
+  if (memory == 0) memory = sys::free_memory_bytes() / 2;
+  if (memory < kSmallestBudgetBytes) {
+    end_process(base::Error::of(EINVAL, "a budget of ", base::Bytes{memory}, " is too small; give at least ",
+                                base::Bytes{kSmallestBudgetBytes}, " with --memory"));
+  }
+  const uint64_t machine = sys::machine_memory_bytes();
+  if (machine != 0 && memory > machine) {
+    end_process(base::Error::of(EINVAL, "a budget of ", base::Bytes{memory}, " exceeds the machine's memory of ",
+                                base::Bytes{machine}, "; give less with --memory"));
+  }
+}
+
+void open_storage() {
+  storage::OpenParameters parameters;
+  parameters.spill = true;
+  parameters.overwrite = runtime.options.storage_overwrite != 0;
+  std::string_view where = runtime.options.storage.view();
+  if (where.empty()) {
+    where = "/var/tmp";
+    for (char** entry = runtime.environment; *entry != nullptr; ++entry)
+      if (std::string_view(*entry).starts_with("TMPDIR=/")) where = std::string_view(*entry).substr(7);
+  }
+  runtime.device = require(storage::open_device(where, parameters));
+}
+
+// Keeps frames free ahead of need, so that a thread that misses finds one; in chaos mode, evicts at
+// random all the time.
+void run_background(void*) {
+  InRuntime inside;
+  cache::Lane& lane = lane_of(inside.thread());
+  constexpr uint64_t kIdleNs = 1'000'000;
+  std::atomic<uint32_t> never{0};
+  for (;;) {
+    const bool worked = runtime.cache->background_step(lane) > 0;
+    if (runtime.options.chaos != 0) {
+      sys::futex_wait(never, 0, 20'000);
+    } else if (!worked || !runtime.cache->wants_background()) {
+      runtime.cache->wait_for_background(kIdleNs);
+    }
+  }
+}
+
+}  // namespace
+
+void end_process(const base::Error& error, int status) {
+  base::log(error.message);
+  sys::syscall(SYS_exit_group, status);
+  __builtin_unreachable();
+}
+
+cache::Lane& lane_of(Thread& thread) {
+  if (thread.lane == nullptr) {
+    auto lane = runtime.cache->open_lane();
+    if (!lane) end_process(lane.error(), kFatalStatus);
+    thread.lane = *lane;
+  }
+  return *thread.lane;
+}
+
+extern "C" uint64_t* spillway_rearm_counter;  // translate_quick.c
+
+// DT_INIT. The loader passes main's arguments.
+extern "C" void spillway_start(int argument_count, char** arguments, char** environment);
+extern "C" void spillway_start(int, char**, char** environment) {
+  spillway_rearm_counter = reinterpret_cast<uint64_t*>(&base::statistics.spill_rearms.value);
+  sys::keep_error_output();
+  runtime.environment = environment;
+  base::Options& options = runtime.options;
+  require(base::read_options_from_environment(options, environment));
+  if (options.policy.view() != "clock")
+    end_process(base::Error::of(EINVAL, "policy: '", options.policy.view(), "' is not known; clock is"));
+  require_cpu();
+  unsigned char secrets[base::kFingerprintSecretBytes];
+  sys::random_bytes(secrets);
+  base::set_fingerprint_secrets(secrets, sizeof secrets);
+  require(sys::register_barrier());
+  check_budget(options.memory);
+  require(sys::reserve_at(kTableBase, kTableBytes, sys::Access::kReadWrite, "the translation table"));
+  require(sys::reserve_at(kRangeBegin, kRangeEnd - kRangeBegin, sys::Access::kNone, "spilled memory"));
+  require(open_address_space());
+  open_storage();
+
+  cache::CacheParameters parameters;
+  parameters.range_begin = kRangeBegin;
+  parameters.range_bytes = kRangeEnd - kRangeBegin;
+  parameters.table_entries = &entry_of(kRangeBegin);
+  parameters.page_bytes = options.page;
+  parameters.memory_bytes = options.memory;
+  parameters.read_ahead_pages = static_cast<uint32_t>(options.read_ahead < 15 ? options.read_ahead : 15);
+  parameters.chaos_seed = options.chaos;
+  runtime.cache = require(cache::Cache::create(parameters, *runtime.device, hazard_holders()));
+
+  uint64_t mapped = options.mapped_pages;
+  const uint32_t frames = runtime.cache->frame_count();
+  if (mapped == 0) mapped = 1024;
+  if (mapped > frames / 4) mapped = frames / 4;
+  install_fault_handler(static_cast<uint32_t>(mapped));
+  runtime.plain_limit_bytes = options.memory / kPlainShare;
+  if (runtime.plain_limit_bytes > kMostPlainBytes) runtime.plain_limit_bytes = kMostPlainBytes;
+  if (options.spill_all != 0) runtime.plain_limit_bytes = 0;
+  require(open_heap());
+  this_thread();
+  require(sys::start_thread(run_background, nullptr, "spillway"));
+  runtime.started.store(true, std::memory_order_release);
+}
+
+// DT_FINI.
+extern "C" void spillway_end();
+extern "C" void spillway_end() {
+  if (!runtime.is_fork_child.load(std::memory_order_relaxed)) write_report();
+}
+
+}  // namespace spill

@@ -1,0 +1,35 @@
+// Runtime: what a process that runs instrumented code has once: options, storage, cache, heap.
+//
+// Life: the dynamic loader calls start_runtime() (the library's DT_INIT) before any constructor of the
+// program, and end_runtime() (DT_FINI) after its destructors. There are no static constructors.
+//
+// Wrong settings end the process in start_runtime with one line and exit status 2.
+#pragma once
+#include "base/options.h"
+#include "cache/cache.h"
+#include "spill/thread.h"
+
+namespace spill {
+
+struct Runtime {
+  base::Options options;
+  storage::Device* device = nullptr;
+  cache::Cache* cache = nullptr;
+  std::atomic<bool> started{false};    // the table is there, the heap may spill
+  std::atomic<bool> is_fork_child{false};  // frames belong to the parent: no miss can be served
+  uint64_t plain_limit_bytes = 0;      // small heaps stay in plain memory up to here
+  char** environment = nullptr;
+};
+
+extern Runtime runtime;
+
+// The calling thread's lane, opened on first use. Ends the process if the system has no room for one.
+cache::Lane& lane_of(Thread& thread);
+
+// Ends the process with one line and this status, without running the program's handlers.
+[[noreturn]] void end_process(const base::Error& error, int status = 2);
+
+// The exit status of a process that Spillway had to end while it ran (as SIGABRT would give).
+inline constexpr int kFatalStatus = 134;
+
+}  // namespace spill

@@ -1,0 +1,195 @@
+#include "spill/signals.h"
+
+#include <errno.h>
+
+#include "base/check.h"
+#include "spill/fault.h"
+#include "spill/runtime.h"
+#include "sys/kernel.h"
+#include "sys/lock.h"
+
+namespace spill {
+namespace {
+
+// As the kernel knows it (rt_sigaction), which differs from the C library's struct.
+struct KernelAction {
+  void (*handler)(int, siginfo_t*, void*);
+  unsigned long flags;
+  void (*restorer)();
+  uint64_t mask;
+};
+constexpr unsigned long kFlagRestorer = 0x04000000;
+constexpr int kSignalCount = 65;
+
+extern "C" void spillway_signal_return();
+asm(".text\n"
+    ".type spillway_signal_return, @function\n"
+    "spillway_signal_return:\n"
+    "  movl $15, %eax\n"  // rt_sigreturn
+    "  syscall\n");
+
+// What the program set, by signal. Read in handlers while another thread may set it: two words of an
+// action may then be of two settings, as with the kernel's own window between setting and delivery.
+struct ProgramAction {
+  std::atomic<void (*)(int, siginfo_t*, void*)> handler;
+  std::atomic<unsigned long> flags;
+  std::atomic<uint64_t> mask;
+};
+constinit ProgramAction program_actions[kSignalCount] = {};
+constinit sys::Mutex actions_mutex;
+constinit bool runtime_owned[kSignalCount] = {};
+
+uint64_t mask_of(const sigset_t& set) { return *reinterpret_cast<const uint64_t*>(&set); }
+
+bool is_function(void (*handler)(int, siginfo_t*, void*)) {
+  auto value = reinterpret_cast<uint64_t>(handler);
+  return value != reinterpret_cast<uint64_t>(SIG_DFL) && value != reinterpret_cast<uint64_t>(SIG_IGN);
+}
+
+// Step 3.
+void run_program_handler(int number, siginfo_t* info, void* context) {
+  ProgramAction& action = program_actions[number];
+  auto handler = action.handler.load(std::memory_order_acquire);
+  if (!is_function(handler)) return;
+  if ((action.flags.load(std::memory_order_relaxed) & SA_RESETHAND) != 0) {
+    struct sigaction reset = {};
+    set_program_action(number, &reset, nullptr);
+  }
+  const int saved_errno = errno;
+  Thread& thread = this_thread();
+  Slot* slots = __spillway_slots;
+  const uint32_t level = thread.top_level.load(std::memory_order_relaxed);
+  // Handlers left by siglongjmp never came back to lower the level: then start again above the lowest.
+  const uint32_t next = level + 1 < kMaxLevels ? level + 1 : 1;
+  // Release: the evictor that sees a slot of the level sees the level.
+  thread.top_level.store(next > level ? next : level, std::memory_order_release);
+  __spillway_slots = thread.levels[next].slots;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  handler(number, info, context);
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  for (Slot& slot : thread.levels[next].slots) slot.store(0, std::memory_order_release);
+  __spillway_slots = slots;
+  thread.top_level.store(level, std::memory_order_release);
+  errno = saved_errno;
+}
+
+void defer(Thread& thread, siginfo_t* info, ucontext_t& context) {
+  if (thread.deferred_count < kMaxDeferredSignals) {
+    spillway_plain_memcpy(thread.deferred[thread.deferred_count], info, sizeof(siginfo_t));
+    if (thread.deferred_count == 0) thread.deferred_mask = mask_of(context.uc_sigmask);
+    ++thread.deferred_count;
+  }
+  // No more until the runtime is left: the mask is set when this handler returns.
+  *reinterpret_cast<uint64_t*>(&context.uc_sigmask) = ~uint64_t{0};
+}
+
+void enter_handler(int number, siginfo_t* info, void* context) {
+  const bool fault = (number == SIGSEGV || number == SIGBUS) && info->si_code > 0;
+  if (fault) {
+    handle_fault(number, info, context);
+    return;
+  }
+  Thread* thread = this_thread_if_registered();
+  if (thread != nullptr && thread->runtime_depth > 0) {
+    defer(*thread, info, *static_cast<ucontext_t*>(context));
+    return;
+  }
+  if (runtime_owned[number]) {
+    pass_to_program(number, info, context);
+  } else {
+    run_program_handler(number, info, context);
+  }
+}
+
+long set_kernel_action(int number, const KernelAction* action) {
+  return sys::syscall(SYS_rt_sigaction, number, action, nullptr, sizeof action->mask);
+}
+
+}  // namespace
+
+void install_runtime_handler(int number) {
+  KernelAction old = {};
+  sys::syscall(SYS_rt_sigaction, number, nullptr, &old, sizeof old.mask);
+  program_actions[number].handler.store(old.handler);
+  program_actions[number].flags.store(old.flags);
+  program_actions[number].mask.store(old.mask);
+  runtime_owned[number] = true;
+  KernelAction action = {enter_handler, SA_SIGINFO | SA_ONSTACK | SA_NODEFER | kFlagRestorer, spillway_signal_return, 0};
+  CHECK_EQ(set_kernel_action(number, &action), 0);
+}
+
+void pass_to_program(int number, siginfo_t* info, void* context) {
+  ProgramAction& action = program_actions[number];
+  auto handler = action.handler.load(std::memory_order_acquire);
+  if (is_function(handler)) {
+    // The runtime's registration blocks nothing: block what the program's would.
+    uint64_t mask = action.mask.load(std::memory_order_relaxed);
+    if ((action.flags.load(std::memory_order_relaxed) & SA_NODEFER) == 0) mask |= uint64_t{1} << (number - 1);
+    sys::syscall(SYS_rt_sigprocmask, SIG_BLOCK, &mask, nullptr, sizeof mask);
+    run_program_handler(number, info, context);
+    return;
+  }
+  const bool fault = info->si_code > 0;
+  if (!fault && reinterpret_cast<uint64_t>(handler) == reinterpret_cast<uint64_t>(SIG_IGN)) return;
+  // The default, and for a fault also "ignore": the kernel ends the process when the access is repeated,
+  // or when the signal that was sent is sent again.
+  KernelAction plain = {};
+  set_kernel_action(number, &plain);
+  if (!fault) {
+    const long process = sys::syscall(SYS_getpid);
+    sys::syscall(SYS_tgkill, process, sys::syscall(SYS_gettid), number);
+  }
+}
+
+int set_program_action(int number, const struct sigaction* action, struct sigaction* old) {
+  if (number < 1 || number >= kSignalCount || ((number == SIGKILL || number == SIGSTOP) && action != nullptr)) {
+    errno = EINVAL;
+    return -1;
+  }
+  InRuntime inside;
+  sys::LockGuard guard(actions_mutex);
+  ProgramAction& program = program_actions[number];
+  KernelAction kernel = {};
+  if (!runtime_owned[number]) {
+    sys::syscall(SYS_rt_sigaction, number, nullptr, &kernel, sizeof kernel.mask);
+    // What was inherited over exec, or set behind our back, is the program's setting.
+    if (kernel.handler != enter_handler) {
+      program.handler.store(kernel.handler);
+      program.flags.store(kernel.flags);
+      program.mask.store(kernel.mask);
+    }
+  }
+  if (old != nullptr) {
+    *old = {};
+    old->sa_sigaction = program.handler.load(std::memory_order_relaxed);
+    old->sa_flags = static_cast<int>(program.flags.load(std::memory_order_relaxed) & ~kFlagRestorer);
+    *reinterpret_cast<uint64_t*>(&old->sa_mask) = program.mask.load(std::memory_order_relaxed);
+  }
+  if (action == nullptr) return 0;
+  program.flags.store(static_cast<unsigned long>(action->sa_flags), std::memory_order_relaxed);
+  program.mask.store(mask_of(action->sa_mask), std::memory_order_relaxed);
+  program.handler.store(action->sa_sigaction, std::memory_order_release);
+  if (runtime_owned[number]) {
+    // The program may have ended up with the default before: ours again.
+    KernelAction ours = {enter_handler, SA_SIGINFO | SA_ONSTACK | SA_NODEFER | kFlagRestorer, spillway_signal_return, 0};
+    if (number == SIGSEGV || number == SIGBUS) set_kernel_action(number, &ours);
+    return 0;
+  }
+  if (is_function(action->sa_sigaction)) {
+    kernel.handler = enter_handler;
+    // SA_RESETHAND is done here: a deferred signal comes twice from the kernel.
+    kernel.flags = (static_cast<unsigned long>(action->sa_flags) & ~static_cast<unsigned long>(SA_RESETHAND)) | SA_SIGINFO | kFlagRestorer;
+  } else {
+    kernel.handler = action->sa_sigaction;
+    kernel.flags = static_cast<unsigned long>(action->sa_flags) | kFlagRestorer;
+  }
+  kernel.restorer = spillway_signal_return;
+  kernel.mask = mask_of(action->sa_mask);
+  if (long result = set_kernel_action(number, &kernel); result != 0) {
+    errno = static_cast<int>(-result);
+    return -1;
+  }
+  return 0;
+}
+
+}  // namespace spill

@@ -1,0 +1,139 @@
+#include "spill/thread.h"
+
+#include <new>
+#include <signal.h>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "base/statistics.h"
+#include "spill/runtime.h"
+#include "sys/kernel.h"
+#include "sys/memory.h"
+
+namespace spill {
+namespace {
+
+// Records are aligned to their size, so that any slot's address leads to its thread.
+constexpr uint64_t kRecordBytes = 8192;
+static_assert(sizeof(Thread) <= kRecordBytes);
+constexpr uint64_t kRecordsPerBlock = 8;
+
+constinit std::atomic<Thread*> first{nullptr};
+constinit sys::Mutex records_mutex;
+constinit std::atomic<uint32_t> alive_count{0};
+
+bool is_registered(const Slot* slots) { return reinterpret_cast<uint64_t>(slots) != kUnregisteredSlots; }
+
+bool is_dead(const Thread& thread) {
+  long process = sys::syscall(SYS_getpid);
+  return sys::syscall(SYS_tgkill, process, thread.thread_id.load(std::memory_order_relaxed), 0) == -ESRCH;
+}
+
+// A record whose thread is gone, emptied; null if there is none. REQUIRES: records_mutex.
+Thread* reuse_record(bool ask_about_all) {
+  for (Thread* thread = first.load(std::memory_order_acquire); thread != nullptr; thread = thread->next) {
+    const bool candidate = thread->finished.load(std::memory_order_acquire) != 0 || ask_about_all;
+    if (!candidate || !is_dead(*thread)) continue;
+    if (thread->lane != nullptr) thread->lane->destroy();
+    thread->lane = nullptr;
+    thread->finished.store(0, std::memory_order_relaxed);
+    thread->top_level.store(0, std::memory_order_relaxed);
+    thread->runtime_depth = 0;
+    thread->deferred_count = 0;
+    thread->scratch_used_bytes = 0;
+    thread->has_heap_arena = false;
+    for (Level& level : thread->levels)
+      for (Slot& slot : level.slots) slot.store(0, std::memory_order_relaxed);
+    alive_count.fetch_sub(1, std::memory_order_relaxed);
+    return thread;
+  }
+  return nullptr;
+}
+
+Thread* add_block() {
+  auto memory = sys::map_anonymous((kRecordsPerBlock + 1) * kRecordBytes, "thread records");
+  if (!memory) end_process(memory.error(), kFatalStatus);
+  uint64_t begin = base::round_up(reinterpret_cast<uint64_t>(*memory), kRecordBytes);
+  for (uint64_t i = 0; i < kRecordsPerBlock; ++i) {
+    auto* thread = reinterpret_cast<Thread*>(begin + i * kRecordBytes);
+    thread->finished.store(1, std::memory_order_relaxed);  // free: no thread has it
+    thread->next = first.load(std::memory_order_relaxed);
+    // Release: a scan that finds the record finds its zeros.
+    first.store(thread, std::memory_order_release);
+  }
+  return first.load(std::memory_order_relaxed);
+}
+
+Thread& register_thread() {
+  // Signals stay blocked: a handler that came now would register the thread a second time.
+  uint64_t all = ~uint64_t{0}, old = 0;
+  sys::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, sizeof all);
+  Thread* thread = nullptr;
+  {
+    sys::LockGuard guard(records_mutex);
+    for (Thread* free = first.load(std::memory_order_acquire); free != nullptr && thread == nullptr; free = free->next)
+      if (free->thread_id.load(std::memory_order_relaxed) == 0) thread = free;
+    if (thread == nullptr) thread = reuse_record(false);
+    if (thread == nullptr) thread = reuse_record(true);
+    if (thread == nullptr) thread = add_block();
+    thread->finished.store(0, std::memory_order_relaxed);
+    thread->thread_id.store(static_cast<uint32_t>(sys::syscall(SYS_gettid)), std::memory_order_release);
+  }
+  alive_count.fetch_add(1, std::memory_order_relaxed);
+  base::statistics.spill_threads.add();
+  __spillway_slots = thread->levels[0].slots;
+  sys::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &old, nullptr, sizeof old);
+  return *thread;
+}
+
+}  // namespace
+
+Thread* this_thread_if_registered() {
+  Slot* slots = __spillway_slots;
+  if (!is_registered(slots)) return nullptr;
+  return reinterpret_cast<Thread*>(base::round_down(reinterpret_cast<uint64_t>(slots), kRecordBytes));
+}
+
+Thread& this_thread() {
+  Thread* thread = this_thread_if_registered();
+  return thread != nullptr ? *thread : register_thread();
+}
+
+Thread* first_thread() { return first.load(std::memory_order_acquire); }
+
+uint32_t thread_count() { return alive_count.load(std::memory_order_relaxed); }
+
+void this_thread_returned() {
+  if (Thread* thread = this_thread_if_registered()) thread->finished.store(1, std::memory_order_release);
+}
+
+void keep_only_this_thread() {
+  Thread& self = this_thread();
+  self.thread_id.store(static_cast<uint32_t>(sys::syscall(SYS_gettid)), std::memory_order_relaxed);
+  for (Thread* thread = first_thread(); thread != nullptr; thread = thread->next) {
+    if (thread == &self) continue;
+    thread->thread_id.store(0, std::memory_order_relaxed);
+    thread->lane = nullptr;  // its queue belongs to the parent
+    thread->top_level.store(0, std::memory_order_relaxed);
+    for (Slot& slot : thread->levels[0].slots) slot.store(0, std::memory_order_relaxed);
+  }
+  self.lane = nullptr;
+  alive_count.store(1, std::memory_order_relaxed);
+}
+
+void InRuntime::deliver_deferred() {
+  const uint32_t count = thread_.deferred_count;
+  const uint64_t mask = thread_.deferred_mask;
+  thread_.deferred_count = 0;
+  // All signals are blocked since the first was deferred: queue them for this thread again, then let
+  // the kernel deliver them as if they had come now.
+  const long process = sys::syscall(SYS_getpid);
+  const long thread_id = sys::syscall(SYS_gettid);
+  for (uint32_t i = 0; i < count; ++i) {
+    const auto* info = reinterpret_cast<const siginfo_t*>(thread_.deferred[i]);
+    sys::syscall(SYS_rt_tgsigqueueinfo, process, thread_id, info->si_signo, info);
+  }
+  sys::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, nullptr, sizeof mask);
+}
+
+}  // namespace spill

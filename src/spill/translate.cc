@@ -1,0 +1,98 @@
+// The slow path of a translation, in two steps: what needs no vector registers (thunk.S calls it with
+// only the integer registers saved), and the rest, which may block and do I/O.
+#include "base/log.h"
+#include "base/statistics.h"
+#include "spill/access.h"
+#include "spill/address_space.h"
+#include "spill/fault.h"
+#include "spill/runtime.h"
+
+namespace spill {
+namespace {
+
+// Slots of compiled code that are not in `live` hold nothing that is used again: let go of them before
+// blocking, so that their pages may be evicted.
+void release_other_slots(uint64_t live) {
+  Slot* slots = __spillway_slots;
+  for (unsigned i = 0; i < kAllSlotCount; ++i)
+    if ((live >> i & 1) == 0) slots[i].store(0, std::memory_order_release);
+}
+
+int64_t load_page(uint64_t address, uint64_t live) {
+  if (!is_allocated(address)) return kEntryIdentity;  // the access faults, as it would natively
+  release_other_slots(live);
+  InRuntime inside;
+  if (runtime.is_fork_child.load(std::memory_order_relaxed)) end_fork_child("touched a page that is not in memory");
+  base::statistics.spill_translations_slow.add();
+  Entry& entry = entry_of(address);
+  for (;;) {
+    auto loaded = runtime.cache->load(runtime.cache->page_of(address), lane_of(inside.thread()));
+    if (!loaded) end_process(loaded.error(), kFatalStatus);
+    // The slot was stored before this load: from here on the page stays, or the entry says otherwise.
+    int64_t value = entry.load(std::memory_order_acquire);
+    if (value > 0) return value;
+  }
+}
+
+// hold(), with the slots of compiled code in `live` kept too.
+char* hold_keeping(uint64_t address, HoldSlot slot, uint64_t live) {
+  __spillway_slots[slot].store(address, std::memory_order_release);
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  int64_t entry = entry_of(address).load(std::memory_order_acquire);
+  if (entry <= 0) entry = spillway_translate(address, live | kRuntimeSlotMask);
+  return reinterpret_cast<char*>(address + static_cast<uint64_t>(entry) - 1);
+}
+
+}  // namespace
+
+extern "C" {
+
+int64_t spillway_translate_quick(uint64_t address);  // translate_quick.c
+
+int64_t spillway_translate_blocking(uint64_t address, uint64_t live) {
+  for (;;) {
+    int64_t value = load_page(address, live);
+    if (value > 0) return value;
+  }
+}
+
+int64_t spillway_translate(uint64_t address, uint64_t live) {
+  int64_t value = spillway_translate_quick(address);
+  return value > 0 ? value : spillway_translate_blocking(address, live);
+}
+
+void spillway_cross_load_blocking(uint64_t address, uint64_t size, char* buffer, uint64_t live) {
+  base::statistics.spill_crossings.add();
+  for (uint64_t done = 0; done < size;) {
+    uint64_t length = bytes_to_page_end(reinterpret_cast<char*>(address + done));
+    if (length > size - done) length = size - done;
+    const char* raw = hold_keeping(address + done, kHoldCross, live);
+    spillway_plain_memcpy(buffer + done, raw, length);
+    done += length;
+  }
+  release(kHoldCross);
+}
+
+void spillway_cross_store_blocking(uint64_t address, uint64_t size, const char* buffer, uint64_t live) {
+  base::statistics.spill_crossings.add();
+  for (uint64_t done = 0; done < size;) {
+    uint64_t length = bytes_to_page_end(reinterpret_cast<char*>(address + done));
+    if (length > size - done) length = size - done;
+    char* raw = hold_keeping(address + done, kHoldCross, live);
+    spillway_plain_memcpy(raw, buffer + done, length);
+    done += length;
+  }
+  release(kHoldCross);
+}
+
+int64_t spillway_cross_map_blocking(uint64_t address, uint64_t size, uint64_t live) {
+  base::statistics.spill_crossings.add();
+  release_other_slots(live);
+  for (uint64_t at = base::round_down(address, base::kOsPageBytes); at < address + size; at += base::kOsPageBytes)
+    if (in_range(at) && is_allocated(at)) map_at_own_address(at);
+  return kEntryIdentity;
+}
+
+}  // extern "C"
+
+}  // namespace spill

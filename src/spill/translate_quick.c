@@ -1,0 +1,33 @@
+// The quick step of a translation: what it needs no I/O, lock or vector register for. In C, because this
+// file is compiled with -mgeneral-regs-only (thunk.S saves the integer registers only around it), which
+// the C++ library's headers do not survive.
+// Cost: about 20 instructions besides the thunk's pushes and pops.
+#include <stdint.h>
+
+#define SPILLWAY_NUMBER(name, value, doc) static const uint64_t k##name = value;
+#include "spillway/abi.inc"
+
+// base::statistics.spill_rearms, set by start_runtime.
+uint64_t* spillway_rearm_counter;
+
+// The entry if it is positive or can be made so at once; 0 when the blocking step is needed.
+int64_t spillway_translate_quick(uint64_t address);
+int64_t spillway_translate_quick(uint64_t address) {
+  int64_t* entry = (int64_t*)kTableBase + (address >> kTableShift);
+  int64_t value = __atomic_load_n(entry, __ATOMIC_ACQUIRE);
+  for (;;) {
+    if (value > 0) return value;
+    if (address - kRangeBegin >= kRangeEnd - kRangeBegin) {
+      // Not spill memory: note so. Relaxed: the entry says nothing about other memory, and a thread that
+      // misses it comes here too.
+      __atomic_store_n(entry, 1, __ATOMIC_RELAXED);
+      return 1;
+    }
+    if (value >= -1) return 0;
+    // Cooling: take it back. Fails when the owner locked it meanwhile (exchange in Table::lock).
+    if (__atomic_compare_exchange_n(entry, &value, -value, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+      __atomic_fetch_add(spillway_rearm_counter, 1, __ATOMIC_RELAXED);
+      return -value;
+    }
+  }
+}

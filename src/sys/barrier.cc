@@ -1,0 +1,19 @@
+#include "sys/barrier.h"
+
+#include <linux/membarrier.h>
+
+#include "base/check.h"
+#include "sys/kernel.h"
+
+namespace sys {
+
+base::Expected<void> register_barrier() {
+  long result = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
+  if (!failed(result)) return {};
+  return base::failure(static_cast<int>(-result),
+                       "this kernel offers no private expedited membarrier; Linux 4.14 or newer is needed");
+}
+
+void process_barrier() { CHECK_EQ(syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0), 0); }
+
+}  // namespace sys
