@@ -4,13 +4,15 @@
 #   make check      all tests that fit in 25 minutes on two cores; make check-full adds the slow tiers
 #   make install    PREFIX=/usr/local, DESTDIR for packaging
 #   make asan tsan  the runtime's test suites under the address+undefined and thread sanitizers
+#   make docs       writes the reference pages of docs/ that are made from data files
+#   make tidy       clang-tidy; make format: clang-format
 #   make fuzz       each fuzzer for FUZZ_SECONDS=30; what it learnt stays in build-fuzz/corpus
 PREFIX ?= /usr/local
 BUILD ?= build
 JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 30
 
-.PHONY: all setup configure demo check check-full install asan tsan fuzz format clean
+.PHONY: all setup configure demo check check-full install asan tsan fuzz docs tidy format clean
 all: configure
 	@cmake --build $(BUILD) -j $(JOBS)
 
@@ -44,6 +46,12 @@ fuzz: setup
 	  corpus=build-fuzz/corpus/$${fuzzer##*/}; mkdir -p $$corpus; echo "fuzzing $${fuzzer##*/} for $(FUZZ_SECONDS) s"; \
 	  $$fuzzer -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -print_final_stats=1 -verbosity=0 -artifact_prefix=$$corpus. $$corpus; \
 	done
+
+tidy: configure
+	@run-clang-tidy-19 -quiet -p $(BUILD) "$(CURDIR)/(src|tools|compiler)/.*"
+
+docs: all
+	@for page in options statistics; do $(BUILD)/bin/spillway docs $$page > docs/$$page.md; done
 
 format:
 	@git ls-files '*.h' '*.cc' '*.cpp' '*.c' | xargs clang-format-19 -i

@@ -114,15 +114,13 @@ class Run(Case):
                          {"SPILLWAY_MEMORY": "8M"})
         self.assertEqual(self.variables_of("--memory", "8M", "--memory", "9M"), {"SPILLWAY_MEMORY": "9M"})
 
-    def test_several_storages_are_one_stripe(self):
-        self.assertEqual(self.variables_of("--storage", "/a", "--storage", "/b"), {"SPILLWAY_STORAGE": "stripe:[/a,/b]"})
-
     def test_wrong_options(self):
         self.refused("run", "--memroy", "4G", "--", "true", says=["'--memroy'", "--help"])
         self.refused("run", "-m", "4G", "--", "true", says=["'-m'"])
         self.refused("run", "--spill_all", "--", "true", says=["'--spill_all'"])
         self.refused("run", "--memory", says=["--memory needs a SIZE"])
         self.refused("run", "--memory", "--", "true", says=["--memory needs a SIZE"])
+        self.refused("run", "--storage", "/a", "--storage", "/b", "--", "true", says=["--storage is given twice"])
         self.refused("run", "--verbose=2", "--", "true", says=["verbose", "0 or 1"])
         self.refused("run", "--read-ahead", "4K", "--", "true", says=["read_ahead", "whole number"])
 

@@ -9,7 +9,8 @@ Rules
  2 include/spillway holds the public API, layer 6; its two data files, which runtime and compiler
    share, may be included from anywhere
  3 compiler/ includes nothing of ours but those two data files and its own files
- 4 includes are written from src/, include/ or the top folder, never "../x.h"
+ 4 includes are written from src/, include/ or the top folder, never "../x.h"; a *_test.cc also includes the
+   support headers that stand in a folder of tests/
  5 no header of src/sys is called like one of the C library's sys/ headers, which it would hide
 To add a folder under src/: a line in LAYERS.
 """
@@ -69,7 +70,8 @@ def check_source_folder(root, folder, layer, own):
                 continue
             found = layer_of(name, root)
             if found is None:
-                if quote == '"' and not (path.parent / name).exists() and not (root / name).exists():
+                support = path.stem.endswith("_test") and any(root.glob(f"tests/*/{name}"))
+                if quote == '"' and not support and not (path.parent / name).exists() and not (root / name).exists():
                     yield f"{where}: \"{name}\" is not a file under src/ or include/"
                 continue
             if found[0] != own and found[1] >= layer:
@@ -112,6 +114,8 @@ def self_test():
         "src/cache/c.h": '#include "base/a.h"\n#include "sys/b.h"\n#include "cache/other.h"\n',
         "src/cache/other.h": "",
         "src/batch/e.h": "",
+        "src/cache/c_test.cc": '#include "cache/c.h"\n#include "support.h"\n',
+        "tests/cache/support.h": "",
         "src/spill/d.h": '#include "cache/c.h"\n#include "spillway/abi.inc"\n#include <sys/mman.h>\n',
         "src/capi/f.cc": '#include "spill/d.h"\n',
         "include/spillway/abi.inc": "",
@@ -128,6 +132,7 @@ def self_test():
         ("src/spill/d.h", '#include "spillway/api.h"\n', "higher layer"),
         ("src/sys/b.h", '#include "../base/a.h"\n', "climbs"),
         ("src/sys/b.h", '#include "nowhere/a.h"\n', "not a file"),
+        ("src/cache/other.h", '#include "support.h"\n', "not a file"),
         ("src/sys/mman.h", "", "hides"),
         ("src/newcomer/a.h", "", "no layer"),
         ("compiler/pass.h", '#include "base/a.h"\n', "shares only"),

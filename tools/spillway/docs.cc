@@ -28,9 +28,7 @@ std::string options_page() {
       "with\n"
       "`SPILLWAY_` and is not in this table is refused, so that a misspelt one is noticed. A flag without an "
       "argument\n"
-      "is `1` in its variable. SIZE takes K, M, G and T (powers of 1024). `--storage` given more than once "
-      "makes\n"
-      "one striped device of them.\n\n"
+      "is `1` in its variable. SIZE takes K, M, G and T (powers of 1024).\n\n"
       "| flag | variable | default | meaning |\n|---|---|---|---|\n";
   for (size_t i = 0; i < base::option_count(); ++i) {
     const base::OptionInfo& option = base::option_info(i);

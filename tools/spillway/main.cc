@@ -7,7 +7,7 @@
 namespace {
 
 struct Subcommand {
-  std::string_view name;
+  const char* name;
   const char* arguments;
   const char* doc;
   int (*function)(tools::Arguments);
@@ -23,7 +23,7 @@ constexpr Subcommand kSubcommands[] = {
 void print_help() {
   std::puts("usage: spillway SUBCOMMAND ...\n");
   for (const auto& subcommand : kSubcommands)
-    std::printf("  spillway %-5s %-38s %s\n", subcommand.name.data(), subcommand.arguments, subcommand.doc);
+    std::printf("  spillway %-5s %-38s %s\n", subcommand.name, subcommand.arguments, subcommand.doc);
   std::puts("  spillway --version\n  spillway --help\n\n'spillway run --help' lists all options.");
 }
 

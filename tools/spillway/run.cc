@@ -22,7 +22,6 @@ namespace {
 
 struct CommandLine {
   std::map<std::string, std::string> values;  // by option name, as written
-  std::vector<std::string> storage;           // may be given more than once
   Arguments program;
   bool help = false;
 };
@@ -60,19 +59,12 @@ CommandLine parse(Arguments arguments) {
         throw WrongInput(concat(flag, " needs a ", option->argument, "; see spillway run --help"));
       value = arguments[at];
     }
-    if (flag == "--storage") line.storage.push_back(value);
+    if (flag == "--storage" && line.values.contains("storage"))
+      throw WrongInput("--storage is given twice; give one device, spilled pages go to one");
     line.values[option->name] = value;
   }
   line.program = arguments.subspan(at);
   return line;
-}
-
-// Several storage devices are one striped device.
-void join_storage(CommandLine& line) {
-  if (line.storage.size() < 2) return;
-  std::string joined = "stripe:[";
-  for (const auto& device : line.storage) joined += (joined.back() == '[' ? "" : ",") + device;
-  line.values["storage"] = joined + "]";
 }
 
 [[noreturn]] void refuse(const base::Error& error) { throw WrongInput(printable(error.message)); }
@@ -158,7 +150,6 @@ int run(Arguments arguments) {
   }
   if (line.program.empty())
     throw WrongInput("no program to run; write spillway run [OPTION]... -- PROGRAM [ARGUMENT]...");
-  join_storage(line);
 
   // The environment's own variables count too, and flags go before them.
   for (const auto& [name, value] : line.values) {
