@@ -5,11 +5,16 @@ set(SPILL_INTERCEPT_SOURCES
   format.cc
   format_printf.cc
   format_scanf.cc
+  intercept_io.cc
   intercept_memory.cc
   intercept_number.cc
+  intercept_path.cc
   intercept_printf.cc
   intercept_scanf.cc
+  intercept_socket.cc
   intercept_stdio.cc
   intercept_string.cc
-  intercept_string_search.cc)
+  intercept_string_search.cc
+  intercept_system.cc
+  intercept_time.cc)
 set_source_files_properties(${SPILL_INTERCEPT_SOURCES} PROPERTIES COMPILE_DEFINITIONS SPILLWAY_KEEP_LIBC_MEMORY)
