@@ -121,6 +121,8 @@ class Run(Case):
         self.refused("run", "--memory", says=["--memory needs a SIZE"])
         self.refused("run", "--memory", "--", "true", says=["--memory needs a SIZE"])
         self.refused("run", "--storage", "/a", "--storage", "/b", "--", "true", says=["--storage is given twice"])
+        self.refused("run", "--storage", "nvme:/x", "--", "true", says=["storage", "'nvme:'"])
+        self.refused("run", "--storage", "file:/x?qd=0", "--", "true", says=["storage", "qd"])
         self.refused("run", "--verbose=2", "--", "true", says=["verbose", "0 or 1"])
         self.refused("run", "--read-ahead", "4K", "--", "true", says=["read_ahead", "whole number"])
 

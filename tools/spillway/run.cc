@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "command.h"
+#include "storage/device_string.h"
 #include "sys/memory.h"
 
 namespace tools {
@@ -163,6 +164,8 @@ int run(Arguments arguments) {
   if (auto read = base::read_options_from_environment(options, environ); !read) refuse(read.error());
   if (auto checked = base::check_options(options, sys::machine_memory_bytes()); !checked)
     refuse(checked.error());
+  if (!options.storage.view().empty())
+    if (auto parsed = storage::parse_device_string(options.storage.view()); !parsed) refuse(parsed.error());
   if (!options.stats.view().empty()) check_stats_file(options.stats.view());
 
   become(line.program);
