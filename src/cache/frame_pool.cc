@@ -39,7 +39,7 @@ base::Expected<void> FramePool::open(uint32_t frame_count, size_t page_bytes, Bu
     (new (&frames_[i]) Frame)->add();
     free_bits_[i / 64] |= uint64_t{1} << (i % 64);
   }
-  free_count_ = frame_count;
+  free_count_.store(frame_count, std::memory_order_relaxed);
   free_runs_ = frame_count / kRunFrames;
   budget.add(metadata_bytes_);
   return {};
@@ -55,13 +55,13 @@ FrameId FramePool::taken(uint32_t frame) {
   const uint64_t run_bits = kRunMask << (frame % 64 / kRunFrames * kRunFrames);
   if ((free_bits_[frame / 64] & run_bits) == run_bits && free_runs_ > 0) --free_runs_;
   free_bits_[frame / 64] &= ~(uint64_t{1} << (frame % 64));
-  --free_count_;
+  add(free_count_, ~uint32_t{0});
   if (!frames_[frame].fresh) --free_touched_count_;
   return FrameId{frame};
 }
 
 FrameId FramePool::take(PageId page, FrameId wish, bool allow_fresh) {
-  if ((allow_fresh ? free_count_ : free_touched_count_) == 0) return base::kNoFrame;
+  if ((allow_fresh ? free_count() : free_touched_count_) == 0) return base::kNoFrame;
   if (wish != base::kNoFrame && acceptable(index(wish), allow_fresh)) return taken(index(wish));
   FrameId frame = find_in_free_run(page, allow_fresh);
   if (frame == base::kNoFrame) frame = find_any(allow_fresh);
@@ -104,7 +104,7 @@ void FramePool::give_back(FrameId frame) {
   CHECK(!is_free(i));
   CHECK(frames_[i].state() == State::kFree);
   free_bits_[i / 64] |= uint64_t{1} << (i % 64);
-  ++free_count_;
+  add(free_count_, 1);
   if (!frames_[i].fresh) ++free_touched_count_;
   const uint64_t run_bits = kRunMask << (i % 64 / kRunFrames * kRunFrames);
   if ((free_bits_[i / 64] & run_bits) == run_bits) ++free_runs_;
@@ -116,6 +116,7 @@ void FramePool::release_memory(FrameId frame) {
   sys::release_file_piece(descriptor_, file_offset(frame), page_bytes_);
   frames_[index(frame)].fresh = true;
   --free_touched_count_;
+  add(touched_count_, ~uint32_t{0});
   frames_[index(frame)].poisoned = false;
   budget_->subtract(page_bytes_);
 }

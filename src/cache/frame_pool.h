@@ -22,7 +22,9 @@ class FramePool {
   void close();
 
   uint32_t frame_count() const { return frame_count_; }
-  uint32_t free_count() const { return free_count_; }
+  // These two may be asked without the lock: how many frames hold memory of the OS, and how many are free.
+  uint32_t touched_count() const { return touched_count_.load(std::memory_order_relaxed); }
+  uint32_t free_count() const { return free_count_.load(std::memory_order_relaxed); }
   size_t page_bytes() const { return page_bytes_; }
   int descriptor() const { return descriptor_; }
   uint64_t file_offset(FrameId frame) const { return uint64_t{index(frame)} * page_bytes_; }
@@ -49,6 +51,7 @@ class FramePool {
     if (!frames_[index(frame)].fresh) return;
     frames_[index(frame)].fresh = false;
     budget_->add(page_bytes_);
+    add(touched_count_, 1);
   }
 
  private:
@@ -56,13 +59,18 @@ class FramePool {
   bool acceptable(uint32_t frame, bool allow_fresh) const {
     return frame < frame_count_ && is_free(frame) && (allow_fresh || !frames_[frame].fresh);
   }
+  // Only the lock's holder changes a count: no atomic addition is needed.
+  static void add(std::atomic<uint32_t>& count, uint32_t n) {
+    count.store(count.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
+  }
   FrameId taken(uint32_t frame);
   FrameId find_in_free_run(PageId page, bool allow_fresh);
   FrameId find_any(bool allow_fresh);
 
   uint32_t frame_count_ = 0;
-  uint32_t free_count_ = 0;
-  uint32_t free_touched_count_ = 0;  // those of them that are not fresh
+  std::atomic<uint32_t> free_count_{0};
+  std::atomic<uint32_t> touched_count_{0};  // frames that are not fresh
+  uint32_t free_touched_count_ = 0;         // free ones that are not fresh
   uint32_t run_cursor_ = 0;   // word of free_bits_ where the search for a free run goes on
   uint32_t any_cursor_ = 0;
   uint32_t free_runs_ = 0;    // upper bound of wholly free runs, to skip hopeless searches

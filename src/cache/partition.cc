@@ -14,7 +14,8 @@ constexpr unsigned char kPoison = 0xdb;
 constexpr uint64_t kFrameWaitNs = 1'000'000;
 constexpr uint32_t kFrameWaitLimit = 10'000;
 
-constexpr uint32_t kFailedWriteLimit = 16;
+// Storage is given up when so many writes failed beyond one for each frame, and nothing else could leave.
+constexpr uint32_t kFailedWriteReserve = 16;
 
 }  // namespace
 
@@ -46,10 +47,11 @@ uint64_t Partition::next_random() {
 
 base::Expected<char*> Partition::load(PageId page, Lane& lane, bool pin) {
   char* bytes = nullptr;
-  for (uint32_t waits = 0;;) {
+  uint32_t attempts = 0;  // to make room, in vain
+  for (;;) {
     mutex_.lock();
     uint32_t key = 0;
-    const Attempt attempt = try_load(page, lane, pin, bytes);
+    const Attempt attempt = try_load(page, lane, pin, attempts > 0, bytes);
     if (attempt == Attempt::kWait) key = changed_.prepare();
     mutex_.unlock();
     switch (attempt) {
@@ -60,12 +62,8 @@ base::Expected<char*> Partition::load(PageId page, Lane& lane, bool pin) {
         changed_.wait(key);
         break;
       case Attempt::kNeedFrame: {
-        if (evict(batch_size_, lane) > 0) break;
-        if (auto room = make_room(lane); !room) return std::unexpected(room.error());
-        if (++waits == kFrameWaitLimit) {
-          return base::failure(ENOMEM, "all ", frames_.frame_count(),
-                               " frames are pinned or held; give more memory with --memory or use smaller pages");
-        }
+        if (evict_for_load(lane)) break;
+        if (auto room = make_room(lane, attempts); !room) return std::unexpected(room.error());
         break;
       }
       case Attempt::kLoad:
@@ -78,7 +76,7 @@ base::Expected<char*> Partition::load(PageId page, Lane& lane, bool pin) {
 }
 
 // Steps 1 to 3 of Load. On kLoad the lane's victims are the claimed frames, the wanted one first.
-Partition::Attempt Partition::try_load(PageId page, Lane& lane, bool pin, char*& bytes) {
+Partition::Attempt Partition::try_load(PageId page, Lane& lane, bool pin, bool desperate, char*& bytes) {
   const PageMap::Where where = map_.find(page);
   if (where.frame != base::kNoFrame) {
     Frame& frame = frames_[where.frame];
@@ -102,32 +100,56 @@ Partition::Attempt Partition::try_load(PageId page, Lane& lane, bool pin, char*&
     base::statistics.cache_hits.add();
     return Attempt::kDone;
   }
-  const FrameId taken = take_frame(page, where.place);
+  bool fresh;
+  const FrameId taken = take_frame(page, where.place, desperate, fresh);
   if (taken == base::kNoFrame) return Attempt::kNeedFrame;
   lane.victim_count = 1;
-  lane.victims[0] = {.frame = taken, .page = page, .version = frames_[taken].version()};
+  lane.victims[0] = {.frame = taken, .page = page, .version = frames_[taken].version(), .fresh = fresh};
   if (where.place != base::kNoPlace) add_read_ahead(page, where.place, lane);
   return Attempt::kLoad;
 }
 
+// Where the page before is; unknown at the edge of a region, since that page is another partition's.
+PageMap::Where Partition::find_before(PageId page) {
+  if (index(page) % shared_->region_pages == 0) return {};
+  return map_.find(PageId{index(page) - 1});
+}
+
 FrameId Partition::neighbour_frame(PageId page) {
-  if (index(page) == 0) return base::kNoFrame;
-  const FrameId before = map_.find(PageId{index(page) - 1}).frame;
+  const FrameId before = find_before(page).frame;
   return before == base::kNoFrame ? before : before + 1;
 }
 
-// Claims a frame for a page that has none and maps the page to it.
-FrameId Partition::take_frame(PageId page, PlaceId place) {
-  const bool allow_fresh = !shared_->budget.exceeded_by(shared_->page_bytes);
-  // Tables and metadata grew into the frames' share: what is evicted goes back to the OS.
-  budget_exceeded_ = shared_->budget.exceeded_by(0);
-  if (budget_exceeded_) {
+// Tables and metadata may grow into the frames' share: then frames go back to the OS, of the partition that
+// has most, until each has half of its frames left; with less than that nothing would run.
+Partition* Partition::largest_above_its_half() {
+  Partition* largest = nullptr;
+  for (uint32_t i = 0; i < shared_->partition_count; ++i) {
+    Partition& partition = shared_->partitions[i];
+    if (!partition.may_shrink()) continue;
+    if (largest == nullptr || partition.frames_.touched_count() > largest->frames_.touched_count()) largest = &partition;
+  }
+  return largest;
+}
+
+// `desperate`: nothing could be evicted.
+bool Partition::may_take_fresh(bool desperate) {
+  if (!shared_->budget.exceeded_by(shared_->page_bytes)) return true;
+  return frames_.touched_count() < (frames_.frame_count() + 1) / 2 && (desperate || largest_above_its_half() == nullptr);
+}
+
+// Claims a frame for a page that has none and maps the page to it. `fresh`: its memory is zeros. It is
+// counted from here on, before anything is written to it.
+FrameId Partition::take_frame(PageId page, PlaceId place, bool desperate, bool& fresh) {
+  if (over_budget_by(0)) {
     FrameId spare = frames_.find_free_touched();
     if (spare != base::kNoFrame) frames_.release_memory(spare);
   }
-  const FrameId taken = frames_.take(page, neighbour_frame(page), allow_fresh);
+  const FrameId taken = frames_.take(page, neighbour_frame(page), may_take_fresh(desperate));
   if (taken == base::kNoFrame) return taken;
   Frame& frame = frames_[taken];
+  fresh = frame.fresh;
+  frames_.touch(taken);
   frame.claim();
   if (frame.poisoned) {
     const auto* bytes = reinterpret_cast<const unsigned char*>(frames_.bytes(taken));
@@ -153,9 +175,11 @@ void Partition::add_read_ahead(PageId page, PlaceId place, Lane& lane) {
     const PageMap::Where where = map_.find(next);
     if (where.place == base::kNoPlace || index(where.place) != index(place) + i) break;
     if (frames_.free_count() <= batch_size_) break;
-    const FrameId taken = take_frame(next, where.place);
+    bool fresh;
+    const FrameId taken = take_frame(next, where.place, false, fresh);
     if (taken == base::kNoFrame) break;
-    lane.victims[lane.victim_count++] = {.frame = taken, .page = next, .version = frames_[taken].version()};
+    lane.victims[lane.victim_count++] = {
+        .frame = taken, .page = next, .version = frames_[taken].version(), .fresh = fresh};
     lane.last_miss = next;
   }
 }
@@ -165,7 +189,7 @@ base::Expected<void> Partition::fill(Lane& lane) {
   Frame& first = frames_[lane.victims[0].frame];
   if (first.place == base::kNoPlace) {
     char* bytes = frames_.bytes(lane.victims[0].frame);
-    if (!first.fresh) spillway_plain_memset(bytes, 0, shared_->page_bytes);
+    if (!lane.victims[0].fresh) spillway_plain_memset(bytes, 0, shared_->page_bytes);
     for (uint64_t i = 0; i < pieces_; ++i) frames_.fingerprints(lane.victims[0].frame)[i] = base::zero_fingerprint();
     base::statistics.cache_zero_fills.add();
     finish_load(lane, false, 1);
@@ -181,6 +205,12 @@ base::Expected<void> Partition::fill(Lane& lane) {
   for (uint32_t i = 0; i < lane.victim_count; ++i)
     lane.segments[i] = {frames_.bytes(lane.victims[i].frame), shared_->page_bytes};
   lane.queue().run(io);
+  if (lane.victim_count > 1 && (io.error != 0 || io.transferred_bytes < shared_->page_bytes)) {
+    // What was only read ahead may be what failed.
+    io.segment_count = 1;
+    io.length_bytes = shared_->page_bytes;
+    lane.queue().run(io);
+  }
 
   const auto good_count = static_cast<uint32_t>(io.transferred_bytes / shared_->page_bytes);
   const bool failed = io.error != 0 || good_count == 0;
@@ -207,7 +237,6 @@ void Partition::finish_load(Lane& lane, bool failed, uint32_t good_count) {
     const FrameId id = lane.victims[i].frame;
     Frame& frame = frames_[id];
     CHECK(frame.is(State::kLoading, lane.victims[i].version));
-    frames_.touch(id);
     if (failed || i >= good_count) {
       map_.set_place(frame.page, frame.place);
       frame.load_failed();
@@ -222,12 +251,37 @@ void Partition::finish_load(Lane& lane, bool failed, uint32_t good_count) {
   changed_.notify_all();
 }
 
+// Evicts here; or, when frames are free here but the budget is used up, where most of it is.
+bool Partition::evict_for_load(Lane& lane) {
+  if (frames_.free_count() > 0) {
+    Partition* largest = largest_above_its_half();
+    if (largest != nullptr && largest != this) {
+      largest->evict(largest->batch_size_, lane);
+      largest->release_free(largest->batch_size_);
+      if (!shared_->budget.exceeded_by(shared_->page_bytes)) return true;
+    }
+  }
+  return evict(batch_size_, lane) > 0;
+}
+
+void Partition::release_free(uint32_t count) {
+  sys::LockGuard guard(mutex_);
+  for (; count > 0 && may_shrink(); --count) {
+    const FrameId frame = frames_.find_free_touched();
+    if (frame == base::kNoFrame) return;
+    frames_.release_memory(frame);
+  }
+}
+
 // Nothing could be evicted just now: waits for other threads, or says why it is hopeless.
-base::Expected<void> Partition::make_room(Lane&) {
+base::Expected<void> Partition::make_room(Lane& lane, uint32_t& attempts) {
+  // Batches without success until every frame was in one; only then is it time to sleep.
+  const uint32_t batches = 2 * (frames_.frame_count() / batch_size_ + 1);
+  const bool tried_some = lane.victim_count > 0;
   uint32_t key;
   {
     sys::LockGuard guard(mutex_);
-    if (failed_writes_ >= kFailedWriteLimit) {
+    if (failed_writes_ >= frames_.frame_count() + kFailedWriteReserve) {
       if (write_error_ == ENOSPC) {
         return base::failure(ENOSPC, "storage is full: ", shared_->device->name(),
                              "; no page can leave memory, give more room with --storage");
@@ -235,7 +289,14 @@ base::Expected<void> Partition::make_room(Lane&) {
       return base::failure(write_error_, "cannot write to ", shared_->device->name(), ": ",
                            base::error_name(write_error_), "; no page can leave memory");
     }
-    if (frames_.free_count() > 0 && !shared_->budget.exceeded_by(shared_->page_bytes)) return {};
+    ++attempts;
+    if (attempts / batches >= kFrameWaitLimit) {
+      return base::failure(ENOMEM, "all ", frames_.frame_count(),
+                           " frames are pinned or held; give more memory with --memory or use smaller pages");
+    }
+    if (tried_some && attempts % batches != 0) return {};
+    if (frames_.free_count() > 0 && may_take_fresh(true)) return {};
+    attempts = base::round_up(attempts, batches);
     key = changed_.prepare();
   }
   changed_.wait(key, kFrameWaitNs);
@@ -259,7 +320,8 @@ void Partition::free_frame(FrameId id) {
     frames_[id].poisoned = true;
   }
   frames_.give_back(id);
-  if (budget_exceeded_) frames_.release_memory(id);
+  if (over_budget_by(0)) frames_.release_memory(id);
+  failed_writes_ = 0;
 }
 
 uint32_t Partition::resident_count() {

@@ -28,11 +28,16 @@
 
 namespace cache {
 
+class Partition;
+
 // What all partitions of a cache share.
 struct Shared {
   size_t page_bytes = base::kOsPageBytes;
+  uint64_t region_pages = kGroupPages;  // aligned runs of so many pages belong to one partition
   uint32_t read_ahead_pages = 0;
   uint64_t chaos_seed = 0;             // 0: off
+  Partition* partitions = nullptr;
+  uint32_t partition_count = 0;
   storage::Device* device = nullptr;
   Table* table = nullptr;
   Holders* holders = nullptr;
@@ -62,7 +67,7 @@ class Partition {
   uint32_t evict(uint32_t wanted, Lane& lane);
 
   // Free frames below which background eviction should start, and up to which it should go on.
-  bool wants_frames() const { return frames_.free_count() < low_watermark_ || budget_exceeded_; }
+  bool wants_frames() const { return frames_.free_count() < low_watermark_ || over_budget_by(0); }
   uint32_t batch_size() const { return batch_size_; }
 
   // Checks every invariant that can be checked under the lock; CHECK fails otherwise. For tests and chaos.
@@ -76,12 +81,19 @@ class Partition {
  private:
   enum class Attempt { kDone, kWait, kNeedFrame, kLoad };
 
-  Attempt try_load(PageId page, Lane& lane, bool pin, char*& bytes);
+  Attempt try_load(PageId page, Lane& lane, bool pin, bool desperate, char*& bytes);
   base::Expected<void> fill(Lane& lane);
   void finish_load(Lane& lane, bool failed, uint32_t good_count);
   void add_read_ahead(PageId page, PlaceId place, Lane& lane);
-  base::Expected<void> make_room(Lane& lane);
-  FrameId take_frame(PageId page, PlaceId place);
+  base::Expected<void> make_room(Lane& lane, uint32_t& attempts);
+  bool evict_for_load(Lane& lane);
+  void release_free(uint32_t count);
+  bool may_shrink() const { return frames_.touched_count() > frames_.frame_count() / 2; }
+  bool over_budget_by(uint64_t bytes) const { return may_shrink() && shared_->budget.exceeded_by(bytes); }
+  Partition* largest_above_its_half();
+  bool may_take_fresh(bool desperate);
+  FrameId take_frame(PageId page, PlaceId place, bool desperate, bool& fresh);
+  PageMap::Where find_before(PageId page);
   FrameId neighbour_frame(PageId page);
   PlaceId neighbour_place(PageId page);
 
@@ -104,7 +116,6 @@ class Partition {
   uint64_t pieces_ = 1;              // OS pages a page
   uint32_t batch_size_ = 1;
   uint32_t low_watermark_ = 0;
-  bool budget_exceeded_ = false;
 
   sys::Mutex mutex_;
   sys::EventCount changed_;          // a load or write ended, a frame became free
@@ -112,7 +123,8 @@ class Partition {
   PageMap map_;
   uint32_t hand_ = 0;                // CLOCK
   uint64_t random_ = 0;              // chaos
-  uint32_t failed_writes_ = 0;       // in a row
+  uint32_t failed_writes_ = 0;       // since a write succeeded or a frame became free
+  uint64_t all_failed_writes_ = 0;   // since the start
   int write_error_ = 0;              // of the last failed write
 };
 

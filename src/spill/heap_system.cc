@@ -1,10 +1,9 @@
-// What jemalloc calls instead of the C library's functions of these names (cmake/SpillHeap.cmake): its
-// metadata counts against the budget, and neither its mutexes nor its mappings go through interceptors.
+// What jemalloc calls instead of the C library's functions of these names (cmake/SpillHeap.cmake):
+// neither its mutexes nor its mappings go through interceptors.
 #include <errno.h>
 #include <pthread.h>
 #include <sys/types.h>
 
-#include "spill/runtime.h"
 #include "sys/kernel.h"
 #include "sys/lock.h"
 
@@ -25,11 +24,9 @@ static_assert(sizeof(sys::Mutex) <= sizeof(pthread_mutex_t));
 extern "C" {
 
 void* spillway_heap_mmap(void* address, size_t bytes, int protection, int flags, int file, off_t offset) {
-  if (spill::runtime.cache != nullptr) spill::runtime.cache->charge(bytes);
   return reinterpret_cast<void*>(with_errno(sys::syscall(SYS_mmap, address, bytes, protection, flags, file, offset)));
 }
 int spillway_heap_munmap(void* address, size_t bytes) {
-  if (spill::runtime.cache != nullptr) spill::runtime.cache->uncharge(bytes);
   return static_cast<int>(with_errno(sys::syscall(SYS_munmap, address, bytes)));
 }
 int spillway_heap_madvise(void* address, size_t bytes, int advice) {

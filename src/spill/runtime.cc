@@ -75,7 +75,16 @@ void run_background(void*) {
   cache::Lane& lane = lane_of(inside.thread());
   constexpr uint64_t kIdleNs = 1'000'000;
   std::atomic<uint32_t> never{0};
-  for (;;) {
+  uint64_t heap_bytes = 0;
+  constexpr uint32_t kRoundsPerHeapCount = 64;
+  for (uint32_t round = 0;; ++round) {
+    // What the heap needs to know its blocks comes out of the same budget.
+    if (round % kRoundsPerHeapCount == 0) {
+      const uint64_t now = heap_metadata_bytes();
+      if (now > heap_bytes) runtime.cache->charge(now - heap_bytes);
+      if (now < heap_bytes) runtime.cache->uncharge(heap_bytes - now);
+      heap_bytes = now;
+    }
     const bool worked = runtime.cache->background_step(lane) > 0;
     if (runtime.options.chaos != 0) {
       sys::futex_wait(never, 0, 20'000);
