@@ -49,6 +49,8 @@ base::Expected<Cache*> Cache::create(const CacheParameters& parameters, storage:
   uint64_t region_pages = Table::kRegionOsPages * base::kOsPageBytes / page_bytes;
   if (region_pages < kGroupPages) region_pages = kGroupPages;
   cache->region_shift_ = static_cast<unsigned>(__builtin_ctzll(region_pages));
+  shared.region_pages = region_pages;
+  shared.partitions = cache->partitions_;
 
   if (auto opened = shared.directory.open(page_count); !opened) return std::unexpected(opened.error());
   if (auto opened = shared.places.open(device.capacity_bytes() / page_bytes); !opened)
@@ -65,6 +67,7 @@ base::Expected<Cache*> Cache::create(const CacheParameters& parameters, storage:
   }
   CHECK(is_power_of_two(partitions) && partitions <= kMaxPartitions);
   cache->partition_count_ = partitions;
+  shared.partition_count = partitions;
   for (uint32_t i = 0; i < partitions; ++i) {
     auto opened = cache->partitions_[i].open(shared, static_cast<uint32_t>(frame_count / partitions));
     if (!opened) return std::unexpected(opened.error());

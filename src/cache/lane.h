@@ -22,6 +22,7 @@ class Lane {
     uint32_t version = 0;        // of the frame after the batch's last edge
     bool held = false;
     bool whole_page = false;     // its place is new: nothing on storage to keep
+    bool fresh = false;          // of a load: the frame's memory is zeros
     uint32_t changed_count = 0;  // OS pages to write
     uint32_t first_io = 0;
     uint32_t last_io = 0;        // inclusive

@@ -47,7 +47,7 @@ uint64_t Partition::next_random() {
 
 base::Expected<char*> Partition::load(PageId page, Lane& lane, bool pin) {
   char* bytes = nullptr;
-  uint32_t attempts = 0;  // to make room, in vain
+  uint64_t attempts = 0;  // to make room, in vain
   for (;;) {
     mutex_.lock();
     uint32_t key = 0;
@@ -135,7 +135,7 @@ Partition* Partition::largest_above_its_half() {
 // `desperate`: nothing could be evicted.
 bool Partition::may_take_fresh(bool desperate) {
   if (!shared_->budget.exceeded_by(shared_->page_bytes)) return true;
-  return frames_.touched_count() < (frames_.frame_count() + 1) / 2 && (desperate || largest_above_its_half() == nullptr);
+  return frames_.touched_count() < half() && (desperate || largest_above_its_half() == nullptr);
 }
 
 // Claims a frame for a page that has none and maps the page to it. `fresh`: its memory is zeros. It is
@@ -274,9 +274,9 @@ void Partition::release_free(uint32_t count) {
 }
 
 // Nothing could be evicted just now: waits for other threads, or says why it is hopeless.
-base::Expected<void> Partition::make_room(Lane& lane, uint32_t& attempts) {
+base::Expected<void> Partition::make_room(Lane& lane, uint64_t& attempts) {
   // Batches without success until every frame was in one; only then is it time to sleep.
-  const uint32_t batches = 2 * (frames_.frame_count() / batch_size_ + 1);
+  const uint64_t batches = 2 * (frames_.frame_count() / batch_size_ + 1);
   const bool tried_some = lane.victim_count > 0;
   uint32_t key;
   {

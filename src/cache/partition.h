@@ -85,10 +85,11 @@ class Partition {
   base::Expected<void> fill(Lane& lane);
   void finish_load(Lane& lane, bool failed, uint32_t good_count);
   void add_read_ahead(PageId page, PlaceId place, Lane& lane);
-  base::Expected<void> make_room(Lane& lane, uint32_t& attempts);
+  base::Expected<void> make_room(Lane& lane, uint64_t& attempts);
   bool evict_for_load(Lane& lane);
   void release_free(uint32_t count);
-  bool may_shrink() const { return frames_.touched_count() > frames_.frame_count() / 2; }
+  uint32_t half() const { return (frames_.frame_count() + 1) / 2; }
+  bool may_shrink() const { return frames_.touched_count() > half(); }
   bool over_budget_by(uint64_t bytes) const { return may_shrink() && shared_->budget.exceeded_by(bytes); }
   Partition* largest_above_its_half();
   bool may_take_fresh(bool desperate);
@@ -107,6 +108,7 @@ class Partition {
   void free_frame(FrameId frame);
   void reopen(FrameId frame);
   void forget_fingerprints(FrameId frame, const uint64_t* pieces);
+  void note_failed_write(int error);
   void zero_in_place(FrameId frame);
   bool lock_for_discard(PageId page, Lane& lane);
   void check_unchanged(Lane::Victim& victim, Lane& lane);
