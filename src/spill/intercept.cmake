@@ -5,13 +5,16 @@ set(SPILL_INTERCEPT_SOURCES
   format.cc
   format_printf.cc
   format_scanf.cc
+  intercept_descriptor.cc
   intercept_io.cc
   intercept_memory.cc
   intercept_number.cc
   intercept_path.cc
   intercept_printf.cc
+  intercept_process.cc
   intercept_scanf.cc
   intercept_socket.cc
+  intercept_sort.cc
   intercept_stdio.cc
   intercept_string.cc
   intercept_string_search.cc

@@ -1,5 +1,6 @@
 #include "fake_runtime.h"
 
+#include <dlfcn.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 
 #include "base/check.h"
 #include "spill/access.h"
+#include "spill/next.h"
 #include "spill/pins.h"
 #include "spill/thread.h"
 #include "sys/memory.h"
@@ -133,6 +135,12 @@ Thread& this_thread() {
 }
 Thread* this_thread_if_registered() { return current; }
 void InRuntime::deliver_deferred() {}
+
+void* find_next(const char* name, const char*) {
+  void* found = dlsym(RTLD_DEFAULT, name);
+  CHECK(found != nullptr);
+  return found;
+}
 
 }  // namespace spill
 
