@@ -12,6 +12,7 @@
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/IR/Instruction.h"
+#include "llvm/Support/Alignment.h"
 
 namespace spillway {
 
@@ -26,25 +27,46 @@ enum class SiteKind {
   Native, // must be one instruction at one address: atomics, assembly
 };
 
+/// One translation that several accesses share: the first leads, the others
+/// follow where it has run and nothing was called since. Offsets are relative
+/// to the leader's address.
+struct Translation {
+  llvm::Instruction *Leader;
+  int64_t Low, High; // bytes that leader and followers touch
+  bool MayCross;     // they do not provably lie in one OS page
+  unsigned Slot = 0;
+  llvm::SmallVector<llvm::Instruction *, 4> Followers = {};
+  /// Set when the leader is rewritten: the table entry, or 0 if the bytes do
+  /// cross a page's edge.
+  llvm::Value *Entry = nullptr;
+};
+
 struct Access {
   unsigned Operand;
   uint64_t Size;
-  bool MayCross; // not provably inside one OS page
+  bool MayCross;                 // not provably inside one OS page
+  llvm::Align Alignment;         // of the address
+  Translation *Shared = nullptr; // null: a translation of its own
 };
 
 struct Site {
   llvm::Instruction *Inst;
   SiteKind Kind;
   llvm::SmallVector<Access, 2> Accesses;
+  /// Slots of shared translations that must stay protected here.
+  uint32_t Live = 0;
 
   llvm::Value *pointer(const Access &A) const {
     return Inst->getOperand(A.Operand);
   }
+  bool leads(const Access &A) const {
+    return A.Shared && A.Shared->Leader == Inst;
+  }
 };
 
-/// Finds the sites of F in program order. Intrinsics were lowered before
-/// (Intrinsics.h). InPage: instructions whose bytes are known to lie in one OS
-/// page where they execute.
+/// Finds the sites of F in the order of its text. Intrinsics were lowered
+/// before (Intrinsics.h). InPage: instructions whose bytes are known to lie in
+/// one OS page where they execute.
 llvm::SmallVector<Site, 0>
 collectSites(llvm::Function &F,
              const llvm::SmallPtrSetImpl<llvm::Instruction *> &InPage);

@@ -5,9 +5,12 @@
 #include "Intrinsics.h"
 #include "Options.h"
 #include "Rename.h"
+#include "Reuse.h"
 #include "Sites.h"
+#include "Slots.h"
 #include "Translate.h"
 
+#include "llvm/ADT/PostOrderIterator.h"
 #include "llvm/IR/GlobalIFunc.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/IntrinsicInst.h"
@@ -21,7 +24,16 @@ namespace spillway {
 namespace {
 
 struct Counters {
-  unsigned Functions = 0, Sites = 0, Accesses = 0, Crossing = 0;
+  unsigned Functions = 0, Sites = 0, Accesses = 0, Followers = 0, Checks = 0;
+
+  void add(const Site &S) {
+    for (const Access &A : S.Accesses) {
+      ++Accesses;
+      bool Follows = A.Shared && !S.leads(A);
+      Followers += Follows;
+      Checks += !Follows && (A.Shared ? A.Shared->MayCross : A.MayCross);
+    }
+  }
 };
 
 class ModuleInstrumenter {
@@ -33,6 +45,8 @@ public:
 private:
   void collectExempt();
   bool isExempt(const Function &F) const;
+  SmallVector<Site, 0>
+  chosenSites(Function &F, const SmallPtrSetImpl<Instruction *> &InPage);
   void instrument(Function &F);
   void dropMemoryAttributes(Function &F);
 
@@ -102,24 +116,50 @@ static void gatherStaticAllocas(Function &F) {
       A->moveBefore(Front);
 }
 
+// Orders sites so that each block comes after its dominators. Those that cannot
+// be reached are left out.
+static SmallVector<Site, 0> inDominanceOrder(Function &F,
+                                             SmallVector<Site, 0> Sites) {
+  DenseMap<BasicBlock *, SmallVector<Site, 4>> InBlock;
+  for (Site &S : Sites)
+    InBlock[S.Inst->getParent()].push_back(std::move(S));
+  SmallVector<Site, 0> Ordered;
+  for (BasicBlock *BB : ReversePostOrderTraversal<Function *>(&F))
+    if (auto Found = InBlock.find(BB); Found != InBlock.end())
+      Ordered.append(std::make_move_iterator(Found->second.begin()),
+                     std::make_move_iterator(Found->second.end()));
+  return Ordered;
+}
+
+SmallVector<Site, 0>
+ModuleInstrumenter::chosenSites(Function &F,
+                                const SmallPtrSetImpl<Instruction *> &InPage) {
+  SmallVector<Site, 0> Sites = collectSites(F, InPage);
+  erase_if(Sites, [&](const Site &) {
+    unsigned Number = Count.Sites++;
+    return Number < options::First || Number > options::Last;
+  });
+  return inDominanceOrder(F, std::move(Sites));
+}
+
 void ModuleInstrumenter::instrument(Function &F) {
   F.addFnAttr(DoneAttribute);
   gatherStaticAllocas(F);
   SmallPtrSet<Instruction *, 8> InPage;
   lowerIntrinsics(F, Runtime, InPage);
-  SmallVector<Site, 0> Sites = collectSites(F, InPage);
+  SmallVector<Site, 0> Sites = chosenSites(F, InPage);
   if (Sites.empty())
     return;
+  ++Count.Functions;
+  std::deque<Translation> Translations;
+  if (options::Reuse) {
+    Translations = shareTranslations(F, Sites);
+    assignSlots(Sites, Translations);
+  }
   Translator T(F, Runtime);
   SiteRewriter Rewriter(T);
-  ++Count.Functions;
   for (const Site &S : Sites) {
-    unsigned Number = Count.Sites++;
-    if (Number < options::First || Number > options::Last)
-      continue;
-    Count.Accesses += S.Accesses.size();
-    Count.Crossing +=
-        count_if(S.Accesses, [](const Access &A) { return A.MayCross; });
+    Count.add(S);
     Rewriter.rewrite(S);
   }
 }
@@ -159,7 +199,8 @@ bool ModuleInstrumenter::run() {
   if (options::Stats)
     errs() << "spillway: " << M.getSourceFileName() << ": " << Count.Functions
            << " functions, " << Count.Sites << " sites, " << Count.Accesses
-           << " accesses, " << Count.Crossing << " with a check for the edge\n";
+           << " accesses, " << Count.Followers << " share a translation, "
+           << Count.Checks << " checks for the edge\n";
   return true;
 }
 

@@ -1,7 +1,12 @@
 //===- Options.cpp - Knobs of the plugin ----------------------------------===//
 #include "Options.h"
 
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/ErrorHandling.h"
+
 #include <climits>
+#include <cstdlib>
 
 using namespace llvm;
 
@@ -27,5 +32,28 @@ cl::opt<bool> AssumeAligned(
     cl::desc("Believe the alignment of types. Off: every access larger than a "
              "byte checks for the page's edge, for programs that access "
              "misaligned objects against the rules of C"));
+
+cl::opt<bool> Reuse("spill-reuse", cl::init(true),
+                    cl::desc("Let accesses share translations"));
+cl::opt<unsigned> ReuseWindow(
+    "spill-reuse-window", cl::init(256),
+    cl::desc("Bytes that one shared translation may cover at most"));
+
+void readEnvironment() {
+  const char *Text = std::getenv("SPILLWAY_COMPILER_OPTIONS");
+  if (!Text)
+    return;
+  SmallVector<StringRef, 8> Words;
+  SplitString(Text, Words);
+  StringMap<cl::Option *> &Known = cl::getRegisteredOptions();
+  for (StringRef Word : Words) {
+    auto [Name, Value] = Word.ltrim('-').split('=');
+    auto Found = Known.find(Name);
+    if (!Name.starts_with("spill-") || Found == Known.end() ||
+        Found->second->addOccurrence(0, Name, Value))
+      report_fatal_error("SPILLWAY_COMPILER_OPTIONS: cannot take " + Word,
+                         /*gen_crash_diag=*/false);
+  }
+}
 
 } // namespace spillway::options

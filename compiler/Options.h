@@ -1,7 +1,9 @@
 //===- Options.h - Knobs of the plugin ---------------------------*- C++
 //-*-===//
 //
-// Given to spillcc as `-mllvm <option>`. The first group narrows down what is
+// Given to spillcc as `-mllvm -spill-...`, which puts them into the
+// environment: LLVM parses its own options before it loads a plugin, in lld
+// always. opt takes them as options. The first group narrows down what is
 // instrumented, to find the access that a miscompilation comes from: code that
 // is left alone still runs right, through the runtime's fault path.
 //
@@ -20,6 +22,12 @@ extern llvm::cl::opt<unsigned> Last;
 extern llvm::cl::opt<bool> Stats;
 
 extern llvm::cl::opt<bool> AssumeAligned;
+extern llvm::cl::opt<bool> Reuse;
+extern llvm::cl::opt<unsigned> ReuseWindow;
+
+/// Takes options from SPILLWAY_COMPILER_OPTIONS, separated by blanks. Ends the
+/// program on one that is unknown.
+void readEnvironment();
 
 } // namespace spillway::options
 

@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Instrument.h"
+#include "Options.h"
 
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Passes/PassPlugin.h"
@@ -15,6 +16,9 @@
 using namespace llvm;
 
 static void registerCallbacks(PassBuilder &PB) {
+  // Once: ThinLTO builds a pipeline per module, in several threads.
+  [[maybe_unused]] static const bool Read =
+      (spillway::options::readEnvironment(), true);
   auto AddLast = [](ModulePassManager &MPM, OptimizationLevel) {
     MPM.addPass(spillway::InstrumentPass());
   };

@@ -120,8 +120,9 @@ struct Parsed {
   bool has_input = false;    // something to compile or link, or a request to the linker
   bool only_headers = true;  // as far as there are inputs
   bool header_language = false;
-  std::string linker;  // value of -fuse-ld=
-  std::string language_sanitized;
+  std::string linker;     // value of -fuse-ld=
+  std::string sanitizer;  // the option that asks for one
+  std::string plugin_options;
 };
 
 void refuse(Parsed& parsed, std::string message) {
@@ -153,9 +154,9 @@ bool parse_own(std::string_view argument, Parsed& parsed) {
 void inspect_option(std::string_view argument, Parsed& parsed) {
   if (argument.starts_with("-fsanitize=")) {
     const std::string_view value = argument.substr(argument.find('=') + 1);
-    if (!value.empty() && value != "none") parsed.language_sanitized = argument;
+    if (!value.empty() && value != "none") parsed.sanitizer = argument;
   } else if (argument == "-fno-sanitize=all") {
-    parsed.language_sanitized.clear();
+    parsed.sanitizer.clear();
   } else if (argument == "-flto" || argument.starts_with("-flto=")) {
     parsed.lto = true;
   } else if (argument == "-fno-lto") {
@@ -206,15 +207,21 @@ Parsed parse(const std::vector<std::string>& arguments) {
       only_inputs = true;
     } else if (contains(kTakesNext, argument)) {
       if (i + 1 == arguments.size()) break;
-      parsed.passed_on.push_back(arguments[++i]);
-      inspect_value(argument, arguments[i], parsed);
+      const std::string& value = arguments[++i];
+      if (argument == "-mllvm" && value.starts_with("-spill-")) {
+        parsed.passed_on.pop_back();
+        parsed.plugin_options += value + ' ';
+        continue;
+      }
+      parsed.passed_on.push_back(value);
+      inspect_value(argument, value, parsed);
     } else {
       inspect_option(argument, parsed);
       if (argument.starts_with("-x")) inspect_value("-x", std::string_view(argument).substr(2), parsed);
     }
   }
-  if (parsed.spill && !parsed.language_sanitized.empty()) {
-    refuse(parsed, parsed.language_sanitized +
+  if (parsed.spill && !parsed.sanitizer.empty()) {
+    refuse(parsed, parsed.sanitizer +
                        ": sanitizers and spilling do not go together; leave it out, or give -fno-spill");
   }
   return parsed;
@@ -224,20 +231,15 @@ bool is_lld(std::string_view linker) { return linker.find("lld") != std::string_
 
 }  // namespace
 
-std::expected<std::vector<std::string>, std::string> plan(const std::vector<std::string>& arguments,
-                                                          const Toolchain& toolchain) {
+std::expected<Plan, std::string> plan(const std::vector<std::string>& arguments, const Toolchain& toolchain) {
   Parsed parsed = parse(arguments);
   if (!parsed.error.empty()) return std::unexpected(parsed.error);
-  if (!parsed.spill) return parsed.passed_on;
+  if (!parsed.spill) return Plan{std::move(parsed.passed_on), ""};
 
   const bool links =
       parsed.has_input && !parsed.stops_before_link && !(parsed.header_language || parsed.only_headers);
   std::vector<std::string> result = {"--start-no-unused-arguments"};
-  if (!parsed.lto) {
-    // Loaded as a plugin of the front end too, so that its own options (-mllvm -spill-...) are known.
-    result.insert(result.end(),
-                  {"-fpass-plugin=" + toolchain.plugin, "-Xclang", "-load", "-Xclang", toolchain.plugin});
-  }
+  if (!parsed.lto) result.push_back("-fpass-plugin=" + toolchain.plugin);
   if (links && (parsed.lto || is_lld(parsed.linker))) {
     if (parsed.linker.empty()) {
       result.push_back("-fuse-ld=lld");
@@ -256,7 +258,7 @@ std::expected<std::vector<std::string>, std::string> plan(const std::vector<std:
   }
   result.push_back("--end-no-unused-arguments");
   result.insert(result.end(), parsed.passed_on.begin(), parsed.passed_on.end());
-  return result;
+  return Plan{std::move(result), std::move(parsed.plugin_options)};
 }
 
 }  // namespace spillcc

@@ -21,9 +21,15 @@ struct Toolchain {
   std::string libraries;  // directory of libspillway.so
 };
 
-// Returns clang's arguments without its name, or a one-line message for wrong input (exit status 2).
-// `arguments` has response files expanded.
-std::expected<std::vector<std::string>, std::string> plan(const std::vector<std::string>& arguments,
-                                                          const Toolchain& toolchain);
+struct Plan {
+  std::vector<std::string> arguments;  // clang's, without its name
+  // The plugin's options (-mllvm -spill-...), separated by blanks. They travel in the environment variable
+  // SPILLWAY_COMPILER_OPTIONS, since lld parses such options before it loads plugins.
+  std::string plugin_options;
+};
+
+// Returns what to run, or a one-line message for wrong input (exit status 2). `arguments` has response files
+// expanded.
+std::expected<Plan, std::string> plan(const std::vector<std::string>& arguments, const Toolchain& toolchain);
 
 }  // namespace spillcc

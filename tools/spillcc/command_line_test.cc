@@ -18,7 +18,7 @@ const Toolchain kToolchain = {"/clang", "/lib/plugin.so", "/lib"};
 Words planned(const Words& words) {
   auto result = plan(words, kToolchain);
   EXPECT_TRUE(result) << result.error();
-  return result.value_or(Words{});
+  return result.value_or(Plan{}).arguments;
 }
 
 std::string refusal(const Words& words) {
@@ -27,7 +27,9 @@ std::string refusal(const Words& words) {
   return result ? "" : result.error();
 }
 
-bool has(const Words& words, const std::string& word) { return std::ranges::find(words, word) != words.end(); }
+bool has(const Words& words, const std::string& word) {
+  return std::ranges::find(words, word) != words.end();
+}
 bool instruments(const Words& words) { return has(words, "-fpass-plugin=/lib/plugin.so"); }
 bool instruments_at_link(const Words& words) { return has(words, "--load-pass-plugin=/lib/plugin.so"); }
 bool links_runtime(const Words& words) { return has(words, "/lib/libspillway.so"); }
@@ -107,6 +109,15 @@ TEST(CommandLine, RefusesWhatItCannotDo) {
 TEST(CommandLine, ValuesAreNeitherOptionsNorInputs) {
   EXPECT_TRUE(links_runtime(planned({"-o", "-c", "a.c"})));
   EXPECT_TRUE(links_runtime(planned({"-MF", "-fsanitize=address", "a.c"})));
+}
+
+TEST(CommandLine, PluginOptionsTravelApart) {
+  auto result = plan({"-mllvm", "-spill-stats", "-mllvm", "-stats", "-c", "a.c", "-mllvm", "-spill-last=7"},
+                     kToolchain);
+  ASSERT_TRUE(result);
+  EXPECT_EQ(result->plugin_options, "-spill-stats -spill-last=7 ");
+  EXPECT_TRUE(has(result->arguments, "-stats"));
+  EXPECT_FALSE(has(result->arguments, "-spill-stats"));
 }
 
 TEST(ResponseFile, SplitsAsTheShellDoes) {

@@ -85,16 +85,22 @@ int main(int argc, char** argv) {
   const std::vector<std::string> given(argv + 1, argv + argc);
   auto planned = spillcc::plan(spillcc::expand_response_files(given), toolchain);
   if (!planned) return fail(name, planned.error());
-  const bool needs_plugin = std::ranges::any_of(
-      *planned, [&](const std::string& a) { return a.find(toolchain.plugin) != std::string::npos; });
+  const bool needs_plugin = std::ranges::any_of(planned->arguments, [&](const std::string& a) {
+    return a.find(toolchain.plugin) != std::string::npos;
+  });
   if (needs_plugin && access(toolchain.plugin.c_str(), R_OK) != 0) {
     return fail(name,
                 toolchain.plugin + ": " + std::strerror(errno) + "; build or install Spillway completely");
   }
-  if (!shorten(*planned)) return fail(name, std::string("too many arguments: ") + std::strerror(errno));
+  if (!shorten(planned->arguments))
+    return fail(name, std::string("too many arguments: ") + std::strerror(errno));
+
+  if (!planned->plugin_options.empty()) {
+    setenv("SPILLWAY_COMPILER_OPTIONS", planned->plugin_options.c_str(), /*overwrite=*/1);
+  }
 
   std::vector<char*> words = {toolchain.clang.data()};
-  for (std::string& argument : *planned) words.push_back(argument.data());
+  for (std::string& argument : planned->arguments) words.push_back(argument.data());
   words.push_back(nullptr);
   execvp(words[0], words.data());
   return fail(name, toolchain.clang + ": " + std::strerror(errno) + "; install clang 19");

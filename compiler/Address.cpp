@@ -1,0 +1,101 @@
+//===- Address.cpp - What an address is made of ---------------------------===//
+#include "Address.h"
+
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/IR/DataLayout.h"
+#include "llvm/IR/Instructions.h"
+#include "llvm/IR/Operator.h"
+
+#include <algorithm>
+#include <array>
+
+using namespace llvm;
+
+namespace spillway {
+
+namespace {
+
+constexpr unsigned MaxSteps = 16;
+
+/// Scale * extend(Index), extended from Index's width to that of a pointer.
+struct Term {
+  Value *Index;
+  bool ZeroExtended;
+  uint64_t Scale;
+};
+
+} // namespace
+
+// Takes constants out of an index, into Offset. What is added in fewer bits
+// than a pointer's may be taken out of the extension only where it cannot wrap.
+static void simplify(Term &T, uint64_t &Offset) {
+  bool Narrow = T.Index->getType()->getIntegerBitWidth() < 64;
+  for (unsigned Step = 0; Step < MaxSteps; ++Step) {
+    if (auto *Cast = dyn_cast<CastInst>(T.Index);
+        Cast && !Narrow && isa<SExtInst, ZExtInst>(Cast)) {
+      T.ZeroExtended = isa<ZExtInst>(Cast);
+      T.Index = Cast->getOperand(0);
+      Narrow = true;
+      continue;
+    }
+    auto *Op = dyn_cast<BinaryOperator>(T.Index);
+    auto *C = Op ? dyn_cast<ConstantInt>(Op->getOperand(1)) : nullptr;
+    if (!C)
+      return;
+    bool Safe = !Narrow;
+    uint64_t Value =
+        T.ZeroExtended ? C->getZExtValue() : uint64_t(C->getSExtValue());
+    if (Op->getOpcode() == Instruction::Add) {
+      Safe |= T.ZeroExtended ? Op->hasNoUnsignedWrap() : Op->hasNoSignedWrap();
+    } else if (Op->getOpcode() == Instruction::Or) {
+      if (!cast<PossiblyDisjointInst>(Op)->isDisjoint())
+        return;
+      Safe = true;
+    } else {
+      return;
+    }
+    if (!Safe)
+      return;
+    Offset += Value * T.Scale;
+    T.Index = Op->getOperand(0);
+  }
+}
+
+Address decompose(Value *Pointer, const DataLayout &DL) {
+  uint64_t Offset = 0;
+  SmallVector<Term, 4> Terms;
+  for (unsigned Step = 0; Step < MaxSteps; ++Step) {
+    auto *GEP = dyn_cast<GEPOperator>(Pointer);
+    if (!GEP)
+      break;
+    MapVector<Value *, APInt> Variable;
+    APInt Constant(64, 0);
+    if (!GEP->collectOffset(DL, 64, Variable, Constant))
+      break;
+    if (any_of(Variable, [](auto &V) {
+          return V.first->getType()->getIntegerBitWidth() > 64;
+        }))
+      break;
+    Offset += Constant.getSExtValue();
+    for (auto &[Index, Scale] : Variable) {
+      Term T{Index, false, uint64_t(Scale.getSExtValue())};
+      simplify(T, Offset);
+      Terms.push_back(T);
+    }
+    Pointer = GEP->getPointerOperand();
+  }
+  Address Result;
+  Result.Offset = int64_t(Offset);
+  Result.Terms.push_back(reinterpret_cast<uintptr_t>(Pointer));
+  std::vector<std::array<uint64_t, 3>> Sorted;
+  for (const Term &T : Terms)
+    Sorted.push_back({reinterpret_cast<uintptr_t>(T.Index),
+                      uint64_t(T.ZeroExtended), T.Scale});
+  std::sort(Sorted.begin(), Sorted.end());
+  for (const auto &Words : Sorted)
+    Result.Terms.insert(Result.Terms.end(), Words.begin(), Words.end());
+  return Result;
+}
+
+} // namespace spillway

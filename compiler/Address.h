@@ -1,0 +1,30 @@
+//===- Address.h - What an address is made of --------------------*- C++
+//-*-===//
+//
+// Two pointers with the same terms differ by the difference of their offsets,
+// wherever the values they are made of are both available.
+//
+//===----------------------------------------------------------------------===//
+#ifndef SPILLWAY_COMPILER_ADDRESS_H
+#define SPILLWAY_COMPILER_ADDRESS_H
+
+#include <cstdint>
+#include <vector>
+
+namespace llvm {
+class DataLayout;
+class Value;
+} // namespace llvm
+
+namespace spillway {
+
+struct Address {
+  std::vector<uint64_t> Terms; // base, then (index, extension, scale) in order
+  int64_t Offset;              // constant, bytes
+};
+
+Address decompose(llvm::Value *Pointer, const llvm::DataLayout &DL);
+
+} // namespace spillway
+
+#endif

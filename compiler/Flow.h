@@ -1,0 +1,38 @@
+//===- Flow.h - Paths between instructions without a call --------*- C++
+//-*-===//
+#ifndef SPILLWAY_COMPILER_FLOW_H
+#define SPILLWAY_COMPILER_FLOW_H
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/IR/BasicBlock.h"
+
+namespace spillway {
+
+/// Where translations end in a function, by block.
+class Flow {
+public:
+  explicit Flow(llvm::Function &F);
+
+  /// True if every path to To has passed From, with no call since.
+  bool reachesFreely(llvm::Instruction *From, llvm::Instruction *To) const;
+
+  /// Adds to LiveIn the blocks on paths from From to To that are entered before
+  /// To. REQUIRES: reachesFreely(From, To).
+  static void collectLiveIn(llvm::Instruction *From, llvm::Instruction *To,
+                            llvm::SmallVectorImpl<llvm::BasicBlock *> &LiveIn);
+
+private:
+  bool hasCall(const llvm::BasicBlock *BB) const { return Calls.contains(BB); }
+  bool hasCallBetween(llvm::Instruction *From, llvm::Instruction *To) const;
+  bool hasCallBefore(llvm::Instruction *To) const;
+  bool hasCallAfter(llvm::Instruction *From) const;
+
+  llvm::DenseMap<const llvm::BasicBlock *,
+                 llvm::SmallVector<llvm::Instruction *, 4>>
+      Calls;
+};
+
+} // namespace spillway
+
+#endif

@@ -1,0 +1,36 @@
+//===- Kills.cpp - Where translations end ---------------------------------===//
+#include "Kills.h"
+#include "Accesses.h"
+
+#include "llvm/IR/IntrinsicInst.h"
+
+using namespace llvm;
+
+namespace spillway {
+
+bool endsTranslations(const Instruction &I) {
+  auto *Call = dyn_cast<CallBase>(&I);
+  if (!Call)
+    return false;
+  auto *II = dyn_cast<IntrinsicInst>(Call);
+  if (!II)
+    return true;
+  // Sites with a constant size become code in line; larger ones that are left
+  // are calls of the C library.
+  if (auto *MI = dyn_cast<MemIntrinsic>(II)) {
+    auto *Length = dyn_cast<ConstantInt>(MI->getLength());
+    return !Length || Length->getZExtValue() > MaxInlineBytes;
+  }
+  switch (II->getIntrinsicID()) {
+  case Intrinsic::masked_load:
+  case Intrinsic::masked_store:
+  case Intrinsic::stackrestore:
+  case Intrinsic::stacksave:
+    return false;
+  default:
+    return !II->doesNotAccessMemory() && !II->onlyAccessesArgMemory() &&
+           !II->onlyAccessesInaccessibleMemory();
+  }
+}
+
+} // namespace spillway

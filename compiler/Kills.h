@@ -1,0 +1,18 @@
+//===- Kills.h - Where translations end --------------------------*- C++
+//-*-===//
+#ifndef SPILLWAY_COMPILER_KILLS_H
+#define SPILLWAY_COMPILER_KILLS_H
+
+namespace llvm {
+class Instruction;
+}
+
+namespace spillway {
+
+/// True if no translation may live across I: it is a call of code that uses
+/// slots itself, or might. Inline assembly counts as one.
+bool endsTranslations(const llvm::Instruction &I);
+
+} // namespace spillway
+
+#endif

@@ -1,0 +1,108 @@
+//===- Reuse.cpp - Accesses that share a translation ----------------------===//
+#include "Reuse.h"
+#include "Abi.h"
+#include "Address.h"
+#include "Flow.h"
+#include "Options.h"
+
+#include "llvm/IR/Instructions.h"
+
+#include <map>
+
+using namespace llvm;
+
+namespace spillway {
+
+namespace {
+
+/// A translation under construction.
+struct Candidate {
+  Translation *T;
+  int64_t LeaderOffset; // among the addresses with the same terms
+  Align LeaderAlign;
+};
+
+class Sharing {
+public:
+  explicit Sharing(Function &F) : DL(F.getDataLayout()), Paths(F) {}
+
+  void visit(Site &S);
+  std::deque<Translation> finish(MutableArrayRef<Site> Sites);
+
+private:
+  bool follow(Site &S, Access &A, int64_t Offset,
+              SmallVectorImpl<Candidate> &Earlier);
+
+  const DataLayout &DL;
+  Flow Paths;
+  std::map<std::vector<uint64_t>, SmallVector<Candidate, 4>> Leaders;
+  std::deque<Translation> Translations;
+};
+
+} // namespace
+
+// How many earlier translations of the same base are tried.
+static constexpr unsigned MaxTries = 6;
+
+bool Sharing::follow(Site &S, Access &A, int64_t Offset,
+                     SmallVectorImpl<Candidate> &Earlier) {
+  unsigned Tries = 0;
+  for (Candidate &C : reverse(Earlier)) {
+    if (++Tries > MaxTries)
+      return false;
+    int64_t Relative = Offset - C.LeaderOffset;
+    int64_t Low = std::min(C.T->Low, Relative);
+    int64_t High = std::max(C.T->High, Relative + int64_t(A.Size));
+    if (High - Low > int64_t(options::ReuseWindow) || C.T->Leader == S.Inst ||
+        !Paths.reachesFreely(C.T->Leader, S.Inst))
+      continue;
+    C.T->Low = Low;
+    C.T->High = High;
+    // What the leader says of its alignment holds of the whole window.
+    int64_t Unit = int64_t(std::min(C.LeaderAlign.value(), abi::PageSize));
+    C.T->MayCross = Low < 0 || High > Unit;
+    C.T->Followers.push_back(S.Inst);
+    A.Shared = C.T;
+    return true;
+  }
+  return false;
+}
+
+void Sharing::visit(Site &S) {
+  // Assembly ends translations; nothing could follow its own.
+  if (isa<CallBase>(S.Inst) && cast<CallBase>(S.Inst)->isInlineAsm())
+    return;
+  for (Access &A : S.Accesses) {
+    if (A.Size > options::ReuseWindow)
+      continue;
+    Address Where = decompose(S.pointer(A), DL);
+    SmallVectorImpl<Candidate> &Earlier = Leaders[Where.Terms];
+    if (follow(S, A, Where.Offset, Earlier))
+      continue;
+    // A native access that may cross has its own way to do so.
+    if (S.Kind == SiteKind::Native && A.MayCross)
+      continue;
+    Translations.push_back(
+        {S.Inst, /*Low=*/0, /*High=*/int64_t(A.Size), A.MayCross});
+    A.Shared = &Translations.back();
+    Earlier.push_back({&Translations.back(), Where.Offset, A.Alignment});
+  }
+}
+
+std::deque<Translation> Sharing::finish(MutableArrayRef<Site> Sites) {
+  for (Site &S : Sites)
+    for (Access &A : S.Accesses)
+      if (A.Shared && A.Shared->Followers.empty())
+        A.Shared = nullptr;
+  return std::move(Translations);
+}
+
+std::deque<Translation> shareTranslations(Function &F,
+                                          MutableArrayRef<Site> Sites) {
+  Sharing Result(F);
+  for (Site &S : Sites)
+    Result.visit(S);
+  return Result.finish(Sites);
+}
+
+} // namespace spillway

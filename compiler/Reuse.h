@@ -1,0 +1,35 @@
+//===- Reuse.h - Accesses that share a translation ---------------*- C++
+//-*-===//
+//
+// An access at a constant distance from an earlier one follows its translation
+// if every path to it runs through the earlier one with no call in between, and
+// all that follow it lie in a small window. Nothing is moved: a translation is
+// made only where the program accesses the address.
+//
+//   1  a follower executes only after its leader, with the same values of what
+//      the addresses are made of (dominance in SSA form)
+//   2  no call lies between them (Kills.h)
+//   3  the window is checked for the page's edge where the leader executes; if
+//      it crosses, the entry is 0 and each of them takes its cold path
+//
+//===----------------------------------------------------------------------===//
+#ifndef SPILLWAY_COMPILER_REUSE_H
+#define SPILLWAY_COMPILER_REUSE_H
+
+#include "Accesses.h"
+
+#include "llvm/ADT/ArrayRef.h"
+
+#include <deque>
+
+namespace spillway {
+
+/// Lets accesses of Sites share translations. Sites are ordered so that each
+/// block comes after its dominators. Translations that nobody follows are not
+/// used.
+std::deque<Translation> shareTranslations(llvm::Function &F,
+                                          llvm::MutableArrayRef<Site> Sites);
+
+} // namespace spillway
+
+#endif

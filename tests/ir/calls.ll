@@ -1,0 +1,66 @@
+; What happens at calls: renamed functions, arguments by value, variable arguments.
+
+; The program's own memset stays; what it only declares is renamed wherever it is used.
+; CHECK: @table = constant [2 x ptr] [ptr @__spill_malloc, ptr @memset]
+@table = constant [2 x ptr] [ptr @malloc, ptr @memset]
+; CHECK: @llvm.used = {{.*}}@__spillway_abi_reference
+declare noalias ptr @malloc(i64) allockind("alloc,uninitialized") allocsize(0) memory(inaccessiblemem: readwrite) "alloc-family"="malloc"
+declare void @"\01free"(ptr)
+define ptr @memset(ptr %p, i32 %c, i64 %n) {
+  ret ptr %p
+}
+
+; CHECK-LABEL: define ptr @allocate(
+; CHECK: call ptr @__spill_malloc(i64 %n)
+; CHECK: call void @__spill_free(ptr null)
+; CHECK: ret
+define ptr @allocate(i64 %n) {
+  %p = call ptr @malloc(i64 %n)
+  call void @"\01free"(ptr null)
+  ret ptr %p
+}
+
+; A struct by value is copied by code generation, after us: through the stack.
+%struct = type { [40 x i64] }
+declare void @take(ptr byval(%struct) align 8)
+; CHECK-LABEL: define void @by_value(
+; CHECK: %spill.byval = alloca i8, i64 320, align 8
+; CHECK: call ptr @__spill_memcpy(ptr %spill.byval, ptr %p, i64 320)
+; CHECK: call void @take(ptr byval(%struct) align 8 %spill.byval)
+define void @by_value(ptr %p) {
+  tail call void @take(ptr byval(%struct) align 8 %p)
+  ret void
+}
+
+; CHECK-LABEL: define void @variadic(
+; CHECK: call void @llvm.va_start.p0(ptr %spill.va)
+; CHECK-NOT: va_end
+; CHECK: ret
+define void @variadic(ptr %list, ...) {
+  call void @llvm.va_start.p0(ptr %list)
+  call void @llvm.va_end.p0(ptr %list)
+  ret void
+}
+
+; CHECK-LABEL: define void @hint(
+; CHECK-NOT: prefetch
+; CHECK: ret
+define void @hint(ptr %p) {
+  call void @llvm.prefetch.p0(ptr %p, i32 0, i32 3, i32 1)
+  ret void
+}
+
+; A function that accesses memory writes slots: it is no longer what it was said to be.
+; CHECK: define i32 @pure(ptr %p) #[[PURE:[0-9]+]]
+; CHECK: call i32 @pure(ptr %p){{$}}
+define i32 @pure(ptr %p) memory(read) nosync {
+  %v = load i32, ptr %p
+  %w = call i32 @pure(ptr %p) memory(read)
+  ret i32 %v
+}
+; CHECK: declare noalias ptr @__spill_malloc(i64){{$}}
+; CHECK: attributes #[[PURE]] = { "spillway" }
+
+declare void @llvm.va_start.p0(ptr)
+declare void @llvm.va_end.p0(ptr)
+declare void @llvm.prefetch.p0(ptr, i32, i32, i32)

@@ -1,0 +1,110 @@
+; OPTIONS: -spill-reuse=0
+; Accesses that are not provably inside one OS page.
+
+; A load: bounced through a buffer where it crosses.
+; CHECK-LABEL: define i32 @load(
+; CHECK: %spill.buffer = alloca i8, i64 4, align 16
+; CHECK: [[OFFSET:%.*]] = and i64 {{.*}}, 4095
+; CHECK: %spill.crosses = icmp ugt i64 [[OFFSET]], 4092
+; CHECK: br i1 %spill.crosses, label %[[COLD:.*]], label %[[HOT:.*]], !prof
+; CHECK: [[COLD]]:
+; CHECK: call preserve_allcc i64 @__spillway_cross_load(i64 {{.*}}, i64 4, ptr %spill.buffer, i64 0)
+; CHECK: [[BOUNCED:%.*]] = load i32, ptr %spill.buffer
+; CHECK: [[HOT]]:
+; CHECK: call preserve_allcc i64 @__spillway_translate(
+; CHECK: %v = load i32, ptr %spill.pointer, align 1
+; CHECK: phi i32 [ [[BOUNCED]], %[[COLD]] ], [ %v, {{.*}} ]
+define i32 @load(ptr %p) {
+  %v = load i32, ptr %p, align 1
+  ret i32 %v
+}
+
+; CHECK-LABEL: define void @store(
+; CHECK: icmp ugt i64 {{.*}}, 4088
+; CHECK: store i64 7, ptr %spill.buffer
+; CHECK: call preserve_allcc i64 @__spillway_cross_store(i64 {{.*}}, i64 8, ptr %spill.buffer, i64 0)
+define void @store(ptr %p) {
+  store i64 7, ptr %p, align 4
+  ret void
+}
+
+; A type of odd size inside its alignment does not cross.
+; CHECK-LABEL: define x86_fp80 @extended(
+; CHECK-NOT: spill.crosses
+; CHECK: ret
+define x86_fp80 @extended(ptr %p) {
+  %v = load x86_fp80, ptr %p, align 16
+  ret x86_fp80 %v
+}
+
+; Small constant copies stay in line, code generation must not call memcpy on translated pointers; two slots.
+; CHECK-LABEL: define void @copy(
+; CHECK: call preserve_allcc i64 @__spillway_cross_load(i64 {{.*}}, i64 40, ptr %spill.buffer, i64 0)
+; CHECK: call preserve_allcc i64 @__spillway_cross_store(i64 {{.*}}, i64 40, ptr %spill.buffer, i64 0)
+; CHECK: call preserve_allcc i64 @__spillway_translate(i64 {{.*}}, i64 1)
+; CHECK: call preserve_allcc i64 @__spillway_translate(i64 {{.*}}, i64 3)
+; CHECK: call void @llvm.memcpy.inline.p0.p0.i64(ptr align 8 %spill.pointer{{.*}}, ptr align 8 %spill.pointer{{.*}}, i64 40
+define void @copy(ptr %p, ptr %q) {
+  call void @llvm.memcpy.p0.p0.i64(ptr align 8 %p, ptr align 8 %q, i64 40, i1 false)
+  ret void
+}
+
+; One side on the stack is its own buffer.
+; CHECK-LABEL: define void @from_stack(
+; CHECK-NOT: spill.buffer
+; CHECK: call preserve_allcc i64 @__spillway_cross_store(i64 {{.*}}, i64 40, ptr %a, i64 0)
+define void @from_stack(ptr %p) {
+  %a = alloca [40 x i8]
+  call void @llvm.memcpy.p0.p0.i64(ptr align 8 %p, ptr align 8 %a, i64 40, i1 false)
+  ret void
+}
+
+; Larger ones, or of unknown size, are the runtime's; between plain memory nobody's.
+; CHECK-LABEL: define void @large(
+; CHECK: call ptr @__spill_memmove(ptr %p, ptr %q, i64 1000)
+; CHECK: call ptr @__spill_memset(ptr %p, i32 %{{.*}}, i64 %n)
+; CHECK: call void @llvm.memcpy.p0.p0.i64(ptr %a, ptr %b, i64 %n
+define void @large(ptr %p, ptr %q, i64 %n, i8 %c) {
+  %a = alloca [4000 x i8]
+  %b = alloca [4000 x i8]
+  call void @llvm.memmove.p0.p0.i64(ptr %p, ptr %q, i64 1000, i1 false)
+  call void @llvm.memset.p0.i64(ptr %p, i8 %c, i64 %n, i1 false)
+  call void @llvm.memcpy.p0.p0.i64(ptr %a, ptr %b, i64 %n, i1 false)
+  ret void
+}
+
+; An atomic that may cross must stay one instruction: the pages are mapped at their own address.
+; CHECK-LABEL: define i64 @atomic(
+; CHECK: [[MAPPED:%.*]] = call preserve_allcc i64 @__spillway_cross_map(i64 %spill.address, i64 8, i64 0)
+; CHECK: [[D:%.*]] = phi i64 [ [[MAPPED]], {{.*}} ], [ %spill.d, {{.*}} ]
+; CHECK: sub i64 [[D]], 1
+; CHECK: atomicrmw volatile xchg ptr %spill.pointer, i64 1 seq_cst, align 4
+define i64 @atomic(ptr %p) {
+  %v = atomicrmw volatile xchg ptr %p, i64 1 seq_cst, align 4
+  ret i64 %v
+}
+
+; Sixteen bytes are atomic if aligned.
+; CHECK-LABEL: define { i128, i1 } @wide(
+; CHECK-NOT: cross_map
+; CHECK: cmpxchg ptr %spill.pointer, i128 0, i128 1 seq_cst seq_cst, align 16
+define { i128, i1 } @wide(ptr %p) {
+  %v = cmpxchg ptr %p, i128 0, i128 1 seq_cst seq_cst, align 16
+  ret { i128, i1 } %v
+}
+
+; "m" operands of assembly, one slot each.
+; CHECK-LABEL: define void @operands(
+; CHECK: call preserve_allcc i64 @__spillway_cross_map(i64 {{.*}}, i64 8, i64 0)
+; CHECK: call preserve_allcc i64 @__spillway_translate(i64 {{.*}}, i64 1)
+; CHECK: call preserve_allcc i64 @__spillway_cross_map(i64 {{.*}}, i64 4, i64 1)
+; CHECK: call preserve_allcc i64 @__spillway_translate(i64 {{.*}}, i64 3)
+; CHECK: call void asm "nop", "=*m,*m"(ptr elementtype(i64) %spill.pointer{{.*}}, ptr elementtype(i32) %spill.pointer{{.*}})
+define void @operands(ptr %p, ptr %q) {
+  call void asm "nop", "=*m,*m"(ptr elementtype(i64) %p, ptr elementtype(i32) %q)
+  ret void
+}
+
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)
+declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)

@@ -1,0 +1,177 @@
+; Accesses that share a translation, and those that must not.
+
+declare void @other()
+
+; Fields of one object. Nobody knows that they lie in one page: the leader checks the window of 24 bytes, the
+; follower asks whether it did. A slow path in between keeps the slot of what is shared (bit 2).
+; CHECK-LABEL: define i64 @fields(
+; CHECK: %spill.crosses = icmp ugt i64 {{.*}}, 4072
+; CHECK: [[SLOT:%.*]] = getelementptr inbounds i64, ptr %spill.slots, i64 2
+; CHECK: store atomic i64 %spill.address{{.*}}, ptr [[SLOT]] release
+; CHECK: call preserve_allcc i64 @__spillway_translate(i64 {{.*}}, i64 4)
+; CHECK: %spill.shared = phi i64 [ 0, {{.*}} ], [ %spill.d, {{.*}} ]
+; CHECK: call preserve_allcc i64 @__spillway_translate(i64 {{.*}}, i64 5)
+; CHECK: %spill.crossed = icmp eq i64 %spill.shared, 0
+; CHECK: call preserve_allcc i64 @__spillway_cross_load(i64 {{.*}}, i64 8, ptr %spill.buffer, i64 4)
+; CHECK-NOT: store atomic
+; CHECK: ret
+define i64 @fields(ptr %p, ptr %q) {
+  %a = load i64, ptr %p, align 8
+  store i32 1, ptr %q, align 4
+  %f = getelementptr i8, ptr %p, i64 16
+  %b = load i64, ptr %f, align 8
+  %s = add i64 %a, %b
+  ret i64 %s
+}
+
+; Inside what the leader's alignment covers there is nothing to check.
+; CHECK-LABEL: define i32 @aligned(
+; CHECK: store atomic
+; CHECK-NOT: spill.cross
+; CHECK-NOT: store atomic
+; CHECK: ret
+define i32 @aligned(ptr %p) {
+  store i64 0, ptr %p, align 8
+  %f = getelementptr i8, ptr %p, i64 4
+  %v = load i32, ptr %f, align 4
+  ret i32 %v
+}
+
+; Indices that differ by a constant.
+; CHECK-LABEL: define i32 @indices(
+; CHECK: store atomic
+; CHECK: %spill.crossed
+; CHECK-NOT: store atomic
+; CHECK: ret
+define i32 @indices(ptr %p, i32 %i) {
+  %i.wide = sext i32 %i to i64
+  %e = getelementptr inbounds i32, ptr %p, i64 %i.wide
+  %v = load i32, ptr %e, align 4
+  %j = add nsw i32 %i, 3
+  %j.wide = sext i32 %j to i64
+  %f = getelementptr inbounds i32, ptr %p, i64 %j.wide
+  store i32 %v, ptr %f, align 4
+  ret i32 %v
+}
+
+; The sum may wrap: the distance is not constant.
+; CHECK-LABEL: define i32 @wrapping(
+; CHECK: store atomic
+; CHECK: store atomic
+; CHECK: ret
+define i32 @wrapping(ptr %p, i32 %i) {
+  %i.wide = sext i32 %i to i64
+  %e = getelementptr inbounds i32, ptr %p, i64 %i.wide
+  %v = load i32, ptr %e, align 4
+  %j = add i32 %i, 3
+  %j.wide = sext i32 %j to i64
+  %f = getelementptr inbounds i32, ptr %p, i64 %j.wide
+  store i32 %v, ptr %f, align 4
+  ret i32 %v
+}
+
+; Nothing lives across a call.
+; CHECK-LABEL: define void @call(
+; CHECK: store atomic
+; CHECK: call void @other()
+; CHECK: store atomic
+; CHECK: ret
+define void @call(ptr %p) {
+  store i32 0, ptr %p, align 4
+  call void @other()
+  store i32 1, ptr %p, align 4
+  ret void
+}
+
+; Nor across inline assembly.
+; CHECK-LABEL: define void @assembly(
+; CHECK: store atomic
+; CHECK: call void asm
+; CHECK: store atomic
+; CHECK: ret
+define void @assembly(ptr %p) {
+  store i32 0, ptr %p, align 4
+  call void asm sideeffect "", ""()
+  store i32 1, ptr %p, align 4
+  ret void
+}
+
+; A call on one of two paths is a call.
+; CHECK-LABEL: define void @paths(
+; CHECK: store atomic
+; CHECK: call void @other()
+; CHECK: store atomic
+; CHECK: ret
+define void @paths(ptr %p, i1 %c) {
+  store i32 0, ptr %p, align 4
+  br i1 %c, label %then, label %join
+then:
+  call void @other()
+  br label %join
+join:
+  store i32 1, ptr %p, align 4
+  ret void
+}
+
+; What was translated on one path only is not translated after the join, and nothing is hoisted.
+; CHECK-LABEL: define void @partial(
+; CHECK: br i1 %c
+; CHECK: store atomic
+; CHECK: store atomic
+; CHECK: ret
+define void @partial(ptr %p, i1 %c) {
+  br i1 %c, label %then, label %join
+then:
+  store i32 0, ptr %p, align 4
+  br label %join
+join:
+  store i32 1, ptr %p, align 4
+  ret void
+}
+
+; Both sides of a branch follow what was before it; a loop too, as long as it calls nothing.
+; CHECK-LABEL: define void @dominated(
+; CHECK: store atomic
+; CHECK-NOT: store atomic
+; CHECK: ret
+define void @dominated(ptr %p, i1 %c, i32 %n) {
+  store i32 0, ptr %p, align 4
+  br i1 %c, label %then, label %loop
+then:
+  store i32 1, ptr %p, align 4
+  br label %loop
+loop:
+  %i = phi i32 [ 0, %0 ], [ 0, %then ], [ %next, %loop ]
+  store i32 %i, ptr %p, align 4
+  %next = add i32 %i, 1
+  %more = icmp ult i32 %next, %n
+  br i1 %more, label %loop, label %out
+out:
+  ret void
+}
+
+; An atomic follows too; where the window crosses, it is translated on its own, never bounced.
+; CHECK-LABEL: define void @atomic(
+; CHECK: store atomic i64 {{.*}} release, align 8
+; CHECK: br i1 %spill.crossed
+; CHECK: store atomic i64 {{.*}} release, align 8
+; CHECK-NOT: cross_load
+; CHECK: atomicrmw add
+define void @atomic(ptr %p) {
+  store i32 0, ptr %p, align 4
+  %f = getelementptr i8, ptr %p, i64 40
+  %old = atomicrmw add ptr %f, i32 1 seq_cst, align 4
+  ret void
+}
+
+; Too far apart for one window.
+; CHECK-LABEL: define void @far(
+; CHECK: store atomic
+; CHECK: store atomic
+; CHECK: ret
+define void @far(ptr %p) {
+  store i32 0, ptr %p, align 4
+  %f = getelementptr i8, ptr %p, i64 400
+  store i32 0, ptr %f, align 4
+  ret void
+}
