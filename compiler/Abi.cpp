@@ -1,6 +1,7 @@
 //===- Abi.cpp - The runtime's symbols, as a module sees them -------------===//
 #include "Abi.h"
 
+#include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/MDBuilder.h"
 #include "llvm/Transforms/Utils/ModuleUtils.h"
 
@@ -21,19 +22,33 @@ GlobalVariable *Abi::slotsVariable() {
                             nullptr, GlobalValue::InitialExecTLSModel);
 }
 
+Function *Abi::stub(StringRef Symbol, FunctionType *Type) {
+  std::string Name = (Symbol + "_stub").str();
+  if (Function *Existing = M.getFunction(Name))
+    return Existing;
+  auto *F = Function::Create(Type, GlobalValue::LinkOnceODRLinkage, Name, M);
+  F->setVisibility(GlobalValue::HiddenVisibility);
+  F->setDSOLocal(true);
+  F->setComdat(M.getOrInsertComdat(Name));
+  F->setCallingConv(CallingConv::PreserveAll);
+  F->setUWTableKind(UWTableKind::Async);
+  for (Attribute::AttrKind Kind : {Attribute::Cold, Attribute::Naked,
+                                   Attribute::NoInline, Attribute::NoUnwind})
+    F->addFnAttr(Kind);
+  IRBuilder<> B(BasicBlock::Create(M.getContext(), "", F));
+  auto *Void = FunctionType::get(B.getVoidTy(), false);
+  B.CreateCall(InlineAsm::get(
+      Void, ("jmpq *" + Symbol + "@GOTPCREL(%rip)").str(), "", true));
+  B.CreateUnreachable();
+  return F;
+}
+
 CallInst *Abi::callSlowPath(IRBuilderBase &B, StringRef Symbol,
                             ArrayRef<Value *> Arguments) {
   SmallVector<Type *, 4> Types;
   for (Value *Argument : Arguments)
     Types.push_back(Argument->getType());
-  FunctionCallee Callee =
-      M.getOrInsertFunction(Symbol, FunctionType::get(I64, Types, false));
-  if (auto *F = dyn_cast<Function>(Callee.getCallee())) {
-    F->setCallingConv(CallingConv::PreserveAll);
-    F->addFnAttr(Attribute::Cold);
-    F->addFnAttr(Attribute::NoUnwind);
-    F->addFnAttr(Attribute::NonLazyBind);
-  }
+  Function *Callee = stub(Symbol, FunctionType::get(I64, Types, false));
   CallInst *Call = B.CreateCall(Callee, Arguments);
   Call->setCallingConv(CallingConv::PreserveAll);
   Call->setDoesNotThrow();

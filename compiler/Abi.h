@@ -1,10 +1,14 @@
 //===- Abi.h - The runtime's symbols, as a module sees them ------*- C++
 //-*-===//
 //
-// abi.inc turned into constants, and into declarations made on demand. Every
-// slow-path function is declared nonlazybind: a lazy PLT stub may clobber r10,
-// which preserve_allcc promises to keep. Those that return nothing by contract
-// are declared to return i64 as well, so that LLVM never assumes rax is kept.
+// abi.inc turned into constants, and into declarations made on demand.
+//
+// The slow paths are called through a stub in the object, one jump through the
+// GOT. A call of the symbol itself would either go through a PLT stub, which
+// when bound lazily clobbers r10, although preserve_allcc promises to keep it;
+// or load its address, and code generation would hoist that into a register
+// which the hot path then lacks. Those that return nothing by contract are
+// declared to return i64 as well, so that LLVM never assumes that rax is kept.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SPILLWAY_COMPILER_ABI_H
@@ -56,6 +60,7 @@ public:
   llvm::MDNode *const ColdWeights;
 
 private:
+  llvm::Function *stub(llvm::StringRef Symbol, llvm::FunctionType *Type);
   llvm::CallInst *callSlowPath(llvm::IRBuilderBase &B, llvm::StringRef Symbol,
                                llvm::ArrayRef<llvm::Value *> Arguments);
 };

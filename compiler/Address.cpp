@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 using namespace llvm;
 
@@ -62,8 +63,29 @@ static void simplify(Term &T, uint64_t &Offset) {
   }
 }
 
+// The largest value of an index that is small and not negative.
+static std::optional<uint64_t> smallMaximum(const Term &T) {
+  constexpr uint64_t Limit = 64;
+  if (T.Index->getType()->isIntegerTy(1))
+    return T.ZeroExtended ? std::optional<uint64_t>(1) : std::nullopt;
+  auto Small = [](const Value *V) -> std::optional<uint64_t> {
+    auto *C = dyn_cast<ConstantInt>(V);
+    if (!C || C->getValue().ugt(Limit))
+      return std::nullopt;
+    return C->getZExtValue();
+  };
+  if (auto *Select = dyn_cast<SelectInst>(T.Index)) {
+    auto A = Small(Select->getTrueValue()), B = Small(Select->getFalseValue());
+    return A && B ? std::optional<uint64_t>(std::max(*A, *B)) : std::nullopt;
+  }
+  auto *Op = dyn_cast<BinaryOperator>(T.Index);
+  return Op && Op->getOpcode() == Instruction::And ? Small(Op->getOperand(1))
+                                                   : std::nullopt;
+}
+
 Address decompose(Value *Pointer, const DataLayout &DL) {
-  uint64_t Offset = 0;
+  constexpr uint64_t MaxExtent = 256;
+  uint64_t Offset = 0, Extent = 0;
   SmallVector<Term, 4> Terms;
   for (unsigned Step = 0; Step < MaxSteps; ++Step) {
     auto *GEP = dyn_cast<GEPOperator>(Pointer);
@@ -81,12 +103,18 @@ Address decompose(Value *Pointer, const DataLayout &DL) {
     for (auto &[Index, Scale] : Variable) {
       Term T{Index, false, uint64_t(Scale.getSExtValue())};
       simplify(T, Offset);
-      Terms.push_back(T);
+      std::optional<uint64_t> Maximum = smallMaximum(T);
+      if (Maximum && T.Scale <= MaxExtent &&
+          Extent + *Maximum * T.Scale <= MaxExtent)
+        Extent += *Maximum * T.Scale;
+      else
+        Terms.push_back(T);
     }
     Pointer = GEP->getPointerOperand();
   }
   Address Result;
   Result.Offset = int64_t(Offset);
+  Result.Extent = Extent;
   Result.Terms.push_back(reinterpret_cast<uintptr_t>(Pointer));
   std::vector<std::array<uint64_t, 3>> Sorted;
   for (const Term &T : Terms)

@@ -19,6 +19,7 @@ namespace {
 struct Candidate {
   Translation *T;
   int64_t LeaderOffset; // among the addresses with the same terms
+  int64_t LeaderExtent; // what the leader's address may add to that
   Align LeaderAlign;
 };
 
@@ -30,7 +31,7 @@ public:
   std::deque<Translation> finish(MutableArrayRef<Site> Sites);
 
 private:
-  bool follow(Site &S, Access &A, int64_t Offset,
+  bool follow(Site &S, Access &A, const Address &Where,
               SmallVectorImpl<Candidate> &Earlier);
 
   const DataLayout &DL;
@@ -44,15 +45,17 @@ private:
 // How many earlier translations of the same base are tried.
 static constexpr unsigned MaxTries = 6;
 
-bool Sharing::follow(Site &S, Access &A, int64_t Offset,
+bool Sharing::follow(Site &S, Access &A, const Address &Where,
                      SmallVectorImpl<Candidate> &Earlier) {
   unsigned Tries = 0;
   for (Candidate &C : reverse(Earlier)) {
     if (++Tries > MaxTries)
       return false;
-    int64_t Relative = Offset - C.LeaderOffset;
-    int64_t Low = std::min(C.T->Low, Relative);
-    int64_t High = std::max(C.T->High, Relative + int64_t(A.Size));
+    // From the leader's address as it turns out to be.
+    int64_t First = Where.Offset - C.LeaderOffset - C.LeaderExtent;
+    int64_t Last = Where.Offset - C.LeaderOffset + int64_t(Where.Extent);
+    int64_t Low = std::min(C.T->Low, First);
+    int64_t High = std::max(C.T->High, Last + int64_t(A.Size));
     if (High - Low > int64_t(options::ReuseWindow) || C.T->Leader == S.Inst ||
         !Paths.reachesFreely(C.T->Leader, S.Inst))
       continue;
@@ -77,7 +80,7 @@ void Sharing::visit(Site &S) {
       continue;
     Address Where = decompose(S.pointer(A), DL);
     SmallVectorImpl<Candidate> &Earlier = Leaders[Where.Terms];
-    if (follow(S, A, Where.Offset, Earlier))
+    if (follow(S, A, Where, Earlier))
       continue;
     // A native access that may cross has its own way to do so.
     if (S.Kind == SiteKind::Native && A.MayCross)
@@ -85,7 +88,8 @@ void Sharing::visit(Site &S) {
     Translations.push_back(
         {S.Inst, /*Low=*/0, /*High=*/int64_t(A.Size), A.MayCross});
     A.Shared = &Translations.back();
-    Earlier.push_back({&Translations.back(), Where.Offset, A.Alignment});
+    Earlier.push_back({&Translations.back(), Where.Offset,
+                       int64_t(Where.Extent), A.Alignment});
   }
 }
 

@@ -8,10 +8,10 @@
 ; CHECK: %spill.crosses = icmp ugt i64 [[OFFSET]], 4092
 ; CHECK: br i1 %spill.crosses, label %[[COLD:.*]], label %[[HOT:.*]], !prof
 ; CHECK: [[COLD]]:
-; CHECK: call preserve_allcc i64 @__spillway_cross_load(i64 {{.*}}, i64 4, ptr %spill.buffer, i64 0)
+; CHECK: call preserve_allcc i64 @__spillway_cross_load_stub(i64 {{.*}}, i64 4, ptr %spill.buffer, i64 0)
 ; CHECK: [[BOUNCED:%.*]] = load i32, ptr %spill.buffer
 ; CHECK: [[HOT]]:
-; CHECK: call preserve_allcc i64 @__spillway_translate(
+; CHECK: call preserve_allcc i64 @__spillway_translate_stub(
 ; CHECK: %v = load i32, ptr %spill.pointer, align 1
 ; CHECK: phi i32 [ [[BOUNCED]], %[[COLD]] ], [ %v, {{.*}} ]
 define i32 @load(ptr %p) {
@@ -22,7 +22,7 @@ define i32 @load(ptr %p) {
 ; CHECK-LABEL: define void @store(
 ; CHECK: icmp ugt i64 {{.*}}, 4088
 ; CHECK: store i64 7, ptr %spill.buffer
-; CHECK: call preserve_allcc i64 @__spillway_cross_store(i64 {{.*}}, i64 8, ptr %spill.buffer, i64 0)
+; CHECK: call preserve_allcc i64 @__spillway_cross_store_stub(i64 {{.*}}, i64 8, ptr %spill.buffer, i64 0)
 define void @store(ptr %p) {
   store i64 7, ptr %p, align 4
   ret void
@@ -39,10 +39,10 @@ define x86_fp80 @extended(ptr %p) {
 
 ; Small constant copies stay in line, code generation must not call memcpy on translated pointers; two slots.
 ; CHECK-LABEL: define void @copy(
-; CHECK: call preserve_allcc i64 @__spillway_cross_load(i64 {{.*}}, i64 40, ptr %spill.buffer, i64 0)
-; CHECK: call preserve_allcc i64 @__spillway_cross_store(i64 {{.*}}, i64 40, ptr %spill.buffer, i64 0)
-; CHECK: call preserve_allcc i64 @__spillway_translate(i64 {{.*}}, i64 1)
-; CHECK: call preserve_allcc i64 @__spillway_translate(i64 {{.*}}, i64 3)
+; CHECK: call preserve_allcc i64 @__spillway_cross_load_stub(i64 {{.*}}, i64 40, ptr %spill.buffer, i64 0)
+; CHECK: call preserve_allcc i64 @__spillway_cross_store_stub(i64 {{.*}}, i64 40, ptr %spill.buffer, i64 0)
+; CHECK: call preserve_allcc i64 @__spillway_translate_stub(i64 {{.*}}, i64 1)
+; CHECK: call preserve_allcc i64 @__spillway_translate_stub(i64 {{.*}}, i64 3)
 ; CHECK: call void @llvm.memcpy.inline.p0.p0.i64(ptr align 8 %spill.pointer{{.*}}, ptr align 8 %spill.pointer{{.*}}, i64 40
 define void @copy(ptr %p, ptr %q) {
   call void @llvm.memcpy.p0.p0.i64(ptr align 8 %p, ptr align 8 %q, i64 40, i1 false)
@@ -52,7 +52,7 @@ define void @copy(ptr %p, ptr %q) {
 ; One side on the stack is its own buffer.
 ; CHECK-LABEL: define void @from_stack(
 ; CHECK-NOT: spill.buffer
-; CHECK: call preserve_allcc i64 @__spillway_cross_store(i64 {{.*}}, i64 40, ptr %a, i64 0)
+; CHECK: call preserve_allcc i64 @__spillway_cross_store_stub(i64 {{.*}}, i64 40, ptr %a, i64 0)
 define void @from_stack(ptr %p) {
   %a = alloca [40 x i8]
   call void @llvm.memcpy.p0.p0.i64(ptr align 8 %p, ptr align 8 %a, i64 40, i1 false)
@@ -75,7 +75,7 @@ define void @large(ptr %p, ptr %q, i64 %n, i8 %c) {
 
 ; An atomic that may cross must stay one instruction: the pages are mapped at their own address.
 ; CHECK-LABEL: define i64 @atomic(
-; CHECK: [[MAPPED:%.*]] = call preserve_allcc i64 @__spillway_cross_map(i64 %spill.address, i64 8, i64 0)
+; CHECK: [[MAPPED:%.*]] = call preserve_allcc i64 @__spillway_cross_map_stub(i64 %spill.address, i64 8, i64 0)
 ; CHECK: [[D:%.*]] = phi i64 [ [[MAPPED]], {{.*}} ], [ %spill.d, {{.*}} ]
 ; CHECK: sub i64 [[D]], 1
 ; CHECK: atomicrmw volatile xchg ptr %spill.pointer, i64 1 seq_cst, align 4
@@ -95,10 +95,10 @@ define { i128, i1 } @wide(ptr %p) {
 
 ; "m" operands of assembly, one slot each.
 ; CHECK-LABEL: define void @operands(
-; CHECK: call preserve_allcc i64 @__spillway_cross_map(i64 {{.*}}, i64 8, i64 0)
-; CHECK: call preserve_allcc i64 @__spillway_translate(i64 {{.*}}, i64 1)
-; CHECK: call preserve_allcc i64 @__spillway_cross_map(i64 {{.*}}, i64 4, i64 1)
-; CHECK: call preserve_allcc i64 @__spillway_translate(i64 {{.*}}, i64 3)
+; CHECK: call preserve_allcc i64 @__spillway_cross_map_stub(i64 {{.*}}, i64 8, i64 0)
+; CHECK: call preserve_allcc i64 @__spillway_translate_stub(i64 {{.*}}, i64 1)
+; CHECK: call preserve_allcc i64 @__spillway_cross_map_stub(i64 {{.*}}, i64 4, i64 1)
+; CHECK: call preserve_allcc i64 @__spillway_translate_stub(i64 {{.*}}, i64 3)
 ; CHECK: call void asm "nop", "=*m,*m"(ptr elementtype(i64) %spill.pointer{{.*}}, ptr elementtype(i32) %spill.pointer{{.*}})
 define void @operands(ptr %p, ptr %q) {
   call void asm "nop", "=*m,*m"(ptr elementtype(i64) %p, ptr elementtype(i32) %q)

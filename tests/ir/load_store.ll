@@ -15,7 +15,7 @@
 ; CHECK-NEXT: %spill.slow = icmp sle i64 %spill.entry, 0
 ; CHECK-NEXT: br i1 %spill.slow, label %[[SLOW:.*]], label %[[JOIN:.*]], !prof
 ; CHECK: [[SLOW]]:
-; CHECK-NEXT: [[FOUND:%.*]] = call preserve_allcc i64 @__spillway_translate(i64 %spill.address, i64 1)
+; CHECK-NEXT: [[FOUND:%.*]] = call preserve_allcc i64 @__spillway_translate_stub(i64 %spill.address, i64 1)
 ; CHECK: [[JOIN]]:
 ; CHECK-NEXT: %spill.d = phi i64 [ %spill.entry, %0 ], [ [[FOUND]], %[[SLOW]] ]
 ; CHECK-NEXT: [[DELTA:%.*]] = sub i64 %spill.d, 1
@@ -39,9 +39,11 @@ define i64 @kept(ptr %p, ptr %q, ptr %r) {
   ret i64 %v
 }
 
-; The slow path's symbols must not be bound lazily: a PLT stub does not keep all registers.
-; CHECK: declare preserve_allcc i64 @__spillway_translate(i64, i64) [[ATTRIBUTES:#[0-9]+]]
-; CHECK: attributes [[ATTRIBUTES]] = { cold nounwind nonlazybind }
+; The slow path is called through a stub: a PLT stub, bound lazily, does not keep all registers.
+; CHECK: define linkonce_odr hidden preserve_allcc i64 @__spillway_translate_stub(i64 %0, i64 %1) [[ATTRIBUTES:#[0-9]+]] comdat
+; CHECK-NEXT: call void asm sideeffect "jmpq *__spillway_translate@GOTPCREL(%rip)", ""()
+; CHECK-NEXT: unreachable
+; CHECK: attributes [[ATTRIBUTES]] = { cold naked noinline nounwind uwtable }
 
 !0 = !{}
 !1 = !{i32 1}

@@ -7,7 +7,7 @@ define i32 @done(ptr %p) "spillway" {
   ret i32 %v
 }
 ; CHECK-LABEL: define i32 @fresh(
-; CHECK: @__spillway_translate
+; CHECK: @__spillway_translate_stub
 define i32 @fresh(ptr %p) {
   %v = load i32, ptr %p
   ret i32 %v

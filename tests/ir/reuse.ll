@@ -8,11 +8,11 @@ declare void @other()
 ; CHECK: %spill.crosses = icmp ugt i64 {{.*}}, 4072
 ; CHECK: [[SLOT:%.*]] = getelementptr inbounds i64, ptr %spill.slots, i64 2
 ; CHECK: store atomic i64 %spill.address{{.*}}, ptr [[SLOT]] release
-; CHECK: call preserve_allcc i64 @__spillway_translate(i64 {{.*}}, i64 4)
+; CHECK: call preserve_allcc i64 @__spillway_translate_stub(i64 {{.*}}, i64 4)
 ; CHECK: %spill.shared = phi i64 [ 0, {{.*}} ], [ %spill.d, {{.*}} ]
-; CHECK: call preserve_allcc i64 @__spillway_translate(i64 {{.*}}, i64 5)
+; CHECK: call preserve_allcc i64 @__spillway_translate_stub(i64 {{.*}}, i64 5)
 ; CHECK: %spill.crossed = icmp eq i64 %spill.shared, 0
-; CHECK: call preserve_allcc i64 @__spillway_cross_load(i64 {{.*}}, i64 8, ptr %spill.buffer, i64 4)
+; CHECK: call preserve_allcc i64 @__spillway_cross_load_stub(i64 {{.*}}, i64 8, ptr %spill.buffer, i64 4)
 ; CHECK-NOT: store atomic
 ; CHECK: ret
 define i64 @fields(ptr %p, ptr %q) {
