@@ -45,14 +45,14 @@ class TestHolders final : public Holders {
 
   void barrier() override {
     CHECK_EQ(syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0), 0);
-    scan_is_valid() = true;
+    ++barriers_before_scan();
     if (on_barrier) on_barrier();
   }
 
   void visit(void (*visit)(void* context, PageId page), void* context) override {
-    const bool barrier_came_first = scan_is_valid();
+    const bool barrier_came_first = barriers_before_scan() > 0;
     CHECK(barrier_came_first);
-    scan_is_valid() = false;
+    --barriers_before_scan();
     for (const HazardSlots& slots : threads) {
       for (const std::atomic<uint64_t>& slot : slots.address) {
         const uint64_t address = slot.load(std::memory_order_acquire);
@@ -69,9 +69,9 @@ class TestHolders final : public Holders {
   std::function<void()> on_visited;
 
  private:
-  static bool& scan_is_valid() {
-    static thread_local bool valid = false;
-    return valid;
+  static int& barriers_before_scan() {
+    static thread_local int count = 0;
+    return count;
   }
 };
 
