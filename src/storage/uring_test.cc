@@ -4,17 +4,22 @@
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "storage/open.h"
 #include "storage/test_io.h"
+#include "sys/files.h"
 #include "sys/io_ring.h"
 
 namespace storage {
@@ -125,6 +130,68 @@ TEST(Uring, AChildOfForkOpensItsOwnQueues) {
     });
     EXPECT_EQ(status, 0) << text;
     EXPECT_TRUE(use(*queue, 128 * kBlock)) << text;
+    device->close_queue(queue);
+    device->close();
+  }
+}
+
+TEST(Uring, NoIoIsLostWhenTheRingIsBroken) {
+  int before[256], after[256];
+  Device* device = open_device("uring:/var/tmp", kSpill).value();
+  size_t before_count = sys::own_descriptors(before);
+  Queue* queue = device->open_queue(8).value();
+  size_t after_count = sys::own_descriptors(after);
+  if (after_count == before_count) GTEST_SKIP() << "no io_uring here";
+  ASSERT_TRUE(use(*queue, 0));
+  // What a program does that closes every descriptor it can think of.
+  std::set<int> rings(after, after + after_count);
+  for (size_t i = 0; i < before_count; ++i) rings.erase(before[i]);
+  ASSERT_EQ(rings.size(), 1u);
+  close(*rings.begin());
+
+  TestIo one(Operation::kRead, 0, {kBlock}), two(Operation::kRead, kBlock, {kBlock}), three(Operation::kRead, 0, {kBlock});
+  Io* batch[] = {&one.io, &two.io};
+  EXPECT_EQ(queue->submit(batch), 2u);
+  while (queue->in_flight_count() > 0) queue->wait();
+  queue->run(three.io);
+  for (TestIo* io : {&one, &two, &three}) {
+    EXPECT_EQ(io->io.error, EBADF);
+    EXPECT_EQ(io->done_count, 1);
+  }
+  device->close_queue(queue);
+  device->close();
+}
+
+// A SIGALRM every 100 us, whose handler makes system calls fail with EINTR.
+class Interruptions {
+ public:
+  Interruptions() {
+    struct sigaction action = {};
+    action.sa_handler = [](int) { count.fetch_add(1); };
+    sigaction(SIGALRM, &action, &old_action_);
+    itimerval every = {{0, 100}, {0, 100}};
+    setitimer(ITIMER_REAL, &every, nullptr);
+  }
+  ~Interruptions() {
+    itimerval never = {};
+    setitimer(ITIMER_REAL, &never, nullptr);
+    sigaction(SIGALRM, &old_action_, nullptr);
+  }
+  static inline std::atomic<int> count{0};
+
+ private:
+  struct sigaction old_action_ = {};
+};
+
+TEST(Uring, SignalsInterruptNothing) {
+  for (const char* text : {"uring:/var/tmp", "file:/var/tmp", "fault:any_delay_us=1/3x500:[uring:/var/tmp]"}) {
+    Device* device = open_device(text, kSpill).value();
+    Queue* queue = device->open_queue(8).value();
+    {
+      Interruptions interruptions;
+      int start = Interruptions::count;
+      while (Interruptions::count < start + 50) ASSERT_TRUE(use(*queue, 0)) << text;
+    }
     device->close_queue(queue);
     device->close();
   }
