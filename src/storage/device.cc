@@ -55,19 +55,23 @@ void count(const Io& io) {
 
 }  // namespace
 
-void Queue::start(Io& io) {
+void Queue::start(Io& io, bool alone) {
   CHECK(!io.in_flight);
   check_request(device_, io);
   io.in_flight = true;
   io.error = 0;
   io.transferred_bytes = 0;
   ++in_flight_count_;
-  do_start(io);
+  if (alone) {
+    do_start_alone(io);
+  } else {
+    do_start(io);
+  }
 }
 
 size_t Queue::submit(std::span<Io* const> batch) {
   size_t accepted_count = 0;
-  while (accepted_count < batch.size() && in_flight_count_ < depth_) start(*batch[accepted_count++]);
+  while (accepted_count < batch.size() && in_flight_count_ < depth_) start(*batch[accepted_count++], false);
   if (accepted_count > 0) do_flush_submissions();
   return accepted_count;
 }
@@ -109,14 +113,14 @@ size_t Queue::wait() {
 // run() does not flush: a medium that sleeps in the kernel takes what was gathered in the same call.
 void Queue::run(Io& io) {
   while (in_flight_count_ == depth_) wait();
-  start(io);
+  start(io, true);
   while (io.in_flight) wait();
 }
 
 void Queue::run(std::span<Io* const> batch) {
   for (Io* io : batch) {
     while (in_flight_count_ == depth_) wait();
-    start(*io);
+    start(*io, false);
   }
   for (Io* io : batch)
     while (io->in_flight) wait();

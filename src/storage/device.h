@@ -127,6 +127,8 @@ class Queue : public base::Poller {
   // Starts `io`, whose checks passed; in_flight_count() <= depth() holds with it. Either keeps it until
   // do_poll completes it, or calls complete() at once.
   virtual void do_start(Io& io) = 0;
+  // The same for an Io whose submitter does nothing but wait for it (run).
+  virtual void do_start_alone(Io& io) { do_start(io); }
   // Tells the medium about what do_start gathered (one system call).
   virtual void do_flush_submissions() {}
   // Calls complete() for what has finished, after it told the medium about what do_start gathered. With
@@ -135,7 +137,7 @@ class Queue : public base::Poller {
   // Releases the queue and its memory.
   virtual void do_close() = 0;
 
-  void start(Io& io);
+  void start(Io& io, bool alone);
   size_t deliver();
 
   Device& device_;

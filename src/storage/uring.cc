@@ -68,6 +68,14 @@ class UringQueue final : public Queue {
     prepare(io);
   }
 
+  // The caller sleeps until it is done, so a blocking call is the shortest way: a ring adds a hop to a
+  // kernel worker on media that cannot start without blocking (5.5 against 2.5 us a page on zram), and
+  // is no faster on the others.
+  void do_start_alone(Io& io) override {
+    file_.perform(io);
+    complete(io);
+  }
+
   void do_flush_submissions() override {
     if (ring_.pending_count() > 0) enter(0);
   }
