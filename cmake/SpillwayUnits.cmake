@@ -35,9 +35,10 @@ target_link_libraries(spillway_runtime_flags INTERFACE spillway_common)
 target_compile_options(spillway_runtime_flags INTERFACE
   -fvisibility=hidden -ftls-model=initial-exec -fno-builtin
   $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions -fno-rtti -fno-threadsafe-statics -Werror=global-constructors -fvisibility-inlines-hidden>)
-if(NOT SPILLWAY_SANITIZE)
-  target_compile_options(spillway_runtime_flags INTERFACE
-    $<$<COMPILE_LANGUAGE:CXX>:SHELL:-include ${CMAKE_SOURCE_DIR}/src/base/plain_memory.h>)
+target_compile_options(spillway_runtime_flags INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:SHELL:-include ${CMAKE_SOURCE_DIR}/src/base/plain_memory.h>)
+if(SPILLWAY_SANITIZE)
+  target_compile_definitions(spillway_runtime_flags INTERFACE SPILLWAY_KEEP_LIBC_MEMORY)  # they watch memcpy
 endif()
 
 function(spillway_runtime_library name)
