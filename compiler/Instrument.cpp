@@ -2,7 +2,9 @@
 #include "Instrument.h"
 #include "Abi.h"
 #include "Accesses.h"
+#include "BenchCalls.h"
 #include "Intrinsics.h"
+#include "Loops.h"
 #include "Options.h"
 #include "Rename.h"
 #include "Reuse.h"
@@ -25,6 +27,7 @@ namespace {
 
 struct Counters {
   unsigned Functions = 0, Sites = 0, Accesses = 0, Followers = 0, Checks = 0;
+  unsigned Pointers = 0; // translated ahead of loops
 
   void add(const Site &S) {
     for (const Access &A : S.Accesses) {
@@ -38,7 +41,8 @@ struct Counters {
 
 class ModuleInstrumenter {
 public:
-  explicit ModuleInstrumenter(Module &M) : M(M), Runtime(M) {}
+  ModuleInstrumenter(Module &M, FunctionAnalysisManager &FAM)
+      : M(M), FAM(FAM), Runtime(M) {}
 
   bool run();
 
@@ -46,11 +50,13 @@ private:
   void collectExempt();
   bool isExempt(const Function &F) const;
   SmallVector<Site, 0>
-  chosenSites(Function &F, const SmallPtrSetImpl<Instruction *> &InPage);
+  chosenSites(Function &F, const Chunks &Loops,
+              const SmallPtrSetImpl<Instruction *> &InPage);
   void instrument(Function &F);
   void dropMemoryAttributes(Function &F);
 
   Module &M;
+  FunctionAnalysisManager &FAM;
   Abi Runtime;
   SmallPtrSet<const Function *, 8> Exempt;
   Counters Count;
@@ -131,14 +137,36 @@ static SmallVector<Site, 0> inDominanceOrder(Function &F,
   return Ordered;
 }
 
+// The loops are chosen before any is changed: the analyses know the function as
+// it was.
+static Chunks splitLoops(Function &F, FunctionAnalysisManager &FAM,
+                         SmallPtrSetImpl<Instruction *> &InPage) {
+  Chunks Result;
+  if (!options::Loops || F.hasOptNone() || F.hasMinSize())
+    return Result;
+  FAM.invalidate(F, PreservedAnalyses::none());
+  for (const LoopPlan &Plan : planLoops(F, FAM, InPage))
+    splitLoop(Plan, Result, InPage);
+  FAM.invalidate(F, PreservedAnalyses::none());
+  return Result;
+}
+
 SmallVector<Site, 0>
-ModuleInstrumenter::chosenSites(Function &F,
+ModuleInstrumenter::chosenSites(Function &F, const Chunks &Loops,
                                 const SmallPtrSetImpl<Instruction *> &InPage) {
-  SmallVector<Site, 0> Sites = collectSites(F, InPage);
-  erase_if(Sites, [&](const Site &) {
+  SmallPtrSet<Instruction *, 8> Anchors;
+  for (const Translation &T : Loops.Translations)
+    Anchors.insert(T.Leader);
+  SmallVector<Site, 0> Sites = collectSites(F, InPage, Anchors);
+  erase_if(Sites, [&](const Site &S) {
+    if (S.Kind == SiteKind::Anchor)
+      return false;
     unsigned Number = Count.Sites++;
     return Number < options::First || Number > options::Last;
   });
+  for (Site &S : Sites)
+    for (Access &A : S.Accesses)
+      A.Shared = Loops.Shared.lookup({S.Inst, A.Operand});
   return inDominanceOrder(F, std::move(Sites));
 }
 
@@ -147,15 +175,15 @@ void ModuleInstrumenter::instrument(Function &F) {
   gatherStaticAllocas(F);
   SmallPtrSet<Instruction *, 8> InPage;
   lowerIntrinsics(F, Runtime, InPage);
-  SmallVector<Site, 0> Sites = chosenSites(F, InPage);
+  Chunks Loops = splitLoops(F, FAM, InPage);
+  SmallVector<Site, 0> Sites = chosenSites(F, Loops, InPage);
   if (Sites.empty())
     return;
   ++Count.Functions;
-  std::deque<Translation> Translations;
-  if (options::Reuse) {
-    Translations = shareTranslations(F, Sites);
-    assignSlots(Sites, Translations);
-  }
+  Count.Pointers += Loops.Translations.size();
+  if (options::Reuse)
+    shareTranslations(F, Sites, Loops.Translations);
+  assignSlots(Sites, Loops.Translations);
   Translator T(F, Runtime);
   SiteRewriter Rewriter(T);
   for (const Site &S : Sites) {
@@ -200,13 +228,15 @@ bool ModuleInstrumenter::run() {
     errs() << "spillway: " << M.getSourceFileName() << ": " << Count.Functions
            << " functions, " << Count.Sites << " sites, " << Count.Accesses
            << " accesses, " << Count.Followers << " share a translation, "
-           << Count.Checks << " checks for the edge\n";
+           << Count.Checks << " checks for the edge, " << Count.Pointers
+           << " pointers ahead of loops\n";
   return true;
 }
 
-PreservedAnalyses InstrumentPass::run(Module &M, ModuleAnalysisManager &) {
-  return ModuleInstrumenter(M).run() ? PreservedAnalyses::none()
-                                     : PreservedAnalyses::all();
+PreservedAnalyses InstrumentPass::run(Module &M, ModuleAnalysisManager &MAM) {
+  auto &FAM = MAM.getResult<FunctionAnalysisManagerModuleProxy>(M).getManager();
+  return ModuleInstrumenter(M, FAM).run() ? PreservedAnalyses::none()
+                                          : PreservedAnalyses::all();
 }
 
 } // namespace spillway
