@@ -5,19 +5,28 @@ set(SPILL_INTERCEPT_SOURCES
   format.cc
   format_printf.cc
   format_scanf.cc
+  intercept_condition.cc
   intercept_descriptor.cc
+  intercept_futex.cc
   intercept_io.cc
   intercept_memory.cc
+  intercept_mutex.cc
   intercept_number.cc
   intercept_path.cc
   intercept_printf.cc
   intercept_process.cc
+  intercept_rwlock.cc
   intercept_scanf.cc
+  intercept_semaphore.cc
   intercept_socket.cc
   intercept_sort.cc
   intercept_stdio.cc
   intercept_string.cc
   intercept_string_search.cc
   intercept_system.cc
-  intercept_time.cc)
+  intercept_time.cc
+  once.c
+  parking.cc)
 set_source_files_properties(${SPILL_INTERCEPT_SOURCES} PROPERTIES COMPILE_DEFINITIONS SPILLWAY_KEEP_LIBC_MEMORY)
+# Exceptions of the program's own pass through it.
+set_source_files_properties(once.c PROPERTIES COMPILE_OPTIONS -fexceptions)

@@ -54,6 +54,7 @@ class PlainIn {
   }
   operator const T*() const { return object_; }
   const T* operator->() const { return object_; }
+  const T& operator*() const { return *object_; }
 
  private:
   const T* object_;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <mutex>
 #include <vector>
@@ -160,7 +161,11 @@ void start() {
   enter_thread();
 }
 
-void enter_thread() { __spillway_slots = spill::this_thread().levels[0].slots; }
+void enter_thread() {
+  spill::Thread& thread = spill::this_thread();
+  thread.thread_id = static_cast<uint32_t>(gettid());
+  __spillway_slots = thread.levels[0].slots;
+}
 
 char* allocate(size_t bytes, size_t offset) {
   std::lock_guard guard(lock);
