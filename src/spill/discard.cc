@@ -3,6 +3,7 @@
 #include "spill/access.h"
 #include "spill/address_space.h"
 #include "spill/fault.h"
+#include "spill/intercept.h"
 #include "spill/runtime.h"
 
 namespace spill {
@@ -34,8 +35,10 @@ void discard_memory(uint64_t address, uint64_t bytes) {
 }
 
 void discard_and_free(uint64_t address, uint64_t bytes) {
-  discard_memory(address, bytes);
+  // First of all nothing may hold the pages any more, or they would stay, zeroed, at addresses that are free.
   unmap_range(address, bytes);
+  clear_slots();
+  discard_memory(address, bytes);
   free_addresses(address, bytes);
 }
 

@@ -1,0 +1,231 @@
+#!/usr/bin/env python3
+"""Runs one test program natively and spilled, and compares.  run_program.py BIN WORK PROGRAM.c [MODE...]
+
+BIN holds spillcc, spillc++ and spillway; WORK is a folder for what is made. The program's first comment
+block says what is expected, one "// key: value" a line:
+
+  flags      for both compilers                           (none)
+  spillcc    flags for spillcc only                       (none)
+  levels     how spillcc compiles it                      O0 O2 O3 for C, O0 O2 for C++; lto, thin, avx2
+  case       arguments [=> exit status, 128 + signal if killed]; one line for each case   (no arguments, 0)
+  input      file beside the program for standard input   (empty)
+  stderr     same, or a regular expression for the spilled program's: it is not compared  (same)
+  memory     budget                                       1M
+  pages      page sizes of the runs in chaos mode         4K 16K 64K
+  chaos      how many seeds                               3; SPILLWAY_TEST_SEEDS overrides
+  storage    device                                       a directory
+  expect     bounds of the statistics of a run with a small budget, "cache.evictions>=100 spill.faults>=1"
+  timeout    seconds for one run                          60
+
+Each level runs with a small budget and everything spilled; O2 (or the only level) also in chaos mode
+and with the option's defaults. Standard output, standard error and exit status must be the native ones.
+MODE: tiny, default or chaos, to run only those.
+"""
+import json
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+
+LEVELS = {
+    "O0": ["-O0"],
+    "O1": ["-O1", "-g"],
+    "O2": ["-O2"],
+    "O3": ["-O3"],
+    "avx2": ["-O3", "-march=x86-64-v3"],
+    "lto": ["-O2", "-flto"],
+    "thin": ["-O2", "-flto=thin"],
+}
+BOUND = re.compile(r"^([a-z_.]+)(>=|<=|==)(\d+)$")
+CLEAN = {name: value for name, value in os.environ.items() if not name.startswith("SPILLWAY_")}
+
+
+class Failure(Exception):
+    pass
+
+
+class Program:
+    KEYS = {"flags", "spillcc", "levels", "case", "input", "stderr", "memory", "pages", "chaos", "storage", "expect", "timeout"}
+
+    def __init__(self, path):
+        self.path = path
+        self.cxx = path.suffix == ".cc"
+        settings = {}
+        for line in path.read_text().splitlines():
+            if not line.startswith("//"):
+                break
+            match = re.match(r"// ([a-z]+): (.*)$", line)
+            if match and match[1] in self.KEYS:
+                settings.setdefault(match[1], []).append(match[2].strip())
+        self.flags = shlex.split(" ".join(settings.get("flags", [])))
+        self.spillcc_flags = shlex.split(" ".join(settings.get("spillcc", [])))
+        self.levels = " ".join(settings.get("levels", ["O0 O2" if self.cxx else "O0 O2 O3"])).split()
+        self.cases = [self.parse_case(text) for text in settings.get("case", [""])]
+        self.input = settings.get("input", [None])[0]
+        self.stderr = settings.get("stderr", ["same"])[0]
+        self.memory = settings.get("memory", ["1M"])[0]
+        self.pages = " ".join(settings.get("pages", ["4K 16K 64K"])).split()
+        self.seeds = int(os.environ.get("SPILLWAY_TEST_SEEDS", settings.get("chaos", ["3"])[0]))
+        if settings.get("chaos") == ["0"]:
+            self.seeds = 0
+        self.storage = settings.get("storage", [None])[0]
+        self.bounds = [self.parse_bound(text) for text in " ".join(settings.get("expect", [])).split()]
+        # Pages are larger there, but some must have gone.
+        self.chaos_bounds = [("cache.evictions", ">=", 1)] if self.bounds else []
+        self.timeout = int(settings.get("timeout", ["60"])[0])
+
+    @staticmethod
+    def parse_case(text):
+        arguments, _, status = text.partition("=>")
+        return arguments.split(), int(status or 0)
+
+    def parse_bound(self, text):
+        match = BOUND.match(text)
+        if not match:
+            raise Failure(f"{self.path}: '{text}' is no bound such as cache.evictions>=100")
+        return match[1], match[2], int(match[3])
+
+
+class Ended:
+    """What a run left behind."""
+
+    def __init__(self, status, out, err):
+        self.status = status if status >= 0 else 128 - status
+        self.out = out
+        self.err = err
+
+
+class Runner:
+    def __init__(self, bin_folder, work, program):
+        self.bin = bin_folder
+        self.work = work
+        self.program = program
+        self.runs = 0
+
+    def compile(self, compiler, level, flags=()):
+        target = self.work / level
+        command = [str(compiler), *LEVELS.get(level, ["-O2"]), "-w", *self.program.flags, *flags, str(self.program.path),
+                   "-o", str(target)]
+        done = subprocess.run(command, env=CLEAN, capture_output=True, text=True)
+        if done.returncode != 0:
+            raise Failure(f"{shlex.join(command)}\n{done.stderr}")
+        return target
+
+    def run(self, binary, arguments, variables):
+        source = self.program.path.parent / self.program.input if self.program.input else "/dev/null"
+        folder = self.work / "cwd"
+        folder.mkdir(exist_ok=True)
+        command = [str(binary), *arguments]
+        with open(source, "rb") as given:
+            child = subprocess.Popen(command, env={**CLEAN, **variables}, stdin=given, stdout=subprocess.PIPE,
+                                     stderr=subprocess.PIPE, cwd=folder)
+        self.pid = child.pid
+        try:
+            out, err = child.communicate(timeout=self.program.timeout)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            out, err = child.communicate()
+            raise Failure(f"still running after {self.program.timeout} s\n{show(out)}{show(err)}")
+        return Ended(child.returncode, out, err)
+
+    def check(self, mode, binary, native, arguments, status, variables):
+        """One spilled run against what the native program did."""
+        stats_pattern = self.work / "stats-%p.json"
+        variables = {"SPILLWAY_STORAGE": self.program.storage or str(self.work),
+                     "SPILLWAY_STATS": str(stats_pattern), **variables}
+        replay = " ".join(f"{k}={shlex.quote(v)}" for k, v in variables.items())
+        replay += " " + shlex.join([str(binary), *arguments])
+        self.runs += 1
+        try:
+            ended = self.run(binary, arguments, variables)
+            if ended.status != status:
+                raise Failure(f"exit status {ended.status}, not {status}\n{show(ended.out)}{show(ended.err)}")
+            if ended.out != native.out:
+                raise Failure("standard output differs\n" + difference(native.out, ended.out) + show(ended.err))
+            if self.program.stderr == "same":
+                if ended.err != native.err:
+                    raise Failure("standard error differs\n" + difference(native.err, ended.err))
+            elif not re.search(self.program.stderr, ended.err.decode(errors="replace")):
+                raise Failure(f"standard error has no match for {self.program.stderr}\n{show(ended.err)}")
+            bounds = {"tiny": self.program.bounds, "chaos": self.program.chaos_bounds, "default": []}[mode]
+            self.check_statistics(self.work / f"stats-{self.pid}.json", bounds, status)
+        except Failure as failure:
+            raise Failure(f"{failure}\nreplay: {replay}") from None
+
+    @staticmethod
+    def check_statistics(path, bounds, status):
+        if not path.exists():
+            if status < 128 and bounds:
+                raise Failure(f"no statistics in {path}")
+            return
+        statistics = json.loads(path.read_text())
+        path.unlink()
+        for name, relation, bound in bounds:
+            folder, _, key = name.partition(".")
+            value = statistics[folder][key]
+            good = value >= bound if relation == ">=" else value <= bound if relation == "<=" else value == bound
+            if not good:
+                raise Failure(f"{name} is {value}, not {relation} {bound}")
+
+    def run_all(self, modes):
+        program = self.program
+        compiler = "clang++-19" if program.cxx else "clang-19"
+        native = self.compile(compiler, "native")
+        expected = []
+        for arguments, status in program.cases:
+            ended = self.run(native, arguments, {})
+            if ended.status != status:
+                raise Failure(f"native, {arguments}: exit status {ended.status}, not {status}\n"
+                              f"{show(ended.out)}{show(ended.err)}")
+            expected.append(ended)
+        ours = self.bin / ("spillc++" if program.cxx else "spillcc")
+        for level in program.levels:
+            binary = self.compile(ours, level, program.spillcc_flags)
+            main = level == "O2" or len(program.levels) == 1
+            tiny = {"SPILLWAY_MEMORY": program.memory, "SPILLWAY_SPILL_ALL": "1"}
+            runs = [("tiny", tiny)]
+            if main:
+                runs.append(("default", {"SPILLWAY_MEMORY": program.memory}))
+            if main:
+                for seed in range(1, program.seeds + 1):
+                    page = program.pages[seed % len(program.pages)]
+                    runs.append(("chaos", {**tiny, "SPILLWAY_CHAOS": str(seed), "SPILLWAY_PAGE": page}))
+            for mode, variables in runs:
+                if modes and mode not in modes:
+                    continue
+                for (arguments, status), ended in zip(program.cases, expected):
+                    self.check(mode, binary, ended, arguments, status, variables)
+
+
+def show(output):
+    text = output.decode(errors="replace")
+    return text if len(text) < 4000 else text[:2000] + "\n[...]\n" + text[-2000:]
+
+
+def difference(native, ours):
+    native, ours = native.decode(errors="replace").splitlines(), ours.decode(errors="replace").splitlines()
+    for i in range(max(len(native), len(ours))):
+        a = native[i] if i < len(native) else "(end)"
+        b = ours[i] if i < len(ours) else "(end)"
+        if a != b:
+            return f"line {i + 1}\n  native  {a[:300]}\n  spilled {b[:300]}\n"
+    return "in line ends only\n"
+
+
+def main():
+    bin_folder, work, path = (pathlib.Path(argument).resolve() for argument in sys.argv[1:4])
+    work.mkdir(parents=True, exist_ok=True)
+    try:
+        runner = Runner(bin_folder, work, Program(path))
+        runner.run_all(sys.argv[4:])
+    except Failure as failure:
+        print(f"{path.name}: {failure}", file=sys.stderr)
+        return 1
+    print(f"{path.name}: {runner.runs} spilled runs as native")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
