@@ -28,6 +28,7 @@ inline constexpr int kWrongInput = 2;
 int run(Arguments arguments);
 int info(Arguments arguments);
 int docs(Arguments arguments);
+int bench(Arguments arguments);
 
 // The parts as one text, each as an ostream prints it.
 template <class... Parts>

@@ -16,6 +16,7 @@ struct Subcommand {
 // command.h says how to add one.
 constexpr Subcommand kSubcommands[] = {
     {"run", "[OPTION]... -- PROGRAM [ARGUMENT]...", "run a program within a memory budget", tools::run},
+    {"bench", "NAME|all [OPTION]...", "measure Spillway beside its peers", tools::bench},
     {"info", "[--json]", "what this machine offers, and what stands in the way", tools::info},
     {"docs", "options|statistics", "print a reference page in Markdown", tools::docs},
 };

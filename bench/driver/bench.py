@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+"""spillway bench: measures Spillway beside its peers and writes figures that anyone can make again.
+
+To add a benchmark: 1) a module beside this file with DOC and run(context), which returns the result
+{parameters, rows, summary, notes?} and the arguments of plot.bars; it leaves nothing behind, whatever ends
+it; 2) its name in BENCHMARKS; 3) a section in docs/benchmarks.md.
+"""
+import argparse
+import importlib
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+sys.path.insert(1, str(HERE.parent.parent / "scripts"))
+
+import report  # noqa: E402
+from lockstep import Failure  # noqa: E402
+
+BENCHMARKS = ["kernels"]
+
+
+class Context:
+    """What a benchmark may use."""
+
+    def __init__(self, arguments, programs):
+        self.quick, self.pairs, self.cases = arguments.quick, arguments.pairs, arguments.only
+        self.storage = pathlib.Path(arguments.storage).resolve()
+        self.keep = pathlib.Path(arguments.keep).resolve() if arguments.keep else None
+        self.scripts = HERE.parent.parent / "scripts"
+        self.spillway = programs / "spillway"
+        self.spillcc, self.spillcxx = programs / "spillcc", programs / "spillc++"
+        self.native_cc, self.native_cxx = shutil.which("clang-19"), shutil.which("clang++-19")
+        self.folder = None  # temporary, for builds; set for each benchmark
+        self.terminal = sys.stderr.isatty()
+
+    def check(self):
+        for program in (self.spillway, self.spillcc, self.spillcxx):
+            if not program.exists():
+                raise Failure(f"{program} is not there; build or install Spillway completely", 2)
+        if not self.native_cc or not self.native_cxx:
+            raise Failure("clang-19 is not there; install it", 2)
+        if not self.storage.is_dir():
+            raise Failure(f"{self.storage} is no folder; give one with --storage", 2)
+
+    def say(self, text):
+        lead = "\r\033[K" if self.terminal else ""
+        print(lead + text, file=sys.stderr, flush=True)
+
+    def progress(self, text):
+        """What goes on now; only where it can be replaced by what comes next."""
+        if self.terminal:
+            print(f"\r\033[K{text} ...", end="", file=sys.stderr, flush=True)
+
+    def output(self, command, **keywords):
+        """The output of a command that must succeed."""
+        done = subprocess.run([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True, **keywords)
+        if done.returncode != 0:
+            words = (done.stderr or done.stdout).strip().splitlines()
+            raise Failure(f"{command[0]} failed: {words[-1] if words else 'no message'}")
+        return done.stdout
+
+    def build(self, what, command, **keywords):
+        self.progress(f"building {what}")
+        self.output(command, **keywords)
+
+
+def parse(words):
+    parser = argparse.ArgumentParser(prog="spillway bench", add_help=False, exit_on_error=False)
+    parser.add_argument("name", nargs="?")
+    parser.add_argument("--out", default="bench-results")
+    parser.add_argument("--storage", default="/var/tmp")
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--pairs", type=int, default=0)
+    parser.add_argument("--only", action="append", default=[])
+    parser.add_argument("--keep")
+    parser.add_argument("--help", "-h", action="store_true")
+    parser.error = lambda message: (_ for _ in ()).throw(Failure(f"{message}; see spillway bench --help", 2))
+    try:
+        return parser.parse_args(words)
+    except argparse.ArgumentError as error:
+        raise Failure(f"{error}; see spillway bench --help", 2) from None
+
+
+def help_text():
+    docs = "".join(f"  {name:10} {importlib.import_module(module_name(name)).__doc__.strip()}\n" for name in BENCHMARKS)
+    return ("usage: spillway bench NAME|all [OPTION]...\n\n"
+            "Measures Spillway beside its peers, in turns, and writes NAME.json, NAME.md and NAME.svg.\n\n" + docs + """
+  --out DIR       folder to write to, made if it is not there; default bench-results
+  --quick         less data and fewer turns: under a minute
+  --storage DIR   folder on the disk that is measured; default /var/tmp
+  --pairs N       measure N pairs instead of the benchmark's own number
+  --only CASE     measure this case only; may be given again
+  --keep DIR      keep fetched sources and what was built from them there, for the next time
+""")
+
+
+def module_name(name):
+    return {"random": "random_access"}.get(name, name)
+
+
+def run_one(context, name, out):
+    began = time.monotonic()
+    module = importlib.import_module(module_name(name))
+    facts = report.machine()
+    with tempfile.TemporaryDirectory(prefix="spillway-bench-", dir=context.storage) as folder:
+        context.folder = pathlib.Path(folder)
+        measured, bars = module.run(context)
+    result = {"name": name, "machine": facts, **measured}
+    result["parameters"]["seconds"] = round(time.monotonic() - began)
+    report.write(out, result, module.DOC, bars)
+    context.say("")
+    for key, value in result["summary"].items():
+        print(f"{name}: {key} {report.figure(value)}")
+    for note in result.get("notes", []):
+        print(f"{name}: note: {note}")
+    print(f"{name}: written to {out / name}.json, .md, .svg", flush=True)
+
+
+def main():
+    arguments = parse(sys.argv[2:])
+    if arguments.help:
+        print(help_text(), end="")
+        return
+    names = BENCHMARKS if arguments.name == "all" else [arguments.name]
+    if arguments.name is None or not set(names) <= set(BENCHMARKS):
+        given = "no benchmark given" if arguments.name is None else f"no benchmark is called {arguments.name!r}"
+        raise Failure(f"{given}; there are {', '.join(BENCHMARKS)} and all", 2)
+    if arguments.pairs < 0:
+        raise Failure("--pairs needs a positive number", 2)
+    context = Context(arguments, pathlib.Path(sys.argv[1]))
+    context.check()
+    out = pathlib.Path(arguments.out)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        (out / ".spillway-bench").touch()
+        (out / ".spillway-bench").unlink()
+    except OSError as error:
+        raise Failure(f"cannot write to {out}: {error.strerror}; give another folder with --out", 2) from None
+    for name in names:
+        run_one(context, name, out)
+
+
+def stop(number, _):
+    # The second signal must not cut the cleaning short.
+    for other in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(other, signal.SIG_IGN)
+    raise Failure(f"stopped by signal {number}", 128 + number)
+
+
+if __name__ == "__main__":
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, stop)
+    try:
+        main()
+    except Failure as failure:
+        if sys.stderr.isatty():
+            print("\r\033[K", end="", file=sys.stderr)
+        print(f"spillway: {failure}", file=sys.stderr)
+        sys.exit(failure.status)

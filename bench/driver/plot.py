@@ -1,0 +1,54 @@
+"""Bar charts as SVG."""
+import html
+import math
+
+COLOURS = ["#1f6f8b", "#d9822b", "#8aa399", "#7a4e7e", "#b0413e"]
+LABEL_WIDTH, CHART_WIDTH, BAR_HEIGHT, GAP, TOP = 240, 560, 11, 9, 76
+
+
+def _ticks(low, high):
+    """Round values of a logarithmic axis, at most about a dozen."""
+    values = [factor * 10.0 ** power for power in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+              for factor in (1, 2, 5)]
+    return [value for value in values if low <= value <= high]
+
+
+def bars(title, subtitle, cases, series, reference=1.0):
+    """cases: labels; series: {name: values, None where there is none}. Lengths are logarithmic and grow from
+    `reference`, where a line stands."""
+    known = [value for values in series.values() for value in values if value] or [1.0]
+    low, high = min(known + [reference]) / 1.2, max(known + [reference]) * 1.2
+    span = math.log(high / low)
+
+    def x(value):
+        return LABEL_WIDTH + CHART_WIDTH * math.log(value / low) / span
+
+    group = len(series) * BAR_HEIGHT + GAP
+    height = TOP + len(cases) * group + 34
+    width = LABEL_WIDTH + CHART_WIDTH + 70
+    out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" font-family="sans-serif" font-size="11">',
+           f'<rect width="{width}" height="{height}" fill="white"/>',
+           f'<text x="12" y="22" font-size="15" font-weight="bold">{html.escape(title)}</text>',
+           f'<text x="12" y="40" fill="#555">{html.escape(subtitle)}</text>']
+    left = 12
+    for colour, name in zip(COLOURS, series):
+        out.append(f'<rect x="{left}" y="50" width="10" height="10" fill="{colour}"/>'
+                   f'<text x="{left + 15}" y="59">{html.escape(name)}</text>')
+        left += 32 + 7 * len(name)
+    bottom = TOP + len(cases) * group
+    for tick in _ticks(low, high):
+        out.append(f'<line x1="{x(tick):.1f}" x2="{x(tick):.1f}" y1="{TOP - 6}" y2="{bottom}" stroke="#e4e4e4"/>'
+                   f'<text x="{x(tick):.1f}" y="{bottom + 15}" text-anchor="middle" fill="#555">{tick:g}</text>')
+    for i, case in enumerate(cases):
+        top = TOP + i * group
+        middle = top + len(series) * BAR_HEIGHT / 2 + 4
+        out.append(f'<text x="{LABEL_WIDTH - 8}" y="{middle:.1f}" text-anchor="end">{html.escape(case)}</text>')
+        for j, (colour, values) in enumerate(zip(COLOURS, series.values())):
+            if not values[i]:
+                continue
+            begin, end = sorted((x(reference), x(values[i])))
+            y = top + j * BAR_HEIGHT
+            out.append(f'<rect x="{begin:.1f}" y="{y}" width="{max(end - begin, 1):.1f}" height="{BAR_HEIGHT - 1}" fill="{colour}"/>'
+                       f'<text x="{end + 4:.1f}" y="{y + 9}" font-size="9" fill="#333">{values[i]:.3g}</text>')
+    out.append(f'<line x1="{x(reference):.1f}" x2="{x(reference):.1f}" y1="{TOP - 6}" y2="{bottom}" stroke="#333"/>')
+    return "\n".join(out + ["</svg>", ""])

@@ -1,0 +1,76 @@
+"""What a benchmark leaves in its folder: NAME.json, NAME.md and NAME.svg."""
+import json
+import os
+import pathlib
+import platform
+
+import plot
+
+ROW_KEYS = ["case", "ours", "peer", "ratio", "spread", "unit"]
+
+
+def _first(path, key):
+    try:
+        for line in pathlib.Path(path).read_text().splitlines():
+            if line.startswith(key):
+                return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return ""
+
+
+def _text(path):
+    try:
+        return pathlib.Path(path).read_text().strip()
+    except OSError:
+        return ""
+
+
+def load():
+    return [round(value, 2) for value in os.getloadavg()]
+
+
+def machine():
+    """Facts that figures depend on. The load says how far to trust them."""
+    return {
+        "cpu": _first("/proc/cpuinfo", "model name"),
+        "cores": len(os.sched_getaffinity(0)),
+        "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        "kernel": platform.release(),
+        "transparent_huge_pages": _text("/sys/kernel/mm/transparent_hugepage/enabled"),
+        "load_before": load(),
+    }
+
+
+def figure(value):
+    """A number as tables show it: three digits that count."""
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def markdown(result, doc):
+    rows = result["rows"]
+    keys = ROW_KEYS + [key for key in (rows[0] if rows else {}) if key not in ROW_KEYS]
+    keys = [key for key in keys if any(key in row for row in rows)]
+    lines = [f"# {result['name']}", "", doc.strip(), ""]
+    lines += ["| " + " | ".join(keys) + " |", "|" + "|".join("---" if key in ("case", "unit") else "--:" for key in keys) + "|"]
+    lines += ["| " + " | ".join(figure(row.get(key, "")) for key in keys) + " |" for row in rows]
+    lines += ["", "| figure | value |", "|---|--:|"]
+    lines += [f"| {key} | {figure(value)} |" for key, value in result["summary"].items()]
+    lines += [""] + [f"Note: {note}." for note in result.get("notes", [])]
+    machine_words = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in result["machine"].items())
+    parameter_words = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in result["parameters"].items())
+    lines += ["", f"Machine: {machine_words}.", "", f"Parameters: {parameter_words}.", ""]
+    return "\n".join(lines)
+
+
+def write(folder, result, doc, bars):
+    """Writes the three files, each complete or not at all. bars: arguments of plot.bars."""
+    result["machine"]["load_after"] = load()
+    texts = {".json": json.dumps(result, indent=2) + "\n", ".md": markdown(result, doc), ".svg": plot.bars(**bars)}
+    for suffix, text in texts.items():
+        path = folder / (result["name"] + suffix)
+        part = path.with_name(path.name + ".part")
+        part.write_text(text)
+        part.replace(path)
