@@ -6,6 +6,7 @@
 
 #include "spill/fault.h"
 #include "spill/intercept.h"
+#include "spill/last_thread.h"
 #include "spill/next.h"
 #include "spill/runtime.h"
 #include "sys/kernel.h"
@@ -17,6 +18,7 @@ namespace {
 void leave_parent() {
   runtime.is_fork_child.store(true, std::memory_order_relaxed);
   keep_only_this_thread();
+  count_only_this_thread();
   for (uint32_t i = 0; i < runtime.cache->partition_count(); ++i) {
     const auto pool = runtime.cache->pool(i);
     sys::syscall(SYS_mmap, pool.begin, pool.bytes, PROT_READ, MAP_PRIVATE | MAP_FIXED, pool.descriptor, 0);

@@ -5,6 +5,7 @@
 #include <threads.h>
 
 #include "spill/intercept.h"
+#include "spill/last_thread.h"
 #include "spill/next.h"
 #include "spill/runtime.h"
 
@@ -23,6 +24,7 @@ void* run_thread(void* start_memory) {
   const Start start = *static_cast<Start*>(start_memory);
   __libc_free(start_memory);
   this_thread();
+  enter_counted_thread();
   void* result = start.routine(start.argument);
   this_thread_returned();
   return result;
@@ -37,6 +39,7 @@ void* run_standard_thread(void* start_memory) {
   const StandardStart start = *static_cast<StandardStart*>(start_memory);
   __libc_free(start_memory);
   this_thread();
+  enter_counted_thread();
   const int result = start.routine(start.argument);
   this_thread_returned();
   return reinterpret_cast<void*>(static_cast<intptr_t>(result));
@@ -55,8 +58,10 @@ int create(pthread_t* thread, const pthread_attr_t* attributes, void* (*routine)
   static constinit Create* next = nullptr;
   pthread_t plain_thread;
   PlainIn<pthread_attr_t> plain_attributes(attributes);
+  count_thread();
   const int result = next_function(next, "pthread_create", "GLIBC_2.34")(&plain_thread, plain_attributes, routine, start);
   if (result != 0) {
+    uncount_thread();
     __libc_free(start);
     return result;
   }

@@ -9,6 +9,7 @@
 #include "spill/fault.h"
 #include "spill/heap.h"
 #include "spill/holders.h"
+#include "spill/last_thread.h"
 #include "spill/report.h"
 #include "storage/open.h"
 #include "sys/barrier.h"
@@ -154,6 +155,7 @@ extern "C" void spillway_start(int, char**, char** environment) {
   if (options.spill_all != 0) runtime.plain_limit_bytes = 0;
   require(open_heap());
   this_thread();
+  count_first_thread();
   require(sys::start_thread(run_background, nullptr, "spillway"));
   runtime.started.store(true, std::memory_order_release);
 }

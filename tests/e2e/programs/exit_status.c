@@ -10,6 +10,7 @@
 // case: kill => 137
 // case: last_thread => 0
 // case: large => 1
+// pages: 4K 16K
 // flags: -pthread
 #include <pthread.h>
 #include <signal.h>

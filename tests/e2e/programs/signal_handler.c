@@ -23,7 +23,7 @@ static long* counters;      // spilled; only handlers write, one cell each time
 static _Atomic long* sums;  // spilled
 static atomic_long handled;
 static _Atomic int wrong;
-static unsigned milliseconds = 400;
+static unsigned milliseconds = 200;
 
 static void on_timer(int number) {
   int before = errno;

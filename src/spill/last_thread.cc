@@ -1,0 +1,44 @@
+#include "spill/last_thread.h"
+
+#include <limits.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include <atomic>
+#include <cstdint>
+
+#include "base/check.h"
+
+namespace spill {
+namespace {
+
+constinit std::atomic<uint32_t> counted{0};
+constinit pthread_key_t key = 0;
+
+// The value is the round of destructors: it is set again up to the last one.
+void leave_thread(void* value) {
+  const auto round = reinterpret_cast<uintptr_t>(value);
+  if (round < PTHREAD_DESTRUCTOR_ITERATIONS) {
+    pthread_setspecific(key, reinterpret_cast<void*>(round + 1));
+    return;
+  }
+  if (counted.fetch_sub(1, std::memory_order_acq_rel) == 1) exit(0);
+}
+
+}  // namespace
+
+void count_first_thread() {
+  CHECK_EQ(pthread_key_create(&key, leave_thread), 0);
+  count_thread();
+  enter_counted_thread();
+}
+
+void count_thread() { counted.fetch_add(1, std::memory_order_relaxed); }
+
+void uncount_thread() { counted.fetch_sub(1, std::memory_order_relaxed); }
+
+void enter_counted_thread() { pthread_setspecific(key, reinterpret_cast<void*>(1)); }
+
+void count_only_this_thread() { counted.store(1, std::memory_order_relaxed); }
+
+}  // namespace spill
