@@ -16,14 +16,17 @@ namespace {
 struct Backend {
   const char* name;
   const char* device_string;
-  bool has_end;  // reads past the last byte written are short; else they are zeros
+  bool has_end;            // reads past the last byte written are short; else they are zeros
+  bool runs_alone = true;  // single Ios by run(), which may take another way than submit() and wait()
 };
 
 const Backend kBackends[] = {
     {"memory", "memory:64M", false},
     {"file", "file:/var/tmp", true},
     {"file_without_helpers", "file:/var/tmp?threads=0", true},
+    {"file_by_submit", "file:/var/tmp", true, false},
     {"uring", "uring:/var/tmp", true},
+    {"uring_by_submit", "uring:/var/tmp", true, false},
     {"fault_without_faults", "fault:seed=1:[memory:64M]", false},
     // Delays: completions in other orders than submissions, over both kinds of queues.
     {"delayed_memory", "fault:seed=2,read_delay_polls=1/2x5,any_delay_polls=1/3x2:[memory:64M]", false},
@@ -62,10 +65,16 @@ class Conformance : public testing::TestWithParam<Backend> {
     device->close_queue(queue);
     device->close();
   }
+  void run(Io& io) {
+    if (GetParam().runs_alone) return queue->run(io);
+    Io* batch[] = {&io};
+    ASSERT_EQ(queue->submit(batch), 1u);
+    while (io.in_flight) ASSERT_GT(queue->wait(), 0u);
+  }
   void write(uint64_t offset, size_t length, unsigned seed) {
     TestIo io(Operation::kWrite, offset, {length});
     io.fill(seed);
-    queue->run(io.io);
+    run(io.io);
     ASSERT_TRUE(io.io.whole()) << io.io.error;
   }
 
@@ -86,7 +95,7 @@ TEST_P(Conformance, SaysWhatItIs) {
 TEST_P(Conformance, ReadsBackWhatWasWritten) {
   write(0, 4 * kBlock, 1);
   TestIo read(Operation::kRead, 0, {4 * kBlock});
-  queue->run(read.io);
+  run(read.io);
   EXPECT_TRUE(read.io.whole());
   EXPECT_EQ(read.done_count, 1);
   EXPECT_EQ(read.first_difference(1), read.io.length_bytes);
@@ -95,10 +104,10 @@ TEST_P(Conformance, ReadsBackWhatWasWritten) {
 TEST_P(Conformance, SegmentsAreOneStretchOfTheMedium) {
   TestIo written(Operation::kWrite, 3 * kBlock, {kBlock, 3 * kBlock, 2 * kBlock});
   written.fill(2);
-  queue->run(written.io);
+  run(written.io);
   ASSERT_TRUE(written.io.whole());
   TestIo read(Operation::kRead, 4 * kBlock, {2 * kBlock, kBlock, kBlock, kBlock});
-  queue->run(read.io);
+  run(read.io);
   EXPECT_TRUE(read.io.whole());
   EXPECT_EQ(read.first_difference(2), read.io.length_bytes);
 }
@@ -107,19 +116,21 @@ TEST_P(Conformance, TakesTheMostSegments) {
   std::vector<size_t> lengths(kMaxSegments, kBlock);
   TestIo written(Operation::kWrite, 0, lengths);
   written.fill(3);
-  queue->run(written.io);
+  run(written.io);
   ASSERT_TRUE(written.io.whole());
   TestIo read(Operation::kRead, 0, lengths);
-  queue->run(read.io);
+  run(read.io);
   EXPECT_EQ(read.first_difference(3), read.io.length_bytes);
 }
 
 TEST_P(Conformance, BatchesLargerThanTheQueue) {
   TestIos writes, reads;
   for (size_t i = 0; i < 100; ++i) {
-    writes.push_back(std::make_unique<TestIo>(Operation::kWrite, i * 2 * kBlock, std::vector{kBlock, kBlock}));
+    writes.push_back(
+        std::make_unique<TestIo>(Operation::kWrite, i * 2 * kBlock, std::vector{kBlock, kBlock}));
     writes.back()->fill(4);
-    reads.push_back(std::make_unique<TestIo>(Operation::kRead, (99 - i) * 2 * kBlock, std::vector{2 * kBlock}));
+    reads.push_back(
+        std::make_unique<TestIo>(Operation::kRead, (99 - i) * 2 * kBlock, std::vector{2 * kBlock}));
   }
   drive(*queue, writes);
   drive(*queue, reads);
@@ -229,7 +240,7 @@ TEST_P(Conformance, DoneMayRunAnotherIo) {
     auto* n = static_cast<Nest*>(io.owner);
     n->queue->run(n->inner.io);
   };
-  queue->run(outer.io);
+  run(outer.io);
   EXPECT_EQ(nest.inner.done_count, 1);
   EXPECT_EQ(nest.inner.first_difference(8), kBlock);
 }
@@ -259,10 +270,10 @@ TEST_P(Conformance, DiscardGivesZerosOrKeeps) {
   discard.operation = Operation::kDiscard;
   discard.offset_bytes = kBlock;
   discard.length_bytes = 2 * kBlock;
-  queue->run(discard);
+  run(discard);
   EXPECT_TRUE(discard.whole());
   TestIo read(Operation::kRead, 0, {6 * kBlock});
-  queue->run(read.io);
+  run(read.io);
   ASSERT_TRUE(read.io.whole());
   for (size_t i = 0; i < 6 * kBlock; ++i) {
     bool discarded = i >= kBlock && i < 3 * kBlock;
@@ -274,15 +285,15 @@ TEST_P(Conformance, DiscardGivesZerosOrKeeps) {
   }
   write(kBlock, 2 * kBlock, 11);
   TestIo again(Operation::kRead, kBlock, {2 * kBlock});
-  queue->run(again.io);
+  run(again.io);
   EXPECT_EQ(again.first_difference(11), 2 * kBlock);
 }
 
 TEST_P(Conformance, PastTheEndIsShortOrZeros) {
   write(0, 2 * kBlock, 12);
   TestIo across(Operation::kRead, kBlock, {kBlock, kBlock}), past(Operation::kRead, 64 * kBlock, {kBlock});
-  queue->run(across.io);
-  queue->run(past.io);
+  run(across.io);
+  run(past.io);
   EXPECT_EQ(across.io.error, 0);
   EXPECT_EQ(past.io.error, 0);
   EXPECT_GE(across.first_difference(12), kBlock);
@@ -303,7 +314,7 @@ TEST_P(Conformance, FarApartPlaces) {
   write(last, kBlock, 13);
   write(0, kBlock, 13);
   TestIo read(Operation::kRead, last, {kBlock});
-  queue->run(read.io);
+  run(read.io);
   EXPECT_TRUE(read.io.whole());
   EXPECT_EQ(read.first_difference(13), kBlock);
 }
@@ -311,15 +322,16 @@ TEST_P(Conformance, FarApartPlaces) {
 TEST_P(Conformance, CountsWhatItDoes) {
   auto& statistics = base::statistics;
   uint64_t reads = statistics.storage_reads.get(), writes = statistics.storage_writes.get();
-  uint64_t read_bytes = statistics.storage_read_bytes.get(), write_bytes = statistics.storage_write_bytes.get();
+  uint64_t read_bytes = statistics.storage_read_bytes.get(),
+           write_bytes = statistics.storage_write_bytes.get();
   uint64_t discards = statistics.storage_discards.get();
   write(0, 2 * kBlock, 14);
   TestIo read(Operation::kRead, 0, {kBlock});
-  queue->run(read.io);
+  run(read.io);
   Io discard;
   discard.operation = Operation::kDiscard;
   discard.length_bytes = kBlock;
-  queue->run(discard);
+  run(discard);
   EXPECT_EQ(statistics.storage_reads.get() - reads, 1u);
   EXPECT_EQ(statistics.storage_writes.get() - writes, 1u);
   EXPECT_EQ(statistics.storage_read_bytes.get() - read_bytes, kBlock);
@@ -355,8 +367,7 @@ std::string use_places(Device& device, unsigned thread) {
 TEST_P(Conformance, QueuesOfFourThreads) {
   std::string wrong[4];
   std::vector<std::thread> threads;
-  for (unsigned t = 0; t < 4; ++t)
-    threads.emplace_back([&, t] { wrong[t] = use_places(*device, t); });
+  for (unsigned t = 0; t < 4; ++t) threads.emplace_back([&, t] { wrong[t] = use_places(*device, t); });
   for (auto& thread : threads) thread.join();
   for (auto& message : wrong) EXPECT_EQ(message, "");
 }
@@ -365,7 +376,7 @@ TEST_P(Conformance, AQueueMayChangeItsThread) {
   write(0, kBlock, 15);
   std::thread([&] {
     TestIo read(Operation::kRead, 0, {kBlock});
-    queue->run(read.io);
+    run(read.io);
     EXPECT_EQ(read.first_difference(15), kBlock);
   }).join();
   write(0, kBlock, 16);

@@ -41,12 +41,13 @@ struct Io {
   // Set by the caller before submit. `segments`, and the memory that they list, must stay as they are
   // until done.
   Operation operation = Operation::kRead;
-  uint64_t offset_bytes = 0;           // multiple of Device::block_bytes()
-  const iovec* segments = nullptr;     // none for discard and flush; addresses and lengths aligned to block_bytes()
-  uint32_t segment_count = 0;          // at most kMaxSegments
-  uint64_t length_bytes = 0;           // sum of the segments' lengths; for discard, the length of the range
-  void (*done)(Io& io) = nullptr;      // may submit further Ios, also this one, to the same queue; may be null
-  void* owner = nullptr;               // the caller's
+  uint64_t offset_bytes = 0;  // multiple of Device::block_bytes()
+  const iovec* segments =
+      nullptr;                 // none for discard and flush; addresses and lengths aligned to block_bytes()
+  uint32_t segment_count = 0;  // at most kMaxSegments
+  uint64_t length_bytes = 0;   // sum of the segments' lengths; for discard, the length of the range
+  void (*done)(Io& io) = nullptr;  // may submit further Ios, also this one, to the same queue; may be null
+  void* owner = nullptr;           // the caller's
 
   // Valid once `done` runs.
   int error = 0;
@@ -56,7 +57,7 @@ struct Io {
 
   // The queue's.
   Io* next = nullptr;
-  bool in_flight = false;              // from submit until just before `done` runs
+  bool in_flight = false;  // from submit until just before `done` runs
 };
 
 inline constexpr uint32_t kMaxSegments = 64;
@@ -174,7 +175,8 @@ class Device {
   uint64_t capacity_bytes_ = 0;
   uint32_t block_bytes_ = 512;
   bool discards_ = false;
-  bool counted_ = true;  // do its Ios count in the statistics? Not those of a decorator: the inner device's do
+  bool counted_ =
+      true;  // do its Ios count in the statistics? Not those of a decorator: the inner device's do
 
  private:
   friend class Queue;

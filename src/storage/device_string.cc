@@ -32,7 +32,8 @@ Split split_at(std::string_view text, std::string_view separator) {
   return {text.substr(0, at), text.substr(at + separator.size()), true};
 }
 
-base::Expected<uint64_t> parse_count(std::string_view what, std::string_view text, uint64_t least, uint64_t most) {
+base::Expected<uint64_t> parse_count(std::string_view what, std::string_view text, uint64_t least,
+                                     uint64_t most) {
   uint64_t value = 0;
   bool good = !text.empty() && text.size() <= 19;
   for (char c : text) {
@@ -40,15 +41,17 @@ base::Expected<uint64_t> parse_count(std::string_view what, std::string_view tex
     if (good) value = value * 10 + static_cast<uint64_t>(c - '0');
   }
   if (good && value >= least && value <= most) return value;
-  return failure(EINVAL, "storage: ", Shown(what), ": '", Shown(text), "' is not a whole number from ", least, " to ",
-                 most);
+  return failure(EINVAL, "storage: ", Shown(what), ": '", Shown(text), "' is not a whole number from ", least,
+                 " to ", most);
 }
 
 base::Expected<void> parse_path(std::string_view path, DeviceNode& node) {
-  if (path.empty()) return failure(EINVAL, "storage: the path is empty; name a directory, file or block device");
+  if (path.empty())
+    return failure(EINVAL, "storage: the path is empty; name a directory, file or block device");
   if (path.size() > kMaxPathBytes)
     return failure(EINVAL, "storage: the path is longer than ", kMaxPathBytes, " bytes");
-  if (path.find('\0') != std::string_view::npos) return failure(EINVAL, "storage: the path contains a zero byte");
+  if (path.find('\0') != std::string_view::npos)
+    return failure(EINVAL, "storage: the path contains a zero byte");
   node.path = path;
   return {};
 }
@@ -69,7 +72,8 @@ base::Expected<void> parse_settings(std::string_view text, DeviceNode& node) {
       if (!count) return std::unexpected(count.error());
       node.helper_count = static_cast<uint32_t>(*count);
     } else {
-      return failure(EINVAL, "storage: '", Shown(item.before), "' is not a setting; there are qd=N and threads=N");
+      return failure(EINVAL, "storage: '", Shown(item.before),
+                     "' is not a setting; there are qd=N and threads=N");
     }
   }
   return {};
@@ -85,7 +89,8 @@ base::Expected<void> parse_file(std::string_view rest, DeviceNode& node) {
 base::Expected<void> parse_memory(std::string_view rest, DeviceNode& node) {
   auto size = base::parse_size(rest);
   if (!size) return failure(EINVAL, "storage: memory: '", Shown(rest), "' is not a size, such as 64M");
-  if (*size < 4096) return failure(EINVAL, "storage: memory: ", *size, " bytes are too few; give at least 4K");
+  if (*size < 4096)
+    return failure(EINVAL, "storage: memory: ", *size, " bytes are too few; give at least 4K");
   node.capacity_bytes = *size;
   return {};
 }
@@ -95,8 +100,10 @@ struct OperationName {
   uint8_t operations;
 };
 constexpr OperationName kOperationNames[] = {
-    {"read", operation_bit(Operation::kRead)},       {"write", operation_bit(Operation::kWrite)},
-    {"discard", operation_bit(Operation::kDiscard)}, {"flush", operation_bit(Operation::kFlush)},
+    {"read", operation_bit(Operation::kRead)},
+    {"write", operation_bit(Operation::kWrite)},
+    {"discard", operation_bit(Operation::kDiscard)},
+    {"flush", operation_bit(Operation::kFlush)},
     {"any", kAllOperations},
 };
 
@@ -158,7 +165,8 @@ base::Expected<FaultRule> parse_rule(std::string_view key, std::string_view valu
   for (const EffectName& candidate : kEffectNames)
     if (candidate.name == names.after) effect = &candidate;
   if (operation == nullptr || effect == nullptr || (operation->operations & effect->operations) == 0) {
-    return failure(EINVAL, "storage: '", Shown(key), "' is not a fault; write seed, or one of read, write, discard, ",
+    return failure(EINVAL, "storage: '", Shown(key),
+                   "' is not a fault; write seed, or one of read, write, discard, ",
                    "flush, any with _eio, _enospc, _torn, _short, _delay_polls, _delay_us");
   }
   FaultRule rule;
@@ -247,7 +255,8 @@ base::Expected<DeviceTree> parse_device_string(std::string_view text) {
       parsed = parse_fault(text, node);
       if (parsed) continue;
     } else {
-      return failure(EINVAL, "storage: '", Shown(parts.before), ":' is not known; there are uring:, file:, memory: ",
+      return failure(EINVAL, "storage: '", Shown(parts.before),
+                     ":' is not known; there are uring:, file:, memory: ",
                      "and fault:; a path with a colon is written ./", Shown(text));
     }
     if (!parsed) return std::unexpected(parsed.error());

@@ -30,7 +30,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (node.scheme == Scheme::kMemory) CHECK_GE(node.capacity_bytes, 4096u);
     if (node.scheme == Scheme::kFile || node.scheme == Scheme::kUring) {
       CHECK(!node.path.empty() && node.path.size() <= storage::kMaxPathBytes);
-      CHECK(node.path.data() >= text.data() && node.path.data() + node.path.size() <= text.data() + text.size());
+      CHECK(node.path.data() >= text.data() &&
+            node.path.data() + node.path.size() <= text.data() + text.size());
       CHECK_GE(node.depth, 1u);
       CHECK_LE(node.depth, storage::kMaxQueueDepth);
       CHECK_LE(node.helper_count, storage::FileHelpers::kMaxHelpers);

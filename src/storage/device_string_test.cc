@@ -14,7 +14,8 @@ DeviceTree parse(std::string_view text) {
 }
 
 TEST(DeviceString, PlainPathsAreTakenAsTheyAre) {
-  for (const char* text : {"/mnt/nvme", "spill.dat", ".", "/a:b", "./file:x", "/dev/nvme0n1?qd=4", "/x[1]", "dir/mem:1"}) {
+  for (const char* text :
+       {"/mnt/nvme", "spill.dat", ".", "/a:b", "./file:x", "/dev/nvme0n1?qd=4", "/x[1]", "dir/mem:1"}) {
     DeviceTree tree = parse(text);
     ASSERT_EQ(tree.node_count, 1u) << text;
     EXPECT_EQ(tree.nodes[0].scheme, Scheme::kUring) << text;
@@ -43,7 +44,8 @@ TEST(DeviceString, Schemes) {
 
 TEST(DeviceString, FaultsDecorate) {
   DeviceTree tree = parse(
-      "fault:seed=7,read_eio=2/1000,write_enospc=@5+,any_delay_us=%3x200,write_torn=@9:[fault:[uring:/p:[q]?qd=2]]");
+      "fault:seed=7,read_eio=2/1000,write_enospc=@5+,any_delay_us=%3x200,write_torn=@9:[fault:[uring:/"
+      "p:[q]?qd=2]]");
   ASSERT_EQ(tree.node_count, 3u);
   const FaultSchedule& faults = tree.nodes[0].faults;
   EXPECT_EQ(tree.nodes[0].scheme, Scheme::kFault);
@@ -76,22 +78,78 @@ TEST(DeviceString, RefusesBadInputWithOneLine) {
   many_faults.back() = ':';
   many_faults += "[memory:1M]";
   const std::string kBad[] = {
-      "", ":", ":/x", "foo:bar", "File:/x", "memory:", "memory:x", "memory:1", "memory:-1", "memory:4095",
-      "memory:99999999999999999999", "memory:64M ", "file:", "file:?qd=1", "uring:", "uring:/x?", "uring:/x?qd",
-      "uring:/x?qd=", "uring:/x?qd=0", "uring:/x?qd=4097", "uring:/x?qd=1,", "uring:/x?qd=1,,qd=2", "uring:/x?QD=1",
-      "uring:/x?qd=+1", "uring:/x?qd=1?qd=2", "file:/x?threads=65", "file:/x?threads=-1", "file:/x?unit=64K",
-      "fault:", "fault:[", "fault:]", "fault:[]", "fault:[memory:1M", "fault:[memory:1M] ", "fault:memory:1M",
-      "fault::[]", "fault::[memory:1M]", "fault:seed:[memory:1M]", "fault:seed=:[memory:1M]", "fault:seed=x:[memory:1M]",
-      "fault:read_eio:[memory:1M]", "fault:read_eio=:[memory:1M]", "fault:read_eio=1:[memory:1M]",
-      "fault:read_eio=0/5:[memory:1M]", "fault:read_eio=6/5:[memory:1M]", "fault:read_eio=1/0:[memory:1M]",
-      "fault:read_eio=@:[memory:1M]", "fault:read_eio=@0:[memory:1M]", "fault:read_eio=@+:[memory:1M]",
-      "fault:read_eio=%0:[memory:1M]", "fault:read_eio=%:[memory:1M]", "fault:read_eio=@1x2:[memory:1M]",
-      "fault:read_delay_us=@1:[memory:1M]", "fault:read_delay_us=@1x:[memory:1M]",
-      "fault:read_delay_us=@1x99999999999:[memory:1M]", "fault:read_torn=@1:[memory:1M]",
-      "fault:flush_short=@1:[memory:1M]", "fault:erase_eio=@1:[memory:1M]", "fault:read_=@1:[memory:1M]",
-      "fault:_eio=@1:[memory:1M]", "fault:seed=7,:[memory:1M]", "fault:seed=7[memory:1M]", "fault:[foo:bar]",
-      "fault:[fault:[fault:[fault:[memory:1M]]]]", std::string("/a\0b", 4), std::string("file:/a\0b", 9), long_path,
-      "file:" + long_path, many_faults, std::string(100000, '['), std::string(5000, ':'), "\xff\xfe:\n",
+      "",
+      ":",
+      ":/x",
+      "foo:bar",
+      "File:/x",
+      "memory:",
+      "memory:x",
+      "memory:1",
+      "memory:-1",
+      "memory:4095",
+      "memory:99999999999999999999",
+      "memory:64M ",
+      "file:",
+      "file:?qd=1",
+      "uring:",
+      "uring:/x?",
+      "uring:/x?qd",
+      "uring:/x?qd=",
+      "uring:/x?qd=0",
+      "uring:/x?qd=4097",
+      "uring:/x?qd=1,",
+      "uring:/x?qd=1,,qd=2",
+      "uring:/x?QD=1",
+      "uring:/x?qd=+1",
+      "uring:/x?qd=1?qd=2",
+      "file:/x?threads=65",
+      "file:/x?threads=-1",
+      "file:/x?unit=64K",
+      "fault:",
+      "fault:[",
+      "fault:]",
+      "fault:[]",
+      "fault:[memory:1M",
+      "fault:[memory:1M] ",
+      "fault:memory:1M",
+      "fault::[]",
+      "fault::[memory:1M]",
+      "fault:seed:[memory:1M]",
+      "fault:seed=:[memory:1M]",
+      "fault:seed=x:[memory:1M]",
+      "fault:read_eio:[memory:1M]",
+      "fault:read_eio=:[memory:1M]",
+      "fault:read_eio=1:[memory:1M]",
+      "fault:read_eio=0/5:[memory:1M]",
+      "fault:read_eio=6/5:[memory:1M]",
+      "fault:read_eio=1/0:[memory:1M]",
+      "fault:read_eio=@:[memory:1M]",
+      "fault:read_eio=@0:[memory:1M]",
+      "fault:read_eio=@+:[memory:1M]",
+      "fault:read_eio=%0:[memory:1M]",
+      "fault:read_eio=%:[memory:1M]",
+      "fault:read_eio=@1x2:[memory:1M]",
+      "fault:read_delay_us=@1:[memory:1M]",
+      "fault:read_delay_us=@1x:[memory:1M]",
+      "fault:read_delay_us=@1x99999999999:[memory:1M]",
+      "fault:read_torn=@1:[memory:1M]",
+      "fault:flush_short=@1:[memory:1M]",
+      "fault:erase_eio=@1:[memory:1M]",
+      "fault:read_=@1:[memory:1M]",
+      "fault:_eio=@1:[memory:1M]",
+      "fault:seed=7,:[memory:1M]",
+      "fault:seed=7[memory:1M]",
+      "fault:[foo:bar]",
+      "fault:[fault:[fault:[fault:[memory:1M]]]]",
+      std::string("/a\0b", 4),
+      std::string("file:/a\0b", 9),
+      long_path,
+      "file:" + long_path,
+      many_faults,
+      std::string(100000, '['),
+      std::string(5000, ':'),
+      "\xff\xfe:\n",
   };
   for (const std::string& text : kBad) {
     auto tree = parse_device_string(text);

@@ -68,7 +68,8 @@ struct Slot {
 
 class FaultQueue final : public Queue {
  public:
-  FaultQueue(FaultDevice& device, Queue* inner, size_t depth) : Queue(device, depth), fault_(device), inner_(inner) {
+  FaultQueue(FaultDevice& device, Queue* inner, size_t depth)
+      : Queue(device, depth), fault_(device), inner_(inner) {
     Slot* slots = static_cast<Slot*>(extra_of(this));
     for (size_t i = 0; i < depth; ++i) put_free(*new (&slots[i]) Slot);
     gathered_ = reinterpret_cast<Io**>(slots + depth);
@@ -198,7 +199,8 @@ base::Expected<Queue*> FaultDevice::do_open_queue(size_t depth) {
   auto inner = inner_->open_queue(depth);
   if (!inner) return inner;
   depth = (*inner)->depth();
-  auto queue = make_object<FaultQueue>(FaultQueue::extra_bytes(depth), "a storage queue", *this, *inner, depth);
+  auto queue =
+      make_object<FaultQueue>(FaultQueue::extra_bytes(depth), "a storage queue", *this, *inner, depth);
   if (queue) return *queue;
   inner_->close_queue(*inner);
   return std::unexpected(queue.error());

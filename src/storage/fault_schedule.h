@@ -15,7 +15,9 @@
 namespace storage {
 
 inline constexpr uint8_t kAllOperations = 0xf;
-constexpr uint8_t operation_bit(Operation operation) { return static_cast<uint8_t>(1u << static_cast<unsigned>(operation)); }
+constexpr uint8_t operation_bit(Operation operation) {
+  return static_cast<uint8_t>(1u << static_cast<unsigned>(operation));
+}
 
 struct FaultRule {
   enum class When : uint8_t { kAt, kFrom, kEvery, kChance };

@@ -157,7 +157,10 @@ TEST_F(FaultTest, DiscardAndFlushFailToo) {
 
 TEST_F(FaultTest, SchedulesFromCode) {
   FaultSchedule schedule;
-  schedule.add({.operations = operation_bit(Operation::kWrite), .when = FaultRule::When::kFrom, .error = ENOSPC, .n = 2});
+  schedule.add({.operations = operation_bit(Operation::kWrite),
+                .when = FaultRule::When::kFrom,
+                .error = ENOSPC,
+                .n = 2});
   device = make_fault_device(open_device("memory:1M", {}).value(), schedule).value();
   queue = device->open_queue(4).value();
   EXPECT_TRUE(run(Operation::kWrite, 0, kBlock)->io.whole());

@@ -47,10 +47,12 @@ class FileQueue final : public Queue {
   }
 
   void do_close() override {
-    // A helper that was inside at the time of a fork does not exist in the child, nor does the count of helpers.
+    // A helper that was inside at the time of a fork does not exist in the child, nor does the count of
+    // helpers.
     bool helpers_exist = file_.helpers() != nullptr && file_.helpers()->helper_count() > 0;
     // Acquire: pairs with a helper's release in its last step.
-    while (helpers_exist && client_.helpers_inside.load(std::memory_order_acquire) != 0) sys::syscall(SYS_sched_yield);
+    while (helpers_exist && client_.helpers_inside.load(std::memory_order_acquire) != 0)
+      sys::syscall(SYS_sched_yield);
     free_object(this, 0);
   }
 

@@ -14,12 +14,12 @@ namespace storage {
 
 // An open medium and what open_medium (open_medium.h) found out about it.
 struct Medium {
-  int descriptor = -1;               // the runtime's own
-  uint64_t capacity_bytes = 0;       // a multiple of block_bytes
+  int descriptor = -1;          // the runtime's own
+  uint64_t capacity_bytes = 0;  // a multiple of block_bytes
   uint32_t block_bytes = 512;
   bool discards = false;
-  bool is_block_device = false;      // discards by BLKDISCARD instead of hole punching
-  char label[200] = {};              // for Device::name(), after the scheme: "/mnt/nvme (unlinked file, direct)"
+  bool is_block_device = false;  // discards by BLKDISCARD instead of hole punching
+  char label[200] = {};          // for Device::name(), after the scheme: "/mnt/nvme (unlinked file, direct)"
 };
 
 inline constexpr uint32_t kDefaultHelperCount = 8;

@@ -105,9 +105,11 @@ void FileHelpers::run_helper() {
     do {
       io.next = head;
       // Release: pairs with the acquire of the queue's thread that takes the list.
-    } while (!client->done.compare_exchange_weak(head, &io, std::memory_order_release, std::memory_order_relaxed));
+    } while (
+        !client->done.compare_exchange_weak(head, &io, std::memory_order_release, std::memory_order_relaxed));
     client->finished.notify_all();
-    client->helpers_inside.fetch_sub(1, std::memory_order_release);  // pairs with the load before the client dies
+    client->helpers_inside.fetch_sub(
+        1, std::memory_order_release);  // pairs with the load before the client dies
     mutex_.lock();
   }
   mutex_.unlock();

@@ -23,10 +23,10 @@
 namespace storage {
 
 struct HelperClient {
-  IoList wanted;                            // lock
-  HelperClient* next_in_round = nullptr;    // lock
-  bool in_round = false;                    // lock: iff wanted is not empty
-  std::atomic<Io*> done{nullptr};           // pushed by helpers, taken whole by the queue's thread
+  IoList wanted;                          // lock
+  HelperClient* next_in_round = nullptr;  // lock
+  bool in_round = false;                  // lock: iff wanted is not empty
+  std::atomic<Io*> done{nullptr};         // pushed by helpers, taken whole by the queue's thread
   std::atomic<uint32_t> helpers_inside{0};
   sys::EventCount finished;
 };

@@ -44,7 +44,9 @@ struct Path {
   base::Text<100> shown;
 };
 
-base::TextRef& operator<<(base::TextRef& to, const Path& path) { return to << "storage " << path.shown.view(); }
+base::TextRef& operator<<(base::TextRef& to, const Path& path) {
+  return to << "storage " << path.shown.view();
+}
 
 // A descriptor until it becomes the runtime's own.
 class Opened {
@@ -69,17 +71,31 @@ base::Error open_error(const Path& path, long result) {
   int number = static_cast<int>(-result);
   const char* advice = "";
   switch (number) {
-    case ENOENT: return base::Error::of(number, path, ": no such directory; make it, or name another place");
+    case ENOENT:
+      return base::Error::of(number, path, ": no such directory; make it, or name another place");
     case EACCES:
-    case EPERM: advice = "; name a place that you may read and write"; break;
-    case EROFS: advice = "; name a place that can be written"; break;
-    case EBUSY: advice = "; it is mounted or in use, name another device"; break;
+    case EPERM:
+      advice = "; name a place that you may read and write";
+      break;
+    case EROFS:
+      advice = "; name a place that can be written";
+      break;
+    case EBUSY:
+      advice = "; it is mounted or in use, name another device";
+      break;
     case ENOSPC:
-    case EDQUOT: advice = "; make room, or name another place"; break;
+    case EDQUOT:
+      advice = "; make room, or name another place";
+      break;
     case ENXIO:
-    case ENODEV: advice = "; there is no device behind it"; break;
-    case EMFILE: advice = "; raise ulimit -n"; break;
-    default: break;
+    case ENODEV:
+      advice = "; there is no device behind it";
+      break;
+    case EMFILE:
+      advice = "; raise ulimit -n";
+      break;
+    default:
+      break;
   }
   return base::Error::of(number, path, ": ", base::error_name(number), advice);
 }
@@ -87,8 +103,8 @@ base::Error open_error(const Path& path, long result) {
 long open_path(const Path& path, int flags) {
   long result;
   do {
-    result = sys::syscall(SYS_openat, AT_FDCWD, path.c_str(), flags | O_RDWR | O_CLOEXEC | O_NOCTTY,
-                          kPrivateMode);
+    result =
+        sys::syscall(SYS_openat, AT_FDCWD, path.c_str(), flags | O_RDWR | O_CLOEXEC | O_NOCTTY, kPrivateMode);
   } while (result == -EINTR);
   return result;
 }
@@ -137,7 +153,8 @@ base::Expected<void> check_file_system(const Path& path, long descriptor) {
   return {};
 }
 
-// Files grow as they are written, up to here.
+// Files grow as they are written, up to here. (Giving them their size at once, as a hole, was tried: on ext4
+// first writes then took up to 30 times as long.)
 base::Expected<uint64_t> file_capacity_bytes(const Path& path) {
   uint64_t capacity_bytes = kMostFileBytes;
   rlimit limit = {};
@@ -162,7 +179,8 @@ bool block_device_discards(const struct statx& facts) {
   // A partition's queue is its disk's.
   for (const char* queue : {"/queue", "/../queue"}) {
     base::Text<96> path;
-    path << "/sys/dev/block/" << facts.stx_rdev_major << ':' << facts.stx_rdev_minor << queue << "/discard_max_bytes";
+    path << "/sys/dev/block/" << facts.stx_rdev_major << ':' << facts.stx_rdev_minor << queue
+         << "/discard_max_bytes";
     char text[32];
     if (sys::read_small_file(path.c_str(), text) > 0) return text[0] != '0';
   }
@@ -229,11 +247,13 @@ base::Expected<Medium> open_file(const Path& path, const OpenParameters& paramet
 
   // Two processes that spill into one file would destroy each other's pages.
   if (sys::syscall(SYS_flock, opened.get(), LOCK_EX | LOCK_NB) == -EWOULDBLOCK)
-    return failure(EBUSY, path, ": another process spills there; name a directory, so that each has its own file");
+    return failure(EBUSY, path,
+                   ": another process spills there; name a directory, so that each has its own file");
   struct statx facts;
   if (result = describe(opened.get(), "", facts); sys::failed(result))
     return std::unexpected(open_error(path, result));
-  if ((facts.stx_mode & S_IFMT) != S_IFREG) return failure(EINVAL, path, ": it has just been replaced; try again");
+  if ((facts.stx_mode & S_IFMT) != S_IFREG)
+    return failure(EINVAL, path, ": it has just been replaced; try again");
   if (facts.stx_size > 0 && !parameters.overwrite) {
     return failure(EEXIST, path, ": this file has content; pass --storage-overwrite to lose it, ",
                    "or name a directory or an empty file");
@@ -269,7 +289,8 @@ base::Expected<Medium> open_block_device(const Path& path, const OpenParameters&
   struct statx facts;
   if (result = describe(opened.get(), "", facts); sys::failed(result))
     return std::unexpected(open_error(path, result));
-  if ((facts.stx_mode & S_IFMT) != S_IFBLK) return failure(EINVAL, path, ": it has just been replaced; try again");
+  if ((facts.stx_mode & S_IFMT) != S_IFBLK)
+    return failure(EINVAL, path, ": it has just been replaced; try again");
   if (parameters.spill && !parameters.overwrite) {
     auto zeros = begins_with_zeros(path, opened.get());
     if (!zeros) return std::unexpected(zeros.error());
@@ -287,7 +308,8 @@ base::Expected<Medium> open_block_device(const Path& path, const OpenParameters&
   medium.capacity_bytes = base::round_down(size_bytes, base::kOsPageBytes);
   medium.discards = block_device_discards(facts);
   if (medium.capacity_bytes == 0) return failure(ENXIO, path, ": the device is empty; is a medium in it?");
-  return finish(path, Opened(opened.take()), "block device", medium, facts, static_cast<uint32_t>(sector_bytes));
+  return finish(path, Opened(opened.take()), "block device", medium, facts,
+                static_cast<uint32_t>(sector_bytes));
 }
 
 // A misspelt device must not become a file in /dev.
@@ -317,11 +339,15 @@ base::Expected<Medium> open_medium(std::string_view path_text, const OpenParamet
     }
     if (sys::failed(result)) return std::unexpected(open_error(path, result));
     switch (facts.stx_mode & S_IFMT) {
-      case S_IFDIR: return open_directory(path, parameters);
-      case S_IFREG: return open_file(path, parameters);
-      case S_IFBLK: return open_block_device(path, parameters);
+      case S_IFDIR:
+        return open_directory(path, parameters);
+      case S_IFREG:
+        return open_file(path, parameters);
+      case S_IFBLK:
+        return open_block_device(path, parameters);
       default:
-        return failure(EINVAL, path, ": this is neither a directory, a file nor a block device; name one of these");
+        return failure(EINVAL, path,
+                       ": this is neither a directory, a file nor a block device; name one of these");
     }
   }
   return failure(EAGAIN, path, ": it keeps changing; name another place");

@@ -36,11 +36,22 @@ class OpenTest : public testing::Test {
   void TearDown() override { std::filesystem::remove_all(directory); }
 
   std::string path(const std::string& name) const { return directory + "/" + name; }
-  void write_file(const std::string& name, const std::string& content) const { std::ofstream(path(name)) << content; }
+  void write_file(const std::string& name, const std::string& content) const {
+    std::ofstream(path(name)) << content;
+  }
   std::string read_file(const std::string& name) const {
     std::stringstream text;
     text << std::ifstream(path(name)).rdbuf();
     return text.str();
+  }
+  // A read of two blocks at `offset`: how many bytes came.
+  static uint64_t bytes_read(Device& device, uint64_t offset) {
+    Queue* queue = device.open_queue(4).value();
+    TestIo read(Operation::kRead, offset, {kBlock, kBlock});
+    queue->run(read.io);
+    EXPECT_EQ(read.io.error, 0);
+    device.close_queue(queue);
+    return read.io.transferred_bytes;
   }
   size_t entry_count() const {
     auto entries = std::filesystem::directory_iterator(directory);
@@ -117,6 +128,20 @@ TEST_F(OpenTest, AnEmptyFileIsUsed) {
   (*device)->close();
 }
 
+TEST_F(OpenTest, TheEndIsThatOfWhatWasWritten) {
+  write_file("named", "");
+  for (const std::string& text : {directory, "file:" + directory, path("named"), "file:" + path("new")}) {
+    auto device = open_device(text, kSpill);
+    ASSERT_TRUE(device.has_value()) << device.error().message;
+    EXPECT_EQ(bytes_read(**device, 0), 0u) << text;
+    use(**device, 7 * kBlock);
+    EXPECT_EQ(bytes_read(**device, 0), 2 * kBlock) << text;
+    EXPECT_EQ(bytes_read(**device, 7 * kBlock), kBlock) << text;
+    EXPECT_EQ(bytes_read(**device, 8 * kBlock), 0u) << text;
+    (*device)->close();
+  }
+}
+
 TEST_F(OpenTest, AFileOfAnotherProcessIsRefused) {
   write_file("empty", "");
   int other = open(path("empty").c_str(), O_RDWR);
@@ -133,7 +158,8 @@ TEST_F(OpenTest, AFileOfAnotherProcessIsRefused) {
 TEST_F(OpenTest, ContentIsKeptUnlessGivenUp) {
   std::string content = "precious\n" + std::string(10000, 'x');
   write_file("full", content);
-  for (const std::string& text : {path("full"), "file:" + path("full"), "fault:[uring:" + path("full") + "]"}) {
+  for (const std::string& text :
+       {path("full"), "file:" + path("full"), "fault:[uring:" + path("full") + "]"}) {
     base::Error error = refusal(text);
     EXPECT_EQ(error.number, EEXIST);
     EXPECT_NE(std::string_view(error.message).find("--storage-overwrite"), std::string_view::npos);
@@ -220,7 +246,8 @@ class MountedTest : public OpenTest {
  protected:
   void mount_memory(const char* options) {
     OpenTest::SetUp();
-    if (mount("none", directory.c_str(), "tmpfs", 0, options) != 0) GTEST_SKIP() << "cannot mount a tmpfs here";
+    if (mount("none", directory.c_str(), "tmpfs", 0, options) != 0)
+      GTEST_SKIP() << "cannot mount a tmpfs here";
     mounted = true;
   }
   void SetUp() override {}
@@ -310,6 +337,16 @@ TEST_F(BlockDeviceTest, AnEmptyOneIsUsedWhole) {
   EXPECT_LE((*device)->block_bytes(), 4096u);
   use(**device, (32 << 20) - kBlock);
   EXPECT_EQ(refusal(name).number, EBUSY) << "while it is open";
+
+  Queue* queue = (*device)->open_queue(4).value();
+  Io discard;
+  discard.operation = Operation::kDiscard;
+  discard.offset_bytes = (32 << 20) - kBlock;
+  discard.length_bytes = kBlock;
+  queue->run(discard);
+  EXPECT_TRUE(discard.whole()) << discard.error;
+  (*device)->close_queue(queue);
+  use(**device, (32 << 20) - kBlock);
   (*device)->close();
 }
 

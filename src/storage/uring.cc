@@ -40,8 +40,8 @@ class UringDevice final : public FileDevice {
   void log_fallback(const base::Error& error) {
     // Relaxed: only one of several threads shall speak.
     if (logged_.exchange(true, std::memory_order_relaxed)) return;
-    base::log(name(), ": ", error.message, "; using ", rings_work_ ? "blocking calls for some threads" : "blocking calls",
-              " instead");
+    base::log(name(), ": ", error.message, "; using ",
+              rings_work_ ? "blocking calls for some threads" : "blocking calls", " instead");
   }
 
   bool rings_work_ = true;

@@ -1,7 +1,7 @@
 // The uring backend: a ring of io_uring for each Queue, over the same medium as the file backend.
 //
-// submit() costs one system call for the whole batch; run() one for submitting and waiting together;
-// poll() none, unless the kernel asks to be entered.
+// submit() costs one system call for the whole batch, run() of a batch one for submitting and waiting
+// together, poll() none, unless the kernel asks to be entered. run() of one Io is a blocking call.
 // Where a ring cannot be had (forbidden in a container, old kernel, no descriptor or memory left), a queue
 // of the file backend takes its place, with one line of log for the device.
 #pragma once

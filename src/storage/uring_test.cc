@@ -92,7 +92,8 @@ bool forbid_io_uring() {
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
   };
   sock_fprog program = {4, code};
-  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
 TEST(Uring, WhereItIsForbiddenTheFileBackendServes) {
@@ -149,11 +150,13 @@ TEST(Uring, NoIoIsLostWhenTheRingIsBroken) {
   ASSERT_EQ(rings.size(), 1u);
   close(*rings.begin());
 
-  TestIo one(Operation::kRead, 0, {kBlock}), two(Operation::kRead, kBlock, {kBlock}), three(Operation::kRead, 0, {kBlock});
+  TestIo one(Operation::kRead, 0, {kBlock}), two(Operation::kRead, kBlock, {kBlock}),
+      three(Operation::kRead, 0, {kBlock});
   Io* batch[] = {&one.io, &two.io};
   EXPECT_EQ(queue->submit(batch), 2u);
   while (queue->in_flight_count() > 0) queue->wait();
-  queue->run(three.io);
+  Io* last[] = {&three.io};
+  queue->run(last);
   for (TestIo* io : {&one, &two, &three}) {
     EXPECT_EQ(io->io.error, EBADF);
     EXPECT_EQ(io->done_count, 1);
@@ -184,7 +187,8 @@ class Interruptions {
 };
 
 TEST(Uring, SignalsInterruptNothing) {
-  for (const char* text : {"uring:/var/tmp", "file:/var/tmp", "fault:any_delay_us=1/3x500:[uring:/var/tmp]"}) {
+  for (const char* text :
+       {"uring:/var/tmp", "file:/var/tmp", "fault:any_delay_us=1/3x500:[uring:/var/tmp]"}) {
     Device* device = open_device(text, kSpill).value();
     Queue* queue = device->open_queue(8).value();
     {
