@@ -1,7 +1,7 @@
 // scanf's targets: what is spilled is assigned to plain memory first and stored afterwards. A string
 // without a width may be of any length: the format is changed to let the C library allocate it (%ms).
 #include <errno.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <wchar.h>
 
 #include "spill/format.h"
@@ -115,7 +115,7 @@ void store_target(const Target& target, int assigned) {
   if (target.is_allocated) {
     char* text = load(reinterpret_cast<char**>(target.temporary));
     if (is_assigned && text != nullptr) copy(target.pointer, text, text_bytes(text, target.is_wide));
-    free(text);
+    __spill_free(text);
   } else if (is_assigned) {
     const size_t bytes = target.is_string ? text_bytes(target.temporary, target.is_wide) : target.bytes;
     copy(target.pointer, target.temporary, std::min(bytes, target.bytes));

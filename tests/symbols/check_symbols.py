@@ -7,8 +7,11 @@
 
 Rules
  1 no object calls a function of interceptors.inc: in the user's process that name is the runtime's
-   own, or instrumented code's. An object that defines __spill_NAME may call NAME, which it wraps
- 2 no exceptions and no RTTI: neither symbols of them nor the C++ library
+   own, or instrumented code's. An object that defines __spill_NAME may call NAME, which it wraps. The
+   interceptors (objects that define any __spill_ name, and HELPERS) may call whatever the runtime does
+   not export under its own name: the C library's, with plain pointers
+ 2 no exceptions and no RTTI: neither symbols of them nor the C++ library; UNWINDERS let the program's
+   exceptions pass
  3 the library runs no constructor but those in CONSTRUCTORS
  4 the library's only undefined names of interceptors.inc are those that the allocator calls (its
    calls are served like any uninstrumented library's) and those that rule 1 lets through
@@ -26,6 +29,9 @@ CONSTRUCTORS = {
     "__cpu_indicator_init": "the compiler's own support of __builtin_cpu_supports",
 }
 WRAPPER_PREFIX = "__spill_"
+HELPERS = {"access.cc.o", "format_printf.cc.o", "format_scanf.cc.o"}
+UNWINDERS = {"once.c.o"}
+HEAP = re.compile(r"^(malloc\w*|calloc|realloc\w*|free|aligned_alloc|posix_memalign|memalign|p?valloc|_Z[nd][wal].*)$")
 CXX_RUNTIME = re.compile(r"^(_Unwind_Resume|__gxx_personality_v0|__cxa_(throw|begin_catch|allocate_exception|guard_\w+)"
                          r"|_ZT[IS]\w+|__dynamic_cast|_ZTVN10__cxxabiv1\w+)$")
 CXX_LIBRARIES = ("libstdc++.so", "libc++.so")
@@ -56,12 +62,23 @@ def intercepted_names(path):
     return set(re.findall(r"^SPILLWAY_INTER(?:CEPT|POSE)\((\w+)\)", text, flags=re.M))
 
 
-def check_object(path, intercepted):
+def exported_names(path):
+    """What the runtime exports under its own name: the heap, and SPILLWAY_INTERPOSE."""
+    names = intercepted_names(path)
+    interposed = re.findall(r"^SPILLWAY_INTERPOSE\((\w+)\)", pathlib.Path(path).read_text(), flags=re.M)
+    return {name for name in names if HEAP.match(name)} | set(interposed)
+
+
+def check_object(path, intercepted, exported=None):
     own = defined(path)
-    for name in sorted(undefined(path) & intercepted):
+    intercepts = any(name.startswith(WRAPPER_PREFIX) for name in own) or pathlib.Path(path).name in HELPERS
+    forbidden = exported if intercepts and exported is not None else intercepted
+    for name in sorted(undefined(path) & forbidden):
         if WRAPPER_PREFIX + name not in own:
             yield f"{path}: calls {name}, which the runtime intercepts; use sys/ or base/plain_memory.h"
     for kind, name in symbols(path):
+        if name == "_Unwind_Resume" and pathlib.Path(path).name in UNWINDERS:
+            continue
         if CXX_RUNTIME.match(name):
             yield f"{path}: holds {name}: built with exceptions, RTTI or thread-safe statics"
 
@@ -93,7 +110,8 @@ def check_library(path, allocator, intercepted):
         if name not in CONSTRUCTORS:
             yield f"{path}: runs the constructor {name} when it is loaded"
     for name in sorted({name for kind, name in symbols(path)} | undefined(path, "-D")):
-        if CXX_RUNTIME.match(name):
+        # _Unwind_Resume: the objects were checked one by one.
+        if CXX_RUNTIME.match(name) and name != "_Unwind_Resume":
             yield f"{path}: holds {name}: something in it was built with exceptions, RTTI or thread-safe statics"
     needed = re.findall(r"\(NEEDED\).*\[(.*)\]", run("readelf", "-dW", path))
     for library in needed:
@@ -127,6 +145,8 @@ def self_test(compiler, folder):
     clean = build("clean", 'extern "C" int add(int a, int b) { return a + b; }\n', *strict)
     wrapper = build("wrapper", declare + 'extern "C" char* __spill_strdup(const char* s) { return strdup(s); }\n', *strict)
     caller = build("caller", declare + 'extern "C" char* twice(const char* s) { return strdup(strdup(s)); }\n', *strict)
+    caller_wrapper = build("caller_wrapper", declare + 'extern "C" void* memchr(const void*, int, unsigned long);\n'
+                           'extern "C" char* __spill_strdup(const char* s) { return memchr(s, 0, 1) ? strdup(s) : nullptr; }\n', *strict)
     thrower = build("thrower", 'extern "C" void fail() { throw 1; }\n')
     starter = build("starter", "volatile int seven = 7;\nint f() { return seven; }\nint g = f();\n", *strict)
 
@@ -140,6 +160,8 @@ def self_test(compiler, folder):
     expect("clean object", check_object(clean, intercepted), None)
     expect("wrapper object", check_object(wrapper, intercepted), None)
     expect("calling object", check_object(caller, intercepted), "calls strdup")
+    expect("calling interceptor", check_object(caller_wrapper, intercepted, set()), None)
+    expect("interceptor that calls what is exported", check_object(caller_wrapper, intercepted, {"memchr"}), "calls memchr")
     expect("throwing object", check_object(thrower, intercepted), "__cxa_throw")
     expect("clean library", check_library(link("clean", clean, wrapper), clean, intercepted), None)
     expect("calling library", check_library(link("caller", caller), clean, intercepted), "calls strdup")
@@ -166,7 +188,7 @@ def main():
         return self_test(*arguments.self_test)
     problems = []
     for path in arguments.objects or []:
-        problems += check_object(path, intercepted)
+        problems += check_object(path, intercepted, exported_names(arguments.interceptors))
     if arguments.library:
         problems += check_library(arguments.library, arguments.allocator, intercepted)
     print("\n".join(problems) or "nothing is asked of the process that should not be")
