@@ -16,8 +16,9 @@ namespace {
 
 class Collector {
 public:
-  Collector(Function &F, const SmallPtrSetImpl<Instruction *> &InPage)
-      : DL(F.getDataLayout()), InPage(InPage) {}
+  Collector(Function &F, const SmallPtrSetImpl<Instruction *> &InPage,
+            const SmallPtrSetImpl<Instruction *> &Anchors)
+      : DL(F.getDataLayout()), InPage(InPage), Anchors(Anchors) {}
 
   void visit(Instruction &I);
 
@@ -33,6 +34,7 @@ private:
 
   const DataLayout &DL;
   const SmallPtrSetImpl<Instruction *> &InPage;
+  const SmallPtrSetImpl<Instruction *> &Anchors;
 };
 
 } // namespace
@@ -106,12 +108,15 @@ void Collector::visit(Instruction &I) {
   } else if (auto *Call = dyn_cast<CallBase>(&I)) {
     if (Call->isInlineAsm())
       addAsmOperands(*Call);
+  } else if (Anchors.contains(&I)) {
+    add(I, SiteKind::Anchor, 0, /*Size=*/1, Align(1));
   }
 }
 
 SmallVector<Site, 0>
-collectSites(Function &F, const SmallPtrSetImpl<Instruction *> &InPage) {
-  Collector C(F, InPage);
+collectSites(Function &F, const SmallPtrSetImpl<Instruction *> &InPage,
+             const SmallPtrSetImpl<Instruction *> &Anchors) {
+  Collector C(F, InPage, Anchors);
   for (Instruction &I : instructions(F))
     C.visit(I);
   return std::move(C.Sites);

@@ -25,6 +25,7 @@ enum class SiteKind {
   Copy,   // memcpy, memmove of a constant size
   Set,    // memset of a constant size
   Native, // must be one instruction at one address: atomics, assembly
+  Anchor, // accesses nothing: stands where a translation is to be made ahead
 };
 
 /// One translation that several accesses share: the first leads, the others
@@ -66,10 +67,11 @@ struct Site {
 
 /// Finds the sites of F in the order of its text. Intrinsics were lowered
 /// before (Intrinsics.h). InPage: instructions whose bytes are known to lie in
-/// one OS page where they execute.
+/// one OS page where they execute. Anchors: those of split loops (Loops.h).
 llvm::SmallVector<Site, 0>
 collectSites(llvm::Function &F,
-             const llvm::SmallPtrSetImpl<llvm::Instruction *> &InPage);
+             const llvm::SmallPtrSetImpl<llvm::Instruction *> &InPage,
+             const llvm::SmallPtrSetImpl<llvm::Instruction *> &Anchors);
 
 } // namespace spillway
 

@@ -22,6 +22,7 @@ bool emitsBenchCalls() { return Emit == "call"; }
 static bool writes(const Site &S, const Access &A) {
   switch (S.Kind) {
   case SiteKind::Load:
+  case SiteKind::Anchor:
     return false;
   case SiteKind::Copy:
     return A.Operand == 0;

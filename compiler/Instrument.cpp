@@ -142,7 +142,7 @@ static SmallVector<Site, 0> inDominanceOrder(Function &F,
 static Chunks splitLoops(Function &F, FunctionAnalysisManager &FAM,
                          SmallPtrSetImpl<Instruction *> &InPage) {
   Chunks Result;
-  if (!options::Loops || F.hasOptNone() || F.hasMinSize())
+  if (!options::Loops || emitsBenchCalls() || F.hasOptNone() || F.hasMinSize())
     return Result;
   FAM.invalidate(F, PreservedAnalyses::none());
   for (const LoopPlan &Plan : planLoops(F, FAM, InPage))
@@ -181,6 +181,11 @@ void ModuleInstrumenter::instrument(Function &F) {
     return;
   ++Count.Functions;
   Count.Pointers += Loops.Translations.size();
+  if (emitsBenchCalls()) {
+    for (const Site &S : Sites)
+      emitBenchCalls(S, Runtime);
+    return;
+  }
   if (options::Reuse)
     shareTranslations(F, Sites, Loops.Translations);
   assignSlots(Sites, Loops.Translations);

@@ -39,6 +39,9 @@ cl::opt<unsigned> ReuseWindow(
     "spill-reuse-window", cl::init(256),
     cl::desc("Bytes that one shared translation may cover at most"));
 
+cl::opt<bool> Loops("spill-loops", cl::init(true),
+                    cl::desc("Split loops at page edges"));
+
 void readEnvironment() {
   const char *Text = std::getenv("SPILLWAY_COMPILER_OPTIONS");
   if (!Text)

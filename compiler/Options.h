@@ -24,6 +24,7 @@ extern llvm::cl::opt<bool> Stats;
 extern llvm::cl::opt<bool> AssumeAligned;
 extern llvm::cl::opt<bool> Reuse;
 extern llvm::cl::opt<unsigned> ReuseWindow;
+extern llvm::cl::opt<bool> Loops;
 
 /// Takes options from SPILLWAY_COMPILER_OPTIONS, separated by blanks. Ends the
 /// program on one that is unknown.

@@ -25,10 +25,10 @@ struct Candidate {
 
 class Sharing {
 public:
-  explicit Sharing(Function &F) : DL(F.getDataLayout()), Paths(F) {}
+  Sharing(Function &F, std::deque<Translation> &Translations)
+      : DL(F.getDataLayout()), Paths(F), Translations(Translations) {}
 
   void visit(Site &S);
-  std::deque<Translation> finish(MutableArrayRef<Site> Sites);
 
 private:
   bool follow(Site &S, Access &A, const Address &Where,
@@ -37,7 +37,7 @@ private:
   const DataLayout &DL;
   Flow Paths;
   std::map<std::vector<uint64_t>, SmallVector<Candidate, 4>> Leaders;
-  std::deque<Translation> Translations;
+  std::deque<Translation> &Translations;
 };
 
 } // namespace
@@ -76,7 +76,7 @@ void Sharing::visit(Site &S) {
   if (isa<CallBase>(S.Inst) && cast<CallBase>(S.Inst)->isInlineAsm())
     return;
   for (Access &A : S.Accesses) {
-    if (A.Size > options::ReuseWindow)
+    if (A.Shared || A.Size > options::ReuseWindow)
       continue;
     Address Where = decompose(S.pointer(A), DL);
     SmallVectorImpl<Candidate> &Earlier = Leaders[Where.Terms];
@@ -93,20 +93,15 @@ void Sharing::visit(Site &S) {
   }
 }
 
-std::deque<Translation> Sharing::finish(MutableArrayRef<Site> Sites) {
+void shareTranslations(Function &F, MutableArrayRef<Site> Sites,
+                       std::deque<Translation> &Translations) {
+  Sharing Result(F, Translations);
+  for (Site &S : Sites)
+    Result.visit(S);
   for (Site &S : Sites)
     for (Access &A : S.Accesses)
       if (A.Shared && A.Shared->Followers.empty())
         A.Shared = nullptr;
-  return std::move(Translations);
-}
-
-std::deque<Translation> shareTranslations(Function &F,
-                                          MutableArrayRef<Site> Sites) {
-  Sharing Result(F);
-  for (Site &S : Sites)
-    Result.visit(S);
-  return Result.finish(Sites);
 }
 
 } // namespace spillway

@@ -24,11 +24,12 @@
 
 namespace spillway {
 
-/// Lets accesses of Sites share translations. Sites are ordered so that each
-/// block comes after its dominators. Translations that nobody follows are not
+/// Lets accesses of Sites share translations, and adds these to Translations.
+/// Sites are ordered so that each block comes after its dominators; those that
+/// share one already stay as they are. Translations that nobody follows are not
 /// used.
-std::deque<Translation> shareTranslations(llvm::Function &F,
-                                          llvm::MutableArrayRef<Site> Sites);
+void shareTranslations(llvm::Function &F, llvm::MutableArrayRef<Site> Sites,
+                       std::deque<Translation> &Translations);
 
 } // namespace spillway
 

@@ -93,7 +93,8 @@ void SiteRewriter::bounce(const Site &S, Instruction *ColdEnd,
     bounceSet(S, B);
     break;
   case SiteKind::Native:
-    llvm_unreachable("a native access is never bounced");
+  case SiteKind::Anchor:
+    llvm_unreachable("never bounced");
   }
 }
 
@@ -179,7 +180,19 @@ void SiteRewriter::rewriteNative(const Site &S) {
   }
 }
 
+void SiteRewriter::rewriteAnchor(const Site &S) {
+  const Access &A = S.Accesses.front();
+  if (A.Shared) {
+    BuilderBefore B(S.Inst);
+    A.Shared->Entry =
+        T.translate(S.Inst, T.address(B, S.pointer(A)), A.Shared->Slot, S.Live);
+  }
+  S.Inst->eraseFromParent();
+}
+
 void SiteRewriter::rewrite(const Site &S) {
+  if (S.Kind == SiteKind::Anchor)
+    return rewriteAnchor(S);
   dropMetadata(*S.Inst);
   if (S.Kind == SiteKind::Native)
     return rewriteNative(S);

@@ -37,6 +37,7 @@ private:
   void bounceStore(const Site &S, llvm::IRBuilderBase &B);
   void bounceCopy(const Site &S, llvm::IRBuilderBase &B);
   void bounceSet(const Site &S, llvm::IRBuilderBase &B);
+  void rewriteAnchor(const Site &S);
   void rewriteNative(const Site &S);
   llvm::Value *enterNative(const Site &S, const Access &A, unsigned Slot,
                            SlotSet Live);

@@ -1,0 +1,177 @@
+; Loops split at page edges.
+
+declare void @other()
+
+; The inner loop runs on raw addresses: one translation ahead of it, in its own slot, nothing else in it.
+; CHECK-LABEL: define i64 @sum(
+; CHECK: %spill.left = phi i64
+; CHECK: icmp ult i64 %spill.left, 4
+; CHECK: spill.plan:
+; CHECK: [[CROSSES:%.*]] = icmp ugt i64 [[OFFSET:%.*]], 4088
+; CHECK: [[ROOM:%.*]] = sub i64 4088, [[OFFSET]]
+; CHECK: [[MORE:%.*]] = udiv i64 [[ROOM]], 8
+; CHECK: [[COUNT:%.*]] = add i64 [[MORE]], 1
+; CHECK: [[INPAGE:%.*]] = select i1 [[CROSSES]], i64 0, i64 [[COUNT]]
+; CHECK: %spill.chunk = call i64 @llvm.umin.i64(i64 %spill.left, i64 [[INPAGE]])
+; CHECK: spill.enter:
+; CHECK: getelementptr inbounds i64, ptr %spill.slots, i64 2
+; CHECK: store atomic
+; CHECK: call preserve_allcc i64 @__spillway_translate_stub(i64 {{.*}}, i64 4)
+; CHECK: spill.fast:
+; CHECK-NOT: store atomic
+; CHECK-NOT: spill.cross
+; CHECK: load i64, ptr %spill.pointer
+; CHECK-NOT: store atomic
+; CHECK: spill.done:
+; CHECK: br i1 {{.*}}, label %out, label %loop
+; The iteration whose element lies across an edge takes the old way.
+; CHECK: spill.body:
+; CHECK: store atomic
+; CHECK: out:
+define i64 @sum(ptr %p, i64 %n) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %loop ]
+  %s = phi i64 [ 0, %entry ], [ %s.next, %loop ]
+  %e = getelementptr inbounds i64, ptr %p, i64 %i
+  %v = load i64, ptr %e, align 8
+  %s.next = add i64 %s, %v
+  %i.next = add nuw i64 %i, 1
+  %done = icmp eq i64 %i.next, %n
+  br i1 %done, label %out, label %loop
+out:
+  ret i64 %s.next
+}
+
+; Downwards, two pointers, one of them fixed.
+; CHECK-LABEL: define void @down(
+; CHECK: spill.plan:
+; CHECK: udiv i64 {{.*}}, 4
+; CHECK: spill.enter:
+; CHECK: i64 2
+; CHECK: i64 3
+; CHECK: spill.fast:
+; CHECK-NOT: store atomic
+; CHECK: spill.done:
+define void @down(ptr %p, ptr %total, i64 %n) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ %n, %entry ], [ %i.next, %loop ]
+  %e = getelementptr inbounds i32, ptr %p, i64 %i
+  %v = load i32, ptr %e, align 4
+  %t = load i32, ptr %total, align 4
+  %t.next = add i32 %t, %v
+  store i32 %t.next, ptr %total, align 4
+  %i.next = add nsw i64 %i, -1
+  %done = icmp eq i64 %i.next, 0
+  br i1 %done, label %out, label %loop
+out:
+  ret void
+}
+
+; What is accessed under a condition only is not translated ahead.
+; CHECK-LABEL: define void @conditional(
+; CHECK: spill.enter:
+; CHECK: call preserve_allcc i64 @__spillway_translate_stub(
+; CHECK-NOT: @__spillway_translate_stub
+; CHECK: spill.fast:
+; CHECK: call preserve_allcc i64 @__spillway_translate_stub(i64 {{.*}}, i64 5)
+; CHECK: spill.done:
+define void @conditional(ptr %p, ptr %q, i64 %n) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %latch ]
+  %e = getelementptr inbounds i32, ptr %p, i64 %i
+  %v = load i32, ptr %e, align 4
+  %c = icmp eq i32 %v, 0
+  br i1 %c, label %then, label %latch
+then:
+  %f = getelementptr inbounds i32, ptr %q, i64 %i
+  store i32 1, ptr %f, align 4
+  br label %latch
+latch:
+  %i.next = add nuw i64 %i, 1
+  %done = icmp eq i64 %i.next, %n
+  br i1 %done, label %out, label %loop
+out:
+  ret void
+}
+
+; An iteration that may be left early does not access what comes after: such loops are left alone, like those
+; that call, and those whose number of iterations nobody knows.
+; CHECK-LABEL: define void @early(
+; CHECK-NOT: spill.plan
+; CHECK: ret
+define void @early(ptr %p, ptr %q, i64 %n) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %latch ]
+  %e = getelementptr inbounds i32, ptr %p, i64 %i
+  %v = load i32, ptr %e, align 4
+  %c = icmp eq i32 %v, 0
+  br i1 %c, label %out, label %latch
+latch:
+  %f = getelementptr inbounds i32, ptr %q, i64 %i
+  store i32 1, ptr %f, align 4
+  %i.next = add nuw i64 %i, 1
+  %done = icmp eq i64 %i.next, %n
+  br i1 %done, label %out, label %loop
+out:
+  ret void
+}
+
+; CHECK-LABEL: define void @calls(
+; CHECK-NOT: spill.plan
+; CHECK: ret
+define void @calls(ptr %p, i64 %n) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %loop ]
+  %e = getelementptr inbounds i32, ptr %p, i64 %i
+  store i32 0, ptr %e, align 4
+  call void @other()
+  %i.next = add nuw i64 %i, 1
+  %done = icmp eq i64 %i.next, %n
+  br i1 %done, label %out, label %loop
+out:
+  ret void
+}
+
+; CHECK-LABEL: define void @uncountable(
+; CHECK-NOT: spill.plan
+; CHECK: ret
+define void @uncountable(ptr %p) {
+entry:
+  br label %loop
+loop:
+  %e = phi ptr [ %p, %entry ], [ %next, %loop ]
+  %v = load i32, ptr %e, align 4
+  %next = getelementptr inbounds i32, ptr %e, i64 1
+  %done = icmp eq i32 %v, 0
+  br i1 %done, label %out, label %loop
+out:
+  ret void
+}
+
+; Few iterations do not pay.
+; CHECK-LABEL: define void @short(
+; CHECK-NOT: spill.plan
+; CHECK: ret
+define void @short(ptr %p) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %loop ]
+  %e = getelementptr inbounds i32, ptr %p, i64 %i
+  store i32 0, ptr %e, align 4
+  %i.next = add nuw i64 %i, 1
+  %done = icmp eq i64 %i.next, 5
+  br i1 %done, label %out, label %loop
+out:
+  ret void
+}
