@@ -130,21 +130,26 @@ class Demo:
         program = self.build / "bin" / name
         return program if program.exists() else self._missing(f"{program}; run make first")
 
-    def _step(self, title, command, **keywords):
-        """Runs a command of the build to its end, its output in a log."""
-        log = self.folder / (title.split()[-1] + ".log")
+    def _step(self, title, folder, commands):
+        """Runs commands of the build side by side to their ends; `commands` holds each by the name of its log."""
         self.progress.begin(title)
-        with open(log, "w") as output:
-            process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, **keywords)
-            try:
-                while process.poll() is None:
-                    self.progress.update()
-                    time.sleep(0.1)
-            finally:
-                process.kill()
-                process.wait()
-        if process.returncode != 0:
-            raise Failure(f"'{title}' failed; {log} says why", 2)
+        processes = {}
+        try:
+            for name, command in commands.items():
+                with open(self.folder / f"{name}.log", "w") as log:
+                    processes[name] = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log, stdin=subprocess.DEVNULL,
+                                                       start_new_session=True)
+            while any(process.poll() is None for process in processes.values()):
+                self.progress.update()
+                time.sleep(0.1)
+        finally:
+            for process in processes.values():
+                if process.poll() is None:
+                    os.killpg(process.pid, signal.SIGKILL)  # with the compilers that the driver started
+                    process.wait()
+        for name, process in processes.items():
+            if process.returncode != 0:
+                raise Failure(f"{title} failed; {self.folder / name}.log says why", 2)
         self.progress.end()
 
     def _amalgamation(self):
@@ -159,20 +164,22 @@ class Demo:
         if not (made / "complete").exists():
             made.mkdir(exist_ok=True)
             script = f"'{source}/configure' CC={self.native_cc} --disable-shared --disable-tcl && make sqlite3.c shell.c"
-            self._step("making sqlite3.c and shell.c: amalgamation", ["sh", "-c", script], cwd=made)
+            self._step("making sqlite3.c and shell.c", made, {"amalgamation": ["sh", "-c", script]})
             (made / "complete").touch()
         return made
 
     def _build_programs(self, source):
         """Builds both programs, each from the same two files with the same flags."""
-        programs = []
-        for kind, compiler in (("native", self.native_cc), ("spillway", self.spillcc)):
-            program = self.folder / f"sqlite3-{kind}"
-            inputs = [source / "sqlite3.c", source / "shell.c", pathlib.Path(compiler), *(self.build / "lib").glob("*.so")]
-            if not program.exists() or program.stat().st_mtime < max(path.stat().st_mtime for path in inputs):
-                command = [compiler, *FLAGS, "shell.c", "sqlite3.c", "-o", program, *LIBRARIES]
-                self._step(f"compiling SQLite with {pathlib.Path(compiler).name}", command, cwd=source)
+        plugin = list((self.build / "lib").glob("*compiler*.so"))
+        programs, commands = [], {}
+        for name, compiler, parts in (("native", self.native_cc, []), ("spillway", self.spillcc, [self.spillcc, *plugin])):
+            program = self.folder / f"sqlite3-{name}"
             programs.append(program)
+            inputs = [source / "sqlite3.c", source / "shell.c", *parts]
+            if not program.exists() or program.stat().st_mtime < max(path.stat().st_mtime for path in inputs):
+                commands[program.name] = [compiler, *FLAGS, "sqlite3.c", "shell.c", "-o", program, *LIBRARIES]
+        if commands:
+            self._step("compiling SQLite with clang and with spillcc", source, commands)
         return programs
 
     def _empty_program_bytes(self, program):
