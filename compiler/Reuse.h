@@ -10,7 +10,7 @@
 //      the addresses are made of (dominance in SSA form)
 //   2  no call lies between them (Kills.h)
 //   3  the window is checked for the page's edge where the leader executes; if
-//      it crosses, the entry is 0 and each of them takes its cold path
+//      it crosses, the entry is 0 and each of them is translated on its own
 //
 //===----------------------------------------------------------------------===//
 #ifndef SPILLWAY_COMPILER_REUSE_H

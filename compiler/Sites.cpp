@@ -65,24 +65,32 @@ void SiteRewriter::bounceSet(const Site &S, IRBuilderBase &B) {
                        S.Live);
 }
 
-// Fills the cold path with a bounced access and joins its result with that of
-// the instruction, which moves to the hot path.
-void SiteRewriter::bounce(const Site &S, Instruction *ColdEnd,
-                          Instruction *HotEnd) {
-  BuilderBefore B(ColdEnd);
-  B.SetCurrentDebugLocation(S.Inst->getDebugLoc());
+// Splits the block at S.Inst, which moves to the end of the hot path. Its
+// result becomes that of both paths; the cold one's is still missing.
+PHINode *SiteRewriter::split(Value *Cold, const Site &S, Instruction *&ColdEnd,
+                             Instruction *&HotEnd) {
+  SplitBlockAndInsertIfThenElse(Cold, S.Inst->getIterator(), &ColdEnd, &HotEnd,
+                                T.Runtime.ColdWeights);
   BasicBlock *Join = S.Inst->getParent();
   S.Inst->moveBefore(HotEnd);
+  if (S.Inst->getType()->isVoidTy())
+    return nullptr;
+  IRBuilder<> JoinB(Join, Join->begin());
+  PHINode *Result = JoinB.CreatePHI(S.Inst->getType(), 2);
+  S.Inst->replaceAllUsesWith(Result);
+  Result->addIncoming(S.Inst, HotEnd->getParent());
+  return Result;
+}
+
+void SiteRewriter::bounceIf(Value *Crosses, const Site &S) {
+  Instruction *ColdEnd, *HotEnd;
+  PHINode *Result = split(Crosses, S, ColdEnd, HotEnd);
+  BuilderBefore B(ColdEnd);
+  B.SetCurrentDebugLocation(S.Inst->getDebugLoc());
   switch (S.Kind) {
-  case SiteKind::Load: {
-    Value *Bounced = bounceLoad(S, B);
-    IRBuilder<> JoinB(Join, Join->begin());
-    PHINode *Result = JoinB.CreatePHI(S.Inst->getType(), 2);
-    S.Inst->replaceAllUsesWith(Result);
-    Result->addIncoming(Bounced, ColdEnd->getParent());
-    Result->addIncoming(S.Inst, HotEnd->getParent());
+  case SiteKind::Load:
+    Result->addIncoming(bounceLoad(S, B), ColdEnd->getParent());
     break;
-  }
   case SiteKind::Store:
     bounceStore(S, B);
     break;
@@ -98,14 +106,33 @@ void SiteRewriter::bounce(const Site &S, Instruction *ColdEnd,
   }
 }
 
-// Whether S has to take its cold path because of A; null: never.
+void SiteRewriter::shareNothingIf(Value *Cold, const Site &S) {
+  Instruction *ColdEnd, *HotEnd;
+  PHINode *Result = split(Cold, S, ColdEnd, HotEnd);
+  Site Alone = S;
+  Alone.Inst = S.Inst->clone();
+  Alone.Inst->insertBefore(ColdEnd);
+  for (Access &A : Alone.Accesses)
+    A.Shared = nullptr;
+  if (Result)
+    Result->addIncoming(Alone.Inst, ColdEnd->getParent());
+  // To those that follow, a leader that went this way has no entry.
+  BasicBlock *Join = HotEnd->getSuccessor(0);
+  for (const Access &A : S.Accesses)
+    if (S.leads(A)) {
+      IRBuilder<> JoinB(Join, Join->begin());
+      PHINode *Entry = JoinB.CreatePHI(T.Runtime.I64, 2, "spill.shared");
+      Entry->addIncoming(JoinB.getInt64(0), ColdEnd->getParent());
+      A.Shared->Entry = Entry;
+    }
+  rewrite(Alone);
+}
+
+// Whether A must not use what it shares; null: never.
 Value *SiteRewriter::coldCondition(const Site &S, const Access &A,
                                    IRBuilderBase &B) {
   const Translation *Shared = A.Shared;
-  if (!Shared)
-    return A.MayCross ? T.crossesPage(B, T.address(B, S.pointer(A)), A.Size)
-                      : nullptr;
-  if (!Shared->MayCross)
+  if (!Shared || !Shared->MayCross)
     return nullptr;
   if (!S.leads(A))
     return B.CreateICmpEQ(Shared->Entry, B.getInt64(0), "spill.crossed");
@@ -199,46 +226,46 @@ void SiteRewriter::rewrite(const Site &S) {
 
   BuilderBefore B(S.Inst);
   Value *Cold = nullptr;
-  for (const Access &A : S.Accesses)
-    if (Value *C = coldCondition(S, A, B))
-      Cold = Cold ? B.CreateOr(Cold, C) : C;
-  BasicBlock *Join = nullptr;
-  Instruction *ColdEnd = nullptr, *HotEnd = nullptr;
-  if (Cold) {
-    SplitBlockAndInsertIfThenElse(Cold, S.Inst->getIterator(), &ColdEnd,
-                                  &HotEnd, T.Runtime.ColdWeights);
-    Join = S.Inst->getParent();
-    bounce(S, ColdEnd, HotEnd);
+  bool Shares = false;
+  for (const Access &A : S.Accesses) {
+    Shares |= A.Shared != nullptr;
+    Value *C = nullptr;
+    if (A.Shared)
+      C = coldCondition(S, A, B);
+    else if (A.MayCross)
+      C = T.crossesPage(B, T.address(B, S.pointer(A)), A.Size);
+    Cold = Cold && C ? B.CreateOr(Cold, C) : Cold ? Cold : C;
   }
+  if (Cold && Shares)
+    shareNothingIf(Cold, S);
+  else if (Cold)
+    bounceIf(Cold, S);
 
   unsigned Scratch = 0;
   SlotSet Live = S.Live;
+  SmallVector<Value *, 2> Entries;
   for (const Access &A : S.Accesses) {
-    Value *Entry;
+    BuilderBefore HotB(S.Inst);
+    Value *Entry = nullptr;
     if (A.Shared && !S.leads(A)) {
       Entry = A.Shared->Entry;
     } else {
-      BuilderBefore HotB(S.Inst);
       unsigned Slot = A.Shared ? A.Shared->Slot : Scratch++;
       Entry = T.translate(S.Inst, T.address(HotB, S.pointer(A)), Slot, Live);
       Live |= SlotSet(1) << Slot;
-      if (A.Shared)
-        A.Shared->Entry = Entry;
+      HotB.SetInsertPoint(S.Inst);
     }
-    BuilderBefore HotB(S.Inst);
     S.Inst->setOperand(A.Operand, T.redirect(HotB, S.pointer(A), Entry));
+    Entries.push_back(Entry);
   }
-  if (!Cold)
-    return;
-  // To those that follow, a leader that went cold has no entry.
-  for (const Access &A : S.Accesses)
-    if (S.leads(A)) {
-      IRBuilder<> JoinB(Join, Join->begin());
-      PHINode *Entry = JoinB.CreatePHI(T.Runtime.I64, 2, "spill.shared");
-      Entry->addIncoming(JoinB.getInt64(0), ColdEnd->getParent());
-      Entry->addIncoming(A.Shared->Entry, HotEnd->getParent());
+  for (auto [A, Entry] : zip(S.Accesses, Entries)) {
+    if (!S.leads(A))
+      continue;
+    if (auto *Joined = cast_or_null<PHINode>(A.Shared->Entry))
+      Joined->addIncoming(Entry, S.Inst->getParent());
+    else
       A.Shared->Entry = Entry;
-    }
+  }
 }
 
 } // namespace spillway

@@ -8,9 +8,15 @@
 //     else                                translate, then the instruction on
 //                                         translated pointers
 //
-// Where translations are shared, "it" is the window of the translation: the
-// leader checks the window, a follower takes its cold path if the leader did.
-// The cold path works for any address, so it is the same for both.
+// One that shares a translation becomes
+//
+//     if (the window crosses an edge)     all of the above on a copy of the
+//                                         instruction, sharing nothing
+//     else                                the instruction on pointers that were
+//                                         translated by the leader
+//
+// where the leader checks the window, and a follower asks whether the leader
+// has an entry.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SPILLWAY_COMPILER_SITES_H
@@ -31,8 +37,10 @@ public:
 private:
   llvm::Value *coldCondition(const Site &S, const Access &A,
                              llvm::IRBuilderBase &B);
-  void bounce(const Site &S, llvm::Instruction *ColdEnd,
-              llvm::Instruction *HotEnd);
+  llvm::PHINode *split(llvm::Value *Cold, const Site &S,
+                       llvm::Instruction *&ColdEnd, llvm::Instruction *&HotEnd);
+  void shareNothingIf(llvm::Value *Cold, const Site &S);
+  void bounceIf(llvm::Value *Crosses, const Site &S);
   llvm::Value *bounceLoad(const Site &S, llvm::IRBuilderBase &B);
   void bounceStore(const Site &S, llvm::IRBuilderBase &B);
   void bounceCopy(const Site &S, llvm::IRBuilderBase &B);

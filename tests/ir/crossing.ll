@@ -13,7 +13,7 @@
 ; CHECK: [[HOT]]:
 ; CHECK: call preserve_allcc i64 @__spillway_translate_stub(
 ; CHECK: %v = load i32, ptr %spill.pointer, align 1
-; CHECK: phi i32 [ [[BOUNCED]], %[[COLD]] ], [ %v, {{.*}} ]
+; CHECK: phi i32 [ %v, {{.*}} ], [ [[BOUNCED]], %[[COLD]] ]
 define i32 @load(ptr %p) {
   %v = load i32, ptr %p, align 1
   ret i32 %v

@@ -4,17 +4,24 @@
 declare void @other()
 
 ; Fields of one object. Nobody knows that they lie in one page: the leader checks the window of 24 bytes, the
-; follower asks whether it did. A slow path in between keeps the slot of what is shared (bit 2).
+; follower asks whether it crossed; then each is translated alone, in a scratch slot. A slow path in between
+; keeps the slot of what is shared (bit 2).
 ; CHECK-LABEL: define i64 @fields(
 ; CHECK: %spill.crosses = icmp ugt i64 {{.*}}, 4072
+; CHECK: br i1 %spill.crosses, label %[[ALONE:.*]], label %[[HOT:.*]], !prof
+; CHECK: [[ALONE]]:
+; CHECK: getelementptr inbounds i64, ptr %spill.slots, i64 0
+; CHECK: [[HOT]]:
 ; CHECK: [[SLOT:%.*]] = getelementptr inbounds i64, ptr %spill.slots, i64 2
 ; CHECK: store atomic i64 %spill.address{{.*}}, ptr [[SLOT]] release
 ; CHECK: call preserve_allcc i64 @__spillway_translate_stub(i64 {{.*}}, i64 4)
-; CHECK: %spill.shared = phi i64 [ 0, {{.*}} ], [ %spill.d, {{.*}} ]
+; CHECK: %spill.shared = phi i64 [ 0, {{.*}} ], [ %spill.d{{.*}}, {{.*}} ]
 ; CHECK: call preserve_allcc i64 @__spillway_translate_stub(i64 {{.*}}, i64 5)
 ; CHECK: %spill.crossed = icmp eq i64 %spill.shared, 0
-; CHECK: call preserve_allcc i64 @__spillway_cross_load_stub(i64 {{.*}}, i64 8, ptr %spill.buffer, i64 4)
-; CHECK-NOT: store atomic
+; CHECK: br i1 %spill.crossed
+; CHECK: getelementptr inbounds i64, ptr %spill.slots, i64 0
+; CHECK: call preserve_allcc i64 @__spillway_translate_stub(i64 {{.*}}, i64 5)
+; CHECK-NOT: cross_load
 ; CHECK: ret
 define i64 @fields(ptr %p, ptr %q) {
   %a = load i64, ptr %p, align 8
@@ -40,9 +47,7 @@ define i32 @aligned(ptr %p) {
 
 ; Indices that differ by a constant.
 ; CHECK-LABEL: define i32 @indices(
-; CHECK: store atomic
 ; CHECK: %spill.crossed
-; CHECK-NOT: store atomic
 ; CHECK: ret
 define i32 @indices(ptr %p, i32 %i) {
   %i.wide = sext i32 %i to i64
@@ -57,8 +62,7 @@ define i32 @indices(ptr %p, i32 %i) {
 
 ; The sum may wrap: the distance is not constant.
 ; CHECK-LABEL: define i32 @wrapping(
-; CHECK: store atomic
-; CHECK: store atomic
+; CHECK-NOT: %spill.crossed
 ; CHECK: ret
 define i32 @wrapping(ptr %p, i32 %i) {
   %i.wide = sext i32 %i to i64
