@@ -65,8 +65,9 @@ def _candidates():
 class MemoryGroup:
     FILES = {
         1: {"limit": "memory.limit_in_bytes", "usage": "memory.usage_in_bytes", "peak": "memory.max_usage_in_bytes",
-            "kills": "memory.oom_control"},
-        2: {"limit": "memory.max", "usage": "memory.current", "peak": "memory.peak", "kills": "memory.events"},
+            "kills": "memory.oom_control", "swap": "memory.swappiness"},
+        2: {"limit": "memory.max", "usage": "memory.current", "peak": "memory.peak", "kills": "memory.events",
+            "swap": "memory.swap.max"},
     }
 
     def __init__(self, folder, version):
@@ -75,10 +76,11 @@ class MemoryGroup:
         self.seen_bytes = 0
 
     @classmethod
-    def create(cls, limit_bytes):
+    def create(cls, limit_bytes, name="demo"):
+        """name tells apart the groups that one process has at the same time."""
         reason = "there is no memory controller"
         for parent, version in _candidates():
-            folder = parent / f"spillway-demo-{os.getpid()}"
+            folder = parent / f"spillway-{name}-{os.getpid()}"
             try:
                 folder.mkdir()
             except OSError as error:
@@ -99,6 +101,9 @@ class MemoryGroup:
 
     def enter(self):
         (self.folder / "cgroup.procs").write_text(str(os.getpid()))
+
+    def forbid_swap(self):
+        self._file("swap").write_text("0")
 
     def usage_bytes(self):
         usage = int(self._file("usage").read_text())

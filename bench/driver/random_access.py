@@ -1,0 +1,203 @@
+"""Random accesses with a quarter of the data in memory, beside mmap and swap under the same limit."""
+import os
+import pathlib
+
+from devices import Cleanup, file_of, swap_on, why_no_zram, zram
+from lockstep import Failure, Programs, median, spread
+from memory_group import MemoryGroup, Unavailable
+
+DOC = """\
+Random 8-byte reads and read-modify-writes (rmw) of data four times as large as the memory budget, by some threads:
+accesses a second by a program that spillcc compiled (ours) over those of the better peer, under the same memory
+limit; more is better. Peers: `mmap_ratio` to a mapping of a file or device with MADV_RANDOM, `swap_ratio` to plain
+memory with swap on the same kind of device and no swap read-ahead.
+"""
+MIB = 1 << 20
+SOURCE = pathlib.Path(__file__).resolve().parent.parent / "random" / "random.cc"
+SLACK_BYTES = 16 * MIB
+FLAGS = ["-O2", "-std=c++20", "-pthread"]
+ANSWER_SECONDS = 600
+
+
+class Plan:
+    def __init__(self, context):
+        quick = context.quick
+        self.data_bytes = (256 if quick else 1024) * MIB
+        self.budget_bytes = self.data_bytes // 4
+        self.threads = [1, 4] if quick else [1, 2, 4, 16]
+        self.pairs = context.pairs or (2 if quick else 5)
+        self.window_seconds = 0.7 if quick else 2.0
+        # Before each window, unmeasured; and when reads become writes, until evictions meet changed pages.
+        self.warm_seconds = 0.2 if quick else 0.5
+        self.settle_seconds = {"disk": 1 if quick else 6, "zram": 0.5 if quick else 2}
+
+
+class Contest:
+    """The programs on one kind of device, all alive, each in a memory group of its own."""
+
+    def __init__(self, context, plan, device, cleanup, binaries, limit_bytes, notes):
+        self.plan, self.device, self.notes, self.progress = plan, device, notes, context.progress
+        self.programs = cleanup.enter_context(Programs())
+        self.running = {}
+        self.stats = context.folder / "stats.json"
+        native, ours = binaries
+        size = plan.data_bytes
+        if device == "zram":
+            # Room for swap's own header, and for pages that ours keeps twice while they are written.
+            spill, mapped, swap = (zram(cleanup, size + 256 * MIB) for _ in range(3))
+        else:
+            spill = context.storage
+            mapped = file_of(cleanup, context.folder / "mapped", size)
+            swap = file_of(cleanup, context.folder / "swap", size + 256 * MIB) if os.geteuid() == 0 else None
+        context.progress(f"random {device}: filling what mmap maps")
+        context.output([native, "fill", mapped, size])
+        overwrite = ["--storage-overwrite"] if device == "zram" else []
+        commands = {
+            "ours": [context.spillway, "run", "--memory", f"{plan.budget_bytes // MIB}M", "--storage", spill, *overwrite,
+                     "--stats", self.stats, "--", ours, "heap", size],
+            "mmap": [native, "map", mapped, size],
+        }
+        if swap is not None:
+            swap_on(cleanup, swap)
+            commands["swap"] = [native, "heap", size]
+        for variant, command in commands.items():
+            group = cleanup.acquire(lambda: MemoryGroup.create(limit_bytes, f"bench-{variant}"), MemoryGroup.remove)
+            if variant != "swap":
+                group.forbid_swap()
+            context.progress(f"random {device}: filling {variant}")
+            program = self.programs.start(command, group)
+            self.running[variant] = program
+            cleanup.callback(program.kill)
+            program.read(ANSWER_SECONDS)
+            program.ask("fill\n", ANSWER_SECONDS)
+
+    def window(self, variant, threads, mode, seconds):
+        """Accesses a second."""
+        accesses, took = self.running[variant].ask(f"run {threads} {mode} {seconds}\n", ANSWER_SECONDS).split()
+        return int(accesses) / float(took)
+
+    def drop(self, peer, died):
+        """Goes on without a peer that the kernel killed, as it may where reclaim does not keep up. Ours may not."""
+        if peer == "ours" or "signal 9" not in str(died):
+            raise died
+        self.notes.append(f"{self.device}: the kernel killed the {peer} program for lack of memory; left out from then on")
+        del self.running[peer]
+        if len(self.running) == 1:
+            raise Failure(f"random on {self.device}: no peer is left")
+
+    def settle(self, mode):
+        for variant in list(self.running):
+            try:
+                self.window(variant, 4, mode, self.plan.settle_seconds[self.device])
+            except Failure as died:
+                self.drop(variant, died)
+
+    def rates(self, mode, threads):
+        """A list of accesses a second for each program that is still there in the end."""
+        plan, rates = self.plan, {variant: [] for variant in self.running}
+        for number in range(plan.pairs):
+            order = list(self.running)
+            for variant in order if number % 2 == 0 else order[::-1]:
+                try:
+                    self.window(variant, threads, mode, plan.warm_seconds)
+                    rates[variant].append(self.window(variant, threads, mode, plan.window_seconds))
+                except Failure as died:
+                    self.drop(variant, died)
+        return {variant: rates[variant] for variant in self.running}
+
+    def measure(self, mode, threads):
+        rates = self.rates(mode, threads)
+        peers = [variant for variant in rates if variant != "ours"]
+        ratios = {peer: [ours / theirs for ours, theirs in zip(rates["ours"], rates[peer])] for peer in peers}
+        best = min(peers, key=lambda peer: median(ratios[peer]))
+        row = {"case": f"{self.device}/{mode}/{threads}", "ours": median(rates["ours"]), "peer": median(rates[best]),
+               "ratio": median(ratios[best]), "spread": spread(ratios[best]), "unit": "accesses/s", "best_peer": best}
+        row.update({f"{peer}_ratio": median(ratios[peer]) for peer in peers})
+        return row
+
+    def check(self):
+        """All changes must be there: ours and the peers'."""
+        for variant, program in self.running.items():
+            self.progress(f"random {self.device}: checking {variant}")
+            if program.ask("check\n", ANSWER_SECONDS) != "right":
+                raise Failure(f"random on {self.device}: data of {variant} is wrong afterwards")
+        for program in self.running.values():
+            program.finish()
+
+
+def _plain_bytes(native):
+    """The most memory that the program takes before it has data."""
+    with Programs() as programs:
+        program = programs.start([native, "heap", 1 << 20])
+        program.read(60)
+        for line in pathlib.Path(f"/proc/{program.process.pid}/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+    raise Failure("the kernel does not tell how much memory a process uses")
+
+
+def _devices(context, notes):
+    devices = ["disk"]
+    if os.geteuid() != 0:
+        notes.append("no swap beside ours on the disk: it needs root")
+    no_zram = why_no_zram()
+    if no_zram:
+        notes.append(f"nothing on zram: {no_zram}")
+    else:
+        devices.append("zram")
+    try:
+        MemoryGroup.create(64 * MIB, "bench").remove()
+    except Unavailable as reason:
+        notes.append(f"nothing measured: no memory limit can be set here ({reason})")
+        return []
+    return devices
+
+
+def _summary(rows):
+    summary = {row["case"].split("/")[1] + "_" + row["case"].split("/")[0] + "_" + row["case"].split("/")[2]: row["ratio"]
+               for row in rows}
+    for device in ("disk", "zram"):
+        own = [row["ratio"] for row in rows if row["case"].startswith(device)]
+        if own:
+            summary[f"worst_{device}"] = min(own)
+    return summary
+
+
+def run(context):
+    plan = Plan(context)
+    notes, rows = [], []
+    devices = _devices(context, notes)
+    native, ours = context.folder / "random-native", context.folder / "random-ours"
+    context.build("random, natively", [context.native_cxx, *FLAGS, SOURCE, "-o", native])
+    context.build("random, by spillc++", [context.spillcxx, *FLAGS, SOURCE, "-o", ours])
+    limit_bytes = plan.budget_bytes + _plain_bytes(native) + SLACK_BYTES
+    for device in devices:
+        if context.cases and not any(case.startswith(device) for case in context.cases):
+            continue
+        with Cleanup() as cleanup:
+            contest = Contest(context, plan, device, cleanup, (native, ours), limit_bytes, notes)
+            for mode in ("read", "rmw"):
+                context.progress(f"random {device} {mode}: warming up")
+                contest.settle(mode)
+                for threads in plan.threads:
+                    if context.cases and not any(f"{device}/{mode}/{threads}".startswith(case) for case in context.cases):
+                        continue
+                    context.progress(f"random {device} {mode}: {threads} threads")
+                    rows.append(contest.measure(mode, threads))
+                    row = rows[-1]
+                    context.say(f"{row['case']:16} {row['ours']:>9,.0f}/s, {row['ratio']:.2f} times {row['best_peer']} "
+                                f"+-{row['spread'] / 2:.0%}")
+            contest.check()
+    for note in notes:
+        context.say(f"random: note: {note}")
+    result = {
+        "parameters": {"data_bytes": plan.data_bytes, "budget_bytes": plan.budget_bytes, "limit_bytes": limit_bytes,
+                       "threads": plan.threads, "pairs": plan.pairs, "window_seconds": plan.window_seconds,
+                       "flags": " ".join(FLAGS), "storage": str(context.storage), "quick": context.quick},
+        "rows": rows, "summary": _summary(rows), "notes": notes,
+    }
+    bars = {"title": "random accesses, a quarter of the data in memory",
+            "subtitle": "accesses a second as a ratio, ours over the peer's; more is better",
+            "cases": [row["case"] for row in rows],
+            "series": {"over mmap": [row.get("mmap_ratio") for row in rows], "over swap": [row.get("swap_ratio") for row in rows]}}
+    return result, bars
