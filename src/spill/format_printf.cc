@@ -35,7 +35,6 @@ struct Arguments {
   Argument* at;
   int capacity;
   int count = 0;
-  bool has_pointers = false;
 
   // The argument `index`, or null when it does not fit; counts it anyway.
   Argument* use(int index) {
@@ -67,7 +66,6 @@ Limit read_limit(FormatReader& reader, Arguments& arguments, int& next) {
 }
 
 void use_string(Arguments& arguments, int index, Kind kind, bool has_precision, Limit precision) {
-  arguments.has_pointers = true;
   Argument* argument = arguments.use(index);
   if (argument == nullptr) return;
   argument->kind = kind;
@@ -101,8 +99,7 @@ void read_conversion(FormatReader& reader, Arguments& arguments, int& next) {
       use_string(arguments, index, length == 'l' || conversion == 'S' ? Kind::kWideString : Kind::kString, has_precision, precision);
       return;
     case 'n':
-      arguments.has_pointers = true;
-      if (Argument* argument = arguments.use(index)) {
+          if (Argument* argument = arguments.use(index)) {
         argument->kind = Kind::kCount;
         argument->count_bytes = count_bytes(length);
       }
@@ -113,6 +110,20 @@ void read_conversion(FormatReader& reader, Arguments& arguments, int& next) {
       else
         arguments.use(index, Kind::kInteger);
   }
+}
+
+// Whether a conversion takes a pointer that is followed: what most calls are asked first.
+bool follows_pointers(const char* format) {
+  for (FormatReader reader(format); reader.find_conversion();) {
+    char c;
+    // Flags, digits, lengths: everything but letters that are not lengths, and '%'.
+    do c = reader.take();
+    while ((c != 0 && c < 'A' && c != '%') || c == 'h' || c == 'l' || c == 'L' || c == 'q' || c == 'j' || c == 'z' || c == 'Z' ||
+           c == 't' || c == 'I');
+    if (c == 's' || c == 'S' || c == 'n') return true;
+    if (c == 0) return false;
+  }
+  return false;
 }
 
 void read_format(const char* format, Arguments& arguments) {
@@ -211,7 +222,7 @@ int call_with_copies(const Arguments& arguments, const char* format, va_list ori
 }
 
 int call_with(const Arguments& arguments, const char* format, va_list original, FormatCall call, void* context) {
-  if (arguments.has_pointers && take_values(arguments, original))
+  if (take_values(arguments, original))
     return call_with_copies(arguments, format, original, call, context);
   return call(context, format, original);
 }
@@ -221,7 +232,7 @@ int call_with(const Arguments& arguments, const char* format, va_list original, 
 int call_printf(const char* format, va_list original, FormatCall call, void* context) {
   PlainString plain_format(format);
   const char* text = plain_format;
-  if (text == nullptr) return call(context, text, original);
+  if (text == nullptr || !follows_pointers(text)) return call(context, text, original);
   Argument few[12];
   Arguments arguments{few, std::size(few)};
   read_format(text, arguments);
