@@ -1,6 +1,7 @@
 #include "spill/heap.h"
 
 #include <errno.h>
+#include <link.h>
 #include <malloc.h>
 
 #include "base/ids.h"
@@ -38,6 +39,22 @@ constexpr unsigned kArenaCount = 4;
 constinit unsigned arenas[kArenaCount] = {};
 constinit std::atomic<uint32_t> next_arena{0};
 constinit std::atomic<uint64_t> plain_bytes{0};
+constinit uint64_t libc_begin = 0;
+constinit uint64_t libc_end = 0;
+
+// dl_iterate_phdr's callback: notes where the C library's code lies.
+int note_libc(dl_phdr_info* object, size_t, void*) {
+  const auto known = reinterpret_cast<uint64_t>(&__libc_malloc);
+  for (int i = 0; i < object->dlpi_phnum; ++i) {
+    const auto& segment = object->dlpi_phdr[i];
+    const uint64_t begin = object->dlpi_addr + segment.p_vaddr;
+    if (segment.p_type != PT_LOAD || known - begin >= segment.p_memsz) continue;
+    libc_begin = begin;
+    libc_end = begin + segment.p_memsz;
+    return 1;
+  }
+  return 0;
+}
 
 void* allocate_extent(extent_hooks_t*, void* wanted, size_t bytes, size_t alignment, bool* zeroed, bool* committed,
                       unsigned) {
@@ -104,8 +121,9 @@ void zero_block(void* block, size_t bytes) {
 bool goes_plain(size_t bytes, Caller caller) {
   if (!runtime.started.load(std::memory_order_acquire)) return true;
   if (runtime.is_fork_child.load(std::memory_order_relaxed)) return true;
-  if (runtime.options.spill_all != 0) return bytes < runtime.options.min_alloc;
+  if (caller == Caller::kLibc) return true;
   if (caller == Caller::kForeign) return bytes < kForeignSpillBytes;
+  if (runtime.options.spill_all != 0) return bytes < runtime.options.min_alloc;
   return bytes < runtime.options.min_alloc ||
          plain_bytes.load(std::memory_order_relaxed) + bytes <= runtime.plain_limit_bytes;
 }
@@ -125,7 +143,13 @@ void* allocate_plain(size_t bytes, size_t alignment, bool zeroed, Caller caller)
 
 }  // namespace
 
+Caller foreign_caller(const void* return_address) {
+  return reinterpret_cast<uint64_t>(return_address) - libc_begin < libc_end - libc_begin ? Caller::kLibc
+                                                                                         : Caller::kForeign;
+}
+
 base::Expected<void> open_heap() {
+  dl_iterate_phdr(note_libc, nullptr);
   struct ArenaConfig {
     extent_hooks_t* hooks;
     bool metadata_use_hooks;

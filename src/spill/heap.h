@@ -7,7 +7,8 @@
 // Where an allocation goes:
 //   instrumented code    plain memory while the plain heap is below runtime.plain_limit_bytes or the
 //                        size below --min-alloc; else spilled
-//   uninstrumented code  plain memory below kForeignSpillBytes, else spilled; with --spill-all spilled
+//   other libraries      plain memory below kForeignSpillBytes, else spilled
+//   the C library        plain memory: it hands its buffers to the kernel, which sees no spilled memory
 // Freed memory of a megabyte and more is discarded at once, less when jemalloc purges it.
 //
 // Thread contract: any thread. Errors: null with errno ENOMEM.
@@ -19,7 +20,10 @@
 
 namespace spill {
 
-enum class Caller { kInstrumented, kForeign };
+enum class Caller { kInstrumented, kForeign, kLibc };
+
+// Who calls an exported function of the malloc family, by its return address.
+Caller foreign_caller(const void* return_address);
 
 base::Expected<void> open_heap();
 

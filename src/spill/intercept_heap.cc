@@ -81,7 +81,7 @@ void* allocate_or_throw(size_t bytes, size_t alignment) {
   SPILL_EXPORT void* P##pvalloc(size_t bytes) { return aligned(4096, whole_pages(bytes), caller); }
 
 SPILL_MALLOC_FAMILY(__spill_, Caller::kInstrumented)
-SPILL_MALLOC_FAMILY(, Caller::kForeign)
+SPILL_MALLOC_FAMILY(, foreign_caller(__builtin_return_address(0)))
 #undef SPILL_MALLOC_FAMILY
 
 SPILL_EXPORT size_t __spill_malloc_usable_size(void* block) { return heap_usable_bytes(block); }
