@@ -41,6 +41,14 @@ int spillway_plain_memcmp(const void* a, const void* b, size_t n) noexcept {
   return 0;
 }
 
+// string_view::find is made of this.
+void* spillway_plain_memchr(const void* in, int byte, size_t n) noexcept {
+  const auto* at = static_cast<const unsigned char*>(in);
+  for (size_t i = 0; i < n; ++i)
+    if (at[i] == static_cast<unsigned char>(byte)) return const_cast<unsigned char*>(at + i);
+  return nullptr;
+}
+
 size_t spillway_plain_strlen(const char* text) noexcept {
   size_t n = 0;
   while (text[n] != 0) ++n;

@@ -13,6 +13,7 @@ void* spillway_plain_memcpy(void* to, const void* from, size_t n) noexcept;
 void* spillway_plain_memmove(void* to, const void* from, size_t n) noexcept;
 void* spillway_plain_memset(void* to, int byte, size_t n) noexcept;
 int spillway_plain_memcmp(const void* a, const void* b, size_t n) noexcept;
+void* spillway_plain_memchr(const void* in, int byte, size_t n) noexcept;
 size_t spillway_plain_strlen(const char* text) noexcept;
 }
 
@@ -22,5 +23,6 @@ asm("memcpy = spillway_plain_memcpy\n"
     "memset = spillway_plain_memset\n"
     "memcmp = spillway_plain_memcmp\n"
     "bcmp = spillway_plain_memcmp\n"
+    "memchr = spillway_plain_memchr\n"
     "strlen = spillway_plain_strlen\n");
 #endif

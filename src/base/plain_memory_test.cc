@@ -35,6 +35,9 @@ TEST(PlainMemory, CopiesSetsComparesMeasures) {
   EXPECT_STREQ(b, "AAA234");
   EXPECT_EQ(spillway_plain_strlen(b), 6u);
   EXPECT_EQ(spillway_plain_strlen(""), 0u);
+  EXPECT_EQ(spillway_plain_memchr(b, 0x133, 6), b + 4);  // '3'
+  EXPECT_EQ(spillway_plain_memchr(b, '3', 4), nullptr);
+  EXPECT_EQ(spillway_plain_memchr("\xff", -1, 1) != nullptr, true);
   const char* texts[] = {"abc", "abd", "ab\xff", "abc"};
   for (const char* x : texts)
     for (const char* y : texts) EXPECT_EQ(sign(spillway_plain_memcmp(x, y, 3)), sign(std::memcmp(x, y, 3))) << x << y;
