@@ -174,7 +174,10 @@ TEST_F(CacheTest, OnePartitionDoesNotStarveAnother) {
   // Fill one of them alone, then use the other.
   for (uint64_t region : first) ASSERT_TRUE(a->write(world->address(region * 512), "x", 1));
   const auto begin = std::chrono::steady_clock::now();
-  for (uint64_t region : second) ASSERT_TRUE(a->write(world->address(region * 512), "y", 1)) << a->error.message;
+  for (uint64_t region : second) {
+    ASSERT_TRUE(a->write(world->address(region * 512), "y", 1)) << a->error.message;
+    ASSERT_LE(world->cache->budget().used_bytes(), world->cache->budget().limit_bytes() + (Table::kEmptyRegionLimit + 8) * kOs);
+  }
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(2));
   for (uint64_t region : first) {
     char byte = 0;

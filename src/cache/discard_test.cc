@@ -23,7 +23,7 @@ TEST_F(DiscardTest, AResidentPageLeavesWithoutIoAndReadsAsZeros) {
   write(5, 'x');
   a->release_all();
   discard(5);
-  EXPECT_FALSE(world->resident(5));
+  EXPECT_EQ(world->entries[5], Table::kUnknown);
   EXPECT_EQ(world->cache->resident_count(), 0u);
   EXPECT_EQ(value(5), 0);
   evict();
@@ -57,6 +57,14 @@ TEST_F(DiscardTest, ExactlyTheRangeGoes) {
         ASSERT_EQ(value(page), page >= first && page < first + count ? 0 : 'x') << page << " of " << first << "+" << count;
     }
   }
+}
+
+TEST_F(DiscardTest, AnUnmappedGroupIsPassedOverNotWhatFollows) {
+  open({.frame_count = 32});
+  for (uint64_t page = 16; page < 32; ++page) write(page, 'x');
+  a->release_all();
+  discard(5, 20);
+  for (uint64_t page = 0; page < 40; ++page) EXPECT_EQ(value(page), page >= 25 && page < 32 ? 'x' : 0) << page;
 }
 
 TEST_F(DiscardTest, ARangeOverSeveralRegionsAndPartitions) {

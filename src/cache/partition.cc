@@ -141,9 +141,13 @@ bool Partition::may_take_fresh(bool desperate) {
 // Claims a frame for a page that has none and maps the page to it. `fresh`: its memory is zeros. It is
 // counted from here on, before anything is written to it.
 FrameId Partition::take_frame(PageId page, PlaceId place, bool desperate, bool& fresh) {
-  if (over_budget_by(0)) {
-    FrameId spare = frames_.find_free_touched();
-    if (spare != base::kNoFrame) frames_.release_memory(spare);
+  if (shared_->budget.exceeded_by(0)) {
+    if (may_shrink()) {
+      FrameId spare = frames_.find_free_touched();
+      if (spare != base::kNoFrame) frames_.release_memory(spare);
+    } else if (!desperate && largest_above_its_half() != nullptr) {
+      return base::kNoFrame;  // evict_for_load takes from there
+    }
   }
   const FrameId taken = frames_.take(page, neighbour_frame(page), may_take_fresh(desperate));
   if (taken == base::kNoFrame) return taken;

@@ -27,6 +27,7 @@ TEST_F(ProtocolTest, APageIsZerosAtFirstAndThenWhatWasWritten) {
 TEST_F(ProtocolTest, ReadingNeverWritesAndZerosCostNoIo) {
   for (uint64_t page = 0; page < 40; ++page) EXPECT_EQ(value(page), 0);
   evict();
+  for (uint64_t page = 0; page < 40; ++page) EXPECT_EQ(world->entries[page], Table::kUnknown) << page;
   EXPECT_EQ(world->device->writes, 0u);
   EXPECT_EQ(world->device->reads, 0u);
   write_and_evict(3, 'x');
@@ -235,8 +236,10 @@ TEST_F(ProtocolTest, AFailedWriteKeepsThePageAndLeavesTheFingerprintUnknown) {
       EXPECT_TRUE(world->resident(5));
       EXPECT_EQ(value(5), 'y');
       chance = 0;
-      write(5, 'x');
+      if (round % 2 == 0) write(5, 'x');
       evict();
+      EXPECT_EQ(value(5), round % 2 == 0 ? 'x' : 'y');
+      write_and_evict(5, 'x');
       EXPECT_EQ(value(5), 'x');
     }
   }
