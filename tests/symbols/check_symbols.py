@@ -17,6 +17,7 @@ Rules
    calls are served like any uninstrumented library's) and those that rule 1 lets through
 """
 import argparse
+import functools
 import pathlib
 import re
 import subprocess
@@ -46,20 +47,23 @@ def run(*command):
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
+@functools.cache
 def symbols(path, *options):
     """(type, name without its version) of each symbol that nm lists."""
+    found = []
     for line in run("nm", "--format=posix", *options, str(path)).splitlines():
         fields = line.split()
         if len(fields) >= 2 and not line.endswith(":"):
-            yield fields[1], fields[0].split("@")[0]
+            found.append((fields[1], fields[0].split("@")[0]))
+    return found
 
 
 def undefined(path, *options):
-    return {name for kind, name in symbols(path, "--undefined-only", *options)}
+    return {name for kind, name in symbols(path, *options) if kind in "Uwv"}
 
 
 def defined(path):
-    return {name for kind, name in symbols(path) if kind not in "Uw"}
+    return {name for kind, name in symbols(path) if kind not in "Uwv"}
 
 
 def intercepted_names(path):
