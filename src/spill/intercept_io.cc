@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "spill/next.h"
+
 
 namespace spill {
 
@@ -145,14 +147,14 @@ ssize_t transfer_one(int descriptor, const void* address, size_t n, Call call) {
 
 ssize_t read_vector(int descriptor, const iovec* vector, int count) {
   PlainVector memory(vector, static_cast<size_t>(count));
-  if (!memory.is_valid() || memory.is_plain()) return readv(descriptor, memory.buffers().data(), count);
-  return transfer<Direction::kRead>(descriptor, memory, [=](const iovec* v, int c, size_t) { return readv(descriptor, v, c); });
+  if (!memory.is_valid() || memory.is_plain()) return LIBC(readv)(descriptor, memory.buffers().data(), count);
+  return transfer<Direction::kRead>(descriptor, memory, [=](const iovec* v, int c, size_t) { return LIBC(readv)(descriptor, v, c); });
 }
 
 ssize_t write_vector(int descriptor, const iovec* vector, int count) {
   PlainVector memory(vector, static_cast<size_t>(count));
-  if (!memory.is_valid() || memory.is_plain()) return writev(descriptor, memory.buffers().data(), count);
-  return transfer<Direction::kWrite>(descriptor, memory, [=](const iovec* v, int c, size_t) { return writev(descriptor, v, c); });
+  if (!memory.is_valid() || memory.is_plain()) return LIBC(writev)(descriptor, memory.buffers().data(), count);
+  return transfer<Direction::kWrite>(descriptor, memory, [=](const iovec* v, int c, size_t) { return LIBC(writev)(descriptor, v, c); });
 }
 
 }  // namespace
@@ -164,31 +166,31 @@ using spill::plain;
 SPILL_EXPORT ssize_t __spill_read(int descriptor, void* to, size_t n) {
   if (plain(to)) {
     spill::clear_slots();
-    return read(descriptor, to, n);
+    return LIBC(read)(descriptor, to, n);
   }
-  return spill::transfer_one<Direction::kRead>(descriptor, to, n, [=](const iovec* v, int c, size_t) { return readv(descriptor, v, c); });
+  return spill::transfer_one<Direction::kRead>(descriptor, to, n, [=](const iovec* v, int c, size_t) { return LIBC(readv)(descriptor, v, c); });
 }
 
 SPILL_EXPORT ssize_t __spill_write(int descriptor, const void* from, size_t n) {
   if (plain(from)) {
     spill::clear_slots();
-    return write(descriptor, from, n);
+    return LIBC(write)(descriptor, from, n);
   }
   return spill::transfer_one<Direction::kWrite>(descriptor, from, n,
-                                                [=](const iovec* v, int c, size_t) { return writev(descriptor, v, c); });
+                                                [=](const iovec* v, int c, size_t) { return LIBC(writev)(descriptor, v, c); });
 }
 
 SPILL_EXPORT ssize_t __spill_pread(int descriptor, void* to, size_t n, off_t offset) {
-  if (plain(to)) return pread(descriptor, to, n, offset);
+  if (plain(to)) return LIBC(pread)(descriptor, to, n, offset);
   return spill::transfer_one<Direction::kRead>(descriptor, to, n, [=](const iovec* v, int c, size_t done) {
-    return preadv(descriptor, v, c, offset + static_cast<off_t>(done));
+    return LIBC(preadv)(descriptor, v, c, offset + static_cast<off_t>(done));
   });
 }
 
 SPILL_EXPORT ssize_t __spill_pwrite(int descriptor, const void* from, size_t n, off_t offset) {
-  if (plain(from)) return pwrite(descriptor, from, n, offset);
+  if (plain(from)) return LIBC(pwrite)(descriptor, from, n, offset);
   return spill::transfer_one<Direction::kWrite>(descriptor, from, n, [=](const iovec* v, int c, size_t done) {
-    return pwritev(descriptor, v, c, offset + static_cast<off_t>(done));
+    return LIBC(pwritev)(descriptor, v, c, offset + static_cast<off_t>(done));
   });
 }
 
@@ -201,16 +203,16 @@ SPILL_EXPORT ssize_t __spill_writev(int descriptor, const iovec* vector, int cou
 
 SPILL_EXPORT ssize_t __spill_preadv(int descriptor, const iovec* vector, int count, off_t offset) {
   spill::PlainVector memory(vector, static_cast<size_t>(count));
-  if (!memory.is_valid() || memory.is_plain()) return preadv(descriptor, memory.buffers().data(), count, offset);
+  if (!memory.is_valid() || memory.is_plain()) return LIBC(preadv)(descriptor, memory.buffers().data(), count, offset);
   return spill::transfer<Direction::kRead>(descriptor, memory, [=](const iovec* v, int c, size_t done) {
-    return preadv(descriptor, v, c, offset + static_cast<off_t>(done));
+    return LIBC(preadv)(descriptor, v, c, offset + static_cast<off_t>(done));
   });
 }
 SPILL_EXPORT ssize_t __spill_pwritev(int descriptor, const iovec* vector, int count, off_t offset) {
   spill::PlainVector memory(vector, static_cast<size_t>(count));
-  if (!memory.is_valid() || memory.is_plain()) return pwritev(descriptor, memory.buffers().data(), count, offset);
+  if (!memory.is_valid() || memory.is_plain()) return LIBC(pwritev)(descriptor, memory.buffers().data(), count, offset);
   return spill::transfer<Direction::kWrite>(descriptor, memory, [=](const iovec* v, int c, size_t done) {
-    return pwritev(descriptor, v, c, offset + static_cast<off_t>(done));
+    return LIBC(pwritev)(descriptor, v, c, offset + static_cast<off_t>(done));
   });
 }
 

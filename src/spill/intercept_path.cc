@@ -19,6 +19,7 @@
 #include <utime.h>
 
 #include "spill/intercept.h"
+#include "spill/next.h"
 
 using spill::plain;
 using spill::PlainBytes;
@@ -28,7 +29,7 @@ using spill::PlainString;
 
 // A function whose spilled arguments are replaced in `arguments`; copies live until it returned.
 #define SPILL_CALL(T, name, parameters, arguments) \
-  SPILL_EXPORT T __spill_##name parameters { return name arguments; }
+  SPILL_EXPORT T __spill_##name parameters { return LIBC(name) arguments; }
 
 // Opening: a FIFO waits for its other end.
 #define SPILL_OPEN_MODE(flags)                                            \
@@ -44,19 +45,19 @@ using spill::PlainString;
 
 SPILL_EXPORT int __spill_open(const char* path, int flags, ...) {
   SPILL_OPEN_MODE(flags);
-  return open(plain_path, flags, mode);
+  return LIBC(open)(plain_path, flags, mode);
 }
 SPILL_EXPORT int __spill_open64(const char* path, int flags, ...) {
   SPILL_OPEN_MODE(flags);
-  return open64(plain_path, flags, mode);
+  return LIBC(open64)(plain_path, flags, mode);
 }
 SPILL_EXPORT int __spill_openat(int folder, const char* path, int flags, ...) {
   SPILL_OPEN_MODE(flags);
-  return openat(folder, plain_path, flags, mode);
+  return LIBC(openat)(folder, plain_path, flags, mode);
 }
 SPILL_EXPORT int __spill_openat64(int folder, const char* path, int flags, ...) {
   SPILL_OPEN_MODE(flags);
-  return openat64(folder, plain_path, flags, mode);
+  return LIBC(openat64)(folder, plain_path, flags, mode);
 }
 // What open() is called in programs compiled with -D_FORTIFY_SOURCE, when it takes no mode.
 SPILL_EXPORT int __spill___open_2(const char* path, int flags) { return __spill_open(path, flags, 0); }
@@ -115,10 +116,12 @@ SPILL_CALL(ssize_t, listxattr, (const char* path, char* list, size_t n),
 // What is known of a file.
 #define SPILL_STATUS(name, status)                                                                                      \
   SPILL_EXPORT int __spill_##name(const char* path, struct status* to) {                                                \
-    return name(PlainString(path), PlainObject<struct status>(to));                                                     \
+    return LIBC(name)(PlainString(path), PlainObject<struct status>(to));                                                     \
   }
 #define SPILL_STATUS_OF_DESCRIPTOR(name, status)                                                                        \
-  SPILL_EXPORT int __spill_##name(int descriptor, struct status* to) { return name(descriptor, PlainObject<struct status>(to)); }
+  SPILL_EXPORT int __spill_##name(int descriptor, struct status* to) {\
+    return LIBC(name)(descriptor, PlainObject<struct status>(to));                                                     \
+  }
 SPILL_STATUS(stat, stat)
 SPILL_STATUS(stat64, stat64)
 SPILL_STATUS(lstat, stat)
@@ -158,14 +161,14 @@ SPILL_EXPORT int __spill___fxstatat64(int, int folder, const char* path, struct 
 SPILL_EXPORT ssize_t __spill_readlink(const char* path, char* to, size_t n) {
   PlainString plain_path(path);
   PlainBytes content(to, std::min<size_t>(n, PATH_MAX), PlainBytes::kOut);
-  const ssize_t length = readlink(plain_path, content.data(), plain(to) ? n : std::min<size_t>(n, PATH_MAX));
+  const ssize_t length = LIBC(readlink)(plain_path, content.data(), plain(to) ? n : std::min<size_t>(n, PATH_MAX));
   if (length > 0) content.store(static_cast<size_t>(length));
   return length;
 }
 SPILL_EXPORT ssize_t __spill_readlinkat(int folder, const char* path, char* to, size_t n) {
   PlainString plain_path(path);
   PlainBytes content(to, std::min<size_t>(n, PATH_MAX), PlainBytes::kOut);
-  const ssize_t length = readlinkat(folder, plain_path, content.data(), plain(to) ? n : std::min<size_t>(n, PATH_MAX));
+  const ssize_t length = LIBC(readlinkat)(folder, plain_path, content.data(), plain(to) ? n : std::min<size_t>(n, PATH_MAX));
   if (length > 0) content.store(static_cast<size_t>(length));
   return length;
 }
@@ -176,9 +179,9 @@ SPILL_EXPORT ssize_t __spill___readlink_chk(const char* path, char* to, size_t n
 
 SPILL_EXPORT char* __spill_realpath(const char* path, char* to) {
   PlainString plain_path(path);
-  if (plain(to)) return realpath(plain_path, to);
+  if (plain(to)) return LIBC(realpath)(plain_path, to);
   PlainBytes content(to, PATH_MAX, PlainBytes::kOut);
-  if (realpath(plain_path, content.data()) == nullptr) return nullptr;
+  if (LIBC(realpath)(plain_path, content.data()) == nullptr) return nullptr;
   content.store(strlen(content.data()) + 1);
   return to;
 }
@@ -232,7 +235,7 @@ struct TwoTimeValues {
 SPILL_EXPORT int __spill_utimensat(int folder, const char* path, const timespec* times, int flags) {
   PlainString plain_path(path);
   PlainIn<TwoTimes> plain_times(reinterpret_cast<const TwoTimes*>(times));
-  return utimensat(folder, plain_path, times == nullptr ? nullptr : plain_times->times, flags);
+  return LIBC(utimensat)(folder, plain_path, times == nullptr ? nullptr : plain_times->times, flags);
 }
 SPILL_EXPORT int __spill_futimens(int descriptor, const timespec* times) {
   PlainIn<TwoTimes> plain_times(reinterpret_cast<const TwoTimes*>(times));

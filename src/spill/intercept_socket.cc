@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 #include "spill/intercept_io.h"
+#include "spill/next.h"
 
 namespace spill {
 namespace {
@@ -17,7 +18,7 @@ ssize_t send_spilled(int socket, const void* from, size_t n, int flags, const so
     return -1;
   }
   clear_slots();
-  return sendto(socket, message.data(), n, flags, reinterpret_cast<sockaddr*>(address.data()), to_bytes);
+  return LIBC(sendto)(socket, message.data(), n, flags, reinterpret_cast<sockaddr*>(address.data()), to_bytes);
 }
 
 // MSG_WAITALL promises everything in one call.
@@ -47,7 +48,7 @@ ssize_t receive_spilled(int socket, void* to, size_t n, int flags, sockaddr* fro
     return -1;
   }
   clear_slots();
-  const ssize_t received = recvfrom(socket, message.data(), capacity, flags, address.address(), address.size());
+  const ssize_t received = LIBC(recvfrom)(socket, message.data(), capacity, flags, address.address(), address.size());
   // With MSG_TRUNC the result may be larger than what was stored.
   if (received > 0) message.store(std::min(static_cast<size_t>(received), capacity));
   return received;
@@ -62,7 +63,7 @@ ssize_t send_message(int socket, const msghdr* original, int flags) {
   header.msg_control = control.data();
   header.msg_iov = const_cast<iovec*>(vector.buffers().data());
   clear_slots();
-  if (!vector.is_valid() || vector.is_plain()) return sendmsg(socket, &header, flags);
+  if (!vector.is_valid() || vector.is_plain()) return LIBC(sendmsg)(socket, &header, flags);
   Scratch message(vector.bytes());
   if (message.data() == nullptr && vector.bytes() > 0) {
     errno = ENOMEM;
@@ -73,7 +74,7 @@ ssize_t send_message(int socket, const msghdr* original, int flags) {
   iovec whole = {message.data(), vector.bytes()};
   header.msg_iov = &whole;
   header.msg_iovlen = 1;
-  return sendmsg(socket, &header, flags);
+  return LIBC(sendmsg)(socket, &header, flags);
 }
 
 ssize_t receive_message(int socket, msghdr* original, int flags) {
@@ -94,7 +95,7 @@ ssize_t receive_message(int socket, msghdr* original, int flags) {
     return -1;
   }
   clear_slots();
-  const ssize_t received = recvmsg(socket, &call, flags);
+  const ssize_t received = LIBC(recvmsg)(socket, &call, flags);
   if (received < 0) return received;
   if (bounces) vector.scatter(0, message.data(), std::min(static_cast<size_t>(received), message.size()));
   header.msg_namelen = call.msg_namelen;
@@ -114,7 +115,7 @@ using spill::PlainString;
 SPILL_EXPORT ssize_t __spill_send(int socket, const void* from, size_t n, int flags) {
   if (plain(from)) {
     spill::clear_slots();
-    return send(socket, from, n, flags);
+    return LIBC(send)(socket, from, n, flags);
   }
   return spill::send_spilled(socket, from, n, flags, nullptr, 0);
 }
@@ -124,7 +125,7 @@ SPILL_EXPORT ssize_t __spill_sendto(int socket, const void* from, size_t n, int 
 SPILL_EXPORT ssize_t __spill_recv(int socket, void* to, size_t n, int flags) {
   if (plain(to)) {
     spill::clear_slots();
-    return recv(socket, to, n, flags);
+    return LIBC(recv)(socket, to, n, flags);
   }
   return spill::receive_spilled(socket, to, n, flags, nullptr, nullptr);
 }

@@ -8,6 +8,7 @@
 #include <wchar.h>
 
 #include "spill/intercept.h"
+#include "spill/next.h"
 
 extern "C" {
 size_t __fread_chk(void* to, size_t room, size_t size, size_t count, FILE* stream);
@@ -51,9 +52,9 @@ size_t bounce(size_t n, Move move) {
 
 size_t read_items(void* to, size_t size, size_t count, FILE* stream) {
   size_t bytes;
-  if (__builtin_mul_overflow(size, count, &bytes) || bytes == 0) return fread_unlocked(nullptr, size, count, stream);
+  if (__builtin_mul_overflow(size, count, &bytes) || bytes == 0) return LIBC(fread_unlocked)(nullptr, size, count, stream);
   const size_t done = bounce(bytes, [&](char* plain_bytes, size_t at, size_t length) {
-    const size_t moved = fread_unlocked(plain_bytes, 1, length, stream);
+    const size_t moved = LIBC(fread_unlocked)(plain_bytes, 1, length, stream);
     copy(static_cast<char*>(to) + at, plain_bytes, moved);
     return moved;
   });
@@ -61,10 +62,10 @@ size_t read_items(void* to, size_t size, size_t count, FILE* stream) {
 }
 
 size_t write_bytes(const void* from, size_t n, FILE* stream) {
-  if (plain(from)) return fwrite_unlocked(from, 1, n, stream);
+  if (plain(from)) return LIBC(fwrite_unlocked)(from, 1, n, stream);
   return bounce(n, [&](char* plain_bytes, size_t at, size_t length) {
     copy(plain_bytes, static_cast<const char*>(from) + at, length);
-    return fwrite_unlocked(plain_bytes, 1, length, stream);
+    return LIBC(fwrite_unlocked)(plain_bytes, 1, length, stream);
   });
 }
 
@@ -172,13 +173,13 @@ using spill::PlainString;
 using spill::StreamLock;
 
 SPILL_EXPORT size_t __spill_fread(void* to, size_t size, size_t count, FILE* stream) {
-  if (plain(to)) [[likely]] return fread(to, size, count, stream);
+  if (plain(to)) [[likely]] return LIBC(fread)(to, size, count, stream);
   StreamLock lock(stream);
   return spill::read_items(to, size, count, stream);
 }
 
 SPILL_EXPORT size_t __spill_fread_unlocked(void* to, size_t size, size_t count, FILE* stream) {
-  if (plain(to)) [[likely]] return fread_unlocked(to, size, count, stream);
+  if (plain(to)) [[likely]] return LIBC(fread_unlocked)(to, size, count, stream);
   return spill::read_items(to, size, count, stream);
 }
 
@@ -190,30 +191,30 @@ SPILL_EXPORT size_t __spill___fread_chk(void* to, size_t room, size_t size, size
 }
 
 SPILL_EXPORT size_t __spill_fwrite(const void* from, size_t size, size_t count, FILE* stream) {
-  if (plain(from)) [[likely]] return fwrite(from, size, count, stream);
+  if (plain(from)) [[likely]] return LIBC(fwrite)(from, size, count, stream);
   StreamLock lock(stream);
   return spill::write_items(from, size, count, stream);
 }
 
 SPILL_EXPORT size_t __spill_fwrite_unlocked(const void* from, size_t size, size_t count, FILE* stream) {
-  if (plain(from)) [[likely]] return fwrite_unlocked(from, size, count, stream);
+  if (plain(from)) [[likely]] return LIBC(fwrite_unlocked)(from, size, count, stream);
   return spill::write_items(from, size, count, stream);
 }
 
 SPILL_EXPORT int __spill_fputs_unlocked(const char* text, FILE* stream) {
-  if (plain(text)) [[likely]] return fputs_unlocked(text, stream);
+  if (plain(text)) [[likely]] return LIBC(fputs_unlocked)(text, stream);
   const size_t length = spill::string_length(text);
   return spill::write_bytes(text, length, stream) == length ? 1 : EOF;
 }
 
 SPILL_EXPORT int __spill_fputs(const char* text, FILE* stream) {
-  if (plain(text)) [[likely]] return fputs(text, stream);
+  if (plain(text)) [[likely]] return LIBC(fputs)(text, stream);
   StreamLock lock(stream);
   return __spill_fputs_unlocked(text, stream);
 }
 
 SPILL_EXPORT int __spill_puts(const char* text) {
-  if (plain(text)) [[likely]] return puts(text);
+  if (plain(text)) [[likely]] return LIBC(puts)(text);
   StreamLock lock(stdout);
   if (__spill_fputs_unlocked(text, stdout) == EOF) return EOF;
   return putc_unlocked('\n', stdout) == EOF ? EOF : 1;
@@ -247,11 +248,11 @@ SPILL_EXPORT ssize_t __spill_getline(char** line, size_t* capacity, FILE* stream
 }
 
 SPILL_EXPORT FILE* __spill_fopen(const char* path, const char* mode) {
-  return fopen(PlainString(path), PlainString(mode));
+  return LIBC(fopen)(PlainString(path), PlainString(mode));
 }
 SPILL_EXPORT FILE* __spill_fopen64(const char* path, const char* mode) { return __spill_fopen(path, mode); }
 SPILL_EXPORT FILE* __spill_freopen(const char* path, const char* mode, FILE* stream) {
-  return freopen(PlainString(path), PlainString(mode), stream);
+  return LIBC(freopen)(PlainString(path), PlainString(mode), stream);
 }
 SPILL_EXPORT FILE* __spill_freopen64(const char* path, const char* mode, FILE* stream) {
   return __spill_freopen(path, mode, stream);
@@ -281,4 +282,4 @@ SPILL_EXPORT void __spill_perror(const char* text) {
   perror(plain_text);
 }
 
-SPILL_EXPORT int __spill_remove(const char* path) { return remove(PlainString(path)); }
+SPILL_EXPORT int __spill_remove(const char* path) { return LIBC(remove)(PlainString(path)); }
