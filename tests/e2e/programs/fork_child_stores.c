@@ -1,0 +1,46 @@
+// A child of fork that goes on and stores to spilled memory, or misses, ends by itself with one line that says
+// why; its parent goes on with its memory as it was.
+// case: store
+// case: allocate
+// case: miss
+// stderr: ^(spillway: a child of fork that goes on without exec [^\n]*\n)?$
+// chaos: 0
+// expect: cache.evictions>=500
+#include <sys/wait.h>
+#include <unistd.h>
+#include "e2e.h"
+
+enum { kWords = 400000 };
+
+int main(int argc, char** argv) {
+  CHECK(argc == 2);
+  unsigned* data = malloc(kWords * 4);
+  CHECK_SPILLED(data);
+  for (unsigned i = 0; i < kWords; ++i) data[i] = i * 3;
+  data[5] += 1;
+  int ends[2];
+  CHECK(pipe(ends) == 0);
+  pid_t child = fork();
+  if (child == 0) {
+    if (strcmp(argv[1], "store") == 0) data[5] = 777;
+    if (strcmp(argv[1], "allocate") == 0) {
+      char* own = malloc(100);
+      strcpy(own, "memory of the child's own is plain");
+      if (write(ends[1], own, strlen(own)) == (ssize_t)strlen(own)) _exit(0);
+    }
+    if (strcmp(argv[1], "miss") == 0)
+      for (unsigned i = 0; i < kWords; i += 1000)
+        if (data[i] != i * 3) _exit(3);
+    if (!runs_spilled()) _exit(strcmp(argv[1], "allocate") == 0 ? 9 : 134);
+    _exit(4);
+  }
+  int status;
+  CHECK(waitpid(child, &status, 0) == child);
+  CHECK(WIFEXITED(status));
+  // Natively, and with all of it in memory, the child just ends.
+  if (runs_spilled()) CHECK(WEXITSTATUS(status) == (strcmp(argv[1], "allocate") == 0 ? 0 : 134));
+  CHECK(data[5] == 16);
+  for (unsigned i = 6; i < kWords; ++i) CHECK(data[i] == i * 3);
+  printf("parent goes on\n");
+  return 0;
+}
