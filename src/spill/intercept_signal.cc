@@ -1,5 +1,6 @@
 // Setting signal handlers (signals.h): every way that leads to sigaction(2).
 #include <errno.h>
+#include <setjmp.h>
 #include <signal.h>
 
 #include "spill/intercept.h"
@@ -16,7 +17,31 @@ sighandler_t set_handler(int number, sighandler_t handler, int flags, bool block
   return set_program_action(number, &action, &old) == 0 ? old.sa_handler : SIG_ERR;
 }
 
+// The stack pointer in a jmp_buf of glibc on x86-64: the seventh word, mangled with the thread's guard.
+uint64_t stack_pointer_in(const void* environment) {
+  uint64_t words[8];
+  copy(words, environment, sizeof words);
+  uint64_t guard;
+  asm("movq %%fs:0x30, %0" : "=r"(guard));
+  const uint64_t mangled = words[6];
+  return (mangled >> 17 | mangled << 47) ^ guard;
+}
+
+// Jumps with a plain copy of the environment.
+template <class Jump>
+[[noreturn]] void jump(Jump next, const void* environment, int value) {
+  leave_handlers(stack_pointer_in(environment));
+  sigjmp_buf plain_environment;
+  copy(plain_environment, environment, sizeof plain_environment);
+  next(plain_environment, value);
+  __builtin_unreachable();
+}
+
 }  // namespace
+
+SPILL_EXPORT void __spill_longjmp(sigjmp_buf environment, int value) { jump(longjmp, environment, value); }
+SPILL_EXPORT void __spill__longjmp(sigjmp_buf environment, int value) { jump(_longjmp, environment, value); }
+SPILL_EXPORT void __spill_siglongjmp(sigjmp_buf environment, int value) { jump(siglongjmp, environment, value); }
 
 SPILL_EXPORT int __spill_sigaction(int number, const struct sigaction* action, struct sigaction* old) {
   struct sigaction plain_action, plain_old;

@@ -59,10 +59,12 @@ void run_program_handler(int number, siginfo_t* info, void* context) {
   Thread& thread = this_thread();
   Slot* slots = __spillway_slots;
   const uint32_t level = thread.top_level.load(std::memory_order_relaxed);
-  // Handlers left by siglongjmp never came back to lower the level: then start again above the lowest.
-  const uint32_t next = level + 1 < kMaxLevels ? level + 1 : 1;
+  const uint32_t next = level + 1;
+  if (next == kMaxLevels)
+    end_process(base::Error::of(ENOMEM, "more than ", kMaxLevels - 1, " signal handlers are nested"), kFatalStatus);
+  thread.handler_frames[next] = reinterpret_cast<uint64_t>(__builtin_frame_address(0));
   // Release: the evictor that sees a slot of the level sees the level.
-  thread.top_level.store(next > level ? next : level, std::memory_order_release);
+  thread.top_level.store(next, std::memory_order_release);
   __spillway_slots = thread.levels[next].slots;
   std::atomic_signal_fence(std::memory_order_seq_cst);
   handler(number, info, context);
@@ -71,6 +73,11 @@ void run_program_handler(int number, siginfo_t* info, void* context) {
   __spillway_slots = slots;
   thread.top_level.store(level, std::memory_order_release);
   errno = saved_errno;
+}
+
+// On the alternate signal stack?
+bool on_alternate_stack(uint64_t address, const stack_t& alternate) {
+  return (alternate.ss_flags & SS_DISABLE) == 0 && address - reinterpret_cast<uint64_t>(alternate.ss_sp) < alternate.ss_size;
 }
 
 void defer(Thread& thread, siginfo_t* info, ucontext_t& context) {
@@ -106,6 +113,27 @@ long set_kernel_action(int number, const KernelAction* action) {
 }
 
 }  // namespace
+
+void leave_handlers(uint64_t stack_pointer) {
+  Thread* thread = this_thread_if_registered();
+  if (thread == nullptr) return;
+  uint32_t level = thread->top_level.load(std::memory_order_relaxed);
+  if (level == 0) return;
+  stack_t alternate = {};
+  sys::syscall(SYS_sigaltstack, nullptr, &alternate);
+  const bool to_alternate = on_alternate_stack(stack_pointer, alternate);
+  while (level > 0) {
+    const uint64_t frame = thread->handler_frames[level];
+    const bool handler_on_alternate = on_alternate_stack(frame, alternate);
+    // A handler is left when the jump goes to an older frame of its stack, or off the alternate stack.
+    const bool left = handler_on_alternate == to_alternate ? frame < stack_pointer : handler_on_alternate;
+    if (!left) break;
+    for (Slot& slot : thread->levels[level].slots) slot.store(0, std::memory_order_release);
+    --level;
+  }
+  __spillway_slots = thread->levels[level].slots;
+  thread->top_level.store(level, std::memory_order_release);
+}
 
 void install_runtime_handler(int number) {
   KernelAction old = {};

@@ -40,6 +40,7 @@ struct Thread {
   Thread* next;                       // list of all records
 
   // Owner thread only.
+  uint64_t handler_frames[kMaxLevels];  // a stack address of the handler that runs on each level but the first
   uint32_t runtime_depth;             // > 0: inside the runtime; handlers are deferred
   uint32_t deferred_count;            // signals that came meanwhile, delivered on the way out
   alignas(16) unsigned char deferred[kMaxDeferredSignals][128];  // siginfo_t each
