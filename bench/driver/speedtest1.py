@@ -1,0 +1,116 @@
+"""SQLite's own benchmark on an in-memory database that is all resident, beside the same program natively."""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import time
+
+from lockstep import Failure, median, spread
+
+DOC = """\
+CPU time of speedtest1, SQLite's own benchmark, with its database in memory and all of it resident, compiled by
+spillcc (ours) over the same source compiled natively (peer): 1 is native speed, less is better. The source is
+Debian's package sqlite3, unmodified. `user_ratio` leaves out the time in the kernel.
+"""
+FLAGS = {"O2": ["-O2"]}
+SIZE, QUICK_SIZE = 20, 5
+PAIRS, QUICK_PAIRS = 5, 2
+RUN_SECONDS = 600
+MEMORY = "1G"
+OPTIONS = ["-DSQLITE_THREADSAFE=1"]
+LIBRARIES = ["-lm", "-ldl", "-lpthread"]
+
+
+def _source(context, folder):
+    """The folder with sqlite3.c, sqlite3.h and speedtest1.c."""
+    made = folder / "amalgamation"
+    if (made / "complete").exists():
+        return made
+    context.progress("fetching SQLite's source (Debian package sqlite3)")
+    fetched = subprocess.run([context.scripts / "fetch-source.sh", "sqlite3", folder], stdin=subprocess.DEVNULL,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if fetched.returncode != 0:
+        raise Failure(fetched.stderr.strip().splitlines()[-1] if fetched.stderr else "SQLite's source could not be fetched")
+    source = pathlib.Path(fetched.stdout.strip())
+    made.mkdir(exist_ok=True)
+    script = f"'{source}/configure' CC={context.native_cc} --disable-shared --disable-tcl && make sqlite3.c"
+    context.build("SQLite's amalgamation", ["sh", "-c", script], cwd=made)
+    shutil.copy(source / "test" / "speedtest1.c", made)
+    (made / "complete").touch()
+    return made
+
+
+def _build(context, folder, source):
+    programs = {}
+    for variant, compiler in (("native", context.native_cc), ("ours", context.spillcc)):
+        programs[variant] = folder / f"speedtest1-{variant}"
+        context.build(f"speedtest1, {variant}", [compiler, *FLAGS["O2"], *OPTIONS, "-I.", "speedtest1.c", "sqlite3.c",
+                                                 "-o", programs[variant], *LIBRARIES], cwd=source)
+    return programs
+
+
+def _run(command, scratch, environment):
+    """(CPU seconds, of these in user mode, what it computed)."""
+    output = scratch / "output"
+    with open(output, "w") as out, open(scratch / "errors", "w") as errors:
+        process = subprocess.Popen([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=out, stderr=errors,
+                                   env=environment, cwd=scratch)
+    try:
+        deadline = time.monotonic() + RUN_SECONDS
+        while True:
+            pid, status, usage = os.wait4(process.pid, os.WNOHANG)
+            if pid != 0:
+                process.returncode = os.waitstatus_to_exitcode(status)
+                break
+            if time.monotonic() > deadline:
+                raise Failure(f"{command[0]} did not end within {RUN_SECONDS} s")
+            time.sleep(0.01)
+    finally:
+        if process.returncode is None:
+            process.kill()
+            process.wait()
+    if process.returncode != 0:
+        words = (scratch / "errors").read_text().strip().splitlines()
+        raise Failure(f"speedtest1 ended with status {process.returncode}{': ' + words[-1] if words else ''}")
+    hashes = [line for line in output.read_text().splitlines() if line.startswith("Verification Hash")]
+    return usage.ru_utime + usage.ru_stime, usage.ru_utime, hashes
+
+
+def run(context):
+    size = QUICK_SIZE if context.quick else SIZE
+    pairs = context.pairs or (QUICK_PAIRS if context.quick else PAIRS)
+    folder = context.keep or context.folder
+    folder.mkdir(parents=True, exist_ok=True)
+    programs = _build(context, context.folder, _source(context, folder))
+    stats = context.folder / "stats.json"
+    words = ["--memdb", "--verify", "--size", str(size)]
+    commands = {
+        "native": [programs["native"], *words],
+        "ours": [context.spillway, "run", "--memory", MEMORY, "--storage", context.storage, "--spill-all", "--stats", stats,
+                 "--", programs["ours"], *words],
+    }
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("SPILLWAY_")}
+    measured = {variant: [] for variant in commands}
+    for number in range(pairs):
+        context.progress(f"speedtest1: pair {number + 1} of {pairs}")
+        for variant in list(commands) if number % 2 == 0 else list(commands)[::-1]:
+            measured[variant].append(_run(commands[variant], context.folder, environment))
+        if measured["native"][-1][2] != measured["ours"][-1][2] or not measured["native"][-1][2]:
+            raise Failure("speedtest1: the results differ")
+    counted = json.loads(stats.read_text())
+    if counted["cache"]["evictions"] != 0 or counted["spill"]["allocated_bytes"] == 0:
+        raise Failure("speedtest1: its data was not resident in spilled memory")
+    ratios = [ours[0] / native[0] for ours, native in zip(measured["ours"], measured["native"])]
+    user_ratios = [ours[1] / native[1] for ours, native in zip(measured["ours"], measured["native"])]
+    row = {"case": f"speedtest1/size_{size}", "ours": median([one[0] for one in measured["ours"]]),
+           "peer": median([one[0] for one in measured["native"]]), "ratio": median(ratios), "spread": spread(ratios), "unit": "s",
+           "user_ratio": median(user_ratios)}
+    result = {
+        "parameters": {"flags": " ".join(FLAGS["O2"] + OPTIONS), "arguments": " ".join(words), "pairs": pairs, "memory": MEMORY,
+                       "time": "CPU time of the process", "quick": context.quick},
+        "rows": [row], "summary": {"speedtest1_ratio": row["ratio"], "speedtest1_user_ratio": row["user_ratio"]},
+    }
+    bars = {"title": "speedtest1: CPU time, database resident", "subtitle": "ratio to native code, less is better",
+            "cases": [row["case"]], "series": {"spillcc": [row["ratio"]], "user mode only": [row["user_ratio"]]}}
+    return result, bars
