@@ -8,6 +8,7 @@
 #include "spill/intercept.h"
 #include "spill/last_thread.h"
 #include "spill/next.h"
+#include "spill/parking.h"
 #include "spill/runtime.h"
 #include "sys/kernel.h"
 
@@ -18,6 +19,7 @@ namespace {
 void leave_parent() {
   runtime.is_fork_child.store(true, std::memory_order_relaxed);
   keep_only_this_thread();
+  forget_waiters();
   count_only_this_thread();
   for (uint32_t i = 0; i < runtime.cache->partition_count(); ++i) {
     const auto pool = runtime.cache->pool(i);

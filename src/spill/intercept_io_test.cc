@@ -9,6 +9,8 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/select.h>
 #include <sys/socket.h>
@@ -76,6 +78,8 @@ int __spill_epoll_ctl(int, int, int, epoll_event*);
 int __spill_epoll_wait(int, epoll_event*, int, int);
 int __spill_pipe(int*);
 int __spill_fcntl(int, int, ...);
+int __spill_ioctl(int, unsigned long, ...);
+int __spill_prctl(int, ...);
 pid_t __spill_waitpid(pid_t, int*, int);
 int __spill_sigaddset(sigset_t*, int);
 int __spill_sigemptyset(sigset_t*);
@@ -406,6 +410,21 @@ TEST_F(Io, ProcessesSignalsAndTheSystem) {
   EXPECT_EQ(__spill_fcntl(file, F_SETLK, spilled_lock), 0);
   EXPECT_EQ(__spill_fcntl(file, F_GETLK, spilled_lock), 0);
   EXPECT_EQ(read_object(spilled_lock).l_type, F_UNLCK);
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  ASSERT_EQ(write(ends[1], "12345", 5), 5);
+  int* readable = spilled_object<int>();
+  EXPECT_EQ(__spill_ioctl(ends[0], FIONREAD, readable), 0);
+  EXPECT_EQ(read_object(readable), 5);
+  winsize* window = spilled_object<winsize>();
+  EXPECT_EQ(__spill_ioctl(ends[0], TIOCGWINSZ, window), -1);
+  EXPECT_NE(errno, EFAULT);
+  close(ends[0]);
+  close(ends[1]);
+  char* thread_name = fake::allocate(16, 4090);
+  EXPECT_EQ(__spill_prctl(PR_SET_NAME, spilled_string("renamed")), 0);
+  EXPECT_EQ(__spill_prctl(PR_GET_NAME, thread_name), 0);
+  EXPECT_EQ(read_string(thread_name), "renamed");
   const int copy = __spill_fcntl(file, F_DUPFD, 50);
   EXPECT_GE(copy, 50);
   close(copy);

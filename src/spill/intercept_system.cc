@@ -2,12 +2,16 @@
 // about itself: small structures, copied when they are spilled.
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
+#include <net/if.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/select.h>
@@ -125,6 +129,53 @@ SPILL_EXPORT int __spill_fcntl64(int descriptor, int command, ...) {
   void* argument = va_arg(list, void*);
   va_end(list);
   return control_file(command, argument, [=](void* plain_argument) { return fcntl(descriptor, command, plain_argument); });
+}
+
+// Bytes at the argument of an ioctl: newer requests say it, of the older ones these are common.
+static size_t ioctl_argument_bytes(unsigned long request) {
+  if (_IOC_DIR(request) != _IOC_NONE) return _IOC_SIZE(request);
+  switch (request) {
+    case FIONREAD:
+    case FIONBIO:
+    case FIOASYNC:
+    case TIOCOUTQ:
+    case TIOCGPGRP:
+    case TIOCSPGRP:
+    case TIOCGSID: return sizeof(int);
+    case TIOCGWINSZ:
+    case TIOCSWINSZ: return sizeof(winsize);
+    case TCGETS:
+    case TCSETS:
+    case TCSETSW:
+    case TCSETSF: return 36;  // the kernel's termios, without speeds
+    case BLKGETSIZE: return sizeof(long);
+    case SIOCGIFCONF: return sizeof(ifconf);
+    default: return request >= SIOCADDRT && request <= SIOCDEVPRIVATE + 15 ? sizeof(ifreq) : 0;
+  }
+}
+SPILL_EXPORT int __spill_ioctl(int descriptor, unsigned long request, ...) {
+  va_list list;
+  va_start(list, request);
+  void* argument = va_arg(list, void*);
+  va_end(list);
+  spill::clear_slots();
+  const size_t bytes = ioctl_argument_bytes(request);
+  // Of unknown size: as it is, which the kernel refuses when it is spilled.
+  if (plain(argument) || bytes == 0) return ioctl(descriptor, request, argument);
+  return ioctl(descriptor, request, PlainBytes(argument, bytes, PlainBytes::kInOut).data());
+}
+SPILL_EXPORT int __spill_prctl(int option, ...) {
+  va_list list;
+  va_start(list, option);
+  unsigned long a[4];
+  for (unsigned long& argument : a) argument = va_arg(list, unsigned long);
+  va_end(list);
+  // The other options with pointers are of debuggers and sandboxes.
+  constexpr size_t kNameBytes = 16;
+  if (option == PR_SET_NAME) return prctl(option, static_cast<const char*>(PlainString(reinterpret_cast<char*>(a[0]))));
+  if (option == PR_GET_NAME)
+    return prctl(option, PlainBytes(reinterpret_cast<char*>(a[0]), kNameBytes, PlainBytes::kInOut).data());
+  return prctl(option, a[0], a[1], a[2], a[3]);
 }
 
 // Terminals.
