@@ -63,7 +63,9 @@ void write_statistics_file() {
 }  // namespace
 
 void write_report() {
-  base::statistics.memory_metadata_bytes.set(runtime.cache->budget().used_bytes());
+  const uint64_t frames_bytes = runtime.cache->frames_bytes();
+  base::statistics.memory_frames_bytes.set(frames_bytes);
+  base::statistics.memory_metadata_bytes.set(runtime.cache->budget().used_bytes() - frames_bytes);
   if (!runtime.options.stats.view().empty()) write_statistics_file();
   if (runtime.options.verbose == 0) return;
   const base::Statistics& s = base::statistics;

@@ -63,6 +63,11 @@ def main():
     statistics = json.loads(stats.read_text())
     print(f"  counted peak {mib(statistics['memory']['peak_bytes'])}, frames now {mib(statistics['memory']['frames_bytes'])}, "
           f"metadata now {mib(statistics['memory']['metadata_bytes'])}, {statistics['cache']['evictions']} evictions")
+    memory = statistics["memory"]
+    if memory["frames_bytes"] < 64 << 20 or memory["metadata_bytes"] < 1 << 20 or \
+       memory["frames_bytes"] + memory["metadata_bytes"] > memory["peak_bytes"]:
+        print(f"the parts do not make up the whole: {memory}")
+        return 1
     # At the limit the kernel takes pages of the program's own files away instead of failing.
     if peak >= limit or kills > 0:
         print("the limit was reached")
