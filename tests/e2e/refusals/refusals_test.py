@@ -1,0 +1,220 @@
+#!/usr/bin/env python3
+"""What a spilled program says when it cannot start or go on.  refusals_test.py BIN WORK PROGRAM.c [unittest arguments]
+
+Each ends with one line on standard error that names what is wrong, and with status 2 when it is about
+settings, 134 when it happened while the program ran. Users' data is never touched.
+"""
+import os
+import pathlib
+import re
+import resource
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+import unittest
+
+BIN = pathlib.Path(sys.argv.pop(1)).resolve()
+WORK = pathlib.Path(sys.argv.pop(1)).resolve()
+SOURCE = pathlib.Path(sys.argv.pop(1)).resolve()
+CLEAN = {name: value for name, value in os.environ.items() if not name.startswith("SPILLWAY_")}
+PROGRAM = WORK / "program"
+NOBODY = 65534
+
+
+def setUpModule():
+    shutil.rmtree(WORK, ignore_errors=True)
+    WORK.mkdir(parents=True)
+    subprocess.run([BIN / "spillcc", "-O2", "-w", SOURCE, "-o", PROGRAM], check=True, env=CLEAN)
+
+
+def run(kilobytes=4096, storage=None, memory="1M", preexec_fn=None, **options):
+    variables = {"SPILLWAY_MEMORY": memory, "SPILLWAY_SPILL_ALL": "1", "SPILLWAY_STORAGE": str(storage or WORK)}
+    variables |= {"SPILLWAY_" + name.upper(): str(value) for name, value in options.items()}
+    return subprocess.run([PROGRAM, str(kilobytes)], env={**CLEAN, **variables}, capture_output=True, text=True,
+                          timeout=120, preexec_fn=preexec_fn)
+
+
+class Refusal(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(dir=WORK)
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def ends(self, ended, status, *says):
+        self.assertEqual(ended.returncode, status, ended)
+        self.assertNotIn("filled", ended.stdout)
+        self.assertRegex(ended.stderr, r"\A(spillway: [^\n]{10,400}\n)+\Z")
+        last = ended.stderr.splitlines()[-1]
+        for part in says:
+            self.assertIn(part, last)
+        return ended
+
+    def refused(self, *says, **settings):
+        ended = self.ends(run(**settings), 2, *says)
+        self.assertEqual(ended.stdout, "")
+        self.assertEqual(len(ended.stderr.splitlines()), 1, ended.stderr)
+
+    def works(self, ended):
+        self.assertEqual((ended.returncode, ended.stdout), (0, "filled\nend\n"), ended)
+        return ended
+
+
+class Storage(Refusal):
+    def test_a_file_with_content_is_kept_byte_for_byte(self):
+        precious = self.folder / "precious"
+        content = os.urandom(300_000)
+        precious.write_bytes(content)
+        before = precious.stat()
+        self.refused(str(precious), "--storage-overwrite", storage=precious)
+        self.refused(str(precious), storage=f"file:{precious}")
+        self.refused(str(precious), storage=f"fault:seed=1:[uring:{precious}]")
+        self.assertEqual(precious.read_bytes(), content)
+        after = precious.stat()
+        self.assertEqual((before.st_mtime_ns, before.st_mode, before.st_size), (after.st_mtime_ns, after.st_mode, after.st_size))
+        self.works(run(storage=precious, storage_overwrite=1))
+        self.assertNotEqual(precious.stat().st_size, len(content))
+
+    def test_places_that_cannot_be_used(self):
+        self.refused("/no/such/folder", storage="/no/such/folder/file")
+        self.refused("/dev/null", storage="/dev/null")
+        self.refused("/proc", storage="/proc")
+        link = self.folder / "link"
+        link.symlink_to(self.folder / "nowhere" / "file")
+        self.refused(str(link), storage=link)
+        socket = self.folder / "pipe"
+        os.mkfifo(socket)
+        self.refused(str(socket), storage=socket)
+        self.refused("'nvme:'", storage="nvme:/x")
+
+    def test_no_permission(self):
+        closed = self.folder / "closed"
+        closed.mkdir(mode=0o500)
+        file = self.folder / "file"
+        file.touch(mode=0o400)
+
+        def give_up_rights():
+            os.setgid(NOBODY)
+            os.setuid(NOBODY)
+
+        if os.getuid() == 0:
+            # The way there must be open to nobody.
+            place = pathlib.Path(tempfile.mkdtemp(dir="/var/tmp"))
+            self.addCleanup(shutil.rmtree, place)
+            place.chmod(0o755)
+            for name in ("closed", "file"):
+                shutil.move(self.folder / name, place / name)
+            copied = shutil.copy(PROGRAM, place / "program")
+            if subprocess.run([copied, "4"], env=CLEAN, preexec_fn=give_up_rights, capture_output=True).returncode != 0:
+                self.skipTest("nobody cannot reach the library")
+            closed, file = place / "closed", place / "file"
+            self.refused(str(closed), "permission", storage=closed, preexec_fn=give_up_rights)
+            self.refused(str(file), "permission", storage=file, preexec_fn=give_up_rights)
+        else:
+            self.refused(str(closed), "permission", storage=closed)
+            self.refused(str(file), "permission", storage=file)
+
+    def test_spill_files_are_private_and_gone(self):
+        self.works(run(storage=self.folder))
+        self.assertEqual(os.listdir(self.folder), [])
+        named = self.folder / "new"
+        self.works(run(storage=named))
+        self.assertFalse(named.exists())
+        empty = self.folder / "empty"
+        empty.touch(mode=0o600)
+        self.works(run(storage=empty))
+        self.assertEqual(stat.S_IMODE(empty.stat().st_mode), 0o600)
+
+    def test_file_size_limit(self):
+        def limit():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+        self.refused("ulimit -f", preexec_fn=limit)
+
+
+class Budget(Refusal):
+    def test_too_small_and_too_large(self):
+        self.refused("1M", "--memory", memory="512K")
+        self.refused("--memory", memory="1")
+        self.refused("machine", memory="1000T")
+        self.refused("--memory", memory="1M", page="2M")
+        self.refused("not a size", memory="lots")
+
+    def test_settings(self):
+        self.refused("SPILLWAY_NONSENSE", nonsense=1)
+        self.refused("power of two", page="12K")
+        self.refused("belady", policy="belady")
+
+    def test_address_space_limit(self):
+        def limit():
+            resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
+        self.refused("ulimit -v", preexec_fn=limit)
+
+    def test_descriptor_limit(self):
+        def limit():
+            resource.setrlimit(resource.RLIMIT_NOFILE, (4, 4))
+        ended = run(preexec_fn=limit)
+        if ended.returncode != 0:
+            self.ends(ended, 2, "ulimit -n")
+
+
+class Device(Refusal):
+    def test_a_read_that_fails_names_device_and_page(self):
+        ended = self.ends(run(storage=f"fault:read_eio=@50+:[{self.folder}]"), 134, "cannot read page", str(self.folder))
+        self.assertRegex(ended.stderr, r"page \d+ from \S*fault\S*:\[.*\].*(EIO|input/output error)")
+        self.assertEqual(len(ended.stderr.splitlines()), 1)
+        self.assertNotIn("end", ended.stdout)
+
+    def test_writes_that_fail_for_a_while_lose_nothing(self):
+        for effect in ("eio", "enospc", "short", "torn"):
+            with self.subTest(effect):
+                ended = self.works(run(storage=f"fault:seed=7,write_{effect}=1/10:[{self.folder}]"))
+                self.assertRegex(ended.stderr, r"\A(spillway: cannot write to [^\n]*; pages stay in memory and are tried again[^\n]*\n){1,40}\Z")
+
+    def test_writes_that_fail_for_good_end_the_program(self):
+        self.ends(run(storage=f"fault:write_eio=@5+:[{self.folder}]"), 134, "cannot", str(self.folder))
+        self.ends(run(storage=f"fault:write_enospc=@5+:[{self.folder}]"), 134, "storage is full")
+
+    def test_storage_that_is_full(self):
+        self.works(run(kilobytes=6000, storage="memory:8M"))
+        self.ends(run(kilobytes=20000, storage="memory:8M"), 134, "memory:8M")
+
+    @unittest.skipUnless(os.getuid() == 0, "mounts need root")
+    def test_file_system_that_is_full(self):
+        place = self.folder / "small"
+        place.mkdir()
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=70M", "none", place], capture_output=True)
+        if mounted.returncode != 0:
+            self.skipTest("cannot mount here")
+        self.addCleanup(subprocess.run, ["umount", place])
+        ended = self.works(run(kilobytes=20 << 10, storage=place))
+        self.assertRegex(ended.stderr, r"\Aspillway: [^\n]*this is memory[^\n]*\n\Z")
+        ended = self.ends(run(kilobytes=100 << 10, storage=place), 134, "storage is full", str(place))
+        self.assertIn("this is memory", ended.stderr.splitlines()[0])
+        (place / "filler").write_bytes(bytes(20 << 20))
+        ended = run(storage=place)
+        self.assertEqual(ended.returncode, 2, ended)
+        self.assertIn("M are free", ended.stderr.splitlines()[-1])
+
+
+class Link(Refusal):
+    def test_objects_of_another_version_do_not_link(self):
+        other = self.folder / "other.c"
+        other.write_text("extern const char __spillway_abi_table_v0[];\n"
+                         "const void* spillway_needs = __spillway_abi_table_v0;\nint main(void) { return 0; }\n")
+        ended = subprocess.run([BIN / "spillcc", "-fno-spill", other, "-o", self.folder / "other"], env=CLEAN,
+                               capture_output=True, text=True)
+        self.assertNotEqual(ended.returncode, 0)
+        self.assertIn("__spillway_abi_table_v0", ended.stderr)
+
+    def test_objects_say_which_version_they_are_of(self):
+        subprocess.run([BIN / "spillcc", "-c", "-w", SOURCE, "-o", self.folder / "object.o"], check=True, env=CLEAN)
+        names = subprocess.run(["nm", "-u", self.folder / "object.o"], check=True, capture_output=True, text=True).stdout
+        self.assertRegex(names, r"__spillway_abi_table_v\d+")
+        # So clang alone, without the runtime, cannot link them.
+        ended = subprocess.run(["clang-19", self.folder / "object.o", "-o", self.folder / "program"], capture_output=True, text=True)
+        self.assertNotEqual(ended.returncode, 0)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=1)
