@@ -39,7 +39,8 @@ TEST_F(CacheTest, RefusesParametersThatCannotWork) {
   };
   EXPECT_NE(message({.page_bytes = 5000, .memory_bytes = 1 << 20}).find("page size 5000"), std::string::npos);
   EXPECT_NE(message({.page_bytes = 2048, .memory_bytes = 1 << 20}).find("page size 2K"), std::string::npos);
-  EXPECT_NE(message({.page_bytes = 4 << 20, .memory_bytes = 1 << 30}).find("page size 4M"), std::string::npos);
+  EXPECT_NE(message({.page_bytes = 4 << 20, .memory_bytes = 1 << 30}).find("page size 4M"),
+            std::string::npos);
   EXPECT_NE(message({.page_bytes = 64 << 10, .memory_bytes = 400 << 10}).find("--memory"), std::string::npos);
   // What the message tells to give is enough.
   EXPECT_EQ(message({.page_bytes = 64 << 10, .memory_bytes = Cache::kMinFrames * (68 << 10)}), "");
@@ -81,7 +82,8 @@ TEST_F(CacheTest, FullStorageIsNoErrorWhileAnythingElseCanLeave) {
 TEST_F(CacheTest, BrokenStorageIsReportedAndLosesNothing) {
   for (bool is_short : {false, true}) {
     open({.frame_count = 16});
-    auto& chance = is_short ? world->device->short_writes_per_million : world->device->write_errors_per_million;
+    auto& chance =
+        is_short ? world->device->short_writes_per_million : world->device->write_errors_per_million;
     for (uint64_t page = 0; page < 32; ++page) write(page, static_cast<char>(page + 1));
     chance = 1'000'000;
     uint64_t next = 32;
@@ -116,13 +118,17 @@ TEST_F(CacheTest, AFewHeldFramesDoNotSlowEviction) {
   TestThread c(*world, 2);
   const auto begin = std::chrono::steady_clock::now();
   for (uint64_t i = 0; i < 400; ++i) ASSERT_NE(c.translate(world->address(10 + i % 50)), nullptr);
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(300)) << "400 misses beside 6 of 8 frames held";
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(300))
+      << "400 misses beside 6 of 8 frames held";
 }
 
 // One page in each MiB: every second page needs an OS page of the table too.
 TEST_F(CacheTest, SparsePagesStayWithinTheBudget) {
   for (uint32_t partitions : {1u, 4u}) {
-    open({.range_pages = 64 << 10, .storage_pages = 1024, .partition_count = partitions, .memory_bytes = 1 << 20});
+    open({.range_pages = 64 << 10,
+          .storage_pages = 1024,
+          .partition_count = partitions,
+          .memory_bytes = 1 << 20});
     const Budget& budget = world->cache->budget();
     for (int round = 0; round < 3; ++round) {
       for (uint64_t page = 0; page < 64 << 10; page += 256) {
@@ -176,9 +182,13 @@ TEST_F(CacheTest, OnePartitionDoesNotStarveAnother) {
   const auto begin = std::chrono::steady_clock::now();
   for (uint64_t region : second) {
     ASSERT_TRUE(a->write(world->address(region * 512), "y", 1)) << a->error.message;
-    ASSERT_LE(world->cache->budget().used_bytes(), world->cache->budget().limit_bytes() + (Table::kEmptyRegionLimit + 8) * kOs);
+    ASSERT_LE(world->cache->budget().used_bytes(),
+              world->cache->budget().limit_bytes() + (Table::kEmptyRegionLimit + 8) * kOs);
   }
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(2));
+  uint64_t resident = 0;
+  for (uint64_t region : second) resident += world->resident(region * 512);
+  EXPECT_GE(resident, world->cache->pool(1).bytes / kOs / 3) << "the idle partition kept the memory";
   for (uint64_t region : first) {
     char byte = 0;
     ASSERT_TRUE(a->read(world->address(region * 512), &byte, 1));

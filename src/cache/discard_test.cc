@@ -54,7 +54,8 @@ TEST_F(DiscardTest, ExactlyTheRangeGoes) {
       discard(first, count);
       world->cache->verify();
       for (uint64_t page = 0; page < 64; ++page)
-        ASSERT_EQ(value(page), page >= first && page < first + count ? 0 : 'x') << page << " of " << first << "+" << count;
+        ASSERT_EQ(value(page), page >= first && page < first + count ? 0 : 'x')
+            << page << " of " << first << "+" << count;
     }
   }
 }
@@ -64,7 +65,8 @@ TEST_F(DiscardTest, AnUnmappedGroupIsPassedOverNotWhatFollows) {
   for (uint64_t page = 16; page < 32; ++page) write(page, 'x');
   a->release_all();
   discard(5, 20);
-  for (uint64_t page = 0; page < 40; ++page) EXPECT_EQ(value(page), page >= 25 && page < 32 ? 'x' : 0) << page;
+  for (uint64_t page = 0; page < 40; ++page)
+    EXPECT_EQ(value(page), page >= 25 && page < 32 ? 'x' : 0) << page;
 }
 
 TEST_F(DiscardTest, ARangeOverSeveralRegionsAndPartitions) {

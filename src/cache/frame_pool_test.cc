@@ -71,7 +71,8 @@ TEST_F(FramePoolTest, APageAloneTakesItsPositionInAFreeRunSoThatItsNeighboursFit
   EXPECT_EQ(index(first) % FramePool::kRunFrames, 5u);
   const FrameId other = pool.take(PageId{105}, base::kNoFrame, true);
   EXPECT_EQ(index(other) % FramePool::kRunFrames, 105 % FramePool::kRunFrames);
-  EXPECT_NE(index(other) / FramePool::kRunFrames, index(first) / FramePool::kRunFrames) << "that run is no longer wholly free";
+  EXPECT_NE(index(other) / FramePool::kRunFrames, index(first) / FramePool::kRunFrames)
+      << "that run is no longer wholly free";
 }
 
 TEST_F(FramePoolTest, ARunThatBecomesFreeIsFoundAgain) {
@@ -164,7 +165,8 @@ TEST_F(FramePoolTest, AgreesWithAModel) {
   for (int i = 0; i < 20'000; ++i) {
     random ^= random << 13, random ^= random >> 7, random ^= random << 17;
     if (random % 3 != 0) {
-      const FrameId frame = pool.take(PageId{random >> 32}, FrameId{static_cast<uint32_t>(random >> 8) % 90}, true);
+      const FrameId frame =
+          pool.take(PageId{random >> 32}, FrameId{static_cast<uint32_t>(random >> 8) % 90}, true);
       ASSERT_EQ(frame == base::kNoFrame, taken.size() == 77);
       if (frame != base::kNoFrame) {
         ASSERT_LT(index(frame), 77u);

@@ -28,7 +28,8 @@ constexpr NamedEdge kEdges[] = {
     {"discarded", State::kEvicting, false, State::kFree, false, [](Frame& f) { return f.discarded(); }},
     {"changed", State::kEvicting, false, State::kWriting, true, [](Frame& f) { return f.changed(); }},
     {"written", State::kWriting, true, State::kFree, false, [](Frame& f) { return f.written(); }},
-    {"write_failed", State::kWriting, true, State::kResident, false, [](Frame& f) { return f.write_failed(); }},
+    {"write_failed", State::kWriting, true, State::kResident, false,
+     [](Frame& f) { return f.write_failed(); }},
     {"rescue", State::kEvicting, false, State::kResident, false, [](Frame& f) { return f.rescue(); }},
     {"rescue", State::kWriting, true, State::kResident, true, [](Frame& f) { return f.rescue(); }},
     {"clean", State::kResident, false, State::kResident, true, [](Frame& f) { return f.clean(); }},
@@ -73,15 +74,17 @@ TEST(FrameDeathTest, EveryOtherEdgeDies) {
   constexpr struct {
     State state;
     bool io;
-  } kStates[] = {{State::kAbsent, false},   {State::kFree, false},     {State::kLoading, false}, {State::kResident, false},
-                 {State::kResident, true},  {State::kEvicting, false}, {State::kWriting, true}};
+  } kStates[] = {{State::kAbsent, false},   {State::kFree, false},    {State::kLoading, false},
+                 {State::kResident, false}, {State::kResident, true}, {State::kEvicting, false},
+                 {State::kWriting, true}};
   for (const auto& from : kStates) {
     for (const NamedEdge& edge : kEdges) {
       bool legal = false;
       for (const NamedEdge& other : kEdges)
         legal |= edge.name == other.name && other.from == from.state && other.io_before == from.io;
       if (legal) continue;
-      SCOPED_TRACE(testing::Message() << edge.name << " from state " << static_cast<int>(from.state) << " io " << from.io);
+      SCOPED_TRACE(testing::Message()
+                   << edge.name << " from state " << static_cast<int>(from.state) << " io " << from.io);
       EXPECT_DEATH(
           {
             Frame frame;

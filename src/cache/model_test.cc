@@ -40,7 +40,8 @@ class Model {
     b_.release_all();
     set_fault_chances(0);
     in_hook_ = true;  // quiet from here
-    for (uint64_t page = 0; page < world_.parameters.range_pages; ++page) check(a_, page * page_bytes_, page_bytes_);
+    for (uint64_t page = 0; page < world_.parameters.range_pages; ++page)
+      check(a_, page * page_bytes_, page_bytes_);
     world_.cache->verify();
   }
 
@@ -48,31 +49,48 @@ class Model {
   void step() {
     a_.release(0);
     switch (random_.below(faults_ ? 15 : 14)) {
-      case 0: case 1: case 2: return check(a_, random_offset(), length());
-      case 3: case 4: case 5: return write(a_, random_offset(), length());
-      case 6: return write(a_, random_.below(4) * page_bytes_ + random_.below(page_bytes_), 1);  // a hot few
-      case 7: return write_back_and_forth();
-      case 8: return discard();
-      case 9: return pins_.size() < 2 ? pin() : unpin();
-      case 10: return use_pin();
-      case 11: return hold();
-      case 12: return use_hold();
+      case 0:
+      case 1:
+      case 2:
+        return check(a_, random_offset(), length());
+      case 3:
+      case 4:
+      case 5:
+        return write(a_, random_offset(), length());
+      case 6:
+        return write(a_, random_.below(4) * page_bytes_ + random_.below(page_bytes_), 1);  // a hot few
+      case 7:
+        return write_back_and_forth();
+      case 8:
+        return discard();
+      case 9:
+        return pins_.size() < 2 ? pin() : unpin();
+      case 10:
+        return use_pin();
+      case 11:
+        return hold();
+      case 12:
+        return use_hold();
       case 13: {
         for (uint64_t n = random_.below(8); n > 0; --n)
           random_.one_in(4) ? world_.cache->background_step(*a_.lane) : world_.cache->evict(*a_.lane);
         return;
       }
-      default: return set_fault_chances(random_.one_in(2) ? 0 : 300'000);
+      default:
+        return set_fault_chances(random_.one_in(2) ? 0 : 300'000);
     }
   }
 
   uint64_t random_offset() {
     // Often at an edge.
     const uint64_t page = random_.below(world_.parameters.range_pages);
-    const uint64_t offset = random_.one_in(3) ? page_bytes_ - 1 - random_.below(16) : random_.below(page_bytes_);
+    const uint64_t offset =
+        random_.one_in(3) ? page_bytes_ - 1 - random_.below(16) : random_.below(page_bytes_);
     return page * page_bytes_ + offset;
   }
-  uint64_t length() { return random_.one_in(4) ? 1 + random_.below(3 * page_bytes_) : 1 + random_.below(100); }
+  uint64_t length() {
+    return random_.one_in(4) ? 1 + random_.below(3 * page_bytes_) : 1 + random_.below(100);
+  }
 
   // Faults are tried again: they must lose nothing.
   char* translate(TestThread& thread, uint64_t offset) {
@@ -94,16 +112,16 @@ class Model {
     }
   }
   void check(TestThread& thread, uint64_t first, uint64_t n) {
-    for_pieces(thread, first, n, [&](const char* at, uint64_t offset, uint64_t piece) {
-      expect_same(at, offset, piece);
-    });
+    for_pieces(thread, first, n,
+               [&](const char* at, uint64_t offset, uint64_t piece) { expect_same(at, offset, piece); });
   }
   void expect_same(const char* at, uint64_t offset, uint64_t piece) {
     if (memcmp(at, &bytes_[offset], piece) == 0) return;
     uint64_t i = 0;
     while (at[i] == bytes_[offset + i]) ++i;
     ADD_FAILURE() << "page " << (offset + i) / page_bytes_ << " byte " << (offset + i) % page_bytes_ << " is "
-                  << int{static_cast<unsigned char>(at[i])} << ", not " << int{static_cast<unsigned char>(bytes_[offset + i])};
+                  << int{static_cast<unsigned char>(at[i])} << ", not "
+                  << int{static_cast<unsigned char>(bytes_[offset + i])};
   }
   void write(TestThread& thread, uint64_t first, uint64_t n) {
     for_pieces(thread, first, n, [&](char* at, uint64_t offset, uint64_t piece) {
@@ -166,8 +184,10 @@ class Model {
     if (in_hook_ || !random_.one_in(3)) return;
     in_hook_ = true;
     const uint64_t offset = random_offset();
-    const bool being_discarded = offset / page_bytes_ >= discard_first_ && offset / page_bytes_ < discard_end_;
-    const uint64_t n = std::min<uint64_t>(1 + random_.below(64), base::kOsPageBytes - offset % base::kOsPageBytes);
+    const bool being_discarded =
+        offset / page_bytes_ >= discard_first_ && offset / page_bytes_ < discard_end_;
+    const uint64_t n =
+        std::min<uint64_t>(1 + random_.below(64), base::kOsPageBytes - offset % base::kOsPageBytes);
     switch (random_.below(6)) {
       case 0:
         if (!being_discarded) check(c_, offset, n);
@@ -182,7 +202,8 @@ class Model {
         world_.cache->evict(*c_.lane);
         break;
       case 4:
-        if (held_ != nullptr && !(held_offset_ / page_bytes_ >= discard_first_ && held_offset_ / page_bytes_ < discard_end_))
+        if (held_ != nullptr &&
+            !(held_offset_ / page_bytes_ >= discard_first_ && held_offset_ / page_bytes_ < discard_end_))
           use_hold();
         break;
       default:
@@ -237,7 +258,8 @@ TEST_P(ModelTest, EveryByteIsWhatWasWrittenLast) {
   const uint64_t first = environment("SPILLWAY_TEST_SEED", 1);
   const uint64_t seeds = environment("SPILLWAY_TEST_SEEDS", 20);
   for (uint64_t seed = first; seed < first + seeds && !HasFailure(); ++seed) {
-    SCOPED_TRACE(testing::Message() << "replay: SPILLWAY_TEST_SEED=" << seed << " SPILLWAY_TEST_SEEDS=1 cache_test --gtest_filter=*EveryByte*/"
+    SCOPED_TRACE(testing::Message() << "replay: SPILLWAY_TEST_SEED=" << seed
+                                    << " SPILLWAY_TEST_SEEDS=1 cache_test --gtest_filter=*EveryByte*/"
                                     << c.name);
     Model model({.page_bytes = c.page_bytes,
                  .frame_count = c.frame_count,

@@ -65,7 +65,8 @@ TEST_F(PageMapTest, TheLastPageOfAGroupAndTheFirstOfTheNextAreApart) {
 
 TEST_F(PageMapTest, ErasedGroupsAreUsedAgain) {
   for (uint64_t round = 0; round < 5; ++round) {
-    for (uint64_t group = 0; group < 100; ++group) map.set_place(PageId{(group + round) * 16 + group % 16}, PlaceId{7});
+    for (uint64_t group = 0; group < 100; ++group)
+      map.set_place(PageId{(group + round) * 16 + group % 16}, PlaceId{7});
     for (uint64_t group = 0; group < 100; ++group) {
       map.erase(PageId{(group + round) * 16 + group % 16});
       map.erase(PageId{(group + round) * 16});  // not there: nothing happens

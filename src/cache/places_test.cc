@@ -48,7 +48,8 @@ TEST(Places, SparsePagesCostAtMostTwiceTheirSizeAndABit) {
   Places places;
   ASSERT_TRUE(places.open(1 << 20));
   uint32_t highest = 0;
-  for (uint32_t i = 0; i < 100'000; ++i) highest = std::max(highest, index(places.take(PageId{uint64_t{i} * 16}, base::kNoPlace)));
+  for (uint32_t i = 0; i < 100'000; ++i)
+    highest = std::max(highest, index(places.take(PageId{uint64_t{i} * 16}, base::kNoPlace)));
   EXPECT_LT(highest, 2 * 100'000u + 3 * 64 * Places::kRunPlaces);
   places.close();
 }
@@ -72,7 +73,8 @@ TEST(Places, AgreesWithAModel) {
   for (int i = 0; i < 100'000; ++i) {
     random ^= random << 13, random ^= random >> 7, random ^= random << 17;
     if ((random >> 20) % 1000 < (i / 20'000 % 2 == 0 ? 600 : 400)) {
-      const PlaceId wish = random % 2 == 0 ? base::kNoPlace : PlaceId{static_cast<uint32_t>(random >> 40) % 400};
+      const PlaceId wish =
+          random % 2 == 0 ? base::kNoPlace : PlaceId{static_cast<uint32_t>(random >> 40) % 400};
       const PlaceId place = places.take(PageId{random >> 32}, wish);
       ASSERT_EQ(place == base::kNoPlace, taken.size() == kLimit);
       if (place == base::kNoPlace) continue;

@@ -218,7 +218,8 @@ TEST_F(ProtocolTest, ARescuedPageIsNotEvictedUntilItsWriteEnded) {
   EXPECT_EQ(value(5), 'z');
 }
 
-// On storage lies 'x' with a known fingerprint; the write of 'y' fails halfway and the program writes 'x' again.
+// On storage lies 'x' with a known fingerprint; the write of 'y' fails halfway and the program writes 'x'
+// again.
 TEST_F(ProtocolTest, AFailedWriteKeepsThePageAndLeavesTheFingerprintUnknown) {
   for (bool is_short : {false, true}) {
     open({});
@@ -226,7 +227,8 @@ TEST_F(ProtocolTest, AFailedWriteKeepsThePageAndLeavesTheFingerprintUnknown) {
     for (int round = 0; round < 8; ++round) {  // how much of a failed write arrives is random
       write(5, 'y');
       a->release_all();
-      auto& chance = is_short ? world->device->short_writes_per_million : world->device->write_errors_per_million;
+      auto& chance =
+          is_short ? world->device->short_writes_per_million : world->device->write_errors_per_million;
       chance = 1'000'000;
       const uint64_t failed = world->device->failed_operations;
       const uint64_t reported = base::statistics.cache_write_failures.get();
@@ -421,7 +423,8 @@ TEST_F(ProtocolTest, ReadAheadTakesWhatFollowsAndLosesNothingWhenItFails) {
       if (trouble == 2) world->device->bad_offset_bytes = offset_of(page + 2);
       char got = value(page);
       for (int tries = 0; got == '!' && trouble == 1 && tries < 50; ++tries) got = value(page);
-      ASSERT_EQ(got, static_cast<char>(page + 1)) << page << " trouble " << trouble << ": " << a->error.message;
+      ASSERT_EQ(got, static_cast<char>(page + 1))
+          << page << " trouble " << trouble << ": " << a->error.message;
       world->cache->verify();
     }
     if (trouble == 0) EXPECT_LT(world->device->reads, 40u);

@@ -12,8 +12,10 @@ constexpr uint64_t kRegionBytes = Table::kRegionOsPages * base::kOsPageBytes;
 
 class TableTest : public testing::Test {
  protected:
-  explicit TableTest(size_t page_bytes = 4 * base::kOsPageBytes) : page_bytes(page_bytes), pieces(page_bytes / base::kOsPageBytes) {
-    void* memory = mmap(nullptr, kRegions * base::kOsPageBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  explicit TableTest(size_t page_bytes = 4 * base::kOsPageBytes)
+      : page_bytes(page_bytes), pieces(page_bytes / base::kOsPageBytes) {
+    void* memory = mmap(nullptr, kRegions * base::kOsPageBytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     entries = static_cast<Table::Entry*>(memory);
     EXPECT_TRUE(table.open(entries, kRange, kRegions * kRegionBytes, page_bytes, budget));
   }
@@ -21,7 +23,9 @@ class TableTest : public testing::Test {
     table.close();
     munmap(entries, kRegions * base::kOsPageBytes);
   }
-  int64_t delta(PageId page) const { return reinterpret_cast<int64_t>(frame()) - static_cast<int64_t>(kRange + index(page) * page_bytes) + 1; }
+  int64_t delta(PageId page) const {
+    return reinterpret_cast<int64_t>(frame()) - static_cast<int64_t>(kRange + index(page) * page_bytes) + 1;
+  }
   static const char* frame() { return reinterpret_cast<const char*>(uint64_t{0x7f0000000000}); }
   // Do all entries of the page, and no others, hold the value?
   void expect_entries(PageId page, int64_t value) {
@@ -43,7 +47,8 @@ TEST_F(TableTest, AnEntryTranslatesAnAddressByOneAddition) {
   table.publish(page, frame(), Table::Heat::kHot);
   for (uint64_t i = 0; i < pieces; ++i) {
     const auto address = static_cast<int64_t>(kRange + 7 * page_bytes + i * base::kOsPageBytes + 123);
-    EXPECT_EQ(address + table.entry(page, i) - 1, reinterpret_cast<int64_t>(frame()) + static_cast<int64_t>(i * base::kOsPageBytes + 123));
+    EXPECT_EQ(address + table.entry(page, i) - 1,
+              reinterpret_cast<int64_t>(frame()) + static_cast<int64_t>(i * base::kOsPageBytes + 123));
   }
   expect_entries(page, delta(page));
 }

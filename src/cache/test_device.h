@@ -118,7 +118,8 @@ class TestDevice final : public storage::Device {
  private:
   class TestQueue final : public storage::Queue {
    public:
-    TestQueue(TestDevice& device, size_t depth, uint64_t seed) : Queue(device, depth), test_device_(device), random_(seed) {}
+    TestQueue(TestDevice& device, size_t depth, uint64_t seed)
+        : Queue(device, depth), test_device_(device), random_(seed) {}
 
    private:
     void do_start(Io& io) override {

@@ -84,7 +84,7 @@ struct TestParameters {
   uint32_t read_ahead_pages = 0;
   uint64_t chaos_seed = 0;
   uint64_t seed = 1;
-  uint64_t memory_bytes = 0;   // 0: for frame_count frames and all that comes with them
+  uint64_t memory_bytes = 0;  // 0: for frame_count frames and all that comes with them
 };
 
 class TestWorld;
@@ -131,7 +131,8 @@ class TestWorld {
     holders.page_bytes = page_bytes;
     range_bytes = base::round_up(with.range_pages * page_bytes, Table::kRegionOsPages * base::kOsPageBytes);
     table_bytes = range_bytes / base::kOsPageBytes * sizeof(Table::Entry);
-    void* table = mmap(nullptr, table_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* table = mmap(nullptr, table_bytes, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     CHECK(table != MAP_FAILED);
     entries = static_cast<Table::Entry*>(table);
     CacheParameters p;
@@ -158,7 +159,9 @@ class TestWorld {
     munmap(entries, table_bytes);
   }
 
-  uint64_t address(uint64_t page, uint64_t offset = 0) const { return kRangeBegin + page * parameters.page_bytes + offset; }
+  uint64_t address(uint64_t page, uint64_t offset = 0) const {
+    return kRangeBegin + page * parameters.page_bytes + offset;
+  }
   bool resident(uint64_t page) const {
     const int64_t entry = entries[page * (parameters.page_bytes / base::kOsPageBytes)].load();
     return entry > 1 || entry < -1;

@@ -1,5 +1,5 @@
-// The cache under several threads: shared counters that all add to, private bytes that each checks against its
-// own model, discards, pins, eviction in the background, broken and slow storage.
+// The cache under several threads: shared counters that all add to, private bytes that each checks against
+// its own model, discards, pins, eviction in the background, broken and slow storage.
 //
 //   SPILLWAY_TEST_SECONDS=60  how long each case runs (default 2; 1 under a sanitizer)
 #include <gtest/gtest.h>
@@ -21,12 +21,12 @@ struct Case {
   size_t page_bytes;
   uint32_t frame_count;
   uint32_t partition_count;
-  uint64_t stride;          // between the pages that are used
+  uint64_t stride;  // between the pages that are used
   uint32_t read_ahead_pages;
   bool chaos;
   bool faults;
   uint32_t delay_us_max;
-  bool tight_budget;        // tables and metadata take frames away
+  bool tight_budget;  // tables and metadata take frames away
 };
 
 constexpr uint32_t kThreads = 4;
@@ -106,13 +106,24 @@ class User {
  private:
   void step() {
     switch (random_.below(16)) {
-      case 0: return discard();
-      case 1: return pinned_add();
-      case 2: case 3: case 4: return check(random_offset(), 1 + random_.below(200));
-      case 5: case 6: case 7: return write(random_offset(), 1 + random_.below(200));
-      case 8: return write(random_offset(), shared_.config.page_bytes);
-      case 9: return sweep();
-      default: return add(random_.below(added_.size()), 2 + static_cast<uint32_t>(random_.below(2)));
+      case 0:
+        return discard();
+      case 1:
+        return pinned_add();
+      case 2:
+      case 3:
+      case 4:
+        return check(random_offset(), 1 + random_.below(200));
+      case 5:
+      case 6:
+      case 7:
+        return write(random_offset(), 1 + random_.below(200));
+      case 8:
+        return write(random_offset(), shared_.config.page_bytes);
+      case 9:
+        return sweep();
+      default:
+        return add(random_.below(added_.size()), 2 + static_cast<uint32_t>(random_.below(2)));
     }
   }
   uint64_t random_offset() { return random_.below(bytes_.size()); }
@@ -160,8 +171,9 @@ class User {
       if (memcmp(at, &bytes_[offset], piece) == 0) return;
       uint64_t i = 0;
       while (i < piece && at[i] == bytes_[offset + i]) ++i;
-      ADD_FAILURE() << "thread " << number_ << " page " << (offset + i) / shared_.config.page_bytes << " byte "
-                    << (offset + i) % shared_.config.page_bytes << " is " << int{at[i]} << ", not " << int{bytes_[offset + i]};
+      ADD_FAILURE() << "thread " << number_ << " page " << (offset + i) / shared_.config.page_bytes
+                    << " byte " << (offset + i) % shared_.config.page_bytes << " is " << int{at[i]}
+                    << ", not " << int{bytes_[offset + i]};
       failed_ = true;
     });
   }
@@ -195,7 +207,8 @@ class User {
   bool failed_ = false;
 };
 
-constexpr uint64_t kDefaultSeconds = __has_feature(thread_sanitizer) || __has_feature(address_sanitizer) ? 1 : 2;
+constexpr uint64_t kDefaultSeconds =
+    __has_feature(thread_sanitizer) || __has_feature(address_sanitizer) ? 1 : 2;
 
 TEST_P(ThreadsTest, NothingIsLost) {
   Shared shared(GetParam());
@@ -232,7 +245,8 @@ TEST_P(ThreadsTest, NothingIsLost) {
   for (auto& user : users) user->check_all();
   shared.world.cache->verify();
   if (GetParam().tight_budget) {
-    EXPECT_LE(shared.world.cache->budget().used_bytes(), shared.world.cache->budget().limit_bytes() + 64 * 1024);
+    EXPECT_LE(shared.world.cache->budget().used_bytes(),
+              shared.world.cache->budget().limit_bytes() + 64 * 1024);
   }
   RecordProperty("steps", static_cast<int>(shared.steps));
   EXPECT_GT(shared.steps, 100u);
@@ -240,12 +254,11 @@ TEST_P(ThreadsTest, NothingIsLost) {
 
 INSTANTIATE_TEST_SUITE_P(
     Cache, ThreadsTest,
-    testing::Values(
-        Case{"small_pages", 4 << 10, 64, 1, 1, 0, false, false, 0, false},
-        Case{"partitions_sparse_tight", 4 << 10, 256, 4, 61, 0, false, false, 0, true},
-        Case{"large_pages_read_ahead", 16 << 10, 128, 1, 1, 4, false, false, 20, false},
-        Case{"chaos", 8 << 10, 64, 1, 1, 2, true, false, 0, false},
-        Case{"faults_and_delays", 4 << 10, 64, 2, 7, 2, false, true, 100, false}),
+    testing::Values(Case{"small_pages", 4 << 10, 64, 1, 1, 0, false, false, 0, false},
+                    Case{"partitions_sparse_tight", 4 << 10, 256, 4, 61, 0, false, false, 0, true},
+                    Case{"large_pages_read_ahead", 16 << 10, 128, 1, 1, 4, false, false, 20, false},
+                    Case{"chaos", 8 << 10, 64, 1, 1, 2, true, false, 0, false},
+                    Case{"faults_and_delays", 4 << 10, 64, 2, 7, 2, false, true, 100, false}),
     [](const auto& info) { return info.param.name; });
 
 }  // namespace
