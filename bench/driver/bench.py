@@ -63,6 +63,7 @@ class Context:
                               stderr=subprocess.PIPE, text=True, **keywords)
         if done.returncode != 0:
             words = (done.stderr or done.stdout).strip().splitlines()
+            words = [line for line in words if "error" in line or "undefined" in line][:1] or words
             raise Failure(f"{command[0]} failed: {words[-1] if words else 'no message'}")
         return done.stdout
 

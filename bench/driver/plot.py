@@ -32,7 +32,7 @@ def bars(title, subtitle, cases, series, reference=1.0):
            f'<text x="12" y="40" fill="#555">{html.escape(subtitle)}</text>']
     left = 12
     for colour, name in zip(COLOURS, series):
-        out.append(f'<rect x="{left}" y="50" width="10" height="10" fill="{colour}"/>'
+        out.append(f'<rect x="{left}" y="50" width="9" height="9" fill="{colour}"/>'
                    f'<text x="{left + 15}" y="59">{html.escape(name)}</text>')
         left += 32 + 7 * len(name)
     bottom = TOP + len(cases) * group

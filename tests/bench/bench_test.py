@@ -1,0 +1,176 @@
+#!/usr/bin/env python3
+"""spillway bench: its words, its figures, and that it leaves nothing behind.  bench_test.py SPILLWAY [unittest arguments]
+
+Times are never looked at.
+"""
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+import xml.etree.ElementTree
+
+SPILLWAY = pathlib.Path(sys.argv.pop(1)).resolve()
+sys.path.insert(0, str(SPILLWAY.parent.parent / "share/spillway/bench/driver"))
+
+import devices  # noqa: E402
+import lockstep  # noqa: E402
+import plot  # noqa: E402
+import report  # noqa: E402
+
+KERNELS = 19
+BARS = {"title": "t", "subtitle": "s <&>", "cases": ["a", "b"], "series": {"x": [0.5, 20.0], "y": [None, 1.0]}}
+
+
+def bench(*arguments, **keywords):
+    return subprocess.run([str(SPILLWAY), "bench", *map(str, arguments)], capture_output=True, text=True, timeout=1000, **keywords)
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+
+class Words(Case):
+    def test_help_names_every_benchmark(self):
+        ended = bench("--help")
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        for name in ("kernels", "random", "speedtest1", "--out", "--quick"):
+            self.assertIn(name, ended.stdout)
+
+    def test_wrong_input_is_one_line_and_status_2(self):
+        (self.folder / "file").touch()
+        for arguments in ([], ["nothing"], ["kernels", "--fast"], ["kernels", "--pairs", "many"], ["kernels", "--pairs", "-1"],
+                          ["kernels", "--storage", self.folder / "none"], ["kernels", "--out", self.folder / "file" / "x"]):
+            ended = bench(*arguments, cwd=self.folder)
+            self.assertEqual((ended.returncode, ended.stdout), (2, ""), (arguments, ended))
+            self.assertRegex(ended.stderr, r"\Aspillway: [^\n]{10,300}\n\Z", arguments)
+
+
+class Figures(Case):
+    def test_statistics(self):
+        self.assertEqual(lockstep.median([3, 1, 2]), 2)
+        self.assertAlmostEqual(lockstep.spread([1.0, 2.0, 4.0]), 1.5)
+        self.assertAlmostEqual(lockstep.geometric_mean([1.0, 4.0, 16.0]), 4.0)
+
+    def test_plot_is_svg_with_a_bar_for_each_value(self):
+        root = xml.etree.ElementTree.fromstring(plot.bars(**BARS))
+        words = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
+        for word in ("t", "s <&>", "a", "b", "x", "y", "0.5", "20"):
+            self.assertIn(word, words)
+        bars = [element for element in root.iter("{http://www.w3.org/2000/svg}rect") if element.get("height") == str(plot.BAR_HEIGHT - 1)]
+        self.assertEqual(len(bars), 3)
+        # A bar is as long as its value is far from 1, whichever side it is on.
+        half, twenty, one = (float(bar.get("width")) for bar in bars)
+        self.assertAlmostEqual(twenty / half, 4.32, delta=0.05)
+        self.assertEqual(one, 1)
+
+    def test_report_writes_three_complete_files(self):
+        row = {"case": "a", "ours": 2.0, "peer": 1.0, "ratio": 2.0, "spread": 0.25, "unit": "ms", "extra": 7.0}
+        result = {"name": "n", "machine": report.machine(), "parameters": {"p": 1}, "rows": [row], "summary": {"figure": 2.0},
+                  "notes": ["nothing else"]}
+        report.write(self.folder, result, "What it is.", BARS)
+        self.assertEqual({path.name for path in self.folder.iterdir()}, {"n.json", "n.md", "n.svg"})
+        self.assertEqual(json.loads((self.folder / "n.json").read_text())["rows"], [row])
+        table = (self.folder / "n.md").read_text()
+        for line in ("| case | ours | peer | ratio | spread | unit | extra |", "| a | 2 | 1 | 2 | 0.25 | ms | 7 |",
+                     "| figure | 2 |", "Note: nothing else."):
+            self.assertIn(line, table)
+
+
+class Cleaning(Case):
+    def test_a_signal_neither_parts_taking_from_noting_nor_stops_the_release(self):
+        done = []
+
+        def on_signal(number, frame):
+            raise KeyboardInterrupt
+
+        old = signal.signal(signal.SIGTERM, on_signal)
+        self.addCleanup(signal.signal, signal.SIGTERM, old)
+        with self.assertRaises(KeyboardInterrupt), devices.Cleanup() as cleanup:
+            def take():
+                os.kill(os.getpid(), signal.SIGTERM)
+                done.append("taken")
+                return "it"
+            cleanup.acquire(take, lambda it: (os.kill(os.getpid(), signal.SIGTERM), done.append("released " + it)))
+            done.append("not reached")
+        self.assertEqual(done, ["taken", "released it"])
+
+    def test_programs_are_gone_after_a_failure(self):
+        with self.assertRaisesRegex(lockstep.Failure, "gave no answer"), lockstep.Programs() as programs:
+            program = programs.start(["sleep", "100"])
+            program.ask("hello\n", 0.1)
+        self.assertEqual(program.process.returncode, -signal.SIGKILL)
+
+    def test_a_program_that_ends_early_says_why(self):
+        with lockstep.Programs() as programs:
+            program = programs.start(["sh", "-c", "echo the reason >&2; exit 3"])
+            with self.assertRaisesRegex(lockstep.Failure, "ended early with status 3: the reason"):
+                program.read(10)
+
+
+def left_behind():
+    """What a benchmark might forget: groups, devices, swap, files."""
+    groups = subprocess.run("find /sys/fs/cgroup -name 'spillway-bench*' -type d", shell=True, capture_output=True, text=True).stdout
+    cluster = pathlib.Path("/proc/sys/vm/page-cluster")
+    return {
+        "groups": groups.split(),
+        "zram": sorted(path.name for path in pathlib.Path("/sys/block").glob("zram*")),
+        "swap": pathlib.Path("/proc/swaps").read_text().splitlines()[1:],
+        "page-cluster": cluster.read_text() if cluster.exists() else "",
+    }
+
+
+class Quick(Case):
+    def results(self, name, *arguments):
+        storage = self.folder / "storage"
+        storage.mkdir()
+        before = left_behind()
+        ended = bench(name, "--quick", "--pairs", 1, "--out", self.folder / "out", "--storage", storage, *arguments)
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        self.assertEqual(left_behind(), before)
+        self.assertEqual(list(storage.iterdir()), [])
+        self.assertEqual({path.name for path in (self.folder / "out").iterdir()}, {name + suffix for suffix in (".json", ".md", ".svg")})
+        result = json.loads((self.folder / "out" / f"{name}.json").read_text())
+        self.assertEqual(result["name"], name)
+        self.assertLessEqual({"cpu", "cores", "memory_bytes", "load_before", "load_after"}, set(result["machine"]))
+        for row in result["rows"]:
+            self.assertLessEqual({"case", "ours", "peer", "ratio", "spread", "unit"}, set(row))
+            self.assertGreater(row["ratio"], 0)
+        return result
+
+    def test_kernels(self):
+        result = self.results("kernels")
+        self.assertEqual(len(result["rows"]), KERNELS)
+        self.assertTrue(all(row["case"].startswith("O2/") and row["tricache_ratio"] > 0 for row in result["rows"]))
+        self.assertLessEqual({"geomean_ratio", "worst_ratio", "tricache_geomean_ratio"}, set(result["summary"]))
+
+    def test_random(self):
+        result = self.results("random", "--only", "disk/read/1", "--only", "disk/rmw/4")
+        if any("nothing measured" in note for note in result["notes"]):
+            self.skipTest("; ".join(result["notes"]))
+        self.assertEqual([row["case"] for row in result["rows"]], ["disk/read/1", "disk/rmw/4"])
+        self.assertLessEqual({"read_disk_1", "rmw_disk_4", "worst_disk"}, set(result["summary"]))
+
+    def test_nothing_is_left_after_an_interrupt(self):
+        before = left_behind()
+        for seconds in (2, 9):
+            process = subprocess.Popen([SPILLWAY, "bench", "random", "--quick", "--out", self.folder, "--storage", self.folder],
+                                       stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+            time.sleep(seconds)
+            process.send_signal(signal.SIGINT)
+            _, errors = process.communicate(timeout=120)
+            self.assertEqual(process.returncode, 130, errors)
+            self.assertIn("spillway: stopped by signal 2", errors)
+            self.assertEqual(left_behind(), before)
+            self.assertEqual(list(self.folder.iterdir()), [])
+
+
+if __name__ == "__main__":
+    unittest.main()
