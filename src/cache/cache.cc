@@ -10,6 +10,9 @@ namespace {
 // A partition below this many frames is not worth its imbalance.
 constexpr uint64_t kFramesPerPartition = 16 * 1024;
 
+constexpr uint64_t kLeastGarbageBytes = uint64_t{8} << 20;
+constexpr uint64_t kMostDiscardBytes = uint64_t{64} << 20;
+
 bool is_power_of_two(uint64_t value) { return value != 0 && (value & (value - 1)) == 0; }
 
 }  // namespace
@@ -77,6 +80,8 @@ base::Expected<Cache*> Cache::create(const CacheParameters& parameters, storage:
 
 void Cache::destroy() {
   for (uint32_t i = 0; i < partition_count_; ++i) partitions_[i].close();
+  if (shared_.clean_copies != nullptr)
+    sys::unmap(shared_.clean_copies, shared_.page_bytes > kCleanCopyBytes ? shared_.page_bytes : kCleanCopyBytes);
   table_.close();
   shared_.places.close();
   shared_.directory.close();
@@ -106,6 +111,37 @@ uint32_t Cache::background_step(Lane& lane) {
       freed += partitions_[i].evict(partitions_[i].batch_size(), lane);
   }
   return freed;
+}
+
+base::Expected<void> Cache::prepare_cleaning() {
+  const size_t bytes = shared_.page_bytes > kCleanCopyBytes ? shared_.page_bytes : kCleanCopyBytes;
+  auto memory = sys::map_anonymous(bytes, "the cleaner's copies");
+  if (!memory) return std::unexpected(memory.error());
+  shared_.clean_copies = *memory;
+  shared_.budget.add(bytes);
+  return {};
+}
+
+bool Cache::idle_step(Lane& lane) {
+  bool worked = discard_garbage(lane);
+  for (uint32_t i = 0; i < partition_count_; ++i)
+    if (partitions_[i].wants_cleaning()) worked |= partitions_[i].clean(lane) > 0;
+  return worked;
+}
+
+// One run of garbage places, up to kMostDiscardBytes, once there is enough garbage to be worth an Io.
+bool Cache::discard_garbage(Lane& lane) {
+  Places& places = shared_.places;
+  if (!shared_.device->discards() || places.garbage_count() * shared_.page_bytes < kLeastGarbageBytes) return false;
+  const Places::Run run = places.take_garbage(static_cast<uint32_t>(kMostDiscardBytes / shared_.page_bytes));
+  if (run.count == 0) return false;
+  storage::Io io;
+  io.operation = storage::Operation::kDiscard;
+  io.offset_bytes = uint64_t{index(run.first)} * shared_.page_bytes;
+  io.length_bytes = uint64_t{run.count} * shared_.page_bytes;
+  lane.queue().run(io);  // a failure costs room on the device, nothing else: it is counted in storage.errors
+  places.give_back_discarded(run);
+  return true;
 }
 
 void Cache::wait_for_background(uint64_t timeout_ns) {

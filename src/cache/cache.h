@@ -47,6 +47,11 @@ class Cache {
   // One round of background work: evicts where frames run low (in chaos mode: anywhere). Returns how
   // many frames became free; 0: nothing to do.
   uint32_t background_step(Lane& lane);
+  // Gets the memory that idle_step needs for cleaning; without it idle_step does not clean. Errors: ENOMEM.
+  base::Expected<void> prepare_cleaning();
+  // When nothing else is to be done: gives storage back that freed pages took, and cleans pages that
+  // will be evicted soon. Returns whether it did something. May do I/O.
+  bool idle_step(Lane& lane);
   bool wants_background() const;
   // Sleeps until a partition runs low on frames, at most timeout_ns.
   void wait_for_background(uint64_t timeout_ns);
@@ -86,6 +91,8 @@ class Cache {
     const uint64_t region = index(page) >> region_shift_;
     return partitions_[(region * 0x9e3779b97f4a7c15) >> 32 & (partition_count_ - 1)];
   }
+
+  bool discard_garbage(Lane& lane);
 
   Shared shared_;
   Table table_;

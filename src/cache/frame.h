@@ -76,6 +76,7 @@ class Frame {
   PageId page{};                       // which page it holds, unless absent or free
   PlaceId place = base::kNoPlace;      // that page's place on storage, kNoPlace: never written
   bool fresh = true;                   // reads as zeros: never touched since the OS gave it
+  bool verified = false;               // nobody could touch it since its fingerprints were found right
   bool poisoned = false;                 // chaos: poisoned since it became free
 
  private:

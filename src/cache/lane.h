@@ -21,6 +21,7 @@ class Lane {
     PageId page{};
     uint32_t version = 0;        // of the frame after the batch's last edge
     bool held = false;
+    bool verified = false;       // untouched since it was cleaned: no need to look at its content
     bool whole_page = false;     // its place is new: nothing on storage to keep
     bool fresh = false;          // of a load: the frame's memory is zeros
     uint32_t changed_count = 0;  // OS pages to write

@@ -161,6 +161,7 @@ FrameId Partition::take_frame(PageId page, PlaceId place, bool desperate, bool& 
     frame.poisoned = false;
   }
   frame.page = page;
+  frame.verified = false;
   frame.place = place;
   map_.set_frame(page, taken);
   if (wants_frames()) shared_->low_on_frames.notify_all();
@@ -307,7 +308,10 @@ base::Expected<void> Partition::make_room(Lane& lane, uint64_t& attempts) {
   return {};
 }
 
-void Partition::reopen(FrameId id) { shared_->table->reopen(frames_[id].page, frames_.bytes(id)); }
+void Partition::reopen(FrameId id) {
+  frames_[id].verified = false;
+  shared_->table->reopen(frames_[id].page, frames_.bytes(id));
+}
 
 void Partition::unpin(PageId page) {
   sys::LockGuard guard(mutex_);

@@ -9,6 +9,9 @@
 // Evict    1 choose victims, lock their entries and states   2 barrier   3 rescue the held ones
 //          4 compare fingerprints   5 unchanged -> FREE; changed -> fingerprints unknown, WRITING
 //          6 write what changed   7 written -> FREE unless rescued meanwhile; failed -> RESIDENT
+// Clean    1 io of cooling pages   2 barrier; pages that are held are left alone   3 copy what changed   4 write the
+//            copy   5 fingerprints of the copy; io ends. An eviction that finds the page as it was left
+//            (verified) neither hashes nor writes
 // Discard  1 lock entries and states   2 barrier   3 held or pinned -> zeroed in place, place forgotten
 //          4 else -> FREE, place given back
 //
@@ -44,8 +47,12 @@ struct Shared {
   PageDirectory directory;
   Places places;
   Budget budget;
+  char* clean_copies = nullptr;        // kCleanCopyBytes or a page if that is more, of the background thread
   sys::EventCount low_on_frames;       // wakes whoever evicts in the background
 };
+
+// Memory for the cleaner's copies.
+inline constexpr size_t kCleanCopyBytes = 256 * 1024;
 
 class Partition {
  public:
@@ -65,6 +72,15 @@ class Partition {
 
   // Evicts up to `wanted` pages; returns how many frames became free. May do I/O.
   uint32_t evict(uint32_t wanted, Lane& lane);
+
+  // Cleans a batch of pages that will be evicted soon; returns how many it wrote. For whoever works in the
+  // background: may do I/O, and takes memory for copies once.
+  uint32_t clean(Lane& lane);
+  // Is there pressure, and time?
+  bool wants_cleaning() const {
+    return shared_->clean_copies != nullptr &&
+           (shared_->chaos_seed != 0 || frames_.free_count() < frames_.frame_count() / 4);
+  }
 
   // Free frames below which background eviction should start, and up to which it should go on.
   bool wants_frames() const { return frames_.free_count() < low_watermark_ || over_budget_by(0); }
@@ -98,6 +114,11 @@ class Partition {
   FrameId neighbour_frame(PageId page);
   PlaceId neighbour_place(PageId page);
 
+  void choose_for_cleaning(Lane& lane);
+  void copy_changed(Lane& lane);
+  void prepare_clean_write(Lane& lane, Lane::Victim& victim);
+  uint32_t settle_cleaned(Lane& lane);
+
   void lock_victims(uint32_t wanted, Lane& lane);
   bool try_lock_victim(FrameId frame, Lane& lane, bool even_hot);
   void mark_held(Lane& lane);
@@ -124,6 +145,7 @@ class Partition {
   FramePool frames_;
   PageMap map_;
   uint32_t hand_ = 0;                // CLOCK
+  uint32_t clean_hand_ = 0;          // runs ahead of it
   uint64_t random_ = 0;              // chaos
   uint32_t failed_writes_ = 0;       // since a write succeeded or a frame became free
   uint64_t all_failed_writes_ = 0;   // since the start

@@ -91,6 +91,7 @@ void Partition::zero_in_place(FrameId id) {
   spillway_plain_memset(frames_.bytes(id), 0, shared_->page_bytes);
   if (frame.place != base::kNoPlace) shared_->places.give_back(frame.place);
   frame.place = base::kNoPlace;
+  frame.verified = false;
   for (uint64_t piece = 0; piece < pieces_; ++piece) frames_.fingerprints(id)[piece] = base::zero_fingerprint();
   base::statistics.cache_discards.add();
 }

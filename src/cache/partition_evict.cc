@@ -54,15 +54,19 @@ void Partition::lock_victims(uint32_t wanted, Lane& lane) {
 bool Partition::try_lock_victim(FrameId id, Lane& lane, bool even_hot) {
   Frame& frame = frames_[id];
   if (frame.state() != State::kResident || frame.io() || frame.pins() > 0) return false;
-  if (!even_hot && shared_->table->cool(frame.page)) return false;
+  if (!even_hot && shared_->table->cool(frame.page)) {
+    frame.verified = false;
+    return false;
+  }
   const bool hot = shared_->table->lock(frame.page);
+  if (hot) frame.verified = false;
   if (hot && !even_hot) {
     // Touched between the two looks.
     reopen(id);
     return false;
   }
   Lane::Victim& victim = lane.victims[lane.victim_count++];
-  victim = {.frame = id, .page = frame.page, .version = frame.lock()};
+  victim = {.frame = id, .page = frame.page, .version = frame.lock(), .verified = frame.verified};
   return true;
 }
 
@@ -82,7 +86,7 @@ void Partition::mark_held(Lane& lane) {
 __attribute__((no_sanitize("thread"))) void Partition::compare(Lane& lane) {
   for (uint32_t v = 0; v < lane.victim_count; ++v) {
     Lane::Victim& victim = lane.victims[v];
-    if (victim.held) continue;
+    if (victim.held || victim.verified) continue;
     const char* bytes = frames_.bytes(victim.frame);
     const base::Fingerprint* known = frames_.fingerprints(victim.frame);
     for (uint64_t word = 0; word < (pieces_ + 63) / 64; ++word) lane.changed[v][word] = 0;

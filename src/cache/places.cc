@@ -8,16 +8,20 @@ namespace cache {
 base::Expected<void> Places::open(uint64_t place_limit) {
   constexpr uint64_t kMost = (uint64_t{1} << 31) - 2 * kRunPlaces;
   limit_ = static_cast<uint32_t>(place_limit < kMost ? place_limit : kMost);
-  bytes_ = base::round_up(uint64_t{limit_} / 8 + sizeof(uint64_t), base::kOsPageBytes);
+  const uint64_t map_bytes = base::round_up(uint64_t{limit_} / 8 + sizeof(uint64_t), base::kOsPageBytes);
+  bytes_ = 2 * map_bytes;
   auto memory = sys::map_anonymous(bytes_, "the map of storage places");
   if (!memory) return std::unexpected(memory.error());
   used_ = reinterpret_cast<uint64_t*>(*memory);
+  written_ = reinterpret_cast<uint64_t*>(*memory + map_bytes);
   return {};
 }
 
 void Places::close() { sys::unmap(used_, bytes_); }
 
 PlaceId Places::taken(uint32_t place) {
+  if (is_garbage(place)) garbage_count_.fetch_sub(1, std::memory_order_relaxed);
+  written_[place / 64] |= uint64_t{1} << (place % 64);
   used_[place / 64] |= uint64_t{1} << (place % 64);
   ++used_count_;
   return PlaceId{place};
@@ -56,6 +60,39 @@ void Places::give_back(PlaceId place) {
   CHECK(is_used(index(place)));
   used_[index(place) / 64] &= ~(uint64_t{1} << (index(place) % 64));
   --used_count_;
+  garbage_count_.fetch_add(1, std::memory_order_relaxed);
+}
+
+Places::Run Places::take_garbage(uint32_t most) {
+  sys::LockGuard guard(mutex_);
+  Run run;
+  const uint32_t runs = end_ / kRunPlaces;
+  for (uint32_t looked = 0; looked < runs && run.count + kRunPlaces <= most; ++looked) {
+    if (garbage_cursor_ >= runs) {
+      if (run.count > 0) break;  // the next one is not its neighbour
+      garbage_cursor_ = 0;
+    }
+    const uint32_t first = garbage_cursor_ * kRunPlaces;
+    bool whole = true;
+    for (uint32_t i = 0; i < kRunPlaces && whole; ++i) whole = is_garbage(first + i);
+    if (!whole && run.count > 0) break;
+    ++garbage_cursor_;
+    if (!whole) continue;
+    if (run.count == 0) run.first = PlaceId{first};
+    for (uint32_t i = 0; i < kRunPlaces; ++i) taken(first + i);
+    run.count += kRunPlaces;
+  }
+  return run;
+}
+
+void Places::give_back_discarded(Run run) {
+  sys::LockGuard guard(mutex_);
+  for (uint32_t place = index(run.first); place < index(run.first) + run.count; ++place) {
+    CHECK(is_used(place));
+    used_[place / 64] &= ~(uint64_t{1} << (place % 64));
+    written_[place / 64] &= ~(uint64_t{1} << (place % 64));
+  }
+  used_count_ -= run.count;
 }
 
 }  // namespace cache

@@ -4,9 +4,14 @@
 // Neighbouring pages get neighbouring places where possible (sequential reads become large): next to
 // the place of the page before; else at the page's position in a new run; else any free one.
 //
+// A place that was given back still takes room on the device: garbage, until whoever works in the
+// background discards it. While that Io is under way the places count as taken.
+//
 // Invariant: a place is given back only after its last Io completed.
-// Thread contract: takes its own lock. Memory: one bit per place.
+// Thread contract: takes its own lock. Memory: two bits per place.
 #pragma once
+#include <atomic>
+
 #include "base/error.h"
 #include "base/ids.h"
 #include "sys/lock.h"
@@ -29,10 +34,23 @@ class Places {
   // REQUIRES: taken; no Io under way for it. Giving back twice is a CHECK.
   void give_back(PlaceId place);
 
+  // Up to `most` neighbouring garbage places, taken; count 0 when no whole run of kRunPlaces is garbage.
+  struct Run {
+    PlaceId first{};
+    uint32_t count = 0;
+  };
+  Run take_garbage(uint32_t most);
+  // The device has discarded the run. REQUIRES: from take_garbage().
+  void give_back_discarded(Run run);
+
   uint32_t used_count() const { return used_count_; }
+  uint32_t garbage_count() const { return garbage_count_.load(std::memory_order_relaxed); }
 
  private:
   bool is_used(uint32_t place) const { return (used_[place / 64] >> (place % 64) & 1) != 0; }
+  bool is_garbage(uint32_t place) const {
+    return !is_used(place) && (written_[place / 64] >> (place % 64) & 1) != 0;
+  }
   PlaceId taken(uint32_t place);
 
   sys::Mutex mutex_;
@@ -40,7 +58,10 @@ class Places {
   uint32_t end_ = 0;         // places at or past it were never used; multiple of kRunPlaces
   uint32_t used_count_ = 0;
   uint32_t cursor_ = 0;      // word where the search for a free place goes on
+  uint32_t garbage_cursor_ = 0;  // run where the search for garbage goes on
+  std::atomic<uint32_t> garbage_count_{0};
   uint64_t* used_ = nullptr;
+  uint64_t* written_ = nullptr;  // taken since it was last discarded; the second half of used_'s memory
   uint64_t bytes_ = 0;
 };
 

@@ -62,6 +62,12 @@ bool Table::cool(PageId page) {
   return hot;
 }
 
+bool Table::is_hot(PageId page) const {
+  for (uint64_t i = 0; i < pieces_; ++i)
+    if (entries_[index(page) * pieces_ + i].load(std::memory_order_acquire) > 1) return true;
+  return false;
+}
+
 bool Table::lock(PageId page) {
   bool hot = false;
   for (uint64_t i = 0; i < pieces_; ++i) {

@@ -44,6 +44,8 @@ class Table {
   void reopen(PageId page, const char* bytes);
   // Makes hot entries cooling. Returns true if one was hot: touched since the last call.
   bool cool(PageId page);
+  // Was it touched since it was cooled?
+  bool is_hot(PageId page) const;
   // Closes all entries, the unknown ones too. Returns true if one was hot. The page may be held by
   // threads that translated before: the caller goes on with barrier and scan.
   bool lock(PageId page);

@@ -77,6 +77,8 @@ void run_background(void*) {
   constexpr uint64_t kIdleNs = 1'000'000;
   std::atomic<uint32_t> never{0};
   uint64_t heap_bytes = 0;
+  constexpr uint32_t kQuietRounds = 2;
+  uint32_t quiet_rounds = 0;
   constexpr uint32_t kRoundsPerHeapCount = 64;
   for (uint32_t round = 0;; ++round) {
     // What the heap needs to know its blocks comes out of the same budget.
@@ -88,10 +90,18 @@ void run_background(void*) {
     }
     const bool worked = runtime.cache->background_step(lane) > 0;
     if (runtime.options.chaos != 0) {
+      runtime.cache->idle_step(lane);
       sys::futex_wait(never, 0, 20'000);
-    } else if (!worked || !runtime.cache->wants_background()) {
-      runtime.cache->wait_for_background(kIdleNs);
+      continue;
     }
+    if (worked) {
+      quiet_rounds = 0;
+      continue;
+    }
+    // Cleaning while threads miss takes the CPU and the locks that they need: it waits for quiet.
+    const bool did_something = quiet_rounds >= kQuietRounds && runtime.cache->idle_step(lane);
+    ++quiet_rounds;
+    if (!did_something) runtime.cache->wait_for_background(kIdleNs);
   }
 }
 
@@ -156,6 +166,7 @@ extern "C" void spillway_start(int, char**, char** environment) {
   require(open_heap());
   this_thread();
   count_first_thread();
+  require(runtime.cache->prepare_cleaning());
   require(sys::start_thread(run_background, nullptr, "spillway"));
   runtime.started.store(true, std::memory_order_release);
 }

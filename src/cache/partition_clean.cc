@@ -1,0 +1,134 @@
+// Partition: Clean, in the steps that partition.h numbers.
+//
+// Only one thread cleans a partition at a time (the background thread), and it owns Shared::clean_copies.
+//
+// Why a page that was verified needs no hash when it is evicted: its entries were cooling and no slot held it
+// after the barrier, so every later access goes through rearm, which leaves the entry hot. Eviction locks the
+// entries and looks at what they were: still cooling means untouched.
+#include "cache/partition.h"
+
+namespace cache {
+namespace {
+
+// How far ahead of the clock hand to look, in batches.
+constexpr uint32_t kBatchesAhead = 8;
+
+}  // namespace
+
+uint32_t Partition::clean(Lane& lane) {
+  choose_for_cleaning(lane);
+  if (lane.victim_count == 0) return 0;
+  shared_->holders->barrier();
+  mark_held(lane);
+  copy_changed(lane);
+  storage::Io* batch[Lane::kMaxIos];
+  for (uint32_t i = 0; i < lane.io_count; ++i) batch[i] = &lane.ios[i];
+  lane.queue().run({batch, lane.io_count});
+  return settle_cleaned(lane);
+}
+
+// Step 1.
+void Partition::choose_for_cleaning(Lane& lane) {
+  lane.victim_count = 0;
+  lane.io_count = 0;
+  lane.segment_count = 0;
+  uint64_t most = kCleanCopyBytes / shared_->page_bytes;
+  if (most == 0) most = 1;
+  if (most > batch_size_) most = batch_size_;
+  sys::LockGuard guard(mutex_);
+  const uint32_t count = frames_.frame_count();
+  const uint32_t reach = kBatchesAhead * batch_size_ < count ? kBatchesAhead * batch_size_ : count;
+  // Begin at the hand when it has come closer than the last page looked at.
+  if ((clean_hand_ + count - hand_) % count > reach) clean_hand_ = hand_;
+  while ((clean_hand_ + count - hand_) % count < reach && lane.victim_count < most) {
+    const FrameId id{clean_hand_};
+    clean_hand_ = clean_hand_ + 1 == count ? 0 : clean_hand_ + 1;
+    Frame& frame = frames_[id];
+    if (frame.state() != State::kResident || frame.io() || frame.pins() > 0 || frame.verified) continue;
+    if (shared_->table->is_hot(frame.page)) continue;
+    lane.victims[lane.victim_count++] = {.frame = id, .page = frame.page, .version = frame.clean()};
+    if ((clean_hand_ + count - hand_) % count == 0) break;  // once around
+  }
+}
+
+// Steps 2 (second half) to 4, without the lock: io keeps the frame where it is, not its content.
+void Partition::copy_changed(Lane& lane) {
+  for (uint32_t v = 0; v < lane.victim_count; ++v) {
+    Lane::Victim& victim = lane.victims[v];
+    if (victim.held) continue;
+    const char* bytes = frames_.bytes(victim.frame);
+    const base::Fingerprint* known = frames_.fingerprints(victim.frame);
+    uint64_t piece = 0;
+    while (piece < pieces_ &&
+           known[piece].same_content_as(base::take_fingerprint(bytes + piece * base::kOsPageBytes)))
+      ++piece;
+    if (piece == pieces_) continue;
+    victim.changed_count = static_cast<uint32_t>(pieces_);
+    spillway_plain_memcpy(shared_->clean_copies + v * shared_->page_bytes, bytes, shared_->page_bytes);
+    prepare_clean_write(lane, victim);
+  }
+}
+
+// A place if the page has none, the fingerprints unknown for the time of the write, and one Io: of the whole
+// page, since a copy of it is at hand.
+void Partition::prepare_clean_write(Lane& lane, Lane::Victim& victim) {
+  Frame& frame = frames_[victim.frame];
+  {
+    sys::LockGuard guard(mutex_);
+    victim.whole_page = frame.place == base::kNoPlace;
+    if (victim.whole_page) frame.place = shared_->places.take(victim.page, neighbour_place(victim.page));
+    if (frame.place == base::kNoPlace) {
+      victim.changed_count = 0;
+      victim.held = true;  // storage is full: evict() says so if it comes to that
+      return;
+    }
+    for (uint64_t piece = 0; piece < pieces_; ++piece)
+      frames_.fingerprints(victim.frame)[piece] = base::Fingerprint::unknown();
+  }
+  victim.first_io = victim.last_io = lane.io_count;
+  storage::Io& io = lane.ios[lane.io_count++];
+  iovec& segment = lane.segments[lane.segment_count++];
+  segment = {shared_->clean_copies + static_cast<uint64_t>(&victim - lane.victims) * shared_->page_bytes,
+             shared_->page_bytes};
+  io = {};
+  io.operation = storage::Operation::kWrite;
+  io.offset_bytes = uint64_t{index(frame.place)} * shared_->page_bytes;
+  io.segments = &segment;
+  io.segment_count = 1;
+  io.length_bytes = shared_->page_bytes;
+}
+
+// Step 5. Returns how many pages were written.
+uint32_t Partition::settle_cleaned(Lane& lane) {
+  sys::LockGuard guard(mutex_);
+  uint32_t written = 0;
+  for (uint32_t v = 0; v < lane.victim_count; ++v) {
+    Lane::Victim& victim = lane.victims[v];
+    Frame& frame = frames_[victim.frame];
+    CHECK(frame.is(State::kResident, victim.version));
+    if (victim.changed_count > 0) {
+      const storage::Io& io = lane.ios[victim.first_io];
+      if (io.whole()) {
+        const char* copy = shared_->clean_copies + v * shared_->page_bytes;
+        for (uint64_t piece = 0; piece < pieces_; ++piece)
+          frames_.fingerprints(victim.frame)[piece] = base::take_fingerprint(copy + piece * base::kOsPageBytes);
+        base::statistics.cache_writebacks.add(pieces_);
+        base::statistics.cache_cleans.add();
+        ++written;
+      } else {
+        note_failed_write(io.error != 0 ? io.error : ENOSPC);
+        victim.held = true;
+        if (victim.whole_page) {
+          shared_->places.give_back(frame.place);
+          frame.place = base::kNoPlace;
+        }
+      }
+    }
+    frame.verified = !victim.held && !shared_->table->is_hot(frame.page);
+    frame.done();
+  }
+  changed_.notify_all();
+  return written;
+}
+
+}  // namespace cache
