@@ -54,7 +54,9 @@ void Partition::lock_victims(uint32_t wanted, Lane& lane) {
 bool Partition::try_lock_victim(FrameId id, Lane& lane, bool even_hot) {
   Frame& frame = frames_[id];
   if (frame.state() != State::kResident || frame.io() || frame.pins() > 0) return false;
-  if (!even_hot && shared_->table->cool(frame.page)) {
+  // Chaos takes hot pages too, and cools some, so that cleaning and rearming have their share.
+  const bool leave_cool = even_hot && (next_random() & 4) != 0;
+  if ((!even_hot || leave_cool) && shared_->table->cool(frame.page)) {
     frame.verified = false;
     return false;
   }
