@@ -45,9 +45,13 @@ void Collector::add(Instruction &I, SiteKind Kind, unsigned Operand,
     return;
   if (Sites.empty() || Sites.back().Inst != &I)
     Sites.push_back({&I, Kind, {}});
-  uint64_t Aligned = options::AssumeAligned || Kind == SiteKind::Native
-                         ? Alignment.value()
-                         : 1;
+  // Atomics work at any address on this machine, up to eight bytes, and only
+  // the type says that they are aligned.
+  bool AnyAddress = Kind == SiteKind::Native && I.isAtomic() && Size <= 8;
+  uint64_t Aligned =
+      (options::AssumeAligned || Kind == SiteKind::Native) && !AnyAddress
+          ? Alignment.value()
+          : 1;
   bool MayCross =
       Size > std::min(Aligned, abi::PageSize) && !InPage.contains(&I);
   Sites.back().Accesses.push_back({Operand, Size, MayCross, Align(Aligned)});

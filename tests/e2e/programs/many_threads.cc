@@ -1,7 +1,8 @@
 // Many more threads than cores, started and ended again and again, with thread-local objects whose
 // destructors touch spilled memory, and many objects freed by other threads than allocated them.
 // flags: -pthread
-// memory: 2M
+// memory: 3M
+// pages: 4K 8K
 // expect: cache.evictions>=2000 spill.threads>=640
 // timeout: 120
 #include <atomic>
