@@ -24,16 +24,60 @@ constinit uint64_t mapped_pages[kMostMapped] = {};
 constinit uint32_t mapped_limit = 0;
 constinit uint32_t mapped_next = 0;
 
+// Ranges that stay mapped (keep_mapped), as the program gave them; `bytes` 0 for an unused element. Their
+// pages are pinned once for each range that they are part of.
+struct KeptRange {
+  uint64_t begin;
+  uint64_t bytes;
+  base::PageId first_page() const { return runtime.cache->page_of(begin); }
+  base::PageId last_page() const { return runtime.cache->page_of(begin + bytes - 1); }
+};
+constexpr uint32_t kMostKept = 512;
+constinit KeptRange kept_ranges[kMostKept] = {};
+constinit std::atomic<uint32_t> kept_count{0};
+constinit uint64_t kept_pages = 0;
+
+// REQUIRES: mapped_mutex.
+bool is_kept(base::PageId page) {
+  if (kept_count.load(std::memory_order_relaxed) == 0) return false;
+  for (const KeptRange& range : kept_ranges)
+    if (range.bytes != 0 && index(range.first_page()) <= index(page) && index(page) <= index(range.last_page())) return true;
+  return false;
+}
+
+void make_page_inaccessible(base::PageId page) {
+  char* address = reinterpret_cast<char*>(runtime.cache->address_of(page));
+  const long result = sys::make_inaccessible(address, runtime.cache->page_bytes());
+  if (result != 0)
+    end_process(base::Error::of(static_cast<int>(-result), "cannot unmap a page: ", base::error_name(static_cast<int>(-result))),
+                kFatalStatus);
+}
+
+// Maps a page that is pinned at `pinned`.
+void map_page(base::PageId page, const char* pinned) {
+  const auto piece = runtime.cache->file_piece(page, pinned);
+  auto mapped = sys::map_shared(piece.descriptor, piece.offset, runtime.cache->page_bytes(), sys::Access::kReadWrite,
+                                reinterpret_cast<void*>(runtime.cache->address_of(page)));
+  if (!mapped) end_process(mapped.error(), kFatalStatus);
+}
+
+// In a child of fork: a page that is kept becomes the child's own, as it is now.
+void privatize(base::PageId page) {
+  const uint64_t address = runtime.cache->address_of(page);
+  int64_t entry = entry_of(address).load(std::memory_order_relaxed);
+  if (entry < 0) entry = -entry;
+  if (entry <= kEntryIdentity) return;
+  const auto piece = runtime.cache->file_piece(page, reinterpret_cast<char*>(address + static_cast<uint64_t>(entry) - 1));
+  sys::syscall(SYS_mmap, address, runtime.cache->page_bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED,
+               piece.descriptor, piece.offset);
+}
+
 // REQUIRES: mapped_mutex.
 void unmap_element(uint32_t element) {
   if (mapped_pages[element] == 0) return;
   const base::PageId page{mapped_pages[element] - 1};
   mapped_pages[element] = 0;
-  char* address = reinterpret_cast<char*>(runtime.cache->address_of(page));
-  long result = sys::make_inaccessible(address, runtime.cache->page_bytes());
-  if (result != 0)
-    end_process(base::Error::of(static_cast<int>(-result), "cannot unmap a page: ", base::error_name(static_cast<int>(-result))),
-                kFatalStatus);
+  if (!is_kept(page)) make_page_inaccessible(page);
   runtime.cache->unpin(page);
   base::statistics.spill_unmaps.add();
 }
@@ -86,15 +130,56 @@ void map_at_own_address(uint64_t address) {
   const uint32_t element = mapped_next;
   mapped_next = mapped_next + 1 == mapped_limit ? 0 : mapped_next + 1;
   unmap_element(element);
-  const auto piece = cache.file_piece(page, *pinned);
-  auto mapped = sys::map_shared(piece.descriptor, piece.offset, cache.page_bytes(), sys::Access::kReadWrite,
-                                reinterpret_cast<void*>(cache.address_of(page)));
-  if (!mapped) end_process(mapped.error(), kFatalStatus);
+  map_page(page, *pinned);
   mapped_pages[element] = index(page) + 1;
   base::statistics.spill_faults.add();
 }
 
+bool keep_mapped(uint64_t address, uint64_t bytes) {
+  if (bytes == 0) return true;
+  InRuntime inside;
+  const KeptRange range{address, bytes};
+  const uint64_t count = index(range.last_page()) - index(range.first_page()) + 1;
+  sys::LockGuard guard(mapped_mutex);
+  KeptRange* unused = nullptr;
+  for (KeptRange& old : kept_ranges) {
+    if (old.bytes == 0) {
+      unused = &old;
+    } else if (address - old.begin < old.bytes && bytes <= old.begin + old.bytes - address) {
+      return true;
+    }
+  }
+  if (unused == nullptr || kept_pages + count > runtime.cache->frame_count() / 2) return false;
+  for (base::PageId page = range.first_page(); index(page) <= index(range.last_page()); page = page + 1) {
+    auto pinned = runtime.cache->pin(page, lane_of(inside.thread()));
+    if (!pinned) end_process(pinned.error(), kFatalStatus);
+    map_page(page, *pinned);
+  }
+  *unused = range;
+  kept_pages += count;
+  kept_count.fetch_add(1, std::memory_order_relaxed);
+  return true;
+}
+
+void end_kept(uint64_t address, uint64_t bytes) {
+  if (kept_count.load(std::memory_order_relaxed) == 0) return;
+  InRuntime inside;
+  sys::LockGuard guard(mapped_mutex);
+  for (KeptRange& range : kept_ranges) {
+    if (range.bytes == 0 || range.begin - address >= bytes || range.bytes > address + bytes - range.begin) continue;
+    const KeptRange ended = range;
+    range.bytes = 0;
+    kept_count.fetch_sub(1, std::memory_order_relaxed);
+    for (base::PageId page = ended.first_page(); index(page) <= index(ended.last_page()); page = page + 1) {
+      if (!is_kept(page) && !is_mapped(page)) make_page_inaccessible(page);
+      runtime.cache->unpin(page);
+      --kept_pages;
+    }
+  }
+}
+
 void unmap_range(uint64_t address, uint64_t bytes) {
+  end_kept(address, bytes);
   InRuntime inside;
   sys::LockGuard guard(mapped_mutex);
   for (uint32_t i = 0; i < mapped_limit; ++i) {
@@ -109,6 +194,12 @@ void forget_mappings() {
     const uint64_t address = runtime.cache->address_of(base::PageId{mapped_pages[i] - 1});
     sys::make_inaccessible(reinterpret_cast<void*>(address), runtime.cache->page_bytes());
     mapped_pages[i] = 0;
+  }
+  // The child may be running on one of these.
+  for (const KeptRange& range : kept_ranges) {
+    if (range.bytes == 0) continue;
+    for (base::PageId page = range.first_page(); index(page) <= index(range.last_page()); page = page + 1)
+      privatize(page);
   }
 }
 

@@ -23,6 +23,15 @@ void map_at_own_address(uint64_t address);
 // Takes every mapping within [address, address + bytes) away, before its addresses are freed.
 void unmap_range(uint64_t address, uint64_t bytes);
 
+// Keeps [address, address + bytes) in memory and mapped at its own address until it is freed: a stack that
+// the program made, whose accesses are not translated, and on which the kernel must be able to put a
+// signal's frame. Returns false when that would take more than half of the frames, or a table is full.
+// REQUIRES: allocated. May block and do I/O; ends the process on a storage error.
+bool keep_mapped(uint64_t address, uint64_t bytes);
+// Before [address, address + bytes) is freed: ends keep_mapped for what lies within. Cost: one load when
+// nothing is kept.
+void end_kept(uint64_t address, uint64_t bytes);
+
 // In a child of fork: the pages that the parent had mapped are inaccessible, so that foreign code faults.
 void forget_mappings();
 

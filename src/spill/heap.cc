@@ -9,6 +9,7 @@
 #include "spill/access.h"
 #include "spill/address_space.h"
 #include "spill/discard.h"
+#include "spill/fault.h"
 #include "spill/intercept.h"
 #include "spill/jemalloc.h"
 #include "spill/runtime.h"
@@ -190,6 +191,7 @@ void heap_free(void* block, Caller caller) {
   const int saved_errno = errno;
   const size_t usable = spillje_sallocx(block, 0);
   base::statistics.spill_live_bytes.subtract(usable);
+  end_kept(reinterpret_cast<uint64_t>(block), usable);
   if (usable >= kDiscardAtOnceBytes) discard_memory(reinterpret_cast<uint64_t>(block), usable);
   spillje_dallocx(block, 0);
   errno = saved_errno;

@@ -51,7 +51,7 @@ int main() {
         if (taken)
           for (size_t i = 0; i < taken->size(); ++i)
             if ((*taken)[i] != (t + (round - 1)) * 1000u + i) abort();
-        taken = std::make_unique<std::vector<unsigned>>(3000);
+        taken = std::make_unique<std::vector<unsigned>>(14000);
         for (size_t i = 0; i < taken->size(); ++i) (*taken)[i] = ((t + 1) % kThreads + round) * 1000u + i;
         {
           std::lock_guard guard(mutex);
