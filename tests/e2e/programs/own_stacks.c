@@ -20,17 +20,17 @@ enum { kWords = 900000 };
 
 // Uses a few pages of the stack and a lot of other memory.
 __attribute__((noinline)) static unsigned work(unsigned depth) {
-  volatile unsigned local[300];
-  for (unsigned i = 0; i < 300; ++i) local[i] = i * depth;
+  volatile unsigned local[900];
+  for (unsigned i = 0; i < 900; ++i) local[i] = i * depth;
   for (unsigned i = depth; i < kWords; i += 1001) ++data[i];
   unsigned deeper = depth > 0 ? work(depth - 1) : 0;
   unsigned sum = deeper;
-  for (unsigned i = 0; i < 300; ++i) sum += local[i];
+  for (unsigned i = 0; i < 900; ++i) sum += local[i];
   return sum;
 }
 static unsigned expected(void) {
   unsigned sum = 0;
-  for (unsigned depth = 0; depth <= 20; ++depth) sum += depth * (299 * 300 / 2);
+  for (unsigned depth = 0; depth <= 7; ++depth) sum += depth * (899 * 900 / 2);
   return sum;
 }
 
@@ -39,22 +39,22 @@ static char* low;
 static void on_signal(int number) {
   char here;
   CHECK(number == SIGUSR1 && &here >= low && &here < low + kStackBytes);
-  CHECK(work(20) == expected());
+  CHECK(work(7) == expected());
   ++handled;
 }
 
 static ucontext_t main_context, contexts[8];
 static unsigned results[8];
 static void run_context(int n) {
-  for (int turn = 0; turn < 4; ++turn) {
-    results[n] += work(20);
+  for (int turn = 0; turn < 3; ++turn) {
+    results[n] += work(7);
     swapcontext(&contexts[n], &contexts[(n + 1) % 8]);
   }
 }
 
 static void* run_thread(void* unused) {
   (void)unused;
-  CHECK(work(20) == expected());
+  CHECK(work(7) == expected());
   return NULL;
 }
 
@@ -71,7 +71,7 @@ int main(int argc, char** argv) {
     action.sa_handler = on_signal;
     action.sa_flags = SA_ONSTACK;
     CHECK(sigaction(SIGUSR1, &action, NULL) == 0);
-    for (int n = 0; n < 20; ++n) {
+    for (int n = 0; n < 6; ++n) {
       push_out(2 << 20);
       raise(SIGUSR1);
     }
@@ -89,7 +89,7 @@ int main(int argc, char** argv) {
     CHECK(swapcontext(&main_context, &contexts[0]) == 0);
     for (int n = 0; n < 8; ++n) printf("%u\n", results[n] / expected());
   } else {
-    for (int round = 0; round < 5; ++round) {
+    for (int round = 0; round < 3; ++round) {
       pthread_attr_t attributes;
       pthread_attr_init(&attributes);
       char* stack = mmap(NULL, kStackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
