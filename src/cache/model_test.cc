@@ -23,6 +23,8 @@ class Model {
         bytes_(parameters.range_pages * parameters.page_bytes),
         page_bytes_(parameters.page_bytes),
         faults_(faults) {
+    EXPECT_TRUE(world_.cache->prepare_cleaning());
+    world_.device->allow_discards();
     world_.holders.on_barrier = [this] { interfere(true); };
     world_.holders.on_visited = [this] { interfere(true); };
     const auto during_io = [this](const Io& io) { interfere_with(io); };
@@ -72,8 +74,18 @@ class Model {
       case 12:
         return use_hold();
       case 13: {
-        for (uint64_t n = random_.below(8); n > 0; --n)
-          random_.one_in(4) ? world_.cache->background_step(*a_.lane) : world_.cache->evict(*a_.lane);
+        for (uint64_t n = random_.below(8); n > 0; --n) {
+          switch (random_.below(4)) {
+            case 0:
+              world_.cache->background_step(*a_.lane);
+              break;
+            case 1:
+              world_.cache->idle_step(*a_.lane);
+              break;
+            default:
+              world_.cache->evict(*a_.lane);
+          }
+        }
         return;
       }
       default:

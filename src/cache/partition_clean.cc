@@ -39,15 +39,18 @@ void Partition::choose_for_cleaning(Lane& lane) {
   const uint32_t count = frames_.frame_count();
   const uint32_t reach = kBatchesAhead * batch_size_ < count ? kBatchesAhead * batch_size_ : count;
   // Begin at the hand when it has come closer than the last page looked at.
-  if ((clean_hand_ + count - hand_) % count > reach) clean_hand_ = hand_;
-  while ((clean_hand_ + count - hand_) % count < reach && lane.victim_count < most) {
+  uint32_t ahead = (clean_hand_ + count - hand_) % count;
+  if (ahead > reach) {
+    clean_hand_ = hand_;
+    ahead = 0;
+  }
+  for (; ahead < reach && lane.victim_count < most; ++ahead) {
     const FrameId id{clean_hand_};
     clean_hand_ = clean_hand_ + 1 == count ? 0 : clean_hand_ + 1;
     Frame& frame = frames_[id];
     if (frame.state() != State::kResident || frame.io() || frame.pins() > 0 || frame.verified) continue;
     if (shared_->table->is_hot(frame.page)) continue;
     lane.victims[lane.victim_count++] = {.frame = id, .page = frame.page, .version = frame.clean()};
-    if ((clean_hand_ + count - hand_) % count == 0) break;  // once around
   }
 }
 

@@ -91,5 +91,33 @@ TEST(Places, AgreesWithAModel) {
   places.close();
 }
 
+TEST(Places, GarbageIsWhatWasGivenBackInWholeRuns) {
+  Places places;
+  ASSERT_TRUE(places.open(200));
+  for (uint32_t i = 0; i < 96; ++i) places.take(PageId{i}, PlaceId{i});
+  EXPECT_EQ(places.used_count(), 96u);
+  EXPECT_EQ(places.take_garbage(64).count, 0u);
+  for (uint32_t i = 0; i < 96; ++i)
+    if (i != 40) places.give_back(PlaceId{i});
+  EXPECT_EQ(places.garbage_count(), 95u);
+  uint32_t found = 0;
+  std::set<uint32_t> discarded;
+  for (;;) {
+    const Places::Run run = places.take_garbage(32);
+    if (run.count == 0) break;
+    EXPECT_LE(run.count, 32u);
+    EXPECT_EQ(run.count % Places::kRunPlaces, 0u);
+    for (uint32_t i = 0; i < run.count; ++i) {
+      EXPECT_TRUE(discarded.insert(index(run.first) + i).second) << "twice";
+      EXPECT_NE(places.take(PageId{0}, PlaceId{index(run.first) + i}), PlaceId{index(run.first) + i}) << "under way";
+    }
+    places.give_back_discarded(run);
+    ASSERT_LT(++found, 10u) << "discarded for ever";
+  }
+  EXPECT_FALSE(discarded.contains(40));
+  EXPECT_GE(discarded.size(), 48u);
+  places.close();
+}
+
 }  // namespace
 }  // namespace cache

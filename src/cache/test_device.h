@@ -73,7 +73,10 @@ class TestDevice final : public storage::Device {
   std::atomic<uint64_t> reads{0};
   std::atomic<uint64_t> writes{0};
   std::atomic<uint64_t> written_bytes{0};
+  std::atomic<uint64_t> discarded_bytes{0};
   std::atomic<uint64_t> failed_operations{0};
+
+  void allow_discards() { discards_ = true; }
 
   const unsigned char* contents(uint64_t offset_bytes) const { return bytes_.data() + offset_bytes; }
 
@@ -83,7 +86,7 @@ class TestDevice final : public storage::Device {
       const bool apart = other->offset_bytes + other->length_bytes <= io.offset_bytes ||
                          io.offset_bytes + io.length_bytes <= other->offset_bytes;
       const bool two_ios_for_one_place =
-          !apart && (other->operation == Operation::kWrite || io.operation == Operation::kWrite);
+          !apart && (other->operation != Operation::kRead || io.operation != Operation::kRead);
       CHECK(!two_ios_for_one_place);
     }
     in_flight_.push_back(&io);
@@ -91,6 +94,7 @@ class TestDevice final : public storage::Device {
 
   // Moves the bytes, or not; returns the error.
   int finish(Io& io, Random& random) {
+    if (io.operation == Operation::kDiscard) return finish_discard(io);
     const bool write = io.operation == Operation::kWrite;
     if (before_transfer) before_transfer(io);
     (write ? writes : reads).fetch_add(1);
@@ -149,6 +153,15 @@ class TestDevice final : public storage::Device {
   static bool happens(Random& random, const std::atomic<uint32_t>& per_million) {
     const uint32_t chance = per_million;
     return chance > 0 && random.below(1'000'000) < chance;
+  }
+
+  int finish_discard(Io& io) {
+    for (uint64_t i = 0; i < io.length_bytes; ++i) bytes_[io.offset_bytes + i] = kJunk;
+    discarded_bytes += io.length_bytes;
+    io.transferred_bytes = io.length_bytes;
+    std::lock_guard guard(mutex_);
+    std::erase(in_flight_, &io);
+    return 0;
   }
 
   // By an instruction that no sanitizer looks at: a page may be rescued and written to while its write

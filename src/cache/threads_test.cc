@@ -39,6 +39,8 @@ class Shared {
   explicit Shared(const Case& c) : config(c), world(parameters(c)) {
     world.device->delay_us_max = c.delay_us_max;
     if (c.faults) set_faults(50'000);
+    CHECK(world.cache->prepare_cleaning().has_value());
+    world.device->allow_discards();
   }
   static TestParameters parameters(const Case& c) {
     TestParameters p = {.page_bytes = c.page_bytes,
@@ -221,6 +223,7 @@ TEST_P(ThreadsTest, NothingIsLost) {
     Random random(9);
     while (!shared.stop) {
       if (random.one_in(8)) shared.world.cache->evict(*evictor.lane);
+      if (random.one_in(2)) shared.world.cache->idle_step(*evictor.lane);
       if (shared.world.cache->background_step(*evictor.lane) == 0) std::this_thread::yield();
       if (random.one_in(64)) shared.world.cache->verify();
     }
