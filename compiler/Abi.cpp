@@ -22,58 +22,148 @@ GlobalVariable *Abi::slotsVariable() {
                             nullptr, GlobalValue::InitialExecTLSModel);
 }
 
-Function *Abi::stub(StringRef Symbol, FunctionType *Type) {
+// A naked function of the object, merged with those of other objects. ${0:P} in
+// Code is Target.
+Function *Abi::makeStub(const Twine &Symbol, FunctionType *Kind,
+                        const Twine &Code, Function *Target) {
   std::string Name = (Symbol + "_stub").str();
   if (Function *Existing = M.getFunction(Name))
     return Existing;
-  auto *F = Function::Create(Type, GlobalValue::LinkOnceODRLinkage, Name, M);
+  auto *F = Function::Create(Kind, GlobalValue::LinkOnceODRLinkage, Name, M);
   F->setVisibility(GlobalValue::HiddenVisibility);
   F->setDSOLocal(true);
   F->setComdat(M.getOrInsertComdat(Name));
-  F->setCallingConv(CallingConv::PreserveAll);
   F->setUWTableKind(UWTableKind::Async);
-  for (Attribute::AttrKind Kind : {Attribute::Cold, Attribute::Naked,
-                                   Attribute::NoInline, Attribute::NoUnwind})
-    F->addFnAttr(Kind);
+  for (Attribute::AttrKind Property :
+       {Attribute::Cold, Attribute::Naked, Attribute::NoInline,
+        Attribute::NoUnwind})
+    F->addFnAttr(Property);
   IRBuilder<> B(BasicBlock::Create(M.getContext(), "", F));
-  auto *Void = FunctionType::get(B.getVoidTy(), false);
-  B.CreateCall(InlineAsm::get(
-      Void, ("jmpq *" + Symbol + "@GOTPCREL(%rip)").str(), "", true));
+  SmallVector<llvm::Type *, 1> Types;
+  SmallVector<Value *, 1> Operands;
+  if (Target) {
+    Types.push_back(Ptr);
+    Operands.push_back(Target);
+  }
+  B.CreateCall(InlineAsm::get(FunctionType::get(B.getVoidTy(), Types, false),
+                              Code.str(), Target ? "i" : "",
+                              /*hasSideEffects=*/true),
+               Operands);
   B.CreateUnreachable();
   return F;
 }
 
-CallInst *Abi::callSlowPath(IRBuilderBase &B, StringRef Symbol,
+Function *Abi::translateStub() {
+  // The stack may have any alignment here.
+  constexpr StringLiteral Code = "pushq %rdi\n"
+                                 ".cfi_adjust_cfa_offset 8\n"
+                                 "pushq %rsi\n"
+                                 ".cfi_adjust_cfa_offset 8\n"
+                                 "pushq %rbp\n"
+                                 ".cfi_adjust_cfa_offset 8\n"
+                                 ".cfi_rel_offset rbp, 0\n"
+                                 "movq %rsp, %rbp\n"
+                                 ".cfi_def_cfa_register rbp\n"
+                                 "andq $$-16, %rsp\n"
+                                 "movq %r11, %rdi\n"
+                                 "movq %rax, %rsi\n"
+                                 "callq *";
+  return makeStub(abi::Translate,
+                  FunctionType::get(Type::getVoidTy(M.getContext()), false),
+                  Code + abi::Translate +
+                      "@GOTPCREL(%rip)\n"
+                      "movq %rbp, %rsp\n"
+                      "popq %rbp\n"
+                      ".cfi_def_cfa rsp, 24\n"
+                      "popq %rsi\n"
+                      ".cfi_adjust_cfa_offset -8\n"
+                      "popq %rdi\n"
+                      ".cfi_adjust_cfa_offset -8\n"
+                      "retq");
+}
+
+// The protocol of abi.inc, like Translator::translate.
+Function *Abi::aloneStub(unsigned Slot) {
+  return makeStub(abi::Translate + Twine("_alone") + Twine(Slot),
+                  FunctionType::get(Type::getVoidTy(M.getContext()), false),
+                  Twine("pushq %rdi\n"
+                        ".cfi_adjust_cfa_offset 8\n"
+                        "movq ") +
+                      abi::Slots +
+                      "@GOTTPOFF(%rip), %rdi\n"
+                      "movq %fs:(%rdi), %rdi\n"
+                      "movq %r11, " +
+                      Twine(Slot * 8) +
+                      "(%rdi)\n"
+                      "movq %r11, %rdi\n"
+                      "shrq $$" +
+                      Twine(abi::TableShift) +
+                      ", %rdi\n"
+                      "movq " +
+                      Twine(abi::TableBase) +
+                      "(,%rdi,8), %rdi\n"
+                      "testq %rdi, %rdi\n"
+                      "jle 1f\n"
+                      "movq %rdi, %rax\n"
+                      "popq %rdi\n"
+                      ".cfi_adjust_cfa_offset -8\n"
+                      "retq\n"
+                      "1: popq %rdi\n"
+                      "jmp ${0:P}",
+                  translateStub());
+}
+
+Value *Abi::callQuietly(IRBuilderBase &B, Function *Stub, Value *Address,
+                        SlotSet Live) {
+  slotsVariable();
+  auto *Result = StructType::get(I64, I64);
+  auto *Assembly = InlineAsm::get(
+      FunctionType::get(Result, {I64, I64, Ptr}, false), "callq ${4:P}",
+      "={rax},={r11},0,1,i,~{memory},~{dirflag},~{fpsr},~{flags}",
+      /*hasSideEffects=*/true);
+  CallInst *Call = B.CreateCall(Assembly, {B.getInt64(Live), Address, Stub});
+  Call->setDoesNotThrow();
+  return B.CreateExtractValue(Call, 0);
+}
+
+Value *Abi::translate(IRBuilderBase &B, Value *Address, SlotSet Live) {
+  return callQuietly(B, translateStub(), Address, Live);
+}
+
+Value *Abi::translateAlone(IRBuilderBase &B, Value *Address, unsigned Slot,
+                           SlotSet Live) {
+  return callQuietly(B, aloneStub(Slot), Address, Live | SlotSet(1) << Slot);
+}
+
+CallInst *Abi::callCrossing(IRBuilderBase &B, StringRef Symbol,
                             ArrayRef<Value *> Arguments) {
   SmallVector<Type *, 4> Types;
   for (Value *Argument : Arguments)
     Types.push_back(Argument->getType());
-  Function *Callee = stub(Symbol, FunctionType::get(I64, Types, false));
+  Function *Callee = makeStub(Symbol, FunctionType::get(I64, Types, false),
+                              "jmpq *" + Symbol + "@GOTPCREL(%rip)");
+  Callee->setCallingConv(CallingConv::PreserveAll);
   CallInst *Call = B.CreateCall(Callee, Arguments);
   Call->setCallingConv(CallingConv::PreserveAll);
   Call->setDoesNotThrow();
   return Call;
 }
 
-Value *Abi::translate(IRBuilderBase &B, Value *Address, SlotSet Live) {
-  return callSlowPath(B, abi::Translate, {Address, B.getInt64(Live)});
-}
-
 void Abi::crossLoad(IRBuilderBase &B, Value *Address, uint64_t Size,
                     Value *Buffer, SlotSet Live) {
-  callSlowPath(B, abi::CrossLoad,
+  callCrossing(B, abi::CrossLoad,
                {Address, B.getInt64(Size), Buffer, B.getInt64(Live)});
 }
 
 void Abi::crossStore(IRBuilderBase &B, Value *Address, uint64_t Size,
                      Value *Buffer, SlotSet Live) {
-  callSlowPath(B, abi::CrossStore,
+  callCrossing(B, abi::CrossStore,
                {Address, B.getInt64(Size), Buffer, B.getInt64(Live)});
 }
 
 Value *Abi::crossMap(IRBuilderBase &B, Value *Address, uint64_t Size,
                      SlotSet Live) {
-  return callSlowPath(B, abi::CrossMap,
+  return callCrossing(B, abi::CrossMap,
                       {Address, B.getInt64(Size), B.getInt64(Live)});
 }
 

@@ -1,14 +1,23 @@
 //===- Abi.h - The runtime's symbols, as a module sees them ------*- C++
 //-*-===//
 //
-// abi.inc turned into constants, and into declarations made on demand.
+// abi.inc turned into constants, and into code and declarations made on demand.
 //
-// The slow paths are called through a stub in the object, one jump through the
-// GOT. A call of the symbol itself would either go through a PLT stub, which
-// when bound lazily clobbers r10, although preserve_allcc promises to keep it;
-// or load its address, and code generation would hoist that into a register
-// which the hot path then lacks. Those that return nothing by contract are
-// declared to return i64 as well, so that LLVM never assumes that rax is kept.
+// Compiled code enters the runtime through stubs in its own object:
+//
+//   translate    called by inline assembly, address in r11, live slots in rax,
+//                entry back in rax: a call that code generation does not know
+//                to be one, so that functions which call nothing else remain
+//                leaves and no argument registers have to be cleared. Their red
+//                zone is given up for it.
+//   alone k      the whole translation of an address in slot k, out of line
+//   cross ...    one jump through the GOT. Calling the symbol itself would go
+//                through a PLT stub, which when bound lazily clobbers r10,
+//                although preserve_allcc promises to keep it; or load its
+//                address and hoist that into a register which the hot path then
+//                lacks. Those that return nothing by contract are declared to
+//                return i64 as well, so that LLVM never assumes that rax is
+//                kept.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SPILLWAY_COMPILER_ABI_H
@@ -38,8 +47,13 @@ public:
   /// The thread-local variable that points to the thread's slots.
   llvm::GlobalVariable *slotsVariable();
 
+  /// The slow path of the translation of Address, which stands in a slot of
+  /// Live.
   llvm::Value *translate(llvm::IRBuilderBase &B, llvm::Value *Address,
                          SlotSet Live);
+  /// All of a translation of Address in Slot, where code should be small.
+  llvm::Value *translateAlone(llvm::IRBuilderBase &B, llvm::Value *Address,
+                              unsigned Slot, SlotSet Live);
   void crossLoad(llvm::IRBuilderBase &B, llvm::Value *Address, uint64_t Size,
                  llvm::Value *Buffer, SlotSet Live);
   void crossStore(llvm::IRBuilderBase &B, llvm::Value *Address, uint64_t Size,
@@ -60,8 +74,14 @@ public:
   llvm::MDNode *const ColdWeights;
 
 private:
-  llvm::Function *stub(llvm::StringRef Symbol, llvm::FunctionType *Type);
-  llvm::CallInst *callSlowPath(llvm::IRBuilderBase &B, llvm::StringRef Symbol,
+  llvm::Function *makeStub(const llvm::Twine &Symbol, llvm::FunctionType *Type,
+                           const llvm::Twine &Code,
+                           llvm::Function *Target = nullptr);
+  llvm::Function *translateStub();
+  llvm::Function *aloneStub(unsigned Slot);
+  llvm::Value *callQuietly(llvm::IRBuilderBase &B, llvm::Function *Stub,
+                           llvm::Value *Address, SlotSet Live);
+  llvm::CallInst *callCrossing(llvm::IRBuilderBase &B, llvm::StringRef Symbol,
                                llvm::ArrayRef<llvm::Value *> Arguments);
 };
 

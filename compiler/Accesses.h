@@ -12,6 +12,7 @@
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/IR/Instruction.h"
+#include "llvm/IR/ValueHandle.h"
 #include "llvm/Support/Alignment.h"
 
 namespace spillway {
@@ -37,6 +38,10 @@ struct Translation {
   bool MayCross;     // they do not provably lie in one OS page
   unsigned Slot = 0;
   llvm::SmallVector<llvm::Instruction *, 4> Followers = {};
+  /// What is translated: the leader's pointer, or the one that it was computed
+  /// from, Low bytes from it and inside the window too. Tracks the value, which
+  /// may be the result of a site that is rewritten.
+  llvm::WeakTrackingVH Reference = {};
   /// Set when the leader is rewritten: the table entry, or 0 if the bytes do
   /// cross a page's edge.
   llvm::Value *Entry = nullptr;

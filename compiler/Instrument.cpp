@@ -16,6 +16,7 @@
 #include "llvm/IR/GlobalIFunc.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/Verifier.h"
 #include "llvm/Support/Regex.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -180,6 +181,7 @@ void ModuleInstrumenter::instrument(Function &F) {
   if (Sites.empty())
     return;
   ++Count.Functions;
+  F.addFnAttr(Attribute::NoRedZone); // Abi.h, translate
   Count.Pointers += Loops.Translations.size();
   if (emitsBenchCalls()) {
     for (const Site &S : Sites)
@@ -229,6 +231,8 @@ bool ModuleInstrumenter::run() {
   for (Function &F : M)
     dropMemoryAttributes(F);
   Runtime.requireVersion();
+  if (options::Verify && verifyModule(M, &errs()))
+    report_fatal_error("spillway: instrumentation broke the module");
   if (options::Stats)
     errs() << "spillway: " << M.getSourceFileName() << ": " << Count.Functions
            << " functions, " << Count.Sites << " sites, " << Count.Accesses

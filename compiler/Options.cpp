@@ -27,6 +27,9 @@ cl::opt<unsigned>
 cl::opt<bool> Stats("spill-stats",
                     cl::desc("Print what was instrumented in each module"));
 
+cl::opt<bool> Verify("spill-verify",
+                     cl::desc("Check what was made of each module"));
+
 cl::opt<bool> AssumeAligned(
     "spill-assume-aligned", cl::init(true),
     cl::desc("Believe the alignment of types. Off: every access larger than a "

@@ -20,6 +20,7 @@ extern llvm::cl::opt<std::string> SkipFunction;
 extern llvm::cl::opt<unsigned> First;
 extern llvm::cl::opt<unsigned> Last;
 extern llvm::cl::opt<bool> Stats;
+extern llvm::cl::opt<bool> Verify;
 
 extern llvm::cl::opt<bool> AssumeAligned;
 extern llvm::cl::opt<bool> Reuse;

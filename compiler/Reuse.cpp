@@ -93,6 +93,21 @@ void Sharing::visit(Site &S) {
   }
 }
 
+// Makes the object's own address the window's lowest if it is near: code has it
+// in a register, while that of a member would have to be computed.
+static void chooseReference(Translation &T, Value *Pointer,
+                            const DataLayout &DL) {
+  APInt Offset(64, 0);
+  Value *Base = Pointer->stripAndAccumulateConstantOffsets(
+      DL, Offset, /*AllowNonInbounds=*/true);
+  int64_t Start = -Offset.getSExtValue();
+  if (T.MayCross && Start <= T.Low &&
+      T.High - Start <= int64_t(options::ReuseWindow)) {
+    T.Low = Start;
+    T.Reference = Base;
+  }
+}
+
 void shareTranslations(Function &F, MutableArrayRef<Site> Sites,
                        std::deque<Translation> &Translations) {
   Sharing Result(F, Translations);
@@ -102,6 +117,8 @@ void shareTranslations(Function &F, MutableArrayRef<Site> Sites,
     for (Access &A : S.Accesses)
       if (A.Shared && A.Shared->Followers.empty())
         A.Shared = nullptr;
+      else if (S.leads(A))
+        chooseReference(*A.Shared, S.pointer(A), F.getDataLayout());
 }
 
 } // namespace spillway

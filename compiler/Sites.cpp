@@ -24,6 +24,18 @@ static void dropMetadata(Instruction &I) {
       I.setMetadata(LLVMContext::MD_tbaa, nullptr);
 }
 
+// A pointer at a constant distance from another, computed where it is needed.
+// If the cold path used the hot one's, the latter could not be part of an
+// address.
+static Value *recompute(Value *Pointer, Instruction *Before) {
+  APInt Offset(64, 0);
+  Value *Base = Pointer->stripAndAccumulateConstantOffsets(
+      Before->getDataLayout(), Offset, /*AllowNonInbounds=*/true);
+  BuilderBefore B(Before);
+  return Base == Pointer ? Pointer
+                         : B.CreateGEP(B.getInt8Ty(), Base, B.getInt(Offset));
+}
+
 Value *SiteRewriter::bounceLoad(const Site &S, IRBuilderBase &B) {
   const Access &A = S.Accesses.front();
   Value *Buffer = T.buffer(A.Size);
@@ -112,8 +124,10 @@ void SiteRewriter::shareNothingIf(Value *Cold, const Site &S) {
   Site Alone = S;
   Alone.Inst = S.Inst->clone();
   Alone.Inst->insertBefore(ColdEnd);
-  for (Access &A : Alone.Accesses)
+  for (Access &A : Alone.Accesses) {
     A.Shared = nullptr;
+    Alone.Inst->setOperand(A.Operand, recompute(S.pointer(A), Alone.Inst));
+  }
   if (Result)
     Result->addIncoming(Alone.Inst, ColdEnd->getParent());
   // To those that follow, a leader that went this way has no entry.
@@ -125,7 +139,7 @@ void SiteRewriter::shareNothingIf(Value *Cold, const Site &S) {
       Entry->addIncoming(JoinB.getInt64(0), ColdEnd->getParent());
       A.Shared->Entry = Entry;
     }
-  rewrite(Alone);
+  rewriteAccesses(Alone, /*OutOfLine=*/true);
 }
 
 // Whether A must not use what it shares; null: never.
@@ -136,8 +150,10 @@ Value *SiteRewriter::coldCondition(const Site &S, const Access &A,
     return nullptr;
   if (!S.leads(A))
     return B.CreateICmpEQ(Shared->Entry, B.getInt64(0), "spill.crossed");
-  Value *Low = B.CreateAdd(T.address(B, S.pointer(A)),
-                           ConstantInt::getSigned(T.Runtime.I64, Shared->Low));
+  Value *Low = Shared->Reference
+                   ? T.address(B, Shared->Reference)
+                   : B.CreateAdd(T.address(B, S.pointer(A)),
+                                 B.getInt64(uint64_t(Shared->Low)));
   return T.crossesPage(B, Low, Shared->High - Shared->Low);
 }
 
@@ -165,12 +181,12 @@ Value *SiteRewriter::enterNative(const Site &S, const Access &A, unsigned Slot,
   if (!A.Shared && A.MayCross)
     return mapOrTranslate(S, A, Slot, Live);
   BuilderBefore B(S.Inst);
-  Value *Address = T.address(B, S.pointer(A));
   if (!A.Shared)
-    return T.translate(S.Inst, Address, Slot, Live);
+    return T.translate(S.Inst, T.address(B, S.pointer(A)), Slot, Live);
   if (S.leads(A)) {
     // It lies in one page itself; the window may not.
-    Value *Entry = T.translate(S.Inst, Address, A.Shared->Slot, Live);
+    Value *Entry =
+        T.translate(S.Inst, T.address(B, S.pointer(A)), A.Shared->Slot, Live);
     B.SetInsertPoint(S.Inst);
     Value *Crosses = coldCondition(S, A, B);
     A.Shared->Entry =
@@ -183,11 +199,12 @@ Value *SiteRewriter::enterNative(const Site &S, const Access &A, unsigned Slot,
   BasicBlock *Head = S.Inst->getParent();
   Instruction *ColdEnd = SplitBlockAndInsertIfThen(
       Crossed, S.Inst->getIterator(), false, T.Runtime.ColdWeights);
-  Value *Own = A.MayCross ? nullptr : T.translate(ColdEnd, Address, Slot, Live);
-  if (!Own) {
-    BuilderBefore ColdB(ColdEnd);
-    Own = T.Runtime.crossMap(ColdB, Address, A.Size, Live);
-  }
+  Value *Pointer = recompute(S.pointer(A), ColdEnd);
+  BuilderBefore ColdB(ColdEnd);
+  Value *Address = T.address(ColdB, Pointer);
+  Value *Own = A.MayCross
+                   ? T.Runtime.crossMap(ColdB, Address, A.Size, Live)
+                   : T.Runtime.translateAlone(ColdB, Address, Slot, Live);
   IRBuilder<> JoinB(S.Inst->getParent(), S.Inst->getParent()->begin());
   PHINode *Either = JoinB.CreatePHI(T.Runtime.I64, 2);
   Either->addIncoming(A.Shared->Entry, Head);
@@ -224,6 +241,10 @@ void SiteRewriter::rewrite(const Site &S) {
   if (S.Kind == SiteKind::Native)
     return rewriteNative(S);
 
+  rewriteAccesses(S, /*OutOfLine=*/false);
+}
+
+void SiteRewriter::rewriteAccesses(const Site &S, bool OutOfLine) {
   BuilderBefore B(S.Inst);
   Value *Cold = nullptr;
   bool Shares = false;
@@ -251,7 +272,10 @@ void SiteRewriter::rewrite(const Site &S) {
       Entry = A.Shared->Entry;
     } else {
       unsigned Slot = A.Shared ? A.Shared->Slot : Scratch++;
-      Entry = T.translate(S.Inst, T.address(HotB, S.pointer(A)), Slot, Live);
+      Value *Reference = A.Shared ? A.Shared->Reference : nullptr;
+      Value *Address = T.address(HotB, Reference ? Reference : S.pointer(A));
+      Entry = OutOfLine ? T.Runtime.translateAlone(HotB, Address, Slot, Live)
+                        : T.translate(S.Inst, Address, Slot, Live);
       Live |= SlotSet(1) << Slot;
       HotB.SetInsertPoint(S.Inst);
     }

@@ -35,6 +35,7 @@ public:
   void rewrite(const Site &S);
 
 private:
+  void rewriteAccesses(const Site &S, bool OutOfLine);
   llvm::Value *coldCondition(const Site &S, const Access &A,
                              llvm::IRBuilderBase &B);
   llvm::PHINode *split(llvm::Value *Cold, const Site &S,

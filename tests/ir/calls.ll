@@ -59,7 +59,7 @@ define i32 @pure(ptr %p) memory(read) nosync {
   ret i32 %v
 }
 ; CHECK: declare noalias ptr @__spill_malloc(i64){{$}}
-; CHECK: attributes #[[PURE]] = { "spillway" }
+; CHECK: attributes #[[PURE]] = { noredzone "spillway" }
 
 declare void @llvm.va_start.p0(ptr)
 declare void @llvm.va_end.p0(ptr)

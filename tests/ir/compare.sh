@@ -9,7 +9,7 @@ case $source in
 *) native=$clang/clang spill=$bin/spillcc ;;
 esac
 "$native" -w -mcx16 "$@" "$source" -o "$output.native" -latomic
-"$spill" -w -mcx16 "$@" "$source" -o "$output.spill" -latomic
+"$spill" -w -mllvm -spill-verify -mcx16 "$@" "$source" -o "$output.spill" -latomic
 "$output.native" >"$output.expected"
 for resident in 0 1000 3; do
   SPILL_TEST_REPORT=$output.report SPILL_TEST_RESIDENT=$resident "$output.spill" >"$output.got"

@@ -11,7 +11,7 @@
 ; CHECK: call preserve_allcc i64 @__spillway_cross_load_stub(i64 {{.*}}, i64 4, ptr %spill.buffer, i64 0)
 ; CHECK: [[BOUNCED:%.*]] = load i32, ptr %spill.buffer
 ; CHECK: [[HOT]]:
-; CHECK: call preserve_allcc i64 @__spillway_translate_stub(
+; CHECK: asm sideeffect "callq ${4:P}"
 ; CHECK: %v = load i32, ptr %spill.pointer, align 1
 ; CHECK: phi i32 [ %v, {{.*}} ], [ [[BOUNCED]], %[[COLD]] ]
 define i32 @load(ptr %p) {
@@ -41,8 +41,8 @@ define x86_fp80 @extended(ptr %p) {
 ; CHECK-LABEL: define void @copy(
 ; CHECK: call preserve_allcc i64 @__spillway_cross_load_stub(i64 {{.*}}, i64 40, ptr %spill.buffer, i64 0)
 ; CHECK: call preserve_allcc i64 @__spillway_cross_store_stub(i64 {{.*}}, i64 40, ptr %spill.buffer, i64 0)
-; CHECK: call preserve_allcc i64 @__spillway_translate_stub(i64 {{.*}}, i64 1)
-; CHECK: call preserve_allcc i64 @__spillway_translate_stub(i64 {{.*}}, i64 3)
+; CHECK: call { i64, i64 } asm sideeffect "callq ${4:P}", "{{.*}}"(i64 1, i64 {{.*}}, ptr @__spillway_translate_stub)
+; CHECK: call { i64, i64 } asm sideeffect "callq ${4:P}", "{{.*}}"(i64 3, i64 {{.*}}, ptr @__spillway_translate_stub)
 ; CHECK: call void @llvm.memcpy.inline.p0.p0.i64(ptr align 8 %spill.pointer{{.*}}, ptr align 8 %spill.pointer{{.*}}, i64 40
 define void @copy(ptr %p, ptr %q) {
   call void @llvm.memcpy.p0.p0.i64(ptr align 8 %p, ptr align 8 %q, i64 40, i1 false)
@@ -96,9 +96,9 @@ define { i128, i1 } @wide(ptr %p) {
 ; "m" operands of assembly, one slot each.
 ; CHECK-LABEL: define void @operands(
 ; CHECK: call preserve_allcc i64 @__spillway_cross_map_stub(i64 {{.*}}, i64 8, i64 0)
-; CHECK: call preserve_allcc i64 @__spillway_translate_stub(i64 {{.*}}, i64 1)
+; CHECK: call { i64, i64 } asm sideeffect "callq ${4:P}", "{{.*}}"(i64 1, i64 {{.*}}, ptr @__spillway_translate_stub)
 ; CHECK: call preserve_allcc i64 @__spillway_cross_map_stub(i64 {{.*}}, i64 4, i64 1)
-; CHECK: call preserve_allcc i64 @__spillway_translate_stub(i64 {{.*}}, i64 3)
+; CHECK: call { i64, i64 } asm sideeffect "callq ${4:P}", "{{.*}}"(i64 3, i64 {{.*}}, ptr @__spillway_translate_stub)
 ; CHECK: call void asm "nop", "=*m,*m"(ptr elementtype(i64) %spill.pointer{{.*}}, ptr elementtype(i32) %spill.pointer{{.*}})
 define void @operands(ptr %p, ptr %q) {
   call void asm "nop", "=*m,*m"(ptr elementtype(i64) %p, ptr elementtype(i32) %q)

@@ -13,8 +13,8 @@ declare void @llvm.masked.compressstore.v4i32(<4 x i32>, ptr, <4 x i1>)
 ; CHECK: br i1 [[ANY]]
 ; CHECK: %spill.crosses = icmp ugt i64 {{.*}}, 4080
 ; CHECK: extractelement <4 x i1> %m
-; CHECK: call preserve_allcc i64 @__spillway_translate_stub(
-; CHECK: call preserve_allcc i64 @__spillway_translate_stub(
+; CHECK: asm sideeffect "callq ${4:P}"
+; CHECK: asm sideeffect "callq ${4:P}"
 ; CHECK: call <4 x i32> @llvm.masked.load.v4i32.p0(ptr %spill.pointer{{.*}}, i32 4, <4 x i1> %m, <4 x i32> %t)
 define <4 x i32> @load(ptr %p, <4 x i1> %m, <4 x i32> %t) {
   %v = call <4 x i32> @llvm.masked.load.v4i32.p0(ptr %p, i32 4, <4 x i1> %m, <4 x i32> %t)
@@ -33,7 +33,7 @@ define void @store(ptr %p, <4 x i1> %m, <4 x i32> %v) {
 ; CHECK-NOT: masked.gather
 ; CHECK: extractelement <4 x i1> %m, i64 [[I:%.*]]
 ; CHECK: extractelement <4 x ptr> %p, i64 [[I]]
-; CHECK: call preserve_allcc i64 @__spillway_translate_stub(
+; CHECK: asm sideeffect "callq ${4:P}"
 ; CHECK: load i32, ptr %spill.pointer
 ; CHECK: ret
 define <4 x i32> @gather(<4 x ptr> %p, <4 x i1> %m, <4 x i32> %t) {
