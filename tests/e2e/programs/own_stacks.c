@@ -4,7 +4,8 @@
 // case: context
 // case: thread
 // memory: 2560K
-// pages: 4K 16K
+// pages: 16K 4K
+// chaos: 2
 // expect: cache.evictions>=500
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -46,7 +47,7 @@ static void on_signal(int number) {
 static ucontext_t main_context, contexts[8];
 static unsigned results[8];
 static void run_context(int n) {
-  for (int turn = 0; turn < 3; ++turn) {
+  for (int turn = 0; turn < 1; ++turn) {
     results[n] += work(7);
     swapcontext(&contexts[n], &contexts[(n + 1) % 8]);
   }
@@ -71,7 +72,7 @@ int main(int argc, char** argv) {
     action.sa_handler = on_signal;
     action.sa_flags = SA_ONSTACK;
     CHECK(sigaction(SIGUSR1, &action, NULL) == 0);
-    for (int n = 0; n < 6; ++n) {
+    for (int n = 0; n < 4; ++n) {
       push_out(2 << 20);
       raise(SIGUSR1);
     }
