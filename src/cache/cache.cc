@@ -145,11 +145,8 @@ bool Cache::discard_garbage(Lane& lane) {
 }
 
 void Cache::wait_for_background(uint64_t timeout_ns) {
+  // Not conditional on wants_background(): when nothing can be evicted just now, that stays true.
   const uint32_t key = shared_.low_on_frames.prepare();
-  if (wants_background()) {
-    shared_.low_on_frames.cancel();
-    return;
-  }
   shared_.low_on_frames.wait(key, timeout_ns);
 }
 

@@ -211,6 +211,17 @@ TEST_F(CacheTest, BackgroundWorkStopsOnceTheBudgetIsKept) {
   EXPECT_GT(world->cache->resident_count(), 50u) << "the background emptied the cache";
 }
 
+TEST_F(CacheTest, TheBackgroundSleepsWhenNothingCanLeave) {
+  open({.frame_count = 1024, .range_pages = 2048});
+  for (uint64_t page = 0; page < 1024; ++page) ASSERT_TRUE(world->cache->pin(PageId{page}, *a->lane));
+  EXPECT_TRUE(world->cache->wants_background());
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(world->cache->background_step(*a->lane), 0u);
+  world->cache->wait_for_background(20'000'000);
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(10));
+  for (uint64_t page = 0; page < 1024; ++page) world->cache->unpin(PageId{page});
+}
+
 TEST_F(CacheTest, BackgroundWorkKeepsFramesFreeForMisses) {
   open({.frame_count = 2048, .range_pages = 4096});
   for (uint64_t page = 0; page < 2048; ++page) write(page, 'x');

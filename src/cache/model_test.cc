@@ -80,7 +80,9 @@ class Model {
               world_.cache->background_step(*a_.lane);
               break;
             case 1:
+              cleaning_ = true;
               world_.cache->idle_step(*a_.lane);
+              cleaning_ = false;
               break;
             default:
               world_.cache->evict(*a_.lane);
@@ -219,7 +221,8 @@ class Model {
           use_hold();
         break;
       default:
-        if (!may_discard || being_discarded) break;
+        // A discard waits for the end of a cleaning: this very thread's.
+        if (!may_discard || being_discarded || cleaning_) break;
         world_.cache->discard(PageId{offset / page_bytes_}, 1, *c_.lane);
         memset(&bytes_[offset / page_bytes_ * page_bytes_], 0, page_bytes_);
     }
@@ -247,6 +250,7 @@ class Model {
   size_t page_bytes_;
   bool faults_;
   bool in_hook_ = false;
+  bool cleaning_ = false;
   uint64_t discard_first_ = 0;
   uint64_t discard_end_ = 0;
   std::vector<std::pair<PageId, char*>> pins_;

@@ -109,7 +109,8 @@ TEST(Places, GarbageIsWhatWasGivenBackInWholeRuns) {
     EXPECT_EQ(run.count % Places::kRunPlaces, 0u);
     for (uint32_t i = 0; i < run.count; ++i) {
       EXPECT_TRUE(discarded.insert(index(run.first) + i).second) << "twice";
-      EXPECT_NE(places.take(PageId{0}, PlaceId{index(run.first) + i}), PlaceId{index(run.first) + i}) << "under way";
+      EXPECT_NE(places.take(PageId{0}, PlaceId{index(run.first) + i}), PlaceId{index(run.first) + i})
+          << "under way";
     }
     places.give_back_discarded(run);
     ASSERT_LT(++found, 10u) << "discarded for ever";

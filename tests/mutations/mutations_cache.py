@@ -2,6 +2,7 @@
 
 PARTITION = "src/cache/partition.cc"
 EVICT = "src/cache/partition_evict.cc"
+CLEAN = "src/cache/partition_clean.cc"
 DISCARD = "src/cache/partition_discard.cc"
 TABLE = "src/cache/table.cc"
 
@@ -162,6 +163,34 @@ MUTATIONS = [
              (DISCARD, "    shared_->places.give_back(where.place);\n", "")),
     mutation("page zeroed in place keeps its place", "DiscardTest.*:*EveryByte*",
              (DISCARD, "  if (frame.place != base::kNoPlace) shared_->places.give_back(frame.place);\n  frame.place = base::kNoPlace;\n", "")),
+
+    # Cleaning
+    mutation("barrier skipped by the cleaner", "CleanTest.*",
+             (CLEAN, "  shared_->holders->barrier();\n", "")),
+    mutation("cleaner takes a held page for verified", "CleanTest.AHeldPage*",
+             (CLEAN, "    frame.verified = !victim.held && !shared_", "    frame.verified = !shared_")),
+    mutation("cleaner takes the fingerprint of the frame, not of the copy", "CleanTest.AChangeDuring*:*EveryByte*",
+             (CLEAN, "base::take_fingerprint(copy + piece * base::kOsPageBytes);\n        base",
+              "base::take_fingerprint(frames_.bytes(victim.frame) + piece * base::kOsPageBytes);\n        (void)copy;\n        base")),
+    mutation("fingerprint kept although cleaning failed", "CleanTest.AFailed*:*EveryByte*",
+             (CLEAN, "      frames_.fingerprints(victim.frame)[piece] = base::Fingerprint::unknown();\n", "      (void)piece;\n"),
+             (CLEAN, "        victim.held = true;\n        if", "        if")),
+    mutation("cleaning that failed counts as verified", "CleanTest.AFailed*",
+             (CLEAN, "        victim.held = true;\n        if", "        if")),
+    mutation("place of a failed cleaning kept as if written", "CleanTest.AFailed*:*EveryByte*",
+             (CLEAN, "        if (victim.whole_page) {\n          shared_->places.give_back(frame.place);", "        if (victim.whole_page) {")),
+    mutation("cooling forgets that a page was touched after cleaning", "CleanTest.AChangeThatCooled*",
+             (EVICT, "    frame.verified = false;\n    return false;", "    return false;")),
+    mutation("eviction forgets that a page was touched after cleaning", "CleanTest.AChangeAfter*:*EveryByte*",
+             (EVICT, "  if (hot) frame.verified = false;\n", ""),
+             (EVICT, "    frame.verified = false;\n    return false;", "    return false;"),
+             (PARTITION, "  frames_[id].verified = false;\n", "")),
+    mutation("cleaner goes round for ever", "CleanTest.HotPages*",
+             (CLEAN, "  for (; ahead < reach && lane.victim_count < most; ++ahead) {", "  for (; ahead < reach && lane.victim_count < most; ++ahead, ahead %= count) {")),
+    mutation("discarded storage is used while its Io is under way", "Places.Garbage*",
+             ("src/cache/places.cc", "    for (uint32_t i = 0; i < kRunPlaces; ++i) taken(first + i);\n", "")),
+    mutation("storage in use is discarded", "CleanTest.FreedStorage*:Places.Garbage*",
+             ("src/cache/places.cc", "whole = is_garbage(first + i);", "whole = first + i < 2000;")),
 
     # Index, pool, places, budget
     mutation("group freed while a page of it is mapped", "PageMapTest.*",
