@@ -5,6 +5,7 @@
 #include "Provenance.h"
 #include "Translate.h"
 
+#include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/IntrinsicInst.h"
@@ -25,6 +26,7 @@ public:
 private:
   void lowerMemIntrinsic(AnyMemIntrinsic &MI);
   void callRuntime(AnyMemIntrinsic &MI);
+  bool lowerCompare(CallBase &Call);
   void lowerByVal(CallBase &Call);
   void lowerVaStart(VAStartInst &Start);
   void lowerVaCopy(VACopyInst &Copy);
@@ -104,6 +106,48 @@ void Lowering::lowerMemIntrinsic(AnyMemIntrinsic &MI) {
   MI.eraseFromParent();
 }
 
+// Code generation does this for memcmp, but not for the runtime's. Which is
+// less is the question of the first byte that differs: of big-endian numbers.
+bool Lowering::lowerCompare(CallBase &Call) {
+  Function *Callee = Call.getCalledFunction();
+  if (!Callee || !Callee->isDeclaration() || Call.arg_size() != 3 ||
+      !isa<CallInst>(Call) || !Call.getType()->isIntegerTy(32))
+    return false;
+  StringRef Name = Callee->getName();
+  Name.consume_front(abi::InterceptPrefix);
+  auto *Length = dyn_cast<ConstantInt>(Call.getArgOperand(2));
+  if ((Name != "memcmp" && Name != "bcmp") || !Length)
+    return false;
+  uint64_t Size = Length->getZExtValue();
+  bool OnlyEqual = Name == "bcmp" ||
+                   isOnlyUsedInZeroEqualityComparison(cast<CallInst>(&Call));
+  if (Size < 2 || Size > (OnlyEqual ? 16 : 8) || !isPowerOf2_64(Size))
+    return false;
+  BuilderBefore B(&Call);
+  Type *Word = B.getIntNTy(Size * 8);
+  Value *Words[2];
+  for (unsigned Side : {0, 1}) {
+    Value *Pointer = Call.getArgOperand(Side);
+    Words[Side] =
+        B.CreateAlignedLoad(Word, Pointer, Pointer->getPointerAlignment(DL));
+  }
+  Value *Result;
+  if (OnlyEqual) {
+    Result = B.CreateZExt(B.CreateICmpNE(Words[0], Words[1]), Call.getType());
+  } else {
+    for (Value *&W : Words)
+      W = B.CreateUnaryIntrinsic(Intrinsic::bswap, W);
+    Value *More =
+        B.CreateZExt(B.CreateICmpUGT(Words[0], Words[1]), Call.getType());
+    Value *Less =
+        B.CreateZExt(B.CreateICmpULT(Words[0], Words[1]), Call.getType());
+    Result = B.CreateSub(More, Less);
+  }
+  Call.replaceAllUsesWith(Result);
+  Call.eraseFromParent();
+  return true;
+}
+
 void Lowering::lowerByVal(CallBase &Call) {
   if (Call.isMustTailCall())
     return;
@@ -176,7 +220,7 @@ void Lowering::lower(Instruction &I) {
       lowerVectorIntrinsic(*II, Runtime, InPage);
     return;
   }
-  if (auto *Call = dyn_cast<CallBase>(&I))
+  if (auto *Call = dyn_cast<CallBase>(&I); Call && !lowerCompare(*Call))
     lowerByVal(*Call);
 }
 

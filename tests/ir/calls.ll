@@ -58,9 +58,39 @@ define i32 @pure(ptr %p) memory(read) nosync {
   %w = call i32 @pure(ptr %p) memory(read)
   ret i32 %v
 }
-; CHECK: declare noalias ptr @__spill_malloc(i64){{$}}
-; CHECK: attributes #[[PURE]] = { noredzone "spillway" }
+
+; Small comparisons are loads. Which is less is that of big-endian numbers.
+declare i32 @memcmp(ptr, ptr, i64)
+declare i32 @bcmp(ptr, ptr, i64)
+; CHECK-LABEL: define i1 @equal(
+; CHECK: load i128, ptr %spill.pointer{{.*}}, align 1
+; CHECK: icmp ne i128
+; CHECK-NOT: __spill_
+; CHECK: ret
+define i1 @equal(ptr %p, ptr %q) {
+  %r = call i32 @bcmp(ptr %p, ptr %q, i64 16)
+  %e = icmp eq i32 %r, 0
+  ret i1 %e
+}
+; CHECK-LABEL: define i32 @order(
+; CHECK: call i64 @llvm.bswap.i64(
+; CHECK: call i64 @llvm.bswap.i64(
+; CHECK: [[MORE:%.*]] = icmp ugt i64
+; CHECK: [[LESS:%.*]] = icmp ult i64
+; CHECK: ret
+define i32 @order(ptr %p, ptr %q) {
+  %r = call i32 @memcmp(ptr %p, ptr %q, i64 8)
+  ret i32 %r
+}
+; CHECK-LABEL: define i32 @longer(
+; CHECK: call i32 @__spill_memcmp(ptr %p, ptr %q, i64 12)
+define i32 @longer(ptr %p, ptr %q) {
+  %r = call i32 @memcmp(ptr %p, ptr %q, i64 12)
+  ret i32 %r
+}
 
 declare void @llvm.va_start.p0(ptr)
 declare void @llvm.va_end.p0(ptr)
 declare void @llvm.prefetch.p0(ptr, i32, i32, i32)
+; CHECK: declare noalias ptr @__spill_malloc(i64){{$}}
+; CHECK: attributes #[[PURE]] = { noredzone "spillway" }

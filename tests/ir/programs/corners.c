@@ -192,6 +192,16 @@ NOINLINE long alternating(long* a, long* b, int n) {
   return sum;
 }
 
+static int sign(int v) { return (v > 0) - (v < 0); }
+NOINLINE int comparisons(const unsigned char* p, const unsigned char* q) {
+  int s = 0;
+  for (int i = 0; i < 3000; ++i) {
+    s = s * 3 + sign(memcmp(p + i, q + i, 2)) + sign(memcmp(p + i, q + 2 * i, 4)) + sign(memcmp(p + i, q + i, 8));
+    s += (memcmp(p + i, q + i, 16) == 0) + (memcmp(p + i, q + i, 3) > 0) * 5;
+  }
+  return s;
+}
+
 int main(void) {
   struct Counter* c = calloc(1, sizeof *c);
   printf("atomics %d\n", atomics(c));
@@ -227,6 +237,9 @@ int main(void) {
   int used = 0;
   for (int i = 0; i < 600; ++i) used += sprintf(text + used, "%d,", i);
   printf("text %zu %d\n", strlen(text), memcmp(text, text + 1, 100) != 0);
+  unsigned char* bytes = malloc(14000);
+  for (int i = 0; i < 14000; ++i) bytes[i] = (unsigned char)(i % 300 < 290 ? 200 : i * 7);
+  printf("comparisons %d\n", comparisons(bytes, bytes + 4096));
   errno = 0;
   char* end;
   printf("number %ld %d\n", strtol(text + 10, &end, 10), errno);
