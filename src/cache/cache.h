@@ -81,6 +81,13 @@ class Cache {
   };
   uint32_t partition_count() const { return partition_count_; }
   Pool pool(uint32_t partition);
+  // Between the two no page comes or goes: whoever needs one waits. For fork.
+  void freeze() {
+    for (uint32_t i = 0; i < partition_count_; ++i) partitions_[i].freeze();
+  }
+  void thaw() {
+    for (uint32_t i = 0; i < partition_count_; ++i) partitions_[i].thaw();
+  }
   const Budget& budget() const { return shared_.budget; }
   storage::Device& device() { return *shared_.device; }
   void verify();

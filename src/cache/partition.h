@@ -86,6 +86,10 @@ class Partition {
   bool wants_frames() const { return frames_.free_count() < low_watermark_ || over_budget_by(0); }
   uint32_t batch_size() const { return batch_size_; }
 
+  // Between the two no page comes or goes, and no frame changes hands.
+  void freeze() { mutex_.lock(); }
+  void thaw() { mutex_.unlock(); }
+
   // Checks every invariant that can be checked under the lock; CHECK fails otherwise. For tests and chaos.
   void verify();
 

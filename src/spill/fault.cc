@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "spill/access.h"
 #include "spill/address_space.h"
+#include "spill/fork.h"
 #include "spill/pins.h"
 #include "spill/runtime.h"
 #include "spill/signals.h"
@@ -70,6 +71,11 @@ void privatize(base::PageId page) {
   const auto piece = runtime.cache->file_piece(page, reinterpret_cast<char*>(address + static_cast<uint64_t>(entry) - 1));
   sys::syscall(SYS_mmap, address, runtime.cache->page_bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED,
                piece.descriptor, piece.offset);
+  // What is not written would still change with the parent's.
+  for (uint64_t at = address; at < address + runtime.cache->page_bytes(); at += base::kOsPageBytes) {
+    auto* byte = reinterpret_cast<volatile char*>(at);
+    *byte = *byte;
+  }
 }
 
 // REQUIRES: mapped_mutex.
@@ -106,6 +112,13 @@ bool in_pool(uint64_t address) {
     if (address - reinterpret_cast<uint64_t>(pool.begin) < pool.bytes) return true;
   }
   return false;
+}
+
+// A child of fork touches its parent's frames.
+void serve_child(uint64_t address, const ucontext_t& context) {
+  constexpr greg_t kByStore = 2;
+  if ((context.uc_mcontext.gregs[REG_ERR] & kByStore) != 0) end_fork_child("stored to spilled memory");
+  if (!copy_for_child(address)) end_fork_child("read spilled memory too late");
 }
 
 }  // namespace
@@ -217,7 +230,10 @@ void handle_fault(int number, siginfo_t* info, void* context) {
       map_at_own_address(address);
       return;
     }
-    if (runtime.is_fork_child.load(std::memory_order_relaxed) && in_pool(address)) end_fork_child("stored to spilled memory");
+    if (runtime.is_fork_child.load(std::memory_order_relaxed) && in_pool(address)) {
+      serve_child(address, *static_cast<ucontext_t*>(context));
+      return;
+    }
   }
   pass_to_program(number, info, context);
 }

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "spill/address_space.h"
 #include "spill/fault.h"
+#include "spill/fork.h"
 #include "spill/heap.h"
 #include "spill/holders.h"
 #include "spill/last_thread.h"
@@ -163,6 +164,7 @@ extern "C" void spillway_start(int, char**, char** environment) {
   runtime.plain_limit_bytes = options.memory / kPlainShare;
   if (runtime.plain_limit_bytes > kMostPlainBytes) runtime.plain_limit_bytes = kMostPlainBytes;
   if (options.spill_all != 0) runtime.plain_limit_bytes = 0;
+  watch_forks();
   require(open_heap());
   this_thread();
   count_first_thread();

@@ -1,8 +1,10 @@
 // A child of fork that goes on and stores to spilled memory, or misses, ends by itself with one line that says
-// why; its parent goes on with its memory as it was.
+// why; what it reads is what its parent had, or it ends. Its parent goes on with its memory as it was.
 // case: store
 // case: allocate
 // case: miss
+// case: prompt
+// case: late
 // stderr: ^(spillway: a child of fork that goes on without exec [^\n]*\n)?$
 // chaos: 0
 // expect: cache.evictions>=500
@@ -18,6 +20,11 @@ int main(int argc, char** argv) {
   CHECK_SPILLED(data);
   for (unsigned i = 0; i < kWords; ++i) data[i] = i * 3;
   data[5] += 1;
+  char* strings[30];
+  for (int n = 0; n < 30; ++n) {
+    strings[n] = malloc(3000);
+    snprintf(strings[n], 3000, "string number %d", n);
+  }
   int ends[2];
   CHECK(pipe(ends) == 0);
   pid_t child = fork();
@@ -31,14 +38,29 @@ int main(int argc, char** argv) {
     if (strcmp(argv[1], "miss") == 0)
       for (unsigned i = 0; i < kWords; i += 1000)
         if (data[i] != i * 3) _exit(3);
+    if (strcmp(argv[1], "prompt") == 0 || strcmp(argv[1], "late") == 0) {
+      if (argv[1][0] == 'l') usleep(400000);
+      char text[40];
+      for (int n = 0; n < 30; ++n) {
+        snprintf(text, sizeof text, "string number %d", n);
+        if (strcmp(text, strings[n]) != 0) _exit(3);
+      }
+      _exit(0);
+    }
     if (!runs_spilled()) _exit(strcmp(argv[1], "allocate") == 0 ? 9 : 134);
     _exit(4);
   }
+  // Whatever the child reads, its parent uses the frames for other pages meanwhile.
+  for (int round = 0; round < 3; ++round)
+    for (unsigned i = 6; i < kWords; ++i) CHECK(data[i] == i * 3);
+  for (int n = 0; n < 30; ++n) memset(strings[n], 'x', 3000);
   int status;
   CHECK(waitpid(child, &status, 0) == child);
   CHECK(WIFEXITED(status));
   // Natively, and with all of it in memory, the child just ends.
-  if (runs_spilled()) CHECK(WEXITSTATUS(status) == (strcmp(argv[1], "allocate") == 0 ? 0 : 134));
+  int plain = strcmp(argv[1], "allocate") == 0 || strcmp(argv[1], "prompt") == 0;
+  if (runs_spilled()) CHECK(WEXITSTATUS(status) == (plain ? 0 : 134));
+  CHECK(WEXITSTATUS(status) != 3);
   CHECK(data[5] == 16);
   for (unsigned i = 6; i < kWords; ++i) CHECK(data[i] == i * 3);
   printf("parent goes on\n");
