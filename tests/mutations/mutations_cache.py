@@ -209,5 +209,5 @@ MUTATIONS = [
     mutation("frames are taken beyond the budget", "CacheTest.SparsePages*",
              (PARTITION, "bool Partition::may_take_fresh(bool desperate) {\n", "bool Partition::may_take_fresh(bool desperate) {\n  if (frame_count() > 0) return true;\n")),
     mutation("no memory is taken from the largest partition", "CacheTest.OnePartition*",
-             (PARTITION, "    if (largest != nullptr && largest != this) {", "    if (largest == this) {")),
+             (PARTITION, "    if (largest != nullptr && largest != this", "    if (largest == nullptr && largest != nullptr")),
 ]
