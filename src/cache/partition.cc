@@ -259,8 +259,12 @@ void Partition::finish_load(Lane& lane, bool failed, uint32_t good_count) {
 // Evicts here; or, when frames are free here but the budget is used up, where most of it is.
 bool Partition::evict_for_load(Lane& lane) {
   if (frames_.free_count() > 0) {
+    // Moving a frame to another partition costs a hole punched there and a page faulted in here, 10 us and
+    // more: only for a partition that is clearly smaller. One below its half takes what it can get.
     Partition* largest = largest_above_its_half();
-    if (largest != nullptr && largest != this) {
+    const uint32_t own = frames_.touched_count();
+    const uint32_t margin = may_shrink() ? own / 8 + 2 * batch_size_ : 0;
+    if (largest != nullptr && largest != this && largest->frames_.touched_count() > own + margin) {
       largest->evict(largest->batch_size_, lane);
       largest->release_free(largest->batch_size_);
       if (!shared_->budget.exceeded_by(shared_->page_bytes)) return true;
