@@ -31,10 +31,10 @@ cl::opt<bool> Verify("spill-verify",
                      cl::desc("Check what was made of each module"));
 
 cl::opt<bool> AssumeAligned(
-    "spill-assume-aligned", cl::init(true),
-    cl::desc("Believe the alignment of types. Off: every access larger than a "
-             "byte checks for the page's edge, for programs that access "
-             "misaligned objects against the rules of C"));
+    "spill-assume-aligned", cl::init(false),
+    cl::desc("Believe the alignment of types. Programs that access misaligned "
+             "objects against the rules of C then read and write other "
+             "memory at a page's edge"));
 
 cl::opt<bool> Reuse("spill-reuse", cl::init(true),
                     cl::desc("Let accesses share translations"));

@@ -1,4 +1,4 @@
-; OPTIONS: -spill-reuse=0
+; OPTIONS: -spill-assume-aligned -spill-reuse=0
 ; Accesses that are not provably inside one OS page.
 
 ; A load: bounced through a buffer where it crosses.

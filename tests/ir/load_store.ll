@@ -1,4 +1,5 @@
 ; A load and a store through pointers of unknown origin: the protocol of abi.inc, step by step.
+; OPTIONS: -spill-assume-aligned
 
 ; CHECK-LABEL: define i32 @load(ptr %p)
 ; CHECK-NEXT: [[TLS:%.*]] = call ptr @llvm.threadlocal.address.p0(ptr @__spillway_slots)

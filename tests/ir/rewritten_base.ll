@@ -1,4 +1,5 @@
 ; The pointer that a window is measured from may itself be loaded by a site that is split in two.
+; OPTIONS: -spill-assume-aligned
 ; CHECK-LABEL: define i64 @chain(
 ; CHECK: [[NEXT:%.*]] = phi ptr
 ; CHECK: ptrtoint ptr [[NEXT]] to i64

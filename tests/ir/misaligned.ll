@@ -1,0 +1,27 @@
+; A type's alignment is a claim, not a fact: x86 programs access misaligned objects. Every access of more than a
+; byte looks at the page's edge.
+
+; CHECK-LABEL: @load(
+; CHECK: icmp ugt i64 {{%.*}}, 4088
+; CHECK: call {{.*}}cross_load
+define i64 @load(ptr %p) {
+  %v = load i64, ptr %p, align 8
+  ret i64 %v
+}
+
+; CHECK-LABEL: @store(
+; CHECK: icmp ugt i64 {{%.*}}, 4092
+; CHECK: call {{.*}}cross_store
+define void @store(ptr %p, i32 %v) {
+  store i32 %v, ptr %p, align 4
+  ret void
+}
+
+; A byte never crosses.
+; CHECK-LABEL: @byte(
+; CHECK-NOT: crosses
+; CHECK: ret i8
+define i8 @byte(ptr %p) {
+  %v = load i8, ptr %p
+  ret i8 %v
+}
