@@ -18,7 +18,7 @@ __attribute__((noinline)) static void put2(uint16_t *p, uint16_t v) { *p = v; }
 __attribute__((noinline)) static double getd(const double *p) { return *p; }
 
 int main(void) {
-  unsigned char *memory = malloc((size_t)kPages * kPage);
+  unsigned char *memory = aligned_alloc(kPage, (size_t)kPages * kPage);
   uint64_t sum = 0, state = 88172645463325252u;
   for (size_t i = 0; i < (size_t)kPages * kPage; ++i) memory[i] = (unsigned char)(i * 131 >> 3);
   for (int round = 0; round < 40000; ++round) {
