@@ -54,6 +54,8 @@ Expected<void> set_value(OptionText& field, const OptionInfo& info, std::string_
 }
 
 constexpr std::string_view kPrefix = "SPILLWAY_";
+// SPILLWAY_COMPILER_...: spillcc's, which may be set while a build runs what it built.
+constexpr std::string_view kCompilerPrefix = "COMPILER_";
 
 // Does the environment name (without the prefix) spell the field name in upper case?
 bool spells(std::string_view upper, std::string_view name) {
@@ -133,6 +135,7 @@ Expected<void> read_options_from_environment(Options& options, const char* const
     std::string_view entry = *environment;
     if (!entry.starts_with(kPrefix)) continue;
     entry.remove_prefix(kPrefix.size());
+    if (entry.starts_with(kCompilerPrefix)) continue;
     size_t equals = entry.find('=');
     if (equals == std::string_view::npos) continue;
     std::string_view upper = entry.substr(0, equals);

@@ -58,7 +58,8 @@ inline constexpr uint64_t kMaxPageBytes = uint64_t{2} << 20;
 Expected<void> check_options(const Options& options, uint64_t machine_memory_bytes);
 
 // Reads every SPILLWAY_<NAME> of an environment block ("NAME=value" strings, null-terminated).
-// An unknown SPILLWAY_ variable is an error (EINVAL), so that a misspelt one is noticed.
+// An unknown SPILLWAY_ variable is an error (EINVAL), so that a misspelt one is noticed; SPILLWAY_COMPILER_
+// ones are spillcc's and passed over.
 Expected<void> read_options_from_environment(Options& options, const char* const* environment);
 
 }  // namespace base

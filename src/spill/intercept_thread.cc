@@ -49,7 +49,8 @@ void* run_standard_thread(void* start_memory) {
 bool frames_suffice() {
   constexpr uint32_t kHeldPerThread = 4;  // slots that compiled code keeps live at once, as a rule
   const uint32_t frames = runtime.cache != nullptr ? runtime.cache->frame_count() : ~uint32_t{0};
-  return (thread_count() + 1) * kHeldPerThread + cache::Cache::kMinFrames <= frames;
+  // The background thread, which is counted, holds none: its share is the new thread's.
+  return thread_count() * kHeldPerThread + cache::Cache::kMinFrames <= frames;
 }
 
 int create(pthread_t* thread, const pthread_attr_t* attributes, void* (*routine)(void*), void* start) {

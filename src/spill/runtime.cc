@@ -26,7 +26,6 @@ constinit Runtime runtime;
 namespace {
 
 constexpr uint64_t kTableBytes = uint64_t{1} << (47 - kTableShift + 3);
-constexpr uint64_t kSmallestBudgetBytes = uint64_t{1} << 20;
 // Small heaps stay in plain memory up to this part of the budget, or this much if that is less.
 constexpr uint64_t kPlainShare = 32;
 constexpr uint64_t kMostPlainBytes = uint64_t{4} << 20;
@@ -42,19 +41,6 @@ void require_cpu() {
   constexpr unsigned kOsXsave = 1u << 27;
   if (__get_cpuid(1, &a, &b, &c, &d) != 0 && (c & kOsXsave) != 0) return;
   end_process(base::Error::of(ENOTSUP, "this CPU or kernel offers no XSAVE, which the slow path needs"));
-}
-
-void check_budget(uint64_t& memory) {
-  if (memory == 0) memory = sys::free_memory_bytes() / 2;
-  if (memory < kSmallestBudgetBytes) {
-    end_process(base::Error::of(EINVAL, "a budget of ", base::Bytes{memory}, " is too small; give at least ",
-                                base::Bytes{kSmallestBudgetBytes}, " with --memory"));
-  }
-  const uint64_t machine = sys::machine_memory_bytes();
-  if (machine != 0 && memory > machine) {
-    end_process(base::Error::of(EINVAL, "a budget of ", base::Bytes{memory}, " exceeds the machine's memory of ",
-                                base::Bytes{machine}, "; give less with --memory"));
-  }
 }
 
 void open_storage() {
@@ -133,14 +119,14 @@ extern "C" void spillway_start(int, char**, char** environment) {
   runtime.environment = environment;
   base::Options& options = runtime.options;
   require(base::read_options_from_environment(options, environment));
-  if (options.policy.view() != "clock")
-    end_process(base::Error::of(EINVAL, "policy: '", options.policy.view(), "' is not known; clock is"));
+  const uint64_t machine_bytes = sys::machine_memory_bytes();
+  require(base::check_options(options, machine_bytes != 0 ? machine_bytes : ~uint64_t{0}));
+  if (options.memory == 0) options.memory = sys::free_memory_bytes() / 2;
   require_cpu();
   unsigned char secrets[base::kFingerprintSecretBytes];
   sys::random_bytes(secrets);
   base::set_fingerprint_secrets(secrets, sizeof secrets);
   require(sys::register_barrier());
-  check_budget(options.memory);
   require(sys::reserve_at(kTableBase, kTableBytes, sys::Access::kReadWrite, "the translation table"));
   require(sys::reserve_at(kRangeBegin, kRangeEnd - kRangeBegin, sys::Access::kNone, "spilled memory"));
   require(open_address_space());

@@ -166,7 +166,11 @@ int run(Arguments arguments) {
     refuse(checked.error());
   if (!options.storage.view().empty())
     if (auto parsed = storage::parse_device_string(options.storage.view()); !parsed) refuse(parsed.error());
-  if (!options.stats.view().empty()) check_stats_file(options.stats.view());
+  if (!options.stats.view().empty()) {
+    check_stats_file(options.stats.view());
+    // The program may change its directory before the file is written.
+    setenv("SPILLWAY_STATS", std::filesystem::absolute(options.stats.view()).c_str(), 1);
+  }
 
   become(line.program);
 }
