@@ -137,7 +137,7 @@ class Budget(Refusal):
         self.refused("1M", "memory:", memory="512K")
         self.refused("memory:", memory="1")
         self.refused("machine", memory="1000T")
-        self.refused("memory:", memory="1M", page="2M")
+        self.refused("--memory", memory="1M", page="2M")
         self.refused("not a size", memory="lots")
 
     def test_settings(self):
