@@ -95,7 +95,7 @@ class Partition {
 
   FramePool& frames() { return frames_; }
   uint32_t frame_count() const { return frames_.frame_count(); }
-  // Calls `visit` for every resident page under the lock.
+  // Pages in state RESIDENT now. Cost: a look at every frame, under the lock.
   uint32_t resident_count();
 
  private:
