@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -159,6 +160,24 @@ class Run(Case):
         self.refused("run", "--", program, says=["no program for this machine", "#!"])
         program.write_text("#!/no/such/interpreter\n")
         self.refused("run", "--", program, says=["interpreter", str(program)])
+
+    def test_a_program_that_does_not_spill_is_named(self):
+        # That nothing is said of one which does: tests/e2e/refusals.
+        said = re.compile(r"spillway: '[^\n]*/true' was not built by spillcc: [^\n]*\n")
+        for program in ("true", shutil.which("true")):
+            ended = spillway("run", "--", program)
+            self.assertEqual(ended.returncode, 0)
+            self.assertRegex(ended.stderr, said)
+        script = self.folder / "script"
+        script.write_text("#!/bin/sh\ntrue\n")
+        script.chmod(0o755)
+        self.assertEqual(spillway("run", "--", script).stderr, "")
+        true = pathlib.Path(shutil.which("true")).read_bytes()
+        for length in (4, 20, 64, 100, len(true) // 2):  # cut anywhere, it is looked at and refused or started
+            program = self.folder / "cut"
+            program.write_bytes(true[:length])
+            program.chmod(0o755)
+            self.assertNotEqual(spillway("run", "--", program).returncode, 0)
 
     def test_path_is_searched_in_order(self):
         for folder, text in (("a", "first"), ("b", "second")):

@@ -12,9 +12,9 @@
 #include <cstring>
 #include <filesystem>
 #include <map>
-#include <vector>
 
 #include "command.h"
+#include "program.h"
 #include "storage/device_string.h"
 #include "sys/memory.h"
 
@@ -84,57 +84,6 @@ void check_stats_file(std::string_view pattern) {
   }
   close(file);
   if (created) unlink(path.c_str());
-}
-
-// Tries `path`; returns only when that failed, with errno.
-void try_program(const std::string& path, std::vector<char*>& words) {
-  execve(path.c_str(), words.data(), environ);
-}
-
-// What the shell would find, so that messages name it.
-[[noreturn]] void become(Arguments program) {
-  std::vector<char*> words(program.begin(), program.end());
-  words.push_back(nullptr);
-  std::string name = program[0];
-  std::string found = name;
-  int error = ENOENT;
-  if (name.find('/') != std::string::npos) {
-    try_program(name, words);
-    error = errno;
-  } else {
-    const char* variable = std::getenv("PATH");
-    std::string_view path = variable != nullptr ? variable : "/usr/local/bin:/usr/bin:/bin";
-    // As with execvp: a file that may not be executed does not end the search, anything else does.
-    for (size_t at = 0; at <= path.size() && !name.empty() && (error == ENOENT || error == EACCES);) {
-      size_t end = std::min(path.find(':', at), path.size());
-      std::string candidate = (end == at ? "." : std::string(path.substr(at, end - at))) + "/" + name;
-      at = end + 1;
-      try_program(candidate, words);
-      if (errno == ENOENT || errno == ENOTDIR) continue;
-      error = errno;
-      found = candidate;
-    }
-  }
-  std::string shown = printable(found);
-  switch (error) {
-    case ENOENT:
-      if (access(name.c_str(), F_OK) == 0 && name.find('/') != std::string::npos)
-        throw WrongInput(
-            concat("the interpreter or loader that '", shown, "' names is not there; install it"));
-      throw WrongInput(concat("program '", shown, "' not found; give its path, or a name that PATH finds"));
-    case EACCES:
-      if (std::filesystem::is_directory(found))
-        throw WrongInput(concat("'", shown, "' is a directory; name a program in it"));
-      throw WrongInput(concat("program '", shown, "' is not executable; allow it with chmod +x"));
-    case ENOEXEC:
-      throw WrongInput(
-          concat("'", shown,
-                 "' is no program for this machine; build it for x86-64 Linux, or begin a script with #!"));
-    case E2BIG:
-      throw WrongInput(concat("the arguments and environment of '", shown, "' are too long; shorten them"));
-    default:
-      throw WrongInput(concat("cannot start '", shown, "': ", std::strerror(error)));
-  }
 }
 
 }  // namespace

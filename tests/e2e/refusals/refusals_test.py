@@ -216,5 +216,12 @@ class Link(Refusal):
         self.assertNotEqual(ended.returncode, 0)
 
 
+class Started(Refusal):
+    def test_by_spillway_run_nothing_is_said(self):
+        ended = self.works(subprocess.run([BIN / "spillway", "run", "--memory", "64M", "--", PROGRAM, "4096"], env=CLEAN,
+                                          capture_output=True, text=True, timeout=120))
+        self.assertEqual(ended.stderr, "")
+
+
 if __name__ == "__main__":
     unittest.main(verbosity=1)
