@@ -18,3 +18,9 @@ if(BUILD_TESTING)
   spillway_intercept_test(intercept_process_test intercept_process_test.cc)
   spillway_intercept_test(intercept_pthread_test intercept_pthread_test.cc)
 endif()
+
+if(BUILD_TESTING)
+  spillway_runtime_library(spillway_address_space SOURCES address_space.cc)
+endif()
+spillway_test(address_space_test SOURCES address_space_test.cc
+  DEPENDS spillway_address_space spillway_sys spillway_base LABELS spill)
