@@ -164,6 +164,19 @@ TEST_F(Memory, CopyToByte) {
   }
 }
 
+// spill::copy, which the other interceptors and realloc use.
+TEST_F(Memory, CopyHoldsBothSides) {
+  for (int round = 0; round < 100; ++round) {
+    Mirrored to(9000, random() % 4096), from(9000, random() % 4096);
+    from.randomize(random, 250);
+    Cut cut = random_cut(random, from);
+    const size_t at = random() % (to.size() - cut.length + 1);
+    spill::copy(to.spilled + at, from.spilled + cut.at, cut.length);
+    memcpy(&to.twin[at], &from.twin[cut.at], cut.length);
+    to.expect_equal("copy");
+  }
+}
+
 TEST_F(Memory, CheckedCopyEndsTheProcess) {
   char* to = fake::allocate(16, 0);
   EXPECT_EQ(__spill___memcpy_chk(to, "0123456789abcdef", 16, 16), to);

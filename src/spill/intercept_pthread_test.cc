@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "mirrored.h"
+#include "spill/parking.h"
 
 extern "C" {
 int __spill_pthread_mutex_init(pthread_mutex_t*, const pthread_mutexattr_t*);
@@ -181,6 +182,31 @@ TEST_F(Pthread, MutexTimesOut) {
   EXPECT_EQ(__spill_pthread_mutex_unlock(mutex), 0);
   const timespec time = after_ms(CLOCK_REALTIME, 60);
   EXPECT_EQ(__spill_pthread_mutex_timedlock(mutex, &time), 0);
+}
+
+// Whoever changes the object after the last look at it finds the waiter in the queue.
+TEST_F(Pthread, AWakeUpBetweenTheLastLookAndTheQueueIsNotLost) {
+  struct {
+    std::atomic<bool> woken{false};
+    std::thread waker;
+  } context;
+  static int object;
+  spill::Waiter waiter;
+  const auto must_wait = [](void* c) {
+    auto& shared = *static_cast<decltype(context)*>(c);
+    shared.waker = std::thread([&shared] {
+      fake::enter_thread();
+      spill::unpark(&object, 1);
+      shared.woken = true;
+    });
+    // Long enough for a waker that nothing holds up.
+    for (int i = 0; i < 100 && !shared.woken; ++i) usleep(1000);
+    return true;
+  };
+  ASSERT_TRUE(spill::queue_waiter(waiter, &object, ~uint32_t{0}, must_wait, &context));
+  const auto deadline = spill::Deadline::at(CLOCK_MONOTONIC, after_ms(CLOCK_MONOTONIC, 5'000));
+  EXPECT_EQ(spill::sleep_waiter(waiter, deadline, false), spill::Parked::kWoken);
+  context.waker.join();
 }
 
 // Two threads hand a turn to each other; every combination of where condition and mutex lie.
