@@ -39,6 +39,7 @@ class Lane {
   uint32_t victim_count;
   uint64_t changed[kMaxBatch][kMaxPieces / 64];  // bit per OS page of each victim
   storage::Io ios[kMaxIos];
+  storage::Io* batch[kMaxIos];  // those of `ios` that are submitted together
   uint32_t io_count;
   iovec segments[kMaxSegments];
   uint32_t segment_count;

@@ -21,7 +21,7 @@ uint32_t Partition::evict(uint32_t wanted, Lane& lane) {
   uint32_t freed = settle_unwritten(lane);
   if (lane.io_count == 0) return freed;
   // Bounded: a queue of kMaxIos takes the whole batch.
-  storage::Io* batch[Lane::kMaxIos];
+  storage::Io** batch = lane.batch;
   for (uint32_t i = 0; i < lane.io_count; ++i) batch[i] = &lane.ios[i];
   uint32_t submitted = 0;
   while (submitted < lane.io_count) {

@@ -6,7 +6,7 @@
 //
 // A signal that follows step 2 finds the waiter queued. Signals look at the queue without its lock first:
 // whoever changed what a waiter waits for held the mutex after the waiter's step 2, and so sees step 1.
-// Waiting here is not a point where pthread_cancel takes effect.
+// A thread that is cancelled while it sleeps has the mutex again when its cleanup handlers run.
 #include <errno.h>
 #include <threads.h>
 
@@ -29,22 +29,37 @@ clockid_t clock_of(const pthread_cond_t* condition) {
   return (references & kMonotonic) != 0 ? CLOCK_MONOTONIC : CLOCK_REALTIME;
 }
 
+// What cancellation needs to know of a wait.
+struct Wait {
+  pthread_mutex_t* mutex;
+  bool counts;
+  Waiter waiter;
+};
+
+void abandon_wait(void* memory) {
+  auto* wait = static_cast<Wait*>(memory);
+  abandon_waiter(wait->waiter);
+  if (wait->counts) plain_condition_waiters.fetch_sub(1, std::memory_order_relaxed);
+  lock_mutex(wait->mutex);
+}
+
 int wait_parked(pthread_cond_t* condition, pthread_mutex_t* mutex, const Deadline& deadline) {
   if (!deadline.is_valid()) return EINVAL;
-  const bool counts = plain(condition);
-  if (counts) plain_condition_waiters.fetch_add(1, std::memory_order_relaxed);
-  Waiter waiter;
-  queue_waiter(waiter, condition, ~uint32_t{0}, [](void*) { return true; }, nullptr);
+  Wait wait = {mutex, plain(condition), {}};
+  if (wait.counts) plain_condition_waiters.fetch_add(1, std::memory_order_relaxed);
+  queue_waiter(wait.waiter, condition, ~uint32_t{0}, [](void*) { return true; }, nullptr);
   int result = unlock_mutex(mutex);
   Parked parked = Parked::kWoken;
   if (result == 0) {
-    parked = sleep_waiter(waiter, deadline, false);
+    pthread_cleanup_push(abandon_wait, &wait);
+    parked = sleep_waiter(wait.waiter, deadline, false, true);
+    pthread_cleanup_pop(0);
     result = lock_mutex(mutex);
   } else {
     // The mutex is not this thread's: leave the queue again.
-    sleep_waiter(waiter, Deadline::at(CLOCK_MONOTONIC, {}), false);
+    leave_queue(wait.waiter);
   }
-  if (counts) plain_condition_waiters.fetch_sub(1, std::memory_order_relaxed);
+  if (wait.counts) plain_condition_waiters.fetch_sub(1, std::memory_order_relaxed);
   if (result != 0) return result;
   return parked == Parked::kTimedOut ? ETIMEDOUT : 0;
 }

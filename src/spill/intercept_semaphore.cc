@@ -34,16 +34,24 @@ int fail(int error) {
   return -1;
 }
 
+void abandon_wait(void* waiter) { abandon_waiter(*static_cast<Waiter*>(waiter)); }
+
+// Must wait: and who posts is told.
+bool finds_none(void* semaphore) {
+  const Words words(semaphore, 4);
+  return (words[0].fetch_or(kHadWaiters, std::memory_order_relaxed) & ~kHadWaiters) == 0;
+}
+
 int wait_semaphore(sem_t* semaphore, const Deadline& deadline) {
+  pthread_testcancel();
   while (!take_semaphore(semaphore)) {
     if (!deadline.is_valid()) return fail(EINVAL);
-    const Parked parked = park(
-        semaphore,
-        [semaphore] {
-          const Words words(semaphore, 4);
-          return (words[0].fetch_or(kHadWaiters, std::memory_order_relaxed) & ~kHadWaiters) == 0;
-        },
-        deadline, true);
+    Waiter waiter;
+    if (!queue_waiter(waiter, semaphore, ~uint32_t{0}, finds_none, semaphore)) continue;
+    Parked parked;
+    pthread_cleanup_push(abandon_wait, &waiter);
+    parked = sleep_waiter(waiter, deadline, true, true);
+    pthread_cleanup_pop(0);
     if (parked == Parked::kTimedOut) return fail(ETIMEDOUT);
     if (parked == Parked::kInterrupted) return fail(EINTR);
   }

@@ -30,9 +30,9 @@ uint64_t stack_pointer_in(const void* environment) {
 // Jumps with a plain copy of the environment.
 template <class Jump>
 [[noreturn]] void jump(Jump next, const void* environment, int value) {
-  leave_handlers(stack_pointer_in(environment));
   sigjmp_buf plain_environment;
   copy(plain_environment, environment, sizeof plain_environment);
+  leave_handlers(stack_pointer_in(plain_environment), plain_environment[0].__mask_was_saved != 0);
   next(plain_environment, value);
   __builtin_unreachable();
 }
@@ -64,7 +64,19 @@ SPILL_EXPORT sighandler_t __spill___sysv_signal(int number, sighandler_t handler
   return __spill_sysv_signal(number, handler);
 }
 SPILL_EXPORT sighandler_t __spill_sigset(int number, sighandler_t handler) {
-  return set_handler(number, handler, 0, true);
+  sigset_t set = {}, before;
+  if (number < 1 || number > SIGRTMAX) return set_handler(number, handler, 0, true);  // refused
+  *reinterpret_cast<uint64_t*>(&set) = signal_bit(number);
+  if (handler == SIG_HOLD) {
+    struct sigaction old;
+    if (set_program_action(number, nullptr, &old) != 0) return SIG_ERR;
+    change_program_mask(SIG_BLOCK, &set, &before);
+    return (mask_of(before) & signal_bit(number)) != 0 ? SIG_HOLD : old.sa_handler;
+  }
+  const sighandler_t old = set_handler(number, handler, 0, true);
+  if (old == SIG_ERR) return old;
+  change_program_mask(SIG_UNBLOCK, &set, &before);
+  return (mask_of(before) & signal_bit(number)) != 0 ? SIG_HOLD : old;
 }
 SPILL_EXPORT int __spill_sigignore(int number) {
   return set_handler(number, SIG_IGN, 0, false) == SIG_ERR ? -1 : 0;

@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "spill/intercept.h"
+#include "spill/signals.h"
 
 using spill::plain;
 using spill::PlainBytes;
@@ -38,12 +39,31 @@ using spill::PlainString;
     return name arguments;                         \
   }
 
+namespace {
+
+// A mask for the time of a call, under which handlers run: without the signals that are never blocked.
+class PlainMask {
+ public:
+  explicit PlainMask(const sigset_t* mask) : given_(mask != nullptr) {
+    if (!given_) return;
+    mask_ = spill::load(mask);
+    *reinterpret_cast<uint64_t*>(&mask_) &= ~spill::kFaultSignals;
+  }
+  operator const sigset_t*() const { return given_ ? &mask_ : nullptr; }
+
+ private:
+  bool given_;
+  sigset_t mask_;
+};
+
+}  // namespace
+
 // Descriptors.
 SPILL_WAIT(int, poll, (pollfd * descriptors, nfds_t count, int timeout),
            (reinterpret_cast<pollfd*>(PlainBytes(descriptors, count * sizeof(pollfd), PlainBytes::kInOut).data()), count, timeout))
 SPILL_WAIT(int, ppoll, (pollfd * descriptors, nfds_t count, const timespec* timeout, const sigset_t* mask),
            (reinterpret_cast<pollfd*>(PlainBytes(descriptors, count * sizeof(pollfd), PlainBytes::kInOut).data()), count,
-            PlainIn<timespec>(timeout), PlainIn<sigset_t>(mask)))
+            PlainIn<timespec>(timeout), PlainMask(mask)))
 SPILL_EXPORT int __spill___poll_chk(pollfd* descriptors, nfds_t count, int timeout, size_t room) {
   if (room / sizeof(pollfd) < count) spill::buffer_overflow();
   return __spill_poll(descriptors, count, timeout);
@@ -65,7 +85,7 @@ SPILL_WAIT(int, select, (int count, fd_set* reads, fd_set* writes, fd_set* error
 SPILL_WAIT(int, pselect,
            (int count, fd_set* reads, fd_set* writes, fd_set* errors, const timespec* timeout, const sigset_t* mask),
            (count, PlainSet(reads, count), PlainSet(writes, count), PlainSet(errors, count), PlainIn<timespec>(timeout),
-            PlainIn<sigset_t>(mask)))
+            PlainMask(mask)))
 
 SPILL_EXPORT int __spill_epoll_ctl(int epoll, int operation, int descriptor, epoll_event* event) {
   return epoll_ctl(epoll, operation, descriptor, PlainObject<epoll_event>(event));
@@ -84,7 +104,7 @@ SPILL_EXPORT int __spill_epoll_wait(int epoll, epoll_event* events, int count, i
   return wait_for_events(events, count, [=](epoll_event* to) { return epoll_wait(epoll, to, count, timeout); });
 }
 SPILL_EXPORT int __spill_epoll_pwait(int epoll, epoll_event* events, int count, int timeout, const sigset_t* mask) {
-  PlainIn<sigset_t> plain_mask(mask);
+  PlainMask plain_mask(mask);
   return wait_for_events(events, count,
                          [&](epoll_event* to) { return epoll_pwait(epoll, to, count, timeout, plain_mask); });
 }
@@ -198,12 +218,7 @@ SPILL_CALL(int, sigfillset, (sigset_t * set), (PlainObject<sigset_t>(set)))
 SPILL_CALL(int, sigaddset, (sigset_t * set, int number), (PlainObject<sigset_t>(set), number))
 SPILL_CALL(int, sigdelset, (sigset_t * set, int number), (PlainObject<sigset_t>(set), number))
 SPILL_CALL(int, sigismember, (const sigset_t* set, int number), (PlainIn<sigset_t>(set), number))
-SPILL_CALL(int, sigprocmask, (int how, const sigset_t* set, sigset_t* old),
-           (how, PlainIn<sigset_t>(set), PlainObject<sigset_t>(old)))
-SPILL_CALL(int, pthread_sigmask, (int how, const sigset_t* set, sigset_t* old),
-           (how, PlainIn<sigset_t>(set), PlainObject<sigset_t>(old)))
-SPILL_CALL(int, sigpending, (sigset_t * to), (PlainObject<sigset_t>(to)))
-SPILL_WAIT(int, sigsuspend, (const sigset_t* set), (PlainIn<sigset_t>(set)))
+SPILL_WAIT(int, sigsuspend, (const sigset_t* set), (PlainMask(set)))
 SPILL_WAIT(int, sigwait, (const sigset_t* set, int* number), (PlainIn<sigset_t>(set), PlainObject<int>(number)))
 SPILL_WAIT(int, sigwaitinfo, (const sigset_t* set, siginfo_t* info), (PlainIn<sigset_t>(set), PlainObject<siginfo_t>(info)))
 SPILL_WAIT(int, sigtimedwait, (const sigset_t* set, siginfo_t* info, const timespec* timeout),

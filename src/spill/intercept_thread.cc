@@ -8,6 +8,7 @@
 #include "spill/last_thread.h"
 #include "spill/next.h"
 #include "spill/runtime.h"
+#include "sys/kernel.h"
 
 extern "C" void* __libc_malloc(size_t);
 extern "C" void __libc_free(void*);
@@ -50,7 +51,17 @@ bool frames_suffice() {
   constexpr uint32_t kHeldPerThread = 4;  // slots that compiled code keeps live at once, as a rule
   const uint32_t frames = runtime.cache != nullptr ? runtime.cache->frame_count() : ~uint32_t{0};
   // The background thread, which is counted, holds none: its share is the new thread's.
-  return thread_count() * kHeldPerThread + cache::Cache::kMinFrames <= frames;
+  const auto suffice = [frames] { return thread_count() * kHeldPerThread + cache::Cache::kMinFrames <= frames; };
+  // A thread that was joined may still be on its way out of the kernel.
+  constexpr int kPatience = 200;
+  for (int i = 0; !suffice(); ++i) {
+    const bool others_end = reap_threads();
+    if (suffice()) break;
+    if (!others_end || i == kPatience) return false;
+    const timespec pause = {0, 100'000};
+    sys::syscall(SYS_nanosleep, &pause, nullptr);
+  }
+  return true;
 }
 
 int create(pthread_t* thread, const pthread_attr_t* attributes, void* (*routine)(void*), void* start) {

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "base/check.h"
+#include "spill/thread.h"
 
 namespace spill {
 namespace {
@@ -22,6 +23,7 @@ void leave_thread(void* value) {
     pthread_setspecific(key, reinterpret_cast<void*>(round + 1));
     return;
   }
+  this_thread_returned();
   if (counted.fetch_sub(1, std::memory_order_acq_rel) == 1) exit(0);
 }
 

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <linux/futex.h>
+#include <pthread.h>
 
 #include <new>
 
@@ -64,17 +65,8 @@ bool queue_waiter(Waiter& waiter, const void* object, uint32_t mask, bool (*must
   return true;
 }
 
-// Steps 4 and 5.
-Parked sleep_waiter(Waiter& waiter, const Deadline& deadline, bool interruptible) {
-  clear_slots();
-  Parked reason = Parked::kWoken;
-  while (reason == Parked::kWoken && waiter.word.load(std::memory_order_acquire) == 0) {
-    const long result = sleep_on(waiter.word, deadline);
-    // EINVAL: a time before the clock's first.
-    if (result == -ETIMEDOUT || result == -EINVAL) reason = Parked::kTimedOut;
-    if (result == -EINTR && interruptible) reason = Parked::kInterrupted;
-  }
-  if (reason == Parked::kWoken) return reason;
+// Step 5. False when it was woken at the last moment.
+bool leave_queue(Waiter& waiter) {
   InRuntime inside;
   Bucket& bucket = bucket_of(waiter.object);
   {
@@ -82,12 +74,34 @@ Parked sleep_waiter(Waiter& waiter, const Deadline& deadline, bool interruptible
     for (Waiter** link = &bucket.first; *link != nullptr; link = &(*link)->next) {
       if (*link != &waiter) continue;
       bucket.take(link);
-      return reason;
+      return true;
     }
   }
-  // Woken at the last moment; the waker may still be about to write the word.
+  // The waker may still be about to write the word.
   while (waiter.word.load(std::memory_order_acquire) == 0) sleep_on(waiter.word, Deadline::never());
-  return Parked::kWoken;
+  return false;
+}
+
+// Steps 4 and 5.
+Parked sleep_waiter(Waiter& waiter, const Deadline& deadline, bool interruptible, bool cancellable) {
+  clear_slots();
+  Parked reason = Parked::kWoken;
+  while (reason == Parked::kWoken && waiter.word.load(std::memory_order_acquire) == 0) {
+    int type = PTHREAD_CANCEL_DEFERRED;
+    if (cancellable) pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
+    const long result = sleep_on(waiter.word, deadline);
+    if (cancellable) pthread_setcanceltype(type, nullptr);
+    // EINVAL: a time before the clock's first.
+    if (result == -ETIMEDOUT || result == -EINVAL) reason = Parked::kTimedOut;
+    if (result == -EINTR && interruptible) reason = Parked::kInterrupted;
+  }
+  if (reason == Parked::kWoken) return reason;
+  return leave_queue(waiter) ? reason : Parked::kWoken;
+}
+
+void abandon_waiter(Waiter& waiter) {
+  const void* object = waiter.object;
+  if (!leave_queue(waiter)) unpark(object, 1);
 }
 
 uint32_t unpark(const void* object, uint32_t count, uint32_t mask) {

@@ -67,12 +67,16 @@ struct Deadline {
 enum class Parked { kWoken, kChanged, kTimedOut, kInterrupted };
 
 class Waiter;
+bool leave_queue(Waiter& waiter);
 
 // Parks in three steps, for those that have to let go of something between queueing up and sleeping.
 // `mask`: unpark() with a mask wakes only waiters that share a bit with it.
 bool queue_waiter(Waiter& waiter, const void* object, uint32_t mask, bool (*must_wait)(void*), void* context);
-// `interruptible`: a signal handler that ran ends the wait.
-Parked sleep_waiter(Waiter& waiter, const Deadline& deadline, bool interruptible);
+// `interruptible`: a signal handler that ran ends the wait. `cancellable`: pthread_cancel takes effect here; the
+// caller's cleanup handler calls abandon_waiter().
+Parked sleep_waiter(Waiter& waiter, const Deadline& deadline, bool interruptible, bool cancellable = false);
+// The sleep was cancelled: leaves the queue. A waiter that had been woken already wakes the next instead.
+void abandon_waiter(Waiter& waiter);
 
 // Wakes up to `count` of those that wait for the object, in the order in which they came. Returns how many.
 uint32_t unpark(const void* object, uint32_t count, uint32_t mask = ~uint32_t{0});
@@ -86,7 +90,9 @@ void forget_waiters();
 class Waiter {
  private:
   friend bool queue_waiter(Waiter&, const void*, uint32_t, bool (*)(void*), void*);
-  friend Parked sleep_waiter(Waiter&, const Deadline&, bool);
+  friend Parked sleep_waiter(Waiter&, const Deadline&, bool, bool);
+  friend void abandon_waiter(Waiter&);
+  friend bool leave_queue(Waiter&);
   friend uint32_t unpark(const void*, uint32_t, uint32_t);
   friend struct Bucket;
   const void* object = nullptr;

@@ -25,7 +25,7 @@ extern "C" void spillway_signal_return();
 asm(".text\n"
     ".type spillway_signal_return, @function\n"
     "spillway_signal_return:\n"
-    "  movl $15, %eax\n"  // rt_sigreturn
+    "  movq $15, %rax\n"  // rt_sigreturn; unwinders know these bytes
     "  syscall\n");
 
 // What the program set, by signal. Read in handlers while another thread may set it: two words of an
@@ -39,11 +39,13 @@ constinit ProgramAction program_actions[kSignalCount] = {};
 constinit sys::Mutex actions_mutex;
 constinit bool runtime_owned[kSignalCount] = {};
 
-uint64_t mask_of(const sigset_t& set) { return *reinterpret_cast<const uint64_t*>(&set); }
-
 bool is_function(void (*handler)(int, siginfo_t*, void*)) {
   auto value = reinterpret_cast<uint64_t>(handler);
   return value != reinterpret_cast<uint64_t>(SIG_DFL) && value != reinterpret_cast<uint64_t>(SIG_IGN);
+}
+
+[[noreturn]] __attribute__((noinline)) void end_nesting() {
+  end_process(base::Error::of(ENOMEM, "more than ", kMaxLevels - 1, " signal handlers are nested"), kFatalStatus);
 }
 
 // Step 3.
@@ -51,7 +53,10 @@ void run_program_handler(int number, siginfo_t* info, void* context) {
   ProgramAction& action = program_actions[number];
   auto handler = action.handler.load(std::memory_order_acquire);
   if (!is_function(handler)) return;
-  if ((action.flags.load(std::memory_order_relaxed) & SA_RESETHAND) != 0) {
+  const unsigned long flags = action.flags.load(std::memory_order_relaxed);
+  uint64_t blocks = action.mask.load(std::memory_order_relaxed);
+  if ((flags & SA_NODEFER) == 0) blocks |= signal_bit(number);
+  if ((flags & SA_RESETHAND) != 0) {
     struct sigaction reset = {};
     set_program_action(number, &reset, nullptr);
   }
@@ -60,15 +65,17 @@ void run_program_handler(int number, siginfo_t* info, void* context) {
   Slot* slots = __spillway_slots;
   const uint32_t level = thread.top_level.load(std::memory_order_relaxed);
   const uint32_t next = level + 1;
-  if (next == kMaxLevels)
-    end_process(base::Error::of(ENOMEM, "more than ", kMaxLevels - 1, " signal handlers are nested"), kFatalStatus);
+  if (next == kMaxLevels) end_nesting();
   thread.handler_frames[next] = reinterpret_cast<uint64_t>(__builtin_frame_address(0));
   // Release: the evictor that sees a slot of the level sees the level.
   thread.top_level.store(next, std::memory_order_release);
   __spillway_slots = thread.levels[next].slots;
+  const uint64_t blocked_faults = thread.blocked_faults;
+  thread.blocked_faults = blocked_faults | (blocks & kFaultSignals);
   std::atomic_signal_fence(std::memory_order_seq_cst);
   handler(number, info, context);
   std::atomic_signal_fence(std::memory_order_seq_cst);
+  set_blocked_faults(thread, blocked_faults);
   for (Slot& slot : thread.levels[next].slots) slot.store(0, std::memory_order_release);
   __spillway_slots = slots;
   thread.top_level.store(level, std::memory_order_release);
@@ -80,16 +87,6 @@ bool on_alternate_stack(uint64_t address, const stack_t& alternate) {
   return (alternate.ss_flags & SS_DISABLE) == 0 && address - reinterpret_cast<uint64_t>(alternate.ss_sp) < alternate.ss_size;
 }
 
-void defer(Thread& thread, siginfo_t* info, ucontext_t& context) {
-  if (thread.deferred_count < kMaxDeferredSignals) {
-    spillway_plain_memcpy(thread.deferred[thread.deferred_count], info, sizeof(siginfo_t));
-    if (thread.deferred_count == 0) thread.deferred_mask = mask_of(context.uc_sigmask);
-    ++thread.deferred_count;
-  }
-  // No more until the runtime is left: the mask is set when this handler returns.
-  *reinterpret_cast<uint64_t*>(&context.uc_sigmask) = ~uint64_t{0};
-}
-
 void enter_handler(int number, siginfo_t* info, void* context) {
   const bool fault = (number == SIGSEGV || number == SIGBUS) && info->si_code > 0;
   if (fault) {
@@ -98,11 +95,14 @@ void enter_handler(int number, siginfo_t* info, void* context) {
   }
   Thread* thread = this_thread_if_registered();
   if (thread != nullptr && thread->runtime_depth > 0) {
-    defer(*thread, info, *static_cast<ucontext_t*>(context));
+    defer_signal(info, context);
     return;
   }
   if (runtime_owned[number]) {
-    pass_to_program(number, info, context);
+    if (thread != nullptr && (thread->blocked_faults & signal_bit(number)) != 0)
+      spillway_plain_memcpy(thread->kept_fault, info, sizeof *info);
+    else
+      pass_to_program(number, info, context);
   } else {
     run_program_handler(number, info, context);
   }
@@ -114,9 +114,28 @@ long set_kernel_action(int number, const KernelAction* action) {
 
 }  // namespace
 
-void leave_handlers(uint64_t stack_pointer) {
+void defer_signal(siginfo_t* info, void* context) {
+  Thread& thread = this_thread();
+  uint64_t& mask = *reinterpret_cast<uint64_t*>(&static_cast<ucontext_t*>(context)->uc_sigmask);
+  constexpr uint64_t kAll = ~kFaultSignals;
+  // The kernel may stack the frames of several signals before the first handler runs: the last handler is the
+  // one that interrupted the runtime itself.
+  if (thread.deferred_count == 0 || mask != kAll) thread.deferred_mask = mask;
+  ++thread.deferred_count;
+  if ((signal_bit(info->si_signo) & kFaultSignals) != 0) {
+    spillway_plain_memcpy(thread.kept_fault, info, sizeof *info);
+    return;
+  }
+  mask = kAll;
+  sys::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, nullptr, sizeof mask);
+  sys::syscall(SYS_rt_tgsigqueueinfo, sys::syscall(SYS_getpid), sys::syscall(SYS_gettid), info->si_signo, info);
+}
+
+void leave_handlers(uint64_t stack_pointer, bool restores_mask) {
   Thread* thread = this_thread_if_registered();
   if (thread == nullptr) return;
+  // The mask that was saved is the kernel's, which has no fault signal.
+  if (restores_mask) set_blocked_faults(*thread, 0);
   uint32_t level = thread->top_level.load(std::memory_order_relaxed);
   if (level == 0) return;
   stack_t alternate = {};
@@ -149,15 +168,14 @@ void install_runtime_handler(int number) {
 void pass_to_program(int number, siginfo_t* info, void* context) {
   ProgramAction& action = program_actions[number];
   auto handler = action.handler.load(std::memory_order_acquire);
-  if (is_function(handler)) {
+  const bool fault = info->si_code > 0;
+  if (is_function(handler) && !(fault && (this_thread().blocked_faults & signal_bit(number)) != 0)) {
     // The runtime's registration blocks nothing: block what the program's would.
-    uint64_t mask = action.mask.load(std::memory_order_relaxed);
-    if ((action.flags.load(std::memory_order_relaxed) & SA_NODEFER) == 0) mask |= uint64_t{1} << (number - 1);
+    const uint64_t mask = action.mask.load(std::memory_order_relaxed) & ~kFaultSignals;
     sys::syscall(SYS_rt_sigprocmask, SIG_BLOCK, &mask, nullptr, sizeof mask);
     run_program_handler(number, info, context);
     return;
   }
-  const bool fault = info->si_code > 0;
   if (!fault && reinterpret_cast<uint64_t>(handler) == reinterpret_cast<uint64_t>(SIG_IGN)) return;
   // The default, and for a fault also "ignore": the kernel ends the process when the access is repeated,
   // or when the signal that was sent is sent again.
@@ -212,7 +230,7 @@ int set_program_action(int number, const struct sigaction* action, struct sigact
     kernel.flags = static_cast<unsigned long>(action->sa_flags) | kFlagRestorer;
   }
   kernel.restorer = spillway_signal_return;
-  kernel.mask = mask_of(action->sa_mask);
+  kernel.mask = mask_of(action->sa_mask) & ~kFaultSignals;
   if (long result = set_kernel_action(number, &kernel); result != 0) {
     errno = static_cast<int>(-result);
     return -1;

@@ -2,17 +2,28 @@
 // with hazard slots of their own.
 //
 //   1 sigaction and its kin are interposed: the kernel gets enter_handler, the program's choice is kept
-//   2 a signal that arrives inside the runtime is put aside, all signals are blocked, and it is queued
-//     again when the runtime is left (InRuntime)
+//   2 a signal that arrives inside the runtime is queued again, and all signals are blocked until the runtime
+//     is left (InRuntime)
 //   3 else the thread moves to its next level of slots for the time of the program's handler
 //   4 a handler may also be left by longjmp, which is intercepted (leave_handlers)
-//   5 SIGSEGV and SIGBUS raised by an access go to the fault path first, at any time
+//   5 SIGSEGV and SIGBUS raised by an access go to the fault path first, at any time: the kernel never blocks
+//     them. The program is told what it asked for, and a fault of its own while it believes them blocked
+//     ends the process, as natively
 #pragma once
 #include <signal.h>
 
 #include <cstdint>
 
 namespace spill {
+
+struct Thread;
+
+constexpr uint64_t signal_bit(int number) { return uint64_t{1} << (number - 1); }
+// Those that the runtime needs at any time.
+inline constexpr uint64_t kFaultSignals = signal_bit(SIGSEGV) | signal_bit(SIGBUS);
+
+// The kernel's part of the C library's set.
+inline uint64_t mask_of(const sigset_t& set) { return *reinterpret_cast<const uint64_t*>(&set); }
 
 // Makes the kernel call the runtime for `number`, whatever the program sets.
 void install_runtime_handler(int number);
@@ -22,7 +33,17 @@ void pass_to_program(int number, siginfo_t* info, void* context);
 
 // The program is about to longjmp to a frame with this stack pointer: handlers that the jump leaves give
 // their level of slots back, so that all frames that survive use the level they began with.
-void leave_handlers(uint64_t stack_pointer);
+// `restores_mask`: the jump sets a signal mask too.
+void leave_handlers(uint64_t stack_pointer, bool restores_mask);
+
+// A signal that is not a fault came while the thread is inside the runtime: step 2.
+void defer_signal(siginfo_t* info, void* context);
+
+// What the calling thread believes blocked from now on; a signal that was kept for it may come.
+void set_blocked_faults(Thread& thread, uint64_t blocked_faults);
+
+// sigprocmask(2) as the program sees it (intercept_mask.cc). Plain pointers. Returns 0 or an error number.
+int change_program_mask(int how, const sigset_t* set, sigset_t* old);
 
 // sigaction(2) as the program sees it. Plain pointers. Returns 0 or -1 with errno set.
 int set_program_action(int number, const struct sigaction* action, struct sigaction* old);

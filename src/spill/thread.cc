@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/statistics.h"
 #include "spill/runtime.h"
+#include "spill/signals.h"
 #include "sys/kernel.h"
 #include "sys/memory.h"
 
@@ -14,7 +15,7 @@ namespace spill {
 namespace {
 
 // Records are aligned to their size, so that any slot's address leads to its thread.
-constexpr uint64_t kRecordBytes = 8192;
+constexpr uint64_t kRecordBytes = 64 << 10;
 static_assert(sizeof(Thread) <= kRecordBytes);
 constexpr uint64_t kRecordsPerBlock = 8;
 
@@ -37,13 +38,14 @@ Thread* reuse_record(bool ask_about_all) {
     if (thread->lane != nullptr) thread->lane->destroy();
     thread->lane = nullptr;
     thread->finished.store(0, std::memory_order_relaxed);
+    for (uint32_t level = 0; level <= thread->top_level.load(std::memory_order_relaxed); ++level)
+      for (Slot& slot : thread->levels[level].slots) slot.store(0, std::memory_order_relaxed);
     thread->top_level.store(0, std::memory_order_relaxed);
     thread->runtime_depth = 0;
     thread->deferred_count = 0;
+    thread->blocked_faults = 0;
     thread->scratch_used_bytes = 0;
     thread->has_heap_arena = false;
-    for (Level& level : thread->levels)
-      for (Slot& slot : level.slots) slot.store(0, std::memory_order_relaxed);
     alive_count.fetch_sub(1, std::memory_order_relaxed);
     return thread;
   }
@@ -103,8 +105,21 @@ Thread* first_thread() { return first.load(std::memory_order_acquire); }
 
 uint32_t thread_count() { return alive_count.load(std::memory_order_relaxed); }
 
+bool reap_threads() {
+  sys::LockGuard guard(records_mutex);
+  while (Thread* thread = reuse_record(true)) thread->thread_id.store(0, std::memory_order_relaxed);
+  for (Thread* thread = first_thread(); thread != nullptr; thread = thread->next)
+    if (thread->thread_id.load(std::memory_order_relaxed) != 0 && thread->finished.load(std::memory_order_relaxed) != 0) return true;
+  return false;
+}
+
 void this_thread_returned() {
-  if (Thread* thread = this_thread_if_registered()) thread->finished.store(1, std::memory_order_release);
+  Thread* thread = this_thread_if_registered();
+  if (thread == nullptr) return;
+  // It may have left by pthread_exit or cancellation, from the middle of a function or of a handler.
+  for (uint32_t level = 0; level <= thread->top_level.load(std::memory_order_relaxed); ++level)
+    for (Slot& slot : thread->levels[level].slots) slot.store(0, std::memory_order_release);
+  thread->finished.store(1, std::memory_order_release);
 }
 
 void keep_only_this_thread() {
@@ -122,18 +137,11 @@ void keep_only_this_thread() {
 }
 
 void InRuntime::deliver_deferred() {
-  const uint32_t count = thread_.deferred_count;
+  // The signals are queued for this thread: the kernel delivers them now as if they had just come.
   const uint64_t mask = thread_.deferred_mask;
   thread_.deferred_count = 0;
-  // All signals are blocked since the first was deferred: queue them for this thread again, then let
-  // the kernel deliver them as if they had come now.
-  const long process = sys::syscall(SYS_getpid);
-  const long thread_id = sys::syscall(SYS_gettid);
-  for (uint32_t i = 0; i < count; ++i) {
-    const auto* info = reinterpret_cast<const siginfo_t*>(thread_.deferred[i]);
-    sys::syscall(SYS_rt_tgsigqueueinfo, process, thread_id, info->si_signo, info);
-  }
   sys::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, nullptr, sizeof mask);
+  set_blocked_faults(thread_, thread_.blocked_faults);
 }
 
 }  // namespace spill

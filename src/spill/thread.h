@@ -3,7 +3,7 @@
 //   Thread record (from the OS, never unmapped, reused after the thread is gone)
 //     levels[0]   slots while no signal handler runs     <- __spillway_slots
 //     levels[1]   slots of a handler that interrupted it  <- __spillway_slots in the handler
-//     ...         kMaxLevels
+//     ...         kMaxLevels, of which memory is taken as they are used
 //
 // A signal handler does not save slots, it moves to the next level: the interrupted code's slots stay
 // where they are, visible to the evictor. The evictor scans every level of every record.
@@ -25,30 +25,31 @@ class Lane;
 
 namespace spill {
 
-inline constexpr unsigned kMaxLevels = 8;
-inline constexpr unsigned kMaxDeferredSignals = 16;
+inline constexpr unsigned kMaxLevels = 100;
 
 struct Level {
   Slot slots[kAllSlotCount];
 };
 
 struct Thread {
-  Level levels[kMaxLevels];
   std::atomic<uint32_t> top_level;    // levels above it hold no live slot
   std::atomic<uint32_t> thread_id;    // kernel thread id; 0: never used
   std::atomic<uint32_t> finished;     // its start routine returned, or no thread has the record
   Thread* next;                       // list of all records
 
   // Owner thread only.
-  uint64_t handler_frames[kMaxLevels];  // a stack address of the handler that runs on each level but the first
   uint32_t runtime_depth;             // > 0: inside the runtime; handlers are deferred
-  uint32_t deferred_count;            // signals that came meanwhile, delivered on the way out
-  alignas(16) unsigned char deferred[kMaxDeferredSignals][128];  // siginfo_t each
+  uint32_t deferred_count;            // signals that came meanwhile: queued again, and all are blocked
   uint64_t deferred_mask;             // the signal mask to return to
+  uint64_t blocked_faults;            // those of kFaultSignals that the program believes blocked (signals.h)
+  alignas(16) unsigned char kept_fault[128];  // siginfo_t of one that was sent and must wait; zeros: none
   char* scratch;                      // kScratchBytes, or null before first use
   uint32_t scratch_used_bytes;
   cache::Lane* lane;                  // null before first use; lane_of() in runtime.h
   bool has_heap_arena;                // the heap chose an arena for it
+
+  uint64_t handler_frames[kMaxLevels];  // a stack address of the handler that runs on each level but the first
+  Level levels[kMaxLevels];
 };
 
 // The calling thread's record, registering it if need be. Async-signal-safe.
@@ -61,8 +62,11 @@ Thread* first_thread();
 
 // Number of registered threads that are alive, an upper bound.
 uint32_t thread_count();
+// Takes the dead out of thread_count(). Returns whether others are about to end. Cost: a system call for each
+// record.
+bool reap_threads();
 
-// Says that the calling thread's start routine returned. It may still run destructors; its record is
+// Says that the calling thread runs the program no more, but for destructors of thread-local data; its record is
 // free once the kernel reports it dead.
 void this_thread_returned();
 

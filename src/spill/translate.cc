@@ -18,6 +18,9 @@ void release_other_slots(uint64_t live) {
     if ((live >> i & 1) == 0) slots[i].store(0, std::memory_order_release);
 }
 
+// Apart: programs miss on small stacks, where the text of an error would take room.
+[[noreturn]] __attribute__((noinline)) void end_loading(const base::Error& error) { end_process(error, kFatalStatus); }
+
 int64_t load_page(uint64_t address, uint64_t live) {
   if (!is_allocated(address)) return kEntryIdentity;  // the access faults, as it would natively
   release_other_slots(live);
@@ -27,7 +30,7 @@ int64_t load_page(uint64_t address, uint64_t live) {
   Entry& entry = entry_of(address);
   for (;;) {
     auto loaded = runtime.cache->load(runtime.cache->page_of(address), lane_of(inside.thread()));
-    if (!loaded) end_process(loaded.error(), kFatalStatus);
+    if (!loaded) end_loading(loaded.error());
     // The slot was stored before this load: from here on the page stays, or the entry says otherwise.
     int64_t value = entry.load(std::memory_order_acquire);
     if (value > 0) return value;

@@ -1,0 +1,141 @@
+// pthread_cancel of threads that wait for spilled objects, and of threads that asked to be cancelled at any
+// instruction and miss all the time; pthread_exit leaves nothing behind that keeps pages.
+// flags: -pthread
+// levels: O2
+// pages: 4K 16K
+// case: waiting
+// case: anywhere
+// case: passed-on
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
+#include "e2e.h"
+
+enum { kWords = 500000 };
+
+struct Shared {
+  pthread_mutex_t mutex;
+  pthread_cond_t condition;
+  sem_t semaphore;
+  int cleaned;
+  int waiting;
+};
+static struct Shared* shared;
+static unsigned* data;
+
+static void note(void* unused) {
+  (void)unused;
+  shared->cleaned++;
+}
+static void note_and_unlock(void* unused) {
+  (void)unused;
+  shared->cleaned++;
+  CHECK(pthread_mutex_unlock(&shared->mutex) == 0);
+}
+
+static void* wait_condition(void* timed) {
+  struct timespec time;
+  clock_gettime(CLOCK_REALTIME, &time);
+  time.tv_sec += 100;
+  pthread_mutex_lock(&shared->mutex);
+  shared->waiting++;
+  pthread_cleanup_push(note_and_unlock, NULL);
+  for (;;) {
+    if (timed != NULL)
+      pthread_cond_timedwait(&shared->condition, &shared->mutex, &time);
+    else
+      pthread_cond_wait(&shared->condition, &shared->mutex);
+  }
+  pthread_cleanup_pop(1);
+  return NULL;
+}
+static void* wait_condition_timed(void* unused) {
+  (void)unused;
+  return wait_condition(shared);
+}
+static void* wait_semaphore(void* unused) {
+  pthread_cleanup_push(note, NULL);
+  sem_wait(&shared->semaphore);
+  pthread_cleanup_pop(1);
+  return unused;
+}
+static void* wait_pipe(void* unused) {
+  int* ends = malloc(8);
+  char* bytes = malloc(100);
+  CHECK(pipe(ends) == 0);
+  pthread_cleanup_push(note, NULL);
+  CHECK(read(ends[0], bytes, 100) == 100);
+  pthread_cleanup_pop(1);
+  return unused;
+}
+static void* wait_time(void* unused) {
+  struct timespec* time = malloc(sizeof *time);
+  time->tv_sec = 100;
+  time->tv_nsec = 0;
+  pthread_cleanup_push(note, NULL);
+  nanosleep(time, time);
+  pthread_cleanup_pop(1);
+  return unused;
+}
+static void* compute(void* seed) {
+  uint64_t random = (uint64_t)seed;
+  CHECK(pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL) == 0);
+  for (;;) data[next_random(&random) % kWords] += 1;
+}
+
+static void cancel(pthread_t thread) {
+  void* result;
+  CHECK(pthread_cancel(thread) == 0 && pthread_join(thread, &result) == 0 && result == PTHREAD_CANCELED);
+}
+
+int main(int argc, char** argv) {
+  CHECK(argc == 2);
+  shared = calloc(1, sizeof *shared);
+  CHECK_SPILLED(shared);
+  pthread_mutex_init(&shared->mutex, NULL);
+  pthread_cond_init(&shared->condition, NULL);
+  sem_init(&shared->semaphore, 0, 0);
+  pthread_t thread;
+  if (argv[1][0] == 'w') {
+    void* (*waits[])(void*) = {wait_condition, wait_condition_timed, wait_semaphore, wait_pipe, wait_time};
+    for (int i = 0; i < 5; ++i) {
+      CHECK(pthread_create(&thread, NULL, waits[i], NULL) == 0);
+      usleep(20000);
+      cancel(thread);
+      CHECK(shared->cleaned == i + 1 && pthread_mutex_trylock(&shared->mutex) == 0);
+      pthread_mutex_unlock(&shared->mutex);
+    }
+  } else if (argv[1][0] == 'p') {
+    // A signal that meets a waiter which is being cancelled is another waiter's.
+    for (int round = 0; round < 300; ++round) {
+      pthread_t other;
+      shared->waiting = 0;
+      CHECK(pthread_create(&thread, NULL, wait_condition, NULL) == 0);
+      CHECK(pthread_create(&other, NULL, wait_semaphore, NULL) == 0);
+      while (pthread_mutex_lock(&shared->mutex), shared->waiting < 1) pthread_mutex_unlock(&shared->mutex);
+      pthread_mutex_unlock(&shared->mutex);
+      sem_post(&shared->semaphore);
+      pthread_cancel(other);
+      pthread_cond_signal(&shared->condition);
+      cancel(thread);
+      void* result;
+      pthread_join(other, &result);
+      CHECK(shared->cleaned == 2 * round + 2);
+      // The post is there, unless the thread took it.
+      CHECK((sem_trywait(&shared->semaphore) == 0) == (result == PTHREAD_CANCELED));
+    }
+  } else {
+    data = calloc(kWords, 4);
+    for (long i = 0; i < 100; ++i) {
+      CHECK(pthread_create(&thread, NULL, compute, (void*)i) == 0);
+      usleep(1000 + i * 10);
+      cancel(thread);
+      for (int k = 0; k < kWords; k += 999) data[k] += 1;
+    }
+  }
+  printf("%s\n", argv[1]);
+  return 0;
+}
