@@ -84,6 +84,18 @@ Function *Abi::translateStub() {
 
 // The protocol of abi.inc, like Translator::translate.
 Function *Abi::aloneStub(unsigned Slot) {
+  // A table out of a displacement's reach needs a register for its base.
+  const std::string Base = std::to_string(abi::TableBase);
+  const std::string LoadEntry = isInt<32>(abi::TableBase)
+                                    ? "movq " + Base + "(,%rdi,8), %rdi\n"
+                                    : "pushq %rax\n"
+                                      ".cfi_adjust_cfa_offset 8\n"
+                                      "movabsq $$" +
+                                          Base +
+                                          ", %rax\n"
+                                          "movq (%rax,%rdi,8), %rdi\n"
+                                          "popq %rax\n"
+                                          ".cfi_adjust_cfa_offset -8\n";
   return makeStub(abi::Translate + Twine("_alone") + Twine(Slot),
                   FunctionType::get(Type::getVoidTy(M.getContext()), false),
                   Twine("pushq %rdi\n"
@@ -98,10 +110,7 @@ Function *Abi::aloneStub(unsigned Slot) {
                       "movq %r11, %rdi\n"
                       "shrq $$" +
                       Twine(abi::TableShift) +
-                      ", %rdi\n"
-                      "movq " +
-                      Twine(abi::TableBase) +
-                      "(,%rdi,8), %rdi\n"
+                      ", %rdi\n" + LoadEntry +
                       "testq %rdi, %rdi\n"
                       "jle 1f\n"
                       "movq %rdi, %rax\n"

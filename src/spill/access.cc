@@ -126,6 +126,7 @@ Scratch::~Scratch() {
   Thread& thread = this_thread();
   std::atomic_signal_fence(std::memory_order_seq_cst);
   thread.scratch_used_bytes = static_cast<uint32_t>(data_ - thread.scratch);
+  sys::note_life(&thread);
 }
 
 PlainString::PlainString(const char* text)

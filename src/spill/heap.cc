@@ -13,15 +13,10 @@
 #include "spill/intercept.h"
 #include "spill/jemalloc.h"
 #include "spill/runtime.h"
+#include "sys/c_library.h"
 
-// glibc's own allocator under names that nobody interposes.
-extern "C" {
-void* __libc_malloc(size_t);
-void* __libc_calloc(size_t, size_t);
-void* __libc_realloc(void*, size_t);
-void* __libc_memalign(size_t, size_t);
-void __libc_free(void*);
-}
+// Where the C library's code lies is where this lies.
+extern "C" void* __libc_malloc(size_t);
 
 // Slabs of one page for sizes that do not divide it, so that no object straddles; as large as jemalloc
 // allows (512 objects) for those that do, which saves metadata. Freed pages are purged after half a second.
@@ -90,12 +85,12 @@ constinit extent_hooks_t hooks = {allocate_extent, keep_extent,  destroy_extent,
 void choose_arena(Thread& thread) {
   unsigned arena = arenas[next_arena.fetch_add(1, std::memory_order_relaxed) % kArenaCount];
   spillje_mallctl("thread.arena", nullptr, nullptr, &arena, sizeof arena);
-  thread.has_heap_arena = true;
+  thread.has_heap_arena.store(true, std::memory_order_relaxed);
 }
 
 void* allocate_spilled(size_t bytes, size_t alignment) {
   Thread& thread = this_thread();
-  if (!thread.has_heap_arena) choose_arena(thread);
+  if (!thread.has_heap_arena.load(std::memory_order_relaxed)) choose_arena(thread);
   void* block = spillje_mallocx(bytes > 0 ? bytes : 1, alignment > 16 ? MALLOCX_ALIGN(alignment) : 0);
   if (block == nullptr) {
     errno = ENOMEM;
@@ -132,10 +127,10 @@ bool goes_plain(size_t bytes, Caller caller) {
 void* allocate_plain(size_t bytes, size_t alignment, bool zeroed, Caller caller) {
   void* block;
   if (alignment > 16) {
-    block = __libc_memalign(alignment, bytes);
+    block = sys::c_memalign(alignment, bytes);
     if (block != nullptr && zeroed) spillway_plain_memset(block, 0, bytes);
   } else {
-    block = zeroed ? __libc_calloc(1, bytes) : __libc_malloc(bytes);
+    block = zeroed ? sys::c_calloc(1, bytes) : sys::c_malloc(bytes);
   }
   if (block != nullptr && caller == Caller::kInstrumented)
     plain_bytes.fetch_add(malloc_usable_size(block), std::memory_order_relaxed);
@@ -185,7 +180,7 @@ void heap_free(void* block, Caller caller) {
       while (!plain_bytes.compare_exchange_weak(old, old > bytes ? old - bytes : 0, std::memory_order_relaxed)) {
       }
     }
-    __libc_free(block);
+    sys::c_free(block);
     return;
   }
   const int saved_errno = errno;
@@ -225,7 +220,7 @@ void* heap_resize(void* block, size_t bytes, Caller caller) {
   const size_t old_usable = heap_usable_bytes(block);
   if (!in_range(block)) {
     if (bytes <= old_usable || goes_plain(bytes - old_usable, caller)) {
-      void* moved = __libc_realloc(block, bytes);
+      void* moved = sys::c_realloc(block, bytes);
       if (moved != nullptr && caller == Caller::kInstrumented)
         plain_bytes.fetch_add(malloc_usable_size(moved) - old_usable, std::memory_order_relaxed);
       return moved;

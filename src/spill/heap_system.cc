@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <sys/types.h>
 
+#include "sys/barrier.h"
 #include "sys/kernel.h"
 #include "sys/lock.h"
 
@@ -24,9 +25,12 @@ static_assert(sizeof(sys::Mutex) <= sizeof(pthread_mutex_t));
 extern "C" {
 
 void* spillway_heap_mmap(void* address, size_t bytes, int protection, int flags, int file, off_t offset) {
-  return reinterpret_cast<void*>(with_errno(sys::syscall(SYS_mmap, address, bytes, protection, flags, file, offset)));
+  const long mapped = sys::syscall(SYS_mmap, address, bytes, protection, flags, file, offset);
+  sys::note_map();
+  return reinterpret_cast<void*>(with_errno(mapped));
 }
 int spillway_heap_munmap(void* address, size_t bytes) {
+  sys::note_unmap();
   return static_cast<int>(with_errno(sys::syscall(SYS_munmap, address, bytes)));
 }
 int spillway_heap_madvise(void* address, size_t bytes, int advice) {

@@ -8,10 +8,8 @@
 #include "spill/last_thread.h"
 #include "spill/next.h"
 #include "spill/runtime.h"
+#include "sys/c_library.h"
 #include "sys/kernel.h"
-
-extern "C" void* __libc_malloc(size_t);
-extern "C" void __libc_free(void*);
 
 namespace spill {
 namespace {
@@ -23,7 +21,7 @@ struct Start {
 
 void* run_thread(void* start_memory) {
   const Start start = *static_cast<Start*>(start_memory);
-  __libc_free(start_memory);
+  sys::c_free(start_memory);
   this_thread();
   enter_counted_thread();
   void* result = start.routine(start.argument);
@@ -38,7 +36,7 @@ struct StandardStart {
 
 void* run_standard_thread(void* start_memory) {
   const StandardStart start = *static_cast<StandardStart*>(start_memory);
-  __libc_free(start_memory);
+  sys::c_free(start_memory);
   this_thread();
   enter_counted_thread();
   const int result = start.routine(start.argument);
@@ -74,7 +72,7 @@ int create(pthread_t* thread, const pthread_attr_t* attributes, void* (*routine)
   const int result = next_function(next, "pthread_create", "GLIBC_2.34")(&plain_thread, plain_attributes, routine, start);
   if (result != 0) {
     uncount_thread();
-    __libc_free(start);
+    sys::c_free(start);
     return result;
   }
   if (thread != nullptr) copy(thread, &plain_thread, sizeof plain_thread);
@@ -86,14 +84,14 @@ int create(pthread_t* thread, const pthread_attr_t* attributes, void* (*routine)
 SPILL_EXPORT int __spill_pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*routine)(void*),
                                         void* argument) {
   if (!frames_suffice()) return EAGAIN;
-  auto* start = static_cast<Start*>(__libc_malloc(sizeof(Start)));
+  auto* start = static_cast<Start*>(sys::c_malloc(sizeof(Start)));
   if (start != nullptr) *start = {routine, argument};
   return create(thread, attributes, run_thread, start);
 }
 
 SPILL_EXPORT int __spill_thrd_create(thrd_t* thread, int (*routine)(void*), void* argument) {
   if (!frames_suffice()) return thrd_nomem;
-  auto* start = static_cast<StandardStart*>(__libc_malloc(sizeof(StandardStart)));
+  auto* start = static_cast<StandardStart*>(sys::c_malloc(sizeof(StandardStart)));
   if (start != nullptr) *start = {routine, argument};
   const int result = create(thread, nullptr, run_standard_thread, start);
   return result == 0 ? thrd_success : result == EAGAIN ? thrd_nomem : thrd_error;

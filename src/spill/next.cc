@@ -1,14 +1,12 @@
 #include "spill/next.h"
 
-#include <dlfcn.h>
-
 #include "spill/runtime.h"
+#include "sys/c_library.h"
 
 namespace spill {
 
 void* find_next(const char* name, const char* version) {
-  void* found = version != nullptr ? dlvsym(RTLD_NEXT, name, version) : nullptr;
-  if (found == nullptr) found = dlsym(RTLD_NEXT, name);
+  void* found = sys::find_c_function(name, version);
   if (found == nullptr) end_process(base::Error::of(ENOSYS, "the C library has no ", name), kFatalStatus);
   return found;
 }

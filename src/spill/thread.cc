@@ -35,6 +35,7 @@ Thread* reuse_record(bool ask_about_all) {
   for (Thread* thread = first.load(std::memory_order_acquire); thread != nullptr; thread = thread->next) {
     const bool candidate = thread->finished.load(std::memory_order_acquire) != 0 || ask_about_all;
     if (!candidate || !is_dead(*thread)) continue;
+    sys::note_death(thread);
     if (thread->lane != nullptr) thread->lane->destroy();
     thread->lane = nullptr;
     thread->finished.store(0, std::memory_order_relaxed);
@@ -45,7 +46,7 @@ Thread* reuse_record(bool ask_about_all) {
     thread->deferred_count = 0;
     thread->blocked_faults = 0;
     thread->scratch_used_bytes = 0;
-    thread->has_heap_arena = false;
+    thread->has_heap_arena.store(false, std::memory_order_relaxed);
     alive_count.fetch_sub(1, std::memory_order_relaxed);
     return thread;
   }

@@ -18,6 +18,7 @@
 #include <cstdint>
 
 #include "spill/abi.h"
+#include "sys/barrier.h"
 
 namespace cache {
 class Lane;
@@ -46,7 +47,7 @@ struct Thread {
   char* scratch;                      // kScratchBytes, or null before first use
   uint32_t scratch_used_bytes;
   cache::Lane* lane;                  // null before first use; lane_of() in runtime.h
-  bool has_heap_arena;                // the heap chose an arena for it
+  std::atomic<bool> has_heap_arena;   // the heap chose an arena for it; relaxed: looked at by every allocation
 
   uint64_t handler_frames[kMaxLevels];  // a stack address of the handler that runs on each level but the first
   Level levels[kMaxLevels];
@@ -81,6 +82,7 @@ class InRuntime {
   ~InRuntime() {
     std::atomic_signal_fence(std::memory_order_seq_cst);
     if (--thread_.runtime_depth == 0 && thread_.deferred_count != 0) deliver_deferred();
+    sys::note_life(&thread_);
   }
   InRuntime(const InRuntime&) = delete;
   InRuntime& operator=(const InRuntime&) = delete;

@@ -105,6 +105,21 @@ __spillway_translate:
   // thread_local Slot* __spillway_slots = kUnregisteredSlots, in every new thread before any code runs.
   // (C++ has no constant expression for a pointer to a fixed address.)
 #define SPILLWAY_NUMBER(name, value, doc) .set k##name, value;
+#define SPILLWAY_SYMBOL(name, symbol, doc) note_symbol name, symbol;
+  // Every instrumented object refers to AbiTable's symbol: objects of another version or map do not link.
+  .macro define_abi_table symbol
+  .data
+  .globl \symbol
+  .type \symbol, @object
+  .size \symbol, 8
+\symbol:
+  .quad kAbiVersion
+  .endm
+  .macro note_symbol name, symbol
+  .ifc \name, AbiTable
+  define_abi_table \symbol
+  .endif
+  .endm
 #include "spillway/abi.inc"
   .section .tdata, "awT", @progbits
   .globl __spillway_slots
@@ -113,13 +128,5 @@ __spillway_translate:
   .p2align 3
 __spillway_slots:
   .quad kUnregisteredSlots
-
-  // Every instrumented object refers to it: objects of another version do not link.
-  .data
-  .globl __spillway_abi_table_v1
-  .type __spillway_abi_table_v1, @object
-  .size __spillway_abi_table_v1, 8
-__spillway_abi_table_v1:
-  .quad 1
 
   .section .note.GNU-stack,"",@progbits

@@ -12,4 +12,30 @@ base::Expected<void> register_barrier();
 // alone, about 5 us with other threads running (an interrupt each).
 void process_barrier();
 
+// Orders that the kernel keeps and the thread sanitizer cannot see. It is told here; in other builds these are
+// nothing.
+//
+//   death     What a thread did comes before the kernel's report that it is dead (ESRCH from tgkill). A thread
+//             notes its life under its record after it wrote there, whoever had the report notes the death.
+//   mapping   What was done with memory comes before it is unmapped, and that before others are given the
+//             address. A note before each unmap, one after each map.
+//
+// The barrier itself needs no note. Readers publish by a release store (slot) and look by an acquire load
+// (entry), the writer does both on the same words: whichever of the two comes late finds the other's value,
+// and with it the order.
+#if __has_feature(thread_sanitizer)
+extern "C" void __tsan_acquire(void* address);
+extern "C" void __tsan_release(void* address);
+inline void note_life(void* record) { __tsan_release(record); }
+inline void note_death(void* record) { __tsan_acquire(record); }
+inline constinit char mappings = 0;
+inline void note_unmap() { __tsan_release(&mappings); }
+inline void note_map() { __tsan_acquire(&mappings); }
+#else
+inline void note_life(void*) {}
+inline void note_death(void*) {}
+inline void note_unmap() {}
+inline void note_map() {}
+#endif
+
 }  // namespace sys

@@ -5,6 +5,7 @@
 #include <atomic>
 
 #include "base/check.h"
+#include "sys/barrier.h"
 #include "sys/files.h"
 #include "sys/kernel.h"
 #include "sys/memory.h"
@@ -39,6 +40,7 @@ long set_up(uint32_t entry_count, uint32_t flags, io_uring_params& parameters) {
 long map_ring(int descriptor, uint64_t offset, size_t bytes) {
   long address =
       syscall(SYS_mmap, 0, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, descriptor, offset);
+  note_map();
   if (!failed(address)) syscall(SYS_madvise, address, bytes, MADV_DONTFORK);
   return address;
 }

@@ -6,6 +6,7 @@
 
 #include <string_view>
 
+#include "sys/barrier.h"
 #include "sys/files.h"
 #include "sys/kernel.h"
 
@@ -87,10 +88,14 @@ base::Expected<char*> map_anonymous(uint64_t bytes, const char* purpose) {
     int number = static_cast<int>(-result);
     return base::failure(number, "cannot get ", base::Bytes{bytes}, " for ", purpose, ": ", base::error_name(number));
   }
+  note_map();
   return reinterpret_cast<char*>(result);
 }
 
-void unmap(void* address, uint64_t bytes) { syscall(SYS_munmap, address, bytes); }
+void unmap(void* address, uint64_t bytes) {
+  note_unmap();
+  syscall(SYS_munmap, address, bytes);
+}
 
 base::Expected<int> create_memory_file(uint64_t bytes, const char* name) {
   long descriptor = syscall(SYS_memfd_create, name, MFD_CLOEXEC);
@@ -113,6 +118,7 @@ base::Expected<char*> map_shared(int descriptor, uint64_t offset, uint64_t bytes
     int number = static_cast<int>(-result);
     return base::failure(number, "cannot map ", base::Bytes{bytes}, " of a memory file: ", base::error_name(number));
   }
+  note_map();
   return reinterpret_cast<char*>(result);
 }
 

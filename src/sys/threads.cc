@@ -1,6 +1,5 @@
 #include "sys/threads.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -8,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "sys/c_library.h"
 #include "sys/kernel.h"
 #include "sys/lock.h"
 
@@ -16,27 +16,6 @@ namespace {
 
 using CreateFunction = int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
 using JoinFunction = int (*)(pthread_t, void**);
-
-CreateFunction find_create() {
-#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
-  return pthread_create;  // a sanitizer must see the thread begin
-#else
-  // glibc 2.34 moved it into libc proper; before that, it is found under whatever version there is.
-  void* found = dlvsym(RTLD_NEXT, "pthread_create", "GLIBC_2.34");
-  if (found == nullptr) found = dlsym(RTLD_NEXT, "pthread_create");
-  return reinterpret_cast<CreateFunction>(found);
-#endif
-}
-
-JoinFunction find_join() {
-#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
-  return pthread_join;
-#else
-  void* found = dlvsym(RTLD_NEXT, "pthread_join", "GLIBC_2.34");
-  if (found == nullptr) found = dlsym(RTLD_NEXT, "pthread_join");
-  return reinterpret_cast<JoinFunction>(found);
-#endif
-}
 
 // Handed from start_thread to the new thread, on the starter's stack until `taken` is set.
 struct Start {
@@ -64,7 +43,8 @@ constexpr uint64_t kBlockedSignals = ~((uint64_t{1} << (32 - 1)) | (uint64_t{1} 
 }  // namespace
 
 base::Expected<Thread> start_thread(void (*entry)(void* argument), void* argument, const char* name) {
-  CreateFunction create = find_create();
+  // glibc 2.34 moved it into libc proper; before that, it is found under whatever version there is.
+  const auto create = reinterpret_cast<CreateFunction>(find_c_function("pthread_create", "GLIBC_2.34"));
   if (create == nullptr) return base::failure(ENOSYS, "cannot start a thread: pthread_create was not found");
 
   Start start = {.entry = entry, .argument = argument, .name = name};
@@ -82,7 +62,8 @@ base::Expected<Thread> start_thread(void (*entry)(void* argument), void* argumen
 }
 
 void join_thread(Thread thread) {
-  if (JoinFunction join = find_join(); join != nullptr) join(thread.handle, nullptr);
+  const auto join = reinterpret_cast<JoinFunction>(find_c_function("pthread_join", "GLIBC_2.34"));
+  if (join != nullptr) join(thread.handle, nullptr);
 }
 
 }  // namespace sys

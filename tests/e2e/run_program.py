@@ -15,11 +15,12 @@ block says what is expected, one "// key: value" a line:
   chaos      how many seeds                               3; SPILLWAY_TEST_SEEDS overrides
   storage    device                                       a directory
   expect     bounds of the statistics of a run with a small budget, "cache.evictions>=100 spill.faults>=1"
-  timeout    seconds for one run                          60
+  timeout    seconds for one run                          60; SPILLWAY_TEST_SLOWER multiplies it
 
 Each level runs with a small budget and everything spilled; O2 (or the only level) also in chaos mode
 and with the option's defaults. Standard output, standard error and exit status must be the native ones.
-MODE: tiny, default or chaos, to run only those.
+MODE: tiny, default or chaos, to run only those. SPILLWAY_TEST_LEVELS overrides the levels;
+SPILLWAY_TEST_FLAGS are for spillcc (a build with a sanitizer links its runtime with them).
 """
 import json
 import os
@@ -60,8 +61,9 @@ class Program:
             if match and match[1] in self.KEYS:
                 settings.setdefault(match[1], []).append(match[2].strip())
         self.flags = shlex.split(" ".join(settings.get("flags", [])))
-        self.spillcc_flags = shlex.split(" ".join(settings.get("spillcc", [])))
-        self.levels = " ".join(settings.get("levels", ["O0 O2" if self.cxx else "O0 O2 O3"])).split()
+        self.spillcc_flags = shlex.split(" ".join(settings.get("spillcc", []) + [os.environ.get("SPILLWAY_TEST_FLAGS", "")]))
+        levels = settings.get("levels", ["O0 O2" if self.cxx else "O0 O2 O3"])
+        self.levels = os.environ.get("SPILLWAY_TEST_LEVELS", " ".join(levels)).split()
         self.cases = [self.parse_case(text) for text in settings.get("case", [""])]
         self.input = settings.get("input", [None])[0]
         self.stderr = settings.get("stderr", ["same"])[0]
@@ -74,7 +76,7 @@ class Program:
         self.bounds = [self.parse_bound(text) for text in " ".join(settings.get("expect", [])).split()]
         # Pages are larger there, but some must have gone.
         self.chaos_bounds = [("cache.evictions", ">=", 1)] if self.bounds else []
-        self.timeout = int(settings.get("timeout", ["60"])[0])
+        self.timeout = int(settings.get("timeout", ["60"])[0]) * int(os.environ.get("SPILLWAY_TEST_SLOWER", "1"))
 
     @staticmethod
     def parse_case(text):

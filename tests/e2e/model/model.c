@@ -222,7 +222,7 @@ int main(int argc, char** argv) {
   CHECK(data != MAP_FAILED && model != MAP_FAILED && added != MAP_FAILED && counters != NULL);
   CHECK_SPILLED(data);
   CHECK_SPILLED(counters);
-  CHECK(!runs_spilled() || (uintptr_t)model >> 44 != 1);
+  CHECK(!runs_spilled() || !is_spilled(model));
   pthread_t ids[64];
   for (unsigned t = 0; t < threads; ++t) CHECK(pthread_create(&ids[t], NULL, work, (void*)(uintptr_t)t) == 0);
   for (unsigned t = 0; t < threads; ++t) pthread_join(ids[t], NULL);

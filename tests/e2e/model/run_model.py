@@ -2,8 +2,8 @@
 """Random accesses beside a model (model.c) under each kind of trouble.  run_model.py BIN WORK MODEL.c [KIND...]
 
 SPILLWAY_TEST_SECONDS: for each run (5 for the first kind, 2 for the others); SPILLWAY_TEST_SEEDS: seeds in
-chaos mode (3); SPILLWAY_TEST_SEED: the first one (1). Fails when a byte is wrong, or when less was
-evicted than shows that pages came and went.
+chaos mode (3); SPILLWAY_TEST_SEED: the first one (1); SPILLWAY_TEST_FLAGS: for spillcc. Fails when a byte is
+wrong, or when less was evicted than shows that pages came and went.
 """
 import json
 import os
@@ -81,8 +81,9 @@ def main():
     work.mkdir(parents=True, exist_ok=True)
     chosen = sys.argv[4:] or list(kinds(work))
     binary = work / f"model-{chosen[0]}"
-    subprocess.run([bin_folder / "spillcc", "-O2", "-mcx16", "-mavx2", "-pthread", "-w", source, "-o", binary], check=True,
-                   env=CLEAN)
+    flags = shlex.split(os.environ.get("SPILLWAY_TEST_FLAGS", ""))
+    subprocess.run([bin_folder / "spillcc", "-O2", "-mcx16", "-mavx2", "-pthread", "-w", source, "-o", binary, *flags],
+                   check=True, env=CLEAN)
     good = True
     for kind in chosen:
         for seed, seconds, variables in kinds(work)[kind]:

@@ -20,8 +20,15 @@
 
 static inline int runs_spilled(void) { return getenv("SPILLWAY_SPILL_ALL") != NULL; }
 
+#define SPILLWAY_NUMBER(name, value, doc) static const uint64_t k##name __attribute__((unused)) = value;
+#include "../../../include/spillway/abi.inc"
+
+static inline int is_spilled(const volatile void* pointer) {
+  return (uint64_t)pointer - kRangeBegin < kRangeEnd - kRangeBegin;
+}
+
 // Memory that a test is about must be spilled when the program runs spilled.
-#define CHECK_SPILLED(pointer) CHECK(!runs_spilled() || (uint64_t)(pointer) >> 44 == 1)
+#define CHECK_SPILLED(pointer) CHECK(!runs_spilled() || is_spilled(pointer))
 
 // A pseudo-random sequence (splitmix64), the same on every run.
 static inline uint64_t next_random(uint64_t* state) {

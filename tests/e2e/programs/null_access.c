@@ -29,12 +29,12 @@ int main(int argc, char** argv) {
   if (strcmp(what, "copy") == 0) memcpy(null, argv[1], 16 + argc);
   if (strcmp(what, "member") == 0) sink = ((struct Large*)null)->member;
   if (strcmp(what, "below_range") == 0) {
-    char* below = (char*)((uintptr_t)1 << 44) - 4096;
+    char* below = (char*)(kRangeBegin - 4096);
     HIDE(below);
     *below = 1;
   }
   if (strcmp(what, "unallocated") == 0) {
-    char* high = (char*)(((uintptr_t)1 << 45) - 4096);
+    char* high = (char*)(kRangeEnd - 4096);
     HIDE(high);
     *high = 1;
   }

@@ -198,14 +198,15 @@ class Device(Refusal):
 
 
 class Link(Refusal):
-    def test_objects_of_another_version_do_not_link(self):
-        other = self.folder / "other.c"
-        other.write_text("extern const char __spillway_abi_table_v0[];\n"
-                         "const void* spillway_needs = __spillway_abi_table_v0;\nint main(void) { return 0; }\n")
-        ended = subprocess.run([BIN / "spillcc", "-fno-spill", other, "-o", self.folder / "other"], env=CLEAN,
-                               capture_output=True, text=True)
-        self.assertNotEqual(ended.returncode, 0)
-        self.assertIn("__spillway_abi_table_v0", ended.stderr)
+    def test_objects_of_another_version_or_map_do_not_link(self):
+        for name in ("__spillway_abi_table_v0", "__spillway_abi_table_v1_tsan", "__spillway_abi_table_v1_asan"):
+            other = self.folder / "other.c"
+            other.write_text(f"extern const char {name}[];\n"
+                             f"const void* spillway_needs = {name};\nint main(void) {{ return 0; }}\n")
+            ended = subprocess.run([BIN / "spillcc", "-fno-spill", other, BIN.parent / "lib/libspillway.so", "-o",
+                                    self.folder / "other"], env=CLEAN, capture_output=True, text=True)
+            self.assertNotEqual(ended.returncode, 0)
+            self.assertIn(name, ended.stderr)
 
     def test_objects_say_which_version_they_are_of(self):
         subprocess.run([BIN / "spillcc", "-c", "-w", SOURCE, "-o", self.folder / "object.o"], check=True, env=CLEAN)

@@ -1,0 +1,21 @@
+#include "sys/c_library.h"
+
+#include <dlfcn.h>
+
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#include "base/text.h"
+#endif
+
+namespace sys {
+
+void* find_c_function(const char* name, const char* version) {
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+  base::Text<128> interceptor;
+  interceptor << "__interceptor_" << name;
+  if (void* found = dlsym(RTLD_DEFAULT, interceptor.c_str())) return found;
+#endif
+  void* found = version != nullptr ? dlvsym(RTLD_NEXT, name, version) : nullptr;
+  return found != nullptr ? found : dlsym(RTLD_NEXT, name);
+}
+
+}  // namespace sys

@@ -1,0 +1,51 @@
+# What end-to-end tests need in a build whose runtime is instrumented by a sanitizer: spillcc compiles the
+# program as ever, without one, and links the sanitizer's own runtime into it, which must come first.
+#
+#   e2e_environment   for every test
+#   e2e_left_out      programs that such a process cannot run, and why
+set(e2e_environment "")
+set(e2e_left_out "")
+if(NOT SPILLWAY_SANITIZE)
+  return()
+endif()
+
+# The sanitizer interposes malloc and its kin, pthread_cond_wait, read and sigaction for libraries that spillcc
+# did not compile, instead of the runtime: libstdc++ then allocates, waits and reads without it.
+list(APPEND e2e_left_out programs/cxx_containers.cc programs/cxx_streams.cc programs/cxx_threads.cc)
+# Its malloc reports a size that no malloc could give, and does not return null.
+list(APPEND e2e_left_out programs/invoke_new.cc)
+if(SPILLWAY_SANITIZE STREQUAL "thread")
+  # Its runtime locks, and these handlers come from the kernel between any two instructions of it.
+  list(APPEND e2e_left_out programs/signal_handler.c programs/signal_count.c)
+  # It lets go of a thread before its last destructors; the last thread calls exit there.
+  list(APPEND e2e_left_out programs/exit_status.c)
+  # It makes a fork of vfork.
+  list(APPEND e2e_left_out programs/spawn_arguments.c)
+  # It needs larger stacks.
+  list(APPEND e2e_left_out programs/own_stacks.c)
+endif()
+
+execute_process(COMMAND ${CMAKE_C_COMPILER} -print-resource-dir
+  OUTPUT_VARIABLE resources OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+set(archive ${resources}/lib/linux/libclang_rt)
+if(SPILLWAY_SANITIZE STREQUAL "thread")
+  set(map TSAN)
+  set(archives ${archive}.tsan-x86_64.a)
+  set(names ${archive}.tsan-x86_64.a.syms)
+else()
+  set(map ASAN)
+  set(archives ${archive}.asan_static-x86_64.a,${archive}.asan-x86_64.a)
+  set(names ${archive}.asan-x86_64.a.syms)
+endif()
+
+# Faults are the runtime's to serve. Leaks: blocks in spilled memory hold pointers that nobody finds. Mutexes
+# that the program misuses on purpose are its own affair.
+set(options handle_segv=0 handle_sigbus=0 handle_abort=0 handle_sigill=0 handle_sigfpe=0 use_sigaltstack=0)
+list(JOIN options " " options)
+list(APPEND e2e_environment
+  "SPILLWAY_TEST_FLAGS=-DSPILLWAY_ADDRESS_MAP_${map} -Wl,--whole-archive,${archives},--no-whole-archive,--dynamic-list=${names} -lresolv -lm"
+  "TSAN_OPTIONS=${options} report_mutex_bugs=0"
+  "ASAN_OPTIONS=${options} detect_leaks=0"
+  SPILLWAY_TEST_LEVELS=O2
+  SPILLWAY_TEST_SEEDS=1
+  SPILLWAY_TEST_SLOWER=3)
