@@ -16,8 +16,9 @@ namespace {
 constinit std::atomic<uint32_t> counted{0};
 constinit pthread_key_t key = 0;
 
-// The value is the round of destructors: it is set again up to the last one.
-void leave_thread(void* value) {
+// The value is the round of destructors: it is set again up to the last one. The thread sanitizer has let go
+// of the thread by then: it must not hear of this.
+__attribute__((disable_sanitizer_instrumentation)) void leave_thread(void* value) {
   const auto round = reinterpret_cast<uintptr_t>(value);
   if (round < PTHREAD_DESTRUCTOR_ITERATIONS) {
     pthread_setspecific(key, reinterpret_cast<void*>(round + 1));
