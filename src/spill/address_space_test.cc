@@ -106,7 +106,9 @@ TEST_F(AddressSpaceTest, GrowsInPlaceOnlyIntoWhatIsFree) {
   const uint64_t next = allocate(8 * kPage);
   ASSERT_EQ(next, address + 8 * kPage);
   EXPECT_FALSE(allocate_addresses_at(next, kPage));
+  allocate(kPage);
   release(next);
+  EXPECT_FALSE(allocate_addresses_at(next, 9 * kPage));
   EXPECT_TRUE(allocate_addresses_at(next, 3 * kPage));
   owned[next] = 3 * kPage;
   expect_marks();

@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include <thread>
+#include <vector>
 
 #include "mirrored.h"
 
@@ -219,6 +220,39 @@ TEST_F(Io, PipesWriteEverythingAndReadWhatIsThere) {
   EXPECT_EQ(errno, EAGAIN);
   close(full[0]);
   close(full[1]);
+}
+
+// A vector whose buffers end anywhere among the pieces that one system call takes.
+TEST_F(Io, VectorsThroughPipes) {
+  fake::set_moving(false);
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const std::string bytes = content(240'000);
+  const char* from = spilled_string(bytes);
+  std::vector<iovec> parts;
+  for (size_t at = 0, n = 30'001; at < bytes.size(); at += n, n += 7'000)
+    parts.push_back({const_cast<char*>(from) + at, std::min(n, bytes.size() - at)});
+  std::string got;
+  std::thread reader([&] {
+    char piece[5000];
+    for (ssize_t n; (n = read(ends[0], piece, sizeof piece)) > 0;) got.append(piece, static_cast<size_t>(n));
+  });
+  EXPECT_EQ(__spill_writev(ends[1], parts.data(), static_cast<int>(parts.size())), static_cast<ssize_t>(bytes.size()));
+  close(ends[1]);
+  reader.join();
+  close(ends[0]);
+  EXPECT_TRUE(got == bytes);
+
+  // What a call did not take is not skipped.
+  ASSERT_EQ(pipe2(ends, O_NONBLOCK), 0);
+  ASSERT_EQ(write(ends[1], bytes.data(), 100), 100);
+  const ssize_t written = __spill_write(ends[1], from, bytes.size());
+  int waiting = 0;
+  ioctl(ends[0], FIONREAD, &waiting);
+  EXPECT_LT(written, 65'536);
+  EXPECT_EQ(written, waiting - 100);
+  close(ends[0]);
+  close(ends[1]);
 }
 
 TEST_F(Io, SocketsKeepMessagesWhole) {

@@ -148,6 +148,16 @@ TEST_F(Memory, Search) {
   }
 }
 
+// Searches look at windows; whatever their edges are, a match may lie across one.
+TEST_F(Memory, SearchFindsTheOnlyMatchAnywhere) {
+  Mirrored haystack(9000, 4000), needle(std::string("needle"));
+  for (size_t at = 0; at + 6 <= haystack.size(); at += at % 1024 < 1016 && at > 4 ? 5 : 1) {
+    haystack.fill(at, "needle", 6);
+    EXPECT_EQ(__spill_memmem(haystack.spilled, haystack.size(), needle.spilled, 6), haystack.spilled + at);
+    haystack.fill(at, "\0\0\0\0\0\0", 6);
+  }
+}
+
 TEST_F(Memory, CopyToByte) {
   for (int round = 0; round < 200; ++round) {
     Mirrored to(9000, 4096 - 9000 % 4096), from(9000, random() % 4096);

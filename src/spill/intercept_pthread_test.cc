@@ -125,6 +125,22 @@ TEST_F(Pthread, MutexExcludes) {
   }
 }
 
+TEST_F(Pthread, EverySleeperGetsTheMutex) {
+  auto* mutex = spilled<pthread_mutex_t>();
+  ASSERT_EQ(__spill_pthread_mutex_lock(mutex), 0);
+  std::thread owner([&] {
+    fake::enter_thread();
+    usleep(100'000);  // all sleep by now
+    EXPECT_EQ(__spill_pthread_mutex_unlock(mutex), 0);
+  });
+  in_threads(3, [&](int) {
+    const timespec time = after_ms(CLOCK_REALTIME, 5'000);
+    EXPECT_EQ(__spill_pthread_mutex_timedlock(mutex, &time), 0);
+    EXPECT_EQ(__spill_pthread_mutex_unlock(mutex), 0);
+  });
+  owner.join();
+}
+
 TEST_F(Pthread, MutexKinds) {
   auto* recursive = spilled<pthread_mutex_t>(PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP);
   auto* checking = spilled<pthread_mutex_t>(PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP);
@@ -207,6 +223,23 @@ TEST_F(Pthread, AWakeUpBetweenTheLastLookAndTheQueueIsNotLost) {
   const auto deadline = spill::Deadline::at(CLOCK_MONOTONIC, after_ms(CLOCK_MONOTONIC, 5'000));
   EXPECT_EQ(spill::sleep_waiter(waiter, deadline, false), spill::Parked::kWoken);
   context.waker.join();
+}
+
+TEST_F(Pthread, OnlyWhoWaitsForAnObjectIsWoken) {
+  static char objects[4000];  // more than there are queues
+  spill::Waiter waiter;
+  const auto must_wait = [](void*) { return true; };
+  ASSERT_TRUE(spill::queue_waiter(waiter, &objects[0], 1, must_wait, nullptr));
+  for (size_t i = 1; i < sizeof objects; ++i) EXPECT_EQ(spill::unpark(&objects[i], 1), 0u);
+  EXPECT_EQ(spill::unpark(&objects[0], 1, 2), 0u);
+  const auto past = spill::Deadline::at(CLOCK_MONOTONIC, after_ms(CLOCK_MONOTONIC, 0));
+  EXPECT_EQ(spill::sleep_waiter(waiter, past, false), spill::Parked::kTimedOut);
+  EXPECT_EQ(spill::unpark(&objects[0], 1), 0u);  // gone
+
+  spill::Waiter second;
+  ASSERT_TRUE(spill::queue_waiter(second, &objects[0], 1, must_wait, nullptr));
+  EXPECT_EQ(spill::unpark(&objects[0], 5), 1u);
+  EXPECT_EQ(spill::sleep_waiter(second, spill::Deadline::never(), false), spill::Parked::kWoken);
 }
 
 // Two threads hand a turn to each other; every combination of where condition and mutex lie.

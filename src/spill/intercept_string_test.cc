@@ -96,6 +96,19 @@ TEST_F(Strings, LengthsAndCopies) {
   }
 }
 
+TEST_F(Strings, NothingIsHeldAfterwards) {
+  const char* one = spilled_string(text(5000));
+  const char* other = spilled_string(text(5000), 17);
+  __spill_strlen(one);
+  fake::expect_nothing_held();
+  __spill_strcmp(one, other);
+  fake::expect_nothing_held();
+  __spill_strchr(one, 'z');
+  fake::expect_nothing_held();
+  __spill_strcspn(one, other);
+  fake::expect_nothing_held();
+}
+
 TEST_F(Strings, Compare) {
   for (int round = 0; round < 500; ++round) {
     std::string a = text(random() % 9000, 6), b = a;

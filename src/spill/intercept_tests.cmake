@@ -21,6 +21,9 @@ endif()
 
 if(BUILD_TESTING)
   spillway_runtime_library(spillway_address_space SOURCES address_space.cc)
+  spillway_runtime_library(spillway_translate_quick SOURCES translate_quick.c)
 endif()
 spillway_test(address_space_test SOURCES address_space_test.cc
   DEPENDS spillway_address_space spillway_sys spillway_base LABELS spill)
+spillway_test(translate_quick_test SOURCES translate_quick_test.cc
+  DEPENDS spillway_translate_quick spillway_sys spillway_base LABELS spill)

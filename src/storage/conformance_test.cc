@@ -175,12 +175,13 @@ TEST_P(Conformance, DoneNeverRunsInsideSubmit) {
 }
 
 TEST_P(Conformance, SubmittedIosProgressWithoutWaiting) {
-  write(0, kBlock, 6);
-  TestIo read(Operation::kRead, 0, {kBlock});
-  Io* batch[] = {&read.io};
-  ASSERT_EQ(queue->submit(batch), 1u);
-  while (read.done_count == 0) queue->poll();
+  write(0, 2 * kBlock, 6);
+  TestIo read(Operation::kRead, 0, {kBlock}), second(Operation::kRead, kBlock, {kBlock});
+  Io* batch[] = {&read.io, &second.io};
+  ASSERT_EQ(queue->submit(batch), 2u);
+  while (read.done_count == 0 || second.done_count == 0) queue->poll();
   EXPECT_EQ(read.first_difference(6), kBlock);
+  EXPECT_EQ(second.first_difference(6), kBlock);
 }
 
 TEST_P(Conformance, NothingInFlightNothingToWaitFor) {

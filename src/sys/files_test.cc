@@ -49,10 +49,18 @@ TEST(OwnDescriptor, OthersAreNotClosed) {
 TEST(OwnDescriptor, ListIsAscendingAndCountsBeyondItsRoom) {
   size_t before = own_descriptors({});
   std::vector<int> owned;
-  for (int i = 0; i < 5; ++i) owned.push_back(own_descriptor(open_null()).value());
-  // A gap that the next one fills makes the order of taking another than that of the numbers.
-  close_own_descriptor(owned[1]);
-  owned[1] = own_descriptor(open_null()).value();
+  // The program has a number below the others and gives it up: the last one taken is not the highest.
+  owned.push_back(own_descriptor(open_null()).value());
+  const int lowest = owned[0];
+  close_own_descriptor(owned[0]);
+  owned.clear();
+  const int null = open_null();
+  ASSERT_EQ(dup2(null, lowest), lowest);
+  close(null);
+  for (int i = 0; i < 4; ++i) owned.push_back(own_descriptor(open_null()).value());
+  close(lowest);
+  owned.push_back(own_descriptor(open_null()).value());
+  EXPECT_EQ(owned.back(), lowest);
   std::vector<int> listed(300);
   size_t count = own_descriptors(listed);
   ASSERT_EQ(count, before + 5);

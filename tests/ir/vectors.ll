@@ -31,7 +31,8 @@ define void @store(ptr %p, <4 x i1> %m, <4 x i32> %v) {
 
 ; CHECK-LABEL: define <4 x i32> @gather(
 ; CHECK-NOT: masked.gather
-; CHECK: extractelement <4 x i1> %m, i64 [[I:%.*]]
+; CHECK: [[BIT:%.*]] = extractelement <4 x i1> %m, i64 [[I:%.*]]
+; CHECK: br i1 [[BIT]]
 ; CHECK: extractelement <4 x ptr> %p, i64 [[I]]
 ; CHECK: asm sideeffect "callq ${4:P}"
 ; CHECK: load i32, ptr %spill.pointer
@@ -43,6 +44,8 @@ define <4 x i32> @gather(<4 x ptr> %p, <4 x i1> %m, <4 x i32> %t) {
 
 ; CHECK-LABEL: define void @scatter(
 ; CHECK-NOT: masked.scatter
+; CHECK: [[BIT:%.*]] = extractelement <4 x i1> %m
+; CHECK: br i1 [[BIT]]
 ; CHECK: store i32 {{.*}}, ptr %spill.pointer
 ; CHECK: ret
 define void @scatter(<4 x ptr> %p, <4 x i1> %m, <4 x i32> %v) {

@@ -5,6 +5,7 @@
 // case: miss
 // case: prompt
 // case: late
+// case: foreign
 // stderr: ^(spillway: a child of fork that goes on without exec [^\n]*\n)?$
 // chaos: 0
 // expect: cache.evictions>=500
@@ -27,6 +28,9 @@ int main(int argc, char** argv) {
   }
   int ends[2];
   CHECK(pipe(ends) == 0);
+  // Assembly with the address in a register is not translated: its page is mapped at its own address.
+  char byte;
+  __asm__ volatile("movb (%1), %0" : "=q"(byte) : "r"(strings[3]) : "memory");
   pid_t child = fork();
   if (child == 0) {
     if (strcmp(argv[1], "store") == 0) data[5] = 777;
@@ -46,6 +50,11 @@ int main(int argc, char** argv) {
         if (strcmp(text, strings[n]) != 0) _exit(3);
       }
       _exit(0);
+    }
+    if (strcmp(argv[1], "foreign") == 0) {
+      usleep(400000);
+      __asm__ volatile("movb (%1), %0" : "=q"(byte) : "r"(strings[3]) : "memory");
+      _exit(byte == 's' ? 0 : 3);
     }
     if (!runs_spilled()) _exit(strcmp(argv[1], "allocate") == 0 ? 9 : 134);
     _exit(4);

@@ -1,0 +1,127 @@
+; OPTIONS: -spill-assume-aligned -spill-loops=0
+; Where a translation ends: at whatever may evict its page or use its slot.
+
+declare void @free(ptr)
+declare void @other()
+declare float @llvm.fabs.f32(float)
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
+
+; The block that is freed may be the one that was translated.
+; CHECK-LABEL: define i32 @freed(
+; CHECK: store atomic
+; CHECK: call void @__spill_free(ptr %q)
+; CHECK: store atomic
+; CHECK: ret
+define i32 @freed(ptr %p, ptr %q) {
+  store i32 0, ptr %p, align 4
+  call void @free(ptr %q)
+  %v = load i32, ptr %p, align 4
+  ret i32 %v
+}
+
+; A copy between objects on the stack is the C library's function, which is the runtime's in some programs.
+; CHECK-LABEL: define void @copied(
+; CHECK: store atomic
+; CHECK: call void @llvm.memcpy.p0.p0.i64(ptr %a, ptr %b, i64 %n
+; CHECK: store atomic
+; CHECK: ret
+define void @copied(ptr %p, i64 %n) {
+  %a = alloca [4000 x i8]
+  %b = alloca [4000 x i8]
+  store i32 0, ptr %p, align 4
+  call void @llvm.memcpy.p0.p0.i64(ptr %a, ptr %b, i64 %n, i1 false)
+  store i32 1, ptr %p, align 4
+  ret void
+}
+
+; What becomes a call of the runtime, too.
+; CHECK-LABEL: define void @filled(
+; CHECK: store atomic
+; CHECK: call ptr @__spill_memset(
+; CHECK: store atomic
+; CHECK: ret
+define void @filled(ptr %p, ptr %q, i64 %n) {
+  store i32 0, ptr %p, align 4
+  call void @llvm.memset.p0.i64(ptr %q, i8 0, i64 %n, i1 false)
+  store i32 1, ptr %p, align 4
+  ret void
+}
+
+; A call behind the first access, in its block.
+; CHECK-LABEL: define void @behind(
+; CHECK: store atomic
+; CHECK: call void @other()
+; CHECK: store atomic
+; CHECK: ret
+define void @behind(ptr %p, i1 %c) {
+  store i32 0, ptr %p, align 4
+  call void @other()
+  br i1 %c, label %then, label %out
+then:
+  store i32 1, ptr %p, align 4
+  br label %out
+out:
+  ret void
+}
+
+; A call before the second access, in its block.
+; CHECK-LABEL: define void @before(
+; CHECK: store atomic
+; CHECK: call void @other()
+; CHECK: store atomic
+; CHECK: ret
+define void @before(ptr %p, i1 %c) {
+  store i32 0, ptr %p, align 4
+  br i1 %c, label %then, label %out
+then:
+  call void @other()
+  store i32 1, ptr %p, align 4
+  br label %out
+out:
+  ret void
+}
+
+; A call later in a loop comes before the next turn.
+; CHECK-LABEL: define void @around(
+; CHECK: store atomic
+; CHECK: loop:
+; CHECK: store atomic
+; CHECK: call void @other()
+; CHECK: ret
+define void @around(ptr %p, i1 %c) {
+entry:
+  store i32 0, ptr %p, align 4
+  br label %loop
+loop:
+  store i32 1, ptr %p, align 4
+  br label %latch
+latch:
+  call void @other()
+  br i1 %c, label %loop, label %out
+out:
+  ret void
+}
+
+; Arithmetic ends nothing.
+; CHECK-LABEL: define float @arithmetic(
+; CHECK: store atomic
+; CHECK-NOT: store atomic
+; CHECK: ret
+define float @arithmetic(ptr %p) {
+  %v = load float, ptr %p, align 4
+  %w = call float @llvm.fabs.f32(float %v)
+  store float %w, ptr %p, align 4
+  ret float %v
+}
+
+; What the first access says of its alignment says nothing of the bytes below it.
+; CHECK-LABEL: define i32 @below(
+; CHECK: spill.crosses
+; CHECK: ret
+define i32 @below(ptr %p) {
+  store i32 0, ptr %p, align 4
+  %f = getelementptr i8, ptr %p, i64 -4
+  %v = load i32, ptr %f, align 4
+  ret i32 %v
+}
