@@ -327,6 +327,17 @@ TEST_F(ProtocolTest, NoEntryIsOpenBeforeThePageIsLoaded) {
   world->device->before_transfer = world->device->after_transfer = nullptr;
 }
 
+// Whoever looks while others load finds no entry open before the frame's state says that the page is there.
+TEST_F(ProtocolTest, StatesAndEntriesAgreeAtAnyTime) {
+  std::atomic<bool> stop{false};
+  std::thread looker([&] {
+    while (!stop) world->cache->verify();
+  });
+  for (uint64_t i = 0; i < 100'000; ++i) EXPECT_NE(a->translate(world->address(i * 7 % 64)), nullptr);
+  stop = true;
+  looker.join();
+}
+
 TEST_F(ProtocolTest, TwoThreadsThatMissOnePageReadItOnce) {
   write_and_evict(5, 'x');
   std::thread other;

@@ -31,6 +31,7 @@ define void @store(ptr %p, <4 x i1> %m, <4 x i32> %v) {
 
 ; CHECK-LABEL: define <4 x i32> @gather(
 ; CHECK-NOT: masked.gather
+; CHECK: store <4 x i32> %t, ptr %spill.lanes
 ; CHECK: [[BIT:%.*]] = extractelement <4 x i1> %m, i64 [[I:%.*]]
 ; CHECK: br i1 [[BIT]]
 ; CHECK: extractelement <4 x ptr> %p, i64 [[I]]
@@ -63,6 +64,9 @@ define <4 x i32> @expand(ptr %p, <4 x i1> %m, <4 x i32> %t) {
 
 ; CHECK-LABEL: define void @compress(
 ; CHECK-NOT: compressstore
+; CHECK: [[LANE:%.*]] = load ptr, ptr %spill.next
+; CHECK: [[NEXT:%.*]] = getelementptr i32, ptr [[LANE]], i64 1
+; CHECK: store ptr [[NEXT]], ptr %spill.next
 ; CHECK: ret
 define void @compress(ptr %p, <4 x i1> %m, <4 x i32> %v) {
   call void @llvm.masked.compressstore.v4i32(<4 x i32> %v, ptr align 4 %p, <4 x i1> %m)
