@@ -88,6 +88,16 @@ class Cache {
   void thaw() {
     for (uint32_t i = 0; i < partition_count_; ++i) partitions_[i].thaw();
   }
+  // In a child of fork, between freeze and thaw of its parent: where the page's content is; neither: zeros.
+  struct InParent {
+    const char* frame = nullptr;            // of this process's pool, which may have other content by now
+    base::PlaceId place = base::kNoPlace;
+  };
+  InParent where_in_parent(PageId page) {
+    const PageMap::Where where = of(page).where_in_parent(page);
+    if (where.frame != base::kNoFrame) return {of(page).frames().bytes(where.frame), base::kNoPlace};
+    return {nullptr, where.place};
+  }
   const Budget& budget() const { return shared_.budget; }
   storage::Device& device() { return *shared_.device; }
   void verify();

@@ -90,6 +90,14 @@ class Partition {
   void freeze() { mutex_.lock(); }
   void thaw() { mutex_.unlock(); }
 
+  // In a child of fork whose parent is still frozen: where the page's content is. A frame's memory is as the
+  // parent's; nothing means zeros.
+  PageMap::Where where_in_parent(PageId page) {
+    const PageMap::Where where = map_.find(page);
+    if (where.frame == base::kNoFrame || frames_[where.frame].state() != State::kLoading) return where;
+    return {base::kNoFrame, frames_[where.frame].place};
+  }
+
   // Checks every invariant that can be checked under the lock; CHECK fails otherwise. For tests and chaos.
   void verify();
 

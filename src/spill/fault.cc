@@ -75,6 +75,7 @@ void privatize(base::PageId page) {
   for (uint64_t at = address; at < address + runtime.cache->page_bytes(); at += base::kOsPageBytes) {
     auto* byte = reinterpret_cast<volatile char*>(at);
     *byte = *byte;
+    entry_of(at).store(kEntryIdentity, std::memory_order_release);
   }
 }
 
@@ -114,13 +115,6 @@ bool in_pool(uint64_t address) {
   return false;
 }
 
-// A child of fork touches its parent's frames.
-void serve_child(uint64_t address, const ucontext_t& context) {
-  constexpr greg_t kByStore = 2;
-  if ((context.uc_mcontext.gregs[REG_ERR] & kByStore) != 0) end_fork_child("stored to spilled memory");
-  if (!copy_for_child(address)) end_fork_child("read spilled memory too late");
-}
-
 }  // namespace
 
 void install_fault_handler(uint32_t limit) {
@@ -130,6 +124,10 @@ void install_fault_handler(uint32_t limit) {
 }
 
 void map_at_own_address(uint64_t address) {
+  if (runtime.is_fork_child.load(std::memory_order_relaxed)) {
+    own_for_child(address);
+    return;
+  }
   InRuntime inside;
   cache::Cache& cache = *runtime.cache;
   const base::PageId page = cache.page_of(address);
@@ -150,6 +148,11 @@ void map_at_own_address(uint64_t address) {
 
 bool keep_mapped(uint64_t address, uint64_t bytes) {
   if (bytes == 0) return true;
+  if (runtime.is_fork_child.load(std::memory_order_relaxed)) {
+    for (uint64_t at = base::round_down(address, base::kOsPageBytes); at < address + bytes; at += base::kOsPageBytes)
+      own_for_child(at);
+    return true;
+  }
   InRuntime inside;
   const KeptRange range{address, bytes};
   const uint64_t count = index(range.last_page()) - index(range.first_page()) + 1;
@@ -225,13 +228,13 @@ void handle_fault(int number, siginfo_t* info, void* context) {
       return;
     }
     if (in_range(address) && is_allocated(address)) {
-      if (runtime.is_fork_child.load(std::memory_order_relaxed))
-        end_fork_child("passed spilled memory to code that was not compiled by spillcc");
       map_at_own_address(address);
       return;
     }
-    if (runtime.is_fork_child.load(std::memory_order_relaxed) && in_pool(address)) {
-      serve_child(address, *static_cast<ucontext_t*>(context));
+    if (in_pool(address)) {
+      // The child's, or that of a copy that was made behind our back.
+      const bool served = runtime.is_fork_child.load(std::memory_order_relaxed) && copy_for_child(address);
+      if (!served) end_fork_child("needs a page too late");
       return;
     }
   }
@@ -240,7 +243,7 @@ void handle_fault(int number, siginfo_t* info, void* context) {
 
 void end_fork_child(const char* what) {
   base::log("a child of fork that goes on without exec ", what,
-            "; its spilled memory is still its parent's: use posix_spawn, or exec at once");
+            ": its parent's memory has changed since; use posix_spawn, or exec at once");
   sys::syscall(SYS_exit_group, kFatalStatus);
   __builtin_unreachable();
 }

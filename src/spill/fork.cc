@@ -14,6 +14,8 @@
 #include "spill/runtime.h"
 #include "sys/files.h"
 #include "sys/kernel.h"
+#include "sys/lock.h"
+#include "sys/memory.h"
 
 namespace spill {
 namespace {
@@ -28,6 +30,10 @@ constexpr uint32_t kCopying = 2;
 constinit std::atomic<uint32_t>* word = nullptr;
 constinit int parent_end = -1;
 constinit int child_end = -1;
+
+// Of a child: which OS pages of each pool it has copied, a bit each; and the lock of its threads.
+constinit uint64_t* copied_bits[cache::Cache::kMaxPartitions] = {};
+constinit sys::Mutex copy_mutex;
 
 // A pipe with high numbers; -1 twice when there is none to be had.
 void open_pipe() {
@@ -52,6 +58,8 @@ void close_end(int& end) {
 bool is_parent_to_be() {
   return runtime.started.load(std::memory_order_relaxed) && !runtime.is_fork_child.load(std::memory_order_relaxed);
 }
+
+}  // namespace
 
 // Step 1.
 void before_fork() {
@@ -99,14 +107,96 @@ void after_fork_in_child() {
   runtime.cache->thaw();
 }
 
-bool copy_page(const cache::Cache::Pool& pool, uint64_t page) {
-  const uint64_t offset = page - reinterpret_cast<uint64_t>(pool.begin);
-  const long mapped = sys::syscall(SYS_mmap, page, base::kOsPageBytes, PROT_READ | PROT_WRITE,
-                                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-  if (sys::failed(mapped)) return false;
-  const long bytes = sys::syscall(SYS_pread64, pool.descriptor, reinterpret_cast<void*>(page), base::kOsPageBytes, offset);
-  sys::syscall(SYS_mprotect, page, base::kOsPageBytes, PROT_READ);
-  return bytes == static_cast<long>(base::kOsPageBytes);
+namespace {
+
+// The time in which the parent's frames and storage stand still, as long as it has not ended yet.
+class Window {
+ public:
+  Window() {
+    if (word == nullptr) return;
+    is_open_ = (word->fetch_add(kCopying, std::memory_order_seq_cst) & kThawed) == 0;
+  }
+  ~Window() {
+    if (word != nullptr) word->fetch_sub(kCopying, std::memory_order_release);
+  }
+  Window(const Window&) = delete;
+  Window& operator=(const Window&) = delete;
+  bool is_open() const { return is_open_; }
+
+ private:
+  bool is_open_ = false;
+};
+
+bool map_own(uint64_t address, uint64_t bytes) {
+  return !sys::failed(sys::syscall(SYS_mmap, address, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
+}
+
+// The pool that `address` is in, and the address's OS page in it.
+struct PoolPage {
+  uint32_t partition;
+  cache::Cache::Pool pool;
+  uint64_t offset;
+
+  static bool find(uint64_t address, PoolPage& page) {
+    for (page.partition = 0; page.partition < runtime.cache->partition_count(); ++page.partition) {
+      page.pool = runtime.cache->pool(page.partition);
+      page.offset = base::round_down(address - reinterpret_cast<uint64_t>(page.pool.begin), base::kOsPageBytes);
+      if (page.offset < page.pool.bytes) return true;
+    }
+    return false;
+  }
+  uint64_t* bits() const { return copied_bits[partition]; }
+  uint64_t number() const { return offset / base::kOsPageBytes; }
+  bool is_copied() const { return bits() != nullptr && (bits()[number() / 64] >> (number() % 64) & 1) != 0; }
+  bool note_copied() const {
+    if (bits() == nullptr) {
+      auto memory = sys::map_anonymous(base::round_up(pool.bytes / base::kOsPageBytes / 8 + 8, base::kOsPageBytes), "a child's pages");
+      if (!memory) return false;
+      copied_bits[partition] = reinterpret_cast<uint64_t*>(*memory);
+    }
+    bits()[number() / 64] |= uint64_t{1} << (number() % 64);
+    return true;
+  }
+  // The parent's content. REQUIRES: an open window.
+  bool read_into(uint64_t to) const {
+    return sys::syscall(SYS_pread64, pool.descriptor, to, base::kOsPageBytes, offset) == static_cast<long>(base::kOsPageBytes);
+  }
+};
+
+bool read_place(base::PlaceId place, uint64_t to) {
+  iovec segment = {reinterpret_cast<void*>(to), runtime.cache->page_bytes()};
+  storage::Io io = {};
+  io.operation = storage::Operation::kRead;
+  io.offset_bytes = uint64_t{index(place)} * segment.iov_len;
+  io.length_bytes = segment.iov_len;
+  io.segments = &segment;
+  io.segment_count = 1;
+  InRuntime inside;
+  lane_of(inside.thread()).queue().run(io);
+  return io.whole();
+}
+
+// Fills the page, mapped at its own address, with what the child's memory holds there. REQUIRES: copy_mutex.
+bool fill_own(base::PageId page) {
+  const uint64_t to = runtime.cache->address_of(page);
+  const auto in_parent = runtime.cache->where_in_parent(page);
+  if (in_parent.frame == nullptr && in_parent.place == base::kNoPlace) return true;
+  const Window window;
+  if (in_parent.frame == nullptr) return window.is_open() && read_place(in_parent.place, to);
+  for (uint64_t at = 0; at < runtime.cache->page_bytes(); at += base::kOsPageBytes) {
+    PoolPage source;
+    if (!PoolPage::find(reinterpret_cast<uint64_t>(in_parent.frame) + at, source)) return false;
+    if (source.is_copied())
+      spillway_plain_memcpy(reinterpret_cast<char*>(to + at), in_parent.frame + at, base::kOsPageBytes);
+    else if (!window.is_open() || !source.read_into(to + at))
+      return false;
+  }
+  return true;
+}
+
+void name_own(uint64_t address, uint64_t bytes) {
+  for (uint64_t at = address; at < address + bytes; at += base::kOsPageBytes)
+    entry_of(at).store(kEntryIdentity, std::memory_order_release);
 }
 
 }  // namespace
@@ -114,16 +204,31 @@ bool copy_page(const cache::Cache::Pool& pool, uint64_t page) {
 void watch_forks() { CHECK_EQ(pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child), 0); }
 
 bool copy_for_child(uint64_t address) {
-  if (word == nullptr) return false;
-  for (uint32_t i = 0; i < runtime.cache->partition_count(); ++i) {
-    const auto pool = runtime.cache->pool(i);
-    if (address - reinterpret_cast<uint64_t>(pool.begin) >= pool.bytes) continue;
-    const uint32_t before = word->fetch_add(kCopying, std::memory_order_seq_cst);
-    const bool copied = (before & kThawed) == 0 && copy_page(pool, base::round_down(address, base::kOsPageBytes));
-    word->fetch_sub(kCopying, std::memory_order_release);
-    return copied;
-  }
-  return false;
+  InRuntime inside;
+  sys::LockGuard guard(copy_mutex);
+  PoolPage page;
+  if (!PoolPage::find(address, page)) return false;
+  if (page.is_copied()) return true;
+  const Window window;
+  const uint64_t to = reinterpret_cast<uint64_t>(page.pool.begin) + page.offset;
+  return window.is_open() && map_own(to, base::kOsPageBytes) && page.read_into(to) && page.note_copied();
+}
+
+void own_for_child(uint64_t address) {
+  InRuntime inside;
+  sys::LockGuard guard(copy_mutex);
+  if (entry_of(address).load(std::memory_order_relaxed) == kEntryIdentity) return;
+  const base::PageId page = runtime.cache->page_of(address);
+  const uint64_t begin = runtime.cache->address_of(page);
+  if (!map_own(begin, runtime.cache->page_bytes()) || !fill_own(page)) end_fork_child("needs a page too late");
+  name_own(begin, runtime.cache->page_bytes());
+}
+
+void zero_for_child(uint64_t address, uint64_t bytes) {
+  InRuntime inside;
+  sys::LockGuard guard(copy_mutex);
+  if (!map_own(address, bytes)) end_fork_child("has no memory left for zeros");
+  name_own(address, bytes);
 }
 
 }  // namespace spill

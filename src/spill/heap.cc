@@ -230,7 +230,8 @@ void* heap_resize(void* block, size_t bytes, Caller caller) {
     // In place, and not much larger than asked for.
     if (usable / 2 <= bytes || usable <= base::kOsPageBytes) return block;
   }
-  void* moved = in_range(block) ? allocate_spilled(bytes, 0) : heap_allocate(bytes, 0, false, caller);
+  const bool is_child = runtime.is_fork_child.load(std::memory_order_relaxed);
+  void* moved = in_range(block) && !is_child ? allocate_spilled(bytes, 0) : heap_allocate(bytes, 0, false, caller);
   if (moved == nullptr) return nullptr;
   copy(moved, block, bytes < old_usable ? bytes : old_usable);
   heap_free(block, caller);

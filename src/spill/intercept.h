@@ -124,6 +124,9 @@ inline void store(T* to, T value) {
     copy(to, &value, sizeof(T));
 }
 
+// syscall(2) with a number that copies the process (intercept_fork.cc).
+long copy_process_by_number(long number, const long* arguments);
+
 // Ends the process as the C library's _chk functions do when a destination is too small.
 [[noreturn]] void buffer_overflow();
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <linux/futex.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -75,6 +76,8 @@ SPILL_EXPORT long __spill_syscall(long number, ...) {
                       reinterpret_cast<const timespec*>(a[3]), static_cast<uint32_t>(a[5]));
   }
   clear_slots();
+  // With a stack of its own the child would not return here.
+  if (number == SYS_fork || (number == SYS_clone && (a[0] & CLONE_VM) == 0 && a[1] == 0)) return copy_process_by_number(number, a);
   return syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 

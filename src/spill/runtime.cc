@@ -1,6 +1,7 @@
 #include "spill/runtime.h"
 
 #include <cpuid.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 
 #include "base/fingerprint.h"
@@ -142,6 +143,10 @@ extern "C" void spillway_start(int, char**, char** environment) {
   parameters.chaos_seed = options.chaos;
   runtime.cache = require(cache::Cache::create(parameters, *runtime.device, hazard_holders()));
 
+  for (uint32_t i = 0; i < runtime.cache->partition_count(); ++i) {
+    const auto pool = runtime.cache->pool(i);
+    sys::syscall(SYS_madvise, pool.begin, pool.bytes, MADV_DONTFORK);  // fork.h
+  }
   uint64_t mapped = options.mapped_pages;
   const uint32_t frames = runtime.cache->frame_count();
   if (mapped == 0) mapped = 1024;

@@ -129,11 +129,10 @@ void keep_only_this_thread() {
   for (Thread* thread = first_thread(); thread != nullptr; thread = thread->next) {
     if (thread == &self) continue;
     thread->thread_id.store(0, std::memory_order_relaxed);
-    thread->lane = nullptr;  // its queue belongs to the parent
+    thread->lane = nullptr;  // its queue may be in use in the parent
     thread->top_level.store(0, std::memory_order_relaxed);
     for (Slot& slot : thread->levels[0].slots) slot.store(0, std::memory_order_relaxed);
   }
-  self.lane = nullptr;
   alive_count.store(1, std::memory_order_relaxed);
 }
 

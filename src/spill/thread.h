@@ -71,7 +71,7 @@ bool reap_threads();
 // free once the kernel reports it dead.
 void this_thread_returned();
 
-// In a child of fork: the other threads' records are free, and no thread has a lane.
+// In a child of fork: the other threads' records are free, and they have no lanes.
 void keep_only_this_thread();
 
 // The runtime's work between two points of the program: signal handlers are deferred meanwhile.
