@@ -71,6 +71,8 @@ MUTATIONS = [
     # States and rescue
     mutation("eviction while a write is under way", "ProtocolTest.ARescuedPage*",
              (EVICT, "State::kResident || frame.io() || frame.pins() > 0", "State::kResident || frame.pins() > 0")),
+    mutation("eviction while a clean is under way", "CleanTest.APageUnderCleaning*",
+             (EVICT, "State::kResident || frame.io() || frame.pins() > 0", "State::kResident || frame.pins() > 0")),
     mutation("eviction of a pinned page", "ProtocolTest.APinnedPage*",
              (EVICT, "State::kResident || frame.io() || frame.pins() > 0", "State::kResident || frame.io()")),
     mutation("rescue forgets the Io under way", "Frame.*",
@@ -89,6 +91,10 @@ MUTATIONS = [
               "  shared_->table->reopen(lane.victims[0].page, frames_.bytes(lane.victims[0].frame));\n"
               "  lane.queue().run(io);\n  const auto good_count = static_cast<uint32_t>(io.transferred_bytes / shared_->page_bytes);\n"
               "  if (lane.victim_count > 1")),
+    mutation("entry published before the state word", "ProtocolTest.StatesAndEntries*",
+             (PARTITION, "    finish_load(lane, false, 1);\n",
+              "    shared_->table->publish(first.page, bytes, Table::Heat::kHot);\n"
+              "    for (int i = 0; i < 1000; ++i) __builtin_ia32_pause();\n    finish_load(lane, false, 1);\n")),
     mutation("entries not reopened after a rescue", "*EveryByte*",
              (EVICT, "      frame.rescue();\n      reopen(victim.frame);\n      base::statistics.cache_rescues.add();",
               "      frame.rescue();\n      base::statistics.cache_rescues.add();")),

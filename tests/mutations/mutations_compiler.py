@@ -1,0 +1,183 @@
+"""Breakages of compiler/: the protocol of a translation, its reuse, page edges, loops, lanes, what is lowered."""
+
+ABI = "compiler/Abi.cpp"
+ACCESSES = "compiler/Accesses.cpp"
+FLOW = "compiler/Flow.cpp"
+INSTRUMENT = "compiler/Instrument.cpp"
+INTRINSICS = "compiler/Intrinsics.cpp"
+KILLS = "compiler/Kills.cpp"
+LANES = "compiler/Lanes.cpp"
+PLAN = "compiler/LoopPlan.cpp"
+REUSE = "compiler/Reuse.cpp"
+SITES = "compiler/Sites.cpp"
+SLOTS = "compiler/Slots.cpp"
+SPLIT = "compiler/LoopSplit.cpp"
+TRANSLATE = "compiler/Translate.cpp"
+
+# Programs over the strict runtime of tests/ir, and random ones.
+KERNELS = "^ir_program_kernels.c_O2$"
+CORNERS = "^ir_program_corners.c_O2$"
+RANDOM = "^ir_random_[1-6]$"
+
+
+def mutation(name, pattern, *patches):
+    return {"name": name, "test": ("ctest", pattern), "patches": list(patches)}
+
+
+SLOT_STORE = ("  B.CreateAlignedStore(Address, SlotPointer, Align(8))\n"
+              "      ->setAtomic(AtomicOrdering::Release);\n")
+
+MUTATIONS = [
+    # The protocol
+    mutation("hazard store removed from compiled code", CORNERS, (TRANSLATE, SLOT_STORE, "  (void)SlotPointer;\n")),
+    mutation("hazard store after the table load", "^ir_load_store$",
+             (TRANSLATE, SLOT_STORE, ""),
+             (TRANSLATE, "  Entry->setAtomic(AtomicOrdering::Acquire);\n", "  Entry->setAtomic(AtomicOrdering::Acquire);\n" + SLOT_STORE)),
+    mutation("hazard store is not a release", "^ir_load_store$",
+             (TRANSLATE, "->setAtomic(AtomicOrdering::Release);", "->setAtomic(AtomicOrdering::Monotonic);")),
+    mutation("compiler fence removed", "^ir_load_store$",
+             (TRANSLATE, "  B.CreateFence(AtomicOrdering::SequentiallyConsistent,\n                SyncScope::SingleThread);\n", "")),
+    mutation("entry loaded without acquire", "^ir_load_store$",
+             (TRANSLATE, "Entry->setAtomic(AtomicOrdering::Acquire);", "Entry->setAtomic(AtomicOrdering::Monotonic);")),
+    mutation("unknown entry taken for a translation", KERNELS,
+             (TRANSLATE, "Value *Slow = B.CreateICmpSLE(Entry", "Value *Slow = B.CreateICmpSLT(Entry")),
+    mutation("unknown entry taken for a translation out of line", RANDOM, (ABI, '"jle 1f\\n"', '"js 1f\\n"')),
+    mutation("translation moved between slots", CORNERS,
+             (TRANSLATE, "  Entry->setAtomic(AtomicOrdering::Acquire);\n",
+              "  Entry->setAtomic(AtomicOrdering::Acquire);\n"
+              "  B.CreateAlignedStore(Address, B.CreateConstInBoundsGEP1_64(Runtime.I64, Base, Slot ^ 8), Align(8));\n"
+              "  B.CreateAlignedStore(B.getInt64(0), SlotPointer, Align(8));\n")),
+    mutation("slow path is not told of its own slot", CORNERS,
+             (TRANSLATE, "Runtime.translate(SlowB, Address, Live | SlotSet(1) << Slot)", "Runtime.translate(SlowB, Address, Live)")),
+    mutation("slow path is not told of the live slots", RANDOM,
+             (TRANSLATE, "Runtime.translate(SlowB, Address, Live | SlotSet(1) << Slot)",
+              "Runtime.translate(SlowB, Address, SlotSet(1) << Slot)")),
+    mutation("crossing is not told of the live slots", "^ir_crossing_live$",
+             (SITES, "T.Runtime.crossLoad(B, T.address(B, S.pointer(A)), A.Size, Buffer, S.Live);",
+              "T.Runtime.crossLoad(B, T.address(B, S.pointer(A)), A.Size, Buffer, 0);")),
+    mutation("red zone under the slow path's stub", "^ir_load_store$",
+             (INSTRUMENT, "  F.addFnAttr(Attribute::NoRedZone); // Abi.h, translate\n", "")),
+    mutation("load may move because memory was constant", "^ir_load_store$",
+             (SITES, "LLVMContext::MD_invariant_load, LLVMContext::MD_invariant_group,", "LLVMContext::MD_invariant_group,")),
+    mutation("non-temporal store kept", "^ir_load_store$",
+             (SITES, "LLVMContext::MD_invariant_load, LLVMContext::MD_invariant_group,\n        LLVMContext::MD_nontemporal}",
+              "LLVMContext::MD_invariant_load, LLVMContext::MD_invariant_group}")),
+    mutation("function still said to write nothing", "^ir_calls$",
+             (INSTRUMENT, "{Attribute::Memory, Attribute::Speculatable, Attribute::NoSync}", "{Attribute::Speculatable, Attribute::NoSync}")),
+
+    # Reuse
+    mutation("translation kept over a call", "^ir_reuse$", (KILLS, "  if (!II)\n    return true;", "  if (!II)\n    return Call->isInlineAsm();")),
+    mutation("translation kept over a free", "^ir_kills$",
+             (KILLS, "  if (!II)\n    return true;",
+              "  if (!II)\n    return !Call->getCalledFunction() || !Call->getCalledFunction()->getName().contains(\"free\");")),
+    mutation("translation kept over inline assembly", "^ir_reuse$",
+             (KILLS, "  if (!II)\n    return true;", "  if (!II)\n    return !Call->isInlineAsm();")),
+    mutation("translation kept over the C library's memcpy", "^ir_kills$",
+             (KILLS, "    return !Length || Length->getZExtValue() > MaxInlineBytes;", "    return Length && Length->getZExtValue() > MaxInlineBytes;")),
+    mutation("call on one of two paths overlooked", "^ir_reuse$",
+             (FLOW, "      if (hasCall(Pred) || Seen.size() > MaxBlocks)", "      if (Seen.size() > MaxBlocks)")),
+    mutation("call behind the leader overlooked", "^ir_kills$",
+             (FLOW, "  if (hasCallBefore(To) || hasCallAfter(From))", "  if (hasCallBefore(To))")),
+    mutation("call before the follower overlooked", "^ir_kills$",
+             (FLOW, "  if (hasCallBefore(To) || hasCallAfter(From))", "  if (hasCallAfter(From))")),
+    mutation("path around the leader overlooked", "^ir_reuse$",
+             (FLOW, "    if (BB->isEntryBlock())\n      return false; // a path around From\n", "")),
+    mutation("window does not grow with its followers", RANDOM, (REUSE, "    C.T->High = High;\n", "    (void)High;\n")),
+    mutation("window does not grow downwards", RANDOM, (REUSE, "    C.T->Low = Low;\n", "")),
+    mutation("reuse window too large", "^ir_reuse$",
+             (REUSE, "High - Low > int64_t(options::ReuseWindow) || C.T->Leader", "High - Low > int64_t(abi::PageSize) || C.T->Leader")),
+    mutation("leader's alignment believed of the bytes below it", "^ir_kills$",
+             (REUSE, "C.T->MayCross = Low < 0 || High > Unit;", "C.T->MayCross = High > Unit;")),
+    mutation("spread of the leader's index ignored", "^ir_reuse_index$",
+             (REUSE, "Where.Offset - C.LeaderOffset - C.LeaderExtent;", "Where.Offset - C.LeaderOffset;")),
+    mutation("spread of the follower's index ignored", "^ir_reuse_index$",
+             (REUSE, "Where.Offset - C.LeaderOffset + int64_t(Where.Extent);", "Where.Offset - C.LeaderOffset;")),
+    mutation("index that may wrap taken apart", "^ir_reuse$",
+             ("compiler/Address.cpp", "    if (!Safe)\n      return;\n", "    (void)Safe;\n")),
+    mutation("follower uses a leader that crossed", RANDOM,
+             (SITES, "    return B.CreateICmpEQ(Shared->Entry, B.getInt64(0), \"spill.crossed\");", "    return nullptr;")),
+    mutation("colours ignore what is live", RANDOM,
+             (SLOTS, "  for (Translation *Other : Active)\n    Used |= SlotSet(1) << Other->Slot;\n", "")),
+    mutation("live range ends with its block", RANDOM,
+             (SLOTS, "    return Range.LiveIn.contains(Next);", "    return Range.LiveIn.empty() && Next;")),
+    mutation("live range forgotten where it enters a block", RANDOM,
+             (SLOTS, "    if (!isDropped(T))\n      Active.push_back(T);\n", "    (void)T;\n")),
+    mutation("slots of a site do not include what is live", RANDOM,
+             (SLOTS, "      S.Live |= SlotSet(1) << T->Slot;", "      S.Live |= SlotSet(0) << T->Slot;")),
+    mutation("both sides of a copy in one slot of compiled code", "^ir_crossing$",
+             (SITES, "A.Shared ? A.Shared->Slot : Scratch++;", "A.Shared ? A.Shared->Slot : Scratch;")),
+
+    # Page edges
+    mutation("edge check a byte too late", KERNELS,
+             (TRANSLATE, "B.getInt64(abi::PageSize - Size),", "B.getInt64(abi::PageSize - Size + 1),")),
+    mutation("edge check a byte too early", "^ir_crossing$",
+             (TRANSLATE, "  return B.CreateICmpUGT(Offset, B.getInt64(abi::PageSize - Size),",
+              "  return B.CreateICmpUGE(Offset, B.getInt64(abi::PageSize - Size),")),
+    mutation("alignment of a type believed", "^ir_misaligned$",
+             (ACCESSES, "(options::AssumeAligned || Kind == SiteKind::Native) && !AnyAddress", "!AnyAddress")),
+    mutation("atomic load bounced at an edge", "^ir_atomics$",
+             (ACCESSES, "Load->isAtomic() ? SiteKind::Native : SiteKind::Load", "SiteKind::Load")),
+    mutation("atomic store bounced at an edge", "^ir_atomics$",
+             (ACCESSES, "Store->isAtomic() ? SiteKind::Native : SiteKind::Store", "SiteKind::Store")),
+    mutation("alignment of an atomic's type believed", "^ir_atomics$",
+             (ACCESSES, "bool AnyAddress = Kind == SiteKind::Native && I.isAtomic() && Size <= 8;", "bool AnyAddress = false;")),
+    mutation("crossing copy stores what it did not load", KERNELS,
+             (SITES, "  if (HasSource)\n    T.Runtime.crossLoad", "  if (HasSource && !HasDest)\n    T.Runtime.crossLoad")),
+
+    # Loops
+    mutation("chunk of a loop one iteration too long", KERNELS,
+             (SPLIT, "    More = B.CreateAdd(More, B.getInt64(1));", "    More = B.CreateAdd(More, B.getInt64(2));")),
+    mutation("chunk of a downward loop one iteration too long", KERNELS,
+             (SPLIT, "    More = B.CreateUDiv(Offset, B.getInt64(-P.Step));",
+              "    More = B.CreateAdd(B.CreateUDiv(Offset, B.getInt64(-P.Step)), B.getInt64(1));")),
+    mutation("only the first pointer bounds a chunk", KERNELS,
+             (SPLIT, "    Chunk = B.CreateBinaryIntrinsic(Intrinsic::umin, Chunk,\n                                    iterationsInPage(P, First, B));",
+              "    if (Firsts.size() == 1)\n      Chunk = B.CreateBinaryIntrinsic(Intrinsic::umin, Chunk,\n"
+              "                                    iterationsInPage(P, First, B));")),
+    mutation("iterations left not counted down by a chunk", KERNELS,
+             (SPLIT, "Value *NowLeft = B.CreateSub(Left, Chunk);", "Value *NowLeft = B.CreateSub(Left, B.CreateSub(Chunk, B.getInt64(1)));")),
+    mutation("trip count one too many", KERNELS,
+             (PLAN, "B.CreateAdd(Count, B.getInt64(1), \"spill.trips\")", "B.CreateAdd(Count, B.getInt64(2), \"spill.trips\")")),
+    mutation("member of a loop's pointer does not widen its window", KERNELS,
+             (PLAN, "    P.Low = Low;\n    P.High = High;\n", "")),
+    mutation("conditional access translated ahead of its loop", "^ir_loops$",
+             (PLAN, "join(Plan, *S, A, *Step) || !Always ||", "join(Plan, *S, A, *Step) ||")),
+    mutation("loop with a call split", "^ir_loops$",
+             (PLAN, "      if (endsTranslations(I) || isa<AllocaInst>(I) ||", "      if (isa<AllocaInst>(I) ||")),
+
+    # Lanes
+    mutation("masked access translated though all lanes are off", "^ir_vectors$",
+             (LANES, "SplitBlockAndInsertIfThen(B.CreateOrReduce(A.Mask), &II, false)", "SplitBlockAndInsertIfThen(B.getTrue(), &II, false)")),
+    mutation("lane accessed though its mask is off", "^ir_vectors$",
+             (LANES, "SplitBlockAndInsertIfThen(Active, BodyEnd, false)", "SplitBlockAndInsertIfThen(LoopB.getTrue(), BodyEnd, false)")),
+    mutation("masked access may cross a page's edge", "^ir_program_kernels.c_wide$",
+             (LANES, "T.crossesPage(B, T.address(B, A.Memory), Size)", "T.crossesPage(B, T.address(B, A.Memory), 1)")),
+    mutation("packed lanes do not advance", "^ir_vectors$",
+             (LANES, "LoopB.CreateConstGEP1_64(Lane, Pointer, 1)", "LoopB.CreateConstGEP1_64(Lane, Pointer, 0)")),
+    mutation("lanes that are off lose their value", "^ir_vectors$",
+             (LANES, "    B.CreateStore(A.PassThru, Result);\n", "")),
+
+    # What is lowered, renamed, left alone
+    mutation("argument by value left to code generation", "^ir_calls$",
+             (INTRINSICS, "if (!Call.isByValArgument(Arg) || isPlain(Pointer))", "if (true || !Call.isByValArgument(Arg) || isPlain(Pointer))")),
+    mutation("copy of a variable argument list too short", CORNERS,
+             (INTRINSICS, "VaListSize = 24;", "VaListSize = 16;")),
+    mutation("small comparison in the machine's byte order", CORNERS,
+             (INTRINSICS, "      W = B.CreateUnaryIntrinsic(Intrinsic::bswap, W);", "      (void)W;")),
+    mutation("small comparison the wrong way round", CORNERS,
+             (INTRINSICS, "Result = B.CreateSub(More, Less);", "Result = B.CreateSub(Less, More);")),
+    mutation("small copy left to the C library", "^ir_crossing$",
+             (INTRINSICS, "B.CreateMemCpyInline(MI.getRawDest(), MI.getDestAlign(),\n                         Transfer->getRawSource(), Transfer->getSourceAlign(),\n                         Length);",
+              "B.CreateMemCpy(MI.getRawDest(), MI.getDestAlign(),\n                         Transfer->getRawSource(), Transfer->getSourceAlign(),\n                         Length);")),
+    mutation("large copy left to the C library", "^ir_crossing$",
+             (INTRINSICS, "  if (!Length || Length->getZExtValue() > MaxInlineBytes ||\n      !isa<MemIntrinsic>(MI)) {\n    callRuntime(MI);\n    return;",
+              "  if (!Length || Length->getZExtValue() > MaxInlineBytes ||\n      !isa<MemIntrinsic>(MI)) {\n    return;")),
+    mutation("function named by an assembler label not renamed", "^ir_calls$",
+             ("compiler/Rename.cpp", "    Changed |= rename(Runtime, (\"\\1\" + Name).str(), Name);\n", "")),
+    mutation("program's own function renamed", "^ir_calls$",
+             ("compiler/Rename.cpp", "if (!Old || !Old->isDeclaration() || Old->isIntrinsic())", "if (!Old || Old->isIntrinsic())")),
+    mutation("renamed malloc still known as malloc", "^ir_calls$",
+             ("compiler/Rename.cpp", "  F.removeFnAttr(\"alloc-family\");\n", "")),
+    mutation("pointer to the stack or the heap taken for one to the stack", "^ir_either$",
+             ("compiler/Provenance.cpp", "!Objects.empty() && all_of(Objects, isPlainObject)", "!Objects.empty() && any_of(Objects, isPlainObject)")),
+]

@@ -1,0 +1,95 @@
+"""Breakages of src/storage: what a transfer did is reported, queues keep their contract, nobody's data is lost."""
+
+DEVICE = "src/storage/device.cc"
+FAULT = "src/storage/fault.cc"
+FILE = "src/storage/file.cc"
+HELPERS = "src/storage/file_helpers.cc"
+MEDIUM = "src/storage/open_medium.cc"
+MEMORY = "src/storage/memory.cc"
+URING = "src/storage/uring.cc"
+
+
+def mutation(name, gtest_filter, *patches):
+    return {"name": name, "test": ("storage_test", gtest_filter), "patches": list(patches)}
+
+
+MUTATIONS = [
+    # What a transfer did
+    mutation("short transfer of a file taken as whole", "*Conformance.PastTheEnd*",
+             (FILE, "    io.transferred_bytes = static_cast<uint64_t>(result);", "    io.transferred_bytes = io.length_bytes;")),
+    mutation("short transfer of io_uring taken as whole", "*Conformance.PastTheEnd*",
+             (URING, "      io.transferred_bytes = static_cast<uint64_t>(result);", "      io.transferred_bytes = io.length_bytes;")),
+    mutation("error of a file lost", "Errors.*",
+             (FILE, "  if (sys::failed(result))\n    io.error = static_cast<int>(-result);\n  else\n    io.transferred_bytes = static_cast<uint64_t>(result);",
+              "  if (!sys::failed(result)) io.transferred_bytes = static_cast<uint64_t>(result);")),
+    mutation("error of io_uring lost", "Errors.*",
+             (URING, "    if (result < 0)\n      io.error = -result;", "    if (result < 0)\n      io.error = 0;")),
+    mutation("error of a flush or discard lost", "Errors.*",
+             (FILE, "  if (sys::failed(result))\n    io.error = static_cast<int>(-result);\n  else\n    io.transferred_bytes = io.length_bytes;",
+              "  io.transferred_bytes = io.length_bytes;")),
+    mutation("discard that cannot be done reported as an error", "Errors.*",
+             (FILE, "  if (io.operation == Operation::kDiscard && means_cannot_discard(result)) result = 0;\n", "")),
+    mutation("Ios that the ring did not take are dropped", "Uring.NoIoIsLost*",
+             (URING, "      io.error = error;\n      complete(io);", "      io.error = error;")),
+    mutation("interrupted submission fails its Ios", "Uring.SignalsInterruptNothing",
+             (URING, "bool temporary = result == -EINTR || result == -EAGAIN", "bool temporary = result == -EAGAIN"),
+             (URING, "      long result = ring_.enter(wait_count);", "      static int turn = 0;\n      long result = ++turn % 3 == 0 ? -EINTR : ring_.enter(wait_count);")),
+    mutation("write at the offset of the Io before", "*Conformance.Batches*",
+             (URING, "    entry->off = io.offset_bytes;", "    static uint64_t before = 0;\n    entry->off = before;\n    before = io.offset_bytes;")),
+
+    # Queues
+    mutation("done runs inside submit", "*Conformance.DoneNeverRuns*",
+             (DEVICE, "  if (accepted_count > 0) do_flush_submissions();\n", "  if (accepted_count > 0) do_flush_submissions();\n  deliver();\n")),
+    mutation("queue takes one Io too many", "*Conformance.Full*",
+             (DEVICE, "accepted_count < batch.size() && in_flight_count_ < depth_)", "accepted_count < batch.size() && in_flight_count_ <= depth_)")),
+    mutation("poll goes on as long as done submits", "*Conformance.DoneMaySubmit*",
+             (DEVICE, "  while (delivered_count < bound && !completed_.empty()) {", "  while (do_poll(false), !completed_.empty()) {")),
+    mutation("done runs while the Io still counts as in flight", "*Conformance.DoneMaySubmit*",
+             (DEVICE, "    --in_flight_count_;\n    io.in_flight = false;\n    ++delivered_count;\n    if (io.done != nullptr) io.done(io);",
+              "    ++delivered_count;\n    if (io.done != nullptr) io.done(io);\n    --in_flight_count_;\n    io.in_flight = false;")),
+    mutation("run() returns before its Io is done", "*Conformance.ReadsBack*",
+             (DEVICE, "  start(io, true);\n  while (io.in_flight) wait();", "  start(io, false);\n  poll();")),
+    mutation("requests are not checked", "*ConformanceDeathTest*",
+             (DEVICE, "  check_request(device_, io);\n", "")),
+    mutation("failed operations counted as done", "Errors.*",
+             (DEVICE, "    statistics.storage_errors.add();\n    return;", "    statistics.storage_errors.add();")),
+    mutation("helpers are not woken", "*Conformance.SubmittedIos*",
+             (HELPERS, "  if (wake_count > 0) sys::futex_wake(wake_word_, wake_count);\n", "  (void)wake_count;\n")),
+    mutation("waiting thread is not told of what a helper did", "*Conformance.*",
+             (HELPERS, "    client->finished.notify_all();\n", "")),
+    mutation("helper performs a client's Io twice", "*Conformance.*",
+             (HELPERS, "    if (!client->wanted.empty()) append_to_round(*client);\n", "    append_to_round(*client);\n")),
+
+    # Media
+    mutation("file of another process is used", "OpenTest.AFileOfAnother*",
+             (MEDIUM, "sys::syscall(SYS_flock, opened.get(), LOCK_EX | LOCK_NB) == -EWOULDBLOCK", "sys::syscall(SYS_flock, opened.get(), LOCK_UN) == -EWOULDBLOCK")),
+    mutation("content of a file overwritten unasked", "OpenTest.ContentIsKept*",
+             (MEDIUM, "if (facts.stx_size > 0 && !parameters.overwrite) {", "if (facts.stx_size > (1 << 30) && !parameters.overwrite) {")),
+    mutation("file emptied before everything else is known to work", "OpenTest.RefusedOverwrite*",
+             (MEDIUM, "  auto medium = finish_file(path, Opened(opened.take()), \"file\", true);\n",
+              "  if (parameters.overwrite) sys::syscall(SYS_ftruncate, opened.get(), 0);\n"
+              "  auto medium = finish_file(path, Opened(opened.take()), \"file\", true);\n")),
+    mutation("spill file keeps its name", "OpenTest.NothingThere*",
+             (MEDIUM, "  if (!sys::failed(result)) sys::syscall(SYS_unlinkat, AT_FDCWD, path.c_str(), 0);\n", "")),
+    mutation("spill file readable by others", "OpenTest.PrivateFiles*", (MEDIUM, "kPrivateMode = 0600;", "kPrivateMode = 0644;")),
+    mutation("limit on the size of files ignored", "OpenTest.Capacity*",
+             (MEDIUM, "    capacity_bytes = limit.rlim_cur;  // to", "    capacity_bytes = kMostFileBytes;  // to")),
+    mutation("misspelt device becomes a file", "OpenTest.*",
+             (MEDIUM, "return path.starts_with(\"/dev/\") && !path.starts_with(\"/dev/shm/\");", "return path.starts_with(\"/device/\");")),
+    mutation("no way on where io_uring is forbidden", "Uring.WhereItIsForbidden*",
+             (URING, "    log_fallback(opened.error());\n    return start_helpers(helper_count);", "    return std::unexpected(opened.error());"),),
+    mutation("no way on when there are no more rings", "Uring.QueuesBeyond*",
+             (URING, "  log_fallback(opened.error());\n  return FileDevice::do_open_queue(depth);", "  return std::unexpected(opened.error());")),
+
+    # Faults made on purpose
+    mutation("forced error lost", "FaultTest.*",
+             (FAULT, "outer.error = slot.forced_error != 0 ? slot.forced_error : slot.inner.error;", "outer.error = slot.inner.error;")),
+    mutation("inner device's error lost", "Errors.*",
+             (FAULT, "outer.error = slot.forced_error != 0 ? slot.forced_error : slot.inner.error;", "outer.error = slot.forced_error;")),
+    mutation("write that fails reaches the medium", "FaultTest.AFailedWrite*",
+             (FAULT, "(fault.error == 0 || fault.torn) && !(cut", "!(cut")),
+    mutation("cut inside a segment forgotten", "FaultTest.CutsInside*",
+             (FAULT, "      if (segment.iov_len > left) segment.iov_len = left;\n", "")),
+    mutation("delays forgotten", "FaultTest.DelaysByPolls",
+             (FAULT, "      if (slot->polls_left > 0) {", "      if (slot->polls_left > 1'000'000) {")),
+]

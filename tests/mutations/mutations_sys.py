@@ -1,0 +1,56 @@
+"""Breakages of src/sys: locks and events, descriptors, rings, memory, threads."""
+
+FILES = "src/sys/files.cc"
+MEMORY = "src/sys/memory.cc"
+RING = "src/sys/io_ring.cc"
+
+
+def mutation(name, gtest_filter, *patches):
+    return {"name": name, "test": ("sys_test", gtest_filter), "patches": list(patches)}
+
+
+MUTATIONS = [
+    {"name": "barrier reaches no other CPU", "test": ("ctest", "^e2e_barrier$"), "patches": [
+             ("src/sys/barrier.cc", "CHECK_EQ(syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0), 0);", "")]},
+    mutation("lock that is waited for looks free of waiters", "Mutex.*",
+             ("src/sys/lock.cc", "while (word_.exchange(2, std::memory_order_acquire) != 0) futex_wait(word_, 2);",
+              "uint32_t expected = 0;\n"
+              "  while (!word_.compare_exchange_strong(expected, 1)) {\n"
+              "    expected = 1;\n    word_.compare_exchange_strong(expected, 2);\n    futex_wait(word_, 2);\n    expected = 0;\n  }")),
+    mutation("sleepers are not woken", "Mutex.WakesEvery*",
+             ("src/sys/lock.h", "if (word_.exchange(0, std::memory_order_release) == 2) futex_wake(word_, 1);",
+              "if (word_.exchange(0, std::memory_order_release) == 3) futex_wake(word_, 1);")),
+    mutation("wait sleeps although the word differs", "Futex.*",
+             ("src/sys/lock.cc", "FUTEX_WAIT_PRIVATE, expected, timeout", "FUTEX_WAIT_PRIVATE, word.load(), timeout")),
+    mutation("timeout ignored", "EventCount.WaitEndsAtItsTimeout",
+             ("src/sys/lock.cc", "timeout_ns != 0 ? &timeout : nullptr", "timeout_ns == 0 ? &timeout : nullptr")),
+    mutation("runtime's descriptors survive exec", "OwnDescriptor.IsHigh*",
+             (FILES, "syscall(SYS_fcntl, descriptor, F_DUPFD_CLOEXEC, kFirstOwnDescriptor)", "syscall(SYS_fcntl, descriptor, F_DUPFD, kFirstOwnDescriptor)")),
+    mutation("descriptor closed that is not the runtime's", "OwnDescriptor.OthersAreNot*",
+             (FILES, "      syscall(SYS_close, descriptor);\n      return;\n    }\n  }\n}", "      syscall(SYS_close, descriptor);\n      return;\n    }\n  }\n  syscall(SYS_close, descriptor);\n}")),
+    mutation("runtime's descriptors not in order", "OwnDescriptor.List*",
+             (FILES, "while (at > 0 && to[at - 1] > value - 1) {", "while (at > 0 && to[at - 1] > value + 100000) {")),
+    mutation("original closed although there was no room", "OwnDescriptor.Full*",
+             (FILES, "  syscall(SYS_close, moved);\n  return base", "  syscall(SYS_close, moved);\n  syscall(SYS_close, descriptor);\n  return base")),
+    mutation("error output is the program's to close", "ErrorOutput.*",
+             (FILES, "    kept_error_output.store(*moved, std::memory_order_relaxed);", "    (void)*moved;")),
+    mutation("completion delivered twice", "IoRingTest.*",
+             (RING, "store_release(completions_head_, ++completion_head_);", "store_release(completions_head_, completion_head_ + 1);")),
+    mutation("ring's slot used while the kernel has it", "IoRingTest.FullIsNull",
+             (RING, "  if (pending_count() == submission_count_) return nullptr;\n", "")),
+    mutation("what was taken back is submitted", "IoRingTest.WhatIsTakenBack*",
+             (RING, "  --tail_;\n", "")),
+    mutation("reservation replaces what is mapped", "ReserveAt.ReservesExactly*",
+             (MEMORY, "MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);", "MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);")),
+    mutation("released piece of a memory file keeps its content", "MemoryFile.TwoMappings*",
+             (MEMORY, "  syscall(SYS_fallocate, descriptor, kKeepSize | kPunchHole, offset, bytes);", "  (void)(descriptor + kKeepSize + kPunchHole);\n  (void)(offset + bytes);")),
+    mutation("mapping of the file's beginning instead of the place asked for", "MemoryFile.TwoMappings*",
+             (MEMORY, "MAP_SHARED | fixed, descriptor, offset);", "MAP_SHARED | fixed, descriptor, offset * 0);")),
+    mutation("memory file left open after an error", "MemoryFile.ErrorsLeave*",
+             (MEMORY, "    syscall(SYS_close, descriptor);\n    int number = static_cast<int>(-result);\n    return base::failure(number, \"cannot size",
+              "    (void)own_descriptor(static_cast<int>(descriptor));\n    int number = static_cast<int>(-result);\n    return base::failure(number, \"cannot size")),
+    mutation("program's signals reach the runtime's threads", "Threads.*",
+             ("src/sys/threads.cc", "  syscall(SYS_rt_sigprocmask, SIG_BLOCK, &kBlockedSignals, &old_mask, sizeof old_mask);\n", "  (void)kBlockedSignals;\n")),
+    mutation("starter keeps all signals blocked", "Threads.*",
+             ("src/sys/threads.cc", "  syscall(SYS_rt_sigprocmask, SIG_SETMASK, &old_mask, nullptr, sizeof old_mask);\n", "")),
+]
