@@ -46,6 +46,9 @@ inline size_t bytes_to_page_end(const void* address) {
   return base::kOsPageBytes - (reinterpret_cast<uint64_t>(address) & (base::kOsPageBytes - 1));
 }
 
+// Whether the n bytes at `address`, one at least, lie in one OS page.
+inline bool is_in_page(const void* address, size_t n) { return n - 1 < bytes_to_page_end(address); }
+
 // Calls f(char* raw, size_t length) for [address, address + n) in order, piece by piece; a range that
 // is not spilled is one piece. f returns false to stop. Returns the bytes visited, including the last
 // piece. REQUIRES: f does not use `slot`, block, or call the program.

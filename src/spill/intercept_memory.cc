@@ -11,6 +11,20 @@ void buffer_overflow() { __chk_fail(); }
 
 namespace {
 
+// The result of f(raw_a, raw_b, n) for ranges that lie in one OS page each, as most do. Spilled or not: where
+// one address is spilled, the table is there and knows the others.
+template <class F>
+inline auto with_page_pair(const void* a, const void* b, F&& f) {
+  char* raw_a = hold(a, kHoldA);
+  char* raw_b = hold(b, kHoldB);
+  const auto result = f(raw_a, raw_b);
+  release(kHoldA);
+  release(kHoldB);
+  return result;
+}
+
+inline bool are_in_page(const void* a, const void* b, size_t n) { return is_in_page(a, n) && is_in_page(b, n); }
+
 // f(raw_a, raw_b, length) for the pieces of two ranges of n bytes in order; f returns false to stop.
 template <class F>
 void for_each_pair(const void* a, const void* b, size_t n, F&& f) {
@@ -129,13 +143,17 @@ __attribute__((noinline)) void* search_spilled(const void* haystack, size_t n, c
 using spill::plain;
 
 SPILL_EXPORT void* __spill_memcpy(void* to, const void* from, size_t n) {
-  if (plain(to, from)) [[likely]] return memcpy(to, from, n);
-  return spill::copy_spilled(to, from, n);
+  if (plain(to, from)) return memcpy(to, from, n);
+  if (!spill::are_in_page(to, from, n)) [[unlikely]] return spill::copy_spilled(to, from, n);
+  spill::with_page_pair(to, from, [n](char* t, char* f) { return memmove(t, f, n); });
+  return to;
 }
 
 SPILL_EXPORT void* __spill_memmove(void* to, const void* from, size_t n) {
-  if (plain(to, from)) [[likely]] return memmove(to, from, n);
-  return spill::move_spilled(to, from, n);
+  if (plain(to, from)) return memmove(to, from, n);
+  if (!spill::are_in_page(to, from, n)) [[unlikely]] return spill::move_spilled(to, from, n);
+  spill::with_page_pair(to, from, [n](char* t, char* f) { return memmove(t, f, n); });
+  return to;
 }
 
 SPILL_EXPORT void* __spill_memset(void* to, int byte, size_t n) {
@@ -144,8 +162,9 @@ SPILL_EXPORT void* __spill_memset(void* to, int byte, size_t n) {
 }
 
 SPILL_EXPORT int __spill_memcmp(const void* a, const void* b, size_t n) {
-  if (plain(a, b)) [[likely]] return memcmp(a, b, n);
-  return spill::compare_spilled(a, b, n);
+  if (plain(a, b)) return memcmp(a, b, n);
+  if (!spill::are_in_page(a, b, n)) [[unlikely]] return spill::compare_spilled(a, b, n);
+  return spill::with_page_pair(a, b, [n](char* x, char* y) { return memcmp(x, y, n); });
 }
 
 SPILL_EXPORT int __spill_bcmp(const void* a, const void* b, size_t n) { return __spill_memcmp(a, b, n); }

@@ -17,6 +17,9 @@
 #include "spill/thread.h"
 
 namespace spill {
+
+constinit std::atomic<uint32_t> only_thread_id{0};
+
 namespace {
 
 constexpr size_t kLock = 0, kCount = 4, kOwner = 8, kKind = 16;
@@ -108,6 +111,64 @@ int unlock_spilled(pthread_mutex_t* mutex) {
   return 0;
 }
 
+// A mutex's words under the program's only thread: nobody competes. Plain mutexes are the C library's, so
+// what it would have written is written here. Both functions do nothing and return false where the general
+// way is needed. A handler that interrupts them leaves the mutex as it found it; to its eyes the lock is taken
+// first and released last.
+struct AloneWords {
+  uint32_t lock, count, owner, users, kind;
+};
+static_assert(offsetof(pthread_mutex_t, __data.__lock) == offsetof(AloneWords, lock) && kLock == offsetof(AloneWords, lock));
+static_assert(offsetof(pthread_mutex_t, __data.__count) == offsetof(AloneWords, count) && kCount == offsetof(AloneWords, count));
+static_assert(offsetof(pthread_mutex_t, __data.__owner) == offsetof(AloneWords, owner) && kOwner == offsetof(AloneWords, owner));
+static_assert(offsetof(pthread_mutex_t, __data.__nusers) == offsetof(AloneWords, users));
+static_assert(offsetof(pthread_mutex_t, __data.__kind) == offsetof(AloneWords, kind) && kKind == offsetof(AloneWords, kind));
+
+// What differs between the two: users are counted in plain ones; the first lock of a recursive one counts.
+constexpr uint32_t kPlainFirst = 1, kSpilledFirst = 0;
+
+bool lock_words_alone(AloneWords& words, uint32_t me, uint32_t first) {
+  if (words.kind > kRecursive) return false;
+  if (words.lock != kFree) {
+    if (words.kind != kRecursive || words.owner != me || words.count == ~uint32_t{0}) return false;
+    ++words.count;
+    return true;
+  }
+  words.lock = kLocked;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  words.owner = me;
+  words.users += first;
+  if (words.kind == kRecursive) words.count = first;
+  return true;
+}
+
+bool unlock_words_alone(AloneWords& words, uint32_t me, uint32_t first) {
+  if (words.kind > kRecursive || words.lock != kLocked || words.owner != me) return false;
+  if (words.kind == kRecursive) {
+    if (words.count != first) {
+      --words.count;
+      return true;
+    }
+    words.count = 0;
+  }
+  words.users -= first;
+  words.owner = 0;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  words.lock = kFree;
+  return true;
+}
+
+template <class F>
+bool change_alone(pthread_mutex_t* mutex, F&& change) {
+  const uint32_t me = only_thread();
+  if (me == 0) return false;
+  if (plain(mutex)) return change(*reinterpret_cast<AloneWords*>(mutex), me, kPlainFirst);
+  if (!is_in_page(mutex, sizeof(AloneWords))) return false;
+  const bool done = change(*reinterpret_cast<AloneWords*>(hold(mutex, kHoldA)), me, kSpilledFirst);
+  release(kHoldA);
+  return done;
+}
+
 bool is_supported(const pthread_mutexattr_t* attributes) {
   int robust = 0, protocol = 0, shared = 0;
   pthread_mutexattr_getrobust(attributes, &robust);
@@ -120,12 +181,14 @@ bool is_supported(const pthread_mutexattr_t* attributes) {
 
 int lock_mutex(pthread_mutex_t* mutex) {
   static constinit int (*next)(pthread_mutex_t*) = nullptr;
+  if (change_alone(mutex, lock_words_alone)) return 0;
   if (plain(mutex)) return next_function(next, "pthread_mutex_lock", "GLIBC_2.2.5")(mutex);
   return lock_spilled(mutex, Patience::kSome, Deadline::never());
 }
 
 int unlock_mutex(pthread_mutex_t* mutex) {
   static constinit int (*next)(pthread_mutex_t*) = nullptr;
+  if (change_alone(mutex, unlock_words_alone)) return 0;
   if (plain(mutex)) return next_function(next, "pthread_mutex_unlock", "GLIBC_2.2.5")(mutex);
   return unlock_spilled(mutex);
 }

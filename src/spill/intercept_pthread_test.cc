@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "mirrored.h"
+#include "spill/mutex.h"
 #include "spill/parking.h"
 
 extern "C" {
@@ -179,6 +180,51 @@ TEST_F(Pthread, MutexKinds) {
   attributes = attributes_of(PTHREAD_MUTEX_NORMAL);
   pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
   EXPECT_EQ(__spill_pthread_mutex_init(normal, &attributes), ENOTSUP);
+}
+
+// What the program's only thread writes is what the general way and the C library expect to find.
+TEST_F(Pthread, MutexesOfTheOnlyThread) {
+  spill::only_thread_id = static_cast<uint32_t>(syscall(SYS_gettid));
+  char* inside = fake::allocate(sizeof(pthread_mutex_t), 64);
+  const pthread_mutex_t initial[] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP,
+                                     PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP};
+  for (const pthread_mutex_t& value : initial) {
+    const bool recursive = value.__data.__kind == PTHREAD_MUTEX_RECURSIVE_NP;
+    pthread_mutex_t plain = value;
+    spill::copy(inside, &value, sizeof value);
+    for (pthread_mutex_t* mutex : {spilled<pthread_mutex_t>(value), reinterpret_cast<pthread_mutex_t*>(inside), &plain}) {
+      EXPECT_EQ(__spill_pthread_mutex_lock(mutex), 0);
+      EXPECT_EQ(__spill_pthread_mutex_trylock(mutex), recursive ? 0 : EBUSY);
+      if (recursive) {
+        EXPECT_EQ(__spill_pthread_mutex_lock(mutex), 0);
+        EXPECT_EQ(__spill_pthread_mutex_unlock(mutex), 0);
+        EXPECT_EQ(__spill_pthread_mutex_unlock(mutex), 0);
+      }
+      in_threads(1, [&](int) { EXPECT_EQ(__spill_pthread_mutex_trylock(mutex), EBUSY); });
+      EXPECT_EQ(__spill_pthread_mutex_unlock(mutex), 0);
+      in_threads(1, [&](int) {
+        EXPECT_EQ(__spill_pthread_mutex_trylock(mutex), 0);
+        spill::note_threads();
+        EXPECT_EQ(__spill_pthread_mutex_unlock(mutex), 0);
+      });
+      spill::only_thread_id = static_cast<uint32_t>(syscall(SYS_gettid));
+      if (mutex == &plain) continue;
+      // Locked while alone, unlocked in the general way.
+      EXPECT_EQ(__spill_pthread_mutex_lock(mutex), 0);
+      spill::note_threads();
+      EXPECT_EQ(__spill_pthread_mutex_unlock(mutex), 0);
+      EXPECT_EQ(__spill_pthread_mutex_destroy(mutex), 0);
+      spill::only_thread_id = static_cast<uint32_t>(syscall(SYS_gettid));
+    }
+    EXPECT_EQ(__spill_pthread_mutex_lock(&plain), 0);
+    EXPECT_EQ(pthread_mutex_trylock(&plain), recursive ? 0 : EBUSY);
+    if (recursive) EXPECT_EQ(pthread_mutex_unlock(&plain), 0);
+    EXPECT_EQ(pthread_mutex_unlock(&plain), 0);
+    pthread_mutex_t same = value;
+    EXPECT_EQ(memcmp(&plain, &same, sizeof same), 0);
+  }
+  spill::note_threads();
+  fake::expect_nothing_held();
 }
 
 TEST_F(Pthread, MutexTimesOut) {

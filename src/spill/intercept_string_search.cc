@@ -44,6 +44,18 @@ size_t span_until(const char* text, const CharacterSet& set, bool members) {
   return length;
 }
 
+// span(raw_text, set), which is strspn or strcspn, for a string that ends on the OS page it begins on.
+template <class Span>
+bool span_in_page(const char* text, const char* set, size_t& length, Span span) {
+  if (!plain(set)) return false;
+  const size_t room = bytes_to_page_end(text);
+  const char* raw = hold(text, kHoldA);
+  const bool ends = strnlen(raw, room) < room;
+  if (ends) length = span(raw, set);
+  release(kHoldA);
+  return ends;
+}
+
 // Ends the token at `text` and says where the next search starts.
 char* cut_token(char* text, const CharacterSet& set, char* at_end) {
   char* end = text + span_until(text, set, true);
@@ -69,11 +81,15 @@ SPILL_EXPORT char* __spill_strcasestr(const char* haystack, const char* needle) 
 
 SPILL_EXPORT size_t __spill_strspn(const char* text, const char* set) {
   if (plain(text, set)) [[likely]] return strspn(text, set);
+  size_t length;
+  if (spill::span_in_page(text, set, length, [](auto... arguments) { return strspn(arguments...); })) return length;
   return spill::span_until(text, spill::CharacterSet(set), false);
 }
 
 SPILL_EXPORT size_t __spill_strcspn(const char* text, const char* set) {
   if (plain(text, set)) [[likely]] return strcspn(text, set);
+  size_t length;
+  if (spill::span_in_page(text, set, length, [](auto... arguments) { return strcspn(arguments...); })) return length;
   return spill::span_until(text, spill::CharacterSet(set), true);
 }
 

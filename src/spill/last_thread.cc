@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "base/check.h"
+#include "spill/mutex.h"
 #include "spill/thread.h"
 
 namespace spill {
@@ -32,16 +33,23 @@ __attribute__((disable_sanitizer_instrumentation)) void leave_thread(void* value
 
 void count_first_thread() {
   CHECK_EQ(pthread_key_create(&key, leave_thread), 0);
-  count_thread();
+  if (counted.fetch_add(1, std::memory_order_relaxed) == 0)
+    only_thread_id.store(this_thread().thread_id.load(std::memory_order_relaxed), std::memory_order_relaxed);
   enter_counted_thread();
 }
 
-void count_thread() { counted.fetch_add(1, std::memory_order_relaxed); }
+void count_thread() {
+  note_threads();
+  counted.fetch_add(1, std::memory_order_relaxed);
+}
 
 void uncount_thread() { counted.fetch_sub(1, std::memory_order_relaxed); }
 
 void enter_counted_thread() { pthread_setspecific(key, reinterpret_cast<void*>(1)); }
 
-void count_only_this_thread() { counted.store(1, std::memory_order_relaxed); }
+void count_only_this_thread() {
+  note_threads();
+  counted.store(1, std::memory_order_relaxed);
+}
 
 }  // namespace spill
