@@ -52,6 +52,7 @@ struct Access {
   uint64_t Size;
   bool MayCross;                 // not provably inside one OS page
   llvm::Align Alignment;         // of the address
+  bool Checked = false; // runs only where what it shares does not cross
   Translation *Shared = nullptr; // null: a translation of its own
 };
 
@@ -61,6 +62,8 @@ struct Site {
   llvm::SmallVector<Access, 2> Accesses;
   /// Slots of shared translations that must stay protected here.
   uint32_t Live = 0;
+  /// It runs rarely: its code is to be small.
+  bool IsCold = false;
 
   llvm::Value *pointer(const Access &A) const {
     return Inst->getOperand(A.Operand);

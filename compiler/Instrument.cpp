@@ -8,6 +8,7 @@
 #include "Options.h"
 #include "Rename.h"
 #include "Reuse.h"
+#include "Segments.h"
 #include "Sites.h"
 #include "Slots.h"
 #include "Translate.h"
@@ -193,10 +194,11 @@ void ModuleInstrumenter::instrument(Function &F) {
   assignSlots(Sites, Loops.Translations);
   Translator T(F, Runtime);
   SiteRewriter Rewriter(T);
-  for (const Site &S : Sites) {
+  for (const Site &S : Sites)
     Count.add(S);
-    Rewriter.rewrite(S);
-  }
+  bool Duplicates = options::Segments && !F.hasOptNone() && !F.hasMinSize();
+  for (const Step &S : arrangeSteps(Sites, Duplicates))
+    Rewriter.perform(S);
 }
 
 // A function that only read its argument's memory writes hazard slots now, and

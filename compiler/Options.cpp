@@ -42,6 +42,10 @@ cl::opt<unsigned> ReuseWindow(
     "spill-reuse-window", cl::init(256),
     cl::desc("Bytes that one shared translation may cover at most"));
 
+cl::opt<bool> Segments(
+    "spill-segments", cl::init(true),
+    cl::desc("Duplicate straight code whose accesses share translations"));
+
 cl::opt<bool> Loops("spill-loops", cl::init(true),
                     cl::desc("Split loops at page edges"));
 

@@ -25,6 +25,7 @@ extern llvm::cl::opt<bool> Verify;
 extern llvm::cl::opt<bool> AssumeAligned;
 extern llvm::cl::opt<bool> Reuse;
 extern llvm::cl::opt<unsigned> ReuseWindow;
+extern llvm::cl::opt<bool> Segments;
 extern llvm::cl::opt<bool> Loops;
 
 /// Takes options from SPILLWAY_COMPILER_OPTIONS, separated by blanks. Ends the

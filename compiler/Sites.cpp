@@ -146,7 +146,7 @@ void SiteRewriter::shareNothingIf(Value *Cold, const Site &S) {
 Value *SiteRewriter::coldCondition(const Site &S, const Access &A,
                                    IRBuilderBase &B) {
   const Translation *Shared = A.Shared;
-  if (!Shared || !Shared->MayCross)
+  if (!Shared || !Shared->MayCross || A.Checked)
     return nullptr;
   if (!S.leads(A))
     return B.CreateICmpEQ(Shared->Entry, B.getInt64(0), "spill.crossed");
@@ -241,7 +241,24 @@ void SiteRewriter::rewrite(const Site &S) {
   if (S.Kind == SiteKind::Native)
     return rewriteNative(S);
 
-  rewriteAccesses(S, /*OutOfLine=*/false);
+  rewriteAccesses(S, S.IsCold);
+}
+
+void SiteRewriter::perform(const Step &S) {
+  switch (S.Kind) {
+  case Step::Rewrite:
+    return rewrite(S.S);
+  case Step::Decide: {
+    BuilderBefore B(S.Branch);
+    S.Branch->setCondition(coldCondition(S.S, S.S.Accesses.front(), B));
+    S.Branch->setMetadata(LLVMContext::MD_prof, T.Runtime.ColdWeights);
+    return;
+  }
+  case Step::Join:
+    S.Entry->setIncomingValue(0, S.Shared->Entry);
+    S.Shared->Entry = S.Entry;
+    return;
+  }
 }
 
 void SiteRewriter::rewriteAccesses(const Site &S, bool OutOfLine) {

@@ -23,6 +23,7 @@
 #define SPILLWAY_COMPILER_SITES_H
 
 #include "Accesses.h"
+#include "Segments.h"
 #include "Translate.h"
 
 namespace spillway {
@@ -32,9 +33,10 @@ public:
   explicit SiteRewriter(Translator &T) : T(T) {}
 
   /// Sites that lead must be rewritten before those that follow them.
-  void rewrite(const Site &S);
+  void perform(const Step &S);
 
 private:
+  void rewrite(const Site &S);
   void rewriteAccesses(const Site &S, bool OutOfLine);
   llvm::Value *coldCondition(const Site &S, const Access &A,
                              llvm::IRBuilderBase &B);

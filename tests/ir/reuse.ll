@@ -1,4 +1,4 @@
-; OPTIONS: -spill-assume-aligned -spill-loops=0
+; OPTIONS: -spill-assume-aligned -spill-loops=0 -spill-segments=0
 ; Accesses that share a translation, and those that must not.
 
 declare void @other()
