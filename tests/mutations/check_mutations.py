@@ -33,7 +33,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 COPIED = ["CMakeLists.txt", "cmake", "include", "src", "compiler", "tools", "bench", "scripts", "tests"]
 # What tests of the product run.
 PRODUCT = ["spillway", "spillcc", "spillc++", "spillway-compiler", "spillway_runtime", "spillway_ir_tree"]
-PROGRAM_SECONDS_MAX = 25
+PROGRAM_SECONDS_MAX = 15
 CTEST_SECONDS_MAX = 60
 
 
@@ -54,6 +54,8 @@ def broken_files(mutation, root):
     texts = {}
     for file, search, replacement in mutation["patches"]:
         path = root / file
+        if not path.is_file():
+            raise ValueError(f"{file}: there is no such file")
         text = texts.get(path) or path.read_text()
         if text.count(search) != 1:
             raise ValueError(f"{file}: found {text.count(search)} times: {search.strip().splitlines()[0]}")
