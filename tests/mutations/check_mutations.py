@@ -13,6 +13,7 @@ mutations_<unit>.py lists the breakages of a unit: {name, test, patches}. A patc
     ("cache_test", "ProtocolTest.*")    a program of the units' tests, and a gtest filter
     ("ctest", "^e2e_crossing$")         tests by name, of the product: compiler, runtime, programs compiled by it
 
+docs/breakages.md says which protocols have which breakages.
 A test that hangs has noticed too. A breakage that no test notices is a missing test, or no breakage: then say why
 in the code and take it out.
 
@@ -22,6 +23,7 @@ import argparse
 import importlib.util
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -47,6 +49,13 @@ def load_table():
     names = [m["name"] for m in table]
     assert len(names) == len(set(names)), "two breakages have one name"
     return table
+
+
+def unknown_names(page, table):
+    """Breakages that the page speaks of and that do not exist. Names are emphasised there; … shortens one."""
+    names = {m["name"] for m in table}
+    said = re.findall(r"(?<!\*)\*([^*|]+)\*(?!\*)", page.read_text()) if page.is_file() else []
+    return [f"{page}: there is no breakage '{name}'" for name in said if "…" not in name and name not in names]
 
 
 def broken_files(mutation, root):
@@ -203,7 +212,7 @@ def main():
             print(f"{mutation['name']}\t{' '.join(mutation['test'])}")
         return 0
 
-    failures = []
+    failures = [] if options.words else unknown_names(options.source / "docs/breakages.md", table)
     for mutation in table:
         try:
             broken_files(mutation, options.source)
