@@ -9,6 +9,7 @@ set(SPILL_INTERCEPT_SOURCES
   intercept_descriptor.cc
   intercept_futex.cc
   intercept_io.cc
+  intercept_kernel.cc
   intercept_mask.cc
   intercept_memory.cc
   intercept_mutex.cc

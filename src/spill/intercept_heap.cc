@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <stdint.h>
 
+#include <bit>
+
 #include "spill/heap.h"
 #include "spill/intercept.h"
 
@@ -35,10 +37,12 @@ void* resized(void* block, size_t count, size_t bytes, Caller caller) {
 }
 
 void* aligned(size_t alignment, size_t bytes, Caller caller) {
-  if (!power_of_two(alignment)) {
+  // As the C library: one that is no power of two is rounded up.
+  if (alignment > (SIZE_MAX >> 1) + 1) {
     errno = EINVAL;
     return nullptr;
   }
+  if (!power_of_two(alignment)) alignment = alignment == 0 ? 1 : std::bit_ceil(alignment);
   return heap_allocate(bytes, alignment, false, caller);
 }
 

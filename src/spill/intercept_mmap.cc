@@ -13,6 +13,10 @@
 namespace spill {
 namespace {
 
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25
+#endif
+
 constexpr size_t kSmallestSpilledMap = 64 * 1024;
 
 bool is_spilled_kind(size_t bytes, int protection, int flags) {
@@ -60,11 +64,63 @@ int unmap_spilled(void* address, size_t bytes) {
   return 0;
 }
 
+bool touches_range(const void* address, size_t bytes) {
+  const auto begin = reinterpret_cast<uint64_t>(address);
+  return begin < kRangeEnd && begin + bytes > kRangeBegin;
+}
+
+// MAP_FIXED onto spilled addresses: what was there is gone, what was free is taken. Only memory that is spilled can
+// lie there: entries of the table lead compiled code away from any other mapping.
+void* map_fixed(void* address, size_t bytes, bool spilled_kind) {
+  const auto begin = reinterpret_cast<uint64_t>(address);
+  const uint64_t length = base::round_up(bytes, base::kOsPageBytes);
+  if (begin % base::kOsPageBytes != 0 || bytes == 0) {
+    errno = EINVAL;
+    return MAP_FAILED;
+  }
+  bool possible = spilled_kind && begin >= kRangeBegin && length <= kRangeEnd - begin;
+  for (uint64_t at = begin; possible && at < begin + length;) {
+    const bool allocated = is_allocated(at);
+    uint64_t end = at + base::kOsPageBytes;
+    while (end < begin + length && is_allocated(end) == allocated) end += base::kOsPageBytes;
+    if (allocated) {
+      discard_memory(at, end - at);
+    } else if (allocate_addresses_at(at, end - at)) {
+      base::statistics.spill_live_bytes.add(end - at);
+    } else {
+      possible = false;
+    }
+    at = end;
+  }
+  if (possible) return address;
+  errno = ENOMEM;
+  return MAP_FAILED;
+}
+
+// mremap with a new address: between spilled addresses only.
+void* move_to(void* old_address, size_t old_bytes, size_t new_bytes, int flags, void* fixed) {
+  const auto from = reinterpret_cast<uint64_t>(old_address), to = reinterpret_cast<uint64_t>(fixed);
+  const bool overlap = from < to + new_bytes && to < from + old_bytes;
+  if ((flags & MREMAP_MAYMOVE) == 0 || old_bytes == 0 || new_bytes == 0 || from % base::kOsPageBytes != 0 || overlap) {
+    errno = EINVAL;
+    return MAP_FAILED;
+  }
+  if (!in_range(old_address)) {
+    errno = ENOMEM;
+    return MAP_FAILED;
+  }
+  void* moved = map_fixed(fixed, new_bytes, true);
+  if (moved == MAP_FAILED) return moved;
+  copy(moved, old_address, base::round_up(std::min(old_bytes, new_bytes), base::kOsPageBytes));
+  unmap_spilled(old_address, old_bytes);
+  return moved;
+}
+
 void* move_spilled(void* old_address, size_t old_bytes, size_t new_bytes, int flags) {
   const auto old_begin = reinterpret_cast<uint64_t>(old_address);
   const uint64_t old_length = base::round_up(old_bytes, base::kOsPageBytes);
   const uint64_t new_length = base::round_up(new_bytes, base::kOsPageBytes);
-  if (new_bytes == 0 || old_bytes == 0 || old_begin % base::kOsPageBytes != 0 || (flags & MREMAP_FIXED) != 0) {
+  if (new_bytes == 0 || old_bytes == 0 || old_begin % base::kOsPageBytes != 0 || (flags & ~MREMAP_MAYMOVE) != 0) {
     errno = EINVAL;
     return MAP_FAILED;
   }
@@ -90,6 +146,11 @@ void* move_spilled(void* old_address, size_t old_bytes, size_t new_bytes, int fl
 }  // namespace
 
 SPILL_EXPORT void* __spill_mmap(void* address, size_t bytes, int protection, int flags, int file, off_t offset) {
+  if ((flags & MAP_FIXED) != 0 && touches_range(address, bytes)) {
+    constexpr int kHarmless = MAP_NORESERVE | MAP_POPULATE | MAP_NONBLOCK;
+    const bool spilled_kind = protection == (PROT_READ | PROT_WRITE) && (flags & ~kHarmless) == (MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED);
+    return map_fixed(address, bytes, spilled_kind);
+  }
   if (bytes == 0 || !is_spilled_kind(bytes, protection, flags)) {
     if (in_range(address) && (flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)) == 0) address = nullptr;
     return mmap(address, bytes, protection, flags, file, offset);
@@ -110,6 +171,8 @@ SPILL_EXPORT void* __spill_mremap(void* old_address, size_t old_bytes, size_t ne
   va_start(arguments, flags);
   void* fixed = (flags & MREMAP_FIXED) != 0 ? va_arg(arguments, void*) : nullptr;
   va_end(arguments);
+  if (fixed != nullptr && (in_range(old_address) || touches_range(fixed, new_bytes)))
+    return move_to(old_address, old_bytes, new_bytes, flags, fixed);
   if (in_range(old_address)) return move_spilled(old_address, old_bytes, new_bytes, flags);
   return mremap(old_address, old_bytes, new_bytes, flags, fixed);
 }
@@ -122,7 +185,8 @@ SPILL_EXPORT int __spill_madvise(void* address, size_t bytes, int advice) {
     if (!is_allocated(begin)) return fail(ENOMEM);
     discard_memory(begin, base::round_up(bytes, base::kOsPageBytes));
   }
-  return 0;  // other advice is about how the kernel pages, which it does not do here
+  // Other advice is about how the kernel pages, which it does not do here.
+  return advice >= 0 && advice <= MADV_COLLAPSE ? 0 : fail(EINVAL);
 }
 
 // Spilled memory is always readable and writable: other protection is refused, so that nobody relies on it.
