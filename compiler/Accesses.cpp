@@ -4,6 +4,8 @@
 #include "Options.h"
 #include "Provenance.h"
 
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/IntrinsicInst.h"
@@ -124,6 +126,32 @@ collectSites(Function &F, const SmallPtrSetImpl<Instruction *> &InPage,
   for (Instruction &I : instructions(F))
     C.visit(I);
   return std::move(C.Sites);
+}
+
+void sinkPointers(MutableArrayRef<Site> Sites) {
+  DenseMap<std::pair<BasicBlock *, Value *>, Value *> Sunk;
+  for (Site &S : Sites)
+    for (Access &A : S.Accesses) {
+      auto *Pointer = dyn_cast<GetElementPtrInst>(S.pointer(A));
+      BasicBlock *BB = S.Inst->getParent();
+      // A leader needs the address itself, unless another stands for it.
+      if (!Pointer || Pointer->getParent() == BB || !A.Shared ||
+          (S.leads(A) && !A.Shared->Reference))
+        continue;
+      APInt Offset(64, 0);
+      Value *Base = Pointer->stripAndAccumulateConstantOffsets(
+          S.Inst->getDataLayout(), Offset, /*AllowNonInbounds=*/true);
+      if (Base == Pointer)
+        continue;
+      // The first of them in the block comes before the others.
+      Value *&Here = Sunk[{BB, Pointer}];
+      if (!Here) {
+        IRBuilder<> B(S.Inst);
+        Here = B.CreateGEP(B.getInt8Ty(), Base, B.getInt(Offset),
+                           Pointer->getName());
+      }
+      S.Inst->setOperand(A.Operand, Here);
+    }
 }
 
 } // namespace spillway

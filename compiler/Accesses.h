@@ -9,6 +9,7 @@
 #ifndef SPILLWAY_COMPILER_ACCESSES_H
 #define SPILLWAY_COMPILER_ACCESSES_H
 
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/IR/Instruction.h"
@@ -80,6 +81,12 @@ llvm::SmallVector<Site, 0>
 collectSites(llvm::Function &F,
              const llvm::SmallPtrSetImpl<llvm::Instruction *> &InPage,
              const llvm::SmallPtrSetImpl<llvm::Instruction *> &Anchors);
+
+/// Lets accesses that share a translation compute pointers which lie at a
+/// constant distance from another in their own blocks. Optimisers share such
+/// pointers between blocks, trusting that code generation makes them a part of
+/// each address again; it does not see through a translation.
+void sinkPointers(llvm::MutableArrayRef<Site> Sites);
 
 } // namespace spillway
 

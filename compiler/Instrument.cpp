@@ -192,6 +192,8 @@ void ModuleInstrumenter::instrument(Function &F) {
   if (options::Reuse)
     shareTranslations(F, Sites, Loops.Translations);
   assignSlots(Sites, Loops.Translations);
+  if (!F.hasOptNone())
+    sinkPointers(Sites);
   Translator T(F, Runtime);
   SiteRewriter Rewriter(T);
   for (const Site &S : Sites)
