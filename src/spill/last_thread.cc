@@ -1,6 +1,5 @@
 #include "spill/last_thread.h"
 
-#include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -10,6 +9,7 @@
 #include "base/check.h"
 #include "spill/mutex.h"
 #include "spill/thread.h"
+#include "sys/threads.h"
 
 namespace spill {
 namespace {
@@ -17,11 +17,10 @@ namespace {
 constinit std::atomic<uint32_t> counted{0};
 constinit pthread_key_t key = 0;
 
-// The value is the round of destructors: it is set again up to the last one. The thread sanitizer has let go
-// of the thread by then: it must not hear of this.
-__attribute__((disable_sanitizer_instrumentation)) void leave_thread(void* value) {
+// The value is the round of destructors: it is set again up to the last one.
+void leave_thread(void* value) {
   const auto round = reinterpret_cast<uintptr_t>(value);
-  if (round < PTHREAD_DESTRUCTOR_ITERATIONS) {
+  if (round < sys::kLastDestructorRound) {
     pthread_setspecific(key, reinterpret_cast<void*>(round + 1));
     return;
   }

@@ -4,9 +4,19 @@
 // thread-local storage works in them; they block every signal that a program can send, so that its
 // handlers never run on them.
 #pragma once
+#include <limits.h>
+
 #include "base/error.h"
 
 namespace sys {
+
+// The last round of destructors of a thread's keys that the runtime may run in. The thread sanitizer lets go of
+// the thread in the very last one: nothing that it watches may run there.
+#if __has_feature(thread_sanitizer)
+inline constexpr unsigned kLastDestructorRound = PTHREAD_DESTRUCTOR_ITERATIONS - 1;
+#else
+inline constexpr unsigned kLastDestructorRound = PTHREAD_DESTRUCTOR_ITERATIONS;
+#endif
 
 struct Thread {
   unsigned long handle = 0;  // a pthread_t

@@ -2,12 +2,15 @@
 # program as ever, without one, and links the sanitizer's own runtime into it, which must come first.
 #
 #   e2e_environment   for every test
+#   e2e_timeout       seconds for one program's test
 #   e2e_left_out      programs that such a process cannot run, and why
 set(e2e_environment "")
 set(e2e_left_out "")
+set(e2e_timeout 300)
 if(NOT SPILLWAY_SANITIZE)
   return()
 endif()
+set(e2e_timeout 1200)
 
 # The sanitizer interposes malloc and its kin, pthread_cond_wait, read and sigaction for libraries that spillcc
 # did not compile, instead of the runtime: libstdc++ then allocates, waits and reads without it.
@@ -17,10 +20,10 @@ list(APPEND e2e_left_out programs/invoke_new.cc)
 # The thread sanitizer needs larger stacks than these, the address sanitizer warns of makecontext.
 list(APPEND e2e_left_out programs/own_stacks.c)
 if(SPILLWAY_SANITIZE STREQUAL "thread")
-  # Its runtime locks, and these handlers come from the kernel between any two instructions of it.
-  list(APPEND e2e_left_out programs/signal_handler.c programs/signal_count.c)
-  # It lets go of a thread before its last destructors; the last thread calls exit there.
-  list(APPEND e2e_left_out programs/exit_status.c)
+  # Its runtime locks, and these signals, or the end of the thread, come from the kernel between any two
+  # instructions of it.
+  list(APPEND e2e_left_out programs/signal_handler.c programs/signal_count.c programs/signal_nesting.c
+       programs/cancel.c)
   # It makes a fork of vfork.
   list(APPEND e2e_left_out programs/spawn_arguments.c)
 endif()
