@@ -327,6 +327,39 @@ TEST_F(ProtocolTest, NoEntryIsOpenBeforeThePageIsLoaded) {
   world->device->before_transfer = world->device->after_transfer = nullptr;
 }
 
+// Rescued after the scan, held, and locked by a second evictor: the first must not take it for its own victim.
+TEST_F(ProtocolTest, AnEvictorLeavesAVictimThatAnotherHasLockedSince) {
+  write(5, 'x');
+  a->release_all();
+  const auto first = std::this_thread::get_id();
+  TestThread second(*world, 2);
+  std::thread other;
+  std::atomic<bool> locked{false}, finished{false};
+  const char* held = nullptr;
+  world->holders.on_visited = [&] {
+    if (std::this_thread::get_id() != first || other.joinable()) return;
+    held = b->translate(world->address(5));
+    other = std::thread([&] {
+      for (int i = 0; i < 10 && !locked; ++i) world->cache->evict(*second.lane);
+      locked = true;
+    });
+    while (!locked) std::this_thread::yield();
+  };
+  world->holders.on_barrier = [&] {
+    if (std::this_thread::get_id() == first) return;
+    locked = true;
+    while (!finished) std::this_thread::yield();
+  };
+  for (int i = 0; i < 10 && !other.joinable(); ++i) world->cache->evict(*a->lane);
+  finished = true;
+  other.join();
+  world->holders.on_visited = world->holders.on_barrier = nullptr;
+  ASSERT_NE(held, nullptr);
+  EXPECT_TRUE(world->resident(5));
+  EXPECT_EQ(b->translate(world->address(5)), held);
+  EXPECT_EQ(*held, 'x');
+}
+
 // Whoever looks while others load finds no entry open before the frame's state says that the page is there.
 TEST_F(ProtocolTest, StatesAndEntriesAgreeAtAnyTime) {
   std::atomic<bool> stop{false};

@@ -82,7 +82,7 @@ MUTATIONS = [
              ("src/cache/frame.h", "uint64_t version = (old >> kVersionShift) + 1;", "uint64_t version = old >> kVersionShift;")),
     mutation("touch during eviction lost", "ProtocolTest.ATouchAfterTheScan*",
              (PARTITION, "        frame.rescue();\n", "")),
-    mutation("evictor does not look whether its victim is still its own", ("cache_threads_test", "*"),
+    mutation("evictor does not look whether its victim is still its own", "ProtocolTest.AnEvictorLeaves*",
              (EVICT, "const bool ours = frame.is(State::kEvicting, victim.version);",
               "const bool ours = frame.state() == State::kEvicting;")),
     mutation("entry published before the content", "ProtocolTest.NoEntryIsOpen*",
