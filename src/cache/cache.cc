@@ -133,6 +133,11 @@ bool Cache::idle_step(Lane& lane) {
 bool Cache::discard_garbage(Lane& lane) {
   Places& places = shared_.places;
   if (!shared_.device->discards() || places.garbage_count() * shared_.page_bytes < kLeastGarbageBytes) return false;
+  // While pages move, they move to the garbage: to discard it first costs the Io and makes the next one slower.
+  const uint32_t move_count = places.move_count();
+  calm_steps_ = move_count != last_move_count_ ? 0 : calm_steps_ + (calm_steps_ < kCalmSteps);
+  last_move_count_ = move_count;
+  if (calm_steps_ < kCalmSteps && !places.too_much_garbage()) return false;
   const Places::Run run = places.take_garbage(static_cast<uint32_t>(kMostDiscardBytes / shared_.page_bytes));
   if (run.count == 0) return false;
   storage::Io io;

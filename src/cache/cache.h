@@ -109,8 +109,13 @@ class Cache {
     return partitions_[(region * 0x9e3779b97f4a7c15) >> 32 & (partition_count_ - 1)];
   }
 
+  static constexpr uint32_t kCalmSteps = 10'000;  // ten seconds where nothing else is to be done
+
   bool discard_garbage(Lane& lane);
 
+  // Of idle_step: how often in a row no page had moved, and what move_count was then.
+  uint32_t calm_steps_ = kCalmSteps;
+  uint32_t last_move_count_ = 0;
   Shared shared_;
   Table table_;
   uint64_t range_begin_ = 0;

@@ -22,9 +22,10 @@ class Lane {
     uint32_t version = 0;        // of the frame after the batch's last edge
     bool held = false;
     bool verified = false;       // untouched since it was cleaned: no need to look at its content
-    bool whole_page = false;     // its place is new: nothing on storage to keep
+    bool whole_page = false;     // its place is its first: nothing on storage to keep
     bool fresh = false;          // of a load: the frame's memory is zeros
     uint32_t changed_count = 0;  // OS pages to write
+    PlaceId new_place = base::kNoPlace;  // where it moves if its write succeeds
     uint32_t first_io = 0;
     uint32_t last_io = 0;        // inclusive
   };

@@ -279,7 +279,7 @@ TEST_P(ModelTest, EveryByteIsWhatWasWrittenLast) {
                                     << c.name);
     Model model({.page_bytes = c.page_bytes,
                  .frame_count = c.frame_count,
-                 .range_pages = 64,
+                 .range_pages = c.frame_count < 64 ? 64u : 160u,
                  .read_ahead_pages = c.read_ahead_pages,
                  .chaos_seed = c.chaos ? seed : 0,
                  .seed = seed},
@@ -296,7 +296,9 @@ INSTANTIATE_TEST_SUITE_P(Cache, ModelTest,
                                          Case{"64K_chaos", 64 << 10, 8, 0, true, false},
                                          Case{"4K_faults", 4 << 10, 8, 0, false, true},
                                          Case{"16K_faults", 16 << 10, 9, 0, true, true},
-                                         Case{"4K_read_ahead", 4 << 10, 40, 6, false, true}),
+                                         Case{"4K_read_ahead", 4 << 10, 40, 6, false, true},
+                                         Case{"4K_moves", 4 << 10, 64, 4, false, true},
+                                         Case{"8K_moves_chaos", 8 << 10, 64, 0, true, true}),
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace

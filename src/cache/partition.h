@@ -7,7 +7,8 @@
 //            rescue, done   2 take a free frame (none: evict, from 1)   3 claim, map page -> frame, unlock
 //          4 read, or zero-fill a page without a place   5 fingerprint   6 lock, loaded, publish entries
 // Evict    1 choose victims, lock their entries and states   2 barrier   3 rescue the held ones
-//          4 compare fingerprints   5 unchanged -> FREE; changed -> fingerprints unknown, WRITING
+//          4 compare fingerprints   5 unchanged -> FREE; changed -> fingerprints unknown, WRITING; places
+//            chosen (partition_move.cc)
 //          6 write what changed   7 written -> FREE unless rescued meanwhile; failed -> RESIDENT
 // Clean    1 io of cooling pages   2 barrier; pages that are held are left alone   3 copy what changed   4 write the
 //            copy   5 fingerprints of the copy; io ends. An eviction that finds the page as it was left
@@ -20,6 +21,8 @@
 //    comes before it is known, step 6 of Evict leaves it unknown
 //  2 the frame holds the page's place while it is resident, the PageMap while it is not
 //  3 a place is given back only when no Io is under way for it: not while io is set
+//  4 a page that moves on storage has both places while io is set; the frame holds the old one until the
+//    write to the new one has succeeded, and one of the two is given back then
 #pragma once
 #include "cache/budget.h"
 #include "cache/frame_pool.h"
@@ -128,7 +131,7 @@ class Partition {
 
   void choose_for_cleaning(Lane& lane);
   void copy_changed(Lane& lane);
-  void prepare_clean_write(Lane& lane, Lane::Victim& victim);
+  void prepare_clean_writes(Lane& lane);
   uint32_t settle_cleaned(Lane& lane);
 
   void lock_victims(uint32_t wanted, Lane& lane);
@@ -136,7 +139,11 @@ class Partition {
   void mark_held(Lane& lane);
   void compare(Lane& lane);
   uint32_t settle_unwritten(Lane& lane);
+  uint32_t plan_writes(Lane& lane, uint8_t* order);
+  uint32_t take_scattered(Lane& lane, uint8_t* order, uint32_t count, uint8_t* scattered);
+  bool settle_place(const Lane::Victim& victim, const storage::Io* failed);
   void prepare_write(Lane& lane, Lane::Victim& victim, uint32_t victims_left);
+  void add_write(Lane& lane, uint64_t offset, char* bytes, uint64_t length);
   uint32_t settle_written(Lane& lane);
   void free_frame(FrameId frame);
   void reopen(FrameId frame);

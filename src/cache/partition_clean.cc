@@ -21,9 +21,14 @@ uint32_t Partition::clean(Lane& lane) {
   shared_->holders->barrier();
   mark_held(lane);
   copy_changed(lane);
-  storage::Io* batch[Lane::kMaxIos];
-  for (uint32_t i = 0; i < lane.io_count; ++i) batch[i] = &lane.ios[i];
-  lane.queue().run({batch, lane.io_count});
+  prepare_clean_writes(lane);
+  if (lane.io_count == 1) {
+    lane.queue().run(lane.ios[0]);
+  } else {
+    storage::Io* batch[Lane::kMaxIos];
+    for (uint32_t i = 0; i < lane.io_count; ++i) batch[i] = &lane.ios[i];
+    lane.queue().run({batch, lane.io_count});
+  }
   return settle_cleaned(lane);
 }
 
@@ -54,7 +59,7 @@ void Partition::choose_for_cleaning(Lane& lane) {
   }
 }
 
-// Steps 2 (second half) to 4, without the lock: io keeps the frame where it is, not its content.
+// Step 3, without the lock: io keeps the frame where it is, not its content.
 void Partition::copy_changed(Lane& lane) {
   for (uint32_t v = 0; v < lane.victim_count; ++v) {
     Lane::Victim& victim = lane.victims[v];
@@ -68,37 +73,33 @@ void Partition::copy_changed(Lane& lane) {
     if (piece == pieces_) continue;
     victim.changed_count = static_cast<uint32_t>(pieces_);
     spillway_plain_memcpy(shared_->clean_copies + v * shared_->page_bytes, bytes, shared_->page_bytes);
-    prepare_clean_write(lane, victim);
   }
 }
 
-// A place if the page has none, the fingerprints unknown for the time of the write, and one Io: of the whole
-// page, since a copy of it is at hand.
-void Partition::prepare_clean_write(Lane& lane, Lane::Victim& victim) {
-  Frame& frame = frames_[victim.frame];
-  {
-    sys::LockGuard guard(mutex_);
+// For each changed page a place if it has none yet, the fingerprints unknown for the time of the write, and its
+// part of an Io: the whole page, since a copy of it is at hand.
+void Partition::prepare_clean_writes(Lane& lane) {
+  sys::LockGuard guard(mutex_);
+  uint8_t order[Lane::kMaxBatch];
+  const uint32_t count = plan_writes(lane, order);
+  for (uint32_t i = 0; i < count; ++i) {
+    const uint32_t v = order[i];
+    Lane::Victim& victim = lane.victims[v];
+    Frame& frame = frames_[victim.frame];
     victim.whole_page = frame.place == base::kNoPlace;
     if (victim.whole_page) frame.place = shared_->places.take(victim.page, neighbour_place(victim.page));
     if (frame.place == base::kNoPlace) {
       victim.changed_count = 0;
       victim.held = true;  // storage is full: evict() says so if it comes to that
-      return;
+      continue;
     }
     for (uint64_t piece = 0; piece < pieces_; ++piece)
       frames_.fingerprints(victim.frame)[piece] = base::Fingerprint::unknown();
+    const PlaceId place = victim.new_place != base::kNoPlace ? victim.new_place : frame.place;
+    add_write(lane, uint64_t{index(place)} * shared_->page_bytes, shared_->clean_copies + v * shared_->page_bytes,
+              shared_->page_bytes);
+    victim.first_io = victim.last_io = lane.io_count - 1;
   }
-  victim.first_io = victim.last_io = lane.io_count;
-  storage::Io& io = lane.ios[lane.io_count++];
-  iovec& segment = lane.segments[lane.segment_count++];
-  segment = {shared_->clean_copies + static_cast<uint64_t>(&victim - lane.victims) * shared_->page_bytes,
-             shared_->page_bytes};
-  io = {};
-  io.operation = storage::Operation::kWrite;
-  io.offset_bytes = uint64_t{index(frame.place)} * shared_->page_bytes;
-  io.segments = &segment;
-  io.segment_count = 1;
-  io.length_bytes = shared_->page_bytes;
 }
 
 // Step 5. Returns how many pages were written.
@@ -111,7 +112,7 @@ uint32_t Partition::settle_cleaned(Lane& lane) {
     CHECK(frame.is(State::kResident, victim.version));
     if (victim.changed_count > 0) {
       const storage::Io& io = lane.ios[victim.first_io];
-      if (io.whole()) {
+      if (settle_place(victim, io.whole() ? nullptr : &io)) {
         const char* copy = shared_->clean_copies + v * shared_->page_bytes;
         for (uint64_t piece = 0; piece < pieces_; ++piece)
           frames_.fingerprints(victim.frame)[piece] = base::take_fingerprint(copy + piece * base::kOsPageBytes);
@@ -119,12 +120,7 @@ uint32_t Partition::settle_cleaned(Lane& lane) {
         base::statistics.cache_cleans.add();
         ++written;
       } else {
-        note_failed_write(io.error != 0 ? io.error : ENOSPC);
         victim.held = true;
-        if (victim.whole_page) {
-          shared_->places.give_back(frame.place);
-          frame.place = base::kNoPlace;
-        }
       }
     }
     frame.verified = !victim.held && !shared_->table->is_hot(frame.page);

@@ -20,6 +20,10 @@ uint32_t Partition::evict(uint32_t wanted, Lane& lane) {
   compare(lane);
   uint32_t freed = settle_unwritten(lane);
   if (lane.io_count == 0) return freed;
+  if (lane.io_count == 1) {
+    lane.queue().run(lane.ios[0]);
+    return freed + settle_written(lane);
+  }
   // Bounded: a queue of kMaxIos takes the whole batch.
   storage::Io** batch = lane.batch;
   for (uint32_t i = 0; i < lane.io_count; ++i) batch[i] = &lane.ios[i];
@@ -130,12 +134,14 @@ uint32_t Partition::settle_unwritten(Lane& lane) {
       base::statistics.cache_unchanged.add();
       base::statistics.cache_evictions.add();
     } else if (ours) {
-      prepare_write(lane, victim, lane.victim_count - v - 1);
       continue;
     }
     victim.version = 0;  // settled: settle_written passes over it
     victim.changed_count = 0;
   }
+  uint8_t order[Lane::kMaxBatch];
+  const uint32_t count = plan_writes(lane, order);
+  for (uint32_t i = 0; i < count; ++i) prepare_write(lane, lane.victims[order[i]], count - i - 1);
   if (freed > 0) changed_.notify_all();
   return freed;
 }
@@ -147,7 +153,7 @@ PlaceId Partition::neighbour_place(PageId page) {
   return place == base::kNoPlace ? place : PlaceId{index(place) + 1};
 }
 
-// Step 5 for a changed victim: a place if it has none, the fingerprints of what is written unknown, and
+// Step 5 for a changed victim: a place if it has none yet, the fingerprints of what is written unknown, and
 // the Ios. Runs that follow each other on storage share an Io.
 void Partition::prepare_write(Lane& lane, Lane::Victim& victim, uint32_t victims_left) {
   Frame& frame = frames_[victim.frame];
@@ -172,6 +178,8 @@ void Partition::prepare_write(Lane& lane, Lane::Victim& victim, uint32_t victims
   forget_fingerprints(victim.frame, changed);
   victim.version = frame.changed();
   victim.first_io = ~uint32_t{0};
+  const PlaceId place = victim.new_place != base::kNoPlace ? victim.new_place : frame.place;
+  const uint64_t place_offset = uint64_t{index(place)} * shared_->page_bytes;
   for (uint64_t piece = 0; piece < pieces_;) {
     if ((changed[piece / 64] >> (piece % 64) & 1) == 0) {
       ++piece;
@@ -179,23 +187,27 @@ void Partition::prepare_write(Lane& lane, Lane::Victim& victim, uint32_t victims
     }
     uint64_t end = piece + 1;
     while (end < pieces_ && (changed[end / 64] >> (end % 64) & 1) != 0) ++end;
-    const uint64_t offset = uint64_t{index(frame.place)} * shared_->page_bytes + piece * base::kOsPageBytes;
-    const uint64_t length = (end - piece) * base::kOsPageBytes;
-    storage::Io* io = lane.io_count > 0 ? &lane.ios[lane.io_count - 1] : nullptr;
-    if (io == nullptr || io->offset_bytes + io->length_bytes != offset || io->segment_count == storage::kMaxSegments) {
-      io = &lane.ios[lane.io_count++];
-      *io = {};
-      io->operation = storage::Operation::kWrite;
-      io->offset_bytes = offset;
-      io->segments = &lane.segments[lane.segment_count];
-    }
-    lane.segments[lane.segment_count++] = {frames_.bytes(victim.frame) + piece * base::kOsPageBytes, length};
-    ++io->segment_count;
-    io->length_bytes += length;
+    add_write(lane, place_offset + piece * base::kOsPageBytes, frames_.bytes(victim.frame) + piece * base::kOsPageBytes,
+              (end - piece) * base::kOsPageBytes);
     victim.last_io = lane.io_count - 1;
     if (victim.first_io == ~uint32_t{0}) victim.first_io = victim.last_io;
     piece = end;
   }
+}
+
+// To the last Io if it ends where this begins, else to one more.
+void Partition::add_write(Lane& lane, uint64_t offset, char* bytes, uint64_t length) {
+  storage::Io* io = lane.io_count > 0 ? &lane.ios[lane.io_count - 1] : nullptr;
+  if (io == nullptr || io->offset_bytes + io->length_bytes != offset || io->segment_count == storage::kMaxSegments) {
+    io = &lane.ios[lane.io_count++];
+    *io = {};
+    io->operation = storage::Operation::kWrite;
+    io->offset_bytes = offset;
+    io->segments = &lane.segments[lane.segment_count];
+  }
+  lane.segments[lane.segment_count++] = {bytes, length};
+  ++io->segment_count;
+  io->length_bytes += length;
 }
 
 void Partition::forget_fingerprints(FrameId frame, const uint64_t* pieces) {
@@ -226,21 +238,8 @@ uint32_t Partition::settle_written(Lane& lane) {
     const storage::Io* failed = nullptr;
     for (uint32_t i = victim.first_io; i <= victim.last_io; ++i)
       if (!lane.ios[i].whole()) failed = &lane.ios[i];
-    const bool whole = failed == nullptr;
-    // A page whose place is new has nothing there until all of it was written.
-    const bool place_useless = !whole && victim.whole_page;
-    if (whole) {
-      failed_writes_ = 0;
-      base::statistics.cache_writebacks.add(victim.changed_count);
-    } else {
-      note_failed_write(failed->error != 0 ? failed->error : ENOSPC);
-    }
-    if (place_useless) {
-      shared_->places.give_back(frame.place);
-      frame.place = base::kNoPlace;
-      for (uint64_t piece = 0; piece < pieces_; ++piece)
-        frames_.fingerprints(victim.frame)[piece] = base::Fingerprint::unknown();
-    }
+    const bool whole = settle_place(victim, failed);
+    if (whole) base::statistics.cache_writebacks.add(victim.changed_count);
     if (!frame.is(State::kWriting, victim.version)) {
       frame.done();  // rescued meanwhile; its fingerprints stay unknown
     } else if (!whole) {

@@ -4,6 +4,14 @@
 #include "sys/memory.h"
 
 namespace cache {
+namespace {
+
+// How far take_run looks: 64 words.
+constexpr uint32_t kLookPlaces = 64 * 64;
+// So many batches are written in place after one that moved failed.
+constexpr uint32_t kPausedMoves = 64;
+
+}  // namespace
 
 base::Expected<void> Places::open(uint64_t place_limit) {
   constexpr uint64_t kMost = (uint64_t{1} << 31) - 2 * kRunPlaces;
@@ -27,13 +35,19 @@ PlaceId Places::taken(uint32_t place) {
   return PlaceId{place};
 }
 
+Places::Run Places::taken_run(uint32_t first, uint32_t count) {
+  for (uint32_t i = 0; i < count; ++i) taken(first + i);
+  return {PlaceId{first}, count};
+}
+
+// Runs are at least half used on average: sparse or moving data may cost twice its size on storage, not
+// sixteen times.
+bool Places::roomy() const { return end_ / 2 <= used_count_ + kSlackPlaces / 2; }
+
 PlaceId Places::take(PageId page, PlaceId wish) {
   sys::LockGuard guard(mutex_);
   if (wish != base::kNoPlace && index(wish) < end_ && !is_used(index(wish))) return taken(index(wish));
-  // A new run while runs are at least half used on average: sparse data may cost twice its size on
-  // storage, not sixteen times.
-  const bool roomy = end_ / 2 <= used_count_ + 64 * kRunPlaces;
-  if (roomy && end_ + kRunPlaces <= limit_) {
+  if (roomy() && end_ + kRunPlaces <= limit_) {
     uint32_t run = end_;
     end_ += kRunPlaces;
     return taken(run + static_cast<uint32_t>(index(page) % kRunPlaces));
@@ -52,6 +66,59 @@ PlaceId Places::take(PageId page, PlaceId wish) {
     return taken(place);
   }
   return base::kNoPlace;
+}
+
+uint32_t Places::next(bool used, uint32_t from, uint32_t end) const {
+  while (from < end) {
+    const uint64_t word = (used ? used_[from / 64] : ~used_[from / 64]) >> (from % 64);
+    if (word != 0) {
+      from += static_cast<uint32_t>(__builtin_ctzll(word));
+      return from < end ? from : end;
+    }
+    from = (from / 64 + 1) * 64;
+  }
+  return end;
+}
+
+Places::Run Places::take_run(uint32_t most) {
+  sys::LockGuard guard(mutex_);
+  if (paused_moves_ > 0) {
+    --paused_moves_;
+    return {};
+  }
+  const uint32_t grown = static_cast<uint32_t>(base::round_up(most, kRunPlaces));
+  const bool may_grow = roomy() && grown <= limit_ - end_;
+  // Where pages leave their places at random, stretches of this length are what one turn leaves behind.
+  uint64_t least = used_count_ == 0 ? most : uint64_t{4} * (end_ - used_count_) / used_count_;
+  if (least > most || may_grow) least = most;
+  const bool crowded = uint64_t{2} * (end_ - used_count_) < used_count_;
+  if (crowded && !may_grow) return {};
+  for (uint32_t looked = 0; looked < kLookPlaces && looked < end_;) {
+    if (run_cursor_ >= end_) run_cursor_ = 0;
+    const uint32_t first = next(false, run_cursor_, end_);
+    const uint32_t bound = end_ - first < most ? end_ : first + most;
+    const uint32_t end = next(true, first, bound);
+    looked += end - run_cursor_;
+    run_cursor_ = end;
+    if (end > first && end - first >= least) {
+      move_count_.fetch_add(1, std::memory_order_relaxed);
+      return taken_run(first, end - first);
+    }
+  }
+  if (!may_grow) return {};
+  move_count_.fetch_add(1, std::memory_order_relaxed);
+  end_ += grown;
+  return taken_run(end_ - grown, most);
+}
+
+bool Places::too_much_garbage() {
+  sys::LockGuard guard(mutex_);
+  return garbage_count() > used_count_ + kSlackPlaces;
+}
+
+void Places::pause_moves() {
+  sys::LockGuard guard(mutex_);
+  paused_moves_ = kPausedMoves;
 }
 
 void Places::give_back(PlaceId place) {
@@ -79,7 +146,7 @@ Places::Run Places::take_garbage(uint32_t most) {
     ++garbage_cursor_;
     if (!whole) continue;
     if (run.count == 0) run.first = PlaceId{first};
-    for (uint32_t i = 0; i < kRunPlaces; ++i) taken(first + i);
+    taken_run(first, kRunPlaces);
     run.count += kRunPlaces;
   }
   return run;

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <utility>
+#include <vector>
 
 namespace cache {
 namespace {
@@ -117,6 +119,91 @@ TEST(Places, GarbageIsWhatWasGivenBackInWholeRuns) {
   }
   EXPECT_FALSE(discarded.contains(40));
   EXPECT_GE(discarded.size(), 48u);
+  places.close();
+}
+
+TEST(Places, RunsAreNeighboursThatNobodyHas) {
+  Places places;
+  ASSERT_TRUE(places.open(100'000));
+  std::set<uint32_t> taken;
+  for (uint32_t n : {64u, 1u, 17u, 64u}) {
+    const Places::Run run = places.take_run(n);
+    ASSERT_EQ(run.count, n);
+    for (uint32_t i = 0; i < n; ++i) ASSERT_TRUE(taken.insert(index(run.first) + i).second);
+  }
+  EXPECT_EQ(places.used_count(), taken.size());
+  EXPECT_EQ(places.move_count(), 4u);
+  places.close();
+}
+
+// Pages that move for ever, chosen at random: what moving costs in storage, and what it saves in Ios.
+TEST(Places, MovingPagesNeedTwiceTheirSizeAndFindRuns) {
+  constexpr uint32_t kPages = 20'000;
+  constexpr uint32_t kBatch = 64;
+  Places places;
+  ASSERT_TRUE(places.open(1 << 20));
+  std::vector<PlaceId> place(kPages);
+  for (uint32_t i = 0; i < kPages; ++i) place[i] = places.take(PageId{i}, PlaceId{i});
+  uint32_t highest = 0;
+  uint32_t runs = 0;
+  uint32_t moved = 0;
+  uint64_t random = 88172645463325252;
+  for (uint32_t turn = 0; turn < 10 * kPages / kBatch; ++turn) {
+    std::vector<std::pair<uint32_t, PlaceId>> next;
+    while (next.size() < kBatch) {
+      const Places::Run run = places.take_run(kBatch - static_cast<uint32_t>(next.size()));
+      if (run.count == 0) break;
+      ++runs;
+      for (uint32_t i = 0; i < run.count; ++i) {
+        random ^= random << 13, random ^= random >> 7, random ^= random << 17;
+        next.push_back({static_cast<uint32_t>(random % kPages), PlaceId{index(run.first) + i}});
+        highest = std::max(highest, index(run.first) + i);
+      }
+    }
+    moved += static_cast<uint32_t>(next.size());
+    for (auto [page, to] : next) {
+      places.give_back(place[page]);
+      place[page] = to;
+    }
+  }
+  EXPECT_LT(highest, 2 * kPages + 2 * Places::kSlackPlaces);
+  EXPECT_GT(moved, 9 * kPages);
+  EXPECT_LT(runs * 4, moved);
+  EXPECT_EQ(places.used_count(), kPages);
+  places.close();
+}
+
+TEST(Places, RoomForFirstWritesIsNotTakenByMoves) {
+  constexpr uint32_t kLimit = 3000;
+  Places places;
+  ASSERT_TRUE(places.open(kLimit));
+  for (uint32_t i = 0; i < kLimit; ++i) places.take(PageId{i}, PlaceId{i});
+  for (uint32_t i = 0; i < kLimit / 4; ++i) places.give_back(PlaceId{i});
+  EXPECT_EQ(places.take_run(8).count, 0u);
+  for (uint32_t i = kLimit / 4; i < kLimit / 2; ++i) places.give_back(PlaceId{i});
+  EXPECT_EQ(places.take_run(8).count, 8u);
+  places.close();
+}
+
+TEST(Places, APauseEnds) {
+  Places places;
+  ASSERT_TRUE(places.open(100'000));
+  places.pause_moves();
+  EXPECT_EQ(places.take_run(8).count, 0u);
+  int turns = 0;
+  while (places.take_run(8).count == 0) ASSERT_LT(++turns, 1000);
+  EXPECT_GE(turns, 8);
+  places.close();
+}
+
+TEST(Places, MovesAloneLeaveGarbageToMoveTo) {
+  Places places;
+  ASSERT_TRUE(places.open(100'000));
+  for (uint32_t i = 0; i < 10'000; ++i) places.take(PageId{i}, PlaceId{i});
+  for (uint32_t i = 0; i < 4'000; ++i) places.give_back(PlaceId{i});
+  EXPECT_FALSE(places.too_much_garbage());
+  for (uint32_t i = 4'000; i < 8'000; ++i) places.give_back(PlaceId{i});
+  EXPECT_TRUE(places.too_much_garbage());
   places.close();
 }
 

@@ -69,6 +69,8 @@ class TestDevice final : public storage::Device {
   // Called while the request is in flight, before and after its bytes move. Not for several threads.
   std::function<void(const Io&)> before_transfer;
   std::function<void(const Io&)> after_transfer;
+  // Writes for which it is true fail with ENOSPC.
+  std::function<bool(const Io&)> has_no_room;
 
   std::atomic<uint64_t> reads{0};
   std::atomic<uint64_t> writes{0};
@@ -105,6 +107,10 @@ class TestDevice final : public storage::Device {
     if (touches_bad || happens(random, write ? write_errors_per_million : read_errors_per_million)) {
       result = error;
       length_bytes = base::round_down(random.below(length_bytes + 1), 512);
+      failed_operations.fetch_add(1);
+    } else if (write && has_no_room && has_no_room(io)) {
+      result = ENOSPC;
+      length_bytes = 0;
       failed_operations.fetch_add(1);
     } else if (happens(random, write ? short_writes_per_million : short_reads_per_million)) {
       length_bytes = base::round_down(random.below(length_bytes), 512);

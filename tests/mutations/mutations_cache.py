@@ -4,6 +4,8 @@ PARTITION = "src/cache/partition.cc"
 EVICT = "src/cache/partition_evict.cc"
 CLEAN = "src/cache/partition_clean.cc"
 DISCARD = "src/cache/partition_discard.cc"
+MOVE = "src/cache/partition_move.cc"
+PLACES = "src/cache/places.cc"
 TABLE = "src/cache/table.cc"
 
 
@@ -180,11 +182,53 @@ MUTATIONS = [
               "base::take_fingerprint(frames_.bytes(victim.frame) + piece * base::kOsPageBytes);\n        (void)copy;\n        base")),
     mutation("fingerprint kept although cleaning failed", "CleanTest.AFailed*:*EveryByte*",
              (CLEAN, "      frames_.fingerprints(victim.frame)[piece] = base::Fingerprint::unknown();\n", "      (void)piece;\n"),
-             (CLEAN, "        victim.held = true;\n        if", "        if")),
+             (CLEAN, "      } else {\n        victim.held = true;\n", "      } else {\n")),
     mutation("cleaning that failed counts as verified", "CleanTest.AFailed*",
-             (CLEAN, "        victim.held = true;\n        if", "        if")),
-    mutation("place of a failed cleaning kept as if written", "CleanTest.AFailed*:*EveryByte*",
-             (CLEAN, "        if (victim.whole_page) {\n          shared_->places.give_back(frame.place);", "        if (victim.whole_page) {")),
+             (CLEAN, "      } else {\n        victim.held = true;\n", "      } else {\n")),
+    mutation("place of a failed first write is lost", "CleanTest.AFailed*:*EveryByte*",
+             (MOVE, "    shared_->places.give_back(frame.place);\n    frame.place = base::kNoPlace;\n", "    frame.place = base::kNoPlace;\n")),
+
+    # Moving pages on storage
+    mutation("old place given back before the write succeeded", "MoveTest.*",
+             (MOVE, ".new_place = PlaceId{index(run.first) + i};",
+              ".new_place = PlaceId{index(run.first) + i};\n"
+              "      for (uint32_t i = 0; i < run.count; ++i)\n"
+              "        shared_->places.give_back(frames_[lane.victims[moving[moved - run.count + i]].frame].place);"),
+             (MOVE, "      shared_->places.give_back(frame.place);\n      frame.place = victim.new_place;",
+              "      frame.place = victim.new_place;")),
+    mutation("old place never given back", "MoveTest.*",
+             (MOVE, "      shared_->places.give_back(frame.place);\n      frame.place = victim.new_place;",
+              "      frame.place = victim.new_place;")),
+    mutation("new place of a failed move never given back", "MoveTest.AFailed*:MoveTest.ARescue*:MoveTest.ADiscard*",
+             (MOVE, "    shared_->places.give_back(victim.new_place);\n", "")),
+    mutation("page at its new place before the write succeeded", "MoveTest.AFailed*:MoveTest.ARescue*",
+             (MOVE, "    shared_->places.give_back(victim.new_place);\n",
+              "    shared_->places.give_back(victim.new_place);\n    frame.place = victim.new_place;\n")),
+    mutation("moved page still at its old place", "MoveTest.*",
+             (MOVE, "      shared_->places.give_back(frame.place);\n      frame.place = victim.new_place;",
+              "      shared_->places.give_back(victim.new_place);")),
+    mutation("moved page written to its old place", "MoveTest.*",
+             (EVICT, "victim.new_place != base::kNoPlace ? victim.new_place : frame.place", "frame.place")),
+    mutation("cleaner writes a moved page to its old place", "MoveTest.CleanedPages*",
+             (CLEAN, "victim.new_place != base::kNoPlace ? victim.new_place : frame.place", "frame.place")),
+    mutation("page of which a part changed moves", "MoveTest.OnlyWhat*",
+             (MOVE, "!together && lane.victims[order[i]].changed_count == pieces_", "!together")),
+    mutation("pages that lie together are moved", "MoveTest.PagesThatLie*",
+             (MOVE, "base::kNoPlace || end - i >= kTogether", "base::kNoPlace")),
+    mutation("moved pages in no order", "MoveTest.MovedPages*",
+             (MOVE, "at > 0 && lane.victims[v].page < lane.victims[order[at - 1]].page;", "at > count;")),
+    mutation("failed moves count as storage that takes nothing", "MoveTest.WhenNewPlaces*",
+             (MOVE, "    --failed_writes_;\n", ""),
+             (MOVE, "    shared_->places.pause_moves();\n", "")),
+    mutation("moves go on where storage takes nothing new", "MoveTest.WhenNewPlaces*",
+             (MOVE, "    shared_->places.pause_moves();\n", "")),
+    mutation("stretch handed out although a place in it is used", "Places.*",
+             (PLACES, "const uint32_t end = next(true, first, bound);", "const uint32_t end = bound;")),
+    mutation("storage grows as long as pages move", "Places.MovingPages*",
+             (PLACES, "const bool may_grow = roomy() && grown", "const bool may_grow = grown")),
+    mutation("moves take the last free places", "Places.RoomFor*",
+             (PLACES, "  if (crowded && !may_grow) return {};\n", "  (void)crowded;\n"),
+             (PLACES, "  if (least > most || may_grow) least = most;\n", "  least = 1;\n")),
     mutation("cooling forgets that a page was touched after cleaning", "CleanTest.AChangeThatCooled*",
              (EVICT, "    frame.verified = false;\n    return false;", "    return false;")),
     mutation("eviction forgets that a page was touched after cleaning", "CleanTest.AChangeAfter*:*EveryByte*",
@@ -194,7 +238,7 @@ MUTATIONS = [
     mutation("cleaner goes round for ever", "CleanTest.HotPages*",
              (CLEAN, "  for (; ahead < reach && lane.victim_count < most; ++ahead) {", "  for (; ahead < reach && lane.victim_count < most; ++ahead, ahead %= count) {")),
     mutation("discarded storage is used while its Io is under way", "Places.Garbage*",
-             ("src/cache/places.cc", "    for (uint32_t i = 0; i < kRunPlaces; ++i) taken(first + i);\n", "")),
+             (PLACES, "    taken_run(first, kRunPlaces);\n", "")),
     mutation("storage in use is discarded", "CleanTest.FreedStorage*:Places.Garbage*",
              ("src/cache/places.cc", "whole = is_garbage(first + i);", "whole = first + i < 2000;")),
 
