@@ -19,6 +19,7 @@ struct Medium {
   uint32_t block_bytes = 512;
   bool discards = false;
   bool is_block_device = false;  // discards by BLKDISCARD instead of hole punching
+  bool is_memory = false;        // nothing to wait for: transfers end before their system call returns
   char label[200] = {};          // for Device::name(), after the scheme: "/mnt/nvme (unlinked file, direct)"
 };
 

@@ -187,6 +187,20 @@ bool block_device_discards(const struct statx& facts) {
   return false;
 }
 
+// zram, brd, pmem: the kernel says so only by the driver's name.
+bool block_device_is_memory(const struct statx& facts) {
+  base::Text<48> path;
+  path << "/sys/dev/block/" << facts.stx_rdev_major << ':' << facts.stx_rdev_minor;
+  char target[256];
+  const long length = sys::syscall(SYS_readlinkat, AT_FDCWD, path.c_str(), target, sizeof target);
+  if (sys::failed(length)) return false;
+  std::string_view name(target, static_cast<size_t>(length));
+  name.remove_prefix(name.rfind('/') + 1);
+  for (std::string_view driver : {"zram", "ram", "pmem"})
+    if (name.starts_with(driver)) return true;
+  return false;
+}
+
 // Turns O_DIRECT on where it works; sets the block size that it asks for, and returns whether it is on.
 bool turn_on_direct(long descriptor, const struct statx& facts, uint32_t sector_bytes, Medium& medium) {
   uint32_t block_bytes = sector_bytes;
@@ -307,6 +321,7 @@ base::Expected<Medium> open_block_device(const Path& path, const OpenParameters&
   medium.is_block_device = true;
   medium.capacity_bytes = base::round_down(size_bytes, base::kOsPageBytes);
   medium.discards = block_device_discards(facts);
+  medium.is_memory = block_device_is_memory(facts);
   if (medium.capacity_bytes == 0) return failure(ENXIO, path, ": the device is empty; is a medium in it?");
   return finish(path, Opened(opened.take()), "block device", medium, facts,
                 static_cast<uint32_t>(sector_bytes));

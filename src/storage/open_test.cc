@@ -350,6 +350,27 @@ TEST_F(BlockDeviceTest, AnEmptyOneIsUsedWhole) {
   (*device)->close();
 }
 
+// What is on disk is read and written through a ring, what is in memory by plain calls.
+TEST_F(BlockDeviceTest, ZramNeedsNoRing) {
+  auto on_disk = open_device(name, kSpill);
+  ASSERT_TRUE(on_disk.has_value()) << on_disk.error().message;
+  EXPECT_TRUE(std::string_view((*on_disk)->name()).starts_with("uring:")) << (*on_disk)->name();
+  (*on_disk)->close();
+  std::string number;
+  std::ifstream("/sys/class/zram-control/hot_add") >> number;
+  if (number.empty()) GTEST_SKIP() << "no zram here";
+  std::ofstream("/sys/block/zram" + number + "/disksize") << "64M";
+  auto device = open_device("/dev/zram" + number, kSpill);
+  if (device) {
+    EXPECT_TRUE(std::string_view((*device)->name()).starts_with("file:")) << (*device)->name();
+    use(**device, (64 << 20) - kBlock);
+    (*device)->close();
+  }
+  std::ofstream("/sys/block/zram" + number + "/reset") << "1";
+  std::ofstream("/sys/class/zram-control/hot_remove") << number;
+  if (!device) GTEST_SKIP() << device.error().message;
+}
+
 TEST_F(BlockDeviceTest, OneWithContentIsRefused) {
   char byte = 'x';
   ASSERT_EQ(pwrite(loop, &byte, 1, 65535), 1);
