@@ -414,7 +414,7 @@ TEST_F(Io, WaitingForDescriptors) {
   EXPECT_EQ(__spill_epoll_ctl(epoll, EPOLL_CTL_ADD, ends[0], spilled_object(event)), 0);
   auto* events = reinterpret_cast<epoll_event*>(fake::allocate(5 * sizeof(epoll_event), 4090));
   EXPECT_EQ(__spill_epoll_wait(epoll, events, 5, 1000), 1);
-  EXPECT_EQ(read_object(events).data.u64, 77u);
+  EXPECT_EQ(uint64_t{read_object(events).data.u64}, 77u);  // a packed struct: no reference to it
   for (int descriptor : {epoll, ends[0], ends[1]}) close(descriptor);
 }
 
