@@ -61,7 +61,7 @@ MUTATIONS = [
              "    if (!candidate || (ask_about_all && !is_dead(*thread))) continue;")),
     product("slots not banked for a handler", "^e2e_signal_handler$",
             (SIGNALS, "  __spillway_slots = thread.levels[next].slots;\n", "")),
-    product("handler's level not left", "^e2e_segv_handler$",
+    product("handler's level not left", "^e2e_signal_count$",
             (SIGNALS, "  __spillway_slots = slots;\n  thread.top_level.store(level, std::memory_order_release);\n", "")),
     product("longjmp out of a handler does not leave its level", "^e2e_segv_handler$",
             (SIGNALS, "    if (!left) break;", "    break;")),
@@ -131,7 +131,8 @@ MUTATIONS = [
     # fork
     product("child of fork stores to its parent's frames", "^e2e_fork_child_stores$",
             (FORK, "    sys::syscall(SYS_mmap, pool.begin, pool.bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);\n",
-             "    (void)pool;\n")),
+             "    (void)pool;\n"),
+            ("src/spill/runtime.cc", "    sys::syscall(SYS_madvise, pool.begin, pool.bytes, MADV_DONTFORK);", "    (void)pool;")),
     product("child of fork reads what its parent changed meanwhile", "^e2e_fork_child_stores$",
             (FORK, "is_open_ = (word->fetch_add(kCopying, std::memory_order_seq_cst) & kThawed) == 0;",
              "word->fetch_add(kCopying, std::memory_order_seq_cst);\n    is_open_ = true;")),
