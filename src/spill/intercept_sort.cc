@@ -103,8 +103,9 @@ void sort(void* elements, size_t n, size_t size, Compare* compare, void* context
 
 SPILL_EXPORT void __spill_qsort(void* elements, size_t n, size_t size, int (*compare)(const void*, const void*)) {
   if (spill::plain(elements) && n * size <= spill::kLibrarySortBytes) return qsort(elements, n, size, compare);
-  // The comparator without a context is called with one more argument, which it does not look at.
-  spill::sort(elements, n, size, reinterpret_cast<spill::Compare*>(reinterpret_cast<void*>(compare)), nullptr);
+  using Plain = int(const void*, const void*);
+  const auto compare_two = [](const void* a, const void* b, void* plain) { return reinterpret_cast<Plain*>(plain)(a, b); };
+  spill::sort(elements, n, size, compare_two, reinterpret_cast<void*>(compare));
 }
 
 SPILL_EXPORT void __spill_qsort_r(void* elements, size_t n, size_t size, int (*compare)(const void*, const void*, void*),
