@@ -5,6 +5,7 @@ set(SPILL_INTERCEPT_SOURCES
   format.cc
   format_printf.cc
   format_scanf.cc
+  intercept_callback.cc
   intercept_condition.cc
   intercept_descriptor.cc
   intercept_futex.cc

@@ -5,6 +5,7 @@
 
 #include "spill/fork.h"
 #include "spill/intercept.h"
+#include "spill/mutex.h"
 #include "spill/next.h"
 #include "spill/runtime.h"
 
@@ -66,6 +67,7 @@ SPILL_EXPORT int __spill_clone(int (*function)(void*), void* stack, int flags, v
   static constinit Clone* next = nullptr;
   const auto clone = next_function(next, "clone", "GLIBC_2.2.5");
   if ((flags & CLONE_VM) != 0) {
+    if ((flags & CLONE_VFORK) == 0) note_threads();
     clear_slots();
     return clone(function, stack, flags, argument, more[0], more[1], more[2]);
   }

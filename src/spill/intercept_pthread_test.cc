@@ -1,6 +1,10 @@
 // Mutexes, conditions and their like in spilled memory, under contention from four threads.
+#include <aio.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/futex.h>
+#include <mqueue.h>
+#include <netdb.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
@@ -17,6 +21,17 @@
 #include "spill/parking.h"
 
 extern "C" {
+int __spill_timer_create(clockid_t, sigevent*, timer_t*);
+int __spill_mq_notify(mqd_t, const sigevent*);
+int __spill_getaddrinfo_a(int, gaicb**, int, sigevent*);
+int __spill_aio_read(aiocb*);
+int __spill_aio_read64(aiocb64*);
+int __spill_aio_write(aiocb*);
+int __spill_aio_write64(aiocb64*);
+int __spill_aio_fsync(int, aiocb*);
+int __spill_aio_fsync64(int, aiocb64*);
+int __spill_lio_listio(int, aiocb* const*, int, sigevent*);
+int __spill_lio_listio64(int, aiocb64* const*, int, sigevent*);
 int __spill_pthread_mutex_init(pthread_mutex_t*, const pthread_mutexattr_t*);
 int __spill_pthread_mutex_destroy(pthread_mutex_t*);
 int __spill_pthread_mutex_lock(pthread_mutex_t*);
@@ -60,9 +75,7 @@ namespace {
 
 class Pthread : public fake::SpillTest {
  protected:
-  void SetUp() override {
-    fake::start();
-  }
+  void SetUp() override { fake::start(); }
 };
 
 // An object of zeros, or with a static initialiser's value, that crosses a page's edge where that may be.
@@ -86,7 +99,8 @@ int64_t now_ms() {
   return now.tv_sec * 1000 + now.tv_nsec / 1'000'000;
 }
 
-// Runs body(i) in `count` threads that may touch spilled memory, and checks that they held nothing at the end.
+// Runs body(i) in `count` threads that may touch spilled memory, and checks that they held nothing at the
+// end.
 void in_threads(int count, const std::function<void(int)>& body) {
   std::vector<std::thread> threads;
   for (int i = 0; i < count; ++i)
@@ -156,8 +170,10 @@ TEST_F(Pthread, MutexKinds) {
   EXPECT_EQ(__spill_pthread_mutex_lock(normal), 0);
   EXPECT_EQ(__spill_pthread_mutex_trylock(normal), EBUSY);
   in_threads(1, [&](int) {
-    for (pthread_mutex_t* mutex : {recursive, checking, normal}) EXPECT_EQ(__spill_pthread_mutex_trylock(mutex), EBUSY);
-    for (pthread_mutex_t* mutex : {recursive, checking}) EXPECT_EQ(__spill_pthread_mutex_unlock(mutex), EPERM);
+    for (pthread_mutex_t* mutex : {recursive, checking, normal})
+      EXPECT_EQ(__spill_pthread_mutex_trylock(mutex), EBUSY);
+    for (pthread_mutex_t* mutex : {recursive, checking})
+      EXPECT_EQ(__spill_pthread_mutex_unlock(mutex), EPERM);
   });
   EXPECT_EQ(__spill_pthread_mutex_unlock(recursive), 0);
   in_threads(1, [&](int) { EXPECT_EQ(__spill_pthread_mutex_trylock(recursive), EBUSY); });
@@ -192,7 +208,8 @@ TEST_F(Pthread, MutexesOfTheOnlyThread) {
     const bool recursive = value.__data.__kind == PTHREAD_MUTEX_RECURSIVE_NP;
     pthread_mutex_t plain = value;
     spill::copy(inside, &value, sizeof value);
-    for (pthread_mutex_t* mutex : {spilled<pthread_mutex_t>(value), reinterpret_cast<pthread_mutex_t*>(inside), &plain}) {
+    for (pthread_mutex_t* mutex :
+         {spilled<pthread_mutex_t>(value), reinterpret_cast<pthread_mutex_t*>(inside), &plain}) {
       EXPECT_EQ(__spill_pthread_mutex_lock(mutex), 0);
       EXPECT_EQ(__spill_pthread_mutex_trylock(mutex), recursive ? 0 : EBUSY);
       if (recursive) {
@@ -227,13 +244,44 @@ TEST_F(Pthread, MutexesOfTheOnlyThread) {
   fake::expect_nothing_held();
 }
 
+// A library's thread may call the program soon: that it failed here makes no difference.
+TEST_F(Pthread, CallsThatMakeThreadsEndBeingTheOnlyOne) {
+  aiocb block = {};
+  aiocb64 block64 = {};
+  block.aio_fildes = block64.aio_fildes = -1;
+  timer_t timer;
+  sigevent none = {};
+  none.sigev_notify = SIGEV_NONE;
+  const std::function<int()> calls[] = {
+      [&] { return __spill_timer_create(CLOCK_MONOTONIC, spilled(none), &timer); },
+      [&] { return __spill_mq_notify(-1, spilled(none)); },
+      [&] { return __spill_getaddrinfo_a(GAI_NOWAIT, nullptr, 0, nullptr); },
+      [&] { return __spill_aio_read(&block); },
+      [&] { return __spill_aio_read64(&block64); },
+      [&] { return __spill_aio_write(&block); },
+      [&] { return __spill_aio_write64(&block64); },
+      [&] { return __spill_aio_fsync(O_SYNC, &block); },
+      [&] { return __spill_aio_fsync64(O_SYNC, &block64); },
+      [&] { return __spill_lio_listio(LIO_NOWAIT, nullptr, 0, nullptr); },
+      [&] { return __spill_lio_listio64(LIO_NOWAIT, nullptr, 0, nullptr); },
+  };
+  for (const auto& call : calls) {
+    spill::only_thread_id = static_cast<uint32_t>(syscall(SYS_gettid));
+    call();
+    EXPECT_EQ(spill::only_thread(), 0u) << "call " << &call - calls;
+  }
+  spill::note_threads();
+  timer_delete(timer);
+}
+
 TEST_F(Pthread, MutexTimesOut) {
   auto* mutex = spilled<pthread_mutex_t>();
   EXPECT_EQ(__spill_pthread_mutex_lock(mutex), 0);
   in_threads(2, [&](int i) {
     const int64_t begin = now_ms();
     const timespec time = after_ms(i == 0 ? CLOCK_REALTIME : CLOCK_MONOTONIC, 60);
-    EXPECT_EQ(i == 0 ? __spill_pthread_mutex_timedlock(mutex, spilled(time)) : __spill_pthread_mutex_clocklock(mutex, CLOCK_MONOTONIC, &time),
+    EXPECT_EQ(i == 0 ? __spill_pthread_mutex_timedlock(mutex, spilled(time))
+                     : __spill_pthread_mutex_clocklock(mutex, CLOCK_MONOTONIC, &time),
               ETIMEDOUT);
     EXPECT_GE(now_ms() - begin, 55);
     EXPECT_LT(now_ms() - begin, 2000);
@@ -293,7 +341,8 @@ TEST_F(Pthread, ConditionPingPong) {
   static pthread_cond_t plain_condition = PTHREAD_COND_INITIALIZER;
   static pthread_mutex_t plain_mutex = PTHREAD_MUTEX_INITIALIZER;
   for (int where = 0; where < 4; ++where) {
-    pthread_cond_t* condition = (where & 1) != 0 ? spilled<pthread_cond_t>(PTHREAD_COND_INITIALIZER) : &plain_condition;
+    pthread_cond_t* condition =
+        (where & 1) != 0 ? spilled<pthread_cond_t>(PTHREAD_COND_INITIALIZER) : &plain_condition;
     pthread_mutex_t* mutex = (where & 2) != 0 ? spilled<pthread_mutex_t>() : &plain_mutex;
     int turn = 0;
     in_threads(2, [&](int self) {

@@ -7,7 +7,6 @@
 #include <time.h>
 
 #include "spill/intercept.h"
-#include "spill/mutex.h"
 
 using spill::plain;
 using spill::PlainBytes;
@@ -89,10 +88,6 @@ SPILL_EXPORT int __spill_clock_nanosleep(clockid_t clock, int flags, const times
 SPILL_CALL(int, getitimer, (__itimer_which_t which, itimerval* to), (which, PlainObject<itimerval>(to)))
 SPILL_CALL(int, setitimer, (__itimer_which_t which, const itimerval* time, itimerval* old),
            (which, PlainIn<itimerval>(time), PlainObject<itimerval>(old)))
-SPILL_EXPORT int __spill_timer_create(clockid_t clock, sigevent* event, timer_t* timer) {
-  spill::note_threads();  // SIGEV_THREAD
-  return timer_create(clock, PlainObject<sigevent>(event), PlainObject<timer_t>(timer));
-}
 SPILL_CALL(int, timer_settime, (timer_t timer, int flags, const itimerspec* time, itimerspec* old),
            (timer, flags, PlainIn<itimerspec>(time), PlainObject<itimerspec>(old)))
 SPILL_CALL(int, timer_gettime, (timer_t timer, itimerspec* to), (timer, PlainObject<itimerspec>(to)))

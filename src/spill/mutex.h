@@ -10,7 +10,8 @@ namespace spill {
 // The kernel's id of the program's thread as long as it is the only one that runs the program's code; 0
 // before the runtime has started, for good once the program has made another, and in a child of fork.
 // Mutexes do without locked instructions while it is set, which are most of their cost. Threads are seen where
-// they are made: pthread_create by anybody, timer_create by the program.
+// they are made: pthread_create, thrd_create, clone, and what calls the program in threads of its own
+// (intercept_callback.cc), whoever calls it.
 extern std::atomic<uint32_t> only_thread_id;
 
 // Before the program makes a thread, or has the C library make one that calls it.
