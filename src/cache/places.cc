@@ -113,7 +113,8 @@ Places::Run Places::take_run(uint32_t most) {
 
 bool Places::too_much_garbage() {
   sys::LockGuard guard(mutex_);
-  return garbage_count() > used_count_ + kSlackPlaces;
+  // A quarter more than moves alone can leave.
+  return garbage_count() > used_count_ + used_count_ / 4 + 2 * kSlackPlaces;
 }
 
 void Places::pause_moves() {

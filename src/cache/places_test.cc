@@ -199,10 +199,20 @@ TEST(Places, APauseEnds) {
 TEST(Places, MovesAloneLeaveGarbageToMoveTo) {
   Places places;
   ASSERT_TRUE(places.open(100'000));
-  for (uint32_t i = 0; i < 10'000; ++i) places.take(PageId{i}, PlaceId{i});
-  for (uint32_t i = 0; i < 4'000; ++i) places.give_back(PlaceId{i});
-  EXPECT_FALSE(places.too_much_garbage());
-  for (uint32_t i = 4'000; i < 8'000; ++i) places.give_back(PlaceId{i});
+  std::vector<PlaceId> place(10'000);
+  for (uint32_t i = 0; i < place.size(); ++i) place[i] = places.take(PageId{i}, PlaceId{i});
+  for (uint64_t i = 0; i < 5 * place.size();) {
+    const Places::Run run = places.take_run(64);
+    ASSERT_GT(run.count, 0u);
+    for (uint32_t n = 0; n < run.count; ++n, ++i) {
+      PlaceId& of_page = place[i * 7919 % place.size()];
+      places.give_back(of_page);
+      of_page = PlaceId{index(run.first) + n};
+    }
+    ASSERT_FALSE(places.too_much_garbage()) << i;
+  }
+  EXPECT_GT(places.garbage_count(), 8'000u);
+  for (uint32_t i = 0; i < 8'000; ++i) places.give_back(place[i]);
   EXPECT_TRUE(places.too_much_garbage());
   places.close();
 }

@@ -226,6 +226,8 @@ MUTATIONS = [
              (PLACES, "const uint32_t end = next(true, first, bound);", "const uint32_t end = bound;")),
     mutation("storage grows as long as pages move", "Places.MovingPages*",
              (PLACES, "const bool may_grow = roomy() && grown", "const bool may_grow = grown")),
+    mutation("places that pages moved from are discarded at once", "Places.MovesAlone*",
+             (PLACES, "used_count_ + used_count_ / 4 + 2 * kSlackPlaces", "used_count_ / 2")),
     mutation("moves take the last free places", "Places.RoomFor*",
              (PLACES, "  if (crowded && !may_grow) return {};\n", "  (void)crowded;\n"),
              (PLACES, "  if (least > most || may_grow) least = most;\n", "  least = 1;\n")),
