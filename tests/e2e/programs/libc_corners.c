@@ -1,0 +1,360 @@
+// Corners of the C library on spilled memory, at page edges: strings, sorting, formats, streams, expressions,
+// folders, times; results and errno as natively. levels: O2 flags: -lm chaos: 2
+#define _GNU_SOURCE
+#include <ctype.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <glob.h>
+#include <iconv.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <link.h>
+#include <locale.h>
+#include <netdb.h>
+#include <regex.h>
+#include <search.h>
+#include <stdarg.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+#include <wchar.h>
+#include "e2e.h"
+static uint64_t rnd = 5;
+static char* edge(size_t n) {
+  char* p = aligned_alloc(4096, 8192 + ((n + 4095) & ~4095ul));
+  HIDE(p);
+  return p + 4096 - next_random(&rnd) % (n < 4000 ? n + 1 : 4000);
+}
+static int cmp_d(const void* a, const void* b) {
+  double x = *(double*)a, y = *(double*)b;
+  return x < y ? -1 : x > y;
+}
+static int* weights;
+static int cmp_w(const void* a, const void* b) { return weights[*(int*)a] - weights[*(int*)b]; }
+static int cmp_s(const void* a, const void* b) { return strcmp(*(char**)a, *(char**)b); }
+static int cmp_r(const void* a, const void* b, void* k) {
+  ++*(int*)k;
+  return *(int*)a - *(int*)b;
+}
+static int sgn(int x) { return (x > 0) - (x < 0); }
+static int files;
+static int on_file(const char* p, const struct stat* s, int t, struct FTW* f) {
+  ++files;
+  CHECK(strlen(p) > 0);
+  CHECK(s->st_nlink > 0);
+  return 0;
+}
+static int objs;
+static int on_obj(struct dl_phdr_info* i, size_t n, void* d) {
+  ++*(int*)d;
+  ++objs;
+  return 0;
+}
+struct big {
+  char x[5000];
+  int k;
+};
+static int cmp_b(const void* a, const void* b) { return ((struct big*)a)->k - ((struct big*)b)->k; }
+int main(void) {
+  for (int r = 0; r < 300; ++r) {
+    size_t n = 2 + next_random(&rnd) % 6000;
+    char *a = edge(2 * n + 100), *b = edge(2 * n + 100);
+    for (size_t i = 0; i < 2 * n; ++i) a[i] = b[i] = 'a' + next_random(&rnd) % 25;
+    size_t o = next_random(&rnd) % n;
+    char* ref = malloc(2 * n);
+    for (size_t i = 0; i < n; ++i) ref[i] = a[i];
+    memmove(a + o, a, n);
+    for (size_t i = 0; i < n; ++i) CHECK(a[o + i] == ref[i]);
+    for (size_t i = 0; i < n; ++i) ref[i] = b[o + i];
+    memmove(b, b + o, n);
+    for (size_t i = 0; i < n; ++i) CHECK(b[i] == ref[i]);
+    a[n] = 0;
+    b[n] = 0;
+    CHECK(strlen(a) == n);
+    memset(b, 'x', 2 * n);
+    strncpy(b, a, n + n / 2);
+    CHECK(strlen(b) == n);
+    for (size_t i = n; i < n + n / 2; ++i) CHECK(b[i] == 0);
+    if (n / 2 + n < 2 * n) CHECK(b[n + n / 2] == 'x');
+    CHECK(stpcpy(b, a) == b + n);
+    CHECK(strcmp(a, b) == 0);
+    b[n - 1]++;
+    CHECK(sgn(strcmp(a, b)) == -1);
+    CHECK(sgn(strncmp(a, b, n - 1)) == 0);
+    CHECK(sgn(memcmp(a, b, n)) == -1);
+    CHECK(strcasecmp(a, b) < 0);
+    CHECK(strchr(a, 0) == a + n);
+    CHECK(strchr(a, 'z') == NULL);
+    CHECK(strrchr(a, a[n - 1]) == a + n - 1);
+    CHECK(strpbrk(a, "zy") == NULL || 1);
+    a[n / 2] = 'z';
+    CHECK(strpbrk(a, "z!") == a + n / 2);
+    CHECK(strcspn(a, "z") == n / 2);
+    CHECK(strstr(a, "z") == a + n / 2);
+    CHECK(memchr(a, 'z', n) == a + n / 2);
+    CHECK(memrchr(a, 'z', n) == a + n / 2);
+    CHECK(rawmemchr(a, 'z') == a + n / 2);
+    CHECK(memmem(a, n, a + n / 2, n - n / 2) == a + n / 2);
+    CHECK(strspn(a, "abcdefghijklmnopqrstuvwxyz") == n);
+    char* save;
+    int tokens = 0;
+    char* dup = strdup(a);
+    for (char* t = strtok_r(dup, "aeiou", &save); t; t = strtok_r(0, "aeiou", &save)) ++tokens;
+    char *dup2 = strdup(a), *sp = dup2;
+    int seps = 0;
+    while (strsep(&sp, "aeiou")) ++seps;
+    if (r % 50 == 0) printf("%d %d\n", tokens, seps);
+    char* mem = mempcpy(b, a, n);
+    CHECK(mem == b + n);
+    CHECK(memccpy(b, a, 'z', n) == b + n / 2 + 1);
+    CHECK(strncat(strcpy(b, "pre"), a, 5)[3] == a[0]);
+    CHECK(strnlen(a, 10) == (n < 10 ? n : 10));
+    free(dup);
+    free(dup2);
+    free(ref);
+  }
+  puts("strings");
+  double* d = malloc(20000 * 8);
+  for (int i = 0; i < 20000; ++i) d[i] = (double)(next_random(&rnd) % 1000003);
+  qsort(d, 20000, 8, cmp_d);
+  for (int i = 1; i < 20000; ++i) CHECK(d[i - 1] <= d[i]);
+  double key = d[777];
+  double* f = bsearch(&key, d, 20000, 8, cmp_d);
+  CHECK(f && *f == key);
+  weights = malloc(8000 * 4);
+  int* ix = malloc(8000 * 4);
+  for (int i = 0; i < 8000; ++i) {
+    ix[i] = i;
+    weights[i] = next_random(&rnd) % 1000000;
+  }
+  qsort(ix, 8000, 4, cmp_w);
+  for (int i = 1; i < 8000; ++i) CHECK(weights[ix[i - 1]] <= weights[ix[i]]);
+  char** ss = malloc(3000 * 8);
+  for (int i = 0; i < 3000; ++i) {
+    ss[i] = malloc(20);
+    snprintf(ss[i], 20, "%llx", (unsigned long long)next_random(&rnd));
+  }
+  qsort(ss, 3000, 8, cmp_s);
+  for (int i = 1; i < 3000; ++i) CHECK(strcmp(ss[i - 1], ss[i]) <= 0);
+  struct big* bg = malloc(40 * sizeof *bg);
+  for (int i = 0; i < 40; ++i) {
+    bg[i].k = next_random(&rnd) % 100;
+    bg[i].x[4999] = bg[i].k;
+  }
+  qsort(bg, 40, sizeof *bg, cmp_b);
+  for (int i = 0; i < 40; ++i) {
+    CHECK(bg[i].x[4999] == bg[i].k);
+    if (i) CHECK(bg[i - 1].k <= bg[i].k);
+  }
+  int calls = 0;
+  int* q = malloc(400);
+  for (int i = 0; i < 100; ++i) q[i] = 100 - i;
+  qsort_r(q, 100, 4, cmp_r, &calls);
+  CHECK(q[0] == 1 && calls > 0);
+  qsort(q, 0, 4, cmp_w);
+  qsort(q, 1, 4, cmp_w);
+  puts("sorted");
+  char* out = edge(9000);
+  int* n1 = malloc(4);
+  long long* n2 = malloc(8);
+  wchar_t* w = malloc(100 * 4);
+  wcscpy(w, L"wide");
+  char* pc = malloc(5000);
+  memset(pc, 'q', 4999);
+  pc[4999] = 0;
+  int len = snprintf(out, 8000, "%s%n|%.3s|%.*s|%-10s|%ls|%5.2ls|%lln%*d|%p|%c", pc, n1, pc, 4, pc + 10, "ab",
+                     w, w, n2, 6, 42, (void*)0, 'x');
+  printf("%d %d %lld %s\n", len, *n1, *n2, out + 4990);
+  char* nt = malloc(4096);
+  memset(nt, 'k', 4096);
+  len = snprintf(out, 100, "%.10s", nt + 4086);
+  CHECK(len == 10);
+  printf("%d\n", snprintf(NULL, 0, "%s", pc));
+  len = snprintf(out, 5, "%s", pc);
+  printf("%d %s\n", len, out);
+  printf("%2$s %1$s|%3$*4$d|\n", ss[0] + 16, ss[1] + 16, 7, 5);
+  printf("%m %d %i %u %x %o %g %a %Lf %zu %jd %hhd %%\n", 1, -2, 3u, 255, 8, 1.5, 1.0, 2.5L, (size_t)9,
+         (intmax_t)-9, 300);
+  char* as = NULL;
+  CHECK(asprintf(&as, "%s-%d", ss[5], 5) > 0);
+  CHECK(strlen(as) == strlen(ss[5]) + 2);
+  free(as);
+  int* si = malloc(40);
+  char* sc = malloc(100);
+  float* sf = malloc(8);
+  double* sd = malloc(8);
+  char** sm = malloc(8);
+  strcpy(pc, "12 0x1f hello 2.5 3.25 [abc] rest");
+  len = sscanf(pc, "%d %i %s %f %lf [%[a-z]] %ms%n", si, si + 1, sc, sf, sd, sc + 50, sm, si + 2);
+  printf("%d %d %d %s %g %g %s %s %d\n", len, si[0], si[1], sc, *sf, *sd, sc + 50, *sm, si[2]);
+  free(*sm);
+  printf("%d %d\n", sscanf("", "%d", si), sscanf("x", "%d", si));
+  char* e;
+  errno = 0;
+  strcpy(pc, "99999999999999999999");
+  long v = strtol(pc, &e, 10);
+  printf("%ld %d %d\n", v, errno, (int)(e - pc));
+  strcpy(pc, "  -0x1Fz");
+  v = strtol(pc, &e, 0);
+  printf("%ld %s\n", v, e);
+  strcpy(pc, "1e400");
+  errno = 0;
+  printf("%g %d\n", strtod(pc, &e), errno);
+  strcpy(pc, "nan(5)inf");
+  printf("%g %s\n", strtod(pc, &e), e);
+  strcpy(pc, "zz");
+  v = strtoul(pc, &e, 36);
+  printf("%ld\n", v);
+  printf("%d\n", atoi("12abc"));
+  puts("formats");
+  FILE* fl = tmpfile();
+  char* vb = malloc(70000);
+  CHECK(setvbuf(fl, vb, _IOFBF, 65536) == 0);
+  for (int i = 0; i < 3000; ++i) fprintf(fl, "line %d %s\n", i, ss[i]);
+  rewind(fl);
+  char* line = malloc(1);
+  size_t cap = 1, lines = 0;
+  ssize_t got;
+  while ((got = getline(&line, &cap, fl)) > 0) {
+    CHECK((ssize_t)strlen(line) == got);
+    ++lines;
+  }
+  printf("%zu %d\n", lines, feof(fl) != 0);
+  rewind(fl);
+  cap = 0;
+  free(line);
+  line = NULL;
+  CHECK(getdelim(&line, &cap, ' ', fl) == 5);
+  CHECK(fgets(out, 100, fl) == out);
+  printf("%s", out);
+  fpos_t* pos = malloc(sizeof *pos);
+  CHECK(fgetpos(fl, pos) == 0);
+  CHECK(fgets(out, 100, fl) == out);
+  CHECK(fsetpos(fl, pos) == 0);
+  CHECK(fgets(out + 200, 100, fl) && !strcmp(out, out + 200));
+  double* big = malloc(200000);
+  for (int i = 0; i < 25000; ++i) big[i] = i;
+  rewind(fl);
+  CHECK(fwrite(big, 8, 25000, fl) == 25000);
+  fflush(fl);
+  memset(big, 0, 200000);
+  rewind(fl);
+  CHECK(fread(big, 8, 25000, fl) == 25000 && big[24999] == 24999);
+  CHECK(fscanf(fl, "%*s") <= 0 || 1);
+  fclose(fl);
+  char* mo = NULL;
+  size_t ms = 0;
+  char** mop = malloc(8);
+  size_t* msp = malloc(8);
+  FILE* om = open_memstream(mop, msp);
+  fprintf(om, "hello %s", ss[3]);
+  fclose(om);
+  printf("%zu %d\n", *msp, (int)strlen(*mop));
+  free(*mop);
+  FILE* fm = fmemopen(pc, 100, "w");
+  fputs("through", fm);
+  fclose(fm);
+  puts(pc);
+  regex_t* re = malloc(sizeof *re);
+  regmatch_t* rm = malloc(3 * sizeof *rm);
+  strcpy(pc, "(a+)b");
+  CHECK(regcomp(re, pc, REG_EXTENDED) == 0);
+  strcpy(pc, "xxaaab");
+  printf("%d %d %d\n", regexec(re, pc, 2, rm, 0), rm[0].rm_so, rm[1].rm_eo);
+  regfree(re);
+  iconv_t ic = iconv_open("UTF-16LE", "UTF-8");
+  strcpy(pc, "h\xc3\xa9llo");
+  char **ip = malloc(8), **op = malloc(8);
+  size_t *il = malloc(8), *ol = malloc(8);
+  *ip = pc;
+  *op = out;
+  *il = strlen(pc);
+  *ol = 100;
+  printf("%zd %zu\n", iconv(ic, ip, il, op, ol), *ol);
+  iconv_close(ic);
+  char* dir = malloc(100);
+  strcpy(dir, "/tmp/rvXXXXXX");
+  CHECK(mkdtemp(dir) == dir);
+  char* path = malloc(200);
+  for (int i = 0; i < 5; ++i) {
+    sprintf(path, "%s/f%d", dir, i);
+    close(open(path, O_CREAT | O_RDWR, 0600));
+  }
+  glob_t* g = malloc(sizeof *g);
+  sprintf(path, "%s/f[1-3]", dir);
+  printf("%d %zu\n", glob(path, 0, NULL, g), g->gl_pathc);
+  printf("%s\n", strrchr(g->gl_pathv[0], '/'));
+  globfree(g);
+  CHECK(nftw(dir, on_file, 5, FTW_PHYS) == 0);
+  printf("%d\n", files);
+  struct dirent** nl;
+  int* od = malloc(4);
+  *od = 0;
+  printf("%d\n", scandir(dir, &nl, NULL, alphasort));
+  dl_iterate_phdr(on_obj, od);
+  CHECK(*od == objs);
+  char* rp = malloc(PATH_MAX);
+  sprintf(path, "%s/../%s/f1", dir, strrchr(dir, '/') + 1);
+  CHECK(realpath(path, rp));
+  puts(strrchr(rp, '/'));
+  CHECK(chdir(dir) == 0);
+  CHECK(getcwd(rp, PATH_MAX) == rp);
+  CHECK(!strcmp(rp, dir));
+  CHECK(getcwd(rp, 3) == NULL && errno == ERANGE);
+  CHECK(symlink(dir, "ln") == 0);
+  memset(rp, '!', 100);
+  printf("%d %c\n", (int)readlink("ln", rp, 4), rp[4]);
+  struct iovec* iv = malloc(IOV_MAX * sizeof *iv);
+  for (int i = 0; i < IOV_MAX; ++i) {
+    iv[i].iov_base = big + i;
+    iv[i].iov_len = 8;
+  }
+  int fd = open("v", O_CREAT | O_RDWR, 0600);
+  CHECK(writev(fd, iv, IOV_MAX) == 8 * IOV_MAX);
+  CHECK(writev(fd, iv, IOV_MAX + 1) == -1 && errno == EINVAL);
+  memset(big, 0, 8 * IOV_MAX);
+  CHECK(lseek(fd, 0, 0) == 0);
+  CHECK(readv(fd, iv, IOV_MAX) == 8 * IOV_MAX && big[1000] == 1000);
+  int pf = open("/proc/self/status", O_RDONLY);
+  ssize_t pr = read(pf, out, 8000);
+  CHECK(pr > 100 && !strncmp(out, "Name:", 5));
+  struct addrinfo *hints = calloc(1, sizeof *hints), **ai = malloc(8);
+  hints->ai_flags = AI_NUMERICHOST;
+  strcpy(pc, "127.0.0.1");
+  strcpy(path, "80");
+  printf("%d %d\n", getaddrinfo(pc, path, hints, ai), (*ai)->ai_family);
+  freeaddrinfo(*ai);
+  struct tm* tm = malloc(sizeof *tm);
+  time_t* tt = malloc(8);
+  *tt = 1000000000;
+  gmtime_r(tt, tm);
+  char* tb = malloc(200);
+  printf("%zu %s\n", strftime(tb, 200, "%Y-%m-%d %H:%M:%S", tm), tb);
+  strcpy(pc, "2020-02-29");
+  memset(tm, 0, sizeof *tm);
+  char* tr = strptime(pc, "%Y-%m-%d", tm);
+  printf("%d %d\n", (int)(tr - pc), tm->tm_yday);
+  printf("%ld\n", (long)timegm(tm));
+  asctime_r(tm, tb);
+  fputs(tb, stdout);
+  hcreate(100);
+  ENTRY en = {ss[0], ss[1]};
+  hsearch(en, ENTER);
+  ENTRY* fe = hsearch((ENTRY){ss[0], 0}, FIND);
+  CHECK(fe && fe->data == ss[1]);
+  void* root = NULL;
+  for (int i = 0; i < 100; ++i) tsearch(&q[i], &root, cmp_w);
+  CHECK(*(int**)tfind(&q[7], &root, cmp_w) == &q[7] || 1);
+  for (int i = 0; i < 5; ++i) {
+    sprintf(path, "f%d", i);
+    unlink(path);
+  }
+  unlink("ln");
+  unlink("v");
+  rmdir(dir);
+  puts("end");
+  return 0;
+}
