@@ -53,7 +53,7 @@ void make_library_set_handler() {
   pthread_join(thread, nullptr);
 }
 
-void replace_handler() {
+void replace_handler_once() {
   InRuntime inside;
   sys::LockGuard guard(mutex);
   if (cancel != nullptr) return;
@@ -64,6 +64,14 @@ void replace_handler() {
   cancel = action.handler;
   action.handler = enter_cancel;
   sys::syscall(SYS_rt_sigaction, kCancelSignal, &action, nullptr, sizeof action.mask);
+}
+
+void replace_handler() {
+  // Joining is a point where a cancellation takes effect, which would leave the lock held.
+  int state;
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+  replace_handler_once();
+  pthread_setcancelstate(state, nullptr);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 // case: passed-on
 #define _GNU_SOURCE
 #include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <time.h>
@@ -87,6 +88,11 @@ static void* compute(void* seed) {
   for (;;) data[next_random(&random) % kWords] += 1;
 }
 
+static void* compute_when_cancelled(void* seed) {
+  while (!__atomic_load_n(&shared->waiting, __ATOMIC_ACQUIRE)) sched_yield();
+  return compute(seed);
+}
+
 static void cancel(pthread_t thread) {
   void* result;
   CHECK(pthread_cancel(thread) == 0 && pthread_join(thread, &result) == 0 && result == PTHREAD_CANCELED);
@@ -129,6 +135,12 @@ int main(int argc, char** argv) {
     }
   } else {
     data = calloc(kWords, 4);
+    for (int i = 0; i < 2; ++i) {  // cancelled before it asks for it at any instruction
+      shared->waiting = 0;
+      CHECK(pthread_create(&thread, NULL, compute_when_cancelled, NULL) == 0 && pthread_cancel(thread) == 0);
+      __atomic_store_n(&shared->waiting, 1, __ATOMIC_RELEASE);
+      CHECK(pthread_join(thread, NULL) == 0);
+    }
     for (long i = 0; i < 100; ++i) {
       CHECK(pthread_create(&thread, NULL, compute, (void*)i) == 0);
       usleep(1000 + i * 10);
