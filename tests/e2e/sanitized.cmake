@@ -21,12 +21,13 @@ list(APPEND e2e_left_out programs/kernel_calls.c)
 # is ended between any two instructions.
 list(APPEND e2e_left_out programs/cancel.c)
 # Its malloc reports a size that no malloc could give, and does not return null.
-list(APPEND e2e_left_out programs/invoke_new.cc)
+list(APPEND e2e_left_out programs/invoke_new.cc programs/cxx_corners.cc)
 # The thread sanitizer needs larger stacks than these, the address sanitizer warns of makecontext.
 list(APPEND e2e_left_out programs/own_stacks.c)
 if(SPILLWAY_SANITIZE STREQUAL "thread")
   # Its runtime locks, and these signals come from the kernel between any two instructions of it.
-  list(APPEND e2e_left_out programs/signal_handler.c programs/signal_count.c programs/signal_nesting.c)
+  list(APPEND e2e_left_out programs/signal_handler.c programs/signal_count.c programs/signal_nesting.c
+    programs/process_ends.c)
   # It makes a fork of vfork.
   list(APPEND e2e_left_out programs/spawn_arguments.c)
   # In a child it does not know that the parent's other threads are gone.
