@@ -15,12 +15,18 @@
 #include "spill/next.h"
 #include "spill/parking.h"
 #include "spill/thread.h"
+#include "sys/barrier.h"
+#include "sys/kernel.h"
 
 namespace spill {
 
 constinit std::atomic<uint32_t> only_thread_id{0};
 
 namespace {
+
+constinit std::atomic<void*> only_thread_pointer{nullptr};  // its thread pointer
+constinit std::atomic<bool> alone_ends{false};
+constinit std::atomic<bool> changes_alone{false};
 
 constexpr size_t kLock = 0, kCount = 4, kOwner = 8, kKind = 16;
 constexpr size_t kWordsBytes = 20;
@@ -62,9 +68,10 @@ bool take_contended(pthread_mutex_t* mutex) {
 
 __attribute__((noinline)) int lock_slowly(pthread_mutex_t* mutex, const Deadline& deadline) {
   while (!take_contended(mutex)) {
-    const Parked parked = park(mutex, [mutex] {
-      return Words(mutex, kWordsBytes)[kLock].load(std::memory_order_relaxed) == kContended;
-    }, deadline);
+    const Parked parked = park(
+        mutex,
+        [mutex] { return Words(mutex, kWordsBytes)[kLock].load(std::memory_order_relaxed) == kContended; },
+        deadline);
     if (parked == Parked::kTimedOut) return ETIMEDOUT;
   }
   return 0;
@@ -77,7 +84,8 @@ int lock_spilled(pthread_mutex_t* mutex, Patience patience, const Deadline& dead
     const Words words(mutex, kWordsBytes);
     const uint32_t kind = words[kKind].load(std::memory_order_relaxed) & kKindMask;
     if (kind == kRecursive || kind == kErrorChecking)
-      if (const int answer = lock_again(words, kind, patience == Patience::kNone); answer != 0) return answer - 1;
+      if (const int answer = lock_again(words, kind, patience == Patience::kNone); answer != 0)
+        return answer - 1;
     for (int i = 0; i < kSpins; ++i) {
       if (take_if_free(words)) {
         set_owner(words, kind);
@@ -113,16 +121,20 @@ int unlock_spilled(pthread_mutex_t* mutex) {
 
 // A mutex's words under the program's only thread: nobody competes. Plain mutexes are the C library's, so
 // what it would have written is written here. Both functions do nothing and return false where the general
-// way is needed. A handler that interrupts them leaves the mutex as it found it; to its eyes the lock is taken
-// first and released last.
+// way is needed. A handler that interrupts them leaves the mutex as it found it; to its eyes the lock is
+// taken first and released last.
 struct AloneWords {
   uint32_t lock, count, owner, users, kind;
 };
-static_assert(offsetof(pthread_mutex_t, __data.__lock) == offsetof(AloneWords, lock) && kLock == offsetof(AloneWords, lock));
-static_assert(offsetof(pthread_mutex_t, __data.__count) == offsetof(AloneWords, count) && kCount == offsetof(AloneWords, count));
-static_assert(offsetof(pthread_mutex_t, __data.__owner) == offsetof(AloneWords, owner) && kOwner == offsetof(AloneWords, owner));
+static_assert(offsetof(pthread_mutex_t, __data.__lock) == offsetof(AloneWords, lock) &&
+              kLock == offsetof(AloneWords, lock));
+static_assert(offsetof(pthread_mutex_t, __data.__count) == offsetof(AloneWords, count) &&
+              kCount == offsetof(AloneWords, count));
+static_assert(offsetof(pthread_mutex_t, __data.__owner) == offsetof(AloneWords, owner) &&
+              kOwner == offsetof(AloneWords, owner));
 static_assert(offsetof(pthread_mutex_t, __data.__nusers) == offsetof(AloneWords, users));
-static_assert(offsetof(pthread_mutex_t, __data.__kind) == offsetof(AloneWords, kind) && kKind == offsetof(AloneWords, kind));
+static_assert(offsetof(pthread_mutex_t, __data.__kind) == offsetof(AloneWords, kind) &&
+              kKind == offsetof(AloneWords, kind));
 
 // What differs between the two: users are counted in plain ones; the first lock of a recursive one counts.
 constexpr uint32_t kPlainFirst = 1, kSpilledFirst = 0;
@@ -158,14 +170,34 @@ bool unlock_words_alone(AloneWords& words, uint32_t me, uint32_t first) {
   return true;
 }
 
+bool is_only_thread() {
+  return only_thread_pointer.load(std::memory_order_relaxed) == __builtin_thread_pointer();
+}
+
 template <class F>
 bool change_alone(pthread_mutex_t* mutex, F&& change) {
   const uint32_t me = only_thread();
   if (me == 0) return false;
-  if (plain(mutex)) return change(*reinterpret_cast<AloneWords*>(mutex), me, kPlainFirst);
-  if (!is_in_page(mutex, sizeof(AloneWords))) return false;
-  const bool done = change(*reinterpret_cast<AloneWords*>(hold(mutex, kHoldA)), me, kSpilledFirst);
-  release(kHoldA);
+  if (!is_only_thread()) {
+    note_threads();
+    return false;
+  }
+  // A handler that interrupts a change leaves it under way.
+  const bool outer = changes_alone.load(std::memory_order_relaxed);
+  changes_alone.store(true, std::memory_order_relaxed);
+  // The order of the store before the load is what note_threads' barrier pairs with.
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  bool done = false;
+  if (!alone_ends.load(std::memory_order_relaxed)) {
+    if (plain(mutex)) {
+      done = change(*reinterpret_cast<AloneWords*>(mutex), me, kPlainFirst);
+    } else if (is_in_page(mutex, sizeof(AloneWords))) {
+      done = change(*reinterpret_cast<AloneWords*>(hold(mutex, kHoldA)), me, kSpilledFirst);
+      release(kHoldA);
+    }
+  }
+  // Release: who waits in note_threads sees the mutex as it is left.
+  changes_alone.store(outer, std::memory_order_release);
   return done;
 }
 
@@ -174,10 +206,27 @@ bool is_supported(const pthread_mutexattr_t* attributes) {
   pthread_mutexattr_getrobust(attributes, &robust);
   pthread_mutexattr_getprotocol(attributes, &protocol);
   pthread_mutexattr_getpshared(attributes, &shared);
-  return robust == PTHREAD_MUTEX_STALLED && protocol == PTHREAD_PRIO_NONE && shared == PTHREAD_PROCESS_PRIVATE;
+  return robust == PTHREAD_MUTEX_STALLED && protocol == PTHREAD_PRIO_NONE &&
+         shared == PTHREAD_PROCESS_PRIVATE;
 }
 
 }  // namespace
+
+void begin_alone(uint32_t thread_id) {
+  alone_ends.store(false, std::memory_order_relaxed);
+  only_thread_pointer.store(__builtin_thread_pointer(), std::memory_order_relaxed);
+  only_thread_id.store(thread_id, std::memory_order_release);
+}
+
+void note_threads() {
+  if (only_thread() == 0) return;
+  if (!is_only_thread()) {
+    alone_ends.store(true, std::memory_order_relaxed);
+    sys::process_barrier();
+    while (changes_alone.load(std::memory_order_acquire)) sys::syscall(SYS_sched_yield);
+  }
+  only_thread_id.store(0, std::memory_order_relaxed);
+}
 
 int lock_mutex(pthread_mutex_t* mutex) {
   static constinit int (*next)(pthread_mutex_t*) = nullptr;
@@ -204,13 +253,17 @@ SPILL_EXPORT int __spill_pthread_mutex_trylock(pthread_mutex_t* mutex) {
 
 SPILL_EXPORT int __spill_pthread_mutex_timedlock(pthread_mutex_t* mutex, const timespec* time) {
   static constinit int (*next)(pthread_mutex_t*, const timespec*) = nullptr;
-  if (plain(mutex)) return next_function(next, "pthread_mutex_timedlock", "GLIBC_2.34")(mutex, PlainIn<timespec>(time));
+  if (plain(mutex))
+    return next_function(next, "pthread_mutex_timedlock", "GLIBC_2.34")(mutex, PlainIn<timespec>(time));
   return lock_spilled(mutex, Patience::kSome, Deadline::at(CLOCK_REALTIME, load(time)));
 }
 
-SPILL_EXPORT int __spill_pthread_mutex_clocklock(pthread_mutex_t* mutex, clockid_t clock, const timespec* time) {
+SPILL_EXPORT int __spill_pthread_mutex_clocklock(pthread_mutex_t* mutex, clockid_t clock,
+                                                 const timespec* time) {
   static constinit int (*next)(pthread_mutex_t*, clockid_t, const timespec*) = nullptr;
-  if (plain(mutex)) return next_function(next, "pthread_mutex_clocklock", "GLIBC_2.34")(mutex, clock, PlainIn<timespec>(time));
+  if (plain(mutex))
+    return next_function(next, "pthread_mutex_clocklock", "GLIBC_2.34")(mutex, clock,
+                                                                        PlainIn<timespec>(time));
   return lock_spilled(mutex, Patience::kSome, Deadline::at(clock, load(time)));
 }
 
@@ -251,6 +304,8 @@ SPILL_EXPORT int __spill_mtx_timedlock(mtx_t* mutex, const timespec* time) {
 SPILL_EXPORT int __spill_mtx_unlock(mtx_t* mutex) {
   return unlock_mutex(reinterpret_cast<pthread_mutex_t*>(mutex)) == 0 ? thrd_success : thrd_error;
 }
-SPILL_EXPORT void __spill_mtx_destroy(mtx_t* mutex) { __spill_pthread_mutex_destroy(reinterpret_cast<pthread_mutex_t*>(mutex)); }
+SPILL_EXPORT void __spill_mtx_destroy(mtx_t* mutex) {
+  __spill_pthread_mutex_destroy(reinterpret_cast<pthread_mutex_t*>(mutex));
+}
 
 }  // namespace spill

@@ -12,6 +12,7 @@
 #include <threads.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <functional>
 #include <thread>
 #include <vector>
@@ -19,6 +20,7 @@
 #include "mirrored.h"
 #include "spill/mutex.h"
 #include "spill/parking.h"
+#include "sys/barrier.h"
 
 extern "C" {
 int __spill_timer_create(clockid_t, sigevent*, timer_t*);
@@ -75,7 +77,10 @@ namespace {
 
 class Pthread : public fake::SpillTest {
  protected:
-  void SetUp() override { fake::start(); }
+  void SetUp() override {
+    fake::start();
+    ASSERT_TRUE(sys::register_barrier().has_value());
+  }
 };
 
 // An object of zeros, or with a static initialiser's value, that crosses a page's edge where that may be.
@@ -200,7 +205,7 @@ TEST_F(Pthread, MutexKinds) {
 
 // What the program's only thread writes is what the general way and the C library expect to find.
 TEST_F(Pthread, MutexesOfTheOnlyThread) {
-  spill::only_thread_id = static_cast<uint32_t>(syscall(SYS_gettid));
+  spill::begin_alone(static_cast<uint32_t>(syscall(SYS_gettid)));
   char* inside = fake::allocate(sizeof(pthread_mutex_t), 64);
   const pthread_mutex_t initial[] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP,
                                      PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP};
@@ -224,14 +229,14 @@ TEST_F(Pthread, MutexesOfTheOnlyThread) {
         spill::note_threads();
         EXPECT_EQ(__spill_pthread_mutex_unlock(mutex), 0);
       });
-      spill::only_thread_id = static_cast<uint32_t>(syscall(SYS_gettid));
+      spill::begin_alone(static_cast<uint32_t>(syscall(SYS_gettid)));
       if (mutex == &plain) continue;
       // Locked while alone, unlocked in the general way.
       EXPECT_EQ(__spill_pthread_mutex_lock(mutex), 0);
       spill::note_threads();
       EXPECT_EQ(__spill_pthread_mutex_unlock(mutex), 0);
       EXPECT_EQ(__spill_pthread_mutex_destroy(mutex), 0);
-      spill::only_thread_id = static_cast<uint32_t>(syscall(SYS_gettid));
+      spill::begin_alone(static_cast<uint32_t>(syscall(SYS_gettid)));
     }
     EXPECT_EQ(__spill_pthread_mutex_lock(&plain), 0);
     EXPECT_EQ(pthread_mutex_trylock(&plain), recursive ? 0 : EBUSY);
@@ -244,11 +249,48 @@ TEST_F(Pthread, MutexesOfTheOnlyThread) {
   fake::expect_nothing_held();
 }
 
+// Threads that nobody saw being made come for mutexes while the first one changes them alone.
+TEST_F(Pthread, ThreadsThatWereNotSeenEndTheTimeAlone) {
+  auto* inside = reinterpret_cast<pthread_mutex_t*>(fake::allocate(sizeof(pthread_mutex_t), 64));
+  pthread_mutex_t plain = PTHREAD_MUTEX_INITIALIZER;
+  spill::copy(inside, &plain, sizeof plain);
+  constexpr uint64_t kRounds = 500, kTimes = 50;
+  volatile uint64_t counts[2] = {0, 0};
+  const auto work = [&] {
+    for (uint64_t i = 0; i < kTimes; ++i) {
+      EXPECT_EQ(__spill_pthread_mutex_lock(inside), 0);
+      counts[0] = counts[0] + 1;
+      EXPECT_EQ(__spill_pthread_mutex_unlock(inside), 0);
+      EXPECT_EQ(__spill_pthread_mutex_lock(&plain), 0);
+      counts[1] = counts[1] + 1;
+      EXPECT_EQ(__spill_pthread_mutex_unlock(&plain), 0);
+    }
+  };
+  for (uint64_t round = 0; round < kRounds; ++round) {
+    std::atomic<bool> begins{false};
+    spill::begin_alone(static_cast<uint32_t>(syscall(SYS_gettid)));
+    std::thread other([&] {
+      fake::enter_thread();
+      while (!begins.load()) {
+      }
+      work();
+    });
+    begins = true;
+    work();
+    other.join();
+    EXPECT_EQ(spill::only_thread(), 0u);
+  }
+  EXPECT_EQ(counts[0], 2 * kRounds * kTimes);
+  EXPECT_EQ(counts[1], 2 * kRounds * kTimes);
+}
+
 // A library's thread may call the program soon: that it failed here makes no difference.
 TEST_F(Pthread, CallsThatMakeThreadsEndBeingTheOnlyOne) {
-  aiocb block = {};
-  aiocb64 block64 = {};
+  // Static: the library's thread writes there when it pleases.
+  static aiocb block = {};
+  static aiocb64 block64 = {};
   block.aio_fildes = block64.aio_fildes = -1;
+  block.aio_sigevent.sigev_notify = block64.aio_sigevent.sigev_notify = SIGEV_NONE;
   timer_t timer;
   sigevent none = {};
   none.sigev_notify = SIGEV_NONE;
@@ -266,7 +308,7 @@ TEST_F(Pthread, CallsThatMakeThreadsEndBeingTheOnlyOne) {
       [&] { return __spill_lio_listio64(LIO_NOWAIT, nullptr, 0, nullptr); },
   };
   for (const auto& call : calls) {
-    spill::only_thread_id = static_cast<uint32_t>(syscall(SYS_gettid));
+    spill::begin_alone(static_cast<uint32_t>(syscall(SYS_gettid)));
     call();
     EXPECT_EQ(spill::only_thread(), 0u) << "call " << &call - calls;
   }

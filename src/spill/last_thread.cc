@@ -33,7 +33,7 @@ void leave_thread(void* value) {
 void count_first_thread() {
   CHECK_EQ(pthread_key_create(&key, leave_thread), 0);
   if (counted.fetch_add(1, std::memory_order_relaxed) == 0)
-    only_thread_id.store(this_thread().thread_id.load(std::memory_order_relaxed), std::memory_order_relaxed);
+    begin_alone(this_thread().thread_id.load(std::memory_order_relaxed));
   enter_counted_thread();
 }
 
@@ -47,7 +47,7 @@ void uncount_thread() { counted.fetch_sub(1, std::memory_order_relaxed); }
 void enter_counted_thread() { pthread_setspecific(key, reinterpret_cast<void*>(1)); }
 
 void count_only_this_thread() {
-  note_threads();
+  note_fork();
   counted.store(1, std::memory_order_relaxed);
 }
 
