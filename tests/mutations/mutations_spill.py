@@ -206,4 +206,9 @@ MUTATIONS = [
     mutation("waiter takes a mutex as if nobody else waited", "intercept_pthread_test", "Pthread.EverySleeper*",
              ("src/spill/intercept_mutex.cc", "std::memory_order_acquire) != kFree) return false;",
               "std::memory_order_acquire) != kFree) return false;\n  words[kLock].store(kLocked, std::memory_order_relaxed);")),
+    mutation("second thread takes itself for the only one", "intercept_pthread_test", "Pthread.ThreadsThat*",
+             ("src/spill/intercept_mutex.cc", "  if (!is_only_thread()) {\n    note_threads();\n    return false;\n  }\n", "")),
+    mutation("call that makes threads goes unnoticed", "intercept_pthread_test", "Pthread.CallsThat*",
+             ("src/spill/intercept_callback.cc", "int __spill_mq_notify(mqd_t queue, const sigevent* event) {\n  note_threads();",
+              "int __spill_mq_notify(mqd_t queue, const sigevent* event) {")),
 ]
