@@ -68,8 +68,8 @@ class Storage(Refusal):
         precious.write_bytes(content)
         before = precious.stat()
         self.refused(precious.name, "--storage-overwrite", storage=precious)  # of a long path the beginning is left out
-        self.refused(str(precious), storage=f"file:{precious}")
-        self.refused(str(precious), storage=f"fault:seed=1:[uring:{precious}]")
+        self.refused(precious.name, storage=f"file:{precious}")
+        self.refused(precious.name, storage=f"fault:seed=1:[uring:{precious}]")
         self.assertEqual(precious.read_bytes(), content)
         after = precious.stat()
         self.assertEqual((before.st_mtime_ns, before.st_mode, before.st_size), (after.st_mtime_ns, after.st_mode, after.st_size))
