@@ -30,21 +30,9 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "spill/intercept_call.h"
 #include "spill/intercept_io.h"
 #include "spill/next.h"
-
-using spill::plain;
-using spill::PlainBytes;
-using spill::PlainIn;
-using spill::PlainObject;
-using spill::PlainString;
-
-// Calls that wait let go of all slots first.
-#define SPILL_CALL(T, name, parameters, arguments) \
-  SPILL_EXPORT T __spill_##name parameters {       \
-    spill::clear_slots();                          \
-    return name arguments;                         \
-  }
 
 namespace {
 
@@ -76,9 +64,9 @@ T refuse(int error) {
 }  // namespace
 
 // Descriptors that report.
-SPILL_CALL(int, eventfd_read, (int descriptor, eventfd_t* value), (descriptor, PlainObject<eventfd_t>(value)))
-SPILL_CALL(int, signalfd, (int descriptor, const sigset_t* set, int flags), (descriptor, PlainIn<sigset_t>(set), flags))
-SPILL_CALL(int, inotify_add_watch, (int descriptor, const char* path, uint32_t mask), (descriptor, PlainString(path), mask))
+SPILL_WAIT(int, eventfd_read, (int descriptor, eventfd_t* value), (descriptor, PlainObject<eventfd_t>(value)))
+SPILL_WAIT(int, signalfd, (int descriptor, const sigset_t* set, int flags), (descriptor, PlainIn<sigset_t>(set), flags))
+SPILL_WAIT(int, inotify_add_watch, (int descriptor, const char* path, uint32_t mask), (descriptor, PlainString(path), mask))
 SPILL_EXPORT int __spill_epoll_pwait2(int epoll, epoll_event* events, int count, const timespec* timeout, const sigset_t* mask) {
   spill::clear_slots();
   if (count <= 0) return epoll_pwait2(epoll, events, count, PlainIn<timespec>(timeout), PlainIn<sigset_t>(mask));
@@ -86,37 +74,37 @@ SPILL_EXPORT int __spill_epoll_pwait2(int epoll, epoll_event* events, int count,
 }
 
 // Users and scheduling.
-SPILL_CALL(int, getresuid, (uid_t * real, uid_t* effective, uid_t* saved),
+SPILL_WAIT(int, getresuid, (uid_t * real, uid_t* effective, uid_t* saved),
            (PlainObject<uid_t>(real), PlainObject<uid_t>(effective), PlainObject<uid_t>(saved)))
-SPILL_CALL(int, getresgid, (gid_t * real, gid_t* effective, gid_t* saved),
+SPILL_WAIT(int, getresgid, (gid_t * real, gid_t* effective, gid_t* saved),
            (PlainObject<gid_t>(real), PlainObject<gid_t>(effective), PlainObject<gid_t>(saved)))
-SPILL_CALL(int, setgroups, (size_t count, const gid_t* groups), (count, in(groups, count)))
-SPILL_CALL(int, sched_getparam, (pid_t process, sched_param* to), (process, PlainObject<sched_param>(to)))
-SPILL_CALL(int, sched_setparam, (pid_t process, const sched_param* from), (process, PlainIn<sched_param>(from)))
-SPILL_CALL(int, sched_setscheduler, (pid_t process, int policy, const sched_param* from), (process, policy, PlainIn<sched_param>(from)))
-SPILL_CALL(int, sched_rr_get_interval, (pid_t process, timespec* to), (process, PlainObject<timespec>(to)))
-SPILL_CALL(int, pthread_setschedparam, (pthread_t thread, int policy, const sched_param* from), (thread, policy, PlainIn<sched_param>(from)))
-SPILL_CALL(int, pthread_getaffinity_np, (pthread_t thread, size_t n, cpu_set_t* to),
+SPILL_WAIT(int, setgroups, (size_t count, const gid_t* groups), (count, in(groups, count)))
+SPILL_WAIT(int, sched_getparam, (pid_t process, sched_param* to), (process, PlainObject<sched_param>(to)))
+SPILL_WAIT(int, sched_setparam, (pid_t process, const sched_param* from), (process, PlainIn<sched_param>(from)))
+SPILL_WAIT(int, sched_setscheduler, (pid_t process, int policy, const sched_param* from), (process, policy, PlainIn<sched_param>(from)))
+SPILL_WAIT(int, sched_rr_get_interval, (pid_t process, timespec* to), (process, PlainObject<timespec>(to)))
+SPILL_WAIT(int, pthread_setschedparam, (pthread_t thread, int policy, const sched_param* from), (thread, policy, PlainIn<sched_param>(from)))
+SPILL_WAIT(int, pthread_getaffinity_np, (pthread_t thread, size_t n, cpu_set_t* to),
            (thread, n, reinterpret_cast<cpu_set_t*>(PlainBytes(to, n, PlainBytes::kInOut).data())))
-SPILL_CALL(int, pthread_setaffinity_np, (pthread_t thread, size_t n, const cpu_set_t* from),
+SPILL_WAIT(int, pthread_setaffinity_np, (pthread_t thread, size_t n, const cpu_set_t* from),
            (thread, n, reinterpret_cast<cpu_set_t*>(PlainBytes(from, n, PlainBytes::kIn).data())))
-SPILL_CALL(int, pthread_timedjoin_np, (pthread_t thread, void** result, const timespec* time),
+SPILL_WAIT(int, pthread_timedjoin_np, (pthread_t thread, void** result, const timespec* time),
            (thread, PlainObject<void*>(result), PlainIn<timespec>(time)))
-SPILL_CALL(int, pthread_clockjoin_np, (pthread_t thread, void** result, clockid_t clock, const timespec* time),
+SPILL_WAIT(int, pthread_clockjoin_np, (pthread_t thread, void** result, clockid_t clock, const timespec* time),
            (thread, PlainObject<void*>(result), clock, PlainIn<timespec>(time)))
-SPILL_CALL(int, thrd_sleep, (const timespec* time, timespec* left), (PlainIn<timespec>(time), PlainObject<timespec>(left)))
-SPILL_CALL(int, prlimit64, (pid_t process, __rlimit_resource resource, const rlimit64* from, rlimit64* old),
+SPILL_WAIT(int, thrd_sleep, (const timespec* time, timespec* left), (PlainIn<timespec>(time), PlainObject<timespec>(left)))
+SPILL_WAIT(int, prlimit64, (pid_t process, __rlimit_resource resource, const rlimit64* from, rlimit64* old),
            (process, resource, PlainIn<rlimit64>(from), PlainObject<rlimit64>(old)))
 
 // Clocks.
-SPILL_CALL(int, adjtimex, (timex * time), (PlainObject<timex>(time)))
-SPILL_CALL(int, clock_adjtime, (clockid_t clock, timex* time), (clock, PlainObject<timex>(time)))
-SPILL_CALL(int, clock_settime, (clockid_t clock, const timespec* time), (clock, PlainIn<timespec>(time)))
-SPILL_CALL(int, settimeofday, (const timeval* time, const struct timezone* zone), (PlainIn<timeval>(time), PlainIn<struct timezone>(zone)))
+SPILL_WAIT(int, adjtimex, (timex * time), (PlainObject<timex>(time)))
+SPILL_WAIT(int, clock_adjtime, (clockid_t clock, timex* time), (clock, PlainObject<timex>(time)))
+SPILL_WAIT(int, clock_settime, (clockid_t clock, const timespec* time), (clock, PlainIn<timespec>(time)))
+SPILL_WAIT(int, settimeofday, (const timeval* time, const struct timezone* zone), (PlainIn<timeval>(time), PlainIn<struct timezone>(zone)))
 
 // System V: semaphores, messages, shared memory.
-SPILL_CALL(int, semop, (int id, sembuf* operations, size_t count), (id, in(operations, count), count))
-SPILL_CALL(int, semtimedop, (int id, sembuf* operations, size_t count, const timespec* time),
+SPILL_WAIT(int, semop, (int id, sembuf* operations, size_t count), (id, in(operations, count), count))
+SPILL_WAIT(int, semtimedop, (int id, sembuf* operations, size_t count, const timespec* time),
            (id, in(operations, count), count, PlainIn<timespec>(time)))
 SPILL_EXPORT int __spill_semctl(int id, int index, int command, ...) {
   va_list list;
@@ -132,12 +120,12 @@ SPILL_EXPORT int __spill_semctl(int id, int index, int command, ...) {
   }
   return semctl(id, index, command, PlainBytes(argument, n, PlainBytes::kInOut).data());
 }
-SPILL_CALL(int, msgsnd, (int id, const void* message, size_t n, int flags),
+SPILL_WAIT(int, msgsnd, (int id, const void* message, size_t n, int flags),
            (id, PlainBytes(message, n + sizeof(long), PlainBytes::kIn).data(), n, flags))
-SPILL_CALL(ssize_t, msgrcv, (int id, void* message, size_t n, long type, int flags),
+SPILL_WAIT(ssize_t, msgrcv, (int id, void* message, size_t n, long type, int flags),
            (id, PlainBytes(message, n + sizeof(long), PlainBytes::kInOut).data(), n, type, flags))
-SPILL_CALL(int, msgctl, (int id, int command, msqid_ds* status), (id, command, PlainObject<msqid_ds>(status)))
-SPILL_CALL(int, shmctl, (int id, int command, shmid_ds* status), (id, command, PlainObject<shmid_ds>(status)))
+SPILL_WAIT(int, msgctl, (int id, int command, msqid_ds* status), (id, command, PlainObject<msqid_ds>(status)))
+SPILL_WAIT(int, shmctl, (int id, int command, shmid_ds* status), (id, command, PlainObject<shmid_ds>(status)))
 
 // POSIX message queues.
 SPILL_EXPORT mqd_t __spill_mq_open(const char* name, int flags, ...) {
@@ -148,43 +136,43 @@ SPILL_EXPORT mqd_t __spill_mq_open(const char* name, int flags, ...) {
   va_end(list);
   return mq_open(PlainString(name), flags, mode, static_cast<const mq_attr*>(PlainIn<mq_attr>(attributes)));
 }
-SPILL_CALL(int, mq_unlink, (const char* name), (PlainString(name)))
-SPILL_CALL(int, mq_getattr, (mqd_t queue, mq_attr* to), (queue, PlainObject<mq_attr>(to)))
-SPILL_CALL(int, mq_setattr, (mqd_t queue, const mq_attr* from, mq_attr* old), (queue, PlainIn<mq_attr>(from), PlainObject<mq_attr>(old)))
-SPILL_CALL(int, mq_send, (mqd_t queue, const char* message, size_t n, unsigned priority), (queue, in(message, n), n, priority))
-SPILL_CALL(int, mq_timedsend, (mqd_t queue, const char* message, size_t n, unsigned priority, const timespec* time),
+SPILL_WAIT(int, mq_unlink, (const char* name), (PlainString(name)))
+SPILL_WAIT(int, mq_getattr, (mqd_t queue, mq_attr* to), (queue, PlainObject<mq_attr>(to)))
+SPILL_WAIT(int, mq_setattr, (mqd_t queue, const mq_attr* from, mq_attr* old), (queue, PlainIn<mq_attr>(from), PlainObject<mq_attr>(old)))
+SPILL_WAIT(int, mq_send, (mqd_t queue, const char* message, size_t n, unsigned priority), (queue, in(message, n), n, priority))
+SPILL_WAIT(int, mq_timedsend, (mqd_t queue, const char* message, size_t n, unsigned priority, const timespec* time),
            (queue, in(message, n), n, priority, PlainIn<timespec>(time)))
-SPILL_CALL(ssize_t, mq_receive, (mqd_t queue, char* message, size_t n, unsigned* priority),
+SPILL_WAIT(ssize_t, mq_receive, (mqd_t queue, char* message, size_t n, unsigned* priority),
            (queue, in_out(message, n), n, PlainObject<unsigned>(priority)))
-SPILL_CALL(ssize_t, mq_timedreceive, (mqd_t queue, char* message, size_t n, unsigned* priority, const timespec* time),
+SPILL_WAIT(ssize_t, mq_timedreceive, (mqd_t queue, char* message, size_t n, unsigned* priority, const timespec* time),
            (queue, in_out(message, n), n, PlainObject<unsigned>(priority), PlainIn<timespec>(time)))
 
 // Files.
-SPILL_CALL(ssize_t, fgetxattr, (int file, const char* name, void* to, size_t n), (file, PlainString(name), in_out(bytes(to), n), n))
-SPILL_CALL(ssize_t, lgetxattr, (const char* path, const char* name, void* to, size_t n),
+SPILL_WAIT(ssize_t, fgetxattr, (int file, const char* name, void* to, size_t n), (file, PlainString(name), in_out(bytes(to), n), n))
+SPILL_WAIT(ssize_t, lgetxattr, (const char* path, const char* name, void* to, size_t n),
            (PlainString(path), PlainString(name), in_out(bytes(to), n), n))
-SPILL_CALL(int, fsetxattr, (int file, const char* name, const void* from, size_t n, int flags),
+SPILL_WAIT(int, fsetxattr, (int file, const char* name, const void* from, size_t n, int flags),
            (file, PlainString(name), in(bytes(from), n), n, flags))
-SPILL_CALL(int, lsetxattr, (const char* path, const char* name, const void* from, size_t n, int flags),
+SPILL_WAIT(int, lsetxattr, (const char* path, const char* name, const void* from, size_t n, int flags),
            (PlainString(path), PlainString(name), in(bytes(from), n), n, flags))
-SPILL_CALL(ssize_t, flistxattr, (int file, char* to, size_t n), (file, in_out(to, n), n))
-SPILL_CALL(ssize_t, llistxattr, (const char* path, char* to, size_t n), (PlainString(path), in_out(to, n), n))
-SPILL_CALL(int, removexattr, (const char* path, const char* name), (PlainString(path), PlainString(name)))
-SPILL_CALL(int, lremovexattr, (const char* path, const char* name), (PlainString(path), PlainString(name)))
-SPILL_CALL(int, fremovexattr, (int file, const char* name), (file, PlainString(name)))
-SPILL_CALL(key_t, ftok, (const char* path, int project), (PlainString(path), project))
-SPILL_CALL(int, futimes, (int file, const timeval* times), (file, in(times, times != nullptr ? 2 : 0)))
-SPILL_CALL(int, lutimes, (const char* path, const timeval* times), (PlainString(path), in(times, times != nullptr ? 2 : 0)))
-SPILL_CALL(int, futimesat, (int folder, const char* path, const timeval* times),
+SPILL_WAIT(ssize_t, flistxattr, (int file, char* to, size_t n), (file, in_out(to, n), n))
+SPILL_WAIT(ssize_t, llistxattr, (const char* path, char* to, size_t n), (PlainString(path), in_out(to, n), n))
+SPILL_WAIT(int, removexattr, (const char* path, const char* name), (PlainString(path), PlainString(name)))
+SPILL_WAIT(int, lremovexattr, (const char* path, const char* name), (PlainString(path), PlainString(name)))
+SPILL_WAIT(int, fremovexattr, (int file, const char* name), (file, PlainString(name)))
+SPILL_WAIT(key_t, ftok, (const char* path, int project), (PlainString(path), project))
+SPILL_WAIT(int, futimes, (int file, const timeval* times), (file, in(times, times != nullptr ? 2 : 0)))
+SPILL_WAIT(int, lutimes, (const char* path, const timeval* times), (PlainString(path), in(times, times != nullptr ? 2 : 0)))
+SPILL_WAIT(int, futimesat, (int folder, const char* path, const timeval* times),
            (folder, PlainString(path), in(times, times != nullptr ? 2 : 0)))
-SPILL_CALL(int, memfd_create, (const char* name, unsigned flags), (PlainString(name), flags))
-SPILL_CALL(ssize_t, getdents64, (int folder, void* to, size_t n), (folder, in_out(bytes(to), n), n))
-SPILL_CALL(int, mount, (const char* device, const char* folder, const char* type, unsigned long flags, const void* data),
+SPILL_WAIT(int, memfd_create, (const char* name, unsigned flags), (PlainString(name), flags))
+SPILL_WAIT(ssize_t, getdents64, (int folder, void* to, size_t n), (folder, in_out(bytes(to), n), n))
+SPILL_WAIT(int, mount, (const char* device, const char* folder, const char* type, unsigned long flags, const void* data),
            (PlainString(device), PlainString(folder), PlainString(type), flags,
             plain(data) ? data : static_cast<const void*>(static_cast<const char*>(PlainString(bytes(data))))))
-SPILL_CALL(int, umount, (const char* folder), (PlainString(folder)))
-SPILL_CALL(int, umount2, (const char* folder, int flags), (PlainString(folder), flags))
-SPILL_CALL(int, sethostname, (const char* name, size_t n), (in(name, n), n))
+SPILL_WAIT(int, umount, (const char* folder), (PlainString(folder)))
+SPILL_WAIT(int, umount2, (const char* folder, int flags), (PlainString(folder), flags))
+SPILL_WAIT(int, sethostname, (const char* name, size_t n), (in(name, n), n))
 
 // Names that the C library makes up in place.
 #define SPILL_TEMPLATE(T, name, parameters, arguments)                                                      \
@@ -198,7 +186,7 @@ SPILL_TEMPLATE(int, mkostemps, (char* text, int suffix, int flags), (memory.data
 SPILL_TEMPLATE(int, mkostemps64, (char* text, int suffix, int flags), (memory.data(), suffix, flags))
 
 // Moving bytes.
-SPILL_CALL(ssize_t, splice, (int from, off64_t* from_offset, int to, off64_t* to_offset, size_t n, unsigned flags),
+SPILL_WAIT(ssize_t, splice, (int from, off64_t* from_offset, int to, off64_t* to_offset, size_t n, unsigned flags),
            (from, PlainObject<off64_t>(from_offset), to, PlainObject<off64_t>(to_offset), n, flags))
 // Its pages cannot be given to a pipe: the bytes are.
 SPILL_EXPORT ssize_t __spill_vmsplice(int pipe, const iovec* vector, size_t count, unsigned flags) {

@@ -21,23 +21,8 @@
 #include <termios.h>
 #include <unistd.h>
 
-#include "spill/intercept.h"
+#include "spill/intercept_call.h"
 #include "spill/signals.h"
-
-using spill::plain;
-using spill::PlainBytes;
-using spill::PlainIn;
-using spill::PlainObject;
-using spill::PlainString;
-
-#define SPILL_CALL(T, name, parameters, arguments) \
-  SPILL_EXPORT T __spill_##name parameters { return name arguments; }
-// The same for a call that may wait.
-#define SPILL_WAIT(T, name, parameters, arguments) \
-  SPILL_EXPORT T __spill_##name parameters {       \
-    spill::clear_slots();                          \
-    return name arguments;                         \
-  }
 
 namespace {
 

@@ -6,16 +6,7 @@
 #include <sys/times.h>
 #include <time.h>
 
-#include "spill/intercept.h"
-
-using spill::plain;
-using spill::PlainBytes;
-using spill::PlainIn;
-using spill::PlainObject;
-using spill::PlainString;
-
-#define SPILL_CALL(T, name, parameters, arguments) \
-  SPILL_EXPORT T __spill_##name parameters { return name arguments; }
+#include "spill/intercept_call.h"
 
 SPILL_CALL(time_t, time, (time_t* to), (PlainObject<time_t>(to)))
 SPILL_CALL(clock_t, times, (tms* to), (PlainObject<tms>(to)))
