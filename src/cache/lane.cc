@@ -28,4 +28,9 @@ void Lane::destroy() {
   sys::unmap(this, bytes_);
 }
 
+void Lane::run_ios() {
+  for (uint32_t i = 0; i < io_count; ++i) batch_[i] = &ios[i];
+  queue_->run({batch_, io_count});
+}
+
 }  // namespace cache

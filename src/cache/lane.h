@@ -35,12 +35,13 @@ class Lane {
   void destroy();
 
   storage::Queue& queue() { return *queue_; }
+  // Runs the first io_count of `ios` together until all are completed. Cost: I/O.
+  void run_ios();
 
   Victim victims[kMaxBatch];
   uint32_t victim_count;
   uint64_t changed[kMaxBatch][kMaxPieces / 64];  // bit per OS page of each victim
   storage::Io ios[kMaxIos];
-  storage::Io* batch[kMaxIos];  // those of `ios` that are submitted together
   uint32_t io_count;
   iovec segments[kMaxSegments];
   uint32_t segment_count;
@@ -49,6 +50,7 @@ class Lane {
   char* page_copy;           // one page, aligned: the cleaner's copy, chaos's read-back
 
  private:
+  storage::Io* batch_[kMaxIos];  // of run_ios: too large for the stacks it may run on
   storage::Queue* queue_;
   uint64_t bytes_;
 };

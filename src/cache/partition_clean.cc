@@ -22,13 +22,7 @@ uint32_t Partition::clean(Lane& lane) {
   mark_held(lane);
   copy_changed(lane);
   prepare_clean_writes(lane);
-  if (lane.io_count == 1) {
-    lane.queue().run(lane.ios[0]);
-  } else {
-    storage::Io* batch[Lane::kMaxIos];
-    for (uint32_t i = 0; i < lane.io_count; ++i) batch[i] = &lane.ios[i];
-    lane.queue().run({batch, lane.io_count});
-  }
+  lane.run_ios();
   return settle_cleaned(lane);
 }
 

@@ -20,19 +20,7 @@ uint32_t Partition::evict(uint32_t wanted, Lane& lane) {
   compare(lane);
   uint32_t freed = settle_unwritten(lane);
   if (lane.io_count == 0) return freed;
-  if (lane.io_count == 1) {
-    lane.queue().run(lane.ios[0]);
-    return freed + settle_written(lane);
-  }
-  // Bounded: a queue of kMaxIos takes the whole batch.
-  storage::Io** batch = lane.batch;
-  for (uint32_t i = 0; i < lane.io_count; ++i) batch[i] = &lane.ios[i];
-  uint32_t submitted = 0;
-  while (submitted < lane.io_count) {
-    submitted += static_cast<uint32_t>(lane.queue().submit({batch + submitted, lane.io_count - submitted}));
-    if (submitted < lane.io_count) lane.queue().wait();
-  }
-  while (lane.queue().in_flight_count() > 0) lane.queue().wait();
+  lane.run_ios();
   return freed + settle_written(lane);
 }
 
