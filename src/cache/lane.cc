@@ -29,6 +29,7 @@ void Lane::destroy() {
 }
 
 void Lane::run_ios() {
+  if (io_count == 1) return queue_->run(ios[0]);
   for (uint32_t i = 0; i < io_count; ++i) batch_[i] = &ios[i];
   queue_->run({batch_, io_count});
 }

@@ -121,7 +121,6 @@ void Queue::run(Io& io) {
 }
 
 void Queue::run(std::span<Io* const> batch) {
-  if (batch.size() == 1) return run(*batch[0]);
   for (Io* io : batch) {
     while (in_flight_count_ == depth_) wait();
     start(*io, false);

@@ -142,7 +142,7 @@ MUTATIONS = [
              (EVICT, "lane.io_count + victim.changed_count + victims_left > Lane::kMaxIos", "false"),
              (EVICT, "lane.segment_count + victim.changed_count + victims_left > Lane::kMaxSegments", "false")),
     mutation("evict goes on before its writes ended", "ProtocolTest.*:*EveryByte*",
-             (EVICT, "  while (lane.queue().in_flight_count() > 0) lane.queue().wait();\n", "  lane.queue().wait();\n")),
+             ("src/cache/lane.cc", "  queue_->run({batch_, io_count});", "  queue_->submit({batch_, io_count});\n  queue_->wait();")),
     mutation("place forgotten when the page leaves", "ProtocolTest.APageIsZeros*",
              (EVICT, "      map_.set_place(victim.page, frame.place);\n      shared_", "      map_.erase(victim.page);\n      shared_")),
     mutation("storage is given up after a few failed writes", "CacheTest.FullStorageIsNoError*",
