@@ -34,10 +34,17 @@ options=(
   -o APT::Sandbox::User="$(id -un)" -o Acquire::Retries=3 -o APT::Get::List-Cleanup=false
 )
 log=$apt/$package.log
-{
+# The newest version may be announced before (or be gone sooner than) a mirror has it: then the next one.
+fetch() {
   apt-get "${options[@]}" update
+  local version
+  for version in $(apt-cache "${options[@]}" --only-source showsrc "$package" | sed -n 's/^Version: //p' | sort -Vru); do
+    (cd "$folder" && apt-get "${options[@]}" --only-source source "$package=$version") && return
+  done
+  # Says what is wrong with the name, or with the network.
   (cd "$folder" && apt-get "${options[@]}" source "$package")
-} >"$log" 2>&1 || {
+}
+fetch >"$log" 2>&1 || {
   echo "fetch-source: cannot fetch the source of $package; $log says why: $(grep -m1 '^E:' "$log" || tail -n1 "$log")" >&2
   exit 1
 }
