@@ -4,7 +4,7 @@
 #include "spill/address_space.h"
 #include "spill/fault.h"
 #include "spill/fork.h"
-#include "spill/intercept.h"
+#include "spill/intercept/intercept.h"
 #include "spill/runtime.h"
 
 namespace spill {
@@ -23,7 +23,8 @@ void discard_of_child(uint64_t address, uint64_t bytes) {
   const uint64_t end = address + bytes;
   if (address % page != 0) own_for_child(address);
   if (end % page != 0) own_for_child(end - 1);
-  const uint64_t first = base::round_up(address, base::kOsPageBytes), last = base::round_down(end, base::kOsPageBytes);
+  const uint64_t first = base::round_up(address, base::kOsPageBytes),
+                 last = base::round_down(end, base::kOsPageBytes);
   if (first >= last) {
     zero(address, bytes);
     return;

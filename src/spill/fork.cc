@@ -9,8 +9,8 @@
 
 #include "base/check.h"
 #include "spill/fault.h"
+#include "spill/intercept/parking.h"
 #include "spill/last_thread.h"
-#include "spill/parking.h"
 #include "spill/runtime.h"
 #include "sys/files.h"
 #include "sys/kernel.h"
@@ -56,7 +56,8 @@ void close_end(int& end) {
 }
 
 bool is_parent_to_be() {
-  return runtime.started.load(std::memory_order_relaxed) && !runtime.is_fork_child.load(std::memory_order_relaxed);
+  return runtime.started.load(std::memory_order_relaxed) &&
+         !runtime.is_fork_child.load(std::memory_order_relaxed);
 }
 
 }  // namespace
@@ -65,7 +66,8 @@ bool is_parent_to_be() {
 void before_fork() {
   if (!is_parent_to_be()) return;
   runtime.cache->freeze();
-  const long page = sys::syscall(SYS_mmap, 0, base::kOsPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  const long page = sys::syscall(SYS_mmap, 0, base::kOsPageBytes, PROT_READ | PROT_WRITE,
+                                 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   word = sys::failed(page) ? nullptr : reinterpret_cast<std::atomic<uint32_t>*>(page);
   open_pipe();
 }
@@ -102,7 +104,8 @@ void after_fork_in_child() {
   forget_mappings();
   for (uint32_t i = 0; i < runtime.cache->partition_count(); ++i) {
     const auto pool = runtime.cache->pool(i);
-    sys::syscall(SYS_mmap, pool.begin, pool.bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    sys::syscall(SYS_mmap, pool.begin, pool.bytes, PROT_NONE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
   }
   runtime.cache->thaw();
 }
@@ -128,7 +131,8 @@ class Window {
 };
 
 bool map_own(uint64_t address, uint64_t bytes) {
-  return !sys::failed(sys::syscall(SYS_mmap, address, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
+  return !sys::failed(sys::syscall(SYS_mmap, address, bytes, PROT_READ | PROT_WRITE,
+                                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
 }
 
 // The pool that `address` is in, and the address's OS page in it.
@@ -140,7 +144,8 @@ struct PoolPage {
   static bool find(uint64_t address, PoolPage& page) {
     for (page.partition = 0; page.partition < runtime.cache->partition_count(); ++page.partition) {
       page.pool = runtime.cache->pool(page.partition);
-      page.offset = base::round_down(address - reinterpret_cast<uint64_t>(page.pool.begin), base::kOsPageBytes);
+      page.offset =
+          base::round_down(address - reinterpret_cast<uint64_t>(page.pool.begin), base::kOsPageBytes);
       if (page.offset < page.pool.bytes) return true;
     }
     return false;
@@ -150,7 +155,8 @@ struct PoolPage {
   bool is_copied() const { return bits() != nullptr && (bits()[number() / 64] >> (number() % 64) & 1) != 0; }
   bool note_copied() const {
     if (bits() == nullptr) {
-      auto memory = sys::map_anonymous(base::round_up(pool.bytes / base::kOsPageBytes / 8 + 8, base::kOsPageBytes), "a child's pages");
+      auto memory = sys::map_anonymous(
+          base::round_up(pool.bytes / base::kOsPageBytes / 8 + 8, base::kOsPageBytes), "a child's pages");
       if (!memory) return false;
       copied_bits[partition] = reinterpret_cast<uint64_t*>(*memory);
     }
@@ -159,7 +165,8 @@ struct PoolPage {
   }
   // The parent's content. REQUIRES: an open window.
   bool read_into(uint64_t to) const {
-    return sys::syscall(SYS_pread64, pool.descriptor, to, base::kOsPageBytes, offset) == static_cast<long>(base::kOsPageBytes);
+    return sys::syscall(SYS_pread64, pool.descriptor, to, base::kOsPageBytes, offset) ==
+           static_cast<long>(base::kOsPageBytes);
   }
 };
 
@@ -220,7 +227,8 @@ void own_for_child(uint64_t address) {
   if (entry_of(address).load(std::memory_order_relaxed) == kEntryIdentity) return;
   const base::PageId page = runtime.cache->page_of(address);
   const uint64_t begin = runtime.cache->address_of(page);
-  if (!map_own(begin, runtime.cache->page_bytes()) || !fill_own(page)) end_fork_child("needs a page too late");
+  if (!map_own(begin, runtime.cache->page_bytes()) || !fill_own(page))
+    end_fork_child("needs a page too late");
   name_own(begin, runtime.cache->page_bytes());
 }
 

@@ -10,7 +10,7 @@
 #include "spill/address_space.h"
 #include "spill/discard.h"
 #include "spill/fault.h"
-#include "spill/intercept.h"
+#include "spill/intercept/intercept.h"
 #include "spill/jemalloc.h"
 #include "spill/runtime.h"
 #include "sys/c_library.h"
@@ -52,8 +52,8 @@ int note_libc(dl_phdr_info* object, size_t, void*) {
   return 0;
 }
 
-void* allocate_extent(extent_hooks_t*, void* wanted, size_t bytes, size_t alignment, bool* zeroed, bool* committed,
-                      unsigned) {
+void* allocate_extent(extent_hooks_t*, void* wanted, size_t bytes, size_t alignment, bool* zeroed,
+                      bool* committed, unsigned) {
   *zeroed = true;
   *committed = true;
   if (wanted != nullptr) {
@@ -177,7 +177,8 @@ void heap_free(void* block, Caller caller) {
     if (caller == Caller::kInstrumented) {
       const uint64_t bytes = malloc_usable_size(block);
       uint64_t old = plain_bytes.load(std::memory_order_relaxed);
-      while (!plain_bytes.compare_exchange_weak(old, old > bytes ? old - bytes : 0, std::memory_order_relaxed)) {
+      while (
+          !plain_bytes.compare_exchange_weak(old, old > bytes ? old - bytes : 0, std::memory_order_relaxed)) {
       }
     }
     sys::c_free(block);
@@ -231,7 +232,8 @@ void* heap_resize(void* block, size_t bytes, Caller caller) {
     if (usable / 2 <= bytes || usable <= base::kOsPageBytes) return block;
   }
   const bool is_child = runtime.is_fork_child.load(std::memory_order_relaxed);
-  void* moved = in_range(block) && !is_child ? allocate_spilled(bytes, 0) : heap_allocate(bytes, 0, false, caller);
+  void* moved =
+      in_range(block) && !is_child ? allocate_spilled(bytes, 0) : heap_allocate(bytes, 0, false, caller);
   if (moved == nullptr) return nullptr;
   copy(moved, block, bytes < old_usable ? bytes : old_usable);
   heap_free(block, caller);

@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "base/check.h"
-#include "spill/mutex.h"
+#include "spill/intercept/mutex.h"
 #include "spill/thread.h"
 #include "sys/threads.h"
 

@@ -42,7 +42,7 @@ void defer_signal(siginfo_t* info, void* context);
 // What the calling thread believes blocked from now on; a signal that was kept for it may come.
 void set_blocked_faults(Thread& thread, uint64_t blocked_faults);
 
-// sigprocmask(2) as the program sees it (intercept_mask.cc). Plain pointers. Returns 0 or an error number.
+// sigprocmask(2) as the program sees it (intercept/mask.cc). Plain pointers. Returns 0 or an error number.
 int change_program_mask(int how, const sigset_t* set, sigset_t* old);
 
 // sigaction(2) as the program sees it. Plain pointers. Returns 0 or -1 with errno set.

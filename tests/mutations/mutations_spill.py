@@ -4,13 +4,13 @@ ACCESS = "src/spill/access.cc"
 FAULT = "src/spill/fault.cc"
 FORK = "src/spill/fork.cc"
 HEAP = "src/spill/heap.cc"
-IO = "src/spill/intercept_io.cc"
-MEMORY = "src/spill/intercept_memory.cc"
-MMAP = "src/spill/intercept_mmap.cc"
-PARKING = "src/spill/parking.cc"
+IO = "src/spill/intercept/io.cc"
+MEMORY = "src/spill/intercept/memory.cc"
+MMAP = "src/spill/intercept/mmap.cc"
+PARKING = "src/spill/intercept/parking.cc"
 SIGNALS = "src/spill/signals.cc"
 SPACE = "src/spill/address_space.cc"
-STDIO = "src/spill/intercept_stdio.cc"
+STDIO = "src/spill/intercept/stdio.cc"
 THREAD = "src/spill/thread.cc"
 TRANSLATE = "src/spill/translate.cc"
 
@@ -143,7 +143,7 @@ MUTATIONS = [
 
     # Ends of the process
     product("main thread's end is the program's", "^e2e_exit_status$",
-            ("src/spill/intercept_thread.cc", "  count_thread();\n", "")),
+            ("src/spill/intercept/thread.cc", "  count_thread();\n", "")),
     product("a read error ends the program with status 0", "^e2e_refusals$",
             (TRANSLATE, "{ end_process(error, kFatalStatus); }", "{ end_process(error, 0); }")),
 
@@ -156,7 +156,7 @@ MUTATIONS = [
     mutation("comparison ends at the page's edge", "intercept_memory_test", "Memory.Compare*",
              (MEMORY, "(result = memcmp(x, y, length)) == 0;", "(result = memcmp(x, y, length)) == 1;")),
     mutation("comparison of strings reads behind their end", "intercept_string_test", "Strings.Compare*",
-             ("src/spill/intercept_string.cc", "if (result != 0 || strnlen(raw_a, length) < length) break;", "if (result != 0) break;")),
+             ("src/spill/intercept/string.cc", "if (result != 0 || strnlen(raw_a, length) < length) break;", "if (result != 0) break;")),
     mutation("backward move begins a byte off at a page's edge", "intercept_memory_test", "Memory.Move*",
              (MEMORY, "return ((reinterpret_cast<uint64_t>(end) - 1) & (base::kOsPageBytes - 1)) + 1;",
               "return (reinterpret_cast<uint64_t>(end) & (base::kOsPageBytes - 1)) + 1;")),
@@ -187,11 +187,11 @@ MUTATIONS = [
     mutation("fgets takes a byte too many", "intercept_stdio_test", "Stdio.*",
              (STDIO, "static_cast<size_t>(n) - 1, [to](size_t)", "static_cast<size_t>(n), [to](size_t)")),
     mutation("the program can close the runtime's descriptors", "intercept_process_test", "Process.TheRuntimes*",
-             ("src/spill/intercept_descriptor.cc", "  if (sys::is_own_descriptor(descriptor)) return spill::refuse();\n", "")),
+             ("src/spill/intercept/descriptor.cc", "  if (sys::is_own_descriptor(descriptor)) return spill::refuse();\n", "")),
     mutation("close_range() stops at the runtime's first descriptor", "intercept_process_test", "Process.TheRuntimes*",
-             ("src/spill/intercept_descriptor.cc", "    first = keep + 1;\n", "    return 0;\n")),
+             ("src/spill/intercept/descriptor.cc", "    first = keep + 1;\n", "    return 0;\n")),
     mutation("arguments of exec lose their last character", "intercept_process_test", "Process.Executes*",
-             ("src/spill/intercept_process.cc", "      copy(content, vector[i], length);\n", "      copy(content, vector[i], length - 1);\n      content[length > 1 ? length - 2 : 0] = 0;\n")),
+             ("src/spill/intercept/process.cc", "      copy(content, vector[i], length);\n", "      copy(content, vector[i], length - 1);\n      content[length > 1 ? length - 2 : 0] = 0;\n")),
 
     # Parking
     mutation("wake-up between the last look and the queue lost", "intercept_pthread_test", "Pthread.AWakeUp*",
@@ -202,13 +202,13 @@ MUTATIONS = [
     mutation("waiter that timed out stays queued", "intercept_pthread_test", "Pthread.OnlyWhoWaits*",
              (PARKING, "      bucket.take(link);\n      return true;", "      return true;")),
     mutation("mutex freed without waking who waits", "intercept_pthread_test", "Pthread.EverySleeper*",
-             ("src/spill/intercept_mutex.cc", "  if (before == kContended) unpark(mutex, 1);", "  if (before > kContended) unpark(mutex, 1);")),
+             ("src/spill/intercept/mutex.cc", "  if (before == kContended) unpark(mutex, 1);", "  if (before > kContended) unpark(mutex, 1);")),
     mutation("waiter takes a mutex as if nobody else waited", "intercept_pthread_test", "Pthread.EverySleeper*",
-             ("src/spill/intercept_mutex.cc", "std::memory_order_acquire) != kFree) return false;",
+             ("src/spill/intercept/mutex.cc", "std::memory_order_acquire) != kFree) return false;",
               "std::memory_order_acquire) != kFree) return false;\n  words[kLock].store(kLocked, std::memory_order_relaxed);")),
     mutation("second thread takes itself for the only one", "intercept_pthread_test", "Pthread.ThreadsThat*",
-             ("src/spill/intercept_mutex.cc", "  if (!is_only_thread()) {\n    note_threads();\n    return false;\n  }\n", "")),
+             ("src/spill/intercept/mutex.cc", "  if (!is_only_thread()) {\n    note_threads();\n    return false;\n  }\n", "")),
     mutation("call that makes threads goes unnoticed", "intercept_pthread_test", "Pthread.CallsThat*",
-             ("src/spill/intercept_callback.cc", "int __spill_mq_notify(mqd_t queue, const sigevent* event) {\n  note_threads();",
+             ("src/spill/intercept/callback.cc", "int __spill_mq_notify(mqd_t queue, const sigevent* event) {\n  note_threads();",
               "int __spill_mq_notify(mqd_t queue, const sigevent* event) {")),
 ]

@@ -1,0 +1,84 @@
+// Asynchronous cancellation: a thread that asked for it may be cancelled between any two of its instructions,
+// but not inside the runtime, where it holds locks. The C library's handler is called by ours, which puts the
+// signal off as it does with the program's (signals.h).
+#include <pthread.h>
+#include <unistd.h>
+
+#include "spill/intercept/intercept.h"
+#include "spill/next.h"
+#include "spill/signals.h"
+#include "spill/thread.h"
+#include "sys/kernel.h"
+#include "sys/lock.h"
+
+namespace spill {
+namespace {
+
+constexpr int kCancelSignal = 32;
+
+// As the kernel knows it (rt_sigaction).
+struct KernelAction {
+  void (*handler)(int, siginfo_t*, void*);
+  unsigned long flags;
+  void (*restorer)();
+  uint64_t mask;
+};
+
+constinit void (*cancel)(int, siginfo_t*, void*) = nullptr;
+constinit sys::Mutex mutex;
+
+void enter_cancel(int number, siginfo_t* info, void* context) {
+  Thread* thread = this_thread_if_registered();
+  if (thread != nullptr && thread->runtime_depth > 0) {
+    defer_signal(info, context);
+    return;
+  }
+  cancel(number, info, context);
+}
+
+void* wait_for_cancel(void*) {
+  for (;;) pause();
+}
+
+// The C library sets its handler when a thread is cancelled first: one of ours is.
+void make_library_set_handler() {
+  const uint64_t all = ~uint64_t{0};
+  uint64_t before;
+  sys::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, sizeof all);
+  pthread_t thread;
+  const bool started = LIBC(pthread_create)(&thread, nullptr, wait_for_cancel, nullptr) == 0;
+  sys::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, nullptr, sizeof before);
+  if (!started) return;
+  pthread_cancel(thread);
+  pthread_join(thread, nullptr);
+}
+
+void replace_handler_once() {
+  InRuntime inside;
+  sys::LockGuard guard(mutex);
+  if (cancel != nullptr) return;
+  make_library_set_handler();
+  KernelAction action = {};
+  sys::syscall(SYS_rt_sigaction, kCancelSignal, nullptr, &action, sizeof action.mask);
+  if (reinterpret_cast<uint64_t>(action.handler) <= 1) return;
+  cancel = action.handler;
+  action.handler = enter_cancel;
+  sys::syscall(SYS_rt_sigaction, kCancelSignal, &action, nullptr, sizeof action.mask);
+}
+
+void replace_handler() {
+  // Joining is a point where a cancellation takes effect, which would leave the lock held.
+  int state;
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+  replace_handler_once();
+  pthread_setcancelstate(state, nullptr);
+}
+
+}  // namespace
+
+SPILL_EXPORT int __spill_pthread_setcanceltype(int type, int* old) {
+  if (type == PTHREAD_CANCEL_ASYNCHRONOUS) replace_handler();
+  return LIBC(pthread_setcanceltype)(type, PlainObject<int>(old));
+}
+
+}  // namespace spill

@@ -1,0 +1,85 @@
+// Closing and replacing descriptors: the runtime's own (sys/files.h) look closed to the program, which
+// closes what it did not open in loops and ranges. Exported under their own names, since libraries do
+// the same.
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "spill/intercept/intercept.h"
+#include "spill/next.h"
+#include "sys/files.h"
+
+namespace spill {
+namespace {
+
+int refuse() {
+  errno = EBADF;
+  return -1;
+}
+
+using CloseRange = int(unsigned, unsigned, int);
+
+// Kernels before 5.9.
+int close_one_by_one(unsigned first, unsigned last) {
+  rlimit limit;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return -1;
+  static constinit int (*next)(int) = nullptr;
+  const auto end = static_cast<unsigned>(std::min<rlim_t>(limit.rlim_cur, 1 << 20));
+  for (unsigned descriptor = first; descriptor <= last && descriptor < end; ++descriptor)
+    next_function(next, "close", "GLIBC_2.2.5")(static_cast<int>(descriptor));
+  return 0;
+}
+
+int close_part(unsigned first, unsigned last, int flags) {
+  static constinit CloseRange* next = nullptr;
+  const int result = next_function(next, "close_range", "GLIBC_2.34")(first, last, flags);
+  if (result != 0 && errno == ENOSYS && flags == 0) return close_one_by_one(first, last);
+  return result;
+}
+
+// [first, last] but for the runtime's own.
+int close_around_own(unsigned first, unsigned last, int flags) {
+  int own[256];
+  const size_t count = std::min(sys::own_descriptors(own), std::size(own));
+  for (size_t i = 0; i < count && first <= last; ++i) {
+    const auto keep = static_cast<unsigned>(own[i]);
+    if (keep < first || keep > last) continue;
+    if (keep > first && close_part(first, keep - 1, flags) != 0) return -1;
+    first = keep + 1;
+  }
+  return first <= last ? close_part(first, last, flags) : 0;
+}
+
+}  // namespace
+}  // namespace spill
+
+SPILL_EXPORT int __spill_close(int descriptor) {
+  static constinit int (*next)(int) = nullptr;
+  if (sys::is_own_descriptor(descriptor)) return spill::refuse();
+  return spill::next_function(next, "close", "GLIBC_2.2.5")(descriptor);
+}
+
+// A number that the runtime holds cannot be freed in the middle of its I/O.
+SPILL_EXPORT int __spill_dup2(int from, int to) {
+  static constinit int (*next)(int, int) = nullptr;
+  if (sys::is_own_descriptor(from) || sys::is_own_descriptor(to)) return spill::refuse();
+  return spill::next_function(next, "dup2", "GLIBC_2.2.5")(from, to);
+}
+
+SPILL_EXPORT int __spill_dup3(int from, int to, int flags) {
+  static constinit int (*next)(int, int, int) = nullptr;
+  if (sys::is_own_descriptor(from) || sys::is_own_descriptor(to)) return spill::refuse();
+  return spill::next_function(next, "dup3", "GLIBC_2.9")(from, to, flags);
+}
+
+SPILL_EXPORT int __spill_close_range(unsigned first, unsigned last, int flags) {
+  // CLOSE_RANGE_CLOEXEC changes nothing for the runtime's.
+  constexpr int kOnlyMark = 4;
+  if (first > last || (flags & kOnlyMark) != 0) return spill::close_part(first, last, flags);
+  return spill::close_around_own(first, last, flags);
+}
+
+SPILL_EXPORT void __spill_closefrom(int first) {
+  spill::close_around_own(first > 0 ? static_cast<unsigned>(first) : 0, ~0U, 0);
+}

@@ -1,0 +1,87 @@
+// fork, for instrumented code and libraries. What the child sees: fork.h.
+#include <sched.h>
+#include <stdarg.h>
+#include <unistd.h>
+
+#include "spill/fork.h"
+#include "spill/intercept/intercept.h"
+#include "spill/intercept/mutex.h"
+#include "spill/next.h"
+#include "spill/runtime.h"
+
+namespace spill {
+
+SPILL_EXPORT pid_t __spill_fork() {
+  static constinit pid_t (*next)() = nullptr;
+  clear_slots();
+  InRuntime inside;  // no handler runs in the child before its frames are its own
+  return next_function(next, "fork", "GLIBC_2.2.5")();
+}
+
+namespace {
+
+// Calls `make`, which copies the process as fork does but without its handlers. Returns what it returns.
+template <class Make>
+long copy_process(Make make) {
+  clear_slots();
+  InRuntime inside;
+  before_fork();
+  const long result = make();
+  if (result == 0)
+    after_fork_in_child();
+  else
+    after_fork_in_parent();
+  return result;
+}
+
+struct CloneStart {
+  int (*function)(void*);
+  void* argument;
+};
+
+int start_clone(void* memory) {
+  const CloneStart start = *static_cast<CloneStart*>(memory);
+  after_fork_in_child();
+  {
+    InRuntime inside;
+    --inside.thread().runtime_depth;  // what copy_process entered, in the parent's frame
+  }
+  return start.function(start.argument);
+}
+
+}  // namespace
+
+SPILL_EXPORT pid_t __spill__Fork() {
+  static constinit pid_t (*next)() = nullptr;
+  const auto fork = next_function(next, "_Fork", "GLIBC_2.34");
+  return static_cast<pid_t>(copy_process([fork] { return static_cast<long>(fork()); }));
+}
+
+SPILL_EXPORT int __spill_clone(int (*function)(void*), void* stack, int flags, void* argument, ...) {
+  va_list list;
+  va_start(list, argument);
+  void* more[3];
+  for (void*& word : more) word = va_arg(list, void*);
+  va_end(list);
+  using Clone = int(int (*)(void*), void*, int, void*, ...);
+  static constinit Clone* next = nullptr;
+  const auto clone = next_function(next, "clone", "GLIBC_2.2.5");
+  if ((flags & CLONE_VM) != 0) {
+    if ((flags & CLONE_VFORK) == 0) note_threads();
+    clear_slots();
+    return clone(function, stack, flags, argument, more[0], more[1], more[2]);
+  }
+  // The child begins elsewhere: it runs its half of the work there. No handler comes before.
+  CloneStart start = {function, argument};
+  return static_cast<int>(copy_process([&] {
+    return static_cast<long>(clone(start_clone, stack, flags, &start, more[0], more[1], more[2]));
+  }));
+}
+
+// syscall(2) with a number that copies the process.
+long copy_process_by_number(long number, const long* arguments) {
+  return copy_process(
+      [=] { return syscall(number, arguments[0], arguments[1], arguments[2], arguments[3], arguments[4]); });
+}
+
+}  // namespace spill

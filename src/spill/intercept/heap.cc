@@ -1,0 +1,141 @@
+// The malloc family and the C++ operators, for instrumented code (__spill_<name>) and, under their own
+// names, for everybody else: the dynamic loader, the C library and libraries that were not compiled by
+// spillcc. The latter must also be able to free and resize what the former allocated.
+#include <errno.h>
+#include <stdint.h>
+
+#include <bit>
+
+#include "spill/heap.h"
+#include "spill/intercept/intercept.h"
+
+// libstdc++'s, when the program has it: throws std::bad_alloc when no memory is to be had, and asks the
+// program's new_handler before.
+extern "C" __attribute__((weak)) void* _Znwm(size_t);
+
+namespace spill {
+namespace {
+
+bool power_of_two(size_t value) { return value != 0 && (value & (value - 1)) == 0; }
+
+void* zeroed(size_t count, size_t bytes, Caller caller) {
+  size_t total;
+  if (__builtin_mul_overflow(count, bytes, &total)) {
+    errno = ENOMEM;
+    return nullptr;
+  }
+  return heap_allocate(total, 0, true, caller);
+}
+
+void* resized(void* block, size_t count, size_t bytes, Caller caller) {
+  size_t total;
+  if (__builtin_mul_overflow(count, bytes, &total)) {
+    errno = ENOMEM;
+    return nullptr;
+  }
+  return heap_resize(block, total, caller);
+}
+
+void* aligned(size_t alignment, size_t bytes, Caller caller) {
+  // As the C library: one that is no power of two is rounded up.
+  if (alignment > (SIZE_MAX >> 1) + 1) {
+    errno = EINVAL;
+    return nullptr;
+  }
+  if (!power_of_two(alignment)) alignment = alignment == 0 ? 1 : std::bit_ceil(alignment);
+  return heap_allocate(bytes, alignment, false, caller);
+}
+
+int aligned_into(void** result, size_t alignment, size_t bytes, Caller caller) {
+  if (!power_of_two(alignment) || alignment % sizeof(void*) != 0) return EINVAL;
+  const int saved_errno = errno;
+  void* block = heap_allocate(bytes, alignment, false, caller);
+  errno = saved_errno;
+  if (block == nullptr) return ENOMEM;
+  copy(result, &block, sizeof block);
+  return 0;
+}
+
+size_t whole_pages(size_t bytes) { return (bytes + 4095) & ~size_t{4095}; }
+
+// operator new: never null. libstdc++'s own fails in turn, and throws.
+void* allocate_or_throw(size_t bytes, size_t alignment) {
+  void* block = heap_allocate(bytes, alignment, false, Caller::kInstrumented);
+  if (__builtin_expect(block == nullptr, 0) && _Znwm != nullptr) block = _Znwm(bytes);
+  return block;
+}
+
+}  // namespace
+
+// One family for each kind of caller; `P` prefixes the names.
+#define SPILL_MALLOC_FAMILY(P, caller)                                                                   \
+  SPILL_EXPORT void* P##malloc(size_t bytes) { return heap_allocate(bytes, 0, false, caller); }          \
+  SPILL_EXPORT void* P##calloc(size_t count, size_t bytes) { return zeroed(count, bytes, caller); }      \
+  SPILL_EXPORT void* P##realloc(void* block, size_t bytes) { return heap_resize(block, bytes, caller); } \
+  SPILL_EXPORT void* P##reallocarray(void* block, size_t count, size_t bytes) {                          \
+    return resized(block, count, bytes, caller);                                                         \
+  }                                                                                                      \
+  SPILL_EXPORT void P##free(void* block) { heap_free(block, caller); }                                   \
+  SPILL_EXPORT void* P##aligned_alloc(size_t alignment, size_t bytes) {                                  \
+    return aligned(alignment, bytes, caller);                                                            \
+  }                                                                                                      \
+  SPILL_EXPORT void* P##memalign(size_t alignment, size_t bytes) {                                       \
+    return aligned(alignment, bytes, caller);                                                            \
+  }                                                                                                      \
+  SPILL_EXPORT int P##posix_memalign(void** result, size_t alignment, size_t bytes) {                    \
+    return aligned_into(result, alignment, bytes, caller);                                               \
+  }                                                                                                      \
+  SPILL_EXPORT void* P##valloc(size_t bytes) { return aligned(4096, bytes, caller); }                    \
+  SPILL_EXPORT void* P##pvalloc(size_t bytes) { return aligned(4096, whole_pages(bytes), caller); }
+
+SPILL_MALLOC_FAMILY(__spill_, Caller::kInstrumented)
+SPILL_MALLOC_FAMILY(, foreign_caller(__builtin_return_address(0)))
+#undef SPILL_MALLOC_FAMILY
+
+SPILL_EXPORT size_t __spill_malloc_usable_size(void* block) { return heap_usable_bytes(block); }
+
+// The C++ operators, by mangled name: std::nothrow_t and std::align_val_t are a reference and a size_t.
+SPILL_EXPORT void* __spill__Znwm(size_t bytes) { return allocate_or_throw(bytes, 0); }
+SPILL_EXPORT void* __spill__Znam(size_t bytes) { return allocate_or_throw(bytes, 0); }
+SPILL_EXPORT void* __spill__ZnwmRKSt9nothrow_t(size_t bytes, const void*) {
+  return heap_allocate(bytes, 0, false, Caller::kInstrumented);
+}
+SPILL_EXPORT void* __spill__ZnamRKSt9nothrow_t(size_t bytes, const void*) {
+  return heap_allocate(bytes, 0, false, Caller::kInstrumented);
+}
+SPILL_EXPORT void* __spill__ZnwmSt11align_val_t(size_t bytes, size_t alignment) {
+  return allocate_or_throw(bytes, alignment);
+}
+SPILL_EXPORT void* __spill__ZnamSt11align_val_t(size_t bytes, size_t alignment) {
+  return allocate_or_throw(bytes, alignment);
+}
+SPILL_EXPORT void* __spill__ZnwmSt11align_val_tRKSt9nothrow_t(size_t bytes, size_t alignment, const void*) {
+  return heap_allocate(bytes, alignment, false, Caller::kInstrumented);
+}
+SPILL_EXPORT void* __spill__ZnamSt11align_val_tRKSt9nothrow_t(size_t bytes, size_t alignment, const void*) {
+  return heap_allocate(bytes, alignment, false, Caller::kInstrumented);
+}
+SPILL_EXPORT void __spill__ZdlPv(void* block) { heap_free(block, Caller::kInstrumented); }
+SPILL_EXPORT void __spill__ZdaPv(void* block) { heap_free(block, Caller::kInstrumented); }
+SPILL_EXPORT void __spill__ZdlPvm(void* block, size_t) { heap_free(block, Caller::kInstrumented); }
+SPILL_EXPORT void __spill__ZdaPvm(void* block, size_t) { heap_free(block, Caller::kInstrumented); }
+SPILL_EXPORT void __spill__ZdlPvRKSt9nothrow_t(void* block, const void*) {
+  heap_free(block, Caller::kInstrumented);
+}
+SPILL_EXPORT void __spill__ZdaPvRKSt9nothrow_t(void* block, const void*) {
+  heap_free(block, Caller::kInstrumented);
+}
+SPILL_EXPORT void __spill__ZdlPvSt11align_val_t(void* block, size_t) {
+  heap_free(block, Caller::kInstrumented);
+}
+SPILL_EXPORT void __spill__ZdaPvSt11align_val_t(void* block, size_t) {
+  heap_free(block, Caller::kInstrumented);
+}
+SPILL_EXPORT void __spill__ZdlPvmSt11align_val_t(void* block, size_t, size_t) {
+  heap_free(block, Caller::kInstrumented);
+}
+SPILL_EXPORT void __spill__ZdaPvmSt11align_val_t(void* block, size_t, size_t) {
+  heap_free(block, Caller::kInstrumented);
+}
+
+}  // namespace spill

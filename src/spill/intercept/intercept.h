@@ -1,0 +1,144 @@
+// What the interceptors share.
+//
+// An interceptor is `SPILL_EXPORT T __spill_<name>(...)` with the C library's prototype of <name>
+// (include/spillway/interceptors.inc lists the names and how to add one). Rules for all of them:
+//  1 plain arguments: a range compare, then the C library's function
+//  2 the C library's function only ever gets plain pointers; spilled ones are taken piece by piece
+//    (access.h), or bounce through Scratch
+//  3 errno is what the C library's function left; what runs after it uses raw system calls only
+//  4 calls that may block clear the slots first and hold nothing while they wait
+//  5 callbacks into the program get the addresses that the program knows, with nothing held
+// The files are compiled with SPILLWAY_KEEP_LIBC_MEMORY: memcpy and its kin in them are the C library's.
+#pragma once
+#include <string.h>
+
+#include <algorithm>
+#include <cstddef>
+
+#include "spill/access.h"
+
+#define SPILL_EXPORT extern "C" __attribute__((visibility("default")))
+
+namespace spill {
+
+template <class... Pointers>
+inline bool plain(Pointers... pointers) {
+  return (!in_range(static_cast<const void*>(pointers)) && ...);
+}
+
+// Bytes that an access at `address` may cover: to the end of the OS page when spilled, else `n`.
+inline size_t piece_length(const void* address, size_t n) {
+  return in_range(address) ? std::min(n, bytes_to_page_end(address)) : n;
+}
+
+// hold() for an address that may be plain.
+inline char* raw(const void* address, HoldSlot slot) {
+  return in_range(address) ? hold(address, slot) : static_cast<char*>(const_cast<void*>(address));
+}
+
+// Releases every slot of the thread at this level: for a call that may wait without limit.
+inline void clear_slots() {
+  Slot* slots = __spillway_slots;
+  if (reinterpret_cast<uint64_t>(slots) == kUnregisteredSlots) return;
+  for (unsigned i = 0; i < kAllSlotCount; ++i) slots[i].store(0, std::memory_order_release);
+}
+
+// An object that the C library reads: itself, or a plain copy when it is spilled. Null stays null.
+template <class T>
+class PlainIn {
+ public:
+  explicit PlainIn(const T* object) : object_(object) {
+    if (plain(object)) return;
+    copy(&copy_, object, sizeof(T));
+    object_ = &copy_;
+  }
+  operator const T*() const { return object_; }
+  const T* operator->() const { return object_; }
+  const T& operator*() const { return *object_; }
+
+ private:
+  const T* object_;
+  T copy_;
+};
+
+// An object that the C library writes, or reads and writes. A spilled one is loaded first, so that
+// what the call leaves alone (all of it, on failure) keeps its value, and stored when this ends.
+template <class T>
+class PlainObject {
+ public:
+  explicit PlainObject(T* object) : object_(object) {
+    if (!plain(object)) copy(&copy_, object, sizeof(T));
+  }
+  ~PlainObject() {
+    if (!plain(object_)) copy(object_, &copy_, sizeof(T));
+  }
+  PlainObject(const PlainObject&) = delete;
+  PlainObject& operator=(const PlainObject&) = delete;
+  operator T*() { return plain(object_) ? object_ : &copy_; }
+  T* operator->() { return *this; }
+
+ private:
+  T* object_;
+  T copy_;
+};
+
+// The same for `n` bytes; data() is null when there is no memory for the copy, or `bytes` was null.
+class PlainBytes {
+ public:
+  enum Direction { kIn, kOut, kInOut };
+  PlainBytes(const void* bytes, size_t n, Direction direction)
+      : bytes_(static_cast<char*>(const_cast<void*>(bytes))),
+        n_(n),
+        direction_(direction),
+        scratch_(plain(bytes) ? 0 : n) {
+    if (!plain(bytes) && direction != kOut && scratch_.data() != nullptr) copy(scratch_.data(), bytes, n);
+  }
+  ~PlainBytes() {
+    if (!plain(bytes_) && direction_ == kInOut && scratch_.data() != nullptr)
+      copy(bytes_, scratch_.data(), n_);
+  }
+  PlainBytes(const PlainBytes&) = delete;
+  PlainBytes& operator=(const PlainBytes&) = delete;
+  char* data() { return plain(bytes_) ? bytes_ : scratch_.data(); }
+  // kOut: stores the first n bytes of the copy.
+  void store(size_t n) {
+    if (!plain(bytes_) && scratch_.data() != nullptr) copy(bytes_, scratch_.data(), std::min(n, n_));
+  }
+
+ private:
+  char* bytes_;
+  size_t n_;
+  Direction direction_;
+  Scratch scratch_;
+};
+
+// Loads or stores an object at an address that may be spilled.
+template <class T>
+inline T load(const T* from) {
+  if (plain(from)) return *from;
+  T value;
+  copy(&value, from, sizeof(T));
+  return value;
+}
+template <class T>
+inline void store(T* to, T value) {
+  if (plain(to))
+    *to = value;
+  else
+    copy(to, &value, sizeof(T));
+}
+
+// syscall(2) with a number that copies the process (intercept_fork.cc).
+long copy_process_by_number(long number, const long* arguments);
+
+// Ends the process as the C library's _chk functions do when a destination is too small.
+[[noreturn]] void buffer_overflow();
+
+}  // namespace spill
+
+extern "C" {
+// The heap that instrumented code uses (intercept_heap.cc).
+void* __spill_malloc(size_t bytes);
+void* __spill_realloc(void* block, size_t bytes);
+void __spill_free(void* block);
+}

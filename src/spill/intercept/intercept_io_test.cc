@@ -1,0 +1,485 @@
+// The interceptors of system calls with buffers, vectors, paths and structures in spilled memory: each
+// would get EFAULT if it passed one on.
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/select.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/uio.h>
+#include <sys/un.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <thread>
+#include <vector>
+
+#include "mirrored.h"
+
+extern "C" {
+ssize_t __spill_read(int, void*, size_t);
+ssize_t __spill_write(int, const void*, size_t);
+ssize_t __spill_pread64(int, void*, size_t, off_t);
+ssize_t __spill_pwrite(int, const void*, size_t, off_t);
+ssize_t __spill_readv(int, const iovec*, int);
+ssize_t __spill_writev(int, const iovec*, int);
+ssize_t __spill_preadv(int, const iovec*, int, off_t);
+ssize_t __spill_pwritev(int, const iovec*, int, off_t);
+ssize_t __spill_send(int, const void*, size_t, int);
+ssize_t __spill_recv(int, void*, size_t, int);
+ssize_t __spill_sendto(int, const void*, size_t, int, const sockaddr*, socklen_t);
+ssize_t __spill_recvfrom(int, void*, size_t, int, sockaddr*, socklen_t*);
+ssize_t __spill_sendmsg(int, const msghdr*, int);
+ssize_t __spill_recvmsg(int, msghdr*, int);
+int __spill_bind(int, const sockaddr*, socklen_t);
+int __spill_getsockname(int, sockaddr*, socklen_t*);
+int __spill_setsockopt(int, int, int, const void*, socklen_t);
+int __spill_getsockopt(int, int, int, void*, socklen_t*);
+int __spill_socketpair(int, int, int, int*);
+int __spill_open(const char*, int, ...);
+int __spill_openat64(int, const char*, int, ...);
+int __spill_stat(const char*, struct stat*);
+int __spill_stat64(const char*, struct stat64*);
+int __spill___fxstat(int, int, struct stat*);
+int __spill_access(const char*, int);
+int __spill_mkdir(const char*, mode_t);
+int __spill_rename(const char*, const char*);
+int __spill_symlink(const char*, const char*);
+ssize_t __spill_readlink(const char*, char*, size_t);
+char* __spill_realpath(const char*, char*);
+char* __spill_getcwd(char*, size_t);
+int __spill_chdir(const char*);
+int __spill_unlink(const char*);
+int __spill_rmdir(const char*);
+int __spill_mkstemp(char*);
+char* __spill_mkdtemp(char*);
+DIR* __spill_opendir(const char*);
+int __spill_utimensat(int, const char*, const timespec*, int);
+int __spill_clock_gettime(clockid_t, timespec*);
+tm* __spill_gmtime_r(const time_t*, tm*);
+time_t __spill_timegm(tm*);
+size_t __spill_strftime(char*, size_t, const char*, const tm*);
+char* __spill_strptime(const char*, const char*, tm*);
+int __spill_nanosleep(const timespec*, timespec*);
+int __spill_poll(pollfd*, nfds_t, int);
+int __spill_select(int, fd_set*, fd_set*, fd_set*, timeval*);
+int __spill_epoll_ctl(int, int, int, epoll_event*);
+int __spill_epoll_wait(int, epoll_event*, int, int);
+int __spill_pipe(int*);
+int __spill_fcntl(int, int, ...);
+int __spill_ioctl(int, unsigned long, ...);
+int __spill_prctl(int, ...);
+pid_t __spill_waitpid(pid_t, int*, int);
+int __spill_sigaddset(sigset_t*, int);
+int __spill_sigemptyset(sigset_t*);
+int __spill_sigprocmask(int, const sigset_t*, sigset_t*);
+int __spill_uname(utsname*);
+int __spill_getrlimit(__rlimit_resource_t, rlimit*);
+char* __spill_getenv(const char*);
+int __spill_setenv(const char*, const char*, int);
+int __spill_putenv(char*);
+}
+
+namespace {
+
+using fake::Mirrored;
+using fake::read_string;
+using fake::spilled_string;
+
+template <class T>
+T* spilled_object(const T& value = {}) {
+  char* address = fake::allocate(sizeof(T), 4096 - sizeof(T) / 2);  // crosses an edge
+  spill::copy(address, &value, sizeof(T));
+  return reinterpret_cast<T*>(address);
+}
+template <class T>
+T read_object(const T* spilled) {
+  T value;
+  spill::copy(&value, spilled, sizeof value);
+  return value;
+}
+
+class Io : public fake::SpillTest {
+ protected:
+  void SetUp() override {
+    SpillTest::SetUp();
+    char name[] = "/tmp/spillway-io-XXXXXX";
+    file = mkstemp(name);
+    unlink(name);
+  }
+  void TearDown() override {
+    close(file);
+    SpillTest::TearDown();
+  }
+  std::string content(size_t n) {
+    std::string result(n, '\0');
+    for (char& c : result) c = static_cast<char>(random());
+    return result;
+  }
+  int file = -1;
+};
+
+TEST_F(Io, FilesSmallAndLarge) {
+  for (size_t n : {size_t{0}, size_t{1}, size_t{4096}, size_t{65536}, size_t{65537}, size_t{500'001}}) {
+    const std::string bytes = content(n);
+    Mirrored from(bytes, 4090);
+    Mirrored to(n + 10, 4001);
+    ASSERT_EQ(ftruncate(file, 0), 0);
+    lseek(file, 3, SEEK_SET);
+    EXPECT_EQ(__spill_write(file, from.spilled, n), static_cast<ssize_t>(n));
+    EXPECT_EQ(lseek(file, 0, SEEK_CUR), static_cast<off_t>(n + 3));
+    lseek(file, 3, SEEK_SET);
+    EXPECT_EQ(__spill_read(file, to.spilled, n + 10),
+              static_cast<ssize_t>(n));  // short at the end of the file
+    to.twin.replace(0, n, bytes);
+    to.expect_equal("read");
+    EXPECT_EQ(__spill_pwrite(file, from.spilled, n, 3 + static_cast<off_t>(n)), static_cast<ssize_t>(n));
+    EXPECT_EQ(lseek(file, 0, SEEK_CUR), static_cast<off_t>(n + 3));
+    EXPECT_EQ(__spill_pread64(file, to.spilled, n, 3 + static_cast<off_t>(n)), static_cast<ssize_t>(n));
+    to.expect_equal("pread64");
+  }
+  errno = 0;
+  EXPECT_EQ(__spill_read(-1, fake::allocate(100, 0), 100), -1);
+  EXPECT_EQ(errno, EBADF);
+  EXPECT_EQ(__spill_write(-1, fake::allocate(100'000, 0), 100'000), -1);
+  EXPECT_EQ(errno, EBADF);
+}
+
+TEST_F(Io, Vectors) {
+  for (size_t scale : {size_t{10}, size_t{90'000}}) {
+    const std::string bytes = content(3 * scale);
+    Mirrored from(bytes, 4090), to(3 * scale, 4001);
+    std::string plain(scale, '\0');
+    iovec parts[3] = {{from.spilled, scale},
+                      {const_cast<char*>(bytes.data()) + scale, scale},
+                      {from.spilled + 2 * scale, scale}};
+    auto* vector = reinterpret_cast<iovec*>(fake::allocate(sizeof parts, 4096 - 24));
+    spill::copy(vector, parts, sizeof parts);
+    lseek(file, 0, SEEK_SET);
+    EXPECT_EQ(__spill_writev(file, vector, 3), static_cast<ssize_t>(3 * scale));
+    EXPECT_EQ(__spill_pwritev(file, parts, 3, 1'000'000), static_cast<ssize_t>(3 * scale));
+    iovec targets[3] = {{to.spilled, scale}, {plain.data(), scale}, {to.spilled + 2 * scale, scale}};
+    spill::copy(vector, targets, sizeof targets);
+    for (int positioned = 0; positioned < 2; ++positioned) {
+      lseek(file, 0, SEEK_SET);
+      const ssize_t n =
+          positioned == 0 ? __spill_readv(file, vector, 3) : __spill_preadv(file, targets, 3, 1'000'000);
+      EXPECT_EQ(n, static_cast<ssize_t>(3 * scale));
+      to.twin.replace(0, scale, bytes.substr(0, scale));
+      to.twin.replace(2 * scale, scale, bytes.substr(2 * scale));
+      to.expect_equal("readv");
+      EXPECT_EQ(plain, bytes.substr(scale, scale));
+      to.fill(0, std::string(3 * scale, '\0').data(), 3 * scale);
+      plain.assign(scale, '\0');
+    }
+  }
+  errno = 0;
+  EXPECT_EQ(__spill_readv(file, reinterpret_cast<iovec*>(fake::allocate(16, 0)), 5000), -1);
+  EXPECT_EQ(errno, EINVAL);
+}
+
+TEST_F(Io, PipesWriteEverythingAndReadWhatIsThere) {
+  fake::set_moving(false);
+  int* ends = spilled_object<int[2]>()[0];
+  ASSERT_EQ(__spill_pipe(ends), 0);
+  const int in = read_object(ends), out = read_object(ends + 1);
+  const std::string bytes = content(300'000);
+  const char* from = spilled_string(bytes);
+  std::thread writer([&] {
+    fake::enter_thread();
+    EXPECT_EQ(__spill_write(out, from, bytes.size()), static_cast<ssize_t>(bytes.size()));  // blocks
+    close(out);
+  });
+  Mirrored to(bytes.size(), 4000);
+  size_t done = 0;
+  for (ssize_t n; (n = __spill_read(in, to.spilled + done, bytes.size())) > 0;)
+    done += static_cast<size_t>(n);
+  writer.join();
+  EXPECT_EQ(done, bytes.size());
+  to.twin = bytes;
+  to.expect_equal("pipe");
+  close(in);
+  signal(SIGPIPE, SIG_IGN);
+  int broken[2];
+  ASSERT_EQ(pipe(broken), 0);
+  close(broken[0]);
+  EXPECT_EQ(__spill_write(broken[1], from, bytes.size()), -1);
+  EXPECT_EQ(errno, EPIPE);
+  close(broken[1]);
+  int full[2];
+  ASSERT_EQ(pipe2(full, O_NONBLOCK), 0);
+  EXPECT_EQ(__spill_write(full[1], from, bytes.size()), 65536);  // what fits
+  EXPECT_EQ(__spill_write(full[1], from, bytes.size()), -1);
+  EXPECT_EQ(errno, EAGAIN);
+  close(full[0]);
+  close(full[1]);
+}
+
+// A vector whose buffers end anywhere among the pieces that one system call takes.
+TEST_F(Io, VectorsThroughPipes) {
+  fake::set_moving(false);
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const std::string bytes = content(240'000);
+  const char* from = spilled_string(bytes);
+  std::vector<iovec> parts;
+  for (size_t at = 0, n = 30'001; at < bytes.size(); at += n, n += 7'000)
+    parts.push_back({const_cast<char*>(from) + at, std::min(n, bytes.size() - at)});
+  std::string got;
+  std::thread reader([&] {
+    char piece[5000];
+    for (ssize_t n; (n = read(ends[0], piece, sizeof piece)) > 0;) got.append(piece, static_cast<size_t>(n));
+  });
+  EXPECT_EQ(__spill_writev(ends[1], parts.data(), static_cast<int>(parts.size())),
+            static_cast<ssize_t>(bytes.size()));
+  close(ends[1]);
+  reader.join();
+  close(ends[0]);
+  EXPECT_TRUE(got == bytes);
+
+  // What a call did not take is not skipped.
+  ASSERT_EQ(pipe2(ends, O_NONBLOCK), 0);
+  ASSERT_EQ(write(ends[1], bytes.data(), 100), 100);
+  const ssize_t written = __spill_write(ends[1], from, bytes.size());
+  int waiting = 0;
+  ioctl(ends[0], FIONREAD, &waiting);
+  EXPECT_LT(written, 65'536);
+  EXPECT_EQ(written, waiting - 100);
+  close(ends[0]);
+  close(ends[1]);
+}
+
+TEST_F(Io, SocketsKeepMessagesWhole) {
+  int* pair = spilled_object<int[2]>()[0];
+  ASSERT_EQ(__spill_socketpair(AF_UNIX, SOCK_DGRAM, 0, pair), 0);
+  const int a = read_object(pair), b = read_object(pair + 1);
+  const std::string bytes = content(100'000);
+  const char* from = spilled_string(bytes);
+  Mirrored to(200'000, 4000);
+  EXPECT_EQ(__spill_send(a, from, bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
+  EXPECT_EQ(__spill_recv(b, to.spilled, to.size(), 0), static_cast<ssize_t>(bytes.size()));
+  to.twin.replace(0, bytes.size(), bytes);
+  to.expect_equal("recv");
+
+  // A message with all of its parts spilled, and a descriptor passed with it.
+  char* control = fake::allocate(CMSG_SPACE(sizeof(int)), 4090);
+  alignas(cmsghdr) char plain_control[CMSG_SPACE(sizeof(int))] = {};
+  auto* header = reinterpret_cast<cmsghdr*>(plain_control);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof(int));
+  memcpy(CMSG_DATA(header), &file, sizeof file);
+  spill::copy(control, plain_control, sizeof plain_control);
+  iovec* vector = spilled_object<iovec>({const_cast<char*>(from), 70'000});
+  msghdr message = {};
+  message.msg_iov = vector;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof plain_control;
+  EXPECT_EQ(__spill_sendmsg(a, spilled_object(message), 0), 70'000);
+  spill::copy(control, std::string(sizeof plain_control, '\0').data(), sizeof plain_control);
+  spill::copy(vector, &(const iovec&)iovec{to.spilled, 200'000}, sizeof(iovec));
+  msghdr* received = spilled_object(message);
+  EXPECT_EQ(__spill_recvmsg(b, received, 0), 70'000);
+  EXPECT_EQ(read_object(received).msg_controllen, sizeof plain_control);
+  to.expect_equal("recvmsg");
+  int passed;
+  spill::copy(&passed, control + CMSG_LEN(0), sizeof passed);
+  EXPECT_GE(fcntl(passed, F_GETFD), 0);
+  close(passed);
+  close(a);
+  close(b);
+}
+
+TEST_F(Io, SocketAddressesAndOptions) {
+  const int a = socket(AF_INET, SOCK_DGRAM, 0), b = socket(AF_INET, SOCK_DGRAM, 0);
+  sockaddr_in any = {};
+  any.sin_family = AF_INET;
+  any.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  ASSERT_EQ(__spill_bind(b, reinterpret_cast<sockaddr*>(spilled_object(any)), sizeof any), 0);
+  sockaddr_in* name = spilled_object<sockaddr_in>();
+  socklen_t* bytes = spilled_object<socklen_t>(sizeof(sockaddr_in));
+  ASSERT_EQ(__spill_getsockname(b, reinterpret_cast<sockaddr*>(name), bytes), 0);
+  EXPECT_NE(read_object(name).sin_port, 0);
+  EXPECT_EQ(
+      __spill_sendto(a, spilled_string("datagram"), 8, 0, reinterpret_cast<sockaddr*>(name), sizeof any), 8);
+  char* to = fake::allocate(100, 4094);
+  sockaddr_in* from = spilled_object<sockaddr_in>();
+  EXPECT_EQ(__spill_recvfrom(b, to, 100, 0, reinterpret_cast<sockaddr*>(from), bytes), 8);
+  EXPECT_EQ(read_string(to), "datagram");
+  EXPECT_EQ(read_object(from).sin_family, AF_INET);
+  EXPECT_EQ(__spill_setsockopt(b, SOL_SOCKET, SO_REUSEADDR, spilled_object<int>(1), sizeof(int)), 0);
+  int* value = spilled_object<int>(7);
+  spill::copy(bytes, &(const socklen_t&)socklen_t{4}, sizeof(socklen_t));
+  EXPECT_EQ(__spill_getsockopt(b, SOL_SOCKET, SO_REUSEADDR, value, bytes), 0);
+  EXPECT_EQ(read_object(value), 1);
+  close(a);
+  close(b);
+}
+
+TEST_F(Io, Paths) {
+  char* folder = spilled_string("/tmp/spillway-paths-XXXXXX");
+  ASSERT_EQ(__spill_mkdtemp(folder), folder);
+  const std::string base = read_string(folder);
+  EXPECT_EQ(base.find("XXXXXX"), std::string::npos);
+  auto path = [&](const char* name) { return spilled_string(base + name); };
+  const int made = __spill_open(path("/one"), O_CREAT | O_RDWR, 0640);
+  ASSERT_GE(made, 0);
+  struct stat* status = spilled_object<struct stat>();
+  EXPECT_EQ(__spill_stat(path("/one"), status), 0);
+  EXPECT_EQ(read_object(status).st_mode & 0777, 0640 & ~umask(0));
+  umask(022);
+  EXPECT_EQ(__spill___fxstat(1, made, status), 0);
+  struct stat64* status64 = spilled_object<struct stat64>();
+  EXPECT_EQ(__spill_stat64(path("/one"), status64), 0);
+  EXPECT_EQ(read_object(status64).st_ino, read_object(status).st_ino);
+  close(made);
+  EXPECT_EQ(__spill_access(path("/one"), R_OK), 0);
+  EXPECT_EQ(__spill_access(path("/none"), R_OK), -1);
+  EXPECT_EQ(errno, ENOENT);
+  const timespec times[2] = {{1000, 5}, {2000, 7}};
+  char* spilled_times = fake::allocate(sizeof times, 4096 - 9);
+  spill::copy(spilled_times, times, sizeof times);
+  EXPECT_EQ(__spill_utimensat(AT_FDCWD, path("/one"), reinterpret_cast<timespec*>(spilled_times), 0), 0);
+  EXPECT_EQ(__spill_stat(path("/one"), status), 0);
+  EXPECT_EQ(read_object(status).st_mtim.tv_sec, 2000);
+  EXPECT_EQ(__spill_rename(path("/one"), path("/two")), 0);
+  EXPECT_EQ(__spill_symlink(spilled_string("two"), path("/link")), 0);
+  char* to = fake::allocate(PATH_MAX, 4090);
+  EXPECT_EQ(__spill_readlink(path("/link"), to, PATH_MAX), 3);
+  EXPECT_EQ(read_string(to), "two");
+  EXPECT_EQ(__spill_realpath(path("/link"), to), to);
+  EXPECT_EQ(read_string(to), base + "/two");
+  EXPECT_EQ(__spill_mkdir(path("/sub"), 0755), 0);
+  char* here = fake::allocate(PATH_MAX, 4000);
+  ASSERT_EQ(__spill_getcwd(here, PATH_MAX), here);
+  EXPECT_EQ(__spill_chdir(path("/sub")), 0);
+  EXPECT_EQ(read_string(__spill_getcwd(to, PATH_MAX)), base + "/sub");
+  EXPECT_EQ(__spill_getcwd(to, 3), nullptr);
+  EXPECT_EQ(errno, ERANGE);
+  EXPECT_EQ(__spill_chdir(here), 0);
+  DIR* open_folder = __spill_opendir(folder);
+  ASSERT_NE(open_folder, nullptr);
+  const int two = __spill_openat64(dirfd(open_folder), spilled_string("two"), O_RDONLY);
+  EXPECT_GE(two, 0);
+  close(two);
+  closedir(open_folder);
+  char* temporary = spilled_string(base + "/XXXXXX");
+  close(__spill_mkstemp(temporary));
+  EXPECT_EQ(__spill_unlink(temporary), 0);
+  for (const char* name : {"/two", "/link"}) EXPECT_EQ(__spill_unlink(path(name)), 0);
+  EXPECT_EQ(__spill_rmdir(path("/sub")), 0);
+  EXPECT_EQ(__spill_rmdir(folder), 0);
+}
+
+TEST_F(Io, Times) {
+  timespec* now = spilled_object<timespec>();
+  EXPECT_EQ(__spill_clock_gettime(CLOCK_REALTIME, now), 0);
+  EXPECT_GT(read_object(now).tv_sec, 1'000'000);
+  tm* calendar = spilled_object<tm>();
+  EXPECT_EQ(__spill_gmtime_r(spilled_object<time_t>(86400 * 365), calendar), calendar);
+  EXPECT_EQ(read_object(calendar).tm_year, 71);
+  char* to = fake::allocate(40, 4090);
+  EXPECT_EQ(__spill_strftime(to, 40, spilled_string("%Y-%m-%d"), calendar), 10u);
+  EXPECT_EQ(read_string(to), "1971-01-01");
+  const char* date = spilled_string("2020-02-03 rest");
+  EXPECT_EQ(__spill_strptime(date, spilled_string("%Y-%m-%d"), calendar), date + 10);
+  EXPECT_EQ(__spill_timegm(calendar), 1580688000);
+  EXPECT_EQ(__spill_nanosleep(spilled_object<timespec>({0, 1000}), nullptr), 0);
+}
+
+TEST_F(Io, WaitingForDescriptors) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  ASSERT_EQ(write(ends[1], "x", 1), 1);
+  pollfd* polled = spilled_object<pollfd>({ends[0], POLLIN, 0});
+  EXPECT_EQ(__spill_poll(polled, 1, 1000), 1);
+  EXPECT_EQ(read_object(polled).revents, POLLIN);
+  fd_set reads;
+  FD_ZERO(&reads);
+  FD_SET(ends[0], &reads);
+  fd_set* spilled_reads = spilled_object(reads);
+  EXPECT_EQ(__spill_select(ends[0] + 1, spilled_reads, nullptr, nullptr, spilled_object<timeval>({1, 0})), 1);
+  reads = read_object(spilled_reads);
+  EXPECT_TRUE(FD_ISSET(ends[0], &reads));
+  const int epoll = epoll_create1(0);
+  epoll_event event = {};
+  event.events = EPOLLIN;
+  event.data.u64 = 77;
+  EXPECT_EQ(__spill_epoll_ctl(epoll, EPOLL_CTL_ADD, ends[0], spilled_object(event)), 0);
+  auto* events = reinterpret_cast<epoll_event*>(fake::allocate(5 * sizeof(epoll_event), 4090));
+  EXPECT_EQ(__spill_epoll_wait(epoll, events, 5, 1000), 1);
+  EXPECT_EQ(uint64_t{read_object(events).data.u64}, 77u);  // a packed struct: no reference to it
+  for (int descriptor : {epoll, ends[0], ends[1]}) close(descriptor);
+}
+
+TEST_F(Io, ProcessesSignalsAndTheSystem) {
+  const pid_t child = fork();
+  if (child == 0) _exit(9);
+  int* status = spilled_object<int>();
+  EXPECT_EQ(__spill_waitpid(child, status, 0), child);
+  EXPECT_EQ(WEXITSTATUS(read_object(status)), 9);
+  sigset_t* set = spilled_object<sigset_t>();
+  sigset_t* old = spilled_object<sigset_t>();
+  EXPECT_EQ(__spill_sigemptyset(set), 0);
+  EXPECT_EQ(__spill_sigaddset(set, SIGUSR1), 0);
+  EXPECT_EQ(__spill_sigprocmask(SIG_BLOCK, set, nullptr), 0);
+  EXPECT_EQ(__spill_sigprocmask(SIG_UNBLOCK, set, old), 0);
+  const sigset_t plain_old = read_object(old);
+  EXPECT_EQ(sigismember(&plain_old, SIGUSR1), 1);
+  utsname* name = spilled_object<utsname>();
+  EXPECT_EQ(__spill_uname(name), 0);
+  EXPECT_EQ(read_string(reinterpret_cast<char*>(name)), "Linux");
+  rlimit* limit = spilled_object<rlimit>();
+  EXPECT_EQ(__spill_getrlimit(RLIMIT_NOFILE, limit), 0);
+  EXPECT_GT(read_object(limit).rlim_max, 0u);
+  struct flock lock = {};
+  lock.l_type = F_WRLCK;
+  struct flock* spilled_lock = spilled_object(lock);
+  EXPECT_EQ(__spill_fcntl(file, F_SETLK, spilled_lock), 0);
+  EXPECT_EQ(__spill_fcntl(file, F_GETLK, spilled_lock), 0);
+  EXPECT_EQ(read_object(spilled_lock).l_type, F_UNLCK);
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  ASSERT_EQ(write(ends[1], "12345", 5), 5);
+  int* readable = spilled_object<int>();
+  EXPECT_EQ(__spill_ioctl(ends[0], FIONREAD, readable), 0);
+  EXPECT_EQ(read_object(readable), 5);
+  winsize* window = spilled_object<winsize>();
+  EXPECT_EQ(__spill_ioctl(ends[0], TIOCGWINSZ, window), -1);
+  EXPECT_NE(errno, EFAULT);
+  close(ends[0]);
+  close(ends[1]);
+  char* thread_name = fake::allocate(16, 4090);
+  EXPECT_EQ(__spill_prctl(PR_SET_NAME, spilled_string("renamed")), 0);
+  EXPECT_EQ(__spill_prctl(PR_GET_NAME, thread_name), 0);
+  EXPECT_EQ(read_string(thread_name), "renamed");
+  const int copy = __spill_fcntl(file, F_DUPFD, 50);
+  EXPECT_GE(copy, 50);
+  close(copy);
+}
+
+TEST_F(Io, Environment) {
+  EXPECT_EQ(__spill_setenv(spilled_string("SPILL_A"), spilled_string("one"), 1), 0);
+  EXPECT_STREQ(__spill_getenv(spilled_string("SPILL_A")), "one");
+  char* text = spilled_string("SPILL_B=two=2");
+  EXPECT_EQ(__spill_putenv(text), 0);
+  spill::copy(text, "#######", 7);
+  EXPECT_STREQ(getenv("SPILL_B"), "two=2");
+  EXPECT_EQ(__spill_putenv(spilled_string("SPILL_B")), 0);
+  EXPECT_EQ(getenv("SPILL_B"), nullptr);
+}
+
+}  // namespace

@@ -1,0 +1,268 @@
+// read, write and their kin on spilled memory.
+//
+//   up to 64 KiB                  one system call through Scratch, whatever the descriptor
+//   more, file or block device    the pages are wired and the kernel moves the bytes, range by range
+//   more, else                    it may wait: 64 KiB a call through Scratch. A read returns what came;
+//                                 a write goes on until all is written or a call writes less than asked
+// An error after some bytes were moved is left for the next call to find, as POSIX has it.
+#include "spill/intercept/io.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "spill/next.h"
+
+namespace spill {
+
+PlainVector::PlainVector(const iovec* vector, size_t count)
+    : count_(count <= IOV_MAX ? count : 0),
+      copy_(vector, count_ * sizeof(iovec), PlainBytes::kIn),
+      vector_(reinterpret_cast<const iovec*>(copy_.data())),
+      valid_(count <= IOV_MAX && (count == 0 || vector_ != nullptr)) {
+  if (!valid_) count_ = 0;
+  for (const iovec& buffer : buffers()) {
+    if (__builtin_add_overflow(bytes_, buffer.iov_len, &bytes_)) valid_ = false;
+    plain_ &= plain(buffer.iov_base);
+  }
+}
+
+namespace {
+
+// f(address, position among the n bytes, length) for the parts of the vector's bytes [at, at + n).
+template <class F>
+void for_each_part(std::span<const iovec> buffers, size_t at, size_t n, F f) {
+  size_t done = 0;
+  for (const iovec& buffer : buffers) {
+    if (done == n) return;
+    if (at >= buffer.iov_len) {
+      at -= buffer.iov_len;
+      continue;
+    }
+    const size_t length = std::min(buffer.iov_len - at, n - done);
+    f(static_cast<char*>(buffer.iov_base) + at, done, length);
+    done += length;
+    at = 0;
+  }
+}
+
+}  // namespace
+
+void PlainVector::gather(size_t at, char* to, size_t n) const {
+  for_each_part(buffers(), at, n,
+                [to](char* part, size_t position, size_t length) { copy(to + position, part, length); });
+}
+void PlainVector::scatter(size_t at, const char* from, size_t n) const {
+  for_each_part(buffers(), at, n,
+                [from](char* part, size_t position, size_t length) { copy(part, from + position, length); });
+}
+
+namespace {
+
+enum class Kind { kFile, kMessages, kStream };
+
+// Files, block devices, and devices such as /dev/zero do not wait without limit.
+Kind kind_of(int descriptor) {
+  const int error = errno;
+  struct stat status;
+  Kind kind = Kind::kStream;
+  if (fstat(descriptor, &status) == 0) {
+    if (S_ISREG(status.st_mode) || S_ISBLK(status.st_mode) ||
+        (S_ISCHR(status.st_mode) && !isatty(descriptor)))
+      kind = Kind::kFile;
+    else if (S_ISSOCK(status.st_mode))
+      kind = Kind::kMessages;
+  }
+  errno = error;
+  return kind;
+}
+
+// A transfer in one direction: `call(vector, count, done)` is the system call for what follows `done`
+// bytes.
+enum class Direction { kRead, kWrite };
+
+// Through Scratch. A read is one call; a write goes on.
+template <Direction direction, class Call>
+ssize_t bounce(const PlainVector& memory, size_t capacity, Call call) {
+  const size_t n = memory.bytes();
+  Scratch buffer(std::min(n, capacity));
+  if (buffer.data() == nullptr && n > 0) {
+    errno = ENOMEM;
+    return -1;
+  }
+  clear_slots();
+  size_t done = 0;
+  do {
+    iovec part = {buffer.data(), std::min(n - done, buffer.size())};
+    if constexpr (direction == Direction::kWrite) memory.gather(done, buffer.data(), part.iov_len);
+    const ssize_t moved = call(&part, 1, done);
+    if (moved < 0) return done > 0 ? static_cast<ssize_t>(done) : -1;
+    if constexpr (direction == Direction::kRead) {
+      memory.scatter(0, buffer.data(), static_cast<size_t>(moved));
+      return moved;
+    }
+    done += static_cast<size_t>(moved);
+    if (static_cast<size_t>(moved) < part.iov_len) break;
+  } while (done < n);
+  return static_cast<ssize_t>(done);
+}
+
+// Into or out of the frames.
+template <class Call>
+ssize_t wired(const PlainVector& memory, Call call) {
+  size_t done = 0;
+  clear_slots();
+  for (const iovec& buffer : memory.buffers()) {
+    for (size_t at = 0; at < buffer.iov_len;) {
+      const WiredRange range(static_cast<char*>(buffer.iov_base) + at, buffer.iov_len - at);
+      const ssize_t moved = call(range.pieces().data(), static_cast<int>(range.pieces().size()), done);
+      if (moved < 0) return done > 0 ? static_cast<ssize_t>(done) : -1;
+      done += static_cast<size_t>(moved);
+      at += static_cast<size_t>(moved);
+      if (static_cast<size_t>(moved) < range.size()) return static_cast<ssize_t>(done);
+    }
+  }
+  return static_cast<ssize_t>(done);
+}
+
+template <Direction direction, class Call>
+__attribute__((noinline)) ssize_t transfer(int descriptor, const PlainVector& memory, Call call) {
+  // One call never moves more than this (as the kernel's own limit).
+  if (memory.bytes() > SSIZE_MAX) {
+    errno = EINVAL;
+    return -1;
+  }
+  if (memory.bytes() <= kBounceBytes) return bounce<direction>(memory, kBounceBytes, call);
+  switch (kind_of(descriptor)) {
+    case Kind::kFile:
+      return wired(memory, call);
+    case Kind::kMessages:
+      return bounce<direction>(memory, kMessageBounceBytes, call);
+    case Kind::kStream:
+      return bounce<direction>(memory, kBounceBytes, call);
+  }
+  return -1;
+}
+
+template <Direction direction, class Call>
+ssize_t transfer_one(int descriptor, const void* address, size_t n, Call call) {
+  const iovec one = {const_cast<void*>(address), n};
+  return transfer<direction>(descriptor, PlainVector(&one, 1), call);
+}
+
+ssize_t read_vector(int descriptor, const iovec* vector, int count) {
+  PlainVector memory(vector, static_cast<size_t>(count));
+  if (!memory.is_valid() || memory.is_plain()) return LIBC(readv)(descriptor, memory.buffers().data(), count);
+  return transfer<Direction::kRead>(
+      descriptor, memory, [=](const iovec* v, int c, size_t) { return LIBC(readv)(descriptor, v, c); });
+}
+
+ssize_t write_vector(int descriptor, const iovec* vector, int count) {
+  PlainVector memory(vector, static_cast<size_t>(count));
+  if (!memory.is_valid() || memory.is_plain())
+    return LIBC(writev)(descriptor, memory.buffers().data(), count);
+  return transfer<Direction::kWrite>(
+      descriptor, memory, [=](const iovec* v, int c, size_t) { return LIBC(writev)(descriptor, v, c); });
+}
+
+}  // namespace
+}  // namespace spill
+
+using spill::Direction;
+using spill::plain;
+
+SPILL_EXPORT ssize_t __spill_read(int descriptor, void* to, size_t n) {
+  if (plain(to)) {
+    spill::clear_slots();
+    return LIBC(read)(descriptor, to, n);
+  }
+  return spill::transfer_one<Direction::kRead>(
+      descriptor, to, n, [=](const iovec* v, int c, size_t) { return LIBC(readv)(descriptor, v, c); });
+}
+
+SPILL_EXPORT ssize_t __spill_write(int descriptor, const void* from, size_t n) {
+  if (plain(from)) {
+    spill::clear_slots();
+    return LIBC(write)(descriptor, from, n);
+  }
+  return spill::transfer_one<Direction::kWrite>(
+      descriptor, from, n, [=](const iovec* v, int c, size_t) { return LIBC(writev)(descriptor, v, c); });
+}
+
+SPILL_EXPORT ssize_t __spill_pread(int descriptor, void* to, size_t n, off_t offset) {
+  if (plain(to)) return LIBC(pread)(descriptor, to, n, offset);
+  return spill::transfer_one<Direction::kRead>(descriptor, to, n, [=](const iovec* v, int c, size_t done) {
+    return LIBC(preadv)(descriptor, v, c, offset + static_cast<off_t>(done));
+  });
+}
+
+SPILL_EXPORT ssize_t __spill_pwrite(int descriptor, const void* from, size_t n, off_t offset) {
+  if (plain(from)) return LIBC(pwrite)(descriptor, from, n, offset);
+  return spill::transfer_one<Direction::kWrite>(descriptor, from, n, [=](const iovec* v, int c, size_t done) {
+    return LIBC(pwritev)(descriptor, v, c, offset + static_cast<off_t>(done));
+  });
+}
+
+SPILL_EXPORT ssize_t __spill_readv(int descriptor, const iovec* vector, int count) {
+  return spill::read_vector(descriptor, vector, count);
+}
+SPILL_EXPORT ssize_t __spill_writev(int descriptor, const iovec* vector, int count) {
+  return spill::write_vector(descriptor, vector, count);
+}
+
+SPILL_EXPORT ssize_t __spill_preadv(int descriptor, const iovec* vector, int count, off_t offset) {
+  spill::PlainVector memory(vector, static_cast<size_t>(count));
+  if (!memory.is_valid() || memory.is_plain())
+    return LIBC(preadv)(descriptor, memory.buffers().data(), count, offset);
+  return spill::transfer<Direction::kRead>(descriptor, memory, [=](const iovec* v, int c, size_t done) {
+    return LIBC(preadv)(descriptor, v, c, offset + static_cast<off_t>(done));
+  });
+}
+SPILL_EXPORT ssize_t __spill_pwritev(int descriptor, const iovec* vector, int count, off_t offset) {
+  spill::PlainVector memory(vector, static_cast<size_t>(count));
+  if (!memory.is_valid() || memory.is_plain())
+    return LIBC(pwritev)(descriptor, memory.buffers().data(), count, offset);
+  return spill::transfer<Direction::kWrite>(descriptor, memory, [=](const iovec* v, int c, size_t done) {
+    return LIBC(pwritev)(descriptor, v, c, offset + static_cast<off_t>(done));
+  });
+}
+
+SPILL_EXPORT ssize_t __spill_pread64(int descriptor, void* to, size_t n, off_t offset) {
+  return __spill_pread(descriptor, to, n, offset);
+}
+SPILL_EXPORT ssize_t __spill_pwrite64(int descriptor, const void* from, size_t n, off_t offset) {
+  return __spill_pwrite(descriptor, from, n, offset);
+}
+SPILL_EXPORT ssize_t __spill_preadv64(int descriptor, const iovec* vector, int count, off_t offset) {
+  return __spill_preadv(descriptor, vector, count, offset);
+}
+SPILL_EXPORT ssize_t __spill_pwritev64(int descriptor, const iovec* vector, int count, off_t offset) {
+  return __spill_pwritev(descriptor, vector, count, offset);
+}
+SPILL_EXPORT ssize_t __spill___read_chk(int descriptor, void* to, size_t n, size_t room) {
+  if (n > room) spill::buffer_overflow();
+  return __spill_read(descriptor, to, n);
+}
+SPILL_EXPORT ssize_t __spill___pread_chk(int descriptor, void* to, size_t n, off_t offset, size_t room) {
+  if (n > room) spill::buffer_overflow();
+  return __spill_pread(descriptor, to, n, offset);
+}
+SPILL_EXPORT ssize_t __spill___pread64_chk(int descriptor, void* to, size_t n, off_t offset, size_t room) {
+  return __spill___pread_chk(descriptor, to, n, offset, room);
+}
+
+SPILL_EXPORT ssize_t __spill_sendfile(int to, int from, off_t* offset, size_t n) {
+  spill::PlainObject<off_t> plain_offset(offset);
+  spill::clear_slots();
+  return sendfile(to, from, plain_offset, n);
+}
+SPILL_EXPORT ssize_t __spill_sendfile64(int to, int from, off_t* offset, size_t n) {
+  return __spill_sendfile(to, from, offset, n);
+}
+SPILL_EXPORT ssize_t __spill_copy_file_range(int from, off_t* from_offset, int to, off_t* to_offset, size_t n,
+                                             unsigned flags) {
+  return copy_file_range(from, spill::PlainObject<off_t>(from_offset), to,
+                         spill::PlainObject<off_t>(to_offset), n, flags);
+}

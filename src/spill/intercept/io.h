@@ -1,0 +1,39 @@
+// Moving bytes between descriptors and memory that may be spilled (intercept_io.cc, intercept_socket.cc).
+#pragma once
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include <span>
+
+#include "spill/intercept/intercept.h"
+
+namespace spill {
+
+// What one system call may move through a bounce buffer when it may wait.
+inline constexpr size_t kBounceBytes = 64 << 10;
+// The same for sockets, where a message that does not fit is cut.
+inline constexpr size_t kMessageBounceBytes = 1 << 20;
+
+// An array of iovec, itself plain, of buffers that may be spilled.
+class PlainVector {
+ public:
+  // More than the kernel takes makes the vector empty and is_valid() false.
+  PlainVector(const iovec* vector, size_t count);
+  bool is_valid() const { return valid_; }
+  bool is_plain() const { return plain_; }  // all buffers are
+  std::span<const iovec> buffers() const { return {vector_, count_}; }
+  size_t bytes() const { return bytes_; }
+  // Copies between the vector's bytes from `at` on and plain memory.
+  void gather(size_t at, char* to, size_t n) const;
+  void scatter(size_t at, const char* from, size_t n) const;
+
+ private:
+  size_t count_;
+  PlainBytes copy_;
+  const iovec* vector_;
+  size_t bytes_ = 0;
+  bool plain_ = true;
+  bool valid_ = true;
+};
+
+}  // namespace spill

@@ -1,0 +1,285 @@
+// System calls that programs make less often: structures and buffers are copied when they are spilled, since
+// the kernel would refuse them (EFAULT).
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <mqueue.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/inotify.h>
+#include <sys/ipc.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/msg.h>
+#include <sys/resource.h>
+#include <sys/sem.h>
+#include <sys/shm.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/timex.h>
+#include <sys/uio.h>
+#include <sys/xattr.h>
+#include <threads.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "spill/intercept/call.h"
+#include "spill/intercept/io.h"
+#include "spill/next.h"
+
+namespace {
+
+// An array that the kernel reads, or reads and writes.
+template <class T>
+struct PlainArray : PlainBytes {
+  PlainArray(const T* array, size_t count, Direction direction)
+      : PlainBytes(array, count * sizeof(T), direction) {}
+  operator T*() { return reinterpret_cast<T*>(data()); }
+};
+
+template <class T>
+PlainArray<T> in(const T* array, size_t count) {
+  return PlainArray<T>(array, count, PlainBytes::kIn);
+}
+template <class T>
+PlainArray<T> in_out(T* array, size_t count) {
+  return PlainArray<T>(array, count, PlainBytes::kInOut);
+}
+
+char* bytes(void* memory) { return static_cast<char*>(memory); }
+const char* bytes(const void* memory) { return static_cast<const char*>(memory); }
+
+template <class T>
+T refuse(int error) {
+  errno = error;
+  return T(-1);
+}
+
+}  // namespace
+
+// Descriptors that report.
+SPILL_WAIT(int, eventfd_read, (int descriptor, eventfd_t* value), (descriptor, PlainObject<eventfd_t>(value)))
+SPILL_WAIT(int, signalfd, (int descriptor, const sigset_t* set, int flags),
+           (descriptor, PlainIn<sigset_t>(set), flags))
+SPILL_WAIT(int, inotify_add_watch, (int descriptor, const char* path, uint32_t mask),
+           (descriptor, PlainString(path), mask))
+SPILL_EXPORT int __spill_epoll_pwait2(int epoll, epoll_event* events, int count, const timespec* timeout,
+                                      const sigset_t* mask) {
+  spill::clear_slots();
+  if (count <= 0)
+    return epoll_pwait2(epoll, events, count, PlainIn<timespec>(timeout), PlainIn<sigset_t>(mask));
+  return epoll_pwait2(epoll, in_out(events, static_cast<size_t>(count)), count, PlainIn<timespec>(timeout),
+                      PlainIn<sigset_t>(mask));
+}
+
+// Users and scheduling.
+SPILL_WAIT(int, getresuid, (uid_t * real, uid_t* effective, uid_t* saved),
+           (PlainObject<uid_t>(real), PlainObject<uid_t>(effective), PlainObject<uid_t>(saved)))
+SPILL_WAIT(int, getresgid, (gid_t * real, gid_t* effective, gid_t* saved),
+           (PlainObject<gid_t>(real), PlainObject<gid_t>(effective), PlainObject<gid_t>(saved)))
+SPILL_WAIT(int, setgroups, (size_t count, const gid_t* groups), (count, in(groups, count)))
+SPILL_WAIT(int, sched_getparam, (pid_t process, sched_param* to), (process, PlainObject<sched_param>(to)))
+SPILL_WAIT(int, sched_setparam, (pid_t process, const sched_param* from),
+           (process, PlainIn<sched_param>(from)))
+SPILL_WAIT(int, sched_setscheduler, (pid_t process, int policy, const sched_param* from),
+           (process, policy, PlainIn<sched_param>(from)))
+SPILL_WAIT(int, sched_rr_get_interval, (pid_t process, timespec* to), (process, PlainObject<timespec>(to)))
+SPILL_WAIT(int, pthread_setschedparam, (pthread_t thread, int policy, const sched_param* from),
+           (thread, policy, PlainIn<sched_param>(from)))
+SPILL_WAIT(int, pthread_getaffinity_np, (pthread_t thread, size_t n, cpu_set_t* to),
+           (thread, n, reinterpret_cast<cpu_set_t*>(PlainBytes(to, n, PlainBytes::kInOut).data())))
+SPILL_WAIT(int, pthread_setaffinity_np, (pthread_t thread, size_t n, const cpu_set_t* from),
+           (thread, n, reinterpret_cast<cpu_set_t*>(PlainBytes(from, n, PlainBytes::kIn).data())))
+SPILL_WAIT(int, pthread_timedjoin_np, (pthread_t thread, void** result, const timespec* time),
+           (thread, PlainObject<void*>(result), PlainIn<timespec>(time)))
+SPILL_WAIT(int, pthread_clockjoin_np,
+           (pthread_t thread, void** result, clockid_t clock, const timespec* time),
+           (thread, PlainObject<void*>(result), clock, PlainIn<timespec>(time)))
+SPILL_WAIT(int, thrd_sleep, (const timespec* time, timespec* left),
+           (PlainIn<timespec>(time), PlainObject<timespec>(left)))
+SPILL_WAIT(int, prlimit64, (pid_t process, __rlimit_resource resource, const rlimit64* from, rlimit64* old),
+           (process, resource, PlainIn<rlimit64>(from), PlainObject<rlimit64>(old)))
+
+// Clocks.
+SPILL_WAIT(int, adjtimex, (timex * time), (PlainObject<timex>(time)))
+SPILL_WAIT(int, clock_adjtime, (clockid_t clock, timex* time), (clock, PlainObject<timex>(time)))
+SPILL_WAIT(int, clock_settime, (clockid_t clock, const timespec* time), (clock, PlainIn<timespec>(time)))
+SPILL_WAIT(int, settimeofday, (const timeval* time, const struct timezone* zone),
+           (PlainIn<timeval>(time), PlainIn<struct timezone>(zone)))
+
+// System V: semaphores, messages, shared memory.
+SPILL_WAIT(int, semop, (int id, sembuf* operations, size_t count), (id, in(operations, count), count))
+SPILL_WAIT(int, semtimedop, (int id, sembuf* operations, size_t count, const timespec* time),
+           (id, in(operations, count), count, PlainIn<timespec>(time)))
+SPILL_EXPORT int __spill_semctl(int id, int index, int command, ...) {
+  va_list list;
+  va_start(list, command);
+  void* argument = va_arg(list, void*);
+  va_end(list);
+  if (plain(argument)) return semctl(id, index, command, argument);
+  size_t n = command == IPC_INFO || command == SEM_INFO ? sizeof(seminfo) : sizeof(semid_ds);
+  if (command == GETALL || command == SETALL) {
+    semid_ds status;
+    if (semctl(id, 0, IPC_STAT, &status) != 0) return -1;
+    n = status.sem_nsems * sizeof(unsigned short);
+  }
+  return semctl(id, index, command, PlainBytes(argument, n, PlainBytes::kInOut).data());
+}
+SPILL_WAIT(int, msgsnd, (int id, const void* message, size_t n, int flags),
+           (id, PlainBytes(message, n + sizeof(long), PlainBytes::kIn).data(), n, flags))
+SPILL_WAIT(ssize_t, msgrcv, (int id, void* message, size_t n, long type, int flags),
+           (id, PlainBytes(message, n + sizeof(long), PlainBytes::kInOut).data(), n, type, flags))
+SPILL_WAIT(int, msgctl, (int id, int command, msqid_ds* status), (id, command, PlainObject<msqid_ds>(status)))
+SPILL_WAIT(int, shmctl, (int id, int command, shmid_ds* status), (id, command, PlainObject<shmid_ds>(status)))
+
+// POSIX message queues.
+SPILL_EXPORT mqd_t __spill_mq_open(const char* name, int flags, ...) {
+  va_list list;
+  va_start(list, flags);
+  const auto mode = (flags & O_CREAT) != 0 ? va_arg(list, mode_t) : 0;
+  mq_attr* attributes = (flags & O_CREAT) != 0 ? va_arg(list, mq_attr*) : nullptr;
+  va_end(list);
+  return mq_open(PlainString(name), flags, mode, static_cast<const mq_attr*>(PlainIn<mq_attr>(attributes)));
+}
+SPILL_WAIT(int, mq_unlink, (const char* name), (PlainString(name)))
+SPILL_WAIT(int, mq_getattr, (mqd_t queue, mq_attr* to), (queue, PlainObject<mq_attr>(to)))
+SPILL_WAIT(int, mq_setattr, (mqd_t queue, const mq_attr* from, mq_attr* old),
+           (queue, PlainIn<mq_attr>(from), PlainObject<mq_attr>(old)))
+SPILL_WAIT(int, mq_send, (mqd_t queue, const char* message, size_t n, unsigned priority),
+           (queue, in(message, n), n, priority))
+SPILL_WAIT(int, mq_timedsend,
+           (mqd_t queue, const char* message, size_t n, unsigned priority, const timespec* time),
+           (queue, in(message, n), n, priority, PlainIn<timespec>(time)))
+SPILL_WAIT(ssize_t, mq_receive, (mqd_t queue, char* message, size_t n, unsigned* priority),
+           (queue, in_out(message, n), n, PlainObject<unsigned>(priority)))
+SPILL_WAIT(ssize_t, mq_timedreceive,
+           (mqd_t queue, char* message, size_t n, unsigned* priority, const timespec* time),
+           (queue, in_out(message, n), n, PlainObject<unsigned>(priority), PlainIn<timespec>(time)))
+
+// Files.
+SPILL_WAIT(ssize_t, fgetxattr, (int file, const char* name, void* to, size_t n),
+           (file, PlainString(name), in_out(bytes(to), n), n))
+SPILL_WAIT(ssize_t, lgetxattr, (const char* path, const char* name, void* to, size_t n),
+           (PlainString(path), PlainString(name), in_out(bytes(to), n), n))
+SPILL_WAIT(int, fsetxattr, (int file, const char* name, const void* from, size_t n, int flags),
+           (file, PlainString(name), in(bytes(from), n), n, flags))
+SPILL_WAIT(int, lsetxattr, (const char* path, const char* name, const void* from, size_t n, int flags),
+           (PlainString(path), PlainString(name), in(bytes(from), n), n, flags))
+SPILL_WAIT(ssize_t, flistxattr, (int file, char* to, size_t n), (file, in_out(to, n), n))
+SPILL_WAIT(ssize_t, llistxattr, (const char* path, char* to, size_t n), (PlainString(path), in_out(to, n), n))
+SPILL_WAIT(int, removexattr, (const char* path, const char* name), (PlainString(path), PlainString(name)))
+SPILL_WAIT(int, lremovexattr, (const char* path, const char* name), (PlainString(path), PlainString(name)))
+SPILL_WAIT(int, fremovexattr, (int file, const char* name), (file, PlainString(name)))
+SPILL_WAIT(key_t, ftok, (const char* path, int project), (PlainString(path), project))
+SPILL_WAIT(int, futimes, (int file, const timeval* times), (file, in(times, times != nullptr ? 2 : 0)))
+SPILL_WAIT(int, lutimes, (const char* path, const timeval* times),
+           (PlainString(path), in(times, times != nullptr ? 2 : 0)))
+SPILL_WAIT(int, futimesat, (int folder, const char* path, const timeval* times),
+           (folder, PlainString(path), in(times, times != nullptr ? 2 : 0)))
+SPILL_WAIT(int, memfd_create, (const char* name, unsigned flags), (PlainString(name), flags))
+SPILL_WAIT(ssize_t, getdents64, (int folder, void* to, size_t n), (folder, in_out(bytes(to), n), n))
+SPILL_WAIT(int, mount,
+           (const char* device, const char* folder, const char* type, unsigned long flags, const void* data),
+           (PlainString(device), PlainString(folder), PlainString(type), flags,
+            plain(data) ? data
+                        : static_cast<const void*>(static_cast<const char*>(PlainString(bytes(data))))))
+SPILL_WAIT(int, umount, (const char* folder), (PlainString(folder)))
+SPILL_WAIT(int, umount2, (const char* folder, int flags), (PlainString(folder), flags))
+SPILL_WAIT(int, sethostname, (const char* name, size_t n), (in(name, n), n))
+
+// Names that the C library makes up in place.
+#define SPILL_TEMPLATE(T, name, parameters, arguments)                                             \
+  SPILL_EXPORT T __spill_##name parameters {                                                       \
+    PlainBytes memory(text, plain(text) ? 0 : spill::string_length(text) + 1, PlainBytes::kInOut); \
+    return name arguments;                                                                         \
+  }
+SPILL_TEMPLATE(int, mkostemp64, (char* text, int flags), (memory.data(), flags))
+SPILL_TEMPLATE(int, mkstemps64, (char* text, int suffix), (memory.data(), suffix))
+SPILL_TEMPLATE(int, mkostemps, (char* text, int suffix, int flags), (memory.data(), suffix, flags))
+SPILL_TEMPLATE(int, mkostemps64, (char* text, int suffix, int flags), (memory.data(), suffix, flags))
+
+// Moving bytes.
+SPILL_WAIT(ssize_t, splice,
+           (int from, off64_t* from_offset, int to, off64_t* to_offset, size_t n, unsigned flags),
+           (from, PlainObject<off64_t>(from_offset), to, PlainObject<off64_t>(to_offset), n, flags))
+// Its pages cannot be given to a pipe: the bytes are.
+SPILL_EXPORT ssize_t __spill_vmsplice(int pipe, const iovec* vector, size_t count, unsigned flags) {
+  const spill::PlainVector memory(vector, count);
+  spill::clear_slots();
+  if (!memory.is_valid() || memory.is_plain()) return vmsplice(pipe, memory.buffers().data(), count, flags);
+  spill::Scratch buffer(std::min(memory.bytes(), spill::kBounceBytes));
+  if (buffer.data() == nullptr) return refuse<ssize_t>(ENOMEM);
+  memory.gather(0, buffer.data(), buffer.size());
+  spill::clear_slots();
+  const iovec whole = {buffer.data(), buffer.size()};
+  const int mode = fcntl(pipe, F_GETFL);
+  // In a pipe that is read from it means the other direction.
+  if (mode == -1 || (mode & O_ACCMODE) == O_RDONLY) return refuse<ssize_t>(EBADF);
+  return LIBC(writev)(pipe, &whole, 1);
+}
+SPILL_EXPORT ssize_t __spill_preadv2(int file, const iovec* vector, int count, off_t offset, int flags) {
+  const spill::PlainVector memory(vector, static_cast<size_t>(count));
+  spill::clear_slots();
+  if (!memory.is_valid() || memory.is_plain())
+    return preadv2(file, memory.buffers().data(), count, offset, flags);
+  spill::Scratch buffer(std::min(memory.bytes(), spill::kMessageBounceBytes));
+  if (buffer.data() == nullptr && memory.bytes() > 0) return refuse<ssize_t>(ENOMEM);
+  const iovec whole = {buffer.data(), buffer.size()};
+  const ssize_t moved = preadv2(file, &whole, 1, offset, flags);
+  if (moved > 0) memory.scatter(0, buffer.data(), static_cast<size_t>(moved));
+  return moved;
+}
+SPILL_EXPORT ssize_t __spill_pwritev2(int file, const iovec* vector, int count, off_t offset, int flags) {
+  const spill::PlainVector memory(vector, static_cast<size_t>(count));
+  spill::clear_slots();
+  if (!memory.is_valid() || memory.is_plain())
+    return pwritev2(file, memory.buffers().data(), count, offset, flags);
+  spill::Scratch buffer(memory.bytes());
+  if (buffer.data() == nullptr && memory.bytes() > 0) return refuse<ssize_t>(ENOMEM);
+  memory.gather(0, buffer.data(), buffer.size());
+  spill::clear_slots();
+  const iovec whole = {buffer.data(), buffer.size()};
+  return pwritev2(file, &whole, 1, offset, flags);
+}
+
+// Several messages: one after the other.
+extern "C" ssize_t __spill_sendmsg(int socket, const msghdr* header, int flags);
+extern "C" ssize_t __spill_recvmsg(int socket, msghdr* header, int flags);
+
+SPILL_EXPORT int __spill_sendmmsg(int socket, mmsghdr* messages, unsigned count, int flags) {
+  for (unsigned i = 0; i < count; ++i) {
+    const ssize_t sent = __spill_sendmsg(socket, &messages[i].msg_hdr, flags);
+    if (sent < 0) return i > 0 ? static_cast<int>(i) : -1;
+    spill::store(&messages[i].msg_len, static_cast<unsigned>(sent));
+  }
+  return static_cast<int>(count);
+}
+SPILL_EXPORT int __spill_recvmmsg(int socket, mmsghdr* messages, unsigned count, int flags,
+                                  timespec* timeout) {
+  timespec end = {}, now;
+  if (timeout != nullptr) {
+    const timespec given = spill::load(timeout);
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    end.tv_sec += given.tv_sec + (end.tv_nsec + given.tv_nsec) / 1'000'000'000;
+    end.tv_nsec = (end.tv_nsec + given.tv_nsec) % 1'000'000'000;
+  }
+  for (unsigned i = 0; i < count; ++i) {
+    const ssize_t received = __spill_recvmsg(socket, &messages[i].msg_hdr, flags & ~MSG_WAITFORONE);
+    if (received < 0) return i > 0 ? static_cast<int>(i) : -1;
+    spill::store(&messages[i].msg_len, static_cast<unsigned>(received));
+    if ((flags & MSG_WAITFORONE) != 0) flags |= MSG_DONTWAIT;
+    if (timeout == nullptr) continue;
+    // As the kernel does, the time is looked at between messages.
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (now.tv_sec > end.tv_sec || (now.tv_sec == end.tv_sec && now.tv_nsec >= end.tv_nsec))
+      return static_cast<int>(i + 1);
+  }
+  return static_cast<int>(count);
+}

@@ -1,0 +1,73 @@
+// Signal masks (signals.h): the kernel never blocks what the fault path needs, and the program is told what
+// it asked for.
+#include <errno.h>
+#include <signal.h>
+
+#include "spill/intercept/intercept.h"
+#include "spill/signals.h"
+#include "spill/thread.h"
+#include "sys/kernel.h"
+
+namespace spill {
+
+void set_blocked_faults(Thread& thread, uint64_t blocked_faults) {
+  thread.blocked_faults = blocked_faults;
+  auto* kept = reinterpret_cast<siginfo_t*>(thread.kept_fault);
+  if (kept->si_signo == 0 || (signal_bit(kept->si_signo) & blocked_faults) != 0) return;
+  siginfo_t sent = *kept;
+  kept->si_signo = 0;
+  sys::syscall(SYS_rt_tgsigqueueinfo, sys::syscall(SYS_getpid), sys::syscall(SYS_gettid), sent.si_signo,
+               &sent);
+}
+
+int change_program_mask(int how, const sigset_t* set, sigset_t* old) {
+  constexpr uint64_t kOfLibc = signal_bit(32) | signal_bit(33);
+  const uint64_t asked = set != nullptr ? mask_of(*set) : 0;
+  const uint64_t real = asked & ~(kFaultSignals | kOfLibc);
+  uint64_t before = 0;
+  Thread& thread = this_thread();
+  const uint64_t blocked_faults = thread.blocked_faults;
+  const long result =
+      sys::syscall(SYS_rt_sigprocmask, how, set != nullptr ? &real : nullptr, &before, sizeof real);
+  if (result != 0) return static_cast<int>(-result);
+  if (set != nullptr) {
+    const uint64_t faults = asked & kFaultSignals;
+    if (old != nullptr) *reinterpret_cast<uint64_t*>(old) = before | blocked_faults;
+    set_blocked_faults(thread, how == SIG_BLOCK     ? blocked_faults | faults
+                               : how == SIG_UNBLOCK ? blocked_faults & ~faults
+                                                    : faults);
+  } else if (old != nullptr) {
+    *reinterpret_cast<uint64_t*>(old) = before | blocked_faults;
+  }
+  return 0;
+}
+
+namespace {
+
+int change_mask(int how, const sigset_t* set, sigset_t* old) {
+  return change_program_mask(how, PlainIn<sigset_t>(set), PlainObject<sigset_t>(old));
+}
+
+}  // namespace
+
+SPILL_EXPORT int __spill_pthread_sigmask(int how, const sigset_t* set, sigset_t* old) {
+  return change_mask(how, set, old);
+}
+SPILL_EXPORT int __spill_sigprocmask(int how, const sigset_t* set, sigset_t* old) {
+  const int error = change_mask(how, set, old);
+  if (error == 0) return 0;
+  errno = error;
+  return -1;
+}
+
+SPILL_EXPORT int __spill_sigpending(sigset_t* set) {
+  const int result = sigpending(PlainObject<sigset_t>(set));
+  const int kept = reinterpret_cast<const siginfo_t*>(this_thread().kept_fault)->si_signo;
+  if (result == 0 && kept != 0) {
+    auto* mask = reinterpret_cast<uint64_t*>(set);
+    store(mask, load(mask) | signal_bit(kept));
+  }
+  return result;
+}
+
+}  // namespace spill

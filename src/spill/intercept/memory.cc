@@ -1,0 +1,253 @@
+// The mem* functions on spilled memory. Each goes piece by piece (a piece ends where one of the
+// operands reaches the end of an OS page) and lets the C library's function do a piece, so it never
+// touches a page that the call does not reach.
+#include "spill/intercept/intercept.h"
+
+extern "C" [[noreturn]] void __chk_fail(void);
+
+namespace spill {
+
+void buffer_overflow() { __chk_fail(); }
+
+namespace {
+
+// The result of f(raw_a, raw_b, n) for ranges that lie in one OS page each, as most do. Spilled or not: where
+// one address is spilled, the table is there and knows the others.
+template <class F>
+inline auto with_page_pair(const void* a, const void* b, F&& f) {
+  char* raw_a = hold(a, kHoldA);
+  char* raw_b = hold(b, kHoldB);
+  const auto result = f(raw_a, raw_b);
+  release(kHoldA);
+  release(kHoldB);
+  return result;
+}
+
+inline bool are_in_page(const void* a, const void* b, size_t n) {
+  return is_in_page(a, n) && is_in_page(b, n);
+}
+
+// f(raw_a, raw_b, length) for the pieces of two ranges of n bytes in order; f returns false to stop.
+template <class F>
+void for_each_pair(const void* a, const void* b, size_t n, F&& f) {
+  auto* x = static_cast<const char*>(a);
+  auto* y = static_cast<const char*>(b);
+  while (n > 0) {
+    const size_t length = piece_length(y, piece_length(x, n));
+    char* raw_x = raw(x, kHoldA);
+    char* raw_y = raw(y, kHoldB);
+    if (!f(raw_x, raw_y, length)) break;
+    x += length, y += length, n -= length;
+  }
+  release(kHoldA);
+  release(kHoldB);
+}
+
+// Bytes from the start of the OS page that the byte before `end` is on, to `end`.
+size_t bytes_from_page_start(const char* end) {
+  return ((reinterpret_cast<uint64_t>(end) - 1) & (base::kOsPageBytes - 1)) + 1;
+}
+
+size_t piece_length_before(const char* end, size_t n) {
+  return in_range(end - 1) ? std::min(n, bytes_from_page_start(end)) : n;
+}
+
+// From the last byte to the first: right when `to` lies above `from`. Pieces that overlap are on the
+// same OS page, hence at the same distance in its frame, and memmove sees it.
+void move_backward(char* to, const char* from, size_t n) {
+  while (n > 0) {
+    const size_t length = piece_length_before(from + n, piece_length_before(to + n, n));
+    n -= length;
+    memmove(raw(to + n, kHoldA), raw(from + n, kHoldB), length);
+  }
+  release(kHoldA);
+  release(kHoldB);
+}
+
+__attribute__((noinline)) void* move_spilled(void* to, const void* from, size_t n) {
+  if (reinterpret_cast<uint64_t>(to) - reinterpret_cast<uint64_t>(from) < n)
+    move_backward(static_cast<char*>(to), static_cast<const char*>(from), n);
+  else
+    for_each_pair(to, from, n,
+                  [](char* t, char* f, size_t length) { return memmove(t, f, length) != nullptr; });
+  return to;
+}
+
+__attribute__((noinline)) void* copy_spilled(void* to, const void* from, size_t n) {
+  for_each_pair(to, from, n, [](char* t, char* f, size_t length) {
+    // One object copied onto itself is not undefined in practice; memmove costs the same.
+    memmove(t, f, length);
+    return true;
+  });
+  return to;
+}
+
+__attribute__((noinline)) void* set_spilled(void* to, int byte, size_t n) {
+  for_each_piece(to, n, kHoldA,
+                 [byte](char* t, size_t length) { return memset(t, byte, length) != nullptr; });
+  return to;
+}
+
+__attribute__((noinline)) int compare_spilled(const void* a, const void* b, size_t n) {
+  int result = 0;
+  for_each_pair(a, b, n,
+                [&result](char* x, char* y, size_t length) { return (result = memcmp(x, y, length)) == 0; });
+  return result;
+}
+
+__attribute__((noinline)) void* find_spilled(const void* memory, int byte, size_t n) {
+  auto* start = static_cast<char*>(const_cast<void*>(memory));
+  char* found = nullptr;
+  size_t before = 0;
+  for_each_piece(memory, n, kHoldA, [&](char* piece, size_t length) {
+    if (auto* at = static_cast<char*>(memchr(piece, byte, length))) {
+      found = start + before + (at - piece);
+      return false;
+    }
+    before += length;
+    return true;
+  });
+  return found;
+}
+
+__attribute__((noinline)) void* find_last_spilled(const void* memory, int byte, size_t n) {
+  auto* start = static_cast<char*>(const_cast<void*>(memory));
+  char* found = nullptr;
+  while (n > 0 && found == nullptr) {
+    const size_t length = piece_length_before(start + n, n);
+    n -= length;
+    char* piece = hold(start + n, kHoldA);
+    if (auto* at = static_cast<char*>(memrchr(piece, byte, length))) found = start + n + (at - piece);
+  }
+  release(kHoldA);
+  return found;
+}
+
+// Windows of the haystack that overlap by the needle less one byte, in plain memory. Windows start
+// small because most searches end early.
+__attribute__((noinline)) void* search_spilled(const void* haystack, size_t n, const void* needle, size_t m) {
+  auto* start = static_cast<char*>(const_cast<void*>(haystack));
+  if (m == 0) return start;
+  if (m > n) return nullptr;
+  PlainBytes plain_needle(needle, m, PlainBytes::kIn);
+  for (size_t at = 0, window = std::max<size_t>(1024, 2 * m); at + m <= n;) {
+    const size_t length = std::min(window, n - at);
+    PlainBytes plain_haystack(start + at, length, PlainBytes::kIn);
+    if (plain_needle.data() == nullptr || plain_haystack.data() == nullptr) return nullptr;
+    if (auto* found = static_cast<char*>(memmem(plain_haystack.data(), length, plain_needle.data(), m)))
+      return start + at + (found - plain_haystack.data());
+    at += length - m + 1;
+    window = std::max(std::min<size_t>(2 * window, 64 << 10), 2 * m);
+  }
+  return nullptr;
+}
+
+}  // namespace
+}  // namespace spill
+
+using spill::plain;
+
+SPILL_EXPORT void* __spill_memcpy(void* to, const void* from, size_t n) {
+  if (plain(to, from)) return memcpy(to, from, n);
+  if (!spill::are_in_page(to, from, n)) [[unlikely]]
+    return spill::copy_spilled(to, from, n);
+  spill::with_page_pair(to, from, [n](char* t, char* f) { return memmove(t, f, n); });
+  return to;
+}
+
+SPILL_EXPORT void* __spill_memmove(void* to, const void* from, size_t n) {
+  if (plain(to, from)) return memmove(to, from, n);
+  if (!spill::are_in_page(to, from, n)) [[unlikely]]
+    return spill::move_spilled(to, from, n);
+  spill::with_page_pair(to, from, [n](char* t, char* f) { return memmove(t, f, n); });
+  return to;
+}
+
+SPILL_EXPORT void* __spill_memset(void* to, int byte, size_t n) {
+  if (plain(to)) [[likely]]
+    return memset(to, byte, n);
+  return spill::set_spilled(to, byte, n);
+}
+
+SPILL_EXPORT int __spill_memcmp(const void* a, const void* b, size_t n) {
+  if (plain(a, b)) return memcmp(a, b, n);
+  if (!spill::are_in_page(a, b, n)) [[unlikely]]
+    return spill::compare_spilled(a, b, n);
+  return spill::with_page_pair(a, b, [n](char* x, char* y) { return memcmp(x, y, n); });
+}
+
+SPILL_EXPORT int __spill_bcmp(const void* a, const void* b, size_t n) { return __spill_memcmp(a, b, n); }
+
+SPILL_EXPORT void* __spill_memchr(const void* memory, int byte, size_t n) {
+  if (plain(memory)) [[likely]]
+    return const_cast<void*>(memchr(memory, byte, n));
+  return spill::find_spilled(memory, byte, n);
+}
+
+SPILL_EXPORT void* __spill_memrchr(const void* memory, int byte, size_t n) {
+  if (plain(memory)) [[likely]]
+    return const_cast<void*>(memrchr(memory, byte, n));
+  return spill::find_last_spilled(memory, byte, n);
+}
+
+SPILL_EXPORT void* __spill_rawmemchr(const void* memory, int byte) {
+  if (plain(memory)) [[likely]]
+    return const_cast<void*>(rawmemchr(memory, byte));
+  return spill::find_spilled(memory, byte, ~size_t{0});
+}
+
+SPILL_EXPORT void* __spill_mempcpy(void* to, const void* from, size_t n) {
+  if (plain(to, from)) [[likely]]
+    return mempcpy(to, from, n);
+  return static_cast<char*>(spill::copy_spilled(to, from, n)) + n;
+}
+
+SPILL_EXPORT void* __spill_memmem(const void* haystack, size_t n, const void* needle, size_t m) {
+  if (plain(haystack, needle)) [[likely]]
+    return memmem(haystack, n, needle, m);
+  return spill::search_spilled(haystack, n, needle, m);
+}
+
+SPILL_EXPORT void* __spill_memccpy(void* to, const void* from, int byte, size_t n) {
+  if (plain(to, from)) [[likely]]
+    return memccpy(to, from, byte, n);
+  auto* found = static_cast<char*>(__spill_memchr(from, byte, n));
+  const size_t length =
+      found != nullptr ? static_cast<size_t>(found + 1 - static_cast<const char*>(from)) : n;
+  spill::copy_spilled(to, from, length);
+  return found != nullptr ? static_cast<char*>(to) + length : nullptr;
+}
+
+SPILL_EXPORT void __spill_bcopy(const void* from, void* to, size_t n) { __spill_memmove(to, from, n); }
+SPILL_EXPORT void __spill_bzero(void* to, size_t n) { __spill_memset(to, 0, n); }
+
+SPILL_EXPORT void __spill_explicit_bzero(void* to, size_t n) {
+  if (plain(to)) [[likely]]
+    return explicit_bzero(to, n);
+  spill::set_spilled(to, 0, n);
+}
+
+SPILL_EXPORT void* __spill___memcpy_chk(void* to, const void* from, size_t n, size_t room) {
+  if (room < n) spill::buffer_overflow();
+  return __spill_memcpy(to, from, n);
+}
+
+SPILL_EXPORT void* __spill___memmove_chk(void* to, const void* from, size_t n, size_t room) {
+  if (room < n) spill::buffer_overflow();
+  return __spill_memmove(to, from, n);
+}
+
+SPILL_EXPORT void* __spill___memset_chk(void* to, int byte, size_t n, size_t room) {
+  if (room < n) spill::buffer_overflow();
+  return __spill_memset(to, byte, n);
+}
+
+SPILL_EXPORT void* __spill___mempcpy_chk(void* to, const void* from, size_t n, size_t room) {
+  if (room < n) spill::buffer_overflow();
+  return __spill_mempcpy(to, from, n);
+}
+
+SPILL_EXPORT void __spill___explicit_bzero_chk(void* to, size_t n, size_t room) {
+  if (room < n) spill::buffer_overflow();
+  __spill_explicit_bzero(to, n);
+}

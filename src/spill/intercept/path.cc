@@ -1,0 +1,276 @@
+// Functions that take paths, and those that answer with a small structure about files. Paths and
+// structures in spilled memory are copied.
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <glob.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/time.h>
+#include <sys/vfs.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+#include <utime.h>
+
+#include "spill/intercept/call.h"
+#include "spill/next.h"
+
+// SPILL_CALL for names that the runtime exports too: the function behind.
+#define SPILL_NEXT(T, name, parameters, arguments) \
+  SPILL_EXPORT T __spill_##name parameters { return LIBC(name) arguments; }
+
+// Opening: a FIFO waits for its other end.
+#define SPILL_OPEN_MODE(flags)                                          \
+  mode_t mode = 0;                                                      \
+  if (((flags) & O_CREAT) != 0 || ((flags) & O_TMPFILE) == O_TMPFILE) { \
+    va_list list;                                                       \
+    va_start(list, flags);                                              \
+    mode = va_arg(list, mode_t);                                        \
+    va_end(list);                                                       \
+  }                                                                     \
+  const PlainString plain_path(path);                                   \
+  spill::clear_slots()
+
+SPILL_EXPORT int __spill_open(const char* path, int flags, ...) {
+  SPILL_OPEN_MODE(flags);
+  return LIBC(open)(plain_path, flags, mode);
+}
+SPILL_EXPORT int __spill_open64(const char* path, int flags, ...) {
+  SPILL_OPEN_MODE(flags);
+  return LIBC(open64)(plain_path, flags, mode);
+}
+SPILL_EXPORT int __spill_openat(int folder, const char* path, int flags, ...) {
+  SPILL_OPEN_MODE(flags);
+  return LIBC(openat)(folder, plain_path, flags, mode);
+}
+SPILL_EXPORT int __spill_openat64(int folder, const char* path, int flags, ...) {
+  SPILL_OPEN_MODE(flags);
+  return LIBC(openat64)(folder, plain_path, flags, mode);
+}
+// What open() is called in programs compiled with -D_FORTIFY_SOURCE, when it takes no mode.
+SPILL_EXPORT int __spill___open_2(const char* path, int flags) { return __spill_open(path, flags, 0); }
+SPILL_EXPORT int __spill___open64_2(const char* path, int flags) { return __spill_open64(path, flags, 0); }
+SPILL_EXPORT int __spill___openat_2(int folder, const char* path, int flags) {
+  return __spill_openat(folder, path, flags, 0);
+}
+SPILL_EXPORT int __spill___openat64_2(int folder, const char* path, int flags) {
+  return __spill_openat64(folder, path, flags, 0);
+}
+
+SPILL_NEXT(int, creat, (const char* path, mode_t mode), (PlainString(path), mode))
+SPILL_NEXT(int, creat64, (const char* path, mode_t mode), (PlainString(path), mode))
+SPILL_NEXT(int, access, (const char* path, int mode), (PlainString(path), mode))
+SPILL_NEXT(int, eaccess, (const char* path, int mode), (PlainString(path), mode))
+SPILL_NEXT(int, euidaccess, (const char* path, int mode), (PlainString(path), mode))
+SPILL_NEXT(int, faccessat, (int folder, const char* path, int mode, int flags),
+           (folder, PlainString(path), mode, flags))
+SPILL_NEXT(int, mkdir, (const char* path, mode_t mode), (PlainString(path), mode))
+SPILL_NEXT(int, mkdirat, (int folder, const char* path, mode_t mode), (folder, PlainString(path), mode))
+SPILL_NEXT(int, mkfifo, (const char* path, mode_t mode), (PlainString(path), mode))
+SPILL_NEXT(int, mkfifoat, (int folder, const char* path, mode_t mode), (folder, PlainString(path), mode))
+SPILL_NEXT(int, mknod, (const char* path, mode_t mode, dev_t device), (PlainString(path), mode, device))
+SPILL_NEXT(int, rmdir, (const char* path), (PlainString(path)))
+SPILL_NEXT(int, unlink, (const char* path), (PlainString(path)))
+SPILL_NEXT(int, unlinkat, (int folder, const char* path, int flags), (folder, PlainString(path), flags))
+SPILL_NEXT(int, rename, (const char* from, const char* to), (PlainString(from), PlainString(to)))
+SPILL_NEXT(int, renameat, (int from_folder, const char* from, int to_folder, const char* to),
+           (from_folder, PlainString(from), to_folder, PlainString(to)))
+SPILL_NEXT(int, renameat2, (int from_folder, const char* from, int to_folder, const char* to, unsigned flags),
+           (from_folder, PlainString(from), to_folder, PlainString(to), flags))
+SPILL_NEXT(int, link, (const char* from, const char* to), (PlainString(from), PlainString(to)))
+SPILL_NEXT(int, linkat, (int from_folder, const char* from, int to_folder, const char* to, int flags),
+           (from_folder, PlainString(from), to_folder, PlainString(to), flags))
+SPILL_NEXT(int, symlink, (const char* content, const char* path), (PlainString(content), PlainString(path)))
+SPILL_NEXT(int, symlinkat, (const char* content, int folder, const char* path),
+           (PlainString(content), folder, PlainString(path)))
+SPILL_NEXT(int, chdir, (const char* path), (PlainString(path)))
+SPILL_NEXT(int, chroot, (const char* path), (PlainString(path)))
+SPILL_NEXT(int, chmod, (const char* path, mode_t mode), (PlainString(path), mode))
+SPILL_NEXT(int, fchmodat, (int folder, const char* path, mode_t mode, int flags),
+           (folder, PlainString(path), mode, flags))
+SPILL_NEXT(int, chown, (const char* path, uid_t user, gid_t group), (PlainString(path), user, group))
+SPILL_NEXT(int, lchown, (const char* path, uid_t user, gid_t group), (PlainString(path), user, group))
+SPILL_NEXT(int, fchownat, (int folder, const char* path, uid_t user, gid_t group, int flags),
+           (folder, PlainString(path), user, group, flags))
+SPILL_NEXT(int, truncate, (const char* path, off_t bytes), (PlainString(path), bytes))
+SPILL_NEXT(int, truncate64, (const char* path, off_t bytes), (PlainString(path), bytes))
+SPILL_NEXT(long, pathconf, (const char* path, int name), (PlainString(path), name))
+SPILL_NEXT(DIR*, opendir, (const char* path), (PlainString(path)))
+SPILL_NEXT(int, utime, (const char* path, const utimbuf* times), (PlainString(path), PlainIn<utimbuf>(times)))
+
+SPILL_NEXT(ssize_t, getxattr, (const char* path, const char* name, void* value, size_t n),
+           (PlainString(path), PlainString(name), PlainBytes(value, n, PlainBytes::kInOut).data(), n))
+SPILL_NEXT(int, setxattr, (const char* path, const char* name, const void* value, size_t n, int flags),
+           (PlainString(path), PlainString(name), PlainBytes(value, n, PlainBytes::kIn).data(), n, flags))
+SPILL_NEXT(ssize_t, listxattr, (const char* path, char* list, size_t n),
+           (PlainString(path), PlainBytes(list, n, PlainBytes::kInOut).data(), n))
+
+// What is known of a file.
+#define SPILL_STATUS(name, status)                                        \
+  SPILL_EXPORT int __spill_##name(const char* path, struct status* to) {  \
+    return LIBC(name)(PlainString(path), PlainObject<struct status>(to)); \
+  }
+#define SPILL_STATUS_OF_DESCRIPTOR(name, status)                       \
+  SPILL_EXPORT int __spill_##name(int descriptor, struct status* to) { \
+    return LIBC(name)(descriptor, PlainObject<struct status>(to));     \
+  }
+SPILL_STATUS(stat, stat)
+SPILL_STATUS(stat64, stat64)
+SPILL_STATUS(lstat, stat)
+SPILL_STATUS(lstat64, stat64)
+SPILL_STATUS(statfs, statfs)
+SPILL_STATUS(statfs64, statfs64)
+SPILL_STATUS(statvfs, statvfs)
+SPILL_STATUS(statvfs64, statvfs64)
+SPILL_STATUS_OF_DESCRIPTOR(fstat, stat)
+SPILL_STATUS_OF_DESCRIPTOR(fstat64, stat64)
+SPILL_STATUS_OF_DESCRIPTOR(fstatfs, statfs)
+SPILL_STATUS_OF_DESCRIPTOR(fstatfs64, statfs64)
+SPILL_STATUS_OF_DESCRIPTOR(fstatvfs, statvfs)
+SPILL_STATUS_OF_DESCRIPTOR(fstatvfs64, statvfs64)
+SPILL_NEXT(int, fstatat, (int folder, const char* path, struct stat* to, int flags),
+           (folder, PlainString(path), PlainObject<struct stat>(to), flags))
+SPILL_NEXT(int, fstatat64, (int folder, const char* path, struct stat64* to, int flags),
+           (folder, PlainString(path), PlainObject<struct stat64>(to), flags))
+SPILL_NEXT(int, statx, (int folder, const char* path, int flags, unsigned mask, struct statx* to),
+           (folder, PlainString(path), flags, mask, PlainObject<struct statx>(to)))
+
+// Names of the same functions in programs built against C libraries before 2.33.
+SPILL_EXPORT int __spill___xstat(int, const char* path, struct stat* to) { return __spill_stat(path, to); }
+SPILL_EXPORT int __spill___lxstat(int, const char* path, struct stat* to) { return __spill_lstat(path, to); }
+SPILL_EXPORT int __spill___fxstat(int, int descriptor, struct stat* to) {
+  return __spill_fstat(descriptor, to);
+}
+SPILL_EXPORT int __spill___fxstatat(int, int folder, const char* path, struct stat* to, int flags) {
+  return __spill_fstatat(folder, path, to, flags);
+}
+SPILL_EXPORT int __spill___xstat64(int, const char* path, struct stat64* to) {
+  return __spill_stat64(path, to);
+}
+SPILL_EXPORT int __spill___lxstat64(int, const char* path, struct stat64* to) {
+  return __spill_lstat64(path, to);
+}
+SPILL_EXPORT int __spill___fxstat64(int, int descriptor, struct stat64* to) {
+  return __spill_fstat64(descriptor, to);
+}
+SPILL_EXPORT int __spill___fxstatat64(int, int folder, const char* path, struct stat64* to, int flags) {
+  return __spill_fstatat64(folder, path, to, flags);
+}
+
+// Paths as results.
+SPILL_EXPORT ssize_t __spill_readlink(const char* path, char* to, size_t n) {
+  PlainString plain_path(path);
+  PlainBytes content(to, std::min<size_t>(n, PATH_MAX), PlainBytes::kOut);
+  const ssize_t length =
+      LIBC(readlink)(plain_path, content.data(), plain(to) ? n : std::min<size_t>(n, PATH_MAX));
+  if (length > 0) content.store(static_cast<size_t>(length));
+  return length;
+}
+SPILL_EXPORT ssize_t __spill_readlinkat(int folder, const char* path, char* to, size_t n) {
+  PlainString plain_path(path);
+  PlainBytes content(to, std::min<size_t>(n, PATH_MAX), PlainBytes::kOut);
+  const ssize_t length =
+      LIBC(readlinkat)(folder, plain_path, content.data(), plain(to) ? n : std::min<size_t>(n, PATH_MAX));
+  if (length > 0) content.store(static_cast<size_t>(length));
+  return length;
+}
+SPILL_EXPORT ssize_t __spill___readlink_chk(const char* path, char* to, size_t n, size_t room) {
+  if (n > room) spill::buffer_overflow();
+  return __spill_readlink(path, to, n);
+}
+
+SPILL_EXPORT char* __spill_realpath(const char* path, char* to) {
+  PlainString plain_path(path);
+  if (plain(to)) return LIBC(realpath)(plain_path, to);
+  PlainBytes content(to, PATH_MAX, PlainBytes::kOut);
+  if (LIBC(realpath)(plain_path, content.data()) == nullptr) return nullptr;
+  content.store(strlen(content.data()) + 1);
+  return to;
+}
+SPILL_EXPORT char* __spill___realpath_chk(const char* path, char* to, size_t room) {
+  if (room < PATH_MAX) spill::buffer_overflow();
+  return __spill_realpath(path, to);
+}
+SPILL_NEXT(char*, canonicalize_file_name, (const char* path), (PlainString(path)))
+
+SPILL_EXPORT char* __spill_getcwd(char* to, size_t n) {
+  if (plain(to)) return getcwd(to, n);
+  PlainBytes content(to, n, PlainBytes::kOut);
+  if (getcwd(content.data(), n) == nullptr) return nullptr;
+  content.store(strlen(content.data()) + 1);
+  return to;
+}
+SPILL_EXPORT char* __spill___getcwd_chk(char* to, size_t n, size_t room) {
+  if (n > room) spill::buffer_overflow();
+  return __spill_getcwd(to, n);
+}
+
+// Templates: the path that was made is written over the argument.
+template <class Make>
+static auto make_temporary(char* path, Make make) {
+  if (plain(path)) return make(path);
+  PlainString plain_path(path);
+  auto* made = const_cast<char*>(static_cast<const char*>(plain_path));
+  auto result = make(made);
+  if (made != nullptr) spill::copy(path, made, strlen(made));
+  return result;
+}
+SPILL_EXPORT int __spill_mkstemp(char* path) { return make_temporary(path, mkstemp); }
+SPILL_EXPORT int __spill_mkstemp64(char* path) { return make_temporary(path, mkstemp); }
+SPILL_EXPORT int __spill_mkostemp(char* path, int flags) {
+  return make_temporary(path, [=](char* p) { return mkostemp(p, flags); });
+}
+SPILL_EXPORT int __spill_mkstemps(char* path, int suffix_length) {
+  return make_temporary(path, [=](char* p) { return mkstemps(p, suffix_length); });
+}
+SPILL_EXPORT char* __spill_mkdtemp(char* path) {
+  return make_temporary(path, mkdtemp) != nullptr ? path : nullptr;
+}
+
+// Two times, or null for now.
+struct TwoTimes {
+  timespec times[2];
+};
+struct TwoTimeValues {
+  timeval times[2];
+};
+SPILL_EXPORT int __spill_utimensat(int folder, const char* path, const timespec* times, int flags) {
+  PlainString plain_path(path);
+  PlainIn<TwoTimes> plain_times(reinterpret_cast<const TwoTimes*>(times));
+  return LIBC(utimensat)(folder, plain_path, times == nullptr ? nullptr : plain_times->times, flags);
+}
+SPILL_EXPORT int __spill_futimens(int descriptor, const timespec* times) {
+  PlainIn<TwoTimes> plain_times(reinterpret_cast<const TwoTimes*>(times));
+  return futimens(descriptor, times == nullptr ? nullptr : plain_times->times);
+}
+SPILL_EXPORT int __spill_utimes(const char* path, const timeval* times) {
+  PlainString plain_path(path);
+  PlainIn<TwoTimeValues> plain_times(reinterpret_cast<const TwoTimeValues*>(times));
+  return utimes(plain_path, times == nullptr ? nullptr : plain_times->times);
+}
+
+// Walks call the program back with paths of the C library's own.
+SPILL_NEXT(int, ftw, (const char* path, __ftw_func_t visit, int descriptors),
+           (PlainString(path), visit, descriptors))
+SPILL_NEXT(int, nftw, (const char* path, __nftw_func_t visit, int descriptors, int flags),
+           (PlainString(path), visit, descriptors, flags))
+SPILL_NEXT(int, scandir,
+           (const char* path, dirent*** names, int (*filter)(const dirent*),
+            int (*compare)(const dirent**, const dirent**)),
+           (PlainString(path), PlainObject<dirent**>(names), filter, compare))
+SPILL_NEXT(int, glob, (const char* pattern, int flags, int (*on_error)(const char*, int), glob_t* found),
+           (PlainString(pattern), flags, on_error, PlainObject<glob_t>(found)))
+
+// The C library looks at its caller to find the library's search path: a plain call is a jump.
+SPILL_EXPORT void* __spill_dlopen(const char* path, int mode) {
+  if (plain(path)) [[clang::musttail]]
+    return dlopen(path, mode);
+  PlainString plain_path(path);
+  return dlopen(plain_path, mode);
+}

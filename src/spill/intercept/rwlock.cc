@@ -1,0 +1,110 @@
+// Reader-writer locks. One in spilled memory is one word; all zeros, as its static initialiser says, is free:
+//
+//   bit 31  a writer has it        bit 30  somebody may be parked        bits 0..29  readers
+//
+// Readers do not wait for writers that wait, as with the C library's default.
+#include <errno.h>
+#include <pthread.h>
+
+#include "spill/intercept/parking.h"
+#include "spill/next.h"
+
+namespace spill {
+namespace {
+
+constexpr uint32_t kWriter = 1u << 31, kParked = 1u << 30, kReaders = kParked - 1;
+constexpr size_t kWordBytes = 4;
+
+bool admits_reader(uint32_t state) { return (state & kWriter) == 0; }
+bool admits_writer(uint32_t state) { return (state & ~kParked) == 0; }
+
+// Acquire: pairs with the releases in unlock_spilled(). 0, EBUSY or EAGAIN.
+template <bool kWrites>
+int try_spilled(pthread_rwlock_t* lock) {
+  const Words words(lock, kWordBytes);
+  uint32_t state = words[0].load(std::memory_order_relaxed);
+  for (;;) {
+    if (!(kWrites ? admits_writer(state) : admits_reader(state))) return EBUSY;
+    if (!kWrites && (state & kReaders) == kReaders) return EAGAIN;
+    const uint32_t next = kWrites ? state | kWriter : state + 1;
+    if (words[0].compare_exchange_weak(state, next, std::memory_order_acquire, std::memory_order_relaxed))
+      return 0;
+  }
+}
+
+// Under the bucket's lock: says that somebody parks, unless there is nothing to wait for.
+template <bool kWrites>
+bool must_wait(pthread_rwlock_t* lock) {
+  const Words words(lock, kWordBytes);
+  uint32_t state = words[0].load(std::memory_order_relaxed);
+  for (;;) {
+    if (kWrites ? admits_writer(state) : admits_reader(state)) return false;
+    if (words[0].compare_exchange_weak(state, state | kParked, std::memory_order_relaxed)) return true;
+  }
+}
+
+template <bool kWrites>
+int lock_spilled(pthread_rwlock_t* lock, const Deadline& deadline) {
+  for (;;) {
+    const int result = try_spilled<kWrites>(lock);
+    if (result != EBUSY) return result;
+    if (!deadline.is_valid()) return EINVAL;
+    if (park(lock, [lock] { return must_wait<kWrites>(lock); }, deadline) == Parked::kTimedOut)
+      return ETIMEDOUT;
+  }
+}
+
+int unlock_spilled(pthread_rwlock_t* lock) {
+  uint32_t state, next;
+  {
+    const Words words(lock, kWordBytes);
+    state = words[0].load(std::memory_order_relaxed);
+    do {
+      next = (state & kWriter) != 0 || (state & kReaders) <= 1 ? 0 : state - 1;
+    } while (
+        !words[0].compare_exchange_weak(state, next, std::memory_order_acq_rel, std::memory_order_relaxed));
+  }
+  // All of them, since the mark that some are parked is gone.
+  if (next == 0 && (state & kParked) != 0) unpark(lock, ~uint32_t{0});
+  return 0;
+}
+
+}  // namespace
+
+#define SPILL_RWLOCK(name, parameters, plain_arguments, spilled)                                        \
+  SPILL_EXPORT int __spill_pthread_rwlock_##name parameters {                                           \
+    static constinit decltype(&pthread_rwlock_##name) next = nullptr;                                   \
+    if (plain(lock)) return next_function(next, "pthread_rwlock_" #name, "GLIBC_2.34") plain_arguments; \
+    return spilled;                                                                                     \
+  }
+
+SPILL_RWLOCK(rdlock, (pthread_rwlock_t * lock), (lock), lock_spilled<false>(lock, Deadline::never()))
+SPILL_RWLOCK(wrlock, (pthread_rwlock_t * lock), (lock), lock_spilled<true>(lock, Deadline::never()))
+SPILL_RWLOCK(tryrdlock, (pthread_rwlock_t * lock), (lock), try_spilled<false>(lock))
+SPILL_RWLOCK(trywrlock, (pthread_rwlock_t * lock), (lock), try_spilled<true>(lock))
+SPILL_RWLOCK(timedrdlock, (pthread_rwlock_t * lock, const timespec* time), (lock, PlainIn<timespec>(time)),
+             lock_spilled<false>(lock, Deadline::at(CLOCK_REALTIME, load(time))))
+SPILL_RWLOCK(timedwrlock, (pthread_rwlock_t * lock, const timespec* time), (lock, PlainIn<timespec>(time)),
+             lock_spilled<true>(lock, Deadline::at(CLOCK_REALTIME, load(time))))
+SPILL_RWLOCK(clockrdlock, (pthread_rwlock_t * lock, clockid_t clock, const timespec* time),
+             (lock, clock, PlainIn<timespec>(time)),
+             lock_spilled<false>(lock, Deadline::at(clock, load(time))))
+SPILL_RWLOCK(clockwrlock, (pthread_rwlock_t * lock, clockid_t clock, const timespec* time),
+             (lock, clock, PlainIn<timespec>(time)),
+             lock_spilled<true>(lock, Deadline::at(clock, load(time))))
+SPILL_RWLOCK(unlock, (pthread_rwlock_t * lock), (lock), unlock_spilled(lock))
+SPILL_RWLOCK(destroy, (pthread_rwlock_t * lock), (lock), 0)
+
+SPILL_EXPORT int __spill_pthread_rwlock_init(pthread_rwlock_t* lock, const pthread_rwlockattr_t* attributes) {
+  static constinit decltype(&pthread_rwlock_init) next = nullptr;
+  const PlainIn<pthread_rwlockattr_t> plain_attributes(attributes);
+  if (plain(lock)) return next_function(next, "pthread_rwlock_init", "GLIBC_2.34")(lock, plain_attributes);
+  int shared = PTHREAD_PROCESS_PRIVATE;
+  if (attributes != nullptr) pthread_rwlockattr_getpshared(plain_attributes, &shared);
+  if (shared != PTHREAD_PROCESS_PRIVATE) return ENOTSUP;
+  const pthread_rwlock_t fresh = {};
+  copy(lock, &fresh, sizeof fresh);
+  return 0;
+}
+
+}  // namespace spill

@@ -1,0 +1,216 @@
+// Sockets: messages bounce through Scratch of their full size where a message must stay whole; addresses
+// and options are small and copied.
+#include <errno.h>
+#include <netdb.h>
+#include <sys/socket.h>
+
+#include "spill/intercept/io.h"
+#include "spill/next.h"
+
+namespace spill {
+namespace {
+
+ssize_t send_spilled(int socket, const void* from, size_t n, int flags, const sockaddr* to,
+                     socklen_t to_bytes) {
+  PlainBytes address(to, to_bytes, PlainBytes::kIn);
+  PlainBytes message(from, n, PlainBytes::kIn);
+  if (n > 0 && message.data() == nullptr) {
+    errno = ENOMEM;
+    return -1;
+  }
+  clear_slots();
+  return LIBC(sendto)(socket, message.data(), n, flags, reinterpret_cast<sockaddr*>(address.data()),
+                      to_bytes);
+}
+
+// MSG_WAITALL promises everything in one call.
+size_t receive_capacity(size_t n, int flags) {
+  return (flags & MSG_WAITALL) != 0 ? n : std::min(n, kMessageBounceBytes);
+}
+
+// A source or name that the kernel fills in, at most as long as the caller's room.
+class PlainAddress {
+ public:
+  PlainAddress(sockaddr* address, socklen_t* bytes)
+      : size_(bytes), memory_(address, room_of(bytes), PlainBytes::kInOut) {}
+  sockaddr* address() { return reinterpret_cast<sockaddr*>(memory_.data()); }
+  socklen_t* size() { return size_; }
+
+ private:
+  static size_t room_of(socklen_t* bytes) { return bytes != nullptr ? load(bytes) : 0; }
+  PlainObject<socklen_t> size_;
+  PlainBytes memory_;
+};
+
+ssize_t receive_spilled(int socket, void* to, size_t n, int flags, sockaddr* from, socklen_t* from_bytes) {
+  PlainAddress address(from, from_bytes);
+  const size_t capacity = plain(to) ? n : receive_capacity(n, flags);
+  PlainBytes message(to, capacity, PlainBytes::kOut);
+  if (capacity > 0 && message.data() == nullptr) {
+    errno = ENOMEM;
+    return -1;
+  }
+  clear_slots();
+  const ssize_t received =
+      LIBC(recvfrom)(socket, message.data(), capacity, flags, address.address(), address.size());
+  // With MSG_TRUNC the result may be larger than what was stored.
+  if (received > 0) message.store(std::min(static_cast<size_t>(received), capacity));
+  return received;
+}
+
+ssize_t send_message(int socket, const msghdr* original, int flags) {
+  msghdr header = load(original);
+  PlainVector vector(header.msg_iov, header.msg_iovlen);
+  PlainBytes name(header.msg_name, header.msg_namelen, PlainBytes::kIn);
+  PlainBytes control(header.msg_control, header.msg_controllen, PlainBytes::kIn);
+  header.msg_name = name.data();
+  header.msg_control = control.data();
+  header.msg_iov = const_cast<iovec*>(vector.buffers().data());
+  clear_slots();
+  if (!vector.is_valid() || vector.is_plain()) return LIBC(sendmsg)(socket, &header, flags);
+  Scratch message(vector.bytes());
+  if (message.data() == nullptr && vector.bytes() > 0) {
+    errno = ENOMEM;
+    return -1;
+  }
+  vector.gather(0, message.data(), vector.bytes());
+  clear_slots();
+  iovec whole = {message.data(), vector.bytes()};
+  header.msg_iov = &whole;
+  header.msg_iovlen = 1;
+  return LIBC(sendmsg)(socket, &header, flags);
+}
+
+ssize_t receive_message(int socket, msghdr* original, int flags) {
+  msghdr header = load(original);
+  PlainVector vector(header.msg_iov, header.msg_iovlen);
+  PlainBytes name(header.msg_name, header.msg_namelen, PlainBytes::kInOut);
+  PlainBytes control(header.msg_control, header.msg_controllen, PlainBytes::kInOut);
+  const bool bounces = vector.is_valid() && !vector.is_plain();
+  Scratch message(bounces ? receive_capacity(vector.bytes(), flags) : 0);
+  iovec whole = {message.data(), message.size()};
+  msghdr call = header;
+  call.msg_name = name.data();
+  call.msg_control = control.data();
+  call.msg_iov = bounces ? &whole : const_cast<iovec*>(vector.buffers().data());
+  if (bounces) call.msg_iovlen = 1;
+  if (bounces && message.size() > 0 && message.data() == nullptr) {
+    errno = ENOMEM;
+    return -1;
+  }
+  clear_slots();
+  const ssize_t received = LIBC(recvmsg)(socket, &call, flags);
+  if (received < 0) return received;
+  if (bounces) vector.scatter(0, message.data(), std::min(static_cast<size_t>(received), message.size()));
+  header.msg_namelen = call.msg_namelen;
+  header.msg_controllen = call.msg_controllen;
+  header.msg_flags = call.msg_flags;
+  store(original, header);
+  return received;
+}
+
+}  // namespace
+}  // namespace spill
+
+using spill::plain;
+using spill::PlainObject;
+using spill::PlainString;
+
+SPILL_EXPORT ssize_t __spill_send(int socket, const void* from, size_t n, int flags) {
+  if (plain(from)) {
+    spill::clear_slots();
+    return LIBC(send)(socket, from, n, flags);
+  }
+  return spill::send_spilled(socket, from, n, flags, nullptr, 0);
+}
+SPILL_EXPORT ssize_t __spill_sendto(int socket, const void* from, size_t n, int flags, const sockaddr* to,
+                                    socklen_t to_bytes) {
+  return spill::send_spilled(socket, from, n, flags, to, to_bytes);
+}
+SPILL_EXPORT ssize_t __spill_recv(int socket, void* to, size_t n, int flags) {
+  if (plain(to)) {
+    spill::clear_slots();
+    return LIBC(recv)(socket, to, n, flags);
+  }
+  return spill::receive_spilled(socket, to, n, flags, nullptr, nullptr);
+}
+SPILL_EXPORT ssize_t __spill_recvfrom(int socket, void* to, size_t n, int flags, sockaddr* from,
+                                      socklen_t* from_bytes) {
+  return spill::receive_spilled(socket, to, n, flags, from, from_bytes);
+}
+SPILL_EXPORT ssize_t __spill___recv_chk(int socket, void* to, size_t n, size_t room, int flags) {
+  if (n > room) spill::buffer_overflow();
+  return __spill_recv(socket, to, n, flags);
+}
+SPILL_EXPORT ssize_t __spill___recvfrom_chk(int socket, void* to, size_t n, size_t room, int flags,
+                                            sockaddr* from, socklen_t* from_bytes) {
+  if (n > room) spill::buffer_overflow();
+  return spill::receive_spilled(socket, to, n, flags, from, from_bytes);
+}
+SPILL_EXPORT ssize_t __spill_sendmsg(int socket, const msghdr* header, int flags) {
+  return spill::send_message(socket, header, flags);
+}
+SPILL_EXPORT ssize_t __spill_recvmsg(int socket, msghdr* header, int flags) {
+  return spill::receive_message(socket, header, flags);
+}
+
+SPILL_EXPORT int __spill_bind(int socket, const sockaddr* address, socklen_t bytes) {
+  spill::PlainBytes memory(address, bytes, spill::PlainBytes::kIn);
+  return bind(socket, reinterpret_cast<sockaddr*>(memory.data()), bytes);
+}
+SPILL_EXPORT int __spill_connect(int socket, const sockaddr* address, socklen_t bytes) {
+  spill::PlainBytes memory(address, bytes, spill::PlainBytes::kIn);
+  spill::clear_slots();
+  return connect(socket, reinterpret_cast<sockaddr*>(memory.data()), bytes);
+}
+SPILL_EXPORT int __spill_accept(int socket, sockaddr* address, socklen_t* bytes) {
+  spill::PlainAddress from(address, bytes);
+  spill::clear_slots();
+  return accept(socket, from.address(), from.size());
+}
+SPILL_EXPORT int __spill_accept4(int socket, sockaddr* address, socklen_t* bytes, int flags) {
+  spill::PlainAddress from(address, bytes);
+  spill::clear_slots();
+  return accept4(socket, from.address(), from.size(), flags);
+}
+SPILL_EXPORT int __spill_getsockname(int socket, sockaddr* address, socklen_t* bytes) {
+  spill::PlainAddress name(address, bytes);
+  return getsockname(socket, name.address(), name.size());
+}
+SPILL_EXPORT int __spill_getpeername(int socket, sockaddr* address, socklen_t* bytes) {
+  spill::PlainAddress name(address, bytes);
+  return getpeername(socket, name.address(), name.size());
+}
+SPILL_EXPORT int __spill_setsockopt(int socket, int level, int option, const void* value, socklen_t bytes) {
+  spill::PlainBytes memory(value, bytes, spill::PlainBytes::kIn);
+  return setsockopt(socket, level, option, memory.data(), bytes);
+}
+SPILL_EXPORT int __spill_getsockopt(int socket, int level, int option, void* value, socklen_t* bytes) {
+  spill::PlainAddress memory(static_cast<sockaddr*>(value), bytes);
+  return getsockopt(socket, level, option, memory.address(), memory.size());
+}
+SPILL_EXPORT int __spill_socketpair(int domain, int type, int protocol, int* sockets) {
+  using Pair = int[2];
+  struct Sockets {
+    Pair pair;
+  };
+  PlainObject<Sockets> memory(reinterpret_cast<Sockets*>(sockets));
+  return socketpair(domain, type, protocol, memory->pair);
+}
+
+SPILL_EXPORT int __spill_getaddrinfo(const char* host, const char* service, const addrinfo* hints,
+                                     addrinfo** result) {
+  PlainString plain_host(host), plain_service(service);
+  spill::PlainIn<addrinfo> plain_hints(hints);
+  PlainObject<addrinfo*> plain_result(result);
+  spill::clear_slots();
+  return getaddrinfo(plain_host, plain_service, plain_hints, plain_result);
+}
+SPILL_EXPORT int __spill_getnameinfo(const sockaddr* address, socklen_t bytes, char* host,
+                                     socklen_t host_room, char* service, socklen_t service_room, int flags) {
+  spill::PlainBytes memory(address, bytes, spill::PlainBytes::kIn);
+  spill::PlainBytes plain_host(host, host_room, spill::PlainBytes::kInOut);
+  spill::PlainBytes plain_service(service, service_room, spill::PlainBytes::kInOut);
+  return getnameinfo(reinterpret_cast<sockaddr*>(memory.data()), bytes, plain_host.data(), host_room,
+                     plain_service.data(), service_room, flags);
+}

@@ -1,0 +1,63 @@
+// Stacks that the program makes itself, for signal handlers, contexts and threads: compiled code does not
+// translate accesses to its stack, so spilled memory that becomes one is kept in its place (keep_mapped).
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <ucontext.h>
+
+#include "spill/fault.h"
+#include "spill/intercept/intercept.h"
+#include "spill/runtime.h"
+#include "sys/kernel.h"
+
+namespace spill {
+namespace {
+
+bool keep_stack(const void* begin, size_t bytes) {
+  return plain(begin) || keep_mapped(reinterpret_cast<uint64_t>(begin), bytes);
+}
+
+}  // namespace
+
+SPILL_EXPORT int __spill_sigaltstack(const stack_t* stack, stack_t* old) {
+  PlainIn<stack_t> plain_stack(stack);
+  PlainObject<stack_t> plain_old(old);
+  if (stack != nullptr && (plain_stack->ss_flags & SS_DISABLE) == 0 &&
+      !keep_stack(plain_stack->ss_sp, plain_stack->ss_size)) {
+    errno = ENOMEM;
+    return -1;
+  }
+  const long result = sys::syscall(SYS_sigaltstack, static_cast<const stack_t*>(plain_stack),
+                                   static_cast<stack_t*>(plain_old));
+  if (!sys::failed(result)) return 0;
+  errno = static_cast<int>(-result);
+  return -1;
+}
+
+SPILL_EXPORT int __spill_pthread_attr_setstack(pthread_attr_t* attributes, void* begin, size_t bytes) {
+  if (!keep_stack(begin, bytes)) return ENOMEM;
+  return pthread_attr_setstack(PlainObject<pthread_attr_t>(attributes), begin, bytes);
+}
+
+// The arguments are words, whatever their types: as many as are passed in registers and on the stack.
+SPILL_EXPORT void __spill_makecontext(ucontext_t* context, void (*function)(), int count, ...) {
+  constexpr int kMostWords = 16;
+  long words[kMostWords] = {};
+  va_list arguments;
+  va_start(arguments, count);
+  for (int i = 0; i < count && i < kMostWords; ++i) words[i] = va_arg(arguments, long);
+  va_end(arguments);
+  const stack_t stack = load(&context->uc_stack);
+  if (!keep_stack(stack.ss_sp, stack.ss_size)) {
+    end_process(
+        base::Error::of(
+            ENOMEM,
+            "the stacks of contexts would fill more than half of the memory; give more with --memory"),
+        kFatalStatus);
+  }
+  makecontext(context, function, count, words[0], words[1], words[2], words[3], words[4], words[5], words[6],
+              words[7], words[8], words[9], words[10], words[11], words[12], words[13], words[14], words[15]);
+}
+
+}  // namespace spill

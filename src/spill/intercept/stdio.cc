@@ -1,0 +1,300 @@
+// Streams: blocks, lines, names. A FILE and its buffer are the C library's and never spilled; what it
+// would read from or write to spilled memory bounces through Scratch, or comes straight out of the
+// stream's buffer. A call that takes several steps locks the stream, as the C library's own does.
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <wchar.h>
+
+#include "spill/intercept/intercept.h"
+#include "spill/next.h"
+
+extern "C" {
+size_t __fread_chk(void* to, size_t room, size_t size, size_t count, FILE* stream);
+char* __fgets_chk(char* to, size_t room, int n, FILE* stream);
+}
+
+namespace spill {
+namespace {
+
+constexpr size_t kBounceBytes = 32 << 10;
+
+class StreamLock {
+ public:
+  explicit StreamLock(FILE* stream) : stream_(stream) { flockfile(stream); }
+  ~StreamLock() { funlockfile(stream_); }
+  StreamLock(const StreamLock&) = delete;
+  StreamLock& operator=(const StreamLock&) = delete;
+
+ private:
+  FILE* stream_;
+};
+
+// Moves bytes through a bounce buffer: move(plain, length) returns how many it moved. Returns the sum.
+template <class Move>
+size_t bounce(size_t n, Move move) {
+  Scratch buffer(std::min(n, kBounceBytes));
+  if (n > 0 && buffer.data() == nullptr) {
+    errno = ENOMEM;
+    return 0;
+  }
+  clear_slots();
+  size_t done = 0;
+  while (done < n) {
+    const size_t length = std::min(n - done, buffer.size());
+    const size_t moved = move(buffer.data(), done, length);
+    done += moved;
+    if (moved < length) break;
+  }
+  return done;
+}
+
+size_t read_items(void* to, size_t size, size_t count, FILE* stream) {
+  size_t bytes;
+  if (__builtin_mul_overflow(size, count, &bytes) || bytes == 0)
+    return LIBC(fread_unlocked)(nullptr, size, count, stream);
+  const size_t done = bounce(bytes, [&](char* plain_bytes, size_t at, size_t length) {
+    const size_t moved = LIBC(fread_unlocked)(plain_bytes, 1, length, stream);
+    copy(static_cast<char*>(to) + at, plain_bytes, moved);
+    return moved;
+  });
+  return done / size;
+}
+
+size_t write_bytes(const void* from, size_t n, FILE* stream) {
+  if (plain(from)) return LIBC(fwrite_unlocked)(from, 1, n, stream);
+  return bounce(n, [&](char* plain_bytes, size_t at, size_t length) {
+    copy(plain_bytes, static_cast<const char*>(from) + at, length);
+    return LIBC(fwrite_unlocked)(plain_bytes, 1, length, stream);
+  });
+}
+
+size_t write_items(const void* from, size_t size, size_t count, FILE* stream) {
+  size_t bytes;
+  if (__builtin_mul_overflow(size, count, &bytes)) {
+    errno = EOVERFLOW;
+    return 0;
+  }
+  if (bytes == 0) return 0;
+  const size_t done = write_bytes(from, bytes, stream);
+  return done == bytes ? count : done / size;
+}
+
+// What getc_unlocked() does when its macro finds the buffer empty; it waits for input.
+int next_character(FILE* stream) {
+  clear_slots();
+  return __uflow(stream);
+}
+
+// Reads up to and with `delimiter`, at most n bytes. reserve(size) returns where the line lies, with room
+// for size bytes of it and a 0, or null. Returns the bytes read; 0 at the end of input.
+template <class Reserve>
+size_t read_line(FILE* stream, int delimiter, size_t n, Reserve reserve) {
+  size_t done = 0;
+  while (done < n) {
+    const auto available = static_cast<size_t>(stream->_IO_read_end - stream->_IO_read_ptr);
+    if (available == 0) {
+      const int character = next_character(stream);
+      if (character == EOF) break;
+      char* line = reserve(done + 1);
+      if (line == nullptr) return 0;
+      store(line + done++, static_cast<char>(character));
+      if (character == delimiter) break;
+      continue;
+    }
+    size_t length = std::min(available, n - done);
+    auto* found = static_cast<char*>(memchr(stream->_IO_read_ptr, delimiter, length));
+    if (found != nullptr) length = static_cast<size_t>(found - stream->_IO_read_ptr) + 1;
+    char* line = reserve(done + length);
+    if (line == nullptr) return 0;
+    copy(line + done, stream->_IO_read_ptr, length);
+    stream->_IO_read_ptr += length;
+    done += length;
+    if (found != nullptr) break;
+  }
+  return done;
+}
+
+char* get_string(char* to, int n, FILE* stream) {
+  if (n <= 0) return nullptr;
+  if (n == 1) {
+    store(to, '\0');
+    return to;
+  }
+  // As the C library: an error counts only if it is new, and not "try again" after some input.
+  const bool had_error = ferror_unlocked(stream) != 0;
+  if (had_error) stream->_flags &= ~_IO_ERR_SEEN;
+  const size_t length = read_line(stream, '\n', static_cast<size_t>(n) - 1, [to](size_t) { return to; });
+  const bool failed = ferror_unlocked(stream) != 0 && errno != EAGAIN;
+  if (had_error) stream->_flags |= _IO_ERR_SEEN;
+  if (length == 0 || failed) return nullptr;
+  store(to + length, '\0');
+  return to;
+}
+
+ssize_t get_line(char** line, size_t* capacity, int delimiter, FILE* stream) {
+  if (line == nullptr || capacity == nullptr) {
+    errno = EINVAL;
+    return -1;
+  }
+  char* block = load(line);
+  size_t room = block == nullptr ? 0 : load(capacity);
+  bool out_of_memory = false;
+  auto reserve = [&](size_t size) -> char* {
+    if (size < room) return block;
+    const size_t larger = std::max<size_t>({size + 1, 2 * room, 120});
+    auto* moved = static_cast<char*>(__spill_realloc(block, larger));
+    if (moved == nullptr) {
+      out_of_memory = true;
+      return nullptr;
+    }
+    block = moved;
+    room = larger;
+    store(line, block);
+    store(capacity, room);
+    return block;
+  };
+  StreamLock lock(stream);
+  if (reserve(0) == nullptr) return -1;
+  const size_t length = read_line(stream, delimiter, SSIZE_MAX - 1, reserve);
+  if (length == 0) {
+    if (out_of_memory) errno = ENOMEM;
+    return -1;
+  }
+  store(block + length, '\0');
+  return static_cast<ssize_t>(length);
+}
+
+}  // namespace
+}  // namespace spill
+
+using spill::plain;
+using spill::PlainString;
+using spill::StreamLock;
+
+SPILL_EXPORT size_t __spill_fread(void* to, size_t size, size_t count, FILE* stream) {
+  if (plain(to)) [[likely]]
+    return LIBC(fread)(to, size, count, stream);
+  StreamLock lock(stream);
+  return spill::read_items(to, size, count, stream);
+}
+
+SPILL_EXPORT size_t __spill_fread_unlocked(void* to, size_t size, size_t count, FILE* stream) {
+  if (plain(to)) [[likely]]
+    return LIBC(fread_unlocked)(to, size, count, stream);
+  return spill::read_items(to, size, count, stream);
+}
+
+SPILL_EXPORT size_t __spill___fread_chk(void* to, size_t room, size_t size, size_t count, FILE* stream) {
+  if (plain(to)) [[likely]]
+    return __fread_chk(to, room, size, count, stream);
+  size_t bytes;
+  if (__builtin_mul_overflow(size, count, &bytes) || bytes > room) spill::buffer_overflow();
+  return __spill_fread(to, size, count, stream);
+}
+
+SPILL_EXPORT size_t __spill_fwrite(const void* from, size_t size, size_t count, FILE* stream) {
+  if (plain(from)) [[likely]]
+    return LIBC(fwrite)(from, size, count, stream);
+  StreamLock lock(stream);
+  return spill::write_items(from, size, count, stream);
+}
+
+SPILL_EXPORT size_t __spill_fwrite_unlocked(const void* from, size_t size, size_t count, FILE* stream) {
+  if (plain(from)) [[likely]]
+    return LIBC(fwrite_unlocked)(from, size, count, stream);
+  return spill::write_items(from, size, count, stream);
+}
+
+SPILL_EXPORT int __spill_fputs_unlocked(const char* text, FILE* stream) {
+  if (plain(text)) [[likely]]
+    return LIBC(fputs_unlocked)(text, stream);
+  const size_t length = spill::string_length(text);
+  return spill::write_bytes(text, length, stream) == length ? 1 : EOF;
+}
+
+SPILL_EXPORT int __spill_fputs(const char* text, FILE* stream) {
+  if (plain(text)) [[likely]]
+    return LIBC(fputs)(text, stream);
+  StreamLock lock(stream);
+  return __spill_fputs_unlocked(text, stream);
+}
+
+SPILL_EXPORT int __spill_puts(const char* text) {
+  if (plain(text)) [[likely]]
+    return LIBC(puts)(text);
+  StreamLock lock(stdout);
+  if (__spill_fputs_unlocked(text, stdout) == EOF) return EOF;
+  return putc_unlocked('\n', stdout) == EOF ? EOF : 1;
+}
+
+SPILL_EXPORT char* __spill_fgets(char* to, int n, FILE* stream) {
+  if (plain(to)) [[likely]]
+    return fgets(to, n, stream);
+  StreamLock lock(stream);
+  return spill::get_string(to, n, stream);
+}
+
+SPILL_EXPORT char* __spill_fgets_unlocked(char* to, int n, FILE* stream) {
+  if (plain(to)) [[likely]]
+    return fgets_unlocked(to, n, stream);
+  return spill::get_string(to, n, stream);
+}
+
+SPILL_EXPORT char* __spill___fgets_chk(char* to, size_t room, int n, FILE* stream) {
+  if (n > 0 && static_cast<size_t>(n) > room) spill::buffer_overflow();
+  return __spill_fgets(to, n, stream);
+}
+
+// The line's block is the program's: its realloc may make it a spilled one at any time.
+SPILL_EXPORT ssize_t __spill_getdelim(char** line, size_t* capacity, int delimiter, FILE* stream) {
+  return spill::get_line(line, capacity, delimiter, stream);
+}
+SPILL_EXPORT ssize_t __spill___getdelim(char** line, size_t* capacity, int delimiter, FILE* stream) {
+  return spill::get_line(line, capacity, delimiter, stream);
+}
+SPILL_EXPORT ssize_t __spill_getline(char** line, size_t* capacity, FILE* stream) {
+  return spill::get_line(line, capacity, '\n', stream);
+}
+
+SPILL_EXPORT FILE* __spill_fopen(const char* path, const char* mode) {
+  return LIBC(fopen)(PlainString(path), PlainString(mode));
+}
+SPILL_EXPORT FILE* __spill_fopen64(const char* path, const char* mode) { return __spill_fopen(path, mode); }
+SPILL_EXPORT FILE* __spill_freopen(const char* path, const char* mode, FILE* stream) {
+  return LIBC(freopen)(PlainString(path), PlainString(mode), stream);
+}
+SPILL_EXPORT FILE* __spill_freopen64(const char* path, const char* mode, FILE* stream) {
+  return __spill_freopen(path, mode, stream);
+}
+SPILL_EXPORT FILE* __spill_fdopen(int descriptor, const char* mode) {
+  return fdopen(descriptor, PlainString(mode));
+}
+
+// A buffer in spilled memory would reach system calls inside the C library: it takes one of its own.
+SPILL_EXPORT int __spill_setvbuf(FILE* stream, char* buffer, int mode, size_t n) {
+  return setvbuf(stream, plain(buffer) ? buffer : nullptr, mode, n);
+}
+SPILL_EXPORT void __spill_setbuf(FILE* stream, char* buffer) {
+  __spill_setvbuf(stream, buffer, buffer != nullptr ? _IOFBF : _IONBF, BUFSIZ);
+}
+SPILL_EXPORT void __spill_setbuffer(FILE* stream, char* buffer, size_t n) {
+  __spill_setvbuf(stream, buffer, buffer != nullptr ? _IOFBF : _IONBF, n);
+}
+
+SPILL_EXPORT int __spill_fgetpos(FILE* stream, fpos_t* position) {
+  return fgetpos(stream, spill::PlainObject<fpos_t>(position));
+}
+SPILL_EXPORT int __spill_fsetpos(FILE* stream, const fpos_t* position) {
+  return fsetpos(stream, spill::PlainIn<fpos_t>(position));
+}
+
+SPILL_EXPORT void __spill_perror(const char* text) {
+  const int error = errno;
+  PlainString plain_text(text);
+  errno = error;
+  perror(plain_text);
+}
+
+SPILL_EXPORT int __spill_remove(const char* path) { return LIBC(remove)(PlainString(path)); }

@@ -1,0 +1,246 @@
+// Strings on spilled memory: lengths, copies, comparisons, single-character searches.
+// Searches for strings and tokens are in intercept_string_search.cc, numbers in intercept_number.cc.
+#include <errno.h>
+
+#include "spill/intercept/intercept.h"
+
+extern "C" {
+void* __spill_memcpy(void* to, const void* from, size_t n);
+void* __spill_memset(void* to, int byte, size_t n);
+char* __spill_strchrnul(const char* text, int c);
+}
+
+namespace spill {
+namespace {
+
+// Copies n bytes of text and ends it with 0; the result is where the 0 is.
+char* put_string(char* to, const char* text, size_t n) {
+  __spill_memcpy(to, text, n);
+  store(to + n, '\0');
+  return to + n;
+}
+
+// compare(raw_a, raw_b, length) is strncmp or strncasecmp, which looks at no byte beyond a 0.
+template <class Compare>
+int compare_strings(const char* a, const char* b, size_t n, Compare compare) {
+  int result = 0;
+  while (n > 0) {
+    const size_t length = piece_length(b, piece_length(a, n));
+    const char* raw_a = raw(a, kHoldA);
+    const char* raw_b = raw(b, kHoldB);
+    result = compare(raw_a, raw_b, length);
+    if (result != 0 || strnlen(raw_a, length) < length) break;
+    a += length, b += length, n -= length;
+  }
+  release(kHoldA);
+  release(kHoldB);
+  return result;
+}
+
+// The first c in a string, or its end.
+char* find_or_end(const char* text, int c) {
+  size_t length = 0;
+  for_each_piece(text, ~size_t{0}, kHoldA, [&](const char* piece, size_t n) {
+    const size_t end = strnlen(piece, n);
+    auto* found = static_cast<const char*>(memchr(piece, c, end));
+    length += found != nullptr ? static_cast<size_t>(found - piece) : end;
+    return found == nullptr && end == n;
+  });
+  return const_cast<char*>(text) + length;
+}
+
+char* find_last(const char* text, int c) {
+  const char* last = nullptr;
+  const char* at = text;
+  for_each_piece(text, ~size_t{0}, kHoldA, [&](const char* piece, size_t n) {
+    const size_t end = strnlen(piece, n);
+    // The 0 at the end counts as a part of the string.
+    if (auto* found = static_cast<const char*>(memrchr(piece, c, end < n ? end + 1 : n)))
+      last = at + (found - piece);
+    at += end;
+    return end == n;
+  });
+  return const_cast<char*>(last);
+}
+
+char* duplicate(const char* text, size_t n) {
+  auto* block = static_cast<char*>(__spill_malloc(n + 1));
+  if (block == nullptr) {
+    errno = ENOMEM;
+    return nullptr;
+  }
+  put_string(block, text, n);
+  return block;
+}
+
+}  // namespace
+}  // namespace spill
+
+using spill::plain;
+
+SPILL_EXPORT size_t __spill_strlen(const char* text) {
+  if (plain(text)) [[likely]]
+    return strlen(text);
+  return spill::string_length(text);
+}
+
+SPILL_EXPORT size_t __spill_strnlen(const char* text, size_t limit) {
+  return spill::string_length(text, limit);
+}
+
+SPILL_EXPORT char* __spill_strcpy(char* to, const char* from) {
+  if (plain(to, from)) [[likely]]
+    return strcpy(to, from);
+  spill::put_string(to, from, spill::string_length(from));
+  return to;
+}
+
+SPILL_EXPORT char* __spill_stpcpy(char* to, const char* from) {
+  if (plain(to, from)) [[likely]]
+    return stpcpy(to, from);
+  return spill::put_string(to, from, spill::string_length(from));
+}
+
+SPILL_EXPORT char* __spill_stpncpy(char* to, const char* from, size_t n) {
+  if (plain(to, from)) [[likely]]
+    return stpncpy(to, from, n);
+  const size_t length = spill::string_length(from, n);
+  __spill_memcpy(to, from, length);
+  __spill_memset(to + length, 0, n - length);
+  return to + length;
+}
+
+SPILL_EXPORT char* __spill_strncpy(char* to, const char* from, size_t n) {
+  if (plain(to, from)) [[likely]]
+    return strncpy(to, from, n);
+  __spill_stpncpy(to, from, n);
+  return to;
+}
+
+SPILL_EXPORT char* __spill_strcat(char* to, const char* from) {
+  if (plain(to, from)) [[likely]]
+    return strcat(to, from);
+  spill::put_string(to + spill::string_length(to), from, spill::string_length(from));
+  return to;
+}
+
+SPILL_EXPORT char* __spill_strncat(char* to, const char* from, size_t n) {
+  if (plain(to, from)) [[likely]]
+    return strncat(to, from, n);
+  spill::put_string(to + spill::string_length(to), from, spill::string_length(from, n));
+  return to;
+}
+
+SPILL_EXPORT int __spill_strcmp(const char* a, const char* b) {
+  if (plain(a, b)) [[likely]]
+    return strcmp(a, b);
+  return spill::compare_strings(a, b, ~size_t{0}, [](auto... arguments) { return strncmp(arguments...); });
+}
+
+SPILL_EXPORT int __spill_strncmp(const char* a, const char* b, size_t n) {
+  if (plain(a, b)) [[likely]]
+    return strncmp(a, b, n);
+  return spill::compare_strings(a, b, n, [](auto... arguments) { return strncmp(arguments...); });
+}
+
+SPILL_EXPORT int __spill_strcasecmp(const char* a, const char* b) {
+  if (plain(a, b)) [[likely]]
+    return strcasecmp(a, b);
+  return spill::compare_strings(a, b, ~size_t{0},
+                                [](auto... arguments) { return strncasecmp(arguments...); });
+}
+
+SPILL_EXPORT int __spill_strncasecmp(const char* a, const char* b, size_t n) {
+  if (plain(a, b)) [[likely]]
+    return strncasecmp(a, b, n);
+  return spill::compare_strings(a, b, n, [](auto... arguments) { return strncasecmp(arguments...); });
+}
+
+SPILL_EXPORT char* __spill_strchrnul(const char* text, int c) {
+  if (plain(text)) [[likely]]
+    return const_cast<char*>(strchrnul(text, c));
+  return spill::find_or_end(text, c);
+}
+
+SPILL_EXPORT char* __spill_strchr(const char* text, int c) {
+  if (plain(text)) [[likely]]
+    return const_cast<char*>(strchr(text, c));
+  char* found = spill::find_or_end(text, c);
+  return spill::load(found) == static_cast<char>(c) ? found : nullptr;
+}
+
+SPILL_EXPORT char* __spill_index(const char* text, int c) { return __spill_strchr(text, c); }
+
+SPILL_EXPORT char* __spill_strrchr(const char* text, int c) {
+  if (plain(text)) [[likely]]
+    return const_cast<char*>(strrchr(text, c));
+  return spill::find_last(text, c);
+}
+
+SPILL_EXPORT char* __spill_rindex(const char* text, int c) { return __spill_strrchr(text, c); }
+
+SPILL_EXPORT char* __spill_strdup(const char* text) {
+  return spill::duplicate(text, spill::string_length(text));
+}
+SPILL_EXPORT char* __spill___strdup(const char* text) {
+  return spill::duplicate(text, spill::string_length(text));
+}
+SPILL_EXPORT char* __spill_strndup(const char* text, size_t n) {
+  return spill::duplicate(text, spill::string_length(text, n));
+}
+SPILL_EXPORT char* __spill___strndup(const char* text, size_t n) { return __spill_strndup(text, n); }
+
+SPILL_EXPORT int __spill_strcoll(const char* a, const char* b) {
+  spill::PlainString plain_a(a), plain_b(b);
+  return strcoll(plain_a, plain_b);
+}
+
+SPILL_EXPORT size_t __spill_strxfrm(char* to, const char* from, size_t n) {
+  spill::PlainString plain_from(from);
+  spill::PlainBytes plain_to(to, n, spill::PlainBytes::kInOut);
+  return strxfrm(plain_to.data(), plain_from, n);
+}
+
+SPILL_EXPORT char* __spill_strerror_r(int number, char* to, size_t n) {
+  if (plain(to)) [[likely]]
+    return strerror_r(number, to, n);
+  spill::PlainBytes plain_to(to, n, spill::PlainBytes::kInOut);
+  const char* message = strerror_r(number, plain_to.data(), n);
+  return message == plain_to.data() ? to : const_cast<char*>(message);
+}
+
+extern "C" int __xpg_strerror_r(int number, char* to, size_t n);
+SPILL_EXPORT int __spill___xpg_strerror_r(int number, char* to, size_t n) {
+  spill::PlainBytes plain_to(to, n, spill::PlainBytes::kInOut);
+  return __xpg_strerror_r(number, plain_to.data(), n);
+}
+
+SPILL_EXPORT char* __spill___strcpy_chk(char* to, const char* from, size_t room) {
+  if (spill::string_length(from) >= room) spill::buffer_overflow();
+  return __spill_strcpy(to, from);
+}
+
+SPILL_EXPORT char* __spill___stpcpy_chk(char* to, const char* from, size_t room) {
+  if (spill::string_length(from) >= room) spill::buffer_overflow();
+  return __spill_stpcpy(to, from);
+}
+
+SPILL_EXPORT char* __spill___strncpy_chk(char* to, const char* from, size_t n, size_t room) {
+  if (n > room) spill::buffer_overflow();
+  return __spill_strncpy(to, from, n);
+}
+
+SPILL_EXPORT char* __spill___stpncpy_chk(char* to, const char* from, size_t n, size_t room) {
+  if (n > room) spill::buffer_overflow();
+  return __spill_stpncpy(to, from, n);
+}
+
+SPILL_EXPORT char* __spill___strcat_chk(char* to, const char* from, size_t room) {
+  if (spill::string_length(to) + spill::string_length(from) >= room) spill::buffer_overflow();
+  return __spill_strcat(to, from);
+}
+
+SPILL_EXPORT char* __spill___strncat_chk(char* to, const char* from, size_t n, size_t room) {
+  if (spill::string_length(to) + spill::string_length(from, n) >= room) spill::buffer_overflow();
+  return __spill_strncat(to, from, n);
+}

@@ -1,0 +1,88 @@
+// Clocks, calendars, sleeping and timers: small structures, copied when they are spilled.
+#include <errno.h>
+#include <signal.h>
+#include <sys/time.h>
+#include <sys/timerfd.h>
+#include <sys/times.h>
+#include <time.h>
+
+#include "spill/intercept/call.h"
+
+SPILL_CALL(time_t, time, (time_t* to), (PlainObject<time_t>(to)))
+SPILL_CALL(clock_t, times, (tms * to), (PlainObject<tms>(to)))
+SPILL_EXPORT int __spill_gettimeofday(timeval* to, void* zone) {
+  return gettimeofday(PlainObject<timeval>(to),
+                      PlainObject<struct timezone>(static_cast<struct timezone*>(zone)));
+}
+SPILL_CALL(int, clock_gettime, (clockid_t clock, timespec* to), (clock, PlainObject<timespec>(to)))
+SPILL_CALL(int, clock_getres, (clockid_t clock, timespec* to), (clock, PlainObject<timespec>(to)))
+SPILL_CALL(int, timespec_get, (timespec * to, int base), (PlainObject<timespec>(to), base))
+
+SPILL_CALL(tm*, localtime, (const time_t* time), (PlainIn<time_t>(time)))
+SPILL_CALL(tm*, gmtime, (const time_t* time), (PlainIn<time_t>(time)))
+SPILL_CALL(char*, ctime, (const time_t* time), (PlainIn<time_t>(time)))
+SPILL_CALL(char*, asctime, (const tm* time), (PlainIn<tm>(time)))
+SPILL_CALL(time_t, mktime, (tm * time), (PlainObject<tm>(time)))
+SPILL_CALL(time_t, timegm, (tm * time), (PlainObject<tm>(time)))
+SPILL_CALL(time_t, timelocal, (tm * time), (PlainObject<tm>(time)))
+
+SPILL_EXPORT tm* __spill_localtime_r(const time_t* time, tm* to) {
+  return localtime_r(PlainIn<time_t>(time), PlainObject<tm>(to)) != nullptr ? to : nullptr;
+}
+SPILL_EXPORT tm* __spill_gmtime_r(const time_t* time, tm* to) {
+  return gmtime_r(PlainIn<time_t>(time), PlainObject<tm>(to)) != nullptr ? to : nullptr;
+}
+// Both fill at most 26 bytes, and the caller promises that they are there.
+SPILL_EXPORT char* __spill_ctime_r(const time_t* time, char* to) {
+  PlainIn<time_t> plain_time(time);
+  if (plain(to)) return ctime_r(plain_time, to);
+  char text[26];
+  if (ctime_r(plain_time, text) == nullptr) return nullptr;
+  spill::copy(to, text, strlen(text) + 1);
+  return to;
+}
+SPILL_EXPORT char* __spill_asctime_r(const tm* time, char* to) {
+  PlainIn<tm> plain_time(time);
+  if (plain(to)) return asctime_r(plain_time, to);
+  char text[26];
+  if (asctime_r(plain_time, text) == nullptr) return nullptr;
+  spill::copy(to, text, strlen(text) + 1);
+  return to;
+}
+
+SPILL_EXPORT size_t __spill_strftime(char* to, size_t n, const char* format, const tm* time) {
+  PlainString plain_format(format);
+  PlainIn<tm> plain_time(time);
+  PlainBytes text(to, n, PlainBytes::kOut);
+  const size_t length = strftime(text.data(), n, plain_format, plain_time);
+  if (length > 0) text.store(length + 1);
+  return length;
+}
+SPILL_EXPORT char* __spill_strptime(const char* text, const char* format, tm* to) {
+  PlainString plain_text(text), plain_format(format);
+  const char* end = strptime(plain_text, plain_format, PlainObject<tm>(to));
+  return end == nullptr ? nullptr : const_cast<char*>(text) + (end - static_cast<const char*>(plain_text));
+}
+
+SPILL_EXPORT int __spill_nanosleep(const timespec* time, timespec* rest) {
+  PlainIn<timespec> plain_time(time);
+  PlainObject<timespec> plain_rest(rest);
+  spill::clear_slots();
+  return nanosleep(plain_time, plain_rest);
+}
+SPILL_EXPORT int __spill_clock_nanosleep(clockid_t clock, int flags, const timespec* time, timespec* rest) {
+  PlainIn<timespec> plain_time(time);
+  PlainObject<timespec> plain_rest(rest);
+  spill::clear_slots();
+  return clock_nanosleep(clock, flags, plain_time, plain_rest);
+}
+
+SPILL_CALL(int, getitimer, (__itimer_which_t which, itimerval* to), (which, PlainObject<itimerval>(to)))
+SPILL_CALL(int, setitimer, (__itimer_which_t which, const itimerval* time, itimerval* old),
+           (which, PlainIn<itimerval>(time), PlainObject<itimerval>(old)))
+SPILL_CALL(int, timer_settime, (timer_t timer, int flags, const itimerspec* time, itimerspec* old),
+           (timer, flags, PlainIn<itimerspec>(time), PlainObject<itimerspec>(old)))
+SPILL_CALL(int, timer_gettime, (timer_t timer, itimerspec* to), (timer, PlainObject<itimerspec>(to)))
+SPILL_CALL(int, timerfd_settime, (int descriptor, int flags, const itimerspec* time, itimerspec* old),
+           (descriptor, flags, PlainIn<itimerspec>(time), PlainObject<itimerspec>(old)))
+SPILL_CALL(int, timerfd_gettime, (int descriptor, itimerspec* to), (descriptor, PlainObject<itimerspec>(to)))
