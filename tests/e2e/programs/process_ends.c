@@ -1,11 +1,6 @@
-// How a process ends while other threads miss: by exit with handlers that touch spilled memory, _exit, quick_exit, abort,
-// a fault, a signal, the last thread's end; and how threads end: destructors, pthread_exit from a handler.
-// flags: -pthread
-// levels: O2
-// pages: 4K 16K
-// case: exit => 3
-// case: _exit => 4
-// case: quick => 5
+// How a process ends while other threads miss: by exit with handlers that touch spilled memory, _exit,
+// quick_exit, abort, a fault, a signal, the last thread's end; and how threads end: destructors, pthread_exit
+// from a handler. flags: -pthread levels: O2 pages: 4K 16K case: exit => 3 case: _exit => 4 case: quick => 5
 // case: abort => 134
 // case: fault => 139
 // case: term => 143
@@ -28,6 +23,7 @@ static pthread_key_t key;
 static volatile int destroyed;
 static sigjmp_buf outer, inner;
 static volatile int ticks;
+static volatile int leavable;
 
 static void touch_all(void) {
   unsigned sum = 0;
@@ -86,6 +82,8 @@ static void leave_thread(int number) {
 
 static void* wait_for_leave(void* unused) {
   with_destructor(NULL);
+  leavable =
+      1;  // not before: pthread_exit from a handler may interrupt neither malloc nor pthread_setspecific
   for (;;) touch_all();
   return unused;
 }
@@ -145,8 +143,10 @@ int main(int argc, char** argv) {
     signal(SIGUSR1, leave_thread);
     for (int i = 0; i < 20; ++i) {
       void* result;
+      leavable = 0;
       CHECK(pthread_create(&thread, NULL, wait_for_leave, NULL) == 0);
-      usleep(10000);
+      while (!leavable) usleep(1000);
+      usleep(5000);
       pthread_kill(thread, SIGUSR1);
       CHECK(pthread_join(thread, &result) == 0 && result == (void*)7L);
     }
@@ -155,15 +155,15 @@ int main(int argc, char** argv) {
   if (strcmp(what, "jumps") == 0) {
     signal(SIGUSR1, jump_outer);
     signal(SIGUSR2, jump_inner);
-    for (int i = 0; i < 300; ++i)
+    for (int i = 0; i < 30; ++i)
       if (sigsetjmp(outer, 1) == 0) raise(SIGUSR1);
     struct sigaction action = {.sa_handler = tick};
     sigaction(SIGALRM, &action, NULL);
     // One at a time: the next could come before the jump has left the stack.
     struct itimerval soon = {{0, 0}, {0, 500}};
     sigsetjmp(outer, 1);
-    if (ticks < 100) setitimer(ITIMER_REAL, &soon, NULL);
-    while (ticks < 100) touch_all();
+    if (ticks < 30) setitimer(ITIMER_REAL, &soon, NULL);
+    while (ticks < 30) touch_all();
   }
   return 0;
 }
