@@ -224,8 +224,7 @@ NOINLINE uint64_t chase(const Node* node, uint64_t n) {
 
 NOINLINE uint64_t sum_structs(const Node* nodes, size_t n) {
   uint64_t total = 0;
-  for (size_t i = 0; i < n; ++i)
-    total += nodes[i].a * 3 + nodes[i].b * 5 + (nodes[i].c ^ nodes[i].rest[0]);
+  for (size_t i = 0; i < n; ++i) total += nodes[i].a * 3 + nodes[i].b * 5 + (nodes[i].c ^ nodes[i].rest[0]);
   return total;
 }
 
@@ -275,10 +274,9 @@ NOINLINE void make_graph(uint32_t* offsets, uint32_t* sources, uint64_t scale) {
 
 void prepare_pagerank(Workspace& workspace) {
   uint64_t vertices = 1ull << graph_scale(workspace);
-  auto* offsets =
-      static_cast<uint32_t*>(allocate_array(workspace, (vertices + 2) * sizeof(uint32_t)));
-  auto* sources = static_cast<uint32_t*>(
-      allocate_array(workspace, vertices * kEdgesPerVertex * sizeof(uint32_t)));
+  auto* offsets = static_cast<uint32_t*>(allocate_array(workspace, (vertices + 2) * sizeof(uint32_t)));
+  auto* sources =
+      static_cast<uint32_t*>(allocate_array(workspace, vertices * kEdgesPerVertex * sizeof(uint32_t)));
   add_floats(workspace, 2, vertices * sizeof(float));
   make_graph(offsets, sources, graph_scale(workspace));
 }

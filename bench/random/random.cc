@@ -110,7 +110,12 @@ void run(uint64_t threads, Mode mode, double seconds) {
   running = true;
   double began = now();
   for (uint64_t i = 0; i < threads; ++i) {
-    all[i] = {.thread = {}, .number = i, .seed = content(runs * kMaxThreads + i) | 1, .accesses = 0, .sum = 0, .mode = mode};
+    all[i] = {.thread = {},
+              .number = i,
+              .seed = content(runs * kMaxThreads + i) | 1,
+              .accesses = 0,
+              .sum = 0,
+              .mode = mode};
     if (pthread_create(&all[i].thread, nullptr, work, &all[i]) != 0) fail("random: pthread_create");
   }
   usleep(static_cast<useconds_t>(seconds * 1e6));
@@ -153,7 +158,8 @@ int fill_file(const char* path) {
   if (file < 0 || part == nullptr) fail(path);
   for (uint64_t at = 0; at < word_count; at += kPart) {
     for (uint64_t i = 0; i < kPart; ++i) part[i] = content(at + i);
-    if (write(file, part, kPart * sizeof(uint64_t)) != static_cast<ssize_t>(kPart * sizeof(uint64_t))) fail(path);
+    if (write(file, part, kPart * sizeof(uint64_t)) != static_cast<ssize_t>(kPart * sizeof(uint64_t)))
+      fail(path);
   }
   if (fsync(file) != 0) fail(path);
   return 0;
@@ -192,7 +198,8 @@ int main(int count, char** arguments) {
       std::puts("ready");
     } else if (std::strcmp(line, "check\n") == 0) {
       std::puts(check(mapped) ? "right" : "wrong");
-    } else if (std::sscanf(line, "run %llu %7s %lf", &threads, mode, &seconds) == 3 && threads <= kMaxThreads) {
+    } else if (std::sscanf(line, "run %llu %7s %lf", &threads, mode, &seconds) == 3 &&
+               threads <= kMaxThreads) {
       run(threads, std::strcmp(mode, "rmw") == 0 ? Mode::kRmw : Mode::kRead, seconds);
     } else {
       return 2;

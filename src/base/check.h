@@ -9,7 +9,8 @@
 namespace base {
 
 [[noreturn]] void check_failed(const char* file, int line, const char* condition);
-[[noreturn]] void check_failed(const char* file, int line, const char* condition, uint64_t left, uint64_t right);
+[[noreturn]] void check_failed(const char* file, int line, const char* condition, uint64_t left,
+                               uint64_t right);
 
 template <class T>
 constexpr uint64_t check_value(const T& value) {
@@ -22,15 +23,17 @@ constexpr uint64_t check_value(const T& value) {
 
 }  // namespace base
 
-#define CHECK(condition) \
-  (__builtin_expect(static_cast<bool>(condition), 1) ? (void)0 : ::base::check_failed(__FILE_NAME__, __LINE__, #condition))
-#define BASE_CHECK_BINARY(a, op, b)                                                                 \
-  do {                                                                                              \
-    const auto& base_check_a = (a);                                                                 \
-    const auto& base_check_b = (b);                                                                 \
-    if (__builtin_expect(!(base_check_a op base_check_b), 0))                                       \
+#define CHECK(condition)                             \
+  (__builtin_expect(static_cast<bool>(condition), 1) \
+       ? (void)0                                     \
+       : ::base::check_failed(__FILE_NAME__, __LINE__, #condition))
+#define BASE_CHECK_BINARY(a, op, b)                                                                       \
+  do {                                                                                                    \
+    const auto& base_check_a = (a);                                                                       \
+    const auto& base_check_b = (b);                                                                       \
+    if (__builtin_expect(!(base_check_a op base_check_b), 0))                                             \
       ::base::check_failed(__FILE_NAME__, __LINE__, #a " " #op " " #b, ::base::check_value(base_check_a), \
-                           ::base::check_value(base_check_b));                                      \
+                           ::base::check_value(base_check_b));                                            \
   } while (0)
 #define CHECK_EQ(a, b) BASE_CHECK_BINARY(a, ==, b)
 #define CHECK_NE(a, b) BASE_CHECK_BINARY(a, !=, b)

@@ -24,7 +24,8 @@ TEST(CheckDeathTest, NamesPlaceConditionAndBothValues) {
   uint64_t frames = 7;
   EXPECT_EXIT(CHECK_EQ(frames, 8u), testing::KilledBySignal(SIGABRT),
               "check_test.cc:[0-9]+: frames == 8u does not hold \\(7 and 8, 0x7 and 0x8\\)");
-  EXPECT_EXIT(CHECK(frames == 9), testing::KilledBySignal(SIGABRT), "check_test.cc:[0-9]+: frames == 9 does not hold");
+  EXPECT_EXIT(CHECK(frames == 9), testing::KilledBySignal(SIGABRT),
+              "check_test.cc:[0-9]+: frames == 9 does not hold");
 }
 
 TEST(CheckDeathTest, AbortCannotBeCaughtOrBlocked) {

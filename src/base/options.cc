@@ -13,7 +13,8 @@ constexpr OptionKind text = OptionKind::kText;
 }  // namespace kind_of
 
 constexpr OptionInfo kInfo[] = {
-#define OPTION(name, kind, default_value, argument, doc) {#name, kind_of::kind, #default_value, argument, doc},
+#define OPTION(name, kind, default_value, argument, doc) \
+  {#name, kind_of::kind, #default_value, argument, doc},
 #include "base/options.inc"
 #undef OPTION
 };
@@ -79,9 +80,7 @@ const OptionInfo& option_info(size_t i) {
 Expected<uint64_t> parse_size(std::string_view text) {
   std::string_view digits = text;
   unsigned shift = 0;
-  auto ends_with_letter = [&](char lower) {
-    return !digits.empty() && (digits.back() | 0x20) == lower;
-  };
+  auto ends_with_letter = [&](char lower) { return !digits.empty() && (digits.back() | 0x20) == lower; };
   bool needs_unit = false;  // "iB" stands after a unit only
   if (ends_with_letter('b')) {
     digits.remove_suffix(1);
@@ -103,7 +102,7 @@ Expected<uint64_t> parse_size(std::string_view text) {
 
 Expected<void> set_option(Options& options, std::string_view name, std::string_view value) {
   size_t i = 0;
-#define OPTION(field, kind, default_value, argument, doc) \
+#define OPTION(field, kind, default_value, argument, doc)               \
   if (name == #field) return set_value(options.field, kInfo[i], value); \
   ++i;
 #include "base/options.inc"
@@ -121,9 +120,10 @@ Expected<void> check_options(const Options& options, uint64_t machine_memory_byt
     return failure(EINVAL, "memory: ", Bytes{options.memory}, " is more than the machine's ",
                    machine_memory_bytes >> 20, "M; give less");
   }
-  if (options.page < kMinPageBytes || options.page > kMaxPageBytes || (options.page & (options.page - 1)) != 0) {
-    return failure(EINVAL, "page: ", Bytes{options.page}, " is not a power of two from ", Bytes{kMinPageBytes}, " to ",
-                   Bytes{kMaxPageBytes});
+  if (options.page < kMinPageBytes || options.page > kMaxPageBytes ||
+      (options.page & (options.page - 1)) != 0) {
+    return failure(EINVAL, "page: ", Bytes{options.page}, " is not a power of two from ",
+                   Bytes{kMinPageBytes}, " to ", Bytes{kMaxPageBytes});
   }
   if (options.policy.view() != "clock")
     return failure(EINVAL, "policy: '", options.policy.view(), "' is not known; give clock");

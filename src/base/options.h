@@ -34,10 +34,10 @@ struct Options {
 };
 
 struct OptionInfo {
-  const char* name;         // the field, "min_alloc"; the flag is --min-alloc, the variable SPILLWAY_MIN_ALLOC
+  const char* name;  // the field, "min_alloc"; the flag is --min-alloc, the variable SPILLWAY_MIN_ALLOC
   OptionKind kind;
   const char* default_text;
-  const char* argument;     // "SIZE"; empty for a flag
+  const char* argument;  // "SIZE"; empty for a flag
   const char* doc;
 };
 size_t option_count();

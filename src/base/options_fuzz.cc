@@ -33,7 +33,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (size_t i = 0; i < base::option_count(); ++i) {
     for (const auto& entry : entries) {
       auto set = base::set_option(options, base::option_info(i).name, entry);
-      if (set && base::option_info(i).kind == base::OptionKind::kFlag) CHECK(entry.find_first_not_of("01") == std::string::npos);
+      if (set && base::option_info(i).kind == base::OptionKind::kFlag)
+        CHECK(entry.find_first_not_of("01") == std::string::npos);
     }
   }
   CHECK(options.spill_all <= 1 && options.verbose <= 1);

@@ -36,18 +36,18 @@ TEST(ParseSize, TakesWhatFits64BitsAndNoMore) {
 }
 
 TEST(ParseSize, RefusesEverythingElseAndShowsIt) {
-  for (std::string_view bad : {"", " ", "K", "B", "iB", "1iB", "4 G", " 4G", "4G ", "1.5G", "-1", "+1", "4X", "4GG", "4KM",
-                               "0x10", "G4", "4Gi", "4iG", "four", "4G\n", "\xff"}) {
+  for (std::string_view bad :
+       {"",   " ",  "K",   "B",   "iB",   "1iB", "4 G", " 4G", "4G ",  "1.5G", "-1",
+        "+1", "4X", "4GG", "4KM", "0x10", "G4",  "4Gi", "4iG", "four", "4G\n", "\xff"}) {
     auto size = parse_size(bad);
     ASSERT_FALSE(size.has_value()) << '\'' << bad << '\'';
     EXPECT_EQ(size.error().number, EINVAL);
-    EXPECT_NE(std::string_view(size.error().message).find(bad), std::string_view::npos) << size.error().message;
+    EXPECT_NE(std::string_view(size.error().message).find(bad), std::string_view::npos)
+        << size.error().message;
   }
 }
 
-TEST(ParseSize, StopsAtAnEmbeddedZero) {
-  EXPECT_FALSE(parse_size(std::string_view("4\0G", 3)));
-}
+TEST(ParseSize, StopsAtAnEmbeddedZero) { EXPECT_FALSE(parse_size(std::string_view("4\0G", 3))); }
 
 TEST(SetOption, SetsTheNamedFieldOnly) {
   Options options;
@@ -135,8 +135,13 @@ TEST(OptionInfo, DefaultsSayWhatTheFieldsHold) {
 }
 
 TEST(Environment, ReadsUpperCaseNamesAndLeavesOthersAlone) {
-  const char* environment[] = {"PATH=/bin", "SPILLWAY_MEMORY=64M", "SPILLWAY_SPILL_ALL=1", "spillway_page=8K",
-                               "SPILLWAY_STORAGE=/a=b", "MEMORY=1", nullptr};
+  const char* environment[] = {"PATH=/bin",
+                               "SPILLWAY_MEMORY=64M",
+                               "SPILLWAY_SPILL_ALL=1",
+                               "spillway_page=8K",
+                               "SPILLWAY_STORAGE=/a=b",
+                               "MEMORY=1",
+                               nullptr};
   Options options;
   ASSERT_TRUE(read_options_from_environment(options, environment));
   EXPECT_EQ(options.memory, uint64_t{64} << 20);

@@ -40,7 +40,8 @@ TEST(PlainMemory, CopiesSetsComparesMeasures) {
   EXPECT_EQ(spillway_plain_memchr("\xff", -1, 1) != nullptr, true);
   const char* texts[] = {"abc", "abd", "ab\xff", "abc"};
   for (const char* x : texts)
-    for (const char* y : texts) EXPECT_EQ(sign(spillway_plain_memcmp(x, y, 3)), sign(std::memcmp(x, y, 3))) << x << y;
+    for (const char* y : texts)
+      EXPECT_EQ(sign(spillway_plain_memcmp(x, y, 3)), sign(std::memcmp(x, y, 3))) << x << y;
   EXPECT_EQ(spillway_plain_memcmp("a", "b", 0), 0);
 }
 

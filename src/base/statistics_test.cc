@@ -16,7 +16,8 @@ TEST(Statistics, EachNameReadsItsOwnCounter) {
 #include "base/statistics.inc"
 #undef STATISTIC
   ASSERT_EQ(mark, 1000 + std::size(kStatisticInfo));
-  for (size_t i = 0; i < std::size(kStatisticInfo); ++i) EXPECT_EQ(statistic_value(i), 1000 + i) << kStatisticInfo[i].name;
+  for (size_t i = 0; i < std::size(kStatisticInfo); ++i)
+    EXPECT_EQ(statistic_value(i), 1000 + i) << kStatisticInfo[i].name;
   EXPECT_DEATH(statistic_value(std::size(kStatisticInfo)), "does not hold");
 }
 
@@ -26,9 +27,9 @@ TEST(Statistics, HoldsWhatTheCommandLinePromises) {
     EXPECT_TRUE(keys.insert(std::string(info.folder) + '.' + info.name).second) << info.name;
     EXPECT_FALSE(std::string_view(info.doc).empty()) << info.name;
   }
-  for (const char* key : {"spill.allocated_bytes", "spill.translations_slow", "spill.faults", "cache.hits", "cache.misses",
-                          "cache.evictions", "cache.writebacks", "storage.read_bytes", "storage.write_bytes",
-                          "memory.peak_bytes"})
+  for (const char* key : {"spill.allocated_bytes", "spill.translations_slow", "spill.faults", "cache.hits",
+                          "cache.misses", "cache.evictions", "cache.writebacks", "storage.read_bytes",
+                          "storage.write_bytes", "memory.peak_bytes"})
     EXPECT_TRUE(keys.contains(key)) << key;
 }
 

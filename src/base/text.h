@@ -26,7 +26,9 @@ class TextRef {
     for (char c : text) put(c);
     return *this;
   }
-  TextRef& operator<<(const char* text) { return *this << std::string_view(text != nullptr ? text : "(null)"); }
+  TextRef& operator<<(const char* text) {
+    return *this << std::string_view(text != nullptr ? text : "(null)");
+  }
   TextRef& operator<<(char c) {
     put(c);
     return *this;

@@ -17,19 +17,22 @@ bool is_power_of_two(uint64_t value) { return value != 0 && (value & (value - 1)
 
 }  // namespace
 
-base::Expected<Cache*> Cache::create(const CacheParameters& parameters, storage::Device& device, Holders& holders) {
+base::Expected<Cache*> Cache::create(const CacheParameters& parameters, storage::Device& device,
+                                     Holders& holders) {
   const size_t page_bytes = parameters.page_bytes;
   constexpr size_t kLargestPage = Lane::kMaxPieces * base::kOsPageBytes;
   if (!is_power_of_two(page_bytes) || page_bytes < base::kOsPageBytes || page_bytes > kLargestPage) {
     return base::failure(EINVAL, "page size ", base::Bytes{page_bytes}, " is not a power of two from ",
                          base::Bytes{base::kOsPageBytes}, " to ", base::Bytes{kLargestPage});
   }
-  const uint64_t metadata_per_frame = sizeof(Frame) + page_bytes / base::kOsPageBytes * sizeof(base::Fingerprint) + 1;
-  const uint64_t frame_count = parameters.frame_count != 0 ? parameters.frame_count
-                                                           : parameters.memory_bytes / (page_bytes + metadata_per_frame);
+  const uint64_t metadata_per_frame =
+      sizeof(Frame) + page_bytes / base::kOsPageBytes * sizeof(base::Fingerprint) + 1;
+  const uint64_t frame_count = parameters.frame_count != 0
+                                   ? parameters.frame_count
+                                   : parameters.memory_bytes / (page_bytes + metadata_per_frame);
   if (frame_count < kMinFrames) {
-    return base::failure(EINVAL, "a budget of ", base::Bytes{parameters.memory_bytes}, " holds only ", frame_count,
-                         " pages of ", base::Bytes{page_bytes}, "; give at least ",
+    return base::failure(EINVAL, "a budget of ", base::Bytes{parameters.memory_bytes}, " holds only ",
+                         frame_count, " pages of ", base::Bytes{page_bytes}, "; give at least ",
                          base::Bytes{kMinFrames * (page_bytes + base::kOsPageBytes)}, " with --memory");
   }
   if (frame_count > uint64_t{1} << 30)
@@ -58,15 +61,16 @@ base::Expected<Cache*> Cache::create(const CacheParameters& parameters, storage:
   if (auto opened = shared.directory.open(page_count); !opened) return std::unexpected(opened.error());
   if (auto opened = shared.places.open(device.capacity_bytes() / page_bytes); !opened)
     return std::unexpected(opened.error());
-  if (auto opened = cache->table_.open(parameters.table_entries, parameters.range_begin, parameters.range_bytes,
-                                       page_bytes, shared.budget);
+  if (auto opened = cache->table_.open(parameters.table_entries, parameters.range_begin,
+                                       parameters.range_bytes, page_bytes, shared.budget);
       !opened)
     return std::unexpected(opened.error());
 
   uint32_t partitions = parameters.partition_count;
   if (partitions == 0) {
     partitions = 1;
-    while (partitions < kMaxPartitions && frame_count / (partitions * 2) >= kFramesPerPartition) partitions *= 2;
+    while (partitions < kMaxPartitions && frame_count / (partitions * 2) >= kFramesPerPartition)
+      partitions *= 2;
   }
   CHECK(is_power_of_two(partitions) && partitions <= kMaxPartitions);
   cache->partition_count_ = partitions;
@@ -81,7 +85,8 @@ base::Expected<Cache*> Cache::create(const CacheParameters& parameters, storage:
 void Cache::destroy() {
   for (uint32_t i = 0; i < partition_count_; ++i) partitions_[i].close();
   if (shared_.clean_copies != nullptr)
-    sys::unmap(shared_.clean_copies, shared_.page_bytes > kCleanCopyBytes ? shared_.page_bytes : kCleanCopyBytes);
+    sys::unmap(shared_.clean_copies,
+               shared_.page_bytes > kCleanCopyBytes ? shared_.page_bytes : kCleanCopyBytes);
   table_.close();
   shared_.places.close();
   shared_.directory.close();
@@ -100,7 +105,8 @@ void Cache::discard(PageId first, uint64_t count, Lane& lane) {
 
 uint32_t Cache::evict(Lane& lane) {
   uint32_t freed = 0;
-  for (uint32_t i = 0; i < partition_count_; ++i) freed += partitions_[i].evict(partitions_[i].batch_size(), lane);
+  for (uint32_t i = 0; i < partition_count_; ++i)
+    freed += partitions_[i].evict(partitions_[i].batch_size(), lane);
   return freed;
 }
 
@@ -132,7 +138,8 @@ bool Cache::idle_step(Lane& lane) {
 // One run of garbage places, up to kMostDiscardBytes, once there is enough garbage to be worth an Io.
 bool Cache::discard_garbage(Lane& lane) {
   Places& places = shared_.places;
-  if (!shared_.device->discards() || places.garbage_count() * shared_.page_bytes < kLeastGarbageBytes) return false;
+  if (!shared_.device->discards() || places.garbage_count() * shared_.page_bytes < kLeastGarbageBytes)
+    return false;
   // While pages move, they move to the garbage: to discard it first costs the Io and makes the next one slower.
   const uint32_t move_count = places.move_count();
   calm_steps_ = move_count != last_move_count_ ? 0 : calm_steps_ + (calm_steps_ < kCalmSteps);

@@ -12,13 +12,13 @@
 namespace cache {
 
 struct CacheParameters {
-  uint64_t range_begin = 0;            // address of page 0; multiple of the page size and of 2 MiB
+  uint64_t range_begin = 0;  // address of page 0; multiple of the page size and of 2 MiB
   uint64_t range_bytes = 0;
   Table::Entry* table_entries = nullptr;  // the entry of range_begin's OS page; memory reserved by the caller
   size_t page_bytes = base::kOsPageBytes;
-  uint64_t memory_bytes = 0;           // for frames, tables and metadata
-  uint32_t frame_count = 0;            // 0: as many as memory_bytes holds
-  uint32_t partition_count = 0;        // 0: by memory and cores
+  uint64_t memory_bytes = 0;     // for frames, tables and metadata
+  uint32_t frame_count = 0;      // 0: as many as memory_bytes holds
+  uint32_t partition_count = 0;  // 0: by memory and cores
   uint32_t read_ahead_pages = 0;
   uint64_t chaos_seed = 0;
 };
@@ -30,7 +30,8 @@ class Cache {
 
   // Errors: EINVAL (page size, budget too small: the message says what is needed), ENOMEM. `device` and
   // `holders` must outlive the cache.
-  static base::Expected<Cache*> create(const CacheParameters& parameters, storage::Device& device, Holders& holders);
+  static base::Expected<Cache*> create(const CacheParameters& parameters, storage::Device& device,
+                                       Holders& holders);
   void destroy();
 
   base::Expected<Lane*> open_lane() { return Lane::create(*shared_.device, shared_.page_bytes); }
@@ -90,7 +91,7 @@ class Cache {
   }
   // In a child of fork, between freeze and thaw of its parent: where the page's content is; neither: zeros.
   struct InParent {
-    const char* frame = nullptr;            // of this process's pool, which may have other content by now
+    const char* frame = nullptr;  // of this process's pool, which may have other content by now
     base::PlaceId place = base::kNoPlace;
   };
   InParent where_in_parent(PageId page) {

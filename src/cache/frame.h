@@ -73,11 +73,11 @@ class Frame {
     word_.fetch_sub(uint64_t{1} << kPinShift, std::memory_order_relaxed);
   }
 
-  PageId page{};                       // which page it holds, unless absent or free
-  PlaceId place = base::kNoPlace;      // that page's place on storage, kNoPlace: never written
-  bool fresh = true;                   // reads as zeros: never touched since the OS gave it
-  bool verified = false;               // nobody could touch it since its fingerprints were found right
-  bool poisoned = false;                 // chaos: poisoned since it became free
+  PageId page{};                   // which page it holds, unless absent or free
+  PlaceId place = base::kNoPlace;  // that page's place on storage, kNoPlace: never written
+  bool fresh = true;               // reads as zeros: never touched since the OS gave it
+  bool verified = false;           // nobody could touch it since its fingerprints were found right
+  bool poisoned = false;           // chaos: poisoned since it became free
 
  private:
   static constexpr uint64_t kIo = 1 << 8;

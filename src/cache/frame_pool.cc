@@ -121,8 +121,6 @@ void FramePool::release_memory(FrameId frame) {
   budget_->subtract(page_bytes_);
 }
 
-FrameId FramePool::find_free_touched() {
-  return free_touched_count_ == 0 ? base::kNoFrame : find_any(false);
-}
+FrameId FramePool::find_free_touched() { return free_touched_count_ == 0 ? base::kNoFrame : find_any(false); }
 
 }  // namespace cache

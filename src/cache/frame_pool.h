@@ -71,9 +71,9 @@ class FramePool {
   std::atomic<uint32_t> free_count_{0};
   std::atomic<uint32_t> touched_count_{0};  // frames that are not fresh
   uint32_t free_touched_count_ = 0;         // free ones that are not fresh
-  uint32_t run_cursor_ = 0;   // word of free_bits_ where the search for a free run goes on
+  uint32_t run_cursor_ = 0;                 // word of free_bits_ where the search for a free run goes on
   uint32_t any_cursor_ = 0;
-  uint32_t free_runs_ = 0;    // upper bound of wholly free runs, to skip hopeless searches
+  uint32_t free_runs_ = 0;  // upper bound of wholly free runs, to skip hopeless searches
   size_t page_bytes_ = 0;
   uint64_t metadata_bytes_ = 0;
   Budget* budget_ = nullptr;

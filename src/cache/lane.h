@@ -19,15 +19,15 @@ class Lane {
   struct Victim {
     FrameId frame = base::kNoFrame;
     PageId page{};
-    uint32_t version = 0;        // of the frame after the batch's last edge
+    uint32_t version = 0;  // of the frame after the batch's last edge
     bool held = false;
-    bool verified = false;       // untouched since it was cleaned: no need to look at its content
-    bool whole_page = false;     // its place is its first: nothing on storage to keep
-    bool fresh = false;          // of a load: the frame's memory is zeros
-    uint32_t changed_count = 0;  // OS pages to write
+    bool verified = false;               // untouched since it was cleaned: no need to look at its content
+    bool whole_page = false;             // its place is its first: nothing on storage to keep
+    bool fresh = false;                  // of a load: the frame's memory is zeros
+    uint32_t changed_count = 0;          // OS pages to write
     PlaceId new_place = base::kNoPlace;  // where it moves if its write succeeds
     uint32_t first_io = 0;
-    uint32_t last_io = 0;        // inclusive
+    uint32_t last_io = 0;  // inclusive
   };
 
   // Maps a lane and opens its queue. Errors: as Device::open_queue; ENOMEM.
@@ -45,9 +45,9 @@ class Lane {
   uint32_t io_count;
   iovec segments[kMaxSegments];
   uint32_t segment_count;
-  PageId last_miss;          // for read-ahead
+  PageId last_miss;  // for read-ahead
   uint32_t miss_streak;
-  char* page_copy;           // one page, aligned: the cleaner's copy, chaos's read-back
+  char* page_copy;  // one page, aligned: the cleaner's copy, chaos's read-back
 
  private:
   storage::Io* batch_[kMaxIos];  // of run_ios: too large for the stacks it may run on

@@ -53,45 +53,32 @@ class Model {
     switch (random_.below(faults_ ? 15 : 14)) {
       case 0:
       case 1:
-      case 2:
-        return check(a_, random_offset(), length());
+      case 2: return check(a_, random_offset(), length());
       case 3:
       case 4:
-      case 5:
-        return write(a_, random_offset(), length());
-      case 6:
-        return write(a_, random_.below(4) * page_bytes_ + random_.below(page_bytes_), 1);  // a hot few
-      case 7:
-        return write_back_and_forth();
-      case 8:
-        return discard();
-      case 9:
-        return pins_.size() < 2 ? pin() : unpin();
-      case 10:
-        return use_pin();
-      case 11:
-        return hold();
-      case 12:
-        return use_hold();
+      case 5: return write(a_, random_offset(), length());
+      case 6: return write(a_, random_.below(4) * page_bytes_ + random_.below(page_bytes_), 1);  // a hot few
+      case 7: return write_back_and_forth();
+      case 8: return discard();
+      case 9: return pins_.size() < 2 ? pin() : unpin();
+      case 10: return use_pin();
+      case 11: return hold();
+      case 12: return use_hold();
       case 13: {
         for (uint64_t n = random_.below(8); n > 0; --n) {
           switch (random_.below(4)) {
-            case 0:
-              world_.cache->background_step(*a_.lane);
-              break;
+            case 0: world_.cache->background_step(*a_.lane); break;
             case 1:
               cleaning_ = true;
               world_.cache->idle_step(*a_.lane);
               cleaning_ = false;
               break;
-            default:
-              world_.cache->evict(*a_.lane);
+            default: world_.cache->evict(*a_.lane);
           }
         }
         return;
       }
-      default:
-        return set_fault_chances(random_.one_in(2) ? 0 : 300'000);
+      default: return set_fault_chances(random_.one_in(2) ? 0 : 300'000);
     }
   }
 
@@ -209,12 +196,8 @@ class Model {
       case 1:
         if (!being_discarded) write(c_, offset, n);
         break;
-      case 2:
-        translate(c_, offset);
-        break;
-      case 3:
-        world_.cache->evict(*c_.lane);
-        break;
+      case 2: translate(c_, offset); break;
+      case 3: world_.cache->evict(*c_.lane); break;
       case 4:
         if (held_ != nullptr &&
             !(held_offset_ / page_bytes_ >= discard_first_ && held_offset_ / page_bytes_ < discard_end_))

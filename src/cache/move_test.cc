@@ -33,7 +33,8 @@ class MoveTest : public WorldTest {
     a->release_all();
   }
   void expect_all(char expected) {
-    for (uint64_t page = 0; page < kPages; ++page) ASSERT_EQ(value(page), expected) << page << a->error.message;
+    for (uint64_t page = 0; page < kPages; ++page)
+      ASSERT_EQ(value(page), expected) << page << a->error.message;
   }
   uint64_t moves() { return base::statistics.cache_moves.get() - moves_before_; }
   // Runs `action` once, while the first write of several pages is under way.
@@ -58,7 +59,8 @@ class MoveTest : public WorldTest {
     }
     evict();
     EXPECT_EQ(world->cache->resident_count(), 0u) << storage_pages << " places for as many pages";
-    for (uint64_t page = 100; page < 100 + storage_pages - kPages; ++page) ASSERT_EQ(value(page), 'z') << page;
+    for (uint64_t page = 100; page < 100 + storage_pages - kPages; ++page)
+      ASSERT_EQ(value(page), 'z') << page;
   }
 
  private:
@@ -87,7 +89,8 @@ TEST_F(MoveTest, MovedPagesLieInTheOrderOfTheirAddresses) {
   std::string seen;
   world->device->after_transfer = [&](const Io& io) {
     if (io.operation != Operation::kWrite || io.segment_count < 4) return;
-    for (uint32_t i = 0; i < io.segment_count; ++i) seen += *static_cast<const char*>(io.segments[i].iov_base);
+    for (uint32_t i = 0; i < io.segment_count; ++i)
+      seen += *static_cast<const char*>(io.segments[i].iov_base);
     seen += '\0';
   };
   for (uint64_t i = 0; i < kPages; ++i) write(i * 31 % kPages, static_cast<char>(i * 31 % kPages + 1));
@@ -133,7 +136,8 @@ TEST_F(MoveTest, AFailedMoveLosesNothing) {
   constexpr uint64_t kStorage = 2 * kPages;
   for (bool is_short : {false, true}) {
     open_scattered({.storage_pages = kStorage});
-    auto& chance = is_short ? world->device->short_writes_per_million : world->device->write_errors_per_million;
+    auto& chance =
+        is_short ? world->device->short_writes_per_million : world->device->write_errors_per_million;
     change_all();
     evict_with(false, [&](const Io&) { chance = 1'000'000; });
     EXPECT_GT(world->device->failed_operations, 0u);
@@ -245,7 +249,8 @@ TEST_F(MoveTest, WithoutFreePlacesPagesAreWrittenWhereTheyAre) {
 
 // A file system that is full takes what it has blocks for, nothing else.
 TEST_F(MoveTest, WhenNewPlacesCannotBeWrittenTheOldOnesAre) {
-  for (uint64_t page = 0; page < kPages; ++page) write_and_evict(page, static_cast<char>('A' + page));  // in place
+  for (uint64_t page = 0; page < kPages; ++page)
+    write_and_evict(page, static_cast<char>('A' + page));  // in place
   std::set<uint64_t> has_blocks;
   for (uint64_t page = 0; page < kPages; ++page) has_blocks.insert(offset_of('A' + page));
   world->device->has_no_room = [&](const Io& io) {

@@ -63,7 +63,7 @@ class PageMap {
   Budget* budget_ = nullptr;
   Leaf* leaves_ = nullptr;
   uint64_t bytes_ = 0;
-  uint32_t leaf_end_ = 0;           // leaves below it were handed out
+  uint32_t leaf_end_ = 0;              // leaves below it were handed out
   uint32_t free_leaf_ = ~uint32_t{0};  // list through words[0]
 };
 

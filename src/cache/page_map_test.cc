@@ -91,9 +91,7 @@ TEST_F(PageMapTest, AgreesWithAModel) {
         map.set_place(PageId{page}, PlaceId{number});
         model[page] = {.place = PlaceId{number}};
         break;
-      default:
-        map.erase(PageId{page});
-        model.erase(page);
+      default: map.erase(PageId{page}); model.erase(page);
     }
     const uint64_t other = page ^ 1;
     const auto expected = model.contains(other) ? model[other] : PageMap::Where{};

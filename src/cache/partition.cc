@@ -55,8 +55,7 @@ base::Expected<char*> Partition::load(PageId page, Lane& lane, bool pin) {
     if (attempt == Attempt::kWait) key = changed_.prepare();
     mutex_.unlock();
     switch (attempt) {
-      case Attempt::kDone:
-        return bytes;
+      case Attempt::kDone: return bytes;
       case Attempt::kWait:
         base::statistics.cache_waits.add();
         changed_.wait(key);
@@ -81,18 +80,15 @@ Partition::Attempt Partition::try_load(PageId page, Lane& lane, bool pin, bool d
   if (where.frame != base::kNoFrame) {
     Frame& frame = frames_[where.frame];
     switch (frame.state()) {
-      case State::kLoading:
-        return Attempt::kWait;
+      case State::kLoading: return Attempt::kWait;
       case State::kEvicting:
       case State::kWriting:
         base::statistics.cache_rescues.add();
         frame.rescue();
         break;
-      case State::kResident:
-        break;
+      case State::kResident: break;
       case State::kAbsent:
-      case State::kFree:
-        CHECK(frame.state() == State::kResident);
+      case State::kFree: CHECK(frame.state() == State::kResident);
     }
     reopen(where.frame);
     if (pin) frame.pin();
@@ -127,7 +123,8 @@ Partition* Partition::largest_above_its_half() {
   for (uint32_t i = 0; i < shared_->partition_count; ++i) {
     Partition& partition = shared_->partitions[i];
     if (!partition.may_shrink()) continue;
-    if (largest == nullptr || partition.frames_.touched_count() > largest->frames_.touched_count()) largest = &partition;
+    if (largest == nullptr || partition.frames_.touched_count() > largest->frames_.touched_count())
+      largest = &partition;
   }
   return largest;
 }
@@ -195,7 +192,8 @@ base::Expected<void> Partition::fill(Lane& lane) {
   if (first.place == base::kNoPlace) {
     char* bytes = frames_.bytes(lane.victims[0].frame);
     if (!lane.victims[0].fresh) spillway_plain_memset(bytes, 0, shared_->page_bytes);
-    for (uint64_t i = 0; i < pieces_; ++i) frames_.fingerprints(lane.victims[0].frame)[i] = base::zero_fingerprint();
+    for (uint64_t i = 0; i < pieces_; ++i)
+      frames_.fingerprints(lane.victims[0].frame)[i] = base::zero_fingerprint();
     base::statistics.cache_zero_fills.add();
     finish_load(lane, false, 1);
     return {};
@@ -230,7 +228,8 @@ base::Expected<void> Partition::fill(Lane& lane) {
   if (!failed) return {};
   if (io.error == 0) {
     return base::failure(EIO, "cannot read page ", index(page), " from ", shared_->device->name(), ": only ",
-                         io.transferred_bytes, " of ", shared_->page_bytes, " bytes at offset ", io.offset_bytes);
+                         io.transferred_bytes, " of ", shared_->page_bytes, " bytes at offset ",
+                         io.offset_bytes);
   }
   return base::failure(io.error, "cannot read page ", index(page), " from ", shared_->device->name(),
                        " at offset ", io.offset_bytes, ": ", base::error_name(io.error));
@@ -250,7 +249,8 @@ void Partition::finish_load(Lane& lane, bool failed, uint32_t good_count) {
     }
     frame.loaded();
     // Read-ahead pages start cooling: unless touched they are the first to go.
-    shared_->table->publish(frame.page, frames_.bytes(id), i == 0 ? Table::Heat::kHot : Table::Heat::kCooling);
+    shared_->table->publish(frame.page, frames_.bytes(id),
+                            i == 0 ? Table::Heat::kHot : Table::Heat::kCooling);
     (i == 0 ? base::statistics.cache_misses : base::statistics.cache_read_aheads).add();
   }
   changed_.notify_all();
@@ -339,7 +339,8 @@ void Partition::free_frame(FrameId id) {
 uint32_t Partition::resident_count() {
   sys::LockGuard guard(mutex_);
   uint32_t count = 0;
-  for (uint32_t i = 0; i < frames_.frame_count(); ++i) count += frames_[FrameId{i}].state() == State::kResident;
+  for (uint32_t i = 0; i < frames_.frame_count(); ++i)
+    count += frames_[FrameId{i}].state() == State::kResident;
   return count;
 }
 
@@ -365,14 +366,12 @@ void Partition::verify() {
       switch (state) {
         case State::kResident:
           // Unknown is allowed: the table may forget.
-          if (entry != Table::kUnknown) CHECK_EQ((entry < 0 ? -entry : entry) - 1 + shared_->table->address(frame.page), delta);
+          if (entry != Table::kUnknown)
+            CHECK_EQ((entry < 0 ? -entry : entry) - 1 + shared_->table->address(frame.page), delta);
           break;
         case State::kEvicting:
-        case State::kWriting:
-          CHECK(entry == Table::kLocked || entry == Table::kUnknown);
-          break;
-        default:
-          CHECK_EQ(entry, Table::kUnknown);
+        case State::kWriting: CHECK(entry == Table::kLocked || entry == Table::kUnknown); break;
+        default: CHECK_EQ(entry, Table::kUnknown);
       }
     }
   }

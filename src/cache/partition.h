@@ -41,7 +41,7 @@ struct Shared {
   size_t page_bytes = base::kOsPageBytes;
   uint64_t region_pages = kGroupPages;  // aligned runs of so many pages belong to one partition
   uint32_t read_ahead_pages = 0;
-  uint64_t chaos_seed = 0;             // 0: off
+  uint64_t chaos_seed = 0;  // 0: off
   Partition* partitions = nullptr;
   uint32_t partition_count = 0;
   storage::Device* device = nullptr;
@@ -50,8 +50,8 @@ struct Shared {
   PageDirectory directory;
   Places places;
   Budget budget;
-  char* clean_copies = nullptr;        // kCleanCopyBytes or a page if that is more, of the background thread
-  sys::EventCount low_on_frames;       // wakes whoever evicts in the background
+  char* clean_copies = nullptr;   // kCleanCopyBytes or a page if that is more, of the background thread
+  sys::EventCount low_on_frames;  // wakes whoever evicts in the background
 };
 
 // Memory for the cleaner's copies.
@@ -155,20 +155,20 @@ class Partition {
   uint64_t next_random();
 
   Shared* shared_ = nullptr;
-  uint64_t pieces_ = 1;              // OS pages a page
+  uint64_t pieces_ = 1;  // OS pages a page
   uint32_t batch_size_ = 1;
   uint32_t low_watermark_ = 0;
 
   sys::Mutex mutex_;
-  sys::EventCount changed_;          // a load or write ended, a frame became free
+  sys::EventCount changed_;  // a load or write ended, a frame became free
   FramePool frames_;
   PageMap map_;
-  uint32_t hand_ = 0;                // CLOCK
-  uint32_t clean_hand_ = 0;          // runs ahead of it
-  uint64_t random_ = 0;              // chaos
-  uint32_t failed_writes_ = 0;       // since a write succeeded or a frame became free
-  uint64_t all_failed_writes_ = 0;   // since the start
-  int write_error_ = 0;              // of the last failed write
+  uint32_t hand_ = 0;               // CLOCK
+  uint32_t clean_hand_ = 0;         // runs ahead of it
+  uint64_t random_ = 0;             // chaos
+  uint32_t failed_writes_ = 0;      // since a write succeeded or a frame became free
+  uint64_t all_failed_writes_ = 0;  // since the start
+  int write_error_ = 0;             // of the last failed write
 };
 
 }  // namespace cache

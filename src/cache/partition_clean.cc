@@ -90,8 +90,8 @@ void Partition::prepare_clean_writes(Lane& lane) {
     for (uint64_t piece = 0; piece < pieces_; ++piece)
       frames_.fingerprints(victim.frame)[piece] = base::Fingerprint::unknown();
     const PlaceId place = victim.new_place != base::kNoPlace ? victim.new_place : frame.place;
-    add_write(lane, uint64_t{index(place)} * shared_->page_bytes, shared_->clean_copies + v * shared_->page_bytes,
-              shared_->page_bytes);
+    add_write(lane, uint64_t{index(place)} * shared_->page_bytes,
+              shared_->clean_copies + v * shared_->page_bytes, shared_->page_bytes);
     victim.first_io = victim.last_io = lane.io_count - 1;
   }
 }
@@ -109,7 +109,8 @@ uint32_t Partition::settle_cleaned(Lane& lane) {
       if (settle_place(victim, io.whole() ? nullptr : &io)) {
         const char* copy = shared_->clean_copies + v * shared_->page_bytes;
         for (uint64_t piece = 0; piece < pieces_; ++piece)
-          frames_.fingerprints(victim.frame)[piece] = base::take_fingerprint(copy + piece * base::kOsPageBytes);
+          frames_.fingerprints(victim.frame)[piece] =
+              base::take_fingerprint(copy + piece * base::kOsPageBytes);
         base::statistics.cache_writebacks.add(pieces_);
         base::statistics.cache_cleans.add();
         ++written;

@@ -39,7 +39,8 @@ void Partition::discard(PageId first, uint64_t count, Lane& lane) {
             frame.rescue();
             reopen(victim.frame);
           }
-          if (map_.find(victim.page).frame == victim.frame && frame.state() == State::kResident && !frame.io()) {
+          if (map_.find(victim.page).frame == victim.frame && frame.state() == State::kResident &&
+              !frame.io()) {
             zero_in_place(victim.frame);
           } else {
             page = PageId{index(victim.page) < index(page) ? index(victim.page) : index(page)};
@@ -92,7 +93,8 @@ void Partition::zero_in_place(FrameId id) {
   if (frame.place != base::kNoPlace) shared_->places.give_back(frame.place);
   frame.place = base::kNoPlace;
   frame.verified = false;
-  for (uint64_t piece = 0; piece < pieces_; ++piece) frames_.fingerprints(id)[piece] = base::zero_fingerprint();
+  for (uint64_t piece = 0; piece < pieces_; ++piece)
+    frames_.fingerprints(id)[piece] = base::zero_fingerprint();
   base::statistics.cache_discards.add();
 }
 

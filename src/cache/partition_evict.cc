@@ -175,8 +175,8 @@ void Partition::prepare_write(Lane& lane, Lane::Victim& victim, uint32_t victims
     }
     uint64_t end = piece + 1;
     while (end < pieces_ && (changed[end / 64] >> (end % 64) & 1) != 0) ++end;
-    add_write(lane, place_offset + piece * base::kOsPageBytes, frames_.bytes(victim.frame) + piece * base::kOsPageBytes,
-              (end - piece) * base::kOsPageBytes);
+    add_write(lane, place_offset + piece * base::kOsPageBytes,
+              frames_.bytes(victim.frame) + piece * base::kOsPageBytes, (end - piece) * base::kOsPageBytes);
     victim.last_io = lane.io_count - 1;
     if (victim.first_io == ~uint32_t{0}) victim.first_io = victim.last_io;
     piece = end;
@@ -186,7 +186,8 @@ void Partition::prepare_write(Lane& lane, Lane::Victim& victim, uint32_t victims
 // To the last Io if it ends where this begins, else to one more.
 void Partition::add_write(Lane& lane, uint64_t offset, char* bytes, uint64_t length) {
   storage::Io* io = lane.io_count > 0 ? &lane.ios[lane.io_count - 1] : nullptr;
-  if (io == nullptr || io->offset_bytes + io->length_bytes != offset || io->segment_count == storage::kMaxSegments) {
+  if (io == nullptr || io->offset_bytes + io->length_bytes != offset ||
+      io->segment_count == storage::kMaxSegments) {
     io = &lane.ios[lane.io_count++];
     *io = {};
     io->operation = storage::Operation::kWrite;

@@ -38,7 +38,8 @@ uint32_t Partition::plan_writes(Lane& lane, uint8_t* order) {
     while (moved < moving_count && runs_left-- > 0) {
       const Places::Run run = shared_->places.take_run(moving_count - moved);
       if (run.count == 0) break;
-      for (uint32_t i = 0; i < run.count; ++i) lane.victims[moving[moved++]].new_place = PlaceId{index(run.first) + i};
+      for (uint32_t i = 0; i < run.count; ++i)
+        lane.victims[moving[moved++]].new_place = PlaceId{index(run.first) + i};
     }
   }
   // What found no place goes back to those that stay, if not in order.
@@ -56,7 +57,8 @@ uint32_t Partition::take_scattered(Lane& lane, uint8_t* order, uint32_t count, u
   uint32_t kept = 0;
   for (uint32_t i = 0; i < count;) {
     uint32_t end = i + 1;
-    while (end < count && place_of(i) != base::kNoPlace && index(place_of(end)) == index(place_of(i)) + (end - i))
+    while (end < count && place_of(i) != base::kNoPlace &&
+           index(place_of(end)) == index(place_of(i)) + (end - i))
       ++end;
     const bool together = place_of(i) == base::kNoPlace || end - i >= kTogether;
     for (; i < end; ++i) {

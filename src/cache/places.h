@@ -77,10 +77,10 @@ class Places {
 
   sys::Mutex mutex_;
   uint32_t limit_ = 0;
-  uint32_t end_ = 0;         // places at or past it were never used; multiple of kRunPlaces
+  uint32_t end_ = 0;  // places at or past it were never used; multiple of kRunPlaces
   uint32_t used_count_ = 0;
-  uint32_t cursor_ = 0;      // word where the search for a free place goes on
-  uint32_t run_cursor_ = 0;  // place where the search for a free stretch goes on
+  uint32_t cursor_ = 0;          // word where the search for a free place goes on
+  uint32_t run_cursor_ = 0;      // place where the search for a free stretch goes on
   uint32_t paused_moves_ = 0;    // take_run calls that will find nothing
   uint32_t garbage_cursor_ = 0;  // run where the search for garbage goes on
   std::atomic<uint32_t> garbage_count_{0};

@@ -11,8 +11,8 @@ constexpr uint64_t kNoRegion = ~uint64_t{0};
 
 }  // namespace
 
-base::Expected<void> Table::open(Entry* entries, uint64_t range_begin, uint64_t range_bytes, size_t page_bytes,
-                                 Budget& budget) {
+base::Expected<void> Table::open(Entry* entries, uint64_t range_begin, uint64_t range_bytes,
+                                 size_t page_bytes, Budget& budget) {
   budget_ = &budget;
   entries_ = entries;
   range_begin_ = range_begin;

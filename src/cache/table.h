@@ -75,7 +75,7 @@ class Table {
   Budget* budget_ = nullptr;
 
   sys::Mutex empty_mutex_;
-  uint64_t empty_[kEmptyRegionLimit];                  // ring of regions that became empty
+  uint64_t empty_[kEmptyRegionLimit];  // ring of regions that became empty
   uint32_t empty_end_ = 0;
 };
 

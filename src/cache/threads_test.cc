@@ -108,24 +108,17 @@ class User {
  private:
   void step() {
     switch (random_.below(16)) {
-      case 0:
-        return discard();
-      case 1:
-        return pinned_add();
+      case 0: return discard();
+      case 1: return pinned_add();
       case 2:
       case 3:
-      case 4:
-        return check(random_offset(), 1 + random_.below(200));
+      case 4: return check(random_offset(), 1 + random_.below(200));
       case 5:
       case 6:
-      case 7:
-        return write(random_offset(), 1 + random_.below(200));
-      case 8:
-        return write(random_offset(), shared_.config.page_bytes);
-      case 9:
-        return sweep();
-      default:
-        return add(random_.below(added_.size()), 2 + static_cast<uint32_t>(random_.below(2)));
+      case 7: return write(random_offset(), 1 + random_.below(200));
+      case 8: return write(random_offset(), shared_.config.page_bytes);
+      case 9: return sweep();
+      default: return add(random_.below(added_.size()), 2 + static_cast<uint32_t>(random_.below(2)));
     }
   }
   uint64_t random_offset() { return random_.below(bytes_.size()); }

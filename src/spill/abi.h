@@ -35,7 +35,8 @@ inline bool in_range(const void* pointer) { return in_range(reinterpret_cast<uin
 extern "C" {
 // Constant-initialised to kUnregisteredSlots in every new thread (spill/thread.h). __thread, since
 // each access to an extern thread_local asks whether an initialiser must run.
-extern __thread spill::Slot* __spillway_slots __attribute__((tls_model("initial-exec"), visibility("default")));
+extern __thread spill::Slot* __spillway_slots
+    __attribute__((tls_model("initial-exec"), visibility("default")));
 // The C++ side of the slow path (translate.cc); called directly by the runtime.
 int64_t spillway_translate(uint64_t address, uint64_t live);
 }

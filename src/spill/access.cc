@@ -93,7 +93,8 @@ WiredRange::WiredRange(const void* address, size_t n) {
 
 WiredRange::~WiredRange() {
   if (begin_ == 0) return;
-  for (uint64_t at = begin_; at < begin_ + size_; at = base::round_down(at, base::kOsPageBytes) + base::kOsPageBytes)
+  for (uint64_t at = begin_; at < begin_ + size_;
+       at = base::round_down(at, base::kOsPageBytes) + base::kOsPageBytes)
     unpin_page_piece(at);
 }
 

@@ -26,7 +26,7 @@ struct FreeRange {
 constinit sys::Mutex mutex;
 std::atomic<uint8_t>* chunk_use = nullptr;
 std::atomic<uint64_t>* page_bits = nullptr;
-FreeRange* free_list = nullptr;    // sorted by address, never touching
+FreeRange* free_list = nullptr;  // sorted by address, never touching
 FreeRange* spare_nodes = nullptr;
 uint64_t range_end = kRangeBegin;  // addresses at or past it were never allocated
 
@@ -71,7 +71,8 @@ void mark(uint64_t address, uint64_t bytes, bool allocated) {
     } else {
       const uint8_t use = chunk_use[chunk].load(std::memory_order_relaxed);
       if (use != kSome) set_page_bits(chunk, 0, kPagesPerChunk, use == kEverything);
-      set_page_bits(chunk, (at - chunk_begin) / base::kOsPageBytes, (end - chunk_begin) / base::kOsPageBytes, allocated);
+      set_page_bits(chunk, (at - chunk_begin) / base::kOsPageBytes, (end - chunk_begin) / base::kOsPageBytes,
+                    allocated);
       chunk_use[chunk].store(kSome, std::memory_order_release);
     }
     at = end;

@@ -66,7 +66,9 @@ TEST_F(AddressSpaceTest, RandomRangesNeverOverlapAndAreMarkedExactly) {
   for (int round = 0; round < 4000; ++round) {
     if (owned.size() < 40 || random() % 2 == 0) {
       // A page, some, or about as many as a chunk or two have.
-      const uint64_t pages = random() % 3 == 0 ? 1 : random() % 2 == 0 ? 1 + random() % 30 : 500 + random() % 600;
+      const uint64_t pages = random() % 3 == 0   ? 1
+                             : random() % 2 == 0 ? 1 + random() % 30
+                                                 : 500 + random() % 600;
       allocate(pages * kPage, random() % 4 == 0 ? kPage << random() % 11 : kPage);
     } else {
       auto at = owned.begin();

@@ -2,7 +2,9 @@
 #include "base/check.h"
 
 extern "C" void __cxa_pure_virtual();
-extern "C" void __cxa_pure_virtual() { base::check_failed("runtime", 0, "no pure virtual function is called"); }
+extern "C" void __cxa_pure_virtual() {
+  base::check_failed("runtime", 0, "no pure virtual function is called");
+}
 
 namespace std {
 

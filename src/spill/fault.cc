@@ -42,7 +42,9 @@ constinit uint64_t kept_pages = 0;
 bool is_kept(base::PageId page) {
   if (kept_count.load(std::memory_order_relaxed) == 0) return false;
   for (const KeptRange& range : kept_ranges)
-    if (range.bytes != 0 && index(range.first_page()) <= index(page) && index(page) <= index(range.last_page())) return true;
+    if (range.bytes != 0 && index(range.first_page()) <= index(page) &&
+        index(page) <= index(range.last_page()))
+      return true;
   return false;
 }
 
@@ -50,15 +52,17 @@ void make_page_inaccessible(base::PageId page) {
   char* address = reinterpret_cast<char*>(runtime.cache->address_of(page));
   const long result = sys::make_inaccessible(address, runtime.cache->page_bytes());
   if (result != 0)
-    end_process(base::Error::of(static_cast<int>(-result), "cannot unmap a page: ", base::error_name(static_cast<int>(-result))),
+    end_process(base::Error::of(static_cast<int>(-result),
+                                "cannot unmap a page: ", base::error_name(static_cast<int>(-result))),
                 kFatalStatus);
 }
 
 // Maps a page that is pinned at `pinned`.
 void map_page(base::PageId page, const char* pinned) {
   const auto piece = runtime.cache->file_piece(page, pinned);
-  auto mapped = sys::map_shared(piece.descriptor, piece.offset, runtime.cache->page_bytes(), sys::Access::kReadWrite,
-                                reinterpret_cast<void*>(runtime.cache->address_of(page)));
+  auto mapped =
+      sys::map_shared(piece.descriptor, piece.offset, runtime.cache->page_bytes(), sys::Access::kReadWrite,
+                      reinterpret_cast<void*>(runtime.cache->address_of(page)));
   if (!mapped) end_process(mapped.error(), kFatalStatus);
 }
 
@@ -68,9 +72,10 @@ void privatize(base::PageId page) {
   int64_t entry = entry_of(address).load(std::memory_order_relaxed);
   if (entry < 0) entry = -entry;
   if (entry <= kEntryIdentity) return;
-  const auto piece = runtime.cache->file_piece(page, reinterpret_cast<char*>(address + static_cast<uint64_t>(entry) - 1));
-  sys::syscall(SYS_mmap, address, runtime.cache->page_bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED,
-               piece.descriptor, piece.offset);
+  const auto piece =
+      runtime.cache->file_piece(page, reinterpret_cast<char*>(address + static_cast<uint64_t>(entry) - 1));
+  sys::syscall(SYS_mmap, address, runtime.cache->page_bytes(), PROT_READ | PROT_WRITE,
+               MAP_PRIVATE | MAP_FIXED, piece.descriptor, piece.offset);
   // What is not written would still change with the parent's.
   for (uint64_t at = address; at < address + runtime.cache->page_bytes(); at += base::kOsPageBytes) {
     auto* byte = reinterpret_cast<volatile char*>(at);
@@ -149,7 +154,8 @@ void map_at_own_address(uint64_t address) {
 bool keep_mapped(uint64_t address, uint64_t bytes) {
   if (bytes == 0) return true;
   if (runtime.is_fork_child.load(std::memory_order_relaxed)) {
-    for (uint64_t at = base::round_down(address, base::kOsPageBytes); at < address + bytes; at += base::kOsPageBytes)
+    for (uint64_t at = base::round_down(address, base::kOsPageBytes); at < address + bytes;
+         at += base::kOsPageBytes)
       own_for_child(at);
     return true;
   }
@@ -182,7 +188,8 @@ void end_kept(uint64_t address, uint64_t bytes) {
   InRuntime inside;
   sys::LockGuard guard(mapped_mutex);
   for (KeptRange& range : kept_ranges) {
-    if (range.bytes == 0 || range.begin - address >= bytes || range.bytes > address + bytes - range.begin) continue;
+    if (range.bytes == 0 || range.begin - address >= bytes || range.bytes > address + bytes - range.begin)
+      continue;
     const KeptRange ended = range;
     range.bytes = 0;
     kept_count.fetch_sub(1, std::memory_order_relaxed);

@@ -46,11 +46,15 @@ int spillway_heap_pthread_mutex_lock(pthread_mutex_t* mutex) {
   lock_in(mutex).lock();
   return 0;
 }
-int spillway_heap_pthread_mutex_trylock(pthread_mutex_t* mutex) { return lock_in(mutex).try_lock() ? 0 : EBUSY; }
+int spillway_heap_pthread_mutex_trylock(pthread_mutex_t* mutex) {
+  return lock_in(mutex).try_lock() ? 0 : EBUSY;
+}
 int spillway_heap_pthread_mutex_unlock(pthread_mutex_t* mutex) {
   lock_in(mutex).unlock();
   return 0;
 }
 // jemalloc's background threads are off.
-int spillway_heap_pthread_create(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*) { return EAGAIN; }
+int spillway_heap_pthread_create(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*) {
+  return EAGAIN;
+}
 }

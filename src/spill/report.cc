@@ -49,7 +49,8 @@ void write_statistics_file() {
   // Written beside and renamed, so that a reader never sees half of it.
   base::Text<1100> beside;
   beside << path.view() << ".new";
-  long file = sys::syscall(SYS_openat, AT_FDCWD, beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  long file =
+      sys::syscall(SYS_openat, AT_FDCWD, beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (!sys::failed(file)) {
     long written = sys::syscall(SYS_write, file, json.c_str(), json.size());
     sys::syscall(SYS_close, file);
@@ -69,10 +70,11 @@ void write_report() {
   if (!runtime.options.stats.view().empty()) write_statistics_file();
   if (runtime.options.verbose == 0) return;
   const base::Statistics& s = base::statistics;
-  base::log("budget ", base::Bytes{runtime.options.memory}, ", peak ", s.memory_peak_bytes.get() >> 20, "M; misses ",
-            s.cache_misses.get(), ", evictions ", s.cache_evictions.get(), ", read ", s.storage_read_bytes.get() >> 20,
-            "M, written ", s.storage_write_bytes.get() >> 20, "M on ", runtime.device->name(), "; faults ",
-            s.spill_faults.get(), ", slow translations ", s.spill_translations_slow.get());
+  base::log("budget ", base::Bytes{runtime.options.memory}, ", peak ", s.memory_peak_bytes.get() >> 20,
+            "M; misses ", s.cache_misses.get(), ", evictions ", s.cache_evictions.get(), ", read ",
+            s.storage_read_bytes.get() >> 20, "M, written ", s.storage_write_bytes.get() >> 20, "M on ",
+            runtime.device->name(), "; faults ", s.spill_faults.get(), ", slow translations ",
+            s.spill_translations_slow.get());
 }
 
 }  // namespace spill

@@ -15,9 +15,9 @@ struct Runtime {
   base::Options options;
   storage::Device* device = nullptr;
   cache::Cache* cache = nullptr;
-  std::atomic<bool> started{false};    // the table is there, the heap may spill
+  std::atomic<bool> started{false};        // the table is there, the heap may spill
   std::atomic<bool> is_fork_child{false};  // frames belong to the parent: no miss can be served
-  uint64_t plain_limit_bytes = 0;      // small heaps stay in plain memory up to here
+  uint64_t plain_limit_bytes = 0;          // small heaps stay in plain memory up to here
   char** environment = nullptr;
 };
 

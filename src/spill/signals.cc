@@ -45,7 +45,8 @@ bool is_function(void (*handler)(int, siginfo_t*, void*)) {
 }
 
 [[noreturn]] __attribute__((noinline)) void end_nesting() {
-  end_process(base::Error::of(ENOMEM, "more than ", kMaxLevels - 1, " signal handlers are nested"), kFatalStatus);
+  end_process(base::Error::of(ENOMEM, "more than ", kMaxLevels - 1, " signal handlers are nested"),
+              kFatalStatus);
 }
 
 // Step 3.
@@ -84,7 +85,8 @@ void run_program_handler(int number, siginfo_t* info, void* context) {
 
 // On the alternate signal stack?
 bool on_alternate_stack(uint64_t address, const stack_t& alternate) {
-  return (alternate.ss_flags & SS_DISABLE) == 0 && address - reinterpret_cast<uint64_t>(alternate.ss_sp) < alternate.ss_size;
+  return (alternate.ss_flags & SS_DISABLE) == 0 &&
+         address - reinterpret_cast<uint64_t>(alternate.ss_sp) < alternate.ss_size;
 }
 
 void enter_handler(int number, siginfo_t* info, void* context) {
@@ -128,7 +130,8 @@ void defer_signal(siginfo_t* info, void* context) {
   }
   mask = kAll;
   sys::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, nullptr, sizeof mask);
-  sys::syscall(SYS_rt_tgsigqueueinfo, sys::syscall(SYS_getpid), sys::syscall(SYS_gettid), info->si_signo, info);
+  sys::syscall(SYS_rt_tgsigqueueinfo, sys::syscall(SYS_getpid), sys::syscall(SYS_gettid), info->si_signo,
+               info);
 }
 
 void leave_handlers(uint64_t stack_pointer, bool restores_mask) {
@@ -161,7 +164,8 @@ void install_runtime_handler(int number) {
   program_actions[number].flags.store(old.flags);
   program_actions[number].mask.store(old.mask);
   runtime_owned[number] = true;
-  KernelAction action = {enter_handler, SA_SIGINFO | SA_ONSTACK | SA_NODEFER | kFlagRestorer, spillway_signal_return, 0};
+  KernelAction action = {enter_handler, SA_SIGINFO | SA_ONSTACK | SA_NODEFER | kFlagRestorer,
+                         spillway_signal_return, 0};
   CHECK_EQ(set_kernel_action(number, &action), 0);
 }
 
@@ -188,7 +192,8 @@ void pass_to_program(int number, siginfo_t* info, void* context) {
 }
 
 int set_program_action(int number, const struct sigaction* action, struct sigaction* old) {
-  if (number < 1 || number >= kSignalCount || ((number == SIGKILL || number == SIGSTOP) && action != nullptr)) {
+  if (number < 1 || number >= kSignalCount ||
+      ((number == SIGKILL || number == SIGSTOP) && action != nullptr)) {
     errno = EINVAL;
     return -1;
   }
@@ -217,14 +222,17 @@ int set_program_action(int number, const struct sigaction* action, struct sigact
   program.handler.store(action->sa_sigaction, std::memory_order_release);
   if (runtime_owned[number]) {
     // The program may have ended up with the default before: ours again.
-    KernelAction ours = {enter_handler, SA_SIGINFO | SA_ONSTACK | SA_NODEFER | kFlagRestorer, spillway_signal_return, 0};
+    KernelAction ours = {enter_handler, SA_SIGINFO | SA_ONSTACK | SA_NODEFER | kFlagRestorer,
+                         spillway_signal_return, 0};
     if (number == SIGSEGV || number == SIGBUS) set_kernel_action(number, &ours);
     return 0;
   }
   if (is_function(action->sa_sigaction)) {
     kernel.handler = enter_handler;
     // SA_RESETHAND is done here: a deferred signal comes twice from the kernel.
-    kernel.flags = (static_cast<unsigned long>(action->sa_flags) & ~static_cast<unsigned long>(SA_RESETHAND)) | SA_SIGINFO | kFlagRestorer;
+    kernel.flags =
+        (static_cast<unsigned long>(action->sa_flags) & ~static_cast<unsigned long>(SA_RESETHAND)) |
+        SA_SIGINFO | kFlagRestorer;
   } else {
     kernel.handler = action->sa_sigaction;
     kernel.flags = static_cast<unsigned long>(action->sa_flags) | kFlagRestorer;

@@ -1,7 +1,7 @@
 #include "spill/thread.h"
 
-#include <new>
 #include <signal.h>
+#include <new>
 
 #include "base/check.h"
 #include "base/log.h"
@@ -74,7 +74,8 @@ Thread& register_thread() {
   Thread* thread = nullptr;
   {
     sys::LockGuard guard(records_mutex);
-    for (Thread* free = first.load(std::memory_order_acquire); free != nullptr && thread == nullptr; free = free->next)
+    for (Thread* free = first.load(std::memory_order_acquire); free != nullptr && thread == nullptr;
+         free = free->next)
       if (free->thread_id.load(std::memory_order_relaxed) == 0) thread = free;
     if (thread == nullptr) thread = reuse_record(false);
     if (thread == nullptr) thread = reuse_record(true);
@@ -110,7 +111,9 @@ bool reap_threads() {
   sys::LockGuard guard(records_mutex);
   while (Thread* thread = reuse_record(true)) thread->thread_id.store(0, std::memory_order_relaxed);
   for (Thread* thread = first_thread(); thread != nullptr; thread = thread->next)
-    if (thread->thread_id.load(std::memory_order_relaxed) != 0 && thread->finished.load(std::memory_order_relaxed) != 0) return true;
+    if (thread->thread_id.load(std::memory_order_relaxed) != 0 &&
+        thread->finished.load(std::memory_order_relaxed) != 0)
+      return true;
   return false;
 }
 

@@ -33,23 +33,24 @@ struct Level {
 };
 
 struct Thread {
-  std::atomic<uint32_t> top_level;    // levels above it hold no live slot
-  std::atomic<uint32_t> thread_id;    // kernel thread id; 0: never used
-  std::atomic<uint32_t> finished;     // its start routine returned, or no thread has the record
-  Thread* next;                       // list of all records
+  std::atomic<uint32_t> top_level;  // levels above it hold no live slot
+  std::atomic<uint32_t> thread_id;  // kernel thread id; 0: never used
+  std::atomic<uint32_t> finished;   // its start routine returned, or no thread has the record
+  Thread* next;                     // list of all records
 
   // Owner thread only.
-  uint32_t runtime_depth;             // > 0: inside the runtime; handlers are deferred
-  uint32_t deferred_count;            // signals that came meanwhile: queued again, and all are blocked
-  uint64_t deferred_mask;             // the signal mask to return to
-  uint64_t blocked_faults;            // those of kFaultSignals that the program believes blocked (signals.h)
+  uint32_t runtime_depth;   // > 0: inside the runtime; handlers are deferred
+  uint32_t deferred_count;  // signals that came meanwhile: queued again, and all are blocked
+  uint64_t deferred_mask;   // the signal mask to return to
+  uint64_t blocked_faults;  // those of kFaultSignals that the program believes blocked (signals.h)
   alignas(16) unsigned char kept_fault[128];  // siginfo_t of one that was sent and must wait; zeros: none
-  char* scratch;                      // kScratchBytes, or null before first use
+  char* scratch;                              // kScratchBytes, or null before first use
   uint32_t scratch_used_bytes;
-  cache::Lane* lane;                  // null before first use; lane_of() in runtime.h
-  std::atomic<bool> has_heap_arena;   // the heap chose an arena for it; relaxed: looked at by every allocation
+  cache::Lane* lane;                 // null before first use; lane_of() in runtime.h
+  std::atomic<bool> has_heap_arena;  // the heap chose an arena for it; relaxed: looked at by every allocation
 
-  uint64_t handler_frames[kMaxLevels];  // a stack address of the handler that runs on each level but the first
+  uint64_t
+      handler_frames[kMaxLevels];  // a stack address of the handler that runs on each level but the first
   Level levels[kMaxLevels];
 };
 

@@ -20,7 +20,9 @@ void release_other_slots(uint64_t live) {
 }
 
 // Apart: programs miss on small stacks, where the text of an error would take room.
-[[noreturn]] __attribute__((noinline)) void end_loading(const base::Error& error) { end_process(error, kFatalStatus); }
+[[noreturn]] __attribute__((noinline)) void end_loading(const base::Error& error) {
+  end_process(error, kFatalStatus);
+}
 
 int64_t load_page(uint64_t address, uint64_t live) {
   if (!is_allocated(address)) return kEntryIdentity;  // the access faults, as it would natively
@@ -95,7 +97,8 @@ void spillway_cross_store_blocking(uint64_t address, uint64_t size, const char* 
 int64_t spillway_cross_map_blocking(uint64_t address, uint64_t size, uint64_t live) {
   base::statistics.spill_crossings.add();
   release_other_slots(live);
-  for (uint64_t at = base::round_down(address, base::kOsPageBytes); at < address + size; at += base::kOsPageBytes)
+  for (uint64_t at = base::round_down(address, base::kOsPageBytes); at < address + size;
+       at += base::kOsPageBytes)
     if (in_range(at) && is_allocated(at)) map_at_own_address(at);
   return kEntryIdentity;
 }

@@ -17,7 +17,9 @@ namespace {
 class TranslateQuickTest : public testing::Test {
  protected:
   static void SetUpTestSuite() {
-    ASSERT_TRUE(sys::reserve_at(kTableBase, uint64_t{8} << (47 - kTableShift), sys::Access::kReadWrite, "table").has_value());
+    ASSERT_TRUE(
+        sys::reserve_at(kTableBase, uint64_t{8} << (47 - kTableShift), sys::Access::kReadWrite, "table")
+            .has_value());
     static uint64_t rearms;
     spillway_rearm_counter = &rearms;
   }
@@ -54,7 +56,8 @@ TEST_F(TranslateQuickTest, MemoryThatIsNotSpilledIsItself) {
 Entry* locked_by_handler = nullptr;
 
 void* page_of_entry() {
-  return reinterpret_cast<void*>(base::round_down(reinterpret_cast<uint64_t>(locked_by_handler), base::kOsPageBytes));
+  return reinterpret_cast<void*>(
+      base::round_down(reinterpret_cast<uint64_t>(locked_by_handler), base::kOsPageBytes));
 }
 
 void lock_on_fault(int) {

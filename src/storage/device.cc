@@ -48,11 +48,8 @@ void count(const Io& io) {
       statistics.storage_writes.add();
       statistics.storage_write_bytes.add(io.transferred_bytes);
       break;
-    case Operation::kDiscard:
-      statistics.storage_discards.add();
-      break;
-    case Operation::kFlush:
-      break;
+    case Operation::kDiscard: statistics.storage_discards.add(); break;
+    case Operation::kFlush: break;
   }
 }
 

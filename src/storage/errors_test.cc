@@ -78,7 +78,8 @@ TEST(Errors, ReachTheCaller) {
   }
 }
 
-#if !__has_feature(thread_sanitizer) && !__has_feature(address_sanitizer)  // they need system calls of their own
+#if !__has_feature(thread_sanitizer) && \
+    !__has_feature(address_sanitizer)  // they need system calls of their own
 // Makes a system call fail in this process.
 bool fail_call(unsigned number, unsigned error) {
   sock_filter code[] = {
@@ -88,7 +89,8 @@ bool fail_call(unsigned number, unsigned error) {
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
   };
   sock_fprog program = {4, code};
-  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
 // The error of a discard in a child in which fallocate fails; -1: something else went wrong.

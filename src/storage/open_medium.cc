@@ -71,31 +71,17 @@ base::Error open_error(const Path& path, long result) {
   int number = static_cast<int>(-result);
   const char* advice = "";
   switch (number) {
-    case ENOENT:
-      return base::Error::of(number, path, ": no such directory; make it, or name another place");
+    case ENOENT: return base::Error::of(number, path, ": no such directory; make it, or name another place");
     case EACCES:
-    case EPERM:
-      advice = "; name a place that you may read and write";
-      break;
-    case EROFS:
-      advice = "; name a place that can be written";
-      break;
-    case EBUSY:
-      advice = "; it is mounted or in use, name another device";
-      break;
+    case EPERM: advice = "; name a place that you may read and write"; break;
+    case EROFS: advice = "; name a place that can be written"; break;
+    case EBUSY: advice = "; it is mounted or in use, name another device"; break;
     case ENOSPC:
-    case EDQUOT:
-      advice = "; make room, or name another place";
-      break;
+    case EDQUOT: advice = "; make room, or name another place"; break;
     case ENXIO:
-    case ENODEV:
-      advice = "; there is no device behind it";
-      break;
-    case EMFILE:
-      advice = "; raise ulimit -n";
-      break;
-    default:
-      break;
+    case ENODEV: advice = "; there is no device behind it"; break;
+    case EMFILE: advice = "; raise ulimit -n"; break;
+    default: break;
   }
   return base::Error::of(number, path, ": ", base::error_name(number), advice);
 }
@@ -354,12 +340,9 @@ base::Expected<Medium> open_medium(std::string_view path_text, const OpenParamet
     }
     if (sys::failed(result)) return std::unexpected(open_error(path, result));
     switch (facts.stx_mode & S_IFMT) {
-      case S_IFDIR:
-        return open_directory(path, parameters);
-      case S_IFREG:
-        return open_file(path, parameters);
-      case S_IFBLK:
-        return open_block_device(path, parameters);
+      case S_IFDIR: return open_directory(path, parameters);
+      case S_IFREG: return open_file(path, parameters);
+      case S_IFBLK: return open_block_device(path, parameters);
       default:
         return failure(EINVAL, path,
                        ": this is neither a directory, a file nor a block device; name one of these");

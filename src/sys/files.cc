@@ -25,8 +25,9 @@ base::Expected<int> own_descriptor(int descriptor) {
   if (moved == -EINVAL) moved = syscall(SYS_fcntl, descriptor, F_DUPFD_CLOEXEC, 100);
   if (moved == -EINVAL) moved = syscall(SYS_fcntl, descriptor, F_DUPFD_CLOEXEC, 3);
   if (failed(moved)) {
-    return base::failure(static_cast<int>(-moved), "no descriptor left for the runtime: ",
-                         base::error_name(static_cast<int>(-moved)), "; raise ulimit -n");
+    return base::failure(static_cast<int>(-moved),
+                         "no descriptor left for the runtime: ", base::error_name(static_cast<int>(-moved)),
+                         "; raise ulimit -n");
   }
   for (auto& element : own) {
     int expected = 0;

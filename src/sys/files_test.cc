@@ -66,7 +66,8 @@ TEST(OwnDescriptor, ListIsAscendingAndCountsBeyondItsRoom) {
   ASSERT_EQ(count, before + 5);
   listed.resize(count);
   EXPECT_TRUE(std::is_sorted(listed.begin(), listed.end()));
-  for (int descriptor : owned) EXPECT_TRUE(std::count(listed.begin(), listed.end(), descriptor) == 1) << descriptor;
+  for (int descriptor : owned)
+    EXPECT_TRUE(std::count(listed.begin(), listed.end(), descriptor) == 1) << descriptor;
   int few[2];
   EXPECT_EQ(own_descriptors(few), count);
   EXPECT_EQ(few[0], listed[0]);

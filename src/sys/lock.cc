@@ -8,7 +8,8 @@
 namespace sys {
 
 void futex_wait(std::atomic<uint32_t>& word, uint32_t expected, uint64_t timeout_ns) {
-  timespec timeout = {static_cast<time_t>(timeout_ns / 1'000'000'000), static_cast<long>(timeout_ns % 1'000'000'000)};
+  timespec timeout = {static_cast<time_t>(timeout_ns / 1'000'000'000),
+                      static_cast<long>(timeout_ns % 1'000'000'000)};
   syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, expected, timeout_ns != 0 ? &timeout : nullptr, nullptr, 0);
 }
 

@@ -74,8 +74,8 @@ base::Expected<void> reserve_at(uint64_t address, uint64_t bytes, Access access,
       return base::failure(number, "cannot reserve ", purpose, " at ", base::Hex{address},
                            ": something is mapped there already");
     }
-    return base::failure(number, "cannot reserve ", base::Bytes{bytes}, " of address space for ", purpose, ": ",
-                         base::error_name(number),
+    return base::failure(number, "cannot reserve ", base::Bytes{bytes}, " of address space for ", purpose,
+                         ": ", base::error_name(number),
                          "; allow it with ulimit -v unlimited and vm.overcommit_memory 0 or 1");
   }
   syscall(SYS_madvise, address, bytes, MADV_DONTDUMP);
@@ -83,10 +83,12 @@ base::Expected<void> reserve_at(uint64_t address, uint64_t bytes, Access access,
 }
 
 base::Expected<char*> map_anonymous(uint64_t bytes, const char* purpose) {
-  long result = syscall(SYS_mmap, 0, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  long result =
+      syscall(SYS_mmap, 0, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (failed(result)) {
     int number = static_cast<int>(-result);
-    return base::failure(number, "cannot get ", base::Bytes{bytes}, " for ", purpose, ": ", base::error_name(number));
+    return base::failure(number, "cannot get ", base::Bytes{bytes}, " for ", purpose, ": ",
+                         base::error_name(number));
   }
   note_map();
   return reinterpret_cast<char*>(result);
@@ -106,17 +108,20 @@ base::Expected<int> create_memory_file(uint64_t bytes, const char* name) {
   if (long result = syscall(SYS_ftruncate, descriptor, bytes); failed(result)) {
     syscall(SYS_close, descriptor);
     int number = static_cast<int>(-result);
-    return base::failure(number, "cannot size a memory file to ", base::Bytes{bytes}, ": ", base::error_name(number));
+    return base::failure(number, "cannot size a memory file to ", base::Bytes{bytes}, ": ",
+                         base::error_name(number));
   }
   return own_descriptor(static_cast<int>(descriptor));
 }
 
-base::Expected<char*> map_shared(int descriptor, uint64_t offset, uint64_t bytes, Access access, void* address) {
+base::Expected<char*> map_shared(int descriptor, uint64_t offset, uint64_t bytes, Access access,
+                                 void* address) {
   int fixed = address != nullptr ? MAP_FIXED : 0;
   long result = syscall(SYS_mmap, address, bytes, protection(access), MAP_SHARED | fixed, descriptor, offset);
   if (failed(result)) {
     int number = static_cast<int>(-result);
-    return base::failure(number, "cannot map ", base::Bytes{bytes}, " of a memory file: ", base::error_name(number));
+    return base::failure(number, "cannot map ", base::Bytes{bytes},
+                         " of a memory file: ", base::error_name(number));
   }
   note_map();
   return reinterpret_cast<char*>(result);

@@ -22,7 +22,8 @@ void unmap(void* address, uint64_t bytes);
 base::Expected<int> create_memory_file(uint64_t bytes, const char* name);
 
 // Maps `bytes` of a memory file, shared. With `address`, exactly there, over what was mapped.
-base::Expected<char*> map_shared(int descriptor, uint64_t offset, uint64_t bytes, Access access, void* address = nullptr);
+base::Expected<char*> map_shared(int descriptor, uint64_t offset, uint64_t bytes, Access access,
+                                 void* address = nullptr);
 
 // Replaces whatever is mapped at [address, address + bytes) by inaccessible address space again.
 // Returns 0 or -errno.

@@ -137,7 +137,7 @@ MUTATIONS = [
     mutation("new place not written whole", "*EveryByte*:ProtocolTest.ARetry*",
              (EVICT, "  if (victim.whole_page || (crowded", "  if ((crowded")),
     mutation("Ios joined although they do not follow each other", "*EveryByte*:ProtocolTest.*",
-             (EVICT, "io == nullptr || io->offset_bytes + io->length_bytes != offset || io->", "io == nullptr || io->")),
+             (EVICT, "io->offset_bytes + io->length_bytes != offset ||", "")),
     mutation("Ios without bound", "ProtocolTest.ManyScattered*",
              (EVICT, "lane.io_count + victim.changed_count + victims_left > Lane::kMaxIos", "false"),
              (EVICT, "lane.segment_count + victim.changed_count + victims_left > Lane::kMaxSegments", "false")),

@@ -68,7 +68,8 @@ MUTATIONS = [
     product("handlers run inside the runtime", "^e2e_signal_handler$",
             (SIGNALS, "  if (thread != nullptr && thread->runtime_depth > 0) {", "  if (thread != nullptr && thread->runtime_depth > 1000) {")),
     product("deferred signal lost", "^e2e_signal_count$",
-            (SIGNALS, "  sys::syscall(SYS_rt_tgsigqueueinfo, sys::syscall(SYS_getpid), sys::syscall(SYS_gettid), info->si_signo, info);\n", "")),
+            (SIGNALS, "  sys::syscall(SYS_rt_tgsigqueueinfo, sys::syscall(SYS_getpid), sys::syscall(SYS_gettid), info->si_signo,\n"
+             "               info);\n", "")),
     product("signal mask not restored after deferring", "^e2e_signal_count$",
             (THREAD, "  sys::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, nullptr, sizeof mask);\n  set_blocked", "  (void)mask;\n  set_blocked")),
     product("SA_RESETHAND forgotten", "^e2e_segv_handler$",
@@ -130,7 +131,8 @@ MUTATIONS = [
 
     # fork
     product("child of fork stores to its parent's frames", "^e2e_fork_child_stores$",
-            (FORK, "    sys::syscall(SYS_mmap, pool.begin, pool.bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);\n",
+            (FORK, "    sys::syscall(SYS_mmap, pool.begin, pool.bytes, PROT_NONE,\n"
+             "                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);\n",
              "    (void)pool;\n"),
             ("src/spill/runtime.cc", "    sys::syscall(SYS_madvise, pool.begin, pool.bytes, MADV_DONTFORK);", "    (void)pool;")),
     product("child of fork reads what its parent changed meanwhile", "^e2e_fork_child_stores$",
@@ -145,7 +147,7 @@ MUTATIONS = [
     product("main thread's end is the program's", "^e2e_exit_status$",
             ("src/spill/intercept/thread.cc", "  count_thread();\n", "")),
     product("a read error ends the program with status 0", "^e2e_refusals$",
-            (TRANSLATE, "{ end_process(error, kFatalStatus); }", "{ end_process(error, 0); }")),
+            (TRANSLATE, "end_process(error, kFatalStatus);", "end_process(error, 0);")),
 
     # Interceptors
     mutation("string ends at the page's edge", "intercept_string_test", "Strings.*",
@@ -181,7 +183,7 @@ MUTATIONS = [
              (ACCESS, "    char* raw = pin_page_piece(at);\n", "    char* raw = pin_page_piece(at);\n    unpin_page_piece(at);\n"),
              (ACCESS, "    unpin_page_piece(at);\n}", "    (void)at;\n}")),
     mutation("pin of the last page kept", "intercept_io_test", "Io.Files*",
-             (ACCESS, "at < begin_ + size_; at = base::round_down", "at + base::kOsPageBytes < begin_ + size_; at = base::round_down")),
+             (ACCESS, "at < begin_ + size_;\n", "at + base::kOsPageBytes < begin_ + size_;\n")),
     mutation("fread delivers only its first block", "intercept_stdio_test", "Stdio.*",
              (STDIO, "    copy(static_cast<char*>(to) + at, plain_bytes, moved);", "    copy(to, plain_bytes, moved);\n    (void)at;")),
     mutation("fgets takes a byte too many", "intercept_stdio_test", "Stdio.*",

@@ -61,7 +61,8 @@ uint32_t take_frame(size_t page) {
 
 void publish(size_t page) {
   spill::entry_of(page_address(page))
-      .store(static_cast<int64_t>(reinterpret_cast<uint64_t>(frame_address(frame_of_page[page] - 1)) - page_address(page) + 1),
+      .store(static_cast<int64_t>(reinterpret_cast<uint64_t>(frame_address(frame_of_page[page] - 1)) -
+                                  page_address(page) + 1),
              std::memory_order_release);
 }
 
@@ -150,8 +151,11 @@ namespace fake {
 
 void start() {
   static const bool started = [] {
-    CHECK(sys::reserve_at(spill::kTableBase, uint64_t{8} << (47 - spill::kTableShift), sys::Access::kReadWrite, "table").has_value());
-    CHECK(sys::reserve_at(kRangeBegin, kPageCount * kPageBytes, sys::Access::kNone, "spilled memory").has_value());
+    CHECK(sys::reserve_at(spill::kTableBase, uint64_t{8} << (47 - spill::kTableShift),
+                          sys::Access::kReadWrite, "table")
+              .has_value());
+    CHECK(sys::reserve_at(kRangeBegin, kPageCount * kPageBytes, sys::Access::kNone, "spilled memory")
+              .has_value());
     frames = *sys::map_anonymous(kFrameCount * kPageBytes, "frames");
     frame_of_page.resize(kPageCount + 1);
     pins_of_page.resize(kPageCount + 1);

@@ -39,7 +39,8 @@ class Mirrored {
     const std::string bytes = now();
     size_t i = 0;
     while (bytes[i] == twin[i]) ++i;
-    FAIL() << what << ": byte " << i << " of " << twin.size() << " is " << int{bytes[i]} << ", expected " << int{twin[i]};
+    FAIL() << what << ": byte " << i << " of " << twin.size() << " is " << int{bytes[i]} << ", expected "
+           << int{twin[i]};
   }
   size_t size() const { return twin.size(); }
 

@@ -213,26 +213,16 @@ Json probe_limits(Problems& problems) {
 
 std::string file_system_name(long magic) {
   switch (magic) {
-    case EXT4_SUPER_MAGIC:
-      return "ext4";
-    case XFS_SUPER_MAGIC:
-      return "xfs";
-    case BTRFS_SUPER_MAGIC:
-      return "btrfs";
-    case F2FS_SUPER_MAGIC:
-      return "f2fs";
-    case TMPFS_MAGIC:
-      return "tmpfs";
-    case OVERLAYFS_SUPER_MAGIC:
-      return "overlay";
-    case NFS_SUPER_MAGIC:
-      return "nfs";
-    case FUSE_SUPER_MAGIC:
-      return "fuse";
-    case 0x2fc12fc1:
-      return "zfs";
-    default:
-      return hex(static_cast<uint64_t>(magic));
+    case EXT4_SUPER_MAGIC: return "ext4";
+    case XFS_SUPER_MAGIC: return "xfs";
+    case BTRFS_SUPER_MAGIC: return "btrfs";
+    case F2FS_SUPER_MAGIC: return "f2fs";
+    case TMPFS_MAGIC: return "tmpfs";
+    case OVERLAYFS_SUPER_MAGIC: return "overlay";
+    case NFS_SUPER_MAGIC: return "nfs";
+    case FUSE_SUPER_MAGIC: return "fuse";
+    case 0x2fc12fc1: return "zfs";
+    default: return hex(static_cast<uint64_t>(magic));
   }
 }
 

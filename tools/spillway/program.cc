@@ -122,8 +122,7 @@ void become(Arguments program) {
                  "' is no program for this machine; build it for x86-64 Linux, or begin a script with #!"));
     case E2BIG:
       throw WrongInput(concat("the arguments and environment of '", shown, "' are too long; shorten them"));
-    default:
-      throw WrongInput(concat("cannot start '", shown, "': ", std::strerror(error)));
+    default: throw WrongInput(concat("cannot start '", shown, "': ", std::strerror(error)));
   }
 }
 

@@ -20,20 +20,15 @@ int FormatReader::argument_index() {
 
 char FormatReader::length_modifier() {
   switch (peek()) {
-    case 'h':
-      return ++at_, skip('h') ? 'H' : 'h';
-    case 'l':
-      return ++at_, skip('l') ? 'L' : 'l';
+    case 'h': return ++at_, skip('h') ? 'H' : 'h';
+    case 'l': return ++at_, skip('l') ? 'L' : 'l';
     case 'L':
-    case 'q':
-      return ++at_, 'L';
+    case 'q': return ++at_, 'L';
     case 'j':
     case 'z':
     case 'Z':
-    case 't':
-      return ++at_, 'l';
-    default:
-      return 0;
+    case 't': return ++at_, 'l';
+    default: return 0;
   }
 }
 

@@ -138,16 +138,10 @@ bool take_values(const Arguments& arguments, va_list from) {
   va_copy(list, from);
   for (Argument& argument : arguments.used()) {
     switch (argument.kind) {
-      case Kind::kDouble:
-        argument.value = std::bit_cast<uint64_t>(va_arg(list, double));
-        break;
-      case Kind::kLongDouble:
-        argument.long_double = va_arg(list, long double);
-        break;
+      case Kind::kDouble: argument.value = std::bit_cast<uint64_t>(va_arg(list, double)); break;
+      case Kind::kLongDouble: argument.long_double = va_arg(list, long double); break;
       case Kind::kGap:
-      case Kind::kInteger:
-        argument.value = va_arg(list, uint64_t);
-        break;
+      case Kind::kInteger: argument.value = va_arg(list, uint64_t); break;
       case Kind::kString:
       case Kind::kWideString:
       case Kind::kCount:

@@ -39,14 +39,10 @@ long wait_futex(const uint32_t* word, uint32_t expected, const Deadline& deadlin
       word, [=] { return Words(word, 4)[0].load(std::memory_order_relaxed) == expected; }, deadline, true,
       mask);
   switch (parked) {
-    case Parked::kWoken:
-      return 0;
-    case Parked::kChanged:
-      return fail(EAGAIN);
-    case Parked::kTimedOut:
-      return fail(ETIMEDOUT);
-    case Parked::kInterrupted:
-      return fail(EINTR);
+    case Parked::kWoken: return 0;
+    case Parked::kChanged: return fail(EAGAIN);
+    case Parked::kTimedOut: return fail(ETIMEDOUT);
+    case Parked::kInterrupted: return fail(EINTR);
   }
   return fail(EINVAL);
 }
@@ -56,22 +52,16 @@ long call_futex(const uint32_t* word, int operation, uint32_t value, const times
                 uint32_t value3) {
   const bool realtime = (operation & FUTEX_CLOCK_REALTIME) != 0;
   switch (const int command = operation & FUTEX_CMD_MASK) {
-    case FUTEX_WAIT:
-      return wait_futex(word, value, deadline_of(command, realtime, timeout), ~uint32_t{0});
-    case FUTEX_WAIT_BITSET:
-      return wait_futex(word, value, deadline_of(command, realtime, timeout), value3);
-    case FUTEX_WAKE:
-      return unpark(word, value);
-    case FUTEX_WAKE_BITSET:
-      return unpark(word, value, value3);
+    case FUTEX_WAIT: return wait_futex(word, value, deadline_of(command, realtime, timeout), ~uint32_t{0});
+    case FUTEX_WAIT_BITSET: return wait_futex(word, value, deadline_of(command, realtime, timeout), value3);
+    case FUTEX_WAKE: return unpark(word, value);
+    case FUTEX_WAKE_BITSET: return unpark(word, value, value3);
     case FUTEX_CMP_REQUEUE:
       if (Words(word, 4)[0].load(std::memory_order_relaxed) != value3) return fail(EAGAIN);
       [[fallthrough]];
     // Waiters may be woken for no reason: all, instead of moving some to another word.
-    case FUTEX_REQUEUE:
-      return unpark(word, ~uint32_t{0});
-    default:
-      return fail(ENOSYS);
+    case FUTEX_REQUEUE: return unpark(word, ~uint32_t{0});
+    default: return fail(ENOSYS);
   }
 }
 

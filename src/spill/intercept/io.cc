@@ -136,12 +136,9 @@ __attribute__((noinline)) ssize_t transfer(int descriptor, const PlainVector& me
   }
   if (memory.bytes() <= kBounceBytes) return bounce<direction>(memory, kBounceBytes, call);
   switch (kind_of(descriptor)) {
-    case Kind::kFile:
-      return wired(memory, call);
-    case Kind::kMessages:
-      return bounce<direction>(memory, kMessageBounceBytes, call);
-    case Kind::kStream:
-      return bounce<direction>(memory, kBounceBytes, call);
+    case Kind::kFile: return wired(memory, call);
+    case Kind::kMessages: return bounce<direction>(memory, kMessageBounceBytes, call);
+    case Kind::kStream: return bounce<direction>(memory, kBounceBytes, call);
   }
   return -1;
 }

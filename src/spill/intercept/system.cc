@@ -125,8 +125,7 @@ static int control_file(int command, void* argument, Control control) {
       spill::clear_slots();
       return control(static_cast<struct flock*>(lock));
     }
-    default:
-      return control(argument);
+    default: return control(argument);
   }
 }
 SPILL_EXPORT int __spill_fcntl(int descriptor, int command, ...) {
@@ -156,22 +155,16 @@ static size_t ioctl_argument_bytes(unsigned long request) {
     case TIOCOUTQ:
     case TIOCGPGRP:
     case TIOCSPGRP:
-    case TIOCGSID:
-      return sizeof(int);
+    case TIOCGSID: return sizeof(int);
     case TIOCGWINSZ:
-    case TIOCSWINSZ:
-      return sizeof(winsize);
+    case TIOCSWINSZ: return sizeof(winsize);
     case TCGETS:
     case TCSETS:
     case TCSETSW:
-    case TCSETSF:
-      return 36;  // the kernel's termios, without speeds
-    case BLKGETSIZE:
-      return sizeof(long);
-    case SIOCGIFCONF:
-      return sizeof(ifconf);
-    default:
-      return request >= SIOCADDRT && request <= SIOCDEVPRIVATE + 15 ? sizeof(ifreq) : 0;
+    case TCSETSF: return 36;  // the kernel's termios, without speeds
+    case BLKGETSIZE: return sizeof(long);
+    case SIOCGIFCONF: return sizeof(ifconf);
+    default: return request >= SIOCADDRT && request <= SIOCDEVPRIVATE + 15 ? sizeof(ifreq) : 0;
   }
 }
 SPILL_EXPORT int __spill_ioctl(int descriptor, unsigned long request, ...) {

@@ -21,7 +21,8 @@ static int live(size_t megabytes) {
 static int touch(size_t gigabytes) {
   size_t bytes = gigabytes << 30;
   if (bytes == 0) return 0;
-  unsigned char* data = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  unsigned char* data =
+      mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   CHECK(data != MAP_FAILED);
   for (int pass = 0; pass < 2; ++pass)
     for (size_t at = 0; at < bytes; at += 1 << 20) {

@@ -25,9 +25,9 @@ static uint64_t seed;
 static double seconds;
 static size_t area_bytes;
 static unsigned char* data;
-static unsigned char* model;      // plain
-static unsigned char* counters;   // spilled
-static _Atomic uint64_t* added;   // plain: what was added to each counter
+static unsigned char* model;     // plain
+static unsigned char* counters;  // spilled
+static _Atomic uint64_t* added;  // plain: what was added to each counter
 static _Atomic uint64_t operations;
 
 struct Worker {
@@ -40,11 +40,12 @@ struct Worker {
 };
 
 static _Noreturn void fail(struct Worker* w, const char* what, size_t at, size_t size) {
-  printf("seed %llu thread %u operation %llu: %s of %zu bytes at %zu (%p, page offset %zu)\n", (unsigned long long)seed,
-         w->thread, (unsigned long long)w->operation, what, size, at, (void*)(w->data + at),
-         (size_t)(uintptr_t)(w->data + at) % 4096);
+  printf("seed %llu thread %u operation %llu: %s of %zu bytes at %zu (%p, page offset %zu)\n",
+         (unsigned long long)seed, w->thread, (unsigned long long)w->operation, what, size, at,
+         (void*)(w->data + at), (size_t)(uintptr_t)(w->data + at) % 4096);
   for (size_t i = 0; i < size; ++i)
-    if (w->data[at + i] != w->model[at + i]) printf("  +%zu: %02x, model %02x\n", i, w->data[at + i], w->model[at + i]);
+    if (w->data[at + i] != w->model[at + i])
+      printf("  +%zu: %02x, model %02x\n", i, w->data[at + i], w->model[at + i]);
   fflush(stdout);
   _exit(1);
 }
@@ -64,20 +65,20 @@ static size_t place(struct Worker* w, size_t size) {
   return at < area_bytes - size ? at : area_bytes - size;
 }
 
-#define READ(type, n)                                                  \
-  case n: {                                                            \
-    type ours = *(type*)p, wanted;                                     \
-    __builtin_memcpy(&wanted, m, sizeof wanted);                       \
+#define READ(type, n)                                                               \
+  case n: {                                                                         \
+    type ours = *(type*)p, wanted;                                                  \
+    __builtin_memcpy(&wanted, m, sizeof wanted);                                    \
     if (__builtin_memcmp(&ours, &wanted, sizeof ours) != 0) fail(w, "load", at, n); \
-    break;                                                             \
+    break;                                                                          \
   }
-#define WRITE(type, n)                                                 \
-  case n: {                                                            \
-    type value;                                                        \
+#define WRITE(type, n)                                                                                  \
+  case n: {                                                                                             \
+    type value;                                                                                         \
     for (unsigned i = 0; i < n; ++i) ((unsigned char*)&value)[i] = (unsigned char)(r >> i % 8 * 8) + i; \
-    *(type*)p = value;                                                 \
-    __builtin_memcpy(m, &value, n);                                    \
-    break;                                                             \
+    *(type*)p = value;                                                                                  \
+    __builtin_memcpy(m, &value, n);                                                                     \
+    break;                                                                                              \
   }
 
 static void read_one(struct Worker* w, uint64_t r) {
@@ -128,30 +129,34 @@ static void write_one(struct Worker* w, uint64_t r) {
   }
 }
 
-#define ATOMIC(type, n)                                                                        \
-  case n: {                                                                                    \
-    type* p = (type*)(w->data + at);                                                           \
-    type* m = (type*)(w->model + at);                                                          \
-    type value = (type)r, before;                                                              \
-    HIDE(p);                                                                                   \
-    switch ((r >> 40) % 6) {                                                                   \
-      case 0: before = __atomic_fetch_add(p, value, __ATOMIC_SEQ_CST); break;                  \
-      case 1: before = __atomic_exchange_n(p, value, __ATOMIC_SEQ_CST); break;                 \
-      case 2: before = __atomic_fetch_xor(p, value, __ATOMIC_RELAXED); break;                  \
-      case 3: before = __atomic_load_n(p, __ATOMIC_ACQUIRE); break;                            \
-      case 4: before = *m; __atomic_store_n(p, value, __ATOMIC_RELEASE); break;                \
-      default:                                                                                 \
-        before = *m;                                                                           \
-        if (!__atomic_compare_exchange_n(p, &before, value, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) fail(w, "compare and swap", at, n); \
-    }                                                                                          \
-    if (before != *m) fail(w, "atomic", at, n);                                                \
-    switch ((r >> 40) % 6) {                                                                   \
-      case 0: *m += value; break;                                                              \
-      case 2: *m ^= value; break;                                                              \
-      case 3: break;                                                                           \
-      default: *m = value;                                                                     \
-    }                                                                                          \
-    break;                                                                                     \
+#define ATOMIC(type, n)                                                                             \
+  case n: {                                                                                         \
+    type* p = (type*)(w->data + at);                                                                \
+    type* m = (type*)(w->model + at);                                                               \
+    type value = (type)r, before;                                                                   \
+    HIDE(p);                                                                                        \
+    switch ((r >> 40) % 6) {                                                                        \
+      case 0: before = __atomic_fetch_add(p, value, __ATOMIC_SEQ_CST); break;                       \
+      case 1: before = __atomic_exchange_n(p, value, __ATOMIC_SEQ_CST); break;                      \
+      case 2: before = __atomic_fetch_xor(p, value, __ATOMIC_RELAXED); break;                       \
+      case 3: before = __atomic_load_n(p, __ATOMIC_ACQUIRE); break;                                 \
+      case 4:                                                                                       \
+        before = *m;                                                                                \
+        __atomic_store_n(p, value, __ATOMIC_RELEASE);                                               \
+        break;                                                                                      \
+      default:                                                                                      \
+        before = *m;                                                                                \
+        if (!__atomic_compare_exchange_n(p, &before, value, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) \
+          fail(w, "compare and swap", at, n);                                                       \
+    }                                                                                               \
+    if (before != *m) fail(w, "atomic", at, n);                                                     \
+    switch ((r >> 40) % 6) {                                                                        \
+      case 0: *m += value; break;                                                                   \
+      case 2: *m ^= value; break;                                                                   \
+      case 3: break;                                                                                \
+      default: *m = value;                                                                          \
+    }                                                                                               \
+    break;                                                                                          \
   }
 
 static void atomic_one(struct Worker* w, uint64_t r) {
@@ -194,8 +199,12 @@ static void* work(void* argument) {
     for (int i = 0; i < 200; ++i, ++w->operation) {
       uint64_t r = next_random(&w->random);
       switch (r % 8) {
-        case 0: case 1: case 2: read_one(w, r); break;
-        case 3: case 4: case 5: write_one(w, r); break;
+        case 0:
+        case 1:
+        case 2: read_one(w, r); break;
+        case 3:
+        case 4:
+        case 5: write_one(w, r); break;
         case 6: atomic_one(w, r); break;
         default: count_one(r);
       }
@@ -229,8 +238,8 @@ int main(int argc, char** argv) {
   for (size_t i = 0; i < kCounters; ++i) {
     uint64_t value = *(any64*)(counters + i * kCounterStride);
     if (value != added[i]) {
-      printf("seed %llu: counter %zu is %llu, not %llu\n", (unsigned long long)seed, i, (unsigned long long)value,
-             (unsigned long long)added[i]);
+      printf("seed %llu: counter %zu is %llu, not %llu\n", (unsigned long long)seed, i,
+             (unsigned long long)value, (unsigned long long)added[i]);
       return 1;
     }
   }

@@ -29,7 +29,8 @@ int main(void) {
       CHECK(posix_memalign(&third, alignment, bytes) == 0);
       use(third, alignment, bytes);
       third = realloc(third, bytes + 5000);
-      for (size_t i = 0; i < bytes; ++i) CHECK(((unsigned char*)third)[i] == (unsigned char)(i * 31 + alignment));
+      for (size_t i = 0; i < bytes; ++i)
+        CHECK(((unsigned char*)third)[i] == (unsigned char)(i * 31 + alignment));
       free(third);
       free(other);
       ++count;

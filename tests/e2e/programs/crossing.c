@@ -15,7 +15,9 @@ typedef long double __attribute__((aligned(1))) f80;
 
 static unsigned char model[3 * 4096];
 
-static unsigned char value_of(size_t i, unsigned round) { return (unsigned char)(i * 131 + (i >> 8) * 17 + round * 29); }
+static unsigned char value_of(size_t i, unsigned round) {
+  return (unsigned char)(i * 131 + (i >> 8) * 17 + round * 29);
+}
 
 // One aligned window of three pages, its content and the model's equal at the start of each check.
 static void fill(unsigned char* window, unsigned round) {
@@ -31,18 +33,18 @@ static void compare(unsigned char* window, size_t at) {
 // The bytes of a long double that count.
 #define BYTES_OF(type) (sizeof(type) == 16 ? 10 : sizeof(type))
 
-#define PLAIN(type, at)                                                    \
-  do {                                                                     \
-    type seen = *(type*)(window + (at)), wanted;                           \
-    __builtin_memcpy(&wanted, model + (at), sizeof(type));                 \
-    CHECK(__builtin_memcmp(&seen, &wanted, BYTES_OF(type)) == 0);        \
-    unsigned char bytes[sizeof(type)] = {0};                               \
+#define PLAIN(type, at)                                                          \
+  do {                                                                           \
+    type seen = *(type*)(window + (at)), wanted;                                 \
+    __builtin_memcpy(&wanted, model + (at), sizeof(type));                       \
+    CHECK(__builtin_memcmp(&seen, &wanted, BYTES_OF(type)) == 0);                \
+    unsigned char bytes[sizeof(type)] = {0};                                     \
     for (size_t b = 0; b < sizeof(type); ++b) bytes[b] = value_of(b + (at), 77); \
-    type next;                                                             \
-    __builtin_memcpy(&next, bytes, sizeof next);                           \
-    *(type*)(window + (at)) = next;                                        \
-    __builtin_memcpy(model + (at), &next, BYTES_OF(type));                 \
-    compare(window, at);                                                   \
+    type next;                                                                   \
+    __builtin_memcpy(&next, bytes, sizeof next);                                 \
+    *(type*)(window + (at)) = next;                                              \
+    __builtin_memcpy(model + (at), &next, BYTES_OF(type));                       \
+    compare(window, at);                                                         \
   } while (0)
 
 int main(void) {
@@ -62,7 +64,8 @@ int main(void) {
     PLAIN(v4, offset);
     PLAIN(u64, offset + 4096);
     // A window elsewhere pushes this one out now and then.
-    for (size_t page = 0; page < PAGES; page += 3) *(volatile unsigned char*)(all + page * 4096 + 4000 + round % 64) += 0;
+    for (size_t page = 0; page < PAGES; page += 3)
+      *(volatile unsigned char*)(all + page * 4096 + 4000 + round % 64) += 0;
     compare(window, offset);
   }
   printf("%u offsets\n", round);

@@ -11,7 +11,9 @@ typedef unsigned __int128 u128;
 
 static unsigned char model[3 * 4096];
 
-static unsigned char value_of(size_t i, unsigned round) { return (unsigned char)(i * 131 + (i >> 8) * 17 + round * 29); }
+static unsigned char value_of(size_t i, unsigned round) {
+  return (unsigned char)(i * 131 + (i >> 8) * 17 + round * 29);
+}
 
 // One aligned window of three pages, its content and the model's equal at the start of each check.
 static void fill(unsigned char* window, unsigned round) {
@@ -24,27 +26,28 @@ static void compare(unsigned char* window, size_t at) {
   }
 }
 
-#define ATOMIC(type, at)                                                   \
-  do {                                                                     \
-    type* p = (type*)(window + (at));                                      \
-    type* m = (type*)(model + (at));                                       \
-    HIDE(p);                                                               \
-    CHECK(__atomic_fetch_add(p, (type)0x0102030405060708, __ATOMIC_SEQ_CST) == *m); \
-    *m += (type)0x0102030405060708;                                        \
-    CHECK(__atomic_exchange_n(p, (type)0x1122334455667788, __ATOMIC_SEQ_CST) == *m); \
-    *m = (type)0x1122334455667788;                                         \
-    type expected = *m;                                                    \
-    CHECK(__atomic_compare_exchange_n(p, &expected, (type)0x7fedcba987654321, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)); \
-    *m = (type)0x7fedcba987654321;                                         \
-    expected = 5;                                                          \
-    CHECK(!__atomic_compare_exchange_n(p, &expected, 1, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)); \
-    CHECK(expected == *m);                                                 \
-    CHECK(__atomic_or_fetch(p, 0x55, __ATOMIC_RELAXED) == (type)(*m | 0x55)); \
-    *m |= 0x55;                                                            \
-    CHECK(__atomic_load_n(p, __ATOMIC_ACQUIRE) == *m);                     \
-    __atomic_store_n(p, 99, __ATOMIC_RELEASE);                             \
-    *m = 99;                                                               \
-    compare(window, at);                                                   \
+#define ATOMIC(type, at)                                                                           \
+  do {                                                                                             \
+    type* p = (type*)(window + (at));                                                              \
+    type* m = (type*)(model + (at));                                                               \
+    HIDE(p);                                                                                       \
+    CHECK(__atomic_fetch_add(p, (type)0x0102030405060708, __ATOMIC_SEQ_CST) == *m);                \
+    *m += (type)0x0102030405060708;                                                                \
+    CHECK(__atomic_exchange_n(p, (type)0x1122334455667788, __ATOMIC_SEQ_CST) == *m);               \
+    *m = (type)0x1122334455667788;                                                                 \
+    type expected = *m;                                                                            \
+    CHECK(__atomic_compare_exchange_n(p, &expected, (type)0x7fedcba987654321, 0, __ATOMIC_SEQ_CST, \
+                                      __ATOMIC_SEQ_CST));                                          \
+    *m = (type)0x7fedcba987654321;                                                                 \
+    expected = 5;                                                                                  \
+    CHECK(!__atomic_compare_exchange_n(p, &expected, 1, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));   \
+    CHECK(expected == *m);                                                                         \
+    CHECK(__atomic_or_fetch(p, 0x55, __ATOMIC_RELAXED) == (type)(*m | 0x55));                      \
+    *m |= 0x55;                                                                                    \
+    CHECK(__atomic_load_n(p, __ATOMIC_ACQUIRE) == *m);                                             \
+    __atomic_store_n(p, 99, __ATOMIC_RELEASE);                                                     \
+    *m = 99;                                                                                       \
+    compare(window, at);                                                                           \
   } while (0)
 
 int main(void) {
@@ -57,7 +60,8 @@ int main(void) {
     HIDE(window);
     fill(window, round);
     // A window elsewhere pushes this one out now and then.
-    for (size_t page = 0; page < PAGES; page += 3) *(volatile unsigned char*)(all + page * 4096 + 4000 + round % 64) += 0;
+    for (size_t page = 0; page < PAGES; page += 3)
+      *(volatile unsigned char*)(all + page * 4096 + 4000 + round % 64) += 0;
     ATOMIC(uint8_t, offset);
     ATOMIC(uint16_t, offset);
     ATOMIC(uint32_t, offset);

@@ -68,8 +68,10 @@ int main() {
 
   std::vector<std::unique_ptr<Shape>> shapes;
   for (int i = 0; i < 3000; ++i) {
-    if (i % 3 != 0) shapes.push_back(std::make_unique<Square>(i));
-    else shapes.push_back(std::make_unique<Wide>(i));
+    if (i % 3 != 0)
+      shapes.push_back(std::make_unique<Square>(i));
+    else
+      shapes.push_back(std::make_unique<Wide>(i));
   }
   double area = 0;
   for (auto& shape : shapes) area += shape->area();
@@ -97,7 +99,8 @@ int main() {
   list.unique();
   printf("%zu %s %s\n", queue.size(), queue.front().c_str(), list.front().c_str());
   std::priority_queue<std::pair<int, std::string>> heap;
-  for (int i = 0; i < 5000; ++i) heap.emplace(static_cast<int>(next_random(&random) % 100000), std::to_string(i));
+  for (int i = 0; i < 5000; ++i)
+    heap.emplace(static_cast<int>(next_random(&random) % 100000), std::to_string(i));
   int last = 1 << 30;
   while (!heap.empty()) {
     CHECK(heap.top().first <= last);
@@ -112,7 +115,8 @@ int main() {
   CHECK(text.find("line 5999") != std::string::npos);
   text.replace(text.find("line 3000"), 9, "a much longer replacement");
   text.insert(text.size() / 2, text.substr(100, 5000));
-  printf("%zu %zu\n", text.size(), std::hash<std::string>{}(text) != 0 ? std::count(text.begin(), text.end(), '\n') : 0);
+  printf("%zu %zu\n", text.size(),
+         std::hash<std::string>{}(text) != 0 ? std::count(text.begin(), text.end(), '\n') : 0);
   std::ostringstream stream;
   for (int i = 0; i < 3000; ++i) stream << i << ' ' << i * 0.5 << ',';
   std::istringstream back(stream.str());

@@ -7,8 +7,8 @@
 #include <exception>
 #include <memory>
 #include <stdexcept>
-#include <utility>
 #include <string>
+#include <utility>
 #include <vector>
 #include "e2e.h"
 

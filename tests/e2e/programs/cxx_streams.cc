@@ -19,8 +19,8 @@ int main() {
   int* number = new int;
   double* real = new double;
   std::cin >> *number >> *real;
-  std::cout << title << '|' << words.size() << '|' << words.back() << '|' << *number << '|' << std::setprecision(3) << *real
-            << std::endl;
+  std::cout << title << '|' << words.size() << '|' << words.back() << '|' << *number << '|'
+            << std::setprecision(3) << *real << std::endl;
   std::cin.ignore();
   char* buffer = new char[4096];
   std::cin.getline(buffer, 4096);
@@ -33,7 +33,8 @@ int main() {
   push_out(3 << 20);
   {
     std::ofstream out("streams.out");
-    for (int i = 0; i < 20000; ++i) out << "record " << std::setw(8) << i << ' ' << words[i % words.size()] << '\n';
+    for (int i = 0; i < 20000; ++i)
+      out << "record " << std::setw(8) << i << ' ' << words[i % words.size()] << '\n';
     std::string block(200000, 'b');
     out.write(block.data(), static_cast<std::streamsize>(block.size()));
     CHECK(out.good());

@@ -6,13 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHECK(condition)                                                    \
-  do {                                                                      \
-    if (!(condition)) {                                                     \
-      printf("%s:%d: %s\n", __FILE_NAME__, __LINE__, #condition);           \
-      fflush(stdout);                                                       \
-      exit(90);                                                             \
-    }                                                                       \
+#define CHECK(condition)                                          \
+  do {                                                            \
+    if (!(condition)) {                                           \
+      printf("%s:%d: %s\n", __FILE_NAME__, __LINE__, #condition); \
+      fflush(stdout);                                             \
+      exit(90);                                                   \
+    }                                                             \
   } while (0)
 
 // Keeps the optimiser from knowing where a pointer came from, or that its memory is not used.

@@ -38,7 +38,8 @@ int main(void) {
     char* cell = memory + page * kPage + page * 5 % kPage;
     CHECK(*cell == 2 * kRounds);
     CHECK(cell[1024 - (page * 5 % kPage > 2000 ? 2048 : 0)] == kRounds);
-    if (page + 1 < kPages && (page + 1) * 5 % kPage > 100) CHECK(memory[page * kPage + (page + 1) * 5 % kPage + 64] == kRounds);
+    if (page + 1 < kPages && (page + 1) * 5 % kPage > 100)
+      CHECK(memory[page * kPage + (page + 1) * 5 % kPage + 64] == kRounds);
   }
   signal(SIGSEGV, jump);
   volatile int faults = 0;

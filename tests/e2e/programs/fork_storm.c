@@ -59,7 +59,8 @@ int main(void) {
     CHECK(WEXITSTATUS(status) == 3);
     char line[10];
     FILE* pipe = popen("echo 17", "r");
-    CHECK(pipe != NULL && fgets(line, sizeof line, pipe) != NULL && strcmp(line, "17\n") == 0 && pclose(pipe) == 0);
+    CHECK(pipe != NULL && fgets(line, sizeof line, pipe) != NULL && strcmp(line, "17\n") == 0 &&
+          pclose(pipe) == 0);
   }
   for (int i = 0; i < 2; ++i) pthread_join(makers[i], NULL);
   stop = 1;

@@ -19,14 +19,17 @@ struct object {
 };
 typedef uint64_t __attribute__((aligned(1))) any64;
 
-static struct object* objects;           // spilled, a part for each thread
-static unsigned char* far_bytes;         // spilled, never changed
-static struct { uint64_t before, between, after; } model[kThreads * kObjects];
+static struct object* objects;    // spilled, a part for each thread
+static unsigned char* far_bytes;  // spilled, never changed
+static struct {
+  uint64_t before, between, after;
+} model[kThreads * kObjects];
 
 static unsigned char value_of(size_t i) { return (unsigned char)(i * 131 + (i >> 8) * 17); }
 
 // One translation serves all three fields.
-__attribute__((noinline)) static void step(volatile struct object* p, volatile uint64_t* far, volatile any64* across) {
+__attribute__((noinline)) static void step(volatile struct object* p, volatile uint64_t* far,
+                                           volatile any64* across) {
   p->before += 1;
   p->between += *far;
   p->after += *across;

@@ -15,7 +15,8 @@ int main(void) {
   char* end = map + BYTES;
   static char plain[20000], back[20000];
   for (size_t i = 0; i < sizeof plain; ++i) plain[i] = (char)(i * 7 + 1);
-  size_t sizes[] = {0, 1, 2, 3, 7, 8, 15, 16, 17, 31, 32, 33, 63, 64, 65, 255, 256, 4095, 4096, 4097, 8192, 12345};
+  size_t sizes[] = {0,  1,  2,  3,  7,   8,   15,   16,   17,   31,   32,
+                    33, 63, 64, 65, 255, 256, 4095, 4096, 4097, 8192, 12345};
   unsigned long sum = 0;
   for (unsigned s = 0; s < sizeof sizes / sizeof *sizes; ++s) {
     size_t n = sizes[s];

@@ -28,7 +28,8 @@ static void formats(void) {
   char* to = malloc(9000);
   int* count = malloc(sizeof *count);
   push_out(2000000);
-  CHECK(sprintf(to, heap_text("%s-%5d|%.3f|%-8s|%n"), heap_text("text"), 42, 2.5, heap_text("left"), count) == *count);
+  CHECK(sprintf(to, heap_text("%s-%5d|%.3f|%-8s|%n"), heap_text("text"), 42, 2.5, heap_text("left"), count) ==
+        *count);
   puts(to);
   printf(heap_text("%2$s %1$s %3$Lg\n"), heap_text("second"), heap_text("first"), 1.25L);
   char* word = malloc(100);
@@ -127,7 +128,8 @@ static void times(void) {
   *when = 1000000000;
   struct tm* calendar = malloc(sizeof *calendar);
   char* to = malloc(100);
-  CHECK(gmtime_r(when, calendar) == calendar && strftime(to, 100, heap_text("%Y-%m-%d %H:%M:%S"), calendar) == 19);
+  CHECK(gmtime_r(when, calendar) == calendar &&
+        strftime(to, 100, heap_text("%Y-%m-%d %H:%M:%S"), calendar) == 19);
   puts(to);
   setenv(heap_text("HEAP_NAME"), heap_text("heap value"), 1);
   puts(getenv(heap_text("HEAP_NAME")));

@@ -26,11 +26,20 @@ int main(void) {
     size_t edge = (state >> 20) % (kPages - 1) + 1;
     unsigned char *p = memory + edge * kPage - 16 + state % 24;
     switch (state >> 60) {
-      case 0: case 1: put8((uint64_t *)p, state); break;
-      case 2: case 3: add8((uint64_t *)p, state); break;
+      case 0:
+      case 1: put8((uint64_t *)p, state); break;
+      case 2:
+      case 3: add8((uint64_t *)p, state); break;
       case 4: put2((uint16_t *)p, (uint16_t)state); break;
-      case 5: case 6: sum = sum * 31 + get4((uint32_t *)p); break;
-      case 7: { double d = getd((double *)p); uint64_t bits; memcpy(&bits, &d, 8); sum = sum * 31 + bits; break; }
+      case 5:
+      case 6: sum = sum * 31 + get4((uint32_t *)p); break;
+      case 7: {
+        double d = getd((double *)p);
+        uint64_t bits;
+        memcpy(&bits, &d, 8);
+        sum = sum * 31 + bits;
+        break;
+      }
       default: sum = sum * 31 + get8((uint64_t *)p);
     }
   }

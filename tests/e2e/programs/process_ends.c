@@ -1,6 +1,11 @@
-// How a process ends while other threads miss: by exit with handlers that touch spilled memory, _exit,
-// quick_exit, abort, a fault, a signal, the last thread's end; and how threads end: destructors, pthread_exit
-// from a handler. flags: -pthread levels: O2 pages: 4K 16K case: exit => 3 case: _exit => 4 case: quick => 5
+// How a process ends while other threads miss: by exit with handlers that touch spilled memory, _exit, quick_exit, abort,
+// a fault, a signal, the last thread's end; and how threads end: destructors, pthread_exit from a handler.
+// flags: -pthread
+// levels: O2
+// pages: 4K 16K
+// case: exit => 3
+// case: _exit => 4
+// case: quick => 5
 // case: abort => 134
 // case: fault => 139
 // case: term => 143
@@ -82,8 +87,8 @@ static void leave_thread(int number) {
 
 static void* wait_for_leave(void* unused) {
   with_destructor(NULL);
-  leavable =
-      1;  // not before: pthread_exit from a handler may interrupt neither malloc nor pthread_setspecific
+  // Not before: pthread_exit from a handler may interrupt neither malloc nor pthread_setspecific.
+  leavable = 1;
   for (;;) touch_all();
   return unused;
 }

@@ -5,7 +5,9 @@
 
 #define BLOCKS 64
 
-static unsigned char value_of(unsigned block, size_t i) { return (unsigned char)(block * 53 + i * 7 + (i >> 12) * 3); }
+static unsigned char value_of(unsigned block, size_t i) {
+  return (unsigned char)(block * 53 + i * 7 + (i >> 12) * 3);
+}
 
 int main(void) {
   static unsigned char* blocks[BLOCKS];

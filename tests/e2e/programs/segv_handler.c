@@ -193,7 +193,8 @@ int main(int argc, char** argv) {
     struct sigaction* on_heap = malloc(sizeof *on_heap);
     CHECK(sigaction(SIGSEGV, NULL, on_heap) == 0);
     CHECK(on_heap->sa_sigaction == jump);
-    CHECK((on_heap->sa_flags & (SA_SIGINFO | SA_ONSTACK | SA_RESTART)) == (SA_SIGINFO | SA_ONSTACK | SA_RESTART));
+    CHECK((on_heap->sa_flags & (SA_SIGINFO | SA_ONSTACK | SA_RESTART)) ==
+          (SA_SIGINFO | SA_ONSTACK | SA_RESTART));
     CHECK(sigaction(SIGSEGV, &old, on_heap) == 0);
     CHECK(on_heap->sa_sigaction == jump);
     CHECK(sigaction(SIGKILL, &old, NULL) == -1 && errno == EINVAL);

@@ -71,7 +71,8 @@ static void* work(void* argument) {
 static void* work_with_stack(void* argument) {
   stack_t stack = {0};
   stack.ss_size = 1 << 16;
-  stack.ss_sp = mmap(NULL, stack.ss_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+  stack.ss_sp =
+      mmap(NULL, stack.ss_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
   CHECK(stack.ss_sp != MAP_FAILED);
   CHECK(sigaltstack(&stack, NULL) == 0);
   return work(argument);
@@ -106,7 +107,8 @@ int main(int argc, char** argv) {
   for (unsigned i = 0; i < HANDLER_WORDS; ++i) total += counters[i];
   for (unsigned i = 0; i < 512; ++i) summed += sums[i];
   if (wrong != 0) printf("wrong: %d\n", wrong);
-  if (total != handled || summed != handled) printf("handlers: %ld, counted %ld %ld\n", handled, total, summed);
+  if (total != handled || summed != handled)
+    printf("handlers: %ld, counted %ld %ld\n", handled, total, summed);
   printf("%s\n", handled > 10 ? "many handlers" : "few handlers");
   return 0;
 }

@@ -102,8 +102,10 @@ int main(int argc, char** argv) {
     sigemptyset(&all);
     sigaddset(&all, SIGSEGV);
     CHECK(sigprocmask(SIG_UNBLOCK, &all, NULL) == 0);
-    CHECK(pthread_sigmask(SIG_SETMASK, &all, &old) == 0 && !sigismember(&old, SIGSEGV) && sigismember(&old, SIGBUS));
-    CHECK(sigprocmask(SIG_BLOCK, NULL, &old) == 0 && sigismember(&old, SIGSEGV) && !sigismember(&old, SIGUSR1));
+    CHECK(pthread_sigmask(SIG_SETMASK, &all, &old) == 0 && !sigismember(&old, SIGSEGV) &&
+          sigismember(&old, SIGBUS));
+    CHECK(sigprocmask(SIG_BLOCK, NULL, &old) == 0 && sigismember(&old, SIGSEGV) &&
+          !sigismember(&old, SIGUSR1));
     CHECK(sigset(SIGUSR1, SIG_HOLD) == SIG_DFL && sigset(SIGUSR1, measure) == SIG_HOLD);
     raise(SIGUSR1);
     struct sigaction action;

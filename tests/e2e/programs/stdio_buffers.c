@@ -14,11 +14,12 @@ int main(void) {
   // Strings on their own pages, so that each call needs several.
   char* strings = malloc(64 * 5000);
   CHECK_SPILLED(strings);
-  for (int i = 0; i < 64; ++i) snprintf(strings + i * 5000, 5000, "string %d of %s", i, i % 2 ? "odd" : "even");
+  for (int i = 0; i < 64; ++i)
+    snprintf(strings + i * 5000, 5000, "string %d of %s", i, i % 2 ? "odd" : "even");
   push_out(2 << 20);
   for (int i = 0; i + 3 < 64; i += 4)
-    printf("[%s|%-30s|%.5s|%*d|%s]\n", strings + i * 5000, strings + (i + 1) * 5000, strings + (i + 2) * 5000, 6, i,
-           strings + (i + 3) * 5000);
+    printf("[%s|%-30s|%.5s|%*d|%s]\n", strings + i * 5000, strings + (i + 1) * 5000, strings + (i + 2) * 5000,
+           6, i, strings + (i + 3) * 5000);
   fprintf(stderr, "%s\n", strings + 5000);
   puts(strings);
   fputs(strings + 5000, stdout);

@@ -72,13 +72,15 @@ int main(int argc, char** argv) {
     pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
     for (long first = 0; first < kBatch * kBatches; first += kBatch) {
       pthread_t threads[kBatch];
-      for (long i = 0; i < kBatch; ++i) CHECK(pthread_create(&threads[i], NULL, add, (void*)(first + i)) == 0);
+      for (long i = 0; i < kBatch; ++i)
+        CHECK(pthread_create(&threads[i], NULL, add, (void*)(first + i)) == 0);
       for (long i = 0; i < kBatch; ++i) {
         void* result;
         CHECK(pthread_join(threads[i], &result) == 0 && result == (void*)(first + i));
       }
       left = kBatch;
-      for (long i = 0; i < kBatch; ++i) CHECK(pthread_create(&threads[i], &detached, add_detached, (void*)(first + i)) == 0);
+      for (long i = 0; i < kBatch; ++i)
+        CHECK(pthread_create(&threads[i], &detached, add_detached, (void*)(first + i)) == 0);
       pthread_mutex_lock(&mutex);
       while (left > 0) pthread_cond_wait(&all_done, &mutex);
       pthread_mutex_unlock(&mutex);
@@ -90,7 +92,8 @@ int main(int argc, char** argv) {
     CHECK(pthread_attr_setstacksize(&small, 16384) == 0);
     pthread_t thread;
     CHECK(pthread_create(&thread, &small, touch_in_thread, NULL) == 0 && pthread_join(thread, NULL) == 0);
-    char* stack = mmap(NULL, 4096 + 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+    char* stack =
+        mmap(NULL, 4096 + 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
     CHECK(mprotect(stack, 4096, PROT_NONE) == 0);
     stack_t alternate = {.ss_sp = stack + 4096, .ss_size = 8192};
     CHECK(sigaltstack(&alternate, NULL) == 0);

@@ -59,15 +59,9 @@ NOINLINE long take(struct Format* f, const char* kinds) {
   sum += va_arg(copy, int);
   va_end(copy);
   for (; *kinds; ++kinds, ++f->used) switch (*kinds) {
-      case 'i':
-        sum = sum * 3 + va_arg(f->list, int);
-        break;
-      case 'd':
-        sum = sum * 3 + (long)va_arg(f->list, double);
-        break;
-      case 'p':
-        sum = sum * 3 + strlen(va_arg(f->list, char*));
-        break;
+      case 'i': sum = sum * 3 + va_arg(f->list, int); break;
+      case 'd': sum = sum * 3 + (long)va_arg(f->list, double); break;
+      case 'p': sum = sum * 3 + strlen(va_arg(f->list, char*)); break;
     }
   return sum;
 }
@@ -162,20 +156,13 @@ NOINLINE int volatiles(volatile int* p) {
 NOINLINE int switchy(const unsigned char* p, int n) {
   int s = 0;
   for (int i = 0; i < n; ++i) switch (p[i] & 7) {
-      case 0:
-        s += 3;
-        break;
-      case 1:
-        s ^= p[i];
-        break;
-      case 2:
-        s += p[(i + 1) % n];
-        break;
+      case 0: s += 3; break;
+      case 1: s ^= p[i]; break;
+      case 2: s += p[(i + 1) % n]; break;
       case 3:
         if (s > 10000) goto out;
         break;
-      default:
-        s -= 1;
+      default: s -= 1;
     }
 out:
   return s;
@@ -196,7 +183,8 @@ static int sign(int v) { return (v > 0) - (v < 0); }
 NOINLINE int comparisons(const unsigned char* p, const unsigned char* q) {
   int s = 0;
   for (int i = 0; i < 3000; ++i) {
-    s = s * 3 + sign(memcmp(p + i, q + i, 2)) + sign(memcmp(p + i, q + 2 * i, 4)) + sign(memcmp(p + i, q + i, 8));
+    s = s * 3 + sign(memcmp(p + i, q + i, 2)) + sign(memcmp(p + i, q + 2 * i, 4)) +
+        sign(memcmp(p + i, q + i, 8));
     s += (memcmp(p + i, q + i, 16) == 0) + (memcmp(p + i, q + i, 3) > 0) * 5;
   }
   return s;
