@@ -74,6 +74,7 @@ base::Error open_error(const Path& path, long result) {
     case ENOENT: return base::Error::of(number, path, ": no such directory; make it, or name another place");
     case EACCES:
     case EPERM: advice = "; name a place that you may read and write"; break;
+    case EOPNOTSUPP: return base::Error::of(number, path, ": no files can be made there; name another place");
     case EROFS: advice = "; name a place that can be written"; break;
     case EBUSY: advice = "; it is mounted or in use, name another device"; break;
     case ENOSPC:
@@ -110,6 +111,8 @@ long make_nameless(const Path& path) {
 
 long make_nameless_in(const Path& directory) {
   long result = open_path(directory, O_TMPFILE | O_EXCL);
+  if (result == -ENOENT)
+    return -EOPNOTSUPP;  // the directory is there: it is one of the kernel's, as /proc is
   // Not all file systems and kernels have files without names.
   if (result != -EOPNOTSUPP && result != -EISDIR && result != -EINVAL) return result;
   for (int tries = 0; tries < 16; ++tries) {

@@ -229,6 +229,9 @@ TEST_F(OpenTest, ErrorsSayWhatWhereAndWhatToDo) {
   EXPECT_EQ(refusal("/dev/nvme9n9").number, ENOENT);
   EXPECT_FALSE(std::filesystem::exists("/dev/nvme9n9"));
 
+  EXPECT_EQ(std::string(refusal("/proc").message),
+            "storage /proc: no files can be made there; name another place");
+
   std::string long_name = path(std::string(300, 'n'));
   EXPECT_EQ(refusal(long_name).number, ENAMETOOLONG);
   EXPECT_EQ(refusal("").number, EINVAL);
