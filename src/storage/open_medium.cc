@@ -122,6 +122,7 @@ long make_nameless_in(const Path& directory) {
     name << directory.text.view() << "/.spillway-" << base::Hex{random};
     if (name.size() > kMaxPathBytes) return -ENAMETOOLONG;
     result = make_nameless(Path(name.view()));
+    if (result == -ENOENT) return -EOPNOTSUPP;  // the directory is there: it is one of the kernel's, as /proc is
     if (result != -EEXIST) return result;
   }
   return result;
