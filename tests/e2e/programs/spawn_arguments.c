@@ -1,4 +1,4 @@
-// vfork and exec, posix_spawn, system and popen, with program names, arguments and environments in spilled
+// fork and exec, vfork and exec, posix_spawn, system and popen, with program names, arguments and environments in spilled
 // memory; what the children say comes back through spilled buffers, and the parent goes on.
 // expect: cache.evictions>=500
 #define _GNU_SOURCE
@@ -59,6 +59,39 @@ int main(void) {
   reap(child, 42);
   check_data();
 
+  for (int round = 0; round < 3; ++round) {
+    push_out(3 << 20);
+    child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+      execve(shell, arguments, environment);
+      _exit(99);
+    }
+    reap(child, 5);
+    check_data();
+  }
+
+  // What the children of fork say comes through a pipe.
+  int ends[2];
+  CHECK(pipe(ends) == 0);
+  push_out(3 << 20);
+  child = fork();
+  if (child == 0) {
+    dup2(ends[1], 1);
+    close(ends[0]);
+    close(ends[1]);
+    execvp("sh", arguments);
+    _exit(99);
+  }
+  close(ends[1]);
+  char* answer = malloc(9000);
+  CHECK(read(ends[0], answer, 9000) == 14);
+  answer[14] = 0;
+  printf("child: %s", answer);
+  fflush(stdout);
+  close(ends[0]);
+  reap(child, 5);
+
   pid_t* spawned = malloc(sizeof(pid_t));
   push_out(3 << 20);
   CHECK(posix_spawn(spawned, shell, NULL, NULL, arguments, environment) == 0);
@@ -67,7 +100,6 @@ int main(void) {
   reap(*spawned, 5);
   CHECK(posix_spawn(spawned, text("/no/such/program"), NULL, NULL, arguments, environment) == ENOENT);
 
-  char* answer = malloc(9000);
   int status = system(text("echo from system; exit 6"));
   CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 6);
   FILE* stream = popen(text("echo from popen; exit 7"), text("r"));
