@@ -1,23 +1,15 @@
-// The C library's function behind one that the runtime exports under its own name.
+// The C library's function behind one that the runtime exports under its own name (SPILLWAY_INTERPOSE); all
+// others are called as they are.
+//
+//   LIBC(read)(descriptor, to, n)                the default version
+//   LIBC_VERSION(clone, "GLIBC_2.2.5")(...)      that of a symbol version, if there is one of it
+//
+// Found on the first call (sys/c_library.h). Never null: the process ends when there is none.
 #pragma once
 
 namespace spill {
 
-// The next definition of `name` after the runtime's, of symbol version `version` if there is one of it;
-// null: the default version.
-// Resolved on every call: keep the result. Never null: the process ends when there is none.
 void* find_next(const char* name, const char* version);
-
-// find_next once: `cache` is a static of the caller.
-template <class Function>
-Function* next_function(Function*& cache, const char* name, const char* version) {
-  Function* function = __atomic_load_n(&cache, __ATOMIC_RELAXED);
-  if (function == nullptr) {
-    function = reinterpret_cast<Function*>(find_next(name, version));
-    __atomic_store_n(&cache, function, __ATOMIC_RELAXED);
-  }
-  return function;
-}
 
 // A name as a template's argument.
 template <unsigned long n>
@@ -28,13 +20,29 @@ struct Name {
   }
 };
 
-template <class Function, Name name>
+consteval bool is_exported(const char* name) {
+#define SPILLWAY_INTERCEPT(function)
+#define SPILLWAY_INTERPOSE(function) \
+  if (__builtin_strcmp(name, #function) == 0) return true;
+#include "spillway/interceptors.inc"
+  return false;
+}
+
+// An empty version is the default one.
+template <class Function, Name name, Name version>
 Function* libc_function() {
+  static_assert(is_exported(name.text), "the runtime does not export it: call it");
   static constinit Function* cache = nullptr;
-  return next_function(cache, name.text, nullptr);
+  Function* function = __atomic_load_n(&cache, __ATOMIC_RELAXED);
+  if (function == nullptr) {
+    function =
+        reinterpret_cast<Function*>(find_next(name.text, version.text[0] != '\0' ? version.text : nullptr));
+    __atomic_store_n(&cache, function, __ATOMIC_RELAXED);
+  }
+  return function;
 }
 
 }  // namespace spill
 
-// LIBC(read)(descriptor, to, n): the C library's function, where the runtime exports one of that name.
-#define LIBC(name) (::spill::libc_function<decltype(::name), #name>())
+#define LIBC_VERSION(name, version) (::spill::libc_function<decltype(::name), #name, version>())
+#define LIBC(name) LIBC_VERSION(name, "")

@@ -36,6 +36,7 @@ UNWINDERS = {"once.c.o"}
 EXEMPT_CALLS = {
     ("heap.cc.o", "malloc_usable_size"): "asks the C library about blocks that it handed out itself",
     ("last_thread.cc.o", "pthread_key_create"): "wants the C library's own key, for a variable of the runtime",
+    ("parking.cc.o", "pthread_setcanceltype"): "the C library's own, with a variable of the runtime",
 }
 HEAP = re.compile(r"^(malloc\w*|calloc|realloc\w*|free|aligned_alloc|posix_memalign|memalign|p?valloc|_Z[nd][wal].*)$")
 CXX_RUNTIME = re.compile(r"^(_Unwind_Resume|__gxx_personality_v0|__cxa_(throw|begin_catch|allocate_exception|guard_\w+)"

@@ -78,7 +78,7 @@ void replace_handler() {
 
 SPILL_EXPORT int __spill_pthread_setcanceltype(int type, int* old) {
   if (type == PTHREAD_CANCEL_ASYNCHRONOUS) replace_handler();
-  return LIBC(pthread_setcanceltype)(type, PlainObject<int>(old));
+  return pthread_setcanceltype(type, PlainObject<int>(old));
 }
 
 }  // namespace spill

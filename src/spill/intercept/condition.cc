@@ -80,49 +80,42 @@ bool is_supported(const pthread_condattr_t* attributes) {
 }  // namespace
 
 SPILL_EXPORT int __spill_pthread_cond_wait(pthread_cond_t* condition, pthread_mutex_t* mutex) {
-  static constinit int (*next)(pthread_cond_t*, pthread_mutex_t*) = nullptr;
   clear_slots();
-  if (plain(condition, mutex))
-    return next_function(next, "pthread_cond_wait", "GLIBC_2.3.2")(condition, mutex);
+  if (plain(condition, mutex)) return LIBC_VERSION(pthread_cond_wait, "GLIBC_2.3.2")(condition, mutex);
   return wait_parked(condition, mutex, Deadline::never());
 }
 
 SPILL_EXPORT int __spill_pthread_cond_timedwait(pthread_cond_t* condition, pthread_mutex_t* mutex,
                                                 const timespec* time) {
-  static constinit int (*next)(pthread_cond_t*, pthread_mutex_t*, const timespec*) = nullptr;
   const PlainIn<timespec> plain_time(time);
   clear_slots();
   if (plain(condition, mutex))
-    return next_function(next, "pthread_cond_timedwait", "GLIBC_2.3.2")(condition, mutex, plain_time);
+    return LIBC_VERSION(pthread_cond_timedwait, "GLIBC_2.3.2")(condition, mutex, plain_time);
   return wait_parked(condition, mutex, Deadline::at(clock_of(condition), *plain_time));
 }
 
 SPILL_EXPORT int __spill_pthread_cond_clockwait(pthread_cond_t* condition, pthread_mutex_t* mutex,
                                                 clockid_t clock, const timespec* time) {
-  static constinit int (*next)(pthread_cond_t*, pthread_mutex_t*, clockid_t, const timespec*) = nullptr;
   const PlainIn<timespec> plain_time(time);
   clear_slots();
   if (plain(condition, mutex))
-    return next_function(next, "pthread_cond_clockwait", "GLIBC_2.34")(condition, mutex, clock, plain_time);
+    return LIBC_VERSION(pthread_cond_clockwait, "GLIBC_2.34")(condition, mutex, clock, plain_time);
   return wait_parked(condition, mutex, Deadline::at(clock, *plain_time));
 }
 
 SPILL_EXPORT int __spill_pthread_cond_signal(pthread_cond_t* condition) {
-  static constinit int (*next)(pthread_cond_t*) = nullptr;
   if (wake(condition, 1) || !plain(condition)) return 0;
-  return next_function(next, "pthread_cond_signal", "GLIBC_2.3.2")(condition);
+  return LIBC_VERSION(pthread_cond_signal, "GLIBC_2.3.2")(condition);
 }
 
 SPILL_EXPORT int __spill_pthread_cond_broadcast(pthread_cond_t* condition) {
-  static constinit int (*next)(pthread_cond_t*) = nullptr;
   if (wake(condition, ~uint32_t{0}) || !plain(condition)) return 0;
-  return next_function(next, "pthread_cond_broadcast", "GLIBC_2.3.2")(condition);
+  return LIBC_VERSION(pthread_cond_broadcast, "GLIBC_2.3.2")(condition);
 }
 
 SPILL_EXPORT int __spill_pthread_cond_init(pthread_cond_t* condition, const pthread_condattr_t* attributes) {
-  static constinit int (*next)(pthread_cond_t*, const pthread_condattr_t*) = nullptr;
   const PlainIn<pthread_condattr_t> plain_attributes(attributes);
-  const auto init = next_function(next, "pthread_cond_init", "GLIBC_2.3.2");
+  const auto init = LIBC_VERSION(pthread_cond_init, "GLIBC_2.3.2");
   if (plain(condition)) return init(condition, plain_attributes);
   if (attributes != nullptr && !is_supported(plain_attributes)) return ENOTSUP;
   pthread_cond_t fresh;
@@ -132,10 +125,9 @@ SPILL_EXPORT int __spill_pthread_cond_init(pthread_cond_t* condition, const pthr
 }
 
 SPILL_EXPORT int __spill_pthread_cond_destroy(pthread_cond_t* condition) {
-  static constinit int (*next)(pthread_cond_t*) = nullptr;
   // A waiter that was woken does not look at a spilled condition again.
   if (!plain(condition)) return 0;
-  return next_function(next, "pthread_cond_destroy", "GLIBC_2.3.2")(condition);
+  return LIBC_VERSION(pthread_cond_destroy, "GLIBC_2.3.2")(condition);
 }
 
 // The C standard's names.

@@ -18,22 +18,18 @@ int refuse() {
   return -1;
 }
 
-using CloseRange = int(unsigned, unsigned, int);
-
 // Kernels before 5.9.
 int close_one_by_one(unsigned first, unsigned last) {
   rlimit limit;
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return -1;
-  static constinit int (*next)(int) = nullptr;
   const auto end = static_cast<unsigned>(std::min<rlim_t>(limit.rlim_cur, 1 << 20));
   for (unsigned descriptor = first; descriptor <= last && descriptor < end; ++descriptor)
-    next_function(next, "close", "GLIBC_2.2.5")(static_cast<int>(descriptor));
+    LIBC_VERSION(close, "GLIBC_2.2.5")(static_cast<int>(descriptor));
   return 0;
 }
 
 int close_part(unsigned first, unsigned last, int flags) {
-  static constinit CloseRange* next = nullptr;
-  const int result = next_function(next, "close_range", "GLIBC_2.34")(first, last, flags);
+  const int result = LIBC_VERSION(close_range, "GLIBC_2.34")(first, last, flags);
   if (result != 0 && errno == ENOSYS && flags == 0) return close_one_by_one(first, last);
   return result;
 }
@@ -55,22 +51,19 @@ int close_around_own(unsigned first, unsigned last, int flags) {
 }  // namespace spill
 
 SPILL_EXPORT int __spill_close(int descriptor) {
-  static constinit int (*next)(int) = nullptr;
   if (sys::is_own_descriptor(descriptor)) return spill::refuse();
-  return spill::next_function(next, "close", "GLIBC_2.2.5")(descriptor);
+  return LIBC_VERSION(close, "GLIBC_2.2.5")(descriptor);
 }
 
 // A number that the runtime holds cannot be freed in the middle of its I/O.
 SPILL_EXPORT int __spill_dup2(int from, int to) {
-  static constinit int (*next)(int, int) = nullptr;
   if (sys::is_own_descriptor(from) || sys::is_own_descriptor(to)) return spill::refuse();
-  return spill::next_function(next, "dup2", "GLIBC_2.2.5")(from, to);
+  return LIBC_VERSION(dup2, "GLIBC_2.2.5")(from, to);
 }
 
 SPILL_EXPORT int __spill_dup3(int from, int to, int flags) {
-  static constinit int (*next)(int, int, int) = nullptr;
   if (sys::is_own_descriptor(from) || sys::is_own_descriptor(to)) return spill::refuse();
-  return spill::next_function(next, "dup3", "GLIBC_2.9")(from, to, flags);
+  return LIBC_VERSION(dup3, "GLIBC_2.9")(from, to, flags);
 }
 
 SPILL_EXPORT int __spill_close_range(unsigned first, unsigned last, int flags) {

@@ -12,10 +12,9 @@
 namespace spill {
 
 SPILL_EXPORT pid_t __spill_fork() {
-  static constinit pid_t (*next)() = nullptr;
   clear_slots();
   InRuntime inside;  // no handler runs in the child before its frames are its own
-  return next_function(next, "fork", "GLIBC_2.2.5")();
+  return LIBC_VERSION(fork, "GLIBC_2.2.5")();
 }
 
 namespace {
@@ -52,8 +51,7 @@ int start_clone(void* memory) {
 }  // namespace
 
 SPILL_EXPORT pid_t __spill__Fork() {
-  static constinit pid_t (*next)() = nullptr;
-  const auto fork = next_function(next, "_Fork", "GLIBC_2.34");
+  const auto fork = LIBC_VERSION(_Fork, "GLIBC_2.34");
   return static_cast<pid_t>(copy_process([fork] { return static_cast<long>(fork()); }));
 }
 
@@ -63,9 +61,7 @@ SPILL_EXPORT int __spill_clone(int (*function)(void*), void* stack, int flags, v
   void* more[3];
   for (void*& word : more) word = va_arg(list, void*);
   va_end(list);
-  using Clone = int(int (*)(void*), void*, int, void*, ...);
-  static constinit Clone* next = nullptr;
-  const auto clone = next_function(next, "clone", "GLIBC_2.2.5");
+  const auto clone = LIBC_VERSION(clone, "GLIBC_2.2.5");
   if ((flags & CLONE_VM) != 0) {
     if ((flags & CLONE_VFORK) == 0) note_threads();
     clear_slots();

@@ -229,16 +229,14 @@ void note_threads() {
 }
 
 int lock_mutex(pthread_mutex_t* mutex) {
-  static constinit int (*next)(pthread_mutex_t*) = nullptr;
   if (change_alone(mutex, lock_words_alone)) return 0;
-  if (plain(mutex)) return next_function(next, "pthread_mutex_lock", "GLIBC_2.2.5")(mutex);
+  if (plain(mutex)) return LIBC_VERSION(pthread_mutex_lock, "GLIBC_2.2.5")(mutex);
   return lock_spilled(mutex, Patience::kSome, Deadline::never());
 }
 
 int unlock_mutex(pthread_mutex_t* mutex) {
-  static constinit int (*next)(pthread_mutex_t*) = nullptr;
   if (change_alone(mutex, unlock_words_alone)) return 0;
-  if (plain(mutex)) return next_function(next, "pthread_mutex_unlock", "GLIBC_2.2.5")(mutex);
+  if (plain(mutex)) return LIBC_VERSION(pthread_mutex_unlock, "GLIBC_2.2.5")(mutex);
   return unlock_spilled(mutex);
 }
 
@@ -246,31 +244,26 @@ SPILL_EXPORT int __spill_pthread_mutex_lock(pthread_mutex_t* mutex) { return loc
 SPILL_EXPORT int __spill_pthread_mutex_unlock(pthread_mutex_t* mutex) { return unlock_mutex(mutex); }
 
 SPILL_EXPORT int __spill_pthread_mutex_trylock(pthread_mutex_t* mutex) {
-  static constinit int (*next)(pthread_mutex_t*) = nullptr;
-  if (plain(mutex)) return next_function(next, "pthread_mutex_trylock", "GLIBC_2.34")(mutex);
+  if (plain(mutex)) return LIBC_VERSION(pthread_mutex_trylock, "GLIBC_2.34")(mutex);
   return lock_spilled(mutex, Patience::kNone, Deadline::never());
 }
 
 SPILL_EXPORT int __spill_pthread_mutex_timedlock(pthread_mutex_t* mutex, const timespec* time) {
-  static constinit int (*next)(pthread_mutex_t*, const timespec*) = nullptr;
   if (plain(mutex))
-    return next_function(next, "pthread_mutex_timedlock", "GLIBC_2.34")(mutex, PlainIn<timespec>(time));
+    return LIBC_VERSION(pthread_mutex_timedlock, "GLIBC_2.34")(mutex, PlainIn<timespec>(time));
   return lock_spilled(mutex, Patience::kSome, Deadline::at(CLOCK_REALTIME, load(time)));
 }
 
 SPILL_EXPORT int __spill_pthread_mutex_clocklock(pthread_mutex_t* mutex, clockid_t clock,
                                                  const timespec* time) {
-  static constinit int (*next)(pthread_mutex_t*, clockid_t, const timespec*) = nullptr;
   if (plain(mutex))
-    return next_function(next, "pthread_mutex_clocklock", "GLIBC_2.34")(mutex, clock,
-                                                                        PlainIn<timespec>(time));
+    return LIBC_VERSION(pthread_mutex_clocklock, "GLIBC_2.34")(mutex, clock, PlainIn<timespec>(time));
   return lock_spilled(mutex, Patience::kSome, Deadline::at(clock, load(time)));
 }
 
 SPILL_EXPORT int __spill_pthread_mutex_init(pthread_mutex_t* mutex, const pthread_mutexattr_t* attributes) {
-  static constinit int (*next)(pthread_mutex_t*, const pthread_mutexattr_t*) = nullptr;
   const PlainIn<pthread_mutexattr_t> plain_attributes(attributes);
-  const auto init = next_function(next, "pthread_mutex_init", "GLIBC_2.2.5");
+  const auto init = LIBC_VERSION(pthread_mutex_init, "GLIBC_2.2.5");
   if (plain(mutex)) return init(mutex, plain_attributes);
   if (attributes != nullptr && !is_supported(plain_attributes)) return ENOTSUP;
   pthread_mutex_t fresh;
@@ -280,8 +273,7 @@ SPILL_EXPORT int __spill_pthread_mutex_init(pthread_mutex_t* mutex, const pthrea
 }
 
 SPILL_EXPORT int __spill_pthread_mutex_destroy(pthread_mutex_t* mutex) {
-  static constinit int (*next)(pthread_mutex_t*) = nullptr;
-  if (plain(mutex)) return next_function(next, "pthread_mutex_destroy", "GLIBC_2.2.5")(mutex);
+  if (plain(mutex)) return LIBC_VERSION(pthread_mutex_destroy, "GLIBC_2.2.5")(mutex);
   return Words(mutex, kWordsBytes)[kLock].load(std::memory_order_relaxed) == kFree ? 0 : EBUSY;
 }
 

@@ -6,7 +6,6 @@
 
 #include <new>
 
-#include "spill/next.h"
 #include "spill/thread.h"
 #include "sys/kernel.h"
 #include "sys/lock.h"
@@ -91,9 +90,9 @@ Parked sleep_waiter(Waiter& waiter, const Deadline& deadline, bool interruptible
   Parked reason = Parked::kWoken;
   while (reason == Parked::kWoken && waiter.word.load(std::memory_order_acquire) == 0) {
     int type = PTHREAD_CANCEL_DEFERRED;
-    if (cancellable) LIBC(pthread_setcanceltype)(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
+    if (cancellable) pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
     const long result = sleep_on(waiter.word, deadline);
-    if (cancellable) LIBC(pthread_setcanceltype)(type, nullptr);
+    if (cancellable) pthread_setcanceltype(type, nullptr);
     // EINVAL: a time before the clock's first.
     if (result == -ETIMEDOUT || result == -EINVAL) reason = Parked::kTimedOut;
     if (result == -EINTR && interruptible) reason = Parked::kInterrupted;

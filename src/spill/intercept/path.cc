@@ -66,22 +66,22 @@ SPILL_EXPORT int __spill___openat64_2(int folder, const char* path, int flags) {
 SPILL_NEXT(int, creat, (const char* path, mode_t mode), (PlainString(path), mode))
 SPILL_NEXT(int, creat64, (const char* path, mode_t mode), (PlainString(path), mode))
 SPILL_NEXT(int, access, (const char* path, int mode), (PlainString(path), mode))
-SPILL_NEXT(int, eaccess, (const char* path, int mode), (PlainString(path), mode))
-SPILL_NEXT(int, euidaccess, (const char* path, int mode), (PlainString(path), mode))
+SPILL_CALL(int, eaccess, (const char* path, int mode), (PlainString(path), mode))
+SPILL_CALL(int, euidaccess, (const char* path, int mode), (PlainString(path), mode))
 SPILL_NEXT(int, faccessat, (int folder, const char* path, int mode, int flags),
            (folder, PlainString(path), mode, flags))
 SPILL_NEXT(int, mkdir, (const char* path, mode_t mode), (PlainString(path), mode))
 SPILL_NEXT(int, mkdirat, (int folder, const char* path, mode_t mode), (folder, PlainString(path), mode))
-SPILL_NEXT(int, mkfifo, (const char* path, mode_t mode), (PlainString(path), mode))
-SPILL_NEXT(int, mkfifoat, (int folder, const char* path, mode_t mode), (folder, PlainString(path), mode))
-SPILL_NEXT(int, mknod, (const char* path, mode_t mode, dev_t device), (PlainString(path), mode, device))
+SPILL_CALL(int, mkfifo, (const char* path, mode_t mode), (PlainString(path), mode))
+SPILL_CALL(int, mkfifoat, (int folder, const char* path, mode_t mode), (folder, PlainString(path), mode))
+SPILL_CALL(int, mknod, (const char* path, mode_t mode, dev_t device), (PlainString(path), mode, device))
 SPILL_NEXT(int, rmdir, (const char* path), (PlainString(path)))
 SPILL_NEXT(int, unlink, (const char* path), (PlainString(path)))
 SPILL_NEXT(int, unlinkat, (int folder, const char* path, int flags), (folder, PlainString(path), flags))
 SPILL_NEXT(int, rename, (const char* from, const char* to), (PlainString(from), PlainString(to)))
 SPILL_NEXT(int, renameat, (int from_folder, const char* from, int to_folder, const char* to),
            (from_folder, PlainString(from), to_folder, PlainString(to)))
-SPILL_NEXT(int, renameat2, (int from_folder, const char* from, int to_folder, const char* to, unsigned flags),
+SPILL_CALL(int, renameat2, (int from_folder, const char* from, int to_folder, const char* to, unsigned flags),
            (from_folder, PlainString(from), to_folder, PlainString(to), flags))
 SPILL_NEXT(int, link, (const char* from, const char* to), (PlainString(from), PlainString(to)))
 SPILL_NEXT(int, linkat, (int from_folder, const char* from, int to_folder, const char* to, int flags),
@@ -90,7 +90,7 @@ SPILL_NEXT(int, symlink, (const char* content, const char* path), (PlainString(c
 SPILL_NEXT(int, symlinkat, (const char* content, int folder, const char* path),
            (PlainString(content), folder, PlainString(path)))
 SPILL_NEXT(int, chdir, (const char* path), (PlainString(path)))
-SPILL_NEXT(int, chroot, (const char* path), (PlainString(path)))
+SPILL_CALL(int, chroot, (const char* path), (PlainString(path)))
 SPILL_NEXT(int, chmod, (const char* path, mode_t mode), (PlainString(path), mode))
 SPILL_NEXT(int, fchmodat, (int folder, const char* path, mode_t mode, int flags),
            (folder, PlainString(path), mode, flags))
@@ -100,15 +100,15 @@ SPILL_NEXT(int, fchownat, (int folder, const char* path, uid_t user, gid_t group
            (folder, PlainString(path), user, group, flags))
 SPILL_NEXT(int, truncate, (const char* path, off_t bytes), (PlainString(path), bytes))
 SPILL_NEXT(int, truncate64, (const char* path, off_t bytes), (PlainString(path), bytes))
-SPILL_NEXT(long, pathconf, (const char* path, int name), (PlainString(path), name))
+SPILL_CALL(long, pathconf, (const char* path, int name), (PlainString(path), name))
 SPILL_NEXT(DIR*, opendir, (const char* path), (PlainString(path)))
-SPILL_NEXT(int, utime, (const char* path, const utimbuf* times), (PlainString(path), PlainIn<utimbuf>(times)))
+SPILL_CALL(int, utime, (const char* path, const utimbuf* times), (PlainString(path), PlainIn<utimbuf>(times)))
 
-SPILL_NEXT(ssize_t, getxattr, (const char* path, const char* name, void* value, size_t n),
+SPILL_CALL(ssize_t, getxattr, (const char* path, const char* name, void* value, size_t n),
            (PlainString(path), PlainString(name), PlainBytes(value, n, PlainBytes::kInOut).data(), n))
-SPILL_NEXT(int, setxattr, (const char* path, const char* name, const void* value, size_t n, int flags),
+SPILL_CALL(int, setxattr, (const char* path, const char* name, const void* value, size_t n, int flags),
            (PlainString(path), PlainString(name), PlainBytes(value, n, PlainBytes::kIn).data(), n, flags))
-SPILL_NEXT(ssize_t, listxattr, (const char* path, char* list, size_t n),
+SPILL_CALL(ssize_t, listxattr, (const char* path, char* list, size_t n),
            (PlainString(path), PlainBytes(list, n, PlainBytes::kInOut).data(), n))
 
 // What is known of a file.
@@ -118,7 +118,7 @@ SPILL_NEXT(ssize_t, listxattr, (const char* path, char* list, size_t n),
   }
 #define SPILL_STATUS_OF_DESCRIPTOR(name, status)                       \
   SPILL_EXPORT int __spill_##name(int descriptor, struct status* to) { \
-    return LIBC(name)(descriptor, PlainObject<struct status>(to));     \
+    return name(descriptor, PlainObject<struct status>(to));           \
   }
 SPILL_STATUS(stat, stat)
 SPILL_STATUS(stat64, stat64)
@@ -197,7 +197,7 @@ SPILL_EXPORT char* __spill___realpath_chk(const char* path, char* to, size_t roo
   if (room < PATH_MAX) spill::buffer_overflow();
   return __spill_realpath(path, to);
 }
-SPILL_NEXT(char*, canonicalize_file_name, (const char* path), (PlainString(path)))
+SPILL_CALL(char*, canonicalize_file_name, (const char* path), (PlainString(path)))
 
 SPILL_EXPORT char* __spill_getcwd(char* to, size_t n) {
   if (plain(to)) return getcwd(to, n);
@@ -256,15 +256,15 @@ SPILL_EXPORT int __spill_utimes(const char* path, const timeval* times) {
 }
 
 // Walks call the program back with paths of the C library's own.
-SPILL_NEXT(int, ftw, (const char* path, __ftw_func_t visit, int descriptors),
+SPILL_CALL(int, ftw, (const char* path, __ftw_func_t visit, int descriptors),
            (PlainString(path), visit, descriptors))
-SPILL_NEXT(int, nftw, (const char* path, __nftw_func_t visit, int descriptors, int flags),
+SPILL_CALL(int, nftw, (const char* path, __nftw_func_t visit, int descriptors, int flags),
            (PlainString(path), visit, descriptors, flags))
-SPILL_NEXT(int, scandir,
+SPILL_CALL(int, scandir,
            (const char* path, dirent*** names, int (*filter)(const dirent*),
             int (*compare)(const dirent**, const dirent**)),
            (PlainString(path), PlainObject<dirent**>(names), filter, compare))
-SPILL_NEXT(int, glob, (const char* pattern, int flags, int (*on_error)(const char*, int), glob_t* found),
+SPILL_CALL(int, glob, (const char* pattern, int flags, int (*on_error)(const char*, int), glob_t* found),
            (PlainString(pattern), flags, on_error, PlainObject<glob_t>(found)))
 
 // The C library looks at its caller to find the library's search path: a plain call is a jump.

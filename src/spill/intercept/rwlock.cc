@@ -71,11 +71,10 @@ int unlock_spilled(pthread_rwlock_t* lock) {
 
 }  // namespace
 
-#define SPILL_RWLOCK(name, parameters, plain_arguments, spilled)                                        \
-  SPILL_EXPORT int __spill_pthread_rwlock_##name parameters {                                           \
-    static constinit decltype(&pthread_rwlock_##name) next = nullptr;                                   \
-    if (plain(lock)) return next_function(next, "pthread_rwlock_" #name, "GLIBC_2.34") plain_arguments; \
-    return spilled;                                                                                     \
+#define SPILL_RWLOCK(name, parameters, plain_arguments, spilled)                               \
+  SPILL_EXPORT int __spill_pthread_rwlock_##name parameters {                                  \
+    if (plain(lock)) return LIBC_VERSION(pthread_rwlock_##name, "GLIBC_2.34") plain_arguments; \
+    return spilled;                                                                            \
   }
 
 SPILL_RWLOCK(rdlock, (pthread_rwlock_t * lock), (lock), lock_spilled<false>(lock, Deadline::never()))
@@ -96,9 +95,8 @@ SPILL_RWLOCK(unlock, (pthread_rwlock_t * lock), (lock), unlock_spilled(lock))
 SPILL_RWLOCK(destroy, (pthread_rwlock_t * lock), (lock), 0)
 
 SPILL_EXPORT int __spill_pthread_rwlock_init(pthread_rwlock_t* lock, const pthread_rwlockattr_t* attributes) {
-  static constinit decltype(&pthread_rwlock_init) next = nullptr;
   const PlainIn<pthread_rwlockattr_t> plain_attributes(attributes);
-  if (plain(lock)) return next_function(next, "pthread_rwlock_init", "GLIBC_2.34")(lock, plain_attributes);
+  if (plain(lock)) return LIBC_VERSION(pthread_rwlock_init, "GLIBC_2.34")(lock, plain_attributes);
   int shared = PTHREAD_PROCESS_PRIVATE;
   if (attributes != nullptr) pthread_rwlockattr_getpshared(plain_attributes, &shared);
   if (shared != PTHREAD_PROCESS_PRIVATE) return ENOTSUP;

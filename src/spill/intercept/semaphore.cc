@@ -164,8 +164,7 @@ void finish_once(void* control, int returned) {
 }  // namespace
 
 SPILL_EXPORT int __spill_pthread_once(pthread_once_t* control, void (*routine)()) {
-  static constinit int (*next)(pthread_once_t*, void (*)()) = nullptr;
-  if (plain(control)) return next_function(next, "pthread_once", "GLIBC_2.34")(control, routine);
+  if (plain(control)) return LIBC_VERSION(pthread_once, "GLIBC_2.34")(control, routine);
   for (;;) {
     uint32_t state = kToDo;
     // Acquire: what the routine wrote is seen by those that find it done.

@@ -66,13 +66,11 @@ bool frames_suffice() {
 
 int create(pthread_t* thread, const pthread_attr_t* attributes, void* (*routine)(void*), void* start) {
   if (start == nullptr) return EAGAIN;
-  using Create = int(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
-  static constinit Create* next = nullptr;
   pthread_t plain_thread;
   PlainIn<pthread_attr_t> plain_attributes(attributes);
   count_thread();
   const int result =
-      next_function(next, "pthread_create", "GLIBC_2.34")(&plain_thread, plain_attributes, routine, start);
+      LIBC_VERSION(pthread_create, "GLIBC_2.34")(&plain_thread, plain_attributes, routine, start);
   if (result != 0) {
     uncount_thread();
     sys::c_free(start);
