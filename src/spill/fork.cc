@@ -6,8 +6,11 @@
 #include <sys/mman.h>
 
 #include <atomic>
+#include <span>
+#include <string_view>
 
 #include "base/check.h"
+#include "base/text.h"
 #include "spill/fault.h"
 #include "spill/intercept/parking.h"
 #include "spill/last_thread.h"
@@ -20,14 +23,21 @@
 namespace spill {
 namespace {
 
-constexpr long kPatienceMs = 100;
+// How long the parent waits: what the child had of a processor or slept by its own will; and in all.
+constexpr uint64_t kPatienceMs = 100;
+constexpr uint64_t kMostPatienceMs = 5000;
+constexpr uint64_t kStepMs = 10;
 
-// The shared word: kThawed, and kCopying while the child copies.
+// What parent and child share. The word holds kThawed, and kCopying while the child copies.
 constexpr uint32_t kThawed = 1;
 constexpr uint32_t kCopying = 2;
+struct Shared {
+  std::atomic<uint32_t> word;
+  std::atomic<long> child;  // its process, once it runs
+};
 
 // Of the fork under way; in a child, of the fork that made it.
-constinit std::atomic<uint32_t>* word = nullptr;
+constinit Shared* shared = nullptr;
 constinit int parent_end = -1;
 constinit int child_end = -1;
 
@@ -55,6 +65,48 @@ void close_end(int& end) {
   end = -1;
 }
 
+// How far the child has come. A machine that is busy with others, or a slow disk, is not its fault.
+class Progress {
+ public:
+  // Of the kStepMs that have just passed, those that the child ran or slept by its own will.
+  uint64_t step_ms(long child) {
+    if (child == 0) return 0;
+    char text[256];
+    if (!read_facts(child, "/schedstat", text)) return kStepMs;  // nanoseconds that it ran, ...
+    uint64_t ran_ns = 0;
+    for (const char* at = text; *at >= '0' && *at <= '9'; ++at)
+      ran_ns = ran_ns * 10 + static_cast<uint64_t>(*at - '0');
+    const uint64_t ran_ms = (ran_ns - ran_ns_) / 1'000'000;
+    ran_ns_ = ran_ns;
+    if (!read_facts(child, "/stat", text)) return kStepMs;  // number (name) state ...
+    const std::string_view facts(text);
+    const size_t name_end = facts.rfind(") ");
+    const char state = name_end == facts.npos ? 'S' : text[name_end + 2];
+    return (state == 'R' || state == 'D') && ran_ms < kStepMs ? ran_ms : kStepMs;
+  }
+
+ private:
+  static bool read_facts(long child, const char* file, std::span<char> to) {
+    base::Text<48> path;
+    path << "/proc/" << child << file;
+    return sys::read_small_file(path.c_str(), to) > 0;
+  }
+
+  uint64_t ran_ns_ = 0;
+};
+
+// Until the child has closed its end by exec or its end, or used up our patience.
+void wait_for_child() {
+  if (parent_end < 0) return;
+  Progress progress;
+  uint64_t worked_ms = 0;
+  for (uint64_t ms = 0; ms < kMostPatienceMs && worked_ms < kPatienceMs; ms += kStepMs) {
+    pollfd closed = {parent_end, POLLIN, 0};
+    if (sys::syscall(SYS_poll, &closed, 1, kStepMs) == 1) return;
+    worked_ms += progress.step_ms(shared->child.load(std::memory_order_acquire));
+  }
+}
+
 bool is_parent_to_be() {
   return runtime.started.load(std::memory_order_relaxed) &&
          !runtime.is_fork_child.load(std::memory_order_relaxed);
@@ -68,7 +120,7 @@ void before_fork() {
   runtime.cache->freeze();
   const long page = sys::syscall(SYS_mmap, 0, base::kOsPageBytes, PROT_READ | PROT_WRITE,
                                  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  word = sys::failed(page) ? nullptr : reinterpret_cast<std::atomic<uint32_t>*>(page);
+  shared = sys::failed(page) ? nullptr : reinterpret_cast<Shared*>(page);
   open_pipe();
 }
 
@@ -76,17 +128,17 @@ void before_fork() {
 void after_fork_in_parent() {
   if (!is_parent_to_be()) return;
   close_end(child_end);
-  if (word != nullptr) {
-    pollfd closed = {parent_end, POLLIN, 0};
-    if (parent_end >= 0) sys::syscall(SYS_poll, &closed, 1, kPatienceMs);
-    // Pairs with the addition in copy_for_child: one of the two sees the other.
-    word->fetch_or(kThawed, std::memory_order_seq_cst);
-    while ((word->load(std::memory_order_acquire) & ~kThawed) != 0) {
+  if (shared != nullptr) {
+    wait_for_child();
+    // Pairs with the addition in Window: one of the two sees the other.
+    shared->word.fetch_or(kThawed, std::memory_order_seq_cst);
+    while ((shared->word.load(std::memory_order_acquire) & ~kThawed) != 0) {
       // The child may have died on the way.
-      if (parent_end < 0 || sys::syscall(SYS_poll, &closed, 1, 1) != 0) break;
+      pollfd closed = {parent_end, POLLIN, 0};
+      if (parent_end < 0 || sys::syscall(SYS_poll, &closed, 1, 1) == 1) break;
     }
-    sys::syscall(SYS_munmap, word, base::kOsPageBytes);
-    word = nullptr;
+    sys::syscall(SYS_munmap, shared, base::kOsPageBytes);
+    shared = nullptr;
   }
   close_end(parent_end);
   runtime.cache->thaw();
@@ -116,11 +168,11 @@ namespace {
 class Window {
  public:
   Window() {
-    if (word == nullptr) return;
-    is_open_ = (word->fetch_add(kCopying, std::memory_order_seq_cst) & kThawed) == 0;
+    if (shared == nullptr) return;
+    is_open_ = (shared->word.fetch_add(kCopying, std::memory_order_seq_cst) & kThawed) == 0;
   }
   ~Window() {
-    if (word != nullptr) word->fetch_sub(kCopying, std::memory_order_release);
+    if (shared != nullptr) shared->word.fetch_sub(kCopying, std::memory_order_release);
   }
   Window(const Window&) = delete;
   Window& operator=(const Window&) = delete;

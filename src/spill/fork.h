@@ -1,15 +1,13 @@
 // fork: the child sees its parent's memory as it was, and what it changes is its own.
 //
-//   1 before fork, after all handlers of the program: the cache is frozen (no page comes or goes) and a pipe
-//   and
-//     a word of shared memory are made
+//   1 before fork, after all handlers of the program: the cache is frozen (no page comes or goes), a pipe
+//     and two words of shared memory are made
 //   2 child: its pool becomes inaccessible; what it touches is copied while the word does not say "thawed":
-//   frames
-//     to the same place in its pool (copy_for_child), pages that no entry leads to, or that code not compiled
-//     by spillcc touches, to their own address, which their entries then name (own_for_child). It says that
-//     it copies, so that 4 waits
-//   3 parent: waits until the child's end of the pipe is closed, by exec or by its end, at most
-//     kPatienceMs
+//     frames to the same place in its pool (copy_for_child), pages that no entry leads to, or that code not
+//     compiled by spillcc touches, to their own address, which their entries then name (own_for_child). It
+//     says that it copies, so that 4 waits
+//   3 parent: waits until the child's end of the pipe is closed, by exec or by its end, or the child ran or
+//     slept for kPatienceMs, at most kMostPatienceMs
 //   4 parent: says "thawed", waits for a copy under way, thaws the cache
 //
 // So a child that execs soon has all that it needs, and one that goes on never reads what its parent changed

@@ -10,7 +10,7 @@ namespace spill {
 // The kernel's id of the program's thread as long as it is the only one that runs the program's code; 0
 // before the runtime has started, for good once the program has made another, and in a child of fork.
 // Mutexes do without locked instructions while it is set, which are most of their cost. Threads are seen
-// where they are made (pthread_create, thrd_create, clone, intercept_callback.cc); one that got past that is
+// where they are made (pthread_create, thrd_create, clone, callback.cc); one that got past that is
 // seen when it comes for its first mutex:
 //
 //   1 the other thread says that the time alone ends, issues a barrier, and waits until nothing is under way

@@ -15,6 +15,12 @@
 
 enum { kWords = 400000 };
 
+// Until the parent is out of fork: by then it is late.
+static void wait_for_parent(const int gone_on[2]) {
+  char go;
+  if (read(gone_on[0], &go, 1) != 1) _exit(4);
+}
+
 int main(int argc, char** argv) {
   CHECK(argc == 2);
   unsigned* data = malloc(kWords * 4);
@@ -26,8 +32,8 @@ int main(int argc, char** argv) {
     strings[n] = malloc(3000);
     snprintf(strings[n], 3000, "string number %d", n);
   }
-  int ends[2];
-  CHECK(pipe(ends) == 0);
+  int ends[2], gone_on[2];
+  CHECK(pipe(ends) == 0 && pipe(gone_on) == 0);
   // Assembly with the address in a register is not translated: its page is mapped at its own address.
   char byte;
   __asm__ volatile("movb (%1), %0" : "=q"(byte) : "r"(strings[3]) : "memory");
@@ -43,7 +49,7 @@ int main(int argc, char** argv) {
       for (unsigned i = 0; i < kWords; i += 1000)
         if (data[i] != i * 3) _exit(3);
     if (strcmp(argv[1], "prompt") == 0 || strcmp(argv[1], "late") == 0) {
-      if (argv[1][0] == 'l') usleep(400000);
+      if (argv[1][0] == 'l') wait_for_parent(gone_on);
       char text[40];
       for (int n = 0; n < 30; ++n) {
         snprintf(text, sizeof text, "string number %d", n);
@@ -52,13 +58,14 @@ int main(int argc, char** argv) {
       _exit(0);
     }
     if (strcmp(argv[1], "foreign") == 0) {
-      usleep(400000);
+      wait_for_parent(gone_on);
       __asm__ volatile("movb (%1), %0" : "=q"(byte) : "r"(strings[3]) : "memory");
       _exit(byte == 's' ? 0 : 3);
     }
     if (data[5] != (strcmp(argv[1], "store") == 0 ? 777 : 16)) _exit(3);
     _exit(0);
   }
+  CHECK(write(gone_on[1], "g", 1) == 1);
   // Whatever the child reads, its parent uses the frames for other pages meanwhile.
   for (int round = 0; round < 3; ++round)
     for (unsigned i = 6; i < kWords; ++i) CHECK(data[i] == i * 3);
