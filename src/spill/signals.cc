@@ -24,6 +24,7 @@ constexpr int kSignalCount = 65;
 extern "C" void spillway_signal_return();
 asm(".text\n"
     ".type spillway_signal_return, @function\n"
+    "  nop\n"  // unwinders look up the byte before a return address, which must be of no other function
     "spillway_signal_return:\n"
     "  movq $15, %rax\n"  // rt_sigreturn; unwinders know these bytes
     "  syscall\n");
