@@ -12,6 +12,9 @@ bool endsTranslations(const Instruction &I) {
   auto *Call = dyn_cast<CallBase>(&I);
   if (!Call)
     return false;
+  // Assembly that only computes, such as the check for a page's edge.
+  if (Call->isInlineAsm() && Call->doesNotAccessMemory())
+    return false;
   auto *II = dyn_cast<IntrinsicInst>(Call);
   if (!II)
     return true;

@@ -10,7 +10,8 @@ class Instruction;
 namespace spillway {
 
 /// True if no translation may live across I: it is a call of code that uses
-/// slots itself, or might. Inline assembly counts as one.
+/// slots itself, or might. Inline assembly counts as one, unless it accesses no
+/// memory.
 bool endsTranslations(const llvm::Instruction &I);
 
 } // namespace spillway

@@ -1,11 +1,12 @@
 ; OPTIONS: -spill-assume-aligned -spill-reuse=0
 ; Accesses that are not provably inside one OS page.
 
-; A load: bounced through a buffer where it crosses.
+; A load: bounced through a buffer where it crosses. The offset in the page stands in the upper twelve of 32 bits,
+; as do its limits everywhere: 4096 - 4 bytes are -(4 << 20).
 ; CHECK-LABEL: define i32 @load(
 ; CHECK: %spill.buffer = alloca i8, i64 4, align 16
-; CHECK: [[OFFSET:%.*]] = and i64 {{.*}}, 4095
-; CHECK: %spill.crosses = icmp ugt i64 [[OFFSET]], 4092
+; CHECK: [[OFFSET:%.*]] = call i32 asm "imull $$1048576, $1, $0", "=r,r,~{flags}"(i32 {{.*}}) #[[PURE:.*]]
+; CHECK: %spill.crosses = icmp ugt i32 [[OFFSET]], -4194304
 ; CHECK: br i1 %spill.crosses, label %[[COLD:.*]], label %[[HOT:.*]], !prof
 ; CHECK: [[COLD]]:
 ; CHECK: call preserve_allcc i64 @__spillway_cross_load_stub(i64 {{.*}}, i64 4, ptr %spill.buffer, i64 0)
@@ -20,7 +21,7 @@ define i32 @load(ptr %p) {
 }
 
 ; CHECK-LABEL: define void @store(
-; CHECK: icmp ugt i64 {{.*}}, 4088
+; CHECK: icmp ugt i32 {{.*}}, -8388608
 ; CHECK: store i64 7, ptr %spill.buffer
 ; CHECK: call preserve_allcc i64 @__spillway_cross_store_stub(i64 {{.*}}, i64 8, ptr %spill.buffer, i64 0)
 define void @store(ptr %p) {

@@ -35,6 +35,23 @@ define void @copied(ptr %p, i64 %n) {
   ret void
 }
 
+; Assembly that accesses no memory uses no slot; any other is taken for a call.
+; CHECK-LABEL: define void @assembled(
+; CHECK: store atomic
+; CHECK: asm "bswap $0"
+; CHECK-NOT: store atomic
+; CHECK: asm "nop"
+; CHECK: store atomic
+; CHECK: ret
+define void @assembled(ptr %p, i32 %v) {
+  store i32 0, ptr %p, align 4
+  %w = call i32 asm "bswap $0", "=r,0"(i32 %v) memory(none)
+  store i32 %w, ptr %p, align 4
+  call void asm "nop", ""()
+  store i32 1, ptr %p, align 4
+  ret void
+}
+
 ; What becomes a call of the runtime, too.
 ; CHECK-LABEL: define void @filled(
 ; CHECK: store atomic

@@ -2,7 +2,7 @@
 ; byte looks at the page's edge.
 
 ; CHECK-LABEL: @load(
-; CHECK: icmp ugt i64 {{%.*}}, 4088
+; CHECK: icmp ugt i32 {{%.*}}, -8388608
 ; CHECK: call {{.*}}cross_load
 define i64 @load(ptr %p) {
   %v = load i64, ptr %p, align 8
@@ -10,7 +10,7 @@ define i64 @load(ptr %p) {
 }
 
 ; CHECK-LABEL: @store(
-; CHECK: icmp ugt i64 {{%.*}}, 4092
+; CHECK: icmp ugt i32 {{%.*}}, -4194304
 ; CHECK: call {{.*}}cross_store
 define void @store(ptr %p, i32 %v) {
   store i32 %v, ptr %p, align 4

@@ -7,7 +7,7 @@ declare void @other()
 ; follower asks whether it crossed; then each is translated alone, in a scratch slot. A slow path in between
 ; keeps the slot of what is shared (bit 2).
 ; CHECK-LABEL: define i64 @fields(
-; CHECK: %spill.crosses = icmp ugt i64 {{.*}}, 4072
+; CHECK: %spill.crosses = icmp ugt i32 {{.*}}, -25165824
 ; CHECK: br i1 %spill.crosses, label %[[ALONE:.*]], label %[[HOT:.*]], !prof
 ; CHECK: [[ALONE]]:
 ; CHECK: (i64 5, i64 {{.*}}, ptr @__spillway_translate_alone0_stub)

@@ -3,7 +3,7 @@
 ; all of its values.
 
 ; CHECK-LABEL: define void @first(
-; CHECK: %spill.crosses = icmp ugt i64 {{.*}}, 4032
+; CHECK: %spill.crosses = icmp ugt i32 {{.*}}, -67108864
 ; CHECK: ret
 define void @first(ptr %p, i64 %i) {
   %small = and i64 %i, 7
@@ -15,7 +15,7 @@ define void @first(ptr %p, i64 %i) {
 }
 
 ; CHECK-LABEL: define void @second(
-; CHECK: %spill.crosses = icmp ugt i64 {{.*}}, 4032
+; CHECK: %spill.crosses = icmp ugt i32 {{.*}}, -67108864
 ; CHECK: ret
 define void @second(ptr %p, i64 %i) {
   store i64 0, ptr %p
@@ -27,8 +27,8 @@ define void @second(ptr %p, i64 %i) {
 
 ; An index of unknown size is a window of its own.
 ; CHECK-LABEL: define void @unknown(
-; CHECK: icmp ugt i64 {{.*}}, 4088
-; CHECK: icmp ugt i64 {{.*}}, 4088
+; CHECK: icmp ugt i32 {{.*}}, -8388608
+; CHECK: icmp ugt i32 {{.*}}, -8388608
 ; CHECK: ret
 define void @unknown(ptr %p, i64 %i) {
   store i64 0, ptr %p

@@ -6,7 +6,7 @@ declare void @other()
 ; One decision, two copies. In the hot one there is one translation and nothing else; in the cold one each
 ; access is translated alone, in a scratch slot.
 ; CHECK-LABEL: define i64 @fields(
-; CHECK: %spill.crosses = icmp ugt i64 {{.*}}, 4072
+; CHECK: %spill.crosses = icmp ugt i32 {{.*}}, -25165824
 ; CHECK: br i1 %spill.crosses, label %[[COLD:.*]], label %[[HOT:.*]], !prof
 ; CHECK: [[HOT]]:
 ; CHECK: store atomic i64 {{.*}} release
@@ -100,7 +100,8 @@ define void @alternate(ptr %p, ptr %q) {
 ; CHECK-LABEL: define void @linked(
 ; CHECK: [[NEXT:%.*]] = phi ptr
 ; CHECK: [[ADDRESS:%.*]] = ptrtoint ptr [[NEXT]] to i64
-; CHECK: and i64 [[ADDRESS]], 4095
+; CHECK: [[LOW:%.*]] = trunc i64 [[ADDRESS]] to i32
+; CHECK: asm "imull {{.*}}(i32 [[LOW]])
 ; CHECK: ret
 define void @linked(ptr %p) {
   %n = load ptr, ptr %p, align 8

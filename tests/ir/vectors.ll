@@ -11,7 +11,7 @@ declare void @llvm.masked.compressstore.v4i32(<4 x i32>, ptr, <4 x i1>)
 ; CHECK-LABEL: define <4 x i32> @load(
 ; CHECK: [[ANY:%.*]] = call i1 @llvm.vector.reduce.or.v4i1(<4 x i1> %m)
 ; CHECK: br i1 [[ANY]]
-; CHECK: %spill.crosses = icmp ugt i64 {{.*}}, 4080
+; CHECK: %spill.crosses = icmp ugt i32 {{.*}}, -16777216
 ; CHECK: extractelement <4 x i1> %m
 ; CHECK: asm sideeffect "callq ${4:P}"
 ; CHECK: asm sideeffect "callq ${4:P}"

@@ -72,6 +72,8 @@ MUTATIONS = [
               "  if (!II)\n    return !Call->getCalledFunction() || !Call->getCalledFunction()->getName().contains(\"free\");")),
     mutation("translation kept over inline assembly", "^ir_reuse$",
              (KILLS, "  if (!II)\n    return true;", "  if (!II)\n    return !Call->isInlineAsm();")),
+    mutation("assembly that accesses memory taken for a computation", "^ir_kills$",
+             (KILLS, "  if (Call->isInlineAsm() && Call->doesNotAccessMemory())", "  if (Call->isInlineAsm())")),
     mutation("translation kept over the C library's memcpy", "^ir_kills$",
              (KILLS, "    return !Length || Length->getZExtValue() > MaxInlineBytes;", "    return Length && Length->getZExtValue() > MaxInlineBytes;")),
     mutation("call on one of two paths overlooked", "^ir_reuse$",
@@ -109,10 +111,11 @@ MUTATIONS = [
 
     # Page edges
     mutation("edge check a byte too late", KERNELS,
-             (TRANSLATE, "B.getInt64(abi::PageSize - Size),", "B.getInt64(abi::PageSize - Size + 1),")),
+             (TRANSLATE, "B.getInt32(uint32_t((abi::PageSize - Size) * Unit)),", "B.getInt32(uint32_t((abi::PageSize - Size + 1) * Unit)),")),
     mutation("edge check a byte too early", "^ir_crossing$",
-             (TRANSLATE, "  return B.CreateICmpUGT(Offset, B.getInt64(abi::PageSize - Size),",
-              "  return B.CreateICmpUGE(Offset, B.getInt64(abi::PageSize - Size),")),
+             (TRANSLATE, "  return B.CreateICmpUGT(Offset,", "  return B.CreateICmpUGE(Offset,")),
+    mutation("edge check compares as a signed number", "^ir_crossing$",
+             (TRANSLATE, "  return B.CreateICmpUGT(Offset,", "  return B.CreateICmpSGT(Offset,")),
     mutation("alignment of a type believed", "^ir_misaligned$",
              (ACCESSES, "(options::AssumeAligned || Kind == SiteKind::Native) && !AnyAddress", "!AnyAddress")),
     mutation("atomic load bounced at an edge", "^ir_atomics$",
