@@ -5,6 +5,7 @@
 #include "Flow.h"
 #include "Options.h"
 
+#include "llvm/IR/Dominators.h"
 #include "llvm/IR/Instructions.h"
 
 #include <map>
@@ -26,7 +27,8 @@ struct Candidate {
 class Sharing {
 public:
   Sharing(Function &F, std::deque<Translation> &Translations)
-      : DL(F.getDataLayout()), Paths(F), Translations(Translations) {}
+      : DL(F.getDataLayout()), Paths(F), Dominators(F),
+        Translations(Translations) {}
 
   void visit(Site &S);
 
@@ -36,19 +38,23 @@ private:
 
   const DataLayout &DL;
   Flow Paths;
+  DominatorTree Dominators;
   std::map<std::vector<uint64_t>, SmallVector<Candidate, 4>> Leaders;
   std::deque<Translation> &Translations;
 };
 
 } // namespace
 
-// How many earlier translations of the same base are tried.
-static constexpr unsigned MaxTries = 6;
+// How many earlier translations of the same base are tried. Only those that
+// dominate count: in a large switch most are another case's.
+static constexpr unsigned MaxTries = 16;
 
 bool Sharing::follow(Site &S, Access &A, const Address &Where,
                      SmallVectorImpl<Candidate> &Earlier) {
   unsigned Tries = 0;
   for (Candidate &C : reverse(Earlier)) {
+    if (!Dominators.dominates(C.T->Leader->getParent(), S.Inst->getParent()))
+      continue;
     if (++Tries > MaxTries)
       return false;
     // From the leader's address as it turns out to be.

@@ -181,3 +181,116 @@ define void @far(ptr %p) {
   store i32 0, ptr %f, align 4
   ret void
 }
+
+; However many other cases of a switch translate the address again, the first and the last of them follow what
+; was translated before it.
+; CHECK-LABEL: define void @cases(
+; CHECK: store atomic
+; CHECK: {{^}}first:
+; CHECK-NOT: store atomic
+; CHECK: {{^}}c0:
+; CHECK-COUNT-18: store atomic
+; CHECK-NOT: store atomic
+; CHECK: {{^}}}
+define void @cases(ptr %p, i32 %k) {
+  store i32 0, ptr %p, align 8
+  switch i32 %k, label %first [
+    i32 0, label %c0
+    i32 1, label %c1
+    i32 2, label %c2
+    i32 3, label %c3
+    i32 4, label %c4
+    i32 5, label %c5
+    i32 6, label %c6
+    i32 7, label %c7
+    i32 8, label %c8
+    i32 9, label %c9
+    i32 10, label %c10
+    i32 11, label %c11
+    i32 12, label %c12
+    i32 13, label %c13
+    i32 14, label %c14
+    i32 15, label %c15
+    i32 16, label %c16
+    i32 17, label %c17
+    i32 18, label %last
+  ]
+first:
+  store i32 -1, ptr %p, align 8
+  ret void
+c0:
+  call void @other()
+  store i32 0, ptr %p, align 8
+  ret void
+c1:
+  call void @other()
+  store i32 1, ptr %p, align 8
+  ret void
+c2:
+  call void @other()
+  store i32 2, ptr %p, align 8
+  ret void
+c3:
+  call void @other()
+  store i32 3, ptr %p, align 8
+  ret void
+c4:
+  call void @other()
+  store i32 4, ptr %p, align 8
+  ret void
+c5:
+  call void @other()
+  store i32 5, ptr %p, align 8
+  ret void
+c6:
+  call void @other()
+  store i32 6, ptr %p, align 8
+  ret void
+c7:
+  call void @other()
+  store i32 7, ptr %p, align 8
+  ret void
+c8:
+  call void @other()
+  store i32 8, ptr %p, align 8
+  ret void
+c9:
+  call void @other()
+  store i32 9, ptr %p, align 8
+  ret void
+c10:
+  call void @other()
+  store i32 10, ptr %p, align 8
+  ret void
+c11:
+  call void @other()
+  store i32 11, ptr %p, align 8
+  ret void
+c12:
+  call void @other()
+  store i32 12, ptr %p, align 8
+  ret void
+c13:
+  call void @other()
+  store i32 13, ptr %p, align 8
+  ret void
+c14:
+  call void @other()
+  store i32 14, ptr %p, align 8
+  ret void
+c15:
+  call void @other()
+  store i32 15, ptr %p, align 8
+  ret void
+c16:
+  call void @other()
+  store i32 16, ptr %p, align 8
+  ret void
+c17:
+  call void @other()
+  store i32 17, ptr %p, align 8
+  ret void
+last:
+  store i32 -2, ptr %p, align 8
+  ret void
+}
