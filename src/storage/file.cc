@@ -122,10 +122,16 @@ void FileDevice::do_close() {
 }
 
 void FileDevice::transfer(Io& io) const {
-  long number = io.operation == Operation::kRead ? SYS_preadv : SYS_pwritev;
+  const bool reads = io.operation == Operation::kRead;
   long result;
   do {
-    result = sys::syscall(number, medium_.descriptor, io.segments, io.segment_count, io.offset_bytes, 0);
+    // One segment: the kernel need not copy a list.
+    if (io.segment_count == 1)
+      result = sys::syscall(reads ? SYS_pread64 : SYS_pwrite64, medium_.descriptor, io.segments[0].iov_base,
+                            io.segments[0].iov_len, io.offset_bytes);
+    else
+      result = sys::syscall(reads ? SYS_preadv : SYS_pwritev, medium_.descriptor, io.segments,
+                            io.segment_count, io.offset_bytes, 0);
   } while (result == -EINTR);
   if (sys::failed(result))
     io.error = static_cast<int>(-result);
