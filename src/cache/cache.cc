@@ -57,6 +57,8 @@ base::Expected<Cache*> Cache::create(const CacheParameters& parameters, storage:
   cache->region_shift_ = static_cast<unsigned>(__builtin_ctzll(region_pages));
   shared.region_pages = region_pages;
   shared.partitions = cache->partitions_;
+  // Where it is refused, pages are compared.
+  if (parameters.watch) static_cast<void>(shared.watch.open().has_value());
 
   if (auto opened = shared.directory.open(page_count); !opened) return std::unexpected(opened.error());
   if (auto opened = shared.places.open(device.capacity_bytes() / page_bytes); !opened)
@@ -87,6 +89,7 @@ void Cache::destroy() {
   if (shared_.clean_copies != nullptr)
     sys::unmap(shared_.clean_copies,
                shared_.page_bytes > kCleanCopyBytes ? shared_.page_bytes : kCleanCopyBytes);
+  shared_.watch.close();
   table_.close();
   shared_.places.close();
   shared_.directory.close();

@@ -21,6 +21,8 @@ struct CacheParameters {
   uint32_t partition_count = 0;  // 0: by memory and cores
   uint32_t read_ahead_pages = 0;
   uint64_t chaos_seed = 0;
+  bool watch =
+      true;  // let the kernel say which pages were not stored to, where it can; else compare them all
 };
 
 class Cache {
@@ -74,6 +76,9 @@ class Cache {
     uint64_t offset;
   };
   FilePiece file_piece(PageId page, const char* pinned);
+  // The page's frame is about to be mapped elsewhere too, where stores are not seen by a WriteWatch: its content
+  // is compared when it leaves. REQUIRES: pinned.
+  void stop_watching(PageId page) { of(page).stop_watching(page); }
   // Every partition's frames as [begin, end) of this process's addresses, for fork.
   struct Pool {
     char* begin;

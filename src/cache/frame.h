@@ -78,6 +78,8 @@ class Frame {
   bool fresh = true;               // reads as zeros: never touched since the OS gave it
   bool verified = false;           // nobody could touch it since its fingerprints were found right
   bool poisoned = false;           // chaos: poisoned since it became free
+  bool watched = false;  // its memory was protected before its page was loaded: what the kernel says was
+                         // not stored to since is as it was loaded
 
  private:
   static constexpr uint64_t kIo = 1 << 8;

@@ -13,7 +13,8 @@ constexpr uint32_t kRunsPerWord = 64 / FramePool::kRunFrames;
 
 }  // namespace
 
-base::Expected<void> FramePool::open(uint32_t frame_count, size_t page_bytes, Budget& budget) {
+base::Expected<void> FramePool::open(uint32_t frame_count, size_t page_bytes, Budget& budget,
+                                     sys::WriteWatch& watch) {
   CHECK_GT(frame_count, 0u);
   frame_count_ = frame_count;
   page_bytes_ = page_bytes;
@@ -34,7 +35,18 @@ base::Expected<void> FramePool::open(uint32_t frame_count, size_t page_bytes, Bu
   descriptor_ = *file;
   auto memory = sys::map_shared(descriptor_, 0, uint64_t{frame_count} * page_bytes, sys::Access::kReadWrite);
   if (!memory) return std::unexpected(memory.error());
-  memory_ = *memory;
+  memory_ = unwatched_memory_ = *memory;
+  if (watch.is_open()) {
+    auto again = sys::map_shared(descriptor_, 0, uint64_t{frame_count} * page_bytes, sys::Access::kReadWrite);
+    if (!again) return std::unexpected(again.error());
+    if (watch.add(memory_, uint64_t{frame_count} * page_bytes)) {
+      watch_ = &watch;
+      unwatched_memory_ = *again;
+      sys::keep_from_children(*again, uint64_t{frame_count} * page_bytes);
+    } else {
+      sys::unmap(*again, uint64_t{frame_count} * page_bytes);
+    }
+  }
   for (uint32_t i = 0; i < frame_count; ++i) {
     (new (&frames_[i]) Frame)->add();
     free_bits_[i / 64] |= uint64_t{1} << (i % 64);
@@ -46,6 +58,7 @@ base::Expected<void> FramePool::open(uint32_t frame_count, size_t page_bytes, Bu
 }
 
 void FramePool::close() {
+  if (unwatched_memory_ != memory_) sys::unmap(unwatched_memory_, uint64_t{frame_count_} * page_bytes_);
   sys::unmap(memory_, uint64_t{frame_count_} * page_bytes_);
   sys::unmap(frames_, metadata_bytes_);
   sys::close_own_descriptor(descriptor_);
@@ -118,6 +131,7 @@ void FramePool::release_memory(FrameId frame) {
   --free_touched_count_;
   add(touched_count_, ~uint32_t{0});
   frames_[index(frame)].poisoned = false;
+  frames_[index(frame)].watched = false;
   budget_->subtract(page_bytes_);
 }
 

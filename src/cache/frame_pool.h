@@ -4,12 +4,16 @@
 // large reads work across them): next to the frame of the page before or after; else at the page's
 // position within a wholly free run of kRunFrames; else anywhere.
 //
+// The memory is mapped twice: where compiled code stores, which a WriteWatch may watch, and for what the cache
+// itself puts there, which leaves no trace.
+//
 // Thread contract: guarded by its partition's lock. Memory: 24 bytes a frame plus one bit, plus 16
 // bytes of fingerprint per OS page.
 #pragma once
 #include "base/error.h"
 #include "cache/budget.h"
 #include "cache/frame.h"
+#include "sys/write_watch.h"
 
 namespace cache {
 
@@ -17,8 +21,9 @@ class FramePool {
  public:
   static constexpr uint32_t kRunFrames = 16;
 
-  // Reserves room for frame_count frames of page_bytes. Errors: ENOMEM, EMFILE.
-  base::Expected<void> open(uint32_t frame_count, size_t page_bytes, Budget& budget);
+  // Reserves room for frame_count frames of page_bytes. `watch` may be closed; what it refuses to watch is not
+  // watched. Errors: ENOMEM, EMFILE.
+  base::Expected<void> open(uint32_t frame_count, size_t page_bytes, Budget& budget, sys::WriteWatch& watch);
   void close();
 
   uint32_t frame_count() const { return frame_count_; }
@@ -31,6 +36,13 @@ class FramePool {
 
   Frame& operator[](FrameId frame) { return frames_[index(frame)]; }
   char* bytes(FrameId frame) const { return memory_ + uint64_t{index(frame)} * page_bytes_; }
+  // The same memory by an address where stores leave no trace in the watch: for what is loaded.
+  char* unwatched_bytes(FrameId frame) const {
+    return unwatched_memory_ + uint64_t{index(frame)} * page_bytes_;
+  }
+  bool can_watch() const { return watch_ != nullptr; }
+  // REQUIRES: can_watch().
+  sys::WriteWatch& watch() { return *watch_; }
   base::Fingerprint* fingerprints(FrameId frame) {
     return fingerprints_ + uint64_t{index(frame)} * (page_bytes_ / base::kOsPageBytes);
   }
@@ -79,6 +91,8 @@ class FramePool {
   Budget* budget_ = nullptr;
   int descriptor_ = -1;
   char* memory_ = nullptr;
+  char* unwatched_memory_ = nullptr;
+  sys::WriteWatch* watch_ = nullptr;  // null: not watched
   Frame* frames_ = nullptr;
   base::Fingerprint* fingerprints_ = nullptr;
   uint64_t* free_bits_ = nullptr;

@@ -12,7 +12,7 @@ namespace {
 class FramePoolTest : public testing::Test {
  protected:
   void open(uint32_t frame_count, size_t page_bytes = base::kOsPageBytes) {
-    ASSERT_TRUE(pool.open(frame_count, page_bytes, budget));
+    ASSERT_TRUE(pool.open(frame_count, page_bytes, budget, unwatched));
     opened = true;
   }
   ~FramePoolTest() override {
@@ -30,6 +30,7 @@ class FramePoolTest : public testing::Test {
   }
 
   Budget budget;
+  sys::WriteWatch unwatched;  // closed
   FramePool pool;
   bool opened = false;
 };
@@ -37,7 +38,7 @@ class FramePoolTest : public testing::Test {
 TEST_F(FramePoolTest, HandsOutEveryFrameOnce) {
   for (uint32_t count : {1u, 8u, 15u, 16u, 17u, 63u, 64u, 65u, 200u}) {
     FramePool some;
-    ASSERT_TRUE(some.open(count, base::kOsPageBytes, budget));
+    ASSERT_TRUE(some.open(count, base::kOsPageBytes, budget, unwatched));
     std::set<uint32_t> seen;
     for (uint32_t i = 0; i < count; ++i) {
       EXPECT_EQ(some.free_count(), count - i);

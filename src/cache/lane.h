@@ -1,7 +1,8 @@
 // Lane: what one thread brings along when it works in a cache: its queue to the storage device and the
 // working memory of one operation, which does not fit the stack of every thread that may miss.
 //
-// Thread contract: one thread at a time; not reentrant. Memory: about 20 KiB plus one page, from the OS.
+// Thread contract: one thread at a time; not reentrant. Memory: about 60 KiB plus one page, from the OS, most of
+// which only changed pages touch.
 #pragma once
 #include "cache/frame.h"
 #include "storage/device.h"
@@ -22,6 +23,9 @@ class Lane {
     uint32_t version = 0;  // of the frame after the batch's last edge
     bool held = false;
     bool verified = false;               // untouched since it was cleaned: no need to look at its content
+    bool watched = false;                // when it was locked
+    bool untouched = false;              // watched, and the kernel says that nobody stored to it
+    bool newly_protected = false;        // its frame's memory, in this eviction
     bool whole_page = false;             // its place is its first: nothing on storage to keep
     bool fresh = false;                  // of a load: the frame's memory is zeros
     uint32_t changed_count = 0;          // OS pages to write
@@ -40,7 +44,8 @@ class Lane {
 
   Victim victims[kMaxBatch];
   uint32_t victim_count;
-  uint64_t changed[kMaxBatch][kMaxPieces / 64];  // bit per OS page of each victim
+  uint64_t changed[kMaxBatch][kMaxPieces / 64];    // bit per OS page of each victim
+  uint64_t untouched[kMaxBatch][kMaxPieces / 64];  // the same; of watched victims
   storage::Io ios[kMaxIos];
   uint32_t io_count;
   iovec segments[kMaxSegments];

@@ -23,7 +23,8 @@ base::Expected<void> Partition::open(Shared& shared, uint32_t frame_count) {
   shared_ = &shared;
   pieces_ = shared.page_bytes / base::kOsPageBytes;
   CHECK_LE(pieces_, Lane::kMaxPieces);
-  if (auto opened = frames_.open(frame_count, shared.page_bytes, shared.budget); !opened) return opened;
+  if (auto opened = frames_.open(frame_count, shared.page_bytes, shared.budget, shared.watch); !opened)
+    return opened;
   if (auto opened = map_.open(shared.directory, uint64_t{1} << 28, shared.budget); !opened) return opened;
   batch_size_ = frame_count / 8;
   if (batch_size_ > Lane::kMaxBatch) batch_size_ = Lane::kMaxBatch;
@@ -190,7 +191,7 @@ void Partition::add_read_ahead(PageId page, PlaceId place, Lane& lane) {
 base::Expected<void> Partition::fill(Lane& lane) {
   Frame& first = frames_[lane.victims[0].frame];
   if (first.place == base::kNoPlace) {
-    char* bytes = frames_.bytes(lane.victims[0].frame);
+    char* bytes = frames_.unwatched_bytes(lane.victims[0].frame);
     if (!lane.victims[0].fresh) spillway_plain_memset(bytes, 0, shared_->page_bytes);
     for (uint64_t i = 0; i < pieces_; ++i)
       frames_.fingerprints(lane.victims[0].frame)[i] = base::zero_fingerprint();
@@ -206,7 +207,7 @@ base::Expected<void> Partition::fill(Lane& lane) {
   io.segment_count = lane.victim_count;
   io.length_bytes = uint64_t{lane.victim_count} * shared_->page_bytes;
   for (uint32_t i = 0; i < lane.victim_count; ++i)
-    lane.segments[i] = {frames_.bytes(lane.victims[i].frame), shared_->page_bytes};
+    lane.segments[i] = {frames_.unwatched_bytes(lane.victims[i].frame), shared_->page_bytes};
   lane.queue().run(io);
   if (lane.victim_count > 1 && (io.error != 0 || io.transferred_bytes < shared_->page_bytes)) {
     // What was only read ahead may be what failed.
@@ -219,9 +220,11 @@ base::Expected<void> Partition::fill(Lane& lane) {
   const bool failed = io.error != 0 || good_count == 0;
   for (uint32_t i = 0; !failed && i < good_count; ++i) {
     const FrameId frame = lane.victims[i].frame;
+    const bool watched = frames_[frame].watched;
     for (uint64_t piece = 0; piece < pieces_; ++piece)
       frames_.fingerprints(frame)[piece] =
-          base::take_fingerprint(frames_.bytes(frame) + piece * base::kOsPageBytes);
+          watched ? base::Fingerprint::unknown()
+                  : base::take_fingerprint(frames_.bytes(frame) + piece * base::kOsPageBytes);
   }
   const PageId page = lane.victims[0].page;
   finish_load(lane, failed, good_count);
@@ -325,12 +328,21 @@ void Partition::unpin(PageId page) {
   if (frames_[frame].pins() == 0) changed_.notify_all();
 }
 
+void Partition::stop_watching(PageId page) {
+  sys::LockGuard guard(mutex_);
+  const FrameId frame = map_.find(page).frame;
+  CHECK_NE(index(frame), index(base::kNoFrame));
+  CHECK_GT(frames_[frame].pins(), 0u);
+  frames_[frame].watched = false;
+}
+
 // The frame's page is gone from it: poison in chaos mode, back to the pool.
 void Partition::free_frame(FrameId id) {
   if (shared_->chaos_seed != 0) {
-    spillway_plain_memset(frames_.bytes(id), kPoison, shared_->page_bytes);
+    spillway_plain_memset(frames_.unwatched_bytes(id), kPoison, shared_->page_bytes);
     frames_[id].poisoned = true;
   }
+  frames_[id].watched = false;
   frames_.give_back(id);
   if (over_budget_by(0)) frames_.release_memory(id);
   failed_writes_ = 0;

@@ -7,12 +7,18 @@
 //            rescue, done   2 take a free frame (none: evict, from 1)   3 claim, map page -> frame, unlock
 //          4 read, or zero-fill a page without a place   5 fingerprint   6 lock, loaded, publish entries
 // Evict    1 choose victims, lock their entries and states   2 barrier   3 rescue the held ones
-//          4 compare fingerprints   5 unchanged -> FREE; changed -> fingerprints unknown, WRITING; places
+//          4 ask the kernel about watched ones; compare the fingerprints of others and of what was stored to
+//          5 unchanged -> FREE, their frames watched from now on if most are; changed -> fingerprints unknown, WRITING; places
 //            chosen (partition_move.cc)
 //          6 write what changed   7 written -> FREE unless rescued meanwhile; failed -> RESIDENT
 // Clean    1 io of cooling pages   2 barrier; pages that are held are left alone   3 copy what changed   4 write the
 //            copy   5 fingerprints of the copy; io ends. An eviction that finds the page as it was left
 //            (verified) neither hashes nor writes
+// Watch    A frame whose memory is protected (sys/write_watch.h) is watched: what the kernel says was not stored to
+//          since is as it was loaded, and needs no fingerprint, neither then nor when it leaves.
+//          1 a frame is protected under mutex_, by its evictor, who has found it unchanged and not rescued, and is
+//          watched and FREE before that lock is let go   2 loads store by another mapping, which leaves it protected
+//          3 the first store takes the protection away, nothing but 1 gives it back
 // Discard  1 lock entries and states   2 barrier   3 held or pinned -> zeroed in place, place forgotten
 //          4 else -> FREE, place given back
 //
@@ -50,6 +56,7 @@ struct Shared {
   PageDirectory directory;
   Places places;
   Budget budget;
+  sys::WriteWatch watch;          // closed: pages are compared
   char* clean_copies = nullptr;   // kCleanCopyBytes or a page if that is more, of the background thread
   sys::EventCount low_on_frames;  // wakes whoever evicts in the background
 };
@@ -68,6 +75,9 @@ class Partition {
   base::Expected<char*> load(PageId page, Lane& lane, bool pin);
   // REQUIRES: pinned.
   void unpin(PageId page);
+
+  // As Cache's.
+  void stop_watching(PageId page);
 
   // Forgets the content of pages first .. first + count - 1: they read as zeros. The storage is given
   // back. May block, does no I/O of its own.
@@ -137,7 +147,9 @@ class Partition {
   void lock_victims(uint32_t wanted, Lane& lane);
   bool try_lock_victim(FrameId frame, Lane& lane, bool even_hot);
   void mark_held(Lane& lane);
+  void find_untouched(Lane& lane);
   void compare(Lane& lane);
+  void watch_unchanged(Lane& lane);
   uint32_t settle_unwritten(Lane& lane);
   uint32_t plan_writes(Lane& lane, uint8_t* order);
   uint32_t take_scattered(Lane& lane, uint8_t* order, uint32_t count, uint8_t* scattered);

@@ -20,6 +20,7 @@ uint32_t Partition::clean(Lane& lane) {
   if (lane.victim_count == 0) return 0;
   shared_->holders->barrier();
   mark_held(lane);
+  find_untouched(lane);
   copy_changed(lane);
   prepare_clean_writes(lane);
   lane.run_ios();
@@ -49,7 +50,8 @@ void Partition::choose_for_cleaning(Lane& lane) {
     Frame& frame = frames_[id];
     if (frame.state() != State::kResident || frame.io() || frame.pins() > 0 || frame.verified) continue;
     if (shared_->table->is_hot(frame.page)) continue;
-    lane.victims[lane.victim_count++] = {.frame = id, .page = frame.page, .version = frame.clean()};
+    lane.victims[lane.victim_count++] = {
+        .frame = id, .page = frame.page, .version = frame.clean(), .watched = frame.watched};
   }
 }
 
@@ -57,12 +59,13 @@ void Partition::choose_for_cleaning(Lane& lane) {
 void Partition::copy_changed(Lane& lane) {
   for (uint32_t v = 0; v < lane.victim_count; ++v) {
     Lane::Victim& victim = lane.victims[v];
-    if (victim.held) continue;
+    if (victim.held || victim.untouched) continue;
     const char* bytes = frames_.bytes(victim.frame);
     const base::Fingerprint* known = frames_.fingerprints(victim.frame);
     uint64_t piece = 0;
     while (piece < pieces_ &&
-           known[piece].same_content_as(base::take_fingerprint(bytes + piece * base::kOsPageBytes)))
+           ((victim.watched && (lane.untouched[v][piece / 64] >> (piece % 64) & 1) != 0) ||
+            known[piece].same_content_as(base::take_fingerprint(bytes + piece * base::kOsPageBytes))))
       ++piece;
     if (piece == pieces_) continue;
     victim.changed_count = static_cast<uint32_t>(pieces_);

@@ -9,6 +9,9 @@ namespace {
 // How often the hand may go round in one search: once to cool, once to take, once for what others warmed.
 constexpr uint32_t kHandRounds = 3;
 
+// For each changed page of a batch so many must be unchanged before their frames are watched.
+constexpr uint32_t kUnchangedToWatch = 8;
+
 }  // namespace
 
 uint32_t Partition::evict(uint32_t wanted, Lane& lane) {
@@ -17,6 +20,7 @@ uint32_t Partition::evict(uint32_t wanted, Lane& lane) {
   if (lane.victim_count == 0) return 0;
   shared_->holders->barrier();
   mark_held(lane);
+  find_untouched(lane);
   compare(lane);
   uint32_t freed = settle_unwritten(lane);
   if (lane.io_count == 0) return freed;
@@ -60,7 +64,11 @@ bool Partition::try_lock_victim(FrameId id, Lane& lane, bool even_hot) {
     return false;
   }
   Lane::Victim& victim = lane.victims[lane.victim_count++];
-  victim = {.frame = id, .page = frame.page, .version = frame.lock(), .verified = frame.verified};
+  victim = {.frame = id,
+            .page = frame.page,
+            .version = frame.lock(),
+            .verified = frame.verified,
+            .watched = frame.watched};
   return true;
 }
 
@@ -75,18 +83,58 @@ void Partition::mark_held(Lane& lane) {
       &lane);
 }
 
+// Step 4, first half: asks the kernel about watched victims that lie together in one call.
+void Partition::find_untouched(Lane& lane) {
+  const auto asked = [&](uint32_t v) {
+    const Lane::Victim& victim = lane.victims[v];
+    return victim.watched && !victim.held;
+  };
+  for (uint32_t v = 0; v < lane.victim_count;) {
+    if (!asked(v)) {
+      ++v;
+      continue;
+    }
+    const FrameId first = lane.victims[v].frame;
+    const auto pages_to = [&](uint32_t i) {
+      return (uint64_t{index(lane.victims[i].frame)} + 1 - index(first)) * pieces_;
+    };
+    uint32_t end = v + 1;
+    while (end < lane.victim_count && lane.victims[end - 1].frame < lane.victims[end].frame &&
+           pages_to(end) <= sys::WriteWatch::kMostPages)
+      ++end;
+    uint64_t found[sys::WriteWatch::kMostPages / 64];
+    frames_.watch().find_untouched(frames_.bytes(first), pages_to(end - 1), found);
+    for (; v < end; ++v) {
+      Lane::Victim& victim = lane.victims[v];
+      if (!asked(v)) continue;
+      const uint64_t from = pages_to(v) - pieces_;
+      uint64_t count = 0;
+      for (uint64_t word = 0; word < (pieces_ + 63) / 64; ++word) lane.untouched[v][word] = 0;
+      for (uint64_t piece = 0; piece < pieces_; ++piece) {
+        const uint64_t bit = found[(from + piece) / 64] >> ((from + piece) % 64) & 1;
+        lane.untouched[v][piece / 64] |= bit << (piece % 64);
+        count += bit;
+      }
+      victim.untouched = count == pieces_;
+    }
+  }
+}
+
 // Step 4. A victim that is rescued meanwhile is written to while it is hashed, and so may its fingerprints
 // be: the result is not used. The thread sanitizer need not know (fingerprint.cc is not instrumented either).
 __attribute__((no_sanitize("thread"))) void Partition::compare(Lane& lane) {
   for (uint32_t v = 0; v < lane.victim_count; ++v) {
     Lane::Victim& victim = lane.victims[v];
-    if (victim.held || victim.verified) continue;
+    if (victim.held || victim.verified || victim.untouched) continue;
     const char* bytes = frames_.bytes(victim.frame);
     const base::Fingerprint* known = frames_.fingerprints(victim.frame);
     for (uint64_t word = 0; word < (pieces_ + 63) / 64; ++word) lane.changed[v][word] = 0;
     for (uint64_t piece = 0; piece < pieces_; ++piece) {
+      if (victim.watched && (lane.untouched[v][piece / 64] >> (piece % 64) & 1) != 0) continue;
       const base::Fingerprint before = {known[piece].low, known[piece].high};
-      if (before.same_content_as(base::take_fingerprint(bytes + piece * base::kOsPageBytes))) continue;
+      if (!before.is_unknown() &&
+          before.same_content_as(base::take_fingerprint(bytes + piece * base::kOsPageBytes)))
+        continue;
       lane.changed[v][piece / 64] |= uint64_t{1} << (piece % 64);
       ++victim.changed_count;
     }
@@ -99,6 +147,7 @@ uint32_t Partition::settle_unwritten(Lane& lane) {
     for (uint32_t v = 0; v < lane.victim_count; ++v) check_unchanged(lane.victims[v], lane);
   }
   sys::LockGuard guard(mutex_);
+  watch_unchanged(lane);
   uint32_t freed = 0;
   for (uint32_t v = 0; v < lane.victim_count; ++v) {
     Lane::Victim& victim = lane.victims[v];
@@ -118,7 +167,9 @@ uint32_t Partition::settle_unwritten(Lane& lane) {
       shared_->table->clear(victim.page);
       frame.unchanged();
       free_frame(victim.frame);
+      frame.watched = (victim.untouched || victim.newly_protected) && !frame.fresh;
       ++freed;
+      if (victim.untouched) base::statistics.cache_untouched.add();
       base::statistics.cache_unchanged.add();
       base::statistics.cache_evictions.add();
     } else if (ours) {
@@ -132,6 +183,37 @@ uint32_t Partition::settle_unwritten(Lane& lane) {
   for (uint32_t i = 0; i < count; ++i) prepare_write(lane, lane.victims[order[i]], count - i - 1);
   if (freed > 0) changed_.notify_all();
   return freed;
+}
+
+// Step 5, for victims that were compared and found unchanged: their frames are watched from now on, if most
+// pages of the batch left unchanged; else it would cost a fault for each that is stored to. Under the lock, so
+// that a frame that has become another page's meanwhile is not protected: it may be watched, and changed.
+void Partition::watch_unchanged(Lane& lane) {
+  if (!frames_.can_watch()) return;
+  uint32_t unchanged = 0, changed = 0;
+  for (uint32_t v = 0; v < lane.victim_count; ++v) {
+    const Lane::Victim& victim = lane.victims[v];
+    if (victim.held) continue;
+    // One that is verified was changed, as a rule: it was cleaned.
+    ++(victim.changed_count > 0 || (victim.verified && !victim.untouched) ? changed : unchanged);
+  }
+  if (changed * kUnchangedToWatch > unchanged) return;
+  const auto watchable = [&](uint32_t v) {
+    const Lane::Victim& victim = lane.victims[v];
+    return !victim.watched && !victim.held && !victim.verified && victim.changed_count == 0 &&
+           frames_[victim.frame].is(State::kEvicting, victim.version);
+  };
+  for (uint32_t v = 0; v < lane.victim_count;) {
+    if (!watchable(v)) {
+      ++v;
+      continue;
+    }
+    const FrameId first = lane.victims[v].frame;
+    uint32_t end = v + 1;
+    while (end < lane.victim_count && lane.victims[end].frame == first + (end - v) && watchable(end)) ++end;
+    const bool is_protected = frames_.watch().protect(frames_.bytes(first), (end - v) * shared_->page_bytes);
+    for (; v < end; ++v) lane.victims[v].newly_protected = is_protected;
+  }
 }
 
 PlaceId Partition::neighbour_place(PageId page) {

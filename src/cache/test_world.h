@@ -84,6 +84,7 @@ struct TestParameters {
   uint32_t read_ahead_pages = 0;
   uint64_t chaos_seed = 0;
   uint64_t seed = 1;
+  bool watch = true;
   uint64_t memory_bytes = 0;  // 0: for frame_count frames and all that comes with them
 };
 
@@ -149,6 +150,7 @@ class TestWorld {
     p.partition_count = with.partition_count;
     p.read_ahead_pages = with.read_ahead_pages;
     p.chaos_seed = with.chaos_seed;
+    p.watch = with.watch;
     auto created = Cache::create(p, *device, holders);
     if (!created) ADD_FAILURE() << created.error().message;
     CHECK(created.has_value());

@@ -59,6 +59,7 @@ void make_page_inaccessible(base::PageId page) {
 
 // Maps a page that is pinned at `pinned`.
 void map_page(base::PageId page, const char* pinned) {
+  runtime.cache->stop_watching(page);
   const auto piece = runtime.cache->file_piece(page, pinned);
   auto mapped =
       sys::map_shared(piece.descriptor, piece.offset, runtime.cache->page_bytes(), sys::Access::kReadWrite,

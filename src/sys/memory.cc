@@ -127,6 +127,10 @@ base::Expected<char*> map_shared(int descriptor, uint64_t offset, uint64_t bytes
   return reinterpret_cast<char*>(result);
 }
 
+void keep_from_children(void* address, uint64_t bytes) {
+  syscall(SYS_madvise, address, bytes, MADV_DONTFORK);
+}
+
 long make_inaccessible(void* address, uint64_t bytes) {
   long result = syscall(SYS_mmap, address, bytes, PROT_NONE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);

@@ -25,6 +25,9 @@ base::Expected<int> create_memory_file(uint64_t bytes, const char* name);
 base::Expected<char*> map_shared(int descriptor, uint64_t offset, uint64_t bytes, Access access,
                                  void* address = nullptr);
 
+// A child of fork does not have this memory.
+void keep_from_children(void* address, uint64_t bytes);
+
 // Replaces whatever is mapped at [address, address + bytes) by inaccessible address space again.
 // Returns 0 or -errno.
 long make_inaccessible(void* address, uint64_t bytes);

@@ -1,6 +1,7 @@
 """Breakages of src/sys: locks and events, descriptors, rings, memory, threads."""
 
 FILES = "src/sys/files.cc"
+WATCH = "src/sys/write_watch.cc"
 MEMORY = "src/sys/memory.cc"
 RING = "src/sys/io_ring.cc"
 
@@ -53,4 +54,12 @@ MUTATIONS = [
              ("src/sys/threads.cc", "  syscall(SYS_rt_sigprocmask, SIG_BLOCK, &kBlockedSignals, &old_mask, sizeof old_mask);\n", "  (void)kBlockedSignals;\n")),
     mutation("starter keeps all signals blocked", "Threads.*",
              ("src/sys/threads.cc", "  syscall(SYS_rt_sigprocmask, SIG_SETMASK, &old_mask, nullptr, sizeof old_mask);\n", "")),
+    mutation("page that is not in memory taken for untouched", "WriteWatchTest.APageThatIsNotInMemory*",
+             (WATCH, "  scan.category_mask = kWritten | kPresent;", "  scan.category_mask = kWritten;"),
+             (WATCH, "  scan.return_mask = kPresent;\n  while", "  scan.return_mask = kPresent | kWritten;\n  while")),
+    mutation("only as many regions as one call returns", "WriteWatchTest.EveryPage*",
+             (WATCH, "    scan.begin = scan.walk_end;", "    return;")),
+    mutation("pages that were stored to taken for untouched", "WriteWatchTest.APageIsUntouched*",
+             (WATCH, "  scan.category_inverted = kWritten;", "  scan.category_mask = 0;"),
+             (WATCH, "  scan.category_mask = kWritten | kPresent;", "  scan.category_mask = kPresent;")),
 ]

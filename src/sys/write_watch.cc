@@ -1,0 +1,126 @@
+#include "sys/write_watch.h"
+
+#include <fcntl.h>
+#include <linux/ioctl.h>
+#include <linux/userfaultfd.h>
+
+#include "base/ids.h"
+#include "sys/files.h"
+#include "sys/kernel.h"
+
+namespace sys {
+namespace {
+
+// Of newer kernels than the headers may be.
+constexpr uint64_t kUserModeOnly = 1;
+constexpr uint64_t kAsynchronous = uint64_t{1} << 15;        // UFFD_FEATURE_WP_ASYNC
+constexpr uint64_t kOfSharedMemory = uint64_t{1} << 12;      // UFFD_FEATURE_WP_HUGETLBFS_SHMEM
+constexpr uint64_t kWritten = uint64_t{1} << 1;              // PAGE_IS_WRITTEN
+constexpr uint64_t kPresent = uint64_t{1} << 3;              // PAGE_IS_PRESENT
+constexpr uint64_t kRefuseUnprotectable = uint64_t{1} << 1;  // PM_SCAN_CHECK_WPASYNC
+
+struct Region {
+  uint64_t begin, end, categories;
+};
+struct Scan {  // struct pm_scan_arg
+  uint64_t size, flags, begin, end, walk_end, regions, region_count, page_limit;
+  uint64_t category_inverted, category_mask, category_any, return_mask;
+};
+static_assert(sizeof(Scan) == 96);
+constexpr unsigned long kScan = _IOWR('f', 16, Scan);  // PAGEMAP_SCAN
+
+base::Expected<void> refused(const char* what, long result) {
+  return base::failure(static_cast<int>(-result), "the kernel does not say which pages were written (", what,
+                       "): ", base::error_name(static_cast<int>(-result)));
+}
+
+uint64_t address(const void* memory) { return reinterpret_cast<uint64_t>(memory); }
+
+}  // namespace
+
+base::Expected<void> WriteWatch::open() {
+  const long fault = syscall(SYS_userfaultfd, O_CLOEXEC | kUserModeOnly);
+  if (failed(fault)) return refused("userfaultfd", fault);
+  uffdio_api api = {};
+  api.api = UFFD_API;
+  api.features = kAsynchronous | kOfSharedMemory;
+  const long agreed = syscall(SYS_ioctl, fault, UFFDIO_API, &api);
+  const long page_map =
+      failed(agreed) ? agreed : syscall(SYS_openat, AT_FDCWD, "/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+  if (failed(page_map)) {
+    syscall(SYS_close, fault);
+    return refused(failed(agreed) ? "write protection" : "/proc/self/pagemap", page_map);
+  }
+  auto own_fault = own_descriptor(static_cast<int>(fault));
+  auto own_page_map = own_descriptor(static_cast<int>(page_map));
+  if (own_fault && own_page_map) {
+    fault_descriptor_ = *own_fault;
+    page_map_descriptor_ = *own_page_map;
+    return {};
+  }
+  own_fault ? close_own_descriptor(*own_fault) : static_cast<void>(syscall(SYS_close, fault));
+  own_page_map ? close_own_descriptor(*own_page_map) : static_cast<void>(syscall(SYS_close, page_map));
+  return std::unexpected(own_fault ? own_page_map.error() : own_fault.error());
+}
+
+void WriteWatch::close() {
+  if (!is_open()) return;
+  close_own_descriptor(fault_descriptor_);
+  close_own_descriptor(page_map_descriptor_);
+  fault_descriptor_ = page_map_descriptor_ = -1;
+}
+
+base::Expected<void> WriteWatch::add(const void* memory, uint64_t bytes) {
+  uffdio_register range = {};
+  range.range = {address(memory), bytes};
+  range.mode = UFFDIO_REGISTER_MODE_WP;
+  if (long result = syscall(SYS_ioctl, fault_descriptor_, UFFDIO_REGISTER, &range); failed(result))
+    return refused("a range", result);
+  // Kernels that protect but cannot be asked.
+  Scan scan = {};
+  scan.size = sizeof scan;
+  scan.flags = kRefuseUnprotectable;
+  scan.begin = address(memory);
+  scan.end = address(memory) + base::kOsPageBytes;
+  scan.category_mask = scan.return_mask = kPresent;
+  if (long result = syscall(SYS_ioctl, page_map_descriptor_, kScan, &scan); failed(result))
+    return refused("a scan", result);
+  return {};
+}
+
+bool WriteWatch::protect(const void* memory, uint64_t bytes) {
+  uffdio_writeprotect range = {};
+  range.range = {address(memory), bytes};
+  range.mode = UFFDIO_WRITEPROTECT_MODE_WP;
+  return !failed(syscall(SYS_ioctl, fault_descriptor_, UFFDIO_WRITEPROTECT, &range));
+}
+
+void WriteWatch::find_untouched(const void* memory, uint64_t page_count, uint64_t* untouched) const {
+  for (uint64_t word = 0; word < (page_count + 63) / 64; ++word) untouched[word] = 0;
+  constexpr uint64_t kRegions = 16;
+  Region regions[kRegions];
+  Scan scan = {};
+  scan.size = sizeof scan;
+  scan.flags = kRefuseUnprotectable;
+  scan.begin = address(memory);
+  scan.end = address(memory) + page_count * base::kOsPageBytes;
+  scan.regions = address(regions);
+  scan.region_count = kRegions;
+  scan.category_inverted = kWritten;
+  scan.category_mask = kWritten | kPresent;  // present, and not written
+  scan.return_mask = kPresent;
+  while (scan.begin < scan.end) {
+    const long count = syscall(SYS_ioctl, page_map_descriptor_, kScan, &scan);
+    if (failed(count)) return;
+    for (long i = 0; i < count; ++i) {
+      for (uint64_t at = regions[i].begin; at < regions[i].end; at += base::kOsPageBytes) {
+        const uint64_t page = (at - address(memory)) / base::kOsPageBytes;
+        untouched[page / 64] |= uint64_t{1} << (page % 64);
+      }
+    }
+    if (scan.walk_end <= scan.begin) return;
+    scan.begin = scan.walk_end;
+  }
+}
+
+}  // namespace sys
