@@ -1,7 +1,6 @@
 #include "spill/heap.h"
 
 #include <errno.h>
-#include <link.h>
 #include <malloc.h>
 
 #include "base/ids.h"
@@ -14,9 +13,6 @@
 #include "spill/jemalloc.h"
 #include "spill/runtime.h"
 #include "sys/c_library.h"
-
-// Where the C library's code lies is where this lies.
-extern "C" void* __libc_malloc(size_t);
 
 // Slabs of one page for sizes that do not divide it, so that no object straddles; as large as jemalloc
 // allows (512 objects) for those that do, which saves metadata. Freed pages are purged after half a second.
@@ -35,22 +31,6 @@ constexpr unsigned kArenaCount = 4;
 constinit unsigned arenas[kArenaCount] = {};
 constinit std::atomic<uint32_t> next_arena{0};
 constinit std::atomic<uint64_t> plain_bytes{0};
-constinit uint64_t libc_begin = 0;
-constinit uint64_t libc_end = 0;
-
-// dl_iterate_phdr's callback: notes where the C library's code lies.
-int note_libc(dl_phdr_info* object, size_t, void*) {
-  const auto known = reinterpret_cast<uint64_t>(&__libc_malloc);
-  for (int i = 0; i < object->dlpi_phnum; ++i) {
-    const auto& segment = object->dlpi_phdr[i];
-    const uint64_t begin = object->dlpi_addr + segment.p_vaddr;
-    if (segment.p_type != PT_LOAD || known - begin >= segment.p_memsz) continue;
-    libc_begin = begin;
-    libc_end = begin + segment.p_memsz;
-    return 1;
-  }
-  return 0;
-}
 
 void* allocate_extent(extent_hooks_t*, void* wanted, size_t bytes, size_t alignment, bool* zeroed,
                       bool* committed, unsigned) {
@@ -139,13 +119,8 @@ void* allocate_plain(size_t bytes, size_t alignment, bool zeroed, Caller caller)
 
 }  // namespace
 
-Caller foreign_caller(const void* return_address) {
-  return reinterpret_cast<uint64_t>(return_address) - libc_begin < libc_end - libc_begin ? Caller::kLibc
-                                                                                         : Caller::kForeign;
-}
-
 base::Expected<void> open_heap() {
-  dl_iterate_phdr(note_libc, nullptr);
+  find_c_library();
   struct ArenaConfig {
     extent_hooks_t* hooks;
     bool metadata_use_hooks;

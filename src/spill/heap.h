@@ -17,13 +17,9 @@
 #include <cstdint>
 
 #include "base/error.h"
+#include "spill/caller.h"
 
 namespace spill {
-
-enum class Caller { kInstrumented, kForeign, kLibc };
-
-// Who calls an exported function of the malloc family, by its return address.
-Caller foreign_caller(const void* return_address);
 
 base::Expected<void> open_heap();
 

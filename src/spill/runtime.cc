@@ -112,7 +112,7 @@ cache::Lane& lane_of(Thread& thread) {
 
 extern "C" uint64_t* spillway_rearm_counter;  // translate_quick.c
 
-// DT_INIT. The loader passes main's arguments.
+// DT_INIT or .preinit_array. It is passed main's arguments.
 extern "C" void spillway_start(int argument_count, char** arguments, char** environment);
 extern "C" void spillway_start(int, char**, char** environment) {
   spillway_rearm_counter = reinterpret_cast<uint64_t*>(&base::statistics.spill_rearms.value);
@@ -164,7 +164,7 @@ extern "C" void spillway_start(int, char**, char** environment) {
   runtime.started.store(true, std::memory_order_release);
 }
 
-// DT_FINI.
+// DT_FINI or .fini_array.
 extern "C" void spillway_end();
 extern "C" void spillway_end() {
   if (!runtime.is_fork_child.load(std::memory_order_relaxed)) write_report();

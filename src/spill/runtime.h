@@ -1,9 +1,10 @@
 // Runtime: what a process that runs instrumented code has once: options, storage, cache, heap.
 //
-// Life: the dynamic loader calls start_runtime() (the library's DT_INIT) before any constructor of the
-// program, and end_runtime() (DT_FINI) after its destructors. There are no static constructors.
+// Life: the dynamic loader calls spillway_start() (the library's DT_INIT) before any constructor of the
+// program, and spillway_end() (DT_FINI) after its destructors; in a statically linked program the C library
+// does (static/start.S). There are no static constructors.
 //
-// Wrong settings end the process in start_runtime with one line and exit status 2.
+// Wrong settings end the process in spillway_start with one line and exit status 2.
 #pragma once
 #include "base/options.h"
 #include "cache/cache.h"

@@ -3,6 +3,7 @@
 
   check_symbols.py --interceptors FILE --objects OBJECT...
   check_symbols.py --interceptors FILE --library libspillway.so --allocator libjemalloc_pic.a
+  check_symbols.py --interceptors FILE --static spillway-static.o --options spillway-static.options
   check_symbols.py --interceptors FILE --self-test CXX WORK_FOLDER
 
 Rules
@@ -15,6 +16,9 @@ Rules
  3 the library runs no constructor but those in CONSTRUCTORS
  4 the library's only undefined names of interceptors.inc are those that the allocator calls (its
    calls are served like any uninstrumented library's) and those that rule 1 lets through
+ 5 the runtime for static linking defines nothing but the interceptors, what instrumented code needs
+   (abi.inc) and __wrap_ of each name that the linker is told to wrap, and no group that a program's could
+   be merged with; it asks for __real_ of wrapped names only, and for no name that it exports
 """
 import argparse
 import functools
@@ -31,7 +35,7 @@ CONSTRUCTORS = {
 }
 WRAPPER_PREFIX = "__spill_"
 HELPERS = {"access.cc.o", "format_printf.cc.o", "format_scanf.cc.o"}
-UNWINDERS = {"once.c.o"}
+UNWINDERS = {"once.c.o", "operator_new.c.o"}
 # Calls that the rules forbid and that are right all the same, by object and name, and why.
 EXEMPT_CALLS = {
     ("heap.cc.o", "malloc_usable_size"): "asks the C library about blocks that it handed out itself",
@@ -42,6 +46,8 @@ HEAP = re.compile(r"^(malloc\w*|calloc|realloc\w*|free|aligned_alloc|posix_memal
 CXX_RUNTIME = re.compile(r"^(_Unwind_Resume|__gxx_personality_v0|__cxa_(throw|begin_catch|allocate_exception|guard_\w+)"
                          r"|_ZT[IS]\w+|__dynamic_cast|_ZTVN10__cxxabiv1\w+)$")
 CXX_LIBRARIES = ("libstdc++.so", "libc++.so")
+# The C library's fork calls it by its name, after what the runtime does at a fork.
+STATIC_NOT_WRAPPED = {"_Fork"}
 
 
 def run(*command):
@@ -69,7 +75,7 @@ def defined(path):
 
 def intercepted_names(path):
     text = pathlib.Path(path).read_text()
-    return set(re.findall(r"^SPILLWAY_INTER(?:CEPT|POSE)\((\w+)\)", text, flags=re.M))
+    return set(re.findall(r"^SPILLWAY_(?:INTERCEPT|INTERPOSE|EXPORT)\((\w+)\)", text, flags=re.M))
 
 
 def exported_names(path):
@@ -134,6 +140,38 @@ def check_library(path, allocator, intercepted):
             yield f"{path}: calls {name}, which it intercepts"
 
 
+def check_static(path, options, interceptors):
+    text = pathlib.Path(interceptors).read_text()
+    exported = set(re.findall(r"^SPILLWAY_(?:INTERPOSE|EXPORT)\((\w+)\)", text, flags=re.M)) - STATIC_NOT_WRAPPED
+    wrapped = set(re.findall(r"--wrap=(\w+)", pathlib.Path(options).read_text()))
+    for name in sorted(exported - wrapped):
+        yield f"{options}: does not wrap {name}"
+    own = {name for kind, name in symbols(path, "-g") if kind not in "Uwv"}
+    for name in sorted(own):
+        if not name.startswith((WRAPPER_PREFIX, "__spillway_", "__wrap_")):
+            yield f"{path}: defines {name}, which may be a program's"
+    for name in sorted(wrapped):
+        if "__wrap_" + name not in own:
+            yield f"{path}: does not define __wrap_{name}"
+    asked = undefined(path, "-g")
+    for name in sorted(asked):
+        if name.startswith("__real_") and name.removeprefix("__real_") not in wrapped:
+            yield f"{path}: asks for {name}, which is not wrapped"
+        if name in exported:
+            yield f"{path}: calls {name}, which it exports"
+        if CXX_RUNTIME.match(name) and name != "_Unwind_Resume":
+            yield f"{path}: needs {name}: something in it was built with exceptions, RTTI or thread-safe statics"
+    sections = run("readelf", "-SW", str(path))
+    for kind in ("GROUP", "LLVM_ADDRSIG"):
+        if re.search(rf"\s{kind}\s", sections):
+            yield f"{path}: has a section of type {kind}"
+    for name, count in (("preinit_array", 1), ("init_array", 1), ("fini_array.00000", 1)):
+        size = re.search(rf"\s\.{re.escape(name)}\s+\w+\s+[0-9a-f]+\s+[0-9a-f]+\s+([0-9a-f]+)", sections)
+        found = int(size[1], 16) // 8 if size else 0
+        if found != count:
+            yield f"{path}: {found} functions in {name}, not {count}"
+
+
 def self_test(compiler, folder):
     folder = pathlib.Path(folder, "self_test")
     folder.mkdir(parents=True, exist_ok=True)
@@ -189,6 +227,8 @@ def main():
     parser.add_argument("--objects", nargs="+")
     parser.add_argument("--library")
     parser.add_argument("--allocator")
+    parser.add_argument("--static")
+    parser.add_argument("--options")
     parser.add_argument("--self-test", nargs=2, metavar=("CXX", "WORK_FOLDER"))
     arguments = parser.parse_args()
     intercepted = intercepted_names(arguments.interceptors)
@@ -201,6 +241,8 @@ def main():
         problems += check_object(path, intercepted, exported_names(arguments.interceptors))
     if arguments.library:
         problems += check_library(arguments.library, arguments.allocator, intercepted)
+    if arguments.static:
+        problems += check_static(arguments.static, arguments.options, arguments.interceptors)
     print("\n".join(problems) or "nothing is asked of the process that should not be")
     return 1 if problems else 0
 

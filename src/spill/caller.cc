@@ -1,0 +1,40 @@
+#include "spill/caller.h"
+
+#include <link.h>
+
+#include <cstddef>
+#include <cstdint>
+
+// Where the C library's code lies is where this lies.
+extern "C" void* __libc_malloc(size_t);
+
+namespace spill {
+namespace {
+
+constinit uint64_t libc_begin = 0;
+constinit uint64_t libc_end = 0;
+
+// dl_iterate_phdr's callback: notes where the C library's code lies.
+int note_libc(dl_phdr_info* object, size_t, void*) {
+  const auto known = reinterpret_cast<uint64_t>(&__libc_malloc);
+  for (int i = 0; i < object->dlpi_phnum; ++i) {
+    const auto& segment = object->dlpi_phdr[i];
+    const uint64_t begin = object->dlpi_addr + segment.p_vaddr;
+    if (segment.p_type != PT_LOAD || known - begin >= segment.p_memsz) continue;
+    libc_begin = begin;
+    libc_end = begin + segment.p_memsz;
+    return 1;
+  }
+  return 0;
+}
+
+}  // namespace
+
+Caller foreign_caller(const void* return_address) {
+  return reinterpret_cast<uint64_t>(return_address) - libc_begin < libc_end - libc_begin ? Caller::kLibc
+                                                                                         : Caller::kForeign;
+}
+
+void find_c_library() { dl_iterate_phdr(note_libc, nullptr); }
+
+}  // namespace spill

@@ -1,0 +1,17 @@
+// In a statically linked program nothing tells the C library's code from that of other libraries, but for C++'s
+// operator new, which is never the C library's: everybody else gets plain memory, as the C library must.
+#include "spill/caller.h"
+
+#include "spill/static/operator_new.h"
+
+namespace spill {
+
+Caller foreign_caller(const void*) {
+  if (spillway_in_operator_new == 0) return Caller::kLibc;
+  spillway_in_operator_new = 0;
+  return Caller::kForeign;
+}
+
+void find_c_library() {}
+
+}  // namespace spill

@@ -1,0 +1,12 @@
+// C++'s operator new, as code calls it that spillcc did not compile.
+#pragma once
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// The calling thread is about to ask for memory in the C++ library's operator new.
+extern __thread int spillway_in_operator_new __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+#ifdef __cplusplus
+}
+#endif
