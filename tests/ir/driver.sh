@@ -70,7 +70,7 @@ readelf -d order | grep NEEDED | head -1 | grep -q libspillway.so
 # Plain clang on demand; one line and status 2 for what cannot be.
 "$bin/spillcc" -fno-spill -c use.c -o plain.o
 ! nm plain.o | grep -q spillway
-for refused in -static -fsanitize=address -fspill-translation=satc -fspill-globals -fspill-persist; do
+for refused in -fsanitize=address -fspill-translation=satc -fspill-globals -fspill-persist; do
   status=0
   "$bin/spillcc" $refused main.c use.c -o refused 2>message || status=$?
   [ $status = 2 ]

@@ -117,6 +117,8 @@ struct Parsed {
   bool stops_before_link = false;
   bool no_runtime = false;
   bool lto = false;
+  std::string static_link;  // the option that asks for one
+  bool shared = false;
   bool has_input = false;    // something to compile or link, or a request to the linker
   bool only_headers = true;  // as far as there are inputs
   bool header_language = false;
@@ -164,10 +166,9 @@ void inspect_option(std::string_view argument, Parsed& parsed) {
   } else if (argument.starts_with("-fuse-ld=")) {
     parsed.linker = argument.substr(argument.find('=') + 1);
   } else if (argument == "-static" || argument == "-static-pie" || argument == "--static") {
-    if (parsed.spill) {
-      refuse(parsed, std::string(argument) +
-                         ": the runtime is a shared library; link dynamically, or give -fno-spill");
-    }
+    parsed.static_link = argument;
+  } else if (argument == "-shared" || argument == "--shared") {
+    parsed.shared = true;
   } else if (contains(kStopsBeforeLink, argument) || argument.starts_with("-print-") ||
              argument.starts_with("--print-") || argument == "-dumpmachine" || argument == "-dumpversion") {
     parsed.stops_before_link = true;
@@ -220,6 +221,8 @@ Parsed parse(const std::vector<std::string>& arguments) {
       if (argument.starts_with("-x")) inspect_value("-x", std::string_view(argument).substr(2), parsed);
     }
   }
+  // clang links a shared library then; whatever else -static does to it is clang's.
+  if (parsed.shared) parsed.static_link.clear();
   if (parsed.spill && !parsed.sanitizer.empty()) {
     refuse(parsed, parsed.sanitizer +
                        ": sanitizers and spilling do not go together; leave it out, or give -fno-spill");
@@ -228,6 +231,20 @@ Parsed parse(const std::vector<std::string>& arguments) {
 }
 
 bool is_lld(std::string_view linker) { return linker.find("lld") != std::string_view::npos; }
+
+// What brings the runtime into a link.
+std::vector<std::string> runtime_arguments(const Parsed& parsed, const std::string& libraries) {
+  // The runtime needs functions of libm, which C programs do not name.
+  if (!parsed.static_link.empty())
+    return {"@" + libraries + "/spillway-static.options", libraries + "/spillway-static.o", "-lm"};
+  std::vector<std::string> result;
+  for (const std::string& word :
+       {std::string("--push-state"), std::string("--no-as-needed"), libraries + "/libspillway.so",
+        std::string("--pop-state"), std::string("-rpath"), libraries}) {
+    result.insert(result.end(), {"-Xlinker", word});
+  }
+  return result;
+}
 
 }  // namespace
 
@@ -240,21 +257,21 @@ std::expected<Plan, std::string> plan(const std::vector<std::string>& arguments,
       parsed.has_input && !parsed.stops_before_link && !(parsed.header_language || parsed.only_headers);
   std::vector<std::string> result = {"--start-no-unused-arguments"};
   if (!parsed.lto) result.push_back("-fpass-plugin=" + toolchain.plugin);
-  if (links && (parsed.lto || is_lld(parsed.linker))) {
+  // Why lld is needed, if it is.
+  const std::string why = parsed.lto ? "link-time optimisation" : parsed.static_link;
+  if (links && (!why.empty() || is_lld(parsed.linker))) {
     if (parsed.linker.empty()) {
       result.push_back("-fuse-ld=lld");
     } else if (!is_lld(parsed.linker)) {
-      return std::unexpected("-fuse-ld=" + parsed.linker +
-                             ": link-time optimisation needs lld; give -fuse-ld=lld, or leave out -flto");
+      return std::unexpected("-fuse-ld=" + parsed.linker + ": " + why +
+                             " needs lld; give -fuse-ld=lld, or leave out " +
+                             (parsed.lto ? "-flto" : parsed.static_link));
     }
     result.insert(result.end(), {"-Xlinker", "--load-pass-plugin=" + toolchain.plugin});
   }
   if (links && !parsed.no_runtime) {
-    for (const std::string& word :
-         {std::string("--push-state"), std::string("--no-as-needed"), toolchain.libraries + "/libspillway.so",
-          std::string("--pop-state"), std::string("-rpath"), toolchain.libraries}) {
-      result.insert(result.end(), {"-Xlinker", word});
-    }
+    const std::vector<std::string> runtime = runtime_arguments(parsed, toolchain.libraries);
+    result.insert(result.end(), runtime.begin(), runtime.end());
   }
   result.push_back("--end-no-unused-arguments");
   result.insert(result.end(), parsed.passed_on.begin(), parsed.passed_on.end());

@@ -5,6 +5,8 @@
 //   compile, LTO       plain clang: bitcode is instrumented when it is linked
 //   link               the runtime comes first, so that its symbols precede the C library's; lld, whenever
 //                      it is the linker, gets the plugin for whatever bitcode it meets
+//   link, -static      the runtime as one object, and the linker options that lead the C library's callers
+//                      to it (src/spill/static); lld
 //
 // Everything else is passed on as it came.
 #pragma once
@@ -18,7 +20,7 @@ namespace spillcc {
 struct Toolchain {
   std::string clang;      // clang or clang++
   std::string plugin;     // libspillway-compiler.so
-  std::string libraries;  // directory of libspillway.so
+  std::string libraries;  // directory of libspillway.so and spillway-static.o
 };
 
 struct Plan {

@@ -33,6 +33,7 @@ bool has(const Words& words, const std::string& word) {
 bool instruments(const Words& words) { return has(words, "-fpass-plugin=/lib/plugin.so"); }
 bool instruments_at_link(const Words& words) { return has(words, "--load-pass-plugin=/lib/plugin.so"); }
 bool links_runtime(const Words& words) { return has(words, "/lib/libspillway.so"); }
+bool links_static_runtime(const Words& words) { return has(words, "/lib/spillway-static.o"); }
 
 TEST(CommandLine, CompilesWithThePluginAndLinksTheRuntime) {
   const Words both = planned({"-O2", "a.c", "-o", "a"});
@@ -86,6 +87,30 @@ TEST(CommandLine, LinkTimeOptimisationInstrumentsWhenLinking) {
   EXPECT_NE(refusal({"-flto", "-fuse-ld=gold", "a.o"}).find("lld"), std::string::npos);
 }
 
+TEST(CommandLine, LinksStatically) {
+  for (const char* option : {"-static", "--static", "-static-pie"}) {
+    const Words got = planned({"-O2", "a.c", option, "-o", "a"});
+    EXPECT_TRUE(instruments(got) && links_static_runtime(got)) << option;
+    EXPECT_TRUE(has(got, "@/lib/spillway-static.options") && has(got, "-lm")) << option;
+    EXPECT_TRUE(has(got, "-fuse-ld=lld") && has(got, option)) << option;
+    EXPECT_FALSE(links_runtime(got)) << option;
+    const Words compile = planned({option, "-c", "a.c"});
+    EXPECT_TRUE(instruments(compile)) << option;
+    EXPECT_FALSE(links_static_runtime(compile) || has(compile, "-fuse-ld=lld")) << option;
+    EXPECT_FALSE(links_static_runtime(planned({option, "-nostdlib", "a.o"}))) << option;
+    EXPECT_TRUE(instruments_at_link(planned({option, "-flto", "a.o"}))) << option;
+    const std::string other = refusal({option, "-fuse-ld=bfd", "a.o"});
+    EXPECT_NE(other.find(std::string("-fuse-ld=bfd: ") + option + " needs lld"), std::string::npos) << other;
+    EXPECT_NE(refusal({option, "-fsanitize=address", "a.o"}).find("-fsanitize=address"), std::string::npos);
+  }
+  for (const char* option : {"-static-libgcc", "-static-libstdc++", "-no-pie"}) {
+    const Words got = planned({option, "a.c"});
+    EXPECT_TRUE(links_runtime(got)) << option;
+    EXPECT_FALSE(links_static_runtime(got)) << option;
+  }
+  EXPECT_TRUE(links_runtime(planned({"-static", "-shared", "a.o"})));
+}
+
 TEST(CommandLine, NoSpillIsPlainClang) {
   const Words given = {"-O2", "-fsanitize=address", "-static", "a.c"};
   Words asked = given;
@@ -97,8 +122,6 @@ TEST(CommandLine, RefusesWhatItCannotDo) {
   EXPECT_NE(refusal({"-fsanitize=address", "a.c"}).find("-fsanitize=address"), std::string::npos);
   EXPECT_TRUE(instruments(planned({"-fsanitize=none", "a.c"})));
   EXPECT_TRUE(instruments(planned({"-fsanitize=address", "-fno-sanitize=all", "a.c"})));
-  EXPECT_NE(refusal({"-static", "a.o"}).find("-static"), std::string::npos);
-  EXPECT_TRUE(instruments(planned({"-static-libgcc", "a.c"})));
   EXPECT_NE(refusal({"-fspill-translation=satc", "a.c"}).find("not built yet"), std::string::npos);
   EXPECT_NE(refusal({"-fspill-translation=other", "a.c"}).find("unknown"), std::string::npos);
   EXPECT_NE(refusal({"-fspill-globals", "a.c"}).find("-fspill-globals"), std::string::npos);

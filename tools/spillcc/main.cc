@@ -85,12 +85,12 @@ int main(int argc, char** argv) {
   const std::vector<std::string> given(argv + 1, argv + argc);
   auto planned = spillcc::plan(spillcc::expand_response_files(given), toolchain);
   if (!planned) return fail(name, planned.error());
-  const bool needs_plugin = std::ranges::any_of(planned->arguments, [&](const std::string& a) {
-    return a.find(toolchain.plugin) != std::string::npos;
-  });
-  if (needs_plugin && access(toolchain.plugin.c_str(), R_OK) != 0) {
-    return fail(name,
-                toolchain.plugin + ": " + std::strerror(errno) + "; build or install Spillway completely");
+  // What clang or the linker would miss in words of their own.
+  for (const std::string& file : {toolchain.plugin, toolchain.libraries + "/spillway-static.o"}) {
+    const bool needed = std::ranges::any_of(
+        planned->arguments, [&](const std::string& a) { return a.find(file) != std::string::npos; });
+    if (needed && access(file.c_str(), R_OK) != 0)
+      return fail(name, file + ": " + std::strerror(errno) + "; build or install Spillway completely");
   }
   if (!shorten(planned->arguments))
     return fail(name, std::string("too many arguments: ") + std::strerror(errno));

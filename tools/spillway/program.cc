@@ -1,4 +1,4 @@
-// Starting a program; and a look into its ELF file for the libraries that it needs.
+// Starting a program; and a look into its ELF file for the runtime that it uses.
 //
 // The file is input from outside: every offset and length is checked against its size before it is used.
 #include "program.h"
@@ -30,9 +30,26 @@ std::optional<std::vector<T>> read_at(std::ifstream& file, uint64_t offset, uint
   return objects;
 }
 
+// Whether a note of `owner` lies in the file's [offset, offset + bytes).
+bool has_note(std::ifstream& file, uint64_t offset, uint64_t bytes, std::string_view owner) {
+  auto notes = read_at<char>(file, offset, bytes);
+  if (!notes) return false;
+  std::string_view left(notes->data(), notes->size());
+  while (left.size() >= sizeof(Elf64_Nhdr)) {
+    Elf64_Nhdr note;
+    std::memcpy(&note, left.data(), sizeof note);
+    left.remove_prefix(sizeof note);
+    if (left.substr(0, note.n_namesz) == std::string_view(owner.data(), owner.size() + 1)) return true;
+    const uint64_t whole =
+        ((uint64_t{note.n_namesz} + 3) & ~uint64_t{3}) + ((uint64_t{note.n_descsz} + 3) & ~uint64_t{3});
+    left.remove_prefix(std::min<uint64_t>(whole, left.size()));
+  }
+  return false;
+}
+
 // Tries `path`; returns only when that failed, with errno.
 void try_program(const std::string& path, std::vector<char*>& words) {
-  if (access(path.c_str(), X_OK) == 0 && is_native_program(path, "libspillway.so"))
+  if (access(path.c_str(), X_OK) == 0 && is_native_program(path))
     std::fprintf(
         stderr,
         "spillway: '%s' was not built by spillcc: the budget holds for what it starts or loads that was\n",
@@ -42,7 +59,9 @@ void try_program(const std::string& path, std::vector<char*>& words) {
 
 }  // namespace
 
-bool is_native_program(const std::string& path, std::string_view library) {
+bool is_native_program(const std::string& path) {
+  constexpr std::string_view kLibrary = "libspillway.so";
+  constexpr const char kNoteOwner[] = "Spillway";  // src/spill/static/start.S
   std::ifstream file(path, std::ios::binary);
   auto header = read_at<Elf64_Ehdr>(file, 0, 1);
   if (!header || std::memcmp((*header)[0].e_ident, ELFMAG, SELFMAG) != 0 ||
@@ -52,6 +71,8 @@ bool is_native_program(const std::string& path, std::string_view library) {
   if (!segments) return false;
   std::vector<Elf64_Dyn> dynamic;
   for (const Elf64_Phdr& segment : *segments) {
+    if (segment.p_type == PT_NOTE && has_note(file, segment.p_offset, segment.p_filesz, kNoteOwner))
+      return false;
     if (segment.p_type != PT_DYNAMIC) continue;
     auto entries = read_at<Elf64_Dyn>(file, segment.p_offset, segment.p_filesz / sizeof(Elf64_Dyn));
     if (!entries) return false;
@@ -77,7 +98,7 @@ bool is_native_program(const std::string& path, std::string_view library) {
   for (const Elf64_Dyn& entry : dynamic) {
     if (entry.d_tag != DT_NEEDED || entry.d_un.d_val >= names.size()) continue;
     std::string_view name(names.data() + entry.d_un.d_val, names.size() - entry.d_un.d_val);
-    if (name.substr(0, name.find('\0')) == library) return false;
+    if (name.substr(0, name.find('\0')) == kLibrary) return false;
   }
   return true;
 }

@@ -11,9 +11,9 @@ namespace tools {
 // it starts. Throws WrongInput when it cannot be started. REQUIRES: program is not empty.
 [[noreturn]] void become(Arguments program);
 
-// Whether the file at `path` is an ELF executable for this machine that does not name `library` (the
-// runtime's file name) among those it needs. False for scripts, and for all that cannot be read or
-// understood.
-bool is_native_program(const std::string& path, std::string_view library);
+// Whether the file at `path` is an ELF executable for this machine that neither names the runtime among the
+// libraries that it needs nor has the note of a statically linked runtime. False for scripts, and for all that
+// cannot be read or understood.
+bool is_native_program(const std::string& path);
 
 }  // namespace tools

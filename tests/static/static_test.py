@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+"""Static linking, from an installed tree.  static_test.py CMAKE BUILD WORK [unittest arguments]
+
+The runtime and the linker options that spillcc gives must make programs that spill and are right, whatever
+else is linked into them.
+"""
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import unittest
+
+CMAKE, BUILD, WORK = sys.argv.pop(1), *(pathlib.Path(sys.argv.pop(1)).resolve() for _ in range(2))
+SOURCE = pathlib.Path(__file__).resolve().parent
+CLEAN = {name: value for name, value in os.environ.items() if not name.startswith("SPILLWAY_")}
+TREE = WORK / "tree"
+BIN = TREE / "bin"
+
+
+def run(*command, **variables):
+    return subprocess.run([str(word) for word in command], env={**CLEAN, **variables}, cwd=WORK, capture_output=True,
+                          text=True, timeout=300)
+
+
+def built(*command):
+    ended = run(*command)
+    if ended.returncode != 0 or ended.stderr:
+        raise AssertionError(f"{command}\n{ended.stdout}{ended.stderr}")
+    return WORK / command[command.index("-o") + 1]
+
+
+def setUpModule():
+    shutil.rmtree(WORK, ignore_errors=True)
+    WORK.mkdir(parents=True)
+    ended = run(CMAKE, "--install", BUILD, "--prefix", TREE)
+    if ended.returncode != 0:
+        raise AssertionError(ended.stderr)
+    built("clang-19", "-O2", "-c", SOURCE / "foreign.c", "-o", "foreign.o")
+    built("clang++-19", "-O2", "-c", SOURCE / "foreign_new.cc", "-o", "foreign_new.o")
+
+
+class Static(unittest.TestCase):
+    def spills(self, program, *arguments, expected, evictions=100):
+        """`spillway run` says nothing of a native program, and the output is right although pages come and go."""
+        stats = WORK / "stats.json"
+        ended = run(BIN / "spillway", "run", "--memory", "1M", "--spill-all", "--storage", WORK, "--stats", stats, "--",
+                    program, *arguments)
+        self.assertEqual((ended.returncode, ended.stdout, ended.stderr), (0, expected, ""))
+        self.assertGreaterEqual(json.loads(stats.read_text())["cache"]["evictions"], evictions)
+
+    def is_static(self, program):
+        segments = run("readelf", "-lW", program).stdout
+        self.assertIn("LOAD", segments)
+        self.assertNotIn("INTERP", segments)
+
+    def test_programs_with_objects_that_spillcc_never_saw(self):
+        for name, flags in {"fixed": ["-static"], "pie": ["-static-pie"], "lto": ["-static", "-flto"],
+                            "gc": ["-static", "-Wl,--gc-sections", "-ffunction-sections", "-O0", "-s"]}.items():
+            with self.subTest(name):
+                program = built(BIN / "spillcc", "-O2", *flags, SOURCE / "mixed.c", "foreign.o", "-o", name)
+                self.is_static(program)
+                self.spills(program, WORK / "file", expected="right\nend 1\n")
+                program = built(BIN / "spillc++", "-O2", *flags, SOURCE / "mixed_new.cc", "foreign_new.o", "-o", name + "_new")
+                self.is_static(program)
+                self.spills(program, expected="right\n")
+
+    def test_operator_new_throws_where_nothing_else_needs_the_library(self):
+        program = built(BIN / "spillc++", "-static", SOURCE / "first.cc", "-o", "first")
+        self.assertEqual(run(program).returncode, 0)
+
+    def test_shared_libraries_of_the_compiler_may_be_static(self):
+        program = built(BIN / "spillc++", "-O2", "-static-libgcc", "-static-libstdc++", SOURCE / "mixed_new.cc",
+                        "foreign_new.o", "-o", "half")
+        self.spills(program, expected="right\n")
+
+    def test_another_version_does_not_link(self):
+        (WORK / "old.c").write_text("extern char __spillway_abi_table_v0;\nvoid* old = &__spillway_abi_table_v0;\n")
+        ended = run(BIN / "spillcc", "-static", SOURCE / "mixed.c", "foreign.o", "old.c", "-o", "old")
+        self.assertNotEqual(ended.returncode, 0)
+        self.assertIn("undefined symbol: __spillway_abi_table_v0", ended.stderr)
+
+    def test_a_heap_of_the_programs_own_does_not_link(self):
+        (WORK / "heap.c").write_text("void* malloc(unsigned long n) { return 0; }\nvoid free(void* p) {}\n")
+        ended = run(BIN / "spillcc", "-w", "-static", SOURCE / "mixed.c", "foreign.o", "heap.c", "-o", "heap")
+        self.assertNotEqual(ended.returncode, 0)
+        self.assertIn("duplicate symbol: malloc", ended.stderr)
+
+    def refused(self, *arguments, says):
+        ended = run(BIN / "spillcc", *arguments, SOURCE / "mixed.c", "foreign.o", "-o", "refused")
+        self.assertEqual(ended.returncode, 2)
+        self.assertRegex(ended.stderr, r"\Aspillcc: [^\n]{10,300}\n\Z")
+        self.assertIn(says, ended.stderr)
+
+    def test_refusals(self):
+        self.refused("-static", "-fuse-ld=bfd", says="-static needs lld")
+        self.refused("-static", "-fsanitize=address", says="-fsanitize=address")
+        [installed] = TREE.rglob("spillway-static.o")
+        installed.rename(WORK / "away")
+        try:
+            self.refused("-static", says="spillway-static.o")
+        finally:
+            (WORK / "away").rename(installed)
+
+    def test_native_programs_are_named(self):
+        program = built("clang-19", "-static", "-O2", "-w", SOURCE / "first.cc", "-x", "c", "/dev/null", "-lstdc++", "-o", "native")
+        ended = run(BIN / "spillway", "run", "--", program)
+        self.assertRegex(ended.stderr, r"\Aspillway: '[^\n]*native' was not built by spillcc: [^\n]*\n\Z")
+
+    def test_programs_that_are_cut_or_broken_are_looked_at(self):
+        program = built(BIN / "spillc++", "-static", SOURCE / "first.cc", "-o", "whole")
+        content = program.read_bytes()
+        note = re.search(rb"Spillway\0", content).start()
+        for length in (64, 200, note - 12, note - 4, note, note + 5, note + 12):
+            (WORK / "cut").write_bytes(content[:length])
+            (WORK / "cut").chmod(0o755)
+            self.assertIn(run(BIN / "spillway", "run", "--", WORK / "cut").returncode, (2, -11, -9), length)
+        for at, word in ((note - 12, b"\xff\xff\xff\xff"), (note - 8, b"\xff\xff\xff\xff"), (note - 12, b"\0\0\0\0")):
+            (WORK / "broken").write_bytes(content[:at] + word + content[at + 4:])
+            (WORK / "broken").chmod(0o755)
+            ended = run(BIN / "spillway", "run", "--", WORK / "broken")
+            self.assertEqual(ended.returncode, 0, at)
+            self.assertIn("not built by spillcc" if at == note - 12 else "", ended.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=1)
