@@ -8,7 +8,7 @@ namespace cache {
 namespace {
 
 // A partition below this many frames is not worth its imbalance.
-constexpr uint64_t kFramesPerPartition = 16 * 1024;
+constexpr uint64_t kFramesPerPartition = 8 * 1024;
 
 constexpr uint64_t kLeastGarbageBytes = uint64_t{8} << 20;
 constexpr uint64_t kMostDiscardBytes = uint64_t{64} << 20;
@@ -116,7 +116,7 @@ uint32_t Cache::evict(Lane& lane) {
 uint32_t Cache::background_step(Lane& lane) {
   uint32_t freed = 0;
   for (uint32_t i = 0; i < partition_count_; ++i) {
-    if (shared_.chaos_seed != 0 || partitions_[i].wants_frames())
+    if (shared_.chaos_seed != 0 || partitions_[i].takes_frames())
       freed += partitions_[i].evict(partitions_[i].batch_size(), lane);
   }
   return freed;

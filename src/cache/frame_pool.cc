@@ -9,6 +9,9 @@ namespace cache {
 namespace {
 
 constexpr uint64_t kRunMask = (uint64_t{1} << FramePool::kRunFrames) - 1;
+// Where to look for a free run in one search. Runs that may not be taken, since their frames are fresh, would be
+// looked at each time.
+constexpr uint32_t kMostWords = 8;
 constexpr uint32_t kRunsPerWord = 64 / FramePool::kRunFrames;
 
 }  // namespace
@@ -69,12 +72,12 @@ FrameId FramePool::taken(uint32_t frame) {
   if ((free_bits_[frame / 64] & run_bits) == run_bits && free_runs_ > 0) --free_runs_;
   free_bits_[frame / 64] &= ~(uint64_t{1} << (frame % 64));
   add(free_count_, ~uint32_t{0});
-  if (!frames_[frame].fresh) --free_touched_count_;
+  if (!frames_[frame].fresh) add(free_touched_count_, ~uint32_t{0});
   return FrameId{frame};
 }
 
 FrameId FramePool::take(PageId page, FrameId wish, bool allow_fresh) {
-  if ((allow_fresh ? free_count() : free_touched_count_) == 0) return base::kNoFrame;
+  if ((allow_fresh ? free_count() : free_touched_count()) == 0) return base::kNoFrame;
   if (wish != base::kNoFrame && acceptable(index(wish), allow_fresh)) return taken(index(wish));
   FrameId frame = find_in_free_run(page, allow_fresh);
   if (frame == base::kNoFrame) frame = find_any(allow_fresh);
@@ -84,7 +87,7 @@ FrameId FramePool::take(PageId page, FrameId wish, bool allow_fresh) {
 FrameId FramePool::find_in_free_run(PageId page, bool allow_fresh) {
   const uint32_t words = (frame_count_ + 63) / 64;
   bool refused = false;
-  for (uint32_t looked = 0; looked < words && free_runs_ > 0; ++looked) {
+  for (uint32_t looked = 0; looked < words && looked < kMostWords && free_runs_ > 0; ++looked) {
     const uint64_t word = free_bits_[run_cursor_];
     for (uint32_t run = 0; run < kRunsPerWord; ++run) {
       if ((word >> (run * kRunFrames) & kRunMask) != kRunMask) continue;
@@ -118,7 +121,7 @@ void FramePool::give_back(FrameId frame) {
   CHECK(frames_[i].state() == State::kFree);
   free_bits_[i / 64] |= uint64_t{1} << (i % 64);
   add(free_count_, 1);
-  if (!frames_[i].fresh) ++free_touched_count_;
+  if (!frames_[i].fresh) add(free_touched_count_, 1);
   const uint64_t run_bits = kRunMask << (i % 64 / kRunFrames * kRunFrames);
   if ((free_bits_[i / 64] & run_bits) == run_bits) ++free_runs_;
 }
@@ -128,13 +131,15 @@ void FramePool::release_memory(FrameId frame) {
   if (frames_[index(frame)].fresh) return;
   sys::release_file_piece(descriptor_, file_offset(frame), page_bytes_);
   frames_[index(frame)].fresh = true;
-  --free_touched_count_;
+  add(free_touched_count_, ~uint32_t{0});
   add(touched_count_, ~uint32_t{0});
   frames_[index(frame)].poisoned = false;
   frames_[index(frame)].watched = false;
   budget_->subtract(page_bytes_);
 }
 
-FrameId FramePool::find_free_touched() { return free_touched_count_ == 0 ? base::kNoFrame : find_any(false); }
+FrameId FramePool::find_free_touched() {
+  return free_touched_count() == 0 ? base::kNoFrame : find_any(false);
+}
 
 }  // namespace cache

@@ -27,9 +27,11 @@ class FramePool {
   void close();
 
   uint32_t frame_count() const { return frame_count_; }
-  // These two may be asked without the lock: how many frames hold memory of the OS, and how many are free.
+  // These may be asked without the lock: how many frames hold memory of the OS, how many are free, and how many
+  // are both.
   uint32_t touched_count() const { return touched_count_.load(std::memory_order_relaxed); }
   uint32_t free_count() const { return free_count_.load(std::memory_order_relaxed); }
+  uint32_t free_touched_count() const { return free_touched_count_.load(std::memory_order_relaxed); }
   size_t page_bytes() const { return page_bytes_; }
   int descriptor() const { return descriptor_; }
   uint64_t file_offset(FrameId frame) const { return uint64_t{index(frame)} * page_bytes_; }
@@ -81,9 +83,9 @@ class FramePool {
 
   uint32_t frame_count_ = 0;
   std::atomic<uint32_t> free_count_{0};
-  std::atomic<uint32_t> touched_count_{0};  // frames that are not fresh
-  uint32_t free_touched_count_ = 0;         // free ones that are not fresh
-  uint32_t run_cursor_ = 0;                 // word of free_bits_ where the search for a free run goes on
+  std::atomic<uint32_t> touched_count_{0};       // frames that are not fresh
+  std::atomic<uint32_t> free_touched_count_{0};  // free ones that are not fresh
+  uint32_t run_cursor_ = 0;                      // word of free_bits_ where the search for a free run goes on
   uint32_t any_cursor_ = 0;
   uint32_t free_runs_ = 0;  // upper bound of wholly free runs, to skip hopeless searches
   size_t page_bytes_ = 0;

@@ -11,7 +11,7 @@ namespace cache {
 
 class Lane {
  public:
-  static constexpr uint32_t kMaxBatch = 64;
+  static constexpr uint32_t kMaxBatch = 128;
   static constexpr uint32_t kMaxSegments = 4 * kMaxBatch;
   static constexpr uint32_t kMaxIos = 2 * kMaxBatch;
   static constexpr size_t kMaxPieces = 512;  // OS pages of the largest page, 2 MiB

@@ -47,6 +47,9 @@ class PageMap {
   void close();
 
   Where find(PageId page) const;
+  void prefetch(PageId page) const {
+    if (const uint32_t leaf = directory_->leaf_of(page); leaf != 0) __builtin_prefetch(&leaves_[leaf - 1], 1);
+  }
   void set_frame(PageId page, FrameId frame);
   void set_place(PageId page, PlaceId place);
   void erase(PageId page);

@@ -14,6 +14,10 @@ constexpr unsigned char kPoison = 0xdb;
 constexpr uint64_t kFrameWaitNs = 1'000'000;
 constexpr uint32_t kFrameWaitLimit = 10'000;
 
+// Of so many frames one is kept free ahead of need, but at most a batch; none where there are few.
+constexpr uint32_t kFramesPerFree = 64;
+constexpr uint32_t kFewFrames = 1024;
+
 // Storage is given up when so many writes failed beyond one for each frame, and nothing else could leave.
 constexpr uint32_t kFailedWriteReserve = 16;
 
@@ -29,7 +33,9 @@ base::Expected<void> Partition::open(Shared& shared, uint32_t frame_count) {
   batch_size_ = frame_count / 8;
   if (batch_size_ > Lane::kMaxBatch) batch_size_ = Lane::kMaxBatch;
   if (batch_size_ == 0) batch_size_ = 1;
-  low_watermark_ = frame_count >= 1024 ? 2 * batch_size_ : 0;
+  low_watermark_ = frame_count / kFramesPerFree < batch_size_ ? frame_count / kFramesPerFree : batch_size_;
+  if (frame_count < kFewFrames) low_watermark_ = 0;
+  high_watermark_ = 2 * low_watermark_;
   random_ = shared.chaos_seed;
   return {};
 }
@@ -55,6 +61,8 @@ base::Expected<char*> Partition::load(PageId page, Lane& lane, bool pin) {
     const Attempt attempt = try_load(page, lane, pin, attempts > 0, bytes);
     if (attempt == Attempt::kWait) key = changed_.prepare();
     mutex_.unlock();
+    // Not under the lock: who is woken may take the CPU, and then the lock.
+    if (attempt == Attempt::kLoad && wants_frames()) shared_->low_on_frames.notify_all();
     switch (attempt) {
       case Attempt::kDone: return bytes;
       case Attempt::kWait:
@@ -162,7 +170,6 @@ FrameId Partition::take_frame(PageId page, PlaceId place, bool desperate, bool& 
   frame.verified = false;
   frame.place = place;
   map_.set_frame(page, taken);
-  if (wants_frames()) shared_->low_on_frames.notify_all();
   return taken;
 }
 

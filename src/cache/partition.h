@@ -95,8 +95,9 @@ class Partition {
            (shared_->chaos_seed != 0 || frames_.free_count() < frames_.frame_count() / 4);
   }
 
-  // Free frames below which background eviction should start, and up to which it should go on.
-  bool wants_frames() const { return frames_.free_count() < low_watermark_ || over_budget_by(0); }
+  // Are free frames so few that background eviction should start; that it should go on?
+  bool wants_frames() const { return lacks(low_watermark_) || over_budget_by(0); }
+  bool takes_frames() const { return lacks(high_watermark_) || over_budget_by(0); }
   uint32_t batch_size() const { return batch_size_; }
 
   // Between the two no page comes or goes, and no frame changes hands.
@@ -132,6 +133,13 @@ class Partition {
   uint32_t half() const { return (frames_.frame_count() + 1) / 2; }
   bool may_shrink() const { return frames_.touched_count() > half(); }
   bool over_budget_by(uint64_t bytes) const { return may_shrink() && shared_->budget.exceeded_by(bytes); }
+  // Are there fewer frames to be had without evicting? Those that hold no memory yet count if the budget allows it.
+  bool lacks(uint32_t wanted) const {
+    const uint32_t touched = frames_.free_touched_count();
+    return touched < wanted &&
+           (frames_.free_count() < wanted ||
+            shared_->budget.exceeded_by(uint64_t{wanted - touched} * shared_->page_bytes));
+  }
   Partition* largest_above_its_half();
   bool may_take_fresh(bool desperate);
   FrameId take_frame(PageId page, PlaceId place, bool desperate, bool& fresh);
@@ -170,6 +178,7 @@ class Partition {
   uint64_t pieces_ = 1;  // OS pages a page
   uint32_t batch_size_ = 1;
   uint32_t low_watermark_ = 0;
+  uint32_t high_watermark_ = 0;
 
   sys::Mutex mutex_;
   sys::EventCount changed_;  // a load or write ended, a frame became free

@@ -8,6 +8,8 @@ namespace {
 
 // How often the hand may go round in one search: once to cool, once to take, once for what others warmed.
 constexpr uint32_t kHandRounds = 3;
+// How far ahead of the hand entries are fetched into the CPU's cache: under the lock nobody should wait for memory.
+constexpr uint32_t kPrefetchAhead = 8;
 
 // For each changed page of a batch so many must be unchanged before their frames are watched.
 constexpr uint32_t kUnchangedToWatch = 8;
@@ -43,6 +45,8 @@ void Partition::lock_victims(uint32_t wanted, Lane& lane) {
   for (uint64_t steps = 0; steps < uint64_t{kHandRounds} * count && lane.victim_count < wanted; ++steps) {
     const FrameId frame{hand_};
     hand_ = hand_ + 1 == count ? 0 : hand_ + 1;
+    const Frame& ahead = frames_[FrameId{hand_ + kPrefetchAhead < count ? hand_ + kPrefetchAhead : hand_}];
+    if (ahead.state() == State::kResident) shared_->table->prefetch(ahead.page);
     try_lock_victim(frame, lane, false);
   }
 }
@@ -64,6 +68,7 @@ bool Partition::try_lock_victim(FrameId id, Lane& lane, bool even_hot) {
     return false;
   }
   Lane::Victim& victim = lane.victims[lane.victim_count++];
+  map_.prefetch(frame.page);
   victim = {.frame = id,
             .page = frame.page,
             .version = frame.lock(),

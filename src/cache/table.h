@@ -52,6 +52,8 @@ class Table {
   // The page left memory: locked entries become unknown. May give the table's memory back.
   void clear(PageId page);
 
+  void prefetch(PageId page) const { __builtin_prefetch(&entries_[index(page) * pieces_], 1); }
+
   // First address of the page, in the range.
   int64_t address(PageId page) const {
     return static_cast<int64_t>(range_begin_ + index(page) * pieces_ * base::kOsPageBytes);
