@@ -216,6 +216,29 @@ def self_test(compiler, folder):
     expect("library whose allocator calls", check_library(link("caller", caller), caller, intercepted), None)
     expect("throwing library", check_library(link("thrower", thrower), clean, intercepted), "_ZTIi")
     expect("library with a constructor", check_library(link("starter", starter), clean, intercepted), "constructor")
+
+    # The static runtime: what is right, and one thing wrong at a time.
+    listed, options, no_options = (folder / name for name in ("interceptors.inc", "options", "no_options"))
+    listed.write_text("SPILLWAY_EXPORT(strdup)\n")
+    options.write_text("-Wl,--wrap=strdup\n")
+    no_options.write_text("")
+    wraps = ('extern "C" char* __real_strdup(const char*);\n'
+             'extern "C" char* __wrap_strdup(const char* s) { return __real_strdup(s); }\nstatic void run() {}\n')
+    starts = '__attribute__((section(".preinit_array"), used)) static void (*const start)() = run;\n'
+    ends = ('__attribute__((section(".init_array"), used)) static void (*const begin)() = run;\n'
+            '__attribute__((section(".fini_array.00000"), used)) static void (*const end)() = run;\n')
+
+    def static(name, source, given=options):
+        return check_static(build(name, source, *strict), given, listed)
+
+    expect("static runtime", static("static_clean", wraps + starts + ends), None)
+    expect("static runtime that is not wrapped", static("static_clean", wraps + starts + ends, no_options), "does not wrap strdup")
+    expect("static runtime without a wrapper", static("static_none", "static void run() {}\n" + starts + ends), "__wrap_strdup")
+    expect("static runtime with a name of its own", static("static_named", wraps + starts + ends + "int f;\n"), "defines f")
+    expect("static runtime that asks for more", static("static_real", wraps.replace("__real_strdup", "__real_x") + starts + ends), "__real_x")
+    expect("static runtime that calls", static("static_calls", wraps.replace("__real_strdup", "strdup") + starts + ends), "calls strdup")
+    expect("static runtime that does not start", static("static_idle", wraps + ends), "preinit_array")
+    expect("static runtime with a group", static("static_group", wraps + starts + ends + "inline int g;\nint* h() { return &g; }\n"), "GROUP")
     if failures:
         raise SystemExit("\n".join(failures))
     print("each kind of violation found, clean examples pass")
