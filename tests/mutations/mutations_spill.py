@@ -85,6 +85,8 @@ MUTATIONS = [
     product("page mapped for foreign code stays evictable", "^e2e_foreign_code$",
             (FAULT, "  map_page(page, *pinned);\n  mapped_pages[element] = index(page) + 1;",
              "  map_page(page, *pinned);\n  cache.unpin(page);\n  (void)element;")),
+    product("page mapped for foreign code stays watched", "^e2e_foreign_store$",
+            (FAULT, "  runtime.cache->stop_watching(page);\n", "")),
     product("page stays mapped after its pin is gone", "^e2e_foreign_code$",
             (FAULT, "  if (!is_kept(page)) make_page_inaccessible(page);\n  runtime", "  runtime")),
     product("freed memory stays mapped for foreign code", "^e2e_foreign_code$",
