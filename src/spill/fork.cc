@@ -149,6 +149,7 @@ void after_fork_in_child() {
   if (!runtime.started.load(std::memory_order_relaxed)) return;
   if (runtime.is_fork_child.load(std::memory_order_relaxed)) return;  // as its parent, which is a child
   runtime.is_fork_child.store(true, std::memory_order_relaxed);
+  if (shared != nullptr) shared->child.store(sys::syscall(SYS_getpid), std::memory_order_release);
   close_end(parent_end);
   keep_only_this_thread();
   forget_waiters();
