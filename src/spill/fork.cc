@@ -49,15 +49,9 @@ constinit sys::Mutex copy_mutex;
 void open_pipe() {
   int ends[2];
   if (sys::failed(sys::syscall(SYS_pipe2, ends, O_CLOEXEC))) return;
-  auto first = sys::own_descriptor(ends[0]);
-  auto second = sys::own_descriptor(ends[1]);
-  if (first && second) {
-    parent_end = *first;
-    child_end = *second;
-    return;
-  }
-  first ? sys::close_own_descriptor(*first) : static_cast<void>(sys::syscall(SYS_close, ends[0]));
-  second ? sys::close_own_descriptor(*second) : static_cast<void>(sys::syscall(SYS_close, ends[1]));
+  if (!sys::own_descriptor_pair(ends)) return;
+  parent_end = ends[0];
+  child_end = ends[1];
 }
 
 void close_end(int& end) {

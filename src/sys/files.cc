@@ -40,6 +40,20 @@ base::Expected<int> own_descriptor(int descriptor) {
   return base::failure(EMFILE, "the runtime holds ", kMaxOwnDescriptors, " descriptors already");
 }
 
+base::Expected<void> own_descriptor_pair(int (&pair)[2]) {
+  for (int i = 0; i < 2; ++i) {
+    auto moved = own_descriptor(pair[i]);
+    if (!moved) {
+      for (int j = i; j < 2; ++j) syscall(SYS_close, pair[j]);
+      if (i == 1) close_own_descriptor(pair[0]);
+
+      return std::unexpected(moved.error());
+    }
+    pair[i] = *moved;
+  }
+  return {};
+}
+
 void close_own_descriptor(int descriptor) {
   for (auto& element : own) {
     int expected = descriptor + 1;

@@ -15,6 +15,8 @@ namespace sys {
 // Moves `descriptor` to a high number, close-on-exec, and remembers it as the runtime's own; the old
 // number is closed. Errors: EMFILE. The original stays open on error.
 base::Expected<int> own_descriptor(int descriptor);
+// Both of `pair`, in place, or an error: then neither is open any more.
+base::Expected<void> own_descriptor_pair(int (&pair)[2]);
 // Closes a descriptor of the runtime's own.
 void close_own_descriptor(int descriptor);
 bool is_own_descriptor(int descriptor);

@@ -46,6 +46,24 @@ TEST(OwnDescriptor, OthersAreNotClosed) {
   EXPECT_FALSE(is_own_descriptor(0));
 }
 
+TEST(OwnDescriptor, PairsAreOwnedOrClosed) {
+  int pair[2] = {open_null(), open_null()};
+  const int low[2] = {pair[0], pair[1]};
+  ASSERT_TRUE(own_descriptor_pair(pair));
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_TRUE(is_own_descriptor(pair[i]));
+    EXPECT_FALSE(is_open(low[i]));
+    close_own_descriptor(pair[i]);
+  }
+  // The second of them cannot be moved: it is not open.
+  const size_t before = own_descriptors({});
+  int half[2] = {open_null(), -1};
+  const int first = half[0];
+  EXPECT_FALSE(own_descriptor_pair(half));
+  EXPECT_FALSE(is_open(first));
+  EXPECT_EQ(own_descriptors({}), before);
+}
+
 TEST(OwnDescriptor, ListIsAscendingAndCountsBeyondItsRoom) {
   size_t before = own_descriptors({});
   std::vector<int> owned;

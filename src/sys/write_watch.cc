@@ -51,16 +51,11 @@ base::Expected<void> WriteWatch::open() {
     syscall(SYS_close, fault);
     return refused(failed(agreed) ? "write protection" : "/proc/self/pagemap", page_map);
   }
-  auto own_fault = own_descriptor(static_cast<int>(fault));
-  auto own_page_map = own_descriptor(static_cast<int>(page_map));
-  if (own_fault && own_page_map) {
-    fault_descriptor_ = *own_fault;
-    page_map_descriptor_ = *own_page_map;
-    return {};
-  }
-  own_fault ? close_own_descriptor(*own_fault) : static_cast<void>(syscall(SYS_close, fault));
-  own_page_map ? close_own_descriptor(*own_page_map) : static_cast<void>(syscall(SYS_close, page_map));
-  return std::unexpected(own_fault ? own_page_map.error() : own_fault.error());
+  int pair[2] = {static_cast<int>(fault), static_cast<int>(page_map)};
+  if (auto owned = own_descriptor_pair(pair); !owned) return owned;
+  fault_descriptor_ = pair[0];
+  page_map_descriptor_ = pair[1];
+  return {};
 }
 
 void WriteWatch::close() {

@@ -112,8 +112,8 @@ SPILL_EXPORT int __spill_pipe2(int* ends, int flags) {
 }
 
 // Locks of files are the commands with a structure in memory.
-template <class Control>
-static int control_file(int command, void* argument, Control control) {
+static int control_file(int descriptor, int command, va_list list) {
+  void* argument = va_arg(list, void*);
   switch (command) {
     case F_GETLK:
     case F_SETLK:
@@ -123,26 +123,24 @@ static int control_file(int command, void* argument, Control control) {
     case F_OFD_SETLKW: {
       PlainObject<struct flock> lock(static_cast<struct flock*>(argument));
       spill::clear_slots();
-      return control(static_cast<struct flock*>(lock));
+      return fcntl(descriptor, command, static_cast<struct flock*>(lock));
     }
-    default: return control(argument);
+    default: return fcntl(descriptor, command, argument);
   }
 }
 SPILL_EXPORT int __spill_fcntl(int descriptor, int command, ...) {
   va_list list;
   va_start(list, command);
-  void* argument = va_arg(list, void*);
+  const int result = control_file(descriptor, command, list);
   va_end(list);
-  return control_file(command, argument,
-                      [=](void* plain_argument) { return fcntl(descriptor, command, plain_argument); });
+  return result;
 }
 SPILL_EXPORT int __spill_fcntl64(int descriptor, int command, ...) {
   va_list list;
   va_start(list, command);
-  void* argument = va_arg(list, void*);
+  const int result = control_file(descriptor, command, list);
   va_end(list);
-  return control_file(command, argument,
-                      [=](void* plain_argument) { return fcntl(descriptor, command, plain_argument); });
+  return result;
 }
 
 // Bytes at the argument of an ioctl: newer requests say it, of the older ones these are common.

@@ -32,22 +32,21 @@ SPILL_EXPORT tm* __spill_localtime_r(const time_t* time, tm* to) {
 SPILL_EXPORT tm* __spill_gmtime_r(const time_t* time, tm* to) {
   return gmtime_r(PlainIn<time_t>(time), PlainObject<tm>(to)) != nullptr ? to : nullptr;
 }
-// Both fill at most 26 bytes, and the caller promises that they are there.
-SPILL_EXPORT char* __spill_ctime_r(const time_t* time, char* to) {
-  PlainIn<time_t> plain_time(time);
-  if (plain(to)) return ctime_r(plain_time, to);
+// print(text) fills at most 26 bytes, and the caller promises that they are at `to`.
+static char* print_time(char* to, auto print) {
+  if (plain(to)) return print(to);
   char text[26];
-  if (ctime_r(plain_time, text) == nullptr) return nullptr;
+  if (print(text) == nullptr) return nullptr;
   spill::copy(to, text, strlen(text) + 1);
   return to;
 }
+SPILL_EXPORT char* __spill_ctime_r(const time_t* time, char* to) {
+  PlainIn<time_t> plain_time(time);
+  return print_time(to, [&](char* text) { return ctime_r(plain_time, text); });
+}
 SPILL_EXPORT char* __spill_asctime_r(const tm* time, char* to) {
   PlainIn<tm> plain_time(time);
-  if (plain(to)) return asctime_r(plain_time, to);
-  char text[26];
-  if (asctime_r(plain_time, text) == nullptr) return nullptr;
-  spill::copy(to, text, strlen(text) + 1);
-  return to;
+  return print_time(to, [&](char* text) { return asctime_r(plain_time, text); });
 }
 
 SPILL_EXPORT size_t __spill_strftime(char* to, size_t n, const char* format, const tm* time) {
