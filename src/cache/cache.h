@@ -21,8 +21,7 @@ struct CacheParameters {
   uint32_t partition_count = 0;  // 0: by memory and cores
   uint32_t read_ahead_pages = 0;
   uint64_t chaos_seed = 0;
-  bool watch =
-      true;  // let the kernel say which pages were not stored to, where it can; else compare them all
+  bool watch = true;  // the kernel says which pages were not stored to, where it can; else all are compared
 };
 
 class Cache {
