@@ -46,7 +46,6 @@ base::Expected<void> own_descriptor_pair(int (&pair)[2]) {
     if (!moved) {
       for (int j = i; j < 2; ++j) syscall(SYS_close, pair[j]);
       if (i == 1) close_own_descriptor(pair[0]);
-
       return std::unexpected(moved.error());
     }
     pair[i] = *moved;
