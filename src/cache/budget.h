@@ -1,5 +1,5 @@
 // Budget: bytes of frames, tables and metadata in use, against the limit that the user set.
-// Thread contract: relaxed atomics, exact; over() may lag behind by what other threads do now.
+// Thread contract: relaxed atomics, exact; exceeded_by() may lag behind by what other threads do now.
 #pragma once
 #include <atomic>
 #include <cstdint>

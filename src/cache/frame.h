@@ -1,6 +1,6 @@
 // Frame: a slot of DRAM that holds one page, and the state machine of its life.
 //
-//   ABSENT <-> FREE                                           add, remove (the budget changed)
+//   ABSENT ----add---> FREE                                   (its pool is opened)
 //   FREE ----claim---> LOADING --loaded--> RESIDENT --lock--> EVICTING --unchanged--> FREE
 //                        |                  ^  ^  ^               |  |---discarded--> FREE
 //                        `--load_failed--> FREE|  `----rescue-----|  `--changed--> WRITING --written--> FREE
@@ -46,7 +46,6 @@ class Frame {
 
   // Each edge returns the new version. REQUIRES: the state it starts from, the partition's lock.
   uint32_t add() { return edge(State::kAbsent, State::kFree, false); }
-  uint32_t remove() { return edge(State::kFree, State::kAbsent, false); }
   uint32_t claim() { return edge(State::kFree, State::kLoading, false); }
   uint32_t loaded() { return edge(State::kLoading, State::kResident, false); }
   uint32_t load_failed() { return edge(State::kLoading, State::kFree, false); }

@@ -19,7 +19,6 @@ struct NamedEdge {
 // The diagram in frame.h, one line an edge.
 constexpr NamedEdge kEdges[] = {
     {"add", State::kAbsent, false, State::kFree, false, [](Frame& f) { return f.add(); }},
-    {"remove", State::kFree, false, State::kAbsent, false, [](Frame& f) { return f.remove(); }},
     {"claim", State::kFree, false, State::kLoading, false, [](Frame& f) { return f.claim(); }},
     {"loaded", State::kLoading, false, State::kResident, false, [](Frame& f) { return f.loaded(); }},
     {"load_failed", State::kLoading, false, State::kFree, false, [](Frame& f) { return f.load_failed(); }},

@@ -343,13 +343,14 @@ void Partition::stop_watching(PageId page) {
   frames_[frame].watched = false;
 }
 
-// The frame's page is gone from it: poison in chaos mode, back to the pool.
-void Partition::free_frame(FrameId id) {
+// The frame's page is gone from it: poison in chaos mode, back to the pool. `is_protected`: nobody stored to its memory
+// since that was protected.
+void Partition::free_frame(FrameId id, bool is_protected) {
   if (shared_->chaos_seed != 0) {
     spillway_plain_memset(frames_.unwatched_bytes(id), kPoison, shared_->page_bytes);
     frames_[id].poisoned = true;
   }
-  frames_[id].watched = false;
+  frames_[id].watched = is_protected;
   frames_.give_back(id);
   if (over_budget_by(0)) frames_.release_memory(id);
   failed_writes_ = 0;

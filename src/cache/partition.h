@@ -165,7 +165,7 @@ class Partition {
   void prepare_write(Lane& lane, Lane::Victim& victim, uint32_t victims_left);
   void add_write(Lane& lane, uint64_t offset, char* bytes, uint64_t length);
   uint32_t settle_written(Lane& lane);
-  void free_frame(FrameId frame);
+  void free_frame(FrameId frame, bool is_protected = false);
   void reopen(FrameId frame);
   void forget_fingerprints(FrameId frame, const uint64_t* pieces);
   void note_failed_write(int error);

@@ -171,8 +171,7 @@ uint32_t Partition::settle_unwritten(Lane& lane) {
       }
       shared_->table->clear(victim.page);
       frame.unchanged();
-      free_frame(victim.frame);
-      frame.watched = (victim.untouched || victim.newly_protected) && !frame.fresh;
+      free_frame(victim.frame, victim.untouched || victim.newly_protected);
       ++freed;
       if (victim.untouched) base::statistics.cache_untouched.add();
       base::statistics.cache_unchanged.add();
@@ -222,8 +221,7 @@ void Partition::watch_unchanged(Lane& lane) {
 }
 
 PlaceId Partition::neighbour_place(PageId page) {
-  if (index(page) == 0) return base::kNoPlace;
-  const PageMap::Where before = map_.find(PageId{index(page) - 1});
+  const PageMap::Where before = find_before(page);
   const PlaceId place = before.frame != base::kNoFrame ? frames_[before.frame].place : before.place;
   return place == base::kNoPlace ? place : PlaceId{index(place) + 1};
 }

@@ -2,7 +2,7 @@
 //
 // A page that has a place is written there; where that would make an Io for each of many pages, they get new
 // places next to each other, in the order of their addresses, and one Io writes them. The old place is the
-// page's until the write has succeeded, and is given back then; else the new one is (settle_write). Neither is
+// page's until the write has succeeded, and is given back then; else the new one is (settle_place). Neither is
 // anybody else's meanwhile, since the frame has io set.
 //
 // Pages that lie together on storage stay together: who reads them in sequence reads ahead.

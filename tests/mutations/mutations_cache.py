@@ -63,7 +63,7 @@ MUTATIONS = [
              (PARTITION, "          watched ? base::Fingerprint::unknown()\n",
               "          watched ? frames_.fingerprints(frame)[piece]\n")),
     mutation("frame watched although its page was stored to", "WatchTest.AFrameThat*",
-             (PARTITION, "  frames_[id].watched = false;\n  frames_.give_back(id);", "  frames_.give_back(id);")),
+             (PARTITION, "  frames_[id].watched = is_protected;", "  frames_[id].watched |= is_protected;")),
     mutation("frame watched that was never protected", "WatchTest.*",
              (EVICT, "    const bool is_protected = ", "    const bool is_protected = true || ")),
     mutation("page mapped elsewhere stays watched", "WatchTest.AStoreByAMapping*",
@@ -140,8 +140,7 @@ MUTATIONS = [
     mutation("waiters for a write are not woken", "DiscardTest.WaitsForAWrite*",
              (EVICT, "  changed_.notify_all();\n  return freed;", "  return freed;")),
     mutation("frame freed twice", "ProtocolTest.*",
-             (EVICT, "      frame.unchanged();\n      free_frame(victim.frame);",
-              "      frame.unchanged();\n      free_frame(victim.frame);\n      free_frame(victim.frame);")),
+             (EVICT, "      frame.unchanged();\n", "      frame.unchanged();\n      free_frame(victim.frame);\n")),
     mutation("poison of free frames is not verified", "ProtocolTest.ChaosFinds*",
              (PARTITION, "CHECK_EQ(bytes[i], kPoison);", "(void)bytes[i];")),
 
