@@ -2,7 +2,7 @@
 //
 // Such an access to a spilled address raises SIGSEGV. The handler makes the page resident, pins it, and
 // maps its frame at the spilled address itself: the same memory, so both views agree. A mapped page
-// stays until mapped_limit others were mapped after it. 18-50 us a page: for compatibility, not speed.
+// stays until mapped_limit others were mapped after it. 20-50 us a page: for compatibility, not speed.
 //
 // The same handler registers threads that the runtime has not seen (thread.h), and passes every other
 // fault on to the program's own handler, or lets it end the process as it would have natively.
