@@ -128,7 +128,7 @@ inline void store(T* to, T value) {
     copy(to, &value, sizeof(T));
 }
 
-// syscall(2) with a number that copies the process (intercept_fork.cc).
+// syscall(2) with a number that copies the process (fork.cc).
 long copy_process_by_number(long number, const long* arguments);
 
 // Ends the process as the C library's _chk functions do when a destination is too small.
@@ -137,7 +137,7 @@ long copy_process_by_number(long number, const long* arguments);
 }  // namespace spill
 
 extern "C" {
-// The heap that instrumented code uses (intercept_heap.cc).
+// The heap that instrumented code uses (heap.cc).
 void* __spill_malloc(size_t bytes);
 void* __spill_realloc(void* block, size_t bytes);
 void __spill_free(void* block);

@@ -1,4 +1,4 @@
-// Moving bytes between descriptors and memory that may be spilled (intercept_io.cc, intercept_socket.cc).
+// Moving bytes between descriptors and memory that may be spilled (io.cc, socket.cc).
 #pragma once
 #include <sys/types.h>
 #include <sys/uio.h>

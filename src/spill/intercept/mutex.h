@@ -1,4 +1,4 @@
-// Locking a mutex that may be spilled, for the condition variables (intercept_mutex.cc).
+// Locking a mutex that may be spilled, for the condition variables (mutex.cc).
 #pragma once
 #include <pthread.h>
 

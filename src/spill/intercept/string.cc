@@ -1,5 +1,5 @@
 // Strings on spilled memory: lengths, copies, comparisons, single-character searches.
-// Searches for strings and tokens are in intercept_string_search.cc, numbers in intercept_number.cc.
+// Searches for strings and tokens are in string_search.cc, numbers in number.cc.
 #include <errno.h>
 
 #include "spill/intercept/intercept.h"
