@@ -1,6 +1,5 @@
 #include "spill/fault.h"
 
-#include <sys/mman.h>
 #include <ucontext.h>
 
 #include "base/log.h"
@@ -65,24 +64,6 @@ void map_page(base::PageId page, const char* pinned) {
       sys::map_shared(piece.descriptor, piece.offset, runtime.cache->page_bytes(), sys::Access::kReadWrite,
                       reinterpret_cast<void*>(runtime.cache->address_of(page)));
   if (!mapped) end_process(mapped.error(), kFatalStatus);
-}
-
-// In a child of fork: a page that is kept becomes the child's own, as it is now.
-void privatize(base::PageId page) {
-  const uint64_t address = runtime.cache->address_of(page);
-  int64_t entry = entry_of(address).load(std::memory_order_relaxed);
-  if (entry < 0) entry = -entry;
-  if (entry <= kEntryIdentity) return;
-  const auto piece =
-      runtime.cache->file_piece(page, reinterpret_cast<char*>(address + static_cast<uint64_t>(entry) - 1));
-  sys::syscall(SYS_mmap, address, runtime.cache->page_bytes(), PROT_READ | PROT_WRITE,
-               MAP_PRIVATE | MAP_FIXED, piece.descriptor, piece.offset);
-  // What is not written would still change with the parent's.
-  for (uint64_t at = address; at < address + runtime.cache->page_bytes(); at += base::kOsPageBytes) {
-    auto* byte = reinterpret_cast<volatile char*>(at);
-    *byte = *byte;
-    entry_of(at).store(kEntryIdentity, std::memory_order_release);
-  }
 }
 
 // REQUIRES: mapped_mutex.
@@ -223,7 +204,7 @@ void forget_mappings() {
   for (const KeptRange& range : kept_ranges) {
     if (range.bytes == 0) continue;
     for (base::PageId page = range.first_page(); index(page) <= index(range.last_page()); page = page + 1)
-      privatize(page);
+      keep_for_child(page);
   }
 }
 

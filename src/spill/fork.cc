@@ -279,6 +279,23 @@ void own_for_child(uint64_t address) {
   name_own(begin, runtime.cache->page_bytes());
 }
 
+void keep_for_child(base::PageId page) {
+  const uint64_t begin = runtime.cache->address_of(page), bytes = runtime.cache->page_bytes();
+  int64_t entry = entry_of(begin).load(std::memory_order_relaxed);
+  if (entry < 0) entry = -entry;
+  if (entry <= kEntryIdentity) return;
+  const auto piece =
+      runtime.cache->file_piece(page, reinterpret_cast<char*>(begin + static_cast<uint64_t>(entry) - 1));
+  sys::syscall(SYS_mmap, begin, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, piece.descriptor,
+               piece.offset);
+  // What is not written would still change with the parent's.
+  for (uint64_t at = begin; at < begin + bytes; at += base::kOsPageBytes) {
+    auto* byte = reinterpret_cast<volatile char*>(at);
+    *byte = *byte;
+  }
+  name_own(begin, bytes);
+}
+
 void zero_for_child(uint64_t address, uint64_t bytes) {
   InRuntime inside;
   sys::LockGuard guard(copy_mutex);

@@ -21,6 +21,8 @@
 #pragma once
 #include <cstdint>
 
+#include "base/ids.h"
+
 namespace spill {
 
 // Once, at the start, before anybody else asks to be told of forks: step 1 comes last of all then.
@@ -38,6 +40,10 @@ bool copy_for_child(uint64_t address);
 // In a child: makes the page of `address`, spilled and allocated, the child's own, at its own address; ends
 // the process with one line when it is too late. Async-signal-safe.
 void own_for_child(uint64_t address);
+
+// In a child, before it runs the program: a page that its parent keeps mapped (keep_mapped) becomes the child's own,
+// at its own address. REQUIRES: the parent waits.
+void keep_for_child(base::PageId page);
 
 // In a child: [address, address + bytes), whole OS pages, are zeros of its own.
 void zero_for_child(uint64_t address, uint64_t bytes);

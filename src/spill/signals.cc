@@ -11,13 +11,6 @@
 namespace spill {
 namespace {
 
-// As the kernel knows it (rt_sigaction), which differs from the C library's struct.
-struct KernelAction {
-  void (*handler)(int, siginfo_t*, void*);
-  unsigned long flags;
-  void (*restorer)();
-  uint64_t mask;
-};
 constexpr unsigned long kFlagRestorer = 0x04000000;
 constexpr int kSignalCount = 65;
 

@@ -25,6 +25,14 @@ inline constexpr uint64_t kFaultSignals = signal_bit(SIGSEGV) | signal_bit(SIGBU
 // The kernel's part of the C library's set.
 inline uint64_t mask_of(const sigset_t& set) { return *reinterpret_cast<const uint64_t*>(&set); }
 
+// An action as the kernel knows it (rt_sigaction), which differs from the C library's struct.
+struct KernelAction {
+  void (*handler)(int, siginfo_t*, void*);
+  unsigned long flags;
+  void (*restorer)();
+  uint64_t mask;
+};
+
 // Makes the kernel call the runtime for `number`, whatever the program sets.
 void install_runtime_handler(int number);
 

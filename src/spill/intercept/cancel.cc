@@ -16,14 +16,6 @@ namespace {
 
 constexpr int kCancelSignal = 32;
 
-// As the kernel knows it (rt_sigaction).
-struct KernelAction {
-  void (*handler)(int, siginfo_t*, void*);
-  unsigned long flags;
-  void (*restorer)();
-  uint64_t mask;
-};
-
 constinit void (*cancel)(int, siginfo_t*, void*) = nullptr;
 constinit sys::Mutex mutex;
 
