@@ -4,7 +4,7 @@
 // A fingerprint is 128 bits per OS page, two XXH3 hashes of 64 bits under independent secrets that
 // are drawn from the kernel when the process starts: who chooses the bytes does not know the
 // function. Two different contents collide with a probability of about 2^-128.
-// The all-ones value means "unknown" and equals no content (take() never returns it).
+// The all-ones value means "unknown" and equals no content (take_fingerprint() never returns it).
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -25,12 +25,12 @@ struct Fingerprint {
   }
 };
 
-// Draws the secrets. REQUIRES: called once, before the first take(), with 2 * 192 random bytes.
+// Draws the secrets. REQUIRES: called once, before the first take_fingerprint(), with 2 * 192 random bytes.
 void set_fingerprint_secrets(const unsigned char* random_bytes, size_t length_bytes);
 inline constexpr size_t kFingerprintSecretBytes = 2 * 192;
 
 // The fingerprint of the kOsPageBytes at `os_page`. Cost: 80-250 ns when the page is in the CPU's
-// cache, up to 1 us when it is not (spillway bench fingerprint).
+// cache, up to 1 us when it is not.
 Fingerprint take_fingerprint(const void* os_page);
 
 // The fingerprint of an OS page of zeros, computed when the secrets were set.

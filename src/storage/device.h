@@ -21,8 +21,7 @@
 // After fork the child may open queues of a device that it inherited, and read and write the same medium;
 // of the queues that it inherited it may only close those that had nothing in flight.
 //
-// To add a backend: 1) x.h/x.cc with a Device and a Queue (memory.cc is the smallest), 2) a scheme in
-// device_string.cc and a case in open.cc, 3) a line in conformance_test.cc, 4) a line in docs.
+// To add a backend: docs/storage.md says how; memory.cc is the smallest.
 #pragma once
 #include <sys/uio.h>
 

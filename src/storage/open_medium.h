@@ -16,8 +16,8 @@ struct OpenParameters {
 //   nothing is there       a file is made, mode 0600, and its name removed at once
 //   an empty file          used as it is, locked against other processes
 //   a file with content    EEXIST, or emptied with `overwrite`
-//   a block device         EBUSY if anything uses it; EEXIST if its first 64 KiB are not zeros, unless
-//   `overwrite` anything else          EINVAL
+//   a block device         EBUSY if anything uses it; EEXIST if its first 64 KiB are not zeros, unless `overwrite`
+//   anything else          EINVAL
 // Less than 64 MiB free: ENOSPC. A file system in memory: one line of warning.
 // Without `spill` files and block devices are opened as they are (made, and kept, if there is none), and
 // directories refused.
