@@ -45,6 +45,11 @@ void Collector::add(Instruction &I, SiteKind Kind, unsigned Operand,
                     uint64_t Size, Align Alignment) {
   if (Size == 0 || isPlain(I.getOperand(Operand)))
     return;
+  // A lane of a vector access: its page is translated.
+  if (auto *GEP = dyn_cast<GetElementPtrInst>(I.getOperand(Operand));
+      GEP && isa<GetElementPtrInst>(GEP->getPointerOperand()) &&
+      InPage.contains(cast<Instruction>(GEP->getPointerOperand())))
+    return;
   if (Sites.empty() || Sites.back().Inst != &I)
     Sites.push_back({&I, Kind, {}});
   // Atomics work at any address on this machine, up to eight bytes, and only
@@ -111,6 +116,10 @@ void Collector::visit(Instruction &I) {
       add(I, SiteKind::Native, 0, II->getType(), Align(1));
     else if (II->getIntrinsicID() == Intrinsic::masked_store)
       add(I, SiteKind::Native, 1, II->getArgOperand(0)->getType(), Align(1));
+  } else if (isa<GetElementPtrInst>(I)) {
+    // The page in which the lanes of a vector access lie (Lanes.cpp).
+    if (InPage.contains(&I))
+      add(I, SiteKind::Native, 0, /*Size=*/1, Align(1));
   } else if (auto *Call = dyn_cast<CallBase>(&I)) {
     if (Call->isInlineAsm())
       addAsmOperands(*Call);

@@ -76,7 +76,9 @@ struct Site {
 
 /// Finds the sites of F in the order of its text. Intrinsics were lowered
 /// before (Intrinsics.h). InPage: instructions whose bytes are known to lie in
-/// one OS page where they execute. Anchors: those of split loops (Loops.h).
+/// one OS page where they execute, and the addresses of pages in which vectors'
+/// lanes lie, translated in their stead (Lanes.cpp). Anchors: those of split
+/// loops (Loops.h).
 llvm::SmallVector<Site, 0>
 collectSites(llvm::Function &F,
              const llvm::SmallPtrSetImpl<llvm::Instruction *> &InPage,

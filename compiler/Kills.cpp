@@ -25,7 +25,9 @@ bool endsTranslations(const Instruction &I) {
     return !Length || Length->getZExtValue() > MaxInlineBytes;
   }
   switch (II->getIntrinsicID()) {
+  case Intrinsic::masked_gather:
   case Intrinsic::masked_load:
+  case Intrinsic::masked_scatter:
   case Intrinsic::masked_store:
   case Intrinsic::stackrestore:
   case Intrinsic::stacksave:

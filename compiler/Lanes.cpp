@@ -3,8 +3,10 @@
 #include "Provenance.h"
 #include "Translate.h"
 
+#include "llvm/Analysis/VectorUtils.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/Operator.h"
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
 
 using namespace llvm;
@@ -13,8 +15,8 @@ namespace spillway {
 
 namespace {
 
-/// The operands of a vector access in one form. Memory: a pointer, or a vector
-/// of pointers.
+/// The operands of a vector access in one form. Memory: a pointer, a vector of
+/// pointers, or a vector of distances from Base.
 struct VectorAccess {
   Value *Memory;
   Value *Mask;
@@ -23,6 +25,15 @@ struct VectorAccess {
   Align Alignment; // of one lane
   bool Packed;     // active lanes are adjacent in memory
   FixedVectorType *Type;
+  Value *Base = nullptr;
+};
+
+/// The lanes of a gather or scatter as seen from the page of the first that is
+/// active.
+struct PagedLanes {
+  Value *Page;    // its address
+  Value *Offsets; // of all lanes
+  Value *Apart;   // whether an active lane lies elsewhere
 };
 
 } // namespace
@@ -74,96 +85,213 @@ static bool isPlainAccess(const VectorAccess &A) {
   auto *Pointer = cast<PointerType>(A.Memory->getType()->getScalarType());
   if (Pointer->getAddressSpace() != 0)
     return true;
-  // The usual gather: one base, a vector of offsets.
-  auto *GEP = dyn_cast<GetElementPtrInst>(A.Memory);
-  return GEP && GEP->getPointerOperandType()->isPointerTy() &&
-         isPlain(GEP->getPointerOperand());
+  // The usual gather: one base, vectors of offsets.
+  const Value *Base = A.Memory;
+  while (auto *GEP = dyn_cast<GEPOperator>(Base))
+    Base = GEP->getPointerOperand();
+  if (Base->getType()->isVectorTy())
+    Base = getSplatValue(Base);
+  return Base && isPlain(Base);
 }
 
-// Emits a loop over the lanes before Before. A load's lanes are gathered in
-// memory, which is returned as a vector.
-static Value *emitLanes(const VectorAccess &A, Instruction *Before) {
-  Function &F = *Before->getFunction();
-  const DataLayout &DL = F.getDataLayout();
-  Type *Lane = A.Type->getElementType();
-  BasicBlock &Entry = F.getEntryBlock();
-  AllocaInst *Result = nullptr, *Next = nullptr;
-  BuilderBefore B(Before);
-  DebugLoc Location = B.getCurrentDebugLocation();
-  if (!A.Stored) {
-    Result = new AllocaInst(A.Type, 0, "spill.lanes", Entry.begin());
-    B.CreateStore(A.PassThru, Result);
-  }
-  if (A.Packed) {
-    Next = new AllocaInst(A.Memory->getType(), 0, "spill.next", Entry.begin());
-    B.CreateStore(A.Memory, Next);
-  }
+static bool isAllActive(const VectorAccess &A) {
+  auto *Bits = dyn_cast<Constant>(A.Mask);
+  return Bits && Bits->isAllOnesValue();
+}
 
-  auto [BodyEnd, Index] = SplitBlockAndInsertSimpleForLoop(
-      B.getInt64(A.Type->getNumElements()), Before);
-  IRBuilder<> LoopB(BodyEnd);
-  LoopB.SetCurrentDebugLocation(Location);
-  Value *Active = LoopB.CreateExtractElement(A.Mask, Index);
-  Instruction *LaneEnd = SplitBlockAndInsertIfThen(Active, BodyEnd, false);
-  LoopB.SetInsertPoint(LaneEnd);
-  LoopB.SetCurrentDebugLocation(Location);
+// A vector in memory, where a loop finds its lanes.
+static AllocaInst *inMemory(Value *Vector, const Twine &Name,
+                            IRBuilderBase &B) {
+  BasicBlock &Entry = B.GetInsertBlock()->getParent()->getEntryBlock();
+  auto *A = new AllocaInst(Vector->getType(), 0, Name, Entry.begin());
+  B.CreateStore(Vector, A);
+  return A;
+}
+
+static Value *laneOf(AllocaInst *Vector, Value *Index, IRBuilderBase &B) {
+  Type *Lane = Vector->getAllocatedType()->getScalarType();
+  return B.CreateLoad(Lane, B.CreateGEP(Lane, Vector, Index));
+}
+
+// The mask as a number whose lowest bit is the first lane.
+static Value *bitsOf(const VectorAccess &A, IRBuilderBase &B) {
+  return B.CreateBitCast(A.Mask, B.getIntNTy(A.Type->getNumElements()));
+}
+
+static Value *lowestBit(Value *Bits, IRBuilderBase &B) {
+  return B.CreateZExtOrTrunc(
+      B.CreateBinaryIntrinsic(Intrinsic::cttz, Bits, B.getTrue()),
+      B.getInt64Ty());
+}
+
+// What a loop left in memory. In pieces, as they were stored (volatile keeps
+// them apart): a load of all of them would wait until the last has left the
+// store buffer.
+static Value *vectorOf(AllocaInst *Lanes, IRBuilderBase &B) {
+  auto *Type = cast<FixedVectorType>(Lanes->getAllocatedType());
+  llvm::Type *Lane = Type->getElementType();
+  Value *Vector = PoisonValue::get(Type);
+  for (unsigned Index = 0; Index < Type->getNumElements(); ++Index) {
+    Value *Piece = B.CreateLoad(Lane, B.CreateConstGEP1_64(Lane, Lanes, Index),
+                                /*isVolatile=*/true);
+    Vector = B.CreateInsertElement(Vector, Piece, Index);
+  }
+  return Vector;
+}
+
+// Emits a loop over the active lanes before Before, of which there are some
+// unless they are packed. Returns what was loaded. Also for lanes of one page:
+// a gather is a little faster in caches and much slower from memory
+// (docs/ARCHITECTURE.md).
+static Value *emitLanes(const VectorAccess &A, Instruction *Before) {
+  const DataLayout &DL = Before->getDataLayout();
+  Type *Lane = A.Type->getElementType();
+  AllocaInst *Result = nullptr, *Next = nullptr, *Addresses = nullptr,
+             *Stored = nullptr;
+  BuilderBefore B(Before);
+  if (A.Stored)
+    Stored = inMemory(A.Stored, "spill.stored", B);
+  else
+    Result = inMemory(A.PassThru, "spill.lanes", B);
+  if (A.Packed)
+    Next = inMemory(A.Memory, "spill.next", B);
+  else if (A.Memory->getType()->isVectorTy())
+    Addresses = inMemory(A.Memory, "spill.addresses", B);
+  // What is left: from the next lane on, or the lanes whose bits are set.
+  bool All = isAllActive(A);
+  Value *First = All ? B.getInt64(0) : bitsOf(A, B);
+
+  Instruction *End = Before;
+  if (A.Packed && !All)
+    End = SplitBlockAndInsertIfThen(B.CreateIsNotNull(First), Before, false);
+  BasicBlock *Head = End->getParent();
+  BasicBlock *Body = SplitBlock(Head, End);
+  BasicBlock *Exit = SplitBlock(Body, End);
+  Instruction *Old = Body->getTerminator();
+  IRBuilder<> LoopB(Old);
+  LoopB.SetCurrentDebugLocation(B.getCurrentDebugLocation());
+  PHINode *Left = LoopB.CreatePHI(First->getType(), 2, "spill.lane");
+  Value *Index = All ? Left : lowestBit(Left, LoopB);
 
   Value *Pointer;
   if (A.Packed)
     Pointer = LoopB.CreateLoad(A.Memory->getType(), Next);
-  else if (A.Memory->getType()->isPointerTy())
-    Pointer = LoopB.CreateGEP(Lane, A.Memory, Index);
+  else if (Addresses)
+    Pointer = laneOf(Addresses, Index, LoopB);
   else
-    Pointer = LoopB.CreateExtractElement(A.Memory, Index);
-  uint64_t Size = DL.getTypeStoreSize(Lane);
-  Align Alignment = commonAlignment(A.Alignment, Size);
-  if (!A.Memory->getType()->isPointerTy())
-    Alignment = A.Alignment;
+    Pointer = LoopB.CreateGEP(Lane, A.Memory, Index);
+  if (A.Base)
+    Pointer = LoopB.CreateGEP(LoopB.getInt8Ty(), A.Base, Pointer);
+  Align Alignment =
+      Addresses ? A.Alignment
+                : commonAlignment(A.Alignment, DL.getTypeStoreSize(Lane));
   if (A.Stored)
-    LoopB.CreateAlignedStore(LoopB.CreateExtractElement(A.Stored, Index),
-                             Pointer, Alignment);
+    LoopB.CreateAlignedStore(laneOf(Stored, Index, LoopB), Pointer, Alignment);
   else
     LoopB.CreateStore(LoopB.CreateAlignedLoad(Lane, Pointer, Alignment),
                       LoopB.CreateGEP(Lane, Result, Index));
   if (A.Packed)
     LoopB.CreateStore(LoopB.CreateConstGEP1_64(Lane, Pointer, 1), Next);
+  Constant *One = ConstantInt::get(Left->getType(), 1);
+  Value *Others = All ? LoopB.CreateAdd(Left, One)
+                      : LoopB.CreateAnd(Left, LoopB.CreateSub(Left, One));
+  Value *None = LoopB.getInt64(A.Type->getNumElements());
+  Value *Done =
+      All ? LoopB.CreateICmpEQ(Others, None) : LoopB.CreateIsNull(Others);
+  LoopB.CreateCondBr(Done, Exit, Body);
+  Old->eraseFromParent();
+  Left->addIncoming(First, Head);
+  Left->addIncoming(Others, Body);
 
   if (A.Stored)
     return nullptr;
   BuilderBefore JoinB(Before);
-  return JoinB.CreateLoad(A.Type, Result);
+  return vectorOf(Result, JoinB);
 }
 
-// A masked load or store is kept where it lies in one page and any lane is
-// active: then that lane makes the page one that the program accesses.
-static void guardMasked(IntrinsicInst &II, const VectorAccess &A, Abi &Runtime,
-                        SmallPtrSetImpl<Instruction *> &InPage) {
-  uint64_t Size = II.getDataLayout().getTypeStoreSize(A.Type);
-  Translator T(*II.getFunction(), Runtime);
+// Finds out whether the active lanes of a gather or scatter lie in one OS page:
+// that of the first one. What an address is where the mask is off does not
+// matter, but it may be poison, so that a lane of Offsets is as well.
+static PagedLanes findPage(const VectorAccess &A, Abi &Runtime,
+                           IRBuilderBase &B) {
+  const DataLayout &DL = B.GetInsertBlock()->getDataLayout();
+  uint64_t Size = DL.getTypeStoreSize(A.Type->getElementType());
+  ElementCount Count = A.Type->getElementCount();
+  auto *Words = VectorType::get(Runtime.I64, Count);
+  bool All = isAllActive(A);
+  PagedLanes L;
+  Value *First = All ? B.getInt64(0) : lowestBit(bitsOf(A, B), B);
+  L.Page = B.CreateIntrinsic(
+      Intrinsic::ptrmask, {Runtime.Ptr, Runtime.I64},
+      {B.CreateExtractElement(A.Memory, First), B.getInt64(-abi::PageSize)});
+  L.Offsets = B.CreateSub(
+      B.CreatePtrToInt(A.Memory, Words),
+      B.CreateVectorSplat(Count, B.CreatePtrToInt(L.Page, Runtime.I64)));
+  Value *Outside =
+      B.CreateICmpUGT(L.Offsets, ConstantInt::get(Words, abi::PageSize - Size));
+  if (!All)
+    Outside = B.CreateSelect(A.Mask, Outside,
+                             Constant::getNullValue(Outside->getType()));
+  L.Apart = B.CreateOrReduce(Outside);
+  return L;
+}
+
+static Value *eitherOf(BasicBlock *At, Value *A, BasicBlock *FromA, Value *B,
+                       BasicBlock *FromB) {
+  IRBuilder<> Builder(At, At->begin());
+  PHINode *Either = Builder.CreatePHI(A->getType(), 2);
+  Either->addIncoming(A, FromA);
+  Either->addIncoming(B, FromB);
+  return Either;
+}
+
+// One translation where all active lanes lie in one page and there are any:
+// then such a lane makes the page one that the program accesses.
+static void guard(IntrinsicInst &II, const VectorAccess &A, Abi &Runtime,
+                  SmallPtrSetImpl<Instruction *> &InPage) {
   BuilderBefore B(&II);
   BasicBlock *Head = II.getParent();
-  Instruction *AnyEnd =
-      SplitBlockAndInsertIfThen(B.CreateOrReduce(A.Mask), &II, false);
-  B.SetInsertPoint(AnyEnd);
-  Value *Crosses = T.crossesPage(B, T.address(B, A.Memory), Size);
-  Instruction *ColdEnd, *HotEnd;
-  SplitBlockAndInsertIfThenElse(Crosses, AnyEnd, &ColdEnd, &HotEnd,
-                                Runtime.ColdWeights);
-  Value *Lanes = emitLanes(A, ColdEnd);
-  BasicBlock *Join = II.getParent();
-  II.moveBefore(HotEnd);
-  InPage.insert(&II);
-  if (A.Stored)
-    return;
-  IRBuilder<> AnyB(AnyEnd->getParent(), AnyEnd->getParent()->begin());
-  PHINode *Loaded = AnyB.CreatePHI(A.Type, 2);
-  IRBuilder<> JoinB(Join, Join->begin());
-  PHINode *Result = JoinB.CreatePHI(A.Type, 2);
-  II.replaceAllUsesWith(Result);
-  Loaded->addIncoming(Lanes, ColdEnd->getParent());
-  Loaded->addIncoming(&II, HotEnd->getParent());
-  Result->addIncoming(Loaded, AnyEnd->getParent());
-  Result->addIncoming(A.PassThru, Head);
+  Instruction *AnyEnd = &II;
+  if (!isAllActive(A)) {
+    AnyEnd = SplitBlockAndInsertIfThen(B.CreateOrReduce(A.Mask), &II, false);
+    B.SetInsertPoint(AnyEnd);
+  }
+  Instruction *ApartEnd, *InPageEnd;
+  Value *Loaded;
+  if (A.Memory->getType()->isPointerTy()) {
+    Translator T(*II.getFunction(), Runtime);
+    Value *Crosses = T.crossesPage(B, T.address(B, A.Memory),
+                                   II.getDataLayout().getTypeStoreSize(A.Type));
+    SplitBlockAndInsertIfThenElse(Crosses, AnyEnd, &ApartEnd, &InPageEnd,
+                                  Runtime.ColdWeights);
+    Instruction *Copy = II.clone();
+    Copy->insertBefore(InPageEnd);
+    InPage.insert(Copy);
+    Loaded = Copy;
+  } else {
+    // Of random addresses most lie apart: neither way is the rare one.
+    PagedLanes L = findPage(A, Runtime, B);
+    SplitBlockAndInsertIfThenElse(L.Apart, AnyEnd, &ApartEnd, &InPageEnd);
+    // The page is translated; addresses computed from it are not.
+    auto *Frame = GetElementPtrInst::Create(B.getInt8Ty(), L.Page,
+                                            B.getInt64(0), "", InPageEnd);
+    Frame->setDebugLoc(B.getCurrentDebugLocation());
+    InPage.insert(Frame);
+    VectorAccess Near = A;
+    Near.Base = Frame;
+    Near.Memory = L.Offsets;
+    Loaded = emitLanes(Near, InPageEnd);
+  }
+  Value *Lanes = emitLanes(A, ApartEnd);
+  if (!A.Stored) {
+    BasicBlock *Any = AnyEnd->getParent();
+    Value *Result = eitherOf(Any, Lanes, ApartEnd->getParent(), Loaded,
+                             InPageEnd->getParent());
+    if (!isAllActive(A))
+      Result = eitherOf(II.getParent(), Result, Any, A.PassThru, Head);
+    II.replaceAllUsesWith(Result);
+  }
+  II.eraseFromParent();
 }
 
 void lowerVectorIntrinsic(IntrinsicInst &II, Abi &Runtime,
@@ -171,9 +299,8 @@ void lowerVectorIntrinsic(IntrinsicInst &II, Abi &Runtime,
   std::optional<VectorAccess> A = parse(II);
   if (!A || isPlainAccess(*A))
     return;
-  Intrinsic::ID ID = II.getIntrinsicID();
-  if (ID == Intrinsic::masked_load || ID == Intrinsic::masked_store) {
-    guardMasked(II, *A, Runtime, InPage);
+  if (!A->Packed) {
+    guard(II, *A, Runtime, InPage);
     return;
   }
   if (Value *Lanes = emitLanes(*A, &II))

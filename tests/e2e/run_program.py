@@ -6,7 +6,7 @@ block says what is expected, one "// key: value" a line:
 
   flags      for both compilers                           (none)
   spillcc    flags for spillcc only                       (none)
-  levels     how spillcc compiles it                      O0 O2 O3 for C, O0 O2 for C++; lto, thin, avx2, static, static-pie, static-lto
+  levels     how spillcc compiles it                      O0 O2 O3 for C, O0 O2 for C++; lto, thin, avx2, avx512, static, static-pie, static-lto
   case       arguments [=> exit status, 128 + signal if killed]; one line for each case   (no arguments, 0)
   input      file beside the program for standard input   (empty)
   stderr     same, or a regular expression for the spilled program's: it is not compared  (same)
@@ -36,6 +36,7 @@ LEVELS = {
     "O2": ["-O2"],
     "O3": ["-O3"],
     "avx2": ["-O3", "-march=x86-64-v3"],
+    "avx512": ["-O3", "-march=x86-64-v4"],
     "lto": ["-O2", "-flto"],
     "thin": ["-O2", "-flto=thin"],
     "static": ["-O2", "-static"],

@@ -4,6 +4,7 @@
 declare void @free(ptr)
 declare void @other()
 declare float @llvm.fabs.f32(float)
+declare <4 x i32> @llvm.masked.gather.v4i32.v4p257(<4 x ptr addrspace(257)>, i32, <4 x i1>, <4 x i32>)
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 
@@ -33,6 +34,19 @@ define void @copied(ptr %p, i64 %n) {
   call void @llvm.memcpy.p0.p0.i64(ptr %a, ptr %b, i64 %n, i1 false)
   store i32 1, ptr %p, align 4
   ret void
+}
+
+; A vector of addresses is accessed without calling anything.
+; CHECK-LABEL: define <4 x i32> @gathered(
+; CHECK: store atomic
+; CHECK: call <4 x i32> @llvm.masked.gather
+; CHECK-NOT: store atomic
+; CHECK: ret
+define <4 x i32> @gathered(ptr %p, <4 x ptr addrspace(257)> %g, <4 x i1> %m) {
+  store i32 0, ptr %p, align 4
+  %v = call <4 x i32> @llvm.masked.gather.v4i32.v4p257(<4 x ptr addrspace(257)> %g, i32 4, <4 x i1> %m, <4 x i32> undef)
+  store i32 1, ptr %p, align 4
+  ret <4 x i32> %v
 }
 
 ; Assembly that accesses no memory uses no slot; any other is taken for a call.
