@@ -121,6 +121,27 @@ TEST_F(CleanTest, AHeldPageIsNotTakenForVerified) {
   for (uint64_t page = 2; page < 6; ++page) EXPECT_EQ(a->translate(world->address(page))[5], 'z') << page;
 }
 
+// Another partition gives back the page of the table in which the touch has left its mark.
+TEST_F(CleanTest, ATouchWhoseEntryIsLostIsSeen) {
+  for (bool during_write : {false, true}) {
+    open_clean({});
+    const uint64_t page = changed_page();
+    const auto touch = [&] {
+      memset(b->translate(world->address(page)), 'z', kOs);
+      b->release_all();
+      world->entries[page] = Table::kUnknown;
+    };
+    if (during_write) {
+      clean_with(page, true, touch);
+    } else {
+      clean();
+      touch();
+    }
+    evict();
+    EXPECT_EQ(value(page), 'z') << during_write;
+  }
+}
+
 TEST_F(CleanTest, AHoldThatShowsOnlyAfterTheBarrierIsSeen) {
   const uint64_t page = changed_page();
   world->holders.on_barrier = [&] { b->slots.address[0] = world->address(page); };

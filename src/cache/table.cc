@@ -9,6 +9,9 @@ namespace {
 constexpr uint32_t kPresent = uint32_t{1} << 31;  // the table page holds memory
 constexpr uint64_t kNoRegion = ~uint64_t{0};
 
+// A lost entry may have been hot until then.
+bool may_be_hot(int64_t entry) { return entry > 1 || entry == Table::kUnknown; }
+
 }  // namespace
 
 base::Expected<void> Table::open(Entry* entries, uint64_t range_begin, uint64_t range_bytes,
@@ -64,7 +67,7 @@ bool Table::cool(PageId page) {
 
 bool Table::is_hot(PageId page) const {
   for (uint64_t i = 0; i < pieces_; ++i)
-    if (entries_[index(page) * pieces_ + i].load(std::memory_order_acquire) > 1) return true;
+    if (may_be_hot(entries_[index(page) * pieces_ + i].load(std::memory_order_acquire))) return true;
   return false;
 }
 
@@ -73,7 +76,7 @@ bool Table::lock(PageId page) {
   for (uint64_t i = 0; i < pieces_; ++i) {
     int64_t old = entries_[index(page) * pieces_ + i].exchange(kLocked, std::memory_order_acq_rel);
     CHECK_NE(old, kLocked);
-    hot |= old > 1;
+    hot |= may_be_hot(old);
   }
   return hot;
 }
@@ -97,7 +100,7 @@ void Table::became_empty(uint64_t region) {
   }
   if (oldest == kNoRegion || oldest == region) return;
   // Partitions other than the caller's may own the region: claim its emptiness first. A publish that
-  // comes after the exchange counts it present again and finds a page of zeros.
+  // comes after the exchange counts it present again; entries that it writes before the release are lost.
   uint32_t expected = kPresent;
   if (!region_residents_[oldest].compare_exchange_strong(expected, 0, std::memory_order_acq_rel)) return;
   sys::release(&entries_[oldest * kRegionOsPages], base::kOsPageBytes);

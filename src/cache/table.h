@@ -44,9 +44,9 @@ class Table {
   void reopen(PageId page, const char* bytes);
   // Makes hot entries cooling. Returns true if one was hot: touched since the last call.
   bool cool(PageId page);
-  // Was it touched since it was cooled?
+  // May it have been touched since it was cooled? An entry that was lost counts.
   bool is_hot(PageId page) const;
-  // Closes all entries, the unknown ones too. Returns true if one was hot. The page may be held by
+  // Closes all entries, the unknown ones too. Returns is_hot() as it was. The page may be held by
   // threads that translated before: the caller goes on with barrier and scan.
   bool lock(PageId page);
   // The page left memory: locked entries become unknown. May give the table's memory back.
