@@ -230,7 +230,12 @@ void note_threads() {
 
 int lock_mutex(pthread_mutex_t* mutex) {
   if (change_alone(mutex, lock_words_alone)) return 0;
-  if (plain(mutex)) return LIBC_VERSION(pthread_mutex_lock, "GLIBC_2.2.5")(mutex);
+  if (plain(mutex)) {
+    const int taken = LIBC_VERSION(pthread_mutex_trylock, "GLIBC_2.34")(mutex);
+    if (taken != EBUSY) return taken;
+    clear_slots();
+    return LIBC_VERSION(pthread_mutex_lock, "GLIBC_2.2.5")(mutex);
+  }
   return lock_spilled(mutex, Patience::kSome, Deadline::never());
 }
 
@@ -249,15 +254,21 @@ SPILL_EXPORT int __spill_pthread_mutex_trylock(pthread_mutex_t* mutex) {
 }
 
 SPILL_EXPORT int __spill_pthread_mutex_timedlock(pthread_mutex_t* mutex, const timespec* time) {
-  if (plain(mutex))
-    return LIBC_VERSION(pthread_mutex_timedlock, "GLIBC_2.34")(mutex, PlainIn<timespec>(time));
+  if (plain(mutex)) {
+    const PlainIn<timespec> plain_time(time);
+    clear_slots();
+    return LIBC_VERSION(pthread_mutex_timedlock, "GLIBC_2.34")(mutex, plain_time);
+  }
   return lock_spilled(mutex, Patience::kSome, Deadline::at(CLOCK_REALTIME, load(time)));
 }
 
 SPILL_EXPORT int __spill_pthread_mutex_clocklock(pthread_mutex_t* mutex, clockid_t clock,
                                                  const timespec* time) {
-  if (plain(mutex))
-    return LIBC_VERSION(pthread_mutex_clocklock, "GLIBC_2.34")(mutex, clock, PlainIn<timespec>(time));
+  if (plain(mutex)) {
+    const PlainIn<timespec> plain_time(time);
+    clear_slots();
+    return LIBC_VERSION(pthread_mutex_clocklock, "GLIBC_2.34")(mutex, clock, plain_time);
+  }
   return lock_spilled(mutex, Patience::kSome, Deadline::at(clock, load(time)));
 }
 

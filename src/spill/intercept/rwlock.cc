@@ -77,20 +77,32 @@ int unlock_spilled(pthread_rwlock_t* lock) {
     return spilled;                                                                            \
   }
 
-SPILL_RWLOCK(rdlock, (pthread_rwlock_t * lock), (lock), lock_spilled<false>(lock, Deadline::never()))
-SPILL_RWLOCK(wrlock, (pthread_rwlock_t * lock), (lock), lock_spilled<true>(lock, Deadline::never()))
-SPILL_RWLOCK(tryrdlock, (pthread_rwlock_t * lock), (lock), try_spilled<false>(lock))
-SPILL_RWLOCK(trywrlock, (pthread_rwlock_t * lock), (lock), try_spilled<true>(lock))
-SPILL_RWLOCK(timedrdlock, (pthread_rwlock_t * lock, const timespec* time), (lock, PlainIn<timespec>(time)),
-             lock_spilled<false>(lock, Deadline::at(CLOCK_REALTIME, load(time))))
-SPILL_RWLOCK(timedwrlock, (pthread_rwlock_t * lock, const timespec* time), (lock, PlainIn<timespec>(time)),
-             lock_spilled<true>(lock, Deadline::at(CLOCK_REALTIME, load(time))))
-SPILL_RWLOCK(clockrdlock, (pthread_rwlock_t * lock, clockid_t clock, const timespec* time),
-             (lock, clock, PlainIn<timespec>(time)),
-             lock_spilled<false>(lock, Deadline::at(clock, load(time))))
-SPILL_RWLOCK(clockwrlock, (pthread_rwlock_t * lock, clockid_t clock, const timespec* time),
-             (lock, clock, PlainIn<timespec>(time)),
-             lock_spilled<true>(lock, Deadline::at(clock, load(time))))
+// Locks of the C library may be had at once; before it waits for them, a thread lets go of its slots.
+#define SPILL_RWLOCK_WAIT(kind, writes)                                                               \
+  SPILL_RWLOCK(try##kind, (pthread_rwlock_t * lock), (lock), try_spilled<writes>(lock))               \
+  SPILL_EXPORT int __spill_pthread_rwlock_##kind(pthread_rwlock_t* lock) {                            \
+    if (!plain(lock)) return lock_spilled<writes>(lock, Deadline::never());                           \
+    const int taken = LIBC_VERSION(pthread_rwlock_try##kind, "GLIBC_2.34")(lock);                     \
+    if (taken != EBUSY) return taken;                                                                 \
+    clear_slots();                                                                                    \
+    return LIBC_VERSION(pthread_rwlock_##kind, "GLIBC_2.34")(lock);                                   \
+  }                                                                                                   \
+  SPILL_EXPORT int __spill_pthread_rwlock_timed##kind(pthread_rwlock_t* lock, const timespec* time) { \
+    if (!plain(lock)) return lock_spilled<writes>(lock, Deadline::at(CLOCK_REALTIME, load(time)));    \
+    const PlainIn<timespec> plain_time(time);                                                         \
+    clear_slots();                                                                                    \
+    return LIBC_VERSION(pthread_rwlock_timed##kind, "GLIBC_2.34")(lock, plain_time);                  \
+  }                                                                                                   \
+  SPILL_EXPORT int __spill_pthread_rwlock_clock##kind(pthread_rwlock_t* lock, clockid_t clock,        \
+                                                      const timespec* time) {                         \
+    if (!plain(lock)) return lock_spilled<writes>(lock, Deadline::at(clock, load(time)));             \
+    const PlainIn<timespec> plain_time(time);                                                         \
+    clear_slots();                                                                                    \
+    return LIBC_VERSION(pthread_rwlock_clock##kind, "GLIBC_2.34")(lock, clock, plain_time);           \
+  }
+
+SPILL_RWLOCK_WAIT(rdlock, false)
+SPILL_RWLOCK_WAIT(wrlock, true)
 SPILL_RWLOCK(unlock, (pthread_rwlock_t * lock), (lock), unlock_spilled(lock))
 SPILL_RWLOCK(destroy, (pthread_rwlock_t * lock), (lock), 0)
 

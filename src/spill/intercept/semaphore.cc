@@ -164,7 +164,10 @@ void finish_once(void* control, int returned) {
 }  // namespace
 
 SPILL_EXPORT int __spill_pthread_once(pthread_once_t* control, void (*routine)()) {
-  if (plain(control)) return LIBC_VERSION(pthread_once, "GLIBC_2.34")(control, routine);
+  if (plain(control)) {
+    clear_slots();
+    return LIBC_VERSION(pthread_once, "GLIBC_2.34")(control, routine);
+  }
   for (;;) {
     uint32_t state = kToDo;
     // Acquire: what the routine wrote is seen by those that find it done.
@@ -203,7 +206,11 @@ SPILL_EXPORT int __spill_pthread_spin_destroy(pthread_spinlock_t* lock) {
   return plain(spin_word(lock)) ? pthread_spin_destroy(lock) : 0;
 }
 SPILL_EXPORT int __spill_pthread_spin_lock(pthread_spinlock_t* lock) {
-  if (plain(spin_word(lock))) return pthread_spin_lock(lock);
+  if (plain(spin_word(lock))) {
+    if (pthread_spin_trylock(lock) == 0) return 0;
+    clear_slots();
+    return pthread_spin_lock(lock);
+  }
   for (int spins = 0; !take_spin_lock(spin_word(lock)); ++spins) {
     __builtin_ia32_pause();
     if (spins % 64 == 63) sched_yield();
