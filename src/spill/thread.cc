@@ -30,6 +30,20 @@ bool is_dead(const Thread& thread) {
   return sys::syscall(SYS_tgkill, process, thread.thread_id.load(std::memory_order_relaxed), 0) == -ESRCH;
 }
 
+// Nothing is left of the thread that had the record, which is gone.
+void empty_record(Thread& thread) {
+  thread.lane = nullptr;
+  thread.finished.store(0, std::memory_order_relaxed);
+  for (uint32_t level = 0; level <= thread.top_level.load(std::memory_order_relaxed); ++level)
+    for (Slot& slot : thread.levels[level].slots) slot.store(0, std::memory_order_relaxed);
+  thread.top_level.store(0, std::memory_order_relaxed);
+  thread.runtime_depth = 0;
+  thread.deferred_count = 0;
+  thread.blocked_faults = 0;
+  thread.scratch_used_bytes = 0;
+  thread.has_heap_arena.store(false, std::memory_order_relaxed);
+}
+
 // A record whose thread is gone, emptied; null if there is none. REQUIRES: records_mutex.
 Thread* reuse_record(bool ask_about_all) {
   for (Thread* thread = first.load(std::memory_order_acquire); thread != nullptr; thread = thread->next) {
@@ -37,16 +51,7 @@ Thread* reuse_record(bool ask_about_all) {
     if (!candidate || !is_dead(*thread)) continue;
     sys::note_death(thread);
     if (thread->lane != nullptr) thread->lane->destroy();
-    thread->lane = nullptr;
-    thread->finished.store(0, std::memory_order_relaxed);
-    for (uint32_t level = 0; level <= thread->top_level.load(std::memory_order_relaxed); ++level)
-      for (Slot& slot : thread->levels[level].slots) slot.store(0, std::memory_order_relaxed);
-    thread->top_level.store(0, std::memory_order_relaxed);
-    thread->runtime_depth = 0;
-    thread->deferred_count = 0;
-    thread->blocked_faults = 0;
-    thread->scratch_used_bytes = 0;
-    thread->has_heap_arena.store(false, std::memory_order_relaxed);
+    empty_record(*thread);
     alive_count.fetch_sub(1, std::memory_order_relaxed);
     return thread;
   }
@@ -132,9 +137,7 @@ void keep_only_this_thread() {
   for (Thread* thread = first_thread(); thread != nullptr; thread = thread->next) {
     if (thread == &self) continue;
     thread->thread_id.store(0, std::memory_order_relaxed);
-    thread->lane = nullptr;  // its queue may be in use in the parent
-    thread->top_level.store(0, std::memory_order_relaxed);
-    for (Slot& slot : thread->levels[0].slots) slot.store(0, std::memory_order_relaxed);
+    empty_record(*thread);  // its lane is left as it is: the queue may be in use in the parent
   }
   alive_count.store(1, std::memory_order_relaxed);
 }
