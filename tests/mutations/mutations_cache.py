@@ -129,6 +129,8 @@ MUTATIONS = [
     mutation("entries not reopened after a rescue", "*EveryByte*",
              (EVICT, "      frame.rescue();\n      reopen(victim.frame);\n      base::statistics.cache_rescues.add();",
               "      frame.rescue();\n      base::statistics.cache_rescues.add();")),
+    mutation("lost entry taken for one that nobody touched", "TableTest.LockCloses*:CleanTest.ATouchWhoseEntry*",
+             (TABLE, "return entry > 1 || entry == Table::kUnknown;", "return entry > 1;")),
     mutation("stale entry after an unchanged page is freed", "ProtocolTest.ReadingNeverWrites*:*EveryByte*",
              (EVICT, "      shared_->table->clear(victim.page);\n      frame.unchanged();", "      frame.unchanged();")),
     mutation("stale entry after a written page is freed", "ProtocolTest.APageIsZeros*:*EveryByte*",
