@@ -128,14 +128,23 @@ void unpin_page_piece(uint64_t address) {
 size_t pin_allowance() { return 7; }
 
 namespace {
-thread_local Thread* current;
-}
+// Freed when the thread ends; from then on it has none.
+struct Record {
+  ~Record() {
+    __spillway_slots = nullptr;
+    free(thread);
+    thread = nullptr;
+  }
+  Thread* thread = nullptr;
+};
+thread_local Record current;
+}  // namespace
 
 Thread& this_thread() {
-  if (current == nullptr) current = static_cast<Thread*>(calloc(1, sizeof(Thread)));
-  return *current;
+  if (current.thread == nullptr) current.thread = static_cast<Thread*>(calloc(1, sizeof(Thread)));
+  return *current.thread;
 }
-Thread* this_thread_if_registered() { return current; }
+Thread* this_thread_if_registered() { return current.thread; }
 void InRuntime::deliver_deferred() {}
 long copy_process_by_number(long, const long*) { return -1; }
 
