@@ -8,10 +8,15 @@ constinit Statistics statistics;
 
 uint64_t statistic_value(size_t i) {
   const Statistics::Counter* counters = &statistics.spill_allocated_bytes;
-  CHECK_LT(i, sizeof kStatisticInfo / sizeof kStatisticInfo[0]);
+  CHECK_LT(i, kStatisticCount);
   static_assert(sizeof(Statistics) ==
-                sizeof(Statistics::Counter) * (sizeof kStatisticInfo / sizeof kStatisticInfo[0]));
+                sizeof(Statistics::Counter) * kStatisticCount + sizeof(SiteTable) * kSitesCount);
   return counters[i].get();
+}
+
+const SiteTable& statistic_sites(size_t i) {
+  CHECK_LT(i, kSitesCount);
+  return (&statistics.spill_fault_sites)[i];
 }
 
 }  // namespace base

@@ -1,10 +1,11 @@
-// The runtime's counters, one per line of statistics.inc. Relaxed atomics: each is exact, a set of
+// The runtime's counters and tables of sites, one per line of statistics.inc. Counters are relaxed atomics: each is exact, a set of
 // them read together is not a snapshot. Cost: one uncontended atomic add.
 #pragma once
 #include <atomic>
 #include <cstdint>
 
 #include "base/ids.h"
+#include "base/site_table.h"
 
 namespace base {
 
@@ -24,7 +25,8 @@ struct Statistics {
   };
 #define STATISTIC(folder, name, doc) Counter folder##_##name;
 #include "base/statistics.inc"
-#undef STATISTIC
+#define SITES(folder, name, doc) SiteTable folder##_##name;
+#include "base/statistics.inc"
 };
 
 struct StatisticInfo {
@@ -35,13 +37,22 @@ struct StatisticInfo {
 inline constexpr StatisticInfo kStatisticInfo[] = {
 #define STATISTIC(folder, name, doc) {#folder, #name, doc},
 #include "base/statistics.inc"
-#undef STATISTIC
 };
+inline constexpr size_t kStatisticCount = sizeof kStatisticInfo / sizeof kStatisticInfo[0];
+inline constexpr StatisticInfo kSitesInfo[] = {
+#define SITES(folder, name, doc) {#folder, #name, doc},
+#include "base/statistics.inc"
+};
+inline constexpr size_t kSitesCount = sizeof kSitesInfo / sizeof kSitesInfo[0];
+// Of each SiteTable, how many sites are told.
+inline constexpr uint32_t kSitesTold = 16;
 
 // The process's statistics.
 extern Statistics statistics;
 
 // The current value of kStatisticInfo[i].
 uint64_t statistic_value(size_t i);
+// The sites of kSitesInfo[i].
+const SiteTable& statistic_sites(size_t i);
 
 }  // namespace base

@@ -14,11 +14,17 @@ TEST(Statistics, EachNameReadsItsOwnCounter) {
   uint64_t mark = 1000;
 #define STATISTIC(folder, name, doc) statistics.folder##_##name.set(mark++);
 #include "base/statistics.inc"
-#undef STATISTIC
   ASSERT_EQ(mark, 1000 + std::size(kStatisticInfo));
   for (size_t i = 0; i < std::size(kStatisticInfo); ++i)
     EXPECT_EQ(statistic_value(i), 1000 + i) << kStatisticInfo[i].name;
   EXPECT_DEATH(statistic_value(std::size(kStatisticInfo)), "does not hold");
+}
+
+TEST(Statistics, EachListOfSitesIsItsOwn) {
+  ASSERT_EQ(kSitesCount, 1u);
+  EXPECT_STREQ(kSitesInfo[0].name, "fault_sites");
+  EXPECT_EQ(&statistic_sites(0), &statistics.spill_fault_sites);
+  EXPECT_DEATH(statistic_sites(kSitesCount), "does not hold");
 }
 
 TEST(Statistics, HoldsWhatTheCommandLinePromises) {
@@ -27,6 +33,8 @@ TEST(Statistics, HoldsWhatTheCommandLinePromises) {
     EXPECT_TRUE(keys.insert(std::string(info.folder) + '.' + info.name).second) << info.name;
     EXPECT_FALSE(std::string_view(info.doc).empty()) << info.name;
   }
+  for (const auto& info : kSitesInfo)
+    EXPECT_TRUE(keys.insert(std::string(info.folder) + '.' + info.name).second) << info.name;
   for (const char* key : {"spill.allocated_bytes", "spill.translations_slow", "spill.faults", "cache.hits",
                           "cache.misses", "cache.evictions", "cache.writebacks", "storage.read_bytes",
                           "storage.write_bytes", "memory.peak_bytes"})

@@ -1,9 +1,9 @@
 #include "spill/caller.h"
 
+#include <dlfcn.h>
 #include <link.h>
 
 #include <cstddef>
-#include <cstdint>
 
 // Where the C library's code lies is where this lies.
 extern "C" void* __libc_malloc(size_t);
@@ -36,5 +36,10 @@ Caller foreign_caller(const void* return_address) {
 }
 
 void find_c_library() { dl_iterate_phdr(note_libc, nullptr); }
+
+const char* symbol_of(uint64_t address) {
+  Dl_info info;
+  return dladdr(reinterpret_cast<void*>(address), &info) != 0 ? info.dli_sname : nullptr;
+}
 
 }  // namespace spill

@@ -110,7 +110,7 @@ void install_fault_handler(uint32_t limit) {
   install_runtime_handler(SIGBUS);
 }
 
-void map_at_own_address(uint64_t address) {
+void map_at_own_address(uint64_t address, uint64_t site) {
   if (runtime.is_fork_child.load(std::memory_order_relaxed)) {
     own_for_child(address);
     return;
@@ -131,6 +131,7 @@ void map_at_own_address(uint64_t address) {
   map_page(page, *pinned);
   mapped_pages[element] = index(page) + 1;
   base::statistics.spill_faults.add();
+  base::statistics.spill_fault_sites.add(site);  // mapped_mutex orders additions
 }
 
 bool keep_mapped(uint64_t address, uint64_t bytes) {
@@ -217,7 +218,8 @@ void handle_fault(int number, siginfo_t* info, void* context) {
       return;
     }
     if (in_range(address) && is_allocated(address)) {
-      map_at_own_address(address);
+      const auto& registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
+      map_at_own_address(address, static_cast<uint64_t>(registers[REG_RIP]));
       return;
     }
     if (in_pool(address)) {

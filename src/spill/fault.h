@@ -16,9 +16,9 @@ namespace spill {
 // Installs the handler. `mapped_limit`: most pages mapped at one time, at least 2.
 void install_fault_handler(uint32_t mapped_limit);
 
-// Maps the page of `address`. REQUIRES: in_range, allocated. May block and do I/O; ends the process on
-// a storage error.
-void map_at_own_address(uint64_t address);
+// Maps the page of `address` for code at `site`, which the statistics count. REQUIRES: in_range, allocated. May
+// block and do I/O; ends the process on a storage error.
+void map_at_own_address(uint64_t address, uint64_t site);
 
 // Takes every mapping within [address, address + bytes) away, before its addresses are freed.
 void unmap_range(uint64_t address, uint64_t bytes);

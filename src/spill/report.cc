@@ -4,28 +4,91 @@
 
 #include "base/log.h"
 #include "base/statistics.h"
+#include "spill/code_place.h"
 #include "spill/runtime.h"
 #include "sys/kernel.h"
 
 namespace spill {
 namespace {
 
-constexpr size_t kStatisticCount = sizeof base::kStatisticInfo / sizeof base::kStatisticInfo[0];
+// --verbose tells of so many sites of faults.
+constexpr uint32_t kSitesLogged = 3;
 
-void compose_json(base::TextRef& text) {
-  std::string_view folder;
-  text << '{';
-  for (size_t i = 0; i < kStatisticCount; ++i) {
-    const auto& info = base::kStatisticInfo[i];
-    if (folder != info.folder) {
-      text << (folder.empty() ? "\n  \"" : "\n  },\n  \"") << info.folder << "\": {";
-      folder = info.folder;
-    } else {
-      text << ',';
-    }
-    text << "\n    \"" << info.name << "\": " << base::statistic_value(i);
+// A file that is written line by line. The first error is kept, nothing is written after it.
+class Output {
+ public:
+  explicit Output(long file) : file_(file) {}
+  void put(const base::TextRef& text) {
+    if (error_ != 0) return;
+    const long written = sys::syscall(SYS_write, file_, text.c_str(), text.size());
+    if (written != static_cast<long>(text.size())) error_ = sys::failed(written) ? written : -ENOSPC;
   }
-  text << "\n  }\n}\n";
+  long error() const { return error_; }
+
+ private:
+  long file_;
+  long error_ = 0;
+};
+
+// As a JSON string. A path is bytes, and need not be UTF-8: those above 0x7f are written one by one.
+void append_quoted(base::TextRef& text, std::string_view value) {
+  text << '"';
+  for (char c : value) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte >= 0x7f)
+      text << "\\u00" << "0123456789abcdef"[byte >> 4] << "0123456789abcdef"[byte & 15];
+    else if (c == '"' || c == '\\')
+      text << '\\' << c;
+    else
+      text << c;
+  }
+  text << '"';
+}
+
+void write_sites(const base::StatisticInfo& info, const base::SiteTable& table, Output& output) {
+  base::SiteTable::Site sites[base::kSitesTold];
+  const uint32_t count = table.hottest(sites);
+  base::Text<128> head;
+  head << ",\n    \"" << info.name << "\": [";
+  output.put(head);
+  for (uint32_t i = 0; i < count; ++i) {
+    CodePlace place;
+    find_code_place(sites[i].address, place);
+    base::Text<4096> line;  // each byte of the names may take six
+    line << (i == 0 ? "\n" : ",\n") << "      {\"count\": " << sites[i].count
+         << ", \"over\": " << sites[i].over << ", \"module\": ";
+    append_quoted(line, place.module.view());
+    line << ", \"offset\": \"" << base::Hex{place.offset} << "\", \"symbol\": ";
+    append_quoted(line, place.symbol.view());
+    line << '}';
+    output.put(line);
+  }
+  base::Text<16> tail;
+  tail << (count > 0 ? "\n    ]" : "]");
+  output.put(tail);
+}
+
+void write_json(Output& output) {
+  for (size_t i = 0; i < base::kStatisticCount; ++i) {
+    const base::StatisticInfo& info = base::kStatisticInfo[i];
+    const std::string_view folder = info.folder;
+    base::Text<256> line;
+    if (i == 0)
+      line << "{\n  \"" << folder << "\": {";
+    else if (folder != base::kStatisticInfo[i - 1].folder)
+      line << "\n  },\n  \"" << folder << "\": {";
+    else
+      line << ',';
+    line << "\n    \"" << info.name << "\": " << base::statistic_value(i);
+    output.put(line);
+    if (i + 1 < base::kStatisticCount && folder == base::kStatisticInfo[i + 1].folder) continue;
+    for (size_t list = 0; list < base::kSitesCount; ++list)
+      if (folder == base::kSitesInfo[list].folder)
+        write_sites(base::kSitesInfo[list], base::statistic_sites(list), output);
+  }
+  base::Text<16> end;
+  end << "\n  }\n}\n";
+  output.put(end);
 }
 
 // The option with %p replaced by the process id.
@@ -44,21 +107,34 @@ void compose_path(base::TextRef& path) {
 void write_statistics_file() {
   base::Text<1024> path;
   compose_path(path);
-  base::Text<8192> json;
-  compose_json(json);
   // Written beside and renamed, so that a reader never sees half of it.
   base::Text<1100> beside;
   beside << path.view() << ".new";
   long file =
       sys::syscall(SYS_openat, AT_FDCWD, beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (!sys::failed(file)) {
-    long written = sys::syscall(SYS_write, file, json.c_str(), json.size());
+    Output output(file);
+    write_json(output);
     sys::syscall(SYS_close, file);
-    file = written == static_cast<long>(json.size()) ? sys::syscall(SYS_rename, beside.c_str(), path.c_str())
-                                                     : (sys::failed(written) ? written : -ENOSPC);
+    file = output.error() == 0 ? sys::syscall(SYS_rename, beside.c_str(), path.c_str()) : output.error();
   }
   if (sys::failed(file))
     base::log("cannot write statistics to ", path.view(), ": ", base::error_name(static_cast<int>(-file)));
+}
+
+void log_fault_sites() {
+  base::SiteTable::Site sites[kSitesLogged];
+  const uint32_t count = base::statistics.spill_fault_sites.hottest(sites);
+  for (uint32_t i = 0; i < count; ++i) {
+    CodePlace place;
+    find_code_place(sites[i].address, place);
+    const std::string_view path = place.module.view();
+    base::Text<400> text;
+    text << (path.empty() ? "code of no file" : path.substr(path.rfind('/') + 1)) << '+'
+         << base::Hex{place.offset};
+    if (!place.symbol.view().empty()) text << " (" << place.symbol.view() << ')';
+    base::log(sites[i].count, " of ", base::statistics.spill_faults.get(), " faults at ", text.view());
+  }
 }
 
 }  // namespace
@@ -75,6 +151,7 @@ void write_report() {
             s.storage_read_bytes.get() >> 20, "M, written ", s.storage_write_bytes.get() >> 20, "M on ",
             runtime.device->name(), "; faults ", s.spill_faults.get(), ", slow translations ",
             s.spill_translations_slow.get());
+  log_fault_sites();
 }
 
 }  // namespace spill

@@ -84,13 +84,17 @@ __spillway_translate:
   .cfi_endproc
   .size __spillway_translate, . - __spillway_translate
 
-  .macro crossing name, target
+  // \caller, if given: a register for where compiled code goes on.
+  .macro crossing name, target, caller
   .globl \name
   .type \name, @function
   .p2align 4
 \name:
   .cfi_startproc
   push_integers
+  .ifnb \caller
+  movq 8(%rbp), \caller
+  .endif
   call_saving_vectors \target
   pop_integers
   ret
@@ -100,7 +104,7 @@ __spillway_translate:
 
   crossing __spillway_cross_load, spillway_cross_load_blocking
   crossing __spillway_cross_store, spillway_cross_store_blocking
-  crossing __spillway_cross_map, spillway_cross_map_blocking
+  crossing __spillway_cross_map, spillway_cross_map_blocking, %rcx
 
   // thread_local Slot* __spillway_slots = kUnregisteredSlots, in every new thread before any code runs.
   // (C++ has no constant expression for a pointer to a fixed address.)

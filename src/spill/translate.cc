@@ -94,12 +94,12 @@ void spillway_cross_store_blocking(uint64_t address, uint64_t size, const char* 
   release(kHoldCross);
 }
 
-int64_t spillway_cross_map_blocking(uint64_t address, uint64_t size, uint64_t live) {
+int64_t spillway_cross_map_blocking(uint64_t address, uint64_t size, uint64_t live, uint64_t caller) {
   base::statistics.spill_crossings.add();
   release_other_slots(live);
   for (uint64_t at = base::round_down(address, base::kOsPageBytes); at < address + size;
        at += base::kOsPageBytes)
-    if (in_range(at) && is_allocated(at)) map_at_own_address(at);
+    if (in_range(at) && is_allocated(at)) map_at_own_address(at, caller);
   return kEntryIdentity;
 }
 

@@ -82,6 +82,17 @@ class Ran:
     def total(self, folder, key):
         return sum(one[folder][key] for one in self.statistics)
 
+    def hottest_site(self):
+        """Where most faults came from, and how many of a hundred; "" without faults."""
+        counts = collections.Counter()
+        for one in self.statistics:
+            for site in one["spill"]["fault_sites"]:
+                name = f" {site['symbol']}" if site["symbol"] else f"+{site['offset']}"
+                counts[(pathlib.PurePosixPath(site["module"]).name or "code of no file") + name] += site["count"]
+        for name, count in counts.most_common(1):
+            return f"{name} ({100 * count // self.total('spill', 'faults')} %)"
+        return ""
+
     def busiest_evictions(self):
         return max((one["cache"]["evictions"] for one in self.statistics), default=0)
 
@@ -101,6 +112,7 @@ class Row:
     evictions: int = 0
     busiest_evictions: int = 0
     faults: int = 0
+    hottest_site: str = ""
     native_seconds: float = 0
     spilled_seconds: float = 0
     detail: str = ""
@@ -252,6 +264,7 @@ class Corpus:
         row.evictions = ran.total("cache", "evictions")
         row.busiest_evictions = ran.busiest_evictions()
         row.faults = ran.total("spill", "faults")
+        row.hottest_site = ran.hottest_site()
         row.spilled_seconds = ran.cpu_seconds
         if ran.status != native.status or ran.findings != native.findings:
             lost = list((native.findings - ran.findings))[:3]
@@ -299,17 +312,18 @@ class Corpus:
 
 def table(rows):
     head = ["program", "level", "run", "outcome", "tests native", "tests spilled", "native peak", "cache", "written", "evictions ÷ frames",
-            "slowdown", "faults"]
+            "slowdown", "faults", "hottest site"]
     lines = [head, ["---"] * len(head)]
     for row in rows:
         mib = lambda count: f"{count / (1 << 20):.1f} MiB"
         if not row.mode:
-            lines.append([row.program, row.level, "", row.outcome, *[""] * 8])
+            lines.append([row.program, row.level, "", row.outcome, *[""] * 9])
             continue
         lines.append([row.program, row.level, row.mode, row.outcome, str(row.native_tests), str(row.spilled_tests),
                       mib(row.native_peak_bytes), mib(row.budget_bytes), mib(row.written_bytes),
                       f"{row.busiest_evictions / max(row.frames, 1):.0f}",
-                      f"{row.spilled_seconds / row.native_seconds:.1f}" if row.native_seconds else "", str(row.faults)])
+                      f"{row.spilled_seconds / row.native_seconds:.1f}" if row.native_seconds else "", str(row.faults),
+                      row.hottest_site.replace("|", "\\|")])
     return "".join("| " + " | ".join(line) + " |\n" for line in lines)
 
 

@@ -16,7 +16,10 @@ at = sys.argv.index("--")
 stats = sys.argv[sys.argv.index("--stats") + 1].replace("%p", str(os.getpid()))
 status = subprocess.run(sys.argv[at + 1:], env={**os.environ, "SPILLED": "1"}).returncode
 if "EVICTIONS":
-    json.dump({"cache": {"evictions": int("EVICTIONS")}, "spill": {"faults": 3}, "storage": {"write_bytes": 4096}}, open(stats, "w"))
+    sites = [{"count": 2, "module": "/lib/libm.so.6", "offset": "0x12", "symbol": ""},
+             {"count": 1, "module": "/lib/libz.so", "offset": "0x34", "symbol": "inflate"}]
+    json.dump({"cache": {"evictions": int("EVICTIONS")}, "spill": {"faults": 3, "fault_sites": sites},
+               "storage": {"write_bytes": 4096}}, open(stats, "w"))
 sys.exit(status)
 """
 
@@ -46,6 +49,7 @@ class CorpusTest(unittest.TestCase):
         row = self.run_spilled("echo ok 7 abc; echo took $RANDOM s; echo ok 2 def")
         self.assertEqual((row.outcome, row.native_tests, row.spilled_tests, row.frames), ("passed", 9, 9, 256))
         self.assertEqual((row.faults, row.written_bytes), (3, 4096))
+        self.assertEqual(row.hottest_site, "libm.so.6+0x12 (66 %)")
 
     def test_order_does_not_count(self):
         row = self.run_spilled("if [ -n \"${SPILLED-}\" ]; then echo ok 1 a; echo ok 1 b; else echo ok 1 b; echo ok 1 a; fi")

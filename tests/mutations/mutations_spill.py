@@ -9,6 +9,7 @@ MEMORY = "src/spill/intercept/memory.cc"
 MMAP = "src/spill/intercept/mmap.cc"
 PARKING = "src/spill/intercept/parking.cc"
 SIGNALS = "src/spill/signals.cc"
+SITES = "src/base/site_table.cc"
 SPACE = "src/spill/address_space.cc"
 STDIO = "src/spill/intercept/stdio.cc"
 THREAD = "src/spill/thread.cc"
@@ -76,6 +77,15 @@ MUTATIONS = [
             (SIGNALS, "    set_program_action(number, &reset, nullptr);\n", "")),
 
     # Faults
+    mutation("site that takes another's place begins at one", "base_test", "SiteTable.*",
+             (SITES, "  least->count.store(count + 1, std::memory_order_relaxed);", "  least->count.store(1, std::memory_order_relaxed);")),
+    mutation("any site is given up for a new one", "base_test", "SiteTable.*",
+             (SITES, "    if (count < least->count.load(std::memory_order_relaxed)) least = &slot;\n", "")),
+    product("fault counted at the address that it was about", "^e2e_seeing$",
+            (FAULT, "map_at_own_address(address, static_cast<uint64_t>(registers[REG_RIP]));",
+             "map_at_own_address(address, ((void)registers, address));")),
+    product("crossing atomic counted in the runtime", "^e2e_seeing$",
+            ("src/spill/thunk.S", "  movq 8(%rbp), \\caller\n", "  leaq 1f(%rip), \\caller\n1:\n")),
     product("fault on spilled memory that is not allocated swallowed", "^e2e_null_access$",
             (FAULT, "in_range(address) && is_allocated(address)", "in_range(address)")),
     product("null dereference swallowed", "^e2e_null_access$",

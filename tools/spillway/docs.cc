@@ -47,14 +47,31 @@ std::string statistics_page() {
       "...}, ...}`. Each\n"
       "number is exact; together they are not a snapshot of one moment. Names that end in `_bytes` are "
       "bytes, all\n"
-      "others count.\n";
+      "others count.\n\n"
+      "A list of sites says where in the code something was counted, most often first: `{\"count\": 7, "
+      "\"over\": "
+      "0, \"module\":\n"
+      "\"/usr/lib/libm.so.6\", \"offset\": \"0x1a2b\", \"symbol\": \"cos\"}`. Module and offset are what "
+      "`addr2line -e MODULE OFFSET`\n"
+      "takes; the symbol is an exported function, or empty. Of the count, `over` at most belong to other "
+      "sites: "
+      "not 0 only\n"
+      "when there were more than 64 of them.\n";
   std::string_view folder;
-  for (const auto& statistic : base::kStatisticInfo) {
+  const auto add_row = [&](const base::StatisticInfo& info) {
+    page += concat("| `", info.folder, ".", info.name, "` | ", cell(info.doc), " |\n");
+  };
+  for (size_t i = 0; i < base::kStatisticCount; ++i) {
+    const base::StatisticInfo& statistic = base::kStatisticInfo[i];
     if (folder != statistic.folder) {
       folder = statistic.folder;
       page += concat("\n## ", folder, "\n\n| key | meaning |\n|---|---|\n");
     }
-    page += concat("| `", statistic.folder, ".", statistic.name, "` | ", cell(statistic.doc), " |\n");
+    add_row(statistic);
+    // As in the file: lists after all numbers of their folder.
+    if (i + 1 < base::kStatisticCount && folder == base::kStatisticInfo[i + 1].folder) continue;
+    for (const base::StatisticInfo& list : base::kSitesInfo)
+      if (folder == list.folder) add_row(list);
   }
   return page;
 }

@@ -14,4 +14,6 @@ Caller foreign_caller(const void*) {
 
 void find_c_library() {}
 
+const char* symbol_of(uint64_t) { return nullptr; }  // it exports nothing
+
 }  // namespace spill
