@@ -199,6 +199,18 @@ Cache::Pool Cache::pool(uint32_t partition) {
   return {frames.bytes(FrameId{0}), uint64_t{frames.frame_count()} * shared_.page_bytes, frames.descriptor()};
 }
 
+Layout Cache::layout() const {
+  Layout layout = {};
+  layout.range_begin = range_begin_;
+  layout.range_bytes = range_bytes_;
+  layout.page_bytes = shared_.page_bytes;
+  layout.directory = reinterpret_cast<uint64_t>(shared_.directory.leaves());
+  layout.region_shift = region_shift_;
+  layout.partition_count = partition_count_;
+  for (uint32_t i = 0; i < partition_count_; ++i) layout.parts[i] = partitions_[i].layout();
+  return layout;
+}
+
 void Cache::verify() {
   for (uint32_t i = 0; i < partition_count_; ++i) partitions_[i].verify();
 }

@@ -7,6 +7,7 @@
 // C library's heap. Not async-signal-safe against itself: a thread must not be interrupted inside a
 // call by a handler that calls again.
 #pragma once
+#include "cache/layout.h"
 #include "cache/partition.h"
 
 namespace cache {
@@ -26,7 +27,7 @@ struct CacheParameters {
 
 class Cache {
  public:
-  static constexpr uint32_t kMaxPartitions = 16;
+  static constexpr uint32_t kMaxPartitions = cache::kMaxPartitions;
   static constexpr uint32_t kMinFrames = 8;
 
   // Errors: EINVAL (page size, budget too small: the message says what is needed), ENOMEM. `device` and
@@ -103,16 +104,14 @@ class Cache {
     if (where.frame != base::kNoFrame) return {of(page).frames().bytes(where.frame), base::kNoPlace};
     return {nullptr, where.place};
   }
+  // For other processes that look into this one.
+  Layout layout() const;
   const Budget& budget() const { return shared_.budget; }
   storage::Device& device() { return *shared_.device; }
   void verify();
 
  private:
-  Partition& of(PageId page) {
-    // Fibonacci hashing of the region's number: neighbouring regions go to different partitions.
-    const uint64_t region = index(page) >> region_shift_;
-    return partitions_[(region * 0x9e3779b97f4a7c15) >> 32 & (partition_count_ - 1)];
-  }
+  Partition& of(PageId page) { return partitions_[partition_of(page, region_shift_, partition_count_)]; }
 
   static constexpr uint32_t kCalmSteps = 10'000;  // ten seconds where nothing else is to be done
 

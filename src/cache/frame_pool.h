@@ -36,6 +36,7 @@ class FramePool {
   int descriptor() const { return descriptor_; }
   uint64_t file_offset(FrameId frame) const { return uint64_t{index(frame)} * page_bytes_; }
 
+  const Frame* frames() const { return frames_; }
   Frame& operator[](FrameId frame) { return frames_[index(frame)]; }
   char* bytes(FrameId frame) const { return memory_ + uint64_t{index(frame)} * page_bytes_; }
   // The same memory by an address where stores leave no trace in the watch: for what is loaded.

@@ -6,7 +6,6 @@
 namespace cache {
 namespace {
 
-constexpr uint32_t kIsFrame = uint32_t{1} << 31;
 constexpr uint32_t kNoLeaf = ~uint32_t{0};
 
 }  // namespace
@@ -36,10 +35,7 @@ void PageMap::close() { sys::unmap(leaves_, bytes_); }
 PageMap::Where PageMap::find(PageId page) const {
   const uint32_t leaf = directory_->leaf_of(page);
   if (leaf == 0) return {};
-  const uint32_t word = leaves_[leaf - 1].words[index(page) % kGroupPages];
-  if (word == 0) return {};
-  if ((word & kIsFrame) != 0) return {.frame = FrameId{word & ~kIsFrame}};
-  return {.place = PlaceId{word - 1}};
+  return where_of(leaves_[leaf - 1].words[index(page) % kGroupPages]);
 }
 
 uint32_t& PageMap::word_for_update(PageId page) {

@@ -29,6 +29,7 @@ class PageDirectory {
   base::Expected<void> open(uint64_t page_count);
   void close();
   uint32_t& leaf_of(PageId page) { return leaves_[index(page) / kGroupPages]; }
+  const uint32_t* leaves() const { return leaves_; }
 
  private:
   uint32_t* leaves_ = nullptr;
@@ -47,6 +48,16 @@ class PageMap {
   void close();
 
   Where find(PageId page) const;
+  // For those who read it from outside (page_reader.h): what a leaf's word says, and how far it lies from leaves().
+  static Where where_of(uint32_t word) {
+    if (word == 0) return {};
+    if ((word & kIsFrame) != 0) return {.frame = FrameId{word & ~kIsFrame}};
+    return {.place = PlaceId{word - 1}};
+  }
+  static uint64_t word_offset(uint32_t leaf, PageId page) {
+    return uint64_t{leaf - 1} * sizeof(Leaf) + index(page) % kGroupPages * sizeof(uint32_t);
+  }
+  const void* leaves() const { return leaves_; }
   void prefetch(PageId page) const {
     if (const uint32_t leaf = directory_->leaf_of(page); leaf != 0) __builtin_prefetch(&leaves_[leaf - 1], 1);
   }
@@ -59,6 +70,8 @@ class PageMap {
     uint32_t words[kGroupPages];
   };
   static_assert(sizeof(Leaf) == base::kLineBytes);
+
+  static constexpr uint32_t kIsFrame = uint32_t{1} << 31;
 
   uint32_t& word_for_update(PageId page);
 

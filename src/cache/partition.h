@@ -34,6 +34,7 @@
 #include "cache/frame_pool.h"
 #include "cache/holders.h"
 #include "cache/lane.h"
+#include "cache/layout.h"
 #include "cache/page_map.h"
 #include "cache/places.h"
 #include "cache/table.h"
@@ -115,6 +116,10 @@ class Partition {
   // Checks every invariant that can be checked under the lock; CHECK fails otherwise. For tests and chaos.
   void verify();
 
+  Layout::Part layout() const {
+    return {reinterpret_cast<uint64_t>(map_.leaves()), reinterpret_cast<uint64_t>(frames_.frames()),
+            reinterpret_cast<uint64_t>(frames_.bytes(FrameId{0})), frames_.frame_count()};
+  }
   FramePool& frames() { return frames_; }
   uint32_t frame_count() const { return frames_.frame_count(); }
   // Pages in state RESIDENT now. Cost: a look at every frame, under the lock.

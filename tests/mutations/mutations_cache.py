@@ -7,6 +7,7 @@ DISCARD = "src/cache/partition_discard.cc"
 MOVE = "src/cache/partition_move.cc"
 PLACES = "src/cache/places.cc"
 TABLE = "src/cache/table.cc"
+READER = "src/cache/page_reader.cc"
 
 
 def mutation(name, test, *patches):
@@ -292,4 +293,15 @@ MUTATIONS = [
              (PARTITION, "bool Partition::may_take_fresh(bool desperate) {\n", "bool Partition::may_take_fresh(bool desperate) {\n  if (frame_count() > 0) return true;\n")),
     mutation("no memory is taken from the largest partition", "CacheTest.OnePartition*",
              (PARTITION, "    if (largest != nullptr && largest != this", "    if (largest == nullptr && largest != nullptr")),
+
+    # Read from outside
+    mutation("page not looked for again after it was read from outside", "PageReaderTest.*",
+             (READER, "    if (!(after == before)) continue;\n", "")),
+    mutation("place read once from outside", "PageReaderTest.*",
+             (READER, "    if (memcmp(to, scratch, base::kOsPageBytes) == 0) return true;", "    return true;")),
+    mutation("frame that is loading believed from outside", "PageReaderTest.*",
+             (READER, "      readable = read_place(layout, before.place, offset, to, scratch, outside);",
+              "      readable = outside.read_memory(part.memory + uint64_t{index(where.frame)} * layout.page_bytes + offset, to, base::kOsPageBytes);")),
+    mutation("frame believed from outside whatever page it holds", "PageReaderTest.*",
+             (READER, "    } else if (before.page != page) {\n      continue;\n", "")),
 ]

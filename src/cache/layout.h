@@ -1,0 +1,34 @@
+// Where a cache keeps what it knows, in addresses of its process: for another process that reads a page of it
+// (page_reader.h). None of it changes while the cache lives.
+#pragma once
+#include <cstdint>
+
+#include "base/ids.h"
+
+namespace cache {
+
+inline constexpr uint32_t kMaxPartitions = 16;
+
+// Fibonacci hashing of the region's number: neighbouring regions go to different partitions.
+inline uint32_t partition_of(base::PageId page, unsigned region_shift, uint32_t partition_count) {
+  return static_cast<uint32_t>(((index(page) >> region_shift) * 0x9e3779b97f4a7c15) >> 32 &
+                               (partition_count - 1));
+}
+
+struct Layout {
+  struct Part {
+    uint64_t leaves;  // of its PageMap
+    uint64_t frames;  // Frame by Frame
+    uint64_t memory;  // the pages that they hold
+    uint64_t frame_count;
+  };
+  uint64_t range_begin;
+  uint64_t range_bytes;
+  uint64_t page_bytes;
+  uint64_t directory;  // PageDirectory's leaf numbers
+  uint32_t region_shift;
+  uint32_t partition_count;
+  Part parts[kMaxPartitions];
+};
+
+}  // namespace cache
