@@ -11,11 +11,8 @@
 namespace spill {
 namespace {
 
-constexpr uint64_t kChunkBytes = uint64_t{2} << 20;
 constexpr uint64_t kChunkCount = (kRangeEnd - kRangeBegin) / kChunkBytes;
 constexpr uint64_t kPagesPerChunk = kChunkBytes / base::kOsPageBytes;
-
-enum ChunkUse : uint8_t { kNothing, kEverything, kSome };
 
 struct FreeRange {
   uint64_t begin;
@@ -24,7 +21,7 @@ struct FreeRange {
 };
 
 constinit sys::Mutex mutex;
-std::atomic<uint8_t>* chunk_use = nullptr;
+std::atomic<ChunkUse>* chunk_use = nullptr;
 std::atomic<uint64_t>* page_bits = nullptr;
 FreeRange* free_list = nullptr;  // sorted by address, never touching
 FreeRange* spare_nodes = nullptr;
@@ -67,13 +64,14 @@ void mark(uint64_t address, uint64_t bytes, bool allocated) {
     uint64_t end = chunk_begin + kChunkBytes;
     if (end > address + bytes) end = address + bytes;
     if (end - at == kChunkBytes) {
-      chunk_use[chunk].store(allocated ? kEverything : kNothing, std::memory_order_release);
+      chunk_use[chunk].store(allocated ? ChunkUse::kEverything : ChunkUse::kNothing,
+                             std::memory_order_release);
     } else {
-      const uint8_t use = chunk_use[chunk].load(std::memory_order_relaxed);
-      if (use != kSome) set_page_bits(chunk, 0, kPagesPerChunk, use == kEverything);
+      const ChunkUse use = chunk_use[chunk].load(std::memory_order_relaxed);
+      if (use != ChunkUse::kSome) set_page_bits(chunk, 0, kPagesPerChunk, use == ChunkUse::kEverything);
       set_page_bits(chunk, (at - chunk_begin) / base::kOsPageBytes, (end - chunk_begin) / base::kOsPageBytes,
                     allocated);
-      chunk_use[chunk].store(kSome, std::memory_order_release);
+      chunk_use[chunk].store(ChunkUse::kSome, std::memory_order_release);
     }
     at = end;
   }
@@ -128,7 +126,7 @@ base::Expected<void> open_address_space() {
   if (!chunks) return std::unexpected(chunks.error());
   auto pages = sys::map_anonymous(kChunkCount * kPagesPerChunk / 8, "the map of allocated pages");
   if (!pages) return std::unexpected(pages.error());
-  chunk_use = reinterpret_cast<std::atomic<uint8_t>*>(*chunks);
+  chunk_use = reinterpret_cast<std::atomic<ChunkUse>*>(*chunks);
   page_bits = reinterpret_cast<std::atomic<uint64_t>*>(*pages);
   return {};
 }
@@ -173,11 +171,15 @@ void free_addresses(uint64_t address, uint64_t bytes) {
   add_free(address, address + bytes);
 }
 
+AddressMaps address_maps() {
+  return {reinterpret_cast<uint64_t>(chunk_use), reinterpret_cast<uint64_t>(page_bits)};
+}
+
 bool is_allocated(uint64_t address) {
   const uint64_t offset = address - kRangeBegin;
   switch (chunk_use[offset / kChunkBytes].load(std::memory_order_acquire)) {
-    case kNothing: return false;
-    case kEverything: return true;
+    case ChunkUse::kNothing: return false;
+    case ChunkUse::kEverything: return true;
     default: {
       const uint64_t page = offset / base::kOsPageBytes;
       return (page_bits[page / 64].load(std::memory_order_relaxed) >> (page % 64) & 1) != 0;

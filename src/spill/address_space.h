@@ -24,6 +24,15 @@ bool allocate_addresses_at(uint64_t address, uint64_t bytes);
 // Gives back any part of what was allocated. Its pages are discarded first, by the caller.
 void free_addresses(uint64_t address, uint64_t bytes);
 
+// The two maps, for other processes that look into this one.
+inline constexpr uint64_t kChunkBytes = uint64_t{2} << 20;
+enum class ChunkUse : uint8_t { kNothing, kEverything, kSome };
+struct AddressMaps {
+  uint64_t chunk_use;  // address of ChunkUse by chunk of the range
+  uint64_t page_bits;  // address of words of 64 bits, bit by OS page of the range
+};
+AddressMaps address_maps();
+
 // Is the OS page of `address` allocated? REQUIRES: in_range(address). Async-signal-safe.
 bool is_allocated(uint64_t address);
 

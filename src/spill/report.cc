@@ -139,10 +139,15 @@ void log_fault_sites() {
 
 }  // namespace
 
-void write_report() {
+void count_memory() {
   const uint64_t frames_bytes = runtime.cache->frames_bytes();
   base::statistics.memory_frames_bytes.set(frames_bytes);
-  base::statistics.memory_metadata_bytes.set(runtime.cache->budget().used_bytes() - frames_bytes);
+  const uint64_t used_bytes = runtime.cache->budget().used_bytes();
+  base::statistics.memory_metadata_bytes.set(used_bytes > frames_bytes ? used_bytes - frames_bytes : 0);
+}
+
+void write_report() {
+  count_memory();
   if (!runtime.options.stats.view().empty()) write_statistics_file();
   if (runtime.options.verbose == 0) return;
   const base::Statistics& s = base::statistics;

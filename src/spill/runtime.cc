@@ -12,6 +12,7 @@
 #include "spill/heap.h"
 #include "spill/holders.h"
 #include "spill/last_thread.h"
+#include "spill/published.h"
 #include "spill/report.h"
 #include "storage/open.h"
 #include "sys/barrier.h"
@@ -69,12 +70,13 @@ void run_background(void*) {
   uint32_t quiet_rounds = 0;
   constexpr uint32_t kRoundsPerHeapCount = 64;
   for (uint32_t round = 0;; ++round) {
-    // What the heap needs to know its blocks comes out of the same budget.
+    // What the heap needs to know its blocks comes out of the same budget. And spillway top wants to know.
     if (round % kRoundsPerHeapCount == 0) {
       const uint64_t now = heap_metadata_bytes();
       if (now > heap_bytes) runtime.cache->charge(now - heap_bytes);
       if (now < heap_bytes) runtime.cache->uncharge(heap_bytes - now);
       heap_bytes = now;
+      count_memory();
     }
     const bool worked = runtime.cache->background_step(lane) > 0;
     if (runtime.options.chaos != 0) {
@@ -160,6 +162,7 @@ extern "C" void spillway_start(int, char**, char** environment) {
   this_thread();
   count_first_thread();
   require(runtime.cache->prepare_cleaning());
+  require(publish());
   require(sys::start_thread(run_background, nullptr, "spillway"));
   runtime.started.store(true, std::memory_order_release);
 }

@@ -157,6 +157,13 @@ class Device {
   // Would kDiscard give room back? Where not, it completes with success and does nothing. What a discarded
   // range reads as until it is written again is not defined: zeros, or what it held.
   bool discards() const { return discards_; }
+  // Where another process that looks into this one finds the bytes, offset for offset: in the file of a descriptor, or
+  // in memory. Neither: nowhere.
+  struct Whereabouts {
+    int descriptor = -1;
+    const char* memory = nullptr;
+  };
+  Whereabouts whereabouts() const { return whereabouts_; }
 
   // A new queue, at most `depth` Ios deep. Errors: EMFILE, ENOMEM. close_queue: nothing may be in flight.
   // Both may be called by any thread, at any time. REQUIRES: 1 <= depth <= kMaxQueueDepth.
@@ -174,6 +181,7 @@ class Device {
   uint64_t capacity_bytes_ = 0;
   uint32_t block_bytes_ = 512;
   bool discards_ = false;
+  Whereabouts whereabouts_;
   bool counted_ =
       true;  // do its Ios count in the statistics? Not those of a decorator: the inner device's do
 

@@ -22,6 +22,7 @@ class FaultDevice final : public Device {
     capacity_bytes_ = inner->capacity_bytes();
     block_bytes_ = inner->block_bytes();
     discards_ = inner->discards();
+    whereabouts_ = inner->whereabouts();
     counted_ = false;
     base::TextRef(name_, sizeof name_) << "fault:seed=" << schedule.seed << ":[" << inner->name() << ']';
   }

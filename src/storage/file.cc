@@ -95,6 +95,7 @@ FileDevice::FileDevice(std::string_view scheme, const Medium& medium, size_t max
   capacity_bytes_ = medium.capacity_bytes;
   block_bytes_ = medium.block_bytes;
   discards_ = medium.discards;
+  whereabouts_.descriptor = medium.descriptor;
   base::TextRef(name_, sizeof name_) << scheme << ':' << medium.label;
 }
 

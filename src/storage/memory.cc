@@ -13,6 +13,7 @@ class MemoryDevice final : public Device {
   MemoryDevice(char* bytes, uint64_t capacity_bytes) : bytes_(bytes) {
     capacity_bytes_ = capacity_bytes;
     discards_ = true;
+    whereabouts_.memory = bytes;
     base::TextRef(name_, sizeof name_) << "memory:" << base::Bytes{capacity_bytes};
   }
 

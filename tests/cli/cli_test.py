@@ -249,5 +249,21 @@ class Info(Case):
         self.assertEqual(spillway("info", "--help").returncode, 0)
 
 
+# What they show of programs that run: tests/e2e/seeing.
+class Seeing(Case):
+    def test_wrong_arguments(self):
+        self.refused("dump", says=["usage: spillway dump PID ADDRESS LENGTH"])
+        self.refused("dump", "1", "0x", "8", says=["'0x'", "address"])
+        self.refused("dump", str(os.getpid()), "0x100000000000", "8", says=["does not run Spillway"])
+        self.refused("top", "-1", says=["'-1'", "--once"])
+        self.refused("top", "\x1b[1m", says=["'\\x1b[1m'"])
+        self.refused("top", "99999999999", says=["'99999999999'"])
+        self.refused("top", str(os.getpid()), says=["does not run Spillway"])
+        for name in ("dump", "top"):
+            ended = spillway(name, "--help")
+            self.assertEqual((ended.returncode, ended.stderr), (0, ""))
+            self.assertIn(f"usage: spillway {name}", ended.stdout)
+
+
 if __name__ == "__main__":
     unittest.main(verbosity=1)

@@ -138,8 +138,8 @@ MUTATIONS = [
     mutation("address range grows into what is in use", "address_space_test", "*",
              (SPACE, "if ((*link)->end - address < bytes || !cut", "if (!cut")),
     mutation("chunk of which some is freed counts as free", "address_space_test", "*",
-             (SPACE, "if (use != kSome) set_page_bits(chunk, 0, kPagesPerChunk, use == kEverything);",
-              "if (use != kSome) set_page_bits(chunk, 0, kPagesPerChunk, false);")),
+             (SPACE, "if (use != ChunkUse::kSome) set_page_bits(chunk, 0, kPagesPerChunk, use == ChunkUse::kEverything);",
+              "if (use != ChunkUse::kSome) set_page_bits(chunk, 0, kPagesPerChunk, false);")),
 
     # fork
     product("child of fork stores to its parent's frames", "^e2e_fork_child_stores$",
@@ -234,4 +234,14 @@ MUTATIONS = [
     mutation("call that makes threads goes unnoticed", "intercept_pthread_test", "Pthread.CallsThat*",
              ("src/spill/intercept/callback.cc", "int __spill_mq_notify(mqd_t queue, const sigevent* event) {\n  note_threads();",
               "int __spill_mq_notify(mqd_t queue, const sigevent* event) {")),
+
+    # Seen from outside
+    product("runtime of another version believed", "^e2e_seeing$",
+            ("tools/spillway/process.cc", "  if (head[1] != spill::kLayoutVersion)", "  if (head[1] == 0)")),
+    product("memory of a fork's child dumped", "^e2e_seeing$",
+            ("tools/spillway/dump.cc", "  if (process.is_fork_child())", "  if (process.pid() == 0)")),
+    product("freed memory dumped", "^e2e_seeing$",
+            ("tools/spillway/process.cc", "  return (word >> (page % 64) & 1) != 0;", "  return word != 1;"),
+            ("tools/spillway/process.cc", "  if (use != spill::ChunkUse::kSome) return use == spill::ChunkUse::kEverything;",
+             "  if (use == spill::ChunkUse::kEverything) return true;")),
 ]

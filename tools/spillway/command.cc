@@ -1,6 +1,7 @@
 #include "command.h"
 
 #include <algorithm>
+#include <iomanip>
 
 namespace tools {
 namespace {
@@ -45,6 +46,17 @@ std::string options_help() {
                    value.empty() ? "empty" : value, ", variable ", variable_name(option), "\n");
   }
   return help;
+}
+
+std::string readable_bytes(uint64_t bytes) {
+  static constexpr const char* kUnits[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  if (bytes < 1024) return concat(bytes, " bytes");
+  double value = static_cast<double>(bytes) / 1024;
+  size_t unit = 0;
+  while (value >= 1024 && unit + 1 < std::size(kUnits)) value /= 1024, ++unit;
+  std::ostringstream text;
+  text << std::fixed << std::setprecision(1) << value << ' ' << kUnits[unit];
+  return text.str();
 }
 
 std::string printable(std::string_view text) {

@@ -26,9 +26,11 @@ inline constexpr int kWrongInput = 2;
 
 // Subcommands return the exit status.
 int run(Arguments arguments);
+int top(Arguments arguments);
 int info(Arguments arguments);
 int docs(Arguments arguments);
 int bench(Arguments arguments);
+int dump(Arguments arguments);
 
 // The parts as one text, each as an ostream prints it.
 template <class... Parts>
@@ -47,6 +49,9 @@ std::string default_of(const base::OptionInfo& option);
 
 // One line for each option: flag, argument, doc, default, variable.
 std::string options_help();
+
+// 24.6 GiB; small numbers exactly.
+std::string readable_bytes(uint64_t bytes);
 
 // The text with control characters, which would break the one line of an error, shown as \xNN.
 std::string printable(std::string_view text);

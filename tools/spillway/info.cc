@@ -1,24 +1,11 @@
 // spillway info: what this machine offers, as text or JSON.
 #include <cstdio>
-#include <iomanip>
 
 #include "command.h"
 #include "probe.h"
 
 namespace tools {
 namespace {
-
-// 24.6 GiB; small numbers exactly.
-std::string readable_bytes(uint64_t bytes) {
-  static constexpr const char* kUnits[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-  if (bytes < 1024) return concat(bytes, " bytes");
-  double value = static_cast<double>(bytes) / 1024;
-  size_t unit = 0;
-  while (value >= 1024 && unit + 1 < std::size(kUnits)) value /= 1024, ++unit;
-  std::ostringstream text;
-  text << std::fixed << std::setprecision(1) << value << ' ' << kUnits[unit];
-  return text.str();
-}
 
 std::string readable(const std::string& key, const nlohmann::ordered_json& value) {
   if (value.is_boolean()) return value.get<bool>() ? "yes" : "no";

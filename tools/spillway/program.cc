@@ -1,9 +1,6 @@
 // Starting a program; and a look into its ELF file for the runtime that it uses.
-//
-// The file is input from outside: every offset and length is checked against its size before it is used.
 #include "program.h"
 
-#include <elf.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -11,24 +8,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <optional>
-#include <vector>
+
+#include "elf_file.h"
 
 namespace tools {
 namespace {
-
-// The file's `count` objects at `offset`, or nothing when they do not lie in it.
-template <class T>
-std::optional<std::vector<T>> read_at(std::ifstream& file, uint64_t offset, uint64_t count) {
-  constexpr uint64_t kCountMax = 1 << 20;  // headers and library names of real programs are far smaller
-  if (count > kCountMax || offset > static_cast<uint64_t>(INT64_MAX)) return std::nullopt;
-  std::vector<T> objects(count);
-  file.seekg(static_cast<std::streamoff>(offset));
-  file.read(reinterpret_cast<char*>(objects.data()), static_cast<std::streamsize>(count * sizeof(T)));
-  if (!file) return std::nullopt;
-  return objects;
-}
 
 // Whether a note of `owner` lies in the file's [offset, offset + bytes).
 bool has_note(std::ifstream& file, uint64_t offset, uint64_t bytes, std::string_view owner) {
@@ -63,11 +47,9 @@ bool is_native_program(const std::string& path) {
   constexpr std::string_view kLibrary = "libspillway.so";
   constexpr const char kNoteOwner[] = "Spillway";  // src/spill/static/start.S
   std::ifstream file(path, std::ios::binary);
-  auto header = read_at<Elf64_Ehdr>(file, 0, 1);
-  if (!header || std::memcmp((*header)[0].e_ident, ELFMAG, SELFMAG) != 0 ||
-      (*header)[0].e_machine != EM_X86_64 || (*header)[0].e_phentsize != sizeof(Elf64_Phdr))
-    return false;
-  auto segments = read_at<Elf64_Phdr>(file, (*header)[0].e_phoff, (*header)[0].e_phnum);
+  const auto header = read_header(file);
+  if (!header) return false;
+  auto segments = read_at<Elf64_Phdr>(file, header->e_phoff, header->e_phnum);
   if (!segments) return false;
   std::vector<Elf64_Dyn> dynamic;
   for (const Elf64_Phdr& segment : *segments) {

@@ -7,6 +7,7 @@ __attribute__((noinline)) void add_crossing(char* at) { __atomic_fetch_add((int*
 
 int main(void) {
   char* memory = calloc(kPages + 1, kPage);
-  for (int page = 1; page < kPages; ++page) add_crossing(memory + page * kPage - ((unsigned long)memory & (kPage - 1)) - 2);
+  for (int page = 1; page < kPages; ++page)
+    add_crossing(memory + page * kPage - ((unsigned long)memory & (kPage - 1)) - 2);
   return 0;
 }

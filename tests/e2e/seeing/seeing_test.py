@@ -1,15 +1,21 @@
 #!/usr/bin/env python3
 """What a user can see of a spilled program.  seeing_test.py BIN WORK [unittest arguments]
 
-Where it faults (--stats, --verbose).
+Where it faults (--stats, --verbose), what its memory holds (spillway dump), what it does (spillway top).
 """
+import array
 import json
+import fcntl
 import os
 import pathlib
+import pty
 import re
 import shutil
+import signal
+import struct
 import subprocess
 import sys
+import termios
 import unittest
 
 BIN = pathlib.Path(sys.argv.pop(1)).resolve()
@@ -17,6 +23,9 @@ WORK = pathlib.Path(sys.argv.pop(1)).resolve()
 SOURCES = pathlib.Path(__file__).resolve().parent
 CLEAN = {name: value for name, value in os.environ.items() if not name.startswith("SPILLWAY_")}
 # A name that JSON has to escape.
+RANGE_BEGIN, RANGE_END, PUBLISHED = 1 << 44, 1 << 45, 0x6fffe000
+PAGE = 4096
+NOBODY = 65534
 LIBRARY = WORK / 'a "quoted" é' / "libforeign.so"
 
 
@@ -27,6 +36,9 @@ def setUpModule():
     subprocess.run([BIN / "spillcc", "-O2", SOURCES / "faults.c", LIBRARY, "-o", WORK / "faults"], check=True, env=CLEAN)
     (WORK / "none.c").write_text("int main(void) { return 0; }\n")
     subprocess.run([BIN / "spillcc", WORK / "none.c", "-o", WORK / "none"], check=True, env=CLEAN)
+    subprocess.run(["clang-19", "-O2", "-c", SOURCES / "foreign.c", "-o", WORK / "foreign.o"], check=True)
+    for name, flags in (("live", [LIBRARY]), ("live-static", ["-static", WORK / "foreign.o"])):
+        subprocess.run([BIN / "spillcc", "-O2", "-w", SOURCES / "live.c", *flags, "-o", WORK / name], check=True, env=CLEAN)
 
 
 class FaultSites(unittest.TestCase):
@@ -66,11 +78,9 @@ class FaultSites(unittest.TestCase):
                       said)
 
     def test_a_static_program_names_offsets(self):
-        foreign = WORK / "foreign.o"
-        subprocess.run(["clang-19", "-O2", "-c", SOURCES / "foreign.c", "-o", foreign], check=True)
         for kind in ("-static", "-static-pie"):
             program = WORK / f"faults{kind}"
-            subprocess.run([BIN / "spillcc", "-O2", kind, SOURCES / "faults.c", foreign, "-o", program], check=True, env=CLEAN)
+            subprocess.run([BIN / "spillcc", "-O2", kind, SOURCES / "faults.c", WORK / "foreign.o", "-o", program], check=True, env=CLEAN)
             hot = self.run_faults(program)[0]["fault_sites"][0]
             self.assertEqual((hot["module"], hot["symbol"]), (str(program), ""))
             begin, end = self.address_of(program, "foreign_hot")
@@ -96,6 +106,260 @@ class FaultSites(unittest.TestCase):
         self.assertEqual(ended.returncode, 0, ended.stderr)
         self.assertEqual(json.loads(stats.read_text())["spill"]["fault_sites"], [])
         self.assertNotIn("faults at", ended.stderr)
+
+
+class Live:
+    """A program that runs until the test ends. `words` is what its spilled memory holds."""
+
+    def __init__(self, test, program="live", megabytes=4, **settings):
+        settings = {"memory": "1M", "spill_all": 1, "storage": WORK, **settings}
+        variables = {"SPILLWAY_" + name.upper(): str(value) for name, value in settings.items()}
+        self.child = subprocess.Popen([WORK / program, str(megabytes)], env={**CLEAN, **variables}, stdin=subprocess.PIPE,
+                                      stdout=subprocess.PIPE, text=True)
+        test.addCleanup(self.end)
+        address, size = self.child.stdout.readline().split()
+        self.pid, self.address, self.bytes = self.child.pid, int(address, 16), int(size)
+        self.words = array.array("Q", ((i * 0x9e3779b97f4a7c15 + 1) % (1 << 64) for i in range(self.bytes // 8)))
+
+    def ask(self, what):
+        self.child.stdin.write(what + "\n")
+        self.child.stdin.flush()
+        return self.child.stdout.readline().strip()
+
+    def end(self):
+        self.child.kill()
+        self.child.wait()
+        self.child.stdin.close()
+        self.child.stdout.close()
+
+
+def spillway(*arguments, **settings):
+    return subprocess.run([BIN / "spillway", *map(str, arguments)], env=CLEAN, capture_output=True, timeout=60, **settings)
+
+
+class Dump(unittest.TestCase):
+    def dump(self, live, offset, length, *options):
+        ended = spillway("dump", live.pid, hex(live.address + offset), length, *options)
+        self.assertEqual((ended.returncode, ended.stderr), (0, b""))
+        return ended.stdout
+
+    def assert_all(self, live):
+        self.assertTrue(self.dump(live, 0, live.bytes, "--raw") == live.words.tobytes())
+
+    def refused(self, *arguments, says, **settings):
+        ended = spillway("dump", *arguments, **settings)
+        self.assertEqual((ended.returncode, ended.stdout), (2, b""), ended)
+        self.assertRegex(ended.stderr.decode(), r"\Aspillway: [^\n]{10,300}\n\Z")
+        self.assertIn(says, ended.stderr.decode())
+
+    def test_in_memory_and_on_storage(self):
+        # A quarter of it is in memory.
+        for settings in ({}, {"page": "64K"}, {"page": "2M", "memory": "20M", "megabytes": 60}, {"storage": "memory:64M"},
+                         {"storage": f"fault:seed=1,read_eio=1/1000000:[{WORK}]"}, {"storage": f"file:{WORK}"},
+                         {"chaos": 3}, {"chaos": 4, "page": "16K"}, {"program": "live-static"}):
+            with self.subTest(settings):
+                self.assert_all(Live(self, **settings))
+
+    def test_hexadecimal(self):
+        live = Live(self)
+        # Lines begin where it is asked to, and go on across a page's edge; the last is short.
+        begin = PAGE - 20
+        bytes_ = live.words.tobytes()[begin : begin + 39]
+        lines = []
+        for at in range(0, 39, 16):
+            piece = bytes_[at : at + 16]
+            halves = [" ".join(f"{byte:02x}" for byte in half).ljust(23) for half in (piece[:8], piece[8:])]
+            text = "".join(chr(byte) if 0x20 <= byte < 0x7f else "." for byte in piece)
+            lines.append(f"{live.address + begin + at:012x}  {halves[0]}  {halves[1]}  |{text}|\n")
+        self.assertEqual(self.dump(live, begin, 39).decode(), "".join(lines))
+        self.assertEqual(self.dump(live, begin, "0x27").decode(), "".join(lines))
+        ended = spillway("dump", live.pid, live.address, "1K", "--raw")
+        self.assertEqual(ended.stdout, live.words.tobytes()[:1024])
+
+    def test_while_threads_work(self):
+        for settings in ({}, {"chaos": 5}, {"page": "16K"}):
+            with self.subTest(settings):
+                live = Live(self, megabytes=3, **settings)
+                live.ask("work")
+                for _ in range(8):
+                    got = array.array("Q", self.dump(live, 0, live.bytes, "--raw"))
+                    for at in range(511, len(got), 512):
+                        got[at] = live.words[at]
+                    self.assertTrue(got == live.words)
+                self.assertEqual(live.ask("rest"), "done")
+
+    def test_a_stopped_program(self):
+        live = Live(self)
+        live.ask("work")
+        os.kill(live.pid, signal.SIGSTOP)
+        first = self.dump(live, 0, live.bytes, "--raw")
+        self.assertEqual(first[:PAGE - 8], live.words.tobytes()[:PAGE - 8])
+        self.assertTrue(first == self.dump(live, 0, live.bytes, "--raw"))
+        os.kill(live.pid, signal.SIGCONT)
+        self.assertEqual(live.ask("rest"), "done")
+
+    def test_wrong_addresses(self):
+        live = Live(self)
+        end = live.address + live.bytes
+        self.refused(live.pid, "0x1000", 8, says="0x1000 is not spilled memory")
+        self.refused(live.pid, hex(RANGE_END - 8), 16, says="0x200000000000 is not spilled memory")
+        self.refused(live.pid, hex(RANGE_END - PAGE), 8, says=f"nothing is allocated at {RANGE_END - PAGE:#x}")
+        self.refused(live.pid, hex(end - 8), "1G", says=f"nothing is allocated at ")
+        self.assertEqual(live.ask("free"), "done")
+        self.refused(live.pid, hex(live.address + 24), 8, says=f"nothing is allocated at {live.address + 24:#x}")
+
+    def test_wrong_words(self):
+        live = Live(self)
+        self.refused(says="usage: spillway dump PID ADDRESS LENGTH")
+        self.refused(live.pid, live.address, says="usage:")
+        self.refused(live.pid, live.address, 8, 9, says="usage:")
+        self.refused(live.pid, live.address, 8, "--row", says="no option '--row'")
+        self.refused("12x", live.address, 8, says="'12x' is not a process id")
+        self.refused(0, live.address, 8, says="'0' is not a process id")
+        self.refused(live.pid, "0x12g", 8, says="'0x12g' is not an address")
+        self.refused(live.pid, "", 8, says="'' is not an address")
+        self.refused(live.pid, live.address, "many", says="'many' is not a size")
+        self.refused(live.pid, live.address, 0, says="LENGTH is 0")
+
+    def test_wrong_processes(self):
+        live = Live(self)
+        with open("/proc/sys/kernel/pid_max") as limit:
+            self.refused(int(limit.read()) + 5, live.address, 8, says="there is no process")
+        self.refused(os.getpid(), live.address, 8, says="does not run Spillway")
+        child = int(live.ask("fork"))
+        self.refused(child, live.address, 8, says="is a child of fork")
+        os.kill(child, signal.SIGKILL)
+        zombie = subprocess.Popen(["true"])
+        os.waitid(os.P_PID, zombie.pid, os.WEXITED | os.WNOWAIT)
+        self.refused(zombie.pid, live.address, 8, says="has no memory")
+        zombie.wait()
+        with open(f"/proc/{live.pid}/mem", "wb", buffering=0) as memory:
+            memory.seek(PUBLISHED + 8)
+            memory.write(struct.pack("Q", 12345))
+        self.refused(live.pid, live.address, 8, says="runs another version of Spillway")
+
+    @unittest.skipIf(os.getuid() != 0, "needs root to become somebody else")
+    def test_not_ours(self):
+        live = Live(self)
+        self.refused(live.pid, live.address, 8, says="may not be looked at", user=NOBODY, group=NOBODY)
+
+    def test_output_that_cannot_be_written(self):
+        live = Live(self)
+        with open("/dev/full", "wb") as full:
+            ended = subprocess.run([BIN / "spillway", "dump", str(live.pid), hex(live.address), "64K"], env=CLEAN, stdout=full,
+                                   stderr=subprocess.PIPE, timeout=60)
+        self.assertEqual((ended.returncode, ended.stderr), (1, b"spillway: cannot write to standard output\n"))
+
+
+class Top(unittest.TestCase):
+    def json_of(self, *arguments):
+        ended = spillway("top", "--once", "--json", *arguments)
+        self.assertEqual((ended.returncode, ended.stderr), (0, b""))
+        self.assertEqual(ended.stdout.count(b"\n"), 1)
+        return json.loads(ended.stdout)
+
+    def refused(self, *arguments, says):
+        ended = spillway("top", *arguments)
+        self.assertEqual((ended.returncode, ended.stdout), (2, b""), ended)
+        self.assertRegex(ended.stderr.decode(), r"\Aspillway: [^\n]{10,300}\n\Z")
+        self.assertIn(says, ended.stderr.decode())
+
+    def test_json_has_what_the_statistics_have(self):
+        stats = WORK / "live-stats.json"
+        for program, module in (("live", LIBRARY), ("live-static", WORK / "live-static")):
+            live = Live(self, program, stats=stats)
+            live.ask("foreign")
+            [seen] = self.json_of(live.pid)["programs"]
+            head = [seen.pop(key) for key in ("pid", "program", "budget_bytes", "page_bytes", "device")]
+            self.assertEqual(head[:4], [live.pid, program, 1 << 20, PAGE])
+            self.assertIn(str(WORK), head[4])
+            live.child.stdin.close()
+            live.child.wait(timeout=60)
+            written = json.loads(stats.read_text())
+            self.assertEqual({folder: list(keys) for folder, keys in seen.items()},
+                             {folder: list(keys) for folder, keys in written.items()})
+            self.assertEqual(seen["spill"]["faults"], written["spill"]["faults"])
+            self.assertEqual(seen["spill"]["allocated_bytes"], live.bytes)
+            self.assertGreater(seen["memory"]["frames_bytes"], 0)
+            [site] = seen["spill"]["fault_sites"]
+            [told] = written["spill"]["fault_sites"]
+            # Here the path is UTF-8, and the file's own symbols are known too.
+            self.assertEqual((site.pop("module"), site.pop("symbol")), (str(module), "foreign_cold"))
+            del told["module"], told["symbol"]
+            self.assertEqual(site, told)
+
+    def test_all_programs(self):
+        lives = [Live(self), Live(self)]
+        lives[0].ask("foreign")
+        lives[1].ask("work")
+        programs = {entry["pid"]: entry for entry in self.json_of()["programs"]}
+        for live in lives:
+            self.assertEqual(programs[live.pid]["program"], "live")
+        for _ in range(20):
+            ended = spillway("top", "--once")
+            self.assertEqual((ended.returncode, ended.stderr), (0, b""))
+            lines = ended.stdout.decode().splitlines()
+            head = lines[0].split()
+            rows = {int(line.split()[0]): line for line in lines[1:]}
+            # Its second table, so that there are rates.
+            misses = int(rows[lives[1].pid][lines[0].index("spilled") + 7 :].split()[0])
+            if misses > 0:
+                break
+        self.assertEqual(head[:2], ["pid", "program"])
+        self.assertGreater(misses, 0)
+        self.assertRegex(rows[lives[0].pid], r"libforeign\.so\+0x\w+ \(foreign_cold\)$")
+        lives[1].ask("rest")
+
+    def test_one_program_until_it_ends(self):
+        live = Live(self)
+        live.ask("foreign")
+        with subprocess.Popen([BIN / "spillway", "top", str(live.pid)], env=CLEAN, stdout=subprocess.PIPE, text=True) as child:
+            lines = []
+            while sum(line.startswith("process ") for line in lines) < 3:
+                lines.append(child.stdout.readline())
+                self.assertNotEqual(lines[-1], "")
+            self.assertTrue(any(re.match(r"cache\.misses +\d+ +\d+$", line) for line in lines), lines)
+            self.assertTrue(any(re.match(r"spill\.live_bytes +4\.0 MiB *$", line) for line in lines), lines)
+            self.assertTrue(any("libforeign.so+" in line and "(foreign_cold)" in line for line in lines), lines)
+            live.end()
+            child.stdout.read()
+            self.assertEqual(child.wait(timeout=60), 0)
+
+    def test_on_a_terminal_lines_are_cut(self):
+        live = Live(self)
+        ours, its = pty.openpty()
+        fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 10, 30, 0, 0))
+        child = subprocess.Popen([BIN / "spillway", "top", str(live.pid)], env=CLEAN, stdout=its)
+        os.close(its)
+        shown = b""
+        while shown.count(b"\x1b[H\x1b[2J") < 3:
+            shown += os.read(ours, 65536)
+        child.kill()
+        child.wait()
+        os.close(ours)
+        for screen in shown.decode().split("\x1b[H\x1b[2J")[1:-1]:
+            lines = screen.split("\r\n")
+            self.assertEqual(len(lines), 10)
+            self.assertLessEqual(max(map(len, lines)), 30)
+
+    def test_wrong_input(self):
+        live = Live(self)
+        self.refused("12x", says="'12x' is not a process id")
+        self.refused(live.pid, live.pid, says="takes one process id")
+        self.refused("--twice", says="no option '--twice'")
+        self.refused(os.getpid(), "--once", says="does not run Spillway")
+        child = int(live.ask("fork"))
+        self.refused(child, "--once", says="is a child of fork")
+        os.kill(child, signal.SIGKILL)
+        with open(f"/proc/{live.pid}/mem", "wb", buffering=0) as memory:
+            memory.seek(PUBLISHED + 8)
+            memory.write(struct.pack("Q", 12345))
+        self.refused(live.pid, "--once", says="runs another version of Spillway")
+        problems = {entry["pid"]: entry.get("problem", "") for entry in self.json_of()["programs"]}
+        self.assertIn("runs another version of Spillway", problems[live.pid])
+        with open("/dev/full", "wb") as full:
+            ended = subprocess.run([BIN / "spillway", "top", "--once"], env=CLEAN, stdout=full, stderr=subprocess.PIPE, timeout=60)
+        self.assertEqual((ended.returncode, ended.stderr), (1, b"spillway: cannot write to standard output\n"))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,61 @@
+// What the runtime shows of itself to other processes of its user: `spillway dump` and `spillway top` read it.
+//
+//   kPublished (abi.inc)   one OS page at a fixed address: a Published, filled before main and the same ever after
+//   what it points to      counters, maps, frames: read as they are while the process runs, and believed with care
+//                          (cache/page_reader.h)
+//
+// Who reads must have been built from the same sources: a Published of another kLayoutVersion says no more than that.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "base/error.h"
+#include "base/statistics.h"
+#include "cache/frame.h"
+#include "cache/layout.h"
+#include "spill/address_space.h"
+
+namespace spill {
+
+struct Published {
+  // These two keep their place in every version.
+  uint64_t magic;           // kMagic; stored last, so that the rest is there where it is
+  uint64_t layout_version;  // kLayoutVersion
+
+  uint64_t statistics;         // base::Statistics
+  uint64_t is_fork_child;      // bool: memory is what its parent had, and not to be found by the rest of this
+  uint64_t memory_bytes;       // the budget
+  uint64_t storage_memory;     // Device::whereabouts(): address, or 0
+  int64_t storage_descriptor;  // descriptor, or -1
+  AddressMaps address_maps;
+  cache::Layout cache;
+  char device[256];  // its name
+
+  static constexpr uint64_t kMagic = 0x7961776c6c697053;  // "Spillway"
+};
+static_assert(sizeof(Published) <= base::kOsPageBytes);
+static_assert(offsetof(Published, magic) == 0 && offsetof(Published, layout_version) == 8);
+
+// What the layout of all that is published depends on. Raise kLayoutRevision with a change that the rest does not show.
+inline constexpr uint64_t kLayoutRevision = 1;
+inline constexpr char kStatisticNames[] =
+#define STATISTIC(folder, name, doc) #folder "." #name " "
+#define SITES(folder, name, doc) "sites " #folder "." #name " "
+#include "base/statistics.inc"
+    ;
+constexpr uint64_t compute_layout_version() {
+  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
+  const auto add = [&](uint64_t value) { hash = (hash ^ value) * 0x100000001b3; };
+  for (uint64_t value : {kLayoutRevision, uint64_t{sizeof(Published)}, uint64_t{sizeof(cache::Frame)},
+                         uint64_t{sizeof(base::SiteTable)}, kChunkBytes})
+    add(value);
+  for (char c : std::string_view(kStatisticNames)) add(static_cast<unsigned char>(c));
+  return hash;
+}
+inline constexpr uint64_t kLayoutVersion = compute_layout_version();
+
+// Fills the page. REQUIRES: device, cache and address space are there. Errors: EEXIST, ENOMEM.
+base::Expected<void> publish();
+
+}  // namespace spill

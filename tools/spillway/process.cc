@@ -1,0 +1,178 @@
+#include "process.h"
+
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "command.h"
+#include "spill/abi.h"
+
+namespace tools {
+namespace {
+
+// Bytes read, or -1 and errno.
+ssize_t read_from(pid_t pid, uint64_t address, void* to, size_t bytes) {
+  const iovec local = {to, bytes};
+  const iovec remote = {reinterpret_cast<void*>(address), bytes};
+  return process_vm_readv(pid, &local, 1, &remote, 1, 0);
+}
+
+std::string name_of(pid_t pid) {
+  std::ifstream file(concat("/proc/", pid, "/comm"));
+  std::string name;
+  std::getline(file, name);
+  return printable(name);
+}
+
+[[noreturn]] void refuse(pid_t pid, const std::string& name, int error) {
+  switch (error) {
+    case EPERM:
+      throw WrongInput(
+          concat("process ", pid, " (", name,
+                 ") may not be looked at: be its user or root, and where kernel.yama.ptrace_scope is "
+                 "not 0 root"));
+    case ESRCH:
+      if (kill(pid, 0) == 0 || errno != ESRCH)
+        throw WrongInput(
+            concat("process ", pid, " (", name, ") has no memory: it has ended, or is the kernel's"));
+      throw WrongInput(concat("there is no process ", pid, "; spillway top lists those that run Spillway"));
+    case EFAULT:
+      throw WrongInput(
+          concat("process ", pid, " (", name,
+                 ") does not run Spillway, or has not started it yet; spillway top lists those that do"));
+    default: throw WrongInput(concat("cannot look at process ", pid, ": ", std::strerror(error)));
+  }
+}
+
+}  // namespace
+
+pid_t parse_process_id(std::string_view text) {
+  pid_t pid = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), pid);
+  if (error != std::errc() || end != text.data() + text.size() || pid <= 0)
+    throw WrongInput(concat("'", printable(text), "' is not a process id; write a number such as 1234"));
+  return pid;
+}
+
+Process::Process(pid_t pid) : pid_(pid), name_(name_of(pid)) {
+  uint64_t head[2] = {};
+  if (read_from(pid, spill::kPublished, head, sizeof head) != sizeof head) refuse(pid, name_, errno);
+  if (head[0] != spill::Published::kMagic) refuse(pid, name_, EFAULT);
+  if (head[1] != spill::kLayoutVersion)
+    throw WrongInput(
+        concat("process ", pid, " (", name_,
+               ") runs another version of Spillway; use the spillway program that came with it"));
+  require_memory(spill::kPublished, &published_, sizeof published_);
+}
+
+Process::~Process() {
+  if (storage_ >= 0) close(storage_);
+}
+
+bool Process::is_fork_child() {
+  bool is_child = false;
+  require_memory(published_.is_fork_child, &is_child, sizeof is_child);
+  return is_child;
+}
+
+bool Process::read_memory(uint64_t address, void* to, size_t bytes) {
+  return read_from(pid_, address, to, bytes) == static_cast<ssize_t>(bytes);
+}
+
+void Process::require_memory(uint64_t address, void* to, size_t bytes) {
+  if (!read_memory(address, to, bytes)) throw std::runtime_error(concat("process ", pid_, " has ended"));
+}
+
+std::vector<uint64_t> Process::counters() {
+  std::vector<char> bytes(sizeof(base::Statistics));
+  require_memory(published_.statistics, bytes.data(), bytes.size());
+  std::vector<uint64_t> values(base::kStatisticCount);
+  for (size_t i = 0; i < values.size(); ++i)
+    std::memcpy(&values[i], &bytes[i * sizeof(base::Statistics::Counter)], sizeof values[i]);
+  return values;
+}
+
+std::vector<base::SiteTable::Site> Process::sites(size_t list) {
+  base::SiteTable table;
+  require_memory(published_.statistics + sizeof(base::Statistics::Counter) * base::kStatisticCount +
+                     list * sizeof(base::SiteTable),
+                 &table, sizeof table);
+  std::vector<base::SiteTable::Site> sites(base::kSitesTold);
+  sites.resize(table.hottest(sites));
+  return sites;
+}
+
+bool Process::is_allocated(uint64_t address) {
+  const uint64_t offset = address - spill::kRangeBegin;
+  spill::ChunkUse use;
+  require_memory(published_.address_maps.chunk_use + offset / spill::kChunkBytes, &use, sizeof use);
+  if (use != spill::ChunkUse::kSome) return use == spill::ChunkUse::kEverything;
+  const uint64_t page = offset / base::kOsPageBytes;
+  uint64_t word;
+  require_memory(published_.address_maps.page_bits + page / 64 * sizeof word, &word, sizeof word);
+  return (word >> (page % 64) & 1) != 0;
+}
+
+void Process::read_os_page(uint64_t address, char* to) {
+  alignas(base::kOsPageBytes) char scratch[base::kOsPageBytes];
+  switch (cache::read_os_page(published_.cache, address, to, scratch, *this)) {
+    case cache::ReadResult::kDone: return;
+    case cache::ReadResult::kUnsettled:
+      throw std::runtime_error(
+          concat(std::hex, std::showbase, address, std::dec,
+                 " came and went whenever it was looked at; stop the process (kill -STOP ", pid_,
+                 ") and try again"));
+    case cache::ReadResult::kUnreadable: break;
+  }
+  if (kill(pid_, 0) != 0 && errno == ESRCH) throw std::runtime_error(concat("process ", pid_, " has ended"));
+  throw std::runtime_error(concat("cannot read ", std::hex, std::showbase, address, std::dec, " of process ",
+                                  pid_, " from ", printable(published_.device),
+                                  storage_problem_.empty() ? "" : ": " + storage_problem_));
+}
+
+bool Process::read_storage(uint64_t offset_bytes, void* to, size_t bytes) {
+  if (published_.storage_memory != 0) return read_memory(published_.storage_memory + offset_bytes, to, bytes);
+  const ssize_t got = pread(storage_descriptor(), to, bytes, static_cast<off_t>(offset_bytes));
+  if (got == static_cast<ssize_t>(bytes)) return true;
+  if (got < 0 && storage_ >= 0) storage_problem_ = std::strerror(errno);
+  return false;
+}
+
+// A descriptor for the file that the process has open, opened as it opened it.
+int Process::storage_descriptor() {
+  if (storage_ >= 0) return storage_;
+  const auto handle = static_cast<int>(syscall(SYS_pidfd_open, pid_, 0));
+  if (handle < 0) {
+    storage_problem_ = concat("pidfd_open: ", std::strerror(errno));
+    return -1;
+  }
+  storage_ = static_cast<int>(syscall(SYS_pidfd_getfd, handle, published_.storage_descriptor, 0));
+  if (storage_ < 0) storage_problem_ = concat("pidfd_getfd: ", std::strerror(errno));
+  close(handle);
+  return storage_;
+}
+
+std::vector<pid_t> find_spillway_processes() {
+  std::vector<pid_t> found;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    const std::string name = entry.path().filename();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    const pid_t pid = parse_process_id(name);
+    uint64_t magic = 0;
+    if (read_from(pid, spill::kPublished, &magic, sizeof magic) == sizeof magic &&
+        magic == spill::Published::kMagic)
+      found.push_back(pid);
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+}  // namespace tools

@@ -1,0 +1,60 @@
+// A running program that uses Spillway, seen from outside: its counters, and what its spilled memory holds. Nothing in it
+// is changed, stopped or told.
+#pragma once
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "base/statistics.h"
+#include "cache/page_reader.h"
+#include "spill/published.h"
+
+namespace tools {
+
+class Process final : public cache::Outside {
+ public:
+  // Throws WrongInput, in one line: there is no such process, it is not ours to look at, does not run Spillway, or a
+  // runtime of another build.
+  explicit Process(pid_t pid);
+  ~Process();
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+
+  pid_t pid() const { return pid_; }
+  std::string name() const { return name_; }
+  const spill::Published& published() const { return published_; }
+  // Is it a child of fork that has not called exec? Its spilled memory is not where `published` says.
+  bool is_fork_child();
+
+  // Of base::kStatisticInfo, in that order. Throws std::runtime_error when the process has ended.
+  std::vector<uint64_t> counters();
+  // Of kSitesInfo[list], the most frequent first.
+  std::vector<base::SiteTable::Site> sites(size_t list);
+
+  // Is the OS page of `address` allocated? REQUIRES: in the range. Throws std::runtime_error when the process has ended.
+  bool is_allocated(uint64_t address);
+  // Reads the OS page at `address` into `to`, which is aligned to one. REQUIRES: in the range. Throws std::runtime_error.
+  void read_os_page(uint64_t address, char* to);
+
+  bool read_memory(uint64_t address, void* to, size_t bytes) override;
+  bool read_storage(uint64_t offset_bytes, void* to, size_t bytes) override;
+
+ private:
+  void require_memory(uint64_t address, void* to, size_t bytes);
+  int storage_descriptor();
+
+  pid_t pid_;
+  std::string name_;
+  spill::Published published_ = {};
+  int storage_ = -1;
+  std::string storage_problem_;
+};
+
+// The processes that run Spillway, of those that this user may look at, ascending.
+std::vector<pid_t> find_spillway_processes();
+
+// A process number as the user gave it. Throws WrongInput.
+pid_t parse_process_id(std::string_view text);
+
+}  // namespace tools
