@@ -104,6 +104,7 @@ class Demo:
     def __init__(self, arguments):
         self.build = pathlib.Path(arguments.build).resolve()
         self.budget_bytes = arguments.budget * MIB
+        self.page = arguments.page
         self.rows = arguments.rows
         self.folder = self.build / "demo"
         self.progress = Progress()
@@ -256,8 +257,8 @@ class Demo:
         if reference.status != 0:
             raise Failure(f"native SQLite did not finish: {reference.words()}")
         spilled = self._limited(f"spillway, {within}",
-                                [self.spillway, "run", "--memory", f"{self.budget_bytes >> 20}M", "--stats", stats_file, "--",
-                                 ours, *workload], limit_bytes)
+                                [self.spillway, "run", "--memory", f"{self.budget_bytes >> 20}M", "--page", self.page,
+                                 "--stats", stats_file, "--", ours, *workload], limit_bytes)
         limited = None
         if not self.no_limit:
             limited = self._limited(f"native, {within}", [native, *workload], limit_bytes, limit_seconds=2 * spilled.seconds)
@@ -304,6 +305,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("build", nargs="?", default="build", metavar="BUILD_FOLDER")
     parser.add_argument("--budget", type=int, default=192, metavar="MIB", help="memory budget in MiB, default 192")
+    parser.add_argument("--page", default="32K", metavar="SIZE", help="page size as for spillway run, default 32K")
     parser.add_argument("--rows", type=int, default=8_000_000, metavar="N", help="rows of the table, default 8000000")
     arguments = parser.parse_args()
 
