@@ -30,8 +30,8 @@ if(SPILLWAY_SANITIZE STREQUAL "thread")
     programs/process_ends.c)
   # It makes a fork of vfork.
   list(APPEND e2e_left_out programs/spawn_arguments.c)
-  # In a child it does not know that the parent's other threads are gone.
-  list(APPEND e2e_left_out programs/fork_own.c)
+  # In a child it does not know that the parent's other threads are gone, and makes no threads there.
+  list(APPEND e2e_left_out programs/fork_own.c programs/fork_child_threads.c)
 else()
   # Its frames do not fit on the smallest stacks.
   list(APPEND e2e_left_out programs/thread_limits.c)
