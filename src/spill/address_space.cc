@@ -175,6 +175,9 @@ AddressMaps address_maps() {
   return {reinterpret_cast<uint64_t>(chunk_use), reinterpret_cast<uint64_t>(page_bits)};
 }
 
+void freeze_addresses() { mutex.lock(); }
+void thaw_addresses() { mutex.unlock(); }
+
 bool is_allocated(uint64_t address) {
   const uint64_t offset = address - kRangeBegin;
   switch (chunk_use[offset / kChunkBytes].load(std::memory_order_acquire)) {

@@ -33,6 +33,10 @@ struct AddressMaps {
 };
 AddressMaps address_maps();
 
+// Between the two nothing is allocated or freed. For fork.
+void freeze_addresses();
+void thaw_addresses();
+
 // Is the OS page of `address` allocated? REQUIRES: in_range(address). Async-signal-safe.
 bool is_allocated(uint64_t address);
 

@@ -131,13 +131,23 @@ void this_thread_returned() {
   thread->finished.store(1, std::memory_order_release);
 }
 
+void freeze_thread_records() {
+  this_thread();
+  records_mutex.lock();
+}
+
+void thaw_thread_records() { records_mutex.unlock(); }
+
 void keep_only_this_thread() {
   Thread& self = this_thread();
   self.thread_id.store(static_cast<uint32_t>(sys::syscall(SYS_gettid)), std::memory_order_relaxed);
   for (Thread* thread = first_thread(); thread != nullptr; thread = thread->next) {
+    // Queues are not inherited. One with something in flight can only be forgotten.
+    if (thread->lane != nullptr && thread->lane->queue().in_flight_count() == 0) thread->lane->destroy();
+    thread->lane = nullptr;
     if (thread == &self) continue;
     thread->thread_id.store(0, std::memory_order_relaxed);
-    empty_record(*thread);  // its lane is left as it is: the queue may be in use in the parent
+    empty_record(*thread);
   }
   alive_count.store(1, std::memory_order_relaxed);
 }

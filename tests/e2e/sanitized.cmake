@@ -23,7 +23,7 @@ list(APPEND e2e_left_out programs/cancel.c)
 # Its malloc reports a size that no malloc could give, and does not return null.
 list(APPEND e2e_left_out programs/invoke_new.cc programs/cxx_corners.cc)
 # The thread sanitizer needs larger stacks than these, the address sanitizer warns of makecontext.
-list(APPEND e2e_left_out programs/own_stacks.c)
+list(APPEND e2e_left_out programs/own_stacks.c programs/fork_stacks.c)
 if(SPILLWAY_SANITIZE STREQUAL "thread")
   # Its runtime locks, and these signals come from the kernel between any two instructions of it.
   list(APPEND e2e_left_out programs/signal_handler.c programs/signal_count.c programs/signal_nesting.c
@@ -31,7 +31,8 @@ if(SPILLWAY_SANITIZE STREQUAL "thread")
   # It makes a fork of vfork.
   list(APPEND e2e_left_out programs/spawn_arguments.c)
   # In a child it does not know that the parent's other threads are gone.
-  list(APPEND e2e_left_out programs/fork_own.c)
+  list(APPEND e2e_left_out programs/fork_own.c programs/fork_child_stores.c programs/fork_daemon.c
+    programs/fork_threads.c)
 else()
   # Its frames do not fit on the smallest stacks.
   list(APPEND e2e_left_out programs/thread_limits.c)
@@ -56,7 +57,7 @@ set(options handle_segv=0 handle_sigbus=0 handle_abort=0 handle_sigill=0 handle_
 list(JOIN options " " options)
 list(APPEND e2e_environment
   "SPILLWAY_TEST_FLAGS=-DSPILLWAY_ADDRESS_MAP_${map} -Wl,--whole-archive,${archives},--no-whole-archive,--dynamic-list=${names} -lresolv -lm"
-  "TSAN_OPTIONS=${options} report_mutex_bugs=0"
+  "TSAN_OPTIONS=${options} report_mutex_bugs=0 die_after_fork=0"
   "ASAN_OPTIONS=${options} detect_leaks=0"
   SPILLWAY_TEST_LEVELS=O2
   SPILLWAY_TEST_SEEDS=1
