@@ -27,7 +27,7 @@ constinit Runtime runtime;
 
 namespace {
 
-constexpr uint64_t kTableBytes = uint64_t{1} << (47 - kTableShift + 3);
+constexpr uint64_t kTableBytes = uint64_t{1} << (kAddressBits - kTableShift + 3);
 // Small heaps stay in plain memory up to this part of the budget, or this much if that is less.
 constexpr uint64_t kPlainShare = 32;
 constexpr uint64_t kMostPlainBytes = uint64_t{4} << 20;
@@ -136,9 +136,10 @@ extern "C" void spillway_start(int, char**, char** environment) {
   open_storage();
 
   cache::CacheParameters parameters;
-  parameters.range_begin = kRangeBegin;
-  parameters.range_bytes = kRangeEnd - kRangeBegin;
-  parameters.table_entries = &entry_of(kRangeBegin);
+  // All addresses: globals may lie anywhere.
+  parameters.range_begin = 0;
+  parameters.range_bytes = uint64_t{1} << kAddressBits;
+  parameters.table_entries = &entry_of(0);
   parameters.page_bytes = options.page;
   parameters.memory_bytes = options.memory;
   parameters.read_ahead_pages = static_cast<uint32_t>(options.read_ahead < 15 ? options.read_ahead : 15);

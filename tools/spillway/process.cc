@@ -111,11 +111,10 @@ std::vector<base::SiteTable::Site> Process::sites(size_t list) {
 }
 
 bool Process::is_allocated(uint64_t address) {
-  const uint64_t offset = address - spill::kRangeBegin;
   spill::ChunkUse use;
-  require_memory(published_.address_maps.chunk_use + offset / spill::kChunkBytes, &use, sizeof use);
+  require_memory(published_.address_maps.chunk_use + address / spill::kChunkBytes, &use, sizeof use);
   if (use != spill::ChunkUse::kSome) return use == spill::ChunkUse::kEverything;
-  const uint64_t page = offset / base::kOsPageBytes;
+  const uint64_t page = address / base::kOsPageBytes;
   uint64_t word;
   require_memory(published_.address_maps.page_bits + page / 64 * sizeof word, &word, sizeof word);
   return (word >> (page % 64) & 1) != 0;
