@@ -34,6 +34,9 @@ struct AddressMaps {
 };
 AddressMaps address_maps();
 
+// Does a spilled global lie in [begin, begin + bytes)? Cost: a byte for each 2 MiB without any.
+bool touches_globals(uint64_t begin, uint64_t bytes);
+
 // [begin, begin + bytes), whole OS pages outside of the range, become globals, or are none any more.
 void mark_globals(uint64_t begin, uint64_t bytes, bool spilled);
 

@@ -76,11 +76,7 @@ int unmap_spilled(void* address, size_t bytes) {
 bool touches_range(const void* address, size_t bytes) {
   const auto begin = reinterpret_cast<uint64_t>(address);
   if (begin < kRangeEnd && begin + bytes > kRangeBegin) return true;
-  if (!spillway_has_globals.load(std::memory_order_relaxed)) return false;
-  for (uint64_t at = base::round_down(begin, base::kOsPageBytes); at < begin + bytes;
-       at += base::kOsPageBytes)
-    if (is_global(at)) return true;
-  return false;
+  return spillway_has_globals.load(std::memory_order_relaxed) && touches_globals(begin, bytes);
 }
 
 // MAP_FIXED onto spilled addresses: what was there is gone, what was free is taken. Only memory that is
