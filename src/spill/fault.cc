@@ -225,7 +225,7 @@ void handle_fault(int number, siginfo_t* info, void* context) {
     if (in_pool(address)) {
       // The child's, or that of a copy that was made behind our back.
       const bool served = runtime.is_fork_child.load(std::memory_order_relaxed) && copy_for_child(address);
-      if (!served) end_fork_child("needs a page too late");
+      if (!served) end_fork_child("needs a page that its parent has changed since");
       return;
     }
   }
@@ -233,8 +233,7 @@ void handle_fault(int number, siginfo_t* info, void* context) {
 }
 
 void end_fork_child(const char* what) {
-  base::log("a child of fork that goes on without exec ", what,
-            ": its parent's memory has changed since; use posix_spawn, or exec at once");
+  base::log("a child of fork that goes on without exec ", what, "; use posix_spawn, or exec at once");
   sys::syscall(SYS_exit_group, kFatalStatus);
   __builtin_unreachable();
 }

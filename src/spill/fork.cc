@@ -182,6 +182,12 @@ bool map_own(uint64_t address, uint64_t bytes) {
                                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
 }
 
+// A page is the child's before its content is, and a copy that one thread stores to may be copied again for
+// another: a child of several threads must not see either. REQUIRES: copy_mutex.
+void end_with_threads() {
+  if (thread_count() > 1) end_fork_child("has threads when it needs a page of its parent's");
+}
+
 // The pool that `address` is in, and the address's OS page in it.
 struct PoolPage {
   uint32_t partition;
@@ -235,6 +241,7 @@ bool fill_own(base::PageId page) {
   const uint64_t to = runtime.cache->address_of(page);
   const auto in_parent = runtime.cache->where_in_parent(page);
   if (in_parent.frame == nullptr && in_parent.place == base::kNoPlace) return true;
+  end_with_threads();
   const Window window;
   if (in_parent.frame == nullptr) return window.is_open() && read_place(in_parent.place, to);
   for (uint64_t at = 0; at < runtime.cache->page_bytes(); at += base::kOsPageBytes) {
@@ -263,6 +270,7 @@ bool copy_for_child(uint64_t address) {
   PoolPage page;
   if (!PoolPage::find(address, page)) return false;
   if (page.is_copied()) return true;
+  end_with_threads();
   const Window window;
   const uint64_t to = reinterpret_cast<uint64_t>(page.pool.begin) + page.offset;
   return window.is_open() && map_own(to, base::kOsPageBytes) && page.read_into(to) && page.note_copied();
@@ -275,7 +283,7 @@ void own_for_child(uint64_t address) {
   const base::PageId page = runtime.cache->page_of(address);
   const uint64_t begin = runtime.cache->address_of(page);
   if (!map_own(begin, runtime.cache->page_bytes()) || !fill_own(page))
-    end_fork_child("needs a page too late");
+    end_fork_child("needs a page that its parent has changed since");
   name_own(begin, runtime.cache->page_bytes());
 }
 
@@ -294,6 +302,11 @@ void keep_for_child(base::PageId page) {
     *byte = *byte;
   }
   name_own(begin, bytes);
+}
+
+void wait_for_copy() {
+  if (!runtime.is_fork_child.load(std::memory_order_relaxed)) return;
+  sys::LockGuard guard(copy_mutex);
 }
 
 void zero_for_child(uint64_t address, uint64_t bytes) {

@@ -11,8 +11,8 @@
 //   4 parent: says "thawed", waits for a copy under way, thaws the cache
 //
 // So a child that execs soon has all that it needs, and one that goes on never reads what its parent changed
-// or threw out: it ends with one line when it needs a page that it has not copied. Pages that were never
-// written are zeros at any time.
+// or threw out: it ends with one line when it needs a page that it has not copied, and so does one of several
+// threads. Pages that were never written are zeros at any time.
 //
 // Every way to a copy of the process comes here: handlers of pthread_atfork for the C library's own, the two
 // halves below for the others (intercept/fork.cc). A copy made behind our back has no pool (MADV_DONTFORK).
@@ -44,6 +44,10 @@ void own_for_child(uint64_t address);
 // In a child, before it runs the program: a page that its parent keeps mapped (keep_mapped) becomes the child's own,
 // at its own address. REQUIRES: the parent waits.
 void keep_for_child(base::PageId page);
+
+// In a child: a page that another thread is just getting is whole. Called by a thread that has been counted
+// (thread_count) before it touches spilled memory: later ones end the process.
+void wait_for_copy();
 
 // In a child: [address, address + bytes), whole OS pages, are zeros of its own.
 void zero_for_child(uint64_t address, uint64_t bytes);

@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "base/statistics.h"
+#include "spill/fork.h"
 #include "spill/runtime.h"
 #include "spill/signals.h"
 #include "sys/kernel.h"
@@ -89,6 +90,7 @@ Thread& register_thread() {
     thread->thread_id.store(static_cast<uint32_t>(sys::syscall(SYS_gettid)), std::memory_order_release);
   }
   alive_count.fetch_add(1, std::memory_order_relaxed);
+  wait_for_copy();
   base::statistics.spill_threads.add();
   __spillway_slots = thread->levels[0].slots;
   sys::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &old, nullptr, sizeof old);

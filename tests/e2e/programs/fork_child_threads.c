@@ -1,7 +1,9 @@
-// Threads that a child of fork makes get their signals, the first one too.
+// Threads that a child of fork makes get their signals, the first one too, and never wrong data: once there are
+// several, the child gets no more of its parent's memory.
 // flags: -pthread
 // levels: O2
 // pages: 4K
+// stderr: ^(spillway: a child of fork that goes on without exec has threads when [^\n]*\n)*$
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>
@@ -45,6 +47,24 @@ static int child(void) {
   return 0;
 }
 
+enum { kNumbers = 1 << 18, kPerPage = 1024 };
+static unsigned* numbers;  // of main's, most of it on storage
+
+static void* add_up(void* unused) {
+  for (unsigned i = 0; i < kNumbers; i += kPerPage)
+    if (numbers[i] != i) _exit(91);
+  return unused;
+}
+
+// 0, or ended by the runtime with a line about it.
+static int child_of_several(void) {
+  pthread_t threads[2];
+  for (int i = 0; i < 2; ++i)
+    if (pthread_create(&threads[i], NULL, add_up, NULL) != 0) return 80;
+  for (int i = 0; i < 2; ++i) pthread_join(threads[i], NULL);
+  return 0;
+}
+
 int main(void) {
   struct sigaction action = {0};
   action.sa_handler = count;
@@ -57,6 +77,17 @@ int main(void) {
     int status = 0;
     CHECK(waitpid(pid, &status, 0) == pid);
     printf("%x\n", status);
+  }
+
+  numbers = malloc(kNumbers * sizeof *numbers);
+  CHECK_SPILLED(numbers);
+  for (unsigned i = 0; i < kNumbers; ++i) numbers[i] = i;
+  for (int i = 0; i < 8; ++i) {
+    const pid_t pid = fork();
+    if (pid == 0) _exit(child_of_several());
+    int status = 0;
+    CHECK(waitpid(pid, &status, 0) == pid);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == (is_spilled(numbers) ? 134 : 0));
   }
   return 0;
 }
