@@ -9,8 +9,6 @@ constinit Statistics statistics;
 uint64_t statistic_value(size_t i) {
   const Statistics::Counter* counters = &statistics.spill_allocated_bytes;
   CHECK_LT(i, kStatisticCount);
-  static_assert(sizeof(Statistics) ==
-                sizeof(Statistics::Counter) * kStatisticCount + sizeof(SiteTable) * kSitesCount);
   return counters[i].get();
 }
 

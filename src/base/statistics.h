@@ -47,6 +47,14 @@ inline constexpr size_t kSitesCount = sizeof kSitesInfo / sizeof kSitesInfo[0];
 // Of each SiteTable, how many sites are told.
 inline constexpr uint32_t kSitesTold = 16;
 
+// Where the counter of kStatisticInfo[i] and the table of kSitesInfo[i] lie in Statistics, in bytes: for processes that look
+// into another's.
+constexpr size_t counter_offset_bytes(size_t i) { return i * sizeof(Statistics::Counter); }
+constexpr size_t sites_offset_bytes(size_t i) {
+  return counter_offset_bytes(kStatisticCount) + i * sizeof(SiteTable);
+}
+static_assert(sites_offset_bytes(kSitesCount) == sizeof(Statistics));
+
 // The process's statistics.
 extern Statistics statistics;
 

@@ -3,8 +3,6 @@
 #include <atomic>
 
 #include "base/check.h"
-#include "base/ids.h"
-#include "spill/abi.h"
 #include "sys/lock.h"
 #include "sys/memory.h"
 
@@ -176,15 +174,9 @@ AddressMaps address_maps() {
 }
 
 bool is_allocated(uint64_t address) {
-  const uint64_t offset = address - kRangeBegin;
-  switch (chunk_use[offset / kChunkBytes].load(std::memory_order_acquire)) {
-    case ChunkUse::kNothing: return false;
-    case ChunkUse::kEverything: return true;
-    default: {
-      const uint64_t page = offset / base::kOsPageBytes;
-      return (page_bits[page / 64].load(std::memory_order_relaxed) >> (page % 64) & 1) != 0;
-    }
-  }
+  return is_allocated_by(
+      address, [](uint64_t i) { return chunk_use[i].load(std::memory_order_acquire); },
+      [](uint64_t i) { return page_bits[i].load(std::memory_order_relaxed); });
 }
 
 }  // namespace spill

@@ -10,6 +10,8 @@
 #include <cstdint>
 
 #include "base/error.h"
+#include "base/ids.h"
+#include "spill/abi.h"
 
 namespace spill {
 
@@ -32,6 +34,16 @@ struct AddressMaps {
   uint64_t page_bits;  // address of words of 64 bits, bit by OS page of the range
 };
 AddressMaps address_maps();
+
+// Is the OS page of `address` allocated, by the maps? `chunk_use(i)` and `page_bits(i)` read element i of them.
+template <class ReadChunkUse, class ReadPageBits>
+inline bool is_allocated_by(uint64_t address, ReadChunkUse&& chunk_use, ReadPageBits&& page_bits) {
+  const uint64_t offset = address - kRangeBegin;
+  const ChunkUse use = chunk_use(offset / kChunkBytes);
+  if (use != ChunkUse::kSome) return use == ChunkUse::kEverything;
+  const uint64_t page = offset / base::kOsPageBytes;
+  return (page_bits(page / 64) >> (page % 64) & 1) != 0;
+}
 
 // Is the OS page of `address` allocated? REQUIRES: in_range(address). Async-signal-safe.
 bool is_allocated(uint64_t address);

@@ -96,29 +96,27 @@ std::vector<uint64_t> Process::counters() {
   require_memory(published_.statistics, bytes.data(), bytes.size());
   std::vector<uint64_t> values(base::kStatisticCount);
   for (size_t i = 0; i < values.size(); ++i)
-    std::memcpy(&values[i], &bytes[i * sizeof(base::Statistics::Counter)], sizeof values[i]);
+    std::memcpy(&values[i], &bytes[base::counter_offset_bytes(i)], sizeof values[i]);
   return values;
 }
 
 std::vector<base::SiteTable::Site> Process::sites(size_t list) {
   base::SiteTable table;
-  require_memory(published_.statistics + sizeof(base::Statistics::Counter) * base::kStatisticCount +
-                     list * sizeof(base::SiteTable),
-                 &table, sizeof table);
+  require_memory(published_.statistics + base::sites_offset_bytes(list), &table, sizeof table);
   std::vector<base::SiteTable::Site> sites(base::kSitesTold);
   sites.resize(table.hottest(sites));
   return sites;
 }
 
 bool Process::is_allocated(uint64_t address) {
-  const uint64_t offset = address - spill::kRangeBegin;
-  spill::ChunkUse use;
-  require_memory(published_.address_maps.chunk_use + offset / spill::kChunkBytes, &use, sizeof use);
-  if (use != spill::ChunkUse::kSome) return use == spill::ChunkUse::kEverything;
-  const uint64_t page = offset / base::kOsPageBytes;
-  uint64_t word;
-  require_memory(published_.address_maps.page_bits + page / 64 * sizeof word, &word, sizeof word);
-  return (word >> (page % 64) & 1) != 0;
+  const auto element = [&]<class T>(uint64_t map, uint64_t i, T value) {
+    require_memory(map + i * sizeof value, &value, sizeof value);
+    return value;
+  };
+  const spill::AddressMaps& maps = published_.address_maps;
+  return spill::is_allocated_by(
+      address, [&](uint64_t i) { return element(maps.chunk_use, i, spill::ChunkUse{}); },
+      [&](uint64_t i) { return element(maps.page_bits, i, uint64_t{0}); });
 }
 
 void Process::read_os_page(uint64_t address, char* to) {
