@@ -10,6 +10,7 @@
 //  5 callbacks into the program get the addresses that the program knows, with nothing held
 // The files are compiled with SPILLWAY_KEEP_LIBC_MEMORY: memcpy and its kin in them are the C library's.
 #pragma once
+#include <errno.h>
 #include <string.h>
 
 #include <algorithm>
@@ -41,6 +42,15 @@ inline void clear_slots() {
   Slot* slots = __spillway_slots;
   if (reinterpret_cast<uint64_t>(slots) == kUnregisteredSlots) return;
   for (unsigned i = 0; i < kAllSlotCount; ++i) slots[i].store(0, std::memory_order_release);
+}
+
+// Takes a plain lock of the C library: at once if it is free, else with no slot held while it waits.
+template <class Lock>
+inline int lock_or_wait(int (*try_lock)(Lock*), int (*wait_for_lock)(Lock*), Lock* lock) {
+  const int taken = try_lock(lock);
+  if (taken != EBUSY) return taken;
+  clear_slots();
+  return wait_for_lock(lock);
 }
 
 // An object that the C library reads: itself, or a plain copy when it is spilled. Null stays null.

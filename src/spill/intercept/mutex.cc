@@ -230,12 +230,9 @@ void note_threads() {
 
 int lock_mutex(pthread_mutex_t* mutex) {
   if (change_alone(mutex, lock_words_alone)) return 0;
-  if (plain(mutex)) {
-    const int taken = LIBC_VERSION(pthread_mutex_trylock, "GLIBC_2.34")(mutex);
-    if (taken != EBUSY) return taken;
-    clear_slots();
-    return LIBC_VERSION(pthread_mutex_lock, "GLIBC_2.2.5")(mutex);
-  }
+  if (plain(mutex))
+    return lock_or_wait(LIBC_VERSION(pthread_mutex_trylock, "GLIBC_2.34"),
+                        LIBC_VERSION(pthread_mutex_lock, "GLIBC_2.2.5"), mutex);
   return lock_spilled(mutex, Patience::kSome, Deadline::never());
 }
 

@@ -77,15 +77,12 @@ int unlock_spilled(pthread_rwlock_t* lock) {
     return spilled;                                                                            \
   }
 
-// Locks of the C library may be had at once; before it waits for them, a thread lets go of its slots.
 #define SPILL_RWLOCK_WAIT(kind, writes)                                                               \
   SPILL_RWLOCK(try##kind, (pthread_rwlock_t * lock), (lock), try_spilled<writes>(lock))               \
   SPILL_EXPORT int __spill_pthread_rwlock_##kind(pthread_rwlock_t* lock) {                            \
     if (!plain(lock)) return lock_spilled<writes>(lock, Deadline::never());                           \
-    const int taken = LIBC_VERSION(pthread_rwlock_try##kind, "GLIBC_2.34")(lock);                     \
-    if (taken != EBUSY) return taken;                                                                 \
-    clear_slots();                                                                                    \
-    return LIBC_VERSION(pthread_rwlock_##kind, "GLIBC_2.34")(lock);                                   \
+    return lock_or_wait(LIBC_VERSION(pthread_rwlock_try##kind, "GLIBC_2.34"),                         \
+                        LIBC_VERSION(pthread_rwlock_##kind, "GLIBC_2.34"), lock);                     \
   }                                                                                                   \
   SPILL_EXPORT int __spill_pthread_rwlock_timed##kind(pthread_rwlock_t* lock, const timespec* time) { \
     if (!plain(lock)) return lock_spilled<writes>(lock, Deadline::at(CLOCK_REALTIME, load(time)));    \

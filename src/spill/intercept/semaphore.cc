@@ -206,11 +206,7 @@ SPILL_EXPORT int __spill_pthread_spin_destroy(pthread_spinlock_t* lock) {
   return plain(spin_word(lock)) ? pthread_spin_destroy(lock) : 0;
 }
 SPILL_EXPORT int __spill_pthread_spin_lock(pthread_spinlock_t* lock) {
-  if (plain(spin_word(lock))) {
-    if (pthread_spin_trylock(lock) == 0) return 0;
-    clear_slots();
-    return pthread_spin_lock(lock);
-  }
+  if (plain(spin_word(lock))) return lock_or_wait(pthread_spin_trylock, pthread_spin_lock, lock);
   for (int spins = 0; !take_spin_lock(spin_word(lock)); ++spins) {
     __builtin_ia32_pause();
     if (spins % 64 == 63) sched_yield();
