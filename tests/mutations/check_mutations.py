@@ -159,16 +159,18 @@ class ProductTree(Tree):
 
 
 def check(tree, mutation):
-    """None if the breakage was noticed, else what went wrong."""
+    """What became of the breakage ("noticed", "hung", "MISSED"), and what went wrong when it was missed."""
     originals = {}
     try:
         for path, text in broken_files(mutation, tree.root).items():
             originals[path] = path.read_text()
             path.write_text(text)
         if (output := tree.compile([mutation])) is not None:
-            return "does not compile:\n" + "\n".join(output.splitlines()[-15:])
+            return "MISSED", "does not compile:\n" + "\n".join(output.splitlines()[-15:])
         result = tree.run([mutation])
-        return None if result in ("failed", "hung") else f"{' '.join(mutation['test'])}: {result}"
+        if result in ("failed", "hung"):
+            return {"failed": "noticed", "hung": "hung"}[result], None
+        return "MISSED", f"{' '.join(mutation['test'])}: {result}"
     finally:
         for path, text in originals.items():
             path.write_text(text)
@@ -184,9 +186,8 @@ def check_all(kind, mutations, source, work, failures):
         return
     for mutation in mutations:
         begin = time.monotonic()
-        problem = check(tree, mutation)
-        print(f"{'noticed' if problem is None else 'MISSED '} {time.monotonic() - begin:5.1f} s  {mutation['name']}",
-              flush=True)
+        outcome, problem = check(tree, mutation)
+        print(f"{outcome:7} {time.monotonic() - begin:5.1f} s  {mutation['name']}", flush=True)
         if problem is not None:
             failures.append(f"{mutation['name']}: {problem}")
 
