@@ -46,10 +46,7 @@ bool Flow::reachesFreely(Instruction *From, Instruction *To) const {
   SmallPtrSet<BasicBlock *, 16> Seen;
   SmallVector<BasicBlock *, 16> Work(1, End);
   while (!Work.empty()) {
-    BasicBlock *BB = Work.pop_back_val();
-    if (BB->isEntryBlock())
-      return false; // a path around From
-    for (BasicBlock *Pred : predecessors(BB)) {
+    for (BasicBlock *Pred : predecessors(Work.pop_back_val())) {
       if (Pred == Start || !Seen.insert(Pred).second)
         continue;
       if (hasCall(Pred) || Seen.size() > MaxBlocks)

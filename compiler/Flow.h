@@ -1,5 +1,4 @@
-//===- Flow.h - Paths between instructions without a call --------*- C++
-//-*-===//
+//===- Flow.h - Paths between instructions without a call -------*- C++ -*-===//
 #ifndef SPILLWAY_COMPILER_FLOW_H
 #define SPILLWAY_COMPILER_FLOW_H
 
@@ -14,7 +13,7 @@ class Flow {
 public:
   explicit Flow(llvm::Function &F);
 
-  /// True if every path to To has passed From, with no call since.
+  /// True if no path from From to To has a call. REQUIRES: From dominates To.
   bool reachesFreely(llvm::Instruction *From, llvm::Instruction *To) const;
 
   /// Adds to LiveIn the blocks on paths from From to To that are entered before

@@ -83,7 +83,7 @@ MUTATIONS = [
     mutation("call before the follower overlooked", "^ir_kills$",
              (FLOW, "  if (hasCallBefore(To) || hasCallAfter(From))", "  if (hasCallAfter(From))")),
     mutation("path around the leader overlooked", "^ir_reuse$",
-             (FLOW, "    if (BB->isEntryBlock())\n      return false; // a path around From\n", "")),
+             (REUSE, "    if (!Dominators.dominates(C.T->Leader->getParent(), S.Inst->getParent()))\n      continue;\n", "")),
     mutation("window does not grow with its followers", RANDOM, (REUSE, "    C.T->High = High;\n", "    (void)High;\n")),
     mutation("window does not grow downwards", RANDOM, (REUSE, "    C.T->Low = Low;\n", "")),
     mutation("reuse window too large", "^ir_reuse$",
