@@ -1,5 +1,4 @@
-//===- Abi.h - The runtime's symbols, as a module sees them ------*- C++
-//-*-===//
+//===- Abi.h - The runtime's symbols, as a module sees them -----*- C++ -*-===//
 //
 // abi.inc turned into constants, and into code and declarations made on demand.
 //

@@ -1,5 +1,4 @@
-//===- Accesses.h - Which instructions touch which memory --------*- C++
-//-*-===//
+//===- Accesses.h - Which instructions touch which memory -------*- C++ -*-===//
 //
 // A Site is an instruction that accesses memory which may be spilled; each
 // pointer through which it does is an Access. A copy has up to two, inline

@@ -1,5 +1,4 @@
-//===- Address.h - What an address is made of --------------------*- C++
-//-*-===//
+//===- Address.h - What an address is made of -------------------*- C++ -*-===//
 //
 // Two pointers with the same terms differ by the difference of their offsets,
 // wherever the values they are made of are both available. An index that takes

@@ -1,5 +1,4 @@
-//===- BenchCalls.h - Translation by calls, for comparison -------*- C++
-//-*-===//
+//===- BenchCalls.h - Translation by calls, for comparison ------*- C++ -*-===//
 //
 // The other way to translate, which `spillway bench kernels` compares with:
 // every access tests its address with a signed compare and calls out of line

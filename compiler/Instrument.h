@@ -1,5 +1,4 @@
-//===- Instrument.h - Instruments a module -----------------------*- C++
-//-*-===//
+//===- Instrument.h - Instruments a module ----------------------*- C++ -*-===//
 #ifndef SPILLWAY_COMPILER_INSTRUMENT_H
 #define SPILLWAY_COMPILER_INSTRUMENT_H
 

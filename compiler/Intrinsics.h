@@ -1,5 +1,4 @@
-//===- Intrinsics.h - Lowers what is not a plain access ----------*- C++
-//-*-===//
+//===- Intrinsics.h - Lowers what is not a plain access ---------*- C++ -*-===//
 //
 // Runs before sites are collected, and leaves only plain accesses on memory
 // that may be spilled:

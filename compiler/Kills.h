@@ -1,5 +1,4 @@
-//===- Kills.h - Where translations end --------------------------*- C++
-//-*-===//
+//===- Kills.h - Where translations end -------------------------*- C++ -*-===//
 #ifndef SPILLWAY_COMPILER_KILLS_H
 #define SPILLWAY_COMPILER_KILLS_H
 

@@ -1,5 +1,4 @@
-//===- Lanes.h - Vector intrinsics that touch memory by lane -----*- C++
-//-*-===//
+//===- Lanes.h - Vector intrinsics that touch memory by lane ----*- C++ -*-===//
 #ifndef SPILLWAY_COMPILER_LANES_H
 #define SPILLWAY_COMPILER_LANES_H
 

@@ -1,5 +1,4 @@
-//===- Loops.h - Loops split at page edges -----------------------*- C++
-//-*-===//
+//===- Loops.h - Loops split at page edges ----------------------*- C++ -*-===//
 //
 // A countable innermost loop without calls, some of whose pointers advance by a
 // constant, becomes

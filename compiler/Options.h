@@ -1,5 +1,4 @@
-//===- Options.h - Knobs of the plugin ---------------------------*- C++
-//-*-===//
+//===- Options.h - Knobs of the plugin --------------------------*- C++ -*-===//
 //
 // Given to spillcc as `-mllvm -spill-...`, which puts them into the
 // environment: LLVM parses its own options before it loads a plugin, in lld

@@ -1,5 +1,4 @@
-//===- Provenance.h - What provably is not spill memory ----------*- C++
-//-*-===//
+//===- Provenance.h - What provably is not spill memory ---------*- C++ -*-===//
 //
 // Spill memory is heap and mapped memory. Stacks, globals, thread-local
 // variables, code and what the C library keeps to itself never are (the runtime

@@ -1,5 +1,4 @@
-//===- Rename.h - Uses of intercepted functions ------------------*- C++
-//-*-===//
+//===- Rename.h - Uses of intercepted functions -----------------*- C++ -*-===//
 #ifndef SPILLWAY_COMPILER_RENAME_H
 #define SPILLWAY_COMPILER_RENAME_H
 

@@ -1,5 +1,4 @@
-//===- Reuse.h - Accesses that share a translation ---------------*- C++
-//-*-===//
+//===- Reuse.h - Accesses that share a translation --------------*- C++ -*-===//
 //
 // An access at a constant distance from an earlier one follows its translation
 // if every path to it runs through the earlier one with no call in between, and

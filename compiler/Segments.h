@@ -1,5 +1,4 @@
-//===- Segments.h - Straight code that asks once -----------------*- C++
-//-*-===//
+//===- Segments.h - Straight code that asks once ----------------*- C++ -*-===//
 //
 // Accesses of one block that share a translation would each ask whether its
 // window crosses a page's edge. Instead the code from the first of them to the

@@ -1,5 +1,4 @@
-//===- Sites.h - Rewriting one site ------------------------------*- C++
-//-*-===//
+//===- Sites.h - Rewriting one site -----------------------------*- C++ -*-===//
 //
 // Turns an instruction that accesses memory which may be spilled into
 //

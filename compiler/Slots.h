@@ -1,5 +1,4 @@
-//===- Slots.h - Which translation takes which slot --------------*- C++
-//-*-===//
+//===- Slots.h - Which translation takes which slot -------------*- C++ -*-===//
 //
 //   slots 0, 1     scratch: translations of one access, done with it
 //   slots 2 .. 31  shared translations, coloured: two that are live at one

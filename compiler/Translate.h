@@ -1,5 +1,4 @@
-//===- Translate.h - The code of one translation -----------------*- C++
-//-*-===//
+//===- Translate.h - The code of one translation ----------------*- C++ -*-===//
 //
 // The numbered protocol of abi.inc, and nothing else: which accesses share a
 // translation and which slot it takes is decided elsewhere.
