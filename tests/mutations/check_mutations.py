@@ -106,7 +106,7 @@ class Tree:
         """None, or what the compiler said."""
         targets = sorted({target for m in mutations for target in self.targets(m)})
         done = subprocess.run(["ninja", "-C", self.build, *targets], capture_output=True, text=True)
-        return None if done.returncode == 0 else done.stdout
+        return None if done.returncode == 0 else done.stdout + done.stderr
 
     def call(self, command, seconds_max, variables=None):
         """The exit status, None if it had to be stopped."""
