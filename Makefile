@@ -22,7 +22,8 @@ setup:
 configure: setup
 	@cmake --preset default -B $(BUILD) -DCMAKE_INSTALL_PREFIX=$(PREFIX) $(if $(wildcard $(BUILD)/build.ninja),--log-level=WARNING)
 
-demo: all
+demo: configure
+	@cmake --build $(BUILD) -j $(JOBS) --target product
 	@scripts/demo.sh $(BUILD)
 
 check: all
