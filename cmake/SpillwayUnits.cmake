@@ -6,6 +6,8 @@
 #       go to base::plain_* (src/base/plain_memory.h), never to the C library's intercepted names.
 #   spillway_test(NAME SOURCES ... DEPENDS ... [LABELS ...])
 #       a GoogleTest program registered with ctest, one ctest entry per program.
+#   spillway_require_all_tests(FOLDER ...)
+#       after all tests of the folders: every *_test.cc there is in one.
 #   spillway_fuzz(NAME SOURCES ... DEPENDS ...)
 #       a libFuzzer program in fuzz/ of the build, part of the target `fuzzers`; only with
 #       SPILLWAY_FUZZ, which instruments the units too (make fuzz).
@@ -54,6 +56,8 @@ function(spillway_test name)
     return()
   endif()
   add_executable(${name} ${ARG_SOURCES})
+  list(TRANSFORM ARG_SOURCES PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/ OUTPUT_VARIABLE sources)
+  set_property(GLOBAL APPEND PROPERTY SPILLWAY_TEST_SOURCES ${sources})
   set(objects "")
   foreach(dependency IN LISTS ARG_DEPENDS)
     list(APPEND objects $<TARGET_OBJECTS:${dependency}>)
@@ -69,6 +73,18 @@ function(spillway_test name)
     math(EXPR ARG_TIMEOUT "4 * ${ARG_TIMEOUT}")
   endif()
   set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}")
+endfunction()
+
+# Stops when a source file of a test is in none: it would pass for ever.
+function(spillway_require_all_tests)
+  get_property(sources GLOBAL PROPERTY SPILLWAY_TEST_SOURCES)
+  foreach(folder IN LISTS ARGN)
+    file(GLOB_RECURSE found CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${folder}/*_test.cc)
+    list(REMOVE_ITEM found ${sources})
+    if(found)
+      message(FATAL_ERROR "no test is made of ${found}: name it in a spillway_test()")
+    endif()
+  endforeach()
 endfunction()
 
 function(spillway_fuzz name)
