@@ -17,6 +17,7 @@ inline constexpr uint64_t kRuntimeSlotMask = ~uint64_t{0} << kSlotCount;
 
 using Slot = std::atomic<uint64_t>;
 using Entry = std::atomic<int64_t>;
+inline constexpr uint64_t kTableBytes = (uint64_t{1} << (47 - kTableShift)) * sizeof(Entry);
 
 inline constexpr int64_t kEntryUnknown = 0;
 inline constexpr int64_t kEntryIdentity = 1;

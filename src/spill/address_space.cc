@@ -179,4 +179,13 @@ bool is_allocated(uint64_t address) {
       [](uint64_t i) { return page_bits[i].load(std::memory_order_relaxed); });
 }
 
+bool touches_runtime(const void* address, uint64_t bytes) {
+  const auto begin = reinterpret_cast<uint64_t>(address);
+  const auto touches = [=](uint64_t own, uint64_t own_bytes) {
+    return begin < own + own_bytes && (begin >= own || bytes > own - begin);
+  };
+  return touches(kPublished, base::kOsPageBytes) || touches(kUnregisteredSlots, base::kOsPageBytes) ||
+         touches(kTableBase, kTableBytes);
+}
+
 }  // namespace spill

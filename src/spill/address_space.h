@@ -48,4 +48,8 @@ inline bool is_allocated_by(uint64_t address, ReadChunkUse&& chunk_use, ReadPage
 // Is the OS page of `address` allocated? REQUIRES: in_range(address). Async-signal-safe.
 bool is_allocated(uint64_t address);
 
+// Does [address, address + bytes) touch what the runtime keeps at fixed addresses: the table, the published page, the
+// slots of threads not seen yet? Nobody else may map anything there.
+bool touches_runtime(const void* address, uint64_t bytes);
+
 }  // namespace spill

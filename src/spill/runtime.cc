@@ -27,7 +27,6 @@ constinit Runtime runtime;
 
 namespace {
 
-constexpr uint64_t kTableBytes = uint64_t{1} << (47 - kTableShift + 3);
 // Small heaps stay in plain memory up to this part of the budget, or this much if that is less.
 constexpr uint64_t kPlainShare = 32;
 constexpr uint64_t kMostPlainBytes = uint64_t{4} << 20;
@@ -131,6 +130,8 @@ extern "C" void spillway_start(int, char**, char** environment) {
   base::set_fingerprint_secrets(secrets, sizeof secrets);
   require(sys::register_barrier());
   require(sys::reserve_at(kTableBase, kTableBytes, sys::Access::kReadWrite, "the translation table"));
+  require(sys::reserve_at(kUnregisteredSlots, base::kOsPageBytes, sys::Access::kNone,
+                          "the slots of new threads"));
   require(sys::reserve_at(kRangeBegin, kRangeEnd - kRangeBegin, sys::Access::kNone, "spilled memory"));
   require(open_address_space());
   open_storage();

@@ -11,7 +11,8 @@ base::Expected<void> register_barrier() {
   long result = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
   if (!failed(result)) return {};
   return base::failure(static_cast<int>(-result),
-                       "this kernel offers no private expedited membarrier; Linux 4.14 or newer is needed");
+                       "no private expedited membarrier: ", base::error_name(static_cast<int>(-result)),
+                       "; it needs Linux 4.14 or newer, and a sandbox that allows membarrier");
 }
 
 void process_barrier() { CHECK_EQ(syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0), 0); }

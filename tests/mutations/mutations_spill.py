@@ -141,6 +141,12 @@ MUTATIONS = [
              (SPACE, "if (use != ChunkUse::kSome) set_page_bits(chunk, 0, kPagesPerChunk, use == ChunkUse::kEverything);",
               "if (use != ChunkUse::kSome) set_page_bits(chunk, 0, kPagesPerChunk, false);")),
 
+    product("a program maps over the runtime's table", "^e2e_own_addresses$",
+            (MMAP, "if ((flags & MAP_FIXED) != 0 && touches_runtime(address, bytes)) return no_map();", "")),
+    product("a program maps where new threads have their slots", "^e2e_own_addresses$",
+            ("src/spill/runtime.cc", "  require(sys::reserve_at(kUnregisteredSlots, base::kOsPageBytes, sys::Access::kNone,\n"
+             "                          \"the slots of new threads\"));\n", "")),
+
     # fork
     product("child of fork stores to its parent's frames", "^e2e_fork_child_stores$",
             (FORK, "    sys::syscall(SYS_mmap, pool.begin, pool.bytes, PROT_NONE,\n"

@@ -32,21 +32,23 @@ bool is_spilled_kind(size_t bytes, int protection, int flags) {
   return runtime.options.spill_all != 0 || bytes >= least;
 }
 
+int fail(int number) {
+  errno = number;
+  return -1;
+}
+
+void* no_map() {
+  errno = ENOMEM;
+  return MAP_FAILED;
+}
+
 void* map_spilled(size_t bytes) {
   const uint64_t address = allocate_addresses(base::round_up(bytes, base::kOsPageBytes), base::kOsPageBytes);
-  if (address == 0) {
-    errno = ENOMEM;
-    return MAP_FAILED;
-  }
+  if (address == 0) return no_map();
   const uint64_t length = base::round_up(bytes, base::kOsPageBytes);
   base::statistics.spill_allocated_bytes.add(length);
   base::statistics.spill_live_bytes.add(length);
   return reinterpret_cast<void*>(address);
-}
-
-int fail(int number) {
-  errno = number;
-  return -1;
 }
 
 int unmap_spilled(void* address, size_t bytes) {
@@ -95,9 +97,7 @@ void* map_fixed(void* address, size_t bytes, bool spilled_kind) {
     }
     at = end;
   }
-  if (possible) return address;
-  errno = ENOMEM;
-  return MAP_FAILED;
+  return possible ? address : no_map();
 }
 
 // mremap with a new address: between spilled addresses only.
@@ -109,10 +109,7 @@ void* move_to(void* old_address, size_t old_bytes, size_t new_bytes, int flags, 
     errno = EINVAL;
     return MAP_FAILED;
   }
-  if (!in_range(old_address)) {
-    errno = ENOMEM;
-    return MAP_FAILED;
-  }
+  if (!in_range(old_address)) return no_map();
   void* moved = map_fixed(fixed, new_bytes, true);
   if (moved == MAP_FAILED) return moved;
   copy(moved, old_address, base::round_up(std::min(old_bytes, new_bytes), base::kOsPageBytes));
@@ -138,10 +135,7 @@ void* move_spilled(void* old_address, size_t old_bytes, size_t new_bytes, int fl
     base::statistics.spill_live_bytes.add(new_length - old_length);
     return old_address;
   }
-  if ((flags & MREMAP_MAYMOVE) == 0) {
-    errno = ENOMEM;
-    return MAP_FAILED;
-  }
+  if ((flags & MREMAP_MAYMOVE) == 0) return no_map();
   void* moved = map_spilled(new_bytes);
   if (moved == MAP_FAILED) return moved;
   copy(moved, old_address, old_length);
@@ -153,6 +147,7 @@ void* move_spilled(void* old_address, size_t old_bytes, size_t new_bytes, int fl
 
 SPILL_EXPORT void* __spill_mmap(void* address, size_t bytes, int protection, int flags, int file,
                                 off_t offset) {
+  if ((flags & MAP_FIXED) != 0 && touches_runtime(address, bytes)) return no_map();
   if ((flags & MAP_FIXED) != 0 && touches_range(address, bytes)) {
     constexpr int kHarmless = MAP_NORESERVE | MAP_POPULATE | MAP_NONBLOCK;
     const bool spilled_kind = protection == (PROT_READ | PROT_WRITE) &&
@@ -172,6 +167,7 @@ SPILL_EXPORT void* __spill_mmap64(void* address, size_t bytes, int protection, i
 }
 
 SPILL_EXPORT int __spill_munmap(void* address, size_t bytes) {
+  if (touches_runtime(address, bytes)) return fail(ENOMEM);
   return in_range(address) ? unmap_spilled(address, bytes) : munmap(address, bytes);
 }
 
@@ -180,6 +176,8 @@ SPILL_EXPORT void* __spill_mremap(void* old_address, size_t old_bytes, size_t ne
   va_start(arguments, flags);
   void* fixed = (flags & MREMAP_FIXED) != 0 ? va_arg(arguments, void*) : nullptr;
   va_end(arguments);
+  if (touches_runtime(old_address, old_bytes) || (fixed != nullptr && touches_runtime(fixed, new_bytes)))
+    return no_map();
   if (fixed != nullptr && (in_range(old_address) || touches_range(fixed, new_bytes)))
     return move_to(old_address, old_bytes, new_bytes, flags, fixed);
   if (in_range(old_address)) return move_spilled(old_address, old_bytes, new_bytes, flags);
@@ -187,6 +185,7 @@ SPILL_EXPORT void* __spill_mremap(void* old_address, size_t old_bytes, size_t ne
 }
 
 SPILL_EXPORT int __spill_madvise(void* address, size_t bytes, int advice) {
+  if (touches_runtime(address, bytes)) return fail(ENOMEM);
   if (!in_range(address)) return madvise(address, bytes, advice);
   const auto begin = reinterpret_cast<uint64_t>(address);
   if (begin % base::kOsPageBytes != 0) return fail(EINVAL);
@@ -200,6 +199,7 @@ SPILL_EXPORT int __spill_madvise(void* address, size_t bytes, int advice) {
 
 // Spilled memory is always readable and writable: other protection is refused, so that nobody relies on it.
 SPILL_EXPORT int __spill_mprotect(void* address, size_t bytes, int protection) {
+  if (touches_runtime(address, bytes)) return fail(ENOMEM);
   if (!in_range(address)) return mprotect(address, bytes, protection);
   return protection == (PROT_READ | PROT_WRITE) ? 0 : fail(EACCES);
 }

@@ -4,12 +4,15 @@
 Each ends with one line on standard error that names what is wrong, and with status 2 when it is about
 settings, 134 when it happened while the program ran. Users' data is never touched.
 """
+import ctypes
+import errno
 import os
 import pathlib
 import re
 import resource
 import shutil
 import stat
+import struct
 import subprocess
 import sys
 import tempfile
@@ -156,6 +159,48 @@ class Budget(Refusal):
         ended = run(preexec_fn=limit)
         if ended.returncode != 0:
             self.ends(ended, 2, "ulimit -n")
+
+
+def without(call, number):
+    """A sandbox: what a program runs before exec, so that the system call fails with this error."""
+    names = {"io_uring_setup": 425, "memfd_create": 319, "membarrier": 324, "userfaultfd": 323}
+    load, equal, give = 0x20, 0x15, 0x06  # classic BPF: load a word, compare, return
+    allow, fail = 0x7FFF0000, 0x00050000
+    steps = [(load, 0, 0, 0), (equal, 0, 1, names[call]), (give, 0, 0, fail | number), (give, 0, 0, allow)]
+    code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))
+    library = ctypes.CDLL(None, use_errno=True)
+
+    def enter():
+        program = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(steps), ctypes.addressof(code)))
+        no_new_privileges, set_filter = 38, (22, 2)
+        if library.prctl(no_new_privileges, 1, 0, 0, 0) != 0 or library.prctl(*set_filter, program, 0, 0) != 0:
+            raise OSError(ctypes.get_errno(), "seccomp")
+
+    return enter
+
+
+class Sandbox(Refusal):
+    def test_what_there_is_another_way_for(self):
+        for number in errno.EPERM, errno.ENOSYS:
+            self.assertEqual(self.works(run(preexec_fn=without("userfaultfd", number))).stderr, "")
+            said = self.works(run(preexec_fn=without("io_uring_setup", number))).stderr
+            self.assertRegex(said, r"\Aspillway: [^\n]*io_uring: [^\n]*; using blocking calls instead\n\Z")
+
+    def test_what_cannot_be_done_without(self):
+        for number in errno.EPERM, errno.ENOSYS:
+            says = {errno.EPERM: "not permitted", errno.ENOSYS: "not implemented"}[number]
+            self.refused("membarrier", says, "sandbox", preexec_fn=without("membarrier", number))
+            self.refused("memory file", says, preexec_fn=without("memfd_create", number))
+
+
+class Addresses(Refusal):
+    def test_a_program_that_lies_where_the_table_must(self):
+        source = self.folder / "huge.c"
+        source.write_text("static char data[2000 << 20]; int main(int count, char** arguments) { data[count << 20] = 1; "
+                          "return data[(count << 20) + 1] + (arguments == 0); }\n")
+        program = self.folder / "huge"
+        subprocess.run([BIN / "spillcc", "-O1", "-no-pie", "-mcmodel=medium", source, "-o", program], check=True, env=CLEAN)
+        self.ends(subprocess.run([program], env=CLEAN, capture_output=True, text=True, timeout=120), 2, "mapped there already")
 
 
 class Device(Refusal):
