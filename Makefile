@@ -27,10 +27,10 @@ demo: configure
 	@scripts/demo.sh $(BUILD)
 
 check: all
-	@cd $(BUILD) && ctest --output-on-failure -LE slow -j $(JOBS)
+	@scripts/run_tests.py $(BUILD) -LE slow -j $(JOBS)
 
 check-full: all
-	@cd $(BUILD) && ctest --output-on-failure -j $(JOBS)
+	@scripts/run_tests.py $(BUILD) -j $(JOBS)
 
 install: all
 	@DESTDIR=$(DESTDIR) cmake --install $(BUILD) --prefix $(PREFIX)
@@ -38,7 +38,7 @@ install: all
 asan tsan: setup
 	@cmake --preset $@ -B build-$@
 	@cmake --build build-$@ -j $(JOBS)
-	@cd build-$@ && ctest --output-on-failure -LE slow -j $(JOBS)
+	@scripts/run_tests.py build-$@ -LE slow -j $(JOBS)
 
 fuzz: setup
 	@cmake --preset fuzz -B build-fuzz

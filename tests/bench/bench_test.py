@@ -173,4 +173,4 @@ class Quick(Case):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    unittest.main(verbosity=2)

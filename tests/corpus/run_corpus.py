@@ -367,7 +367,8 @@ def main():
     for row in rows:
         if row.detail:
             print(f"{row.program} {row.level} {row.mode}: {row.outcome}: {row.detail}")
-    print(", ".join(f"{number} {outcome}" for outcome, number in count.items()))
+    skipped = "".join(f"; {row.program}: {row.detail}" for row in rows if row.outcome == "skipped")
+    print(", ".join(f"{number} {outcome}" for outcome, number in count.items()) + skipped)
     return exit_status(count, arguments.allow_few)
 
 

@@ -15,6 +15,7 @@ block says what is expected, one "// key: value" a line:
   chaos      how many seeds                               3; SPILLWAY_TEST_SEEDS overrides
   storage    device                                       a directory
   expect     bounds of the statistics of a run with a small budget, "cache.evictions>=100 spill.faults>=1"
+  needs      flags of the processor: without one the program is skipped, exit status 77   (none)
   timeout    seconds for one run                          60; SPILLWAY_TEST_SLOWER multiplies it
 
 Each level runs with a small budget and everything spilled; O2 (or the only level) also in chaos mode
@@ -51,8 +52,12 @@ class Failure(Exception):
     pass
 
 
+class Skipped(Exception):
+    pass
+
+
 class Program:
-    KEYS = {"flags", "spillcc", "levels", "case", "input", "stderr", "memory", "pages", "chaos", "storage", "expect", "timeout"}
+    KEYS = {"flags", "spillcc", "levels", "case", "input", "stderr", "memory", "pages", "chaos", "storage", "expect", "needs", "timeout"}
 
     def __init__(self, path):
         self.path = path
@@ -78,6 +83,7 @@ class Program:
             self.seeds = 0
         self.storage = settings.get("storage", [None])[0]
         self.bounds = [self.parse_bound(text) for text in " ".join(settings.get("expect", [])).split()]
+        self.needs = " ".join(settings.get("needs", [])).split()
         # Pages are larger there, but some must have gone.
         self.chaos_bounds = [("cache.evictions", ">=", 1)] if self.bounds else []
         self.timeout = int(settings.get("timeout", ["60"])[0]) * int(os.environ.get("SPILLWAY_TEST_SLOWER", "1"))
@@ -177,6 +183,10 @@ class Runner:
 
     def run_all(self, modes):
         program = self.program
+        flags = re.search(r"^flags\s*:(.*)$", pathlib.Path("/proc/cpuinfo").read_text(), re.M)[1].split()
+        for need in program.needs:
+            if need not in flags:
+                raise Skipped(f"this processor has no {need}")
         compiler = "clang++-19" if program.cxx else "clang-19"
         native = self.compile(compiler, "native")
         expected = []
@@ -229,6 +239,9 @@ def main():
     except Failure as failure:
         print(f"{path.name}: {failure}", file=sys.stderr)
         return 1
+    except Skipped as reason:
+        print(reason)
+        return 77
     print(f"{path.name}: {runner.runs} spilled runs as native")
     return 0
 

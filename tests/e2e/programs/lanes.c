@@ -1,6 +1,7 @@
 // Vectors of addresses: gathers and scatters whose lanes lie in one page, in several, across page edges; whose
 // mask switches lanes off that hold no address at all, or all lanes; and scatters whose lanes overlap.
 // levels: avx512
+// needs: avx512vl
 // expect: cache.evictions>=100
 #include <stddef.h>
 #include <stdint.h>

@@ -270,4 +270,4 @@ class Started(Refusal):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=1)
+    unittest.main(verbosity=2)

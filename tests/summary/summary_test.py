@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+"""scripts/run_tests.py counts what passed, failed and was skipped in a small project of its own, and says why."""
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+RUN_TESTS = pathlib.Path(__file__).resolve().parents[2] / "scripts" / "run_tests.py"
+
+GTEST = """[ RUN      ] Watch.Moves
+watch_test.cc:22: Skipped
+userfaultfd: operation not permitted
+
+[  SKIPPED ] Watch.Moves (0 ms)
+[ RUN      ] Watch.Stays
+[       OK ] Watch.Stays (0 ms)
+[ RUN      ] Ring.Turns
+ring_test.cc:5: Skipped
+
+[  SKIPPED ] Ring.Turns (0 ms)
+[  SKIPPED ] 2 tests, listed below:
+[  SKIPPED ] Watch.Moves
+"""
+UNITTEST = """test_mounts (__main__.Device.test_mounts) ... skipped 'mounts need root'
+test_reads (__main__.Device.test_reads) ... ok
+"""
+
+
+class Summary(unittest.TestCase):
+    def run_project(self, tests):
+        """tests: name -> (what it prints, exit status)."""
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        lines = []
+        for name, (text, status) in tests.items():
+            script = pathlib.Path(folder.name, name)
+            script.write_text(f"#!/bin/sh\ncat <<'END'\n{text}\nEND\nexit {status}\n")
+            script.chmod(0o755)
+            lines += [f'add_test({name} "{script}")', f"set_tests_properties({name} PROPERTIES SKIP_RETURN_CODE 77)"]
+        pathlib.Path(folder.name, "CTestTestfile.cmake").write_text("\n".join(lines) + "\n")
+        return subprocess.run([sys.executable, RUN_TESTS, folder.name], capture_output=True, text=True)
+
+    def last_line(self, **tests):
+        return self.run_project(tests).stdout.splitlines()[-1]
+
+    def test_nothing_skipped(self):
+        ended = self.run_project({"one": ("fine", 0), "two": ("fine", 0)})
+        self.assertEqual(ended.stdout.splitlines()[-1], "2 passed, 0 failed, 0 skipped")
+        self.assertEqual(ended.returncode, 0)
+
+    def test_a_failure(self):
+        ended = self.run_project({"one": ("bad", 1), "two": ("fine", 0)})
+        self.assertEqual(ended.stdout.splitlines()[-1], "1 passed, 1 failed, 0 skipped")
+        self.assertNotEqual(ended.returncode, 0)
+
+    def test_a_whole_test(self):
+        self.assertEqual(self.last_line(net=("looking\nno network", 77), one=("fine", 0)),
+                         "1 passed, 0 failed, 1 skipped: net (no network)")
+
+    def test_cases_of_googletest(self):
+        self.assertEqual(self.last_line(watch_test=(GTEST, 0)),
+                         "1 passed, 0 failed, 2 skipped: Watch.Moves in watch_test (userfaultfd: operation not permitted); "
+                         "Ring.Turns in watch_test (no reason given)")
+
+    def test_cases_of_unittest(self):
+        self.assertEqual(self.last_line(refusals=(UNITTEST, 0)),
+                         "1 passed, 0 failed, 1 skipped: test_mounts in refusals (mounts need root)")
+
+    def test_no_tests(self):
+        self.assertNotEqual(self.run_project({}).returncode, 0)
+
+    def test_a_test_that_does_not_exist(self):
+        with tempfile.TemporaryDirectory() as folder:
+            pathlib.Path(folder, "CTestTestfile.cmake").write_text('add_test(gone "/no/such/program")\n')
+            ended = subprocess.run([sys.executable, RUN_TESTS, folder], capture_output=True, text=True)
+        self.assertEqual(ended.stdout.splitlines()[-1], "0 passed, 1 failed, 0 skipped")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
