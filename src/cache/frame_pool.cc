@@ -45,6 +45,7 @@ base::Expected<void> FramePool::open(uint32_t frame_count, size_t page_bytes, Bu
     if (watch.add(memory_, uint64_t{frame_count} * page_bytes)) {
       watch_ = &watch;
       unwatched_memory_ = *again;
+      sys::keep_from_core_files(*again, uint64_t{frame_count} * page_bytes);  // once is enough
       sys::keep_from_children(*again, uint64_t{frame_count} * page_bytes);
     } else {
       sys::unmap(*again, uint64_t{frame_count} * page_bytes);

@@ -8,6 +8,7 @@ namespace spill {
 base::Expected<void> publish() {
   auto page = sys::reserve_at(kPublished, base::kOsPageBytes, sys::Access::kReadWrite, "the published page");
   if (!page) return page;
+  sys::keep_in_core_files(reinterpret_cast<void*>(kPublished), base::kOsPageBytes);
   auto& published = *reinterpret_cast<Published*>(kPublished);
   published.layout_version = kLayoutVersion;
   published.statistics = reinterpret_cast<uint64_t>(&base::statistics);

@@ -1,4 +1,5 @@
-// What the runtime shows of itself to other processes of its user: `spillway dump` and `spillway top` read it.
+// What the runtime shows of itself to other processes of its user: `spillway dump` and `spillway top` read it, dump in a
+// core file too.
 //
 //   kPublished (abi.inc)   one OS page at a fixed address: a Published, filled before main and the same ever after
 //   what it points to      counters, maps, frames: read as they are while the process runs, and believed with care

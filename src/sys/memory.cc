@@ -127,6 +127,12 @@ base::Expected<char*> map_shared(int descriptor, uint64_t offset, uint64_t bytes
   return reinterpret_cast<char*>(result);
 }
 
+void keep_in_core_files(void* address, uint64_t bytes) { syscall(SYS_madvise, address, bytes, MADV_DODUMP); }
+
+void keep_from_core_files(void* address, uint64_t bytes) {
+  syscall(SYS_madvise, address, bytes, MADV_DONTDUMP);
+}
+
 void keep_from_children(void* address, uint64_t bytes) {
   syscall(SYS_madvise, address, bytes, MADV_DONTFORK);
 }

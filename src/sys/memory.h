@@ -25,6 +25,10 @@ base::Expected<int> create_memory_file(uint64_t bytes, const char* name);
 base::Expected<char*> map_shared(int descriptor, uint64_t offset, uint64_t bytes, Access access,
                                  void* address = nullptr);
 
+// Core files of this process have this memory, or not, whatever it was mapped by.
+void keep_in_core_files(void* address, uint64_t bytes);
+void keep_from_core_files(void* address, uint64_t bytes);
+
 // A child of fork does not have this memory.
 void keep_from_children(void* address, uint64_t bytes);
 

@@ -252,7 +252,7 @@ class Info(Case):
 # What they show of programs that run: tests/e2e/seeing.
 class Seeing(Case):
     def test_wrong_arguments(self):
-        self.refused("dump", says=["usage: spillway dump PID ADDRESS LENGTH"])
+        self.refused("dump", says=["usage: spillway dump PID|COREFILE ADDRESS LENGTH"])
         self.refused("dump", "1", "0x", "8", says=["'0x'", "address"])
         self.refused("dump", str(os.getpid()), "0x100000000000", "8", says=["does not run Spillway"])
         self.refused("top", "-1", says=["'-1'", "--once"])

@@ -1,4 +1,4 @@
-// spillway dump: what a running program's spilled memory holds, wherever it is just now.
+// spillway dump: what a running program's spilled memory holds, wherever it is just now, or a core file has of it.
 #include <charconv>
 #include <cstdio>
 
@@ -79,8 +79,8 @@ class HexLines {
 
 void check_spilled(Process& process, uint64_t address, uint64_t length) {
   if (process.is_fork_child())
-    throw WrongInput(concat("process ", process.pid(), " (", process.name(),
-                            ") is a child of fork that has not called exec: dump its parent's memory"));
+    throw WrongInput(concat(process.description(),
+                            " is a child of fork that has not called exec: dump its parent's memory"));
   if (!spill::in_range(address) || length > spill::kRangeEnd - address)
     throw WrongInput(concat(std::hex, std::showbase, spill::in_range(address) ? spill::kRangeEnd : address,
                             " is not spilled memory, which lies from ", spill::kRangeBegin, " to ",
@@ -89,13 +89,13 @@ void check_spilled(Process& process, uint64_t address, uint64_t length) {
        at += base::kOsPageBytes)
     if (!process.is_allocated(at))
       throw WrongInput(concat("nothing is allocated at ", std::hex, std::showbase, std::max(at, address),
-                              std::dec, " in process ", process.pid(), ": it was freed, or never taken"));
+                              std::dec, " in ", process.description(), ": it was freed, or never taken"));
 }
 
 }  // namespace
 
 int dump(Arguments arguments) {
-  constexpr const char* kUsage = "usage: spillway dump PID ADDRESS LENGTH [--raw]";
+  constexpr const char* kUsage = "usage: spillway dump PID|COREFILE ADDRESS LENGTH [--raw]";
   std::vector<std::string_view> words;
   bool raw = false;
   for (std::string_view word : arguments) {
@@ -117,18 +117,21 @@ int dump(Arguments arguments) {
     }
   }
   if (words.size() != 3) throw WrongInput(kUsage);
-  const pid_t pid = parse_process_id(words[0]);
   const uint64_t address = parse_address(words[1]);
   const uint64_t length = parse_length(words[2]);
-  Process process(pid);
-  check_spilled(process, address, length);
+  // What is no number is a core file.
+  const bool is_number = words[0].find_first_not_of("0123456789") == std::string_view::npos;
+  const std::unique_ptr<Process> process =
+      is_number ? std::make_unique<Process>(parse_process_id(words[0]))
+                : std::make_unique<Process>(std::make_unique<CoreFile>(std::string(words[0])));
+  check_spilled(*process, address, length);
 
   alignas(base::kOsPageBytes) char page[base::kOsPageBytes];
   HexLines lines(address);
   for (uint64_t at = address; at < address + length && std::ferror(stdout) == 0;) {
     const uint64_t begin = base::round_down(at, base::kOsPageBytes);
     const uint64_t n = std::min(begin + base::kOsPageBytes, address + length) - at;
-    process.read_os_page(begin, page);
+    process->read_os_page(begin, page);
     if (raw)
       std::fwrite(page + (at - begin), 1, n, stdout);
     else

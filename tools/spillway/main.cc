@@ -17,7 +17,8 @@ struct Subcommand {
 constexpr Subcommand kSubcommands[] = {
     {"run", "[OPTION]... -- PROGRAM [ARGUMENT]...", "run a program within a memory budget", tools::run},
     {"bench", "NAME|all [OPTION]...", "measure Spillway beside its peers", tools::bench},
-    {"dump", "PID ADDRESS LENGTH [--raw]", "what a running program's spilled memory holds", tools::dump},
+    {"dump", "PID|COREFILE ADDRESS LENGTH [--raw]", "what a running program's spilled memory holds",
+     tools::dump},
     {"top", "[PID] [--once] [--json]", "live counters of running programs", tools::top},
     {"info", "[--json]", "what this machine offers, and what stands in the way", tools::info},
     {"docs", "options|statistics", "print a reference page in Markdown", tools::docs},

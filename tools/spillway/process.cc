@@ -32,26 +32,6 @@ std::string name_of(pid_t pid) {
   return printable(name);
 }
 
-[[noreturn]] void refuse(pid_t pid, const std::string& name, int error) {
-  switch (error) {
-    case EPERM:
-      throw WrongInput(
-          concat("process ", pid, " (", name,
-                 ") may not be looked at: be its user or root, and where kernel.yama.ptrace_scope is "
-                 "not 0 root"));
-    case ESRCH:
-      if (kill(pid, 0) == 0 || errno != ESRCH)
-        throw WrongInput(
-            concat("process ", pid, " (", name, ") has no memory: it has ended, or is the kernel's"));
-      throw WrongInput(concat("there is no process ", pid, "; spillway top lists those that run Spillway"));
-    case EFAULT:
-      throw WrongInput(
-          concat("process ", pid, " (", name,
-                 ") does not run Spillway, or has not started it yet; spillway top lists those that do"));
-    default: throw WrongInput(concat("cannot look at process ", pid, ": ", std::strerror(error)));
-  }
-}
-
 }  // namespace
 
 pid_t parse_process_id(std::string_view text) {
@@ -62,14 +42,41 @@ pid_t parse_process_id(std::string_view text) {
   return pid;
 }
 
-Process::Process(pid_t pid) : pid_(pid), name_(name_of(pid)) {
+std::string Process::description() const {
+  return core_ != nullptr ? "the core file" : concat("process ", pid_, " (", name_, ")");
+}
+
+void Process::refuse(int error) const {
+  if (core_ != nullptr) throw WrongInput("the core file is not of a program that runs Spillway");
+  switch (error) {
+    case EPERM:
+      throw WrongInput(
+          concat(description(),
+                 " may not be looked at: be its user or root, and where kernel.yama.ptrace_scope "
+                 "is not 0 root"));
+    case ESRCH:
+      if (kill(pid_, 0) == 0 || errno != ESRCH)
+        throw WrongInput(concat(description(), " has no memory: it has ended, or is the kernel's"));
+      throw WrongInput(concat("there is no process ", pid_, "; spillway top lists those that run Spillway"));
+    case EFAULT:
+      throw WrongInput(
+          concat(description(),
+                 " does not run Spillway, or has not started it yet; spillway top lists those that do"));
+    default: throw WrongInput(concat("cannot look at ", description(), ": ", std::strerror(error)));
+  }
+}
+
+Process::Process(pid_t pid) : pid_(pid), name_(name_of(pid)) { read_published(); }
+
+Process::Process(std::unique_ptr<CoreFile> core) : core_(std::move(core)) { read_published(); }
+
+void Process::read_published() {
   uint64_t head[2] = {};
-  if (read_from(pid, spill::kPublished, head, sizeof head) != sizeof head) refuse(pid, name_, errno);
-  if (head[0] != spill::Published::kMagic) refuse(pid, name_, EFAULT);
+  if (!read_memory(spill::kPublished, head, sizeof head)) refuse(errno);
+  if (head[0] != spill::Published::kMagic) refuse(EFAULT);
   if (head[1] != spill::kLayoutVersion)
-    throw WrongInput(
-        concat("process ", pid, " (", name_,
-               ") runs another version of Spillway; use the spillway program that came with it"));
+    throw WrongInput(concat(description(), core_ != nullptr ? " is of" : " runs",
+                            " another version of Spillway; use the spillway program that came with it"));
   require_memory(spill::kPublished, &published_, sizeof published_);
 }
 
@@ -84,11 +91,16 @@ bool Process::is_fork_child() {
 }
 
 bool Process::read_memory(uint64_t address, void* to, size_t bytes) {
+  if (core_ != nullptr) return core_->read(address, to, bytes);
   return read_from(pid_, address, to, bytes) == static_cast<ssize_t>(bytes);
 }
 
 void Process::require_memory(uint64_t address, void* to, size_t bytes) {
-  if (!read_memory(address, to, bytes)) throw std::runtime_error(concat("process ", pid_, " has ended"));
+  if (read_memory(address, to, bytes)) return;
+  if (core_ != nullptr)
+    throw std::runtime_error(concat("the core file has nothing at ", std::hex, std::showbase, address,
+                                    ": it was cut short, or /proc/PID/coredump_filter left that out"));
+  throw std::runtime_error(concat("process ", pid_, " has ended"));
 }
 
 std::vector<uint64_t> Process::counters() {
@@ -130,6 +142,10 @@ void Process::read_os_page(uint64_t address, char* to) {
                  ") and try again"));
     case cache::ReadResult::kUnreadable: break;
   }
+  if (core_ != nullptr)
+    throw std::runtime_error(
+        concat(std::hex, std::showbase, address,
+               " was on storage, which ended with the process; a core file has what was in memory"));
   if (kill(pid_, 0) != 0 && errno == ESRCH) throw std::runtime_error(concat("process ", pid_, " has ended"));
   throw std::runtime_error(concat("cannot read ", std::hex, std::showbase, address, std::dec, " of process ",
                                   pid_, " from ", printable(published_.device),
@@ -138,6 +154,7 @@ void Process::read_os_page(uint64_t address, char* to) {
 
 bool Process::read_storage(uint64_t offset_bytes, void* to, size_t bytes) {
   if (published_.storage_memory != 0) return read_memory(published_.storage_memory + offset_bytes, to, bytes);
+  if (core_ != nullptr) return false;
   const ssize_t got = pread(storage_descriptor(), to, bytes, static_cast<off_t>(offset_bytes));
   if (got == static_cast<ssize_t>(bytes)) return true;
   if (got < 0 && storage_ >= 0) storage_problem_ = std::strerror(errno);

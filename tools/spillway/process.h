@@ -1,13 +1,15 @@
 // A running program that uses Spillway, seen from outside: its counters, and what its spilled memory holds. Nothing in it
-// is changed, stopped or told.
+// is changed, stopped or told. Or what a core file has of one that has ended.
 #pragma once
 #include <sys/types.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/statistics.h"
 #include "cache/page_reader.h"
+#include "core_file.h"
 #include "spill/published.h"
 
 namespace tools {
@@ -17,12 +19,15 @@ class Process final : public cache::Outside {
   // Throws WrongInput, in one line: there is no such process, it is not ours to look at, does not run Spillway, or a
   // runtime of another build.
   explicit Process(pid_t pid);
+  // The same of a core file.
+  explicit Process(std::unique_ptr<CoreFile> core);
   ~Process();
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
-  pid_t pid() const { return pid_; }
   std::string name() const { return name_; }
+  // For messages: "process 1234 (name)".
+  std::string description() const;
   const spill::Published& published() const { return published_; }
   // Is it a child of fork that has not called exec? Its spilled memory is not where `published` says.
   bool is_fork_child();
@@ -41,10 +46,13 @@ class Process final : public cache::Outside {
   bool read_storage(uint64_t offset_bytes, void* to, size_t bytes) override;
 
  private:
+  void read_published();
+  [[noreturn]] void refuse(int error) const;
   void require_memory(uint64_t address, void* to, size_t bytes);
   int storage_descriptor();
 
-  pid_t pid_;
+  std::unique_ptr<CoreFile> core_;  // null: the process pid_
+  pid_t pid_ = 0;
   std::string name_;
   spill::Published published_ = {};
   int storage_ = -1;

@@ -10,6 +10,7 @@ import os
 import pathlib
 import pty
 import re
+import resource
 import shutil
 import signal
 import struct
@@ -108,14 +109,18 @@ class FaultSites(unittest.TestCase):
         self.assertNotIn("faults at", ended.stderr)
 
 
+def allow_cores():
+    resource.setrlimit(resource.RLIMIT_CORE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+
+
 class Live:
     """A program that runs until the test ends. `words` is what its spilled memory holds."""
 
-    def __init__(self, test, program="live", megabytes=4, **settings):
+    def __init__(self, test, program="live", megabytes=4, cwd=None, **settings):
         settings = {"memory": "1M", "spill_all": 1, "storage": WORK, **settings}
         variables = {"SPILLWAY_" + name.upper(): str(value) for name, value in settings.items()}
         self.child = subprocess.Popen([WORK / program, str(megabytes)], env={**CLEAN, **variables}, stdin=subprocess.PIPE,
-                                      stdout=subprocess.PIPE, text=True)
+                                      stdout=subprocess.PIPE, text=True, cwd=cwd, preexec_fn=allow_cores if cwd else None)
         test.addCleanup(self.end)
         address, size = self.child.stdout.readline().split()
         self.pid, self.address, self.bytes = self.child.pid, int(address, 16), int(size)
@@ -210,11 +215,11 @@ class Dump(unittest.TestCase):
 
     def test_wrong_words(self):
         live = Live(self)
-        self.refused(says="usage: spillway dump PID ADDRESS LENGTH")
+        self.refused(says="usage: spillway dump PID|COREFILE ADDRESS LENGTH")
         self.refused(live.pid, live.address, says="usage:")
         self.refused(live.pid, live.address, 8, 9, says="usage:")
         self.refused(live.pid, live.address, 8, "--row", says="no option '--row'")
-        self.refused("12x", live.address, 8, says="'12x' is not a process id")
+        self.refused("12x", live.address, 8, says="'12x' is neither a process id nor a core file")
         self.refused(0, live.address, 8, says="'0' is not a process id")
         self.refused(live.pid, "0x12g", 8, says="'0x12g' is not an address")
         self.refused(live.pid, "", 8, says="'' is not an address")
@@ -242,6 +247,39 @@ class Dump(unittest.TestCase):
     def test_not_ours(self):
         live = Live(self)
         self.refused(live.pid, live.address, 8, says="may not be looked at", user=NOBODY, group=NOBODY)
+
+    def test_core_files(self):
+        """Of a core that the kernel writes: what was in memory, and all of it where storage was memory too."""
+        folder = WORK / "cores"
+        for settings in ({}, {"page": "16K"}, {"storage": "memory:64M"}, {"program": "live-static"}):
+            with self.subTest(settings):
+                shutil.rmtree(folder, ignore_errors=True)
+                folder.mkdir()
+                live = Live(self, cwd=folder, megabytes=2, **settings)
+                live.ask("work")
+                os.kill(live.pid, signal.SIGABRT)
+                live.child.wait(timeout=60)
+                [core] = folder.iterdir()
+                found = 0
+                asked = range(0, live.bytes, 4 * PAGE)
+                for at in asked:
+                    ended = spillway("dump", core, hex(live.address + at), PAGE - 8, "--raw")
+                    if ended.returncode == 0:
+                        found += 1
+                        self.assertTrue(ended.stdout == live.words.tobytes()[at : at + PAGE - 8])
+                    else:
+                        self.assertEqual(ended.returncode, 1)
+                        self.assertRegex(ended.stderr.decode(), r"\Aspillway: 0x\w+ was on storage, which ended [^\n]+\n\Z")
+                self.assertGreater(found, len(asked) // 20)
+                if "storage" in settings:
+                    self.assertEqual(found, len(asked))
+                self.refused(core, "0x1000", 8, says="is not spilled memory")
+                # The frames are in it once, though mapped twice: cache, metadata and what the program has besides.
+                self.assertLess(core.stat().st_blocks * 512, 24 << 20)
+        self.refused(WORK / "live", "0x1000", 8, says="is neither a process id nor a core file")
+        with open(core, "r+b") as file:
+            file.truncate(PAGE * 4)
+        self.refused(core, hex(live.address), 8, says="is not of a program that runs Spillway")
 
     def test_output_that_cannot_be_written(self):
         live = Live(self)
