@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What a user can see of a spilled program.  seeing_test.py BIN WORK [unittest arguments]
 
-Where it faults (--stats, --verbose), what its memory holds (spillway dump), what it does (spillway top).
+Where it faults (--stats, --verbose), what its memory holds (spillway dump), what it does (spillway top), the same in gdb.
 """
 import array
 import json
@@ -39,7 +39,7 @@ def setUpModule():
     subprocess.run([BIN / "spillcc", WORK / "none.c", "-o", WORK / "none"], check=True, env=CLEAN)
     subprocess.run(["clang-19", "-O2", "-c", SOURCES / "foreign.c", "-o", WORK / "foreign.o"], check=True)
     for name, flags in (("live", [LIBRARY]), ("live-static", ["-static", WORK / "foreign.o"])):
-        subprocess.run([BIN / "spillcc", "-O2", "-w", SOURCES / "live.c", *flags, "-o", WORK / name], check=True, env=CLEAN)
+        subprocess.run([BIN / "spillcc", "-O2", "-g", "-w", SOURCES / "live.c", *flags, "-o", WORK / name], check=True, env=CLEAN)
 
 
 class FaultSites(unittest.TestCase):
@@ -398,6 +398,51 @@ class Top(unittest.TestCase):
         with open("/dev/full", "wb") as full:
             ended = subprocess.run([BIN / "spillway", "top", "--once"], env=CLEAN, stdout=full, stderr=subprocess.PIPE, timeout=60)
         self.assertEqual((ended.returncode, ended.stderr), (1, b"spillway: cannot write to standard output\n"))
+
+
+class Gdb(unittest.TestCase):
+    """The helper, in a gdb that stopped the program, and on its core file."""
+
+    def gdb(self, *what, commands):
+        script = ["set debuginfod enabled off", f"source {BIN.parent}/share/spillway/spillway-gdb.py", *commands]
+        options = [word for command in script for word in ("-ex", command)]
+        ended = subprocess.run(["gdb", "-nx", "-batch", *map(str, what), *options], env=CLEAN, capture_output=True, text=True,
+                               timeout=120)
+        return ended.stdout, ended.stderr
+
+    def check(self, live, *what):
+        at = live.bytes // 8 - 600
+        out, err = self.gdb(*what, commands=[
+            "print $spilled(words)", f"print $spilled((uint64_t (*)[600])(words + {at}))[3]", f"spill-dump words+{at} 8",
+            "print $spilled(count)", "print $spilled((void *)words)", f"print $spilled((int *){RANGE_END - PAGE})",
+            "spill-dump words", "print $spilled(&count)", "show spillway-program"])
+        self.assertIn(f"$1 = {live.words[0]}\n$2 = {live.words[at + 3]}\n", out, err)
+        self.assertIn(f"{live.address + 8 * at:012x}  {live.words[at].to_bytes(8, 'little').hex(' ')}", out)
+        self.assertIn("$spilled wants a pointer, not size_t", err)
+        self.assertIn("what the pointer points to: cast it", err)
+        self.assertIn(f"spillway: nothing is allocated at {RANGE_END - PAGE:#x}", err)
+        self.assertIn("spill-dump ADDRESS LENGTH", err)
+        self.assertIn(f"$3 = {live.bytes // 8}\n", out)
+        self.assertIn(f"Spilled memory is read by {BIN}/spillway.", out)
+
+    def test_a_process(self):
+        live = Live(self)
+        self.check(live, "-p", live.pid)
+        self.assertEqual(live.ask("foreign"), "done")
+
+    def test_a_core_file(self):
+        folder = WORK / "gdb-cores"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        live = Live(self, cwd=folder, megabytes=2, storage="memory:64M")
+        os.kill(live.pid, signal.SIGABRT)
+        live.child.wait(timeout=60)
+        self.check(live, WORK / "live", next(folder.iterdir()))
+
+    def test_nothing_to_look_at(self):
+        out, err = self.gdb(commands=["print $spilled((int *)4096)", "set spillway-program /nowhere/spillway",
+                                      "spill-dump 4096 8"])
+        self.assertIn("no program is running, and there is no core file", err)
 
 
 if __name__ == "__main__":
