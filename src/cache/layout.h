@@ -29,6 +29,13 @@ struct Layout {
   uint32_t region_shift;
   uint32_t partition_count;
   Part parts[kMaxPartitions];
+
+  // May it be computed with? What was read from outside may hold anything; the addresses in it are only asked for.
+  bool is_possible(uint64_t expected_begin) const {
+    return range_begin == expected_begin && page_bytes >= base::kOsPageBytes &&
+           (page_bytes & (page_bytes - 1)) == 0 && region_shift < 64 && partition_count > 0 &&
+           partition_count <= kMaxPartitions && (partition_count & (partition_count - 1)) == 0;
+  }
 };
 
 }  // namespace cache

@@ -47,7 +47,9 @@ std::string Process::description() const {
 }
 
 void Process::refuse(int error) const {
-  if (core_ != nullptr) throw WrongInput("the core file is not of a program that runs Spillway");
+  if (core_ != nullptr)
+    throw WrongInput(concat("the core file is of no program that runs Spillway",
+                            core_->problem().empty() ? "" : concat(", or not whole: it ", core_->problem())));
   switch (error) {
     case EPERM:
       throw WrongInput(
@@ -78,6 +80,10 @@ void Process::read_published() {
     throw WrongInput(concat(description(), core_ != nullptr ? " is of" : " runs",
                             " another version of Spillway; use the spillway program that came with it"));
   require_memory(spill::kPublished, &published_, sizeof published_);
+  published_.device[sizeof published_.device - 1] = '\0';
+  if (!published_.cache.is_possible(spill::kRangeBegin))
+    throw WrongInput(
+        concat(description(), " has another's bytes where Spillway keeps its map: it is garbled"));
 }
 
 Process::~Process() {
@@ -85,9 +91,9 @@ Process::~Process() {
 }
 
 bool Process::is_fork_child() {
-  bool is_child = false;
+  uint8_t is_child = 0;  // bool there, but who knows what was stored
   require_memory(published_.is_fork_child, &is_child, sizeof is_child);
-  return is_child;
+  return is_child != 0;
 }
 
 bool Process::read_memory(uint64_t address, void* to, size_t bytes) {
@@ -97,9 +103,7 @@ bool Process::read_memory(uint64_t address, void* to, size_t bytes) {
 
 void Process::require_memory(uint64_t address, void* to, size_t bytes) {
   if (read_memory(address, to, bytes)) return;
-  if (core_ != nullptr)
-    throw std::runtime_error(concat("the core file has nothing at ", std::hex, std::showbase, address,
-                                    ": it was cut short, or /proc/PID/coredump_filter left that out"));
+  if (core_ != nullptr) throw WrongInput(concat("the core file ", core_->problem()));
   throw std::runtime_error(concat("process ", pid_, " has ended"));
 }
 
@@ -133,28 +137,34 @@ bool Process::is_allocated(uint64_t address) {
 
 void Process::read_os_page(uint64_t address, char* to) {
   alignas(base::kOsPageBytes) char scratch[base::kOsPageBytes];
-  switch (cache::read_os_page(published_.cache, address, to, scratch, *this)) {
-    case cache::ReadResult::kDone: return;
-    case cache::ReadResult::kUnsettled:
+  misses_storage_ = false;
+  const auto result = cache::read_os_page(published_.cache, address, to, scratch, *this);
+  if (result == cache::ReadResult::kDone) return;
+  const std::string at = concat(std::hex, std::showbase, address);
+  if (core_ != nullptr) {
+    if (misses_storage_)
       throw std::runtime_error(
-          concat(std::hex, std::showbase, address, std::dec,
-                 " came and went whenever it was looked at; stop the process (kill -STOP ", pid_,
-                 ") and try again"));
-    case cache::ReadResult::kUnreadable: break;
+          concat(at, " was on storage, which ended with the process; a core file has what was in memory"));
+    if (result == cache::ReadResult::kUnreadable)
+      throw WrongInput(concat("the core file ", core_->problem()));
+    throw std::runtime_error(concat(at, " was on its way between memory and storage when the process ended"));
   }
-  if (core_ != nullptr)
-    throw std::runtime_error(
-        concat(std::hex, std::showbase, address,
-               " was on storage, which ended with the process; a core file has what was in memory"));
+  if (result == cache::ReadResult::kUnsettled)
+    throw std::runtime_error(concat(at,
+                                    " came and went whenever it was looked at; stop the process (kill -STOP ",
+                                    pid_, ") and try again"));
   if (kill(pid_, 0) != 0 && errno == ESRCH) throw std::runtime_error(concat("process ", pid_, " has ended"));
-  throw std::runtime_error(concat("cannot read ", std::hex, std::showbase, address, std::dec, " of process ",
-                                  pid_, " from ", printable(published_.device),
+  throw std::runtime_error(concat("cannot read ", at, " of process ", pid_, " from ",
+                                  printable(published_.device),
                                   storage_problem_.empty() ? "" : ": " + storage_problem_));
 }
 
 bool Process::read_storage(uint64_t offset_bytes, void* to, size_t bytes) {
   if (published_.storage_memory != 0) return read_memory(published_.storage_memory + offset_bytes, to, bytes);
-  if (core_ != nullptr) return false;
+  if (core_ != nullptr) {
+    misses_storage_ = true;
+    return false;
+  }
   const ssize_t got = pread(storage_descriptor(), to, bytes, static_cast<off_t>(offset_bytes));
   if (got == static_cast<ssize_t>(bytes)) return true;
   if (got < 0 && storage_ >= 0) storage_problem_ = std::strerror(errno);

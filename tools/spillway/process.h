@@ -19,7 +19,8 @@ class Process final : public cache::Outside {
   // Throws WrongInput, in one line: there is no such process, it is not ours to look at, does not run Spillway, or a
   // runtime of another build.
   explicit Process(pid_t pid);
-  // The same of a core file.
+  // The same of a core file. Where it has not what is asked of it, all that throws std::runtime_error below throws
+  // WrongInput, but for pages that were on storage.
   explicit Process(std::unique_ptr<CoreFile> core);
   ~Process();
   Process(const Process&) = delete;
@@ -57,6 +58,7 @@ class Process final : public cache::Outside {
   spill::Published published_ = {};
   int storage_ = -1;
   std::string storage_problem_;
+  bool misses_storage_ = false;  // what is read was on storage, and that has ended
 };
 
 // The processes that run Spillway, of those that this user may look at, ascending.

@@ -9,6 +9,7 @@ import fcntl
 import os
 import pathlib
 import pty
+import random
 import re
 import resource
 import shutil
@@ -138,6 +139,57 @@ class Live:
         self.child.stdout.close()
 
 
+def dumped_core(test, **settings):
+    """A program that worked and was ended by SIGABRT, and the core file that the kernel wrote."""
+    with open("/proc/sys/kernel/core_pattern") as pattern:
+        name = pattern.read().strip()
+    if name.startswith(("|", "/")):
+        test.skipTest(f"core files go to '{name}': as root, echo core > /proc/sys/kernel/core_pattern")
+    folder = WORK / "cores"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    live = Live(test, cwd=folder, **settings)
+    live.ask("work")
+    os.kill(live.pid, signal.SIGABRT)
+    live.child.wait(timeout=60)
+    [core] = folder.iterdir()
+    return live, core
+
+
+def copy_core(core, path):
+    # It is mostly holes, gigabytes of them.
+    subprocess.run(["cp", "--sparse=always", core, path], check=True)
+
+
+def bytes_in_core(core):
+    """Places in the file where there are bytes, not holes: of each 4096 one."""
+    places = []
+    with open(core, "rb") as file:
+        end = file.seek(0, os.SEEK_END)
+        at = 0
+        while at < end:
+            try:
+                at = os.lseek(file.fileno(), at, os.SEEK_DATA)
+            except OSError:  # nothing but holes
+                break
+            hole = os.lseek(file.fileno(), at, os.SEEK_HOLE)
+            places += range(at, hole, PAGE)
+            at = hole
+    return places
+
+
+def place_in_core(core, address):
+    """Where in the file this address lies."""
+    with open(core, "rb") as file:
+        head = file.read(64)
+        begin, count = struct.unpack_from("Q", head, 32)[0], struct.unpack_from("H", head, 56)[0]
+        file.seek(begin)
+        for kind, _, offset, start, _, size, *_ in struct.iter_unpack("IIQQQQQQ", file.read(56 * count)):
+            if kind == 1 and start <= address < start + size:
+                return offset + address - start
+    raise AssertionError(f"{core} has nothing at {address:#x}")
+
+
 def spillway(*arguments, **settings):
     return subprocess.run([BIN / "spillway", *map(str, arguments)], env=CLEAN, capture_output=True, timeout=60, **settings)
 
@@ -250,16 +302,9 @@ class Dump(unittest.TestCase):
 
     def test_core_files(self):
         """Of a core that the kernel writes: what was in memory, and all of it where storage was memory too."""
-        folder = WORK / "cores"
         for settings in ({}, {"page": "16K"}, {"storage": "memory:64M"}, {"program": "live-static"}):
             with self.subTest(settings):
-                shutil.rmtree(folder, ignore_errors=True)
-                folder.mkdir()
-                live = Live(self, cwd=folder, megabytes=2, **settings)
-                live.ask("work")
-                os.kill(live.pid, signal.SIGABRT)
-                live.child.wait(timeout=60)
-                [core] = folder.iterdir()
+                live, core = dumped_core(self, megabytes=2, **settings)
                 found = 0
                 asked = range(0, live.bytes, 4 * PAGE)
                 for at in asked:
@@ -276,10 +321,99 @@ class Dump(unittest.TestCase):
                 self.refused(core, "0x1000", 8, says="is not spilled memory")
                 # The frames are in it once, though mapped twice: cache, metadata and what the program has besides.
                 self.assertLess(core.stat().st_blocks * 512, 24 << 20)
-        self.refused(WORK / "live", "0x1000", 8, says="is neither a process id nor a core file")
-        with open(core, "r+b") as file:
-            file.truncate(PAGE * 4)
-        self.refused(core, hex(live.address), 8, says="is not of a program that runs Spillway")
+
+    def test_wrong_core_files(self):
+        live, core = dumped_core(self, megabytes=1)
+        where = hex(live.address)
+        for path, says in ((WORK / "live", "is neither a process id nor a core file"), (WORK, "is neither"),
+                           (WORK / "nowhere", "is neither"), ("/dev/zero", "is neither")):
+            self.refused(path, where, 8, says=says)
+        os.mkfifo(WORK / "pipe")  # nobody will ever write to it
+        self.refused(WORK / "pipe", where, 8, says="is neither a process id nor a core file")
+        # A program that does not run Spillway.
+        folder = WORK / "stranger"
+        folder.mkdir()
+        stranger = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, cwd=folder, preexec_fn=allow_cores)
+        os.kill(stranger.pid, signal.SIGABRT)
+        stranger.wait(timeout=60)
+        stranger.stdin.close()
+        [other] = folder.iterdir()
+        self.refused(other, where, 8, says="is of no program that runs Spillway")
+        # A runtime of another build; an impossible map; pieces that overlap.
+        at_published = place_in_core(core, PUBLISHED)
+        with open(core, "rb") as file:
+            file.seek(at_published)
+            words = struct.unpack("128Q", file.read(1024))
+        page_bytes = PUBLISHED + 8 * (words.index(RANGE_BEGIN) + 2)
+        for address, word, says in ((PUBLISHED + 8, 12345, "is of another version of Spillway"),
+                                    (page_bytes, 0, "it is garbled"), (page_bytes, 4097, "it is garbled")):
+            with self.subTest(says=says, word=word):
+                changed = WORK / "changed"
+                copy_core(core, changed)
+                with open(changed, "r+b") as file:
+                    file.seek(place_in_core(core, address))
+                    file.write(struct.pack("Q", word))
+                self.refused(changed, where, 8, says=says)
+        copy_core(core, changed)
+        with open(changed, "r+b") as file:
+            third = struct.unpack_from("Q", file.read(64), 32)[0] + 2 * 56
+            file.seek(third + 16)
+            file.write(struct.pack("Q", PUBLISHED + 8))
+        self.refused(changed, where, 8, says="its pieces overlap")
+
+    def test_core_files_cut_short(self):
+        """Whatever is left of it: the page's bytes, that it was on storage, or that the file was cut short."""
+        live, core = dumped_core(self, megabytes=1)
+        pages = [live.address + at for at in range(0, live.bytes, live.bytes // 4)]
+        whole = [spillway("dump", core, hex(page), 64, "--raw") for page in pages]
+        outcomes = [ended.returncode for ended in whole]
+        self.assertEqual(set(outcomes), {0, 1})
+        random_ = random.Random(1)
+        places = bytes_in_core(core)
+        cut = WORK / "cut"
+        copy_core(core, cut)
+        with open(cut, "r+b") as file:
+            lengths = [random_.choice(places) + random_.randrange(PAGE) for _ in range(30)] + [core.stat().st_size - 1, 100, 64, 63, 1, 0]
+            for length in sorted(lengths, reverse=True):
+                file.truncate(length)
+                for page, expected in zip(pages, whole):
+                    ended = spillway("dump", cut, hex(page), 64, "--raw")
+                    with self.subTest(length=length, page=hex(page)):
+                        if ended.returncode == 2:
+                            outcomes.append(2)
+                            self.assertEqual(ended.stdout, b"")
+                            self.assertRegex(ended.stderr.decode(), r"\Aspillway: [^\n]*(was cut short|is neither)[^\n]*\n\Z")
+                        else:
+                            self.assertEqual((ended.returncode, ended.stdout, ended.stderr),
+                                             (expected.returncode, expected.stdout, expected.stderr))
+        self.assertGreater(outcomes.count(2), len(lengths))
+
+    def test_garbled_core_files(self):
+        """Words of the headers and of the published page are anything: it ends with one line, never by a signal."""
+        live, core = dumped_core(self, megabytes=1)
+        random_ = random.Random(2)
+        published = place_in_core(core, PUBLISHED)
+        garbled = WORK / "garbled"
+        copy_core(core, garbled)
+        with open(garbled, "r+b") as file:
+            headers = struct.unpack_from("Q", file.read(64), 32)[0]
+            places = [*range(0, 64, 8), *(headers + 8 * random_.randrange(7 * 40) for _ in range(30)),
+                      *range(published, published + 1024, 8)]
+            for place in places:
+                file.seek(place)
+                kept = file.read(8)
+                for word in (random_.choice((0, 2**64 - 1, random_.randrange(2**64))),
+                             int.from_bytes(kept, "little") ^ 1 << random_.randrange(64)):
+                    file.seek(place)
+                    file.write(word.to_bytes(8, "little"))
+                    file.flush()
+                    ended = spillway("dump", garbled, hex(live.address + random_.randrange(live.bytes)), 1)
+                    with self.subTest(place=place, word=hex(word)):
+                        self.assertIn(ended.returncode, (0, 1, 2))
+                        if ended.returncode:
+                            self.assertRegex(ended.stderr.decode(), r"\Aspillway: [^\n]{10,300}\n\Z")
+                file.seek(place)
+                file.write(kept)
 
     def test_output_that_cannot_be_written(self):
         live = Live(self)
@@ -431,13 +565,8 @@ class Gdb(unittest.TestCase):
         self.assertEqual(live.ask("foreign"), "done")
 
     def test_a_core_file(self):
-        folder = WORK / "gdb-cores"
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir()
-        live = Live(self, cwd=folder, megabytes=2, storage="memory:64M")
-        os.kill(live.pid, signal.SIGABRT)
-        live.child.wait(timeout=60)
-        self.check(live, WORK / "live", next(folder.iterdir()))
+        live, core = dumped_core(self, megabytes=2, storage="memory:64M")
+        self.check(live, WORK / "live", core)
 
     def test_nothing_to_look_at(self):
         out, err = self.gdb(commands=["print $spilled((int *)4096)", "set spillway-program /nowhere/spillway",
