@@ -3,6 +3,7 @@
 #include "Abi.h"
 #include "Accesses.h"
 #include "BenchCalls.h"
+#include "Globals.h"
 #include "Intrinsics.h"
 #include "Loops.h"
 #include "Options.h"
@@ -60,7 +61,7 @@ private:
   Module &M;
   FunctionAnalysisManager &FAM;
   Abi Runtime;
-  SmallPtrSet<const Function *, 8> Exempt;
+  SmallPtrSet<const GlobalValue *, 8> Exempt;
   Counters Count;
 };
 
@@ -69,7 +70,7 @@ private:
 static constexpr StringLiteral DoneAttribute = "spillway";
 
 // Resolvers of indirect functions run before the C library is ready. Functions
-// annotated "spill_none" are left alone at the program's wish.
+// and variables annotated "spill_none" are left alone at the program's wish.
 void ModuleInstrumenter::collectExempt() {
   for (GlobalIFunc &I : M.ifuncs())
     if (Function *Resolver = I.getResolverFunction())
@@ -81,14 +82,14 @@ void ModuleInstrumenter::collectExempt() {
     auto *S = dyn_cast<ConstantStruct>(Entry);
     if (!S || S->getNumOperands() < 2)
       continue;
-    auto *F = dyn_cast<Function>(S->getOperand(0)->stripPointerCasts());
+    auto *Named = dyn_cast<GlobalValue>(S->getOperand(0)->stripPointerCasts());
     auto *Text =
         dyn_cast<GlobalVariable>(S->getOperand(1)->stripPointerCasts());
-    if (!F || !Text || !Text->hasInitializer())
+    if (!Named || !Text || !Text->hasInitializer())
       continue;
     auto *String = dyn_cast<ConstantDataArray>(Text->getInitializer());
     if (String && String->isCString() && String->getAsCString() == "spill_none")
-      Exempt.insert(F);
+      Exempt.insert(Named);
   }
 }
 
@@ -228,7 +229,8 @@ bool ModuleInstrumenter::run() {
     if (!isExempt(F))
       Work.push_back(&F);
   bool Renamed = renameIntercepted(Runtime);
-  if (Work.empty() && !Renamed)
+  GlobalCounters Globals = spillGlobals(M, Exempt);
+  if (Work.empty() && !Renamed && Globals.Spilled == 0)
     return false;
   for (Function *F : Work)
     instrument(*F);
@@ -243,6 +245,13 @@ bool ModuleInstrumenter::run() {
            << " accesses, " << Count.Followers << " share a translation, "
            << Count.Checks << " checks for the edge, " << Count.Pointers
            << " pointers ahead of loops\n";
+  if (options::Stats && options::SpillGlobals != 0)
+    errs() << "spillway: " << M.getSourceFileName() << ": " << Globals.Spilled
+           << " globals spilled; left are " << Globals.Small << " small, "
+           << Globals.Constant << " constant, " << Globals.ThreadLocal
+           << " thread-local, " << Globals.Annotated << " annotated, "
+           << Globals.Placed << " in sections of their own, "
+           << Globals.Replaceable << " common\n";
   return true;
 }
 

@@ -27,6 +27,8 @@ extern llvm::cl::opt<unsigned> ReuseWindow;
 extern llvm::cl::opt<bool> Segments;
 extern llvm::cl::opt<bool> Loops;
 
+extern llvm::cl::opt<uint64_t> SpillGlobals;
+
 /// Takes options from SPILLWAY_COMPILER_OPTIONS, separated by blanks. Ends the
 /// program on one that is unknown.
 void readEnvironment();

@@ -1,5 +1,6 @@
 //===- Provenance.cpp - What provably is not spill memory -----------------===//
 #include "Provenance.h"
+#include "Globals.h"
 
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Analysis/ValueTracking.h"
@@ -32,8 +33,12 @@ static bool returnsPlainPointer(const CallBase &Call) {
 }
 
 static bool isPlainObject(const Value *Object) {
-  if (isa<AllocaInst, GlobalValue, BlockAddress>(Object))
+  if (isa<AllocaInst, Function, GlobalIFunc, BlockAddress>(Object))
     return true;
+  if (auto *Global = dyn_cast<GlobalValue>(Object)) {
+    auto *G = dyn_cast_or_null<GlobalVariable>(Global->getAliaseeObject());
+    return !G || !mayBeSpilled(*G);
+  }
   if (isa<ConstantPointerNull, UndefValue>(Object))
     return true;
   if (const auto *A = dyn_cast<Argument>(Object))

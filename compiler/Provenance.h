@@ -1,9 +1,10 @@
 //===- Provenance.h - What provably is not spill memory ---------*- C++ -*-===//
 //
-// Spill memory is heap and mapped memory. Stacks, globals, thread-local
-// variables, code and what the C library keeps to itself never are (the runtime
-// refuses to spill memory that becomes a stack), and by the rules of C a
-// pointer derived from one of them stays inside it.
+// Spill memory is heap and mapped memory, and globals where that is asked for
+// (Globals.h). Stacks, other globals, thread-local variables, code and what the
+// C library keeps to itself never are (the runtime refuses to spill memory that
+// becomes a stack), and by the rules of C a pointer derived from one of them
+// stays inside it.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SPILLWAY_COMPILER_PROVENANCE_H

@@ -36,7 +36,8 @@ base::Expected<void> FramePool::open(uint32_t frame_count, size_t page_bytes, Bu
   auto file = sys::create_memory_file(uint64_t{frame_count} * page_bytes, "spillway-frames");
   if (!file) return std::unexpected(file.error());
   descriptor_ = *file;
-  auto memory = sys::map_shared(descriptor_, 0, uint64_t{frame_count} * page_bytes, sys::Access::kReadWrite);
+  // An entry of the table is a positive distance: a page of a library's memory needs a frame above it.
+  auto memory = sys::map_shared_high(descriptor_, uint64_t{frame_count} * page_bytes);
   if (!memory) return std::unexpected(memory.error());
   memory_ = unwatched_memory_ = *memory;
   if (watch.is_open()) {

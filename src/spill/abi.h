@@ -17,7 +17,9 @@ inline constexpr uint64_t kRuntimeSlotMask = ~uint64_t{0} << kSlotCount;
 
 using Slot = std::atomic<uint64_t>;
 using Entry = std::atomic<int64_t>;
-inline constexpr uint64_t kTableBytes = (uint64_t{1} << (47 - kTableShift)) * sizeof(Entry);
+// Addresses that have entries in the table.
+inline constexpr unsigned kAddressBits = 47;
+inline constexpr uint64_t kTableBytes = (uint64_t{1} << (kAddressBits - kTableShift)) * sizeof(Entry);
 
 inline constexpr int64_t kEntryUnknown = 0;
 inline constexpr int64_t kEntryIdentity = 1;
@@ -28,12 +30,17 @@ inline Entry& entry_of(uint64_t address) {
   return reinterpret_cast<Entry*>(kTableBase)[address >> kTableShift];
 }
 
-inline bool in_range(uint64_t address) { return address - kRangeBegin < kRangeEnd - kRangeBegin; }
-inline bool in_range(const void* pointer) { return in_range(reinterpret_cast<uint64_t>(pointer)); }
+// The part of the address space that holds spilled memory only.
+inline bool in_reserved_range(uint64_t address) { return address - kRangeBegin < kRangeEnd - kRangeBegin; }
+
+// Is there a spilled global at the address, which is not in that range? (address_space.h)
+bool is_global(uint64_t address);
 
 }  // namespace spill
 
 extern "C" {
+// Whether globals were ever spilled (spill/globals.h).
+extern std::atomic<bool> spillway_has_globals;
 // Constant-initialised to kUnregisteredSlots in every new thread (spill/thread.h). __thread, since
 // each access to an extern thread_local asks whether an initialiser must run.
 extern __thread spill::Slot* __spillway_slots
@@ -41,3 +48,16 @@ extern __thread spill::Slot* __spillway_slots
 // The C++ side of the slow path (translate.cc); called directly by the runtime.
 int64_t spillway_translate(uint64_t address, uint64_t live);
 }
+
+namespace spill {
+
+// May the address be spilled memory: in the range, or a spilled global?
+inline bool in_range(uint64_t address) {
+  if (in_reserved_range(address)) return true;
+  if (!spillway_has_globals.load(std::memory_order_relaxed)) [[likely]]
+    return false;
+  return is_global(address);
+}
+inline bool in_range(const void* pointer) { return in_range(reinterpret_cast<uint64_t>(pointer)); }
+
+}  // namespace spill

@@ -9,7 +9,7 @@
 namespace spill {
 namespace {
 
-constexpr uint64_t kChunkCount = (kRangeEnd - kRangeBegin) / kChunkBytes;
+constexpr uint64_t kChunkCount = (uint64_t{1} << kAddressBits) / kChunkBytes;
 constexpr uint64_t kPagesPerChunk = kChunkBytes / base::kOsPageBytes;
 
 struct FreeRange {
@@ -57,8 +57,8 @@ void set_page_bits(uint64_t chunk, uint64_t first, uint64_t end, bool allocated)
 // Marks [address, address + bytes) allocated or free. REQUIRES: mutex.
 void mark(uint64_t address, uint64_t bytes, bool allocated) {
   for (uint64_t at = address; at < address + bytes;) {
-    const uint64_t chunk = (at - kRangeBegin) / kChunkBytes;
-    const uint64_t chunk_begin = kRangeBegin + chunk * kChunkBytes;
+    const uint64_t chunk = at / kChunkBytes;
+    const uint64_t chunk_begin = chunk * kChunkBytes;
     uint64_t end = chunk_begin + kChunkBytes;
     if (end > address + bytes) end = address + bytes;
     if (end - at == kChunkBytes) {
@@ -172,6 +172,13 @@ void free_addresses(uint64_t address, uint64_t bytes) {
 AddressMaps address_maps() {
   return {reinterpret_cast<uint64_t>(chunk_use), reinterpret_cast<uint64_t>(page_bits)};
 }
+
+void mark_globals(uint64_t begin, uint64_t bytes, bool spilled) {
+  sys::LockGuard guard(mutex);
+  mark(begin, bytes, spilled);
+}
+
+bool is_global(uint64_t address) { return address >> kAddressBits == 0 && is_allocated(address); }
 
 bool is_allocated(uint64_t address) {
   return is_allocated_by(

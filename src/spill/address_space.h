@@ -1,4 +1,5 @@
-// Which parts of the spill range are allocated, by whom it does not matter (heap extents, mmap).
+// Which addresses are spilled memory: allocated parts of the range, by whom it does not matter (heap extents,
+// mmap), and globals wherever they lie (globals.h).
 //
 //   free list   address ranges given back, sorted, coalesced; first fit, else the end grows
 //   chunk map   one byte per 2 MiB: nothing, everything, or some OS pages of it allocated
@@ -30,22 +31,25 @@ void free_addresses(uint64_t address, uint64_t bytes);
 inline constexpr uint64_t kChunkBytes = uint64_t{2} << 20;
 enum class ChunkUse : uint8_t { kNothing, kEverything, kSome };
 struct AddressMaps {
-  uint64_t chunk_use;  // address of ChunkUse by chunk of the range
-  uint64_t page_bits;  // address of words of 64 bits, bit by OS page of the range
+  uint64_t chunk_use;  // address of ChunkUse by chunk of all addresses
+  uint64_t page_bits;  // address of words of 64 bits, bit by OS page of all addresses
 };
 AddressMaps address_maps();
 
-// Is the OS page of `address` allocated, by the maps? `chunk_use(i)` and `page_bits(i)` read element i of them.
+// Is the OS page of `address` allocated, or a global's, by the maps? `chunk_use(i)` and `page_bits(i)` read element i
+// of them. REQUIRES: below 2^kAddressBits.
 template <class ReadChunkUse, class ReadPageBits>
 inline bool is_allocated_by(uint64_t address, ReadChunkUse&& chunk_use, ReadPageBits&& page_bits) {
-  const uint64_t offset = address - kRangeBegin;
-  const ChunkUse use = chunk_use(offset / kChunkBytes);
+  const ChunkUse use = chunk_use(address / kChunkBytes);
   if (use != ChunkUse::kSome) return use == ChunkUse::kEverything;
-  const uint64_t page = offset / base::kOsPageBytes;
+  const uint64_t page = address / base::kOsPageBytes;
   return (page_bits(page / 64) >> (page % 64) & 1) != 0;
 }
 
-// Is the OS page of `address` allocated? REQUIRES: in_range(address). Async-signal-safe.
+// [begin, begin + bytes), whole OS pages outside of the range, become globals, or are none any more.
+void mark_globals(uint64_t begin, uint64_t bytes, bool spilled);
+
+// Is the OS page of `address` allocated, or a global's? REQUIRES: below 2^kAddressBits. Async-signal-safe.
 bool is_allocated(uint64_t address);
 
 // Does [address, address + bytes) touch what the runtime keeps at fixed addresses: the table, the published page, the

@@ -23,7 +23,7 @@ class AddressSpaceTest : public testing::Test {
     const uint64_t address = allocate_addresses(bytes, alignment);
     EXPECT_NE(address, 0u);
     EXPECT_EQ(address % alignment, 0u);
-    EXPECT_TRUE(in_range(address) && in_range(address + bytes - 1));
+    EXPECT_TRUE(in_reserved_range(address) && in_reserved_range(address + bytes - 1));
     expect_unused(address, bytes);
     owned[address] = bytes;
     return address;

@@ -43,8 +43,8 @@ void discard_memory(uint64_t address, uint64_t bytes) {
   }
   cache::Cache& cache = *runtime.cache;
   const uint64_t end = address + bytes;
-  const uint64_t first = base::round_up(address - kRangeBegin, cache.page_bytes()) + kRangeBegin;
-  const uint64_t last = base::round_down(end - kRangeBegin, cache.page_bytes()) + kRangeBegin;
+  const uint64_t first = base::round_up(address, cache.page_bytes());
+  const uint64_t last = base::round_down(end, cache.page_bytes());
   if (first >= last) {
     zero(address, bytes);
     return;

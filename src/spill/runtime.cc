@@ -137,9 +137,10 @@ extern "C" void spillway_start(int, char**, char** environment) {
   open_storage();
 
   cache::CacheParameters parameters;
-  parameters.range_begin = kRangeBegin;
-  parameters.range_bytes = kRangeEnd - kRangeBegin;
-  parameters.table_entries = &entry_of(kRangeBegin);
+  // All addresses: globals may lie anywhere.
+  parameters.range_begin = 0;
+  parameters.range_bytes = uint64_t{1} << kAddressBits;
+  parameters.table_entries = &entry_of(0);
   parameters.page_bytes = options.page;
   parameters.memory_bytes = options.memory;
   parameters.read_ahead_pages = static_cast<uint32_t>(options.read_ahead < 15 ? options.read_ahead : 15);

@@ -40,6 +40,7 @@ void empty_record(Thread& thread) {
   thread.top_level.store(0, std::memory_order_relaxed);
   thread.runtime_depth = 0;
   thread.deferred_count = 0;
+  thread.closing_depth = 0;
   thread.blocked_faults = 0;
   thread.scratch_used_bytes = 0;
   thread.has_heap_arena.store(false, std::memory_order_relaxed);

@@ -42,6 +42,7 @@ struct Thread {
   uint32_t runtime_depth;   // > 0: inside the runtime; handlers are deferred
   uint32_t deferred_count;  // signals that came meanwhile: queued again, and all are blocked
   uint64_t deferred_mask;   // the signal mask to return to
+  uint32_t closing_depth;   // > 0: inside dlclose (globals.h)
   uint64_t blocked_faults;  // those of kFaultSignals that the program believes blocked (signals.h)
   alignas(16) unsigned char kept_fault[128];  // siginfo_t of one that was sent and must wait; zeros: none
   char* scratch;                              // kScratchBytes, or null before first use

@@ -25,7 +25,12 @@ void release_other_slots(uint64_t live) {
 }
 
 int64_t load_page(uint64_t address, uint64_t live) {
-  if (!is_allocated(address)) return kEntryIdentity;  // the access faults, as it would natively
+  if (!is_allocated(address)) {
+    // In the range the access faults, as it would natively; elsewhere it is plain memory, which the quick step
+    // cannot tell from globals.
+    if (!in_reserved_range(address)) entry_of(address).store(kEntryIdentity, std::memory_order_relaxed);
+    return kEntryIdentity;
+  }
   release_other_slots(live);
   InRuntime inside;
   if (runtime.is_fork_child.load(std::memory_order_relaxed)) {

@@ -9,6 +9,8 @@
 
 // base::statistics.spill_rearms, set by start_runtime.
 uint64_t* spillway_rearm_counter;
+// Any address may be a global's then (globals.h).
+_Bool spillway_has_globals;
 
 // The entry if it is positive or can be made so at once; 0 when the blocking step is needed.
 int64_t spillway_translate_quick(uint64_t address);
@@ -17,7 +19,8 @@ int64_t spillway_translate_quick(uint64_t address) {
   int64_t value = __atomic_load_n(entry, __ATOMIC_ACQUIRE);
   for (;;) {
     if (value > 0) return value;
-    if (address - kRangeBegin >= kRangeEnd - kRangeBegin) {
+    if (value == 0 && address - kRangeBegin >= kRangeEnd - kRangeBegin) {
+      if (__atomic_load_n(&spillway_has_globals, __ATOMIC_RELAXED)) return 0;
       // Not spill memory: note so. Relaxed: the entry says nothing about other memory, and a thread that
       // misses it comes here too.
       __atomic_store_n(entry, 1, __ATOMIC_RELAXED);

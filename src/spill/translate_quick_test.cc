@@ -51,6 +51,20 @@ TEST_F(TranslateQuickTest, MemoryThatIsNotSpilledIsItself) {
   EXPECT_EQ(spillway_translate_quick(kRangeEnd - 1), 0);
 }
 
+TEST_F(TranslateQuickTest, OnlyTheBlockingStepKnowsGlobals) {
+  constexpr uint64_t kGlobal = kRangeEnd + 7 * base::kOsPageBytes;
+  spillway_has_globals = true;
+  EXPECT_EQ(spillway_translate_quick(kGlobal), 0);
+  EXPECT_EQ(entry_of(kGlobal).load(), kEntryUnknown);
+  for (const int64_t cooling_or_not : {-4097, 4097}) {
+    entry_of(kGlobal).store(cooling_or_not);
+    EXPECT_EQ(spillway_translate_quick(kGlobal), 4097);
+  }
+  entry_of(kGlobal).store(kEntryLocked);
+  EXPECT_EQ(spillway_translate_quick(kGlobal), 0);
+  spillway_has_globals = false;
+}
+
 // The owner locks the entry between the moment at which somebody sees it cooling and the one at which he takes it
 // back. The table's page is read-only until then: the fault of the latter is when the owner comes.
 Entry* locked_by_handler = nullptr;

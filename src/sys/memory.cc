@@ -1,6 +1,7 @@
 #include "sys/memory.h"
 
 #include <linux/memfd.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 
@@ -123,6 +124,30 @@ base::Expected<char*> map_shared(int descriptor, uint64_t offset, uint64_t bytes
     return base::failure(number, "cannot map ", base::Bytes{bytes},
                          " of a memory file: ", base::error_name(number));
   }
+  note_map();
+  return reinterpret_cast<char*>(result);
+}
+
+base::Expected<char*> map_shared_high(int descriptor, uint64_t bytes) {
+  constexpr uint64_t kMostStackBytes = uint64_t{16} << 30;
+  constexpr uint64_t kApartBytes = uint64_t{64} << 20;
+  constexpr uint64_t kAlignment = uint64_t{2} << 20;
+  static uint64_t lowest = 0;
+  if (lowest == 0) {
+    rlimit limit = {};
+    syscall(SYS_prlimit64, 0, RLIMIT_STACK, 0, &limit);
+    const uint64_t stack_bytes = limit.rlim_cur < kMostStackBytes ? limit.rlim_cur : kMostStackBytes;
+    lowest =
+        getauxval(AT_RANDOM) - stack_bytes - kApartBytes;  // AT_RANDOM's bytes lie at the stack's beginning
+  }
+  const uint64_t wish = (lowest - bytes) / kAlignment * kAlignment;
+  long result = syscall(SYS_mmap, wish, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+  if (failed(result)) {
+    int number = static_cast<int>(-result);
+    return base::failure(number, "cannot map ", base::Bytes{bytes},
+                         " of a memory file: ", base::error_name(number));
+  }
+  if (static_cast<uint64_t>(result) == wish) lowest = wish;
   note_map();
   return reinterpret_cast<char*>(result);
 }

@@ -25,6 +25,11 @@ base::Expected<int> create_memory_file(uint64_t bytes, const char* name);
 base::Expected<char*> map_shared(int descriptor, uint64_t offset, uint64_t bytes, Access access,
                                  void* address = nullptr);
 
+// Maps all of a memory file, shared, to read and write: above the libraries, where room is left below the first
+// thread's stack and what that may grow to (nearly always, but for programs whose addresses are not randomised);
+// else anywhere. Of one thread at a time.
+base::Expected<char*> map_shared_high(int descriptor, uint64_t bytes);
+
 // Core files of this process have this memory, or not, whatever it was mapped by.
 void keep_in_core_files(void* address, uint64_t bytes);
 void keep_from_core_files(void* address, uint64_t bytes);

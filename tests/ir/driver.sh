@@ -55,6 +55,9 @@ echo 'int main() { return 0; }' | "$bin/spillc++" -Wall -Werror -x c++ - -o from
 
 # What configure, CMake and Meson ask.
 "$bin/spillcc" --version | grep -q clang
+"$bin/spillcc" --help >help
+grep -q '^  -fspill-globals' help
+grep -q '^USAGE: clang' help
 "$bin/spillcc" -print-prog-name=ld | grep -q ld
 "$bin/spillcc" -dumpmachine | grep -q linux
 "$bin/spillcc" -Wl,--version | grep -q ld
@@ -70,7 +73,7 @@ readelf -d order | grep NEEDED | head -1 | grep -q libspillway.so
 # Plain clang on demand; one line and status 2 for what cannot be.
 "$bin/spillcc" -fno-spill -c use.c -o plain.o
 ! nm plain.o | grep -q spillway
-for refused in -fsanitize=address -fspill-translation=satc -fspill-globals -fspill-persist; do
+for refused in -fsanitize=address -fspill-translation=satc -fspill-globals=none -fspill-persist; do
   status=0
   "$bin/spillcc" $refused main.c use.c -o refused 2>message || status=$?
   [ $status = 2 ]

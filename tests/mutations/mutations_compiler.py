@@ -3,6 +3,7 @@
 ABI = "compiler/Abi.cpp"
 ACCESSES = "compiler/Accesses.cpp"
 FLOW = "compiler/Flow.cpp"
+GLOBALS = "compiler/Globals.cpp"
 INSTRUMENT = "compiler/Instrument.cpp"
 INTRINSICS = "compiler/Intrinsics.cpp"
 KILLS = "compiler/Kills.cpp"
@@ -28,6 +29,16 @@ SLOT_STORE = ("  B.CreateAlignedStore(Address, SlotPointer, Align(8))\n"
               "      ->setAtomic(AtomicOrdering::Release);\n")
 
 MUTATIONS = [
+    # Globals
+    mutation("spilled global shares its last page", "^ir_globals$",
+             (GLOBALS, "  uint64_t Whole = alignTo(Size, abi::PageSize);", "  uint64_t Whole = Size;")),
+    mutation("global of another object taken for plain memory", "^ir_globals$",
+             (GLOBALS, "  return Size == 0 || Size >= options::SpillGlobals;", "  return Size == ~uint64_t(0);")),
+    mutation("record of another object's global", "^ir_globals$",
+             (GLOBALS, "  if (!G->hasLocalLinkage())\n", "  if (G->isDeclaration())\n")),
+    mutation("annotated global spilled", "^ir_globals$",
+             (GLOBALS, "  else if (Annotated.contains(&G))", "  else if (Annotated.contains(nullptr))")),
+
     # The protocol
     mutation("hazard store removed from compiled code", CORNERS, (TRANSLATE, SLOT_STORE, "  (void)SlotPointer;\n")),
     mutation("hazard store after the table load", "^ir_load_store$",

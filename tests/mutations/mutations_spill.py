@@ -3,6 +3,7 @@
 ACCESS = "src/spill/access.cc"
 FAULT = "src/spill/fault.cc"
 FORK = "src/spill/fork.cc"
+GLOBALS = "src/spill/globals.cc"
 HEAP = "src/spill/heap.cc"
 IO = "src/spill/intercept/io.cc"
 MEMORY = "src/spill/intercept/memory.cc"
@@ -40,8 +41,8 @@ MUTATIONS = [
             ("src/spill/holders.cc", "if (in_range(address)) visit",
              "if (in_range(address) && (address & (runtime.cache->page_bytes() - 1)) < base::kOsPageBytes) visit")),
     product("hazards of other threads are not looked at", "^e2e_hazards$",
-            ("src/spill/holders.cc", "thread != nullptr; thread = thread->next) {\n      // A level",
-             "thread != nullptr; thread = thread->next) {\n      if (thread != this_thread_if_registered()) continue;\n      // A level")),
+            ("src/spill/holders.cc", "thread != nullptr; thread = thread->next) {\n    // A level",
+             "thread != nullptr; thread = thread->next) {\n    if (thread != this_thread_if_registered()) continue;\n    // A level")),
     product("hazards of the interrupted code are not looked at", "^e2e_signal_handler$",
             ("src/spill/holders.cc", "for (uint32_t level = 0; level <= top; ++level)", "for (uint32_t level = top; level <= top; ++level)")),
     product("live slots released by the slow path", "^e2e_hazards$",
@@ -50,7 +51,7 @@ MUTATIONS = [
     product("live slots released by a crossing", "^e2e_hazards$",
             (TRANSLATE, "spillway_translate(address, live | kRuntimeSlotMask)", "spillway_translate(address, kRuntimeSlotMask)")),
     product("entry of a page that is not allocated is opened", "^e2e_null_access$",
-            (TRANSLATE, "  if (!is_allocated(address)) return kEntryIdentity;  // the access faults, as it would natively\n", "")),
+            (TRANSLATE, "  if (!is_allocated(address)) {", "  if (address == 0) {")),
     mutation("cooling entry taken back without compare-and-swap", "translate_quick_test", "*",
             ("src/spill/translate_quick.c",
              "    if (__atomic_compare_exchange_n(entry, &value, -value, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {",
@@ -129,8 +130,8 @@ MUTATIONS = [
     product("last part of a discarded range keeps its content", "^e2e_mmap_zero$",
             ("src/spill/discard.cc", "  if (last < end) zero(last, end - last);\n  InRuntime", "  InRuntime")),
     product("discard reaches into the page before", "^e2e_mmap_zero$",
-            ("src/spill/discard.cc", "base::round_up(address - kRangeBegin, cache.page_bytes())",
-             "base::round_down(address - kRangeBegin, cache.page_bytes())")),
+            ("src/spill/discard.cc", "base::round_up(address, cache.page_bytes())",
+             "base::round_down(address, cache.page_bytes())")),
     mutation("address range handed out although it is too small", "address_space_test", "*",
              (SPACE, "(*link)->end - begin < bytes) continue;", "begin >= (*link)->end) continue;")),
     mutation("rest of a cut address range lost", "address_space_test", "*",
@@ -214,6 +215,20 @@ MUTATIONS = [
              ("src/spill/intercept/descriptor.cc", "    first = keep + 1;\n", "    return 0;\n")),
     mutation("arguments of exec lose their last character", "intercept_process_test", "Process.Executes*",
              ("src/spill/intercept/process.cc", "      copy(content, vector[i], length);\n", "      copy(content, vector[i], length - 1);\n      content[length > 1 ? length - 2 : 0] = 0;\n")),
+
+    # Globals
+    product("content of globals lost", "^globals$",
+            (GLOBALS, "    if (!is_zero(aside + at)) copy(", "    if (is_zero(aside + at)) copy(")),
+    product("entries from before a library was loaded", "^globals$",
+            (GLOBALS, "  forget_entries(begin, begin + bytes);\n", "")),
+    product("hazard slots of a library that goes", "^globals$", (GLOBALS, "  clear_slots_of_all(begin, end);\n", "")),
+    product("library's globals outlive it", "^globals$",
+            (GLOBALS, "ClosingLibraries::ClosingLibraries() { ++this_thread().closing_depth; }",
+             "ClosingLibraries::ClosingLibraries() { this_thread().closing_depth += 0; }"),
+            (GLOBALS, "ClosingLibraries::~ClosingLibraries() { --this_thread().closing_depth; }",
+             "ClosingLibraries::~ClosingLibraries() { this_thread().closing_depth += 0; }")),
+    product("globals above the frames", "^globals$",
+            (GLOBALS, "  if (!lies_below_frames(end)) {", "  if (!lies_below_frames(end) && begin > end) {")),
 
     # Parking
     mutation("wake-up between the last look and the queue lost", "intercept_pthread_test", "Pthread.AWakeUp*",

@@ -20,6 +20,8 @@
 using spill::kRangeBegin;
 
 constinit __thread spill::Slot* __spillway_slots = nullptr;
+constinit std::atomic<bool> spillway_has_globals{false};
+bool spill::is_global(uint64_t) { return false; }
 
 namespace {
 

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <cstdint>
+#include <optional>
 #include <string_view>
 
 namespace spillcc {
@@ -125,10 +128,27 @@ struct Parsed {
   std::string linker;     // value of -fuse-ld=
   std::string sanitizer;  // the option that asks for one
   std::string plugin_options;
+  uint64_t globals_bytes = 0;  // globals of that size and more are spilled; 0: none
 };
+
+// Of -fspill-globals without a size: as for what libraries allocate, and for mmap.
+constexpr uint64_t kGlobalsBytes = 64 << 10;
 
 void refuse(Parsed& parsed, std::string message) {
   if (parsed.error.empty()) parsed.error = std::move(message);
+}
+
+// A number of bytes with an optional K, M, G or T; none for anything else.
+std::optional<uint64_t> parse_size(std::string_view text) {
+  uint64_t bytes = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), bytes);
+  if (error != std::errc{}) return std::nullopt;
+  const std::string_view unit = text.substr(static_cast<size_t>(end - text.data()));
+  if (unit.empty()) return bytes;
+  const size_t power = std::string_view("KMGT").find(unit);
+  if (unit.size() > 1 || power == std::string_view::npos) return std::nullopt;
+  const unsigned shift = 10 * (static_cast<unsigned>(power) + 1);
+  return bytes <= UINT64_MAX >> shift ? std::optional(bytes << shift) : std::nullopt;
 }
 
 // Handles options that are spillcc's own. Returns false for all others.
@@ -144,7 +164,17 @@ bool parse_own(std::string_view argument, Parsed& parsed) {
     } else if (mode != "table") {
       refuse(parsed, std::string(argument) + ": unknown translation; use table");
     }
-  } else if (argument == "-fspill-globals" || argument == "-fspill-persist") {
+  } else if (argument == "-fspill-globals") {
+    parsed.globals_bytes = kGlobalsBytes;
+  } else if (argument == "-fno-spill-globals") {
+    parsed.globals_bytes = 0;
+  } else if (argument.starts_with("-fspill-globals=")) {
+    const auto bytes = parse_size(argument.substr(argument.find('=') + 1));
+    if (!bytes || *bytes == 0)
+      refuse(parsed, std::string(argument) + ": not a size; give one such as 64K");
+    else
+      parsed.globals_bytes = *bytes;
+  } else if (argument == "-fspill-persist") {
     refuse(parsed, std::string(argument) + ": not built yet; leave it out");
   } else {
     return false;
@@ -223,6 +253,8 @@ Parsed parse(const std::vector<std::string>& arguments) {
   }
   // clang links a shared library then; whatever else -static does to it is clang's.
   if (parsed.shared) parsed.static_link.clear();
+  if (parsed.globals_bytes != 0)
+    parsed.plugin_options += "-spill-globals=" + std::to_string(parsed.globals_bytes) + ' ';
   if (parsed.spill && !parsed.sanitizer.empty()) {
     refuse(parsed, parsed.sanitizer +
                        ": sanitizers and spilling do not go together; leave it out, or give -fno-spill");

@@ -17,6 +17,16 @@
 
 namespace spillcc {
 
+// What --help says before clang's own help.
+inline constexpr char kHelp[] =
+    "OVERVIEW: clang 19 whose programs keep their data in less memory than it takes (spillway run)\n\n"
+    "OPTIONS of spillcc:\n"
+    "  -fno-spill                plain clang\n"
+    "  -fspill-globals[=SIZE]    spill variables of static storage of SIZE and more, 64K without a size\n"
+    "  -fno-spill-globals        leave them in plain memory, the default\n"
+    "  -fspill-translation=table the only translation built so far\n"
+    "  -mllvm -spill-...         knobs of the plugin, docs/spill.md\n\n";
+
 struct Toolchain {
   std::string clang;      // clang or clang++
   std::string plugin;     // libspillway-compiler.so

@@ -111,6 +111,19 @@ TEST(CommandLine, LinksStatically) {
   EXPECT_TRUE(links_runtime(planned({"-static", "-shared", "a.o"})));
 }
 
+TEST(CommandLine, SpillsGlobals) {
+  const auto options = [](Words words) { return plan(words, kToolchain).value_or(Plan{}).plugin_options; };
+  EXPECT_EQ(options({"a.c"}), "");
+  EXPECT_EQ(options({"-fspill-globals", "a.c"}), "-spill-globals=65536 ");
+  EXPECT_EQ(options({"-fspill-globals=1", "a.c"}), "-spill-globals=1 ");
+  EXPECT_EQ(options({"-fspill-globals=3M", "a.c"}), "-spill-globals=3145728 ");
+  EXPECT_EQ(options({"-fspill-globals", "-fspill-globals=2G", "a.c"}), "-spill-globals=2147483648 ");
+  EXPECT_EQ(options({"-fspill-globals", "-fno-spill-globals", "a.c"}), "");
+  EXPECT_EQ(options({"-flto", "-fspill-globals", "a.o"}), "-spill-globals=65536 ");
+  EXPECT_FALSE(has(planned({"-fspill-globals=4K", "a.c"}), "-fspill-globals=4K"));
+  EXPECT_EQ(planned({"-fno-spill", "-fspill-globals", "a.c"}), Words{"a.c"});
+}
+
 TEST(CommandLine, NoSpillIsPlainClang) {
   const Words given = {"-O2", "-fsanitize=address", "-static", "a.c"};
   Words asked = given;
@@ -124,7 +137,10 @@ TEST(CommandLine, RefusesWhatItCannotDo) {
   EXPECT_TRUE(instruments(planned({"-fsanitize=address", "-fno-sanitize=all", "a.c"})));
   EXPECT_NE(refusal({"-fspill-translation=satc", "a.c"}).find("not built yet"), std::string::npos);
   EXPECT_NE(refusal({"-fspill-translation=other", "a.c"}).find("unknown"), std::string::npos);
-  EXPECT_NE(refusal({"-fspill-globals", "a.c"}).find("-fspill-globals"), std::string::npos);
+  for (const char* size : {"", "0", "0K", "x", "64k", "64KB", "-1", "99999999999999999999", "99999999999T"}) {
+    const std::string option = std::string("-fspill-globals=") + size;
+    EXPECT_NE(refusal({option, "a.c"}).find(option + ": not a size"), std::string::npos) << size;
+  }
   EXPECT_NE(refusal({"-fspill-persist", "a.c"}).find("-fspill-persist"), std::string::npos);
   EXPECT_FALSE(has(planned({"-fspill-translation=table", "a.c"}), "-fspill-translation=table"));
 }

@@ -83,6 +83,10 @@ int main(int argc, char** argv) {
   toolchain.plugin = libraries / SPILLCC_PLUGIN;
 
   const std::vector<std::string> given(argv + 1, argv + argc);
+  if (std::ranges::find(given, "--help") != given.end()) {
+    std::fputs(spillcc::kHelp, stdout);
+    std::fflush(stdout);
+  }
   auto planned = spillcc::plan(spillcc::expand_response_files(given), toolchain);
   if (!planned) return fail(name, planned.error());
   // What clang or the linker would miss in words of their own.

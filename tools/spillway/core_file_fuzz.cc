@@ -73,8 +73,7 @@ std::unique_ptr<Core> whole_core() {
   published.address_maps.chunk_use = address_of(*core, memory.chunk_use);
   published.address_maps.page_bits = address_of(*core, memory.page_bits);
   cache::Layout& layout = published.cache;
-  layout.range_begin = spill::kRangeBegin;
-  layout.range_bytes = spill::kRangeEnd - spill::kRangeBegin;
+  layout.range_bytes = uint64_t{1} << spill::kAddressBits;
   layout.page_bytes = base::kOsPageBytes;
   layout.directory = address_of(*core, memory.directory);
   layout.partition_count = 1;
@@ -93,7 +92,7 @@ int read_all(const std::string& path) {
     if (process.is_fork_child()) return 0;
     alignas(base::kOsPageBytes) char page[base::kOsPageBytes];
     for (uint64_t at : {0, 1, 3, 600}) {
-      const uint64_t address = spill::kRangeBegin + at * base::kOsPageBytes;
+      const uint64_t address = at * base::kOsPageBytes;
       if (!process.is_allocated(address)) continue;
       process.read_os_page(address, page);
       ++read_count;

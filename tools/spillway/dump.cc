@@ -81,13 +81,16 @@ void check_spilled(Process& process, uint64_t address, uint64_t length) {
   if (process.is_fork_child())
     throw WrongInput(concat(process.description(),
                             " is a child of fork that has not called exec: dump its parent's memory"));
-  if (!spill::in_range(address) || length > spill::kRangeEnd - address)
-    throw WrongInput(concat(std::hex, std::showbase, spill::in_range(address) ? spill::kRangeEnd : address,
+  const bool reserved = spill::in_reserved_range(address);
+  // Elsewhere there are spilled globals.
+  const bool global = !reserved && address >> spill::kAddressBits == 0 && process.is_allocated(address);
+  if (!global && (!reserved || length > spill::kRangeEnd - address))
+    throw WrongInput(concat(std::hex, std::showbase, reserved ? spill::kRangeEnd : address,
                             " is not spilled memory, which lies from ", spill::kRangeBegin, " to ",
                             spill::kRangeEnd, "; gdb reads the rest"));
   for (uint64_t at = base::round_down(address, base::kOsPageBytes); at < address + length;
        at += base::kOsPageBytes)
-    if (!process.is_allocated(at))
+    if (at >> spill::kAddressBits != 0 || !process.is_allocated(at))
       throw WrongInput(concat("nothing is allocated at ", std::hex, std::showbase, std::max(at, address),
                               std::dec, " in ", process.description(), ": it was freed, or never taken"));
 }

@@ -81,7 +81,7 @@ void Process::read_published() {
                             " another version of Spillway; use the spillway program that came with it"));
   require_memory(spill::kPublished, &published_, sizeof published_);
   published_.device[sizeof published_.device - 1] = '\0';
-  if (!published_.cache.is_possible(spill::kRangeBegin))
+  if (!published_.cache.is_possible(0))
     throw WrongInput(
         concat(description(), " has another's bytes where Spillway keeps its map: it is garbled"));
 }

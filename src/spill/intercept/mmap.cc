@@ -51,9 +51,15 @@ void* map_spilled(size_t bytes) {
   return reinterpret_cast<void*>(address);
 }
 
+// A global stays where it is.
+bool is_global_at(const void* address) {
+  const auto begin = reinterpret_cast<uint64_t>(address);
+  return !in_reserved_range(begin) && in_range(begin);
+}
+
 int unmap_spilled(void* address, size_t bytes) {
   const auto begin = reinterpret_cast<uint64_t>(address);
-  if (bytes == 0 || begin % base::kOsPageBytes != 0) return fail(EINVAL);
+  if (bytes == 0 || begin % base::kOsPageBytes != 0 || is_global_at(address)) return fail(EINVAL);
   uint64_t end = begin + base::round_up(bytes, base::kOsPageBytes);
   if (end > kRangeEnd) end = kRangeEnd;
   // munmap of what is not mapped is no error: skip the holes.
@@ -71,7 +77,12 @@ int unmap_spilled(void* address, size_t bytes) {
 
 bool touches_range(const void* address, size_t bytes) {
   const auto begin = reinterpret_cast<uint64_t>(address);
-  return begin < kRangeEnd && begin + bytes > kRangeBegin;
+  if (begin < kRangeEnd && begin + bytes > kRangeBegin) return true;
+  if (!spillway_has_globals.load(std::memory_order_relaxed)) return false;
+  for (uint64_t at = base::round_down(begin, base::kOsPageBytes); at < begin + bytes;
+       at += base::kOsPageBytes)
+    if (is_global(at)) return true;
+  return false;
 }
 
 // MAP_FIXED onto spilled addresses: what was there is gone, what was free is taken. Only memory that is
@@ -83,7 +94,7 @@ void* map_fixed(void* address, size_t bytes, bool spilled_kind) {
     errno = EINVAL;
     return MAP_FAILED;
   }
-  bool possible = spilled_kind && begin >= kRangeBegin && length <= kRangeEnd - begin;
+  bool possible = spilled_kind && begin >= kRangeBegin && begin < kRangeEnd && length <= kRangeEnd - begin;
   for (uint64_t at = begin; possible && at < begin + length;) {
     const bool allocated = is_allocated(at);
     uint64_t end = at + base::kOsPageBytes;
@@ -109,7 +120,7 @@ void* move_to(void* old_address, size_t old_bytes, size_t new_bytes, int flags, 
     errno = EINVAL;
     return MAP_FAILED;
   }
-  if (!in_range(old_address)) return no_map();
+  if (!in_range(old_address) || is_global_at(old_address)) return no_map();
   void* moved = map_fixed(fixed, new_bytes, true);
   if (moved == MAP_FAILED) return moved;
   copy(moved, old_address, base::round_up(std::min(old_bytes, new_bytes), base::kOsPageBytes));
@@ -122,7 +133,7 @@ void* move_spilled(void* old_address, size_t old_bytes, size_t new_bytes, int fl
   const uint64_t old_length = base::round_up(old_bytes, base::kOsPageBytes);
   const uint64_t new_length = base::round_up(new_bytes, base::kOsPageBytes);
   if (new_bytes == 0 || old_bytes == 0 || old_begin % base::kOsPageBytes != 0 ||
-      (flags & ~MREMAP_MAYMOVE) != 0) {
+      (flags & ~MREMAP_MAYMOVE) != 0 || is_global_at(old_address)) {
     errno = EINVAL;
     return MAP_FAILED;
   }

@@ -1,0 +1,52 @@
+//===- Globals.h - Globals in spilled memory ---------------------*- C++
+//-*-===//
+//
+// With -spill-globals=SIZE (spillcc -fspill-globals) globals of at least that
+// size are spilled where they lie. Each gets whole OS pages of its own, and the
+// object a record of where it is (abi.inc, Globals); a constructor that runs
+// before all others hands the records to the runtime, which takes the pages
+// into the cache. So a global's address is what it is natively: constant
+// initialisers, other objects and libraries go on as ever, and code that was
+// not compiled by spillcc reaches it by the fault path.
+//
+// Left where they are, and counted by -spill-stats:
+//   small        below SIZE
+//   constant     never stored to: the kernel drops and rereads their pages
+//   thread-local
+//   annotated    "spill_none", at the program's wish
+//   placed       in a section of the program's choice, whose neighbours count
+//   replaceable  "common": another object may have a larger one
+//
+//===----------------------------------------------------------------------===//
+#ifndef SPILLWAY_COMPILER_GLOBALS_H
+#define SPILLWAY_COMPILER_GLOBALS_H
+
+#include "llvm/ADT/SmallPtrSet.h"
+
+namespace llvm {
+class GlobalValue;
+class GlobalVariable;
+class Module;
+} // namespace llvm
+
+namespace spillway {
+
+struct GlobalCounters {
+  unsigned Spilled = 0, Small = 0, Constant = 0, ThreadLocal = 0,
+           Annotated = 0, Placed = 0, Replaceable = 0;
+};
+
+/// Prepares the module's globals for the runtime. Those of Annotated stay as
+/// they are. Each is done once, however often the module comes by.
+GlobalCounters spillGlobals(
+    llvm::Module &M,
+    const llvm::SmallPtrSetImpl<const llvm::GlobalValue *> &Annotated);
+
+/// True if the variable may be spilled: here, or by the object that defines it.
+/// An object that was compiled with another SIZE may know better; what is
+/// missed goes by the fault path.
+bool mayBeSpilled(const llvm::GlobalVariable &G);
+
+} // namespace spillway
+
+#endif

@@ -1,0 +1,11 @@
+// Libraries that the program closes: their globals leave spilled memory with them.
+#include <dlfcn.h>
+
+#include "spill/globals.h"
+#include "spill/intercept/intercept.h"
+#include "spill/next.h"
+
+SPILL_EXPORT int __spill_dlclose(void* library) {
+  const spill::ClosingLibraries closing;
+  return LIBC(dlclose)(library);
+}

@@ -1,0 +1,8 @@
+extern int of_main[80000];
+int of_foreign[80000] = {5};
+int* into_main = &of_main[79999];
+long foreign_sum(void) {
+  long sum = *into_main;
+  for (int i = 0; i < 80000; ++i) sum = sum * 3 + of_main[i] + of_foreign[i];
+  return sum;
+}

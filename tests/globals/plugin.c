@@ -1,0 +1,14 @@
+// A library that is loaded, unloaded and loaded again.
+#include <stdio.h>
+int values[200000] = {1, 2, [199999] = 3};
+int* into_values = &values[199999];
+static int zeros[200000];
+__attribute__((constructor)) static void begin(void) {
+  printf("begin %d %d %d\n", values[1], *into_values, zeros[7]);
+}
+__attribute__((destructor)) static void end(void) { printf("end %d %d\n", values[1], zeros[7]); }
+int step(int by) {
+  int sum = 0;
+  for (int i = 0; i < 200000; ++i) sum += (values[i] += by) + (zeros[i] += 2 * by);
+  return sum;
+}
