@@ -46,6 +46,9 @@ inline bool is_allocated_by(uint64_t address, ReadChunkUse&& chunk_use, ReadPage
   return (page_bits(page / 64) >> (page % 64) & 1) != 0;
 }
 
+// Does a spilled global lie in [begin, begin + bytes)? Cost: a byte for each 2 MiB without any.
+bool touches_globals(uint64_t begin, uint64_t bytes);
+
 // [begin, begin + bytes), whole OS pages outside of the range, become globals, or are none any more.
 void mark_globals(uint64_t begin, uint64_t bytes, bool spilled);
 

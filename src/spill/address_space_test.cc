@@ -123,5 +123,27 @@ TEST_F(AddressSpaceTest, MoreThanThereIsIsRefused) {
   EXPECT_TRUE(is_allocated(address));
 }
 
+TEST_F(AddressSpaceTest, GlobalsAreFoundWhereverTheyLie) {
+  constexpr uint64_t kBegin = 0x7f0000000000 + 5 * kPage;
+  constexpr uint64_t kBytes = 2 * kChunk + 3 * kPage;
+  EXPECT_FALSE(touches_globals(0, uint64_t{1} << kAddressBits));
+  mark_globals(kBegin, kBytes, true);
+  EXPECT_FALSE(is_global(kBegin - 1));
+  EXPECT_TRUE(is_global(kBegin));
+  EXPECT_TRUE(is_global(kBegin + kBytes - 1));
+  EXPECT_FALSE(is_global(kBegin + kBytes));
+  EXPECT_FALSE(is_global(kBegin | uint64_t{1} << kAddressBits));
+  // From before, into, across, the last page alone; none of what lies beside it, though of the same chunk.
+  EXPECT_TRUE(touches_globals(0, uint64_t{1} << kAddressBits));
+  EXPECT_TRUE(touches_globals(kBegin - 3 * kChunk, 3 * kChunk + 1));
+  EXPECT_TRUE(touches_globals(kBegin + kBytes - 1, 1));
+  EXPECT_TRUE(touches_globals(kBegin + kBytes - 1, 100 * kChunk));
+  EXPECT_FALSE(touches_globals(kBegin - 3 * kChunk, 3 * kChunk));
+  EXPECT_FALSE(touches_globals(kBegin + kBytes, 100 * kChunk));
+  EXPECT_FALSE(touches_globals(uint64_t{1} << kAddressBits, kChunk));
+  mark_globals(kBegin, kBytes, false);
+  EXPECT_FALSE(touches_globals(0, uint64_t{1} << kAddressBits));
+}
+
 }  // namespace
 }  // namespace spill

@@ -75,14 +75,14 @@ int unmap_spilled(void* address, size_t bytes) {
   return 0;
 }
 
+bool holds_globals(const void* address, size_t bytes) {
+  return spillway_has_globals.load(std::memory_order_relaxed) &&
+         touches_globals(reinterpret_cast<uint64_t>(address), bytes);
+}
+
 bool touches_range(const void* address, size_t bytes) {
   const auto begin = reinterpret_cast<uint64_t>(address);
-  if (begin < kRangeEnd && begin + bytes > kRangeBegin) return true;
-  if (!spillway_has_globals.load(std::memory_order_relaxed)) return false;
-  for (uint64_t at = base::round_down(begin, base::kOsPageBytes); at < begin + bytes;
-       at += base::kOsPageBytes)
-    if (is_global(at)) return true;
-  return false;
+  return (begin < kRangeEnd && begin + bytes > kRangeBegin) || holds_globals(address, bytes);
 }
 
 // MAP_FIXED onto spilled addresses: what was there is gone, what was free is taken. Only memory that is
@@ -179,7 +179,8 @@ SPILL_EXPORT void* __spill_mmap64(void* address, size_t bytes, int protection, i
 
 SPILL_EXPORT int __spill_munmap(void* address, size_t bytes) {
   if (touches_runtime(address, bytes)) return fail(ENOMEM);
-  return in_range(address) ? unmap_spilled(address, bytes) : munmap(address, bytes);
+  if (in_range(address)) return unmap_spilled(address, bytes);
+  return holds_globals(address, bytes) ? fail(EINVAL) : munmap(address, bytes);
 }
 
 SPILL_EXPORT void* __spill_mremap(void* old_address, size_t old_bytes, size_t new_bytes, int flags, ...) {

@@ -98,6 +98,8 @@ static void check_kernel(void) {
   // What cannot be done to a global says so.
   if (runs_spilled()) {
     CHECK(munmap(aligned, 65536) == -1 && errno == EINVAL);
+    char* before = (char*)((uintptr_t)&small & ~(uintptr_t)4095);
+    if (before < aligned) CHECK(munmap(before, (size_t)(aligned + 4096 - before)) == -1 && errno == EINVAL);
     CHECK(mprotect(aligned, 65536, PROT_READ) == -1 && errno == EACCES);
     CHECK(mremap(aligned, 65536, 131072, MREMAP_MAYMOVE) == MAP_FAILED);
     CHECK(mmap(aligned, 65536, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED);
