@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <malloc.h>
 
+#include <algorithm>
+
 #include "base/ids.h"
 #include "base/statistics.h"
 #include "spill/access.h"
@@ -145,6 +147,14 @@ void* heap_allocate(size_t bytes, size_t alignment, bool zeroed, Caller caller) 
   return block;
 }
 
+void* heap_allocate_resident(size_t bytes, size_t alignment, bool zeroed) {
+  if (bytes > PTRDIFF_MAX) {
+    errno = ENOMEM;
+    return nullptr;
+  }
+  return allocate_plain(bytes, alignment, zeroed, Caller::kInstrumented);
+}
+
 void heap_free(void* block, Caller caller) {
   if (block == nullptr) return;
   if (!in_range(block)) {
@@ -171,6 +181,14 @@ void heap_free(void* block, Caller caller) {
 size_t heap_usable_bytes(void* block) {
   if (block == nullptr) return 0;
   return in_range(block) ? spillje_sallocx(block, 0) : malloc_usable_size(block);
+}
+
+void* heap_resize_resident(void* block, size_t bytes) {
+  void* moved = heap_allocate_resident(bytes > 0 ? bytes : 1, 0, false);
+  if (moved == nullptr || block == nullptr) return moved;
+  copy(moved, block, std::min(bytes, heap_usable_bytes(block)));
+  heap_free(block, Caller::kInstrumented);
+  return moved;
 }
 
 uint64_t heap_metadata_bytes() {

@@ -25,9 +25,13 @@ base::Expected<void> open_heap();
 
 // `alignment` 0: what malloc gives. Zeroed memory costs no I/O.
 void* heap_allocate(size_t bytes, size_t alignment, bool zeroed, Caller caller);
+// The same in plain memory, whatever its size. It counts as what the small heap has of it.
+void* heap_allocate_resident(size_t bytes, size_t alignment, bool zeroed);
 // Null is allowed.
 void heap_free(void* block, Caller caller);
 void* heap_resize(void* block, size_t bytes, Caller caller);
+// Of any block; the result is plain memory. Zero bytes are one.
+void* heap_resize_resident(void* block, size_t bytes);
 size_t heap_usable_bytes(void* block);
 
 // Bytes of memory that the heap takes to know its blocks. Cost: some microseconds.

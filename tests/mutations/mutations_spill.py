@@ -230,6 +230,10 @@ MUTATIONS = [
     product("globals above the frames", "^globals$",
             (GLOBALS, "  if (!lies_below_frames(end)) {", "  if (!lies_below_frames(end) && begin > end) {")),
 
+    product("resident blocks are spilled", "^e2e_resident$",
+            (HEAP, "  return allocate_plain(bytes, alignment, zeroed, Caller::kInstrumented);\n",
+             "  return allocate_spilled(bytes, alignment);\n")),
+
     # Parking
     mutation("wake-up between the last look and the queue lost", "intercept_pthread_test", "Pthread.AWakeUp*",
              (PARKING, "  sys::LockGuard guard(bucket.mutex);\n  if (!must_wait(context)) return false;\n",

@@ -139,3 +139,23 @@ SPILL_EXPORT void __spill__ZdaPvmSt11align_val_t(void* block, size_t, size_t) {
 }
 
 }  // namespace spill
+
+// Memory that is never spilled (include/spillway/spill.h).
+SPILL_EXPORT void* __spillway_malloc_resident(size_t bytes);
+SPILL_EXPORT void* __spillway_malloc_resident(size_t bytes) {
+  return spill::heap_allocate_resident(bytes, 0, false);
+}
+SPILL_EXPORT void* __spillway_calloc_resident(size_t count, size_t bytes);
+SPILL_EXPORT void* __spillway_calloc_resident(size_t count, size_t bytes) {
+  size_t total;
+  if (__builtin_mul_overflow(count, bytes, &total)) total = SIZE_MAX;
+  return spill::heap_allocate_resident(total, 0, true);
+}
+SPILL_EXPORT void* __spillway_realloc_resident(void* block, size_t bytes);
+SPILL_EXPORT void* __spillway_realloc_resident(void* block, size_t bytes) {
+  return spill::heap_resize_resident(block, bytes);
+}
+SPILL_EXPORT void* __spillway_aligned_alloc_resident(size_t alignment, size_t bytes);
+SPILL_EXPORT void* __spillway_aligned_alloc_resident(size_t alignment, size_t bytes) {
+  return spill::heap_allocate_resident(bytes, alignment, false);
+}
