@@ -26,6 +26,8 @@ list(APPEND e2e_left_out programs/invoke_new.cc programs/cxx_corners.cc)
 list(APPEND e2e_left_out programs/thread_limits.c)
 # The thread sanitizer needs larger stacks than these, the address sanitizer warns of makecontext.
 list(APPEND e2e_left_out programs/own_stacks.c)
+# OpenMP's library is not told to the sanitizers, and allocates by their malloc.
+list(APPEND e2e_left_out programs/openmp.c)
 if(SPILLWAY_SANITIZE STREQUAL "thread")
   # Its runtime locks, and these signals come from the kernel between any two instructions of it.
   list(APPEND e2e_left_out programs/signal_handler.c programs/signal_count.c programs/signal_nesting.c
