@@ -5,6 +5,9 @@
 
 #include "base/ids.h"
 
+// Of functions that compiled code calls, and of what is exported.
+#define SPILL_EXPORT extern "C" __attribute__((visibility("default")))
+
 namespace spill {
 
 #define SPILLWAY_NUMBER(name, value, doc) inline constexpr uint64_t k##name = value;

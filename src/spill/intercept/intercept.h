@@ -18,8 +18,6 @@
 
 #include "spill/access.h"
 
-#define SPILL_EXPORT extern "C" __attribute__((visibility("default")))
-
 namespace spill {
 
 template <class... Pointers>
