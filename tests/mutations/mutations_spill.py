@@ -15,6 +15,7 @@ SPACE = "src/spill/address_space.cc"
 STDIO = "src/spill/intercept/stdio.cc"
 THREAD = "src/spill/thread.cc"
 TRANSLATE = "src/spill/translate.cc"
+TREE = "src/spill/cxx/tree.cc"
 
 
 def mutation(name, program, gtest_filter, *patches):
@@ -261,6 +262,21 @@ MUTATIONS = [
     mutation("call that makes threads goes unnoticed", "intercept_pthread_test", "Pthread.CallsThat*",
              ("src/spill/intercept/callback.cc", "int __spill_mq_notify(mqd_t queue, const sigevent* event) {\n  note_threads();",
               "int __spill_mq_notify(mqd_t queue, const sigevent* event) {")),
+
+    # The C++ library
+    mutation("red uncle of an inserted node taken for black", "cxx_test", "*TreeTest*", (TREE, "if (is_red(uncle)) {", "if (false) {")),
+    mutation("sibling's outer child not looked at", "cxx_test", "*TreeTest*",
+             (TREE, "    if (!is_red(sibling->child[other(side)])) {", "    if (false) {")),
+    mutation("first node of a tree not followed", "cxx_test", "*TreeTest*",
+             (TREE, "    if (header.child[end] == erased)", "    if (end == kRight && header.child[end] == erased)")),
+    product("trees are the C++ library's", "^e2e_cxx_tree$",
+            ("include/spillway/interceptors.inc", "SPILLWAY_INTERCEPT(_ZSt18_Rb_tree_incrementPSt18_Rb_tree_node_base)\n", "")),
+    product("strings are the C++ library's", "^e2e_cxx_strings$",
+            ("tools/spillcc/instantiated.tcc.in", "#define _GLIBCXX_EXTERN_TEMPLATE 0", "#define _GLIBCXX_EXTERN_TEMPLATE 1")),
+    product("other libraries get the program's strings", "^ir_hide$",
+            ("compiler/Hide.cpp", "    G.setVisibility(GlobalValue::HiddenVisibility);\n", "")),
+    product("other libraries start before the runtime", "^e2e_cxx$",
+            ("src/spill/CMakeLists.txt", " -Wl,-z,initfirst", "")),
 
     # Seen from outside
     product("runtime of another version believed", "^e2e_seeing$",

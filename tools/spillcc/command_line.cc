@@ -288,7 +288,10 @@ std::expected<Plan, std::string> plan(const std::vector<std::string>& arguments,
   const bool links =
       parsed.has_input && !parsed.stops_before_link && !(parsed.header_language || parsed.only_headers);
   std::vector<std::string> result = {"--start-no-unused-arguments"};
-  if (!parsed.lto) result.push_back("-fpass-plugin=" + toolchain.plugin);
+  // Headers of ours need the plugin, which hides what they lead to before the linker sees it.
+  if (!parsed.lto)
+    result.insert(result.end(), {"-cxx-isystem", toolchain.libraries + "/spillway-c++",
+                                 "-fpass-plugin=" + toolchain.plugin});
   // Why lld is needed, if it is.
   const std::string why = parsed.lto ? "link-time optimisation" : parsed.static_link;
   if (links && (!why.empty() || is_lld(parsed.linker))) {

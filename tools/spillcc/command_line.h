@@ -2,6 +2,7 @@
 // be tested without running anything.
 //
 //   compile, no LTO    the plugin instruments in the compiler, after optimisation
+//   compile, C++       the same, and headers of ours stand before three of libstdc++'s (instantiated.tcc.in)
 //   compile, LTO       plain clang: bitcode is instrumented when it is linked
 //   link               the runtime comes first, so that its symbols precede the C library's; lld, whenever
 //                      it is the linker, gets the plugin for whatever bitcode it meets
@@ -30,7 +31,7 @@ inline constexpr char kHelp[] =
 struct Toolchain {
   std::string clang;      // clang or clang++
   std::string plugin;     // libspillway-compiler.so
-  std::string libraries;  // directory of libspillway.so and spillway-static.o
+  std::string libraries;  // directory of libspillway.so, spillway-static.o and spillway-c++/
 };
 
 struct Plan {

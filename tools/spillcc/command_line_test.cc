@@ -124,6 +124,17 @@ TEST(CommandLine, SpillsGlobals) {
   EXPECT_EQ(planned({"-fno-spill", "-fspill-globals", "a.c"}), Words{"a.c"});
 }
 
+TEST(CommandLine, OwnHeadersStandBeforeTheCxxLibrarys) {
+  for (const char* option : {"-O2", "-E"}) {
+    const Words got = planned({option, "-c", "a.cc"});
+    const auto place = std::ranges::find(got, "-cxx-isystem");
+    ASSERT_NE(place, got.end()) << option;
+    EXPECT_EQ(place[1], "/lib/spillway-c++");
+  }
+  EXPECT_FALSE(has(planned({"-fno-spill", "-c", "a.cc"}), "-cxx-isystem"));
+  EXPECT_FALSE(has(planned({"-flto", "-c", "a.cc"}), "-cxx-isystem"));
+}
+
 TEST(CommandLine, NoSpillIsPlainClang) {
   const Words given = {"-O2", "-fsanitize=address", "-static", "a.c"};
   Words asked = given;

@@ -1,5 +1,6 @@
 // std::list in spilled memory: the C++ library's linking, transfers and reversal do not take the fault path.
 // chaos: 2
+// pages: 4K 8K
 // expect: cache.evictions>=500 spill.faults<=20
 #include <iterator>
 #include <list>

@@ -1,5 +1,6 @@
 // std::map and std::set in spilled memory: the C++ library's rebalancing and stepping do not take the fault path.
 // chaos: 2
+// pages: 4K 8K
 // expect: cache.evictions>=300 spill.faults<=20
 #include <iterator>
 #include <map>

@@ -1,0 +1,59 @@
+#!/usr/bin/env python3
+"""C++ programs beside C++ libraries that spillcc did not compile.  cxx_test.py BIN WORK [unittest arguments]
+
+Both sides work on the same containers, and each keeps its own strings where it should.
+"""
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import unittest
+
+BIN = pathlib.Path(sys.argv.pop(1)).resolve()
+WORK = pathlib.Path(sys.argv.pop(1)).resolve()
+SOURCES = pathlib.Path(__file__).resolve().parent
+CLEAN = {name: value for name, value in os.environ.items() if not name.startswith("SPILLWAY_")}
+
+
+def command(*words):
+    return subprocess.run([str(word) for word in words], check=True, env=CLEAN, capture_output=True, text=True).stdout
+
+
+def setUpModule():
+    shutil.rmtree(WORK, ignore_errors=True)
+    WORK.mkdir(parents=True)
+
+
+class Foreign(unittest.TestCase):
+    def build(self, name, *flags):
+        """The library, the program natively and the program spilled, all of one dialect."""
+        library = WORK / name / "libforeign.so"
+        library.parent.mkdir()
+        dialect = [flag for flag in flags if flag.startswith(("-std=", "-D"))]
+        command("clang++-19", *dialect, "-O1", "-fPIC", "-shared", SOURCES / "foreign.cc", "-o", library)
+        for compiler, program in (("clang++-19", "native"), (BIN / "spillc++", "spilled")):
+            command(compiler, *flags, "-w", SOURCES / "program.cc", library, "-Wl,-rpath," + str(library.parent),
+                    "-o", library.parent / program)
+        return library.parent
+
+    def check(self, name, *flags):
+        folder = self.build(name, *flags)
+        native = command(folder / "native")
+        small = {"SPILLWAY_MEMORY": "1M", "SPILLWAY_SPILL_ALL": "1", "SPILLWAY_STORAGE": str(WORK)}
+        for variables in [small] + ([{**small, "SPILLWAY_CHAOS": "1"}] if name == "cxx17" else []):
+            ended = subprocess.run([folder / "spilled"], env={**CLEAN, **variables}, capture_output=True, text=True, timeout=300)
+            self.assertEqual((ended.returncode, ended.stdout, ended.stderr), (0, native, ""), name)
+        return folder / "spilled"
+
+    def test_shared_containers(self):
+        for name, *flags in (("cxx17", "-O2"), ("cxx20-O0", "-O0", "-std=c++20"), ("lto", "-O2", "-flto"),
+                             ("older-abi", "-O1", "-std=c++14", "-D_GLIBCXX_USE_CXX11_ABI=0")):
+            with self.subTest(name):
+                program = self.check(name, *flags)
+                exported = command("nm", "-D", "-C", "--defined-only", program)
+                self.assertNotIn("basic_string<char, std::char_traits<char>, std::allocator<char> >::_M_append", exported)
+                self.assertNotIn("vtable for std::__cxx11::basic_stringbuf", exported)
+
+
+unittest.main(verbosity=2)

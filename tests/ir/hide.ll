@@ -1,0 +1,36 @@
+; Strings and string streams that the C++ library holds too are seen by no other library (Hide.h); all else is as it
+; came: other classes with such arguments, other allocators, type information, explicit instantiations.
+
+; CHECK-DAG: @_ZTVNSt7__cxx1115basic_stringbufIcSt11char_traitsIcESaIcEEE = linkonce_odr hidden constant
+; CHECK-DAG: @_ZTCNSt7__cxx1119basic_ostringstreamIwSt11char_traitsIwESaIwEEE0_St13basic_ostreamIwS2_E = linkonce_odr hidden constant
+; CHECK-DAG: @_ZTVSt15basic_streambufIcSt11char_traitsIcEE = linkonce_odr hidden constant
+; CHECK-DAG: @_ZTINSt7__cxx1115basic_stringbufIcSt11char_traitsIcESaIcEEE = linkonce_odr constant
+@_ZTVNSt7__cxx1115basic_stringbufIcSt11char_traitsIcESaIcEEE = linkonce_odr constant ptr null
+@_ZTCNSt7__cxx1119basic_ostringstreamIwSt11char_traitsIwESaIwEEE0_St13basic_ostreamIwS2_E = linkonce_odr constant ptr null
+@_ZTVSt15basic_streambufIcSt11char_traitsIcEE = linkonce_odr constant ptr null
+@_ZTINSt7__cxx1115basic_stringbufIcSt11char_traitsIcESaIcEEE = linkonce_odr constant ptr null
+
+; CHECK-DAG: define linkonce_odr hidden void @_ZNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEE9_M_appendEPKcm(
+define linkonce_odr void @_ZNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEE9_M_appendEPKcm(ptr %p) {
+  ret void
+}
+; CHECK-DAG: define linkonce_odr hidden void @_ZNKSt7__cxx1112basic_stringIwSt11char_traitsIwESaIwEE4findEPKwmm(
+define linkonce_odr void @_ZNKSt7__cxx1112basic_stringIwSt11char_traitsIwESaIwEE4findEPKwmm(ptr %p) {
+  ret void
+}
+; CHECK-DAG: define linkonce_odr hidden void @_ZThn16_NSt7__cxx1118basic_stringstreamIcSt11char_traitsIcESaIcEED1Ev(
+define linkonce_odr void @_ZThn16_NSt7__cxx1118basic_stringstreamIcSt11char_traitsIcESaIcEED1Ev(ptr %p) {
+  ret void
+}
+; CHECK-DAG: define weak_odr void @_ZNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEE9_M_createERmm(
+define weak_odr void @_ZNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEE9_M_createERmm(ptr %p) {
+  ret void
+}
+; CHECK-DAG: define linkonce_odr void @_ZNSt7__cxx1112basic_stringIcSt11char_traitsIcEN3own5allocIcEEE5clearEv(
+define linkonce_odr void @_ZNSt7__cxx1112basic_stringIcSt11char_traitsIcEN3own5allocIcEEE5clearEv(ptr %p) {
+  ret void
+}
+; CHECK-DAG: define linkonce_odr void @_ZNSt6vectorINSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEESaIS5_EE5clearEv(
+define linkonce_odr void @_ZNSt6vectorINSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEESaIS5_EE5clearEv(ptr %p) {
+  ret void
+}
