@@ -61,7 +61,8 @@ base::Expected<Cache*> Cache::create(const CacheParameters& parameters, storage:
   if (parameters.watch) static_cast<void>(shared.watch.open().has_value());
 
   if (auto opened = shared.directory.open(page_count); !opened) return std::unexpected(opened.error());
-  if (auto opened = shared.places.open(device.capacity_bytes() / page_bytes); !opened)
+  if (auto opened = shared.places.open(device.capacity_bytes() / page_bytes, device.is_copied_by_fork());
+      !opened)
     return std::unexpected(opened.error());
   if (auto opened = cache->table_.open(parameters.table_entries, parameters.range_begin,
                                        parameters.range_bytes, page_bytes, shared.budget);
@@ -150,13 +151,101 @@ bool Cache::discard_garbage(Lane& lane) {
   if (calm_steps_ < kCalmSteps && !places.too_much_garbage()) return false;
   const Places::Run run = places.take_garbage(static_cast<uint32_t>(kMostDiscardBytes / shared_.page_bytes));
   if (run.count == 0) return false;
+  discard(run, lane);
+  places.give_back_discarded(run);
+  return true;
+}
+
+void Cache::discard(Places::Run run, Lane& lane) {
   storage::Io io;
   io.operation = storage::Operation::kDiscard;
   io.offset_bytes = uint64_t{index(run.first)} * shared_.page_bytes;
   io.length_bytes = uint64_t{run.count} * shared_.page_bytes;
   lane.queue().run(io);  // a failure costs room on the device, nothing else: it is counted in storage.errors
-  places.give_back_discarded(run);
+}
+
+bool Cache::before_fork(bool (*is_kept)(PageId page)) {
+  for (;;) {
+    for (uint32_t i = 0; i < partition_count_; ++i) partitions_[i].freeze();
+    FramePool::Lent lent = FramePool::Lent::kYes;
+    for (uint32_t i = 0; i < partition_count_ && lent == FramePool::Lent::kYes; ++i)
+      lent = partitions_[i].frames().lend(is_kept);
+    lend_failed_ = lent == FramePool::Lent::kFailed;
+    if (lent != FramePool::Lent::kLater) break;
+    // An Io of before the last fork goes on in one of the frames.
+    for (uint32_t i = 0; i < partition_count_; ++i) partitions_[i].thaw();
+    std::atomic<uint32_t> never{0};
+    sys::futex_wait(never, 0, 100'000);
+  }
+  const bool watched = shared_.places.before_fork();
+  steps_since_fork_ = 0;
+  base::statistics.cache_snapshots.add();
+  set_inherited(true);
+  return watched;
+}
+
+void Cache::after_fork_in_parent() {
+  set_inherited(false);
+  shared_.places.after_fork_in_parent();
+  for (uint32_t i = 0; i < partition_count_; ++i) partitions_[i].thaw();
+}
+
+bool Cache::after_fork_in_child() {
+  if (lend_failed_) return false;
+  // The parent's watches its own memory.
+  if (shared_.watch.is_open()) {
+    shared_.watch.close();
+    static_cast<void>(shared_.watch.open().has_value());
+  }
+  for (uint32_t i = 0; i < partition_count_; ++i) partitions_[i].become_child();
+  set_inherited(false);
+  shared_.places.after_fork_in_child();
+  is_fork_child_ = true;
+  for (uint32_t i = 0; i < partition_count_; ++i) partitions_[i].thaw();
   return true;
+}
+
+long Cache::own_kept(PageId page, void* address) {
+  Partition& partition = of(page);
+  partition.freeze();
+  const FrameId frame = partition.pin_resident(page);
+  long result = 0;
+  // Kept for two reasons: it has it already.
+  if (partition.frames()[frame].backing != Backing::kOwn)
+    result = partition.frames().own_kept(frame, address);
+  partition.thaw();
+  return result;
+}
+
+bool Cache::share_step(Lane& lane) {
+  constexpr uint32_t kStepsPerLook = 16;
+  if (++steps_ % kStepsPerLook == 0)
+    base::statistics.cache_snapshots_ended.add(shared_.places.collect_children());
+  if (const Places::Run run = shared_.places.take_ended_extent(); run.count > 0) {
+    if (shared_.device->discards()) discard(run, lane);
+    shared_.places.give_back_extent(run);
+  }
+  bool more = false;
+  // A child that execs or ends soon costs no copies, but of what was stored to meanwhile.
+  const bool alone = shared_.places.child_count() == 0;
+  if ((!alone || is_fork_child_) && steps_since_fork_ < kStepsToShare) {
+    ++steps_since_fork_;
+    return false;
+  }
+  for (uint32_t i = 0; i < partition_count_; ++i) {
+    Partition& partition = partitions_[i];
+    if (alone && partition.frames().is_lent()) partition.take_back_base();
+    more |= partition.share_some();
+  }
+  return more;
+}
+
+bool Cache::is_in_frame(const char* address) {
+  for (uint32_t i = 0; i < partition_count_; ++i) {
+    const Pool of_partition = pool(i);
+    if (static_cast<uint64_t>(address - of_partition.begin) < of_partition.bytes) return true;
+  }
+  return false;
 }
 
 void Cache::wait_for_background(uint64_t timeout_ns) {

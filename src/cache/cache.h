@@ -87,22 +87,37 @@ class Cache {
   };
   uint32_t partition_count() const { return partition_count_; }
   Pool pool(uint32_t partition);
-  // Between the two no page comes or goes: whoever needs one waits. For fork.
-  void freeze() {
-    for (uint32_t i = 0; i < partition_count_; ++i) partitions_[i].freeze();
-  }
-  void thaw() {
-    for (uint32_t i = 0; i < partition_count_; ++i) partitions_[i].thaw();
-  }
-  // In a child of fork, between freeze and thaw of its parent: where the page's content is; neither: zeros.
-  struct InParent {
-    const char* frame = nullptr;  // of this process's pool, which may have other content by now
-    base::PlaceId place = base::kNoPlace;
-  };
-  InParent where_in_parent(PageId page) {
-    const PageMap::Where where = of(page).where_in_parent(page);
-    if (where.frame != base::kNoFrame) return {of(page).frames().bytes(where.frame), base::kNoPlace};
-    return {nullptr, where.place};
+
+  // A copy of this process that was made without the calls below does not have the frames.
+  void keep_from_copies() { set_inherited(false); }
+
+  // Fork. The child has all pages as they were, wherever they are, and both go on; the first store to a frame in
+  // either copies an OS page, until share_step has given frames memory of their own again.
+  //   before_fork            from here to the next call no page comes or goes: whoever needs one waits. `is_kept`: pages
+  //                          that are pinned since they are mapped elsewhere, and stay so. Returns whether this
+  //                          process will know when the child is over
+  //   after_fork_in_parent   also if there is no child
+  //   after_fork_in_child    lanes that it inherited may only be destroyed. Nothing is pinned until own_kept; false: it
+  //                          cannot have what its parent has, and must end
+  bool before_fork(bool (*is_kept)(PageId page));
+  void after_fork_in_parent();
+  bool after_fork_in_child();
+  // In the child: the kept page, and the mapping of it at `address`, become its own, pinned. Returns 0 or -errno. The
+  // calling thread may run on that memory. REQUIRES: the parent does not return from fork before.
+  long own_kept(PageId page, void* address);
+  // In the parent: is the child made last over?
+  bool last_child_is_over() { return shared_.places.last_child_is_over(); }
+  // As pin, for mapping the page elsewhere.
+  base::Expected<char*> pin_shared(PageId page, Lane& lane) { return of(page).load_shared(page, lane); }
+  // A step of background work: lets go of what was kept for children that have ended, and gives frames their own memory
+  // again, at once if nobody else has what they have, else some time after the fork. Returns whether there is more of
+  // that. Cost: system calls; copies of 256 KiB for each partition. May do I/O.
+  bool share_step(Lane& lane);
+  // Whether `address` is in a frame of this process.
+  bool is_in_frame(const char* address);
+  // A store to a frame failed. Waits until whoever gives it other memory is done: then it succeeds.
+  void wait_for_share() {
+    for (uint32_t i = 0; i < partition_count_; ++i) partitions_[i].wait_for_share();
   }
   // For other processes that look into this one.
   Layout layout() const;
@@ -115,11 +130,21 @@ class Cache {
 
   static constexpr uint32_t kCalmSteps = 10'000;  // ten seconds where nothing else is to be done
 
+  void set_inherited(bool inherited) {
+    for (uint32_t i = 0; i < partition_count_; ++i) partitions_[i].frames().set_inherited(inherited);
+  }
   bool discard_garbage(Lane& lane);
+  void discard(Places::Run run, Lane& lane);
 
   // Of idle_step: how often in a row no page had moved, and what move_count was then.
   uint32_t calm_steps_ = kCalmSteps;
   uint32_t last_move_count_ = 0;
+  // Of share_step: calls since the last fork, and how many of them wait for children to exec or end.
+  static constexpr uint32_t kStepsToShare = 1'000;
+  uint32_t steps_ = 0;
+  uint32_t steps_since_fork_ = 0;
+  bool is_fork_child_ = false;
+  bool lend_failed_ = false;
   Shared shared_;
   Table table_;
   uint64_t range_begin_ = 0;

@@ -30,6 +30,13 @@ using base::FrameId;
 using base::PageId;
 using base::PlaceId;
 
+// Whose the frame's memory is.
+//   kOwn      the pool's present memory file, which can be mapped a second time
+//   kPrivate  a memory file that this process has in common with others since a fork: they see nothing of what is
+//             stored here
+//   kOld      a memory file of before a fork: the page is kept mapped a second time
+enum class Backing : uint8_t { kOwn, kPrivate, kOld };
+
 enum class State : uint8_t { kAbsent, kFree, kLoading, kResident, kEvicting, kWriting };
 
 class Frame {
@@ -67,6 +74,8 @@ class Frame {
     CHECK_LT(pins(), 0xffffu);
     word_.fetch_add(uint64_t{1} << kPinShift, std::memory_order_relaxed);
   }
+  // In a child of fork, whose parent's threads are not there to unpin.
+  void forget_pins() { word_.fetch_and(~(uint64_t{0xffff} << kPinShift), std::memory_order_relaxed); }
   void unpin() {
     CHECK_GT(pins(), 0u);
     word_.fetch_sub(uint64_t{1} << kPinShift, std::memory_order_relaxed);
@@ -74,11 +83,14 @@ class Frame {
 
   PageId page{};                   // which page it holds, unless absent or free
   PlaceId place = base::kNoPlace;  // that page's place on storage, kNoPlace: never written
-  bool fresh = true;               // reads as zeros: never touched since the OS gave it
-  bool verified = false;           // nobody could touch it since its fingerprints were found right
-  bool poisoned = false;           // chaos: poisoned since it became free
-  bool watched = false;  // its memory was protected before its page was loaded: what the kernel says was
-                         // not stored to since is as it was loaded
+  bool fresh : 1 = true;           // reads as zeros: never touched since the OS gave it
+  bool verified : 1 = false;       // nobody could touch it since its fingerprints were found right
+  bool poisoned : 1 = false;       // chaos: poisoned since it became free
+  bool watched : 1 = false;  // its memory was protected before its page was loaded: what the kernel says was
+                             // not stored to since is as it was loaded
+  bool stale_load : 1 =
+      false;  // its load began before a fork: what is read may go to the memory file of then
+  Backing backing = Backing::kOwn;
 
  private:
   static constexpr uint64_t kIo = 1 << 8;

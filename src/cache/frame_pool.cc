@@ -40,17 +40,9 @@ base::Expected<void> FramePool::open(uint32_t frame_count, size_t page_bytes, Bu
   auto memory = sys::map_shared_high(descriptor_, uint64_t{frame_count} * page_bytes);
   if (!memory) return std::unexpected(memory.error());
   memory_ = unwatched_memory_ = *memory;
-  if (watch.is_open()) {
-    auto again = sys::map_shared(descriptor_, 0, uint64_t{frame_count} * page_bytes, sys::Access::kReadWrite);
-    if (!again) return std::unexpected(again.error());
-    if (watch.add(memory_, uint64_t{frame_count} * page_bytes)) {
-      watch_ = &watch;
-      unwatched_memory_ = *again;
-      sys::keep_from_core_files(*again, uint64_t{frame_count} * page_bytes);  // once is enough
-      sys::keep_from_children(*again, uint64_t{frame_count} * page_bytes);
-    } else {
-      sys::unmap(*again, uint64_t{frame_count} * page_bytes);
-    }
+  if (watch.is_open() && watch.add(memory_, uint64_t{frame_count} * page_bytes)) {
+    watch_ = &watch;
+    if (auto mapped = map_unwatched(); !mapped) return mapped;
   }
   for (uint32_t i = 0; i < frame_count; ++i) {
     (new (&frames_[i]) Frame)->add();
@@ -66,7 +58,20 @@ void FramePool::close() {
   if (unwatched_memory_ != memory_) sys::unmap(unwatched_memory_, uint64_t{frame_count_} * page_bytes_);
   sys::unmap(memory_, uint64_t{frame_count_} * page_bytes_);
   sys::unmap(frames_, metadata_bytes_);
-  sys::close_own_descriptor(descriptor_);
+  if (descriptor_ >= 0) sys::close_own_descriptor(descriptor_);
+}
+
+base::Expected<void> FramePool::map_unwatched() {
+  const uint64_t bytes = uint64_t{frame_count_} * page_bytes_;
+  if (unwatched_memory_ != memory_) sys::unmap(unwatched_memory_, bytes);
+  unwatched_memory_ = memory_;
+  if (!can_watch()) return {};
+  auto again = sys::map_shared(descriptor_, 0, bytes, sys::Access::kReadWrite);
+  if (!again) return std::unexpected(again.error());
+  unwatched_memory_ = *again;
+  sys::keep_from_core_files(*again, bytes);  // once is enough
+  sys::keep_from_children(*again, bytes);
+  return {};
 }
 
 FrameId FramePool::taken(uint32_t frame) {
@@ -83,7 +88,11 @@ FrameId FramePool::take(PageId page, FrameId wish, bool allow_fresh) {
   if (wish != base::kNoFrame && acceptable(index(wish), allow_fresh)) return taken(index(wish));
   FrameId frame = find_in_free_run(page, allow_fresh);
   if (frame == base::kNoFrame) frame = find_any(allow_fresh);
-  return frame == base::kNoFrame ? frame : taken(index(frame));
+  if (frame == base::kNoFrame) return frame;
+  // What was never touched takes memory twice if it stays private.
+  if (frames_[index(frame)].backing != Backing::kOwn && frames_[index(frame)].fresh)
+    share_free_neighbours(frame);
+  return taken(index(frame));
 }
 
 FrameId FramePool::find_in_free_run(PageId page, bool allow_fresh) {
@@ -131,13 +140,149 @@ void FramePool::give_back(FrameId frame) {
 void FramePool::release_memory(FrameId frame) {
   CHECK(is_free(index(frame)));
   if (frames_[index(frame)].fresh) return;
+  if (frames_[index(frame)].backing != Backing::kOwn) {
+    share(frame, 1);
+    return;
+  }
   sys::release_file_piece(descriptor_, file_offset(frame), page_bytes_);
+  drop_content(frame);
+}
+
+// The memory of a free frame reads as zeros from now on, and takes none.
+void FramePool::drop_content(FrameId frame) {
+  if (frames_[index(frame)].fresh) return;
   frames_[index(frame)].fresh = true;
   add(free_touched_count_, ~uint32_t{0});
   add(touched_count_, ~uint32_t{0});
   frames_[index(frame)].poisoned = false;
   frames_[index(frame)].watched = false;
   budget_->subtract(page_bytes_);
+}
+
+void FramePool::set_backing(FrameId frame, Backing backing) {
+  Frame& changed = frames_[index(frame)];
+  unshared_count_ += (backing != Backing::kOwn) - (changed.backing != Backing::kOwn);
+  changed.backing = backing;
+  changed.watched = false;
+}
+
+FramePool::Lent FramePool::lend(bool (*is_kept)(PageId)) {
+  const auto kept = [&](Frame& frame) {
+    return frame.pins() > 0 && frame.state() == State::kResident && is_kept(frame.page);
+  };
+  for (uint32_t i = 0; unshared_count_ > 0 && i < frame_count_; ++i) {
+    Frame& frame = frames_[i];
+    if (frame.backing != Backing::kOld || kept(frame)) continue;
+    if (frame.pins() > 0 || frame.state() == State::kLoading) return Lent::kLater;
+    if (!share(FrameId{i}, 1)) return Lent::kFailed;
+  }
+  bool failed = false;
+  for (uint32_t i = 0; i < frame_count_;) {
+    const auto lendable = [&](uint32_t at) {
+      return frames_[at].backing == Backing::kOwn && !kept(frames_[at]);
+    };
+    uint32_t end = i;
+    while (end < frame_count_ && lendable(end)) ++end;
+    if (end > i) {
+      const FrameId first{i};
+      failed = failed ||
+               sys::map_private(descriptor_, file_offset(first), (end - i) * page_bytes_, bytes(first)) != 0;
+    }
+    for (; i < end; ++i) set_backing(FrameId{i}, failed ? Backing::kOld : Backing::kPrivate);
+    for (; i < frame_count_ && !lendable(i); ++i)
+      if (frames_[i].backing == Backing::kOwn) set_backing(FrameId{i}, Backing::kOld);
+  }
+  for (uint32_t i = 0; i < frame_count_; ++i) {
+    if (frames_[i].state() != State::kLoading || frames_[i].stale_load) continue;
+    frames_[i].stale_load = true;
+    ++stale_load_count_;
+  }
+  is_base_ = true;
+  return failed ? Lent::kFailed : Lent::kYes;
+}
+
+void FramePool::set_inherited(bool inherited) {
+  (inherited ? sys::give_to_children : sys::keep_from_children)(memory_,
+                                                                uint64_t{frame_count_} * page_bytes_);
+}
+
+void FramePool::become_child() {
+  if (descriptor_ >= 0) sys::close_own_descriptor(descriptor_);
+  descriptor_ = -1;
+  is_base_ = false;
+  unwatched_memory_ = memory_;  // the other mapping was not inherited
+  CHECK_EQ(stale_load_count_, 0u);
+}
+
+long FramePool::own_kept(FrameId frame, void* address) {
+  if (!open_own()) return -ENOMEM;
+  if (long result = sys::move_to_file(descriptor_, file_offset(frame), page_bytes_, address); result != 0)
+    return result;
+  auto mapped =
+      sys::map_shared(descriptor_, file_offset(frame), page_bytes_, sys::Access::kReadWrite, bytes(frame));
+  if (!mapped) return -mapped.error().number;
+  set_backing(frame, Backing::kOwn);
+  return 0;
+}
+
+void FramePool::end_stale_load(FrameId frame) {
+  frames_[index(frame)].stale_load = false;
+  --stale_load_count_;
+}
+
+bool FramePool::open_own() {
+  if (descriptor_ >= 0 && !is_base_) return true;
+  // A load of before the fork may store by the other mapping, which is the base's.
+  if (stale_load_count_ > 0) return false;
+  auto file = sys::create_memory_file(uint64_t{frame_count_} * page_bytes_, "spillway-frames");
+  if (!file) return false;
+  if (descriptor_ >= 0) sys::close_own_descriptor(descriptor_);
+  descriptor_ = *file;
+  is_base_ = false;
+  return map_unwatched().has_value();
+}
+
+bool FramePool::share(FrameId first, uint32_t count) {
+  if (!open_own()) return false;
+  char* const memory = bytes(first);
+  const uint64_t length = count * page_bytes_;
+  // From here on nobody stores to it until the new memory is there: who tries waits (fault.cc).
+  bool copied = sys::forbid_stores(memory, length);
+  for (FrameId frame = first; copied && index(frame) < index(first) + count; frame = frame + 1) {
+    if (is_free(index(frame)))
+      sys::release_file_piece(descriptor_, file_offset(frame), page_bytes_);
+    else
+      copied = sys::write_file_piece(descriptor_, file_offset(frame), bytes(frame), page_bytes_);
+  }
+  if (!copied || !sys::map_shared(descriptor_, file_offset(first), length, sys::Access::kReadWrite, memory)
+                      .has_value()) {
+    sys::allow_stores(memory, length);
+    return false;
+  }
+  sys::keep_from_children(memory, length);
+  // Where it is refused, the kernel says of nothing here that it is untouched.
+  if (can_watch()) static_cast<void>(watch_->add(memory, length).has_value());
+  for (FrameId frame = first; index(frame) < index(first) + count; frame = frame + 1) {
+    set_backing(frame, Backing::kOwn);
+    if (is_free(index(frame))) drop_content(frame);
+  }
+  return true;
+}
+
+// The 64 frames around a free one that is about to be taken, if all of them are free.
+void FramePool::share_free_neighbours(FrameId frame) {
+  const uint32_t first = index(frame) / 64 * 64;
+  const uint32_t count = frame_count_ - first < 64 ? frame_count_ - first : 64;
+  if (free_bits_[first / 64] == (count == 64 ? ~uint64_t{0} : (uint64_t{1} << count) - 1))
+    share(FrameId{first}, count);
+}
+
+FrameId FramePool::next_unshared() {
+  while (frames_[share_cursor_].backing == Backing::kOwn)
+    share_cursor_ = share_cursor_ + 1 == frame_count_ ? 0 : share_cursor_ + 1;
+  const FrameId found{share_cursor_};
+  share_cursor_ = share_cursor_ + 1 == frame_count_ ? 0 : share_cursor_ + 1;
+  return found;
 }
 
 FrameId FramePool::find_free_touched() {

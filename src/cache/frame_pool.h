@@ -7,6 +7,16 @@
 // The memory is mapped twice: where compiled code stores, which a WriteWatch may watch, and for what the cache
 // itself puts there, which leaves no trace.
 //
+// Fork. A child has the frames as they were, and both go on:
+//
+//   1 lend, before fork: all memory is mapped privately, so that the kernel copies what either process stores to; the
+//     memory file (the base) changes no more. Frames whose pages are kept mapped elsewhere stay as they are (kOld)
+//   2 the parent goes on, and so does the child after become_child
+//   3 share, by and by: some frames get memory of the pool's own file again, with their content. That file is the base
+//     once nobody else needs it (take_back), else a new one
+//
+// A frame that is neither kOwn nor fresh works like any other, but is not watched and cannot be mapped elsewhere.
+//
 // Thread contract: guarded by its partition's lock. Memory: 24 bytes a frame plus one bit, plus 16
 // bytes of fingerprint per OS page.
 #pragma once
@@ -33,6 +43,7 @@ class FramePool {
   uint32_t free_count() const { return free_count_.load(std::memory_order_relaxed); }
   uint32_t free_touched_count() const { return free_touched_count_.load(std::memory_order_relaxed); }
   size_t page_bytes() const { return page_bytes_; }
+  // Of the memory file of frames that are kOwn.
   int descriptor() const { return descriptor_; }
   uint64_t file_offset(FrameId frame) const { return uint64_t{index(frame)} * page_bytes_; }
 
@@ -41,9 +52,10 @@ class FramePool {
   char* bytes(FrameId frame) const { return memory_ + uint64_t{index(frame)} * page_bytes_; }
   // The same memory by an address where stores leave no trace in the watch: for what is loaded.
   char* unwatched_bytes(FrameId frame) const {
-    return unwatched_memory_ + uint64_t{index(frame)} * page_bytes_;
+    char* const memory = frames_[index(frame)].backing == Backing::kOwn ? unwatched_memory_ : memory_;
+    return memory + uint64_t{index(frame)} * page_bytes_;
   }
-  bool can_watch() const { return watch_ != nullptr; }
+  bool can_watch() const { return watch_ != nullptr && watch_->is_open(); }
   // REQUIRES: can_watch().
   sys::WriteWatch& watch() { return *watch_; }
   base::Fingerprint* fingerprints(FrameId frame) {
@@ -60,6 +72,31 @@ class FramePool {
   void release_memory(FrameId frame);
   // Any free frame that is not fresh; kNoFrame if there is none.
   FrameId find_free_touched();
+
+  // Step 1. `is_kept`: pages that are mapped elsewhere and stay so. False: a frame that was kept before has an Io under
+  // way, call again later; nothing was changed.
+  // Cost: some system calls, and the page tables' size.
+  enum class Lent { kYes, kLater, kFailed };
+  Lent lend(bool (*is_kept)(PageId page));
+  // The memory is inherited by children made now, or not.
+  void set_inherited(bool inherited);
+  // Step 2 in the child. The watch was opened anew.
+  void become_child();
+  // In the child: a kept page's frame, and the mapping of it at `address`, get memory of its own. Returns 0 or -errno.
+  // The calling thread may run on that memory.
+  long own_kept(FrameId frame, void* address);
+  // The load of a frame with stale_load has ended.
+  void end_stale_load(FrameId frame);
+  // No other process has the base any more.
+  void take_back() { is_base_ = false; }
+  bool is_lent() const { return is_base_; }
+  uint32_t unshared_count() const { return unshared_count_; }
+  // Step 3 for [first, first + count). Returns false if there is no memory file to be had now, or no memory; then all
+  // is as it was. REQUIRES: none of them is loading, and no pins. Cost: a copy; a few system calls; threads that
+  // store to these frames meanwhile fault, and wait for the partition's lock.
+  bool share(FrameId first, uint32_t count);
+  // Where share may go on: the next frame that is not kOwn. REQUIRES: unshared_count() > 0.
+  FrameId next_unshared();
 
   // The frame is about to be written: it takes memory from now on.
   void touch(FrameId frame) {
@@ -78,6 +115,11 @@ class FramePool {
   static void add(std::atomic<uint32_t>& count, uint32_t n) {
     count.store(count.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
   }
+  base::Expected<void> map_unwatched();
+  bool open_own();
+  void set_backing(FrameId frame, Backing backing);
+  void share_free_neighbours(FrameId frame);
+  void drop_content(FrameId frame);
   FrameId taken(uint32_t frame);
   FrameId find_in_free_run(PageId page, bool allow_fresh);
   FrameId find_any(bool allow_fresh);
@@ -92,7 +134,11 @@ class FramePool {
   size_t page_bytes_ = 0;
   uint64_t metadata_bytes_ = 0;
   Budget* budget_ = nullptr;
-  int descriptor_ = -1;
+  int descriptor_ = -1;          // -1: none yet since a fork
+  bool is_base_ = false;         // since a fork: of step 1, of use only after take_back
+  uint32_t unshared_count_ = 0;  // frames that are not kOwn
+  uint32_t share_cursor_ = 0;
+  uint32_t stale_load_count_ = 0;
   char* memory_ = nullptr;
   char* unwatched_memory_ = nullptr;
   sys::WriteWatch* watch_ = nullptr;  // null: not watched

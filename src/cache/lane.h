@@ -30,6 +30,7 @@ class Lane {
     bool fresh = false;                  // of a load: the frame's memory is zeros
     uint32_t changed_count = 0;          // OS pages to write
     PlaceId new_place = base::kNoPlace;  // where it moves if its write succeeds
+    bool must_move = false;              // it may not be written where it is
     uint32_t first_io = 0;
     uint32_t last_io = 0;  // inclusive
   };

@@ -251,6 +251,7 @@ void Partition::finish_load(Lane& lane, bool failed, uint32_t good_count) {
     const FrameId id = lane.victims[i].frame;
     Frame& frame = frames_[id];
     CHECK(frame.is(State::kLoading, lane.victims[i].version));
+    if (frame.stale_load) frames_.end_stale_load(id);
     if (failed || i >= good_count) {
       map_.set_place(frame.page, frame.place);
       frame.load_failed();

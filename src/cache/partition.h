@@ -27,7 +27,8 @@
 //    comes before it is known, step 6 of Evict leaves it unknown
 //  2 the frame holds the page's place while it is resident, the PageMap while it is not
 //  3 a place is given back only when no Io is under way for it: not while io is set
-//  4 a page that moves on storage has both places while io is set; the frame holds the old one until the
+//  4 a place that is frozen for a child of fork, or was inherited from a parent, is not written to: its page moves
+//  5 a page that moves on storage has both places while io is set; the frame holds the old one until the
 //    write to the new one has succeeded, and one of the two is given back then
 #pragma once
 #include "cache/budget.h"
@@ -104,14 +105,22 @@ class Partition {
   // Between the two no page comes or goes, and no frame changes hands.
   void freeze() { mutex_.lock(); }
   void thaw() { mutex_.unlock(); }
+  // In a child of fork, before thaw: what its parent's other threads had under way ends as if it had not begun, and
+  // nothing is pinned.
+  void become_child();
+  // Pins a page that is resident. REQUIRES: frozen.
+  FrameId pin_resident(PageId page);
 
-  // In a child of fork whose parent is still frozen: where the page's content is. A frame's memory is as the
-  // parent's; nothing means zeros.
-  PageMap::Where where_in_parent(PageId page) {
-    const PageMap::Where where = map_.find(page);
-    if (where.frame == base::kNoFrame || frames_[where.frame].state() != State::kLoading) return where;
-    return {base::kNoFrame, frames_[where.frame].place};
-  }
+  // As load with `pin`, and the page's frame can be mapped elsewhere. Errors: also EAGAIN when the system has no
+  // memory file for it, or the page is pinned by others for ten seconds.
+  base::Expected<char*> load_shared(PageId page, Lane& lane);
+  // Some frames of what a fork lent get memory of their own. Returns whether there were any. Cost: as FramePool::share.
+  bool share_some();
+  // The memory that frames had at the last fork is this process's alone, if no child lives: under the lock, since one
+  // may just have been made.
+  void take_back_base();
+  // Waits until nobody shares frames.
+  void wait_for_share() { sys::LockGuard guard(mutex_); }
 
   // Checks every invariant that can be checked under the lock; CHECK fails otherwise. For tests and chaos.
   void verify();
@@ -167,6 +176,8 @@ class Partition {
   uint32_t plan_writes(Lane& lane, uint8_t* order);
   uint32_t take_scattered(Lane& lane, uint8_t* order, uint32_t count, uint8_t* scattered);
   bool settle_place(const Lane::Victim& victim, const storage::Io* failed);
+  void write_whole_if_frozen(Lane& lane, uint32_t victim);
+  void take_place(Lane::Victim& victim);
   void prepare_write(Lane& lane, Lane::Victim& victim, uint32_t victims_left);
   void add_write(Lane& lane, uint64_t offset, char* bytes, uint64_t length);
   uint32_t settle_written(Lane& lane);

@@ -83,9 +83,8 @@ void Partition::prepare_clean_writes(Lane& lane) {
     const uint32_t v = order[i];
     Lane::Victim& victim = lane.victims[v];
     Frame& frame = frames_[victim.frame];
-    victim.whole_page = frame.place == base::kNoPlace;
-    if (victim.whole_page) frame.place = shared_->places.take(victim.page, neighbour_place(victim.page));
-    if (frame.place == base::kNoPlace) {
+    take_place(victim);
+    if (frame.place == base::kNoPlace || (victim.must_move && victim.new_place == base::kNoPlace)) {
       victim.changed_count = 0;
       victim.held = true;  // storage is full: evict() says so if it comes to that
       continue;

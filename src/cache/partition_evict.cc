@@ -230,9 +230,8 @@ PlaceId Partition::neighbour_place(PageId page) {
 // the Ios. Runs that follow each other on storage share an Io.
 void Partition::prepare_write(Lane& lane, Lane::Victim& victim, uint32_t victims_left) {
   Frame& frame = frames_[victim.frame];
-  victim.whole_page = frame.place == base::kNoPlace;
-  if (victim.whole_page) frame.place = shared_->places.take(victim.page, neighbour_place(victim.page));
-  if (frame.place == base::kNoPlace) {
+  take_place(victim);
+  if (frame.place == base::kNoPlace || (victim.must_move && victim.new_place == base::kNoPlace)) {
     note_failed_write(ENOSPC);
     frame.rescue();
     reopen(victim.frame);

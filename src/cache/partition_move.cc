@@ -28,6 +28,7 @@ uint32_t Partition::plan_writes(Lane& lane, uint8_t* order) {
     for (; at > 0 && lane.victims[v].page < lane.victims[order[at - 1]].page; --at) order[at] = order[at - 1];
     order[at] = static_cast<uint8_t>(v);
   }
+  for (uint32_t i = 0; i < count; ++i) write_whole_if_frozen(lane, order[i]);
   uint8_t moving[Lane::kMaxBatch];
   const uint32_t moving_count = take_scattered(lane, order, count, moving);
   const bool chaos = shared_->chaos_seed != 0;
@@ -49,7 +50,31 @@ uint32_t Partition::plan_writes(Lane& lane, uint8_t* order) {
   return count;
 }
 
-// Takes victims that are changed as a whole and whose neighbours on storage are not written too out of
+// What a child of fork reads, or a parent, is not written to.
+void Partition::write_whole_if_frozen(Lane& lane, uint32_t v) {
+  Lane::Victim& victim = lane.victims[v];
+  const PlaceId place = frames_[victim.frame].place;
+  if (place == base::kNoPlace || shared_->places.may_overwrite(place)) return;
+  victim.must_move = true;
+  victim.changed_count = static_cast<uint32_t>(pieces_);
+  for (uint64_t piece = 0; piece < pieces_; ++piece)
+    lane.changed[v][piece / 64] |= uint64_t{1} << (piece % 64);
+}
+
+// A place to write the victim to, if it has none where it may be written. Not found: the frame has no place, or
+// must_move and no new one.
+void Partition::take_place(Lane::Victim& victim) {
+  Frame& frame = frames_[victim.frame];
+  victim.whole_page = frame.place == base::kNoPlace;
+  if (!victim.whole_page && (!victim.must_move || victim.new_place != base::kNoPlace)) return;
+  PlaceId place = shared_->places.take(victim.page, neighbour_place(victim.page));
+  // What children kept may be free by now.
+  if (place == base::kNoPlace && shared_->places.collect_children() > 0)
+    place = shared_->places.take(victim.page, base::kNoPlace);
+  (victim.whole_page ? frame.place : victim.new_place) = place;
+}
+
+// Takes victims that are changed as a whole, or must move, and whose neighbours on storage are not written too out of
 // `order`, which has `count`, into `scattered`; returns how many.
 uint32_t Partition::take_scattered(Lane& lane, uint8_t* order, uint32_t count, uint8_t* scattered) {
   const auto place_of = [&](uint32_t i) { return frames_[lane.victims[order[i]].frame].place; };
@@ -62,7 +87,8 @@ uint32_t Partition::take_scattered(Lane& lane, uint8_t* order, uint32_t count, u
       ++end;
     const bool together = place_of(i) == base::kNoPlace || end - i >= kTogether;
     for (; i < end; ++i) {
-      const bool moves = !together && lane.victims[order[i]].changed_count == pieces_;
+      const Lane::Victim& victim = lane.victims[order[i]];
+      const bool moves = victim.must_move || (!together && victim.changed_count == pieces_);
       if (moves)
         scattered[scattered_count++] = order[i];
       else
@@ -89,6 +115,7 @@ bool Partition::settle_place(const Lane::Victim& victim, const storage::Io* fail
   note_failed_write(failed->error != 0 ? failed->error : ENOSPC);
   if (moved) {
     shared_->places.give_back(victim.new_place);
+    if (victim.must_move) return false;
     // Where it is the page may still be written: storage that is full takes no more, but what it has.
     shared_->places.pause_moves();
     --failed_writes_;

@@ -194,6 +194,9 @@ bool touches_globals(uint64_t begin, uint64_t bytes) {
 
 bool is_global(uint64_t address) { return address >> kAddressBits == 0 && is_allocated(address); }
 
+void freeze_addresses() { mutex.lock(); }
+void thaw_addresses() { mutex.unlock(); }
+
 bool is_allocated(uint64_t address) {
   return is_allocated_by(
       address, [](uint64_t i) { return chunk_use[i].load(std::memory_order_acquire); },

@@ -52,6 +52,10 @@ bool touches_globals(uint64_t begin, uint64_t bytes);
 // [begin, begin + bytes), whole OS pages outside of the range, become globals, or are none any more.
 void mark_globals(uint64_t begin, uint64_t bytes, bool spilled);
 
+// Between the two nothing is allocated or freed. For fork.
+void freeze_addresses();
+void thaw_addresses();
+
 // Is the OS page of `address` allocated, or a global's? REQUIRES: below 2^kAddressBits. Async-signal-safe.
 bool is_allocated(uint64_t address);
 

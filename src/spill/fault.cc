@@ -5,7 +5,6 @@
 #include "base/log.h"
 #include "spill/access.h"
 #include "spill/address_space.h"
-#include "spill/fork.h"
 #include "spill/pins.h"
 #include "spill/runtime.h"
 #include "spill/signals.h"
@@ -36,16 +35,6 @@ constexpr uint32_t kMostKept = 512;
 constinit KeptRange kept_ranges[kMostKept] = {};
 constinit std::atomic<uint32_t> kept_count{0};
 constinit uint64_t kept_pages = 0;
-
-// REQUIRES: mapped_mutex.
-bool is_kept(base::PageId page) {
-  if (kept_count.load(std::memory_order_relaxed) == 0) return false;
-  for (const KeptRange& range : kept_ranges)
-    if (range.bytes != 0 && index(range.first_page()) <= index(page) &&
-        index(page) <= index(range.last_page()))
-      return true;
-  return false;
-}
 
 void make_page_inaccessible(base::PageId page) {
   char* address = reinterpret_cast<char*>(runtime.cache->address_of(page));
@@ -94,14 +83,6 @@ void register_faulting_thread(ucontext_t& context) {
   }
 }
 
-bool in_pool(uint64_t address) {
-  for (uint32_t i = 0; i < runtime.cache->partition_count(); ++i) {
-    auto pool = runtime.cache->pool(i);
-    if (address - reinterpret_cast<uint64_t>(pool.begin) < pool.bytes) return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 void install_fault_handler(uint32_t limit) {
@@ -111,14 +92,14 @@ void install_fault_handler(uint32_t limit) {
 }
 
 void map_at_own_address(uint64_t address, uint64_t site) {
-  if (runtime.is_fork_child.load(std::memory_order_relaxed)) {
-    own_for_child(address);
-    return;
-  }
   InRuntime inside;
   cache::Cache& cache = *runtime.cache;
   const base::PageId page = cache.page_of(address);
-  auto pinned = cache.pin(page, lane_of(inside.thread()));
+  if (keeps_pages()) {
+    sys::LockGuard guard(mapped_mutex);
+    if (is_kept(page)) return;
+  }
+  auto pinned = cache.pin_shared(page, lane_of(inside.thread()));
   if (!pinned) end_process(pinned.error(), kFatalStatus);
   sys::LockGuard guard(mapped_mutex);
   if (is_mapped(page)) {
@@ -136,12 +117,6 @@ void map_at_own_address(uint64_t address, uint64_t site) {
 
 bool keep_mapped(uint64_t address, uint64_t bytes) {
   if (bytes == 0) return true;
-  if (runtime.is_fork_child.load(std::memory_order_relaxed)) {
-    for (uint64_t at = base::round_down(address, base::kOsPageBytes); at < address + bytes;
-         at += base::kOsPageBytes)
-      own_for_child(at);
-    return true;
-  }
   InRuntime inside;
   const KeptRange range{address, bytes};
   const uint64_t count = index(range.last_page()) - index(range.first_page()) + 1;
@@ -156,9 +131,12 @@ bool keep_mapped(uint64_t address, uint64_t bytes) {
   }
   if (unused == nullptr || kept_pages + count > runtime.cache->frame_count() / 2) return false;
   for (base::PageId page = range.first_page(); index(page) <= index(range.last_page()); page = page + 1) {
-    auto pinned = runtime.cache->pin(page, lane_of(inside.thread()));
+    // One that is kept already is mapped, perhaps from a memory file of before a fork.
+    const bool kept = is_kept(page);
+    auto pinned = kept ? runtime.cache->pin(page, lane_of(inside.thread()))
+                       : runtime.cache->pin_shared(page, lane_of(inside.thread()));
     if (!pinned) end_process(pinned.error(), kFatalStatus);
-    map_page(page, *pinned);
+    if (!kept) map_page(page, *pinned);
   }
   *unused = range;
   kept_pages += count;
@@ -194,18 +172,31 @@ void unmap_range(uint64_t address, uint64_t bytes) {
   }
 }
 
-void forget_mappings() {
-  for (uint32_t i = 0; i < mapped_limit; ++i) {
-    if (mapped_pages[i] == 0) continue;
-    const uint64_t address = runtime.cache->address_of(base::PageId{mapped_pages[i] - 1});
-    sys::make_inaccessible(reinterpret_cast<void*>(address), runtime.cache->page_bytes());
-    mapped_pages[i] = 0;
-  }
-  // The child may be running on one of these.
+bool is_kept(base::PageId page) {
+  if (!keeps_pages()) return false;
+  for (const KeptRange& range : kept_ranges)
+    if (range.bytes != 0 && index(range.first_page()) <= index(page) &&
+        index(page) <= index(range.last_page()))
+      return true;
+  return false;
+}
+
+bool keeps_pages() { return kept_count.load(std::memory_order_relaxed) != 0; }
+
+void freeze_mappings() {
+  mapped_mutex.lock();
+  for (uint32_t i = 0; i < mapped_limit; ++i) unmap_element(i);
+}
+
+void thaw_mappings() { mapped_mutex.unlock(); }
+
+void own_kept_pages() {
   for (const KeptRange& range : kept_ranges) {
     if (range.bytes == 0) continue;
-    for (base::PageId page = range.first_page(); index(page) <= index(range.last_page()); page = page + 1)
-      keep_for_child(page);
+    for (base::PageId page = range.first_page(); index(page) <= index(range.last_page()); page = page + 1) {
+      void* const address = reinterpret_cast<void*>(runtime.cache->address_of(page));
+      if (runtime.cache->own_kept(page, address) != 0) end_fork_child("there is no memory for its stacks");
+    }
   }
 }
 
@@ -222,18 +213,19 @@ void handle_fault(int number, siginfo_t* info, void* context) {
       map_at_own_address(address, static_cast<uint64_t>(registers[REG_RIP]));
       return;
     }
-    if (in_pool(address)) {
-      // The child's, or that of a copy that was made behind our back.
-      const bool served = runtime.is_fork_child.load(std::memory_order_relaxed) && copy_for_child(address);
-      if (!served) end_fork_child("needs a page that its parent has changed since");
+    if (runtime.cache->is_in_frame(reinterpret_cast<const char*>(address))) {
+      if (sys::syscall(SYS_getpid) != runtime.process.load(std::memory_order_relaxed))
+        end_fork_child(
+            "it was made by a system call that the runtime does not see; use fork, or exec at once");
+      runtime.cache->wait_for_share();
       return;
     }
   }
   pass_to_program(number, info, context);
 }
 
-void end_fork_child(const char* what) {
-  base::log("a child of fork that goes on without exec ", what, "; use posix_spawn, or exec at once");
+void end_fork_child(const char* why) {
+  base::log("a copy of this process cannot have its parent's memory: ", why);
   sys::syscall(SYS_exit_group, kFatalStatus);
   __builtin_unreachable();
 }

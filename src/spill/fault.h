@@ -11,6 +11,8 @@
 
 #include <cstdint>
 
+#include "base/ids.h"
+
 namespace spill {
 
 // Installs the handler. `mapped_limit`: most pages mapped at one time, at least 2.
@@ -32,14 +34,20 @@ bool keep_mapped(uint64_t address, uint64_t bytes);
 // nothing is kept.
 void end_kept(uint64_t address, uint64_t bytes);
 
-// In a child of fork: the pages that the parent had mapped are inaccessible, so that foreign code faults.
-void forget_mappings();
+// Fork. Between the first and one of the others nothing is mapped or unmapped; before it, all that is not kept is
+// unmapped. In the child what is kept becomes its own (own_kept_pages, while the parent waits if keeps_pages).
+void freeze_mappings();
+void thaw_mappings();
+// Whether the page lies in a range of keep_mapped. REQUIRES: between freeze_mappings and thaw_mappings.
+bool is_kept(base::PageId page);
+bool keeps_pages();
+void own_kept_pages();
 
 // The program's own handler for SIGSEGV and SIGBUS goes through here (signals.h): called by ours when
 // a fault is not ours.
 void handle_fault(int number, siginfo_t* info, void* context);
 
-// In a child of fork: one line that says what it did, and the end.
-[[noreturn]] void end_fork_child(const char* what);
+// In a copy of a process that cannot have what its parent has: one line that says why, and the end.
+[[noreturn]] void end_fork_child(const char* why);
 
 }  // namespace spill

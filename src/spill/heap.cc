@@ -98,7 +98,6 @@ void zero_block(void* block, size_t bytes) {
 
 bool goes_plain(size_t bytes, Caller caller) {
   if (!runtime.started.load(std::memory_order_acquire)) return true;
-  if (runtime.is_fork_child.load(std::memory_order_relaxed)) return true;
   if (caller == Caller::kLibc) return true;
   if (caller == Caller::kForeign) return bytes < kForeignSpillBytes;
   if (runtime.options.spill_all != 0) return bytes < runtime.options.min_alloc;
@@ -224,9 +223,7 @@ void* heap_resize(void* block, size_t bytes, Caller caller) {
     // In place, and not much larger than asked for.
     if (usable / 2 <= bytes || usable <= base::kOsPageBytes) return block;
   }
-  const bool is_child = runtime.is_fork_child.load(std::memory_order_relaxed);
-  void* moved =
-      in_range(block) && !is_child ? allocate_spilled(bytes, 0) : heap_allocate(bytes, 0, false, caller);
+  void* moved = in_range(block) ? allocate_spilled(bytes, 0) : heap_allocate(bytes, 0, false, caller);
   if (moved == nullptr) return nullptr;
   copy(moved, block, bytes < old_usable ? bytes : old_usable);
   heap_free(block, caller);

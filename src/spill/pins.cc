@@ -1,15 +1,10 @@
 #include "spill/pins.h"
 
-#include "spill/fork.h"
 #include "spill/runtime.h"
 
 namespace spill {
 
 char* pin_page_piece(uint64_t address) {
-  if (runtime.is_fork_child.load(std::memory_order_relaxed)) {
-    own_for_child(address);
-    return reinterpret_cast<char*>(address);
-  }
   InRuntime inside;
   const base::PageId page = runtime.cache->page_of(address);
   auto pinned = runtime.cache->pin(page, lane_of(inside.thread()));
@@ -18,7 +13,6 @@ char* pin_page_piece(uint64_t address) {
 }
 
 void unpin_page_piece(uint64_t address) {
-  if (runtime.is_fork_child.load(std::memory_order_relaxed)) return;
   InRuntime inside;
   runtime.cache->unpin(runtime.cache->page_of(address));
 }

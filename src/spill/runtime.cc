@@ -57,6 +57,9 @@ void open_storage() {
   runtime.device = require(storage::open_device(where, parameters));
 }
 
+// What of the heap's metadata the budget has. Of the background thread, and then of that of a child of fork.
+constinit uint64_t charged_heap_bytes = 0;
+
 // Keeps frames free ahead of need, so that a thread that misses finds one; in chaos mode, evicts at
 // random all the time.
 void run_background(void*) {
@@ -64,7 +67,6 @@ void run_background(void*) {
   cache::Lane& lane = lane_of(inside.thread());
   constexpr uint64_t kIdleNs = 1'000'000;
   std::atomic<uint32_t> never{0};
-  uint64_t heap_bytes = 0;
   constexpr uint32_t kQuietRounds = 2;
   uint32_t quiet_rounds = 0;
   constexpr uint32_t kRoundsPerHeapCount = 64;
@@ -72,11 +74,12 @@ void run_background(void*) {
     // What the heap needs to know its blocks comes out of the same budget. And spillway top wants to know.
     if (round % kRoundsPerHeapCount == 0) {
       const uint64_t now = heap_metadata_bytes();
-      if (now > heap_bytes) runtime.cache->charge(now - heap_bytes);
-      if (now < heap_bytes) runtime.cache->uncharge(heap_bytes - now);
-      heap_bytes = now;
+      if (now > charged_heap_bytes) runtime.cache->charge(now - charged_heap_bytes);
+      if (now < charged_heap_bytes) runtime.cache->uncharge(charged_heap_bytes - now);
+      charged_heap_bytes = now;
       count_memory();
     }
+    runtime.cache->share_step(lane);
     const bool worked = runtime.cache->background_step(lane) > 0;
     if (runtime.options.chaos != 0) {
       runtime.cache->idle_step(lane);
@@ -102,6 +105,12 @@ void end_process(const base::Error& error, int status) {
   __builtin_unreachable();
 }
 
+base::Expected<void> start_background() {
+  auto started = sys::start_thread(run_background, nullptr, "spillway");
+  if (!started) return std::unexpected(started.error());
+  return {};
+}
+
 cache::Lane& lane_of(Thread& thread) {
   if (thread.lane == nullptr) {
     auto lane = runtime.cache->open_lane();
@@ -119,6 +128,7 @@ extern "C" void spillway_start(int, char**, char** environment) {
   spillway_rearm_counter = reinterpret_cast<uint64_t*>(&base::statistics.spill_rearms.value);
   sys::keep_error_output();
   runtime.environment = environment;
+  runtime.process.store(sys::syscall(SYS_getpid), std::memory_order_relaxed);
   base::Options& options = runtime.options;
   require(base::read_options_from_environment(options, environment));
   const uint64_t machine_bytes = sys::machine_memory_bytes();
@@ -147,10 +157,7 @@ extern "C" void spillway_start(int, char**, char** environment) {
   parameters.chaos_seed = options.chaos;
   runtime.cache = require(cache::Cache::create(parameters, *runtime.device, hazard_holders()));
 
-  for (uint32_t i = 0; i < runtime.cache->partition_count(); ++i) {
-    const auto pool = runtime.cache->pool(i);
-    sys::syscall(SYS_madvise, pool.begin, pool.bytes, MADV_DONTFORK);  // fork.h
-  }
+  runtime.cache->keep_from_copies();
   uint64_t mapped = options.mapped_pages;
   const uint32_t frames = runtime.cache->frame_count();
   if (mapped == 0) mapped = 1024;
@@ -161,11 +168,12 @@ extern "C" void spillway_start(int, char**, char** environment) {
   if (options.spill_all != 0) runtime.plain_limit_bytes = 0;
   watch_forks();
   require(open_heap());
+  start_background_in_children();
   this_thread();
   count_first_thread();
   require(runtime.cache->prepare_cleaning());
   require(publish());
-  require(sys::start_thread(run_background, nullptr, "spillway"));
+  require(start_background());
   runtime.started.store(true, std::memory_order_release);
 }
 

@@ -17,7 +17,8 @@ struct Runtime {
   storage::Device* device = nullptr;
   cache::Cache* cache = nullptr;
   std::atomic<bool> started{false};        // the table is there, the heap may spill
-  std::atomic<bool> is_fork_child{false};  // frames belong to the parent: no miss can be served
+  std::atomic<bool> is_fork_child{false};  // the report is its parent's
+  std::atomic<long> process{0};            // its number
   uint64_t plain_limit_bytes = 0;          // small heaps stay in plain memory up to here
   char** environment = nullptr;
 };
@@ -26,6 +27,9 @@ extern Runtime runtime;
 
 // The calling thread's lane, opened on first use. Ends the process if the system has no room for one.
 cache::Lane& lane_of(Thread& thread);
+
+// Starts the thread that evicts and cleans ahead of need. Errors: as sys::start_thread.
+base::Expected<void> start_background();
 
 // Ends the process with one line and this status, without running the program's handlers.
 [[noreturn]] void end_process(const base::Error& error, int status = 2);

@@ -151,6 +151,9 @@ void leave_handlers(uint64_t stack_pointer, bool restores_mask) {
   thread->top_level.store(level, std::memory_order_release);
 }
 
+void freeze_actions() { actions_mutex.lock(); }
+void thaw_actions() { actions_mutex.unlock(); }
+
 void install_runtime_handler(int number) {
   KernelAction old = {};
   sys::syscall(SYS_rt_sigaction, number, nullptr, &old, sizeof old.mask);

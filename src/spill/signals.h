@@ -56,4 +56,8 @@ int change_program_mask(int how, const sigset_t* set, sigset_t* old);
 // sigaction(2) as the program sees it. Plain pointers. Returns 0 or -1 with errno set.
 int set_program_action(int number, const struct sigaction* action, struct sigaction* old);
 
+// Between the two no handler is set. For fork.
+void freeze_actions();
+void thaw_actions();
+
 }  // namespace spill

@@ -6,7 +6,6 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "base/statistics.h"
-#include "spill/fork.h"
 #include "spill/runtime.h"
 #include "spill/signals.h"
 #include "sys/kernel.h"
@@ -91,7 +90,6 @@ Thread& register_thread() {
     thread->thread_id.store(static_cast<uint32_t>(sys::syscall(SYS_gettid)), std::memory_order_release);
   }
   alive_count.fetch_add(1, std::memory_order_relaxed);
-  wait_for_copy();
   base::statistics.spill_threads.add();
   __spillway_slots = thread->levels[0].slots;
   sys::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &old, nullptr, sizeof old);
@@ -134,13 +132,23 @@ void this_thread_returned() {
   thread->finished.store(1, std::memory_order_release);
 }
 
+void freeze_thread_records() {
+  this_thread();
+  records_mutex.lock();
+}
+
+void thaw_thread_records() { records_mutex.unlock(); }
+
 void keep_only_this_thread() {
   Thread& self = this_thread();
   self.thread_id.store(static_cast<uint32_t>(sys::syscall(SYS_gettid)), std::memory_order_relaxed);
   for (Thread* thread = first_thread(); thread != nullptr; thread = thread->next) {
+    // Queues are not inherited. One with something in flight can only be forgotten.
+    if (thread->lane != nullptr && thread->lane->queue().in_flight_count() == 0) thread->lane->destroy();
+    thread->lane = nullptr;
     if (thread == &self) continue;
     thread->thread_id.store(0, std::memory_order_relaxed);
-    empty_record(*thread);  // its lane is left as it is: the queue may be in use in the parent
+    empty_record(*thread);
   }
   alive_count.store(1, std::memory_order_relaxed);
 }

@@ -73,8 +73,11 @@ bool reap_threads();
 // free once the kernel reports it dead.
 void this_thread_returned();
 
-// In a child of fork: the other threads' records are free, and they have no lanes.
+// Fork. Between the first and the last no thread registers. In the child, before that: the other threads' records are
+// free, and nobody has a lane.
+void freeze_thread_records();
 void keep_only_this_thread();
+void thaw_thread_records();
 
 // The runtime's work between two points of the program: signal handlers are deferred meanwhile.
 // Reentrant. Cost: two increments; a system call each when a signal came.

@@ -5,7 +5,6 @@
 #include "spill/access.h"
 #include "spill/address_space.h"
 #include "spill/fault.h"
-#include "spill/fork.h"
 #include "spill/runtime.h"
 
 namespace spill {
@@ -33,10 +32,6 @@ int64_t load_page(uint64_t address, uint64_t live) {
   }
   release_other_slots(live);
   InRuntime inside;
-  if (runtime.is_fork_child.load(std::memory_order_relaxed)) {
-    own_for_child(address);
-    return kEntryIdentity;
-  }
   base::statistics.spill_translations_slow.add();
   Entry& entry = entry_of(address);
   for (;;) {

@@ -164,6 +164,8 @@ class Device {
     const char* memory = nullptr;
   };
   Whereabouts whereabouts() const { return whereabouts_; }
+  // Does a child of fork have a medium of its own, with the same content? Else it has the same one.
+  bool is_copied_by_fork() const { return copied_by_fork_; }
 
   // A new queue, at most `depth` Ios deep. Errors: EMFILE, ENOMEM. close_queue: nothing may be in flight.
   // Both may be called by any thread, at any time. REQUIRES: 1 <= depth <= kMaxQueueDepth.
@@ -182,6 +184,7 @@ class Device {
   uint32_t block_bytes_ = 512;
   bool discards_ = false;
   Whereabouts whereabouts_;
+  bool copied_by_fork_ = false;
   bool counted_ =
       true;  // do its Ios count in the statistics? Not those of a decorator: the inner device's do
 

@@ -23,6 +23,7 @@ class FaultDevice final : public Device {
     block_bytes_ = inner->block_bytes();
     discards_ = inner->discards();
     whereabouts_ = inner->whereabouts();
+    copied_by_fork_ = inner->is_copied_by_fork();
     counted_ = false;
     base::TextRef(name_, sizeof name_) << "fault:seed=" << schedule.seed << ":[" << inner->name() << ']';
   }

@@ -14,6 +14,7 @@ class MemoryDevice final : public Device {
     capacity_bytes_ = capacity_bytes;
     discards_ = true;
     whereabouts_.memory = bytes;
+    copied_by_fork_ = true;
     base::TextRef(name_, sizeof name_) << "memory:" << base::Bytes{capacity_bytes};
   }
 

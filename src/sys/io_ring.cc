@@ -76,6 +76,7 @@ base::Expected<void> IoRing::open(uint32_t entry_count) {
     return std::unexpected(owned.error());
   }
   descriptor_ = *owned;
+  process_ = syscall(SYS_getpid);
 
   size_t submissions_end = parameters.sq_off.array + parameters.sq_entries * sizeof(uint32_t);
   size_t completions_end = parameters.cq_off.cqes + parameters.cq_entries * sizeof(io_uring_cqe);
@@ -110,8 +111,11 @@ base::Expected<void> IoRing::open(uint32_t entry_count) {
 
 void IoRing::close() {
   if (descriptor_ < 0) return;
-  if (entries_ != nullptr) unmap(entries_, entries_bytes_);
-  if (rings_ != nullptr) unmap(rings_, rings_bytes_);
+  // In a child of fork something else may be there.
+  if (process_ == syscall(SYS_getpid)) {
+    if (entries_ != nullptr) unmap(entries_, entries_bytes_);
+    if (rings_ != nullptr) unmap(rings_, rings_bytes_);
+  }
   close_own_descriptor(descriptor_);
   ring_count.fetch_sub(1, std::memory_order_relaxed);
   *this = IoRing();

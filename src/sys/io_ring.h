@@ -52,6 +52,7 @@ class IoRing {
   uint32_t published_head() const;
 
   int descriptor_ = -1;
+  long process_ = 0;  // that opened it
   uint32_t submission_count_ = 0;
   uint32_t submission_mask_ = 0;
   uint32_t completion_mask_ = 0;

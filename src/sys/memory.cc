@@ -83,9 +83,11 @@ base::Expected<void> reserve_at(uint64_t address, uint64_t bytes, Access access,
   return {};
 }
 
-base::Expected<char*> map_anonymous(uint64_t bytes, const char* purpose) {
+namespace {
+
+base::Expected<char*> map_zeros(uint64_t bytes, int kind, const char* purpose) {
   long result =
-      syscall(SYS_mmap, 0, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+      syscall(SYS_mmap, 0, bytes, PROT_READ | PROT_WRITE, kind | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (failed(result)) {
     int number = static_cast<int>(-result);
     return base::failure(number, "cannot get ", base::Bytes{bytes}, " for ", purpose, ": ",
@@ -93,6 +95,16 @@ base::Expected<char*> map_anonymous(uint64_t bytes, const char* purpose) {
   }
   note_map();
   return reinterpret_cast<char*>(result);
+}
+
+}  // namespace
+
+base::Expected<char*> map_anonymous(uint64_t bytes, const char* purpose) {
+  return map_zeros(bytes, MAP_PRIVATE, purpose);
+}
+
+base::Expected<char*> map_shared_anonymous(uint64_t bytes, const char* purpose) {
+  return map_zeros(bytes, MAP_SHARED, purpose);
 }
 
 void unmap(void* address, uint64_t bytes) {
@@ -158,8 +170,65 @@ void keep_from_core_files(void* address, uint64_t bytes) {
   syscall(SYS_madvise, address, bytes, MADV_DONTDUMP);
 }
 
+long map_private(int descriptor, uint64_t offset, uint64_t bytes, void* address) {
+  const long result = syscall(SYS_mmap, address, bytes, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_NORESERVE | MAP_FIXED, descriptor, offset);
+  return failed(result) ? result : 0;
+}
+
 void keep_from_children(void* address, uint64_t bytes) {
   syscall(SYS_madvise, address, bytes, MADV_DONTFORK);
+}
+
+void give_to_children(void* address, uint64_t bytes) { syscall(SYS_madvise, address, bytes, MADV_DOFORK); }
+
+bool forbid_stores(void* address, uint64_t bytes) {
+  return !failed(syscall(SYS_mprotect, address, bytes, PROT_READ));
+}
+
+bool allow_stores(void* address, uint64_t bytes) {
+  return !failed(syscall(SYS_mprotect, address, bytes, PROT_READ | PROT_WRITE));
+}
+
+bool write_file_piece(int descriptor, uint64_t offset, const void* from, uint64_t bytes) {
+  for (uint64_t done = 0; done < bytes;) {
+    const long n =
+        syscall(SYS_pwrite64, descriptor, static_cast<const char*>(from) + done, bytes - done, offset + done);
+    if (n == -EINTR) continue;
+    if (n <= 0) return false;
+    done += static_cast<uint64_t>(n);
+  }
+  return true;
+}
+
+long move_to_file(int descriptor, uint64_t offset, uint64_t bytes, void* address) {
+  // Both calls by one piece of assembly that has all it needs in registers.
+  long result = SYS_pwrite64;
+  register long length asm("r12") = static_cast<long>(bytes);
+  register long file_offset asm("r10") = static_cast<long>(offset);
+  register long file asm("r8") = descriptor;
+  register long at asm("r9") = reinterpret_cast<long>(address);
+  asm volatile(
+      "mov %%r8, %%rdi\n\t"
+      "mov %%r9, %%rsi\n\t"
+      "mov %%r12, %%rdx\n\t"
+      "syscall\n\t"
+      "cmp %%r12, %%rax\n\t"
+      "jne 1f\n\t"
+      "mov %%r9, %%rdi\n\t"
+      "mov %%r12, %%rsi\n\t"
+      "mov %[protection], %%edx\n\t"
+      "mov %%r10, %%r9\n\t"  // the offset
+      "mov %[flags], %%r10d\n\t"
+      "mov %[mmap], %%eax\n\t"
+      "syscall\n\t"
+      "1:"
+      : "+a"(result), "+r"(file_offset), "+r"(at)
+      : "r"(length), "r"(file), [protection] "i"(PROT_READ | PROT_WRITE), [flags] "i"(MAP_SHARED | MAP_FIXED),
+        [mmap] "i"(SYS_mmap)
+      : "rdi", "rsi", "rdx", "rcx", "r11", "memory", "cc");
+  if (result == reinterpret_cast<long>(address)) return 0;
+  return failed(result) ? result : -ENOMEM;
 }
 
 long make_inaccessible(void* address, uint64_t bytes) {

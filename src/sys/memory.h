@@ -16,6 +16,8 @@ base::Expected<void> reserve_at(uint64_t address, uint64_t bytes, Access access,
 
 // Private zeroed memory anywhere. Errors: ENOMEM.
 base::Expected<char*> map_anonymous(uint64_t bytes, const char* purpose);
+// Zeroed memory anywhere that a child of fork shares. Errors: ENOMEM.
+base::Expected<char*> map_shared_anonymous(uint64_t bytes, const char* purpose);
 void unmap(void* address, uint64_t bytes);
 
 // A memory file of `bytes` bytes (not allocated until touched), as an own descriptor.
@@ -34,8 +36,24 @@ base::Expected<char*> map_shared_high(int descriptor, uint64_t bytes);
 void keep_in_core_files(void* address, uint64_t bytes);
 void keep_from_core_files(void* address, uint64_t bytes);
 
-// A child of fork does not have this memory.
+// Maps `bytes` of a memory file privately at `address`, over what was mapped: the file's content as long as nobody
+// stores to it, this process's own from then on. Returns 0 or -errno.
+long map_private(int descriptor, uint64_t offset, uint64_t bytes, void* address);
+
+// Whether a child of fork has this memory.
 void keep_from_children(void* address, uint64_t bytes);
+void give_to_children(void* address, uint64_t bytes);
+
+// Stores to [address, address + bytes) fault, or not any more. Returns whether the kernel agreed.
+bool forbid_stores(void* address, uint64_t bytes);
+bool allow_stores(void* address, uint64_t bytes);
+
+// Writes to a memory file. Returns whether all of it was written; memory may be short.
+bool write_file_piece(int descriptor, uint64_t offset, const void* from, uint64_t bytes);
+
+// Writes [address, address + bytes) to a memory file and maps that there, shared. The calling thread stores nothing
+// in between: it may be the stack that it runs on. Returns 0 or -errno.
+long move_to_file(int descriptor, uint64_t offset, uint64_t bytes, void* address);
 
 // Replaces whatever is mapped at [address, address + bytes) by inaccessible address space again.
 // Returns 0 or -errno.

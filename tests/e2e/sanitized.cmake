@@ -25,7 +25,7 @@ list(APPEND e2e_left_out programs/invoke_new.cc programs/cxx_corners.cc)
 # Frames of its functions do not fit on the smallest stacks.
 list(APPEND e2e_left_out programs/thread_limits.c)
 # The thread sanitizer needs larger stacks than these, the address sanitizer warns of makecontext.
-list(APPEND e2e_left_out programs/own_stacks.c)
+list(APPEND e2e_left_out programs/own_stacks.c programs/fork_stacks.c)
 # OpenMP's library is not told to the sanitizers, and allocates by their malloc.
 list(APPEND e2e_left_out programs/openmp.c)
 if(SPILLWAY_SANITIZE STREQUAL "thread")
@@ -34,8 +34,9 @@ if(SPILLWAY_SANITIZE STREQUAL "thread")
     programs/process_ends.c)
   # It makes a fork of vfork.
   list(APPEND e2e_left_out programs/spawn_arguments.c)
-  # In a child it does not know that the parent's other threads are gone, and makes no threads there.
-  list(APPEND e2e_left_out programs/fork_own.c programs/fork_child_threads.c)
+  # In a child it does not know that the parent's other threads are gone.
+  list(APPEND e2e_left_out programs/fork_own.c programs/fork_child_stores.c programs/fork_daemon.c
+    programs/fork_threads.c)
 endif()
 
 execute_process(COMMAND ${CMAKE_C_COMPILER} -print-resource-dir
@@ -57,7 +58,7 @@ set(options handle_segv=0 handle_sigbus=0 handle_abort=0 handle_sigill=0 handle_
 list(JOIN options " " options)
 list(APPEND e2e_environment
   "SPILLWAY_TEST_FLAGS=-DSPILLWAY_ADDRESS_MAP_${map} -Wl,--whole-archive,${archives},--no-whole-archive,--dynamic-list=${names} -lresolv -lm"
-  "TSAN_OPTIONS=${options} report_mutex_bugs=0"
+  "TSAN_OPTIONS=${options} report_mutex_bugs=0 die_after_fork=0"
   "ASAN_OPTIONS=${options} detect_leaks=0"
   SPILLWAY_TEST_LEVELS=O2
   SPILLWAY_TEST_SEEDS=1

@@ -6,6 +6,8 @@ CLEAN = "src/cache/partition_clean.cc"
 DISCARD = "src/cache/partition_discard.cc"
 MOVE = "src/cache/partition_move.cc"
 PLACES = "src/cache/places.cc"
+POOL = "src/cache/frame_pool.cc"
+FORK = "src/cache/partition_fork.cc"
 TABLE = "src/cache/table.cc"
 READER = "src/cache/page_reader.cc"
 
@@ -243,7 +245,7 @@ MUTATIONS = [
     mutation("cleaner writes a moved page to its old place", "MoveTest.CleanedPages*",
              (CLEAN, "victim.new_place != base::kNoPlace ? victim.new_place : frame.place", "frame.place")),
     mutation("page of which a part changed moves", "MoveTest.OnlyWhat*",
-             (MOVE, "!together && lane.victims[order[i]].changed_count == pieces_", "!together")),
+             (MOVE, "(!together && victim.changed_count == pieces_)", "!together")),
     mutation("pages that lie together are moved", "MoveTest.PagesThatLie*",
              (MOVE, "base::kNoPlace || end - i >= kTogether", "base::kNoPlace")),
     mutation("moved pages in no order", "MoveTest.MovedPages*",
@@ -254,9 +256,9 @@ MUTATIONS = [
     mutation("moves go on where storage takes nothing new", "MoveTest.WhenNewPlaces*",
              (MOVE, "    shared_->places.pause_moves();\n", "")),
     mutation("stretch handed out although a place in it is used", "Places.*",
-             (PLACES, "const uint32_t end = next(true, first, bound);", "const uint32_t end = bound;")),
+             (PLACES, "const uint32_t end = next(false, first, bound);", "const uint32_t end = bound;")),
     mutation("storage grows as long as pages move", "Places.MovingPages*",
-             (PLACES, "const bool may_grow = roomy() && grown", "const bool may_grow = grown")),
+             (PLACES, "const bool may_grow = roomy() && (grow_end_", "const bool may_grow = (grow_end_")),
     mutation("places that pages moved from are discarded at once", "Places.MovesAlone*",
              (PLACES, "used_count_ + used_count_ / 4 + 2 * kSlackPlaces", "used_count_ / 2")),
     mutation("moves take the last free places", "Places.RoomFor*",
@@ -275,11 +277,45 @@ MUTATIONS = [
     mutation("storage in use is discarded", "CleanTest.FreedStorage*:Places.Garbage*",
              ("src/cache/places.cc", "whole = is_garbage(first + i);", "whole = first + i < 2000;")),
 
+    # Fork
+    mutation("place overwritten under a snapshot", "PlacesFork.*:CacheFork.WhatIsOnStorage*",
+             (PLACES, "return is_used(index(place)) && !has(frozen_, index(place));", "return true;")),
+    mutation("place handed out under a snapshot", "PlacesFork.*",
+             (PLACES, "  if (has(frozen_, place)) {\n    ++kept_count_;\n    return;\n  }\n", "")),
+    mutation("snapshot kept for ever", "PlacesFork.*",
+             (PLACES, "  if (count > 0) thaw_unneeded();\n", "")),
+    mutation("one child's end thaws another's places", "PlacesFork.EachChild*",
+             (PLACES, "needed |= child->bits[word];", "needed |= 0;")),
+    mutation("child hands out its parent's extents", "PlacesFork.AChildOwns*",
+             (PLACES, "  self_ = next_member_;\n", "")),
+    mutation("child gives back what is its parent's", "PlacesFork.AChildOwns*",
+             (PLACES, "  if (!is_own(index(place)) && !overwrites_all_.load(std::memory_order_relaxed)) return;\n", "")),
+    mutation("extents of an ended child stay its own", "PlacesFork.AChildOwns*",
+             (PLACES, "    owner.store(kEnded, std::memory_order_release);\n", "")),
+    mutation("place discarded at fork is free at once", "PlacesFork.Garbage*",
+             (PLACES, "    clear(written_, place);\n    freed(place);", "    clear(written_, place);\n    clear(frozen_, place);\n    freed(place);")),
+    mutation("frames stay shared over fork", "CacheFork.BothGoOn*",
+             (POOL, "sys::map_private(descriptor_, file_offset(first), (end - i) * page_bytes_, bytes(first)) != 0", "false")),
+    mutation("memory file used again while a child lives", "CacheFork.BothGoOn*",
+             ("src/cache/cache.cc", "const bool alone = shared_.places.child_count() == 0;", "const bool alone = true;")),
+    mutation("frame gets memory of its own without its content", "CacheFork.SharedFrames*",
+             (POOL, "      copied = sys::write_file_piece(descriptor_, file_offset(frame), bytes(frame), page_bytes_);\n", "      copied = true;\n")),
+    mutation("free frame shared with what the file held", "CacheFork.*:FramePoolTest.*",
+             (POOL, "    if (is_free(index(frame))) drop_content(frame);\n", "")),
+    mutation("only what changed of a page goes to its new place", "CacheFork.APageThatChangedInPart*",
+             (MOVE, "  victim.changed_count = static_cast<uint32_t>(pieces_);\n  for (uint64_t piece = 0; piece < pieces_; ++piece)\n    lane.changed[v][piece / 64] |= uint64_t{1} << (piece % 64);\n", "")),
+    mutation("child waits for a load that nobody ends", "CacheFork.AChildEnds*",
+             (FORK, "        frame.load_failed();\n        frames_.give_back(id);\n", "")),
+    mutation("child's frame is being written for ever", "CacheFork.AChildEnds*",
+             (FORK, "        if (writing) frame.done();\n", "        (void)writing;\n")),
+    mutation("full storage does not ask whether children have ended", "CacheFork.StorageThatIsFull*",
+             (MOVE, "if (place == base::kNoPlace && shared_->places.collect_children() > 0)", "if (place == PlaceId{~uint32_t{1}})")),
+
     # Index, pool, places, budget
     mutation("group freed while a page of it is mapped", "PageMapTest.*",
              ("src/cache/page_map.cc", "    if (word != 0) return;\n", "    (void)word;\n")),
     mutation("place handed out twice", "Places.*",
-             ("src/cache/places.cc", "index(wish) < end_ && !is_used(index(wish))", "index(wish) < end_")),
+             ("src/cache/places.cc", "index(wish) < end_ && has(free_, index(wish))", "index(wish) < end_")),
     mutation("frame handed out twice", "FramePoolTest.*",
              ("src/cache/frame_pool.cc", "  free_bits_[frame / 64] &= ~(uint64_t{1} << (frame % 64));\n", "")),
     mutation("table page given back although a page of it is resident", "TableTest.*",

@@ -11,6 +11,10 @@ def mutation(name, gtest_filter, *patches):
 
 
 MUTATIONS = [
+    mutation("child's lifeline is its parent's too", "Lifeline.*",
+             ("src/sys/lifeline.cc", "  if (mapping_ != nullptr) syscall(SYS_munmap, mapping_, base::kOsPageBytes);\n", "")),
+    mutation("lifeline is not in the child", "Lifeline.*",
+             ("src/sys/lifeline.cc", "PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_", "PROT_READ | PROT_WRITE, MAP_PRIVATE, descriptor_")),
     {"name": "barrier reaches no other CPU", "test": ("ctest", "^e2e_barrier$"), "patches": [
              ("src/sys/barrier.cc", "CHECK_EQ(syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0), 0);", "")]},
     mutation("lock that is waited for looks free of waiters", "Mutex.*",

@@ -14,7 +14,8 @@ namespace spill {
 SPILL_EXPORT pid_t __spill_fork() {
   clear_slots();
   InRuntime inside;  // no handler runs in the child before its frames are its own
-  return LIBC_VERSION(fork, "GLIBC_2.2.5")();
+  return static_cast<pid_t>(fork_on_plain_stack(
+      [](void*) { return static_cast<long>(LIBC_VERSION(fork, "GLIBC_2.2.5")()); }, nullptr));
 }
 
 namespace {
@@ -24,13 +25,17 @@ template <class Make>
 long copy_process(Make make) {
   clear_slots();
   InRuntime inside;
-  before_fork();
-  const long result = make();
-  if (result == 0)
-    after_fork_in_child();
-  else
-    after_fork_in_parent();
-  return result;
+  return fork_on_plain_stack(
+      [](void* context) {
+        before_fork();
+        const long result = (*static_cast<Make*>(context))();
+        if (result == 0)
+          after_fork_in_child();
+        else
+          after_fork_in_parent();
+        return result;
+      },
+      &make);
 }
 
 struct CloneStart {

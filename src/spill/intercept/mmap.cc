@@ -24,9 +24,7 @@ bool is_spilled_kind(size_t bytes, int protection, int flags) {
                               MAP_LOCKED | MAP_HUGETLB | MAP_32BIT;
   if ((flags & MAP_ANONYMOUS) == 0 || (flags & kPlainFlags) != 0) return false;
   if (protection != (PROT_READ | PROT_WRITE)) return false;
-  if (!runtime.started.load(std::memory_order_acquire) ||
-      runtime.is_fork_child.load(std::memory_order_relaxed))
-    return false;
+  if (!runtime.started.load(std::memory_order_acquire)) return false;
   const uint64_t least =
       runtime.options.min_alloc > kSmallestSpilledMap ? runtime.options.min_alloc : kSmallestSpilledMap;
   return runtime.options.spill_all != 0 || bytes >= least;

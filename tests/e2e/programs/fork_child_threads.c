@@ -1,9 +1,8 @@
-// Threads that a child of fork makes get their signals, the first one too, and never wrong data: once there are
-// several, the child gets no more of its parent's memory.
+// Threads that a child of fork makes get their signals, the first one too, and its parent's memory, which lies on
+// storage for the most part, while several of them read it at once.
 // flags: -pthread
 // levels: O2
 // pages: 4K
-// stderr: ^(spillway: a child of fork that goes on without exec has threads when [^\n]*\n)*$
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>
@@ -56,7 +55,6 @@ static void* add_up(void* unused) {
   return unused;
 }
 
-// 0, or ended by the runtime with a line about it.
 static int child_of_several(void) {
   pthread_t threads[2];
   for (int i = 0; i < 2; ++i)
@@ -87,7 +85,7 @@ int main(void) {
     if (pid == 0) _exit(child_of_several());
     int status = 0;
     CHECK(waitpid(pid, &status, 0) == pid);
-    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == (is_spilled(numbers) ? 134 : 0));
+    CHECK(status == 0);
   }
   return 0;
 }

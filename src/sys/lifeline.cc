@@ -1,0 +1,56 @@
+#include "sys/lifeline.h"
+
+#include <linux/memfd.h>
+#include <sys/mman.h>
+
+#include "base/ids.h"
+#include "sys/files.h"
+#include "sys/kernel.h"
+
+namespace sys {
+namespace {
+
+constexpr int kAddSeals = 1033;  // F_ADD_SEALS
+constexpr int kSealWrite = 8;    // F_SEAL_WRITE: refused with EBUSY as long as anybody may write by a mapping
+
+}  // namespace
+
+base::Expected<void> Lifeline::open() {
+  const auto refused = [](long result) {
+    return base::failure(static_cast<int>(-result),
+                         "cannot watch a child of fork: ", base::error_name(static_cast<int>(-result)));
+  };
+  const long made = syscall(SYS_memfd_create, "spillway-child", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (failed(made)) return refused(made);
+  auto owned = own_descriptor(static_cast<int>(made));
+  if (!owned) {
+    syscall(SYS_close, made);
+    return std::unexpected(owned.error());
+  }
+  descriptor_ = *owned;
+  long result = syscall(SYS_ftruncate, descriptor_, base::kOsPageBytes);
+  if (!failed(result))
+    result = syscall(SYS_mmap, 0, base::kOsPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_, 0);
+  if (failed(result)) {
+    forget();
+    return refused(result);
+  }
+  mapping_ = reinterpret_cast<void*>(result);
+  return {};
+}
+
+void Lifeline::let_go() {
+  if (mapping_ != nullptr) syscall(SYS_munmap, mapping_, base::kOsPageBytes);
+  mapping_ = nullptr;
+}
+
+bool Lifeline::is_over() const {
+  return descriptor_ >= 0 && !failed(syscall(SYS_fcntl, descriptor_, kAddSeals, kSealWrite));
+}
+
+void Lifeline::forget() {
+  if (descriptor_ >= 0) close_own_descriptor(descriptor_);
+  descriptor_ = -1;
+}
+
+}  // namespace sys
