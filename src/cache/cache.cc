@@ -2,6 +2,7 @@
 
 #include <new>
 
+#include "sys/kernel.h"
 #include "sys/memory.h"
 
 namespace cache {
@@ -12,6 +13,10 @@ constexpr uint64_t kFramesPerPartition = 8 * 1024;
 
 constexpr uint64_t kLeastGarbageBytes = uint64_t{8} << 20;
 constexpr uint64_t kMostDiscardBytes = uint64_t{64} << 20;
+
+// How long a fork waits for pins.
+constexpr uint64_t kPinWaitNs = 100'000;
+constexpr uint32_t kPinWaits = 10'000;
 
 bool is_power_of_two(uint64_t value) { return value != 0 && (value & (value - 1)) == 0; }
 
@@ -49,6 +54,7 @@ base::Expected<Cache*> Cache::create(const CacheParameters& parameters, storage:
   shared.table = &cache->table_;
   shared.holders = &holders;
   shared.budget.set_limit(parameters.memory_bytes);
+  cache->process_ = sys::syscall(SYS_getpid);
   cache->range_begin_ = parameters.range_begin;
   cache->range_bytes_ = parameters.range_bytes;
   const uint64_t page_count = parameters.range_bytes / page_bytes;
@@ -164,21 +170,23 @@ void Cache::discard(Places::Run run, Lane& lane) {
   lane.queue().run(io);  // a failure costs room on the device, nothing else: it is counted in storage.errors
 }
 
-bool Cache::before_fork(bool (*is_kept)(PageId page)) {
-  for (;;) {
+bool Cache::before_fork(const PinsOverFork& pins) {
+  // Not every process has somebody who works in the background.
+  base::statistics.cache_snapshots_ended.add(shared_.places.collect_children());
+  for (uint32_t waits = 0;; ++waits) {
     for (uint32_t i = 0; i < partition_count_; ++i) partitions_[i].freeze();
     FramePool::Lent lent = FramePool::Lent::kYes;
     for (uint32_t i = 0; i < partition_count_ && lent == FramePool::Lent::kYes; ++i)
-      lent = partitions_[i].frames().lend(is_kept);
+      lent = partitions_[i].frames().lend(pins, waits < kPinWaits);
     lend_failed_ = lent == FramePool::Lent::kFailed;
     if (lent != FramePool::Lent::kLater) break;
-    // An Io of before the last fork goes on in one of the frames.
+    // The kernel stores to one of the frames, or an Io of before the last fork goes on there.
+    set_inherited(false);
     for (uint32_t i = 0; i < partition_count_; ++i) partitions_[i].thaw();
     std::atomic<uint32_t> never{0};
-    sys::futex_wait(never, 0, 100'000);
+    sys::futex_wait(never, 0, kPinWaitNs);
   }
   const bool watched = shared_.places.before_fork();
-  steps_since_fork_ = 0;
   base::statistics.cache_snapshots.add();
   set_inherited(true);
   return watched;
@@ -200,7 +208,8 @@ bool Cache::after_fork_in_child() {
   for (uint32_t i = 0; i < partition_count_; ++i) partitions_[i].become_child();
   set_inherited(false);
   shared_.places.after_fork_in_child();
-  is_fork_child_ = true;
+  parent_ = process_;
+  process_ = sys::syscall(SYS_getpid);
   for (uint32_t i = 0; i < partition_count_; ++i) partitions_[i].thaw();
   return true;
 }
@@ -217,6 +226,13 @@ long Cache::own_kept(PageId page, void* address) {
   return result;
 }
 
+void Cache::pin_again(PageId page) {
+  Partition& partition = of(page);
+  partition.freeze();
+  partition.pin_resident(page);
+  partition.thaw();
+}
+
 bool Cache::share_step(Lane& lane) {
   constexpr uint32_t kStepsPerLook = 16;
   if (++steps_ % kStepsPerLook == 0)
@@ -225,16 +241,14 @@ bool Cache::share_step(Lane& lane) {
     if (shared_.device->discards()) discard(run, lane);
     shared_.places.give_back_extent(run);
   }
+  // Before that the copies would only take more memory: a child costs what is stored to.
+  if (shared_.places.child_count() != 0) return false;
+  if (parent_ != 0 && sys::syscall(SYS_getppid) == parent_) return false;
+  parent_ = 0;
   bool more = false;
-  // A child that execs or ends soon costs no copies, but of what was stored to meanwhile.
-  const bool alone = shared_.places.child_count() == 0;
-  if ((!alone || is_fork_child_) && steps_since_fork_ < kStepsToShare) {
-    ++steps_since_fork_;
-    return false;
-  }
   for (uint32_t i = 0; i < partition_count_; ++i) {
     Partition& partition = partitions_[i];
-    if (alone && partition.frames().is_lent()) partition.take_back_base();
+    if (partition.frames().is_lent()) partition.take_back_base();
     more |= partition.share_some();
   }
   return more;

@@ -93,25 +93,29 @@ class Cache {
 
   // Fork. The child has all pages as they were, wherever they are, and both go on; the first store to a frame in
   // either copies an OS page, until share_step has given frames memory of their own again.
-  //   before_fork            from here to the next call no page comes or goes: whoever needs one waits. `is_kept`: pages
-  //                          that are pinned since they are mapped elsewhere, and stay so. Returns whether this
-  //                          process will know when the child is over
+  //   before_fork            from here to the next call no page comes or goes: whoever needs one waits. Waits for pins
+  //                          that are not in `pins`, which the kernel may store to memory for, a second at most.
+  //                          Returns whether this process will know when the child is over
   //   after_fork_in_parent   also if there is no child
-  //   after_fork_in_child    lanes that it inherited may only be destroyed. Nothing is pinned until own_kept; false: it
-  //                          cannot have what its parent has, and must end
-  bool before_fork(bool (*is_kept)(PageId page));
+  //   after_fork_in_child    lanes that it inherited may only be destroyed. Nothing is pinned until own_kept and
+  //                          pin_again; false: it cannot have what its parent has, and must end
+  bool before_fork(const PinsOverFork& pins);
   void after_fork_in_parent();
   bool after_fork_in_child();
   // In the child: the kept page, and the mapping of it at `address`, become its own, pinned. Returns 0 or -errno. The
   // calling thread may run on that memory. REQUIRES: the parent does not return from fork before.
   long own_kept(PageId page, void* address);
+  // In the child: pins a page that its thread had pinned. REQUIRES: it was, and no other thread runs.
+  void pin_again(PageId page);
   // In the parent: is the child made last over?
   bool last_child_is_over() { return shared_.places.last_child_is_over(); }
   // As pin, for mapping the page elsewhere.
   base::Expected<char*> pin_shared(PageId page, Lane& lane) { return of(page).load_shared(page, lane); }
+  // Can it still be mapped elsewhere, if it was pinned by pin_shared? Not if there was a fork since.
+  bool is_shared(PageId page) { return of(page).is_shared(page); }
   // A step of background work: lets go of what was kept for children that have ended, and gives frames their own memory
-  // again, at once if nobody else has what they have, else some time after the fork. Returns whether there is more of
-  // that. Cost: system calls; copies of 256 KiB for each partition. May do I/O.
+  // again, once no child has what they have, nor the parent. Returns whether there is more of that. Cost: system calls;
+  // copies of 256 KiB for each partition. May do I/O.
   bool share_step(Lane& lane);
   // Whether `address` is in a frame of this process.
   bool is_in_frame(const char* address);
@@ -139,11 +143,9 @@ class Cache {
   // Of idle_step: how often in a row no page had moved, and what move_count was then.
   uint32_t calm_steps_ = kCalmSteps;
   uint32_t last_move_count_ = 0;
-  // Of share_step: calls since the last fork, and how many of them wait for children to exec or end.
-  static constexpr uint32_t kStepsToShare = 1'000;
-  uint32_t steps_ = 0;
-  uint32_t steps_since_fork_ = 0;
-  bool is_fork_child_ = false;
+  uint32_t steps_ = 0;  // of share_step
+  long process_ = 0;    // that created the cache, or became its owner as a child
+  long parent_ = 0;     // of a child of fork, as long as it lives; 0: none
   bool lend_failed_ = false;
   Shared shared_;
   Table table_;

@@ -1,11 +1,15 @@
 // Fork: what a cache does for a child, and what it does as one.
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <functional>
+#include <memory>
 #include <set>
+#include <thread>
 #include <vector>
 
 #include "base/statistics.h"
@@ -171,6 +175,89 @@ TEST_F(PlacesFork, AProcessThatWasNotMadeKeepsNothing) {
   EXPECT_TRUE(places.may_overwrite(place));
 }
 
+// Without a descriptor for it: as long as the one before.
+TEST_F(PlacesFork, AChildThatCannotBeWatchedLivesAsLongAsTheNewestOne) {
+  const PlaceId place = places.take(PageId{0}, PlaceId{0});
+  places.before_fork();
+  Child early;
+  places.after_fork_in_parent();
+  const int full = dup(0);
+  rlimit limit, few;
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  few = {static_cast<rlim_t>(full), limit.rlim_max};
+  close(full);
+  std::vector<std::unique_ptr<Child>> late;
+  for (int n = 0; n < 2; ++n) {
+    int ends[2];
+    ASSERT_EQ(pipe(ends), 0);
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+    EXPECT_FALSE(places.before_fork());
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    late.push_back(std::make_unique<Child>());
+    places.after_fork_in_parent();
+    close(ends[0]);
+    close(ends[1]);
+  }
+  EXPECT_EQ(places.child_count(), 3u);
+  EXPECT_EQ(early.end(), 0);
+  EXPECT_EQ(late[0]->end(), 0);
+  EXPECT_EQ(places.collect_children(), 0u);
+  EXPECT_FALSE(places.may_overwrite(place));
+  EXPECT_EQ(late[1]->end(), 0);
+  EXPECT_EQ(places.collect_children(), 3u);
+  EXPECT_TRUE(places.may_overwrite(place));
+  EXPECT_EQ(places.child_count(), 0u);
+}
+
+TEST_F(PlacesFork, AChildThatWasCollectedIsOver) {
+  places.before_fork();
+  {
+    Child child;
+    places.after_fork_in_parent();
+    EXPECT_FALSE(places.last_child_is_over());
+  }
+  EXPECT_EQ(places.collect_children(), 1u);
+  EXPECT_TRUE(places.last_child_is_over());
+}
+
+// The process that was to discard an extent is killed: it is not lost.
+TEST_F(PlacesFork, AnExtentThatWasBeingDiscardedComesBack) {
+  places.before_fork();
+  Child child([&] {
+    places.after_fork_in_child();
+    places.before_fork();
+    const pid_t grandchild = fork();
+    if (grandchild == 0) {
+      places.after_fork_in_child();
+      _exit(places.take(PageId{0}, base::kNoPlace) == base::kNoPlace);
+    }
+    places.after_fork_in_parent();
+    int status;
+    if (waitpid(grandchild, &status, 0) != grandchild || status != 0) return 3;
+    return places.collect_children() == 1 && places.take_ended_extent().count > 0 ? 0 : 4;
+  });
+  places.after_fork_in_parent();
+  EXPECT_EQ(child.end(), 0);
+  EXPECT_EQ(places.collect_children(), 1u);
+  EXPECT_EQ(take_all().size(), kLimit);
+}
+
+TEST(PlacesCopied, WhatWasBeingDiscardedIsFreeInAChild) {
+  Places places;
+  ASSERT_TRUE(places.open(1024, true));
+  for (uint32_t i = 0; i < Places::kRunPlaces; ++i) places.take(PageId{i}, PlaceId{i});
+  for (uint32_t i = 0; i < Places::kRunPlaces; ++i) places.give_back(PlaceId{i});
+  ASSERT_EQ(places.take_garbage(Places::kRunPlaces).count, Places::kRunPlaces);
+  places.before_fork();
+  Child child([&] {
+    places.after_fork_in_child();
+    return places.used_count() == 0 && places.take(PageId{0}, PlaceId{3}) == PlaceId{3} ? 0 : 1;
+  });
+  places.after_fork_in_parent();
+  EXPECT_EQ(places.used_count(), Places::kRunPlaces);
+  places.close();
+}
+
 TEST(PlacesCopied, AChildHasAllToItself) {
   Places places;
   ASSERT_TRUE(places.open(1024, true));
@@ -190,11 +277,11 @@ TEST(PlacesCopied, AChildHasAllToItself) {
 
 class CacheFork : public WorldTest {
  protected:
-  static bool keep_none(PageId) { return false; }
-  void before_fork() {
+  static constexpr PinsOverFork kNoPins = {[](PageId) { return false; }, [](PageId) { return 0u; }};
+  void before_fork(const PinsOverFork& pins = kNoPins) {
     a->release_all();
     b->release_all();
-    EXPECT_TRUE(world->cache->before_fork(keep_none));
+    EXPECT_TRUE(world->cache->before_fork(pins));
   }
   // In the child.
   bool become_child() {
@@ -382,7 +469,7 @@ TEST_F(CacheFork, AChildEndsWhatOthersHadBegun) {
     const auto fork_once = [&] {
       if (forked) return;
       forked = true;
-      ASSERT_TRUE(world->cache->before_fork(keep_none));
+      ASSERT_TRUE(world->cache->before_fork(kNoPins));
       Child child([&] {
         if (!become_child()) return 1;
         b->release_all();
@@ -412,6 +499,93 @@ TEST_F(CacheFork, AChildEndsWhatOthersHadBegun) {
     evict();
     for (uint64_t page = 0; page < 6; ++page)
       EXPECT_EQ(value(page), static_cast<char>((page < 3 ? 'A' : 'a') + page));
+  }
+}
+
+// It stores by this process's addresses, but its descriptors are its own.
+TEST_F(CacheFork, AChildOfVforkOpensNothingForItsParent) {
+  open({.frame_count = 256, .range_pages = 256});
+  for (uint64_t page = 0; page < 64; ++page) write(page, 'a');
+  a->release_all();
+  before_fork();
+  Child child;
+  world->cache->after_fork_in_parent();
+  const std::string bytes(page_bytes, 'v');
+  const pid_t shares = vfork();
+  if (shares == 0) _exit(a->write(world->address(100), bytes.data(), bytes.size()) ? 0 : 1);
+  int status = -1;
+  EXPECT_EQ(waitpid(shares, &status, 0), shares);
+  EXPECT_EQ(status, 0);
+  a->release_all();
+  EXPECT_EQ(value_in_file(0), 'a');
+  EXPECT_EQ(value_in_file(100), 'v');
+}
+
+// Into pinned memory the kernel stores for others by addresses that it has looked up: not while it is lent.
+TEST_F(CacheFork, WaitsForPinsOfOthers) {
+  write(3, 'a');
+  a->release_all();
+  ASSERT_TRUE(world->cache->pin(PageId{3}, *a->lane).has_value());
+  std::atomic<bool> unpinned = false;
+  std::thread other([&] {
+    usleep(50'000);
+    unpinned = true;
+    world->cache->unpin(PageId{3});
+  });
+  before_fork();
+  EXPECT_TRUE(unpinned);
+  world->cache->after_fork_in_parent();
+  other.join();
+}
+
+// The pins of the thread that forks in a handler, when the interrupted call goes on in the child.
+TEST_F(CacheFork, AChildHasItsThreadsPins) {
+  write(3, 'a');
+  a->release_all();
+  const auto pinned = world->cache->pin(PageId{3}, *a->lane);
+  ASSERT_TRUE(pinned.has_value());
+  before_fork({[](PageId) { return false; }, [](PageId page) { return uint32_t{page == PageId{3}}; }});
+  Child child([&] {
+    if (!become_child()) return 1;
+    world->cache->pin_again(PageId{3});
+    write_all('m');
+    evict();
+    (*pinned)[0] = 'n';
+    world->cache->unpin(PageId{3});
+    std::string bytes(page_bytes, 0);
+    return a->read(world->address(3), bytes.data(), bytes.size()) && bytes[0] == 'n' && bytes[1] == 'm' + 3
+               ? 0
+               : 2;
+  });
+  world->cache->after_fork_in_parent();
+  EXPECT_EQ(value(3), 'a');
+  world->cache->unpin(PageId{3});
+}
+
+// Before the frame is mapped for others, who would see nothing of what is stored to it afterwards.
+TEST_F(CacheFork, AFrameThatWasPinnedToBeMappedIsNotSharedAfterAFork) {
+  write(3, 'a');
+  a->release_all();
+  ASSERT_TRUE(world->cache->pin_shared(PageId{3}, *a->lane).has_value());
+  EXPECT_TRUE(world->cache->is_shared(PageId{3}));
+  before_fork({[](PageId) { return false; }, [](PageId) { return 1u; }});
+  Child child;
+  world->cache->after_fork_in_parent();
+  EXPECT_FALSE(world->cache->is_shared(PageId{3}));
+  world->cache->unpin(PageId{3});
+  ASSERT_TRUE(world->cache->pin_shared(PageId{3}, *a->lane).has_value());
+  EXPECT_TRUE(world->cache->is_shared(PageId{3}));
+  world->cache->unpin(PageId{3});
+}
+
+// Nobody works in the background.
+TEST_F(CacheFork, AForkLooksWhichChildrenHaveEnded) {
+  for (int n = 0; n < 3; ++n) {
+    const uint64_t before = base::statistics.cache_snapshots_ended.get();
+    before_fork();
+    Child child;
+    world->cache->after_fork_in_parent();
+    EXPECT_EQ(base::statistics.cache_snapshots_ended.get() - before, n > 0);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <new>
 
 #include "sys/files.h"
+#include "sys/kernel.h"
 #include "sys/memory.h"
 
 namespace cache {
@@ -21,6 +22,7 @@ base::Expected<void> FramePool::open(uint32_t frame_count, size_t page_bytes, Bu
   CHECK_GT(frame_count, 0u);
   frame_count_ = frame_count;
   page_bytes_ = page_bytes;
+  process_ = sys::syscall(SYS_getpid);
   budget_ = &budget;
   const uint64_t pieces = page_bytes / base::kOsPageBytes;
   const uint64_t frames_bytes = base::round_up(uint64_t{frame_count} * sizeof(Frame), base::kLineBytes);
@@ -166,15 +168,19 @@ void FramePool::set_backing(FrameId frame, Backing backing) {
   changed.watched = false;
 }
 
-FramePool::Lent FramePool::lend(bool (*is_kept)(PageId)) {
-  const auto kept = [&](Frame& frame) {
-    return frame.pins() > 0 && frame.state() == State::kResident && is_kept(frame.page);
-  };
+FramePool::Lent FramePool::lend(const PinsOverFork& pins, bool waits) {
+  const auto kept = [&](Frame& frame) { return frame.pins() > 0 && pins.is_kept(frame.page); };
+  for (uint32_t i = 0; waits && i < frame_count_; ++i) {
+    Frame& frame = frames_[i];
+    if (frame.backing == Backing::kOwn && frame.pins() > 0 && !pins.is_kept(frame.page) &&
+        frame.pins() > pins.of_this_thread(frame.page))
+      return Lent::kLater;
+  }
   for (uint32_t i = 0; unshared_count_ > 0 && i < frame_count_; ++i) {
     Frame& frame = frames_[i];
     if (frame.backing != Backing::kOld || kept(frame)) continue;
     if (frame.pins() > 0 || frame.state() == State::kLoading) return Lent::kLater;
-    if (!share(FrameId{i}, 1)) return Lent::kFailed;
+    if (!share(FrameId{i}, 1)) return stale_load_count_ > 0 ? Lent::kLater : Lent::kFailed;
   }
   bool failed = false;
   for (uint32_t i = 0; i < frame_count_;) {
@@ -212,6 +218,10 @@ void FramePool::become_child() {
   is_base_ = false;
   unwatched_memory_ = memory_;  // the other mapping was not inherited
   CHECK_EQ(stale_load_count_, 0u);
+  process_ = sys::syscall(SYS_getpid);
+  // Now, and not when it is needed: the program may be closing all descriptors that it finds then, also one that has not
+  // been moved yet. If there is none, share tries again.
+  static_cast<void>(open_own());
 }
 
 long FramePool::own_kept(FrameId frame, void* address) {
@@ -232,6 +242,8 @@ void FramePool::end_stale_load(FrameId frame) {
 
 bool FramePool::open_own() {
   if (descriptor_ >= 0 && !is_base_) return true;
+  // A child of vfork has this memory, but descriptors of its own.
+  if (sys::syscall(SYS_getpid) != process_) return false;
   // A load of before the fork may store by the other mapping, which is the base's.
   if (stale_load_count_ > 0) return false;
   auto file = sys::create_memory_file(uint64_t{frame_count_} * page_bytes_, "spillway-frames");

@@ -27,6 +27,14 @@
 
 namespace cache {
 
+// Pinned pages when a process forks.
+struct PinsOverFork {
+  // It is mapped elsewhere, and stays so.
+  bool (*is_kept)(PageId page);
+  // How many of its pins are the calling thread's, which is in no system call: the kernel does not store there.
+  uint32_t (*of_this_thread)(PageId page);
+};
+
 class FramePool {
  public:
   static constexpr uint32_t kRunFrames = 16;
@@ -73,11 +81,11 @@ class FramePool {
   // Any free frame that is not fresh; kNoFrame if there is none.
   FrameId find_free_touched();
 
-  // Step 1. `is_kept`: pages that are mapped elsewhere and stay so. False: a frame that was kept before has an Io under
-  // way, call again later; nothing was changed.
+  // Step 1. kLater: call again, since a frame that was kept before has an Io under way, or, if `waits`, others have
+  // pins: the kernel may go on to store by an address that it looked up before, and then in the base.
   // Cost: some system calls, and the page tables' size.
   enum class Lent { kYes, kLater, kFailed };
-  Lent lend(bool (*is_kept)(PageId page));
+  Lent lend(const PinsOverFork& pins, bool waits);
   // The memory is inherited by children made now, or not.
   void set_inherited(bool inherited);
   // Step 2 in the child. The watch was opened anew.
@@ -134,6 +142,7 @@ class FramePool {
   size_t page_bytes_ = 0;
   uint64_t metadata_bytes_ = 0;
   Budget* budget_ = nullptr;
+  long process_ = 0;             // whose descriptor that is
   int descriptor_ = -1;          // -1: none yet since a fork
   bool is_base_ = false;         // since a fork: of step 1, of use only after take_back
   uint32_t unshared_count_ = 0;  // frames that are not kOwn

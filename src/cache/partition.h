@@ -114,6 +114,8 @@ class Partition {
   // As load with `pin`, and the page's frame can be mapped elsewhere. Errors: also EAGAIN when the system has no
   // memory file for it, or the page is pinned by others for ten seconds.
   base::Expected<char*> load_shared(PageId page, Lane& lane);
+  // Can the page's frame be mapped elsewhere? REQUIRES: pinned.
+  bool is_shared(PageId page);
   // Some frames of what a fork lent get memory of their own. Returns whether there were any. Cost: as FramePool::share.
   bool share_some();
   // The memory that frames had at the last fork is this process's alone, if no child lives: under the lock, since one

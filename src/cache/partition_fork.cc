@@ -86,6 +86,11 @@ base::Expected<char*> Partition::load_shared(PageId page, Lane& lane) {
   }
 }
 
+bool Partition::is_shared(PageId page) {
+  sys::LockGuard guard(mutex_);
+  return frames_[map_.find(page).frame].backing == Backing::kOwn;
+}
+
 bool Partition::share_some() {
   sys::LockGuard guard(mutex_);
   if (frames_.unshared_count() == 0) return false;

@@ -113,11 +113,12 @@ bool Places::claim_extent() {
     auto& owner = family_->owners[candidate];
     // One whose content was to be discarded will do: nobody reads it.
     uint32_t old = owner.load(std::memory_order_relaxed);
+    // First, so that whoever comes after this process finds it.
+    if (old == 0) raise(family_->extent_end, candidate + 1);
     while ((old == 0 || old == kEnded) && extent == count)
       if (owner.compare_exchange_weak(old, self_ + 1, std::memory_order_acq_rel)) extent = candidate;
   }
   if (extent == count) return false;
-  raise(family_->extent_end, extent + 1);
   const uint32_t first = extent * extent_places_;
   const uint32_t end = limit_ - first < extent_places_ ? limit_ : first + extent_places_;
   if (known_count_ == 0 && grow_next_ == grow_end_) begin_ = first;
@@ -252,6 +253,7 @@ Places::Run Places::take_garbage(uint32_t most) {
     taken_run(first, kRunPlaces);
     run.count += kRunPlaces;
   }
+  discarding_ = run;
   return run;
 }
 
@@ -262,6 +264,7 @@ void Places::give_back_discarded(Run run) {
     clear(written_, place);
     freed(place);
   }
+  discarding_ = {};
 }
 
 uint32_t Places::add_member() {
@@ -306,6 +309,16 @@ void Places::end_member(uint32_t ended) {
   family_->parents[ended].store(0, std::memory_order_release);
 }
 
+bool Places::watch(Child& child) {
+  if (child.lifeline.open()) return true;
+  if (children_ == nullptr) return false;
+  Child* other = children_->joined != nullptr ? children_->joined : children_;
+  if (!other->lifeline.open_again()) return false;
+  child.joined = other;
+  ++other->joins;
+  return true;
+}
+
 bool Places::before_fork() {
   mutex_.lock();
   child_count_.fetch_add(1, std::memory_order_relaxed);
@@ -325,7 +338,7 @@ bool Places::before_fork() {
   child->bytes = bytes;
   child->member = next_member_;
   child->word_count = words;
-  if (!child->lifeline.open()) {
+  if (!watch(*child)) {
     sys::unmap(child, bytes);
     frozen_for_good_ = true;
     return false;
@@ -333,17 +346,18 @@ bool Places::before_fork() {
   for (uint32_t word = begin_ / 64; word < words; ++word) child->bits[word] = used_[word];
   child->next = children_;
   children_ = last_child_ = child;
-  return true;
+  return child->joined == nullptr;
 }
 
 void Places::after_fork_in_parent() {
-  if (last_child_ != nullptr) last_child_->lifeline.let_go();
+  if (last_child_ != nullptr)
+    (last_child_->joined != nullptr ? last_child_->joined : last_child_)->lifeline.let_go();
   mutex_.unlock();
 }
 
 bool Places::last_child_is_over() {
   sys::LockGuard guard(mutex_);
-  return last_child_ != nullptr && last_child_->lifeline.is_over();
+  return last_child_ == nullptr || is_over(*last_child_);
 }
 
 void Places::after_fork_in_child() {
@@ -358,9 +372,13 @@ void Places::after_fork_in_child() {
   child_count_.store(0, std::memory_order_relaxed);
   ended_extents_.store(0, std::memory_order_relaxed);
   if (copied_by_fork_) {
+    // Whose Io that was is not here.
+    for (uint32_t i = 0; i < discarding_.count; ++i) freed(index(discarding_.first) + i);
+    discarding_ = {};
     mutex_.unlock();
     return;
   }
+  discarding_ = {};
   overwrites_all_.store(false, std::memory_order_relaxed);
   sys::release(used_, bytes_);
   self_ = next_member_;
@@ -377,11 +395,13 @@ uint32_t Places::collect_children() {
   uint32_t count = 0;
   for (Child** link = &children_; *link != nullptr;) {
     Child* child = *link;
-    if (!child->lifeline.is_over()) {
+    // Those that joined it come first: they are newer.
+    if (child->joins > 0 || !is_over(*child)) {
       link = &child->next;
       continue;
     }
     *link = child->next;
+    if (child->joined != nullptr) --child->joined->joins;
     if (last_child_ == child) last_child_ = nullptr;
     child->lifeline.close();
     end_member(child->member);
@@ -417,11 +437,12 @@ void Places::thaw_unneeded() {
 }
 
 Places::Run Places::take_ended_extent() {
-  if (ended_extents_.load(std::memory_order_relaxed) == 0) return {};
+  if (ended_extents_.load(std::memory_order_relaxed) == 0 || self_ == kNoMember) return {};
   const uint32_t extent_end = family_->extent_end.load(std::memory_order_acquire);
   for (uint32_t extent = 0; extent < extent_end; ++extent) {
     uint32_t ended = kEnded;
-    if (!family_->owners[extent].compare_exchange_strong(ended, kDiscarding, std::memory_order_acq_rel))
+    // As its owner: should this process be killed, it is found again.
+    if (!family_->owners[extent].compare_exchange_strong(ended, self_ + 1, std::memory_order_acq_rel))
       continue;
     const uint32_t first = extent * extent_places_;
     return {PlaceId{first}, limit_ - first < extent_places_ ? limit_ - first : extent_places_};

@@ -69,7 +69,8 @@ class Places {
   void pause_moves();
 
   // Fork, between Partition::freeze and thaw. In the parent before it: takes the lock, and freezes what is in use for
-  // the child to come; without memory or a descriptor to watch it, for good, and returns false.
+  // the child to come. Without a descriptor to watch it it is taken to live as long as the newest one that is watched;
+  // without such a one, or memory, for good. Returns whether it is watched itself.
   bool before_fork();
   void after_fork_in_parent();
   // Owns nothing yet. REQUIRES: before_fork in its parent.
@@ -82,7 +83,7 @@ class Places {
   // Is the child that is being made, or the last one, over? For whoever waits for it. REQUIRES: after_fork_in_parent.
   bool last_child_is_over();
 
-  // Up to `most` neighbouring garbage places, taken; count 0 when no whole run of kRunPlaces is garbage.
+  // Up to `most` neighbouring garbage places, taken; count 0 when no whole run of kRunPlaces is garbage. One at a time.
   Run take_garbage(uint32_t most);
   // The device has discarded the run. REQUIRES: from take_garbage().
   void give_back_discarded(Run run);
@@ -105,17 +106,18 @@ class Places {
     std::atomic<uint32_t> member_end;  // bounds of those that ever were
     std::atomic<uint32_t> extent_end;
     std::atomic<uint32_t> parents[kMaxMembers];  // of each member; 0: no such member, kIsRoot, or number + 1
-    std::atomic<uint32_t> owners[];  // of each extent; 0: nobody, kEnded, kDiscarding, or number + 1
+    std::atomic<uint32_t> owners[];              // of each extent; 0: nobody, kEnded, or number + 1
   };
   static constexpr uint32_t kIsRoot = ~uint32_t{0};
   static constexpr uint32_t kEnded = ~uint32_t{0};
-  static constexpr uint32_t kDiscarding = kEnded - 1;
   static constexpr uint32_t kNoMember = kMaxMembers;
 
   struct Child {
     Child* next;
     uint64_t bytes;  // of this record and `bits`
     sys::Lifeline lifeline;
+    Child* joined;   // whose lifeline it has, if it has none of its own
+    uint32_t joins;  // how many have this one's
     uint32_t member;
     uint32_t word_count;
     uint64_t bits[];  // places in use when it was made
@@ -145,6 +147,10 @@ class Places {
   uint32_t add_member();
   bool descends_from(uint32_t member, uint32_t ancestor) const;
   void end_member(uint32_t member);
+  bool is_over(const Child& child) const {
+    return (child.joined != nullptr ? child.joined : &child)->lifeline.is_over();
+  }
+  bool watch(Child& child);
   void thaw_unneeded();
 
   sys::Mutex mutex_;
@@ -174,6 +180,7 @@ class Places {
   uint32_t next_member_ = kNoMember;  // of the child that is being made
   Child* children_ = nullptr;
   Child* last_child_ = nullptr;   // null: not watched, or collected
+  Run discarding_;                // from take_garbage() to give_back_discarded()
   bool frozen_for_good_ = false;  // for a child that is not watched
   Family* family_ = nullptr;
   uint64_t family_bytes_ = 0;

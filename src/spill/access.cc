@@ -17,6 +17,10 @@ constexpr size_t kScratchRequestBytes = 64 << 10;
 constexpr size_t kScratchBlockBytes = 2 * kScratchRequestBytes;
 constexpr size_t kScratchAlignment = 16;
 
+Thread::Wired& wired_of(Thread& thread) {
+  return thread.wired[thread.top_level.load(std::memory_order_relaxed)];
+}
+
 char* map_or_null(size_t bytes) {
   auto memory = sys::map_anonymous(base::round_up(bytes, base::kOsPageBytes), "scratch memory");
   return memory ? *memory : nullptr;
@@ -73,6 +77,8 @@ WiredRange::WiredRange(const void* address, size_t n) {
     pieces_[piece_count_++] = {const_cast<void*>(address), n};
     return;
   }
+  // No handler before it is noted: it may fork.
+  InRuntime inside;
   begin_ = a;
   const size_t allowance = std::min(kMaxPieces, pin_allowance());
   for (size_t pins = 0; pins < allowance && size_ < n; ++pins) {
@@ -89,10 +95,13 @@ WiredRange::WiredRange(const void* address, size_t n) {
     }
     pieces_[piece_count_++] = {raw, length};
   }
+  wired_of(inside.thread()) = {begin_, size_};
 }
 
 WiredRange::~WiredRange() {
   if (begin_ == 0) return;
+  InRuntime inside;
+  wired_of(inside.thread()) = {};
   for (uint64_t at = begin_; at < begin_ + size_;
        at = base::round_down(at, base::kOsPageBytes) + base::kOsPageBytes)
     unpin_page_piece(at);

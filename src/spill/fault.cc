@@ -71,6 +71,17 @@ bool is_mapped(base::PageId page) {
   return false;
 }
 
+// Maps a page that is pinned at `pinned` as the newest element. REQUIRES: mapped_mutex, and that it is not mapped.
+void map_pinned(base::PageId page, const char* pinned, uint64_t site) {
+  const uint32_t element = mapped_next;
+  mapped_next = mapped_next + 1 == mapped_limit ? 0 : mapped_next + 1;
+  unmap_element(element);
+  map_page(page, pinned);
+  mapped_pages[element] = index(page) + 1;
+  base::statistics.spill_faults.add();
+  base::statistics.spill_fault_sites.add(site);  // mapped_mutex orders additions
+}
+
 // The thread's slot store hit the page that stands for "not registered": give it slots, and every
 // register that was computed from the old pointer the new value. The store is then repeated.
 void register_faulting_thread(ucontext_t& context) {
@@ -101,18 +112,19 @@ void map_at_own_address(uint64_t address, uint64_t site) {
   }
   auto pinned = cache.pin_shared(page, lane_of(inside.thread()));
   if (!pinned) end_process(pinned.error(), kFatalStatus);
-  sys::LockGuard guard(mapped_mutex);
-  if (is_mapped(page)) {
+  const bool waits = !mapped_mutex.try_lock();
+  // Who has the lock may be a fork, which waits for pins; and after one the frame is the child's too.
+  if (waits || !cache.is_shared(page)) {
     cache.unpin(page);
-    return;
+    if (waits) mapped_mutex.lock();
+    pinned = cache.pin_shared(page, lane_of(inside.thread()));
+    if (!pinned) end_process(pinned.error(), kFatalStatus);
   }
-  const uint32_t element = mapped_next;
-  mapped_next = mapped_next + 1 == mapped_limit ? 0 : mapped_next + 1;
-  unmap_element(element);
-  map_page(page, *pinned);
-  mapped_pages[element] = index(page) + 1;
-  base::statistics.spill_faults.add();
-  base::statistics.spill_fault_sites.add(site);  // mapped_mutex orders additions
+  if (is_mapped(page))
+    cache.unpin(page);
+  else
+    map_pinned(page, *pinned, site);
+  mapped_mutex.unlock();
 }
 
 bool keep_mapped(uint64_t address, uint64_t bytes) {
@@ -214,7 +226,8 @@ void handle_fault(int number, siginfo_t* info, void* context) {
       return;
     }
     if (runtime.cache->is_in_frame(reinterpret_cast<const char*>(address))) {
-      if (sys::syscall(SYS_getpid) != runtime.process.load(std::memory_order_relaxed))
+      // A child of vfork has its parent's frames; a copy that was made behind our back has none.
+      if (!sys::is_mapped(reinterpret_cast<void*>(base::round_down(address, base::kOsPageBytes))))
         end_fork_child(
             "it was made by a system call that the runtime does not see; use fork, or exec at once");
       runtime.cache->wait_for_share();

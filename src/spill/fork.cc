@@ -10,8 +10,10 @@
 #include "spill/abi.h"
 #include "spill/address_space.h"
 #include "spill/fault.h"
+#include "spill/intercept/cancel.h"
 #include "spill/intercept/parking.h"
 #include "spill/last_thread.h"
+#include "spill/pins.h"
 #include "spill/runtime.h"
 #include "spill/signals.h"
 #include "sys/barrier.h"
@@ -37,6 +39,10 @@ void restore_signals() {
   sys::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, nullptr, sizeof mask);
 }
 
+// A thread whose stack the program gave (pthread_attr_setstack) has its thread-local data there too: parent and child
+// would both store to it before the child has its own.
+bool shares_thread_data() { return in_range(__builtin_thread_pointer()); }
+
 bool is_started() { return runtime.started.load(std::memory_order_relaxed); }
 
 }  // namespace
@@ -44,18 +50,18 @@ bool is_started() { return runtime.started.load(std::memory_order_relaxed); }
 // Step 1.
 void before_fork() {
   if (!is_started()) return;
+  if (in_range(__builtin_frame_address(0)) || shares_thread_data())
+    end_process(base::Error::of(ENOTSUP,
+                                "fork by the C library itself (daemon, forkpty) on a stack in spilled "
+                                "memory: give that stack memory from mmap with MAP_STACK"),
+                kFatalStatus);
   // A handler might run on a stack that the two share for a moment.
   const uint64_t all = ~kFaultSignals;
   uint64_t mask = 0;
   sys::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &mask, sizeof all);
   freeze_mappings();
   signal_mask = mask;
-  if (keeps_pages() && in_range(__builtin_frame_address(0)))
-    end_process(base::Error::of(ENOTSUP,
-                                "fork by the C library itself (daemon, forkpty) on a stack in spilled "
-                                "memory: give that stack memory from mmap with MAP_STACK"),
-                kFatalStatus);
-  const bool watched = runtime.cache->before_fork(is_kept);
+  const bool watched = runtime.cache->before_fork({is_kept, pins_of_this_thread});
   freeze_addresses();
   freeze_thread_records();
   freeze_actions();
@@ -90,16 +96,17 @@ void after_fork_in_parent() {
 void after_fork_in_child() {
   if (!is_started()) return;
   runtime.is_fork_child.store(true, std::memory_order_relaxed);
-  runtime.process.store(sys::syscall(SYS_getpid), std::memory_order_relaxed);
   keep_only_this_thread();
   thaw_actions();
   thaw_thread_records();
   forget_waiters();
+  forget_cancel_lock();
   count_only_this_thread();
   static_cast<void>(sys::register_barrier().has_value());  // it worked for the parent
   if (!runtime.cache->after_fork_in_child() || is_hopeless)
     end_fork_child("the system has no room for its frames; raise vm.max_map_count and ulimit -n");
   own_kept_pages();
+  pin_again_after_fork();
   // Release: pairs with the parent's acquire; its stacks may change from here on.
   if (child_is_ready != nullptr) child_is_ready->store(1, std::memory_order_release);
   thaw_addresses();
@@ -107,7 +114,11 @@ void after_fork_in_child() {
 }
 
 long fork_on_plain_stack(long (*make)(void* context), void* context) {
-  if (!is_started() || !keeps_pages()) return make(context);
+  if (!is_started() || (!keeps_pages() && !in_range(__builtin_frame_address(0)))) return make(context);
+  if (shares_thread_data()) {
+    errno = ENOTSUP;
+    return -1;
+  }
   constexpr uint64_t kStackBytes = uint64_t{1} << 20;
   auto stack = sys::map_anonymous(kStackBytes, "a stack to fork on");
   if (!stack) {

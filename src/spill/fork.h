@@ -31,7 +31,8 @@ void after_fork_in_parent();
 void after_fork_in_child();
 
 // Calls `make`, which copies the process and calls the functions above, where neither process changes a stack that the
-// other has too. Returns what it returns; -1, and errno is ENOMEM, if there is no memory for that.
+// other has too. Returns what it returns; -1, and errno is ENOMEM, if there is no memory for that; ENOTSUP if the
+// thread's stack is spilled memory from its start.
 long fork_on_plain_stack(long (*make)(void* context), void* context);
 
 }  // namespace spill

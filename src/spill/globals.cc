@@ -79,12 +79,6 @@ void give_back_range(uint64_t begin, uint64_t end) {
   base::statistics.spill_globals_bytes.subtract(end - begin);
 }
 
-// A child's pages are its own memory, or never came to it.
-void give_back_of_child(uint64_t begin, uint64_t end) {
-  mark_globals(begin, end - begin, false);
-  forget_entries(begin, end);
-}
-
 // Step 2. Which pages a set of records comes to is the same at both ends of its life.
 template <class F>
 void for_each_range(std::span<GlobalRecord> records, F&& f) {
@@ -109,13 +103,11 @@ ClosingLibraries::~ClosingLibraries() { --this_thread().closing_depth; }
 
 SPILL_EXPORT void __spillway_register_globals(spill::GlobalRecord* begin, spill::GlobalRecord* end);
 SPILL_EXPORT void __spillway_register_globals(spill::GlobalRecord* begin, spill::GlobalRecord* end) {
-  if (spill::runtime.is_fork_child.load(std::memory_order_relaxed)) return;
   spill::for_each_range({begin, end}, spill::spill_range);
 }
 
 SPILL_EXPORT void __spillway_unregister_globals(spill::GlobalRecord* begin, spill::GlobalRecord* end);
 SPILL_EXPORT void __spillway_unregister_globals(spill::GlobalRecord* begin, spill::GlobalRecord* end) {
   if (spill::this_thread().closing_depth == 0) return;
-  const bool is_child = spill::runtime.is_fork_child.load(std::memory_order_relaxed);
-  spill::for_each_range({begin, end}, is_child ? spill::give_back_of_child : spill::give_back_range);
+  spill::for_each_range({begin, end}, spill::give_back_range);
 }

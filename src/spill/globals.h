@@ -11,7 +11,6 @@
 // Invariant: an entry of the table that is not a global's is unknown or identity, whatever lay there before.
 //
 // Thread contract: nobody else uses an object's globals before its constructors, or after its destructors.
-// In a child of fork that loads a library, its globals are plain memory.
 #pragma once
 #include <cstdint>
 

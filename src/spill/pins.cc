@@ -17,6 +17,31 @@ void unpin_page_piece(uint64_t address) {
   runtime.cache->unpin(runtime.cache->page_of(address));
 }
 
+namespace {
+
+// Calls f(page) for each pin of the thread's.
+template <class F>
+void for_each_wired(const Thread& thread, F&& f) {
+  for (uint32_t level = 0; level <= thread.top_level.load(std::memory_order_relaxed); ++level) {
+    const Thread::Wired& wired = thread.wired[level];
+    for (uint64_t at = wired.begin; at < wired.begin + wired.bytes;
+         at = base::round_down(at, base::kOsPageBytes) + base::kOsPageBytes)
+      f(runtime.cache->page_of(at));
+  }
+}
+
+}  // namespace
+
+uint32_t pins_of_this_thread(base::PageId page) {
+  uint32_t count = 0;
+  for_each_wired(this_thread(), [&](base::PageId wired) { count += wired == page; });
+  return count;
+}
+
+void pin_again_after_fork() {
+  for_each_wired(this_thread(), [](base::PageId wired) { runtime.cache->pin_again(wired); });
+}
+
 size_t pin_allowance() {
   const size_t share = runtime.cache->frame_count() / 16;
   return share > 0 ? share : 1;

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/ids.h"
+
 namespace spill {
 
 // Makes the OS page of `address` resident and pins it; the result is the raw address of `address`,
@@ -11,6 +13,11 @@ namespace spill {
 // REQUIRES: in_range(address). Cost: may block and do I/O.
 char* pin_page_piece(uint64_t address);
 void unpin_page_piece(uint64_t address);
+
+// Fork: how often this thread has a page pinned for a system call that a handler interrupted; and in the child, where
+// nothing is pinned at first, pins all that again.
+uint32_t pins_of_this_thread(base::PageId page);
+void pin_again_after_fork();
 
 // OS pages that one call may keep pinned, at least 1.
 size_t pin_allowance();

@@ -62,9 +62,10 @@ constinit uint64_t charged_heap_bytes = 0;
 
 // Keeps frames free ahead of need, so that a thread that misses finds one; in chaos mode, evicts at
 // random all the time.
-void run_background(void*) {
+void run_background(void* opened_lane) {
   InRuntime inside;
-  cache::Lane& lane = lane_of(inside.thread());
+  cache::Lane& lane = *static_cast<cache::Lane*>(opened_lane);
+  inside.thread().lane = &lane;
   constexpr uint64_t kIdleNs = 1'000'000;
   std::atomic<uint32_t> never{0};
   constexpr uint32_t kQuietRounds = 2;
@@ -106,9 +107,12 @@ void end_process(const base::Error& error, int status) {
 }
 
 base::Expected<void> start_background() {
-  auto started = sys::start_thread(run_background, nullptr, "spillway");
-  if (!started) return std::unexpected(started.error());
-  return {};
+  auto lane = runtime.cache->open_lane();
+  if (!lane) return std::unexpected(lane.error());
+  auto started = sys::start_thread(run_background, *lane, "spillway");
+  if (started) return {};
+  (*lane)->destroy();
+  return std::unexpected(started.error());
 }
 
 cache::Lane& lane_of(Thread& thread) {
@@ -128,7 +132,6 @@ extern "C" void spillway_start(int, char**, char** environment) {
   spillway_rearm_counter = reinterpret_cast<uint64_t*>(&base::statistics.spill_rearms.value);
   sys::keep_error_output();
   runtime.environment = environment;
-  runtime.process.store(sys::syscall(SYS_getpid), std::memory_order_relaxed);
   base::Options& options = runtime.options;
   require(base::read_options_from_environment(options, environment));
   const uint64_t machine_bytes = sys::machine_memory_bytes();

@@ -18,7 +18,6 @@ struct Runtime {
   cache::Cache* cache = nullptr;
   std::atomic<bool> started{false};        // the table is there, the heap may spill
   std::atomic<bool> is_fork_child{false};  // the report is its parent's
-  std::atomic<long> process{0};            // its number
   uint64_t plain_limit_bytes = 0;          // small heaps stay in plain memory up to here
   char** environment = nullptr;
 };
@@ -28,7 +27,8 @@ extern Runtime runtime;
 // The calling thread's lane, opened on first use. Ends the process if the system has no room for one.
 cache::Lane& lane_of(Thread& thread);
 
-// Starts the thread that evicts and cleans ahead of need. Errors: as sys::start_thread.
+// Starts the thread that evicts and cleans ahead of need. Its lane is opened before: afterwards the program may close all
+// descriptors that it finds, also one that is just being made. Errors: as sys::start_thread, Cache::open_lane.
 base::Expected<void> start_background();
 
 // Ends the process with one line and this status, without running the program's handlers.

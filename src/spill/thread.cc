@@ -34,8 +34,10 @@ bool is_dead(const Thread& thread) {
 void empty_record(Thread& thread) {
   thread.lane = nullptr;
   thread.finished.store(0, std::memory_order_relaxed);
-  for (uint32_t level = 0; level <= thread.top_level.load(std::memory_order_relaxed); ++level)
+  for (uint32_t level = 0; level <= thread.top_level.load(std::memory_order_relaxed); ++level) {
     for (Slot& slot : thread.levels[level].slots) slot.store(0, std::memory_order_relaxed);
+    thread.wired[level] = {};
+  }
   thread.top_level.store(0, std::memory_order_relaxed);
   thread.runtime_depth = 0;
   thread.deferred_count = 0;

@@ -50,6 +50,11 @@ struct Thread {
   cache::Lane* lane;                 // null before first use; lane_of() in runtime.h
   std::atomic<bool> has_heap_arena;  // the heap chose an arena for it; relaxed: looked at by every allocation
 
+  // Memory that a system call of each level was given pinned (WiredRange); bytes 0: none.
+  struct Wired {
+    uint64_t begin;
+    uint64_t bytes;
+  } wired[kMaxLevels];
   uint64_t
       handler_frames[kMaxLevels];  // a stack address of the handler that runs on each level but the first
   Level levels[kMaxLevels];

@@ -14,7 +14,11 @@ namespace {
 
 class UringDevice final : public FileDevice {
  public:
-  UringDevice(const Medium& medium, size_t max_depth) : FileDevice("uring", medium, max_depth) {}
+  UringDevice(const Medium& medium, size_t max_depth)
+      : FileDevice("uring", medium, max_depth), process_(sys::syscall(SYS_getpid)) {}
+
+  // Is this a child of fork of the process that opened it?
+  bool is_in_child() const { return sys::syscall(SYS_getpid) != process_; }
 
   // Finds out whether io_uring works here at all.
   base::Expected<void> probe(uint32_t helper_count) {
@@ -44,13 +48,15 @@ class UringDevice final : public FileDevice {
               rings_work_ ? "blocking calls for some threads" : "blocking calls", " instead");
   }
 
+  const long process_;
   bool rings_work_ = true;
   std::atomic<bool> logged_{false};
 };
 
 class UringQueue final : public Queue {
  public:
-  UringQueue(UringDevice& device, size_t depth) : Queue(device, depth), file_(device) {}
+  UringQueue(UringDevice& device, size_t depth)
+      : Queue(device, depth), file_(device), is_in_child_(device.is_in_child()) {}
 
   base::Expected<void> open_ring() { return ring_.open(static_cast<uint32_t>(depth())); }
   void free() { free_object(this, 0); }
@@ -60,6 +66,13 @@ class UringQueue final : public Queue {
   static constexpr uint32_t kMaxSubmitTries = 1000;
 
   void do_start(Io& io) override {
+    // What a ring of a process that was killed has begun may end later, when the child's parent has given the room to
+    // others. A blocking call ends before its process does.
+    if (is_in_child_ && io.operation != Operation::kRead) {
+      file_.perform(io);
+      complete(io);
+      return;
+    }
     if (io.operation == Operation::kDiscard && (!file_.medium().discards || file_.medium().is_block_device)) {
       file_.perform(io);  // io_uring has no BLKDISCARD
       complete(io);
@@ -194,6 +207,7 @@ class UringQueue final : public Queue {
   static constexpr uint64_t kMaxPlainBytes = uint64_t{1} << 30;
 
   FileDevice& file_;
+  const bool is_in_child_;
   sys::IoRing ring_;
 };
 

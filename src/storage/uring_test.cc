@@ -136,6 +136,24 @@ TEST(Uring, AChildOfForkOpensItsOwnQueues) {
   }
 }
 
+// It may be killed at any time, and then no write of its may be under way any more.
+TEST(Uring, WritesOfAChildAreOverWhenTheyAreSubmitted) {
+  Device* device = open_device("uring:/var/tmp", kSpill).value();
+  EXPECT_EQ(in_child([device] {
+              Queue* queue = device->open_queue(32).value();
+              std::vector<std::unique_ptr<TestIo>> ios;
+              std::vector<Io*> batch;
+              constexpr size_t kBytes = 512 * kBlock;
+              for (uint64_t i = 0; i < 32; ++i) {
+                ios.push_back(std::make_unique<TestIo>(Operation::kWrite, i * kBytes, std::vector{kBytes}));
+                batch.push_back(&ios.back()->io);
+              }
+              return queue->submit(batch) == 32 && queue->poll() == 32;
+            }),
+            0);
+  device->close();
+}
+
 TEST(Uring, NoIoIsLostWhenTheRingIsBroken) {
   int before[256], after[256];
   Device* device = open_device("uring:/var/tmp", kSpill).value();

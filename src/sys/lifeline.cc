@@ -13,13 +13,14 @@ namespace {
 constexpr int kAddSeals = 1033;  // F_ADD_SEALS
 constexpr int kSealWrite = 8;    // F_SEAL_WRITE: refused with EBUSY as long as anybody may write by a mapping
 
+std::unexpected<base::Error> refused(long result) {
+  return base::failure(static_cast<int>(-result),
+                       "cannot watch a child of fork: ", base::error_name(static_cast<int>(-result)));
+}
+
 }  // namespace
 
 base::Expected<void> Lifeline::open() {
-  const auto refused = [](long result) {
-    return base::failure(static_cast<int>(-result),
-                         "cannot watch a child of fork: ", base::error_name(static_cast<int>(-result)));
-  };
   const long made = syscall(SYS_memfd_create, "spillway-child", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (failed(made)) return refused(made);
   auto owned = own_descriptor(static_cast<int>(made));
@@ -28,13 +29,19 @@ base::Expected<void> Lifeline::open() {
     return std::unexpected(owned.error());
   }
   descriptor_ = *owned;
-  long result = syscall(SYS_ftruncate, descriptor_, base::kOsPageBytes);
-  if (!failed(result))
-    result = syscall(SYS_mmap, 0, base::kOsPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_, 0);
-  if (failed(result)) {
+  if (const long sized = syscall(SYS_ftruncate, descriptor_, base::kOsPageBytes); failed(sized)) {
     forget();
-    return refused(result);
+    return refused(sized);
   }
+  auto mapped = open_again();
+  if (!mapped) forget();
+  return mapped;
+}
+
+base::Expected<void> Lifeline::open_again() {
+  const long result =
+      syscall(SYS_mmap, 0, base::kOsPageBytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_, 0);
+  if (failed(result)) return refused(result);
   mapping_ = reinterpret_cast<void*>(result);
   return {};
 }

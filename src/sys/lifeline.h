@@ -16,6 +16,8 @@ class Lifeline {
  public:
   // Errors: EMFILE, ENOMEM, ENOSYS.
   base::Expected<void> open();
+  // One that was let go is there again, to be inherited by one more child: it is over when both are. Errors: ENOMEM.
+  base::Expected<void> open_again();
   void let_go();
   // REQUIRES: let_go. Cost: a system call. False for good where the kernel does not say.
   bool is_over() const;

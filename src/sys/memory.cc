@@ -7,6 +7,7 @@
 
 #include <string_view>
 
+#include "base/ids.h"
 #include "sys/barrier.h"
 #include "sys/files.h"
 #include "sys/kernel.h"
@@ -124,7 +125,9 @@ base::Expected<int> create_memory_file(uint64_t bytes, const char* name) {
     return base::failure(number, "cannot size a memory file to ", base::Bytes{bytes}, ": ",
                          base::error_name(number));
   }
-  return own_descriptor(static_cast<int>(descriptor));
+  auto owned = own_descriptor(static_cast<int>(descriptor));
+  if (!owned) syscall(SYS_close, descriptor);
+  return owned;
 }
 
 base::Expected<char*> map_shared(int descriptor, uint64_t offset, uint64_t bytes, Access access,
@@ -235,6 +238,11 @@ long make_inaccessible(void* address, uint64_t bytes) {
   long result = syscall(SYS_mmap, address, bytes, PROT_NONE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
   return failed(result) ? result : 0;
+}
+
+bool is_mapped(void* address) {
+  unsigned char resident;
+  return syscall(SYS_mincore, address, base::kOsPageBytes, &resident) != -ENOMEM;
 }
 
 void release(void* address, uint64_t bytes) { syscall(SYS_madvise, address, bytes, MADV_DONTNEED); }

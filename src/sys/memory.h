@@ -59,6 +59,9 @@ long move_to_file(int descriptor, uint64_t offset, uint64_t bytes, void* address
 // Returns 0 or -errno.
 long make_inaccessible(void* address, uint64_t bytes);
 
+// Is there anything at the OS page's address, accessible or not?
+bool is_mapped(void* address);
+
 // Gives the memory of [address, address + bytes) back; it reads as zeros afterwards. Private memory.
 void release(void* address, uint64_t bytes);
 // The same for a piece of a memory file.

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -111,6 +112,21 @@ TEST(MemoryFile, TwoMappingsAreOneMemory) {
   unmap(place, 2 * kOsPageBytes);
   unmap(*whole, 4 * kOsPageBytes);
   close_own_descriptor(*descriptor);
+}
+
+TEST(MemoryFile, LeavesNoDescriptorBehindWhenThereIsNoneForTheRuntime) {
+  const int next = dup(0);
+  close(next);
+  rlimit limit, few;
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  few = {static_cast<rlim_t>(next + 1), limit.rlim_max};  // one, which cannot be moved
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  const bool made = create_memory_file(kOsPageBytes, "test").has_value();
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+  EXPECT_FALSE(made);
+  const int again = dup(0);
+  EXPECT_EQ(again, next);
+  close(again);
 }
 
 TEST(MemoryFile, ErrorsLeaveNoDescriptorBehind) {

@@ -90,6 +90,8 @@ MUTATIONS = [
              (FAULT, "(fault.error == 0 || fault.torn) && !(cut", "!(cut")),
     mutation("cut inside a segment forgotten", "FaultTest.CutsInside*",
              (FAULT, "      if (segment.iov_len > left) segment.iov_len = left;\n", "")),
+    mutation("child's writes may be under way when it is gone", "Uring.WritesOfAChild*",
+             ("src/storage/uring.cc", "    if (is_in_child_ && io.operation != Operation::kRead) {", "    if (false) {")),
     mutation("delays forgotten", "FaultTest.DelaysByPolls",
              (FAULT, "      if (slot->polls_left > 0) {", "      if (slot->polls_left > 1'000'000) {")),
 ]

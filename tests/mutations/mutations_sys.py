@@ -63,6 +63,8 @@ MUTATIONS = [
              (WATCH, "  scan.return_mask = kPresent;\n  while", "  scan.return_mask = kPresent | kWritten;\n  while")),
     mutation("only as many regions as one call returns", "WriteWatchTest.EveryPage*",
              (WATCH, "    scan.begin = scan.walk_end;", "    return;")),
+    mutation("descriptor of a memory file left behind", "MemoryFile.LeavesNo*",
+             ("src/sys/memory.cc", "  if (!owned) syscall(SYS_close, descriptor);\n", "")),
     mutation("pages that were stored to taken for untouched", "WriteWatchTest.APageIsUntouched*",
              (WATCH, "  scan.category_inverted = kWritten;", "  scan.category_mask = 0;"),
              (WATCH, "  scan.category_mask = kWritten | kPresent;", "  scan.category_mask = kPresent;")),

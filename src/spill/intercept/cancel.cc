@@ -4,6 +4,9 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <new>
+
+#include "spill/intercept/cancel.h"
 #include "spill/intercept/intercept.h"
 #include "spill/next.h"
 #include "spill/signals.h"
@@ -18,6 +21,7 @@ constexpr int kCancelSignal = 32;
 
 constinit void (*cancel)(int, siginfo_t*, void*) = nullptr;
 constinit sys::Mutex mutex;
+constinit bool is_replaced = false;
 
 void enter_cancel(int number, siginfo_t* info, void* context) {
   Thread* thread = this_thread_if_registered();
@@ -48,14 +52,16 @@ void make_library_set_handler() {
 void replace_handler_once() {
   InRuntime inside;
   sys::LockGuard guard(mutex);
-  if (cancel != nullptr) return;
+  if (is_replaced) return;
   make_library_set_handler();
   KernelAction action = {};
   sys::syscall(SYS_rt_sigaction, kCancelSignal, nullptr, &action, sizeof action.mask);
   if (reinterpret_cast<uint64_t>(action.handler) <= 1) return;
-  cancel = action.handler;
+  // A child may have been forked halfway.
+  if (action.handler != enter_cancel) cancel = action.handler;
   action.handler = enter_cancel;
   sys::syscall(SYS_rt_sigaction, kCancelSignal, &action, nullptr, sizeof action.mask);
+  is_replaced = true;
 }
 
 void replace_handler() {
@@ -67,6 +73,8 @@ void replace_handler() {
 }
 
 }  // namespace
+
+void forget_cancel_lock() { new (&mutex) sys::Mutex; }
 
 SPILL_EXPORT int __spill_pthread_setcanceltype(int type, int* old) {
   if (type == PTHREAD_CANCEL_ASYNCHRONOUS) replace_handler();

@@ -1,4 +1,5 @@
 // fork, for instrumented code and libraries. What the child sees: fork.h.
+#include <errno.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <unistd.h>
@@ -8,6 +9,7 @@
 #include "spill/intercept/mutex.h"
 #include "spill/next.h"
 #include "spill/runtime.h"
+#include "sys/memory.h"
 
 namespace spill {
 
@@ -72,11 +74,34 @@ SPILL_EXPORT int __spill_clone(int (*function)(void*), void* stack, int flags, v
     clear_slots();
     return clone(function, stack, flags, argument, more[0], more[1], more[2]);
   }
+  if ((flags & CLONE_VFORK) != 0) {
+    // Until the child is over nobody would let go of what fork holds.
+    errno = ENOTSUP;
+    return -1;
+  }
+  // Spilled memory is nobody's stack before it is mapped, which is not done meanwhile. As the child's memory is a copy,
+  // another stack will do.
+  constexpr uint64_t kStackBytes = uint64_t{8} << 20;
+  char* plain = nullptr;
+  if (in_range(stack)) {
+    auto memory = sys::map_anonymous(kStackBytes, "a stack of a child");
+    if (!memory) {
+      errno = ENOMEM;
+      return -1;
+    }
+    plain = *memory;
+    stack = plain + kStackBytes;
+  }
   // The child begins elsewhere: it runs its half of the work there. No handler comes before.
   CloneStart start = {function, argument};
-  return static_cast<int>(copy_process([&] {
-    return static_cast<long>(clone(start_clone, stack, flags, &start, more[0], more[1], more[2]));
-  }));
+  const long child = copy_process(
+      [&] { return static_cast<long>(clone(start_clone, stack, flags, &start, more[0], more[1], more[2])); });
+  if (plain != nullptr) {
+    const int error = errno;
+    sys::unmap(plain, kStackBytes);
+    errno = error;
+  }
+  return static_cast<int>(child);
 }
 
 // syscall(2) with a number that copies the process.

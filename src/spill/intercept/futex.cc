@@ -78,6 +78,9 @@ SPILL_EXPORT long __spill_syscall(long number, ...) {
                       reinterpret_cast<const timespec*>(a[3]), static_cast<uint32_t>(a[5]));
   }
   clear_slots();
+  // As where the kernel has no such call: the caller takes the older one.
+  if (number == SYS_clone3) return fail(ENOSYS);
+  if (number == SYS_clone && (a[0] & CLONE_VFORK) != 0 && (a[0] & CLONE_VM) == 0) return fail(ENOTSUP);
   // With a stack of its own the child would not return here.
   if (number == SYS_fork || (number == SYS_clone && (a[0] & CLONE_VM) == 0 && a[1] == 0))
     return copy_process_by_number(number, a);

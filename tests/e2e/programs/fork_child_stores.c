@@ -29,7 +29,7 @@ static int holds(unsigned by) {
 }
 // In an order that storage does not like.
 static int holds_scattered(unsigned by) {
-  for (unsigned n = 0, i = 0; n < kWords / 50; ++n, i = (i + 7919 * 64) % kWords)
+  for (unsigned n = 0, i = 0; n < kWords / 500; ++n, i = (i + 7919 * 64) % kWords)
     if (data[i] != i * 3 + by) return 0;
   return 1;
 }

@@ -1,0 +1,71 @@
+// A handler that forks while a system call on spilled memory is under way, which has pinned its pages: the child, too, goes
+// on with the call, and finds what was read.
+// levels: O2
+// pages: 4K 16K
+// expect: cache.evictions>=100
+// timeout: 120
+#define _GNU_SOURCE
+#include <signal.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "e2e.h"
+
+enum { kBytes = 200000, kWords = 300000, kChildren = 40 };
+
+static unsigned* data;
+static volatile sig_atomic_t forks, is_child;
+
+static void make_child(int number) {
+  (void)number;
+  if (is_child || forks == kChildren) return;
+  const pid_t child = fork();
+  if (child == 0)
+    is_child = 1;
+  else if (child > 0)
+    ++forks;
+}
+
+// In a child: the call that was under way is over. What it read is looked at by the caller.
+static void go_on(void) {
+  for (unsigned i = 0; i < kWords; i += 100) data[i] += 1;
+  for (unsigned i = 0; i < kWords; ++i)
+    if (data[i] != i + (i % 100 == 0)) _exit(3);
+  _exit(0);
+}
+
+int main(void) {
+  data = malloc(kWords * sizeof *data);
+  CHECK_SPILLED(data);
+  for (unsigned i = 0; i < kWords; ++i) data[i] = i;
+  unsigned char* block = malloc(kBytes);
+  CHECK_SPILLED(block);
+  FILE* file = tmpfile();
+  CHECK(file != NULL);
+  const int descriptor = fileno(file);
+  for (int i = 0; i < kBytes; ++i) block[i] = (unsigned char)(i * 7 >> 3);
+  CHECK(pwrite(descriptor, block, kBytes, 0) == kBytes);
+  struct sigaction action = {0};
+  action.sa_handler = make_child;
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGALRM, &action, NULL);
+  const struct itimerval often = {{0, 3000}, {0, 3000}};
+  CHECK(setitimer(ITIMER_REAL, &often, NULL) == 0);
+  while (forks < kChildren) {
+    memset(block, 0, kBytes);
+    CHECK(pread(descriptor, block, kBytes, 0) == kBytes);
+    if (is_child) setitimer(ITIMER_REAL, &(struct itimerval){0}, NULL);
+    for (int i = 0; i < kBytes; ++i)
+      if (block[i] != (unsigned char)(i * 7 >> 3)) _exit(4);
+    if (is_child) go_on();
+  }
+  setitimer(ITIMER_REAL, &(struct itimerval){0}, NULL);
+  for (int n = 0; n < kChildren; ++n) {
+    int status;
+    CHECK(wait(&status) > 0);
+    if (status != 0) printf("status %x\n", status);
+    CHECK(status == 0);
+  }
+  printf("ok\n");
+  return 0;
+}
