@@ -4,8 +4,6 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-#include "base/fingerprint.h"
-#include "base/log.h"
 #include "spill/address_space.h"
 #include "spill/fault.h"
 #include "spill/fork.h"
@@ -14,7 +12,7 @@
 #include "spill/last_thread.h"
 #include "spill/published.h"
 #include "spill/report.h"
-#include "storage/open.h"
+#include "spill/settings.h"
 #include "sys/barrier.h"
 #include "sys/files.h"
 #include "sys/kernel.h"
@@ -42,19 +40,6 @@ void require_cpu() {
   constexpr unsigned kOsXsave = 1u << 27;
   if (__get_cpuid(1, &a, &b, &c, &d) != 0 && (c & kOsXsave) != 0) return;
   end_process(base::Error::of(ENOTSUP, "this CPU or kernel offers no XSAVE, which the slow path needs"));
-}
-
-void open_storage() {
-  storage::OpenParameters parameters;
-  parameters.spill = true;
-  parameters.overwrite = runtime.options.storage_overwrite != 0;
-  std::string_view where = runtime.options.storage.view();
-  if (where.empty()) {
-    where = "/var/tmp";
-    for (char** entry = runtime.environment; *entry != nullptr; ++entry)
-      if (std::string_view(*entry).starts_with("TMPDIR=/")) where = std::string_view(*entry).substr(7);
-  }
-  runtime.device = require(storage::open_device(where, parameters));
 }
 
 // What of the heap's metadata the budget has. Of the background thread, and then of that of a child of fork.
@@ -100,12 +85,6 @@ void run_background(void* opened_lane) {
 
 }  // namespace
 
-void end_process(const base::Error& error, int status) {
-  base::log(error.message);
-  sys::syscall(SYS_exit_group, status);
-  __builtin_unreachable();
-}
-
 base::Expected<void> start_background() {
   auto lane = runtime.cache->open_lane();
   if (!lane) return std::unexpected(lane.error());
@@ -133,14 +112,10 @@ extern "C" void spillway_start(int, char**, char** environment) {
   sys::keep_error_output();
   runtime.environment = environment;
   base::Options& options = runtime.options;
-  require(base::read_options_from_environment(options, environment));
-  const uint64_t machine_bytes = sys::machine_memory_bytes();
-  require(base::check_options(options, machine_bytes != 0 ? machine_bytes : ~uint64_t{0}));
+  require(read_settings());
   if (options.memory == 0) options.memory = sys::free_memory_bytes() / 2;
   require_cpu();
-  unsigned char secrets[base::kFingerprintSecretBytes];
-  sys::random_bytes(secrets);
-  base::set_fingerprint_secrets(secrets, sizeof secrets);
+  draw_fingerprint_secrets();
   require(sys::register_barrier());
   require(sys::reserve_at(kTableBase, kTableBytes, sys::Access::kReadWrite, "the translation table"));
   require(sys::reserve_at(kUnregisteredSlots, base::kOsPageBytes, sys::Access::kNone,

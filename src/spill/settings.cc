@@ -1,0 +1,47 @@
+#include "spill/settings.h"
+
+#include "base/fingerprint.h"
+#include "base/log.h"
+#include "spill/runtime.h"
+#include "storage/open.h"
+#include "sys/files.h"
+#include "sys/kernel.h"
+#include "sys/memory.h"
+
+namespace spill {
+
+base::Expected<void> read_settings() {
+  base::Options& options = runtime.options;
+  if (auto read = base::read_options_from_environment(options, runtime.environment); !read) return read;
+  const uint64_t machine_bytes = sys::machine_memory_bytes();
+  return base::check_options(options, machine_bytes != 0 ? machine_bytes : ~uint64_t{0});
+}
+
+void open_storage() {
+  storage::OpenParameters parameters;
+  parameters.spill = true;
+  parameters.overwrite = runtime.options.storage_overwrite != 0;
+  std::string_view where = runtime.options.storage.view();
+  if (where.empty()) {
+    where = "/var/tmp";
+    for (char** entry = runtime.environment; *entry != nullptr; ++entry)
+      if (std::string_view(*entry).starts_with("TMPDIR=/")) where = std::string_view(*entry).substr(7);
+  }
+  auto device = storage::open_device(where, parameters);
+  if (!device) end_process(device.error());
+  runtime.device = *device;
+}
+
+void draw_fingerprint_secrets() {
+  unsigned char secrets[base::kFingerprintSecretBytes];
+  sys::random_bytes(secrets);
+  base::set_fingerprint_secrets(secrets, sizeof secrets);
+}
+
+void end_process(const base::Error& error, int status) {
+  base::log(error.message);
+  sys::syscall(SYS_exit_group, status);
+  __builtin_unreachable();
+}
+
+}  // namespace spill
