@@ -140,6 +140,7 @@ void log_fault_sites() {
 }  // namespace
 
 void count_memory() {
+  if (runtime.cache == nullptr) return;  // preload mode counts itself
   const uint64_t frames_bytes = runtime.cache->frames_bytes();
   base::statistics.memory_frames_bytes.set(frames_bytes);
   const uint64_t used_bytes = runtime.cache->budget().used_bytes();

@@ -107,7 +107,8 @@ class Static(unittest.TestCase):
     def test_native_programs_are_named(self):
         program = built("clang-19", "-static", "-O2", "-w", SOURCE / "first.cc", "-x", "c", "/dev/null", "-lstdc++", "-o", "native")
         ended = run(BIN / "spillway", "run", "--", program)
-        self.assertRegex(ended.stderr, r"\Aspillway: '[^\n]*native' was not built by spillcc: [^\n]*\n\Z")
+        self.assertEqual(ended.returncode, 2)
+        self.assertRegex(ended.stderr, r"\Aspillway: '[^\n]*native' is linked statically, [^\n]*\n\Z")
 
     def test_programs_that_are_cut_or_broken_are_looked_at(self):
         program = built(BIN / "spillc++", "-static", SOURCE / "first.cc", "-o", "whole")
@@ -121,9 +122,9 @@ class Static(unittest.TestCase):
             (WORK / "broken").write_bytes(content[:at] + word + content[at + 4:])
             (WORK / "broken").chmod(0o755)
             ended = run(BIN / "spillway", "run", "--", WORK / "broken")
-            self.assertEqual(ended.returncode, 0, at)
-            self.assertIn("not built by spillcc" if at == note - 12 else "", ended.stderr)
+            self.assertEqual(ended.returncode, 2 if at == note - 12 else 0, at)
+            self.assertIn("is linked statically" if at == note - 12 else "", ended.stderr)
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=1)
+    unittest.main(verbosity=2)

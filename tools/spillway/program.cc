@@ -1,8 +1,11 @@
-// Starting a program; and a look into its ELF file for the runtime that it uses.
+// Starting a program; and a look into its ELF file for what its memory comes from.
 #include "program.h"
 
+#include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -10,6 +13,7 @@
 #include <filesystem>
 
 #include "elf_file.h"
+#include "sys/user_faults.h"
 
 namespace tools {
 namespace {
@@ -31,33 +35,24 @@ bool has_note(std::ifstream& file, uint64_t offset, uint64_t bytes, std::string_
   return false;
 }
 
-// Tries `path`; returns only when that failed, with errno.
-void try_program(const std::string& path, std::vector<char*>& words) {
-  if (access(path.c_str(), X_OK) == 0 && is_native_program(path))
-    std::fprintf(
-        stderr,
-        "spillway: '%s' was not built by spillcc: the budget holds for what it starts or loads that was\n",
-        printable(path).c_str());
-  execve(path.c_str(), words.data(), environ);
+// The program that a script names in its first line; empty when `path` is no script.
+std::string interpreter_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string line;
+  if (!std::getline(file, line) || !line.starts_with("#!")) return "";
+  const size_t begin = line.find_first_not_of(" \t", 2);
+  if (begin == std::string::npos) return "";
+  return line.substr(begin, line.find_first_of(" \t\r", begin) - begin);
 }
 
-}  // namespace
-
-bool is_native_program(const std::string& path) {
-  constexpr std::string_view kLibrary = "libspillway.so";
-  constexpr const char kNoteOwner[] = "Spillway";  // src/spill/static/start.S
-  std::ifstream file(path, std::ios::binary);
-  const auto header = read_header(file);
-  if (!header) return false;
-  auto segments = read_at<Elf64_Phdr>(file, header->e_phoff, header->e_phnum);
-  if (!segments) return false;
+// The names of libraries that the program needs. Nothing when they cannot be understood.
+std::optional<std::vector<std::string>> needed_libraries(std::ifstream& file,
+                                                         std::span<const Elf64_Phdr> segments) {
   std::vector<Elf64_Dyn> dynamic;
-  for (const Elf64_Phdr& segment : *segments) {
-    if (segment.p_type == PT_NOTE && has_note(file, segment.p_offset, segment.p_filesz, kNoteOwner))
-      return false;
+  for (const Elf64_Phdr& segment : segments) {
     if (segment.p_type != PT_DYNAMIC) continue;
     auto entries = read_at<Elf64_Dyn>(file, segment.p_offset, segment.p_filesz / sizeof(Elf64_Dyn));
-    if (!entries) return false;
+    if (!entries) return std::nullopt;
     dynamic = std::move(*entries);
   }
   // Names are given by their distance from an address; the segment that holds it says where that is in the
@@ -69,30 +64,149 @@ bool is_native_program(const std::string& path) {
     if (entry.d_tag == DT_STRSZ) names_bytes = entry.d_un.d_val;
   }
   std::vector<char> names;
-  for (const Elf64_Phdr& segment : *segments) {
+  for (const Elf64_Phdr& segment : segments) {
     if (segment.p_type != PT_LOAD || names_address < segment.p_vaddr ||
         names_address - segment.p_vaddr >= segment.p_filesz)
       continue;
     auto read = read_at<char>(file, segment.p_offset + (names_address - segment.p_vaddr), names_bytes);
-    if (!read) return false;
+    if (!read) return std::nullopt;
     names = std::move(*read);
   }
+  std::vector<std::string> needed;
   for (const Elf64_Dyn& entry : dynamic) {
     if (entry.d_tag != DT_NEEDED || entry.d_un.d_val >= names.size()) continue;
-    std::string_view name(names.data() + entry.d_un.d_val, names.size() - entry.d_un.d_val);
-    if (name.substr(0, name.find('\0')) == kLibrary) return false;
+    const std::string_view name(names.data() + entry.d_un.d_val, names.size() - entry.d_un.d_val);
+    needed.emplace_back(name.substr(0, name.find('\0')));
   }
-  return true;
+  return needed;
 }
 
-void become(Arguments program) {
+Kind kind_of_file(const std::string& path) {
+  constexpr const char kNoteOwner[] = "Spillway";  // src/spill/static/start.S
+  std::ifstream file(path, std::ios::binary);
+  const auto identity = read_at<unsigned char>(file, 0, EI_NIDENT);
+  if (identity && std::memcmp(identity->data(), ELFMAG, SELFMAG) == 0 && (*identity)[EI_CLASS] == ELFCLASS32)
+    return Kind::k32Bit;
+  const auto header = read_header(file);
+  if (!header) return Kind::kUnknown;
+  const auto segments = read_at<Elf64_Phdr>(file, header->e_phoff, header->e_phnum);
+  if (!segments) return Kind::kUnknown;
+  std::string loader;
+  for (const Elf64_Phdr& segment : *segments) {
+    if (segment.p_type == PT_NOTE && has_note(file, segment.p_offset, segment.p_filesz, kNoteOwner))
+      return Kind::kCompiled;
+    if (segment.p_type != PT_INTERP) continue;
+    const auto name = read_at<char>(file, segment.p_offset, segment.p_filesz);
+    if (!name) return Kind::kUnknown;
+    loader.assign(name->data(), strnlen(name->data(), name->size()));
+  }
+  const auto needed = needed_libraries(file, *segments);
+  if (!needed) return Kind::kUnknown;
+  if (std::ranges::find(*needed, "libspillway.so") != needed->end()) return Kind::kCompiled;
+  if (loader.empty()) return Kind::kStatic;
+  return loader.ends_with("/ld-linux-x86-64.so.2") ? Kind::kDynamic : Kind::kForeign;
+}
+
+// What of the file makes the loader ignore LD_PRELOAD; empty: nothing.
+std::string privilege_of(const std::string& path) {
+  struct stat status = {};
+  if (stat(path.c_str(), &status) != 0) return "";
+  if ((status.st_mode & S_ISUID) != 0 && status.st_uid != geteuid()) return "setuid";
+  if ((status.st_mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP) && status.st_gid != getegid())
+    return "setgid";
+  if (geteuid() != 0 && getxattr(path.c_str(), "security.capability", nullptr, 0) > 0)
+    return "privileged (setcap)";
+  return "";
+}
+
+// The library of preload mode, beside the program `spillway` as it was built or installed.
+std::string preload_library() {
+  namespace fs = std::filesystem;
+  const fs::path root = fs::read_symlink("/proc/self/exe").parent_path().parent_path();
+  for (const char* directory : {"lib", SPILLWAY_LIBRARY_DIRECTORY}) {
+    fs::path library = root / directory / "libspillway-preload.so";
+    std::error_code error;
+    if (!fs::exists(library, error)) continue;
+    // LD_PRELOAD is a list.
+    if (library.native().find_first_of(": \t\n") != std::string::npos)
+      throw WrongInput(concat("the loader takes no path with a blank or colon: '",
+                              printable(library.native()),
+                              "'; install Spillway elsewhere, or give --preload=0"));
+    return library;
+  }
+  throw WrongInput(
+      "libspillway-preload.so is not beside this program; build or install Spillway completely, or give "
+      "--preload=0");
+}
+
+// In front of what is preloaded already.
+void preload_into_children() {
+  const char* before = std::getenv("LD_PRELOAD");
+  const std::string library = preload_library();
+  const std::string all = before != nullptr && *before != 0 ? concat(library, ":", before) : library;
+  setenv("LD_PRELOAD", all.c_str(), 1);
+}
+
+void say_native(const std::string& path, std::string_view why) {
+  std::fprintf(
+      stderr,
+      "spillway: '%s' was not built by spillcc%s: the budget holds for what it starts or loads that was\n",
+      printable(path).c_str(), std::string(why).c_str());
+}
+
+// Preload mode for the program at `path`, if it needs it. Throws WrongInput when it could not work.
+void prepare(const std::string& path, bool preload) {
+  const Kind kind = kind_of_program(path);
+  if (kind == Kind::kUnknown || kind == Kind::kCompiled) return;
+  if (!preload) return say_native(path, "");
+  constexpr std::string_view kInstead =
+      "; build it with spillcc, or give --preload=0 to run it without a budget";
+  if (kind == Kind::k32Bit)
+    throw WrongInput(concat("'", printable(path),
+                            "' is a 32-bit program, which has no room for spilled memory", kInstead));
+  if (kind == Kind::kStatic)
+    throw WrongInput(concat("'", printable(path),
+                            "' is linked statically, so nothing can take its memory's place", kInstead));
+  if (kind == Kind::kForeign)
+    throw WrongInput(
+        concat("'", printable(path), "' is not for glibc, whose memory alone can be spilled", kInstead));
+  if (const std::string privilege = privilege_of(path); !privilege.empty())
+    throw WrongInput(concat("'", printable(path), "' is ", privilege,
+                            ", and the loader preloads nothing into it", kInstead));
+  sys::UserFaults faults;
+  if (auto opened = faults.open(); !opened)
+    return say_native(path, concat(", and not spilled without it, since ", opened.error().message));
+  faults.close();
+  preload_into_children();
+}
+
+// Tries `path`; returns only when that failed, with errno.
+void try_program(const std::string& path, std::vector<char*>& words, bool preload) {
+  if (access(path.c_str(), X_OK) == 0) prepare(path, preload);
+  execve(path.c_str(), words.data(), environ);
+}
+
+}  // namespace
+
+Kind kind_of_program(const std::string& path) {
+  constexpr int kMostInterpreters = 4;  // as the kernel
+  std::string program = path;
+  for (int i = 0; i < kMostInterpreters; ++i) {
+    const std::string interpreter = interpreter_of(program);
+    if (interpreter.empty()) break;
+    program = interpreter;
+  }
+  return kind_of_file(program);
+}
+
+void become(Arguments program, bool preload) {
   std::vector<char*> words(program.begin(), program.end());
   words.push_back(nullptr);
   std::string name = program[0];
   std::string found = name;
   int error = ENOENT;
   if (name.find('/') != std::string::npos) {
-    try_program(name, words);
+    try_program(name, words, preload);
     error = errno;
   } else {
     const char* variable = std::getenv("PATH");
@@ -102,7 +216,7 @@ void become(Arguments program) {
       size_t end = std::min(path.find(':', at), path.size());
       std::string candidate = (end == at ? "." : std::string(path.substr(at, end - at))) + "/" + name;
       at = end + 1;
-      try_program(candidate, words);
+      try_program(candidate, words, preload);
       if (errno == ENOENT || errno == ENOTDIR) continue;
       error = errno;
       found = candidate;

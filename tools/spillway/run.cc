@@ -93,7 +93,8 @@ int run(Arguments arguments) {
   if (line.help) {
     std::printf(
         "usage: spillway run [OPTION]... -- PROGRAM [ARGUMENT]...\n\n"
-        "Runs PROGRAM, compiled by spillcc, within a memory budget. The exit status is the program's;\n"
+        "Runs PROGRAM within a memory budget; it is fastest when spillcc compiled it. The exit status is the "
+        "program's;\n"
         "2 says that it was not started. SIZE takes K, M, G, T (powers of 1024).\n\n%s",
         options_help().c_str());
     return 0;
@@ -121,7 +122,7 @@ int run(Arguments arguments) {
     setenv("SPILLWAY_STATS", std::filesystem::absolute(options.stats.view()).c_str(), 1);
   }
 
-  become(line.program);
+  become(line.program, options.preload != 0);
 }
 
 }  // namespace tools

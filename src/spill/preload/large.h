@@ -1,0 +1,23 @@
+// Memory of the spilled range, in whole OS pages: allocated it can be read and written, free it cannot be touched.
+//
+// Thread contract: any thread. REQUIRES of all: the calling thread has a NoSignals.
+#pragma once
+#include <cstdint>
+
+#include "base/ids.h"
+
+namespace spill::preload {
+
+inline uint64_t whole_pages(uint64_t bytes) { return base::round_up(bytes, base::kOsPageBytes); }
+
+// Zeros. 0 when there is no room. REQUIRES: the alignment is a power of two.
+uint64_t map_large(uint64_t bytes, uint64_t alignment);
+// The same at exactly this address; false when part of it is taken.
+bool map_large_at(uint64_t address, uint64_t bytes);
+void unmap_large(uint64_t address, uint64_t bytes);
+
+// Makes `old_bytes` of memory into `bytes`, where it is if possible, else elsewhere, if it may move: with its content.
+// 0 when there is no room; then nothing has changed.
+uint64_t resize_large(uint64_t address, uint64_t old_bytes, uint64_t bytes, bool may_move);
+
+}  // namespace spill::preload

@@ -1,0 +1,166 @@
+// Anonymous mappings in preload mode. Large private ones that may be read and written are memory of the spilled range;
+// all else is the kernel's, as natively. What is spilled is real memory: mprotect and msync are the kernel's too.
+#include <errno.h>
+#include <stdarg.h>
+#include <sys/mman.h>
+
+#include "spill/address_space.h"
+#include "spill/preload/large.h"
+#include "spill/preload/next.h"
+#include "spill/preload/service.h"
+#include "spill/preload/start.h"
+#include "sys/kernel.h"
+
+namespace spill::preload {
+namespace {
+
+using base::kOsPageBytes;
+
+DECLARE_NEXT(mmap)
+DECLARE_NEXT(munmap)
+DECLARE_NEXT(mremap)
+DECLARE_NEXT(madvise)
+DECLARE_NEXT(mlock)
+DECLARE_NEXT(mlock2)
+DECLARE_NEXT(mlockall)
+
+constexpr int kReadWrite = PROT_READ | PROT_WRITE;
+
+int fail(int number) {
+  errno = number;
+  return -1;
+}
+
+void* no_map(int number) {
+  errno = number;
+  return MAP_FAILED;
+}
+
+bool touches_range(const void* address, size_t bytes) {
+  const auto begin = reinterpret_cast<uint64_t>(address);
+  return begin < kRangeEnd && begin + bytes > kRangeBegin;
+}
+
+bool may_spill(int protection, int flags) {
+  constexpr int kHarmless = MAP_NORESERVE | MAP_POPULATE | MAP_NONBLOCK;
+  return protection == kReadWrite && (flags & ~kHarmless) == (MAP_PRIVATE | MAP_ANONYMOUS);
+}
+
+// The parts of [begin, end) that are allocated, one after the other; `use` is given begin and bytes.
+template <class Use>
+void for_allocated(uint64_t begin, uint64_t end, Use&& use) {
+  for (uint64_t at = begin; at < end;) {
+    uint64_t stop = at;
+    while (stop < end && is_allocated(stop)) stop += kOsPageBytes;
+    if (stop > at) use(at, stop - at);
+    at = stop + kOsPageBytes;
+  }
+}
+
+// MAP_FIXED onto the range: what was there is gone. Other mappings than spilled ones cannot lie there.
+void* map_fixed(void* address, size_t bytes, bool spilled_kind) {
+  const auto begin = reinterpret_cast<uint64_t>(address);
+  const uint64_t length = whole_pages(bytes);
+  if (begin % kOsPageBytes != 0 || bytes == 0) return no_map(EINVAL);
+  if (!spilled_kind || !is_on() || begin < kRangeBegin || length > kRangeEnd - begin) return no_map(ENOMEM);
+  NoSignals no_signals;
+  for_allocated(begin, begin + length, unmap_large);
+  return map_large_at(begin, length) ? address : no_map(ENOMEM);
+}
+
+void* map_anywhere(size_t bytes) {
+  NoSignals no_signals;
+  const uint64_t address = map_large(whole_pages(bytes), kOsPageBytes);
+  return address != 0 ? reinterpret_cast<void*>(address) : no_map(ENOMEM);
+}
+
+int unmap(void* address, size_t bytes) {
+  const auto begin = reinterpret_cast<uint64_t>(address);
+  if (bytes == 0 || begin % kOsPageBytes != 0) return fail(EINVAL);
+  if (!is_on()) return 0;  // a child's, which has nothing there
+  NoSignals no_signals;
+  // munmap of what is not mapped is no error.
+  for_allocated(begin, std::min(begin + whole_pages(bytes), kRangeEnd), unmap_large);
+  return 0;
+}
+
+void* resize(void* address, size_t old_bytes, size_t bytes, int flags) {
+  const auto begin = reinterpret_cast<uint64_t>(address);
+  if (bytes == 0 || old_bytes == 0 || begin % kOsPageBytes != 0) return no_map(EINVAL);
+  // Elsewhere than where we choose, or kept at both places.
+  if ((flags & ~MREMAP_MAYMOVE) != 0 || !is_on()) return no_map(ENOMEM);
+  NoSignals no_signals;
+  const uint64_t moved =
+      resize_large(begin, whole_pages(old_bytes), whole_pages(bytes), (flags & MREMAP_MAYMOVE) != 0);
+  return moved != 0 ? reinterpret_cast<void*>(moved) : no_map(ENOMEM);
+}
+
+int advise(void* address, size_t bytes, int advice) {
+  const auto begin = reinterpret_cast<uint64_t>(address);
+  if (begin % kOsPageBytes != 0) return fail(EINVAL);
+  if (advice == MADV_DONTNEED || advice == MADV_FREE) {
+    if (!is_allocated(begin)) return fail(ENOMEM);
+    if (!is_on()) return 0;
+    NoSignals no_signals;
+    for_allocated(begin, std::min(begin + whole_pages(bytes), kRangeEnd), ask_discard);
+    return 0;
+  }
+  // What must hold, and would not.
+  if (advice == MADV_WIPEONFORK) return fail(EINVAL);
+  return 0;  // about how the kernel pages, which it does not do here
+}
+
+}  // namespace
+}  // namespace spill::preload
+
+using namespace spill;           // NOLINT: what follows is the C library's names
+using namespace spill::preload;  // NOLINT
+
+SPILL_EXPORT void* mmap(void* address, size_t bytes, int protection, int flags, int file, off_t offset) {
+  if (is_passive()) PASS(mmap, address, bytes, protection, flags, file, offset);
+  if ((flags & MAP_FIXED) != 0 && touches_range(address, bytes))
+    return map_fixed(address, bytes, may_spill(protection, flags & ~MAP_FIXED));
+  if (may_spill(protection, flags) && bytes != 0 && spills(bytes)) return map_anywhere(bytes);
+  return NEXT(mmap)(address, bytes, protection, flags, file, offset);
+}
+
+SPILL_EXPORT void* mmap64(void* address, size_t bytes, int protection, int flags, int file, off_t offset) {
+  [[clang::musttail]] return mmap(address, bytes, protection, flags, file, offset);
+}
+
+SPILL_EXPORT int munmap(void* address, size_t bytes) {
+  if (is_passive() || !in_range(address)) PASS(munmap, address, bytes);
+  return unmap(address, bytes);
+}
+
+SPILL_EXPORT void* mremap(void* old_address, size_t old_bytes, size_t bytes, int flags, ...) {
+  va_list arguments;
+  va_start(arguments, flags);
+  void* fixed = (flags & MREMAP_FIXED) != 0 ? va_arg(arguments, void*) : nullptr;
+  va_end(arguments);
+  if (is_passive()) return NEXT(mremap)(old_address, old_bytes, bytes, flags, fixed);
+  if (in_range(old_address)) return resize(old_address, old_bytes, bytes, flags);
+  if (fixed != nullptr && touches_range(fixed, bytes)) return no_map(ENOMEM);
+  return NEXT(mremap)(old_address, old_bytes, bytes, flags, fixed);
+}
+
+SPILL_EXPORT int madvise(void* address, size_t bytes, int advice) {
+  if (is_passive() || !in_range(address)) PASS(madvise, address, bytes, advice);
+  return advise(address, bytes, advice);
+}
+
+// Memory that may not leave: not where all may.
+SPILL_EXPORT int mlock(const void* address, size_t bytes) {
+  if (is_passive() || !in_range(address)) PASS(mlock, address, bytes);
+  return fail(EAGAIN);
+}
+
+SPILL_EXPORT int mlock2(const void* address, size_t bytes, unsigned flags) {
+  if (is_passive() || !in_range(address)) PASS(mlock2, address, bytes, flags);
+  return fail(EAGAIN);
+}
+
+SPILL_EXPORT int mlockall(int flags) {
+  if (!is_passive() && !stay_plain()) return fail(EAGAIN);
+  PASS(mlockall, flags);
+}

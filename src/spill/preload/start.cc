@@ -1,0 +1,115 @@
+#include "spill/preload/start.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include "base/fingerprint.h"
+#include "spill/address_space.h"
+#include "spill/preload/service.h"
+#include "spill/report.h"
+#include "spill/runtime.h"
+#include "spill/settings.h"
+#include "sys/files.h"
+#include "sys/kernel.h"
+#include "sys/memory.h"
+
+// Defined by the runtime for compiled code (abi.inc), which a program of spillcc needs.
+#define SPILLWAY_SYMBOL(name, symbol, doc) \
+  extern "C" __attribute__((weak)) const char spillway_##name[] asm(symbol);
+#include "spillway/abi.inc"
+
+// Only compiled code has any.
+constinit std::atomic<bool> spillway_has_globals{false};
+
+namespace spill {
+
+constinit Runtime runtime;
+
+namespace preload {
+namespace {
+
+//   kUnborn ──► kIdle ──spills()──► kStarting ──► kOn ──fork──► kOff in the child
+//   spillway_preload_start: kOff with --preload=0
+enum class Phase : uint32_t { kUnborn, kIdle, kStarting, kOn, kOff };
+
+constinit std::atomic<Phase> phase{Phase::kUnborn};
+constinit std::atomic<uint64_t> large_bytes{0};  // allocated so far, plain
+constinit uint64_t plain_limit_bytes = 0;
+constinit std::atomic<long> process{0};
+
+constexpr uint64_t kPlainShare = 32;
+constexpr uint64_t kMostPlainBytes = uint64_t{4} << 20;
+
+void require(base::Expected<void>&& done) {
+  if (!done) end_process(done.error());
+}
+
+void start() {
+  NoSignals no_signals;
+  sys::keep_error_output();
+  if (runtime.options.memory == 0) runtime.options.memory = sys::free_memory_bytes() / 2;
+  draw_fingerprint_secrets();
+  require(open_address_space());
+  open_storage();
+  require(start_service());
+  runtime.started.store(true, std::memory_order_release);
+}
+
+// pthread_atfork's, of the child. Registered before all others: runs before them.
+void become_child() {
+  process.store(sys::syscall(SYS_getpid), std::memory_order_relaxed);
+  if (phase.load(std::memory_order_relaxed) != Phase::kOn) return;
+  phase.store(Phase::kOff, std::memory_order_relaxed);
+  runtime.is_fork_child.store(true, std::memory_order_relaxed);
+  NoSignals no_signals;
+  // Without it touching what the parent had is a segmentation fault.
+  (void)start_child_service();
+}
+
+}  // namespace
+
+bool is_passive() { return spillway_AbiTable != nullptr; }
+
+bool is_on() { return phase.load(std::memory_order_acquire) == Phase::kOn; }
+
+bool stay_plain() {
+  Phase now = Phase::kIdle;
+  return phase.compare_exchange_strong(now, Phase::kOff) || now == Phase::kOff || now == Phase::kUnborn;
+}
+
+bool spills(size_t bytes) {
+  if (bytes < kLargeBytes || bytes < runtime.options.min_alloc) return false;
+  Phase now = phase.load(std::memory_order_acquire);
+  if (now == Phase::kOn) return true;
+  if (now != Phase::kIdle) return false;
+  const uint64_t before = large_bytes.fetch_add(bytes, std::memory_order_relaxed);
+  if (before + bytes <= plain_limit_bytes && runtime.options.spill_all == 0) return false;
+  // A child of vfork runs in its parent's memory: the thread would be the child's, and end with it.
+  if (process.load(std::memory_order_relaxed) != sys::syscall(SYS_getpid)) return false;
+  // What others allocate meanwhile, and what making the thread allocates, is plain.
+  if (!phase.compare_exchange_strong(now, Phase::kStarting)) return false;
+  start();
+  phase.store(Phase::kOn, std::memory_order_release);
+  return true;
+}
+
+// DT_INIT and DT_FINI.
+extern "C" void spillway_preload_start(int argument_count, char** arguments, char** environment);
+extern "C" void spillway_preload_start(int, char**, char** environment) {
+  if (is_passive()) return;
+  runtime.environment = environment;
+  require(read_settings());
+  const uint64_t budget_bytes = runtime.options.memory != 0 ? runtime.options.memory : ~uint64_t{0};
+  plain_limit_bytes = std::min(budget_bytes / kPlainShare, kMostPlainBytes);
+  process.store(sys::syscall(SYS_getpid), std::memory_order_relaxed);
+  pthread_atfork(nullptr, nullptr, become_child);
+  phase.store(runtime.options.preload != 0 ? Phase::kIdle : Phase::kOff, std::memory_order_release);
+}
+
+extern "C" void spillway_preload_end();
+extern "C" void spillway_preload_end() {
+  if (is_on()) write_report();
+}
+
+}  // namespace preload
+}  // namespace spill

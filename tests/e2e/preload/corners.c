@@ -1,0 +1,230 @@
+// What programs do with memory beside loading and storing, each in memory that mostly is on storage. Compiled by plain
+// clang. Prints one line for each part; natively the same, but for what `corners native` leaves out.
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <malloc.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { kPage = 4096 };
+static const size_t kBytes = 12u << 20;
+
+static void require(int holds, const char* what) {
+  if (holds) return;
+  fprintf(stderr, "WRONG: %s (%s)\n", what, strerror(errno));
+  _exit(3);
+}
+static unsigned char* map(size_t bytes) {
+  unsigned char* memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  require(memory != MAP_FAILED, "mmap");
+  return memory;
+}
+static unsigned char content(size_t i) { return (unsigned char)(i / kPage * 7 + i % 251 + 1); }
+static void fill(unsigned char* memory, size_t bytes) {
+  for (size_t i = 0; i < bytes; ++i) memory[i] = content(i);
+}
+static void check(const unsigned char* memory, size_t from, size_t to, const char* what) {
+  for (size_t i = from; i < to; ++i) require(memory[i] == content(i), what);
+}
+
+static void heap(void) {
+  unsigned char* block = malloc(kBytes);
+  fill(block, kBytes);
+  require(malloc_usable_size(block) >= kBytes, "usable size");
+  unsigned char* wall = malloc(1u << 20);  // so that the block cannot grow where it is
+  wall[0] = 1;
+  block = realloc(block, 2 * kBytes);
+  check(block, 0, kBytes, "realloc that moves");
+  for (size_t i = kBytes; i < 2 * kBytes; i += kPage) block[i] = 9;
+  block = realloc(block, kBytes);
+  check(block, 0, kBytes, "realloc that shrinks");
+  block = realloc(block, 1000);
+  check(block, 0, 1000, "realloc to plain memory");
+  block = realloc(block, kBytes);
+  check(block, 0, 1000, "realloc from plain memory");
+  free(block);
+  for (int round = 0; round < 3; ++round) {
+    unsigned char* zeros = calloc(kBytes / 8, 8);
+    for (size_t i = 0; i < kBytes; i += 64) require(zeros[i] == 0, "calloc");
+    memset(zeros, 0xee, kBytes);
+    free(zeros);
+  }
+  unsigned char* aligned = aligned_alloc(1u << 21, 1u << 22);
+  require(((uintptr_t)aligned & ((1u << 21) - 1)) == 0, "alignment");
+  free(aligned);
+  volatile size_t too_much = PTRDIFF_MAX;
+  void* volatile none = malloc(too_much);
+  require(none == NULL && errno == ENOMEM, "too much");
+  free(wall);
+  puts("heap");
+}
+
+static void mappings(void) {
+  unsigned char* memory = map(kBytes);
+  fill(memory, kBytes);
+  munmap(memory + kBytes / 2, kBytes / 4);
+  check(memory, 0, kBytes / 2, "before the hole");
+  check(memory, kBytes * 3 / 4, kBytes, "after the hole");
+  unsigned char* again = mmap(memory + kBytes / 2, kBytes / 4, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+  require(again == memory + kBytes / 2, "MAP_FIXED");
+  for (size_t i = 0; i < kBytes / 4; i += 64) require(again[i] == 0, "zeros in the hole");
+  fill(memory, kBytes);
+  madvise(memory + 10 * kPage, 100 * kPage, MADV_DONTNEED);
+  for (size_t i = 10 * kPage; i < 110 * kPage; ++i) require(memory[i] == 0, "MADV_DONTNEED");
+  check(memory, 0, 10 * kPage, "before what was dropped");
+  check(memory, 110 * kPage, kBytes, "after what was dropped");
+  madvise(memory, kBytes, MADV_HUGEPAGE);
+  memory = mremap(memory, kBytes, 2 * kBytes, MREMAP_MAYMOVE);
+  require(memory != MAP_FAILED, "mremap");
+  check(memory, 110 * kPage, kBytes, "mremap");
+  for (size_t i = 10 * kPage; i < 110 * kPage; ++i) require(memory[i] == 0, "zeros that moved");
+  munmap(memory, 2 * kBytes);
+  puts("mappings");
+}
+
+static sigjmp_buf back;
+static unsigned char* seen_from_handler;
+static void jump(int signal_number) { siglongjmp(back, signal_number); }
+static int faults(volatile unsigned char* address, int store) {
+  if (sigsetjmp(back, 1) != 0) return 1;
+  if (store)
+    *address = 1;
+  else
+    (void)*address;
+  return 0;
+}
+
+static void protection(void) {
+  unsigned char* memory = map(kBytes);
+  fill(memory, kBytes);
+  struct sigaction action = {.sa_handler = jump};
+  sigaction(SIGSEGV, &action, NULL);
+  require(mprotect(memory, kBytes / 2, PROT_READ) == 0, "mprotect");
+  require(mprotect(memory + kBytes / 2, kPage, PROT_NONE) == 0, "mprotect");
+  check(memory, 0, kBytes / 2, "read-only memory");
+  require(faults(memory, 1) && faults(memory + kBytes / 2, 0) && !faults(memory + kBytes - 1, 1),
+          "protection");
+  unsigned char* pressure = map(kBytes);
+  fill(pressure, kBytes);
+  require(mprotect(memory, kBytes, PROT_READ | PROT_WRITE) == 0, "mprotect");
+  check(memory, 0, kBytes - kPage, "memory that was protected");
+  munmap(memory, kBytes);
+  require(faults(memory, 0), "unmapped memory");
+  munmap(pressure, kBytes);
+  signal(SIGSEGV, SIG_DFL);
+  puts("protection");
+}
+
+static void look(int signal_number) {
+  (void)signal_number;
+  check(seen_from_handler, 0, kBytes, "in a handler");
+}
+static void signals(void) {
+  unsigned char* memory = map(kBytes);
+  fill(memory, kBytes);
+  seen_from_handler = memory;
+  // The kernel writes the handler's frame to spilled memory.
+  stack_t stack = {.ss_sp = map(1u << 20), .ss_size = 1u << 20};
+  require(sigaltstack(&stack, NULL) == 0, "sigaltstack");
+  struct sigaction action = {.sa_handler = look, .sa_flags = SA_ONSTACK};
+  sigaction(SIGUSR1, &action, NULL);
+  for (int i = 0; i < 3; ++i) raise(SIGUSR1);
+  stack.ss_flags = SS_DISABLE;
+  sigaltstack(&stack, NULL);
+  munmap(memory, kBytes);
+  puts("signals");
+}
+
+static void files(void) {
+  unsigned char* memory = map(kBytes);
+  fill(memory, kBytes);
+  char name[] = "/var/tmp/corners-XXXXXX";
+  int file = mkstemp(name);
+  unlink(name);
+  require(write(file, memory, kBytes) == (ssize_t)kBytes, "write");
+  memset(memory, 0, kBytes);
+  require(pread(file, memory, kBytes, 0) == (ssize_t)kBytes, "read");
+  check(memory, 0, kBytes, "what was read");
+  // Direct transfers go to the memory itself.
+  int direct = open("/var/tmp", O_TMPFILE | O_RDWR | O_DIRECT, 0600);
+  if (direct >= 0) {
+    require(write(direct, memory, kBytes) == (ssize_t)kBytes, "direct write");
+    memset(memory, 0, kBytes);
+    require(pread(direct, memory, kBytes, 0) == (ssize_t)kBytes, "direct read");
+    check(memory, 0, kBytes, "what was read directly");
+    close(direct);
+  }
+  close(file);
+  munmap(memory, kBytes);
+  puts("files");
+}
+
+// A daemon closes whatever it finds open.
+static void descriptors(void) {
+  unsigned char* memory = map(kBytes);
+  fill(memory, kBytes);
+  for (int i = 3; i < 2000; ++i) close(i);
+  close_range(3, ~0u, 0);
+  check(memory, 0, kBytes, "after closing all");
+  munmap(memory, kBytes);
+  puts("descriptors");
+}
+
+static void locks(void) {
+  unsigned char* memory = map(kBytes);
+  require(mlock(memory, kBytes) == -1 && errno == EAGAIN, "mlock");
+  require(mlockall(MCL_CURRENT) == -1 && errno == EAGAIN, "mlockall");
+  munmap(memory, kBytes);
+}
+
+static void children(void) {
+  unsigned char* memory = map(kBytes);
+  fill(memory, kBytes);
+  fflush(NULL);
+  require(system("exit 7") == 7 << 8, "system");
+  pid_t child = fork();
+  if (child == 0) {
+    execlp("true", "true", NULL);
+    _exit(9);
+  }
+  int status;
+  require(waitpid(child, &status, 0) == child && status == 0, "fork and exec");
+  // It has no spilled memory, and says so rather than read zeros.
+  child = fork();
+  if (child == 0) _exit(memory[kBytes / 2] == content(kBytes / 2) ? 1 : 2);
+  require(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 134,
+          "fork alone");
+  // Nor does a copy that the C library knows nothing of.
+  child = (pid_t)syscall(57);
+  if (child == 0) _exit(memory[kBytes / 2] == content(kBytes / 2) ? 1 : 2);
+  require(waitpid(child, &status, 0) == child && WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV,
+          "raw fork");
+  check(memory, 0, kBytes, "after children");
+  munmap(memory, kBytes);
+}
+
+int main(int count, char** arguments) {
+  (void)arguments;
+  fill(map(kBytes), kBytes);  // from here on memory spills
+  heap();
+  mappings();
+  protection();
+  signals();
+  files();
+  if (count == 1) {
+    locks();
+    children();
+  }
+  descriptors();
+  return 0;
+}

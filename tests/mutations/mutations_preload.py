@@ -1,0 +1,39 @@
+"""Breakages of src/spill/preload: pages of programs that spillcc did not compile."""
+
+PAGER = "src/spill/preload/pager.cc"
+EVICT = "src/spill/preload/pager_evict.cc"
+STORE = "src/spill/preload/store.cc"
+SERVICE = "src/spill/preload/service.cc"
+LARGE = "src/spill/preload/large.cc"
+
+
+def mutation(name, *patches):
+    return {"name": name, "test": ("ctest", "^e2e_preload_quick$"), "patches": list(patches)}
+
+
+MUTATIONS = [
+    mutation("changed page dropped",
+             (EVICT, "if (now.same_content_as(frame.known)) {", "if (now.same_content_as(frame.known) || i % 8 == 7) {")),
+    mutation("second chance lost",
+             (PAGER, "  else if (frames_[frame].state == State::kCooling)\n    bring_back(page);\n", "")),
+    mutation("discard forgets what lies on storage",
+             (PAGER, "    store_.forget(pages_[page].spot);\n    pages_[page].spot = kNoSpot;\n    const FrameNumber frame", "    const FrameNumber frame")),
+    mutation("discard leaves pages on their second chance",
+             (PAGER, "    if (frame == kNone) continue;\n    if (frames_[frame].state == State::kCooling)", "    if (frame == kNone || frames_[frame].state == State::kCooling) continue;\n    if (false)")),
+    mutation("moved memory loses what lies on storage",
+             (PAGER, "    pages_[target].spot = spot;", "    pages_[target].spot = kNoSpot;")),
+    mutation("write failure of a page lost",
+             (STORE, "    page.saved = batch.io_of(i).whole();", "    page.saved = true;")),
+    mutation("read failure lost",
+             (STORE, "if (spots[i] == kNoSpot || batch.io_of(i).whole()) continue;", "if (i < spots.size()) continue;")),
+    mutation("zeros for what is on storage",
+             (PAGER, "spots[i] = pages_[first + i].spot;", "spots[i] = i > 8 ? kNoSpot : pages_[first + i].spot;")),
+    mutation("fingerprint known although the page could not be written",
+             (EVICT, "      frame.known = base::Fingerprint::unknown();", "      frame.known = now;")),
+    mutation("freed memory is not forgotten",
+             (LARGE, "  ask_discard(address, bytes);\n  free_addresses", "  free_addresses")),
+    mutation("child of fork sees zeros",
+             (SERVICE, "  sys::keep_from_children(reinterpret_cast<void*>(kRangeBegin), kRangeEnd - kRangeBegin);\n", "")),
+    mutation("program can close what serves its faults",
+             (SERVICE, "  if (sys::failed(sys::syscall(SYS_close_range, ~0u, ~0u, kUnshare))) return;", "  if (kUnshare != 0) return;")),
+]
