@@ -53,6 +53,7 @@ base::Expected<Cache*> Cache::create(const CacheParameters& parameters, storage:
   shared.device = &device;
   shared.table = &cache->table_;
   shared.holders = &holders;
+  shared.origins = parameters.origins;
   shared.budget.set_limit(parameters.memory_bytes);
   cache->process_ = sys::syscall(SYS_getpid);
   cache->range_begin_ = parameters.range_begin;
@@ -103,14 +104,31 @@ void Cache::destroy() {
   sys::unmap(this, sizeof(Cache));
 }
 
-void Cache::discard(PageId first, uint64_t count, Lane& lane) {
+// f(partition, first, count) for the parts of the range that are a partition's each.
+template <class F>
+void Cache::for_each_part(PageId first, uint64_t count, F f) {
   const uint64_t end = index(first) + count;
   while (index(first) < end) {
     uint64_t region_end = ((index(first) >> region_shift_) + 1) << region_shift_;
     if (region_end > end) region_end = end;
-    of(first).discard(first, region_end - index(first), lane);
+    f(of(first), first, region_end - index(first));
     first = PageId{region_end};
   }
+}
+
+void Cache::discard(PageId first, uint64_t count, Lane& lane) {
+  for_each_part(first, count,
+                [&](Partition& partition, PageId page, uint64_t n) { partition.discard(page, n, lane); });
+}
+
+Partition::Left Cache::forget(PageId first, uint64_t count, Lane& lane) {
+  Partition::Left all;
+  for_each_part(first, count, [&](Partition& partition, PageId page, uint64_t n) {
+    const Partition::Left left = partition.forget(page, n, lane);
+    all.busy += left.busy;
+    all.held += left.held;
+  });
+  return all;
 }
 
 uint32_t Cache::evict(Lane& lane) {

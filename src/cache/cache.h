@@ -22,6 +22,7 @@ struct CacheParameters {
   uint32_t partition_count = 0;  // 0: by memory and cores
   uint32_t read_ahead_pages = 0;
   uint64_t chaos_seed = 0;
+  Origins* origins = nullptr;  // outlives the cache; null: all pages begin as zeros
   bool watch = true;  // the kernel says which pages were not stored to, where it can; else all are compared
 };
 
@@ -43,6 +44,7 @@ class Cache {
   base::Expected<char*> pin(PageId page, Lane& lane) { return of(page).load(page, lane, true); }
   void unpin(PageId page) { of(page).unpin(page); }
   void discard(PageId first, uint64_t count, Lane& lane);
+  Partition::Left forget(PageId first, uint64_t count, Lane& lane);
 
   // Evicts a batch of every partition, however much memory is free; returns how many frames became free.
   uint32_t evict(Lane& lane);
@@ -131,6 +133,9 @@ class Cache {
 
  private:
   Partition& of(PageId page) { return partitions_[partition_of(page, region_shift_, partition_count_)]; }
+
+  template <class F>
+  void for_each_part(PageId first, uint64_t count, F f);
 
   static constexpr uint32_t kCalmSteps = 10'000;  // ten seconds where nothing else is to be done
 

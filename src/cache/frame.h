@@ -90,6 +90,8 @@ class Frame {
                              // not stored to since is as it was loaded
   bool stale_load : 1 =
       false;  // its load began before a fork: what is read may go to the memory file of then
+  bool gone : 1 =
+      false;  // EVICTING, of a page that was forgotten while somebody held it: nobody may rescue it
   Backing backing = Backing::kOwn;
 
  private:

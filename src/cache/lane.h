@@ -5,6 +5,7 @@
 // which only changed pages touch.
 #pragma once
 #include "cache/frame.h"
+#include "cache/origins.h"
 #include "storage/device.h"
 
 namespace cache {
@@ -22,15 +23,16 @@ class Lane {
     PageId page{};
     uint32_t version = 0;  // of the frame after the batch's last edge
     bool held = false;
-    bool verified = false;               // untouched since it was cleaned: no need to look at its content
-    bool watched = false;                // when it was locked
-    bool untouched = false;              // watched, and the kernel says that nobody stored to it
-    bool newly_protected = false;        // its frame's memory, in this eviction
-    bool whole_page = false;             // its place is its first: nothing on storage to keep
-    bool fresh = false;                  // of a load: the frame's memory is zeros
-    uint32_t changed_count = 0;          // OS pages to write
-    PlaceId new_place = base::kNoPlace;  // where it moves if its write succeeds
-    bool must_move = false;              // it may not be written where it is
+    bool verified = false;         // untouched since it was cleaned: no need to look at its content
+    bool watched = false;          // when it was locked
+    bool untouched = false;        // watched, and the kernel says that nobody stored to it
+    bool newly_protected = false;  // its frame's memory, in this eviction
+    bool whole_page = false;       // its place is its first: nothing on storage to keep
+    bool fresh = false;            // of a load: the frame's memory is zeros
+    Origins::Kind origin = Origins::Kind::kZeros;  // of a load, of a page without a place
+    uint32_t changed_count = 0;                    // OS pages to write
+    PlaceId new_place = base::kNoPlace;            // where it moves if its write succeeds
+    bool must_move = false;                        // it may not be written where it is
     uint32_t first_io = 0;
     uint32_t last_io = 0;  // inclusive
   };

@@ -74,6 +74,7 @@ base::Expected<char*> Partition::load(PageId page, Lane& lane, bool pin) {
         if (auto room = make_room(lane, attempts); !room) return std::unexpected(room.error());
         break;
       }
+      case Attempt::kGone: return base::failure(ESTALE, "page ", index(page), " is gone");
       case Attempt::kLoad:
         if (auto filled = fill(lane); !filled) return std::unexpected(filled.error());
         // The page is resident and open; another turn pins it or finds it evicted again.
@@ -91,6 +92,8 @@ Partition::Attempt Partition::try_load(PageId page, Lane& lane, bool pin, bool d
     switch (frame.state()) {
       case State::kLoading: return Attempt::kWait;
       case State::kEvicting:
+        if (frame.gone) return Attempt::kGone;
+        [[fallthrough]];
       case State::kWriting:
         base::statistics.cache_rescues.add();
         frame.rescue();
@@ -105,12 +108,16 @@ Partition::Attempt Partition::try_load(PageId page, Lane& lane, bool pin, bool d
     base::statistics.cache_hits.add();
     return Attempt::kDone;
   }
+  const auto origin = where.place != base::kNoPlace ? Origins::Kind::kZeros : origin_of(page);
+  if (origin == Origins::Kind::kGone) return Attempt::kGone;
   bool fresh;
   const FrameId taken = take_frame(page, where.place, desperate, fresh);
   if (taken == base::kNoFrame) return Attempt::kNeedFrame;
   lane.victim_count = 1;
-  lane.victims[0] = {.frame = taken, .page = page, .version = frames_[taken].version(), .fresh = fresh};
-  if (where.place != base::kNoPlace) add_read_ahead(page, where.place, lane);
+  lane.victims[0] = {
+      .frame = taken, .page = page, .version = frames_[taken].version(), .fresh = fresh, .origin = origin};
+  if (where.place != base::kNoPlace || origin != Origins::Kind::kZeros)
+    add_read_ahead(page, where.place, lane);
   return Attempt::kLoad;
 }
 
@@ -173,23 +180,33 @@ FrameId Partition::take_frame(PageId page, PlaceId place, bool desperate, bool& 
   return taken;
 }
 
-// A second miss in a row on the next page: claims frames for the pages that follow on storage.
+// A second miss in a row on the next page: claims frames for the pages that follow, on storage or where they come from.
 void Partition::add_read_ahead(PageId page, PlaceId place, Lane& lane) {
   const bool sequential = index(page) == index(lane.last_miss) + 1;
   lane.miss_streak = sequential ? lane.miss_streak + 1 : 0;
   lane.last_miss = page;
   if (lane.miss_streak < 2) return;
-  for (uint32_t i = 1; i <= shared_->read_ahead_pages && lane.victim_count < Lane::kMaxBatch; ++i) {
+  const bool on_storage = place != base::kNoPlace;
+  const uint32_t most = on_storage
+                            ? shared_->read_ahead_pages
+                            : shared_->origins->count_together(page, 1 + shared_->read_ahead_pages) - 1;
+  for (uint32_t i = 1; i <= most && lane.victim_count < Lane::kMaxBatch; ++i) {
     const PageId next = page + i;
     if (index(next) / kGroupPages != index(page) / kGroupPages) break;  // surely the same partition
     const PageMap::Where where = map_.find(next);
-    if (where.place == base::kNoPlace || index(where.place) != index(place) + i) break;
+    if (where.frame != base::kNoFrame) break;
+    if (on_storage ? where.place == base::kNoPlace || index(where.place) != index(place) + i
+                   : where.place != base::kNoPlace)
+      break;
     if (frames_.free_count() <= batch_size_) break;
     bool fresh;
     const FrameId taken = take_frame(next, where.place, false, fresh);
     if (taken == base::kNoFrame) break;
-    lane.victims[lane.victim_count++] = {
-        .frame = taken, .page = next, .version = frames_[taken].version(), .fresh = fresh};
+    lane.victims[lane.victim_count++] = {.frame = taken,
+                                         .page = next,
+                                         .version = frames_[taken].version(),
+                                         .fresh = fresh,
+                                         .origin = lane.victims[0].origin};
     lane.last_miss = next;
   }
 }
@@ -197,6 +214,7 @@ void Partition::add_read_ahead(PageId page, PlaceId place, Lane& lane) {
 // Steps 4 to 6 of Load for the frames that try_load claimed.
 base::Expected<void> Partition::fill(Lane& lane) {
   Frame& first = frames_[lane.victims[0].frame];
+  if (lane.victims[0].origin != Origins::Kind::kZeros) return fill_from_origin(lane);
   if (first.place == base::kNoPlace) {
     char* bytes = frames_.unwatched_bytes(lane.victims[0].frame);
     if (!lane.victims[0].fresh) spillway_plain_memset(bytes, 0, shared_->page_bytes);
@@ -225,14 +243,7 @@ base::Expected<void> Partition::fill(Lane& lane) {
 
   const auto good_count = static_cast<uint32_t>(io.transferred_bytes / shared_->page_bytes);
   const bool failed = io.error != 0 || good_count == 0;
-  for (uint32_t i = 0; !failed && i < good_count; ++i) {
-    const FrameId frame = lane.victims[i].frame;
-    const bool watched = frames_[frame].watched;
-    for (uint64_t piece = 0; piece < pieces_; ++piece)
-      frames_.fingerprints(frame)[piece] =
-          watched ? base::Fingerprint::unknown()
-                  : base::take_fingerprint(frames_.bytes(frame) + piece * base::kOsPageBytes);
-  }
+  for (uint32_t i = 0; !failed && i < good_count; ++i) take_fingerprints(lane.victims[i].frame, true);
   const PageId page = lane.victims[0].page;
   finish_load(lane, failed, good_count);
   if (!failed) return {};
@@ -245,6 +256,15 @@ base::Expected<void> Partition::fill(Lane& lane) {
                        " at offset ", io.offset_bytes, ": ", base::error_name(io.error));
 }
 
+// Step 5 of Load. Of a frame that is watched the kernel says what was stored to.
+void Partition::take_fingerprints(FrameId frame, bool known) {
+  for (uint64_t piece = 0; piece < pieces_; ++piece)
+    frames_.fingerprints(frame)[piece] =
+        known && !frames_[frame].watched
+            ? base::take_fingerprint(frames_.bytes(frame) + piece * base::kOsPageBytes)
+            : base::Fingerprint::unknown();
+}
+
 void Partition::finish_load(Lane& lane, bool failed, uint32_t good_count) {
   sys::LockGuard guard(mutex_);
   for (uint32_t i = 0; i < lane.victim_count; ++i) {
@@ -253,7 +273,10 @@ void Partition::finish_load(Lane& lane, bool failed, uint32_t good_count) {
     CHECK(frame.is(State::kLoading, lane.victims[i].version));
     if (frame.stale_load) frames_.end_stale_load(id);
     if (failed || i >= good_count) {
-      map_.set_place(frame.page, frame.place);
+      if (frame.place == base::kNoPlace)
+        map_.erase(frame.page);
+      else
+        map_.set_place(frame.page, frame.place);
       frame.load_failed();
       frames_.give_back(id);
       continue;

@@ -5,7 +5,7 @@
 //
 // Load     1 find the page: resident -> open its entries, done; loading -> wait; evicting or writing ->
 //            rescue, done   2 take a free frame (none: evict, from 1)   3 claim, map page -> frame, unlock
-//          4 read, or zero-fill a page without a place   5 fingerprint   6 lock, loaded, publish entries
+//          4 read; a page without a place from its origin, or zero-fill it   5 fingerprint   6 lock, loaded, publish entries
 // Evict    1 choose victims, lock their entries and states   2 barrier   3 rescue the held ones
 //          4 ask the kernel about watched ones; compare the fingerprints of others and of what was stored to
 //          5 unchanged -> FREE, their frames watched from now on if most are; changed -> fingerprints unknown, WRITING; places
@@ -21,6 +21,8 @@
 //          3 the first store takes the protection away, nothing but 1 gives it back
 // Discard  1 lock entries and states   2 barrier   3 held or pinned -> zeroed in place, place forgotten
 //          4 else -> FREE, place given back
+// Forget   1 lock entries and states   2 barrier   3 held -> stays EVICTING and gone, so that nobody rescues it; asked for
+//          again later   4 else -> FREE, place given back
 //
 // Invariants
 //  1 a fingerprint is that of what a load of the OS page would return now, or unknown; step 4 of Load
@@ -36,6 +38,7 @@
 #include "cache/holders.h"
 #include "cache/lane.h"
 #include "cache/layout.h"
+#include "cache/origins.h"
 #include "cache/page_map.h"
 #include "cache/places.h"
 #include "cache/table.h"
@@ -55,6 +58,7 @@ struct Shared {
   storage::Device* device = nullptr;
   Table* table = nullptr;
   Holders* holders = nullptr;
+  Origins* origins = nullptr;  // null: all pages begin as zeros
   PageDirectory directory;
   Places places;
   Budget budget;
@@ -84,6 +88,16 @@ class Partition {
   // Forgets the content of pages first .. first + count - 1: they read as zeros. The storage is given
   // back. May block, does no I/O of its own.
   void discard(PageId first, uint64_t count, Lane& lane);
+
+  // Takes pages out that their user has given up: nothing is written, their places are given back. Says what is left:
+  // pages that are pinned, under way or being evicted, and pages that somebody held when they were asked for, which
+  // nobody reaches any more. Call again until nothing is left. REQUIRES: Origins says kGone for the pages.
+  struct Left {
+    uint64_t busy = 0;
+    uint64_t held = 0;
+    bool nothing() const { return busy == 0 && held == 0; }
+  };
+  Left forget(PageId first, uint64_t count, Lane& lane);
 
   // Evicts up to `wanted` pages; returns how many frames became free. May do I/O.
   uint32_t evict(uint32_t wanted, Lane& lane);
@@ -137,11 +151,16 @@ class Partition {
   uint32_t resident_count();
 
  private:
-  enum class Attempt { kDone, kWait, kNeedFrame, kLoad };
+  enum class Attempt { kDone, kWait, kNeedFrame, kLoad, kGone };
 
   Attempt try_load(PageId page, Lane& lane, bool pin, bool desperate, char*& bytes);
   base::Expected<void> fill(Lane& lane);
+  base::Expected<void> fill_from_origin(Lane& lane);
+  void take_fingerprints(FrameId frame, bool known);
   void finish_load(Lane& lane, bool failed, uint32_t good_count);
+  Origins::Kind origin_of(PageId page) const {
+    return shared_->origins != nullptr ? shared_->origins->kind_of(page) : Origins::Kind::kZeros;
+  }
   void add_read_ahead(PageId page, PlaceId place, Lane& lane);
   base::Expected<void> make_room(Lane& lane, uint64_t& attempts);
   bool evict_for_load(Lane& lane);
@@ -189,6 +208,7 @@ class Partition {
   void note_failed_write(int error);
   void zero_in_place(FrameId frame);
   bool lock_for_discard(PageId page, Lane& lane);
+  bool lock_for_forget(PageId page, Lane& lane);
   void check_unchanged(Lane::Victim& victim, Lane& lane);
   uint64_t next_random();
 

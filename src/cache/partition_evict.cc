@@ -340,6 +340,11 @@ void Partition::check_unchanged(Lane::Victim& victim, Lane& lane) {
   const PlaceId place = frames_[victim.frame].place;
   if (place == base::kNoPlace) {
     spillway_plain_memset(lane.page_copy, 0, shared_->page_bytes);
+    const auto origin = origin_of(victim.page);
+    const iovec segment = {lane.page_copy, shared_->page_bytes};
+    if (origin != Origins::Kind::kZeros &&
+        (origin != Origins::Kind::kConstant || !shared_->origins->read(victim.page, &segment, 1)))
+      return;
   } else {
     iovec segment = {lane.page_copy, shared_->page_bytes};
     storage::Io io;

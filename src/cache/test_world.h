@@ -85,6 +85,7 @@ struct TestParameters {
   uint64_t chaos_seed = 0;
   uint64_t seed = 1;
   bool watch = true;
+  Origins* origins = nullptr;
   uint64_t memory_bytes = 0;  // 0: for frame_count frames and all that comes with them
 };
 
@@ -151,6 +152,7 @@ class TestWorld {
     p.read_ahead_pages = with.read_ahead_pages;
     p.chaos_seed = with.chaos_seed;
     p.watch = with.watch;
+    p.origins = with.origins;
     auto created = Cache::create(p, *device, holders);
     if (!created) ADD_FAILURE() << created.error().message;
     CHECK(created.has_value());

@@ -4,6 +4,8 @@ PARTITION = "src/cache/partition.cc"
 EVICT = "src/cache/partition_evict.cc"
 CLEAN = "src/cache/partition_clean.cc"
 DISCARD = "src/cache/partition_discard.cc"
+ORIGIN = "src/cache/partition_origin.cc"
+FORGET = "src/cache/partition_forget.cc"
 MOVE = "src/cache/partition_move.cc"
 PLACES = "src/cache/places.cc"
 POOL = "src/cache/frame_pool.cc"
@@ -32,10 +34,7 @@ MUTATIONS = [
               "      frames_.fingerprints(lane.victims[i].frame)[piece] = base::take_fingerprint(\n"
               "          frames_.bytes(lane.victims[i].frame) + piece * base::kOsPageBytes);\n"
               "  lane.queue().run(io);\n  if (lane.victim_count > 1"),
-             (PARTITION, "      frames_.fingerprints(frame)[piece] =\n"
-              "          watched ? base::Fingerprint::unknown()\n"
-              "                  : base::take_fingerprint(frames_.bytes(frame) + piece * base::kOsPageBytes);",
-              "      (void)frame, (void)watched;")),
+             (PARTITION, "  for (uint32_t i = 0; !failed && i < good_count; ++i) take_fingerprints(lane.victims[i].frame, true);\n", "")),
     mutation("fingerprint known although the write failed", "ProtocolTest.AFailedWriteKeeps*",
              (EVICT, "      frame.write_failed();", TAKE_ALL_FINGERPRINTS + "      frame.write_failed();")),
     mutation("old fingerprint kept over a rescue during a write", "ProtocolTest.ARescueDuringTheWriteLeaves*",
@@ -63,8 +62,8 @@ MUTATIONS = [
              (EVICT, "  mark_held(lane);\n  find_untouched(lane);\n", "  mark_held(lane);\n"),
              (EVICT, "  shared_->holders->barrier();\n", "  find_untouched(lane);\n  shared_->holders->barrier();\n")),
     mutation("old fingerprint kept in a watched frame", "WatchTest.NothingIsKnown*",
-             (PARTITION, "          watched ? base::Fingerprint::unknown()\n",
-              "          watched ? frames_.fingerprints(frame)[piece]\n")),
+             (PARTITION, "            : base::Fingerprint::unknown();\n",
+              "            : frames_.fingerprints(frame)[piece];\n")),
     mutation("frame watched although its page was stored to", "WatchTest.AFrameThat*",
              (PARTITION, "  frames_[id].watched = is_protected;", "  frames_[id].watched |= is_protected;")),
     mutation("frame watched that was never protected", "WatchTest.*",
@@ -346,6 +345,18 @@ MUTATIONS = [
              (PARTITION, "bool Partition::may_take_fresh(bool desperate) {\n", "bool Partition::may_take_fresh(bool desperate) {\n  if (frame_count() > 0) return true;\n")),
     mutation("no memory is taken from the largest partition", "CacheTest.OnePartition*",
              (PARTITION, "    if (largest != nullptr && largest != this", "    if (largest == nullptr && largest != nullptr")),
+
+    # Pages that come from elsewhere
+    mutation("what may change is dropped as unchanged", "OriginsTest.WhatMayChange*",
+             (ORIGIN, "lane.victims[i].origin == Origins::Kind::kConstant)", "lane.victims[i].origin != Origins::Kind::kZeros)")),
+    mutation("last page of an origin ends with what was there", "OriginsTest.TheLastPage*",
+             (ORIGIN, "rest > 0)", "rest > shared_->page_bytes)")),
+    mutation("forgotten page rescued by a load", "OriginsTest.AHeldPage*",
+             (PARTITION, "        if (frame.gone) return Attempt::kGone;\n", "")),
+    mutation("forgotten page taken from under a holder", "OriginsTest.AHeldPage*",
+             (FORGET, "      if (victim.held) {", "      if (victim.held && victim.watched) {")),
+    mutation("page that is read ahead taken for another's", "OriginsTest.PagesThatFollow*",
+             (PARTITION, "if (where.frame != base::kNoFrame) break;", "")),
 
     # Read from outside
     mutation("page not looked for again after it was read from outside", "PageReaderTest.*",
