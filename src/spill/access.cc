@@ -85,6 +85,14 @@ WiredRange::WiredRange(const void* address, size_t n) {
     const uint64_t at = a + size_;
     const size_t length = std::min(bytes_to_page_end(reinterpret_cast<const void*>(at)), n - size_);
     char* raw = pin_page_piece(at);
+    if (reinterpret_cast<uint64_t>(raw) == at) {
+      // Not pinned: alone, and as memory that is not spilled.
+      if (pins > 0) break;
+      begin_ = 0;
+      pieces_[piece_count_++] = {raw, length};
+      size_ = length;
+      return;
+    }
     size_ += length;
     if (piece_count_ > 0) {
       iovec& last = pieces_[piece_count_ - 1];

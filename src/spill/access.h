@@ -95,7 +95,7 @@ class WiredRange {
   size_t size() const { return size_; }  // bytes covered
 
  private:
-  uint64_t begin_ = 0;  // 0: not spilled, nothing pinned
+  uint64_t begin_ = 0;  // 0: nothing pinned
   size_t size_ = 0;
   size_t piece_count_ = 0;
   iovec pieces_[kMaxPieces];

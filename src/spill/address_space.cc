@@ -169,6 +169,11 @@ void free_addresses(uint64_t address, uint64_t bytes) {
   add_free(address, address + bytes);
 }
 
+void withhold_addresses(uint64_t address, uint64_t bytes) {
+  sys::LockGuard guard(mutex);
+  mark(address, bytes, false);
+}
+
 AddressMaps address_maps() {
   return {reinterpret_cast<uint64_t>(chunk_use), reinterpret_cast<uint64_t>(page_bits)};
 }
@@ -210,6 +215,18 @@ bool touches_runtime(const void* address, uint64_t bytes) {
   };
   return touches(kPublished, base::kOsPageBytes) || touches(kUnregisteredSlots, base::kOsPageBytes) ||
          touches(kTableBase, kTableBytes);
+}
+
+uint64_t same_allocation_end(uint64_t address, uint64_t end) {
+  const bool allocated = is_allocated(address);
+  uint64_t at = address;
+  while (at < end) {
+    const uint64_t chunk = at / kChunkBytes;
+    const ChunkUse use = chunk_use[chunk].load(std::memory_order_acquire);
+    if ((use == ChunkUse::kSome ? is_allocated(at) : use == ChunkUse::kEverything) != allocated) break;
+    at = use == ChunkUse::kSome ? at + base::kOsPageBytes : (chunk + 1) * kChunkBytes;
+  }
+  return at < end ? at : end;
 }
 
 }  // namespace spill

@@ -27,6 +27,9 @@ bool allocate_addresses_at(uint64_t address, uint64_t bytes);
 // Gives back any part of what was allocated. Its pages are discarded first, by the caller.
 void free_addresses(uint64_t address, uint64_t bytes);
 
+// Takes any part of what was allocated away from its user, but keeps it from everybody else until free_addresses.
+void withhold_addresses(uint64_t address, uint64_t bytes);
+
 // The two maps, for other processes that look into this one.
 inline constexpr uint64_t kChunkBytes = uint64_t{2} << 20;
 enum class ChunkUse : uint8_t { kNothing, kEverything, kSome };
@@ -58,6 +61,9 @@ void thaw_addresses();
 
 // Is the OS page of `address` allocated, or a global's? REQUIRES: below 2^kAddressBits. Async-signal-safe.
 bool is_allocated(uint64_t address);
+// The end of the OS pages from `address` on of which is_allocated says the same; at most `end`. Cost: a look at each chunk,
+// at each OS page only where some of a chunk are allocated. REQUIRES: in_range(address), end <= kRangeEnd.
+uint64_t same_allocation_end(uint64_t address, uint64_t end);
 
 // Does [address, address + bytes) touch what the runtime keeps at fixed addresses: the table, the published page, the
 // slots of threads not seen yet? Nobody else may map anything there.

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "spill/access.h"
 #include "spill/address_space.h"
+#include "spill/file_maps.h"
 #include "spill/pins.h"
 #include "spill/runtime.h"
 #include "spill/signals.h"
@@ -111,6 +112,10 @@ void map_at_own_address(uint64_t address, uint64_t site) {
     if (is_kept(page)) return;
   }
   auto pinned = cache.pin_shared(page, lane_of(inside.thread()));
+  if (!pinned && is_file_map_error(address, pinned.error())) {
+    show_bus_error(address);
+    return;
+  }
   if (!pinned) end_process(pinned.error(), kFatalStatus);
   const bool waits = !mapped_mutex.try_lock();
   // Who has the lock may be a fork, which waits for pins; and after one the frame is the child's too.
@@ -118,9 +123,14 @@ void map_at_own_address(uint64_t address, uint64_t site) {
     cache.unpin(page);
     if (waits) mapped_mutex.lock();
     pinned = cache.pin_shared(page, lane_of(inside.thread()));
+    if (!pinned && is_file_map_error(address, pinned.error())) {
+      mapped_mutex.unlock();  // the access is repeated, and comes here again if need be
+      return;
+    }
     if (!pinned) end_process(pinned.error(), kFatalStatus);
   }
-  if (is_mapped(page))
+  const FileMapKind kind = file_map_kind(address);
+  if (is_mapped(page) || kind == FileMapKind::kPlain || kind == FileMapKind::kGone)
     cache.unpin(page);
   else
     map_pinned(page, *pinned, site);
@@ -174,7 +184,7 @@ void end_kept(uint64_t address, uint64_t bytes) {
   }
 }
 
-void unmap_range(uint64_t address, uint64_t bytes) {
+void hand_over(uint64_t address, uint64_t bytes, void (*f)(void* context), void* context) {
   end_kept(address, bytes);
   InRuntime inside;
   sys::LockGuard guard(mapped_mutex);
@@ -182,6 +192,11 @@ void unmap_range(uint64_t address, uint64_t bytes) {
     if (mapped_pages[i] == 0) continue;
     if (runtime.cache->address_of(base::PageId{mapped_pages[i] - 1}) - address < bytes) unmap_element(i);
   }
+  f(context);
+}
+
+void unmap_range(uint64_t address, uint64_t bytes) {
+  hand_over(address, bytes, [](void*) {}, nullptr);
 }
 
 bool is_kept(base::PageId page) {
@@ -234,6 +249,8 @@ void handle_fault(int number, siginfo_t* info, void* context) {
       return;
     }
   }
+  // The program's handler may return, and the access find the page then.
+  if (number == SIGBUS && by_access && in_range(address)) hide_bus_error(address);
   pass_to_program(number, info, context);
 }
 

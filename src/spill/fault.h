@@ -25,6 +25,9 @@ void map_at_own_address(uint64_t address, uint64_t site);
 // Takes every mapping within [address, address + bytes) away, before its addresses are freed.
 void unmap_range(uint64_t address, uint64_t bytes);
 
+// Takes every mapping within [address, address + bytes) away and calls f(context), before anything is mapped again.
+void hand_over(uint64_t address, uint64_t bytes, void (*f)(void* context), void* context);
+
 // Keeps [address, address + bytes) in memory and mapped at its own address until it is freed: a stack that
 // the program made, whose accesses are not translated, and on which the kernel must be able to put a
 // signal's frame. Returns false when that would take more than half of the frames, or a table is full.

@@ -10,6 +10,7 @@
 #include "spill/abi.h"
 #include "spill/address_space.h"
 #include "spill/fault.h"
+#include "spill/file_maps.h"
 #include "spill/intercept/cancel.h"
 #include "spill/intercept/parking.h"
 #include "spill/last_thread.h"
@@ -33,9 +34,13 @@ constinit bool is_hopeless = false;
 // Of the forking thread.
 constinit uint64_t signal_mask = 0;
 
-void restore_signals() {
+void restore_signals(bool is_child) {
   const uint64_t mask = signal_mask;  // another fork may begin as soon as the last lock is let go
   thaw_mappings();
+  if (is_child)
+    own_file_maps();
+  else
+    thaw_file_maps();
   sys::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, nullptr, sizeof mask);
 }
 
@@ -59,6 +64,7 @@ void before_fork() {
   const uint64_t all = ~kFaultSignals;
   uint64_t mask = 0;
   sys::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &mask, sizeof all);
+  freeze_file_maps();
   freeze_mappings();
   signal_mask = mask;
   const bool watched = runtime.cache->before_fork({is_kept, pins_of_this_thread});
@@ -89,7 +95,7 @@ void after_fork_in_parent() {
     }
     sys::unmap(child_is_ready, base::kOsPageBytes);
   }
-  restore_signals();
+  restore_signals(false);
 }
 
 // Steps 3 and 4.
@@ -110,7 +116,7 @@ void after_fork_in_child() {
   // Release: pairs with the parent's acquire; its stacks may change from here on.
   if (child_is_ready != nullptr) child_is_ready->store(1, std::memory_order_release);
   thaw_addresses();
-  restore_signals();
+  restore_signals(true);
 }
 
 long fork_on_plain_stack(long (*make)(void* context), void* context) {

@@ -1,5 +1,6 @@
 #include "spill/pins.h"
 
+#include "spill/file_maps.h"
 #include "spill/runtime.h"
 
 namespace spill {
@@ -8,6 +9,7 @@ char* pin_page_piece(uint64_t address) {
   InRuntime inside;
   const base::PageId page = runtime.cache->page_of(address);
   auto pinned = runtime.cache->pin(page, lane_of(inside.thread()));
+  if (!pinned && is_file_map_error(address, pinned.error())) return reinterpret_cast<char*>(address);
   if (!pinned) end_process(pinned.error(), kFatalStatus);
   return *pinned + (address - runtime.cache->address_of(page));
 }

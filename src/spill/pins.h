@@ -10,6 +10,7 @@ namespace spill {
 
 // Makes the OS page of `address` resident and pins it; the result is the raw address of `address`,
 // valid to the end of its OS page until unpin_page_piece(). Counts: as many unpins as pins.
+// A page of a mapped file that cannot be had, or is the kernel's: `address` itself, and nothing is pinned.
 // REQUIRES: in_range(address). Cost: may block and do I/O.
 char* pin_page_piece(uint64_t address);
 void unpin_page_piece(uint64_t address);

@@ -6,6 +6,7 @@
 
 #include "spill/address_space.h"
 #include "spill/fault.h"
+#include "spill/file_maps.h"
 #include "spill/fork.h"
 #include "spill/heap.h"
 #include "spill/holders.h"
@@ -51,6 +52,7 @@ void run_background(void* opened_lane) {
   InRuntime inside;
   cache::Lane& lane = *static_cast<cache::Lane*>(opened_lane);
   inside.thread().lane = &lane;
+  watch_leases();
   constexpr uint64_t kIdleNs = 1'000'000;
   std::atomic<uint32_t> never{0};
   constexpr uint32_t kQuietRounds = 2;
@@ -66,6 +68,7 @@ void run_background(void* opened_lane) {
       count_memory();
     }
     runtime.cache->share_step(lane);
+    file_maps_step(lane, round);
     const bool worked = runtime.cache->background_step(lane) > 0;
     if (runtime.options.chaos != 0) {
       runtime.cache->idle_step(lane);
@@ -88,8 +91,10 @@ void run_background(void* opened_lane) {
 base::Expected<void> start_background() {
   auto lane = runtime.cache->open_lane();
   if (!lane) return std::unexpected(lane.error());
+  will_watch_leases();
   auto started = sys::start_thread(run_background, *lane, "spillway");
   if (started) return {};
+  cannot_watch_leases();
   (*lane)->destroy();
   return std::unexpected(started.error());
 }
@@ -122,6 +127,7 @@ extern "C" void spillway_start(int, char**, char** environment) {
                           "the slots of new threads"));
   require(sys::reserve_at(kRangeBegin, kRangeEnd - kRangeBegin, sys::Access::kNone, "spilled memory"));
   require(open_address_space());
+  require(open_file_maps());
   open_storage();
 
   cache::CacheParameters parameters;
@@ -133,6 +139,7 @@ extern "C" void spillway_start(int, char**, char** environment) {
   parameters.memory_bytes = options.memory;
   parameters.read_ahead_pages = static_cast<uint32_t>(options.read_ahead < 15 ? options.read_ahead : 15);
   parameters.chaos_seed = options.chaos;
+  parameters.origins = &file_origins();
   runtime.cache = require(cache::Cache::create(parameters, *runtime.device, hazard_holders()));
 
   runtime.cache->keep_from_copies();

@@ -5,6 +5,7 @@
 #include "spill/access.h"
 #include "spill/address_space.h"
 #include "spill/fault.h"
+#include "spill/file_maps.h"
 #include "spill/runtime.h"
 
 namespace spill {
@@ -33,9 +34,14 @@ int64_t load_page(uint64_t address, uint64_t live) {
   release_other_slots(live);
   InRuntime inside;
   base::statistics.spill_translations_slow.add();
+  if (file_map_kind(address) == FileMapKind::kPlain) {
+    note_plain(address);
+    return kEntryIdentity;
+  }
   Entry& entry = entry_of(address);
   for (;;) {
     auto loaded = runtime.cache->load(runtime.cache->page_of(address), lane_of(inside.thread()));
+    if (!loaded && is_file_map_error(address, loaded.error())) return kEntryIdentity;
     if (!loaded) end_loading(loaded.error());
     // The slot was stored before this load: from here on the page stays, or the entry says otherwise.
     int64_t value = entry.load(std::memory_order_acquire);

@@ -2,6 +2,7 @@
 
 ACCESS = "src/spill/access.cc"
 FAULT = "src/spill/fault.cc"
+FILE_MAPS = "src/spill/file_maps.cc"
 FORK = "src/spill/fork.cc"
 GLOBALS = "src/spill/globals.cc"
 HEAP = "src/spill/heap.cc"
@@ -175,6 +176,21 @@ MUTATIONS = [
             (THREAD, "    if (thread->lane != nullptr && thread->lane->queue().in_flight_count() == 0) thread->lane->destroy();\n", "")),
     product("fork is not told to the cache", "^e2e_fork_child_stores$",
             (FORK, "CHECK_EQ(pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child), 0);", "")),
+
+    # Files that are mapped
+    product("mapped file stays in the cache although its file is written", "^e2e_file_maps$",
+            (FILE_MAPS, "sys::syscall(SYS_fcntl, map.descriptor, F_GETLEASE) != F_RDLCK", "map.descriptor < 0")),
+    product("lease given back before the pages have left", "^e2e_file_maps$",
+            (FILE_MAPS, "    if (left.busy == 0) break;\n", "    break;\n"),
+            (FILE_MAPS, "forget_pages(map, lane);\n    map.has_pages", "cache::Partition::Left{};\n    map.has_pages")),
+    product("private page of a file that may change taken for unchanged", "^e2e_file_maps$",
+            (FILE_MAPS, "case FileMapKind::kPrivate: return Kind::kChanging;", "case FileMapKind::kPrivate: return Kind::kConstant;")),
+    product("child of fork keeps what its parent has a lease for", "^e2e_file_maps$",
+            (FORK, "    own_file_maps();\n", "    thaw_file_maps();\n")),
+    product("entries of a plain mapping outlive it", "^e2e_file_maps$",
+            (FILE_MAPS, "  sys::release(&entry_of(map.begin), map.reserved_bytes() / base::kOsPageBytes * sizeof(Entry));\n", "")),
+    product("no bus error past the end of a file", "^e2e_file_maps$",
+            (FAULT, "  if (number == SIGBUS && by_access && in_range(address)) hide_bus_error(address);\n", "")),
 
     # Ends of the process
     product("main thread's end is the program's", "^e2e_exit_status$",

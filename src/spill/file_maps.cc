@@ -1,0 +1,408 @@
+#include "spill/file_maps.h"
+
+#include <asm/statfs.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "spill/access.h"
+#include "spill/address_space.h"
+#include "spill/fault.h"
+#include "spill/runtime.h"
+#include "sys/files.h"
+#include "sys/kernel.h"
+#include "sys/lock.h"
+#include "sys/memory.h"
+
+namespace spill {
+namespace {
+
+// Each takes a descriptor of the runtime's own; further ones are plain mappings.
+constexpr uint32_t kMostFileMaps = 128;
+constexpr uint64_t kChunkCount = (kRangeEnd - kRangeBegin) / kChunkBytes;
+constexpr uint64_t kRetryNs = 50'000;
+// How often, in rounds of the background thread, held pages of unmapped files are looked at again.
+constexpr uint32_t kRoundsPerLook = 64;
+
+struct FileMap {
+  std::atomic<FileMapKind> kind{FileMapKind::kNone};
+  bool is_shared = false;
+  bool has_lease = false;
+  bool has_pages = false;  // plain: some were held
+  int descriptor = -1;
+  uint64_t begin = 0;
+  uint64_t end = 0;     // OS page
+  uint64_t offset = 0;  // of `begin` in the file
+  uint64_t mapped = 0;  // bytes that are not unmapped yet
+  uint64_t reserved_bytes() const { return base::round_up(end - begin, kChunkBytes); }
+  uint64_t offset_of(uint64_t address) const { return offset + (address - begin); }
+};
+
+// Guards everything but `kind` and map_of_chunk, which are read without it.
+constinit sys::Mutex maps_mutex;
+constinit FileMap maps[kMostFileMaps] = {};
+std::atomic<uint8_t>* map_of_chunk = nullptr;  // number in `maps` + 1, by chunk of the range
+constinit std::atomic<uint32_t> map_count{0};
+constexpr int kComing = -1;
+constinit std::atomic<int> watcher{0};  // the background thread's number
+constinit int empty_file = -1;          // every access to a mapping of it raises SIGBUS
+static_assert(kMostFileMaps < 256);
+
+FileMap* map_of(uint64_t address) {
+  if (!in_reserved_range(address)) return nullptr;  // a global
+  const uint8_t number = map_of_chunk[(address - kRangeBegin) / kChunkBytes].load(std::memory_order_acquire);
+  return number == 0 ? nullptr : &maps[number - 1];
+}
+
+class FileOrigins final : public cache::Origins {
+ public:
+  Kind kind_of(base::PageId page) override {
+    switch (file_map_kind(runtime.cache->address_of(page))) {
+      case FileMapKind::kNone: return Kind::kZeros;
+      case FileMapKind::kReading: return Kind::kConstant;
+      case FileMapKind::kPrivate: return Kind::kChanging;
+      case FileMapKind::kPlain:
+      case FileMapKind::kGone: break;
+    }
+    return Kind::kGone;
+  }
+
+  uint32_t count_together(base::PageId first, uint32_t most) override {
+    const uint64_t begin = runtime.cache->address_of(first);
+    const uint64_t pages =
+        base::round_up(map_of(begin)->end - begin, runtime.cache->page_bytes()) / runtime.cache->page_bytes();
+    return pages < most ? static_cast<uint32_t>(pages) : most;
+  }
+
+  // All errors are ENXIO (is_file_map_error).
+  base::Expected<uint64_t> read(base::PageId first, const iovec* segments, uint32_t count) override {
+    const uint64_t address = runtime.cache->address_of(first);
+    const FileMap& map = *map_of(address);
+    const uint64_t at = map.offset_of(address);
+    long got;
+    do {
+      got = sys::syscall(SYS_preadv, map.descriptor, segments, count, at, 0);
+      // Not every file system reads directly wherever it lets files be opened so.
+      if (got == -EINVAL && sys::syscall(SYS_fcntl, map.descriptor, F_SETFL, 0) == 0)
+        got = sys::syscall(SYS_preadv, map.descriptor, segments, count, at, 0);
+    } while (got == -EINTR);
+    if (sys::failed(got))
+      return base::failure(ENXIO, "cannot read a mapped file: ", base::error_name(static_cast<int>(-got)));
+    const auto bytes = static_cast<uint64_t>(got);
+    if (bytes == count * runtime.cache->page_bytes()) return bytes;
+    struct stat facts;
+    if (const long failure = sys::syscall(SYS_fstat, map.descriptor, &facts); sys::failed(failure))
+      return base::failure(ENXIO, "cannot ask for the size of a mapped file");
+    if (at + bytes < static_cast<uint64_t>(facts.st_size))
+      return base::failure(ENXIO, "a read of a mapped file was short");
+    return bytes;
+  }
+};
+constinit FileOrigins origins;
+
+// A file of a file system of this machine's own, where no one else can change it behind the kernel's back. Files in memory
+// gain nothing.
+bool is_local_file(int descriptor) {
+  struct stat facts;
+  struct statfs system = {};
+  if (sys::failed(sys::syscall(SYS_fstat, descriptor, &facts)) || !S_ISREG(facts.st_mode)) return false;
+  if (sys::failed(sys::syscall(SYS_fstatfs, descriptor, &system))) return false;
+  constexpr long kF2fs = 0xf2f52010, kXfs = 0x58465342;
+  for (long known :
+       {long{EXT4_SUPER_MAGIC}, kXfs, long{BTRFS_SUPER_MAGIC}, kF2fs, long{OVERLAYFS_SUPER_MAGIC}})
+    if (system.f_type == known) return true;
+  return false;
+}
+
+// The number of the thread that watches leases, 0 if there is none.
+int wait_for_watcher() {
+  int told;
+  while ((told = watcher.load(std::memory_order_acquire)) == kComing) {
+    std::atomic<uint32_t> never{0};
+    sys::futex_wait(never, 0, kRetryNs);
+  }
+  return told;
+}
+
+// The file of `descriptor`, opened once more to be read, as an own descriptor; -1 if that cannot be.
+int open_again(int descriptor) {
+  base::Text<48> path;
+  path << "/proc/self/fd/" << descriptor;
+  long opened = sys::syscall(SYS_openat, AT_FDCWD, path.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT);
+  if (opened == -EINVAL) opened = sys::syscall(SYS_openat, AT_FDCWD, path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (sys::failed(opened)) return -1;
+  auto own = sys::own_descriptor(static_cast<int>(opened));
+  if (own) return *own;
+  sys::syscall(SYS_close, opened);
+  return -1;
+}
+
+// The same, under a read lease; -1 also if somebody has it open for writing, or it is another user's.
+int open_leased(int descriptor) {
+  const int told = wait_for_watcher();
+  const long mode = sys::syscall(SYS_fcntl, descriptor, F_GETFL);
+  if (told == 0 || sys::failed(mode) || (mode & (O_ACCMODE | O_PATH)) != O_RDONLY) return -1;
+  if (!is_local_file(descriptor)) return -1;
+  const int own = open_again(descriptor);
+  if (own < 0) return -1;
+  // Before the lease, which would make the whole process the one that is told, by a signal that ends it.
+  const f_owner_ex owner = {F_OWNER_TID, told};
+  if (!sys::failed(sys::syscall(SYS_fcntl, own, F_SETOWN_EX, &owner)) &&
+      !sys::failed(sys::syscall(SYS_fcntl, own, F_SETLEASE, F_RDLCK)))
+    return own;
+  sys::close_own_descriptor(own);
+  return -1;
+}
+
+void end_lease(FileMap& map) {
+  if (!map.has_lease) return;
+  sys::syscall(SYS_fcntl, map.descriptor, F_SETLEASE, F_UNLCK);
+  map.has_lease = false;
+}
+
+cache::Partition::Left forget_pages(const FileMap& map, cache::Lane& lane) {
+  cache::Cache& cache = *runtime.cache;
+  const uint64_t count = base::round_up(map.end - map.begin, cache.page_bytes()) / cache.page_bytes();
+  return cache.forget(cache.page_of(map.begin), count, lane);
+}
+
+// Maps the file where the map is, but for what was unmapped. REQUIRES: maps_mutex.
+void map_by_kernel(FileMap& map) {
+  for (uint64_t at = map.begin; at < map.end;) {
+    const uint64_t stop = same_allocation_end(at, map.end);
+    const int type = map.is_shared ? MAP_SHARED : MAP_PRIVATE;
+    long result = 0;
+    if (is_allocated(at))
+      result = sys::syscall(SYS_mmap, at, stop - at, PROT_READ, MAP_FIXED | type, map.descriptor,
+                            map.offset_of(at));
+    if (sys::failed(result))
+      end_process(base::Error::of(static_cast<int>(-result), "cannot map a file that others want to write: ",
+                                  base::error_name(static_cast<int>(-result))),
+                  kFatalStatus);
+    at = stop;
+  }
+}
+
+// REQUIRES: maps_mutex; no slot of the calling thread holds the map.
+void make_plain(FileMap& map, cache::Lane& lane) {
+  if (map.kind.load(std::memory_order_relaxed) != FileMapKind::kReading) return;
+  // What the fault path mapped goes first, and comes no more: the kernel's mapping takes its place in one step.
+  hand_over(
+      map.begin, map.end - map.begin,
+      [](void* context) {
+        FileMap& handed = *static_cast<FileMap*>(context);
+        map_by_kernel(handed);
+        handed.kind.store(FileMapKind::kPlain, std::memory_order_release);
+      },
+      &map);
+  for (;;) {
+    const auto left = forget_pages(map, lane);
+    map.has_pages = left.held > 0;
+    if (left.busy == 0) break;
+    std::atomic<uint32_t> never{0};
+    sys::futex_wait(never, 0, kRetryNs);
+  }
+  end_lease(map);
+  base::statistics.spill_file_maps_ended.add();
+}
+
+// All of the map is unmapped: gives everything back if none of its pages is left. REQUIRES: maps_mutex.
+void end_map(FileMap& map, cache::Lane& lane) {
+  if (!forget_pages(map, lane).nothing()) return;
+  // Entries of a plain map lead to the addresses themselves; no page of the table is shared with others.
+  sys::release(&entry_of(map.begin), map.reserved_bytes() / base::kOsPageBytes * sizeof(Entry));
+  end_lease(map);
+  sys::close_own_descriptor(map.descriptor);
+  for (uint64_t at = map.begin; at < map.end; at += kChunkBytes)
+    map_of_chunk[(at - kRangeBegin) / kChunkBytes].store(0, std::memory_order_release);
+  free_addresses(map.begin, map.reserved_bytes());
+  map.kind.store(FileMapKind::kNone, std::memory_order_release);
+  map_count.fetch_sub(1, std::memory_order_relaxed);
+}
+
+FileMap* unused_map() {
+  for (FileMap& map : maps)
+    if (map.kind.load(std::memory_order_relaxed) == FileMapKind::kNone) return &map;
+  return nullptr;
+}
+
+}  // namespace
+
+base::Expected<void> open_file_maps() {
+  auto chunks = sys::map_anonymous(kChunkCount, "the index of mapped files");
+  if (!chunks) return std::unexpected(chunks.error());
+  map_of_chunk = reinterpret_cast<std::atomic<uint8_t>*>(*chunks);
+  auto file = sys::create_memory_file(0, "spillway-empty");
+  if (!file) return std::unexpected(file.error());
+  empty_file = *file;
+  return {};
+}
+
+cache::Origins& file_origins() { return origins; }
+
+uint64_t map_file(uint64_t bytes, int protection, int flags, int descriptor, int64_t offset) {
+  constexpr int kHarmless = MAP_NORESERVE | MAP_POPULATE | MAP_NONBLOCK;
+  const int type = flags & ~kHarmless;
+  if (type != MAP_SHARED && type != MAP_PRIVATE) return 0;
+  const bool reading = protection == PROT_READ;
+  if (!reading && (protection != (PROT_READ | PROT_WRITE) || type != MAP_PRIVATE)) return 0;
+  if (offset < 0 || static_cast<uint64_t>(offset) % base::kOsPageBytes != 0) return 0;
+  if (bytes > kRangeEnd - kRangeBegin || static_cast<uint64_t>(offset) + bytes > INT64_MAX) return 0;
+  InRuntime inside;
+  sys::LockGuard guard(maps_mutex);
+  FileMap* map = unused_map();
+  if (map == nullptr) return 0;
+  const int own = open_leased(descriptor);
+  if (own < 0) return 0;
+  const uint64_t length = base::round_up(bytes, base::kOsPageBytes);
+  const uint64_t reserved = base::round_up(length, kChunkBytes);
+  const uint64_t begin = allocate_addresses(reserved, kChunkBytes);
+  if (begin == 0) {
+    sys::close_own_descriptor(own);
+    return 0;
+  }
+  withhold_addresses(begin + length, reserved - length);
+  map->is_shared = type == MAP_SHARED;
+  map->has_lease = true;
+  map->has_pages = false;
+  map->descriptor = own;
+  map->begin = begin;
+  map->end = begin + length;
+  map->offset = static_cast<uint64_t>(offset);
+  map->mapped = length;
+  if (!reading) end_lease(*map);
+  map->kind.store(reading ? FileMapKind::kReading : FileMapKind::kPrivate, std::memory_order_release);
+  for (uint64_t at = begin; at < map->end; at += kChunkBytes)
+    map_of_chunk[(at - kRangeBegin) / kChunkBytes].store(static_cast<uint8_t>(map - maps + 1),
+                                                         std::memory_order_release);
+  map_count.fetch_add(1, std::memory_order_relaxed);
+  base::statistics.spill_file_maps.add();
+  return begin;
+}
+
+FileMapKind file_map_kind(uint64_t address) {
+  const FileMap* map = map_of(address);
+  return map == nullptr ? FileMapKind::kNone : map->kind.load(std::memory_order_acquire);
+}
+
+uint64_t file_map_end(uint64_t address, uint64_t end) {
+  const FileMap* map = map_of(address);
+  uint64_t at = base::round_down(address - kRangeBegin, kChunkBytes) + kRangeBegin;
+  while (at < end && map_of(at) == map) at += kChunkBytes;
+  return at < end ? at : end;
+}
+
+void make_plain(uint64_t address) {
+  InRuntime inside;
+  sys::LockGuard guard(maps_mutex);
+  if (FileMap* map = map_of(address); map != nullptr) make_plain(*map, lane_of(inside.thread()));
+}
+
+void unmap_file(uint64_t address, uint64_t bytes) {
+  InRuntime inside;
+  cache::Lane& lane = lane_of(inside.thread());
+  sys::LockGuard guard(maps_mutex);
+  FileMap& map = *map_of(address);
+  unmap_range(address, bytes);
+  withhold_addresses(address, bytes);
+  // A plain map's, and pages that raise SIGBUS.
+  sys::make_inaccessible(reinterpret_cast<void*>(address), bytes);
+  map.mapped -= bytes;
+  if (map.mapped > 0) return;
+  map.kind.store(FileMapKind::kGone, std::memory_order_release);
+  end_map(map, lane);
+}
+
+bool reload_file(uint64_t address, uint64_t bytes) {
+  constexpr uint64_t kPieceBytes = 16 * base::kOsPageBytes;
+  uint64_t offset;
+  int descriptor;
+  {
+    InRuntime inside;
+    sys::LockGuard guard(maps_mutex);
+    offset = map_of(address)->offset_of(address);
+    descriptor = map_of(address)->descriptor;
+  }
+  auto memory = sys::map_anonymous(kPieceBytes, "a piece of a file");
+  if (!memory) return false;
+  long got = 1;
+  for (uint64_t done = 0; done < bytes;) {
+    got = sys::syscall(SYS_pread64, descriptor, *memory, kPieceBytes, offset + done);
+    if (got <= 0) break;
+    const uint64_t length =
+        static_cast<uint64_t>(got) < bytes - done ? static_cast<uint64_t>(got) : bytes - done;
+    copy(reinterpret_cast<void*>(address + done), *memory, length);
+    done += length;
+  }
+  sys::unmap(*memory, kPieceBytes);
+  return !sys::failed(got);
+}
+
+void note_plain(uint64_t address) {
+  int64_t unknown = kEntryUnknown;
+  // A page that was held when the map became plain has locked entries until it has left.
+  entry_of(address).compare_exchange_strong(unknown, kEntryIdentity, std::memory_order_acq_rel);
+}
+
+void show_bus_error(uint64_t address) {
+  InRuntime inside;
+  sys::LockGuard guard(maps_mutex);
+  const FileMapKind kind = file_map_kind(address);
+  if ((kind != FileMapKind::kReading && kind != FileMapKind::kPrivate) || !is_allocated(address)) return;
+  sys::syscall(SYS_mmap, base::round_down(address, base::kOsPageBytes), base::kOsPageBytes,
+               PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, empty_file, 0);
+}
+
+void hide_bus_error(uint64_t address) {
+  InRuntime inside;
+  sys::LockGuard guard(maps_mutex);
+  const FileMapKind kind = file_map_kind(address);
+  if (kind != FileMapKind::kReading && kind != FileMapKind::kPrivate) return;
+  sys::make_inaccessible(reinterpret_cast<void*>(base::round_down(address, base::kOsPageBytes)),
+                         base::kOsPageBytes);
+}
+
+void file_maps_step(cache::Lane& lane, uint32_t round) {
+  if (map_count.load(std::memory_order_relaxed) == 0) return;
+  sys::LockGuard guard(maps_mutex);
+  for (FileMap& map : maps) {
+    const FileMapKind kind = map.kind.load(std::memory_order_relaxed);
+    if (kind == FileMapKind::kReading && sys::syscall(SYS_fcntl, map.descriptor, F_GETLEASE) != F_RDLCK)
+      make_plain(map, lane);
+    if (round % kRoundsPerLook != 0) continue;
+    if (kind == FileMapKind::kGone) end_map(map, lane);
+    if (kind == FileMapKind::kPlain && map.has_pages) map.has_pages = !forget_pages(map, lane).nothing();
+  }
+}
+
+void will_watch_leases() { watcher.store(kComing, std::memory_order_release); }
+
+void cannot_watch_leases() { watcher.store(0, std::memory_order_release); }
+
+void watch_leases() { watcher.store(static_cast<int>(sys::syscall(SYS_gettid)), std::memory_order_release); }
+
+void freeze_file_maps() { maps_mutex.lock(); }
+
+void thaw_file_maps() { maps_mutex.unlock(); }
+
+// The lease is the parent's, which gives it back when it sees fit: the child keeps nothing that was read.
+void own_file_maps() {
+  cannot_watch_leases();  // yet
+  maps_mutex.unlock();
+  if (map_count.load(std::memory_order_relaxed) == 0) return;
+  InRuntime inside;
+  sys::LockGuard guard(maps_mutex);
+  for (FileMap& map : maps) {
+    map.has_lease = false;
+    if (map.kind.load(std::memory_order_relaxed) != FileMapKind::kReading) continue;
+    // With an open file of its own: the lease is to end when the parent does.
+    if (const int own = open_again(map.descriptor); own >= 0) {
+      sys::close_own_descriptor(map.descriptor);
+      map.descriptor = own;
+    }
+    make_plain(map, lane_of(inside.thread()));
+  }
+}
+
+}  // namespace spill

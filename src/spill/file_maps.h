@@ -1,0 +1,85 @@
+// Files that the program maps, through the cache.
+//
+//   reading   private or shared, read only. Holds a read lease on the file: nobody has it open for writing. When somebody
+//             wants to, the kernel makes them wait until the mapping has become a plain one of the kernel's, at the same
+//             addresses (make_plain), and the lease is given back: what they write is seen as natively
+//   private   private, to read and write. Nobody had the file open for writing when it was mapped. A page that was
+//             read goes to storage when it leaves, unless nobody can have stored to it: what is written to the file
+//             later is not taken for what the program stored
+//   plain     a reading mapping that has become the kernel's: entries of the table lead to the addresses themselves
+//   gone      unmapped; pages that somebody held then are still to leave
+//
+// Whatever cannot be done to a reading mapping here, the kernel does after make_plain. All other mappings of files are
+// plain ones of the kernel elsewhere from the start.
+//
+// Invariants
+//  1 a file map has whole chunks of 2 MiB of addresses to itself, until all of it is unmapped and no page of it is left
+//  2 pages of plain and gone maps are not loaded any more: kind_of says so under the partition's lock. A plain map's
+//    lease is given back after all its pages have left, or are held and out of reach
+//  3 a page that cannot be had (past the end of the file, a failed read) stays inaccessible: the access faults, and
+//    show_bus_error lets the kernel raise SIGBUS for it
+//
+// Thread contract: any thread; what changes a map takes one lock.
+#pragma once
+#include <errno.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "cache/lane.h"
+#include "spill/abi.h"
+
+namespace spill {
+
+// Maps the index of maps. Errors: ENOMEM.
+base::Expected<void> open_file_maps();
+cache::Origins& file_origins();
+
+// mmap without MAP_FIXED. 0 when it is not a mapping that goes through the cache: the kernel may know better, or say what
+// is wrong.
+uint64_t map_file(uint64_t bytes, int protection, int flags, int descriptor, int64_t offset);
+
+enum class FileMapKind : uint8_t { kNone, kReading, kPrivate, kPlain, kGone };
+// Cost: two loads. Async-signal-safe. REQUIRES: in_range(address).
+FileMapKind file_map_kind(uint64_t address);
+inline bool is_file_map(uint64_t address) { return file_map_kind(address) != FileMapKind::kNone; }
+// Does `error`, of loading the page of `address`, mean that the access itself shall say what is wrong (invariant 3), or
+// that it finds the kernel's mapping?
+inline bool is_file_map_error(uint64_t address, const base::Error& error) {
+  return (error.number == ENXIO || error.number == ESTALE) && is_file_map(address);
+}
+// The end of what belongs to the same map as `address`, or to none as `address`; at most `end`.
+uint64_t file_map_end(uint64_t address, uint64_t end);
+
+// Makes the reading map of `address` the kernel's. Afterwards its kind is kPlain, or what it was if that is not kReading.
+void make_plain(uint64_t address);
+
+// munmap of a part of one map. REQUIRES: allocated.
+void unmap_file(uint64_t address, uint64_t bytes);
+
+// madvise(MADV_DONTNEED) for a part of one private map: it has the file's content again. Returns false if that cannot be
+// read.
+bool reload_file(uint64_t address, uint64_t bytes);
+
+// After a translation: the address of a plain map needs no other.
+void note_plain(uint64_t address);
+
+// A page of a map that the cache cannot give: from now on an access raises SIGBUS, until hide_bus_error. Both do nothing
+// for plain maps, and hide_bus_error for what is no map.
+void show_bus_error(uint64_t address);
+void hide_bus_error(uint64_t address);
+
+// Of the background thread: makes maps plain whose files others want to write, and lets go of what was held.
+void file_maps_step(cache::Lane& lane, uint32_t round);
+// The background thread is about to be started (who maps a file waits for it), was not, or is the caller: the kernel
+// tells it of leases, by a signal that it blocks.
+void will_watch_leases();
+void cannot_watch_leases();
+void watch_leases();
+
+// For fork. A child has reading maps as plain ones.
+void freeze_file_maps();
+void thaw_file_maps();
+void own_file_maps();
+
+}  // namespace spill
