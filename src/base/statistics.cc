@@ -17,4 +17,9 @@ const SiteTable& statistic_sites(size_t i) {
   return (&statistics.spill_fault_sites)[i];
 }
 
+const MissCurve& statistic_curve(size_t i) {
+  CHECK_LT(i, kCurveCount);
+  return (&statistics.cache_miss_curve)[i];
+}
+
 }  // namespace base

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "base/ids.h"
+#include "base/miss_curve.h"
 #include "base/site_table.h"
 
 namespace base {
@@ -27,6 +28,8 @@ struct Statistics {
 #include "base/statistics.inc"
 #define SITES(folder, name, doc) SiteTable folder##_##name;
 #include "base/statistics.inc"
+#define CURVE(folder, name, doc) MissCurve folder##_##name;
+#include "base/statistics.inc"
 };
 
 struct StatisticInfo {
@@ -44,16 +47,24 @@ inline constexpr StatisticInfo kSitesInfo[] = {
 #include "base/statistics.inc"
 };
 inline constexpr size_t kSitesCount = sizeof kSitesInfo / sizeof kSitesInfo[0];
+inline constexpr StatisticInfo kCurveInfo[] = {
+#define CURVE(folder, name, doc) {#folder, #name, doc},
+#include "base/statistics.inc"
+};
+inline constexpr size_t kCurveCount = sizeof kCurveInfo / sizeof kCurveInfo[0];
 // Of each SiteTable, how many sites are told.
 inline constexpr uint32_t kSitesTold = 16;
 
-// Where the counter of kStatisticInfo[i] and the table of kSitesInfo[i] lie in Statistics, in bytes: for processes that look
+// Where the counter of kStatisticInfo[i], the table of kSitesInfo[i] and the curve of kCurveInfo[i] lie in Statistics, in bytes: for processes that look
 // into another's.
 constexpr size_t counter_offset_bytes(size_t i) { return i * sizeof(Statistics::Counter); }
 constexpr size_t sites_offset_bytes(size_t i) {
   return counter_offset_bytes(kStatisticCount) + i * sizeof(SiteTable);
 }
-static_assert(sites_offset_bytes(kSitesCount) == sizeof(Statistics));
+constexpr size_t curve_offset_bytes(size_t i) {
+  return sites_offset_bytes(kSitesCount) + i * sizeof(MissCurve);
+}
+static_assert(round_up(curve_offset_bytes(kCurveCount), kLineBytes) == sizeof(Statistics));
 
 // The process's statistics.
 extern Statistics statistics;
@@ -62,5 +73,7 @@ extern Statistics statistics;
 uint64_t statistic_value(size_t i);
 // The sites of kSitesInfo[i].
 const SiteTable& statistic_sites(size_t i);
+// The curve of kCurveInfo[i].
+const MissCurve& statistic_curve(size_t i);
 
 }  // namespace base

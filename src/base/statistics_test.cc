@@ -25,6 +25,10 @@ TEST(Statistics, EachListOfSitesIsItsOwn) {
   EXPECT_STREQ(kSitesInfo[0].name, "fault_sites");
   EXPECT_EQ(&statistic_sites(0), &statistics.spill_fault_sites);
   EXPECT_DEATH(statistic_sites(kSitesCount), "does not hold");
+  ASSERT_EQ(kCurveCount, 1u);
+  EXPECT_STREQ(kCurveInfo[0].name, "miss_curve");
+  EXPECT_EQ(&statistic_curve(0), &statistics.cache_miss_curve);
+  EXPECT_DEATH(statistic_curve(kCurveCount), "does not hold");
 }
 
 TEST(Statistics, HoldsWhatTheCommandLinePromises) {

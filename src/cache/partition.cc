@@ -18,6 +18,10 @@ constexpr uint32_t kFrameWaitLimit = 10'000;
 constexpr uint32_t kFramesPerFree = 64;
 constexpr uint32_t kFewFrames = 1024;
 
+// Of so many frames one page that left is remembered; a few where there are few.
+constexpr uint32_t kFramesPerGhost = 8;
+constexpr uint32_t kFewestGhosts = 128;
+
 // Storage is given up when so many writes failed beyond one for each frame, and nothing else could leave.
 constexpr uint32_t kFailedWriteReserve = 16;
 
@@ -30,6 +34,10 @@ base::Expected<void> Partition::open(Shared& shared, uint32_t frame_count) {
   if (auto opened = frames_.open(frame_count, shared.page_bytes, shared.budget, shared.watch); !opened)
     return opened;
   if (auto opened = map_.open(shared.directory, uint64_t{1} << 28, shared.budget); !opened) return opened;
+  const uint32_t ghost_count = frame_count / kFramesPerGhost;
+  if (auto opened = ghosts_.open(ghost_count > kFewestGhosts ? ghost_count : kFewestGhosts, shared.budget);
+      !opened)
+    return opened;
   batch_size_ = frame_count / 8;
   if (batch_size_ > Lane::kMaxBatch) batch_size_ = Lane::kMaxBatch;
   if (batch_size_ == 0) batch_size_ = 1;
@@ -41,6 +49,7 @@ base::Expected<void> Partition::open(Shared& shared, uint32_t frame_count) {
 }
 
 void Partition::close() {
+  ghosts_.close();
   map_.close();
   frames_.close();
 }
@@ -113,6 +122,7 @@ Partition::Attempt Partition::try_load(PageId page, Lane& lane, bool pin, bool d
   bool fresh;
   const FrameId taken = take_frame(page, where.place, desperate, fresh);
   if (taken == base::kNoFrame) return Attempt::kNeedFrame;
+  note_coming(page, &base::statistics.cache_miss_curve);
   lane.victim_count = 1;
   lane.victims[0] = {
       .frame = taken, .page = page, .version = frames_[taken].version(), .fresh = fresh, .origin = origin};
@@ -125,6 +135,10 @@ Partition::Attempt Partition::try_load(PageId page, Lane& lane, bool pin, bool d
 PageMap::Where Partition::find_before(PageId page) {
   if (index(page) % shared_->region_pages == 0) return {};
   return map_.find(PageId{index(page) - 1});
+}
+
+void Partition::note_coming(PageId page, base::MissCurve* curve) {
+  ghosts_.came(page, frames_.touched_count() - frames_.free_touched_count(), curve);
 }
 
 FrameId Partition::neighbour_frame(PageId page) {
@@ -202,6 +216,7 @@ void Partition::add_read_ahead(PageId page, PlaceId place, Lane& lane) {
     bool fresh;
     const FrameId taken = take_frame(next, where.place, false, fresh);
     if (taken == base::kNoFrame) break;
+    note_coming(next, nullptr);
     lane.victims[lane.victim_count++] = {.frame = taken,
                                          .page = next,
                                          .version = frames_[taken].version(),

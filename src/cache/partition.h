@@ -35,6 +35,7 @@
 #pragma once
 #include "cache/budget.h"
 #include "cache/frame_pool.h"
+#include "cache/ghosts.h"
 #include "cache/holders.h"
 #include "cache/lane.h"
 #include "cache/layout.h"
@@ -179,6 +180,7 @@ class Partition {
   bool may_take_fresh(bool desperate);
   FrameId take_frame(PageId page, PlaceId place, bool desperate, bool& fresh);
   PageMap::Where find_before(PageId page);
+  void note_coming(PageId page, base::MissCurve* curve);
   FrameId neighbour_frame(PageId page);
   PlaceId neighbour_place(PageId page);
 
@@ -222,6 +224,7 @@ class Partition {
   sys::EventCount changed_;  // a load or write ended, a frame became free
   FramePool frames_;
   PageMap map_;
+  Ghosts ghosts_;
   uint32_t hand_ = 0;               // CLOCK
   uint32_t clean_hand_ = 0;         // runs ahead of it
   uint64_t random_ = 0;             // chaos

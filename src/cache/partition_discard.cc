@@ -64,6 +64,7 @@ void Partition::discard(PageId first, uint64_t count, Lane& lane) {
 // the page has an Io under way.
 bool Partition::lock_for_discard(PageId page, Lane& lane) {
   const PageMap::Where where = map_.find(page);
+  if (where.frame == base::kNoFrame) ghosts_.forget(page);
   if (where.place != base::kNoPlace) {
     shared_->places.give_back(where.place);
     map_.erase(page);

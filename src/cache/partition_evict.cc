@@ -175,6 +175,7 @@ uint32_t Partition::settle_unwritten(Lane& lane) {
       ++freed;
       if (victim.untouched) base::statistics.cache_untouched.add();
       base::statistics.cache_unchanged.add();
+      ghosts_.left(victim.page);
       base::statistics.cache_evictions.add();
     } else if (ours) {
       continue;
@@ -324,6 +325,7 @@ uint32_t Partition::settle_written(Lane& lane) {
       frame.written();
       free_frame(victim.frame);
       ++freed;
+      ghosts_.left(victim.page);
       base::statistics.cache_evictions.add();
     }
   }

@@ -43,13 +43,14 @@ inline constexpr uint64_t kLayoutRevision = 1;
 inline constexpr char kStatisticNames[] =
 #define STATISTIC(folder, name, doc) #folder "." #name " "
 #define SITES(folder, name, doc) "sites " #folder "." #name " "
+#define CURVE(folder, name, doc) "curve " #folder "." #name " "
 #include "base/statistics.inc"
     ;
 constexpr uint64_t compute_layout_version() {
   uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
   const auto add = [&](uint64_t value) { hash = (hash ^ value) * 0x100000001b3; };
   for (uint64_t value : {kLayoutRevision, uint64_t{sizeof(Published)}, uint64_t{sizeof(cache::Frame)},
-                         uint64_t{sizeof(base::SiteTable)}, kChunkBytes})
+                         uint64_t{sizeof(base::SiteTable)}, uint64_t{sizeof(base::MissCurve)}, kChunkBytes})
     add(value);
   for (char c : std::string_view(kStatisticNames)) add(static_cast<unsigned char>(c));
   return hash;

@@ -45,6 +45,11 @@ void append_quoted(base::TextRef& text, std::string_view value) {
   text << '"';
 }
 
+base::MissCurve::Point point_of(const base::MissCurve& curve, size_t step) {
+  return curve.point(step, runtime.options.memory, base::statistics.memory_frames_bytes.get(),
+                     base::statistics.cache_misses.get());
+}
+
 void write_sites(const base::StatisticInfo& info, const base::SiteTable& table, Output& output) {
   base::SiteTable::Site sites[base::kSitesTold];
   const uint32_t count = table.hottest(sites);
@@ -61,6 +66,23 @@ void write_sites(const base::StatisticInfo& info, const base::SiteTable& table, 
     line << ", \"offset\": \"" << base::Hex{place.offset} << "\", \"symbol\": ";
     append_quoted(line, place.symbol.view());
     line << '}';
+    output.put(line);
+  }
+  base::Text<16> tail;
+  tail << (count > 0 ? "\n    ]" : "]");
+  output.put(tail);
+}
+
+void write_curve(const base::StatisticInfo& info, const base::MissCurve& curve, Output& output) {
+  base::Text<128> head;
+  head << ",\n    \"" << info.name << "\": [";
+  output.put(head);
+  const size_t count = curve.is_empty() ? 0 : base::MissCurve::kStepCount;
+  for (size_t i = 0; i < count; ++i) {
+    const auto point = point_of(curve, i);
+    base::Text<128> line;
+    line << (i == 0 ? "\n" : ",\n") << "      {\"memory_bytes\": " << point.memory_bytes
+         << ", \"misses\": " << point.misses << '}';
     output.put(line);
   }
   base::Text<16> tail;
@@ -85,6 +107,9 @@ void write_json(Output& output) {
     for (size_t list = 0; list < base::kSitesCount; ++list)
       if (folder == base::kSitesInfo[list].folder)
         write_sites(base::kSitesInfo[list], base::statistic_sites(list), output);
+    for (size_t curve = 0; curve < base::kCurveCount; ++curve)
+      if (folder == base::kCurveInfo[curve].folder)
+        write_curve(base::kCurveInfo[curve], base::statistic_curve(curve), output);
   }
   base::Text<16> end;
   end << "\n  }\n}\n";
@@ -137,6 +162,27 @@ void log_fault_sites() {
   }
 }
 
+// What memory would help: the least that halves the misses, and the least that leaves about those that none can save.
+void log_miss_curve() {
+  const base::MissCurve& curve = base::statistics.cache_miss_curve;
+  if (curve.is_empty()) return;
+  const size_t last = base::MissCurve::kStepCount - 1;
+  const uint64_t all = point_of(curve, 0).misses;
+  const uint64_t least = point_of(curve, last).misses;
+  if (all - least < all / 10) return;  // it would not
+  const auto find = [&](uint64_t misses) {
+    size_t step = 1;
+    while (step < last && point_of(curve, step).misses > misses) ++step;
+    return point_of(curve, step);
+  };
+  const auto half = find(least + (all - least) / 2), enough = find(least + (all - least) / 50);
+  base::Text<128> more;
+  if (enough.memory_bytes != half.memory_bytes)
+    more << ", with " << (enough.memory_bytes >> 20) << "M " << enough.misses;
+  base::log("with ", half.memory_bytes >> 20, "M of memory there would be about ", half.misses, " misses",
+            more.view(), "; ", all, " were");
+}
+
 }  // namespace
 
 void count_memory() {
@@ -157,6 +203,7 @@ void write_report() {
             s.storage_read_bytes.get() >> 20, "M, written ", s.storage_write_bytes.get() >> 20, "M on ",
             runtime.device->name(), "; faults ", s.spill_faults.get(), ", slow translations ",
             s.spill_translations_slow.get());
+  log_miss_curve();
   log_fault_sites();
 }
 

@@ -124,6 +124,17 @@ std::vector<base::SiteTable::Site> Process::sites(size_t list) {
   return sites;
 }
 
+std::vector<base::MissCurve::Point> Process::curve_points(size_t curve,
+                                                          const std::vector<uint64_t>& counters) {
+  base::MissCurve counted;
+  require_memory(published_.statistics + base::curve_offset_bytes(curve), &counted, sizeof counted);
+  std::vector<base::MissCurve::Point> points;
+  for (size_t i = 0; i < base::MissCurve::kStepCount && !counted.is_empty(); ++i)
+    points.push_back(counted.point(i, published_.memory_bytes, counters[number_of("memory", "frames_bytes")],
+                                   counters[number_of("cache", "misses")]));
+  return points;
+}
+
 bool Process::is_allocated(uint64_t address) {
   const auto element = [&]<class T>(uint64_t map, uint64_t i, T value) {
     require_memory(map + i * sizeof value, &value, sizeof value);

@@ -14,6 +14,13 @@
 
 namespace tools {
 
+// Which of kStatisticInfo has this name.
+consteval size_t number_of(std::string_view folder, std::string_view name) {
+  for (size_t i = 0; i < base::kStatisticCount; ++i)
+    if (folder == base::kStatisticInfo[i].folder && name == base::kStatisticInfo[i].name) return i;
+  throw "no statistic has this name";
+}
+
 class Process final : public cache::Outside {
  public:
   // Throws WrongInput, in one line: there is no such process, it is not ours to look at, does not run Spillway, or a
@@ -37,6 +44,9 @@ class Process final : public cache::Outside {
   std::vector<uint64_t> counters();
   // Of kSitesInfo[list], the most frequent first.
   std::vector<base::SiteTable::Site> sites(size_t list);
+
+  // The points of kCurveInfo[curve], none when too few misses were seen; `counters` as counters() gave them.
+  std::vector<base::MissCurve::Point> curve_points(size_t curve, const std::vector<uint64_t>& counters);
 
   // Is the OS page of `address` allocated? REQUIRES: in the range. Throws std::runtime_error when the process has ended.
   bool is_allocated(uint64_t address);

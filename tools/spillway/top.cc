@@ -32,6 +32,7 @@ struct Sample {
   Clock::time_point time;
   std::vector<uint64_t> counters;  // in the order of kStatisticInfo
   std::vector<base::SiteTable::Site> sites[base::kSitesCount];
+  std::vector<base::MissCurve::Point> curves[base::kCurveCount];
 };
 
 // A process that is watched, or why it cannot be.
@@ -48,8 +49,10 @@ struct Watched {
   bool look() {
     if (process == nullptr) return kill(pid, 0) == 0 || errno != ESRCH;
     try {
-      Sample sample{Clock::now(), process->counters(), {}};
+      Sample sample{Clock::now(), process->counters(), {}, {}};
       for (size_t list = 0; list < base::kSitesCount; ++list) sample.sites[list] = process->sites(list);
+      for (size_t curve = 0; curve < base::kCurveCount; ++curve)
+        sample.curves[curve] = process->curve_points(curve, sample.counters);
       problem = process->is_fork_child() ? "is a child of fork that has not called exec" : "";
       before = std::exchange(now, std::move(sample));
       return true;
@@ -64,13 +67,6 @@ struct Watched {
   Sample before, now;
   CodeMap code;
 };
-
-// Which of kStatisticInfo has this name.
-consteval size_t number_of(std::string_view folder, std::string_view name) {
-  for (size_t i = 0; i < base::kStatisticCount; ++i)
-    if (folder == base::kStatisticInfo[i].folder && name == base::kStatisticInfo[i].name) return i;
-  throw "no statistic has this name";
-}
 
 uint64_t counter(const Sample& sample, size_t number) { return sample.counters[number]; }
 
@@ -134,6 +130,12 @@ Json json_of(Watched& watched) {
                        {"symbol", place.symbol}});
     }
     json[base::kSitesInfo[list].folder][base::kSitesInfo[list].name] = sites;
+  }
+  for (size_t curve = 0; curve < base::kCurveCount; ++curve) {
+    Json points = Json::array();
+    for (const auto& point : watched.now.curves[curve])
+      points.push_back({{"memory_bytes", point.memory_bytes}, {"misses", point.misses}});
+    json[base::kCurveInfo[curve].folder][base::kCurveInfo[curve].name] = points;
   }
   return json;
 }

@@ -1,0 +1,59 @@
+// MissCurve: how many of the misses that were counted there would have been with more memory, in steps.
+//
+// Thread contract: any thread adds; anybody reads meanwhile, another process too. Relaxed: a sum, which orders nothing.
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace base {
+
+class MissCurve {
+ public:
+  // The steps: memory as so many sixteenths of what there was.
+  static constexpr uint32_t kSteps[] = {16, 17, 18, 20,  22,  24,  26,  28,  32,  36,  40,  44,  48,  56,  64,
+                                        72, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 512, 768, 1024};
+  static constexpr size_t kStepCount = sizeof kSteps / sizeof kSteps[0];
+
+  struct Point {
+    uint64_t memory_bytes;
+    uint64_t misses;
+  };
+
+  // `weight` misses of pages that would have been in memory with so many sixteenths of it.
+  void add(uint64_t sixteenths, uint64_t weight) {
+    size_t step = 0;
+    while (step < kStepCount && kSteps[step] < sixteenths) ++step;
+    counts_[step].fetch_add(weight, std::memory_order_relaxed);
+  }
+  // Of pages that were not in memory before: no memory saves them.
+  void add_first(uint64_t weight) { counts_[kStepCount].fetch_add(weight, std::memory_order_relaxed); }
+
+  // Has it seen too little to say anything?
+  bool is_empty() const { return sum_from(0) < kFewest; }
+
+  // Step i, when there were `misses` with a budget of `memory_bytes`, of which frames took `frames_bytes`. 0 <= i < kStepCount;
+  // the first is what was.
+  Point point(size_t i, uint64_t memory_bytes, uint64_t frames_bytes, uint64_t misses) const {
+    const uint64_t all = sum_from(0);
+    const uint64_t left = i == 0 ? all : sum_from(i + 1);
+    const auto share = all == 0 ? 0.0 : static_cast<double>(left) / static_cast<double>(all);
+    return {memory_bytes + frames_bytes / 16 * (kSteps[i] - 16),
+            i == 0 ? misses : static_cast<uint64_t>(share * static_cast<double>(misses) + 0.5)};
+  }
+
+ private:
+  static constexpr uint64_t kFewest = 100;
+
+  // All that need more than step from - 1, from counted as in counts_.
+  uint64_t sum_from(size_t from) const {
+    uint64_t sum = 0;
+    for (size_t i = from; i <= kStepCount; ++i) sum += counts_[i].load(std::memory_order_relaxed);
+    return sum;
+  }
+
+  std::atomic<uint64_t> counts_[kStepCount + 1] =
+      {};  // the last: beyond all steps, or never in memory before
+};
+
+}  // namespace base
