@@ -333,9 +333,13 @@ def exit_status(count, allow_few):
     return MISSING if count["skipped"] else 0
 
 
-def main():
+def read_programs():
     with open(HERE / "programs.toml", "rb") as file:
-        programs = [Program(**entry) for entry in tomllib.load(file)["program"]]
+        return [Program(**entry) for entry in tomllib.load(file)["program"]]
+
+
+def main():
+    programs = read_programs()
     names = [program.name for program in programs]
     parser = argparse.ArgumentParser(usage=__doc__.split("\n\n", 1)[1].replace("  ", "", 1))
     parser.add_argument("bin", type=pathlib.Path)
