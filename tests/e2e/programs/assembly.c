@@ -1,5 +1,7 @@
 // Inline assembly on spilled memory: operands in memory, also across a page's edge and larger than a page; string instructions,
 // whose addresses stand in registers, over many pages; atomic instructions; states of the processor saved there.
+// levels: O0 O2
+// chaos: 1
 // expect: cache.evictions>=100 spill.faults>=1
 #include "e2e.h"
 

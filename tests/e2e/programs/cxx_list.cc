@@ -26,7 +26,7 @@ static void visit(const std::list<Item>& list) {
 int main() {
   uint64_t random = 4;
   std::vector<std::list<Item>> lists(16);
-  for (int i = 0; i < 7000; ++i) {
+  for (int i = 0; i < 3500; ++i) {
     auto& list = lists[next_random(&random) % lists.size()];
     if (i % 2 == 0)
       list.push_back({next_random(&random) % 100000, {}});

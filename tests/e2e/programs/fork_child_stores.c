@@ -8,6 +8,9 @@
 // case: foreign
 // case: freed
 // case: again
+// levels: O2
+// chaos: 2
+// pages: 4K 64K
 // expect: cache.evictions>=500
 // timeout: 120
 #include <sys/wait.h>

@@ -4,7 +4,7 @@
 // timeout: 120
 // pages: 4K 8K 16K
 // spillcc: -fspill-globals=1
-// levels: O0 O2 O3 lto thin static static-pie static-lto
+// levels: O0 O2 lto static-pie
 // expect: cache.evictions>=300 spill.globals_bytes>=1000000
 #define _GNU_SOURCE
 #include <errno.h>
