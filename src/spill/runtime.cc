@@ -26,10 +26,6 @@ constinit Runtime runtime;
 
 namespace {
 
-// Small heaps stay in plain memory up to this part of the budget, or this much if that is less.
-constexpr uint64_t kPlainShare = 32;
-constexpr uint64_t kMostPlainBytes = uint64_t{4} << 20;
-
 template <class T>
 T require(base::Expected<T>&& value) {
   if (!value) end_process(value.error());
@@ -148,9 +144,7 @@ extern "C" void spillway_start(int, char**, char** environment) {
   if (mapped == 0) mapped = 1024;
   if (mapped > frames / 4) mapped = frames / 4;
   install_fault_handler(static_cast<uint32_t>(mapped));
-  runtime.plain_limit_bytes = options.memory / kPlainShare;
-  if (runtime.plain_limit_bytes > kMostPlainBytes) runtime.plain_limit_bytes = kMostPlainBytes;
-  if (options.spill_all != 0) runtime.plain_limit_bytes = 0;
+  set_plain_limit();
   watch_forks();
   require(open_heap());
   start_background_in_children();

@@ -7,6 +7,9 @@ namespace spill {
 // runtime.options, from runtime.environment. Errors: EINVAL, with one line for the user.
 base::Expected<void> read_settings();
 
+// runtime.plain_limit_bytes, from the options: a share of the budget, but not much. REQUIRES: read_settings.
+void set_plain_limit();
+
 // runtime.device. Ends the process with one line when it cannot be opened.
 void open_storage();
 

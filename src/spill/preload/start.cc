@@ -34,11 +34,7 @@ enum class Phase : uint32_t { kUnborn, kIdle, kStarting, kOn, kOff };
 
 constinit std::atomic<Phase> phase{Phase::kUnborn};
 constinit std::atomic<uint64_t> large_bytes{0};  // allocated so far, plain
-constinit uint64_t plain_limit_bytes = 0;
 constinit std::atomic<long> process{0};
-
-constexpr uint64_t kPlainShare = 32;
-constexpr uint64_t kMostPlainBytes = uint64_t{4} << 20;
 
 void require(base::Expected<void>&& done) {
   if (!done) end_process(done.error());
@@ -83,7 +79,7 @@ bool spills(size_t bytes) {
   if (now == Phase::kOn) return true;
   if (now != Phase::kIdle) return false;
   const uint64_t before = large_bytes.fetch_add(bytes, std::memory_order_relaxed);
-  if (before + bytes <= plain_limit_bytes && runtime.options.spill_all == 0) return false;
+  if (before + bytes <= runtime.plain_limit_bytes) return false;
   // A child of vfork runs in its parent's memory: the thread would be the child's, and end with it.
   if (process.load(std::memory_order_relaxed) != sys::syscall(SYS_getpid)) return false;
   // What others allocate meanwhile, and what making the thread allocates, is plain.
@@ -99,8 +95,7 @@ extern "C" void spillway_preload_start(int, char**, char** environment) {
   if (is_passive()) return;
   runtime.environment = environment;
   require(read_settings());
-  const uint64_t budget_bytes = runtime.options.memory != 0 ? runtime.options.memory : ~uint64_t{0};
-  plain_limit_bytes = std::min(budget_bytes / kPlainShare, kMostPlainBytes);
+  set_plain_limit();
   process.store(sys::syscall(SYS_getpid), std::memory_order_relaxed);
   pthread_atfork(nullptr, nullptr, become_child);
   phase.store(runtime.options.preload != 0 ? Phase::kIdle : Phase::kOff, std::memory_order_release);
