@@ -50,10 +50,9 @@ bool may_spill(int protection, int flags) {
 template <class Use>
 void for_allocated(uint64_t begin, uint64_t end, Use&& use) {
   for (uint64_t at = begin; at < end;) {
-    uint64_t stop = at;
-    while (stop < end && is_allocated(stop)) stop += kOsPageBytes;
-    if (stop > at) use(at, stop - at);
-    at = stop + kOsPageBytes;
+    const uint64_t stop = same_allocation_end(at, end);
+    if (is_allocated(at)) use(at, stop - at);
+    at = stop;
   }
 }
 
