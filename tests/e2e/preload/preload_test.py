@@ -108,8 +108,8 @@ class Programs(Preload):
         self.assertLess(written[1] - written[0], 3 << 20)
 
     def test_corners(self):
-        native = subprocess.run([WORK / "corners", "native"], check=True, capture_output=True, text=True).stdout
-        ended = run(WORK / "corners", memory="4M")
+        native = subprocess.run([WORK / "corners", "native"], check=True, capture_output=True, text=True, cwd=WORK).stdout
+        ended = run(WORK / "corners", memory="4M", cwd=WORK)
         self.assertEqual((ended.returncode, ended.stdout), (0, native), ended)
         lines = ended.stderr.splitlines()
         self.assertTrue(lines and all("child of fork" in line or "read-only" in line for line in lines), lines)
