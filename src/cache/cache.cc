@@ -264,11 +264,7 @@ bool Cache::share_step(Lane& lane) {
   if (parent_ != 0 && sys::syscall(SYS_getppid) == parent_) return false;
   parent_ = 0;
   bool more = false;
-  for (uint32_t i = 0; i < partition_count_; ++i) {
-    Partition& partition = partitions_[i];
-    if (partition.frames().is_lent()) partition.take_back_base();
-    more |= partition.share_some();
-  }
+  for (uint32_t i = 0; i < partition_count_; ++i) more |= partitions_[i].share_some();
   return more;
 }
 

@@ -97,7 +97,6 @@ class FramePool {
   void end_stale_load(FrameId frame);
   // No other process has the base any more.
   void take_back() { is_base_ = false; }
-  bool is_lent() const { return is_base_; }
   uint32_t unshared_count() const { return unshared_count_; }
   // Step 3 for [first, first + count). Returns false if there is no memory file to be had now, or no memory; then all
   // is as it was. REQUIRES: none of them is loading, and no pins. Cost: a copy; a few system calls; threads that

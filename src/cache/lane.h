@@ -24,11 +24,13 @@ class Lane {
     uint32_t version = 0;  // of the frame after the batch's last edge
     bool held = false;
     bool verified = false;         // untouched since it was cleaned: no need to look at its content
-    bool watched = false;          // when it was locked
+    bool watched = false;          // when it was locked, or claimed
     bool untouched = false;        // watched, and the kernel says that nobody stored to it
     bool newly_protected = false;  // its frame's memory, in this eviction
     bool whole_page = false;       // its place is its first: nothing on storage to keep
     bool fresh = false;            // of a load: the frame's memory is zeros
+    char* memory =
+        nullptr;  // of a load: where the content goes. A fork may give the frame other memory meanwhile
     Origins::Kind origin = Origins::Kind::kZeros;  // of a load, of a page without a place
     uint32_t changed_count = 0;                    // OS pages to write
     PlaceId new_place = base::kNoPlace;            // where it moves if its write succeeds

@@ -124,8 +124,7 @@ Partition::Attempt Partition::try_load(PageId page, Lane& lane, bool pin, bool d
   if (taken == base::kNoFrame) return Attempt::kNeedFrame;
   note_coming(page, &base::statistics.cache_miss_curve);
   lane.victim_count = 1;
-  lane.victims[0] = {
-      .frame = taken, .page = page, .version = frames_[taken].version(), .fresh = fresh, .origin = origin};
+  lane.victims[0] = load_into(taken, fresh, origin);
   if (where.place != base::kNoPlace || origin != Origins::Kind::kZeros)
     add_read_ahead(page, where.place, lane);
   return Attempt::kLoad;
@@ -194,6 +193,18 @@ FrameId Partition::take_frame(PageId page, PlaceId place, bool desperate, bool& 
   return taken;
 }
 
+// What a load of a claimed frame needs to know of it without the lock.
+Lane::Victim Partition::load_into(FrameId claimed, bool fresh, Origins::Kind origin) {
+  const Frame& frame = frames_[claimed];
+  return {.frame = claimed,
+          .page = frame.page,
+          .version = frame.version(),
+          .watched = frame.watched,
+          .fresh = fresh,
+          .memory = frames_.unwatched_bytes(claimed),
+          .origin = origin};
+}
+
 // A second miss in a row on the next page: claims frames for the pages that follow, on storage or where they come from.
 void Partition::add_read_ahead(PageId page, PlaceId place, Lane& lane) {
   const bool sequential = index(page) == index(lane.last_miss) + 1;
@@ -217,11 +228,7 @@ void Partition::add_read_ahead(PageId page, PlaceId place, Lane& lane) {
     const FrameId taken = take_frame(next, where.place, false, fresh);
     if (taken == base::kNoFrame) break;
     note_coming(next, nullptr);
-    lane.victims[lane.victim_count++] = {.frame = taken,
-                                         .page = next,
-                                         .version = frames_[taken].version(),
-                                         .fresh = fresh,
-                                         .origin = lane.victims[0].origin};
+    lane.victims[lane.victim_count++] = load_into(taken, fresh, lane.victims[0].origin);
     lane.last_miss = next;
   }
 }
@@ -231,8 +238,7 @@ base::Expected<void> Partition::fill(Lane& lane) {
   Frame& first = frames_[lane.victims[0].frame];
   if (lane.victims[0].origin != Origins::Kind::kZeros) return fill_from_origin(lane);
   if (first.place == base::kNoPlace) {
-    char* bytes = frames_.unwatched_bytes(lane.victims[0].frame);
-    if (!lane.victims[0].fresh) spillway_plain_memset(bytes, 0, shared_->page_bytes);
+    if (!lane.victims[0].fresh) spillway_plain_memset(lane.victims[0].memory, 0, shared_->page_bytes);
     for (uint64_t i = 0; i < pieces_; ++i)
       frames_.fingerprints(lane.victims[0].frame)[i] = base::zero_fingerprint();
     base::statistics.cache_zero_fills.add();
@@ -247,7 +253,7 @@ base::Expected<void> Partition::fill(Lane& lane) {
   io.segment_count = lane.victim_count;
   io.length_bytes = uint64_t{lane.victim_count} * shared_->page_bytes;
   for (uint32_t i = 0; i < lane.victim_count; ++i)
-    lane.segments[i] = {frames_.unwatched_bytes(lane.victims[i].frame), shared_->page_bytes};
+    lane.segments[i] = {lane.victims[i].memory, shared_->page_bytes};
   lane.queue().run(io);
   if (lane.victim_count > 1 && (io.error != 0 || io.transferred_bytes < shared_->page_bytes)) {
     // What was only read ahead may be what failed.
@@ -258,7 +264,7 @@ base::Expected<void> Partition::fill(Lane& lane) {
 
   const auto good_count = static_cast<uint32_t>(io.transferred_bytes / shared_->page_bytes);
   const bool failed = io.error != 0 || good_count == 0;
-  for (uint32_t i = 0; !failed && i < good_count; ++i) take_fingerprints(lane.victims[i].frame, true);
+  for (uint32_t i = 0; !failed && i < good_count; ++i) take_fingerprints(lane.victims[i], true);
   const PageId page = lane.victims[0].page;
   finish_load(lane, failed, good_count);
   if (!failed) return {};
@@ -272,11 +278,11 @@ base::Expected<void> Partition::fill(Lane& lane) {
 }
 
 // Step 5 of Load. Of a frame that is watched the kernel says what was stored to.
-void Partition::take_fingerprints(FrameId frame, bool known) {
+void Partition::take_fingerprints(const Lane::Victim& loaded, bool known) {
   for (uint64_t piece = 0; piece < pieces_; ++piece)
-    frames_.fingerprints(frame)[piece] =
-        known && !frames_[frame].watched
-            ? base::take_fingerprint(frames_.bytes(frame) + piece * base::kOsPageBytes)
+    frames_.fingerprints(loaded.frame)[piece] =
+        known && !loaded.watched
+            ? base::take_fingerprint(frames_.bytes(loaded.frame) + piece * base::kOsPageBytes)
             : base::Fingerprint::unknown();
 }
 

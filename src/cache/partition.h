@@ -131,11 +131,9 @@ class Partition {
   base::Expected<char*> load_shared(PageId page, Lane& lane);
   // Can the page's frame be mapped elsewhere? REQUIRES: pinned.
   bool is_shared(PageId page);
-  // Some frames of what a fork lent get memory of their own. Returns whether there were any. Cost: as FramePool::share.
+  // Some frames of what a fork lent get memory of their own: that which they had then, if no child lives (under the lock,
+  // since one may just have been made), or new memory. Returns whether there were any. Cost: as FramePool::share.
   bool share_some();
-  // The memory that frames had at the last fork is this process's alone, if no child lives: under the lock, since one
-  // may just have been made.
-  void take_back_base();
   // Waits until nobody shares frames.
   void wait_for_share() { sys::LockGuard guard(mutex_); }
 
@@ -157,7 +155,8 @@ class Partition {
   Attempt try_load(PageId page, Lane& lane, bool pin, bool desperate, char*& bytes);
   base::Expected<void> fill(Lane& lane);
   base::Expected<void> fill_from_origin(Lane& lane);
-  void take_fingerprints(FrameId frame, bool known);
+  Lane::Victim load_into(FrameId claimed, bool fresh, Origins::Kind origin);
+  void take_fingerprints(const Lane::Victim& loaded, bool known);
   void finish_load(Lane& lane, bool failed, uint32_t good_count);
   Origins::Kind origin_of(PageId page) const {
     return shared_->origins != nullptr ? shared_->origins->kind_of(page) : Origins::Kind::kZeros;

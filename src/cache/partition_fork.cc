@@ -93,6 +93,7 @@ bool Partition::is_shared(PageId page) {
 
 bool Partition::share_some() {
   sys::LockGuard guard(mutex_);
+  if (shared_->places.child_count() == 0) frames_.take_back();
   if (frames_.unshared_count() == 0) return false;
   const uint64_t most = kShareBytes > shared_->page_bytes ? kShareBytes / shared_->page_bytes : 1;
   const auto sharable = [&](uint32_t i) {
@@ -104,11 +105,6 @@ bool Partition::share_some() {
   uint32_t count = 0;
   while (count < most && sharable(first + count)) ++count;
   return count > 0 && frames_.share(FrameId{first}, count);
-}
-
-void Partition::take_back_base() {
-  sys::LockGuard guard(mutex_);
-  if (shared_->places.child_count() == 0) frames_.take_back();
 }
 
 }  // namespace cache
