@@ -56,7 +56,7 @@ static void push_NAME(struct NAME value) {
   array_NAME[count_NAME++] = value;
 }
 static int compare_NAME(const void* a, const void* b) {
-  uint64_t x = key_NAME((const struct NAME*)a), y = key_NAME((const struct NAME*)b);
+  uint64_t x = key_NAME(a), y = key_NAME(b);
   return x < y ? -1 : x > y;
 }
 static void do_array_NAME(uint64_t what, size_t n) {
@@ -222,7 +222,7 @@ static uint64_t sum_hash_NAME(void) {
 
 BYTES = r"""
 static uint8_t* bytes; static size_t byte_count;
-#define AT(T, at) (*(T __attribute__((aligned(1)))*)(bytes + (at)))
+#define AT(T, at) (((struct { T value; } __attribute__((packed))*)(bytes + (at)))->value)
 static jmp_buf back;
 __attribute__((noinline)) static void jump_at(size_t i) { if (bytes[i % byte_count] % 7 == 3) longjmp(back, (int)(i % 100) + 1); bytes[i % byte_count] += 3; }
 static void do_bytes(uint64_t what, size_t n) {
@@ -387,13 +387,14 @@ class Program:
         member = next((m for m in members if m[1] not in known and m[1] not in WIDE and m[3] == 1), None)
         key = self.as_number(member[1], f"s->{member[2]}") if member else f"sum_{name}(s)"
         inline = self.pick("static", "__attribute__((noinline)) static")
-        # Members of a packed structure may not be pointed to: through the whole, they may.
+        # It may lie in a packed structure, where nothing is aligned.
+        line.append(f"typedef struct {name} Any_{name} __attribute__((aligned(1)));")
         line.append(f"{inline} struct {name} make_{name}(uint64_t seed) {{ struct {name} value; memset(&value, 0, sizeof value); "
                     f"{' '.join(make)} return value; }}")
-        line.append(f"{self.pick('static', '__attribute__((noinline)) static')} uint64_t sum_{name}(const struct {name}* s) "
+        line.append(f"{self.pick('static', '__attribute__((noinline)) static')} uint64_t sum_{name}(const Any_{name}* s) "
                     f"{{ uint64_t sum = {self.number(1, 999)}; {' '.join(total)} return sum; }}")
-        line.append(f"static uint64_t key_{name}(const struct {name}* s) {{ return {key}; }}")
-        line.append(f"{inline} void change_{name}(struct {name}* a, const struct {name}* b) {{ {' '.join(change)} }}")
+        line.append(f"static uint64_t key_{name}(const Any_{name}* s) {{ return {key}; }}")
+        line.append(f"{inline} void change_{name}(Any_{name}* a, const Any_{name}* b) {{ {' '.join(change)} }}")
         line.append(f"__attribute__((noinline)) static struct {name} twisted_{name}(struct {name} value) {{ struct {name} other = value; "
                     f"change_{name}(&value, &other); state += mix_many({self.number(1, 6)}, (double)(state & 255), state, 2.0, sum_{name}(&value), 3.0, "
                     "(uint64_t)5); return value; }")
