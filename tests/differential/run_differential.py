@@ -42,7 +42,9 @@ AGAIN_RUNS = 20  # threads and evictions fall as they like: what was found once 
 
 
 def csmith(seed):
-    return ["csmith", "--seed", str(seed), "--max-funcs", "5", "--max-array-len-per-dim", "60", "--max-array-dim", "2"]
+    # Some 50 KB each: most of the time goes into compiling.
+    return ["csmith", "--seed", str(seed), "--max-funcs", "4", "--max-block-size", "3", "--max-block-depth", "4",
+            "--max-array-len-per-dim", "60", "--max-array-dim", "2"]
 
 
 KINDS = {
