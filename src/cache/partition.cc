@@ -292,16 +292,11 @@ void Partition::finish_load(Lane& lane, bool failed, uint32_t good_count) {
     const FrameId id = lane.victims[i].frame;
     Frame& frame = frames_[id];
     CHECK(frame.is(State::kLoading, lane.victims[i].version));
-    if (frame.stale_load) frames_.end_stale_load(id);
     if (failed || i >= good_count) {
-      if (frame.place == base::kNoPlace)
-        map_.erase(frame.page);
-      else
-        map_.set_place(frame.page, frame.place);
-      frame.load_failed();
-      frames_.give_back(id);
+      end_load_without_page(id);
       continue;
     }
+    if (frame.stale_load) frames_.end_stale_load(id);
     frame.loaded();
     // Read-ahead pages start cooling: unless touched they are the first to go.
     shared_->table->publish(frame.page, frames_.bytes(id),
@@ -309,6 +304,18 @@ void Partition::finish_load(Lane& lane, bool failed, uint32_t good_count) {
     (i == 0 ? base::statistics.cache_misses : base::statistics.cache_read_aheads).add();
   }
   changed_.notify_all();
+}
+
+// What the frame was to hold is where it was; nothing, if that is zeros.
+void Partition::end_load_without_page(FrameId id) {
+  Frame& frame = frames_[id];
+  if (frame.stale_load) frames_.end_stale_load(id);
+  if (frame.place == base::kNoPlace)
+    map_.erase(frame.page);
+  else
+    map_.set_place(frame.page, frame.place);
+  frame.load_failed();
+  frames_.give_back(id);
 }
 
 // Evicts here; or, when frames are free here but the budget is used up, where most of it is.

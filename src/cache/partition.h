@@ -158,6 +158,7 @@ class Partition {
   Lane::Victim load_into(FrameId claimed, bool fresh, Origins::Kind origin);
   void take_fingerprints(const Lane::Victim& loaded, bool known);
   void finish_load(Lane& lane, bool failed, uint32_t good_count);
+  void end_load_without_page(FrameId id);
   Origins::Kind origin_of(PageId page) const {
     return shared_->origins != nullptr ? shared_->origins->kind_of(page) : Origins::Kind::kZeros;
   }
@@ -207,7 +208,8 @@ class Partition {
   void reopen(FrameId frame);
   void forget_fingerprints(FrameId frame, const uint64_t* pieces);
   void note_failed_write(int error);
-  void zero_in_place(FrameId frame);
+  void drop_locked(FrameId id);
+  void zero_in_place(FrameId id);
   bool lock_for_discard(PageId page, Lane& lane);
   bool lock_for_forget(PageId page, Lane& lane);
   void check_unchanged(Lane::Victim& victim, Lane& lane);

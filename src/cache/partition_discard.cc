@@ -47,12 +47,7 @@ void Partition::discard(PageId first, uint64_t count, Lane& lane) {
           }
           continue;
         }
-        if (frame.place != base::kNoPlace) shared_->places.give_back(frame.place);
-        map_.erase(victim.page);
-        shared_->table->clear(victim.page);
-        frame.discarded();
-        free_frame(victim.frame);
-        base::statistics.cache_discards.add();
+        drop_locked(victim.frame);
       }
       changed_.notify_all();
     }
@@ -87,7 +82,19 @@ bool Partition::lock_for_discard(PageId page, Lane& lane) {
   return true;
 }
 
-// Step 3: the frame stays with its page, which reads as zeros and has no place any more.
+// Step 3 for a locked frame that nobody holds: page and content are no more.
+void Partition::drop_locked(FrameId id) {
+  Frame& frame = frames_[id];
+  if (frame.place != base::kNoPlace) shared_->places.give_back(frame.place);
+  map_.erase(frame.page);
+  shared_->table->clear(frame.page);
+  frame.gone = false;
+  frame.discarded();
+  free_frame(id);
+  base::statistics.cache_discards.add();
+}
+
+// Step 3 for others: the frame stays with its page, which reads as zeros and has no place any more.
 void Partition::zero_in_place(FrameId id) {
   Frame& frame = frames_[id];
   spillway_plain_memset(frames_.bytes(id), 0, shared_->page_bytes);

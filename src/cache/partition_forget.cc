@@ -28,19 +28,12 @@ Partition::Left Partition::forget(PageId first, uint64_t count, Lane& lane) {
     sys::LockGuard guard(mutex_);
     for (uint32_t v = 0; v < lane.victim_count; ++v) {
       const Lane::Victim& victim = lane.victims[v];
-      Frame& frame = frames_[victim.frame];
-      CHECK(frame.is(State::kEvicting, victim.version));
+      CHECK(frames_[victim.frame].is(State::kEvicting, victim.version));
       if (victim.held) {
         ++left.held;
         continue;
       }
-      if (frame.place != base::kNoPlace) shared_->places.give_back(frame.place);
-      map_.erase(victim.page);
-      shared_->table->clear(victim.page);
-      frame.gone = false;
-      frame.discarded();
-      free_frame(victim.frame);
-      base::statistics.cache_discards.add();
+      drop_locked(victim.frame);
     }
     changed_.notify_all();
   }

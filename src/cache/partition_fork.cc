@@ -18,16 +18,7 @@ void Partition::become_child() {
     switch (frame.state()) {
       case State::kAbsent:
       case State::kFree: break;
-      case State::kLoading:
-        // What it was to hold is where it was; nothing, if that is zeros.
-        if (frame.stale_load) frames_.end_stale_load(id);
-        if (frame.place == base::kNoPlace)
-          map_.erase(frame.page);
-        else
-          map_.set_place(frame.page, frame.place);
-        frame.load_failed();
-        frames_.give_back(id);
-        break;
+      case State::kLoading: end_load_without_page(id); break;
       case State::kEvicting:
       case State::kWriting: {
         // What was being written has unknown fingerprints, and is in the frame.

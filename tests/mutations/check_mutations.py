@@ -36,7 +36,7 @@ COPIED = ["CMakeLists.txt", "cmake", "include", "src", "compiler", "tools", "ben
 # What tests of the product run.
 PRODUCT = ["product", "spillway_ir_tree"]
 PROGRAM_SECONDS_MAX = 15
-CTEST_SECONDS_MAX = 60
+CTEST_SECONDS_MAX = 120
 
 
 def load_table():

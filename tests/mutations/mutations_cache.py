@@ -34,7 +34,7 @@ MUTATIONS = [
               "      frames_.fingerprints(lane.victims[i].frame)[piece] = base::take_fingerprint(\n"
               "          frames_.bytes(lane.victims[i].frame) + piece * base::kOsPageBytes);\n"
               "  lane.queue().run(io);\n  if (lane.victim_count > 1"),
-             (PARTITION, "  for (uint32_t i = 0; !failed && i < good_count; ++i) take_fingerprints(lane.victims[i].frame, true);\n", "")),
+             (PARTITION, "  for (uint32_t i = 0; !failed && i < good_count; ++i) take_fingerprints(lane.victims[i], true);\n", "")),
     mutation("fingerprint known although the write failed", "ProtocolTest.AFailedWriteKeeps*",
              (EVICT, "      frame.write_failed();", TAKE_ALL_FINGERPRINTS + "      frame.write_failed();")),
     mutation("old fingerprint kept over a rescue during a write", "ProtocolTest.ARescueDuringTheWriteLeaves*",
@@ -71,7 +71,7 @@ MUTATIONS = [
     mutation("page mapped elsewhere stays watched", "WatchTest.AStoreByAMapping*",
              (PARTITION, "  CHECK_GT(frames_[frame].pins(), 0u);\n  frames_[frame].watched = false;", "  CHECK_GT(frames_[frame].pins(), 0u);")),
     mutation("load stores where it leaves a trace", "WatchTest.WhatIsOnlyRead*",
-             (PARTITION, "    lane.segments[i] = {frames_.unwatched_bytes(lane.victims[i].frame), shared_->page_bytes};",
+             (PARTITION, "    lane.segments[i] = {lane.victims[i].memory, shared_->page_bytes};",
               "    lane.segments[i] = {frames_.bytes(lane.victims[i].frame), shared_->page_bytes};")),
     mutation("cleaning does not ask what was stored to", "WatchTest.Cleaning*",
              (CLEAN, "    if (victim.held || victim.untouched) continue;", "    if (victim.held || victim.watched) continue;")),
@@ -138,7 +138,7 @@ MUTATIONS = [
     mutation("stale entry after a written page is freed", "ProtocolTest.APageIsZeros*:*EveryByte*",
              (EVICT, "      shared_->table->clear(victim.page);\n      frame.written();", "      frame.written();")),
     mutation("stale entry after a discard", "DiscardTest.*",
-             (DISCARD, "        shared_->table->clear(victim.page);\n", "")),
+             (DISCARD, "  shared_->table->clear(frame.page);\n", "")),
     mutation("waiters for a load are not woken", "ProtocolTest.TwoThreads*",
              (PARTITION, "  }\n  changed_.notify_all();\n}", "  }\n}")),
     mutation("waiters for a write are not woken", "DiscardTest.WaitsForAWrite*",
@@ -150,7 +150,7 @@ MUTATIONS = [
 
     # Storage
     mutation("zero-fill skipped", "*EveryByte*",
-             (PARTITION, "    if (!lane.victims[0].fresh) spillway_plain_memset(bytes, 0, shared_->page_bytes);\n", "    (void)bytes;\n")),
+             (PARTITION, "    if (!lane.victims[0].fresh) spillway_plain_memset(lane.victims[0].memory, 0, shared_->page_bytes);\n", "    (void)bytes;\n")),
     mutation("short read taken as whole", "ProtocolTest.AReadThatFails*",
              (PARTITION, "const auto good_count = static_cast<uint32_t>(io.transferred_bytes / shared_->page_bytes);",
               "const uint32_t good_count = lane.victim_count;")),
@@ -159,7 +159,7 @@ MUTATIONS = [
     mutation("read-ahead that fails takes the wanted page along", "ProtocolTest.ReadAhead*",
              (PARTITION, "  if (lane.victim_count > 1 && (io.error", "  if (lane.victim_count > 100 && (io.error")),
     mutation("page lost when its load fails", "ProtocolTest.AReadThatFails*",
-             (PARTITION, "      map_.set_place(frame.page, frame.place);\n", "      map_.erase(frame.page);\n")),
+             (PARTITION, "    map_.set_place(frame.page, frame.place);\n", "    map_.erase(frame.page);\n")),
     mutation("write error lost", "ProtocolTest.AFailedWrite*",
              (EVICT, "      if (!lane.ios[i].whole()) failed", "      if (!lane.ios[i].whole() && false) failed")),
     mutation("short write taken as whole", "ProtocolTest.AFailedWrite*",
@@ -321,7 +321,7 @@ MUTATIONS = [
     mutation("only what changed of a page goes to its new place", "CacheFork.APageThatChangedInPart*",
              (MOVE, "  victim.changed_count = static_cast<uint32_t>(pieces_);\n  for (uint64_t piece = 0; piece < pieces_; ++piece)\n    lane.changed[v][piece / 64] |= uint64_t{1} << (piece % 64);\n", "")),
     mutation("child waits for a load that nobody ends", "CacheFork.AChildEnds*",
-             (FORK, "        frame.load_failed();\n        frames_.give_back(id);\n", "")),
+             (FORK, "      case State::kLoading: end_load_without_page(id); break;\n", "      case State::kLoading: break;\n")),
     mutation("child's frame is being written for ever", "CacheFork.AChildEnds*",
              (FORK, "        if (writing) frame.done();\n", "        (void)writing;\n")),
     mutation("full storage does not ask whether children have ended", "CacheFork.StorageThatIsFull*",
