@@ -244,7 +244,8 @@ class Corpus:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         prefix = [str(self.bin / "spillway"), "run", "--spill-all", "--memory", str(budget_bytes), "--page", str(page_bytes),
-                  "--storage", self.storage, "--stats", str(folder / "stats-%p.json")]
+                  "--storage", self.storage, "--stats", str(folder / "stats-%p.json"),
+                  "--preload=0"]  # what shells and interpreters spill proves nothing of the program
         if seed:
             prefix += ["--chaos", str(seed)]
         prefix += ["--"]
