@@ -502,6 +502,7 @@ TEST_F(CacheFork, AChildEndsWhatOthersHadBegun) {
   }
 }
 
+#if !__has_feature(thread_sanitizer)  // whose vfork is fork
 // It stores by this process's addresses, but its descriptors are its own.
 TEST_F(CacheFork, AChildOfVforkOpensNothingForItsParent) {
   open({.frame_count = 256, .range_pages = 256});
@@ -520,6 +521,7 @@ TEST_F(CacheFork, AChildOfVforkOpensNothingForItsParent) {
   EXPECT_EQ(value_in_file(0), 'a');
   EXPECT_EQ(value_in_file(100), 'v');
 }
+#endif
 
 // Into pinned memory the kernel stores for others by addresses that it has looked up: not while it is lent.
 TEST_F(CacheFork, WaitsForPinsOfOthers) {
