@@ -12,6 +12,7 @@ POOL = "src/cache/frame_pool.cc"
 FORK = "src/cache/partition_fork.cc"
 TABLE = "src/cache/table.cc"
 READER = "src/cache/page_reader.cc"
+GHOSTS = "src/cache/ghosts.cc"
 
 
 def mutation(name, test, *patches):
@@ -150,7 +151,7 @@ MUTATIONS = [
 
     # Storage
     mutation("zero-fill skipped", "*EveryByte*",
-             (PARTITION, "    if (!lane.victims[0].fresh) spillway_plain_memset(lane.victims[0].memory, 0, shared_->page_bytes);\n", "    (void)bytes;\n")),
+             (PARTITION, "    if (!lane.victims[0].fresh) spillway_plain_memset(lane.victims[0].memory, 0, shared_->page_bytes);\n", "")),
     mutation("short read taken as whole", "ProtocolTest.AReadThatFails*",
              (PARTITION, "const auto good_count = static_cast<uint32_t>(io.transferred_bytes / shared_->page_bytes);",
               "const uint32_t good_count = lane.victim_count;")),
@@ -368,4 +369,16 @@ MUTATIONS = [
               "      readable = outside.read_memory(part.memory + uint64_t{index(where.frame)} * layout.page_bytes + offset, to, base::kOsPageBytes);")),
     mutation("frame believed from outside whatever page it holds", "PageReaderTest.*",
              (READER, "    } else if (before.page != page) {\n      continue;\n", "")),
+
+    # The miss-ratio curve
+    mutation("sample of the miss-ratio curve full of what came back", "Ghosts.*",
+             (GHOSTS, "  remove(cell);\n  if (curve == nullptr) return;", "  if (curve == nullptr) return;")),
+    mutation("pages that left before a page counted with it", "Ghosts.*",
+             (GHOSTS, "  const uint64_t above = count_ - count_up_to(slots_[cell] - 1u);", "  const uint64_t above = count_up_to(slots_[cell] - 1u);")),
+    mutation("page of the sample cut off by another's end", "Ghosts.*",
+             (GHOSTS, "    if (((at - home) & mask) < ((at - hole) & mask)) continue;\n", "    if (home == at) continue;\n    break;\n")),
+    mutation("smaller sample counted as the whole", "Ghosts.*",
+             (GHOSTS, "  const uint64_t weight = uint64_t{1} << shift_;", "  const uint64_t weight = 1;")),
+    mutation("page twice in the sample", "Ghosts.*",
+             (GHOSTS, "  forget(page);\n  while", "  while")),
 ]

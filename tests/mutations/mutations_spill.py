@@ -310,4 +310,10 @@ MUTATIONS = [
             ("tools/spillway/dump.cc", "  if (process.is_fork_child())", "  if (process.pid() == 0)")),
     product("freed memory dumped", "^e2e_seeing$",
             ("tools/spillway/process.cc", "  return spill::is_allocated_by(", "  return true || spill::is_allocated_by(")),
+    product("what a core file left out taken for zeros", "^e2e_seeing$",
+            ("tools/spillway/core_file.cc", "    if (within >= piece->p_filesz) {", "    if (within >= piece->p_filesz && std::memset(next, 0, bytes)) return true;\n    if (within >= piece->p_filesz) {")),
+    product("core file that was cut short taken for whole", "^e2e_seeing$",
+            ("tools/spillway/core_file.cc", "    if (!content) {", "    if (!content) return true;\n    if (!content) {")),
+    product("end of a core file's piece not looked for", "^e2e_seeing$",
+            ("tools/spillway/core_file.cc", "if (piece == nullptr || within >= piece->p_memsz) {", "if (piece == nullptr) {")),
 ]
