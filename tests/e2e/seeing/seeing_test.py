@@ -140,8 +140,8 @@ class Live:
         self.child.stdout.close()
 
 
-def dumped_core(test, **settings):
-    """A program that worked and was ended by SIGABRT, and the core file that the kernel wrote."""
+def dumped_core(test, kinds=None, **settings):
+    """A program that worked and was ended by SIGABRT, and the core file that the kernel wrote, of those kinds of memory."""
     with open("/proc/sys/kernel/core_pattern") as pattern:
         name = pattern.read().strip()
     if name.startswith(("|", "/")):
@@ -151,6 +151,8 @@ def dumped_core(test, **settings):
     folder.mkdir()
     live = Live(test, cwd=folder, **settings)
     live.ask("work")
+    if kinds is not None:
+        pathlib.Path(f"/proc/{live.pid}/coredump_filter").write_text(hex(kinds))
     os.kill(live.pid, signal.SIGABRT)
     live.child.wait(timeout=60)
     [core] = folder.iterdir()
@@ -322,6 +324,11 @@ class Dump(unittest.TestCase):
                 self.refused(core, "0x1000", 8, says="is not spilled memory")
                 # The frames are in it once, though mapped twice: cache, metadata and what the program has besides.
                 self.assertLess(core.stat().st_blocks * 512, 24 << 20)
+
+    def test_core_files_without_frames(self):
+        live, core = dumped_core(self, kinds=1, megabytes=2)  # private memory only
+        said = {spillway("dump", core, hex(live.address + at), 8).stderr.decode().split(":")[-1] for at in range(0, live.bytes, 16 * PAGE)}
+        self.assertIn(" /proc/PID/coredump_filter left that memory out\n", said)
 
     def test_wrong_core_files(self):
         live, core = dumped_core(self, megabytes=1)
