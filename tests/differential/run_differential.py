@@ -36,7 +36,7 @@ CLEAN = {name: value for name, value in os.environ.items() if not name.startswit
 LEVELS = {"O0": ["-O0"], "O2": ["-O2"], "O3": ["-O3", "-march=x86-64-v3"], "lto": ["-O2", "-flto"]}
 FLAGS = ["-w", "-fwrapv", "-fno-strict-aliasing", "-pthread", "-mcx16", "-fuse-ld=lld"]
 NATIVE_SECONDS = 1.5  # what is longer is as good as endless, as some of csmith's are
-SPILLED_SECONDS = 120
+SPILLED_SECONDS = 600
 TRIES = 5  # for a run with evictions
 AGAIN_RUNS = 20  # threads and evictions fall as they like: what was found once may need more
 
