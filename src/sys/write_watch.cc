@@ -1,33 +1,20 @@
 #include "sys/write_watch.h"
 
 #include <fcntl.h>
-#include <linux/ioctl.h>
 #include <linux/userfaultfd.h>
 
 #include "base/ids.h"
 #include "sys/files.h"
 #include "sys/kernel.h"
+#include "sys/page_scan.h"
 
 namespace sys {
 namespace {
 
 // Of newer kernels than the headers may be.
 constexpr uint64_t kUserModeOnly = 1;
-constexpr uint64_t kAsynchronous = uint64_t{1} << 15;        // UFFD_FEATURE_WP_ASYNC
-constexpr uint64_t kOfSharedMemory = uint64_t{1} << 12;      // UFFD_FEATURE_WP_HUGETLBFS_SHMEM
-constexpr uint64_t kWritten = uint64_t{1} << 1;              // PAGE_IS_WRITTEN
-constexpr uint64_t kPresent = uint64_t{1} << 3;              // PAGE_IS_PRESENT
-constexpr uint64_t kRefuseUnprotectable = uint64_t{1} << 1;  // PM_SCAN_CHECK_WPASYNC
-
-struct Region {
-  uint64_t begin, end, categories;
-};
-struct Scan {  // struct pm_scan_arg
-  uint64_t size, flags, begin, end, walk_end, regions, region_count, page_limit;
-  uint64_t category_inverted, category_mask, category_any, return_mask;
-};
-static_assert(sizeof(Scan) == 96);
-constexpr unsigned long kScan = _IOWR('f', 16, Scan);  // PAGEMAP_SCAN
+constexpr uint64_t kAsynchronous = uint64_t{1} << 15;    // UFFD_FEATURE_WP_ASYNC
+constexpr uint64_t kOfSharedMemory = uint64_t{1} << 12;  // UFFD_FEATURE_WP_HUGETLBFS_SHMEM
 
 base::Expected<void> refused(const char* what, long result) {
   return base::failure(static_cast<int>(-result), "the kernel does not say which pages were written (", what,
@@ -72,14 +59,12 @@ base::Expected<void> WriteWatch::add(const void* memory, uint64_t bytes) {
   if (long result = syscall(SYS_ioctl, fault_descriptor_, UFFDIO_REGISTER, &range); failed(result))
     return refused("a range", result);
   // Kernels that protect but cannot be asked.
-  Scan scan = {};
-  scan.size = sizeof scan;
-  scan.flags = kRefuseUnprotectable;
+  PageScan scan = {};
+  scan.flags = kScanRefusesUnprotectable;
   scan.begin = address(memory);
   scan.end = address(memory) + base::kOsPageBytes;
-  scan.category_mask = scan.return_mask = kPresent;
-  if (long result = syscall(SYS_ioctl, page_map_descriptor_, kScan, &scan); failed(result))
-    return refused("a scan", result);
+  scan.category_mask = scan.return_mask = kPagePresent;
+  if (long result = scan_pages(page_map_descriptor_, scan); failed(result)) return refused("a scan", result);
   return {};
 }
 
@@ -93,19 +78,18 @@ bool WriteWatch::protect(const void* memory, uint64_t bytes) {
 void WriteWatch::find_untouched(const void* memory, uint64_t page_count, uint64_t* untouched) const {
   for (uint64_t word = 0; word < (page_count + 63) / 64; ++word) untouched[word] = 0;
   constexpr uint64_t kRegions = 16;
-  Region regions[kRegions];
-  Scan scan = {};
-  scan.size = sizeof scan;
-  scan.flags = kRefuseUnprotectable;
+  PageRegion regions[kRegions];
+  PageScan scan = {};
+  scan.flags = kScanRefusesUnprotectable;
   scan.begin = address(memory);
   scan.end = address(memory) + page_count * base::kOsPageBytes;
   scan.regions = address(regions);
   scan.region_count = kRegions;
-  scan.category_inverted = kWritten;
-  scan.category_mask = kWritten | kPresent;  // present, and not written
-  scan.return_mask = kPresent;
+  scan.category_inverted = kPageWritten;
+  scan.category_mask = kPageWritten | kPagePresent;  // present, and not written
+  scan.return_mask = kPagePresent;
   while (scan.begin < scan.end) {
-    const long count = syscall(SYS_ioctl, page_map_descriptor_, kScan, &scan);
+    const long count = scan_pages(page_map_descriptor_, scan);
     if (failed(count)) return;
     for (long i = 0; i < count; ++i) {
       for (uint64_t at = regions[i].begin; at < regions[i].end; at += base::kOsPageBytes) {

@@ -1,0 +1,31 @@
+// The page map's scan (PAGEMAP_SCAN, Linux 6.7), of which the headers may know nothing yet.
+#pragma once
+#include <linux/ioctl.h>
+
+#include <cstdint>
+
+#include "sys/kernel.h"
+
+namespace sys {
+
+inline constexpr uint64_t kPageWritten = uint64_t{1} << 1;               // PAGE_IS_WRITTEN
+inline constexpr uint64_t kPagePresent = uint64_t{1} << 3;               // PAGE_IS_PRESENT
+inline constexpr uint64_t kScanRefusesUnprotectable = uint64_t{1} << 1;  // PM_SCAN_CHECK_WPASYNC
+
+struct PageRegion {
+  uint64_t begin, end, categories;
+};
+struct PageScan {  // struct pm_scan_arg
+  uint64_t size, flags, begin, end, walk_end, regions, region_count, page_limit;
+  uint64_t category_inverted, category_mask, category_any, return_mask;
+};
+static_assert(sizeof(PageScan) == 96);
+
+// How many regions were found, or -errno; walk_end says how far it got. `page_map`: /proc/self/pagemap.
+inline long scan_pages(int page_map, PageScan& scan) {
+  constexpr unsigned long kScan = _IOWR('f', 16, PageScan);  // PAGEMAP_SCAN
+  scan.size = sizeof scan;
+  return syscall(SYS_ioctl, page_map, kScan, &scan);
+}
+
+}  // namespace sys

@@ -1,0 +1,169 @@
+#include "sys/resident.h"
+
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <sys/mman.h>
+
+#include "base/ids.h"
+#include "sys/files.h"
+#include "sys/kernel.h"
+#include "sys/page_scan.h"
+
+namespace sys {
+namespace {
+
+#ifndef MADV_PAGEOUT
+#define MADV_PAGEOUT 21
+#endif
+
+// Of newer kernels than the headers may be.
+constexpr uint64_t kIsShared = 8;       // PROCMAP_QUERY_VMA_SHARED
+constexpr uint64_t kThisOrNext = 0x10;  // PROCMAP_QUERY_COVERING_OR_NEXT_VMA
+struct MapQuery {                       // struct procmap_query
+  uint64_t size, query_flags, address, map_begin, map_end, map_flags, page_bytes, offset, inode;
+  uint32_t device_major, device_minor, name_bytes, build_id_bytes;
+  uint64_t name, build_id;
+};
+static_assert(sizeof(MapQuery) == 104);
+
+// The mapping of `address`, or the next above. Returns 0 or -errno: ENOENT when there is none.
+long query_map(int maps, uint64_t address, MapQuery& query) {
+  constexpr unsigned long kQuery = _IOWR('f', 17, MapQuery);  // PROCMAP_QUERY
+  query = {};
+  query.size = sizeof query;
+  query.query_flags = kThisOrNext;
+  query.address = address;
+  return syscall(SYS_ioctl, maps, kQuery, &query);
+}
+
+PageScan scan_of(uint64_t begin, uint64_t end, PageRegion* regions, uint64_t count) {
+  PageScan scan = {};
+  scan.begin = begin;
+  scan.end = end;
+  scan.regions = reinterpret_cast<uint64_t>(regions);
+  scan.region_count = count;
+  scan.category_mask = scan.return_mask = kPagePresent;
+  return scan;
+}
+
+// The number that follows `name`; 0 if it is not there.
+uint64_t value_of(const char* name, const char* text, long length) {
+  for (long begin = 0; begin < length; ++begin) {
+    long at = begin, matched = 0;
+    while (at < length && name[matched] != 0 && text[at] == name[matched]) ++at, ++matched;
+    if (name[matched] != 0) continue;
+    uint64_t value = 0;
+    for (; at < length && text[at] != '\n'; ++at)
+      if (text[at] >= '0' && text[at] <= '9') value = value * 10 + static_cast<uint64_t>(text[at] - '0');
+    return value;
+  }
+  return 0;
+}
+
+// Registered memory has no faults that bring more than they need. Asynchronous write protection, which nothing here asks
+// for, is the only kind that mappings of files can be registered for, and tells nobody anything.
+int open_faults() {
+  constexpr uint64_t kUserModeOnly = 1;
+  const long fault = syscall(SYS_userfaultfd, O_CLOEXEC | kUserModeOnly);
+  if (failed(fault)) return -1;
+  uffdio_api api = {};
+  api.api = UFFD_API;
+  api.features = uint64_t{1} << 15 | uint64_t{1}
+                                         << 12;  // UFFD_FEATURE_WP_ASYNC, UFFD_FEATURE_WP_HUGETLBFS_SHMEM
+  if (!failed(syscall(SYS_ioctl, fault, UFFDIO_API, &api)))
+    if (auto owned = own_descriptor(static_cast<int>(fault))) return *owned;
+  syscall(SYS_close, fault);
+  return -1;
+}
+
+}  // namespace
+
+base::Expected<void> ResidentFiles::open() {
+  constexpr const char* kPaths[] = {"/proc/self/status", "/proc/self/pagemap", "/proc/self/maps"};
+  int* const places[] = {&own_.status, &own_.page_map, &own_.maps};
+  for (int i = 0; i < 3; ++i) {
+    const long opened = syscall(SYS_openat, AT_FDCWD, kPaths[i], O_RDONLY | O_CLOEXEC);
+    auto owned = failed(opened) ? base::failure(static_cast<int>(-opened), kPaths[i], ": ",
+                                                base::error_name(static_cast<int>(-opened)))
+                                : own_descriptor(static_cast<int>(opened));
+    if (!owned) {
+      if (!failed(opened)) syscall(SYS_close, opened);
+      close();
+      return std::unexpected(owned.error());
+    }
+    *places[i] = *owned;
+  }
+  own_.faults = open_faults();
+  MapQuery query = {};
+  knows_shared_ = query_map(own_.maps, reinterpret_cast<uint64_t>(&query), query) == 0;
+  return {};
+}
+
+void ResidentFiles::close() {
+  for (int* descriptor : {&own_.status, &own_.page_map, &own_.maps, &own_.faults}) {
+    if (*descriptor >= 0) close_own_descriptor(*descriptor);
+    *descriptor = -1;
+  }
+}
+
+uint64_t ResidentFiles::all_bytes() const {
+  char text[4096];
+  const long length = syscall(SYS_pread64, own_.status, text, sizeof text, 0);
+  if (length <= 0) return 0;
+  return value_of("\nRssFile:", text, length) * 1024;
+}
+
+uint64_t ResidentFiles::count_bytes(uint64_t begin, uint64_t end, uint64_t unknown) const {
+  constexpr uint64_t kRegions = 256;
+  PageRegion regions[kRegions];
+  PageScan scan = scan_of(begin, end, regions, kRegions);
+  uint64_t bytes = 0;
+  while (scan.begin < end) {
+    const long count = scan_pages(own_.page_map, scan);
+    if (failed(count)) return unknown;
+    for (long i = 0; i < count; ++i) bytes += regions[i].end - regions[i].begin;
+    if (scan.walk_end <= scan.begin) break;
+    scan.begin = scan.walk_end;
+  }
+  return bytes;
+}
+
+uint64_t ResidentFiles::find(uint64_t begin, uint64_t end) const {
+  PageRegion region;
+  PageScan scan = scan_of(begin, end, &region, 1);
+  scan.page_limit = 1;
+  const long count = scan_pages(own_.page_map, scan);
+  if (failed(count)) return begin;
+  return count == 0 ? end : region.begin;
+}
+
+void ResidentFiles::bring_single_pages(uint64_t begin, uint64_t end) const {
+  syscall(SYS_madvise, begin, end - begin, MADV_NOHUGEPAGE);
+  if (own_.faults < 0) return;
+  uffdio_register range = {};
+  range.range = {begin, end - begin};
+  range.mode = UFFDIO_REGISTER_MODE_WP;
+  syscall(SYS_ioctl, own_.faults, UFFDIO_REGISTER, &range);
+}
+
+void ResidentFiles::let_move(uint64_t begin, uint64_t end) const {
+  const uffdio_range range = {begin, end - begin};
+  if (own_.faults >= 0) syscall(SYS_ioctl, own_.faults, UFFDIO_UNREGISTER, &range);
+}
+
+void ResidentFiles::take_out(uint64_t begin, uint64_t end) const {
+  MapQuery query;
+  while (begin < end) {
+    if (query_map(own_.maps, begin, query) != 0) return;
+    const uint64_t from = query.map_begin > begin ? query.map_begin : begin;
+    const uint64_t to = query.map_end < end ? query.map_end : end;
+    if (from < to && (query.map_flags & kIsShared) != 0) syscall(SYS_madvise, from, to - from, MADV_DONTNEED);
+    begin = query.map_end;
+  }
+}
+
+void ResidentFiles::advise_out(uint64_t begin, uint64_t end) {
+  syscall(SYS_madvise, begin, end - begin, MADV_PAGEOUT);
+}
+
+}  // namespace sys
