@@ -101,20 +101,6 @@ class FileOrigins final : public cache::Origins {
 };
 constinit FileOrigins origins;
 
-// A file of a file system of this machine's own, where no one else can change it behind the kernel's back. Files in memory
-// gain nothing.
-bool is_local_file(int descriptor) {
-  struct stat facts;
-  struct statfs system = {};
-  if (sys::failed(sys::syscall(SYS_fstat, descriptor, &facts)) || !S_ISREG(facts.st_mode)) return false;
-  if (sys::failed(sys::syscall(SYS_fstatfs, descriptor, &system))) return false;
-  constexpr long kF2fs = 0xf2f52010, kXfs = 0x58465342;
-  for (long known :
-       {long{EXT4_SUPER_MAGIC}, kXfs, long{BTRFS_SUPER_MAGIC}, kF2fs, long{OVERLAYFS_SUPER_MAGIC}})
-    if (system.f_type == known) return true;
-  return false;
-}
-
 // The number of the thread that watches leases, 0 if there is none.
 int wait_for_watcher() {
   int told;
@@ -143,7 +129,7 @@ int open_leased(int descriptor) {
   const int told = wait_for_watcher();
   const long mode = sys::syscall(SYS_fcntl, descriptor, F_GETFL);
   if (told == 0 || sys::failed(mode) || (mode & (O_ACCMODE | O_PATH)) != O_RDONLY) return -1;
-  if (!is_local_file(descriptor)) return -1;
+  if (!is_disk_file(descriptor)) return -1;
   const int own = open_again(descriptor);
   if (own < 0) return -1;
   // Before the lease, which would make the whole process the one that is told, by a signal that ends it.
@@ -240,6 +226,18 @@ base::Expected<void> open_file_maps() {
 }
 
 cache::Origins& file_origins() { return origins; }
+
+bool is_disk_file(int descriptor) {
+  struct stat facts;
+  struct statfs system = {};
+  if (sys::failed(sys::syscall(SYS_fstat, descriptor, &facts)) || !S_ISREG(facts.st_mode)) return false;
+  if (sys::failed(sys::syscall(SYS_fstatfs, descriptor, &system))) return false;
+  constexpr long kF2fs = 0xf2f52010, kXfs = 0x58465342;
+  for (long known :
+       {long{EXT4_SUPER_MAGIC}, kXfs, long{BTRFS_SUPER_MAGIC}, kF2fs, long{OVERLAYFS_SUPER_MAGIC}})
+    if (system.f_type == known) return true;
+  return false;
+}
 
 uint64_t map_file(uint64_t bytes, int protection, int flags, int descriptor, int64_t offset) {
   constexpr int kHarmless = MAP_NORESERVE | MAP_POPULATE | MAP_NONBLOCK;

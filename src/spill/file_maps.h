@@ -35,6 +35,10 @@ namespace spill {
 base::Expected<void> open_file_maps();
 cache::Origins& file_origins();
 
+// Is it a file of a file system of this machine's own, where no one else can change it behind the kernel's back? Files in
+// memory gain nothing, and are none.
+bool is_disk_file(int descriptor);
+
 // mmap without MAP_FIXED. 0 when it is not a mapping that goes through the cache: the kernel may know better, or say what
 // is wrong.
 uint64_t map_file(uint64_t bytes, int protection, int flags, int descriptor, int64_t offset);

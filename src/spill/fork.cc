@@ -16,6 +16,7 @@
 #include "spill/last_thread.h"
 #include "spill/pins.h"
 #include "spill/runtime.h"
+#include "spill/shared_maps.h"
 #include "spill/signals.h"
 #include "sys/barrier.h"
 #include "sys/kernel.h"
@@ -37,10 +38,13 @@ constinit uint64_t signal_mask = 0;
 void restore_signals(bool is_child) {
   const uint64_t mask = signal_mask;  // another fork may begin as soon as the last lock is let go
   thaw_mappings();
-  if (is_child)
+  if (is_child) {
+    own_shared_maps();
     own_file_maps();
-  else
+  } else {
+    thaw_shared_maps();
     thaw_file_maps();
+  }
   sys::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, nullptr, sizeof mask);
 }
 
@@ -65,6 +69,7 @@ void before_fork() {
   uint64_t mask = 0;
   sys::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &mask, sizeof all);
   freeze_file_maps();
+  freeze_shared_maps();
   freeze_mappings();
   signal_mask = mask;
   const bool watched = runtime.cache->before_fork({is_kept, pins_of_this_thread});

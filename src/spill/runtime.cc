@@ -14,6 +14,7 @@
 #include "spill/published.h"
 #include "spill/report.h"
 #include "spill/settings.h"
+#include "spill/shared_maps.h"
 #include "sys/barrier.h"
 #include "sys/files.h"
 #include "sys/kernel.h"
@@ -65,7 +66,8 @@ void run_background(void* opened_lane) {
     }
     runtime.cache->share_step(lane);
     file_maps_step(lane, round);
-    const bool worked = runtime.cache->background_step(lane) > 0;
+    const bool has_more = shared_maps_step();
+    const bool worked = runtime.cache->background_step(lane) > 0 || has_more;
     if (runtime.options.chaos != 0) {
       runtime.cache->idle_step(lane);
       sys::futex_wait(never, 0, 20'000);

@@ -10,6 +10,7 @@ IO = "src/spill/intercept/io.cc"
 MEMORY = "src/spill/intercept/memory.cc"
 MMAP = "src/spill/intercept/mmap.cc"
 PARKING = "src/spill/intercept/parking.cc"
+SHARED_MAPS = "src/spill/shared_maps.cc"
 SIGNALS = "src/spill/signals.cc"
 SITES = "src/base/site_table.cc"
 SPACE = "src/spill/address_space.cc"
@@ -191,6 +192,12 @@ MUTATIONS = [
             (FILE_MAPS, "  sys::release(&entry_of(map.begin), map.reserved_bytes() / base::kOsPageBytes * sizeof(Entry));\n", "")),
     product("no bus error past the end of a file", "^e2e_file_maps$",
             (FAULT, "  if (number == SIGBUS && by_access && in_range(address)) hide_bus_error(address);\n", "")),
+
+    # Shared mappings that are written
+    product("nothing of shared mappings is taken out", "^e2e_shared_maps$",
+            (SHARED_MAPS, "    if (!residency.is_too_much(resident)) return false;\n", "    return false;\n")),
+    product("child of fork measures its parent", "^e2e_shared_maps$",
+            (FORK, "    own_shared_maps();\n", "    thaw_shared_maps();\n")),
 
     # Ends of the process
     product("main thread's end is the program's", "^e2e_exit_status$",

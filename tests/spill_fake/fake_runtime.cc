@@ -14,6 +14,7 @@
 #include "spill/access.h"
 #include "spill/next.h"
 #include "spill/pins.h"
+#include "spill/shared_maps.h"
 #include "spill/thread.h"
 #include "sys/memory.h"
 
@@ -22,6 +23,7 @@ using spill::kRangeBegin;
 constinit __thread spill::Slot* __spillway_slots = nullptr;
 constinit std::atomic<bool> spillway_has_globals{false};
 bool spill::is_global(uint64_t) { return false; }
+void spill::forget_shared_maps(const void*, uint64_t) {}
 
 namespace {
 

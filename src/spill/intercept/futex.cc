@@ -6,10 +6,12 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdarg.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "spill/intercept/parking.h"
+#include "spill/shared_maps.h"
 
 namespace spill {
 namespace {
@@ -84,6 +86,10 @@ SPILL_EXPORT long __spill_syscall(long number, ...) {
   // With a stack of its own the child would not return here.
   if (number == SYS_fork || (number == SYS_clone && (a[0] & CLONE_VM) == 0 && a[1] == 0))
     return copy_process_by_number(number, a);
+  // What it does to mappings is not looked at: those that it names are the kernel's alone from now on.
+  if (number == SYS_munmap || number == SYS_mremap || (number == SYS_mmap && (a[3] & MAP_FIXED) != 0))
+    forget_shared_maps(reinterpret_cast<void*>(a[0]), static_cast<uint64_t>(a[1]));
+  if (number == SYS_mremap) forget_shared_maps(reinterpret_cast<void*>(a[4]), static_cast<uint64_t>(a[2]));
   return syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 

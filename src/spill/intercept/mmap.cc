@@ -9,7 +9,9 @@
 #include "spill/discard.h"
 #include "spill/file_maps.h"
 #include "spill/intercept/intercept.h"
+#include "spill/next.h"
 #include "spill/runtime.h"
+#include "spill/shared_maps.h"
 
 namespace spill {
 namespace {
@@ -151,13 +153,29 @@ void* map_fixed(void* address, size_t bytes, bool spilled_kind) {
   return possible ? address : no_map();
 }
 
+// What the runtime leaves to the kernel.
+void* map_by_kernel(void* address, size_t bytes, int protection, int flags, int file, off_t offset) {
+  if ((flags & MAP_FIXED) != 0) forget_shared_maps(address, bytes);
+  void* mapped = mmap(address, bytes, protection, flags, file, offset);
+  if (mapped != MAP_FAILED && is_large_enough(bytes)) note_shared_map(mapped, bytes, flags, file);
+  return mapped;
+}
+
+void* move_by_kernel(void* old_address, size_t old_bytes, size_t new_bytes, int flags, void* fixed) {
+  const MovedSharedMap map(old_address, old_bytes);
+  if (fixed != nullptr) forget_shared_maps(fixed, new_bytes);
+  void* moved = LIBC(mremap)(old_address, old_bytes, new_bytes, flags, fixed);
+  map.moved_to(moved, new_bytes, (flags & MREMAP_DONTUNMAP) != 0);
+  return moved;
+}
+
 // mremap of a part of a file map: what is left of it here is unmapped.
 void* move_plain(void* old_address, size_t old_bytes, size_t new_bytes, int flags) {
   if ((flags & ~MREMAP_MAYMOVE) != 0) {
     errno = EINVAL;
     return MAP_FAILED;
   }
-  void* moved = mremap(old_address, old_bytes, new_bytes, flags);
+  void* moved = LIBC(mremap)(old_address, old_bytes, new_bytes, flags);
   if (moved == MAP_FAILED || old_bytes == 0) return moved;
   if (moved != old_address)
     unmap_spilled(old_address, old_bytes);
@@ -229,7 +247,7 @@ SPILL_EXPORT void* __spill_mmap(void* address, size_t bytes, int protection, int
   if (void* mapped = map_file_through_cache(bytes, protection, flags, file, offset)) return mapped;
   if (bytes == 0 || !is_spilled_kind(bytes, protection, flags)) {
     if (in_range(address) && (flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)) == 0) address = nullptr;
-    return mmap(address, bytes, protection, flags, file, offset);
+    return map_by_kernel(address, bytes, protection, flags, file, offset);
   }
   return map_spilled(bytes);
 }
@@ -242,7 +260,9 @@ SPILL_EXPORT void* __spill_mmap64(void* address, size_t bytes, int protection, i
 SPILL_EXPORT int __spill_munmap(void* address, size_t bytes) {
   if (touches_runtime(address, bytes)) return fail(ENOMEM);
   if (in_range(address)) return unmap_spilled(address, bytes);
-  return holds_globals(address, bytes) ? fail(EINVAL) : munmap(address, bytes);
+  if (holds_globals(address, bytes)) return fail(EINVAL);
+  forget_shared_maps(address, bytes);
+  return LIBC(munmap)(address, bytes);
 }
 
 SPILL_EXPORT void* __spill_mremap(void* old_address, size_t old_bytes, size_t new_bytes, int flags, ...) {
@@ -254,7 +274,7 @@ SPILL_EXPORT void* __spill_mremap(void* old_address, size_t old_bytes, size_t ne
     return no_map();
   if (fixed != nullptr && (in_range(old_address) || touches_range(fixed, new_bytes)))
     return move_to(old_address, old_bytes, new_bytes, flags, fixed);
-  if (!in_range(old_address)) return mremap(old_address, old_bytes, new_bytes, flags, fixed);
+  if (!in_range(old_address)) return move_by_kernel(old_address, old_bytes, new_bytes, flags, fixed);
   const auto begin = reinterpret_cast<uint64_t>(old_address);
   if (begin % base::kOsPageBytes == 0 &&
       kernel_kind(begin, base::round_up(old_bytes, base::kOsPageBytes)) == FileMapKind::kPlain)
