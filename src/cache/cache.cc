@@ -54,6 +54,7 @@ base::Expected<Cache*> Cache::create(const CacheParameters& parameters, storage:
   shared.table = &cache->table_;
   shared.holders = &holders;
   shared.origins = parameters.origins;
+  shared.closed = parameters.closed;
   shared.budget.set_limit(parameters.memory_bytes);
   cache->process_ = sys::syscall(SYS_getpid);
   cache->range_begin_ = parameters.range_begin;
@@ -72,7 +73,7 @@ base::Expected<Cache*> Cache::create(const CacheParameters& parameters, storage:
       !opened)
     return std::unexpected(opened.error());
   if (auto opened = cache->table_.open(parameters.table_entries, parameters.range_begin,
-                                       parameters.range_bytes, page_bytes, shared.budget);
+                                       parameters.range_bytes, page_bytes, shared.budget, parameters.closed);
       !opened)
     return std::unexpected(opened.error());
 
@@ -119,6 +120,24 @@ void Cache::for_each_part(PageId first, uint64_t count, F f) {
 void Cache::discard(PageId first, uint64_t count, Lane& lane) {
   for_each_part(first, count,
                 [&](Partition& partition, PageId page, uint64_t n) { partition.discard(page, n, lane); });
+}
+
+Partition::Seen Cache::close_again(PageId first, uint64_t count) {
+  Partition::Seen all;
+  // By regions of the table, of which most have nothing in memory when much is reserved at once.
+  const uint64_t region_pages = Table::kRegionOsPages * base::kOsPageBytes / shared_.page_bytes;
+  const uint64_t end = index(first) + count;
+  for (uint64_t at = index(first); at < end;) {
+    uint64_t stop = base::round_down(at, region_pages) + region_pages;
+    if (stop > end) stop = end;
+    if (table_.may_have_residents(PageId{at})) {
+      const Partition::Seen seen = of(PageId{at}).close_again(PageId{at}, stop - at);
+      all.resident |= seen.resident;
+      all.guarded |= seen.guarded;
+    }
+    at = stop;
+  }
+  return all;
 }
 
 Partition::Left Cache::forget(PageId first, uint64_t count, Lane& lane) {
@@ -274,6 +293,19 @@ bool Cache::is_in_frame(const char* address) {
     if (static_cast<uint64_t>(address - of_partition.begin) < of_partition.bytes) return true;
   }
   return false;
+}
+
+std::optional<uint64_t> Cache::guarded_address(const char* address) {
+  for (uint32_t i = 0; i < partition_count_; ++i) {
+    const Pool of_partition = pool(i);
+    const auto offset = static_cast<uint64_t>(address - of_partition.begin);
+    if (offset >= of_partition.bytes) continue;
+    const auto page =
+        partitions_[i].guarded_page(FrameId{static_cast<uint32_t>(offset / shared_.page_bytes)});
+    if (!page) return std::nullopt;
+    return address_of(*page) + offset % shared_.page_bytes;
+  }
+  return std::nullopt;
 }
 
 void Cache::wait_for_background(uint64_t timeout_ns) {

@@ -23,6 +23,7 @@ struct CacheParameters {
   uint32_t read_ahead_pages = 0;
   uint64_t chaos_seed = 0;
   Origins* origins = nullptr;  // outlives the cache; null: all pages begin as zeros
+  Closed* closed = nullptr;    // outlives the cache; null: nothing is closed
   bool watch = true;  // the kernel says which pages were not stored to, where it can; else all are compared
 };
 
@@ -45,6 +46,15 @@ class Cache {
   void unpin(PageId page) { of(page).unpin(page); }
   void discard(PageId first, uint64_t count, Lane& lane);
   Partition::Left forget(PageId first, uint64_t count, Lane& lane);
+  // Cost: a look at each region of the table (2 MiB), more only where pages are in memory. REQUIRES: `closed` was given.
+  Partition::Seen close_again(PageId first, uint64_t count);
+  void guard(uint64_t address, sys::Access access) {
+    const PageId page = page_of(address);
+    of(page).guard(page, (address - address_of(page)) / base::kOsPageBytes, access);
+  }
+  // The address that `address`, in a frame that is guarded, stands for.
+  std::optional<uint64_t> guarded_address(const char* address);
+  char* unguarded_bytes(PageId page) { return of(page).unguarded_bytes(page); }
 
   // Evicts a batch of every partition, however much memory is free; returns how many frames became free.
   uint32_t evict(Lane& lane);

@@ -92,6 +92,7 @@ class Frame {
       false;  // its load began before a fork: what is read may go to the memory file of then
   bool gone : 1 =
       false;  // EVICTING, of a page that was forgotten while somebody held it: nobody may rescue it
+  bool guarded : 1 = false;  // some of its memory refuses accesses by bytes() (FramePool::guard)
   Backing backing = Backing::kOwn;
 
  private:

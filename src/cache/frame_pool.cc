@@ -42,10 +42,8 @@ base::Expected<void> FramePool::open(uint32_t frame_count, size_t page_bytes, Bu
   auto memory = sys::map_shared_high(descriptor_, uint64_t{frame_count} * page_bytes);
   if (!memory) return std::unexpected(memory.error());
   memory_ = unwatched_memory_ = *memory;
-  if (watch.is_open() && watch.add(memory_, uint64_t{frame_count} * page_bytes)) {
-    watch_ = &watch;
-    if (auto mapped = map_unwatched(); !mapped) return mapped;
-  }
+  if (watch.is_open() && watch.add(memory_, uint64_t{frame_count} * page_bytes)) watch_ = &watch;
+  if (auto mapped = map_unwatched(); !mapped) return mapped;
   for (uint32_t i = 0; i < frame_count; ++i) {
     (new (&frames_[i]) Frame)->add();
     free_bits_[i / 64] |= uint64_t{1} << (i % 64);
@@ -67,7 +65,6 @@ base::Expected<void> FramePool::map_unwatched() {
   const uint64_t bytes = uint64_t{frame_count_} * page_bytes_;
   if (unwatched_memory_ != memory_) sys::unmap(unwatched_memory_, bytes);
   unwatched_memory_ = memory_;
-  if (!can_watch()) return {};
   auto again = sys::map_shared(descriptor_, 0, bytes, sys::Access::kReadWrite);
   if (!again) return std::unexpected(again.error());
   unwatched_memory_ = *again;
@@ -168,6 +165,26 @@ void FramePool::set_backing(FrameId frame, Backing backing) {
   changed.watched = false;
 }
 
+void FramePool::guard(FrameId id, uint64_t i, sys::Access access) {
+  Frame& frame = frames_[index(id)];
+  if (frame.backing != Backing::kOwn || unwatched_memory_ == memory_) return;
+  if (!frame.guarded && guarded_count_ == kMostGuarded) return;
+  if (sys::set_access(bytes(id) + i * base::kOsPageBytes, base::kOsPageBytes, access) != 0) return;
+  frame.watched = false;
+  if (frame.guarded) return;
+  frame.guarded = true;
+  ++guarded_count_;
+}
+
+void FramePool::end_guard(FrameId id) {
+  Frame& frame = frames_[index(id)];
+  if (!frame.guarded) return;
+  // To take a limit away from memory splits nothing: it does not fail.
+  CHECK_EQ(sys::set_access(bytes(id), page_bytes_, sys::Access::kReadWrite), 0);
+  frame.guarded = false;
+  --guarded_count_;
+}
+
 FramePool::Lent FramePool::lend(const PinsOverFork& pins, bool waits) {
   const auto kept = [&](Frame& frame) { return frame.pins() > 0 && pins.is_kept(frame.page); };
   for (uint32_t i = 0; waits && i < frame_count_; ++i) {
@@ -182,6 +199,7 @@ FramePool::Lent FramePool::lend(const PinsOverFork& pins, bool waits) {
     if (frame.pins() > 0 || frame.state() == State::kLoading) return Lent::kLater;
     if (!share(FrameId{i}, 1)) return stale_load_count_ > 0 ? Lent::kLater : Lent::kFailed;
   }
+  for (uint32_t i = 0; guarded_count_ > 0 && i < frame_count_; ++i) end_guard(FrameId{i});
   bool failed = false;
   for (uint32_t i = 0; i < frame_count_;) {
     const auto lendable = [&](uint32_t at) {

@@ -4,8 +4,8 @@
 // large reads work across them): next to the frame of the page before or after; else at the page's
 // position within a wholly free run of kRunFrames; else anywhere.
 //
-// The memory is mapped twice: where compiled code stores, which a WriteWatch may watch, and for what the cache
-// itself puts there, which leaves no trace.
+// The memory is mapped twice: where compiled code stores, which a WriteWatch may watch and guards may forbid, and for what
+// the cache itself does there, which leaves no trace and is never forbidden.
 //
 // Fork. A child has the frames as they were, and both go on:
 //
@@ -23,6 +23,7 @@
 #include "base/error.h"
 #include "cache/budget.h"
 #include "cache/frame.h"
+#include "sys/memory.h"
 #include "sys/write_watch.h"
 
 namespace cache {
@@ -38,6 +39,7 @@ struct PinsOverFork {
 class FramePool {
  public:
   static constexpr uint32_t kRunFrames = 16;
+  static constexpr uint32_t kMostGuarded = 1024;  // the kernel allows about 65,000 separate mappings
 
   // Reserves room for frame_count frames of page_bytes. `watch` may be closed; what it refuses to watch is not
   // watched. Errors: ENOMEM, EMFILE.
@@ -58,7 +60,7 @@ class FramePool {
   const Frame* frames() const { return frames_; }
   Frame& operator[](FrameId frame) { return frames_[index(frame)]; }
   char* bytes(FrameId frame) const { return memory_ + uint64_t{index(frame)} * page_bytes_; }
-  // The same memory by an address where stores leave no trace in the watch: for what is loaded.
+  // The same memory by an address where stores leave no trace in the watch, and guards do not matter: for the cache itself.
   char* unwatched_bytes(FrameId frame) const {
     char* const memory = frames_[index(frame)].backing == Backing::kOwn ? unwatched_memory_ : memory_;
     return memory + uint64_t{index(frame)} * page_bytes_;
@@ -105,6 +107,12 @@ class FramePool {
   // Where share may go on: the next frame that is not kOwn. REQUIRES: unshared_count() > 0.
   FrameId next_unshared();
 
+  // Whoever has an address in the frame's i-th OS page may do only what `access` says from now on: other accesses fault
+  // there. Does nothing for a frame that is not kOwn, or beyond kMostGuarded frames; a fork ends it. Not watched any more. REQUIRES: holds a page.
+  void guard(FrameId frame, uint64_t i, sys::Access access);
+  // All of the frame may be accessed again.
+  void end_guard(FrameId frame);
+
   // The frame is about to be written: it takes memory from now on.
   void touch(FrameId frame) {
     if (!frames_[index(frame)].fresh) return;
@@ -147,6 +155,7 @@ class FramePool {
   uint32_t unshared_count_ = 0;  // frames that are not kOwn
   uint32_t share_cursor_ = 0;
   uint32_t stale_load_count_ = 0;
+  uint32_t guarded_count_ = 0;
   char* memory_ = nullptr;
   char* unwatched_memory_ = nullptr;
   sys::WriteWatch* watch_ = nullptr;  // null: not watched

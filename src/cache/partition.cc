@@ -395,6 +395,52 @@ void Partition::stop_watching(PageId page) {
   frames_[frame].watched = false;
 }
 
+Partition::Seen Partition::close_again(PageId first, uint64_t count) {
+  Seen seen;
+  const PageId end = first + count;
+  sys::LockGuard guard(mutex_);
+  for (PageId page = first; index(page) < index(end);) {
+    if (shared_->directory.leaf_of(page) == 0) {
+      page = PageId{base::round_down(index(page), kGroupPages) + kGroupPages};
+      continue;
+    }
+    const FrameId id = map_.find(page).frame;
+    page = page + 1;
+    if (id == base::kNoFrame) continue;
+    Frame& frame = frames_[id];
+    seen.resident = true;
+    seen.guarded |= frame.guarded;
+    frames_.end_guard(id);
+    // Entries of other states are locked, or not there yet: who opens them asks what is closed.
+    if (frame.state() != State::kResident) continue;
+    frame.verified = false;  // what is closed does not look hot
+    shared_->table->close_again(frame.page, frames_.bytes(id));
+  }
+  return seen;
+}
+
+// A page that is being evicted, too: whoever holds it makes it stay.
+void Partition::guard(PageId page, uint64_t i, sys::Access access) {
+  sys::LockGuard guard(mutex_);
+  const FrameId id = map_.find(page).frame;
+  if (id == base::kNoFrame || frames_[id].state() == State::kLoading) return;
+  if (shared_->closed->has_any(page) && shared_->closed->has(page, i)) frames_.guard(id, i, access);
+}
+
+std::optional<PageId> Partition::guarded_page(FrameId id) {
+  sys::LockGuard guard(mutex_);
+  if (!frames_[id].guarded) return std::nullopt;
+  return frames_[id].page;
+}
+
+char* Partition::unguarded_bytes(PageId page) {
+  sys::LockGuard guard(mutex_);
+  const FrameId id = map_.find(page).frame;
+  CHECK_GT(frames_[id].pins(), 0u);
+  frames_[id].watched = false;
+  return frames_.unwatched_bytes(id);
+}
+
 // The frame's page is gone from it: poison in chaos mode, back to the pool. `is_protected`: nobody stored to its memory
 // since that was protected.
 void Partition::free_frame(FrameId id, bool is_protected) {
@@ -402,7 +448,8 @@ void Partition::free_frame(FrameId id, bool is_protected) {
     spillway_plain_memset(frames_.unwatched_bytes(id), kPoison, shared_->page_bytes);
     frames_[id].poisoned = true;
   }
-  frames_[id].watched = is_protected;
+  frames_[id].watched = is_protected && !frames_[id].guarded;
+  frames_.end_guard(id);
   frames_.give_back(id);
   if (over_budget_by(0)) frames_.release_memory(id);
   failed_writes_ = 0;
@@ -437,8 +484,8 @@ void Partition::verify() {
       const int64_t entry = shared_->table->entry(frame.page, piece);
       switch (state) {
         case State::kResident:
-          // Unknown is allowed: the table may forget.
-          if (entry != Table::kUnknown)
+          // Unknown is allowed: the table may forget. So is direct: an entry may be closed.
+          if (entry != Table::kUnknown && entry != Table::kDirect)
             CHECK_EQ((entry < 0 ? -entry : entry) - 1 + shared_->table->address(frame.page), delta);
           break;
         case State::kEvicting:

@@ -33,6 +33,8 @@
 //  5 a page that moves on storage has both places while io is set; the frame holds the old one until the
 //    write to the new one has succeeded, and one of the two is given back then
 #pragma once
+#include <optional>
+
 #include "cache/budget.h"
 #include "cache/frame_pool.h"
 #include "cache/ghosts.h"
@@ -60,6 +62,7 @@ struct Shared {
   Table* table = nullptr;
   Holders* holders = nullptr;
   Origins* origins = nullptr;  // null: all pages begin as zeros
+  Closed* closed = nullptr;    // null: nothing is
   PageDirectory directory;
   Places places;
   Budget budget;
@@ -89,6 +92,20 @@ class Partition {
   // Forgets the content of pages first .. first + count - 1: they read as zeros. The storage is given
   // back. May block, does no I/O of its own.
   void discard(PageId first, uint64_t count, Lane& lane);
+
+  // What is closed of the pages (closed.h) is other than it was: their entries say so when this returns, and what was
+  // guarded is not any more. Who translated before may stand in a slot.
+  struct Seen {
+    bool resident = false;  // some are in memory
+    bool guarded = false;   // and were guarded
+  };
+  Seen close_again(PageId first, uint64_t count);
+  // Guards the page's i-th OS page (FramePool::guard) if it is closed and in memory.
+  void guard(PageId page, uint64_t i, sys::Access access);
+  // The page that the frame holds, if it is guarded.
+  std::optional<PageId> guarded_page(FrameId frame);
+  // The page's memory by an address that no guard forbids. REQUIRES: pinned, and until it is unpinned.
+  char* unguarded_bytes(PageId page);
 
   // Takes pages out that their user has given up: nothing is written, their places are given back. Says what is left:
   // pages that are pinned, under way or being evicted, and pages that somebody held when they were asked for, which

@@ -60,7 +60,7 @@ void Partition::copy_changed(Lane& lane) {
   for (uint32_t v = 0; v < lane.victim_count; ++v) {
     Lane::Victim& victim = lane.victims[v];
     if (victim.held || victim.untouched) continue;
-    const char* bytes = frames_.bytes(victim.frame);
+    const char* bytes = frames_.unwatched_bytes(victim.frame);
     const base::Fingerprint* known = frames_.fingerprints(victim.frame);
     uint64_t piece = 0;
     while (piece < pieces_ &&

@@ -97,7 +97,8 @@ void Partition::drop_locked(FrameId id) {
 // Step 3 for others: the frame stays with its page, which reads as zeros and has no place any more.
 void Partition::zero_in_place(FrameId id) {
   Frame& frame = frames_[id];
-  spillway_plain_memset(frames_.bytes(id), 0, shared_->page_bytes);
+  spillway_plain_memset(frames_.unwatched_bytes(id), 0, shared_->page_bytes);
+  frame.watched = false;
   if (frame.place != base::kNoPlace) shared_->places.give_back(frame.place);
   frame.place = base::kNoPlace;
   frame.verified = false;

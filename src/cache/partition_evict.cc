@@ -131,7 +131,7 @@ __attribute__((no_sanitize("thread"))) void Partition::compare(Lane& lane) {
   for (uint32_t v = 0; v < lane.victim_count; ++v) {
     Lane::Victim& victim = lane.victims[v];
     if (victim.held || victim.verified || victim.untouched) continue;
-    const char* bytes = frames_.bytes(victim.frame);
+    const char* bytes = frames_.unwatched_bytes(victim.frame);
     const base::Fingerprint* known = frames_.fingerprints(victim.frame);
     for (uint64_t word = 0; word < (pieces_ + 63) / 64; ++word) lane.changed[v][word] = 0;
     for (uint64_t piece = 0; piece < pieces_; ++piece) {
@@ -261,7 +261,8 @@ void Partition::prepare_write(Lane& lane, Lane::Victim& victim, uint32_t victims
     uint64_t end = piece + 1;
     while (end < pieces_ && (changed[end / 64] >> (end % 64) & 1) != 0) ++end;
     add_write(lane, place_offset + piece * base::kOsPageBytes,
-              frames_.bytes(victim.frame) + piece * base::kOsPageBytes, (end - piece) * base::kOsPageBytes);
+              frames_.unwatched_bytes(victim.frame) + piece * base::kOsPageBytes,
+              (end - piece) * base::kOsPageBytes);
     victim.last_io = lane.io_count - 1;
     if (victim.first_io == ~uint32_t{0}) victim.first_io = victim.last_io;
     piece = end;
@@ -357,7 +358,8 @@ void Partition::check_unchanged(Lane::Victim& victim, Lane& lane) {
     lane.queue().run(io);
     if (!io.whole()) return;
   }
-  CHECK(spillway_plain_memcmp(lane.page_copy, frames_.bytes(victim.frame), shared_->page_bytes) == 0);
+  CHECK(spillway_plain_memcmp(lane.page_copy, frames_.unwatched_bytes(victim.frame), shared_->page_bytes) ==
+        0);
 }
 
 }  // namespace cache

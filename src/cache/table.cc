@@ -15,8 +15,9 @@ bool may_be_hot(int64_t entry) { return entry > 1 || entry == Table::kUnknown; }
 }  // namespace
 
 base::Expected<void> Table::open(Entry* entries, uint64_t range_begin, uint64_t range_bytes,
-                                 size_t page_bytes, Budget& budget) {
+                                 size_t page_bytes, Budget& budget, Closed* closed) {
   budget_ = &budget;
+  closed_ = closed;
   entries_ = entries;
   range_begin_ = range_begin;
   pieces_ = page_bytes / base::kOsPageBytes;
@@ -35,21 +36,46 @@ void Table::close() { sys::unmap(region_residents_, region_bytes_); }
 void Table::publish(PageId page, const char* bytes, Heat heat) {
   const uint64_t first = index(page) * pieces_;
   auto& residents = region_residents_[first / kRegionOsPages];
-  if ((residents.fetch_add(1, std::memory_order_relaxed) & kPresent) == 0) {
+  // Sequentially consistent: before closed_ is asked (may_have_residents).
+  if ((residents.fetch_add(1, std::memory_order_seq_cst) & kPresent) == 0) {
     residents.fetch_or(kPresent, std::memory_order_relaxed);
     budget_->add(base::kOsPageBytes);
   }
   const int64_t d = delta(page, bytes);
   CHECK_GT(d, 1);
-  // Release: pairs with the acquire load of a translation; the page's content comes first.
-  for (uint64_t i = 0; i < pieces_; ++i)
-    entries_[first + i].store(heat == Heat::kHot ? d : -d, std::memory_order_release);
+  open_entries(page, heat == Heat::kHot ? d : -d);
 }
 
-void Table::reopen(PageId page, const char* bytes) {
-  const int64_t d = delta(page, bytes);
+void Table::reopen(PageId page, const char* bytes) { open_entries(page, delta(page, bytes)); }
+
+// Release: pairs with the acquire load of a translation; the page's content comes first.
+void Table::open_entries(PageId page, int64_t value) {
+  Entry* const entries = &entries_[index(page) * pieces_];
+  const bool some_closed = closed_ != nullptr && closed_->has_any(page);
   for (uint64_t i = 0; i < pieces_; ++i)
-    entries_[index(page) * pieces_ + i].store(d, std::memory_order_release);
+    entries[i].store(some_closed && closed_->has(page, i) ? kDirect : value, std::memory_order_release);
+}
+
+// Entries that were closed become hot, others stay as they are.
+void Table::close_again(PageId page, const char* bytes) {
+  const int64_t d = delta(page, bytes);
+  Entry* const entries = &entries_[index(page) * pieces_];
+  const bool some_closed = closed_->has_any(page);
+  for (uint64_t i = 0; i < pieces_; ++i) {
+    if (some_closed && closed_->has(page, i))
+      entries[i].store(kDirect, std::memory_order_release);
+    else if (entries[i].load(std::memory_order_relaxed) == kDirect)
+      entries[i].store(d, std::memory_order_release);
+  }
+}
+
+bool Table::may_have_residents(PageId page) const {
+  // Pairs with publish, which counts the page first and asks closed_ then: it sees what is closed by now, or the count is
+  // seen here.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  const uint32_t residents =
+      region_residents_[index(page) * pieces_ / kRegionOsPages].load(std::memory_order_seq_cst);
+  return (residents & ~kPresent) != 0;
 }
 
 bool Table::cool(PageId page) {
@@ -67,7 +93,9 @@ bool Table::cool(PageId page) {
 
 bool Table::is_hot(PageId page) const {
   for (uint64_t i = 0; i < pieces_; ++i)
-    if (may_be_hot(entries_[index(page) * pieces_ + i].load(std::memory_order_acquire))) return true;
+    if (const int64_t entry = entries_[index(page) * pieces_ + i].load(std::memory_order_acquire);
+        may_be_hot(entry) || entry == kDirect)
+      return true;
   return false;
 }
 

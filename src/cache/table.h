@@ -1,7 +1,7 @@
 // Table: the flat translation table that compiled code reads, one 8-byte entry per OS page of the
 // cache's address range. It caches PageMap and can lose any entry that is not locked without harm.
 //
-//   0 not known   d > 1 resident at address + d - 1   -d cooling   -1 locked
+//   0 not known   d > 1 resident at address + d - 1   -d cooling   -1 locked   1 resident, but closed (closed.h)
 //
 // Who writes an entry:
 //   the holder of the page's partition lock   publish, lock, reopen, clear
@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "base/ids.h"
 #include "cache/budget.h"
+#include "cache/closed.h"
 #include "sys/lock.h"
 
 namespace cache {
@@ -27,26 +28,32 @@ class Table {
   using Entry = std::atomic<int64_t>;
   static constexpr int64_t kUnknown = 0;
   static constexpr int64_t kLocked = -1;
+  static constexpr int64_t kDirect = 1;
   static constexpr uint64_t kRegionOsPages = 512;
   static constexpr uint32_t kEmptyRegionLimit = 16;  // given back oldest first beyond this
 
   // `entries` is the entry of the first OS page of the range [range_begin, range_begin + range_bytes);
-  // memory is the caller's. Errors: ENOMEM.
+  // memory is the caller's. `closed` null: nothing is. Errors: ENOMEM.
   base::Expected<void> open(Entry* entries, uint64_t range_begin, uint64_t range_bytes, size_t page_bytes,
-                            Budget& budget);
+                            Budget& budget, Closed* closed);
   void close();
 
   enum class Heat { kHot, kCooling };
 
   // The page became resident in the frame whose memory is `bytes`. REQUIRES: its entries are 0 or locked.
   void publish(PageId page, const char* bytes, Heat heat);
-  // Opens what lock() closed, or entries that were lost: the page is still in the same frame.
+  // Opens what lock() locked, or entries that were lost: the page is still in the same frame.
   void reopen(PageId page, const char* bytes);
+  // What is closed of the page is other than it was. REQUIRES: resident, its entries not locked.
+  void close_again(PageId page, const char* bytes);
+  // False: no page of the OS page's region of the table is in memory, and who brings one in from now on sees what is closed
+  // now. Any thread, without the lock.
+  bool may_have_residents(PageId page) const;
   // Makes hot entries cooling. Returns true if one was hot: touched since the last call.
   bool cool(PageId page);
-  // May it have been touched since it was cooled? An entry that was lost counts.
+  // May it have been touched since it was cooled? An entry that was lost counts, and what is closed, which never cools.
   bool is_hot(PageId page) const;
-  // Closes all entries, the unknown ones too. Returns is_hot() as it was. The page may be held by
+  // Locks all entries, the unknown ones too. Returns is_hot() as it was, but for what is closed. The page may be held by
   // threads that translated before: the caller goes on with barrier and scan.
   bool lock(PageId page);
   // The page left memory: locked entries become unknown. May give the table's memory back.
@@ -67,6 +74,7 @@ class Table {
   int64_t delta(PageId page, const char* bytes) const {
     return reinterpret_cast<int64_t>(bytes) - address(page) + 1;
   }
+  void open_entries(PageId page, int64_t value);
   void became_empty(uint64_t region);
 
   Entry* entries_ = nullptr;
@@ -75,6 +83,7 @@ class Table {
   std::atomic<uint32_t>* region_residents_ = nullptr;  // pages resident | kPresent once touched
   uint64_t region_bytes_ = 0;
   Budget* budget_ = nullptr;
+  Closed* closed_ = nullptr;
 
   sys::Mutex empty_mutex_;
   uint64_t empty_[kEmptyRegionLimit];  // ring of regions that became empty

@@ -17,7 +17,7 @@ class TableTest : public testing::Test {
     void* memory = mmap(nullptr, kRegions * base::kOsPageBytes, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     entries = static_cast<Table::Entry*>(memory);
-    EXPECT_TRUE(table.open(entries, kRange, kRegions * kRegionBytes, page_bytes, budget));
+    EXPECT_TRUE(table.open(entries, kRange, kRegions * kRegionBytes, page_bytes, budget, nullptr));
   }
   ~TableTest() override {
     table.close();

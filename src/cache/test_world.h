@@ -86,6 +86,7 @@ struct TestParameters {
   uint64_t seed = 1;
   bool watch = true;
   Origins* origins = nullptr;
+  Closed* closed = nullptr;
   uint64_t memory_bytes = 0;  // 0: for frame_count frames and all that comes with them
 };
 
@@ -153,6 +154,7 @@ class TestWorld {
     p.chaos_seed = with.chaos_seed;
     p.watch = with.watch;
     p.origins = with.origins;
+    p.closed = with.closed;
     auto created = Cache::create(p, *device, holders);
     if (!created) ADD_FAILURE() << created.error().message;
     CHECK(created.has_value());

@@ -20,6 +20,8 @@ int protection(Access access) {
     case Access::kNone: return PROT_NONE;
     case Access::kRead: return PROT_READ;
     case Access::kReadWrite: return PROT_READ | PROT_WRITE;
+    case Access::kReadExecute: return PROT_READ | PROT_EXEC;
+    case Access::kEverything: return PROT_READ | PROT_WRITE | PROT_EXEC;
   }
   return PROT_NONE;
 }
@@ -232,6 +234,10 @@ long move_to_file(int descriptor, uint64_t offset, uint64_t bytes, void* address
       : "rdi", "rsi", "rdx", "rcx", "r11", "memory", "cc");
   if (result == reinterpret_cast<long>(address)) return 0;
   return failed(result) ? result : -ENOMEM;
+}
+
+long set_access(void* address, uint64_t bytes, Access access) {
+  return syscall(SYS_mprotect, address, bytes, protection(access));
 }
 
 long make_inaccessible(void* address, uint64_t bytes) {

@@ -7,7 +7,7 @@
 
 namespace sys {
 
-enum class Access { kNone, kRead, kReadWrite };
+enum class Access { kNone, kRead, kReadWrite, kReadExecute, kEverything };
 
 // Reserves [address, address + bytes) at exactly that address; nothing may be mapped there. Pages are
 // zeros, come into being when touched, are kept out of core dumps, and are not counted against
@@ -58,6 +58,9 @@ long move_to_file(int descriptor, uint64_t offset, uint64_t bytes, void* address
 // Replaces whatever is mapped at [address, address + bytes) by inaccessible address space again.
 // Returns 0 or -errno.
 long make_inaccessible(void* address, uint64_t bytes);
+
+// The program may do with [address, address + bytes) what `access` says; what is mapped there stays. Returns 0 or -errno.
+long set_access(void* address, uint64_t bytes, Access access);
 
 // Is there anything at the OS page's address, accessible or not?
 bool is_mapped(void* address);
