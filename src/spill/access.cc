@@ -69,7 +69,7 @@ size_t string_length(const char* text, size_t limit) {
   return length;
 }
 
-WiredRange::WiredRange(const void* address, size_t n) {
+WiredRange::WiredRange(const void* address, size_t n, Need need) {
   const auto a = reinterpret_cast<uint64_t>(address);
   if (n == 0) return;
   if (!in_range(a)) {
@@ -84,7 +84,7 @@ WiredRange::WiredRange(const void* address, size_t n) {
   for (size_t pins = 0; pins < allowance && size_ < n; ++pins) {
     const uint64_t at = a + size_;
     const size_t length = std::min(bytes_to_page_end(reinterpret_cast<const void*>(at)), n - size_);
-    char* raw = pin_page_piece(at);
+    char* raw = pin_page_piece(at, need);
     if (reinterpret_cast<uint64_t>(raw) == at) {
       // Not pinned: alone, and as memory that is not spilled.
       if (pins > 0) break;

@@ -4,16 +4,21 @@
 #include "spill/address_space.h"
 #include "spill/fault.h"
 #include "spill/intercept/intercept.h"
+#include "spill/protection.h"
 #include "spill/runtime.h"
 
 namespace spill {
 namespace {
 
+// A part of one page, whatever the program may do with it.
 void zero(uint64_t address, uint64_t bytes) {
-  for_each_piece(reinterpret_cast<void*>(address), bytes, kHoldCross, [](char* raw, size_t length) {
-    spillway_plain_memset(raw, 0, length);
-    return true;
-  });
+  InRuntime inside;
+  cache::Cache& cache = *runtime.cache;
+  const base::PageId page = cache.page_of(address);
+  if (auto pinned = cache.pin(page, lane_of(inside.thread())); !pinned)
+    end_process(pinned.error(), kFatalStatus);
+  spillway_plain_memset(cache.unguarded_bytes(page) + (address - cache.address_of(page)), 0, bytes);
+  cache.unpin(page);
 }
 
 }  // namespace
@@ -23,12 +28,13 @@ void discard_memory(uint64_t address, uint64_t bytes) {
   const uint64_t end = address + bytes;
   const uint64_t first = base::round_up(address, cache.page_bytes());
   const uint64_t last = base::round_down(end, cache.page_bytes());
-  if (first >= last) {
+  if (first > last) {
     zero(address, bytes);
     return;
   }
   if (address < first) zero(address, first - address);
   if (last < end) zero(last, end - last);
+  if (first == last) return;
   InRuntime inside;
   cache.discard(cache.page_of(first), (last - first) / cache.page_bytes(), lane_of(inside.thread()));
 }
@@ -38,6 +44,7 @@ void discard_and_free(uint64_t address, uint64_t bytes) {
   unmap_range(address, bytes);
   clear_slots();
   discard_memory(address, bytes);
+  end_protection(address, bytes);
   free_addresses(address, bytes);
 }
 

@@ -2,11 +2,14 @@
 
 #include <ucontext.h>
 
+#include <algorithm>
+
 #include "base/log.h"
 #include "spill/access.h"
 #include "spill/address_space.h"
 #include "spill/file_maps.h"
 #include "spill/pins.h"
+#include "spill/protection.h"
 #include "spill/runtime.h"
 #include "spill/signals.h"
 #include "sys/kernel.h"
@@ -37,23 +40,55 @@ constinit KeptRange kept_ranges[kMostKept] = {};
 constinit std::atomic<uint32_t> kept_count{0};
 constinit uint64_t kept_pages = 0;
 
+// Calls f(address, bytes, protection) for the parts of the page, but those where the kernel has a mapping of its own, that
+// have one protection each.
+template <class F>
+void for_each_part(base::PageId page, F&& f) {
+  const uint64_t begin = runtime.cache->address_of(page), end = begin + runtime.cache->page_bytes();
+  for (uint64_t at = begin; at < end;) {
+    const Protection protection = protection_at(at);
+    const uint64_t stop = same_protection_end(at, end);
+    if (protection != Protection::kKernel) f(at, stop - at, protection);
+    at = stop;
+  }
+}
+
+void require_done(long result, const char* what) {
+  const int number = static_cast<int>(-result);
+  if (result != 0) end_process(base::Error::of(number, what, base::error_name(number)), kFatalStatus);
+}
+
 void make_page_inaccessible(base::PageId page) {
-  char* address = reinterpret_cast<char*>(runtime.cache->address_of(page));
-  const long result = sys::make_inaccessible(address, runtime.cache->page_bytes());
-  if (result != 0)
-    end_process(base::Error::of(static_cast<int>(-result),
-                                "cannot unmap a page: ", base::error_name(static_cast<int>(-result))),
-                kFatalStatus);
+  for_each_part(page, [](uint64_t address, uint64_t bytes, Protection) {
+    require_done(sys::make_inaccessible(reinterpret_cast<void*>(address), bytes), "cannot unmap a page: ");
+  });
 }
 
 // Maps a page that is pinned at `pinned`.
 void map_page(base::PageId page, const char* pinned) {
   runtime.cache->stop_watching(page);
   const auto piece = runtime.cache->file_piece(page, pinned);
-  auto mapped =
-      sys::map_shared(piece.descriptor, piece.offset, runtime.cache->page_bytes(), sys::Access::kReadWrite,
-                      reinterpret_cast<void*>(runtime.cache->address_of(page)));
-  if (!mapped) end_process(mapped.error(), kFatalStatus);
+  const uint64_t begin = runtime.cache->address_of(page);
+  for_each_part(page, [&](uint64_t address, uint64_t bytes, Protection protection) {
+    auto mapped = sys::map_shared(piece.descriptor, piece.offset + (address - begin), bytes,
+                                  access_of(protection), reinterpret_cast<void*>(address));
+    if (!mapped) end_process(mapped.error(), kFatalStatus);
+  });
+}
+
+// For a page that stays mapped: as its protection says now.
+void set_page_access(base::PageId page) {
+  for_each_part(page, [](uint64_t address, uint64_t bytes, Protection protection) {
+    require_done(sys::set_access(reinterpret_cast<void*>(address), bytes, access_of(protection)),
+                 "cannot protect memory that is a stack: ");
+  });
+}
+
+// What the access that faulted needs, from the page fault's error code.
+Need need_of(const ucontext_t& context) {
+  constexpr uint64_t kWrites = 1 << 1, kFetches = 1 << 4;
+  const auto code = static_cast<uint64_t>(context.uc_mcontext.gregs[REG_ERR]);
+  return (code & kFetches) != 0 ? Need::kExecute : (code & kWrites) != 0 ? Need::kWrite : Need::kRead;
 }
 
 // REQUIRES: mapped_mutex.
@@ -139,6 +174,9 @@ void map_at_own_address(uint64_t address, uint64_t site) {
 
 bool keep_mapped(uint64_t address, uint64_t bytes) {
   if (bytes == 0) return true;
+  if (protection_at(address) == Protection::kKernel &&
+      same_protection_end(address, address + bytes) == address + bytes)
+    return true;
   InRuntime inside;
   const KeptRange range{address, bytes};
   const uint64_t count = index(range.last_page()) - index(range.first_page()) + 1;
@@ -186,13 +224,37 @@ void end_kept(uint64_t address, uint64_t bytes) {
 
 void hand_over(uint64_t address, uint64_t bytes, void (*f)(void* context), void* context) {
   end_kept(address, bytes);
+  change_mappings(address, bytes, f, context);
+}
+
+void change_mappings(uint64_t address, uint64_t bytes, void (*f)(void* context), void* context) {
   InRuntime inside;
+  cache::Cache& cache = *runtime.cache;
   sys::LockGuard guard(mapped_mutex);
   for (uint32_t i = 0; i < mapped_limit; ++i) {
     if (mapped_pages[i] == 0) continue;
-    if (runtime.cache->address_of(base::PageId{mapped_pages[i] - 1}) - address < bytes) unmap_element(i);
+    const uint64_t begin = cache.address_of(base::PageId{mapped_pages[i] - 1});
+    if (begin < address + bytes && address < begin + cache.page_bytes()) unmap_element(i);
   }
   f(context);
+  if (!keeps_pages()) return;
+  for (const KeptRange& range : kept_ranges) {
+    if (range.bytes == 0) continue;
+    const base::PageId last = std::min(range.last_page(), cache.page_of(address + bytes - 1));
+    for (base::PageId page = std::max(range.first_page(), cache.page_of(address)); page <= last;
+         page = page + 1)
+      set_page_access(page);
+  }
+}
+
+bool keeps_any(uint64_t address, uint64_t bytes) {
+  InRuntime inside;
+  sys::LockGuard guard(mapped_mutex);
+  for (const KeptRange& range : kept_ranges)
+    if (range.bytes != 0 && runtime.cache->address_of(range.first_page()) < address + bytes &&
+        address < runtime.cache->address_of(range.last_page() + 1))
+      return true;
+  return false;
 }
 
 void unmap_range(uint64_t address, uint64_t bytes) {
@@ -222,7 +284,10 @@ void own_kept_pages() {
     if (range.bytes == 0) continue;
     for (base::PageId page = range.first_page(); index(page) <= index(range.last_page()); page = page + 1) {
       void* const address = reinterpret_cast<void*>(runtime.cache->address_of(page));
+      // It is copied from there.
+      sys::set_access(address, runtime.cache->page_bytes(), sys::Access::kReadWrite);
       if (runtime.cache->own_kept(page, address) != 0) end_fork_child("there is no memory for its stacks");
+      set_page_access(page);
     }
   }
 }
@@ -235,9 +300,21 @@ void handle_fault(int number, siginfo_t* info, void* context) {
       register_faulting_thread(*static_cast<ucontext_t*>(context));
       return;
     }
-    if (in_range(address) && is_allocated(address)) {
+    const Need need = need_of(*static_cast<ucontext_t*>(context));
+    if (in_range(address) && is_allocated(address) && allows(protection_at(address), need)) {
       const auto& registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
       map_at_own_address(address, static_cast<uint64_t>(registers[REG_RIP]));
+      return;
+    }
+    if (const auto meant = runtime.cache->guarded_address(reinterpret_cast<const char*>(address))) {
+      // Translated before it was protected. The program knows another address.
+      if (allows(protection_at(*meant), need)) {
+        renew_guards(*meant);
+        return;
+      }
+      siginfo_t told = *info;
+      told.si_addr = reinterpret_cast<void*>(*meant);
+      pass_to_program(number, &told, context);
       return;
     }
     if (runtime.cache->is_in_frame(reinterpret_cast<const char*>(address))) {

@@ -28,6 +28,10 @@ void unmap_range(uint64_t address, uint64_t bytes);
 // Takes every mapping within [address, address + bytes) away and calls f(context), before anything is mapped again.
 void hand_over(uint64_t address, uint64_t bytes, void (*f)(void* context), void* context);
 
+// What is mapped of pages that touch [address, address + bytes), but for what is kept, goes; then f(context) may change
+// protections, and what is kept gets them. Nothing is mapped meanwhile: this is the lock of mappings (protection.h).
+void change_mappings(uint64_t address, uint64_t bytes, void (*f)(void* context), void* context);
+
 // Keeps [address, address + bytes) in memory and mapped at its own address until it is freed: a stack that
 // the program made, whose accesses are not translated, and on which the kernel must be able to put a
 // signal's frame. Returns false when that would take more than half of the frames, or a table is full.
@@ -36,6 +40,8 @@ bool keep_mapped(uint64_t address, uint64_t bytes);
 // Before [address, address + bytes) is freed: ends keep_mapped for what lies within. Cost: one load when
 // nothing is kept.
 void end_kept(uint64_t address, uint64_t bytes);
+// Is something kept of a page that touches [address, address + bytes)?
+bool keeps_any(uint64_t address, uint64_t bytes);
 
 // Fork. Between the first and one of the others nothing is mapped or unmapped; before it, all that is not kept is
 // unmapped. In the child what is kept becomes its own (own_kept_pages, while the parent waits if keeps_pages).

@@ -9,6 +9,7 @@
 #include "spill/access.h"
 #include "spill/address_space.h"
 #include "spill/fault.h"
+#include "spill/protection.h"
 #include "spill/runtime.h"
 #include "sys/files.h"
 #include "sys/kernel.h"
@@ -303,6 +304,7 @@ void unmap_file(uint64_t address, uint64_t bytes) {
   sys::LockGuard guard(maps_mutex);
   FileMap& map = *map_of(address);
   unmap_range(address, bytes);
+  end_protection(address, bytes);
   withhold_addresses(address, bytes);
   // A plain map's, and pages that raise SIGBUS.
   sys::make_inaccessible(reinterpret_cast<void*>(address), bytes);

@@ -65,7 +65,7 @@ void unmap_file(uint64_t address, uint64_t bytes);
 // read.
 bool reload_file(uint64_t address, uint64_t bytes);
 
-// After a translation: the address of a plain map needs no other.
+// After a translation: the address of a plain map, or of another mapping of the kernel's, needs no other.
 void note_plain(uint64_t address);
 
 // A page of a map that the cache cannot give: from now on an access raises SIGBUS, until hide_bus_error. Both do nothing

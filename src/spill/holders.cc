@@ -35,6 +35,13 @@ constinit HazardHolders holders;
 
 cache::Holders& hazard_holders() { return holders; }
 
+void for_each_held(uint64_t begin, uint64_t end, void (*f)(void* context, uint64_t address), void* context) {
+  for_each_slot([=](const Slot& slot) {
+    const uint64_t address = slot.load(std::memory_order_acquire);
+    if (address - begin < end - begin) f(context, address);
+  });
+}
+
 void clear_slots_of_all(uint64_t begin, uint64_t end) {
   for_each_slot([=](Slot& slot) {
     uint64_t address = slot.load(std::memory_order_relaxed);

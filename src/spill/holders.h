@@ -7,6 +7,9 @@ namespace spill {
 // The one instance. REQUIRES: sys::register_barrier() succeeded before its first use.
 cache::Holders& hazard_holders();
 
+// Calls f(context, address) for each slot that holds an address in [begin, end), whoever's it is.
+void for_each_held(uint64_t begin, uint64_t end, void (*f)(void* context, uint64_t address), void* context);
+
 // Addresses in [begin, end) leave all slots. REQUIRES: no thread uses memory there any more.
 void clear_slots_of_all(uint64_t begin, uint64_t end);
 

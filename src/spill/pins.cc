@@ -5,7 +5,8 @@
 
 namespace spill {
 
-char* pin_page_piece(uint64_t address) {
+char* pin_page_piece(uint64_t address, Need need) {
+  if (!allows(protection_at(address), need)) return reinterpret_cast<char*>(address);
   InRuntime inside;
   const base::PageId page = runtime.cache->page_of(address);
   auto pinned = runtime.cache->pin(page, lane_of(inside.thread()));

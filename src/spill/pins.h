@@ -5,14 +5,15 @@
 #include <cstdint>
 
 #include "base/ids.h"
+#include "spill/protection.h"
 
 namespace spill {
 
 // Makes the OS page of `address` resident and pins it; the result is the raw address of `address`,
 // valid to the end of its OS page until unpin_page_piece(). Counts: as many unpins as pins.
-// A page of a mapped file that cannot be had, or is the kernel's: `address` itself, and nothing is pinned.
-// REQUIRES: in_range(address). Cost: may block and do I/O.
-char* pin_page_piece(uint64_t address);
+// What cannot be had (a page of a mapped file), is the kernel's, or does not allow what is needed: `address` itself, and
+// nothing is pinned. REQUIRES: in_range(address). Cost: may block and do I/O.
+char* pin_page_piece(uint64_t address, Need need);
 void unpin_page_piece(uint64_t address);
 
 // Fork: how often this thread has a page pinned for a system call that a handler interrupted; and in the child, where

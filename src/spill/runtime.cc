@@ -11,6 +11,7 @@
 #include "spill/heap.h"
 #include "spill/holders.h"
 #include "spill/last_thread.h"
+#include "spill/protection.h"
 #include "spill/published.h"
 #include "spill/report.h"
 #include "spill/settings.h"
@@ -125,6 +126,7 @@ extern "C" void spillway_start(int, char**, char** environment) {
                           "the slots of new threads"));
   require(sys::reserve_at(kRangeBegin, kRangeEnd - kRangeBegin, sys::Access::kNone, "spilled memory"));
   require(open_address_space());
+  require(open_protections());
   require(open_file_maps());
   open_storage();
 
@@ -138,6 +140,7 @@ extern "C" void spillway_start(int, char**, char** environment) {
   parameters.read_ahead_pages = static_cast<uint32_t>(options.read_ahead < 15 ? options.read_ahead : 15);
   parameters.chaos_seed = options.chaos;
   parameters.origins = &file_origins();
+  parameters.closed = &closed_pages();
   runtime.cache = require(cache::Cache::create(parameters, *runtime.device, hazard_holders()));
 
   runtime.cache->keep_from_copies();

@@ -6,6 +6,7 @@
 #include "spill/address_space.h"
 #include "spill/fault.h"
 #include "spill/file_maps.h"
+#include "spill/protection.h"
 #include "spill/runtime.h"
 
 namespace spill {
@@ -29,6 +30,11 @@ int64_t load_page(uint64_t address, uint64_t live) {
     // In the range the access faults, as it would natively; elsewhere it is plain memory, which the quick step
     // cannot tell from globals.
     if (!in_reserved_range(address)) entry_of(address).store(kEntryIdentity, std::memory_order_relaxed);
+    return kEntryIdentity;
+  }
+  if (const Protection protection = protection_at(address); protection != Protection::kOpen) {
+    // Such an entry does no harm when the mapping has gone: the access faults, and what loads its page opens it.
+    if (protection == Protection::kKernel) note_plain(address);
     return kEntryIdentity;
   }
   release_other_slots(live);
@@ -105,7 +111,8 @@ int64_t spillway_cross_map_blocking(uint64_t address, uint64_t size, uint64_t li
   release_other_slots(live);
   for (uint64_t at = base::round_down(address, base::kOsPageBytes); at < address + size;
        at += base::kOsPageBytes)
-    if (in_range(at) && is_allocated(at)) map_at_own_address(at, caller);
+    if (in_range(at) && is_allocated(at) && allows(protection_at(at), Need::kRead))
+      map_at_own_address(at, caller);
   return kEntryIdentity;
 }
 

@@ -9,6 +9,7 @@ HEAP = "src/spill/heap.cc"
 IO = "src/spill/intercept/io.cc"
 MEMORY = "src/spill/intercept/memory.cc"
 MMAP = "src/spill/intercept/mmap.cc"
+PROTECTION = "src/spill/protection.cc"
 PARKING = "src/spill/intercept/parking.cc"
 SHARED_MAPS = "src/spill/shared_maps.cc"
 SIGNALS = "src/spill/signals.cc"
@@ -124,14 +125,13 @@ MUTATIONS = [
     product("alignment forgotten", "^e2e_aligned$",
             (HEAP, "alignment > 16 ? MALLOCX_ALIGN(alignment) : 0", "alignment > 4096 ? MALLOCX_ALIGN(alignment) : 0")),
     product("mremap loses the last page", "^e2e_mmap_zero$",
-            (MMAP, "copy(moved, old_address, old_length);", "copy(moved, old_address, old_length - base::kOsPageBytes);")),
+            (MMAP, "copy_protected(moved, old_address, old_length);", "copy_protected(moved, old_address, old_length - base::kOsPageBytes);")),
     product("unmapped memory keeps its content", "^e2e_mmap_zero$",
-            ("src/spill/discard.cc", "  discard_memory(address, bytes);\n  free", "  free")),
+            ("src/spill/discard.cc", "  discard_memory(address, bytes);\n  end_protection", "  end_protection")),
     product("first part of a discarded range keeps its content", "^e2e_mmap_zero$",
-            ("src/spill/discard.cc", "  if (address < first) zero(address, first - address);\n  if (last < end) zero(last, end - last);\n  InRuntime",
-             "  if (last < end) zero(last, end - last);\n  InRuntime")),
+            ("src/spill/discard.cc", "  if (address < first) zero(address, first - address);\n", "")),
     product("last part of a discarded range keeps its content", "^e2e_mmap_zero$",
-            ("src/spill/discard.cc", "  if (last < end) zero(last, end - last);\n  InRuntime", "  InRuntime")),
+            ("src/spill/discard.cc", "  if (last < end) zero(last, end - last);\n", "")),
     product("discard reaches into the page before", "^e2e_mmap_zero$",
             ("src/spill/discard.cc", "base::round_up(address, cache.page_bytes())",
              "base::round_down(address, cache.page_bytes())")),
@@ -236,7 +236,7 @@ MUTATIONS = [
     mutation("writev skips the rest of a buffer", "intercept_io_test", "Io.Vectors*",
              (IO, "    done += length;\n    at = 0;\n", "    done += length;\n")),
     mutation("pins released before the system call", "intercept_io_test", "Io.Files*",
-             (ACCESS, "    char* raw = pin_page_piece(at);\n", "    char* raw = pin_page_piece(at);\n    unpin_page_piece(at);\n"),
+             (ACCESS, "    char* raw = pin_page_piece(at, need);\n", "    char* raw = pin_page_piece(at, need);\n    unpin_page_piece(at);\n"),
              (ACCESS, "    unpin_page_piece(at);\n}", "    (void)at;\n}")),
     mutation("pin of the last page kept", "intercept_io_test", "Io.Files*",
              (ACCESS, "at < begin_ + size_;\n", "at + base::kOsPageBytes < begin_ + size_;\n")),
@@ -321,4 +321,29 @@ MUTATIONS = [
             ("tools/spillway/core_file.cc", "    if (within >= piece->p_filesz) {", "    if (within >= piece->p_filesz && std::memset(next, 0, bytes)) return true;\n    if (within >= piece->p_filesz) {")),
     product("core file that was cut short taken for whole", "^e2e_seeing$",
             ("tools/spillway/core_file.cc", "    if (!content) {", "    if (!content) return true;\n    if (!content) {")),
+
+    # Protected memory
+    product("nobody holds off who translated before memory was protected", "^e2e_protect_pager$",
+            (PROTECTION, "  if ((closes && seen.resident) || seen.guarded) guard_held(begin, end);\n", "")),
+    product("program is told the frame's address", "^e2e_protect_pager$",
+            (FAULT, "      told.si_addr = reinterpret_cast<void*>(*meant);\n", "")),
+    product("mapping for foreign code outlives what it allows", "^e2e_protect_access$",
+            (FAULT, "begin < address + bytes && address < begin + cache.page_bytes()) unmap_element(i);", "begin == 0) unmap_element(i);")),
+    product("foreign code may store to what is to be read", "^e2e_protect_access$",
+            (FAULT, "access_of(protection), reinterpret_cast<void*>(address));\n    if (!mapped)",
+             "sys::Access::kReadWrite, reinterpret_cast<void*>(address));\n    if (!mapped)")),
+    product("system call moves bytes to and from protected memory", "^e2e_protect_access$",
+            ("src/spill/pins.cc", "  if (!allows(protection_at(address), need)) return reinterpret_cast<char*>(address);\n", "")),
+    product("bounced system call faults in protected memory", "^e2e_protect_access$",
+            (IO, "const size_t n = memory.allowed_bytes(need_of(direction));", "const size_t n = memory.bytes();")),
+    product("freed memory stays protected", "^e2e_protect_access$",
+            ("src/spill/discard.cc", "  end_protection(address, bytes);\n", "")),
+    product("fault path maps over the kernel's mappings", "^e2e_protect_access$",
+            (FAULT, "    if (protection != Protection::kKernel) f(at, stop - at, protection);", "    f(at, stop - at, protection == Protection::kKernel ? Protection::kRead : protection);")),
+    product("protected memory is open in the table", "^e2e_protect_access$",
+            (PROTECTION, "return !is_open(runtime.cache->address_of(page) + i * base::kOsPageBytes);", "return false;")),
+    product("protected stack is not copied for a child of fork", "^e2e_protect_stacks$",
+            (FAULT, "      sys::set_access(address, runtime.cache->page_bytes(), sys::Access::kReadWrite);\n", "")),
+    product("stack that is kept in memory cannot be protected", "^e2e_protect_stacks$",
+            (FAULT, "         page = page + 1)\n      set_page_access(page);", "         page = page + 1) {\n    }")),
 ]

@@ -112,7 +112,7 @@ int64_t spillway_translate(uint64_t address, uint64_t) {
 
 namespace spill {
 
-char* pin_page_piece(uint64_t address) {
+char* pin_page_piece(uint64_t address, Need) {
   std::lock_guard guard(lock);
   const size_t page = (address - kRangeBegin) / kPageBytes;
   const int64_t entry = spillway_translate(address, 0);
@@ -130,6 +130,11 @@ void unpin_page_piece(uint64_t address) {
 }
 
 size_t pin_allowance() { return 7; }
+
+// Nothing is protected here.
+Protection protection_at(uint64_t) { return Protection::kOpen; }
+uint64_t same_protection_end(uint64_t, uint64_t end) { return end; }
+bool allows(Protection, Need) { return true; }
 
 namespace {
 // Freed when the thread ends; from then on it has none.
@@ -151,6 +156,7 @@ Thread& this_thread() {
 Thread* this_thread_if_registered() { return current.thread; }
 void InRuntime::deliver_deferred() {}
 long copy_process_by_number(long, const long*) { return -1; }
+bool change_mapping_by_number(long, const long*, long&) { return false; }
 
 void* find_next(const char* name, const char*) {
   void* found = dlsym(RTLD_DEFAULT, name);

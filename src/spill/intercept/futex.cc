@@ -79,6 +79,7 @@ SPILL_EXPORT long __spill_syscall(long number, ...) {
     return call_futex(reinterpret_cast<uint32_t*>(a[0]), static_cast<int>(a[1]), static_cast<uint32_t>(a[2]),
                       reinterpret_cast<const timespec*>(a[3]), static_cast<uint32_t>(a[5]));
   }
+  if (long result; change_mapping_by_number(number, a, result)) return result;
   clear_slots();
   // As where the kernel has no such call: the caller takes the older one.
   if (number == SYS_clone3) return fail(ENOSYS);

@@ -197,14 +197,14 @@ TEST_F(Memory, CheckedCopyEndsTheProcess) {
 
 TEST_F(Memory, WiredRangeCoversAPrefixThatItsPinsAllow) {
   char* address = fake::allocate(100000, 4000);
-  spill::WiredRange wired(address, 100000);
+  spill::WiredRange wired(address, 100000, spill::Need::kRead);
   EXPECT_EQ(wired.size(), 96 + 6 * 4096u);  // the fake runtime allows 7 pins
   size_t bytes = 0;
   for (const iovec& piece : wired.pieces()) bytes += piece.iov_len;
   EXPECT_EQ(bytes, wired.size());
-  spill::WiredRange plain("plain", 5);
+  spill::WiredRange plain("plain", 5, spill::Need::kRead);
   EXPECT_EQ(plain.size(), 5u);
-  EXPECT_EQ(spill::WiredRange(address, 0).pieces().size(), 0u);
+  EXPECT_EQ(spill::WiredRange(address, 0, spill::Need::kRead).pieces().size(), 0u);
 }
 
 }  // namespace

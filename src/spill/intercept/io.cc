@@ -31,6 +31,28 @@ PlainVector::PlainVector(const iovec* vector, size_t count)
 
 namespace {
 
+bool may_access(uint64_t address, Need need) {
+  const Protection protection = protection_at(address);
+  return protection == Protection::kKernel || allows(protection, need);
+}
+
+}  // namespace
+
+size_t PlainVector::allowed_bytes(Need need) const {
+  size_t bytes = 0;
+  for (const iovec& buffer : buffers()) {
+    const auto begin = reinterpret_cast<uint64_t>(buffer.iov_base);
+    uint64_t at = begin;
+    while (at < begin + buffer.iov_len && may_access(at, need))
+      at = same_protection_end(at, begin + buffer.iov_len);
+    bytes += at - begin;
+    if (at < begin + buffer.iov_len) break;
+  }
+  return bytes;
+}
+
+namespace {
+
 // f(address, position among the n bytes, length) for the parts of the vector's bytes [at, at + n).
 template <class F>
 void for_each_part(std::span<const iovec> buffers, size_t at, size_t n, F f) {
@@ -82,11 +104,17 @@ Kind kind_of(int descriptor) {
 // A transfer in one direction: `call(vector, count, done)` is the system call for what follows `done`
 // bytes.
 enum class Direction { kRead, kWrite };
+constexpr Need need_of(Direction direction) {
+  return direction == Direction::kRead ? Need::kWrite : Need::kRead;
+}
 
 // Through Scratch. A read is one call; a write goes on.
 template <Direction direction, class Call>
 ssize_t bounce(const PlainVector& memory, size_t capacity, Call call) {
-  const size_t n = memory.bytes();
+  const size_t n = memory.allowed_bytes(need_of(direction));
+  // The kernel may have another error to name, or nothing to move.
+  if (n == 0 && memory.bytes() > 0)
+    return call(memory.buffers().data(), static_cast<int>(memory.buffers().size()), 0);
   Scratch buffer(std::min(n, capacity));
   if (buffer.data() == nullptr && n > 0) {
     errno = ENOMEM;
@@ -110,13 +138,14 @@ ssize_t bounce(const PlainVector& memory, size_t capacity, Call call) {
 }
 
 // Into or out of the frames.
-template <class Call>
+template <Direction direction, class Call>
 ssize_t wired(const PlainVector& memory, Call call) {
   size_t done = 0;
   clear_slots();
   for (const iovec& buffer : memory.buffers()) {
     for (size_t at = 0; at < buffer.iov_len;) {
-      const WiredRange range(static_cast<char*>(buffer.iov_base) + at, buffer.iov_len - at);
+      const WiredRange range(static_cast<char*>(buffer.iov_base) + at, buffer.iov_len - at,
+                             need_of(direction));
       const ssize_t moved = call(range.pieces().data(), static_cast<int>(range.pieces().size()), done);
       if (moved < 0) return done > 0 ? static_cast<ssize_t>(done) : -1;
       done += static_cast<size_t>(moved);
@@ -136,7 +165,7 @@ __attribute__((noinline)) ssize_t transfer(int descriptor, const PlainVector& me
   }
   if (memory.bytes() <= kBounceBytes) return bounce<direction>(memory, kBounceBytes, call);
   switch (kind_of(descriptor)) {
-    case Kind::kFile: return wired(memory, call);
+    case Kind::kFile: return wired<direction>(memory, call);
     case Kind::kMessages: return bounce<direction>(memory, kMessageBounceBytes, call);
     case Kind::kStream: return bounce<direction>(memory, kBounceBytes, call);
   }

@@ -23,6 +23,9 @@ class PlainVector {
   bool is_plain() const { return plain_; }  // all buffers are
   std::span<const iovec> buffers() const { return {vector_, count_}; }
   size_t bytes() const { return bytes_; }
+  // How many of them come before the first whose protection does not allow what is needed. Mappings of the kernel's among
+  // spilled memory count as allowed.
+  size_t allowed_bytes(Need need) const;
   // Copies between the vector's bytes from `at` on and plain memory.
   void gather(size_t at, char* to, size_t n) const;
   void scatter(size_t at, const char* from, size_t n) const;

@@ -1,15 +1,20 @@
-// mmap and its relatives: private readable and writable anonymous mappings are spilled, and mappings of files that
-// file_maps.h takes; everything else (other files, shared, executable, stacks, no access) is the kernel's, as natively.
+// mmap and its relatives: private anonymous mappings that can be read and written, or not be accessed yet, are spilled, and
+// mappings of files that file_maps.h takes; everything else (other files, shared, executable, stacks) is the kernel's, as
+// natively. What mprotect says of spilled memory is kept by protection.h.
 #include <errno.h>
 #include <stdarg.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 
 #include "base/ids.h"
 #include "spill/address_space.h"
 #include "spill/discard.h"
+#include "spill/fault.h"
 #include "spill/file_maps.h"
 #include "spill/intercept/intercept.h"
 #include "spill/next.h"
+#include "spill/pins.h"
+#include "spill/protection.h"
 #include "spill/runtime.h"
 #include "spill/shared_maps.h"
 
@@ -21,6 +26,7 @@ namespace {
 #endif
 
 constexpr size_t kSmallestSpilledMap = 64 * 1024;
+constexpr int kAllAccess = PROT_READ | PROT_WRITE | PROT_EXEC;
 
 bool is_large_enough(size_t bytes) {
   const uint64_t least =
@@ -32,7 +38,7 @@ bool is_spilled_kind(size_t bytes, int protection, int flags) {
   constexpr int kPlainFlags = MAP_SHARED | MAP_FIXED | MAP_FIXED_NOREPLACE | MAP_STACK | MAP_GROWSDOWN |
                               MAP_LOCKED | MAP_HUGETLB | MAP_32BIT;
   if ((flags & MAP_ANONYMOUS) == 0 || (flags & kPlainFlags) != 0) return false;
-  if (protection != (PROT_READ | PROT_WRITE)) return false;
+  if (protection != (PROT_READ | PROT_WRITE) && protection != PROT_NONE) return false;
   return runtime.started.load(std::memory_order_acquire) && is_large_enough(bytes);
 }
 
@@ -46,13 +52,24 @@ void* no_map() {
   return MAP_FAILED;
 }
 
-void* map_spilled(size_t bytes) {
+void* map_spilled(size_t bytes, Protection protection) {
   const uint64_t address = allocate_addresses(base::round_up(bytes, base::kOsPageBytes), base::kOsPageBytes);
   if (address == 0) return no_map();
   const uint64_t length = base::round_up(bytes, base::kOsPageBytes);
   base::statistics.spill_allocated_bytes.add(length);
   base::statistics.spill_live_bytes.add(length);
+  protect(address, length, protection);
   return reinterpret_cast<void*>(address);
+}
+
+// Whose the memory at the address is: the kernel's mappings among spilled memory count as plain maps.
+FileMapKind kind_at(uint64_t address) {
+  return protection_at(address) == Protection::kKernel ? FileMapKind::kPlain : file_map_kind(address);
+}
+
+// The end of what is of one kind and one protection; at most `end`.
+uint64_t part_end(uint64_t address, uint64_t end) {
+  return same_protection_end(address, file_map_end(address, end));
 }
 
 // A global stays where it is.
@@ -89,24 +106,23 @@ bool holds_globals(const void* address, size_t bytes) {
 // The kind of the file map that all of [begin, begin + bytes) belongs to, made plain if only the kernel can do what is
 // asked for.
 FileMapKind kernel_kind(uint64_t begin, uint64_t bytes) {
-  const FileMapKind kind = file_map_kind(begin);
-  if (kind == FileMapKind::kNone || file_map_end(begin, begin + bytes) < begin + bytes)
-    return FileMapKind::kNone;
+  const FileMapKind kind = kind_at(begin);
+  if (kind == FileMapKind::kNone || part_end(begin, begin + bytes) < begin + bytes) return FileMapKind::kNone;
   if (kind != FileMapKind::kReading) return kind;
   clear_slots();
   make_plain(begin);
   return file_map_kind(begin);
 }
 
-// Calls f(part, bytes) for what of [address, address + bytes) belongs to one file map each, or to none, until one returns
-// something else than 0; returns that.
+// Calls f(part, bytes) for what of [address, address + bytes) belongs to one file map each, or to none, and has one
+// protection, until one returns something else than 0; returns that.
 template <class F>
-int for_each_map(const void* address, size_t bytes, F f) {
+int for_each_part(const void* address, size_t bytes, F f) {
   const auto begin = reinterpret_cast<uint64_t>(address);
   uint64_t end = begin + base::round_up(bytes, base::kOsPageBytes);
   if (!is_global_at(address)) end = std::min(end, kRangeEnd);
   for (uint64_t at = begin; at < end;) {
-    const uint64_t stop = file_map_end(at, end);
+    const uint64_t stop = part_end(at, end);
     if (const int result = f(reinterpret_cast<void*>(at), stop - at); result != 0) return result;
     at = stop;
   }
@@ -127,30 +143,84 @@ bool touches_range(const void* address, size_t bytes) {
   return (begin < kRangeEnd && begin + bytes > kRangeBegin) || holds_globals(address, bytes);
 }
 
-// MAP_FIXED onto spilled addresses: what was there is gone, what was free is taken. Only memory that is
-// spilled can lie there: entries of the table lead compiled code away from any other mapping.
-void* map_fixed(void* address, size_t bytes, bool spilled_kind) {
+// Takes what is free of spilled addresses, for MAP_FIXED. False if that cannot be: globals, file maps, addresses beyond.
+bool take_fixed(uint64_t begin, uint64_t length) {
+  bool possible = begin >= kRangeBegin && begin < kRangeEnd && length <= kRangeEnd - begin &&
+                  !is_file_map(begin) && file_map_end(begin, begin + length) == begin + length;
+  for (uint64_t at = begin; possible && at < begin + length;) {
+    const uint64_t end = same_allocation_end(at, begin + length);
+    if (!is_allocated(at)) {
+      possible = allocate_addresses_at(at, end - at);
+      if (possible) base::statistics.spill_live_bytes.add(end - at);
+    }
+    at = end;
+  }
+  return possible;
+}
+
+// MAP_FIXED of private anonymous memory onto spilled addresses: what was there is gone.
+void* map_fixed(void* address, size_t bytes, Protection protection) {
   const auto begin = reinterpret_cast<uint64_t>(address);
   const uint64_t length = base::round_up(bytes, base::kOsPageBytes);
   if (begin % base::kOsPageBytes != 0 || bytes == 0) {
     errno = EINVAL;
     return MAP_FAILED;
   }
-  bool possible = spilled_kind && begin >= kRangeBegin && begin < kRangeEnd && length <= kRangeEnd - begin &&
-                  !is_file_map(begin) && file_map_end(begin, begin + length) == begin + length;
-  for (uint64_t at = begin; possible && at < begin + length;) {
-    const bool allocated = is_allocated(at);
-    const uint64_t end = same_allocation_end(at, begin + length);
-    if (allocated) {
-      discard_memory(at, end - at);
-    } else if (allocate_addresses_at(at, end - at)) {
-      base::statistics.spill_live_bytes.add(end - at);
-    } else {
-      possible = false;
-    }
-    at = end;
+  if (!take_fixed(begin, length)) return no_map();
+  // Nobody sees the old content once the new access is there.
+  if (protection != Protection::kOpen) protect(begin, length, protection);
+  discard_memory(begin, length);
+  protect(begin, length, protection);
+  return address;
+}
+
+// MAP_FIXED of anything else: the kernel's mapping takes the place of spilled memory.
+void* map_fixed_by_kernel(void* address, size_t bytes, int protection, int flags, int file, off_t offset) {
+  const auto begin = reinterpret_cast<uint64_t>(address);
+  const uint64_t length = base::round_up(bytes, base::kOsPageBytes);
+  if (begin % base::kOsPageBytes != 0 || bytes == 0) {
+    errno = EINVAL;
+    return MAP_FAILED;
   }
-  return possible ? address : no_map();
+  if (!take_fixed(begin, length)) return no_map();
+  end_kept(begin, length);
+  if (keeps_any(begin, length)) return no_map();
+  struct Call {
+    void* address;
+    size_t bytes;
+    int protection, flags, file;
+    off_t offset;
+  } call = {address, bytes, protection, flags, file, offset};
+  const bool mapped = give_to_kernel(
+      begin, length,
+      [](void* context) {
+        const Call& c = *static_cast<Call*>(context);
+        return mmap(c.address, c.bytes, c.protection, c.flags, c.file, c.offset) != MAP_FAILED;
+      },
+      &call);
+  if (!mapped) return MAP_FAILED;
+  discard_memory(begin, length);
+  return address;
+}
+
+// Copies to memory that can be written, whatever may be done with `from`, which is not the kernel's.
+void copy_protected(void* to, const void* from, size_t n) {
+  auto* t = static_cast<char*>(to);
+  for (auto at = reinterpret_cast<uint64_t>(from); n > 0;) {
+    const size_t length = std::min(bytes_to_page_end(reinterpret_cast<void*>(at)), n);
+    const base::PageId page = runtime.cache->page_of(at);
+    InRuntime inside;
+    if (auto pinned = runtime.cache->pin(page, lane_of(inside.thread())); !pinned)
+      end_process(pinned.error(), kFatalStatus);
+    copy(t, runtime.cache->unguarded_bytes(page) + (at - runtime.cache->address_of(page)), length);
+    runtime.cache->unpin(page);
+    t += length, at += length, n -= length;
+  }
+}
+
+// Do all of the bytes have one protection? What differs is several mappings to the kernel.
+bool is_one_mapping(uint64_t begin, uint64_t length) {
+  return same_protection_end(begin, begin + length) == begin + length;
 }
 
 // What the runtime leaves to the kernel.
@@ -193,10 +263,19 @@ void* move_to(void* old_address, size_t old_bytes, size_t new_bytes, int flags, 
     errno = EINVAL;
     return MAP_FAILED;
   }
-  if (!in_range(old_address) || is_global_at(old_address) || is_file_map(from)) return no_map();
-  void* moved = map_fixed(fixed, new_bytes, true);
+  if (!in_range(old_address) || is_global_at(old_address) || kind_at(from) != FileMapKind::kNone)
+    return no_map();
+  const uint64_t old_length = base::round_up(old_bytes, base::kOsPageBytes);
+  const uint64_t new_length = base::round_up(new_bytes, base::kOsPageBytes);
+  if (!is_one_mapping(from, old_length)) {
+    errno = EFAULT;
+    return MAP_FAILED;
+  }
+  const Protection protection = protection_at(from);
+  void* moved = map_fixed(fixed, new_bytes, Protection::kOpen);
   if (moved == MAP_FAILED) return moved;
-  copy(moved, old_address, base::round_up(std::min(old_bytes, new_bytes), base::kOsPageBytes));
+  copy_protected(moved, old_address, std::min(old_length, new_length));
+  protect(to, new_length, protection);
   unmap_spilled(old_address, old_bytes);
   return moved;
 }
@@ -217,14 +296,21 @@ void* move_spilled(void* old_address, size_t old_bytes, size_t new_bytes, int fl
   }
   // What a longer mapping would show of its file is not anonymous memory.
   if (is_file_map(old_begin)) return no_map();
+  if (!is_one_mapping(old_begin, old_length)) {
+    errno = EFAULT;
+    return MAP_FAILED;
+  }
+  const Protection protection = protection_at(old_begin);
   if (allocate_addresses_at(old_begin + old_length, new_length - old_length)) {
     base::statistics.spill_live_bytes.add(new_length - old_length);
+    protect(old_begin + old_length, new_length - old_length, protection);
     return old_address;
   }
   if ((flags & MREMAP_MAYMOVE) == 0) return no_map();
-  void* moved = map_spilled(new_bytes);
+  void* moved = map_spilled(new_bytes, Protection::kOpen);
   if (moved == MAP_FAILED) return moved;
-  copy(moved, old_address, old_length);
+  copy_protected(moved, old_address, old_length);
+  protect(reinterpret_cast<uint64_t>(moved), new_length, protection);
   unmap_spilled(old_address, old_length);
   return moved;
 }
@@ -236,20 +322,24 @@ SPILL_EXPORT void* __spill_mmap(void* address, size_t bytes, int protection, int
   if ((flags & MAP_FIXED) != 0 && touches_runtime(address, bytes)) return no_map();
   if ((flags & MAP_FIXED) != 0 && touches_range(address, bytes)) {
     const auto begin = reinterpret_cast<uint64_t>(address);
-    if (bytes != 0 && in_range(begin) && begin % base::kOsPageBytes == 0 &&
+    // A file map's addresses stay the kernel's; those of another mapping of the kernel's are spilled memory again.
+    if (bytes != 0 && in_range(begin) && begin % base::kOsPageBytes == 0 && is_file_map(begin) &&
         kernel_kind(begin, base::round_up(bytes, base::kOsPageBytes)) == FileMapKind::kPlain)
       return mmap(address, bytes, protection, flags, file, offset);
     constexpr int kHarmless = MAP_NORESERVE | MAP_POPULATE | MAP_NONBLOCK;
-    const bool spilled_kind = protection == (PROT_READ | PROT_WRITE) &&
-                              (flags & ~kHarmless) == (MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED);
-    return map_fixed(address, bytes, spilled_kind);
+    const bool spilled_kind =
+        (protection & ~kAllAccess) == 0 && (flags & ~kHarmless) == (MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED);
+    return spilled_kind ? map_fixed(address, bytes, protection_of_flags(protection))
+                        : map_fixed_by_kernel(address, bytes, protection, flags, file, offset);
   }
   if (void* mapped = map_file_through_cache(bytes, protection, flags, file, offset)) return mapped;
   if (bytes == 0 || !is_spilled_kind(bytes, protection, flags)) {
     if (in_range(address) && (flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)) == 0) address = nullptr;
     return map_by_kernel(address, bytes, protection, flags, file, offset);
   }
-  return map_spilled(bytes);
+  if (void* mapped = map_spilled(bytes, protection_of_flags(protection)); mapped != MAP_FAILED) return mapped;
+  // A reservation may be larger than all that is left of the range: then it is the kernel's.
+  return protection == PROT_NONE ? mmap(nullptr, bytes, protection, flags, file, offset) : no_map();
 }
 
 SPILL_EXPORT void* __spill_mmap64(void* address, size_t bytes, int protection, int flags, int file,
@@ -286,9 +376,9 @@ SPILL_EXPORT int __spill_madvise(void* address, size_t bytes, int advice) {
   if (touches_runtime(address, bytes)) return fail(ENOMEM);
   if (!in_range(address)) return madvise(address, bytes, advice);
   if (reinterpret_cast<uint64_t>(address) % base::kOsPageBytes != 0) return fail(EINVAL);
-  return for_each_map(address, bytes, [advice](void* part, size_t length) {
+  return for_each_part(address, bytes, [advice](void* part, size_t length) {
     const auto begin = reinterpret_cast<uint64_t>(part);
-    const FileMapKind kind = file_map_kind(begin);
+    const FileMapKind kind = kind_at(begin);
     if (kind == FileMapKind::kPlain) return madvise(part, length, advice);
     if (advice == MADV_DONTNEED || advice == MADV_FREE) {
       if (!is_allocated(begin)) return fail(ENOMEM);
@@ -304,31 +394,43 @@ SPILL_EXPORT int __spill_madvise(void* address, size_t bytes, int advice) {
   });
 }
 
-// Spilled memory is always readable and writable, but for files that are mapped to be read: other protection is refused,
-// so that nobody relies on it.
+// Spilled globals, whose pages hold what the compiler put beside them too, are always readable and writable: other
+// protection is refused, so that nobody relies on it.
 SPILL_EXPORT int __spill_mprotect(void* address, size_t bytes, int protection) {
   if (touches_runtime(address, bytes)) return fail(ENOMEM);
   if (!in_range(address)) return mprotect(address, bytes, protection);
-  return for_each_map(address, bytes, [protection](void* part, size_t length) {
+  if (reinterpret_cast<uint64_t>(address) % base::kOsPageBytes != 0 || (protection & ~kAllAccess) != 0)
+    return fail(EINVAL);
+  return for_each_part(address, bytes, [protection](void* part, size_t length) {
     const auto begin = reinterpret_cast<uint64_t>(part);
-    if (file_map_kind(begin) == FileMapKind::kReading && protection == PROT_READ) return 0;
+    if (kind_at(begin) == FileMapKind::kReading && protection == PROT_READ) return 0;
     if (kernel_kind(begin, length) == FileMapKind::kPlain) return mprotect(part, length, protection);
-    return protection == (PROT_READ | PROT_WRITE) ? 0 : fail(EACCES);
+    const Protection wanted = protection_of_flags(protection);
+    if (is_global_at(part)) return wanted == Protection::kOpen ? 0 : fail(EACCES);
+    if (!is_allocated(begin)) return fail(ENOMEM);
+    const uint64_t end = same_allocation_end(begin, begin + length);
+    protect(begin, end - begin, wanted);
+    return end == begin + length ? 0 : fail(ENOMEM);
   });
+}
+
+// Keys of protection are the kernel's, by addresses that compiled code does not use.
+SPILL_EXPORT int __spill_pkey_mprotect(void* address, size_t bytes, int protection, int key) {
+  if (key == -1 || touches_runtime(address, bytes)) return __spill_mprotect(address, bytes, protection);
+  return in_range(address) ? fail(EACCES) : pkey_mprotect(address, bytes, protection, key);
 }
 
 // What cannot change needs no writing, and private memory is not written.
 SPILL_EXPORT int __spill_msync(void* address, size_t bytes, int flags) {
   if (!in_range(address)) return msync(address, bytes, flags);
-  return for_each_map(address, bytes, [flags](void* part, size_t length) {
-    return file_map_kind(reinterpret_cast<uint64_t>(part)) == FileMapKind::kPlain ? msync(part, length, flags)
-                                                                                  : 0;
+  return for_each_part(address, bytes, [flags](void* part, size_t length) {
+    return kind_at(reinterpret_cast<uint64_t>(part)) == FileMapKind::kPlain ? msync(part, length, flags) : 0;
   });
 }
 
 SPILL_EXPORT int __spill_mlock(const void* address, size_t bytes) {
   if (!in_range(address)) return mlock(address, bytes);
-  return for_each_map(address, bytes, [](void* part, size_t length) {
+  return for_each_part(address, bytes, [](void* part, size_t length) {
     return kernel_kind(reinterpret_cast<uint64_t>(part), length) == FileMapKind::kPlain ? mlock(part, length)
                                                                                         : fail(ENOMEM);
   });
@@ -336,9 +438,31 @@ SPILL_EXPORT int __spill_mlock(const void* address, size_t bytes) {
 
 SPILL_EXPORT int __spill_munlock(const void* address, size_t bytes) {
   if (!in_range(address)) return munlock(address, bytes);
-  return for_each_map(address, bytes, [](void* part, size_t length) {
-    return file_map_kind(reinterpret_cast<uint64_t>(part)) == FileMapKind::kPlain ? munlock(part, length) : 0;
+  return for_each_part(address, bytes, [](void* part, size_t length) {
+    return kind_at(reinterpret_cast<uint64_t>(part)) == FileMapKind::kPlain ? munlock(part, length) : 0;
   });
+}
+
+bool change_mapping_by_number(long number, const long* a, long& result) {
+  auto* const address = reinterpret_cast<void*>(a[0]);
+  const auto bytes = static_cast<size_t>(a[1]);
+  const auto flags = static_cast<int>(a[3]);
+  const bool fixed = number == SYS_mmap && (flags & MAP_FIXED) != 0 && touches_range(address, bytes);
+  if (!fixed && (number == SYS_mmap || !in_range(address))) return false;
+  switch (number) {
+    case SYS_mmap:
+      result = reinterpret_cast<long>(
+          __spill_mmap(address, bytes, static_cast<int>(a[2]), flags, static_cast<int>(a[4]), a[5]));
+      return true;
+    case SYS_munmap: result = __spill_munmap(address, bytes); return true;
+    case SYS_mprotect: result = __spill_mprotect(address, bytes, static_cast<int>(a[2])); return true;
+    case SYS_madvise: result = __spill_madvise(address, bytes, static_cast<int>(a[2])); return true;
+    case SYS_mremap:
+      result = reinterpret_cast<long>(
+          __spill_mremap(address, bytes, static_cast<size_t>(a[2]), flags, reinterpret_cast<void*>(a[4])));
+      return true;
+    default: return false;
+  }
 }
 
 }  // namespace spill

@@ -89,8 +89,11 @@ static void move(void) {
 }
 
 static void commit_later(void) {
-  char* memory = mmap(NULL, (size_t)1 << 30, PROT_NONE, AN | MAP_NORESERVE, -1, 0);
+  const size_t before = resident_bytes();
+  char* memory = mmap(NULL, TIB, PROT_NONE, AN | MAP_NORESERVE, -1, 0);
   CHECK(memory != MAP_FAILED);
+  CHECK_SPILLED(memory);
+  CHECK(resident_bytes() - before < 4 << 20);
   for (size_t i = 0; i < 64; ++i) {
     CHECK(mprotect(memory + i * (16 << 20), 16 * P, RW) == 0);
     memory[i * (16 << 20) + 16 * P - 1] = (char)i;
@@ -98,7 +101,9 @@ static void commit_later(void) {
   push_out(2 << 20);
   for (size_t i = 0; i < 64; ++i) CHECK(memory[i * (16 << 20) + 16 * P - 1] == (char)i);
   CHECK(mprotect(memory, 16 * P, PROT_READ) == 0 && memory[16 * P - 1] == 0);
-  CHECK(munmap(memory, (size_t)1 << 30) == 0);
+  CHECK(mprotect(memory, TIB, PROT_NONE) == 0 && mprotect(memory, TIB, RW) == 0);
+  CHECK(memory[(16 << 20) + 16 * P - 1] == 1 && memory[TIB - 1] == 0);
+  CHECK(munmap(memory, TIB) == 0);
   puts("commit later");
 }
 
