@@ -60,6 +60,34 @@ SPILL_EXPORT int __spill_sigprocmask(int how, const sigset_t* set, sigset_t* old
   return -1;
 }
 
+// The older functions: one signal, or a set of the first 32.
+namespace {
+
+int change_one(int how, int number) {
+  if (number < 1 || number > SIGRTMAX) {
+    errno = EINVAL;
+    return -1;
+  }
+  sigset_t set = {};
+  *reinterpret_cast<uint64_t*>(&set) = signal_bit(number);
+  return change_program_mask(how, &set, nullptr) == 0 ? 0 : -1;
+}
+
+int change_first(int how, int mask) {
+  sigset_t set = {}, old = {};
+  *reinterpret_cast<uint64_t*>(&set) = static_cast<uint32_t>(mask);
+  change_program_mask(how, &set, &old);
+  return static_cast<int>(mask_of(old));
+}
+
+}  // namespace
+
+SPILL_EXPORT int __spill_sighold(int number) { return change_one(SIG_BLOCK, number); }
+SPILL_EXPORT int __spill_sigrelse(int number) { return change_one(SIG_UNBLOCK, number); }
+SPILL_EXPORT int __spill_sigblock(int mask) { return change_first(SIG_BLOCK, mask); }
+SPILL_EXPORT int __spill_sigsetmask(int mask) { return change_first(SIG_SETMASK, mask); }
+SPILL_EXPORT int __spill_siggetmask() { return change_first(SIG_BLOCK, 0); }
+
 SPILL_EXPORT int __spill_sigpending(sigset_t* set) {
   const int result = sigpending(PlainObject<sigset_t>(set));
   const int kept = reinterpret_cast<const siginfo_t*>(this_thread().kept_fault)->si_signo;

@@ -6,6 +6,8 @@
 #include "spill/intercept/intercept.h"
 #include "spill/signals.h"
 
+extern "C" [[noreturn]] void __longjmp_chk(sigjmp_buf environment, int value);
+
 namespace spill {
 namespace {
 
@@ -41,6 +43,10 @@ template <class Jump>
 
 SPILL_EXPORT void __spill_longjmp(sigjmp_buf environment, int value) { jump(longjmp, environment, value); }
 SPILL_EXPORT void __spill__longjmp(sigjmp_buf environment, int value) { jump(_longjmp, environment, value); }
+// longjmp() where the program is compiled with -D_FORTIFY_SOURCE.
+SPILL_EXPORT void __spill___longjmp_chk(sigjmp_buf environment, int value) {
+  jump(__longjmp_chk, environment, value);
+}
 SPILL_EXPORT void __spill_siglongjmp(sigjmp_buf environment, int value) {
   jump(siglongjmp, environment, value);
 }
@@ -58,6 +64,9 @@ SPILL_EXPORT sighandler_t __spill_signal(int number, sighandler_t handler) {
 }
 SPILL_EXPORT sighandler_t __spill_bsd_signal(int number, sighandler_t handler) {
   return set_handler(number, handler, SA_RESTART, true);
+}
+SPILL_EXPORT sighandler_t __spill_ssignal(int number, sighandler_t handler) {
+  return __spill_signal(number, handler);
 }
 SPILL_EXPORT sighandler_t __spill_sysv_signal(int number, sighandler_t handler) {
   return set_handler(number, handler, static_cast<int>(SA_RESETHAND | SA_NODEFER), false);

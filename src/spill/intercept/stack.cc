@@ -11,6 +11,8 @@
 #include "spill/runtime.h"
 #include "sys/kernel.h"
 
+extern "C" __attribute__((visibility("hidden"))) void spill_end_context();  // context.S
+
 namespace spill {
 namespace {
 
@@ -56,8 +58,13 @@ SPILL_EXPORT void __spill_makecontext(ucontext_t* context, void (*function)(), i
             "the stacks of contexts would fill more than half of the memory; give more with --memory"),
         kFatalStatus);
   }
-  makecontext(context, function, count, words[0], words[1], words[2], words[3], words[4], words[5], words[6],
-              words[7], words[8], words[9], words[10], words[11], words[12], words[13], words[14], words[15]);
+  PlainObject<ucontext_t> plain_context(context);
+  makecontext(plain_context, function, count, words[0], words[1], words[2], words[3], words[4], words[5],
+              words[6], words[7], words[8], words[9], words[10], words[11], words[12], words[13], words[14],
+              words[15]);
+  // The C library's own end of a context cannot go on with a spilled one. Its address is on top of the new stack.
+  if (in_range(plain_context->uc_link))
+    store(reinterpret_cast<void (**)()>(plain_context->uc_mcontext.gregs[REG_RSP]), spill_end_context);
 }
 
 }  // namespace spill
