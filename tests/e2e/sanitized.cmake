@@ -17,6 +17,8 @@ set(e2e_timeout 1200)
 list(APPEND e2e_left_out programs/cxx_containers.cc programs/cxx_streams.cc programs/cxx_strings.cc programs/cxx_threads.cc)
 # eventfd_read, of the C library, reads there too.
 list(APPEND e2e_left_out programs/kernel_calls.c)
+# It has interceptors of its own for most of them.
+list(APPEND e2e_left_out programs/kernel_rare.c)
 # A cancelled thread is unwound over frames that the address sanitizer has marked; the thread sanitizer's runtime
 # is ended between any two instructions.
 list(APPEND e2e_left_out programs/cancel.c)

@@ -10,7 +10,6 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
-#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/inotify.h>
 #include <sys/ipc.h>
@@ -70,20 +69,13 @@ SPILL_WAIT(int, signalfd, (int descriptor, const sigset_t* set, int flags),
            (descriptor, PlainIn<sigset_t>(set), flags))
 SPILL_WAIT(int, inotify_add_watch, (int descriptor, const char* path, uint32_t mask),
            (descriptor, PlainString(path), mask))
-SPILL_EXPORT int __spill_epoll_pwait2(int epoll, epoll_event* events, int count, const timespec* timeout,
-                                      const sigset_t* mask) {
-  spill::clear_slots();
-  if (count <= 0)
-    return epoll_pwait2(epoll, events, count, PlainIn<timespec>(timeout), PlainIn<sigset_t>(mask));
-  return epoll_pwait2(epoll, in_out(events, static_cast<size_t>(count)), count, PlainIn<timespec>(timeout),
-                      PlainIn<sigset_t>(mask));
-}
-
 // Users and scheduling.
 SPILL_WAIT(int, getresuid, (uid_t * real, uid_t* effective, uid_t* saved),
            (PlainObject<uid_t>(real), PlainObject<uid_t>(effective), PlainObject<uid_t>(saved)))
 SPILL_WAIT(int, getresgid, (gid_t * real, gid_t* effective, gid_t* saved),
            (PlainObject<gid_t>(real), PlainObject<gid_t>(effective), PlainObject<gid_t>(saved)))
+SPILL_WAIT(int, getcpu, (unsigned* processor, unsigned* node),
+           (PlainObject<unsigned>(processor), PlainObject<unsigned>(node)))
 SPILL_WAIT(int, setgroups, (size_t count, const gid_t* groups), (count, in(groups, count)))
 SPILL_WAIT(int, sched_getparam, (pid_t process, sched_param* to), (process, PlainObject<sched_param>(to)))
 SPILL_WAIT(int, sched_setparam, (pid_t process, const sched_param* from),
@@ -109,6 +101,8 @@ SPILL_WAIT(int, prlimit64, (pid_t process, __rlimit_resource resource, const rli
 
 // Clocks.
 SPILL_WAIT(int, adjtimex, (timex * time), (PlainObject<timex>(time)))
+SPILL_WAIT(int, ntp_adjtime, (timex * time), (PlainObject<timex>(time)))
+SPILL_WAIT(int, timespec_getres, (timespec * to, int base), (PlainObject<timespec>(to), base))
 SPILL_WAIT(int, clock_adjtime, (clockid_t clock, timex* time), (clock, PlainObject<timex>(time)))
 SPILL_WAIT(int, clock_settime, (clockid_t clock, const timespec* time), (clock, PlainIn<timespec>(time)))
 SPILL_WAIT(int, settimeofday, (const timeval* time, const struct timezone* zone),
@@ -192,6 +186,7 @@ SPILL_WAIT(int, mount,
                         : static_cast<const void*>(static_cast<const char*>(PlainString(bytes(data))))))
 SPILL_WAIT(int, umount, (const char* folder), (PlainString(folder)))
 SPILL_WAIT(int, umount2, (const char* folder, int flags), (PlainString(folder), flags))
+SPILL_WAIT(int, setdomainname, (const char* name, size_t n), (in(name, n), n))
 SPILL_WAIT(int, sethostname, (const char* name, size_t n), (in(name, n), n))
 
 // Names that the C library makes up in place.
@@ -247,6 +242,45 @@ SPILL_EXPORT ssize_t __spill_pwritev2(int file, const iovec* vector, int count, 
   spill::clear_slots();
   const iovec whole = {buffer.data(), buffer.size()};
   return pwritev2(file, &whole, 1, offset, flags);
+}
+SPILL_EXPORT ssize_t __spill_preadv64v2(int file, const iovec* vector, int count, off_t offset, int flags) {
+  return __spill_preadv2(file, vector, count, offset, flags);
+}
+SPILL_EXPORT ssize_t __spill_pwritev64v2(int file, const iovec* vector, int count, off_t offset, int flags) {
+  return __spill_pwritev2(file, vector, count, offset, flags);
+}
+
+// Memory of another process. Addresses there are its own affair.
+template <class Move>
+static ssize_t move_to_process(const iovec* local, size_t local_count, const iovec* remote,
+                               size_t remote_count, bool reads, Move move) {
+  const spill::PlainVector here(local, local_count), there(remote, remote_count);
+  spill::clear_slots();
+  if (!here.is_valid() || !there.is_valid() || here.is_plain())
+    return move(here.buffers().data(), local_count, there.buffers().data());
+  spill::Scratch buffer(here.bytes());
+  if (buffer.data() == nullptr && here.bytes() > 0) return refuse<ssize_t>(ENOMEM);
+  if (!reads) here.gather(0, buffer.data(), buffer.size());
+  spill::clear_slots();
+  const iovec whole = {buffer.data(), buffer.size()};
+  const ssize_t moved = move(&whole, 1, there.buffers().data());
+  if (reads && moved > 0) here.scatter(0, buffer.data(), static_cast<size_t>(moved));
+  return moved;
+}
+SPILL_EXPORT ssize_t __spill_process_vm_readv(pid_t process, const iovec* local, size_t local_count,
+                                              const iovec* remote, size_t remote_count, unsigned long flags) {
+  return move_to_process(local, local_count, remote, remote_count, true,
+                         [=](const iovec* here, size_t n, const iovec* there) {
+                           return process_vm_readv(process, here, n, there, remote_count, flags);
+                         });
+}
+SPILL_EXPORT ssize_t __spill_process_vm_writev(pid_t process, const iovec* local, size_t local_count,
+                                               const iovec* remote, size_t remote_count,
+                                               unsigned long flags) {
+  return move_to_process(local, local_count, remote, remote_count, false,
+                         [=](const iovec* here, size_t n, const iovec* there) {
+                           return process_vm_writev(process, here, n, there, remote_count, flags);
+                         });
 }
 
 // Several messages: one after the other.

@@ -7,6 +7,8 @@
 #include <ftw.h>
 #include <glob.h>
 #include <limits.h>
+#include <mntent.h>
+#include <nl_types.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,6 +77,8 @@ SPILL_NEXT(int, mkdirat, (int folder, const char* path, mode_t mode), (folder, P
 SPILL_CALL(int, mkfifo, (const char* path, mode_t mode), (PlainString(path), mode))
 SPILL_CALL(int, mkfifoat, (int folder, const char* path, mode_t mode), (folder, PlainString(path), mode))
 SPILL_CALL(int, mknod, (const char* path, mode_t mode, dev_t device), (PlainString(path), mode, device))
+SPILL_CALL(int, mknodat, (int folder, const char* path, mode_t mode, dev_t device),
+           (folder, PlainString(path), mode, device))
 SPILL_NEXT(int, rmdir, (const char* path), (PlainString(path)))
 SPILL_NEXT(int, unlink, (const char* path), (PlainString(path)))
 SPILL_NEXT(int, unlinkat, (int folder, const char* path, int flags), (folder, PlainString(path), flags))
@@ -94,6 +98,7 @@ SPILL_CALL(int, chroot, (const char* path), (PlainString(path)))
 SPILL_NEXT(int, chmod, (const char* path, mode_t mode), (PlainString(path), mode))
 SPILL_NEXT(int, fchmodat, (int folder, const char* path, mode_t mode, int flags),
            (folder, PlainString(path), mode, flags))
+SPILL_CALL(int, lchmod, (const char* path, mode_t mode), (PlainString(path), mode))
 SPILL_NEXT(int, chown, (const char* path, uid_t user, gid_t group), (PlainString(path), user, group))
 SPILL_NEXT(int, lchown, (const char* path, uid_t user, gid_t group), (PlainString(path), user, group))
 SPILL_NEXT(int, fchownat, (int folder, const char* path, uid_t user, gid_t group, int flags),
@@ -102,6 +107,8 @@ SPILL_NEXT(int, truncate, (const char* path, off_t bytes), (PlainString(path), b
 SPILL_NEXT(int, truncate64, (const char* path, off_t bytes), (PlainString(path), bytes))
 SPILL_CALL(long, pathconf, (const char* path, int name), (PlainString(path), name))
 SPILL_NEXT(DIR*, opendir, (const char* path), (PlainString(path)))
+SPILL_CALL(FILE*, setmntent, (const char* path, const char* mode), (PlainString(path), PlainString(mode)))
+SPILL_CALL(nl_catd, catopen, (const char* path, int flags), (PlainString(path), flags))
 SPILL_CALL(int, utime, (const char* path, const utimbuf* times), (PlainString(path), PlainIn<utimbuf>(times)))
 
 SPILL_CALL(ssize_t, getxattr, (const char* path, const char* name, void* value, size_t n),
@@ -185,6 +192,11 @@ SPILL_EXPORT ssize_t __spill___readlink_chk(const char* path, char* to, size_t n
   return __spill_readlink(path, to, n);
 }
 
+SPILL_EXPORT ssize_t __spill___readlinkat_chk(int folder, const char* path, char* to, size_t n, size_t room) {
+  if (n > room) spill::buffer_overflow();
+  return __spill_readlinkat(folder, path, to, n);
+}
+
 SPILL_EXPORT char* __spill_realpath(const char* path, char* to) {
   PlainString plain_path(path);
   if (plain(to)) return LIBC(realpath)(plain_path, to);
@@ -233,6 +245,21 @@ SPILL_EXPORT char* __spill_mkdtemp(char* path) {
   return make_temporary(path, mkdtemp) != nullptr ? path : nullptr;
 }
 
+// Names for files that nobody made yet: looked for by the kernel.
+SPILL_EXPORT char* __spill_mktemp(char* path) {
+  PlainBytes memory(path, plain(path) ? 0 : spill::string_length(path) + 1, PlainBytes::kInOut);
+  return mktemp(memory.data()) != nullptr ? path : nullptr;
+}
+SPILL_EXPORT char* __spill_tmpnam_r(char* to) {
+  PlainBytes name(to, L_tmpnam, PlainBytes::kOut);
+  if (tmpnam_r(name.data()) == nullptr) return nullptr;
+  name.store(strlen(name.data()) + 1);
+  return to;
+}
+SPILL_EXPORT char* __spill_tmpnam(char* to) { return to == nullptr ? tmpnam(to) : __spill_tmpnam_r(to); }
+SPILL_CALL(char*, tempnam, (const char* folder, const char* prefix),
+           (PlainString(folder), PlainString(prefix)))
+
 // Two times, or null for now.
 struct TwoTimes {
   timespec times[2];
@@ -255,17 +282,36 @@ SPILL_EXPORT int __spill_utimes(const char* path, const timeval* times) {
   return utimes(plain_path, times == nullptr ? nullptr : plain_times->times);
 }
 
-// Walks call the program back with paths of the C library's own.
-SPILL_CALL(int, ftw, (const char* path, __ftw_func_t visit, int descriptors),
-           (PlainString(path), visit, descriptors))
-SPILL_CALL(int, nftw, (const char* path, __nftw_func_t visit, int descriptors, int flags),
-           (PlainString(path), visit, descriptors, flags))
-SPILL_CALL(int, scandir,
-           (const char* path, dirent*** names, int (*filter)(const dirent*),
-            int (*compare)(const dirent**, const dirent**)),
-           (PlainString(path), PlainObject<dirent**>(names), filter, compare))
+// Walks call the program back with paths of the C library's own. With offsets of 64 bits in any case, the functions
+// whose names end in 64 are the same.
+#define SPILL_WALK(name, visit_type)                                           \
+  SPILL_CALL(int, name, (const char* path, visit_type visit, int descriptors), \
+             (PlainString(path), visit, descriptors))
+SPILL_WALK(ftw, __ftw_func_t)
+SPILL_WALK(ftw64, __ftw64_func_t)
+#define SPILL_WALK_WITH_FLAGS(name, visit_type)                                           \
+  SPILL_CALL(int, name, (const char* path, visit_type visit, int descriptors, int flags), \
+             (PlainString(path), visit, descriptors, flags))
+SPILL_WALK_WITH_FLAGS(nftw, __nftw_func_t)
+SPILL_WALK_WITH_FLAGS(nftw64, __nftw64_func_t)
+#define SPILL_SCAN(name, entry)                                              \
+  SPILL_CALL(int, name,                                                      \
+             (const char* path, entry*** names, int (*filter)(const entry*), \
+              int (*compare)(const entry**, const entry**)),                 \
+             (PlainString(path), PlainObject<entry**>(names), filter, compare))
+SPILL_SCAN(scandir, dirent)
+SPILL_SCAN(scandir64, dirent64)
+#define SPILL_SCAN_AT(name, entry)                                                       \
+  SPILL_CALL(int, name,                                                                  \
+             (int folder, const char* path, entry*** names, int (*filter)(const entry*), \
+              int (*compare)(const entry**, const entry**)),                             \
+             (folder, PlainString(path), PlainObject<entry**>(names), filter, compare))
+SPILL_SCAN_AT(scandirat, dirent)
+SPILL_SCAN_AT(scandirat64, dirent64)
 SPILL_CALL(int, glob, (const char* pattern, int flags, int (*on_error)(const char*, int), glob_t* found),
            (PlainString(pattern), flags, on_error, PlainObject<glob_t>(found)))
+SPILL_CALL(int, glob64, (const char* pattern, int flags, int (*on_error)(const char*, int), glob64_t* found),
+           (PlainString(pattern), flags, on_error, PlainObject<glob64_t>(found)))
 
 // The C library looks at its caller to find the library's search path: a plain call is a jump.
 SPILL_EXPORT void* __spill_dlopen(const char* path, int mode) {
@@ -273,4 +319,10 @@ SPILL_EXPORT void* __spill_dlopen(const char* path, int mode) {
     return dlopen(path, mode);
   PlainString plain_path(path);
   return dlopen(plain_path, mode);
+}
+SPILL_EXPORT void* __spill_dlmopen(Lmid_t space, const char* path, int mode) {
+  if (plain(path)) [[clang::musttail]]
+    return dlmopen(space, path, mode);
+  PlainString plain_path(path);
+  return dlmopen(space, plain_path, mode);
 }

@@ -2,6 +2,7 @@
 // formatted into Scratch and copied.
 #include <err.h>
 #include <errno.h>
+#include <error.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -179,6 +180,9 @@ SPILL_EXPORT void __spill_syslog(int priority, const char* format, ...) {
 SPILL_EXPORT void __spill___syslog_chk(int priority, int, const char* format, ...) {
   SPILL_MESSAGE(__spill_vsyslog(priority, format, arguments));
 }
+SPILL_EXPORT void __spill___vsyslog_chk(int priority, int, const char* format, va_list arguments) {
+  __spill_vsyslog(priority, format, arguments);
+}
 SPILL_EXPORT void __spill_vwarn(const char* format, va_list arguments) {
   with_printf_arguments(format, arguments, [](const char* f, va_list a) { return vwarn(f, a), 0; });
 }
@@ -201,4 +205,30 @@ SPILL_EXPORT void __spill_err(int status, const char* format, ...) {
 }
 SPILL_EXPORT void __spill_errx(int status, const char* format, ...) {
   SPILL_MESSAGE(__spill_verrx(status, format, arguments));
+}
+
+// There is no error() that takes a list: show(text) gets the message as the C library is to print it.
+template <class Show>
+static void with_message(const char* format, va_list arguments, Show show) {
+  with_printf_arguments(format, arguments, [&](const char* f, va_list a) {
+    va_list again;
+    va_copy(again, a);
+    const int length = vsnprintf(nullptr, 0, f, again);
+    va_end(again);
+    spill::Scratch text(length < 0 ? 0 : static_cast<size_t>(length) + 1);
+    if (text.data() != nullptr) vsnprintf(text.data(), text.size(), f, a);
+    show(text.data() != nullptr ? text.data() : f);
+    return 0;
+  });
+}
+SPILL_EXPORT void __spill_error(int status, int number, const char* format, ...) {
+  SPILL_MESSAGE(
+      with_message(format, arguments, [=](const char* text) { error(status, number, "%s", text); }));
+}
+SPILL_EXPORT void __spill_error_at_line(int status, int number, const char* file, unsigned line,
+                                        const char* format, ...) {
+  const spill::PlainString plain_file(file);
+  SPILL_MESSAGE(with_message(format, arguments, [&](const char* text) {
+    error_at_line(status, number, plain_file, line, "%s", text);
+  }));
 }

@@ -152,6 +152,16 @@ SPILL_EXPORT int __spill_fexecve(int descriptor, char* const* arguments, char* c
                               return fexecve(descriptor, plain_arguments, copier.strings(environment));
                             });
 }
+SPILL_EXPORT int __spill_execveat(int folder, const char* path, char* const* arguments,
+                                  char* const* environment, int flags) {
+  const size_t bytes =
+      spill::copy_bytes(path) + spill::copy_bytes(arguments) + spill::copy_bytes(environment);
+  return spill::with_copies(bytes, [=](spill::Copier copier) {
+    const char* plain_path = copier.text(path);
+    char* const* plain_arguments = copier.strings(arguments);
+    return execveat(folder, plain_path, plain_arguments, copier.strings(environment), flags);
+  });
+}
 SPILL_EXPORT int __spill_execl(const char* path, const char* first, ...) {
   SPILL_COLLECT(arguments, first);
   va_end(list);

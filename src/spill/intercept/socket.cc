@@ -4,6 +4,7 @@
 #include <netdb.h>
 #include <sys/socket.h>
 
+#include "spill/intercept/filter.h"
 #include "spill/intercept/io.h"
 #include "spill/next.h"
 
@@ -182,6 +183,11 @@ SPILL_EXPORT int __spill_getpeername(int socket, sockaddr* address, socklen_t* b
   return getpeername(socket, name.address(), name.size());
 }
 SPILL_EXPORT int __spill_setsockopt(int socket, int level, int option, const void* value, socklen_t bytes) {
+  if (level == SOL_SOCKET && (option == SO_ATTACH_FILTER || option == SO_ATTACH_REUSEPORT_CBPF) &&
+      bytes == sizeof(sock_fprog)) {
+    const spill::PlainFilter filter(static_cast<const sock_fprog*>(value));
+    return setsockopt(socket, level, option, filter.get(), bytes);
+  }
   spill::PlainBytes memory(value, bytes, spill::PlainBytes::kIn);
   return setsockopt(socket, level, option, memory.data(), bytes);
 }

@@ -194,6 +194,13 @@ SPILL_EXPORT size_t __spill___fread_chk(void* to, size_t room, size_t size, size
   return __spill_fread(to, size, count, stream);
 }
 
+SPILL_EXPORT size_t __spill___fread_unlocked_chk(void* to, size_t room, size_t size, size_t count,
+                                                 FILE* stream) {
+  size_t bytes;
+  if (__builtin_mul_overflow(size, count, &bytes) || bytes > room) spill::buffer_overflow();
+  return __spill_fread_unlocked(to, size, count, stream);
+}
+
 SPILL_EXPORT size_t __spill_fwrite(const void* from, size_t size, size_t count, FILE* stream) {
   if (plain(from)) [[likely]]
     return LIBC(fwrite)(from, size, count, stream);

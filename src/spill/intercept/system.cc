@@ -2,9 +2,12 @@
 // about itself: small structures, copied when they are spilled.
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
 #include <linux/fs.h>
+#include <linux/seccomp.h>
 #include <net/if.h>
 #include <poll.h>
+#include <pty.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -22,6 +25,7 @@
 #include <unistd.h>
 
 #include "spill/intercept/call.h"
+#include "spill/intercept/filter.h"
 #include "spill/signals.h"
 
 namespace {
@@ -52,6 +56,11 @@ SPILL_WAIT(
     int, ppoll, (pollfd * descriptors, nfds_t count, const timespec* timeout, const sigset_t* mask),
     (reinterpret_cast<pollfd*>(PlainBytes(descriptors, count * sizeof(pollfd), PlainBytes::kInOut).data()),
      count, PlainIn<timespec>(timeout), PlainMask(mask)))
+SPILL_EXPORT int __spill___ppoll_chk(pollfd* descriptors, nfds_t count, const timespec* timeout,
+                                     const sigset_t* mask, size_t room) {
+  if (room / sizeof(pollfd) < count) spill::buffer_overflow();
+  return __spill_ppoll(descriptors, count, timeout, mask);
+}
 SPILL_EXPORT int __spill___poll_chk(pollfd* descriptors, nfds_t count, int timeout, size_t room) {
   if (room / sizeof(pollfd) < count) spill::buffer_overflow();
   return __spill_poll(descriptors, count, timeout);
@@ -100,6 +109,14 @@ SPILL_EXPORT int __spill_epoll_pwait(int epoll, epoll_event* events, int count, 
   return wait_for_events(events, count,
                          [&](epoll_event* to) { return epoll_pwait(epoll, to, count, timeout, plain_mask); });
 }
+SPILL_EXPORT int __spill_epoll_pwait2(int epoll, epoll_event* events, int count, const timespec* timeout,
+                                      const sigset_t* mask) {
+  PlainMask plain_mask(mask);
+  PlainIn<timespec> plain_timeout(timeout);
+  return wait_for_events(events, count, [&](epoll_event* to) {
+    return epoll_pwait2(epoll, to, count, plain_timeout, plain_mask);
+  });
+}
 
 struct TwoDescriptors {
   int pair[2];
@@ -111,7 +128,7 @@ SPILL_EXPORT int __spill_pipe2(int* ends, int flags) {
   return pipe2(PlainObject<TwoDescriptors>(reinterpret_cast<TwoDescriptors*>(ends))->pair, flags);
 }
 
-// Locks of files are the commands with a structure in memory.
+// Locks, owners and hints of files are the commands with a structure in memory.
 static int control_file(int descriptor, int command, va_list list) {
   void* argument = va_arg(list, void*);
   switch (command) {
@@ -125,6 +142,16 @@ static int control_file(int descriptor, int command, va_list list) {
       spill::clear_slots();
       return fcntl(descriptor, command, static_cast<struct flock*>(lock));
     }
+    case F_GETOWN_EX:
+    case F_SETOWN_EX:
+      return fcntl(descriptor, command,
+                   static_cast<f_owner_ex*>(PlainObject<f_owner_ex>(static_cast<f_owner_ex*>(argument))));
+    case F_GET_RW_HINT:
+    case F_SET_RW_HINT:
+    case F_GET_FILE_RW_HINT:
+    case F_SET_FILE_RW_HINT:
+      return fcntl(descriptor, command,
+                   static_cast<uint64_t*>(PlainObject<uint64_t>(static_cast<uint64_t*>(argument))));
     default: return fcntl(descriptor, command, argument);
   }
 }
@@ -182,12 +209,19 @@ SPILL_EXPORT int __spill_prctl(int option, ...) {
   unsigned long a[4];
   for (unsigned long& argument : a) argument = va_arg(list, unsigned long);
   va_end(list);
-  // The other options with pointers are of debuggers and sandboxes.
+  // The other options with pointers are of debuggers and of what saves and restores processes.
   constexpr size_t kNameBytes = 16;
   if (option == PR_SET_NAME)
     return prctl(option, static_cast<const char*>(PlainString(reinterpret_cast<char*>(a[0]))));
   if (option == PR_GET_NAME)
     return prctl(option, PlainBytes(reinterpret_cast<char*>(a[0]), kNameBytes, PlainBytes::kInOut).data());
+  if (option == PR_GET_PDEATHSIG || option == PR_GET_TSC || option == PR_GET_CHILD_SUBREAPER)
+    return prctl(option, static_cast<int*>(PlainObject<int>(reinterpret_cast<int*>(a[0]))));
+  if (option == PR_SET_SECCOMP && a[0] == SECCOMP_MODE_FILTER)
+    return prctl(option, a[0], spill::PlainFilter(reinterpret_cast<const sock_fprog*>(a[1])).get());
+  if (option == PR_SET_VMA && a[0] == PR_SET_VMA_ANON_NAME)
+    return prctl(option, a[0], a[1], a[2],
+                 static_cast<const char*>(PlainString(reinterpret_cast<char*>(a[3]))));
   return prctl(option, a[0], a[1], a[2], a[3]);
 }
 
@@ -197,6 +231,17 @@ SPILL_CALL(int, tcsetattr, (int descriptor, int when, const termios* from),
            (descriptor, when, PlainIn<termios>(from)))
 SPILL_CALL(int, ttyname_r, (int descriptor, char* to, size_t n),
            (descriptor, PlainBytes(to, n, PlainBytes::kInOut).data(), n))
+
+SPILL_EXPORT int __spill___ttyname_r_chk(int descriptor, char* to, size_t n, size_t room) {
+  if (n > room) spill::buffer_overflow();
+  return __spill_ttyname_r(descriptor, to, n);
+}
+// What of the arguments the C library fills in itself stays as it is.
+SPILL_CALL(int, openpty,
+           (int* owner, int* terminal, char* name, const termios* settings, const winsize* size),
+           (owner, terminal, name, PlainIn<termios>(settings), PlainIn<winsize>(size)))
+SPILL_CALL(int, forkpty, (int* owner, char* name, const termios* settings, const winsize* size),
+           (owner, name, PlainIn<termios>(settings), PlainIn<winsize>(size)))
 
 // Children.
 SPILL_WAIT(pid_t, wait, (int* status), (PlainObject<int>(status)))
@@ -256,6 +301,18 @@ SPILL_CALL(int, uname, (utsname * to), (PlainObject<utsname>(to)))
 SPILL_CALL(int, gethostname, (char* to, size_t n), (PlainBytes(to, n, PlainBytes::kInOut).data(), n))
 SPILL_CALL(int, getdomainname, (char* to, size_t n), (PlainBytes(to, n, PlainBytes::kInOut).data(), n))
 SPILL_CALL(int, getlogin_r, (char* to, size_t n), (PlainBytes(to, n, PlainBytes::kInOut).data(), n))
+#define SPILL_CHECKED_ROOM(name, checked, T)               \
+  SPILL_EXPORT int checked(T* to, size_t n, size_t room) { \
+    if (n > room) spill::buffer_overflow();                \
+    return name(to, n);                                    \
+  }
+SPILL_CHECKED_ROOM(__spill_gethostname, __spill___gethostname_chk, char)
+SPILL_CHECKED_ROOM(__spill_getdomainname, __spill___getdomainname_chk, char)
+SPILL_CHECKED_ROOM(__spill_getlogin_r, __spill___getlogin_r_chk, char)
+SPILL_EXPORT int __spill___getgroups_chk(int count, gid_t* to, size_t room) {
+  if (count > 0 && static_cast<size_t>(count) > room / sizeof(gid_t)) spill::buffer_overflow();
+  return __spill_getgroups(count, to);
+}
 SPILL_CALL(int, getentropy, (void* to, size_t n), (PlainBytes(to, n, PlainBytes::kInOut).data(), n))
 SPILL_EXPORT ssize_t __spill_getrandom(void* to, size_t n, unsigned flags) {
   if (plain(to)) return getrandom(to, n, flags);
@@ -264,6 +321,20 @@ SPILL_EXPORT ssize_t __spill_getrandom(void* to, size_t n, unsigned flags) {
   const ssize_t filled = getrandom(memory.data(), std::min<size_t>(n, 64 << 10), flags);
   if (filled > 0) memory.store(static_cast<size_t>(filled));
   return filled;
+}
+
+SPILL_EXPORT void __spill_arc4random_buf(void* to, size_t n) {
+  // The C library's own asks the kernel to fill the buffer, and ends the process when that fails.
+  constexpr size_t kBytes = 512;
+  char random[kBytes];
+  if (plain(to)) return arc4random_buf(to, n);
+  for (size_t done = 0; done < n;) {
+    const size_t length = std::min(n - done, kBytes);
+    arc4random_buf(random, length);
+    spill::copy(static_cast<char*>(to) + done, random, length);
+    done += length;
+  }
+  explicit_bzero(random, sizeof random);
 }
 
 // The environment. What the program puts there stays referenced, so it is copied for good.
