@@ -156,7 +156,9 @@ Thread& this_thread() {
 Thread* this_thread_if_registered() { return current.thread; }
 void InRuntime::deliver_deferred() {}
 long copy_process_by_number(long, const long*) { return -1; }
-bool change_mapping_by_number(long, const long*, long&) { return false; }
+long call_by_number(long number, const long* a) {
+  return syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
 
 void* find_next(const char* name, const char*) {
   void* found = dlsym(RTLD_DEFAULT, name);

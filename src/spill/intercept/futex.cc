@@ -1,5 +1,5 @@
 // syscall(SYS_futex) on spilled words: what std::atomic::wait, std::counting_semaphore and their like are
-// made of. Other system calls made by number get their arguments as they are.
+// made of. Other system calls made by number: by_number.cc.
 // Also the functions of threads that take small objects.
 #include <errno.h>
 #include <linux/futex.h>
@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "spill/intercept/parking.h"
-#include "spill/shared_maps.h"
 
 namespace spill {
 namespace {
@@ -79,7 +78,6 @@ SPILL_EXPORT long __spill_syscall(long number, ...) {
     return call_futex(reinterpret_cast<uint32_t*>(a[0]), static_cast<int>(a[1]), static_cast<uint32_t>(a[2]),
                       reinterpret_cast<const timespec*>(a[3]), static_cast<uint32_t>(a[5]));
   }
-  if (long result; change_mapping_by_number(number, a, result)) return result;
   clear_slots();
   // As where the kernel has no such call: the caller takes the older one.
   if (number == SYS_clone3) return fail(ENOSYS);
@@ -87,11 +85,7 @@ SPILL_EXPORT long __spill_syscall(long number, ...) {
   // With a stack of its own the child would not return here.
   if (number == SYS_fork || (number == SYS_clone && (a[0] & CLONE_VM) == 0 && a[1] == 0))
     return copy_process_by_number(number, a);
-  // What it does to mappings is not looked at: those that it names are the kernel's alone from now on.
-  if (number == SYS_munmap || number == SYS_mremap || (number == SYS_mmap && (a[3] & MAP_FIXED) != 0))
-    forget_shared_maps(reinterpret_cast<void*>(a[0]), static_cast<uint64_t>(a[1]));
-  if (number == SYS_mremap) forget_shared_maps(reinterpret_cast<void*>(a[4]), static_cast<uint64_t>(a[2]));
-  return syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+  return call_by_number(number, a);
 }
 
 SPILL_EXPORT int __spill_pthread_join(pthread_t thread, void** result) {

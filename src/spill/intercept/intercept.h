@@ -138,8 +138,8 @@ inline void store(T* to, T value) {
 
 // syscall(2) with a number that copies the process (fork.cc).
 long copy_process_by_number(long number, const long* arguments);
-// The same with one that changes mappings of spilled memory (mmap.cc); false: it is another call, or other memory.
-bool change_mapping_by_number(long number, const long* arguments, long& result);
+// syscall(2) with any other number, and the six arguments (by_number.cc). REQUIRES: no slot is held.
+long call_by_number(long number, const long* arguments);
 
 // Ends the process as the C library's _chk functions do when a destination is too small.
 [[noreturn]] void buffer_overflow();

@@ -443,26 +443,41 @@ SPILL_EXPORT int __spill_munlock(const void* address, size_t bytes) {
   });
 }
 
-bool change_mapping_by_number(long number, const long* a, long& result) {
-  auto* const address = reinterpret_cast<void*>(a[0]);
-  const auto bytes = static_cast<size_t>(a[1]);
-  const auto flags = static_cast<int>(a[3]);
-  const bool fixed = number == SYS_mmap && (flags & MAP_FIXED) != 0 && touches_range(address, bytes);
-  if (!fixed && (number == SYS_mmap || !in_range(address))) return false;
-  switch (number) {
-    case SYS_mmap:
-      result = reinterpret_cast<long>(
-          __spill_mmap(address, bytes, static_cast<int>(a[2]), flags, static_cast<int>(a[4]), a[5]));
-      return true;
-    case SYS_munmap: result = __spill_munmap(address, bytes); return true;
-    case SYS_mprotect: result = __spill_mprotect(address, bytes, static_cast<int>(a[2])); return true;
-    case SYS_madvise: result = __spill_madvise(address, bytes, static_cast<int>(a[2])); return true;
-    case SYS_mremap:
-      result = reinterpret_cast<long>(
-          __spill_mremap(address, bytes, static_cast<size_t>(a[2]), flags, reinterpret_cast<void*>(a[4])));
-      return true;
-    default: return false;
+SPILL_EXPORT int __spill_mlock2(const void* address, size_t bytes, unsigned flags) {
+  return in_range(address) ? __spill_mlock(address, bytes) : mlock2(address, bytes, flags);
+}
+
+SPILL_EXPORT int __spill_posix_madvise(void* address, size_t bytes, int advice) {
+  if (!in_range(address)) return posix_madvise(address, bytes, advice);
+  // As the C library has it, nothing may be lost.
+  if (advice == POSIX_MADV_DONTNEED) return 0;
+  const int error = errno;
+  const int result = __spill_madvise(address, bytes, advice) == 0 ? 0 : errno;
+  errno = error;
+  return result;
+}
+
+// Of spilled memory: what can be accessed without the runtime's help.
+SPILL_EXPORT int __spill_mincore(void* address, size_t bytes, unsigned char* pages) {
+  const size_t count = (bytes + base::kOsPageBytes - 1) / base::kOsPageBytes;
+  PlainBytes plain_pages(pages, count, PlainBytes::kInOut);
+  if (!in_range(address))
+    return mincore(address, bytes, reinterpret_cast<unsigned char*>(plain_pages.data()));
+  const auto begin = reinterpret_cast<uint64_t>(address);
+  if (begin % base::kOsPageBytes != 0) return fail(EINVAL);
+  if (count > 0 && plain_pages.data() == nullptr) return fail(EAGAIN);
+  for (size_t i = 0; i < count; ++i) {
+    const uint64_t at = begin + i * base::kOsPageBytes;
+    if (!in_range(at) || !is_allocated(at)) return fail(ENOMEM);
+    plain_pages.data()[i] = entry_of(at).load(std::memory_order_relaxed) != 0;
   }
+  return 0;
+}
+
+SPILL_EXPORT ssize_t __spill_process_madvise(int process, const iovec* vector, size_t count, int advice,
+                                             unsigned flags) {
+  PlainBytes plain_vector(vector, count * sizeof(iovec), PlainBytes::kIn);
+  return process_madvise(process, reinterpret_cast<iovec*>(plain_vector.data()), count, advice, flags);
 }
 
 }  // namespace spill

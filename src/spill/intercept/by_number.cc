@@ -1,0 +1,311 @@
+// syscall(2) with numbers other than those of futexes and of copying the process (futex.cc): what the C library has no
+// function for, and programs that do without it.
+//
+//   kSame      calls that the C library passes on as they are: its function's interceptor is called
+//   kByKernel  others: arguments in spilled memory are copied, as the list says
+//
+// A number in neither list gets its arguments as they are: the kernel refuses spilled ones (EFAULT). So are structures
+// with addresses in them (bpf, io_submit, keyctl).
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/seccomp.h>
+#include <mqueue.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <sys/fanotify.h>
+#include <sys/inotify.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/msg.h>
+#include <sys/prctl.h>
+#include <sys/quota.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/sem.h>
+#include <sys/sendfile.h>
+#include <sys/shm.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/swap.h>
+#include <sys/syscall.h>
+#include <sys/sysinfo.h>
+#include <sys/time.h>
+#include <sys/timerfd.h>
+#include <sys/times.h>
+#include <sys/timex.h>
+#include <sys/uio.h>
+#include <sys/utsname.h>
+#include <sys/vfs.h>
+#include <sys/wait.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+#include <utime.h>
+
+#include <type_traits>
+#include <utility>
+
+#include "spill/intercept/filter.h"
+#include "spill/intercept/intercept.h"
+
+// Numbers whose arguments and results are those of the C library's function.
+#define SPILL_SAME_CALLS(CALL)                                                                                       \
+  CALL(accept)                                                                                                       \
+  CALL(accept4)                                                                                                      \
+  CALL(access) CALL(acct) CALL(adjtimex) CALL(bind) CALL(chdir) CALL(chmod) CALL(chown) CALL(chroot) CALL(           \
+      clock_adjtime) CALL(clock_getres) CALL(clock_gettime) CALL(clock_settime) CALL(close)                          \
+      CALL(close_range) CALL(connect) CALL(copy_file_range) CALL(creat) CALL(dup2) CALL(dup3) CALL(                  \
+          epoll_ctl) CALL(epoll_wait) CALL(execve) CALL(execveat) CALL(fanotify_mark) CALL(fchownat)                 \
+          CALL(fgetxattr) CALL(flistxattr) CALL(fremovexattr) CALL(fsetxattr) CALL(fsopen) CALL(                     \
+              fspick) CALL(fstat) CALL(fstatfs) CALL(futimesat) CALL(getcpu) CALL(getdents64)                        \
+              CALL(getgroups) CALL(getitimer) CALL(getpeername) CALL(getrandom) CALL(getresgid) CALL(                \
+                  getresuid) CALL(getrlimit) CALL(getrusage) CALL(getsockname) CALL(getsockopt)                      \
+                  CALL(gettimeofday) CALL(getxattr) CALL(inotify_add_watch) CALL(lchown) CALL(                       \
+                      lgetxattr) CALL(link) CALL(linkat) CALL(listxattr) CALL(llistxattr) CALL(lremovexattr)         \
+                      CALL(lsetxattr) CALL(lstat) CALL(madvise) CALL(memfd_create) CALL(mincore) CALL(               \
+                          mkdir) CALL(mkdirat) CALL(mknod) CALL(mknodat) CALL(mlock) CALL(mlock2) CALL(mmap)         \
+                          CALL(mount) CALL(mount_setattr) CALL(move_mount) CALL(mprotect) CALL(                      \
+                              mq_timedreceive) CALL(mq_timedsend) CALL(msgctl) CALL(msgrcv) CALL(msgsnd) CALL(msync) \
+                              CALL(munlock) CALL(munmap) CALL(name_to_handle_at) CALL(nanosleep) CALL(               \
+                                  open_by_handle_at) CALL(open_tree)                                                 \
+                                  CALL(pipe) CALL(pipe2) CALL(pivot_root)                                            \
+                                      CALL(poll) CALL(pread64) CALL(preadv) CALL(prlimit64) CALL(                    \
+                                          process_vm_readv) CALL(process_vm_writev) CALL(pwrite64)                   \
+                                          CALL(pwritev) CALL(quotactl) CALL(                                         \
+                                              read) CALL(readlink) CALL(readlinkat) CALL(readv) CALL(recvfrom)       \
+                                              CALL(recvmmsg) CALL(recvmsg) CALL(removexattr) CALL(rename) CALL(      \
+                                                  renameat) CALL(renameat2) CALL(rmdir)                              \
+                                                  CALL(sched_getparam) CALL(sched_rr_get_interval) CALL(             \
+                                                      sched_setaffinity) CALL(sched_setparam)                        \
+                                                      CALL(sched_setscheduler) CALL(semop) CALL(semtimedop) CALL(    \
+                                                          sendfile) CALL(sendmmsg) CALL(sendmsg)                     \
+                                                          CALL(sendto) CALL(setdomainname) CALL(setgroups) CALL(     \
+                                                              sethostname) CALL(setitimer) CALL(setrlimit)           \
+                                                              CALL(setsockopt) CALL(                                 \
+                                                                  settimeofday) CALL(setxattr) CALL(shmctl)          \
+                                                                  CALL(sigaltstack) CALL(socketpair) CALL(           \
+                                                                      splice) CALL(stat)                             \
+                                                                      CALL(statfs) CALL(statx) CALL(swapoff) CALL(   \
+                                                                          swapon) CALL(symlink) CALL(symlinkat)      \
+                                                                          CALL(sysinfo) CALL(time) CALL(             \
+                                                                              timerfd_gettime)                       \
+                                                                              CALL(timerfd_settime) CALL(            \
+                                                                                  times) CALL(truncate)              \
+                                                                                  CALL(umount2) CALL(                \
+                                                                                      uname) CALL(unlink)            \
+                                                                                      CALL(unlinkat) CALL(           \
+                                                                                          utime) CALL(utimensat)     \
+                                                                                          CALL(utimes) CALL(         \
+                                                                                              vmsplice)              \
+                                                                                              CALL(wait4)            \
+                                                                                                  CALL(              \
+                                                                                                      write)         \
+                                                                                                      CALL(          \
+                                                                                                          writev)
+
+extern "C" {
+int pivot_root(const char* root, const char* old);
+#define SPILL_DECLARE(name) decltype(::name) __spill_##name;
+SPILL_SAME_CALLS(SPILL_DECLARE)
+int __spill_open(const char* path, int flags, ...);
+int __spill_openat(int folder, const char* path, int flags, ...);
+int __spill_fcntl(int descriptor, int command, ...);
+int __spill_ioctl(int descriptor, unsigned long request, ...);
+int __spill_prctl(int option, ...);
+int __spill_semctl(int id, int index, int command, ...);
+int __spill_faccessat(int folder, const char* path, int mode, int flags);
+int __spill_fchmodat(int folder, const char* path, mode_t mode, int flags);
+int __spill_fstatat(int folder, const char* path, struct stat* to, int flags);
+void* __spill_mremap(void* old_address, size_t old_bytes, size_t new_bytes, int flags, ...);
+ssize_t __spill_preadv2(int file, const iovec* vector, int count, off_t offset, int flags);
+ssize_t __spill_pwritev2(int file, const iovec* vector, int count, off_t offset, int flags);
+}
+
+namespace spill {
+namespace {
+
+// The function with the first of the six arguments, as syscall() has them.
+template <class T>
+T argument(long value) {
+  if constexpr (std::is_pointer_v<T>)
+    return reinterpret_cast<T>(value);
+  else
+    return static_cast<T>(value);
+}
+template <class Result, class... Parameters>
+long call(Result (*function)(Parameters...), const long* a) {
+  return [&]<size_t... n>(std::index_sequence<n...>) {
+    if constexpr (std::is_pointer_v<Result>)
+      return reinterpret_cast<long>(function(argument<Parameters>(a[n])...));
+    else
+      return static_cast<long>(function(argument<Parameters>(a[n])...));
+  }(std::index_sequence_for<Parameters...>());
+}
+
+// What the kernel finds at an argument's address: text, or `bytes` times the argument `count`.
+struct Memory {
+  enum Kind : uint8_t { kNone, kText, kIn, kInOut };
+  Kind kind = kNone;
+  uint8_t position = 0;
+  uint16_t bytes = 0;
+  int8_t count = -1;
+};
+struct ByKernel {
+  long number;
+  Memory memory[4];
+};
+
+constexpr Memory text(uint8_t position) { return {Memory::kText, position, 0, -1}; }
+constexpr Memory in(uint8_t position, uint16_t bytes, int8_t count = -1) {
+  return {Memory::kIn, position, bytes, count};
+}
+constexpr Memory in_out(uint8_t position, uint16_t bytes, int8_t count = -1) {
+  return {Memory::kInOut, position, bytes, count};
+}
+
+constexpr uint16_t kTime = sizeof(timespec), kMask = sizeof(uint64_t), kInfo = sizeof(siginfo_t);
+
+constexpr ByKernel kByKernel[] = {
+    {SYS_add_key, {text(0), text(1), in(2, 1, 3)}},
+    {SYS_clock_nanosleep, {in(2, kTime), in_out(3, kTime)}},
+    {SYS_epoll_pwait, {in_out(1, sizeof(epoll_event), 2), in(4, kMask)}},
+    {SYS_epoll_pwait2, {in_out(1, sizeof(epoll_event), 2), in(3, kTime), in(4, kMask)}},
+    {SYS_finit_module, {text(1)}},
+    {SYS_getcwd, {in_out(0, 1, 1)}},
+    {SYS_init_module, {in(0, 1, 1), text(2)}},
+    {SYS_io_getevents, {in_out(3, 32, 2), in_out(4, kTime)}},
+    {SYS_io_setup, {in_out(1, 8)}},
+    {SYS_io_uring_setup, {in_out(1, 120)}},
+    {SYS_landlock_add_rule, {in(2, 16)}},
+    {SYS_landlock_create_ruleset, {in(0, 1, 1)}},
+    {SYS_move_pages, {in(2, 8, 1), in(3, 4, 1), in_out(4, 4, 1)}},
+    {SYS_openat2, {text(1), in(2, 1, 3)}},
+    {SYS_pidfd_send_signal, {in(2, kInfo)}},
+    {SYS_ppoll, {in_out(0, sizeof(pollfd), 1), in_out(2, kTime), in(3, kMask)}},
+    {SYS_request_key, {text(0), text(1), text(2)}},
+    {SYS_rt_sigpending, {in_out(0, kMask)}},
+    {SYS_rt_sigqueueinfo, {in(2, kInfo)}},
+    {SYS_rt_sigtimedwait, {in(0, kMask), in_out(1, kInfo), in(2, kTime)}},
+    {SYS_rt_tgsigqueueinfo, {in(3, kInfo)}},
+    {SYS_sched_getaffinity, {in_out(2, 1, 1)}},
+    {SYS_sched_getattr, {in_out(1, 1, 2)}},
+    {SYS_signalfd4, {in(1, kMask)}},
+    {SYS_timer_create, {in(1, sizeof(sigevent)), in_out(2, 4)}},
+    {SYS_timer_gettime, {in_out(1, sizeof(itimerspec))}},
+    {SYS_timer_settime, {in(2, sizeof(itimerspec)), in_out(3, sizeof(itimerspec))}},
+    {SYS_waitid, {in_out(2, kInfo), in_out(4, sizeof(rusage))}},
+};
+
+const ByKernel* find(long number) {
+  for (const ByKernel& entry : kByKernel)
+    if (entry.number == number) return &entry;
+  return nullptr;
+}
+
+size_t bytes_of(const Memory& memory, const long* a) {
+  const auto* address = reinterpret_cast<const char*>(a[memory.position]);
+  if (memory.kind == Memory::kNone || plain(address)) return 0;
+  if (memory.kind == Memory::kText) return string_length(address) + 1;
+  if (memory.count < 0) return memory.bytes;
+  // More is not meant: the kernel refuses it.
+  constexpr long kMost = 16 << 20;
+  const long count = a[memory.count];
+  return count > 0 && count <= kMost ? static_cast<size_t>(count) * memory.bytes : 0;
+}
+
+long with_copies(const ByKernel& entry, const long* arguments) {
+  long a[6];
+  memcpy(a, arguments, sizeof a);
+  size_t total = 0;
+  for (const Memory& memory : entry.memory) total += base::round_up(bytes_of(memory, arguments), 16);
+  Scratch copies(total);
+  if (total > 0 && copies.data() == nullptr) {
+    errno = ENOMEM;
+    return -1;
+  }
+  size_t at = 0;
+  for (const Memory& memory : entry.memory) {
+    const size_t n = bytes_of(memory, arguments);
+    if (n == 0) continue;
+    copy(copies.data() + at, reinterpret_cast<const char*>(arguments[memory.position]), n);
+    a[memory.position] = reinterpret_cast<long>(copies.data() + at);
+    at += base::round_up(n, 16);
+  }
+  clear_slots();
+  const long result = syscall(entry.number, a[0], a[1], a[2], a[3], a[4], a[5]);
+  for (const Memory& memory : entry.memory) {
+    if (memory.kind != Memory::kInOut || a[memory.position] == arguments[memory.position]) continue;
+    copy(reinterpret_cast<char*>(arguments[memory.position]),
+         reinterpret_cast<const char*>(a[memory.position]), bytes_of(memory, arguments));
+  }
+  return result;
+}
+
+// Structures that say themselves how long they are, in the 32 bits at `at`.
+long with_sized(long number, const long* arguments, unsigned position, size_t at) {
+  long a[6];
+  memcpy(a, arguments, sizeof a);
+  const auto* address = reinterpret_cast<const char*>(a[position]);
+  constexpr uint32_t kLeast = 32, kMost = 4096;
+  const uint32_t size = std::clamp(load(reinterpret_cast<const uint32_t*>(address + at)), kLeast, kMost);
+  PlainBytes memory(address, size, PlainBytes::kInOut);
+  a[position] = reinterpret_cast<long>(memory.data());
+  return syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
+}  // namespace
+
+long call_by_number(long number, const long* a) {
+  switch (number) {
+#define SPILL_SAME(name) \
+  case SYS_##name: return call(__spill_##name, a);
+    SPILL_SAME_CALLS(SPILL_SAME)
+    // A mode, a command's argument, a new address: passed in registers, whatever they are.
+    case SYS_open: return __spill_open(argument<char*>(a[0]), static_cast<int>(a[1]), a[2]);
+    case SYS_openat:
+      return __spill_openat(static_cast<int>(a[0]), argument<char*>(a[1]), static_cast<int>(a[2]), a[3]);
+    case SYS_fcntl: return __spill_fcntl(static_cast<int>(a[0]), static_cast<int>(a[1]), a[2]);
+    case SYS_ioctl: return __spill_ioctl(static_cast<int>(a[0]), static_cast<unsigned long>(a[1]), a[2]);
+    case SYS_prctl: return __spill_prctl(static_cast<int>(a[0]), a[1], a[2], a[3], a[4]);
+    case SYS_semctl:
+      return __spill_semctl(static_cast<int>(a[0]), static_cast<int>(a[1]), static_cast<int>(a[2]), a[3]);
+    case SYS_mremap:
+      return reinterpret_cast<long>(__spill_mremap(argument<void*>(a[0]), static_cast<size_t>(a[1]),
+                                                   static_cast<size_t>(a[2]), static_cast<int>(a[3]), a[4]));
+    // The kernel's take no flags, or the C library's has another name.
+    case SYS_faccessat:
+      return __spill_faccessat(static_cast<int>(a[0]), argument<char*>(a[1]), static_cast<int>(a[2]), 0);
+    case SYS_faccessat2: return call(__spill_faccessat, a);
+    case SYS_fchmodat:
+      return __spill_fchmodat(static_cast<int>(a[0]), argument<char*>(a[1]), static_cast<mode_t>(a[2]), 0);
+    case SYS_newfstatat: return call(__spill_fstatat, a);
+    case SYS_preadv2:
+    case SYS_pwritev2: {
+      const long in_order[] = {a[0], a[1], a[2], a[3], a[5]};
+      return call(number == SYS_preadv2 ? __spill_preadv2 : __spill_pwritev2, in_order);
+    }
+    case SYS_seccomp:
+      if (a[0] != SECCOMP_SET_MODE_FILTER) break;
+      return syscall(number, a[0], a[1], PlainFilter(argument<const sock_fprog*>(a[2])).get());
+    case SYS_perf_event_open:
+      if (plain(argument<char*>(a[0]))) break;
+      return with_sized(number, a, 0, 4);
+    case SYS_sched_setattr:
+      if (plain(argument<char*>(a[1]))) break;
+      return with_sized(number, a, 1, 0);
+    case SYS_futex:
+      if (plain(argument<char*>(a[3]))) break;
+      return syscall(number, a[0], a[1], a[2],
+                     static_cast<const timespec*>(PlainIn<timespec>(argument<timespec*>(a[3]))), a[4], a[5]);
+    default:
+      if (const ByKernel* entry = find(number)) return with_copies(*entry, a);
+  }
+  return syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
+}  // namespace spill

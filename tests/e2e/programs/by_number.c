@@ -1,0 +1,212 @@
+// syscall() with numbers: structures and buffers are spilled, and cross the end of a page.
+// levels: O2
+// pages: 4K 16K
+// chaos: 1
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <linux/aio_abi.h>
+#include <linux/filter.h>
+#include <linux/futex.h>
+#include <linux/io_uring.h>
+#include <linux/landlock.h>
+#include <linux/openat2.h>
+#include <linux/perf_event.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "e2e.h"
+
+static void* zeros(size_t n) {
+  char* block = aligned_alloc(4096, 12288);
+  CHECK_SPILLED(block);
+  memset(block, 0, 12288);
+  HIDE(block);
+  return block + 8192 - n / 2 / 8 * 8;
+}
+#define NEW(T) ((T*)zeros(sizeof(T)))
+static char* text(const char* of) { return strcpy(zeros(4000), of); }
+#define CHECK_REACHES(call)                \
+  do {                                     \
+    errno = 0;                             \
+    CHECK((call) >= 0 || errno != EFAULT); \
+  } while (0)
+
+// Those that have a function, one of each shape.
+static void same(void) {
+  char* path = text("numbered");
+  const long file = syscall(SYS_openat, AT_FDCWD, path, O_CREAT | O_RDWR | O_TRUNC, 0640);
+  CHECK(file >= 0);
+  char* bytes = text("some bytes");
+  CHECK(syscall(SYS_write, file, bytes, 10) == 10);
+  CHECK(syscall(SYS_pread64, file, bytes + 100, 10, 0L) == 10 && memcmp(bytes + 100, "some bytes", 10) == 0);
+  struct iovec* vector = zeros(2 * sizeof *vector);
+  vector[0] = (struct iovec){bytes + 200, 5};
+  vector[1] = (struct iovec){bytes + 300, 5};
+  CHECK(syscall(SYS_preadv, file, vector, 2, 0L, 0L) == 10 && memcmp(bytes + 300, "bytes", 5) == 0);
+  memset(bytes + 200, 0, 200);
+  CHECK(syscall(SYS_preadv2, file, vector, 2, 0L, 0L, 0) == 10 && memcmp(bytes + 200, "some ", 5) == 0);
+  CHECK(syscall(SYS_pwritev2, file, vector, 2, 10L, 0L, 0) == 10);
+  struct stat* status = NEW(struct stat);
+  CHECK(syscall(SYS_newfstatat, AT_FDCWD, path, status, 0) == 0 && status->st_size == 20);
+  CHECK((status->st_mode & 0777) == (0640 & 0777));
+  CHECK(syscall(SYS_fchmodat, AT_FDCWD, path, 0600) == 0 && syscall(SYS_fstat, file, status) == 0);
+  CHECK((status->st_mode & 0777) == 0600);
+  CHECK(syscall(SYS_faccessat, AT_FDCWD, path, R_OK) == 0);
+  CHECK_REACHES(syscall(SYS_faccessat2, AT_FDCWD, path, R_OK, 0));
+  struct flock* lock = NEW(struct flock);
+  lock->l_type = F_WRLCK;
+  CHECK(syscall(SYS_fcntl, file, F_SETLK, lock) == 0);
+  CHECK(syscall(SYS_unlink, path) == 0);
+  CHECK(syscall(SYS_unlink, path) == -1 && errno == ENOENT);
+  struct utsname* name = NEW(struct utsname);
+  CHECK(syscall(SYS_uname, name) == 0 && strcmp(name->sysname, "Linux") == 0);
+  CHECK(syscall(SYS_getrandom, bytes, 100, 0) == 100);
+  struct timespec* now = NEW(struct timespec);
+  CHECK(syscall(SYS_clock_gettime, CLOCK_REALTIME, now) == 0 && now->tv_sec > 1000000000);
+  int* ends = zeros(8);
+  CHECK(syscall(SYS_pipe2, ends, O_CLOEXEC) == 0 && syscall(SYS_write, ends[1], "x", 1) == 1);
+  CHECK(syscall(SYS_gettid) == getpid());
+  // Memory of the program's own.
+  char* mapped =
+      (char*)syscall(SYS_mmap, NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0L);
+  CHECK((void*)mapped != MAP_FAILED);
+  memset(mapped, 7, 1 << 20);
+  mapped = (char*)syscall(SYS_mremap, mapped, 1 << 20, 2 << 20, MREMAP_MAYMOVE);
+  CHECK((void*)mapped != MAP_FAILED && mapped[77777] == 7 && mapped[(1 << 20) + 5] == 0);
+  CHECK(syscall(SYS_madvise, mapped, 4096, MADV_DONTNEED) == 0 && mapped[7] == 0 && mapped[4096] == 7);
+  CHECK(syscall(SYS_munmap, mapped, 2 << 20) == 0);
+  mapped = malloc(1 << 20);
+  mapped[500000] = 5;
+  unsigned char* pages = zeros(256);
+  char* aligned = (char*)(((uint64_t)mapped + 500000) & ~4095ul);
+  CHECK(mincore(aligned, 4096, pages) == 0 && pages[0] == 1);
+  CHECK(mincore(aligned + 1, 4096, pages) == -1 && errno == EINVAL);
+  CHECK(posix_madvise(aligned, 4096, POSIX_MADV_DONTNEED) == 0 && mapped[500000] == 5);
+  CHECK(posix_madvise(aligned, 4096, POSIX_MADV_SEQUENTIAL) == 0);
+  static char plain_pages[8192];
+  HIDE(pages);
+  CHECK(mincore((void*)(((uint64_t)plain_pages + 4095) & ~4095ul), 4096, pages) == 0);
+  close((int)file);
+}
+
+// The kernel's, whose header does not go with the C library's.
+struct scheduling {
+  uint32_t size, policy;
+  uint64_t flags;
+  uint32_t nice, priority;
+  uint64_t times[3];
+  uint32_t clamps[2];
+};
+
+static void by_kernel(void) {
+  char* folder = zeros(4000);
+  CHECK(syscall(SYS_getcwd, folder, 4000) > 1 && folder[0] == '/');
+  cpu_set_t* processors = NEW(cpu_set_t);
+  CHECK(syscall(SYS_sched_getaffinity, 0, sizeof *processors, processors) > 0 && CPU_COUNT(processors) > 0);
+  struct scheduling* attributes = NEW(struct scheduling);
+  CHECK(syscall(SYS_sched_getattr, 0, attributes, sizeof *attributes, 0) == 0 && attributes->size > 0);
+  CHECK(syscall(SYS_sched_setattr, 0, attributes, 0) == 0);
+  struct perf_event_attr* event = NEW(struct perf_event_attr);
+  event->size = sizeof *event;
+  event->type = PERF_TYPE_SOFTWARE;
+  CHECK_REACHES(syscall(SYS_perf_event_open, event, 0, -1, -1, 0));
+  struct open_how* how = NEW(struct open_how);
+  how->flags = O_RDONLY;
+  const long file = syscall(SYS_openat2, AT_FDCWD, text("/dev/zero"), how, sizeof *how);
+  CHECK(file >= 0 || errno == ENOSYS);
+  struct io_uring_params* ring = NEW(struct io_uring_params);
+  const long made = syscall(SYS_io_uring_setup, 4, ring);
+  CHECK(made < 0 ? errno != EFAULT : ring->sq_entries == 4);
+  aio_context_t* context = NEW(aio_context_t);
+  struct timespec* wait_ = NEW(struct timespec);
+  struct io_event* events = zeros(2 * sizeof *events);
+  if (syscall(SYS_io_setup, 4, context) == 0) {
+    CHECK(syscall(SYS_io_getevents, *context, 0L, 2L, events, wait_) == 0);
+    CHECK(syscall(SYS_io_destroy, *context) == 0);
+  }
+  struct landlock_ruleset_attr* rules = NEW(struct landlock_ruleset_attr);
+  rules->handled_access_fs = LANDLOCK_ACCESS_FS_EXECUTE;
+  CHECK_REACHES(syscall(SYS_landlock_create_ruleset, rules, sizeof *rules, 0));
+  CHECK_REACHES(syscall(SYS_add_key, text("user"), text("spillway"), text("payload"), 7L, -1));
+  CHECK_REACHES(syscall(SYS_request_key, text("user"), text("spillway"), NULL, -1));
+  CHECK_REACHES(syscall(SYS_init_module, zeros(64), 64, text("")));
+  CHECK_REACHES(syscall(SYS_finit_module, -1, text(""), 0));
+  int* ends = zeros(8);
+  CHECK(pipe(ends) == 0 && write(ends[1], "x", 1) == 1);
+  struct pollfd* wanted = NEW(struct pollfd);
+  *wanted = (struct pollfd){.fd = ends[0], .events = POLLIN};
+  sigset_t* mask = NEW(sigset_t);
+  sigemptyset(mask);
+  sigaddset(mask, SIGUSR2);
+  CHECK(syscall(SYS_ppoll, wanted, 1L, wait_, mask, 8L) == 1 && wanted->revents == POLLIN);
+  const int group = epoll_create1(0);
+  struct epoll_event* ready = zeros(4 * sizeof *ready);
+  ready->events = EPOLLIN;
+  ready->data.u64 = 42;
+  CHECK(syscall(SYS_epoll_ctl, group, EPOLL_CTL_ADD, ends[0], ready) == 0);
+  ready->data.u64 = 0;
+  CHECK(syscall(SYS_epoll_pwait, group, ready, 4, -1, mask, 8L) == 1 && ready->data.u64 == 42);
+  CHECK_REACHES(syscall(SYS_epoll_pwait2, group, ready, 4, wait_, mask, 8L));
+  sigprocmask(SIG_BLOCK, mask, NULL);
+  siginfo_t* info = NEW(siginfo_t);
+  info->si_signo = SIGUSR2;
+  info->si_code = SI_QUEUE;
+  info->si_int = 99;
+  CHECK(syscall(SYS_rt_sigqueueinfo, getpid(), SIGUSR2, info) == 0);
+  uint64_t* pending = NEW(uint64_t);
+  CHECK(syscall(SYS_rt_sigpending, pending, 8L) == 0 && *pending == 1ul << (SIGUSR2 - 1));
+  memset(info, 0, sizeof *info);
+  CHECK(syscall(SYS_rt_sigtimedwait, mask, info, wait_, 8L) == SIGUSR2 && info->si_int == 99);
+  CHECK(syscall(SYS_rt_tgsigqueueinfo, getpid(), gettid(), SIGUSR2, info) == 0);
+  CHECK(syscall(SYS_rt_sigtimedwait, mask, info, wait_, 8L) == SIGUSR2);
+  CHECK(syscall(SYS_signalfd4, -1, mask, 8L, 0) >= 0);
+  int* timer = NEW(int);
+  struct sigevent* event_ = NEW(struct sigevent);
+  event_->sigev_notify = SIGEV_NONE;
+  struct itimerspec *when = NEW(struct itimerspec), *old = NEW(struct itimerspec);
+  when->it_value.tv_sec = 1000;
+  CHECK(syscall(SYS_timer_create, CLOCK_MONOTONIC, event_, timer) == 0);
+  CHECK(syscall(SYS_timer_settime, *timer, 0, when, old) == 0);
+  CHECK(syscall(SYS_timer_gettime, *timer, old) == 0 && old->it_value.tv_sec >= 998);
+  wait_->tv_nsec = 1000;
+  CHECK(syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, wait_, wait_) == 0);
+  uint32_t word = 1;
+  CHECK(syscall(SYS_futex, &word, FUTEX_WAIT, 1, wait_, NULL, 0) == -1 && errno == ETIMEDOUT);
+  int* status = zeros(4 * 16);
+  void** addresses = zeros(2 * sizeof *addresses);
+  static char plain[5000] __attribute__((aligned(4096)));
+  plain[0] = 1;
+  addresses[0] = plain;
+  CHECK_REACHES(syscall(SYS_move_pages, 0, 1L, addresses, NULL, status, 0));
+  fflush(stdout);
+  const long child = fork();
+  if (child == 0) {
+    struct sock_filter* code = zeros(sizeof *code);
+    *code = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, 0x7fff0000);
+    struct sock_fprog* filter = NEW(struct sock_fprog);
+    filter->len = 1;
+    filter->filter = code;
+    CHECK(syscall(SYS_prctl, 38, 1L, 0L, 0L, 0L) == 0);
+    CHECK(syscall(SYS_seccomp, 1, 0, filter) == 0 || errno == ENOSYS);
+    _exit(5);
+  }
+  struct rusage* usage = zeros(200);
+  CHECK(syscall(SYS_waitid, P_PID, child, info, WEXITED, usage) == 0 && info->si_status == 5);
+}
+
+int main(void) {
+  same();
+  by_kernel();
+  puts("end");
+  return 0;
+}
