@@ -11,6 +11,7 @@
 #include "spill/address_space.h"
 #include "spill/fault.h"
 #include "spill/file_maps.h"
+#include "spill/intercept/aio.h"
 #include "spill/intercept/cancel.h"
 #include "spill/intercept/parking.h"
 #include "spill/last_thread.h"
@@ -112,6 +113,7 @@ void after_fork_in_child() {
   thaw_thread_records();
   forget_waiters();
   forget_cancel_lock();
+  forget_requests();
   count_only_this_thread();
   static_cast<void>(sys::register_barrier().has_value());  // it worked for the parent
   if (!runtime.cache->after_fork_in_child() || is_hopeless)

@@ -1,6 +1,7 @@
 #include "fake_runtime.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,7 @@
 #include <unistd.h>
 
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
@@ -167,6 +169,20 @@ void* find_next(const char* name, const char*) {
 }
 
 }  // namespace spill
+
+extern "C" int __spill_pthread_create(pthread_t* thread, const pthread_attr_t* attributes,
+                                      void* (*routine)(void*), void* argument) {
+  using Start = std::pair<void* (*)(void*), void*>;
+  return pthread_create(
+      thread, attributes,
+      [](void* start) -> void* {
+        const Start given = *static_cast<Start*>(start);
+        delete static_cast<Start*>(start);
+        fake::enter_thread();
+        return given.first(given.second);
+      },
+      new Start(routine, argument));
+}
 
 namespace fake {
 
