@@ -186,7 +186,7 @@ class Runner:
     def run_all(self, modes):
         program = self.program
         flags = re.search(r"^flags\s*:(.*)$", pathlib.Path("/proc/cpuinfo").read_text(), re.M)[1].split()
-        for need in program.needs:
+        for need in program.needs + (["avx512vl"] if "avx512" in program.levels else []):
             if need not in flags:
                 raise Skipped(f"this processor has no {need}")
         compiler = "clang++-19" if program.cxx else "clang-19"
