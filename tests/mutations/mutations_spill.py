@@ -295,6 +295,15 @@ MUTATIONS = [
              ("src/spill/intercept/callback.cc", "int __spill_mq_notify(mqd_t queue, const sigevent* event) {\n  note_threads();",
               "int __spill_mq_notify(mqd_t queue, const sigevent* event) {")),
 
+    # Asynchronous I/O, contexts
+    product("requests of a descriptor served side by side", "^e2e_aio$",
+            ("src/spill/intercept/aio.cc", "oldest_of(request->descriptor) != nullptr;", "false;")),
+    product("a child waits for its parent's requests", "^e2e_aio$", (FORK, "  forget_requests();\n", "")),
+    product("signal mask of a context blocks the fault path", "^e2e_contexts$",
+            ("src/spill/intercept/context.cc", "mask_of(to->uc_sigmask) & ~kFaultSignals;", "mask_of(to->uc_sigmask);")),
+    product("signal mask left to the kernel to write into spilled memory", "^e2e_contexts$",
+            ("include/spillway/interceptors.inc", "SPILLWAY_INTERCEPT(__sigsetjmp)\n", "")),
+
     # The C++ library
     mutation("red uncle of an inserted node taken for black", "cxx_test", "*TreeTest*", (TREE, "if (is_red(uncle)) {", "if (false) {")),
     mutation("sibling's outer child not looked at", "cxx_test", "*TreeTest*",

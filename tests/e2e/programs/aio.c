@@ -146,8 +146,8 @@ static void pipes(void) {
   const pid_t child = runs_spilled() ? fork() : 1;
   if (child == 0) {
     int own[2];
-    CHECK(pipe(own) == 0);
-    struct aiocb* of_child = request(own[0], spilled(100), 3, 0);
+    CHECK(pipe(own) == 0 && dup2(own[0], ends[0]) == ends[0]);
+    struct aiocb* of_child = request(ends[0], spilled(100), 3, 0);
     CHECK(aio_read(of_child) == 0 && write(own[1], "abc", 3) == 3);
     wait_for(of_child, 0, 3);
     _exit(memcmp((char*)of_child->aio_buf, "abc", 3));
