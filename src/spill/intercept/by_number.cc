@@ -54,59 +54,34 @@
 #include "spill/intercept/intercept.h"
 
 // Numbers whose arguments and results are those of the C library's function.
-#define SPILL_SAME_CALLS(CALL)                                                                                       \
-  CALL(accept)                                                                                                       \
-  CALL(accept4)                                                                                                      \
-  CALL(access) CALL(acct) CALL(adjtimex) CALL(bind) CALL(chdir) CALL(chmod) CALL(chown) CALL(chroot) CALL(           \
-      clock_adjtime) CALL(clock_getres) CALL(clock_gettime) CALL(clock_settime) CALL(close)                          \
-      CALL(close_range) CALL(connect) CALL(copy_file_range) CALL(creat) CALL(dup2) CALL(dup3) CALL(                  \
-          epoll_ctl) CALL(epoll_wait) CALL(execve) CALL(execveat) CALL(fanotify_mark) CALL(fchownat)                 \
-          CALL(fgetxattr) CALL(flistxattr) CALL(fremovexattr) CALL(fsetxattr) CALL(fsopen) CALL(                     \
-              fspick) CALL(fstat) CALL(fstatfs) CALL(futimesat) CALL(getcpu) CALL(getdents64)                        \
-              CALL(getgroups) CALL(getitimer) CALL(getpeername) CALL(getrandom) CALL(getresgid) CALL(                \
-                  getresuid) CALL(getrlimit) CALL(getrusage) CALL(getsockname) CALL(getsockopt)                      \
-                  CALL(gettimeofday) CALL(getxattr) CALL(inotify_add_watch) CALL(lchown) CALL(                       \
-                      lgetxattr) CALL(link) CALL(linkat) CALL(listxattr) CALL(llistxattr) CALL(lremovexattr)         \
-                      CALL(lsetxattr) CALL(lstat) CALL(madvise) CALL(memfd_create) CALL(mincore) CALL(               \
-                          mkdir) CALL(mkdirat) CALL(mknod) CALL(mknodat) CALL(mlock) CALL(mlock2) CALL(mmap)         \
-                          CALL(mount) CALL(mount_setattr) CALL(move_mount) CALL(mprotect) CALL(                      \
-                              mq_timedreceive) CALL(mq_timedsend) CALL(msgctl) CALL(msgrcv) CALL(msgsnd) CALL(msync) \
-                              CALL(munlock) CALL(munmap) CALL(name_to_handle_at) CALL(nanosleep) CALL(               \
-                                  open_by_handle_at) CALL(open_tree)                                                 \
-                                  CALL(pipe) CALL(pipe2) CALL(pivot_root)                                            \
-                                      CALL(poll) CALL(pread64) CALL(preadv) CALL(prlimit64) CALL(                    \
-                                          process_vm_readv) CALL(process_vm_writev) CALL(pwrite64)                   \
-                                          CALL(pwritev) CALL(quotactl) CALL(                                         \
-                                              read) CALL(readlink) CALL(readlinkat) CALL(readv) CALL(recvfrom)       \
-                                              CALL(recvmmsg) CALL(recvmsg) CALL(removexattr) CALL(rename) CALL(      \
-                                                  renameat) CALL(renameat2) CALL(rmdir)                              \
-                                                  CALL(sched_getparam) CALL(sched_rr_get_interval) CALL(             \
-                                                      sched_setaffinity) CALL(sched_setparam)                        \
-                                                      CALL(sched_setscheduler) CALL(semop) CALL(semtimedop) CALL(    \
-                                                          sendfile) CALL(sendmmsg) CALL(sendmsg)                     \
-                                                          CALL(sendto) CALL(setdomainname) CALL(setgroups) CALL(     \
-                                                              sethostname) CALL(setitimer) CALL(setrlimit)           \
-                                                              CALL(setsockopt) CALL(                                 \
-                                                                  settimeofday) CALL(setxattr) CALL(shmctl)          \
-                                                                  CALL(sigaltstack) CALL(socketpair) CALL(           \
-                                                                      splice) CALL(stat)                             \
-                                                                      CALL(statfs) CALL(statx) CALL(swapoff) CALL(   \
-                                                                          swapon) CALL(symlink) CALL(symlinkat)      \
-                                                                          CALL(sysinfo) CALL(time) CALL(             \
-                                                                              timerfd_gettime)                       \
-                                                                              CALL(timerfd_settime) CALL(            \
-                                                                                  times) CALL(truncate)              \
-                                                                                  CALL(umount2) CALL(                \
-                                                                                      uname) CALL(unlink)            \
-                                                                                      CALL(unlinkat) CALL(           \
-                                                                                          utime) CALL(utimensat)     \
-                                                                                          CALL(utimes) CALL(         \
-                                                                                              vmsplice)              \
-                                                                                              CALL(wait4)            \
-                                                                                                  CALL(              \
-                                                                                                      write)         \
-                                                                                                      CALL(          \
-                                                                                                          writev)
+// clang-format off
+#define SPILL_SAME_CALLS(CALL) \
+  CALL(accept) CALL(accept4) CALL(access) CALL(acct) CALL(adjtimex) CALL(bind) CALL(chdir) CALL(chmod) \
+  CALL(chown) CALL(chroot) CALL(clock_adjtime) CALL(clock_getres) CALL(clock_gettime) CALL(clock_settime) \
+  CALL(close) CALL(close_range) CALL(connect) CALL(copy_file_range) CALL(creat) CALL(dup2) CALL(dup3) \
+  CALL(epoll_ctl) CALL(epoll_wait) CALL(execve) CALL(execveat) CALL(fanotify_mark) CALL(fchownat) \
+  CALL(fgetxattr) CALL(flistxattr) CALL(fremovexattr) CALL(fsetxattr) CALL(fsopen) CALL(fspick) CALL(fstat) \
+  CALL(fstatfs) CALL(futimesat) CALL(getcpu) CALL(getdents64) CALL(getgroups) CALL(getitimer) \
+  CALL(getpeername) CALL(getrandom) CALL(getresgid) CALL(getresuid) CALL(getrlimit) CALL(getrusage) \
+  CALL(getsockname) CALL(getsockopt) CALL(gettimeofday) CALL(getxattr) CALL(inotify_add_watch) CALL(lchown) \
+  CALL(lgetxattr) CALL(link) CALL(linkat) CALL(listxattr) CALL(llistxattr) CALL(lremovexattr) \
+  CALL(lsetxattr) CALL(lstat) CALL(madvise) CALL(memfd_create) CALL(mincore) CALL(mkdir) CALL(mkdirat) \
+  CALL(mknod) CALL(mknodat) CALL(mlock) CALL(mlock2) CALL(mmap) CALL(mount) CALL(mount_setattr) \
+  CALL(move_mount) CALL(mprotect) CALL(mq_timedreceive) CALL(mq_timedsend) CALL(msgctl) CALL(msgrcv) \
+  CALL(msgsnd) CALL(msync) CALL(munlock) CALL(munmap) CALL(name_to_handle_at) CALL(nanosleep) \
+  CALL(open_by_handle_at) CALL(open_tree) CALL(pipe) CALL(pipe2) CALL(pivot_root) CALL(poll) CALL(pread64) \
+  CALL(preadv) CALL(prlimit64) CALL(process_vm_readv) CALL(process_vm_writev) CALL(pwrite64) CALL(pwritev) \
+  CALL(quotactl) CALL(read) CALL(readlink) CALL(readlinkat) CALL(readv) CALL(recvfrom) CALL(recvmmsg) \
+  CALL(recvmsg) CALL(removexattr) CALL(rename) CALL(renameat) CALL(renameat2) CALL(rmdir) \
+  CALL(sched_getparam) CALL(sched_rr_get_interval) CALL(sched_setaffinity) CALL(sched_setparam) \
+  CALL(sched_setscheduler) CALL(semop) CALL(semtimedop) CALL(sendfile) CALL(sendmmsg) CALL(sendmsg) \
+  CALL(sendto) CALL(setdomainname) CALL(setgroups) CALL(sethostname) CALL(setitimer) CALL(setrlimit) \
+  CALL(setsockopt) CALL(settimeofday) CALL(setxattr) CALL(shmctl) CALL(sigaltstack) CALL(socketpair) \
+  CALL(splice) CALL(stat) CALL(statfs) CALL(statx) CALL(swapoff) CALL(swapon) CALL(symlink) CALL(symlinkat) \
+  CALL(sysinfo) CALL(time) CALL(timerfd_gettime) CALL(timerfd_settime) CALL(times) CALL(truncate) \
+  CALL(umount2) CALL(uname) CALL(unlink) CALL(unlinkat) CALL(utime) CALL(utimensat) CALL(utimes) \
+  CALL(vmsplice) CALL(wait4) CALL(write) CALL(writev)
+// clang-format on
 
 extern "C" {
 int pivot_root(const char* root, const char* old);
