@@ -179,6 +179,10 @@ SPILL_WAIT(int, futimesat, (int folder, const char* path, const timeval* times),
            (folder, PlainString(path), in(times, times != nullptr ? 2 : 0)))
 SPILL_WAIT(int, memfd_create, (const char* name, unsigned flags), (PlainString(name), flags))
 SPILL_WAIT(ssize_t, getdents64, (int folder, void* to, size_t n), (folder, in_out(bytes(to), n), n))
+SPILL_WAIT(ssize_t, getdirentries, (int folder, char* to, size_t n, off_t* at),
+           (folder, in_out(to, n), n, PlainObject<off_t>(at)))
+SPILL_WAIT(ssize_t, getdirentries64, (int folder, char* to, size_t n, off64_t* at),
+           (folder, in_out(to, n), n, PlainObject<off64_t>(at)))
 SPILL_WAIT(int, mount,
            (const char* device, const char* folder, const char* type, unsigned long flags, const void* data),
            (PlainString(device), PlainString(folder), PlainString(type), flags,

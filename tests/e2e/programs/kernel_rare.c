@@ -25,12 +25,12 @@
 #include <poll.h>
 #include <pty.h>
 #include <resolv.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <sys/fanotify.h>
 #include <sys/ioctl.h>
 #include <sys/klog.h>
-#include <sched.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
@@ -101,6 +101,10 @@ static void paths(void) {
   volatile size_t room = 100;
   CHECK(readlinkat(at, text("link"), target, room) == 7 && memcmp(target, "nowhere", 7) == 0);
   CHECK_REACHES(lchmod(folder, 0700));
+  char* entries = zeros(3000);
+  off_t* position = NEW(off_t);
+  CHECK(getdirentries(at, entries, 3000, position) > 0 && lseek(at, 0, SEEK_SET) == 0);
+  CHECK(getdirentries64(at, entries, 3000, position) > 0);
   struct dirent*** names = NEW(struct dirent**);
   CHECK(scandirat(AT_FDCWD, folder, names, NULL, alphasort) == 4 && strcmp((*names)[2]->d_name, "link") == 0);
   struct dirent64*** names64 = NEW(struct dirent64**);

@@ -2,6 +2,7 @@
 // doubles, arrays of variable length, vectors, atomics of 16 bytes and atomic structures of any size, pages' neighbours
 // as locks, tables of labels, pointers to functions, builtins that copy and fetch.
 // flags: -ffp-contract=off -mcx16 -latomic -lm -pthread
+// pages: 4K 16K
 // expect: cache.evictions>=100
 #define _GNU_SOURCE
 #include <alloca.h>
