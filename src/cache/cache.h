@@ -54,7 +54,10 @@ class Cache {
   }
   // The address that `address`, in a frame that is guarded, stands for.
   std::optional<uint64_t> guarded_address(const char* address);
-  char* unguarded_bytes(PageId page) { return of(page).unguarded_bytes(page); }
+  void zero(PageId page, uint64_t offset, uint64_t bytes) { of(page).zero(page, offset, bytes); }
+  void copy_out(PageId page, uint64_t offset, char* to, uint64_t bytes) {
+    of(page).copy_out(page, offset, to, bytes);
+  }
 
   // Evicts a batch of every partition, however much memory is free; returns how many frames became free.
   uint32_t evict(Lane& lane);

@@ -2,9 +2,11 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstring>
 #include <set>
 #include <string>
+#include <thread>
 
 #include "cache/test_world.h"
 
@@ -164,9 +166,8 @@ TEST_F(ClosedTest, AStoreByAPinDuringCleaningIsWritten) {
   for (int idle = 0; idle < 3;) idle = world->cache->idle_step(*a->lane) ? 0 : idle + 1;
   world->device->before_transfer = nullptr;
   ASSERT_TRUE(acted);
-  closed.pieces.clear();
-  world->cache->close_again(PageId{0}, world->parameters.frame_count);
   evict();
+  closed.pieces.clear();
   for (uint64_t page = 0; page < world->parameters.frame_count; ++page) EXPECT_EQ(value(page), 'y');
 }
 
@@ -194,6 +195,34 @@ TEST_F(ClosedTest, AGuardHoldsOffWhoTranslatedBefore) {
   EXPECT_EQ(*a->translate(world->address(5, kOs + 7)), 's');
 }
 
+TEST_F(ClosedTest, AGuardWaitsForWhoeverLooksAtTheFrame) {
+  write(5, 'x');
+  a->release_all();
+  std::atomic<bool> guarded = false;
+  std::thread other;
+  world->holders.on_visited = [&] {
+    if (other.joinable() || entry(5, 0) != Table::kLocked) return;
+    // Translates the page, which is being evicted, and is held off then.
+    char* held = b->translate(world->address(5, kOs));
+    EXPECT_TRUE(held != nullptr);
+    close(5, 1);
+    other = std::thread([&] {
+      world->cache->guard(world->address(5, kOs), sys::Access::kNone);
+      guarded = true;
+    });
+    usleep(20'000);
+    EXPECT_FALSE(guarded);
+  };
+  while (!other.joinable()) world->cache->evict(*a->lane);
+  world->holders.on_visited = nullptr;
+  other.join();
+  EXPECT_TRUE(guarded);
+  char* held = reinterpret_cast<char*>(world->address(5, kOs) + static_cast<uint64_t>(entry(5, 0)) - 1);
+  EXPECT_FALSE(can_read(held));
+  open_again(5, 1);
+  EXPECT_TRUE(can_read(held));
+}
+
 TEST_F(ClosedTest, WhatIsOpenIsNotGuarded) {
   write(5, 'x');
   char* held = b->translate(world->address(5, kOs));
@@ -212,6 +241,15 @@ TEST_F(ClosedTest, AGuardedPageLeavesWithItsContentAndItsFrameCanBeUsed) {
   evict();
   closed.pieces.clear();
   for (uint64_t page = 0; page < 8; ++page) EXPECT_EQ(value(page), 'x');
+  // The same when it is dropped.
+  for (uint64_t page = 0; page < 8; ++page) {
+    b->translate(world->address(page, 2 * kOs));
+    close(page, 2);
+    world->cache->guard(world->address(page, 2 * kOs), sys::Access::kNone);
+    b->release_all();
+  }
+  world->cache->discard(PageId{0}, 8, *a->lane);
+  closed.pieces.clear();
   for (uint64_t page = 10; page < 40; ++page) write(page, 'z');
   for (uint64_t page = 10; page < 40; ++page) EXPECT_EQ(value(page), 'z');
 }
@@ -225,14 +263,17 @@ TEST_F(ClosedTest, ADiscardUnderAGuardZeroes) {
   EXPECT_FALSE(can_read(held));
   auto pinned = world->cache->pin(PageId{5}, *a->lane);
   ASSERT_TRUE(pinned);
-  EXPECT_EQ(world->cache->unguarded_bytes(PageId{5})[kOs], 0);
-  world->cache->unguarded_bytes(PageId{5})[kOs] = 'n';
+  char found = '?';
+  world->cache->copy_out(PageId{5}, kOs, &found, 1);
+  EXPECT_EQ(found, 0);
+  (*pinned)[0] = 'n';
+  world->cache->zero(PageId{5}, kOs, kOs);
   world->cache->unpin(PageId{5});
   b->release_all();
   evict();
   open_again(5, 1);
-  EXPECT_EQ(*a->translate(world->address(5, kOs)), 'n');
-  EXPECT_EQ(*a->translate(world->address(5, 0)), 0);
+  EXPECT_EQ(*a->translate(world->address(5, kOs)), 0);
+  EXPECT_EQ(*a->translate(world->address(5, 0)), 'n');
 }
 
 }  // namespace

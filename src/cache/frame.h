@@ -94,6 +94,8 @@ class Frame {
       false;  // EVICTING, of a page that was forgotten while somebody held it: nobody may rescue it
   bool guarded : 1 = false;  // some of its memory refuses accesses by bytes() (FramePool::guard)
   Backing backing = Backing::kOwn;
+  uint16_t looked_at =
+      0;  // how many evictors have it as a victim and may read its memory: it may not be guarded
 
  private:
   static constexpr uint64_t kIo = 1 << 8;

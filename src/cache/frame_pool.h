@@ -5,7 +5,7 @@
 // position within a wholly free run of kRunFrames; else anywhere.
 //
 // The memory is mapped twice: where compiled code stores, which a WriteWatch may watch and guards may forbid, and for what
-// the cache itself does there, which leaves no trace and is never forbidden.
+// the cache itself puts there, which leaves no trace and is never forbidden.
 //
 // Fork. A child has the frames as they were, and both go on:
 //
@@ -60,7 +60,8 @@ class FramePool {
   const Frame* frames() const { return frames_; }
   Frame& operator[](FrameId frame) { return frames_[index(frame)]; }
   char* bytes(FrameId frame) const { return memory_ + uint64_t{index(frame)} * page_bytes_; }
-  // The same memory by an address where stores leave no trace in the watch, and guards do not matter: for the cache itself.
+  // The same memory by an address where stores leave no trace in the watch, and guards do not matter. For what is loaded;
+  // a fork may take it away: else only as long as the lock is held.
   char* unwatched_bytes(FrameId frame) const {
     char* const memory = frames_[index(frame)].backing == Backing::kOwn ? unwatched_memory_ : memory_;
     return memory + uint64_t{index(frame)} * page_bytes_;
@@ -108,7 +109,8 @@ class FramePool {
   FrameId next_unshared();
 
   // Whoever has an address in the frame's i-th OS page may do only what `access` says from now on: other accesses fault
-  // there. Does nothing for a frame that is not kOwn, or beyond kMostGuarded frames; a fork ends it. Not watched any more. REQUIRES: holds a page.
+  // there. Does nothing for a frame that is not kOwn, or beyond kMostGuarded frames; a fork ends it. Not watched any more. REQUIRES: holds a page, nobody
+  // looks at it, no Io is under way.
   void guard(FrameId frame, uint64_t i, sys::Access access);
   // All of the frame may be accessed again.
   void end_guard(FrameId frame);

@@ -25,6 +25,7 @@ class Lane {
     bool held = false;
     bool verified = false;         // untouched since it was cleaned: no need to look at its content
     bool watched = false;          // when it was locked, or claimed
+    bool guarded = false;          // when it was locked
     bool untouched = false;        // watched, and the kernel says that nobody stored to it
     bool newly_protected = false;  // its frame's memory, in this eviction
     bool whole_page = false;       // its place is its first: nothing on storage to keep

@@ -12,6 +12,8 @@ constexpr unsigned char kPoison = 0xdb;
 
 // Waiting for frames that others hold: 10 s in all before giving up.
 constexpr uint64_t kFrameWaitNs = 1'000'000;
+// Who guards a frame looks again after so long: not all that ends is told.
+constexpr uint64_t kLookWaitNs = 100'000;
 constexpr uint32_t kFrameWaitLimit = 10'000;
 
 // Of so many frames one is kept free ahead of need, but at most a batch; none where there are few.
@@ -421,10 +423,21 @@ Partition::Seen Partition::close_again(PageId first, uint64_t count) {
 
 // A page that is being evicted, too: whoever holds it makes it stay.
 void Partition::guard(PageId page, uint64_t i, sys::Access access) {
-  sys::LockGuard guard(mutex_);
-  const FrameId id = map_.find(page).frame;
-  if (id == base::kNoFrame || frames_[id].state() == State::kLoading) return;
-  if (shared_->closed->has_any(page) && shared_->closed->has(page, i)) frames_.guard(id, i, access);
+  for (;;) {
+    uint32_t key;
+    {
+      sys::LockGuard guard(mutex_);
+      const FrameId id = map_.find(page).frame;
+      if (id == base::kNoFrame || frames_[id].state() == State::kLoading) return;
+      if (!shared_->closed->has_any(page) || !shared_->closed->has(page, i)) return;
+      if (frames_[id].looked_at == 0 && !frames_[id].io()) {
+        frames_.guard(id, i, access);
+        return;
+      }
+      key = changed_.prepare();
+    }
+    changed_.wait(key, kLookWaitNs);
+  }
 }
 
 std::optional<PageId> Partition::guarded_page(FrameId id) {
@@ -433,12 +446,19 @@ std::optional<PageId> Partition::guarded_page(FrameId id) {
   return frames_[id].page;
 }
 
-char* Partition::unguarded_bytes(PageId page) {
+void Partition::zero(PageId page, uint64_t offset, uint64_t bytes) {
   sys::LockGuard guard(mutex_);
   const FrameId id = map_.find(page).frame;
   CHECK_GT(frames_[id].pins(), 0u);
   frames_[id].watched = false;
-  return frames_.unwatched_bytes(id);
+  spillway_plain_memset(frames_.unwatched_bytes(id) + offset, 0, bytes);
+}
+
+void Partition::copy_out(PageId page, uint64_t offset, char* to, uint64_t bytes) {
+  sys::LockGuard guard(mutex_);
+  const FrameId id = map_.find(page).frame;
+  CHECK_GT(frames_[id].pins(), 0u);
+  spillway_plain_memcpy(to, frames_.unwatched_bytes(id) + offset, bytes);
 }
 
 // The frame's page is gone from it: poison in chaos mode, back to the pool. `is_protected`: nobody stored to its memory

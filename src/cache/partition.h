@@ -100,12 +100,14 @@ class Partition {
     bool guarded = false;   // and were guarded
   };
   Seen close_again(PageId first, uint64_t count);
-  // Guards the page's i-th OS page (FramePool::guard) if it is closed and in memory.
+  // Guards the page's i-th OS page (FramePool::guard) if it is closed and in memory. Waits while an evictor or a write
+  // looks at it.
   void guard(PageId page, uint64_t i, sys::Access access);
   // The page that the frame holds, if it is guarded.
   std::optional<PageId> guarded_page(FrameId frame);
-  // The page's memory by an address that no guard forbids. REQUIRES: pinned, and until it is unpinned.
-  char* unguarded_bytes(PageId page);
+  // Zeroes and copies a part of the page, whatever is guarded there. REQUIRES: pinned. `to` is plain memory.
+  void zero(PageId page, uint64_t offset, uint64_t bytes);
+  void copy_out(PageId page, uint64_t offset, char* to, uint64_t bytes);
 
   // Takes pages out that their user has given up: nothing is written, their places are given back. Says what is left:
   // pages that are pinned, under way or being evicted, and pages that somebody held when they were asked for, which
@@ -209,6 +211,7 @@ class Partition {
   void lock_victims(uint32_t wanted, Lane& lane);
   bool try_lock_victim(FrameId frame, Lane& lane, bool even_hot);
   void mark_held(Lane& lane);
+  void end_guards(Lane& lane);
   void find_untouched(Lane& lane);
   void compare(Lane& lane);
   void watch_unchanged(Lane& lane);

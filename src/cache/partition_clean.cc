@@ -48,7 +48,9 @@ void Partition::choose_for_cleaning(Lane& lane) {
     const FrameId id{clean_hand_};
     clean_hand_ = clean_hand_ + 1 == count ? 0 : clean_hand_ + 1;
     Frame& frame = frames_[id];
-    if (frame.state() != State::kResident || frame.io() || frame.pins() > 0 || frame.verified) continue;
+    if (frame.state() != State::kResident || frame.io() || frame.pins() > 0 || frame.verified ||
+        frame.guarded)
+      continue;
     if (shared_->table->is_hot(frame.page)) continue;
     lane.victims[lane.victim_count++] = {
         .frame = id, .page = frame.page, .version = frame.clean(), .watched = frame.watched};
@@ -60,7 +62,7 @@ void Partition::copy_changed(Lane& lane) {
   for (uint32_t v = 0; v < lane.victim_count; ++v) {
     Lane::Victim& victim = lane.victims[v];
     if (victim.held || victim.untouched) continue;
-    const char* bytes = frames_.unwatched_bytes(victim.frame);
+    const char* bytes = frames_.bytes(victim.frame);
     const base::Fingerprint* known = frames_.fingerprints(victim.frame);
     uint64_t piece = 0;
     while (piece < pieces_ &&

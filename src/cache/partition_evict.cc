@@ -22,6 +22,7 @@ uint32_t Partition::evict(uint32_t wanted, Lane& lane) {
   if (lane.victim_count == 0) return 0;
   shared_->holders->barrier();
   mark_held(lane);
+  end_guards(lane);
   find_untouched(lane);
   compare(lane);
   uint32_t freed = settle_unwritten(lane);
@@ -73,7 +74,9 @@ bool Partition::try_lock_victim(FrameId id, Lane& lane, bool even_hot) {
             .page = frame.page,
             .version = frame.lock(),
             .verified = frame.verified,
-            .watched = frame.watched};
+            .watched = frame.watched,
+            .guarded = frame.guarded};
+  ++frame.looked_at;
   return true;
 }
 
@@ -86,6 +89,15 @@ void Partition::mark_held(Lane& lane) {
           if (visited.victims[i].page == page) visited.victims[i].held = true;
       },
       &lane);
+}
+
+// Before step 4: nobody is left to be held off by a guard, and nobody guards what is looked at.
+void Partition::end_guards(Lane& lane) {
+  for (uint32_t v = 0; v < lane.victim_count; ++v) {
+    if (!lane.victims[v].guarded || lane.victims[v].held) continue;
+    sys::LockGuard guard(mutex_);
+    frames_.end_guard(lane.victims[v].frame);
+  }
 }
 
 // Step 4, first half: asks the kernel about watched victims that lie together in one call.
@@ -131,7 +143,7 @@ __attribute__((no_sanitize("thread"))) void Partition::compare(Lane& lane) {
   for (uint32_t v = 0; v < lane.victim_count; ++v) {
     Lane::Victim& victim = lane.victims[v];
     if (victim.held || victim.verified || victim.untouched) continue;
-    const char* bytes = frames_.unwatched_bytes(victim.frame);
+    const char* bytes = frames_.bytes(victim.frame);
     const base::Fingerprint* known = frames_.fingerprints(victim.frame);
     for (uint64_t word = 0; word < (pieces_ + 63) / 64; ++word) lane.changed[v][word] = 0;
     for (uint64_t piece = 0; piece < pieces_; ++piece) {
@@ -157,6 +169,7 @@ uint32_t Partition::settle_unwritten(Lane& lane) {
   for (uint32_t v = 0; v < lane.victim_count; ++v) {
     Lane::Victim& victim = lane.victims[v];
     Frame& frame = frames_[victim.frame];
+    --frame.looked_at;
     const bool ours = frame.is(State::kEvicting, victim.version);
     if (ours && victim.held) {
       frame.rescue();
@@ -261,8 +274,7 @@ void Partition::prepare_write(Lane& lane, Lane::Victim& victim, uint32_t victims
     uint64_t end = piece + 1;
     while (end < pieces_ && (changed[end / 64] >> (end % 64) & 1) != 0) ++end;
     add_write(lane, place_offset + piece * base::kOsPageBytes,
-              frames_.unwatched_bytes(victim.frame) + piece * base::kOsPageBytes,
-              (end - piece) * base::kOsPageBytes);
+              frames_.bytes(victim.frame) + piece * base::kOsPageBytes, (end - piece) * base::kOsPageBytes);
     victim.last_io = lane.io_count - 1;
     if (victim.first_io == ~uint32_t{0}) victim.first_io = victim.last_io;
     piece = end;
@@ -358,8 +370,7 @@ void Partition::check_unchanged(Lane::Victim& victim, Lane& lane) {
     lane.queue().run(io);
     if (!io.whole()) return;
   }
-  CHECK(spillway_plain_memcmp(lane.page_copy, frames_.unwatched_bytes(victim.frame), shared_->page_bytes) ==
-        0);
+  CHECK(spillway_plain_memcmp(lane.page_copy, frames_.bytes(victim.frame), shared_->page_bytes) == 0);
 }
 
 }  // namespace cache

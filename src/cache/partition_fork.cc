@@ -15,6 +15,7 @@ void Partition::become_child() {
   for (uint32_t i = 0; i < frames_.frame_count(); ++i) {
     const FrameId id{i};
     Frame& frame = frames_[id];
+    frame.looked_at = 0;
     switch (frame.state()) {
       case State::kAbsent:
       case State::kFree: break;

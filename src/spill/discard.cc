@@ -17,7 +17,7 @@ void zero(uint64_t address, uint64_t bytes) {
   const base::PageId page = cache.page_of(address);
   if (auto pinned = cache.pin(page, lane_of(inside.thread())); !pinned)
     end_process(pinned.error(), kFatalStatus);
-  spillway_plain_memset(cache.unguarded_bytes(page) + (address - cache.address_of(page)), 0, bytes);
+  cache.zero(page, address - cache.address_of(page), bytes);
   cache.unpin(page);
 }
 

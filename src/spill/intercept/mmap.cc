@@ -212,8 +212,10 @@ void copy_protected(void* to, const void* from, size_t n) {
     InRuntime inside;
     if (auto pinned = runtime.cache->pin(page, lane_of(inside.thread())); !pinned)
       end_process(pinned.error(), kFatalStatus);
-    copy(t, runtime.cache->unguarded_bytes(page) + (at - runtime.cache->address_of(page)), length);
+    char piece[base::kOsPageBytes];
+    runtime.cache->copy_out(page, at - runtime.cache->address_of(page), piece, length);
     runtime.cache->unpin(page);
+    copy(t, piece, length);
     t += length, at += length, n -= length;
   }
 }
