@@ -75,7 +75,7 @@
   CALL(recvmsg) CALL(removexattr) CALL(rename) CALL(renameat) CALL(renameat2) CALL(rmdir) \
   CALL(sched_getparam) CALL(sched_rr_get_interval) CALL(sched_setaffinity) CALL(sched_setparam) \
   CALL(sched_setscheduler) CALL(semop) CALL(semtimedop) CALL(sendfile) CALL(sendmmsg) CALL(sendmsg) \
-  CALL(sendto) CALL(setdomainname) CALL(setgroups) CALL(sethostname) CALL(setitimer) CALL(setrlimit) \
+  CALL(sendto) CALL(setdomainname) CALL(sethostname) CALL(setitimer) CALL(setrlimit) \
   CALL(setsockopt) CALL(settimeofday) CALL(setxattr) CALL(shmctl) CALL(sigaltstack) CALL(socketpair) \
   CALL(splice) CALL(stat) CALL(statfs) CALL(statx) CALL(swapoff) CALL(swapon) CALL(symlink) CALL(symlinkat) \
   CALL(sysinfo) CALL(time) CALL(timerfd_gettime) CALL(timerfd_settime) CALL(times) CALL(truncate) \
@@ -169,6 +169,8 @@ constexpr ByKernel kByKernel[] = {
     {SYS_rt_tgsigqueueinfo, {in(3, kInfo)}},
     {SYS_sched_getaffinity, {in_out(2, 1, 1)}},
     {SYS_sched_getattr, {in_out(1, 1, 2)}},
+    // Of this thread alone; the C library's function changes all threads.
+    {SYS_setgroups, {in(1, sizeof(gid_t), 0)}},
     {SYS_signalfd4, {in(1, kMask)}},
     {SYS_timer_create, {in(1, sizeof(sigevent)), in_out(2, 4)}},
     {SYS_timer_gettime, {in_out(1, sizeof(itimerspec))}},

@@ -12,6 +12,7 @@
 #include <linux/openat2.h>
 #include <linux/perf_event.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/epoll.h>
@@ -204,8 +205,26 @@ static void by_kernel(void) {
   CHECK(syscall(SYS_waitid, P_PID, child, info, WEXITED, usage) == 0 && info->si_status == 5);
 }
 
+// By number they are the thread's own.
+static void* change_groups(void* unused) {
+  gid_t* groups = malloc(64 << 10);
+  groups[0] = 12345;
+  CHECK(syscall(SYS_setgroups, 1L, groups) == 0 || errno == EPERM);
+  free(groups);
+  return unused;
+}
+static void groups_of_a_thread(void) {
+  pthread_t thread;
+  gid_t groups[256] = {0};
+  CHECK(pthread_create(&thread, NULL, change_groups, NULL) == 0);
+  CHECK(pthread_join(thread, NULL) == 0);
+  const long count = syscall(SYS_getgroups, 256L, groups);
+  CHECK(count != 1 || groups[0] != 12345);
+}
+
 int main(void) {
   same();
+  groups_of_a_thread();
   by_kernel();
   puts("end");
   return 0;
