@@ -224,7 +224,6 @@ def main():
         return 1 if failures else 0
 
     with tempfile.TemporaryDirectory(prefix="spillway-mutations-") as temporary:
-        os.chmod(temporary, 0o755)  # some tests run programs as another user
         work = options.work or pathlib.Path(temporary)
         threads = []
         for kind, name in ((ProgramTree, "programs"), (ProductTree, "product")):

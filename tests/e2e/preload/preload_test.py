@@ -16,12 +16,14 @@ import tempfile
 import time
 import unittest
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from nobody import NOBODY, copied_for_everybody  # noqa: E402
+
 BIN = pathlib.Path(sys.argv.pop(1)).resolve()
 WORK = pathlib.Path(sys.argv.pop(1)).resolve()
 SOURCES = pathlib.Path(sys.argv.pop(1)).resolve()
 CLEAN = {name: value for name, value in os.environ.items() if not name.startswith("SPILLWAY_")}
 PYTHON = "/usr/bin/python3"  # Debian's, which finds Debian's numpy
-NOBODY = 65534
 MEMBARRIER, USERFAULTFD, IO_URING_SETUP, CLOSE_RANGE = 324, 323, 425, 436
 
 
@@ -37,8 +39,8 @@ def setUpModule():
         clang(f"{name}.c", name)
 
 
-def run(*command, memory="8M", storage=None, stats=None, before=(), options=(), **more):
-    words = [*before, BIN / "spillway", "run", "--memory", memory, "--storage", storage or WORK, *options]
+def run(*command, memory="8M", storage=None, stats=None, before=(), options=(), bin_folder=BIN, **more):
+    words = [*before, bin_folder / "spillway", "run", "--memory", memory, "--storage", storage or WORK, *options]
     if stats is not None:
         words += ["--stats", stats]
     return subprocess.run([*map(str, words), "--", *map(str, command)], env=CLEAN, capture_output=True, text=True,
@@ -219,9 +221,7 @@ class Refusals(Preload):
         def give_up_rights():
             os.setgid(NOBODY)
             os.setuid(NOBODY)
-        ended = run("true", storage="/var/tmp", preexec_fn=give_up_rights)
-        if "ermission denied" in ended.stderr and "userfaultfd" not in ended.stderr:
-            self.skipTest("nobody cannot reach the program")
+        ended = run("true", storage="/var/tmp", preexec_fn=give_up_rights, bin_folder=copied_for_everybody(self, BIN))
         self.ends(ended, 0, "vm.unprivileged_userfaultfd")
 
 

@@ -20,6 +20,9 @@ import sys
 import termios
 import unittest
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+from nobody import NOBODY, copied_for_everybody  # noqa: E402
+
 BIN = pathlib.Path(sys.argv.pop(1)).resolve()
 WORK = pathlib.Path(sys.argv.pop(1)).resolve()
 SOURCES = pathlib.Path(__file__).resolve().parent
@@ -28,7 +31,6 @@ CLEAN = {name: value for name, value in os.environ.items() if not name.startswit
 RANGE_BEGIN, RANGE_END, PUBLISHED = 1 << 44, 1 << 45, 0x6fffe000
 ADDRESSES = 1 << 47
 PAGE = 4096
-NOBODY = 65534
 LIBRARY = WORK / 'a "quoted" é' / "libforeign.so"
 
 
@@ -193,8 +195,8 @@ def place_in_core(core, address):
     raise AssertionError(f"{core} has nothing at {address:#x}")
 
 
-def spillway(*arguments, **settings):
-    return subprocess.run([BIN / "spillway", *map(str, arguments)], env=CLEAN, capture_output=True, timeout=60, **settings)
+def spillway(*arguments, bin_folder=BIN, **settings):
+    return subprocess.run([bin_folder / "spillway", *map(str, arguments)], env=CLEAN, capture_output=True, timeout=60, **settings)
 
 
 class Dump(unittest.TestCase):
@@ -301,7 +303,8 @@ class Dump(unittest.TestCase):
     @unittest.skipIf(os.getuid() != 0, "needs root to become somebody else")
     def test_not_ours(self):
         live = Live(self)
-        self.refused(live.pid, live.address, 8, says="may not be looked at", user=NOBODY, group=NOBODY)
+        self.refused(live.pid, live.address, 8, says="may not be looked at", user=NOBODY, group=NOBODY,
+                     bin_folder=copied_for_everybody(self, BIN))
 
     def test_core_files(self):
         """Of a core that the kernel writes: what was in memory, and all of it where storage was memory too."""
