@@ -143,8 +143,14 @@ bool touches_range(const void* address, size_t bytes) {
   return (begin < kRangeEnd && begin + bytes > kRangeBegin) || holds_globals(address, bytes);
 }
 
-// Takes what is free of spilled addresses, for MAP_FIXED. False if that cannot be: globals, file maps, addresses beyond.
-bool take_fixed(uint64_t begin, uint64_t length) {
+// Takes what is free of spilled addresses, for MAP_FIXED. False if that cannot be, and errno: EINVAL for what is no range of
+// OS pages; ENOMEM for globals, file maps, addresses beyond.
+bool take_fixed(uint64_t begin, size_t bytes) {
+  if (begin % base::kOsPageBytes != 0 || bytes == 0) {
+    errno = EINVAL;
+    return false;
+  }
+  const uint64_t length = base::round_up(bytes, base::kOsPageBytes);
   bool possible = begin >= kRangeBegin && begin < kRangeEnd && length <= kRangeEnd - begin &&
                   !is_file_map(begin) && file_map_end(begin, begin + length) == begin + length;
   for (uint64_t at = begin; possible && at < begin + length;) {
@@ -155,6 +161,7 @@ bool take_fixed(uint64_t begin, uint64_t length) {
     }
     at = end;
   }
+  if (!possible) errno = ENOMEM;
   return possible;
 }
 
@@ -162,11 +169,7 @@ bool take_fixed(uint64_t begin, uint64_t length) {
 void* map_fixed(void* address, size_t bytes, Protection protection) {
   const auto begin = reinterpret_cast<uint64_t>(address);
   const uint64_t length = base::round_up(bytes, base::kOsPageBytes);
-  if (begin % base::kOsPageBytes != 0 || bytes == 0) {
-    errno = EINVAL;
-    return MAP_FAILED;
-  }
-  if (!take_fixed(begin, length)) return no_map();
+  if (!take_fixed(begin, bytes)) return MAP_FAILED;
   // Nobody sees the old content once the new access is there.
   if (protection != Protection::kOpen) protect(begin, length, protection);
   discard_memory(begin, length);
@@ -178,11 +181,7 @@ void* map_fixed(void* address, size_t bytes, Protection protection) {
 void* map_fixed_by_kernel(void* address, size_t bytes, int protection, int flags, int file, off_t offset) {
   const auto begin = reinterpret_cast<uint64_t>(address);
   const uint64_t length = base::round_up(bytes, base::kOsPageBytes);
-  if (begin % base::kOsPageBytes != 0 || bytes == 0) {
-    errno = EINVAL;
-    return MAP_FAILED;
-  }
-  if (!take_fixed(begin, length)) return no_map();
+  if (!take_fixed(begin, bytes)) return MAP_FAILED;
   end_kept(begin, length);
   if (keeps_any(begin, length)) return no_map();
   struct Call {
