@@ -26,16 +26,13 @@ import threading
 import time
 
 import run_corpus
+from run_corpus import Failure
 
 HERE = pathlib.Path(__file__).resolve().parent
 TESTS = ["mtest", "mtest2", "mtest3", "mtest4", "mtest5", "mtest6"]
 SLACK = 8 << 20   # the program's own files, and what it touches faster than it is taken out
 ADDRESS = re.compile(rb"0x[0-9a-f]+")
 SECONDS = 600
-
-
-class Failure(Exception):
-    pass
 
 
 def make(corpus, source, variant, folder):
@@ -222,15 +219,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=3, help="the longest that a writer runs before it is killed")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--storage", default="/var/tmp", help="device")
-    try:
-        run(parser.parse_args())
-    except run_corpus.Skipped as reason:
-        print(reason)
-        return run_corpus.MISSING
-    except (Failure, run_corpus.Failure) as failure:
-        print(f"lmdb: {failure}", file=sys.stderr)
-        return 1
-    return 0
+    return run_corpus.status_of("lmdb", run, parser.parse_args())
 
 
 if __name__ == "__main__":

@@ -24,15 +24,12 @@ import threading
 import time
 
 import run_corpus
+from run_corpus import Failure
 
 COUNTERS = 64
 BATCH = 500
 OTHER_DATABASE = 9   # what redis-benchmark stores is not what is compared
 SEED = 1
-
-
-class Failure(Exception):
-    pass
 
 
 def value_of(key, version, size):
@@ -309,15 +306,7 @@ def main():
     parser.add_argument("--size", type=int, default=900, help="bytes of a value")
     parser.add_argument("--memory", type=int, default=512, help="the spilled server's budget in MiB")
     parser.add_argument("--storage", default="/var/tmp", help="device")
-    try:
-        run(parser.parse_args())
-    except run_corpus.Skipped as reason:
-        print(reason)
-        return run_corpus.MISSING
-    except (Failure, run_corpus.Failure) as failure:
-        print(f"redis: {failure}", file=sys.stderr)
-        return 1
-    return 0
+    return run_corpus.status_of("redis", run, parser.parse_args())
 
 
 if __name__ == "__main__":

@@ -55,6 +55,19 @@ class Failure(Exception):
     pass
 
 
+def status_of(name, test, options):
+    """The exit status of a program that does test(options)."""
+    try:
+        test(options)
+    except Skipped as reason:
+        print(reason)
+        return MISSING
+    except Failure as failure:
+        print(f"{name}: {failure}", file=sys.stderr)
+        return 1
+    return 0
+
+
 @dataclasses.dataclass
 class Program:
     name: str

@@ -1,4 +1,4 @@
-"""Programs of the build as a user without rights runs them, who may not be able to enter the build folder (/root/...)."""
+"""Programs of the build as a user without rights runs them, who may not be able to enter the build folder."""
 import os
 import pathlib
 import shutil
