@@ -404,18 +404,18 @@ class Program:
     def fill(self, thing):
         """A call that makes it grow to some hundred KiB."""
         kind, _, name = thing.partition("_")
-        kib = self.pick(60, 200, 500)
+        kib = self.pick(60, 150, 300)
         if kind == "tree":
             kib //= 3
-        count = {"bytes": "1", "texts": str(kib * 4), "threads": "1"}.get(kind, f"{kib * 1024} / sizeof(struct {name})")
+        count = {"bytes": "1", "texts": str(kib * 4), "threads": "1"}.get(kind, f"{kib * 1024} / (sizeof(struct {name}) + 24)")
         return f"  do_{thing}({1 if kind == 'hash' else 0}, {count});"
 
     def text(self):
         parts = [HEAD]
-        parts += [self.structure(i) for i in range(self.number(2, 4))]
+        parts += [self.structure(i) for i in range(self.number(2, 3))]
         things = []
         for name, _ in self.structs:
-            chosen = self.random.sample([("array", ARRAY), ("list", LIST), ("tree", TREE), ("hash", HASH)], self.number(1, 3))
+            chosen = self.random.sample([("array", ARRAY), ("list", LIST), ("tree", TREE), ("hash", HASH)], self.number(1, 2))
             for kind, template in chosen:
                 links = self.pick("struct ListNAME* next; struct ListNAME* before;", "uint8_t gap; struct ListNAME* before; struct ListNAME* next;")
                 parts.append(template.replace("LINKS", links).replace("PACKED", self.pick("", " __attribute__((packed))"))
@@ -432,7 +432,7 @@ class Program:
         calls = []
         for _ in range(self.number(6, 16)):
             thing = self.random.choice(things)
-            calls.append(f"    do_{thing}({self.pick('next()', str(self.number(0, 11)), '0')}, {self.number(1, self.pick(300, 3000))});")
+            calls.append(f"    do_{thing}({self.pick('next()', str(self.number(0, 11)), '0')}, {self.number(1, self.pick(100, 1000))});")
         sums = "\n".join(f'    printf("{thing} %016llx\\n", (unsigned long long)sum_{thing}());' for thing in things)
         parts.append("int main(int count, char** arguments) {\n" + f"  state = SEED + (count > 1 ? strtoull(arguments[1], NULL, 10) : 0);\n" +
                      "\n".join(fills) + f"\n  for (int round = 0; round < {self.number(2, 5)}; ++round) {{\n" + "\n".join(calls) + "\n" +

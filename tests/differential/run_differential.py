@@ -97,7 +97,7 @@ class Tester:
     def run_once(self, kind, number, command):
         """What the program printed in a run with evictions; the last try's if none had any."""
         stats = self.work / "stats.json"
-        storage = str(self.work) if number % 4 == 0 else "memory:256M"
+        storage = "memory:256M" if number % 16 else str(self.work)
         for attempt in range(TRIES):
             chaos = 1 + number * TRIES + attempt
             ended = run(command, SPILLED_SECONDS, SPILLWAY_MEMORY="1M", SPILLWAY_SPILL_ALL="1", SPILLWAY_STORAGE=storage,
