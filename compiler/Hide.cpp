@@ -10,7 +10,7 @@ namespace spillway {
 
 // Classes that the library instantiates, as mangled.
 static constexpr StringLiteral Classes[] = {
-    "St7__cxx1112basic_stringI",       "St7__cxx1115basic_stringbufI",
+    "St7__cxx1112basic_stringI", "St7__cxx1115basic_stringbufI",
     "St7__cxx1118basic_stringstreamI", "St7__cxx1119basic_istringstreamI",
     "St7__cxx1119basic_ostringstreamI"};
 static constexpr StringLiteral Arguments[] = {"cSt11char_traitsIcESaIcEE",
@@ -19,6 +19,18 @@ static constexpr StringLiteral Buffers[] = {
     "St15basic_streambufIcSt11char_traitsIcEE",
     "St15basic_streambufIwSt11char_traitsIwEE"};
 
+// Function templates of strings, and what inserts into streams.
+static constexpr StringLiteral Functions[] = {"St7getlineI", "StrsI", "StlsI"};
+static constexpr StringLiteral Inserters[] = {
+    "St16__ostream_insertIcSt11char_traitsIcEE",
+    "St16__ostream_insertIwSt11char_traitsIwEE",
+    "St15__ostream_writeIcSt11char_traitsIcEE",
+    "St15__ostream_writeIwSt11char_traitsIwEE"};
+
+static bool beginsWithArguments(StringRef Name) {
+  return any_of(Arguments, [&](StringRef A) { return Name.starts_with(A); });
+}
+
 // Whether the name of a scope or type begins with one of the classes.
 static bool beginsWithClass(StringRef Name) {
   if (any_of(Buffers, [&](StringRef B) { return Name.starts_with(B); }))
@@ -26,8 +38,17 @@ static bool beginsWithClass(StringRef Name) {
   for (StringRef Class : Classes) {
     StringRef Rest = Name;
     if (Rest.consume_front(Class))
-      return any_of(Arguments, [&](StringRef A) { return Rest.starts_with(A); });
+      return beginsWithArguments(Rest);
   }
+  return false;
+}
+
+static bool isFunction(StringRef Name) {
+  if (any_of(Inserters, [&](StringRef I) { return Name.starts_with(I); }))
+    return true;
+  for (StringRef Function : Functions)
+    if (Name.consume_front(Function))
+      return beginsWithArguments(Name);
   return false;
 }
 
@@ -45,7 +66,7 @@ static bool isLibraryCopy(StringRef Symbol) {
   bool Table = Name.consume_front("TV") || Name.consume_front("TT") ||
                Name.consume_front("TC");
   bool Nested = Name.consume_front("NK") || Name.consume_front("N");
-  return (Table || Nested) && beginsWithClass(Name);
+  return Table || Nested ? beginsWithClass(Name) : isFunction(Name);
 }
 
 bool hideLibraryCopies(Module &M) {

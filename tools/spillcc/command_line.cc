@@ -120,7 +120,9 @@ struct Parsed {
   bool stops_before_link = false;
   bool no_runtime = false;
   bool lto = false;
-  std::string static_link;  // the option that asks for one
+  bool thin_lto = false;
+  bool unoptimised = false;  // -O0
+  std::string static_link;   // the option that asks for one
   bool shared = false;
   bool has_input = false;    // something to compile or link, or a request to the linker
   bool only_headers = true;  // as far as there are inputs
@@ -191,8 +193,11 @@ void inspect_option(std::string_view argument, Parsed& parsed) {
     parsed.sanitizer.clear();
   } else if (argument == "-flto" || argument.starts_with("-flto=")) {
     parsed.lto = true;
+    parsed.thin_lto = argument == "-flto=thin";
   } else if (argument == "-fno-lto") {
-    parsed.lto = false;
+    parsed.lto = parsed.thin_lto = false;
+  } else if (argument.starts_with("-O")) {
+    parsed.unoptimised = argument == "-O0";
   } else if (argument.starts_with("-fuse-ld=")) {
     parsed.linker = argument.substr(argument.find('=') + 1);
   } else if (argument == "-static" || argument == "-static-pie" || argument == "--static") {
@@ -288,10 +293,11 @@ std::expected<Plan, std::string> plan(const std::vector<std::string>& arguments,
   const bool links =
       parsed.has_input && !parsed.stops_before_link && !(parsed.header_language || parsed.only_headers);
   std::vector<std::string> result = {"--start-no-unused-arguments"};
-  // Headers of ours need the plugin, which hides what they lead to before the linker sees it.
-  if (!parsed.lto)
-    result.insert(result.end(), {"-cxx-isystem", toolchain.libraries + "/spillway-c++",
-                                 "-fpass-plugin=" + toolchain.plugin});
+  // What headers of ours lead to must be hidden before the linker sees it.
+  const std::string in_compiler =
+      parsed.lto ? toolchain.libraries + "/libspillway-hide.so" : toolchain.plugin;
+  result.insert(result.end(),
+                {"-cxx-isystem", toolchain.libraries + "/spillway-c++", "-fpass-plugin=" + in_compiler});
   // Why lld is needed, if it is.
   const std::string why = parsed.lto ? "link-time optimisation" : parsed.static_link;
   if (links && (!why.empty() || is_lld(parsed.linker))) {
@@ -303,6 +309,8 @@ std::expected<Plan, std::string> plan(const std::vector<std::string>& arguments,
                              (parsed.lto ? "-flto" : parsed.static_link));
     }
     result.insert(result.end(), {"-Xlinker", "--load-pass-plugin=" + toolchain.plugin});
+    // ThinLTO's back ends leave the plugin out of what they do not optimise.
+    if (parsed.thin_lto && parsed.unoptimised) result.insert(result.end(), {"-Xlinker", "--lto-O1"});
   }
   if (links && !parsed.no_runtime) {
     const std::vector<std::string> runtime = runtime_arguments(parsed, toolchain.libraries);

@@ -2,8 +2,9 @@
 // be tested without running anything.
 //
 //   compile, no LTO    the plugin instruments in the compiler, after optimisation
-//   compile, C++       the same, and headers of ours stand before three of libstdc++'s (instantiated.tcc.in)
-//   compile, LTO       plain clang: bitcode is instrumented when it is linked
+//   compile, C++       the same, and headers of ours stand before some of libstdc++'s (instantiated.tcc.in)
+//   compile, LTO       bitcode is instrumented when it is linked; what the headers lead to is hidden here already,
+//                      by a plugin that does nothing else
 //   link               the runtime comes first, so that its symbols precede the C library's; lld, whenever
 //                      it is the linker, gets the plugin for whatever bitcode it meets
 //   link, -static      the runtime as one object, and the linker options that lead the C library's callers
@@ -31,7 +32,7 @@ inline constexpr char kHelp[] =
 struct Toolchain {
   std::string clang;      // clang or clang++
   std::string plugin;     // libspillway-compiler.so
-  std::string libraries;  // directory of libspillway.so, spillway-static.o and spillway-c++/
+  std::string libraries;  // directory of libspillway.so, spillway-static.o, libspillway-hide.so and spillway-c++/
 };
 
 struct Plan {

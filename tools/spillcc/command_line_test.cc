@@ -76,6 +76,7 @@ TEST(CommandLine, LinkTimeOptimisationInstrumentsWhenLinking) {
   for (const char* lto : {"-flto", "-flto=thin", "-flto=full"}) {
     const Words compile = planned({lto, "-c", "a.c"});
     EXPECT_FALSE(instruments(compile)) << lto;
+    EXPECT_TRUE(has(compile, "-fpass-plugin=/lib/libspillway-hide.so")) << lto;
     EXPECT_FALSE(instruments_at_link(compile)) << lto;
     const Words link = planned({lto, "a.o"});
     EXPECT_FALSE(instruments(link)) << lto;
@@ -83,6 +84,10 @@ TEST(CommandLine, LinkTimeOptimisationInstrumentsWhenLinking) {
     EXPECT_TRUE(has(link, "-fuse-ld=lld")) << lto;
   }
   EXPECT_TRUE(instruments(planned({"-flto", "-fno-lto", "-c", "a.c"})));
+  EXPECT_TRUE(has(planned({"-flto=thin", "-O2", "-O0", "a.o"}), "--lto-O1"));
+  for (const Words& optimised :
+       {Words{"-flto=thin", "-O0", "-O2", "a.o"}, {"-flto=thin", "a.o"}, {"-flto", "-O0", "a.o"}})
+    EXPECT_FALSE(has(planned(optimised), "--lto-O1"));
   EXPECT_TRUE(instruments_at_link(planned({"-fuse-ld=lld", "a.o"})));
   EXPECT_NE(refusal({"-flto", "-fuse-ld=gold", "a.o"}).find("lld"), std::string::npos);
 }
@@ -125,14 +130,13 @@ TEST(CommandLine, SpillsGlobals) {
 }
 
 TEST(CommandLine, OwnHeadersStandBeforeTheCxxLibrarys) {
-  for (const char* option : {"-O2", "-E"}) {
+  for (const char* option : {"-O2", "-E", "-flto"}) {
     const Words got = planned({option, "-c", "a.cc"});
     const auto place = std::ranges::find(got, "-cxx-isystem");
     ASSERT_NE(place, got.end()) << option;
     EXPECT_EQ(place[1], "/lib/spillway-c++");
   }
   EXPECT_FALSE(has(planned({"-fno-spill", "-c", "a.cc"}), "-cxx-isystem"));
-  EXPECT_FALSE(has(planned({"-flto", "-c", "a.cc"}), "-cxx-isystem"));
 }
 
 TEST(CommandLine, NoSpillIsPlainClang) {

@@ -54,6 +54,8 @@ class Foreign(unittest.TestCase):
                 exported = command("nm", "-D", "-C", "--defined-only", program)
                 self.assertNotIn("basic_string<char, std::char_traits<char>, std::allocator<char> >::_M_append", exported)
                 self.assertNotIn("vtable for std::__cxx11::basic_stringbuf", exported)
+                self.assertNotIn("std::getline<char", exported)
+                self.assertNotIn("std::__ostream_insert<char", exported)
 
 
 unittest.main(verbosity=2)

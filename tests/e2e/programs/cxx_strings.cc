@@ -2,6 +2,7 @@
 // is spilled, and they take the fault path once or twice a page of a stream at most, where the library formats and
 // reads numbers. Keys of hash tables do not take it.
 // flags: -std=c++17
+// levels: O0 O2 lto
 // chaos: 2
 // expect: cache.evictions>=2000 spill.faults<=600
 #include <sstream>

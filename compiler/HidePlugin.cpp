@@ -1,0 +1,35 @@
+//===- HidePlugin.cpp - Hiding before link-time optimisation --------------===//
+//
+// A plugin of its own, for compilation to bitcode: the linker decides what
+// other libraries see before it optimises, so that the plugin that instruments
+// then (Plugin.cpp) would hide too late.
+//
+//===----------------------------------------------------------------------===//
+#include "Hide.h"
+
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Passes/PassPlugin.h"
+
+using namespace llvm;
+
+namespace {
+
+struct HidePass : PassInfoMixin<HidePass> {
+  PreservedAnalyses run(Module &M, ModuleAnalysisManager &) {
+    spillway::hideLibraryCopies(M);
+    return PreservedAnalyses::all();
+  }
+  static bool isRequired() { return true; }
+};
+
+} // namespace
+
+extern "C" __attribute__((visibility("default"))) PassPluginLibraryInfo
+llvmGetPassPluginInfo() {
+  return {LLVM_PLUGIN_API_VERSION, "spillway-hide", "0.1", [](PassBuilder &PB) {
+            PB.registerPipelineStartEPCallback(
+                [](ModulePassManager &MPM, OptimizationLevel) {
+                  MPM.addPass(HidePass());
+                });
+          }};
+}
