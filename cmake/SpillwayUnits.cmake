@@ -1,6 +1,6 @@
 # How this project builds its units.
 #
-#   spillway_runtime_library(NAME SOURCES ... DEPENDS ...)
+#   spillway_runtime_library(NAME SOURCES ...)
 #       an object library of code that lives inside users' processes: no exceptions, RTTI, static
 #       constructors or thread-safe statics; calls to memcpy and its kin that the compiler makes up
 #       go to base::plain_* (src/base/plain_memory.h), never to the C library's intercepted names.
@@ -44,7 +44,7 @@ if(SPILLWAY_SANITIZE)
 endif()
 
 function(spillway_runtime_library name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SOURCES" ${ARGN})
   add_library(${name} OBJECT ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE spillway_runtime_flags)
 endfunction()

@@ -1,5 +1,4 @@
-//===- Globals.h - Globals in spilled memory ---------------------*- C++
-//-*-===//
+//===- Globals.h - Globals in spilled memory --------------------*- C++ -*-===//
 //
 // With -spill-globals=SIZE (spillcc -fspill-globals) globals of at least that
 // size are spilled where they lie. Each gets whole OS pages of its own, and the
@@ -32,15 +31,15 @@ class Module;
 namespace spillway {
 
 struct GlobalCounters {
-  unsigned Spilled = 0, Small = 0, Constant = 0, ThreadLocal = 0,
-           Annotated = 0, Placed = 0, Replaceable = 0;
+  unsigned Spilled = 0, Small = 0, Constant = 0, ThreadLocal = 0, Annotated = 0,
+           Placed = 0, Replaceable = 0;
 };
 
 /// Prepares the module's globals for the runtime. Those of Annotated stay as
 /// they are. Each is done once, however often the module comes by.
-GlobalCounters spillGlobals(
-    llvm::Module &M,
-    const llvm::SmallPtrSetImpl<const llvm::GlobalValue *> &Annotated);
+GlobalCounters
+spillGlobals(llvm::Module &M,
+             const llvm::SmallPtrSetImpl<const llvm::GlobalValue *> &Annotated);
 
 /// True if the variable may be spilled: here, or by the object that defines it.
 /// An object that was compiled with another SIZE may know better; what is

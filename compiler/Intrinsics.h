@@ -3,9 +3,8 @@
 // Runs before sites are collected, and leaves only plain accesses on memory
 // that may be spilled:
 //
-//   memcpy, memmove, memset   constant and small: stay; else calls of the
-//   runtime masked load, store        guarded by the mask and by the page's
-//   edge; lane
+//   memcpy, memmove, memset   constant and small: stay; else the runtime's
+//   masked load, store        guarded by the mask and by the page's edge; lane
 //                             by lane where they cross it
 //   gather, scatter, expand, compress   lane by lane
 //   memcmp, bcmp              of 2, 4, 8 or 16 bytes: loads and a comparison

@@ -127,7 +127,12 @@ Expected<void> check_options(const Options& options, uint64_t machine_memory_byt
   }
   if (options.policy.view() != "clock")
     return failure(EINVAL, "policy: '", options.policy.view(), "' is not known; give clock");
-  return {};
+  const auto most = [](std::string_view name, uint64_t value, uint64_t limit) -> Expected<void> {
+    if (value > limit) return failure(EINVAL, name, ": ", value, " is too many; give at most ", limit);
+    return {};
+  };
+  if (auto fits = most("read_ahead", options.read_ahead, kMaxReadAheadPages); !fits) return fits;
+  return most("mapped_pages", options.mapped_pages, kMaxMappedPages);
 }
 
 Expected<void> read_options_from_environment(Options& options, const char* const* environment) {

@@ -1,4 +1,4 @@
-// FramePool: the memory of all frames, one memory file mapped once, and which of them are free.
+// FramePool: the memory of all frames, one memory file mapped twice, and which of them are free.
 //
 // Frames are handed out so that neighbouring pages lie in neighbouring frames (hardware prefetch and
 // large reads work across them): next to the frame of the page before or after; else at the page's
@@ -39,7 +39,8 @@ struct PinsOverFork {
 class FramePool {
  public:
   static constexpr uint32_t kRunFrames = 16;
-  static constexpr uint32_t kMostGuarded = 1024;  // the kernel allows about 65,000 separate mappings
+  static constexpr uint32_t kMostGuarded =
+      1024;  // the kernel allows 65,530 mappings, and each of these splits one
 
   // Reserves room for frame_count frames of page_bytes. `watch` may be closed; what it refuses to watch is not
   // watched. Errors: ENOMEM, EMFILE.

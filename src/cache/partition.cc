@@ -2,8 +2,6 @@
 // partition_discard.cc.
 #include "cache/partition.h"
 
-#include "base/log.h"
-
 namespace cache {
 namespace {
 

@@ -28,7 +28,7 @@ inline constexpr int64_t kEntryUnknown = 0;
 inline constexpr int64_t kEntryIdentity = 1;
 inline constexpr int64_t kEntryLocked = -1;
 
-// The table entry of an address. No access to it before start_runtime() reserved the table.
+// The table entry of an address. No access to it before spillway_start() reserved the table.
 inline Entry& entry_of(uint64_t address) {
   return reinterpret_cast<Entry*>(kTableBase)[address >> kTableShift];
 }

@@ -42,6 +42,13 @@ inline char* hold(const void* address, HoldSlot slot) {
 
 inline void release(HoldSlot slot) { __spillway_slots[slot].store(0, std::memory_order_release); }
 
+// Releases every slot of the thread at this level: for a call that may wait without limit.
+inline void clear_slots() {
+  Slot* slots = __spillway_slots;
+  if (reinterpret_cast<uint64_t>(slots) == kUnregisteredSlots) return;
+  for (unsigned i = 0; i < kAllSlotCount; ++i) slots[i].store(0, std::memory_order_release);
+}
+
 // Bytes from `address` to the end of its OS page.
 inline size_t bytes_to_page_end(const void* address) {
   return base::kOsPageBytes - (reinterpret_cast<uint64_t>(address) & (base::kOsPageBytes - 1));

@@ -3,7 +3,6 @@
 #include "spill/access.h"
 #include "spill/address_space.h"
 #include "spill/fault.h"
-#include "spill/intercept/intercept.h"
 #include "spill/protection.h"
 #include "spill/runtime.h"
 

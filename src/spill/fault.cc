@@ -5,10 +5,10 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "base/options.h"
 #include "spill/access.h"
 #include "spill/address_space.h"
 #include "spill/file_maps.h"
-#include "spill/pins.h"
 #include "spill/protection.h"
 #include "spill/runtime.h"
 #include "spill/signals.h"
@@ -21,9 +21,8 @@ namespace {
 
 // Mapped pages in the order they were mapped: a ring of page numbers + 1, 0 for an element whose page
 // was unmapped early.
-constexpr uint32_t kMostMapped = 8192;  // the kernel allows about 32,000 separate mappings
 constinit sys::Mutex mapped_mutex;
-constinit uint64_t mapped_pages[kMostMapped] = {};
+constinit uint64_t mapped_pages[base::kMaxMappedPages] = {};
 constinit uint32_t mapped_limit = 0;
 constinit uint32_t mapped_next = 0;
 
@@ -133,7 +132,7 @@ void register_faulting_thread(ucontext_t& context) {
 }  // namespace
 
 void install_fault_handler(uint32_t limit) {
-  mapped_limit = limit < 2 ? 2 : limit < kMostMapped ? limit : kMostMapped;
+  mapped_limit = limit < 2 ? 2 : limit;
   install_runtime_handler(SIGSEGV);
   install_runtime_handler(SIGBUS);
 }

@@ -52,8 +52,8 @@ bool is_kept(base::PageId page);
 bool keeps_pages();
 void own_kept_pages();
 
-// The program's own handler for SIGSEGV and SIGBUS goes through here (signals.h): called by ours when
-// a fault is not ours.
+// Every SIGSEGV and SIGBUS that an access raised, from the runtime's handler (signals.h): what is not ours goes on to the
+// program's own handler.
 void handle_fault(int number, siginfo_t* info, void* context);
 
 // In a copy of a process that cannot have what its parent has: one line that says why, and the end.

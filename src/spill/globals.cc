@@ -10,7 +10,6 @@
 #include "spill/discard.h"
 #include "spill/fault.h"
 #include "spill/holders.h"
-#include "spill/intercept/intercept.h"
 #include "spill/runtime.h"
 #include "sys/memory.h"
 

@@ -11,7 +11,6 @@
 #include "spill/address_space.h"
 #include "spill/discard.h"
 #include "spill/fault.h"
-#include "spill/intercept/intercept.h"
 #include "spill/jemalloc.h"
 #include "spill/runtime.h"
 #include "sys/c_library.h"

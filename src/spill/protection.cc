@@ -6,10 +6,10 @@
 #include <atomic>
 
 #include "base/check.h"
+#include "spill/access.h"
 #include "spill/address_space.h"
 #include "spill/fault.h"
 #include "spill/holders.h"
-#include "spill/intercept/intercept.h"
 #include "spill/runtime.h"
 
 namespace spill {

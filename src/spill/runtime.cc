@@ -137,7 +137,7 @@ extern "C" void spillway_start(int, char**, char** environment) {
   parameters.table_entries = &entry_of(0);
   parameters.page_bytes = options.page;
   parameters.memory_bytes = options.memory;
-  parameters.read_ahead_pages = static_cast<uint32_t>(options.read_ahead < 15 ? options.read_ahead : 15);
+  parameters.read_ahead_pages = static_cast<uint32_t>(options.read_ahead);
   parameters.chaos_seed = options.chaos;
   parameters.origins = &file_origins();
   parameters.closed = &closed_pages();

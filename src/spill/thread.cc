@@ -4,7 +4,6 @@
 #include <new>
 
 #include "base/check.h"
-#include "base/log.h"
 #include "base/statistics.h"
 #include "spill/runtime.h"
 #include "spill/signals.h"

@@ -45,7 +45,7 @@ struct Thread {
   uint32_t closing_depth;   // > 0: inside dlclose (globals.h)
   uint64_t blocked_faults;  // those of kFaultSignals that the program believes blocked (signals.h)
   alignas(16) unsigned char kept_fault[128];  // siginfo_t of one that was sent and must wait; zeros: none
-  char* scratch;                              // kScratchBytes, or null before first use
+  char* scratch;                              // kScratchBlockBytes (access.cc), or null before first use
   uint32_t scratch_used_bytes;
   cache::Lane* lane;                 // null before first use; lane_of() in runtime.h
   std::atomic<bool> has_heap_arena;  // the heap chose an arena for it; relaxed: looked at by every allocation

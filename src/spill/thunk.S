@@ -3,7 +3,7 @@
 //
 // The quick step of a translation needs the integer registers only; the blocking ones may use all.
 // XSAVE area: the standard format up to and including AVX-512 (2,688 bytes), aligned to 64; components
-// SSE, AVX, opmask, ZMM_Hi256, Hi16_ZMM (mask 0xe6). start_runtime() checks that the CPU has XSAVE.
+// SSE, AVX, opmask, ZMM_Hi256, Hi16_ZMM (mask 0xe6). spillway_start() checks that the CPU has XSAVE.
 
   .set XSAVE_BYTES, 2688
   .set XSAVE_MASK, 0xe6

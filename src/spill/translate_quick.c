@@ -7,7 +7,7 @@
 #define SPILLWAY_NUMBER(name, value, doc) static const uint64_t k##name = value;
 #include "spillway/abi.inc"
 
-// base::statistics.spill_rearms, set by start_runtime.
+// base::statistics.spill_rearms, set by spillway_start().
 uint64_t* spillway_rearm_counter;
 // Any address may be a global's then (globals.h).
 _Bool spillway_has_globals;

@@ -1,6 +1,6 @@
 // IoRing: one io_uring, by its three system calls and its two shared rings.
 //
-//   submissions   entries_[tail_local) are ours to fill; enter() publishes them by storing the tail,
+//   submissions   entries from the tail on are ours to fill; enter() publishes them by storing the tail,
 //                 the kernel takes them and advances the head
 //   completions   the kernel publishes by storing the tail; next_completion() advances the head
 //

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdint>
-#include <optional>
 #include <string_view>
+
+#include "base/options.h"
 
 namespace spillcc {
 
@@ -140,19 +140,6 @@ void refuse(Parsed& parsed, std::string message) {
   if (parsed.error.empty()) parsed.error = std::move(message);
 }
 
-// A number of bytes with an optional K, M, G or T; none for anything else.
-std::optional<uint64_t> parse_size(std::string_view text) {
-  uint64_t bytes = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), bytes);
-  if (error != std::errc{}) return std::nullopt;
-  const std::string_view unit = text.substr(static_cast<size_t>(end - text.data()));
-  if (unit.empty()) return bytes;
-  const size_t power = std::string_view("KMGT").find(unit);
-  if (unit.size() > 1 || power == std::string_view::npos) return std::nullopt;
-  const unsigned shift = 10 * (static_cast<unsigned>(power) + 1);
-  return bytes <= UINT64_MAX >> shift ? std::optional(bytes << shift) : std::nullopt;
-}
-
 // Handles options that are spillcc's own. Returns false for all others.
 bool parse_own(std::string_view argument, Parsed& parsed) {
   if (argument == "-fno-spill") {
@@ -171,7 +158,7 @@ bool parse_own(std::string_view argument, Parsed& parsed) {
   } else if (argument == "-fno-spill-globals") {
     parsed.globals_bytes = 0;
   } else if (argument.starts_with("-fspill-globals=")) {
-    const auto bytes = parse_size(argument.substr(argument.find('=') + 1));
+    const auto bytes = base::parse_size(argument.substr(argument.find('=') + 1));
     if (!bytes || *bytes == 0)
       refuse(parsed, std::string(argument) + ": not a size; give one such as 64K");
     else

@@ -122,6 +122,7 @@ TEST(CommandLine, SpillsGlobals) {
   EXPECT_EQ(options({"-fspill-globals", "a.c"}), "-spill-globals=65536 ");
   EXPECT_EQ(options({"-fspill-globals=1", "a.c"}), "-spill-globals=1 ");
   EXPECT_EQ(options({"-fspill-globals=3M", "a.c"}), "-spill-globals=3145728 ");
+  EXPECT_EQ(options({"-fspill-globals=64k", "a.c"}), "-spill-globals=65536 ");
   EXPECT_EQ(options({"-fspill-globals", "-fspill-globals=2G", "a.c"}), "-spill-globals=2147483648 ");
   EXPECT_EQ(options({"-fspill-globals", "-fno-spill-globals", "a.c"}), "");
   EXPECT_EQ(options({"-flto", "-fspill-globals", "a.o"}), "-spill-globals=65536 ");
@@ -152,7 +153,7 @@ TEST(CommandLine, RefusesWhatItCannotDo) {
   EXPECT_TRUE(instruments(planned({"-fsanitize=address", "-fno-sanitize=all", "a.c"})));
   EXPECT_NE(refusal({"-fspill-translation=satc", "a.c"}).find("not built yet"), std::string::npos);
   EXPECT_NE(refusal({"-fspill-translation=other", "a.c"}).find("unknown"), std::string::npos);
-  for (const char* size : {"", "0", "0K", "x", "64k", "64KB", "-1", "99999999999999999999", "99999999999T"}) {
+  for (const char* size : {"", "0", "0K", "x", "64X", "1.5M", "-1", "99999999999999999999", "99999999999T"}) {
     const std::string option = std::string("-fspill-globals=") + size;
     EXPECT_NE(refusal({option, "a.c"}).find(option + ": not a size"), std::string::npos) << size;
   }

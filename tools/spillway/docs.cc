@@ -26,9 +26,10 @@ std::string options_page() {
       "and\n"
       "a program that is started without `spillway run` reads the variables itself. A variable that begins "
       "with\n"
-      "`SPILLWAY_` and is not in this table is refused, so that a misspelt one is noticed. A flag without an "
-      "argument\n"
-      "is `1` in its variable. SIZE takes K, M, G and T (powers of 1024).\n\n"
+      "`SPILLWAY_` and is not in this table is refused, so that a misspelt one is noticed; "
+      "`SPILLWAY_COMPILER_...`\n"
+      "is spillcc's. A flag without an argument is `1` in its variable. SIZE takes K, M, G and T (powers of "
+      "1024).\n\n"
       "| flag | variable | default | meaning |\n|---|---|---|---|\n";
   for (size_t i = 0; i < base::option_count(); ++i) {
     const base::OptionInfo& option = base::option_info(i);

@@ -1,8 +1,8 @@
 // syscall(2) with numbers other than those of futexes and of copying the process (futex.cc): what the C library has no
 // function for, and programs that do without it.
 //
-//   kSame      calls that the C library passes on as they are: its function's interceptor is called
-//   kByKernel  others: arguments in spilled memory are copied, as the list says
+//   SPILL_SAME_CALLS   calls that the C library passes on as they are: its function's interceptor is called
+//   kByKernel          others: arguments in spilled memory are copied, as the list says
 //
 // A number in neither list gets its arguments as they are: the kernel refuses spilled ones (EFAULT). So are structures
 // with addresses in them (bpf, io_submit, keyctl).

@@ -35,13 +35,6 @@ inline char* raw(const void* address, HoldSlot slot) {
   return in_range(address) ? hold(address, slot) : static_cast<char*>(const_cast<void*>(address));
 }
 
-// Releases every slot of the thread at this level: for a call that may wait without limit.
-inline void clear_slots() {
-  Slot* slots = __spillway_slots;
-  if (reinterpret_cast<uint64_t>(slots) == kUnregisteredSlots) return;
-  for (unsigned i = 0; i < kAllSlotCount; ++i) slots[i].store(0, std::memory_order_release);
-}
-
 // Takes a plain lock of the C library: at once if it is free, else with no slot held while it waits.
 template <class Lock>
 inline int lock_or_wait(int (*try_lock)(Lock*), int (*wait_for_lock)(Lock*), Lock* lock) {

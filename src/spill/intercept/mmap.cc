@@ -13,7 +13,6 @@
 #include "spill/file_maps.h"
 #include "spill/intercept/intercept.h"
 #include "spill/next.h"
-#include "spill/pins.h"
 #include "spill/protection.h"
 #include "spill/runtime.h"
 #include "spill/shared_maps.h"
