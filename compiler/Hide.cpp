@@ -66,6 +66,8 @@ static bool isLibraryCopy(StringRef Symbol) {
   bool Table = Name.consume_front("TV") || Name.consume_front("TT") ||
                Name.consume_front("TC");
   bool Nested = Name.consume_front("NK") || Name.consume_front("N");
+  if (Nested && !Name.consume_front("R"))
+    Name.consume_front("O");
   return Table || Nested ? beginsWithClass(Name) : isFunction(Name);
 }
 

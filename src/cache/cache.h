@@ -55,6 +55,9 @@ class Cache {
   // The address that `address`, in a frame that is guarded, stands for.
   std::optional<uint64_t> guarded_address(const char* address);
   void zero(PageId page, uint64_t offset, uint64_t bytes) { of(page).zero(page, offset, bytes); }
+  void copy_in(PageId page, uint64_t offset, const char* from, uint64_t bytes) {
+    of(page).copy_in(page, offset, from, bytes);
+  }
   void copy_out(PageId page, uint64_t offset, char* to, uint64_t bytes) {
     of(page).copy_out(page, offset, to, bytes);
   }

@@ -452,6 +452,14 @@ void Partition::zero(PageId page, uint64_t offset, uint64_t bytes) {
   spillway_plain_memset(frames_.unwatched_bytes(id) + offset, 0, bytes);
 }
 
+void Partition::copy_in(PageId page, uint64_t offset, const char* from, uint64_t bytes) {
+  sys::LockGuard guard(mutex_);
+  const FrameId id = map_.find(page).frame;
+  CHECK_GT(frames_[id].pins(), 0u);
+  frames_[id].watched = false;
+  spillway_plain_memcpy(frames_.unwatched_bytes(id) + offset, from, bytes);
+}
+
 void Partition::copy_out(PageId page, uint64_t offset, char* to, uint64_t bytes) {
   sys::LockGuard guard(mutex_);
   const FrameId id = map_.find(page).frame;

@@ -105,8 +105,10 @@ class Partition {
   void guard(PageId page, uint64_t i, sys::Access access);
   // The page that the frame holds, if it is guarded.
   std::optional<PageId> guarded_page(FrameId frame);
-  // Zeroes and copies a part of the page, whatever is guarded there. REQUIRES: pinned. `to` is plain memory.
+  // Zeroes and copies a part of the page, whatever is guarded there. REQUIRES: pinned. `from` and `to` are plain
+  // memory.
   void zero(PageId page, uint64_t offset, uint64_t bytes);
+  void copy_in(PageId page, uint64_t offset, const char* from, uint64_t bytes);
   void copy_out(PageId page, uint64_t offset, char* to, uint64_t bytes);
 
   // Takes pages out that their user has given up: nothing is written, their places are given back. Says what is left:

@@ -22,6 +22,7 @@ void Partition::become_child() {
       case State::kLoading: end_load_without_page(id); break;
       case State::kEvicting:
       case State::kWriting: {
+        if (frame.gone) break;
         // What was being written has unknown fingerprints, and is in the frame.
         const bool writing = frame.state() == State::kWriting;
         frame.rescue();

@@ -300,6 +300,12 @@ void handle_fault(int number, siginfo_t* info, void* context) {
       return;
     }
     const Need need = need_of(*static_cast<ucontext_t*>(context));
+    if (in_range(address) && file_map_kind(address) == FileMapKind::kPlain) {
+      // The kernel refused it, unless it was under way when the map became the kernel's: then it is repeated.
+      if (need == Need::kExecute || !sys::populate(reinterpret_cast<void*>(address), need == Need::kWrite))
+        pass_to_program(number, info, context);
+      return;
+    }
     if (in_range(address) && is_allocated(address) && allows(protection_at(address), need)) {
       const auto& registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
       map_at_own_address(address, static_cast<uint64_t>(registers[REG_RIP]));

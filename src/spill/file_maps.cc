@@ -208,6 +208,17 @@ void end_map(FileMap& map, cache::Lane& lane) {
   map_count.fetch_sub(1, std::memory_order_relaxed);
 }
 
+// An OS page of spilled memory, whatever the program may do with it.
+void put(uint64_t address, const char* bytes) {
+  InRuntime inside;
+  cache::Cache& cache = *runtime.cache;
+  const base::PageId page = cache.page_of(address);
+  if (auto pinned = cache.pin(page, lane_of(inside.thread())); !pinned)
+    end_process(pinned.error(), kFatalStatus);
+  cache.copy_in(page, address - cache.address_of(page), bytes, base::kOsPageBytes);
+  cache.unpin(page);
+}
+
 FileMap* unused_map() {
   for (FileMap& map : maps)
     if (map.kind.load(std::memory_order_relaxed) == FileMapKind::kNone) return &map;
@@ -326,14 +337,17 @@ bool reload_file(uint64_t address, uint64_t bytes) {
   }
   auto memory = sys::map_anonymous(kPieceBytes, "a piece of a file");
   if (!memory) return false;
+  const uint64_t end = address + bytes;
   long got = 1;
-  for (uint64_t done = 0; done < bytes;) {
-    got = sys::syscall(SYS_pread64, descriptor, *memory, kPieceBytes, offset + done);
+  while (address < end && got > 0) {
+    got = sys::syscall(SYS_pread64, descriptor, *memory, kPieceBytes, offset);
     if (got <= 0) break;
-    const uint64_t length =
-        static_cast<uint64_t>(got) < bytes - done ? static_cast<uint64_t>(got) : bytes - done;
-    copy(reinterpret_cast<void*>(address + done), *memory, length);
-    done += length;
+    // To the end of the OS page in which the file ends: what lies beyond raises SIGBUS.
+    const uint64_t read = base::round_up(static_cast<uint64_t>(got), base::kOsPageBytes);
+    spillway_plain_memset(*memory + got, 0, read - static_cast<uint64_t>(got));
+    for (uint64_t at = 0; at < read && address < end; at += base::kOsPageBytes, address += base::kOsPageBytes)
+      put(address, *memory + at);
+    offset += read;
   }
   sys::unmap(*memory, kPieceBytes);
   return !sys::failed(got);
@@ -395,7 +409,11 @@ void own_file_maps() {
   sys::LockGuard guard(maps_mutex);
   for (FileMap& map : maps) {
     map.has_lease = false;
-    if (map.kind.load(std::memory_order_relaxed) != FileMapKind::kReading) continue;
+    const FileMapKind kind = map.kind.load(std::memory_order_relaxed);
+    // What held them are other threads, which the child does not have.
+    if (kind == FileMapKind::kPlain && map.has_pages)
+      map.has_pages = !forget_pages(map, lane_of(inside.thread())).nothing();
+    if (kind != FileMapKind::kReading) continue;
     // With an open file of its own: the lease is to end when the parent does.
     if (const int own = open_again(map.descriptor); own >= 0) {
       sys::close_own_descriptor(map.descriptor);

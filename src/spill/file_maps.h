@@ -61,8 +61,8 @@ void make_plain(uint64_t address);
 // munmap of a part of one map. REQUIRES: allocated.
 void unmap_file(uint64_t address, uint64_t bytes);
 
-// madvise(MADV_DONTNEED) for a part of one private map: it has the file's content again. Returns false if that cannot be
-// read.
+// madvise(MADV_DONTNEED) for OS pages of one private map: they have the file's content again. Returns false if that cannot
+// be read.
 bool reload_file(uint64_t address, uint64_t bytes);
 
 // After a translation: the address of a plain map, or of another mapping of the kernel's, needs no other.

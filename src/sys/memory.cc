@@ -251,6 +251,13 @@ bool is_mapped(void* address) {
   return syscall(SYS_mincore, address, base::kOsPageBytes, &resident) != -ENOMEM;
 }
 
+bool populate(void* address, bool to_write) {
+  constexpr int kPopulateRead = 22, kPopulateWrite = 23;
+  auto* const page =
+      reinterpret_cast<void*>(base::round_down(reinterpret_cast<uint64_t>(address), base::kOsPageBytes));
+  return !failed(syscall(SYS_madvise, page, base::kOsPageBytes, to_write ? kPopulateWrite : kPopulateRead));
+}
+
 void release(void* address, uint64_t bytes) { syscall(SYS_madvise, address, bytes, MADV_DONTNEED); }
 
 void release_file_piece(int descriptor, uint64_t offset, uint64_t bytes) {

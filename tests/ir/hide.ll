@@ -50,3 +50,11 @@ define linkonce_odr ptr @_ZSt16__ostream_insertIcSt11char_traitsIcEERSt13basic_o
 define linkonce_odr ptr @_ZStlsIcSt11char_traitsIcEERSt13basic_ostreamIT_T0_ES6_St8_SetfillIS3_E(ptr %p) {
   ret ptr null
 }
+; CHECK-DAG: define linkonce_odr hidden void @_ZNKRSt7__cxx1119basic_ostringstreamIcSt11char_traitsIcESaIcEE3strEv(
+define linkonce_odr void @_ZNKRSt7__cxx1119basic_ostringstreamIcSt11char_traitsIcESaIcEE3strEv(ptr %p) {
+  ret void
+}
+; CHECK-DAG: define linkonce_odr hidden void @_ZNOSt7__cxx1119basic_ostringstreamIcSt11char_traitsIcESaIcEE3strEv(
+define linkonce_odr void @_ZNOSt7__cxx1119basic_ostringstreamIcSt11char_traitsIcESaIcEE3strEv(ptr %p) {
+  ret void
+}

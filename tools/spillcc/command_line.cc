@@ -122,7 +122,8 @@ struct Parsed {
   bool lto = false;
   bool thin_lto = false;
   bool unoptimised = false;  // -O0
-  std::string static_link;   // the option that asks for one
+  bool fat_objects = false;
+  std::string static_link;  // the option that asks for one
   bool shared = false;
   bool has_input = false;    // something to compile or link, or a request to the linker
   bool only_headers = true;  // as far as there are inputs
@@ -183,6 +184,8 @@ void inspect_option(std::string_view argument, Parsed& parsed) {
     parsed.thin_lto = argument == "-flto=thin";
   } else if (argument == "-fno-lto") {
     parsed.lto = parsed.thin_lto = false;
+  } else if (argument == "-ffat-lto-objects" || argument == "-fno-fat-lto-objects") {
+    parsed.fat_objects = argument == "-ffat-lto-objects";
   } else if (argument.starts_with("-O")) {
     parsed.unoptimised = argument == "-O0";
   } else if (argument.starts_with("-fuse-ld=")) {
@@ -247,6 +250,8 @@ Parsed parse(const std::vector<std::string>& arguments) {
   if (parsed.shared) parsed.static_link.clear();
   if (parsed.globals_bytes != 0)
     parsed.plugin_options += "-spill-globals=" + std::to_string(parsed.globals_bytes) + ' ';
+  if (parsed.spill && parsed.lto && parsed.fat_objects)
+    refuse(parsed, "-ffat-lto-objects: the half that is no bitcode would not be instrumented; leave it out");
   if (parsed.spill && !parsed.sanitizer.empty()) {
     refuse(parsed, parsed.sanitizer +
                        ": sanitizers and spilling do not go together; leave it out, or give -fno-spill");

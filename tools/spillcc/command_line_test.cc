@@ -159,6 +159,8 @@ TEST(CommandLine, RefusesWhatItCannotDo) {
   }
   EXPECT_NE(refusal({"-fspill-persist", "a.c"}).find("-fspill-persist"), std::string::npos);
   EXPECT_FALSE(has(planned({"-fspill-translation=table", "a.c"}), "-fspill-translation=table"));
+  EXPECT_NE(refusal({"-flto", "-ffat-lto-objects", "a.c"}).find("-ffat-lto-objects"), std::string::npos);
+  EXPECT_TRUE(instruments(planned({"-ffat-lto-objects", "a.c"})));
 }
 
 TEST(CommandLine, ValuesAreNeitherOptionsNorInputs) {

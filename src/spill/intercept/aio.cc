@@ -292,7 +292,8 @@ int list_of_requests(int mode, aiocb* const* list, int count, sigevent* event) {
     if (block != nullptr && !is_ours(block)) others[other_count++] = block;
   }
   clear_slots();
-  if (LIBC(lio_listio)(mode, others, other_count, event) != 0) return -1;
+  const int result = LIBC(lio_listio)(mode, others, other_count, event);
+  const int error = errno;
   if (mode == LIO_WAIT) {
     for_each_of_ours(list, count, [&](aiocb* block) {
       while (error_of(block) == EINPROGRESS)
@@ -301,6 +302,7 @@ int list_of_requests(int mode, aiocb* const* list, int count, sigevent* event) {
       return true;
     });
   }
+  if (result != 0) return fail(error);
   return good ? 0 : fail(EIO);
 }
 

@@ -52,6 +52,7 @@
 
 #include "spill/intercept/filter.h"
 #include "spill/intercept/intercept.h"
+#include "spill/signals.h"
 
 // Numbers whose arguments and results are those of the C library's function.
 // clang-format off
@@ -69,7 +70,7 @@
   CALL(mknod) CALL(mknodat) CALL(mlock) CALL(mlock2) CALL(mmap) CALL(mount) CALL(mount_setattr) \
   CALL(move_mount) CALL(mprotect) CALL(mq_timedreceive) CALL(mq_timedsend) CALL(msgctl) CALL(msgrcv) \
   CALL(msgsnd) CALL(msync) CALL(munlock) CALL(munmap) CALL(name_to_handle_at) CALL(nanosleep) \
-  CALL(open_by_handle_at) CALL(open_tree) CALL(pipe) CALL(pipe2) CALL(pivot_root) CALL(poll) CALL(pread64) \
+  CALL(open_by_handle_at) CALL(open_tree) CALL(pipe) CALL(pipe2) CALL(pivot_root) CALL(pkey_mprotect) CALL(poll) CALL(pread64) \
   CALL(preadv) CALL(prlimit64) CALL(process_vm_readv) CALL(process_vm_writev) CALL(pwrite64) CALL(pwritev) \
   CALL(quotactl) CALL(read) CALL(readlink) CALL(readlinkat) CALL(readv) CALL(recvfrom) CALL(recvmmsg) \
   CALL(recvmsg) CALL(removexattr) CALL(rename) CALL(renameat) CALL(renameat2) CALL(rmdir) \
@@ -122,9 +123,10 @@ long call(Result (*function)(Parameters...), const long* a) {
   }(std::index_sequence_for<Parameters...>());
 }
 
-// What the kernel finds at an argument's address: text, or `bytes` times the argument `count`.
+// What the kernel finds at an argument's address: text, `bytes` times the argument `count`, or a mask that blocks signals,
+// from which those that the fault path needs are taken.
 struct Memory {
-  enum Kind : uint8_t { kNone, kText, kIn, kInOut };
+  enum Kind : uint8_t { kNone, kText, kIn, kInOut, kMask };
   Kind kind = kNone;
   uint8_t position = 0;
   uint16_t bytes = 0;
@@ -143,13 +145,15 @@ constexpr Memory in_out(uint8_t position, uint16_t bytes, int8_t count = -1) {
   return {Memory::kInOut, position, bytes, count};
 }
 
-constexpr uint16_t kTime = sizeof(timespec), kMask = sizeof(uint64_t), kInfo = sizeof(siginfo_t);
+constexpr uint16_t kTime = sizeof(timespec), kSet = sizeof(uint64_t), kInfo = sizeof(siginfo_t);
+
+constexpr Memory mask(uint8_t position) { return {Memory::kMask, position, kSet, -1}; }
 
 constexpr ByKernel kByKernel[] = {
     {SYS_add_key, {text(0), text(1), in(2, 1, 3)}},
     {SYS_clock_nanosleep, {in(2, kTime), in_out(3, kTime)}},
-    {SYS_epoll_pwait, {in_out(1, sizeof(epoll_event), 2), in(4, kMask)}},
-    {SYS_epoll_pwait2, {in_out(1, sizeof(epoll_event), 2), in(3, kTime), in(4, kMask)}},
+    {SYS_epoll_pwait, {in_out(1, sizeof(epoll_event), 2), mask(4)}},
+    {SYS_epoll_pwait2, {in_out(1, sizeof(epoll_event), 2), in(3, kTime), mask(4)}},
     {SYS_finit_module, {text(1)}},
     {SYS_getcwd, {in_out(0, 1, 1)}},
     {SYS_init_module, {in(0, 1, 1), text(2)}},
@@ -161,17 +165,18 @@ constexpr ByKernel kByKernel[] = {
     {SYS_move_pages, {in(2, 8, 1), in(3, 4, 1), in_out(4, 4, 1)}},
     {SYS_openat2, {text(1), in(2, 1, 3)}},
     {SYS_pidfd_send_signal, {in(2, kInfo)}},
-    {SYS_ppoll, {in_out(0, sizeof(pollfd), 1), in_out(2, kTime), in(3, kMask)}},
+    {SYS_ppoll, {in_out(0, sizeof(pollfd), 1), in_out(2, kTime), mask(3)}},
     {SYS_request_key, {text(0), text(1), text(2)}},
-    {SYS_rt_sigpending, {in_out(0, kMask)}},
+    {SYS_rt_sigpending, {in_out(0, kSet)}},
     {SYS_rt_sigqueueinfo, {in(2, kInfo)}},
-    {SYS_rt_sigtimedwait, {in(0, kMask), in_out(1, kInfo), in(2, kTime)}},
+    {SYS_rt_sigsuspend, {mask(0)}},
+    {SYS_rt_sigtimedwait, {in(0, kSet), in_out(1, kInfo), in(2, kTime)}},
     {SYS_rt_tgsigqueueinfo, {in(3, kInfo)}},
     {SYS_sched_getaffinity, {in_out(2, 1, 1)}},
     {SYS_sched_getattr, {in_out(1, 1, 2)}},
     // Of this thread alone; the C library's function changes all threads.
     {SYS_setgroups, {in(1, sizeof(gid_t), 0)}},
-    {SYS_signalfd4, {in(1, kMask)}},
+    {SYS_signalfd4, {in(1, kSet)}},
     {SYS_timer_create, {in(1, sizeof(sigevent)), in_out(2, 4)}},
     {SYS_timer_gettime, {in_out(1, sizeof(itimerspec))}},
     {SYS_timer_settime, {in(2, sizeof(itimerspec)), in_out(3, sizeof(itimerspec))}},
@@ -186,6 +191,7 @@ const ByKernel* find(long number) {
 
 size_t bytes_of(const Memory& memory, const long* a) {
   const auto* address = reinterpret_cast<const char*>(a[memory.position]);
+  if (memory.kind == Memory::kMask) return address != nullptr ? memory.bytes : 0;
   if (memory.kind == Memory::kNone || plain(address)) return 0;
   if (memory.kind == Memory::kText) return string_length(address) + 1;
   if (memory.count < 0) return memory.bytes;
@@ -210,6 +216,7 @@ long with_copies(const ByKernel& entry, const long* arguments) {
     const size_t n = bytes_of(memory, arguments);
     if (n == 0) continue;
     copy(copies.data() + at, reinterpret_cast<const char*>(arguments[memory.position]), n);
+    if (memory.kind == Memory::kMask) *reinterpret_cast<uint64_t*>(copies.data() + at) &= ~kFaultSignals;
     a[memory.position] = reinterpret_cast<long>(copies.data() + at);
     at += base::round_up(n, 16);
   }
@@ -269,6 +276,21 @@ long call_by_number(long number, const long* a) {
     case SYS_seccomp:
       if (a[0] != SECCOMP_SET_MODE_FILTER) break;
       return syscall(number, a[0], a[1], PlainFilter(argument<const sock_fprog*>(a[2])).get());
+    // The C library's sets are longer.
+    case SYS_rt_sigprocmask: {
+      const auto* given = argument<const uint64_t*>(a[1]);
+      auto* told = argument<uint64_t*>(a[2]);
+      if (static_cast<size_t>(a[3]) != sizeof(uint64_t)) break;
+      sigset_t set = {}, old = {};
+      if (given != nullptr) *reinterpret_cast<uint64_t*>(&set) = load(given);
+      if (const int error =
+              change_program_mask(static_cast<int>(a[0]), given != nullptr ? &set : nullptr, &old)) {
+        errno = error;
+        return -1;
+      }
+      if (told != nullptr) store(told, mask_of(old));
+      return 0;
+    }
     case SYS_perf_event_open:
       if (plain(argument<char*>(a[0]))) break;
       return with_sized(number, a, 0, 4);

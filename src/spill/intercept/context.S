@@ -40,6 +40,20 @@
   jne \spilled
   .endm
 
+  // Calls spill_filter_mask with the context in \register; keeps rdi and rsi.
+  .macro filter_mask register
+  pushq %rdi
+  pushq %rsi
+  subq $8, %rsp
+  .cfi_adjust_cfa_offset 24
+  movq \register, %rdi
+  call spill_filter_mask
+  addq $8, %rsp
+  popq %rsi
+  popq %rdi
+  .cfi_adjust_cfa_offset -24
+  .endm
+
   .macro function name
   .text
   .globl __spill_\name
@@ -140,6 +154,7 @@ __spill_\name:
   // int (const ucontext_t*)
   function setcontext
   if_spilled %rdi, 1f
+  filter_mask %rdi
   jmp setcontext@PLT
 1:
   subq $CONTEXT_FRAME, %rsp
@@ -151,6 +166,7 @@ __spill_\name:
   function swapcontext
   if_spilled %rdi, 1f
   if_spilled %rsi, 1f
+  filter_mask %rsi
   jmp swapcontext@PLT
 1:
   save_context

@@ -21,6 +21,13 @@ static_assert(offsetof(_libc_fpstate, mxcsr) == 24);
 
 namespace spill {
 
+// The context that the C library is about to enter, whose mask it gives to the kernel.
+SPILL_OF_ENTRY void spill_filter_mask(ucontext_t* context) {
+  if ((mask_of(context->uc_sigmask) & kFaultSignals) == 0)
+    return;  // it may lie in memory that cannot be written
+  *reinterpret_cast<uint64_t*>(&context->uc_sigmask) &= ~kFaultSignals;
+}
+
 SPILL_OF_ENTRY bool spill_is_spilled(const void* address) { return in_range(address); }
 
 // `return_address` is where the entry point's own stands: the caller goes on above it.

@@ -51,6 +51,9 @@ void* no_map() {
   return MAP_FAILED;
 }
 
+// More than there are addresses, which rounded up may be nothing.
+bool is_too_large(size_t bytes) { return bytes > kRangeEnd - kRangeBegin; }
+
 void* map_spilled(size_t bytes, Protection protection) {
   const uint64_t address = allocate_addresses(base::round_up(bytes, base::kOsPageBytes), base::kOsPageBytes);
   if (address == 0) return no_map();
@@ -79,7 +82,8 @@ bool is_global_at(const void* address) {
 
 int unmap_spilled(void* address, size_t bytes) {
   const auto begin = reinterpret_cast<uint64_t>(address);
-  if (bytes == 0 || begin % base::kOsPageBytes != 0 || is_global_at(address)) return fail(EINVAL);
+  if (bytes == 0 || is_too_large(bytes) || begin % base::kOsPageBytes != 0 || is_global_at(address))
+    return fail(EINVAL);
   uint64_t end = begin + base::round_up(bytes, base::kOsPageBytes);
   if (end > kRangeEnd) end = kRangeEnd;
   // munmap of what is not mapped is no error: skip the holes.
@@ -319,7 +323,7 @@ void* move_spilled(void* old_address, size_t old_bytes, size_t new_bytes, int fl
 
 SPILL_EXPORT void* __spill_mmap(void* address, size_t bytes, int protection, int flags, int file,
                                 off_t offset) {
-  if ((flags & MAP_FIXED) != 0 && touches_runtime(address, bytes)) return no_map();
+  if (is_too_large(bytes) || ((flags & MAP_FIXED) != 0 && touches_runtime(address, bytes))) return no_map();
   if ((flags & MAP_FIXED) != 0 && touches_range(address, bytes)) {
     const auto begin = reinterpret_cast<uint64_t>(address);
     // A file map's addresses stay the kernel's; those of another mapping of the kernel's are spilled memory again.
@@ -360,7 +364,8 @@ SPILL_EXPORT void* __spill_mremap(void* old_address, size_t old_bytes, size_t ne
   va_start(arguments, flags);
   void* fixed = (flags & MREMAP_FIXED) != 0 ? va_arg(arguments, void*) : nullptr;
   va_end(arguments);
-  if (touches_runtime(old_address, old_bytes) || (fixed != nullptr && touches_runtime(fixed, new_bytes)))
+  if (is_too_large(old_bytes) || is_too_large(new_bytes) || touches_runtime(old_address, old_bytes) ||
+      (fixed != nullptr && touches_runtime(fixed, new_bytes)))
     return no_map();
   if (fixed != nullptr && (in_range(old_address) || touches_range(fixed, new_bytes)))
     return move_to(old_address, old_bytes, new_bytes, flags, fixed);
@@ -375,7 +380,8 @@ SPILL_EXPORT void* __spill_mremap(void* old_address, size_t old_bytes, size_t ne
 SPILL_EXPORT int __spill_madvise(void* address, size_t bytes, int advice) {
   if (touches_runtime(address, bytes)) return fail(ENOMEM);
   if (!in_range(address)) return madvise(address, bytes, advice);
-  if (reinterpret_cast<uint64_t>(address) % base::kOsPageBytes != 0) return fail(EINVAL);
+  if (reinterpret_cast<uint64_t>(address) % base::kOsPageBytes != 0 || is_too_large(bytes))
+    return fail(EINVAL);
   return for_each_part(address, bytes, [advice](void* part, size_t length) {
     const auto begin = reinterpret_cast<uint64_t>(part);
     const FileMapKind kind = kind_at(begin);
@@ -389,6 +395,8 @@ SPILL_EXPORT int __spill_madvise(void* address, size_t bytes, int advice) {
       else if (kind == FileMapKind::kPrivate && !reload_file(begin, length))
         return fail(EIO);
     }
+    // It would change what a child of fork finds, or what is stored.
+    if (advice == MADV_DONTFORK || advice == MADV_WIPEONFORK || advice == MADV_REMOVE) return fail(EINVAL);
     // Other advice is about how the kernel pages, which it does not do here.
     return advice >= 0 && advice <= MADV_COLLAPSE ? 0 : fail(EINVAL);
   });
@@ -401,6 +409,7 @@ SPILL_EXPORT int __spill_mprotect(void* address, size_t bytes, int protection) {
   if (!in_range(address)) return mprotect(address, bytes, protection);
   if (reinterpret_cast<uint64_t>(address) % base::kOsPageBytes != 0 || (protection & ~kAllAccess) != 0)
     return fail(EINVAL);
+  if (is_too_large(bytes)) return fail(ENOMEM);
   return for_each_part(address, bytes, [protection](void* part, size_t length) {
     const auto begin = reinterpret_cast<uint64_t>(part);
     if (kind_at(begin) == FileMapKind::kReading && protection == PROT_READ) return 0;

@@ -197,8 +197,35 @@ static void telling(void) {
   printf("%d %d\n", signals, calls);
 }
 
+// A list is waited for whole, whatever became of one request of it.
+static void failing_list(void) {
+  int ends[2];
+  CHECK(pipe(ends) == 0);
+  static struct aiocb bad;
+  static char buffer[10];
+  bad.aio_fildes = -1;
+  bad.aio_buf = buffer;
+  bad.aio_nbytes = 10;
+  bad.aio_lio_opcode = LIO_READ;
+  struct aiocb* good = request(ends[0], spilled(100), 5, 0);
+  good->aio_lio_opcode = LIO_READ;
+  struct aiocb* list[] = {good, &bad};
+  fflush(stdout);
+  const pid_t writer = fork();
+  if (writer == 0) {
+    usleep(100000);
+    _exit(write(ends[1], "hello", 5) == 5 ? 0 : 1);
+  }
+  CHECK(lio_listio(LIO_WAIT, list, 2, NULL) == -1 && errno == EIO);
+  CHECK(aio_error(good) == 0 && aio_return(good) == 5 && aio_error(&bad) == EBADF);
+  int status;
+  CHECK(waitpid(writer, &status, 0) == writer && status == 0);
+  puts("list");
+}
+
 int main(void) {
   files();
+  failing_list();
   pipes();
   telling();
   return 0;

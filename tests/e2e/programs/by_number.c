@@ -18,6 +18,7 @@
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/utsname.h>
@@ -222,8 +223,56 @@ static void groups_of_a_thread(void) {
   CHECK(count != 1 || groups[0] != 12345);
 }
 
+static char* volatile far_memory;
+static volatile int alarms;
+static void load_far(int number) {
+  (void)number;
+  unsigned value;
+  __asm__ volatile("movzbl (%1), %0" : "=r"(value) : "r"(far_memory + 5000 * ++alarms));
+  CHECK((unsigned char)value == 7);
+}
+// What the fault path needs is never blocked, and the program is told that it is.
+static void masks(void) {
+  far_memory = malloc(1 << 20);
+  memset(far_memory, 7, 1 << 20);
+  push_out(3 << 20);
+  struct sigaction action = {.sa_handler = load_far};
+  CHECK(sigaction(SIGALRM, &action, NULL) == 0);
+  uint64_t* all = zeros(8);
+  uint64_t* old = zeros(8);
+  *all = ~(uint64_t)0;
+  CHECK(syscall(SYS_rt_sigprocmask, SIG_BLOCK, all, old, 8L) == 0);
+  load_far(0);
+  CHECK(syscall(SYS_rt_sigprocmask, SIG_SETMASK, old, all, 8L) == 0);
+  CHECK((*all >> (SIGSEGV - 1) & 1) && (*all >> (SIGUSR1 - 1) & 1) && !(*old >> (SIGSEGV - 1) & 1));
+  CHECK(syscall(SYS_rt_sigprocmask, SIG_SETMASK, old, NULL, 7L) == -1 && errno == EINVAL);
+  static uint64_t plain_mask;
+  plain_mask = ~(uint64_t)0 & ~((uint64_t)1 << (SIGALRM - 1));
+  *all = plain_mask;
+  for (int i = 0; i < 6; ++i) {
+    struct itimerval soon = {{0, 0}, {0, 20000}};
+    uint64_t* mask = i % 2 ? all : &plain_mask;
+    CHECK(setitimer(ITIMER_REAL, &soon, NULL) == 0);
+    if (i < 2)
+      CHECK(syscall(SYS_rt_sigsuspend, mask, 8L) == -1);
+    else if (i < 4)
+      CHECK(syscall(SYS_ppoll, NULL, 0L, NULL, mask, 8L) == -1);
+    else
+      CHECK(syscall(SYS_epoll_pwait, (long)epoll_create1(0), zeros(100), 1L, -1L, mask, 8L) == -1);
+    CHECK(errno == EINTR);
+  }
+  CHECK(alarms == 7);
+  char* pages = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  pages[5] = 7;
+  CHECK(syscall(SYS_pkey_mprotect, pages, 1L << 20, (long)PROT_READ, -1L) == 0);
+  unsigned value;
+  __asm__ volatile("movzbl (%1), %0" : "=r"(value) : "r"(pages + 5));
+  CHECK(value == 7 && munmap(pages, 1 << 20) == 0);
+}
+
 int main(void) {
   same();
+  masks();
   groups_of_a_thread();
   by_kernel();
   puts("end");

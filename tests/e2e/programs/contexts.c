@@ -162,8 +162,44 @@ static void environments(void) {
   printf("jumps %ld\n", sum);
 }
 
+static ucontext_t plain_here, plain_there;
+static char plain_stack[65536];
+static char* far_memory;
+// What the fault path needs is never blocked, whatever mask a context has.
+static void with_all_blocked(void) {
+  unsigned value;
+  CHECK(blocks(SIGUSR1));
+  __asm__ volatile("movzbl (%1), %0" : "=r"(value) : "r"(far_memory));
+  CHECK((unsigned char)value == 7);
+}
+static void masked_context(void) {
+  far_memory = malloc(1 << 20);
+  HIDE(far_memory);
+  for (int way = 0; way < 2; ++way) {
+    memset(far_memory, 7, 1 << 20);
+    push_out(2000000);
+    CHECK(getcontext(&plain_there) == 0);
+    plain_there.uc_stack.ss_sp = plain_stack;
+    plain_there.uc_stack.ss_size = sizeof plain_stack;
+    plain_there.uc_link = &plain_here;
+    sigfillset(&plain_there.uc_sigmask);
+    makecontext(&plain_there, with_all_blocked, 0);
+    volatile int came = 0;
+    if (way == 0) {
+      CHECK(swapcontext(&plain_here, &plain_there) == 0);
+    } else {
+      CHECK(getcontext(&plain_here) == 0);
+      if (came++ == 0) setcontext(&plain_there);
+    }
+    CHECK(!blocks(SIGUSR1));
+  }
+  free(far_memory);
+  puts("masks");
+}
+
 int main(void) {
   many_contexts();
+  masked_context();
   again();
   environments();
   return 0;

@@ -134,10 +134,10 @@ struct Classes : std::ctype<char> {
 
 template <class C>
 static void writing() {
-  for (size_t size : {0, 1, 9, 511, 512, 513, 3000}) {
+  for (size_t size : {0, 1, 9, 2047, 2048, 2049, 3000}) {
     const std::basic_string<C> text(size, C('t'));
-    for (size_t room : {size_t{1} << 20, size_t{600}, size_t{3}, size_t{0}}) {
-      for (size_t failure : {size_t{1} << 20, size_t{520}}) {
+    for (size_t room : {size_t{1} << 20, size_t{2500}, size_t{3}, size_t{0}}) {
+      for (size_t failure : {size_t{1} << 20, size_t{2050}}) {
         for (auto mask : {std::ios::goodbit, std::ios::badbit}) {
           for (auto adjust : {std::ios::left, std::ios::right, std::ios::internal}) {
             Slow<C> buffer({}, 0, failure, room);
@@ -157,6 +157,21 @@ static void writing() {
     }
   }
   std::cout << '\n';
+}
+
+// Each insertion is one call of the buffer's.
+struct Calls : std::streambuf {
+  std::streamsize xsputn(const char* from, std::streamsize n) override {
+    calls += std::to_string(n) + ':' + std::to_string(sum_of(std::string(from, (size_t)n)) % 1000) + ' ';
+    return n;
+  }
+  std::string calls;
+};
+static void records() {
+  Calls buffer;
+  std::ostream out(&buffer);
+  for (size_t size : {1, 511, 512, 2047, 2048, 2049, 100000}) out << std::string(size, 'r');
+  std::cout << buffer.calls << '\n';
 }
 
 // Much more than the budget, of which each line is the reader's own string, moved away.
@@ -195,6 +210,7 @@ int main() {
   }
   writing<char>();
   writing<wchar_t>();
+  records();
   files();
   return 0;
 }

@@ -313,6 +313,87 @@ static void forks(void) {
   puts("forks");
 }
 
+static sigjmp_buf refused_at;
+static void on_refused(int number) { siglongjmp(refused_at, number); }
+// The signal that an access raises, or 0.
+static int raised_by(char* at, int stores) {
+  volatile int number = sigsetjmp(refused_at, 1);
+  if (number != 0) return number;
+  if (stores)
+    *(volatile char*)at = 'y';
+  else
+    foreign_load(at);
+  return 0;
+}
+
+// What may not be done to a map that has become the kernel's is refused as natively, by threads and children.
+static void refused(void) {
+  make(0);
+  struct sigaction action = {.sa_handler = on_refused}, before;
+  CHECK(sigaction(SIGSEGV, &action, &before) == 0);
+  char* all = map(PROT_READ, MAP_PRIVATE);
+  expect_all(all, 0);
+  CHECK(mprotect(all, BYTES, PROT_NONE) == 0);
+  CHECK(raised_by(all + 2 * P, 0) == SIGSEGV && raised_by(all + 2 * P, 1) == SIGSEGV);
+  CHECK(mprotect(all, BYTES, PROT_READ) == 0);
+  CHECK(raised_by(all + 2 * P, 0) == 0 && raised_by(all + 2 * P, 1) == SIGSEGV);
+  char* other = map(PROT_READ, MAP_SHARED);
+  expect_all(other, 0);
+  fflush(stdout);
+  const pid_t child = fork();
+  if (child == 0) _exit(raised_by(other + 9, 1) == SIGSEGV && raised_by(other + 9, 0) == 0 ? 7 : 8);
+  int status;
+  CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 7);
+  write_all(1);
+  for (int i = 0; i < 3; ++i) CHECK(raised_by(other + 9, 1) == SIGSEGV);
+  for (size_t i = 0; i < BYTES / 8; i += 64) CHECK(((uint64_t*)other)[i] == word(i, 1));
+  CHECK(sigaction(SIGSEGV, &before, NULL) == 0);
+  CHECK(munmap(all, BYTES) == 0 && munmap(other, BYTES) == 0);
+  puts("refused");
+}
+
+static atomic_int holds;
+static void* hold_page(void* page) {
+  holds = *(volatile char*)page != 0 ? 1 : 2;
+  while (holds != 0) {}  // no call, which would let go of it
+  return NULL;
+}
+
+// A page that a thread still holds from before somebody wrote to the file: a child finds what was written.
+static void held_at_fork(void) {
+  make(0);
+  char* all = map(PROT_READ, MAP_SHARED);
+  expect_all(all, 0);
+  pthread_t thread;
+  holds = 0;
+  CHECK(pthread_create(&thread, NULL, hold_page, all + 2 * P) == 0);
+  while (holds == 0) usleep(100);
+  write_all(1);
+  for (int kind = 0; kind < 2; ++kind) {
+    fflush(stdout);
+    const pid_t child = kind == 0 ? _Fork() : fork();
+    if (child == 0) _exit(((uint64_t*)all)[2 * P / 8] == word(2 * P / 8, 1) ? 7 : 8);
+    int status;
+    CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 7);
+  }
+  holds = 0;
+  CHECK(pthread_join(thread, NULL) == 0);
+  CHECK(munmap(all, BYTES) == 0);
+  puts("held");
+}
+
+// madvise gives a private map the file's content back, whatever may be done with it, to the end of its last page.
+static void private_again(void) {
+  make(0);
+  char* all = map(RW, MAP_PRIVATE);
+  for (size_t i = 0; i < BYTES + 100; i += 50) all[i] = 'T';
+  CHECK(mprotect(all, BYTES, PROT_READ) == 0);
+  CHECK(madvise(all, BYTES, MADV_DONTNEED) == 0);
+  expect_all(all, 0);
+  CHECK(munmap(all, BYTES) == 0);
+  puts("again");
+}
+
 // Errors and what stays the kernel's are as natively.
 static void plain_ones(void) {
   make(0);
@@ -352,6 +433,9 @@ int main(int argc, char** argv) {
   written_while_read();
   odd_calls();
   forks();
+  refused();
+  held_at_fork();
+  private_again();
   plain_ones();
   unlink(path);
   return 0;

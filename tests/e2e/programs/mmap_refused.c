@@ -1,0 +1,61 @@
+// What mmap and its kin refuse of spilled memory, as natively or with an error that programs know.
+#define _GNU_SOURCE
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "e2e.h"
+
+#define RW (PROT_READ | PROT_WRITE)
+#define ANONYMOUS (MAP_PRIVATE | MAP_ANONYMOUS)
+#define BYTES (1 << 20)
+
+// Sizes that are nothing when they are rounded up.
+static void sizes(void) {
+  char* kept = malloc(BYTES);
+  HIDE(kept);
+  memset(kept, 7, BYTES);
+  char* map = mmap(NULL, BYTES, RW, ANONYMOUS, -1, 0);
+  CHECK(map != MAP_FAILED);
+  CHECK_SPILLED(map);
+  memset(map, 8, BYTES);
+  for (size_t bytes = (size_t)-1; bytes >= (size_t)-5000; bytes -= 999) {
+    errno = 0;
+    CHECK(mmap(NULL, bytes, RW, ANONYMOUS, -1, 0) == MAP_FAILED && errno == ENOMEM);
+    CHECK(mremap(map, BYTES, bytes, MREMAP_MAYMOVE) == MAP_FAILED);
+    CHECK(munmap(map, bytes) == -1 && errno == EINVAL);
+    CHECK(mprotect(map, bytes, PROT_NONE) == -1);
+    CHECK(madvise(map, bytes, MADV_DONTNEED) == -1);
+  }
+  push_out(3 << 20);
+  for (size_t i = 0; i < BYTES; i += 1000) CHECK(map[i] == 8 && kept[i] == 7);
+  CHECK(munmap(map, BYTES) == 0);
+  free(kept);
+}
+
+// Advice that changes what a child finds is not taken and then forgotten: 1 if it was taken.
+static int takes(int advice) {
+  char* map = mmap(NULL, BYTES, RW, ANONYMOUS, -1, 0);
+  map[0] = 's';
+  const int result = madvise(map, BYTES, advice);
+  CHECK(result == 0 || errno == EINVAL);
+  if (result == 0) {
+    const pid_t child = fork();
+    if (child == 0) _exit(map[0] == 's' ? 8 : 7);
+    int status;
+    CHECK(waitpid(child, &status, 0) == child);
+    CHECK(!WIFEXITED(status) || WEXITSTATUS(status) == 7);
+  }
+  CHECK(map[0] == 's' && munmap(map, BYTES) == 0);
+  return result == 0;
+}
+
+int main(void) {
+  sizes();
+  fflush(stdout);
+  CHECK(takes(MADV_WIPEONFORK) == !runs_spilled());
+  CHECK(takes(MADV_DONTFORK) == !runs_spilled());
+  CHECK(takes(MADV_REMOVE) == 0);
+  puts("end");
+  return 0;
+}
