@@ -46,7 +46,7 @@ void abandon_wait(void* memory) {
 
 int wait_parked(pthread_cond_t* condition, pthread_mutex_t* mutex, const Deadline& deadline) {
   if (!deadline.is_valid()) return EINVAL;
-  Wait wait = {mutex, plain(condition), {}};
+  Wait wait = {mutex, is_c_library_object(condition), {}};
   if (wait.counts) plain_condition_waiters.fetch_add(1, std::memory_order_relaxed);
   queue_waiter(wait.waiter, condition, ~uint32_t{0}, [](void*) { return true; }, nullptr);
   int result = unlock_mutex(mutex);
@@ -67,7 +67,8 @@ int wait_parked(pthread_cond_t* condition, pthread_mutex_t* mutex, const Deadlin
 
 // Whether somebody parked was woken.
 bool wake(pthread_cond_t* condition, uint32_t count) {
-  if (plain(condition) && plain_condition_waiters.load(std::memory_order_relaxed) == 0) return false;
+  if (is_c_library_object(condition) && plain_condition_waiters.load(std::memory_order_relaxed) == 0)
+    return false;
   return may_have_waiters(condition) && unpark(condition, count) != 0;
 }
 
@@ -81,7 +82,8 @@ bool is_supported(const pthread_condattr_t* attributes) {
 
 SPILL_EXPORT int __spill_pthread_cond_wait(pthread_cond_t* condition, pthread_mutex_t* mutex) {
   clear_slots();
-  if (plain(condition, mutex)) return LIBC_VERSION(pthread_cond_wait, "GLIBC_2.3.2")(condition, mutex);
+  if (is_c_library_object(condition, mutex))
+    return LIBC_VERSION(pthread_cond_wait, "GLIBC_2.3.2")(condition, mutex);
   return wait_parked(condition, mutex, Deadline::never());
 }
 
@@ -89,7 +91,7 @@ SPILL_EXPORT int __spill_pthread_cond_timedwait(pthread_cond_t* condition, pthre
                                                 const timespec* time) {
   const PlainIn<timespec> plain_time(time);
   clear_slots();
-  if (plain(condition, mutex))
+  if (is_c_library_object(condition, mutex))
     return LIBC_VERSION(pthread_cond_timedwait, "GLIBC_2.3.2")(condition, mutex, plain_time);
   return wait_parked(condition, mutex, Deadline::at(clock_of(condition), *plain_time));
 }
@@ -98,25 +100,25 @@ SPILL_EXPORT int __spill_pthread_cond_clockwait(pthread_cond_t* condition, pthre
                                                 clockid_t clock, const timespec* time) {
   const PlainIn<timespec> plain_time(time);
   clear_slots();
-  if (plain(condition, mutex))
+  if (is_c_library_object(condition, mutex))
     return LIBC_VERSION(pthread_cond_clockwait, "GLIBC_2.34")(condition, mutex, clock, plain_time);
   return wait_parked(condition, mutex, Deadline::at(clock, *plain_time));
 }
 
 SPILL_EXPORT int __spill_pthread_cond_signal(pthread_cond_t* condition) {
-  if (wake(condition, 1) || !plain(condition)) return 0;
+  if (wake(condition, 1) || !is_c_library_object(condition)) return 0;
   return LIBC_VERSION(pthread_cond_signal, "GLIBC_2.3.2")(condition);
 }
 
 SPILL_EXPORT int __spill_pthread_cond_broadcast(pthread_cond_t* condition) {
-  if (wake(condition, ~uint32_t{0}) || !plain(condition)) return 0;
+  if (wake(condition, ~uint32_t{0}) || !is_c_library_object(condition)) return 0;
   return LIBC_VERSION(pthread_cond_broadcast, "GLIBC_2.3.2")(condition);
 }
 
 SPILL_EXPORT int __spill_pthread_cond_init(pthread_cond_t* condition, const pthread_condattr_t* attributes) {
   const PlainIn<pthread_condattr_t> plain_attributes(attributes);
   const auto init = LIBC_VERSION(pthread_cond_init, "GLIBC_2.3.2");
-  if (plain(condition)) return init(condition, plain_attributes);
+  if (is_c_library_object(condition)) return init(condition, plain_attributes);
   if (attributes != nullptr && !is_supported(plain_attributes)) return ENOTSUP;
   pthread_cond_t fresh;
   const int result = init(&fresh, plain_attributes);
@@ -126,7 +128,7 @@ SPILL_EXPORT int __spill_pthread_cond_init(pthread_cond_t* condition, const pthr
 
 SPILL_EXPORT int __spill_pthread_cond_destroy(pthread_cond_t* condition) {
   // A waiter that was woken does not look at a spilled condition again.
-  if (!plain(condition)) return 0;
+  if (!is_c_library_object(condition)) return 0;
   return LIBC_VERSION(pthread_cond_destroy, "GLIBC_2.3.2")(condition);
 }
 

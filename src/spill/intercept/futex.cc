@@ -74,7 +74,7 @@ SPILL_EXPORT long __spill_syscall(long number, ...) {
   long a[6];
   for (long& argument : a) argument = va_arg(list, long);
   va_end(list);
-  if (number == SYS_futex && in_range(static_cast<uint64_t>(a[0]))) {
+  if (number == SYS_futex && !is_c_library_object(reinterpret_cast<const void*>(a[0]))) {
     return call_futex(reinterpret_cast<uint32_t*>(a[0]), static_cast<int>(a[1]), static_cast<uint32_t>(a[2]),
                       reinterpret_cast<const timespec*>(a[3]), static_cast<uint32_t>(a[5]));
   }

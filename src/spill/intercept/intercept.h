@@ -17,12 +17,23 @@
 #include <cstddef>
 
 #include "spill/access.h"
+#include "spill/protection.h"
 
 namespace spill {
 
 template <class... Pointers>
 inline bool plain(Pointers... pointers) {
   return (!in_range(static_cast<const void*>(pointers)) && ...);
+}
+
+// What threads wait for is the C library's own in plain memory, and in mappings of the kernel's that lie among spilled
+// memory: other processes may wait there too.
+template <class... Pointers>
+inline bool is_c_library_object(Pointers... pointers) {
+  const auto is_kernels = [](const void* pointer) {
+    return protection_at(reinterpret_cast<uint64_t>(pointer)) == Protection::kKernel;
+  };
+  return ((plain(pointers) || is_kernels(static_cast<const void*>(pointers))) && ...);
 }
 
 // Bytes that an access at `address` may cover: to the end of the OS page when spilled, else `n`.

@@ -189,7 +189,7 @@ bool change_alone(pthread_mutex_t* mutex, F&& change) {
   std::atomic_signal_fence(std::memory_order_seq_cst);
   bool done = false;
   if (!alone_ends.load(std::memory_order_relaxed)) {
-    if (plain(mutex)) {
+    if (is_c_library_object(mutex)) {
       done = change(*reinterpret_cast<AloneWords*>(mutex), me, kPlainFirst);
     } else if (is_in_page(mutex, sizeof(AloneWords))) {
       done = change(*reinterpret_cast<AloneWords*>(hold(mutex, kHoldA)), me, kSpilledFirst);
@@ -230,7 +230,7 @@ void note_threads() {
 
 int lock_mutex(pthread_mutex_t* mutex) {
   if (change_alone(mutex, lock_words_alone)) return 0;
-  if (plain(mutex))
+  if (is_c_library_object(mutex))
     return lock_or_wait(LIBC_VERSION(pthread_mutex_trylock, "GLIBC_2.34"),
                         LIBC_VERSION(pthread_mutex_lock, "GLIBC_2.2.5"), mutex);
   return lock_spilled(mutex, Patience::kSome, Deadline::never());
@@ -238,7 +238,7 @@ int lock_mutex(pthread_mutex_t* mutex) {
 
 int unlock_mutex(pthread_mutex_t* mutex) {
   if (change_alone(mutex, unlock_words_alone)) return 0;
-  if (plain(mutex)) return LIBC_VERSION(pthread_mutex_unlock, "GLIBC_2.2.5")(mutex);
+  if (is_c_library_object(mutex)) return LIBC_VERSION(pthread_mutex_unlock, "GLIBC_2.2.5")(mutex);
   return unlock_spilled(mutex);
 }
 
@@ -246,12 +246,12 @@ SPILL_EXPORT int __spill_pthread_mutex_lock(pthread_mutex_t* mutex) { return loc
 SPILL_EXPORT int __spill_pthread_mutex_unlock(pthread_mutex_t* mutex) { return unlock_mutex(mutex); }
 
 SPILL_EXPORT int __spill_pthread_mutex_trylock(pthread_mutex_t* mutex) {
-  if (plain(mutex)) return LIBC_VERSION(pthread_mutex_trylock, "GLIBC_2.34")(mutex);
+  if (is_c_library_object(mutex)) return LIBC_VERSION(pthread_mutex_trylock, "GLIBC_2.34")(mutex);
   return lock_spilled(mutex, Patience::kNone, Deadline::never());
 }
 
 SPILL_EXPORT int __spill_pthread_mutex_timedlock(pthread_mutex_t* mutex, const timespec* time) {
-  if (plain(mutex)) {
+  if (is_c_library_object(mutex)) {
     const PlainIn<timespec> plain_time(time);
     clear_slots();
     return LIBC_VERSION(pthread_mutex_timedlock, "GLIBC_2.34")(mutex, plain_time);
@@ -261,7 +261,7 @@ SPILL_EXPORT int __spill_pthread_mutex_timedlock(pthread_mutex_t* mutex, const t
 
 SPILL_EXPORT int __spill_pthread_mutex_clocklock(pthread_mutex_t* mutex, clockid_t clock,
                                                  const timespec* time) {
-  if (plain(mutex)) {
+  if (is_c_library_object(mutex)) {
     const PlainIn<timespec> plain_time(time);
     clear_slots();
     return LIBC_VERSION(pthread_mutex_clocklock, "GLIBC_2.34")(mutex, clock, plain_time);
@@ -272,7 +272,7 @@ SPILL_EXPORT int __spill_pthread_mutex_clocklock(pthread_mutex_t* mutex, clockid
 SPILL_EXPORT int __spill_pthread_mutex_init(pthread_mutex_t* mutex, const pthread_mutexattr_t* attributes) {
   const PlainIn<pthread_mutexattr_t> plain_attributes(attributes);
   const auto init = LIBC_VERSION(pthread_mutex_init, "GLIBC_2.2.5");
-  if (plain(mutex)) return init(mutex, plain_attributes);
+  if (is_c_library_object(mutex)) return init(mutex, plain_attributes);
   if (attributes != nullptr && !is_supported(plain_attributes)) return ENOTSUP;
   pthread_mutex_t fresh;
   const int result = init(&fresh, plain_attributes);
@@ -281,7 +281,7 @@ SPILL_EXPORT int __spill_pthread_mutex_init(pthread_mutex_t* mutex, const pthrea
 }
 
 SPILL_EXPORT int __spill_pthread_mutex_destroy(pthread_mutex_t* mutex) {
-  if (plain(mutex)) return LIBC_VERSION(pthread_mutex_destroy, "GLIBC_2.2.5")(mutex);
+  if (is_c_library_object(mutex)) return LIBC_VERSION(pthread_mutex_destroy, "GLIBC_2.2.5")(mutex);
   return Words(mutex, kWordsBytes)[kLock].load(std::memory_order_relaxed) == kFree ? 0 : EBUSY;
 }
 

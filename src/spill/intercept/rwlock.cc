@@ -71,31 +71,32 @@ int unlock_spilled(pthread_rwlock_t* lock) {
 
 }  // namespace
 
-#define SPILL_RWLOCK(name, parameters, plain_arguments, spilled)                               \
-  SPILL_EXPORT int __spill_pthread_rwlock_##name parameters {                                  \
-    if (plain(lock)) return LIBC_VERSION(pthread_rwlock_##name, "GLIBC_2.34") plain_arguments; \
-    return spilled;                                                                            \
+#define SPILL_RWLOCK(name, parameters, plain_arguments, spilled)                                             \
+  SPILL_EXPORT int __spill_pthread_rwlock_##name parameters {                                                \
+    if (is_c_library_object(lock)) return LIBC_VERSION(pthread_rwlock_##name, "GLIBC_2.34") plain_arguments; \
+    return spilled;                                                                                          \
   }
 
-#define SPILL_RWLOCK_WAIT(kind, writes)                                                               \
-  SPILL_RWLOCK(try##kind, (pthread_rwlock_t * lock), (lock), try_spilled<writes>(lock))               \
-  SPILL_EXPORT int __spill_pthread_rwlock_##kind(pthread_rwlock_t* lock) {                            \
-    if (!plain(lock)) return lock_spilled<writes>(lock, Deadline::never());                           \
-    return lock_or_wait(LIBC_VERSION(pthread_rwlock_try##kind, "GLIBC_2.34"),                         \
-                        LIBC_VERSION(pthread_rwlock_##kind, "GLIBC_2.34"), lock);                     \
-  }                                                                                                   \
-  SPILL_EXPORT int __spill_pthread_rwlock_timed##kind(pthread_rwlock_t* lock, const timespec* time) { \
-    if (!plain(lock)) return lock_spilled<writes>(lock, Deadline::at(CLOCK_REALTIME, load(time)));    \
-    const PlainIn<timespec> plain_time(time);                                                         \
-    clear_slots();                                                                                    \
-    return LIBC_VERSION(pthread_rwlock_timed##kind, "GLIBC_2.34")(lock, plain_time);                  \
-  }                                                                                                   \
-  SPILL_EXPORT int __spill_pthread_rwlock_clock##kind(pthread_rwlock_t* lock, clockid_t clock,        \
-                                                      const timespec* time) {                         \
-    if (!plain(lock)) return lock_spilled<writes>(lock, Deadline::at(clock, load(time)));             \
-    const PlainIn<timespec> plain_time(time);                                                         \
-    clear_slots();                                                                                    \
-    return LIBC_VERSION(pthread_rwlock_clock##kind, "GLIBC_2.34")(lock, clock, plain_time);           \
+#define SPILL_RWLOCK_WAIT(kind, writes)                                                                 \
+  SPILL_RWLOCK(try##kind, (pthread_rwlock_t * lock), (lock), try_spilled<writes>(lock))                 \
+  SPILL_EXPORT int __spill_pthread_rwlock_##kind(pthread_rwlock_t* lock) {                              \
+    if (!is_c_library_object(lock)) return lock_spilled<writes>(lock, Deadline::never());               \
+    return lock_or_wait(LIBC_VERSION(pthread_rwlock_try##kind, "GLIBC_2.34"),                           \
+                        LIBC_VERSION(pthread_rwlock_##kind, "GLIBC_2.34"), lock);                       \
+  }                                                                                                     \
+  SPILL_EXPORT int __spill_pthread_rwlock_timed##kind(pthread_rwlock_t* lock, const timespec* time) {   \
+    if (!is_c_library_object(lock))                                                                     \
+      return lock_spilled<writes>(lock, Deadline::at(CLOCK_REALTIME, load(time)));                      \
+    const PlainIn<timespec> plain_time(time);                                                           \
+    clear_slots();                                                                                      \
+    return LIBC_VERSION(pthread_rwlock_timed##kind, "GLIBC_2.34")(lock, plain_time);                    \
+  }                                                                                                     \
+  SPILL_EXPORT int __spill_pthread_rwlock_clock##kind(pthread_rwlock_t* lock, clockid_t clock,          \
+                                                      const timespec* time) {                           \
+    if (!is_c_library_object(lock)) return lock_spilled<writes>(lock, Deadline::at(clock, load(time))); \
+    const PlainIn<timespec> plain_time(time);                                                           \
+    clear_slots();                                                                                      \
+    return LIBC_VERSION(pthread_rwlock_clock##kind, "GLIBC_2.34")(lock, clock, plain_time);             \
   }
 
 SPILL_RWLOCK_WAIT(rdlock, false)
@@ -105,7 +106,8 @@ SPILL_RWLOCK(destroy, (pthread_rwlock_t * lock), (lock), 0)
 
 SPILL_EXPORT int __spill_pthread_rwlock_init(pthread_rwlock_t* lock, const pthread_rwlockattr_t* attributes) {
   const PlainIn<pthread_rwlockattr_t> plain_attributes(attributes);
-  if (plain(lock)) return LIBC_VERSION(pthread_rwlock_init, "GLIBC_2.34")(lock, plain_attributes);
+  if (is_c_library_object(lock))
+    return LIBC_VERSION(pthread_rwlock_init, "GLIBC_2.34")(lock, plain_attributes);
   int shared = PTHREAD_PROCESS_PRIVATE;
   if (attributes != nullptr) pthread_rwlockattr_getpshared(plain_attributes, &shared);
   if (shared != PTHREAD_PROCESS_PRIVATE) return ENOTSUP;

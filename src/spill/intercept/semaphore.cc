@@ -63,38 +63,39 @@ int wait_semaphore(sem_t* semaphore, const Deadline& deadline) {
 }  // namespace
 
 SPILL_EXPORT int __spill_sem_init(sem_t* semaphore, int shared, unsigned value) {
-  if (plain(semaphore)) return sem_init(semaphore, shared, value);
+  if (is_c_library_object(semaphore)) return sem_init(semaphore, shared, value);
   if (shared != 0) return fail(ENOSYS);
   if (value > SEM_VALUE_MAX) return fail(EINVAL);
   Words(semaphore, 4)[0].store(value, std::memory_order_relaxed);
   return 0;
 }
 SPILL_EXPORT int __spill_sem_destroy(sem_t* semaphore) {
-  return plain(semaphore) ? sem_destroy(semaphore) : 0;
+  return is_c_library_object(semaphore) ? sem_destroy(semaphore) : 0;
 }
 SPILL_EXPORT int __spill_sem_wait(sem_t* semaphore) {
-  if (!plain(semaphore)) return wait_semaphore(semaphore, Deadline::never());
+  if (!is_c_library_object(semaphore)) return wait_semaphore(semaphore, Deadline::never());
   clear_slots();
   return sem_wait(semaphore);
 }
 SPILL_EXPORT int __spill_sem_trywait(sem_t* semaphore) {
-  if (plain(semaphore)) return sem_trywait(semaphore);
+  if (is_c_library_object(semaphore)) return sem_trywait(semaphore);
   return take_semaphore(semaphore) ? 0 : fail(EAGAIN);
 }
 SPILL_EXPORT int __spill_sem_timedwait(sem_t* semaphore, const timespec* time) {
-  if (!plain(semaphore)) return wait_semaphore(semaphore, Deadline::at(CLOCK_REALTIME, load(time)));
+  if (!is_c_library_object(semaphore))
+    return wait_semaphore(semaphore, Deadline::at(CLOCK_REALTIME, load(time)));
   const PlainIn<timespec> plain_time(time);
   clear_slots();
   return sem_timedwait(semaphore, plain_time);
 }
 SPILL_EXPORT int __spill_sem_clockwait(sem_t* semaphore, clockid_t clock, const timespec* time) {
-  if (!plain(semaphore)) return wait_semaphore(semaphore, Deadline::at(clock, load(time)));
+  if (!is_c_library_object(semaphore)) return wait_semaphore(semaphore, Deadline::at(clock, load(time)));
   const PlainIn<timespec> plain_time(time);
   clear_slots();
   return sem_clockwait(semaphore, clock, plain_time);
 }
 SPILL_EXPORT int __spill_sem_post(sem_t* semaphore) {
-  if (plain(semaphore)) return sem_post(semaphore);
+  if (is_c_library_object(semaphore)) return sem_post(semaphore);
   uint32_t state;
   {
     const Words words(semaphore, 4);
@@ -108,7 +109,7 @@ SPILL_EXPORT int __spill_sem_post(sem_t* semaphore) {
   return 0;
 }
 SPILL_EXPORT int __spill_sem_getvalue(sem_t* semaphore, int* value) {
-  if (plain(semaphore)) return sem_getvalue(semaphore, PlainObject<int>(value));
+  if (is_c_library_object(semaphore)) return sem_getvalue(semaphore, PlainObject<int>(value));
   store(value, static_cast<int>(Words(semaphore, 4)[0].load(std::memory_order_relaxed) & ~kHadWaiters));
   return 0;
 }
@@ -117,7 +118,7 @@ SPILL_EXPORT int __spill_sem_getvalue(sem_t* semaphore, int* value) {
 SPILL_EXPORT int __spill_pthread_barrier_init(pthread_barrier_t* barrier,
                                               const pthread_barrierattr_t* attributes, unsigned count) {
   const PlainIn<pthread_barrierattr_t> plain_attributes(attributes);
-  if (plain(barrier)) return pthread_barrier_init(barrier, plain_attributes, count);
+  if (is_c_library_object(barrier)) return pthread_barrier_init(barrier, plain_attributes, count);
   int shared = PTHREAD_PROCESS_PRIVATE;
   if (attributes != nullptr) pthread_barrierattr_getpshared(plain_attributes, &shared);
   if (shared != PTHREAD_PROCESS_PRIVATE) return ENOTSUP;
@@ -128,10 +129,10 @@ SPILL_EXPORT int __spill_pthread_barrier_init(pthread_barrier_t* barrier,
   return 0;
 }
 SPILL_EXPORT int __spill_pthread_barrier_destroy(pthread_barrier_t* barrier) {
-  return plain(barrier) ? pthread_barrier_destroy(barrier) : 0;
+  return is_c_library_object(barrier) ? pthread_barrier_destroy(barrier) : 0;
 }
 SPILL_EXPORT int __spill_pthread_barrier_wait(pthread_barrier_t* barrier) {
-  if (plain(barrier)) {
+  if (is_c_library_object(barrier)) {
     clear_slots();
     return pthread_barrier_wait(barrier);
   }
@@ -164,7 +165,7 @@ void finish_once(void* control, int returned) {
 }  // namespace
 
 SPILL_EXPORT int __spill_pthread_once(pthread_once_t* control, void (*routine)()) {
-  if (plain(control)) {
+  if (is_c_library_object(control)) {
     clear_slots();
     return LIBC_VERSION(pthread_once, "GLIBC_2.34")(control, routine);
   }
@@ -198,15 +199,16 @@ bool take_spin_lock(uint32_t* lock) {
 }  // namespace
 
 SPILL_EXPORT int __spill_pthread_spin_init(pthread_spinlock_t* lock, int shared) {
-  if (plain(spin_word(lock))) return pthread_spin_init(lock, shared);
+  if (is_c_library_object(spin_word(lock))) return pthread_spin_init(lock, shared);
   Words(spin_word(lock), 4)[0].store(kSpinFree, std::memory_order_relaxed);
   return 0;
 }
 SPILL_EXPORT int __spill_pthread_spin_destroy(pthread_spinlock_t* lock) {
-  return plain(spin_word(lock)) ? pthread_spin_destroy(lock) : 0;
+  return is_c_library_object(spin_word(lock)) ? pthread_spin_destroy(lock) : 0;
 }
 SPILL_EXPORT int __spill_pthread_spin_lock(pthread_spinlock_t* lock) {
-  if (plain(spin_word(lock))) return lock_or_wait(pthread_spin_trylock, pthread_spin_lock, lock);
+  if (is_c_library_object(spin_word(lock)))
+    return lock_or_wait(pthread_spin_trylock, pthread_spin_lock, lock);
   for (int spins = 0; !take_spin_lock(spin_word(lock)); ++spins) {
     __builtin_ia32_pause();
     if (spins % 64 == 63) sched_yield();
@@ -214,11 +216,11 @@ SPILL_EXPORT int __spill_pthread_spin_lock(pthread_spinlock_t* lock) {
   return 0;
 }
 SPILL_EXPORT int __spill_pthread_spin_trylock(pthread_spinlock_t* lock) {
-  if (plain(spin_word(lock))) return pthread_spin_trylock(lock);
+  if (is_c_library_object(spin_word(lock))) return pthread_spin_trylock(lock);
   return take_spin_lock(spin_word(lock)) ? 0 : EBUSY;
 }
 SPILL_EXPORT int __spill_pthread_spin_unlock(pthread_spinlock_t* lock) {
-  if (plain(spin_word(lock))) return pthread_spin_unlock(lock);
+  if (is_c_library_object(spin_word(lock))) return pthread_spin_unlock(lock);
   Words(spin_word(lock), 4)[0].store(kSpinFree, std::memory_order_release);
   return 0;
 }
