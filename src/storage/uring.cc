@@ -22,15 +22,10 @@ class UringDevice final : public FileDevice {
 
   // Finds out whether io_uring works here at all.
   base::Expected<void> probe(uint32_t helper_count) {
-    sys::IoRing ring;
-    auto opened = ring.open(1);
-    if (opened) {
-      ring.close();
-      return {};
-    }
-    if (opened.error().number == EMFILE || opened.error().number == ENOMEM) return {};  // here and now
+    const auto probed = sys::IoRing::probe();
+    if (probed) return {};
     rings_work_ = false;
-    log_fallback(opened.error());
+    log_fallback(probed.error());
     return start_helpers(helper_count);
   }
 

@@ -45,14 +45,16 @@ long map_ring(int descriptor, uint64_t offset, size_t bytes) {
   return address;
 }
 
+base::Error set_up_error(long result) {
+  const int number = static_cast<int>(-result);
+  return base::Error::of(number, "io_uring: ", base::error_name(number));
+}
+
 base::Expected<int> set_up_owned(uint32_t entry_count, io_uring_params& parameters) {
   // Completions are run when the thread enters the kernel anyway, instead of interrupting it.
   long descriptor = set_up(entry_count, IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG, parameters);
   if (descriptor == -EINVAL) descriptor = set_up(entry_count, 0, parameters);  // a kernel before 5.19
-  if (failed(descriptor)) {
-    int number = static_cast<int>(-descriptor);
-    return base::failure(number, "io_uring: ", base::error_name(number));
-  }
+  if (failed(descriptor)) return std::unexpected(set_up_error(descriptor));
   // FAST_POLL came with 5.7, after all the operations that we use.
   uint32_t needed = IORING_FEAT_SINGLE_MMAP | IORING_FEAT_NODROP | IORING_FEAT_FAST_POLL;
   if ((parameters.features & needed) != needed) {
@@ -65,6 +67,13 @@ base::Expected<int> set_up_owned(uint32_t entry_count, io_uring_params& paramete
 }
 
 }  // namespace
+
+base::Expected<void> IoRing::probe() {
+  io_uring_params parameters;
+  const long result = set_up(0, 0, parameters);
+  if (result == -EINVAL) return {};  // of the count: all else has been looked at
+  return std::unexpected(set_up_error(result));
+}
 
 base::Expected<void> IoRing::open(uint32_t entry_count) {
   CHECK_GE(entry_count, 1u);

@@ -30,6 +30,10 @@ class IoRing {
 
   uint32_t entry_count() const { return submission_count_; }
 
+  // Whether rings may be opened here at all; opens none. (To close one makes the next waiting call of the thread that opened it
+  // end early: EINTR without a signal.) Errors: ENOSYS, EPERM.
+  static base::Expected<void> probe();
+
   // A zeroed entry to fill, pending from now on; null when all entries are pending.
   io_uring_sqe* next_submission();
   uint32_t pending_count() const { return tail_ - published_head(); }
