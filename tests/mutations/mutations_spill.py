@@ -298,6 +298,10 @@ MUTATIONS = [
     # Asynchronous I/O, contexts
     product("requests of a descriptor served side by side", "^e2e_aio$",
             ("src/spill/intercept/aio.cc", "oldest_of(request->descriptor) != nullptr;", "false;")),
+    product("the end of a list told at once", "^e2e_aio$",
+            ("src/spill/intercept/aio.cc", "  while (!wait_for(list->blocks, list->count)) {}\n", "")),
+    product("a failed list does not wait for the rest", "^e2e_aio$",
+            ("src/spill/intercept/aio.cc", "const bool waited = wait_for(started->blocks, started->count);", "const bool waited = !good || wait_for(started->blocks, started->count);")),
     product("a child waits for its parent's requests", "^e2e_aio$", (FORK, "  forget_requests();\n", "")),
     product("signal mask of a context blocks the fault path", "^e2e_contexts$",
             ("src/spill/intercept/context.cc", "mask_of(to->uc_sigmask) & ~kFaultSignals;", "mask_of(to->uc_sigmask);")),

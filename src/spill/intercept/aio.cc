@@ -1,6 +1,6 @@
 // Asynchronous I/O. The C library's is made of threads that read and write where the request says: in spilled memory the
-// kernel would refuse that (EFAULT). Requests whose buffer is spilled are served here, all others by the C library,
-// whose threads reach spilled control blocks by the fault path.
+// kernel would refuse that (EFAULT). So all requests are served here, those with plain buffers too: requests of one
+// descriptor are carried out in their order, which appends and pipes show.
 //
 //   file or block device   at once, by the caller: it does not wait without limit, and POSIX leaves open when a request
 //                          is carried out. So it takes no memory but what read() and write() do
@@ -15,6 +15,7 @@
 //  3 a child of fork begins with an empty list: it has none of the threads
 #include <aio.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -56,17 +57,18 @@ struct Request {
 // Requests that threads serve, oldest first.
 struct Requests {
   sys::Mutex lock;
-  std::atomic<Request*> first{nullptr};
+  Request* first = nullptr;
 };
 constinit Requests requests;
+
+// Operations beside those of lists.
+enum : int { kSync = 100, kSyncData };
 
 int fail(int error) {
   errno = error;
   return -1;
 }
 
-void* buffer_of(const aiocb* block) { return const_cast<void*>(load(&block->aio_buf)); }
-bool is_ours(const aiocb* block) { return !plain(buffer_of(block)); }
 int error_of(const aiocb* block) { return load(&block->__error_code); }
 
 bool may_wait(int descriptor) {
@@ -76,6 +78,8 @@ bool may_wait(int descriptor) {
 
 // The C library's threads are as lenient about what cannot seek.
 ssize_t transfer(const aiocb& request) {
+  if (request.aio_lio_opcode == kSync) return fsync(request.aio_fildes);
+  if (request.aio_lio_opcode == kSyncData) return fdatasync(request.aio_fildes);
   auto* memory = const_cast<void*>(request.aio_buf);
   const bool reads = request.aio_lio_opcode == LIO_READ;
   for (;;) {
@@ -152,21 +156,19 @@ void carry_out(aiocb* block) {
 
 // REQUIRES: the lock is held.
 Request* oldest_of(int descriptor) {
-  Request* request = requests.first.load(std::memory_order_relaxed);
+  Request* request = requests.first;
   while (request != nullptr && request->descriptor != descriptor) request = request->next;
   return request;
 }
 void append(Request* added) {
-  Request* last = requests.first.load(std::memory_order_relaxed);
-  if (last == nullptr) return requests.first.store(added, std::memory_order_release);
-  while (last->next != nullptr) last = last->next;
-  last->next = added;
+  Request** last = &requests.first;
+  while (*last != nullptr) last = &(*last)->next;
+  *last = added;
 }
 void remove(Request* removed) {
-  Request* request = requests.first.load(std::memory_order_relaxed);
-  if (request == removed) return requests.first.store(removed->next, std::memory_order_release);
-  while (request->next != removed) request = request->next;
-  request->next = removed->next;
+  Request** request = &requests.first;
+  while (*request != removed) request = &(*request)->next;
+  *request = removed->next;
 }
 
 // The request of its argument, and what was asked of the descriptor since.
@@ -203,7 +205,16 @@ bool serve_by_thread(aiocb* block) {
   return good;
 }
 
-bool threads_serve() { return requests.first.load(std::memory_order_acquire) != nullptr; }
+bool has_requests(int descriptor) {
+  sigset_t all, before;
+  sigfillset(&all);
+  change_program_mask(SIG_BLOCK, &all, &before);
+  requests.lock.lock();
+  const bool found = oldest_of(descriptor) != nullptr;
+  requests.lock.unlock();
+  change_program_mask(SIG_SETMASK, &before, nullptr);
+  return found;
+}
 
 int start(aiocb* block, int operation) {
   constexpr int kMostPriority = 20;
@@ -241,9 +252,8 @@ bool pause_until(const timespec* deadline) {
 }
 
 int suspend(const aiocb* const* list, int count, const timespec* timeout) {
+  if (count < 0) return fail(EINVAL);
   const PlainIn<timespec> plain_timeout(timeout);
-  clear_slots();
-  if (!threads_serve()) return aio_suspend(list, count, plain_timeout);
   timespec deadline;
   if (timeout != nullptr) {
     clock_gettime(CLOCK_MONOTONIC, &deadline);
@@ -260,49 +270,59 @@ int suspend(const aiocb* const* list, int count, const timespec* timeout) {
   return -1;
 }
 
-// Requests of a list that are served here, one after the other.
-template <class F>
-bool for_each_of_ours(aiocb* const* list, int count, F f) {
+// A list whose end somebody wants to know of.
+struct List {
+  sigevent event;
+  int count;
+  aiocb* blocks[];
+};
+
+bool wait_for(aiocb* const* blocks, int count) {
   for (int i = 0; i < count; ++i) {
-    aiocb* block = load(&list[i]);
-    if (block == nullptr || load(&block->aio_lio_opcode) == LIO_NOP || !is_ours(block)) continue;
-    if (!f(block)) return false;
+    while (error_of(blocks[i]) == EINPROGRESS)
+      if (!pause_until(nullptr)) return false;
   }
   return true;
 }
 
-int list_of_requests(int mode, aiocb* const* list, int count, sigevent* event) {
+void* tell_of_end(void* memory) {
+  auto* list = static_cast<List*>(memory);
+  while (!wait_for(list->blocks, list->count)) {
+  }
+  notify(list->event);
+  sys::c_free(list);
+  return nullptr;
+}
+
+int list_of_requests(int mode, aiocb* const* list, int count, const sigevent* event) {
   if ((mode != LIO_WAIT && mode != LIO_NOWAIT) || count < 0) return fail(EINVAL);
-  const bool tells = mode == LIO_NOWAIT && event != nullptr && load(&event->sigev_notify) != SIGEV_NONE;
-  // Nobody could say when the last of them has ended.
-  if (tells &&
-      !for_each_of_ours(list, count, [](aiocb* block) { return !may_wait(load(&block->aio_fildes)); }))
-    return fail(ENOTSUP);
+  auto* started =
+      static_cast<List*>(sys::c_malloc(sizeof(List) + static_cast<size_t>(count) * sizeof(aiocb*)));
+  if (started == nullptr) return fail(EAGAIN);
+  started->count = 0;
   bool good = true;
-  for_each_of_ours(list, count, [&](aiocb* block) {
-    good &= start(block, load(&block->aio_lio_opcode)) == 0;
-    return true;
-  });
-  Scratch rest(static_cast<size_t>(count) * sizeof(aiocb*));
-  if (rest.data() == nullptr && count > 0) return fail(EAGAIN);
-  auto** others = reinterpret_cast<aiocb**>(rest.data());
-  int other_count = 0;
   for (int i = 0; i < count; ++i) {
     aiocb* block = load(&list[i]);
-    if (block != nullptr && !is_ours(block)) others[other_count++] = block;
+    const int operation = block == nullptr ? LIO_NOP : load(&block->aio_lio_opcode);
+    if (operation == LIO_NOP) continue;
+    const bool is_known = operation == LIO_READ || operation == LIO_WRITE;
+    if (!is_known) end(block, -1, EINVAL);
+    if (is_known && start(block, operation) == 0)
+      started->blocks[started->count++] = block;
+    else
+      good = false;
   }
-  clear_slots();
-  const int result = LIBC(lio_listio)(mode, others, other_count, event);
-  const int error = errno;
-  if (mode == LIO_WAIT) {
-    for_each_of_ours(list, count, [&](aiocb* block) {
-      while (error_of(block) == EINPROGRESS)
-        if (!pause_until(nullptr)) return false;
-      good &= error_of(block) == 0;
-      return true;
-    });
+  if (mode == LIO_NOWAIT) {
+    const bool tells = event != nullptr && load(&event->sigev_notify) != SIGEV_NONE;
+    if (tells) started->event = load(event);
+    if (tells && run_in_thread(nullptr, tell_of_end, started)) return good ? 0 : fail(EIO);
+    sys::c_free(started);
+    return tells ? fail(EAGAIN) : good ? 0 : fail(EIO);
   }
-  if (result != 0) return fail(error);
+  const bool waited = wait_for(started->blocks, started->count);
+  for (int i = 0; i < started->count; ++i) good &= error_of(started->blocks[i]) == 0;
+  sys::c_free(started);
+  if (!waited) return fail(EINTR);
   return good ? 0 : fail(EIO);
 }
 
@@ -310,42 +330,34 @@ int list_of_requests(int mode, aiocb* const* list, int count, sigevent* event) {
 
 void forget_requests() { new (&requests) Requests; }
 
-SPILL_EXPORT int __spill_aio_read(aiocb* block) {
-  note_threads();
-  return is_ours(block) ? start(block, LIO_READ) : LIBC(aio_read)(block);
-}
-SPILL_EXPORT int __spill_aio_write(aiocb* block) {
-  note_threads();
-  return is_ours(block) ? start(block, LIO_WRITE) : LIBC(aio_write)(block);
-}
-// What is served here and may be in files is carried out by then.
+SPILL_EXPORT int __spill_aio_read(aiocb* block) { return start(block, LIO_READ); }
+SPILL_EXPORT int __spill_aio_write(aiocb* block) { return start(block, LIO_WRITE); }
 SPILL_EXPORT int __spill_aio_fsync(int operation, aiocb* block) {
-  note_threads();
-  return LIBC(aio_fsync)(operation, block);
+  if (operation != O_SYNC && operation != O_DSYNC) return fail(EINVAL);
+  const int flags = fcntl(load(&block->aio_fildes), F_GETFL);
+  if (flags == -1 || (flags & O_ACCMODE) == O_RDONLY) return fail(EBADF);
+  return start(block, operation == O_SYNC ? kSync : kSyncData);
 }
 SPILL_EXPORT int __spill_lio_listio(int mode, aiocb* const* list, int count, sigevent* event) {
-  note_threads();
   return list_of_requests(mode, list, count, event);
 }
 SPILL_EXPORT int __spill_aio_suspend(const aiocb* const* list, int count, const timespec* timeout) {
   return suspend(list, count, timeout);
 }
 SPILL_EXPORT int __spill_aio_error(const aiocb* block) {
-  if (plain(block)) return aio_error(block);
   const int error = error_of(block);
   std::atomic_thread_fence(std::memory_order_acquire);  // invariant 1
   return error;
 }
 SPILL_EXPORT ssize_t __spill_aio_return(aiocb* block) { return load(&block->__return_value); }
+// What waits in a thread is not taken back.
 SPILL_EXPORT int __spill_aio_cancel(int descriptor, aiocb* block) {
-  if (block != nullptr && is_ours(block)) {
+  if (fcntl(descriptor, F_GETFL) == -1) return fail(EBADF);
+  if (block != nullptr) {
     if (load(&block->aio_fildes) != descriptor) return fail(EINVAL);
     return error_of(block) == EINPROGRESS ? AIO_NOTCANCELED : AIO_ALLDONE;
   }
-  const int result = aio_cancel(descriptor, block);
-  // Those in threads are of any descriptor: who asks is told to look at each request.
-  if (result == AIO_ALLDONE && block == nullptr && threads_serve()) return AIO_NOTCANCELED;
-  return result;
+  return has_requests(descriptor) ? AIO_NOTCANCELED : AIO_ALLDONE;
 }
 
 // Offsets have 64 bits anyway.

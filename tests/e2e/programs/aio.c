@@ -223,8 +223,62 @@ static void failing_list(void) {
   puts("list");
 }
 
+// Requests of one descriptor are carried out in their order, wherever their buffers are.
+static void in_order(void) {
+  static char plain[4096];
+  memset(plain, 'p', sizeof plain);
+  for (int round = 0; round < 30; ++round) {
+    const int file = new_file();
+    CHECK(fcntl(file, F_SETFL, O_APPEND) == 0);
+    struct aiocb* first = request(file, plain, sizeof plain, 0);
+    struct aiocb* second = request(file, memset(spilled(5000), 's', 5000), 5000, 0);
+    struct aiocb* third = request(file, plain, 100, 0);
+    struct aiocb* flushed = request(file, NULL, 0, 0);
+    CHECK(aio_write(first) == 0 && aio_write(second) == 0 && aio_write(third) == 0 && aio_fsync(O_DSYNC, flushed) == 0);
+    wait_for(flushed, 0, 0);
+    wait_for(first, 0, sizeof plain);
+    wait_for(second, 0, 5000);
+    wait_for(third, 0, 100);
+    char* all = spilled(9196);
+    CHECK(pread(file, all, 9196, 0) == 9196);
+    CHECK(all[0] == 'p' && all[4095] == 'p' && all[4096] == 's' && all[9095] == 's' && all[9096] == 'p');
+    close(file);
+  }
+  CHECK(aio_fsync(12345, request(1, NULL, 0, 0)) == -1 && errno == EINVAL);
+  CHECK(aio_cancel(12345, NULL) == -1 && errno == EBADF);
+  puts("order");
+}
+
+// The end of a list that waits is told when the last request of it has ended.
+static volatile int lists;
+static void on_list(union sigval value) {
+  struct aiocb** list = value.sival_ptr;
+  CHECK(aio_error(list[0]) == 0 && aio_error(list[1]) == 0 && aio_return(list[1]) == 4);
+  ++lists;
+}
+static void telling_list(void) {
+  int ends[2];
+  CHECK(pipe(ends) == 0);
+  struct aiocb** list = spilled(2 * sizeof *list);
+  list[0] = request(new_file(), spilled(100), 10, 0);
+  list[1] = request(ends[0], spilled(100), 4, 0);
+  list[0]->aio_lio_opcode = LIO_WRITE;
+  list[1]->aio_lio_opcode = LIO_READ;
+  struct sigevent event = {.sigev_notify = SIGEV_THREAD, .sigev_notify_function = on_list, .sigev_value.sival_ptr = list};
+  CHECK(lio_listio(LIO_NOWAIT, list, 2, &event) == 0);
+  usleep(20000);
+  CHECK(lists == 0 && aio_error(list[1]) == EINPROGRESS);
+  CHECK(write(ends[1], "told", 4) == 4);
+  while (lists == 0) usleep(100);
+  list[1]->aio_lio_opcode = 77;
+  CHECK(lio_listio(LIO_WAIT, list, 2, NULL) == -1 && errno == EIO && aio_error(list[0]) == 0);
+  puts("told");
+}
+
 int main(void) {
   files();
+  in_order();
+  telling_list();
   failing_list();
   pipes();
   telling();
