@@ -77,7 +77,7 @@
   CALL(sched_getparam) CALL(sched_rr_get_interval) CALL(sched_setaffinity) CALL(sched_setparam) \
   CALL(sched_setscheduler) CALL(semop) CALL(semtimedop) CALL(sendfile) CALL(sendmmsg) CALL(sendmsg) \
   CALL(sendto) CALL(setdomainname) CALL(sethostname) CALL(setitimer) CALL(setrlimit) \
-  CALL(setsockopt) CALL(settimeofday) CALL(setxattr) CALL(shmctl) CALL(sigaltstack) CALL(socketpair) \
+  CALL(setsockopt) CALL(settimeofday) CALL(setxattr) CALL(shmat) CALL(shmctl) CALL(sigaltstack) CALL(socketpair) \
   CALL(splice) CALL(stat) CALL(statfs) CALL(statx) CALL(swapoff) CALL(swapon) CALL(symlink) CALL(symlinkat) \
   CALL(sysinfo) CALL(time) CALL(timerfd_gettime) CALL(timerfd_settime) CALL(times) CALL(truncate) \
   CALL(umount2) CALL(uname) CALL(unlink) CALL(unlinkat) CALL(utime) CALL(utimensat) CALL(utimes) \

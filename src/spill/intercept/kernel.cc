@@ -131,6 +131,12 @@ SPILL_WAIT(int, msgsnd, (int id, const void* message, size_t n, int flags),
 SPILL_WAIT(ssize_t, msgrcv, (int id, void* message, size_t n, long type, int flags),
            (id, PlainBytes(message, n + sizeof(long), PlainBytes::kInOut).data(), n, type, flags))
 SPILL_WAIT(int, msgctl, (int id, int command, msqid_ds* status), (id, command, PlainObject<msqid_ds>(status)))
+// The kernel does not map over spilled memory unseen, and knows nothing of what is free of its addresses.
+SPILL_EXPORT void* __spill_shmat(int id, const void* address, int flags) {
+  if (!spill::in_range(address)) return shmat(id, address, flags);
+  errno = EINVAL;
+  return reinterpret_cast<void*>(-1);
+}
 SPILL_WAIT(int, shmctl, (int id, int command, shmid_ds* status), (id, command, PlainObject<shmid_ds>(status)))
 
 // POSIX message queues.

@@ -222,9 +222,11 @@ void copy_protected(void* to, const void* from, size_t n) {
   }
 }
 
-// Do all of the bytes have one protection? What differs is several mappings to the kernel.
+// Are all of the bytes mapped, with one protection? What differs is several mappings to the kernel.
 bool is_one_mapping(uint64_t begin, uint64_t length) {
-  return same_protection_end(begin, begin + length) == begin + length;
+  const uint64_t end = begin + length;
+  return is_allocated(begin) && same_allocation_end(begin, end) == end &&
+         same_protection_end(begin, end) == end;
 }
 
 // What the runtime leaves to the kernel.
@@ -336,6 +338,23 @@ SPILL_EXPORT void* __spill_mmap(void* address, size_t bytes, int protection, int
     return spilled_kind ? map_fixed(address, bytes, protection_of_flags(protection))
                         : map_fixed_by_kernel(address, bytes, protection, flags, file, offset);
   }
+  if ((flags & MAP_FIXED_NOREPLACE) != 0 && bytes != 0 && touches_range(address, bytes)) {
+    const auto begin = reinterpret_cast<uint64_t>(address);
+    const uint64_t length = base::round_up(bytes, base::kOsPageBytes);
+    int error = begin % base::kOsPageBytes != 0 ? EINVAL : 0;
+    if (error == 0 && (!in_reserved_range(begin) || !allocate_addresses_at(begin, length))) error = EEXIST;
+    if (error != 0) {
+      errno = error;
+      return MAP_FAILED;
+    }
+    base::statistics.spill_live_bytes.add(length);
+    void* mapped =
+        __spill_mmap(address, bytes, protection, (flags & ~MAP_FIXED_NOREPLACE) | MAP_FIXED, file, offset);
+    error = errno;
+    if (mapped == MAP_FAILED) unmap_spilled(address, bytes);
+    errno = error;
+    return mapped;
+  }
   if (void* mapped = map_file_through_cache(bytes, protection, flags, file, offset)) return mapped;
   if (bytes == 0 || !is_spilled_kind(bytes, protection, flags)) {
     if (in_range(address) && (flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)) == 0) address = nullptr;
@@ -386,8 +405,8 @@ SPILL_EXPORT int __spill_madvise(void* address, size_t bytes, int advice) {
     const auto begin = reinterpret_cast<uint64_t>(part);
     const FileMapKind kind = kind_at(begin);
     if (kind == FileMapKind::kPlain) return madvise(part, length, advice);
+    if (!is_allocated(begin)) return fail(ENOMEM);
     if (advice == MADV_DONTNEED || advice == MADV_FREE) {
-      if (!is_allocated(begin)) return fail(ENOMEM);
       if (kind == FileMapKind::kNone)
         discard_memory(begin, length);
       else if (advice == MADV_FREE)
@@ -433,7 +452,9 @@ SPILL_EXPORT int __spill_pkey_mprotect(void* address, size_t bytes, int protecti
 SPILL_EXPORT int __spill_msync(void* address, size_t bytes, int flags) {
   if (!in_range(address)) return msync(address, bytes, flags);
   return for_each_part(address, bytes, [flags](void* part, size_t length) {
-    return kind_at(reinterpret_cast<uint64_t>(part)) == FileMapKind::kPlain ? msync(part, length, flags) : 0;
+    const auto begin = reinterpret_cast<uint64_t>(part);
+    if (kind_at(begin) == FileMapKind::kPlain) return msync(part, length, flags);
+    return is_allocated(begin) ? 0 : fail(ENOMEM);
   });
 }
 

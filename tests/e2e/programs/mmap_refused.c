@@ -1,6 +1,7 @@
 // What mmap and its kin refuse of spilled memory, as natively or with an error that programs know.
 #define _GNU_SOURCE
 #include <sys/mman.h>
+#include <sys/shm.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -50,8 +51,34 @@ static int takes(int advice) {
   return result == 0;
 }
 
+// What is not mapped, and what is again.
+static void unmapped(void) {
+  char* map = mmap(NULL, BYTES, RW, ANONYMOUS, -1, 0);
+  CHECK_SPILLED(map);
+  map[0] = 's';
+  CHECK(mmap(map + 65536, 65536, RW, ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) == MAP_FAILED && errno == EEXIST);
+  CHECK(munmap(map + 65536, 65536) == 0);
+  CHECK(mremap(map + 65536, 65536, 2 * 65536, MREMAP_MAYMOVE) == MAP_FAILED && errno == EFAULT);
+  CHECK(mremap(map, 2 * 65536, 8 * 65536, MREMAP_MAYMOVE) == MAP_FAILED && errno == EFAULT);
+  CHECK(madvise(map + 65536, 65536, MADV_WILLNEED) == -1 && errno == ENOMEM);
+  CHECK(msync(map + 65536, 65536, MS_SYNC) == -1 && errno == ENOMEM);
+  CHECK(mmap(map + 65536, 2 * 65536, RW, ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) == MAP_FAILED && errno == EEXIST);
+  char* again = mmap(map + 65536, 65536, RW, ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+  CHECK(again == map + 65536 && again[5] == 0);
+  again[5] = 5;
+  CHECK(munmap(again, 65536) == 0);
+  again = mmap(map + 65536, 65536, RW, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+  CHECK(again == map + 65536 && again[5] == 0);
+  const int segment = shmget(IPC_PRIVATE, 65536, 0600);
+  CHECK(segment >= 0);
+  CHECK(shmat(segment, map, 0) == (void*)-1 && errno == EINVAL);
+  CHECK(shmctl(segment, IPC_RMID, NULL) == 0);
+  CHECK(map[0] == 's' && munmap(map, BYTES) == 0);
+}
+
 int main(void) {
   sizes();
+  unmapped();
   fflush(stdout);
   CHECK(takes(MADV_WIPEONFORK) == !runs_spilled());
   CHECK(takes(MADV_DONTFORK) == !runs_spilled());
