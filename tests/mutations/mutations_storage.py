@@ -77,7 +77,7 @@ MUTATIONS = [
     mutation("misspelt device becomes a file", "OpenTest.*",
              (MEDIUM, "return path.starts_with(\"/dev/\") && !path.starts_with(\"/dev/shm/\");", "return path.starts_with(\"/device/\");")),
     mutation("no way on where io_uring is forbidden", "Uring.WhereItIsForbidden*",
-             (URING, "    log_fallback(opened.error());\n    return start_helpers(helper_count);", "    return std::unexpected(opened.error());"),),
+             (URING, "    log_fallback(probed.error());\n    return start_helpers(helper_count);", "    return std::unexpected(probed.error());"),),
     mutation("no way on when there are no more rings", "Uring.QueuesBeyond*",
              (URING, "  log_fallback(opened.error());\n  return FileDevice::do_open_queue(depth);", "  return std::unexpected(opened.error());")),
 
