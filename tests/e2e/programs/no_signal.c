@@ -1,5 +1,6 @@
 // Calls that wait are not interrupted where no signal comes, from the program's first one on.
 // flags: -pthread
+// pages: 4K 16K
 #define _GNU_SOURCE
 #include <poll.h>
 #include <pthread.h>
