@@ -342,7 +342,8 @@ bool reload_file(uint64_t address, uint64_t bytes) {
   while (address < end && got > 0) {
     got = sys::syscall(SYS_pread64, descriptor, *memory, kPieceBytes, offset);
     if (got <= 0) break;
-    // To the end of the OS page in which the file ends: what lies beyond raises SIGBUS.
+    // To the end of the OS page in which the file ends: what lies beyond raises SIGBUS. A direct read leaves zeros there
+    // itself, but not every file system reads directly.
     const uint64_t read = base::round_up(static_cast<uint64_t>(got), base::kOsPageBytes);
     spillway_plain_memset(*memory + got, 0, read - static_cast<uint64_t>(got));
     for (uint64_t at = 0; at < read && address < end; at += base::kOsPageBytes, address += base::kOsPageBytes)

@@ -209,14 +209,16 @@ static void failing_list(void) {
   bad.aio_lio_opcode = LIO_READ;
   struct aiocb* good = request(ends[0], spilled(100), 5, 0);
   good->aio_lio_opcode = LIO_READ;
-  struct aiocb* list[] = {good, &bad};
+  static struct aiocb odd;
+  odd.aio_lio_opcode = 77;
+  struct aiocb* list[] = {good, &bad, &odd};
   fflush(stdout);
   const pid_t writer = fork();
   if (writer == 0) {
     usleep(100000);
     _exit(write(ends[1], "hello", 5) == 5 ? 0 : 1);
   }
-  CHECK(lio_listio(LIO_WAIT, list, 2, NULL) == -1 && errno == EIO);
+  CHECK(lio_listio(LIO_WAIT, list, 3, NULL) == -1 && errno == EIO);
   CHECK(aio_error(good) == 0 && aio_return(good) == 5 && aio_error(&bad) == EBADF);
   int status;
   CHECK(waitpid(writer, &status, 0) == writer && status == 0);
