@@ -2,10 +2,11 @@
 //
 // Strings and string streams, and what reads and writes strings, are compiled
 // anew in each object (tools/spillcc/instantiated.tcc.in), though the C++
-// library holds them compiled, so that their accesses are translated. Other libraries call the same symbols, and
-// would get the program's: their strings would be spilled, and strings that the
-// kernel should read with them. So these copies are seen by the program, or the
-// shared library, only that they are linked into.
+// library holds them compiled, so that their accesses are translated. Other
+// libraries call the same symbols, and would get the program's: their strings
+// would be spilled, and strings that the kernel should read with them. So these
+// copies are seen by the program, or the shared library, only that they are
+// linked into.
 //
 //===----------------------------------------------------------------------===//
 #ifndef SPILLWAY_COMPILER_HIDE_H

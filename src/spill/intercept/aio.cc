@@ -69,6 +69,20 @@ int fail(int error) {
   return -1;
 }
 
+// No signal meanwhile, whose handler could ask for more.
+class NoSignals {
+ public:
+  NoSignals() {
+    sigset_t all;
+    sigfillset(&all);
+    change_program_mask(SIG_BLOCK, &all, &before_);
+  }
+  ~NoSignals() { change_program_mask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_;
+};
+
 int error_of(const aiocb* block) { return load(&block->__error_code); }
 
 bool may_wait(int descriptor) {
@@ -101,12 +115,9 @@ struct Notice {
 // Runs a routine in a thread that nobody joins, which takes no signals. `attributes` may be null.
 bool run_in_thread(const pthread_attr_t* attributes, void* (*routine)(void*), void* argument) {
   note_threads();
-  sigset_t all, before;
-  sigfillset(&all);
-  change_program_mask(SIG_BLOCK, &all, &before);
+  const NoSignals no_signals;  // the thread begins so
   pthread_t thread;
   const int error = __spill_pthread_create(&thread, attributes, routine, argument);
-  change_program_mask(SIG_SETMASK, &before, nullptr);
   if (error == 0) pthread_detach(thread);  // fails where the attributes say so already
   return error == 0;
 }
@@ -190,10 +201,7 @@ bool serve_by_thread(aiocb* block) {
   auto* request = static_cast<Request*>(sys::c_malloc(sizeof(Request)));
   if (request == nullptr) return false;
   *request = {nullptr, load(&block->aio_fildes), block};
-  // No handler meanwhile: it may ask for more.
-  sigset_t all, before;
-  sigfillset(&all);
-  change_program_mask(SIG_BLOCK, &all, &before);
+  const NoSignals no_signals;
   requests.lock.lock();
   const bool is_served = oldest_of(request->descriptor) != nullptr;
   append(request);
@@ -201,19 +209,13 @@ bool serve_by_thread(aiocb* block) {
   if (!good) remove(request);
   requests.lock.unlock();
   if (!good) sys::c_free(request);
-  change_program_mask(SIG_SETMASK, &before, nullptr);
   return good;
 }
 
 bool has_requests(int descriptor) {
-  sigset_t all, before;
-  sigfillset(&all);
-  change_program_mask(SIG_BLOCK, &all, &before);
-  requests.lock.lock();
-  const bool found = oldest_of(descriptor) != nullptr;
-  requests.lock.unlock();
-  change_program_mask(SIG_SETMASK, &before, nullptr);
-  return found;
+  const NoSignals no_signals;
+  sys::LockGuard guard(requests.lock);
+  return oldest_of(descriptor) != nullptr;
 }
 
 int start(aiocb* block, int operation) {

@@ -55,6 +55,7 @@ void* no_map() {
 bool is_too_large(size_t bytes) { return bytes > kRangeEnd - kRangeBegin; }
 
 void* map_spilled(size_t bytes, Protection protection) {
+  if (is_too_large(bytes)) return no_map();
   const uint64_t address = allocate_addresses(base::round_up(bytes, base::kOsPageBytes), base::kOsPageBytes);
   if (address == 0) return no_map();
   const uint64_t length = base::round_up(bytes, base::kOsPageBytes);
@@ -154,8 +155,9 @@ bool take_fixed(uint64_t begin, size_t bytes) {
     return false;
   }
   const uint64_t length = base::round_up(bytes, base::kOsPageBytes);
-  bool possible = begin >= kRangeBegin && begin < kRangeEnd && length <= kRangeEnd - begin &&
-                  !is_file_map(begin) && file_map_end(begin, begin + length) == begin + length;
+  bool possible = !is_too_large(bytes) && begin >= kRangeBegin && begin < kRangeEnd &&
+                  length <= kRangeEnd - begin && !is_file_map(begin) &&
+                  file_map_end(begin, begin + length) == begin + length;
   for (uint64_t at = begin; possible && at < begin + length;) {
     const uint64_t end = same_allocation_end(at, begin + length);
     if (!is_allocated(at)) {
@@ -325,7 +327,7 @@ void* move_spilled(void* old_address, size_t old_bytes, size_t new_bytes, int fl
 
 SPILL_EXPORT void* __spill_mmap(void* address, size_t bytes, int protection, int flags, int file,
                                 off_t offset) {
-  if (is_too_large(bytes) || ((flags & MAP_FIXED) != 0 && touches_runtime(address, bytes))) return no_map();
+  if ((flags & MAP_FIXED) != 0 && touches_runtime(address, bytes)) return no_map();
   if ((flags & MAP_FIXED) != 0 && touches_range(address, bytes)) {
     const auto begin = reinterpret_cast<uint64_t>(address);
     // A file map's addresses stay the kernel's; those of another mapping of the kernel's are spilled memory again.
@@ -342,7 +344,9 @@ SPILL_EXPORT void* __spill_mmap(void* address, size_t bytes, int protection, int
     const auto begin = reinterpret_cast<uint64_t>(address);
     const uint64_t length = base::round_up(bytes, base::kOsPageBytes);
     int error = begin % base::kOsPageBytes != 0 ? EINVAL : 0;
-    if (error == 0 && (!in_reserved_range(begin) || !allocate_addresses_at(begin, length))) error = EEXIST;
+    if (error == 0 &&
+        (!in_reserved_range(begin) || is_too_large(bytes) || !allocate_addresses_at(begin, length)))
+      error = EEXIST;
     if (error != 0) {
       errno = error;
       return MAP_FAILED;
