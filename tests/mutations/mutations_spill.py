@@ -339,7 +339,7 @@ MUTATIONS = [
     product("words and lines are read by the C++ library", "^e2e_cxx_lines$",
             ("tools/spillcc/istream.tcc", "#if _GLIBCXX_USE_CXX11_ABI", "#if 0")),
     product("an empty line is no line", "^e2e_cxx_lines$",
-            ("tools/spillcc/istream.tcc", "		  __extracted = true;\n", "")),
+            ("tools/spillcc/istream.tcc", "	__extracted = true;\n", "")),
     product("what is written to a stream is read by the C++ library", "^e2e_cxx_lines$",
             ("tools/spillcc/ostream.tcc", "#if _GLIBCXX_USE_CXX11_ABI", "#if 0")),
     product("other libraries get the program's strings", "^ir_hide$",

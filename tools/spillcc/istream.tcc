@@ -34,11 +34,20 @@ _GLIBCXX_BEGIN_NAMESPACE_VERSION
       { (__buffer->*(&__spillway_area::gbump))(static_cast<int>(__count)); }
     };
 
-  // Where a run of characters ends: at a delimiter,
+  // What is read: a line, which ends at a delimiter that is taken too,
   template<typename _CharT>
     struct __spillway_line
     {
+      typedef typename char_traits<_CharT>::int_type __int_type;
       _CharT _M_delimiter;
+      size_t _M_most;  // characters
+
+      explicit
+      __spillway_line(_CharT __delimiter) : _M_delimiter(__delimiter), _M_most(0) { }
+
+      void
+      _M_begin(basic_istream<_CharT>&, const basic_string<_CharT>& __string)
+      { _M_most = __string.max_size(); }
 
       bool
       _M_ends(_CharT __c) const
@@ -50,35 +59,67 @@ _GLIBCXX_BEGIN_NAMESPACE_VERSION
 	const _CharT* __found = char_traits<_CharT>::find(__from, __to - __from, _M_delimiter);
 	return __found ? __found : __to;
       }
+
+      // `__c` is why reading stopped.
+      ios_base::iostate
+      _M_finish(basic_istream<_CharT>& __in, const basic_string<_CharT>&, __int_type __c, bool& __extracted) const
+      {
+	typedef char_traits<_CharT> __traits;
+	if (__traits::eq_int_type(__c, __traits::eof()))
+	  return ios_base::eofbit;
+	if (!_M_ends(__traits::to_char_type(__c)))
+	  return ios_base::failbit;
+	__in.rdbuf()->sbumpc();
+	__extracted = true;
+	return ios_base::goodbit;
+      }
     };
 
-  // or at white space.
+  // or a word, which ends at white space or with the stream's width.
   struct __spillway_word
   {
-    const ctype<char>& _M_classes;
+    const ctype<char>* _M_classes;
+    size_t _M_most;
+
+    __spillway_word() : _M_classes(0), _M_most(0) { }
+
+    void
+    _M_begin(basic_istream<char>& __in, const basic_string<char>& __string)
+    {
+      _M_most = __in.width() > 0 ? static_cast<size_t>(__in.width()) : __string.max_size();
+      _M_classes = &use_facet<ctype<char> >(__in.getloc());
+    }
 
     bool
     _M_ends(char __c) const
-    { return _M_classes.is(ctype_base::space, __c); }
+    { return _M_classes->is(ctype_base::space, __c); }
 
     const char*
     _M_end(const char* __from, const char* __to) const
-    { return _M_classes.scan_is(ctype_base::space, __from, __to); }
+    { return _M_classes->scan_is(ctype_base::space, __from, __to); }
+
+    ios_base::iostate
+    _M_finish(basic_istream<char>& __in, const basic_string<char>& __string, char_traits<char>::int_type __c, bool&) const
+    {
+      __in.width(0);
+      return __string.size() < _M_most && char_traits<char>::eq_int_type(__c, char_traits<char>::eof())
+	? ios_base::eofbit : ios_base::goodbit;
+    }
   };
 
-  // Appends what comes before the run's end, at most so many, to the string and returns why it stopped: the character of the end, the
-  // end of the file, or any other after so many.
+  // Appends what comes before the run's end to the string and returns why it stopped: the character of the end, the end of
+  // the file, or any other after the most.
   template<typename _CharT, typename _Run>
     typename char_traits<_CharT>::int_type
-    __spillway_append(basic_streambuf<_CharT>* __buffer, basic_string<_CharT>& __string, const _Run& __run, size_t __most)
+    __spillway_append(basic_streambuf<_CharT>* __buffer, basic_string<_CharT>& __string, const _Run& __run)
     {
       typedef char_traits<_CharT>      __traits;
       typedef __spillway_area<_CharT>  __area;
       typename __traits::int_type __c = __buffer->sgetc();
-      while (__string.size() < __most && !__traits::eq_int_type(__c, __traits::eof())
+      while (__string.size() < __run._M_most && !__traits::eq_int_type(__c, __traits::eof())
 	     && !__run._M_ends(__traits::to_char_type(__c)))
 	{
-	  const size_t __count = __area::_S_count(__buffer, __most - __string.size());
+	  const size_t __count = __area::_S_count(__buffer, __run._M_most - __string.size());
 	  if (__count > 1)
 	    {
 	      const _CharT* __begin = __area::_S_begin(__buffer);
@@ -96,31 +137,21 @@ _GLIBCXX_BEGIN_NAMESPACE_VERSION
       return __c;
     }
 
-  template<typename _CharT>
+  template<typename _CharT, typename _Run>
     basic_istream<_CharT>&
-    __spillway_getline(basic_istream<_CharT>& __in, basic_string<_CharT>& __string, _CharT __delimiter)
+    __spillway_read(basic_istream<_CharT>& __in, basic_string<_CharT>& __string, _Run __run, bool __keeps_space)
     {
-      typedef char_traits<_CharT>  __traits;
       ios_base::iostate __state = ios_base::goodbit;
       bool __extracted = false;
-      typename basic_istream<_CharT>::sentry __sentry(__in, true);
+      typename basic_istream<_CharT>::sentry __sentry(__in, __keeps_space);
       if (__sentry)
 	{
 	  __try
 	    {
 	      __string.erase();
-	      const __spillway_line<_CharT> __line = { __delimiter };
-	      const typename __traits::int_type __c =
-		std::__spillway_append(__in.rdbuf(), __string, __line, __string.max_size());
-	      if (__traits::eq_int_type(__c, __traits::eof()))
-		__state |= ios_base::eofbit;
-	      else if (__line._M_ends(__traits::to_char_type(__c)))
-		{
-		  __in.rdbuf()->sbumpc();
-		  __extracted = true;
-		}
-	      else
-		__state |= ios_base::failbit;
+	      __run._M_begin(__in, __string);
+	      const typename char_traits<_CharT>::int_type __c = std::__spillway_append(__in.rdbuf(), __string, __run);
+	      __state = __run._M_finish(__in, __string, __c, __extracted);
 	    }
 	  __catch(__cxxabiv1::__forced_unwind&)
 	    {
@@ -141,50 +172,19 @@ _GLIBCXX_BEGIN_NAMESPACE_VERSION
   template<>
     inline basic_istream<char>&
     getline(basic_istream<char>& __in, basic_string<char>& __string, char __delimiter)
-    { return std::__spillway_getline(__in, __string, __delimiter); }
+    { return std::__spillway_read(__in, __string, __spillway_line<char>(__delimiter), true); }
 
 #ifdef _GLIBCXX_USE_WCHAR_T
   template<>
     inline basic_istream<wchar_t>&
     getline(basic_istream<wchar_t>& __in, basic_string<wchar_t>& __string, wchar_t __delimiter)
-    { return std::__spillway_getline(__in, __string, __delimiter); }
+    { return std::__spillway_read(__in, __string, __spillway_line<wchar_t>(__delimiter), true); }
 #endif
 
   template<>
     inline basic_istream<char>&
     operator>>(basic_istream<char>& __in, basic_string<char>& __string)
-    {
-      typedef char_traits<char>  __traits;
-      ios_base::iostate __state = ios_base::goodbit;
-      bool __extracted = false;
-      basic_istream<char>::sentry __sentry(__in, false);
-      if (__sentry)
-	{
-	  __try
-	    {
-	      __string.erase();
-	      const size_t __most = __in.width() > 0 ? static_cast<size_t>(__in.width()) : __string.max_size();
-	      const __spillway_word __word = { use_facet<ctype<char> >(__in.getloc()) };
-	      const __traits::int_type __c = std::__spillway_append(__in.rdbuf(), __string, __word, __most);
-	      if (__string.size() < __most && __traits::eq_int_type(__c, __traits::eof()))
-		__state |= ios_base::eofbit;
-	      __in.width(0);
-	    }
-	  __catch(__cxxabiv1::__forced_unwind&)
-	    {
-	      __in._M_setstate(ios_base::badbit);
-	      __throw_exception_again;
-	    }
-	  __catch(...)
-	    { __in._M_setstate(ios_base::badbit); }
-	  __extracted |= !__string.empty();
-	}
-      if (!__extracted)
-	__state |= ios_base::failbit;
-      if (__state)
-	__in.setstate(__state);
-      return __in;
-    }
+    { return std::__spillway_read(__in, __string, __spillway_word(), false); }
 
 _GLIBCXX_END_NAMESPACE_VERSION
 } // namespace std
