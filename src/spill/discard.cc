@@ -11,13 +11,9 @@ namespace {
 
 // A part of one page, whatever the program may do with it.
 void zero(uint64_t address, uint64_t bytes) {
-  InRuntime inside;
-  cache::Cache& cache = *runtime.cache;
-  const base::PageId page = cache.page_of(address);
-  if (auto pinned = cache.pin(page, lane_of(inside.thread())); !pinned)
-    end_process(pinned.error(), kFatalStatus);
-  cache.zero(page, address - cache.address_of(page), bytes);
-  cache.unpin(page);
+  with_page_in_memory(address, [bytes](cache::Cache& cache, base::PageId page, uint64_t offset) {
+    cache.zero(page, offset, bytes);
+  });
 }
 
 }  // namespace

@@ -210,13 +210,9 @@ void end_map(FileMap& map, cache::Lane& lane) {
 
 // An OS page of spilled memory, whatever the program may do with it.
 void put(uint64_t address, const char* bytes) {
-  InRuntime inside;
-  cache::Cache& cache = *runtime.cache;
-  const base::PageId page = cache.page_of(address);
-  if (auto pinned = cache.pin(page, lane_of(inside.thread())); !pinned)
-    end_process(pinned.error(), kFatalStatus);
-  cache.copy_in(page, address - cache.address_of(page), bytes, base::kOsPageBytes);
-  cache.unpin(page);
+  with_page_in_memory(address, [bytes](cache::Cache& cache, base::PageId page, uint64_t offset) {
+    cache.copy_in(page, offset, bytes, base::kOsPageBytes);
+  });
 }
 
 FileMap* unused_map() {

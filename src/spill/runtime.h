@@ -37,4 +37,17 @@ base::Expected<void> start_background();
 // The exit status of a process that Spillway had to end while it ran (as SIGABRT would give).
 inline constexpr int kFatalStatus = 134;
 
+// Calls f(cache, page, offset) for `address`, whatever the program may do with it: the page stays in memory meanwhile
+// (Cache::zero, copy_in and copy_out). A page that cannot be had ends the process. May block and do I/O.
+template <class F>
+void with_page_in_memory(uint64_t address, F&& f) {
+  InRuntime inside;
+  cache::Cache& cache = *runtime.cache;
+  const base::PageId page = cache.page_of(address);
+  if (auto pinned = cache.pin(page, lane_of(inside.thread())); !pinned)
+    end_process(pinned.error(), kFatalStatus);
+  f(cache, page, address - cache.address_of(page));
+  cache.unpin(page);
+}
+
 }  // namespace spill

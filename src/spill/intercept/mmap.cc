@@ -212,13 +212,10 @@ void copy_protected(void* to, const void* from, size_t n) {
   auto* t = static_cast<char*>(to);
   for (auto at = reinterpret_cast<uint64_t>(from); n > 0;) {
     const size_t length = std::min(bytes_to_page_end(reinterpret_cast<void*>(at)), n);
-    const base::PageId page = runtime.cache->page_of(at);
-    InRuntime inside;
-    if (auto pinned = runtime.cache->pin(page, lane_of(inside.thread())); !pinned)
-      end_process(pinned.error(), kFatalStatus);
     char piece[base::kOsPageBytes];
-    runtime.cache->copy_out(page, at - runtime.cache->address_of(page), piece, length);
-    runtime.cache->unpin(page);
+    with_page_in_memory(at, [&](cache::Cache& cache, base::PageId page, uint64_t offset) {
+      cache.copy_out(page, offset, piece, length);
+    });
     copy(t, piece, length);
     t += length, at += length, n -= length;
   }
