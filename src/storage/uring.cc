@@ -176,8 +176,9 @@ class UringQueue final : public Queue {
         prepare(io);  // as the blocking calls do; the next poll submits it
         continue;
       }
-      if (result == -EAGAIN) {
-        // Some kernels give up where a blocking call would sleep.
+      if (result == -EAGAIN || result == -ECANCELED) {
+        // The kernel gives up where a blocking call would sleep, or could not start the thread that would have slept:
+        // signals kept it from that, or a limit.
         file_.perform(io);
         complete(io);
       } else {

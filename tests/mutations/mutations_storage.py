@@ -34,6 +34,8 @@ MUTATIONS = [
     mutation("interrupted submission fails its Ios", "Uring.SignalsInterruptNothing",
              (URING, "bool temporary = result == -EINTR || result == -EAGAIN", "bool temporary = result == -EAGAIN"),
              (URING, "      long result = ring_.enter(wait_count);", "      static int turn = 0;\n      long result = ++turn % 3 == 0 ? -EINTR : ring_.enter(wait_count);")),
+    mutation("a request the kernel cancelled is an error", "Uring.SignalsCancel*",
+             (URING, "result == -EAGAIN || result == -ECANCELED", "result == -EAGAIN")),
     mutation("write at the offset of the Io before", "*Conformance.Batches*",
              (URING, "    entry->off = io.offset_bytes;", "    static uint64_t before = 0;\n    entry->off = before;\n    before = io.offset_bytes;")),
 
