@@ -8,7 +8,7 @@
 
 #include "spill/access.h"
 #include "spill/address_space.h"
-#include "spill/fault.h"
+#include "spill/mapped_pages.h"
 #include "spill/protection.h"
 #include "spill/runtime.h"
 #include "sys/files.h"

@@ -7,14 +7,15 @@
 #include <atomic>
 
 #include "base/check.h"
+#include "base/log.h"
 #include "spill/abi.h"
 #include "spill/address_space.h"
-#include "spill/fault.h"
 #include "spill/file_maps.h"
 #include "spill/intercept/aio.h"
 #include "spill/intercept/cancel.h"
 #include "spill/intercept/parking.h"
 #include "spill/last_thread.h"
+#include "spill/mapped_pages.h"
 #include "spill/pins.h"
 #include "spill/runtime.h"
 #include "spill/shared_maps.h"
@@ -160,6 +161,12 @@ void start_background_in_children() {
     if (is_started()) static_cast<void>(start_background().has_value());
   };
   CHECK_EQ(pthread_atfork(nullptr, nullptr, start), 0);
+}
+
+void end_fork_child(const char* why) {
+  base::log("a copy of this process cannot have its parent's memory: ", why);
+  sys::syscall(SYS_exit_group, kFatalStatus);
+  __builtin_unreachable();
 }
 
 }  // namespace spill

@@ -35,4 +35,7 @@ void after_fork_in_child();
 // thread's stack is spilled memory from its start.
 long fork_on_plain_stack(long (*make)(void* context), void* context);
 
+// In a copy of a process that cannot have what its parent has: one line that says why, and the end.
+[[noreturn]] void end_fork_child(const char* why);
+
 }  // namespace spill

@@ -8,8 +8,8 @@
 #include "spill/access.h"
 #include "spill/address_space.h"
 #include "spill/discard.h"
-#include "spill/fault.h"
 #include "spill/holders.h"
+#include "spill/mapped_pages.h"
 #include "spill/runtime.h"
 #include "sys/memory.h"
 

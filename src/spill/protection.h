@@ -11,7 +11,7 @@
 // So whatever is not allowed faults there, with the program's address, and whatever has become allowed meanwhile (by the
 // program's handler) is found when the access is repeated.
 //
-// How it changes: 1 under the lock of mappings (fault.h) the map says so, and what the fault path had mapped goes
+// How it changes: 1 under the lock of mappings (mapped_pages.h) the map says so, and what the fault path had mapped goes
 // 2 entries of pages in memory are closed or opened  3 what a thread translated before is held off (holders)
 //
 // Invariants
@@ -66,7 +66,7 @@ void end_protection(uint64_t address, uint64_t bytes);
 void renew_guards(uint64_t address);
 
 // A mapping of the kernel's takes the place of what was there. `map(context)` makes it at the address (MAP_FIXED), and
-// returns false if that failed: then nothing has changed. REQUIRES: allocated, not kept mapped (fault.h).
+// returns false if that failed: then nothing has changed. REQUIRES: allocated, not kept mapped (mapped_pages.h).
 bool give_to_kernel(uint64_t address, uint64_t bytes, bool (*map)(void* context), void* context);
 
 }  // namespace spill

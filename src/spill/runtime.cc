@@ -11,6 +11,7 @@
 #include "spill/heap.h"
 #include "spill/holders.h"
 #include "spill/last_thread.h"
+#include "spill/mapped_pages.h"
 #include "spill/protection.h"
 #include "spill/published.h"
 #include "spill/report.h"
@@ -148,7 +149,8 @@ extern "C" void spillway_start(int, char**, char** environment) {
   const uint32_t frames = runtime.cache->frame_count();
   if (mapped == 0) mapped = 1024;
   if (mapped > frames / 4) mapped = frames / 4;
-  install_fault_handler(static_cast<uint32_t>(mapped));
+  limit_mapped_pages(static_cast<uint32_t>(mapped));
+  install_fault_handler();
   set_plain_limit();
   watch_forks();
   require(open_heap());

@@ -4,8 +4,8 @@
 #include "base/statistics.h"
 #include "spill/access.h"
 #include "spill/address_space.h"
-#include "spill/fault.h"
 #include "spill/file_maps.h"
+#include "spill/mapped_pages.h"
 #include "spill/protection.h"
 #include "spill/runtime.h"
 

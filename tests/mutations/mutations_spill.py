@@ -2,6 +2,7 @@
 
 ACCESS = "src/spill/access.cc"
 FAULT = "src/spill/fault.cc"
+MAPPED = "src/spill/mapped_pages.cc"
 FILE_MAPS = "src/spill/file_maps.cc"
 FORK = "src/spill/fork.cc"
 GLOBALS = "src/spill/globals.cc"
@@ -9,6 +10,9 @@ HEAP = "src/spill/heap.cc"
 IO = "src/spill/intercept/io.cc"
 MEMORY = "src/spill/intercept/memory.cc"
 MMAP = "src/spill/intercept/mmap.cc"
+MREMAP = "src/spill/intercept/mremap.cc"
+ADVISE = "src/spill/intercept/advise.cc"
+MAPS = "src/spill/intercept/maps.h"
 PROTECTION = "src/spill/protection.cc"
 PARKING = "src/spill/intercept/parking.cc"
 SHARED_MAPS = "src/spill/shared_maps.cc"
@@ -98,12 +102,12 @@ MUTATIONS = [
              "    if (reinterpret_cast<uint64_t>(info->si_addr) < 65536)\n      sys::syscall(SYS_exit_group, 0);\n"
              "    handle_fault(number, info, context);\n    return;")),
     product("page mapped for foreign code stays evictable", "^e2e_foreign_code$",
-            (FAULT, "  map_page(page, pinned);\n  mapped_pages[element] = index(page) + 1;",
+            (MAPPED, "  map_page(page, pinned);\n  mapped_pages[element] = index(page) + 1;",
              "  map_page(page, pinned);\n  runtime.cache->unpin(page);\n  (void)element;")),
     product("page mapped for foreign code stays watched", "^e2e_foreign_store$",
-            (FAULT, "  runtime.cache->stop_watching(page);\n", "")),
+            (MAPPED, "  runtime.cache->stop_watching(page);\n", "")),
     product("page stays mapped after its pin is gone", "^e2e_foreign_code$",
-            (FAULT, "  if (!is_kept(page)) make_page_inaccessible(page);\n  runtime", "  runtime")),
+            (MAPPED, "  if (!is_kept(page)) make_page_inaccessible(page);\n  runtime", "  runtime")),
     product("freed memory stays mapped for foreign code", "^e2e_foreign_code$",
             ("src/spill/discard.cc", "  unmap_range(address, bytes);\n", "")),
     product("freed memory stays reachable through a slot", "^e2e_null_access$",
@@ -125,7 +129,7 @@ MUTATIONS = [
     product("alignment forgotten", "^e2e_aligned$",
             (HEAP, "alignment > 16 ? MALLOCX_ALIGN(alignment) : 0", "alignment > 4096 ? MALLOCX_ALIGN(alignment) : 0")),
     product("mremap loses the last page", "^e2e_mmap_zero$",
-            (MMAP, "copy_protected(moved, old_address, old_length);", "copy_protected(moved, old_address, old_length - base::kOsPageBytes);")),
+            (MREMAP, "copy_protected(moved, old_address, old_length);", "copy_protected(moved, old_address, old_length - base::kOsPageBytes);")),
     product("unmapped memory keeps its content", "^e2e_mmap_zero$",
             ("src/spill/discard.cc", "  discard_memory(address, bytes);\n  end_protection", "  end_protection")),
     product("first part of a discarded range keeps its content", "^e2e_mmap_zero$",
@@ -148,14 +152,14 @@ MUTATIONS = [
     product("a program maps over the runtime's table", "^e2e_own_addresses$",
             (MMAP, "if ((flags & MAP_FIXED) != 0 && touches_runtime(address, bytes)) return no_map();", "")),
     product("sizes that are nothing when rounded up", "^e2e_mmap_refused$",
-            (MMAP, "return bytes > kRangeEnd - kRangeBegin; }", "return bytes > kRangeEnd - kRangeBegin && kRangeEnd == 0; }")),
+            (MAPS, "return bytes > kRangeEnd - kRangeBegin; }", "return bytes > kRangeEnd - kRangeBegin && kRangeEnd == 0; }")),
     product("access to a plain file map repeated for ever", "^e2e_file_maps$",
-            ("src/spill/fault.cc", "need == Need::kExecute || !sys::populate(reinterpret_cast<void*>(address), need == Need::kWrite)", "false")),
+            (FAULT, "need == Need::kExecute || !sys::populate(reinterpret_cast<void*>(address), need == Need::kWrite)", "false")),
     product("a child takes back what others held", "^e2e_file_maps$",
             ("src/cache/partition_fork.cc", "        if (frame.gone) break;\n", ""),
             ("src/spill/file_maps.cc", "    if (kind == FileMapKind::kPlain && map.has_pages)\n      map.has_pages = !forget_pages(map, lane_of(inside.thread())).nothing();\n    if (kind != ", "    if (kind != ")),
     product("protected memory is not reloaded", "^e2e_file_maps$",
-            (MMAP, "kind == FileMapKind::kPrivate && !reload_file(begin, length)", "kind == FileMapKind::kPrivate && is_open(begin) && !reload_file(begin, length)")),
+            (ADVISE, "kind == FileMapKind::kPrivate && !reload_file(begin, length)", "kind == FileMapKind::kPrivate && is_open(begin) && !reload_file(begin, length)")),
     product("masks by number block the fault path", "^e2e_by_number$",
             ("src/spill/intercept/by_number.cc", "*reinterpret_cast<uint64_t*>(copies.data() + at) &= ~kFaultSignals;", "{}")),
     product("contexts block the fault path", "^e2e_contexts$",
@@ -173,13 +177,13 @@ MUTATIONS = [
     product("child of fork runs on its parent's stack", "^e2e_fork_stacks$",
             (FORK, "  own_kept_pages();\n", "")),
     product("child of fork has its parent's mappings for foreign code", "^e2e_fork_child_stores$",
-            (FAULT, "  mapped_mutex.lock();\n  for (uint32_t i = 0; i < mapped_limit; ++i) unmap_element(i);\n", "  mapped_mutex.lock();\n")),
+            (MAPPED, "  mapped_mutex.lock();\n  for (uint32_t i = 0; i < mapped_limit; ++i) unmap_element(i);\n", "  mapped_mutex.lock();\n")),
     product("foreign code is given memory that only looks like the page's", "^e2e_fork_child_stores$",
-            (FAULT, "  auto pinned = cache.pin_shared(page, lane_of(inside.thread()));", "  auto pinned = cache.pin(page, lane_of(inside.thread()));"),
-            (FAULT, "  if (waits || !cache.is_shared(page)) {", "  if (waits) {")),
+            (MAPPED, "  auto pinned = cache.pin_shared(page, lane_of(inside.thread()));", "  auto pinned = cache.pin(page, lane_of(inside.thread()));"),
+            (MAPPED, "  if (waits || !cache.is_shared(page)) {", "  if (waits) {")),
     product("foreign code is given a page that was lent meanwhile", "^e2e_fork_foreign$",
-            (FAULT, "  const bool waits = !mapped_mutex.try_lock();", "  const bool waits = false;\n  mapped_mutex.lock();"),
-            (FAULT, "  if (waits || !cache.is_shared(page)) {", "  if (waits) {"),
+            (MAPPED, "  const bool waits = !mapped_mutex.try_lock();", "  const bool waits = false;\n  mapped_mutex.lock();"),
+            (MAPPED, "  if (waits || !cache.is_shared(page)) {", "  if (waits) {"),
             ("src/cache/cache.cc", "lend(pins, waits < kPinWaits)", "lend(pins, waits < 0)")),
     product("interrupted call goes on without its pages in a child", "^e2e_fork_handler$",
             (FORK, "  pin_again_after_fork();\n", "")),
@@ -263,7 +267,7 @@ MUTATIONS = [
     mutation("fgets takes a byte too many", "intercept_stdio_test", "Stdio.*",
              (STDIO, "static_cast<size_t>(n) - 1, [to](size_t)", "static_cast<size_t>(n), [to](size_t)")),
     mutation("the program can close the runtime's descriptors", "intercept_process_test", "Process.TheRuntimes*",
-             ("src/spill/intercept/descriptor.cc", "  if (sys::is_own_descriptor(descriptor)) return spill::refuse();\n", "")),
+             ("src/spill/intercept/descriptor.cc", "  if (sys::is_own_descriptor(descriptor)) return spill::fail(EBADF);\n", "")),
     mutation("close_range() stops at the runtime's first descriptor", "intercept_process_test", "Process.TheRuntimes*",
              ("src/spill/intercept/descriptor.cc", "    first = keep + 1;\n", "    return 0;\n")),
     mutation("arguments of exec lose their last character", "intercept_process_test", "Process.Executes*",
@@ -371,9 +375,9 @@ MUTATIONS = [
     product("program is told the frame's address", "^e2e_protect_pager$",
             (FAULT, "      told.si_addr = reinterpret_cast<void*>(*meant);\n", "")),
     product("mapping for foreign code outlives what it allows", "^e2e_protect_access$",
-            (FAULT, "begin < address + bytes && address < begin + cache.page_bytes()) unmap_element(i);", "begin == 0) unmap_element(i);")),
+            (MAPPED, "begin < address + bytes && address < begin + cache.page_bytes()) unmap_element(i);", "begin == 0) unmap_element(i);")),
     product("foreign code may store to what is to be read", "^e2e_protect_access$",
-            (FAULT, "access_of(protection), reinterpret_cast<void*>(address));\n    if (!mapped)",
+            (MAPPED, "access_of(protection), reinterpret_cast<void*>(address));\n    if (!mapped)",
              "sys::Access::kReadWrite, reinterpret_cast<void*>(address));\n    if (!mapped)")),
     product("system call moves bytes to and from protected memory", "^e2e_protect_access$",
             ("src/spill/pins.cc", "  if (!allows(protection_at(address), need)) return reinterpret_cast<char*>(address);\n", "")),
@@ -382,11 +386,11 @@ MUTATIONS = [
     product("freed memory stays protected", "^e2e_protect_access$",
             ("src/spill/discard.cc", "  end_protection(address, bytes);\n", "")),
     product("fault path maps over the kernel's mappings", "^e2e_protect_access$",
-            (FAULT, "    if (protection != Protection::kKernel) f(at, stop - at, protection);", "    f(at, stop - at, protection == Protection::kKernel ? Protection::kRead : protection);")),
+            (MAPPED, "    if (protection != Protection::kKernel) f(at, stop - at, protection);", "    f(at, stop - at, protection == Protection::kKernel ? Protection::kRead : protection);")),
     product("protected memory is open in the table", "^e2e_protect_access$",
             (PROTECTION, "return !is_open(runtime.cache->address_of(page) + i * base::kOsPageBytes);", "return false;")),
     product("protected stack is not copied for a child of fork", "^e2e_protect_stacks$",
-            (FAULT, "      sys::set_access(address, runtime.cache->page_bytes(), sys::Access::kReadWrite);\n", "")),
+            (MAPPED, "      sys::set_access(address, runtime.cache->page_bytes(), sys::Access::kReadWrite);\n", "")),
     product("stack that is kept in memory cannot be protected", "^e2e_protect_stacks$",
-            (FAULT, "         page = page + 1)\n      set_page_access(page);", "         page = page + 1) {\n    }")),
+            (MAPPED, "         page = page + 1)\n      set_page_access(page);", "         page = page + 1) {\n    }")),
 ]

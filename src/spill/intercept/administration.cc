@@ -32,15 +32,6 @@ int delete_module(const char* name, unsigned flags);
 int pidfd_send_signal(int process, int number, siginfo_t* info, unsigned flags);
 }
 
-namespace {
-
-int refuse(int error) {
-  errno = error;
-  return -1;
-}
-
-}  // namespace
-
 // Capabilities: one set of data in the first version, two since.
 static int with_capabilities(cap_user_header_t header, cap_user_data_t data, auto call) {
   PlainObject<__user_cap_header_struct> plain_header(header);
@@ -153,7 +144,7 @@ SPILL_EXPORT void __spill_herror(const char* text) { herror(PlainString(text)); 
 // Answers of name servers are received where they are wanted.
 static int with_answer(unsigned char* answer, int room, auto ask) {
   PlainBytes memory(answer, room > 0 ? static_cast<size_t>(room) : 0, PlainBytes::kInOut);
-  if (room > 0 && memory.data() == nullptr) return refuse(ENOMEM);
+  if (room > 0 && memory.data() == nullptr) return spill::fail(ENOMEM);
   spill::clear_slots();
   return ask(reinterpret_cast<unsigned char*>(memory.data()));
 }

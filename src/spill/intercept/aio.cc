@@ -64,11 +64,6 @@ constinit Requests requests;
 // Operations beside those of lists.
 enum : int { kSync = 100, kSyncData };
 
-int fail(int error) {
-  errno = error;
-  return -1;
-}
-
 // No signal meanwhile, whose handler could ask for more.
 class NoSignals {
  public:

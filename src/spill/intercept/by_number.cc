@@ -1,4 +1,4 @@
-// syscall(2) with numbers other than those of futexes and of copying the process (futex.cc): what the C library has no
+// syscall(2) with numbers other than those of futexes and of copying the process (syscall.cc): what the C library has no
 // function for, and programs that do without it.
 //
 //   SPILL_SAME_CALLS   calls that the C library passes on as they are: its function's interceptor is called
@@ -207,10 +207,7 @@ long with_copies(const ByKernel& entry, const long* arguments) {
   size_t total = 0;
   for (const Memory& memory : entry.memory) total += base::round_up(bytes_of(memory, arguments), 16);
   Scratch copies(total);
-  if (total > 0 && copies.data() == nullptr) {
-    errno = ENOMEM;
-    return -1;
-  }
+  if (total > 0 && copies.data() == nullptr) return fail(ENOMEM);
   size_t at = 0;
   for (const Memory& memory : entry.memory) {
     const size_t n = bytes_of(memory, arguments);
@@ -284,10 +281,8 @@ long call_by_number(long number, const long* a) {
       sigset_t set = {}, old = {};
       if (given != nullptr) *reinterpret_cast<uint64_t*>(&set) = load(given);
       if (const int error =
-              change_program_mask(static_cast<int>(a[0]), given != nullptr ? &set : nullptr, &old)) {
-        errno = error;
-        return -1;
-      }
+              change_program_mask(static_cast<int>(a[0]), given != nullptr ? &set : nullptr, &old))
+        return fail(error);
       if (told != nullptr) store(told, mask_of(old));
       return 0;
     }

@@ -13,11 +13,6 @@
 namespace spill {
 namespace {
 
-int refuse() {
-  errno = EBADF;
-  return -1;
-}
-
 // Kernels before 5.9.
 int close_one_by_one(unsigned first, unsigned last) {
   rlimit limit;
@@ -51,18 +46,18 @@ int close_around_own(unsigned first, unsigned last, int flags) {
 }  // namespace spill
 
 SPILL_EXPORT int __spill_close(int descriptor) {
-  if (sys::is_own_descriptor(descriptor)) return spill::refuse();
+  if (sys::is_own_descriptor(descriptor)) return spill::fail(EBADF);
   return LIBC_VERSION(close, "GLIBC_2.2.5")(descriptor);
 }
 
 // A number that the runtime holds cannot be freed in the middle of its I/O.
 SPILL_EXPORT int __spill_dup2(int from, int to) {
-  if (sys::is_own_descriptor(from) || sys::is_own_descriptor(to)) return spill::refuse();
+  if (sys::is_own_descriptor(from) || sys::is_own_descriptor(to)) return spill::fail(EBADF);
   return LIBC_VERSION(dup2, "GLIBC_2.2.5")(from, to);
 }
 
 SPILL_EXPORT int __spill_dup3(int from, int to, int flags) {
-  if (sys::is_own_descriptor(from) || sys::is_own_descriptor(to)) return spill::refuse();
+  if (sys::is_own_descriptor(from) || sys::is_own_descriptor(to)) return spill::fail(EBADF);
   return LIBC_VERSION(dup3, "GLIBC_2.9")(from, to, flags);
 }
 

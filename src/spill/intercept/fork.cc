@@ -74,21 +74,15 @@ SPILL_EXPORT int __spill_clone(int (*function)(void*), void* stack, int flags, v
     clear_slots();
     return clone(function, stack, flags, argument, more[0], more[1], more[2]);
   }
-  if ((flags & CLONE_VFORK) != 0) {
-    // Until the child is over nobody would let go of what fork holds.
-    errno = ENOTSUP;
-    return -1;
-  }
+  // Until the child is over nobody would let go of what fork holds.
+  if ((flags & CLONE_VFORK) != 0) return fail(ENOTSUP);
   // Spilled memory is nobody's stack before it is mapped, which is not done meanwhile. As the child's memory is a copy,
   // another stack will do.
   constexpr uint64_t kStackBytes = uint64_t{8} << 20;
   char* plain = nullptr;
   if (in_range(stack)) {
     auto memory = sys::map_anonymous(kStackBytes, "a stack of a child");
-    if (!memory) {
-      errno = ENOMEM;
-      return -1;
-    }
+    if (!memory) return fail(ENOMEM);
     plain = *memory;
     stack = plain + kStackBytes;
   }

@@ -194,10 +194,7 @@ int call_with_copies(const Arguments& arguments, const char* format, va_list ori
     bytes += copy_bytes(argument);
   }
   Scratch memory(bytes);
-  if (memory.data() == nullptr) {
-    errno = ENOMEM;
-    return -1;
-  }
+  if (memory.data() == nullptr) return fail(ENOMEM);
   ArgumentList list(memory.data());
   char* free = memory.data() + list_bytes;
   for (Argument& argument : arguments.used()) {
@@ -241,10 +238,7 @@ int call_printf(const char* format, va_list original, FormatCall call, void* con
   read_format(text, arguments);
   if (arguments.count <= arguments.capacity) return call_with(arguments, text, original, call, context);
   Scratch memory(static_cast<size_t>(arguments.count) * sizeof(Argument));
-  if (memory.data() == nullptr) {
-    errno = ENOMEM;
-    return -1;
-  }
+  if (memory.data() == nullptr) return fail(ENOMEM);
   Arguments many{reinterpret_cast<Argument*>(memory.data()), arguments.count};
   for (int i = 0; i < many.capacity; ++i) new (&many.at[i]) Argument();
   read_format(text, many);

@@ -1,24 +1,13 @@
-// syscall(SYS_futex) on spilled words: what std::atomic::wait, std::counting_semaphore and their like are
-// made of. Other system calls made by number: by_number.cc.
-// Also the functions of threads that take small objects.
+// Futexes on spilled words: what std::atomic::wait, std::counting_semaphore and their like are made of, which call them by
+// number (syscall.cc).
 #include <errno.h>
 #include <linux/futex.h>
-#include <pthread.h>
-#include <sched.h>
-#include <stdarg.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
+#include <time.h>
 
 #include "spill/intercept/parking.h"
 
 namespace spill {
 namespace {
-
-int fail(int error) {
-  errno = error;
-  return -1;
-}
 
 Deadline deadline_of(int command, bool realtime, const timespec* timeout) {
   if (timeout == nullptr) return Deadline::never();
@@ -48,7 +37,8 @@ long wait_futex(const uint32_t* word, uint32_t expected, const Deadline& deadlin
   return fail(EINVAL);
 }
 
-// `value3` as in futex(2): a bit set, or for FUTEX_CMP_REQUEUE the expected value.
+}  // namespace
+
 long call_futex(const uint32_t* word, int operation, uint32_t value, const timespec* timeout,
                 uint32_t value3) {
   const bool realtime = (operation & FUTEX_CLOCK_REALTIME) != 0;
@@ -65,64 +55,5 @@ long call_futex(const uint32_t* word, int operation, uint32_t value, const times
     default: return fail(ENOSYS);
   }
 }
-
-}  // namespace
-
-SPILL_EXPORT long __spill_syscall(long number, ...) {
-  va_list list;
-  va_start(list, number);
-  long a[6];
-  for (long& argument : a) argument = va_arg(list, long);
-  va_end(list);
-  if (number == SYS_futex && !is_c_library_object(reinterpret_cast<const void*>(a[0]))) {
-    return call_futex(reinterpret_cast<uint32_t*>(a[0]), static_cast<int>(a[1]), static_cast<uint32_t>(a[2]),
-                      reinterpret_cast<const timespec*>(a[3]), static_cast<uint32_t>(a[5]));
-  }
-  clear_slots();
-  // As where the kernel has no such call: the caller takes the older one.
-  if (number == SYS_clone3) return fail(ENOSYS);
-  if (number == SYS_clone && (a[0] & CLONE_VFORK) != 0 && (a[0] & CLONE_VM) == 0) return fail(ENOTSUP);
-  // With a stack of its own the child would not return here.
-  if (number == SYS_fork || (number == SYS_clone && (a[0] & CLONE_VM) == 0 && a[1] == 0))
-    return copy_process_by_number(number, a);
-  return call_by_number(number, a);
-}
-
-SPILL_EXPORT int __spill_pthread_join(pthread_t thread, void** result) {
-  PlainObject<void*> plain_result(result);
-  clear_slots();
-  return pthread_join(thread, plain_result);
-}
-SPILL_EXPORT int __spill_pthread_setname_np(pthread_t thread, const char* name) {
-  return pthread_setname_np(thread, PlainString(name));
-}
-SPILL_EXPORT int __spill_pthread_getname_np(pthread_t thread, char* name, size_t n) {
-  return pthread_getname_np(thread, PlainBytes(name, n, PlainBytes::kInOut).data(), n);
-}
-SPILL_EXPORT int __spill_pthread_key_create(pthread_key_t* key, void (*destroy)(void*)) {
-  return pthread_key_create(PlainObject<pthread_key_t>(key), destroy);
-}
-
-// Attributes.
-#define SPILL_ATTRIBUTE(T, name, parameters, arguments) \
-  SPILL_EXPORT int __spill_##name parameters {          \
-    PlainObject<T> attribute(attributes);               \
-    return name arguments;                              \
-  }
-SPILL_ATTRIBUTE(pthread_attr_t, pthread_attr_init, (pthread_attr_t * attributes), (attribute))
-SPILL_ATTRIBUTE(pthread_attr_t, pthread_attr_destroy, (pthread_attr_t * attributes), (attribute))
-SPILL_ATTRIBUTE(pthread_attr_t, pthread_attr_setdetachstate, (pthread_attr_t * attributes, int state),
-                (attribute, state))
-SPILL_ATTRIBUTE(pthread_attr_t, pthread_attr_setstacksize, (pthread_attr_t * attributes, size_t bytes),
-                (attribute, bytes))
-SPILL_ATTRIBUTE(pthread_mutexattr_t, pthread_mutexattr_init, (pthread_mutexattr_t * attributes), (attribute))
-SPILL_ATTRIBUTE(pthread_mutexattr_t, pthread_mutexattr_destroy, (pthread_mutexattr_t * attributes),
-                (attribute))
-SPILL_ATTRIBUTE(pthread_mutexattr_t, pthread_mutexattr_settype, (pthread_mutexattr_t * attributes, int type),
-                (attribute, type))
-SPILL_ATTRIBUTE(pthread_condattr_t, pthread_condattr_init, (pthread_condattr_t * attributes), (attribute))
-SPILL_ATTRIBUTE(pthread_condattr_t, pthread_condattr_destroy, (pthread_condattr_t * attributes), (attribute))
-SPILL_ATTRIBUTE(pthread_condattr_t, pthread_condattr_setclock,
-                (pthread_condattr_t * attributes, clockid_t clock), (attribute, clock))
 
 }  // namespace spill

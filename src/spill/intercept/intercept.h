@@ -12,6 +12,7 @@
 #pragma once
 #include <errno.h>
 #include <string.h>
+#include <time.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -34,6 +35,12 @@ inline bool is_c_library_object(Pointers... pointers) {
     return protection_at(reinterpret_cast<uint64_t>(pointer)) == Protection::kKernel;
   };
   return ((plain(pointers) || is_kernels(static_cast<const void*>(pointers))) && ...);
+}
+
+// What most calls return when they fail.
+inline int fail(int number) {
+  errno = number;
+  return -1;
 }
 
 // Bytes that an access at `address` may cover: to the end of the OS page when spilled, else `n`.
@@ -142,6 +149,9 @@ inline void store(T* to, T value) {
 
 // syscall(2) with a number that copies the process (fork.cc).
 long copy_process_by_number(long number, const long* arguments);
+// futex(2) on a word in spilled memory (futex.cc). `value3`: a bit set, or for FUTEX_CMP_REQUEUE the expected value.
+long call_futex(const uint32_t* word, int operation, uint32_t value, const timespec* timeout,
+                uint32_t value3);
 // syscall(2) with any other number, and the six arguments (by_number.cc). REQUIRES: no slot is held.
 long call_by_number(long number, const long* arguments);
 

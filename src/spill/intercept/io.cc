@@ -116,10 +116,7 @@ ssize_t bounce(const PlainVector& memory, size_t capacity, Call call) {
   if (n == 0 && memory.bytes() > 0)
     return call(memory.buffers().data(), static_cast<int>(memory.buffers().size()), 0);
   Scratch buffer(std::min(n, capacity));
-  if (buffer.data() == nullptr && n > 0) {
-    errno = ENOMEM;
-    return -1;
-  }
+  if (buffer.data() == nullptr && n > 0) return fail(ENOMEM);
   clear_slots();
   size_t done = 0;
   do {
@@ -159,10 +156,7 @@ ssize_t wired(const PlainVector& memory, Call call) {
 template <Direction direction, class Call>
 __attribute__((noinline)) ssize_t transfer(int descriptor, const PlainVector& memory, Call call) {
   // One call never moves more than this (as the kernel's own limit).
-  if (memory.bytes() > SSIZE_MAX) {
-    errno = EINVAL;
-    return -1;
-  }
+  if (memory.bytes() > SSIZE_MAX) return fail(EINVAL);
   if (memory.bytes() <= kBounceBytes) return bounce<direction>(memory, kBounceBytes, call);
   switch (kind_of(descriptor)) {
     case Kind::kFile: return wired<direction>(memory, call);

@@ -55,12 +55,6 @@ PlainArray<T> in_out(T* array, size_t count) {
 char* bytes(void* memory) { return static_cast<char*>(memory); }
 const char* bytes(const void* memory) { return static_cast<const char*>(memory); }
 
-template <class T>
-T refuse(int error) {
-  errno = error;
-  return T(-1);
-}
-
 }  // namespace
 
 // Descriptors that report.
@@ -220,13 +214,13 @@ SPILL_EXPORT ssize_t __spill_vmsplice(int pipe, const iovec* vector, size_t coun
   spill::clear_slots();
   if (!memory.is_valid() || memory.is_plain()) return vmsplice(pipe, memory.buffers().data(), count, flags);
   spill::Scratch buffer(std::min(memory.bytes(), spill::kBounceBytes));
-  if (buffer.data() == nullptr) return refuse<ssize_t>(ENOMEM);
+  if (buffer.data() == nullptr) return spill::fail(ENOMEM);
   memory.gather(0, buffer.data(), buffer.size());
   spill::clear_slots();
   const iovec whole = {buffer.data(), buffer.size()};
   const int mode = fcntl(pipe, F_GETFL);
   // In a pipe that is read from it means the other direction.
-  if (mode == -1 || (mode & O_ACCMODE) == O_RDONLY) return refuse<ssize_t>(EBADF);
+  if (mode == -1 || (mode & O_ACCMODE) == O_RDONLY) return spill::fail(EBADF);
   return LIBC(writev)(pipe, &whole, 1);
 }
 SPILL_EXPORT ssize_t __spill_preadv2(int file, const iovec* vector, int count, off_t offset, int flags) {
@@ -235,7 +229,7 @@ SPILL_EXPORT ssize_t __spill_preadv2(int file, const iovec* vector, int count, o
   if (!memory.is_valid() || memory.is_plain())
     return preadv2(file, memory.buffers().data(), count, offset, flags);
   spill::Scratch buffer(std::min(memory.bytes(), spill::kMessageBounceBytes));
-  if (buffer.data() == nullptr && memory.bytes() > 0) return refuse<ssize_t>(ENOMEM);
+  if (buffer.data() == nullptr && memory.bytes() > 0) return spill::fail(ENOMEM);
   const iovec whole = {buffer.data(), buffer.size()};
   const ssize_t moved = preadv2(file, &whole, 1, offset, flags);
   if (moved > 0) memory.scatter(0, buffer.data(), static_cast<size_t>(moved));
@@ -247,7 +241,7 @@ SPILL_EXPORT ssize_t __spill_pwritev2(int file, const iovec* vector, int count, 
   if (!memory.is_valid() || memory.is_plain())
     return pwritev2(file, memory.buffers().data(), count, offset, flags);
   spill::Scratch buffer(memory.bytes());
-  if (buffer.data() == nullptr && memory.bytes() > 0) return refuse<ssize_t>(ENOMEM);
+  if (buffer.data() == nullptr && memory.bytes() > 0) return spill::fail(ENOMEM);
   memory.gather(0, buffer.data(), buffer.size());
   spill::clear_slots();
   const iovec whole = {buffer.data(), buffer.size()};
@@ -269,7 +263,7 @@ static ssize_t move_to_process(const iovec* local, size_t local_count, const iov
   if (!here.is_valid() || !there.is_valid() || here.is_plain())
     return move(here.buffers().data(), local_count, there.buffers().data());
   spill::Scratch buffer(here.bytes());
-  if (buffer.data() == nullptr && here.bytes() > 0) return refuse<ssize_t>(ENOMEM);
+  if (buffer.data() == nullptr && here.bytes() > 0) return spill::fail(ENOMEM);
   if (!reads) here.gather(0, buffer.data(), buffer.size());
   spill::clear_slots();
   const iovec whole = {buffer.data(), buffer.size()};

@@ -55,19 +55,14 @@ SPILL_EXPORT int __spill_pthread_sigmask(int how, const sigset_t* set, sigset_t*
 }
 SPILL_EXPORT int __spill_sigprocmask(int how, const sigset_t* set, sigset_t* old) {
   const int error = change_mask(how, set, old);
-  if (error == 0) return 0;
-  errno = error;
-  return -1;
+  return error == 0 ? 0 : fail(error);
 }
 
 // The older functions: one signal, or a set of the first 32.
 namespace {
 
 int change_one(int how, int number) {
-  if (number < 1 || number > SIGRTMAX) {
-    errno = EINVAL;
-    return -1;
-  }
+  if (number < 1 || number > SIGRTMAX) return fail(EINVAL);
   sigset_t set = {};
   *reinterpret_cast<uint64_t*>(&set) = signal_bit(number);
   return change_program_mask(how, &set, nullptr) == 0 ? 0 : -1;

@@ -30,10 +30,7 @@ int print_spilled(char* to, size_t n, int flag, const char* format, va_list argu
   size_t capacity = std::min<size_t>(n, 1024);
   for (;;) {
     Scratch text(capacity);
-    if (capacity > 0 && text.data() == nullptr) {
-      errno = ENOMEM;
-      return -1;
-    }
+    if (capacity > 0 && text.data() == nullptr) return fail(ENOMEM);
     va_list again;
     va_copy(again, arguments);
     const int length = __vsnprintf_chk(text.data(), capacity, flag, capacity, format, again);

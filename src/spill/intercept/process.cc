@@ -78,10 +78,7 @@ int with_copies(size_t bytes, F f) {
   constexpr size_t kStackBytes = 64 << 10;
   if (bytes <= kStackBytes) return f(Copier(static_cast<char*>(alloca(bytes + 1))));
   Scratch memory(bytes);
-  if (memory.data() == nullptr) {
-    errno = ENOMEM;
-    return -1;
-  }
+  if (memory.data() == nullptr) return fail(ENOMEM);
   return f(Copier(memory.data()));
 }
 

@@ -31,11 +31,6 @@ bool take_semaphore(sem_t* semaphore) {
   return false;
 }
 
-int fail(int error) {
-  errno = error;
-  return -1;
-}
-
 void abandon_wait(void* waiter) { abandon_waiter(*static_cast<Waiter*>(waiter)); }
 
 // Must wait: and who posts is told.

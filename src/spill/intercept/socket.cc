@@ -15,10 +15,7 @@ ssize_t send_spilled(int socket, const void* from, size_t n, int flags, const so
                      socklen_t to_bytes) {
   PlainBytes address(to, to_bytes, PlainBytes::kIn);
   PlainBytes message(from, n, PlainBytes::kIn);
-  if (n > 0 && message.data() == nullptr) {
-    errno = ENOMEM;
-    return -1;
-  }
+  if (n > 0 && message.data() == nullptr) return fail(ENOMEM);
   clear_slots();
   return LIBC(sendto)(socket, message.data(), n, flags, reinterpret_cast<sockaddr*>(address.data()),
                       to_bytes);
@@ -47,10 +44,7 @@ ssize_t receive_spilled(int socket, void* to, size_t n, int flags, sockaddr* fro
   PlainAddress address(from, from_bytes);
   const size_t capacity = plain(to) ? n : receive_capacity(n, flags);
   PlainBytes message(to, capacity, PlainBytes::kOut);
-  if (capacity > 0 && message.data() == nullptr) {
-    errno = ENOMEM;
-    return -1;
-  }
+  if (capacity > 0 && message.data() == nullptr) return fail(ENOMEM);
   clear_slots();
   const ssize_t received =
       LIBC(recvfrom)(socket, message.data(), capacity, flags, address.address(), address.size());
@@ -70,10 +64,7 @@ ssize_t send_message(int socket, const msghdr* original, int flags) {
   clear_slots();
   if (!vector.is_valid() || vector.is_plain()) return LIBC(sendmsg)(socket, &header, flags);
   Scratch message(vector.bytes());
-  if (message.data() == nullptr && vector.bytes() > 0) {
-    errno = ENOMEM;
-    return -1;
-  }
+  if (message.data() == nullptr && vector.bytes() > 0) return fail(ENOMEM);
   vector.gather(0, message.data(), vector.bytes());
   clear_slots();
   iovec whole = {message.data(), vector.bytes()};
@@ -95,10 +86,7 @@ ssize_t receive_message(int socket, msghdr* original, int flags) {
   call.msg_control = control.data();
   call.msg_iov = bounces ? &whole : const_cast<iovec*>(vector.buffers().data());
   if (bounces) call.msg_iovlen = 1;
-  if (bounces && message.size() > 0 && message.data() == nullptr) {
-    errno = ENOMEM;
-    return -1;
-  }
+  if (bounces && message.size() > 0 && message.data() == nullptr) return fail(ENOMEM);
   clear_slots();
   const ssize_t received = LIBC(recvmsg)(socket, &call, flags);
   if (received < 0) return received;

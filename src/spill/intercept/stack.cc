@@ -6,8 +6,8 @@
 #include <stdarg.h>
 #include <ucontext.h>
 
-#include "spill/fault.h"
 #include "spill/intercept/intercept.h"
+#include "spill/mapped_pages.h"
 #include "spill/runtime.h"
 #include "sys/kernel.h"
 
@@ -26,10 +26,8 @@ SPILL_EXPORT int __spill_sigaltstack(const stack_t* stack, stack_t* old) {
   PlainIn<stack_t> plain_stack(stack);
   PlainObject<stack_t> plain_old(old);
   if (stack != nullptr && (plain_stack->ss_flags & SS_DISABLE) == 0 &&
-      !keep_stack(plain_stack->ss_sp, plain_stack->ss_size)) {
-    errno = ENOMEM;
-    return -1;
-  }
+      !keep_stack(plain_stack->ss_sp, plain_stack->ss_size))
+    return fail(ENOMEM);
   const long result = sys::syscall(SYS_sigaltstack, static_cast<const stack_t*>(plain_stack),
                                    static_cast<stack_t*>(plain_old));
   if (!sys::failed(result)) return 0;

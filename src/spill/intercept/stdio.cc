@@ -134,10 +134,7 @@ char* get_string(char* to, int n, FILE* stream) {
 }
 
 ssize_t get_line(char** line, size_t* capacity, int delimiter, FILE* stream) {
-  if (line == nullptr || capacity == nullptr) {
-    errno = EINVAL;
-    return -1;
-  }
+  if (line == nullptr || capacity == nullptr) return fail(EINVAL);
   char* block = load(line);
   size_t room = block == nullptr ? 0 : load(capacity);
   bool out_of_memory = false;
@@ -159,8 +156,7 @@ ssize_t get_line(char** line, size_t* capacity, int delimiter, FILE* stream) {
   if (reserve(0) == nullptr) return -1;
   const size_t length = read_line(stream, delimiter, SSIZE_MAX - 1, reserve);
   if (length == 0) {
-    if (out_of_memory) errno = ENOMEM;
-    return -1;
+    return out_of_memory ? fail(ENOMEM) : -1;
   }
   store(block + length, '\0');
   return static_cast<ssize_t>(length);

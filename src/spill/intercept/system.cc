@@ -347,10 +347,7 @@ SPILL_EXPORT int __spill_putenv(char* text) {
   if (plain(text)) return putenv(text);
   PlainString plain_text(text);
   auto* name = const_cast<char*>(static_cast<const char*>(plain_text));
-  if (name == nullptr) {
-    errno = ENOMEM;
-    return -1;
-  }
+  if (name == nullptr) return spill::fail(ENOMEM);
   char* separator = strchr(name, '=');
   if (separator == nullptr) return unsetenv(name);
   *separator = 0;

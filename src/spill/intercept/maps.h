@@ -1,0 +1,83 @@
+// What mmap.cc, mremap.cc and advise.cc share: whose the memory at an address is, and spilled addresses that are taken and
+// given back.
+#pragma once
+#include <errno.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+
+#include "base/ids.h"
+#include "spill/address_space.h"
+#include "spill/file_maps.h"
+#include "spill/intercept/intercept.h"
+#include "spill/protection.h"
+#include "spill/runtime.h"
+
+namespace spill {
+
+inline constexpr int kAllAccess = PROT_READ | PROT_WRITE | PROT_EXEC;
+
+// What the calls that map return when they fail.
+inline void* no_map(int number = ENOMEM) {
+  errno = number;
+  return MAP_FAILED;
+}
+
+// More than there are addresses, which rounded up may be nothing.
+inline bool is_too_large(size_t bytes) { return bytes > kRangeEnd - kRangeBegin; }
+
+// Whose the memory at the address is: the kernel's mappings among spilled memory count as plain maps.
+inline FileMapKind kind_at(uint64_t address) {
+  return protection_at(address) == Protection::kKernel ? FileMapKind::kPlain : file_map_kind(address);
+}
+
+// The end of what is of one kind and one protection; at most `end`.
+inline uint64_t part_end(uint64_t address, uint64_t end) {
+  return same_protection_end(address, file_map_end(address, end));
+}
+
+// A global stays where it is.
+inline bool is_global_at(const void* address) {
+  const auto begin = reinterpret_cast<uint64_t>(address);
+  return !in_reserved_range(begin) && in_range(begin);
+}
+
+inline bool holds_globals(const void* address, size_t bytes) {
+  return spillway_has_globals.load(std::memory_order_relaxed) &&
+         touches_globals(reinterpret_cast<uint64_t>(address), bytes);
+}
+
+inline bool touches_range(const void* address, size_t bytes) {
+  const auto begin = reinterpret_cast<uint64_t>(address);
+  return (begin < kRangeEnd && begin + bytes > kRangeBegin) || holds_globals(address, bytes);
+}
+
+// The kind of the file map that all of [begin, begin + bytes) belongs to, made plain if only the kernel can do what is
+// asked for. REQUIRES: no slot is held, of a map that is read through the cache.
+FileMapKind kernel_kind(uint64_t begin, uint64_t bytes);
+
+// Spilled memory at an address of the runtime's choice, zeros; MAP_FAILED and ENOMEM if there is no room.
+void* map_spilled(size_t bytes, Protection protection);
+
+// The same for MAP_FIXED, at spilled addresses: what was there is gone.
+void* map_fixed(void* address, size_t bytes, Protection protection);
+
+// munmap of spilled addresses: 0, or -1 and errno.
+int unmap_spilled(void* address, size_t bytes);
+
+// Calls f(part, bytes) for what of [address, address + bytes) belongs to one file map each, or to none, and has one
+// protection, until one returns something else than 0; returns that.
+template <class F>
+int for_each_part(const void* address, size_t bytes, F f) {
+  const auto begin = reinterpret_cast<uint64_t>(address);
+  uint64_t end = begin + base::round_up(bytes, base::kOsPageBytes);
+  if (!is_global_at(address)) end = std::min(end, kRangeEnd);
+  for (uint64_t at = begin; at < end;) {
+    const uint64_t stop = part_end(at, end);
+    if (const int result = f(reinterpret_cast<void*>(at), stop - at); result != 0) return result;
+    at = stop;
+  }
+  return 0;
+}
+
+}  // namespace spill

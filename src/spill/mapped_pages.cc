@@ -1,0 +1,267 @@
+#include "spill/mapped_pages.h"
+
+#include <algorithm>
+
+#include "base/options.h"
+#include "spill/access.h"
+#include "spill/address_space.h"
+#include "spill/file_maps.h"
+#include "spill/fork.h"
+#include "spill/protection.h"
+#include "spill/runtime.h"
+#include "sys/lock.h"
+#include "sys/memory.h"
+
+namespace spill {
+namespace {
+
+// Mapped pages in the order they were mapped: a ring of page numbers + 1, 0 for an element whose page
+// was unmapped early.
+constinit sys::Mutex mapped_mutex;
+constinit uint64_t mapped_pages[base::kMaxMappedPages] = {};
+constinit uint32_t mapped_limit = 0;
+constinit uint32_t mapped_next = 0;
+
+// Ranges that stay mapped (keep_mapped), as the program gave them; `bytes` 0 for an unused element. Their
+// pages are pinned once for each range that they are part of.
+struct KeptRange {
+  uint64_t begin;
+  uint64_t bytes;
+  base::PageId first_page() const { return runtime.cache->page_of(begin); }
+  base::PageId last_page() const { return runtime.cache->page_of(begin + bytes - 1); }
+};
+constexpr uint32_t kMostKept = 512;
+constinit KeptRange kept_ranges[kMostKept] = {};
+constinit std::atomic<uint32_t> kept_count{0};
+constinit uint64_t kept_pages = 0;
+
+// Calls f(address, bytes, protection) for the parts of the page, but those where the kernel has a mapping of its own, that
+// have one protection each.
+template <class F>
+void for_each_part(base::PageId page, F&& f) {
+  const uint64_t begin = runtime.cache->address_of(page), end = begin + runtime.cache->page_bytes();
+  for (uint64_t at = begin; at < end;) {
+    const Protection protection = protection_at(at);
+    const uint64_t stop = same_protection_end(at, end);
+    if (protection != Protection::kKernel) f(at, stop - at, protection);
+    at = stop;
+  }
+}
+
+void require_done(long result, const char* what) {
+  const int number = static_cast<int>(-result);
+  if (result != 0) end_process(base::Error::of(number, what, base::error_name(number)), kFatalStatus);
+}
+
+void make_page_inaccessible(base::PageId page) {
+  for_each_part(page, [](uint64_t address, uint64_t bytes, Protection) {
+    require_done(sys::make_inaccessible(reinterpret_cast<void*>(address), bytes), "cannot unmap a page: ");
+  });
+}
+
+// Maps a page that is pinned at `pinned`.
+void map_page(base::PageId page, const char* pinned) {
+  runtime.cache->stop_watching(page);
+  const auto piece = runtime.cache->file_piece(page, pinned);
+  const uint64_t begin = runtime.cache->address_of(page);
+  for_each_part(page, [&](uint64_t address, uint64_t bytes, Protection protection) {
+    auto mapped = sys::map_shared(piece.descriptor, piece.offset + (address - begin), bytes,
+                                  access_of(protection), reinterpret_cast<void*>(address));
+    if (!mapped) end_process(mapped.error(), kFatalStatus);
+  });
+}
+
+// For a page that stays mapped: as its protection says now.
+void set_page_access(base::PageId page) {
+  for_each_part(page, [](uint64_t address, uint64_t bytes, Protection protection) {
+    require_done(sys::set_access(reinterpret_cast<void*>(address), bytes, access_of(protection)),
+                 "cannot protect memory that is a stack: ");
+  });
+}
+
+// REQUIRES: mapped_mutex.
+void unmap_element(uint32_t element) {
+  if (mapped_pages[element] == 0) return;
+  const base::PageId page{mapped_pages[element] - 1};
+  mapped_pages[element] = 0;
+  if (!is_kept(page)) make_page_inaccessible(page);
+  runtime.cache->unpin(page);
+  base::statistics.spill_unmaps.add();
+}
+
+bool is_mapped(base::PageId page) {
+  for (uint32_t i = 0; i < mapped_limit; ++i)
+    if (mapped_pages[i] == index(page) + 1) return true;
+  return false;
+}
+
+// Maps a page that is pinned at `pinned` as the newest element. REQUIRES: mapped_mutex, and that it is not mapped.
+void map_pinned(base::PageId page, const char* pinned, uint64_t site) {
+  const uint32_t element = mapped_next;
+  mapped_next = mapped_next + 1 == mapped_limit ? 0 : mapped_next + 1;
+  unmap_element(element);
+  map_page(page, pinned);
+  mapped_pages[element] = index(page) + 1;
+  base::statistics.spill_faults.add();
+  base::statistics.spill_fault_sites.add(site);  // mapped_mutex orders additions
+}
+
+}  // namespace
+
+void limit_mapped_pages(uint32_t limit) { mapped_limit = limit < 2 ? 2 : limit; }
+
+void map_at_own_address(uint64_t address, uint64_t site) {
+  InRuntime inside;
+  cache::Cache& cache = *runtime.cache;
+  const base::PageId page = cache.page_of(address);
+  if (keeps_pages()) {
+    sys::LockGuard guard(mapped_mutex);
+    if (is_kept(page)) return;
+  }
+  auto pinned = cache.pin_shared(page, lane_of(inside.thread()));
+  if (!pinned && is_file_map_error(address, pinned.error())) {
+    show_bus_error(address);
+    return;
+  }
+  if (!pinned) end_process(pinned.error(), kFatalStatus);
+  const bool waits = !mapped_mutex.try_lock();
+  // Who has the lock may be a fork, which waits for pins; and after one the frame is the child's too.
+  if (waits || !cache.is_shared(page)) {
+    cache.unpin(page);
+    if (waits) mapped_mutex.lock();
+    pinned = cache.pin_shared(page, lane_of(inside.thread()));
+    if (!pinned && is_file_map_error(address, pinned.error())) {
+      mapped_mutex.unlock();  // the access is repeated, and comes here again if need be
+      return;
+    }
+    if (!pinned) end_process(pinned.error(), kFatalStatus);
+  }
+  const FileMapKind kind = file_map_kind(address);
+  if (is_mapped(page) || kind == FileMapKind::kPlain || kind == FileMapKind::kGone)
+    cache.unpin(page);
+  else
+    map_pinned(page, *pinned, site);
+  mapped_mutex.unlock();
+}
+
+bool keep_mapped(uint64_t address, uint64_t bytes) {
+  if (bytes == 0) return true;
+  if (protection_at(address) == Protection::kKernel &&
+      same_protection_end(address, address + bytes) == address + bytes)
+    return true;
+  InRuntime inside;
+  const KeptRange range{address, bytes};
+  const uint64_t count = index(range.last_page()) - index(range.first_page()) + 1;
+  sys::LockGuard guard(mapped_mutex);
+  KeptRange* unused = nullptr;
+  for (KeptRange& old : kept_ranges) {
+    if (old.bytes == 0) {
+      unused = &old;
+    } else if (address - old.begin < old.bytes && bytes <= old.begin + old.bytes - address) {
+      return true;
+    }
+  }
+  if (unused == nullptr || kept_pages + count > runtime.cache->frame_count() / 2) return false;
+  for (base::PageId page = range.first_page(); index(page) <= index(range.last_page()); page = page + 1) {
+    // One that is kept already is mapped, perhaps from a memory file of before a fork.
+    const bool kept = is_kept(page);
+    auto pinned = kept ? runtime.cache->pin(page, lane_of(inside.thread()))
+                       : runtime.cache->pin_shared(page, lane_of(inside.thread()));
+    if (!pinned) end_process(pinned.error(), kFatalStatus);
+    if (!kept) map_page(page, *pinned);
+  }
+  *unused = range;
+  kept_pages += count;
+  kept_count.fetch_add(1, std::memory_order_relaxed);
+  return true;
+}
+
+void end_kept(uint64_t address, uint64_t bytes) {
+  if (kept_count.load(std::memory_order_relaxed) == 0) return;
+  InRuntime inside;
+  sys::LockGuard guard(mapped_mutex);
+  for (KeptRange& range : kept_ranges) {
+    if (range.bytes == 0 || range.begin - address >= bytes || range.bytes > address + bytes - range.begin)
+      continue;
+    const KeptRange ended = range;
+    range.bytes = 0;
+    kept_count.fetch_sub(1, std::memory_order_relaxed);
+    for (base::PageId page = ended.first_page(); index(page) <= index(ended.last_page()); page = page + 1) {
+      if (!is_kept(page) && !is_mapped(page)) make_page_inaccessible(page);
+      runtime.cache->unpin(page);
+      --kept_pages;
+    }
+  }
+}
+
+void hand_over(uint64_t address, uint64_t bytes, void (*f)(void* context), void* context) {
+  end_kept(address, bytes);
+  change_mappings(address, bytes, f, context);
+}
+
+void change_mappings(uint64_t address, uint64_t bytes, void (*f)(void* context), void* context) {
+  InRuntime inside;
+  cache::Cache& cache = *runtime.cache;
+  sys::LockGuard guard(mapped_mutex);
+  for (uint32_t i = 0; i < mapped_limit; ++i) {
+    if (mapped_pages[i] == 0) continue;
+    const uint64_t begin = cache.address_of(base::PageId{mapped_pages[i] - 1});
+    if (begin < address + bytes && address < begin + cache.page_bytes()) unmap_element(i);
+  }
+  f(context);
+  if (!keeps_pages()) return;
+  for (const KeptRange& range : kept_ranges) {
+    if (range.bytes == 0) continue;
+    const base::PageId last = std::min(range.last_page(), cache.page_of(address + bytes - 1));
+    for (base::PageId page = std::max(range.first_page(), cache.page_of(address)); page <= last;
+         page = page + 1)
+      set_page_access(page);
+  }
+}
+
+bool keeps_any(uint64_t address, uint64_t bytes) {
+  InRuntime inside;
+  sys::LockGuard guard(mapped_mutex);
+  for (const KeptRange& range : kept_ranges)
+    if (range.bytes != 0 && runtime.cache->address_of(range.first_page()) < address + bytes &&
+        address < runtime.cache->address_of(range.last_page() + 1))
+      return true;
+  return false;
+}
+
+void unmap_range(uint64_t address, uint64_t bytes) {
+  hand_over(address, bytes, [](void*) {}, nullptr);
+}
+
+bool is_kept(base::PageId page) {
+  if (!keeps_pages()) return false;
+  for (const KeptRange& range : kept_ranges)
+    if (range.bytes != 0 && index(range.first_page()) <= index(page) &&
+        index(page) <= index(range.last_page()))
+      return true;
+  return false;
+}
+
+bool keeps_pages() { return kept_count.load(std::memory_order_relaxed) != 0; }
+
+void freeze_mappings() {
+  mapped_mutex.lock();
+  for (uint32_t i = 0; i < mapped_limit; ++i) unmap_element(i);
+}
+
+void thaw_mappings() { mapped_mutex.unlock(); }
+
+void own_kept_pages() {
+  for (const KeptRange& range : kept_ranges) {
+    if (range.bytes == 0) continue;
+    for (base::PageId page = range.first_page(); index(page) <= index(range.last_page()); page = page + 1) {
+      void* const address = reinterpret_cast<void*>(runtime.cache->address_of(page));
+      // It is copied from there.
+      sys::set_access(address, runtime.cache->page_bytes(), sys::Access::kReadWrite);
+      if (runtime.cache->own_kept(page, address) != 0) end_fork_child("there is no memory for its stacks");
+      set_page_access(page);
+    }
+  }
+}
+
+}  // namespace spill
