@@ -1,6 +1,7 @@
 #include "spill/caller.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <link.h>
 
 #include <cstddef>
@@ -36,6 +37,18 @@ Caller foreign_caller(const void* return_address) {
 }
 
 void find_c_library() { dl_iterate_phdr(note_libc, nullptr); }
+
+base::Expected<void> check_search_order() {
+  const bool is_before = dlsym(RTLD_NEXT, "free") != nullptr;
+  if (is_before && foreign_caller(dlsym(RTLD_DEFAULT, "free")) != Caller::kLibc) return {};
+  Dl_info own;
+  const bool known = dladdr(reinterpret_cast<void*>(&check_search_order), &own) != 0;
+  return base::failure(
+      ENOTSUP,
+      "spillcc compiled a library of this program, but did not link the program, so that the C library "
+      "comes first; link it with spillcc, or set LD_PRELOAD=",
+      known ? own.dli_fname : "libspillway.so");
+}
 
 const char* symbol_of(uint64_t address) {
   Dl_info info;

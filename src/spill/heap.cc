@@ -120,7 +120,6 @@ void* allocate_plain(size_t bytes, size_t alignment, bool zeroed, Caller caller)
 }  // namespace
 
 base::Expected<void> open_heap() {
-  find_c_library();
   struct ArenaConfig {
     extent_hooks_t* hooks;
     bool metadata_use_hooks;

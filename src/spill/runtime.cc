@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 
 #include "spill/address_space.h"
+#include "spill/caller.h"
 #include "spill/fault.h"
 #include "spill/file_maps.h"
 #include "spill/fork.h"
@@ -117,6 +118,8 @@ extern "C" void spillway_start(int, char**, char** environment) {
   sys::keep_error_output();
   runtime.environment = environment;
   base::Options& options = runtime.options;
+  find_c_library();
+  require(check_search_order());
   require(read_settings());
   if (options.memory == 0) options.memory = sys::free_memory_bytes() / 2;
   require_cpu();

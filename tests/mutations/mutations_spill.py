@@ -226,6 +226,8 @@ MUTATIONS = [
             ("src/spill/intercept/thread.cc", "  count_thread();\n", "")),
     product("a read error ends the program with status 0", "^e2e_refusals$",
             (TRANSLATE, "end_process(error, kFatalStatus);", "end_process(error, 0);")),
+    product("the C library may come before the runtime", "^e2e_refusals$",
+            ("src/spill/runtime.cc", "  require(check_search_order());\n", "")),
 
     # Interceptors
     mutation("string ends at the page's edge", "intercept_string_test", "Strings.*",

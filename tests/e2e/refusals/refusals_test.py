@@ -262,6 +262,58 @@ class Link(Refusal):
         self.assertNotEqual(ended.returncode, 0)
 
 
+class Library(Refusal):
+    """A library that spillcc compiled, in programs that clang linked: the C library comes before the runtime."""
+
+    def setUp(self):
+        super().setUp()
+        runtime = BIN.parent / "lib/libspillway.so"
+        (self.folder / "library.c").write_text("#include <stdlib.h>\n#include <string.h>\n"
+                                               "char* make(size_t n) { return memset(malloc(n), 7, n); }\n")
+        (self.folder / "main.c").write_text("""
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+char* make(size_t n);
+int main(int count, char** arguments) {
+  void* library = count > 1 ? dlopen(arguments[1], RTLD_NOW) : 0;
+  if (count > 1 && library == 0) return puts(dlerror()), 1;
+  char* (*f)(size_t) = library ? (char* (*)(size_t))dlsym(library, "make") : 0;
+#ifndef OPENS
+  f = make;
+#endif
+  char* bytes = f(8 << 20);
+  int right = bytes[5 << 20] == 7 && (size_t)bytes >> 44 == 1;
+  free(bytes);
+  return puts(right ? "right" : "wrong"), 0;
+}
+""")
+        self.library = self.folder / "liblibrary.so"
+        self.preload = {**CLEAN, "SPILLWAY_MEMORY": "4M", "SPILLWAY_SPILL_ALL": "1", "LD_PRELOAD": str(runtime)}
+        subprocess.run([BIN / "spillcc", "-O2", "-fPIC", "-shared", self.folder / "library.c", "-o", self.library], check=True, env=CLEAN)
+
+    def link(self, name, *options):
+        program = self.folder / name
+        subprocess.run(["clang-19", self.folder / "main.c", "-o", program, *options], check=True)
+        return program
+
+    def test_linked_without_spillcc(self):
+        program = self.link("linked", f"-L{self.folder}", "-llibrary", f"-Wl,-rpath,{self.folder}", "-Wl,--allow-shlib-undefined")
+        for command in ([program], [BIN / "spillway", "run", "--", program]):
+            ended = self.ends(subprocess.run(command, env=CLEAN, capture_output=True, text=True), 2, "LD_PRELOAD=", "libspillway.so")
+            self.assertEqual(ended.stdout, "")
+        ended = subprocess.run([program], env=self.preload, capture_output=True, text=True)
+        self.assertEqual((ended.returncode, ended.stdout), (0, "right\n"), ended)
+
+    def test_opened_by_a_program_that_spillcc_did_not_link(self):
+        program = self.link("opens", "-DOPENS")
+        ended = subprocess.run([program, self.library], env=CLEAN, capture_output=True, text=True)
+        self.assertEqual(ended.returncode, 1, ended)
+        self.assertIn("static TLS", ended.stdout)
+        ended = subprocess.run([program, self.library], env=self.preload, capture_output=True, text=True)
+        self.assertEqual((ended.returncode, ended.stdout), (0, "right\n"), ended)
+
+
 class Started(Refusal):
     def test_by_spillway_run_nothing_is_said(self):
         ended = self.works(subprocess.run([BIN / "spillway", "run", "--memory", "64M", "--", PROGRAM, "4096"], env=CLEAN,
