@@ -189,8 +189,7 @@ void pass_to_program(int number, siginfo_t* info, void* context) {
 }
 
 int set_program_action(int number, const struct sigaction* action, struct sigaction* old) {
-  if (number < 1 || number >= kSignalCount ||
-      ((number == SIGKILL || number == SIGSTOP) && action != nullptr)) {
+  if (!is_signal(number) || ((number == SIGKILL || number == SIGSTOP) && action != nullptr)) {
     errno = EINVAL;
     return -1;
   }

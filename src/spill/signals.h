@@ -22,6 +22,14 @@ constexpr uint64_t signal_bit(int number) { return uint64_t{1} << (number - 1); 
 // Those that the runtime needs at any time.
 inline constexpr uint64_t kFaultSignals = signal_bit(SIGSEGV) | signal_bit(SIGBUS);
 
+// Those that the C library keeps for itself: one cancels threads, the other lets setuid() and its kin reach all of
+// them. The program never sets, blocks or names them.
+inline constexpr uint64_t kLibrarySignals = signal_bit(32) | signal_bit(33);
+// What the C library's functions take for a signal.
+constexpr bool is_signal(int number) {
+  return number >= 1 && number <= 64 && (kLibrarySignals & signal_bit(number)) == 0;
+}
+
 // The kernel's part of the C library's set.
 inline uint64_t mask_of(const sigset_t& set) { return *reinterpret_cast<const uint64_t*>(&set); }
 

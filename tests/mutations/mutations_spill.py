@@ -82,6 +82,8 @@ MUTATIONS = [
              "               info);\n", "")),
     product("signal mask not restored after deferring", "^e2e_signal_count$",
             (THREAD, "  sys::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, nullptr, sizeof mask);\n  set_blocked", "  (void)mask;\n  set_blocked")),
+    product("signals of the C library's own may be set", "^e2e_signal_reserved$",
+            (SIGNALS, "  if (!is_signal(number) ||", "  if (number < 1 || number >= kSignalCount ||")),
     product("SA_RESETHAND forgotten", "^e2e_segv_handler$",
             (SIGNALS, "    set_program_action(number, &reset, nullptr);\n", "")),
 

@@ -21,9 +21,8 @@ void set_blocked_faults(Thread& thread, uint64_t blocked_faults) {
 }
 
 int change_program_mask(int how, const sigset_t* set, sigset_t* old) {
-  constexpr uint64_t kOfLibc = signal_bit(32) | signal_bit(33);
   const uint64_t asked = set != nullptr ? mask_of(*set) : 0;
-  const uint64_t real = asked & ~(kFaultSignals | kOfLibc);
+  const uint64_t real = asked & ~(kFaultSignals | kLibrarySignals);
   uint64_t before = 0;
   Thread& thread = this_thread();
   const uint64_t blocked_faults = thread.blocked_faults;
@@ -62,7 +61,7 @@ SPILL_EXPORT int __spill_sigprocmask(int how, const sigset_t* set, sigset_t* old
 namespace {
 
 int change_one(int how, int number) {
-  if (number < 1 || number > SIGRTMAX) return fail(EINVAL);
+  if (!is_signal(number)) return fail(EINVAL);
   sigset_t set = {};
   *reinterpret_cast<uint64_t*>(&set) = signal_bit(number);
   return change_program_mask(how, &set, nullptr) == 0 ? 0 : -1;

@@ -3,6 +3,8 @@
 #include <setjmp.h>
 #include <signal.h>
 
+#include <atomic>
+
 #include "spill/intercept/intercept.h"
 #include "spill/signals.h"
 
@@ -11,12 +13,27 @@ extern "C" [[noreturn]] void __longjmp_chk(sigjmp_buf environment, int value);
 namespace spill {
 namespace {
 
+sighandler_t refuse() {
+  errno = EINVAL;
+  return SIG_ERR;
+}
+
+// Signals that siginterrupt() lets interrupt system calls, which signal() heeds too.
+constinit std::atomic<uint64_t> interrupting{0};
+
 sighandler_t set_handler(int number, sighandler_t handler, int flags, bool block_itself) {
   struct sigaction action = {}, old;
   action.sa_handler = handler;
   action.sa_flags = flags;
   if (block_itself) *reinterpret_cast<uint64_t*>(&action.sa_mask) = uint64_t{1} << (number - 1 & 63);
   return set_program_action(number, &action, &old) == 0 ? old.sa_handler : SIG_ERR;
+}
+
+// signal() by the rules of BSD.
+sighandler_t set_bsd_handler(int number, sighandler_t handler) {
+  if (handler == SIG_ERR || !is_signal(number)) return refuse();
+  const bool interrupts = (interrupting.load(std::memory_order_relaxed) & signal_bit(number)) != 0;
+  return set_handler(number, handler, interrupts ? 0 : SA_RESTART, true);
 }
 
 // The stack pointer in a jmp_buf of glibc on x86-64: the seventh word, mangled with the thread's guard.
@@ -60,15 +77,16 @@ SPILL_EXPORT int __spill_sigaction(int number, const struct sigaction* action, s
 }
 
 SPILL_EXPORT sighandler_t __spill_signal(int number, sighandler_t handler) {
-  return set_handler(number, handler, SA_RESTART, true);
+  return set_bsd_handler(number, handler);
 }
 SPILL_EXPORT sighandler_t __spill_bsd_signal(int number, sighandler_t handler) {
-  return set_handler(number, handler, SA_RESTART, true);
+  return set_bsd_handler(number, handler);
 }
 SPILL_EXPORT sighandler_t __spill_ssignal(int number, sighandler_t handler) {
-  return __spill_signal(number, handler);
+  return set_bsd_handler(number, handler);
 }
 SPILL_EXPORT sighandler_t __spill_sysv_signal(int number, sighandler_t handler) {
+  if (handler == SIG_ERR) return refuse();
   return set_handler(number, handler, static_cast<int>(SA_RESETHAND | SA_NODEFER), false);
 }
 SPILL_EXPORT sighandler_t __spill___sysv_signal(int number, sighandler_t handler) {
@@ -76,7 +94,7 @@ SPILL_EXPORT sighandler_t __spill___sysv_signal(int number, sighandler_t handler
 }
 SPILL_EXPORT sighandler_t __spill_sigset(int number, sighandler_t handler) {
   sigset_t set = {}, before;
-  if (number < 1 || number > SIGRTMAX) return set_handler(number, handler, 0, true);  // refused
+  if (!is_signal(number)) return refuse();
   *reinterpret_cast<uint64_t*>(&set) = signal_bit(number);
   if (handler == SIG_HOLD) {
     struct sigaction old;
@@ -95,6 +113,10 @@ SPILL_EXPORT int __spill_sigignore(int number) {
 SPILL_EXPORT int __spill_siginterrupt(int number, int interrupt) {
   struct sigaction action;
   if (set_program_action(number, nullptr, &action) != 0) return -1;
+  if (interrupt != 0)
+    interrupting.fetch_or(signal_bit(number), std::memory_order_relaxed);
+  else
+    interrupting.fetch_and(~signal_bit(number), std::memory_order_relaxed);
   action.sa_flags = interrupt != 0 ? action.sa_flags & ~SA_RESTART : action.sa_flags | SA_RESTART;
   return set_program_action(number, &action, nullptr);
 }
