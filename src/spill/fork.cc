@@ -36,6 +36,8 @@ constinit std::atomic<uint32_t>* child_is_ready = nullptr;
 constinit bool is_hopeless = false;
 // Of the forking thread.
 constinit uint64_t signal_mask = 0;
+// Whose memory this is; 0 before the runtime starts.
+constinit std::atomic<long> process{0};
 
 void restore_signals(bool is_child) {
   const uint64_t mask = signal_mask;  // another fork may begin as soon as the last lock is let go
@@ -109,6 +111,7 @@ void after_fork_in_parent() {
 void after_fork_in_child() {
   if (!is_started()) return;
   runtime.is_fork_child.store(true, std::memory_order_relaxed);
+  process.store(sys::syscall(SYS_getpid), std::memory_order_relaxed);
   keep_only_this_thread();
   thaw_actions();
   thaw_thread_records();
@@ -153,7 +156,10 @@ long fork_on_plain_stack(long (*make)(void* context), void* context) {
   return result;
 }
 
-void watch_forks() { CHECK_EQ(pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child), 0); }
+void watch_forks() {
+  process.store(sys::syscall(SYS_getpid), std::memory_order_relaxed);
+  CHECK_EQ(pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child), 0);
+}
 
 void start_background_in_children() {
   // Without it pages are evicted by who needs frames, and nothing is cleaned.
@@ -161,6 +167,11 @@ void start_background_in_children() {
     if (is_started()) static_cast<void>(start_background().has_value());
   };
   CHECK_EQ(pthread_atfork(nullptr, nullptr, start), 0);
+}
+
+bool is_sharing_child() {
+  const long owner = process.load(std::memory_order_relaxed);
+  return owner != 0 && owner != sys::syscall(SYS_getpid);
 }
 
 void end_fork_child(const char* why) {

@@ -35,6 +35,11 @@ void after_fork_in_child();
 // thread's stack is spilled memory from its start.
 long fork_on_plain_stack(long (*make)(void* context), void* context);
 
+// Whether the calling process only shares this memory with the one that it belongs to, as a child of vfork does: what the
+// kernel keeps for each process (descriptors, actions of signals) is its own, what is written down here is its parent's.
+// Cost: a system call.
+bool is_sharing_child();
+
 // In a copy of a process that cannot have what its parent has: one line that says why, and the end.
 [[noreturn]] void end_fork_child(const char* why);
 

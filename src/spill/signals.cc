@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "spill/fault.h"
+#include "spill/fork.h"
 #include "spill/runtime.h"
 #include "sys/kernel.h"
 #include "sys/lock.h"
@@ -30,8 +31,34 @@ struct ProgramAction {
   std::atomic<uint64_t> mask;
 };
 constinit ProgramAction program_actions[kSignalCount] = {};
+// Step 6: what the last such child that set or asked for an action has. Of two at a time the other's handlers are
+// taken to be its parent's.
+constinit ProgramAction child_actions[kSignalCount] = {};
+constinit std::atomic<long> child_process{0};
 constinit sys::Mutex actions_mutex;
 constinit bool runtime_owned[kSignalCount] = {};
+
+// Those of the calling process.
+ProgramAction* actions_here() {
+  const long child = child_process.load(std::memory_order_acquire);
+  return child != 0 && child == sys::syscall(SYS_getpid) ? child_actions : program_actions;
+}
+
+// The same, before one is set or told. REQUIRES: actions_mutex.
+ProgramAction* own_actions() {
+  if (!is_sharing_child()) return program_actions;
+  const long process = sys::syscall(SYS_getpid);
+  if (child_process.load(std::memory_order_relaxed) == process) return child_actions;
+  for (int number = 1; number < kSignalCount; ++number) {
+    const ProgramAction& inherited = program_actions[number];
+    ProgramAction& own = child_actions[number];
+    own.handler.store(inherited.handler.load());
+    own.flags.store(inherited.flags.load());
+    own.mask.store(inherited.mask.load());
+  }
+  child_process.store(process, std::memory_order_release);
+  return child_actions;
+}
 
 bool is_function(void (*handler)(int, siginfo_t*, void*)) {
   auto value = reinterpret_cast<uint64_t>(handler);
@@ -45,7 +72,7 @@ bool is_function(void (*handler)(int, siginfo_t*, void*)) {
 
 // Step 3.
 void run_program_handler(int number, siginfo_t* info, void* context) {
-  ProgramAction& action = program_actions[number];
+  ProgramAction& action = actions_here()[number];
   auto handler = action.handler.load(std::memory_order_acquire);
   if (!is_function(handler)) return;
   const unsigned long flags = action.flags.load(std::memory_order_relaxed);
@@ -167,7 +194,7 @@ void install_runtime_handler(int number) {
 }
 
 void pass_to_program(int number, siginfo_t* info, void* context) {
-  ProgramAction& action = program_actions[number];
+  ProgramAction& action = actions_here()[number];
   auto handler = action.handler.load(std::memory_order_acquire);
   const bool fault = info->si_code > 0;
   if (is_function(handler) && !(fault && (this_thread().blocked_faults & signal_bit(number)) != 0)) {
@@ -195,7 +222,7 @@ int set_program_action(int number, const struct sigaction* action, struct sigact
   }
   InRuntime inside;
   sys::LockGuard guard(actions_mutex);
-  ProgramAction& program = program_actions[number];
+  ProgramAction& program = own_actions()[number];
   KernelAction kernel = {};
   if (!runtime_owned[number]) {
     sys::syscall(SYS_rt_sigaction, number, nullptr, &kernel, sizeof kernel.mask);

@@ -9,6 +9,8 @@
 //   5 SIGSEGV and SIGBUS raised by an access go to the fault path first, at any time: the kernel never blocks
 //     them. The program is told what it asked for, and a fault of its own while it believes them blocked
 //     ends the process, as natively
+//   6 a child of vfork runs in its parent's memory, but its actions are its own: the kernel has those that are no
+//     handlers, child_actions all of them
 #pragma once
 #include <signal.h>
 

@@ -21,7 +21,7 @@ list(APPEND e2e_left_out programs/kernel_calls.c)
 list(APPEND e2e_left_out programs/kernel_rare.c)
 # A cancelled thread is unwound over frames that the address sanitizer has marked; the thread sanitizer's runtime
 # is ended between any two instructions.
-list(APPEND e2e_left_out programs/cancel.c)
+list(APPEND e2e_left_out programs/cancel.c programs/signal_reserved.c)
 # Its malloc reports a size that no malloc could give, and does not return null.
 list(APPEND e2e_left_out programs/invoke_new.cc programs/cxx_corners.cc)
 # Frames of its functions do not fit on the smallest stacks.
@@ -35,7 +35,7 @@ if(SPILLWAY_SANITIZE STREQUAL "thread")
   list(APPEND e2e_left_out programs/signal_handler.c programs/signal_count.c programs/signal_nesting.c
     programs/process_ends.c)
   # It makes a fork of vfork.
-  list(APPEND e2e_left_out programs/spawn_arguments.c)
+  list(APPEND e2e_left_out programs/spawn_arguments.c programs/signal_vfork.c)
   # In a child it does not know that the parent's other threads are gone, and makes no threads there.
   list(APPEND e2e_left_out programs/fork_own.c programs/fork_child_stores.c programs/fork_daemon.c
     programs/fork_threads.c programs/fork_handler.c programs/fork_foreign.c programs/fork_corners.c

@@ -84,6 +84,11 @@ MUTATIONS = [
             (THREAD, "  sys::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, nullptr, sizeof mask);\n  set_blocked", "  (void)mask;\n  set_blocked")),
     product("signals of the C library's own may be set", "^e2e_signal_reserved$",
             (SIGNALS, "  if (!is_signal(number) ||", "  if (number < 1 || number >= kSignalCount ||")),
+    product("actions that a child of vfork sets are its parent's", "^e2e_signal_vfork$",
+            (SIGNALS, "  if (!is_sharing_child()) return program_actions;", "  if (!is_sharing_child() || true) return program_actions;")),
+    product("handler that a child of vfork set is looked up among its parent's", "^e2e_signal_vfork$",
+            (SIGNALS, "  return child != 0 && child == sys::syscall(SYS_getpid) ? child_actions : program_actions;",
+             "  return child == -1 ? child_actions : program_actions;")),
     product("SA_RESETHAND forgotten", "^e2e_segv_handler$",
             (SIGNALS, "    set_program_action(number, &reset, nullptr);\n", "")),
 
