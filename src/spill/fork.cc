@@ -21,6 +21,7 @@
 #include "spill/shared_maps.h"
 #include "spill/signals.h"
 #include "sys/barrier.h"
+#include "sys/files.h"
 #include "sys/kernel.h"
 #include "sys/lock.h"
 #include "sys/memory.h"
@@ -112,6 +113,7 @@ void after_fork_in_child() {
   if (!is_started()) return;
   runtime.is_fork_child.store(true, std::memory_order_relaxed);
   process.store(sys::syscall(SYS_getpid), std::memory_order_relaxed);
+  sys::leave_error_output();  // it may be a daemon
   keep_only_this_thread();
   thaw_actions();
   thaw_thread_records();

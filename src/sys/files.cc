@@ -1,6 +1,7 @@
 #include "sys/files.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include <atomic>
 
@@ -15,7 +16,30 @@ constexpr size_t kMaxOwnDescriptors = 256;
 
 // own[i] is a descriptor + 1, 0 for a free element.
 constinit std::atomic<int> own[kMaxOwnDescriptors];
+
+// Descriptor 2 until it is known, a duplicate of it, or kGivenUp.
 constinit std::atomic<int> kept_error_output{2};
+constexpr int kGivenUp = -1;
+// What descriptor 2 led to when it was duplicated.
+struct Output {
+  bool is_known;
+  bool has_reader;  // who may wait for its end
+  uint64_t device;
+  uint64_t inode;
+};
+constinit Output first_error_output = {};
+
+Output look_at(int descriptor) {
+  struct stat facts;
+  if (failed(syscall(SYS_fstat, descriptor, &facts))) return {};
+  return {true, S_ISFIFO(facts.st_mode) || S_ISSOCK(facts.st_mode), facts.st_dev, facts.st_ino};
+}
+
+bool is_first_error_output(int descriptor) {
+  const Output now = look_at(descriptor);
+  return now.is_known && first_error_output.is_known && now.device == first_error_output.device &&
+         now.inode == first_error_output.inode;
+}
 
 }  // namespace
 
@@ -86,15 +110,41 @@ size_t own_descriptors(std::span<int> to) {
   return count;
 }
 
-int error_output() { return kept_error_output.load(std::memory_order_relaxed); }
+int error_output() {
+  const int kept = kept_error_output.load(std::memory_order_relaxed);
+  return kept != kGivenUp ? kept : is_first_error_output(2) ? 2 : -1;
+}
 
 void keep_error_output() {
+  first_error_output = look_at(2);
+  kept_error_output.store(kGivenUp, std::memory_order_relaxed);
   long copy = syscall(SYS_fcntl, 2, F_DUPFD_CLOEXEC, 3);
   if (failed(copy)) return;
   if (auto moved = own_descriptor(static_cast<int>(copy)))
     kept_error_output.store(*moved, std::memory_order_relaxed);
   else
     syscall(SYS_close, copy);
+}
+
+void leave_error_output() {
+  const int kept = kept_error_output.load(std::memory_order_relaxed);
+  if (kept == 2 || kept == kGivenUp) return;
+  kept_error_output.store(kGivenUp, std::memory_order_relaxed);
+  close_own_descriptor(kept);
+}
+
+void error_output_replaced() {
+  if (first_error_output.has_reader && !is_first_error_output(2)) leave_error_output();
+}
+
+void borrow_error_output() {
+  const long process = syscall(SYS_pidfd_open, syscall(SYS_getpid), 0);
+  if (failed(process)) return;
+  const long theirs = syscall(SYS_pidfd_getfd, process, 2, 0);
+  syscall(SYS_close, process);
+  if (failed(theirs) || theirs == 2) return;
+  syscall(SYS_dup3, theirs, 2, O_CLOEXEC);
+  syscall(SYS_close, theirs);
 }
 
 void random_bytes(std::span<unsigned char> to) {

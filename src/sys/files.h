@@ -23,10 +23,19 @@ bool is_own_descriptor(int descriptor);
 // Copies the runtime's own descriptors, ascending, to `to`; returns how many there are.
 size_t own_descriptors(std::span<int> to);
 
-// Where messages go: the standard error that the process had when keep_error_output() ran.
+// Where messages go: the standard error that the process had when keep_error_output() ran. That is a duplicate of
+// descriptor 2, so that messages still reach the user after the program closed it; once the duplicate is given up it is
+// descriptor 2 as long as that is still the same file, and -1 otherwise. Who reads a pipe to its end waits for all that
+// hold it: a daemon must not.
 int error_output();
-// Duplicates descriptor 2, so that messages still reach the user after the program closed it.
 void keep_error_output();
+// Gives the duplicate up.
+void leave_error_output();
+// Descriptor 2 may have been closed or replaced: gives the duplicate up if it was, and somebody may wait for the end of
+// what it led to.
+void error_output_replaced();
+// For a thread with a table of descriptors of its own: its 2 is from now on that of the process.
+void borrow_error_output();
 
 // Fills `to` with random bytes of the kernel.
 void random_bytes(std::span<unsigned char> to);

@@ -2,15 +2,18 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/log.h"
+#include "sys/kernel.h"
 
 namespace sys {
 namespace {
@@ -145,6 +148,100 @@ TEST(ErrorOutput, OutlivesTheProgramsClose) {
   waitpid(child, &status, 0);
   EXPECT_EQ(status, 0);
   close(ends[0]);
+}
+
+// What a child writes to a pipe that is its descriptor 2; the end of it comes when nobody holds the pipe any more.
+template <class F>
+std::string said_by(F child) {
+  int ends[2];
+  EXPECT_EQ(pipe(ends), 0);
+  const pid_t process = fork();
+  if (process == 0) {
+    dup2(ends[1], 2);
+    close(ends[0]);
+    close(ends[1]);
+    keep_error_output();
+    child();
+    pause();
+  }
+  close(ends[1]);
+  std::string all;
+  char text[64];
+  for (ssize_t n; (n = read(ends[0], text, sizeof text)) > 0;) all.append(text, static_cast<size_t>(n));
+  kill(process, SIGKILL);
+  int status = -1;
+  EXPECT_EQ(waitpid(process, &status, 0), process);
+  EXPECT_TRUE(WIFSIGNALED(status)) << status;
+  close(ends[0]);
+  return all;
+}
+
+TEST(ErrorOutput, LeftItIsDescriptor2WhileThatIsTheSame) {
+  EXPECT_EQ(said_by([] {
+              leave_error_output();
+              base::log("still there");
+              int saved = dup(2);
+              dup2(open_null(), 2);
+              if (error_output() != -1) _exit(1);
+              base::log("nowhere");
+              dup2(saved, 2);
+              close(saved);
+              base::log("back");
+              close(2);
+              if (error_output() != -1 || open_null() != 2) _exit(2);
+              base::log("nowhere");
+            }),
+            "spillway: still there\nspillway: back\n");
+}
+
+TEST(ErrorOutput, IsLeftWhenWhatAReaderWaitsForIsReplaced) {
+  EXPECT_EQ(said_by([] {
+              error_output_replaced();
+              if (error_output() <= 2) _exit(1);  // it is as it was
+              dup2(open_null(), 2);
+              if (error_output() <= 2) _exit(2);
+              base::log("before");
+              error_output_replaced();
+              if (error_output() != -1) _exit(3);
+            }),
+            "spillway: before\n");
+}
+
+TEST(ErrorOutput, IsKeptWhenNobodyWaitsForItsEnd) {
+  EXPECT_EXIT(
+      {
+        dup2(open_null(), 2);
+        keep_error_output();
+        close(2);
+        error_output_replaced();
+        _exit(error_output() > 2 ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
+}
+
+TEST(ErrorOutput, IsNowhereInAProcessThatStartedWithoutOne) {
+  EXPECT_EXIT(
+      {
+        close(2);
+        keep_error_output();
+        _exit(open_null() == 2 && error_output() == -1 ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
+}
+
+TEST(ErrorOutput, IsBorrowedByAThreadWithDescriptorsOfItsOwn) {
+  EXPECT_EQ(said_by([] {
+              leave_error_output();
+              std::thread([] {
+                constexpr unsigned kUnshare = 2;
+                if (syscall(SYS_close_range, 0, ~0u, kUnshare) != 0) _exit(1);
+                if (error_output() != -1) _exit(2);
+                borrow_error_output();
+                base::log("borrowed");
+              }).join();
+              dup2(open_null(), 2);
+            }),
+            "spillway: borrowed\n");
 }
 
 TEST(RandomBytes, FillsAllAndDiffers) {

@@ -1,6 +1,7 @@
 """Breakages of src/spill: hazards, threads, signal handlers, the heap, mappings, fork, interceptors, parking."""
 
 ACCESS = "src/spill/access.cc"
+DESCRIPTOR = "src/spill/intercept/descriptor.cc"
 FAULT = "src/spill/fault.cc"
 MAPPED = "src/spill/mapped_pages.cc"
 FILE_MAPS = "src/spill/file_maps.cc"
@@ -89,6 +90,12 @@ MUTATIONS = [
     product("handler that a child of vfork set is looked up among its parent's", "^e2e_signal_vfork$",
             (SIGNALS, "  return child != 0 && child == sys::syscall(SYS_getpid) ? child_actions : program_actions;",
              "  return child == -1 ? child_actions : program_actions;")),
+    product("daemon holds the standard error that it began with", "^e2e_daemon_output$",
+            (FORK, "  sys::leave_error_output();  // it may be a daemon\n", "")),
+    product("standard error that the program closed stays open", "^e2e_daemon_output$",
+            (DESCRIPTOR, "  if (!is_sharing_child()) sys::error_output_replaced();", "  if (is_sharing_child()) sys::error_output_replaced();")),
+    product("child of vfork gives its parent's standard error up", "^e2e_daemon_output$",
+            (DESCRIPTOR, "  if (!is_sharing_child()) sys::error_output_replaced();", "  sys::error_output_replaced();")),
     product("SA_RESETHAND forgotten", "^e2e_segv_handler$",
             (SIGNALS, "    set_program_action(number, &reset, nullptr);\n", "")),
 

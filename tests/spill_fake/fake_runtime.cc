@@ -14,6 +14,7 @@
 
 #include "base/check.h"
 #include "spill/access.h"
+#include "spill/fork.h"
 #include "spill/next.h"
 #include "spill/pins.h"
 #include "spill/shared_maps.h"
@@ -25,6 +26,7 @@ using spill::kRangeBegin;
 constinit __thread spill::Slot* __spillway_slots = nullptr;
 constinit std::atomic<bool> spillway_has_globals{false};
 bool spill::is_global(uint64_t) { return false; }
+bool spill::is_sharing_child() { return false; }
 void spill::forget_shared_maps(const void*, uint64_t) {}
 
 namespace {

@@ -1,11 +1,12 @@
 // Closing and replacing descriptors: the runtime's own (sys/files.h) look closed to the program, which
 // closes what it did not open in loops and ranges. Exported under their own names, since libraries do
-// the same.
+// the same. A program that lets go of its standard error does so for the runtime too.
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "spill/fork.h"
 #include "spill/intercept/intercept.h"
 #include "spill/next.h"
 #include "sys/files.h"
@@ -31,6 +32,7 @@ int close_part(unsigned first, unsigned last, int flags) {
 
 // [first, last] but for the runtime's own.
 int close_around_own(unsigned first, unsigned last, int flags) {
+  const unsigned begin = first;
   int own[256];
   const size_t count = std::min(sys::own_descriptors(own), std::size(own));
   for (size_t i = 0; i < count && first <= last; ++i) {
@@ -39,26 +41,40 @@ int close_around_own(unsigned first, unsigned last, int flags) {
     if (keep > first && close_part(first, keep - 1, flags) != 0) return -1;
     first = keep + 1;
   }
-  return first <= last ? close_part(first, last, flags) : 0;
+  const int result = first <= last ? close_part(first, last, flags) : 0;
+  if (begin <= 2) look_at_error_output();
+  return result;
 }
 
 }  // namespace
+
+void look_at_error_output() {
+  // A child of vfork has descriptors of its own.
+  if (!is_sharing_child()) sys::error_output_replaced();
+}
+
 }  // namespace spill
 
 SPILL_EXPORT int __spill_close(int descriptor) {
   if (sys::is_own_descriptor(descriptor)) return spill::fail(EBADF);
-  return LIBC_VERSION(close, "GLIBC_2.2.5")(descriptor);
+  const int result = LIBC_VERSION(close, "GLIBC_2.2.5")(descriptor);
+  if (descriptor == 2) spill::look_at_error_output();
+  return result;
 }
 
 // A number that the runtime holds cannot be freed in the middle of its I/O.
 SPILL_EXPORT int __spill_dup2(int from, int to) {
   if (sys::is_own_descriptor(from) || sys::is_own_descriptor(to)) return spill::fail(EBADF);
-  return LIBC_VERSION(dup2, "GLIBC_2.2.5")(from, to);
+  const int result = LIBC_VERSION(dup2, "GLIBC_2.2.5")(from, to);
+  if (to == 2) spill::look_at_error_output();
+  return result;
 }
 
 SPILL_EXPORT int __spill_dup3(int from, int to, int flags) {
   if (sys::is_own_descriptor(from) || sys::is_own_descriptor(to)) return spill::fail(EBADF);
-  return LIBC_VERSION(dup3, "GLIBC_2.9")(from, to, flags);
+  const int result = LIBC_VERSION(dup3, "GLIBC_2.9")(from, to, flags);
+  if (to == 2) spill::look_at_error_output();
+  return result;
 }
 
 SPILL_EXPORT int __spill_close_range(unsigned first, unsigned last, int flags) {

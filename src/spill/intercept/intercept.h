@@ -155,6 +155,9 @@ long call_futex(const uint32_t* word, int operation, uint32_t value, const times
 // syscall(2) with any other number, and the six arguments (by_number.cc). REQUIRES: no slot is held.
 long call_by_number(long number, const long* arguments);
 
+// After a call that may have closed or replaced descriptor 2: messages follow (descriptor.cc, sys/files.h).
+void look_at_error_output();
+
 // Ends the process as the C library's _chk functions do when a destination is too small.
 [[noreturn]] void buffer_overflow();
 

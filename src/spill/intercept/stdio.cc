@@ -266,7 +266,9 @@ SPILL_EXPORT FILE* __spill_fopen(const char* path, const char* mode) {
 }
 SPILL_EXPORT FILE* __spill_fopen64(const char* path, const char* mode) { return __spill_fopen(path, mode); }
 SPILL_EXPORT FILE* __spill_freopen(const char* path, const char* mode, FILE* stream) {
-  return LIBC(freopen)(PlainString(path), PlainString(mode), stream);
+  FILE* opened = LIBC(freopen)(PlainString(path), PlainString(mode), stream);
+  spill::look_at_error_output();
+  return opened;
 }
 SPILL_EXPORT FILE* __spill_freopen64(const char* path, const char* mode, FILE* stream) {
   return __spill_freopen(path, mode, stream);

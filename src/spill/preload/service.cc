@@ -39,10 +39,9 @@ void leave_descriptors() {
   constexpr unsigned kUnshare = 2;  // CLOSE_RANGE_UNSHARE
   int own[256];
   const size_t count = std::min(sys::own_descriptors(own), std::size(own));
-  const int others[] = {faults.descriptor(), sys::error_output()};
+  const auto fault_descriptor = static_cast<unsigned>(faults.descriptor());
   const auto keeps = [&](unsigned descriptor) {
-    for (int other : others)
-      if (static_cast<unsigned>(other) == descriptor) return true;
+    if (descriptor == fault_descriptor) return true;
     for (size_t i = 0; i < count; ++i)
       if (static_cast<unsigned>(own[i]) == descriptor) return true;
     return false;
@@ -50,8 +49,7 @@ void leave_descriptors() {
   // A range at the end unshares, and closes nothing. Where that is forbidden (seccomp) the table stays shared.
   if (sys::failed(sys::syscall(SYS_close_range, ~0u, ~0u, kUnshare))) return;
   has_own_table = true;
-  unsigned highest = 0;
-  for (int other : others) highest = std::max(highest, static_cast<unsigned>(other));
+  unsigned highest = fault_descriptor;
   for (size_t i = 0; i < count; ++i) highest = std::max(highest, static_cast<unsigned>(own[i]));
   sys::syscall(SYS_close_range, highest + 1, ~0u, 0);
   for (unsigned first = 0; first <= highest;) {
@@ -109,6 +107,7 @@ void refuse_all(void*) {
   uint64_t missing[16];
   while (faults.wait(missing) == 0) {
   }
+  if (has_own_table) sys::borrow_error_output();
   end_process(base::Error::of(ENOMEM,
                               "a child of fork touched spilled memory of its parent, which it does not have; "
                               "start it with exec or posix_spawn, or give --preload=0"),

@@ -58,6 +58,7 @@ void become_child() {
   phase.store(Phase::kOff, std::memory_order_relaxed);
   runtime.is_fork_child.store(true, std::memory_order_relaxed);
   NoSignals no_signals;
+  sys::leave_error_output();  // it may be a daemon
   // Without it touching what the parent had is a segmentation fault.
   (void)start_child_service();
 }

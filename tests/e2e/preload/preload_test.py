@@ -116,6 +116,18 @@ class Programs(Preload):
         lines = ended.stderr.splitlines()
         self.assertTrue(lines and all("child of fork" in line or "read-only" in line for line in lines), lines)
 
+    def test_a_daemon_lets_go_of_its_output(self):
+        source = self.folder / "daemon.c"
+        source.write_text("#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n#include <unistd.h>\nint main(void) {\n"
+                          "  memset(malloc(32 << 20), 1, 32 << 20);\n  if (fork()) _exit(0);\n  setsid();\n"
+                          "  dprintf(1, \"%d\", getpid());\n  for (int i = 0; i < 3; ++i) close(i);\n  sleep(20);\n}\n")
+        subprocess.run(["clang-19", "-w", source, "-o", self.folder / "daemon"], check=True)
+        begin = time.monotonic()
+        ended = run(self.folder / "daemon")  # until nobody holds its pipes
+        seconds = time.monotonic() - begin
+        os.kill(int(ended.stdout), signal.SIGKILL)
+        self.assertLess(seconds, 15)
+
     def test_scripts_and_what_they_start(self):
         script = self.folder / "script"
         script.write_text(f"#!/bin/sh\n{PYTHON} -c 'print(len(bytearray(32 << 20)))'\nexec true\n")
