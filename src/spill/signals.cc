@@ -12,7 +12,6 @@
 namespace spill {
 namespace {
 
-constexpr unsigned long kFlagRestorer = 0x04000000;
 constexpr int kSignalCount = 65;
 
 extern "C" void spillway_signal_return();

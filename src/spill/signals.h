@@ -35,6 +35,9 @@ constexpr bool is_signal(int number) {
 // The kernel's part of the C library's set.
 inline uint64_t mask_of(const sigset_t& set) { return *reinterpret_cast<const uint64_t*>(&set); }
 
+// The action says how its handler returns.
+inline constexpr unsigned long kFlagRestorer = 0x04000000;
+
 // An action as the kernel knows it (rt_sigaction), which differs from the C library's struct.
 struct KernelAction {
   void (*handler)(int, siginfo_t*, void*);

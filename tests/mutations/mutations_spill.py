@@ -96,6 +96,10 @@ MUTATIONS = [
             (DESCRIPTOR, "  if (!is_sharing_child()) sys::error_output_replaced();", "  if (is_sharing_child()) sys::error_output_replaced();")),
     product("child of vfork gives its parent's standard error up", "^e2e_daemon_output$",
             (DESCRIPTOR, "  if (!is_sharing_child()) sys::error_output_replaced();", "  sys::error_output_replaced();")),
+    product("action set by number replaces the runtime's", "^e2e_signal_by_number$",
+            ("src/spill/intercept/by_number.cc", "      if (given != nullptr) action = from_kernel(load(given));\n",
+             "      const KernelAction plain = given != nullptr ? load(given) : KernelAction{};\n"
+             "      if (given != nullptr) return syscall(number, a[0], &plain, nullptr, 8);\n")),
     product("SA_RESETHAND forgotten", "^e2e_segv_handler$",
             (SIGNALS, "    set_program_action(number, &reset, nullptr);\n", "")),
 

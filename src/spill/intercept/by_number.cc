@@ -239,6 +239,18 @@ long with_sized(long number, const long* arguments, unsigned position, size_t at
   return syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
+// The way back from a handler is the runtime's, whatever the program gives.
+struct sigaction from_kernel(const KernelAction& action) {
+  struct sigaction result = {};
+  result.sa_sigaction = action.handler;
+  result.sa_flags = static_cast<int>(action.flags & ~kFlagRestorer);
+  *reinterpret_cast<uint64_t*>(&result.sa_mask) = action.mask;
+  return result;
+}
+KernelAction to_kernel(const struct sigaction& action) {
+  return {action.sa_sigaction, static_cast<unsigned>(action.sa_flags), nullptr, mask_of(action.sa_mask)};
+}
+
 }  // namespace
 
 long call_by_number(long number, const long* a) {
@@ -285,6 +297,17 @@ long call_by_number(long number, const long* a) {
         return fail(error);
       if (told != nullptr) store(told, mask_of(old));
       return 0;
+    }
+    case SYS_rt_sigaction: {
+      const auto* given = argument<const KernelAction*>(a[1]);
+      auto* told = argument<KernelAction*>(a[2]);
+      if (static_cast<size_t>(a[3]) != sizeof(uint64_t)) break;
+      struct sigaction action = {}, old = {};
+      if (given != nullptr) action = from_kernel(load(given));
+      const int result =
+          set_program_action(static_cast<int>(a[0]), given != nullptr ? &action : nullptr, &old);
+      if (result == 0 && told != nullptr) store(told, to_kernel(old));
+      return result;
     }
     case SYS_perf_event_open:
       if (plain(argument<char*>(a[0]))) break;
