@@ -212,6 +212,14 @@ void Lowering::lower(Instruction &I) {
     return lowerVaArg(*Arg);
   if (auto *II = dyn_cast<IntrinsicInst>(&I)) {
     Intrinsic::ID ID = II->getIntrinsicID();
+    // Out of a signal handler, perhaps. longjmp() is the runtime's.
+    if (ID == Intrinsic::eh_sjlj_longjmp) {
+      BuilderBefore B(II);
+      auto *T = FunctionType::get(B.getVoidTy(), {Runtime.Ptr}, false);
+      B.CreateCall(Runtime.M.getOrInsertFunction(abi::LeaveHandlers, T),
+                   {II->getArgOperand(0)});
+      return;
+    }
     // va_end does nothing on x86-64.
     if ((ID == Intrinsic::prefetch || ID == Intrinsic::vaend) &&
         !isPlain(II->getArgOperand(0)))

@@ -5,7 +5,8 @@
 //   2 a signal that arrives inside the runtime is queued again, and all signals are blocked until the runtime
 //     is left (InRuntime)
 //   3 else the thread moves to its next level of slots for the time of the program's handler
-//   4 a handler may also be left by longjmp, which is intercepted (leave_handlers)
+//   4 a handler may also be left by longjmp, which is intercepted, or by __builtin_longjmp, before which compiled code calls
+//     the runtime (leave_handlers)
 //   5 SIGSEGV and SIGBUS raised by an access go to the fault path first, at any time: the kernel never blocks
 //     them. The program is told what it asked for, and a fault of its own while it believes them blocked
 //     ends the process, as natively

@@ -28,6 +28,8 @@ list(APPEND e2e_left_out programs/invoke_new.cc programs/cxx_corners.cc)
 list(APPEND e2e_left_out programs/thread_limits.c)
 # The thread sanitizer needs larger stacks than these, the address sanitizer warns of makecontext.
 list(APPEND e2e_left_out programs/own_stacks.c programs/fork_stacks.c programs/contexts.c)
+# Nobody tells the sanitizers of a jump in line.
+list(APPEND e2e_left_out programs/signal_builtin_jump.c)
 # OpenMP's library is not told to the sanitizers, and allocates by their malloc.
 list(APPEND e2e_left_out programs/openmp.c)
 if(SPILLWAY_SANITIZE STREQUAL "thread")

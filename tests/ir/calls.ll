@@ -89,6 +89,17 @@ define i32 @longer(ptr %p, ptr %q) {
   ret i32 %r
 }
 
+; A jump in line may leave a signal handler: the runtime is told where it goes.
+; CHECK-LABEL: define void @jump(
+; CHECK: call void @__spillway_leave_handlers(ptr %buffer)
+; CHECK-NEXT: call void @llvm.eh.sjlj.longjmp(ptr %buffer)
+; CHECK-NEXT: unreachable
+define void @jump(ptr %buffer) {
+  call void @llvm.eh.sjlj.longjmp(ptr %buffer)
+  unreachable
+}
+
+declare void @llvm.eh.sjlj.longjmp(ptr)
 declare void @llvm.va_start.p0(ptr)
 declare void @llvm.va_end.p0(ptr)
 declare void @llvm.prefetch.p0(ptr, i32, i32, i32)

@@ -193,6 +193,8 @@ MUTATIONS = [
     # What is lowered, renamed, left alone
     mutation("argument by value left to code generation", "^ir_calls$",
              (INTRINSICS, "if (!Call.isByValArgument(Arg) || isPlain(Pointer))", "if (true || !Call.isByValArgument(Arg) || isPlain(Pointer))")),
+    mutation("jump in line does not leave its handler", "^ir_calls$",
+             (INTRINSICS, "    if (ID == Intrinsic::eh_sjlj_longjmp) {", "    if (false) {")),
     mutation("copy of a variable argument list too short", CORNERS,
              (INTRINSICS, "VaListSize = 24;", "VaListSize = 16;")),
     mutation("small comparison in the machine's byte order", CORNERS,

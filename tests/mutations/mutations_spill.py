@@ -100,6 +100,9 @@ MUTATIONS = [
             ("src/spill/intercept/by_number.cc", "      if (given != nullptr) action = from_kernel(load(given));\n",
              "      const KernelAction plain = given != nullptr ? load(given) : KernelAction{};\n"
              "      if (given != nullptr) return syscall(number, a[0], &plain, nullptr, 8);\n")),
+    product("__builtin_longjmp out of a handler does not leave its level", "^e2e_signal_builtin_jump$",
+            ("src/spill/intercept/signal.cc", "  leave_handlers(reinterpret_cast<uint64_t>(load(&buffer[2])), false);\n",
+             "  static_cast<void>(buffer);\n")),
     product("SA_RESETHAND forgotten", "^e2e_segv_handler$",
             (SIGNALS, "    set_program_action(number, &reset, nullptr);\n", "")),
 

@@ -68,6 +68,12 @@ SPILL_EXPORT void __spill_siglongjmp(sigjmp_buf environment, int value) {
   jump(siglongjmp, environment, value);
 }
 
+// What compiled code calls before it jumps in line.
+SPILL_EXPORT void __spillway_leave_handlers(void* const* buffer);
+SPILL_EXPORT void __spillway_leave_handlers(void* const* buffer) {
+  leave_handlers(reinterpret_cast<uint64_t>(load(&buffer[2])), false);
+}
+
 SPILL_EXPORT int __spill_sigaction(int number, const struct sigaction* action, struct sigaction* old) {
   struct sigaction plain_action, plain_old;
   if (action != nullptr) copy(&plain_action, action, sizeof plain_action);
