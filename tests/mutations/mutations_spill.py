@@ -361,6 +361,8 @@ MUTATIONS = [
              (TREE, "    if (header.child[end] == erased)", "    if (end == kRight && header.child[end] == erased)")),
     product("trees are the C++ library's", "^e2e_cxx_tree$",
             ("include/spillway/interceptors.inc", "SPILLWAY_INTERCEPT(_ZSt18_Rb_tree_incrementPSt18_Rb_tree_node_base)\n", "")),
+    product("the C++ library's futures wait by the kernel", "^e2e_cxx_waiting$",
+            ("src/spill/exports.S", "  je spillway_foreign_futex\n", "")),
     product("strings are the C++ library's", "^e2e_cxx_strings$",
             ("tools/spillcc/instantiated.tcc.in", "#define _GLIBCXX_EXTERN_TEMPLATE 0", "#define _GLIBCXX_EXTERN_TEMPLATE 1")),
     product("words and lines are read by the C++ library", "^e2e_cxx_lines$",

@@ -1,4 +1,5 @@
-// syscall(2): who does what is asked for by number.
+// syscall(2): who does what is asked for by number. Code that was not compiled by spillcc reaches the kernel, but for
+// futexes on spilled words (exports.S): the C++ library's futures wait and wake by them, in functions of its own.
 #include <errno.h>
 #include <sched.h>
 #include <stdarg.h>
@@ -6,8 +7,18 @@
 #include <time.h>
 
 #include "spill/intercept/intercept.h"
+#include "sys/kernel.h"
 
 namespace spill {
+namespace {
+
+bool is_spilled_futex(const long* a) { return !is_c_library_object(reinterpret_cast<const void*>(a[0])); }
+long call_spilled_futex(const long* a) {
+  return call_futex(reinterpret_cast<uint32_t*>(a[0]), static_cast<int>(a[1]), static_cast<uint32_t>(a[2]),
+                    reinterpret_cast<const timespec*>(a[3]), static_cast<uint32_t>(a[5]));
+}
+
+}  // namespace
 
 SPILL_EXPORT long __spill_syscall(long number, ...) {
   va_list list;
@@ -15,10 +26,7 @@ SPILL_EXPORT long __spill_syscall(long number, ...) {
   long a[6];
   for (long& argument : a) argument = va_arg(list, long);
   va_end(list);
-  if (number == SYS_futex && !is_c_library_object(reinterpret_cast<const void*>(a[0]))) {
-    return call_futex(reinterpret_cast<uint32_t*>(a[0]), static_cast<int>(a[1]), static_cast<uint32_t>(a[2]),
-                      reinterpret_cast<const timespec*>(a[3]), static_cast<uint32_t>(a[5]));
-  }
+  if (number == SYS_futex && is_spilled_futex(a)) return call_spilled_futex(a);
   clear_slots();
   // As where the kernel has no such call: the caller takes the older one.
   if (number == SYS_clone3) return fail(ENOSYS);
@@ -27,6 +35,15 @@ SPILL_EXPORT long __spill_syscall(long number, ...) {
   if (number == SYS_fork || (number == SYS_clone && (a[0] & CLONE_VM) == 0 && a[1] == 0))
     return copy_process_by_number(number, a);
   return call_by_number(number, a);
+}
+
+// The arguments lie where syscall() has them.
+extern "C" long spillway_foreign_futex(long, long word, long operation, long value, long timeout, long word2,
+                                       long value3) {
+  const long a[] = {word, operation, value, timeout, word2, value3};
+  if (is_spilled_futex(a)) return call_spilled_futex(a);
+  const long result = sys::syscall(SYS_futex, word, operation, value, timeout, word2, value3);
+  return sys::failed(result) ? fail(static_cast<int>(-result)) : result;
 }
 
 }  // namespace spill
