@@ -37,6 +37,10 @@ ssize_t __spill_readv(int, const iovec*, int);
 ssize_t __spill_writev(int, const iovec*, int);
 ssize_t __spill_preadv(int, const iovec*, int, off_t);
 ssize_t __spill_pwritev(int, const iovec*, int, off_t);
+ssize_t __spill_preadv2(int, const iovec*, int, off_t, int);
+ssize_t __spill_pwritev2(int, const iovec*, int, off_t, int);
+ssize_t __spill_process_vm_readv(pid_t, const iovec*, size_t, const iovec*, size_t, unsigned long);
+ssize_t __spill_process_vm_writev(pid_t, const iovec*, size_t, const iovec*, size_t, unsigned long);
 ssize_t __spill_send(int, const void*, size_t, int);
 ssize_t __spill_recv(int, void*, size_t, int);
 ssize_t __spill_sendto(int, const void*, size_t, int, const sockaddr*, socklen_t);
@@ -188,6 +192,52 @@ TEST_F(Io, Vectors) {
   errno = 0;
   EXPECT_EQ(__spill_readv(file, reinterpret_cast<iovec*>(fake::allocate(16, 0)), 5000), -1);
   EXPECT_EQ(errno, EINVAL);
+}
+
+// All of it, at a place and where the file stands.
+TEST_F(Io, VectorsWithFlags) {
+  const std::string bytes = content(2'500'000);
+  Mirrored from(bytes, 4090), to(bytes.size(), 4001);
+  const auto n = static_cast<ssize_t>(bytes.size());
+  iovec parts[2] = {{from.spilled, 1000}, {from.spilled + 1000, bytes.size() - 1000}};
+  iovec targets[2] = {{to.spilled, 70'000}, {to.spilled + 70'000, bytes.size() - 70'000}};
+  for (off_t offset : {off_t{-1}, off_t{12'345}}) {
+    ASSERT_EQ(ftruncate(file, 0), 0);
+    lseek(file, 77, SEEK_SET);
+    EXPECT_EQ(__spill_pwritev2(file, parts, 2, offset, 0), n);
+    EXPECT_EQ(lseek(file, 0, SEEK_CUR), offset == -1 ? 77 + n : 77);
+    lseek(file, 77, SEEK_SET);
+    EXPECT_EQ(__spill_preadv2(file, targets, 2, offset, 0), n);
+    to.twin = bytes;
+    to.expect_equal("preadv2");
+    to.fill(0, std::string(bytes.size(), '\0').data(), bytes.size());
+  }
+  errno = 0;
+  EXPECT_EQ(__spill_pwritev2(file, parts, 2, 0, 1 << 30), -1);
+  EXPECT_EQ(errno, EOPNOTSUPP);
+}
+
+// Piece by piece, over buffers that end elsewhere there.
+TEST_F(Io, MemoryOfProcesses) {
+  const std::string bytes = content(300'000);
+  std::string there(300'000, '\0');
+  Mirrored here(bytes, 4090);
+  iovec local[2] = {{here.spilled, 100'001}, {here.spilled + 100'001, 199'999}};
+  iovec remote[3] = {
+      {there.data(), 65'000}, {there.data() + 65'000, 2'000}, {there.data() + 67'000, 233'000}};
+  EXPECT_EQ(__spill_process_vm_writev(getpid(), local, 2, remote, 3, 0), 300'000);
+  EXPECT_TRUE(there == bytes);
+  there.replace(0, there.size(), content(300'000));  // in place
+  remote[2].iov_len = 200'000;  // less than there is room for
+  EXPECT_EQ(__spill_process_vm_readv(getpid(), local, 2, remote, 3, 0), 267'000);
+  here.twin.replace(0, 267'000, there.substr(0, 267'000));
+  here.expect_equal("process_vm_readv");
+  remote[1].iov_base = nullptr;
+  EXPECT_EQ(__spill_process_vm_readv(getpid(), local, 2, remote, 3, 0), 65'000);
+  errno = 0;
+  remote[0].iov_base = nullptr;
+  EXPECT_EQ(__spill_process_vm_readv(getpid(), local, 2, remote, 3, 0), -1);
+  EXPECT_EQ(errno, EFAULT);
 }
 
 TEST_F(Io, PipesWriteEverythingAndReadWhatIsThere) {

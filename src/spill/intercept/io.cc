@@ -76,6 +76,12 @@ void PlainVector::gather(size_t at, char* to, size_t n) const {
   for_each_part(buffers(), at, n,
                 [to](char* part, size_t position, size_t length) { copy(to + position, part, length); });
 }
+size_t PlainVector::part(size_t at, size_t n, iovec* to) const {
+  size_t count = 0;
+  for_each_part(buffers(), at, n,
+                [&](char* address, size_t, size_t length) { to[count++] = {address, length}; });
+  return count;
+}
 void PlainVector::scatter(size_t at, const char* from, size_t n) const {
   for_each_part(buffers(), at, n,
                 [from](char* part, size_t position, size_t length) { copy(part, from + position, length); });
@@ -247,6 +253,39 @@ SPILL_EXPORT ssize_t __spill_pwritev(int descriptor, const iovec* vector, int co
   return spill::transfer<Direction::kWrite>(descriptor, memory, [=](const iovec* v, int c, size_t done) {
     return LIBC(pwritev)(descriptor, v, c, offset + static_cast<off_t>(done));
   });
+}
+
+// With the position -1 they are readv and writev, with flags.
+template <Direction direction, class Move>
+static ssize_t transfer_with_flags(int descriptor, const iovec* vector, int count, off_t offset, Move move) {
+  const spill::PlainVector memory(vector, static_cast<size_t>(count));
+  if (!memory.is_valid() || memory.is_plain()) {
+    spill::clear_slots();
+    return move(memory.buffers().data(), count, offset);
+  }
+  return spill::transfer<direction>(descriptor, memory, [=](const iovec* v, int c, size_t done) {
+    return move(v, c, offset == -1 ? offset : offset + static_cast<off_t>(done));
+  });
+}
+SPILL_EXPORT ssize_t __spill_preadv2(int descriptor, const iovec* vector, int count, off_t offset,
+                                     int flags) {
+  return transfer_with_flags<Direction::kRead>(
+      descriptor, vector, count, offset,
+      [=](const iovec* v, int c, off_t at) { return preadv2(descriptor, v, c, at, flags); });
+}
+SPILL_EXPORT ssize_t __spill_pwritev2(int descriptor, const iovec* vector, int count, off_t offset,
+                                      int flags) {
+  return transfer_with_flags<Direction::kWrite>(
+      descriptor, vector, count, offset,
+      [=](const iovec* v, int c, off_t at) { return pwritev2(descriptor, v, c, at, flags); });
+}
+SPILL_EXPORT ssize_t __spill_preadv64v2(int descriptor, const iovec* vector, int count, off_t offset,
+                                        int flags) {
+  return __spill_preadv2(descriptor, vector, count, offset, flags);
+}
+SPILL_EXPORT ssize_t __spill_pwritev64v2(int descriptor, const iovec* vector, int count, off_t offset,
+                                         int flags) {
+  return __spill_pwritev2(descriptor, vector, count, offset, flags);
 }
 
 SPILL_EXPORT ssize_t __spill_pread64(int descriptor, void* to, size_t n, off_t offset) {

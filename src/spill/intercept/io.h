@@ -26,6 +26,8 @@ class PlainVector {
   // How many of them come before the first whose protection does not allow what is needed. Mappings of the kernel's among
   // spilled memory count as allowed.
   size_t allowed_bytes(Need need) const;
+  // The buffers of the vector's bytes [at, at + n), at most as many as all. Returns how many.
+  size_t part(size_t at, size_t n, iovec* to) const;
   // Copies between the vector's bytes from `at` on and plain memory.
   void gather(size_t at, char* to, size_t n) const;
   void scatter(size_t at, const char* from, size_t n) const;

@@ -223,67 +223,46 @@ SPILL_EXPORT ssize_t __spill_vmsplice(int pipe, const iovec* vector, size_t coun
   if (mode == -1 || (mode & O_ACCMODE) == O_RDONLY) return spill::fail(EBADF);
   return LIBC(writev)(pipe, &whole, 1);
 }
-SPILL_EXPORT ssize_t __spill_preadv2(int file, const iovec* vector, int count, off_t offset, int flags) {
-  const spill::PlainVector memory(vector, static_cast<size_t>(count));
-  spill::clear_slots();
-  if (!memory.is_valid() || memory.is_plain())
-    return preadv2(file, memory.buffers().data(), count, offset, flags);
-  spill::Scratch buffer(std::min(memory.bytes(), spill::kMessageBounceBytes));
-  if (buffer.data() == nullptr && memory.bytes() > 0) return spill::fail(ENOMEM);
-  const iovec whole = {buffer.data(), buffer.size()};
-  const ssize_t moved = preadv2(file, &whole, 1, offset, flags);
-  if (moved > 0) memory.scatter(0, buffer.data(), static_cast<size_t>(moved));
-  return moved;
-}
-SPILL_EXPORT ssize_t __spill_pwritev2(int file, const iovec* vector, int count, off_t offset, int flags) {
-  const spill::PlainVector memory(vector, static_cast<size_t>(count));
-  spill::clear_slots();
-  if (!memory.is_valid() || memory.is_plain())
-    return pwritev2(file, memory.buffers().data(), count, offset, flags);
-  spill::Scratch buffer(memory.bytes());
-  if (buffer.data() == nullptr && memory.bytes() > 0) return spill::fail(ENOMEM);
-  memory.gather(0, buffer.data(), buffer.size());
-  spill::clear_slots();
-  const iovec whole = {buffer.data(), buffer.size()};
-  return pwritev2(file, &whole, 1, offset, flags);
-}
-SPILL_EXPORT ssize_t __spill_preadv64v2(int file, const iovec* vector, int count, off_t offset, int flags) {
-  return __spill_preadv2(file, vector, count, offset, flags);
-}
-SPILL_EXPORT ssize_t __spill_pwritev64v2(int file, const iovec* vector, int count, off_t offset, int flags) {
-  return __spill_pwritev2(file, vector, count, offset, flags);
-}
 
-// Memory of another process. Addresses there are its own affair.
+// Memory of another process, piece by piece. Addresses there are its own affair.
 template <class Move>
 static ssize_t move_to_process(const iovec* local, size_t local_count, const iovec* remote,
                                size_t remote_count, bool reads, Move move) {
   const spill::PlainVector here(local, local_count), there(remote, remote_count);
   spill::clear_slots();
   if (!here.is_valid() || !there.is_valid() || here.is_plain())
-    return move(here.buffers().data(), local_count, there.buffers().data());
-  spill::Scratch buffer(here.bytes());
-  if (buffer.data() == nullptr && here.bytes() > 0) return spill::fail(ENOMEM);
-  if (!reads) here.gather(0, buffer.data(), buffer.size());
-  spill::clear_slots();
-  const iovec whole = {buffer.data(), buffer.size()};
-  const ssize_t moved = move(&whole, 1, there.buffers().data());
-  if (reads && moved > 0) here.scatter(0, buffer.data(), static_cast<size_t>(moved));
-  return moved;
+    return move(here.buffers().data(), local_count, there.buffers().data(), remote_count);
+  const size_t n = std::min(here.bytes(), there.bytes());
+  spill::Scratch buffer(std::min(n, spill::kBounceBytes)), rest(remote_count * sizeof(iovec));
+  if (n == 0) return move(nullptr, 0, there.buffers().data(), remote_count);
+  if (buffer.data() == nullptr || rest.data() == nullptr) return spill::fail(ENOMEM);
+  auto* parts = reinterpret_cast<iovec*>(rest.data());
+  size_t done = 0;
+  do {
+    const iovec piece = {buffer.data(), std::min(n - done, buffer.size())};
+    if (!reads) here.gather(done, buffer.data(), piece.iov_len);
+    spill::clear_slots();
+    const ssize_t moved = move(&piece, 1, parts, there.part(done, piece.iov_len, parts));
+    if (moved < 0) return done > 0 ? static_cast<ssize_t>(done) : -1;
+    if (reads) here.scatter(done, buffer.data(), static_cast<size_t>(moved));
+    done += static_cast<size_t>(moved);
+    if (static_cast<size_t>(moved) < piece.iov_len) break;
+  } while (done < n);
+  return static_cast<ssize_t>(done);
 }
 SPILL_EXPORT ssize_t __spill_process_vm_readv(pid_t process, const iovec* local, size_t local_count,
                                               const iovec* remote, size_t remote_count, unsigned long flags) {
   return move_to_process(local, local_count, remote, remote_count, true,
-                         [=](const iovec* here, size_t n, const iovec* there) {
-                           return process_vm_readv(process, here, n, there, remote_count, flags);
+                         [=](const iovec* here, size_t n, const iovec* there, size_t there_count) {
+                           return process_vm_readv(process, here, n, there, there_count, flags);
                          });
 }
 SPILL_EXPORT ssize_t __spill_process_vm_writev(pid_t process, const iovec* local, size_t local_count,
                                                const iovec* remote, size_t remote_count,
                                                unsigned long flags) {
   return move_to_process(local, local_count, remote, remote_count, false,
-                         [=](const iovec* here, size_t n, const iovec* there) {
-                           return process_vm_writev(process, here, n, there, remote_count, flags);
+                         [=](const iovec* here, size_t n, const iovec* there, size_t there_count) {
+                           return process_vm_writev(process, here, n, there, there_count, flags);
                          });
 }
 

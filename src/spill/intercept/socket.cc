@@ -1,7 +1,8 @@
-// Sockets: messages bounce through Scratch of their full size where a message must stay whole; addresses
-// and options are small and copied.
+// Sockets: messages bounce through Scratch, of their full size where a message must stay whole, piece by piece where a
+// stream takes them; addresses and options are small and copied.
 #include <errno.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include "spill/intercept/filter.h"
@@ -11,19 +12,81 @@
 namespace spill {
 namespace {
 
+// A stream has no messages to keep whole. (SCTP has, in streams too.)
+bool is_stream(int socket) {
+  const int error = errno;
+  int type = 0, protocol = 0;
+  socklen_t bytes = sizeof type;
+  const bool answered = getsockopt(socket, SOL_SOCKET, SO_TYPE, &type, &bytes) == 0 &&
+                        getsockopt(socket, SOL_SOCKET, SO_PROTOCOL, &protocol, &bytes) == 0;
+  errno = error;
+  return answered && type == SOCK_STREAM && protocol != IPPROTO_SCTP;
+}
+
+// What one call moves at most, however much it is given: the kernel's limit.
+constexpr size_t kCallBytes = 0x7ffff000;
+
+// call(part, flags, first) sends a part: all of a message, or what a stream takes piece by piece as write() does.
+template <class Call>
+ssize_t send_memory(int socket, const PlainVector& memory, int flags, Call call) {
+  const bool whole = memory.bytes() <= kBounceBytes || !is_stream(socket);
+  const size_t n = std::min(memory.bytes(), kCallBytes);
+  Scratch buffer(whole ? n : kBounceBytes);
+  if (n > 0 && buffer.data() == nullptr) return fail(ENOMEM);
+  size_t done = 0;
+  do {
+    iovec part = {buffer.data(), std::min(n - done, buffer.size())};
+    memory.gather(done, buffer.data(), part.iov_len);
+    clear_slots();
+    int part_flags = flags;
+    // The urgent byte is the last one. The next call tells, and signals, what went wrong after a part was sent.
+    if (done + part.iov_len < n) part_flags &= ~MSG_OOB;
+    if (done > 0) part_flags = (part_flags & ~MSG_FASTOPEN) | MSG_NOSIGNAL;
+    const ssize_t sent = call(&part, part_flags, done == 0);
+    if (sent < 0) return done > 0 ? static_cast<ssize_t>(done) : -1;
+    done += static_cast<size_t>(sent);
+    if (static_cast<size_t>(sent) < part.iov_len) break;
+  } while (done < n);
+  return static_cast<ssize_t>(done);
+}
+
 ssize_t send_spilled(int socket, const void* from, size_t n, int flags, const sockaddr* to,
                      socklen_t to_bytes) {
   PlainBytes address(to, to_bytes, PlainBytes::kIn);
-  PlainBytes message(from, n, PlainBytes::kIn);
-  if (n > 0 && message.data() == nullptr) return fail(ENOMEM);
-  clear_slots();
-  return LIBC(sendto)(socket, message.data(), n, flags, reinterpret_cast<sockaddr*>(address.data()),
-                      to_bytes);
+  auto* plain_address = reinterpret_cast<sockaddr*>(address.data());
+  if (plain(from)) {
+    clear_slots();
+    return LIBC(sendto)(socket, from, n, flags, plain_address, to_bytes);
+  }
+  const iovec one = {const_cast<void*>(from), n};
+  return send_memory(socket, PlainVector(&one, 1), flags, [=](const iovec* part, int part_flags, bool first) {
+    return LIBC(sendto)(socket, part->iov_base, part->iov_len, part_flags, first ? plain_address : nullptr,
+                        first ? to_bytes : 0);
+  });
 }
 
-// MSG_WAITALL promises everything in one call.
-size_t receive_capacity(size_t n, int flags) {
-  return (flags & MSG_WAITALL) != 0 ? n : std::min(n, kMessageBounceBytes);
+// MSG_WAITALL promises everything in one call. Of a stream it may be many, until one brings less. (What is only looked at
+// takes one; the kernel has no more of it than its buffer holds.)
+bool goes_on(int socket, size_t n, int flags) {
+  return (flags & (MSG_WAITALL | MSG_PEEK)) == MSG_WAITALL && n > kMessageBounceBytes && is_stream(socket);
+}
+size_t receive_capacity(size_t n, int flags, bool goes_on) {
+  return (flags & MSG_WAITALL) != 0 && !goes_on ? std::min(n, kCallBytes) : std::min(n, kMessageBounceBytes);
+}
+
+// What follows the first `done` bytes, up to an error, which the next call finds.
+ssize_t receive_rest(int socket, const PlainVector& memory, size_t done, const Scratch& buffer, int flags) {
+  const size_t begin = done, n = std::min(memory.bytes(), kCallBytes);
+  while (done < n) {
+    clear_slots();
+    const size_t room = std::min(n - done, buffer.size());
+    const ssize_t received = LIBC(recvfrom)(socket, buffer.data(), room, flags, nullptr, nullptr);
+    if (received <= 0) break;
+    memory.scatter(done, buffer.data(), static_cast<size_t>(received));
+    done += static_cast<size_t>(received);
+    if (static_cast<size_t>(received) < room) break;
+  }
+  return static_cast<ssize_t>(done - begin);
 }
 
 // A source or name that the kernel fills in, at most as long as the caller's room.
@@ -42,15 +105,24 @@ class PlainAddress {
 
 ssize_t receive_spilled(int socket, void* to, size_t n, int flags, sockaddr* from, socklen_t* from_bytes) {
   PlainAddress address(from, from_bytes);
-  const size_t capacity = plain(to) ? n : receive_capacity(n, flags);
-  PlainBytes message(to, capacity, PlainBytes::kOut);
-  if (capacity > 0 && message.data() == nullptr) return fail(ENOMEM);
+  if (plain(to)) {
+    clear_slots();
+    return LIBC(recvfrom)(socket, to, n, flags, address.address(), address.size());
+  }
+  const iovec one = {to, n};
+  const PlainVector memory(&one, 1);
+  const bool all = goes_on(socket, n, flags);
+  Scratch buffer(receive_capacity(n, flags, all));
+  if (n > 0 && buffer.data() == nullptr) return fail(ENOMEM);
   clear_slots();
   const ssize_t received =
-      LIBC(recvfrom)(socket, message.data(), capacity, flags, address.address(), address.size());
+      LIBC(recvfrom)(socket, buffer.data(), buffer.size(), flags, address.address(), address.size());
+  if (received < 0) return received;
   // With MSG_TRUNC the result may be larger than what was stored.
-  if (received > 0) message.store(std::min(static_cast<size_t>(received), capacity));
-  return received;
+  const size_t stored = std::min(static_cast<size_t>(received), buffer.size());
+  memory.scatter(0, buffer.data(), stored);
+  return all && stored == buffer.size() ? received + receive_rest(socket, memory, stored, buffer, flags)
+                                        : received;
 }
 
 ssize_t send_message(int socket, const msghdr* original, int flags) {
@@ -61,16 +133,17 @@ ssize_t send_message(int socket, const msghdr* original, int flags) {
   header.msg_name = name.data();
   header.msg_control = control.data();
   header.msg_iov = const_cast<iovec*>(vector.buffers().data());
-  clear_slots();
-  if (!vector.is_valid() || vector.is_plain()) return LIBC(sendmsg)(socket, &header, flags);
-  Scratch message(vector.bytes());
-  if (message.data() == nullptr && vector.bytes() > 0) return fail(ENOMEM);
-  vector.gather(0, message.data(), vector.bytes());
-  clear_slots();
-  iovec whole = {message.data(), vector.bytes()};
-  header.msg_iov = &whole;
+  if (!vector.is_valid() || vector.is_plain()) {
+    clear_slots();
+    return LIBC(sendmsg)(socket, &header, flags);
+  }
   header.msg_iovlen = 1;
-  return LIBC(sendmsg)(socket, &header, flags);
+  return send_memory(socket, vector, flags, [&](iovec* part, int part_flags, bool first) {
+    header.msg_iov = part;
+    if (!first)
+      header.msg_name = header.msg_control = nullptr, header.msg_namelen = header.msg_controllen = 0;
+    return LIBC(sendmsg)(socket, &header, part_flags);
+  });
 }
 
 ssize_t receive_message(int socket, msghdr* original, int flags) {
@@ -79,7 +152,9 @@ ssize_t receive_message(int socket, msghdr* original, int flags) {
   PlainBytes name(header.msg_name, header.msg_namelen, PlainBytes::kInOut);
   PlainBytes control(header.msg_control, header.msg_controllen, PlainBytes::kInOut);
   const bool bounces = vector.is_valid() && !vector.is_plain();
-  Scratch message(bounces ? receive_capacity(vector.bytes(), flags) : 0);
+  // With descriptors and the like among the bytes the kernel must see all of the call.
+  const bool all = bounces && header.msg_control == nullptr && goes_on(socket, vector.bytes(), flags);
+  Scratch message(bounces ? receive_capacity(vector.bytes(), flags, all) : 0);
   iovec whole = {message.data(), message.size()};
   msghdr call = header;
   call.msg_name = name.data();
@@ -88,9 +163,11 @@ ssize_t receive_message(int socket, msghdr* original, int flags) {
   if (bounces) call.msg_iovlen = 1;
   if (bounces && message.size() > 0 && message.data() == nullptr) return fail(ENOMEM);
   clear_slots();
-  const ssize_t received = LIBC(recvmsg)(socket, &call, flags);
+  ssize_t received = LIBC(recvmsg)(socket, &call, flags);
   if (received < 0) return received;
   if (bounces) vector.scatter(0, message.data(), std::min(static_cast<size_t>(received), message.size()));
+  if (all && static_cast<size_t>(received) == message.size())
+    received += receive_rest(socket, vector, static_cast<size_t>(received), message, flags);
   header.msg_namelen = call.msg_namelen;
   header.msg_controllen = call.msg_controllen;
   header.msg_flags = call.msg_flags;
