@@ -1,4 +1,5 @@
 // The scanf family, under the names that it has in different editions of the C library's headers.
+#include <errno.h>
 #include <stdio.h>
 
 #include "spill/intercept/format.h"
@@ -10,7 +11,30 @@ int scan_stream(FILE* stream, const char* format, va_list targets) {
   return with_scanf_targets(format, targets, [=](const char* f, va_list a) { return vfscanf(stream, f, a); });
 }
 
+// Texts up to this are copied. Longer ones are read as far as the format goes: a program that takes one item after the
+// other from a long text would copy all of it each time.
+constexpr size_t kCopiedBytes = 4096;
+
+// A stream's buffer is filled from the text.
+ssize_t read_text(void* cookie, char* to, size_t n) {
+  auto*& text = *static_cast<const char**>(cookie);
+  const size_t length = string_length(text, n);
+  copy(to, text, length);
+  text += length;
+  return static_cast<ssize_t>(length);
+}
+
 int scan_string(const char* text, const char* format, va_list targets) {
+  if (!plain(text) && string_length(text, kCopiedBytes) == kCopiedBytes) {
+    const char* rest = text;
+    if (FILE* stream = fopencookie(&rest, "r", {.read = read_text, .write = {}, .seek = {}, .close = {}})) {
+      const int result = scan_stream(stream, format, targets);
+      const int error = errno;
+      fclose(stream);
+      errno = error;
+      return result;
+    }
+  }
   PlainString plain_text(text);
   return with_scanf_targets(format, targets,
                             [&](const char* f, va_list a) { return vsscanf(plain_text, f, a); });

@@ -1,4 +1,5 @@
 // Clocks, calendars, sleeping and timers: small structures, copied when they are spilled.
+#include <ctype.h>
 #include <errno.h>
 #include <signal.h>
 #include <sys/time.h>
@@ -57,10 +58,40 @@ SPILL_EXPORT size_t __spill_strftime(char* to, size_t n, const char* format, con
   if (length > 0) text.store(length + 1);
   return length;
 }
+
+namespace {
+
+// More than any name of a month or of an era that a locale has: so far strptime looks behind what it takes, and so much
+// each character of a format may stand for, but for white space.
+constexpr size_t kNameBytes = 256;
+
+// Whether more text would not have changed what strptime said of the first `length` bytes.
+bool is_decided(const char* head, size_t length, const char* end, size_t format_bytes) {
+  if (end != nullptr && static_cast<size_t>(end - head) + kNameBytes < length) return true;
+  size_t solid = 0;
+  for (size_t i = 0; i < length; ++i) solid += isspace(static_cast<unsigned char>(head[i])) == 0;
+  return solid > (format_bytes + 1) * kNameBytes;
+}
+
+}  // namespace
+
+// Of a text that may be long a copy of the start is parsed, as of numbers (number.cc).
 SPILL_EXPORT char* __spill_strptime(const char* text, const char* format, tm* to) {
-  PlainString plain_text(text), plain_format(format);
-  const char* end = strptime(plain_text, plain_format, PlainObject<tm>(to));
-  return end == nullptr ? nullptr : const_cast<char*>(text) + (end - static_cast<const char*>(plain_text));
+  PlainString plain_format(format);
+  if (plain(text)) return strptime(text, plain_format, PlainObject<tm>(to));
+  const size_t format_bytes = strlen(plain_format);
+  for (size_t capacity = 2 * kNameBytes;; capacity *= 8) {
+    const size_t length = spill::string_length(text, capacity);
+    spill::Scratch head(length + 1);
+    if (head.data() == nullptr) return nullptr;
+    spill::copy(head.data(), text, length);
+    head.data()[length] = 0;
+    tm result = spill::load(to);
+    const char* end = strptime(head.data(), plain_format, &result);
+    if (length == capacity && !is_decided(head.data(), length, end, format_bytes)) continue;
+    spill::store(to, result);
+    return end == nullptr ? nullptr : const_cast<char*>(text) + (end - head.data());
+  }
 }
 
 SPILL_EXPORT int __spill_nanosleep(const timespec* time, timespec* rest) {
