@@ -16,6 +16,8 @@ namespace {
 constexpr size_t kScratchRequestBytes = 64 << 10;
 constexpr size_t kScratchBlockBytes = 2 * kScratchRequestBytes;
 constexpr size_t kScratchAlignment = 16;
+// Direct I/O asks for memory aligned as the device has it, and for a multiple of so much.
+constexpr size_t kDirectBytesMin = 512;
 
 Thread::Wired& wired_of(Thread& thread) {
   return thread.wired[thread.top_level.load(std::memory_order_relaxed)];
@@ -122,7 +124,8 @@ Scratch::Scratch(size_t bytes) : data_(nullptr), size_(bytes), mapped_(false) {
   if (bytes <= kScratchRequestBytes) {
     Thread& thread = this_thread();
     if (thread.scratch == nullptr) thread.scratch = map_or_null(kScratchBlockBytes);
-    const size_t used = thread.scratch_used_bytes;
+    const size_t alignment = bytes % kDirectBytesMin == 0 ? base::kOsPageBytes : kScratchAlignment;
+    const size_t used = base::round_up(size_t{thread.scratch_used_bytes}, alignment);
     const size_t need = base::round_up(bytes, kScratchAlignment);
     if (thread.scratch != nullptr && used + need <= kScratchBlockBytes) {
       thread.scratch_used_bytes = static_cast<uint32_t>(used + need);

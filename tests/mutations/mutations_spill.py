@@ -290,6 +290,8 @@ MUTATIONS = [
             ("src/spill/intercept/time.cc", "return solid > (format_bytes + 1) * kNameBytes;", "return solid + format_bytes + 1 > 0;")),
     product("a character between a text's pieces is read twice", "^e2e_long_texts$",
             ("src/spill/intercept/scanf.cc", "  text += length;\n", "  text += length > 1 ? length - 1 : length;\n")),
+    mutation("copies for direct I/O lie where the last one ended", "intercept_io_test", "Io.DirectVectors",
+             (ACCESS, "bytes % kDirectBytesMin == 0 ? base::kOsPageBytes : kScratchAlignment", "kScratchAlignment")),
     mutation("writev skips the rest of a buffer", "intercept_io_test", "Io.Vectors*",
              (IO, "    done += length;\n    at = 0;\n", "    done += length;\n")),
     mutation("pins released before the system call", "intercept_io_test", "Io.Files*",

@@ -240,6 +240,41 @@ TEST_F(Io, MemoryOfProcesses) {
   EXPECT_EQ(errno, EFAULT);
 }
 
+// What the program aligned for direct I/O reaches the kernel aligned, also when other arguments are copied.
+TEST_F(Io, DirectVectors) {
+  char name[] = "/var/tmp/spillway-io-XXXXXX";
+  close(mkstemp(name));
+  const int direct = open(name, O_RDWR | O_DIRECT);
+  unlink(name);
+  if (direct < 0) GTEST_SKIP() << "no direct I/O in /var/tmp";
+  for (size_t n : {size_t{8192}, size_t{1} << 20}) {
+    const std::string bytes = content(n);
+    Mirrored from(bytes, 0), to(n, 0);
+    const iovec halves[2] = {{from.spilled, n / 2}, {from.spilled + n / 2, n / 2}};
+    const iovec targets[2] = {{to.spilled, n / 2}, {to.spilled + n / 2, n / 2}};
+    auto* vector = reinterpret_cast<iovec*>(fake::allocate(sizeof halves, 100));
+    spill::copy(vector, halves, sizeof halves);
+    lseek(direct, 0, SEEK_SET);
+    EXPECT_EQ(__spill_writev(direct, vector, 2), static_cast<ssize_t>(n));
+    EXPECT_EQ(__spill_pwritev(direct, vector, 2, static_cast<off_t>(n)), static_cast<ssize_t>(n));
+    spill::copy(vector, targets, sizeof targets);
+    lseek(direct, 0, SEEK_SET);
+    EXPECT_EQ(__spill_readv(direct, vector, 2), static_cast<ssize_t>(n));
+    to.twin = bytes;
+    to.expect_equal("readv");
+    to.fill(0, std::string(n, '\0').data(), n);
+    EXPECT_EQ(__spill_preadv(direct, vector, 2, static_cast<off_t>(n)), static_cast<ssize_t>(n));
+    to.twin = bytes;
+    to.expect_equal("preadv");
+    to.fill(0, std::string(n, '\0').data(), n);
+    EXPECT_EQ(__spill_pread64(direct, to.spilled, n, 0), static_cast<ssize_t>(n));
+    to.twin = bytes;
+    to.expect_equal("pread");
+    EXPECT_EQ(__spill_pwrite(direct, from.spilled, n, 0), static_cast<ssize_t>(n));
+  }
+  close(direct);
+}
+
 TEST_F(Io, PipesWriteEverythingAndReadWhatIsThere) {
   fake::set_moving(false);
   int* ends = spilled_object<int[2]>()[0];
