@@ -292,6 +292,8 @@ MUTATIONS = [
             ("src/spill/intercept/scanf.cc", "  text += length;\n", "  text += length > 1 ? length - 1 : length;\n")),
     mutation("copies for direct I/O lie where the last one ended", "intercept_io_test", "Io.DirectVectors",
              (ACCESS, "bytes % kDirectBytesMin == 0 ? base::kOsPageBytes : kScratchAlignment", "kScratchAlignment")),
+    mutation("poll stores all that it was given", "intercept_io_test", "Io.Poll*",
+             ("src/spill/intercept/system.cc", "spill::store(&descriptors[i].revents, copies[i].revents);", "spill::store(&descriptors[i], copies[i]);")),
     mutation("writev skips the rest of a buffer", "intercept_io_test", "Io.Vectors*",
              (IO, "    done += length;\n    at = 0;\n", "    done += length;\n")),
     mutation("pins released before the system call", "intercept_io_test", "Io.Files*",

@@ -510,6 +510,33 @@ TEST_F(Io, WaitingForDescriptors) {
   for (int descriptor : {epoll, ends[0], ends[1]}) close(descriptor);
 }
 
+// Another thread may say meanwhile what the next call is to wait for.
+TEST_F(Io, PollStoresWhatCameOnly) {
+  fake::set_moving(false);
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  char* at = fake::allocate(2 * sizeof(pollfd), 4096 - 12);
+  const pollfd before[2] = {{ends[0], POLLIN, 0}, {-1, POLLIN, 77}};
+  spill::copy(at, before, sizeof before);
+  std::thread other([&] {
+    fake::enter_thread();
+    usleep(100'000);
+    const pollfd changed = {ends[1], POLLOUT, 0};
+    spill::copy(at + sizeof(pollfd), &changed, sizeof changed);
+    EXPECT_EQ(write(ends[1], "x", 1), 1);
+  });
+  EXPECT_EQ(__spill_poll(reinterpret_cast<pollfd*>(at), 2, 60'000), 1);
+  other.join();
+  const auto* after = reinterpret_cast<const pollfd*>(at);
+  EXPECT_EQ(read_object(after).fd, ends[0]);
+  EXPECT_EQ(read_object(after).revents, POLLIN);
+  EXPECT_EQ(read_object(after + 1).fd, ends[1]);
+  EXPECT_EQ(read_object(after + 1).events, POLLOUT);
+  EXPECT_EQ(read_object(after + 1).revents, 0);
+  close(ends[0]);
+  close(ends[1]);
+}
+
 TEST_F(Io, ProcessesSignalsAndTheSystem) {
   const pid_t child = fork();
   if (child == 0) _exit(9);

@@ -48,14 +48,28 @@ class PlainMask {
 }  // namespace
 
 // Descriptors.
-SPILL_WAIT(
-    int, poll, (pollfd * descriptors, nfds_t count, int timeout),
-    (reinterpret_cast<pollfd*>(PlainBytes(descriptors, count * sizeof(pollfd), PlainBytes::kInOut).data()),
-     count, timeout))
-SPILL_WAIT(
-    int, ppoll, (pollfd * descriptors, nfds_t count, const timespec* timeout, const sigset_t* mask),
-    (reinterpret_cast<pollfd*>(PlainBytes(descriptors, count * sizeof(pollfd), PlainBytes::kInOut).data()),
-     count, PlainIn<timespec>(timeout), PlainMask(mask)))
+// Only what came is stored: other threads may change what is waited for meanwhile.
+template <class Wait>
+static int wait_for_descriptors(pollfd* descriptors, nfds_t count, Wait wait) {
+  PlainBytes memory(descriptors, count * sizeof(pollfd), PlainBytes::kIn);
+  auto* copies = reinterpret_cast<pollfd*>(memory.data());
+  spill::clear_slots();
+  const int ready = wait(copies);
+  // Of calls that were interrupted the kernel tells as well.
+  if (plain(descriptors) || copies == nullptr || (ready < 0 && errno != EINTR)) return ready;
+  for (nfds_t i = 0; i < count; ++i) spill::store(&descriptors[i].revents, copies[i].revents);
+  return ready;
+}
+SPILL_EXPORT int __spill_poll(pollfd* descriptors, nfds_t count, int timeout) {
+  return wait_for_descriptors(descriptors, count, [=](pollfd* d) { return poll(d, count, timeout); });
+}
+SPILL_EXPORT int __spill_ppoll(pollfd* descriptors, nfds_t count, const timespec* timeout,
+                               const sigset_t* mask) {
+  PlainIn<timespec> plain_timeout(timeout);
+  PlainMask plain_mask(mask);
+  return wait_for_descriptors(descriptors, count,
+                              [&](pollfd* d) { return ppoll(d, count, plain_timeout, plain_mask); });
+}
 SPILL_EXPORT int __spill___ppoll_chk(pollfd* descriptors, nfds_t count, const timespec* timeout,
                                      const sigset_t* mask, size_t room) {
   if (room / sizeof(pollfd) < count) spill::buffer_overflow();
