@@ -119,9 +119,9 @@ WiredRange::~WiredRange() {
 
 // A signal handler that interrupts this takes what lies above `scratch_used_bytes` and gives it back
 // before it returns: the block is claimed by one store.
-Scratch::Scratch(size_t bytes) : data_(nullptr), size_(bytes), mapped_(false) {
+Scratch::Scratch(size_t bytes, Pages pages) : data_(nullptr), size_(bytes), mapped_(false) {
   if (bytes == 0) return;
-  if (bytes <= kScratchRequestBytes) {
+  if (pages == kShared && bytes <= kScratchRequestBytes) {
     Thread& thread = this_thread();
     if (thread.scratch == nullptr) thread.scratch = map_or_null(kScratchBlockBytes);
     const size_t alignment = bytes % kDirectBytesMin == 0 ? base::kOsPageBytes : kScratchAlignment;

@@ -114,7 +114,9 @@ class WiredRange {
 // a block that the thread keeps; more is mapped. data() is null when the system has none left.
 class Scratch {
  public:
-  explicit Scratch(size_t bytes);
+  // kOwn: nothing else is ever in the same pages, so that the kernel may keep them when this has ended.
+  enum Pages { kShared, kOwn };
+  explicit Scratch(size_t bytes, Pages pages = kShared);
   ~Scratch();
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;

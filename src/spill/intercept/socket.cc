@@ -32,16 +32,20 @@ ssize_t send_memory(int socket, const PlainVector& memory, int flags, Call call)
   const bool whole = memory.bytes() <= kBounceBytes || !is_stream(socket);
   const size_t n = std::min(memory.bytes(), kCallBytes);
   Scratch buffer(whole ? n : kBounceBytes);
-  if (n > 0 && buffer.data() == nullptr) return fail(ENOMEM);
+  // What is not copied is read when the call is over. Each call that says so is told of once, so one of its pieces does.
+  const bool lends = (flags & MSG_ZEROCOPY) != 0;
+  Scratch lent(lends ? std::min(n, buffer.size()) : 0, Scratch::kOwn);
+  if (n > 0 && (buffer.data() == nullptr || (lends && lent.data() == nullptr))) return fail(ENOMEM);
   size_t done = 0;
   do {
-    iovec part = {buffer.data(), std::min(n - done, buffer.size())};
-    memory.gather(done, buffer.data(), part.iov_len);
+    char* bytes = lends && done == 0 ? lent.data() : buffer.data();
+    iovec part = {bytes, std::min(n - done, buffer.size())};
+    memory.gather(done, bytes, part.iov_len);
     clear_slots();
     int part_flags = flags;
     // The urgent byte is the last one. The next call tells, and signals, what went wrong after a part was sent.
     if (done + part.iov_len < n) part_flags &= ~MSG_OOB;
-    if (done > 0) part_flags = (part_flags & ~MSG_FASTOPEN) | MSG_NOSIGNAL;
+    if (done > 0) part_flags = (part_flags & ~(MSG_FASTOPEN | MSG_ZEROCOPY)) | MSG_NOSIGNAL;
     const ssize_t sent = call(&part, part_flags, done == 0);
     if (sent < 0) return done > 0 ? static_cast<ssize_t>(done) : -1;
     done += static_cast<size_t>(sent);

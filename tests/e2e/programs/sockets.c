@@ -8,6 +8,7 @@
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <linux/errqueue.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
@@ -248,6 +249,54 @@ static void beside_the_bytes(const char* memory) {
   close(pair[1]);
 }
 
+// The kernel reads the bytes when they leave, and tells of each call when it has.
+static void without_copies(const char* memory) {
+  int pair[2];
+  struct reader reader;
+  connect_tcp(pair);
+  CHECK(fcntl(pair[0], F_SETFL, O_NONBLOCK) == 0);
+  const int one = 1;
+  if (setsockopt(pair[0], SOL_SOCKET, SO_ZEROCOPY, &one, sizeof one) != 0) {
+    printf("no zero copy: %s\n", strerror(errno));
+    return;
+  }
+  // Nobody reads: what comes last waits in the kernel.
+  unsigned calls = 0, told = 0;
+  size_t done = 0;
+  for (;; ++calls) {
+    const size_t n = calls == 0 ? 200000 : 40000;
+    CHECK(done + n <= kBytes);
+    const ssize_t sent = send(pair[0], memory + done, n, MSG_ZEROCOPY);
+    if (sent < 0) break;
+    done += (size_t)sent;
+  }
+  CHECK(calls > 1 && (errno == EAGAIN || errno == ENOBUFS));
+  start(&reader, pair[1], 0);
+  for (int tries = 0; told < calls && tries < 20000; ++tries) {
+    char control[200];
+    struct msghdr header;
+    memset(&header, 0, sizeof header);
+    header.msg_control = control;
+    header.msg_controllen = sizeof control;
+    if (recvmsg(pair[0], &header, MSG_ERRQUEUE) < 0) {
+      CHECK(errno == EAGAIN);
+      usleep(1000);
+      continue;
+    }
+    struct cmsghdr* message = CMSG_FIRSTHDR(&header);
+    struct sock_extended_err error;
+    memcpy(&error, CMSG_DATA(message), sizeof error);
+    CHECK(error.ee_origin == SO_EE_ORIGIN_ZEROCOPY && error.ee_errno == 0);
+    told += error.ee_data - error.ee_info + 1;
+  }
+  if (told != calls) printf("told of %u calls, there were %u\n", told, calls);
+  close(pair[0]);
+  pthread_join(reader.thread, NULL);
+  CHECK(reader.bytes == done);
+  printf("%zu wrong\n", reader.wrong);
+  close(pair[1]);
+}
+
 int main(void) {
   signal(SIGPIPE, SIG_IGN);
   char* memory = (char*)malloc(kBytes);
@@ -257,6 +306,7 @@ int main(void) {
   as_it_goes(memory);
   wait_for_all(memory);
   beside_the_bytes(memory);
+  without_copies(memory);
   int pair[2];
   CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
   close(pair[1]);
