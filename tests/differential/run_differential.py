@@ -23,7 +23,6 @@ seed. The exit status is 1 if anything was found, 2 for wrong input.
 """
 import argparse
 import json
-import os
 import pathlib
 import shlex
 import shutil
@@ -31,8 +30,10 @@ import subprocess
 import sys
 import time
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from support import CLEAN, environment  # noqa: E402
+
 HERE = pathlib.Path(__file__).resolve().parent
-CLEAN = {name: value for name, value in os.environ.items() if not name.startswith("SPILLWAY_")}
 LEVELS = {"O0": ["-O0"], "O2": ["-O2"], "O3": ["-O3", "-march=x86-64-v3"], "lto": ["-O2", "-flto"]}
 FLAGS = ["-w", "-fwrapv", "-fno-strict-aliasing", "-pthread", "-mcx16", "-fuse-ld=lld"]
 NATIVE_SECONDS = 1.5  # what is longer is as good as endless, as some of csmith's are
@@ -64,10 +65,10 @@ class Difference(Exception):
     pass
 
 
-def run(command, seconds, **variables):
+def run(command, seconds, **settings):
     """(exit status, what it printed); None if it took longer."""
     try:
-        ended = subprocess.run(command, env={**CLEAN, **variables}, capture_output=True, timeout=seconds)
+        ended = subprocess.run(command, env=environment(**settings), capture_output=True, timeout=seconds)
     except subprocess.TimeoutExpired:
         return None
     return ended.returncode, ended.stdout + ended.stderr
@@ -100,8 +101,8 @@ class Tester:
         storage = "memory:256M" if number % 16 else str(self.work)
         for attempt in range(TRIES):
             chaos = 1 + number * TRIES + attempt
-            ended = run(command, SPILLED_SECONDS, SPILLWAY_MEMORY="1M", SPILLWAY_SPILL_ALL="1", SPILLWAY_STORAGE=storage,
-                        SPILLWAY_CHAOS=str(chaos), SPILLWAY_PAGE=("4K", "4K", "8K")[number % 3], SPILLWAY_STATS=str(stats))
+            ended = run(command, SPILLED_SECONDS, memory="1M", spill_all=1, storage=storage, chaos=chaos,
+                        page=("4K", "4K", "8K")[number % 3], stats=stats)
             if ended is None:
                 raise Difference(f"still running after {SPILLED_SECONDS} s, chaos {chaos}")
             evictions = json.loads(stats.read_text())["cache"]["evictions"] if stats.exists() else 0

@@ -32,6 +32,9 @@ import shlex
 import subprocess
 import sys
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from support import CLEAN, Failure, Skipped, shell_line, status_of  # noqa: E402
+
 LEVELS = {
     "O0": ["-O0"],
     "O1": ["-O1", "-g"],
@@ -47,15 +50,6 @@ LEVELS = {
     "static-lto": ["-O2", "-static", "-flto"],
 }
 BOUND = re.compile(r"^([a-z_.]+)(>=|<=|==)(\d+)$")
-CLEAN = {name: value for name, value in os.environ.items() if not name.startswith("SPILLWAY_")}
-
-
-class Failure(Exception):
-    pass
-
-
-class Skipped(Exception):
-    pass
 
 
 class Program:
@@ -150,8 +144,6 @@ class Runner:
         stats_pattern = self.work / "stats-%p.json"
         variables = {"SPILLWAY_STORAGE": self.program.storage or str(self.work),
                      "SPILLWAY_STATS": str(stats_pattern), **variables}
-        replay = " ".join(f"{k}={shlex.quote(v)}" for k, v in variables.items())
-        replay += " " + shlex.join([str(binary), *arguments])
         self.runs += 1
         try:
             ended = self.run(binary, arguments, variables)
@@ -167,7 +159,7 @@ class Runner:
             bounds = {"tiny": self.program.bounds, "chaos": self.program.chaos_bounds, "default": []}[mode]
             self.check_statistics(self.work / f"stats-{self.pid}.json", bounds, status)
         except Failure as failure:
-            raise Failure(f"{failure}\nreplay: {replay}") from None
+            raise Failure(f"{failure}\nreplay: {shell_line(variables, [str(binary), *arguments])}") from None
 
     @staticmethod
     def check_statistics(path, bounds, status):
@@ -233,20 +225,16 @@ def difference(native, ours):
     return "in line ends only\n"
 
 
+def run_all(bin_folder, work, path, modes):
+    runner = Runner(bin_folder, work, Program(path))
+    runner.run_all(modes)
+    print(f"{path.name}: {runner.runs} spilled runs as native")
+
+
 def main():
     bin_folder, work, path = (pathlib.Path(argument).resolve() for argument in sys.argv[1:4])
     work.mkdir(parents=True, exist_ok=True)
-    try:
-        runner = Runner(bin_folder, work, Program(path))
-        runner.run_all(sys.argv[4:])
-    except Failure as failure:
-        print(f"{path.name}: {failure}", file=sys.stderr)
-        return 1
-    except Skipped as reason:
-        print(reason)
-        return 77
-    print(f"{path.name}: {runner.runs} spilled runs as native")
-    return 0
+    return status_of(path.name, run_all, bin_folder, work, path, sys.argv[4:])
 
 
 if __name__ == "__main__":

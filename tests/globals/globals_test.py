@@ -1,43 +1,30 @@
 #!/usr/bin/env python3
 """Spilled globals across objects, libraries and linkers.  globals_test.py BIN WORK [unittest arguments]"""
+import functools
 import json
-import os
 import pathlib
-import shutil
-import subprocess
 import sys
 import unittest
 
-BIN, WORK = (pathlib.Path(sys.argv.pop(1)).resolve() for _ in range(2))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from support import built_in, fresh, run_in, take_paths  # noqa: E402
+
+BIN, WORK = take_paths(2)
 SOURCE = pathlib.Path(__file__).resolve().parent
-CLEAN = {name: value for name, value in os.environ.items() if not name.startswith("SPILLWAY_")}
 SPILLED = ["-fspill-globals=4K"]
-
-
-def run(*command, **variables):
-    return subprocess.run([str(word) for word in command], env={**CLEAN, **variables}, cwd=WORK, capture_output=True,
-                          text=True, timeout=120)
-
-
-def built(*command):
-    ended = run(*command)
-    if ended.returncode != 0 or ended.stderr:
-        raise AssertionError(f"{command}\n{ended.stdout}{ended.stderr}")
-    return WORK / command[command.index("-o") + 1]
+run, built = functools.partial(run_in, WORK), functools.partial(built_in, WORK)
 
 
 def setUpModule():
-    shutil.rmtree(WORK, ignore_errors=True)
-    WORK.mkdir(parents=True)
+    fresh(WORK)
 
 
 class Globals(unittest.TestCase):
-    def spilled(self, *command, least_bytes, evictions=100, **variables):
+    def spilled(self, *command, least_bytes, evictions=100, **settings):
         """What the program prints with a small budget; so much of its globals was spilled when it ended."""
         stats = WORK / "stats.json"
         stats.unlink(missing_ok=True)
-        variables = {"MEMORY": "1M", "SPILL_ALL": "1", "STORAGE": str(WORK), "STATS": str(stats), **variables}
-        ended = run(*command, **{"SPILLWAY_" + name: value for name, value in variables.items()})
+        ended = run(*command, **{"memory": "1M", "spill_all": 1, "storage": WORK, "stats": stats, **settings})
         self.assertEqual((ended.returncode, ended.stderr), (0, ""), ended.stdout)
         told = json.loads(stats.read_text())
         self.assertGreaterEqual(told["spill"]["globals_bytes"], least_bytes)
@@ -69,7 +56,7 @@ class Globals(unittest.TestCase):
                 self.assertEqual(out, expected)
                 self.assertGreaterEqual(told["spill"]["faults"], 1)  # foreign.c on of_main
                 for seed, page in enumerate(("4K", "16K", "64K"), 1):
-                    out, _ = self.spilled(program, least_bytes=0, evictions=1, CHAOS=str(seed), PAGE=page)
+                    out, _ = self.spilled(program, least_bytes=0, evictions=1, chaos=seed, page=page)
                     self.assertEqual(out, expected)
 
     def test_a_global_that_nobody_uses_is_dropped_with_its_record(self):
@@ -89,9 +76,9 @@ class Globals(unittest.TestCase):
         self.assertEqual(expected.count("262144 5"), 4)
         plugin = built(BIN / "spillcc", "-O1", *SPILLED, "-fPIC", "-shared", SOURCE / "plugin.c", "-o", "plugin.so")
         ours = built(BIN / "spillcc", "-O1", "-pthread", SOURCE / "loader.c", "-o", "loader")
-        for chaos in ("0", "1", "2"):
+        for chaos in (0, 1, 2):
             with self.subTest(chaos=chaos):
-                out, told = self.spilled(ours, plugin, least_bytes=0, CHAOS=chaos)
+                out, told = self.spilled(ours, plugin, least_bytes=0, chaos=chaos)
                 self.assertEqual(out, expected)
                 self.assertEqual(told["spill"]["globals_bytes"], 0)
 
@@ -99,7 +86,7 @@ class Globals(unittest.TestCase):
         # Without randomised addresses libraries lie right below the stack.
         program = self.link(BIN / "spillcc", BIN / "spillc++", SPILLED, [], "above")
         expected = run(self.link("clang-19", "clang++-19", [], [], "native_above")).stdout
-        out, told = self.spilled("setarch", "-R", program, least_bytes=3 * 323584, evictions=0, MEMORY="512M")
+        out, told = self.spilled("setarch", "-R", program, least_bytes=3 * 323584, evictions=0, memory="512M")
         self.assertEqual(out, expected)
         self.assertGreaterEqual(told["spill"]["globals_left_bytes"], 323584)
 

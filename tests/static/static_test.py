@@ -4,37 +4,25 @@
 The runtime and the linker options that spillcc gives must make programs that spill and are right, whatever
 else is linked into them.
 """
+import functools
 import json
-import os
 import pathlib
 import re
-import shutil
-import subprocess
 import sys
 import unittest
 
-CMAKE, BUILD, WORK = sys.argv.pop(1), *(pathlib.Path(sys.argv.pop(1)).resolve() for _ in range(2))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from support import built_in, fresh, run_in, take_paths  # noqa: E402
+
+CMAKE, (BUILD, WORK) = sys.argv.pop(1), take_paths(2)
 SOURCE = pathlib.Path(__file__).resolve().parent
-CLEAN = {name: value for name, value in os.environ.items() if not name.startswith("SPILLWAY_")}
 TREE = WORK / "tree"
 BIN = TREE / "bin"
-
-
-def run(*command, **variables):
-    return subprocess.run([str(word) for word in command], env={**CLEAN, **variables}, cwd=WORK, capture_output=True,
-                          text=True, timeout=300)
-
-
-def built(*command):
-    ended = run(*command)
-    if ended.returncode != 0 or ended.stderr:
-        raise AssertionError(f"{command}\n{ended.stdout}{ended.stderr}")
-    return WORK / command[command.index("-o") + 1]
+run, built = functools.partial(run_in, WORK), functools.partial(built_in, WORK)
 
 
 def setUpModule():
-    shutil.rmtree(WORK, ignore_errors=True)
-    WORK.mkdir(parents=True)
+    fresh(WORK)
     ended = run(CMAKE, "--install", BUILD, "--prefix", TREE)
     if ended.returncode != 0:
         raise AssertionError(ended.stderr)

@@ -3,8 +3,10 @@
 import pathlib
 import subprocess
 import sys
-import tempfile
 import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from support import temporary_folder  # noqa: E402
 
 RUN_TESTS = pathlib.Path(__file__).resolve().parents[2] / "scripts" / "run_tests.py"
 
@@ -30,16 +32,15 @@ test_reads (__main__.Device.test_reads) ... ok
 class Summary(unittest.TestCase):
     def run_project(self, tests):
         """tests: name -> (what it prints, exit status)."""
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
+        folder = temporary_folder(self)
         lines = []
         for name, (text, status) in tests.items():
-            script = pathlib.Path(folder.name, name)
+            script = folder / name
             script.write_text(f"#!/bin/sh\ncat <<'END'\n{text}\nEND\nexit {status}\n")
             script.chmod(0o755)
             lines += [f'add_test({name} "{script}")', f"set_tests_properties({name} PROPERTIES SKIP_RETURN_CODE 77)"]
-        pathlib.Path(folder.name, "CTestTestfile.cmake").write_text("\n".join(lines) + "\n")
-        return subprocess.run([sys.executable, RUN_TESTS, folder.name], capture_output=True, text=True)
+        (folder / "CTestTestfile.cmake").write_text("\n".join(lines) + "\n")
+        return subprocess.run([sys.executable, RUN_TESTS, folder], capture_output=True, text=True)
 
     def last_line(self, **tests):
         return self.run_project(tests).stdout.splitlines()[-1]
@@ -71,9 +72,9 @@ class Summary(unittest.TestCase):
         self.assertNotEqual(self.run_project({}).returncode, 0)
 
     def test_a_test_that_does_not_exist(self):
-        with tempfile.TemporaryDirectory() as folder:
-            pathlib.Path(folder, "CTestTestfile.cmake").write_text('add_test(gone "/no/such/program")\n')
-            ended = subprocess.run([sys.executable, RUN_TESTS, folder], capture_output=True, text=True)
+        folder = temporary_folder(self)
+        (folder / "CTestTestfile.cmake").write_text('add_test(gone "/no/such/program")\n')
+        ended = subprocess.run([sys.executable, RUN_TESTS, folder], capture_output=True, text=True)
         self.assertEqual(ended.stdout.splitlines()[-1], "0 passed, 1 failed, 0 skipped")
 
 

@@ -7,17 +7,17 @@ KIND: live (1 GiB), touch (a byte in each MiB of 64 GiB), small (20 million bloc
 Exit status 77 where no control group can be made: that is no pass.
 """
 import json
-import os
 import pathlib
 import subprocess
 import sys
 import time
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from support import CLEAN, SKIPPED  # noqa: E402
+
 BUDGET_MIB = 256
 SLACK_MIB = 16
 AMOUNTS = {"live": 1024, "touch": 64, "small": 20_000_000}
-CLEAN = {name: value for name, value in os.environ.items() if not name.startswith("SPILLWAY_")}
-CANNOT = 77
 
 
 def mib(count):
@@ -48,7 +48,7 @@ def main():
         status, plain_peak, _, _, _ = peak_of(memory_group, [plain, kind, "0"], 1 << 30)
     except memory_group.Unavailable as reason:
         print(f"no control group can be made ({reason}): nothing is shown")
-        return CANNOT
+        return SKIPPED
     limit = (BUDGET_MIB + SLACK_MIB << 20) + plain_peak
     stats = work / f"stats-{kind}.json"
     stats.unlink(missing_ok=True)

@@ -4,23 +4,21 @@
 16,384 pages (64 MiB) in 16 MiB; the curve may be wrong by 8 % of the misses that it starts from.
 """
 import json
-import os
 import pathlib
-import shutil
 import subprocess
 import sys
 import unittest
 
-BIN = pathlib.Path(sys.argv.pop(1)).resolve()
-WORK = pathlib.Path(sys.argv.pop(1)).resolve()
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from support import CLEAN, fresh, take_paths  # noqa: E402
+
+BIN, WORK = take_paths(2)
 SOURCES = pathlib.Path(__file__).resolve().parent
-CLEAN = {name: value for name, value in os.environ.items() if not name.startswith("SPILLWAY_")}
 PAGES, TOUCHES, TOLERANCE = 16384, 150_000, 0.08
 
 
 def setUpModule():
-    shutil.rmtree(WORK, ignore_errors=True)
-    WORK.mkdir(parents=True)
+    fresh(WORK)
     subprocess.run([BIN / "spillcc", "-O2", SOURCES / "pattern.c", "-o", WORK / "pattern"], check=True, env=CLEAN)
 
 

@@ -3,17 +3,16 @@
 
 Both sides work on the same containers, and each keeps its own strings where it should.
 """
-import os
 import pathlib
-import shutil
 import subprocess
 import sys
 import unittest
 
-BIN = pathlib.Path(sys.argv.pop(1)).resolve()
-WORK = pathlib.Path(sys.argv.pop(1)).resolve()
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from support import CLEAN, environment, fresh, take_paths  # noqa: E402
+
+BIN, WORK = take_paths(2)
 SOURCES = pathlib.Path(__file__).resolve().parent
-CLEAN = {name: value for name, value in os.environ.items() if not name.startswith("SPILLWAY_")}
 
 
 def command(*words):
@@ -21,8 +20,7 @@ def command(*words):
 
 
 def setUpModule():
-    shutil.rmtree(WORK, ignore_errors=True)
-    WORK.mkdir(parents=True)
+    fresh(WORK)
 
 
 class Foreign(unittest.TestCase):
@@ -40,9 +38,9 @@ class Foreign(unittest.TestCase):
     def check(self, name, *flags):
         folder = self.build(name, *flags)
         native = command(folder / "native")
-        small = {"SPILLWAY_MEMORY": "1M", "SPILLWAY_SPILL_ALL": "1", "SPILLWAY_STORAGE": str(WORK)}
+        small = environment(memory="1M", spill_all=1, storage=WORK)
         for variables in [small] + ([{**small, "SPILLWAY_CHAOS": "1"}] if name == "cxx17" else []):
-            ended = subprocess.run([folder / "spilled"], env={**CLEAN, **variables}, capture_output=True, text=True, timeout=300)
+            ended = subprocess.run([folder / "spilled"], env=variables, capture_output=True, text=True, timeout=300)
             self.assertEqual((ended.returncode, ended.stdout, ended.stderr), (0, native, ""), name)
         return folder / "spilled"
 

@@ -14,7 +14,9 @@ import subprocess
 import sys
 import time
 
-CLEAN = {name: value for name, value in os.environ.items() if not name.startswith("SPILLWAY_")}
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from support import CLEAN, shell_line  # noqa: E402
+
 SECONDS = os.environ.get("SPILLWAY_TEST_SECONDS")
 SEEDS = int(os.environ.get("SPILLWAY_TEST_SEEDS", "3"))
 FIRST_SEED = int(os.environ.get("SPILLWAY_TEST_SEED", "1"))
@@ -50,7 +52,7 @@ def run(binary, work, kind, seed, seconds, variables):
     stats = work / f"stats-{kind}.json"
     stats.unlink(missing_ok=True)
     variables = {**variables, "SPILLWAY_SPILL_ALL": "1", "SPILLWAY_STATS": str(stats)}
-    replay = " ".join(f"{k}={shlex.quote(v)}" for k, v in variables.items()) + " " + shlex.join([str(binary), *arguments])
+    replay = shell_line(variables, [str(binary), *arguments])
     begin = time.monotonic()
     try:
         ended = subprocess.run([binary, *arguments], env={**CLEAN, **variables}, capture_output=True, text=True,

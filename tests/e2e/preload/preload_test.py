@@ -12,17 +12,13 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
-from nobody import NOBODY, copied_for_everybody  # noqa: E402
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from support import CLEAN, NOBODY, become_nobody, copied_for_everybody, fresh, take_paths, temporary_folder  # noqa: E402
 
-BIN = pathlib.Path(sys.argv.pop(1)).resolve()
-WORK = pathlib.Path(sys.argv.pop(1)).resolve()
-SOURCES = pathlib.Path(sys.argv.pop(1)).resolve()
-CLEAN = {name: value for name, value in os.environ.items() if not name.startswith("SPILLWAY_")}
+BIN, WORK, SOURCES = take_paths(3)
 PYTHON = "/usr/bin/python3"  # Debian's, which finds Debian's numpy
 MEMBARRIER, USERFAULTFD, IO_URING_SETUP, CLOSE_RANGE = 324, 323, 425, 436
 
@@ -33,8 +29,7 @@ def clang(source, name, *flags):
 
 
 def setUpModule():
-    shutil.rmtree(WORK, ignore_errors=True)
-    WORK.mkdir(parents=True)
+    fresh(WORK)
     for name in ("stress", "corners", "refuse_calls"):
         clang(f"{name}.c", name)
 
@@ -49,9 +44,7 @@ def run(*command, memory="8M", storage=None, stats=None, before=(), options=(), 
 
 class Preload(unittest.TestCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory(dir=WORK)
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
+        self.folder = temporary_folder(self, WORK)
         self.stats = self.folder / "stats.json"
 
     def works(self, ended, stdout=None):
@@ -191,9 +184,7 @@ class Refusals(Preload):
 
     @unittest.skipUnless(os.getuid() == 0, "needs root")
     def test_setuid(self):
-        place = pathlib.Path(tempfile.mkdtemp(dir="/var/tmp"))
-        self.addCleanup(shutil.rmtree, place)
-        program = place / "program"
+        program = temporary_folder(self, "/var/tmp") / "program"
         shutil.copy("/bin/true", program)
         os.chown(program, NOBODY, NOBODY)
         program.chmod(0o4755)
@@ -229,11 +220,7 @@ class Refusals(Preload):
         setting = pathlib.Path("/proc/sys/vm/unprivileged_userfaultfd")
         if not setting.exists() or setting.read_text().strip() != "0":
             self.skipTest("everybody may")
-
-        def give_up_rights():
-            os.setgid(NOBODY)
-            os.setuid(NOBODY)
-        ended = run("true", storage="/var/tmp", preexec_fn=give_up_rights, bin_folder=copied_for_everybody(self, BIN))
+        ended = run("true", storage="/var/tmp", preexec_fn=become_nobody, bin_folder=copied_for_everybody(self, BIN))
         self.ends(ended, 0, "vm.unprivileged_userfaultfd")
 
 

@@ -8,42 +8,35 @@ import ctypes
 import errno
 import os
 import pathlib
-import re
 import resource
 import shutil
 import stat
 import struct
 import subprocess
 import sys
-import tempfile
 import unittest
 
-BIN = pathlib.Path(sys.argv.pop(1)).resolve()
-WORK = pathlib.Path(sys.argv.pop(1)).resolve()
-SOURCE = pathlib.Path(sys.argv.pop(1)).resolve()
-CLEAN = {name: value for name, value in os.environ.items() if not name.startswith("SPILLWAY_")}
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from support import CLEAN, become_nobody, environment, fresh, take_paths, temporary_folder  # noqa: E402
+
+BIN, WORK, SOURCE = take_paths(3)
 PROGRAM = WORK / "program"
-NOBODY = 65534
 
 
 def setUpModule():
-    shutil.rmtree(WORK, ignore_errors=True)
-    WORK.mkdir(parents=True)
+    fresh(WORK)
     subprocess.run([BIN / "spillcc", "-O2", "-w", SOURCE, "-o", PROGRAM], check=True, env=CLEAN)
 
 
 def run(kilobytes=4096, storage=None, memory="1M", preexec_fn=None, **options):
-    variables = {"SPILLWAY_MEMORY": memory, "SPILLWAY_SPILL_ALL": "1", "SPILLWAY_STORAGE": str(storage or WORK)}
-    variables |= {"SPILLWAY_" + name.upper(): str(value) for name, value in options.items()}
-    return subprocess.run([PROGRAM, str(kilobytes)], env={**CLEAN, **variables}, capture_output=True, text=True,
-                          timeout=120, preexec_fn=preexec_fn)
+    variables = environment(memory=memory, spill_all=1, storage=storage or WORK, **options)
+    return subprocess.run([PROGRAM, str(kilobytes)], env=variables, capture_output=True, text=True, timeout=120,
+                          preexec_fn=preexec_fn)
 
 
 class Refusal(unittest.TestCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory(dir=WORK)
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
+        self.folder = temporary_folder(self, WORK)
 
     def ends(self, ended, status, *says):
         self.assertEqual(ended.returncode, status, ended)
@@ -96,24 +89,18 @@ class Storage(Refusal):
         closed.mkdir(mode=0o500)
         file = self.folder / "file"
         file.touch(mode=0o400)
-
-        def give_up_rights():
-            os.setgid(NOBODY)
-            os.setuid(NOBODY)
-
         if os.getuid() == 0:
             # The way there must be open to nobody.
-            place = pathlib.Path(tempfile.mkdtemp(dir="/var/tmp"))
-            self.addCleanup(shutil.rmtree, place)
+            place = temporary_folder(self, "/var/tmp")
             place.chmod(0o755)
             for name in ("closed", "file"):
                 shutil.move(self.folder / name, place / name)
             copied = shutil.copy(PROGRAM, place / "program")
-            if subprocess.run([copied, "4"], env=CLEAN, preexec_fn=give_up_rights, capture_output=True).returncode != 0:
+            if subprocess.run([copied, "4"], env=CLEAN, preexec_fn=become_nobody, capture_output=True).returncode != 0:
                 self.skipTest("nobody cannot reach the library")
             closed, file = place / "closed", place / "file"
-            self.refused(str(closed), "permission", storage=closed, preexec_fn=give_up_rights)
-            self.refused(str(file), "permission", storage=file, preexec_fn=give_up_rights)
+            self.refused(str(closed), "permission", storage=closed, preexec_fn=become_nobody)
+            self.refused(str(file), "permission", storage=file, preexec_fn=become_nobody)
         else:
             self.refused(str(closed), "permission", storage=closed)
             self.refused(str(file), "permission", storage=file)

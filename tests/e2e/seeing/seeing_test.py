@@ -12,7 +12,6 @@ import pty
 import random
 import re
 import resource
-import shutil
 import signal
 import struct
 import subprocess
@@ -20,13 +19,11 @@ import sys
 import termios
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
-from nobody import NOBODY, copied_for_everybody  # noqa: E402
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from support import CLEAN, NOBODY, ONE_LINE, copied_for_everybody, environment, fresh, take_paths  # noqa: E402
 
-BIN = pathlib.Path(sys.argv.pop(1)).resolve()
-WORK = pathlib.Path(sys.argv.pop(1)).resolve()
+BIN, WORK = take_paths(2)
 SOURCES = pathlib.Path(__file__).resolve().parent
-CLEAN = {name: value for name, value in os.environ.items() if not name.startswith("SPILLWAY_")}
 # A name that JSON has to escape.
 RANGE_BEGIN, RANGE_END, PUBLISHED = 1 << 44, 1 << 45, 0x6fffe000
 ADDRESSES = 1 << 47
@@ -35,8 +32,8 @@ LIBRARY = WORK / 'a "quoted" é' / "libforeign.so"
 
 
 def setUpModule():
-    shutil.rmtree(WORK, ignore_errors=True)
-    LIBRARY.parent.mkdir(parents=True)
+    fresh(WORK)
+    LIBRARY.parent.mkdir()
     subprocess.run(["clang-19", "-O2", "-shared", "-fPIC", SOURCES / "foreign.c", "-o", LIBRARY], check=True)
     subprocess.run([BIN / "spillcc", "-O2", SOURCES / "faults.c", LIBRARY, "-o", WORK / "faults"], check=True, env=CLEAN)
     (WORK / "none.c").write_text("int main(void) { return 0; }\n")
@@ -96,9 +93,7 @@ class FaultSites(unittest.TestCase):
         program = WORK / "crossing"
         subprocess.run([BIN / "spillcc", "-O2", SOURCES / "crossing.c", "-o", program], check=True, env=CLEAN)
         stats = WORK / "stats.json"
-        subprocess.run([program], check=True, timeout=60,
-                       env={**CLEAN, "SPILLWAY_MEMORY": "1M", "SPILLWAY_SPILL_ALL": "1", "SPILLWAY_STORAGE": str(WORK),
-                            "SPILLWAY_STATS": str(stats)})
+        subprocess.run([program], check=True, timeout=60, env=environment(memory="1M", spill_all=1, storage=WORK, stats=stats))
         hot = json.loads(stats.read_text())["spill"]["fault_sites"][0]
         self.assertEqual(hot["module"], str(program))
         begin, end = self.address_of(program, "add_crossing")
@@ -122,8 +117,7 @@ class Live:
 
     def __init__(self, test, program="live", megabytes=4, cwd=None, **settings):
         settings = {"memory": "1M", "spill_all": 1, "storage": WORK, **settings}
-        variables = {"SPILLWAY_" + name.upper(): str(value) for name, value in settings.items()}
-        self.child = subprocess.Popen([WORK / program, str(megabytes)], env={**CLEAN, **variables}, stdin=subprocess.PIPE,
+        self.child = subprocess.Popen([WORK / program, str(megabytes)], env=environment(**settings), stdin=subprocess.PIPE,
                                       stdout=subprocess.PIPE, text=True, cwd=cwd, preexec_fn=allow_cores if cwd else None)
         test.addCleanup(self.end)
         address, size = self.child.stdout.readline().split()
@@ -148,9 +142,7 @@ def dumped_core(test, kinds=None, **settings):
         name = pattern.read().strip()
     if name.startswith(("|", "/")):
         test.skipTest(f"core files go to '{name}': as root, echo core > /proc/sys/kernel/core_pattern")
-    folder = WORK / "cores"
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir()
+    folder = fresh(WORK / "cores")
     live = Live(test, cwd=folder, **settings)
     live.ask("work")
     if kinds is not None:
@@ -211,7 +203,7 @@ class Dump(unittest.TestCase):
     def refused(self, *arguments, says, **settings):
         ended = spillway("dump", *arguments, **settings)
         self.assertEqual((ended.returncode, ended.stdout), (2, b""), ended)
-        self.assertRegex(ended.stderr.decode(), r"\Aspillway: [^\n]{10,300}\n\Z")
+        self.assertRegex(ended.stderr.decode(), ONE_LINE)
         self.assertIn(says, ended.stderr.decode())
 
     def test_in_memory_and_on_storage(self):
@@ -422,7 +414,7 @@ class Dump(unittest.TestCase):
                     with self.subTest(place=place, word=hex(word)):
                         self.assertIn(ended.returncode, (0, 1, 2))
                         if ended.returncode:
-                            self.assertRegex(ended.stderr.decode(), r"\Aspillway: [^\n]{10,300}\n\Z")
+                            self.assertRegex(ended.stderr.decode(), ONE_LINE)
                 file.seek(place)
                 file.write(kept)
 
@@ -444,7 +436,7 @@ class Top(unittest.TestCase):
     def refused(self, *arguments, says):
         ended = spillway("top", *arguments)
         self.assertEqual((ended.returncode, ended.stdout), (2, b""), ended)
-        self.assertRegex(ended.stderr.decode(), r"\Aspillway: [^\n]{10,300}\n\Z")
+        self.assertRegex(ended.stderr.decode(), ONE_LINE)
         self.assertIn(says, ended.stderr.decode())
 
     def test_json_has_what_the_statistics_have(self):

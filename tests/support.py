@@ -1,0 +1,102 @@
+"""What the test scripts share: what a program under test sees and where it works, and how a script ends.
+
+Scripts lie in folders below; tests/cli/cli_test.py imports it as
+
+    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+    from support import CLEAN  # noqa: E402
+"""
+import os
+import pathlib
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+
+# The environment without what this process itself is told of spilling.
+CLEAN = {name: value for name, value in os.environ.items() if not name.startswith("SPILLWAY_")}
+NOBODY = 65534
+SKIPPED = 77  # an exit status; ctest counts it by itself
+ONE_LINE = r"\Aspillway: [^\n]{10,300}\n\Z"  # what `spillway` says of wrong input, all of it
+
+
+class Skipped(Exception):
+    """Something that the test needs is missing."""
+
+
+class Failure(Exception):
+    pass
+
+
+def status_of(name, test, *arguments):
+    """The exit status of a script that does test(*arguments); what went wrong is printed."""
+    try:
+        test(*arguments)
+    except Skipped as reason:
+        print(reason)
+        return SKIPPED
+    except Failure as failure:
+        print(f"{name}: {failure}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def environment(**settings):
+    """CLEAN with options as variables: spill_all=1 is SPILLWAY_SPILL_ALL=1."""
+    return {**CLEAN, **{"SPILLWAY_" + name.upper(): str(value) for name, value in settings.items()}}
+
+
+def shell_line(variables, command):
+    """A line that runs the command with these variables once more."""
+    return " ".join([*(f"{name}={shlex.quote(value)}" for name, value in variables.items()), shlex.join(command)])
+
+
+def take_paths(count):
+    """The first arguments of the script; what is left is unittest's."""
+    return [pathlib.Path(sys.argv.pop(1)).resolve() for _ in range(count)]
+
+
+def fresh(folder):
+    """The folder, with nothing in it."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    return folder
+
+
+def temporary_folder(test, inside=None):
+    """A folder that is gone when the test has ended."""
+    folder = tempfile.TemporaryDirectory(dir=inside)
+    test.addCleanup(folder.cleanup)
+    return pathlib.Path(folder.name)
+
+
+def run_in(folder, *command, **settings):
+    """A command that has ended there; settings as for environment()."""
+    return subprocess.run([str(word) for word in command], env=environment(**settings), cwd=folder, capture_output=True,
+                          text=True, timeout=300)
+
+
+def built_in(folder, *command):
+    """What a compiler made there without a word: the file after -o."""
+    ended = run_in(folder, *command)
+    if ended.returncode != 0 or ended.stderr:
+        raise AssertionError(f"{command}\n{ended.stdout}{ended.stderr}")
+    return folder / command[command.index("-o") + 1]
+
+
+def become_nobody():
+    """For preexec_fn: the program runs as a user without rights."""
+    os.setgid(NOBODY)
+    os.setuid(NOBODY)
+
+
+def copied_for_everybody(test, bin_folder):
+    """`spillway` and the library that it preloads, as they lie beside each other, in a folder that every user may enter until
+    the test ends: the build folder may be closed to them."""
+    root = temporary_folder(test)
+    root.chmod(0o755)
+    for path in (bin_folder / "spillway", bin_folder.parent / "lib" / "libspillway-preload.so"):
+        copy = root / path.relative_to(bin_folder.parent)
+        copy.parent.mkdir(exist_ok=True)
+        shutil.copy(path, copy)
+    return root / bin_folder.name
