@@ -25,10 +25,11 @@ import sys
 import threading
 import time
 
-import run_corpus
-from run_corpus import Failure
-
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+from programs import Corpus  # noqa: E402
+from support import CLEAN, Failure, fresh, status_of  # noqa: E402
+
 TESTS = ["mtest", "mtest2", "mtest3", "mtest4", "mtest5", "mtest6"]
 SLACK = 8 << 20   # the program's own files, and what it touches faster than it is taken out
 ADDRESS = re.compile(rb"0x[0-9a-f]+")
@@ -43,7 +44,7 @@ def make(corpus, source, variant, folder):
 
     def run(*arguments):
         done = subprocess.run([compiler, "-O2", "-g", "-w", "-pthread", "-I", library, *arguments], cwd=folder, capture_output=True, text=True,
-                              env=run_corpus.CLEAN)
+                              env=CLEAN)
         if done.returncode != 0:
             raise Failure(f"{variant}: it does not compile:\n{done.stderr}")
 
@@ -60,7 +61,7 @@ def make(corpus, source, variant, folder):
 def run_test(command, folder):
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "testdb").mkdir(parents=True)
-    done = subprocess.run(command, cwd=folder, capture_output=True, timeout=SECONDS, env=run_corpus.CLEAN)
+    done = subprocess.run(command, cwd=folder, capture_output=True, timeout=SECONDS, env=CLEAN)
     return done.returncode, ADDRESS.sub(b"ADDRESS", done.stdout + done.stderr)
 
 
@@ -91,7 +92,7 @@ class Writer:
     """A writer that runs; what it has committed, and what it keeps resident."""
 
     def __init__(self, command):
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=run_corpus.CLEAN)
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=CLEAN)
         first = self.process.stdout.readline()
         if not first:
             raise Failure(f"the writer does not begin: status {self.process.wait()}")
@@ -130,8 +131,8 @@ class Writer:
 
 def verify(native, database, keys):
     done = subprocess.run([native / "lmdb_writer", "verify", database, str(keys)], capture_output=True, text=True, timeout=SECONDS,
-                          env=run_corpus.CLEAN)
-    stat = subprocess.run([native / "mdb_stat", "-e", database], capture_output=True, text=True, timeout=SECONDS, env=run_corpus.CLEAN)
+                          env=CLEAN)
+    stat = subprocess.run([native / "mdb_stat", "-e", database], capture_output=True, text=True, timeout=SECONDS, env=CLEAN)
     if done.returncode != 0 or stat.returncode != 0:
         raise Failure(f"native LMDB: {done.stderr}{stat.stderr}")
     pages = int(re.search(r"Number of pages used: (\d+)", stat.stdout)[1])
@@ -184,7 +185,7 @@ def filled(native, writer, options, database, stats):
 
 
 def run(options):
-    corpus = run_corpus.Corpus(options.bin.resolve(), options.work.resolve(), options.storage, False)
+    corpus = Corpus(options.bin.resolve(), options.work.resolve())
     folder = corpus.work / "lmdb"
     source = corpus.fetch("lmdb")
     native, spilled = make(corpus, source, "native", folder / "native"), make(corpus, source, "spilled", folder / "spilled")
@@ -194,9 +195,7 @@ def run(options):
         return [corpus.bin / "spillway", "run", "--spill-all", "--memory", memory, "--storage", options.storage, "--stats", stats, "--"]
 
     own_tests(native, spilled, prefix, folder)
-    database = folder / "database"
-    shutil.rmtree(database, ignore_errors=True)
-    database.mkdir()
+    database = fresh(folder / "database")
     writer = [*prefix(f"{options.memory}M"), spilled / "lmdb_writer", "write", database, str(options.keys)]
     size, _ = filled(native, writer, options, database, stats)
     if size < 3 * (options.memory << 20):
@@ -219,7 +218,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=3, help="the longest that a writer runs before it is killed")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--storage", default="/var/tmp", help="device")
-    return run_corpus.status_of("lmdb", run, parser.parse_args())
+    return status_of("lmdb", run, parser.parse_args())
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ Exit status: 0 all that held, 77 the sources or a package are missing, 1 otherwi
 """
 import argparse
 import json
-import os
 import pathlib
 import random
 import shutil
@@ -23,8 +22,9 @@ import sys
 import threading
 import time
 
-import run_corpus
-from run_corpus import Failure
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from programs import Corpus, read_programs  # noqa: E402
+from support import CLEAN, Failure, fresh, status_of  # noqa: E402
 
 COUNTERS = 64
 BATCH = 500
@@ -76,8 +76,7 @@ class Connection:
 
 class Server:
     def __init__(self, binary, folder, prefix=(), dump=None):
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
+        fresh(folder)
         if dump:
             shutil.copyfile(dump, folder / "dump.rdb")
         with socket.socket() as probe:
@@ -88,7 +87,7 @@ class Server:
         command = [*prefix, binary, "--port", self.port, "--bind", "127.0.0.1", "--dir", folder, "--save", "", "--loglevel", "notice",
                    "--enable-debug-command", "local", "--rdbcompression", "no"]
         with open(self.log, "wb") as log:
-            self.process = subprocess.Popen([str(word) for word in command], stdout=log, stderr=log, env=run_corpus.CLEAN)
+            self.process = subprocess.Popen([str(word) for word in command], stdout=log, stderr=log, env=CLEAN)
 
     def connect(self, seconds=600):
         deadline = time.monotonic() + seconds
@@ -236,7 +235,7 @@ def native_load(binary, folder, dump, keys, size, versions):
 def benchmark(built, server):
     done = subprocess.run([built / "src/redis-benchmark", "-p", str(server.port), "--dbnum", str(OTHER_DATABASE), "-n", "20000", "-P", "16", "-r", "20000", "-d", "100",
                            "-t", "ping,set,get,incr,lpush,rpush,lpop,rpop,sadd,hset,spop,zadd,zpopmin,lrange,mset", "--csv"],
-                          capture_output=True, text=True, env=run_corpus.CLEAN)
+                          capture_output=True, text=True, env=CLEAN)
     rows = [line for line in done.stdout.splitlines() if line.startswith('"')]
     if done.returncode != 0 or "error" in (done.stdout + done.stderr).lower() or len(rows) < 15:
         raise Failure(f"redis-benchmark ends with status {done.returncode}:\n{done.stdout}{done.stderr}")
@@ -244,8 +243,8 @@ def benchmark(built, server):
 
 
 def run(options):
-    program = next(program for program in run_corpus.read_programs() if program.name == "redis")
-    corpus = run_corpus.Corpus(options.bin.resolve(), options.work.resolve(), options.storage, False)
+    program = next(program for program in read_programs() if program.name == "redis")
+    corpus = Corpus(options.bin.resolve(), options.work.resolve())
     native, spilled = corpus.build(program, "native"), corpus.build(program, "O2")
     folder = corpus.work / "redis" / "save"
     stats = folder / "stats.json"
@@ -306,7 +305,7 @@ def main():
     parser.add_argument("--size", type=int, default=900, help="bytes of a value")
     parser.add_argument("--memory", type=int, default=512, help="the spilled server's budget in MiB")
     parser.add_argument("--storage", default="/var/tmp", help="device")
-    return run_corpus.status_of("redis", run, parser.parse_args())
+    return status_of("redis", run, parser.parse_args())
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@
   run_corpus.py BIN WORK [--tier fast] [--level O2|O0|lto]... [--mode MODE]... [PROGRAM...]
 
 BIN holds spillcc, spillc++ and spillway; WORK keeps sources, builds and logs. programs.toml says what is
-built and tested. For each program
+built and tested, programs.py fetches, builds and runs it. For each program
 
   1 the sources are fetched (WORK/sources) and, once for each compiler, copied and built
   2 the tests run natively: what they find is what is expected, and their peak is measured
@@ -22,83 +22,44 @@ import argparse
 import collections
 import dataclasses
 import fcntl
-import hashlib
 import json
 import os
 import pathlib
-import re
-import shlex
-import shutil
-import signal
 import subprocess
 import sys
-import time
-import tomllib
 
 HERE = pathlib.Path(__file__).resolve().parent
-FETCH = HERE.parent.parent / "scripts" / "fetch-source.sh"
-LEVELS = {"O2": [], "O0": ["-O0"], "lto": ["-flto"]}
+sys.path.insert(0, str(HERE.parent))
+from programs import LEVELS, Corpus, read_programs  # noqa: E402
+from support import SKIPPED, Failure, Skipped, fresh  # noqa: E402
+
 MODES = {"4K": (4096, 0), "64K": (65536, 0), "chaos-4K": (4096, 1), "chaos-64K": (65536, 2)}
 PEAK_TO_CACHE = 16
 FRAMES_MIN = 256
 EVICTIONS_TO_FRAMES = 10
-MISSING = 77
-COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-CLEAN = {name: value for name, value in os.environ.items() if not name.startswith("SPILLWAY_")}
-
-
-class Skipped(Exception):
-    pass
-
-
-class Failure(Exception):
-    pass
-
-
-def status_of(name, test, options):
-    """The exit status of a program that does test(options)."""
-    try:
-        test(options)
-    except Skipped as reason:
-        print(reason)
-        return MISSING
-    except Failure as failure:
-        print(f"{name}: {failure}", file=sys.stderr)
-        return 1
-    return 0
 
 
 @dataclasses.dataclass
-class Program:
-    name: str
-    tier: str
-    sources: list
-    programs: list
-    build: str
-    test: str
-    results: str
-    needs: dict = dataclasses.field(default_factory=dict)
-    frames: dict = dataclasses.field(default_factory=dict)
-    timeout: int = 600
+class Statistics:
+    """What the spilled processes of a run wrote: those that ended by themselves."""
+    processes: list
 
-
-@dataclasses.dataclass
-class Ran:
-    """What one run of a program's tests left behind."""
-    status: int
-    findings: collections.Counter
-    tests: int
-    cpu_seconds: float
-    log: pathlib.Path
-    statistics: list = dataclasses.field(default_factory=list)   # one for each process that ended by itself
+    @staticmethod
+    def taken_from(folder):
+        processes = []
+        for path in folder.glob("stats-*.json"):
+            if path.stat().st_size:
+                processes.append(json.loads(path.read_text()))
+                path.unlink()
+        return Statistics(processes)
 
     def total(self, folder, key):
-        return sum(one[folder][key] for one in self.statistics)
+        return sum(one[folder][key] for one in self.processes)
 
     def hottest_site(self):
         """Where most faults came from, and how many of a hundred; "" without faults."""
         counts = collections.Counter()
-        for one in self.statistics:
+        for one in self.processes:
             for site in one["spill"]["fault_sites"]:
                 name = f" {site['symbol']}" if site["symbol"] else f"+{site['offset']}"
                 counts[(pathlib.PurePosixPath(site["module"]).name or "code of no file") + name] += site["count"]
@@ -107,7 +68,7 @@ class Ran:
         return ""
 
     def busiest_evictions(self):
-        return max((one["cache"]["evictions"] for one in self.statistics), default=0)
+        return max((one["cache"]["evictions"] for one in self.processes), default=0)
 
 
 @dataclasses.dataclass
@@ -131,160 +92,67 @@ class Row:
     detail: str = ""
 
 
-class Corpus:
-    def __init__(self, bin_folder, work, storage, quick):
-        self.bin = bin_folder
+class Comparison:
+    """Runs of one program, native and spilled."""
+
+    def __init__(self, corpus, program, storage):
+        self.corpus = corpus
+        self.program = program
         self.storage = storage
-        self.work = work
-        self.quick = "1" if quick else ""
-        self.jobs = str(os.cpu_count())
-        self.sources = work / "sources"
+        self.folder = corpus.work / program.name
 
-    def fetch(self, package):
-        """The unpacked sources, also as WORK/sources/PACKAGE."""
-        done = subprocess.run([FETCH, package, self.sources], capture_output=True, text=True)
-        if done.returncode != 0:
-            raise Skipped(done.stderr.strip())
-        folder = pathlib.Path(done.stdout.strip())
-        link = self.sources / package
-        if link.is_symlink() and link.resolve() != folder:
-            link.unlink()
-        try:
-            link.symlink_to(folder.name)
-        except FileExistsError:
-            pass
-        return folder
-
-    def compilers(self, variant):
-        """Native and spilled programs are built by the same commands: only what `clang` is differs."""
-        folder = self.work / "compilers" / variant
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, native, ours in (("clang", "clang-19", "spillcc"), ("clang++", "clang++-19", "spillc++")):
-            real = native if variant == "native" else self.bin / ours
-            flags = shlex.join(LEVELS.get(variant, []))
-            text = f'#!/bin/sh\nexec {shlex.quote(str(real))} "$@" {flags}\n'
-            script = folder / name
-            if not script.exists() or script.read_text() != text:
-                script.write_text(text)
-                script.chmod(0o755)
-        return folder
-
-    def compiler_digest(self, variant):
-        if variant == "native":
-            return ""
-        digest = hashlib.sha256()
-        for path in sorted(self.bin.parent.glob("lib/libspillway-compiler.so")):
-            digest.update(path.read_bytes())
-        return digest.hexdigest()
-
-    def build(self, program, variant):
-        """A copy of the sources, built; only once for each state of the compiler."""
-        folder = self.work / program.name / variant
-        built = folder / "built"
-        stamp = folder / "stamp"
-        key = hashlib.sha256(repr((program.build, variant, self.compiler_digest(variant))).encode()).hexdigest()
-        if stamp.exists() and stamp.read_text() == key:
-            return built
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        shutil.copytree(self.fetch(program.sources[0]), built, symlinks=True)
-        compilers = self.compilers(variant)
-        environment = {**CLEAN, "CC": str(compilers / "clang"), "CXX": str(compilers / "clang++"), "JOBS": self.jobs,
-                       "SOURCES": str(self.sources)}
-        with open(folder / "build.log", "w") as log:
-            done = subprocess.run(["bash", "-euxo", "pipefail", "-c", program.build], cwd=built, env=environment, stdout=log, stderr=log,
-                                  stdin=subprocess.DEVNULL)
-        if done.returncode != 0:
-            raise Failure(f"{variant}: its build ends with status {done.returncode}: {folder / 'build.log'}")
-        stamp.write_text(key)
-        return built
-
-    def run(self, program, built, log, prefix, variables):
-        """Its tests, to their end."""
-        environment = {**CLEAN, "SOURCES": str(self.sources), "LC_ALL": "C", "TERM": "dumb", "QUICK": self.quick,
-                       **variables}
-        command = [*prefix, "bash", "-euo", "pipefail", "-c", program.test]
-        with open(log, "wb") as out:
-            child = subprocess.Popen(command, cwd=built, env=environment, stdout=out, stderr=out, stdin=subprocess.DEVNULL,
-                                     start_new_session=True)
-            deadline = time.monotonic() + program.timeout
-            while True:
-                pid, status, usage = os.wait4(child.pid, os.WNOHANG)
-                if pid != 0:
-                    break
-                if time.monotonic() > deadline:
-                    os.killpg(child.pid, signal.SIGKILL)
-                    os.wait4(child.pid, 0)
-                    child.returncode = -signal.SIGKILL
-                    raise Failure(f"still running after {program.timeout} s: {log}")
-                time.sleep(0.05)
-            child.returncode = os.waitstatus_to_exitcode(status)
-            try:
-                os.killpg(child.pid, signal.SIGKILL)   # servers that a failed test left
-            except ProcessLookupError:
-                pass
-        text = COLOUR.sub("", log.read_text(errors="replace").replace("\r", "\n"))
-        found = list(re.finditer(program.results, text, re.MULTILINE))
-        tests = sum(int(match["count"]) if "count" in match.groupdict() and match["count"] else 1 for match in found)
-        findings = collections.Counter(match[0] for match in found)
-        return Ran(child.returncode, findings, tests, usage.ru_utime + usage.ru_stime, log)
-
-    def run_native(self, program):
-        built = self.build(program, "native")
-        library = self.work / "peak.so"
+    def run_native(self):
+        """What it left behind, and its peak in bytes."""
+        built = self.corpus.build(self.program, "native")
+        library = self.corpus.work / "peak.so"
         if not library.exists() or library.stat().st_mtime < (HERE / "peak.c").stat().st_mtime:
-            made = self.work / f"peak-{os.getpid()}.so"
+            made = self.corpus.work / f"peak-{os.getpid()}.so"
             subprocess.run(["clang-19", "-O2", "-shared", "-fPIC", HERE / "peak.c", "-o", made], check=True)
             made.replace(library)
-        peaks = self.work / program.name / "native" / "peaks"
+        peaks = self.folder / "native" / "peaks"
         peaks.unlink(missing_ok=True)
-        ran = self.run(program, built, self.work / program.name / "native" / "test.log", [],
-                       {"LD_PRELOAD": str(library), "CORPUS_PEAKS": str(peaks)})
+        ran = self.corpus.run(self.program, built, self.folder / "native" / "test.log", [],
+                              {"LD_PRELOAD": str(library), "CORPUS_PEAKS": str(peaks)})
         if ran.status != 0 or ran.tests == 0:
             raise Failure(f"natively, its tests end with status {ran.status}, {ran.tests} passed: {ran.log}")
         measured = [line.split("\t") for line in (peaks.read_text().splitlines() if peaks.exists() else [])]
-        peak_kib = max((int(kib) for name, kib in measured if name in program.programs), default=0)
+        peak_kib = max((int(kib) for name, kib in measured if name in self.program.programs), default=0)
         if peak_kib == 0:
             raise Failure(f"natively, none of its processes ended by itself: {peaks}")
         return ran, peak_kib * 1024
 
-    def run_spilled(self, program, level, mode, native, peak_bytes):
+    def run_spilled(self, level, mode, native, peak_bytes):
         page_bytes, seed = MODES[mode]
-        built = self.build(program, level)
+        built = self.corpus.build(self.program, level)
         budget_bytes = max(peak_bytes // PEAK_TO_CACHE, FRAMES_MIN * page_bytes)
-        budget_bytes = min(budget_bytes, program.frames.get(str(page_bytes), 1 << 40) * page_bytes)
-        folder = self.work / program.name / level / mode
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        prefix = [str(self.bin / "spillway"), "run", "--spill-all", "--memory", str(budget_bytes), "--page", str(page_bytes),
+        budget_bytes = min(budget_bytes, self.program.frames.get(str(page_bytes), 1 << 40) * page_bytes)
+        folder = fresh(self.folder / level / mode)
+        prefix = [str(self.corpus.bin / "spillway"), "run", "--spill-all", "--memory", str(budget_bytes), "--page", str(page_bytes),
                   "--storage", self.storage, "--stats", str(folder / "stats-%p.json"),
                   "--preload=0"]  # what shells and interpreters spill proves nothing of the program
         if seed:
             prefix += ["--chaos", str(seed)]
         prefix += ["--"]
-        row = Row(program.name, level, mode, "failed", native.tests, native_peak_bytes=peak_bytes, budget_bytes=budget_bytes,
+        row = Row(self.program.name, level, mode, "failed", native.tests, native_peak_bytes=peak_bytes, budget_bytes=budget_bytes,
                   frames=budget_bytes // page_bytes, native_seconds=native.cpu_seconds)
         try:
-            ran = self.run(program, built, folder / "test.log", prefix, {})
+            ran = self.corpus.run(self.program, built, folder / "test.log", prefix, {})
         except Failure as failure:
             row.detail = str(failure)
             return row
-        for path in folder.glob("stats-*.json"):
-            if path.stat().st_size:
-                ran.statistics.append(json.loads(path.read_text()))
-                path.unlink()
+        statistics = Statistics.taken_from(folder)
         row.spilled_tests = (native.findings & ran.findings).total() if native.tests == native.findings.total() else ran.tests
-        row.written_bytes = ran.total("storage", "write_bytes")
-        row.evictions = ran.total("cache", "evictions")
-        row.busiest_evictions = ran.busiest_evictions()
-        row.faults = ran.total("spill", "faults")
-        row.hottest_site = ran.hottest_site()
+        row.written_bytes = statistics.total("storage", "write_bytes")
+        row.evictions = statistics.total("cache", "evictions")
+        row.busiest_evictions = statistics.busiest_evictions()
+        row.faults = statistics.total("spill", "faults")
+        row.hottest_site = statistics.hottest_site()
         row.spilled_seconds = ran.cpu_seconds
         if ran.status != native.status or ran.findings != native.findings:
             lost = list((native.findings - ran.findings))[:3]
             more = list((ran.findings - native.findings))[:3]
             row.detail = f"status {ran.status}; natively only: {lost}; spilled only: {more}; {ran.log}"
-        elif not ran.statistics:
+        elif not statistics.processes:
             row.detail = "no process wrote statistics"
         elif row.busiest_evictions < EVICTIONS_TO_FRAMES * row.frames:
             row.outcome = "few"
@@ -292,33 +160,30 @@ class Corpus:
             row.outcome = "passed"
         return row
 
-    def run_program(self, program, levels, modes):
-        """All runs of one program. Others of the same program in this WORK wait."""
-        (self.work / program.name).mkdir(parents=True, exist_ok=True)
-        with open(self.work / program.name / "lock", "w") as lock:
+    def run_all(self, levels, modes):
+        """A row for each run. Others of the same program in this WORK wait."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with open(self.folder / "lock", "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            return self._run_program(program, levels, modes)
+            return self._run_all(levels, modes)
 
-    def _run_program(self, program, levels, modes):
+    def _run_all(self, levels, modes):
+        name = self.program.name
         try:
-            for path, package in program.needs.items():
-                if not pathlib.Path(path).exists():
-                    raise Skipped(f"needs {path} (package {package}); run scripts/install-deps.sh")
-            for package in program.sources:
-                self.fetch(package)
-            native, peak_bytes = self.run_native(program)
+            self.corpus.fetch_all(self.program)
+            native, peak_bytes = self.run_native()
         except Skipped as reason:
-            return [Row(program.name, "", "", "skipped", detail=str(reason))]
+            return [Row(name, "", "", "skipped", detail=str(reason))]
         except Failure as failure:
-            return [Row(program.name, "native", "", "failed", detail=str(failure))]
+            return [Row(name, "native", "", "failed", detail=str(failure))]
         rows = []
         for level in levels:
             for mode in modes:
                 try:
-                    row = self.run_spilled(program, level, mode, native, peak_bytes)
+                    row = self.run_spilled(level, mode, native, peak_bytes)
                 except Failure as failure:
-                    row = Row(program.name, level, mode, "failed", detail=str(failure))
-                print(f"{program.name} {level} {mode}: {row.outcome} {row.spilled_tests}/{row.native_tests} "
+                    row = Row(name, level, mode, "failed", detail=str(failure))
+                print(f"{name} {level} {mode}: {row.outcome} {row.spilled_tests}/{row.native_tests} "
                       f"{row.spilled_seconds:.1f} s {row.detail}", file=sys.stderr, flush=True)
                 rows.append(row)
         return rows
@@ -344,12 +209,7 @@ def table(rows):
 def exit_status(count, allow_few):
     if count["failed"] or (count["few"] and not allow_few) or not count:
         return 1
-    return MISSING if count["skipped"] else 0
-
-
-def read_programs():
-    with open(HERE / "programs.toml", "rb") as file:
-        return [Program(**entry) for entry in tomllib.load(file)["program"]]
+    return SKIPPED if count["skipped"] else 0
 
 
 def main():
@@ -373,10 +233,10 @@ def main():
               if (program.name in arguments.program if arguments.program else arguments.tier in (None, program.tier))]
     work = arguments.work.resolve()
     work.mkdir(parents=True, exist_ok=True)
-    corpus = Corpus(arguments.bin.resolve(), work, arguments.storage, arguments.quick)
+    corpus = Corpus(arguments.bin.resolve(), work, arguments.quick)
     rows = []
     for program in chosen:
-        rows += corpus.run_program(program, arguments.level or ["O2"], arguments.mode or list(MODES))
+        rows += Comparison(corpus, program, arguments.storage).run_all(arguments.level or ["O2"], arguments.mode or list(MODES))
     text = table(rows)
     (work / "table.md").write_text(text)
     (work / "results.json").write_text(json.dumps([dataclasses.asdict(row) for row in rows], indent=1))

@@ -2,11 +2,13 @@
 """That run_corpus.py notices what it is there for: made-up programs that go wrong when they are spilled."""
 import collections
 import pathlib
-import tempfile
+import sys
 import unittest
 
-import run_corpus
-from run_corpus import Corpus, Program
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from programs import Corpus, Program  # noqa: E402
+from run_corpus import Comparison, exit_status  # noqa: E402
+from support import SKIPPED, temporary_folder  # noqa: E402
 
 SPILLWAY = """\
 #!/usr/bin/env python3
@@ -26,9 +28,7 @@ sys.exit(status)
 
 class CorpusTest(unittest.TestCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.work = pathlib.Path(folder.name)
+        self.work = temporary_folder(self)
         (self.work / "bin").mkdir()
 
     def run_spilled(self, test, evictions=2560, **settings):
@@ -36,14 +36,14 @@ class CorpusTest(unittest.TestCase):
         script = self.work / "bin" / "spillway"
         script.write_text(SPILLWAY.replace("EVICTIONS", str(evictions)))
         script.chmod(0o755)
-        corpus = Corpus(self.work / "bin", self.work, "memory:1G", False)
+        corpus = Corpus(self.work / "bin", self.work)
         built = self.work / "built"
         built.mkdir(exist_ok=True)
         corpus.build = lambda program, variant: built
         settings = {"results": r"^ok (?P<count>\d+) \w+$", **settings}
         program = Program("made-up", "fast", ["made-up"], ["made-up"], "", test, **settings)
         native = corpus.run(program, built, self.work / "native.log", [], {})
-        return corpus.run_spilled(program, "O2", "4K", native, 1 << 20)
+        return Comparison(corpus, program, "memory:1G").run_spilled("O2", "4K", native, 1 << 20)
 
     def test_equal_findings_pass(self):
         row = self.run_spilled("echo ok 7 abc; echo took $RANDOM s; echo ok 2 def")
@@ -87,16 +87,16 @@ class CorpusTest(unittest.TestCase):
         self.assertIn("statistics", row.detail)
 
     def test_what_is_skipped_is_no_pass(self):
-        self.assertEqual(run_corpus.exit_status(collections.Counter(passed=3), False), 0)
-        self.assertEqual(run_corpus.exit_status(collections.Counter(passed=3, skipped=1), False), run_corpus.MISSING)
-        self.assertEqual(run_corpus.exit_status(collections.Counter(skipped=1, failed=1), False), 1)
-        self.assertEqual(run_corpus.exit_status(collections.Counter(passed=3, few=1), False), 1)
-        self.assertEqual(run_corpus.exit_status(collections.Counter(passed=3, few=1), True), 0)
-        self.assertEqual(run_corpus.exit_status(collections.Counter(), False), 1)
+        self.assertEqual(exit_status(collections.Counter(passed=3), False), 0)
+        self.assertEqual(exit_status(collections.Counter(passed=3, skipped=1), False), SKIPPED)
+        self.assertEqual(exit_status(collections.Counter(skipped=1, failed=1), False), 1)
+        self.assertEqual(exit_status(collections.Counter(passed=3, few=1), False), 1)
+        self.assertEqual(exit_status(collections.Counter(passed=3, few=1), True), 0)
+        self.assertEqual(exit_status(collections.Counter(), False), 1)
 
     def test_needs(self):
         program = Program("made-up", "fast", ["made-up"], [], "", "", "", needs={"/nonexistent": "nothing-dev"})
-        rows = Corpus(self.work, self.work, "", False).run_program(program, ["O2"], ["4K"])
+        rows = Comparison(Corpus(self.work, self.work), program, "").run_all(["O2"], ["4K"])
         self.assertEqual([row.outcome for row in rows], ["skipped"])
         self.assertIn("nothing-dev", rows[0].detail)
 
