@@ -19,15 +19,8 @@
 
 enum { kBytes = 300000, kCount = 20 };
 
-static void* spilled(size_t n) {
-  char* memory = malloc(n);
-  CHECK_SPILLED(memory);
-  memset(memory, 0, n);
-  HIDE(memory);
-  return memory;
-}
 static struct aiocb* request(int file, void* buffer, size_t bytes, off_t offset) {
-  struct aiocb* block = spilled(sizeof *block);
+  struct aiocb* block = spilled_zeros(sizeof *block);
   block->aio_fildes = file;
   block->aio_buf = buffer;
   block->aio_nbytes = bytes;
@@ -35,7 +28,7 @@ static struct aiocb* request(int file, void* buffer, size_t bytes, off_t offset)
   return block;
 }
 static void wait_for(struct aiocb* block, int error, ssize_t result) {
-  const struct aiocb** list = spilled(3 * sizeof *list);
+  const struct aiocb** list = spilled_zeros(3 * sizeof *list);
   list[1] = block;
   while (aio_error(block) == EINPROGRESS) CHECK(aio_suspend(list, 3, NULL) == 0 || errno == EINTR);
   CHECK(aio_suspend(list, 3, NULL) == 0);
@@ -87,7 +80,7 @@ static void files(void) {
   CHECK(aio_cancel(file, NULL) == AIO_ALLDONE && aio_cancel(file, blocks[1]) == AIO_ALLDONE);
   // Of a list: read, nothing, write, and a buffer that is not spilled.
   static char plain[kBytes];
-  struct aiocb** list = spilled(5 * sizeof *list);
+  struct aiocb** list = spilled_zeros(5 * sizeof *list);
   for (int mode = 0; mode < 2; ++mode) {
     for (int n = 0; n < 5; ++n) list[n] = n == 3 ? NULL : blocks[n + 1];
     list[0]->aio_lio_opcode = LIO_READ;
@@ -116,38 +109,38 @@ static void pipes(void) {
   CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
   struct aiocb* blocks[kCount];
   for (int n = 0; n < kCount; ++n) {
-    blocks[n] = request(ends[0], spilled(1000), 100 + (size_t)n, 0);
+    blocks[n] = request(ends[0], spilled_zeros(1000), 100 + (size_t)n, 0);
     CHECK(aio_read(blocks[n]) == 0);
   }
-  const struct aiocb** list = spilled(sizeof *list);
+  const struct aiocb** list = spilled_zeros(sizeof *list);
   list[0] = blocks[0];
-  struct timespec* little = spilled(sizeof *little);
+  struct timespec* little = spilled_zeros(sizeof *little);
   little->tv_nsec = 50000000;  // by then the C library has begun the first
   CHECK(aio_suspend(list, 1, little) == -1 && errno == EAGAIN);
   CHECK(aio_error(blocks[kCount - 1]) == EINPROGRESS);
   CHECK(aio_cancel(ends[0], blocks[0]) == AIO_NOTCANCELED);
   for (int n = 0; n < kCount; ++n) {
-    char* bytes = spilled(1000);
+    char* bytes = spilled_zeros(1000);
     for (size_t i = 0; i < 100 + (size_t)n; ++i) bytes[i] = byte_of(i, n);
     CHECK(write(ends[1], bytes, 100 + (size_t)n) == 100 + n);
     wait_for(blocks[n], 0, 100 + n);
     for (size_t i = 0; i < 100 + (size_t)n; ++i) CHECK(((char*)blocks[n]->aio_buf)[i] == byte_of(i, n));
     free(bytes);
   }
-  struct aiocb* written = request(ends[1], strcpy(spilled(100), "by a thread"), 12, 0);
+  struct aiocb* written = request(ends[1], strcpy(spilled_zeros(100), "by a thread"), 12, 0);
   CHECK(aio_write(written) == 0);
   wait_for(written, 0, 12);
-  char* seen = spilled(100);
+  char* seen = spilled_zeros(100);
   CHECK(read(ends[0], seen, 100) == 12 && strcmp(seen, "by a thread") == 0);
   // A child has none of its parent's. (The C library's own threads are lost to it.)
-  struct aiocb* left = request(ends[0], spilled(100), 5, 0);
+  struct aiocb* left = request(ends[0], spilled_zeros(100), 5, 0);
   CHECK(aio_read(left) == 0);
   fflush(stdout);
   const pid_t child = runs_spilled() ? fork() : 1;
   if (child == 0) {
     int own[2];
     CHECK(pipe(own) == 0 && dup2(own[0], ends[0]) == ends[0]);
-    struct aiocb* of_child = request(ends[0], spilled(100), 3, 0);
+    struct aiocb* of_child = request(ends[0], spilled_zeros(100), 3, 0);
     CHECK(aio_read(of_child) == 0 && write(own[1], "abc", 3) == 3);
     wait_for(of_child, 0, 3);
     _exit(memcmp((char*)of_child->aio_buf, "abc", 3));
@@ -178,7 +171,7 @@ static void telling(void) {
   const int file = new_file();
   CHECK(write(file, "xxxxxxxxxx", 10) == 10);
   for (int i = 0; i < 20; ++i) {
-    struct aiocb* block = request(file, spilled(100), 10, 0);
+    struct aiocb* block = request(file, spilled_zeros(100), 10, 0);
     block->aio_sigevent.sigev_notify = i % 2 ? SIGEV_SIGNAL : SIGEV_THREAD;
     block->aio_sigevent.sigev_signo = SIGRTMIN;
     block->aio_sigevent.sigev_notify_function = on_end;
@@ -186,9 +179,9 @@ static void telling(void) {
     CHECK(aio_read(block) == 0);
     while (signals + calls <= i) usleep(100);
   }
-  struct sigevent* event = spilled(sizeof *event);
-  struct aiocb** list = spilled(2 * sizeof *list);
-  list[0] = request(file, spilled(100), 10, 0);
+  struct sigevent* event = spilled_zeros(sizeof *event);
+  struct aiocb** list = spilled_zeros(2 * sizeof *list);
+  list[0] = request(file, spilled_zeros(100), 10, 0);
   event->sigev_notify = SIGEV_THREAD;
   event->sigev_notify_function = on_end;
   event->sigev_value.sival_ptr = list[0];
@@ -207,7 +200,7 @@ static void failing_list(void) {
   bad.aio_buf = buffer;
   bad.aio_nbytes = 10;
   bad.aio_lio_opcode = LIO_READ;
-  struct aiocb* good = request(ends[0], spilled(100), 5, 0);
+  struct aiocb* good = request(ends[0], spilled_zeros(100), 5, 0);
   good->aio_lio_opcode = LIO_READ;
   static struct aiocb odd;
   odd.aio_lio_opcode = 77;
@@ -233,7 +226,7 @@ static void in_order(void) {
     const int file = new_file();
     CHECK(fcntl(file, F_SETFL, O_APPEND) == 0);
     struct aiocb* first = request(file, plain, sizeof plain, 0);
-    struct aiocb* second = request(file, memset(spilled(5000), 's', 5000), 5000, 0);
+    struct aiocb* second = request(file, memset(spilled_zeros(5000), 's', 5000), 5000, 0);
     struct aiocb* third = request(file, plain, 100, 0);
     struct aiocb* flushed = request(file, NULL, 0, 0);
     CHECK(aio_write(first) == 0 && aio_write(second) == 0 && aio_write(third) == 0 && aio_fsync(O_DSYNC, flushed) == 0);
@@ -241,7 +234,7 @@ static void in_order(void) {
     wait_for(first, 0, sizeof plain);
     wait_for(second, 0, 5000);
     wait_for(third, 0, 100);
-    char* all = spilled(9196);
+    char* all = spilled_zeros(9196);
     CHECK(pread(file, all, 9196, 0) == 9196);
     CHECK(all[0] == 'p' && all[4095] == 'p' && all[4096] == 's' && all[9095] == 's' && all[9096] == 'p');
     close(file);
@@ -261,9 +254,9 @@ static void on_list(union sigval value) {
 static void telling_list(void) {
   int ends[2];
   CHECK(pipe(ends) == 0);
-  struct aiocb** list = spilled(2 * sizeof *list);
-  list[0] = request(new_file(), spilled(100), 10, 0);
-  list[1] = request(ends[0], spilled(100), 4, 0);
+  struct aiocb** list = spilled_zeros(2 * sizeof *list);
+  list[0] = request(new_file(), spilled_zeros(100), 10, 0);
+  list[1] = request(ends[0], spilled_zeros(100), 4, 0);
   list[0]->aio_lio_opcode = LIO_WRITE;
   list[1]->aio_lio_opcode = LIO_READ;
   struct sigevent event = {.sigev_notify = SIGEV_THREAD, .sigev_notify_function = on_list, .sigev_value.sival_ptr = list};

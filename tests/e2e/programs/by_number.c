@@ -1,4 +1,6 @@
-// syscall() with numbers: structures and buffers are spilled, and cross the end of a page.
+// System calls by number, through syscall(): one of each shape of those that have a function, those that have none
+// or whose numbers do otherwise, masks, and groups of one thread. Structures and buffers are spilled, and cross the end
+// of a page.
 // levels: O2
 // pages: 4K 16K
 // chaos: 1
@@ -26,22 +28,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "e2e.h"
-
-static void* zeros(size_t n) {
-  char* block = aligned_alloc(4096, 12288);
-  CHECK_SPILLED(block);
-  memset(block, 0, 12288);
-  HIDE(block);
-  return block + 8192 - n / 2 / 8 * 8;
-}
-#define NEW(T) ((T*)zeros(sizeof(T)))
-static char* text(const char* of) { return strcpy(zeros(4000), of); }
-#define CHECK_REACHES(call)                \
-  do {                                     \
-    errno = 0;                             \
-    CHECK((call) >= 0 || errno != EFAULT); \
-  } while (0)
+#include "call_arguments.h"
 
 // Those that have a function, one of each shape.
 static void same(void) {
@@ -227,9 +214,7 @@ static char* volatile far_memory;
 static volatile int alarms;
 static void load_far(int number) {
   (void)number;
-  unsigned value;
-  __asm__ volatile("movzbl (%1), %0" : "=r"(value) : "r"(far_memory + 5000 * ++alarms));
-  CHECK((unsigned char)value == 7);
+  CHECK(foreign_load(far_memory + 5000 * ++alarms) == 7);
 }
 // What the fault path needs is never blocked, and the program is told that it is.
 static void masks(void) {
@@ -265,9 +250,7 @@ static void masks(void) {
   char* pages = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   pages[5] = 7;
   CHECK(syscall(SYS_pkey_mprotect, pages, 1L << 20, (long)PROT_READ, -1L) == 0);
-  unsigned value;
-  __asm__ volatile("movzbl (%1), %0" : "=r"(value) : "r"(pages + 5));
-  CHECK(value == 7 && munmap(pages, 1 << 20) == 0);
+  CHECK(foreign_load(pages + 5) == 7 && munmap(pages, 1 << 20) == 0);
 }
 
 int main(void) {

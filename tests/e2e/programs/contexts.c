@@ -167,10 +167,8 @@ static char plain_stack[65536];
 static char* far_memory;
 // What the fault path needs is never blocked, whatever mask a context has.
 static void with_all_blocked(void) {
-  unsigned value;
   CHECK(blocks(SIGUSR1));
-  __asm__ volatile("movzbl (%1), %0" : "=r"(value) : "r"(far_memory));
-  CHECK((unsigned char)value == 7);
+  CHECK(foreign_load(far_memory) == 7);
 }
 static void masked_context(void) {
   far_memory = malloc(1 << 20);

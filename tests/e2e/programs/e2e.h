@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 
 #define CHECK(condition)                                          \
   do {                                                            \
@@ -36,6 +37,42 @@ static inline uint64_t next_random(uint64_t* state) {
   z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
   z = (z ^ z >> 27) * 0x94d049bb133111eb;
   return z ^ z >> 31;
+}
+
+// Zeros in spilled memory, wherever the heap has room.
+static inline void* spilled_zeros(size_t bytes) {
+  void* memory = malloc(bytes);
+  CHECK_SPILLED(memory);
+  memset(memory, 0, bytes);
+  HIDE(memory);
+  return memory;
+}
+
+// Code that spillcc does not translate: assembly with the address in a register.
+static inline unsigned char foreign_load(const char* address) {
+  unsigned value;
+  __asm__ volatile("movzbl (%1), %0" : "=r"(value) : "r"(address));
+  return (unsigned char)value;
+}
+static inline void foreign_increment(char* address) {
+  __asm__ volatile("incb (%0)" : : "r"(address) : "memory");
+}
+
+// A child process ends, or has ended, with status 0.
+static inline void expect_end(pid_t child) {
+  int status;
+  CHECK(child > 0 && waitpid(child, &status, 0) == child);
+  if (status != 0) printf("status %x\n", status);
+  CHECK(status == 0);
+}
+
+// What the process has in memory, of all kinds.
+static inline size_t resident_bytes(void) {
+  unsigned long all, resident;
+  FILE* file = fopen("/proc/self/statm", "r");
+  CHECK(file != NULL && fscanf(file, "%lu %lu", &all, &resident) == 2);
+  fclose(file);
+  return resident * 4096;
 }
 
 // Pushes other pages out of a small budget: writes `bytes` of spilled memory once and frees them.

@@ -67,13 +67,6 @@ static void expect_all(const char* map, uint64_t version) {
   for (size_t i = BYTES; i < (BYTES + P - 1) / P * P; ++i) CHECK(map[i] == 0);
 }
 
-// Code that spillcc does not translate.
-static unsigned char foreign_load(const char* from) {
-  unsigned value;
-  __asm__ volatile("movzbl (%1), %0" : "=r"(value) : "r"(from));
-  return (unsigned char)value;
-}
-
 static void write_all(uint64_t version) {
   int file = open(path, O_WRONLY);
   CHECK(file >= 0);
@@ -128,8 +121,7 @@ static void written_later(void) {
         write_all(1);
         _exit(0);
       }
-      int status;
-      CHECK(waitpid(child, &status, 0) == child && status == 0);
+      expect_end(child);
     } else {
       write_all(1);
     }

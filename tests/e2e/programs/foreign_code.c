@@ -14,9 +14,6 @@ enum { kPages = 600, kPage = 4096, kRounds = 6 };
 static sigjmp_buf back;
 static void jump(int number) { siglongjmp(back, number); }
 
-// Assembly with the address in a register is not translated.
-static void foreign_increment(char* address) { __asm__ volatile("incb (%0)" : : "r"(address) : "memory"); }
-
 int main(void) {
   char* memory = mmap(NULL, kPages * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   CHECK(memory != MAP_FAILED);

@@ -13,7 +13,6 @@
 // pages: 4K 64K
 // expect: cache.evictions>=500
 // timeout: 120
-#include <sys/wait.h>
 #include <unistd.h>
 #include <wchar.h>
 #include "e2e.h"
@@ -35,13 +34,6 @@ static int holds_scattered(unsigned by) {
   for (unsigned n = 0, i = 0; n < kWords / 500; ++n, i = (i + 7919 * 64) % kWords)
     if (data[i] != i * 3 + by) return 0;
   return 1;
-}
-
-static void expect_end(pid_t child) {
-  int status;
-  CHECK(child > 0 && waitpid(child, &status, 0) == child);
-  if (status != 0) printf("status %x\n", status);
-  CHECK(status == 0);
 }
 
 // The child looks while and after its parent changes everything, twice.

@@ -83,9 +83,7 @@ int main(void) {
   for (int i = 0; i < 8; ++i) {
     const pid_t pid = fork();
     if (pid == 0) _exit(child_of_several());
-    int status = 0;
-    CHECK(waitpid(pid, &status, 0) == pid);
-    CHECK(status == 0);
+    expect_end(pid);
   }
   return 0;
 }

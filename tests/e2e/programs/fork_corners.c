@@ -13,7 +13,6 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include "e2e.h"
 
@@ -28,12 +27,6 @@ static int holds(unsigned by) {
 }
 static void fill(unsigned by) {
   for (unsigned i = 0; i < kWords; ++i) data[i] = i + by;
-}
-static void expect_end(pid_t child) {
-  int status;
-  CHECK(child > 0 && waitpid(child, &status, 0) == child);
-  if (status != 0) printf("status %x\n", status);
-  CHECK(status == 0);
 }
 
 static int run_clone(void* argument) {

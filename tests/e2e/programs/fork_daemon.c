@@ -73,8 +73,7 @@ int main(int argc, char** argv) {
       serve(report[1]);
     }
     fill(50);
-    int status;
-    CHECK(waitpid(child, &status, 0) == child && status == 0);
+    expect_end(child);
     CHECK(holds(50));
   } else {
     // The process in the middle makes the daemon and is gone.

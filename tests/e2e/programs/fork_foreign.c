@@ -5,7 +5,6 @@
 // pages: 4K 16K
 // timeout: 200
 #include <pthread.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include <wchar.h>
 #include "e2e.h"
@@ -52,10 +51,7 @@ int main(void) {
       }
       _exit(sum() == 0);
     }
-    int status;
-    CHECK(waitpid(child, &status, 0) == child);
-    if (status != 0) printf("status %x\n", status);
-    CHECK(status == 0);
+    expect_end(child);
   }
   stop = 1;
   for (int t = 0; t < kThreads; ++t) pthread_join(threads[t], NULL);

@@ -58,10 +58,7 @@ static void run_inside(void) {
     for (int i = 0; i < 200; ++i) mark[i] = -3;
     for (unsigned i = 0; i < kWords; ++i) data[i] += 1;
     CHECK(recurse(30, (unsigned)turn + 1) == 0);
-    int status;
-    CHECK(waitpid(child, &status, 0) == child);
-    if (status != 0) printf("status %x\n", status);
-    CHECK(status == 0);
+    expect_end(child);
     for (int i = 0; i < 200; ++i) CHECK(mark[i] == -3);
   }
   result = 0;

@@ -40,8 +40,7 @@ static void* make_children(void* number) {
       if (round % 3 == 0) execl("/bin/true", "true", (char*)NULL);
       _exit(round % 3 == 0 ? 9 : 0);
     }
-    int status;
-    CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    expect_end(child);
   }
   return NULL;
 }

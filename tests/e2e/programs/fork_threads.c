@@ -6,7 +6,6 @@
 // timeout: 200
 #include <pthread.h>
 #include <sched.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include "e2e.h"
 
@@ -77,10 +76,7 @@ int main(void) {
         if (quiet[i] != i * 7 + (i % 500 <= turn)) _exit(5);
       _exit(0);
     }
-    int status;
-    CHECK(waitpid(child, &status, 0) == child);
-    if (status != 0) printf("status %x\n", status);
-    CHECK(status == 0);
+    expect_end(child);
   }
   stop = 1;
   for (int t = 0; t <= kThreads; ++t) pthread_join(threads[t], NULL);

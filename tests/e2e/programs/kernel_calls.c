@@ -1,4 +1,6 @@
-// The rarer system calls with structures and buffers in spilled memory.
+// Functions of the rarer system calls: events, several messages at once, identities, scheduling, System V's and POSIX's
+// queues and semaphores, extended attributes, splices, times, limits, timers. Structures and buffers are spilled; what
+// fewer programs call is in kernel_rare.c, calls by number in by_number.c.
 // levels: O2
 // flags: -pthread
 // pages: 4K 16K
@@ -36,12 +38,6 @@
 #include <time.h>
 #include <unistd.h>
 #include "e2e.h"
-static void* spilled_zeros(size_t n) {
-  char* memory = malloc(n);
-  CHECK_SPILLED(memory);
-  memset(memory, 0, n);
-  return memory;
-}
 #define NEW(T) ((T*)spilled_zeros(sizeof(T)))
 static void* sleeper(void* x) {
   usleep(1000);

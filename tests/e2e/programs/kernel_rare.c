@@ -1,5 +1,7 @@
-// What administers machines and accounts, and the variants of functions that fortified sources and sources with
-// 64-bit offsets call: paths, names and structures are spilled.
+// Functions that few programs call: for temporary names and walks of folders, for machines and accounts, for name
+// servers, older masks of signals, what moves data between files and processes, and the variants that fortified sources
+// and sources with 64-bit offsets call. Paths, names and structures are spilled, and cross the end of a page. What
+// more programs call is in kernel_calls.c.
 // levels: O2
 // flags: -lresolv -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
 // pages: 4K 16K
@@ -47,7 +49,7 @@
 #include <utmp.h>
 #include <utmpx.h>
 
-#include "e2e.h"
+#include "call_arguments.h"
 
 extern int capget(cap_user_header_t, cap_user_data_t);
 extern int capset(cap_user_header_t, cap_user_data_t);
@@ -55,23 +57,6 @@ extern int pivot_root(const char*, const char*);
 extern int delete_module(const char*, unsigned);
 extern int pidfd_open(pid_t, unsigned);
 extern int pidfd_send_signal(int, int, siginfo_t*, unsigned);
-
-static void* zeros(size_t n) {
-  char* block = aligned_alloc(4096, 12288);
-  CHECK_SPILLED(block);
-  memset(block, 0, 12288);
-  HIDE(block);
-  return block + 8192 - n / 2 / 8 * 8;  // across the end of a page
-}
-#define NEW(T) ((T*)zeros(sizeof(T)))
-static char* text(const char* of) { return strcpy(zeros(4000), of); }
-
-// Refused for want of rights or of what is asked for, but not as a bad address.
-#define CHECK_REACHES(call)                \
-  do {                                     \
-    errno = 0;                             \
-    CHECK((call) >= 0 || errno != EFAULT); \
-  } while (0)
 
 static int visited = 0;
 static int visit(const char* path, const struct stat* status, int type) {

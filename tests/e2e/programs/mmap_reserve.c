@@ -11,14 +11,6 @@
 #define RW (PROT_READ | PROT_WRITE)
 #define AN (MAP_PRIVATE | MAP_ANONYMOUS)
 
-static size_t resident_bytes(void) {
-  unsigned long all, resident;
-  FILE* file = fopen("/proc/self/statm", "r");
-  CHECK(file != NULL && fscanf(file, "%lu %lu", &all, &resident) == 2);
-  fclose(file);
-  return resident * P;
-}
-
 static void reserve(void) {
   const size_t before = resident_bytes();
   char* parts[3];

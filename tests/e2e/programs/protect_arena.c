@@ -16,14 +16,6 @@
 enum { kSlots = 400, kLargest = 25 * P };  // each with room for the largest block
 #define STRIDE ((size_t)160 << 20)         // slots lie all over the reservation
 
-static size_t resident_bytes(void) {
-  unsigned long all, resident;
-  FILE* file = fopen("/proc/self/statm", "r");
-  CHECK(file != NULL && fscanf(file, "%lu %lu", &all, &resident) == 2);
-  fclose(file);
-  return resident * P;
-}
-
 static char* reserved;
 static struct {
   size_t bytes;  // committed

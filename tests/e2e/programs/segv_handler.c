@@ -66,7 +66,7 @@ static void set(int number, void (*handler)(int, siginfo_t*, void*), int flags) 
 
 // Code that spillcc did not compile faults on spilled pages: they are not the program's.
 static void foreign_touch(char* address) {
-  for (size_t i = 0; i < 64; ++i) __asm__ volatile("incb (%0)" : : "r"(address + i * 20000) : "memory");
+  for (size_t i = 0; i < 64; ++i) foreign_increment(address + i * 20000);
 }
 static int* null(void) {
   int* pointer = NULL;

@@ -10,7 +10,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include "e2e.h"
 
@@ -78,11 +77,6 @@ static void expect_bounded(void) {
   }
 }
 
-static void wait_for(pid_t child) {
-  int status;
-  CHECK(waitpid(child, &status, 0) == child && status == 0);
-}
-
 // What is stored is in the file, for another process too, and the other way round.
 static void seen_by_others(void) {
   char* all = map_all();
@@ -104,7 +98,7 @@ static void seen_by_others(void) {
       store(all, 0, PAGES / 8, version + 100);
       _exit(0);
     }
-    wait_for(child);
+    expect_end(child);
     expect(all, 0, PAGES / 8, version + 100);
     expect(all, PAGES / 8, PAGES, version);
     for (size_t i = 0; i < PAGES; i += 3) CHECK(*(uint64_t*)(all + i * P + 64) == ~word(i, version));
@@ -197,7 +191,7 @@ static void locked(void) {
     CHECK(fcntl(file, F_GETLK, &lock) == 0 && lock.l_type == F_WRLCK && lock.l_pid == parent);
     _exit(0);
   }
-  wait_for(child);
+  expect_end(child);
   CHECK(munmap(all, BYTES) == 0);
   puts("locked");
 }
