@@ -109,8 +109,7 @@ Function *Abi::aloneStub(unsigned Slot) {
                       "(%rdi)\n"
                       "movq %r11, %rdi\n"
                       "shrq $$" +
-                      Twine(abi::TableShift) +
-                      ", %rdi\n" + LoadEntry +
+                      Twine(abi::TableShift) + ", %rdi\n" + LoadEntry +
                       "testq %rdi, %rdi\n"
                       "jle 1f\n"
                       "movq %rdi, %rax\n"

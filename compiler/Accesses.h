@@ -50,9 +50,9 @@ struct Translation {
 struct Access {
   unsigned Operand;
   uint64_t Size;
-  bool MayCross;                 // not provably inside one OS page
-  llvm::Align Alignment;         // of the address
-  bool Checked = false; // runs only where what it shares does not cross
+  bool MayCross;         // not provably inside one OS page
+  llvm::Align Alignment; // of the address
+  bool Checked = false;  // runs only where what it shares does not cross
   Translation *Shared = nullptr; // null: a translation of its own
 };
 

@@ -32,7 +32,8 @@ namespace {
 
 class GlobalSpiller {
 public:
-  GlobalSpiller(Module &M, const SmallPtrSetImpl<const GlobalValue *> &Annotated)
+  GlobalSpiller(Module &M,
+                const SmallPtrSetImpl<const GlobalValue *> &Annotated)
       : M(M), DL(M.getDataLayout()), Annotated(Annotated),
         Ptr(PointerType::get(M.getContext(), 0)),
         I64(Type::getInt64Ty(M.getContext())) {}
@@ -114,9 +115,9 @@ void GlobalSpiller::giveOwnPages(GlobalVariable *Old) {
 void GlobalSpiller::record(GlobalVariable *G, uint64_t Size) {
   Constant *Address = G;
   if (!G->hasLocalLinkage())
-    Address = GlobalAlias::create(G->getValueType(), 0,
-                                  GlobalValue::PrivateLinkage,
-                                  "__spillway_" + G->getName(), G, &M);
+    Address =
+        GlobalAlias::create(G->getValueType(), 0, GlobalValue::PrivateLinkage,
+                            "__spillway_" + G->getName(), G, &M);
   auto *Kind = StructType::get(M.getContext(), {Ptr, I64});
   auto *Record = new GlobalVariable(
       M, Kind, /*isConstant=*/false, GlobalValue::PrivateLinkage,
@@ -125,9 +126,8 @@ void GlobalSpiller::record(GlobalVariable *G, uint64_t Size) {
   Record->setSection(abi::Globals);
   Record->setAlignment(Align(16));
   Record->setComdat(G->getComdat());
-  Record->setMetadata(
-      LLVMContext::MD_associated,
-      MDNode::get(M.getContext(), ValueAsMetadata::get(G)));
+  Record->setMetadata(LLVMContext::MD_associated,
+                      MDNode::get(M.getContext(), ValueAsMetadata::get(G)));
   appendToCompilerUsed(M, {Record});
 }
 

@@ -1,4 +1,4 @@
-//===- Hide.cpp - Copies of the C++ library's functions -------------------===//
+//===- Hide.cpp - What other libraries must not get -----------------------===//
 #include "Hide.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -26,6 +26,13 @@ static constexpr StringLiteral Inserters[] = {
     "St16__ostream_insertIwSt11char_traitsIwEE",
     "St15__ostream_writeIcSt11char_traitsIcEE",
     "St15__ostream_writeIwSt11char_traitsIwEE"};
+
+static constexpr StringLiteral Heap[] = {
+    "malloc_usable_size",
+#define SPILLWAY_INTERCEPT(Name)
+#define SPILLWAY_EXPORT(Name) #Name,
+#include "spillway/interceptors.inc"
+};
 
 static bool beginsWithArguments(StringRef Name) {
   return any_of(Arguments, [&](StringRef A) { return Name.starts_with(A); });
@@ -78,6 +85,26 @@ bool hideLibraryCopies(Module &M) {
         !isLibraryCopy(G.getName()))
       continue;
     G.setVisibility(GlobalValue::HiddenVisibility);
+    Changed = true;
+  }
+  return Changed;
+}
+
+bool disownHeap(Module &M) {
+  bool Changed = false;
+  for (StringRef Name : Heap) {
+    GlobalValue *Own = M.getNamedValue(Name);
+    if (!Own || Own->isDeclarationForLinker() || Own->hasLocalLinkage() ||
+        !isa<FunctionType>(Own->getValueType()))
+      continue;
+    Own->setName("own." + Name);
+    Own->setVisibility(GlobalValue::DefaultVisibility);
+    Own->setLinkage(GlobalValue::InternalLinkage);
+    if (auto *Object = dyn_cast<GlobalObject>(Own))
+      Object->setComdat(nullptr);
+    Function *Common = Function::Create(cast<FunctionType>(Own->getValueType()),
+                                        GlobalValue::ExternalLinkage, Name, M);
+    Own->replaceAllUsesWith(Common);
     Changed = true;
   }
   return Changed;

@@ -12,24 +12,12 @@
 
 using namespace llvm;
 
-namespace {
-
-struct HidePass : PassInfoMixin<HidePass> {
-  PreservedAnalyses run(Module &M, ModuleAnalysisManager &) {
-    spillway::hideLibraryCopies(M);
-    return PreservedAnalyses::all();
-  }
-  static bool isRequired() { return true; }
-};
-
-} // namespace
-
 extern "C" __attribute__((visibility("default"))) PassPluginLibraryInfo
 llvmGetPassPluginInfo() {
   return {LLVM_PLUGIN_API_VERSION, "spillway-hide", "0.1", [](PassBuilder &PB) {
             PB.registerPipelineStartEPCallback(
                 [](ModulePassManager &MPM, OptimizationLevel) {
-                  MPM.addPass(HidePass());
+                  MPM.addPass(spillway::HidePass());
                 });
           }};
 }

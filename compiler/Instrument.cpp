@@ -4,7 +4,6 @@
 #include "Accesses.h"
 #include "BenchCalls.h"
 #include "Globals.h"
-#include "Hide.h"
 #include "Intrinsics.h"
 #include "Loops.h"
 #include "Options.h"
@@ -230,10 +229,9 @@ bool ModuleInstrumenter::run() {
     if (!isExempt(F))
       Work.push_back(&F);
   bool Renamed = renameIntercepted(Runtime);
-  bool Hidden = hideLibraryCopies(M);
   GlobalCounters Globals = spillGlobals(M, Exempt);
   if (Work.empty() && !Renamed && Globals.Spilled == 0)
-    return Hidden;
+    return false;
   for (Function *F : Work)
     instrument(*F);
   for (Function &F : M)

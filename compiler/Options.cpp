@@ -49,9 +49,9 @@ cl::opt<bool> Segments(
 cl::opt<bool> Loops("spill-loops", cl::init(true),
                     cl::desc("Split loops at page edges"));
 
-cl::opt<uint64_t>
-    SpillGlobals("spill-globals", cl::init(0),
-                 cl::desc("Spill globals of at least that many bytes; 0: none"));
+cl::opt<uint64_t> SpillGlobals(
+    "spill-globals", cl::init(0),
+    cl::desc("Spill globals of at least that many bytes; 0: none"));
 
 void readEnvironment() {
   const char *Text = std::getenv("SPILLWAY_COMPILER_OPTIONS");

@@ -1,12 +1,13 @@
 //===- Plugin.cpp - Where the pass enters LLVM's pipelines ----------------===//
 //
 // Translation comes last, after vectorisation: the optimiser sees the program's
-// own accesses. Without link-time optimisation, and in ThinLTO's back ends,
+// own accesses. What is hidden is hidden first. Without link-time optimisation, and in ThinLTO's back ends,
 // that is the "optimizer last" point. Full link-time optimisation has its own;
 // its compile step and ThinLTO's come too early, so spillcc does not load us
 // there.
 //
 //===----------------------------------------------------------------------===//
+#include "Hide.h"
 #include "Instrument.h"
 #include "Options.h"
 
@@ -22,6 +23,10 @@ static void registerCallbacks(PassBuilder &PB) {
   auto AddLast = [](ModulePassManager &MPM, OptimizationLevel) {
     MPM.addPass(spillway::InstrumentPass());
   };
+  PB.registerPipelineStartEPCallback(
+      [](ModulePassManager &MPM, OptimizationLevel) {
+        MPM.addPass(spillway::HidePass());
+      });
   PB.registerOptimizerLastEPCallback(AddLast);
   PB.registerFullLinkTimeOptimizationLastEPCallback(AddLast);
   PB.registerPipelineParsingCallback(
@@ -29,6 +34,7 @@ static void registerCallbacks(PassBuilder &PB) {
          ArrayRef<PassBuilder::PipelineElement>) {
         if (Name != "spillway")
           return false;
+        MPM.addPass(spillway::HidePass());
         MPM.addPass(spillway::InstrumentPass());
         return true;
       });

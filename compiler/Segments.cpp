@@ -85,8 +85,7 @@ static size_t segmentLength(ArrayRef<Site> Sites, const Translation *T) {
 
 static bool isUsedBehind(const Translation &T, ArrayRef<Site> Segment) {
   return any_of(T.Followers, [&](const Instruction *Follower) {
-    return none_of(Segment,
-                   [&](const Site &S) { return S.Inst == Follower; });
+    return none_of(Segment, [&](const Site &S) { return S.Inst == Follower; });
   });
 }
 
@@ -94,8 +93,7 @@ static bool isUsedBehind(const Translation &T, ArrayRef<Site> Segment) {
 static bool mayLackEntries(ArrayRef<Site> Segment) {
   for (const Site &S : Segment)
     for (const Access &A : S.Accesses)
-      if (S.leads(A) && !A.Shared->MayCross &&
-          isUsedBehind(*A.Shared, Segment))
+      if (S.leads(A) && !A.Shared->MayCross && isUsedBehind(*A.Shared, Segment))
         return false;
   return true;
 }
@@ -174,8 +172,7 @@ void Duplicator::duplicate(MutableArrayRef<Site> Segment, const Access &First,
         CopyA.Checked = false;
       }
       if (S.leads(A) && isUsedBehind(*A.Shared, Segment)) {
-        PHINode *Entry =
-            PHINode::Create(I64, 2, "spill.behind", Tail->begin());
+        PHINode *Entry = PHINode::Create(I64, 2, "spill.behind", Tail->begin());
         Entry->addIncoming(ConstantInt::get(I64, 0), Hot);
         Entry->addIncoming(ConstantInt::get(I64, 0), Cold);
         Joins.push_back({Step::Join, S, nullptr, A.Shared, Entry});
@@ -222,8 +219,8 @@ SmallVector<Step, 0> arrangeSteps(MutableArrayRef<Site> Sites,
   Duplicator Result(Sites);
   while (!Sites.empty()) {
     size_t Count = 1;
-    while (Count < Sites.size() && Sites[Count].Inst->getParent() ==
-                                       Sites.front().Inst->getParent())
+    while (Count < Sites.size() &&
+           Sites[Count].Inst->getParent() == Sites.front().Inst->getParent())
       ++Count;
     MutableArrayRef<Site> Block = Sites.take_front(Count);
     Sites = Sites.drop_front(Count);

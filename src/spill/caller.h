@@ -15,10 +15,10 @@ Caller foreign_caller(const void* return_address);
 // Once, at the start. Before, everybody is foreign.
 void find_c_library();
 
-// Do other libraries' calls of malloc, read and their kin reach the runtime? Not where the C library is searched first: then
-// spillcc compiled a library, and somebody else linked the program. Error: ENOTSUP, and what to do. REQUIRES:
-// find_c_library was called. May take the loader's lock.
-base::Expected<void> check_search_order();
+// Do other libraries' calls of malloc, read and their kin reach the runtime? Not where the C library is searched first, since
+// spillcc compiled a library, and somebody else linked the program; nor where another malloc comes first. Error: ENOTSUP,
+// and what to do. REQUIRES: find_c_library was called; `heap_serves_others`: as in heap.h. May take the loader's lock, and calls malloc.
+base::Expected<void> check_search_order(bool (*heap_serves_others)());
 
 // The exported function that `address` is part of, null when there is none. May take the loader's lock.
 const char* symbol_of(uint64_t address);

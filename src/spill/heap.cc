@@ -12,6 +12,7 @@
 #include "spill/discard.h"
 #include "spill/jemalloc.h"
 #include "spill/mapped_pages.h"
+#include "spill/next.h"
 #include "spill/runtime.h"
 #include "sys/c_library.h"
 
@@ -32,6 +33,10 @@ constexpr unsigned kArenaCount = 4;
 constinit unsigned arenas[kArenaCount] = {};
 constinit std::atomic<uint32_t> next_arena{0};
 constinit std::atomic<uint64_t> plain_bytes{0};
+constinit std::atomic<bool> serves_others{false};
+
+// Of a block of the C library's. Other heaps in the process may have a function of this name, but not of this version.
+size_t plain_usable_bytes(void* block) { return LIBC_VERSION(malloc_usable_size, "GLIBC_2.2.5")(block); }
 
 void* allocate_extent(extent_hooks_t*, void* wanted, size_t bytes, size_t alignment, bool* zeroed,
                       bool* committed, unsigned) {
@@ -113,13 +118,16 @@ void* allocate_plain(size_t bytes, size_t alignment, bool zeroed, Caller caller)
     block = zeroed ? sys::c_calloc(1, bytes) : sys::c_malloc(bytes);
   }
   if (block != nullptr && caller == Caller::kInstrumented)
-    plain_bytes.fetch_add(malloc_usable_size(block), std::memory_order_relaxed);
+    plain_bytes.fetch_add(plain_usable_bytes(block), std::memory_order_relaxed);
   return block;
 }
 
 }  // namespace
 
+bool heap_serves_others() { return serves_others.load(std::memory_order_relaxed); }
+
 base::Expected<void> open_heap() {
+  plain_usable_bytes(nullptr);  // finds it, while nobody can hold the loader's lock
   struct ArenaConfig {
     extent_hooks_t* hooks;
     bool metadata_use_hooks;
@@ -138,6 +146,8 @@ void* heap_allocate(size_t bytes, size_t alignment, bool zeroed, Caller caller) 
     errno = ENOMEM;
     return nullptr;
   }
+  if (caller != Caller::kInstrumented && !heap_serves_others())
+    serves_others.store(true, std::memory_order_relaxed);
   if (goes_plain(bytes, caller)) return allocate_plain(bytes, alignment, zeroed, caller);
   void* block = allocate_spilled(bytes, alignment);
   if (block != nullptr && zeroed) zero_block(block, bytes);
@@ -157,7 +167,7 @@ void heap_free(void* block, Caller caller) {
   if (!in_range(block)) {
     // A foreign free of an instrumented block leaves the count too high: memory spills a little earlier.
     if (caller == Caller::kInstrumented) {
-      const uint64_t bytes = malloc_usable_size(block);
+      const uint64_t bytes = plain_usable_bytes(block);
       uint64_t old = plain_bytes.load(std::memory_order_relaxed);
       while (
           !plain_bytes.compare_exchange_weak(old, old > bytes ? old - bytes : 0, std::memory_order_relaxed)) {
@@ -177,7 +187,7 @@ void heap_free(void* block, Caller caller) {
 
 size_t heap_usable_bytes(void* block) {
   if (block == nullptr) return 0;
-  return in_range(block) ? spillje_sallocx(block, 0) : malloc_usable_size(block);
+  return in_range(block) ? spillje_sallocx(block, 0) : plain_usable_bytes(block);
 }
 
 void* heap_resize_resident(void* block, size_t bytes) {
@@ -213,7 +223,7 @@ void* heap_resize(void* block, size_t bytes, Caller caller) {
     if (bytes <= old_usable || goes_plain(bytes - old_usable, caller)) {
       void* moved = sys::c_realloc(block, bytes);
       if (moved != nullptr && caller == Caller::kInstrumented)
-        plain_bytes.fetch_add(malloc_usable_size(moved) - old_usable, std::memory_order_relaxed);
+        plain_bytes.fetch_add(plain_usable_bytes(moved) - old_usable, std::memory_order_relaxed);
       return moved;
     }
   } else if (size_t usable = spillje_xallocx(block, bytes, 0, 0); usable >= bytes) {

@@ -23,6 +23,9 @@ namespace spill {
 
 base::Expected<void> open_heap();
 
+// Has anybody but compiled code allocated here yet?
+bool heap_serves_others();
+
 // `alignment` 0: what malloc gives. Zeroed memory costs no I/O.
 void* heap_allocate(size_t bytes, size_t alignment, bool zeroed, Caller caller);
 // The same in plain memory, whatever its size. It counts as what the small heap has of it.

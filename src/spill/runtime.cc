@@ -1,6 +1,7 @@
 #include "spill/runtime.h"
 
 #include <cpuid.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 
@@ -116,10 +117,11 @@ extern "C" void spillway_start(int argument_count, char** arguments, char** envi
 extern "C" void spillway_start(int, char**, char** environment) {
   spillway_rearm_counter = reinterpret_cast<uint64_t*>(&base::statistics.spill_rearms.value);
   sys::keep_error_output();
+  if (getauxval(AT_SECURE) != 0) forget_settings(environment);
   runtime.environment = environment;
   base::Options& options = runtime.options;
   find_c_library();
-  require(check_search_order());
+  require(check_search_order(heap_serves_others));
   require(read_settings());
   if (options.memory == 0) options.memory = sys::free_memory_bytes() / 2;
   require_cpu();
@@ -162,7 +164,8 @@ extern "C" void spillway_start(int, char**, char** environment) {
   count_first_thread();
   require(runtime.cache->prepare_cleaning());
   require(publish());
-  require(start_background());
+  // Where no more threads may be made it has none: who needs frames evicts then.
+  static_cast<void>(start_background().has_value());
   runtime.started.store(true, std::memory_order_release);
 }
 

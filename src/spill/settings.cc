@@ -1,5 +1,7 @@
 #include "spill/settings.h"
 
+#include <errno.h>
+
 #include "base/fingerprint.h"
 #include "base/log.h"
 #include "spill/runtime.h"
@@ -17,6 +19,13 @@ base::Expected<void> read_settings() {
   return base::check_options(options, machine_bytes != 0 ? machine_bytes : ~uint64_t{0});
 }
 
+void forget_settings(char** environment) {
+  char** to = environment;
+  for (char** from = environment; *from != nullptr; ++from)
+    if (!std::string_view(*from).starts_with("SPILLWAY_")) *to++ = *from;
+  *to = nullptr;
+}
+
 // Small heaps stay in plain memory up to this part of the budget, or this much if that is less.
 void set_plain_limit() {
   constexpr uint64_t kPlainShare = 32;
@@ -31,13 +40,20 @@ void open_storage() {
   storage::OpenParameters parameters;
   parameters.spill = true;
   parameters.overwrite = runtime.options.storage_overwrite != 0;
+  constexpr std::string_view kEverybodys = "/var/tmp";
   std::string_view where = runtime.options.storage.view();
-  if (where.empty()) {
-    where = "/var/tmp";
+  const bool is_asked_for = !where.empty();
+  if (!is_asked_for) {
+    where = kEverybodys;
     for (char** entry = runtime.environment; *entry != nullptr; ++entry)
       if (std::string_view(*entry).starts_with("TMPDIR=/")) where = std::string_view(*entry).substr(7);
   }
   auto device = storage::open_device(where, parameters);
+  const auto is_unusable = [](int error) {
+    return error == ENOENT || error == ENOTDIR || error == EACCES || error == EROFS;
+  };
+  if (!device && !is_asked_for && is_unusable(device.error().number))
+    device = storage::open_device(kEverybodys, parameters);
   if (!device) end_process(device.error());
   runtime.device = *device;
 }

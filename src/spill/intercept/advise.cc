@@ -82,6 +82,9 @@ SPILL_EXPORT int __spill_mlock(const void* address, size_t bytes) {
   });
 }
 
+// It would fill memory with the runtime's tables, which are mostly empty, and with what is to leave it.
+SPILL_EXPORT int __spill_mlockall(int) { return fail(ENOMEM); }
+
 SPILL_EXPORT int __spill_munlock(const void* address, size_t bytes) {
   if (!in_range(address)) return munlock(address, bytes);
   return for_each_part(address, bytes, [](void* part, size_t length) {

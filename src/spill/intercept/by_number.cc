@@ -67,7 +67,7 @@
   CALL(getsockname) CALL(getsockopt) CALL(gettimeofday) CALL(getxattr) CALL(inotify_add_watch) CALL(lchown) \
   CALL(lgetxattr) CALL(link) CALL(linkat) CALL(listxattr) CALL(llistxattr) CALL(lremovexattr) \
   CALL(lsetxattr) CALL(lstat) CALL(madvise) CALL(memfd_create) CALL(mincore) CALL(mkdir) CALL(mkdirat) \
-  CALL(mknod) CALL(mknodat) CALL(mlock) CALL(mlock2) CALL(mmap) CALL(mount) CALL(mount_setattr) \
+  CALL(mknod) CALL(mknodat) CALL(mlock) CALL(mlock2) CALL(mlockall) CALL(mmap) CALL(mount) CALL(mount_setattr) \
   CALL(move_mount) CALL(mprotect) CALL(mq_timedreceive) CALL(mq_timedsend) CALL(msgctl) CALL(msgrcv) \
   CALL(msgsnd) CALL(msync) CALL(munlock) CALL(munmap) CALL(name_to_handle_at) CALL(nanosleep) \
   CALL(open_by_handle_at) CALL(open_tree) CALL(pipe) CALL(pipe2) CALL(pivot_root) CALL(pkey_mprotect) CALL(poll) CALL(pread64) \

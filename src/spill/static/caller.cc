@@ -13,7 +13,7 @@ Caller foreign_caller(const void*) {
 }
 
 void find_c_library() {}
-base::Expected<void> check_search_order() { return {}; }
+base::Expected<void> check_search_order(bool (*)()) { return {}; }
 
 const char* symbol_of(uint64_t) { return nullptr; }  // it exports nothing
 

@@ -1,0 +1,31 @@
+; A program's own malloc and its kin lose their names, in their own module too, so that nobody gets blocks of another heap than the
+; runtime's (Hide.h). A private function of such a name is the program's; so are operators.
+
+; CHECK: define internal ptr @own.malloc(i64 %bytes)
+define ptr @malloc(i64 %bytes) {
+  ret ptr null
+}
+; CHECK: define internal void @own.free(ptr %block)
+define weak void @free(ptr %block) {
+  ret void
+}
+; CHECK: define ptr @_Znwm(i64 %bytes)
+define ptr @_Znwm(i64 %bytes) {
+  ret ptr null
+}
+; CHECK: define internal ptr @valloc(i64 %bytes)
+define internal ptr @valloc(i64 %bytes) {
+  ret ptr null
+}
+; CHECK: define ptr @uses(i64 %bytes)
+define ptr @uses(i64 %bytes) {
+; CHECK: call ptr @__spill_malloc(
+  %block = call ptr @malloc(i64 %bytes)
+; CHECK: call void @__spill_free(
+  call void @free(ptr %block)
+; CHECK: call ptr @valloc(
+  %private = call ptr @valloc(i64 %bytes)
+; CHECK: call ptr @_Znwm(
+  %new = call ptr @_Znwm(i64 %bytes)
+  ret ptr %new
+}
