@@ -118,7 +118,8 @@ struct Parsed {
   std::string error;
   bool spill = true;
   bool stops_before_link = false;
-  bool no_runtime = false;
+  bool no_runtime = false;  // -nostdlib or the like
+  bool names_c_library = false;
   bool lto = false;
   bool thin_lto = false;
   bool unoptimised = false;  // -O0
@@ -199,9 +200,14 @@ void inspect_option(std::string_view argument, Parsed& parsed) {
     parsed.stops_before_link = true;
   } else if (contains(kNoRuntime, argument)) {
     parsed.no_runtime = true;
+  } else if (argument == "-m32" || argument == "-mx32") {
+    if (parsed.spill)
+      refuse(parsed,
+             std::string(argument) + ": Spillway is for 64-bit programs; leave it out, or give -fno-spill");
   } else if (argument.starts_with("-Wl,") || (argument.starts_with("-l") && argument.size() > 2)) {
     parsed.has_input = true;
     parsed.only_headers = false;
+    parsed.names_c_library |= argument == "-lc";
   }
 }
 
@@ -304,7 +310,8 @@ std::expected<Plan, std::string> plan(const std::vector<std::string>& arguments,
     // ThinLTO's back ends leave the plugin out of what they do not optimise.
     if (parsed.thin_lto && parsed.unoptimised) result.insert(result.end(), {"-Xlinker", "--lto-O1"});
   }
-  if (links && !parsed.no_runtime) {
+  // libtool names all libraries itself, and the C library too.
+  if (links && (!parsed.no_runtime || parsed.names_c_library)) {
     const std::vector<std::string> runtime = runtime_arguments(parsed, toolchain.libraries);
     result.insert(result.end(), runtime.begin(), runtime.end());
   }

@@ -65,6 +65,7 @@ TEST(CommandLine, LinksOnlyWhenClangWould) {
   EXPECT_TRUE(links_runtime(planned({"-x", "c", "-"})));
   EXPECT_TRUE(links_runtime(planned({"-shared", "a.o", "-o", "a.so"})));
   EXPECT_FALSE(links_runtime(planned({"-nostdlib", "a.o"})));
+  EXPECT_TRUE(links_runtime(planned({"-shared", "-nostdlib", "crti.o", "a.o", "-lstdc++", "-lc"})));  // libtool's
 }
 
 TEST(CommandLine, RuntimePrecedesTheProgramsLibraries) {
@@ -179,6 +180,7 @@ TEST(CommandLine, PluginOptionsTravelApart) {
 
 TEST(ResponseFile, SplitsAsTheShellDoes) {
   EXPECT_EQ(tokenize("a  b\n'c d' \"e \\\" f\" g\\ h ''"), (Words{"a", "b", "c d", "e \" f", "g h", ""}));
+  EXPECT_EQ(tokenize("'a\\'b'"), (Words{"a'b"}));
   EXPECT_EQ(tokenize(""), Words{});
 }
 

@@ -32,7 +32,7 @@ std::vector<std::string> tokenize(std::string_view text) {
   char quote = 0;
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
-    if (c == '\\' && quote != '\'' && i + 1 < text.size()) {
+    if (c == '\\' && i + 1 < text.size()) {
       token += text[++i];
       in_token = true;
     } else if (quote != 0) {
