@@ -143,8 +143,7 @@ void FramePool::release_memory(FrameId frame) {
     share(frame, 1);
     return;
   }
-  sys::release_file_piece(descriptor_, file_offset(frame), page_bytes_);
-  drop_content(frame);
+  if (sys::release_file_piece(descriptor_, file_offset(frame), page_bytes_)) drop_content(frame);
 }
 
 // The memory of a free frame reads as zeros from now on, and takes none.
@@ -278,11 +277,12 @@ bool FramePool::share(FrameId first, uint32_t count) {
   const uint64_t length = count * page_bytes_;
   // From here on nobody stores to it until the new memory is there: who tries waits (fault.cc).
   bool copied = sys::forbid_stores(memory, length);
+  bool dropped = true;  // the content of those that are free
   for (FrameId frame = first; copied && index(frame) < index(first) + count; frame = frame + 1) {
-    if (is_free(index(frame)))
-      sys::release_file_piece(descriptor_, file_offset(frame), page_bytes_);
-    else
-      copied = sys::write_file_piece(descriptor_, file_offset(frame), bytes(frame), page_bytes_);
+    if (is_free(index(frame)) && sys::release_file_piece(descriptor_, file_offset(frame), page_bytes_))
+      continue;
+    if (is_free(index(frame))) dropped = false;
+    copied = sys::write_file_piece(descriptor_, file_offset(frame), bytes(frame), page_bytes_);
   }
   if (!copied || !sys::map_shared(descriptor_, file_offset(first), length, sys::Access::kReadWrite, memory)
                       .has_value()) {
@@ -294,7 +294,7 @@ bool FramePool::share(FrameId first, uint32_t count) {
   if (can_watch()) static_cast<void>(watch_->add(memory, length).has_value());
   for (FrameId frame = first; index(frame) < index(first) + count; frame = frame + 1) {
     set_backing(frame, Backing::kOwn);
-    if (is_free(index(frame))) drop_content(frame);
+    if (dropped && is_free(index(frame))) drop_content(frame);
   }
   return true;
 }

@@ -67,10 +67,10 @@ bool is_mapped(void* address);
 
 // Gives the memory of [address, address + bytes) back; it reads as zeros afterwards. Private memory.
 void release(void* address, uint64_t bytes);
+// The same for a piece of a memory file. False when the kernel refuses, as sandboxes let it: then it keeps its content.
+bool release_file_piece(int descriptor, uint64_t offset, uint64_t bytes);
 // Whether an access to the OS page of `address` would succeed, which is then mapped. Linux 5.14; false before.
 bool populate(void* address, bool to_write);
-// The same for a piece of a memory file.
-void release_file_piece(int descriptor, uint64_t offset, uint64_t bytes);
 
 // Memory that this process may still take: the smallest of what the machine has available and what
 // its cgroups (v1 or v2) leave.

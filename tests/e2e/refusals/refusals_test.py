@@ -147,10 +147,26 @@ class Budget(Refusal):
         if ended.returncode != 0:
             self.ends(ended, 2, "ulimit -n")
 
+    def test_file_size_limit(self):
+        def limit():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (128 << 20, 128 << 20))
+        self.works(run(memory="32M", page="64K", preexec_fn=limit))
+        self.refused("ulimit -f", memory="512M", page="64K", preexec_fn=limit)
+
+    @unittest.skipUnless(os.getuid() == 0, "needs root, to start as somebody else")
+    def test_thread_limit(self):
+        def limit():
+            resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))
+            os.setgid(NOBODY)
+            os.setuid(NOBODY)
+        with tempfile.TemporaryDirectory(dir="/var/tmp") as place:
+            os.chmod(place, 0o777)
+            self.works(run(storage=place, preexec_fn=limit))
+
 
 def without(call, number):
     """A sandbox: what a program runs before exec, so that the system call fails with this error."""
-    names = {"io_uring_setup": 425, "memfd_create": 319, "membarrier": 324, "userfaultfd": 323}
+    names = {"fallocate": 285, "io_uring_setup": 425, "memfd_create": 319, "membarrier": 324, "userfaultfd": 323}
     load, equal, give = 0x20, 0x15, 0x06  # classic BPF: load a word, compare, return
     allow, fail = 0x7FFF0000, 0x00050000
     steps = [(load, 0, 0, 0), (equal, 0, 1, names[call]), (give, 0, 0, fail | number), (give, 0, 0, allow)]
@@ -247,6 +263,65 @@ class Link(Refusal):
         # So clang alone, without the runtime, cannot link them.
         ended = subprocess.run(["clang-19", self.folder / "object.o", "-o", self.folder / "program"], capture_output=True, text=True)
         self.assertNotEqual(ended.returncode, 0)
+
+
+class Rights(Refusal):
+    """Who starts a program that has other rights does not say what it does with files."""
+
+    @unittest.skipUnless(os.getuid() == 0, "needs root")
+    def test_a_setuid_program_takes_no_settings(self):
+        place = pathlib.Path(tempfile.mkdtemp(dir="/var/tmp"))
+        self.addCleanup(shutil.rmtree, place)
+        place.chmod(0o755)
+        program = place / "program"
+        shutil.copy(PROGRAM, program)
+        variables = {"SPILLWAY_STATS": str(place / "stats.json"), "SPILLWAY_MEMORY": "nonsense", "SPILLWAY_STORAGE": "/dev/null"}
+        command = [program, "4096"]
+        ended = subprocess.run(command, env={**CLEAN, **variables}, capture_output=True, text=True, user=NOBODY, group=NOBODY)
+        self.assertEqual((ended.returncode, ended.stdout), (2, ""), ended)  # so they are settings
+        program.chmod(0o4755)
+        self.works(subprocess.run(command, env={**CLEAN, **variables}, capture_output=True, text=True, user=NOBODY, group=NOBODY))
+        self.assertEqual(list(place.iterdir()), [program])
+
+
+class Surroundings(Refusal):
+    def test_a_folder_for_temporary_files_that_is_not_there(self):
+        variables = {"SPILLWAY_MEMORY": "1M", "SPILLWAY_SPILL_ALL": "1", "TMPDIR": "/nonexistent"}
+        ended = self.works(subprocess.run([PROGRAM, "4096"], env={**CLEAN, **variables}, capture_output=True, text=True))
+        self.assertEqual(ended.stderr, "")
+
+    @unittest.skipUnless(os.getuid() == 0, "mounts need root")
+    def test_no_proc(self):
+        script = 'umount -l /proc && exec "$0" 4096'
+        variables = {"SPILLWAY_SPILL_ALL": "1", "SPILLWAY_STORAGE": str(WORK)}
+        ended = subprocess.run(["unshare", "--mount", "sh", "-c", script, PROGRAM], env={**CLEAN, **variables}, capture_output=True, text=True)
+        self.works(ended)
+
+    def test_another_malloc_comes_first(self):
+        source = self.folder / "heap.c"
+        source.write_text("""
+#include <stddef.h>
+static char pool[8 << 20];
+static size_t used;
+void* malloc(size_t bytes) { return pool + __atomic_fetch_add(&used, (bytes + 15) & ~(size_t)15, __ATOMIC_SEQ_CST); }
+void* calloc(size_t count, size_t bytes) { return malloc(count * bytes); }
+void* realloc(void* block, size_t bytes) { return malloc(bytes); }
+void free(void* block) { }
+""")
+        heap = self.folder / "heap.so"
+        subprocess.run(["clang-19", "-w", "-O1", "-fPIC", "-shared", source, "-o", heap], check=True)
+        ended = self.ends(subprocess.run([PROGRAM, "4096"], env={**CLEAN, "LD_PRELOAD": str(heap)}, capture_output=True, text=True), 2, str(heap))
+        self.assertEqual(ended.stdout, "")
+        # One that hands on to the next may stay.
+        source.write_text("""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stddef.h>
+void* malloc(size_t bytes) { return ((void* (*)(size_t))dlsym(RTLD_NEXT, "malloc"))(bytes); }
+void free(void* block) { ((void (*)(void*))dlsym(RTLD_NEXT, "free"))(block); }
+""")
+        subprocess.run(["clang-19", "-w", "-O1", "-fPIC", "-shared", source, "-o", heap], check=True)
+        self.works(subprocess.run([PROGRAM, "4096"], env={**CLEAN, "LD_PRELOAD": str(heap)}, capture_output=True, text=True))
 
 
 class Library(Refusal):
