@@ -153,16 +153,6 @@ class Budget(Refusal):
         self.works(run(memory="32M", page="64K", preexec_fn=limit))
         self.refused("ulimit -f", memory="512M", page="64K", preexec_fn=limit)
 
-    @unittest.skipUnless(os.getuid() == 0, "needs root, to start as somebody else")
-    def test_thread_limit(self):
-        def limit():
-            resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))
-            os.setgid(NOBODY)
-            os.setuid(NOBODY)
-        with tempfile.TemporaryDirectory(dir="/var/tmp") as place:
-            os.chmod(place, 0o777)
-            self.works(run(storage=place, preexec_fn=limit))
-
 
 def without(call, number):
     """A sandbox: what a program runs before exec, so that the system call fails with this error."""
@@ -265,23 +255,32 @@ class Link(Refusal):
         self.assertNotEqual(ended.returncode, 0)
 
 
+@unittest.skipUnless(os.getuid() == 0, "needs root, to start as somebody else")
 class Rights(Refusal):
-    """Who starts a program that has other rights does not say what it does with files."""
+    """Started by nobody, who may not make threads either; linked statically, since nobody may not reach the library."""
 
-    @unittest.skipUnless(os.getuid() == 0, "needs root")
+    def setUp(self):
+        super().setUp()
+        self.place = temporary_folder(self, "/var/tmp")
+        self.place.chmod(0o755)
+        self.program = self.place / "program"
+        subprocess.run([BIN / "spillcc", "-O2", "-w", "-static", SOURCE, "-o", self.program], check=True, env=CLEAN)
+
+    def started(self, **settings):
+        def without_threads():
+            resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))
+            become_nobody()
+        return subprocess.run([self.program, "4096"], env=environment(**settings), preexec_fn=without_threads, capture_output=True, text=True)
+
     def test_a_setuid_program_takes_no_settings(self):
-        place = pathlib.Path(tempfile.mkdtemp(dir="/var/tmp"))
-        self.addCleanup(shutil.rmtree, place)
-        place.chmod(0o755)
-        program = place / "program"
-        shutil.copy(PROGRAM, program)
-        variables = {"SPILLWAY_STATS": str(place / "stats.json"), "SPILLWAY_MEMORY": "nonsense", "SPILLWAY_STORAGE": "/dev/null"}
-        command = [program, "4096"]
-        ended = subprocess.run(command, env={**CLEAN, **variables}, capture_output=True, text=True, user=NOBODY, group=NOBODY)
-        self.assertEqual((ended.returncode, ended.stdout), (2, ""), ended)  # so they are settings
-        program.chmod(0o4755)
-        self.works(subprocess.run(command, env={**CLEAN, **variables}, capture_output=True, text=True, user=NOBODY, group=NOBODY))
-        self.assertEqual(list(place.iterdir()), [program])
+        settings = {"stats": self.place / "stats.json", "memory": "nonsense", "storage": "/dev/null"}
+        self.assertEqual(self.started(**settings).returncode, 2)  # so they are settings
+        self.program.chmod(0o4755)
+        self.works(self.started(**settings))
+        self.assertEqual(list(self.place.iterdir()), [self.program])
+
+    def test_no_threads(self):
+        self.works(self.started(memory="1M", spill_all=1))
 
 
 class Surroundings(Refusal):
