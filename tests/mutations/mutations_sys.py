@@ -52,7 +52,7 @@ MUTATIONS = [
     mutation("reservation replaces what is mapped", "ReserveAt.ReservesExactly*",
              (MEMORY, "MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);", "MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);")),
     mutation("released piece of a memory file keeps its content", "MemoryFile.TwoMappings*",
-             (MEMORY, "  syscall(SYS_fallocate, descriptor, kKeepSize | kPunchHole, offset, bytes);", "  (void)(descriptor + kKeepSize + kPunchHole);\n  (void)(offset + bytes);")),
+             (MEMORY, "  return !failed(syscall(SYS_fallocate, descriptor, kKeepSize | kPunchHole, offset, bytes));", "  (void)(descriptor + kKeepSize + kPunchHole);\n  return offset + bytes > 0;")),
     mutation("mapping of the file's beginning instead of the place asked for", "MemoryFile.TwoMappings*",
              (MEMORY, "MAP_SHARED | fixed, descriptor, offset);", "MAP_SHARED | fixed, descriptor, offset * 0);")),
     mutation("memory file left open after an error", "MemoryFile.ErrorsLeave*",
