@@ -5,6 +5,7 @@
 
 #include <atomic>
 
+#include "base/check.h"
 #include "sys/kernel.h"
 
 namespace sys {
@@ -44,10 +45,12 @@ bool is_first_error_output(int descriptor) {
 }  // namespace
 
 base::Expected<int> own_descriptor(int descriptor) {
-  long moved = syscall(SYS_fcntl, descriptor, F_DUPFD_CLOEXEC, kFirstOwnDescriptor);
-  // A low RLIMIT_NOFILE makes high numbers invalid: stay where we are then.
-  if (moved == -EINVAL) moved = syscall(SYS_fcntl, descriptor, F_DUPFD_CLOEXEC, 100);
-  if (moved == -EINVAL) moved = syscall(SYS_fcntl, descriptor, F_DUPFD_CLOEXEC, 3);
+  // A low RLIMIT_NOFILE makes high numbers invalid, or few: lower ones then.
+  long moved = -EINVAL;
+  for (const int first : {kFirstOwnDescriptor, 100, 3}) {
+    moved = syscall(SYS_fcntl, descriptor, F_DUPFD_CLOEXEC, first);
+    if (moved != -EINVAL && moved != -EMFILE) break;
+  }
   if (failed(moved)) {
     return base::failure(static_cast<int>(-moved),
                          "no descriptor left for the runtime: ", base::error_name(static_cast<int>(-moved)),
@@ -150,6 +153,13 @@ void borrow_error_output() {
 void random_bytes(std::span<unsigned char> to) {
   while (!to.empty()) {
     long n = syscall(SYS_getrandom, to.data(), to.size(), 0);
+    if (failed(n) && n != -EINTR) {
+      // A sandbox that does not know it.
+      const long device = syscall(SYS_openat, AT_FDCWD, "/dev/urandom", O_RDONLY | O_CLOEXEC, 0);
+      n = syscall(SYS_read, device, to.data(), to.size());
+      syscall(SYS_close, device);
+      CHECK_GT(n, 0);
+    }
     if (n > 0) to = to.subspan(static_cast<size_t>(n));
   }
 }

@@ -14,7 +14,7 @@ built and tested, programs.py fetches, builds and runs it. For each program
 A run passes if its tests find what they found natively and the busiest process evicted ten times as many
 pages as its cache has frames; one whose tests agree with fewer evictions is called `few`, which is a failure
 too, unless `--allow-few` is given. A program whose sources or needs are missing is `skipped`. The table at the
-end is in WORK/table.md as well, WORK/results.json has all figures.
+end is in WORK/table.md as well, WORK/results.json has all figures; both are written after each run.
 
 Exit status: 0 all passed, 77 some skipped and none failed, 1 otherwise, 2 wrong arguments.
 """
@@ -161,11 +161,11 @@ class Comparison:
         return row
 
     def run_all(self, levels, modes):
-        """A row for each run. Others of the same program in this WORK wait."""
+        """Yields a row for each run. Others of the same program in this WORK wait."""
         self.folder.mkdir(parents=True, exist_ok=True)
         with open(self.folder / "lock", "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            return self._run_all(levels, modes)
+            yield from self._run_all(levels, modes)
 
     def _run_all(self, levels, modes):
         name = self.program.name
@@ -173,10 +173,11 @@ class Comparison:
             self.corpus.fetch_all(self.program)
             native, peak_bytes = self.run_native()
         except Skipped as reason:
-            return [Row(name, "", "", "skipped", detail=str(reason))]
+            yield Row(name, "", "", "skipped", detail=str(reason))
+            return
         except Failure as failure:
-            return [Row(name, "native", "", "failed", detail=str(failure))]
-        rows = []
+            yield Row(name, "native", "", "failed", detail=str(failure))
+            return
         for level in levels:
             for mode in modes:
                 try:
@@ -185,8 +186,7 @@ class Comparison:
                     row = Row(name, level, mode, "failed", detail=str(failure))
                 print(f"{name} {level} {mode}: {row.outcome} {row.spilled_tests}/{row.native_tests} "
                       f"{row.spilled_seconds:.1f} s {row.detail}", file=sys.stderr, flush=True)
-                rows.append(row)
-        return rows
+                yield row
 
 
 def table(rows):
@@ -234,12 +234,13 @@ def main():
     work = arguments.work.resolve()
     work.mkdir(parents=True, exist_ok=True)
     corpus = Corpus(arguments.bin.resolve(), work, arguments.quick)
-    rows = []
+    rows, text = [], ""
     for program in chosen:
-        rows += Comparison(corpus, program, arguments.storage).run_all(arguments.level or ["O2"], arguments.mode or list(MODES))
-    text = table(rows)
-    (work / "table.md").write_text(text)
-    (work / "results.json").write_text(json.dumps([dataclasses.asdict(row) for row in rows], indent=1))
+        for row in Comparison(corpus, program, arguments.storage).run_all(arguments.level or ["O2"], arguments.mode or list(MODES)):
+            rows.append(row)
+            text = table(rows)
+            (work / "table.md").write_text(text)
+            (work / "results.json").write_text(json.dumps([dataclasses.asdict(row) for row in rows], indent=1))
     print(text, end="")
     count = collections.Counter(row.outcome for row in rows)
     for row in rows:

@@ -19,7 +19,7 @@ that takes more than NATIVE_SECONDS. What differs otherwise stays in WORK/found,
 again is printed.
 
 The last line printed is a JSON object: the seeds tried, and how many programs and runs did what. It is also in WORK/progress.json, after each
-seed. The exit status is 1 if anything was found, 2 for wrong input.
+seed. The exit status is 1 if anything was found or one run in ten evicted nothing, 2 for wrong input.
 """
 import argparse
 import json
@@ -54,6 +54,7 @@ KINDS = {
     "heap": (lambda seed: [sys.executable, str(HERE / "heap_program.py"), str(seed)], False, [], [], str),
     "access": (lambda seed: [sys.executable, str(HERE.parent / "ir" / "random_program.py"), str(seed)], True, [], [], lambda i: ""),
 }
+MOST_WITHOUT = 0.1  # of all runs: small programs may end before anything is evicted
 COUNTERS = ("programs", "runs", "evictions", "without_evictions", "undecided", "found")
 
 
@@ -209,7 +210,10 @@ def main():
     for name in ("native", "spilled"):
         (given.work / name).unlink(missing_ok=True)
     print(json.dumps(told))
-    return 1 if any(counts["found"] for counts in told["counts"].values()) else 0
+    few = [kind for kind, counts in told["counts"].items() if counts["without_evictions"] > MOST_WITHOUT * max(counts["runs"], 1)]
+    if few:
+        print(f"too many runs without evictions: {', '.join(few)}", file=sys.stderr)
+    return 1 if few or any(counts["found"] for counts in told["counts"].values()) else 0
 
 
 if __name__ == "__main__":

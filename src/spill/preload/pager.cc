@@ -218,6 +218,19 @@ void Pager::load(PageNumber page) {
   if (place_pages(first, count) == 0 && count > 1) place_pages(page, 1);
 }
 
+// UFFDIO_COPY. A memory group may be at its limit for a moment: what is being evicted leaves.
+long Pager::copy_in(uint64_t to, const void* from, uint64_t bytes) {
+  long copied = faults_->copy(to, from, bytes);
+  for (uint64_t tries = 0; copied == -ENOMEM && tries < kTriesForMemory; ++tries) {
+    sleep_a_millisecond();
+    copied = faults_->copy(to, from, bytes);
+  }
+  if (copied == -ENOMEM)
+    end_process(base::Error::of(ENOMEM, "the kernel has no memory for a page; give less --memory"),
+                kFatalStatus);
+  return copied;
+}
+
 // Loads absent neighbours and puts them at their addresses; returns how many.
 uint32_t Pager::place_pages(PageNumber first, uint32_t count) {
   Spot spots[kMostLoaded];
@@ -227,14 +240,7 @@ uint32_t Pager::place_pages(PageNumber first, uint32_t count) {
   for (uint32_t i = 0; i < count; ++i)
     known[i] =
         spots[i] == kNoSpot ? base::zero_fingerprint() : base::take_fingerprint(staging_ + i * kOsPageBytes);
-  long copied = faults_->copy(address_of(first), staging_, count * kOsPageBytes);
-  for (uint64_t tries = 0; copied == -ENOMEM && tries < kTriesForMemory; ++tries) {
-    sleep_a_millisecond();
-    copied = faults_->copy(address_of(first), staging_, count * kOsPageBytes);
-  }
-  if (copied == -ENOMEM)
-    end_process(base::Error::of(ENOMEM, "the kernel has no memory for a page; give less --memory"),
-                kFatalStatus);
+  const long copied = copy_in(address_of(first), staging_, count * kOsPageBytes);
   if (copied < 0) {
     // The memory was unmapped behind our back, or mapped and touched: whoever waits finds out.
     faults_->wake(address_of(first), count * kOsPageBytes);
@@ -285,7 +291,7 @@ bool Pager::relocate_hot(uint64_t to, uint64_t from) {
   const long moved = faults_->move(to, from, kOsPageBytes);
   if (moved > 0 || moved == -ENOENT) return moved > 0;
   // In use by the kernel, shared with a child of fork, or read-only. It is there: copying does not wait.
-  CHECK_EQ(faults_->copy(to, reinterpret_cast<void*>(from), kOsPageBytes), static_cast<long>(kOsPageBytes));
+  CHECK_EQ(copy_in(to, reinterpret_cast<void*>(from), kOsPageBytes), static_cast<long>(kOsPageBytes));
   sys::release(reinterpret_cast<void*>(from), kOsPageBytes);
   return true;
 }

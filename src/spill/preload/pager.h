@@ -90,6 +90,7 @@ class Pager {
   void note_touched(PageNumber page);
   void free_frame(FrameNumber frame);
   bool relocate_hot(uint64_t to, uint64_t from);
+  long copy_in(uint64_t to, const void* from, uint64_t bytes);
   uint32_t in_use() const { return hot_.count + cooling_.count; }
   uint32_t allowed() const;
   void count_memory();
