@@ -96,7 +96,7 @@ class CorpusTest(unittest.TestCase):
 
     def test_needs(self):
         program = Program("made-up", "fast", ["made-up"], [], "", "", "", needs={"/nonexistent": "nothing-dev"})
-        rows = Comparison(Corpus(self.work, self.work), program, "").run_all(["O2"], ["4K"])
+        rows = list(Comparison(Corpus(self.work, self.work), program, "").run_all(["O2"], ["4K"]))
         self.assertEqual([row.outcome for row in rows], ["skipped"])
         self.assertIn("nothing-dev", rows[0].detail)
 
