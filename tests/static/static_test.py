@@ -70,9 +70,12 @@ class Static(unittest.TestCase):
         self.assertNotEqual(ended.returncode, 0)
         self.assertIn("undefined symbol: __spillway_abi_table_v0", ended.stderr)
 
-    def test_a_heap_of_the_programs_own_does_not_link(self):
+    def test_a_heap_that_spillcc_did_not_compile_does_not_link(self):
         (WORK / "heap.c").write_text("void* malloc(unsigned long n) { return 0; }\nvoid free(void* p) {}\n")
-        ended = run(BIN / "spillcc", "-w", "-static", SOURCE / "mixed.c", "foreign.o", "heap.c", "-o", "heap")
+        self.spills(built(BIN / "spillcc", "-w", "-static", SOURCE / "mixed.c", "foreign.o", "heap.c", "-o", "own"), WORK / "file",
+                    expected="right\nend 1\n")
+        built("clang-19", "-w", "-c", "heap.c", "-o", "heap.o")
+        ended = run(BIN / "spillcc", "-w", "-static", SOURCE / "mixed.c", "foreign.o", "heap.o", "-o", "heap")
         self.assertNotEqual(ended.returncode, 0)
         self.assertIn("duplicate symbol: malloc", ended.stderr)
 
