@@ -30,7 +30,7 @@ MUTATIONS = [
     mutation("timeout ignored", "EventCount.WaitEndsAtItsTimeout",
              ("src/sys/lock.cc", "timeout_ns != 0 ? &timeout : nullptr", "timeout_ns == 0 ? &timeout : nullptr")),
     mutation("runtime's descriptors survive exec", "OwnDescriptor.IsHigh*",
-             (FILES, "syscall(SYS_fcntl, descriptor, F_DUPFD_CLOEXEC, kFirstOwnDescriptor)", "syscall(SYS_fcntl, descriptor, F_DUPFD, kFirstOwnDescriptor)")),
+             (FILES, "syscall(SYS_fcntl, descriptor, F_DUPFD_CLOEXEC, first)", "syscall(SYS_fcntl, descriptor, F_DUPFD, first)")),
     mutation("descriptor closed that is not the runtime's", "OwnDescriptor.OthersAreNot*",
              (FILES, "      syscall(SYS_close, descriptor);\n      return;\n    }\n  }\n}", "      syscall(SYS_close, descriptor);\n      return;\n    }\n  }\n  syscall(SYS_close, descriptor);\n}")),
     mutation("runtime's descriptors not in order", "OwnDescriptor.List*",
