@@ -16,6 +16,7 @@ block says what is expected, one "// key: value" a line:
   storage    device                                       a directory
   expect     bounds of the statistics of a run with a small budget, "cache.evictions>=100 spill.faults<=1"; at
              most so many spill.faults holds in chaos mode too
+  evictions  "none", and why: no run evicts anything       (some run does)
   needs      flags of the processor: without one the program is skipped, exit status 77   (none)
   timeout    seconds for one run                          60; SPILLWAY_TEST_SLOWER multiplies it
 
@@ -53,7 +54,8 @@ BOUND = re.compile(r"^([a-z_.]+)(>=|<=|==)(\d+)$")
 
 
 class Program:
-    KEYS = {"flags", "spillcc", "levels", "case", "input", "stderr", "memory", "pages", "chaos", "storage", "expect", "needs", "timeout"}
+    KEYS = {"flags", "spillcc", "levels", "case", "input", "stderr", "memory", "pages", "chaos", "storage", "expect", "evictions", "needs",
+            "timeout"}
 
     def __init__(self, path):
         self.path = path
@@ -79,6 +81,7 @@ class Program:
             self.seeds = 0
         self.storage = settings.get("storage", [None])[0]
         self.bounds = [self.parse_bound(text) for text in " ".join(settings.get("expect", [])).split()]
+        self.evicts = not settings.get("evictions", [""])[0].startswith("none")
         self.needs = " ".join(settings.get("needs", [])).split()
         # Pages are larger there, but some must have gone.
         self.chaos_bounds = [("cache.evictions", ">=", 1)] if self.bounds else []
@@ -112,6 +115,7 @@ class Runner:
         self.work = work
         self.program = program
         self.runs = 0
+        self.evictions = 0  # in all of them
 
     def compile(self, compiler, level, flags=()):
         target = self.work / level
@@ -161,14 +165,14 @@ class Runner:
         except Failure as failure:
             raise Failure(f"{failure}\nreplay: {shell_line(variables, [str(binary), *arguments])}") from None
 
-    @staticmethod
-    def check_statistics(path, bounds, status):
+    def check_statistics(self, path, bounds, status):
         if not path.exists():
             if status < 128 and bounds:
                 raise Failure(f"no statistics in {path}")
             return
         statistics = json.loads(path.read_text())
         path.unlink()
+        self.evictions += statistics["cache"]["evictions"]
         for name, relation, bound in bounds:
             folder, _, key = name.partition(".")
             value = statistics[folder][key]
@@ -208,6 +212,8 @@ class Runner:
                     continue
                 for (arguments, status), ended in zip(program.cases, expected):
                     self.check(mode, binary, ended, arguments, status, variables)
+        if not modes and program.evicts and self.evictions == 0:
+            raise Failure("no run evicted anything; give it more data, or say why it cannot: evictions: none, WHY")
 
 
 def show(output):
@@ -228,7 +234,7 @@ def difference(native, ours):
 def run_all(bin_folder, work, path, modes):
     runner = Runner(bin_folder, work, Program(path))
     runner.run_all(modes)
-    print(f"{path.name}: {runner.runs} spilled runs as native")
+    print(f"{path.name}: {runner.runs} spilled runs as native, {runner.evictions} evictions")
 
 
 def main():

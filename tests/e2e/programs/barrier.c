@@ -3,6 +3,7 @@
 // case: => 159
 // chaos: 0
 // levels: O2
+// evictions: none, it is killed before that
 #define _GNU_SOURCE
 #include <linux/filter.h>
 #include <linux/membarrier.h>

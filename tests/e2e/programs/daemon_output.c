@@ -11,6 +11,7 @@
 // case: no_fork_vfork
 // levels: O2
 // chaos: 0
+// evictions: none, it has no data
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <poll.h>

@@ -44,6 +44,11 @@ static void* sleeper(void* x) {
   return x;
 }
 int main(void) {
+  // More than the budget, so that pages have to go.
+  enum { kBytes = 3 << 20 };
+  char* data = malloc(kBytes);
+  memset(data, 7, kBytes);
+  HIDE(data);
   int ef = eventfd(0, 0);
   eventfd_t* ev = NEW(eventfd_t);
   CHECK(eventfd_write(ef, 5) == 0);

@@ -1,6 +1,7 @@
 // Objects that processes wait for together, in shared memory that a program puts into a reservation of its own: the kernel's
 // there, whatever lies beside it.
 // flags: -pthread
+// evictions: none, all its memory is the kernel's
 #define _GNU_SOURCE
 #include <linux/futex.h>
 #include <pthread.h>

@@ -8,6 +8,7 @@
 // case: unallocated => 139
 // case: freed_map => 139
 // chaos: 1
+// evictions: none, it is killed before that
 #include <sys/mman.h>
 #include "e2e.h"
 

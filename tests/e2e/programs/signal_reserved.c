@@ -5,6 +5,7 @@
 // case: ways
 // levels: O2
 // chaos: 0
+// evictions: none, it has no data
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>

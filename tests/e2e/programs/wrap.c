@@ -1,6 +1,7 @@
 // A wrapper of the program's own for a replaced function, as docs/spill.md has it.
 // flags: -Wl,--wrap=strtol
 // spillcc: -Wl,--wrap=__spill_strtol,--defsym=__wrap___spill_strtol=__wrap_strtol -D__real_strtol=__real___spill_strtol
+// evictions: none, it has next to no data
 #include "e2e.h"
 
 long __real_strtol(const char* text, char** end, int base);
