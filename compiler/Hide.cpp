@@ -30,7 +30,7 @@ static constexpr StringLiteral Inserters[] = {
 static constexpr StringLiteral Heap[] = {
     "malloc_usable_size",
 #define SPILLWAY_INTERCEPT(Name)
-#define SPILLWAY_EXPORT(Name) #Name,
+#define SPILLWAY_HEAP(Name) #Name,
 #include "spillway/interceptors.inc"
 };
 

@@ -1,5 +1,6 @@
 ; A program's own malloc and its kin lose their names, in their own module too, so that nobody gets blocks of another heap than the
-; runtime's (Hide.h). A private function of such a name is the program's; so are operators.
+; runtime's (Hide.h). A private function of such a name is the program's; so are operators, and
+; other functions that the runtime exports.
 
 ; CHECK: define internal ptr @own.malloc(i64 %bytes)
 define ptr @malloc(i64 %bytes) {
@@ -12,6 +13,10 @@ define weak void @free(ptr %block) {
 ; CHECK: define ptr @_Znwm(i64 %bytes)
 define ptr @_Znwm(i64 %bytes) {
   ret ptr null
+}
+; CHECK: define i64 @syscall(i64 %number)
+define i64 @syscall(i64 %number) {
+  ret i64 0
 }
 ; CHECK: define internal ptr @valloc(i64 %bytes)
 define internal ptr @valloc(i64 %bytes) {
@@ -27,5 +32,7 @@ define ptr @uses(i64 %bytes) {
   %private = call ptr @valloc(i64 %bytes)
 ; CHECK: call ptr @_Znwm(
   %new = call ptr @_Znwm(i64 %bytes)
+; CHECK: call i64 @syscall(
+  call i64 @syscall(i64 39)
   ret ptr %new
 }

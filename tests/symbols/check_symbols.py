@@ -75,7 +75,7 @@ def defined(path):
 
 def intercepted_names(path):
     text = pathlib.Path(path).read_text()
-    return set(re.findall(r"^SPILLWAY_(?:INTERCEPT|INTERPOSE|EXPORT)\((\w+)\)", text, flags=re.M))
+    return set(re.findall(r"^SPILLWAY_(?:INTERCEPT|INTERPOSE|EXPORT|HEAP)\((\w+)\)", text, flags=re.M))
 
 
 def exported_names(path):
@@ -142,7 +142,7 @@ def check_library(path, allocator, intercepted):
 
 def check_static(path, options, interceptors):
     text = pathlib.Path(interceptors).read_text()
-    exported = set(re.findall(r"^SPILLWAY_(?:INTERPOSE|EXPORT)\((\w+)\)", text, flags=re.M)) - STATIC_NOT_WRAPPED
+    exported = set(re.findall(r"^SPILLWAY_(?:INTERPOSE|EXPORT|HEAP)\((\w+)\)", text, flags=re.M)) - STATIC_NOT_WRAPPED
     wrapped = set(re.findall(r"--wrap=(\w+)", pathlib.Path(options).read_text()))
     for name in sorted(exported - wrapped):
         yield f"{options}: does not wrap {name}"
