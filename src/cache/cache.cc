@@ -245,7 +245,7 @@ bool Cache::after_fork_in_child() {
   for (uint32_t i = 0; i < partition_count_; ++i) partitions_[i].become_child();
   set_inherited(false);
   shared_.places.after_fork_in_child();
-  parent_ = process_;
+  parent_.store(process_, std::memory_order_relaxed);
   process_ = sys::syscall(SYS_getpid);
   for (uint32_t i = 0; i < partition_count_; ++i) partitions_[i].thaw();
   return true;
@@ -280,8 +280,9 @@ bool Cache::share_step(Lane& lane) {
   }
   // Before that the copies would only take more memory: a child costs what is stored to.
   if (shared_.places.child_count() != 0) return false;
-  if (parent_ != 0 && sys::syscall(SYS_getppid) == parent_) return false;
-  parent_ = 0;
+  const long parent = parent_.load(std::memory_order_relaxed);
+  if (parent != 0 && sys::syscall(SYS_getppid) == parent) return false;
+  parent_.store(0, std::memory_order_relaxed);
   bool more = false;
   for (uint32_t i = 0; i < partition_count_; ++i) more |= partitions_[i].share_some();
   return more;

@@ -7,6 +7,8 @@
 // C library's heap. Not async-signal-safe against itself: a thread must not be interrupted inside a
 // call by a handler that calls again.
 #pragma once
+#include <atomic>
+
 #include "cache/layout.h"
 #include "cache/partition.h"
 
@@ -164,9 +166,9 @@ class Cache {
   // Of idle_step: how often in a row no page had moved, and what move_count was then.
   uint32_t calm_steps_ = kCalmSteps;
   uint32_t last_move_count_ = 0;
-  uint32_t steps_ = 0;  // of share_step
-  long process_ = 0;    // that created the cache, or became its owner as a child
-  long parent_ = 0;     // of a child of fork, as long as it lives; 0: none
+  uint32_t steps_ = 0;            // of share_step
+  long process_ = 0;              // that created the cache, or became its owner as a child
+  std::atomic<long> parent_ = 0;  // of a child of fork, as long as it lives; 0: none
   bool lend_failed_ = false;
   Shared shared_;
   Table table_;

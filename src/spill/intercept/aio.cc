@@ -78,7 +78,18 @@ class NoSignals {
   sigset_t before_;
 };
 
-int error_of(const aiocb* block) { return load(&block->__error_code); }
+// Of invariant 1: who sees that it ended sees its result, and what it read.
+using ErrorWord = std::atomic<int>;
+int error_of(const aiocb* block) {
+  const int error =
+      reinterpret_cast<ErrorWord*>(raw(&block->__error_code, kHoldA))->load(std::memory_order_acquire);
+  release(kHoldA);
+  return error;
+}
+void set_error(aiocb* block, int error) {
+  reinterpret_cast<ErrorWord*>(raw(&block->__error_code, kHoldA))->store(error, std::memory_order_release);
+  release(kHoldA);
+}
 
 bool may_wait(int descriptor) {
   struct stat status;
@@ -143,8 +154,7 @@ void notify(const sigevent& event) {
 
 void end(aiocb* block, ssize_t result, int error) {
   store(&block->__return_value, result);
-  std::atomic_thread_fence(std::memory_order_release);  // invariant 1
-  store(&block->__error_code, error);
+  set_error(block, error);
 }
 
 // The calling thread may be cancelled: natively the request would be carried out.
@@ -341,11 +351,7 @@ SPILL_EXPORT int __spill_lio_listio(int mode, aiocb* const* list, int count, sig
 SPILL_EXPORT int __spill_aio_suspend(const aiocb* const* list, int count, const timespec* timeout) {
   return suspend(list, count, timeout);
 }
-SPILL_EXPORT int __spill_aio_error(const aiocb* block) {
-  const int error = error_of(block);
-  std::atomic_thread_fence(std::memory_order_acquire);  // invariant 1
-  return error;
-}
+SPILL_EXPORT int __spill_aio_error(const aiocb* block) { return error_of(block); }
 SPILL_EXPORT ssize_t __spill_aio_return(aiocb* block) { return load(&block->__return_value); }
 // What waits in a thread is not taken back.
 SPILL_EXPORT int __spill_aio_cancel(int descriptor, aiocb* block) {
