@@ -55,6 +55,9 @@ void run_background(void* opened_lane) {
   inside.thread().lane = &lane;
   watch_leases();
   constexpr uint64_t kIdleNs = 1'000'000;
+  // A larger page takes longer to come back: the program must have as much of its time between two rounds.
+  constexpr uint64_t kChaosPauseNs = 20'000;
+  const uint64_t chaos_pause_ns = kChaosPauseNs * (runtime.cache->page_bytes() / base::kOsPageBytes);
   std::atomic<uint32_t> never{0};
   constexpr uint32_t kQuietRounds = 2;
   uint32_t quiet_rounds = 0;
@@ -74,7 +77,7 @@ void run_background(void* opened_lane) {
     const bool worked = runtime.cache->background_step(lane) > 0 || has_more;
     if (runtime.options.chaos != 0) {
       runtime.cache->idle_step(lane);
-      sys::futex_wait(never, 0, 20'000);
+      sys::futex_wait(never, 0, chaos_pause_ns);
       continue;
     }
     if (worked) {
