@@ -108,8 +108,10 @@ class Corpus:
         if variant == "native":
             return ""
         digest = hashlib.sha256()
-        for path in sorted(self.bin.parent.glob("lib/libspillway-compiler.so")):
-            digest.update(path.read_bytes())
+        lib = self.bin.parent / "lib"
+        for path in sorted([*lib.glob("libspillway-compiler.so"), *lib.glob("libspillway-hide.so"), *lib.glob("spillway-c++/**/*")]):
+            if path.is_file():
+                digest.update(path.read_bytes())
         return digest.hexdigest()
 
     def build(self, program, variant):
