@@ -1,10 +1,10 @@
 //===- Plugin.cpp - Where the pass enters LLVM's pipelines ----------------===//
 //
-// Translation comes last, after vectorisation: the optimiser sees the program's
-// own accesses. What is hidden is hidden first. Without link-time optimisation, and in ThinLTO's back ends,
-// that is the "optimizer last" point. Full link-time optimisation has its own;
-// its compile step and ThinLTO's come too early, so spillcc does not load us
-// there.
+// What is hidden is hidden first. Translation comes last, after vectorisation:
+// the optimiser sees the program's own accesses. Without link-time
+// optimisation, and in ThinLTO's back ends, that is the "optimizer last" point.
+// Full link-time optimisation has its own; its compile step and ThinLTO's come
+// too early, so spillcc does not load us there.
 //
 //===----------------------------------------------------------------------===//
 #include "Hide.h"

@@ -54,7 +54,6 @@ Expected<void> set_value(OptionText& field, const OptionInfo& info, std::string_
   return {};
 }
 
-constexpr std::string_view kPrefix = "SPILLWAY_";
 // SPILLWAY_COMPILER_...: spillcc's, which may be set while a build runs what it built.
 constexpr std::string_view kCompilerPrefix = "COMPILER_";
 
@@ -138,8 +137,8 @@ Expected<void> check_options(const Options& options, uint64_t machine_memory_byt
 Expected<void> read_options_from_environment(Options& options, const char* const* environment) {
   for (; *environment != nullptr; ++environment) {
     std::string_view entry = *environment;
-    if (!entry.starts_with(kPrefix)) continue;
-    entry.remove_prefix(kPrefix.size());
+    if (!entry.starts_with(kVariablePrefix)) continue;
+    entry.remove_prefix(kVariablePrefix.size());
     if (entry.starts_with(kCompilerPrefix)) continue;
     size_t equals = entry.find('=');
     if (equals == std::string_view::npos) continue;
@@ -148,7 +147,7 @@ Expected<void> read_options_from_environment(Options& options, const char* const
     size_t i = 0;
     while (i < option_count() && !spells(upper, kInfo[i].name)) ++i;
     if (i == option_count())
-      return failure(EINVAL, "no option is called ", kPrefix, upper, "; see spillway run --help");
+      return failure(EINVAL, "no option is called ", kVariablePrefix, upper, "; see spillway run --help");
     if (auto set = set_option(options, kInfo[i].name, value); !set) return set;
   }
   return {};

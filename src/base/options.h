@@ -59,6 +59,9 @@ inline constexpr uint64_t kMaxReadAheadPages = 15;
 inline constexpr uint64_t kMaxMappedPages = 8192;  // the kernel's 65,530 mappings are about 32,000 such pages
 Expected<void> check_options(const Options& options, uint64_t machine_memory_bytes);
 
+// How the variables of options begin.
+inline constexpr std::string_view kVariablePrefix = "SPILLWAY_";
+
 // Reads every SPILLWAY_<NAME> of an environment block ("NAME=value" strings, null-terminated).
 // An unknown SPILLWAY_ variable is an error (EINVAL), so that a misspelt one is noticed; SPILLWAY_COMPILER_
 // ones are spillcc's and passed over.

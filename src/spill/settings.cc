@@ -22,7 +22,7 @@ base::Expected<void> read_settings() {
 void forget_settings(char** environment) {
   char** to = environment;
   for (char** from = environment; *from != nullptr; ++from)
-    if (!std::string_view(*from).starts_with("SPILLWAY_")) *to++ = *from;
+    if (!std::string_view(*from).starts_with(base::kVariablePrefix)) *to++ = *from;
   *to = nullptr;
 }
 

@@ -7,7 +7,8 @@
 #include <linux/magic.h>
 #include <linux/stat.h>
 #include <sys/file.h>
-#include <sys/resource.h>
+
+#include <algorithm>
 
 #include "base/check.h"
 #include "base/ids.h"
@@ -122,7 +123,8 @@ long make_nameless_in(const Path& directory) {
     name << directory.text.view() << "/.spillway-" << base::Hex{random};
     if (name.size() > kMaxPathBytes) return -ENAMETOOLONG;
     result = make_nameless(Path(name.view()));
-    if (result == -ENOENT) return -EOPNOTSUPP;  // the directory is there: it is one of the kernel's, as /proc is
+    if (result == -ENOENT)
+      return -EOPNOTSUPP;  // the directory is there: it is one of the kernel's, as /proc is
     if (result != -EEXIST) return result;
   }
   return result;
@@ -146,12 +148,8 @@ base::Expected<void> check_file_system(const Path& path, long descriptor) {
 // Files grow as they are written, up to here. (Giving them their size at once, as a hole, was tried: on ext4
 // first writes then took up to 30 times as long.)
 base::Expected<uint64_t> file_capacity_bytes(const Path& path) {
-  uint64_t capacity_bytes = kMostFileBytes;
-  rlimit limit = {};
-  if (!sys::failed(sys::syscall(SYS_prlimit64, 0, RLIMIT_FSIZE, nullptr, &limit)) &&
-      limit.rlim_cur < capacity_bytes)
-    capacity_bytes = limit.rlim_cur;  // to write past it would raise SIGXFSZ
-  capacity_bytes = base::round_down(capacity_bytes, base::kOsPageBytes);
+  const uint64_t capacity_bytes =
+      base::round_down(std::min(kMostFileBytes, sys::file_size_limit()), base::kOsPageBytes);
   if (capacity_bytes < kLeastFreeBytes) {
     return failure(EFBIG, path, ": files may be no larger than ", capacity_bytes >> 10,
                    "K in this process; raise ulimit -f");

@@ -1,6 +1,7 @@
 #include "sys/files.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <atomic>
@@ -148,6 +149,12 @@ void borrow_error_output() {
   if (failed(theirs) || theirs == 2) return;
   syscall(SYS_dup3, theirs, 2, O_CLOEXEC);
   syscall(SYS_close, theirs);
+}
+
+uint64_t file_size_limit() {
+  struct rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
+  syscall(SYS_prlimit64, 0, RLIMIT_FSIZE, nullptr, &limit);
+  return limit.rlim_cur;
 }
 
 void random_bytes(std::span<unsigned char> to) {

@@ -37,6 +37,9 @@ void error_output_replaced();
 // For a thread with a table of descriptors of its own: its 2 is from now on that of the process.
 void borrow_error_output();
 
+// How large a file may grow in this process (RLIMIT_FSIZE); writing past it, or making it larger, raises SIGXFSZ.
+uint64_t file_size_limit();
+
 // Fills `to` with random bytes of the kernel.
 void random_bytes(std::span<unsigned char> to);
 

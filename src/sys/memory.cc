@@ -101,6 +101,17 @@ base::Expected<char*> map_zeros(uint64_t bytes, int kind, const char* purpose) {
   return reinterpret_cast<char*>(result);
 }
 
+// What sysinfo(2) says, for where there is no /proc.
+struct MachineMemory {
+  uint64_t total, free;
+};
+MachineMemory memory_told_of() {
+  struct sysinfo facts = {};
+  syscall(SYS_sysinfo, &facts);
+  return {uint64_t{facts.totalram} * facts.mem_unit,
+          uint64_t{facts.freeram + facts.bufferram} * facts.mem_unit};
+}
+
 }  // namespace
 
 base::Expected<char*> map_anonymous(uint64_t bytes, const char* purpose) {
@@ -117,11 +128,8 @@ void unmap(void* address, uint64_t bytes) {
 }
 
 base::Expected<int> create_memory_file(uint64_t bytes, const char* name) {
-  // What is larger would end the process by a signal.
-  struct rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
-  syscall(SYS_prlimit64, 0, RLIMIT_FSIZE, nullptr, &limit);
-  if (bytes > limit.rlim_cur) {
-    return base::failure(EFBIG, "files may be as large as ", base::Bytes{limit.rlim_cur}, " here, and ",
+  if (const uint64_t limit = file_size_limit(); bytes > limit) {
+    return base::failure(EFBIG, "files may be as large as ", base::Bytes{limit}, " here, and ",
                          base::Bytes{bytes}, " are needed in memory; raise ulimit -f");
   }
   long descriptor = syscall(SYS_memfd_create, name, MFD_CLOEXEC);
@@ -273,31 +281,18 @@ bool release_file_piece(int descriptor, uint64_t offset, uint64_t bytes) {
   return !failed(syscall(SYS_fallocate, descriptor, kKeepSize | kPunchHole, offset, bytes));
 }
 
-// For where there is no /proc.
-static struct sysinfo facts_of_machine() {
-  struct sysinfo facts = {};
-  syscall(SYS_sysinfo, &facts);
-  return facts;
-}
-
 uint64_t machine_memory_bytes() {
   char text[4096];
   long n = read_small_file("/proc/meminfo", text);
   auto total = number_after({text, n > 0 ? static_cast<size_t>(n) : 0}, "MemTotal:");
-  if (total) return *total * 1024;
-  const auto facts = facts_of_machine();
-  return uint64_t{facts.totalram} * facts.mem_unit;
+  return total ? *total * 1024 : memory_told_of().total;
 }
 
 uint64_t free_memory_bytes() {
   char text[4096];
   long n = read_small_file("/proc/meminfo", text);
   auto available = number_after({text, n > 0 ? static_cast<size_t>(n) : 0}, "MemAvailable:");
-  uint64_t free_bytes = available ? *available * 1024 : 0;
-  if (!available) {
-    const auto facts = facts_of_machine();
-    free_bytes = uint64_t{facts.freeram + facts.bufferram} * facts.mem_unit;
-  }
+  uint64_t free_bytes = available ? *available * 1024 : memory_told_of().free;
 
   n = read_small_file("/proc/self/cgroup", text);
   std::string_view lines(text, n > 0 ? static_cast<size_t>(n) : 0);

@@ -75,7 +75,7 @@ MUTATIONS = [
              (MEDIUM, "  if (!sys::failed(result)) sys::syscall(SYS_unlinkat, AT_FDCWD, path.c_str(), 0);\n", "")),
     mutation("spill file readable by others", "OpenTest.PrivateFiles*", (MEDIUM, "kPrivateMode = 0600;", "kPrivateMode = 0644;")),
     mutation("limit on the size of files ignored", "OpenTest.Capacity*",
-             (MEDIUM, "    capacity_bytes = limit.rlim_cur;  // to", "    capacity_bytes = kMostFileBytes;  // to")),
+             (MEDIUM, "std::min(kMostFileBytes, sys::file_size_limit())", "kMostFileBytes")),
     mutation("misspelt device becomes a file", "OpenTest.*",
              (MEDIUM, "return path.starts_with(\"/dev/\") && !path.starts_with(\"/dev/shm/\");", "return path.starts_with(\"/device/\");")),
     mutation("no way on where io_uring is forbidden", "Uring.WhereItIsForbidden*",

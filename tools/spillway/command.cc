@@ -21,7 +21,7 @@ std::string flag_with_argument(const base::OptionInfo& option) {
 }
 
 std::string variable_name(const base::OptionInfo& option) {
-  std::string variable = "SPILLWAY_";
+  std::string variable(base::kVariablePrefix);
   for (char c : std::string_view(option.name))
     variable += c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
   return variable;

@@ -3,14 +3,11 @@
 #include "spill/discard.h"
 #include "spill/intercept/maps.h"
 
-namespace spill {
-namespace {
-
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE 25
 #endif
 
-}  // namespace
+namespace spill {
 
 SPILL_EXPORT int __spill_madvise(void* address, size_t bytes, int advice) {
   if (touches_runtime(address, bytes)) return fail(ENOMEM);

@@ -90,6 +90,38 @@ void* map_by_kernel(void* address, size_t bytes, int protection, int flags, int 
   return mapped;
 }
 
+// MAP_FIXED where spilled addresses are.
+void* map_over(void* address, size_t bytes, int protection, int flags, int file, off_t offset) {
+  const auto begin = reinterpret_cast<uint64_t>(address);
+  // A file map's addresses stay the kernel's; those of another mapping of the kernel's are spilled memory again.
+  if (bytes != 0 && in_range(begin) && begin % base::kOsPageBytes == 0 && is_file_map(begin) &&
+      kernel_kind(begin, base::round_up(bytes, base::kOsPageBytes)) == FileMapKind::kPlain)
+    return mmap(address, bytes, protection, flags, file, offset);
+  constexpr int kHarmless = MAP_NORESERVE | MAP_POPULATE | MAP_NONBLOCK;
+  const bool spilled_kind =
+      (protection & ~kAllAccess) == 0 && (flags & ~kHarmless) == (MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED);
+  return spilled_kind ? map_fixed(address, bytes, protection_of_flags(protection))
+                      : map_fixed_by_kernel(address, bytes, protection, flags, file, offset);
+}
+
+// MAP_FIXED_NOREPLACE where spilled addresses are: none of them may be taken yet.
+void* map_where_nothing_is(void* address, size_t bytes, int protection, int flags, int file, off_t offset) {
+  const auto begin = reinterpret_cast<uint64_t>(address);
+  const uint64_t length = base::round_up(bytes, base::kOsPageBytes);
+  const bool aligned = begin % base::kOsPageBytes == 0;
+  if (!aligned || !in_reserved_range(begin) || is_too_large(bytes) || !allocate_addresses_at(begin, length)) {
+    errno = aligned ? EEXIST : EINVAL;
+    return MAP_FAILED;
+  }
+  base::statistics.spill_live_bytes.add(length);
+  void* mapped =
+      map_over(address, bytes, protection, (flags & ~MAP_FIXED_NOREPLACE) | MAP_FIXED, file, offset);
+  const int error = errno;
+  if (mapped == MAP_FAILED) unmap_spilled(address, bytes);
+  errno = error;
+  return mapped;
+}
+
 }  // namespace
 
 FileMapKind kernel_kind(uint64_t begin, uint64_t bytes) {
@@ -142,39 +174,6 @@ void* map_fixed(void* address, size_t bytes, Protection protection) {
   discard_memory(begin, length);
   protect(begin, length, protection);
   return address;
-}
-
-// MAP_FIXED where spilled addresses are.
-static void* map_over(void* address, size_t bytes, int protection, int flags, int file, off_t offset) {
-  const auto begin = reinterpret_cast<uint64_t>(address);
-  // A file map's addresses stay the kernel's; those of another mapping of the kernel's are spilled memory again.
-  if (bytes != 0 && in_range(begin) && begin % base::kOsPageBytes == 0 && is_file_map(begin) &&
-      kernel_kind(begin, base::round_up(bytes, base::kOsPageBytes)) == FileMapKind::kPlain)
-    return mmap(address, bytes, protection, flags, file, offset);
-  constexpr int kHarmless = MAP_NORESERVE | MAP_POPULATE | MAP_NONBLOCK;
-  const bool spilled_kind =
-      (protection & ~kAllAccess) == 0 && (flags & ~kHarmless) == (MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED);
-  return spilled_kind ? map_fixed(address, bytes, protection_of_flags(protection))
-                      : map_fixed_by_kernel(address, bytes, protection, flags, file, offset);
-}
-
-// MAP_FIXED_NOREPLACE where spilled addresses are: none of them may be taken yet.
-static void* map_where_nothing_is(void* address, size_t bytes, int protection, int flags, int file,
-                                  off_t offset) {
-  const auto begin = reinterpret_cast<uint64_t>(address);
-  const uint64_t length = base::round_up(bytes, base::kOsPageBytes);
-  const bool aligned = begin % base::kOsPageBytes == 0;
-  if (!aligned || !in_reserved_range(begin) || is_too_large(bytes) || !allocate_addresses_at(begin, length)) {
-    errno = aligned ? EEXIST : EINVAL;
-    return MAP_FAILED;
-  }
-  base::statistics.spill_live_bytes.add(length);
-  void* mapped =
-      map_over(address, bytes, protection, (flags & ~MAP_FIXED_NOREPLACE) | MAP_FIXED, file, offset);
-  const int error = errno;
-  if (mapped == MAP_FAILED) unmap_spilled(address, bytes);
-  errno = error;
-  return mapped;
 }
 
 SPILL_EXPORT void* __spill_mmap(void* address, size_t bytes, int protection, int flags, int file,

@@ -155,9 +155,7 @@ ssize_t get_line(char** line, size_t* capacity, int delimiter, FILE* stream) {
   StreamLock lock(stream);
   if (reserve(0) == nullptr) return -1;
   const size_t length = read_line(stream, delimiter, SSIZE_MAX - 1, reserve);
-  if (length == 0) {
-    return out_of_memory ? fail(ENOMEM) : -1;
-  }
+  if (length == 0) return out_of_memory ? fail(ENOMEM) : -1;
   store(block + length, '\0');
   return static_cast<ssize_t>(length);
 }
