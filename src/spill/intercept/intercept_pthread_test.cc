@@ -26,6 +26,7 @@ extern "C" {
 int __spill_timer_create(clockid_t, sigevent*, timer_t*);
 int __spill_mq_notify(mqd_t, const sigevent*);
 int __spill_getaddrinfo_a(int, gaicb**, int, sigevent*);
+int __spill_aio_error(const aiocb*);
 int __spill_aio_read(aiocb*);
 int __spill_pthread_mutex_init(pthread_mutex_t*, const pthread_mutexattr_t*);
 int __spill_pthread_mutex_destroy(pthread_mutex_t*);
@@ -303,7 +304,7 @@ TEST_F(Pthread, CallsThatMakeThreadsEndBeingTheOnlyOne) {
     EXPECT_EQ(spill::only_thread(), 0u) << "call " << &call - calls;
   }
   spill::note_threads();
-  while (aio_error(&block) == EINPROGRESS) usleep(100);
+  while (__spill_aio_error(&block) == EINPROGRESS) usleep(100);
   close(ends[0]);
   timer_delete(timer);
 }
