@@ -1,0 +1,10 @@
+#ifndef TABLE_H
+#include "table.h"
+#endif
+
+unsigned long sum_of_another(void) {
+  unsigned long* words = (unsigned long*)calloc(kWords, sizeof *words);
+  const unsigned long sum = sum_of(words);
+  free(words);
+  return sum;
+}

@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""Ways to build a program that build systems know.  builds_test.py BIN WORK [unittest arguments]
+
+Each makes a program of two files that spills and is right. Flags for sanitizers are refused (spillcc_test), static linking
+has tests of its own (tests/static).
+"""
+import functools
+import json
+import pathlib
+import shutil
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from support import built_in, fresh, run_in, take_paths  # noqa: E402
+
+BIN, WORK = take_paths(2)
+SOURCE = pathlib.Path(__file__).resolve().parent
+CC, CXX = BIN / "spillcc", BIN / "spillc++"
+FILES = ["main.c", "another.c"]
+run, built = functools.partial(run_in, WORK), functools.partial(built_in, WORK)
+
+
+class Builds(unittest.TestCase):
+    def setUp(self):
+        fresh(WORK)
+        for path in SOURCE.glob("*.[ch]"):
+            shutil.copy(path, WORK)
+        self.expected = run(built("clang-19", "-O1", *FILES, "-o", "native")).stdout
+
+    def made(self, *command):
+        ended = run(*command)
+        self.assertEqual((ended.returncode, ended.stderr), (0, ""), command)
+
+    def spills(self, program):
+        stats = WORK / "stats.json"
+        ended = run(program, memory="1M", storage="memory:64M", stats=stats)
+        self.assertEqual((ended.returncode, ended.stdout, ended.stderr), (0, self.expected, ""))
+        self.assertGreaterEqual(json.loads(stats.read_text())["cache"]["evictions"], 2000)
+
+    def test_flags(self):
+        for flags in (
+            "-O0", "-O1", "-O3 -march=native", "-Os", "-Oz", "-O3 -ffast-math", "-g -gsplit-dwarf", "-ftrapv", "-fwrapv",
+            "-flto", "-flto=thin", "-fuse-ld=bfd", "-fuse-ld=gold", "-fuse-ld=lld",
+            "-fPIC -fno-plt -fno-semantic-interposition", "-no-pie -fno-pie", "-mcmodel=medium", "-mcmodel=large",
+            "-save-temps", "-save-temps=obj", "-pipe", "-pg", "-fprofile-instr-generate -fcoverage-mapping", "--coverage",
+            "-fstack-protector-strong -D_FORTIFY_SOURCE=2 -fstack-clash-protection -fcf-protection",
+            "-ftrivial-auto-var-init=zero", "-finstrument-functions", "-fxray-instrument", "-fno-omit-frame-pointer", "-MMD -MF dependencies",
+            "-ffunction-sections -fdata-sections -Wl,--gc-sections", "-Wl,-z,now,-z,relro,--as-needed -Wl,--hash-style=gnu",
+            "-x c main.c -x none",
+        ):
+            with self.subTest(flags):
+                files = FILES[1:] if "main.c" in flags else FILES
+                self.spills(built(CC, "-O2", *flags.split(), *files, "-o", "program"))
+        self.assertIn("another.c", (WORK / "dependencies").read_text())
+
+    def test_steps(self):
+        """What is made of each file first, and how, if not by an option alone."""
+        for name, option, suffix in (("objects", "-c", ".o"), ("assembly", "-S", ".s"), ("preprocessed", "-E", ".i"),
+                                     ("bitcode", "-emit-llvm -c", ".bc"), ("LLVM's assembly", "-emit-llvm -S", ".ll"),
+                                     ("objects for the linker to optimise", "-flto -c", ".o")):
+            with self.subTest(name):
+                between = [path.removesuffix(".c") + suffix for path in FILES]
+                for path, made in zip(FILES, between):
+                    self.made(CC, "-O2", *option.split(), path, "-o", made)
+                self.spills(built(CC, "-O2", *(["-flto"] if "-flto" in option else []), *between, "-o", "program"))
+
+    def test_objects_of_several_files(self):
+        self.made(CC, "-O2", "-c", *FILES)
+        with self.subTest("linked into one by the compiler"):
+            self.made(CC, "-r", "main.o", "another.o", "-o", "both.o")
+            self.spills(built(CC, "both.o", "-o", "program"))
+        with self.subTest("linked into one by the linker"):
+            self.made("ld", "-r", "main.o", "another.o", "-o", "both.o")
+            self.spills(built(CC, "both.o", "-o", "program"))
+        with self.subTest("an archive"):
+            self.made("ar", "rcs", "libanother.a", "another.o")
+            self.spills(built(CC, "main.o", "-L.", "-lanother", "-o", "program"))
+        with self.subTest("a shared library"):
+            self.made(CC, "-O2", "-fPIC", "-shared", "another.c", "-o", "libanother.so")
+            self.spills(built(CC, "main.o", "-L.", "-lanother", "-Wl,-rpath,.", "-o", "program"))
+
+    def test_a_precompiled_header(self):
+        for compiler, language, standard in ((CC, "c", "c17"), (CXX, "c++", "c++20")):
+            with self.subTest(language):
+                flags = ["-O2", f"-std={standard}"]
+                self.made(compiler, *flags, "-x", language + "-header", "table.h", "-o", "table.h.pch")
+                for path in FILES:
+                    self.made(compiler, *flags, "-x", language, "-include", "table.h", "-c", path)
+                self.spills(built(compiler, "main.o", "another.o", "-o", "program"))
+
+    def test_arguments_from_a_file_and_a_program_from_a_pipe(self):
+        (WORK / "arguments").write_text("-O2 main.c another.c\n-o 'pro gram'\n")
+        self.made(CC, "@arguments")
+        self.spills(WORK / "pro gram")
+        self.made("sh", "-c", f"{CC} -O2 -x c - -c -o main.o < main.c")
+        self.spills(built(CC, "-O2", "main.o", "another.c", "-o", "program"))
+
+    def test_a_module(self):
+        (WORK / "another.cppm").write_text('module;\n#include "table.h"\nexport module another;\n'
+                                           'export unsigned long another() { return sum_of_another(); }\n')
+        (WORK / "user.cc").write_text('#include "table.h"\nimport another;\n#define sum_of_another another\n#include "main.c"\n')
+        self.made(CXX, "-std=c++20", "-O2", "--precompile", "another.cppm", "-o", "another.pcm")
+        self.made(CXX, "-std=c++20", "-O2", "-c", "another.pcm", "-o", "module.o")
+        self.made(CC, "-O2", "-c", "another.c")
+        self.spills(built(CXX, "-std=c++20", "-O2", "-fmodule-file=another=another.pcm", "user.cc", "module.o", "another.o", "-o", "program"))
+
+
+if __name__ == "__main__":
+    unittest.main()
