@@ -102,6 +102,10 @@ class Corpus:
             if not script.exists() or script.read_text() != text:
                 script.write_text(text)
                 script.chmod(0o755)
+        # cmake looks for them there; those of another version do not read what -flto writes.
+        for tool in ("llvm-ar", "llvm-ranlib"):
+            if not (folder / tool).is_symlink():
+                (folder / tool).symlink_to(f"/usr/bin/{tool}-19")
         return folder
 
     def compiler_digest(self, variant):

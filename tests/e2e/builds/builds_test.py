@@ -76,6 +76,10 @@ class Builds(unittest.TestCase):
         with self.subTest("an archive"):
             self.made("ar", "rcs", "libanother.a", "another.o")
             self.spills(built(CC, "main.o", "-L.", "-lanother", "-o", "program"))
+        with self.subTest("an archive for the linker to optimise"):
+            self.made(CC, "-O2", "-flto", "-c", "another.c", "-o", "bitcode.o")
+            self.made("llvm-ar-19", "rcs", "libbitcode.a", "bitcode.o")
+            self.spills(built(CC, "-O2", "-flto", "main.o", "-L.", "-lbitcode", "-o", "program"))
         with self.subTest("a shared library"):
             self.made(CC, "-O2", "-fPIC", "-shared", "another.c", "-o", "libanother.so")
             self.spills(built(CC, "main.o", "-L.", "-lanother", "-Wl,-rpath,.", "-o", "program"))
