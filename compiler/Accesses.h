@@ -19,6 +19,10 @@ namespace spillway {
 
 /// Largest constant-size memory intrinsic that is translated in place.
 constexpr uint64_t MaxInlineBytes = 256;
+/// Of a memmove: it is in registers as a whole.
+constexpr uint64_t MaxMoveInlineBytes = 64;
+/// Where nothing is translated: what code generation expands anyway.
+constexpr uint64_t MaxPlainInlineBytes = 128;
 
 enum class SiteKind {
   Load,   // may be replaced by a load from a buffer

@@ -82,17 +82,19 @@ void Lowering::lowerMemIntrinsic(AnyMemIntrinsic &MI) {
   if (MI.getDestAddressSpace() != 0 ||
       (Transfer && Transfer->getSourceAddressSpace() != 0))
     return;
-  if (isPlain(MI.getRawDest()) &&
-      (!Transfer || isPlain(Transfer->getRawSource())))
-    return;
+  bool Plain = isPlain(MI.getRawDest()) &&
+               (!Transfer || isPlain(Transfer->getRawSource()));
   auto *Length = dyn_cast<ConstantInt>(MI.getLength());
-  if (!Length || Length->getZExtValue() > MaxInlineBytes ||
-      !isa<MemIntrinsic>(MI)) {
-    callRuntime(MI);
+  uint64_t MaxBytes = isa<AnyMemMoveInst>(MI) ? MaxMoveInlineBytes
+                      : Plain                 ? MaxPlainInlineBytes
+                                              : MaxInlineBytes;
+  if (!Length || Length->getZExtValue() > MaxBytes || !isa<MemIntrinsic>(MI)) {
+    if (!Plain)
+      callRuntime(MI);
     return;
   }
-  // Translated pointers must not reach the C library's functions, which may be
-  // the runtime's: code generation has to expand these in line.
+  // Code generation has to expand these in line: the function that it would call
+  // may be the program's own, which uses the slots of translations that are alive.
   BuilderBefore B(&MI);
   if (MI.getIntrinsicID() == Intrinsic::memcpy)
     B.CreateMemCpyInline(MI.getRawDest(), MI.getDestAlign(),
@@ -101,8 +103,16 @@ void Lowering::lowerMemIntrinsic(AnyMemIntrinsic &MI) {
   else if (MI.getIntrinsicID() == Intrinsic::memset)
     B.CreateMemSetInline(MI.getRawDest(), MI.getDestAlign(),
                          cast<MemSetInst>(MI).getValue(), Length);
-  else
-    return;
+  else if (!Length->isZero()) {
+    // Code generation calls memmove for more than a few registers. As a vector,
+    // all is loaded before any of it is stored.
+    auto *Bytes = FixedVectorType::get(B.getInt8Ty(), Length->getZExtValue());
+    Value *Loaded = B.CreateAlignedLoad(Bytes, Transfer->getRawSource(),
+                                        Transfer->getSourceAlign().valueOrOne(),
+                                        MI.isVolatile());
+    B.CreateAlignedStore(Loaded, MI.getRawDest(),
+                         MI.getDestAlign().valueOrOne(), MI.isVolatile());
+  }
   MI.eraseFromParent();
 }
 

@@ -18,12 +18,10 @@ bool endsTranslations(const Instruction &I) {
   auto *II = dyn_cast<IntrinsicInst>(Call);
   if (!II)
     return true;
-  // Sites with a constant size become code in line; larger ones that are left
-  // are calls of the C library.
-  if (auto *MI = dyn_cast<MemIntrinsic>(II)) {
-    auto *Length = dyn_cast<ConstantInt>(MI->getLength());
-    return !Length || Length->getZExtValue() > MaxInlineBytes;
-  }
+  // What is not expanded in line is a call of the C library's function, or of one
+  // of the program's own with its name.
+  if (isa<MemIntrinsic>(II))
+    return !isa<MemCpyInlineInst>(II) && !isa<MemSetInlineInst>(II);
   switch (II->getIntrinsicID()) {
   case Intrinsic::masked_gather:
   case Intrinsic::masked_load:

@@ -50,6 +50,18 @@ define void @copy(ptr %p, ptr %q) {
   ret void
 }
 
+; Code generation expands few memmoves: up to 64 bytes are a vector, which is loaded as a whole first.
+; CHECK-LABEL: define void @move(
+; CHECK: %[[ALL:.*]] = phi <64 x i8>
+; CHECK: store <64 x i8> %[[ALL]], ptr %spill.pointer{{.*}}, align 8
+; CHECK: call ptr @__spill_memmove(ptr %p, ptr %q, i64 65)
+define void @move(ptr %p, ptr %q) {
+  call void @llvm.memmove.p0.p0.i64(ptr align 8 %p, ptr align 8 %q, i64 64, i1 false)
+  call void @llvm.memmove.p0.p0.i64(ptr align 8 %p, ptr align 8 %q, i64 65, i1 false)
+  call void @llvm.memmove.p0.p0.i64(ptr align 8 %p, ptr align 8 %q, i64 0, i1 false)
+  ret void
+}
+
 ; One side on the stack is its own buffer.
 ; CHECK-LABEL: define void @from_stack(
 ; CHECK-NOT: spill.buffer

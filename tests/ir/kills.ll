@@ -6,6 +6,7 @@ declare void @other()
 declare float @llvm.fabs.f32(float)
 declare <4 x i32> @llvm.masked.gather.v4i32.v4p257(<4 x ptr addrspace(257)>, i32, <4 x i1>, <4 x i32>)
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 
 ; The block that is freed may be the one that was translated.
@@ -33,6 +34,29 @@ define void @copied(ptr %p, i64 %n) {
   store i32 0, ptr %p, align 4
   call void @llvm.memcpy.p0.p0.i64(ptr %a, ptr %b, i64 %n, i1 false)
   store i32 1, ptr %p, align 4
+  ret void
+}
+
+; So is one of constant size that code generation would call a function for, and none that it expands.
+; CHECK-LABEL: define void @copied_bytes(
+; CHECK: store atomic
+; CHECK: call void @llvm.memcpy.inline.p0.p0.i64(ptr %a, ptr %b, i64 128
+; CHECK-NOT: store atomic
+; CHECK: call void @llvm.memcpy.p0.p0.i64(ptr %a, ptr %b, i64 129
+; CHECK: store atomic
+; CHECK: call void @llvm.memmove.p0.p0.i64(ptr %a, ptr %b, i64 65
+; CHECK: store atomic
+; CHECK: ret
+define void @copied_bytes(ptr %p) {
+  %a = alloca [4000 x i8]
+  %b = alloca [4000 x i8]
+  store i32 0, ptr %p, align 4
+  call void @llvm.memcpy.p0.p0.i64(ptr %a, ptr %b, i64 128, i1 false)
+  store i32 1, ptr %p, align 4
+  call void @llvm.memcpy.p0.p0.i64(ptr %a, ptr %b, i64 129, i1 false)
+  store i32 2, ptr %p, align 4
+  call void @llvm.memmove.p0.p0.i64(ptr %a, ptr %b, i64 65, i1 false)
+  store i32 3, ptr %p, align 4
   ret void
 }
 
