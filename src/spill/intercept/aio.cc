@@ -26,10 +26,9 @@
 #include <new>
 
 #include "spill/intercept/aio.h"
+#include "spill/intercept/asynchronous.h"
 #include "spill/intercept/intercept.h"
-#include "spill/intercept/mutex.h"
 #include "spill/next.h"
-#include "spill/signals.h"
 #include "sys/c_library.h"
 #include "sys/kernel.h"
 #include "sys/lock.h"
@@ -39,8 +38,6 @@ ssize_t __spill_pread(int descriptor, void* to, size_t n, off_t offset);
 ssize_t __spill_pwrite(int descriptor, const void* from, size_t n, off_t offset);
 ssize_t __spill_read(int descriptor, void* to, size_t n);
 ssize_t __spill_write(int descriptor, const void* from, size_t n);
-int __spill_pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*routine)(void*),
-                           void* argument);
 }
 
 static_assert(sizeof(aiocb) == sizeof(aiocb64) &&
@@ -63,20 +60,6 @@ constinit Requests requests;
 
 // Operations beside those of lists.
 enum : int { kSync = 100, kSyncData };
-
-// No signal meanwhile, whose handler could ask for more.
-class NoSignals {
- public:
-  NoSignals() {
-    sigset_t all;
-    sigfillset(&all);
-    change_program_mask(SIG_BLOCK, &all, &before_);
-  }
-  ~NoSignals() { change_program_mask(SIG_SETMASK, &before_, nullptr); }
-
- private:
-  sigset_t before_;
-};
 
 // Of invariant 1: who sees that it ended sees its result, and what it read.
 using ErrorWord = std::atomic<int>;
@@ -113,45 +96,6 @@ ssize_t transfer(const aiocb& request) {
   }
 }
 
-struct Notice {
-  void (*function)(sigval);
-  sigval value;
-};
-
-// Runs a routine in a thread that nobody joins, which takes no signals. `attributes` may be null.
-bool run_in_thread(const pthread_attr_t* attributes, void* (*routine)(void*), void* argument) {
-  note_threads();
-  const NoSignals no_signals;  // the thread begins so
-  pthread_t thread;
-  const int error = __spill_pthread_create(&thread, attributes, routine, argument);
-  if (error == 0) pthread_detach(thread);  // fails where the attributes say so already
-  return error == 0;
-}
-
-void* call_program(void* memory) {
-  const Notice notice = *static_cast<Notice*>(memory);
-  sys::c_free(memory);
-  notice.function(notice.value);
-  return nullptr;
-}
-
-void notify(const sigevent& event) {
-  if (event.sigev_notify == SIGEV_SIGNAL) {
-    siginfo_t info = {};
-    info.si_signo = event.sigev_signo;
-    info.si_code = SI_ASYNCIO;
-    info.si_pid = getpid();
-    info.si_uid = getuid();
-    info.si_value = event.sigev_value;
-    sys::syscall(SYS_rt_sigqueueinfo, info.si_pid, event.sigev_signo, &info);
-  } else if (event.sigev_notify == SIGEV_THREAD) {
-    auto* notice = static_cast<Notice*>(sys::c_malloc(sizeof(Notice)));
-    if (notice == nullptr) return;
-    *notice = {event.sigev_notify_function, event.sigev_value};
-    if (!run_in_thread(event.sigev_notify_attributes, call_program, notice)) sys::c_free(notice);
-  }
-}
-
 void end(aiocb* block, ssize_t result, int error) {
   store(&block->__return_value, result);
   set_error(block, error);
@@ -165,7 +109,7 @@ void carry_out(aiocb* block) {
   const aiocb request = load(block);
   const ssize_t result = transfer(request);
   end(block, result, result == -1 ? errno : 0);
-  notify(request.aio_sigevent);
+  tell(request.aio_sigevent, SI_ASYNCIO);
   errno = error;
   pthread_setcancelstate(cancellable, nullptr);
 }
@@ -241,39 +185,15 @@ int start(aiocb* block, int operation) {
   return fail(error);
 }
 
-// Until something may have ended. Returns false, with errno set, when there is no more time or a signal came.
-bool pause_until(const timespec* deadline) {
-  constexpr long kPauseNs = 500'000;
-  if (deadline != nullptr) {
-    timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    if (now.tv_sec > deadline->tv_sec ||
-        (now.tv_sec == deadline->tv_sec && now.tv_nsec >= deadline->tv_nsec)) {
-      errno = EAGAIN;
-      return false;
-    }
-  }
-  clear_slots();
-  const timespec pause = {0, kPauseNs};
-  return nanosleep(&pause, nullptr) == 0;
-}
-
 int suspend(const aiocb* const* list, int count, const timespec* timeout) {
   if (count < 0) return fail(EINVAL);
-  const PlainIn<timespec> plain_timeout(timeout);
-  timespec deadline;
-  if (timeout != nullptr) {
-    clock_gettime(CLOCK_MONOTONIC, &deadline);
-    const long nanoseconds = deadline.tv_nsec + plain_timeout->tv_nsec;
-    deadline.tv_sec += plain_timeout->tv_sec + nanoseconds / 1'000'000'000;
-    deadline.tv_nsec = nanoseconds % 1'000'000'000;
-  }
+  const Patience patience(timeout);
   do {
     for (int i = 0; i < count; ++i) {
       const aiocb* block = load(&list[i]);
       if (block != nullptr && error_of(block) != EINPROGRESS) return 0;
     }
-  } while (pause_until(timeout != nullptr ? &deadline : nullptr));
+  } while (patience.pause());
   return -1;
 }
 
@@ -287,7 +207,7 @@ struct List {
 bool wait_for(aiocb* const* blocks, int count) {
   for (int i = 0; i < count; ++i) {
     while (error_of(blocks[i]) == EINPROGRESS)
-      if (!pause_until(nullptr)) return false;
+      if (!Patience(nullptr).pause()) return false;
   }
   return true;
 }
@@ -296,7 +216,7 @@ void* tell_of_end(void* memory) {
   auto* list = static_cast<List*>(memory);
   while (!wait_for(list->blocks, list->count)) {
   }
-  notify(list->event);
+  tell(list->event, SI_ASYNCIO);
   sys::c_free(list);
   return nullptr;
 }

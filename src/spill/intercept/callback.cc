@@ -1,29 +1,74 @@
 // Functions of the C library that call the program in threads of their own making (SIGEV_THREAD): the
-// program has threads from here on (mutex.h). So do those of asynchronous I/O (aio.cc).
+// program has threads from here on (mutex.h).
+//
+// Those of a timer have all signals blocked, and faults must come: they call through run_callback, which is told by a
+// Callback whom to call. The kernel may have started one when its timer is deleted, so a Callback is for good; there is
+// one for each function and value.
 #include <mqueue.h>
-#include <netdb.h>
 #include <signal.h>
 #include <time.h>
+
+#include <atomic>
 
 #include "spill/intercept/intercept.h"
 #include "spill/intercept/mutex.h"
 #include "spill/next.h"
+#include "spill/signals.h"
+#include "sys/c_library.h"
+#include "sys/kernel.h"
 
 namespace spill {
+namespace {
+
+struct Callback {
+  Callback* next;
+  void (*function)(sigval);
+  sigval value;
+};
+constinit std::atomic<Callback*> callbacks[256] = {};  // by hash
+
+// Two threads that ask at once may get one each, which is as good.
+Callback* callback_of(void (*function)(sigval), sigval value) {
+  const uint64_t mixed =
+      (reinterpret_cast<uint64_t>(function) ^ reinterpret_cast<uint64_t>(value.sival_ptr)) *
+      0x9e3779b97f4a7c15;
+  std::atomic<Callback*>& list = callbacks[mixed >> 56];
+  Callback* first = list.load(std::memory_order_acquire);
+  for (Callback* callback = first; callback != nullptr; callback = callback->next)
+    if (callback->function == function && callback->value.sival_ptr == value.sival_ptr) return callback;
+  auto* added = static_cast<Callback*>(sys::c_malloc(sizeof(Callback)));
+  if (added == nullptr) return nullptr;
+  *added = {first, function, value};
+  while (!list.compare_exchange_weak(added->next, added, std::memory_order_release)) {
+  }
+  return added;
+}
+
+void run_callback(sigval value) {
+  sys::syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, &kFaultSignals, nullptr, sizeof kFaultSignals);
+  const Callback callback = *static_cast<Callback*>(value.sival_ptr);
+  callback.function(callback.value);
+}
+
+}  // namespace
 
 SPILL_EXPORT int __spill_timer_create(clockid_t clock, sigevent* event, timer_t* timer) {
   note_threads();
-  return LIBC(timer_create)(clock, PlainObject<sigevent>(event), PlainObject<timer_t>(timer));
+  PlainObject<timer_t> plain_timer(timer);
+  if (event == nullptr) return LIBC(timer_create)(clock, nullptr, plain_timer);
+  sigevent ours = load(event);
+  if (ours.sigev_notify != SIGEV_THREAD) return LIBC(timer_create)(clock, &ours, plain_timer);
+  ours.sigev_value.sival_ptr = callback_of(ours.sigev_notify_function, ours.sigev_value);
+  if (ours.sigev_value.sival_ptr == nullptr) return fail(EAGAIN);
+  ours.sigev_notify_function = run_callback;
+  const PlainIn<pthread_attr_t> attributes(ours.sigev_notify_attributes);
+  ours.sigev_notify_attributes = const_cast<pthread_attr_t*>(static_cast<const pthread_attr_t*>(attributes));
+  return LIBC(timer_create)(clock, &ours, plain_timer);
 }
 
 SPILL_EXPORT int __spill_mq_notify(mqd_t queue, const sigevent* event) {
   note_threads();
   return LIBC(mq_notify)(queue, PlainIn<sigevent>(event));
-}
-
-SPILL_EXPORT int __spill_getaddrinfo_a(int mode, gaicb** list, int count, sigevent* event) {
-  note_threads();
-  return LIBC(getaddrinfo_a)(mode, list, count, event);
 }
 
 }  // namespace spill

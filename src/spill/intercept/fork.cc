@@ -4,11 +4,14 @@
 #include <stdarg.h>
 #include <unistd.h>
 
+#include <atomic>
+
 #include "spill/fork.h"
 #include "spill/intercept/intercept.h"
 #include "spill/intercept/mutex.h"
 #include "spill/next.h"
 #include "spill/runtime.h"
+#include "sys/kernel.h"
 #include "sys/memory.h"
 
 namespace spill {
@@ -55,6 +58,54 @@ int start_clone(void* memory) {
   return start.function(start.argument);
 }
 
+// Spilled memory is nobody's stack before it is mapped, and nobody says how much of it a child needs: it gets another one.
+constexpr uint64_t kStackBytes = uint64_t{8} << 20;
+
+// Such a stack of a child that has the memory in common: at its lowest address. It is given back when another is made and
+// the child is no more.
+struct ChildStack {
+  ChildStack* next;
+  pid_t child;
+};
+constinit std::atomic<ChildStack*> child_stacks{nullptr};
+
+void keep_for_child(ChildStack* stack) {
+  stack->next = child_stacks.load(std::memory_order_relaxed);
+  while (!child_stacks.compare_exchange_weak(stack->next, stack, std::memory_order_release)) {
+  }
+}
+
+void give_back_stacks() {
+  ChildStack* stack = child_stacks.exchange(nullptr, std::memory_order_acquire);
+  while (stack != nullptr) {
+    ChildStack* next = stack->next;
+    if (sys::syscall(SYS_kill, stack->child, 0) == -ESRCH)
+      sys::unmap(reinterpret_cast<char*>(stack), kStackBytes);
+    else
+      keep_for_child(stack);
+    stack = next;
+  }
+}
+
+// clone() of a child that has the memory in common, with a spilled stack.
+template <class Clone>
+int clone_on_plain_stack(Clone clone, bool waits) {
+  give_back_stacks();
+  auto memory = sys::map_anonymous(kStackBytes, "a stack of a child");
+  if (!memory) return fail(ENOMEM);
+  const int child = clone(*memory + kStackBytes);
+  if (child > 0 && !waits) {
+    auto* stack = reinterpret_cast<ChildStack*>(*memory);
+    stack->child = child;
+    keep_for_child(stack);
+    return child;
+  }
+  const int error = errno;
+  sys::unmap(*memory, kStackBytes);
+  errno = error;
+  return child;
+}
+
 }  // namespace
 
 SPILL_EXPORT pid_t __spill__Fork() {
@@ -72,27 +123,27 @@ SPILL_EXPORT int __spill_clone(int (*function)(void*), void* stack, int flags, v
   if ((flags & CLONE_VM) != 0) {
     if ((flags & CLONE_VFORK) == 0) note_threads();
     clear_slots();
-    return clone(function, stack, flags, argument, more[0], more[1], more[2]);
+    const auto on = [=](void* its_stack) {
+      return clone(function, its_stack, flags, argument, more[0], more[1], more[2]);
+    };
+    return plain(stack) ? on(stack) : clone_on_plain_stack(on, (flags & CLONE_VFORK) != 0);
   }
   // Until the child is over nobody would let go of what fork holds.
   if ((flags & CLONE_VFORK) != 0) return fail(ENOTSUP);
-  // Spilled memory is nobody's stack before it is mapped, which is not done meanwhile. As the child's memory is a copy,
-  // another stack will do.
-  constexpr uint64_t kStackBytes = uint64_t{8} << 20;
-  char* plain = nullptr;
+  char* copied = nullptr;
   if (in_range(stack)) {
     auto memory = sys::map_anonymous(kStackBytes, "a stack of a child");
     if (!memory) return fail(ENOMEM);
-    plain = *memory;
-    stack = plain + kStackBytes;
+    copied = *memory;
+    stack = copied + kStackBytes;
   }
   // The child begins elsewhere: it runs its half of the work there. No handler comes before.
   CloneStart start = {function, argument};
   const long child = copy_process(
       [&] { return static_cast<long>(clone(start_clone, stack, flags, &start, more[0], more[1], more[2])); });
-  if (plain != nullptr) {
+  if (copied != nullptr) {
     const int error = errno;
-    sys::unmap(plain, kStackBytes);
+    sys::unmap(copied, kStackBytes);
     errno = error;
   }
   return static_cast<int>(child);

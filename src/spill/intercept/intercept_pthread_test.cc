@@ -289,13 +289,16 @@ TEST_F(Pthread, CallsThatMakeThreadsEndBeingTheOnlyOne) {
   aiocb block = {};  // of what may wait: served by a thread
   block.aio_fildes = ends[0];
   block.aio_sigevent.sigev_notify = SIGEV_NONE;
+  gaicb request = {};
+  request.ar_name = "127.0.0.1";
+  gaicb* requests[] = {&request};
   timer_t timer;
   sigevent none = {};
   none.sigev_notify = SIGEV_NONE;
   const std::function<int()> calls[] = {
       [&] { return __spill_timer_create(CLOCK_MONOTONIC, spilled(none), &timer); },
       [&] { return __spill_mq_notify(-1, spilled(none)); },
-      [&] { return __spill_getaddrinfo_a(GAI_NOWAIT, nullptr, 0, nullptr); },
+      [&] { return __spill_getaddrinfo_a(GAI_WAIT, requests, 1, nullptr); },
       [&] { return __spill_aio_read(&block); },
   };
   for (const auto& call : calls) {
@@ -305,6 +308,7 @@ TEST_F(Pthread, CallsThatMakeThreadsEndBeingTheOnlyOne) {
   }
   spill::note_threads();
   while (__spill_aio_error(&block) == EINPROGRESS) usleep(100);
+  freeaddrinfo(request.ar_result);
   close(ends[0]);
   timer_delete(timer);
 }

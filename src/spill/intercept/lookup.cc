@@ -1,0 +1,128 @@
+// Lookups of names that end later (getaddrinfo_a). The C library's are done by threads that take no signals at all, so
+// not the fault of a spilled name either: all are done here, by threads of their own call.
+//
+// Invariants
+//  1 a request says how it ended: result first, then its return word. The C library's type has it where gai_error looks
+//  2 the last that lets go of a call, of the threads that serve it and the one that started them, tells the program and
+//    frees it
+#include <errno.h>
+#include <netdb.h>
+#include <signal.h>
+
+#include <atomic>
+#include <new>
+
+#include "spill/intercept/asynchronous.h"
+#include "spill/intercept/intercept.h"
+#include "sys/c_library.h"
+
+extern "C" int __spill_getaddrinfo(const char* host, const char* service, const addrinfo* hints,
+                                   addrinfo** result);
+
+namespace spill {
+namespace {
+
+struct Call {
+  std::atomic<int> next;
+  std::atomic<int> users;
+  int count;
+  sigevent event;
+  gaicb* requests[];
+};
+
+using ReturnWord = std::atomic<int>;
+int return_of(const gaicb* request) {
+  const int value =
+      reinterpret_cast<ReturnWord*>(raw(&request->__return, kHoldA))->load(std::memory_order_acquire);
+  release(kHoldA);
+  return value;
+}
+void set_return(gaicb* request, int value) {
+  reinterpret_cast<ReturnWord*>(raw(&request->__return, kHoldA))->store(value, std::memory_order_release);
+  release(kHoldA);
+}
+
+void look_up(gaicb* request) {
+  const gaicb asked = load(request);
+  addrinfo* found = nullptr;
+  const int error = __spill_getaddrinfo(asked.ar_name, asked.ar_service, asked.ar_request, &found);
+  store(&request->ar_result, found);
+  set_return(request, error);
+}
+
+void let_go(Call* call) {
+  if (call->users.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  tell(call->event, SI_ASYNCNL);
+  sys::c_free(call);
+}
+
+void* serve(void* memory) {
+  auto* call = static_cast<Call*>(memory);
+  for (int i; (i = call->next.fetch_add(1, std::memory_order_relaxed)) < call->count;)
+    look_up(call->requests[i]);
+  let_go(call);
+  return nullptr;
+}
+
+int start(gaicb* const* list, int count, const sigevent& event) {
+  auto* memory = sys::c_malloc(sizeof(Call) + static_cast<size_t>(count) * sizeof(gaicb*));
+  if (memory == nullptr) return EAI_MEMORY;
+  auto* call = new (memory) Call{{0}, {1}, 0, event};
+  for (int i = 0; i < count; ++i) {
+    gaicb* request = load(&list[i]);
+    if (request == nullptr) continue;
+    set_return(request, EAI_INPROGRESS);
+    call->requests[call->count++] = request;
+  }
+  constexpr int kMostThreads = 16;
+  for (int i = 0; i < std::min(call->count, kMostThreads); ++i) {
+    call->users.fetch_add(1, std::memory_order_relaxed);
+    if (run_in_thread(nullptr, serve, call)) continue;
+    // No thread can be made: what no other does is done here.
+    serve(call);
+    break;
+  }
+  let_go(call);
+  return 0;
+}
+
+int in_progress(const gaicb* const* list, int count) {
+  int found = 0;
+  for (int i = 0; i < count; ++i) {
+    const gaicb* request = load(&list[i]);
+    if (request != nullptr && return_of(request) == EAI_INPROGRESS) ++found;
+  }
+  return found;
+}
+
+}  // namespace
+
+SPILL_EXPORT int __spill_getaddrinfo_a(int mode, gaicb** list, int count, sigevent* event) {
+  if ((mode != GAI_WAIT && mode != GAI_NOWAIT) || count < 0) {
+    errno = EINVAL;
+    return EAI_SYSTEM;
+  }
+  sigevent end = {};
+  end.sigev_notify = SIGEV_NONE;
+  if (mode == GAI_NOWAIT && event != nullptr) end = load(event);
+  const int error = start(list, count, end);
+  if (error != 0 || mode == GAI_NOWAIT) return error;
+  while (in_progress(list, count) > 0)
+    if (!Patience(nullptr).pause()) return EAI_INTR;
+  return 0;
+}
+SPILL_EXPORT int __spill_gai_error(gaicb* request) { return return_of(request); }
+// A lookup is not taken back.
+SPILL_EXPORT int __spill_gai_cancel(gaicb* request) {
+  return return_of(request) == EAI_INPROGRESS ? EAI_NOTCANCELED : EAI_ALLDONE;
+}
+SPILL_EXPORT int __spill_gai_suspend(const gaicb* const* list, int count, const timespec* timeout) {
+  const Patience patience(timeout);
+  const int before = in_progress(list, count);
+  if (before == 0) return EAI_ALLDONE;
+  while (in_progress(list, count) == before)
+    if (!patience.pause()) return errno == EINTR ? EAI_INTR : EAI_AGAIN;
+  return 0;
+}
+
+}  // namespace spill

@@ -1,0 +1,48 @@
+// memory: 3M
+// expect: cache.evictions>=50
+//
+// Children of clone() that have the memory in common and run on a block of the heap.
+#define _GNU_SOURCE
+#include <sched.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "e2e.h"
+
+enum { kBytes = 6 << 20, kStack = 256 << 10 };
+static unsigned char* all;
+static unsigned expected;
+
+static int child(void* argument) {
+  unsigned char frame[30000];
+  memset(frame, 1, sizeof frame);
+  HIDE(argument);
+  unsigned sum = 0;
+  for (int i = 0; i < kBytes; i += 1021) sum += all[i];
+  int* result = argument;
+  *result = sum == expected ? frame[777] + 41 : -1;
+  _exit(8);
+}
+
+int main(void) {
+  all = malloc(kBytes);
+  CHECK_SPILLED(all);
+  for (int i = 0; i < kBytes; ++i) all[i] = (unsigned char)(i * 11);
+  for (int i = 0; i < kBytes; i += 1021) expected += all[i];
+  static const int flags[] = {CLONE_VM | SIGCHLD, CLONE_VM | CLONE_VFORK | SIGCHLD};
+  for (int i = 0; i < 60; ++i) {
+    char* stack = malloc(kStack);
+    int* result = malloc(sizeof *result);
+    *result = 0;
+    const int pid = clone(child, stack + kStack, flags[i % 2], result);
+    CHECK(pid > 0);
+    int status;
+    CHECK(waitpid(pid, &status, 0) == pid);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 8);
+    CHECK(*result == 42);
+    free(result);
+    free(stack);
+  }
+  printf("ok %u\n", expected);
+  return 0;
+}
