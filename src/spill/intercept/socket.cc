@@ -96,8 +96,9 @@ ssize_t receive_rest(int socket, const PlainVector& memory, size_t done, const S
 // A source or name that the kernel fills in, at most as long as the caller's room.
 class PlainAddress {
  public:
-  PlainAddress(sockaddr* address, socklen_t* bytes)
-      : size_(bytes), memory_(address, room_of(bytes), PlainBytes::kInOut) {}
+  // `unit`: the bytes that the length counts.
+  PlainAddress(sockaddr* address, socklen_t* bytes, size_t unit = 1)
+      : size_(bytes), memory_(address, room_of(bytes) * unit, PlainBytes::kInOut) {}
   sockaddr* address() { return reinterpret_cast<sockaddr*>(memory_.data()); }
   socklen_t* size() { return size_; }
 
@@ -261,7 +262,8 @@ SPILL_EXPORT int __spill_setsockopt(int socket, int level, int option, const voi
   return setsockopt(socket, level, option, memory.data(), bytes);
 }
 SPILL_EXPORT int __spill_getsockopt(int socket, int level, int option, void* value, socklen_t* bytes) {
-  spill::PlainAddress memory(static_cast<sockaddr*>(value), bytes);
+  const bool is_filter = level == SOL_SOCKET && option == SO_GET_FILTER;
+  spill::PlainAddress memory(static_cast<sockaddr*>(value), bytes, is_filter ? sizeof(sock_filter) : 1);
   return getsockopt(socket, level, option, memory.address(), memory.size());
 }
 SPILL_EXPORT int __spill_socketpair(int domain, int type, int protocol, int* sockets) {

@@ -2,10 +2,16 @@
 // about itself: small structures, copied when they are spilled.
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fiemap.h>
 #include <linux/filter.h>
 #include <linux/fs.h>
+#include <linux/fsmap.h>
+#include <linux/if_tun.h>
 #include <linux/seccomp.h>
+#include <linux/sockios.h>
 #include <net/if.h>
+#include <net/if_arp.h>
+#include <net/route.h>
 #include <poll.h>
 #include <pty.h>
 #include <sched.h>
@@ -184,10 +190,48 @@ SPILL_EXPORT int __spill_fcntl64(int descriptor, int command, ...) {
   return result;
 }
 
-// Bytes at the argument of an ioctl: newer requests say it, of the older ones these are common.
-static size_t ioctl_argument_bytes(unsigned long request) {
+// What of an ioctl's argument follows the structure: as many elements as one of its fields says.
+template <class Structure, class Element, class Count>
+static size_t with_elements(const void* argument, Count Structure::* count) {
+  return sizeof(Structure) +
+         size_t{spill::load(&(static_cast<const Structure*>(argument)->*count))} * sizeof(Element);
+}
+
+// Bytes at the argument of an ioctl: newer requests say it, with exceptions; of the older ones these are common.
+static size_t ioctl_argument_bytes(unsigned long request, const void* argument) {
+  switch (request) {
+    case FS_IOC_FIEMAP: return with_elements<fiemap, fiemap_extent>(argument, &fiemap::fm_extent_count);
+    case FIDEDUPERANGE:
+      return with_elements<file_dedupe_range, file_dedupe_range_info>(argument,
+                                                                      &file_dedupe_range::dest_count);
+    case FS_IOC_GETFSMAP: return with_elements<fsmap_head, fsmap>(argument, &fsmap_head::fmh_count);
+    case TUNSETIFF:
+    case TUNGETIFF:
+    case TUNSETQUEUE: return sizeof(ifreq);
+  }
   if (_IOC_DIR(request) != _IOC_NONE) return _IOC_SIZE(request);
   switch (request) {
+    case FIGETBSZ:
+    case FIOGETOWN:
+    case FIOSETOWN:
+    case SIOCGPGRP:
+    case SIOCSPGRP:
+    case SIOCATMARK:
+    case TIOCPKT:
+    case TIOCGETD:
+    case TIOCSETD:
+    case TIOCGSOFTCAR:
+    case TIOCSSOFTCAR:
+    case TIOCMGET:
+    case TIOCMSET:
+    case TIOCMBIS:
+    case TIOCMBIC:
+    case BLKROGET:
+    case BLKROSET:
+    case BLKSSZGET:
+    case BLKPBSZGET:
+    case BLKIOMIN:
+    case BLKIOOPT:
     case FIONREAD:
     case FIONBIO:
     case FIOASYNC:
@@ -200,21 +244,60 @@ static size_t ioctl_argument_bytes(unsigned long request) {
     case TCGETS:
     case TCSETS:
     case TCSETSW:
-    case TCSETSF: return 36;  // the kernel's termios, without speeds
+    case TCSETSF:
+    case TIOCGLCKTRMIOS:
+    case TIOCSLCKTRMIOS: return 36;  // the kernel's termios, without speeds
+    case TCGETA:
+    case TCSETA:
+    case TCSETAW:
+    case TCSETAF: return sizeof(termio);
     case BLKGETSIZE: return sizeof(long);
-    case SIOCGIFCONF: return sizeof(ifconf);
+    case SIOCGARP:
+    case SIOCSARP:
+    case SIOCDARP: return sizeof(arpreq);
     default: return request >= SIOCADDRT && request <= SIOCDEVPRIVATE + 15 ? sizeof(ifreq) : 0;
   }
 }
+
+// The names of interfaces, into a buffer of the caller's.
+static int list_interfaces(int socket, ifconf* original) {
+  ifconf list = spill::load(original);
+  char* names = list.ifc_buf;
+  PlainBytes memory(names, static_cast<size_t>(std::max(list.ifc_len, 0)), PlainBytes::kInOut);
+  list.ifc_buf = memory.data();
+  const int result = ioctl(socket, SIOCGIFCONF, &list);
+  list.ifc_buf = names;
+  if (result == 0) spill::store(original, list);
+  return result;
+}
+// A route of IPv4 may name a device.
+static int change_route(int socket, unsigned long request, const void* argument) {
+  int domain = 0;
+  socklen_t bytes = sizeof domain;
+  if (getsockopt(socket, SOL_SOCKET, SO_DOMAIN, &domain, &bytes) == 0 && domain == AF_INET6)
+    return ioctl(socket, request,
+                 static_cast<const in6_rtmsg*>(PlainIn<in6_rtmsg>(static_cast<const in6_rtmsg*>(argument))));
+  rtentry route = spill::load(static_cast<const rtentry*>(argument));
+  PlainString device(route.rt_dev);
+  route.rt_dev = const_cast<char*>(static_cast<const char*>(device));
+  return ioctl(socket, request, &route);
+}
+
 SPILL_EXPORT int __spill_ioctl(int descriptor, unsigned long request, ...) {
   va_list list;
   va_start(list, request);
   void* argument = va_arg(list, void*);
   va_end(list);
   spill::clear_slots();
-  const size_t bytes = ioctl_argument_bytes(request);
+  request = static_cast<uint32_t>(request);  // as the kernel does
+  // What they point to may be spilled when they are not.
+  if (request == SIOCGIFCONF && argument != nullptr)
+    return list_interfaces(descriptor, static_cast<ifconf*>(argument));
+  if ((request == SIOCADDRT || request == SIOCDELRT) && argument != nullptr)
+    return change_route(descriptor, request, argument);
+  const size_t bytes = plain(argument) ? 0 : ioctl_argument_bytes(request, argument);
   // Of unknown size: as it is, which the kernel refuses when it is spilled.
-  if (plain(argument) || bytes == 0) return ioctl(descriptor, request, argument);
+  if (bytes == 0) return ioctl(descriptor, request, argument);
   return ioctl(descriptor, request, PlainBytes(argument, bytes, PlainBytes::kInOut).data());
 }
 SPILL_EXPORT int __spill_prctl(int option, ...) {
@@ -225,10 +308,19 @@ SPILL_EXPORT int __spill_prctl(int option, ...) {
   va_end(list);
   // The other options with pointers are of debuggers and of what saves and restores processes.
   constexpr size_t kNameBytes = 16;
+  constexpr int kGetAuxiliaryVector = 0x41555856;  // PR_GET_AUXV of newer headers
+  constexpr size_t kVectorBytes = 4096;            // more than there are
   if (option == PR_SET_NAME)
     return prctl(option, static_cast<const char*>(PlainString(reinterpret_cast<char*>(a[0]))));
   if (option == PR_GET_NAME)
     return prctl(option, PlainBytes(reinterpret_cast<char*>(a[0]), kNameBytes, PlainBytes::kInOut).data());
+  if (option == PR_GET_TID_ADDRESS)
+    return prctl(option, static_cast<void**>(PlainObject<void*>(reinterpret_cast<void**>(a[0]))));
+  if (option == kGetAuxiliaryVector) {
+    const size_t n = std::min(a[1], kVectorBytes);
+    return prctl(option, PlainBytes(reinterpret_cast<char*>(a[0]), n, PlainBytes::kInOut).data(), n, a[2],
+                 a[3]);
+  }
   if (option == PR_GET_PDEATHSIG || option == PR_GET_TSC || option == PR_GET_CHILD_SUBREAPER)
     return prctl(option, static_cast<int*>(PlainObject<int>(reinterpret_cast<int*>(a[0]))));
   if (option == PR_SET_SECCOMP && a[0] == SECCOMP_MODE_FILTER)

@@ -19,8 +19,15 @@
 #include <glob.h>
 #include <grp.h>
 #include <linux/capability.h>
+#include <linux/fiemap.h>
 #include <linux/filter.h>
+#include <linux/fs.h>
+#include <linux/fsmap.h>
+#include <linux/if_tun.h>
 #include <mntent.h>
+#include <net/if.h>
+#include <net/if_arp.h>
+#include <net/route.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <nl_types.h>
@@ -30,6 +37,7 @@
 #include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <stddef.h>
 #include <sys/fanotify.h>
 #include <sys/ioctl.h>
 #include <sys/klog.h>
@@ -44,6 +52,7 @@
 #include <sys/timex.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <time.h>
 #include <unistd.h>
 #include <utmp.h>
@@ -253,6 +262,131 @@ static void network(void) {
   herror(text("herror"));
 }
 
+// What follows a structure, as many elements as it says.
+static void trailing_arrays(void) {
+  const char path[] = "rare-extents";
+  enum { kExtents = 60 };
+  const int file = open(path, O_CREAT | O_RDWR | O_TRUNC, 0600);
+  char* block = zeros(4096);
+  for (off_t i = 0; i < kExtents; ++i) CHECK(pwrite(file, block, 4096, i * 16384) == 4096);
+  CHECK(file >= 0 && fsync(file) == 0);
+  struct fiemap* extents = zeros(sizeof *extents + kExtents * sizeof *extents->fm_extents);
+  extents->fm_length = ~0ull;
+  extents->fm_extent_count = kExtents;
+  CHECK_REACHES(ioctl(file, FS_IOC_FIEMAP, extents));
+  for (unsigned i = 0; i < extents->fm_mapped_extents; ++i) CHECK(extents->fm_extents[i].fe_length > 0);
+  struct file_dedupe_range* ranges = zeros(sizeof *ranges + 2 * sizeof *ranges->info);
+  ranges->src_length = 4096;
+  ranges->dest_count = 2;
+  ranges->info[0].dest_fd = file;
+  ranges->info[0].dest_offset = 16384;
+  ranges->info[1].dest_fd = -1;
+  const int compared = ioctl(file, FIDEDUPERANGE, ranges);
+  CHECK(compared == 0 ? ranges->info[1].status == -EBADF : errno != EFAULT);
+  struct fsmap_head* map = zeros(sizeof *map + 20 * sizeof *map->fmh_recs);
+  map->fmh_count = 20;
+  map->fmh_keys[1].fmr_device = map->fmh_keys[1].fmr_flags = ~0u;
+  map->fmh_keys[1].fmr_physical = map->fmh_keys[1].fmr_owner = map->fmh_keys[1].fmr_offset = ~0ull;
+  CHECK_REACHES(ioctl(file, FS_IOC_GETFSMAP, map));
+  for (unsigned i = 0; i < map->fmh_entries; ++i) CHECK(map->fmh_recs[i].fmr_length > 0);
+  int* value = NEW(int);
+  CHECK(ioctl(file, FIGETBSZ, value) == 0 && *value >= 512);
+  CHECK(close(file) == 0 && unlink(path) == 0);
+  // The length of a filter counts instructions.
+  enum { kInstructions = 200 };
+  const int socket_ = socket(AF_INET, SOCK_DGRAM, 0);
+  struct sock_filter* code = zeros(kInstructions * sizeof *code);
+  struct sock_filter* seen = zeros(kInstructions * sizeof *seen);
+  for (unsigned i = 0; i < kInstructions; ++i) code[i] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_IMM, i);
+  code[kInstructions - 1] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, 0xffff);
+  struct sock_fprog* filter = NEW(struct sock_fprog);
+  filter->len = kInstructions;
+  filter->filter = code;
+  CHECK(setsockopt(socket_, SOL_SOCKET, SO_ATTACH_FILTER, filter, sizeof *filter) == 0);
+  socklen_t* length = NEW(socklen_t);
+  *length = kInstructions;
+  CHECK(getsockopt(socket_, SOL_SOCKET, SO_GET_FILTER, seen, length) == 0 && *length == kInstructions);
+  CHECK(memcmp(seen, code, kInstructions * sizeof *code) == 0);
+  close(socket_);
+}
+
+// Older requests, which do not say how long their argument is.
+static void requests(void) {
+  int *owner = NEW(int), *other = NEW(int), *value = NEW(int);
+  if (openpty(owner, other, NULL, NULL, NULL) == 0) {
+    *value = 1;
+    CHECK(ioctl(*owner, TIOCPKT, value) == 0);
+    *value = -1;
+    CHECK(ioctl(*other, TIOCGETD, value) == 0 && *value == 0);
+    CHECK(ioctl(*other, TIOCSETD, value) == 0);
+    *value = -1;
+    CHECK(ioctl(*other, TIOCGSOFTCAR, value) == 0 && (*value == 0 || *value == 1));
+    CHECK(ioctl(*other, TIOCSSOFTCAR, value) == 0);
+    CHECK_REACHES(ioctl(*other, TIOCMGET, value));
+    struct termio* settings = NEW(struct termio);
+    CHECK(ioctl(*other, TCGETA, settings) == 0 && (settings->c_lflag & ICANON) != 0);
+    settings->c_lflag &= (unsigned short)~ICANON;
+    CHECK(ioctl(*other, TCSETA, settings) == 0 && ioctl(*other, TCSETAW, settings) == 0);
+    CHECK(ioctl(*other, TCSETAF, settings) == 0 && ioctl(*other, TCGETA, settings) == 0);
+    CHECK((settings->c_lflag & ICANON) == 0);
+    char* locked = zeros(36);
+    CHECK(ioctl(*other, TIOCGLCKTRMIOS, locked) == 0);
+    CHECK_REACHES(ioctl(*other, TIOCSLCKTRMIOS, locked));
+    close(*owner);
+    close(*other);
+  }
+  const int stream = socket(AF_INET, SOCK_STREAM, 0), socket_ = socket(AF_INET, SOCK_DGRAM, 0);
+  *value = 9;
+  CHECK(ioctl(stream, SIOCATMARK, value) == 0 && *value == 0);
+  *value = getpid();
+  CHECK(ioctl(socket_, SIOCSPGRP, value) == 0 && ioctl(socket_, FIOSETOWN, value) == 0);
+  *value = 0;
+  CHECK(ioctl(socket_, SIOCGPGRP, value) == 0 && *value == getpid());
+  *value = 0;
+  CHECK(ioctl(socket_, FIOGETOWN, value) == 0 && *value == getpid());
+  struct ifconf* list = NEW(struct ifconf);
+  list->ifc_buf = zeros(4000);
+  list->ifc_len = 4000;
+  CHECK(ioctl(socket_, SIOCGIFCONF, list) == 0 && list->ifc_len > 0);
+  CHECK(list->ifc_req[0].ifr_name[0] != 0);
+  // The device's name lies at the end of what is needed.
+  struct arpreq* neighbour = NEW(struct arpreq);
+  neighbour->arp_pa.sa_family = AF_INET;
+  strcpy(neighbour->arp_dev, "no-such-device");
+  CHECK(ioctl(socket_, SIOCGARP, neighbour) == -1 && errno == ENODEV);
+  strcpy(neighbour->arp_dev, "lo");
+  CHECK(ioctl(socket_, SIOCGARP, neighbour) == -1 && errno != ENODEV && errno != EFAULT);
+  struct rtentry* route = NEW(struct rtentry);
+  route->rt_dst.sa_family = AF_INET;
+  ((struct sockaddr_in*)&route->rt_dst)->sin_addr.s_addr = htonl(0xc0000201);
+  route->rt_flags = RTF_UP | RTF_HOST;
+  route->rt_dev = text("no-such-device");
+  CHECK(ioctl(socket_, SIOCADDRT, route) == -1 && (errno == ENODEV || errno == EPERM));
+  CHECK(ioctl(socket_, SIOCDELRT, route) == -1 && (errno == ENODEV || errno == EPERM || errno == ESRCH));
+  const int tunnel = open("/dev/net/tun", O_RDWR);
+  if (tunnel >= 0) {
+    struct ifreq* device = NEW(struct ifreq);
+    device->ifr_flags = IFF_TUN | IFF_NO_PI;
+    strcpy(device->ifr_name, "rare%d");
+    if (ioctl(tunnel, TUNSETIFF, device) == 0) {
+      CHECK(strncmp(device->ifr_name, "rare", 4) == 0 && device->ifr_name[4] != '%');
+      memset(device, 0, sizeof *device);
+      CHECK(ioctl(tunnel, TUNGETIFF, device) == 0 && strncmp(device->ifr_name, "rare", 4) == 0);
+      CHECK((device->ifr_flags & IFF_TUN) != 0);
+    } else {
+      CHECK(errno != EFAULT && errno != EINVAL);
+    }
+    close(tunnel);
+  }
+  void** address = zeros(sizeof *address);
+  CHECK(prctl(PR_GET_TID_ADDRESS, address) == 0 ? *address != NULL : errno == EINVAL);
+  unsigned long* vector = zeros(1000);
+  const int bytes = prctl(0x41555856 /* PR_GET_AUXV */, vector, 1000L, 0L, 0L);
+  CHECK(bytes > 0 ? vector[0] != 0 : errno == EINVAL);
+  close(stream);
+  close(socket_);
+}
+
 static void fortified(void) {
   volatile size_t room = 200;
   gid_t* groups = zeros(4 * 200);
@@ -409,6 +543,8 @@ int main(void) {
   paths();
   administration();
   network();
+  trailing_arrays();
+  requests();
   fortified();
   jumps();
   moving();
