@@ -6,6 +6,7 @@
 //
 // A number in neither list gets its arguments as they are: the kernel refuses spilled ones (EFAULT). So are structures
 // with addresses in them (bpf, io_submit, keyctl).
+#include <asm/prctl.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -75,12 +76,12 @@
   CALL(quotactl) CALL(read) CALL(readlink) CALL(readlinkat) CALL(readv) CALL(recvfrom) CALL(recvmmsg) \
   CALL(recvmsg) CALL(removexattr) CALL(rename) CALL(renameat) CALL(renameat2) CALL(rmdir) \
   CALL(sched_getparam) CALL(sched_rr_get_interval) CALL(sched_setaffinity) CALL(sched_setparam) \
-  CALL(sched_setscheduler) CALL(semop) CALL(semtimedop) CALL(sendfile) CALL(sendmmsg) CALL(sendmsg) \
+  CALL(sched_setscheduler) CALL(select) CALL(semop) CALL(semtimedop) CALL(sendfile) CALL(sendmmsg) CALL(sendmsg) \
   CALL(sendto) CALL(setdomainname) CALL(sethostname) CALL(setitimer) CALL(setrlimit) \
   CALL(setsockopt) CALL(settimeofday) CALL(setxattr) CALL(shmat) CALL(shmctl) CALL(sigaltstack) CALL(socketpair) \
   CALL(splice) CALL(stat) CALL(statfs) CALL(statx) CALL(swapoff) CALL(swapon) CALL(symlink) CALL(symlinkat) \
   CALL(sysinfo) CALL(time) CALL(timerfd_gettime) CALL(timerfd_settime) CALL(times) CALL(truncate) \
-  CALL(umount2) CALL(uname) CALL(unlink) CALL(unlinkat) CALL(utime) CALL(utimensat) CALL(utimes) \
+  CALL(umount2) CALL(uname) CALL(unlink) CALL(unlinkat) CALL(utime) CALL(utimes) \
   CALL(vmsplice) CALL(wait4) CALL(write) CALL(writev)
 // clang-format on
 
@@ -155,7 +156,9 @@ constexpr ByKernel kByKernel[] = {
     {SYS_epoll_pwait, {in_out(1, sizeof(epoll_event), 2), mask(4)}},
     {SYS_epoll_pwait2, {in_out(1, sizeof(epoll_event), 2), in(3, kTime), mask(4)}},
     {SYS_finit_module, {text(1)}},
+    {SYS_get_robust_list, {in_out(1, 8), in_out(2, 8)}},
     {SYS_getcwd, {in_out(0, 1, 1)}},
+    {SYS_getdents, {in_out(1, 1, 2)}},
     {SYS_init_module, {in(0, 1, 1), text(2)}},
     {SYS_io_getevents, {in_out(3, 32, 2), in_out(4, kTime)}},
     {SYS_io_setup, {in_out(1, 8)}},
@@ -163,6 +166,7 @@ constexpr ByKernel kByKernel[] = {
     {SYS_landlock_add_rule, {in(2, 16)}},
     {SYS_landlock_create_ruleset, {in(0, 1, 1)}},
     {SYS_move_pages, {in(2, 8, 1), in(3, 4, 1), in_out(4, 4, 1)}},
+    {SYS_mq_unlink, {text(0)}},
     {SYS_openat2, {text(1), in(2, 1, 3)}},
     {SYS_pidfd_send_signal, {in(2, kInfo)}},
     {SYS_ppoll, {in_out(0, sizeof(pollfd), 1), in_out(2, kTime), mask(3)}},
@@ -180,6 +184,8 @@ constexpr ByKernel kByKernel[] = {
     {SYS_timer_create, {in(1, sizeof(sigevent)), in_out(2, 4)}},
     {SYS_timer_gettime, {in_out(1, sizeof(itimerspec))}},
     {SYS_timer_settime, {in(2, sizeof(itimerspec)), in_out(3, sizeof(itimerspec))}},
+    // Without a path too, which the C library's function refuses.
+    {SYS_utimensat, {text(1), in(2, 2 * kTime)}},
     {SYS_waitid, {in_out(2, kInfo), in_out(4, sizeof(rusage))}},
 };
 
@@ -225,6 +231,29 @@ long with_copies(const ByKernel& entry, const long* arguments) {
          reinterpret_cast<const char*>(a[memory.position]), bytes_of(memory, arguments));
   }
   return result;
+}
+
+// Sets as large as the first argument says; the mask lies behind the last, with its size.
+long pselect6(const long* a) {
+  struct Mask {
+    const uint64_t* signals;
+    size_t bytes;
+  } mask = {};
+  // More descriptors the kernel does not look at.
+  const size_t n = static_cast<size_t>(std::clamp(a[0], 0L, 1L << 20) + 63) / 64 * 8;
+  PlainBytes reads(argument<char*>(a[1]), n, PlainBytes::kInOut);
+  PlainBytes writes(argument<char*>(a[2]), n, PlainBytes::kInOut);
+  PlainBytes errors(argument<char*>(a[3]), n, PlainBytes::kInOut);
+  PlainObject<timespec> timeout(argument<timespec*>(a[4]));
+  uint64_t signals;
+  if (a[5] != 0) mask = load(argument<const Mask*>(a[5]));
+  if (mask.signals != nullptr && mask.bytes == sizeof signals) {
+    signals = load(mask.signals) & ~kFaultSignals;
+    mask.signals = &signals;
+  }
+  clear_slots();
+  return syscall(SYS_pselect6, a[0], reads.data(), writes.data(), errors.data(),
+                 static_cast<timespec*>(timeout), a[5] != 0 ? &mask : nullptr);
 }
 
 // Structures that say themselves how long they are, in the 32 bits at `at`.
@@ -315,6 +344,10 @@ long call_by_number(long number, const long* a) {
     case SYS_sched_setattr:
       if (plain(argument<char*>(a[1]))) break;
       return with_sized(number, a, 1, 0);
+    case SYS_arch_prctl:
+      if (a[0] != ARCH_GET_FS && a[0] != ARCH_GET_GS) break;
+      return syscall(number, a[0], static_cast<uint64_t*>(PlainObject<uint64_t>(argument<uint64_t*>(a[1]))));
+    case SYS_pselect6: return pselect6(a);
     case SYS_futex:
       if (plain(argument<char*>(a[3]))) break;
       return syscall(number, a[0], a[1], a[2],

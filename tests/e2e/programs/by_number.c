@@ -5,6 +5,7 @@
 // pages: 4K 16K
 // chaos: 1
 #define _GNU_SOURCE
+#include <asm/prctl.h>
 #include <fcntl.h>
 #include <linux/aio_abi.h>
 #include <linux/filter.h>
@@ -113,6 +114,23 @@ static void by_kernel(void) {
   how->flags = O_RDONLY;
   const long file = syscall(SYS_openat2, AT_FDCWD, text("/dev/zero"), how, sizeof *how);
   CHECK(file >= 0 || errno == ENOSYS);
+  struct timespec* times = zeros(2 * sizeof *times);
+  times[0].tv_sec = times[1].tv_sec = 1000000;
+  const long touched = memfd_create("numbered", 0);
+  struct stat* status_ = NEW(struct stat);
+  CHECK(syscall(SYS_utimensat, touched, NULL, times, 0) == 0);
+  CHECK(fstat((int)touched, status_) == 0 && status_->st_mtime == 1000000);
+  CHECK(syscall(SYS_utimensat, AT_FDCWD, text("/no/such/file"), times, 0) == -1 && errno == ENOENT);
+  CHECK(syscall(SYS_utimensat, touched, NULL, NULL, 0) == 0);
+  const long root = open("/", O_RDONLY | O_DIRECTORY);
+  char* entries = zeros(3000);
+  CHECK(syscall(SYS_getdents, root, entries, 3000L) > 0 && *(unsigned long*)entries != 0);
+  CHECK(syscall(SYS_mq_unlink, text("no-such-queue")) == -1 && errno != EFAULT);
+  unsigned long *base = NEW(unsigned long), *head = NEW(unsigned long), *head_bytes = NEW(unsigned long);
+  CHECK(syscall(SYS_arch_prctl, ARCH_GET_FS, base) == 0 && *base != 0);
+  *base = 1;
+  CHECK(syscall(SYS_arch_prctl, ARCH_GET_GS, base) == 0 && *base == 0);
+  CHECK(syscall(SYS_get_robust_list, 0, head, head_bytes) == 0 && *head != 0 && *head_bytes == 24);
   struct io_uring_params* ring = NEW(struct io_uring_params);
   const long made = syscall(SYS_io_uring_setup, 4, ring);
   CHECK(made < 0 ? errno != EFAULT : ring->sq_entries == 4);
@@ -138,6 +156,16 @@ static void by_kernel(void) {
   sigemptyset(mask);
   sigaddset(mask, SIGUSR2);
   CHECK(syscall(SYS_ppoll, wanted, 1L, wait_, mask, 8L) == 1 && wanted->revents == POLLIN);
+  fd_set* set = NEW(fd_set);
+  struct timeval* limit = NEW(struct timeval);
+  FD_SET(ends[0], set);
+  CHECK(syscall(SYS_select, ends[1] + 1, set, NULL, NULL, limit) == 1 && FD_ISSET(ends[0], set));
+  FD_SET(ends[1], set);
+  const void** mask_ = zeros(16);
+  mask_[0] = mask;
+  mask_[1] = (void*)8;
+  CHECK(syscall(SYS_pselect6, ends[1] + 1, set, NULL, NULL, wait_, mask_) == 1);
+  CHECK(FD_ISSET(ends[0], set) && !FD_ISSET(ends[1], set));
   const int group = epoll_create1(0);
   struct epoll_event* ready = zeros(4 * sizeof *ready);
   ready->events = EPOLLIN;
@@ -234,7 +262,8 @@ static void masks(void) {
   static uint64_t plain_mask;
   plain_mask = ~(uint64_t)0 & ~((uint64_t)1 << (SIGALRM - 1));
   *all = plain_mask;
-  for (int i = 0; i < 6; ++i) {
+  const void** behind = zeros(16);
+  for (int i = 0; i < 8; ++i) {
     struct itimerval soon = {{0, 0}, {0, 20000}};
     uint64_t* mask = i % 2 ? all : &plain_mask;
     CHECK(setitimer(ITIMER_REAL, &soon, NULL) == 0);
@@ -242,11 +271,16 @@ static void masks(void) {
       CHECK(syscall(SYS_rt_sigsuspend, mask, 8L) == -1);
     else if (i < 4)
       CHECK(syscall(SYS_ppoll, NULL, 0L, NULL, mask, 8L) == -1);
-    else
+    else if (i < 6)
       CHECK(syscall(SYS_epoll_pwait, (long)epoll_create1(0), zeros(100), 1L, -1L, mask, 8L) == -1);
+    else {
+      behind[0] = mask;
+      behind[1] = (void*)8;
+      CHECK(syscall(SYS_pselect6, 0L, NULL, NULL, NULL, NULL, behind) == -1);
+    }
     CHECK(errno == EINTR);
   }
-  CHECK(alarms == 7);
+  CHECK(alarms == 9);
   char* pages = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   pages[5] = 7;
   CHECK(syscall(SYS_pkey_mprotect, pages, 1L << 20, (long)PROT_READ, -1L) == 0);
