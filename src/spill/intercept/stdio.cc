@@ -4,11 +4,13 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdio_ext.h>
 #include <stdlib.h>
 #include <wchar.h>
 
 #include "spill/intercept/intercept.h"
 #include "spill/next.h"
+#include "sys/c_library.h"
 
 extern "C" {
 size_t __fread_chk(void* to, size_t room, size_t size, size_t count, FILE* stream);
@@ -19,6 +21,11 @@ namespace spill {
 namespace {
 
 constexpr size_t kBounceBytes = 32 << 10;
+// The same for streams without a buffer, each of whose calls is one of the kernel's: messages that do not fit are cut.
+constexpr size_t kMessageBounceBytes = 1 << 20;
+
+// _IO_USER_BUF of the C library: the stream does not free its buffer.
+constexpr int kForeignBuffer = 1;
 
 class StreamLock {
  public:
@@ -33,8 +40,8 @@ class StreamLock {
 
 // Moves bytes through a bounce buffer: move(plain, length) returns how many it moved. Returns the sum.
 template <class Move>
-size_t bounce(size_t n, Move move) {
-  Scratch buffer(std::min(n, kBounceBytes));
+size_t bounce(FILE* stream, size_t n, Move move) {
+  Scratch buffer(std::min(n, __fbufsize(stream) <= 1 ? kMessageBounceBytes : kBounceBytes));
   if (n > 0 && buffer.data() == nullptr) {
     errno = ENOMEM;
     return 0;
@@ -54,7 +61,7 @@ size_t read_items(void* to, size_t size, size_t count, FILE* stream) {
   size_t bytes;
   if (__builtin_mul_overflow(size, count, &bytes) || bytes == 0)
     return LIBC(fread_unlocked)(nullptr, size, count, stream);
-  const size_t done = bounce(bytes, [&](char* plain_bytes, size_t at, size_t length) {
+  const size_t done = bounce(stream, bytes, [&](char* plain_bytes, size_t at, size_t length) {
     const size_t moved = LIBC(fread_unlocked)(plain_bytes, 1, length, stream);
     copy(static_cast<char*>(to) + at, plain_bytes, moved);
     return moved;
@@ -64,7 +71,7 @@ size_t read_items(void* to, size_t size, size_t count, FILE* stream) {
 
 size_t write_bytes(const void* from, size_t n, FILE* stream) {
   if (plain(from)) return LIBC(fwrite_unlocked)(from, 1, n, stream);
-  return bounce(n, [&](char* plain_bytes, size_t at, size_t length) {
+  return bounce(stream, n, [&](char* plain_bytes, size_t at, size_t length) {
     copy(plain_bytes, static_cast<const char*>(from) + at, length);
     return LIBC(fwrite_unlocked)(plain_bytes, 1, length, stream);
   });
@@ -135,8 +142,12 @@ char* get_string(char* to, int n, FILE* stream) {
 
 ssize_t get_line(char** line, size_t* capacity, int delimiter, FILE* stream) {
   if (line == nullptr || capacity == nullptr) return fail(EINVAL);
+  StreamLock lock(stream);
+  if (ferror_unlocked(stream)) return -1;
   char* block = load(line);
   size_t room = block == nullptr ? 0 : load(capacity);
+  // As the C library: of no size it is not looked at.
+  if (room == 0) block = nullptr;
   bool out_of_memory = false;
   auto reserve = [&](size_t size) -> char* {
     if (size < room) return block;
@@ -152,7 +163,6 @@ ssize_t get_line(char** line, size_t* capacity, int delimiter, FILE* stream) {
     store(capacity, room);
     return block;
   };
-  StreamLock lock(stream);
   if (reserve(0) == nullptr) return -1;
   const size_t length = read_line(stream, delimiter, SSIZE_MAX - 1, reserve);
   if (length == 0) return out_of_memory ? fail(ENOMEM) : -1;
@@ -225,9 +235,10 @@ SPILL_EXPORT int __spill_fputs(const char* text, FILE* stream) {
 SPILL_EXPORT int __spill_puts(const char* text) {
   if (plain(text)) [[likely]]
     return LIBC(puts)(text);
+  const size_t length = spill::string_length(text);
   StreamLock lock(stdout);
-  if (__spill_fputs_unlocked(text, stdout) == EOF) return EOF;
-  return putc_unlocked('\n', stdout) == EOF ? EOF : 1;
+  if (spill::write_bytes(text, length, stdout) != length || putc_unlocked('\n', stdout) == EOF) return EOF;
+  return static_cast<int>(std::min<size_t>(length + 1, INT_MAX));
 }
 
 SPILL_EXPORT char* __spill_fgets(char* to, int n, FILE* stream) {
@@ -275,9 +286,19 @@ SPILL_EXPORT FILE* __spill_fdopen(int descriptor, const char* mode) {
   return fdopen(descriptor, PlainString(mode));
 }
 
-// A buffer in spilled memory would reach system calls inside the C library: it takes one of its own.
+// A buffer in spilled memory would reach system calls inside the C library: the stream gets, and frees, one as large.
 SPILL_EXPORT int __spill_setvbuf(FILE* stream, char* buffer, int mode, size_t n) {
-  return setvbuf(stream, plain(buffer) ? buffer : nullptr, mode, n);
+  if (plain(buffer) || mode == _IONBF) return setvbuf(stream, plain(buffer) ? buffer : nullptr, mode, n);
+  // One of no size is not looked at.
+  static char none;
+  auto* block = n > 0 ? static_cast<char*>(sys::c_malloc(n)) : &none;
+  const int result = setvbuf(stream, block, mode, n);
+  if (n == 0 || block == nullptr) return result;
+  if (result == 0)
+    stream->_flags &= ~spill::kForeignBuffer;
+  else
+    sys::c_free(block);
+  return result;
 }
 SPILL_EXPORT void __spill_setbuf(FILE* stream, char* buffer) {
   __spill_setvbuf(stream, buffer, buffer != nullptr ? _IOFBF : _IONBF, BUFSIZ);

@@ -456,6 +456,10 @@ SPILL_EXPORT int __spill_putenv(char* text) {
   if (name == nullptr) return spill::fail(ENOMEM);
   char* separator = strchr(name, '=');
   if (separator == nullptr) return unsetenv(name);
+  if (separator == name) {
+    char* nameless = strdup(name);
+    return nameless != nullptr ? putenv(nameless) : -1;
+  }
   *separator = 0;
   return setenv(name, separator + 1, 1);
 }

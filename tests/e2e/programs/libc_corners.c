@@ -16,6 +16,7 @@
 #include <search.h>
 #include <stdarg.h>
 #include <strings.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <time.h>
@@ -58,7 +59,60 @@ struct big {
   int k;
 };
 static int cmp_b(const void* a, const void* b) { return ((struct big*)a)->k - ((struct big*)b)->k; }
+// What calls leave behind that fail or find nothing, and streams whose calls are the kernel's.
+static void failures(void) {
+  char* s = edge(4000);
+  strcpy(s, "printed");
+  printf("%d\n", puts(s));
+  printf("%d\n", putenv(strdup("=nameless")));
+  char **line = malloc(sizeof *line), *foreign = s;
+  size_t* room = malloc(sizeof *room);
+  *line = foreign + 1;
+  *room = 0;
+  FILE* f = fopen("/etc/passwd", "r");
+  printf("%zd %d", getline(line, room, f), *line != foreign + 1);
+  fputs(*line, stdout);
+  fclose(f);
+  f = fopen("/tmp", "r");
+  CHECK(fgetc(f) == EOF && ferror(f));
+  errno = 0;
+  printf("%zd %d\n", getline(line, room, f), errno);
+  fclose(f);
+  int* ends = malloc(2 * sizeof *ends);
+  CHECK(pipe2(ends, O_NONBLOCK) == 0);
+  f = fdopen(ends[0], "r");
+  printf("%zd\n", getline(line, room, f));
+  CHECK(write(ends[1], "one\ntwo\n", 8) == 8);
+  printf("%zd\n", getdelim(line, room, '\n', f));
+  clearerr(f);
+  printf("%zd %s", getline(line, room, f), *line);
+  // one message each
+  CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends) == 0);
+  f = fdopen(ends[0], "r+");
+  setvbuf(f, NULL, _IONBF, 0);
+  char *message = malloc(100000), *received = malloc(100000);
+  memset(message, 'm', 100000);
+  CHECK(fwrite(message, 1, 100000, f) == 100000);
+  CHECK(recv(ends[1], received, 100000, 0) == 100000 && memcmp(message, received, 100000) == 0);
+  CHECK(fputs(strcpy(s, "text"), f) >= 0 && recv(ends[1], received, 100, 0) == 4);
+  CHECK(send(ends[1], message, 90000, 0) == 90000);
+  memset(received, 0, 100000);
+  CHECK(fread(received, 1, 90000, f) == 90000 && memcmp(message, received, 90000) == 0);
+  fclose(f);
+  // buffers of the size that was said
+  for (int size = 0; size <= 70000; size += 35000) {
+    f = tmpfile();
+    CHECK(setvbuf(f, malloc(70000), _IOFBF, size) == 0);
+    CHECK(fwrite(message, 1, 30000, f) == 30000);
+    struct stat* status = malloc(sizeof *status);
+    CHECK(fstat(fileno(f), status) == 0);
+    printf("%d written\n", (int)status->st_size);
+    fclose(f);
+  }
+}
 int main(void) {
+  failures();
+  errno = 0;
   for (int r = 0; r < 300; ++r) {
     size_t n = 2 + next_random(&rnd) % 6000;
     char *a = edge(2 * n + 100), *b = edge(2 * n + 100);
