@@ -201,9 +201,15 @@ SPILL_EXPORT char* __spill_realpath(const char* path, char* to) {
   PlainString plain_path(path);
   if (plain(to)) return LIBC(realpath)(plain_path, to);
   PlainBytes content(to, PATH_MAX, PlainBytes::kOut);
-  if (LIBC(realpath)(plain_path, content.data()) == nullptr) return nullptr;
-  content.store(strlen(content.data()) + 1);
-  return to;
+  if (content.data() == nullptr) {
+    errno = ENOMEM;
+    return nullptr;
+  }
+  *content.data() = 0;
+  // On failure the part that was resolved, if any.
+  const bool resolved = LIBC(realpath)(plain_path, content.data()) != nullptr;
+  if (*content.data() != 0) content.store(strlen(content.data()) + 1);
+  return resolved ? to : nullptr;
 }
 SPILL_EXPORT char* __spill___realpath_chk(const char* path, char* to, size_t room) {
   if (room < PATH_MAX) spill::buffer_overflow();
@@ -214,6 +220,11 @@ SPILL_CALL(char*, canonicalize_file_name, (const char* path), (PlainString(path)
 SPILL_EXPORT char* __spill_getcwd(char* to, size_t n) {
   if (plain(to)) return getcwd(to, n);
   PlainBytes content(to, n, PlainBytes::kOut);
+  // Without memory of the caller's it would allocate some.
+  if (content.data() == nullptr) {
+    errno = n == 0 ? EINVAL : ENOMEM;
+    return nullptr;
+  }
   if (getcwd(content.data(), n) == nullptr) return nullptr;
   content.store(strlen(content.data()) + 1);
   return to;

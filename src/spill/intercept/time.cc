@@ -53,9 +53,13 @@ SPILL_EXPORT char* __spill_asctime_r(const tm* time, char* to) {
 SPILL_EXPORT size_t __spill_strftime(char* to, size_t n, const char* format, const tm* time) {
   PlainString plain_format(format);
   PlainIn<tm> plain_time(time);
+  if (plain(to)) return strftime(to, n, plain_format, plain_time);
   PlainBytes text(to, n, PlainBytes::kOut);
+  if (text.data() == nullptr) return 0;
+  // Of length 0 are what does not fit, and the empty text, which is stored.
+  *text.data() = 1;
   const size_t length = strftime(text.data(), n, plain_format, plain_time);
-  if (length > 0) text.store(length + 1);
+  if (length > 0 || *text.data() == 0) text.store(length + 1);
   return length;
 }
 

@@ -61,7 +61,23 @@ struct big {
 static int cmp_b(const void* a, const void* b) { return ((struct big*)a)->k - ((struct big*)b)->k; }
 // What calls leave behind that fail or find nothing, and streams whose calls are the kernel's.
 static void failures(void) {
-  char* s = edge(4000);
+  char *s = edge(4000), *r = malloc(PATH_MAX);
+  memset(r, 'y', 100);
+  r[99] = 0;
+  errno = 0;
+  CHECK(realpath("/tmp/no such folder/x/y", r) == NULL);
+  printf("%d %s\n", errno, r);
+  errno = 0;
+  CHECK(realpath("", r) == NULL);
+  printf("%d %s\n", errno, r);
+  errno = 0;
+  CHECK(getcwd(r, 0) == NULL);
+  printf("%d\n", errno);
+  struct tm* tm = calloc(1, sizeof *tm);
+  memset(s, 'x', 100);
+  s[99] = 0;
+  CHECK(strftime(s, 0, "", tm) == 0 && *s == 'x');
+  CHECK(strftime(s, 50, "", tm) == 0 && *s == 0);
   strcpy(s, "printed");
   printf("%d\n", puts(s));
   printf("%d\n", putenv(strdup("=nameless")));
