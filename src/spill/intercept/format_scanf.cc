@@ -13,7 +13,7 @@ struct Target {
   void* pointer = nullptr;  // what the program passed
   size_t bytes = 0;         // of the temporary
   char* temporary = nullptr;
-  int order = -1;             // among the conversions that count in the result; -1 for %n
+  int order = -1;             // among the conversions that count in the result; -1: stored in any case
   bool is_string = false;     // stored up to its 0, else all bytes
   bool is_wide = false;       // of characters
   bool is_allocated = false;  // the temporary holds the address of a string that the C library allocated
@@ -72,8 +72,8 @@ Conversion read_conversion(FormatReader& reader, int& next, int& order) {
   const bool wide = length == 'l' || type == 'S' || type == 'C';
   if (strchr("sScC[", type) == nullptr)
     conversion.target.bytes = number_bytes(type, length);
-  else if (allocates)
-    conversion.target.bytes = sizeof(void*);
+  else if (allocates)  // null is stored when it does not match
+    conversion.target.bytes = sizeof(void*), conversion.target.order = -1;
   else
     describe_text(conversion, type == 'C' ? 'c' : type, wide, width);
   return conversion;
@@ -111,7 +111,8 @@ size_t text_bytes(const char* text, bool wide) {
 }
 
 void store_target(const Target& target, int assigned) {
-  const bool is_assigned = target.order < assigned;  // %n: what it was, when it was not reached
+  // %n and %m: what they were, when they were not reached.
+  const bool is_assigned = target.order < 0 || target.order < assigned;
   if (target.is_allocated) {
     char* text = load(reinterpret_cast<char**>(target.temporary));
     if (is_assigned && text != nullptr) copy(target.pointer, text, text_bytes(text, target.is_wide));

@@ -62,6 +62,19 @@ static int cmp_b(const void* a, const void* b) { return ((struct big*)a)->k - ((
 // What calls leave behind that fail or find nothing, and streams whose calls are the kernel's.
 static void failures(void) {
   char *s = edge(4000), *r = malloc(PATH_MAX);
+  int* n = malloc(2 * sizeof *n);
+  *n = 77;
+  int rc = sscanf("", "%n%d", n, n + 1);
+  printf("%d %d\n", rc, *n);
+  rc = sscanf("  ", " %n%d", n, n + 1);
+  printf("%d %d\n", rc, *n);
+  char** m = malloc(3 * sizeof *m);
+  m[0] = m[1] = m[2] = s;
+  rc = sscanf("abc", "%ms %ms %ms", m, m + 1, m + 2);
+  printf("%d %s %d %d\n", rc, m[0], m[1] == NULL, m[2] == s);
+  m[1] = s;
+  rc = sscanf("abc", "%m[0-9]%ms", m, m + 1);
+  printf("%d %d %d\n", rc, m[0] == NULL, m[1] == s);
   memset(r, 'y', 100);
   r[99] = 0;
   errno = 0;
