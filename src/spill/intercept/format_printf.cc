@@ -1,5 +1,6 @@
 // printf's arguments: spilled strings are copied, as much of them as is printed; %n counts into a copy.
 #include <errno.h>
+#include <printf.h>
 #include <wchar.h>
 
 #include <bit>
@@ -81,6 +82,25 @@ void use_string(Arguments& arguments, int index, Kind kind, bool has_precision, 
 
 unsigned char count_bytes(char length) { return length == 'H' ? 1 : length == 'h' ? 2 : length == 0 ? 4 : 8; }
 
+// A conversion of the program's own (register_printf_specifier), whose length and letter are [begin, end): what it takes.
+// Its function gets the program's addresses. Returns how many arguments.
+int use_registered(Arguments& arguments, int index, const char* begin, const char* end) {
+  char text[8] = "%";
+  memcpy(text + 1, begin, static_cast<size_t>(end - begin));
+  int types[16];
+  const auto count =
+      static_cast<int>(std::min(parse_printf_format(text, std::size(types), types), std::size(types)));
+  for (int i = 0; i < count; ++i) {
+    const bool is_pointer = (types[i] & PA_FLAG_PTR) != 0;
+    const int type = types[i] & ~PA_FLAG_MASK;
+    if (is_pointer || (type != PA_FLOAT && type != PA_DOUBLE))
+      arguments.use(index + i, Kind::kInteger);
+    else
+      arguments.use(index + i, (types[i] & PA_FLAG_LONG_DOUBLE) != 0 ? Kind::kLongDouble : Kind::kDouble);
+  }
+  return count;
+}
+
 void read_conversion(FormatReader& reader, Arguments& arguments, int& next) {
   const int numbered = reader.argument_index();
   reader.skip_any("-+ #0'I");
@@ -88,9 +108,15 @@ void read_conversion(FormatReader& reader, Arguments& arguments, int& next) {
   const bool has_precision = reader.skip('.');
   Limit precision;
   if (has_precision) precision = read_limit(reader, arguments, next);
+  const char* type = reader.position();
   const char length = reader.length_modifier();
   const char conversion = reader.take();
-  if (conversion == 0 || strchr("diouxXbBcCpaAeEfFgGsSn", conversion) == nullptr) return;
+  if (conversion == 0 || conversion == '%' || conversion == 'm') return;
+  if (strchr("diouxXbBcCpaAeEfFgGsSn", conversion) == nullptr) {
+    const int count = use_registered(arguments, numbered >= 0 ? numbered : next, type, reader.position());
+    if (numbered < 0) next += count;
+    return;
+  }
   const int index = numbered >= 0 ? numbered : next++;
   switch (conversion) {
     case 's':

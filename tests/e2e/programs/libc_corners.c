@@ -12,6 +12,7 @@
 #include <link.h>
 #include <locale.h>
 #include <netdb.h>
+#include <printf.h>
 #include <regex.h>
 #include <search.h>
 #include <stdarg.h>
@@ -59,6 +60,19 @@ struct big {
   int k;
 };
 static int cmp_b(const void* a, const void* b) { return ((struct big*)a)->k - ((struct big*)b)->k; }
+struct pair {
+  int number;
+  char* text;
+};
+static int print_pair(FILE* to, const struct printf_info* info, const void* const* arguments) {
+  const struct pair* p = *(const struct pair**)arguments[0];
+  return fprintf(to, "<%d %s %g>", p->number, p->text, *(const double*)arguments[1]);
+}
+static int size_pair(const struct printf_info* info, size_t n, int* types, int* sizes) {
+  if (n > 0) types[0] = PA_POINTER, sizes[0] = sizeof(void*);
+  if (n > 1) types[1] = PA_DOUBLE, sizes[1] = sizeof(double);
+  return 2;
+}
 // What calls leave behind that fail or find nothing, and streams whose calls are the kernel's.
 static void failures(void) {
   char *s = edge(4000), *r = malloc(PATH_MAX);
@@ -93,6 +107,12 @@ static void failures(void) {
   CHECK(strftime(s, 50, "", tm) == 0 && *s == 0);
   strcpy(s, "printed");
   printf("%d\n", puts(s));
+  register_printf_specifier('W', print_pair, size_pair);
+  struct pair* p = malloc(sizeof *p);
+  *p = (struct pair){3, s};
+  printf("%W %s %d\n", p, 2.5, s, 5);
+  printf("%d %-5W %Lf %s %y %s\n", 1, p, 0.5, 1.5L, s, s);
+  printf("%4$s %1$d %2$W\n", 1, p, 0.25, s);
   printf("%d\n", putenv(strdup("=nameless")));
   char **line = malloc(sizeof *line), *foreign = s;
   size_t* room = malloc(sizeof *room);
