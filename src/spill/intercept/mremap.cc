@@ -1,6 +1,7 @@
 // mremap: spilled memory grows where it is, or is copied to where there is room; the kernel's moves as natively.
 #include <stdarg.h>
 
+#include "spill/discard.h"
 #include "spill/intercept/maps.h"
 #include "spill/next.h"
 #include "spill/shared_maps.h"
@@ -49,24 +50,41 @@ void* move_plain(void* old_address, size_t old_bytes, size_t new_bytes, int flag
   return moved;
 }
 
+constexpr int kMremapFlags = MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP;
+
+// Is it one that the kernel refuses? What stays mapped cannot change its length, and moves.
+bool is_wrong_kind(int flags, uint64_t old_length, uint64_t new_length) {
+  if ((flags & ~kMremapFlags) != 0) return true;
+  if ((flags & (MREMAP_FIXED | MREMAP_DONTUNMAP)) != 0 && (flags & MREMAP_MAYMOVE) == 0) return true;
+  return (flags & MREMAP_DONTUNMAP) != 0 && old_length != new_length;
+}
+
+// What was moved is unmapped, or mapped still and zeros.
+void leave(uint64_t begin, uint64_t length, int flags) {
+  if ((flags & MREMAP_DONTUNMAP) != 0)
+    discard_memory(begin, length);
+  else
+    unmap_spilled(reinterpret_cast<void*>(begin), length);
+}
+
 // mremap with a new address: between spilled addresses only.
 void* move_to(void* old_address, size_t old_bytes, size_t new_bytes, int flags, void* fixed) {
   const auto from = reinterpret_cast<uint64_t>(old_address), to = reinterpret_cast<uint64_t>(fixed);
   const bool overlap = from < to + new_bytes && to < from + old_bytes;
-  if ((flags & MREMAP_MAYMOVE) == 0 || old_bytes == 0 || new_bytes == 0 || from % base::kOsPageBytes != 0 ||
-      overlap)
+  const uint64_t old_length = base::round_up(old_bytes, base::kOsPageBytes);
+  const uint64_t new_length = base::round_up(new_bytes, base::kOsPageBytes);
+  if (is_wrong_kind(flags, old_length, new_length) || old_bytes == 0 || new_bytes == 0 ||
+      from % base::kOsPageBytes != 0 || overlap)
     return no_map(EINVAL);
   if (!in_range(old_address) || is_global_at(old_address) || kind_at(from) != FileMapKind::kNone)
     return no_map();
-  const uint64_t old_length = base::round_up(old_bytes, base::kOsPageBytes);
-  const uint64_t new_length = base::round_up(new_bytes, base::kOsPageBytes);
   if (!is_one_mapping(from, old_length)) return no_map(EFAULT);
   const Protection protection = protection_at(from);
   void* moved = map_fixed(fixed, new_bytes, Protection::kOpen);
   if (moved == MAP_FAILED) return moved;
   copy_protected(moved, old_address, std::min(old_length, new_length));
   protect(to, new_length, protection);
-  unmap_spilled(old_address, old_bytes);
+  leave(from, old_length, flags);
   return moved;
 }
 
@@ -74,10 +92,12 @@ void* move_spilled(void* old_address, size_t old_bytes, size_t new_bytes, int fl
   const auto old_begin = reinterpret_cast<uint64_t>(old_address);
   const uint64_t old_length = base::round_up(old_bytes, base::kOsPageBytes);
   const uint64_t new_length = base::round_up(new_bytes, base::kOsPageBytes);
+  const bool stays_mapped = (flags & MREMAP_DONTUNMAP) != 0;
   if (new_bytes == 0 || old_bytes == 0 || old_begin % base::kOsPageBytes != 0 ||
-      (flags & ~MREMAP_MAYMOVE) != 0 || is_global_at(old_address))
+      is_wrong_kind(flags, old_length, new_length) || is_global_at(old_address))
     return no_map(EINVAL);
-  if (new_length <= old_length) {
+  if (!is_allocated(old_begin)) return no_map(EFAULT);
+  if (new_length <= old_length && !stays_mapped) {
     if (new_length < old_length)
       unmap_spilled(reinterpret_cast<char*>(old_begin) + new_length, old_length - new_length);
     return old_address;
@@ -86,7 +106,7 @@ void* move_spilled(void* old_address, size_t old_bytes, size_t new_bytes, int fl
   if (is_file_map(old_begin)) return no_map();
   if (!is_one_mapping(old_begin, old_length)) return no_map(EFAULT);
   const Protection protection = protection_at(old_begin);
-  if (allocate_addresses_at(old_begin + old_length, new_length - old_length)) {
+  if (!stays_mapped && allocate_addresses_at(old_begin + old_length, new_length - old_length)) {
     base::statistics.spill_live_bytes.add(new_length - old_length);
     protect(old_begin + old_length, new_length - old_length, protection);
     return old_address;
@@ -96,7 +116,7 @@ void* move_spilled(void* old_address, size_t old_bytes, size_t new_bytes, int fl
   if (moved == MAP_FAILED) return moved;
   copy_protected(moved, old_address, old_length);
   protect(reinterpret_cast<uint64_t>(moved), new_length, protection);
-  unmap_spilled(old_address, old_length);
+  leave(old_begin, old_length, flags);
   return moved;
 }
 

@@ -14,6 +14,26 @@ static char* fresh(void) {
   for (int i = 0; i < N; ++i) p[i * P] = p[i * P + 5] = i + 1;
   return p;
 }
+// What was moved stays mapped, and is zeros, whatever may be done with it.
+static void stays_mapped(int protection) {
+  char* from = fresh();
+  char* to = mmap(0, 2 * N * P, RW, AN, -1, 0);
+  to[4 * P] = 'd';
+  CHECK(mprotect(from, N * P, protection) == 0);
+  char* r = mremap(from + 8 * P, 8 * P, 8 * P, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to + 4 * P);
+  CHECK(r == to + 4 * P);
+  char* s = mremap(from + 32 * P, 8 * P, 8 * P, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, 0);
+  CHECK(s != MAP_FAILED && s != from + 32 * P);
+  CHECK(mprotect(from, N * P, RW) == 0 && mprotect(r, 8 * P, RW) == 0 && mprotect(s, 8 * P, RW) == 0);
+  push_out(3 << 20);
+  for (int i = 0; i < 8; ++i) CHECK(r[i * P + 5] == i + 9 && s[i * P + 5] == i + 33);
+  for (int i = 0; i < N; ++i) {
+    const int moved = (i >= 8 && i < 16) || (i >= 32 && i < 40);
+    CHECK(from[i * P] == (moved ? 0 : i + 1) && from[i * P + 5] == from[i * P]);
+  }
+  from[9 * P] = 'n';
+  CHECK(r[P] == 10 && munmap(from, N * P) == 0 && munmap(to, 2 * N * P) == 0 && munmap(s, 8 * P) == 0);
+}
 int main(int argc, char** argv) {
   char* p = fresh();
   CHECK_SPILLED(p);
@@ -66,6 +86,9 @@ int main(int argc, char** argv) {
   r = mremap(t, 4 * P, 4 * P, MREMAP_MAYMOVE | MREMAP_FIXED, dst + 4 * P);
   CHECK(r == dst + 4 * P);
   CHECK(r[P] == 2 && dst[3 * P] == 0);
+  stays_mapped(RW);
+  stays_mapped(PROT_READ);
+  stays_mapped(PROT_NONE);
   puts("done");
   return 0;
 }
