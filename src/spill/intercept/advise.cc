@@ -1,25 +1,33 @@
 // What programs say and ask of memory that is mapped: madvise, mprotect, msync, mlock, mincore. What mprotect says of spilled
 // memory is kept by protection.h.
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "spill/advice.h"
 #include "spill/discard.h"
 #include "spill/intercept/maps.h"
-
-#ifndef MADV_COLLAPSE
-#define MADV_COLLAPSE 25
-#endif
+#include "sys/files.h"
+#include "sys/kernel.h"
 
 namespace spill {
 
 SPILL_EXPORT int __spill_madvise(void* address, size_t bytes, int advice) {
   if (touches_runtime(address, bytes)) return fail(ENOMEM);
-  if (!in_range(address)) return madvise(address, bytes, advice);
-  if (reinterpret_cast<uint64_t>(address) % base::kOsPageBytes != 0 || is_too_large(bytes))
+  // Of nothing the kernel only says whether it knows the advice.
+  if (!in_range(address) || bytes == 0) return madvise(address, bytes, advice);
+  if (reinterpret_cast<uint64_t>(address) % base::kOsPageBytes != 0 ||
+      base::round_up(bytes, base::kOsPageBytes) == 0)
     return fail(EINVAL);
-  return for_each_part(address, bytes, [advice](void* part, size_t length) {
+  if (is_too_large(bytes)) return fail(ENOMEM);
+  const Advice meaning = meaning_of_advice(advice);
+  return for_each_mapped_part(address, bytes, [advice, meaning](void* part, size_t length) {
     const auto begin = reinterpret_cast<uint64_t>(part);
     const FileMapKind kind = kind_at(begin);
     if (kind == FileMapKind::kPlain) return madvise(part, length, advice);
-    if (!is_allocated(begin)) return fail(ENOMEM);
-    if (advice == MADV_DONTNEED || advice == MADV_FREE) {
+    if (meaning == Advice::kForget) {
       if (kind == FileMapKind::kNone)
         discard_memory(begin, length);
       else if (advice == MADV_FREE)
@@ -27,10 +35,7 @@ SPILL_EXPORT int __spill_madvise(void* address, size_t bytes, int advice) {
       else if (kind == FileMapKind::kPrivate && !reload_file(begin, length))
         return fail(EIO);
     }
-    // It would change what a child of fork finds, or what is stored.
-    if (advice == MADV_DONTFORK || advice == MADV_WIPEONFORK || advice == MADV_REMOVE) return fail(EINVAL);
-    // Other advice is about how the kernel pages, which it does not do here.
-    return advice >= 0 && advice <= MADV_COLLAPSE ? 0 : fail(EINVAL);
+    return meaning == Advice::kRefused ? fail(EINVAL) : 0;
   });
 }
 
@@ -64,10 +69,12 @@ SPILL_EXPORT int __spill_pkey_mprotect(void* address, size_t bytes, int protecti
 // What cannot change needs no writing, and private memory is not written.
 SPILL_EXPORT int __spill_msync(void* address, size_t bytes, int flags) {
   if (!in_range(address)) return msync(address, bytes, flags);
-  return for_each_part(address, bytes, [flags](void* part, size_t length) {
-    const auto begin = reinterpret_cast<uint64_t>(part);
-    if (kind_at(begin) == FileMapKind::kPlain) return msync(part, length, flags);
-    return is_allocated(begin) ? 0 : fail(ENOMEM);
+  if (reinterpret_cast<uint64_t>(address) % base::kOsPageBytes != 0 ||
+      (flags & ~(MS_ASYNC | MS_SYNC | MS_INVALIDATE)) != 0 ||
+      (flags & (MS_ASYNC | MS_SYNC)) == (MS_ASYNC | MS_SYNC))
+    return fail(EINVAL);
+  return for_each_mapped_part(address, bytes, [flags](void* part, size_t length) {
+    return kind_at(reinterpret_cast<uint64_t>(part)) == FileMapKind::kPlain ? msync(part, length, flags) : 0;
   });
 }
 
@@ -84,13 +91,14 @@ SPILL_EXPORT int __spill_mlockall(int) { return fail(ENOMEM); }
 
 SPILL_EXPORT int __spill_munlock(const void* address, size_t bytes) {
   if (!in_range(address)) return munlock(address, bytes);
-  return for_each_part(address, bytes, [](void* part, size_t length) {
+  return for_each_mapped_part(address, bytes, [](void* part, size_t length) {
     return kind_at(reinterpret_cast<uint64_t>(part)) == FileMapKind::kPlain ? munlock(part, length) : 0;
   });
 }
 
 SPILL_EXPORT int __spill_mlock2(const void* address, size_t bytes, unsigned flags) {
-  return in_range(address) ? __spill_mlock(address, bytes) : mlock2(address, bytes, flags);
+  if (!in_range(address)) return mlock2(address, bytes, flags);
+  return (flags & ~MLOCK_ONFAULT) != 0 ? fail(EINVAL) : __spill_mlock(address, bytes);
 }
 
 SPILL_EXPORT int __spill_posix_madvise(void* address, size_t bytes, int advice) {
@@ -105,13 +113,21 @@ SPILL_EXPORT int __spill_posix_madvise(void* address, size_t bytes, int advice) 
 
 // Of spilled memory: what can be accessed without the runtime's help.
 SPILL_EXPORT int __spill_mincore(void* address, size_t bytes, unsigned char* pages) {
-  const size_t count = (bytes + base::kOsPageBytes - 1) / base::kOsPageBytes;
+  const size_t count = bytes / base::kOsPageBytes + (bytes % base::kOsPageBytes != 0 ? 1 : 0);
+  const auto begin = reinterpret_cast<uint64_t>(address);
+  if (in_range(address)) {
+    if (begin % base::kOsPageBytes != 0) return fail(EINVAL);
+    if (is_too_large(bytes)) return fail(ENOMEM);
+  }
   PlainBytes plain_pages(pages, count, PlainBytes::kInOut);
   if (!in_range(address))
     return mincore(address, bytes, reinterpret_cast<unsigned char*>(plain_pages.data()));
-  const auto begin = reinterpret_cast<uint64_t>(address);
-  if (begin % base::kOsPageBytes != 0) return fail(EINVAL);
-  if (count > 0 && plain_pages.data() == nullptr) return fail(EAGAIN);
+  if (!plain(pages) && count > 0 && plain_pages.data() == nullptr) return fail(EAGAIN);
+  // Can the answer be stored? The kernel tells, for each of its pages, when asked about memory that is there.
+  auto* here =
+      reinterpret_cast<void*>(base::round_down(reinterpret_cast<uint64_t>(&runtime), base::kOsPageBytes));
+  for (size_t i = 0; i < count; i += bytes_to_page_end(plain_pages.data() + i))
+    if (mincore(here, 1, reinterpret_cast<unsigned char*>(plain_pages.data() + i)) != 0) return -1;
   for (size_t i = 0; i < count; ++i) {
     const uint64_t at = begin + i * base::kOsPageBytes;
     if (!in_range(at) || !is_allocated(at)) return fail(ENOMEM);
@@ -120,10 +136,48 @@ SPILL_EXPORT int __spill_mincore(void* address, size_t bytes, unsigned char* pag
   return 0;
 }
 
+namespace {
+
+enum class Whose { kOwn, kOther, kUnknown };
+
+// Whose process a descriptor of pidfd_open's leads to.
+Whose whose_process(int process) {
+  // PIDFD_SELF_THREAD and PIDFD_SELF_THREAD_GROUP, which the kernel knows or refuses.
+  if (process == -10000 || process == -10001) return Whose::kOwn;
+  char path[64], text[512];
+  snprintf(path, sizeof path, "/proc/self/fdinfo/%d", process);
+  if (sys::read_small_file(path, text) <= 0) return Whose::kUnknown;
+  constexpr char kKey[] = "\nPid:\t";
+  const char* key = strstr(text, kKey);
+  if (key == nullptr) return Whose::kUnknown;
+  // As this /proc numbers processes, and threads, for whose descriptors it is the same memory.
+  snprintf(path, sizeof path, "/proc/self/task/%d", atoi(key + sizeof kKey - 1));
+  return sys::failed(sys::syscall(SYS_faccessat, AT_FDCWD, path, F_OK)) ? Whose::kOther : Whose::kOwn;
+}
+
+}  // namespace
+
+// Spilled memory is this process's alone to advise on: the addresses mean other memory in another.
 SPILL_EXPORT ssize_t __spill_process_madvise(int process, const iovec* vector, size_t count, int advice,
                                              unsigned flags) {
+  if (count > IOV_MAX) return fail(EINVAL);
   PlainBytes plain_vector(vector, count * sizeof(iovec), PlainBytes::kIn);
-  return process_madvise(process, reinterpret_cast<iovec*>(plain_vector.data()), count, advice, flags);
+  const auto* pieces = reinterpret_cast<const iovec*>(plain_vector.data());
+  const bool any_spilled = pieces != nullptr && std::any_of(pieces, pieces + count, [](const iovec& piece) {
+                             return in_range(piece.iov_base);
+                           });
+  const Whose whose = any_spilled ? whose_process(process) : Whose::kOther;
+  if (whose == Whose::kOther) return process_madvise(process, pieces, count, advice, flags);
+  // All but the pieces, which the kernel may refuse.
+  if (process_madvise(process, pieces, 0, advice, flags) != 0) return -1;
+  if (whose == Whose::kUnknown) return fail(EINVAL);
+  ssize_t advised = 0;
+  for (size_t i = 0; i < count; ++i) {
+    if (__spill_madvise(pieces[i].iov_base, pieces[i].iov_len, advice) != 0)
+      return advised > 0 ? advised : -1;
+    advised += static_cast<ssize_t>(pieces[i].iov_len);
+  }
+  return advised;
 }
 
 }  // namespace spill

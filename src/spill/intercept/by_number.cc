@@ -72,7 +72,7 @@
   CALL(move_mount) CALL(mprotect) CALL(mq_timedreceive) CALL(mq_timedsend) CALL(msgctl) CALL(msgrcv) \
   CALL(msgsnd) CALL(msync) CALL(munlock) CALL(munmap) CALL(name_to_handle_at) CALL(nanosleep) \
   CALL(open_by_handle_at) CALL(open_tree) CALL(pipe) CALL(pipe2) CALL(pivot_root) CALL(pkey_mprotect) CALL(poll) CALL(pread64) \
-  CALL(preadv) CALL(prlimit64) CALL(process_vm_readv) CALL(process_vm_writev) CALL(pwrite64) CALL(pwritev) \
+  CALL(preadv) CALL(prlimit64) CALL(process_madvise) CALL(process_vm_readv) CALL(process_vm_writev) CALL(pwrite64) CALL(pwritev) \
   CALL(quotactl) CALL(read) CALL(readlink) CALL(readlinkat) CALL(readv) CALL(recvfrom) CALL(recvmmsg) \
   CALL(recvmsg) CALL(removexattr) CALL(rename) CALL(renameat) CALL(renameat2) CALL(rmdir) \
   CALL(sched_getparam) CALL(sched_rr_get_interval) CALL(sched_setaffinity) CALL(sched_setparam) \

@@ -80,4 +80,25 @@ int for_each_part(const void* address, size_t bytes, F f) {
   return 0;
 }
 
+// The same for what is mapped. As the kernel has it: holes are passed over, and at the end it is -1 and ENOMEM for them.
+template <class F>
+int for_each_mapped_part(const void* address, size_t bytes, F f) {
+  bool holes = !is_global_at(address) &&
+               base::round_up(bytes, base::kOsPageBytes) > kRangeEnd - reinterpret_cast<uint64_t>(address);
+  const int result = for_each_part(address, bytes, [&](void* part, size_t length) {
+    if (is_global_at(part)) return f(part, length);
+    const uint64_t end = reinterpret_cast<uint64_t>(part) + length;
+    for (auto at = reinterpret_cast<uint64_t>(part); at < end;) {
+      const uint64_t stop = same_allocation_end(at, end);
+      if (!is_allocated(at))
+        holes = true;
+      else if (const int failed = f(reinterpret_cast<void*>(at), stop - at); failed != 0)
+        return failed;
+      at = stop;
+    }
+    return 0;
+  });
+  return result == 0 && holes ? fail(ENOMEM) : result;
+}
+
 }  // namespace spill

@@ -1,0 +1,39 @@
+// What madvise means for spilled memory, in compiled programs and in preload mode.
+#pragma once
+#include <sys/mman.h>
+
+namespace spill {
+
+//   kForget    the content is dropped
+//   kNothing   it is about how the kernel pages, which it does not do with spilled memory
+//   kRefused   EINVAL: what must hold would not, or nobody knows the advice
+enum class Advice { kForget, kNothing, kRefused };
+
+inline Advice meaning_of_advice(int advice) {
+  switch (advice) {
+    case MADV_DONTNEED:
+    case MADV_DONTNEED_LOCKED:
+    case MADV_FREE: return Advice::kForget;
+    case MADV_NORMAL:
+    case MADV_RANDOM:
+    case MADV_SEQUENTIAL:
+    case MADV_WILLNEED:
+    case MADV_DOFORK:
+    case MADV_MERGEABLE:
+    case MADV_UNMERGEABLE:
+    case MADV_HUGEPAGE:
+    case MADV_NOHUGEPAGE:
+    case MADV_DONTDUMP:
+    case MADV_DODUMP:
+    case MADV_KEEPONFORK:
+    case MADV_COLD:
+    case MADV_PAGEOUT:
+    case MADV_POPULATE_READ:
+    case MADV_POPULATE_WRITE: return Advice::kNothing;
+    // Of what is known: MADV_REMOVE is not for private memory; MADV_DONTFORK and MADV_WIPEONFORK change what a child of fork
+    // finds; MADV_COLLAPSE and guards are the kernel's pages'.
+    default: return Advice::kRefused;
+  }
+}
+
+}  // namespace spill
