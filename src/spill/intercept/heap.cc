@@ -56,7 +56,8 @@ int aligned_into(void** result, size_t alignment, size_t bytes, Caller caller) {
   return 0;
 }
 
-size_t whole_pages(size_t bytes) { return (bytes + 4095) & ~size_t{4095}; }
+// What is too much stays too much.
+size_t whole_pages(size_t bytes) { return bytes > SIZE_MAX - 4095 ? bytes : (bytes + 4095) & ~size_t{4095}; }
 
 // operator new: never null. libstdc++'s own fails in turn, and throws.
 void* allocate_or_throw(size_t bytes, size_t alignment) {

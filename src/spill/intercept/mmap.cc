@@ -18,9 +18,10 @@ bool is_large_enough(size_t bytes) {
 }
 
 bool is_spilled_kind(size_t bytes, int protection, int flags) {
-  constexpr int kPlainFlags = MAP_SHARED | MAP_FIXED | MAP_FIXED_NOREPLACE | MAP_STACK | MAP_GROWSDOWN |
-                              MAP_LOCKED | MAP_HUGETLB | MAP_32BIT;
-  if ((flags & MAP_ANONYMOUS) == 0 || (flags & kPlainFlags) != 0) return false;
+  constexpr int kPlainFlags =
+      MAP_FIXED | MAP_FIXED_NOREPLACE | MAP_STACK | MAP_GROWSDOWN | MAP_LOCKED | MAP_HUGETLB | MAP_32BIT;
+  if ((flags & MAP_ANONYMOUS) == 0 || (flags & MAP_TYPE) != MAP_PRIVATE || (flags & kPlainFlags) != 0)
+    return false;
   if (protection != (PROT_READ | PROT_WRITE) && protection != PROT_NONE) return false;
   return runtime.started.load(std::memory_order_acquire) && is_large_enough(bytes);
 }
@@ -178,6 +179,7 @@ void* map_fixed(void* address, size_t bytes, Protection protection) {
 
 SPILL_EXPORT void* __spill_mmap(void* address, size_t bytes, int protection, int flags, int file,
                                 off_t offset) {
+  if (offset % static_cast<off_t>(base::kOsPageBytes) != 0 || (flags & MAP_TYPE) == 0) return no_map(EINVAL);
   if ((flags & MAP_FIXED) != 0 && touches_runtime(address, bytes)) return no_map();
   if ((flags & MAP_FIXED) != 0 && touches_range(address, bytes))
     return map_over(address, bytes, protection, flags, file, offset);

@@ -78,6 +78,11 @@ int main(void) {
   p = malloc((size_t)1 << 62);
   printf("%d %d\n", p == 0, errno);
   errno = 0;
+  size_t most = SIZE_MAX;
+  HIDE(most);
+  p = pvalloc(most);
+  HIDE(p);
+  CHECK(p == NULL && errno == ENOMEM);
   p = calloc(SIZE_MAX / 2, 3);
   printf("%d %d\n", p == 0, errno);
   errno = 0;

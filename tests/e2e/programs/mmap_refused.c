@@ -27,6 +27,8 @@ static void sizes(void) {
     CHECK(munmap(map, bytes) == -1 && errno == EINVAL);
     CHECK(mprotect(map, bytes, PROT_NONE) == -1);
     CHECK(madvise(map, bytes, MADV_DONTNEED) == -1);
+    unsigned char pages[1];
+    CHECK(mincore(map, bytes, pages) == -1 && errno == ENOMEM);
   }
   // A reservation may be larger than all addresses of spilled memory, as long as the kernel has room.
   char* reserved = mmap(NULL, (size_t)40 << 40, PROT_NONE, ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -54,6 +56,30 @@ static void advise(int advice) {
   CHECK(map[0] == 's' && munmap(map, BYTES) == 0);
 }
 
+// What means nothing.
+static void nonsense(void) {
+  CHECK(mmap(NULL, BYTES, RW, ANONYMOUS, -1, 512) == MAP_FAILED && errno == EINVAL);
+  CHECK(mmap(NULL, BYTES, RW, MAP_ANONYMOUS, -1, 0) == MAP_FAILED && errno == EINVAL);
+  char* map = mmap(NULL, BYTES, RW, ANONYMOUS, -1, 0);
+  CHECK_SPILLED(map);
+  map[0] = 's';
+  CHECK(mmap(map, BYTES, RW, ANONYMOUS | MAP_FIXED, -1, 512) == MAP_FAILED && errno == EINVAL);
+  CHECK(mmap(map, BYTES, RW, MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED && errno == EINVAL);
+  CHECK(msync(map + 1, 4096, MS_SYNC) == -1 && errno == EINVAL);
+  CHECK(msync(map, 4096, MS_SYNC | MS_ASYNC) == -1 && errno == EINVAL);
+  CHECK(msync(map, 4096, 0x80) == -1 && errno == EINVAL);
+  CHECK(msync(map, 4096, MS_INVALIDATE) == 0 && msync(map, 4096, 0) == 0);
+  CHECK(mlock2(map, 4096, 0x80) == -1 && errno == EINVAL);
+  unsigned char* pages = mmap(NULL, 4096, PROT_READ, ANONYMOUS, -1, 0);
+  CHECK(mincore(map, BYTES, pages) == -1 && errno == EFAULT);
+  CHECK(mincore(map, BYTES, NULL) == -1 && errno == EFAULT);
+  CHECK(mprotect(pages, 4096, RW) == 0 && mincore(map, BYTES, pages) == 0 && munmap(pages, 4096) == 0);
+  CHECK(mremap(map, BYTES, BYTES, MREMAP_MAYMOVE | 0x80) == MAP_FAILED && errno == EINVAL);
+  CHECK(mremap(map, BYTES, 2 * BYTES, MREMAP_MAYMOVE | MREMAP_DONTUNMAP) == MAP_FAILED && errno == EINVAL);
+  CHECK(mremap(map, BYTES, BYTES, MREMAP_DONTUNMAP) == MAP_FAILED && errno == EINVAL);
+  CHECK(map[0] == 's' && munmap(map, BYTES) == 0);
+}
+
 // What is not mapped, and what is again.
 static void unmapped(void) {
   char* map = mmap(NULL, BYTES, RW, ANONYMOUS, -1, 0);
@@ -63,8 +89,13 @@ static void unmapped(void) {
   CHECK(munmap(map + 65536, 65536) == 0);
   CHECK(mremap(map + 65536, 65536, 2 * 65536, MREMAP_MAYMOVE) == MAP_FAILED && errno == EFAULT);
   CHECK(mremap(map, 2 * 65536, 8 * 65536, MREMAP_MAYMOVE) == MAP_FAILED && errno == EFAULT);
+  CHECK(mremap(map + 65536, 65536, 65536, MREMAP_MAYMOVE) == MAP_FAILED && errno == EFAULT);
+  CHECK(mremap(map + 65536, 65536, 4096, 0) == MAP_FAILED && errno == EFAULT);
   CHECK(madvise(map + 65536, 65536, MADV_WILLNEED) == -1 && errno == ENOMEM);
-  CHECK(msync(map + 65536, 65536, MS_SYNC) == -1 && errno == ENOMEM);
+  for (int hole = 0; hole < 2; ++hole) {
+    CHECK(msync(map + (1 - hole) * 65536, 3 * 65536, MS_SYNC) == -1 && errno == ENOMEM);
+    CHECK(munlock(map + (1 - hole) * 65536, 3 * 65536) == -1 && errno == ENOMEM);
+  }
   CHECK(mmap(map + 65536, 2 * 65536, RW, ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) == MAP_FAILED && errno == EEXIST);
   char* again = mmap(map + 65536, 65536, RW, ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
   CHECK(again == map + 65536 && again[5] == 0);
@@ -81,6 +112,7 @@ static void unmapped(void) {
 
 int main(void) {
   sizes();
+  nonsense();
   unmapped();
   fflush(stdout);
   advise(MADV_WIPEONFORK);
