@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include "spill/address_space.h"
+#include "spill/advice.h"
 #include "spill/preload/large.h"
 #include "spill/preload/next.h"
 #include "spill/preload/service.h"
@@ -36,6 +37,9 @@ void* no_map(int number) {
   return MAP_FAILED;
 }
 
+// More than there are addresses, which rounded up may be nothing.
+bool is_too_large(size_t bytes) { return bytes > kRangeEnd - kRangeBegin; }
+
 bool touches_range(const void* address, size_t bytes) {
   const auto begin = reinterpret_cast<uint64_t>(address);
   return begin < kRangeEnd && begin + bytes > kRangeBegin;
@@ -61,13 +65,15 @@ void* map_fixed(void* address, size_t bytes, bool spilled_kind) {
   const auto begin = reinterpret_cast<uint64_t>(address);
   const uint64_t length = whole_pages(bytes);
   if (begin % kOsPageBytes != 0 || bytes == 0) return no_map(EINVAL);
-  if (!spilled_kind || !is_on() || begin < kRangeBegin || length > kRangeEnd - begin) return no_map(ENOMEM);
+  if (!spilled_kind || !is_on() || is_too_large(bytes) || begin < kRangeBegin || length > kRangeEnd - begin)
+    return no_map(ENOMEM);
   NoSignals no_signals;
   for_allocated(begin, begin + length, unmap_large);
   return map_large_at(begin, length) ? address : no_map(ENOMEM);
 }
 
 void* map_anywhere(size_t bytes) {
+  if (is_too_large(bytes)) return no_map(ENOMEM);
   NoSignals no_signals;
   const uint64_t address = map_large(whole_pages(bytes), kOsPageBytes);
   return address != 0 ? reinterpret_cast<void*>(address) : no_map(ENOMEM);
@@ -75,7 +81,7 @@ void* map_anywhere(size_t bytes) {
 
 int unmap(void* address, size_t bytes) {
   const auto begin = reinterpret_cast<uint64_t>(address);
-  if (bytes == 0 || begin % kOsPageBytes != 0) return fail(EINVAL);
+  if (bytes == 0 || is_too_large(bytes) || begin % kOsPageBytes != 0) return fail(EINVAL);
   if (!is_on()) return 0;  // a child's, which has nothing there
   NoSignals no_signals;
   // munmap of what is not mapped is no error.
@@ -85,28 +91,41 @@ int unmap(void* address, size_t bytes) {
 
 void* resize(void* address, size_t old_bytes, size_t bytes, int flags) {
   const auto begin = reinterpret_cast<uint64_t>(address);
-  if (bytes == 0 || old_bytes == 0 || begin % kOsPageBytes != 0) return no_map(EINVAL);
+  const bool may_move = (flags & MREMAP_MAYMOVE) != 0;
+  constexpr int kElsewhere = MREMAP_FIXED | MREMAP_DONTUNMAP;
+  if (bytes == 0 || old_bytes == 0 || begin % kOsPageBytes != 0 ||
+      (flags & ~(MREMAP_MAYMOVE | kElsewhere)) != 0 || ((flags & kElsewhere) != 0 && !may_move))
+    return no_map(EINVAL);
   // Elsewhere than where we choose, or kept at both places.
-  if ((flags & ~MREMAP_MAYMOVE) != 0 || !is_on()) return no_map(ENOMEM);
+  if ((flags & kElsewhere) != 0 || !is_on() || is_too_large(bytes)) return no_map(ENOMEM);
+  if (!is_allocated(begin)) return no_map(EFAULT);
+  const uint64_t old_end = old_bytes > kRangeEnd - begin ? kRangeEnd : begin + whole_pages(old_bytes);
+  const uint64_t end = begin + whole_pages(bytes);
   NoSignals no_signals;
-  const uint64_t moved =
-      resize_large(begin, whole_pages(old_bytes), whole_pages(bytes), (flags & MREMAP_MAYMOVE) != 0);
+  if (end <= old_end) {
+    for_allocated(end, old_end, unmap_large);
+    return address;
+  }
+  if (same_allocation_end(begin, old_end) != old_end) return no_map(EFAULT);
+  const uint64_t moved = resize_large(begin, old_end - begin, end - begin, may_move);
   return moved != 0 ? reinterpret_cast<void*>(moved) : no_map(ENOMEM);
 }
 
 int advise(void* address, size_t bytes, int advice) {
   const auto begin = reinterpret_cast<uint64_t>(address);
-  if (begin % kOsPageBytes != 0) return fail(EINVAL);
-  if (advice == MADV_DONTNEED || advice == MADV_FREE) {
-    if (!is_allocated(begin)) return fail(ENOMEM);
-    if (!is_on()) return 0;
-    NoSignals no_signals;
-    for_allocated(begin, std::min(begin + whole_pages(bytes), kRangeEnd), ask_discard);
-    return 0;
-  }
-  // What must hold, and would not.
-  if (advice == MADV_WIPEONFORK) return fail(EINVAL);
-  return 0;  // about how the kernel pages, which it does not do here
+  if (begin % kOsPageBytes != 0 || whole_pages(bytes) == 0) return fail(EINVAL);
+  // A child of fork has none of it, whatever is asked for.
+  const Advice meaning = advice == MADV_DONTFORK ? Advice::kNothing : meaning_of_advice(advice);
+  if (is_too_large(bytes)) return fail(ENOMEM);
+  const uint64_t end = begin + whole_pages(bytes);
+  uint64_t found = 0;
+  NoSignals no_signals;
+  for_allocated(begin, std::min(end, kRangeEnd), [&](uint64_t part, uint64_t length) {
+    if (meaning == Advice::kForget && is_on()) ask_discard(part, length);
+    found += length;
+  });
+  if (found > 0 && meaning == Advice::kRefused) return fail(EINVAL);
+  return found == end - begin ? 0 : fail(ENOMEM);  // what is not mapped is passed over
 }
 
 }  // namespace
@@ -117,9 +136,11 @@ using namespace spill::preload;  // NOLINT
 
 SPILL_EXPORT void* mmap(void* address, size_t bytes, int protection, int flags, int file, off_t offset) {
   if (is_passive()) PASS(mmap, address, bytes, protection, flags, file, offset);
+  if (offset % static_cast<off_t>(kOsPageBytes) != 0) return no_map(EINVAL);
   if ((flags & MAP_FIXED) != 0 && touches_range(address, bytes))
     return map_fixed(address, bytes, may_spill(protection, flags & ~MAP_FIXED));
-  if (may_spill(protection, flags) && bytes != 0 && spills(bytes)) return map_anywhere(bytes);
+  if (may_spill(protection, flags) && bytes != 0 && spills(std::min(bytes, kRangeEnd - kRangeBegin)))
+    return map_anywhere(bytes);
   return NEXT(mmap)(address, bytes, protection, flags, file, offset);
 }
 
@@ -144,7 +165,8 @@ SPILL_EXPORT void* mremap(void* old_address, size_t old_bytes, size_t bytes, int
 }
 
 SPILL_EXPORT int madvise(void* address, size_t bytes, int advice) {
-  if (is_passive() || !in_range(address)) PASS(madvise, address, bytes, advice);
+  // Of nothing the kernel only says whether it knows the advice.
+  if (is_passive() || !in_range(address) || bytes == 0) PASS(madvise, address, bytes, advice);
   return advise(address, bytes, advice);
 }
 
@@ -156,7 +178,7 @@ SPILL_EXPORT int mlock(const void* address, size_t bytes) {
 
 SPILL_EXPORT int mlock2(const void* address, size_t bytes, unsigned flags) {
   if (is_passive() || !in_range(address)) PASS(mlock2, address, bytes, flags);
-  return fail(EAGAIN);
+  return fail((flags & ~MLOCK_ONFAULT) != 0 ? EINVAL : EAGAIN);
 }
 
 SPILL_EXPORT int mlockall(int flags) {

@@ -92,6 +92,51 @@ static void mappings(void) {
   puts("mappings");
 }
 
+// What is refused, as natively.
+static void refusals(void) {
+  unsigned char* memory = map(kBytes);
+  fill(memory, kBytes);
+  for (size_t bytes = (size_t)-1; bytes >= (size_t)-5000; bytes -= 999) {
+    errno = 0;
+    require(mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED &&
+                errno == ENOMEM,
+            "mmap of too much");
+    require(munmap(memory, bytes) == -1 && errno == EINVAL, "munmap of too much");
+    require(mremap(memory, kBytes, bytes, MREMAP_MAYMOVE) == MAP_FAILED, "mremap to too much");
+  }
+  check(memory, 0, kBytes, "after what was too much");
+  require(munmap(memory, (size_t)1 << 62) == -1 && errno == EINVAL, "munmap of too much");
+  require(madvise(memory, (size_t)-1, MADV_DONTNEED) == -1 && errno == EINVAL, "advice on too much");
+  require(madvise(memory, (size_t)1 << 62, MADV_WILLNEED) == -1 && errno == ENOMEM, "advice on too much");
+  require(mmap(NULL, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 512) == MAP_FAILED &&
+              errno == EINVAL,
+          "unaligned offset");
+  static const int unknown[] = {-1, 5, 6, 7, MADV_REMOVE, 26, 40, 99, 12345};
+  for (size_t i = 0; i < sizeof unknown / sizeof *unknown; ++i)
+    require(madvise(memory, kPage, unknown[i]) == -1 && errno == EINVAL, "unknown advice");
+  require(madvise(memory, 0, 12345) == -1 && errno == EINVAL, "unknown advice on nothing");
+  require(mlock2(memory, kPage, 0x80) == -1 && errno == EINVAL, "unknown flags");
+  require(mremap(memory, kBytes, kBytes, MREMAP_MAYMOVE | 0x80) == MAP_FAILED && errno == EINVAL, "unknown flags");
+  check(memory, 0, kBytes, "after what was refused");
+  require(madvise(memory + kPage, kPage, MADV_DONTNEED_LOCKED) == 0 && memory[kPage] == 0 &&
+              memory[2 * kPage] == content(2 * kPage),
+          "MADV_DONTNEED_LOCKED");
+  fill(memory, kBytes);
+  munmap(memory + 8 * kPage, 4 * kPage);
+  require(madvise(memory + 4 * kPage, 16 * kPage, MADV_DONTNEED) == -1 && errno == ENOMEM, "a hole");
+  require(memory[7 * kPage] == 0 && memory[12 * kPage] == 0, "MADV_DONTNEED beside a hole");
+  require(madvise(memory + 4 * kPage, 16 * kPage, MADV_WILLNEED) == -1 && errno == ENOMEM, "a hole");
+  static const size_t pages[] = {1, 4, 8};
+  for (size_t i = 0; i < 3; ++i)
+    require(mremap(memory + 8 * kPage, 4 * kPage, pages[i] * kPage, MREMAP_MAYMOVE) == MAP_FAILED && errno == EFAULT,
+            "mremap of a hole");
+  require(mremap(memory, kBytes, 2 * kBytes, MREMAP_MAYMOVE) == MAP_FAILED && errno == EFAULT, "mremap over a hole");
+  require(mremap(memory + 4 * kPage, 16 * kPage, kPage, 0) == memory + 4 * kPage, "mremap that shrinks over a hole");
+  check(memory, 20 * kPage, kBytes, "after what was unmapped");
+  munmap(memory, kBytes);
+  puts("refusals");
+}
+
 static sigjmp_buf back;
 static unsigned char* seen_from_handler;
 static void jump(int signal_number) { siglongjmp(back, signal_number); }
@@ -218,6 +263,7 @@ int main(int count, char** arguments) {
   fill(map(kBytes), kBytes);  // from here on memory spills
   heap();
   mappings();
+  refusals();
   protection();
   signals();
   files();
