@@ -93,6 +93,8 @@ void Lowering::lowerMemIntrinsic(AnyMemIntrinsic &MI) {
       callRuntime(MI);
     return;
   }
+  if (isa<MemCpyInlineInst, MemSetInlineInst>(MI))
+    return;
   // Code generation has to expand these in line: the function that it would call
   // may be the program's own, which uses the slots of translations that are alive.
   BuilderBefore B(&MI);

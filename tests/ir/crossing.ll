@@ -62,6 +62,16 @@ define void @move(ptr %p, ptr %q) {
   ret void
 }
 
+; What is to be expanded already stays as it is.
+; CHECK-LABEL: define void @in_line(
+; CHECK: call void @llvm.memcpy.inline.p0.p0.i64(ptr align 8 %spill.pointer{{.*}}, ptr align 8 %spill.pointer{{.*}}, i64 64
+; CHECK: call void @llvm.memset.inline.p0.i64(ptr align 8 %spill.pointer{{.*}}, i8 1, i64 64
+define void @in_line(ptr %p, ptr %q) {
+  call void @llvm.memcpy.inline.p0.p0.i64(ptr align 8 %p, ptr align 8 %q, i64 64, i1 false)
+  call void @llvm.memset.inline.p0.i64(ptr align 8 %p, i8 1, i64 64, i1 false)
+  ret void
+}
+
 ; One side on the stack is its own buffer.
 ; CHECK-LABEL: define void @from_stack(
 ; CHECK-NOT: spill.buffer
@@ -119,5 +129,7 @@ define void @operands(ptr %p, ptr %q) {
 }
 
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+declare void @llvm.memcpy.inline.p0.p0.i64(ptr, ptr, i64 immarg, i1 immarg)
+declare void @llvm.memset.inline.p0.i64(ptr, i8, i64 immarg, i1 immarg)
 declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
