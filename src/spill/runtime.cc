@@ -55,9 +55,10 @@ void run_background(void* opened_lane) {
   inside.thread().lane = &lane;
   watch_leases();
   constexpr uint64_t kIdleNs = 1'000'000;
-  // A larger page takes longer to come back: the program must have as much of its time between two rounds.
+  // Between two rounds of chaos. Larger pages take longer to come back, 2 bytes in a nanosecond: the program must come
+  // as far as with small ones.
   constexpr uint64_t kChaosPauseNs = 20'000;
-  const uint64_t chaos_pause_ns = kChaosPauseNs * (runtime.cache->page_bytes() / base::kOsPageBytes);
+  const uint64_t chaos_page_pause_ns = (runtime.cache->page_bytes() - base::kOsPageBytes) / 2;
   std::atomic<uint32_t> never{0};
   constexpr uint32_t kQuietRounds = 2;
   uint32_t quiet_rounds = 0;
@@ -74,13 +75,13 @@ void run_background(void* opened_lane) {
     runtime.cache->share_step(lane);
     file_maps_step(lane, round);
     const bool has_more = shared_maps_step();
-    const bool worked = runtime.cache->background_step(lane) > 0 || has_more;
+    const uint32_t freed = runtime.cache->background_step(lane);
     if (runtime.options.chaos != 0) {
       runtime.cache->idle_step(lane);
-      sys::futex_wait(never, 0, chaos_pause_ns);
+      sys::futex_wait(never, 0, kChaosPauseNs + freed * chaos_page_pause_ns);
       continue;
     }
-    if (worked) {
+    if (freed > 0 || has_more) {
       quiet_rounds = 0;
       continue;
     }
