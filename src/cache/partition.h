@@ -33,6 +33,7 @@
 //  5 a page that moves on storage has both places while io is set; the frame holds the old one until the
 //    write to the new one has succeeded, and one of the two is given back then
 #pragma once
+#include <atomic>
 #include <optional>
 
 #include "cache/budget.h"
@@ -69,6 +70,8 @@ struct Shared {
   sys::WriteWatch watch;          // closed: pages are compared
   char* clean_copies = nullptr;   // kCleanCopyBytes or a page if that is more, of the background thread
   sys::EventCount low_on_frames;  // wakes whoever evicts in the background
+  std::atomic<int64_t> next_write_message_s{
+      0};  // of the monotonic clock: failed writes are not told of before
 };
 
 // Memory for the cleaner's copies.
@@ -248,12 +251,11 @@ class Partition {
   FramePool frames_;
   PageMap map_;
   Ghosts ghosts_;
-  uint32_t hand_ = 0;               // CLOCK
-  uint32_t clean_hand_ = 0;         // runs ahead of it
-  uint64_t random_ = 0;             // chaos
-  uint32_t failed_writes_ = 0;      // since a write succeeded or a frame became free
-  uint64_t all_failed_writes_ = 0;  // since the start
-  int write_error_ = 0;             // of the last failed write
+  uint32_t hand_ = 0;           // CLOCK
+  uint32_t clean_hand_ = 0;     // runs ahead of it
+  uint64_t random_ = 0;         // chaos
+  uint32_t failed_writes_ = 0;  // since a write succeeded or a frame became free
+  int write_error_ = 0;         // of the last failed write
 };
 
 }  // namespace cache
