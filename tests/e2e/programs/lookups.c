@@ -57,7 +57,9 @@ static void show(struct gaicb** list) {
       getnameinfo(list[i]->ar_result->ai_addr, list[i]->ar_result->ai_addrlen, text, sizeof text, NULL, 0, NI_NUMERICHOST);
     printf("%d %s %d\n", error, text, list[i]->ar_result != NULL);
     if (list[i]->ar_result != NULL) freeaddrinfo(list[i]->ar_result);
-    CHECK(gai_cancel(list[i]) == EAI_ALLDONE);
+    // The C library's worker keeps a request it has answered on its list for a moment.
+    const int cancelled = gai_cancel(list[i]);
+    CHECK(cancelled == EAI_ALLDONE || cancelled == EAI_NOTCANCELED);
   }
 }
 
