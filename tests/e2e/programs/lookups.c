@@ -86,10 +86,15 @@ int main(void) {
   event->sigev_notify = SIGEV_NONE;
   CHECK(getaddrinfo_a(GAI_NOWAIT, list, kRequests, event) == 0);
   const struct timespec long_time = {60, 0};
-  for (int result = 0; result == 0;) {
-    result = gai_suspend((const struct gaicb* const*)list, kRequests, &long_time);
-    CHECK(result == 0 || result == EAI_ALLDONE);
-  }
+  // The C library's gai_suspend leaves its stack frame on the list of a request that ends just then.
+  if (runs_spilled())
+    for (int result = 0; result == 0;) {
+      result = gai_suspend((const struct gaicb* const*)list, kRequests, &long_time);
+      CHECK(result == 0 || result == EAI_ALLDONE);
+    }
+  else
+    for (int i = 0; i < kRequests; ++i)
+      while (gai_error(list[i]) == EAI_INPROGRESS) usleep(1000);
   show(list);
   CHECK(getaddrinfo_a(7, list, 1, NULL) == EAI_SYSTEM && errno == EINVAL);
   CHECK(getaddrinfo_a(GAI_WAIT, NULL, 0, NULL) == 0);
