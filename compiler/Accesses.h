@@ -27,7 +27,7 @@ constexpr uint64_t MaxPlainInlineBytes = 128;
 enum class SiteKind {
   Load,   // may be replaced by a load from a buffer
   Store,  // may be replaced by a store to a buffer
-  Copy,   // memcpy, memmove of a constant size
+  Copy,   // memcpy of a constant size
   Set,    // memset of a constant size
   Native, // must be one instruction at one address: atomics, assembly
   Anchor, // accesses nothing: stands where a translation is to be made ahead

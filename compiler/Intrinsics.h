@@ -3,7 +3,8 @@
 // Runs before sites are collected, and leaves only plain accesses on memory
 // that may be spilled:
 //
-//   memcpy, memmove, memset   constant and small: stay; else the runtime's
+//   memcpy, memmove, memset   constant and small: expanded in line, moves as
+//                             vectors; else the runtime's
 //   masked load, store        guarded by the mask and by the page's edge; lane
 //                             by lane where they cross it
 //   gather, scatter, expand, compress   lane by lane

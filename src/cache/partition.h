@@ -70,8 +70,8 @@ struct Shared {
   sys::WriteWatch watch;          // closed: pages are compared
   char* clean_copies = nullptr;   // kCleanCopyBytes or a page if that is more, of the background thread
   sys::EventCount low_on_frames;  // wakes whoever evicts in the background
-  std::atomic<int64_t> next_write_message_s{
-      0};  // of the monotonic clock: failed writes are not told of before
+  // Of the monotonic clock: failed writes are not told of before.
+  std::atomic<uint64_t> next_write_message_ns{0};
 };
 
 // Memory for the cleaner's copies.

@@ -1,8 +1,6 @@
 // Partition: Evict, in the steps that partition.h numbers.
 #include "cache/partition.h"
 
-#include <time.h>
-
 #include "base/log.h"
 #include "sys/kernel.h"
 
@@ -312,12 +310,11 @@ void Partition::note_failed_write(int error) {
   write_error_ = error;
   base::statistics.cache_write_failures.add();
   // Now and then, however long storage stays broken.
-  constexpr int64_t kSecondsPerMessage = 60;
-  timespec now = {};
-  sys::syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
-  int64_t next = shared_->next_write_message_s.load(std::memory_order_relaxed);
-  if (now.tv_sec < next || !shared_->next_write_message_s.compare_exchange_strong(
-                               next, now.tv_sec + kSecondsPerMessage, std::memory_order_relaxed))
+  constexpr uint64_t kNsPerMessage = 60'000'000'000;
+  const uint64_t now = sys::monotonic_ns();
+  uint64_t next = shared_->next_write_message_ns.load(std::memory_order_relaxed);
+  if (now < next || !shared_->next_write_message_ns.compare_exchange_strong(next, now + kNsPerMessage,
+                                                                            std::memory_order_relaxed))
     return;
   base::log("cannot write to ", shared_->device->name(), ": ", base::error_name(error),
             "; pages stay in memory and are tried again");

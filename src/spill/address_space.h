@@ -16,6 +16,9 @@
 
 namespace spill {
 
+// More than there are addresses, which rounded up may be nothing.
+constexpr bool is_too_large(uint64_t bytes) { return bytes > kRangeEnd - kRangeBegin; }
+
 // Maps the maps. Errors: ENOMEM.
 base::Expected<void> open_address_space();
 

@@ -1,7 +1,6 @@
 #include "spill/shared_maps.h"
 
 #include <sys/mman.h>
-#include <time.h>
 
 #include "spill/file_maps.h"
 #include "spill/runtime.h"
@@ -30,12 +29,6 @@ constinit bool is_slow = false;  // keep_slow
 
 uint64_t smaller(uint64_t a, uint64_t b) { return a < b ? a : b; }
 uint64_t address_of(const void* pointer) { return reinterpret_cast<uint64_t>(pointer); }
-
-uint64_t now_ns() {
-  timespec now;
-  sys::syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
-}
 
 // What the background thread knows. Limits are of the budget.
 struct Residency {
@@ -113,14 +106,14 @@ uint64_t ranges_bytes() {
 }
 
 void measure(uint64_t all_bytes) {
-  const uint64_t begin_ns = now_ns();
+  const uint64_t begin_ns = sys::monotonic_ns();
   uint64_t sum = 0;
   SharedRange range;
   for (uint64_t at = 0; range_above(at, range); at = range.end)
     sum += resident_files.count_bytes(range.begin, range.end, range.end - range.begin);
   residency.measured_bytes = sum < all_bytes ? sum : all_bytes;
   residency.measured_all_bytes = all_bytes;
-  residency.measured_ns = now_ns();
+  residency.measured_ns = sys::monotonic_ns();
   residency.measuring_ns = residency.measured_ns - begin_ns;
 }
 
@@ -129,7 +122,7 @@ uint64_t resident_bytes(uint64_t all_bytes) {
   const uint64_t last = residency.measured_all_bytes;
   const uint64_t change = all_bytes > last ? all_bytes - last : last - all_bytes;
   if (change > 0) {
-    const uint64_t ago_ns = now_ns() - residency.measured_ns;
+    const uint64_t ago_ns = sys::monotonic_ns() - residency.measured_ns;
     const bool is_old = change >= residency.grain_bytes() || ago_ns >= kOldNs;
     if (is_old && ago_ns >= residency.measuring_ns * kMeasureShare) measure(all_bytes);
   }
@@ -168,7 +161,7 @@ void begin_lap() {
 
 // One slice of the work. Returns whether there is more.
 bool take_out_slice() {
-  const uint64_t begin_ns = now_ns();
+  const uint64_t begin_ns = sys::monotonic_ns();
   do {
     const bool is_round = !take_piece_out();
     const uint64_t left = residency.estimate(resident_files.all_bytes());
@@ -177,14 +170,14 @@ bool take_out_slice() {
       residency.stuck_bytes = residency.lap_stuck_bytes;
       if (residency.lap_out_bytes == 0 && left > residency.end_bytes())
         residency.stuck_bytes = left - residency.end_bytes();
-      residency.stuck_until_ns = now_ns() + kStuckNs;
+      residency.stuck_until_ns = sys::monotonic_ns() + kStuckNs;
       begin_lap();
     }
     if (left <= residency.end_bytes() + residency.stuck_bytes) {
       residency.is_taking_out = false;
       return false;
     }
-  } while (now_ns() - begin_ns < kSliceNs);
+  } while (sys::monotonic_ns() - begin_ns < kSliceNs);
   return true;
 }
 
@@ -243,7 +236,8 @@ bool shared_maps_step() {
   if (!residency.is_taking_out) {
     const uint64_t resident = resident_bytes(all_bytes);
     charge(resident);
-    if (residency.stuck_bytes > 0 && now_ns() >= residency.stuck_until_ns) residency.stuck_bytes = 0;
+    if (residency.stuck_bytes > 0 && sys::monotonic_ns() >= residency.stuck_until_ns)
+      residency.stuck_bytes = 0;
     if (!residency.is_too_much(resident)) return false;
     residency.is_taking_out = true;
     begin_lap();

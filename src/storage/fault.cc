@@ -1,6 +1,5 @@
 #include "storage/fault.h"
 
-#include <time.h>
 
 #include "base/check.h"
 #include "base/statistics.h"
@@ -10,11 +9,7 @@
 namespace storage {
 namespace {
 
-uint64_t now_us() {
-  timespec now = {};
-  sys::syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000 + static_cast<uint64_t>(now.tv_nsec) / 1000;
-}
+uint64_t now_us() { return sys::monotonic_ns() / 1000; }
 
 class FaultDevice final : public Device {
  public:

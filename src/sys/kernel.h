@@ -4,6 +4,7 @@
 // leaves errno alone. Each returns what the kernel does: a result, or -errno.
 #pragma once
 #include <sys/syscall.h>
+#include <time.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -39,5 +40,12 @@ long syscall(long number, Arguments... arguments) {
 }
 
 inline bool failed(long result) { return result < 0 && result >= -4095; }
+
+// The monotonic clock, by the kernel: the C library's function may be the runtime's.
+inline uint64_t monotonic_ns() {
+  timespec now = {};
+  syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+}
 
 }  // namespace sys

@@ -13,7 +13,6 @@ MEMORY = "src/spill/intercept/memory.cc"
 MMAP = "src/spill/intercept/mmap.cc"
 MREMAP = "src/spill/intercept/mremap.cc"
 ADVISE = "src/spill/intercept/advise.cc"
-MAPS = "src/spill/intercept/maps.h"
 PROTECTION = "src/spill/protection.cc"
 PARKING = "src/spill/intercept/parking.cc"
 SHARED_MAPS = "src/spill/shared_maps.cc"
@@ -173,7 +172,7 @@ MUTATIONS = [
     product("a program maps over the runtime's table", "^e2e_own_addresses$",
             (MMAP, "if ((flags & MAP_FIXED) != 0 && touches_runtime(address, bytes)) return no_map();", "")),
     product("sizes that are nothing when rounded up", "^e2e_mmap_refused$",
-            (MAPS, "return bytes > kRangeEnd - kRangeBegin; }", "return bytes > kRangeEnd - kRangeBegin && kRangeEnd == 0; }")),
+            ("src/spill/address_space.h", "return bytes > kRangeEnd - kRangeBegin; }", "return bytes > kRangeEnd - kRangeBegin && kRangeEnd == 0; }")),
     product("access to a plain file map repeated for ever", "^e2e_file_maps$",
             (FAULT, "need == Need::kExecute || !sys::populate(reinterpret_cast<void*>(address), need == Need::kWrite)", "false")),
     product("a child takes back what others held", "^e2e_file_maps$",
@@ -209,7 +208,8 @@ MUTATIONS = [
     product("interrupted call goes on without its pages in a child", "^e2e_fork_handler$",
             (FORK, "  pin_again_after_fork();\n", "")),
     product("child of clone begins on spilled memory", "^e2e_fork_corners$",
-            ("src/spill/intercept/fork.cc", "  if (in_range(stack)) {", "  if (false) {")),
+            ("src/spill/intercept/fork.cc", "  return plain(stack) ? copying(stack) : clone_on_plain_stack(copying, true);",
+             "  return copying(stack);")),
     product("parent and child share thread-local data", "^e2e_fork_corners$",
             (FORK, "{ return in_range(__builtin_thread_pointer()); }", "{ return false; }")),
     product("child of vfork taken for a copy", "^e2e_fork_corners$",

@@ -22,7 +22,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <new>
 
 #include "spill/intercept/aio.h"
@@ -30,7 +29,6 @@
 #include "spill/intercept/intercept.h"
 #include "spill/next.h"
 #include "sys/c_library.h"
-#include "sys/kernel.h"
 #include "sys/lock.h"
 
 extern "C" {
@@ -62,17 +60,7 @@ constinit Requests requests;
 enum : int { kSync = 100, kSyncData };
 
 // Of invariant 1: who sees that it ended sees its result, and what it read.
-using ErrorWord = std::atomic<int>;
-int error_of(const aiocb* block) {
-  const int error =
-      reinterpret_cast<ErrorWord*>(raw(&block->__error_code, kHoldA))->load(std::memory_order_acquire);
-  release(kHoldA);
-  return error;
-}
-void set_error(aiocb* block, int error) {
-  reinterpret_cast<ErrorWord*>(raw(&block->__error_code, kHoldA))->store(error, std::memory_order_release);
-  release(kHoldA);
-}
+int error_of(const aiocb* block) { return end_word(&block->__error_code); }
 
 bool may_wait(int descriptor) {
   struct stat status;
@@ -98,7 +86,7 @@ ssize_t transfer(const aiocb& request) {
 
 void end(aiocb* block, ssize_t result, int error) {
   store(&block->__return_value, result);
-  set_error(block, error);
+  set_end_word(&block->__error_code, error);
 }
 
 // The calling thread may be cancelled: natively the request would be carried out.

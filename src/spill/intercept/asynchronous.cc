@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include <atomic>
+
 #include "spill/intercept/intercept.h"
 #include "spill/intercept/mutex.h"
 #include "spill/signals.h"
@@ -28,6 +30,17 @@ void* call_program(void* memory) {
 }
 
 }  // namespace
+
+int end_word(const int* word) {
+  const int value =
+      reinterpret_cast<const std::atomic<int>*>(raw(word, kHoldA))->load(std::memory_order_acquire);
+  release(kHoldA);
+  return value;
+}
+void set_end_word(int* word, int value) {
+  reinterpret_cast<std::atomic<int>*>(raw(word, kHoldA))->store(value, std::memory_order_release);
+  release(kHoldA);
+}
 
 NoSignals::NoSignals() {
   sigset_t all;
@@ -63,24 +76,14 @@ void tell(const sigevent& event, int code) {
 }
 
 Patience::Patience(const timespec* timeout) : is_limited_(timeout != nullptr) {
-  if (!is_limited_) return;
-  const timespec time = load(timeout);
-  clock_gettime(CLOCK_MONOTONIC, &deadline_);
-  const long nanoseconds = deadline_.tv_nsec + time.tv_nsec;
-  deadline_.tv_sec += time.tv_sec + nanoseconds / 1'000'000'000;
-  deadline_.tv_nsec = nanoseconds % 1'000'000'000;
+  if (is_limited_) deadline_ = monotonic_after(load(timeout));
 }
 
 bool Patience::pause() const {
   constexpr long kPauseNs = 500'000;
-  if (is_limited_) {
-    timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    if (now.tv_sec > deadline_.tv_sec ||
-        (now.tv_sec == deadline_.tv_sec && now.tv_nsec >= deadline_.tv_nsec)) {
-      errno = EAGAIN;
-      return false;
-    }
+  if (is_limited_ && has_come(deadline_)) {
+    errno = EAGAIN;
+    return false;
   }
   clear_slots();
   const timespec pause = {0, kPauseNs};

@@ -1,5 +1,5 @@
-// What calls have in common that end later, asynchronous I/O (aio.cc) and lookups (lookup.cc): threads that serve them, how
-// the program is told of their end, and how it waits for that.
+// What calls have in common that end later, asynchronous I/O (aio.cc) and lookups (lookup.cc): the word in the program's
+// memory that says how they ended, threads that serve them, how the program is told of their end, and how it waits for that.
 #pragma once
 #include <pthread.h>
 #include <signal.h>
@@ -7,7 +7,11 @@
 
 namespace spill {
 
-// No signal of the calling thread's meanwhile, whose handler could ask for more.
+// The word, which may be spilled: who reads what was set sees what was stored before that.
+int end_word(const int* word);
+void set_end_word(int* word, int value);
+
+// No signal of the calling thread's meanwhile, whose handler could ask for more. Faults on spilled memory still come.
 class NoSignals {
  public:
   NoSignals();

@@ -87,14 +87,14 @@ void give_back_stacks() {
   }
 }
 
-// clone() of a child that has the memory in common, with a spilled stack.
+// clone() with a spilled stack. `is_done`: when it returns the child does not need that stack any more.
 template <class Clone>
-int clone_on_plain_stack(Clone clone, bool waits) {
+int clone_on_plain_stack(Clone clone, bool is_done) {
   give_back_stacks();
   auto memory = sys::map_anonymous(kStackBytes, "a stack of a child");
   if (!memory) return fail(ENOMEM);
   const int child = clone(*memory + kStackBytes);
-  if (child > 0 && !waits) {
+  if (child > 0 && !is_done) {
     auto* stack = reinterpret_cast<ChildStack*>(*memory);
     stack->child = child;
     keep_for_child(stack);
@@ -123,30 +123,22 @@ SPILL_EXPORT int __spill_clone(int (*function)(void*), void* stack, int flags, v
   if ((flags & CLONE_VM) != 0) {
     if ((flags & CLONE_VFORK) == 0) note_threads();
     clear_slots();
-    const auto on = [=](void* its_stack) {
+    const auto sharing = [=](void* its_stack) {
       return clone(function, its_stack, flags, argument, more[0], more[1], more[2]);
     };
-    return plain(stack) ? on(stack) : clone_on_plain_stack(on, (flags & CLONE_VFORK) != 0);
+    return plain(stack) ? sharing(stack) : clone_on_plain_stack(sharing, (flags & CLONE_VFORK) != 0);
   }
   // Until the child is over nobody would let go of what fork holds.
   if ((flags & CLONE_VFORK) != 0) return fail(ENOTSUP);
-  char* copied = nullptr;
-  if (in_range(stack)) {
-    auto memory = sys::map_anonymous(kStackBytes, "a stack of a child");
-    if (!memory) return fail(ENOMEM);
-    copied = *memory;
-    stack = copied + kStackBytes;
-  }
   // The child begins elsewhere: it runs its half of the work there. No handler comes before.
   CloneStart start = {function, argument};
-  const long child = copy_process(
-      [&] { return static_cast<long>(clone(start_clone, stack, flags, &start, more[0], more[1], more[2])); });
-  if (copied != nullptr) {
-    const int error = errno;
-    sys::unmap(copied, kStackBytes);
-    errno = error;
-  }
-  return static_cast<int>(child);
+  const auto copying = [&](void* its_stack) {
+    return static_cast<int>(copy_process([&] {
+      return static_cast<long>(clone(start_clone, its_stack, flags, &start, more[0], more[1], more[2]));
+    }));
+  };
+  // The child's is a copy.
+  return plain(stack) ? copying(stack) : clone_on_plain_stack(copying, true);
 }
 
 // syscall(2) with a number that copies the process.

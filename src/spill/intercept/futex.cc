@@ -14,13 +14,8 @@ Deadline deadline_of(int command, bool realtime, const timespec* timeout) {
   const timespec time = load(timeout);
   if (command == FUTEX_WAIT_BITSET) return Deadline::at(realtime ? CLOCK_REALTIME : CLOCK_MONOTONIC, time);
   // FUTEX_WAIT says how long, not until when.
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  if (time.tv_nsec < 0 || time.tv_nsec >= 1'000'000'000) return Deadline::at(CLOCK_MONOTONIC, time);
-  const long nanoseconds = now.tv_nsec + time.tv_nsec;
-  now.tv_sec += time.tv_sec + nanoseconds / 1'000'000'000;
-  now.tv_nsec = nanoseconds % 1'000'000'000;
-  return Deadline::at(CLOCK_MONOTONIC, now);
+  const bool is_time = time.tv_nsec >= 0 && time.tv_nsec < 1'000'000'000;
+  return Deadline::at(CLOCK_MONOTONIC, is_time ? monotonic_after(time) : time);
 }
 
 long wait_futex(const uint32_t* word, uint32_t expected, const Deadline& deadline, uint32_t mask) {

@@ -62,6 +62,21 @@ inline int lock_or_wait(int (*try_lock)(Lock*), int (*wait_for_lock)(Lock*), Loc
   return wait_for_lock(lock);
 }
 
+// So long from now on by the monotonic clock, and whether that has come.
+inline timespec monotonic_after(const timespec& time) {
+  timespec end;
+  clock_gettime(CLOCK_MONOTONIC, &end);
+  const long nanoseconds = end.tv_nsec + time.tv_nsec;
+  end.tv_sec += time.tv_sec + nanoseconds / 1'000'000'000;
+  end.tv_nsec = nanoseconds % 1'000'000'000;
+  return end;
+}
+inline bool has_come(const timespec& time) {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec > time.tv_sec || (now.tv_sec == time.tv_sec && now.tv_nsec >= time.tv_nsec);
+}
+
 // An object that the C library reads: itself, or a plain copy when it is spilled. Null stays null.
 template <class T>
 class PlainIn {

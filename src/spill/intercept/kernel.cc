@@ -280,23 +280,15 @@ SPILL_EXPORT int __spill_sendmmsg(int socket, mmsghdr* messages, unsigned count,
 }
 SPILL_EXPORT int __spill_recvmmsg(int socket, mmsghdr* messages, unsigned count, int flags,
                                   timespec* timeout) {
-  timespec end = {}, now;
-  if (timeout != nullptr) {
-    const timespec given = spill::load(timeout);
-    clock_gettime(CLOCK_MONOTONIC, &end);
-    end.tv_sec += given.tv_sec + (end.tv_nsec + given.tv_nsec) / 1'000'000'000;
-    end.tv_nsec = (end.tv_nsec + given.tv_nsec) % 1'000'000'000;
-  }
+  timespec end = {};
+  if (timeout != nullptr) end = spill::monotonic_after(spill::load(timeout));
   for (unsigned i = 0; i < count; ++i) {
     const ssize_t received = __spill_recvmsg(socket, &messages[i].msg_hdr, flags & ~MSG_WAITFORONE);
     if (received < 0) return i > 0 ? static_cast<int>(i) : -1;
     spill::store(&messages[i].msg_len, static_cast<unsigned>(received));
     if ((flags & MSG_WAITFORONE) != 0) flags |= MSG_DONTWAIT;
-    if (timeout == nullptr) continue;
     // As the kernel does, the time is looked at between messages.
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    if (now.tv_sec > end.tv_sec || (now.tv_sec == end.tv_sec && now.tv_nsec >= end.tv_nsec))
-      return static_cast<int>(i + 1);
+    if (timeout != nullptr && spill::has_come(end)) return static_cast<int>(i + 1);
   }
   return static_cast<int>(count);
 }

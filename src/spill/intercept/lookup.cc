@@ -30,17 +30,8 @@ struct Call {
   gaicb* requests[];
 };
 
-using ReturnWord = std::atomic<int>;
-int return_of(const gaicb* request) {
-  const int value =
-      reinterpret_cast<ReturnWord*>(raw(&request->__return, kHoldA))->load(std::memory_order_acquire);
-  release(kHoldA);
-  return value;
-}
-void set_return(gaicb* request, int value) {
-  reinterpret_cast<ReturnWord*>(raw(&request->__return, kHoldA))->store(value, std::memory_order_release);
-  release(kHoldA);
-}
+int return_of(const gaicb* request) { return end_word(&request->__return); }
+void set_return(gaicb* request, int value) { set_end_word(&request->__return, value); }
 
 void look_up(gaicb* request) {
   const gaicb asked = load(request);

@@ -23,9 +23,6 @@ inline void* no_map(int number = ENOMEM) {
   return MAP_FAILED;
 }
 
-// More than there are addresses, which rounded up may be nothing.
-inline bool is_too_large(size_t bytes) { return bytes > kRangeEnd - kRangeBegin; }
-
 // Whose the memory at the address is: the kernel's mappings among spilled memory count as plain maps.
 inline FileMapKind kind_at(uint64_t address) {
   return protection_at(address) == Protection::kKernel ? FileMapKind::kPlain : file_map_kind(address);

@@ -37,9 +37,6 @@ void* no_map(int number) {
   return MAP_FAILED;
 }
 
-// More than there are addresses, which rounded up may be nothing.
-bool is_too_large(size_t bytes) { return bytes > kRangeEnd - kRangeBegin; }
-
 bool touches_range(const void* address, size_t bytes) {
   const auto begin = reinterpret_cast<uint64_t>(address);
   return begin < kRangeEnd && begin + bytes > kRangeBegin;

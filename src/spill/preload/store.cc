@@ -1,6 +1,5 @@
 #include "spill/preload/store.h"
 
-#include <time.h>
 
 #include "base/log.h"
 #include "spill/runtime.h"
@@ -17,12 +16,6 @@ constexpr uint64_t kNsBetweenLines = 1'000'000'000;
 constexpr uint32_t place_of(Spot spot) { return static_cast<uint32_t>(spot) - 1; }
 constexpr Spot spot_of(base::PlaceId place) { return Spot{index(place) + 1}; }
 constexpr uint64_t offset_of(Spot spot) { return uint64_t{place_of(spot)} * kOsPageBytes; }
-
-uint64_t now_ns() {
-  timespec now = {};
-  sys::syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
-}
 
 // Ios for OS pages in memory, where neighbours on storage share one.
 class Batch {
@@ -172,7 +165,7 @@ void Store::discard_garbage() {
 }
 
 void Store::say(int error) {
-  const uint64_t now = now_ns();
+  const uint64_t now = sys::monotonic_ns();
   if (last_said_ns_ != 0 && now - last_said_ns_ < kNsBetweenLines) return;
   last_said_ns_ = now;
   base::log("cannot write to ", name(), ": ", error == ENOSPC ? "storage is full" : base::error_name(error),
