@@ -196,6 +196,17 @@ TEST_F(CacheTest, OnePartitionDoesNotStarveAnother) {
   }
 }
 
+// What else takes of the budget leaves a few large pages to whoever needs several at once.
+TEST_F(CacheTest, AFewFramesRemainWhateverElseTakesTheBudget) {
+  open({.page_bytes = 64 << 10, .range_pages = 256, .storage_pages = 256, .memory_bytes = 1 << 20});
+  ASSERT_EQ(world->cache->frame_count(), 15u);
+  world->cache->charge(1 << 20);
+  for (uint64_t page = 0; page < 14; ++page) ASSERT_TRUE(world->cache->pin(PageId{page}, *a->lane)) << page;
+  for (uint64_t page = 20; page < 40; ++page) write(page, 'x');
+  for (uint64_t page = 0; page < 14; ++page) world->cache->unpin(PageId{page});
+  for (uint64_t page = 20; page < 40; ++page) EXPECT_EQ(value(page), 'x') << page;
+}
+
 // Work in the background ends when the reason for it ends.
 TEST_F(CacheTest, BackgroundWorkStopsOnceTheBudgetIsKept) {
   open({.range_pages = 64 << 10, .storage_pages = 1024, .memory_bytes = 1 << 20});

@@ -146,8 +146,8 @@ FrameId Partition::neighbour_frame(PageId page) {
 }
 
 // Tables and metadata may grow into the frames' share: then frames go back to the OS, of the partition that
-// has most, until each has half of its frames left; with less than that nothing would run.
-Partition* Partition::largest_above_its_half() {
+// has most, until each has its least left; with less than that nothing would run.
+Partition* Partition::largest_that_may_shrink() {
   Partition* largest = nullptr;
   for (uint32_t i = 0; i < shared_->partition_count; ++i) {
     Partition& partition = shared_->partitions[i];
@@ -161,7 +161,7 @@ Partition* Partition::largest_above_its_half() {
 // `desperate`: nothing could be evicted.
 bool Partition::may_take_fresh(bool desperate) {
   if (!shared_->budget.exceeded_by(shared_->page_bytes)) return true;
-  return frames_.touched_count() < half() && (desperate || largest_above_its_half() == nullptr);
+  return frames_.touched_count() < least() && (desperate || largest_that_may_shrink() == nullptr);
 }
 
 // Claims a frame for a page that has none and maps the page to it. `fresh`: its memory is zeros. It is
@@ -171,7 +171,7 @@ FrameId Partition::take_frame(PageId page, PlaceId place, bool desperate, bool& 
     if (may_shrink()) {
       FrameId spare = frames_.find_free_touched();
       if (spare != base::kNoFrame) frames_.release_memory(spare);
-    } else if (!desperate && largest_above_its_half() != nullptr) {
+    } else if (!desperate && largest_that_may_shrink() != nullptr) {
       return base::kNoFrame;  // evict_for_load takes from there
     }
   }
@@ -322,8 +322,8 @@ void Partition::end_load_without_page(FrameId id) {
 bool Partition::evict_for_load(Lane& lane) {
   if (frames_.free_count() > 0) {
     // Moving a frame to another partition costs a hole punched there and a page faulted in here, 10 us and
-    // more: only for a partition that is clearly smaller. One below its half takes what it can get.
-    Partition* largest = largest_above_its_half();
+    // more: only for a partition that is clearly smaller. One below its least takes what it can get.
+    Partition* largest = largest_that_may_shrink();
     const uint32_t own = frames_.touched_count();
     const uint32_t margin = may_shrink() ? own / 8 + 2 * batch_size_ : 0;
     if (largest != nullptr && largest != this && largest->frames_.touched_count() > own + margin) {

@@ -33,6 +33,7 @@
 //  5 a page that moves on storage has both places while io is set; the frame holds the old one until the
 //    write to the new one has succeeded, and one of the two is given back then
 #pragma once
+#include <algorithm>
 #include <atomic>
 #include <optional>
 
@@ -190,8 +191,13 @@ class Partition {
   base::Expected<void> make_room(Lane& lane, uint64_t& attempts);
   bool evict_for_load(Lane& lane);
   void release_free(uint32_t count);
-  uint32_t half() const { return (frames_.frame_count() + 1) / 2; }
-  bool may_shrink() const { return frames_.touched_count() > half(); }
+  // Frames that it keeps however much else takes of the budget: half, and what a loop over many arrays holds at once.
+  uint32_t least() const {
+    constexpr uint32_t kHeldAtOnce = 16;
+    const uint32_t all = frames_.frame_count();
+    return std::max((all + 1) / 2, std::min(all, kHeldAtOnce));
+  }
+  bool may_shrink() const { return frames_.touched_count() > least(); }
   bool over_budget_by(uint64_t bytes) const { return may_shrink() && shared_->budget.exceeded_by(bytes); }
   // Are there fewer frames to be had without evicting? Those that hold no memory yet count if the budget allows it.
   bool lacks(uint32_t wanted) const {
@@ -200,7 +206,7 @@ class Partition {
            (frames_.free_count() < wanted ||
             shared_->budget.exceeded_by(uint64_t{wanted - touched} * shared_->page_bytes));
   }
-  Partition* largest_above_its_half();
+  Partition* largest_that_may_shrink();
   bool may_take_fresh(bool desperate);
   FrameId take_frame(PageId page, PlaceId place, bool desperate, bool& fresh);
   PageMap::Where find_before(PageId page);

@@ -1,5 +1,6 @@
 """Breakages of src/cache: what a mistake in the protocols of partition.h would look like."""
 
+HEADER = "src/cache/partition.h"
 PARTITION = "src/cache/partition.cc"
 EVICT = "src/cache/partition_evict.cc"
 CLEAN = "src/cache/partition_clean.cc"
@@ -344,6 +345,8 @@ MUTATIONS = [
              ("src/cache/frame_pool.cc", "  budget_->subtract(page_bytes_);\n", "")),
     mutation("frames are taken beyond the budget", "CacheTest.SparsePages*",
              (PARTITION, "bool Partition::may_take_fresh(bool desperate) {\n", "bool Partition::may_take_fresh(bool desperate) {\n  if (frame_count() > 0) return true;\n")),
+    mutation("large pages are taken below what a loop holds", "CacheTest.AFewFrames*",
+             (HEADER, "return std::max((all + 1) / 2, std::min(all, kHeldAtOnce));", "return all > kHeldAtOnce ? all : (all + 1) / 2;")),
     mutation("no memory is taken from the largest partition", "CacheTest.OnePartition*",
              (PARTITION, "    if (largest != nullptr && largest != this", "    if (largest == nullptr && largest != nullptr")),
 
