@@ -201,6 +201,7 @@ SPILL_EXPORT void* __spill_mmap64(void* address, size_t bytes, int protection, i
 }
 
 SPILL_EXPORT int __spill_munmap(void* address, size_t bytes) {
+  if (bytes > (uint64_t{1} << kAddressBits)) return fail(EINVAL);  // it may wrap
   if (touches_runtime(address, bytes)) return fail(ENOMEM);
   if (in_range(address)) return unmap_spilled(address, bytes);
   if (holds_globals(address, bytes)) return fail(EINVAL);
