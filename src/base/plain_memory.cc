@@ -36,7 +36,14 @@ void* spillway_plain_memset(void* to, int byte, size_t n) noexcept {
 int spillway_plain_memcmp(const void* a, const void* b, size_t n) noexcept {
   const auto* x = static_cast<const unsigned char*>(a);
   const auto* y = static_cast<const unsigned char*>(b);
-  for (size_t i = 0; i < n; ++i)
+  size_t i = 0;
+  for (; i + sizeof(uint64_t) <= n; i += sizeof(uint64_t)) {
+    uint64_t left, right;
+    __builtin_memcpy_inline(&left, x + i, sizeof left);
+    __builtin_memcpy_inline(&right, y + i, sizeof right);
+    if (left != right) break;
+  }
+  for (; i < n; ++i)
     if (x[i] != y[i]) return x[i] < y[i] ? -1 : 1;
   return 0;
 }

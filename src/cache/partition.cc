@@ -7,6 +7,7 @@ namespace {
 
 // Poison for freed frames in chaos mode: whoever still writes to one is found when it is claimed.
 constexpr unsigned char kPoison = 0xdb;
+constexpr uint64_t kPoisonWord = 0x0101010101010101 * uint64_t{kPoison};
 
 // Waiting for frames that others hold: 10 s in all before giving up.
 constexpr uint64_t kFrameWaitNs = 1'000'000;
@@ -182,8 +183,10 @@ FrameId Partition::take_frame(PageId page, PlaceId place, bool desperate, bool& 
   frames_.touch(taken);
   frame.claim();
   if (frame.poisoned) {
-    const auto* bytes = reinterpret_cast<const unsigned char*>(frames_.bytes(taken));
-    for (size_t i = 0; i < shared_->page_bytes; ++i) CHECK_EQ(bytes[i], kPoison);
+    const auto* words = reinterpret_cast<const uint64_t*>(frames_.bytes(taken));
+    uint64_t unlike_poison = 0;
+    for (size_t i = 0; i < shared_->page_bytes / sizeof *words; ++i) unlike_poison |= words[i] ^ kPoisonWord;
+    CHECK_EQ(unlike_poison, 0u);
     frame.poisoned = false;
   }
   frame.page = page;

@@ -452,7 +452,7 @@ TEST_F(ProtocolTest, ChaosFindsAWriteToAFreeFrame) {
         stale[100] = 'y';
         for (uint64_t page = 10; page < 30; ++page) a->translate(world->address(page));
       },
-      testing::KilledBySignal(SIGABRT), "kPoison");
+      testing::KilledBySignal(SIGABRT), "unlike_poison");
 }
 
 TEST_F(ProtocolTest, ReadAheadTakesWhatFollowsAndLosesNothingWhenItFails) {
