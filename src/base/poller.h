@@ -1,14 +1,25 @@
 // The small interfaces through which layers meet.
 #pragma once
 #include <cstddef>
+#include <cstdint>
 
 namespace base {
+
+// Until when a poller that has just been polled need not be polled again, as far as it knows: until the monotonic clock
+// shows `until_ns`, or `descriptor` becomes readable.
+struct Quiet {
+  static constexpr uint64_t kForever = ~uint64_t{0};
+  uint64_t until_ns = 0;
+  int descriptor = -1;  // -1: none; always the same one
+};
 
 // Something that makes progress when polled: a storage queue, a set of timers. One thread at a time.
 class Poller {
  public:
   // Does what can be done without blocking; returns how many events it handled, 0 for none.
   virtual size_t poll() = 0;
+  // A poller that cannot be waited for has to be polled all the time.
+  virtual Quiet quiet() { return {}; }
 
  protected:
   ~Poller() = default;

@@ -104,6 +104,13 @@ size_t Queue::poll() {
   return deliver();
 }
 
+base::Quiet Queue::quiet() {
+  base::Quiet quiet = do_quiet();
+  if (in_flight_count_ == 0) quiet.until_ns = base::Quiet::kForever;
+  if (has_completed()) quiet.until_ns = 0;
+  return quiet;
+}
+
 size_t Queue::wait() {
   if (in_flight_count_ == 0) return 0;
   while (!has_completed()) do_poll(true);

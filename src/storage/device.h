@@ -98,6 +98,7 @@ class Queue : public base::Poller {
 
   // Completes what has finished, without blocking; returns how many Ios that was.
   size_t poll() final;
+  base::Quiet quiet() final;
 
   // Blocks until at least one Io completes; returns how many did. Returns 0 at once if none is in flight.
   size_t wait();
@@ -134,6 +135,8 @@ class Queue : public base::Poller {
   // Calls complete() for what has finished, after it told the medium about what do_start gathered. With
   // `block`, sleeps until something has finished; REQUIRES: an Io is in flight and none has completed.
   virtual void do_poll(bool block) = 0;
+  // How who has Ios in flight may wait for them without do_poll (base::Quiet): not at all, as a rule.
+  virtual base::Quiet do_quiet() { return {}; }
   // Releases the queue and its memory.
   virtual void do_close() = 0;
 

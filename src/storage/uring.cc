@@ -97,6 +97,11 @@ class UringQueue final : public Queue {
     reap();
   }
 
+  base::Quiet do_quiet() override {
+    return {.until_ns = ring_.pending_count() > 0 ? 0 : base::Quiet::kForever,
+            .descriptor = ring_.descriptor()};
+  }
+
   void do_close() override {
     ring_.close();
     free();

@@ -29,6 +29,8 @@ class IoRing {
   void close();
 
   uint32_t entry_count() const { return submission_count_; }
+  // Readable while there are completions to take.
+  int descriptor() const { return descriptor_; }
 
   // Whether rings may be opened here at all; opens none. (To close one makes the next waiting call of the thread that opened it
   // end early: EINTR without a signal.) Errors: ENOSYS, EPERM.
