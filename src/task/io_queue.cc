@@ -1,0 +1,105 @@
+#include "task/io_queue.h"
+
+#include "base/check.h"
+#include "task/worker.h"
+
+namespace task {
+namespace {
+
+constexpr size_t kBatch = 64;
+
+// A task that waits for its Io; `owner` of the Io while it is under way.
+class IoWait final : public Waiting {
+ public:
+  explicit IoWait(Task& task) : task_(task) {}
+  const char* what() const override { return "storage"; }
+  bool abandon() override { return false; }
+  static void done(storage::Io& io) { wake(static_cast<IoWait*>(io.owner)->task_); }
+
+ private:
+  Task& task_;
+};
+
+}  // namespace
+
+base::Expected<void> IoQueue::open(storage::Device& device, size_t depth) {
+  auto queue = device.open_queue(depth);
+  if (!queue) return std::unexpected(queue.error());
+  queue_ = *queue;
+  auto added = Worker::current()->add_poller(*this);
+  if (!added) device.close_queue(queue_);
+  return added;
+}
+
+void IoQueue::close() {
+  CHECK(waiting_.empty());
+  Worker::current()->remove_poller(*this);
+  queue_->device().close_queue(queue_);
+  queue_ = nullptr;
+}
+
+void IoQueue::run(storage::Io& io) {
+  IoWait wait(self());
+  io.owner = &wait;
+  io.done = IoWait::done;
+  io.error = 0;
+  io.transferred_bytes = 0;
+  waiting_.append(io);
+  // The Io ends in poll(), which runs when this task is switched out.
+  static_cast<void>(block(wait, {.cancellable = false}));
+}
+
+size_t IoQueue::poll() {
+  size_t count = 0;
+  while (!waiting_.empty() && queue_->in_flight_count() < queue_->depth()) {
+    storage::Io* batch[kBatch];
+    const size_t room = queue_->depth() - queue_->in_flight_count();
+    size_t batch_count = 0;
+    while (batch_count < kBatch && batch_count < room && !waiting_.empty())
+      batch[batch_count++] = &waiting_.take_first();
+    const size_t taken = queue_->submit({batch, batch_count});
+    CHECK_EQ(taken, batch_count);  // there was room
+    count += taken;
+  }
+  return count + queue_->poll();
+}
+
+base::Quiet IoQueue::quiet() {
+  base::Quiet quiet = queue_->quiet();
+  if (!waiting_.empty() && queue_->in_flight_count() < queue_->depth()) quiet.until_ns = 0;
+  return quiet;
+}
+
+base::Expected<uint64_t> IoQueue::transfer(storage::Operation operation, uint64_t offset_bytes, void* memory,
+                                           uint64_t bytes) {
+  const iovec segment = {memory, bytes};
+  storage::Io io;
+  io.operation = operation;
+  io.offset_bytes = offset_bytes;
+  io.segments = &segment;
+  io.segment_count = 1;
+  io.length_bytes = bytes;
+  run(io);
+  if (io.error == 0) return io.transferred_bytes;
+  return base::failure(io.error, operation == storage::Operation::kRead ? "cannot read " : "cannot write ",
+                       queue_->device().name(), " at offset ", offset_bytes, ": ",
+                       base::error_name(io.error));
+}
+
+base::Expected<uint64_t> IoQueue::read(uint64_t offset_bytes, void* to, uint64_t bytes) {
+  return transfer(storage::Operation::kRead, offset_bytes, to, bytes);
+}
+
+base::Expected<uint64_t> IoQueue::write(uint64_t offset_bytes, const void* from, uint64_t bytes) {
+  return transfer(storage::Operation::kWrite, offset_bytes, const_cast<void*>(from), bytes);
+}
+
+base::Expected<void> IoQueue::flush() {
+  storage::Io io;
+  io.operation = storage::Operation::kFlush;
+  run(io);
+  if (io.error == 0) return {};
+  return base::failure(io.error, "cannot flush ", queue_->device().name(), ": ", base::error_name(io.error));
+}
+
+}  // namespace task

@@ -1,0 +1,48 @@
+// IoQueue: a storage queue of one worker, whose tasks wait for their Ios as if the calls blocked. (papers/udepot.txt,
+// section 3)
+//
+//   IoQueue queue;                          // one for each worker and device
+//   queue.open(device, 128);                // in a task of the worker
+//   queue.read(offset, buffer, bytes);      // other tasks run meanwhile
+//
+// What tasks ask for in one turn of the worker is submitted as one batch, at the turn's end.
+//
+// A task that waits for an Io is not cancelled and has no deadline: its memory is the device's until the Io has ended.
+// Thread contract: of one worker and its tasks.
+#pragma once
+#include "base/poller.h"
+#include "storage/device.h"
+#include "task/waiting.h"
+
+namespace task {
+
+class IoQueue final : public base::Poller {
+ public:
+  // Opens a queue of the device and has the worker poll it. REQUIRES: in a task. Errors: EMFILE, ENOMEM, ENOSPC when
+  // the worker has too many pollers.
+  base::Expected<void> open(storage::Device& device, size_t depth);
+  // REQUIRES: in a task of the same worker; nobody waits for an Io.
+  void close();
+
+  // Runs the Io to its end; `error` and `transferred_bytes` say how it ended. Any number at a time: those that the queue has
+  // no room for wait their turn. Cost: a switch; its share of a system call.
+  void run(storage::Io& io);
+
+  // Reads or writes memory of one piece; what went over, or the error. Less than `bytes` past the end of a file, or when
+  // storage is full.
+  base::Expected<uint64_t> read(uint64_t offset_bytes, void* to, uint64_t bytes);
+  base::Expected<uint64_t> write(uint64_t offset_bytes, const void* from, uint64_t bytes);
+  base::Expected<void> flush();
+
+  size_t poll() override;
+  base::Quiet quiet() override;
+
+ private:
+  base::Expected<uint64_t> transfer(storage::Operation operation, uint64_t offset_bytes, void* memory,
+                                    uint64_t bytes);
+
+  storage::Queue* queue_ = nullptr;
+  storage::IoList waiting_;  // to be submitted
+};
+
+}  // namespace task

@@ -1,0 +1,120 @@
+// Tasks that read and write devices, many at a time, and what goes wrong there.
+#include "task/io_queue.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <string>
+#include <vector>
+
+#include "base/check.h"
+#include "storage/open.h"
+#include "task/scheduler.h"
+
+namespace task {
+namespace {
+
+constexpr size_t kBlock = 4096;
+
+struct AlignedBlock {
+  alignas(kBlock) char bytes[kBlock];
+};
+
+class IoQueueTest : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override { ASSERT_TRUE(scheduler.open({.worker_count = 2})); }
+  void TearDown() override {
+    if (device != nullptr) device->close();
+    scheduler.close();
+  }
+
+  void open(const char* kind) {
+    std::string text = kind;
+    if (const size_t at = text.find("DIR"); at != std::string::npos) text.replace(at, 3, testing::TempDir());
+    auto opened = storage::open_device(text, {.spill = true});
+    ASSERT_TRUE(opened) << opened.error().message;
+    device = *opened;
+  }
+
+  template <class F>
+  void run(F f) {
+    auto ran = scheduler.run(
+        {.name = "main", .entry = [](void* function) { (*static_cast<F*>(function))(); }, .argument = &f});
+    ASSERT_TRUE(ran) << ran.error().message;
+  }
+
+  template <class F>
+  static Task& start(F& f, Worker* worker = nullptr) {
+    auto task = spawn({.name = "does I/O",
+                       .entry = [](void* function) { (*static_cast<F*>(function))(); },
+                       .argument = &f,
+                       .worker = worker});
+    CHECK(task.has_value());
+    return **task;
+  }
+
+  Scheduler scheduler;
+  storage::Device* device = nullptr;
+};
+
+TEST_P(IoQueueTest, ManyTasksOfTwoWorkersWriteAndReadBack) {
+  open(GetParam());
+  run([&] {
+    const auto work = [&](uint32_t worker) {
+      IoQueue queue;
+      ASSERT_TRUE(queue.open(*device, 8));
+      uint32_t next = 0, good = 0;
+      auto body = [&] {
+        AlignedBlock block;
+        const uint32_t number = next++;
+        for (uint32_t round = 0; round < 4; ++round) {
+          const uint64_t offset = (uint64_t{worker} * 256 + number * 4 + round) * kBlock;
+          memset(block.bytes, static_cast<int>(number * 7 + round + worker), kBlock);
+          ASSERT_EQ(*queue.write(offset, block.bytes, kBlock), kBlock);
+          memset(block.bytes, 0, kBlock);
+          ASSERT_EQ(*queue.read(offset, block.bytes, kBlock), kBlock);
+          for (char byte : block.bytes) ASSERT_EQ(byte, static_cast<char>(number * 7 + round + worker));
+          ++good;
+        }
+      };
+      std::vector<Task*> tasks;
+      for (int i = 0; i < 64; ++i) tasks.push_back(&start(body));
+      for (Task* task : tasks) join(*task);
+      EXPECT_EQ(good, 256u);
+      EXPECT_TRUE(queue.flush());
+      queue.close();
+    };
+    auto first = [&] { work(0); };
+    auto second = [&] { work(1); };
+    Task& a = start(first, &scheduler.worker(0));
+    Task& b = start(second, &scheduler.worker(1));
+    join(a);
+    join(b);
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, IoQueueTest,
+                         testing::Values("memory:64M", "uring:DIR", "file:DIR", "file:DIR?threads=0",
+                                         "fault:seed=3,any_delay_polls=1/4x3:[uring:DIR]"));
+
+TEST_F(IoQueueTest, ErrorsReachTheTask) {
+  open("fault:write_eio=@1,read_enospc=@2:[memory:64M]");
+  run([&] {
+    IoQueue queue;
+    ASSERT_TRUE(queue.open(*device, 4));
+    AlignedBlock block = {};
+    auto written = queue.write(0, block.bytes, kBlock);
+    ASSERT_FALSE(written);
+    EXPECT_EQ(written.error().number, EIO);
+    EXPECT_NE(std::string(written.error().message).find("cannot write "), std::string::npos);
+    EXPECT_TRUE(queue.write(0, block.bytes, kBlock));
+    EXPECT_TRUE(queue.read(0, block.bytes, kBlock));
+    EXPECT_EQ(queue.read(0, block.bytes, kBlock).error().number, ENOSPC);
+    queue.close();
+  });
+}
+
+}  // namespace
+}  // namespace task

@@ -1,0 +1,77 @@
+// StackPool: the stacks of a scheduler's tasks, all of one size, each above a page that nobody may touch.
+//
+//   chunk (kSlotsPerChunk slots)    | guard | stack ...            top |   one slot
+//                                     4 KiB   stack_bytes()
+//
+// A guard is a mark in the page table (MADV_GUARD_INSTALL, Linux 6.13), which costs no mapping: the kernel allows 65,530
+// mappings, and a protected page is one. Where there are no such marks, the first kMostProtected guards are protected pages,
+// and stacks made after them have none: for those, and for frames that jump over a guard, the scheduler looks at the stack
+// pointer when a task is switched out.
+//
+// Memory: a stack takes what its task touched, and 8 bytes of page table for each of its pages. Of stacks given back
+// kMostWarm keep their memory.
+//
+// Thread contract: any thread; a lock for each call. (Workers keep some for themselves.)
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "base/error.h"
+#include "base/ids.h"
+#include "sys/lock.h"
+
+namespace task {
+
+class StackPool {
+ public:
+  static constexpr uint32_t kSlotsPerChunk = 1024;
+  static constexpr uint32_t kMostChunks = 1 << 16;
+  static constexpr uint32_t kMostProtected = 16'000;
+  static constexpr uint32_t kMostWarm = 4096;
+  static constexpr uint32_t kNoSlot = ~uint32_t{0};
+
+  // REQUIRES: stack_bytes is a multiple of an OS page. Errors: ENOMEM.
+  base::Expected<void> open(size_t stack_bytes);
+  void close();
+
+  size_t stack_bytes() const { return stack_bytes_; }
+
+  // A slot whose stack holds anything. Errors: ENOMEM, EAGAIN when there are as many as can be. Cost: 1 us when it is new,
+  // and a page fault for each page touched.
+  base::Expected<uint32_t> take();
+  // REQUIRES: nobody runs on it.
+  void give_back(uint32_t slot);
+  // The lowest byte of the slot's stack, which is stack_bytes() long.
+  char* stack_of(uint32_t slot) const {
+    return chunks_[slot / kSlotsPerChunk].memory + slot % kSlotsPerChunk * slot_bytes_ + base::kOsPageBytes;
+  }
+  // The slot whose guard or stack has the address, or kNoSlot. Async-signal-safe.
+  uint32_t slot_at(uint64_t address) const;
+  // How many slots there have ever been; each one's stack may be read.
+  uint32_t slot_count() const { return slot_count_.load(std::memory_order_acquire); }
+  // Has the slot a guard page? Else only the look at the stack pointer finds an overflow.
+  bool is_guarded(uint32_t slot) const { return slot < unguarded_from_; }
+
+ private:
+  struct Chunk {
+    char* memory = nullptr;
+    uint32_t* next = nullptr;  // of a slot in the list of those given back
+  };
+  base::Expected<void> add_chunk();
+  void guard(uint32_t slot);
+
+  size_t stack_bytes_ = 0;
+  size_t slot_bytes_ = 0;
+  Chunk* chunks_ = nullptr;
+  uint32_t chunk_count_ = 0;
+  std::atomic<uint32_t> slot_count_{0};  // stored with release after the slot can be read
+  uint32_t first_free_ = kNoSlot;        // warm ones
+  uint32_t free_count_ = 0;
+  uint32_t first_cold_ = kNoSlot;  // without memory
+  uint32_t protected_count_ = 0;
+  bool marks_work_ = true;
+  uint32_t unguarded_from_ = kNoSlot;
+  sys::Mutex mutex_;
+};
+
+}  // namespace task

@@ -1,0 +1,55 @@
+#include "task/stack_pool.h"
+
+#include <gtest/gtest.h>
+#include <string.h>
+
+#include <set>
+#include <vector>
+
+namespace task {
+namespace {
+
+TEST(StackPoolTest, StacksAreApartAndGivenAgain) {
+  StackPool pool;
+  ASSERT_TRUE(pool.open(16 << 10));
+  std::vector<uint32_t> slots;
+  for (int i = 0; i < 3000; ++i) {
+    slots.push_back(*pool.take());
+    memset(pool.stack_of(slots.back()), i & 0xff, pool.stack_bytes());
+  }
+  EXPECT_EQ(std::set<uint32_t>(slots.begin(), slots.end()).size(), slots.size());
+  for (int i = 0; i < 3000; ++i) {
+    const char* const stack = pool.stack_of(slots[static_cast<size_t>(i)]);
+    EXPECT_EQ(static_cast<unsigned char>(stack[0]), i & 0xff);
+    EXPECT_EQ(static_cast<unsigned char>(stack[pool.stack_bytes() - 1]), i & 0xff);
+    EXPECT_EQ(pool.slot_at(reinterpret_cast<uint64_t>(stack)), slots[static_cast<size_t>(i)]);
+    EXPECT_EQ(pool.slot_at(reinterpret_cast<uint64_t>(stack) - 1),
+              slots[static_cast<size_t>(i)]);  // the guard
+  }
+  for (uint32_t slot : slots) pool.give_back(slot);
+  for (int i = 0; i < 3000; ++i) EXPECT_LT(*pool.take(), 3000u);
+  EXPECT_EQ(pool.slot_at(1), StackPool::kNoSlot);
+  pool.close();
+}
+
+TEST(StackPoolDeathTest, NobodyTouchesWhatIsBelow) {
+  StackPool pool;
+  ASSERT_TRUE(pool.open(16 << 10));
+  const uint32_t first = *pool.take();
+  const uint32_t second = *pool.take();
+  EXPECT_TRUE(pool.is_guarded(first));
+  EXPECT_DEATH(pool.stack_of(first)[-1] = 1, "");
+  EXPECT_DEATH(pool.stack_of(second)[-base::kOsPageBytes] = 1, "");
+  // What is given back keeps its guard, also when its memory was given to the system.
+  std::vector<uint32_t> slots;
+  for (uint32_t i = 0; i < StackPool::kMostWarm + 10; ++i) slots.push_back(*pool.take());
+  for (uint32_t slot : slots) pool.stack_of(slot)[0] = 1;
+  for (uint32_t slot : slots) pool.give_back(slot);
+  const uint32_t cold = slots.back();
+  EXPECT_EQ(pool.stack_of(cold)[0], 0);
+  EXPECT_DEATH(pool.stack_of(cold)[-1] = 1, "");
+  pool.close();
+}
+
+}  // namespace
+}  // namespace task

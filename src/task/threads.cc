@@ -1,0 +1,62 @@
+// Scheduler: the threads of its workers.
+#include "sys/threads.h"
+
+#include <signal.h>
+
+#include "sys/kernel.h"
+#include "task/scheduler.h"
+
+namespace task {
+namespace {
+
+// The index-th of the CPUs that the process may use, and from the first one again.
+void pin_to_cpu(uint32_t index) {
+  unsigned char allowed[128] = {};
+  const long bytes = sys::syscall(SYS_sched_getaffinity, 0, sizeof allowed, allowed);
+  if (sys::failed(bytes)) return;
+  const auto cpu_count = static_cast<uint32_t>(bytes) * 8;
+  const auto is_allowed = [&](uint32_t cpu) { return (allowed[cpu / 8] >> (cpu % 8) & 1) != 0; };
+  uint32_t count = 0;
+  for (uint32_t cpu = 0; cpu < cpu_count; ++cpu) count += is_allowed(cpu);
+  if (count == 0) return;
+  uint32_t left = index % count;
+  for (uint32_t cpu = 0; cpu < cpu_count; ++cpu) {
+    if (!is_allowed(cpu) || left-- > 0) continue;
+    unsigned char one[128] = {};
+    one[cpu / 8] = static_cast<unsigned char>(1 << (cpu % 8));
+    sys::syscall(SYS_sched_setaffinity, 0, sizeof one, one);
+    return;
+  }
+}
+
+}  // namespace
+
+base::Expected<void> Scheduler::start_workers(uint32_t& started_count) {
+  const auto run_worker = [](void* argument) {
+    Worker& worker = *static_cast<Worker*>(argument);
+    if (worker.scheduler().pinned_) pin_to_cpu(worker.index());
+    // Tasks are the program's code: signals come to them as they do to the thread that calls run.
+    sys::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &worker.scheduler().signal_mask_, nullptr,
+                 sizeof(uint64_t));
+    SignalStack signals;
+    static_cast<void>(signals.open().has_value());  // without it, an overflow ends the process without a word
+    worker.run();
+    signals.close();
+  };
+  static_cast<void>(signal_stack_.open().has_value());
+  sys::syscall(SYS_rt_sigprocmask, SIG_SETMASK, nullptr, &signal_mask_, sizeof signal_mask_);
+  for (uint32_t i = 1; i < worker_count_; ++i) {
+    auto thread = sys::start_thread(run_worker, &workers_[i], "spillway-task");
+    if (!thread) return std::unexpected(thread.error());
+    threads_[i] = *thread;
+    started_count = i + 1;
+  }
+  return {};
+}
+
+void Scheduler::join_workers(uint32_t started_count) {
+  for (uint32_t i = 1; i < started_count; ++i) sys::join_thread(threads_[i]);
+  signal_stack_.close();
+}
+
+}  // namespace task

@@ -1,0 +1,42 @@
+// Timers: what is due when, of one worker. A pairing heap whose nodes are their owners' (Fredman, Sedgewick, Sleator,
+// Tarjan: "The pairing heap", 1986): no memory of its own, insert and the look at the first in constant time, remove in
+// logarithmic time amortised.
+//
+// Invariants
+//  1 no node is due before its parent
+//  2 the children of a node are a list by `next`, and `previous` of the first one is the parent
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace task {
+
+inline constexpr uint64_t kNever = ~uint64_t{0};
+
+class Timers {
+ public:
+  // Zero or as these made it. Stays where it is while it is queued.
+  struct Node {
+    uint64_t due_ns = kNever;
+    Node* child = nullptr;
+    Node* next = nullptr;
+    Node* previous = nullptr;
+    bool is_queued = false;
+  };
+
+  // REQUIRES: not queued.
+  void add(Node& node);
+  // REQUIRES: queued.
+  void remove(Node& node);
+  // The node that is due first, or null.
+  Node* first() const { return root_; }
+  uint64_t due_ns() const { return root_ == nullptr ? kNever : root_->due_ns; }
+
+ private:
+  static Node* join(Node* a, Node* b);
+  static Node* join_all(Node* list);
+
+  Node* root_ = nullptr;
+};
+
+}  // namespace task

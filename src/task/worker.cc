@@ -1,0 +1,288 @@
+#include "task/worker.h"
+
+#include "base/check.h"
+#include "base/log.h"
+#include "task/scheduler.h"
+
+namespace task {
+namespace {
+
+constexpr uint32_t kTasksPerTurn = 64;
+constexpr uint32_t kTurnsBeforeSleep = 4;
+
+constinit SwitchHook* hooks = nullptr;
+
+#ifdef SPILLWAY_SIMULATED
+constinit Worker* current_worker = nullptr;
+#else
+constinit thread_local Worker* current_worker = nullptr;
+#endif
+
+}  // namespace
+
+void add_switch_hook(SwitchHook& hook) {
+  hook.next = hooks;
+  hooks = &hook;
+}
+
+Worker* Worker::current() { return current_worker; }
+void Worker::set_current(Worker* worker) { current_worker = worker; }
+
+base::Expected<void> Worker::open(Scheduler& scheduler, uint32_t index) {
+  scheduler_ = &scheduler;
+  index_ = index;
+  return open_sleep();
+}
+
+void Worker::close() { close_sleep(); }
+
+base::Expected<void> Worker::add_poller(base::Poller& poller) {
+  if (poller_count_ == kMostPollers)
+    return base::failure(ENOSPC, "a worker polls at most ", uint64_t{kMostPollers}, " things");
+  if (const int descriptor = poller.quiet().descriptor; descriptor >= 0) {
+    if (auto watched = watch(descriptor); !watched) return watched;
+  }
+  pollers_[poller_count_++] = &poller;
+  return {};
+}
+
+void Worker::remove_poller(base::Poller& poller) {
+  for (uint32_t i = 0; i < poller_count_; ++i) {
+    if (pollers_[i] != &poller) continue;
+    if (const int descriptor = poller.quiet().descriptor; descriptor >= 0) end_watch(descriptor);
+    pollers_[i] = pollers_[--poller_count_];
+    return;
+  }
+  CHECK(false && "a poller that was not added");
+}
+
+void Worker::run() {
+  Worker* const before = current_worker;
+  current_worker = this;
+  uint32_t idle_turns = 0;
+  for (;;) {
+    const size_t done = take_messages() + fire_timers() + run_tasks() + poll_all();
+    if (done > 0) {
+      idle_turns = 0;
+      continue;
+    }
+    if (scheduler_->has_ended()) break;
+    choice_point();
+    if (++idle_turns < kTurnsBeforeSleep) continue;
+    idle_turns = 0;
+    uint64_t until_ns = timers_.due_ns();
+    for (uint32_t i = 0; i < poller_count_; ++i) {
+      const uint64_t poller_ns = pollers_[i]->quiet().until_ns;
+      if (poller_ns < until_ns) until_ns = poller_ns;
+    }
+    sleep(until_ns);
+  }
+  current_worker = before;
+}
+
+void Worker::sleep(uint64_t until_ns) {
+  asleep_.store(1, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with the one in rouse()
+  choice_point();
+  if (is_idle() && !scheduler_->has_ended()) sleep_until_woken(until_ns);
+  choice_point();
+  asleep_.store(0, std::memory_order_relaxed);
+}
+
+void Worker::rouse() {
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with the one in sleep()
+  if (asleep_.load(std::memory_order_relaxed) == 0) return;
+  choice_point();
+  if (asleep_.exchange(0, std::memory_order_relaxed) != 0) end_sleep();
+}
+
+size_t Worker::take_messages() {
+  if (inbox_.load(std::memory_order_relaxed) == nullptr) return 0;
+  // Acquire: pairs with the release in post().
+  Message* last = inbox_.exchange(nullptr, std::memory_order_acquire);
+  Message* first = nullptr;
+  while (last != nullptr) {
+    Message* const next = last->next;
+    last->next = first;
+    first = last;
+    last = next;
+  }
+  size_t count = 0;
+  while (first != nullptr) {
+    Message& message = *first;
+    first = message.next;  // once delivered, it may be posted again
+    ++count;
+    if (message.is_cancel)
+      deliver_cancel(*message.task);
+    else
+      make_runnable(*message.task);
+  }
+  return count;
+}
+
+void Worker::post(Message& message) {
+  Message* head = inbox_.load(std::memory_order_relaxed);
+  do {
+    message.next = head;
+    choice_point();
+    // Release: pairs with the acquire in take_messages().
+  } while (
+      !inbox_.compare_exchange_weak(head, &message, std::memory_order_release, std::memory_order_relaxed));
+  choice_point();
+  rouse();
+}
+
+void Worker::deliver_cancel(Task& task) {
+  if (task.waiting != nullptr && task.waiting_is_cancellable && task.waiting->abandon()) {
+    task.woken = Woken::kCancelled;
+    make_runnable(task);
+  }
+  scheduler_->release(task);
+}
+
+size_t Worker::fire_timers() {
+  if (timers_.first() == nullptr) return 0;
+  size_t count = 0;
+  const uint64_t now = now_ns();
+  while (timers_.due_ns() <= now) {
+    auto& timer = *static_cast<TaskTimer*>(timers_.first());
+    timers_.remove(timer);
+    ++count;
+    // It has been woken, or is about to be.
+    if (timer.task->waiting == nullptr || !timer.task->waiting->abandon()) continue;
+    timer.task->woken = Woken::kTimedOut;
+    make_runnable(*timer.task);
+  }
+  return count;
+}
+
+void Worker::make_runnable(Task& task) {
+  DCHECK(task.worker == this);
+  // No wait is left that a timer or a cancellation could end.
+  task.waiting = nullptr;
+  task.state.store(State::kRunnable, std::memory_order_relaxed);
+  task.next = nullptr;
+  (last_runnable_ == nullptr ? runnable_ : last_runnable_->next) = &task;
+  last_runnable_ = &task;
+  ++runnable_count_;
+}
+
+Task* Worker::take_runnable() {
+  if (runnable_ == nullptr) return nullptr;
+  Task* previous = nullptr;
+  Task* taken = runnable_;
+  for (uint32_t skipped = choose(runnable_count_); skipped > 0; --skipped) {
+    previous = taken;
+    taken = taken->next;
+  }
+  (previous == nullptr ? runnable_ : previous->next) = taken->next;
+  if (taken == last_runnable_) last_runnable_ = previous;
+  --runnable_count_;
+  taken->state.store(State::kRunning, std::memory_order_relaxed);
+  return taken;
+}
+
+size_t Worker::run_tasks() {
+  left_in_turn_ = kTasksPerTurn;
+  size_t count = 0;
+  while (left_in_turn_ > 0) {
+    Task* const task = take_runnable();
+    if (task == nullptr) break;
+    --left_in_turn_;
+    ++count;
+    running_ = task;
+    loop_.switch_to(task->fiber);
+    switched_in();
+  }
+  return count;
+}
+
+// The running task has put itself where somebody finds it, or has ended.
+void Worker::switch_away(bool ends) {
+  Task& from = *running_;
+  scheduler_->check_stack(from);
+  if (!ends)
+    for (SwitchHook* hook = hooks; hook != nullptr; hook = hook->next) hook->leave(from);
+  Task* const to = left_in_turn_ > 0 ? take_runnable() : nullptr;
+  running_ = to;
+  if (to != nullptr) --left_in_turn_;
+  if (to != &from) {
+    sys::Fiber& target = to == nullptr ? loop_ : to->fiber;
+    if (ends) {
+      ended_ = &from;
+      choice_point();
+      from.fiber.end_and_switch_to(target);
+    }
+    from.fiber.switch_to(target);
+  }
+  switched_in();
+}
+
+// The first thing on the stack that was switched to.
+void Worker::switched_in() {
+  if (ended_ != nullptr) {
+    Task& ended = *ended_;
+    ended_ = nullptr;
+    scheduler_->ended(ended);
+  }
+  if (running_ == nullptr) return;
+  for (SwitchHook* hook = hooks; hook != nullptr; hook = hook->next) hook->arrive(*running_);
+}
+
+Woken Worker::block(Waiting& waiting, const Limit& limit) {
+  Task& task = *running_;
+  CHECK(task.worker == this);
+  if (limit.cancellable && task.cancelled.load(std::memory_order_relaxed) && waiting.abandon())
+    return Woken::kCancelled;
+  if (limit.deadline_ns == 0 && waiting.abandon()) return Woken::kTimedOut;
+  TaskTimer timer;
+  if (limit.deadline_ns != kNever) {
+    timer.due_ns = limit.deadline_ns;
+    timer.task = &task;
+    timers_.add(timer);
+  }
+  task.woken = Woken::kNotified;
+  task.waiting = &waiting;
+  task.waiting_is_cancellable = limit.cancellable;
+  task.state.store(State::kBlocked, std::memory_order_relaxed);
+  switch_away(false);
+  if (timer.is_queued) timers_.remove(timer);
+  return task.woken;
+}
+
+void Worker::yield() {
+  make_runnable(*running_);
+  switch_away(false);
+}
+
+void Worker::end() {
+  running_->state.store(State::kEnded, std::memory_order_relaxed);
+  switch_away(true);
+  __builtin_unreachable();
+}
+
+size_t Worker::poll_all() {
+  size_t count = 0;
+  for (uint32_t i = 0; i < poller_count_; ++i) count += pollers_[i]->poll();
+  return count;
+}
+
+// waiting.h
+
+Task& self() {
+  DCHECK(in_task());
+  return *current_worker->running();
+}
+
+bool in_task() { return current_worker != nullptr && current_worker->running() != nullptr; }
+
+Woken block(Waiting& waiting, const Limit& limit) { return current_worker->block(waiting, limit); }
+
+void wake(Task& task) {
+  if (task.worker == current_worker)
+    task.worker->make_runnable(task);
+  else
+    task.worker->post(task.wake_message);
+}
+
+}  // namespace task

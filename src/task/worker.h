@@ -1,0 +1,109 @@
+// Worker: a thread that runs the tasks of a scheduler that are its own, and what it polls for them.
+//
+// One turn of the loop (run)
+//  1 messages: tasks that other threads woke become runnable, cancellations are carried out
+//  2 timers that are due
+//  3 up to kTasksPerTurn runnable tasks, first in, first out, each until it blocks, yields or ends; one is switched to
+//    the next directly
+//  4 every poller
+//  5 nothing ran and nothing came for kTurnsBeforeSleep turns: it sleeps, until a message comes, a poller's descriptor is
+//    readable, or the first of the timers and of the pollers' own times is due
+//
+// Sleep and wake, without a lost wake-up
+//  worker: asleep_ = 1; fence; looks at the inbox; sleeps in epoll_pwait2 on an eventfd among others; asleep_ = 0
+//  other:  puts its message into the inbox; fence; if asleep_ was 1 and it is who makes that 0, writes to the eventfd
+//
+// Thread contract: post() by anyone; everything else by the worker's own thread.
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/error.h"
+#include "base/poller.h"
+#include "task/task.h"
+
+namespace task {
+
+// The deadline of a wait.
+struct TaskTimer : Timers::Node {
+  Task* task = nullptr;
+};
+
+class Worker {
+ public:
+  static constexpr uint32_t kMostPollers = 16;
+
+  // Errors: EMFILE, ENOMEM.
+  base::Expected<void> open(Scheduler& scheduler, uint32_t index);
+  void close();
+
+  // Runs tasks on the calling thread until the scheduler stops.
+  void run();
+
+  // The worker whose loop or task the calling thread runs, or null.
+  static Worker* current();
+  static void set_current(Worker* worker);
+
+  uint32_t index() const { return index_; }
+  Scheduler& scheduler() const { return *scheduler_; }
+  Task* running() const { return running_; }
+
+  // It is polled once a turn; stays as long as the worker runs. Errors: ENOSPC when there are kMostPollers.
+  base::Expected<void> add_poller(base::Poller& poller);
+  // REQUIRES: it was added; its descriptor is still open.
+  void remove_poller(base::Poller& poller);
+
+  // Blocks the running task (waiting.h).
+  Woken block(Waiting& waiting, const Limit& limit);
+  // Lets the other runnable tasks run first.
+  void yield();
+  // The first thing that a task does, and the last.
+  void switched_in();
+  [[noreturn]] void end();
+  // A task of its own becomes runnable.
+  void make_runnable(Task& task);
+  // From anywhere: it looks at the message soon. The message is its own again when it has been delivered.
+  void post(Message& message);
+  // The loop looks whether it should end.
+  void rouse();
+
+ private:
+  size_t take_messages();
+  size_t fire_timers();
+  size_t run_tasks();
+  size_t poll_all();
+  void sleep(uint64_t until_ns);
+  // The kernel's share of it (worker_sleep.cc), or the simulation's: sleeps until then, or until somebody calls end_sleep
+  // or has called it since the last sleep, or for no reason.
+  base::Expected<void> open_sleep();
+  void close_sleep();
+  base::Expected<void> watch(int descriptor);
+  void end_watch(int descriptor);
+  void sleep_until_woken(uint64_t until_ns);
+  void end_sleep();
+  bool is_idle() const { return runnable_ == nullptr && inbox_.load(std::memory_order_acquire) == nullptr; }
+  Task* take_runnable();
+  void switch_away(bool ends);
+  void deliver_cancel(Task& task);
+
+  Scheduler* scheduler_ = nullptr;
+  uint32_t index_ = 0;
+  Task* running_ = nullptr;
+  Task* ended_ = nullptr;  // whose stack may be given back
+  Task* runnable_ = nullptr;
+  Task* last_runnable_ = nullptr;
+  uint32_t runnable_count_ = 0;
+  uint32_t left_in_turn_ = 0;
+  sys::Fiber loop_;
+  Timers timers_;
+  base::Poller* pollers_[kMostPollers] = {};
+  uint32_t poller_count_ = 0;
+  int sleep_descriptor_ = -1;  // epoll
+  int wake_descriptor_ = -1;   // eventfd
+  // What others write.
+  alignas(64) std::atomic<Message*> inbox_{nullptr};  // last in, first
+  std::atomic<uint32_t> asleep_{0};
+};
+
+}  // namespace task

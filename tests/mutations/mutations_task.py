@@ -1,0 +1,56 @@
+"""Breakages of src/task: a wake-up that is lost, a wait that two end, a stack that is given away too early."""
+
+FUTURE = "src/task/future.cc"
+POOL = "src/task/stack_pool.cc"
+SCHEDULER = "src/task/scheduler.cc"
+SYNC = "src/task/sync.h"
+TIMERS = "src/task/timers.cc"
+WAITING = "src/task/waiting.h"
+WORKER = "src/task/worker.cc"
+
+
+def mutation(name, *patches, program="task_simulation_test", gtest_filter="*"):
+    return {"name": name, "test": (program, gtest_filter), "patches": list(patches)}
+
+
+MUTATIONS = [
+    # Sleep and wake
+    mutation("worker sleeps without a second look", (WORKER, "  if (is_idle() && !scheduler_->has_ended()) sleep_until_woken", "  sleep_until_woken")),
+    mutation("worker looks before it says that it sleeps",
+             (WORKER, "  asleep_.store(1, std::memory_order_relaxed);\n", "  const bool idle = is_idle() && !scheduler_->has_ended();\n  choice_point();\n  asleep_.store(1, std::memory_order_relaxed);\n"),
+             (WORKER, "  if (is_idle() && !scheduler_->has_ended()) sleep_until_woken", "  if (idle) sleep_until_woken")),
+    mutation("the last task's end wakes nobody", (SCHEDULER, "  for (uint32_t i = 0; i < worker_count_; ++i) workers_[i].rouse();\n", "")),
+    mutation("a message wakes nobody", (WORKER, "  choice_point();\n  rouse();\n", "  choice_point();\n")),
+    mutation("messages put in while others are read are lost",
+             (WORKER, "  Message* last = inbox_.exchange(nullptr, std::memory_order_acquire);",
+              "  Message* last = inbox_.load();\n  choice_point();\n  inbox_.store(nullptr);")),
+
+    # Who ends a wait
+    mutation("a wait that was ended is ended again", (WAITING, "    if (!waiter_.is_queued) return false;\n    list_.remove(waiter_);", "    if (waiter_.is_queued) list_.remove(waiter_);")),
+    mutation("a wait that timed out stays in the list", (WAITING, "    list_.remove(waiter_);\n    return true;", "    return true;")),
+    mutation("cancellation is taken for a notification", (WORKER, "    task.woken = Woken::kCancelled;\n", "")),
+    mutation("a wait that must not be cancelled is", (WORKER, "task.waiting_is_cancellable && ", "")),
+    mutation("a message of a task that is gone", (SCHEDULER, "  task.references.fetch_add(1, std::memory_order_relaxed);  // the message's\n", ""),
+             (WORKER, "  scheduler_->release(task);\n", "")),
+    mutation("a timer stays when its wait has ended", (WORKER, "  if (timer.is_queued) timers_.remove(timer);\n", "")),
+
+    # Primitives
+    mutation("a mutex that is handed over is free for a moment", (SYNC, "      owner_ = next;\n", "      owner_ = nullptr;\n")),
+    mutation("a permit is given to a waiter and to the next", (SYNC, "        if (waiters_.empty())\n          ++permits_;\n        else\n", "        ++permits_;\n        if (!waiters_.empty())\n")),
+    mutation("a condition waits after it gave the mutex back",
+             (SYNC, "    lock_.lock();\n    ListedWaiter<Lock> waiter(lock_, waiters_, \"a condition\");\n    lock_.unlock();\n    mutex.unlock();\n",
+              "    mutex.unlock();\n    lock_.lock();\n    ListedWaiter<Lock> waiter(lock_, waiters_, \"a condition\");\n    lock_.unlock();\n")),
+    mutation("a future's links stay listed when it is fulfilled", (FUTURE, "    for (Link* link = links; link != nullptr; link = link->next) link->is_listed = false;\n", "")),
+    mutation("a set ends while a link is on its way", (FUTURE, "    if (arrived_count_ == count_) break;\n", "    if (arrived_count_ <= count_) break;\n")),
+    mutation("a future wakes its waiters after it may be gone",
+             (FUTURE, "  while (!waiters.empty()) wake(*waiters.take_first().task);\n",
+              "  while (!waiters.empty()) wake(*waiters.take_first().task);\n  choice_point();\n  CHECK(fulfilled_);\n")),
+
+    # Stacks and timers
+    mutation("stack given back while its task runs on it", (WORKER, "      ended_ = &from;\n", "      scheduler_->ended(from);\n")),
+    mutation("stacks have no guard", (POOL, "  guard(slot);\n", ""), program="task_test", gtest_filter="StackPool*"),
+    mutation("guards go with the memory", (POOL, "    sys::release(stack_of(slot), stack_bytes_);", "    sys::release(stack_of(slot) - base::kOsPageBytes, slot_bytes_), sys::syscall(SYS_madvise, stack_of(slot) - base::kOsPageBytes, base::kOsPageBytes, kGuardInstall + 1);"),
+             program="task_test", gtest_filter="StackPool*"),
+    mutation("a timer's children are lost", (TIMERS, "  root_ = join(root_, join_all(node.child));", "  static_cast<void>(node.child);"), program="task_test", gtest_filter="Timers*"),
+    mutation("control words stay with the thread", ("src/sys/fiber.cc", "  ldmxcsr (%rsp)\n", ""), program="task_test", gtest_filter="*Rounding*"),
+]
