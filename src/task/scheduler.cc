@@ -28,7 +28,7 @@ const char* name_of(State state) {
 
 void run_task(void* argument) {
   Task& task = *static_cast<Task*>(argument);
-  task.worker->switched_in();
+  task.worker->begin();
   task.entry(task.argument);
   task.ended.fulfil();
   task.worker->end();

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <xmmintrin.h>
 
+#include <exception>
 #include <thread>
 #include <vector>
 
@@ -239,6 +240,38 @@ TEST_P(SchedulerTest, RoundingAndErrorsBelongToTheTask) {
       yield();
     }
     join(task);
+  });
+}
+
+TEST_P(SchedulerTest, ExceptionsAndErrorNumbersBelongToTheTask) {
+  run([&] {
+    int counted = 0;
+    auto body = [&] {
+      EXPECT_EQ(std::uncaught_exceptions(), 0);
+      EXPECT_EQ(std::current_exception(), nullptr);
+      const int mine = counted++;
+      for (int i = 0; i < 5; ++i) {
+        try {
+          try {
+            throw mine;
+          } catch (int value) {
+            errno = 1000 + mine;
+            yield();
+            EXPECT_EQ(errno, 1000 + mine);
+            EXPECT_EQ(value, mine);
+            yield();
+            throw;
+          }
+        } catch (int value) {
+          yield();
+          EXPECT_EQ(value, mine);
+        }
+      }
+      EXPECT_EQ(std::current_exception(), nullptr);
+    };
+    std::vector<Task*> tasks;
+    for (int i = 0; i < 8; ++i) tasks.push_back(&start("throws", body));
+    for (Task* task : tasks) join(*task);
   });
 }
 

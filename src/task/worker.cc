@@ -1,14 +1,45 @@
 #include "task/worker.h"
 
+#include <errno.h>
+
 #include "base/check.h"
 #include "base/log.h"
 #include "task/scheduler.h"
+
+// Of the C++ library, if there is one.
+extern "C" __attribute__((weak)) void* __cxa_get_globals() noexcept;
 
 namespace task {
 namespace {
 
 constexpr uint32_t kTasksPerTurn = 64;
 constexpr uint32_t kTurnsBeforeSleep = 4;
+
+// What the C and the C++ library keep for a thread and a task takes for its own.
+class LibraryState {
+ public:
+  void take() {
+    error_number_ = errno;
+    if (const Exceptions* now = exceptions(); now != nullptr) exceptions_ = *now;
+  }
+  void bring_back() const {
+    errno = error_number_;
+    if (Exceptions* now = exceptions(); now != nullptr) *now = exceptions_;
+  }
+
+ private:
+  // __cxa_eh_globals of the C++ ABI for Itanium, section 2.2.2.
+  struct Exceptions {
+    void* caught = nullptr;
+    unsigned uncaught_count = 0;
+  };
+  static Exceptions* exceptions() {
+    return __cxa_get_globals == nullptr ? nullptr : static_cast<Exceptions*>(__cxa_get_globals());
+  }
+
+  int error_number_ = 0;
+  Exceptions exceptions_;
+};
 
 constinit SwitchHook* hooks = nullptr;
 
@@ -213,8 +244,16 @@ void Worker::switch_away(bool ends) {
       choice_point();
       from.fiber.end_and_switch_to(target);
     }
+    LibraryState kept;
+    kept.take();
     from.fiber.switch_to(target);
+    kept.bring_back();
   }
+  switched_in();
+}
+
+void Worker::begin() {
+  LibraryState().bring_back();
   switched_in();
 }
 

@@ -59,7 +59,7 @@ class Worker {
   // Lets the other runnable tasks run first.
   void yield();
   // The first thing that a task does, and the last.
-  void switched_in();
+  void begin();
   [[noreturn]] void end();
   // A task of its own becomes runnable.
   void make_runnable(Task& task);
@@ -85,6 +85,7 @@ class Worker {
   bool is_idle() const { return runnable_ == nullptr && inbox_.load(std::memory_order_acquire) == nullptr; }
   Task* take_runnable();
   void switch_away(bool ends);
+  void switched_in();
   void deliver_cancel(Task& task);
 
   Scheduler* scheduler_ = nullptr;

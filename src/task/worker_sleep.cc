@@ -1,4 +1,5 @@
 // Worker: how its thread sleeps and is woken, by the kernel.
+#include <errno.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <time.h>

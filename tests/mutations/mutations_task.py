@@ -52,5 +52,7 @@ MUTATIONS = [
     mutation("guards go with the memory", (POOL, "    sys::release(stack_of(slot), stack_bytes_);", "    sys::release(stack_of(slot) - base::kOsPageBytes, slot_bytes_), sys::syscall(SYS_madvise, stack_of(slot) - base::kOsPageBytes, base::kOsPageBytes, kGuardInstall + 1);"),
              program="task_test", gtest_filter="StackPool*"),
     mutation("a timer's children are lost", (TIMERS, "  root_ = join(root_, join_all(node.child));", "  static_cast<void>(node.child);"), program="task_test", gtest_filter="Timers*"),
+    mutation("exceptions stay with the thread", (WORKER, "    kept.bring_back();\n", ""), program="task_test", gtest_filter="*Exceptions*"),
+    mutation("a task begins with another's exceptions", (WORKER, "  LibraryState().bring_back();\n", ""), program="task_test", gtest_filter="*Exceptions*"),
     mutation("control words stay with the thread", ("src/sys/fiber.cc", "  ldmxcsr (%rsp)\n", ""), program="task_test", gtest_filter="*Rounding*"),
 ]
