@@ -27,6 +27,16 @@ const char* error_name(int number) {
     case EROFS: return "read-only file system";
     case ENOSYS: return "function not implemented";
     case EOPNOTSUPP: return "operation not supported";
+    case EPIPE: return "broken pipe";
+    case EADDRINUSE: return "address already in use";
+    case EADDRNOTAVAIL: return "cannot assign requested address";
+    case ENETUNREACH: return "network is unreachable";
+    case EHOSTUNREACH: return "no route to host";
+    case ECONNABORTED: return "software caused connection abort";
+    case ECONNRESET: return "connection reset by peer";
+    case ECONNREFUSED: return "connection refused";
+    case ENOTCONN: return "transport endpoint is not connected";
+    case ECANCELED: return "operation canceled";
     case ETIMEDOUT: return "timed out";
     case EDQUOT: return "disk quota exceeded";
     default: return "error";

@@ -1,0 +1,174 @@
+#include "task/sockets.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/epoll.h>
+
+#include "base/check.h"
+#include "sys/files.h"
+#include "sys/kernel.h"
+#include "task/task.h"
+#include "task/worker.h"
+
+namespace task {
+namespace {
+
+base::Error error_of(const char* what, long result) {
+  const int number = static_cast<int>(-result);
+  return base::Error::of(number, "cannot ", what, ": ", base::error_name(number));
+}
+
+}  // namespace
+
+bool Socket::Direction::abandon() {
+  if (waiting_ == nullptr) return false;
+  waiting_ = nullptr;
+  return true;
+}
+
+void Socket::Direction::told() {
+  was_told_ = true;
+  if (waiting_ == nullptr) return;
+  Task& woken = *waiting_;
+  waiting_ = nullptr;
+  wake(woken);
+}
+
+base::Expected<void> Socket::Direction::wait(const Limit& limit) {
+  CHECK(waiting_ == nullptr);
+  // Told before the call that found nothing, perhaps: then it finds nothing once more, at worst.
+  if (!was_told_) {
+    waiting_ = &self();
+    switch (block(*this, limit)) {
+      case Woken::kNotified: break;
+      case Woken::kTimedOut: return base::failure(ETIMEDOUT, "no ", what_, " in time");
+      case Woken::kCancelled: return base::failure(ECANCELED, "waiting for ", what_, " was cancelled");
+    }
+  }
+  was_told_ = false;
+  return {};
+}
+
+template <class Call>
+base::Expected<long> Socket::retry(Direction& direction, const Limit& limit, const char* what, Call call) {
+  for (;;) {
+    const long result = call();
+    if (result == -EINTR) continue;
+    if (result != -EAGAIN) {
+      if (sys::failed(result)) return std::unexpected(error_of(what, result));
+      return result;
+    }
+    if (auto waited = direction.wait(limit); !waited) return std::unexpected(waited.error());
+  }
+}
+
+base::Expected<void> Socket::take(int descriptor) {
+  close();
+  descriptor_ = descriptor;
+  const long flags = sys::syscall(SYS_fcntl, descriptor, F_GETFL);
+  long result = sys::syscall(SYS_fcntl, descriptor, F_SETFL, flags | O_NONBLOCK);
+  if (!sys::failed(result)) {
+    epoll_event event = {};
+    event.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
+    event.data.ptr = this;
+    result = sys::syscall(SYS_epoll_ctl, sockets_.descriptor_, EPOLL_CTL_ADD, descriptor, &event);
+  }
+  if (!sys::failed(result)) return {};
+  close();
+  return std::unexpected(error_of("wait for a descriptor", result));
+}
+
+void Socket::close() {
+  if (descriptor_ < 0) return;
+  // A duplicate of it that somebody has would stay registered.
+  epoll_event event = {};
+  sys::syscall(SYS_epoll_ctl, sockets_.descriptor_, EPOLL_CTL_DEL, descriptor_, &event);
+  sys::syscall(SYS_close, descriptor_);
+  descriptor_ = -1;
+}
+
+base::Expected<size_t> Socket::receive(void* to, size_t bytes, const Limit& limit) {
+  auto received =
+      retry(in_, limit, "receive", [&] { return sys::syscall(SYS_read, descriptor_, to, bytes); });
+  if (!received) return std::unexpected(received.error());
+  return static_cast<size_t>(*received);
+}
+
+base::Expected<void> Socket::send(const void* from, size_t bytes, const Limit& limit) {
+  const char* at = static_cast<const char*>(from);
+  while (bytes > 0) {
+    auto sent = retry(out_, limit, "send", [&] {
+      const long result = sys::syscall(SYS_sendto, descriptor_, at, bytes, MSG_NOSIGNAL, nullptr, 0);
+      return result == -ENOTSOCK ? sys::syscall(SYS_write, descriptor_, at, bytes) : result;
+    });
+    if (!sent) return std::unexpected(sent.error());
+    at += *sent;
+    bytes -= static_cast<size_t>(*sent);
+  }
+  return {};
+}
+
+base::Expected<int> Socket::accept(const Limit& limit) {
+  auto accepted = retry(in_, limit, "accept a connection", [&] {
+    return sys::syscall(SYS_accept4, descriptor_, nullptr, nullptr, SOCK_CLOEXEC);
+  });
+  if (!accepted) return std::unexpected(accepted.error());
+  return static_cast<int>(*accepted);
+}
+
+base::Expected<void> Socket::connect(const sockaddr* address, socklen_t bytes, const Limit& limit) {
+  const long result = sys::syscall(SYS_connect, descriptor_, address, bytes);
+  if (result == 0) return {};
+  if (result != -EINPROGRESS && result != -EINTR) return std::unexpected(error_of("connect", result));
+  auto connected = retry(out_, limit, "connect", [&]() -> long {
+    int error = 0;
+    socklen_t error_bytes = sizeof error;
+    sys::syscall(SYS_getsockopt, descriptor_, SOL_SOCKET, SO_ERROR, &error, &error_bytes);
+    if (error != 0) return -error;
+    // Connected, or not yet?
+    sockaddr_storage peer;
+    socklen_t peer_bytes = sizeof peer;
+    const long named = sys::syscall(SYS_getpeername, descriptor_, &peer, &peer_bytes);
+    return named == -ENOTCONN ? -EAGAIN : named;
+  });
+  if (!connected) return std::unexpected(connected.error());
+  return {};
+}
+
+base::Expected<void> Sockets::open() {
+  const long descriptor = sys::syscall(SYS_epoll_create1, EPOLL_CLOEXEC);
+  if (sys::failed(descriptor)) return std::unexpected(error_of("wait for sockets", descriptor));
+  auto owned = sys::own_descriptor(static_cast<int>(descriptor));
+  if (!owned) {
+    sys::syscall(SYS_close, descriptor);
+    return std::unexpected(owned.error());
+  }
+  descriptor_ = *owned;
+  auto added = Worker::current()->add_poller(*this);
+  if (!added) {
+    sys::close_own_descriptor(descriptor_);
+    descriptor_ = -1;
+  }
+  return added;
+}
+
+void Sockets::close() {
+  Worker::current()->remove_poller(*this);
+  sys::close_own_descriptor(descriptor_);
+  descriptor_ = -1;
+}
+
+size_t Sockets::poll() {
+  epoll_event events[64];
+  const long count = sys::syscall(SYS_epoll_pwait, descriptor_, events, 64, 0, nullptr, 0);
+  if (count <= 0) return 0;
+  for (long i = 0; i < count; ++i) {
+    Socket& socket = *static_cast<Socket*>(events[i].data.ptr);
+    constexpr uint32_t kBoth = EPOLLERR | EPOLLHUP;
+    if ((events[i].events & (EPOLLIN | EPOLLRDHUP | kBoth)) != 0) socket.in_.told();
+    if ((events[i].events & (EPOLLOUT | kBoth)) != 0) socket.out_.told();
+  }
+  return static_cast<size_t>(count);
+}
+
+}  // namespace task

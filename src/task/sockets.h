@@ -1,0 +1,94 @@
+// Sockets: network connections of one worker's tasks, whose calls suspend the task instead of the thread. An epoll
+// instance of the worker's own. (papers/udepot.txt, section 3: Epoll)
+//
+//   Sockets sockets;                     // one for each worker
+//   sockets.open();                      // in a task of the worker
+//   Socket client(sockets);
+//   client.take(descriptor);             // any descriptor that epoll knows: sockets, pipes
+//   client.receive(buffer, sizeof buffer, {.deadline_ns = now_ns() + 1'000'000'000});
+//
+// Each call tries first and waits only if the kernel has nothing: the kernel tells of a change once (EPOLLET), so what it told is
+// kept in the Socket until a call finds nothing more.
+//
+// Errors: what the call says; ETIMEDOUT and ECANCELED when the wait ended otherwise; then nothing was moved.
+// Thread contract: of one worker and its tasks. One task may receive (or accept) and one send (or connect) at a time.
+#pragma once
+#include <sys/socket.h>
+
+#include <cstddef>
+
+#include "base/error.h"
+#include "base/poller.h"
+#include "task/waiting.h"
+
+namespace task {
+
+class Sockets;
+
+class Socket {
+ public:
+  explicit Socket(Sockets& sockets) : sockets_(sockets) {}
+  ~Socket() { close(); }
+  Socket(const Socket&) = delete;
+  Socket& operator=(const Socket&) = delete;
+
+  // Takes the descriptor over and makes it non-blocking. Errors: EPERM for what cannot be waited for (files), ENOMEM; then it is
+  // closed.
+  base::Expected<void> take(int descriptor);
+  // Closes it. REQUIRES: no task waits for it.
+  void close();
+  int descriptor() const { return descriptor_; }
+
+  // Bytes received, at most `bytes`; 0 at the end of the stream.
+  base::Expected<size_t> receive(void* to, size_t bytes, const Limit& limit = {});
+  // Sends all. The limit is for all of it; on an error some may have gone.
+  base::Expected<void> send(const void* from, size_t bytes, const Limit& limit = {});
+  // The descriptor of the next connection, close-on-exec, to be taken by a Socket.
+  base::Expected<int> accept(const Limit& limit = {});
+  base::Expected<void> connect(const sockaddr* address, socklen_t bytes, const Limit& limit = {});
+
+ private:
+  friend class Sockets;
+
+  // One direction: what waits for it.
+  class Direction final : public Waiting {
+   public:
+    explicit Direction(const char* what) : what_(what) {}
+    const char* what() const override { return what_; }
+    bool abandon() override;
+    // Until the kernel tells of a change.
+    base::Expected<void> wait(const Limit& limit);
+    void told();
+
+   private:
+    const char* what_;
+    Task* waiting_ = nullptr;
+    bool was_told_ = false;  // since somebody last began to wait
+  };
+
+  // Calls `call` until it does not say EAGAIN, and waits in between; its result.
+  template <class Call>
+  base::Expected<long> retry(Direction& direction, const Limit& limit, const char* what, Call call);
+
+  Sockets& sockets_;
+  int descriptor_ = -1;
+  Direction in_{"something to receive"};
+  Direction out_{"room to send"};
+};
+
+class Sockets final : public base::Poller {
+ public:
+  // Errors: EMFILE, ENOMEM, ENOSPC (too many pollers). REQUIRES: in a task.
+  base::Expected<void> open();
+  // REQUIRES: all its Sockets are closed.
+  void close();
+
+  size_t poll() override;
+  base::Quiet quiet() override { return {.until_ns = base::Quiet::kForever, .descriptor = descriptor_}; }
+
+ private:
+  friend class Socket;
+  int descriptor_ = -1;
+};
+
+}  // namespace task
