@@ -18,6 +18,7 @@ struct Backend {
   const char* device_string;
   bool has_end;            // reads past the last byte written are short; else they are zeros
   bool runs_alone = true;  // single Ios by run(), which may take another way than submit() and wait()
+  bool in_pieces = false;  // a medium may see several operations for one Io
 };
 
 const Backend kBackends[] = {
@@ -30,6 +31,10 @@ const Backend kBackends[] = {
     {"fault_without_faults", "fault:seed=1:[memory:64M]", false},
     // Delays: completions in other orders than submissions, over both kinds of queues.
     {"delayed_memory", "fault:seed=2,read_delay_polls=1/2x5,any_delay_polls=1/3x2:[memory:64M]", false},
+    // Transfers that stop early, and are resumed: at random, so that pieces stop early again.
+    {"split_memory", "fault:seed=4,read_split=2/3,write_split=1/2:[memory:64M]", false, true, true},
+    {"split_uring", "fault:seed=5,read_split=1/2,write_split=2/3,any_delay_polls=1/3x2:[uring:/var/tmp]",
+     true, true, true},
     {"delayed_uring", "fault:seed=3,any_delay_polls=1/2x3,read_delay_us=1/9x300:[uring:/var/tmp]", true},
 };
 
@@ -333,11 +338,17 @@ TEST_P(Conformance, CountsWhatItDoes) {
   discard.operation = Operation::kDiscard;
   discard.length_bytes = kBlock;
   run(discard);
-  EXPECT_EQ(statistics.storage_reads.get() - reads, 1u);
-  EXPECT_EQ(statistics.storage_writes.get() - writes, 1u);
+  if (GetParam().in_pieces) {
+    EXPECT_GE(statistics.storage_reads.get() - reads, 1u);
+    EXPECT_GE(statistics.storage_writes.get() - writes, 1u);
+  } else {
+    EXPECT_EQ(statistics.storage_reads.get() - reads, 1u);
+    EXPECT_EQ(statistics.storage_writes.get() - writes, 1u);
+  }
   EXPECT_EQ(statistics.storage_read_bytes.get() - read_bytes, kBlock);
   EXPECT_EQ(statistics.storage_write_bytes.get() - write_bytes, 2 * kBlock);
-  EXPECT_EQ(statistics.storage_discards.get() - discards, 1u);
+  EXPECT_GE(statistics.storage_discards.get() - discards, 1u);
+  if (!GetParam().in_pieces) EXPECT_EQ(statistics.storage_discards.get() - discards, 1u);
 }
 
 // Writes, reads back and overwrites places of its own, in batches; returns what went wrong.

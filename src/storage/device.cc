@@ -53,6 +53,60 @@ void count(const Io& io) {
   }
 }
 
+// `io` becomes what is left of the caller's after resumption.moved_bytes: the rest of the segment where that
+// is, if it is inside one, and else all segments from there on.
+void set_to_rest(Io& io) {
+  const Io::Resumption& resumption = io.resumption;
+  uint64_t skipped_bytes = 0;
+  uint32_t first = 0;
+  while (skipped_bytes + resumption.segments[first].iov_len <= resumption.moved_bytes)
+    skipped_bytes += resumption.segments[first++].iov_len;
+  const iovec& segment = resumption.segments[first];
+  const uint64_t inside_bytes = resumption.moved_bytes - skipped_bytes;
+  io.offset_bytes = resumption.offset_bytes + resumption.moved_bytes;
+  io.transferred_bytes = 0;
+  if (inside_bytes == 0) {
+    io.segments = &segment;
+    io.segment_count = resumption.segment_count - first;
+    io.length_bytes = resumption.length_bytes - resumption.moved_bytes;
+    return;
+  }
+  io.resumption.rest = {static_cast<char*>(segment.iov_base) + inside_bytes, segment.iov_len - inside_bytes};
+  io.segments = &io.resumption.rest;
+  io.segment_count = 1;
+  io.length_bytes = io.resumption.rest.iov_len;
+}
+
+// A piece of `io` has ended, of which more may be had if it `may_go_on`: is there anything left to start? Then `io` is
+// that; else it is the caller's again. Ends, since each piece before the last brought at least one block.
+bool resume(Io& io, bool may_go_on) {
+  Io::Resumption& resumption = io.resumption;
+  if (!resumption.under_way) {
+    if (!may_go_on || io.error != 0 || io.whole()) return false;
+    resumption = {.under_way = true,
+                  .moved_bytes = io.transferred_bytes,
+                  .offset_bytes = io.offset_bytes,
+                  .segments = io.segments,
+                  .segment_count = io.segment_count,
+                  .length_bytes = io.length_bytes};
+    set_to_rest(io);
+    return true;
+  }
+  const bool goes_on = io.error == 0 && (may_go_on || io.whole());
+  resumption.moved_bytes += io.transferred_bytes;
+  if (goes_on && resumption.moved_bytes < resumption.length_bytes) {
+    set_to_rest(io);
+    return true;
+  }
+  io.offset_bytes = resumption.offset_bytes;
+  io.segments = resumption.segments;
+  io.segment_count = resumption.segment_count;
+  io.length_bytes = resumption.length_bytes;
+  io.transferred_bytes = resumption.moved_bytes;
+  resumption.under_way = false;
+  return false;
+}
+
 }  // namespace
 
 void Queue::start(Io& io, bool alone) {
@@ -61,6 +115,7 @@ void Queue::start(Io& io, bool alone) {
   io.in_flight = true;
   io.error = 0;
   io.transferred_bytes = 0;
+  io.resumption.under_way = false;
   ++in_flight_count_;
   if (alone) {
     do_start_alone(io);
@@ -77,10 +132,30 @@ size_t Queue::submit(std::span<Io* const> batch) {
 }
 
 void Queue::complete(Io& io) {
+  const bool transfers = io.operation == Operation::kRead || io.operation == Operation::kWrite;
+  const bool whole_blocks = io.transferred_bytes > 0 && io.transferred_bytes % device_.block_bytes() == 0;
+  end_piece(io, transfers && whole_blocks);
+}
+
+void Queue::complete_as_is(Io& io) { end_piece(io, false); }
+
+void Queue::end_piece(Io& io, bool may_go_on) {
   DCHECK(io.in_flight);
-  DCHECK(io.error != 0 || io.transferred_bytes <= io.length_bytes);
+  DCHECK(io.transferred_bytes <= io.length_bytes);
+  if (resume(io, may_go_on)) {
+    resumed_.append(io);
+    return;
+  }
   if (device_.counted_) count(io);
   completed_.append(io);
+}
+
+// Only what is there now: a medium that finishes at once gives the next piece back before this returns.
+void Queue::start_resumed() {
+  size_t bound = resumed_.count();
+  if (bound == 0) return;
+  while (bound-- > 0) do_start(resumed_.take_first());
+  do_flush_submissions();
 }
 
 size_t Queue::deliver() {
@@ -101,6 +176,7 @@ size_t Queue::deliver() {
 size_t Queue::poll() {
   if (in_flight_count_ == 0) return 0;
   do_poll(false);
+  start_resumed();
   return deliver();
 }
 
@@ -113,7 +189,11 @@ base::Quiet Queue::quiet() {
 
 size_t Queue::wait() {
   if (in_flight_count_ == 0) return 0;
-  while (!has_completed()) do_poll(true);
+  while (completed_.empty()) {
+    start_resumed();
+    if (!has_completed()) do_poll(true);
+  }
+  start_resumed();
   return deliver();
 }
 

@@ -11,7 +11,10 @@
 //  1 an Io completes exactly once: its `done` runs inside poll(), wait() or run() of the queue that took
 //    it, on the thread that calls, never inside submit()
 //  2 `error` is 0 and transferred_bytes the whole length, or `error` is an errno value, or the
-//    transfer was short: error 0 and transferred_bytes less than the length. Nothing is retried here
+//    transfer was short: error 0 and transferred_bytes less than the length. A read or write that stops early
+//    is resumed where it stopped as long as that brings whole blocks: short means that the medium ends
+//    there. With an error, transferred_bytes says how much of the front is known to have been transferred
+//    before it. Else nothing is retried here
 //  3 a Queue belongs to one thread at a time; a Device may be used by all
 //  4 no call allocates from the C library's heap, and none calls an intercepted function (opening and
 //    closing a device with helper threads excepted: pthread_create takes a little from it)
@@ -38,7 +41,8 @@ enum class Operation : uint8_t { kRead, kWrite, kDiscard, kFlush };
 
 struct Io {
   // Set by the caller before submit. `segments`, and the memory that they list, must stay as they are
-  // until done.
+  // until done. While a transfer is being resumed these fields say what is left; when `done` runs they are
+  // what the caller set.
   Operation operation = Operation::kRead;
   uint64_t offset_bytes = 0;  // multiple of Device::block_bytes()
   const iovec* segments =
@@ -57,6 +61,16 @@ struct Io {
   // The queue's.
   Io* next = nullptr;
   bool in_flight = false;  // from submit until just before `done` runs
+  struct Resumption {
+    bool under_way = false;
+    uint64_t moved_bytes = 0;  // from the front, before the piece that is under way
+    iovec rest = {};           // of the segment that the transfer stopped in: then it is that piece
+    // The caller's.
+    uint64_t offset_bytes = 0;
+    const iovec* segments = nullptr;
+    uint32_t segment_count = 0;
+    uint64_t length_bytes = 0;
+  } resumption;
 };
 
 inline constexpr uint32_t kMaxSegments = 64;
@@ -117,16 +131,19 @@ class Queue : public base::Poller {
   ~Queue() = default;
 
   // For backends: io.error and io.transferred_bytes are set. Counts it; `done` runs when the public call
-  // that is under way, or the next poll() or wait(), gets to it.
+  // that is under way, or the next poll() or wait(), gets to it. A short transfer is resumed instead: the
+  // backend is given the rest by do_start().
   void complete(Io& io);
-  // Has anything called complete() whose `done` has not run yet?
-  bool has_completed() const { return !completed_.empty(); }
+  // The same for what cannot become more, as decorators know from the inner queue: short stays short.
+  void complete_as_is(Io& io);
+  // Has anything called complete() that poll() or wait() has not seen to yet?
+  bool has_completed() const { return !completed_.empty() || !resumed_.empty(); }
 
  private:
   friend class Device;
 
-  // Starts `io`, whose checks passed; in_flight_count() <= depth() holds with it. Either keeps it until
-  // do_poll completes it, or calls complete() at once.
+  // Starts `io`, whose checks passed, or the rest of one; in_flight_count() <= depth() holds with it. Either
+  // keeps it until do_poll completes it, or calls complete() at once.
   virtual void do_start(Io& io) = 0;
   // The same for an Io whose submitter does nothing but wait for it (run).
   virtual void do_start_alone(Io& io) { do_start(io); }
@@ -141,12 +158,15 @@ class Queue : public base::Poller {
   virtual void do_close() = 0;
 
   void start(Io& io, bool alone);
+  void end_piece(Io& io, bool may_go_on);
+  void start_resumed();
   size_t deliver();
 
   Device& device_;
   size_t depth_;
   size_t in_flight_count_ = 0;
   IoList completed_;  // complete() was called, `done` is still to run
+  IoList resumed_;    // complete() was called, the rest is still to start
 };
 
 class Device {

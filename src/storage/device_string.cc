@@ -119,6 +119,7 @@ constexpr EffectName kEffectNames[] = {
     {"enospc", FaultRule::Effect::kError, ENOSPC, kAllOperations},
     {"torn", FaultRule::Effect::kTorn, EIO, operation_bit(Operation::kWrite)},
     {"short", FaultRule::Effect::kShort, 0, kTransfers},
+    {"split", FaultRule::Effect::kSplit, 0, kTransfers},
     {"delay_polls", FaultRule::Effect::kDelayPolls, 0, kAllOperations},
     {"delay_us", FaultRule::Effect::kDelayUs, 0, kAllOperations},
 };
@@ -167,7 +168,7 @@ base::Expected<FaultRule> parse_rule(std::string_view key, std::string_view valu
   if (operation == nullptr || effect == nullptr || (operation->operations & effect->operations) == 0) {
     return failure(EINVAL, "storage: '", Shown(key),
                    "' is not a fault; write seed, or one of read, write, discard, ",
-                   "flush, any with _eio, _enospc, _torn, _short, _delay_polls, _delay_us");
+                   "flush, any with _eio, _enospc, _torn, _short, _split, _delay_polls, _delay_us");
   }
   FaultRule rule;
   rule.operations = operation->operations & effect->operations;

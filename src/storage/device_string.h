@@ -7,7 +7,7 @@
 //            | "fault:" [ fault { "," fault } ":" ] "[" device "]"
 //   fault   := "seed=" N | operation "_" effect "=" when [ "x" N ]
 //   operation := "read" | "write" | "discard" | "flush" | "any"
-//   effect  := "eio" | "enospc" | "torn" | "short" | "delay_polls" | "delay_us"
+//   effect  := "eio" | "enospc" | "torn" | "short" | "split" | "delay_polls" | "delay_us"
 //   when    := N "/" M  | "@" N | "@" N "+" | "%" N      see fault_schedule.h; "x" N: how long a delay is
 //
 // A plain path is a text with a "/" before its first ":" or without ":", and is taken as it is. Paths after

@@ -135,6 +135,7 @@ TEST(DeviceString, RefusesBadInputWithOneLine) {
       "fault:read_delay_us=@1x99999999999:[memory:1M]",
       "fault:read_torn=@1:[memory:1M]",
       "fault:flush_short=@1:[memory:1M]",
+      "fault:discard_split=@1:[memory:1M]",
       "fault:erase_eio=@1:[memory:1M]",
       "fault:read_=@1:[memory:1M]",
       "fault:_eio=@1:[memory:1M]",

@@ -1,6 +1,5 @@
 #include "storage/fault.h"
 
-
 #include "base/check.h"
 #include "base/statistics.h"
 #include "storage/objects.h"
@@ -58,6 +57,7 @@ struct Slot {
   FaultQueue* queue = nullptr;
   Slot* next = nullptr;  // of the free ones, or of the held ones
   int forced_error = 0;
+  bool split = false;
   uint64_t polls_left = 0;
   uint64_t due_us = 0;
   iovec segments[kMaxSegments];
@@ -80,13 +80,15 @@ class FaultQueue final : public Queue {
     slot.outer = &io;
     slot.forced_error = fault.error;
     slot.polls_left = fault.delay_polls;
+    slot.split = fault.split && !fault.shortened;
     slot.due_us = fault.delay_us > 0 ? now_us() + fault.delay_us : 0;
     slot.inner = Io();
     if (fault.error != 0) base::statistics.storage_errors.add();
 
     bool transfers = io.operation == Operation::kRead || io.operation == Operation::kWrite;
-    bool cut = transfers && (fault.shortened || fault.torn);
+    bool cut = transfers && (fault.shortened || fault.torn || fault.split);
     uint64_t length_bytes = cut ? io.length_bytes / 2 & ~uint64_t{fault_.block_bytes() - 1} : io.length_bytes;
+    if (slot.split && length_bytes == 0) length_bytes = io.length_bytes;
     bool reaches_medium = (fault.error == 0 || fault.torn) && !(cut && length_bytes == 0);
     if (!reaches_medium) {
       hold(slot);
@@ -167,9 +169,13 @@ class FaultQueue final : public Queue {
   void finish(Slot& slot) {
     Io& outer = *slot.outer;
     outer.error = slot.forced_error != 0 ? slot.forced_error : slot.inner.error;
-    outer.transferred_bytes = outer.error != 0 ? 0 : slot.inner.transferred_bytes;
+    outer.transferred_bytes = slot.forced_error != 0 ? 0 : slot.inner.transferred_bytes;
+    const bool may_go_on = slot.split && slot.inner.whole();
     put_free(slot);
-    complete(outer);
+    if (may_go_on)
+      complete(outer);
+    else
+      complete_as_is(outer);
   }
 
   void put_free(Slot& slot) {

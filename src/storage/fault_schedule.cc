@@ -34,6 +34,7 @@ void apply_fault(const FaultRule& rule, Fault& fault) {
       if (fault.error == 0) fault.error = rule.error;
       break;
     case FaultRule::Effect::kShort: fault.shortened = true; break;
+    case FaultRule::Effect::kSplit: fault.split = true; break;
     case FaultRule::Effect::kDelayPolls: fault.delay_polls += rule.amount; break;
     case FaultRule::Effect::kDelayUs: fault.delay_us += rule.amount; break;
   }

@@ -22,9 +22,10 @@ constexpr uint8_t operation_bit(Operation operation) {
 struct FaultRule {
   enum class When : uint8_t { kAt, kFrom, kEvery, kChance };
   enum class Effect : uint8_t {
-    kError,       // fails with `error`; the medium is not touched
-    kTorn,        // writes the first half, then fails with `error`
-    kShort,       // transfers the first half (whole blocks, so none of a single one) and reports just that
+    kError,  // fails with `error`; the medium is not touched
+    kTorn,   // writes the first half, then fails with `error`
+    kShort,  // transfers the first half (whole blocks, so none of a single one), where the medium seems to end
+    kSplit,  // transfers the first half, and the rest as an operation of its own, to which rules apply anew
     kDelayPolls,  // completes `amount` polls later than it would
     kDelayUs,     // completes not before `amount` microseconds after submission
   };
@@ -52,6 +53,7 @@ struct Fault {
   int error = 0;
   bool torn = false;
   bool shortened = false;
+  bool split = false;
   uint64_t delay_polls = 0;
   uint64_t delay_us = 0;
 };

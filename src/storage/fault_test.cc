@@ -102,6 +102,29 @@ TEST_F(FaultTest, AShortWriteWritesWhatItSays) {
   EXPECT_EQ(smallest.io.error, 0);
 }
 
+// Half of it, then what is left: the caller sees one whole transfer, and each piece is an operation.
+TEST_F(FaultTest, ASplitTransferGoesOn) {
+  open("write_split=@1,write_split=@2,read_split=1/1");
+  auto written = run(Operation::kWrite, 0, 4 * kBlock, 1);
+  EXPECT_TRUE(written->io.whole());
+  EXPECT_EQ(written->io.segments, written->segments.data());
+  auto read = run(Operation::kRead, 0, 4 * kBlock);
+  EXPECT_TRUE(read->io.whole()) << "down to single blocks, which cannot be split";
+  EXPECT_EQ(read->first_difference(1), 4 * kBlock);
+}
+
+TEST_F(FaultTest, ASplitTransferMayStopInItsMiddle) {
+  open("write_split=@1,write_enospc=@2,read_split=@1,read_short=@2");
+  auto full = run(Operation::kWrite, 0, 4 * kBlock, 1);
+  EXPECT_EQ(full->io.error, ENOSPC);
+  EXPECT_EQ(full->io.transferred_bytes, 2 * kBlock);
+  EXPECT_EQ(full->io.length_bytes, 4 * kBlock);
+  auto cut = run(Operation::kRead, 0, 4 * kBlock);
+  EXPECT_EQ(cut->io.error, 0);
+  EXPECT_EQ(cut->io.transferred_bytes, 3 * kBlock);
+  EXPECT_EQ(cut->first_difference(1), 2 * kBlock);
+}
+
 TEST_F(FaultTest, CutsInsideSegments) {
   open("read_short=1/1");
   run(Operation::kWrite, 0, 4 * kBlock, 1);
