@@ -4,6 +4,7 @@ FILES = "src/sys/files.cc"
 WATCH = "src/sys/write_watch.cc"
 MEMORY = "src/sys/memory.cc"
 RING = "src/sys/io_ring.cc"
+AIO = "src/sys/aio_ring.cc"
 
 
 def mutation(name, gtest_filter, *patches):
@@ -17,6 +18,18 @@ MUTATIONS = [
              ("src/sys/lifeline.cc", "PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_", "PROT_READ | PROT_WRITE, MAP_PRIVATE, descriptor_")),
     {"name": "barrier reaches no other CPU", "test": ("ctest", "^e2e_barrier$"), "patches": [
              ("src/sys/barrier.cc", "CHECK_EQ(syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0), 0);", "")]},
+    mutation("completion of Linux AIO read twice", "Aio*",
+             (AIO, "head.store((at + 1) % ring_->event_count, std::memory_order_release);", "if (at % 7 != 0) head.store((at + 1) % ring_->event_count, std::memory_order_release);\n    if (at % 7 == 0 && in_kernel_count_ == 1) head.store((at + 1) % ring_->event_count, std::memory_order_release);")),
+    mutation("ring of Linux AIO never wraps around", "Aio*",
+             (AIO, "head.store((at + 1) % ring_->event_count,", "head.store(at + 1,")),
+    mutation("submissions of Linux AIO past the ring's end", "Aio*",
+             (AIO, "const uint32_t count = pending_count_ < to_end ? pending_count_ : to_end;", "const uint32_t count = pending_count_;")),
+    mutation("submission of Linux AIO that was refused is lost", "Aio*",
+             (AIO, "    if (failed(result)) return taken_count > 0 ? taken_count : result;", "    if (failed(result)) {\n      take_first();\n      return taken_count > 0 ? taken_count : result;\n    }")),
+    mutation("child of fork destroys its own context of Linux AIO", "Aio*",
+             (AIO, "  if (process_ == syscall(SYS_getpid)) syscall(SYS_io_destroy, context_);", "  syscall(SYS_io_destroy, context_);")),
+    mutation("ring of Linux AIO that is not known is not asked by calls", "Aio*",
+             (AIO, "    fetch(0, &now);\n", "")),
     mutation("lock that is waited for looks free of waiters", "Mutex.*",
              ("src/sys/lock.cc", "while (word_.exchange(2, std::memory_order_acquire) != 0) futex_wait(word_, 2);",
               "uint32_t expected = 0;\n"
