@@ -28,6 +28,8 @@ const Backend kBackends[] = {
     {"file_by_submit", "file:/var/tmp", true, false},
     {"uring", "uring:/var/tmp", true},
     {"uring_by_submit", "uring:/var/tmp", true, false},
+    {"aio", "aio:/var/tmp", true},
+    {"aio_by_submit", "aio:/var/tmp", true, false},
     {"fault_without_faults", "fault:seed=1:[memory:64M]", false},
     // Delays: completions in other orders than submissions, over both kinds of queues.
     {"delayed_memory", "fault:seed=2,read_delay_polls=1/2x5,any_delay_polls=1/3x2:[memory:64M]", false},
@@ -35,6 +37,8 @@ const Backend kBackends[] = {
     {"split_memory", "fault:seed=4,read_split=2/3,write_split=1/2:[memory:64M]", false, true, true},
     {"split_uring", "fault:seed=5,read_split=1/2,write_split=2/3,any_delay_polls=1/3x2:[uring:/var/tmp]",
      true, true, true},
+    {"split_aio", "fault:seed=6,read_split=1/2,write_split=2/3,any_delay_polls=1/3x2:[aio:/var/tmp]", true,
+     true, true},
     {"delayed_uring", "fault:seed=3,any_delay_polls=1/2x3,read_delay_us=1/9x300:[uring:/var/tmp]", true},
 };
 

@@ -243,6 +243,10 @@ base::Expected<DeviceTree> parse_device_string(std::string_view text) {
       node.scheme = Scheme::kUring;
       node.depth = kDefaultUringDepth;
       parsed = parse_file(parts.after, node);
+    } else if (parts.before == "aio") {
+      node.scheme = Scheme::kAio;
+      node.depth = kDefaultAioDepth;
+      parsed = parse_file(parts.after, node);
     } else if (parts.before == "file") {
       node.scheme = Scheme::kFile;
       node.depth = kMaxQueueDepth;
@@ -257,7 +261,7 @@ base::Expected<DeviceTree> parse_device_string(std::string_view text) {
       if (parsed) continue;
     } else {
       return failure(EINVAL, "storage: '", Shown(parts.before),
-                     ":' is not known; there are uring:, file:, memory: ",
+                     ":' is not known; there are uring:, aio:, file:, memory: ",
                      "and fault:; a path with a colon is written ./", Shown(text));
     }
     if (!parsed) return std::unexpected(parsed.error());

@@ -28,7 +28,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       storage::fault_fires(node.faults, r, size + 1);
     }
     if (node.scheme == Scheme::kMemory) CHECK_GE(node.capacity_bytes, 4096u);
-    if (node.scheme == Scheme::kFile || node.scheme == Scheme::kUring) {
+    if (node.scheme == Scheme::kFile || node.scheme == Scheme::kUring || node.scheme == Scheme::kAio) {
       CHECK(!node.path.empty() && node.path.size() <= storage::kMaxPathBytes);
       CHECK(node.path.data() >= text.data() &&
             node.path.data() + node.path.size() <= text.data() + text.size());

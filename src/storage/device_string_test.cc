@@ -42,6 +42,14 @@ TEST(DeviceString, Schemes) {
   EXPECT_EQ(tree.nodes[0].helper_count, kDefaultHelperCount);
 }
 
+TEST(DeviceString, Aio) {
+  DeviceTree tree = parse("aio:/dev/sdb?qd=64");
+  EXPECT_EQ(tree.nodes[0].scheme, Scheme::kAio);
+  EXPECT_EQ(tree.nodes[0].path, "/dev/sdb");
+  EXPECT_EQ(tree.nodes[0].depth, 64u);
+  EXPECT_EQ(parse("aio:x").nodes[0].depth, kDefaultAioDepth);
+}
+
 TEST(DeviceString, FaultsDecorate) {
   DeviceTree tree = parse(
       "fault:seed=7,read_eio=2/1000,write_enospc=@5+,any_delay_us=%3x200,write_torn=@9:[fault:[uring:/"
@@ -93,6 +101,9 @@ TEST(DeviceString, RefusesBadInputWithOneLine) {
       "file:",
       "file:?qd=1",
       "uring:",
+      "aio:",
+      "aio:/x?qd=0",
+      "aio:/x?unit=4K",
       "uring:/x?",
       "uring:/x?qd",
       "uring:/x?qd=",

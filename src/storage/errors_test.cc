@@ -1,12 +1,7 @@
 // Errors of the medium reach the caller, whatever the operation and however it was started.
 #include <errno.h>
 #include <gtest/gtest.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <stddef.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <set>
@@ -14,7 +9,7 @@
 
 #include "base/statistics.h"
 #include "storage/open.h"
-#include "storage/test_io.h"
+#include "storage/test_process.h"
 #include "sys/files.h"
 
 namespace storage {
@@ -42,7 +37,7 @@ TEST(Errors, ReachTheCallerThroughDecorators) {
 }
 
 TEST(Errors, ReachTheCaller) {
-  for (const char* where : {"file:/var/tmp", "uring:/var/tmp", "file:/var/tmp?threads=0"}) {
+  for (const char* where : {"file:/var/tmp", "uring:/var/tmp", "aio:/var/tmp", "file:/var/tmp?threads=0"}) {
     const std::set<int> before = own_descriptors();
     auto opened = open_device(where, kSpill);
     if (!opened) continue;  // not every way is offered everywhere
@@ -80,19 +75,6 @@ TEST(Errors, ReachTheCaller) {
 
 #if !__has_feature(thread_sanitizer) && \
     !__has_feature(address_sanitizer)  // they need system calls of their own
-// Makes a system call fail in this process.
-bool fail_call(unsigned number, unsigned error) {
-  sock_filter code[] = {
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-  };
-  sock_fprog program = {4, code};
-  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
-}
-
 // The error of a discard in a child in which fallocate fails; -1: something else went wrong.
 int error_of_discard(unsigned error) {
   const pid_t child = fork();

@@ -86,7 +86,7 @@ bool means_cannot_discard(long result) {
 }  // namespace
 
 FileDevice::FileDevice(std::string_view scheme, const Medium& medium, size_t max_depth)
-    : medium_(medium), max_depth_(max_depth) {
+    : medium_(medium), max_depth_(max_depth), process_(sys::syscall(SYS_getpid)) {
   CHECK_GE(max_depth, 1u);
   CHECK_LE(max_depth, kMaxQueueDepth);
   CHECK_LE(medium.block_bytes, 4096u);
@@ -122,6 +122,18 @@ void FileDevice::do_close() {
   free_object(this, 0);
 }
 
+bool FileDevice::is_in_child() const { return sys::syscall(SYS_getpid) != process_; }
+
+void FileDevice::set_result(Io& io, int64_t result) {
+  if (io.operation == Operation::kDiscard && means_cannot_discard(result)) result = 0;
+  if (result < 0)
+    io.error = static_cast<int>(-result);
+  else if (io.operation == Operation::kRead || io.operation == Operation::kWrite)
+    io.transferred_bytes = static_cast<uint64_t>(result);
+  else
+    io.transferred_bytes = io.length_bytes;
+}
+
 void FileDevice::transfer(Io& io) const {
   const bool reads = io.operation == Operation::kRead;
   long result;
@@ -134,10 +146,7 @@ void FileDevice::transfer(Io& io) const {
       result = sys::syscall(reads ? SYS_preadv : SYS_pwritev, medium_.descriptor, io.segments,
                             io.segment_count, io.offset_bytes, 0);
   } while (result == -EINTR);
-  if (sys::failed(result))
-    io.error = static_cast<int>(-result);
-  else
-    io.transferred_bytes = static_cast<uint64_t>(result);
+  set_result(io, result);
 }
 
 void FileDevice::perform(Io& io) const {
@@ -159,11 +168,7 @@ void FileDevice::perform(Io& io) const {
                             io.offset_bytes, io.length_bytes);
     } while (result == -EINTR);
   }
-  if (io.operation == Operation::kDiscard && means_cannot_discard(result)) result = 0;
-  if (sys::failed(result))
-    io.error = static_cast<int>(-result);
-  else
-    io.transferred_bytes = io.length_bytes;
+  set_result(io, result);
 }
 
 base::Expected<Device*> make_file_device(const Medium& medium, uint32_t helper_count, size_t max_depth) {

@@ -3,7 +3,7 @@
 // A batch of one Io runs in the submitting thread, which is the shortest way for one miss. Larger batches
 // go to helper threads shared by the device's queues, so that the medium sees their depth.
 // O_DIRECT where the descriptor has it. EINTR is retried; short transfers are reported as they are.
-// FileDevice is also what the uring backend builds on: the same descriptor, the same facts about it.
+// FileDevice is also what the aio and uring backends build on: the same descriptor, the same facts about it.
 #pragma once
 #include <string_view>
 
@@ -19,6 +19,7 @@ struct Medium {
   uint32_t block_bytes = 512;
   bool discards = false;
   bool is_block_device = false;  // discards by BLKDISCARD instead of hole punching
+  bool is_direct = false;        // O_DIRECT; else transfers go through the kernel's page cache
   bool is_memory = false;        // nothing to wait for: transfers end before their system call returns
   char label[200] = {};          // for Device::name(), after the scheme: "/mnt/nvme (unlinked file, direct)"
 };
@@ -42,6 +43,11 @@ class FileDevice : public Device {
 
   // Runs the Io to its end: sets error and transferred_bytes. Thread-safe. May block.
   void perform(Io& io) const;
+  // Sets error and transferred_bytes by what the kernel says: bytes (0 for discard and flush), or -errno.
+  static void set_result(Io& io, int64_t result);
+
+  // Is this a child of fork of the process that opened it?
+  bool is_in_child() const;
 
  protected:
   base::Expected<Queue*> do_open_queue(size_t depth) override;
@@ -56,6 +62,7 @@ class FileDevice : public Device {
   Medium medium_;
   size_t max_depth_;
   FileHelpers* helpers_ = nullptr;
+  const long process_;
 };
 
 }  // namespace storage

@@ -12,9 +12,10 @@ base::Expected<Device*> open_innermost(const DeviceNode& node, const OpenParamet
   auto medium = open_medium(node.path, parameters);
   if (!medium) return std::unexpected(medium.error());
   if (node.scheme == Scheme::kFile) return make_file_device(*medium, node.helper_count, node.depth);
-  CHECK(node.scheme == Scheme::kUring);
   // A ring would hand each Io to a kernel worker, which does nothing but copy.
   if (medium->is_memory) return make_file_device(*medium, 0, node.depth);
+  if (node.scheme == Scheme::kAio) return make_aio_device(*medium, node.depth, node.helper_count);
+  CHECK(node.scheme == Scheme::kUring);
   return make_uring_device(*medium, node.depth, node.helper_count);
 }
 

@@ -216,9 +216,9 @@ bool turn_on_direct(long descriptor, const struct statx& facts, uint32_t sector_
 
 base::Expected<Medium> finish(const Path& path, Opened opened, const char* what, Medium medium,
                               const struct statx& facts, uint32_t sector_bytes) {
-  bool direct = turn_on_direct(opened.get(), facts, sector_bytes, medium);
+  medium.is_direct = turn_on_direct(opened.get(), facts, sector_bytes, medium);
   base::TextRef(medium.label, sizeof medium.label)
-      << path.shown.view() << " (" << what << ", " << (direct ? "direct" : "buffered") << ')';
+      << path.shown.view() << " (" << what << ", " << (medium.is_direct ? "direct" : "buffered") << ')';
   auto owned = sys::own_descriptor(static_cast<int>(opened.get()));
   if (!owned) return std::unexpected(owned.error());
   opened.take();  // own_descriptor closed it

@@ -85,7 +85,7 @@ class OpenTest : public testing::Test {
 };
 
 TEST_F(OpenTest, ADirectoryGetsAFileWithoutName) {
-  for (const char* scheme : {"", "file:", "uring:"}) {
+  for (const char* scheme : {"", "file:", "uring:", "aio:"}) {
     auto device = open_device(scheme + directory, kSpill);
     ASSERT_TRUE(device.has_value()) << device.error().message;
     use(**device, 0);
@@ -286,7 +286,7 @@ TEST_F(MountedTest, MemoryIsWarnedAbout) {
 TEST_F(MountedTest, AFullFileSystemReachesTheCaller) {
   mount_memory("size=1m");
   if (!mounted) return;
-  for (const char* scheme : {"file:", "uring:"}) {
+  for (const char* scheme : {"file:", "uring:", "aio:"}) {
     auto device = open_device(scheme + path("store"), {});
     ASSERT_TRUE(device.has_value()) << device.error().message;
     Queue* queue = (*device)->open_queue(4).value();
@@ -372,6 +372,28 @@ TEST_F(BlockDeviceTest, ZramNeedsNoRing) {
   std::ofstream("/sys/block/zram" + number + "/reset") << "1";
   std::ofstream("/sys/class/zram-control/hot_remove") << number;
   if (!device) GTEST_SKIP() << device.error().message;
+}
+
+// The medium goes while reads are under way, and before some: each ends once, none as if all were well.
+TEST_F(BlockDeviceTest, OneThatGoesFailsWhatIsUnderWay) {
+  for (const char* scheme : {"uring:", "aio:", "file:"}) {
+    std::filesystem::resize_file(path("image"), 32 << 20);
+    auto device = open_device(scheme + name, kSpillOverwrite);
+    ASSERT_TRUE(device.has_value()) << device.error().message;
+    Queue* queue = (*device)->open_queue(64).value();
+    std::vector<std::unique_ptr<TestIo>> ios;
+    for (uint64_t i = 0; i < 64; ++i) {
+      if (i == 16) std::filesystem::resize_file(path("image"), 0);
+      ios.push_back(std::make_unique<TestIo>(Operation::kRead, i * 32 * kBlock, std::vector{kBlock}));
+      Io* batch[] = {&ios.back()->io};
+      ASSERT_EQ(queue->submit(batch), 1u);
+    }
+    while (queue->in_flight_count() > 0) ASSERT_GT(queue->wait(), 0u);
+    for (auto& io : ios) EXPECT_EQ(io->done_count, 1);
+    for (uint64_t i = 16; i < 64; ++i) EXPECT_EQ(ios[i]->io.error, EIO) << scheme << i;
+    (*device)->close_queue(queue);
+    (*device)->close();
+  }
 }
 
 TEST_F(BlockDeviceTest, OneWithContentIsRefused) {

@@ -3,8 +3,9 @@
 #include <linux/falloc.h>
 
 #include "base/check.h"
-#include "base/log.h"
+#include "storage/aio.h"
 #include "storage/objects.h"
+#include "sys/aio_ring.h"
 #include "sys/files.h"
 #include "sys/io_ring.h"
 #include "sys/kernel.h"
@@ -12,21 +13,27 @@
 namespace storage {
 namespace {
 
-class UringDevice final : public FileDevice {
+// What it falls back to is its base: Linux AIO, and then plain calls.
+class UringDevice final : public AioDevice {
  public:
-  UringDevice(const Medium& medium, size_t max_depth)
-      : FileDevice("uring", medium, max_depth), process_(sys::syscall(SYS_getpid)) {}
-
-  // Is this a child of fork of the process that opened it?
-  bool is_in_child() const { return sys::syscall(SYS_getpid) != process_; }
+  UringDevice(const Medium& medium, size_t max_depth) : AioDevice("uring", medium, max_depth) {}
 
   // Finds out whether io_uring works here at all.
-  base::Expected<void> probe(uint32_t helper_count) {
+  base::Expected<void> probe_rings(uint32_t helper_count) {
     const auto probed = sys::IoRing::probe();
     if (probed) return {};
     rings_work_ = false;
-    log_fallback(probed.error());
-    return start_helpers(helper_count);
+    const auto aio = sys::AioRing::probe();
+    // On a buffered medium AIO would do one Io after the other.
+    if (aio && medium().is_direct) {
+      log_fallback(probed.error().message, "Linux AIO");
+      return {};
+    }
+    base::Text<200> what;
+    what << probed.error().message;
+    if (!aio) what << "; " << aio.error().message;
+    log_fallback(what.view(), "blocking calls");
+    return give_up_aio(helper_count);
   }
 
  private:
@@ -36,16 +43,7 @@ class UringDevice final : public FileDevice {
     free_object(this, 0);
   }
 
-  void log_fallback(const base::Error& error) {
-    // Relaxed: only one of several threads shall speak.
-    if (logged_.exchange(true, std::memory_order_relaxed)) return;
-    base::log(name(), ": ", error.message, "; using ",
-              rings_work_ ? "blocking calls for some threads" : "blocking calls", " instead");
-  }
-
-  const long process_;
   bool rings_work_ = true;
-  std::atomic<bool> logged_{false};
 };
 
 class UringQueue final : public Queue {
@@ -187,22 +185,12 @@ class UringQueue final : public Queue {
         file_.perform(io);
         complete(io);
       } else {
-        finish(io, result);
+        FileDevice::set_result(io, result);
+        complete(io);
       }
       ++count;
     }
     return count;
-  }
-
-  void finish(Io& io, int32_t result) {
-    if (io.operation == Operation::kDiscard && (result == -EOPNOTSUPP || result == -EPERM)) result = 0;
-    if (result < 0)
-      io.error = -result;
-    else if (io.operation == Operation::kRead || io.operation == Operation::kWrite)
-      io.transferred_bytes = static_cast<uint64_t>(result);
-    else
-      io.transferred_bytes = io.length_bytes;
-    complete(io);
   }
 
   static constexpr uint64_t kMaxPlainBytes = uint64_t{1} << 30;
@@ -213,15 +201,15 @@ class UringQueue final : public Queue {
 };
 
 base::Expected<Queue*> UringDevice::do_open_queue(size_t depth) {
-  if (!rings_work_) return FileDevice::do_open_queue(depth);
+  if (!rings_work_) return AioDevice::do_open_queue(depth);
   if (depth > max_depth()) depth = max_depth();
   auto queue = make_object<UringQueue>(0, "a storage queue", *this, depth);
   if (!queue) return std::unexpected(queue.error());
   auto opened = (*queue)->open_ring();
   if (opened) return *queue;
   (*queue)->free();
-  log_fallback(opened.error());
-  return FileDevice::do_open_queue(depth);
+  log_fallback(opened.error().message, "Linux AIO for some threads");
+  return AioDevice::do_open_queue(depth);
 }
 
 }  // namespace
@@ -232,7 +220,7 @@ base::Expected<Device*> make_uring_device(const Medium& medium, size_t max_depth
     sys::close_own_descriptor(medium.descriptor);
     return std::unexpected(device.error());
   }
-  if (auto probed = (*device)->probe(helper_count); !probed) {
+  if (auto probed = (*device)->probe_rings(helper_count); !probed) {
     (*device)->close();
     return std::unexpected(probed.error());
   }

@@ -3,7 +3,8 @@
 // submit() costs one system call for the whole batch, run() of a batch one for submitting and waiting
 // together, poll() none, unless the kernel asks to be entered. run() of one Io is a blocking call.
 // Where a ring cannot be had (forbidden in a container, old kernel, no descriptor or memory left), a queue
-// of the file backend takes its place, with one line of log for the device.
+// of the aio backend takes its place, or one of the file backend where that cannot be had either or the medium is
+// buffered, with one line of log for the device.
 #pragma once
 #include "storage/file.h"
 
@@ -12,7 +13,7 @@ namespace storage {
 inline constexpr size_t kDefaultUringDepth = 128;
 
 // Takes over medium.descriptor, also on errors. Queues are at most `max_depth` deep. `helper_count` threads
-// serve the queues of the file backend; they are started only when io_uring is not available at all.
+// serve the queues of the file backend; they are started only when neither io_uring nor AIO is available at all.
 // Errors: ENOMEM.
 base::Expected<Device*> make_uring_device(const Medium& medium, size_t max_depth = kDefaultUringDepth,
                                           uint32_t helper_count = kDefaultHelperCount);

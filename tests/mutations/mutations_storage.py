@@ -1,5 +1,6 @@
 """Breakages of src/storage: what a transfer did is reported, queues keep their contract, nobody's data is lost."""
 
+AIO = "src/storage/aio.cc"
 DEVICE = "src/storage/device.cc"
 FAULT = "src/storage/fault.cc"
 FILE = "src/storage/file.cc"
@@ -17,8 +18,6 @@ MUTATIONS = [
     # What a transfer did
     mutation("short transfer of a file taken as whole", "*Conformance.PastTheEnd*",
              (FILE, "    io.transferred_bytes = static_cast<uint64_t>(result);", "    io.transferred_bytes = io.length_bytes;")),
-    mutation("short transfer of io_uring taken as whole", "*Conformance.PastTheEnd*",
-             (URING, "      io.transferred_bytes = static_cast<uint64_t>(result);", "      io.transferred_bytes = io.length_bytes;")),
     mutation("rest of a short transfer lost", "ResumeTest.*",
              (DEVICE, "    if (!may_go_on || io.error != 0 || io.whole()) return false;\n", "    return false;\n")),
     mutation("rest of a short transfer begins at its segment's front", "ResumeTest.*",
@@ -38,13 +37,9 @@ MUTATIONS = [
     mutation("short transfer made on purpose is resumed", "FaultTest.*",
              (FAULT, "    if (may_go_on)\n      complete(outer);\n    else\n      complete_as_is(outer);", "    (void)may_go_on;\n    complete(outer);")),
     mutation("error of a file lost", "Errors.*",
-             (FILE, "  if (sys::failed(result))\n    io.error = static_cast<int>(-result);\n  else\n    io.transferred_bytes = static_cast<uint64_t>(result);",
-              "  if (!sys::failed(result)) io.transferred_bytes = static_cast<uint64_t>(result);")),
-    mutation("error of io_uring lost", "Errors.*",
-             (URING, "    if (result < 0)\n      io.error = -result;", "    if (result < 0)\n      io.error = 0;")),
+             (FILE, "    io.error = static_cast<int>(-result);", "    io.error = 0;")),
     mutation("error of a flush or discard lost", "Errors.*",
-             (FILE, "  if (sys::failed(result))\n    io.error = static_cast<int>(-result);\n  else\n    io.transferred_bytes = io.length_bytes;",
-              "  io.transferred_bytes = io.length_bytes;")),
+             (FILE, "  if (result < 0)\n    io.error", "  if (result < 0 && (io.operation == Operation::kRead || io.operation == Operation::kWrite))\n    io.error")),
     mutation("discard that cannot be done reported as an error", "Errors.*",
              (FILE, "  if (io.operation == Operation::kDiscard && means_cannot_discard(result)) result = 0;\n", "")),
     mutation("Ios that the ring did not take are dropped", "Uring.NoIoIsLost*",
@@ -97,9 +92,29 @@ MUTATIONS = [
     mutation("misspelt device becomes a file", "OpenTest.*",
              (MEDIUM, "return path.starts_with(\"/dev/\") && !path.starts_with(\"/dev/shm/\");", "return path.starts_with(\"/device/\");")),
     mutation("no way on where io_uring is forbidden", "Uring.WhereItIsForbidden*",
-             (URING, "    log_fallback(probed.error());\n    return start_helpers(helper_count);", "    return std::unexpected(probed.error());"),),
+             (URING, "      log_fallback(probed.error().message, \"Linux AIO\");\n      return {};", "      return std::unexpected(probed.error());")),
     mutation("no way on when there are no more rings", "Uring.QueuesBeyond*",
-             (URING, "  log_fallback(opened.error());\n  return FileDevice::do_open_queue(depth);", "  return std::unexpected(opened.error());")),
+             (URING, "  return AioDevice::do_open_queue(depth);\n}", "  return std::unexpected(opened.error());\n}")),
+    mutation("threads for blocking calls though Linux AIO serves", "Uring.WhereItIsForbidden*",
+             (URING, "    if (aio && medium().is_direct) {", "    if (false) {")),
+    mutation("no way on where Linux AIO is forbidden", "Aio.WhereItIsForbidden*",
+             (AIO, "  return give_up_aio(helper_count);", "  return std::unexpected(probed.error());")),
+    mutation("no way on when the system has no more requests", "Aio.QueuesBeyond*",
+             (AIO, "  log_fallback(opened.error().message, \"blocking calls for some threads\");\n  return FileDevice::do_open_queue(depth);", "  return std::unexpected(opened.error());")),
+
+    # Linux AIO
+    mutation("Ios that Linux AIO refuses are dropped", "Aio.WhatTheKernelRefuses*",
+             (AIO, "    FileDevice::set_result(io, result);\n    complete(io);\n  }\n\n  size_t reap", "    FileDevice::set_result(io, result);\n  }\n\n  size_t reap")),
+    mutation("full queue of Linux AIO is an error", "Aio.WithoutRoom*",
+             (AIO, "      if (result == -EAGAIN || result == -EINTR) return;\n", "")),
+    mutation("what Linux AIO takes none of waits for ever", "Aio.WithoutRoom*",
+             (AIO, "    if (ring_.pending_count() > 0 && ring_.in_kernel_count() == 0)", "    if (false)")),
+    mutation("flush that Linux AIO does not have is an error", "Aio.WhatTheKernelRefuses*",
+             (AIO, "      flushes_ = false;\n      perform(io);\n      return;\n", "")),
+    mutation("child's writes by Linux AIO may be under way when it is gone", "Uring.WritesOfAChild*",
+             (AIO, "(io.operation != Operation::kRead && is_in_child_)", "false")),
+    mutation("several segments of Linux AIO taken for bytes", "*Conformance.Segments*",
+             (AIO, "    if (io.segment_count == 1) {", "    if (io.segment_count <= 3) {")),
 
     # Faults made on purpose
     mutation("forced error lost", "FaultTest.*",

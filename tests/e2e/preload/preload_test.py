@@ -197,7 +197,7 @@ class Refusals(Preload):
 
     def without_ring(self, ended):
         self.assertEqual(ended.returncode, 0, ended)
-        self.assertRegex(ended.stderr, r"\A(spillway: [^\n]*io_uring: [^\n]*; using blocking calls instead\n)?\Z")
+        self.assertRegex(ended.stderr, r"\A(spillway: [^\n]*io_uring: [^\n]*; using (Linux AIO|blocking calls) instead\n)?\Z")
 
     def test_sandboxes(self):
         # Without userfaultfd it runs natively, and says so.
