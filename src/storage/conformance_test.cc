@@ -39,6 +39,22 @@ const Backend kBackends[] = {
      true, true, true},
     {"split_aio", "fault:seed=6,read_split=1/2,write_split=2/3,any_delay_polls=1/3x2:[aio:/var/tmp]", true,
      true, true},
+    {"stripe_of_2_memory", "stripe:[memory:64M,memory:64M]?unit=4K", false, true, true},
+    {"stripe_of_4_memory", "stripe:[memory:17M,memory:17M,memory:17M,memory:17M]", false, true, true},
+    {"stripe_of_8_memory",
+     "stripe:[memory:8M,memory:8M,memory:8M,memory:8M,memory:8M,memory:8M,memory:8M,memory:9M]?unit=8K",
+     false, true, true},
+    {"stripe_of_2_files", "stripe:[/var/tmp,/var/tmp]", true, true, true},
+    {"stripe_of_4_files",
+     "stripe:[uring:/var/tmp,aio:/var/tmp,file:/var/tmp,file:/var/tmp?qd=2,threads=0]?unit=4K", true, true,
+     true},
+    {"stripe_of_8_files",
+     "stripe:[/var/tmp,/var/tmp,/var/tmp,/var/tmp,/var/tmp,/var/tmp,/var/tmp,/var/tmp]?unit=8K", true, false,
+     true},
+    {"delayed_stripe",
+     "fault:seed=7,any_delay_polls=1/2x3:[stripe:[fault:any_delay_polls=1/"
+     "3x4:[memory:64M],memory:64M]?unit=4K]",
+     false, true, true},
     {"delayed_uring", "fault:seed=3,any_delay_polls=1/2x3,read_delay_us=1/9x300:[uring:/var/tmp]", true},
 };
 

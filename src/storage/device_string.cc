@@ -210,63 +210,157 @@ base::Expected<void> parse_faults(std::string_view text, FaultSchedule& schedule
   return {};
 }
 
-// "seed=7,read_eio=1/1000:[inner]"; `rest` becomes "inner".
-base::Expected<void> parse_fault(std::string_view& rest, DeviceNode& node) {
+// "seed=7,read_eio=1/1000:[inner]": what is before the bracket, and in it.
+struct Decorated {
+  std::string_view settings;
+  std::string_view inner;
+};
+
+// `rest` of a decorator of one device, whose text is `scheme` and rest; `example` is how it should be.
+base::Expected<Decorated> split_decorated(std::string_view scheme, std::string_view rest,
+                                          const char* example) {
   size_t open = rest.find('[');
-  bool faults_end_well = open == 0 || (open != std::string_view::npos && rest[open - 1] == ':');
-  if (!faults_end_well || !rest.ends_with(']')) {
-    return failure(EINVAL, "storage: 'fault:", Shown(rest),
-                   "' should be fault:seed=7,read_eio=1/1000:[DEVICE], or fault:[DEVICE]");
+  bool settings_end_well = open == 0 || (open != std::string_view::npos && rest[open - 1] == ':');
+  if (!settings_end_well || !rest.ends_with(']')) {
+    return failure(EINVAL, "storage: '", scheme, ":", Shown(rest), "' should be ", scheme, ":", example,
+                   ":[DEVICE], or ", scheme, ":[DEVICE]");
   }
-  if (open > 0) {
-    if (auto faults = parse_faults(rest.substr(0, open - 1), node.faults); !faults) return faults;
-  }
-  rest = rest.substr(open + 1, rest.size() - open - 2);
-  return {};
+  return Decorated{open > 0 ? rest.substr(0, open - 1) : std::string_view(),
+                   rest.substr(open + 1, rest.size() - open - 2)};
 }
+
+// Where the bracket that `text` begins with is closed; npos if it is not.
+size_t closing_bracket(std::string_view text) {
+  size_t nesting = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '[') ++nesting;
+    if (text[i] == ']' && --nesting == 0) return i;
+  }
+  return std::string_view::npos;
+}
+
+// How long the first device of a list is: up to a comma outside of brackets that is neither among its settings nor
+// before one more of them.
+size_t first_device_bytes(std::string_view list) {
+  const bool settings_come_first = list.starts_with("fault:");
+  bool bracket_seen = false, question_seen = false;
+  size_t nesting = 0;
+  for (size_t i = 0; i < list.size(); ++i) {
+    switch (list[i]) {
+      case '[': ++nesting, bracket_seen = true; break;
+      case ']': nesting -= nesting > 0; break;
+      case '?': question_seen = question_seen || nesting == 0; break;
+      case ',': {
+        const std::string_view after = list.substr(i + 1);
+        const bool is_among_settings = settings_come_first && !bracket_seen;
+        const bool is_before_one =
+            question_seen && (after.starts_with("qd=") || after.starts_with("threads="));
+        if (nesting == 0 && !is_among_settings && !is_before_one) return i;
+        break;
+      }
+      default: break;
+    }
+  }
+  return list.size();
+}
+
+// Makes the nodes of a tree, outermost first.
+class TreeParser {
+ public:
+  explicit TreeParser(DeviceTree& tree) : tree_(tree) {}
+
+  // Returns the index of the node of the device that `text` is, which is inside `nesting` others.
+  base::Expected<size_t> parse(std::string_view text, size_t nesting) {
+    if (nesting == DeviceTree::kMaxNesting)
+      return failure(EINVAL, "storage: more than ", DeviceTree::kMaxNesting, " devices inside each other");
+    if (tree_.node_count == DeviceTree::kMaxNodes)
+      return failure(EINVAL, "storage: more than ", DeviceTree::kMaxNodes, " devices");
+    const size_t index = tree_.node_count++;
+    if (auto parsed = parse_node(text, nesting, tree_.nodes[index]); !parsed)
+      return std::unexpected(parsed.error());
+    return index;
+  }
+
+ private:
+  base::Expected<void> parse_node(std::string_view text, size_t nesting, DeviceNode& node) {
+    const Split parts = split_at(text, ":");
+    const std::string_view scheme = parts.before, rest = parts.after;
+    if (!parts.found || scheme.find('/') != std::string_view::npos) {
+      set(node, Scheme::kUring, kDefaultUringDepth);
+      return parse_path(text, node);
+    }
+    if (scheme == "uring") return parse_file(rest, set(node, Scheme::kUring, kDefaultUringDepth));
+    if (scheme == "aio") return parse_file(rest, set(node, Scheme::kAio, kDefaultAioDepth));
+    if (scheme == "file") return parse_file(rest, set(node, Scheme::kFile, kMaxQueueDepth));
+    if (scheme == "memory") return parse_memory(rest, set(node, Scheme::kMemory, 0));
+    if (scheme == "fault") return parse_fault(rest, nesting, set(node, Scheme::kFault, 0));
+    if (scheme == "stripe") return parse_stripe(rest, nesting, set(node, Scheme::kStripe, 0));
+    return failure(EINVAL, "storage: '", Shown(scheme),
+                   ":' is not known; there are uring:, aio:, file:, memory:, ",
+                   "fault: and stripe:; a path with a colon is written ./", Shown(text));
+  }
+
+  static DeviceNode& set(DeviceNode& node, Scheme scheme, size_t depth) {
+    node.scheme = scheme;
+    node.depth = depth;
+    return node;
+  }
+
+  base::Expected<void> add_child(DeviceNode& node, std::string_view text, size_t nesting) {
+    auto child = parse(text, nesting + 1);
+    if (!child) return std::unexpected(child.error());
+    node.children[node.child_count++] = static_cast<uint8_t>(*child);
+    return {};
+  }
+
+  base::Expected<void> parse_fault(std::string_view rest, size_t nesting, DeviceNode& node) {
+    auto parts = split_decorated("fault", rest, "seed=7,read_eio=1/1000");
+    if (!parts) return std::unexpected(parts.error());
+    if (!rest.starts_with('['))
+      if (auto faults = parse_faults(parts->settings, node.faults); !faults) return faults;
+    return add_child(node, parts->inner, nesting);
+  }
+
+  // "[a,b]?unit=64K"
+  base::Expected<void> parse_stripe(std::string_view rest, size_t nesting, DeviceNode& node) {
+    const size_t close = rest.starts_with('[') ? closing_bracket(rest) : std::string_view::npos;
+    const std::string_view after = close < rest.size() ? rest.substr(close + 1) : rest;
+    if (close == std::string_view::npos || !(after.empty() || after.starts_with("?unit="))) {
+      return failure(EINVAL, "storage: 'stripe:", Shown(rest),
+                     "' should be stripe:[DEVICE,DEVICE,...] or stripe:[DEVICE,DEVICE,...]?unit=64K");
+    }
+    if (!after.empty()) {
+      const std::string_view text = after.substr(6);
+      auto unit = base::parse_size(text);
+      if (!unit || *unit < kMinStripeUnitBytes || *unit > kMaxStripeUnitBytes || (*unit & (*unit - 1)) != 0)
+        return failure(EINVAL, "storage: unit: '", Shown(text), "' is not a power of two from ",
+                       base::Bytes{kMinStripeUnitBytes}, " to ", base::Bytes{kMaxStripeUnitBytes});
+      node.unit_bytes = *unit;
+    }
+    std::string_view list = rest.substr(1, close - 1);
+    for (bool more = true; more;) {
+      if (node.child_count == kMaxStripeMembers)
+        return failure(EINVAL, "storage: stripe: more than ", kMaxStripeMembers, " devices");
+      const size_t bytes = first_device_bytes(list);
+      if (auto added = add_child(node, list.substr(0, bytes), nesting); !added) return added;
+      more = bytes < list.size();
+      if (more) list.remove_prefix(bytes + 1);
+    }
+    if (node.child_count < kMinStripeMembers)
+      return failure(EINVAL, "storage: stripe: one device is none; give ", kMinStripeMembers, " to ",
+                     kMaxStripeMembers);
+    return {};
+  }
+
+  DeviceTree& tree_;
+};
 
 }  // namespace
 
 base::Expected<DeviceTree> parse_device_string(std::string_view text) {
-  DeviceTree tree;
-  for (;;) {
-    if (tree.node_count == DeviceTree::kMaxNodes)
-      return failure(EINVAL, "storage: more than ", DeviceTree::kMaxNodes, " devices inside each other");
-    DeviceNode& node = tree.nodes[tree.node_count++];
-    Split parts = split_at(text, ":");
-    base::Expected<void> parsed;
-    if (!parts.found || parts.before.find('/') != std::string_view::npos) {
-      node.scheme = Scheme::kUring;
-      node.depth = kDefaultUringDepth;
-      parsed = parse_path(text, node);
-    } else if (parts.before == "uring") {
-      node.scheme = Scheme::kUring;
-      node.depth = kDefaultUringDepth;
-      parsed = parse_file(parts.after, node);
-    } else if (parts.before == "aio") {
-      node.scheme = Scheme::kAio;
-      node.depth = kDefaultAioDepth;
-      parsed = parse_file(parts.after, node);
-    } else if (parts.before == "file") {
-      node.scheme = Scheme::kFile;
-      node.depth = kMaxQueueDepth;
-      parsed = parse_file(parts.after, node);
-    } else if (parts.before == "memory") {
-      node.scheme = Scheme::kMemory;
-      parsed = parse_memory(parts.after, node);
-    } else if (parts.before == "fault") {
-      node.scheme = Scheme::kFault;
-      text = parts.after;
-      parsed = parse_fault(text, node);
-      if (parsed) continue;
-    } else {
-      return failure(EINVAL, "storage: '", Shown(parts.before),
-                     ":' is not known; there are uring:, aio:, file:, memory: ",
-                     "and fault:; a path with a colon is written ./", Shown(text));
-    }
-    if (!parsed) return std::unexpected(parsed.error());
-    return tree;
-  }
+  base::Expected<DeviceTree> tree{std::in_place};
+  if (auto root = TreeParser(*tree).parse(text, 0); !root) return std::unexpected(root.error());
+  return tree;
 }
 
 }  // namespace storage

@@ -6,38 +6,45 @@
 //            | "uring:" path [ "?" setting { "," setting } ]     qd=N  threads=N
 //            | "aio:" path [ "?" setting { "," setting } ]       qd=N  threads=N
 //            | "fault:" [ fault { "," fault } ":" ] "[" device "]"
+//            | "stripe:[" device "," device { "," device } "]" [ "?unit=" SIZE ]
 //   fault   := "seed=" N | operation "_" effect "=" when [ "x" N ]
 //   operation := "read" | "write" | "discard" | "flush" | "any"
 //   effect  := "eio" | "enospc" | "torn" | "short" | "split" | "delay_polls" | "delay_us"
 //   when    := N "/" M  | "@" N | "@" N "+" | "%" N      see fault_schedule.h; "x" N: how long a delay is
 //
 // A plain path is a text with a "/" before its first ":" or without ":", and is taken as it is. Paths after
-// "file:", "uring:" and "aio:" end at the first "?".
+// "file:", "uring:" and "aio:" end at the first "?". In the list of a stripe a path has no "," and as many "[" as "]";
+// a "," before a setting of the device before it belongs to that: "[aio:/a?qd=8,threads=2,/b]" are two.
 #pragma once
 #include <string_view>
 
 #include "storage/aio.h"
 #include "storage/fault_schedule.h"
 #include "storage/file.h"
+#include "storage/stripe.h"
 #include "storage/uring.h"
 
 namespace storage {
 
-enum class Scheme { kMemory, kFile, kUring, kAio, kFault };
+enum class Scheme { kMemory, kFile, kUring, kAio, kFault, kStripe };
 
 // One device of the string. Which fields count depends on the scheme.
 struct DeviceNode {
   Scheme scheme = Scheme::kUring;
-  std::string_view path;                        // file, uring, aio; points into the text
-  uint64_t capacity_bytes = 0;                  // memory
-  size_t depth = 0;                             // file, uring, aio
-  uint32_t helper_count = kDefaultHelperCount;  // file, uring, aio
-  FaultSchedule faults;                         // fault
+  std::string_view path;                          // file, uring, aio; points into the text
+  uint64_t capacity_bytes = 0;                    // memory
+  size_t depth = 0;                               // file, uring, aio
+  uint32_t helper_count = kDefaultHelperCount;    // file, uring, aio
+  FaultSchedule faults;                           // fault
+  uint64_t unit_bytes = kDefaultStripeUnitBytes;  // stripe
+  size_t child_count = 0;                         // what it decorates: fault 1, stripe several, others none
+  uint8_t children[kMaxStripeMembers] = {};       // indexes in DeviceTree::nodes, each larger than its own
 };
 
-// nodes[i] decorates nodes[i + 1]; the last one decorates nothing.
+// nodes[0] is the outermost device. About 30 KiB.
 struct DeviceTree {
-  static constexpr size_t kMaxNodes = 4;
+  static constexpr size_t kMaxNodes = 40;   // a stripe of 16, each of them decorated, and some around it
+  static constexpr size_t kMaxNesting = 8;  // devices inside each other, that without children included
   size_t node_count = 0;
   DeviceNode nodes[kMaxNodes];
 };

@@ -16,9 +16,19 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   CHECK_GE(tree->node_count, 1u);
   CHECK_LE(tree->node_count, storage::DeviceTree::kMaxNodes);
+  int parent_counts[storage::DeviceTree::kMaxNodes] = {};
   for (size_t i = 0; i < tree->node_count; ++i) {
     const storage::DeviceNode& node = tree->nodes[i];
-    CHECK_EQ(node.scheme == Scheme::kFault, i + 1 < tree->node_count);
+    const size_t least = node.scheme == Scheme::kFault ? 1 : node.scheme == Scheme::kStripe ? 2 : 0;
+    const size_t most = node.scheme == Scheme::kStripe ? storage::kMaxStripeMembers : least;
+    CHECK(node.child_count >= least && node.child_count <= most);
+    for (size_t c = 0; c < node.child_count; ++c) {
+      CHECK_GT(node.children[c], i);
+      CHECK_LT(node.children[c], tree->node_count);
+      CHECK_EQ(++parent_counts[node.children[c]], 1);
+    }
+    CHECK_EQ(parent_counts[i], i == 0 ? 0 : 1);  // parents come before
+    CHECK(node.unit_bytes >= storage::kMinStripeUnitBytes && (node.unit_bytes & (node.unit_bytes - 1)) == 0);
     CHECK_LE(node.faults.rule_count, storage::FaultSchedule::kMaxRules);
     for (size_t r = 0; r < node.faults.rule_count; ++r) {
       const storage::FaultRule& rule = node.faults.rules[r];

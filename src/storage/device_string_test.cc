@@ -79,12 +79,58 @@ TEST(DeviceString, FaultsDecorate) {
   EXPECT_EQ(tree.nodes[2].depth, 2u);
 }
 
+TEST(DeviceString, StripesHaveMembers) {
+  DeviceTree tree = parse("stripe:[/a,file:/b?qd=3,threads=2,memory:1M]?unit=128K");
+  ASSERT_EQ(tree.node_count, 4u);
+  EXPECT_EQ(tree.nodes[0].scheme, Scheme::kStripe);
+  EXPECT_EQ(tree.nodes[0].unit_bytes, uint64_t{128} << 10);
+  ASSERT_EQ(tree.nodes[0].child_count, 3u);
+  EXPECT_EQ(tree.nodes[1].path, "/a");
+  EXPECT_EQ(tree.nodes[2].path, "/b");
+  EXPECT_EQ(tree.nodes[2].depth, 3u);
+  EXPECT_EQ(tree.nodes[2].helper_count, 2u);
+  EXPECT_EQ(tree.nodes[3].scheme, Scheme::kMemory);
+  EXPECT_EQ(parse("stripe:[a,b]").nodes[0].unit_bytes, kDefaultStripeUnitBytes);
+}
+
+TEST(DeviceString, StripesOfDecoratorsAndStripes) {
+  DeviceTree tree = parse(
+      "fault:[stripe:[fault:seed=2,read_eio=@1,write_eio=@2:[aio:/"
+      "a?qd=5],stripe:[x,y]?unit=4K,fault:[z[1,2]]]]");
+  ASSERT_EQ(tree.node_count, 9u);
+  const DeviceNode& stripe = tree.nodes[1];
+  EXPECT_EQ(tree.nodes[0].children[0], 1);
+  ASSERT_EQ(stripe.child_count, 3u);
+  EXPECT_EQ(stripe.unit_bytes, kDefaultStripeUnitBytes);
+  const DeviceNode& faulty = tree.nodes[stripe.children[0]];
+  EXPECT_EQ(faulty.faults.rule_count, 2u);
+  EXPECT_EQ(tree.nodes[faulty.children[0]].path, "/a");
+  EXPECT_EQ(tree.nodes[faulty.children[0]].depth, 5u);
+  const DeviceNode& inner = tree.nodes[stripe.children[1]];
+  EXPECT_EQ(inner.unit_bytes, 4096u);
+  EXPECT_EQ(tree.nodes[inner.children[1]].path, "y");
+  EXPECT_EQ(tree.nodes[tree.nodes[stripe.children[2]].children[0]].path, "z[1,2]");
+}
+
+TEST(DeviceString, TheLargestStripes) {
+  std::string text = "fault:[stripe:[";
+  for (int i = 0; i < 16; ++i) text += std::string(i > 0 ? "," : "") + "fault:[memory:1M]";
+  EXPECT_EQ(parse(text + "]]").node_count, 34u);
+}
+
 TEST(DeviceString, RefusesBadInputWithOneLine) {
   std::string long_path = "/" + std::string(kMaxPathBytes, 'a');
   std::string many_faults = "fault:";
   for (int i = 0; i < 17; ++i) many_faults += "read_eio=@1,";
   many_faults.back() = ':';
   many_faults += "[memory:1M]";
+  std::string many_members = "stripe:[m";
+  for (int i = 0; i < 16; ++i) many_members += ",m";
+  std::string many_devices = "stripe:[stripe:[a,b";
+  for (int i = 0; i < 13; ++i) many_devices += ",a";
+  many_devices += "],stripe:[a,b";
+  for (int i = 0; i < 13; ++i) many_devices += ",a";
+  many_devices += "],stripe:[a,b,c,d,e,f,g,h]]";
   const std::string kBad[] = {
       "",
       ":",
@@ -153,7 +199,36 @@ TEST(DeviceString, RefusesBadInputWithOneLine) {
       "fault:seed=7,:[memory:1M]",
       "fault:seed=7[memory:1M]",
       "fault:[foo:bar]",
-      "fault:[fault:[fault:[fault:[memory:1M]]]]",
+      "fault:[fault:[fault:[fault:[fault:[fault:[fault:[fault:[memory:1M]]]]]]]]",
+      "stripe:",
+      "stripe:a,b",
+      "stripe:[",
+      "stripe:[]",
+      "stripe:[,]",
+      "stripe:[a]",
+      "stripe:[a,]",
+      "stripe:[a,,b]",
+      "stripe:[a,b",
+      "stripe:[a,b]]",
+      "stripe:[a,b]?",
+      "stripe:[a,b]?unit",
+      "stripe:[a,b]?unit=",
+      "stripe:[a,b]?unit=3K",
+      "stripe:[a,b]?unit=2K",
+      "stripe:[a,b]?unit=2G",
+      "stripe:[a,b]?unit=0",
+      "stripe:[a,b]?unit=64K,qd=3",
+      "stripe:[a,b]?qd=3",
+      "stripe:[a,b]:[c]",
+      "stripe:unit=64K:[a,b]",
+      "stripe:[a,foo:b]",
+      "stripe:[aio:/a?qd=0,b]",
+      "stripe:[fault:[a,b]",
+      "stripe:[a,fault:seed=1,b]",
+      many_members + "]",
+      many_devices,
+      "stripe:" + std::string(50000, ',') + "]",
+      "stripe:[fault:" + std::string(50000, ',') + "]",
       std::string("/a\0b", 4),
       std::string("file:/a\0b", 9),
       long_path,
@@ -175,7 +250,8 @@ TEST(DeviceString, RefusesBadInputWithOneLine) {
 }
 
 TEST(DeviceString, MostNestingIsAccepted) {
-  EXPECT_EQ(parse("fault:[fault:[fault:[memory:1M]]]").node_count, DeviceTree::kMaxNodes);
+  EXPECT_EQ(parse("fault:[fault:[fault:[fault:[fault:[fault:[fault:[memory:1M]]]]]]]").node_count,
+            DeviceTree::kMaxNesting);
 }
 
 }  // namespace

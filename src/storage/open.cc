@@ -19,15 +19,30 @@ base::Expected<Device*> open_innermost(const DeviceNode& node, const OpenParamet
   return make_uring_device(*medium, node.depth, node.helper_count);
 }
 
+base::Expected<Device*> open_node(const DeviceTree& tree, const DeviceNode& node,
+                                  const OpenParameters& parameters) {
+  if (node.child_count == 0) return open_innermost(node, parameters);
+  Device* children[kMaxStripeMembers];
+  for (size_t i = 0; i < node.child_count; ++i) {
+    auto child = open_node(tree, tree.nodes[node.children[i]], parameters);
+    if (!child) {
+      while (i > 0) children[--i]->close();
+      return child;
+    }
+    children[i] = *child;
+  }
+  if (node.scheme == Scheme::kStripe)
+    return make_stripe_device({children, node.child_count}, node.unit_bytes);
+  CHECK(node.scheme == Scheme::kFault);
+  return make_fault_device(children[0], node.faults);
+}
+
 }  // namespace
 
 base::Expected<Device*> open_device(std::string_view text, const OpenParameters& parameters) {
   auto tree = parse_device_string(text);
   if (!tree) return std::unexpected(tree.error());
-  auto device = open_innermost(tree->nodes[tree->node_count - 1], parameters);
-  for (size_t i = tree->node_count - 1; device && i > 0; --i)
-    device = make_fault_device(*device, tree->nodes[i - 1].faults);
-  return device;
+  return open_node(*tree, tree->nodes[0], parameters);
 }
 
 }  // namespace storage

@@ -6,6 +6,9 @@ FAULT = "src/storage/fault.cc"
 FILE = "src/storage/file.cc"
 HELPERS = "src/storage/file_helpers.cc"
 MEDIUM = "src/storage/open_medium.cc"
+STRIPE = "src/storage/stripe.cc"
+STRIPE_MAP = "src/storage/stripe_map.h"
+DEVICE_STRING = "src/storage/device_string.cc"
 MEMORY = "src/storage/memory.cc"
 URING = "src/storage/uring.cc"
 
@@ -115,6 +118,35 @@ MUTATIONS = [
              (AIO, "(io.operation != Operation::kRead && is_in_child_)", "false")),
     mutation("several segments of Linux AIO taken for bytes", "*Conformance.Segments*",
              (AIO, "    if (io.segment_count == 1) {", "    if (io.segment_count <= 3) {")),
+
+    # Stripes
+    mutation("unit of a stripe on the wrong member", "Stripe*",
+             (STRIPE_MAP, "(member + member_count - first_unit % member_count) % member_count;", "(member + member_count - first_unit % member_count + 1) % member_count;")),
+    mutation("last unit of a stripe is always whole", "StripeMap.*",
+             (STRIPE_MAP, "(last == last_unit ? last_byte % unit_bytes + 1 : unit_bytes)", "unit_bytes")),
+    mutation("stripe reads all units from its first one's memory", "StripeTest.*",
+             (STRIPE, "memory.append(map_.offset_of(part.member, at) - outer.offset_bytes,", "memory.append(at - part.io.offset_bytes,")),
+    mutation("parts of a stripe with too many segments cut off", "StripeTest.PartsOfMore*",
+             (STRIPE, "      if (taken_bytes < piece_bytes) break;\n    }\n    return at;", "      if (taken_bytes < piece_bytes) break;\n    }\n    return end;")),
+    mutation("stripe completes with its first part", "StripeTest.*",
+             (STRIPE, "    if (whole.parts_under_way > 0 || whole.member_index < map_.member_count) return;", "    if (whole.missing_from_bytes != ~uint64_t{0}) return;")),
+    mutation("last error of a stripe instead of the first", "StripeTest.ErrorsInTheOrder*",
+             (STRIPE, "      if (io.error != 0 && from < whole.error_at_bytes) {", "      if (io.error != 0) {")),
+    mutation("error of a stripe's later part lost", "StripeTest.ShortUpTo*",
+             (STRIPE, "      if (io.error != 0 && from < whole.error_at_bytes) {", "      if (io.error != 0 && from <= whole.missing_from_bytes) {")),
+    mutation("short part of a stripe taken as whole", "StripeTest.ShortUpTo*",
+             (STRIPE, "    if (!io.whole()) {\n      const bool flush", "    if (io.error != 0) {\n      const bool flush")),
+    mutation("flush of a stripe goes to its first member only", "StripeTest.AFlush*",
+             (STRIPE, "flush ? StripeMap::Range{0, 1} :", "flush ? StripeMap::Range{0, whole.member_index == 0} :")),
+    mutation("full member of a stripe is not waited for", "StripeTest.MoreRequests*",
+             (STRIPE, "        if (!has_room(member) ||", "        if (")),
+    mutation("waiting parts of a stripe are forgotten", "StripeTest.MoreRequests*",
+             (STRIPE, "    while (waiting_first_ != nullptr && make_parts_of(*waiting_first_)) waiting_first_ = waiting_first_->next;",
+              "    while (waiting_first_ != nullptr) {\n      make_parts_of(*waiting_first_);\n      waiting_first_ = waiting_first_->next;\n    }")),
+    mutation("one file twice in a stripe", "StripeTest.Capacity*",
+             (STRIPE, "      if (are_one_medium(*members[i], *members[j]))", "      if (false && are_one_medium(*members[i], *members[j]))")),
+    mutation("commas of a setting part a stripe's members", "DeviceString.*",
+             (DEVICE_STRING, "        if (nesting == 0 && !is_among_settings && !is_before_one) return i;", "        if (nesting == 0 && !is_among_settings) return i;")),
 
     # Faults made on purpose
     mutation("forced error lost", "FaultTest.*",
