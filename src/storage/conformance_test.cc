@@ -55,6 +55,11 @@ const Backend kBackends[] = {
      "fault:seed=7,any_delay_polls=1/2x3:[stripe:[fault:any_delay_polls=1/"
      "3x4:[memory:64M],memory:64M]?unit=4K]",
      false, true, true},
+    {"latency", "latency:us=200,channels=4,mbps=1000,dist=exp,seed=1:[memory:64M]", false},
+    {"latency_of_a_ring", "latency:us=50,channels=2,dist=uniform:[uring:/var/tmp]", true, false},
+    {"faulty_latency",
+     "fault:seed=8,any_delay_polls=1/3x2,read_split=1/3:[latency:us=30:[stripe:[memory:64M,memory:64M]]]",
+     false, true, true},
     {"delayed_uring", "fault:seed=3,any_delay_polls=1/2x3,read_delay_us=1/9x300:[uring:/var/tmp]", true},
 };
 

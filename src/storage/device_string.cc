@@ -1,49 +1,12 @@
 #include "storage/device_string.h"
 
 #include "base/options.h"
+#include "storage/device_settings.h"
 
 namespace storage {
 namespace {
 
 using base::failure;
-
-// What an error message shows of user input: printable, and short enough to leave room for the rest.
-class Shown {
- public:
-  explicit Shown(std::string_view text) {
-    for (char c : text.substr(0, 60)) text_ << (c >= ' ' && c <= '~' ? c : '?');
-    if (text.size() > 60) text_ << "...";
-  }
-  friend base::TextRef& operator<<(base::TextRef& to, const Shown& shown) { return to << shown.text_.view(); }
-
- private:
-  base::Text<80> text_;
-};
-
-struct Split {
-  std::string_view before;
-  std::string_view after;
-  bool found;
-};
-
-Split split_at(std::string_view text, std::string_view separator) {
-  size_t at = text.find(separator);
-  if (at == std::string_view::npos) return {text, {}, false};
-  return {text.substr(0, at), text.substr(at + separator.size()), true};
-}
-
-base::Expected<uint64_t> parse_count(std::string_view what, std::string_view text, uint64_t least,
-                                     uint64_t most) {
-  uint64_t value = 0;
-  bool good = !text.empty() && text.size() <= 19;
-  for (char c : text) {
-    if (c < '0' || c > '9') good = false;
-    if (good) value = value * 10 + static_cast<uint64_t>(c - '0');
-  }
-  if (good && value >= least && value <= most) return value;
-  return failure(EINVAL, "storage: ", Shown(what), ": '", Shown(text), "' is not a whole number from ", least,
-                 " to ", most);
-}
 
 base::Expected<void> parse_path(std::string_view path, DeviceNode& node) {
   if (path.empty())
@@ -95,121 +58,6 @@ base::Expected<void> parse_memory(std::string_view rest, DeviceNode& node) {
   return {};
 }
 
-struct OperationName {
-  std::string_view name;
-  uint8_t operations;
-};
-constexpr OperationName kOperationNames[] = {
-    {"read", operation_bit(Operation::kRead)},
-    {"write", operation_bit(Operation::kWrite)},
-    {"discard", operation_bit(Operation::kDiscard)},
-    {"flush", operation_bit(Operation::kFlush)},
-    {"any", kAllOperations},
-};
-
-struct EffectName {
-  std::string_view name;
-  FaultRule::Effect effect;
-  int error;
-  uint8_t operations;  // that it can happen to
-};
-constexpr uint8_t kTransfers = operation_bit(Operation::kRead) | operation_bit(Operation::kWrite);
-constexpr EffectName kEffectNames[] = {
-    {"eio", FaultRule::Effect::kError, EIO, kAllOperations},
-    {"enospc", FaultRule::Effect::kError, ENOSPC, kAllOperations},
-    {"torn", FaultRule::Effect::kTorn, EIO, operation_bit(Operation::kWrite)},
-    {"short", FaultRule::Effect::kShort, 0, kTransfers},
-    {"split", FaultRule::Effect::kSplit, 0, kTransfers},
-    {"delay_polls", FaultRule::Effect::kDelayPolls, 0, kAllOperations},
-    {"delay_us", FaultRule::Effect::kDelayUs, 0, kAllOperations},
-};
-
-// Largest number in a fault: delays stay bounded (10 s), and sums of them cannot overflow.
-constexpr uint64_t kMaxFaultNumber = 1'000'000'000'000;
-constexpr uint64_t kMaxDelay = 10'000'000;
-
-// "1/1000", "@5", "@5+", "%5"
-base::Expected<void> parse_when(std::string_view what, std::string_view text, FaultRule& rule) {
-  Split chance = split_at(text, "/");
-  std::string_view number = text;
-  if (chance.found) {
-    rule.when = FaultRule::When::kChance;
-    number = chance.before;
-    auto m = parse_count(what, chance.after, 1, kMaxFaultNumber);
-    if (!m) return std::unexpected(m.error());
-    rule.m = *m;
-  } else if (text.starts_with('@')) {
-    bool later_too = text.ends_with('+');
-    rule.when = later_too ? FaultRule::When::kFrom : FaultRule::When::kAt;
-    number.remove_prefix(1);
-    if (later_too) number.remove_suffix(1);
-  } else if (text.starts_with('%')) {
-    rule.when = FaultRule::When::kEvery;
-    number.remove_prefix(1);
-  } else {
-    return failure(EINVAL, "storage: ", Shown(what), ": '", Shown(text),
-                   "' does not say when; write N/M, @N, @N+ or %N");
-  }
-  auto n = parse_count(what, number, 1, chance.found ? rule.m : kMaxFaultNumber);
-  if (!n) return std::unexpected(n.error());
-  rule.n = *n;
-  return {};
-}
-
-// "read_eio=1/1000", "any_delay_polls=%3x8"
-base::Expected<FaultRule> parse_rule(std::string_view key, std::string_view value) {
-  Split names = split_at(key, "_");
-  const OperationName* operation = nullptr;
-  for (const OperationName& candidate : kOperationNames)
-    if (candidate.name == names.before) operation = &candidate;
-  const EffectName* effect = nullptr;
-  for (const EffectName& candidate : kEffectNames)
-    if (candidate.name == names.after) effect = &candidate;
-  if (operation == nullptr || effect == nullptr || (operation->operations & effect->operations) == 0) {
-    return failure(EINVAL, "storage: '", Shown(key),
-                   "' is not a fault; write seed, or one of read, write, discard, ",
-                   "flush, any with _eio, _enospc, _torn, _short, _split, _delay_polls, _delay_us");
-  }
-  FaultRule rule;
-  rule.operations = operation->operations & effect->operations;
-  rule.effect = effect->effect;
-  rule.error = effect->error;
-  Split parts = split_at(value, "x");
-  bool delays = rule.effect == FaultRule::Effect::kDelayPolls || rule.effect == FaultRule::Effect::kDelayUs;
-  if (delays != parts.found) {
-    return failure(EINVAL, "storage: ", Shown(key), ": '", Shown(value), "' should ",
-                   delays ? "end with how long, such as x100" : "have no x: only delays do");
-  }
-  if (delays) {
-    auto amount = parse_count(key, parts.after, 1, kMaxDelay);
-    if (!amount) return std::unexpected(amount.error());
-    rule.amount = *amount;
-  }
-  if (auto when = parse_when(key, parts.before, rule); !when) return std::unexpected(when.error());
-  return rule;
-}
-
-base::Expected<void> parse_faults(std::string_view text, FaultSchedule& schedule) {
-  for (bool more = true; more;) {
-    Split item = split_at(text, ",");
-    more = item.found;
-    text = item.after;
-    Split fault = split_at(item.before, "=");
-    if (fault.before == "seed" && fault.found) {
-      auto seed = parse_count("seed", fault.after, 0, ~uint64_t{0} >> 1);
-      if (!seed) return std::unexpected(seed.error());
-      schedule.seed = *seed;
-      continue;
-    }
-    auto rule = parse_rule(fault.before, fault.after);
-    if (!rule) return std::unexpected(rule.error());
-    if (schedule.rule_count == FaultSchedule::kMaxRules)
-      return failure(EINVAL, "storage: more than ", FaultSchedule::kMaxRules, " faults");
-    schedule.add(*rule);
-  }
-  return {};
-}
-
 // "seed=7,read_eio=1/1000:[inner]": what is before the bracket, and in it.
 struct Decorated {
   std::string_view settings;
@@ -221,10 +69,8 @@ base::Expected<Decorated> split_decorated(std::string_view scheme, std::string_v
                                           const char* example) {
   size_t open = rest.find('[');
   bool settings_end_well = open == 0 || (open != std::string_view::npos && rest[open - 1] == ':');
-  if (!settings_end_well || !rest.ends_with(']')) {
-    return failure(EINVAL, "storage: '", scheme, ":", Shown(rest), "' should be ", scheme, ":", example,
-                   ":[DEVICE], or ", scheme, ":[DEVICE]");
-  }
+  if (!settings_end_well || !rest.ends_with(']'))
+    return failure(EINVAL, "storage: '", scheme, ":", Shown(rest), "' should be ", example);
   return Decorated{open > 0 ? rest.substr(0, open - 1) : std::string_view(),
                    rest.substr(open + 1, rest.size() - open - 2)};
 }
@@ -242,7 +88,7 @@ size_t closing_bracket(std::string_view text) {
 // How long the first device of a list is: up to a comma outside of brackets that is neither among its settings nor
 // before one more of them.
 size_t first_device_bytes(std::string_view list) {
-  const bool settings_come_first = list.starts_with("fault:");
+  const bool settings_come_first = list.starts_with("fault:") || list.starts_with("latency:");
   bool bracket_seen = false, question_seen = false;
   size_t nesting = 0;
   for (size_t i = 0; i < list.size(); ++i) {
@@ -294,10 +140,11 @@ class TreeParser {
     if (scheme == "file") return parse_file(rest, set(node, Scheme::kFile, kMaxQueueDepth));
     if (scheme == "memory") return parse_memory(rest, set(node, Scheme::kMemory, 0));
     if (scheme == "fault") return parse_fault(rest, nesting, set(node, Scheme::kFault, 0));
+    if (scheme == "latency") return parse_latency(rest, nesting, set(node, Scheme::kLatency, 0));
     if (scheme == "stripe") return parse_stripe(rest, nesting, set(node, Scheme::kStripe, 0));
     return failure(EINVAL, "storage: '", Shown(scheme),
                    ":' is not known; there are uring:, aio:, file:, memory:, ",
-                   "fault: and stripe:; a path with a colon is written ./", Shown(text));
+                   "fault:, stripe: and latency:; a path with a colon is written ./", Shown(text));
   }
 
   static DeviceNode& set(DeviceNode& node, Scheme scheme, size_t depth) {
@@ -314,10 +161,17 @@ class TreeParser {
   }
 
   base::Expected<void> parse_fault(std::string_view rest, size_t nesting, DeviceNode& node) {
-    auto parts = split_decorated("fault", rest, "seed=7,read_eio=1/1000");
+    auto parts = split_decorated("fault", rest, "fault:seed=7,read_eio=1/1000:[DEVICE], or fault:[DEVICE]");
     if (!parts) return std::unexpected(parts.error());
     if (!rest.starts_with('['))
       if (auto faults = parse_faults(parts->settings, node.faults); !faults) return faults;
+    return add_child(node, parts->inner, nesting);
+  }
+
+  base::Expected<void> parse_latency(std::string_view rest, size_t nesting, DeviceNode& node) {
+    auto parts = split_decorated("latency", rest, "latency:us=80,channels=8:[DEVICE]");
+    if (!parts) return std::unexpected(parts.error());
+    if (auto parsed = parse_latency_settings(parts->settings, node.latency); !parsed) return parsed;
     return add_child(node, parts->inner, nesting);
   }
 

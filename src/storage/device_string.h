@@ -7,6 +7,8 @@
 //            | "aio:" path [ "?" setting { "," setting } ]       qd=N  threads=N
 //            | "fault:" [ fault { "," fault } ":" ] "[" device "]"
 //            | "stripe:[" device "," device { "," device } "]" [ "?unit=" SIZE ]
+//            | "latency:" setting { "," setting } ":" "[" device "]"
+//                us=N (needed)  channels=N  mbps=N  dist=fixed|uniform|exp  seed=N        see latency_model.h
 //   fault   := "seed=" N | operation "_" effect "=" when [ "x" N ]
 //   operation := "read" | "write" | "discard" | "flush" | "any"
 //   effect  := "eio" | "enospc" | "torn" | "short" | "split" | "delay_polls" | "delay_us"
@@ -21,12 +23,13 @@
 #include "storage/aio.h"
 #include "storage/fault_schedule.h"
 #include "storage/file.h"
+#include "storage/latency_model.h"
 #include "storage/stripe.h"
 #include "storage/uring.h"
 
 namespace storage {
 
-enum class Scheme { kMemory, kFile, kUring, kAio, kFault, kStripe };
+enum class Scheme { kMemory, kFile, kUring, kAio, kFault, kStripe, kLatency };
 
 // One device of the string. Which fields count depends on the scheme.
 struct DeviceNode {
@@ -37,8 +40,9 @@ struct DeviceNode {
   uint32_t helper_count = kDefaultHelperCount;    // file, uring, aio
   FaultSchedule faults;                           // fault
   uint64_t unit_bytes = kDefaultStripeUnitBytes;  // stripe
-  size_t child_count = 0;                         // what it decorates: fault 1, stripe several, others none
-  uint8_t children[kMaxStripeMembers] = {};       // indexes in DeviceTree::nodes, each larger than its own
+  LatencyParameters latency;                      // latency
+  size_t child_count = 0;  // what it decorates: fault and latency 1, stripe several, others none
+  uint8_t children[kMaxStripeMembers] = {};  // indexes in DeviceTree::nodes, each larger than its own
 };
 
 // nodes[0] is the outermost device. About 30 KiB.

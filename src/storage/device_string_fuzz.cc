@@ -19,7 +19,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   int parent_counts[storage::DeviceTree::kMaxNodes] = {};
   for (size_t i = 0; i < tree->node_count; ++i) {
     const storage::DeviceNode& node = tree->nodes[i];
-    const size_t least = node.scheme == Scheme::kFault ? 1 : node.scheme == Scheme::kStripe ? 2 : 0;
+    const size_t least = node.scheme == Scheme::kFault || node.scheme == Scheme::kLatency ? 1
+                         : node.scheme == Scheme::kStripe                                 ? 2
+                                                                                          : 0;
     const size_t most = node.scheme == Scheme::kStripe ? storage::kMaxStripeMembers : least;
     CHECK(node.child_count >= least && node.child_count <= most);
     for (size_t c = 0; c < node.child_count; ++c) {
@@ -29,6 +31,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     }
     CHECK_EQ(parent_counts[i], i == 0 ? 0 : 1);  // parents come before
     CHECK(node.unit_bytes >= storage::kMinStripeUnitBytes && (node.unit_bytes & (node.unit_bytes - 1)) == 0);
+    CHECK(node.latency.channel_count >= 1 &&
+          node.latency.channel_count <= storage::LatencyParameters::kMaxChannels);
+    CHECK_LE(storage::service_ns(node.latency, size, uint64_t{1} << 40), uint64_t{1} << 62);
     CHECK_LE(node.faults.rule_count, storage::FaultSchedule::kMaxRules);
     for (size_t r = 0; r < node.faults.rule_count; ++r) {
       const storage::FaultRule& rule = node.faults.rules[r];

@@ -112,6 +112,23 @@ TEST(DeviceString, StripesOfDecoratorsAndStripes) {
   EXPECT_EQ(tree.nodes[tree.nodes[stripe.children[2]].children[0]].path, "z[1,2]");
 }
 
+TEST(DeviceString, Latencies) {
+  DeviceTree tree =
+      parse("stripe:[latency:us=80,channels=8,mbps=2000,dist=exp,seed=7:[memory:1M],latency:us=0:[x]]");
+  const DeviceNode& first = tree.nodes[tree.nodes[0].children[0]];
+  EXPECT_EQ(first.scheme, Scheme::kLatency);
+  EXPECT_EQ(first.latency.mean_us, 80u);
+  EXPECT_EQ(first.latency.channel_count, 8u);
+  EXPECT_EQ(first.latency.megabytes_per_second, 2000u);
+  EXPECT_EQ(first.latency.distribution, LatencyParameters::Distribution::kExponential);
+  EXPECT_EQ(first.latency.seed, 7u);
+  EXPECT_EQ(tree.nodes[first.children[0]].capacity_bytes, uint64_t{1} << 20);
+  const DeviceNode& second = tree.nodes[tree.nodes[0].children[1]];
+  EXPECT_EQ(second.latency.channel_count, 1u);
+  EXPECT_EQ(second.latency.megabytes_per_second, 0u);
+  EXPECT_EQ(second.latency.distribution, LatencyParameters::Distribution::kFixed);
+}
+
 TEST(DeviceString, TheLargestStripes) {
   std::string text = "fault:[stripe:[";
   for (int i = 0; i < 16; ++i) text += std::string(i > 0 ? "," : "") + "fault:[memory:1M]";
@@ -200,6 +217,24 @@ TEST(DeviceString, RefusesBadInputWithOneLine) {
       "fault:seed=7[memory:1M]",
       "fault:[foo:bar]",
       "fault:[fault:[fault:[fault:[fault:[fault:[fault:[fault:[memory:1M]]]]]]]]",
+      "latency:",
+      "latency:[memory:1M]",
+      "latency::[memory:1M]",
+      "latency:us=80",
+      "latency:us=80[memory:1M]",
+      "latency:us:[memory:1M]",
+      "latency:us=:[memory:1M]",
+      "latency:us=-1:[memory:1M]",
+      "latency:us=10000001:[memory:1M]",
+      "latency:us=1,:[memory:1M]",
+      "latency:channels=3:[memory:1M]",
+      "latency:us=1,channels=0:[memory:1M]",
+      "latency:us=1,channels=257:[memory:1M]",
+      "latency:us=1,mbps=0:[memory:1M]",
+      "latency:us=1,dist=:[memory:1M]",
+      "latency:us=1,dist=normal:[memory:1M]",
+      "latency:us=1,depth=3:[memory:1M]",
+      "latency:us=1:[]",
       "stripe:",
       "stripe:a,b",
       "stripe:[",

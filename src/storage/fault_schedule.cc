@@ -1,20 +1,9 @@
 #include "storage/fault_schedule.h"
 
 #include "base/check.h"
+#include "storage/mix.h"
 
 namespace storage {
-namespace {
-
-// SplitMix64's finaliser: every bit of the input reaches every bit of the output.
-uint64_t mix(uint64_t x) {
-  x += 0x9e3779b97f4a7c15;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-  return x ^ (x >> 31);
-}
-
-}  // namespace
-
 bool fault_fires(const FaultSchedule& schedule, size_t rule_index, uint64_t ordinal) {
   CHECK_LT(rule_index, schedule.rule_count);
   const FaultRule& rule = schedule.rules[rule_index];

@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "storage/fault.h"
+#include "storage/latency.h"
 #include "storage/memory.h"
 
 namespace storage {
@@ -33,6 +34,7 @@ base::Expected<Device*> open_node(const DeviceTree& tree, const DeviceNode& node
   }
   if (node.scheme == Scheme::kStripe)
     return make_stripe_device({children, node.child_count}, node.unit_bytes);
+  if (node.scheme == Scheme::kLatency) return make_latency_device(children[0], node.latency);
   CHECK(node.scheme == Scheme::kFault);
   return make_fault_device(children[0], node.faults);
 }

@@ -9,6 +9,8 @@ MEDIUM = "src/storage/open_medium.cc"
 STRIPE = "src/storage/stripe.cc"
 STRIPE_MAP = "src/storage/stripe_map.h"
 DEVICE_STRING = "src/storage/device_string.cc"
+LATENCY = "src/storage/latency.cc"
+LATENCY_MODEL = "src/storage/latency_model.cc"
 MEMORY = "src/storage/memory.cc"
 URING = "src/storage/uring.cc"
 
@@ -147,6 +149,24 @@ MUTATIONS = [
              (STRIPE, "      if (are_one_medium(*members[i], *members[j]))", "      if (false && are_one_medium(*members[i], *members[j]))")),
     mutation("commas of a setting part a stripe's members", "DeviceString.*",
              (DEVICE_STRING, "        if (nesting == 0 && !is_among_settings && !is_before_one) return i;", "        if (nesting == 0 && !is_among_settings) return i;")),
+
+    # Modelled speed
+    mutation("modelled completion before its time", "LatencyTest.Nothing*",
+             (LATENCY, "timed_[0]->due_ns <= now_ns) {", "timed_[0]->due_ns <= now_ns + 4'000'000) {")),
+    mutation("poll waits for the modelled time", "LatencyTest.PollNever*",
+             (LATENCY, "      if (!block || has_completed()) return;", "      if (has_completed()) return;")),
+    mutation("modelled request completes before it is done", "LatencyTest.*",
+             (LATENCY, "      if (slot.inner_done) {", "      if (slot.inner_done || slot.inner.error == 0) {")),
+    mutation("request that was late is forgotten", "LatencyTest.WhatTheInner*",
+             (LATENCY, "      if (!own.late) return;", "      if (!own.late || own.queue != nullptr) return;")),
+    mutation("error of the modelled device's inner one lost", "LatencyTest.Results*",
+             (LATENCY, "    outer.error = slot.inner.error;\n", "")),
+    mutation("all modelled requests served at once", "LatencyModel.Channels*",
+             (LATENCY_MODEL, "(free_at > now_ns ? free_at : now_ns) + service", "now_ns + service")),
+    mutation("modelled channels one after the other", "LatencyModel.Channels*",
+             (LATENCY_MODEL, "      if (at < free_at) {", "      if (at > free_at) {")),
+    mutation("seed of a modelled device ignored", "LatencyModel.TheSeed*",
+             (LATENCY_MODEL, "mix(mix(parameters.seed) + ordinal)", "mix(ordinal)")),
 
     # Faults made on purpose
     mutation("forced error lost", "FaultTest.*",

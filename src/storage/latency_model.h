@@ -1,0 +1,55 @@
+// LatencyModel: when a device of a given speed would have done what it is asked. A model, not a measurement.
+//
+//   channels   servers that work side by side; a request is served by the one that is free first, in the order in
+//              which requests come. So a device of c channels and a mean of t does at most c / t requests a second,
+//              and with more than c under way they queue
+//   service    drawn from a distribution around the mean, plus length / bandwidth for reads and writes; each
+//              channel has the whole bandwidth
+//   due        when it was free, or the request came if that is later, plus the service time
+//
+// The n-th request that any thread starts has the n-th number of the seed's: with one thread, and requests at the same
+// times, everything is the same again. Thread-safe, without locks, so that a child of fork can go on with its copy.
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace storage {
+
+struct LatencyParameters {
+  enum class Distribution : uint8_t {
+    kFixed,        // the mean
+    kUniform,      // from 0 to twice the mean
+    kExponential,  // many short, few long: of 100 one is longer than 4.6 times the mean
+  };
+  static constexpr uint32_t kMaxChannels = 256;
+  static constexpr uint64_t kMaxMeanUs = 10'000'000;
+  static constexpr uint64_t kMaxMegabytesPerSecond = 1'000'000;
+
+  uint64_t mean_us = 0;
+  uint32_t channel_count = 1;         // at least 1
+  uint64_t megabytes_per_second = 0;  // of 1,000,000 bytes; 0: no limit
+  Distribution distribution = Distribution::kFixed;
+  uint64_t seed = 1;
+};
+
+// How long the ordinal-th request (from 0) is served. `length_bytes`: 0 for what transfers nothing. Pure.
+uint64_t service_ns(const LatencyParameters& parameters, uint64_t ordinal, uint64_t length_bytes);
+
+// -ln(x). REQUIRES: 0 < x <= 1. (The C library's may be the program's own.)
+double minus_logarithm(double x);
+
+class LatencyModel {
+ public:
+  explicit LatencyModel(const LatencyParameters& parameters) : parameters_(parameters) {}
+
+  // A request comes at `now_ns`: when is it done? Cost: a look at each channel.
+  uint64_t due_ns(uint64_t now_ns, uint64_t length_bytes);
+
+ private:
+  const LatencyParameters parameters_;
+  std::atomic<uint64_t> drawn_count_{0};
+  std::atomic<uint64_t> free_at_ns_[LatencyParameters::kMaxChannels] = {};
+};
+
+}  // namespace storage
