@@ -1,5 +1,6 @@
 // What every backend promises (device.h), tried on each of them.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <memory>
 #include <string>
@@ -60,6 +61,10 @@ const Backend kBackends[] = {
     {"faulty_latency",
      "fault:seed=8,any_delay_polls=1/3x2,read_split=1/3:[latency:us=30:[stripe:[memory:64M,memory:64M]]]",
      false, true, true},
+    {"traced_memory", "trace:file=/var/tmp/spillway-conformance-trace:[memory:64M]", false},
+    {"traced_ring",
+     "fault:seed=9,any_delay_polls=1/3x2:[trace:file=/var/tmp/spillway-conformance-trace:[uring:/var/tmp]]",
+     true},
     {"delayed_uring", "fault:seed=3,any_delay_polls=1/2x3,read_delay_us=1/9x300:[uring:/var/tmp]", true},
 };
 
@@ -94,6 +99,7 @@ class Conformance : public testing::TestWithParam<Backend> {
   void TearDown() override {
     device->close_queue(queue);
     device->close();
+    unlink("/var/tmp/spillway-conformance-trace");
   }
   void run(Io& io) {
     if (GetParam().runs_alone) return queue->run(io);

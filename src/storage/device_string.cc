@@ -88,7 +88,8 @@ size_t closing_bracket(std::string_view text) {
 // How long the first device of a list is: up to a comma outside of brackets that is neither among its settings nor
 // before one more of them.
 size_t first_device_bytes(std::string_view list) {
-  const bool settings_come_first = list.starts_with("fault:") || list.starts_with("latency:");
+  const bool settings_come_first =
+      list.starts_with("fault:") || list.starts_with("latency:") || list.starts_with("trace:");
   bool bracket_seen = false, question_seen = false;
   size_t nesting = 0;
   for (size_t i = 0; i < list.size(); ++i) {
@@ -141,10 +142,11 @@ class TreeParser {
     if (scheme == "memory") return parse_memory(rest, set(node, Scheme::kMemory, 0));
     if (scheme == "fault") return parse_fault(rest, nesting, set(node, Scheme::kFault, 0));
     if (scheme == "latency") return parse_latency(rest, nesting, set(node, Scheme::kLatency, 0));
+    if (scheme == "trace") return parse_trace_file(rest, nesting, set(node, Scheme::kTrace, 0));
     if (scheme == "stripe") return parse_stripe(rest, nesting, set(node, Scheme::kStripe, 0));
     return failure(EINVAL, "storage: '", Shown(scheme),
                    ":' is not known; there are uring:, aio:, file:, memory:, ",
-                   "fault:, stripe: and latency:; a path with a colon is written ./", Shown(text));
+                   "fault:, stripe:, latency: and trace:; a path with a colon is written ./", Shown(text));
   }
 
   static DeviceNode& set(DeviceNode& node, Scheme scheme, size_t depth) {
@@ -172,6 +174,18 @@ class TreeParser {
     auto parts = split_decorated("latency", rest, "latency:us=80,channels=8:[DEVICE]");
     if (!parts) return std::unexpected(parts.error());
     if (auto parsed = parse_latency_settings(parts->settings, node.latency); !parsed) return parsed;
+    return add_child(node, parts->inner, nesting);
+  }
+
+  base::Expected<void> parse_trace_file(std::string_view rest, size_t nesting, DeviceNode& node) {
+    constexpr const char* kExample = "trace:file=PATH:[DEVICE]";
+    auto parts = split_decorated("trace", rest, kExample);
+    if (!parts) return std::unexpected(parts.error());
+    const Split setting = split_at(parts->settings, "=");
+    if (setting.before != "file" || !setting.found)
+      return failure(EINVAL, "storage: trace: '", Shown(parts->settings), "' does not name a file; write ",
+                     kExample);
+    if (auto path = parse_path(setting.after, node); !path) return path;
     return add_child(node, parts->inner, nesting);
   }
 

@@ -9,6 +9,7 @@
 //            | "stripe:[" device "," device { "," device } "]" [ "?unit=" SIZE ]
 //            | "latency:" setting { "," setting } ":" "[" device "]"
 //                us=N (needed)  channels=N  mbps=N  dist=fixed|uniform|exp  seed=N        see latency_model.h
+//            | "trace:file=" path ":[" device "]"                the path has no "["
 //   fault   := "seed=" N | operation "_" effect "=" when [ "x" N ]
 //   operation := "read" | "write" | "discard" | "flush" | "any"
 //   effect  := "eio" | "enospc" | "torn" | "short" | "split" | "delay_polls" | "delay_us"
@@ -29,19 +30,19 @@
 
 namespace storage {
 
-enum class Scheme { kMemory, kFile, kUring, kAio, kFault, kStripe, kLatency };
+enum class Scheme { kMemory, kFile, kUring, kAio, kFault, kStripe, kLatency, kTrace };
 
 // One device of the string. Which fields count depends on the scheme.
 struct DeviceNode {
   Scheme scheme = Scheme::kUring;
-  std::string_view path;                          // file, uring, aio; points into the text
+  std::string_view path;                          // file, uring, aio, trace; points into the text
   uint64_t capacity_bytes = 0;                    // memory
   size_t depth = 0;                               // file, uring, aio
   uint32_t helper_count = kDefaultHelperCount;    // file, uring, aio
   FaultSchedule faults;                           // fault
   uint64_t unit_bytes = kDefaultStripeUnitBytes;  // stripe
   LatencyParameters latency;                      // latency
-  size_t child_count = 0;  // what it decorates: fault and latency 1, stripe several, others none
+  size_t child_count = 0;  // what it decorates: fault, latency and trace 1, stripe several, others none
   uint8_t children[kMaxStripeMembers] = {};  // indexes in DeviceTree::nodes, each larger than its own
 };
 

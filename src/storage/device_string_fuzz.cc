@@ -19,9 +19,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   int parent_counts[storage::DeviceTree::kMaxNodes] = {};
   for (size_t i = 0; i < tree->node_count; ++i) {
     const storage::DeviceNode& node = tree->nodes[i];
-    const size_t least = node.scheme == Scheme::kFault || node.scheme == Scheme::kLatency ? 1
-                         : node.scheme == Scheme::kStripe                                 ? 2
-                                                                                          : 0;
+    const bool decorates_one =
+        node.scheme == Scheme::kFault || node.scheme == Scheme::kLatency || node.scheme == Scheme::kTrace;
+    const size_t least = decorates_one ? 1 : node.scheme == Scheme::kStripe ? 2 : 0;
     const size_t most = node.scheme == Scheme::kStripe ? storage::kMaxStripeMembers : least;
     CHECK(node.child_count >= least && node.child_count <= most);
     for (size_t c = 0; c < node.child_count; ++c) {

@@ -129,6 +129,14 @@ TEST(DeviceString, Latencies) {
   EXPECT_EQ(second.latency.distribution, LatencyParameters::Distribution::kFixed);
 }
 
+TEST(DeviceString, Traces) {
+  DeviceTree tree = parse("stripe:[trace:file=/tmp/a:b,c:[memory:1M],trace:file=d:[x]]");
+  const DeviceNode& first = tree.nodes[tree.nodes[0].children[0]];
+  EXPECT_EQ(first.scheme, Scheme::kTrace);
+  EXPECT_EQ(first.path, "/tmp/a:b,c");
+  EXPECT_EQ(tree.nodes[tree.nodes[0].children[1]].path, "d");
+}
+
 TEST(DeviceString, TheLargestStripes) {
   std::string text = "fault:[stripe:[";
   for (int i = 0; i < 16; ++i) text += std::string(i > 0 ? "," : "") + "fault:[memory:1M]";
@@ -217,6 +225,16 @@ TEST(DeviceString, RefusesBadInputWithOneLine) {
       "fault:seed=7[memory:1M]",
       "fault:[foo:bar]",
       "fault:[fault:[fault:[fault:[fault:[fault:[fault:[fault:[memory:1M]]]]]]]]",
+      "trace:",
+      "trace:[memory:1M]",
+      "trace::[memory:1M]",
+      "trace:file:[memory:1M]",
+      "trace:file=:[memory:1M]",
+      "trace:file=/x[memory:1M]",
+      "trace:path=/x:[memory:1M]",
+      "trace:file=/x:[]",
+      "trace:file=/x:memory:1M",
+      "trace:file=" + long_path + ":[memory:1M]",
       "latency:",
       "latency:[memory:1M]",
       "latency::[memory:1M]",

@@ -4,6 +4,7 @@
 #include "storage/fault.h"
 #include "storage/latency.h"
 #include "storage/memory.h"
+#include "storage/trace.h"
 
 namespace storage {
 namespace {
@@ -35,6 +36,7 @@ base::Expected<Device*> open_node(const DeviceTree& tree, const DeviceNode& node
   if (node.scheme == Scheme::kStripe)
     return make_stripe_device({children, node.child_count}, node.unit_bytes);
   if (node.scheme == Scheme::kLatency) return make_latency_device(children[0], node.latency);
+  if (node.scheme == Scheme::kTrace) return make_trace_device(children[0], node.path);
   CHECK(node.scheme == Scheme::kFault);
   return make_fault_device(children[0], node.faults);
 }

@@ -11,6 +11,9 @@ STRIPE_MAP = "src/storage/stripe_map.h"
 DEVICE_STRING = "src/storage/device_string.cc"
 LATENCY = "src/storage/latency.cc"
 LATENCY_MODEL = "src/storage/latency_model.cc"
+TRACE = "src/storage/trace.cc"
+TRACE_READER = "src/storage/trace_reader.cc"
+TRACE_REPLAY = "src/storage/trace_replay.cc"
 MEMORY = "src/storage/memory.cc"
 URING = "src/storage/uring.cc"
 
@@ -118,8 +121,8 @@ MUTATIONS = [
              (AIO, "      flushes_ = false;\n      perform(io);\n      return;\n", "")),
     mutation("child's writes by Linux AIO may be under way when it is gone", "Uring.WritesOfAChild*",
              (AIO, "(io.operation != Operation::kRead && is_in_child_)", "false")),
-    mutation("several segments of Linux AIO taken for bytes", "*Conformance.Segments*",
-             (AIO, "    if (io.segment_count == 1) {", "    if (io.segment_count <= 3) {")),
+    mutation("Linux AIO reads and writes at the front", "*Conformance.Batches*",
+             (AIO, "    entry->aio_offset = static_cast<int64_t>(io.offset_bytes);\n", "")),
 
     # Stripes
     mutation("unit of a stripe on the wrong member", "Stripe*",
@@ -167,6 +170,32 @@ MUTATIONS = [
              (LATENCY_MODEL, "      if (at < free_at) {", "      if (at > free_at) {")),
     mutation("seed of a modelled device ignored", "LatencyModel.TheSeed*",
              (LATENCY_MODEL, "mix(mix(parameters.seed) + ordinal)", "mix(ordinal)")),
+
+    # Traces
+    mutation("trace empties a file that is none", "TraceTest.OtherFiles*",
+             (TRACE, "if (found != 0 && (found != sizeof magic ||", "if (false && (found != sizeof magic ||")),
+    mutation("two traces in one file", "TraceTest.OtherFiles*",
+             (TRACE, "sys::syscall(SYS_flock, file, LOCK_EX | LOCK_NB) == -EWOULDBLOCK", "sys::syscall(SYS_flock, file, LOCK_UN) == -EWOULDBLOCK")),
+    mutation("trace that cannot be written is tried again and again", "TraceTest.*",
+             (TRACE, "if (stopped_.exchange(true, std::memory_order_relaxed)) return;", "")),
+    mutation("limit on the size of files ignored by traces", "TraceTest.Without*",
+             (TRACE, "    if (at + bytes <= sys::file_size_limit()) {", "    if (true) {")),
+    mutation("rest of a queue's records not written", "TraceTest.Many*",
+             (TRACE, "    write_records();\n    inner_->device()", "    inner_->device()")),
+    mutation("child of fork writes into its parent's trace", "TraceTest.AChild*",
+             (TRACE, " && process_ == sys::syscall(SYS_getpid);", ";")),
+    mutation("traced error lost", "TraceTest.Records*",
+             (TRACE, "static_cast<uint16_t>(inner.error)", "static_cast<uint16_t>(inner.error != EIO ? inner.error : 0)")),
+    mutation("records of a trace not in order", "TraceReader.PutsThem*",
+             (TRACE_READER, "return one.start_ns < other.start_ns;", "return one.offset_bytes < other.offset_bytes;")),
+    mutation("gaps of a trace taken for records", "TraceReader.PutsThem*",
+             (TRACE_READER, "    if (is_gap(records[i])) continue;\n", "")),
+    mutation("record outside of the traced device accepted", "TraceReader.Refuses*",
+             (TRACE_READER, "record.length_bytes > header.capacity_bytes - record.offset_bytes)", "record.offset_bytes + record.length_bytes > header.capacity_bytes)")),
+    mutation("replay has two writes of the same bytes under way", "TraceTest.ReplaysTheSame",
+             (TRACE_REPLAY, "      if (free != nullptr && !touched) return *free;", "      if (free != nullptr) return *free;")),
+    mutation("replay is always as fast as it can be", "TraceTest.ReplaysInTime",
+             (TRACE_REPLAY, "      if (timed_) wait_for_time(record);\n", "")),
 
     # Faults made on purpose
     mutation("forced error lost", "FaultTest.*",
