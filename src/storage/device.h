@@ -5,7 +5,7 @@
 //   Io       one request, owned by its caller from submit until its completion
 //
 // Public calls are not virtual: they align, check, split and count, and then call the private virtuals
-// of a backend, which move bytes. Decorators (fault) are Devices over a Device.
+// of a backend, which move bytes. Decorators (stripe, fault, latency, trace) are Devices over Devices.
 //
 // Invariants
 //  1 an Io completes exactly once: its `done` runs inside poll(), wait() or run() of the queue that took

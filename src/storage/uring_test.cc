@@ -82,6 +82,26 @@ TEST(Uring, WhereItIsForbiddenAioServesAndThenTheFileBackend) {
                      "using blocking calls instead\n"))
       << said;
 }
+
+// Linux AIO would do a batch there one after the other.
+TEST(Uring, WhereItIsForbiddenThreadsServeBufferedMedia) {
+  EXPECT_EQ(in_child([] {
+              if (!fail_call(SYS_io_uring_setup, EPERM)) return false;
+              auto medium = open_medium("/var/tmp", kSpill);
+              medium->is_direct = false;
+              testing::internal::CaptureStderr();
+              Device* device = make_uring_device(*medium).value();
+              const std::string said = testing::internal::GetCapturedStderr();
+              Queue* queue = device->open_queue(8).value();
+              const bool good =
+                  use(*queue, 0) &&
+                  said.ends_with(": io_uring: operation not permitted; using blocking calls instead\n");
+              device->close_queue(queue);
+              device->close();
+              return good;
+            }),
+            0);
+}
 #endif
 
 TEST(Uring, AChildOfForkOpensItsOwnQueues) {

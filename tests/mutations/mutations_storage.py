@@ -105,6 +105,8 @@ MUTATIONS = [
              (URING, "  return AioDevice::do_open_queue(depth);\n}", "  return std::unexpected(opened.error());\n}")),
     mutation("threads for blocking calls though Linux AIO serves", "Uring.WhereItIsForbidden*",
              (URING, "    if (aio && medium().is_direct) {", "    if (false) {")),
+    mutation("Linux AIO serves buffered media where io_uring is forbidden", "Uring.WhereItIsForbidden*",
+             (URING, "    if (aio && medium().is_direct) {", "    if (aio) {")),
     mutation("no way on where Linux AIO is forbidden", "Aio.WhereItIsForbidden*",
              (AIO, "  return give_up_aio(helper_count);", "  return std::unexpected(probed.error());")),
     mutation("no way on when the system has no more requests", "Aio.QueuesBeyond*",
