@@ -61,10 +61,9 @@ const Backend kBackends[] = {
     {"faulty_latency",
      "fault:seed=8,any_delay_polls=1/3x2,read_split=1/3:[latency:us=30:[stripe:[memory:64M,memory:64M]]]",
      false, true, true},
-    {"traced_memory", "trace:file=/var/tmp/spillway-conformance-trace:[memory:64M]", false},
+    {"traced_memory", "trace:file=/var/tmp/spillway-trace-PID:[memory:64M]", false},
     {"traced_ring",
-     "fault:seed=9,any_delay_polls=1/3x2:[trace:file=/var/tmp/spillway-conformance-trace:[uring:/var/tmp]]",
-     true},
+     "fault:seed=9,any_delay_polls=1/3x2:[trace:file=/var/tmp/spillway-trace-PID:[uring:/var/tmp]]", true},
     {"delayed_uring", "fault:seed=3,any_delay_polls=1/2x3,read_delay_us=1/9x300:[uring:/var/tmp]", true},
 };
 
@@ -91,7 +90,9 @@ void drive(Queue& queue, const TestIos& ios) {
 class Conformance : public testing::TestWithParam<Backend> {
  protected:
   void SetUp() override {
-    auto opened = open_device(GetParam().device_string, {.overwrite = false, .spill = true});
+    std::string text = GetParam().device_string;
+    if (size_t at = text.find("PID"); at != std::string::npos) text.replace(at, 3, std::to_string(getpid()));
+    auto opened = open_device(text, {.overwrite = false, .spill = true});
     ASSERT_TRUE(opened.has_value()) << opened.error().message;
     device = *opened;
     queue = device->open_queue(16).value();
@@ -99,7 +100,7 @@ class Conformance : public testing::TestWithParam<Backend> {
   void TearDown() override {
     device->close_queue(queue);
     device->close();
-    unlink("/var/tmp/spillway-conformance-trace");
+    unlink(("/var/tmp/spillway-trace-" + std::to_string(getpid())).c_str());
   }
   void run(Io& io) {
     if (GetParam().runs_alone) return queue->run(io);

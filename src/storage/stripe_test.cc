@@ -1,6 +1,7 @@
 #include "storage/stripe.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <memory>
@@ -109,14 +110,13 @@ TEST_F(StripeTest, CapacityIsThatOfTheSmallest) {
   close();
   EXPECT_NE(refusal("stripe:[memory:1M,memory:32K]").find("device 2 is smaller than a unit of 64K"),
             std::string::npos);
-  EXPECT_NE(refusal("stripe:[memory:1M,/var/tmp/spillway-stripe-test]").find("one is memory"),
-            std::string::npos);
-  EXPECT_NE(refusal("stripe:[/var/tmp/spillway-stripe-test,memory:1M]").find("one is memory"),
-            std::string::npos);
-  EXPECT_NE(refusal("stripe:[/var/tmp/spillway-stripe-test,fault:[file:/var/tmp/./spillway-stripe-test]]")
+  const std::string name = "spillway-stripe-" + std::to_string(getpid()), path = "/var/tmp/" + name;
+  EXPECT_NE(refusal("stripe:[memory:1M," + path + "]").find("one is memory"), std::string::npos);
+  EXPECT_NE(refusal("stripe:[" + path + ",memory:1M]").find("one is memory"), std::string::npos);
+  EXPECT_NE(refusal("stripe:[" + path + ",fault:[file:/var/tmp/./" + name + "]]")
                 .find("devices 1 and 2 are the same"),
             std::string::npos);
-  unlink("/var/tmp/spillway-stripe-test");
+  unlink(path.c_str());
   EXPECT_EQ(refusal("stripe:[memory:1M,foo:1M]").find("storage: 'foo:' is not known"), 0u);
 }
 
