@@ -133,12 +133,17 @@ TEST_F(AioRingTest, ARingThatIsNotKnownIsLeftAlone) {
 TEST_F(AioRingTest, AChildMayOnlyClose) {
   add_read(1);
   ASSERT_EQ(ring.submit(), 1);
+  // So many that the kernel's ring is smaller than our iocbs, and a child's comes to lie in the gap that this one leaves.
+  constexpr uint32_t kMany = 300;
+  AioRing large;
+  ASSERT_TRUE(large.open(kMany).has_value());
   pid_t child = fork();
   if (child == 0) {
     // Its own may lie where the parent's was, and must outlive the closing of that.
     AioRing own;
-    if (!own.open(kEntries)) _exit(1);
+    if (!own.open(kMany)) _exit(1);
     ring.close();
+    large.close();
     iocb* entry = own.next_submission();
     entry->aio_lio_opcode = IOCB_CMD_PREAD;
     entry->aio_fildes = static_cast<uint32_t>(file);
@@ -155,6 +160,7 @@ TEST_F(AioRingTest, AChildMayOnlyClose) {
   waitpid(child, &status, 0);
   EXPECT_EQ(status, 0);
   EXPECT_EQ(completed(1), (std::multiset<uint64_t>{1}));
+  large.close();
 }
 
 TEST_F(AioRingTest, OpensAgain) {
