@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "storage/open.h"
 #include "task/scheduler.h"
+#include "task/test_stack.h"
 
 namespace task {
 namespace {
@@ -24,7 +25,7 @@ struct AlignedBlock {
 
 class IoQueueTest : public testing::TestWithParam<const char*> {
  protected:
-  void SetUp() override { ASSERT_TRUE(scheduler.open({.worker_count = 2})); }
+  void SetUp() override { ASSERT_TRUE(scheduler.open({.worker_count = 2, .stack_bytes = kTestStackBytes})); }
   void TearDown() override {
     if (device != nullptr) device->close();
     scheduler.close();

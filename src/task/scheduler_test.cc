@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "task/sync.h"
+#include "task/test_stack.h"
 
 namespace task {
 namespace {
@@ -26,7 +27,9 @@ Task& start(const char* name, F& f, Worker* worker = nullptr) {
 
 class SchedulerTest : public testing::TestWithParam<uint32_t> {
  protected:
-  void SetUp() override { ASSERT_TRUE(scheduler.open({.worker_count = GetParam()})); }
+  void SetUp() override {
+    ASSERT_TRUE(scheduler.open({.worker_count = GetParam(), .stack_bytes = kTestStackBytes}));
+  }
   void TearDown() override { scheduler.close(); }
 
   template <class F>
@@ -288,11 +291,11 @@ TEST_P(SchedulerDeathTest, AnOverflowNamesTheTask) {
   const auto overflow = [&] {
     report_overflows();
     run([&] {
-      auto body = [] { sink(1000, "a"); };
+      auto body = [] { sink(10000, "a"); };
       join(start("deep", body, worker(1)));
     });
   };
-  EXPECT_DEATH(overflow(), "task deep has used more than its stack of 64K");
+  EXPECT_DEATH(overflow(), "task deep has used more than its stack of [0-9]+K; give tasks larger stacks");
 }
 
 INSTANTIATE_TEST_SUITE_P(Workers, SchedulerDeathTest, testing::Values(1, 2));

@@ -10,6 +10,7 @@
 
 #include "task/scheduler.h"
 #include "task/sync.h"
+#include "task/test_stack.h"
 
 namespace task {
 namespace {
@@ -192,8 +193,8 @@ class Program {
     if (choose(2) == 0) {
       EXPECT_EQ(future.wait({.cancellable = false}), Woken::kNotified);
     } else {
-      WaitSet set;
       Future::Link link;
+      WaitSet set;
       set.add(future, link);
       EXPECT_EQ(set.wait({.cancellable = false}), &future);
     }
@@ -243,7 +244,8 @@ class Program {
 uint64_t simulate(uint64_t seed) {
   Simulation simulation(seed, 1 + static_cast<uint32_t>(seed % 6));
   Scheduler scheduler;
-  EXPECT_TRUE(scheduler.open({.worker_count = 1 + static_cast<uint32_t>(seed % 4)}));
+  EXPECT_TRUE(
+      scheduler.open({.worker_count = 1 + static_cast<uint32_t>(seed % 4), .stack_bytes = kTestStackBytes}));
   {
     Program program(scheduler, seed);
     EXPECT_TRUE(scheduler.run({.name = "main",

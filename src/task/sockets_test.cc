@@ -12,13 +12,14 @@
 #include "base/check.h"
 #include "task/scheduler.h"
 #include "task/sync.h"
+#include "task/test_stack.h"
 
 namespace task {
 namespace {
 
 class SocketsTest : public testing::Test {
  protected:
-  void SetUp() override { ASSERT_TRUE(scheduler.open({.worker_count = 2})); }
+  void SetUp() override { ASSERT_TRUE(scheduler.open({.worker_count = 2, .stack_bytes = kTestStackBytes})); }
   void TearDown() override { scheduler.close(); }
 
   template <class F>
