@@ -162,9 +162,10 @@ void Scheduler::dump() {
   for_each_task(
       [](void*, const Task& task) {
         const State state = task.state.load(std::memory_order_relaxed);
-        const Waiting* const waiting = state == State::kBlocked ? task.waiting : nullptr;
+        const char* const waits_for = task.waits_for.load(std::memory_order_relaxed);
+        const bool waits = state == State::kBlocked && waits_for != nullptr;
         base::log("task ", task.name, " of worker ", uint64_t{task.worker->index()}, ": ", name_of(state),
-                  waiting != nullptr ? ", waits for " : "", waiting != nullptr ? waiting->what() : "");
+                  waits ? ", waits for " : "", waits ? waits_for : "");
       },
       nullptr);
 }

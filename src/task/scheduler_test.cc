@@ -6,6 +6,7 @@
 #include <xmmintrin.h>
 
 #include <exception>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -223,6 +224,32 @@ TEST_P(SchedulerTest, AConditionIsNotMissed) {
     EXPECT_EQ(taken, 500u);
     EXPECT_EQ(items, 0u);
   });
+}
+
+TEST_P(SchedulerTest, ADumpSaysWhatTasksWaitFor) {
+  testing::internal::CaptureStderr();
+  run([&] {
+    InterMutex mutex;
+    Future future;
+    auto first = [&] { mutex.lock(); };
+    auto second = [&] { static_cast<void>(future.wait()); };
+    mutex.lock();
+    Task& a = start("locks", first);
+    Task& b = start("looks ahead", second, worker(1));
+    while (a.state != State::kBlocked || b.state != State::kBlocked) yield();
+    scheduler.dump();
+    mutex.unlock();
+    future.fulfil();
+    join(a);
+    join(b);
+  });
+  const std::string text = testing::internal::GetCapturedStderr();
+  EXPECT_NE(text.find("task main of worker 0: running\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("task locks of worker 0: blocked, waits for a mutex\n"), std::string::npos) << text;
+  const std::string other = GetParam() > 1 ? "1" : "0";
+  EXPECT_NE(text.find("task looks ahead of worker " + other + ": blocked, waits for a future\n"),
+            std::string::npos)
+      << text;
 }
 
 TEST_P(SchedulerTest, RoundingAndErrorsBelongToTheTask) {

@@ -47,7 +47,8 @@ struct Task {
   Worker* worker = nullptr;
   Message wake_message;
   Message cancel_message;
-  Waiting* waiting = nullptr;  // while BLOCKED
+  std::atomic<const char*> waits_for{nullptr};  // while BLOCKED; relaxed, as `state`
+  Waiting* waiting = nullptr;                   // while BLOCKED
   bool waiting_is_cancellable = false;
   std::atomic<State> state{State::kUnused};  // relaxed: others look at it to show it
   Woken woken = Woken::kNotified;            // how the last wait ended

@@ -28,7 +28,7 @@ struct Limit {
 // What a blocked task waits in.
 class Waiting {
  public:
-  // For the dump of all tasks: "a mutex".
+  // For the dump of all tasks: "a mutex". A text that stays.
   virtual const char* what() const = 0;
   // Takes the task out, so that nobody else will wake it. False: somebody has, and will. On the task's worker.
   virtual bool abandon() = 0;

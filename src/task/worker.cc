@@ -283,6 +283,7 @@ Woken Worker::block(Waiting& waiting, const Limit& limit) {
   task.woken = Woken::kNotified;
   task.waiting = &waiting;
   task.waiting_is_cancellable = limit.cancellable;
+  task.waits_for.store(waiting.what(), std::memory_order_relaxed);
   task.state.store(State::kBlocked, std::memory_order_relaxed);
   switch_away(false);
   if (timer.is_queued) timers_.remove(timer);
