@@ -107,7 +107,7 @@ class LatencyQueue final : public Queue {
       if (timed_count_ == 0)
         inner_->wait();
       else if (late_count_ > 0)
-        sys::syscall(SYS_sched_yield);  // either may be next
+        nap();  // either may be next
       else
         sleep_until_about(timed_[0]->due_ns);
     }
@@ -138,11 +138,17 @@ class LatencyQueue final : public Queue {
     }
   }
 
-  // Returns a little before, at a signal, or when another look is due.
+  static void nap() {
+    const timespec time = {0, 20'000};
+    sys::syscall(SYS_nanosleep, &time, nullptr);
+  }
+
+  // Returns when it is due, a little before or at a signal.
   static void sleep_until_about(uint64_t due_ns) {
     const uint64_t now_ns = sys::monotonic_ns();
     if (due_ns <= now_ns + kSpinNs) {
-      sys::syscall(SYS_sched_yield);
+      // Not sched_yield: on a busy machine that would be a time slice.
+      while (sys::monotonic_ns() < due_ns) __builtin_ia32_pause();
       return;
     }
     const uint64_t end_ns = due_ns - kSpinNs;

@@ -185,12 +185,12 @@ class StripeQueue final : public Queue {
     free_object(this, extra_bytes(depth(), map_.member_count));
   }
 
-  // No call waits for several queues at once.
+  // No call waits for several queues at once. (Yielding the processor costs a time slice on a busy machine.)
   static void rest(size_t rounds) {
-    constexpr size_t kYields = 64;
-    constexpr long kNapNs = 50'000;
-    if (rounds < kYields) {
-      sys::syscall(SYS_sched_yield);
+    constexpr size_t kSpins = 64;
+    constexpr long kNapNs = 20'000;
+    if (rounds < kSpins) {
+      __builtin_ia32_pause();
       return;
     }
     const timespec nap = {0, kNapNs};
