@@ -113,6 +113,12 @@ class LatencyQueue final : public Queue {
     }
   }
 
+  // What is late ends when the inner device is done with it; all else not before the earliest is due.
+  base::Quiet do_quiet() override {
+    if (gathered_count_ > 0 || late_count_ > 0 || timed_count_ == 0) return {};
+    return {.until_ns = timed_[0]->due_ns};
+  }
+
   void do_close() override {
     inner_->device().close_queue(inner_);
     free_object(this, extra_bytes(depth()));

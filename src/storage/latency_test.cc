@@ -117,6 +117,22 @@ TEST_F(LatencyTest, PollNeverWaits) {
   EXPECT_GE(sys::monotonic_ns() - start_ns, 300'000'000u);
 }
 
+TEST_F(LatencyTest, IsQuietUntilTheEarliestIsDue) {
+  open("latency:us=100000:[memory:1M]");
+  EXPECT_EQ(queue->quiet().until_ns, base::Quiet::kForever);
+  TestIo first(Operation::kRead, 0, {kBlock}), second(Operation::kRead, kBlock, {kBlock});
+  Io* batch[] = {&first.io, &second.io};
+  const uint64_t start_ns = sys::monotonic_ns();
+  ASSERT_EQ(queue->submit(batch), 2u);
+  const uint64_t until_ns = queue->quiet().until_ns;
+  EXPECT_GE(until_ns, start_ns + 100'000'000);
+  EXPECT_LE(until_ns, sys::monotonic_ns() + 100'000'000);
+  EXPECT_EQ(queue->wait(), 1u);
+  EXPECT_GE(queue->quiet().until_ns, until_ns + 100'000'000) << "the second is served after the first";
+  EXPECT_EQ(queue->wait(), 1u);
+  EXPECT_EQ(queue->quiet().until_ns, base::Quiet::kForever);
+}
+
 // A request that is short of the model's time waits for the inner device, and others overtake it meanwhile.
 TEST_F(LatencyTest, WhatTheInnerDeviceHasNotDoneIsLate) {
   open("latency:us=100,channels=16:[fault:read_delay_us=@1x20000:[memory:1M]]");

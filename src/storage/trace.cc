@@ -128,6 +128,8 @@ class TraceQueue final : public Queue {
     if (block && !has_completed()) inner_->wait();
   }
 
+  base::Quiet do_quiet() override { return gathered_count_ > 0 ? base::Quiet{} : inner_->quiet(); }
+
   void do_close() override {
     write_records();
     inner_->device().close_queue(inner_);
