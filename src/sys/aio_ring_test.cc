@@ -20,10 +20,8 @@ class AioRingTest : public testing::Test {
   void SetUp() override {
     auto opened = ring.open(kEntries);
     if (!opened) GTEST_SKIP() << opened.error().message;
-    char name[] = "/var/tmp/spillway-aio-XXXXXX";
-    file = mkstemp(name);
+    file = ::open(testing::TempDir().c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     ASSERT_GE(file, 0);
-    unlink(name);
     memset(bytes, 'a', sizeof bytes);
     ASSERT_EQ(pwrite(file, bytes, sizeof bytes, 0), static_cast<ssize_t>(sizeof bytes));
   }

@@ -68,6 +68,12 @@ base::Expected<int> own_descriptor(int descriptor) {
   return base::failure(EMFILE, "the runtime holds ", kMaxOwnDescriptors, " descriptors already");
 }
 
+base::Expected<int> own_new_descriptor(long descriptor) {
+  auto owned = own_descriptor(static_cast<int>(descriptor));
+  if (!owned) syscall(SYS_close, descriptor);
+  return owned;
+}
+
 base::Expected<void> own_descriptor_pair(int (&pair)[2]) {
   for (int i = 0; i < 2; ++i) {
     auto moved = own_descriptor(pair[i]);

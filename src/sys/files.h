@@ -15,6 +15,8 @@ namespace sys {
 // Moves `descriptor` to a high number, close-on-exec, and remembers it as the runtime's own; the old
 // number is closed. Errors: EMFILE. The original stays open on error.
 base::Expected<int> own_descriptor(int descriptor);
+// The same for one that has just been made: on an error it is closed.
+base::Expected<int> own_new_descriptor(long descriptor);
 // Both of `pair`, in place, or an error: then neither is open any more.
 base::Expected<void> own_descriptor_pair(int (&pair)[2]);
 // Closes a descriptor of the runtime's own.

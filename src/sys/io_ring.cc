@@ -61,9 +61,7 @@ base::Expected<int> set_up_owned(uint32_t entry_count, io_uring_params& paramete
     syscall(SYS_close, descriptor);
     return base::failure(EOPNOTSUPP, "io_uring: this kernel's lacks what is needed (Linux 5.7)");
   }
-  auto owned = own_descriptor(static_cast<int>(descriptor));
-  if (!owned) syscall(SYS_close, descriptor);
-  return owned;
+  return own_new_descriptor(descriptor);
 }
 
 }  // namespace

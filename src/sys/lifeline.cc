@@ -23,11 +23,8 @@ std::unexpected<base::Error> refused(long result) {
 base::Expected<void> Lifeline::open() {
   const long made = syscall(SYS_memfd_create, "spillway-child", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (failed(made)) return refused(made);
-  auto owned = own_descriptor(static_cast<int>(made));
-  if (!owned) {
-    syscall(SYS_close, made);
-    return std::unexpected(owned.error());
-  }
+  auto owned = own_new_descriptor(made);
+  if (!owned) return std::unexpected(owned.error());
   descriptor_ = *owned;
   if (const long sized = syscall(SYS_ftruncate, descriptor_, base::kOsPageBytes); failed(sized)) {
     forget();

@@ -31,15 +31,16 @@ class Mutex {
   std::atomic<uint32_t> word_{0};
 };
 
+template <class Lock>
 class LockGuard {
  public:
-  explicit LockGuard(Mutex& mutex) : mutex_(mutex) { mutex_.lock(); }
-  ~LockGuard() { mutex_.unlock(); }
+  explicit LockGuard(Lock& lock) : lock_(lock) { lock_.lock(); }
+  ~LockGuard() { lock_.unlock(); }
   LockGuard(const LockGuard&) = delete;
   LockGuard& operator=(const LockGuard&) = delete;
 
  private:
-  Mutex& mutex_;
+  Lock& lock_;
 };
 
 // Lets threads sleep until "something happened": key = prepare(), check the condition, wait(key).

@@ -143,9 +143,7 @@ base::Expected<int> create_memory_file(uint64_t bytes, const char* name) {
     return base::failure(number, "cannot size a memory file to ", base::Bytes{bytes}, ": ",
                          base::error_name(number));
   }
-  auto owned = own_descriptor(static_cast<int>(descriptor));
-  if (!owned) syscall(SYS_close, descriptor);
-  return owned;
+  return own_new_descriptor(descriptor);
 }
 
 base::Expected<char*> map_shared(int descriptor, uint64_t offset, uint64_t bytes, Access access,

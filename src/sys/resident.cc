@@ -85,9 +85,8 @@ base::Expected<void> ResidentFiles::open() {
     const long opened = syscall(SYS_openat, AT_FDCWD, kPaths[i], O_RDONLY | O_CLOEXEC);
     auto owned = failed(opened) ? base::failure(static_cast<int>(-opened), kPaths[i], ": ",
                                                 base::error_name(static_cast<int>(-opened)))
-                                : own_descriptor(static_cast<int>(opened));
+                                : own_new_descriptor(opened);
     if (!owned) {
-      if (!failed(opened)) syscall(SYS_close, opened);
       close();
       return std::unexpected(owned.error());
     }

@@ -85,7 +85,7 @@ MUTATIONS = [
     mutation("only the first mapping is taken out", "ResidentFilesTest.TakingOutHarms*",
              ("src/sys/resident.cc", "    begin = query.map_end;\n", "    return;\n")),
     mutation("descriptor of a memory file left behind", "MemoryFile.LeavesNo*",
-             ("src/sys/memory.cc", "  if (!owned) syscall(SYS_close, descriptor);\n", "")),
+             (FILES, "  if (!owned) syscall(SYS_close, descriptor);\n", "")),
     mutation("pages that were stored to taken for untouched", "WriteWatchTest.APageIsUntouched*",
              (WATCH, "  scan.category_inverted = kPageWritten;", "  scan.category_mask = 0;"),
              (WATCH, "  scan.category_mask = kPageWritten | kPagePresent;", "  scan.category_mask = kPagePresent;")),

@@ -58,8 +58,7 @@ bool frames_suffice() {
     const bool others_end = reap_threads();
     if (suffice()) break;
     if (!others_end || i == kPatience) return false;
-    const timespec pause = {0, 100'000};
-    sys::syscall(SYS_nanosleep, &pause, nullptr);
+    sys::nap(100'000);
   }
   return true;
 }
