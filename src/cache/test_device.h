@@ -19,6 +19,7 @@
 
 #include "base/check.h"
 #include "base/ids.h"
+#include "base/mix.h"
 #include "storage/device.h"
 
 namespace cache {
@@ -31,10 +32,9 @@ class Random {
  public:
   explicit Random(uint64_t seed) : state_(seed) {}
   uint64_t next() {
-    uint64_t z = (state_ += 0x9e3779b97f4a7c15);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-    return z ^ (z >> 31);
+    const uint64_t drawn = base::mix(state_);
+    state_ += base::kMixStep;
+    return drawn;
   }
   uint64_t below(uint64_t limit) { return next() % limit; }
   bool one_in(uint64_t n) { return below(n) == 0; }

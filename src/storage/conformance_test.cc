@@ -61,9 +61,8 @@ const Backend kBackends[] = {
     {"faulty_latency",
      "fault:seed=8,any_delay_polls=1/3x2,read_split=1/3:[latency:us=30:[stripe:[memory:64M,memory:64M]]]",
      false, true, true},
-    {"traced_memory", "trace:file=/var/tmp/spillway-trace-PID:[memory:64M]", false},
-    {"traced_ring",
-     "fault:seed=9,any_delay_polls=1/3x2:[trace:file=/var/tmp/spillway-trace-PID:[uring:/var/tmp]]", true},
+    {"traced_memory", "trace:file=TRACE:[memory:64M]", false},
+    {"traced_ring", "fault:seed=9,any_delay_polls=1/3x2:[trace:file=TRACE:[uring:/var/tmp]]", true},
     {"delayed_uring", "fault:seed=3,any_delay_polls=1/2x3,read_delay_us=1/9x300:[uring:/var/tmp]", true},
 };
 
@@ -91,7 +90,7 @@ class Conformance : public testing::TestWithParam<Backend> {
  protected:
   void SetUp() override {
     std::string text = GetParam().device_string;
-    if (size_t at = text.find("PID"); at != std::string::npos) text.replace(at, 3, std::to_string(getpid()));
+    if (size_t at = text.find("TRACE"); at != std::string::npos) text.replace(at, 5, trace);
     auto opened = open_device(text, {.overwrite = false, .spill = true});
     ASSERT_TRUE(opened.has_value()) << opened.error().message;
     device = *opened;
@@ -100,8 +99,10 @@ class Conformance : public testing::TestWithParam<Backend> {
   void TearDown() override {
     device->close_queue(queue);
     device->close();
-    unlink(("/var/tmp/spillway-trace-" + std::to_string(getpid())).c_str());
+    unlink(trace.c_str());
   }
+  const std::string trace = testing::TempDir() + "spillway-trace-" + std::to_string(getpid());
+
   void run(Io& io) {
     if (GetParam().runs_alone) return queue->run(io);
     Io* batch[] = {&io};

@@ -2,7 +2,7 @@
 
 #include "base/check.h"
 #include "base/statistics.h"
-#include "storage/objects.h"
+#include "storage/decorator.h"
 #include "sys/kernel.h"
 
 namespace storage {
@@ -10,15 +10,11 @@ namespace {
 
 uint64_t now_us() { return sys::monotonic_ns() / 1000; }
 
-class FaultDevice final : public Device {
+class FaultQueue;
+
+class FaultDevice final : public Decorator<FaultDevice, FaultQueue> {
  public:
-  FaultDevice(Device* inner, const FaultSchedule& schedule) : inner_(inner), schedule_(schedule) {
-    capacity_bytes_ = inner->capacity_bytes();
-    block_bytes_ = inner->block_bytes();
-    discards_ = inner->discards();
-    whereabouts_ = inner->whereabouts();
-    copied_by_fork_ = inner->is_copied_by_fork();
-    counted_ = false;
+  FaultDevice(Device* inner, const FaultSchedule& schedule) : Decorator(inner), schedule_(schedule) {
     base::TextRef(name_, sizeof name_) << "fault:seed=" << schedule.seed << ":[" << inner->name() << ']';
   }
 
@@ -36,26 +32,13 @@ class FaultDevice final : public Device {
   }
 
  private:
-  base::Expected<Queue*> do_open_queue(size_t depth) override;
-  void do_close() override {
-    inner_->close();
-    free_object(this, 0);
-  }
-
-  Device* inner_;
   FaultSchedule schedule_;
   std::atomic<uint64_t> counts_[FaultSchedule::kMaxRules] = {};
 };
 
-class FaultQueue;
-
 // One operation under way: the caller's Io, and the inner device's for it. A slot is free, in the inner
 // queue (or gathered for it), or held back until its time has come.
-struct Slot {
-  Io inner;
-  Io* outer = nullptr;
-  FaultQueue* queue = nullptr;
-  Slot* next = nullptr;  // of the free ones, or of the held ones
+struct Slot : DecoratorSlot<FaultQueue, Slot> {  // `next`: also of the held ones
   int forced_error = 0;
   bool split = false;
   uint64_t polls_left = 0;
@@ -63,26 +46,21 @@ struct Slot {
   iovec segments[kMaxSegments];
 };
 
-class FaultQueue final : public Queue {
+class FaultQueue final : public DecoratorQueue<FaultQueue, Slot> {
  public:
   FaultQueue(FaultDevice& device, Queue* inner, size_t depth)
-      : Queue(device, depth), fault_(device), inner_(inner) {
-    Slot* slots = static_cast<Slot*>(extra_of(this));
-    for (size_t i = 0; i < depth; ++i) put_free(*new (&slots[i]) Slot);
-    gathered_ = reinterpret_cast<Io**>(slots + depth);
-  }
-  static uint64_t extra_bytes(size_t depth) { return depth * (sizeof(Slot) + sizeof(Io*)); }
+      : DecoratorQueue(device, inner, depth, this + 1), fault_(device) {}
+
+  void inner_done(Slot& slot) { hold(slot); }
 
  private:
   void do_start(Io& io) override {
     Fault fault = fault_.next_fault(io.operation);
-    Slot& slot = take_free();
-    slot.outer = &io;
+    Slot& slot = take_slot(io);
     slot.forced_error = fault.error;
     slot.polls_left = fault.delay_polls;
     slot.split = fault.split && !fault.shortened;
     slot.due_us = fault.delay_us > 0 ? now_us() + fault.delay_us : 0;
-    slot.inner = Io();
     if (fault.error != 0) base::statistics.storage_errors.add();
 
     bool transfers = io.operation == Operation::kRead || io.operation == Operation::kWrite;
@@ -94,53 +72,36 @@ class FaultQueue final : public Queue {
       hold(slot);
       return;
     }
-    prepare_inner(slot, length_bytes);
-    gathered_[gathered_count_++] = &slot.inner;
-  }
-
-  void do_flush_submissions() override {
-    if (gathered_count_ == 0) return;
-    // The inner queue is as deep as this one, and holds nothing that this one does not.
-    CHECK_EQ(inner_->submit({gathered_, gathered_count_}), gathered_count_);
-    gathered_count_ = 0;
+    shorten(slot, length_bytes);
+    gather(slot);
   }
 
   void do_poll(bool block) override {
     do_flush_submissions();
     for (;;) {
       if (block && held_ == nullptr)
-        inner_->wait();
+        inner().wait();
       else
-        inner_->poll();
+        inner().poll();
       release_held();
       if (!block || has_completed()) return;
       if (held_ != nullptr) sys::syscall(SYS_sched_yield);
     }
   }
 
-  void do_close() override {
-    inner_->device().close_queue(inner_);
-    free_object(this, extra_bytes(depth()));
-  }
-
-  void prepare_inner(Slot& slot, uint64_t length_bytes) {
+  // The inner Io asks for the front of what the caller wants.
+  static void shorten(Slot& slot, uint64_t length_bytes) {
     const Io& outer = *slot.outer;
     Io& inner = slot.inner;
-    inner.operation = outer.operation;
-    inner.offset_bytes = outer.offset_bytes;
     inner.length_bytes = length_bytes;
     inner.segments = slot.segments;
+    inner.segment_count = 0;
     for (uint64_t left = length_bytes; left > 0 && inner.segment_count < outer.segment_count;) {
       iovec segment = outer.segments[inner.segment_count];
       if (segment.iov_len > left) segment.iov_len = left;
       left -= segment.iov_len;
       slot.segments[inner.segment_count++] = segment;
     }
-    inner.owner = &slot;
-    inner.done = [](Io& done) {
-      Slot& own = *static_cast<Slot*>(done.owner);
-      own.queue->hold(own);
-    };
   }
 
   // From here on only the delay stands between the operation and its completion.
@@ -167,56 +128,28 @@ class FaultQueue final : public Queue {
   }
 
   void finish(Slot& slot) {
-    Io& outer = *slot.outer;
-    outer.error = slot.forced_error != 0 ? slot.forced_error : slot.inner.error;
-    outer.transferred_bytes = slot.forced_error != 0 ? 0 : slot.inner.transferred_bytes;
     const bool may_go_on = slot.split && slot.inner.whole();
-    put_free(slot);
+    const int forced_error = slot.forced_error;
+    Io& outer = take_result(slot);
+    if (forced_error != 0) {
+      outer.error = forced_error;
+      outer.transferred_bytes = 0;
+    }
     if (may_go_on)
       complete(outer);
     else
       complete_as_is(outer);
   }
 
-  void put_free(Slot& slot) {
-    slot.queue = this;
-    slot.next = free_;
-    free_ = &slot;
-  }
-  Slot& take_free() {
-    CHECK(free_ != nullptr);
-    Slot& slot = *free_;
-    free_ = slot.next;
-    return slot;
-  }
-
   FaultDevice& fault_;
-  Queue* inner_;
-  Slot* free_ = nullptr;
   Slot* held_ = nullptr;
-  Io** gathered_ = nullptr;
-  size_t gathered_count_ = 0;
 };
-
-base::Expected<Queue*> FaultDevice::do_open_queue(size_t depth) {
-  auto inner = inner_->open_queue(depth);
-  if (!inner) return inner;
-  depth = (*inner)->depth();
-  auto queue =
-      make_object<FaultQueue>(FaultQueue::extra_bytes(depth), "a storage queue", *this, *inner, depth);
-  if (queue) return *queue;
-  inner_->close_queue(*inner);
-  return std::unexpected(queue.error());
-}
 
 }  // namespace
 
 base::Expected<Device*> make_fault_device(Device* inner, const FaultSchedule& schedule) {
   CHECK_LE(schedule.rule_count, FaultSchedule::kMaxRules);
-  auto device = make_object<FaultDevice>(0, "a fault device", inner, schedule);
-  if (device) return *device;
-  inner->close();
-  return std::unexpected(device.error());
+  return make_decorator<FaultDevice>("a fault device", inner, schedule);
 }
 
 }  // namespace storage

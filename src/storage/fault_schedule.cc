@@ -1,7 +1,7 @@
 #include "storage/fault_schedule.h"
 
 #include "base/check.h"
-#include "storage/mix.h"
+#include "base/mix.h"
 
 namespace storage {
 bool fault_fires(const FaultSchedule& schedule, size_t rule_index, uint64_t ordinal) {
@@ -11,7 +11,8 @@ bool fault_fires(const FaultSchedule& schedule, size_t rule_index, uint64_t ordi
     case FaultRule::When::kAt: return ordinal == rule.n;
     case FaultRule::When::kFrom: return ordinal >= rule.n;
     case FaultRule::When::kEvery: return ordinal % rule.n == 0;
-    case FaultRule::When::kChance: return mix(mix(schedule.seed + rule_index) + ordinal) % rule.m < rule.n;
+    case FaultRule::When::kChance:
+      return base::mix(base::mix(schedule.seed + rule_index) + ordinal) % rule.m < rule.n;
   }
   return false;
 }

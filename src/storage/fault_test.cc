@@ -8,34 +8,14 @@
 
 #include "base/statistics.h"
 #include "storage/open.h"
-#include "storage/test_io.h"
+#include "storage/test_queue.h"
 
 namespace storage {
 namespace {
 
-class FaultTest : public testing::Test {
+class FaultTest : public QueueTest {
  protected:
-  void open(const std::string& faults) {
-    auto opened = open_device("fault:" + faults + ":[memory:16M]", {});
-    ASSERT_TRUE(opened.has_value()) << opened.error().message;
-    device = *opened;
-    queue = device->open_queue(8).value();
-  }
-  void close() {
-    if (device == nullptr) return;
-    device->close_queue(queue);
-    device->close();
-    device = nullptr;
-  }
-  void TearDown() override { close(); }
-
-  std::unique_ptr<TestIo> run(Operation operation, uint64_t offset, size_t length, unsigned seed = 0) {
-    auto io = std::make_unique<TestIo>(operation, offset, std::vector{length});
-    if (operation == Operation::kWrite) io->fill(seed);
-    queue->run(io->io);
-    EXPECT_EQ(io->done_count, 1);
-    return io;
-  }
+  void open(const std::string& faults) { open_queue_of("fault:" + faults + ":[memory:16M]"); }
 
   // One letter for each of `count` single reads: what became of it.
   std::string fates(const std::string& faults, int count) {
@@ -48,9 +28,6 @@ class FaultTest : public testing::Test {
     close();
     return result;
   }
-
-  Device* device = nullptr;
-  Queue* queue = nullptr;
 };
 
 TEST_F(FaultTest, RulesFireWhenTheySay) {

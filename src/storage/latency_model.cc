@@ -2,7 +2,7 @@
 
 #include <bit>
 
-#include "storage/mix.h"
+#include "base/mix.h"
 
 namespace storage {
 
@@ -24,7 +24,7 @@ double minus_logarithm(double x) {
 
 uint64_t service_ns(const LatencyParameters& parameters, uint64_t ordinal, uint64_t length_bytes) {
   // From 1 to 2^53, as a part of that.
-  const uint64_t drawn = (mix(mix(parameters.seed) + ordinal) >> 11) + 1;
+  const uint64_t drawn = (base::mix(base::mix(parameters.seed) + ordinal) >> 11) + 1;
   const double part = static_cast<double>(drawn) / static_cast<double>(uint64_t{1} << 53);
   const double mean_ns = static_cast<double>(parameters.mean_us) * 1000;
   double service = mean_ns;

@@ -188,13 +188,11 @@ class StripeQueue final : public Queue {
   // No call waits for several queues at once. (Yielding the processor costs a time slice on a busy machine.)
   static void rest(size_t rounds) {
     constexpr size_t kSpins = 64;
-    constexpr long kNapNs = 20'000;
-    if (rounds < kSpins) {
+    constexpr uint64_t kNapNs = 20'000;
+    if (rounds < kSpins)
       __builtin_ia32_pause();
-      return;
-    }
-    const timespec nap = {0, kNapNs};
-    sys::syscall(SYS_nanosleep, &nap, nullptr);
+    else
+      sys::nap(kNapNs);
   }
 
   bool has_room(size_t member) const {

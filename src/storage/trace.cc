@@ -7,8 +7,8 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "storage/decorator.h"
 #include "storage/device_string.h"
-#include "storage/objects.h"
 #include "storage/trace_format.h"
 #include "sys/files.h"
 #include "sys/kernel.h"
@@ -19,16 +19,12 @@ namespace {
 constexpr size_t kBufferedRecords = 1024;
 constexpr unsigned kFileMode = 0644;
 
-class TraceDevice final : public Device {
+class TraceQueue;
+
+class TraceDevice final : public Decorator<TraceDevice, TraceQueue> {
  public:
   TraceDevice(Device* inner, int file, std::string_view path)
-      : inner_(inner), file_(file), process_(sys::syscall(SYS_getpid)), start_ns_(sys::monotonic_ns()) {
-    capacity_bytes_ = inner->capacity_bytes();
-    block_bytes_ = inner->block_bytes();
-    discards_ = inner->discards();
-    whereabouts_ = inner->whereabouts();
-    copied_by_fork_ = inner->is_copied_by_fork();
-    counted_ = false;
+      : Decorator(inner), file_(file), process_(sys::syscall(SYS_getpid)), start_ns_(sys::monotonic_ns()) {
     base::TextRef(name_, sizeof name_) << "trace:file=" << path << ":[" << inner->name() << ']';
   }
 
@@ -72,14 +68,12 @@ class TraceDevice final : public Device {
   }
 
  private:
-  base::Expected<Queue*> do_open_queue(size_t depth) override;
   void do_close() override {
-    inner_->close();
-    sys::close_own_descriptor(file_);
-    free_object(this, 0);
+    const int file = file_;
+    Decorator::do_close();
+    sys::close_own_descriptor(file);
   }
 
-  Device* inner_;
   const int file_;
   const long process_;
   const uint64_t start_ns_;
@@ -88,95 +82,63 @@ class TraceDevice final : public Device {
   std::atomic<bool> stopped_{false};
 };
 
-class TraceQueue;
-
-struct TraceSlot {
-  Io inner;
-  Io* outer = nullptr;
-  TraceQueue* queue = nullptr;
-  TraceSlot* next = nullptr;  // of the free ones
+struct TraceSlot : DecoratorSlot<TraceQueue, TraceSlot> {
   uint64_t start_ns = 0;
 };
 
-class TraceQueue final : public Queue {
+class TraceQueue final : public DecoratorQueue<TraceQueue, TraceSlot> {
  public:
   TraceQueue(TraceDevice& device, Queue* inner, size_t depth)
-      : Queue(device, depth), trace_(device), inner_(inner), number_(device.new_queue()) {
-    TraceSlot* slots = static_cast<TraceSlot*>(extra_of(this));
-    for (size_t i = 0; i < depth; ++i) put_free(*new (&slots[i]) TraceSlot);
-    records_ = reinterpret_cast<TraceRecord*>(slots + depth);
-    gathered_ = reinterpret_cast<Io**>(records_ + kBufferedRecords);
+      : DecoratorQueue(device, inner, depth, this + 1), trace_(device), number_(device.new_queue()) {
+    const auto extra = reinterpret_cast<char*>(this + 1);
+    records_ = reinterpret_cast<TraceRecord*>(extra + DecoratorQueue::extra_bytes(depth));
   }
   static uint64_t extra_bytes(size_t depth) {
-    return depth * (sizeof(TraceSlot) + sizeof(Io*)) + kBufferedRecords * sizeof(TraceRecord);
+    return DecoratorQueue::extra_bytes(depth) + kBufferedRecords * sizeof(TraceRecord);
+  }
+
+  void inner_done(TraceSlot& slot) {
+    record(slot);
+    complete_as_is(take_result(slot));
   }
 
  private:
-  void do_start(Io& io) override { gathered_[gathered_count_++] = &prepare(io); }
-  void do_start_alone(Io& io) override { inner_->run(prepare(io)); }
-
-  void do_flush_submissions() override {
-    if (gathered_count_ == 0) return;
-    // The inner queue is as deep as this one, and holds nothing that this one does not.
-    CHECK_EQ(inner_->submit({gathered_, gathered_count_}), gathered_count_);
-    gathered_count_ = 0;
-  }
+  void do_start(Io& io) override { gather(begin(io)); }
+  void do_start_alone(Io& io) override { inner().run(begin(io).inner); }
 
   void do_poll(bool block) override {
     do_flush_submissions();
-    inner_->poll();
-    if (block && !has_completed()) inner_->wait();
+    inner().poll();
+    if (block && !has_completed()) inner().wait();
   }
 
-  base::Quiet do_quiet() override { return gathered_count_ > 0 ? base::Quiet{} : inner_->quiet(); }
+  base::Quiet do_quiet() override { return has_gathered() ? base::Quiet{} : inner().quiet(); }
 
   void do_close() override {
     write_records();
-    inner_->device().close_queue(inner_);
-    free_object(this, extra_bytes(depth()));
+    DecoratorQueue::do_close();
   }
 
-  Io& prepare(Io& io) {
-    CHECK(free_ != nullptr);
-    TraceSlot& slot = *free_;
-    free_ = slot.next;
-    slot.outer = &io;
+  TraceSlot& begin(Io& io) {
+    TraceSlot& slot = take_slot(io);
     slot.start_ns = sys::monotonic_ns();
-    slot.inner = Io();
-    slot.inner.operation = io.operation;
-    slot.inner.offset_bytes = io.offset_bytes;
-    slot.inner.segments = io.segments;
-    slot.inner.segment_count = io.segment_count;
-    slot.inner.length_bytes = io.length_bytes;
-    slot.inner.owner = &slot;
-    slot.inner.done = [](Io& done) {
-      TraceSlot& own = *static_cast<TraceSlot*>(done.owner);
-      own.queue->finish(own);
-    };
-    return slot.inner;
+    return slot;
   }
 
-  void finish(TraceSlot& slot) {
+  void record(const TraceSlot& slot) {
+    if (!trace_.records()) return;
     const Io& inner = slot.inner;
-    if (trace_.records()) {
-      const bool flush = inner.operation == Operation::kFlush;
-      records_[record_count_++] = {
-          .start_ns = slot.start_ns - trace_.start_ns(),
-          .offset_bytes = flush ? 0 : inner.offset_bytes,
-          .length_bytes = flush ? 0 : inner.length_bytes,
-          .transferred_bytes = flush ? 0 : inner.transferred_bytes,
-          .latency_ns = sys::monotonic_ns() - slot.start_ns,
-          .queue = number_,
-          .error = static_cast<uint16_t>(inner.error),
-          .operation = static_cast<uint8_t>(static_cast<uint8_t>(inner.operation) + 1),
-          .zero = 0};
-      if (record_count_ == kBufferedRecords) write_records();
-    }
-    Io& outer = *slot.outer;
-    outer.error = inner.error;
-    outer.transferred_bytes = inner.transferred_bytes;
-    put_free(slot);
-    complete_as_is(outer);
+    const bool flush = inner.operation == Operation::kFlush;
+    records_[record_count_++] = {.start_ns = slot.start_ns - trace_.start_ns(),
+                                 .offset_bytes = flush ? 0 : inner.offset_bytes,
+                                 .length_bytes = flush ? 0 : inner.length_bytes,
+                                 .transferred_bytes = flush ? 0 : inner.transferred_bytes,
+                                 .latency_ns = sys::monotonic_ns() - slot.start_ns,
+                                 .queue = number_,
+                                 .error = static_cast<uint16_t>(inner.error),
+                                 .operation = static_cast<uint8_t>(static_cast<uint8_t>(inner.operation) + 1),
+                                 .zero = 0};
+    if (record_count_ == kBufferedRecords) write_records();
   }
 
   void write_records() {
@@ -184,32 +146,11 @@ class TraceQueue final : public Queue {
     record_count_ = 0;
   }
 
-  void put_free(TraceSlot& slot) {
-    slot.queue = this;
-    slot.next = free_;
-    free_ = &slot;
-  }
-
   TraceDevice& trace_;
-  Queue* inner_;
   const uint32_t number_;
-  TraceSlot* free_ = nullptr;
   TraceRecord* records_ = nullptr;
   size_t record_count_ = 0;
-  Io** gathered_ = nullptr;
-  size_t gathered_count_ = 0;
 };
-
-base::Expected<Queue*> TraceDevice::do_open_queue(size_t depth) {
-  auto inner = inner_->open_queue(depth);
-  if (!inner) return inner;
-  depth = (*inner)->depth();
-  auto queue =
-      make_object<TraceQueue>(TraceQueue::extra_bytes(depth), "a storage queue", *this, *inner, depth);
-  if (queue) return *queue;
-  inner_->close_queue(*inner);
-  return std::unexpected(queue.error());
-}
 
 base::Error file_error(std::string_view path, long result, const char* advice) {
   const int number = static_cast<int>(-result);
@@ -254,9 +195,8 @@ base::Expected<Device*> make_trace_device(Device* inner, std::string_view path) 
     inner->close();
     return std::unexpected(file.error());
   }
-  auto device = make_object<TraceDevice>(0, "a trace device", inner, *file, path);
+  auto device = make_decorator<TraceDevice>("a trace device", inner, *file, path);
   if (!device) {
-    inner->close();
     sys::close_own_descriptor(*file);
     return std::unexpected(device.error());
   }

@@ -56,8 +56,7 @@ class Replay {
       // Sleeps end late: the last of it is spent polling.
       const uint64_t left_ns = due_ns - now_ns;
       if (left_ns < kLateNs / 5) continue;
-      const timespec nap = {0, static_cast<long>(left_ns / 2 < kNapNsMost ? left_ns / 2 : kNapNsMost)};
-      sys::syscall(SYS_nanosleep, &nap, nullptr);
+      sys::nap(left_ns / 2 < kNapNsMost ? left_ns / 2 : kNapNsMost);
     }
   }
 

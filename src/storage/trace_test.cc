@@ -14,18 +14,18 @@
 
 #include "storage/open.h"
 #include "storage/test_process.h"
+#include "storage/test_queue.h"
 #include "storage/trace_reader.h"
 #include "storage/trace_replay.h"
 
 namespace storage {
 namespace {
 
-class TraceTest : public testing::Test {
+class TraceTest : public QueueTest {
  protected:
   void SetUp() override {
-    char name[] = "/var/tmp/spillway-trace-XXXXXX";
-    ASSERT_NE(mkdtemp(name), nullptr);
-    directory = name;
+    directory = testing::TempDir() + "spillway-traces-" + std::to_string(getpid());
+    std::filesystem::create_directory(directory);
     path = directory + "/trace";
   }
   void TearDown() override {
@@ -33,24 +33,7 @@ class TraceTest : public testing::Test {
     reader.close();
     std::filesystem::remove_all(directory);
   }
-  void open(const std::string& inner) {
-    auto opened = open_device("trace:file=" + path + ":[" + inner + "]", {});
-    ASSERT_TRUE(opened.has_value()) << opened.error().message;
-    device = *opened;
-    queue = device->open_queue(8).value();
-  }
-  void close() {
-    if (device == nullptr) return;
-    device->close_queue(queue);
-    device->close();
-    device = nullptr;
-  }
-  std::unique_ptr<TestIo> run(Operation operation, uint64_t offset, size_t length) {
-    auto io = std::make_unique<TestIo>(operation, offset, std::vector{length});
-    if (operation == Operation::kDiscard || operation == Operation::kFlush) io->io.segment_count = 0;
-    queue->run(io->io);
-    return io;
-  }
+  void open(const std::string& inner) { open_queue_of("trace:file=" + path + ":[" + inner + "]"); }
   const std::vector<TraceRecord> records() {
     reader.close();
     auto read = reader.open(path);
@@ -65,8 +48,6 @@ class TraceTest : public testing::Test {
   }
 
   std::string directory, path;
-  Device* device = nullptr;
-  Queue* queue = nullptr;
   TraceReader reader;
 };
 

@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "base/check.h"
+#include "base/mix.h"
 #include "sys/memory.h"
 #include "task/scheduler.h"
 
@@ -37,11 +38,9 @@ struct State {
 } play;
 
 uint64_t next_random() {
-  // splitmix64
-  uint64_t z = (play.random += 0x9e3779b97f4a7c15);
-  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-  z = (z ^ z >> 27) * 0x94d049bb133111eb;
-  return z ^ z >> 31;
+  const uint64_t drawn = base::mix(play.random);
+  play.random += base::kMixStep;
+  return drawn;
 }
 
 bool can_go_on(const Player& player) {

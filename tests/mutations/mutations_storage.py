@@ -1,6 +1,7 @@
 """Breakages of src/storage: what a transfer did is reported, queues keep their contract, nobody's data is lost."""
 
 AIO = "src/storage/aio.cc"
+DECORATOR = "src/storage/decorator.h"
 DEVICE = "src/storage/device.cc"
 FAULT = "src/storage/fault.cc"
 FILE = "src/storage/file.cc"
@@ -163,15 +164,13 @@ MUTATIONS = [
     mutation("modelled request completes before it is done", "LatencyTest.*",
              (LATENCY, "      if (slot.inner_done) {", "      if (slot.inner_done || slot.inner.error == 0) {")),
     mutation("request that was late is forgotten", "LatencyTest.WhatTheInner*",
-             (LATENCY, "      if (!own.late) return;", "      if (!own.late || own.queue != nullptr) return;")),
-    mutation("error of the modelled device's inner one lost", "LatencyTest.Results*",
-             (LATENCY, "    outer.error = slot.inner.error;\n", "")),
+             (LATENCY, "    if (!slot.late) return;", "    if (!slot.late || slot.queue != nullptr) return;")),
     mutation("all modelled requests served at once", "LatencyModel.Channels*",
              (LATENCY_MODEL, "(free_at > now_ns ? free_at : now_ns) + service", "now_ns + service")),
     mutation("modelled channels one after the other", "LatencyModel.Channels*",
              (LATENCY_MODEL, "      if (at < free_at) {", "      if (at > free_at) {")),
     mutation("seed of a modelled device ignored", "LatencyModel.TheSeed*",
-             (LATENCY_MODEL, "mix(mix(parameters.seed) + ordinal)", "mix(ordinal)")),
+             (LATENCY_MODEL, "base::mix(base::mix(parameters.seed) + ordinal)", "base::mix(ordinal)")),
 
     # Traces
     mutation("trace empties a file that is none", "TraceTest.OtherFiles*",
@@ -183,7 +182,7 @@ MUTATIONS = [
     mutation("limit on the size of files ignored by traces", "TraceTest.Without*",
              (TRACE, "    if (at + bytes <= sys::file_size_limit()) {", "    if (true) {")),
     mutation("rest of a queue's records not written", "TraceTest.Many*",
-             (TRACE, "    write_records();\n    inner_->device()", "    inner_->device()")),
+             (TRACE, "    write_records();\n    DecoratorQueue::do_close();", "    DecoratorQueue::do_close();")),
     mutation("child of fork writes into its parent's trace", "TraceTest.AChild*",
              (TRACE, " && process_ == sys::syscall(SYS_getpid);", ";")),
     mutation("traced error lost", "TraceTest.Records*",
@@ -201,9 +200,9 @@ MUTATIONS = [
 
     # Faults made on purpose
     mutation("forced error lost", "FaultTest.*",
-             (FAULT, "outer.error = slot.forced_error != 0 ? slot.forced_error : slot.inner.error;", "outer.error = slot.inner.error;")),
-    mutation("inner device's error lost", "Errors.*",
-             (FAULT, "outer.error = slot.forced_error != 0 ? slot.forced_error : slot.inner.error;", "outer.error = slot.forced_error;")),
+             (FAULT, "      outer.error = forced_error;\n", "")),
+    mutation("inner device's error lost", "Errors.*:LatencyTest.Results*",
+             (DECORATOR, "    outer.error = slot.inner.error;\n", "")),
     mutation("write that fails reaches the medium", "FaultTest.AFailedWrite*",
              (FAULT, "(fault.error == 0 || fault.torn) && !(cut", "!(cut")),
     mutation("cut inside a segment forgotten", "FaultTest.CutsInside*",
