@@ -44,24 +44,11 @@ using InterLock = sys::Mutex;
 
 #endif
 
-// For what one worker alone uses: no lock is a lock, too.
+// For what one worker alone uses: no lock is a lock, too. (No task is suspended while it holds one or the other.)
 class IntraLock {
  public:
   void lock() {}
   void unlock() {}
-};
-
-// REQUIRES: no task is suspended while it holds it.
-template <class Lock>
-class LockedScope {
- public:
-  explicit LockedScope(Lock& lock) : lock_(lock) { lock_.lock(); }
-  ~LockedScope() { lock_.unlock(); }
-  LockedScope(const LockedScope&) = delete;
-  LockedScope& operator=(const LockedScope&) = delete;
-
- private:
-  Lock& lock_;
 };
 
 }  // namespace task

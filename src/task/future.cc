@@ -8,7 +8,7 @@ void Future::fulfil(uint64_t value) {
   WaitList waiters;
   Link* links = nullptr;
   {
-    LockedScope scope(lock_);
+    sys::LockGuard scope(lock_);
     CHECK(!fulfilled_);
     fulfilled_ = true;
     value_ = value;
@@ -34,7 +34,7 @@ void Future::fulfil(uint64_t value) {
 }
 
 bool Future::is_fulfilled() {
-  LockedScope scope(lock_);
+  sys::LockGuard scope(lock_);
   return fulfilled_;
 }
 
@@ -52,7 +52,7 @@ void WaitSet::add(Future& future, Future::Link& link) {
   all_ = &link;
   ++count_;
   {
-    LockedScope scope(future.lock_);
+    sys::LockGuard scope(future.lock_);
     if (!future.fulfilled_) {
       link.next = future.links_;
       if (link.next != nullptr) link.next->previous = &link;
@@ -68,7 +68,7 @@ void WaitSet::add(Future& future, Future::Link& link) {
 void WaitSet::arrive(Future::Link& link) {
   Task* woken = nullptr;
   {
-    LockedScope scope(lock_);
+    sys::LockGuard scope(lock_);
     link.next = nullptr;
     (last_ready_ == nullptr ? ready_ : last_ready_->next) = &link;
     last_ready_ = &link;
@@ -107,7 +107,7 @@ Future* WaitSet::wait(const Limit& limit, Woken* how) {
 }
 
 bool WaitSet::abandon() {
-  LockedScope scope(lock_);
+  sys::LockGuard scope(lock_);
   if (waiting_ == nullptr) return false;
   waiting_ = nullptr;
   return true;
@@ -115,7 +115,7 @@ bool WaitSet::abandon() {
 
 void WaitSet::clear() {
   for (Future::Link* link = all_; link != nullptr; link = link->next_in_set) {
-    LockedScope scope(link->future->lock_);
+    sys::LockGuard scope(link->future->lock_);
     if (!link->is_listed) continue;
     (link->previous == nullptr ? link->future->links_ : link->previous->next) = link->next;
     if (link->next != nullptr) link->next->previous = link->previous;

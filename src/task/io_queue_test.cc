@@ -12,7 +12,7 @@
 #include "base/check.h"
 #include "storage/open.h"
 #include "task/scheduler.h"
-#include "task/test_stack.h"
+#include "task/test_tasks.h"
 
 namespace task {
 namespace {
@@ -23,12 +23,12 @@ struct AlignedBlock {
   alignas(kBlock) char bytes[kBlock];
 };
 
-class IoQueueTest : public testing::TestWithParam<const char*> {
+class IoQueueTest : public TasksTest, public testing::WithParamInterface<const char*> {
  protected:
-  void SetUp() override { ASSERT_TRUE(scheduler.open({.worker_count = 2, .stack_bytes = kTestStackBytes})); }
+  IoQueueTest() : TasksTest(2) {}
   void TearDown() override {
     if (device != nullptr) device->close();
-    scheduler.close();
+    TasksTest::TearDown();
   }
 
   void open(const char* kind) {
@@ -39,24 +39,6 @@ class IoQueueTest : public testing::TestWithParam<const char*> {
     device = *opened;
   }
 
-  template <class F>
-  void run(F f) {
-    auto ran = scheduler.run(
-        {.name = "main", .entry = [](void* function) { (*static_cast<F*>(function))(); }, .argument = &f});
-    ASSERT_TRUE(ran) << ran.error().message;
-  }
-
-  template <class F>
-  static Task& start(F& f, Worker* worker = nullptr) {
-    auto task = spawn({.name = "does I/O",
-                       .entry = [](void* function) { (*static_cast<F*>(function))(); },
-                       .argument = &f,
-                       .worker = worker});
-    CHECK(task.has_value());
-    return **task;
-  }
-
-  Scheduler scheduler;
   storage::Device* device = nullptr;
 };
 
@@ -81,7 +63,7 @@ TEST_P(IoQueueTest, ManyTasksOfTwoWorkersWriteAndReadBack) {
         }
       };
       std::vector<Task*> tasks;
-      for (int i = 0; i < 64; ++i) tasks.push_back(&start(body));
+      for (int i = 0; i < 64; ++i) tasks.push_back(&start("does I/O", body));
       for (Task* task : tasks) join(*task);
       EXPECT_EQ(good, 256u);
       EXPECT_TRUE(queue.flush());
@@ -89,8 +71,8 @@ TEST_P(IoQueueTest, ManyTasksOfTwoWorkersWriteAndReadBack) {
     };
     auto first = [&] { work(0); };
     auto second = [&] { work(1); };
-    Task& a = start(first, &scheduler.worker(0));
-    Task& b = start(second, &scheduler.worker(1));
+    Task& a = start("does I/O", first, &scheduler.worker(0));
+    Task& b = start("does I/O", second, &scheduler.worker(1));
     join(a);
     join(b);
   });

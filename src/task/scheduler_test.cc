@@ -11,37 +11,14 @@
 #include <vector>
 
 #include "task/sync.h"
-#include "task/test_stack.h"
+#include "task/test_tasks.h"
 
 namespace task {
 namespace {
 
-template <class F>
-Task& start(const char* name, F& f, Worker* worker = nullptr) {
-  auto task = spawn({.name = name,
-                     .entry = [](void* function) { (*static_cast<F*>(function))(); },
-                     .argument = &f,
-                     .worker = worker});
-  CHECK(task.has_value());
-  return **task;
-}
-
-class SchedulerTest : public testing::TestWithParam<uint32_t> {
+class SchedulerTest : public TasksTest, public testing::WithParamInterface<uint32_t> {
  protected:
-  void SetUp() override {
-    ASSERT_TRUE(scheduler.open({.worker_count = GetParam(), .stack_bytes = kTestStackBytes}));
-  }
-  void TearDown() override { scheduler.close(); }
-
-  template <class F>
-  void run(F f) {
-    auto ran = scheduler.run(
-        {.name = "main", .entry = [](void* function) { (*static_cast<F*>(function))(); }, .argument = &f});
-    ASSERT_TRUE(ran) << ran.error().message;
-  }
-  Worker* worker(uint32_t i) { return &scheduler.worker(i % GetParam()); }
-
-  Scheduler scheduler;
+  SchedulerTest() : TasksTest(GetParam()) {}
 };
 
 TEST_P(SchedulerTest, TasksTakeTurns) {

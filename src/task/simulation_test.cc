@@ -10,7 +10,7 @@
 
 #include "task/scheduler.h"
 #include "task/sync.h"
-#include "task/test_stack.h"
+#include "task/test_tasks.h"
 
 namespace task {
 namespace {

@@ -138,11 +138,8 @@ base::Expected<void> Socket::connect(const sockaddr* address, socklen_t bytes, c
 base::Expected<void> Sockets::open() {
   const long descriptor = sys::syscall(SYS_epoll_create1, EPOLL_CLOEXEC);
   if (sys::failed(descriptor)) return std::unexpected(error_of("wait for sockets", descriptor));
-  auto owned = sys::own_descriptor(static_cast<int>(descriptor));
-  if (!owned) {
-    sys::syscall(SYS_close, descriptor);
-    return std::unexpected(owned.error());
-  }
+  auto owned = sys::own_new_descriptor(descriptor);
+  if (!owned) return std::unexpected(owned.error());
   descriptor_ = *owned;
   auto added = Worker::current()->add_poller(*this);
   if (!added) {

@@ -12,31 +12,14 @@
 #include "base/check.h"
 #include "task/scheduler.h"
 #include "task/sync.h"
-#include "task/test_stack.h"
+#include "task/test_tasks.h"
 
 namespace task {
 namespace {
 
-class SocketsTest : public testing::Test {
+class SocketsTest : public TasksTest {
  protected:
-  void SetUp() override { ASSERT_TRUE(scheduler.open({.worker_count = 2, .stack_bytes = kTestStackBytes})); }
-  void TearDown() override { scheduler.close(); }
-
-  template <class F>
-  void run(F f) {
-    auto ran = scheduler.run(
-        {.name = "main", .entry = [](void* function) { (*static_cast<F*>(function))(); }, .argument = &f});
-    ASSERT_TRUE(ran) << ran.error().message;
-  }
-  template <class F>
-  static Task& start(F& f, Worker* worker = nullptr) {
-    auto task = spawn({.name = "talks",
-                       .entry = [](void* function) { (*static_cast<F*>(function))(); },
-                       .argument = &f,
-                       .worker = worker});
-    CHECK(task.has_value());
-    return **task;
-  }
+  SocketsTest() : TasksTest(2) {}
 
   // A listening socket of the loopback interface, and its address.
   static int listen_on_loopback(sockaddr_in& address) {
@@ -50,8 +33,6 @@ class SocketsTest : public testing::Test {
     CHECK(getsockname(descriptor, reinterpret_cast<sockaddr*>(&address), &bytes) == 0);
     return descriptor;
   }
-
-  Scheduler scheduler;
 };
 
 TEST_F(SocketsTest, AServerAndManyClients) {
@@ -84,7 +65,7 @@ TEST_F(SocketsTest, AServerAndManyClients) {
           auto accepted = listener.accept();
           ASSERT_TRUE(accepted);
           next = *accepted;
-          echoes.push_back(&start(echo));
+          echoes.push_back(&start("talks", echo));
           yield();  // it takes its descriptor
         }
         for (Task* task : echoes) join(*task);
@@ -102,7 +83,7 @@ TEST_F(SocketsTest, AServerAndManyClients) {
         std::string sent(kBytes, static_cast<char>(number)), got(kBytes, 0);
         for (int round = 0; round < kRounds; ++round) {
           auto send = [&] { ASSERT_TRUE(connection.send(sent.data(), sent.size())); };
-          Task& sender = start(send);
+          Task& sender = start("talks", send);
           size_t at = 0;
           while (at < kBytes) {
             auto received = connection.receive(got.data() + at, kBytes - at);
@@ -116,12 +97,12 @@ TEST_F(SocketsTest, AServerAndManyClients) {
         }
       };
       std::vector<Task*> clients;
-      for (int i = 0; i < kClients; ++i) clients.push_back(&start(talk));
+      for (int i = 0; i < kClients; ++i) clients.push_back(&start("talks", talk));
       for (Task* task : clients) join(*task);
       sockets.close();
     };
-    Task& server = start(serve, &scheduler.worker(0));
-    Task& client = start(ask, &scheduler.worker(1));
+    Task& server = start("talks", serve, &scheduler.worker(0));
+    Task& client = start("talks", ask, &scheduler.worker(1));
     join(server);
     join(client);
   });
@@ -141,7 +122,7 @@ TEST_F(SocketsTest, WaitsEndByDeadlineAndCancel) {
       char byte;
       EXPECT_EQ(one.receive(&byte, 1, {.deadline_ns = now_ns() + 5'000'000}).error().number, ETIMEDOUT);
       auto waits = [&] { EXPECT_EQ(one.receive(&byte, 1).error().number, ECANCELED); };
-      Task& task = start(waits);
+      Task& task = start("talks", waits);
       yield();
       cancel(task);
       join(task);

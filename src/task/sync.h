@@ -30,7 +30,7 @@ class BasicMutex {
     return ListedWaiter<Lock>(lock_, waiters_, "a mutex").wait(limit);
   }
   bool try_lock() {
-    LockedScope scope(lock_);
+    sys::LockGuard scope(lock_);
     if (owner_ != nullptr) return false;
     owner_ = &self();
     return true;
@@ -39,7 +39,7 @@ class BasicMutex {
   void unlock() {
     Task* next = nullptr;
     {
-      LockedScope scope(lock_);
+      sys::LockGuard scope(lock_);
       CHECK(owner_ == &self());
       if (!waiters_.empty()) next = waiters_.take_first().task;
       owner_ = next;
@@ -77,7 +77,7 @@ class BasicCondition {
     for (; count > 0; --count) {
       Task* woken = nullptr;
       {
-        LockedScope scope(lock_);
+        sys::LockGuard scope(lock_);
         if (waiters_.empty()) return;
         woken = waiters_.take_first().task;
       }
@@ -105,7 +105,7 @@ class BasicSemaphore {
     return ListedWaiter<Lock>(lock_, waiters_, "a semaphore").wait(limit);
   }
   bool try_acquire() {
-    LockedScope scope(lock_);
+    sys::LockGuard scope(lock_);
     if (permits_ == 0 || !waiters_.empty()) return false;
     --permits_;
     return true;
@@ -114,7 +114,7 @@ class BasicSemaphore {
     for (; count > 0; --count) {
       Task* next = nullptr;
       {
-        LockedScope scope(lock_);
+        sys::LockGuard scope(lock_);
         if (waiters_.empty())
           ++permits_;
         else

@@ -95,7 +95,7 @@ class ListedWaiter final : public Waiting {
   }
   const char* what() const override { return what_; }
   bool abandon() override {
-    LockedScope scope(lock_);
+    sys::LockGuard scope(lock_);
     if (!waiter_.is_queued) return false;
     list_.remove(waiter_);
     return true;

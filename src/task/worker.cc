@@ -163,11 +163,15 @@ void Worker::post(Message& message) {
   rouse();
 }
 
+void Worker::end_wait(Task& task, Woken how) {
+  // It has been woken, or is about to be.
+  if (task.waiting == nullptr || !task.waiting->abandon()) return;
+  task.woken = how;
+  make_runnable(task);
+}
+
 void Worker::deliver_cancel(Task& task) {
-  if (task.waiting != nullptr && task.waiting_is_cancellable && task.waiting->abandon()) {
-    task.woken = Woken::kCancelled;
-    make_runnable(task);
-  }
+  if (task.waiting_is_cancellable) end_wait(task, Woken::kCancelled);
   scheduler_->release(task);
 }
 
@@ -179,10 +183,7 @@ size_t Worker::fire_timers() {
     auto& timer = *static_cast<TaskTimer*>(timers_.first());
     timers_.remove(timer);
     ++count;
-    // It has been woken, or is about to be.
-    if (timer.task->waiting == nullptr || !timer.task->waiting->abandon()) continue;
-    timer.task->woken = Woken::kTimedOut;
-    make_runnable(*timer.task);
+    end_wait(*timer.task, Woken::kTimedOut);
   }
   return count;
 }

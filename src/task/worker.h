@@ -87,6 +87,8 @@ class Worker {
   void switch_away(bool ends);
   void switched_in();
   void deliver_cancel(Task& task);
+  // Ends a task's wait, unless somebody else has.
+  void end_wait(Task& task, Woken how);
 
   Scheduler* scheduler_ = nullptr;
   uint32_t index_ = 0;

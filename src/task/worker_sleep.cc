@@ -13,28 +13,17 @@
 namespace task {
 
 base::Expected<void> Worker::open_sleep() {
-  const long descriptor = sys::syscall(SYS_epoll_create1, EPOLL_CLOEXEC);
-  if (sys::failed(descriptor))
-    return base::failure(static_cast<int>(-descriptor),
-                         "cannot make a worker: ", base::error_name(static_cast<int>(-descriptor)),
-                         "; raise ulimit -n");
-  auto owned = sys::own_descriptor(static_cast<int>(descriptor));
-  if (!owned) {
-    sys::syscall(SYS_close, descriptor);
-    return std::unexpected(owned.error());
+  for (int* place : {&sleep_descriptor_, &wake_descriptor_}) {
+    const long made = place == &sleep_descriptor_ ? sys::syscall(SYS_epoll_create1, EPOLL_CLOEXEC)
+                                                  : sys::syscall(SYS_eventfd2, 0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (sys::failed(made))
+      return base::failure(static_cast<int>(-made),
+                           "cannot make a worker: ", base::error_name(static_cast<int>(-made)),
+                           "; raise ulimit -n");
+    auto owned = sys::own_new_descriptor(made);
+    if (!owned) return std::unexpected(owned.error());
+    *place = *owned;
   }
-  sleep_descriptor_ = *owned;
-  const long event = sys::syscall(SYS_eventfd2, 0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (sys::failed(event))
-    return base::failure(static_cast<int>(-event),
-                         "cannot make a worker: ", base::error_name(static_cast<int>(-event)),
-                         "; raise ulimit -n");
-  owned = sys::own_descriptor(static_cast<int>(event));
-  if (!owned) {
-    sys::syscall(SYS_close, event);
-    return std::unexpected(owned.error());
-  }
-  wake_descriptor_ = *owned;
   return watch(wake_descriptor_);
 }
 

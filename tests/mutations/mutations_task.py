@@ -28,8 +28,8 @@ MUTATIONS = [
     # Who ends a wait
     mutation("a wait that was ended is ended again", (WAITING, "    if (!waiter_.is_queued) return false;\n    list_.remove(waiter_);", "    if (waiter_.is_queued) list_.remove(waiter_);")),
     mutation("a wait that timed out stays in the list", (WAITING, "    list_.remove(waiter_);\n    return true;", "    return true;")),
-    mutation("cancellation is taken for a notification", (WORKER, "    task.woken = Woken::kCancelled;\n", "")),
-    mutation("a wait that must not be cancelled is", (WORKER, "task.waiting_is_cancellable && ", "")),
+    mutation("cancellation is taken for a notification", (WORKER, "end_wait(task, Woken::kCancelled)", "end_wait(task, Woken::kNotified)")),
+    mutation("a wait that must not be cancelled is", (WORKER, "  if (task.waiting_is_cancellable) end_wait", "  end_wait")),
     mutation("a message of a task that is gone", (SCHEDULER, "  task.references.fetch_add(1, std::memory_order_relaxed);  // the message's\n", ""),
              (WORKER, "  scheduler_->release(task);\n", "")),
     mutation("a timer stays when its wait has ended", (WORKER, "  if (timer.is_queued) timers_.remove(timer);\n", "")),
