@@ -104,6 +104,7 @@ class Worker {
   uint32_t poller_count_ = 0;
   int sleep_descriptor_ = -1;  // epoll
   int wake_descriptor_ = -1;   // eventfd
+  bool sleeps_in_ms_ = false;  // there is no epoll_pwait2
   // What others write.
   alignas(64) std::atomic<Message*> inbox_{nullptr};  // last in, first
   std::atomic<uint32_t> asleep_{0};

@@ -4,6 +4,8 @@
 #include <sys/eventfd.h>
 #include <time.h>
 
+#include <algorithm>
+
 #include "base/check.h"
 #include "sys/files.h"
 #include "sys/kernel.h"
@@ -60,8 +62,18 @@ void Worker::sleep_until_woken(uint64_t until_ns) {
                .tv_nsec = static_cast<long>((until_ns - now) % 1'000'000'000)};
   }
   epoll_event events[4];
-  sys::syscall(SYS_epoll_pwait2, sleep_descriptor_, events, 4, until_ns == kNever ? nullptr : &timeout,
-               nullptr, 0);
+  if (!sleeps_in_ms_) {
+    const long result = sys::syscall(SYS_epoll_pwait2, sleep_descriptor_, events, 4,
+                                     until_ns == kNever ? nullptr : &timeout, nullptr, 0);
+    // Linux before 5.11, and what filters system calls that it does not know.
+    sleeps_in_ms_ = result == -ENOSYS || result == -EPERM;
+    if (!sleeps_in_ms_) return;
+  }
+  constexpr long kMostMs = 1'000'000;
+  const long ms = until_ns == kNever
+                      ? -1
+                      : std::min(timeout.tv_sec, kMostMs / 1000) * 1000 + timeout.tv_nsec / 1'000'000 + 1;
+  sys::syscall(SYS_epoll_pwait, sleep_descriptor_, events, 4, ms, nullptr, 0);
 }
 
 void Worker::end_sleep() {
