@@ -17,6 +17,11 @@ void choice_point();
 uint32_t choose(uint32_t count);
 // The simulated clock.
 uint64_t now_ns();
+// A turn that found nothing.
+inline void relax() {}
+// Idle (idle.h).
+inline constexpr uint64_t kLookNs = 0;
+inline constexpr uint32_t kTurnsPerClock = 8;
 
 // A lock of simulated workers: who finds it held lets another run.
 class InterLock {
@@ -40,6 +45,9 @@ class InterLock {
 inline void choice_point() {}
 inline uint32_t choose(uint32_t) { return 0; }
 inline uint64_t now_ns() { return sys::monotonic_ns(); }
+inline void relax() { __builtin_ia32_pause(); }
+inline constexpr uint64_t kLookNs = 20'000;
+inline constexpr uint32_t kTurnsPerClock = 64;
 using InterLock = sys::Mutex;
 
 #endif

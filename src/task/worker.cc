@@ -13,7 +13,6 @@ namespace task {
 namespace {
 
 constexpr uint32_t kTasksPerTurn = 64;
-constexpr uint32_t kTurnsBeforeSleep = 4;
 
 // What the C and the C++ library keep for a thread and a task takes for its own.
 class LibraryState {
@@ -90,17 +89,17 @@ void Worker::remove_poller(base::Poller& poller) {
 void Worker::run() {
   Worker* const before = current_worker;
   current_worker = this;
-  uint32_t idle_turns = 0;
   for (;;) {
     const size_t done = take_messages() + fire_timers() + run_tasks() + poll_all();
     if (done > 0) {
-      idle_turns = 0;
+      idle_.end();
       continue;
     }
-    if (scheduler_->has_ended()) break;
     choice_point();
-    if (++idle_turns < kTurnsBeforeSleep) continue;
-    idle_turns = 0;
+    relax();
+    if (!idle_.should_sleep()) continue;
+    // Not before: who spawns tasks elsewhere writes to what this reads.
+    if (scheduler_->has_ended()) break;
     uint64_t until_ns = timers_.due_ns();
     for (uint32_t i = 0; i < poller_count_; ++i) {
       const uint64_t poller_ns = pollers_[i]->quiet().until_ns;
