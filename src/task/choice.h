@@ -1,8 +1,10 @@
 // The points where a deterministic test decides what happens next (simulation.h). In the product they are nothing, a
 // lock, a clock and a sleep; the library of the tests is the same sources built with SPILLWAY_SIMULATED.
 #pragma once
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "sys/kernel.h"
 #include "sys/lock.h"
@@ -58,5 +60,45 @@ class IntraLock {
   void lock() {}
   void unlock() {}
 };
+
+// A word that tasks of any worker change, each time in one step. What was written before a change is there for who sees it.
+class InterWord {
+ public:
+  uintptr_t get() const { return word_.load(std::memory_order_relaxed); }
+  void set(uintptr_t value) { word_.store(value, std::memory_order_release); }
+  // False: it is another one than `expected`.
+  bool replace(uintptr_t expected, uintptr_t value) {
+    return word_.compare_exchange_strong(expected, value, std::memory_order_acq_rel,
+                                         std::memory_order_relaxed);
+  }
+  // Adds the bits. What it was.
+  uintptr_t mark(uintptr_t bits) { return word_.fetch_or(bits, std::memory_order_acq_rel); }
+
+ private:
+  std::atomic<uintptr_t> word_{0};
+};
+
+// The same for tasks of one worker.
+class IntraWord {
+ public:
+  uintptr_t get() const { return word_; }
+  void set(uintptr_t value) { word_ = value; }
+  bool replace(uintptr_t expected, uintptr_t value) {
+    if (word_ != expected) return false;
+    word_ = value;
+    return true;
+  }
+  uintptr_t mark(uintptr_t bits) {
+    const uintptr_t before = word_;
+    word_ |= bits;
+    return before;
+  }
+
+ private:
+  uintptr_t word_ = 0;
+};
+
+template <class Lock>
+using WordBeside = std::conditional_t<std::is_same_v<Lock, IntraLock>, IntraWord, InterWord>;
 
 }  // namespace task

@@ -3,7 +3,8 @@
 //
 // All are fair: first come, first served. A mutex and a permit are handed to who waits longest, not left to be fought for.
 //
-// Cost without waiting: Intra a few instructions; Inter two uncontended atomic exchanges. With: a switch, and a wake.
+// Cost without waiting: Intra a few instructions; Inter an uncontended atomic exchange for a mutex, two for a semaphore. With: a
+// switch, and a wake.
 // Thread contract: called by tasks; of Intra variants, all of one worker. release and notify of Inter variants also by threads
 // that run no task. Each outlives the calls that are under way in it.
 #pragma once
@@ -13,45 +14,58 @@
 namespace task {
 
 // Held by one task at a time; not recursive.
+//
+// Its word: 0 while nobody holds it, else the owner, with kWaited if somebody waits, or did and has given up.
+//  lock    1 from 0 to the owner in one step; else 2 with the lock, kWaited is added: from then on the owner's unlock comes to 4,
+//          and it lists itself, or has found 0 and sets the owner
+//  unlock  3 from the owner without kWaited to 0 in one step; else 4 with the lock, it sets who waits longest, or 0
 template <class Lock>
 class BasicMutex {
  public:
   // Ends by being given the mutex; is not cancelled.
   void lock() { static_cast<void>(lock_until({.cancellable = false})); }
   // kNotified: it is held.
-  [[nodiscard]] Woken lock_until(const Limit& limit) {
-    lock_.lock();
-    if (owner_ == nullptr) {
-      owner_ = &self();
-      lock_.unlock();
-      return Woken::kNotified;
-    }
-    CHECK(owner_ != &self());
-    return ListedWaiter<Lock>(lock_, waiters_, "a mutex").wait(limit);
-  }
+  [[nodiscard]] Woken lock_until(const Limit& limit) { return try_lock() ? Woken::kNotified : wait(limit); }
   bool try_lock() {
-    sys::LockGuard scope(lock_);
-    if (owner_ != nullptr) return false;
-    owner_ = &self();
-    return true;
+    choice_point();
+    return word_.replace(0, word_of(&self()));
   }
   // REQUIRES: the calling task holds it.
   void unlock() {
+    choice_point();
+    if (!word_.replace(word_of(&self()), 0)) hand_over();
+  }
+  bool is_held_by_self() const { return (word_.get() & ~kWaited) == word_of(&self()); }
+
+ private:
+  static constexpr uintptr_t kWaited = 1;
+  static uintptr_t word_of(Task* task) { return reinterpret_cast<uintptr_t>(task); }
+
+  [[gnu::noinline]] Woken wait(const Limit& limit) {
+    CHECK(!is_held_by_self());
+    lock_.lock();
+    if (word_.mark(kWaited) == 0) {
+      choice_point();
+      word_.set(word_of(&self()));
+      lock_.unlock();
+      return Woken::kNotified;
+    }
+    return ListedWaiter<Lock>(lock_, waiters_, "a mutex").wait(limit);
+  }
+  [[gnu::noinline]] void hand_over() {
+    CHECK(is_held_by_self());
     Task* next = nullptr;
     {
       sys::LockGuard scope(lock_);
-      CHECK(owner_ == &self());
       if (!waiters_.empty()) next = waiters_.take_first().task;
-      owner_ = next;
+      word_.set(word_of(next) | (waiters_.empty() ? 0 : kWaited));
     }
     choice_point();
     if (next != nullptr) wake(*next);
   }
-  bool is_held_by_self() const { return owner_ == &self(); }
 
- private:
-  Lock lock_;
-  Task* owner_ = nullptr;
+  WordBeside<Lock> word_;
+  Lock lock_;  // of the list
   WaitList waiters_;
 };
 

@@ -40,7 +40,10 @@ MUTATIONS = [
     mutation("a timer stays when its wait has ended", (WORKER, "  if (timer.is_queued) timers_.remove(timer);\n", "")),
 
     # Primitives
-    mutation("a mutex that is handed over is free for a moment", (SYNC, "      owner_ = next;\n", "      owner_ = nullptr;\n")),
+    mutation("a mutex that is handed over is free for a moment", (SYNC, "      word_.set(word_of(next) | (waiters_.empty() ? 0 : kWaited));", "      word_.set(0);")),
+    mutation("an owner is not told that somebody waits", (SYNC, "    if (word_.mark(kWaited) == 0) {", "    if (word_.get() == 0) {")),
+    mutation("a mutex that is handed over forgets who else waits", (SYNC, "word_.set(word_of(next) | (waiters_.empty() ? 0 : kWaited));", "word_.set(word_of(next));")),
+    mutation("a mutex is free while somebody waits", (SYNC, "    if (!word_.replace(word_of(&self()), 0)) hand_over();", "    const bool waited = word_.get() & kWaited;\n    word_.set(0);\n    choice_point();\n    if (waited) word_.mark(word_of(&self()) | kWaited), hand_over();")),
     mutation("a permit is given to a waiter and to the next", (SYNC, "        if (waiters_.empty())\n          ++permits_;\n        else\n", "        ++permits_;\n        if (!waiters_.empty())\n")),
     mutation("a condition waits after it gave the mutex back",
              (SYNC, "    lock_.lock();\n    ListedWaiter<Lock> waiter(lock_, waiters_, \"a condition\");\n    lock_.unlock();\n    mutex.unlock();\n",
