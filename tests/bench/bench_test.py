@@ -6,6 +6,7 @@ Times are never looked at.
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,15 +15,17 @@ import unittest
 import xml.etree.ElementTree
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from support import ONE_LINE, take_paths, temporary_folder  # noqa: E402
+from support import ONE_LINE, built_in, run_in, take_paths, temporary_folder  # noqa: E402
 
 [SPILLWAY] = take_paths(1)
-sys.path.insert(0, str(SPILLWAY.parent.parent / "share/spillway/bench/driver"))
+BENCH = SPILLWAY.parent.parent / "share/spillway/bench"
+sys.path.insert(0, str(BENCH / "driver"))
 
 import devices  # noqa: E402
 import lockstep  # noqa: E402
 import plot  # noqa: E402
 import report  # noqa: E402
+import tasks  # noqa: E402
 
 KERNELS = 19
 BARS = {"title": "t", "subtitle": "s <&>", "cases": ["a", "b"], "series": {"x": [0.5, 20.0], "y": [None, 1.0]}}
@@ -41,13 +44,13 @@ class Words(Case):
     def test_help_names_every_benchmark(self):
         ended = bench("--help")
         self.assertEqual(ended.returncode, 0, ended.stderr)
-        for name in ("kernels", "random", "speedtest1", "--out", "--quick"):
+        for name in ("kernels", "random", "speedtest1", "tasks", "--out", "--quick"):
             self.assertIn(name, ended.stdout)
 
     def test_wrong_input_is_one_line_and_status_2(self):
         (self.folder / "file").touch()
         for arguments in ([], ["nothing"], ["kernels", "--fast"], ["kernels", "--pairs", "many"], ["kernels", "--pairs", "-1"],
-                          ["kernels", "--storage", self.folder / "none"], ["kernels", "--out", self.folder / "file" / "x"]):
+                          ["tasks", "--only", "nothing"], ["kernels", "--storage", self.folder / "none"], ["kernels", "--out", self.folder / "file" / "x"]):
             ended = bench(*arguments, cwd=self.folder)
             self.assertEqual((ended.returncode, ended.stdout), (2, ""), (arguments, ended))
             self.assertRegex(ended.stderr, ONE_LINE, arguments)
@@ -115,6 +118,62 @@ class Cleaning(Case):
                 program.read(10)
 
 
+class Tasks(Case):
+    """The programs of `tasks`, each case for a moment, and the benchmark without what it may do without."""
+    OURS = SPILLWAY.parent.parent / "libexec/spillway/spillway-bench-tasks"
+
+    def check_cases(self, program):
+        for case in tasks.COUNTS:
+            if case == "notify_remote" and len(os.sched_getaffinity(0)) < 2:
+                continue
+            for count in (2, 300):
+                ended = run_in(self.folder, program, case, count)
+                self.assertEqual((ended.returncode, ended.stderr), (0, ""), (program, case))
+                answer = json.loads(ended.stdout)
+                self.assertEqual(answer["operations"], count, (program, case))
+                figures = ("spawn_ns", "end_ns", "bytes") if case == "alive" else ("cpu_ns", "wall_ns")
+                for figure in figures if count == 300 else ():
+                    self.assertGreater(answer[figure], 0, (program, case))
+
+    def test_ours_does_what_it_is_asked(self):
+        self.check_cases(self.OURS)
+
+    def test_threads_do_what_they_are_asked(self):
+        self.check_cases(built_in(self.folder, "clang++-19", *tasks.FLAGS, BENCH / "tasks/pthreads.cc", "-o", "pthreads"))
+
+    def test_a_task_takes_a_page_and_little_more(self):
+        count = 20000
+        answer = json.loads(run_in(self.folder, self.OURS, "alive", count).stdout)
+        self.assertLess(answer["bytes"], 6144 * count)
+        self.assertGreater(answer["bytes"], 4096 * count)
+
+    def test_wrong_words_are_one_line_and_status_2(self):
+        for words in ([], ["switch"], ["switch", "2", "2"], ["nothing", "2"], ["switch", "3"], ["switch", "0"], ["switch", "-2"],
+                      ["switch", "2x"], ["switch", ""], ["switch", "2000000000002"]):
+            ended = run_in(self.folder, self.OURS, *words)
+            self.assertEqual((ended.returncode, ended.stdout), (2, ""), words)
+            self.assertRegex(ended.stderr, r"\A[^\n]{10,300}\n\Z", words)
+
+    def test_what_is_missing_is_named_and_left_out(self):
+        (self.folder / "path").mkdir()
+        for program in ("clang-19", "python3", "ld"):
+            (self.folder / "path" / program).symlink_to(shutil.which(program))
+        compiler = self.folder / "path/clang++-19"
+        compiler.write_text(f'#!/bin/sh\ncase "$*" in *boost*) echo libboost_fiber.so;; *) exec {shutil.which("clang++-19")} "$@";; esac\n')
+        compiler.chmod(0o755)
+        ended = bench("tasks", "--quick", "--pairs", 1, "--only", "switch", "--out", self.folder, "--storage", self.folder,
+                      env={**os.environ, "PATH": str(self.folder / "path")})
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        result = json.loads((self.folder / "tasks.json").read_text())
+        self.assertEqual([row["case"] for row in result["rows"]], ["switch"])
+        self.assertEqual(result["rows"][0]["peer"], result["rows"][0]["pthreads"])
+        self.assertEqual(set(result["summary"]), {"switch_ns", "switch_pthreads_ratio"})
+        notes = " ".join(result["notes"])
+        for package in ("libboost-fiber1.74-dev", "valgrind"):
+            self.assertIn(package, notes)
+            self.assertIn(package, ended.stdout)
+
+
 def left_behind():
     """What a benchmark might forget: groups, devices, swap, files."""
     groups = subprocess.run("find /sys/fs/cgroup -name 'spillway-bench*' -type d", shell=True, capture_output=True, text=True).stdout
@@ -157,6 +216,16 @@ class Quick(Case):
             self.skipTest("; ".join(result["notes"]))
         self.assertEqual([row["case"] for row in result["rows"]], ["disk/read/1", "disk/rmw/4"])
         self.assertLessEqual({"read_disk_1", "rmw_disk_4", "worst_disk"}, set(result["summary"]))
+
+    def test_tasks(self):
+        result = self.results("tasks")
+        cases = [row["case"] for row in result["rows"]]
+        self.assertLessEqual({"switch", "spawn", "notify_local", "mutex", "mutex_local", "alive/memory", "alive/spawn", "alive/end"},
+                             set(cases))
+        self.assertLessEqual({"switch_ns", "switch_pthreads_ratio", "bytes_per_task", "tasks_alive"}, set(result["summary"]))
+        if not result["notes"]:
+            self.assertLessEqual({"switch_instructions", "notify_remote_ratio", "bytes_per_task_ratio"}, set(result["summary"]))
+            self.assertLess(result["summary"]["switch_instructions"], 1000)
 
     def test_nothing_is_left_after_an_interrupt(self):
         before = left_behind()
