@@ -39,7 +39,7 @@ class Contest:
 
     def __init__(self, context, notes):
         self.context, self.notes = context, notes
-        ours = context.spillway.parent.parent / "libexec/spillway/spillway-bench-tasks"
+        ours = context.spillway.parent.parent / "libexec/spillway/tasks-load"
         if not ours.exists():
             raise Failure(f"{ours} is not there; build or install Spillway completely", 2)
         self.programs = {"ours": ours}
