@@ -55,7 +55,9 @@ int main(int argument_count, char** arguments) {
       munmap(words, bytes);
     } else if (strcmp(line, "fork\n") == 0) {
       // The child answers: until it runs it is its parent's image, and is taken for it.
-      if (fork() == 0) {
+      const pid_t child = fork();
+      if (child < 0) return 1;
+      if (child == 0) {
         printf("%d\n", getpid());
         fflush(stdout);
         pause();

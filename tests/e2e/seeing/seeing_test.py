@@ -123,13 +123,21 @@ class Live:
         address, size = self.child.stdout.readline().split()
         self.pid, self.address, self.bytes = self.child.pid, int(address, 16), int(size)
         self.words = array.array("Q", ((i * 0x9e3779b97f4a7c15 + 1) % (1 << 64) for i in range(self.bytes // 8)))
+        self.forked = []
 
     def ask(self, what):
         self.child.stdin.write(what + "\n")
         self.child.stdin.flush()
         return self.child.stdout.readline().strip()
 
+    def fork(self):
+        """The process id of a child that it forked, which runs until the test ends."""
+        self.forked.append(int(self.ask("fork")))
+        return self.forked[-1]
+
     def end(self):
+        for forked in self.forked:
+            os.kill(forked, signal.SIGKILL)
         self.child.kill()
         self.child.wait()
         self.child.stdin.close()
@@ -280,9 +288,7 @@ class Dump(unittest.TestCase):
         with open("/proc/sys/kernel/pid_max") as limit:
             self.refused(int(limit.read()) + 5, live.address, 8, says="there is no process")
         self.refused(os.getpid(), live.address, 8, says="does not run Spillway")
-        child = int(live.ask("fork"))
-        self.addCleanup(os.kill, child, signal.SIGKILL)
-        self.refused(child, live.address, 8, says="is a child of fork")
+        self.refused(live.fork(), live.address, 8, says="is a child of fork")
         zombie = subprocess.Popen(["true"])
         os.waitid(os.P_PID, zombie.pid, os.WEXITED | os.WNOWAIT)
         self.refused(zombie.pid, live.address, 8, says="has no memory")
@@ -523,9 +529,7 @@ class Top(unittest.TestCase):
         self.refused(live.pid, live.pid, says="takes one process id")
         self.refused("--twice", says="no option '--twice'")
         self.refused(os.getpid(), "--once", says="does not run Spillway")
-        child = int(live.ask("fork"))
-        self.refused(child, "--once", says="is a child of fork")
-        os.kill(child, signal.SIGKILL)
+        self.refused(live.fork(), "--once", says="is a child of fork")
         with open(f"/proc/{live.pid}/mem", "wb", buffering=0) as memory:
             memory.seek(PUBLISHED + 8)
             memory.write(struct.pack("Q", 12345))
