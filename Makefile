@@ -1,7 +1,8 @@
 # Spillway's front door: each target sets up what it needs, configures and builds.
 #   make            build everything into build/ (programs in build/bin)
 #   make demo       the main job on real input: SQLite with more data than memory
-#   make check      all tests that fit in 25 minutes on two cores; make check-full adds the slow tiers
+#   make check      all tests that fit in 25 minutes on two cores; make check-full adds the slow tiers, two hours
+#   make breakages  breaks the code on purpose in hundreds of ways and checks that a test notices; for hours
 #   make install    PREFIX=/usr/local, DESTDIR for packaging
 #   make asan tsan  the runtime's test suites under the address+undefined and thread sanitizers
 #   make docs       writes the reference pages of docs/ that are made from data files
@@ -12,7 +13,7 @@ BUILD ?= build
 JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 30
 
-.PHONY: all setup configure demo check check-full install asan tsan fuzz docs tidy format clean
+.PHONY: all setup configure demo check check-full breakages install asan tsan fuzz docs tidy format clean
 all: configure
 	@cmake --build $(BUILD) -j $(JOBS)
 
@@ -31,6 +32,9 @@ check: all
 
 check-full: all
 	@scripts/run_tests.py $(BUILD) -j $(JOBS)
+
+breakages: configure
+	@tests/mutations/check_mutations.py --work $(BUILD)/breakages
 
 install: all
 	@DESTDIR=$(DESTDIR) cmake --install $(BUILD) --prefix $(PREFIX)

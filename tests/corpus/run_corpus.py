@@ -13,8 +13,8 @@ built and tested, programs.py fetches, builds and runs it. For each program
 
 A run passes if its tests find what they found natively and the busiest process evicted ten times as many
 pages as its cache has frames; one whose tests agree with fewer evictions is called `few`, which is a failure
-too, unless `--allow-few` is given. A program whose sources or needs are missing is `skipped`. The table at the
-end is in WORK/table.md as well, WORK/results.json has all figures; both are written after each run.
+too, unless `--allow-few` is given. A program whose sources or needs are missing is `skipped`. WORK/table.md has the
+table of all runs in WORK, the latest of each, and WORK/results.json their figures; both are written after each run.
 
 Exit status: 0 all passed, 77 some skipped and none failed, 1 otherwise, 2 wrong arguments.
 """
@@ -77,6 +77,7 @@ class Row:
     level: str
     mode: str
     outcome: str
+    quick: bool = False
     native_tests: int = 0
     spilled_tests: int = 0
     native_peak_bytes: int = 0
@@ -133,7 +134,7 @@ class Comparison:
         if seed:
             prefix += ["--chaos", str(seed)]
         prefix += ["--"]
-        row = Row(self.program.name, level, mode, "failed", native.tests, native_peak_bytes=peak_bytes, budget_bytes=budget_bytes,
+        row = Row(self.program.name, level, mode, "failed", native_tests=native.tests, native_peak_bytes=peak_bytes, budget_bytes=budget_bytes,
                   frames=budget_bytes // page_bytes, native_seconds=native.cpu_seconds)
         try:
             ran = self.corpus.run(self.program, built, folder / "test.log", prefix, {})
@@ -198,12 +199,26 @@ def table(rows):
         if not row.mode:
             lines.append([row.program, row.level, "", row.outcome, *[""] * 9])
             continue
-        lines.append([row.program, row.level, row.mode, row.outcome, str(row.native_tests), str(row.spilled_tests),
+        lines.append([row.program, row.level, row.mode + ", quick" * row.quick, row.outcome, str(row.native_tests), str(row.spilled_tests),
                       mib(row.native_peak_bytes), mib(row.budget_bytes), mib(row.written_bytes),
                       f"{row.busiest_evictions / max(row.frames, 1):.0f}",
                       f"{row.spilled_seconds / row.native_seconds:.1f}" if row.native_seconds else "", str(row.faults),
                       row.hottest_site.replace("|", "\\|")])
     return "".join("| " + " | ".join(line) + " |\n" for line in lines)
+
+
+def record(work, row):
+    """Puts a row among those of WORK, in the place of the one of the same run; programs may run side by side."""
+    with open(work / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        results = work / "results.json"
+        rows = [Row(**one) for one in json.loads(results.read_text())] if results.exists() else []
+        key = lambda row: (row.program, row.quick, row.level, row.mode)
+        rows = [other for other in rows if key(other) != key(row)] + [row]
+        order = [program.name for program in read_programs()]
+        rows.sort(key=lambda row: (row.quick, order.index(row.program), row.level, list(MODES).index(row.mode) if row.mode else -1))
+        (work / "table.md").write_text(table(rows))
+        results.write_text(json.dumps([dataclasses.asdict(row) for row in rows], indent=1))
 
 
 def exit_status(count, allow_few):
@@ -234,14 +249,13 @@ def main():
     work = arguments.work.resolve()
     work.mkdir(parents=True, exist_ok=True)
     corpus = Corpus(arguments.bin.resolve(), work, arguments.quick)
-    rows, text = [], ""
+    rows = []
     for program in chosen:
         for row in Comparison(corpus, program, arguments.storage).run_all(arguments.level or ["O2"], arguments.mode or list(MODES)):
+            row.quick = arguments.quick
             rows.append(row)
-            text = table(rows)
-            (work / "table.md").write_text(text)
-            (work / "results.json").write_text(json.dumps([dataclasses.asdict(row) for row in rows], indent=1))
-    print(text, end="")
+            record(work, row)
+    print(table(rows), end="")
     count = collections.Counter(row.outcome for row in rows)
     for row in rows:
         if row.detail:

@@ -7,7 +7,7 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from programs import Corpus, Program  # noqa: E402
-from run_corpus import Comparison, exit_status  # noqa: E402
+from run_corpus import Comparison, Row, exit_status, record  # noqa: E402
 from support import SKIPPED, temporary_folder  # noqa: E402
 
 SPILLWAY = """\
@@ -99,6 +99,15 @@ class CorpusTest(unittest.TestCase):
         rows = list(Comparison(Corpus(self.work, self.work), program, "").run_all(["O2"], ["4K"]))
         self.assertEqual([row.outcome for row in rows], ["skipped"])
         self.assertIn("nothing-dev", rows[0].detail)
+
+    def test_one_table_of_all_runs(self):
+        """Programs are tests of their own, and write into one table."""
+        for program, mode, outcome, quick in (("redis", "4K", "passed", False), ("lz4", "64K", "failed", False),
+                                              ("lz4", "4K", "passed", True), ("lz4", "64K", "passed", False), ("lz4", "4K", "few", False)):
+            record(self.work, Row(program, "O2", mode, outcome, quick=quick))
+        found = [[cell.strip() for cell in line.split("|")[1:5]] for line in (self.work / "table.md").read_text().splitlines()[2:]]
+        self.assertEqual(found, [["lz4", "O2", "4K", "few"], ["lz4", "O2", "64K", "passed"], ["redis", "O2", "4K", "passed"],
+                                 ["lz4", "O2", "4K, quick", "passed"]])
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Breaks the code on purpose, one breakage at a time, and checks that a test notices.
 
-    ctest -L slow -R mutations                          all of them, as part of the tests
-    tests/mutations/check_mutations.py                  the same by hand, in a temporary directory
+    make breakages                                      all of them, for hours; what was built stays in build/breakages
+    tests/mutations/check_mutations.py                  the same in a temporary directory
     tests/mutations/check_mutations.py rescue place     those whose name contains one of the words
     tests/mutations/check_mutations.py --only-apply     only: does every breakage still fit the code?
     tests/mutations/check_mutations.py --list           their names and the tests that notice them
