@@ -22,7 +22,7 @@ sys.path.insert(1, str(HERE.parent.parent / "scripts"))
 import report  # noqa: E402
 from lockstep import Failure  # noqa: E402
 
-BENCHMARKS = ["device", "kernels", "random", "speedtest1", "tasks"]
+BENCHMARKS = ["device", "kernels", "kv-index", "random", "speedtest1", "tasks"]
 
 
 class Context:
@@ -103,7 +103,7 @@ def help_text():
 
 
 def module_name(name):
-    return {"random": "random_access"}.get(name, name)
+    return {"random": "random_access"}.get(name, name.replace("-", "_"))
 
 
 def run_one(context, name, out):

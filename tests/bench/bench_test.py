@@ -22,6 +22,7 @@ BENCH = SPILLWAY.parent.parent / "share/spillway/bench"
 sys.path.insert(0, str(BENCH / "driver"))
 
 import devices  # noqa: E402
+import kv_index  # noqa: E402
 import lockstep  # noqa: E402
 import plot  # noqa: E402
 import report  # noqa: E402
@@ -44,13 +45,13 @@ class Words(Case):
     def test_help_names_every_benchmark(self):
         ended = bench("--help")
         self.assertEqual(ended.returncode, 0, ended.stderr)
-        for name in ("device", "kernels", "random", "speedtest1", "tasks", "--out", "--quick"):
+        for name in ("device", "kernels", "kv-index", "random", "speedtest1", "tasks", "--out", "--quick"):
             self.assertIn(name, ended.stdout)
 
     def test_wrong_input_is_one_line_and_status_2(self):
         (self.folder / "file").touch()
         for arguments in ([], ["nothing"], ["kernels", "--fast"], ["kernels", "--pairs", "many"], ["kernels", "--pairs", "-1"],
-                          ["tasks", "--only", "nothing"], ["kernels", "--storage", self.folder / "none"], ["kernels", "--out", self.folder / "file" / "x"]):
+                          ["tasks", "--only", "nothing"], ["kv-index", "--only", "nothing"], ["kernels", "--storage", self.folder / "none"], ["kernels", "--out", self.folder / "file" / "x"]):
             ended = bench(*arguments, cwd=self.folder)
             self.assertEqual((ended.returncode, ended.stdout), (2, ""), (arguments, ended))
             self.assertRegex(ended.stderr, ONE_LINE, arguments)
@@ -249,6 +250,43 @@ class Tasks(Case):
             self.assertIn(package, ended.stdout)
 
 
+class KvIndex(Case):
+    """The programs of `kv-index`, each case for a moment, and the benchmark without its peer."""
+    OURS = SPILLWAY.parent.parent / "libexec/spillway/kv-index-load"
+
+    def check_cases(self, program):
+        for case in kv_index.CASES:
+            for threads in (1, 3):
+                ended = run_in(self.folder, program, case, 100_001, threads)
+                self.assertEqual((ended.returncode, ended.stderr), (0, ""), (program, case))
+                answer = json.loads(ended.stdout)
+                self.assertEqual(answer["operations"], 100_001, (program, case))
+                self.assertGreater(answer["cpu_ns"], 0)
+                self.assertGreater(answer["bytes"], 8 * 100_001)
+
+    def test_ours_does_what_it_is_asked(self):
+        self.check_cases(self.OURS)
+
+    def test_latency_and_memory(self):
+        growing, sized = (json.loads(run_in(self.folder, self.OURS, case, 200_000, 1).stdout) for case in ("latency", "latency_sized"))
+        for answer in (growing, sized):
+            self.assertLess(0, answer["p50_ns"])
+            self.assertLessEqual(answer["p50_ns"], answer["p99_ns"])
+            self.assertLessEqual(answer["p99_ns"], answer["p99_99_ns"])
+            self.assertLessEqual(answer["p99_99_ns"], answer["most_ns"])
+        memory = json.loads(run_in(self.folder, self.OURS, "memory", 1_000_000, 1).stdout)
+        self.assertLess(8, memory["least"])
+        self.assertLess(memory["least"], 8.6)
+        self.assertLess(memory["mean"], 12)
+
+    def test_wrong_words_are_one_line_and_status_2(self):
+        for words in ([], ["insert"], ["insert", "5"], ["insert", "0", "1"], ["insert", "5", "0"], ["nothing", "5", "1"],
+                      ["lookup", "5x", "1"], ["insert", "-5", "1"], ["memory", "", "1"]):
+            ended = run_in(self.folder, self.OURS, *words)
+            self.assertEqual((ended.returncode, ended.stdout), (2, ""), words)
+            self.assertRegex(ended.stderr, r"\A[^\n]{10,300}\n\Z", words)
+
+
 def left_behind():
     """What a benchmark might forget: groups, devices, swap, files."""
     groups = subprocess.run("find /sys/fs/cgroup -name 'spillway-bench*' -type d", shell=True, capture_output=True, text=True).stdout
@@ -301,6 +339,13 @@ class Quick(Case):
         if not result["notes"]:
             self.assertLessEqual({"switch_instructions", "notify_remote_ratio", "bytes_per_task_ratio"}, set(result["summary"]))
             self.assertLess(result["summary"]["switch_instructions"], 1000)
+
+    def test_kv_index(self):
+        result = self.results("kv-index")
+        figures = {"insert/1M/1_per_us", "lookup/1M/2_per_us", "latency_p99_99_ns", "latency_p99_99_sized_ns", "bytes_per_key_least", "bytes_per_key_mean"}
+        if not result["notes"]:
+            figures |= {"insert/1M/1_ratio", "lookup_one/1M/2_ratio"}
+        self.assertLessEqual(figures, set(result["summary"]))
 
     def test_device(self):
         if not shutil.which("fio"):

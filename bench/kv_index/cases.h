@@ -1,0 +1,121 @@
+// What the programs of `spillway bench kv-index` share, one program for each table: their words, keys and answer.
+//
+//   PROGRAM CASE KEYS THREADS     prints one line of JSON: {"operations": N, "cpu_ns": N, "wall_ns": N, "bytes": N}
+//
+// | case         | an operation is                                                                                    |
+// |--------------|----------------------------------------------------------------------------------------------------|
+// | insert       | one of KEYS keys is put into a table that is empty before, and grows                                |
+// | insert_sized | the same, into a table that has been told how many will come                                        |
+// | lookup       | one of KEYS keys, all of which are there, is looked up; in random order, each about once. Several   |
+// |              | at a time, where the table can do that                                                              |
+// | lookup_one   | the same, one at a time                                                                             |
+//
+// 1 keys are random numbers: a table may use them as hashes
+// 2 the threads do equal parts of the operations at the same time, each on keys of its own. cpu_ns is the CPU time of all
+// 3 a lookup that finds nothing, or another key's value, ends the program with status 1
+// 4 bytes are what the process has more of when all keys are in, page tables included
+#pragma once
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <thread>
+#include <vector>
+
+namespace cases {
+
+// A permutation of the 64-bit numbers that looks random (SplitMix64).
+inline uint64_t key_of(uint64_t number) {
+  uint64_t x = number + 0x9e3779b97f4a7c15;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+  return x ^ (x >> 31);
+}
+// The number of the key that a thread looks up next.
+inline uint64_t random_below(uint64_t& state, uint64_t limit) {
+  state += 0x9e3779b97f4a7c15;
+  return static_cast<uint64_t>((static_cast<unsigned __int128>(key_of(state)) * limit) >> 64);
+}
+
+inline uint64_t clock_ns(clockid_t clock) {
+  timespec now = {};
+  clock_gettime(clock, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+}
+
+// Memory of the process and its page tables.
+inline uint64_t memory_bytes() {
+  std::FILE* const file = std::fopen("/proc/self/status", "re");
+  if (file == nullptr) std::exit(1);
+  char line[256];
+  uint64_t kib = 0;
+  while (std::fgets(line, sizeof line, file) != nullptr)
+    if (std::strncmp(line, "VmRSS:", 6) == 0 || std::strncmp(line, "VmPTE:", 6) == 0)
+      kib += std::strtoull(line + 6, nullptr, 10);
+  std::fclose(file);
+  return kib << 10;
+}
+
+// A number of the command line; 0 where it is none, or none that can be meant.
+inline uint64_t number_of(const char* word) {
+  char* end = nullptr;
+  const uint64_t number = std::strtoull(word, &end, 10);
+  return *word < '0' || *word > '9' || *end != 0 || number > uint64_t{1} << 32 ? 0 : number;
+}
+
+inline int wrong_words(const char* program) {
+  std::fprintf(stderr, "%s: give a case, the number of keys and the number of threads (cases.h)\n", program);
+  return 2;
+}
+
+// Table has Table(keys, sized); insert(begin, end) of the keys with these numbers; look_up(thread, keys, count, several) of keys
+// at random. Both return how many operations succeeded.
+template <class Table>
+int run(int count, char** words) {
+  if (count != 4) return wrong_words(words[0]);
+  const char* const name = words[1];
+  const uint64_t keys = number_of(words[2]);
+  const auto threads = static_cast<unsigned>(number_of(words[3]));
+  const auto is = [&](const char* other) { return std::strcmp(name, other) == 0; };
+  const bool looks_up = is("lookup") || is("lookup_one");
+  if (keys == 0 || threads == 0 || threads > 1024 || (!looks_up && !is("insert") && !is("insert_sized")))
+    return wrong_words(words[0]);
+
+  const uint64_t memory_before = memory_bytes();
+  Table table(keys, !is("insert"));
+  std::vector<uint64_t> done(threads);
+  const auto by_all = [&](const auto& part) {
+    std::vector<std::thread> running;
+    for (unsigned number = 0; number < threads; ++number)
+      running.emplace_back([&, number] {
+        const uint64_t begin = keys * number / threads, end = keys * (number + 1) / threads;
+        done[number] = part(number, begin, end);
+      });
+    for (std::thread& thread : running) thread.join();
+  };
+  const auto insert = [&](unsigned, uint64_t begin, uint64_t end) { return table.insert(begin, end); };
+  uint64_t bytes = 0;
+  if (looks_up) {
+    by_all(insert);
+    bytes = memory_bytes() - memory_before;
+  }
+  const uint64_t cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID), wall_ns = clock_ns(CLOCK_MONOTONIC);
+  if (looks_up) {
+    const bool several = is("lookup");
+    by_all([&](unsigned number, uint64_t begin, uint64_t end) {
+      return table.look_up(number, keys, end - begin, several);
+    });
+  } else {
+    by_all(insert);
+  }
+  const uint64_t cpu_end_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID), wall_end_ns = clock_ns(CLOCK_MONOTONIC);
+  if (!looks_up) bytes = memory_bytes() - memory_before;
+  uint64_t operations = 0;
+  for (const uint64_t part : done) operations += part;
+  std::printf("{\"operations\": %lu, \"cpu_ns\": %lu, \"wall_ns\": %lu, \"bytes\": %lu}\n", operations,
+              cpu_end_ns - cpu_ns, wall_end_ns - wall_ns, bytes);
+  return operations == keys ? 0 : 1;
+}
+
+}  // namespace cases

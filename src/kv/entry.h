@@ -1,0 +1,103 @@
+// Entry: what the index keeps of a record, in 8 bytes. (papers/udepot.txt, section 4.2)
+//
+//   63            .. | 15+A ..  | 15 .. 14+A | 14 .. 7 | 6 .. 0 |
+//   tag: 49-A bits             | address, A | size    | offset |       all zeros: a free slot
+//
+//   offset   how far the slot is behind the entry's home, the slot that its hash chooses
+//   size     of the record in grains, as a number of 8 significant bits (SizeCode)
+//   address  of the record's first grain. Its width A is chosen by the device's capacity
+//   tag      the bits of the hash that follow those which chose table and home, the next one lowest, below a 1 that ends them
+//
+// An index that doubles chooses tables by one more bit of the hash: it takes that bit from the tag, which is then a bit shorter,
+// and needs no I/O. Entries made later begin with a whole tag. One without bits left matches every key of its home, and cannot
+// be told apart by growth.
+#pragma once
+#include <bit>
+#include <cstdint>
+
+#include "base/check.h"
+
+namespace kv {
+
+inline constexpr unsigned kOffsetBits = 7;
+inline constexpr unsigned kSizeBits = 8;
+// An entry lies in one of so many slots from its home on.
+inline constexpr uint32_t kNeighbourhood = 1u << kOffsetBits;
+
+// Sizes that are exact below 16 and rounded up by an eighth at most above, so that one read brings the whole record.
+namespace size_code {
+
+inline constexpr uint64_t kGrainsMax = uint64_t{15} << 30;
+
+constexpr uint64_t grains(uint32_t code) {
+  const uint32_t exponent = code >> 3, digits = code & 7;
+  return exponent == 0 ? digits : uint64_t{8 + digits} << (exponent - 1);
+}
+// The smallest code whose grains() are at least so many. REQUIRES: grains <= kGrainsMax.
+constexpr uint32_t of(uint64_t grains) {
+  if (grains < 16) return static_cast<uint32_t>(grains);
+  const unsigned shift = static_cast<unsigned>(std::bit_width(grains)) - 4;
+  const uint64_t digits =
+      (grains + (uint64_t{1} << shift) - 1) >> shift;  // 8 to 16, and 16 is the next exponent's 8
+  return static_cast<uint32_t>(8 * shift + digits);
+}
+
+}  // namespace size_code
+
+// The widths, and what is in an entry by them. A value; passed by copy.
+class EntryFormat {
+ public:
+  // The tag ends within an entry's upper half: what is zero there is free. And it has bits to grow by.
+  static constexpr unsigned kAddressBitsMin = 18;
+  static constexpr unsigned kAddressBitsMax = 40;
+
+  // REQUIRES: kAddressBitsMin <= address_bits <= kAddressBitsMax.
+  explicit constexpr EntryFormat(unsigned address_bits)
+      : tag_shift_(kOffsetBits + kSizeBits + address_bits) {}
+
+  constexpr unsigned tag_bits() const { return 64 - tag_shift_; }
+  constexpr uint64_t addresses() const { return uint64_t{1} << (tag_shift_ - kOffsetBits - kSizeBits); }
+
+  static constexpr uint32_t offset(uint64_t entry) { return entry & (kNeighbourhood - 1); }
+  static constexpr uint64_t with_offset(uint64_t entry, uint32_t offset) {
+    return (entry & ~uint64_t{kNeighbourhood - 1}) | offset;
+  }
+  static constexpr uint32_t size(uint64_t entry) { return (entry >> kOffsetBits) & ((1u << kSizeBits) - 1); }
+  constexpr uint64_t address(uint64_t entry) const {
+    return (entry >> (kOffsetBits + kSizeBits)) & (addresses() - 1);
+  }
+  constexpr uint64_t tag(uint64_t entry) const { return entry >> tag_shift_; }
+
+  // An entry at its home, with as much of `rest`, the hash's bits that have chosen nothing, as its tag holds.
+  constexpr uint64_t make(uint64_t rest, uint64_t address, uint32_t size) const {
+    return with_tag(address << (kOffsetBits + kSizeBits) | uint64_t{size} << kOffsetBits, whole_tag(rest));
+  }
+  // Could it be of a key whose hash has these bits left? Not of a free slot.
+  constexpr bool matches(uint64_t entry, uint64_t rest) const {
+    const uint64_t own = tag(entry);
+    return ((own ^ rest) & (std::bit_floor(own) - 1)) == 0;
+  }
+
+  // Growth: the tag's next bit, and the entry without it. REQUIRES: has_bit.
+  constexpr bool has_bit(uint64_t entry) const { return tag(entry) > 1; }
+  constexpr bool bit(uint64_t entry) const { return (tag(entry) & 1) != 0; }
+  constexpr uint64_t without_bit(uint64_t entry) const { return with_tag(entry, tag(entry) >> 1); }
+  // Shrinking: the entry with a bit before its others, of which a whole tag loses the last.
+  constexpr uint64_t with_bit(uint64_t entry, bool bit) const {
+    const uint64_t longer = tag(entry) << 1 | (bit ? 1 : 0);
+    return with_tag(entry, longer >> tag_bits() == 0 ? longer : whole_tag(longer));
+  }
+
+ private:
+  constexpr uint64_t whole_tag(uint64_t rest) const {
+    const uint64_t end = uint64_t{1} << (tag_bits() - 1);
+    return (rest & (end - 1)) | end;
+  }
+  constexpr uint64_t with_tag(uint64_t entry, uint64_t tag) const {
+    return (entry & ((uint64_t{1} << tag_shift_) - 1)) | tag << tag_shift_;
+  }
+
+  unsigned tag_shift_;
+};
+
+}  // namespace kv

@@ -1,0 +1,136 @@
+// Index: where each key's record is, in 8 bytes of memory a key. (papers/udepot.txt, section 4.2)
+//
+// A directory of hopscotch tables (table.h). The index knows hashes, not keys: what it finds for a hash are candidates, which the
+// caller tells apart by reading the keys. With whole tags one lookup in a million or fewer finds a wrong one.
+//
+//   hash   | .. the tag, as long as it is .. | depth bits: which table | 15 bits: home |
+//                                                                               bit 0 ^
+//
+// Growth, a table at a time. A table that has no room for an entry is split: a child takes those whose next bit of the tag is 1.
+// They are moved a region at a time, by inserts: the one that found no room moves its own region, and each later one the
+// next. A region's word says by how many bits its homes are chosen, so that everybody finds the right table whatever has been
+// moved, from any table, by going to a child where the hash has a 1 that the table has not, and to the parent where the region has
+// no homes: the directory only shortens this walk, and may be behind. Shrinking is the same in reverse. Nothing is ever freed but
+// the memory behind slots of a merged child, which reads as zeros then: lookups need no protection from that.
+//
+// Invariants
+//  1 lookups take no lock and store nothing. Theirs is what stood in the neighbourhood at one time during the call
+//  2 an entry is in one table, and what has been inserted is found until it is removed, whatever is being moved
+//  3 a change (split or merge) is under its table's change_lock. Locks are taken in the order: a parent's change_lock, its
+//    child's, a region's of the parent, the next region's, those of the child
+//  4 a table's split begins when no change between it and its parent is under way, and ends before the next one; a merge takes a
+//    child that has no children of its own
+//
+// Insert, replace and remove lock one region, or two at its end. No call does I/O, and none waits for another thread but for these
+// locks. All may be called by any thread.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/error.h"
+#include "kv/table.h"
+
+namespace kv {
+
+// A record's place, and its size as its entry tells it.
+struct Location {
+  uint64_t address = 0;  // of its first grain; less than EntryFormat::addresses()
+  uint32_t size = 0;     // size_code
+  bool found = false;    // else there is no candidate, and the rest is 0
+};
+
+struct IndexCounts {
+  uint64_t entries = 0;
+  uint64_t tables = 0;
+  uint64_t memory_bytes = 0;   // of the tables in use, and what describes them
+  uint64_t regions_moved = 0;  // since the index was opened
+  unsigned depth = 0;          // bits of the hash that the directory goes by
+};
+
+class Index {
+ public:
+  static constexpr size_t kCandidatesMax = kNeighbourhood;
+
+  // An index with one empty table. 18 <= address_bits <= 40. Errors: ENOMEM.
+  // It takes memory as it grows, for eight tables of 256 KiB at a time.
+  static base::Expected<Index*> open(unsigned address_bits);
+  void close();
+
+  // Gets the memory for the next eight tables, if it is not there. For a thread in the background, from time to time: the insert
+  // that needs it waits some 0.2 ms for it otherwise. Returns false when there is none.
+  bool prepare();
+  // Grows until so many entries fit. REQUIRES: nobody else uses the index. Returns false when there is no memory.
+  bool reserve(uint64_t entries);
+
+  // The first candidate. Cost: a cache miss or two in a large index, a few dozen instructions.
+  Location find(uint64_t hash) const;
+  // The first candidate of each, whose cache misses overlap. REQUIRES: found.size() == hashes.size().
+  void find(std::span<const uint64_t> hashes, std::span<Location> found) const;
+  // All candidates as they were at one time. Returns how many there are.
+  size_t find_all(uint64_t hash, std::span<Location, kCandidatesMax> found) const;
+  // Begins to bring what a call for this hash will look at into the cache.
+  void prefetch(uint64_t hash) const;
+
+  enum class Inserted {
+    kDone,
+    kOther,  // nothing was done: there is a candidate whose address is not among `known`; its key may be the same
+    kFull,  // nothing was done: no room, and growth cannot tell the entries apart, or has no memory
+  };
+  Inserted insert(uint64_t hash, uint64_t address, uint32_t size, std::span<const uint64_t> known);
+  // The entry with this address gets another one, and a whole tag. False if it is not there any more.
+  bool replace(uint64_t hash, uint64_t address, uint64_t new_address, uint32_t new_size);
+  bool remove(uint64_t hash, uint64_t address);
+
+  IndexCounts counts() const;
+  const EntryFormat& format() const { return format_; }
+
+  // Invariants of all tables, for tests; nobody else may use the index meanwhile. Ends the process where one does not hold.
+  void verify() const;
+
+ private:
+  explicit Index(unsigned address_bits) : format_(address_bits) {}
+
+  struct Chunk;
+
+  // Lookups and changes of entries.
+  Table* guess(uint64_t hash) const;
+  template <class Look>
+  void search(uint64_t hash, const Look& look) const;
+  template <class Do>
+  auto locked(uint64_t hash, bool both, const Do& act) const;
+  template <class Take>
+  void candidates(const Table& table, uint64_t hash, unsigned depth, const Take& take) const;
+  Location location(uint64_t entry) const;
+
+  // Growth and shrinking. REQUIRES of those that name a change: the table's change_lock.
+  Table* new_table(Table* parent, uint64_t prefix, unsigned depth);
+  static Chunk* new_chunk(bool huge);
+  static void free_chunk(Chunk* chunk);
+  Table& table(uint32_t number) const;
+  bool grow(Table& table, uint32_t region, unsigned depth);
+  void help(Table& table);
+  void shrink(Table& table);
+  bool split(Table& table, uint32_t region, unsigned depth);
+  bool begin_split(Table& table);
+  void begin_merge(Table& table, Table& child);
+  bool move_region(Table& table, uint32_t region);
+  bool finish_split(Table& table);
+  static bool is_to_move(const Table& table, uint32_t region);
+  void end_change(Table& table, Table& child);
+  bool move_out(Table& table, Table& child, uint32_t region);
+  bool move_back(Table& table, Table& child, uint32_t region);
+  void publish(Table& child, Table& table);
+
+  const EntryFormat format_;
+  std::atomic<uint64_t> directory_mask_{0};  // grows only; published after what it lets be read
+  std::atomic<Table*>* directory_ = nullptr;
+  Chunk** chunks_ = nullptr;
+  std::atomic<uint32_t> table_count_{0};  // all that there have been
+  std::atomic<uint32_t> live_count_{0};   // those with homes
+  std::atomic<uint64_t> regions_moved_{0};
+  sys::Mutex memory_lock_;  // of what follows, and of the directory's changes; the last lock taken
+  std::atomic<Chunk*> spare_{nullptr};  // for tables to come; without the lock, a hint
+};
+
+}  // namespace kv

@@ -1,0 +1,45 @@
+"""Breakages of src/kv: an entry that is lost or found wrongly, while tables grow and shrink."""
+
+ENTRY = "src/kv/entry.h"
+INDEX = "src/kv/index.cc"
+TABLE = "src/kv/table.cc"
+TABLE_H = "src/kv/table.h"
+
+
+def mutation(name, *patches, gtest_filter="IndexTest.*"):
+    return {"name": name, "test": ("kv_test", gtest_filter), "patches": list(patches)}
+
+
+MUTATIONS = [
+    # Entries
+    mutation("size of a record rounded down", (ENTRY, "(grains + (uint64_t{1} << shift) - 1) >> shift", "grains >> shift"), gtest_filter="SizeCode*"),
+    mutation("tag compared by one bit more than it has", (ENTRY, "(std::bit_floor(own) - 1)) == 0", "(2 * std::bit_floor(own) - 1)) == 0"), gtest_filter="*Entry*"),
+    mutation("tag compared by one bit less than it has", (ENTRY, "(std::bit_floor(own) - 1)) == 0", "(std::bit_floor(own) / 2 - 1)) == 0"), gtest_filter="*Entry*"),
+    mutation("a whole tag that is given a bit loses its end", (ENTRY, "longer >> tag_bits() == 0 ? longer : whole_tag(longer)", "longer"), gtest_filter="*Entry*"),
+
+    # Tables
+    mutation("entry too far from home", (TABLE, "  while (free >= kNeighbourhood) {", "  while (free > kNeighbourhood) {"), gtest_filter="TableTest.*"),
+    mutation("moved entry too far from home", (TABLE, "      if (offset >= kNeighbourhood) continue;\n", ""), gtest_filter="TableTest.*"),
+    mutation("moved entry beyond what its home reaches", (TABLE, "      reach(slot_at(home, free + kSlots - offset), offset);\n", ""), gtest_filter="TableTest.*"),
+    mutation("reach one group too short", (TABLE, "offset / kGroup + 1)", "offset / kGroup)"), gtest_filter="TableTest.*"),
+    mutation("one lock, two regions", (TABLE, "+ (both ? kRegionSlots : 0)", "+ kRegionSlots"), gtest_filter="TableTest.*"),
+    mutation("neighbourhood that crosses taken for one that does not", (TABLE_H, "home % kRegionSlots > kRegionSlots - kNeighbourhood", "home % kRegionSlots > kRegionSlots - kNeighbourhood + 8"), gtest_filter="TableTest.*"),
+    mutation("who looks does not see that something changed", (TABLE_H, " + RegionWord::kVersion, std::memory_order_release", ", std::memory_order_release"), gtest_filter="TableTest.*"),
+    mutation("ring of slots looked at beyond its end", (TABLE_H, "  if (begin > kSlots - kGroup) {", "  if (begin > kSlots) {"), gtest_filter="TableTest.*"),
+
+    # Lookups beside changes
+    mutation("lookups do not look again", (INDEX, "    if (table->words[region].load(std::memory_order_relaxed) == word.bits &&\n        (!both || table->words[next].load(std::memory_order_relaxed) == other.bits))\n      return;", "    return;"), gtest_filter="IndexTest.Threads*"),
+    mutation("lookups do not wait for who holds the lock", (INDEX, "    if (word.is_locked() || other.is_locked()) {", "    if (false) {"), gtest_filter="IndexTest.Threads*"),
+    mutation("known candidates are not told from others", (INDEX, "      if (other) return Outcome::kOther;\n", "")),
+
+    # Growth and shrinking
+    mutation("the child's entries keep the bit that chose it", (INDEX, "    fits = child.place(home, format_.without_bit(entry), true);", "    fits = child.place(home, entry, true);")),
+    mutation("entries that stay keep the bit that chose them", (INDEX, "format_.bit(entry) ? 0 : format_.without_bit(entry));\n  });\n  table.measure", "format_.bit(entry) ? 0 : entry);\n  });\n  table.measure")),
+    mutation("entries of the region after are moved too", (INDEX, "    if (region_of(home) == region) visit(slot, home, entry);", "    visit(slot, home, entry);")),
+    mutation("entries beyond the region's end stay behind", (INDEX, "i < kRegionSlots + kNeighbourhood - 1; ++i", "i < kRegionSlots; ++i")),
+    mutation("a merge takes what it merges for the wrong half", (INDEX, "table.place(home, format_.with_bit(entry, true), true);", "table.place(home, format_.with_bit(entry, false), true);")),
+    mutation("a merge leaves its own tags as they are", (INDEX, "    table.set(slot, format_.with_bit(entry, false));", "    table.set(slot, entry);")),
+    mutation("memory of a merged table kept", (INDEX, "    sys::release(child.slots.load(std::memory_order_relaxed), kTableBytes);\n", ""), gtest_filter="IndexTest.GivesBack*"),
+    mutation("a table grows for hashes that growth cannot part", (INDEX, "  if (count(region) + count(next_region(region)) < kRegionSlots) return false;\n", "")),
+    mutation("splits of a table that is being merged", (INDEX, "    if (parent->change.load(std::memory_order_relaxed) != Table::Change::kNone &&\n        parent->children", "    if (false &&\n        parent->children"), gtest_filter="IndexTest.*"),
+]
