@@ -61,18 +61,19 @@ TEST_P(EntryTest, TellsApartByEachBitThatItHas) {
 }
 
 TEST_P(EntryTest, BitsThatAreGivenBackTellApartAgain) {
-  const uint64_t rest = random();
-  uint64_t entry = format.make(rest, 7, 3);
-  for (unsigned i = 0; i < 5; ++i) entry = format.without_bit(entry);
-  for (unsigned i = 5; i-- > 0;) entry = format.with_bit(entry, (rest >> i & 1) != 0);
-  EXPECT_EQ(entry, format.make(rest, 7, 3));
-  // A whole tag loses its last bit for the one before the first.
-  const uint64_t longer = format.with_bit(entry, true);
-  EXPECT_TRUE(format.matches(longer, rest << 1 | 1));
-  for (unsigned bit = 0; bit < 20; ++bit)
-    EXPECT_EQ(format.matches(longer, (rest << 1 | 1) ^ uint64_t{1} << bit), bit >= format.tag_bits() - 1) << bit;
-  EXPECT_EQ(format.address(longer), 7u);
-  EXPECT_EQ(EntryFormat::size(longer), 3u);
+  for (uint64_t rest : {random(), uint64_t{0}, ~uint64_t{0}}) {
+    uint64_t entry = format.make(rest, 7, 3);
+    for (unsigned i = 0; i < 5; ++i) entry = format.without_bit(entry);
+    for (unsigned i = 5; i-- > 0;) entry = format.with_bit(entry, (rest >> i & 1) != 0);
+    EXPECT_EQ(entry, format.make(rest, 7, 3));
+    // A whole tag loses its last bit for the one before the first.
+    const uint64_t longer = format.with_bit(entry, true);
+    EXPECT_TRUE(format.matches(longer, rest << 1 | 1));
+    for (unsigned bit = 0; bit < 20; ++bit)
+      EXPECT_EQ(format.matches(longer, (rest << 1 | 1) ^ uint64_t{1} << bit), bit >= format.tag_bits() - 1) << bit;
+    EXPECT_EQ(format.address(longer), 7u);
+    EXPECT_EQ(EntryFormat::size(longer), 3u);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Widths, EntryTest, testing::Values(18u, 28u, 40u));
