@@ -1,7 +1,7 @@
 # Spillway's front door: each target sets up what it needs, configures and builds.
 #   make            build everything into build/ (programs in build/bin)
 #   make demo       the main job on real input: SQLite with more data than memory
-#   make check      all tests that fit in 25 minutes on two cores; make check-full adds the slow tiers, two hours
+#   make check      all tests that fit in 25 minutes on two cores; make check-full adds the slow tiers, an hour and a half
 #   make breakages  breaks the code on purpose in hundreds of ways and checks that a test notices; for hours
 #   make install    PREFIX=/usr/local, DESTDIR for packaging
 #   make asan tsan  the runtime's test suites under the address+undefined and thread sanitizers
