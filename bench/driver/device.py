@@ -7,7 +7,7 @@ import shutil
 import subprocess
 
 from devices import Cleanup, file_of, why_no_zram, zram
-from lockstep import Failure, geometric_mean, median, spread
+from lockstep import Failure, geometric_mean, in_turn, median, spread
 
 DOC = """\
 Random I/O with O_DIRECT through one storage queue, and by fio with the same engine, file, block size and depth: I/Os a
@@ -118,7 +118,7 @@ class Contest:
         sides = ["ours", "one", "batch"] if case[-1] > 1 else ["ours", "one"]
         turns = {side: [] for side in sides}
         for number in range(self.plan.pairs):
-            for side in sides if number % 2 == 0 else sides[::-1]:
+            for side in in_turn(sides, number):
                 turns[side].append(self.turn(side, case))
         return _row(name, turns)
 

@@ -2,7 +2,7 @@
 import json
 import pathlib
 
-from lockstep import Failure, Programs, geometric_mean, median, spread
+from lockstep import Failure, Programs, geometric_mean, in_turn, median, spread
 
 DOC = """\
 CPU time of loops whose data is all in memory, compiled by spillcc (ours) over the same loops compiled natively
@@ -85,7 +85,7 @@ def _measure(context, build, kernel, variants, pairs):
     """Pairs alternate in order too: what runs second in one runs first in the next."""
     measured = []
     for number in range(pairs):
-        order = variants if number % 2 == 0 else variants[::-1]
+        order = in_turn(variants, number)
         measured.append(_measure_pair(context, build, kernel, order))
     ratios = {variant: [pair[variant] / pair["native"] for pair in measured] for variant in variants if variant != "native"}
     row = {

@@ -14,6 +14,11 @@ import tempfile
 import time
 
 
+def in_turn(sides, number):
+    """The sides in the order of pair `number`: A B, B A, A B, …, so that neither is always the first."""
+    return list(sides) if number % 2 == 0 else list(sides)[::-1]
+
+
 class Failure(Exception):
     """Ends a benchmark: the message is one line, the status the exit status."""
 

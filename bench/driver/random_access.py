@@ -3,7 +3,7 @@ import os
 import pathlib
 
 from devices import Cleanup, file_of, swap_on, why_no_zram, zram
-from lockstep import Failure, Programs, median, spread
+from lockstep import Failure, Programs, in_turn, median, spread
 from memory_group import MemoryGroup, Unavailable
 
 DOC = """\
@@ -97,7 +97,7 @@ class Contest:
         plan, rates = self.plan, {variant: [] for variant in self.running}
         for number in range(plan.pairs):
             order = list(self.running)
-            for variant in order if number % 2 == 0 else order[::-1]:
+            for variant in in_turn(order, number):
                 try:
                     self.window(variant, threads, mode, plan.warm_seconds)
                     rates[variant].append(self.window(variant, threads, mode, plan.window_seconds))

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import time
 
-from lockstep import Failure, median, spread
+from lockstep import Failure, in_turn, median, spread
 
 DOC = """\
 CPU time of speedtest1, SQLite's own benchmark, with its database in memory and all of it resident, compiled by
@@ -94,7 +94,7 @@ def run(context):
     measured = {variant: [] for variant in commands}
     for number in range(pairs):
         context.progress(f"speedtest1: pair {number + 1} of {pairs}")
-        for variant in list(commands) if number % 2 == 0 else list(commands)[::-1]:
+        for variant in in_turn(commands, number):
             measured[variant].append(_run(commands[variant], context.folder, environment))
         if measured["native"][-1][2] != measured["ours"][-1][2] or not measured["native"][-1][2]:
             raise Failure("speedtest1: the results differ")

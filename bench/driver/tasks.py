@@ -5,7 +5,7 @@ import pathlib
 import re
 import shutil
 
-from lockstep import Failure, Programs, median, spread
+from lockstep import Failure, Programs, in_turn, median, spread
 
 DOC = """\
 Cost of one operation on the project's own tasks (ours), over that of Boost.Fiber (peer) and of POSIX threads
@@ -81,7 +81,7 @@ class Contest:
         answers = {name: [] for name in names or self.programs}
         for number in range(pairs):
             self.context.progress(f"tasks: {case}, pair {number + 1} of {pairs}")
-            for name in list(answers) if number % 2 == 0 else list(answers)[::-1]:
+            for name in in_turn(answers, number):
                 answers[name].append(self.run(name, case))
         return answers
 

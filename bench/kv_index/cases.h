@@ -19,9 +19,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <thread>
 #include <vector>
+
+#include "../measure.h"
 
 namespace cases {
 
@@ -36,25 +37,6 @@ inline uint64_t key_of(uint64_t number) {
 inline uint64_t random_below(uint64_t& state, uint64_t limit) {
   state += 0x9e3779b97f4a7c15;
   return static_cast<uint64_t>((static_cast<unsigned __int128>(key_of(state)) * limit) >> 64);
-}
-
-inline uint64_t clock_ns(clockid_t clock) {
-  timespec now = {};
-  clock_gettime(clock, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
-}
-
-// Memory of the process and its page tables.
-inline uint64_t memory_bytes() {
-  std::FILE* const file = std::fopen("/proc/self/status", "re");
-  if (file == nullptr) std::exit(1);
-  char line[256];
-  uint64_t kib = 0;
-  while (std::fgets(line, sizeof line, file) != nullptr)
-    if (std::strncmp(line, "VmRSS:", 6) == 0 || std::strncmp(line, "VmPTE:", 6) == 0)
-      kib += std::strtoull(line + 6, nullptr, 10);
-  std::fclose(file);
-  return kib << 10;
 }
 
 // A number of the command line; 0 where it is none, or none that can be meant.
@@ -82,10 +64,12 @@ int run(int count, char** words) {
   if (keys == 0 || threads == 0 || threads > 1024 || (!looks_up && !is("insert") && !is("insert_sized")))
     return wrong_words(words[0]);
 
-  const uint64_t memory_before = memory_bytes();
+  const Memory before;
   Table table(keys, !is("insert"));
   std::vector<uint64_t> done(threads);
+  Stopwatch watch;
   const auto by_all = [&](const auto& part) {
+    watch.start();
     std::vector<std::thread> running;
     for (unsigned number = 0; number < threads; ++number)
       running.emplace_back([&, number] {
@@ -93,28 +77,20 @@ int run(int count, char** words) {
         done[number] = part(number, begin, end);
       });
     for (std::thread& thread : running) thread.join();
+    watch.stop();
   };
-  const auto insert = [&](unsigned, uint64_t begin, uint64_t end) { return table.insert(begin, end); };
-  uint64_t bytes = 0;
-  if (looks_up) {
-    by_all(insert);
-    bytes = memory_bytes() - memory_before;
-  }
-  const uint64_t cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID), wall_ns = clock_ns(CLOCK_MONOTONIC);
-  if (looks_up) {
-    const bool several = is("lookup");
+  by_all([&](unsigned, uint64_t begin, uint64_t end) { return table.insert(begin, end); });
+  const Memory after;
+  const uint64_t bytes =
+      after.resident_bytes + after.page_table_bytes - before.resident_bytes - before.page_table_bytes;
+  if (looks_up)
     by_all([&](unsigned number, uint64_t begin, uint64_t end) {
-      return table.look_up(number, keys, end - begin, several);
+      return table.look_up(number, keys, end - begin, is("lookup"));
     });
-  } else {
-    by_all(insert);
-  }
-  const uint64_t cpu_end_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID), wall_end_ns = clock_ns(CLOCK_MONOTONIC);
-  if (!looks_up) bytes = memory_bytes() - memory_before;
   uint64_t operations = 0;
   for (const uint64_t part : done) operations += part;
   std::printf("{\"operations\": %lu, \"cpu_ns\": %lu, \"wall_ns\": %lu, \"bytes\": %lu}\n", operations,
-              cpu_end_ns - cpu_ns, wall_end_ns - wall_ns, bytes);
+              watch.cpu_ns(), watch.wall_ns(), bytes);
   return operations == keys ? 0 : 1;
 }
 

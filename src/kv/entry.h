@@ -4,7 +4,7 @@
 //   tag: 49-A bits             | address, A | size    | offset |       all zeros: a free slot
 //
 //   offset   how far the slot is behind the entry's home, the slot that its hash chooses
-//   size     of the record in grains, as a number of 8 significant bits (SizeCode)
+//   size     of the record in grains, as a number of 8 significant bits (size_code)
 //   address  of the record's first grain. Its width A is chosen by the device's capacity
 //   tag      the bits of the hash that follow those which chose table and home, the next one lowest, below a 1 that ends them
 //
@@ -14,8 +14,6 @@
 #pragma once
 #include <bit>
 #include <cstdint>
-
-#include "base/check.h"
 
 namespace kv {
 

@@ -177,7 +177,7 @@ TEST_F(IndexTest, AgreesWithAMap) {
         if (!insert(hash, next)) continue;
         model[next++] = hash;
       } else if (!model.empty()) {
-        const auto some = std::next(model.begin(), 0);
+        const auto some = model.begin();
         const auto [address, hash] = *some;
         ASSERT_TRUE(has(hash, address));
         model.erase(some);
