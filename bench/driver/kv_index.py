@@ -2,13 +2,13 @@
 import json
 import pathlib
 
-from lockstep import Failure, Programs, median, spread
+from lockstep import Failure, Programs, in_turn, median, spread
 
 DOC = """\
 Millions of operations for a second of CPU time on the key-value store's index (ours) and on libcuckoo's map (peer), both with
 their locks: more is better. `lookup` takes 64 keys at a time on ours, `lookup_one`
 one. `insert` begins with an empty table, `insert_sized` with one of the final size. `latency` is of single inserts, with
-growth and, as its peer, without; `memory` the bytes for a key.
+growth and, as its peer, without; `memory` the bytes for a key beside those of an entry alone.
 """
 SOURCES = pathlib.Path(__file__).resolve().parent.parent / "kv_index"
 PEER_HEADER = pathlib.Path("/usr/include/libcuckoo/cuckoohash_map.hh")
@@ -16,25 +16,25 @@ FLAGS = ["-O2", "-std=c++20", "-pthread"]
 PAIRS, QUICK_PAIRS = 3, 1
 RUN_SECONDS = 1800
 CASES = ["insert", "insert_sized", "lookup", "lookup_one"]
+ALL = [*CASES, "latency", "memory"]  # the last two are of ours alone
 KEYS, QUICK_KEYS = (10_000_000, 50_000_000), (1_000_000,)
 MEMORY_KEYS, QUICK_MEMORY_KEYS = 80_000_000, 2_000_000
 THREADS = (1, 2)
+ENTRY_BYTES = 8
 
 
 class Contest:
     """The programs, each run anew for each measurement."""
 
-    def __init__(self, context, notes):
+    def __init__(self, context):
         self.context = context
         ours = context.spillway.parent.parent / "libexec/spillway/kv-index-load"
         if not ours.exists():
             raise Failure(f"{ours} is not there; build or install Spillway completely", 2)
-        self.programs = {"ours": ours}
-        if PEER_HEADER.exists():
-            self.programs["peer"] = context.folder / "libcuckoo"
-            context.build("libcuckoo's map", [context.native_cxx, *FLAGS, SOURCES / "libcuckoo.cc", "-o", self.programs["peer"]])
-        else:
-            notes.append("nothing of libcuckoo: install libcuckoo-dev")
+        if not PEER_HEADER.exists():
+            raise Failure("libcuckoo is not there; install libcuckoo-dev", 2)
+        self.programs = {"ours": ours, "peer": context.folder / "libcuckoo"}
+        context.build("libcuckoo's map", [context.native_cxx, *FLAGS, SOURCES / "libcuckoo.cc", "-o", self.programs["peer"]])
 
     def run(self, name, case, keys, threads):
         with Programs() as programs:
@@ -50,7 +50,7 @@ class Contest:
         answers = {name: [] for name in self.programs}
         for number in range(pairs):
             self.context.progress(f"kv-index: {case}, {keys:,} keys, {threads} threads, pair {number + 1} of {pairs}")
-            for name in list(answers) if number % 2 == 0 else list(answers)[::-1]:
+            for name in in_turn(answers, number):
                 answers[name].append(self.run(name, case, keys, threads))
         return answers
 
@@ -59,22 +59,22 @@ def _size(keys):
     return f"{keys // 1_000_000}M"
 
 
+def _row(case, ours, peer, unit):
+    """Of one value of each for a pair."""
+    ratios = [own / theirs for own, theirs in zip(ours, peer)]
+    return {"case": case, "ours": median(ours), "peer": median(peer), "ratio": median(ratios), "spread": spread(ratios), "unit": unit}
+
+
 def _throughput(contest, case, keys, threads, pairs, summary):
     answers = contest.answers(case, keys, threads, pairs)
     rates = {name: [1000 * keys / answer["cpu_ns"] for answer in own] for name, own in answers.items()}
     name = f"{case}/{_size(keys)}/{threads}"
-    row = {"case": name, "ours": median(rates["ours"]), "unit": "M/s"}
-    summary[f"{name}_per_us"] = row["ours"]
-    if "peer" in rates:
-        ratios = [ours / theirs for ours, theirs in zip(rates["ours"], rates["peer"])]
-        row.update({"peer": median(rates["peer"]), "ratio": median(ratios), "spread": spread(ratios)})
-        summary[f"{name}_ratio"] = row["ratio"]
-    rows = [row]
+    rows = [_row(name, rates["ours"], rates["peer"], "M/s")]
+    summary[f"{name}_per_us"] = rows[0]["ours"]
+    summary[f"{name}_ratio"] = rows[0]["ratio"]
     if case == "insert" and threads == 1:
-        used = {name: median([answer["bytes"] / keys for answer in own]) for name, own in answers.items()}
-        rows.append({"case": f"memory/{_size(keys)}", "ours": used["ours"], "unit": "bytes"})
-        if "peer" in used:
-            rows[-1].update({"peer": used["peer"], "ratio": used["ours"] / used["peer"], "spread": 0})
+        used = {name: [answer["bytes"] / keys for answer in own] for name, own in answers.items()}
+        rows.append(_row(f"memory/{_size(keys)}", used["ours"], used["peer"], "bytes"))
     return rows
 
 
@@ -88,32 +88,31 @@ def _latency(contest, keys, pairs, summary):
     rows = []
     for figure in ("p50", "p99", "p99_99", "most"):
         values = [[answer[f"{figure}_ns"] for answer in answers] for answers in (growing, sized)]
-        ratios = [ours / theirs for ours, theirs in zip(*values)]
-        rows.append({"case": f"latency/{figure}/{_size(keys)}", "ours": median(values[0]), "peer": median(values[1]),
-                     "ratio": median(ratios), "spread": spread(ratios), "unit": "ns"})
+        rows.append(_row(f"latency/{figure}/{_size(keys)}", *values, "ns"))
         summary[f"latency_{figure}_ns"] = rows[-1]["ours"]
         summary[f"latency_{figure}_sized_ns"] = rows[-1]["peer"]
     return rows
 
 
 def _memory(contest, keys, summary):
+    """The peer is an entry alone."""
     contest.context.progress(f"kv-index: memory, {keys:,} keys")
     answer = contest.run("ours", "memory", keys, 1)
     summary.update({"bytes_per_key_least": answer["least"], "bytes_per_key_mean": answer["mean"]})
-    return [{"case": f"memory_{figure}/{_size(keys // 8)}-{_size(keys)}", "ours": answer[figure], "unit": "bytes"}
+    return [_row(f"memory_{figure}/{_size(keys // 8)}-{_size(keys)}", [answer[figure]], [ENTRY_BYTES], "bytes")
             for figure in ("least", "mean")]
 
 
 def run(context):
     for case in context.cases:
-        if case not in [*CASES, "latency", "memory"]:
-            raise Failure(f"kv-index has no case {case!r}; there are {', '.join([*CASES, 'latency', 'memory'])}", 2)
+        if case not in ALL:
+            raise Failure(f"kv-index has no case {case!r}; there are {', '.join(ALL)}", 2)
     pairs = context.pairs or (QUICK_PAIRS if context.quick else PAIRS)
-    notes, rows, summary = [], [], {}
-    contest = Contest(context, notes)
+    rows, summary = [], {}
+    contest = Contest(context)
     all_keys = QUICK_KEYS if context.quick else KEYS
     memory_keys = QUICK_MEMORY_KEYS if context.quick else MEMORY_KEYS
-    for case in context.cases or [*CASES, "latency", "memory"]:
+    for case in context.cases or ALL:
         if case == "latency":
             more = _latency(contest, all_keys[-1], pairs, summary)
         elif case == "memory":
@@ -122,15 +121,14 @@ def run(context):
             more = [row for keys in all_keys for threads in THREADS
                     for row in _throughput(contest, case, keys, threads, pairs, summary)]
         for row in more:
-            beside = f"{row['ratio']:.2f} +-{row['spread'] / 2:.0%}" if "ratio" in row else ""
-            context.say(f"{row['case']:24} {row['ours']:>10,.2f} {row['unit']:6} {beside}")
+            context.say(f"{row['case']:24} {row['ours']:>10,.2f} {row['unit']:6} {row['ratio']:.2f} +-{row['spread'] / 2:.0%}")
         rows += more
     result = {
         "parameters": {"pairs": pairs, "flags": " ".join(FLAGS), "peer": "libcuckoo", "keys": list(all_keys),
                        "memory_keys": memory_keys, "quick": context.quick},
-        "rows": rows, "summary": summary, "notes": notes,
+        "rows": rows, "summary": summary,
     }
-    timed = [row for row in rows if "ratio" in row and row["case"].split("/")[0] in CASES]
+    timed = [row for row in rows if row["case"].split("/")[0] in CASES]
     bars = {"title": "kv-index: operations for a second of CPU time", "subtitle": "times libcuckoo's, more is better",
             "cases": [row["case"] for row in timed], "series": {"over libcuckoo": [row["ratio"] for row in timed]}}
     return result, bars

@@ -341,11 +341,11 @@ class Quick(Case):
             self.assertLess(result["summary"]["switch_instructions"], 1000)
 
     def test_kv_index(self):
+        if not kv_index.PEER_HEADER.exists():
+            self.skipTest("libcuckoo is not there")
         result = self.results("kv-index")
-        figures = {"insert/1M/1_per_us", "lookup/1M/2_per_us", "latency_p99_99_ns", "latency_p99_99_sized_ns", "bytes_per_key_least", "bytes_per_key_mean"}
-        if not result["notes"]:
-            figures |= {"insert/1M/1_ratio", "lookup_one/1M/2_ratio"}
-        self.assertLessEqual(figures, set(result["summary"]))
+        self.assertLessEqual({"insert/1M/1_per_us", "lookup/1M/2_per_us", "latency_p99_99_ns", "latency_p99_99_sized_ns", "bytes_per_key_least",
+                              "bytes_per_key_mean", "insert/1M/1_ratio", "lookup_one/1M/2_ratio"}, set(result["summary"]))
 
     def test_device(self):
         if not shutil.which("fio"):
