@@ -18,10 +18,11 @@ block says what is expected, one "// key: value" a line:
              most so many spill.faults holds in chaos mode too
   evictions  "none", and why: no run evicts anything       (some run does)
   needs      flags of the processor: without one the program is skipped, exit status 77   (none)
-  timeout    seconds for one run                          60; SPILLWAY_TEST_SLOWER multiplies it
 
 Each level runs with a small budget and everything spilled; O2 (or the only level) also in chaos mode
 and with the option's defaults. Standard output, standard error and exit status must be the native ones.
+A run that lasts SECONDS_MAX hangs; on a quiet machine the longest of a program, which its line of success names,
+should take a twentieth of that.
 MODE: tiny, default or chaos, to run only those. SPILLWAY_TEST_LEVELS overrides the levels;
 SPILLWAY_TEST_FLAGS are for spillcc (a build with a sanitizer links its runtime with them).
 """
@@ -32,6 +33,7 @@ import re
 import shlex
 import subprocess
 import sys
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from support import CLEAN, Failure, Skipped, shell_line, status_of  # noqa: E402
@@ -50,12 +52,12 @@ LEVELS = {
     "static-pie": ["-O2", "-static-pie"],
     "static-lto": ["-O2", "-static", "-flto"],
 }
+SECONDS_MAX = 300 * int(os.environ.get("SPILLWAY_TEST_SLOWER", "1"))
 BOUND = re.compile(r"^([a-z_.]+)(>=|<=|==)(\d+)$")
 
 
 class Program:
-    KEYS = {"flags", "spillcc", "levels", "case", "input", "stderr", "memory", "pages", "chaos", "storage", "expect", "evictions", "needs",
-            "timeout"}
+    KEYS = {"flags", "spillcc", "levels", "case", "input", "stderr", "memory", "pages", "chaos", "storage", "expect", "evictions", "needs"}
 
     def __init__(self, path):
         self.path = path
@@ -86,7 +88,6 @@ class Program:
         # Pages are larger there, but some must have gone.
         self.chaos_bounds = [("cache.evictions", ">=", 1)] if self.bounds else []
         self.chaos_bounds += [bound for bound in self.bounds if bound[:2] == ("spill.faults", "<=")]
-        self.timeout = int(settings.get("timeout", ["60"])[0]) * int(os.environ.get("SPILLWAY_TEST_SLOWER", "1"))
 
     @staticmethod
     def parse_case(text):
@@ -116,6 +117,7 @@ class Runner:
         self.program = program
         self.runs = 0
         self.evictions = 0  # in all of them
+        self.longest = 0.0  # of the spilled runs, in seconds
 
     def compile(self, compiler, level, flags=()):
         target = self.work / level
@@ -136,11 +138,11 @@ class Runner:
                                      stderr=subprocess.PIPE, cwd=folder)
         self.pid = child.pid
         try:
-            out, err = child.communicate(timeout=self.program.timeout)
+            out, err = child.communicate(timeout=SECONDS_MAX)
         except subprocess.TimeoutExpired:
             child.kill()
             out, err = child.communicate()
-            raise Failure(f"still running after {self.program.timeout} s\n{show(out)}{show(err)}")
+            raise Failure(f"still running after {SECONDS_MAX} s\n{show(out)}{show(err)}")
         return Ended(child.returncode, out, err)
 
     def check(self, mode, binary, native, arguments, status, variables):
@@ -150,7 +152,9 @@ class Runner:
                      "SPILLWAY_STATS": str(stats_pattern), **variables}
         self.runs += 1
         try:
+            start = time.monotonic()
             ended = self.run(binary, arguments, variables)
+            self.longest = max(self.longest, time.monotonic() - start)
             if ended.status != status:
                 raise Failure(f"exit status {ended.status}, not {status}\n{show(ended.out)}{show(ended.err)}")
             if ended.out != native.out:
@@ -234,7 +238,7 @@ def difference(native, ours):
 def run_all(bin_folder, work, path, modes):
     runner = Runner(bin_folder, work, Program(path))
     runner.run_all(modes)
-    print(f"{path.name}: {runner.runs} spilled runs as native, {runner.evictions} evictions")
+    print(f"{path.name}: {runner.runs} spilled runs as native, {runner.evictions} evictions, {runner.longest:.0f} s the longest")
 
 
 def main():

@@ -6,11 +6,11 @@
 #   e2e_left_out      programs that such a process cannot run, and why
 set(e2e_environment "")
 set(e2e_left_out "")
-set(e2e_timeout 300)
+set(e2e_timeout 900)
 if(NOT SPILLWAY_SANITIZE)
   return()
 endif()
-set(e2e_timeout 1200)
+set(e2e_timeout 2700)
 
 # The sanitizer interposes malloc and its kin, pthread_cond_wait, read and sigaction for libraries that spillcc
 # did not compile, instead of the runtime: libstdc++ then allocates, waits and reads without it.

@@ -1,7 +1,6 @@
 // Structures in spilled memory as arguments and results: by value, through va_arg, into the place that a result goes to; lists of
 // arguments, tables of labels and buffers of setjmp that lie there themselves; volatile accesses of every kind.
 // pages: 4K 16K
-// timeout: 120
 // expect: cache.evictions>=100
 #include <setjmp.h>
 #include <stdarg.h>

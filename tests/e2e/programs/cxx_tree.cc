@@ -11,7 +11,7 @@
 
 struct Value {
   uint64_t number;
-  char filler[100];
+  char filler[1500];
 };
 
 // All of a map forwards and backwards.
@@ -36,14 +36,14 @@ int main() {
   // In spilled memory with its header, as a member of a larger object would be.
   auto* map = new std::map<uint64_t, Value>;
   HIDE(map);
-  for (int i = 0; i < 5000; ++i) {
-    const uint64_t key = next_random(&random) % 15000;
+  for (int i = 0; i < 1200; ++i) {
+    const uint64_t key = next_random(&random) % 3600;
     (*map)[key].number = key * 3;
   }
   CHECK_SPILLED(&map->begin()->second);
   visit(*map);
-  for (int i = 0; i < 4000; ++i) {
-    const uint64_t key = next_random(&random) % 15000;
+  for (int i = 0; i < 1000; ++i) {
+    const uint64_t key = next_random(&random) % 3600;
     if (i % 2 == 0)
       map->erase(key);
     else
@@ -56,7 +56,7 @@ int main() {
 
   // Nodes move between trees; a tree that empties is whole.
   std::map<uint64_t, Value> other;
-  while (map->size() > 1000)
+  while (map->size() > 250)
     other.insert(map->extract(map->size() % 2 == 0 ? map->begin() : std::prev(map->end())));
   visit(*map);
   visit(other);
@@ -65,8 +65,8 @@ int main() {
   for (auto at = other.begin(); at != other.end();) at = other.erase(at);
   CHECK(other.empty() && other.begin() == other.end());
 
-  std::vector<std::multiset<int>> many(100);
-  for (int i = 0; i < 4000; ++i)
+  std::vector<std::multiset<int>> many(25);
+  for (int i = 0; i < 1000; ++i)
     many[next_random(&random) % many.size()].insert((int)(next_random(&random) % 50));
   size_t erased = 0;
   for (auto& set : many) erased += set.erase(7) + set.erase(*set.begin());

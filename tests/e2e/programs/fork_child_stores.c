@@ -12,7 +12,6 @@
 // chaos: 2
 // pages: 4K 64K
 // expect: cache.evictions>=500
-// timeout: 120
 #include <unistd.h>
 #include <wchar.h>
 #include "e2e.h"

@@ -2,12 +2,11 @@
 // spilled memory cannot be), children of vfork while the parent's frames become its own again, new kinds of clone.
 // flags: -pthread
 // levels: O2
-// memory: 16M
+// memory: 2M
 // case: clone
 // case: thread
 // case: vfork
 // case: kinds
-// timeout: 120
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
@@ -16,7 +15,7 @@
 #include <unistd.h>
 #include "e2e.h"
 
-enum { kWords = 3 << 20, kStack = 1 << 18 };
+enum { kWords = 3 << 18, kStack = 1 << 18 };
 
 static unsigned* data;
 
@@ -84,7 +83,7 @@ int main(int argc, char** argv) {
       if (child == 0) _exit(0);
       expect_end(child);
       uint64_t random = 1;
-      for (int n = 0; n < 40; ++n) {
+      for (int n = 0; n < 10; ++n) {
         const pid_t shares = vfork();
         if (shares == 0) {
           for (int i = 0; i < 4000; ++i) {

@@ -5,7 +5,6 @@
 // case: killed_child
 // case: closes
 // expect: cache.evictions>=200
-// timeout: 120
 #define _GNU_SOURCE
 #include <signal.h>
 #include <sys/wait.h>

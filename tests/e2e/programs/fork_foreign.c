@@ -3,7 +3,6 @@
 // flags: -pthread
 // levels: O2
 // pages: 4K 16K
-// timeout: 200
 #include <pthread.h>
 #include <unistd.h>
 #include <wchar.h>

@@ -3,7 +3,6 @@
 // levels: O2
 // pages: 4K 16K
 // expect: cache.evictions>=100
-// timeout: 120
 #define _GNU_SOURCE
 #include <signal.h>
 #include <sys/time.h>

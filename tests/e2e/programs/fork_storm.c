@@ -4,7 +4,6 @@
 // levels: O2
 // pages: 4K 16K
 // chaos: 2
-// timeout: 200
 #include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>

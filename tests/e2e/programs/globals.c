@@ -1,7 +1,6 @@
 // Arrays and tables of static storage in spilled memory: what they hold before the first constructor, addresses
 // of them in constants, all kinds of accesses, the C library and the kernel on them, threads, fork.
 // flags: -pthread
-// timeout: 120
 // pages: 4K 8K 16K
 // spillcc: -fspill-globals=1
 // levels: O0 O2 lto static-pie

@@ -1,6 +1,5 @@
 // Items read one after the other from a long text: each costs what it takes, not what follows.
 // memory: 1M
-// timeout: 120
 // expect: cache.evictions>=500 cache.misses<=60000
 #define _GNU_SOURCE
 #include <time.h>

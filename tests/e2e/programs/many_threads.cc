@@ -4,7 +4,6 @@
 // memory: 3M
 // pages: 4K 8K
 // expect: cache.evictions>=2000 spill.threads>=640
-// timeout: 120
 #include <atomic>
 #include <map>
 #include <memory>

@@ -5,7 +5,6 @@
 // flags: -march=x86-64-v4
 // needs: avx512f avx512bw avx512vl avx512dq
 // chaos: 2
-// timeout: 120
 // expect: cache.evictions>=100
 #include <immintrin.h>
 #include <sys/mman.h>

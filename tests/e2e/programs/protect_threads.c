@@ -7,7 +7,6 @@
 // pages: 64K 4K 16K
 // memory: 4M
 // expect: cache.evictions>=100
-// timeout: 200
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <setjmp.h>

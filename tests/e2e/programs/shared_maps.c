@@ -4,7 +4,6 @@
 // flags: -pthread
 // memory: 8M
 // chaos: 2
-// timeout: 120
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
