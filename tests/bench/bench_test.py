@@ -71,7 +71,7 @@ class Load(Case):
 
     def load(self, *words):
         program = SPILLWAY.parent.parent / "libexec/spillway/device-load"
-        return subprocess.run([str(word) for word in (program, *words)], capture_output=True, text=True, timeout=60, cwd=self.folder)
+        return subprocess.run([str(word) for word in (program, *words)], capture_output=True, text=True, timeout=240, cwd=self.folder)
 
     def result(self, *words):
         ended = self.load(*words)
@@ -364,7 +364,7 @@ class Quick(Case):
                                        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
             time.sleep(seconds)
             process.send_signal(signal.SIGINT)
-            _, errors = process.communicate(timeout=120)
+            _, errors = process.communicate(timeout=240)
             self.assertEqual(process.returncode, 130, errors)
             self.assertIn("spillway: stopped by signal 2", errors)
             self.assertEqual(left_behind(), before)

@@ -24,7 +24,7 @@ OPTIONS = re.findall(r"^OPTION\((\w+), (\w+), ([^,]*),", (SRC_BASE / "options.in
 def spillway(*arguments, environment=None, **keywords):
     keywords.setdefault("stdout", subprocess.PIPE)
     return subprocess.run([str(SPILLWAY), *map(str, arguments)], stderr=subprocess.PIPE, text=True,
-                          env={**CLEAN, **(environment or {})}, timeout=60, **keywords)
+                          env={**CLEAN, **(environment or {})}, timeout=240, **keywords)
 
 
 class Case(unittest.TestCase):
@@ -235,7 +235,7 @@ class Info(Case):
 
     def test_limits_are_seen_and_explained(self):
         ended = subprocess.run(["sh", "-c", f"ulimit -v 4000000; exec '{SPILLWAY}' info --json"], env=CLEAN,
-                               capture_output=True, text=True, timeout=60)
+                               capture_output=True, text=True, timeout=240)
         machine = json.loads(ended.stdout)
         self.assertEqual(machine["limits"]["address_space_bytes"], 4000000 * 1024)
         self.assertNotEqual(machine["limits"]["spill_range"], "works")
