@@ -16,6 +16,7 @@ import tempfile
 # The environment without what this process itself is told of spilling, and without the options of a make that runs the tests.
 CLEAN = {name: value for name, value in os.environ.items()
          if not name.startswith("SPILLWAY_") and name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
+HANG_SECONDS = 240  # what a program that ends in seconds may take on a slow machine before it counts as hung
 NOBODY = 65534
 SKIPPED = 77  # an exit status; ctest counts it by itself
 ONE_LINE = r"\Aspillway: [^\n]{10,300}\n\Z"  # what `spillway` says of wrong input, all of it

@@ -15,7 +15,7 @@ import unittest
 import xml.etree.ElementTree
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from support import ONE_LINE, built_in, run_in, take_paths, temporary_folder  # noqa: E402
+from support import HANG_SECONDS, ONE_LINE, built_in, run_in, take_paths, temporary_folder  # noqa: E402
 
 [SPILLWAY] = take_paths(1)
 BENCH = SPILLWAY.parent.parent / "share/spillway/bench"
@@ -71,7 +71,7 @@ class Load(Case):
 
     def load(self, *words):
         program = SPILLWAY.parent.parent / "libexec/spillway/device-load"
-        return subprocess.run([str(word) for word in (program, *words)], capture_output=True, text=True, timeout=240, cwd=self.folder)
+        return subprocess.run([str(word) for word in (program, *words)], capture_output=True, text=True, timeout=HANG_SECONDS, cwd=self.folder)
 
     def result(self, *words):
         ended = self.load(*words)
@@ -364,7 +364,7 @@ class Quick(Case):
                                        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
             time.sleep(seconds)
             process.send_signal(signal.SIGINT)
-            _, errors = process.communicate(timeout=240)
+            _, errors = process.communicate(timeout=HANG_SECONDS)
             self.assertEqual(process.returncode, 130, errors)
             self.assertIn("spillway: stopped by signal 2", errors)
             self.assertEqual(left_behind(), before)

@@ -15,7 +15,7 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from support import CLEAN, ONE_LINE, take_paths, temporary_folder  # noqa: E402
+from support import CLEAN, HANG_SECONDS, ONE_LINE, take_paths, temporary_folder  # noqa: E402
 
 SPILLWAY, SRC_BASE = take_paths(2)
 OPTIONS = re.findall(r"^OPTION\((\w+), (\w+), ([^,]*),", (SRC_BASE / "options.inc").read_text(), flags=re.M)
@@ -24,7 +24,7 @@ OPTIONS = re.findall(r"^OPTION\((\w+), (\w+), ([^,]*),", (SRC_BASE / "options.in
 def spillway(*arguments, environment=None, **keywords):
     keywords.setdefault("stdout", subprocess.PIPE)
     return subprocess.run([str(SPILLWAY), *map(str, arguments)], stderr=subprocess.PIPE, text=True,
-                          env={**CLEAN, **(environment or {})}, timeout=240, **keywords)
+                          env={**CLEAN, **(environment or {})}, timeout=HANG_SECONDS, **keywords)
 
 
 class Case(unittest.TestCase):
@@ -235,7 +235,7 @@ class Info(Case):
 
     def test_limits_are_seen_and_explained(self):
         ended = subprocess.run(["sh", "-c", f"ulimit -v 4000000; exec '{SPILLWAY}' info --json"], env=CLEAN,
-                               capture_output=True, text=True, timeout=240)
+                               capture_output=True, text=True, timeout=HANG_SECONDS)
         machine = json.loads(ended.stdout)
         self.assertEqual(machine["limits"]["address_space_bytes"], 4000000 * 1024)
         self.assertNotEqual(machine["limits"]["spill_range"], "works")

@@ -36,7 +36,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from support import CLEAN, Failure, Skipped, shell_line, status_of  # noqa: E402
+from support import CLEAN, HANG_SECONDS, Failure, Skipped, shell_line, status_of  # noqa: E402
 
 LEVELS = {
     "O0": ["-O0"],
@@ -52,7 +52,7 @@ LEVELS = {
     "static-pie": ["-O2", "-static-pie"],
     "static-lto": ["-O2", "-static", "-flto"],
 }
-SECONDS_MAX = 300 * int(os.environ.get("SPILLWAY_TEST_SLOWER", "1"))
+SECONDS_MAX = HANG_SECONDS * int(os.environ.get("SPILLWAY_TEST_SLOWER", "1"))
 BOUND = re.compile(r"^([a-z_.]+)(>=|<=|==)(\d+)$")
 
 

@@ -17,7 +17,7 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
-from support import CLEAN, become_nobody, environment, fresh, take_paths, temporary_folder  # noqa: E402
+from support import CLEAN, HANG_SECONDS, become_nobody, environment, fresh, take_paths, temporary_folder  # noqa: E402
 
 BIN, WORK, SOURCE = take_paths(3)
 PROGRAM = WORK / "program"
@@ -30,7 +30,7 @@ def setUpModule():
 
 def run(kilobytes=4096, storage=None, memory="1M", preexec_fn=None, **options):
     variables = environment(memory=memory, spill_all=1, storage=storage or WORK, **options)
-    return subprocess.run([PROGRAM, str(kilobytes)], env=variables, capture_output=True, text=True, timeout=240,
+    return subprocess.run([PROGRAM, str(kilobytes)], env=variables, capture_output=True, text=True, timeout=HANG_SECONDS,
                           preexec_fn=preexec_fn)
 
 
@@ -193,7 +193,7 @@ class Addresses(Refusal):
                           "return data[(count << 20) + 1] + (arguments == 0); }\n")
         program = self.folder / "huge"
         subprocess.run([BIN / "spillcc", "-O1", "-no-pie", "-mcmodel=medium", source, "-o", program], check=True, env=CLEAN)
-        self.ends(subprocess.run([program], env=CLEAN, capture_output=True, text=True, timeout=240), 2, "mapped there already")
+        self.ends(subprocess.run([program], env=CLEAN, capture_output=True, text=True, timeout=HANG_SECONDS), 2, "mapped there already")
 
 
 class Device(Refusal):
@@ -382,7 +382,7 @@ int main(int count, char** arguments) {
 class Started(Refusal):
     def test_by_spillway_run_nothing_is_said(self):
         ended = self.works(subprocess.run([BIN / "spillway", "run", "--memory", "64M", "--", PROGRAM, "4096"], env=CLEAN,
-                                          capture_output=True, text=True, timeout=240))
+                                          capture_output=True, text=True, timeout=HANG_SECONDS))
         self.assertEqual(ended.stderr, "")
 
 

@@ -20,7 +20,7 @@ import termios
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
-from support import CLEAN, NOBODY, ONE_LINE, copied_for_everybody, environment, fresh, take_paths  # noqa: E402
+from support import CLEAN, HANG_SECONDS, NOBODY, ONE_LINE, copied_for_everybody, environment, fresh, take_paths  # noqa: E402
 
 BIN, WORK = take_paths(2)
 SOURCES = pathlib.Path(__file__).resolve().parent
@@ -48,7 +48,7 @@ class FaultSites(unittest.TestCase):
         stats = WORK / "stats.json"
         stats.unlink(missing_ok=True)
         ended = subprocess.run([BIN / "spillway", "run", "--memory", "1M", "--spill-all", "--storage", WORK, "--stats", stats,
-                                *options, "--", program], env=CLEAN, capture_output=True, text=True, timeout=240)
+                                *options, "--", program], env=CLEAN, capture_output=True, text=True, timeout=HANG_SECONDS)
         self.assertEqual((ended.returncode, ended.stdout), (0, f"sum {3 * 500 + 100 * 11}\n"), ended.stderr)
         return json.loads(stats.read_text())["spill"], ended.stderr
 
@@ -93,7 +93,7 @@ class FaultSites(unittest.TestCase):
         program = WORK / "crossing"
         subprocess.run([BIN / "spillcc", "-O2", SOURCES / "crossing.c", "-o", program], check=True, env=CLEAN)
         stats = WORK / "stats.json"
-        subprocess.run([program], check=True, timeout=240, env=environment(memory="1M", spill_all=1, storage=WORK, stats=stats))
+        subprocess.run([program], check=True, timeout=HANG_SECONDS, env=environment(memory="1M", spill_all=1, storage=WORK, stats=stats))
         hot = json.loads(stats.read_text())["spill"]["fault_sites"][0]
         self.assertEqual(hot["module"], str(program))
         begin, end = self.address_of(program, "add_crossing")
@@ -102,7 +102,7 @@ class FaultSites(unittest.TestCase):
     def test_no_faults_no_sites(self):
         stats = WORK / "stats.json"
         ended = subprocess.run([BIN / "spillway", "run", "--storage", WORK, "--stats", stats, "--verbose", "--", WORK / "none"],
-                               env=CLEAN, capture_output=True, text=True, timeout=240)
+                               env=CLEAN, capture_output=True, text=True, timeout=HANG_SECONDS)
         self.assertEqual(ended.returncode, 0, ended.stderr)
         self.assertEqual(json.loads(stats.read_text())["spill"]["fault_sites"], [])
         self.assertNotIn("faults at", ended.stderr)
@@ -156,7 +156,7 @@ def dumped_core(test, kinds=None, **settings):
     if kinds is not None:
         pathlib.Path(f"/proc/{live.pid}/coredump_filter").write_text(hex(kinds))
     os.kill(live.pid, signal.SIGABRT)
-    live.child.wait(timeout=240)
+    live.child.wait(timeout=HANG_SECONDS)
     [core] = folder.iterdir()
     return live, core
 
@@ -196,7 +196,7 @@ def place_in_core(core, address):
 
 
 def spillway(*arguments, bin_folder=BIN, **settings):
-    return subprocess.run([bin_folder / "spillway", *map(str, arguments)], env=CLEAN, capture_output=True, timeout=240, **settings)
+    return subprocess.run([bin_folder / "spillway", *map(str, arguments)], env=CLEAN, capture_output=True, timeout=HANG_SECONDS, **settings)
 
 
 class Dump(unittest.TestCase):
@@ -344,7 +344,7 @@ class Dump(unittest.TestCase):
         folder.mkdir()
         stranger = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, cwd=folder, preexec_fn=allow_cores)
         os.kill(stranger.pid, signal.SIGABRT)
-        stranger.wait(timeout=240)
+        stranger.wait(timeout=HANG_SECONDS)
         stranger.stdin.close()
         [other] = folder.iterdir()
         self.refused(other, where, 8, says="is of no program that runs Spillway")
@@ -428,7 +428,7 @@ class Dump(unittest.TestCase):
         live = Live(self)
         with open("/dev/full", "wb") as full:
             ended = subprocess.run([BIN / "spillway", "dump", str(live.pid), hex(live.address), "64K"], env=CLEAN, stdout=full,
-                                   stderr=subprocess.PIPE, timeout=240)
+                                   stderr=subprocess.PIPE, timeout=HANG_SECONDS)
         self.assertEqual((ended.returncode, ended.stderr), (1, b"spillway: cannot write to standard output\n"))
 
 
@@ -455,7 +455,7 @@ class Top(unittest.TestCase):
             self.assertEqual(head[:4], [live.pid, program, 1 << 20, PAGE])
             self.assertIn(str(WORK), head[4])
             live.child.stdin.close()
-            live.child.wait(timeout=240)
+            live.child.wait(timeout=HANG_SECONDS)
             written = json.loads(stats.read_text())
             self.assertEqual({folder: list(keys) for folder, keys in seen.items()},
                              {folder: list(keys) for folder, keys in written.items()})
@@ -504,7 +504,7 @@ class Top(unittest.TestCase):
             self.assertTrue(any("libforeign.so+" in line and "(foreign_cold)" in line for line in lines), lines)
             live.end()
             child.stdout.read()
-            self.assertEqual(child.wait(timeout=240), 0)
+            self.assertEqual(child.wait(timeout=HANG_SECONDS), 0)
 
     def test_on_a_terminal_lines_are_cut(self):
         live = Live(self)
@@ -537,7 +537,7 @@ class Top(unittest.TestCase):
         problems = {entry["pid"]: entry.get("problem", "") for entry in self.json_of()["programs"]}
         self.assertIn("runs another version of Spillway", problems[live.pid])
         with open("/dev/full", "wb") as full:
-            ended = subprocess.run([BIN / "spillway", "top", "--once"], env=CLEAN, stdout=full, stderr=subprocess.PIPE, timeout=240)
+            ended = subprocess.run([BIN / "spillway", "top", "--once"], env=CLEAN, stdout=full, stderr=subprocess.PIPE, timeout=HANG_SECONDS)
         self.assertEqual((ended.returncode, ended.stderr), (1, b"spillway: cannot write to standard output\n"))
 
 
@@ -548,7 +548,7 @@ class Gdb(unittest.TestCase):
         script = ["set debuginfod enabled off", f"source {BIN.parent}/share/spillway/spillway-gdb.py", *commands]
         options = [word for command in script for word in ("-ex", command)]
         ended = subprocess.run(["gdb", "-nx", "-batch", *map(str, what), *options], env=CLEAN, capture_output=True, text=True,
-                               timeout=240)
+                               timeout=HANG_SECONDS)
         return ended.stdout, ended.stderr
 
     def check(self, live, *what):
