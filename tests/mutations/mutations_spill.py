@@ -214,7 +214,7 @@ MUTATIONS = [
             (FORK, "{ return in_range(__builtin_thread_pointer()); }", "{ return false; }")),
     product("child of vfork taken for a copy", "^e2e_fork_corners$",
             (FAULT, "      if (!sys::is_mapped(reinterpret_cast<void*>(base::round_down(address, base::kOsPageBytes))))",
-             "      if (this_thread().thread_id.load() != static_cast<uint32_t>(sys::syscall(SYS_gettid)))")),
+             "      if (this_thread().thread_id.load() != static_cast<uint32_t>(gettid()))")),
     product("child of fork uses its parent's queues", "^e2e_fork_child_stores$",
             (THREAD, "    thread->lane = nullptr;\n    if (thread == &self) continue;", "    if (thread == &self) continue;\n    thread->lane = nullptr;"),
             (THREAD, "    if (thread->lane != nullptr && thread->lane->queue().in_flight_count() == 0) thread->lane->destroy();\n", "")),

@@ -83,7 +83,7 @@ int main(int argc, char** argv) {
       if (child == 0) _exit(0);
       expect_end(child);
       uint64_t random = 1;
-      for (int n = 0; n < 10; ++n) {
+      for (int n = 0; n < 40; ++n) {
         const pid_t shares = vfork();
         if (shares == 0) {
           for (int i = 0; i < 4000; ++i) {
