@@ -94,6 +94,7 @@ base::Expected<Cache*> Cache::create(const CacheParameters& parameters, storage:
 }
 
 void Cache::destroy() {
+  shared_.loads.destroy();
   for (uint32_t i = 0; i < partition_count_; ++i) partitions_[i].close();
   if (shared_.clean_copies != nullptr)
     sys::unmap(shared_.clean_copies,
@@ -147,6 +148,7 @@ Partition::Left Cache::forget(PageId first, uint64_t count, Lane& lane) {
     all.busy += left.busy;
     all.held += left.held;
   });
+  if (all.busy > 0) shared_.loads.poll();
   return all;
 }
 
@@ -220,6 +222,8 @@ bool Cache::before_fork(const PinsOverFork& pins) {
     // The kernel stores to one of the frames, or an Io of before the last fork goes on there.
     set_inherited(false);
     for (uint32_t i = 0; i < partition_count_; ++i) partitions_[i].thaw();
+    // A load of before that fork, which its own thread does not end: that may be this one.
+    shared_.loads.poll();
     std::atomic<uint32_t> never{0};
     sys::futex_wait(never, 0, kPinWaitNs);
   }
@@ -237,6 +241,7 @@ void Cache::after_fork_in_parent() {
 
 bool Cache::after_fork_in_child() {
   if (lend_failed_) return false;
+  shared_.loads.forget();
   // The parent's watches its own memory.
   if (shared_.watch.is_open()) {
     shared_.watch.close();

@@ -10,6 +10,7 @@
 #include <atomic>
 
 #include "cache/layout.h"
+#include "cache/load_queue.h"
 #include "cache/partition.h"
 
 namespace cache {
@@ -42,9 +43,23 @@ class Cache {
 
   base::Expected<Lane*> open_lane() { return Lane::create(*shared_.device, shared_.page_bytes); }
 
+  // For begin_load, as LoadQueues'.
+  base::Expected<LoadQueue*> open_loads() { return shared_.loads.open(*shared_.device); }
+  void close_loads(LoadQueue& queue) { shared_.loads.close(queue); }
+  // Ends loads that were begun, whoever did, if their reads are done; returns how many. Who waits for others in a loop of its
+  // own calls it in there.
+  size_t poll_loads() { return shared_.loads.poll(); }
+
   // As Partition's.
-  base::Expected<char*> load(PageId page, Lane& lane) { return of(page).load(page, lane, false); }
-  base::Expected<char*> pin(PageId page, Lane& lane) { return of(page).load(page, lane, true); }
+  base::Expected<char*> load(PageId page, Lane& lane) { return load(page, lane, lane.stream); }
+  base::Expected<char*> load(PageId page, Lane& lane, Stream& stream) {
+    return of(page).load(page, lane, stream, false);
+  }
+  base::Expected<char*> pin(PageId page, Lane& lane) { return of(page).load(page, lane, lane.stream, true); }
+  base::Expected<Partition::Begun> begin_load(PageId page, Lane& lane, Stream& stream, LoadQueue& queue,
+                                              void (*ended)(void* context), void* context) {
+    return of(page).begin_load(page, lane, stream, queue, ended, context);
+  }
   void unpin(PageId page) { of(page).unpin(page); }
   void discard(PageId first, uint64_t count, Lane& lane);
   Partition::Left forget(PageId first, uint64_t count, Lane& lane);

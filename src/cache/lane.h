@@ -10,6 +10,12 @@
 
 namespace cache {
 
+// Where a sequence of misses has come to, for reading ahead.
+struct Stream {
+  PageId last_miss{};
+  uint32_t miss_streak = 0;
+};
+
 class Lane {
  public:
   static constexpr uint32_t kMaxBatch = 128;
@@ -56,8 +62,7 @@ class Lane {
   uint32_t io_count;
   iovec segments[kMaxSegments];
   uint32_t segment_count;
-  PageId last_miss;  // for read-ahead
-  uint32_t miss_streak;
+  Stream stream;  // of the thread's misses
   char* page_copy;  // one page, aligned: the cleaner's copy, chaos's read-back
 
  private:

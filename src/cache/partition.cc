@@ -11,6 +11,8 @@ constexpr uint64_t kPoisonWord = 0x0101010101010101 * uint64_t{kPoison};
 
 // Waiting for frames that others hold: 10 s in all before giving up.
 constexpr uint64_t kFrameWaitNs = 1'000'000;
+// Who waits while loads are under way that were begun looks after them so often.
+constexpr uint64_t kPollNs = 20'000;
 // Who guards a frame looks again after so long: not all that ends is told.
 constexpr uint64_t kLookWaitNs = 100'000;
 constexpr uint32_t kFrameWaitLimit = 10'000;
@@ -62,13 +64,26 @@ uint64_t Partition::next_random() {
   return random_;
 }
 
-base::Expected<char*> Partition::load(PageId page, Lane& lane, bool pin) {
+// Waits until what made `key` (changed_.prepare) is no more, or something may have changed. A load that was begun is ended
+// by who waits for it, unless its own thread does first.
+void Partition::wait_for_change(uint32_t key, uint64_t timeout_ns) {
+  if (shared_->loads.has_begun()) {
+    if (shared_->loads.poll() > 0) {
+      changed_.cancel();
+      return;
+    }
+    if (timeout_ns == 0 || timeout_ns > kPollNs) timeout_ns = kPollNs;
+  }
+  changed_.wait(key, timeout_ns);
+}
+
+base::Expected<char*> Partition::load(PageId page, Lane& lane, Stream& stream, bool pin) {
   char* bytes = nullptr;
   uint64_t attempts = 0;  // to make room, in vain
   for (;;) {
     mutex_.lock();
     uint32_t key = 0;
-    const Attempt attempt = try_load(page, lane, pin, attempts > 0, bytes);
+    const Attempt attempt = try_load(page, lane, stream, pin, attempts > 0, bytes);
     if (attempt == Attempt::kWait) key = changed_.prepare();
     mutex_.unlock();
     // Not under the lock: who is woken may take the CPU, and then the lock.
@@ -77,7 +92,7 @@ base::Expected<char*> Partition::load(PageId page, Lane& lane, bool pin) {
       case Attempt::kDone: return bytes;
       case Attempt::kWait:
         base::statistics.cache_waits.add();
-        changed_.wait(key);
+        wait_for_change(key);
         break;
       case Attempt::kNeedFrame: {
         if (evict_for_load(lane)) break;
@@ -94,8 +109,50 @@ base::Expected<char*> Partition::load(PageId page, Lane& lane, bool pin) {
   }
 }
 
+base::Expected<Partition::Begun> Partition::begin_load(PageId page, Lane& lane, Stream& stream,
+                                                       LoadQueue& queue, void (*ended)(void* context),
+                                                       void* context) {
+  BegunLoad* const load = queue.take();
+  if (load == nullptr) return Begun::kNoRoom;
+  for (;;) {
+    char* bytes = nullptr;
+    mutex_.lock();
+    const Attempt attempt = try_load(page, lane, stream, false, false, bytes);
+    mutex_.unlock();
+    if (attempt == Attempt::kNeedFrame && evict_for_load(lane)) continue;
+    if (attempt != Attempt::kLoad) {
+      queue.give_back(*load);
+      switch (attempt) {
+        case Attempt::kDone: return Begun::kDone;
+        case Attempt::kWait: return Begun::kWait;
+        case Attempt::kGone: return base::failure(ESTALE, "page ", index(page), " is gone");
+        default: return Begun::kNoRoom;
+      }
+    }
+    if (wants_frames()) shared_->low_on_frames.notify_all();
+    // What needs no read of storage is there at once, or comes from files.
+    if (frames_[lane.victims[0].frame].place == base::kNoPlace || lane.victim_count > BegunLoad::kMostPages) {
+      auto filled = fill(lane);
+      queue.give_back(*load);
+      if (!filled) return std::unexpected(filled.error());
+      return Begun::kDone;
+    }
+    std::copy_n(lane.victims, lane.victim_count, load->victims);
+    load->victim_count = lane.victim_count;
+    load->partition = this;
+    load->ended = ended;
+    load->context = context;
+    prepare_read({load->victims, load->victim_count}, load->segments, load->io);
+    queue.submit(*load);
+    return Begun::kUnderWay;
+  }
+}
+
+void Partition::end_load(const BegunLoad& load) { finish_read({load.victims, load.victim_count}, load.io); }
+
 // Steps 1 to 3 of Load. On kLoad the lane's victims are the claimed frames, the wanted one first.
-Partition::Attempt Partition::try_load(PageId page, Lane& lane, bool pin, bool desperate, char*& bytes) {
+Partition::Attempt Partition::try_load(PageId page, Lane& lane, Stream& stream, bool pin, bool desperate,
+                                       char*& bytes) {
   const PageMap::Where where = map_.find(page);
   if (where.frame != base::kNoFrame) {
     Frame& frame = frames_[where.frame];
@@ -127,7 +184,7 @@ Partition::Attempt Partition::try_load(PageId page, Lane& lane, bool pin, bool d
   lane.victim_count = 1;
   lane.victims[0] = load_into(taken, fresh, origin);
   if (where.place != base::kNoPlace || origin != Origins::Kind::kZeros)
-    add_read_ahead(page, where.place, lane);
+    add_read_ahead(page, where.place, lane, stream);
   return Attempt::kLoad;
 }
 
@@ -209,11 +266,11 @@ Lane::Victim Partition::load_into(FrameId claimed, bool fresh, Origins::Kind ori
 }
 
 // A second miss in a row on the next page: claims frames for the pages that follow, on storage or where they come from.
-void Partition::add_read_ahead(PageId page, PlaceId place, Lane& lane) {
-  const bool sequential = index(page) == index(lane.last_miss) + 1;
-  lane.miss_streak = sequential ? lane.miss_streak + 1 : 0;
-  lane.last_miss = page;
-  if (lane.miss_streak < 2) return;
+void Partition::add_read_ahead(PageId page, PlaceId place, Lane& lane, Stream& stream) {
+  const bool sequential = index(page) == index(stream.last_miss) + 1;
+  stream.miss_streak = sequential ? stream.miss_streak + 1 : 0;
+  stream.last_miss = page;
+  if (stream.miss_streak < 2) return;
   const bool on_storage = place != base::kNoPlace;
   const uint32_t most = on_storage
                             ? shared_->read_ahead_pages
@@ -232,7 +289,7 @@ void Partition::add_read_ahead(PageId page, PlaceId place, Lane& lane) {
     if (taken == base::kNoFrame) break;
     note_coming(next, nullptr);
     lane.victims[lane.victim_count++] = load_into(taken, fresh, lane.victims[0].origin);
-    lane.last_miss = next;
+    stream.last_miss = next;
   }
 }
 
@@ -245,32 +302,21 @@ base::Expected<void> Partition::fill(Lane& lane) {
     for (uint64_t i = 0; i < pieces_; ++i)
       frames_.fingerprints(lane.victims[0].frame)[i] = base::zero_fingerprint();
     base::statistics.cache_zero_fills.add();
-    finish_load(lane, false, 1);
+    finish_load({lane.victims, 1}, 1);
     return {};
   }
+  const std::span<const Lane::Victim> claimed = {lane.victims, lane.victim_count};
   storage::Io& io = lane.ios[0];
-  io = {};
-  io.operation = storage::Operation::kRead;
-  io.offset_bytes = uint64_t{index(first.place)} * shared_->page_bytes;
-  io.segments = lane.segments;
-  io.segment_count = lane.victim_count;
-  io.length_bytes = uint64_t{lane.victim_count} * shared_->page_bytes;
-  for (uint32_t i = 0; i < lane.victim_count; ++i)
-    lane.segments[i] = {lane.victims[i].memory, shared_->page_bytes};
+  prepare_read(claimed, lane.segments, io);
   lane.queue().run(io);
-  if (lane.victim_count > 1 && (io.error != 0 || io.transferred_bytes < shared_->page_bytes)) {
+  if (claimed.size() > 1 && (io.error != 0 || io.transferred_bytes < shared_->page_bytes)) {
     // What was only read ahead may be what failed.
     io.segment_count = 1;
     io.length_bytes = shared_->page_bytes;
     lane.queue().run(io);
   }
-
-  const auto good_count = static_cast<uint32_t>(io.transferred_bytes / shared_->page_bytes);
-  const bool failed = io.error != 0 || good_count == 0;
-  for (uint32_t i = 0; !failed && i < good_count; ++i) take_fingerprints(lane.victims[i], true);
-  const PageId page = lane.victims[0].page;
-  finish_load(lane, failed, good_count);
-  if (!failed) return {};
+  if (finish_read(claimed, io)) return {};
+  const PageId page = claimed[0].page;
   if (io.error == 0) {
     return base::failure(EIO, "cannot read page ", index(page), " from ", shared_->device->name(), ": only ",
                          io.transferred_bytes, " of ", shared_->page_bytes, " bytes at offset ",
@@ -278,6 +324,26 @@ base::Expected<void> Partition::fill(Lane& lane) {
   }
   return base::failure(io.error, "cannot read page ", index(page), " from ", shared_->device->name(),
                        " at offset ", io.offset_bytes, ": ", base::error_name(io.error));
+}
+
+// Step 4 of Load for pages that follow each other on storage.
+void Partition::prepare_read(std::span<const Lane::Victim> claimed, iovec* segments, storage::Io& io) {
+  io = {};
+  io.operation = storage::Operation::kRead;
+  io.offset_bytes = uint64_t{index(frames_[claimed[0].frame].place)} * shared_->page_bytes;
+  io.segments = segments;
+  io.segment_count = static_cast<uint32_t>(claimed.size());
+  io.length_bytes = claimed.size() * shared_->page_bytes;
+  for (size_t i = 0; i < claimed.size(); ++i) segments[i] = {claimed[i].memory, shared_->page_bytes};
+}
+
+// Steps 5 and 6. False: the first page could not be read.
+bool Partition::finish_read(std::span<const Lane::Victim> claimed, const storage::Io& io) {
+  const auto good_count =
+      io.error != 0 ? 0 : static_cast<uint32_t>(io.transferred_bytes / shared_->page_bytes);
+  for (uint32_t i = 0; i < good_count; ++i) take_fingerprints(claimed[i], true);
+  finish_load(claimed, good_count);
+  return good_count > 0;
 }
 
 // Step 5 of Load. Of a frame that is watched the kernel says what was stored to.
@@ -289,13 +355,14 @@ void Partition::take_fingerprints(const Lane::Victim& loaded, bool known) {
             : base::Fingerprint::unknown();
 }
 
-void Partition::finish_load(Lane& lane, bool failed, uint32_t good_count) {
+// Of the pages, in their order, good_count are in their frames.
+void Partition::finish_load(std::span<const Lane::Victim> claimed, uint32_t good_count) {
   sys::LockGuard guard(mutex_);
-  for (uint32_t i = 0; i < lane.victim_count; ++i) {
-    const FrameId id = lane.victims[i].frame;
+  for (uint32_t i = 0; i < claimed.size(); ++i) {
+    const FrameId id = claimed[i].frame;
     Frame& frame = frames_[id];
-    CHECK(frame.is(State::kLoading, lane.victims[i].version));
-    if (failed || i >= good_count) {
+    CHECK(frame.is(State::kLoading, claimed[i].version));
+    if (i >= good_count) {
       end_load_without_page(id);
       continue;
     }
@@ -373,7 +440,11 @@ base::Expected<void> Partition::make_room(Lane& lane, uint64_t& attempts) {
     attempts = base::round_up(attempts, batches);
     key = changed_.prepare();
   }
-  changed_.wait(key, kFrameWaitNs);
+  // What was begun ends, and its frames can be had then.
+  if (shared_->loads.poll() > 0)
+    changed_.cancel();
+  else
+    changed_.wait(key, kFrameWaitNs);
   return {};
 }
 
@@ -437,7 +508,7 @@ void Partition::guard(PageId page, uint64_t i, sys::Access access) {
       }
       key = changed_.prepare();
     }
-    changed_.wait(key, kLookWaitNs);
+    wait_for_change(key, kLookWaitNs);
   }
 }
 

@@ -6,6 +6,7 @@
 // Load     1 find the page: resident -> open its entries, done; loading -> wait; evicting or writing ->
 //            rescue, done   2 take a free frame (none: evict, from 1)   3 claim, map page -> frame, unlock
 //          4 read; a page without a place from its origin, or zero-fill it   5 fingerprint   6 lock, loaded, publish entries
+//          Of a load that is begun, 5 and 6 are done by whoever polls its queue (load_queue.h)
 // Evict    1 choose victims, lock their entries and states   2 barrier   3 rescue the held ones
 //          4 ask the kernel about watched ones; compare the fingerprints of others and of what was stored to
 //          5 unchanged -> FREE, their frames watched from now on if most are; changed -> fingerprints unknown, WRITING; places
@@ -36,6 +37,7 @@
 #include <algorithm>
 #include <atomic>
 #include <optional>
+#include <span>
 
 #include "cache/budget.h"
 #include "cache/frame_pool.h"
@@ -43,6 +45,7 @@
 #include "cache/holders.h"
 #include "cache/lane.h"
 #include "cache/layout.h"
+#include "cache/load_queue.h"
 #include "cache/origins.h"
 #include "cache/page_map.h"
 #include "cache/places.h"
@@ -68,6 +71,7 @@ struct Shared {
   PageDirectory directory;
   Places places;
   Budget budget;
+  LoadQueues loads;
   sys::WriteWatch watch;          // closed: pages are compared
   char* clean_copies = nullptr;   // kCleanCopyBytes or a page if that is more, of the background thread
   sys::EventCount low_on_frames;  // wakes whoever evicts in the background
@@ -86,7 +90,20 @@ class Partition {
   // Makes the page resident with open entries. With `pin`, pins it too and returns its memory.
   // Errors: EIO and others of a read (message names device and page); ENOSPC and others when nothing
   // can be evicted because writes fail; ENOMEM when all frames are pinned or held.
-  base::Expected<char*> load(PageId page, Lane& lane, bool pin);
+  base::Expected<char*> load(PageId page, Lane& lane, Stream& stream, bool pin);
+  // The same without `pin`, and without waiting for the read.
+  //   kDone      the page was resident with open entries a moment ago
+  //   kUnderWay  its load has begun; ended(context) is called when the page is resident, or when that failed, perhaps
+  //              before this returns, by the thread that ends it (load_queue.h)
+  //   kWait      another load of the page is under way
+  //   kNoRoom    the queue is full, or all frames are pinned or held: try again when something has ended
+  // May evict, and wait for writes. REQUIRES: the queue is the caller's alone, but for polling. Errors: those of load, but for
+  // reads: what a load that ended did not bring, the next load of the page says why.
+  enum class Begun { kDone, kUnderWay, kWait, kNoRoom };
+  base::Expected<Begun> begin_load(PageId page, Lane& lane, Stream& stream, LoadQueue& queue,
+                                   void (*ended)(void* context), void* context);
+  // Of LoadQueue: the load's read has ended.
+  void end_load(const BegunLoad& load);
   // REQUIRES: pinned.
   void unpin(PageId page);
 
@@ -177,17 +194,20 @@ class Partition {
  private:
   enum class Attempt { kDone, kWait, kNeedFrame, kLoad, kGone };
 
-  Attempt try_load(PageId page, Lane& lane, bool pin, bool desperate, char*& bytes);
+  Attempt try_load(PageId page, Lane& lane, Stream& stream, bool pin, bool desperate, char*& bytes);
+  void wait_for_change(uint32_t key, uint64_t timeout_ns = 0);
   base::Expected<void> fill(Lane& lane);
   base::Expected<void> fill_from_origin(Lane& lane);
   Lane::Victim load_into(FrameId claimed, bool fresh, Origins::Kind origin);
   void take_fingerprints(const Lane::Victim& loaded, bool known);
-  void finish_load(Lane& lane, bool failed, uint32_t good_count);
+  void prepare_read(std::span<const Lane::Victim> claimed, iovec* segments, storage::Io& io);
+  bool finish_read(std::span<const Lane::Victim> claimed, const storage::Io& io);
+  void finish_load(std::span<const Lane::Victim> claimed, uint32_t good_count);
   void end_load_without_page(FrameId id);
   Origins::Kind origin_of(PageId page) const {
     return shared_->origins != nullptr ? shared_->origins->kind_of(page) : Origins::Kind::kZeros;
   }
-  void add_read_ahead(PageId page, PlaceId place, Lane& lane);
+  void add_read_ahead(PageId page, PlaceId place, Lane& lane, Stream& stream);
   base::Expected<void> make_room(Lane& lane, uint64_t& attempts);
   bool evict_for_load(Lane& lane);
   void release_free(uint32_t count);

@@ -51,7 +51,7 @@ void Partition::discard(PageId first, uint64_t count, Lane& lane) {
       }
       changed_.notify_all();
     }
-    if (blocked != end) changed_.wait(key);
+    if (blocked != end) wait_for_change(key);
   }
 }
 

@@ -49,7 +49,7 @@ FrameId Partition::pin_resident(PageId page) {
 
 base::Expected<char*> Partition::load_shared(PageId page, Lane& lane) {
   for (uint32_t waits = 0;; ++waits) {
-    auto bytes = load(page, lane, true);
+    auto bytes = load(page, lane, lane.stream, true);
     if (!bytes) return bytes;
     uint32_t key;
     bool refused = false;
@@ -68,7 +68,7 @@ base::Expected<char*> Partition::load_shared(PageId page, Lane& lane) {
       }
       key = changed_.prepare();
     }
-    changed_.wait(key, kPinWaitNs);
+    wait_for_change(key, kPinWaitNs);
     if (waits < kPinWaitLimit) continue;
     if (refused)
       return base::failure(EAGAIN,

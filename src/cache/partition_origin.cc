@@ -18,7 +18,7 @@ base::Expected<void> Partition::fill_from_origin(Lane& lane) {
     take_fingerprints(lane.victims[i], lane.victims[i].origin == Origins::Kind::kConstant);
   const PageId page = lane.victims[0].page;
   base::statistics.cache_origin_reads.add(good_count);
-  finish_load(lane, good_count == 0, good_count);
+  finish_load({lane.victims, lane.victim_count}, good_count);
   if (!bytes) return std::unexpected(bytes.error());
   if (good_count == 0)
     return base::failure(ENXIO, "page ", index(page), " is past the end of what it comes from");

@@ -14,6 +14,7 @@ FORK = "src/cache/partition_fork.cc"
 TABLE = "src/cache/table.cc"
 READER = "src/cache/page_reader.cc"
 GHOSTS = "src/cache/ghosts.cc"
+LOADS = "src/cache/load_queue.cc"
 
 
 def mutation(name, test, *patches):
@@ -30,13 +31,13 @@ TAKE_ALL_FINGERPRINTS = """
 MUTATIONS = [
     # Fingerprints
     mutation("fingerprint taken before the load completed", "ProtocolTest.ReadingNeverWrites*:ProtocolTest.TheFingerprintIsOf*",
-             (PARTITION, "  lane.queue().run(io);\n  if (lane.victim_count > 1",
+             (PARTITION, "  lane.queue().run(io);\n  if (claimed.size() > 1",
               "  for (uint32_t i = 0; i < lane.victim_count; ++i)\n"
               "    for (uint64_t piece = 0; piece < pieces_; ++piece)\n"
               "      frames_.fingerprints(lane.victims[i].frame)[piece] = base::take_fingerprint(\n"
               "          frames_.bytes(lane.victims[i].frame) + piece * base::kOsPageBytes);\n"
-              "  lane.queue().run(io);\n  if (lane.victim_count > 1"),
-             (PARTITION, "  for (uint32_t i = 0; !failed && i < good_count; ++i) take_fingerprints(lane.victims[i], true);\n", "")),
+              "  lane.queue().run(io);\n  if (claimed.size() > 1"),
+             (PARTITION, "  for (uint32_t i = 0; i < good_count; ++i) take_fingerprints(claimed[i], true);\n", "")),
     mutation("fingerprint known although the write failed", "ProtocolTest.AFailedWriteKeeps*",
              (EVICT, "      frame.write_failed();", TAKE_ALL_FINGERPRINTS + "      frame.write_failed();")),
     mutation("old fingerprint kept over a rescue during a write", "ProtocolTest.ARescueDuringTheWriteLeaves*",
@@ -73,12 +74,30 @@ MUTATIONS = [
     mutation("page mapped elsewhere stays watched", "WatchTest.AStoreByAMapping*",
              (PARTITION, "  CHECK_GT(frames_[frame].pins(), 0u);\n  frames_[frame].watched = false;", "  CHECK_GT(frames_[frame].pins(), 0u);")),
     mutation("load stores where it leaves a trace", "WatchTest.WhatIsOnlyRead*",
-             (PARTITION, "    lane.segments[i] = {lane.victims[i].memory, shared_->page_bytes};",
-              "    lane.segments[i] = {frames_.bytes(lane.victims[i].frame), shared_->page_bytes};")),
+             (PARTITION, "segments[i] = {claimed[i].memory, shared_->page_bytes};",
+              "segments[i] = {frames_.bytes(claimed[i].frame), shared_->page_bytes};")),
     mutation("cleaning does not ask what was stored to", "WatchTest.Cleaning*",
              (CLEAN, "    if (victim.held || victim.untouched) continue;", "    if (victim.held || victim.watched) continue;")),
     mutation("frames of pages that change are watched", "WatchTest.FramesOfPages*",
              (EVICT, "  if (changed * kUnchangedToWatch > unchanged) return;\n", "")),
+
+    # Loads that are begun
+    mutation("who waits for a page does not end its load", "LoadQueueTest.WhoeverWaits*:LoadQueueTest.WhoDiscards*",
+             (PARTITION, "  if (shared_->loads.has_begun()) {", "  if (false) {")),
+    mutation("who needs a frame does not end loads", "LoadQueueTest.FramesThat*",
+             (PARTITION, "  if (shared_->loads.poll() > 0)\n    changed_.cancel();\n  else\n", "")),
+    mutation("a load is told of before its page is there", "LoadQueueTest.ALoadThatIsBegun*",
+             (LOADS, "  load.partition->end_load(load);\n  void (*const ended)(void*) = load.ended;\n  void* const context = load.context;\n",
+              "  void (*const ended)(void*) = load.ended;\n  void* const context = load.context;\n  if (queue.used_count_ > 1) load.partition->end_load(load);\n")),
+    mutation("place for a load taken for good", "LoadQueueTest.AFullQueue*",
+             (LOADS, "  load.next = queue.free_;\n  queue.free_ = &load;\n  queue.all_", "  queue.all_")),
+    mutation("child ends its parent's loads", "LoadQueueTest.AForkLeaves*",
+             ("src/cache/cache.cc", "  shared_.loads.forget();\n", "")),
+    mutation("streams of all tasks are one", "LoadQueueTest.EachStream*",
+             (PARTITION, "    const Attempt attempt = try_load(page, lane, stream, false, false, bytes);",
+              "    const Attempt attempt = try_load(page, lane, lane.stream, false, false, bytes);")),
+    mutation("what a begun load did not bring is published", "LoadQueueTest.WhatAReadDoesNot*",
+             (PARTITION, "      io.error != 0 ? 0 : ", "      io.error != 0 ? 1 : ")),
 
     # Holders
     mutation("barrier skipped by evict", "ProtocolTest.*",
@@ -121,15 +140,13 @@ MUTATIONS = [
              (EVICT, "const bool ours = frame.is(State::kEvicting, victim.version);",
               "const bool ours = frame.state() == State::kEvicting;")),
     mutation("entry published before the content", "ProtocolTest.NoEntryIsOpen*",
-             (PARTITION, "  const auto good_count", "  const auto unused_count"),
-             (PARTITION, "  lane.queue().run(io);\n  if (lane.victim_count > 1",
+             (PARTITION, "  lane.queue().run(io);\n  if (claimed.size() > 1",
               "  shared_->table->reopen(lane.victims[0].page, frames_.bytes(lane.victims[0].frame));\n"
-              "  lane.queue().run(io);\n  const auto good_count = static_cast<uint32_t>(io.transferred_bytes / shared_->page_bytes);\n"
-              "  if (lane.victim_count > 1")),
+              "  lane.queue().run(io);\n  if (claimed.size() > 1")),
     mutation("entry published before the state word", "ProtocolTest.StatesAndEntries*",
-             (PARTITION, "    finish_load(lane, false, 1);\n",
-              "    shared_->table->publish(first.page, bytes, Table::Heat::kHot);\n"
-              "    for (int i = 0; i < 1000; ++i) __builtin_ia32_pause();\n    finish_load(lane, false, 1);\n")),
+             (PARTITION, "    finish_load({lane.victims, 1}, 1);\n",
+              "    shared_->table->publish(first.page, frames_.bytes(lane.victims[0].frame), Table::Heat::kHot);\n"
+              "    for (int i = 0; i < 1000; ++i) __builtin_ia32_pause();\n    finish_load({lane.victims, 1}, 1);\n")),
     mutation("entries not reopened after a rescue", "*EveryByte*",
              (EVICT, "      frame.rescue();\n      reopen(victim.frame);\n      base::statistics.cache_rescues.add();",
               "      frame.rescue();\n      base::statistics.cache_rescues.add();")),
@@ -154,12 +171,12 @@ MUTATIONS = [
     mutation("zero-fill skipped", "*EveryByte*",
              (PARTITION, "    if (!lane.victims[0].fresh) spillway_plain_memset(lane.victims[0].memory, 0, shared_->page_bytes);\n", "")),
     mutation("short read taken as whole", "ProtocolTest.AReadThatFails*",
-             (PARTITION, "const auto good_count = static_cast<uint32_t>(io.transferred_bytes / shared_->page_bytes);",
-              "const uint32_t good_count = lane.victim_count;")),
+             (PARTITION, "static_cast<uint32_t>(io.transferred_bytes / shared_->page_bytes);",
+              "static_cast<uint32_t>(claimed.size());")),
     mutation("what a short read-ahead did not bring is published", "ProtocolTest.ReadAhead*",
-             (PARTITION, "    if (failed || i >= good_count) {", "    if (failed) {")),
+             (PARTITION, "    if (i >= good_count) {", "    if (good_count == 0) {")),
     mutation("read-ahead that fails takes the wanted page along", "ProtocolTest.ReadAhead*",
-             (PARTITION, "  if (lane.victim_count > 1 && (io.error", "  if (lane.victim_count > 100 && (io.error")),
+             (PARTITION, "  if (claimed.size() > 1 && (io.error", "  if (claimed.size() > 100 && (io.error")),
     mutation("page lost when its load fails", "ProtocolTest.AReadThatFails*",
              (PARTITION, "    map_.set_place(frame.page, frame.place);\n", "    map_.erase(frame.page);\n")),
     mutation("write error lost", "ProtocolTest.AFailedWrite*",

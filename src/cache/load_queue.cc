@@ -1,0 +1,136 @@
+#include "cache/load_queue.h"
+
+#include <new>
+
+#include "cache/partition.h"
+#include "sys/memory.h"
+
+namespace cache {
+namespace {
+
+static_assert(sizeof(LoadQueue) % alignof(BegunLoad) == 0);
+constexpr uint64_t kQueueBytes =
+    base::round_up(sizeof(LoadQueue) + LoadQueue::kDepth * sizeof(BegunLoad), base::kOsPageBytes);
+
+}  // namespace
+
+BegunLoad* LoadQueue::take() {
+  sys::LockGuard guard(mutex_);
+  if (queue_->in_flight_count() == queue_->depth()) return nullptr;
+  BegunLoad* load = free_;
+  if (load != nullptr) {
+    free_ = load->next;
+  } else {
+    if (used_count_ == kDepth) return nullptr;
+    load = new (&loads()[used_count_++]) BegunLoad;
+    load->queue = this;
+  }
+  all_->begun_count_.fetch_add(1, std::memory_order_seq_cst);
+  return load;
+}
+
+void LoadQueue::give_back(BegunLoad& load) {
+  sys::LockGuard guard(mutex_);
+  load.next = free_;
+  free_ = &load;
+  all_->begun_count_.fetch_sub(1, std::memory_order_seq_cst);
+}
+
+void LoadQueue::submit(BegunLoad& load) {
+  load.io.owner = &load;
+  load.io.done = end;
+  storage::Io* const io = &load.io;
+  sys::LockGuard guard(mutex_);
+  CHECK_EQ(queue_->submit({&io, 1}), 1u);  // there was room, and nobody else submits
+}
+
+// Of whoever polls; under mutex_.
+void LoadQueue::end(storage::Io& io) {
+  BegunLoad& load = *static_cast<BegunLoad*>(io.owner);
+  LoadQueue& queue = *load.queue;
+  load.partition->end_load(load);
+  void (*const ended)(void*) = load.ended;
+  void* const context = load.context;
+  load.next = queue.free_;
+  queue.free_ = &load;
+  queue.all_->begun_count_.fetch_sub(1, std::memory_order_seq_cst);
+  ended(context);
+}
+
+size_t LoadQueue::poll() {
+  if (!mutex_.try_lock()) return 0;
+  const size_t count = queue_->poll();
+  mutex_.unlock();
+  return count;
+}
+
+base::Quiet LoadQueue::quiet() {
+  sys::LockGuard guard(mutex_);
+  return queue_->quiet();
+}
+
+base::Expected<LoadQueue*> LoadQueues::open(storage::Device& device) {
+  sys::LockGuard guard(mutex_);
+  for (LoadQueue* queue = first_.load(std::memory_order_relaxed); queue != nullptr; queue = queue->next_) {
+    if (queue->is_taken_) continue;
+    queue->is_taken_ = true;
+    return queue;
+  }
+  auto memory = sys::map_anonymous(kQueueBytes, "a queue of loads");
+  if (!memory) return std::unexpected(memory.error());
+  auto opened = device.open_queue(LoadQueue::kDepth);
+  if (!opened) {
+    sys::unmap(*memory, kQueueBytes);
+    return std::unexpected(opened.error());
+  }
+  auto* const queue = new (*memory) LoadQueue;
+  queue->all_ = this;
+  queue->queue_ = *opened;
+  queue->is_taken_ = true;
+  queue->next_ = first_.load(std::memory_order_relaxed);
+  first_.store(queue, std::memory_order_release);  // pairs with poll()
+  return queue;
+}
+
+void LoadQueues::close(LoadQueue& queue) {
+  sys::LockGuard guard(mutex_);
+  sys::LockGuard nobody_polls(queue.mutex_);
+  CHECK_EQ(queue.queue_->in_flight_count(), 0u);
+  queue.is_taken_ = false;
+}
+
+void LoadQueues::destroy() {
+  for (LoadQueue* queue = first_.load(std::memory_order_relaxed); queue != nullptr;) {
+    LoadQueue* const next = queue->next_;
+    queue->queue_->device().close_queue(queue->queue_);
+    sys::unmap(queue, kQueueBytes);
+    queue = next;
+  }
+  first_.store(nullptr, std::memory_order_relaxed);
+}
+
+size_t LoadQueues::poll() {
+  if (!has_begun()) return 0;
+  size_t count = 0;
+  for (LoadQueue* queue = first_.load(std::memory_order_acquire); queue != nullptr; queue = queue->next_)
+    count += queue->poll();
+  return count;
+}
+
+void LoadQueues::forget() {
+  new (&mutex_) sys::Mutex;
+  LoadQueue* queue = first_.load(std::memory_order_relaxed);
+  first_.store(nullptr, std::memory_order_relaxed);
+  begun_count_.store(0, std::memory_order_relaxed);
+  while (queue != nullptr) {
+    LoadQueue* const next = queue->next_;
+    // Queues are not inherited. One with something in flight can only be forgotten.
+    if (queue->queue_->in_flight_count() == 0) {
+      queue->queue_->device().close_queue(queue->queue_);
+      sys::unmap(queue, kQueueBytes);
+    }
+    queue = next;
+  }
+}
+
+}  // namespace cache

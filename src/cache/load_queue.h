@@ -1,0 +1,95 @@
+// LoadQueue: loads that are begun by one thread and ended by any. (papers/tricache.txt, "Threads or Fibers")
+//
+// A load that is begun (Partition::begin_load) has done steps 1 to 3 of Load (partition.h) and submitted its read. Its frames
+// are LOADING as those of any load, but nobody waits: what its end needs is kept here instead of in a Lane. Whoever polls the
+// queue when the read is done takes steps 5 and 6, and then calls `ended`.
+//
+// Who began a load may be waiting for something that only happens when that load, or another one, has ended: a lock that a
+// thread holds which misses the same page. So whoever waits for a page polls the queues of all (LoadQueues::poll).
+//
+// Invariants
+//  1 the storage queue is used under mutex_ alone. Who holds that takes locks of partitions, and calls `ended`; nobody takes it
+//    with a partition's lock
+//  2 a load is counted from before its frame is claimed until after those who wait for it were told: who found a frame LOADING
+//    and then no load counted has been told, or waits for a load that its own thread ends
+#pragma once
+#include <span>
+
+#include "cache/lane.h"
+#include "sys/lock.h"
+
+namespace cache {
+
+class LoadQueue;
+class LoadQueues;
+class Partition;
+
+struct BegunLoad {
+  static constexpr uint32_t kMostPages = 16;
+
+  storage::Io io;  // its `owner` is this
+  iovec segments[kMostPages];
+  Lane::Victim victims[kMostPages];
+  uint32_t victim_count = 0;
+  Partition* partition = nullptr;
+  LoadQueue* queue = nullptr;
+  void (*ended)(void* context) = nullptr;
+  void* context = nullptr;
+  BegunLoad* next = nullptr;  // of those that are free
+};
+
+class LoadQueue {
+ public:
+  // How many loads of one queue may be under way.
+  static constexpr uint32_t kDepth = 256;
+
+  // Ends the loads whose reads are done; returns how many. None if another thread is at it. Any thread.
+  size_t poll();
+  // As base::Poller's.
+  base::Quiet quiet();
+
+  // Of partitions. A load to fill in, counted, or null when kDepth are under way; submit, or give it back.
+  BegunLoad* take();
+  void give_back(BegunLoad& load);
+  void submit(BegunLoad& load);
+
+ private:
+  friend class LoadQueues;
+  static void end(storage::Io& io);
+
+  BegunLoad* loads() { return reinterpret_cast<BegunLoad*>(this + 1); }
+
+  LoadQueues* all_ = nullptr;
+  LoadQueue* next_ = nullptr;  // of all that there ever were
+  storage::Queue* queue_ = nullptr;
+  sys::Mutex mutex_;
+  bool is_taken_ = false;
+  BegunLoad* free_ = nullptr;
+  uint32_t used_count_ = 0;  // loads() beyond them were never taken: their memory was not touched
+};
+
+// Those of one cache.
+class LoadQueues {
+ public:
+  // A queue for one thread to begin loads with. It was another's before, as a rule. Errors: as Device::open_queue; ENOMEM.
+  base::Expected<LoadQueue*> open(storage::Device& device);
+  // Afterwards nobody calls `ended` of its loads. REQUIRES: none is under way.
+  void close(LoadQueue& queue);
+  void destroy();
+
+  // Is any load under way that may need somebody to end it?
+  bool has_begun() const { return begun_count_.load(std::memory_order_seq_cst) != 0; }
+  // Ends what can be ended of all queues; returns how many loads. Cost: a load when none is under way.
+  size_t poll();
+
+  // In a child of fork: what was under way is its parent's.
+  void forget();
+
+ private:
+  friend class LoadQueue;
+  sys::Mutex mutex_;
+  std::atomic<LoadQueue*> first_{nullptr};  // grows only
+  std::atomic<uint32_t> begun_count_{0};
+};
+
+}  // namespace cache
