@@ -16,20 +16,6 @@ constexpr uint32_t kMostSchedulers = 64;
 
 // Relaxed: a fault in a guard comes after its scheduler was added, on the same thread or on one that it started.
 constinit std::atomic<Scheduler*> schedulers[kMostSchedulers] = {};
-constinit struct sigaction before = {};
-
-void handle_fault(int number, siginfo_t* info, void* context) {
-  if (explain_overflow(reinterpret_cast<uint64_t>(info->si_addr))) {
-    signal(SIGSEGV, SIG_DFL);
-    return;  // the access is repeated, and ends the process
-  }
-  if ((before.sa_flags & SA_SIGINFO) != 0)
-    before.sa_sigaction(number, info, context);
-  else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN)
-    before.sa_handler(number);
-  else
-    signal(SIGSEGV, SIG_DFL);
-}
 
 }  // namespace
 
@@ -59,13 +45,6 @@ bool explain_overflow(uint64_t fault_address) {
     return true;
   }
   return false;
-}
-
-void report_overflows() {
-  struct sigaction action = {};
-  action.sa_sigaction = handle_fault;
-  action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
-  sigaction(SIGSEGV, &action, &before);
 }
 
 base::Expected<void> SignalStack::open() {

@@ -44,8 +44,8 @@ base::Expected<void> Scheduler::open(const SchedulerParameters& parameters) {
   if (stack_bytes < kLeastStackBytes || stack_bytes > kMostStackBytes)
     return base::failure(EINVAL, "stacks of tasks have from ", base::Bytes{kLeastStackBytes}, " to ",
                          base::Bytes{kMostStackBytes}, ", not ", base::Bytes{parameters.stack_bytes});
-  pinned_ = parameters.pinned;
-  if (auto opened = stacks_.open(stack_bytes); !opened) return opened;
+  parameters_ = parameters;
+  if (auto opened = stacks_.open(stack_bytes, parameters.guard_bytes); !opened) return opened;
   auto memory =
       sys::map_anonymous(parameters.worker_count * (sizeof(Worker) + sizeof(sys::Thread)), "workers");
   if (!memory) {
@@ -145,9 +145,15 @@ base::Expected<void> Scheduler::run(const TaskParameters& parameters) {
       result = std::unexpected(task.error());
   }
   let_go();
-  workers_[0].run();
+  run_worker(workers_[0]);
   join_workers(started_count);
   return result;
+}
+
+void Scheduler::run_worker(Worker& worker) {
+  if (parameters_.worker_begins != nullptr) parameters_.worker_begins(worker, parameters_.context);
+  worker.run();
+  if (parameters_.worker_ends != nullptr) parameters_.worker_ends(worker, parameters_.context);
 }
 
 void Scheduler::for_each_task(void (*f)(void* context, const Task& task), void* context) {

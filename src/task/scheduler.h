@@ -22,7 +22,12 @@ namespace task {
 struct SchedulerParameters {
   uint32_t worker_count = 1;  // the first is the thread that calls run
   size_t stack_bytes = 64 << 10;
-  bool pinned = false;  // each worker to a CPU of its own
+  size_t guard_bytes = base::kOsPageBytes;  // below each stack: larger frames may step over it
+  bool pinned = false;                      // each worker to a CPU of its own
+  // Of each worker, on its thread: before its first task, and after the last task of all.
+  void (*worker_begins)(Worker& worker, void* context) = nullptr;
+  void (*worker_ends)(Worker& worker, void* context) = nullptr;
+  void* context = nullptr;  // of both
 };
 
 struct TaskParameters {
@@ -84,13 +89,14 @@ class Scheduler {
   // started_count workers are there.
   base::Expected<void> start_workers(uint32_t& started_count);
   void join_workers(uint32_t started_count);
+  void run_worker(Worker& worker);
   // One reason less for workers to go on.
   void let_go();
 
   StackPool stacks_;
   Worker* workers_ = nullptr;
   uint32_t worker_count_ = 0;
-  bool pinned_ = false;
+  SchedulerParameters parameters_;
   std::atomic<uint64_t> live_count_{0};  // tasks, and run() until the first is there
   sys::Thread* threads_ = nullptr;
   SignalStack signal_stack_;  // of the thread in run()

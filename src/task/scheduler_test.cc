@@ -282,6 +282,30 @@ TEST_P(SchedulerTest, ExceptionsAndErrorNumbersBelongToTheTask) {
   });
 }
 
+struct Hooks {
+  std::atomic<uint32_t> begun{0};
+  std::atomic<uint32_t> ended{0};
+  bool ran = false;
+};
+
+TEST_P(SchedulerTest, EachWorkerIsToldWhenItBeginsAndEnds) {
+  Hooks hooks;
+  Scheduler scheduler;
+  ASSERT_TRUE(scheduler.open({.worker_count = GetParam(),
+                              .worker_begins = [](Worker&, void* all) { ++static_cast<Hooks*>(all)->begun; },
+                              .worker_ends = [](Worker&, void* all) { ++static_cast<Hooks*>(all)->ended; },
+                              .context = &hooks}));
+  const auto body = [](void* all) {
+    auto& seen = *static_cast<Hooks*>(all);
+    seen.ran = seen.begun > 0 && seen.ended == 0;
+  };
+  ASSERT_TRUE(scheduler.run({.name = "main", .entry = body, .argument = &hooks}));
+  scheduler.close();
+  EXPECT_TRUE(hooks.ran);
+  EXPECT_EQ(hooks.begun, GetParam());
+  EXPECT_EQ(hooks.ended, GetParam());
+}
+
 __attribute__((noinline)) int sink(int depth, const char* above) {
   char frame[512];
   frame[0] = static_cast<char>(depth + *above);

@@ -13,14 +13,16 @@ constexpr int kGuardInstall = 102;  // MADV_GUARD_INSTALL
 
 }  // namespace
 
-base::Expected<void> StackPool::open(size_t stack_bytes) {
-  CHECK_EQ(stack_bytes % base::kOsPageBytes, 0u);
+base::Expected<void> StackPool::open(size_t stack_bytes, size_t guard_bytes) {
+  CHECK_EQ((stack_bytes | guard_bytes) % base::kOsPageBytes, 0u);
   CHECK_GT(stack_bytes, 0u);
+  CHECK_GT(guard_bytes, 0u);
   auto chunks = sys::map_anonymous(sizeof(Chunk) * kMostChunks, "the list of stacks");
   if (!chunks) return std::unexpected(chunks.error());
   chunks_ = reinterpret_cast<Chunk*>(*chunks);
   stack_bytes_ = stack_bytes;
-  slot_bytes_ = stack_bytes + base::kOsPageBytes;
+  guard_bytes_ = guard_bytes;
+  slot_bytes_ = stack_bytes + guard_bytes;
   return {};
 }
 
@@ -51,13 +53,12 @@ base::Expected<void> StackPool::add_chunk() {
 }
 
 void StackPool::guard(uint32_t slot) {
-  char* const page = stack_of(slot) - base::kOsPageBytes;
+  char* const begin = stack_of(slot) - guard_bytes_;
   if (marks_work_) {
-    if (!sys::failed(sys::syscall(SYS_madvise, page, base::kOsPageBytes, kGuardInstall))) return;
+    if (!sys::failed(sys::syscall(SYS_madvise, begin, guard_bytes_, kGuardInstall))) return;
     marks_work_ = false;
   }
-  if (protected_count_ < kMostProtected &&
-      sys::set_access(page, base::kOsPageBytes, sys::Access::kNone) == 0) {
+  if (protected_count_ < kMostProtected && sys::set_access(begin, guard_bytes_, sys::Access::kNone) == 0) {
     ++protected_count_;
     return;
   }

@@ -1,7 +1,7 @@
-// StackPool: the stacks of a scheduler's tasks, all of one size, each above a page that nobody may touch.
+// StackPool: the stacks of a scheduler's tasks, all of one size, each above a guard that nobody may touch: a page, or more.
 //
 //   chunk (kSlotsPerChunk slots)    | guard | stack ...            top |   one slot
-//                                     4 KiB   stack_bytes()
+//                                             stack_bytes()
 //
 // A guard is a mark in the page table (MADV_GUARD_INSTALL, Linux 6.13), which costs no mapping: the kernel allows 65,530
 // mappings, and a protected page is one. Where there are no such marks, the first kMostProtected guards are protected pages,
@@ -30,8 +30,8 @@ class StackPool {
   static constexpr uint32_t kMostWarm = 4096;
   static constexpr uint32_t kNoSlot = ~uint32_t{0};
 
-  // REQUIRES: stack_bytes is a multiple of an OS page. Errors: ENOMEM.
-  base::Expected<void> open(size_t stack_bytes);
+  // REQUIRES: both are multiples of an OS page, and not 0. Errors: ENOMEM.
+  base::Expected<void> open(size_t stack_bytes, size_t guard_bytes = base::kOsPageBytes);
   void close();
 
   size_t stack_bytes() const { return stack_bytes_; }
@@ -43,13 +43,13 @@ class StackPool {
   void give_back(uint32_t slot);
   // The lowest byte of the slot's stack, which is stack_bytes() long.
   char* stack_of(uint32_t slot) const {
-    return chunks_[slot / kSlotsPerChunk].memory + slot % kSlotsPerChunk * slot_bytes_ + base::kOsPageBytes;
+    return chunks_[slot / kSlotsPerChunk].memory + slot % kSlotsPerChunk * slot_bytes_ + guard_bytes_;
   }
   // The slot whose guard or stack has the address, or kNoSlot. Async-signal-safe.
   uint32_t slot_at(uint64_t address) const;
   // How many slots there have ever been; each one's stack may be read.
   uint32_t slot_count() const { return slot_count_.load(std::memory_order_acquire); }
-  // Has the slot a guard page? Else only the look at the stack pointer finds an overflow.
+  // Has the slot a guard? Else only the look at the stack pointer finds an overflow.
   bool is_guarded(uint32_t slot) const { return slot < unguarded_from_; }
 
  private:
@@ -61,6 +61,7 @@ class StackPool {
   void guard(uint32_t slot);
 
   size_t stack_bytes_ = 0;
+  size_t guard_bytes_ = 0;
   size_t slot_bytes_ = 0;
   Chunk* chunks_ = nullptr;
   uint32_t chunk_count_ = 0;

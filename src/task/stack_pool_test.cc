@@ -51,5 +51,21 @@ TEST(StackPoolDeathTest, NobodyTouchesWhatIsBelow) {
   pool.close();
 }
 
+TEST(StackPoolDeathTest, AGuardIsAsLargeAsAsked) {
+  constexpr size_t kGuardBytes = 64 << 10;
+  StackPool pool;
+  ASSERT_TRUE(pool.open(16 << 10, kGuardBytes));
+  const uint32_t first = *pool.take();
+  const uint32_t second = *pool.take();
+  char* const stack = pool.stack_of(second);
+  EXPECT_EQ(static_cast<size_t>(stack - pool.stack_of(first)), kGuardBytes + pool.stack_bytes());
+  EXPECT_EQ(pool.slot_at(reinterpret_cast<uint64_t>(stack) - kGuardBytes), second);
+  EXPECT_EQ(pool.slot_at(reinterpret_cast<uint64_t>(stack) - kGuardBytes - 1), first);
+  EXPECT_DEATH(stack[-1] = 1, "");
+  EXPECT_DEATH(stack[-ptrdiff_t{kGuardBytes}] = 1, "");
+  stack[-ptrdiff_t{kGuardBytes} - 1] = 1;  // the other's
+  pool.close();
+}
+
 }  // namespace
 }  // namespace task

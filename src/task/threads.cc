@@ -34,13 +34,13 @@ void pin_to_cpu(uint32_t index) {
 base::Expected<void> Scheduler::start_workers(uint32_t& started_count) {
   const auto run_worker = [](void* argument) {
     Worker& worker = *static_cast<Worker*>(argument);
-    if (worker.scheduler().pinned_) pin_to_cpu(worker.index());
+    Scheduler& scheduler = worker.scheduler();
+    if (scheduler.parameters_.pinned) pin_to_cpu(worker.index());
     // Tasks are the program's code: signals come to them as they do to the thread that calls run.
-    sys::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &worker.scheduler().signal_mask_, nullptr,
-                 sizeof(uint64_t));
+    sys::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &scheduler.signal_mask_, nullptr, sizeof(uint64_t));
     SignalStack signals;
     static_cast<void>(signals.open().has_value());  // without it, an overflow ends the process without a word
-    worker.run();
+    scheduler.run_worker(worker);
     signals.close();
   };
   static_cast<void>(signal_stack_.open().has_value());
