@@ -11,6 +11,7 @@
 #include "spill/runtime.h"
 #include "spill/signals.h"
 #include "sys/memory.h"
+#include "task/overflow.h"
 
 namespace spill {
 namespace {
@@ -81,6 +82,7 @@ void handle_fault(int number, siginfo_t* info, void* context) {
       return;
     }
   }
+  if (by_access) task::explain_overflow(address);
   // The program's handler may return, and the access find the page then.
   if (number == SIGBUS && by_access && in_range(address)) hide_bus_error(address);
   pass_to_program(number, info, context);

@@ -15,6 +15,7 @@
 #include "spill/intercept/cancel.h"
 #include "spill/intercept/parking.h"
 #include "spill/last_thread.h"
+#include "spill/loop.h"
 #include "spill/mapped_pages.h"
 #include "spill/pins.h"
 #include "spill/runtime.h"
@@ -114,6 +115,7 @@ void after_fork_in_child() {
   runtime.is_fork_child.store(true, std::memory_order_relaxed);
   process.store(sys::syscall(SYS_getpid), std::memory_order_relaxed);
   sys::leave_error_output();  // it may be a daemon
+  leave_loop_in_child();
   keep_only_this_thread();
   thaw_actions();
   thaw_thread_records();

@@ -1,5 +1,6 @@
 #include "spill/holders.h"
 
+#include "spill/banks.h"
 #include "spill/runtime.h"
 #include "sys/barrier.h"
 
@@ -14,6 +15,8 @@ void for_each_slot(F&& f) {
     for (uint32_t level = 0; level <= top; ++level)
       for (Slot& slot : thread->levels[level].slots) f(slot);
   }
+  // After the slots, which go there (banks.h).
+  for (Bank* bank = first_bank(); bank != nullptr; bank = bank->next()) bank->for_each(f);
 }
 
 class HazardHolders final : public cache::Holders {

@@ -1,4 +1,4 @@
-// The hazard slots of all threads as the cache asks for them (cache::Holders).
+// The hazard slots of all threads, and those that suspended tasks keep, as the cache asks for them (cache::Holders).
 #pragma once
 #include "cache/holders.h"
 

@@ -11,6 +11,9 @@
 #include "sys/memory.h"
 
 namespace spill {
+
+constinit std::atomic<uint32_t> loop_count{0};
+
 namespace {
 
 // Records are aligned to their size, so that any slot's address leads to its thread.
@@ -41,6 +44,8 @@ void empty_record(Thread& thread) {
   thread.runtime_depth = 0;
   thread.deferred_count = 0;
   thread.closing_depth = 0;
+  thread.task = nullptr;
+  thread.busy_count = 0;
   thread.blocked_faults = 0;
   thread.scratch_used_bytes = 0;
   thread.has_heap_arena.store(false, std::memory_order_relaxed);
@@ -154,12 +159,12 @@ void keep_only_this_thread() {
   alive_count.store(1, std::memory_order_relaxed);
 }
 
-void InRuntime::deliver_deferred() {
+void InRuntime::deliver_deferred(Thread& thread) {
   // The signals are queued for this thread: the kernel delivers them now as if they had just come.
-  const uint64_t mask = thread_.deferred_mask;
-  thread_.deferred_count = 0;
+  const uint64_t mask = thread.deferred_mask;
+  thread.deferred_count = 0;
   sys::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, nullptr, sizeof mask);
-  set_blocked_faults(thread_, thread_.blocked_faults);
+  set_blocked_faults(thread, thread.blocked_faults);
 }
 
 }  // namespace spill

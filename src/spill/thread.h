@@ -28,6 +28,8 @@ namespace spill {
 
 inline constexpr unsigned kMaxLevels = 100;
 
+struct LoopTask;
+
 struct Level {
   Slot slots[kAllSlotCount];
 };
@@ -43,6 +45,10 @@ struct Thread {
   uint32_t deferred_count;  // signals that came meanwhile: queued again, and all are blocked
   uint64_t deferred_mask;   // the signal mask to return to
   uint32_t closing_depth;   // > 0: inside dlclose (globals.h)
+  LoopTask* task;           // whose code the thread runs, or null (loop.h)
+  uint32_t busy_count;      // > 0: that task must not be suspended; counted while loops run
+  uint64_t task_mask;       // the signal mask that tasks begin with
+  bool has_other_mask;      // the task has set another one: it must not be suspended either
   uint64_t blocked_faults;  // those of kFaultSignals that the program believes blocked (signals.h)
   alignas(16) unsigned char kept_fault[128];  // siginfo_t of one that was sent and must wait; zeros: none
   char* scratch;                              // kScratchBlockBytes (access.cc), or null before first use
@@ -64,6 +70,30 @@ struct Thread {
 Thread& this_thread();
 // The same, or null when the thread has no record yet.
 Thread* this_thread_if_registered();
+
+// Loops that run (loop.h).
+extern std::atomic<uint32_t> loop_count;
+
+// The calling thread has something from the first to the second that a task of a loop is not suspended with: a lock, a call
+// under way. Nested; the second may come without the first, and the other way round. Cost: a load when no loop runs.
+inline void begin_busy() {
+  if (loop_count.load(std::memory_order_relaxed) == 0) [[likely]]
+    return;
+  if (Thread* thread = this_thread_if_registered(); thread != nullptr) ++thread->busy_count;
+}
+inline void end_busy() {
+  if (loop_count.load(std::memory_order_relaxed) == 0) [[likely]]
+    return;
+  Thread* thread = this_thread_if_registered();
+  if (thread != nullptr && thread->busy_count > 0) --thread->busy_count;
+}
+class Busy {
+ public:
+  Busy() { begin_busy(); }
+  ~Busy() { end_busy(); }
+  Busy(const Busy&) = delete;
+  Busy& operator=(const Busy&) = delete;
+};
 
 // First record of the list; walk with next. Records of dead threads have no live slots.
 Thread* first_thread();
@@ -88,18 +118,24 @@ void thaw_thread_records();
 // Reentrant. Cost: two increments; a system call each when a signal came.
 class InRuntime {
  public:
-  InRuntime() : thread_(this_thread()) { ++thread_.runtime_depth; }
+  InRuntime() : thread_(this_thread()) { enter(thread_); }
   ~InRuntime() {
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    if (--thread_.runtime_depth == 0 && thread_.deferred_count != 0) deliver_deferred();
+    leave(thread_);
     sys::note_life(&thread_);
   }
   InRuntime(const InRuntime&) = delete;
   InRuntime& operator=(const InRuntime&) = delete;
   Thread& thread() const { return thread_; }
 
+  // The same where no object can stand for it. REQUIRES: the calling thread's.
+  static void enter(Thread& thread) { ++thread.runtime_depth; }
+  static void leave(Thread& thread) {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (--thread.runtime_depth == 0 && thread.deferred_count != 0) deliver_deferred(thread);
+  }
+
  private:
-  void deliver_deferred();
+  static void deliver_deferred(Thread& thread);
   Thread& thread_;
 };
 

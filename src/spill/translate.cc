@@ -5,9 +5,12 @@
 #include "spill/access.h"
 #include "spill/address_space.h"
 #include "spill/file_maps.h"
+#include "spill/loop.h"
 #include "spill/mapped_pages.h"
 #include "spill/protection.h"
 #include "spill/runtime.h"
+
+extern "C" int64_t spillway_translate_quick(uint64_t address);  // translate_quick.c
 
 namespace spill {
 namespace {
@@ -25,7 +28,8 @@ void release_other_slots(uint64_t live) {
   end_process(error, kFatalStatus);
 }
 
-int64_t load_page(uint64_t address, uint64_t live) {
+// `suspends`: the miss is compiled code's, and a task that makes it may be suspended.
+int64_t load_page(uint64_t address, uint64_t live, bool suspends) {
   if (!is_allocated(address)) {
     // In the range the access faults, as it would natively; elsewhere it is plain memory, which the quick step
     // cannot tell from globals.
@@ -45,6 +49,10 @@ int64_t load_page(uint64_t address, uint64_t live) {
     return kEntryIdentity;
   }
   Entry& entry = entry_of(address);
+  if (suspends && inside.thread().task != nullptr &&
+      miss_in_task(inside.thread(), runtime.cache->page_of(address), live)) {
+    if (const int64_t value = entry.load(std::memory_order_acquire); value > 0) return value;
+  }
   for (;;) {
     auto loaded = runtime.cache->load(runtime.cache->page_of(address), lane_of(inside.thread()));
     if (!loaded && is_file_map_error(address, loaded.error())) return kEntryIdentity;
@@ -55,12 +63,20 @@ int64_t load_page(uint64_t address, uint64_t live) {
   }
 }
 
-// hold(), with the slots of compiled code in `live` kept too.
+int64_t translate_blocking(uint64_t address, uint64_t live, bool suspends) {
+  for (;;) {
+    const int64_t value = load_page(address, live, suspends);
+    if (value > 0) return value;
+  }
+}
+
+// hold() of compiled code, with its slots in `live` kept too.
 char* hold_keeping(uint64_t address, HoldSlot slot, uint64_t live) {
   __spillway_slots[slot].store(address, std::memory_order_release);
   std::atomic_signal_fence(std::memory_order_seq_cst);
   int64_t entry = entry_of(address).load(std::memory_order_acquire);
-  if (entry <= 0) entry = spillway_translate(address, live | kRuntimeSlotMask);
+  if (entry <= 0) entry = spillway_translate_quick(address);
+  if (entry <= 0) entry = translate_blocking(address, live | uint64_t{1} << slot, true);
   return reinterpret_cast<char*>(address + static_cast<uint64_t>(entry) - 1);
 }
 
@@ -68,18 +84,14 @@ char* hold_keeping(uint64_t address, HoldSlot slot, uint64_t live) {
 
 extern "C" {
 
-int64_t spillway_translate_quick(uint64_t address);  // translate_quick.c
-
 int64_t spillway_translate_blocking(uint64_t address, uint64_t live) {
-  for (;;) {
-    int64_t value = load_page(address, live);
-    if (value > 0) return value;
-  }
+  return translate_blocking(address, live, true);
 }
 
+// Of the runtime's own code, which may be in the middle of anything.
 int64_t spillway_translate(uint64_t address, uint64_t live) {
   int64_t value = spillway_translate_quick(address);
-  return value > 0 ? value : spillway_translate_blocking(address, live);
+  return value > 0 ? value : translate_blocking(address, live, false);
 }
 
 void spillway_cross_load_blocking(uint64_t address, uint64_t size, char* buffer, uint64_t live) {

@@ -25,6 +25,7 @@ using spill::kRangeBegin;
 
 constinit __thread spill::Slot* __spillway_slots = nullptr;
 constinit std::atomic<bool> spillway_has_globals{false};
+constinit std::atomic<uint32_t> spill::loop_count{0};
 bool spill::is_global(uint64_t) { return false; }
 bool spill::is_sharing_child() { return false; }
 void spill::forget_shared_maps(const void*, uint64_t) {}
@@ -158,7 +159,7 @@ Thread& this_thread() {
   return *current.thread;
 }
 Thread* this_thread_if_registered() { return current.thread; }
-void InRuntime::deliver_deferred() {}
+void InRuntime::deliver_deferred(Thread&) {}
 long copy_process_by_number(long, const long*) { return -1; }
 long call_by_number(long number, const long* a) {
   return syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);

@@ -32,9 +32,12 @@ int change_program_mask(int how, const sigset_t* set, sigset_t* old) {
   if (set != nullptr) {
     const uint64_t faults = asked & kFaultSignals;
     if (old != nullptr) *reinterpret_cast<uint64_t*>(old) = before | blocked_faults;
-    set_blocked_faults(thread, how == SIG_BLOCK     ? blocked_faults | faults
-                               : how == SIG_UNBLOCK ? blocked_faults & ~faults
-                                                    : faults);
+    const auto changed = [how](uint64_t mask, uint64_t by) {
+      return how == SIG_BLOCK ? mask | by : how == SIG_UNBLOCK ? mask & ~by : by;
+    };
+    set_blocked_faults(thread, changed(blocked_faults, faults));
+    if (thread.task != nullptr)
+      thread.has_other_mask = (changed(before, real) | thread.blocked_faults) != thread.task_mask;
   } else if (old != nullptr) {
     *reinterpret_cast<uint64_t*>(old) = before | blocked_faults;
   }

@@ -228,7 +228,9 @@ void note_threads() {
   only_thread_id.store(0, std::memory_order_relaxed);
 }
 
-int lock_mutex(pthread_mutex_t* mutex) {
+namespace {
+
+int lock_any(pthread_mutex_t* mutex) {
   if (change_alone(mutex, lock_words_alone)) return 0;
   if (is_c_library_object(mutex))
     return lock_or_wait(LIBC_VERSION(pthread_mutex_trylock, "GLIBC_2.34"),
@@ -236,21 +238,18 @@ int lock_mutex(pthread_mutex_t* mutex) {
   return lock_spilled(mutex, Patience::kSome, Deadline::never());
 }
 
-int unlock_mutex(pthread_mutex_t* mutex) {
+int unlock_any(pthread_mutex_t* mutex) {
   if (change_alone(mutex, unlock_words_alone)) return 0;
   if (is_c_library_object(mutex)) return LIBC_VERSION(pthread_mutex_unlock, "GLIBC_2.2.5")(mutex);
   return unlock_spilled(mutex);
 }
 
-SPILL_EXPORT int __spill_pthread_mutex_lock(pthread_mutex_t* mutex) { return lock_mutex(mutex); }
-SPILL_EXPORT int __spill_pthread_mutex_unlock(pthread_mutex_t* mutex) { return unlock_mutex(mutex); }
-
-SPILL_EXPORT int __spill_pthread_mutex_trylock(pthread_mutex_t* mutex) {
+int try_any(pthread_mutex_t* mutex) {
   if (is_c_library_object(mutex)) return LIBC_VERSION(pthread_mutex_trylock, "GLIBC_2.34")(mutex);
   return lock_spilled(mutex, Patience::kNone, Deadline::never());
 }
 
-SPILL_EXPORT int __spill_pthread_mutex_timedlock(pthread_mutex_t* mutex, const timespec* time) {
+int timed_any(pthread_mutex_t* mutex, const timespec* time) {
   if (is_c_library_object(mutex)) {
     const PlainIn<timespec> plain_time(time);
     clear_slots();
@@ -259,14 +258,29 @@ SPILL_EXPORT int __spill_pthread_mutex_timedlock(pthread_mutex_t* mutex, const t
   return lock_spilled(mutex, Patience::kSome, Deadline::at(CLOCK_REALTIME, load(time)));
 }
 
-SPILL_EXPORT int __spill_pthread_mutex_clocklock(pthread_mutex_t* mutex, clockid_t clock,
-                                                 const timespec* time) {
+int clocked_any(pthread_mutex_t* mutex, clockid_t clock, const timespec* time) {
   if (is_c_library_object(mutex)) {
     const PlainIn<timespec> plain_time(time);
     clear_slots();
     return LIBC_VERSION(pthread_mutex_clocklock, "GLIBC_2.34")(mutex, clock, plain_time);
   }
   return lock_spilled(mutex, Patience::kSome, Deadline::at(clock, load(time)));
+}
+
+}  // namespace
+
+int lock_mutex(pthread_mutex_t* mutex) { return noted_lock(lock_any(mutex)); }
+int unlock_mutex(pthread_mutex_t* mutex) { return noted_unlock(unlock_any(mutex)); }
+
+SPILL_EXPORT int __spill_pthread_mutex_lock(pthread_mutex_t* mutex) { return lock_mutex(mutex); }
+SPILL_EXPORT int __spill_pthread_mutex_unlock(pthread_mutex_t* mutex) { return unlock_mutex(mutex); }
+SPILL_EXPORT int __spill_pthread_mutex_trylock(pthread_mutex_t* mutex) { return noted_lock(try_any(mutex)); }
+SPILL_EXPORT int __spill_pthread_mutex_timedlock(pthread_mutex_t* mutex, const timespec* time) {
+  return noted_lock(timed_any(mutex, time));
+}
+SPILL_EXPORT int __spill_pthread_mutex_clocklock(pthread_mutex_t* mutex, clockid_t clock,
+                                                 const timespec* time) {
+  return noted_lock(clocked_any(mutex, clock, time));
 }
 
 SPILL_EXPORT int __spill_pthread_mutex_init(pthread_mutex_t* mutex, const pthread_mutexattr_t* attributes) {

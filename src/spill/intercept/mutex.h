@@ -1,9 +1,12 @@
-// Locking a mutex that may be spilled, for the condition variables (mutex.cc).
+// Locking a mutex that may be spilled, for the condition variables (mutex.cc), and what all kinds of locks share.
 #pragma once
+#include <errno.h>
 #include <pthread.h>
 
 #include <atomic>
 #include <cstdint>
+
+#include "spill/thread.h"
 
 namespace spill {
 
@@ -26,6 +29,16 @@ void note_threads();
 // In a child of fork, whatever was under way in the parent.
 inline void note_fork() { only_thread_id.store(0, std::memory_order_relaxed); }
 inline uint32_t only_thread() { return only_thread_id.load(std::memory_order_relaxed); }
+
+// The results of what locks, tries to or unlocks, noted: with a lock a task of a loop is not suspended (loop.h).
+inline int noted_lock(int result) {
+  if (result == 0 || result == EOWNERDEAD) begin_busy();
+  return result;
+}
+inline int noted_unlock(int result) {
+  if (result == 0) end_busy();
+  return result;
+}
 
 int lock_mutex(pthread_mutex_t* mutex);
 int unlock_mutex(pthread_mutex_t* mutex);

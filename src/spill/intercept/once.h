@@ -5,9 +5,9 @@
 extern "C" {
 #endif
 
-/* Calls routine(), then finish(context, 1); finish(context, 0) when an exception or the thread's
+/* Calls routine(context), then finish(context, 1); finish(context, 0) when an exception or the thread's
    cancellation leaves routine(). */
-void spillway_call_guarded(void (*routine)(void), void (*finish)(void*, int), void* context);
+void spillway_call_guarded(void (*routine)(void*), void (*finish)(void*, int), void* context);
 
 #ifdef __cplusplus
 }

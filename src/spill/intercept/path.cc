@@ -22,6 +22,7 @@
 
 #include "spill/intercept/call.h"
 #include "spill/next.h"
+#include "spill/thread.h"
 
 // SPILL_CALL for names that the runtime exports too: the function behind.
 #define SPILL_NEXT(T, name, parameters, arguments) \
@@ -293,36 +294,44 @@ SPILL_EXPORT int __spill_utimes(const char* path, const timeval* times) {
   return utimes(plain_path, times == nullptr ? nullptr : plain_times->times);
 }
 
-// Walks call the program back with paths of the C library's own. With offsets of 64 bits in any case, the functions
+#define SPILL_BUSY_CALL(T, name, parameters, arguments) \
+  SPILL_EXPORT T __spill_##name parameters {            \
+    const spill::Busy busy;                             \
+    return name arguments;                              \
+  }
+
+// Walks call the program back with paths of the C library's own, and have copies in Scratch meanwhile: a task of a loop is not
+// suspended there. With offsets of 64 bits in any case, the functions
 // whose names end in 64 are the same.
-#define SPILL_WALK(name, visit_type)                                           \
-  SPILL_CALL(int, name, (const char* path, visit_type visit, int descriptors), \
-             (PlainString(path), visit, descriptors))
+#define SPILL_WALK(name, visit_type)                                                \
+  SPILL_BUSY_CALL(int, name, (const char* path, visit_type visit, int descriptors), \
+                  (PlainString(path), visit, descriptors))
 SPILL_WALK(ftw, __ftw_func_t)
 SPILL_WALK(ftw64, __ftw64_func_t)
-#define SPILL_WALK_WITH_FLAGS(name, visit_type)                                           \
-  SPILL_CALL(int, name, (const char* path, visit_type visit, int descriptors, int flags), \
-             (PlainString(path), visit, descriptors, flags))
+#define SPILL_WALK_WITH_FLAGS(name, visit_type)                                                \
+  SPILL_BUSY_CALL(int, name, (const char* path, visit_type visit, int descriptors, int flags), \
+                  (PlainString(path), visit, descriptors, flags))
 SPILL_WALK_WITH_FLAGS(nftw, __nftw_func_t)
 SPILL_WALK_WITH_FLAGS(nftw64, __nftw64_func_t)
-#define SPILL_SCAN(name, entry)                                              \
-  SPILL_CALL(int, name,                                                      \
-             (const char* path, entry*** names, int (*filter)(const entry*), \
-              int (*compare)(const entry**, const entry**)),                 \
-             (PlainString(path), PlainObject<entry**>(names), filter, compare))
+#define SPILL_SCAN(name, entry)                                                   \
+  SPILL_BUSY_CALL(int, name,                                                      \
+                  (const char* path, entry*** names, int (*filter)(const entry*), \
+                   int (*compare)(const entry**, const entry**)),                 \
+                  (PlainString(path), PlainObject<entry**>(names), filter, compare))
 SPILL_SCAN(scandir, dirent)
 SPILL_SCAN(scandir64, dirent64)
-#define SPILL_SCAN_AT(name, entry)                                                       \
-  SPILL_CALL(int, name,                                                                  \
-             (int folder, const char* path, entry*** names, int (*filter)(const entry*), \
-              int (*compare)(const entry**, const entry**)),                             \
-             (folder, PlainString(path), PlainObject<entry**>(names), filter, compare))
+#define SPILL_SCAN_AT(name, entry)                                                            \
+  SPILL_BUSY_CALL(int, name,                                                                  \
+                  (int folder, const char* path, entry*** names, int (*filter)(const entry*), \
+                   int (*compare)(const entry**, const entry**)),                             \
+                  (folder, PlainString(path), PlainObject<entry**>(names), filter, compare))
 SPILL_SCAN_AT(scandirat, dirent)
 SPILL_SCAN_AT(scandirat64, dirent64)
-SPILL_CALL(int, glob, (const char* pattern, int flags, int (*on_error)(const char*, int), glob_t* found),
-           (PlainString(pattern), flags, on_error, PlainObject<glob_t>(found)))
-SPILL_CALL(int, glob64, (const char* pattern, int flags, int (*on_error)(const char*, int), glob64_t* found),
-           (PlainString(pattern), flags, on_error, PlainObject<glob64_t>(found)))
+SPILL_BUSY_CALL(int, glob, (const char* pattern, int flags, int (*on_error)(const char*, int), glob_t* found),
+                (PlainString(pattern), flags, on_error, PlainObject<glob_t>(found)))
+SPILL_BUSY_CALL(int, glob64,
+                (const char* pattern, int flags, int (*on_error)(const char*, int), glob64_t* found),
+                (PlainString(pattern), flags, on_error, PlainObject<glob64_t>(found)))
 
 // The C library looks at its caller to find the library's search path: a plain call is a jump.
 SPILL_EXPORT void* __spill_dlopen(const char* path, int mode) {

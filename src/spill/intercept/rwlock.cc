@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <pthread.h>
 
+#include "spill/intercept/mutex.h"
 #include "spill/intercept/parking.h"
 #include "spill/next.h"
 
@@ -71,38 +72,42 @@ int unlock_spilled(pthread_rwlock_t* lock) {
 
 }  // namespace
 
-#define SPILL_RWLOCK(name, parameters, plain_arguments, spilled)                                             \
-  SPILL_EXPORT int __spill_pthread_rwlock_##name parameters {                                                \
-    if (is_c_library_object(lock)) return LIBC_VERSION(pthread_rwlock_##name, "GLIBC_2.34") plain_arguments; \
-    return spilled;                                                                                          \
-  }
-
-#define SPILL_RWLOCK_WAIT(kind, writes)                                                                 \
-  SPILL_RWLOCK(try##kind, (pthread_rwlock_t * lock), (lock), try_spilled<writes>(lock))                 \
-  SPILL_EXPORT int __spill_pthread_rwlock_##kind(pthread_rwlock_t* lock) {                              \
-    if (!is_c_library_object(lock)) return lock_spilled<writes>(lock, Deadline::never());               \
-    return lock_or_wait(LIBC_VERSION(pthread_rwlock_try##kind, "GLIBC_2.34"),                           \
-                        LIBC_VERSION(pthread_rwlock_##kind, "GLIBC_2.34"), lock);                       \
-  }                                                                                                     \
-  SPILL_EXPORT int __spill_pthread_rwlock_timed##kind(pthread_rwlock_t* lock, const timespec* time) {   \
-    if (!is_c_library_object(lock))                                                                     \
-      return lock_spilled<writes>(lock, Deadline::at(CLOCK_REALTIME, load(time)));                      \
-    const PlainIn<timespec> plain_time(time);                                                           \
-    clear_slots();                                                                                      \
-    return LIBC_VERSION(pthread_rwlock_timed##kind, "GLIBC_2.34")(lock, plain_time);                    \
-  }                                                                                                     \
-  SPILL_EXPORT int __spill_pthread_rwlock_clock##kind(pthread_rwlock_t* lock, clockid_t clock,          \
-                                                      const timespec* time) {                           \
-    if (!is_c_library_object(lock)) return lock_spilled<writes>(lock, Deadline::at(clock, load(time))); \
-    const PlainIn<timespec> plain_time(time);                                                           \
-    clear_slots();                                                                                      \
-    return LIBC_VERSION(pthread_rwlock_clock##kind, "GLIBC_2.34")(lock, clock, plain_time);             \
+#define SPILL_RWLOCK_WAIT(kind, writes)                                                                      \
+  SPILL_EXPORT int __spill_pthread_rwlock_try##kind(pthread_rwlock_t* lock) {                                \
+    return noted_lock(is_c_library_object(lock) ? LIBC_VERSION(pthread_rwlock_try##kind, "GLIBC_2.34")(lock) \
+                                                : try_spilled<writes>(lock));                                \
+  }                                                                                                          \
+  SPILL_EXPORT int __spill_pthread_rwlock_##kind(pthread_rwlock_t* lock) {                                   \
+    if (!is_c_library_object(lock)) return noted_lock(lock_spilled<writes>(lock, Deadline::never()));        \
+    return noted_lock(lock_or_wait(LIBC_VERSION(pthread_rwlock_try##kind, "GLIBC_2.34"),                     \
+                                   LIBC_VERSION(pthread_rwlock_##kind, "GLIBC_2.34"), lock));                \
+  }                                                                                                          \
+  SPILL_EXPORT int __spill_pthread_rwlock_timed##kind(pthread_rwlock_t* lock, const timespec* time) {        \
+    if (!is_c_library_object(lock))                                                                          \
+      return noted_lock(lock_spilled<writes>(lock, Deadline::at(CLOCK_REALTIME, load(time))));               \
+    const PlainIn<timespec> plain_time(time);                                                                \
+    clear_slots();                                                                                           \
+    return noted_lock(LIBC_VERSION(pthread_rwlock_timed##kind, "GLIBC_2.34")(lock, plain_time));             \
+  }                                                                                                          \
+  SPILL_EXPORT int __spill_pthread_rwlock_clock##kind(pthread_rwlock_t* lock, clockid_t clock,               \
+                                                      const timespec* time) {                                \
+    if (!is_c_library_object(lock))                                                                          \
+      return noted_lock(lock_spilled<writes>(lock, Deadline::at(clock, load(time))));                        \
+    const PlainIn<timespec> plain_time(time);                                                                \
+    clear_slots();                                                                                           \
+    return noted_lock(LIBC_VERSION(pthread_rwlock_clock##kind, "GLIBC_2.34")(lock, clock, plain_time));      \
   }
 
 SPILL_RWLOCK_WAIT(rdlock, false)
 SPILL_RWLOCK_WAIT(wrlock, true)
-SPILL_RWLOCK(unlock, (pthread_rwlock_t * lock), (lock), unlock_spilled(lock))
-SPILL_RWLOCK(destroy, (pthread_rwlock_t * lock), (lock), 0)
+
+SPILL_EXPORT int __spill_pthread_rwlock_unlock(pthread_rwlock_t* lock) {
+  return noted_unlock(is_c_library_object(lock) ? LIBC_VERSION(pthread_rwlock_unlock, "GLIBC_2.34")(lock)
+                                                : unlock_spilled(lock));
+}
+SPILL_EXPORT int __spill_pthread_rwlock_destroy(pthread_rwlock_t* lock) {
+  return is_c_library_object(lock) ? LIBC_VERSION(pthread_rwlock_destroy, "GLIBC_2.34")(lock) : 0;
+}
 
 SPILL_EXPORT int __spill_pthread_rwlock_init(pthread_rwlock_t* lock, const pthread_rwlockattr_t* attributes) {
   const PlainIn<pthread_rwlockattr_t> plain_attributes(attributes);

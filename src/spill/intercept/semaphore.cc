@@ -12,6 +12,7 @@
 #include <semaphore.h>
 #include <threads.h>
 
+#include "spill/intercept/mutex.h"
 #include "spill/intercept/once.h"
 #include "spill/intercept/parking.h"
 #include "spill/next.h"
@@ -152,7 +153,18 @@ namespace {
 
 constexpr uint32_t kToDo = 0, kBeingDone = 1, kDone = 2;
 
-void finish_once(void* control, int returned) {
+// A call of the routine, with which a task of a loop is not suspended: others of its worker may wait for the end.
+struct OnceCall {
+  pthread_once_t* control;
+  void (*routine)();
+  int result;
+};
+
+void finish_busy(void*, int) { end_busy(); }
+
+void finish_once(void* memory, int returned) {
+  pthread_once_t* const control = static_cast<OnceCall*>(memory)->control;
+  end_busy();
   Words(control, 4)[0].store(returned != 0 ? kDone : kToDo, std::memory_order_release);
   unpark(control, ~uint32_t{0});
 }
@@ -160,16 +172,26 @@ void finish_once(void* control, int returned) {
 }  // namespace
 
 SPILL_EXPORT int __spill_pthread_once(pthread_once_t* control, void (*routine)()) {
+  OnceCall call = {control, routine, 0};
   if (is_c_library_object(control)) {
     clear_slots();
-    return LIBC_VERSION(pthread_once, "GLIBC_2.34")(control, routine);
+    begin_busy();
+    spillway_call_guarded(
+        [](void* memory) {
+          auto& once = *static_cast<OnceCall*>(memory);
+          once.result = LIBC_VERSION(pthread_once, "GLIBC_2.34")(once.control, once.routine);
+        },
+        finish_busy, &call);
+    return call.result;
   }
   for (;;) {
     uint32_t state = kToDo;
     // Acquire: what the routine wrote is seen by those that find it done.
     if (Words(control, 4)[0].compare_exchange_strong(state, kBeingDone, std::memory_order_acquire)) {
       clear_slots();
-      spillway_call_guarded(routine, finish_once, control);
+      begin_busy();
+      spillway_call_guarded([](void* memory) { static_cast<OnceCall*>(memory)->routine(); }, finish_once,
+                            &call);
       return 0;
     }
     if (state == kDone) return 0;
@@ -203,21 +225,21 @@ SPILL_EXPORT int __spill_pthread_spin_destroy(pthread_spinlock_t* lock) {
 }
 SPILL_EXPORT int __spill_pthread_spin_lock(pthread_spinlock_t* lock) {
   if (is_c_library_object(spin_word(lock)))
-    return lock_or_wait(pthread_spin_trylock, pthread_spin_lock, lock);
+    return noted_lock(lock_or_wait(pthread_spin_trylock, pthread_spin_lock, lock));
   for (int spins = 0; !take_spin_lock(spin_word(lock)); ++spins) {
     __builtin_ia32_pause();
     if (spins % 64 == 63) sched_yield();
   }
-  return 0;
+  return noted_lock(0);
 }
 SPILL_EXPORT int __spill_pthread_spin_trylock(pthread_spinlock_t* lock) {
-  if (is_c_library_object(spin_word(lock))) return pthread_spin_trylock(lock);
-  return take_spin_lock(spin_word(lock)) ? 0 : EBUSY;
+  if (is_c_library_object(spin_word(lock))) return noted_lock(pthread_spin_trylock(lock));
+  return noted_lock(take_spin_lock(spin_word(lock)) ? 0 : EBUSY);
 }
 SPILL_EXPORT int __spill_pthread_spin_unlock(pthread_spinlock_t* lock) {
-  if (is_c_library_object(spin_word(lock))) return pthread_spin_unlock(lock);
+  if (is_c_library_object(spin_word(lock))) return noted_unlock(pthread_spin_unlock(lock));
   Words(spin_word(lock), 4)[0].store(kSpinFree, std::memory_order_release);
-  return 0;
+  return noted_unlock(0);
 }
 
 }  // namespace spill

@@ -10,6 +10,7 @@
 
 #include "spill/intercept/intercept.h"
 #include "spill/next.h"
+#include "spill/thread.h"
 #include "sys/c_library.h"
 
 extern "C" {
@@ -322,3 +323,18 @@ SPILL_EXPORT void __spill_perror(const char* text) {
 }
 
 SPILL_EXPORT int __spill_remove(const char* path) { return LIBC(remove)(PlainString(path)); }
+
+// With a stream's lock a task of a loop is not suspended.
+SPILL_EXPORT void __spill_flockfile(FILE* stream) {
+  flockfile(stream);
+  spill::begin_busy();
+}
+SPILL_EXPORT int __spill_ftrylockfile(FILE* stream) {
+  const int result = ftrylockfile(stream);
+  if (result == 0) spill::begin_busy();
+  return result;
+}
+SPILL_EXPORT void __spill_funlockfile(FILE* stream) {
+  funlockfile(stream);
+  spill::end_busy();
+}

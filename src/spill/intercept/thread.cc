@@ -97,4 +97,13 @@ SPILL_EXPORT int __spill_thrd_create(thrd_t* thread, int (*routine)(void*), void
   return result == 0 ? thrd_success : result == EAGAIN ? thrd_nomem : thrd_error;
 }
 
+SPILL_EXPORT void __spill_pthread_exit(void* result) {
+  if (this_thread().task != nullptr)
+    end_process(base::Error::of(EINVAL,
+                                "pthread_exit in the body of a parallel_for, which has no thread of its own: "
+                                "return from the body"),
+                kFatalStatus);
+  pthread_exit(result);
+}
+
 }  // namespace spill

@@ -2,6 +2,7 @@
 #include <pthread.h>
 
 #include "spill/intercept/intercept.h"
+#include "spill/thread.h"
 
 namespace spill {
 
@@ -18,6 +19,25 @@ SPILL_EXPORT int __spill_pthread_getname_np(pthread_t thread, char* name, size_t
 }
 SPILL_EXPORT int __spill_pthread_key_create(pthread_key_t* key, void (*destroy)(void*)) {
   return pthread_key_create(PlainObject<pthread_key_t>(key), destroy);
+}
+
+// The list of handlers for cancellation is the thread's: a task of a loop is not suspended as long as some of it are its own. (C;
+// in C++ they are destructors.)
+SPILL_EXPORT void __spill___pthread_register_cancel(__pthread_unwind_buf_t* buffer) {
+  __pthread_register_cancel(buffer);
+  begin_busy();
+}
+SPILL_EXPORT void __spill___pthread_unregister_cancel(__pthread_unwind_buf_t* buffer) {
+  __pthread_unregister_cancel(buffer);
+  end_busy();
+}
+SPILL_EXPORT void __spill___pthread_register_cancel_defer(__pthread_unwind_buf_t* buffer) {
+  __pthread_register_cancel_defer(buffer);
+  begin_busy();
+}
+SPILL_EXPORT void __spill___pthread_unregister_cancel_restore(__pthread_unwind_buf_t* buffer) {
+  __pthread_unregister_cancel_restore(buffer);
+  end_busy();
 }
 
 // Attributes.

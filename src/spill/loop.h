@@ -1,0 +1,32 @@
+// Loops of many tasks (spillway/task.h), and the misses of their tasks. (papers/tricache.txt, "Threads or Fibers")
+//
+//   worker     an ordinary thread of the program, the first of them the one that called; runs its tasks (task/worker.h)
+//   task       takes some indices at a time until none are left, and runs the program's code for them on a stack of its own
+//   a miss of a task, in code that spillcc compiled
+//     1 the load is begun (cache/load_queue.h)   2 the slots that are live go to the task's bank (banks.h)
+//     3 its worker runs other tasks              4 whoever finds the read done ends the load, and wakes the task
+//     5 the slots are the task's again; it goes on as if it had waited
+//
+// Invariants
+//  1 a worker is inside the runtime (InRuntime) but while a task runs the program's code: so a handler of the program interrupts
+//    either such code or the worker's poll, where nothing is in between two states; and between 1 and 3 nothing is interrupted
+//  2 a task is not suspended where its worker has something that other tasks of it must not meet: a lock, a handler's level of
+//    slots, a call of the C library under way, a signal mask of its own (Thread::busy_count). Then its thread waits as any does
+//  3 a load that a task has begun can be ended by anyone who waits for anything in the cache: its worker may be waiting for them
+#pragma once
+#include <cstdint>
+
+#include "base/ids.h"
+
+namespace spill {
+
+struct Thread;
+
+// Has the page loaded that the thread's task needs; others run meanwhile. The page is in memory afterwards, unless the load failed.
+// `live`: the slots that must stay. False if it did nothing: then the thread must wait itself. REQUIRES: thread.task.
+bool miss_in_task(Thread& thread, base::PageId page, uint64_t live);
+
+// In a child of fork: it has the task that forked, if that was one, and no loop around it.
+void leave_loop_in_child();
+
+}  // namespace spill
