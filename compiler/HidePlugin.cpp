@@ -1,11 +1,13 @@
-//===- HidePlugin.cpp - Hiding before link-time optimisation --------------===//
+//===- HidePlugin.cpp - What comes before link-time optimisation ----------===//
 //
 // A plugin of its own, for compilation to bitcode: the linker decides what
 // other libraries see before it optimises, so that the plugin that instruments
-// then (Plugin.cpp) would hide too late.
+// then (Plugin.cpp) would hide too late; and what is to be marked (Once.h) has
+// been inlined by then.
 //
 //===----------------------------------------------------------------------===//
 #include "Hide.h"
+#include "Once.h"
 
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Passes/PassPlugin.h"
@@ -18,6 +20,7 @@ llvmGetPassPluginInfo() {
             PB.registerPipelineStartEPCallback(
                 [](ModulePassManager &MPM, OptimizationLevel) {
                   MPM.addPass(spillway::HidePass());
+                  MPM.addPass(spillway::OncePass());
                 });
           }};
 }

@@ -1,6 +1,6 @@
 //===- Plugin.cpp - Where the pass enters LLVM's pipelines ----------------===//
 //
-// What is hidden is hidden first. Translation comes last, after vectorisation:
+// What is hidden is hidden first, and what is marked (Once.h) is marked. Translation comes last, after vectorisation:
 // the optimiser sees the program's own accesses. Without link-time
 // optimisation, and in ThinLTO's back ends, that is the "optimizer last" point.
 // Full link-time optimisation has its own; its compile step and ThinLTO's come
@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 #include "Hide.h"
 #include "Instrument.h"
+#include "Once.h"
 #include "Options.h"
 
 #include "llvm/Passes/PassBuilder.h"
@@ -26,6 +27,7 @@ static void registerCallbacks(PassBuilder &PB) {
   PB.registerPipelineStartEPCallback(
       [](ModulePassManager &MPM, OptimizationLevel) {
         MPM.addPass(spillway::HidePass());
+        MPM.addPass(spillway::OncePass());
       });
   PB.registerOptimizerLastEPCallback(AddLast);
   PB.registerFullLinkTimeOptimizationLastEPCallback(AddLast);
@@ -35,6 +37,7 @@ static void registerCallbacks(PassBuilder &PB) {
         if (Name != "spillway")
           return false;
         MPM.addPass(spillway::HidePass());
+        MPM.addPass(spillway::OncePass());
         MPM.addPass(spillway::InstrumentPass());
         return true;
       });
