@@ -1,0 +1,171 @@
+// Signals that come while a loop of tasks (spillway/task.h) runs: handlers run soon, miss as they like, and none is lost; masks and
+// jumps are the iteration's own.
+// flags: -std=c++17 -pthread
+// levels: O0 O2
+// expect: spill.task_misses>=300 cache.evictions>=300
+// timeout: 300
+#include "../../../include/spillway/task.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "e2e.h"
+
+namespace {
+
+using spillway::parallel_for;
+
+constexpr size_t kWords = size_t{1} << 19;  // 4 MiB
+
+uint64_t mixed(uint64_t x) {
+  uint64_t state = x;
+  return next_random(&state);
+}
+
+uint64_t* data;
+
+void touch(uint64_t i) {
+  const uint64_t at = mixed(i) % kWords;
+  CHECK(data[at] == mixed(at));
+}
+
+std::atomic<uint64_t> handled{0};
+
+void handle_and_miss(int) {
+  const int kept = errno;
+  const uint64_t number = handled.fetch_add(1);
+  for (uint64_t k = 0; k < 4; ++k) touch(1000000 + number * 4 + k);
+  errno = kept;
+}
+
+void set_handler(int number, void (*handler)(int), int flags = 0) {
+  struct sigaction action = {};
+  action.sa_handler = handler;
+  action.sa_flags = flags;
+  CHECK(sigaction(number, &action, nullptr) == 0);
+}
+
+void test_handlers_that_miss() {
+  set_handler(SIGALRM, handle_and_miss, SA_RESTART);
+  handled = 0;
+  const itimerval often = {{0, 3000}, {0, 3000}};
+  CHECK(setitimer(ITIMER_REAL, &often, nullptr) == 0);
+  for (int round = 0; handled < 20; ++round) parallel_for(0, 500, [=](int i) { touch(round * 500 + i); });
+  const itimerval never = {};
+  CHECK(setitimer(ITIMER_REAL, &never, nullptr) == 0);
+  puts("handlers that miss");
+}
+
+// Also when workers have nothing to do but to wait for others' iterations.
+void test_a_handler_ends_the_loop() {
+  static std::atomic<bool> stop;
+  for (int round = 0; round < 5; ++round) {
+    stop = false;
+    set_handler(SIGUSR2, [](int) { stop = true; });
+    std::thread sender([] {
+      usleep(20000);
+      kill(getpid(), SIGUSR2);
+    });
+    parallel_for(0, 3, {8, 2, 1, 0}, [&](int i) {
+      for (uint64_t k = 0; !stop; ++k) touch(i * 1000 + k % 1000);
+    });
+    sender.join();
+  }
+  puts("a handler ends the loop");
+}
+
+void test_masks() {
+  set_handler(SIGUSR1, [](int) { handled.fetch_add(1); });
+  handled = 0;
+  parallel_for(0, 300, [](int i) {
+    touch(i + 2000);
+    sigset_t one, old;
+    sigemptyset(&one);
+    sigaddset(&one, SIGUSR1);
+    CHECK(pthread_sigmask(SIG_BLOCK, &one, &old) == 0);
+    CHECK(sigismember(&old, SIGUSR1) == 0);
+    touch(i + 3000);
+    const uint64_t before = handled;
+    CHECK(raise(SIGUSR1) == 0);
+    touch(i + 4000);
+    sigset_t now;
+    CHECK(pthread_sigmask(SIG_SETMASK, nullptr, &now) == 0);
+    CHECK(sigismember(&now, SIGUSR1) == 1);
+    CHECK(pthread_sigmask(SIG_SETMASK, &old, nullptr) == 0);
+    CHECK(handled > before);
+    touch(i + 5000);
+  });
+  CHECK(handled == 300);
+  puts("masks");
+}
+
+// What came to a worker that blocked it is not lost with the worker.
+void test_what_workers_leave() {
+  set_handler(SIGRTMIN, [](int) { handled.fetch_add(1); });
+  handled = 0;
+  sigset_t one;
+  sigemptyset(&one);
+  sigaddset(&one, SIGRTMIN);
+  parallel_for(0, 16, {16, 2, 1, 0}, [&](int i) {
+    touch(i + 6000);
+    CHECK(pthread_sigmask(SIG_BLOCK, &one, nullptr) == 0);
+    sigval value = {};
+    CHECK(pthread_sigqueue(pthread_self(), SIGRTMIN, value) == 0);
+    touch(i + 7000);
+  });
+  CHECK(pthread_sigmask(SIG_UNBLOCK, &one, nullptr) == 0);
+  for (int waits = 0; handled < 16 && waits < 5000; ++waits) usleep(1000);
+  CHECK(handled == 16);
+  puts("what workers leave");
+}
+
+thread_local sigjmp_buf* jump_to;
+
+void test_jumps() {
+  set_handler(SIGUSR1, [](int) { siglongjmp(*jump_to, 1); });
+  set_handler(SIGSEGV, [](int) { siglongjmp(*jump_to, 2); });
+  parallel_for(0, 200, [](int i) {
+    touch(i + 8000);
+    sigjmp_buf here;
+    volatile int times = 0;
+    const int from = sigsetjmp(here, 1);
+    if (from == 0) {
+      jump_to = &here;
+      CHECK(raise(SIGUSR1) == 0);
+      CHECK(false);
+    }
+    times = times + 1;
+    touch(i + 9000 + times * 1000);
+    if (times == 1) {
+      CHECK(from == 1);
+      jump_to = &here;
+      volatile char* nowhere = nullptr;
+      *nowhere = 1;
+      CHECK(false);
+    }
+    CHECK(from == 2 && times == 2);
+    touch(i + 12000);
+  });
+  set_handler(SIGSEGV, SIG_DFL);
+  puts("jumps");
+}
+
+}  // namespace
+
+int main() {
+  data = static_cast<uint64_t*>(spilled_zeros(kWords * sizeof(uint64_t)));
+  for (size_t i = 0; i < kWords; ++i) data[i] = mixed(i);
+  test_handlers_that_miss();
+  test_a_handler_ends_the_loop();
+  test_masks();
+  test_what_workers_leave();
+  test_jumps();
+  return 0;
+}
