@@ -22,7 +22,7 @@ sys.path.insert(1, str(HERE.parent.parent / "scripts"))
 import report  # noqa: E402
 from lockstep import Failure  # noqa: E402
 
-BENCHMARKS = ["device", "kernels", "kv-index", "random", "speedtest1", "tasks"]
+BENCHMARKS = ["device", "fibers", "kernels", "kv-index", "random", "speedtest1", "tasks"]
 
 
 class Context:
@@ -47,6 +47,13 @@ class Context:
             raise Failure("clang-19 is not there; install it", 2)
         if not self.storage.is_dir():
             raise Failure(f"{self.storage} is no folder; give one with --storage", 2)
+
+    def include(self):
+        """The folder of spillway/task.h: beside these sources, or installed."""
+        for folder in (HERE.parent.parent / "include", self.spillway.parent.parent / "include"):
+            if (folder / "spillway" / "task.h").exists():
+                return folder
+        raise Failure("spillway/task.h is not there; build or install Spillway completely", 2)
 
     def say(self, text):
         lead = "\r\033[K" if self.terminal else ""

@@ -1,7 +1,9 @@
 """Random accesses with a quarter of the data in memory, beside mmap and swap under the same limit."""
 import os
 import pathlib
+import shutil
 
+from device import Contest as FioContest
 from devices import Cleanup, file_of, swap_on, why_no_zram, zram
 from lockstep import Failure, Programs, in_turn, median, spread
 from memory_group import MemoryGroup, Unavailable
@@ -10,11 +12,14 @@ DOC = """\
 Random 8-byte reads and read-modify-writes (rmw) of data four times as large as the memory budget, by some threads:
 accesses a second by a program that spillcc compiled (ours) over those of the better peer, under the same memory
 limit; more is better. Peers: `mmap_ratio` to a mapping of a file or device with MADV_RANDOM, `swap_ratio` to plain
-memory with swap on the same kind of device and no swap read-ahead.
+memory with swap on the same kind of device and no swap read-ahead. `DEVICE/read/64`: ours by 64 tasks of a parallel_for,
+on as many threads as there are CPUs, peers by 2 threads. `fio_ratio`: pages that ours read a second, over the reads a second of
+fio at its best depth up to 64.
 """
 MIB = 1 << 20
 SOURCE = pathlib.Path(__file__).resolve().parent.parent / "random" / "random.cc"
 SLACK_BYTES = 16 * MIB
+TASKS = 64
 FLAGS = ["-O2", "-std=c++20", "-pthread"]
 ANSWER_SECONDS = 600
 
@@ -25,6 +30,7 @@ class Plan:
         self.data_bytes = (256 if quick else 1024) * MIB
         self.budget_bytes = self.data_bytes // 4
         self.threads = [1, 4] if quick else [1, 2, 4, 16]
+        self.fio_depths = [32, 64] if quick else [8, 16, 32, 64]
         self.pairs = context.pairs or (2 if quick else 5)
         self.window_seconds = 0.7 if quick else 2.0
         # Before each window, unmeasured; and when reads become writes, until evictions meet changed pages.
@@ -49,6 +55,7 @@ class Contest:
             spill = context.storage
             mapped = file_of(cleanup, context.folder / "mapped", size)
             swap = file_of(cleanup, context.folder / "swap", size + 256 * MIB) if os.geteuid() == 0 else None
+        self.mapped = mapped
         context.progress(f"random {device}: filling what mmap maps")
         context.output([native, "fill", mapped, size])
         overwrite = ["--storage-overwrite"] if device == "zram" else []
@@ -73,6 +80,8 @@ class Contest:
 
     def window(self, variant, threads, mode, seconds):
         """Accesses a second."""
+        if threads == TASKS:
+            threads, mode = (TASKS, "tasks") if variant == "ours" else (2, "read")
         accesses, took = self.running[variant].ask(f"run {threads} {mode} {seconds}\n", ANSWER_SECONDS).split()
         return int(accesses) / float(took)
 
@@ -113,7 +122,14 @@ class Contest:
         row = {"case": f"{self.device}/{mode}/{threads}", "ours": median(rates["ours"]), "peer": median(rates[best]),
                "ratio": median(ratios[best]), "spread": spread(ratios[best]), "unit": "accesses/s", "best_peer": best}
         row.update({f"{peer}_ratio": median(ratios[peer]) for peer in peers})
+        if threads == TASKS and shutil.which("fio"):
+            row["fio_ratio"] = row["ours"] * (1 - self.plan.budget_bytes / self.plan.data_bytes) / self.fio_rate()
         return row
+
+    def fio_rate(self):
+        fio = FioContest(None, self.plan, self.mapped)
+        return max(fio.turn(side, ("uring", "read", "4K", depth)).rate for depth in self.plan.fio_depths
+                   for side in ("one", "batch"))
 
     def check(self):
         """All changes must be there: ours and the peers'."""
@@ -145,6 +161,8 @@ def _devices(context, notes):
         notes.append(f"nothing on zram: {no_zram}")
     else:
         devices.append("zram")
+    if not shutil.which("fio"):
+        notes.append("nothing of fio beside the tasks: install fio")
     try:
         MemoryGroup.create(64 * MIB, "bench").remove()
     except Unavailable as reason:
@@ -168,8 +186,9 @@ def run(context):
     notes, rows = [], []
     devices = _devices(context, notes)
     native, ours = context.folder / "random-native", context.folder / "random-ours"
-    context.build("random, natively", [context.native_cxx, *FLAGS, SOURCE, "-o", native])
-    context.build("random, by spillc++", [context.spillcxx, *FLAGS, SOURCE, "-o", ours])
+    flags = [*FLAGS, f"-I{context.include()}"]
+    context.build("random, natively", [context.native_cxx, *flags, SOURCE, "-o", native])
+    context.build("random, by spillc++", [context.spillcxx, *flags, SOURCE, "-o", ours])
     limit_bytes = plan.budget_bytes + _plain_bytes(native) + SLACK_BYTES
     for device in devices:
         if context.cases and not any(case.startswith(device) for case in context.cases):
@@ -179,10 +198,10 @@ def run(context):
             for mode in ("read", "rmw"):
                 context.progress(f"random {device} {mode}: warming up")
                 contest.settle(mode)
-                for threads in plan.threads:
+                for threads in plan.threads + ([TASKS] if mode == "read" else []):
                     if context.cases and not any(f"{device}/{mode}/{threads}".startswith(case) for case in context.cases):
                         continue
-                    context.progress(f"random {device} {mode}: {threads} threads")
+                    context.progress(f"random {device} {mode}: {threads} {'tasks' if threads == TASKS else 'threads'}")
                     rows.append(contest.measure(mode, threads))
                     row = rows[-1]
                     context.say(f"{row['case']:16} {row['ours']:>9,.0f}/s, {row['ratio']:.2f} times {row['best_peer']} "

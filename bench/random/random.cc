@@ -6,6 +6,7 @@
 //       (start)                      "started"   nothing is allocated yet
 //       fill                         "ready"
 //       run THREADS read|rmw SECONDS "ACCESSES SECONDS"
+//       run TASKS tasks SECONDS      the same: reads, by the tasks of a loop, on a thread for each CPU
 //       check                        "right" or "wrong"   all of the data, after all changes
 //
 // 1 the data is random, so that devices which compress gain nothing
@@ -24,14 +25,17 @@
 #include <cstring>
 #include <ctime>
 
+#include "spillway/task.h"
+
 namespace {
 
 constexpr uint64_t kMaxThreads = 16;
+constexpr uint64_t kMaxTasks = 256;
 constexpr uint64_t kWordsPerPage = 512;
 // Between two looks at the clock's flag.
 constexpr int kBatch = 16;
 
-enum class Mode { kRead, kRmw };
+enum class Mode { kRead, kRmw, kTasks };
 
 struct Work {
   pthread_t thread;
@@ -92,10 +96,10 @@ void* work(void* argument) {
   auto& own = *static_cast<Work*>(argument);
   uint64_t state = own.seed, accesses = 0, sum = 0;
   while (running.load(std::memory_order_relaxed)) {
-    if (own.mode == Mode::kRead)
-      sum += read_batch(state);
-    else
+    if (own.mode == Mode::kRmw)
       rmw_batch(state, own.number);
+    else
+      sum += read_batch(state);
     accesses += kBatch;
   }
   own.accesses = accesses;
@@ -103,28 +107,41 @@ void* work(void* argument) {
   return nullptr;
 }
 
+void* stop_later(void* seconds) {
+  usleep(static_cast<useconds_t>(*static_cast<double*>(seconds) * 1e6));
+  running = false;
+  return nullptr;
+}
+
 void run(uint64_t threads, Mode mode, double seconds) {
-  static Work all[kMaxThreads];
+  static Work all[kMaxTasks];
   static uint64_t runs;
   ++runs;
   running = true;
   double began = now();
-  for (uint64_t i = 0; i < threads; ++i) {
+  for (uint64_t i = 0; i < threads; ++i)
     all[i] = {.thread = {},
               .number = i,
-              .seed = content(runs * kMaxThreads + i) | 1,
+              .seed = content(runs * kMaxTasks + i) | 1,
               .accesses = 0,
               .sum = 0,
               .mode = mode};
-    if (pthread_create(&all[i].thread, nullptr, work, &all[i]) != 0) fail("random: pthread_create");
+  if (mode == Mode::kTasks) {
+    pthread_t timer;
+    if (pthread_create(&timer, nullptr, stop_later, &seconds) != 0) fail("random: pthread_create");
+    spillway::LoopOptions options;
+    options.tasks = static_cast<uint32_t>(threads);
+    options.grain = 1;
+    spillway::parallel_for(uint64_t{0}, threads, options, [](uint64_t i) { work(&all[i]); });
+    pthread_join(timer, nullptr);
+  } else {
+    for (uint64_t i = 0; i < threads; ++i)
+      if (pthread_create(&all[i].thread, nullptr, work, &all[i]) != 0) fail("random: pthread_create");
+    stop_later(&seconds);
+    for (uint64_t i = 0; i < threads; ++i) pthread_join(all[i].thread, nullptr);
   }
-  usleep(static_cast<useconds_t>(seconds * 1e6));
-  running = false;
   uint64_t accesses = 0;
-  for (uint64_t i = 0; i < threads; ++i) {
-    pthread_join(all[i].thread, nullptr);
-    accesses += all[i].accesses;
-  }
+  for (uint64_t i = 0; i < threads; ++i) accesses += all[i].accesses;
   // Until the last access was done.
   std::printf("%llu %.6f\n", static_cast<unsigned long long>(accesses), now() - began);
   if (mode == Mode::kRmw) expected_sum += accesses;
@@ -199,8 +216,12 @@ int main(int count, char** arguments) {
     } else if (std::strcmp(line, "check\n") == 0) {
       std::puts(check(mapped) ? "right" : "wrong");
     } else if (std::sscanf(line, "run %llu %7s %lf", &threads, mode, &seconds) == 3 &&
-               threads <= kMaxThreads) {
-      run(threads, std::strcmp(mode, "rmw") == 0 ? Mode::kRmw : Mode::kRead, seconds);
+               threads <= (std::strcmp(mode, "tasks") == 0 ? kMaxTasks : kMaxThreads)) {
+      run(threads,
+          std::strcmp(mode, "rmw") == 0     ? Mode::kRmw
+          : std::strcmp(mode, "tasks") == 0 ? Mode::kTasks
+                                            : Mode::kRead,
+          seconds);
     } else {
       return 2;
     }

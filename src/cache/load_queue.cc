@@ -16,7 +16,7 @@ constexpr uint64_t kQueueBytes =
 
 BegunLoad* LoadQueue::take() {
   sys::LockGuard guard(mutex_);
-  if (queue_->in_flight_count() == queue_->depth()) return nullptr;
+  if (queue_->in_flight_count() + gathered_.count() == queue_->depth()) return nullptr;
   BegunLoad* load = free_;
   if (load != nullptr) {
     free_ = load->next;
@@ -39,9 +39,19 @@ void LoadQueue::give_back(BegunLoad& load) {
 void LoadQueue::submit(BegunLoad& load) {
   load.io.owner = &load;
   load.io.done = end;
-  storage::Io* const io = &load.io;
   sys::LockGuard guard(mutex_);
-  CHECK_EQ(queue_->submit({&io, 1}), 1u);  // there was room, and nobody else submits
+  gathered_.append(load.io);
+  if (gathered_.count() >= kBatch) submit_gathered();
+}
+
+// REQUIRES: mutex_.
+void LoadQueue::submit_gathered() {
+  while (!gathered_.empty()) {
+    storage::Io* batch[kBatch];
+    size_t count = 0;
+    while (count < kBatch && !gathered_.empty()) batch[count++] = &gathered_.take_first();
+    CHECK_EQ(queue_->submit({batch, count}), count);  // there was room when each was taken
+  }
 }
 
 // Of whoever polls; under mutex_.
@@ -59,6 +69,7 @@ void LoadQueue::end(storage::Io& io) {
 
 size_t LoadQueue::poll() {
   if (!mutex_.try_lock()) return 0;
+  submit_gathered();
   const size_t count = queue_->poll();
   mutex_.unlock();
   return count;
@@ -66,7 +77,9 @@ size_t LoadQueue::poll() {
 
 base::Quiet LoadQueue::quiet() {
   sys::LockGuard guard(mutex_);
-  return queue_->quiet();
+  base::Quiet quiet = queue_->quiet();
+  if (!gathered_.empty()) quiet.until_ns = 0;
+  return quiet;
 }
 
 base::Expected<LoadQueue*> LoadQueues::open(storage::Device& device) {
@@ -95,7 +108,7 @@ base::Expected<LoadQueue*> LoadQueues::open(storage::Device& device) {
 void LoadQueues::close(LoadQueue& queue) {
   sys::LockGuard guard(mutex_);
   sys::LockGuard nobody_polls(queue.mutex_);
-  CHECK_EQ(queue.queue_->in_flight_count(), 0u);
+  CHECK_EQ(queue.queue_->in_flight_count() + queue.gathered_.count(), 0u);
   queue.is_taken_ = false;
 }
 

@@ -1,8 +1,8 @@
 // LoadQueue: loads that are begun by one thread and ended by any. (papers/tricache.txt, "Threads or Fibers")
 //
-// A load that is begun (Partition::begin_load) has done steps 1 to 3 of Load (partition.h) and submitted its read. Its frames
-// are LOADING as those of any load, but nobody waits: what its end needs is kept here instead of in a Lane. Whoever polls the
-// queue when the read is done takes steps 5 and 6, and then calls `ended`.
+// A load that is begun (Partition::begin_load) has done steps 1 to 3 of Load (partition.h) and submitted its read, as soon as some
+// are together or somebody polls. Its frames are LOADING as those of any load, but nobody waits: what its end needs is kept here
+// instead of in a Lane. Whoever polls the queue when the read is done takes steps 5 and 6, and then calls `ended`.
 //
 // Who began a load may be waiting for something that only happens when that load, or another one, has ended: a lock that a
 // thread holds which misses the same page. So whoever waits for a page polls the queues of all (LoadQueues::poll).
@@ -42,8 +42,11 @@ class LoadQueue {
  public:
   // How many loads of one queue may be under way.
   static constexpr uint32_t kDepth = 256;
+  // Reads that are submitted together: a system call for each would cost as much as a read, and to wait for more would keep the
+  // device waiting while tasks compute.
+  static constexpr size_t kBatch = 8;
 
-  // Ends the loads whose reads are done; returns how many. None if another thread is at it. Any thread.
+  // Submits what is to be, and ends the loads whose reads are done; returns how many. None if another thread is at it. Any thread.
   size_t poll();
   // As base::Poller's.
   base::Quiet quiet();
@@ -56,6 +59,7 @@ class LoadQueue {
  private:
   friend class LoadQueues;
   static void end(storage::Io& io);
+  void submit_gathered();
 
   BegunLoad* loads() { return reinterpret_cast<BegunLoad*>(this + 1); }
 
@@ -64,6 +68,7 @@ class LoadQueue {
   storage::Queue* queue_ = nullptr;
   sys::Mutex mutex_;
   bool is_taken_ = false;
+  storage::IoList gathered_;  // to be submitted
   BegunLoad* free_ = nullptr;
   uint32_t used_count_ = 0;  // loads() beyond them were never taken: their memory was not touched
 };

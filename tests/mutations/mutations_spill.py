@@ -22,6 +22,7 @@ SPACE = "src/spill/address_space.cc"
 STDIO = "src/spill/intercept/stdio.cc"
 THREAD = "src/spill/thread.cc"
 TRANSLATE = "src/spill/translate.cc"
+LOOP = "src/spill/loop.cc"
 TREE = "src/spill/cxx/tree.cc"
 
 
@@ -56,6 +57,24 @@ MUTATIONS = [
     product("live slots released by the slow path", "^e2e_hazards$",
             (TRANSLATE, "    if ((live >> i & 1) == 0) slots[i].store(0, std::memory_order_release);",
              "    slots[i].store((live >> i & 1) != 0 && i == __builtin_ctzll(live) ? slots[i].load() : 0);")),
+    product("banks are not looked at", "^e2e_cxx_loops$",
+            ("src/spill/holders.cc", "  for (Bank* bank = first_bank(); bank != nullptr; bank = bank->next()) bank->for_each(f);\n", "")),
+    product("suspended task does not get its slots back", "^e2e_cxx_loops$",
+            (LOOP, "  task.bank->bring_back(__spillway_slots);\n", "  task.bank->clear();\n")),
+    product("x87 registers of a suspended task lost", "^e2e_cxx_loops$",
+            (LOOP, "    const X87State kept;\n", "    asm volatile(\"fninit\");\n")),
+    product("task suspended with a mutex", "^e2e_cxx_loops",
+            ("src/spill/intercept/mutex.h", "  if (result == 0 || result == EOWNERDEAD) begin_busy();\n", "")),
+    product("task suspended in an initialiser", "^e2e_cxx_loops_beside$",
+            ("compiler/Once.cpp", "    if (Call->getType()->isIntegerTy(32))", "    if (false)")),
+    product("task suspended in a thread's initialiser", "^e2e_cxx_loops_beside$",
+            ("compiler/Once.cpp", "    if (!First->getSinglePredecessor())", "    if (true)")),
+    product("task suspended with a mask of its own", "^e2e_cxx_loops_signals$",
+            (LOOP, " && !thread.has_other_mask", "")),
+    product("handlers wait until the loop ends", "^e2e_cxx_loops_signals$",
+            (LOOP, "  InRuntime::leave(*thread);\n  InRuntime::enter(*thread);\n", "")),
+    product("signals end with a worker", "^e2e_cxx_loops_signals$",
+            (LOOP, "  pass_on_signals();\n", "")),
     product("live slots released by a crossing", "^e2e_hazards$",
             (TRANSLATE, "translate_blocking(address, live | uint64_t{1} << slot, true)", "translate_blocking(address, uint64_t{1} << slot, true)")),
     product("entry of a page that is not allocated is opened", "^e2e_null_access$",

@@ -3,6 +3,8 @@
 // flags: -std=c++20 -pthread -ftls-model=initial-exec
 // levels: O0 O2 lto
 // expect: spill.task_misses>=300 spill.task_misses_busy>=100 cache.evictions>=500
+// memory: 2M
+// pages: 4K 16K
 // timeout: 300
 #include "../../../include/spillway/task.h"
 
@@ -28,7 +30,7 @@ namespace {
 
 using spillway::parallel_for;
 
-constexpr size_t kWords = size_t{1} << 19;  // 4 MiB
+constexpr size_t kWords = size_t{1} << 20;  // 8 MiB
 constexpr size_t kPageBytes = 4096;
 
 uint64_t mixed(uint64_t x) {

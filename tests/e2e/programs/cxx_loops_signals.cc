@@ -3,6 +3,8 @@
 // flags: -std=c++17 -pthread
 // levels: O0 O2
 // expect: spill.task_misses>=300 cache.evictions>=300
+// memory: 2M
+// pages: 4K 16K
 // timeout: 300
 #include "../../../include/spillway/task.h"
 
@@ -22,7 +24,7 @@ namespace {
 
 using spillway::parallel_for;
 
-constexpr size_t kWords = size_t{1} << 19;  // 4 MiB
+constexpr size_t kWords = size_t{1} << 20;  // 8 MiB
 
 uint64_t mixed(uint64_t x) {
   uint64_t state = x;
