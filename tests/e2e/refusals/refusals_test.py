@@ -10,6 +10,7 @@ import os
 import pathlib
 import resource
 import shutil
+import signal
 import stat
 import struct
 import subprocess
@@ -377,6 +378,51 @@ int main(int count, char** arguments) {
         self.assertIn("static TLS", ended.stdout)
         ended = subprocess.run([program, self.library], env=self.preload, capture_output=True, text=True)
         self.assertEqual((ended.returncode, ended.stdout), (0, "right\n"), ended)
+
+
+class Loops(Refusal):
+    """What the body of a parallel_for may not do (spillway/task.h)."""
+
+    def setUp(self):
+        super().setUp()
+        source = self.folder / "loops.cc"
+        source.write_text("""
+#include <spillway/task.h>
+#include <pthread.h>
+#include <vector>
+__attribute__((noinline)) int sink(int depth, const char* above) {
+  char frame[4096];
+  frame[0] = static_cast<char>(depth + *above);
+  asm volatile("" : : "r"(frame) : "memory");
+  return depth == 0 ? frame[0] : sink(depth - 1, frame) + frame[0];
+}
+int main(int count, char** arguments) {
+  std::vector<int> numbers(1 << 20);
+  spillway::parallel_for(0, 100, [&](int i) {
+    numbers[i * 10000] = i;
+    if (i != 50) return;
+    if (arguments[1][0] == 'e') pthread_exit(nullptr);
+    if (arguments[1][0] == 'd') numbers[0] = sink(1000, "a");
+    if (arguments[1][0] == 't') throw 1;
+  });
+}
+""")
+        self.program = self.folder / "loops"
+        include = pathlib.Path(__file__).resolve().parents[3] / "include"
+        subprocess.run([BIN / "spillc++", "-O1", f"-I{include}", source, "-o", self.program], check=True, env=CLEAN)
+
+    def run_loop(self, what):
+        return subprocess.run([self.program, what], env=environment(memory="4M", spill_all=1, storage=WORK), capture_output=True,
+                              text=True, timeout=120)
+
+    def test_a_body_does_not_end_its_thread(self):
+        self.ends(self.run_loop("exit"), 134, "pthread_exit", "return from the body")
+
+    def test_a_body_that_needs_more_than_its_stack(self):
+        self.ends(self.run_loop("deep"), -signal.SIGSEGV, "has used more than its stack of 64K")
+
+    def test_an_exception_does_not_leave_a_body(self):
+        self.assertEqual(self.run_loop("throw").returncode, -signal.SIGABRT)
 
 
 class Started(Refusal):
