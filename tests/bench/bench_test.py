@@ -45,7 +45,7 @@ class Words(Case):
     def test_help_names_every_benchmark(self):
         ended = bench("--help")
         self.assertEqual(ended.returncode, 0, ended.stderr)
-        for name in ("device", "kernels", "kv-index", "random", "speedtest1", "tasks", "--out", "--quick"):
+        for name in ("device", "fibers", "kernels", "kv-index", "random", "speedtest1", "tasks", "--out", "--quick"):
             self.assertIn(name, ended.stdout)
 
     def test_wrong_input_is_one_line_and_status_2(self):
@@ -324,11 +324,18 @@ class Quick(Case):
         self.assertLessEqual({"geomean_ratio", "worst_ratio", "tricache_geomean_ratio"}, set(result["summary"]))
 
     def test_random(self):
-        result = self.results("random", "--only", "disk/read/1", "--only", "disk/rmw/4")
+        result = self.results("random", "--only", "disk/read/1", "--only", "disk/read/64", "--only", "disk/rmw/4")
         if any("nothing measured" in note for note in result["notes"]):
             self.skipTest("; ".join(result["notes"]))
-        self.assertEqual([row["case"] for row in result["rows"]], ["disk/read/1", "disk/rmw/4"])
-        self.assertLessEqual({"read_disk_1", "rmw_disk_4", "worst_disk"}, set(result["summary"]))
+        self.assertEqual([row["case"] for row in result["rows"]], ["disk/read/1", "disk/read/64", "disk/rmw/4"])
+        self.assertLessEqual({"read_disk_1", "read_disk_64", "rmw_disk_4", "worst_disk"}, set(result["summary"]))
+        self.assertEqual("fio_ratio" in result["rows"][1], shutil.which("fio") is not None)
+
+    def test_fibers(self):
+        result = self.results("fibers", "--only", "model/1", "--only", "disk/4096")
+        self.assertEqual([row["case"] for row in result["rows"]], ["model/1", "disk/4096"])
+        self.assertTrue(all(row["cpu_ratio"] > 0 for row in result["rows"]))
+        self.assertLessEqual({"model_geomean_ratio", "disk_worst_ratio", "model_cpu_ratio"}, set(result["summary"]))
 
     def test_tasks(self):
         result = self.results("tasks")
