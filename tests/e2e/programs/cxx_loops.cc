@@ -2,7 +2,7 @@
 // the task was in the middle of when it had to wait.
 // flags: -std=c++17 -pthread
 // levels: O0 O2 O3 lto
-// expect: spill.task_misses>=500 cache.evictions>=500
+// expect: spill.task_misses>=500 cache.evictions>=500 cache.read_aheads>=300
 // timeout: 300
 #include "../../../include/spillway/task.h"
 
