@@ -83,6 +83,32 @@ void test_a_handler_ends_the_loop() {
   puts("a handler ends the loop");
 }
 
+// A worker without iterations handles what is sent to it, too. (Natively, or if the caller had all iterations, there is none.)
+void test_idle_workers() {
+  static std::atomic<bool> came;
+  set_handler(SIGUSR2, [](int) { came = true; });
+  for (int round = 0; round < 5; ++round) {
+    came = false;
+    const pthread_t caller = pthread_self();
+    pthread_t other = caller;
+    std::atomic<bool> other_is_set{false};
+    parallel_for(0, 2, {2, 2, 1, 0}, [&](int i) {
+      if (!pthread_equal(pthread_self(), caller)) {
+        other = pthread_self();
+        other_is_set = true;
+        return;
+      }
+      for (uint64_t k = 0; k < 3000 && !other_is_set; ++k) touch(i * 1000 + k);
+      if (!other_is_set) return;
+      usleep(20000);
+      CHECK(pthread_kill(other, SIGUSR2) == 0);
+      for (int waits = 0; waits < 10000 && !came; ++waits) usleep(1000);
+      CHECK(came);
+    });
+  }
+  puts("idle workers");
+}
+
 void test_masks() {
   set_handler(SIGUSR1, [](int) { handled.fetch_add(1); });
   handled = 0;
@@ -166,6 +192,7 @@ int main() {
   for (size_t i = 0; i < kWords; ++i) data[i] = mixed(i);
   test_handlers_that_miss();
   test_a_handler_ends_the_loop();
+  test_idle_workers();
   test_masks();
   test_what_workers_leave();
   test_jumps();
