@@ -11,6 +11,10 @@ struct Quiet {
   static constexpr uint64_t kForever = ~uint64_t{0};
   uint64_t until_ns = 0;
   int descriptor = -1;  // -1: none; always the same one
+
+  void no_longer_than(uint64_t ns) {
+    if (ns < until_ns) until_ns = ns;
+  }
 };
 
 // Something that makes progress when polled: a storage queue, a set of timers. One thread at a time.

@@ -193,7 +193,7 @@ class TestDevice final : public storage::Device {
     }
   }
 
-  base::Expected<storage::Queue*> do_open_queue(size_t depth) override {
+  base::Expected<storage::Queue*> do_open_queue(size_t depth, const storage::QueueUse&) override {
     return new TestQueue(*this, depth, seed_.fetch_add(0x51ed));
   }
   void do_close() override {}

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "storage/objects.h"
 #include "sys/aio_ring.h"
+#include "sys/events.h"
 #include "sys/files.h"
 #include "sys/kernel.h"
 
@@ -15,8 +16,16 @@ class AioQueue final : public Queue {
   AioQueue(AioDevice& device, size_t depth)
       : Queue(device, depth), file_(device), is_in_child_(device.is_in_child()) {}
 
-  base::Expected<void> open_ring() { return ring_.open(static_cast<uint32_t>(depth())); }
-  void free() { free_object(this, 0); }
+  // Also on an error the queue is to be closed.
+  base::Expected<void> open(const QueueUse& use) {
+    auto opened = ring_.open(static_cast<uint32_t>(depth()));
+    return opened && use.sleeps ? ended_.open() : opened;
+  }
+  void do_close() override {
+    ring_.close();
+    ended_.close();
+    free_object(this, 0);
+  }
 
  private:
   void do_start(Io& io) override {
@@ -54,9 +63,13 @@ class AioQueue final : public Queue {
     reap();
   }
 
-  void do_close() override {
-    ring_.close();
-    free();
+  // Completions that come after they have been looked for are told of.
+  base::Quiet do_quiet() override {
+    if (ended_.descriptor() < 0) return {};
+    ended_.clear();
+    reap();
+    return {.until_ns = ring_.pending_count() > 0 ? 0 : base::Quiet::kForever,
+            .descriptor = ended_.descriptor()};
   }
 
   void prepare(Io& io) {
@@ -64,6 +77,10 @@ class AioQueue final : public Queue {
     CHECK(entry != nullptr);  // pending + in the kernel <= in flight <= depth
     entry->aio_fildes = static_cast<uint32_t>(file_.medium().descriptor);
     entry->aio_data = reinterpret_cast<uint64_t>(&io);
+    if (ended_.descriptor() >= 0) {
+      entry->aio_flags = IOCB_FLAG_RESFD;
+      entry->aio_resfd = static_cast<uint32_t>(ended_.descriptor());
+    }
     if (io.operation == Operation::kFlush) {
       entry->aio_lio_opcode = IOCB_CMD_FDSYNC;
       return;
@@ -119,6 +136,8 @@ class AioQueue final : public Queue {
   const bool is_in_child_;
   bool flushes_ = true;  // does the kernel's AIO?
   sys::AioRing ring_;
+  // Set by the kernel once the ring has a completion. Not open if the user does not sleep.
+  sys::Event ended_;
 };
 
 }  // namespace
@@ -141,16 +160,16 @@ void AioDevice::log_fallback(std::string_view what, const char* instead) {
   base::log(name(), ": ", what, "; using ", instead, " instead");
 }
 
-base::Expected<Queue*> AioDevice::do_open_queue(size_t depth) {
-  if (!aio_works_) return FileDevice::do_open_queue(depth);
+base::Expected<Queue*> AioDevice::do_open_queue(size_t depth, const QueueUse& use) {
+  if (!aio_works_) return FileDevice::do_open_queue(depth, use);
   if (depth > max_depth()) depth = max_depth();
   auto queue = make_object<AioQueue>(0, "a storage queue", *this, depth);
   if (!queue) return std::unexpected(queue.error());
-  auto opened = (*queue)->open_ring();
+  auto opened = (*queue)->open(use);
   if (opened) return *queue;
-  (*queue)->free();
+  (*queue)->do_close();
   log_fallback(opened.error().message, "blocking calls for some threads");
-  return FileDevice::do_open_queue(depth);
+  return FileDevice::do_open_queue(depth, use);
 }
 
 void AioDevice::do_close() {

@@ -32,7 +32,7 @@ class AioDevice : public FileDevice {
 
  protected:
   ~AioDevice() = default;
-  base::Expected<Queue*> do_open_queue(size_t depth) override;
+  base::Expected<Queue*> do_open_queue(size_t depth, const QueueUse& use) override;
   void do_close() override;
 
   // Does without AIO from now on. Errors: ENOMEM.

@@ -1,7 +1,9 @@
 // What every backend promises (device.h), tried on each of them.
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <thread>
@@ -10,6 +12,8 @@
 #include "base/statistics.h"
 #include "storage/open.h"
 #include "storage/test_io.h"
+#include "sys/events.h"
+#include "sys/kernel.h"
 
 namespace storage {
 namespace {
@@ -94,7 +98,7 @@ class Conformance : public testing::TestWithParam<Backend> {
     auto opened = open_device(text, {.overwrite = false, .spill = true});
     ASSERT_TRUE(opened.has_value()) << opened.error().message;
     device = *opened;
-    queue = device->open_queue(16).value();
+    queue = device->open_queue(16, {.sleeps = true}).value();
   }
   void TearDown() override {
     device->close_queue(queue);
@@ -242,6 +246,61 @@ TEST_P(Conformance, FullIsANormalAnswer) {
   EXPECT_EQ(writes.back()->done_count, 0);
   EXPECT_EQ(queue->submit(std::span(batch).last(1)), 1u);
   EXPECT_EQ(queue->wait(), 1u);
+}
+
+// A queue that says that it is quiet is not looked at again before it has said so.
+TEST_P(Conformance, WhoSleepsWhileItIsQuietMissesNothing) {
+  write(0, 24 * kBlock, 1);
+  sys::EventSet set;
+  ASSERT_TRUE(set.open());
+  const int descriptor = queue->quiet().descriptor;
+  if (descriptor >= 0) ASSERT_TRUE(set.add(descriptor));
+  EXPECT_EQ(queue->quiet().until_ns, base::Quiet::kForever) << "nothing is in flight";
+  const bool never_asks_in_vain =
+      !GetParam().in_pieces &&
+      std::string_view(GetParam().device_string).find("delay_") == std::string_view::npos;
+  for (int turn = 0; turn < 30; ++turn) {
+    TestIos ios;
+    std::vector<Io*> batch;
+    for (uint64_t i = 0; i < 1 + turn % 8u; ++i) {
+      const Operation operation = turn % 2 == 0 ? Operation::kWrite : Operation::kRead;
+      ios.push_back(std::make_unique<TestIo>(operation, 3 * i * kBlock, std::vector{kBlock, kBlock}));
+      ios.back()->fill(1);
+      batch.push_back(&ios.back()->io);
+    }
+    ASSERT_EQ(queue->submit(batch), batch.size());
+    while (queue->in_flight_count() > 0) {
+      queue->poll();
+      const base::Quiet quiet = queue->quiet();
+      ASSERT_EQ(quiet.descriptor, descriptor);
+      // Else who would sleep does nothing but ask.
+      if (quiet.until_ns == 0 && never_asks_in_vain) ASSERT_GT(queue->poll(), 0u);
+      // A minute is a lost wake-up.
+      const uint64_t limit_ns = sys::monotonic_ns() + 60'000'000'000;
+      if (queue->in_flight_count() > 0) set.wait_until(std::min(quiet.until_ns, limit_ns));
+      ASSERT_LT(sys::monotonic_ns(), limit_ns);
+    }
+    for (auto& io : ios) EXPECT_TRUE(io->io.whole());
+  }
+  set.close();
+}
+
+// Whoever has not polled since is told again.
+TEST_P(Conformance, IsNotQuietWhileACompletionWaits) {
+  TestIo first(Operation::kWrite, 0, {kBlock}), second(Operation::kWrite, 4 * kBlock, {kBlock});
+  Io* batch[] = {&first.io, &second.io};
+  ASSERT_EQ(queue->submit(batch), 2u);
+  const auto may_sleep = [this] {
+    const base::Quiet quiet = queue->quiet();
+    pollfd look = {quiet.descriptor, POLLIN, 0};
+    return sys::monotonic_ns() < quiet.until_ns && ::poll(&look, 1, 0) == 0;
+  };
+  while (may_sleep()) sys::nap(100'000);
+  for (int i = 0; i < 5; ++i) EXPECT_FALSE(may_sleep());
+  while (queue->in_flight_count() > 0) queue->wait();
+  // Who told may be about to tell again.
+  for (int i = 0; i < 600 && !may_sleep(); ++i) sys::nap(100'000'000);
+  EXPECT_TRUE(may_sleep());
 }
 
 struct Chain {

@@ -63,12 +63,18 @@ class DecoratorQueue : public Queue {
 
   // The inner Io is submitted with others, by the next do_flush_submissions().
   void gather(SlotType& slot) { gathered_[gathered_count_++] = &slot.inner; }
-  bool has_gathered() const { return gathered_count_ > 0; }
   void do_flush_submissions() override {
     if (gathered_count_ == 0) return;
     // The inner queue holds nothing that this one does not.
     CHECK_EQ(inner_->submit({gathered_, gathered_count_}), gathered_count_);
     gathered_count_ = 0;
+  }
+
+  // Until the inner queue has something to hand on, or is to be given something.
+  base::Quiet do_quiet() override {
+    base::Quiet quiet = inner_->quiet();
+    if (gathered_count_ > 0) quiet.until_ns = 0;
+    return quiet;
   }
 
   // The caller's Io, to be completed, with the inner one's result; the slot is free.
@@ -118,8 +124,8 @@ class Decorator : public Device {
   }
 
  private:
-  base::Expected<Queue*> do_open_queue(size_t depth) override {
-    auto inner = inner_->open_queue(depth);
+  base::Expected<Queue*> do_open_queue(size_t depth, const QueueUse& use) override {
+    auto inner = inner_->open_queue(depth, use);
     if (!inner) return inner;
     depth = (*inner)->depth();
     auto queue = make_object<QueueType>(QueueType::extra_bytes(depth), "a storage queue",

@@ -213,10 +213,10 @@ void Queue::run(std::span<Io* const> batch) {
     while (io->in_flight) wait();
 }
 
-base::Expected<Queue*> Device::open_queue(size_t depth) {
+base::Expected<Queue*> Device::open_queue(size_t depth, const QueueUse& use) {
   CHECK_GE(depth, 1u);
   CHECK_LE(depth, kMaxQueueDepth);
-  auto queue = do_open_queue(depth);
+  auto queue = do_open_queue(depth, use);
   if (queue) open_queue_count_.fetch_add(1, std::memory_order_relaxed);  // a count, publishes nothing
   return queue;
 }

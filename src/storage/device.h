@@ -103,6 +103,13 @@ class IoList {
 
 class Device;
 
+// What the user of a queue will do with it.
+struct QueueUse {
+  // It sleeps where quiet() says that it may. Without this quiet() may say that the queue has to be polled whenever an Io is in
+  // flight; with it a queue may need a descriptor or two more.
+  bool sleeps = false;
+};
+
 class Queue : public base::Poller {
  public:
   // Takes Ios from the front of `batch` until the queue is full, and starts them; returns how many it took.
@@ -112,6 +119,7 @@ class Queue : public base::Poller {
 
   // Completes what has finished, without blocking; returns how many Ios that was.
   size_t poll() final;
+  // Cost: with Ios in flight up to a system call for each queue of a device inside.
   base::Quiet quiet() final;
 
   // Blocks until at least one Io completes; returns how many did. Returns 0 at once if none is in flight.
@@ -152,7 +160,7 @@ class Queue : public base::Poller {
   // Calls complete() for what has finished, after it told the medium about what do_start gathered. With
   // `block`, sleeps until something has finished; REQUIRES: an Io is in flight and none has completed.
   virtual void do_poll(bool block) = 0;
-  // How who has Ios in flight may wait for them without do_poll (base::Quiet): not at all, as a rule.
+  // How who has Ios in flight may wait for them without do_poll (base::Quiet): not at all, as a rule. May call complete().
   virtual base::Quiet do_quiet() { return {}; }
   // Releases the queue and its memory.
   virtual void do_close() = 0;
@@ -192,7 +200,7 @@ class Device {
 
   // A new queue, at most `depth` Ios deep. Errors: EMFILE, ENOMEM. close_queue: nothing may be in flight.
   // Both may be called by any thread, at any time. REQUIRES: 1 <= depth <= kMaxQueueDepth.
-  base::Expected<Queue*> open_queue(size_t depth);
+  base::Expected<Queue*> open_queue(size_t depth, const QueueUse& use = {});
   void close_queue(Queue* queue);
 
   // Releases the device and its memory. All queues must have been closed.
@@ -214,7 +222,7 @@ class Device {
  private:
   friend class Queue;
 
-  virtual base::Expected<Queue*> do_open_queue(size_t depth) = 0;
+  virtual base::Expected<Queue*> do_open_queue(size_t depth, const QueueUse& use) = 0;
   virtual void do_close() = 0;
 
   std::atomic<size_t> open_queue_count_{0};

@@ -89,6 +89,13 @@ class FaultQueue final : public DecoratorQueue<FaultQueue, Slot> {
     }
   }
 
+  base::Quiet do_quiet() override {
+    base::Quiet quiet = DecoratorQueue::do_quiet();
+    for (const Slot* slot = held_; slot != nullptr; slot = slot->next)
+      quiet.no_longer_than(slot->polls_left > 0 ? 0 : slot->due_us * 1000);
+    return quiet;
+  }
+
   // The inner Io asks for the front of what the caller wants.
   static void shorten(Slot& slot, uint64_t length_bytes) {
     const Io& outer = *slot.outer;

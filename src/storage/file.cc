@@ -16,13 +16,25 @@ class FileQueue final : public Queue {
  public:
   FileQueue(FileDevice& device, size_t depth) : Queue(device, depth), file_(device) {}
 
+  // Also on an error the queue is to be closed.
+  base::Expected<void> open(const QueueUse& use) {
+    if (use.sleeps && has_helpers()) return client_.told.open();
+    return {};
+  }
+  void do_close() override {
+    // Acquire: pairs with a helper's release in its last step.
+    while (has_helpers() && client_.helpers_inside.load(std::memory_order_acquire) != 0)
+      sys::syscall(SYS_sched_yield);
+    client_.told.close();
+    free_object(this, 0);
+  }
+
  private:
   void do_start(Io& io) override { gathered_.append(io); }
 
   void do_flush_submissions() override {
-    FileHelpers* helpers = file_.helpers();
-    if (gathered_.count() > 1 && helpers != nullptr && helpers->helper_count() > 0) {
-      helpers->want(client_, gathered_);
+    if (gathered_.count() > 1 && has_helpers()) {
+      file_.helpers()->want(client_, gathered_);
       return;
     }
     while (!gathered_.empty()) perform_here(gathered_.take_first());
@@ -46,15 +58,17 @@ class FileQueue final : public Queue {
     }
   }
 
-  void do_close() override {
-    // A helper that was inside at the time of a fork does not exist in the child, nor does the count of
-    // helpers.
-    bool helpers_exist = file_.helpers() != nullptr && file_.helpers()->helper_count() > 0;
-    // Acquire: pairs with a helper's release in its last step.
-    while (helpers_exist && client_.helpers_inside.load(std::memory_order_acquire) != 0)
-      sys::syscall(SYS_sched_yield);
-    free_object(this, 0);
+  // Helpers tell of what they do after it has been looked for. Without helpers there is nothing left to do.
+  base::Quiet do_quiet() override {
+    if (client_.told.descriptor() < 0) return {};
+    client_.told.clear();
+    collect();
+    return {.until_ns = gathered_.empty() ? base::Quiet::kForever : 0,
+            .descriptor = client_.told.descriptor()};
   }
+
+  // A child of fork has none, nor those that were at work for the queue when it came into being.
+  bool has_helpers() const { return file_.helpers() != nullptr && file_.helpers()->helper_count() > 0; }
 
   void perform_here(Io& io) {
     file_.perform(io);
@@ -108,8 +122,13 @@ base::Expected<void> FileDevice::start_helpers(uint32_t helper_count) {
   return {};
 }
 
-base::Expected<Queue*> FileDevice::do_open_queue(size_t depth) {
-  return make_object<FileQueue>(0, "a storage queue", *this, depth < max_depth_ ? depth : max_depth_);
+base::Expected<Queue*> FileDevice::do_open_queue(size_t depth, const QueueUse& use) {
+  auto queue = make_object<FileQueue>(0, "a storage queue", *this, depth < max_depth_ ? depth : max_depth_);
+  if (!queue) return std::unexpected(queue.error());
+  auto opened = (*queue)->open(use);
+  if (opened) return *queue;
+  (*queue)->do_close();
+  return std::unexpected(opened.error());
 }
 
 void FileDevice::close_medium() {

@@ -50,7 +50,7 @@ class FileDevice : public Device {
   bool is_in_child() const;
 
  protected:
-  base::Expected<Queue*> do_open_queue(size_t depth) override;
+  base::Expected<Queue*> do_open_queue(size_t depth, const QueueUse& use) override;
   void do_close() override;
   ~FileDevice() = default;
   // Closes the medium and ends the helpers, but does not free the object.

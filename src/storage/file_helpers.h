@@ -7,7 +7,7 @@
 //    of clients, and wakes helpers
 //  2 a helper takes the first client of the round and one Io of it under the lock, counts itself into
 //    client.helpers_inside, and puts the client at the end of the round if it wants more
-//  3 it runs the Io without the lock, pushes it to client.done, and notifies client.finished
+//  3 it runs the Io without the lock, pushes it to client.done, notifies client.finished, and sets client.told
 //  4 it leaves client.helpers_inside, the last time that it touches the client
 //  5 the queue's thread takes client.done whole. While it waits it runs wanted Ios itself (take_wanted)
 //
@@ -17,6 +17,7 @@
 #include <atomic>
 
 #include "storage/device.h"
+#include "sys/events.h"
 #include "sys/lock.h"
 #include "sys/threads.h"
 
@@ -29,6 +30,7 @@ struct HelperClient {
   std::atomic<Io*> done{nullptr};         // pushed by helpers, taken whole by the queue's thread
   std::atomic<uint32_t> helpers_inside{0};
   sys::EventCount finished;
+  sys::Event told;  // the same as a descriptor; not open if the queue's user does not sleep
 };
 
 class FileHelpers {

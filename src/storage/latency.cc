@@ -81,8 +81,9 @@ class LatencyQueue final : public DecoratorQueue<LatencyQueue, LatencySlot> {
 
   // What is late ends when the inner device is done with it; all else not before the earliest is due.
   base::Quiet do_quiet() override {
-    if (has_gathered() || late_count_ > 0 || timed_count_ == 0) return {};
-    return {.until_ns = timed_[0]->due_ns};
+    base::Quiet quiet = DecoratorQueue::do_quiet();
+    if (timed_count_ > 0) quiet.no_longer_than(timed_[0]->due_ns);
+    return quiet;
   }
 
   static bool is_later(const LatencySlot* one, const LatencySlot* other) {

@@ -21,7 +21,7 @@ class MemoryDevice final : public Device {
   char* at(uint64_t offset_bytes) { return bytes_ + offset_bytes; }
 
  private:
-  base::Expected<Queue*> do_open_queue(size_t depth) override;
+  base::Expected<Queue*> do_open_queue(size_t depth, const QueueUse& use) override;
   void do_close() override {
     sys::unmap(bytes_, capacity_bytes_);
     free_object(this, 0);
@@ -69,7 +69,7 @@ class MemoryQueue final : public Queue {
   MemoryDevice& memory_;
 };
 
-base::Expected<Queue*> MemoryDevice::do_open_queue(size_t depth) {
+base::Expected<Queue*> MemoryDevice::do_open_queue(size_t depth, const QueueUse&) {
   return make_object<MemoryQueue>(0, "a storage queue", *this, depth);
 }
 

@@ -87,7 +87,9 @@ class ScriptedDevice final : public Device {
     }
   }
 
-  base::Expected<Queue*> do_open_queue(size_t depth) override { return new ScriptedQueue(*this, depth); }
+  base::Expected<Queue*> do_open_queue(size_t depth, const QueueUse&) override {
+    return new ScriptedQueue(*this, depth);
+  }
   void do_close() override {}
 };
 

@@ -7,6 +7,7 @@
 #include "base/ids.h"
 #include "storage/objects.h"
 #include "storage/stripe_map.h"
+#include "sys/events.h"
 #include "sys/kernel.h"
 
 namespace storage {
@@ -35,7 +36,7 @@ class StripeDevice final : public Device {
   const StripeMap& map() const { return map_; }
 
  private:
-  base::Expected<Queue*> do_open_queue(size_t depth) override;
+  base::Expected<Queue*> do_open_queue(size_t depth, const QueueUse& use) override;
   void do_close() override {
     for (size_t i = 0; i < map_.member_count; ++i) members_[i]->close();
     free_object(this, 0);
@@ -117,6 +118,22 @@ class StripeQueue final : public Queue {
     return depth * sizeof(Whole) + part_count(depth, member_count) * sizeof(Part);
   }
 
+  // Also on an error the queue is to be closed.
+  base::Expected<void> open(const QueueUse& use) {
+    if (!use.sleeps) return {};
+    auto opened = members_told_.open();
+    for (size_t member = 0; opened && member < map_.member_count; ++member)
+      if (const int descriptor = queues_[member]->quiet().descriptor; descriptor >= 0)
+        opened = members_told_.add(descriptor);
+    return opened;
+  }
+  void do_close() override {
+    members_told_.close();
+    for (size_t member = 0; member < map_.member_count; ++member)
+      queues_[member]->device().close_queue(queues_[member]);
+    free_object(this, extra_bytes(depth(), map_.member_count));
+  }
+
  private:
   // Enough for requests of a part each, and some of several.
   static size_t part_count(size_t depth, size_t member_count) { return depth + 4 * member_count; }
@@ -179,10 +196,14 @@ class StripeQueue final : public Queue {
     do_flush_submissions();
   }
 
-  void do_close() override {
+  // Until a member has something. What waits for room has it then.
+  base::Quiet do_quiet() override {
+    if (members_told_.descriptor() < 0) return {};
+    base::Quiet quiet = {.until_ns = gathered_count_ > 0 ? 0 : base::Quiet::kForever,
+                         .descriptor = members_told_.descriptor()};
     for (size_t member = 0; member < map_.member_count; ++member)
-      queues_[member]->device().close_queue(queues_[member]);
-    free_object(this, extra_bytes(depth(), map_.member_count));
+      quiet.no_longer_than(queues_[member]->quiet().until_ns);
+    return quiet;
   }
 
   // No call waits for several queues at once. (Yielding the processor costs a time slice on a busy machine.)
@@ -308,6 +329,7 @@ class StripeQueue final : public Queue {
   }
 
   const StripeMap& map_;
+  sys::EventSet members_told_;  // the members' descriptors; not open if the user does not sleep
   Queue* queues_[kMaxStripeMembers] = {};
   IoList gathered_[kMaxStripeMembers];  // parts to be submitted
   size_t gathered_count_ = 0;           // of all members
@@ -322,7 +344,7 @@ class StripeQueue final : public Queue {
   const size_t part_count_;
 };
 
-base::Expected<Queue*> StripeDevice::do_open_queue(size_t depth) {
+base::Expected<Queue*> StripeDevice::do_open_queue(size_t depth, const QueueUse& use) {
   Queue* queues[kMaxStripeMembers];
   const size_t count = map_.member_count;
   size_t open_count = 0;
@@ -333,7 +355,7 @@ base::Expected<Queue*> StripeDevice::do_open_queue(size_t depth) {
     }
   };
   while (open_count < count) {
-    auto queue = members_[open_count]->open_queue(depth);
+    auto queue = members_[open_count]->open_queue(depth, use);
     if (!queue) {
       close_all();
       return queue;
@@ -342,9 +364,14 @@ base::Expected<Queue*> StripeDevice::do_open_queue(size_t depth) {
   }
   auto queue = make_object<StripeQueue>(StripeQueue::extra_bytes(depth, count), "a storage queue", *this,
                                         std::span<Queue* const>(queues, count), depth);
-  if (queue) return *queue;
-  close_all();
-  return std::unexpected(queue.error());
+  if (!queue) {
+    close_all();
+    return std::unexpected(queue.error());
+  }
+  auto opened = (*queue)->open(use);
+  if (opened) return *queue;
+  (*queue)->do_close();
+  return std::unexpected(opened.error());
 }
 
 // Two paths to one file or device would overwrite each other.

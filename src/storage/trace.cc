@@ -112,8 +112,6 @@ class TraceQueue final : public DecoratorQueue<TraceQueue, TraceSlot> {
     if (block && !has_completed()) inner().wait();
   }
 
-  base::Quiet do_quiet() override { return has_gathered() ? base::Quiet{} : inner().quiet(); }
-
   void do_close() override {
     write_records();
     DecoratorQueue::do_close();

@@ -37,7 +37,7 @@ class UringDevice final : public AioDevice {
   }
 
  private:
-  base::Expected<Queue*> do_open_queue(size_t depth) override;
+  base::Expected<Queue*> do_open_queue(size_t depth, const QueueUse& use) override;
   void do_close() override {
     close_medium();
     free_object(this, 0);
@@ -200,8 +200,8 @@ class UringQueue final : public Queue {
   sys::IoRing ring_;
 };
 
-base::Expected<Queue*> UringDevice::do_open_queue(size_t depth) {
-  if (!rings_work_) return AioDevice::do_open_queue(depth);
+base::Expected<Queue*> UringDevice::do_open_queue(size_t depth, const QueueUse& use) {
+  if (!rings_work_) return AioDevice::do_open_queue(depth, use);
   if (depth > max_depth()) depth = max_depth();
   auto queue = make_object<UringQueue>(0, "a storage queue", *this, depth);
   if (!queue) return std::unexpected(queue.error());
@@ -209,7 +209,7 @@ base::Expected<Queue*> UringDevice::do_open_queue(size_t depth) {
   if (opened) return *queue;
   (*queue)->free();
   log_fallback(opened.error().message, "Linux AIO for some threads");
-  return AioDevice::do_open_queue(depth);
+  return AioDevice::do_open_queue(depth, use);
 }
 
 }  // namespace

@@ -10,8 +10,8 @@
 //    or the first of the timers and of the pollers' own times is due
 //
 // Sleep and wake, without a lost wake-up
-//  worker: asleep_ = 1; fence; looks at the inbox; sleeps in epoll_pwait2 on an eventfd among others; asleep_ = 0
-//  other:  puts its message into the inbox; fence; if asleep_ was 1 and it is who makes that 0, writes to the eventfd
+//  worker: asleep_ = 1; fence; looks at the inbox; sleeps on an event among others; asleep_ = 0
+//  other:  puts its message into the inbox; fence; if asleep_ was 1 and it is who makes that 0, sets the event
 //
 // Thread contract: post() by anyone; everything else by the worker's own thread.
 #pragma once
@@ -21,6 +21,7 @@
 
 #include "base/error.h"
 #include "base/poller.h"
+#include "sys/events.h"
 #include "task/idle.h"
 #include "task/task.h"
 
@@ -104,9 +105,8 @@ class Worker {
   Timers timers_;
   base::Poller* pollers_[kMostPollers] = {};
   uint32_t poller_count_ = 0;
-  int sleep_descriptor_ = -1;  // epoll
-  int wake_descriptor_ = -1;   // eventfd
-  bool sleeps_in_ms_ = false;  // there is no epoll_pwait2
+  sys::EventSet events_;  // it sleeps on
+  sys::Event woken_;      // of these, by other threads
   // What others write.
   alignas(64) std::atomic<Message*> inbox_{nullptr};  // last in, first
   std::atomic<uint32_t> asleep_{0};

@@ -1,0 +1,98 @@
+#include "sys/events.h"
+
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <time.h>
+
+#include <algorithm>
+
+#include "sys/files.h"
+#include "sys/kernel.h"
+
+namespace sys {
+namespace {
+
+using base::Quiet;
+
+base::Expected<void> own(long made, int& to) {
+  if (failed(made)) {
+    const int number = static_cast<int>(-made);
+    return base::failure(number, "no descriptor to sleep on: ", base::error_name(number),
+                         number == EMFILE ? "; raise ulimit -n" : "");
+  }
+  auto owned = own_new_descriptor(made);
+  if (!owned) return std::unexpected(owned.error());
+  to = *owned;
+  return {};
+}
+
+void close_owned(int& descriptor) {
+  if (descriptor >= 0) close_own_descriptor(descriptor);
+  descriptor = -1;
+}
+
+}  // namespace
+
+base::Expected<void> Event::open() {
+  return own(syscall(SYS_eventfd2, 0, EFD_CLOEXEC | EFD_NONBLOCK), descriptor_);
+}
+
+void Event::close() { close_owned(descriptor_); }
+
+void Event::set() {
+  const uint64_t one = 1;
+  syscall(SYS_write, descriptor_, &one, sizeof one);
+}
+
+void Event::clear() {
+  uint64_t count;
+  syscall(SYS_read, descriptor_, &count, sizeof count);
+}
+
+base::Expected<void> EventSet::open() { return own(syscall(SYS_epoll_create1, EPOLL_CLOEXEC), descriptor_); }
+
+void EventSet::close() {
+  close_owned(descriptor_);
+  waits_in_ms_ = false;
+}
+
+base::Expected<void> EventSet::add(int descriptor, Wakes wakes) {
+  epoll_event event = {};
+  event.events = wakes == Wakes::kWhileReadable ? EPOLLIN : EPOLLIN | EPOLLET;
+  const long result = syscall(SYS_epoll_ctl, descriptor_, EPOLL_CTL_ADD, descriptor, &event);
+  if (!failed(result)) return {};
+  const int number = static_cast<int>(-result);
+  return base::failure(number, "cannot wait for descriptor ", static_cast<uint64_t>(descriptor), ": ",
+                       base::error_name(number));
+}
+
+void EventSet::remove(int descriptor) {
+  epoll_event event = {};
+  syscall(SYS_epoll_ctl, descriptor_, EPOLL_CTL_DEL, descriptor, &event);
+}
+
+void EventSet::wait_until(uint64_t until_ns) {
+  constexpr int kMostEvents = 4;  // nobody looks at them
+  epoll_event events[kMostEvents];
+  timespec timeout = {};
+  if (until_ns != Quiet::kForever) {
+    const uint64_t now_ns = monotonic_ns();
+    if (until_ns <= now_ns) return;
+    timeout = {.tv_sec = static_cast<time_t>((until_ns - now_ns) / 1'000'000'000),
+               .tv_nsec = static_cast<long>((until_ns - now_ns) % 1'000'000'000)};
+  }
+  if (!waits_in_ms_) {
+    const long result = syscall(SYS_epoll_pwait2, descriptor_, events, kMostEvents,
+                                until_ns == Quiet::kForever ? nullptr : &timeout, nullptr, 0);
+    // Linux before 5.11, and what filters system calls that it does not know.
+    waits_in_ms_ = result == -ENOSYS || result == -EPERM;
+    if (!waits_in_ms_) return;
+  }
+  constexpr long kMostMs = 1'000'000;
+  const long ms = until_ns == Quiet::kForever
+                      ? -1
+                      : std::min(timeout.tv_sec, kMostMs / 1000) * 1000 + timeout.tv_nsec / 1'000'000 + 1;
+  syscall(SYS_epoll_pwait, descriptor_, events, kMostEvents, ms, nullptr, 0);
+}
+
+}  // namespace sys
