@@ -61,6 +61,7 @@ const Backend kBackends[] = {
      "3x4:[memory:64M],memory:64M]?unit=4K]",
      false, true, true},
     {"latency", "latency:us=200,channels=4,mbps=1000,dist=exp,seed=1:[memory:64M]", false},
+    {"sleeping_latency", "latency:us=60,channels=2,dist=uniform,sleep=1:[memory:64M]", false},
     {"latency_of_a_ring", "latency:us=50,channels=2,dist=uniform:[uring:/var/tmp]", true, false},
     {"faulty_latency",
      "fault:seed=8,any_delay_polls=1/3x2,read_split=1/3:[latency:us=30:[stripe:[memory:64M,memory:64M]]]",

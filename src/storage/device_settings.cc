@@ -151,7 +151,7 @@ base::Expected<void> parse_faults(std::string_view text, FaultSchedule& schedule
   return {};
 }
 
-// "us=80,channels=8,mbps=2000,dist=exp,seed=7"
+// "us=80,channels=8,mbps=2000,dist=exp,seed=7,sleep=1"
 base::Expected<void> parse_latency_settings(std::string_view text, LatencyParameters& latency) {
   bool mean_given = false;
   for (bool more = true; more;) {
@@ -175,12 +175,14 @@ base::Expected<void> parse_latency_settings(std::string_view text, LatencyParame
       parsed = number(1, LatencyParameters::kMaxMegabytesPerSecond, latency.megabytes_per_second);
     } else if (setting.before == "seed" && setting.found) {
       parsed = number(0, ~uint64_t{0} >> 1, latency.seed);
+    } else if (setting.before == "sleep" && setting.found) {
+      parsed = number(0, 1, latency.sleeps);
     } else if (setting.before == "dist" && setting.found) {
       parsed = parse_distribution(setting.after, latency);
     } else {
-      parsed =
-          failure(EINVAL, "storage: '", Shown(item.before),
-                  "' is not a setting of latency; there are us=N, channels=N, mbps=N, dist=NAME and seed=N");
+      parsed = failure(
+          EINVAL, "storage: '", Shown(item.before),
+          "' is not a setting of latency; there are us=N, channels=N, mbps=N, dist=NAME, seed=N and sleep=1");
     }
     if (!parsed) return parsed;
   }

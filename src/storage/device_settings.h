@@ -39,7 +39,7 @@ base::Expected<uint64_t> parse_count(std::string_view what, std::string_view tex
 
 // "seed=7,read_eio=1/1000,any_delay_polls=%3x8". Errors: EINVAL.
 base::Expected<void> parse_faults(std::string_view text, FaultSchedule& schedule);
-// "us=80,channels=8,mbps=2000,dist=exp,seed=7". Errors: EINVAL.
+// "us=80,channels=8,mbps=2000,dist=exp,seed=7,sleep=1". Errors: EINVAL.
 base::Expected<void> parse_latency_settings(std::string_view text, LatencyParameters& latency);
 
 }  // namespace storage

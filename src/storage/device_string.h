@@ -8,7 +8,7 @@
 //            | "fault:" [ fault { "," fault } ":" ] "[" device "]"
 //            | "stripe:[" device "," device { "," device } "]" [ "?unit=" SIZE ]
 //            | "latency:" setting { "," setting } ":" "[" device "]"
-//                us=N (needed)  channels=N  mbps=N  dist=fixed|uniform|exp  seed=N        see latency_model.h
+//                us=N (needed)  channels=N  mbps=N  dist=fixed|uniform|exp  seed=N  sleep=0|1        see latency_model.h
 //            | "trace:file=" path ":[" device "]"                the path has no "["
 //   fault   := "seed=" N | operation "_" effect "=" when [ "x" N ]
 //   operation := "read" | "write" | "discard" | "flush" | "any"

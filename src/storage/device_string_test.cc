@@ -113,8 +113,8 @@ TEST(DeviceString, StripesOfDecoratorsAndStripes) {
 }
 
 TEST(DeviceString, Latencies) {
-  DeviceTree tree =
-      parse("stripe:[latency:us=80,channels=8,mbps=2000,dist=exp,seed=7:[memory:1M],latency:us=0:[x]]");
+  DeviceTree tree = parse(
+      "stripe:[latency:us=80,channels=8,mbps=2000,dist=exp,seed=7,sleep=1:[memory:1M],latency:us=0:[x]]");
   const DeviceNode& first = tree.nodes[tree.nodes[0].children[0]];
   EXPECT_EQ(first.scheme, Scheme::kLatency);
   EXPECT_EQ(first.latency.mean_us, 80u);
@@ -122,9 +122,11 @@ TEST(DeviceString, Latencies) {
   EXPECT_EQ(first.latency.megabytes_per_second, 2000u);
   EXPECT_EQ(first.latency.distribution, LatencyParameters::Distribution::kExponential);
   EXPECT_EQ(first.latency.seed, 7u);
+  EXPECT_TRUE(first.latency.sleeps);
   EXPECT_EQ(tree.nodes[first.children[0]].capacity_bytes, uint64_t{1} << 20);
   const DeviceNode& second = tree.nodes[tree.nodes[0].children[1]];
   EXPECT_EQ(second.latency.channel_count, 1u);
+  EXPECT_FALSE(second.latency.sleeps);
   EXPECT_EQ(second.latency.megabytes_per_second, 0u);
   EXPECT_EQ(second.latency.distribution, LatencyParameters::Distribution::kFixed);
 }
@@ -252,6 +254,8 @@ TEST(DeviceString, RefusesBadInputWithOneLine) {
       "latency:us=1,dist=:[memory:1M]",
       "latency:us=1,dist=normal:[memory:1M]",
       "latency:us=1,depth=3:[memory:1M]",
+      "latency:us=1,sleep:[memory:1M]",
+      "latency:us=1,sleep=2:[memory:1M]",
       "latency:us=1:[]",
       "stripe:",
       "stripe:a,b",

@@ -13,16 +13,19 @@ class LatencyQueue;
 
 class LatencyDevice final : public Decorator<LatencyDevice, LatencyQueue> {
  public:
-  LatencyDevice(Device* inner, const LatencyParameters& parameters) : Decorator(inner), model_(parameters) {
+  LatencyDevice(Device* inner, const LatencyParameters& parameters)
+      : Decorator(inner), model_(parameters), sleeps_(parameters.sleeps) {
     base::TextRef(name_, sizeof name_)
         << "latency:us=" << parameters.mean_us << ",channels=" << parameters.channel_count << ":["
         << inner->name() << ']';
   }
 
   LatencyModel& model() { return model_; }
+  bool sleeps() const { return sleeps_; }
 
  private:
   LatencyModel model_;
+  const bool sleeps_;
 };
 
 // One request under way. It is timed (in the heap) until it is due, then late if the inner device has not done it.
@@ -35,7 +38,7 @@ struct LatencySlot : DecoratorSlot<LatencyQueue, LatencySlot> {
 class LatencyQueue final : public DecoratorQueue<LatencyQueue, LatencySlot> {
  public:
   LatencyQueue(LatencyDevice& device, Queue* inner, size_t depth)
-      : DecoratorQueue(device, inner, depth, this + 1), model_(device.model()) {
+      : DecoratorQueue(device, inner, depth, this + 1), model_(device.model()), sleeps_(device.sleeps()) {
     const auto extra = reinterpret_cast<char*>(this + 1);
     timed_ = reinterpret_cast<LatencySlot**>(extra + DecoratorQueue::extra_bytes(depth));
   }
@@ -75,7 +78,7 @@ class LatencyQueue final : public DecoratorQueue<LatencyQueue, LatencySlot> {
       else if (late_count_ > 0)
         sys::nap(kNapNs);  // either may be next
       else
-        sleep_until_about(timed_[0]->due_ns);
+        wait_until_about(timed_[0]->due_ns);
     }
   }
 
@@ -107,20 +110,21 @@ class LatencyQueue final : public DecoratorQueue<LatencyQueue, LatencySlot> {
   }
 
   // Returns when it is due, a little before or at a signal.
-  static void sleep_until_about(uint64_t due_ns) {
+  void wait_until_about(uint64_t due_ns) const {
     const uint64_t now_ns = sys::monotonic_ns();
-    if (due_ns <= now_ns + kSpinNs) {
+    if (!sleeps_ && due_ns <= now_ns + kSpinNs) {
       // Not sched_yield: on a busy machine that would be a time slice.
       while (sys::monotonic_ns() < due_ns) __builtin_ia32_pause();
       return;
     }
-    const uint64_t end_ns = due_ns - kSpinNs;
+    const uint64_t end_ns = sleeps_ ? due_ns : due_ns - kSpinNs;
     const timespec end = {static_cast<time_t>(end_ns / 1'000'000'000),
                           static_cast<long>(end_ns % 1'000'000'000)};
     sys::syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, TIMER_ABSTIME, &end, nullptr);
   }
 
   LatencyModel& model_;
+  const bool sleeps_;
   LatencySlot** timed_ = nullptr;  // a heap; the first is due first
   size_t timed_count_ = 0;
   size_t late_count_ = 0;

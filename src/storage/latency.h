@@ -5,7 +5,8 @@
 // The inner device gets each request at once, and does the transfer; its completion is handed on when it is due, with
 // the inner device's result. What the model decides is when: all queues of a device share its channels. poll()
 // never waits; wait() sleeps until shortly before the earliest is due, and spins from there (at most 80 us), since a
-// sleep ends later than it should.
+// sleep ends later than it should. With `sleeps` it does not spin: CPU time is then what a device of that speed would leave, but
+// each wait is longer by what the kernel takes to wake a thread.
 #pragma once
 #include "storage/device.h"
 #include "storage/latency_model.h"

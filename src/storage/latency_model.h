@@ -31,6 +31,7 @@ struct LatencyParameters {
   uint64_t megabytes_per_second = 0;  // of 1,000,000 bytes; 0: no limit
   Distribution distribution = Distribution::kFixed;
   uint64_t seed = 1;
+  bool sleeps = false;  // whoever waits leaves the CPU to others, and hears of it later (latency.h)
 };
 
 // How long the ordinal-th request (from 0) is served. `length_bytes`: 0 for what transfers nothing. Pure.

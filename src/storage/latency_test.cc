@@ -1,6 +1,7 @@
 #include "storage/latency.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <cmath>
@@ -132,6 +133,25 @@ TEST_F(LatencyTest, IsQuietUntilTheEarliestIsDue) {
   EXPECT_GE(queue->quiet().until_ns, until_ns + 100'000'000) << "the second is served after the first";
   EXPECT_EQ(queue->wait(), 1u);
   EXPECT_EQ(queue->quiet().until_ns, base::Quiet::kForever);
+}
+
+uint64_t voluntary_switches() {
+  rusage usage = {};
+  getrusage(RUSAGE_THREAD, &usage);
+  return static_cast<uint64_t>(usage.ru_nvcsw);
+}
+
+// The last 80 us it spins otherwise, which gives the CPU up only when it is taken away.
+TEST_F(LatencyTest, WhoIsToldToSleepDoes) {
+  open("latency:us=70,sleep=1:[memory:1M]");
+  const uint64_t before = voluntary_switches(), start_ns = sys::monotonic_ns();
+  for (int i = 0; i < 20; ++i) {
+    TestIo read(Operation::kRead, 0, {kBlock});
+    queue->run(read.io);
+    EXPECT_TRUE(read.io.whole());
+  }
+  EXPECT_GT(voluntary_switches(), before);
+  EXPECT_GE(sys::monotonic_ns() - start_ns, 20 * 70'000u);
 }
 
 // A request that is short of the model's time waits for the inner device, and others overtake it meanwhile.

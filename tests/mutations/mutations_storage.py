@@ -99,6 +99,8 @@ MUTATIONS = [
              (DEVICE, "  if (has_completed()) quiet.until_ns = 0;\n", "")),
     mutation("faulty device is quiet while it holds something back", "*WhoSleeps*",
              (FAULT, "      quiet.no_longer_than(slot->polls_left > 0 ? 0 : slot->due_us * 1000);\n", "      (void)slot;\n")),
+    mutation("modelled device that is told to sleep spins", "LatencyTest.*",
+             (LATENCY, "if (!sleeps_ && due_ns <= now_ns + kSpinNs) {", "if (due_ns <= now_ns + kSpinNs) {")),
     mutation("modelled device is quiet when a request is due", "*WhoSleeps*",
              (LATENCY, "    if (timed_count_ > 0) quiet.no_longer_than(timed_[0]->due_ns);\n", "")),
 
