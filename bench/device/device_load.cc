@@ -99,6 +99,7 @@ class Load {
       idle_.push_back(&slot.io);
     }
     finished_.reserve(plan.depth);
+    queue.fix_memory(buffers, bytes);
   }
 
   void run() {
@@ -235,7 +236,7 @@ int main(int count, char** words) {
     fail(2, "blocks must be multiples of ", (*device)->block_bytes(), " bytes on ", (*device)->name());
   if (plan.span_bytes > (*device)->capacity_bytes())
     fail(2, (*device)->name(), " has only ", (*device)->capacity_bytes(), " bytes");
-  auto queue = (*device)->open_queue(plan.depth);
+  auto queue = (*device)->open_queue(plan.depth, {.by_one_thread = true});
   if (!queue) fail(2, queue.error().message);
   if ((*queue)->depth() < plan.depth)
     fail(2, "queues of ", (*device)->name(), " are at most ", (*queue)->depth(), " deep; see ?qd=");

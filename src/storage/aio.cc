@@ -151,6 +151,7 @@ base::Expected<void> AioDevice::probe(uint32_t helper_count) {
 
 base::Expected<void> AioDevice::give_up_aio(uint32_t helper_count) {
   aio_works_ = false;
+  set_scheme("file");
   return start_helpers(helper_count);
 }
 

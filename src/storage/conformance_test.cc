@@ -24,6 +24,7 @@ struct Backend {
   bool has_end;            // reads past the last byte written are short; else they are zeros
   bool runs_alone = true;  // single Ios by run(), which may take another way than submit() and wait()
   bool in_pieces = false;  // a medium may see several operations for one Io
+  bool by_one_thread = false;
 };
 
 const Backend kBackends[] = {
@@ -33,6 +34,9 @@ const Backend kBackends[] = {
     {"file_by_submit", "file:/var/tmp", true, false},
     {"uring", "uring:/var/tmp", true},
     {"uring_by_submit", "uring:/var/tmp", true, false},
+    {"uring_of_one_thread", "uring:/var/tmp", true, false, false, true},
+    {"uring_sqpoll", "uring:/var/tmp?sqpoll=1", true, false},
+    {"uring_iopoll", "uring:/var/tmp?iopoll=1", true, false},
     {"aio", "aio:/var/tmp", true},
     {"aio_by_submit", "aio:/var/tmp", true, false},
     {"fault_without_faults", "fault:seed=1:[memory:64M]", false},
@@ -96,10 +100,14 @@ class Conformance : public testing::TestWithParam<Backend> {
   void SetUp() override {
     std::string text = GetParam().device_string;
     if (size_t at = text.find("TRACE"); at != std::string::npos) text.replace(at, 5, trace);
+    testing::internal::CaptureStderr();
     auto opened = open_device(text, {.overwrite = false, .spill = true});
+    const std::string said = testing::internal::GetCapturedStderr();
     ASSERT_TRUE(opened.has_value()) << opened.error().message;
     device = *opened;
-    queue = device->open_queue(16, {.sleeps = true}).value();
+    queue = device->open_queue(16, {.sleeps = true, .by_one_thread = GetParam().by_one_thread}).value();
+    // A way that cannot be had here is another one's.
+    if (said.find("poll: ") != std::string::npos) GTEST_SKIP() << said;
   }
   void TearDown() override {
     device->close_queue(queue);
@@ -478,6 +486,7 @@ TEST_P(Conformance, QueuesOfFourThreads) {
 }
 
 TEST_P(Conformance, AQueueMayChangeItsThread) {
+  if (GetParam().by_one_thread) GTEST_SKIP() << "not this one";
   write(0, kBlock, 15);
   std::thread([&] {
     TestIo read(Operation::kRead, 0, {kBlock});

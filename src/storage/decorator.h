@@ -77,6 +77,8 @@ class DecoratorQueue : public Queue {
     return quiet;
   }
 
+  bool do_fix_memory(void* address, uint64_t bytes) override { return inner_->fix_memory(address, bytes); }
+
   // The caller's Io, to be completed, with the inner one's result; the slot is free.
   Io& take_result(SlotType& slot) {
     Io& outer = *slot.outer;

@@ -187,6 +187,11 @@ base::Quiet Queue::quiet() {
   return quiet;
 }
 
+bool Queue::fix_memory(void* address, uint64_t bytes) {
+  CHECK_EQ(in_flight_count_, 0u);
+  return do_fix_memory(address, bytes);
+}
+
 size_t Queue::wait() {
   if (in_flight_count_ == 0) return 0;
   while (completed_.empty()) {

@@ -108,6 +108,8 @@ struct QueueUse {
   // It sleeps where quiet() says that it may. Without this quiet() may say that the queue has to be polled whenever an Io is in
   // flight; with it a queue may need a descriptor or two more.
   bool sleeps = false;
+  // All calls come from the thread that opens it. A queue may take another's for a programmer's mistake.
+  bool by_one_thread = false;
 };
 
 class Queue : public base::Poller {
@@ -129,6 +131,12 @@ class Queue : public base::Poller {
   // The Ios must outlive the call. Cost: one system call when nothing else is in flight (a batch: a few).
   void run(Io& io);
   void run(std::span<Io* const> batch);
+
+  // Transfers of one segment inside [address, address + bytes) are to cost less: where the medium and the limits allow it, its OS
+  // pages are found once and pinned, until the queue is closed or told of other memory. Returns whether they are; all works without.
+  // REQUIRES: nothing is in flight; what is mapped there stays mapped. Memory of which pages are given back to the system, or are
+  // replaced by a fork, is not for this: the medium would go on with the old ones.
+  bool fix_memory(void* address, uint64_t bytes);
 
   size_t in_flight_count() const { return in_flight_count_; }
   size_t depth() const { return depth_; }
@@ -162,6 +170,7 @@ class Queue : public base::Poller {
   virtual void do_poll(bool block) = 0;
   // How who has Ios in flight may wait for them without do_poll (base::Quiet): not at all, as a rule. May call complete().
   virtual base::Quiet do_quiet() { return {}; }
+  virtual bool do_fix_memory(void*, uint64_t) { return false; }
   // Releases the queue and its memory.
   virtual void do_close() = 0;
 

@@ -19,14 +19,19 @@ base::Expected<void> parse_path(std::string_view path, DeviceNode& node) {
   return {};
 }
 
-// "qd=128,threads=4"
+// "qd=128,threads=4,iopoll=1"
 base::Expected<void> parse_settings(std::string_view text, DeviceNode& node) {
+  const bool is_ring = node.scheme == Scheme::kUring;
   for (bool more = true; more;) {
     Split item = split_at(text, ",");
     more = item.found;
     text = item.after;
     Split setting = split_at(item.before, "=");
-    if (setting.before == "qd" && setting.found) {
+    if (is_ring && setting.found && (setting.before == "iopoll" || setting.before == "sqpoll")) {
+      auto wanted = parse_count(setting.before, setting.after, 0, 1);
+      if (!wanted) return std::unexpected(wanted.error());
+      (setting.before == "iopoll" ? node.modes.polls_device : node.modes.kernel_thread) = *wanted == 1;
+    } else if (setting.before == "qd" && setting.found) {
       auto depth = parse_count("qd", setting.after, 1, kMaxQueueDepth);
       if (!depth) return std::unexpected(depth.error());
       node.depth = *depth;
@@ -35,8 +40,8 @@ base::Expected<void> parse_settings(std::string_view text, DeviceNode& node) {
       if (!count) return std::unexpected(count.error());
       node.helper_count = static_cast<uint32_t>(*count);
     } else {
-      return failure(EINVAL, "storage: '", Shown(item.before),
-                     "' is not a setting; there are qd=N and threads=N");
+      return failure(EINVAL, "storage: '", Shown(item.before), "' is not a setting; there are qd=N",
+                     is_ring ? ", threads=N, iopoll=1 and sqpoll=1" : " and threads=N");
     }
   }
   return {};
@@ -100,8 +105,9 @@ size_t first_device_bytes(std::string_view list) {
       case ',': {
         const std::string_view after = list.substr(i + 1);
         const bool is_among_settings = settings_come_first && !bracket_seen;
-        const bool is_before_one =
-            question_seen && (after.starts_with("qd=") || after.starts_with("threads="));
+        bool is_before_one = false;
+        for (std::string_view setting : {"qd=", "threads=", "iopoll=", "sqpoll="})
+          is_before_one = is_before_one || (question_seen && after.starts_with(setting));
         if (nesting == 0 && !is_among_settings && !is_before_one) return i;
         break;
       }

@@ -3,7 +3,7 @@
 //   device  := path                                     uring, or where that is not possible aio, or file
 //            | "memory:" SIZE
 //            | "file:" path [ "?" setting { "," setting } ]      qd=N  threads=N
-//            | "uring:" path [ "?" setting { "," setting } ]     qd=N  threads=N
+//            | "uring:" path [ "?" setting { "," setting } ]     qd=N  threads=N  iopoll=0|1  sqpoll=0|1     see uring.h
 //            | "aio:" path [ "?" setting { "," setting } ]       qd=N  threads=N
 //            | "fault:" [ fault { "," fault } ":" ] "[" device "]"
 //            | "stripe:[" device "," device { "," device } "]" [ "?unit=" SIZE ]
@@ -39,6 +39,7 @@ struct DeviceNode {
   uint64_t capacity_bytes = 0;                    // memory
   size_t depth = 0;                               // file, uring, aio
   uint32_t helper_count = kDefaultHelperCount;    // file, uring, aio
+  UringModes modes;                               // uring
   FaultSchedule faults;                           // fault
   uint64_t unit_bytes = kDefaultStripeUnitBytes;  // stripe
   LatencyParameters latency;                      // latency

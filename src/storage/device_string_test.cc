@@ -50,6 +50,21 @@ TEST(DeviceString, Aio) {
   EXPECT_EQ(parse("aio:x").nodes[0].depth, kDefaultAioDepth);
 }
 
+TEST(DeviceString, ModesOfRings) {
+  DeviceTree tree = parse("stripe:[uring:/a?iopoll=1,uring:/b?qd=4,sqpoll=1,iopoll=0,/c,uring:/d]");
+  ASSERT_EQ(tree.node_count, 5u);
+  EXPECT_TRUE(tree.nodes[1].modes.polls_device);
+  EXPECT_FALSE(tree.nodes[1].modes.kernel_thread);
+  EXPECT_EQ(tree.nodes[2].path, "/b");
+  EXPECT_EQ(tree.nodes[2].depth, 4u);
+  EXPECT_FALSE(tree.nodes[2].modes.polls_device);
+  EXPECT_TRUE(tree.nodes[2].modes.kernel_thread);
+  for (int i : {3, 4}) {
+    EXPECT_FALSE(tree.nodes[i].modes.polls_device);
+    EXPECT_FALSE(tree.nodes[i].modes.kernel_thread);
+  }
+}
+
 TEST(DeviceString, FaultsDecorate) {
   DeviceTree tree = parse(
       "fault:seed=7,read_eio=2/1000,write_enospc=@5+,any_delay_us=%3x200,write_torn=@9:[fault:[uring:/"
@@ -187,6 +202,13 @@ TEST(DeviceString, RefusesBadInputWithOneLine) {
       "uring:/x?QD=1",
       "uring:/x?qd=+1",
       "uring:/x?qd=1?qd=2",
+      "uring:/x?iopoll",
+      "uring:/x?iopoll=",
+      "uring:/x?iopoll=2",
+      "uring:/x?sqpoll=yes",
+      "uring:/x?sqpoll=-1",
+      "aio:/x?iopoll=1",
+      "file:/x?sqpoll=0",
       "file:/x?threads=65",
       "file:/x?threads=-1",
       "file:/x?unit=64K",

@@ -37,7 +37,8 @@ TEST(Errors, ReachTheCallerThroughDecorators) {
 }
 
 TEST(Errors, ReachTheCaller) {
-  for (const char* where : {"file:/var/tmp", "uring:/var/tmp", "aio:/var/tmp", "file:/var/tmp?threads=0"}) {
+  // (A ring has the medium itself.)
+  for (const char* where : {"file:/var/tmp", "aio:/var/tmp", "file:/var/tmp?threads=0"}) {
     const std::set<int> before = own_descriptors();
     auto opened = open_device(where, kSpill);
     if (!opened) continue;  // not every way is offered everywhere

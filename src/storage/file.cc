@@ -110,7 +110,11 @@ FileDevice::FileDevice(std::string_view scheme, const Medium& medium, size_t max
   block_bytes_ = medium.block_bytes;
   discards_ = medium.discards;
   whereabouts_.descriptor = medium.descriptor;
-  base::TextRef(name_, sizeof name_) << scheme << ':' << medium.label;
+  set_scheme(scheme);
+}
+
+void FileDevice::set_scheme(std::string_view scheme) {
+  base::TextRef(name_, sizeof name_) << scheme << ':' << medium_.label;
 }
 
 base::Expected<void> FileDevice::start_helpers(uint32_t helper_count) {

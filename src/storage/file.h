@@ -20,6 +20,7 @@ struct Medium {
   bool discards = false;
   bool is_block_device = false;  // discards by BLKDISCARD instead of hole punching
   bool is_direct = false;        // O_DIRECT; else transfers go through the kernel's page cache
+  bool polls = false;            // its device can be polled for completions
   bool is_memory = false;        // nothing to wait for: transfers end before their system call returns
   char label[200] = {};          // for Device::name(), after the scheme: "/mnt/nvme (unlinked file, direct)"
 };
@@ -53,6 +54,8 @@ class FileDevice : public Device {
   base::Expected<Queue*> do_open_queue(size_t depth, const QueueUse& use) override;
   void do_close() override;
   ~FileDevice() = default;
+  // What it is called, "uring" or so, is what it turned out to be.
+  void set_scheme(std::string_view scheme);
   // Closes the medium and ends the helpers, but does not free the object.
   void close_medium();
 

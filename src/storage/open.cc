@@ -18,7 +18,7 @@ base::Expected<Device*> open_innermost(const DeviceNode& node, const OpenParamet
   if (medium->is_memory) return make_file_device(*medium, 0, node.depth);
   if (node.scheme == Scheme::kAio) return make_aio_device(*medium, node.depth, node.helper_count);
   CHECK(node.scheme == Scheme::kUring);
-  return make_uring_device(*medium, node.depth, node.helper_count);
+  return make_uring_device(*medium, node.depth, node.helper_count, node.modes);
 }
 
 base::Expected<Device*> open_node(const DeviceTree& tree, const DeviceNode& node,

@@ -163,12 +163,12 @@ bool can_punch_holes(long descriptor, uint64_t size_bytes) {
                                    base::round_up(size_bytes, base::kOsPageBytes), base::kOsPageBytes));
 }
 
-bool block_device_discards(const struct statx& facts) {
+// Is this number of a block device's queue, which the kernel shows, there and not 0?
+bool queue_says(uint32_t major, uint32_t minor, const char* number) {
   // A partition's queue is its disk's.
-  for (const char* queue : {"/queue", "/../queue"}) {
+  for (const char* queue : {"/queue/", "/../queue/"}) {
     base::Text<96> path;
-    path << "/sys/dev/block/" << facts.stx_rdev_major << ':' << facts.stx_rdev_minor << queue
-         << "/discard_max_bytes";
+    path << "/sys/dev/block/" << major << ':' << minor << queue << number;
     char text[32];
     if (sys::read_small_file(path.c_str(), text) > 0) return text[0] != '0';
   }
@@ -238,6 +238,7 @@ base::Expected<Medium> finish_file(const Path& path, Opened opened, const char* 
   Medium medium;
   medium.capacity_bytes = *capacity_bytes;
   medium.discards = can_punch_holes(opened.get(), facts.stx_size);
+  medium.polls = queue_says(facts.stx_dev_major, facts.stx_dev_minor, "io_poll");
   return finish(path, Opened(opened.take()), what, medium, facts, 512);
 }
 
@@ -308,7 +309,8 @@ base::Expected<Medium> open_block_device(const Path& path, const OpenParameters&
   Medium medium;
   medium.is_block_device = true;
   medium.capacity_bytes = base::round_down(size_bytes, base::kOsPageBytes);
-  medium.discards = block_device_discards(facts);
+  medium.discards = queue_says(facts.stx_rdev_major, facts.stx_rdev_minor, "discard_max_bytes");
+  medium.polls = queue_says(facts.stx_rdev_major, facts.stx_rdev_minor, "io_poll");
   medium.is_memory = block_device_is_memory(facts);
   if (medium.capacity_bytes == 0) return failure(ENXIO, path, ": the device is empty; is a medium in it?");
   return finish(path, Opened(opened.take()), "block device", medium, facts,

@@ -206,6 +206,13 @@ class StripeQueue final : public Queue {
     return quiet;
   }
 
+  bool do_fix_memory(void* address, uint64_t bytes) override {
+    bool fixed = false;
+    for (size_t member = 0; member < map_.member_count; ++member)
+      fixed = queues_[member]->fix_memory(address, bytes) || fixed;
+    return fixed;
+  }
+
   // No call waits for several queues at once. (Yielding the processor costs a time slice on a busy machine.)
   static void rest(size_t rounds) {
     constexpr size_t kSpins = 64;

@@ -129,7 +129,7 @@ base::Expected<ReplayResult> replay_trace(const Trace& trace, Device& device,
     return base::failure(EINVAL, "storage: the trace is of a device with blocks of ",
                          trace.header.block_bytes, " bytes, but ", device.name(), " has blocks of ",
                          device.block_bytes());
-  auto queue = device.open_queue(parameters.depth);
+  auto queue = device.open_queue(parameters.depth, {.by_one_thread = true});
   if (!queue) return std::unexpected(queue.error());
   auto scratch = sys::map_anonymous(kScratchBytes, "a storage buffer");
   if (!scratch) {

@@ -2,10 +2,14 @@
 
 #include <linux/falloc.h>
 
+#include <algorithm>
+
 #include "base/check.h"
+#include "base/log.h"
 #include "storage/aio.h"
 #include "storage/objects.h"
 #include "sys/aio_ring.h"
+#include "sys/events.h"
 #include "sys/files.h"
 #include "sys/io_ring.h"
 #include "sys/kernel.h"
@@ -16,17 +20,22 @@ namespace {
 // What it falls back to is its base: Linux AIO, and then plain calls.
 class UringDevice final : public AioDevice {
  public:
-  UringDevice(const Medium& medium, size_t max_depth) : AioDevice("uring", medium, max_depth) {}
+  UringDevice(const Medium& medium, size_t max_depth, const UringModes& modes)
+      : AioDevice("uring", medium, max_depth), modes_(modes) {}
 
-  // Finds out whether io_uring works here at all.
+  // Finds out whether io_uring works here at all, and in the modes that are wanted.
   base::Expected<void> probe_rings(uint32_t helper_count) {
     const auto probed = sys::IoRing::probe();
-    if (probed) return {};
+    if (probed) {
+      probe_modes();
+      return {};
+    }
     rings_work_ = false;
     const auto aio = sys::AioRing::probe();
     // On a buffered medium AIO would do one Io after the other.
     if (aio && medium().is_direct) {
       log_fallback(probed.error().message, "Linux AIO");
+      set_scheme("aio");
       return {};
     }
     base::Text<200> what;
@@ -36,7 +45,25 @@ class UringDevice final : public AioDevice {
     return give_up_aio(helper_count);
   }
 
+  const UringModes& modes() const { return modes_; }
+
  private:
+  void probe_modes() {
+    if (modes_.polls_device && !(medium().is_direct && medium().polls)) {
+      modes_.polls_device = false;
+      base::log(name(), ": iopoll: ",
+                medium().is_direct ? "its device does not poll (queue/io_poll is 0)" : "it has no direct I/O",
+                "; using interrupts instead");
+    }
+    if (!modes_.kernel_thread) return;
+    sys::IoRing ring;
+    if (auto opened = ring.open(1, {.kernel_thread = true}); !opened) {
+      modes_.kernel_thread = false;
+      base::log(name(), ": sqpoll: ", opened.error().message, "; using system calls instead");
+    }
+    ring.close();
+  }
+
   base::Expected<Queue*> do_open_queue(size_t depth, const QueueUse& use) override;
   void do_close() override {
     close_medium();
@@ -44,15 +71,34 @@ class UringDevice final : public AioDevice {
   }
 
   bool rings_work_ = true;
+  UringModes modes_;
 };
 
 class UringQueue final : public Queue {
  public:
   UringQueue(UringDevice& device, size_t depth)
-      : Queue(device, depth), file_(device), is_in_child_(device.is_in_child()) {}
+      : Queue(device, depth),
+        file_(device),
+        polls_device_(device.modes().polls_device),
+        is_in_child_(device.is_in_child()) {}
 
-  base::Expected<void> open_ring() { return ring_.open(static_cast<uint32_t>(depth())); }
-  void free() { free_object(this, 0); }
+  // Also on an error the queue is to be closed.
+  base::Expected<void> open(const QueueUse& use, const UringModes& modes) {
+    auto opened = ring_.open(static_cast<uint32_t>(depth()), {.by_one_thread = use.by_one_thread,
+                                                              .polls_device = modes.polls_device,
+                                                              .kernel_thread = modes.kernel_thread});
+    if (!opened) return opened;
+    file_is_fixed_ = ring_.fix_file(file_.medium().descriptor);
+    if (!use.sleeps || polls_device_) return {};
+    opened = told_.open();
+    if (opened && !ring_.tell(told_.descriptor())) told_.close();
+    return opened;
+  }
+  void do_close() override {
+    ring_.close();
+    told_.close();
+    free_object(this, 0);
+  }
 
  private:
   // Submissions that the kernel refused for want of memory are tried again this often.
@@ -66,8 +112,12 @@ class UringQueue final : public Queue {
       complete(io);
       return;
     }
-    if (io.operation == Operation::kDiscard && (!file_.medium().discards || file_.medium().is_block_device)) {
-      file_.perform(io);  // io_uring has no BLKDISCARD
+    const bool transfers = io.operation == Operation::kRead || io.operation == Operation::kWrite;
+    // io_uring has no BLKDISCARD, and nothing else where the device is polled.
+    const bool by_call =
+        io.operation == Operation::kDiscard && (!file_.medium().discards || file_.medium().is_block_device);
+    if (by_call || (polls_device_ && !transfers)) {
+      file_.perform(io);
       complete(io);
       return;
     }
@@ -95,20 +145,33 @@ class UringQueue final : public Queue {
     reap();
   }
 
+  // Completions that come after they have been looked for are told of.
   base::Quiet do_quiet() override {
+    if (told_.descriptor() < 0) return {};
+    told_.clear();
+    do_poll(false);
     return {.until_ns = ring_.pending_count() > 0 ? 0 : base::Quiet::kForever,
-            .descriptor = ring_.descriptor()};
+            .descriptor = told_.descriptor()};
   }
 
-  void do_close() override {
-    ring_.close();
-    free();
+  bool do_fix_memory(void* address, uint64_t bytes) override {
+    iovec pieces[sys::IoRing::kMaxFixedPieces];
+    uint32_t count = 0;
+    fixed_ = {};
+    for (uint64_t at = 0; at < bytes; at += kFixedPieceBytes) {
+      if (count == sys::IoRing::kMaxFixedPieces) return false;
+      pieces[count++] = {static_cast<char*>(address) + at, std::min(bytes - at, kFixedPieceBytes)};
+    }
+    if (count == 0 || !ring_.fix_memory(pieces, count)) return false;
+    fixed_ = {static_cast<char*>(address), bytes};
+    return true;
   }
 
   void prepare(Io& io) {
     io_uring_sqe* entry = ring_.next_submission();
     CHECK(entry != nullptr);  // pending <= in flight <= depth <= entries
-    entry->fd = file_.medium().descriptor;
+    entry->fd = file_is_fixed_ ? 0 : file_.medium().descriptor;
+    if (file_is_fixed_) entry->flags = IOSQE_FIXED_FILE;
     entry->off = io.offset_bytes;
     entry->user_data = reinterpret_cast<uint64_t>(&io);
     switch (io.operation) {
@@ -119,6 +182,7 @@ class UringQueue final : public Queue {
           entry->opcode = reads ? IORING_OP_READ : IORING_OP_WRITE;
           entry->addr = reinterpret_cast<uint64_t>(io.segments[0].iov_base);
           entry->len = static_cast<uint32_t>(io.length_bytes);
+          use_fixed_memory(*entry);
         } else {
           entry->opcode = reads ? IORING_OP_READV : IORING_OP_WRITEV;
           entry->addr = reinterpret_cast<uint64_t>(io.segments);
@@ -139,10 +203,21 @@ class UringQueue final : public Queue {
     }
   }
 
+  // If what the entry transfers lies in one of the pieces.
+  void use_fixed_memory(io_uring_sqe& entry) {
+    const uint64_t at = entry.addr - reinterpret_cast<uint64_t>(fixed_.data());
+    if (at >= fixed_.size() || entry.len > fixed_.size() - at) return;
+    const uint64_t piece = at / kFixedPieceBytes;
+    if ((at + entry.len - 1) / kFixedPieceBytes != piece) return;
+    entry.opcode = entry.opcode == IORING_OP_READ ? IORING_OP_READ_FIXED : IORING_OP_WRITE_FIXED;
+    entry.buf_index = static_cast<uint16_t>(piece);
+  }
+
   // Hands over all that is pending; with wait_count, then sleeps unless something completed or went wrong.
   void enter(uint32_t wait_count) {
     for (uint32_t tries = 0;; ++tries) {
       long result = ring_.enter(wait_count);
+      CHECK(result != -EEXIST && "a queue that was opened for one thread is used by another");
       bool temporary = result == -EINTR || result == -EAGAIN || result == -EBUSY;
       if (sys::failed(result) && ring_.pending_count() > 0 && (!temporary || tries == kMaxSubmitTries)) {
         fail_pending(static_cast<int>(-result));
@@ -179,9 +254,9 @@ class UringQueue final : public Queue {
         prepare(io);  // as the blocking calls do; the next poll submits it
         continue;
       }
-      if (result == -EAGAIN || result == -ECANCELED) {
+      if (result == -EAGAIN || result == -ECANCELED || (result == -EOPNOTSUPP && polls_device_)) {
         // The kernel gives up where a blocking call would sleep, or could not start the thread that would have slept:
-        // signals kept it from that, or a limit.
+        // signals kept it from that, or a limit. Or what lies between us and a device that polls does not.
         file_.perform(io);
         complete(io);
       } else {
@@ -194,10 +269,15 @@ class UringQueue final : public Queue {
   }
 
   static constexpr uint64_t kMaxPlainBytes = uint64_t{1} << 30;
+  static constexpr uint64_t kFixedPieceBytes = sys::IoRing::kMaxFixedPieceBytes;
 
   FileDevice& file_;
+  const bool polls_device_;
   const bool is_in_child_;
+  bool file_is_fixed_ = false;
+  std::span<char> fixed_;  // registered, in pieces of kFixedPieceBytes
   sys::IoRing ring_;
+  sys::Event told_;  // by the kernel; not open if the user does not sleep, or the device is polled
 };
 
 base::Expected<Queue*> UringDevice::do_open_queue(size_t depth, const QueueUse& use) {
@@ -205,17 +285,18 @@ base::Expected<Queue*> UringDevice::do_open_queue(size_t depth, const QueueUse& 
   if (depth > max_depth()) depth = max_depth();
   auto queue = make_object<UringQueue>(0, "a storage queue", *this, depth);
   if (!queue) return std::unexpected(queue.error());
-  auto opened = (*queue)->open_ring();
+  auto opened = (*queue)->open(use, modes_);
   if (opened) return *queue;
-  (*queue)->free();
+  (*queue)->do_close();
   log_fallback(opened.error().message, "Linux AIO for some threads");
   return AioDevice::do_open_queue(depth, use);
 }
 
 }  // namespace
 
-base::Expected<Device*> make_uring_device(const Medium& medium, size_t max_depth, uint32_t helper_count) {
-  auto device = make_object<UringDevice>(0, "a uring device", medium, max_depth);
+base::Expected<Device*> make_uring_device(const Medium& medium, size_t max_depth, uint32_t helper_count,
+                                          const UringModes& modes) {
+  auto device = make_object<UringDevice>(0, "a uring device", medium, max_depth, modes);
   if (!device) {
     sys::close_own_descriptor(medium.descriptor);
     return std::unexpected(device.error());

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -11,6 +12,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <thread>
 
 #include "storage/open.h"
 #include "storage/test_process.h"
@@ -58,7 +60,9 @@ std::string said_where(const std::vector<unsigned>& failing_calls) {
     Queue* first = device->open_queue(16).value();
     Queue* second = device->open_queue(16).value();
     std::string said = testing::internal::GetCapturedStderr();
-    bool good = use(*first, 0) && use(*second, 64 * kBlock);
+    const char* name = failing_calls.size() == 1 ? "aio:/var/tmp" : "file:/var/tmp";
+    bool good =
+        use(*first, 0) && use(*second, 64 * kBlock) && std::string_view(device->name()).starts_with(name);
     device->close_queue(first);
     device->close_queue(second);
     device->close();
@@ -152,9 +156,12 @@ TEST(Uring, WritesOfAChildAreOverWhenTheyAreSubmitted) {
   }
 }
 
-TEST(Uring, NoIoIsLostWhenTheRingIsBroken) {
+class UringTexts : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Ways, UringTexts, testing::Values("uring:/var/tmp", "uring:/var/tmp?sqpoll=1"));
+
+TEST_P(UringTexts, NoIoIsLostWhenTheRingIsBroken) {
   int before[256], after[256];
-  Device* device = open_device("uring:/var/tmp", kSpill).value();
+  Device* device = open_device(GetParam(), kSpill).value();
   size_t before_count = sys::own_descriptors(before);
   Queue* queue = device->open_queue(8).value();
   size_t after_count = sys::own_descriptors(after);
@@ -181,6 +188,22 @@ TEST(Uring, NoIoIsLostWhenTheRingIsBroken) {
   device->close();
 }
 
+// As when a program closes what is not its own: batches reach the medium still, and single Ios say what is wrong.
+TEST(Uring, TheRingHasTheMediumItself) {
+  auto medium = open_medium("/var/tmp", kSpill);
+  ASSERT_TRUE(medium.has_value());
+  if (!sys::IoRing::probe()) GTEST_SKIP() << "no io_uring here";
+  Device* device = make_uring_device(*medium).value();
+  Queue* queue = device->open_queue(8).value();
+  close(medium->descriptor);
+  EXPECT_TRUE(use(*queue, 0));
+  TestIo alone(Operation::kRead, 0, {kBlock});
+  queue->run(alone.io);
+  EXPECT_EQ(alone.io.error, EBADF);
+  device->close_queue(queue);
+  device->close();
+}
+
 // A SIGALRM every so often, whose handler makes system calls fail with EINTR.
 class Interruptions {
  public:
@@ -203,8 +226,8 @@ class Interruptions {
 };
 
 TEST(Uring, SignalsInterruptNothing) {
-  for (const char* text :
-       {"uring:/var/tmp", "aio:/var/tmp", "file:/var/tmp", "fault:any_delay_us=1/3x500:[uring:/var/tmp]"}) {
+  for (const char* text : {"uring:/var/tmp", "uring:/var/tmp?sqpoll=1", "aio:/var/tmp", "file:/var/tmp",
+                           "fault:any_delay_us=1/3x500:[uring:/var/tmp]"}) {
     Device* device = open_device(text, kSpill).value();
     Queue* queue = device->open_queue(8).value();
     {
@@ -231,6 +254,159 @@ TEST(Uring, SignalsCancelNothing) {
       return static_cast<bool>(result);
     });
     EXPECT_EQ(status, 0);
+  }
+}
+
+// Memory of a test whose pages can be replaced.
+class Pages {
+ public:
+  explicit Pages(size_t bytes) : bytes_(bytes) { replace(); }
+  ~Pages() { munmap(address_, bytes_); }
+  char* at(size_t offset) const { return static_cast<char*>(address_) + offset; }
+  size_t bytes() const { return bytes_; }
+  // By zeros.
+  void replace() {
+    address_ = mmap(address_, bytes_, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | (address_ != nullptr ? MAP_FIXED : 0), -1, 0);
+    ASSERT_NE(address_, MAP_FAILED);
+  }
+
+ private:
+  void* address_ = nullptr;
+  size_t bytes_;
+};
+
+// Reads the first block by a ring to `to`; returns the first byte there.
+char read_to(Queue& queue, char* to, uint32_t segment_count = 1) {
+  const iovec segments[] = {{to, kBlock}, {to + kBlock, kBlock}};
+  Io io;
+  io.segments = segments;
+  io.segment_count = segment_count;
+  io.length_bytes = segment_count * kBlock;
+  Io* batch[] = {&io};
+  queue.run(batch);
+  EXPECT_TRUE(io.whole()) << io.error;
+  return *to;
+}
+
+TEST(Uring, FixedMemoryIsUsedWhereItIs) {
+  Device* device = open_device("fault:[uring:/var/tmp]", kSpill).value();
+  Queue* queue = device->open_queue(8).value();
+  TestIo written(Operation::kWrite, 0, {3 * kBlock});
+  written.fill(1);
+  queue->run(written.io);
+  const char first = static_cast<char>(written.bytes[0]);
+  ASSERT_NE(first, 0);
+
+  Pages pages(4 * kBlock);
+  if (!queue->fix_memory(pages.at(kBlock), 2 * kBlock)) GTEST_SKIP() << "memory cannot be locked here";
+  EXPECT_EQ(read_to(*queue, pages.at(kBlock)), first);
+  EXPECT_EQ(read_to(*queue, pages.at(0)), first) << "before it";
+  // The ring has the old pages; what is not wholly inside goes to the new ones.
+  pages.replace();
+  EXPECT_EQ(read_to(*queue, pages.at(kBlock)), 0);
+  EXPECT_EQ(read_to(*queue, pages.at(2 * kBlock)), 0);
+  EXPECT_EQ(read_to(*queue, pages.at(0)), first);
+  EXPECT_EQ(read_to(*queue, pages.at(3 * kBlock)), first);
+  EXPECT_EQ(read_to(*queue, pages.at(kBlock), 2), first) << "of two segments";
+  pages.replace();
+  EXPECT_TRUE(queue->fix_memory(pages.at(0), 4 * kBlock));
+  EXPECT_EQ(read_to(*queue, pages.at(kBlock)), first);
+  EXPECT_FALSE(queue->fix_memory(pages.at(0), 0)) << "none";
+  pages.replace();
+  EXPECT_EQ(read_to(*queue, pages.at(kBlock)), first);
+  device->close_queue(queue);
+  device->close();
+}
+
+TEST(Uring, AllMembersOfAStripeFixMemory) {
+  Device* device = open_device("stripe:[file:/var/tmp,uring:/var/tmp]?unit=4K", kSpill).value();
+  Queue* queue = device->open_queue(8).value();
+  ASSERT_TRUE(use(*queue, 0));
+  Pages pages(2 * kBlock);
+  if (!queue->fix_memory(pages.at(0), pages.bytes())) GTEST_SKIP() << "memory cannot be locked here";
+  pages.replace();
+  read_to(*queue, pages.at(0), 2);
+  EXPECT_NE(*pages.at(0), 0) << "of the file";
+  EXPECT_EQ(*pages.at(kBlock), 0) << "of the ring";
+  device->close_queue(queue);
+  device->close();
+}
+
+TEST(Uring, WhatCannotFixMemoryWorksWithout) {
+  Pages pages(2 * kBlock);
+  for (const char* text : {"memory:64M", "file:/var/tmp", "aio:/var/tmp"}) {
+    Device* device = open_device(text, kSpill).value();
+    Queue* queue = device->open_queue(8).value();
+    EXPECT_FALSE(queue->fix_memory(pages.at(0), pages.bytes())) << text;
+    EXPECT_TRUE(use(*queue, 0));
+    device->close_queue(queue);
+    device->close();
+  }
+}
+
+using UringDeathTest = testing::Test;
+
+TEST_F(UringDeathTest, AQueueOfOneThreadIsOfOneThread) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  Device* device = open_device("uring:/var/tmp", kSpill).value();
+  Queue* queue = device->open_queue(8, {.by_one_thread = true}).value();
+  ASSERT_TRUE(use(*queue, 0));
+  sys::IoRing ring;
+  long refused = 0;
+  if (!ring.open(1, {.by_one_thread = true})) GTEST_SKIP() << "no io_uring here";
+  std::thread([&] {
+    ring.next_submission();
+    refused = ring.enter(0);
+  }).join();
+  ring.close();
+  if (refused != -EEXIST) GTEST_SKIP() << "a kernel without SINGLE_ISSUER";
+  EXPECT_DEATH(std::thread([&] { use(*queue, 0); }).join(), "opened for one thread is used by another");
+  device->close_queue(queue);
+  device->close();
+}
+
+// As if the device polled; where what lies in between does not, the kernel refuses, and calls serve.
+TEST(Uring, PolledQueuesDoEverything) {
+  auto medium = open_medium("/var/tmp", kSpill);
+  ASSERT_TRUE(medium.has_value());
+  if (!medium->is_direct || !sys::IoRing::probe()) GTEST_SKIP() << "no direct I/O by io_uring here";
+  medium->polls = true;
+  Device* device = make_uring_device(*medium, 16, 0, {.polls_device = true}).value();
+  Queue* queue = device->open_queue(16, {.sleeps = true}).value();
+  EXPECT_EQ(queue->quiet().descriptor, -1);
+  EXPECT_TRUE(use(*queue, 0));
+  TestIo discard(Operation::kDiscard, 64 * kBlock, {kBlock}), flush(Operation::kFlush, 0, {kBlock}),
+      written(Operation::kWrite, 0, {kBlock});
+  discard.io.segment_count = flush.io.segment_count = 0;
+  Io* batch[] = {&discard.io, &flush.io, &written.io};
+  ASSERT_EQ(queue->submit(batch), 3u);
+  EXPECT_EQ(queue->quiet().until_ns, 0u) << "nobody tells of it";
+  while (queue->in_flight_count() > 0) queue->poll();
+  for (TestIo* io : {&discard, &flush, &written}) EXPECT_EQ(io->io.error, 0);
+  device->close_queue(queue);
+  device->close();
+}
+
+TEST(Uring, WhereNothingPollsInterruptsServe) {
+  for (bool is_direct : {false, true}) {
+    auto medium = open_medium("/var/tmp", kSpill);
+    ASSERT_TRUE(medium.has_value());
+    medium->polls = !is_direct;
+    medium->is_direct = is_direct;
+    testing::internal::CaptureStderr();
+    Device* device = make_uring_device(*medium, 16, 0, {.polls_device = true}).value();
+    const std::string said = testing::internal::GetCapturedStderr();
+    if (sys::IoRing::probe()) {
+      EXPECT_EQ(count_of(said, "\n"), 1u) << said;
+      EXPECT_NE(said.find("iopoll: "), std::string::npos) << said;
+      EXPECT_NE(said.find(is_direct ? "its device does not poll" : "no direct I/O"), std::string::npos)
+          << said;
+    }
+    Queue* queue = device->open_queue(16, {.sleeps = true}).value();
+    EXPECT_TRUE(use(*queue, 0));
+    device->close_queue(queue);
+    device->close();
   }
 }
 

@@ -34,6 +34,7 @@ void store_release(uint32_t* word, uint32_t value) {
 long set_up(uint32_t entry_count, uint32_t flags, io_uring_params& parameters) {
   parameters = {};
   parameters.flags = flags;
+  if (flags & IORING_SETUP_SQPOLL) parameters.sq_thread_idle = IoRing::kKernelThreadIdleMs;
   return syscall(SYS_io_uring_setup, entry_count, &parameters);
 }
 
@@ -50,13 +51,23 @@ base::Error set_up_error(long result) {
   return base::Error::of(number, "io_uring: ", base::error_name(number));
 }
 
-base::Expected<int> set_up_owned(uint32_t entry_count, io_uring_params& parameters) {
-  // Completions are run when the thread enters the kernel anyway, instead of interrupting it.
-  long descriptor = set_up(entry_count, IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG, parameters);
-  if (descriptor == -EINVAL) descriptor = set_up(entry_count, 0, parameters);  // a kernel before 5.19
+base::Expected<int> set_up_owned(uint32_t entry_count, const IoRingUse& use, io_uring_params& parameters) {
+  const uint32_t always =
+      (use.polls_device ? IORING_SETUP_IOPOLL : 0) | (use.kernel_thread ? IORING_SETUP_SQPOLL : 0);
+  long descriptor = -EINVAL;
+  if (!use.kernel_thread) {
+    constexpr uint32_t kOneThread =
+        IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_TASKRUN_FLAG;
+    if (use.by_one_thread) descriptor = set_up(entry_count, kOneThread | always, parameters);
+    // Completions are run when the thread enters the kernel anyway, instead of interrupting it. Linux 5.19.
+    constexpr uint32_t kAnyThread = IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG;
+    if (descriptor == -EINVAL) descriptor = set_up(entry_count, kAnyThread | always, parameters);
+  }
+  if (descriptor == -EINVAL) descriptor = set_up(entry_count, always, parameters);
   if (failed(descriptor)) return std::unexpected(set_up_error(descriptor));
   // FAST_POLL came with 5.7, after all the operations that we use.
   uint32_t needed = IORING_FEAT_SINGLE_MMAP | IORING_FEAT_NODROP | IORING_FEAT_FAST_POLL;
+  if (use.kernel_thread) needed |= IORING_FEAT_SQPOLL_NONFIXED;
   if ((parameters.features & needed) != needed) {
     syscall(SYS_close, descriptor);
     return base::failure(EOPNOTSUPP, "io_uring: this kernel's lacks what is needed (Linux 5.7)");
@@ -73,15 +84,16 @@ base::Expected<void> IoRing::probe() {
   return std::unexpected(set_up_error(result));
 }
 
-base::Expected<void> IoRing::open(uint32_t entry_count) {
+base::Expected<void> IoRing::open(uint32_t entry_count, const IoRingUse& use) {
   CHECK_GE(entry_count, 1u);
   if (auto counted = count_ring(); !counted) return counted;
   io_uring_params parameters;
-  auto owned = set_up_owned(entry_count, parameters);
+  auto owned = set_up_owned(entry_count, use, parameters);
   if (!owned) {
     ring_count.fetch_sub(1, std::memory_order_relaxed);
     return std::unexpected(owned.error());
   }
+  use_ = use;
   descriptor_ = *owned;
   process_ = syscall(SYS_getpid);
 
@@ -109,7 +121,7 @@ base::Expected<void> IoRing::open(uint32_t entry_count) {
   completions_head_ = word(parameters.cq_off.head);
   completions_tail_ = word(parameters.cq_off.tail);
   completions_ = reinterpret_cast<io_uring_cqe*>(rings_ + parameters.cq_off.cqes);
-  tail_ = *submission_tail_;
+  tail_ = published_tail_ = *submission_tail_;
   completion_head_ = *completions_head_;
   // Submission i always uses entry i.
   for (uint32_t i = 0; i < submission_count_; ++i) word(parameters.sq_off.array)[i] = i;
@@ -120,6 +132,8 @@ void IoRing::close() {
   if (descriptor_ < 0) return;
   // In a child of fork something else may be there.
   if (process_ == syscall(SYS_getpid)) {
+    // The kernel closes what is registered some time after the ring: too late for whoever opens that file again.
+    if (file_is_fixed_) syscall(SYS_io_uring_register, descriptor_, IORING_UNREGISTER_FILES, nullptr, 0);
     if (entries_ != nullptr) unmap(entries_, entries_bytes_);
     if (rings_ != nullptr) unmap(rings_, rings_bytes_);
   }
@@ -130,17 +144,43 @@ void IoRing::close() {
 
 uint32_t IoRing::published_head() const { return load_acquire(submission_head_); }
 
+bool IoRing::flags_say(uint32_t flags) const { return (load_acquire(submission_flags_) & flags) != 0; }
+
+bool IoRing::tell(int eventfd) {
+  return !failed(syscall(SYS_io_uring_register, descriptor_, IORING_REGISTER_EVENTFD, &eventfd, 1));
+}
+
+bool IoRing::fix_file(int file) {
+  file_is_fixed_ = !failed(syscall(SYS_io_uring_register, descriptor_, IORING_REGISTER_FILES, &file, 1));
+  return file_is_fixed_;
+}
+
+bool IoRing::fix_memory(const iovec* pieces, uint32_t piece_count) {
+  syscall(SYS_io_uring_register, descriptor_, IORING_UNREGISTER_BUFFERS, nullptr, 0);
+  return !failed(syscall(SYS_io_uring_register, descriptor_, IORING_REGISTER_BUFFERS, pieces, piece_count));
+}
+
 io_uring_sqe* IoRing::next_submission() {
-  if (pending_count() == submission_count_) return nullptr;
+  if (tail_ - published_head() == submission_count_) return nullptr;
   io_uring_sqe* entry = &entries_[tail_++ & submission_mask_];
   *entry = {};
   return entry;
 }
 
 long IoRing::enter(uint32_t wait_count) {
+  const uint32_t pending = pending_count();
   store_release(submission_tail_, tail_);  // pairs with the kernel's load
   uint32_t flags = wait_count > 0 || needs_enter() ? IORING_ENTER_GETEVENTS : 0;
-  return syscall(SYS_io_uring_enter, descriptor_, pending_count(), wait_count, flags, nullptr, 0);
+  if (use_.kernel_thread) {
+    published_tail_ = tail_;
+    // Its thread says that it will sleep, and looks at the tail once more.
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    if (flags_say(IORING_SQ_NEED_WAKEUP)) flags |= IORING_ENTER_SQ_WAKEUP;
+    if (flags == 0) return 0;
+  }
+  const long result = syscall(SYS_io_uring_enter, descriptor_, pending, wait_count, flags, nullptr, 0);
+  if (use_.kernel_thread && failed(result)) published_tail_ = published_head();
+  return result;
 }
 
 bool IoRing::next_completion(uint64_t& user_data, int32_t& result) {
@@ -153,7 +193,7 @@ bool IoRing::next_completion(uint64_t& user_data, int32_t& result) {
 }
 
 bool IoRing::needs_enter() const {
-  return (load_acquire(submission_flags_) & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW)) != 0;
+  return use_.polls_device || flags_say(IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW);
 }
 
 uint64_t IoRing::take_back() {

@@ -7,11 +7,12 @@
 // Invariants
 //  1 at most entry_count() submissions are pending or in the kernel at a time: the caller's duty. The
 //    completion ring is twice as large, so it never overflows
-//  2 one thread at a time; it need not be the same one always (so not IORING_SETUP_SINGLE_ISSUER)
+//  2 one thread at a time; it need not be the same one always, unless it was opened so (IoRingUse)
 //  3 the descriptor is the runtime's own; the rings are not mapped in a child of fork, where only
 //    close() may be called
 #pragma once
 #include <linux/io_uring.h>
+#include <sys/uio.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -20,17 +21,43 @@
 
 namespace sys {
 
+struct IoRingUse {
+  // Only the thread that opens it calls (another one's enter() is -EEXIST): completions are then run when that thread
+  // asks for them, and nothing is locked. Where the kernel has it (SINGLE_ISSUER and DEFER_TASKRUN, Linux 6.1).
+  bool by_one_thread = false;
+  // Completions are polled for at the device, instead of interrupts (IOPOLL): direct reads and writes only.
+  bool polls_device = false;
+  // A thread of the kernel takes submissions, without a system call of ours (SQPOLL). It spins as long as there are some,
+  // and kKernelThreadIdleMs more.
+  bool kernel_thread = false;
+};
+
 class IoRing {
  public:
+  static constexpr uint32_t kKernelThreadIdleMs = 10;
+
   // Makes a ring of at least `entry_count` entries. Errors, each of which means "do without": ENOSYS,
   // EPERM (forbidden here), EMFILE (also: the process has its share of rings already), ENOMEM, EOPNOTSUPP
-  // (a kernel before 5.7).
-  base::Expected<void> open(uint32_t entry_count);
+  // (a kernel before 5.7; with a thread of the kernel before 5.11), EINVAL (it knows no such use).
+  base::Expected<void> open(uint32_t entry_count, const IoRingUse& use = {});
   void close();
 
   uint32_t entry_count() const { return submission_count_; }
-  // Readable while there are completions to take.
   int descriptor() const { return descriptor_; }
+  // The kernel sets the eventfd whenever there are completions to take, or to enter it for; never if the device is polled. (A ring's
+  // own descriptor becomes readable, too, but not when completions wait for the one thread that may enter.)
+  // Returns whether it agreed.
+  bool tell(int eventfd);
+
+  // From now on entries may name `file` by the number 0 and IOSQE_FIXED_FILE, which spares the kernel a look at the table of
+  // descriptors for each. Returns whether the kernel agreed.
+  bool fix_file(int file);
+  // From now on READ_FIXED and WRITE_FIXED may name pieces[i] by buf_index i: the kernel need not look up and pin their pages
+  // each time. They stay in memory, and must stay mapped, until the ring is closed or this is called again. Returns whether
+  // the kernel agreed: not past RLIMIT_MEMLOCK. A piece is at most kMaxFixedPieceBytes.
+  bool fix_memory(const iovec* pieces, uint32_t piece_count);
+  static constexpr uint64_t kMaxFixedPieceBytes = uint64_t{1} << 30;
+  static constexpr uint32_t kMaxFixedPieces = 256;
 
   // Whether rings may be opened here at all; opens none. (To close one makes the next waiting call of the thread that opened it
   // end early: EINTR without a signal.) Errors: ENOSYS, EPERM.
@@ -38,10 +65,12 @@ class IoRing {
 
   // A zeroed entry to fill, pending from now on; null when all entries are pending.
   io_uring_sqe* next_submission();
-  uint32_t pending_count() const { return tail_ - published_head(); }
+  // Those that nobody has been told of.
+  uint32_t pending_count() const { return tail_ - (use_.kernel_thread ? published_tail_ : published_head()); }
 
   // Hands over what is pending and waits until `wait_count` completions are there. Returns 0 or more, or
-  // -errno: -EINTR, -EAGAIN and -EBUSY may be tried again. Never waits when something went wrong.
+  // -errno: -EINTR, -EAGAIN and -EBUSY may be tried again. Never waits when something went wrong. Cost: a system call; none
+  // while a thread of the kernel looks for submissions.
   long enter(uint32_t wait_count);
 
   // Takes the completion that is next, if there is one. No system call.
@@ -56,13 +85,18 @@ class IoRing {
 
  private:
   uint32_t published_head() const;
+  bool flags_say(uint32_t flags) const;
 
+  IoRingUse use_;
+  bool file_is_fixed_ = false;
   int descriptor_ = -1;
   long process_ = 0;  // that opened it
   uint32_t submission_count_ = 0;
   uint32_t submission_mask_ = 0;
   uint32_t completion_mask_ = 0;
   uint32_t tail_ = 0;  // of submissions, ahead of *submission_tail_ by what enter() has not published
+  uint32_t published_tail_ =
+      0;  // with a thread of the kernel: same as *submission_tail_, or what it never took
   uint32_t completion_head_ = 0;  // same as *completions_head_, which only we store to
   uint32_t* submission_head_ = nullptr;
   uint32_t* submission_tail_ = nullptr;

@@ -1,10 +1,18 @@
 #include "sys/io_ring.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <set>
+#include <string>
+#include <thread>
 
 #include "sys/files.h"
+#include "sys/kernel.h"
 
 namespace sys {
 namespace {
@@ -70,6 +78,129 @@ TEST_F(IoRingTest, GivesItsDescriptorBack) {
   ring.close();  // again: nothing
   EXPECT_EQ(own_descriptors(after), open_count - 1);
   ASSERT_TRUE(ring.open(1).has_value());
+}
+
+struct Way {
+  const char* name;
+  IoRingUse use;
+};
+
+class IoRingWays : public IoRingTest, public testing::WithParamInterface<Way> {
+ protected:
+  void SetUp() override {
+    auto opened = ring.open(4, GetParam().use);
+    if (!opened) GTEST_SKIP() << opened.error().message;
+  }
+};
+
+TEST_P(IoRingWays, CompletesWhatWasSubmittedOverManyTurns) {
+  for (uint64_t turn = 0; turn < 50; ++turn) {
+    for (uint64_t i = 0; i < 4; ++i) add_nop(turn * 10 + i);
+    EXPECT_EQ(ring.pending_count(), 4u);
+    EXPECT_GE(ring.enter(turn % 5), 0);
+    EXPECT_EQ(ring.pending_count(), 0u);
+    std::multiset<uint64_t> all = completed();
+    EXPECT_GE(all.size(), turn % 5);
+    while (all.size() < 4) {
+      if (ring.needs_enter()) ring.enter(0);
+      all.merge(completed());
+    }
+    EXPECT_EQ(all, (std::multiset<uint64_t>{turn * 10, turn * 10 + 1, turn * 10 + 2, turn * 10 + 3}));
+    // The kernel's thread falls asleep.
+    if (turn % 10 == 9) nap(3'000'000 * IoRing::kKernelThreadIdleMs);
+  }
+}
+
+TEST_P(IoRingWays, FullIsNull) {
+  for (uint64_t i = 0; i < ring.entry_count(); ++i) add_nop(i);
+  EXPECT_EQ(ring.next_submission(), nullptr);
+  EXPECT_GE(ring.enter(ring.entry_count()), 0);
+  EXPECT_EQ(completed().size(), ring.entry_count());
+  EXPECT_NE(ring.next_submission(), nullptr);
+}
+
+TEST_P(IoRingWays, ReadsRegisteredFilesIntoRegisteredMemory) {
+  const int file = ::open(testing::TempDir().c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  ASSERT_GE(file, 0);
+  const std::string text(100, 'x');
+  ASSERT_EQ(write(file, text.data(), text.size()), 100);
+  ASSERT_TRUE(ring.fix_file(file));
+  close(file);  // the ring has it
+  alignas(4096) static char memory[2][4096];
+  memset(memory, 0, sizeof memory);
+  const iovec pieces[] = {{memory[0], 4096}, {memory[1], 4096}};
+  if (!ring.fix_memory(pieces, 2)) GTEST_SKIP() << "memory cannot be locked here";
+  for (uint16_t piece : {0, 1}) {
+    io_uring_sqe* entry = ring.next_submission();
+    ASSERT_NE(entry, nullptr);
+    entry->opcode = IORING_OP_READ_FIXED;
+    entry->flags = IOSQE_FIXED_FILE;
+    entry->addr = reinterpret_cast<uint64_t>(memory[piece]);
+    entry->len = 4096;
+    entry->buf_index = piece;
+  }
+  EXPECT_GE(ring.enter(2), 0);
+  uint64_t user_data;
+  int32_t result;
+  for (char* read : memory) {
+    ASSERT_TRUE(ring.next_completion(user_data, result));
+    EXPECT_EQ(result, 100);
+    EXPECT_EQ(std::string(read), text);
+  }
+  EXPECT_TRUE(ring.fix_memory(pieces, 1)) << "again, something else";
+  EXPECT_FALSE(ring.fix_file(12345));
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, IoRingWays,
+                         testing::Values(Way{"plain", {}}, Way{"of_one_thread", {.by_one_thread = true}},
+                                         Way{"with_kernel_thread", {.kernel_thread = true}}),
+                         [](const auto& parameter) { return std::string(parameter.param.name); });
+
+TEST(IoRing, OfOneThreadRefusesAnother) {
+  IoRing ring;
+  if (auto opened = ring.open(4, {.by_one_thread = true}); !opened) GTEST_SKIP() << opened.error().message;
+  long result = 0;
+  std::thread([&] {
+    ring.next_submission()->opcode = IORING_OP_NOP;
+    result = ring.enter(0);
+  }).join();
+  ring.close();
+  if (result == 1) GTEST_SKIP() << "a kernel without SINGLE_ISSUER";
+  EXPECT_EQ(result, -EEXIST);
+}
+
+// Else who opens the file again would find it in use.
+TEST(IoRing, ClosingLetsGoOfTheFile) {
+  const std::string path = testing::TempDir() + "spillway-ring-" + std::to_string(getpid());
+  const auto opened_and_locked = [&] {
+    const int file = ::open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+    const bool locked = flock(file, LOCK_EX | LOCK_NB) == 0;
+    if (!locked) close(file);
+    return locked ? file : -1;
+  };
+  for (bool by_one_thread : {false, true}) {
+    IoRing ring;
+    if (auto opened = ring.open(4, {.by_one_thread = by_one_thread}); !opened)
+      GTEST_SKIP() << opened.error().message;
+    const int file = opened_and_locked();
+    ASSERT_GE(file, 0);
+    ASSERT_TRUE(ring.fix_file(file));
+    close(file);
+    EXPECT_EQ(opened_and_locked(), -1) << "the ring has it";
+    ring.close();
+    const int again = opened_and_locked();
+    EXPECT_GE(again, 0);
+    close(again);
+  }
+  unlink(path.c_str());
+}
+
+TEST(IoRing, MemoryThatIsNotThereIsRefused) {
+  IoRing ring;
+  if (auto opened = ring.open(4); !opened) GTEST_SKIP() << opened.error().message;
+  const iovec nothing = {nullptr, 4096};
+  EXPECT_FALSE(ring.fix_memory(&nothing, 1));
+  ring.close();
 }
 
 }  // namespace

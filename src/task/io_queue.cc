@@ -23,7 +23,7 @@ class IoWait final : public Waiting {
 }  // namespace
 
 base::Expected<void> IoQueue::open(storage::Device& device, size_t depth) {
-  auto queue = device.open_queue(depth, {.sleeps = true});
+  auto queue = device.open_queue(depth, {.sleeps = true, .by_one_thread = true});
   if (!queue) return std::unexpected(queue.error());
   queue_ = *queue;
   auto added = Worker::current()->add_poller(*this);
