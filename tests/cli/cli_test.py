@@ -215,14 +215,22 @@ class Info(Case):
         ended = spillway("info", "--json")
         self.assertEqual(ended.returncode, 0, ended.stderr)
         machine = json.loads(ended.stdout)
-        self.assertEqual(set(machine), {"cpu", "kernel", "io_uring", "memory", "cgroup", "limits", "storage", "problems"})
+        self.assertEqual(set(machine), {"cpu", "kernel", "io_uring", "linux_aio", "memory", "cgroup", "limits", "devices", "storage", "problems"})
         self.assertEqual(machine["cpu"]["cores"], len(os.sched_getaffinity(0)))
         self.assertEqual(machine["kernel"]["release"], os.uname().release)
         self.assertEqual(machine["memory"]["machine_bytes"], os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
         self.assertIn(machine["cgroup"]["version"], ("v1", "v2", "none"))
+        self.assertEqual(machine["linux_aio"]["most_requests"], int(pathlib.Path("/proc/sys/fs/aio-max-nr").read_text()))
+        self.assertEqual(machine["limits"]["max_map_count"], int(pathlib.Path("/proc/sys/vm/max_map_count").read_text()))
+        for device in machine["devices"]["persistent_memory"] + machine["devices"]["nvme_character_devices"]:
+            self.assertTrue(pathlib.Path(device).exists())
+        if machine["io_uring"]["plain"] == "works":
+            self.assertEqual(machine["io_uring"]["registered_file"], "works")
+            self.assertIn("registered_memory", machine["io_uring"])
+            self.assertIn("uring_cmd", machine["io_uring"])
         text = spillway("info").stdout
         for section in set(machine) - {"problems"}:
-            self.assertIn(f"\n{section}\n", "\n" + text)
+            self.assertIn(f"\n{section.replace('_', ' ')}\n", "\n" + text)
         self.assertIn(os.uname().release, text)
 
     def test_default_storage_follows_tmpdir(self):
@@ -232,6 +240,37 @@ class Info(Case):
         self.assertEqual(os.listdir(self.folder), [])
         machine = json.loads(spillway("info", "--json", environment={"TMPDIR": "/no/such"}).stdout)
         self.assertTrue(any("/no/such" in problem and "--storage" in problem for problem in machine["problems"]))
+
+    def test_a_device_is_described_and_left_alone(self):
+        def described(text):
+            ended = spillway("info", "--json", text)
+            self.assertEqual(ended.returncode, 0, ended.stderr)
+            return json.loads(ended.stdout)
+
+        folder = described(self.folder)
+        self.assertEqual(set(folder), {"device", "medium_1", "problems"})
+        self.assertIn(f"{self.folder} (unlinked file", folder["device"]["is"])
+        self.assertRegex(folder["device"]["is"], "^(uring|aio|file):")
+        self.assertEqual(folder["medium_1"]["path"], str(self.folder))
+        self.assertIn(folder["medium_1"]["direct_io"], (True, False))
+        self.assertGreaterEqual(folder["device"]["capacity_bytes"], 64 << 20)
+        self.assertEqual(folder["problems"], [])
+        self.assertEqual(os.listdir(self.folder), [])
+
+        # What spilling would refuse is said, looked at, and left as it is.
+        full = self.folder / "full"
+        full.write_text("mine")
+        described_full = described(f"file:{full}")
+        self.assertIn("--storage-overwrite", described_full["problems"][0])
+        self.assertEqual(described_full["medium_1"]["is"].split()[1], "(file,")
+        self.assertEqual(full.read_text(), "mine")
+
+        several = described("fault:[stripe:[memory:64M,memory:32M]?unit=4K]")
+        self.assertEqual(several["device"]["capacity_bytes"], 64 << 20)
+        self.assertNotIn("medium_1", several)
+        text = spillway("info", self.folder).stdout
+        self.assertIn("\nmedium 1\n", text)
+        self.assertIn("  can be polled ", text)
 
     def test_limits_are_seen_and_explained(self):
         ended = subprocess.run(["sh", "-c", f"ulimit -v 4000000; exec '{SPILLWAY}' info --json"], env=CLEAN,
@@ -243,7 +282,14 @@ class Info(Case):
 
     def test_wrong_arguments(self):
         self.refused("info", "--yaml", says=["'--yaml'"])
-        self.refused("info", "more", says=["'more'"])
+        self.refused("info", "memory:1M", "more", says=["'more'"])
+        self.refused("info", "memory:1", says=["too few"])
+        self.refused("info", "/no/such/folder/file", says=["/no/such/folder/file"])
+        self.refused("info", "/dev/null", says=["/dev/null", "neither"])
+        trace = self.folder / "trace"
+        trace.write_text("mine")
+        self.refused("info", f"trace:file={trace}:[memory:1M]", says=["overwrite"])
+        self.assertEqual(trace.read_text(), "mine")
         self.assertEqual(spillway("info", "--help").returncode, 0)
 
 

@@ -1,4 +1,4 @@
-// spillway info: what this machine offers, as text or JSON.
+// spillway info: what this machine offers, or what a storage device is, as text or JSON.
 #include <cstdio>
 
 #include "command.h"
@@ -12,21 +12,25 @@ std::string readable(const std::string& key, const nlohmann::ordered_json& value
   if (value.is_number() && key.ends_with("_bytes")) return readable_bytes(value.get<uint64_t>());
   if (value.is_string()) return value.get<std::string>();
   if (!value.is_array()) return value.dump();
+  if (value.empty()) return "none";
   std::string words;
   for (const auto& word : value) words += (words.empty() ? "" : " ") + readable(key, word);
   return words;
 }
 
+std::string words_of(std::string key) {
+  if (key.ends_with("_bytes")) key.resize(key.size() - 6);
+  for (char& c : key)
+    if (c == '_') c = ' ';
+  return key;
+}
+
 void print(const nlohmann::ordered_json& machine) {
   for (const auto& [section, facts] : machine.items()) {
     if (!facts.is_object()) continue;
-    std::printf("%s\n", section.c_str());
-    for (const auto& [key, value] : facts.items()) {
-      std::string name = key.ends_with("_bytes") ? key.substr(0, key.size() - 6) : key;
-      for (char& c : name)
-        if (c == '_') c = ' ';
-      std::printf("  %-30s %s\n", name.c_str(), readable(key, value).c_str());
-    }
+    std::printf("%s\n", words_of(section).c_str());
+    for (const auto& [key, value] : facts.items())
+      std::printf("  %-30s %s\n", words_of(key).c_str(), printable(readable(key, value)).c_str());
   }
   std::puts("");
   if (machine["problems"].empty()) std::puts("Nothing stands in the way.");
@@ -38,17 +42,25 @@ void print(const nlohmann::ordered_json& machine) {
 
 int info(Arguments arguments) {
   bool json = false;
+  std::string_view device;
   for (std::string_view word : arguments) {
     if (word == "--help" || word == "-h") {
       std::puts(
-          "usage: spillway info [--json]\n\nShows what this machine offers and what stands in Spillway's "
-          "way.");
+          "usage: spillway info [--json] [DEVICE]\n\nShows what this machine offers and what stands in "
+          "Spillway's "
+          "way; with DEVICE, a path\nor device string, what it would be as --storage DEVICE. Writes nothing "
+          "there.");
       return 0;
     }
-    if (word != "--json") throw WrongInput(concat("info takes --json only, not '", printable(word), "'"));
-    json = true;
+    if (word == "--json") {
+      json = true;
+    } else if (word.starts_with("-") || !device.empty()) {
+      throw WrongInput(concat("info takes --json and one device, not '", printable(word), "' as well"));
+    } else {
+      device = word;
+    }
   }
-  auto machine = probe_machine();
+  auto machine = device.empty() ? probe_machine() : probe_device(device);
   if (json)
     std::puts(machine.dump(2).c_str());
   else

@@ -13,15 +13,22 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/ids.h"
 #include "command.h"
+#include "storage/open.h"
+#include "sys/files.h"
+#include "sys/io_ring.h"
 #include "sys/kernel.h"
 #include "sys/memory.h"
 
@@ -86,6 +93,51 @@ Json probe_cpu() {
           {"features", features}};
 }
 
+// Faults of the process itself are what preload mode needs; those inside system calls come with privileges.
+Json probe_user_faults() {
+  constexpr struct {
+    uint64_t bit;
+    const char* name;
+  } kFeatures[] = {
+      {UFFD_FEATURE_EVENT_FORK, "fork"},
+      {UFFD_FEATURE_EVENT_REMAP, "remap"},
+      {UFFD_FEATURE_EVENT_REMOVE, "remove"},
+      {UFFD_FEATURE_MISSING_SHMEM, "missing_shared"},
+      {UFFD_FEATURE_SIGBUS, "sigbus"},
+      {UFFD_FEATURE_THREAD_ID, "thread_id"},
+      {UFFD_FEATURE_MINOR_SHMEM, "minor_shared"},
+      {UFFD_FEATURE_PAGEFAULT_FLAG_WP, "write_protect"},
+      {uint64_t{1} << 12, "write_protect_shared"},  // newer than some headers
+      {uint64_t{1} << 15, "write_protect_async"},
+  };
+  Json answers;
+  for (const auto& [name, flags] :
+       {std::pair{"userfaultfd", UFFD_USER_MODE_ONLY}, {"userfaultfd_in_system_calls", 0}}) {
+    const long descriptor = sys::syscall(SYS_userfaultfd, O_CLOEXEC | flags);
+    answers[name] = kernel_answer(descriptor);
+    if (descriptor < 0) continue;
+    uffdio_api api = {UFFD_API, 0, 0};
+    if (flags != 0 && ioctl(static_cast<int>(descriptor), UFFDIO_API, &api) == 0) {
+      Json features = Json::array();
+      for (const auto& feature : kFeatures)
+        if ((api.features & feature.bit) != 0) features.push_back(feature.name);
+      answers["userfaultfd_features"] = features;
+    }
+    close(static_cast<int>(descriptor));
+  }
+  return answers;
+}
+
+// Guard pages that are no mappings of their own.
+std::string try_guard_mark() {
+  constexpr int kMadviseGuardInstall = 102;  // newer than some headers; Linux 6.13
+  void* page = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) return std::strerror(errno);
+  const long result = sys::syscall(SYS_madvise, page, 4096, kMadviseGuardInstall);
+  munmap(page, 4096);
+  return kernel_answer(result);
+}
+
 Json probe_kernel(Problems& problems) {
   utsname name;
   uname(&name);
@@ -96,21 +148,49 @@ Json probe_kernel(Problems& problems) {
         "membarrier PRIVATE_EXPEDITED is not allowed here; eviction needs it: use Linux 4.14 or later and a "
         "seccomp profile that lets it through");
 
-  long fault_descriptor = sys::syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY);
-  Json userfault = {{"userfaultfd", kernel_answer(fault_descriptor)}};
-  if (fault_descriptor >= 0) {
-    uffdio_api api = {UFFD_API, 0, 0};
-    if (ioctl(static_cast<int>(fault_descriptor), UFFDIO_API, &api) == 0)
-      userfault["userfaultfd_features"] = hex(api.features);
-    close(static_cast<int>(fault_descriptor));
-  }
   Json kernel = {
       {"release", name.release}, {"machine", name.machine}, {"membarrier_private_expedited", expedited}};
-  kernel.update(userfault);
+  kernel.update(probe_user_faults());
+  kernel["guard_marks"] = try_guard_mark();
   return kernel;
 }
 
-Json probe_io() {
+// Why io_uring is not to be had.
+std::string io_uring_problem(long result) {
+  const std::string disabled = first_line("/proc/sys/kernel/io_uring_disabled");
+  if (!disabled.empty() && disabled != "0")
+    return concat("the sysctl kernel.io_uring_disabled is ", disabled, "; 0 allows it");
+  if (result == -ENOSYS) return "the kernel has none, or a filter of system calls hides it";
+  return "a filter of system calls (seccomp) forbids it, as in most containers; let io_uring_setup, _enter "
+         "and _register through";
+}
+
+// What the rings of the runtime register.
+Json probe_registration() {
+  Json answers = Json::object();
+  sys::IoRing ring;
+  if (!ring.open(8)) return answers;
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) == 0) {
+    answers["registered_file"] = ring.fix_file(ends[0]) ? "works" : "refused";
+    for (int end : ends) close(end);
+  }
+  alignas(4096) static char page[4096];
+  const iovec piece = {page, sizeof page};
+  answers["registered_memory"] = ring.fix_memory(&piece, 1) ? "works" : "refused; raise ulimit -l";
+  constexpr uint32_t kOperations = IORING_OP_URING_CMD + 1;
+  alignas(io_uring_probe) char memory[sizeof(io_uring_probe) + kOperations * sizeof(io_uring_probe_op)] = {};
+  auto* known = reinterpret_cast<io_uring_probe*>(memory);
+  const long asked =
+      sys::syscall(SYS_io_uring_register, ring.descriptor(), IORING_REGISTER_PROBE, known, kOperations);
+  const bool passes = asked >= 0 && known->last_op >= IORING_OP_URING_CMD &&
+                      (known->ops[IORING_OP_URING_CMD].flags & IO_URING_OP_SUPPORTED) != 0;
+  answers["uring_cmd"] = passes ? "works" : "not in this kernel";
+  ring.close();
+  return answers;
+}
+
+Json probe_io_uring(Problems& problems) {
   struct Mode {
     const char* name;
     unsigned flags;
@@ -121,7 +201,7 @@ Json probe_io() {
       {"single_issuer_defer_taskrun",
        IORING_SETUP_SINGLE_ISSUER | (1u << 13)},  // DEFER_TASKRUN, newer than some headers
       {"sqpoll", IORING_SETUP_SQPOLL},
-      {"iopoll", IORING_SETUP_IOPOLL},
+      {"iopoll_ring", IORING_SETUP_IOPOLL},
   };
   Json io = Json::object();
   for (const auto& mode : kModes) {
@@ -129,15 +209,60 @@ Json probe_io() {
     parameters.flags = mode.flags;
     long ring = sys::syscall(SYS_io_uring_setup, 8, &parameters);
     io[mode.name] = kernel_answer(ring);
+    if (ring < 0 && mode.flags == 0) {
+      io["why_not"] = io_uring_problem(ring);
+      problems.add("io_uring: ", kernel_answer(ring), ": ", io_uring_problem(ring),
+                   "; Linux AIO serves meanwhile");
+    }
     if (ring < 0) continue;
     if (mode.flags == 0) io["features"] = hex(parameters.features);
     close(static_cast<int>(ring));
   }
-  unsigned long context = 0;
-  long aio = sys::syscall(SYS_io_setup, 8, &context);
-  io["kernel_aio"] = kernel_answer(aio);
-  if (aio >= 0) sys::syscall(SYS_io_destroy, context);
+  io.update(probe_registration());
   return io;
+}
+
+Json probe_linux_aio() {
+  unsigned long context = 0;
+  long result = sys::syscall(SYS_io_setup, 8, &context);
+  if (result >= 0) sys::syscall(SYS_io_destroy, context);
+  return {{"contexts", kernel_answer(result)},
+          {"requests_reserved", number_or_zero(first_line("/proc/sys/fs/aio-nr"))},
+          {"most_requests", number_or_zero(first_line("/proc/sys/fs/aio-max-nr"))}};
+}
+
+// Names in `folder` that begin with one of `beginnings` and a digit.
+Json names_in(const char* folder, std::initializer_list<std::string_view> beginnings) {
+  std::vector<std::string> names;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, none)) {
+    const std::string name = entry.path().filename();
+    for (std::string_view beginning : beginnings)
+      if (name.starts_with(beginning) &&
+          std::isdigit(static_cast<unsigned char>(name[beginning.size()])) != 0)
+        names.push_back((std::filesystem::path(folder) / name).string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+Json probe_devices() {
+  std::vector<std::string> dax, polling;
+  std::ifstream mounts("/proc/self/mounts");
+  for (std::string device, folder, type, options, rest; mounts >> device >> folder >> type >> options;) {
+    std::getline(mounts, rest);
+    if (concat(",", options, ",").find(",dax") != std::string::npos &&
+        options.find("dax=never") == std::string::npos)
+      dax.push_back(folder);
+  }
+  std::error_code none;
+  for (const auto& disk : std::filesystem::directory_iterator("/sys/block", none))
+    if (first_line(disk.path() / "queue/io_poll") == "1")
+      polling.push_back("/dev/" + disk.path().filename().string());
+  return {{"persistent_memory", names_in("/dev", {"pmem", "dax"})},
+          {"file_systems_with_dax", dax},
+          {"nvme_character_devices", names_in("/dev", {"ng"})},
+          {"polling_block_devices", polling}};
 }
 
 // The memory cgroup of this process: version, folder, limit (absent when there is none), usage.
@@ -258,17 +383,70 @@ Json probe_storage(Problems& problems) {
   return storage;
 }
 
+// Opens one path as storage; if content forbids it, to look only.
+base::Expected<storage::Medium> open_to_look(std::string_view path, Problems& problems) {
+  auto medium = storage::open_medium(path, {.overwrite = false, .spill = true});
+  if (medium || medium.error().number != EEXIST) return medium;
+  problems.add(medium.error().message);
+  return storage::open_medium(path, {});
+}
+
+Json describe_medium(std::string_view path, Problems& problems) {
+  auto medium = open_to_look(path, problems);
+  if (!medium) throw WrongInput(medium.error().message);
+  sys::close_own_descriptor(medium->descriptor);
+  return {{"path", path},
+          {"is", medium->label},
+          {"block_bytes", medium->block_bytes},
+          {"capacity_bytes", medium->capacity_bytes},
+          {"direct_io", medium->is_direct},
+          {"discards", medium->discards},
+          {"can_be_polled", medium->polls},
+          {"is_memory", medium->is_memory}};
+}
+
 }  // namespace
+
+Json probe_device(std::string_view text) {
+  Problems problems;
+  Json answers;
+  auto tree = storage::parse_device_string(text);
+  if (!tree) throw WrongInput(tree.error().message);
+  Json media = Json::object();
+  for (size_t i = 0; i < tree->node_count; ++i) {
+    const storage::DeviceNode& node = tree->nodes[i];
+    if (node.scheme == storage::Scheme::kTrace)
+      throw WrongInput("info would overwrite the trace; give the device inside trace:...:[DEVICE]");
+    if (!node.path.empty()) media[concat("medium_", media.size() + 1)] = describe_medium(node.path, problems);
+  }
+  storage::OpenParameters parameters = {.overwrite = false, .spill = true};
+  auto device = storage::open_device(text, parameters);
+  if (!device && device.error().number == EEXIST) {
+    parameters.spill = false;
+    device = storage::open_device(text, parameters);
+  }
+  if (!device) throw WrongInput(device.error().message);
+  answers["device"] = {{"is", (*device)->name()},
+                       {"block_bytes", (*device)->block_bytes()},
+                       {"capacity_bytes", (*device)->capacity_bytes()},
+                       {"discards", (*device)->discards()}};
+  (*device)->close();
+  answers.update(media);
+  answers["problems"] = problems.lines();
+  return answers;
+}
 
 Json probe_machine() {
   Problems problems;
   Json machine;
   machine["cpu"] = probe_cpu();
   machine["kernel"] = probe_kernel(problems);
-  machine["io_uring"] = probe_io();
+  machine["io_uring"] = probe_io_uring(problems);
+  machine["linux_aio"] = probe_linux_aio();
   machine["memory"] = probe_memory();
   machine["cgroup"] = probe_cgroup();
   machine["limits"] = probe_limits(problems);
+  machine["devices"] = probe_devices();
   machine["storage"] = probe_storage(problems);
   machine["problems"] = problems.lines();
   return machine;
