@@ -39,6 +39,7 @@ const Backend kBackends[] = {
     {"uring_iopoll", "uring:/var/tmp?iopoll=1", true, false},
     {"aio", "aio:/var/tmp", true},
     {"aio_by_submit", "aio:/var/tmp", true, false},
+    {"pmem_without_dax", "pmem:/var/tmp?size=64M,dax=0", false},
     {"fault_without_faults", "fault:seed=1:[memory:64M]", false},
     // Delays: completions in other orders than submissions, over both kinds of queues.
     {"delayed_memory", "fault:seed=2,read_delay_polls=1/2x5,any_delay_polls=1/3x2:[memory:64M]", false},

@@ -1,5 +1,6 @@
 #include "storage/device_string.h"
 
+#include "base/ids.h"
 #include "base/options.h"
 #include "storage/device_settings.h"
 
@@ -54,6 +55,38 @@ base::Expected<void> parse_file(std::string_view rest, DeviceNode& node) {
   return parse_settings(parts.after, node);
 }
 
+// "size=64M,dax=0"
+base::Expected<void> parse_pmem_settings(std::string_view text, PmemSettings& pmem) {
+  for (bool more = true; more;) {
+    Split item = split_at(text, ",");
+    more = item.found;
+    text = item.after;
+    Split setting = split_at(item.before, "=");
+    if (setting.before == "size" && setting.found) {
+      auto size = base::parse_size(setting.after);
+      if (!size || *size < base::kOsPageBytes || *size > kMaxPmemBytes)
+        return failure(EINVAL, "storage: size: '", Shown(setting.after), "' is not a size from 4K to ",
+                       base::Bytes{kMaxPmemBytes});
+      pmem.size_bytes = *size;
+    } else if (setting.before == "dax" && setting.found) {
+      auto needed = parse_count("dax", setting.after, 0, 1);
+      if (!needed) return std::unexpected(needed.error());
+      pmem.needs_dax = *needed == 1;
+    } else {
+      return failure(EINVAL, "storage: '", Shown(item.before),
+                     "' is not a setting of pmem; there are size=SIZE and dax=0");
+    }
+  }
+  return {};
+}
+
+base::Expected<void> parse_pmem(std::string_view rest, DeviceNode& node) {
+  Split parts = split_at(rest, "?");
+  if (auto path = parse_path(parts.before, node); !path) return path;
+  if (!parts.found) return {};
+  return parse_pmem_settings(parts.after, node.pmem);
+}
+
 base::Expected<void> parse_memory(std::string_view rest, DeviceNode& node) {
   auto size = base::parse_size(rest);
   if (!size) return failure(EINVAL, "storage: memory: '", Shown(rest), "' is not a size, such as 64M");
@@ -106,7 +139,7 @@ size_t first_device_bytes(std::string_view list) {
         const std::string_view after = list.substr(i + 1);
         const bool is_among_settings = settings_come_first && !bracket_seen;
         bool is_before_one = false;
-        for (std::string_view setting : {"qd=", "threads=", "iopoll=", "sqpoll="})
+        for (std::string_view setting : {"qd=", "threads=", "iopoll=", "sqpoll=", "size=", "dax="})
           is_before_one = is_before_one || (question_seen && after.starts_with(setting));
         if (nesting == 0 && !is_among_settings && !is_before_one) return i;
         break;
@@ -145,13 +178,14 @@ class TreeParser {
     if (scheme == "uring") return parse_file(rest, set(node, Scheme::kUring, kDefaultUringDepth));
     if (scheme == "aio") return parse_file(rest, set(node, Scheme::kAio, kDefaultAioDepth));
     if (scheme == "file") return parse_file(rest, set(node, Scheme::kFile, kMaxQueueDepth));
+    if (scheme == "pmem") return parse_pmem(rest, set(node, Scheme::kPmem, 0));
     if (scheme == "memory") return parse_memory(rest, set(node, Scheme::kMemory, 0));
     if (scheme == "fault") return parse_fault(rest, nesting, set(node, Scheme::kFault, 0));
     if (scheme == "latency") return parse_latency(rest, nesting, set(node, Scheme::kLatency, 0));
     if (scheme == "trace") return parse_trace_file(rest, nesting, set(node, Scheme::kTrace, 0));
     if (scheme == "stripe") return parse_stripe(rest, nesting, set(node, Scheme::kStripe, 0));
     return failure(EINVAL, "storage: '", Shown(scheme),
-                   ":' is not known; there are uring:, aio:, file:, memory:, ",
+                   ":' is not known; there are uring:, aio:, file:, pmem:, memory:, ",
                    "fault:, stripe:, latency: and trace:; a path with a colon is written ./", Shown(text));
   }
 

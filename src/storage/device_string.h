@@ -5,6 +5,7 @@
 //            | "file:" path [ "?" setting { "," setting } ]      qd=N  threads=N
 //            | "uring:" path [ "?" setting { "," setting } ]     qd=N  threads=N  iopoll=0|1  sqpoll=0|1     see uring.h
 //            | "aio:" path [ "?" setting { "," setting } ]       qd=N  threads=N
+//            | "pmem:" path [ "?" setting { "," setting } ]      size=SIZE  dax=0|1      see pmem.h
 //            | "fault:" [ fault { "," fault } ":" ] "[" device "]"
 //            | "stripe:[" device "," device { "," device } "]" [ "?unit=" SIZE ]
 //            | "latency:" setting { "," setting } ":" "[" device "]"
@@ -16,7 +17,7 @@
 //   when    := N "/" M  | "@" N | "@" N "+" | "%" N      see fault_schedule.h; "x" N: how long a delay is
 //
 // A plain path is a text with a "/" before its first ":" or without ":", and is taken as it is. Paths after
-// "file:", "uring:" and "aio:" end at the first "?". In the list of a stripe a path has no "," and as many "[" as "]";
+// "file:", "uring:", "aio:" and "pmem:" end at the first "?". In the list of a stripe a path has no "," and as many "[" as "]";
 // a "," before a setting of the device before it belongs to that: "[aio:/a?qd=8,threads=2,/b]" are two.
 #pragma once
 #include <string_view>
@@ -25,21 +26,23 @@
 #include "storage/fault_schedule.h"
 #include "storage/file.h"
 #include "storage/latency_model.h"
+#include "storage/pmem.h"
 #include "storage/stripe.h"
 #include "storage/uring.h"
 
 namespace storage {
 
-enum class Scheme { kMemory, kFile, kUring, kAio, kFault, kStripe, kLatency, kTrace };
+enum class Scheme { kMemory, kFile, kUring, kAio, kPmem, kFault, kStripe, kLatency, kTrace };
 
 // One device of the string. Which fields count depends on the scheme.
 struct DeviceNode {
   Scheme scheme = Scheme::kUring;
-  std::string_view path;                          // file, uring, aio, trace; points into the text
+  std::string_view path;                          // file, uring, aio, pmem, trace; points into the text
   uint64_t capacity_bytes = 0;                    // memory
   size_t depth = 0;                               // file, uring, aio
   uint32_t helper_count = kDefaultHelperCount;    // file, uring, aio
   UringModes modes;                               // uring
+  PmemSettings pmem;                              // pmem
   FaultSchedule faults;                           // fault
   uint64_t unit_bytes = kDefaultStripeUnitBytes;  // stripe
   LatencyParameters latency;                      // latency

@@ -43,11 +43,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       storage::fault_fires(node.faults, r, size + 1);
     }
     if (node.scheme == Scheme::kMemory) CHECK_GE(node.capacity_bytes, 4096u);
-    if (node.scheme == Scheme::kFile || node.scheme == Scheme::kUring || node.scheme == Scheme::kAio) {
+    CHECK_LE(node.pmem.size_bytes, storage::kMaxPmemBytes);
+    const bool has_path = node.scheme == Scheme::kFile || node.scheme == Scheme::kUring ||
+                          node.scheme == Scheme::kAio || node.scheme == Scheme::kPmem;
+    if (has_path) {
       CHECK(!node.path.empty() && node.path.size() <= storage::kMaxPathBytes);
       CHECK(node.path.data() >= text.data() &&
             node.path.data() + node.path.size() <= text.data() + text.size());
-      CHECK_GE(node.depth, 1u);
+      if (node.scheme != Scheme::kPmem) CHECK_GE(node.depth, 1u);
       CHECK_LE(node.depth, storage::kMaxQueueDepth);
       CHECK_LE(node.helper_count, storage::FileHelpers::kMaxHelpers);
     }

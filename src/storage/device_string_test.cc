@@ -65,6 +65,18 @@ TEST(DeviceString, ModesOfRings) {
   }
 }
 
+TEST(DeviceString, Pmem) {
+  DeviceTree tree = parse("stripe:[pmem:/mnt/pmem/a?size=64M,dax=0,pmem:/b]");
+  ASSERT_EQ(tree.node_count, 3u);
+  EXPECT_EQ(tree.nodes[1].scheme, Scheme::kPmem);
+  EXPECT_EQ(tree.nodes[1].path, "/mnt/pmem/a");
+  EXPECT_EQ(tree.nodes[1].pmem.size_bytes, uint64_t{64} << 20);
+  EXPECT_FALSE(tree.nodes[1].pmem.needs_dax);
+  EXPECT_EQ(tree.nodes[2].path, "/b");
+  EXPECT_EQ(tree.nodes[2].pmem.size_bytes, 0u);
+  EXPECT_TRUE(tree.nodes[2].pmem.needs_dax);
+}
+
 TEST(DeviceString, FaultsDecorate) {
   DeviceTree tree = parse(
       "fault:seed=7,read_eio=2/1000,write_enospc=@5+,any_delay_us=%3x200,write_torn=@9:[fault:[uring:/"
@@ -209,6 +221,16 @@ TEST(DeviceString, RefusesBadInputWithOneLine) {
       "uring:/x?sqpoll=-1",
       "aio:/x?iopoll=1",
       "file:/x?sqpoll=0",
+      "pmem:",
+      "pmem:?dax=0",
+      "pmem:/x?",
+      "pmem:/x?size",
+      "pmem:/x?size=",
+      "pmem:/x?size=4095",
+      "pmem:/x?size=9T",
+      "pmem:/x?dax=2",
+      "pmem:/x?dax=no",
+      "pmem:/x?qd=4",
       "file:/x?threads=65",
       "file:/x?threads=-1",
       "file:/x?unit=64K",

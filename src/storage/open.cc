@@ -13,6 +13,7 @@ base::Expected<Device*> open_innermost(const DeviceNode& node, const OpenParamet
   if (node.scheme == Scheme::kMemory) return make_memory_device(node.capacity_bytes);
   auto medium = open_medium(node.path, parameters);
   if (!medium) return std::unexpected(medium.error());
+  if (node.scheme == Scheme::kPmem) return make_pmem_device(*medium, node.pmem);
   if (node.scheme == Scheme::kFile) return make_file_device(*medium, node.helper_count, node.depth);
   // A ring would hand each Io to a kernel worker, which does nothing but copy.
   if (medium->is_memory) return make_file_device(*medium, 0, node.depth);

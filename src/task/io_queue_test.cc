@@ -80,8 +80,8 @@ TEST_P(IoQueueTest, ManyTasksOfTwoWorkersWriteAndReadBack) {
 
 INSTANTIATE_TEST_SUITE_P(Devices, IoQueueTest,
                          testing::Values("memory:64M", "uring:DIR", "file:DIR", "file:DIR?threads=0",
-                                         "fault:seed=3,any_delay_polls=1/4x3:[uring:DIR]",
-                                         "aio:DIR", "stripe:[uring:DIR,aio:DIR,file:DIR]?unit=4K",
+                                         "fault:seed=3,any_delay_polls=1/4x3:[uring:DIR]", "aio:DIR",
+                                         "stripe:[uring:DIR,aio:DIR,file:DIR]?unit=4K",
                                          "latency:us=300,channels=4:[aio:DIR]"));
 
 TEST_F(IoQueueTest, ErrorsReachTheTask) {

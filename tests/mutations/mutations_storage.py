@@ -16,6 +16,7 @@ TRACE = "src/storage/trace.cc"
 TRACE_READER = "src/storage/trace_reader.cc"
 TRACE_REPLAY = "src/storage/trace_replay.cc"
 MEMORY = "src/storage/memory.cc"
+PMEM = "src/storage/pmem.cc"
 URING = "src/storage/uring.cc"
 
 
@@ -128,6 +129,16 @@ MUTATIONS = [
              (URING, "    if (modes_.polls_device && !(medium().is_direct && medium().polls)) {", "    if (false) {")),
     mutation("medium that is not uring's is called so", "Uring.WhereItIsForbiddenAio*",
              (URING, "      set_scheme(\"aio\");\n", "")),
+
+    # Persistent memory
+    mutation("file that is not memory is taken for persistent memory", "PmemTest.Refuses*",
+             ("src/sys/persistent.cc", "is_memory ? MAP_SHARED_VALIDATE | MAP_SYNC : MAP_SHARED", "MAP_SHARED")),
+    mutation("holes of a mapped file are left", "PmemTest.AllOfIt*",
+             (PMEM, "SYS_fallocate, medium.descriptor, 0, 0, bytes)", "SYS_ftruncate, medium.descriptor, bytes)")),
+    mutation("file is allocated before it is known to be memory", "PmemTest.Refuses*",
+             (PMEM, "  auto mapped = map(medium, bytes, settings.needs_dax);\n", "  if (!medium.is_block_device) (void)allocate(medium, bytes);\n  auto mapped = map(medium, bytes, settings.needs_dax);\n")),
+    mutation("every segment of a mapped transfer at its front", "*Conformance.Segments*pmem*",
+             (PMEM, "      at += segment.iov_len;\n", "")),
 
     # Media
     mutation("file of another process is used", "OpenTest.AFileOfAnother*",

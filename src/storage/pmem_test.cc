@@ -1,0 +1,87 @@
+// The pmem backend's own, over files that are not memory. What every backend promises: conformance_test.cc.
+#include "storage/pmem.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "storage/open.h"
+#include "storage/test_queue.h"
+#include "sys/files.h"
+
+namespace storage {
+namespace {
+
+class PmemTest : public QueueTest {
+ protected:
+  void TearDown() override {
+    QueueTest::TearDown();
+    std::filesystem::remove(path);
+  }
+  std::string text(const std::string& settings) const { return "pmem:" + path + settings; }
+  base::Error refusal(const std::string& device_text) {
+    int before[256], after[256];
+    const size_t count = sys::own_descriptors(before);
+    auto opened = open_device(device_text, {});
+    EXPECT_FALSE(opened.has_value()) << device_text;
+    if (opened) (*opened)->close();
+    EXPECT_EQ(sys::own_descriptors(after), count);
+    return opened ? base::Error() : opened.error();
+  }
+  const std::string path = "/var/tmp/spillway-pmem-" + std::to_string(getpid());
+};
+
+TEST_F(PmemTest, AFileIsUsedAsItIs) {
+  std::ofstream(path) << std::string(3 * kBlock + 100, 'x');
+  open_queue_of(text("?dax=0"));
+  EXPECT_EQ(device->capacity_bytes(), 3 * kBlock);
+  EXPECT_FALSE(device->discards());
+  EXPECT_TRUE(std::string_view(device->name()).starts_with(text("")));
+  EXPECT_EQ(run(Operation::kRead, kBlock, kBlock)->bytes[0], 'x');
+  run(Operation::kWrite, kBlock, kBlock, 5);
+  EXPECT_EQ(run(Operation::kRead, 2 * kBlock, kBlock)->bytes[0], 'x');
+  EXPECT_EQ(run(Operation::kFlush, 0, 0)->io.error, 0);
+  close();
+  std::ifstream file(path);
+  std::string content(4 * kBlock, 0);
+  file.read(content.data(), static_cast<std::streamsize>(content.size()));
+  EXPECT_EQ(file.gcount(), static_cast<std::streamsize>(3 * kBlock + 100));
+  EXPECT_EQ(static_cast<unsigned char>(content[kBlock]), TestIo::pattern(kBlock, 5));
+  EXPECT_EQ(content[kBlock - 1], 'x');
+  EXPECT_EQ(content[2 * kBlock], 'x');
+}
+
+TEST_F(PmemTest, AllOfItIsAllocated) {
+  open_queue_of(text("?dax=0,size=1M"));
+  EXPECT_EQ(device->capacity_bytes(), uint64_t{1} << 20);
+  struct stat facts = {};
+  ASSERT_EQ(stat(path.c_str(), &facts), 0);
+  EXPECT_EQ(facts.st_size, 1 << 20);
+  EXPECT_GE(facts.st_blocks * 512, 1 << 20);
+  close();
+  open_queue_of(text("?dax=0,size=512K"));
+  EXPECT_EQ(device->capacity_bytes(), uint64_t{512} << 10) << "no more than that";
+  close();
+  open_queue_of(text("?dax=0,size=2M"));
+  EXPECT_EQ(device->capacity_bytes(), uint64_t{2} << 20) << "it grows";
+}
+
+TEST_F(PmemTest, RefusesWithALine) {
+  EXPECT_EQ(refusal(text("?dax=0")).number, EINVAL);
+  EXPECT_NE(std::string(refusal(text("?dax=0")).message).find("size=SIZE"), std::string::npos);
+  const base::Error full = refusal(text("?dax=0,size=6T"));
+  EXPECT_TRUE(full.number == ENOSPC || full.number == EFBIG) << full.message;
+  const base::Error plain = refusal(text("?size=1M"));
+  if (plain.number == 0) GTEST_SKIP() << "/var/tmp is persistent memory";
+  EXPECT_EQ(plain.number, EOPNOTSUPP);
+  EXPECT_NE(std::string(plain.message).find("DAX"), std::string::npos) << plain.message;
+  EXPECT_EQ(std::filesystem::file_size(path), 0u) << "nothing is changed";
+  EXPECT_LT(std::string(plain.message).size(), sizeof plain.message - 1) << "cut off";
+}
+
+}  // namespace
+}  // namespace storage
