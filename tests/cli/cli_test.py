@@ -261,6 +261,7 @@ class Info(Case):
         full = self.folder / "full"
         full.write_text("mine")
         described_full = described(f"file:{full}")
+        self.assertEqual(set(described_full), {"medium_1", "problems"})
         self.assertIn("--storage-overwrite", described_full["problems"][0])
         self.assertEqual(described_full["medium_1"]["is"].split()[1], "(file,")
         self.assertEqual(full.read_text(), "mine")

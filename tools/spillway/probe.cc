@@ -419,18 +419,16 @@ Json probe_device(std::string_view text) {
       throw WrongInput("info would overwrite the trace; give the device inside trace:...:[DEVICE]");
     if (!node.path.empty()) media[concat("medium_", media.size() + 1)] = describe_medium(node.path, problems);
   }
-  storage::OpenParameters parameters = {.overwrite = false, .spill = true};
-  auto device = storage::open_device(text, parameters);
-  if (!device && device.error().number == EEXIST) {
-    parameters.spill = false;
-    device = storage::open_device(text, parameters);
+  auto device = storage::open_device(text, {.overwrite = false, .spill = true});
+  // Content is a problem that has been named.
+  if (!device && device.error().number != EEXIST) throw WrongInput(device.error().message);
+  if (device) {
+    answers["device"] = {{"is", (*device)->name()},
+                         {"block_bytes", (*device)->block_bytes()},
+                         {"capacity_bytes", (*device)->capacity_bytes()},
+                         {"discards", (*device)->discards()}};
+    (*device)->close();
   }
-  if (!device) throw WrongInput(device.error().message);
-  answers["device"] = {{"is", (*device)->name()},
-                       {"block_bytes", (*device)->block_bytes()},
-                       {"capacity_bytes", (*device)->capacity_bytes()},
-                       {"discards", (*device)->discards()}};
-  (*device)->close();
   answers.update(media);
   answers["problems"] = problems.lines();
   return answers;
