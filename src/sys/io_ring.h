@@ -95,8 +95,8 @@ class IoRing {
   uint32_t submission_mask_ = 0;
   uint32_t completion_mask_ = 0;
   uint32_t tail_ = 0;  // of submissions, ahead of *submission_tail_ by what enter() has not published
-  uint32_t published_tail_ =
-      0;  // with a thread of the kernel: same as *submission_tail_, or what it never took
+  // With a thread of the kernel: same as *submission_tail_, or what it never took.
+  uint32_t published_tail_ = 0;
   uint32_t completion_head_ = 0;  // same as *completions_head_, which only we store to
   uint32_t* submission_head_ = nullptr;
   uint32_t* submission_tail_ = nullptr;
