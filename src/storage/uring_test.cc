@@ -276,13 +276,13 @@ class Pages {
   size_t bytes_;
 };
 
-// Reads the first block by a ring to `to`; returns the first byte there.
-char read_to(Queue& queue, char* to, uint32_t segment_count = 1) {
-  const iovec segments[] = {{to, kBlock}, {to + kBlock, kBlock}};
+// Reads the first block by a ring to `to`, or more; returns the first byte there.
+char read_to(Queue& queue, char* to, uint32_t segment_count = 1, size_t segment_bytes = kBlock) {
+  const iovec segments[] = {{to, segment_bytes}, {to + segment_bytes, segment_bytes}};
   Io io;
   io.segments = segments;
   io.segment_count = segment_count;
-  io.length_bytes = segment_count * kBlock;
+  io.length_bytes = segment_count * segment_bytes;
   Io* batch[] = {&io};
   queue.run(batch);
   EXPECT_TRUE(io.whole()) << io.error;
@@ -308,6 +308,7 @@ TEST(Uring, FixedMemoryIsUsedWhereItIs) {
   EXPECT_EQ(read_to(*queue, pages.at(2 * kBlock)), 0);
   EXPECT_EQ(read_to(*queue, pages.at(0)), first);
   EXPECT_EQ(read_to(*queue, pages.at(3 * kBlock)), first);
+  EXPECT_EQ(read_to(*queue, pages.at(2 * kBlock), 1, 2 * kBlock), first) << "beyond its end";
   EXPECT_EQ(read_to(*queue, pages.at(kBlock), 2), first) << "of two segments";
   pages.replace();
   EXPECT_TRUE(queue->fix_memory(pages.at(0), 4 * kBlock));
