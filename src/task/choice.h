@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "base/idle.h"
 #include "sys/kernel.h"
 #include "sys/lock.h"
 
@@ -21,9 +22,7 @@ uint32_t choose(uint32_t count);
 uint64_t now_ns();
 // A turn that found nothing.
 inline void relax() {}
-// Idle (idle.h).
-inline constexpr uint64_t kLookNs = 0;
-inline constexpr uint32_t kTurnsPerClock = 8;
+inline constexpr base::Idle::Pace kPace = {0, 8};
 
 // A lock of simulated workers: who finds it held lets another run.
 class InterLock {
@@ -48,8 +47,7 @@ inline void choice_point() {}
 inline uint32_t choose(uint32_t) { return 0; }
 inline uint64_t now_ns() { return sys::monotonic_ns(); }
 inline void relax() { __builtin_ia32_pause(); }
-inline constexpr uint64_t kLookNs = 20'000;
-inline constexpr uint32_t kTurnsPerClock = 64;
+inline constexpr base::Idle::Pace kPace = base::Idle::kPace;
 using InterLock = sys::Mutex;
 
 #endif

@@ -97,7 +97,7 @@ void Worker::run() {
     }
     choice_point();
     relax();
-    if (!idle_.should_sleep()) continue;
+    if (!idle_.should_sleep(now_ns, kPace)) continue;
     // Not before: who spawns tasks elsewhere writes to what this reads.
     if (scheduler_->has_ended()) break;
     uint64_t until_ns = timers_.due_ns();

@@ -6,7 +6,7 @@
 //  3 up to kTasksPerTurn runnable tasks, first in, first out, each until it blocks, yields or ends; one is switched to
 //    the next directly
 //  4 every poller
-//  5 nothing ran and nothing came for some turns (idle.h): it sleeps, until a message comes, a poller's descriptor is readable,
+//  5 nothing ran and nothing came for some turns (base/idle.h): it sleeps, until a message comes, a poller's descriptor is readable,
 //    or the first of the timers and of the pollers' own times is due
 //
 // Sleep and wake, without a lost wake-up
@@ -20,9 +20,9 @@
 #include <cstdint>
 
 #include "base/error.h"
+#include "base/idle.h"
 #include "base/poller.h"
 #include "sys/events.h"
-#include "task/idle.h"
 #include "task/task.h"
 
 namespace task {
@@ -100,7 +100,7 @@ class Worker {
   Task* last_runnable_ = nullptr;
   uint32_t runnable_count_ = 0;
   uint32_t left_in_turn_ = 0;
-  Idle idle_;
+  base::Idle idle_;
   sys::Fiber loop_;
   Timers timers_;
   base::Poller* pollers_[kMostPollers] = {};

@@ -1,7 +1,7 @@
 """Breakages of src/task: a wake-up that is lost, a wait that two end, a stack that is given away too early."""
 
 FUTURE = "src/task/future.cc"
-IDLE = "src/task/idle.h"
+IDLE = "src/base/idle.h"
 POOL = "src/task/stack_pool.cc"
 SCHEDULER = "src/task/scheduler.cc"
 SYNC = "src/task/sync.h"
@@ -26,9 +26,9 @@ MUTATIONS = [
              (WORKER, "  Message* last = inbox_.exchange(nullptr, std::memory_order_acquire);",
               "  Message* last = inbox_.load();\n  choice_point();\n  inbox_.store(nullptr);")),
     mutation("a look that helped is not remembered", (IDLE, "    if (turns_ > kTurnsAlways) sleeps_between_ = 0;\n", ""),
-             program="task_test", gtest_filter="Idle*"),
+             program="base_test", gtest_filter="Idle*"),
     mutation("a look in vain is forgotten", (IDLE, "      sleeps_left_ = sleeps_between_ =", "      sleeps_between_ ="),
-             program="task_test", gtest_filter="Idle*"),
+             program="base_test", gtest_filter="Idle*"),
 
     # Who ends a wait
     mutation("a wait that was ended is ended again", (WAITING, "    if (!waiter_.is_queued) return false;\n    list_.remove(waiter_);", "    if (waiter_.is_queued) list_.remove(waiter_);")),

@@ -1,8 +1,8 @@
-#include "task/idle.h"
+#include "base/idle.h"
 
 #include <gtest/gtest.h>
 
-namespace task {
+namespace base {
 namespace {
 
 uint64_t time_ns = 0;
@@ -19,8 +19,8 @@ uint32_t turns_until_sleep(Idle& idle, uint64_t turn_ns) {
 TEST(IdleTest, LooksOnForAWhile) {
   Idle idle;
   const uint32_t turns = turns_until_sleep(idle, 100);
-  EXPECT_GE(turns, kLookNs / 100);
-  EXPECT_LE(turns, kLookNs / 100 + Idle::kTurnsAlways + kTurnsPerClock);
+  EXPECT_GE(turns, Idle::kPace.look_ns / 100);
+  EXPECT_LE(turns, Idle::kPace.look_ns / 100 + Idle::kTurnsAlways + Idle::kPace.turns_per_clock);
 }
 
 TEST(IdleTest, LooksMoreRarelyWhenItIsInVain) {
@@ -59,4 +59,4 @@ TEST(IdleTest, WorkWithoutALookSaysNothingOfIt) {
 }
 
 }  // namespace
-}  // namespace task
+}  // namespace base

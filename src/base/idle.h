@@ -1,14 +1,12 @@
-// Idle: for how long a worker that finds nothing to do looks again before it sleeps. A sleep and the wake that ends it cost both
-// sides some 10 us, so a worker that is answered sooner gains by looking on. One that is not pays that once, and then the more
-// rarely, the longer looking has been in vain: a worker that waits for slow things, or whose CPU is wanted by who will answer, all
+// Idle: for how long a thread that finds nothing to do looks again before it sleeps. A sleep and the wake that ends it cost both
+// sides some 10 us, so who is answered sooner gains by looking on. Who is not pays that once, and then the more
+// rarely, the longer looking has been in vain: a thread that waits for slow things, or whose CPU is wanted by who will answer, all
 // but stops to look.
 #pragma once
 #include <algorithm>
 #include <cstdint>
 
-#include "task/choice.h"
-
-namespace task {
+namespace base {
 
 class Idle {
  public:
@@ -21,19 +19,23 @@ class Idle {
     turns_ = 0;
   }
 
-  // A turn has found nothing: should the worker sleep now? `clock` is now_ns, but for tests.
-  bool should_sleep(uint64_t (*clock)() = [] { return now_ns(); }) {
+  struct Pace {
+    uint64_t look_ns;
+    uint32_t turns_per_clock;  // the clock is a system call
+  };
+  static constexpr Pace kPace = {20'000, 64};
+  // A turn has found nothing: should the thread sleep now? `clock` is in ns.
+  bool should_sleep(uint64_t (*clock)(), Pace pace = kPace) {
     ++turns_;
     if (turns_ < kTurnsAlways) return false;
     if (turns_ == kTurnsAlways) {
       if (sleeps_left_ == 0) {
-        until_ns_ = clock() + kLookNs;
+        until_ns_ = clock() + pace.look_ns;
         return false;
       }
       --sleeps_left_;
     } else {
-      // The clock is a system call.
-      if (turns_ % kTurnsPerClock != 0 || clock() < until_ns_) return false;
+      if (turns_ % pace.turns_per_clock != 0 || clock() < until_ns_) return false;
       sleeps_left_ = sleeps_between_ = std::min(2 * sleeps_between_ + 1, kMostSleepsBetween);
     }
     turns_ = 0;
@@ -47,4 +49,4 @@ class Idle {
   uint32_t sleeps_left_ = 0;     // of these
 };
 
-}  // namespace task
+}  // namespace base
