@@ -94,6 +94,8 @@ base::Expected<Cache*> Cache::create(const CacheParameters& parameters, storage:
 }
 
 void Cache::destroy() {
+  if (Delegation* delegation = delegation_.load(std::memory_order_relaxed); delegation != nullptr)
+    delegation->destroy();
   shared_.loads.destroy();
   for (uint32_t i = 0; i < partition_count_; ++i) partitions_[i].close();
   if (shared_.clean_copies != nullptr)
@@ -106,6 +108,43 @@ void Cache::destroy() {
   sys::unmap(this, sizeof(Cache));
 }
 
+base::Expected<void> Cache::open_servers(uint32_t count, bool always) {
+  auto created = Delegation::create(shared_, count, always);
+  if (!created) return std::unexpected(created.error());
+  delegation_.store(*created, std::memory_order_release);
+  return {};
+}
+
+char* Cache::ask(Delegation& delegation, PageId page, Lane& lane, bool pin) {
+  Partition& partition = of(page);
+  if (!delegation.always()) {
+    char* bytes = nullptr;
+    switch (partition.look(page, pin, bytes)) {
+      case Partition::Look::kThere: return bytes;
+      case Partition::Look::kBusy: return nullptr;
+      case Partition::Look::kNotThere: break;
+    }
+  }
+  Client* const client = client_for(delegation, page, lane);
+  if (client == nullptr) return nullptr;
+  const Request request = {.page = page, .pin = pin};
+  uint64_t reply;
+  client->ask(delegation.server_of(static_cast<uint32_t>(&partition - partitions_)), &request, 1, &reply);
+  if (reply == Request::kRefused) return nullptr;
+  if (pin) return reinterpret_cast<char*>(reply);
+  // Where it is says its entry. If that is not open any more, or the page is closed, or its read failed, another look.
+  const int64_t entry = table_.entry(page, 0);
+  return entry > Table::kDirect ? reinterpret_cast<char*>(table_.address(page) + entry - 1) : nullptr;
+}
+
+// The thread's, if it may ask for the page.
+Client* Cache::client_for(Delegation& delegation, PageId page, Lane& lane) {
+  // Files may be slow: nobody else should wait for them.
+  if (shared_.origins != nullptr && shared_.origins->kind_of(page) != Origins::Kind::kZeros) return nullptr;
+  if (lane.client == nullptr) lane.client = delegation.take_client();
+  return lane.client;
+}
+
 // f(partition, first, count) for the parts of the range that are a partition's each.
 template <class F>
 void Cache::for_each_part(PageId first, uint64_t count, F f) {
@@ -116,6 +155,25 @@ void Cache::for_each_part(PageId first, uint64_t count, F f) {
     f(of(first), first, region_end - index(first));
     first = PageId{region_end};
   }
+}
+
+void Cache::load_together(PageId first, uint64_t count, Lane& lane) {
+  Delegation* const delegation = delegation_.load(std::memory_order_acquire);
+  if (delegation == nullptr || !delegation->is_running()) return;
+  for_each_part(first, count, [&](Partition& partition, PageId page, uint64_t n) {
+    Server& server = delegation->server_of(static_cast<uint32_t>(&partition - partitions_));
+    Request missing[Lines::kMost];
+    uint64_t replies[Lines::kMost];
+    uint32_t missing_count = 0;
+    for (uint64_t i = 0; i < n; ++i) {
+      if (table_.entry(page + i, 0) == Table::kUnknown && client_for(*delegation, page + i, lane) != nullptr)
+        missing[missing_count++] = {.page = page + i};
+      // One that is left is as well loaded when it is used.
+      if (missing_count < (i + 1 == n ? 2 : Lines::kMost)) continue;
+      lane.client->ask(server, missing, missing_count, replies);
+      missing_count = 0;
+    }
+  });
 }
 
 void Cache::discard(PageId first, uint64_t count, Lane& lane) {
@@ -242,6 +300,10 @@ void Cache::after_fork_in_parent() {
 bool Cache::after_fork_in_child() {
   if (lend_failed_) return false;
   shared_.loads.forget();
+  // Its memory stays: lanes that were inherited say that they have done with it.
+  if (Delegation* delegation = delegation_.exchange(nullptr, std::memory_order_relaxed);
+      delegation != nullptr)
+    delegation->forget();
   // The parent's watches its own memory.
   if (shared_.watch.is_open()) {
     shared_.watch.close();

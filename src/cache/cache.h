@@ -9,6 +9,7 @@
 #pragma once
 #include <atomic>
 
+#include "cache/delegation.h"
 #include "cache/layout.h"
 #include "cache/load_queue.h"
 #include "cache/partition.h"
@@ -50,16 +51,37 @@ class Cache {
   // own calls it in there.
   size_t poll_loads() { return shared_.loads.poll(); }
 
+  // Servers (delegation.h), which load pages for the threads that call load and pin. In this order, once: open_servers,
+  // run_server in a thread of its own for each, start_servers with how many of these there are; stop_servers, the end of the
+  // threads, destroy. A child of fork has none: it may open its own, and asks them by lanes that it opened. Errors: ENOMEM,
+  // EMFILE; then there are none.
+  base::Expected<void> open_servers(uint32_t count, bool always);
+  void run_server(uint32_t server) { delegation_.load(std::memory_order_acquire)->run(server); }
+  void start_servers(uint32_t running_count) {
+    delegation_.load(std::memory_order_acquire)->start(running_count);
+  }
+  // REQUIRES: nobody loads or pins meanwhile.
+  void stop_servers() { delegation_.load(std::memory_order_acquire)->stop(); }
+
   // As Partition's.
-  base::Expected<char*> load(PageId page, Lane& lane) { return load(page, lane, lane.stream); }
+  base::Expected<char*> load(PageId page, Lane& lane) {
+    if (char* bytes = delegate(page, lane, false); bytes != nullptr) return bytes;
+    return load(page, lane, lane.stream);
+  }
   base::Expected<char*> load(PageId page, Lane& lane, Stream& stream) {
     return of(page).load(page, lane, stream, false);
   }
-  base::Expected<char*> pin(PageId page, Lane& lane) { return of(page).load(page, lane, lane.stream, true); }
+  base::Expected<char*> pin(PageId page, Lane& lane) {
+    if (char* bytes = delegate(page, lane, true); bytes != nullptr) return bytes;
+    return of(page).load(page, lane, lane.stream, true);
+  }
   base::Expected<Partition::Begun> begin_load(PageId page, Lane& lane, Stream& stream, LoadQueue& queue,
                                               void (*ended)(void* context), void* context) {
     return of(page).begin_load(page, lane, stream, queue, ended, context);
   }
+  // For who is about to load or pin these pages one by one: servers load those that are missing together. Nothing without
+  // servers. Cost: as the loads.
+  void load_together(PageId first, uint64_t count, Lane& lane);
   void unpin(PageId page) { of(page).unpin(page); }
   void discard(PageId first, uint64_t count, Lane& lane);
   Partition::Left forget(PageId first, uint64_t count, Lane& lane);
@@ -165,6 +187,15 @@ class Cache {
   void verify();
 
  private:
+  // Has a server load the page, or finds it; null: the caller is to do it by itself.
+  char* delegate(PageId page, Lane& lane, bool pin) {
+    Delegation* const delegation = delegation_.load(std::memory_order_acquire);
+    if (delegation == nullptr || !delegation->is_running()) return nullptr;
+    return ask(*delegation, page, lane, pin);
+  }
+  char* ask(Delegation& delegation, PageId page, Lane& lane, bool pin);
+  Client* client_for(Delegation& delegation, PageId page, Lane& lane);
+
   Partition& of(PageId page) { return partitions_[partition_of(page, region_shift_, partition_count_)]; }
 
   template <class F>
@@ -185,6 +216,7 @@ class Cache {
   long process_ = 0;              // that created the cache, or became its owner as a child
   std::atomic<long> parent_ = 0;  // of a child of fork, as long as it lives; 0: none
   bool lend_failed_ = false;
+  std::atomic<Delegation*> delegation_{nullptr};
   Shared shared_;
   Table table_;
   uint64_t range_begin_ = 0;

@@ -2,6 +2,7 @@
 
 #include <new>
 
+#include "cache/delegation.h"
 #include "sys/memory.h"
 
 namespace cache {
@@ -24,6 +25,7 @@ base::Expected<Lane*> Lane::create(storage::Device& device, size_t page_bytes) {
 }
 
 void Lane::destroy() {
+  if (client != nullptr) client->give_back();
   queue_->device().close_queue(queue_);
   sys::unmap(this, bytes_);
 }

@@ -16,6 +16,8 @@ struct Stream {
   uint32_t miss_streak = 0;
 };
 
+class Client;
+
 class Lane {
  public:
   static constexpr uint32_t kMaxBatch = 128;
@@ -62,7 +64,8 @@ class Lane {
   uint32_t io_count;
   iovec segments[kMaxSegments];
   uint32_t segment_count;
-  Stream stream;  // of the thread's misses
+  Stream stream;    // of the thread's misses
+  Client* client;   // its, of the cache's servers; null: none so far
   char* page_copy;  // one page, aligned: the cleaner's copy, chaos's read-back
 
  private:

@@ -150,31 +150,41 @@ base::Expected<Partition::Begun> Partition::begin_load(PageId page, Lane& lane, 
 
 void Partition::end_load(const BegunLoad& load) { finish_read({load.victims, load.victim_count}, load.io); }
 
+// Step 1 of Load, of a page that has a frame.
+Partition::Attempt Partition::take_resident(FrameId id, bool pin, char*& bytes) {
+  Frame& frame = frames_[id];
+  switch (frame.state()) {
+    case State::kLoading: return Attempt::kWait;
+    case State::kEvicting:
+      if (frame.gone) return Attempt::kGone;
+      [[fallthrough]];
+    case State::kWriting:
+      base::statistics.cache_rescues.add();
+      frame.rescue();
+      break;
+    case State::kResident: break;
+    case State::kAbsent:
+    case State::kFree: CHECK(frame.state() == State::kResident);
+  }
+  reopen(id);
+  if (pin) frame.pin();
+  bytes = frames_.bytes(id);
+  base::statistics.cache_hits.add();
+  return Attempt::kDone;
+}
+
+Partition::Look Partition::look(PageId page, bool pin, char*& bytes) {
+  sys::LockGuard guard(mutex_);
+  const FrameId frame = map_.find(page).frame;
+  if (frame == base::kNoFrame) return Look::kNotThere;
+  return take_resident(frame, pin, bytes) == Attempt::kDone ? Look::kThere : Look::kBusy;
+}
+
 // Steps 1 to 3 of Load. On kLoad the lane's victims are the claimed frames, the wanted one first.
 Partition::Attempt Partition::try_load(PageId page, Lane& lane, Stream& stream, bool pin, bool desperate,
                                        char*& bytes) {
   const PageMap::Where where = map_.find(page);
-  if (where.frame != base::kNoFrame) {
-    Frame& frame = frames_[where.frame];
-    switch (frame.state()) {
-      case State::kLoading: return Attempt::kWait;
-      case State::kEvicting:
-        if (frame.gone) return Attempt::kGone;
-        [[fallthrough]];
-      case State::kWriting:
-        base::statistics.cache_rescues.add();
-        frame.rescue();
-        break;
-      case State::kResident: break;
-      case State::kAbsent:
-      case State::kFree: CHECK(frame.state() == State::kResident);
-    }
-    reopen(where.frame);
-    if (pin) frame.pin();
-    bytes = frames_.bytes(where.frame);
-    base::statistics.cache_hits.add();
-    return Attempt::kDone;
-  }
+  if (where.frame != base::kNoFrame) return take_resident(where.frame, pin, bytes);
   const auto origin = where.place != base::kNoPlace ? Origins::Kind::kZeros : origin_of(page);
   if (origin == Origins::Kind::kGone) return Attempt::kGone;
   bool fresh;

@@ -102,6 +102,9 @@ class Partition {
   enum class Begun { kDone, kUnderWay, kWait, kNoRoom };
   base::Expected<Begun> begin_load(PageId page, Lane& lane, Stream& stream, LoadQueue& queue,
                                    void (*ended)(void* context), void* context);
+  // Is the page in memory? Then as load, and kThere; else nothing was done.
+  enum class Look { kThere, kNotThere, kBusy };  // busy: being loaded, or gone
+  Look look(PageId page, bool pin, char*& bytes);
   // Of LoadQueue: the load's read has ended.
   void end_load(const BegunLoad& load);
   // REQUIRES: pinned.
@@ -195,6 +198,7 @@ class Partition {
   enum class Attempt { kDone, kWait, kNeedFrame, kLoad, kGone };
 
   Attempt try_load(PageId page, Lane& lane, Stream& stream, bool pin, bool desperate, char*& bytes);
+  Attempt take_resident(FrameId id, bool pin, char*& bytes);
   void wait_for_change(uint32_t key, uint64_t timeout_ns = 0);
   base::Expected<void> fill(Lane& lane);
   base::Expected<void> fill_from_origin(Lane& lane);

@@ -12,6 +12,8 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "cache/cache.h"
 #include "cache/test_device.h"
@@ -185,6 +187,24 @@ class TestWorld {
   uint64_t table_bytes = 0;
   uint64_t range_bytes = 0;
   Cache* cache = nullptr;
+};
+
+// Servers of a cache, from here to the end of this. REQUIRES: nobody loads or pins at the end.
+class Serving {
+ public:
+  Serving(Cache& served, uint32_t count, bool always = false) : cache(served) {
+    CHECK(cache.open_servers(count, always).has_value());
+    for (uint32_t i = 0; i < count; ++i) threads.emplace_back([this, i] { cache.run_server(i); });
+    cache.start_servers(count);
+  }
+  ~Serving() {
+    cache.stop_servers();
+    for (std::thread& thread : threads) thread.join();
+    cache.start_servers(0);
+  }
+
+  Cache& cache;
+  std::vector<std::thread> threads;
 };
 
 inline TestThread::TestThread(TestWorld& w, uint32_t number) : world(w), slots(w.holders.threads[number]) {

@@ -27,6 +27,8 @@ struct Case {
   bool faults;
   uint32_t delay_us_max;
   bool tight_budget;  // tables and metadata take frames away
+  uint32_t server_count = 0;
+  bool servers_always = false;
 };
 
 constexpr uint32_t kThreads = 4;
@@ -41,6 +43,8 @@ class Shared {
     if (c.faults) set_faults(50'000);
     CHECK(world.cache->prepare_cleaning().has_value());
     world.device->allow_discards();
+    if (c.server_count > 0)
+      serving = std::make_unique<Serving>(*world.cache, c.server_count, c.servers_always);
   }
   static TestParameters parameters(const Case& c) {
     TestParameters p = {.page_bytes = c.page_bytes,
@@ -72,6 +76,7 @@ class Shared {
 
   Case config;
   TestWorld world;
+  std::unique_ptr<Serving> serving;
   std::atomic<bool> stop{false};
   std::atomic<uint64_t> steps{0};
 };
@@ -254,7 +259,10 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"partitions_sparse_tight", 4 << 10, 256, 4, 61, 0, false, false, 0, true},
                     Case{"large_pages_read_ahead", 16 << 10, 128, 1, 1, 4, false, false, 20, false},
                     Case{"chaos", 8 << 10, 64, 1, 1, 2, true, false, 0, false},
-                    Case{"faults_and_delays", 4 << 10, 64, 2, 7, 2, false, true, 100, false}),
+                    Case{"faults_and_delays", 4 << 10, 64, 2, 7, 2, false, true, 100, false},
+                    Case{"server", 4 << 10, 64, 1, 1, 0, false, false, 20, false, 1},
+                    Case{"servers_chaos", 8 << 10, 64, 2, 7, 2, true, false, 0, false, 2},
+                    Case{"servers_always", 4 << 10, 64, 2, 7, 2, false, true, 100, false, 2, true}),
     [](const auto& info) { return info.param.name; });
 
 }  // namespace

@@ -15,6 +15,10 @@ TABLE = "src/cache/table.cc"
 READER = "src/cache/page_reader.cc"
 GHOSTS = "src/cache/ghosts.cc"
 LOADS = "src/cache/load_queue.cc"
+CACHE = "src/cache/cache.cc"
+LINES = "src/cache/lines.h"
+BELL = "src/cache/bell.h"
+SERVER = "src/cache/server.cc"
 
 
 def mutation(name, test, *patches):
@@ -135,7 +139,7 @@ MUTATIONS = [
     mutation("an edge does not raise the version", "Frame.*",
              ("src/cache/frame.h", "uint64_t version = (old >> kVersionShift) + 1;", "uint64_t version = old >> kVersionShift;")),
     mutation("touch during eviction lost", "ProtocolTest.ATouchAfterTheScan*",
-             (PARTITION, "        frame.rescue();\n", "")),
+             (PARTITION, "      frame.rescue();\n", "")),
     mutation("evictor does not look whether its victim is still its own", "ProtocolTest.AnEvictorLeaves*",
              (EVICT, "const bool ours = frame.is(State::kEvicting, victim.version);",
               "const bool ours = frame.state() == State::kEvicting;")),
@@ -373,7 +377,7 @@ MUTATIONS = [
     mutation("last page of an origin ends with what was there", "OriginsTest.TheLastPage*",
              (ORIGIN, "rest > 0)", "rest > shared_->page_bytes)")),
     mutation("forgotten page rescued by a load", "OriginsTest.AHeldPage*",
-             (PARTITION, "        if (frame.gone) return Attempt::kGone;\n", "")),
+             (PARTITION, "      if (frame.gone) return Attempt::kGone;\n", "")),
     mutation("forgotten page taken from under a holder", "OriginsTest.AHeldPage*",
              (FORGET, "      if (victim.held) {", "      if (victim.held && victim.watched) {")),
     mutation("page that is read ahead taken for another's", "OriginsTest.PagesThatFollow*",
@@ -421,4 +425,23 @@ MUTATIONS = [
              (PARTITION, "frames_[id].looked_at == 0 && !frames_[id].io()", "true")),
     mutation("discard stores to what is guarded", "ClosedTest.ADiscard*",
              (DISCARD, "frames_.unwatched_bytes(id), 0", "frames_.bytes(id), 0")),
+
+    # Servers
+    mutation("a client lies down without a word", "LinesTest.NoClient*:LinesTest.Threads*",
+             (LINES, "    request_.sleeps.store(1, std::memory_order_seq_cst);\n", "")),
+    mutation("nobody rings for a server that lies down", "BellTest.NoServer*",
+             (BELL, "    asleep_.store(1, std::memory_order_relaxed);\n", "")),
+    mutation("a message is taken twice", "LinesTest.Each*", (LINES, "    taken = message;\n", "")),
+    mutation("requests of a message are loaded one after the other", "ServerTest.TheReads*",
+             (SERVER, "    if (*begun == Partition::Begun::kUnderWay) return;", "    while (*begun == Partition::Begun::kUnderWay && ended_.load() != &asked) loads_->poll();\n    if (*begun == Partition::Begun::kUnderWay) return;")),
+    mutation("a pin of a page that was loaded is forgotten", "ServerTest.Pins*",
+             (SERVER, "    if (asked->request.pin)\n", "    if (false)\n")),
+    mutation("a message is answered before all of it is done", "ServerTest.TheReads*",
+             (SERVER, "  if (--desk.left == 0) desk", "  if (--desk.left != ~uint32_t{0}) desk")),
+    mutation("a server waits for frames that its client holds", "ServerTest.AServerThatCannot*",
+             (SERVER, "    if (*begun != Partition::Begun::kDone) break;", "    if (*begun != Partition::Begun::kDone) {\n      asked.tries = 0;\n      continue;\n    }")),
+    mutation("what is in memory is asked for", "ServerTest.WhatIsInMemory*",
+             (CACHE, "  if (!delegation.always()) {", "  if (false) {")),
+    mutation("a child of fork asks its parent's servers", "ServerTest.AChild*",
+             (CACHE, "delegation_.exchange(nullptr, std::memory_order_relaxed)", "delegation_.load(std::memory_order_relaxed)")),
 ]

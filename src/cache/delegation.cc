@@ -1,0 +1,76 @@
+#include "cache/delegation.h"
+
+#include <new>
+
+#include "sys/kernel.h"
+#include "sys/memory.h"
+
+namespace cache {
+
+void Client::ask(Server& server, const Request* requests, uint32_t count, uint64_t* replies) {
+  Lines& lines = server.lines(number_);
+  const auto wait = [&] {
+    while (!lines.is_free()) {
+      __builtin_ia32_pause();
+      if (idle_.should_sleep(sys::monotonic_ns)) lines.sleep();
+    }
+    idle_.end();
+  };
+  // The number's last thread may have ended while it waited for an answer.
+  wait();
+  uint64_t words[Lines::kMost];
+  for (uint32_t i = 0; i < count; ++i) words[i] = requests[i].word();
+  lines.send(words, count);
+  server.ring();
+  wait();
+  for (uint32_t i = 0; i < count; ++i) replies[i] = lines.reply(i);
+}
+
+base::Expected<Delegation*> Delegation::create(Shared& shared, uint32_t server_count, bool always) {
+  CHECK_LE(server_count, kMaxServers);
+  const uint64_t bytes =
+      base::round_up(sizeof(Delegation) + server_count * sizeof(Server), base::kOsPageBytes);
+  auto memory = sys::map_anonymous(bytes, "the servers of the cache");
+  if (!memory) return std::unexpected(memory.error());
+  auto* const delegation = new (*memory) Delegation;
+  delegation->bytes_ = bytes;
+  delegation->always_ = always;
+  for (uint32_t i = 0; i < Server::kMaxClients; ++i) delegation->clients_[i].number_ = i;
+  for (uint32_t i = 0; i < server_count; ++i) {
+    Server* const server = new (&delegation->servers_[i]) Server;
+    ++delegation->server_count_;
+    if (auto opened = server->open(shared); !opened) {
+      delegation->destroy();
+      return std::unexpected(opened.error());
+    }
+  }
+  return delegation;
+}
+
+void Delegation::destroy() {
+  for (uint32_t i = 0; i < server_count_; ++i) servers_[i].close();
+  sys::unmap(this, bytes_);
+}
+
+void Delegation::forget() {
+  for (uint32_t i = 0; i < server_count_; ++i) servers_[i].forget();
+}
+
+void Delegation::stop() {
+  for (uint32_t i = 0; i < server_count_; ++i) servers_[i].stop();
+}
+
+Client* Delegation::take_client() {
+  const uint32_t running = running_count_.load(std::memory_order_acquire);
+  for (Client& client : clients_) {
+    // Acquire: pairs with give_back(), for what the number's last thread left.
+    if (client.is_taken_.load(std::memory_order_relaxed) ||
+        client.is_taken_.exchange(true, std::memory_order_acquire))
+      continue;
+    for (uint32_t i = 0; i < running; ++i) servers_[i].look_at_clients(client.number_ + 1);
+    return &client;
+  }
+  return nullptr;
+}
+
+}  // namespace cache
