@@ -116,10 +116,9 @@ base::Expected<void> Cache::open_servers(uint32_t count, bool always) {
 }
 
 char* Cache::ask(Delegation& delegation, PageId page, Lane& lane, bool pin) {
-  Partition& partition = of(page);
   if (!delegation.always()) {
     char* bytes = nullptr;
-    switch (partition.look(page, pin, bytes)) {
+    switch (of(page).look(page, pin, bytes)) {
       case Partition::Look::kThere: return bytes;
       case Partition::Look::kBusy: return nullptr;
       case Partition::Look::kNotThere: break;
@@ -129,7 +128,7 @@ char* Cache::ask(Delegation& delegation, PageId page, Lane& lane, bool pin) {
   if (client == nullptr) return nullptr;
   const Request request = {.page = page, .pin = pin};
   uint64_t reply;
-  client->ask(delegation.server_of(static_cast<uint32_t>(&partition - partitions_)), &request, 1, &reply);
+  client->ask(delegation.server_of(page), &request, 1, &reply);
   if (reply == Request::kRefused) return nullptr;
   if (pin) return reinterpret_cast<char*>(reply);
   // Where it is says its entry. If that is not open any more, or the page is closed, or its read failed, another look.
@@ -160,8 +159,7 @@ void Cache::for_each_part(PageId first, uint64_t count, F f) {
 void Cache::load_together(PageId first, uint64_t count, Lane& lane) {
   Delegation* const delegation = delegation_.load(std::memory_order_acquire);
   if (delegation == nullptr || !delegation->is_running()) return;
-  for_each_part(first, count, [&](Partition& partition, PageId page, uint64_t n) {
-    Server& server = delegation->server_of(static_cast<uint32_t>(&partition - partitions_));
+  for_each_part(first, count, [&](Partition&, PageId page, uint64_t n) {
     Request missing[Lines::kMost];
     uint64_t replies[Lines::kMost];
     uint32_t missing_count = 0;
@@ -170,7 +168,7 @@ void Cache::load_together(PageId first, uint64_t count, Lane& lane) {
         missing[missing_count++] = {.page = page + i};
       // One that is left is as well loaded when it is used.
       if (missing_count < (i + 1 == n ? 2 : Lines::kMost)) continue;
-      lane.client->ask(server, missing, missing_count, replies);
+      lane.client->ask(delegation->server_of(page), missing, missing_count, replies);
       missing_count = 0;
     }
   });

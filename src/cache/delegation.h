@@ -9,7 +9,7 @@
 // What the paper tells its servers in batches, that a page is used now or not any more, ours read: the entry says whether a
 // page was used since the clock's hand passed, the frame's word how often it is pinned. So a hit sends nothing.
 //
-// A partition's server is that of its number. Any thread may still do everything by itself, and does: without a client (all
+// A region of pages (cache.h) has one server; where there are fewer partitions than servers, these share them. Any thread may still do everything by itself, and does: without a client (all
 // are taken, the servers are not there yet, as in a new child of fork), for pages of mapped files, and when it was refused.
 //
 // Thread contract: of Client, one thread; the rest as said.
@@ -36,7 +36,7 @@ class Client {
 
 class Delegation {
  public:
-  static constexpr uint32_t kMaxServers = 16;
+  static constexpr uint32_t kMaxServers = kMaxPartitions;
 
   // `always`: also pages that are in memory are asked for, for comparison. Errors: as Server::open; ENOMEM.
   static base::Expected<Delegation*> create(Shared& shared, uint32_t server_count, bool always);
@@ -55,12 +55,14 @@ class Delegation {
   // A client for the calling thread; null when all are taken. REQUIRES: is_running().
   Client* take_client();
   // REQUIRES: is_running().
-  Server& server_of(uint32_t partition) {
-    return servers_[partition % running_count_.load(std::memory_order_acquire)];
+  Server& server_of(PageId page) {
+    return servers_[partition_of(page, region_shift_, kMaxPartitions) %
+                    running_count_.load(std::memory_order_acquire)];
   }
 
  private:
   uint64_t bytes_ = 0;
+  unsigned region_shift_ = 0;
   uint32_t server_count_ = 0;
   bool always_ = false;
   std::atomic<uint32_t> running_count_{0};

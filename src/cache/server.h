@@ -1,4 +1,4 @@
-// Server: a thread that makes pages resident for others, of some of a cache's partitions. (papers/tricache.txt, section 3.2)
+// Server: a thread that makes pages resident for others, those of some of a cache's regions. (papers/tricache.txt, section 3.2)
 //
 // Clients (delegation.h) ask by message lines. The server begins the loads of all requests that it finds, so that the reads of
 // many clients are under way together, ends those whose reads are done, and answers a message when all of its requests are.
@@ -11,8 +11,7 @@
 //  1 it waits for nothing that a client may hold up: what it cannot have at once (a page that another thread loads, frames that
 //    are all pinned or held, a read that fails) it refuses, and the client does that by itself, as without servers. So the
 //    errors are the client's, and told as ever
-//  2 what it does to partitions it does under their locks, as every thread: others work in its partitions, too. Of a partition's
-//    requests one server alone begins the loads
+//  2 what it does to partitions it does under their locks, as every thread: others work in them, too
 //  3 a request belongs to the server from take() until its message is answered; a load that was begun for it may be ended by any
 //    thread (load_queue.h), which puts it on the list of those that have ended
 //

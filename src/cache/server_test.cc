@@ -141,7 +141,7 @@ TEST_F(ServerTest, ThreadsBeyondItsClientsWorkByThemselves) {
   EXPECT_EQ(requests(), before + 1);
 }
 
-TEST_F(ServerTest, EachPartitionHasOneServer) {
+TEST_F(ServerTest, SeveralServeTheRegions) {
   open({.frame_count = 64, .range_pages = 512 * 16, .partition_count = 4});
   for (uint64_t i = 0; i < 16; ++i) write(i * 512, static_cast<char>('a' + i));
   evict();
