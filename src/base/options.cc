@@ -57,6 +57,8 @@ Expected<void> set_value(OptionText& field, const OptionInfo& info, std::string_
 // SPILLWAY_COMPILER_...: spillcc's, which may be set while a build runs what it built.
 constexpr std::string_view kCompilerPrefix = "COMPILER_";
 
+constexpr std::string_view kAutomatic = "auto";
+
 // Does the environment name (without the prefix) spell the field name in upper case?
 bool spells(std::string_view upper, std::string_view name) {
   if (upper.size() != name.size()) return false;
@@ -130,8 +132,20 @@ Expected<void> check_options(const Options& options, uint64_t machine_memory_byt
     if (value > limit) return failure(EINVAL, name, ": ", value, " is too many; give at most ", limit);
     return {};
   };
+  const std::string_view servers = options.servers.view();
+  if (const auto number = parse_number(servers); servers != kAutomatic && (!number || *number > kMaxServers))
+    return failure(EINVAL, "servers: '", servers, "' is not ", kAutomatic, " or a number up to ",
+                   kMaxServers);
   if (auto fits = most("read_ahead", options.read_ahead, kMaxReadAheadPages); !fits) return fits;
   return most("mapped_pages", options.mapped_pages, kMaxMappedPages);
+}
+
+// Where processors are few, a server takes one from the threads that it serves (docs/benchmarks.md, `delegation`).
+uint64_t server_count(const Options& options, uint64_t cpu_count) {
+  constexpr uint64_t kFewCpus = 16, kCpusPerServer = 8;
+  if (options.servers.view() != kAutomatic) return *parse_number(options.servers.view());
+  if (cpu_count < kFewCpus) return 0;
+  return cpu_count / kCpusPerServer < kMaxServers ? cpu_count / kCpusPerServer : kMaxServers;
 }
 
 Expected<void> read_options_from_environment(Options& options, const char* const* environment) {

@@ -51,13 +51,17 @@ Expected<uint64_t> parse_size(std::string_view text);
 Expected<void> set_option(Options& options, std::string_view name, std::string_view value);
 
 // The rules that a value's own parser cannot know: budget (kMinMemoryBytes up to what the machine has),
-// page size, policy name, most pages. Errors: EINVAL, message names option and value.
+// page size, policy name, most pages and servers. Errors: EINVAL, message names option and value.
 inline constexpr uint64_t kMinMemoryBytes = uint64_t{1} << 20;
 inline constexpr uint64_t kMinPageBytes = uint64_t{4} << 10;
 inline constexpr uint64_t kMaxPageBytes = uint64_t{2} << 20;
 inline constexpr uint64_t kMaxReadAheadPages = 15;
 inline constexpr uint64_t kMaxMappedPages = 8192;  // the kernel's 65,530 mappings are about 32,000 such pages
+inline constexpr uint64_t kMaxServers = 16;
 Expected<void> check_options(const Options& options, uint64_t machine_memory_bytes);
+
+// How many servers there are to be on so many processors. REQUIRES: check_options.
+uint64_t server_count(const Options& options, uint64_t cpu_count);
 
 // How the variables of options begin.
 inline constexpr std::string_view kVariablePrefix = "SPILLWAY_";

@@ -119,6 +119,28 @@ TEST(CheckOptions, HoldsTheLimits) {
   EXPECT_NE(message("policy", "").find("not known"), std::string::npos);
 }
 
+TEST(CheckOptions, ServersAreANumberOrByProcessors) {
+  const auto count = [](std::string_view value, uint64_t cpus) {
+    Options options;
+    EXPECT_TRUE(set_option(options, "servers", value)) << value;
+    EXPECT_TRUE(check_options(options, ~uint64_t{0})) << value;
+    return server_count(options, cpus);
+  };
+  EXPECT_EQ(count("3", 1), 3u);
+  EXPECT_EQ(count("0", 64), 0u);
+  EXPECT_EQ(count("auto", 2), 0u);
+  EXPECT_EQ(count("auto", 15), 0u);
+  EXPECT_EQ(count("auto", 16), 2u);
+  EXPECT_EQ(count("auto", 1000), kMaxServers);
+  for (const char* bad : {"", "-1", "17", "two"}) {
+    Options options;
+    EXPECT_TRUE(set_option(options, "servers", bad));
+    auto checked = check_options(options, ~uint64_t{0});
+    ASSERT_FALSE(checked) << bad;
+    EXPECT_NE(std::string(checked.error().message).find("servers"), std::string::npos);
+  }
+}
+
 TEST(OptionInfo, DefaultsSayWhatTheFieldsHold) {
   for (size_t i = 0; i < option_count(); ++i) {
     const OptionInfo& info = option_info(i);

@@ -83,6 +83,9 @@ WiredRange::WiredRange(const void* address, size_t n, Need need) {
   InRuntime inside;
   begin_ = a;
   const size_t allowance = std::min(kMaxPieces, pin_allowance());
+  if (const size_t most = std::min(n, (allowance - 1) * base::kOsPageBytes + 1);
+      bytes_to_page_end(address) < most)
+    will_pin(a, most, need);
   for (size_t pins = 0; pins < allowance && size_ < n; ++pins) {
     const uint64_t at = a + size_;
     const size_t length = std::min(bytes_to_page_end(reinterpret_cast<const void*>(at)), n - size_);

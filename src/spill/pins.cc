@@ -15,6 +15,14 @@ char* pin_page_piece(uint64_t address, Need need) {
   return *pinned + (address - runtime.cache->address_of(page));
 }
 
+void will_pin(uint64_t address, uint64_t bytes, Need need) {
+  if (!allows(protection_at(address), need)) return;
+  InRuntime inside;
+  const uint64_t end = same_protection_end(address, address + bytes);
+  const base::PageId first = runtime.cache->page_of(address), last = runtime.cache->page_of(end - 1);
+  runtime.cache->load_together(first, index(last) - index(first) + 1, lane_of(inside.thread()));
+}
+
 void unpin_page_piece(uint64_t address) {
   InRuntime inside;
   runtime.cache->unpin(runtime.cache->page_of(address));

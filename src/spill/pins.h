@@ -16,6 +16,10 @@ namespace spill {
 char* pin_page_piece(uint64_t address, Need need);
 void unpin_page_piece(uint64_t address);
 
+// [address, address + bytes) is about to be pinned piece by piece: servers load what is missing of it together.
+// REQUIRES: in_range(address).
+void will_pin(uint64_t address, uint64_t bytes, Need need);
+
 // Fork: how often this thread has a page pinned for a system call that a handler interrupted; and in the child, where
 // nothing is pinned at first, pins all that again.
 uint32_t pins_of_this_thread(base::PageId page);

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
+#include "base/log.h"
 #include "spill/address_space.h"
 #include "spill/caller.h"
 #include "spill/fault.h"
@@ -105,6 +106,25 @@ base::Expected<void> start_background() {
   return std::unexpected(started.error());
 }
 
+void start_servers() {
+  const auto wanted = static_cast<uint32_t>(base::server_count(runtime.options, sys::cpu_count()));
+  if (wanted == 0) return;
+  auto opened = runtime.cache->open_servers(wanted, runtime.options.servers_always != 0);
+  uint32_t running_count = 0;
+  while (opened && running_count < wanted) {
+    const auto run = [](void* number) {
+      InRuntime inside;
+      runtime.cache->run_server(static_cast<uint32_t>(reinterpret_cast<uintptr_t>(number)));
+    };
+    auto started =
+        sys::start_thread(run, reinterpret_cast<void*>(uintptr_t{running_count}), "spillway server");
+    if (!started) opened = std::unexpected(started.error());
+    running_count += started.has_value();
+  }
+  if (!opened) base::log("only ", running_count, " of ", wanted, " servers: ", opened.error().message);
+  if (running_count > 0) runtime.cache->start_servers(running_count);
+}
+
 cache::Lane& lane_of(Thread& thread) {
   if (thread.lane == nullptr) {
     auto lane = runtime.cache->open_lane();
@@ -170,6 +190,7 @@ extern "C" void spillway_start(int, char**, char** environment) {
   require(publish());
   // Where no more threads may be made it has none: who needs frames evicts then.
   static_cast<void>(start_background().has_value());
+  start_servers();
   runtime.started.store(true, std::memory_order_release);
 }
 

@@ -31,6 +31,10 @@ cache::Lane& lane_of(Thread& thread);
 // descriptors that it finds, also one that is just being made. Errors: as sys::start_thread, Cache::open_lane.
 base::Expected<void> start_background();
 
+// Starts the servers that the options ask for, if any. Without them each thread loads its own pages: a line says why there are
+// none. After start_background.
+void start_servers();
+
 // Ends the process with one line and this status, without running the program's handlers.
 [[noreturn]] void end_process(const base::Error& error, int status = 2);
 

@@ -42,6 +42,15 @@ constexpr uint64_t kBlockedSignals = ~((uint64_t{1} << (32 - 1)) | (uint64_t{1} 
 
 }  // namespace
 
+uint32_t cpu_count() {
+  uint64_t allowed[128] = {};
+  const long bytes = syscall(SYS_sched_getaffinity, 0, sizeof allowed, allowed);
+  uint32_t count = 0;
+  if (!failed(bytes))
+    for (const uint64_t word : allowed) count += static_cast<uint32_t>(__builtin_popcountll(word));
+  return count > 0 ? count : 1;
+}
+
 base::Expected<Thread> start_thread(void (*entry)(void* argument), void* argument, const char* name) {
   // glibc 2.34 moved it into libc proper; before that, it is found under whatever version there is.
   const auto create = reinterpret_cast<CreateFunction>(find_c_function("pthread_create", "GLIBC_2.34"));

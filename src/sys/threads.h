@@ -18,6 +18,9 @@ inline constexpr unsigned kLastDestructorRound = PTHREAD_DESTRUCTOR_ITERATIONS -
 inline constexpr unsigned kLastDestructorRound = PTHREAD_DESTRUCTOR_ITERATIONS;
 #endif
 
+// Processors that the calling thread may use, at least 1.
+uint32_t cpu_count();
+
 struct Thread {
   unsigned long handle = 0;  // a pthread_t
 };

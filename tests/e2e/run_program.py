@@ -14,6 +14,7 @@ block says what is expected, one "// key: value" a line:
   pages      page sizes of the runs in chaos mode         4K 16K 64K
   chaos      how many seeds                               3; SPILLWAY_TEST_SEEDS overrides
   storage    device                                       a directory
+  servers    "yes": also runs with one server, two, and one that is always asked, each plain and in chaos mode
   expect     bounds of the statistics of a run with a small budget, "cache.evictions>=100 spill.faults<=1"; at
              most so many spill.faults holds in chaos mode too
   evictions  "none", and why: no run evicts anything       (some run does)
@@ -23,7 +24,7 @@ Each level runs with a small budget and everything spilled; O2 (or the only leve
 and with the option's defaults. Standard output, standard error and exit status must be the native ones.
 A run that lasts SECONDS_MAX hangs; on a quiet machine the longest of a program, which its line of success names,
 should take a twentieth of that.
-MODE: tiny, default or chaos, to run only those. SPILLWAY_TEST_LEVELS overrides the levels;
+MODE: tiny, default, chaos or servers (of any program), to run only those. SPILLWAY_TEST_LEVELS overrides the levels;
 SPILLWAY_TEST_FLAGS are for spillcc (a build with a sanitizer links its runtime with them).
 """
 import json
@@ -57,7 +58,8 @@ BOUND = re.compile(r"^([a-z_.]+)(>=|<=|==)(\d+)$")
 
 
 class Program:
-    KEYS = {"flags", "spillcc", "levels", "case", "input", "stderr", "memory", "pages", "chaos", "storage", "expect", "evictions", "needs"}
+    KEYS = {"flags", "spillcc", "levels", "case", "input", "stderr", "memory", "pages", "chaos", "storage", "servers", "expect", "evictions",
+            "needs"}
 
     def __init__(self, path):
         self.path = path
@@ -82,6 +84,7 @@ class Program:
         if settings.get("chaos") == ["0"]:
             self.seeds = 0
         self.storage = settings.get("storage", [None])[0]
+        self.is_served = "servers" in settings
         self.bounds = [self.parse_bound(text) for text in " ".join(settings.get("expect", [])).split()]
         self.evicts = not settings.get("evictions", [""])[0].startswith("none")
         self.needs = " ".join(settings.get("needs", [])).split()
@@ -164,7 +167,8 @@ class Runner:
                     raise Failure("standard error differs\n" + difference(native.err, ended.err))
             elif not re.search(self.program.stderr, ended.err.decode(errors="replace")):
                 raise Failure(f"standard error has no match for {self.program.stderr}\n{show(ended.err)}")
-            bounds = {"tiny": self.program.bounds, "chaos": self.program.chaos_bounds, "default": []}[mode]
+            bounds = {"tiny": self.program.bounds, "chaos": self.program.chaos_bounds, "default": [],
+                      "servers": [("cache.server_requests", ">=", 1)]}[mode]
             self.check_statistics(self.work / f"stats-{self.pid}.json", bounds, status)
         except Failure as failure:
             raise Failure(f"{failure}\nreplay: {shell_line(variables, [str(binary), *arguments])}") from None
@@ -183,6 +187,14 @@ class Runner:
             good = value >= bound if relation == ">=" else value <= bound if relation == "<=" else value == bound
             if not good:
                 raise Failure(f"{name} is {value}, not {relation} {bound}")
+
+    def served_runs(self, variables):
+        runs = []
+        for seed, (number, always) in enumerate([("1", "0"), ("2", "0"), ("1", "1")], 1):
+            served = {**variables, "SPILLWAY_SERVERS": number, "SPILLWAY_SERVERS_ALWAYS": always}
+            page = self.program.pages[seed % len(self.program.pages)]
+            runs += [("servers", served), ("servers", {**served, "SPILLWAY_CHAOS": str(seed), "SPILLWAY_PAGE": page})]
+        return runs
 
     def run_all(self, modes):
         program = self.program
@@ -211,6 +223,8 @@ class Runner:
                 for seed in range(1, program.seeds + 1):
                     page = program.pages[seed % len(program.pages)]
                     runs.append(("chaos", {**tiny, "SPILLWAY_CHAOS": str(seed), "SPILLWAY_PAGE": page}))
+            if main and (program.is_served or "servers" in modes):
+                runs += self.served_runs(tiny)
             for mode, variables in runs:
                 if modes and mode not in modes:
                     continue

@@ -423,7 +423,7 @@ MUTATIONS = [
     product("a setuid program takes settings", "^e2e_refusals$",
             ("src/spill/runtime.cc", "  if (getauxval(AT_SECURE) != 0) forget_settings(environment);\n", "")),
     product("without threads no program starts", "^e2e_refusals$",
-            ("src/spill/runtime.cc", "  static_cast<void>(start_background().has_value());\n  runtime.started", "  require(start_background());\n  runtime.started")),
+            ("src/spill/runtime.cc", "  static_cast<void>(start_background().has_value());\n  start_servers();", "  require(start_background());\n  start_servers();")),
     product("ThinLTO does not instrument at -O0", "^e2e_cxx_lines$",
             ("tools/spillcc/command_line.cc", "parsed.thin_lto && parsed.unoptimised", "false")),
     product("other libraries start before the runtime", "^e2e_cxx$",

@@ -126,6 +126,8 @@ char* pin_page_piece(uint64_t address, Need) {
   return reinterpret_cast<char*>(address + static_cast<uint64_t>(entry) - 1);
 }
 
+void will_pin(uint64_t, uint64_t, Need) {}
+
 void unpin_page_piece(uint64_t address) {
   std::lock_guard guard(lock);
   const size_t page = (address - kRangeBegin) / kPageBytes;

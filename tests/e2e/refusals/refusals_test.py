@@ -135,6 +135,7 @@ class Budget(Refusal):
         self.refused("SPILLWAY_NONSENSE", nonsense=1)
         self.refused("power of two", page="12K")
         self.refused("belady", policy="belady")
+        self.refused("servers:", servers="many")
 
     def test_address_space_limit(self):
         def limit():
