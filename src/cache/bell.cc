@@ -29,16 +29,20 @@ void Bell::close() {
 }
 
 void Bell::sleep(base::Quiet quiet) {
-  constexpr uint64_t kLookNs = 20'000;
-  pollfd watched[] = {{descriptor_, POLLIN, 0}, {quiet.descriptor, POLLIN, 0}};  // -1 is passed over
+  constexpr uint64_t kLookNs = 20'000, kTimerNs = 60'000;
   timespec timeout = {};
   const bool for_ever = quiet.until_ns == base::Quiet::kForever;
   if (!for_ever) {
-    const uint64_t now_ns = sys::monotonic_ns();
-    const uint64_t ns = quiet.until_ns > now_ns ? quiet.until_ns - now_ns : kLookNs;
+    uint64_t ns = kLookNs;
+    if (quiet.until_ns != 0) {
+      const uint64_t now_ns = sys::monotonic_ns();
+      if (quiet.until_ns < now_ns + kTimerNs) return get_up();
+      ns = quiet.until_ns - now_ns;
+    }
     timeout = {.tv_sec = static_cast<time_t>(ns / 1'000'000'000),
                .tv_nsec = static_cast<long>(ns % 1'000'000'000)};
   }
+  pollfd watched[] = {{descriptor_, POLLIN, 0}, {quiet.descriptor, POLLIN, 0}};  // -1 is passed over
   sys::syscall(SYS_ppoll, watched, 2, for_ever ? nullptr : &timeout, nullptr, 0);
   get_up();
   if (watched[0].revents == 0) return;

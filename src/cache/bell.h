@@ -25,7 +25,8 @@ class Bell {
     std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with must_ring()'s
   }
   void get_up() { asleep_.store(0, std::memory_order_relaxed); }
-  // Until it rings, or `quiet` ends; a poller that cannot say when it goes on is looked after every 20 us. Gets up.
+  // Until it rings, or `quiet` ends; a poller that cannot say when it goes on is looked after every 20 us. What ends sooner than
+  // the kernel's timers wake anybody is not slept for. Gets up.
   void sleep(base::Quiet quiet);
 
   // Cost: a fence; a system call when it sleeps.

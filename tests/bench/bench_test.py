@@ -45,7 +45,7 @@ class Words(Case):
     def test_help_names_every_benchmark(self):
         ended = bench("--help")
         self.assertEqual(ended.returncode, 0, ended.stderr)
-        for name in ("device", "fibers", "kernels", "kv-index", "random", "speedtest1", "tasks", "--out", "--quick"):
+        for name in ("delegation", "device", "fibers", "kernels", "kv-index", "random", "speedtest1", "tasks", "--out", "--quick"):
             self.assertIn(name, ended.stdout)
 
     def test_wrong_input_is_one_line_and_status_2(self):
@@ -336,6 +336,15 @@ class Quick(Case):
         self.assertEqual([row["case"] for row in result["rows"]], ["model/1", "disk/4096"])
         self.assertTrue(all(row["cpu_ratio"] > 0 for row in result["rows"]))
         self.assertLessEqual({"model_geomean_ratio", "disk_worst_ratio", "model_cpu_ratio"}, set(result["summary"]))
+
+    def test_delegation(self):
+        result = self.results("delegation", "--only", "misses/model/1/2", "--only", "hits/1", "--only", "instructions/hit", "--only", "entries")
+        self.assertEqual([row["case"] for row in result["rows"]][:2], ["misses/model/1/2", "hits/1"])
+        self.assertTrue(12 < result["summary"]["entry_bytes_resident"] < 13)
+        self.assertTrue(4.2 < result["summary"]["entry_bytes_stored"] < 4.5)
+        if not result["notes"]:
+            self.assertLess(result["summary"]["instructions_hit_alone"], 1000)
+            self.assertGreater(result["summary"]["instructions_hit"], result["summary"]["instructions_hit_alone"])
 
     def test_tasks(self):
         result = self.results("tasks")

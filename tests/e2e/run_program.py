@@ -168,7 +168,7 @@ class Runner:
             elif not re.search(self.program.stderr, ended.err.decode(errors="replace")):
                 raise Failure(f"standard error has no match for {self.program.stderr}\n{show(ended.err)}")
             bounds = {"tiny": self.program.bounds, "chaos": self.program.chaos_bounds, "default": [],
-                      "servers": [("cache.server_requests", ">=", 1)]}[mode]
+                      "servers": [("cache.server_requests", ">=", 1)] if self.program.is_served else []}[mode]
             self.check_statistics(self.work / f"stats-{self.pid}.json", bounds, status)
         except Failure as failure:
             raise Failure(f"{failure}\nreplay: {shell_line(variables, [str(binary), *arguments])}") from None
