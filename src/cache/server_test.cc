@@ -97,15 +97,19 @@ TEST_F(ServerTest, TheReadsOfAMessageAreUnderWayTogether) {
     const auto* frames = reinterpret_cast<const Frame*>(part.frames);
     for (uint64_t i = 0; i < part.frame_count; ++i) loading += frames[i].state() == State::kLoading;
     most = std::max(most, loading);
+    usleep(2000);  // a client that was answered too early goes on meanwhile
   };
   serve();
-  world->cache->load_together(page(0), Lines::kMost, *a->lane);
-  EXPECT_EQ(most, Lines::kMost);
-  world->device->before_transfer = nullptr;
-  for (uint64_t i = 0; i < Lines::kMost; ++i) {
-    EXPECT_TRUE(world->resident(i));
-    EXPECT_EQ(value(i), static_cast<char>('a' + i));
+  for (int round = 0; round < 5; ++round) {
+    most = 0;
+    world->cache->load_together(page(0), Lines::kMost, *a->lane);
+    // It was answered when all of them were there.
+    for (uint64_t i = 0; i < Lines::kMost; ++i) EXPECT_TRUE(world->resident(i)) << i;
+    EXPECT_EQ(most, Lines::kMost);
+    for (uint64_t i = 0; i < Lines::kMost; ++i) EXPECT_EQ(value(i), static_cast<char>('a' + i));
+    evict();
   }
+  world->device->before_transfer = nullptr;
 }
 
 TEST_F(ServerTest, AServerThatCannotMakeRoomLeavesItToItsClient) {
