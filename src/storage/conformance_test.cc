@@ -1,6 +1,9 @@
-// What every backend promises (device.h), tried on each of them.
+// What every backend promises (device.h), tried on each of them. SPILLWAY_TEST_DEVICE adds one that only its caller can
+// make: NAME=DEVICE, where the device is fresh for every test (tests/spdk).
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -75,6 +78,17 @@ const Backend kBackends[] = {
     {"traced_ring", "fault:seed=9,any_delay_polls=1/3x2:[trace:file=TRACE:[uring:/var/tmp]]", true},
     {"delayed_uring", "fault:seed=3,any_delay_polls=1/2x3,read_delay_us=1/9x300:[uring:/var/tmp]", true},
 };
+
+std::vector<Backend> backends() {
+  std::vector<Backend> all(std::begin(kBackends), std::end(kBackends));
+  const char* more = getenv("SPILLWAY_TEST_DEVICE");
+  const char* device = more != nullptr ? strchr(more, '=') : nullptr;
+  if (device == nullptr) return all;
+  static const std::string name(more, device);
+  const bool is_decorated = strchr(device, '[') != nullptr;
+  all.push_back({name.c_str(), device + 1, false, true, is_decorated});
+  return all;
+}
 
 using TestIos = std::vector<std::unique_ptr<TestIo>>;
 
@@ -518,7 +532,7 @@ TEST_P(ConformanceDeathTest, ChecksItsCallers) {
   EXPECT_DEATH(device->close(), "open_queue_count_");
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, Conformance, testing::ValuesIn(kBackends),
+INSTANTIATE_TEST_SUITE_P(Backends, Conformance, testing::ValuesIn(backends()),
                          [](const auto& parameter) { return std::string(parameter.param.name); });
 INSTANTIATE_TEST_SUITE_P(Backends, ConformanceDeathTest, testing::Values(kBackends[0]),
                          [](const auto& parameter) { return std::string(parameter.param.name); });

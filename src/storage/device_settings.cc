@@ -115,6 +115,48 @@ base::Expected<void> parse_distribution(std::string_view name, LatencyParameters
   return {};
 }
 
+// What spdk: is told, and the whole text of an example.
+constexpr std::string_view kSpdkSettings[] = {
+    "pci=", "tcp=", "rdma=", "nqn=", "ns=", "qd=", "timeout=", "bounce="};
+constexpr const char* kSpdkExample = "spdk:tcp=127.0.0.1:4420,nqn=NAME,ns=1, or spdk:pci=0000:01:00.0,ns=1";
+
+// Printable, without spaces, and short enough for SpdkTarget.
+bool is_word(std::string_view text, size_t most_bytes) {
+  for (char c : text)
+    if (c <= ' ' || c > '~') return false;
+  return !text.empty() && text.size() <= most_bytes;
+}
+
+// "0000:01:00.0"
+bool is_pci_address(std::string_view text) {
+  constexpr std::string_view kForm = "xxxx:xx:xx.x";
+  if (text.size() != kForm.size()) return false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    const bool is_digit = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+    if (kForm[i] == 'x' ? !is_digit : c != kForm[i]) return false;
+  }
+  return true;
+}
+
+// "127.0.0.1:4420", "[::1]:4420"
+base::Expected<void> parse_host(std::string_view what, std::string_view text, SpdkParameters& spdk) {
+  const size_t colon = text.rfind(':');
+  std::string_view host = text.substr(0, colon);
+  const bool is_bracketed = host.starts_with('[') && host.ends_with(']');
+  if (is_bracketed) host = host.substr(1, host.size() - 2);
+  if (colon == std::string_view::npos || !is_word(host, sizeof SpdkTarget::address - 1) ||
+      (!is_bracketed && host.find_first_of(":[]") != std::string_view::npos))
+    return failure(EINVAL, "storage: ", what, ": '", Shown(text), "' should be HOST:PORT, or [HOST]:PORT");
+  spdk.address = host;
+  spdk.port = text.substr(colon + 1);
+  auto number = parse_count("port", spdk.port, 1, 65535);
+  if (!number || spdk.port.size() > 5)
+    return failure(EINVAL, "storage: ", what, ": '", Shown(text),
+                   "' does not end with a port from 1 to 65535");
+  return {};
+}
+
 }  // namespace
 
 base::Expected<uint64_t> parse_count(std::string_view what, std::string_view text, uint64_t least,
@@ -187,6 +229,63 @@ base::Expected<void> parse_latency_settings(std::string_view text, LatencyParame
     if (!parsed) return parsed;
   }
   if (!mean_given) return failure(EINVAL, "storage: latency: the mean is missing; write us=N");
+  return {};
+}
+
+bool begins_with_spdk_setting(std::string_view text) {
+  for (std::string_view setting : kSpdkSettings)
+    if (text.starts_with(setting)) return true;
+  return false;
+}
+
+base::Expected<void> parse_spdk_settings(std::string_view text, SpdkParameters& spdk, size_t& depth) {
+  size_t address_count = 0;
+  for (bool more = true; more;) {
+    const Split item = split_at(text, ",");
+    more = item.found;
+    text = item.after;
+    const Split setting = split_at(item.before, "=");
+    const auto number = [&](uint64_t least, uint64_t most, auto& to) -> base::Expected<void> {
+      auto count = parse_count(setting.before, setting.after, least, most);
+      if (!count) return std::unexpected(count.error());
+      to = static_cast<std::remove_reference_t<decltype(to)>>(*count);
+      return {};
+    };
+    base::Expected<void> parsed;
+    if (!setting.found || !begins_with_spdk_setting(item.before)) {
+      return failure(EINVAL, "storage: '", Shown(item.before), "' is not a setting of spdk; write ",
+                     kSpdkExample);
+    } else if (setting.before == "pci") {
+      ++address_count;
+      spdk.transport = SpdkTransport::kPcie;
+      spdk.address = setting.after;
+      if (!is_pci_address(setting.after))
+        return failure(EINVAL, "storage: pci: '", Shown(setting.after), "' should be like 0000:01:00.0");
+    } else if (setting.before == "tcp" || setting.before == "rdma") {
+      ++address_count;
+      spdk.transport = setting.before == "tcp" ? SpdkTransport::kTcp : SpdkTransport::kRdma;
+      parsed = parse_host(setting.before, setting.after, spdk);
+    } else if (setting.before == "nqn") {
+      spdk.nqn = setting.after;
+      if (!is_word(spdk.nqn, sizeof SpdkTarget::nqn - 1) || !spdk.nqn.starts_with("nqn."))
+        return failure(EINVAL, "storage: nqn: '", Shown(spdk.nqn),
+                       "' is not a name of a subsystem: nqn.YYYY-MM....");
+    } else if (setting.before == "ns") {
+      parsed = number(1, 0xffff'fffe, spdk.namespace_id);
+    } else if (setting.before == "qd") {
+      parsed = number(1, kMaxQueueDepth, depth);
+    } else if (setting.before == "timeout") {
+      parsed = number(1, 3600, spdk.timeout_seconds);
+    } else {
+      parsed = number(0, 1, spdk.bounces);
+    }
+    if (!parsed) return parsed;
+  }
+  if (address_count != 1)
+    return failure(EINVAL, "storage: spdk: needs one of pci=, tcp= and rdma=; write ", kSpdkExample);
+  if (spdk.nqn.empty() != (spdk.transport == SpdkTransport::kPcie))
+    return failure(EINVAL, "storage: spdk: nqn= goes with tcp= and rdma=, and they need it; write ",
+                   kSpdkExample);
   return {};
 }
 

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "storage/fault_schedule.h"
 #include "storage/latency_model.h"
+#include "storage/spdk.h"
 
 namespace storage {
 
@@ -41,5 +42,9 @@ base::Expected<uint64_t> parse_count(std::string_view what, std::string_view tex
 base::Expected<void> parse_faults(std::string_view text, FaultSchedule& schedule);
 // "us=80,channels=8,mbps=2000,dist=exp,seed=7,sleep=1". Errors: EINVAL.
 base::Expected<void> parse_latency_settings(std::string_view text, LatencyParameters& latency);
+// "tcp=127.0.0.1:4420,nqn=nqn.2016-06.io.spdk:cnode1,ns=1,qd=64". Errors: EINVAL.
+base::Expected<void> parse_spdk_settings(std::string_view text, SpdkParameters& spdk, size_t& depth);
+// Does `text` begin with one of them?
+bool begins_with_spdk_setting(std::string_view text);
 
 }  // namespace storage

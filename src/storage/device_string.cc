@@ -138,7 +138,7 @@ size_t first_device_bytes(std::string_view list) {
       case ',': {
         const std::string_view after = list.substr(i + 1);
         const bool is_among_settings = settings_come_first && !bracket_seen;
-        bool is_before_one = false;
+        bool is_before_one = !question_seen && list.starts_with("spdk:") && begins_with_spdk_setting(after);
         for (std::string_view setting : {"qd=", "threads=", "iopoll=", "sqpoll=", "size=", "dax="})
           is_before_one = is_before_one || (question_seen && after.starts_with(setting));
         if (nesting == 0 && !is_among_settings && !is_before_one) return i;
@@ -184,9 +184,13 @@ class TreeParser {
     if (scheme == "latency") return parse_latency(rest, nesting, set(node, Scheme::kLatency, 0));
     if (scheme == "trace") return parse_trace_file(rest, nesting, set(node, Scheme::kTrace, 0));
     if (scheme == "stripe") return parse_stripe(rest, nesting, set(node, Scheme::kStripe, 0));
-    return failure(EINVAL, "storage: '", Shown(scheme),
-                   ":' is not known; there are uring:, aio:, file:, pmem:, memory:, ",
-                   "fault:, stripe:, latency: and trace:; a path with a colon is written ./", Shown(text));
+    if (scheme == "spdk") {
+      set(node, Scheme::kSpdk, kDefaultSpdkDepth);
+      return parse_spdk_settings(rest, node.spdk, node.depth);
+    }
+    return failure(
+        EINVAL, "storage: '", Shown(scheme), ":' is not known; there are uring:, aio:, file:, pmem:, memory:, ",
+        "spdk:, fault:, stripe:, latency: and trace:; a path with a colon is written ./", Shown(text));
   }
 
   static DeviceNode& set(DeviceNode& node, Scheme scheme, size_t depth) {

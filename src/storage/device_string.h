@@ -11,6 +11,8 @@
 //            | "latency:" setting { "," setting } ":" "[" device "]"
 //                us=N (needed)  channels=N  mbps=N  dist=fixed|uniform|exp  seed=N  sleep=0|1        see latency_model.h
 //            | "trace:file=" path ":[" device "]"                the path has no "["
+//            | "spdk:" setting { "," setting }
+//                pci=DDDD:BB:DD.F, or tcp=HOST:PORT or rdma=HOST:PORT with nqn=NAME; ns=N  qd=N  timeout=SECONDS  bounce=0|1
 //   fault   := "seed=" N | operation "_" effect "=" when [ "x" N ]
 //   operation := "read" | "write" | "discard" | "flush" | "any"
 //   effect  := "eio" | "enospc" | "torn" | "short" | "split" | "delay_polls" | "delay_us"
@@ -18,7 +20,8 @@
 //
 // A plain path is a text with a "/" before its first ":" or without ":", and is taken as it is. Paths after
 // "file:", "uring:", "aio:" and "pmem:" end at the first "?". In the list of a stripe a path has no "," and as many "[" as "]";
-// a "," before a setting of the device before it belongs to that: "[aio:/a?qd=8,threads=2,/b]" are two.
+// a "," before a setting of the device before it belongs to that: "[aio:/a?qd=8,threads=2,/b]" are two. A HOST that
+// has colons is put in brackets.
 #pragma once
 #include <string_view>
 
@@ -27,25 +30,27 @@
 #include "storage/file.h"
 #include "storage/latency_model.h"
 #include "storage/pmem.h"
+#include "storage/spdk.h"
 #include "storage/stripe.h"
 #include "storage/uring.h"
 
 namespace storage {
 
-enum class Scheme { kMemory, kFile, kUring, kAio, kPmem, kFault, kStripe, kLatency, kTrace };
+enum class Scheme { kMemory, kFile, kUring, kAio, kPmem, kFault, kStripe, kLatency, kTrace, kSpdk };
 
 // One device of the string. Which fields count depends on the scheme.
 struct DeviceNode {
   Scheme scheme = Scheme::kUring;
   std::string_view path;                          // file, uring, aio, pmem, trace; points into the text
   uint64_t capacity_bytes = 0;                    // memory
-  size_t depth = 0;                               // file, uring, aio
+  size_t depth = 0;                               // file, uring, aio, spdk
   uint32_t helper_count = kDefaultHelperCount;    // file, uring, aio
   UringModes modes;                               // uring
   PmemSettings pmem;                              // pmem
   FaultSchedule faults;                           // fault
   uint64_t unit_bytes = kDefaultStripeUnitBytes;  // stripe
   LatencyParameters latency;                      // latency
+  SpdkParameters spdk;                            // spdk; points into the text
   size_t child_count = 0;  // what it decorates: fault, latency and trace 1, stripe several, others none
   uint8_t children[kMaxStripeMembers] = {};  // indexes in DeviceTree::nodes, each larger than its own
 };

@@ -42,6 +42,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       if (rule.when == storage::FaultRule::When::kChance) CHECK_LE(rule.n, rule.m);
       storage::fault_fires(node.faults, r, size + 1);
     }
+    if (node.scheme == Scheme::kSpdk) {
+      CHECK(!node.spdk.address.empty() && node.spdk.address.size() < sizeof storage::SpdkTarget::address);
+      CHECK_LT(node.spdk.port.size(), sizeof storage::SpdkTarget::port);
+      CHECK_LT(node.spdk.nqn.size(), sizeof storage::SpdkTarget::nqn);
+      CHECK_EQ(node.spdk.nqn.empty(), node.spdk.transport == storage::SpdkTransport::kPcie);
+      CHECK(node.depth >= 1 && node.depth <= storage::kMaxQueueDepth);
+      CHECK_GE(node.spdk.timeout_seconds, 1u);
+    }
     if (node.scheme == Scheme::kMemory) CHECK_GE(node.capacity_bytes, 4096u);
     CHECK_LE(node.pmem.size_bytes, storage::kMaxPmemBytes);
     const bool has_path = node.scheme == Scheme::kFile || node.scheme == Scheme::kUring ||

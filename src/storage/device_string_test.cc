@@ -166,6 +166,44 @@ TEST(DeviceString, Traces) {
   EXPECT_EQ(tree.nodes[tree.nodes[0].children[1]].path, "d");
 }
 
+TEST(DeviceString, Spdk) {
+  DeviceTree tree = parse("spdk:pci=0000:aF:1f.7");
+  EXPECT_EQ(tree.nodes[0].scheme, Scheme::kSpdk);
+  EXPECT_EQ(tree.nodes[0].spdk.transport, SpdkTransport::kPcie);
+  EXPECT_EQ(tree.nodes[0].spdk.address, "0000:aF:1f.7");
+  EXPECT_EQ(tree.nodes[0].spdk.namespace_id, 1u);
+  EXPECT_EQ(tree.nodes[0].spdk.timeout_seconds, kDefaultSpdkTimeoutSeconds);
+  EXPECT_FALSE(tree.nodes[0].spdk.bounces);
+  EXPECT_EQ(tree.nodes[0].depth, kDefaultSpdkDepth);
+
+  tree = parse("spdk:ns=7,tcp=node.example:4420,qd=32,timeout=3,bounce=1,nqn=nqn.2016-06.io.spdk:cnode1");
+  const SpdkParameters& spdk = tree.nodes[0].spdk;
+  EXPECT_EQ(spdk.transport, SpdkTransport::kTcp);
+  EXPECT_EQ(spdk.address, "node.example");
+  EXPECT_EQ(spdk.port, "4420");
+  EXPECT_EQ(spdk.nqn, "nqn.2016-06.io.spdk:cnode1");
+  EXPECT_EQ(spdk.namespace_id, 7u);
+  EXPECT_EQ(spdk.timeout_seconds, 3u);
+  EXPECT_TRUE(spdk.bounces);
+  EXPECT_EQ(tree.nodes[0].depth, 32u);
+
+  tree = parse("spdk:rdma=[fe80::1]:65535,nqn=nqn.a");
+  EXPECT_EQ(tree.nodes[0].spdk.transport, SpdkTransport::kRdma);
+  EXPECT_EQ(tree.nodes[0].spdk.address, "fe80::1");
+}
+
+TEST(DeviceString, StripesOfSpdk) {
+  DeviceTree tree =
+      parse("stripe:[spdk:tcp=[::1]:1,nqn=nqn.a,ns=1,spdk:pci=0000:01:00.0,qd=2,/b,aio:/a?qd=3]?unit=4K");
+  ASSERT_EQ(tree.node_count, 5u);
+  EXPECT_EQ(tree.nodes[1].spdk.address, "::1");
+  EXPECT_EQ(tree.nodes[1].spdk.nqn, "nqn.a");
+  EXPECT_EQ(tree.nodes[2].spdk.address, "0000:01:00.0");
+  EXPECT_EQ(tree.nodes[2].depth, 2u);
+  EXPECT_EQ(tree.nodes[3].path, "/b");
+  EXPECT_EQ(tree.nodes[4].depth, 3u);
+}
+
 TEST(DeviceString, TheLargestStripes) {
   std::string text = "fault:[stripe:[";
   for (int i = 0; i < 16; ++i) text += std::string(i > 0 ? "," : "") + "fault:[memory:1M]";
@@ -301,6 +339,41 @@ TEST(DeviceString, RefusesBadInputWithOneLine) {
       "latency:us=1,sleep:[memory:1M]",
       "latency:us=1,sleep=2:[memory:1M]",
       "latency:us=1:[]",
+      "spdk:",
+      "spdk:ns=1",
+      "spdk:/x",
+      "spdk:pci=",
+      "spdk:pci=01:00.0",
+      "spdk:pci=0000:01:00,0",
+      "spdk:pci=0000:01:00.g",
+      "spdk:pci=0000:01:00.0,",
+      "spdk:pci=0000:01:00.0,pci=0000:01:00.0",
+      "spdk:pci=0000:01:00.0,nqn=nqn.a",
+      "spdk:pci=0000:01:00.0,ns=0",
+      "spdk:pci=0000:01:00.0,ns=4294967295",
+      "spdk:pci=0000:01:00.0,qd=0",
+      "spdk:pci=0000:01:00.0,qd=4097",
+      "spdk:pci=0000:01:00.0,timeout=0",
+      "spdk:pci=0000:01:00.0,timeout=3601",
+      "spdk:pci=0000:01:00.0,bounce=2",
+      "spdk:pci=0000:01:00.0,threads=2",
+      "spdk:pci=0000:01:00.0,tcp=a:1,nqn=nqn.a",
+      "spdk:tcp=a:1",
+      "spdk:tcp=a,nqn=nqn.a",
+      "spdk:tcp=:1,nqn=nqn.a",
+      "spdk:tcp=a:,nqn=nqn.a",
+      "spdk:tcp=a:0,nqn=nqn.a",
+      "spdk:tcp=a:65536,nqn=nqn.a",
+      "spdk:tcp=a:000001,nqn=nqn.a",
+      "spdk:tcp=::1:4420,nqn=nqn.a",
+      "spdk:tcp=[]:1,nqn=nqn.a",
+      "spdk:tcp=a b:1,nqn=nqn.a",
+      "spdk:tcp=a:1,nqn=",
+      "spdk:tcp=a:1,nqn=iqn.a",
+      "spdk:tcp=a:1,nqn=nqn." + std::string(220, 'a'),
+      "spdk:tcp=" + std::string(128, 'a') + ":1,nqn=nqn.a",
+      std::string("spdk:tcp=a\0b:1,nqn=nqn.a", 23),
+      "stripe:[spdk:pci=0000:01:00.0,ns=1]",
       "stripe:",
       "stripe:a,b",
       "stripe:[",

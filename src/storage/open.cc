@@ -11,6 +11,7 @@ namespace {
 
 base::Expected<Device*> open_innermost(const DeviceNode& node, const OpenParameters& parameters) {
   if (node.scheme == Scheme::kMemory) return make_memory_device(node.capacity_bytes);
+  if (node.scheme == Scheme::kSpdk) return make_spdk_device(node.spdk, node.depth, parameters);
   auto medium = open_medium(node.path, parameters);
   if (!medium) return std::unexpected(medium.error());
   if (node.scheme == Scheme::kPmem) return make_pmem_device(*medium, node.pmem);

@@ -7,6 +7,8 @@ FAULT = "src/storage/fault.cc"
 FILE = "src/storage/file.cc"
 HELPERS = "src/storage/file_helpers.cc"
 MEDIUM = "src/storage/open_medium.cc"
+SETTINGS = "src/storage/device_settings.cc"
+SPDK_STATUS = "src/storage/spdk_status.cc"
 STRIPE = "src/storage/stripe.cc"
 STRIPE_MAP = "src/storage/stripe_map.h"
 DEVICE_STRING = "src/storage/device_string.cc"
@@ -265,4 +267,16 @@ MUTATIONS = [
              ("src/storage/uring.cc", "    if (is_in_child_ && io.operation != Operation::kRead) {", "    if (false) {")),
     mutation("delays forgotten", "FaultTest.DelaysByPolls",
              (FAULT, "      if (slot->polls_left > 0) {", "      if (slot->polls_left > 1'000'000) {")),
+
+    # SPDK
+    mutation("setting of spdk ends its device in a stripe", "DeviceString.StripesOfSpdk",
+             (DEVICE_STRING, "list.starts_with(\"spdk:\") && begins_with_spdk_setting(after)", "false")),
+    mutation("subsystem over a network may be left out", "DeviceString.*",
+             (SETTINGS, "  if (spdk.nqn.empty() != (spdk.transport == SpdkTransport::kPcie))", "  if (!spdk.nqn.empty() && spdk.transport == SpdkTransport::kPcie)")),
+    mutation("two addresses of one spdk device", "DeviceString.*",
+             (SETTINGS, "  if (address_count != 1)", "  if (address_count == 0)")),
+    mutation("failed NVMe command of an unknown kind is a success", "SpdkStatus.*",
+             (SPDK_STATUS, "    default: return EIO;\n  }\n}\n\n}  // namespace\n", "    default: return 0;\n  }\n}\n\n}  // namespace\n")),
+    mutation("full namespace is an error of the medium", "SpdkStatus.*",
+             (SPDK_STATUS, "    case 0x81: return ENOSPC;", "    case 0x81: return EIO;")),
 ]

@@ -41,6 +41,7 @@ EXEMPT_CALLS = {
     ("caller.cc.o", "dlopen"): "asks for what others find, with no name in it",
     ("last_thread.cc.o", "pthread_key_create"): "wants the C library's own key, for a variable of the runtime",
     ("parking.cc.o", "pthread_setcanceltype"): "the C library's own, with a variable of the runtime",
+    ("spdk_load.cc.o", "dlmopen"): "loads a library into a name space of its own, by a name in plain memory",
 }
 HEAP = re.compile(r"^(malloc\w*|calloc|realloc\w*|free|aligned_alloc|posix_memalign|memalign|p?valloc|_Z[nd][wal].*)$")
 CXX_RUNTIME = re.compile(r"^(_Unwind_Resume|__gxx_personality_v0|__cxa_(throw|begin_catch|allocate_exception|guard_\w+)"

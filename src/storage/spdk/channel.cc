@@ -1,0 +1,311 @@
+#include "storage/spdk/channel.h"
+
+#include <errno.h>
+#include <spdk/env.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <algorithm>
+
+#include "storage/spdk/environment.h"
+#include "storage/spdk_status.h"
+
+namespace storage::spdk {
+namespace {
+
+constexpr size_t kMostPieces = 256;
+constexpr size_t kMostBouncedPieces = 32;
+constexpr uint64_t kPieceBytes = 128 << 10;
+constexpr uint64_t kBouncedPieceBytes = 64 << 10;
+constexpr uint64_t kDiscardedPieceBytes = uint64_t{1} << 36;
+constexpr uint64_t kMendingEveryNs = 1'000'000'000;
+
+bool transfers(const Io& io) { return io.operation == Operation::kRead || io.operation == Operation::kWrite; }
+
+}  // namespace
+
+Channel* Channel::open(Target& target, size_t depth, SpdkError& error) {
+  auto* channel = new Channel(target, depth);
+  bool opened = false;
+  run_on_control(
+      [&] {
+        if (!channel->take_memory()) {
+          error.number = ENOMEM;
+          snprintf(error.reason, sizeof error.reason, "SPDK's memory is all in use");
+          return;
+        }
+        Target::Pair pair;
+        opened = target.open_pair(depth, pair, error);
+        if (opened) channel->use(std::move(pair));
+      },
+      &error);
+  if (opened) return channel;
+  channel->close();
+  return nullptr;
+}
+
+bool Channel::take_memory() {
+  const bool bounces = target_.text().bounces;
+  pieces_.resize(std::min(std::max(slots_.size(), size_t{16}), bounces ? kMostBouncedPieces : kMostPieces));
+  if (bounces) {
+    bounces_ = static_cast<char*>(spdk_dma_malloc(pieces_.size() * kBouncedPieceBytes, 4096, nullptr));
+    if (bounces_ == nullptr) return false;
+  }
+  for (size_t i = pieces_.size(); i-- > 0;) {
+    pieces_[i].channel = this;
+    pieces_[i].bounce = bounces ? bounces_ + i * kBouncedPieceBytes : nullptr;
+    pieces_[i].next = free_pieces_;
+    free_pieces_ = &pieces_[i];
+  }
+  for (size_t i = slots_.size(); i-- > 0;) {
+    slots_[i].next = free_slots_;
+    free_slots_ = &slots_[i];
+  }
+  return true;
+}
+
+void Channel::use(Target::Pair pair) {
+  pair_ = std::move(pair);
+  const uint64_t most_bytes = target_.text().bounces ? kBouncedPieceBytes : kPieceBytes;
+  const uint64_t block_bytes = target_.facts().block_bytes;
+  piece_bytes_ = std::min<uint64_t>(most_bytes, spdk_nvme_ns_get_max_io_xfer_size(pair_.space));
+  piece_bytes_ = std::max(piece_bytes_ / block_bytes * block_bytes, block_bytes);
+}
+
+void Channel::close() {
+  // Frees the queue pair where it was made, and after what was asked for there.
+  run_on_control([this] { delete this; });
+}
+
+Channel::~Channel() {
+  if (pair_.queue != nullptr) spdk_nvme_ctrlr_free_io_qpair(pair_.queue);
+  if (mending_.pair.queue != nullptr) spdk_nvme_ctrlr_free_io_qpair(mending_.pair.queue);
+  if (bounces_ != nullptr) spdk_dma_free(bounces_);
+}
+
+void Channel::start(Io& io) {
+  mend();
+  if (pair_.queue == nullptr) {
+    io.error = lost_error_;
+    ended_.append(io);
+    return;
+  }
+  Slot& slot = *free_slots_;
+  free_slots_ = slot.next;
+  slot = {.io = &io, .give_up_ns = now_ns() + uint64_t{target_.text().timeout_seconds} * 1'000'000'000};
+  slot.before = last_;
+  (last_ != nullptr ? last_->next : first_) = &slot;
+  last_ = &slot;
+  if (to_begin_ == nullptr) to_begin_ = &slot;
+}
+
+// Gives the target what it takes.
+void Channel::pump() {
+  while (to_begin_ != nullptr) {
+    Slot& slot = *to_begin_;
+    const int result = slot.error == 0 ? begin_piece(slot) : 0;
+    if (result == -ENOMEM && pieces_under_way_count_ > 0) return;  // goes on when some of it is done
+    if (result == -ENXIO) {
+      lose(ENXIO);
+      return;
+    }
+    if (result != 0) {
+      slot.error = -result;
+      slot.error_at_bytes = slot.begun_bytes;
+    }
+    if (slot.error == 0 && !slot.all_begun) continue;
+    slot.all_begun = true;
+    to_begin_ = slot.next;
+    end_if_over(slot);
+  }
+}
+
+// 0, or -ENOMEM, -ENXIO, or what else SPDK says; then nothing has begun.
+int Channel::begin_piece(Slot& slot) {
+  const Io& io = *slot.io;
+  const bool does_nothing = (io.operation == Operation::kDiscard && !target_.facts().discards) ||
+                            (io.operation == Operation::kFlush && !target_.flushes());
+  if (does_nothing) {
+    slot.all_begun = true;
+    return 0;
+  }
+  if (free_pieces_ == nullptr) return -ENOMEM;
+  Piece& piece = *free_pieces_;
+  const uint64_t most_bytes = transfers(io) ? piece_bytes_ : kDiscardedPieceBytes;
+  piece.slot = &slot;
+  piece.at_bytes = slot.begun_bytes;
+  piece.bytes = std::min(io.length_bytes - slot.begun_bytes, most_bytes);
+  if (piece.bounce != nullptr && io.operation == Operation::kWrite) copy(piece, true);
+  free_pieces_ = piece.next;
+  ++pieces_under_way_count_;
+  ++slot.under_way_count;
+  if (const int result = give(piece); result != 0) {
+    piece.next = free_pieces_;
+    free_pieces_ = &piece;
+    --pieces_under_way_count_;
+    --slot.under_way_count;
+    return result;
+  }
+  slot.begun_bytes += piece.bytes;
+  slot.all_begun = io.operation == Operation::kFlush || slot.begun_bytes == io.length_bytes;
+  return 0;
+}
+
+int Channel::give(Piece& piece) {
+  const Io& io = *piece.slot->io;
+  const uint64_t block_bytes = target_.facts().block_bytes;
+  const uint64_t block = (io.offset_bytes + piece.at_bytes) / block_bytes;
+  const auto count = static_cast<uint32_t>(piece.bytes / block_bytes);
+  switch (io.operation) {
+    case Operation::kRead:
+      if (piece.bounce != nullptr)
+        return spdk_nvme_ns_cmd_read(pair_.space, pair_.queue, piece.bounce, block, count, on_completion,
+                                     &piece, 0);
+      return spdk_nvme_ns_cmd_readv(pair_.space, pair_.queue, block, count, on_completion, &piece, 0,
+                                    reset_segments, next_segment);
+    case Operation::kWrite:
+      if (piece.bounce != nullptr)
+        return spdk_nvme_ns_cmd_write(pair_.space, pair_.queue, piece.bounce, block, count, on_completion,
+                                      &piece, 0);
+      return spdk_nvme_ns_cmd_writev(pair_.space, pair_.queue, block, count, on_completion, &piece, 0,
+                                     reset_segments, next_segment);
+    case Operation::kDiscard: {
+      spdk_nvme_dsm_range range = {};
+      range.starting_lba = block;
+      range.length = count;
+      return spdk_nvme_ns_cmd_dataset_management(pair_.space, pair_.queue, SPDK_NVME_DSM_ATTR_DEALLOCATE,
+                                                 &range, 1, on_completion, &piece);
+    }
+    case Operation::kFlush: return spdk_nvme_ns_cmd_flush(pair_.space, pair_.queue, on_completion, &piece);
+  }
+  return -EINVAL;
+}
+
+void Channel::reset_segments(void* argument, uint32_t offset_bytes) {
+  Piece& piece = *static_cast<Piece*>(argument);
+  const iovec* segments = piece.slot->io->segments;
+  uint64_t skipped_bytes = piece.at_bytes + offset_bytes;
+  piece.segment = 0;
+  while (skipped_bytes >= segments[piece.segment].iov_len) skipped_bytes -= segments[piece.segment++].iov_len;
+  piece.segment_at_bytes = skipped_bytes;
+}
+
+int Channel::next_segment(void* argument, void** address, uint32_t* bytes) {
+  Piece& piece = *static_cast<Piece*>(argument);
+  const iovec& segment = piece.slot->io->segments[piece.segment];
+  *address = static_cast<char*>(segment.iov_base) + piece.segment_at_bytes;
+  // SPDK takes of it what it needs.
+  *bytes = static_cast<uint32_t>(std::min<uint64_t>(segment.iov_len - piece.segment_at_bytes, piece.bytes));
+  ++piece.segment;
+  piece.segment_at_bytes = 0;
+  return 0;
+}
+
+void Channel::copy(Piece& piece, bool to_bounce) {
+  reset_segments(&piece, 0);
+  for (uint64_t done_bytes = 0; done_bytes < piece.bytes;) {
+    void* address;
+    uint32_t bytes;
+    next_segment(&piece, &address, &bytes);
+    const auto part_bytes = std::min<uint64_t>(bytes, piece.bytes - done_bytes);
+    char* bounce = piece.bounce + done_bytes;
+    memcpy(to_bounce ? bounce : address, to_bounce ? address : bounce, part_bytes);
+    done_bytes += part_bytes;
+  }
+}
+
+void Channel::on_completion(void* argument, const spdk_nvme_cpl* completion) {
+  Piece& piece = *static_cast<Piece*>(argument);
+  Channel& channel = *piece.channel;
+  int error = error_of_nvme_status(completion->status.sct, completion->status.sc, piece.slot->io->operation);
+  // While the queue pair is being given up, whatever ends ends for that.
+  if (error != 0 && channel.lost_error_ != 0) error = channel.lost_error_;
+  channel.piece_ended(piece, error);
+}
+
+void Channel::piece_ended(Piece& piece, int error) {
+  Slot& slot = *piece.slot;
+  if (error != 0) {
+    if (slot.error == 0 || piece.at_bytes < slot.error_at_bytes) {
+      slot.error = error;
+      slot.error_at_bytes = piece.at_bytes;
+    }
+  } else if (piece.bounce != nullptr && slot.io->operation == Operation::kRead) {
+    copy(piece, false);
+  }
+  piece.next = free_pieces_;
+  free_pieces_ = &piece;
+  --pieces_under_way_count_;
+  --slot.under_way_count;
+  end_if_over(slot);
+}
+
+void Channel::end_if_over(Slot& slot) {
+  if (slot.under_way_count > 0 || !slot.all_begun) return;
+  Io& io = *slot.io;
+  io.error = slot.error;
+  io.transferred_bytes = slot.error == 0 ? io.length_bytes : slot.error_at_bytes;
+  (slot.before != nullptr ? slot.before->next : first_) = slot.next;
+  (slot.next != nullptr ? slot.next->before : last_) = slot.before;
+  slot.next = free_slots_;
+  free_slots_ = &slot;
+  ended_.append(io);
+}
+
+void Channel::poll(IoList& ended) {
+  if (pair_.queue != nullptr && first_ != nullptr) {
+    pump();
+    if (pair_.queue != nullptr && spdk_nvme_qpair_process_completions(pair_.queue, 0) < 0) lose(ENXIO);
+    if (pair_.queue != nullptr && first_ != nullptr && now_ns() > first_->give_up_ns) lose(ETIMEDOUT);
+    if (pair_.queue != nullptr) pump();
+  }
+  while (!ended_.empty()) ended.append(ended_.take_first());
+}
+
+// Everything under way ends with `error`.
+void Channel::lose(int error) {
+  lost_error_ = error;
+  pair_.connection->set_lost();
+  spdk_nvme_ctrlr_free_io_qpair(pair_.queue);  // calls on_completion for all that it was given
+  pair_.queue = nullptr;
+  release(std::move(pair_.connection));
+  to_begin_ = nullptr;
+  while (first_ != nullptr) {
+    Slot& slot = *first_;
+    if (slot.error == 0) {
+      slot.error = error;
+      slot.error_at_bytes = slot.begun_bytes;
+    }
+    slot.all_begun = true;
+    slot.under_way_count = 0;
+    end_if_over(slot);
+  }
+}
+
+// Of a lost channel: takes the new queue pair if there is one, and asks for one every second.
+void Channel::mend() {
+  if (pair_.queue != nullptr) return;
+  switch (mending_.state.load(std::memory_order_acquire)) {
+    case Mending::kUnderWay: return;
+    case Mending::kDone:
+      mending_.state.store(Mending::kNone, std::memory_order_relaxed);
+      lost_error_ = 0;
+      use(std::move(mending_.pair));
+      mending_.pair = {};
+      return;
+    case Mending::kNone:
+    case Mending::kFailed: break;
+  }
+  const uint64_t now = now_ns();
+  if (now - mending_.last_ns < kMendingEveryNs) return;
+  mending_.last_ns = now;
+  mending_.state.store(Mending::kUnderWay, std::memory_order_relaxed);
+  post_to_control([this] {
+    SpdkError unused;
+    const bool opened = target_.open_pair(slots_.size(), mending_.pair, unused);
+    // Release: with the pair.
+    mending_.state.store(opened ? Mending::kDone : Mending::kFailed, std::memory_order_release);
+  });
+}
+
+}  // namespace storage::spdk

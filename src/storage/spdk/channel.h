@@ -1,0 +1,93 @@
+// One I/O queue pair, and the Ios that go by it.
+//
+// Invariants
+//  1 an Io under way has a slot; slots under way are in one list, in the order in which they began, so that the first
+//    of them is the first to be too old
+//  2 an Io goes as pieces, one command each, in order; after an error no more of them begin, and the Io ends with the error
+//    of its first piece that has one when none is under way any more. Until then its memory is SPDK's
+//  3 without a queue pair nothing is under way: losing it ends all
+#pragma once
+#include <vector>
+
+#include "storage/spdk/connection.h"
+
+namespace storage::spdk {
+
+class Channel {
+ public:
+  // `target` outlives it. Any thread, but not the control thread; null and an error if there is no queue pair.
+  static Channel* open(Target& target, size_t depth, SpdkError& error);
+  // REQUIRES: nothing is in flight.
+  void close();
+
+  void start(Io& io);
+  void flush() { pump(); }
+  void poll(IoList& ended);
+
+ private:
+  struct Slot {
+    Io* io = nullptr;
+    uint64_t give_up_ns = 0;
+    uint64_t begun_bytes = 0;  // pieces up to here have begun
+    bool all_begun = false;
+    uint32_t under_way_count = 0;
+    int error = 0;
+    uint64_t error_at_bytes = 0;  // of the first piece with an error
+    Slot* before = nullptr;       // in the list of those under way; next also of the free ones
+    Slot* next = nullptr;
+  };
+  struct Piece {
+    Channel* channel = nullptr;
+    Slot* slot = nullptr;
+    uint64_t at_bytes = 0;  // in the Io
+    uint64_t bytes = 0;
+    char* bounce = nullptr;
+    uint32_t segment = 0;  // where SPDK's walk through the segments is
+    uint64_t segment_at_bytes = 0;
+    Piece* next = nullptr;
+  };
+  // What another thread makes of a lost channel. `pair` is the control thread's until `state` says otherwise.
+  struct Mending {
+    enum State { kNone, kUnderWay, kDone, kFailed };
+    std::atomic<State> state{kNone};
+    uint64_t last_ns = 0;  // when it was tried last
+    Target::Pair pair;
+  };
+
+  Channel(Target& target, size_t depth) : target_(target), slots_(depth) {}
+  ~Channel();
+  bool take_memory();
+  void use(Target::Pair pair);
+  void mend();
+  void lose(int error);
+
+  void pump();
+  int begin_piece(Slot& slot);
+  int give(Piece& piece);
+  void piece_ended(Piece& piece, int error);
+  void end(Slot& slot, int error);
+  void end_if_over(Slot& slot);
+  void copy(Piece& piece, bool to_bounce);
+  static void on_completion(void* piece, const spdk_nvme_cpl* completion);
+  static void reset_segments(void* piece, uint32_t offset_bytes);
+  static int next_segment(void* piece, void** address, uint32_t* bytes);
+
+  Target& target_;
+  Target::Pair pair_;  // queue null: lost
+  uint64_t piece_bytes_ = 0;
+  int lost_error_ = 0;
+  Mending mending_;
+
+  std::vector<Slot> slots_;
+  Slot* free_slots_ = nullptr;
+  Slot* first_ = nullptr;  // under way
+  Slot* last_ = nullptr;
+  Slot* to_begin_ = nullptr;  // the first with pieces that have not begun; all after it are such
+  std::vector<Piece> pieces_;
+  Piece* free_pieces_ = nullptr;
+  char* bounces_ = nullptr;
+  size_t pieces_under_way_count_ = 0;
+  IoList ended_;
+};
+
+}  // namespace storage::spdk

@@ -1,0 +1,161 @@
+#include "storage/spdk/connection.h"
+
+#include <errno.h>
+#include <spdk/uuid.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <list>
+
+#include "storage/spdk/environment.h"
+
+namespace storage::spdk {
+namespace {
+
+// The control thread's: all that were made, while they last.
+std::list<std::weak_ptr<Connection>> connections;
+
+bool fail(SpdkError& error, int number, const char* reason) {
+  error.number = number;
+  if (reason != nullptr) snprintf(error.reason, sizeof error.reason, "%s", reason);
+  return false;
+}
+
+spdk_nvme_transport_id id_of(const SpdkTarget& target) {
+  spdk_nvme_transport_id id = {};
+  switch (target.transport) {
+    case SpdkTransport::kPcie: spdk_nvme_trid_populate_transport(&id, SPDK_NVME_TRANSPORT_PCIE); break;
+    case SpdkTransport::kTcp: spdk_nvme_trid_populate_transport(&id, SPDK_NVME_TRANSPORT_TCP); break;
+    case SpdkTransport::kRdma: spdk_nvme_trid_populate_transport(&id, SPDK_NVME_TRANSPORT_RDMA); break;
+  }
+  if (target.transport != SpdkTransport::kPcie)
+    id.adrfam = strchr(target.address, ':') != nullptr ? SPDK_NVMF_ADRFAM_IPV6 : SPDK_NVMF_ADRFAM_IPV4;
+  snprintf(id.traddr, sizeof id.traddr, "%s", target.address);
+  snprintf(id.trsvcid, sizeof id.trsvcid, "%s", target.port);
+  snprintf(id.subnqn, sizeof id.subnqn, "%s", target.nqn);
+  return id;
+}
+
+void limit_connecting(const SpdkTarget& target) {
+  spdk_nvme_transport_opts options = {};
+  spdk_nvme_transport_get_opts(&options, sizeof options);
+  options.tcp_connect_timeout_ms = target.timeout_seconds * 1000;
+  spdk_nvme_transport_set_opts(&options, sizeof options);
+}
+
+spdk_nvme_ctrlr_opts options_of(const SpdkTarget& target) {
+  spdk_nvme_ctrlr_opts options = {};
+  spdk_nvme_ctrlr_get_default_ctrlr_opts(&options, sizeof options);
+  options.opts_size = sizeof options;
+  options.admin_timeout_ms = target.timeout_seconds * 1000;
+  options.fabrics_connect_timeout_us = uint64_t{target.timeout_seconds} * 1'000'000;
+  options.disable_error_logging = true;
+  if (target.transport != SpdkTransport::kPcie) {
+    // A host of its own: SPDK takes two connections of one host to one target for the same, also where one of them is lost.
+    spdk_uuid id;
+    char text[SPDK_UUID_STRING_LEN];
+    spdk_uuid_generate(&id);
+    spdk_uuid_fmt_lower(text, sizeof text, &id);
+    snprintf(options.hostnqn, sizeof options.hostnqn, "nqn.2014-08.org.nvmexpress:uuid:%s", text);
+    memcpy(options.extended_host_id, &id, sizeof options.extended_host_id);
+  }
+  return options;
+}
+
+}  // namespace
+
+std::shared_ptr<Connection> Connection::to(const SpdkTarget& target, SpdkError& error) {
+  const spdk_nvme_transport_id id = id_of(target);
+  connections.remove_if([](const auto& other) { return other.expired(); });
+  for (const auto& other : connections) {
+    auto connection = other.lock();
+    if (spdk_nvme_transport_id_compare(&connection->id_, &id) != 0) continue;
+    if (!connection->is_lost()) return connection;
+    if (target.transport == SpdkTransport::kPcie) {
+      fail(error, ENXIO, "the device was lost");
+      return nullptr;
+    }
+  }
+  limit_connecting(target);
+  const spdk_nvme_ctrlr_opts options = options_of(target);
+  spdk_nvme_ctrlr* controller = spdk_nvme_connect(&id, &options, sizeof options);
+  if (controller == nullptr) {
+    fail(error, ENXIO, nullptr);
+    return nullptr;
+  }
+  std::shared_ptr<Connection> connection(new Connection(id, controller));
+  connections.push_back(connection);
+  // Keeps the connection alive, and hears of its end.
+  poll_on_control([weak = std::weak_ptr(connection)] {
+    auto alive = weak.lock();
+    if (alive == nullptr) return false;
+    if (spdk_nvme_ctrlr_process_admin_completions(alive->controller()) < 0) alive->set_lost();
+    return true;
+  });
+  return connection;
+}
+
+Connection::~Connection() {
+  // Whoever does not answer is not asked to shut down first.
+  if (is_lost()) spdk_nvme_ctrlr_fail(controller_);
+  spdk_nvme_detach(controller_);
+}
+
+void release(std::shared_ptr<Connection> connection) {
+  post_to_control([connection = std::move(connection)]() mutable { connection.reset(); });
+}
+
+bool Target::connect(SpdkError& error) {
+  if (connection_ != nullptr && !connection_->is_lost()) return true;
+  connection_.reset();
+  auto connection = Connection::to(text_, error);
+  if (connection == nullptr) return false;
+  if (!look_at(*connection, error)) return false;
+  connection_ = std::move(connection);
+  return true;
+}
+
+bool Target::look_at(Connection& connection, SpdkError& error) {
+  spdk_nvme_ns* space = spdk_nvme_ctrlr_get_ns(connection.controller(), text_.namespace_id);
+  if (space == nullptr || !spdk_nvme_ns_is_active(space))
+    return fail(error, ENXIO, "there is no such namespace");
+  SpdkFacts facts;
+  facts.capacity_bytes = spdk_nvme_ns_get_size(space);
+  facts.block_bytes = spdk_nvme_ns_get_sector_size(space);
+  const uint32_t flags = spdk_nvme_ns_get_flags(space);
+  facts.discards = (flags & SPDK_NVME_NS_DEALLOCATE_SUPPORTED) != 0;
+  if (spdk_nvme_ns_get_md_size(space) != 0)
+    return fail(error, ENOTSUP, "namespaces with metadata are not supported");
+  if (facts.block_bytes < 512 || facts.block_bytes > 4096)
+    return fail(error, ENOTSUP, "only blocks of 512 to 4096 bytes are supported");
+  if (facts.capacity_bytes < 4096) return fail(error, ENXIO, "the namespace is empty");
+  if (facts_.block_bytes != 0 &&
+      (facts.block_bytes != facts_.block_bytes || facts.capacity_bytes < facts_.capacity_bytes))
+    return fail(error, ENXIO, "the namespace is another one than before");
+  if (facts_.block_bytes == 0) facts_ = facts;
+  flushes_ = (flags & SPDK_NVME_NS_FLUSH_SUPPORTED) != 0;
+  return true;
+}
+
+bool Target::open_pair(size_t depth, Pair& pair, SpdkError& error) {
+  if (!connect(error)) return false;
+  spdk_nvme_io_qpair_opts options = {};
+  spdk_nvme_ctrlr_get_default_io_qpair_opts(connection_->controller(), &options, sizeof options);
+  options.opts_size = sizeof options;
+  // A transfer may become several commands.
+  if (options.io_queue_requests < 4 * depth) options.io_queue_requests = static_cast<uint32_t>(4 * depth);
+  const uint64_t since_ns = now_ns();
+  pair.queue = spdk_nvme_ctrlr_alloc_io_qpair(connection_->controller(), &options, sizeof options);
+  if (pair.queue == nullptr) {
+    // A controller without another queue says so at once; one that does not answer is no use to the next one either.
+    const bool is_hung = now_ns() - since_ns > uint64_t{text_.timeout_seconds} * 1'000'000'000 / 2;
+    if (is_hung || spdk_nvme_ctrlr_process_admin_completions(connection_->controller()) < 0)
+      connection_->set_lost();
+    return fail(error, is_hung ? ETIMEDOUT : connection_->is_lost() ? ENXIO : EMFILE, nullptr);
+  }
+  pair.connection = connection_;
+  pair.space = spdk_nvme_ctrlr_get_ns(connection_->controller(), text_.namespace_id);
+  return true;
+}
+
+}  // namespace storage::spdk

@@ -1,0 +1,42 @@
+#include "storage/spdk/descriptors.h"
+
+#include <sys/socket.h>
+#include <sys/types.h>
+
+namespace storage::spdk {
+namespace {
+
+SpdkHost host = {};
+
+int own(int descriptor) {
+  if (descriptor < 0) return descriptor;
+  const int owned = host.own_descriptor(descriptor);
+  return owned >= 0 ? owned : descriptor;
+}
+
+}  // namespace
+
+void use_host(const SpdkHost& its) { host = its; }
+
+extern "C" {
+
+int __real_socket(int domain, int type, int protocol);
+int __wrap_socket(int domain, int type, int protocol) { return own(__real_socket(domain, type, protocol)); }
+
+int __real_epoll_create1(int flags);
+int __wrap_epoll_create1(int flags) { return own(__real_epoll_create1(flags)); }
+
+int __real_eventfd(unsigned count, int flags);
+int __wrap_eventfd(unsigned count, int flags) { return own(__real_eventfd(count, flags)); }
+
+int __real_close(int descriptor);
+int __wrap_close(int descriptor) {
+  if (host.is_own_descriptor == nullptr || !host.is_own_descriptor(descriptor))
+    return __real_close(descriptor);
+  host.close_descriptor(descriptor);
+  return 0;
+}
+
+}  // extern "C"
+
+}  // namespace storage::spdk

@@ -1,0 +1,189 @@
+#include "storage/spdk/environment.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <spdk/env.h>
+#include <spdk/log.h>
+#include <spdk/nvme.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <time.h>
+
+#include <deque>
+#include <list>
+#include <mutex>
+
+#include "storage/spdk/descriptors.h"
+
+namespace storage::spdk {
+namespace {
+
+constexpr uint64_t kPollNs = 100'000'000;
+// Of SPDK's own memory. Plain memory is taken from the system as it is used.
+constexpr uint64_t kLeastHugeBytes = uint64_t{64} << 20;
+constexpr int kPlainMebibytes = 512;
+
+// Leaked: threads may still be here when the process exits.
+struct Control {
+  pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+  pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+  std::deque<std::function<void()>> jobs;
+  std::list<std::function<bool()>> polls;  // the thread's
+  pthread_t thread = {};
+  char said[sizeof SpdkError::reason] = {};  // by SPDK, since a job began; the thread's
+  int environment_error = 0;
+};
+Control* control = nullptr;
+std::mutex start_mutex;
+
+class Locked {
+ public:
+  Locked() { pthread_mutex_lock(&control->mutex); }
+  ~Locked() { pthread_mutex_unlock(&control->mutex); }
+};
+
+// SPDK's log. It prints nothing: what matters is in the errors.
+void keep_first_error(int level, const char*, int, const char*, const char* format, va_list arguments) {
+  if (level != SPDK_LOG_ERROR || !pthread_equal(pthread_self(), control->thread) || control->said[0] != 0)
+    return;
+  vsnprintf(control->said, sizeof control->said, format, arguments);
+  for (char* c = control->said; *c != 0; ++c)
+    if (*c < ' ' || *c > '~') *c = c[1] == 0 ? '\0' : ' ';
+}
+
+// Huge pages that are free now.
+uint64_t free_huge_bytes() {
+  FILE* file = fopen("/proc/meminfo", "re");
+  if (file == nullptr) return 0;
+  uint64_t count = 0, kibibytes = 0;
+  char line[128];
+  while (fgets(line, sizeof line, file) != nullptr) {
+    sscanf(line, "HugePages_Free: %lu", &count);
+    sscanf(line, "Hugepagesize: %lu", &kibibytes);
+  }
+  fclose(file);
+  return count * (kibibytes << 10);
+}
+
+int initialise() {
+  cpu_set_t before;
+  sched_getaffinity(0, sizeof before, &before);
+  spdk_log_open(keep_first_error);
+  spdk_log_set_print_level(SPDK_LOG_DISABLED);
+  spdk_log_set_level(SPDK_LOG_ERROR);
+  // One logical core of DPDK's, on a processor that this process may use.
+  char cores[32];
+  snprintf(cores, sizeof cores, "0@%d", sched_getcpu());
+  char arguments[] = "--log-level=*:1";
+  spdk_env_opts options = {};
+  options.opts_size = sizeof options;
+  spdk_env_opts_init(&options);
+  options.name = "spillway";
+  options.core_mask = nullptr;
+  options.lcore_map = cores;
+  options.env_context = arguments;
+  options.no_huge = free_huge_bytes() < kLeastHugeBytes;
+  if (options.no_huge) options.mem_size = kPlainMebibytes;
+  const int result = spdk_env_init(&options);
+  sched_setaffinity(0, sizeof before, &before);
+  return result < 0 ? -result : 0;
+}
+
+void* run_control(void*) {
+  pthread_setname_np(pthread_self(), "spillway-spdk");
+  control->thread = pthread_self();
+  while (true) {
+    std::function<void()> job;
+    {
+      Locked locked;
+      if (control->jobs.empty()) {
+        timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += kPollNs;
+        if (until.tv_nsec >= 1'000'000'000) until.tv_nsec -= 1'000'000'000, ++until.tv_sec;
+        pthread_cond_timedwait(&control->changed, &control->mutex, &until);
+      }
+      if (!control->jobs.empty()) {
+        job = std::move(control->jobs.front());
+        control->jobs.pop_front();
+      }
+    }
+    control->said[0] = 0;
+    if (job) job();
+    control->polls.remove_if([](const auto& poll) { return !poll(); });
+  }
+  return nullptr;
+}
+
+int start_thread() {
+  // Its threads inherit what this one blocks.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  const int result = pthread_create(&control->thread, &attributes, run_control, nullptr);
+  pthread_attr_destroy(&attributes);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return result;
+}
+
+}  // namespace
+
+int start_environment(const SpdkHost& host, SpdkError& error) {
+  std::lock_guard<std::mutex> guard(start_mutex);
+  if (control == nullptr) {
+    use_host(host);
+    control = new Control;
+    if (const int failed = start_thread(); failed != 0) {
+      delete control;
+      control = nullptr;
+      error.number = failed;
+      snprintf(error.reason, sizeof error.reason, "no thread for it");
+      return failed;
+    }
+    run_on_control([&] { error.number = control->environment_error = initialise(); }, &error);
+  }
+  if (control->environment_error == 0) return 0;
+  error.number = control->environment_error;
+  if (error.reason[0] == 0) snprintf(error.reason, sizeof error.reason, "SPDK's environment does not start");
+  return error.number;
+}
+
+void run_on_control(const std::function<void()>& job, SpdkError* error) {
+  bool done = false;
+  post_to_control([&] {
+    job();
+    if (error != nullptr && error->number != 0 && error->reason[0] == 0)
+      snprintf(error->reason, sizeof error->reason, "%s", control->said);
+    Locked locked;
+    done = true;
+    pthread_cond_broadcast(&control->changed);
+  });
+  Locked locked;
+  while (!done) pthread_cond_wait(&control->changed, &control->mutex);
+}
+
+void post_to_control(std::function<void()> job) {
+  Locked locked;
+  control->jobs.push_back(std::move(job));
+  pthread_cond_broadcast(&control->changed);
+}
+
+void poll_on_control(std::function<bool()> poll) {
+  post_to_control([poll = std::move(poll)] { control->polls.push_back(poll); });
+}
+
+NoCancellation::NoCancellation() { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state_); }
+NoCancellation::~NoCancellation() { pthread_setcancelstate(state_, nullptr); }
+
+uint64_t now_ns() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+}
+
+}  // namespace storage::spdk

@@ -1,0 +1,77 @@
+// What the runtime and libspillway-spdk.so have in common. The library is loaded with a C library of its own
+// (spdk_load.h): whatever crosses here is plain data, and who takes memory gives it back.
+//
+// Invariants
+//  1 the library never keeps a pointer of a caller's longer than the call, Ios and SpdkHost excepted
+//  2 a channel belongs to one thread at a time; all else may be called by any thread
+//  3 an Io that was given to start() comes back once in the list of poll(), with error and transferred_bytes set
+//    (device.h), however its connection ends
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "storage/device.h"
+
+namespace storage {
+
+// Of this file, and of the layout of Io and IoList.
+inline constexpr uint32_t kSpdkInterfaceVersion = 1;
+
+enum class SpdkTransport : uint32_t { kPcie, kTcp, kRdma };
+
+// A namespace of an NVMe controller. Texts end with 0.
+struct SpdkTarget {
+  SpdkTransport transport = SpdkTransport::kPcie;
+  char address[128] = {};  // "0000:01:00.0", or a host
+  char port[8] = {};       // not PCIe
+  char nqn[224] = {};      // name of the subsystem; not PCIe
+  uint32_t namespace_id = 1;
+  uint32_t timeout_seconds = 10;
+  bool bounces = false;  // data goes by memory of SPDK's own
+};
+
+// What the library found out.
+struct SpdkFacts {
+  uint64_t capacity_bytes = 0;
+  uint32_t block_bytes = 0;
+  bool discards = false;
+};
+
+// What the runtime does for the library.
+struct SpdkHost {
+  // Of descriptors, as in sys/files.h. -1: not possible, and the descriptor stays as it was.
+  int (*own_descriptor)(int descriptor);
+  void (*close_descriptor)(int descriptor);
+  bool (*is_own_descriptor)(int descriptor);
+};
+
+struct SpdkDevice;
+struct SpdkChannel;
+
+// Why something failed. `reason` is one line without its end, in the words of the library or of SPDK.
+struct SpdkError {
+  int number = 0;
+  char reason[120] = {};
+};
+
+struct SpdkLibrary {
+  uint32_t version;  // kSpdkInterfaceVersion
+  // Null on errors. Blocks up to a few of the target's time-outs; so does open_channel.
+  SpdkDevice* (*open)(const SpdkHost& host, const SpdkTarget& target, SpdkFacts& facts, SpdkError& error);
+  // All channels must have been closed.
+  void (*close)(SpdkDevice* device);
+  SpdkChannel* (*open_channel)(SpdkDevice* device, size_t depth, SpdkError& error);
+  // Nothing may be in flight.
+  void (*close_channel)(SpdkChannel* channel);
+  // Takes an Io, of which at most `depth` may be in flight; flush() or poll() gives it to the target.
+  void (*start)(SpdkChannel* channel, Io& io);
+  void (*flush)(SpdkChannel* channel);
+  // Appends what has ended.
+  void (*poll)(SpdkChannel* channel, IoList& ended);
+};
+
+// Its only symbol: const SpdkLibrary.
+inline constexpr const char* kSpdkLibrarySymbol = "spillway_spdk";
+inline constexpr const char* kSpdkLibraryFile = "libspillway-spdk.so";
+
+}  // namespace storage

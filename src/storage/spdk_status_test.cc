@@ -1,0 +1,34 @@
+#include "storage/spdk_status.h"
+
+#include <gtest/gtest.h>
+
+namespace storage {
+namespace {
+
+TEST(SpdkStatus, SaysWhatTheKernelWould) {
+  const auto generic = [](uint32_t code, Operation operation = Operation::kRead) {
+    return error_of_nvme_status(0, code, operation);
+  };
+  EXPECT_EQ(generic(0x00), 0);
+  EXPECT_EQ(generic(0x01), EOPNOTSUPP);
+  EXPECT_EQ(generic(0x08), ENXIO) << "its queue has ended";
+  EXPECT_EQ(generic(0x0b), ENXIO) << "the namespace was removed";
+  EXPECT_EQ(generic(0x81, Operation::kWrite), ENOSPC);
+  EXPECT_EQ(generic(0x80, Operation::kWrite), ENOSPC) << "past the end";
+  EXPECT_EQ(generic(0x80, Operation::kRead), EIO);
+  EXPECT_EQ(generic(0x20, Operation::kWrite), EROFS);
+  EXPECT_EQ(generic(0x83), EBUSY);
+}
+
+TEST(SpdkStatus, NothingButSuccessIsZero) {
+  for (uint32_t type = 0; type < 8; ++type)
+    for (uint32_t code = 0; code < 256; ++code)
+      if (type != 0 || code != 0)
+        EXPECT_GT(error_of_nvme_status(type, code, Operation::kRead), 0) << type << '/' << code;
+  EXPECT_EQ(error_of_nvme_status(2, 0x81, Operation::kRead), EIO) << "unrecovered read error";
+  EXPECT_EQ(error_of_nvme_status(2, 0x86, Operation::kRead), EACCES);
+  EXPECT_EQ(error_of_nvme_status(3, 0x00, Operation::kRead), ENXIO) << "no path";
+}
+
+}  // namespace
+}  // namespace storage

@@ -1,0 +1,173 @@
+// Does I/O on a device, as its standard input says, and answers each line by one line.
+//
+//   spdk_driver DEVICE [overwrite]     "open NAME", or "error NUMBER MESSAGE" and the end
+//   write SEED / read SEED             a batch of 32 blocks;              "NUMBER:COUNT ...", what it ended with
+//   discard                            the same blocks
+//   stream                             writes, 32 at a time, until one fails: "begun" first, then as above
+//   again SECONDS                      writes and reads back until that works; "works" or "NUMBER"
+//   fork                               a queue in a child: "error NUMBER MESSAGE"
+//   marks                              "bus error kept|taken, N low sockets"
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "storage/open.h"
+#include "storage/test_io.h"
+#include "sys/kernel.h"
+
+namespace {
+
+using storage::kBlock;
+using storage::Operation;
+using storage::TestIo;
+
+constexpr size_t kBatch = 32;
+
+storage::Device* device = nullptr;
+storage::Queue* queue = nullptr;
+
+std::string summary(const std::map<int, int>& counts) {
+  std::string text;
+  for (auto [error, count] : counts)
+    text += (text.empty() ? "" : " ") + std::to_string(error) + ":" + std::to_string(count);
+  return text;
+}
+
+// -1 stands for bytes that were not as written.
+std::string batch(Operation operation, unsigned seed) {
+  std::vector<std::unique_ptr<TestIo>> ios;
+  std::vector<storage::Io*> all;
+  for (size_t i = 0; i < kBatch; ++i) {
+    ios.push_back(std::make_unique<TestIo>(operation, i * kBlock, std::vector{kBlock}));
+    if (operation == Operation::kWrite) ios.back()->fill(seed);
+    if (operation == Operation::kDiscard) ios.back()->io.segment_count = 0;
+    all.push_back(&ios.back()->io);
+  }
+  queue->run(all);
+  std::map<int, int> counts;
+  for (auto& io : ios) {
+    const bool wrong =
+        operation == Operation::kRead && io->io.error == 0 && io->first_difference(seed) != kBlock;
+    ++counts[wrong || io->done_count != 1 ? -1 : io->io.error];
+  }
+  return summary(counts);
+}
+
+std::string stream() {
+  std::vector<std::unique_ptr<TestIo>> ios;
+  for (size_t i = 0; i < kBatch; ++i) {
+    ios.push_back(std::make_unique<TestIo>(Operation::kWrite, i * kBlock, std::vector{kBlock}));
+    ios.back()->fill(1);
+    storage::Io* one[] = {&ios.back()->io};
+    queue->submit(one);
+  }
+  bool failed = false;
+  while (!failed) {
+    queue->wait();
+    for (auto& io : ios) failed = failed || (!io->io.in_flight && io->io.error != 0);
+    for (auto& io : ios) {
+      storage::Io* one[] = {&io->io};
+      if (!failed && !io->io.in_flight) queue->submit(one);
+    }
+  }
+  while (queue->in_flight_count() > 0) queue->wait();
+  std::map<int, int> counts;
+  for (auto& io : ios) ++counts[io->io.error];
+  return summary(counts);
+}
+
+std::string again(int seconds) {
+  const uint64_t until_ns = sys::monotonic_ns() + static_cast<uint64_t>(seconds) * 1'000'000'000;
+  while (true) {
+    const std::string written = batch(Operation::kWrite, 9), read = batch(Operation::kRead, 9);
+    const std::string good = "0:" + std::to_string(kBatch);
+    if (written == good && read == good) return "works";
+    if (sys::monotonic_ns() > until_ns) return written;
+    usleep(100'000);
+  }
+}
+
+std::string in_child() {
+  fflush(stdout);
+  int ends[2];
+  if (pipe(ends) != 0) return "no pipe";
+  const pid_t child = fork();
+  if (child == 0) {
+    auto opened = device->open_queue(4);
+    dprintf(ends[1], "error %d %s", opened ? 0 : opened.error().number, opened ? "" : opened.error().message);
+    device->close_queue(queue);
+    _exit(0);
+  }
+  close(ends[1]);
+  char text[400] = {};
+  size_t bytes = 0;
+  for (ssize_t more; (more = read(ends[0], text + bytes, sizeof text - 1 - bytes)) > 0;)
+    bytes += static_cast<size_t>(more);
+  close(ends[0]);
+  int status = -1;
+  waitpid(child, &status, 0);
+  return status == 0 ? text : "the child ended with " + std::to_string(status);
+}
+
+void on_bus_error(int) {}
+
+std::string marks() {
+  struct sigaction action;
+  sigaction(SIGBUS, nullptr, &action);
+  int sockets = 0;
+  for (int descriptor = 0; descriptor < 100; ++descriptor) {
+    int type;
+    socklen_t bytes = sizeof type;
+    sockets += getsockopt(descriptor, SOL_SOCKET, SO_TYPE, &type, &bytes) == 0;
+  }
+  return std::string("bus error ") + (action.sa_handler == on_bus_error ? "kept" : "taken") + ", " +
+         std::to_string(sockets) + " low sockets";
+}
+
+std::string answer(const std::string& line) {
+  const std::string word = line.substr(0, line.find(' '));
+  const int number = word.size() < line.size() ? std::stoi(line.substr(word.size())) : 0;
+  if (word == "write") return batch(Operation::kWrite, static_cast<unsigned>(number));
+  if (word == "read") return batch(Operation::kRead, static_cast<unsigned>(number));
+  if (word == "discard") return batch(Operation::kDiscard, 0);
+  if (word == "again") return again(number);
+  if (word == "fork") return in_child();
+  if (word == "marks") return marks();
+  if (word != "stream") return "what is " + word + "?";
+  puts("begun");
+  fflush(stdout);
+  return stream();
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  if (count < 2) return 2;
+  signal(SIGBUS, on_bus_error);
+  auto opened = storage::open_device(arguments[1], {.overwrite = count > 2, .spill = true});
+  if (!opened) {
+    printf("error %d %s\n", opened.error().number, opened.error().message);
+    return 1;
+  }
+  device = *opened;
+  queue = device->open_queue(kBatch).value();
+  printf("open %s\n", device->name());
+  fflush(stdout);
+  char line[100];
+  while (fgets(line, sizeof line, stdin) != nullptr) {
+    line[strcspn(line, "\n")] = 0;
+    puts(answer(line).c_str());
+    fflush(stdout);
+  }
+  device->close_queue(queue);
+  device->close();
+}

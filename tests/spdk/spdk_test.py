@@ -1,0 +1,288 @@
+#!/usr/bin/env python3
+"""Storage by SPDK over NVMe/TCP on loopback.
+
+    spdk_test.py BUILD NVMF_TGT conformance NAME     conformance_test.cc on it: plain, bounced, faulty or striped
+    spdk_test.py BUILD NVMF_TGT behaviour [TEST...]  targets that are killed, hung, wrong, silent
+    spdk_test.py BUILD NVMF_TGT program [TEST...]    programs that spill there
+
+NVMF_TGT is SPDK's target; exit status 77 if there is none, or the backend was not built.
+"""
+import os
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from spdk_target import NQN, Target, program_of  # noqa: E402
+from support import CLEAN, Failure, Skipped, environment, status_of  # noqa: E402
+
+HERE = pathlib.Path(__file__).resolve().parent
+ENXIO, EIO, ENOTSUP, EEXIST, ETIMEDOUT = 6, 5, 95, 17, 110
+GOOD = "0:32"  # all of spdk_driver's 32
+build, target = None, None
+
+
+def needed(program):
+    if not (build / "lib" / "libspillway-spdk.so").exists():
+        raise Skipped("built without SPDK: pkg-config did not find spdk_nvme")
+    found = program_of(program)
+    if found is None:
+        raise Skipped("SPDK's target, nvmf_tgt, is not there")
+    return found
+
+
+def started(program, test):
+    """test() with a target."""
+    global target
+    with tempfile.TemporaryDirectory() as folder:
+        target = Target(needed(program), folder)
+        try:
+            target.start()
+            test()
+        finally:
+            target.end()
+
+
+def conformance(name):
+    devices = {
+        "plain": target.device(1),
+        "bounced": target.device(2, bounce=1),
+        "faulty": f"fault:seed=5,read_split=1/2,write_split=2/3,any_delay_polls=1/3x2:[{target.device(1)}]",
+        "striped": f"stripe:[{target.device(1)},{target.device(2)}]?unit=8K",
+    }
+    variables = {**CLEAN, "SPILLWAY_TEST_DEVICE": f"{name}={devices[name]}"}
+    program = str(build / "tests" / "storage_test")
+    listed = subprocess.run([program, f"--gtest_filter=*/Conformance.*/{name}", "--gtest_list_tests"], env=variables,
+                            capture_output=True, text=True, check=True).stdout
+    tests = re.findall(r"^  (\S+)/", listed, flags=re.M)
+    failed = []
+    for test in tests:
+        target.blank()
+        ended = subprocess.run([program, f"--gtest_filter=*/Conformance.{test}/{name}"], env=variables, capture_output=True,
+                               text=True, timeout=300)
+        if ended.returncode != 0 or "[  PASSED  ] 1 test." not in ended.stdout:
+            failed.append(test)
+            print(ended.stdout, ended.stderr)
+    print(f"{len(tests) - len(failed)} of {len(tests)} on {devices[name]}")
+    if failed or not tests:
+        raise Failure(f"failed: {' '.join(failed)}" if tests else "no tests")
+
+
+class Driver:
+    """spdk_driver on a device."""
+
+    def __init__(self, device, *more):
+        self.process = subprocess.Popen([build / "tests" / "spdk_driver", device, *more], env=CLEAN, stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, text=True)
+        self.first = self.hear()
+
+    def say(self, line):
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+
+    def hear(self):
+        return self.process.stdout.readline().rstrip("\n")
+
+    def ask(self, line):
+        self.say(line)
+        return self.hear()
+
+    def end(self):
+        """Its exit status."""
+        self.process.communicate(timeout=120)
+        return self.process.returncode
+
+    def kill(self):
+        self.process.kill()
+        self.end()
+
+
+class Behaviour(unittest.TestCase):
+    def setUp(self):
+        if target.process is None:
+            target.start()
+        target.blank()
+
+    def driver(self, device, *more):
+        driver = Driver(device, *more)
+        self.addCleanup(driver.kill)
+        self.assertTrue(driver.first.startswith("open spdk:tcp=127.0.0.1:"), driver.first)
+        return driver
+
+    def refused(self, device, number, words):
+        driver = Driver(device)
+        self.assertRegex(driver.first, rf"^error {number} storage: spdk:tcp=.*: .*{words}")
+        self.assertEqual(driver.end(), 1)
+
+    def errors(self, summary):
+        """What "5:3 6:29" says, without what went well."""
+        counts = {int(number): int(count) for number, count in (part.split(":") for part in summary.split())}
+        self.assertEqual(sum(counts.values()), 32, summary)
+        counts.pop(0, None)
+        return set(counts)
+
+    def test_reads_what_it_wrote(self):
+        driver = self.driver(target.device(1))
+        for seed in (1, 2):
+            self.assertEqual(driver.ask(f"write {seed}"), GOOD)
+            self.assertEqual(driver.ask(f"read {seed}"), GOOD)
+        self.assertEqual(driver.ask("read 7"), "-1:32")
+        self.assertEqual(driver.end(), 0)
+
+    def test_the_process_stays_its_own(self):
+        driver = self.driver(target.device(1))
+        self.assertEqual(driver.ask("marks"), "bus error kept, 0 low sockets")
+
+    def test_discards(self):
+        driver = self.driver(target.device(3), "overwrite")
+        self.assertEqual(driver.ask("write 3"), GOOD)
+        self.assertEqual(driver.ask("discard"), GOOD)
+        self.assertEqual(driver.ask("read 3"), "-1:32", "the target gives zeros")
+
+    def test_killed_in_flight(self):
+        driver = self.driver(target.device(1))
+        driver.say("stream")
+        self.assertEqual(driver.hear(), "begun")
+        target.kill()
+        self.assertEqual(self.errors(driver.hear()), {ENXIO})
+        self.assertEqual(driver.ask("write 1"), f"{ENXIO}:32")
+        target.start()
+        self.assertEqual(driver.ask("again 60"), "works")
+        self.assertEqual(driver.end(), 0)
+
+    def test_hung_in_flight(self):
+        driver = self.driver(target.device(1, timeout=2))
+        driver.say("stream")
+        self.assertEqual(driver.hear(), "begun")
+        target.signal(signal.SIGSTOP)
+        try:
+            # Some of the last 32 may have been done before.
+            self.assertEqual(self.errors(driver.hear()), {ETIMEDOUT})
+            self.assertEqual(driver.ask("write 1"), f"{ETIMEDOUT}:32")
+        finally:
+            target.signal(signal.SIGCONT)
+        self.assertEqual(driver.ask("again 60"), "works")
+        self.assertEqual(driver.end(), 0)
+
+    def test_hung_before(self):
+        driver = self.driver(target.device(1, timeout=2))
+        target.signal(signal.SIGSTOP)
+        try:
+            self.assertEqual(driver.ask("write 1"), f"{ETIMEDOUT}:32")
+            self.refused(target.device(1, timeout=2), r"\d+", "")
+        finally:
+            target.signal(signal.SIGCONT)
+        self.assertEqual(driver.ask("again 60"), "works")
+
+    def test_namespace_removed_in_flight(self):
+        driver = self.driver(target.device(1))
+        driver.say("stream")
+        self.assertEqual(driver.hear(), "begun")
+        target.remove(1)
+        self.assertLessEqual(self.errors(driver.hear()), {ENXIO, EIO})
+        self.assertLessEqual(self.errors(driver.ask("write 1")), {ENXIO, EIO})
+        self.assertEqual(driver.end(), 0)
+        target.kill()  # the next test has all namespaces again
+
+    def test_errors_of_the_medium(self):
+        driver = self.driver(target.device(4), "overwrite")
+        self.assertEqual(driver.ask("write 5"), GOOD)
+        target.fail_next("read", 3)
+        self.assertEqual(driver.ask("read 5"), f"0:29 {EIO}:3")
+        self.assertEqual(driver.ask("read 5"), GOOD)
+        target.fail_next("write", 32)
+        self.assertEqual(driver.ask("write 6"), f"{EIO}:32")
+
+    def test_content_is_not_lost(self):
+        driver = self.driver(target.device(1))
+        self.assertEqual(driver.ask("write 1"), GOOD)
+        self.assertEqual(driver.end(), 0)
+        self.refused(target.device(1), EEXIST, "content; pass --storage-overwrite")
+        self.assertEqual(self.driver(target.device(1), "overwrite").ask("read 1"), GOOD)
+
+    def test_children_have_no_queues(self):
+        driver = self.driver(target.device(1))
+        self.assertEqual(driver.ask("write 1"), GOOD)
+        self.assertRegex(driver.ask("fork"), rf"^error {ENOTSUP} storage: spdk:.*fork")
+        self.assertEqual(driver.ask("read 1"), GOOD)
+        self.assertEqual(driver.end(), 0)
+
+    def test_nobody_listens(self):
+        with socket.socket() as closed:
+            closed.bind(("127.0.0.1", 0))
+            port = closed.getsockname()[1]
+            self.refused(f"spdk:tcp=127.0.0.1:{port},nqn={NQN}", ENXIO, r"\w")
+
+    def test_somebody_listens_and_says_nothing(self):
+        with socket.socket() as silent:
+            silent.bind(("127.0.0.1", 0))
+            silent.listen()
+            port = silent.getsockname()[1]
+            self.refused(f"spdk:tcp=127.0.0.1:{port},nqn={NQN},timeout=2", ENXIO, r"\w")
+
+    def test_no_such_subsystem(self):
+        self.refused(target.device(1).replace(NQN, NQN + "x"), ENXIO, r"\w")
+
+    def test_no_such_namespace(self):
+        self.refused(target.device(7), ENXIO, "there is no such namespace")
+
+
+class Program(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.program = pathlib.Path(target.folder) / "program"
+        subprocess.run([build / "bin" / "spillcc", "-O2", "-pthread", HERE / "spdk_program.c", "-o", cls.program],
+                       env=CLEAN, check=True)
+
+    def setUp(self):
+        target.blank()
+
+    def run_program(self, *arguments, storage, **variables):
+        command = [build / "bin" / "spillway", "run", "--memory", "8M", "--storage", storage, "--", self.program, *arguments]
+        return subprocess.run(command, env={**environment(), **variables}, capture_output=True, text=True, timeout=600)
+
+    def test_spills(self):
+        for storage in (target.device(1), target.device(1, bounce=1)):
+            target.blank()
+            ended = self.run_program(storage=storage)
+            self.assertEqual((ended.returncode, ended.stdout, ended.stderr), (0, "system: 0\nwrong: 0\n", ""))
+        self.assertGreater(sum(1 for byte in target.files[0].read_bytes()[::4096] if byte), 1000, "nothing was written there")
+
+    def test_a_child_that_needs_pages_ends(self):
+        ended = self.run_program("fork", storage=target.device(1))
+        self.assertEqual((ended.returncode, ended.stdout), (0, "child: 134\nsystem: 0\nwrong: 0\n"))
+        self.assertRegex(ended.stderr, r"\Aspillway: storage: spdk:[^\n]*fork[^\n]*\n\Z")
+
+    def test_without_the_library(self):
+        with tempfile.TemporaryDirectory() as folder:
+            os.symlink(build / "bin", pathlib.Path(folder) / "bin")
+            (pathlib.Path(folder) / "lib").mkdir()
+            library = pathlib.Path(folder) / "lib" / "libspillway.so"
+            library.write_bytes((build / "lib" / "libspillway.so").read_bytes())
+            ended = self.run_program(storage=target.device(1), LD_LIBRARY_PATH=str(library.parent))
+        self.assertRegex(ended.stderr, r"\Aspillway: storage: spdk: there is no libspillway-spdk.so in [^\n]*\n\Z")
+        self.assertNotEqual(ended.returncode, 0)
+
+
+def main():
+    global build
+    build = pathlib.Path(sys.argv[1]).resolve()
+    program, kind, more = sys.argv[2], sys.argv[3], sys.argv[4:]
+
+    def test():
+        if kind == "conformance":
+            return conformance(*more)
+        names = [f"{kind.capitalize()}.{name}" for name in more] or [kind.capitalize()]
+        if not unittest.main(argv=["spdk_test.py", *names], verbosity=2, exit=False).result.wasSuccessful():
+            raise Failure("see above")
+
+    return status_of("spdk_test.py", started, program, test)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
