@@ -3,6 +3,7 @@
 //   spdk_driver DEVICE [overwrite]     "open NAME", or "error NUMBER MESSAGE" and the end
 //   write SEED / read SEED             a batch of 32 blocks;              "NUMBER:COUNT ...", what it ended with
 //   discard                            the same blocks
+//   large SEED                         one write of 64 segments, and then one read; "NUMBER:BYTES:RIGHT" of what came first to fail
 //   stream                             writes, 32 at a time, until one fails: "begun" first, then as above
 //   again SECONDS                      writes and reads back until that works; "works" or "NUMBER"
 //   fork                               a queue in a child: "error NUMBER MESSAGE"
@@ -60,6 +61,19 @@ std::string batch(Operation operation, unsigned seed) {
     ++counts[wrong || io->done_count != 1 ? -1 : io->io.error];
   }
   return summary(counts);
+}
+
+std::string large(unsigned seed) {
+  constexpr size_t kSegmentBytes = 160 << 10;
+  const std::vector<size_t> lengths(storage::kMaxSegments, kSegmentBytes);
+  TestIo written(Operation::kWrite, kBlock, lengths), read(Operation::kRead, kBlock, lengths);
+  written.fill(seed);
+  queue->run(written.io);
+  if (written.io.error == 0) queue->run(read.io);
+  const storage::Io& last = written.io.error == 0 ? read.io : written.io;
+  const size_t right_bytes = written.io.error == 0 ? read.first_difference(seed) : 0;
+  return std::to_string(last.error) + ":" + std::to_string(last.transferred_bytes) + ":" +
+         std::to_string(right_bytes);
 }
 
 std::string stream() {
@@ -139,6 +153,7 @@ std::string answer(const std::string& line) {
   if (word == "write") return batch(Operation::kWrite, static_cast<unsigned>(number));
   if (word == "read") return batch(Operation::kRead, static_cast<unsigned>(number));
   if (word == "discard") return batch(Operation::kDiscard, 0);
+  if (word == "large") return large(static_cast<unsigned>(number));
   if (word == "again") return again(number);
   if (word == "fork") return in_child();
   if (word == "marks") return marks();

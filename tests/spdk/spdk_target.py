@@ -57,7 +57,8 @@ class Target:
                 time.sleep(0.1)
         self.call("nvmf_create_transport", trtype="TCP")
         for i, file in enumerate(self.files, 1):
-            self.call("bdev_aio_create", name=f"file{i}", filename=str(file), block_size=512 if i == 1 else 4096)
+            self.call("bdev_aio_create", name=f"file{i}", filename=str(file), block_size=512 if i == 1 else 4096,
+                      fallocate=True)
         self.call("bdev_malloc_create", name="memory", num_blocks=(16 << 20) // 512, block_size=512)
         self.call("bdev_malloc_create", name="sound", num_blocks=(16 << 20) // 512, block_size=512)
         self.call("bdev_error_create", base_name="sound")

@@ -15,6 +15,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
@@ -24,6 +25,7 @@ from support import CLEAN, Failure, Skipped, environment, status_of  # noqa: E40
 HERE = pathlib.Path(__file__).resolve().parent
 ENXIO, EIO, ENOTSUP, EEXIST, ETIMEDOUT = 6, 5, 95, 17, 110
 GOOD = "0:32"  # all of spdk_driver's 32
+ANSWER_SECONDS_MAX = 200  # a driver that lasts longer hangs
 build, target = None, None
 
 
@@ -79,6 +81,8 @@ class Driver:
     def __init__(self, device, *more):
         self.process = subprocess.Popen([build / "tests" / "spdk_driver", device, *more], env=CLEAN, stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, text=True)
+        self.watch = threading.Timer(ANSWER_SECONDS_MAX, self.process.kill)
+        self.watch.start()
         self.first = self.hear()
 
     def say(self, line):
@@ -94,7 +98,8 @@ class Driver:
 
     def end(self):
         """Its exit status."""
-        self.process.communicate(timeout=120)
+        self.process.communicate()
+        self.watch.cancel()
         return self.process.returncode
 
     def kill(self):
@@ -133,6 +138,15 @@ class Behaviour(unittest.TestCase):
             self.assertEqual(driver.ask(f"read {seed}"), GOOD)
         self.assertEqual(driver.ask("read 7"), "-1:32")
         self.assertEqual(driver.end(), 0)
+
+    def test_transfers_of_many_commands(self):
+        whole = 64 * 160 * 1024
+        for device in (target.device(1), target.device(1, bounce=1), target.device(2, qd=1)):
+            driver = self.driver(device, "overwrite")
+            self.assertEqual(driver.ask("large 4"), f"0:{whole}:{whole}")
+        driver = self.driver(target.device(4), "overwrite")
+        target.fail_next("write", 1)
+        self.assertEqual(driver.ask("large 4"), f"{EIO}:0:0")
 
     def test_the_process_stays_its_own(self):
         driver = self.driver(target.device(1))
