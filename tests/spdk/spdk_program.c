@@ -1,4 +1,4 @@
-// Fills four times its budget, from two threads, and looks at it; "fork": a child looks too.
+// Fills four times its budget, from two threads, and looks at it; "fork": a child looks too; "forever": looks again and again.
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -34,6 +34,12 @@ int main(int argc, char** argv) {
     int status;
     waitpid(child, &status, 0);
     printf("child: %d\n", WEXITSTATUS(status));
+  }
+  if (argc > 1 && strcmp(argv[1], "forever") == 0) {
+    puts("begun");
+    fflush(stdout);
+    while (wrong() == 0) {
+    }
   }
   printf("system: %d\n", system("true"));
   printf("wrong: %d\n", wrong());

@@ -20,7 +20,7 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from spdk_target import NQN, Target, program_of  # noqa: E402
-from support import CLEAN, Failure, Skipped, environment, status_of  # noqa: E402
+from support import CLEAN, Failure, Skipped, status_of  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
 ENXIO, EIO, ENOTSUP, EEXIST, ETIMEDOUT = 6, 5, 95, 17, 110
@@ -254,11 +254,16 @@ class Program(unittest.TestCase):
                        env=CLEAN, check=True)
 
     def setUp(self):
+        if target.process is None:
+            target.start()
         target.blank()
 
+    def command(self, storage, *arguments):
+        return [build / "bin" / "spillway", "run", "--memory", "8M", "--storage", storage, "--", self.program, *arguments]
+
     def run_program(self, *arguments, storage, **variables):
-        command = [build / "bin" / "spillway", "run", "--memory", "8M", "--storage", storage, "--", self.program, *arguments]
-        return subprocess.run(command, env={**environment(), **variables}, capture_output=True, text=True, timeout=600)
+        return subprocess.run(self.command(storage, *arguments), env={**CLEAN, **variables}, capture_output=True, text=True,
+                              timeout=600)
 
     def test_spills(self):
         for storage in (target.device(1), target.device(1, bounce=1)):
@@ -271,6 +276,21 @@ class Program(unittest.TestCase):
         ended = self.run_program("fork", storage=target.device(1))
         self.assertEqual((ended.returncode, ended.stdout), (0, "child: 134\nsystem: 0\nwrong: 0\n"))
         self.assertRegex(ended.stderr, r"\Aspillway: storage: spdk:[^\n]*fork[^\n]*\n\Z")
+
+    def test_target_is_killed(self):
+        for number in (signal.SIGKILL, signal.SIGSTOP):
+            if target.process is None:
+                target.start()
+            target.blank()
+            with subprocess.Popen(self.command(target.device(1, timeout=2), "forever"), env=CLEAN, stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, text=True) as process:
+                self.assertEqual(process.stdout.readline(), "begun\n")
+                target.signal(number)
+                said = process.communicate(timeout=300)[1]
+            target.kill()
+            # A load that failed, or no queue for a thread that had none yet.
+            self.assertRegex(said, r"\Aspillway: [^\n]*(device|timed out|no queue: \w)[^\n]*\n")
+            self.assertNotEqual(process.returncode, 0)
 
     def test_without_the_library(self):
         with tempfile.TemporaryDirectory() as folder:

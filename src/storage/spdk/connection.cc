@@ -12,8 +12,8 @@
 namespace storage::spdk {
 namespace {
 
-// The control thread's: all that were made, while they last.
-std::list<std::weak_ptr<Connection>> connections;
+// The control thread's: all that were made, while they last. Leaked, since that thread goes on while the process exits.
+std::list<std::weak_ptr<Connection>>& connections = *new std::list<std::weak_ptr<Connection>>;
 
 bool fail(SpdkError& error, int number, const char* reason) {
   error.number = number;

@@ -1,6 +1,7 @@
 #include "storage/spdk/environment.h"
 
 #include <errno.h>
+#include <openssl/crypto.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -9,6 +10,7 @@
 #include <spdk/nvme.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 #include <deque>
@@ -48,9 +50,12 @@ class Locked {
 void keep_first_error(int level, const char*, int, const char*, const char* format, va_list arguments) {
   if (level != SPDK_LOG_ERROR || !pthread_equal(pthread_self(), control->thread) || control->said[0] != 0)
     return;
-  vsnprintf(control->said, sizeof control->said, format, arguments);
-  for (char* c = control->said; *c != 0; ++c)
-    if (*c < ' ' || *c > '~') *c = c[1] == 0 ? '\0' : ' ';
+  char text[600];
+  vsnprintf(text, sizeof text, format, arguments);
+  // "[host,subsystem,address,...] what" of controllers and queues: whose it is the user knows.
+  const char* what = text[0] == '[' ? strchr(text, ']') : nullptr;
+  snprintf(control->said, sizeof control->said, "%s", what != nullptr && what[1] == ' ' ? what + 2 : text);
+  control->said[strcspn(control->said, "\n")] = 0;
 }
 
 // Huge pages that are free now.
@@ -70,6 +75,8 @@ uint64_t free_huge_bytes() {
 int initialise() {
   cpu_set_t before;
   sched_getaffinity(0, sizeof before, &before);
+  // Else it would clean up when the process exits, on a thread of the program's.
+  OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
   spdk_log_open(keep_first_error);
   spdk_log_set_print_level(SPDK_LOG_DISABLED);
   spdk_log_set_level(SPDK_LOG_ERROR);
@@ -185,5 +192,9 @@ uint64_t now_ns() {
   clock_gettime(CLOCK_MONOTONIC, &now);
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
 }
+
+// The library is linked with --wrap for it. SPDK calls it from a destructor: when a process exits its threads still go on, and
+// would be left without their memory.
+extern "C" int __wrap_rte_eal_cleanup() { return 0; }
 
 }  // namespace storage::spdk

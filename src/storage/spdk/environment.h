@@ -1,5 +1,8 @@
 // SPDK's environment, which exists once a process, and the one thread that everything but data goes by.
 //
+// Invariant: nothing here keeps thread-specific values (pthread_key_create) on a thread of the program's. Each C library
+// numbers its own, but a thread has one table of them.
+//
 // That thread starts the environment (which pins whoever does so to a processor), connects, opens and closes queue pairs,
 // and keeps connections alive. It was made by this library's own C library, has a stack of its own and takes no signals; the
 // program's threads may have none of that.
