@@ -32,11 +32,23 @@ void describe(const SpdkTarget& target, base::TextRef to) {
   to << ",ns=" << target.namespace_id;
 }
 
+// "storage: spdk:tcp=127.0.0.1:4420,ns=1: no queue: timed out (what SPDK says)"
+std::unexpected<base::Error> refusal(const SpdkTarget& target, const char* what, const SpdkError& error) {
+  char name[160];
+  describe(target, base::TextRef(name, sizeof name));
+  return base::failure(error.number, "storage: ", name, ": ", what, base::error_name(error.number), " (",
+                       error.reason, ")");
+}
+
 class SpdkBackend final : public Device {
  public:
   SpdkBackend(const SpdkLibrary& library, SpdkDevice* device, const SpdkTarget& target,
               const SpdkFacts& facts, size_t max_depth)
-      : library_(library), device_(device), max_depth_(max_depth), process_(sys::syscall(SYS_getpid)) {
+      : library_(library),
+        device_(device),
+        target_(target),
+        max_depth_(max_depth),
+        process_(sys::syscall(SYS_getpid)) {
     capacity_bytes_ = base::round_down(facts.capacity_bytes, base::kOsPageBytes);
     block_bytes_ = facts.block_bytes;
     discards_ = facts.discards;
@@ -56,6 +68,7 @@ class SpdkBackend final : public Device {
 
   const SpdkLibrary& library_;
   SpdkDevice* const device_;
+  const SpdkTarget target_;
   const size_t max_depth_;
   const long process_;
 };
@@ -106,8 +119,7 @@ base::Expected<Queue*> SpdkBackend::do_open_queue(size_t depth) {
   if (depth > max_depth_) depth = max_depth_;
   SpdkError error;
   SpdkChannel* channel = library_.open_channel(device_, depth, error);
-  if (channel == nullptr)
-    return base::failure(error.number, "storage: ", name(), ": no queue: ", error.reason);
+  if (channel == nullptr) return refusal(target_, "no queue: ", error);
   auto queue = make_object<SpdkQueue>(0, "a storage queue", *this, channel, depth);
   if (queue) return *queue;
   library_.close_channel(channel);
@@ -170,11 +182,7 @@ base::Expected<Device*> make_spdk_device(const SpdkParameters& spdk, size_t max_
   SpdkFacts facts;
   SpdkError error;
   SpdkDevice* opened = (*library)->open(kHost, target, facts, error);
-  if (opened == nullptr) {
-    char name[160];
-    describe(target, base::TextRef(name, sizeof name));
-    return base::failure(error.number, "storage: ", name, ": ", error.reason);
-  }
+  if (opened == nullptr) return refusal(target, "", error);
   auto device = make_object<SpdkBackend>(0, "an spdk device", **library, opened, target, facts, max_depth);
   if (!device) {
     (*library)->close(opened);

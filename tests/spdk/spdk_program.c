@@ -36,9 +36,9 @@ int main(int argc, char** argv) {
     printf("child: %d\n", WEXITSTATUS(status));
   }
   if (argc > 1 && strcmp(argv[1], "forever") == 0) {
-    puts("begun");
-    fflush(stdout);
     while (wrong() == 0) {
+      puts("looked");
+      fflush(stdout);
     }
   }
   printf("system: %d\n", system("true"));

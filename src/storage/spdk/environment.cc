@@ -52,9 +52,13 @@ void keep_first_error(int level, const char*, int, const char*, const char* form
     return;
   char text[600];
   vsnprintf(text, sizeof text, format, arguments);
-  // "[host,subsystem,address,...] what" of controllers and queues: whose it is the user knows.
-  const char* what = text[0] == '[' ? strchr(text, ']') : nullptr;
-  snprintf(control->said, sizeof control->said, "%s", what != nullptr && what[1] == ' ' ? what + 2 : text);
+  // "[host,subsystem,address,...][state] what" of controllers and queues: whose it is the user knows.
+  const char* what = text;
+  while (*what == '[' && strchr(what, ']') != nullptr) {
+    what = strchr(what, ']') + 1;
+    while (*what == ' ') ++what;
+  }
+  snprintf(control->said, sizeof control->said, "%s", what);
   control->said[strcspn(control->said, "\n")] = 0;
 }
 
