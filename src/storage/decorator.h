@@ -116,6 +116,7 @@ class Decorator : public Device {
     discards_ = inner->discards();
     whereabouts_ = inner->whereabouts();
     copied_by_fork_ = inner->is_copied_by_fork();
+    opens_descriptors_ = inner->opens_descriptors();
     counted_ = false;
   }
   ~Decorator() = default;

@@ -206,6 +206,8 @@ class Device {
   Whereabouts whereabouts() const { return whereabouts_; }
   // Does a child of fork have a medium of its own, with the same content? Else it has the same one.
   bool is_copied_by_fork() const { return copied_by_fork_; }
+  // Do threads of its own open descriptors that its queues use? Then who uses one must share their table of descriptors.
+  bool opens_descriptors() const { return opens_descriptors_; }
 
   // A new queue, at most `depth` Ios deep. Errors: EMFILE, ENOMEM. close_queue: nothing may be in flight.
   // Both may be called by any thread, at any time. REQUIRES: 1 <= depth <= kMaxQueueDepth.
@@ -225,6 +227,7 @@ class Device {
   bool discards_ = false;
   Whereabouts whereabouts_;
   bool copied_by_fork_ = false;
+  bool opens_descriptors_ = false;
   bool counted_ =
       true;  // do its Ios count in the statistics? Not those of a decorator: the inner device's do
 

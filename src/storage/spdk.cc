@@ -52,6 +52,7 @@ class SpdkBackend final : public Device {
     capacity_bytes_ = base::round_down(facts.capacity_bytes, base::kOsPageBytes);
     block_bytes_ = facts.block_bytes;
     discards_ = facts.discards;
+    opens_descriptors_ = true;
     describe(target, base::TextRef(name_, sizeof name_));
   }
 

@@ -25,6 +25,7 @@ class StripeDevice final : public Device {
       if (member.capacity_bytes() < least_bytes) least_bytes = member.capacity_bytes();
       if (member.block_bytes() > block_bytes_) block_bytes_ = member.block_bytes();
       discards_ = discards_ || member.discards();
+      opens_descriptors_ = opens_descriptors_ || member.opens_descriptors();
       name << (i > 0 ? "," : "") << member.name();
     }
     name << "]?unit=" << base::Bytes{unit_bytes};

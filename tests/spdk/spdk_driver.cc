@@ -7,12 +7,12 @@
 //   stream                             writes, 32 at a time, until one fails: "begun" first, then as above
 //   again SECONDS                      writes and reads back until that works; "works" or "NUMBER"
 //   fork                               a queue in a child: "error NUMBER MESSAGE"
-//   marks                              "bus error kept|taken, N low sockets"
-#include <poll.h>
+//   queues                             as many more as can be had, closed again: "COUNT then NUMBER"
+//   marks                              "bus error kept|taken, N low descriptors"
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -134,17 +134,33 @@ std::string in_child() {
 
 void on_bus_error(int) {}
 
+std::string queues() {
+  std::vector<storage::Queue*> all;
+  int error = 0;
+  while (error == 0 && all.size() < 1000) {
+    auto opened = device->open_queue(1);
+    if (opened)
+      all.push_back(*opened);
+    else
+      error = opened.error().number;
+  }
+  for (storage::Queue* one : all) device->close_queue(one);
+  return std::to_string(all.size()) + " then " + std::to_string(error);
+}
+
+// How many the program would notice.
+int low_descriptors() {
+  int count = 0;
+  for (int descriptor = 0; descriptor < 200; ++descriptor) count += fcntl(descriptor, F_GETFD) >= 0;
+  return count;
+}
+int first_descriptors = 0;
+
 std::string marks() {
   struct sigaction action;
   sigaction(SIGBUS, nullptr, &action);
-  int sockets = 0;
-  for (int descriptor = 0; descriptor < 100; ++descriptor) {
-    int type;
-    socklen_t bytes = sizeof type;
-    sockets += getsockopt(descriptor, SOL_SOCKET, SO_TYPE, &type, &bytes) == 0;
-  }
   return std::string("bus error ") + (action.sa_handler == on_bus_error ? "kept" : "taken") + ", " +
-         std::to_string(sockets) + " low sockets";
+         std::to_string(low_descriptors() - first_descriptors) + " low descriptors";
 }
 
 std::string answer(const std::string& line) {
@@ -156,6 +172,7 @@ std::string answer(const std::string& line) {
   if (word == "large") return large(static_cast<unsigned>(number));
   if (word == "again") return again(number);
   if (word == "fork") return in_child();
+  if (word == "queues") return queues();
   if (word == "marks") return marks();
   if (word != "stream") return "what is " + word + "?";
   puts("begun");
@@ -168,6 +185,7 @@ std::string answer(const std::string& line) {
 int main(int count, char** arguments) {
   if (count < 2) return 2;
   signal(SIGBUS, on_bus_error);
+  first_descriptors = low_descriptors();
   auto opened = storage::open_device(arguments[1], {.overwrite = count > 2, .spill = true});
   if (!opened) {
     printf("error %d %s\n", opened.error().number, opened.error().message);

@@ -23,7 +23,7 @@ from spdk_target import NQN, Target, program_of  # noqa: E402
 from support import CLEAN, Failure, Skipped, status_of  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
-ENXIO, EIO, ENOTSUP, EEXIST, ETIMEDOUT = 6, 5, 95, 17, 110
+ENXIO, EIO, ENOTSUP, EEXIST, EMFILE, ETIMEDOUT = 6, 5, 95, 17, 24, 110
 GOOD = "0:32"  # all of spdk_driver's 32
 ANSWER_SECONDS_MAX = 200  # a driver that lasts longer hangs
 build, target = None, None
@@ -150,7 +150,7 @@ class Behaviour(unittest.TestCase):
 
     def test_the_process_stays_its_own(self):
         driver = self.driver(target.device(1))
-        self.assertEqual(driver.ask("marks"), "bus error kept, 0 low sockets")
+        self.assertEqual(driver.ask("marks"), "bus error kept, 0 low descriptors")
 
     def test_discards(self):
         driver = self.driver(target.device(3), "overwrite")
@@ -226,6 +226,13 @@ class Behaviour(unittest.TestCase):
         self.assertEqual(driver.ask("read 1"), GOOD)
         self.assertEqual(driver.end(), 0)
 
+    def test_no_more_queues(self):
+        driver = self.driver(target.device(1))
+        for _ in range(2):
+            self.assertRegex(driver.ask("queues"), rf"^[1-9]\d* then {EMFILE}$")
+        self.assertEqual(driver.ask("write 1"), GOOD)
+        self.assertEqual(driver.end(), 0)
+
     def test_nobody_listens(self):
         with socket.socket() as closed:
             closed.bind(("127.0.0.1", 0))
@@ -258,11 +265,12 @@ class Program(unittest.TestCase):
             target.start()
         target.blank()
 
-    def command(self, storage, *arguments):
-        return [build / "bin" / "spillway", "run", "--memory", "8M", "--storage", storage, "--", self.program, *arguments]
+    def command(self, storage, *arguments, program=None):
+        return [build / "bin" / "spillway", "run", "--memory", "8M", "--storage", storage, "--", program or self.program,
+                *arguments]
 
-    def run_program(self, *arguments, storage, **variables):
-        return subprocess.run(self.command(storage, *arguments), env={**CLEAN, **variables}, capture_output=True, text=True,
+    def run_program(self, *arguments, storage, program=None, **variables):
+        return subprocess.run(self.command(storage, *arguments, program=program), env={**CLEAN, **variables}, capture_output=True, text=True,
                               timeout=600)
 
     def test_spills(self):
@@ -291,6 +299,14 @@ class Program(unittest.TestCase):
             words = "no such device" if number == signal.SIGKILL else "timed out"
             self.assertRegex(said, rf"\Aspillway: [^\n]*{words}[^\n]*\n")
             self.assertNotEqual(process.returncode, 0)
+
+    def test_programs_of_other_compilers_cannot(self):
+        plain = pathlib.Path(target.folder) / "plain"
+        subprocess.run(["cc", "-O2", "-pthread", HERE / "spdk_program.c", "-o", plain], env=CLEAN, check=True)
+        for storage in (target.device(1), f"fault:[{target.device(1)}]", f"stripe:[{target.device(1)},{target.device(2)}]"):
+            ended = self.run_program(storage=storage, program=plain)
+            self.assertRegex(ended.stderr, r"\Aspillway: storage: spdk: only programs compiled by spillcc [^\n]*\n\Z")
+            self.assertNotEqual(ended.returncode, 0)
 
     def test_without_the_library(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -47,6 +47,11 @@ void start() {
   draw_fingerprint_secrets();
   require(open_address_space());
   open_storage();
+  // The serving thread has a table of its own.
+  if (runtime.device->opens_descriptors())
+    end_process(base::Error::of(
+        ENOTSUP, "storage: spdk: only programs compiled by spillcc can spill there; spill elsewhere, ",
+        "or pass --preload=0 to run others natively"));
   require(start_service());
   runtime.started.store(true, std::memory_order_release);
 }
