@@ -61,7 +61,7 @@ class SpdkBackend final : public Device {
   bool is_in_child() const { return sys::syscall(SYS_getpid) != process_; }
 
  private:
-  base::Expected<Queue*> do_open_queue(size_t depth) override;
+  base::Expected<Queue*> do_open_queue(size_t depth, const QueueUse& use) override;
   void do_close() override {
     if (!is_in_child()) library_.close(device_);
     free_object(this, 0);
@@ -113,7 +113,7 @@ class SpdkQueue final : public Queue {
   SpdkChannel* const channel_;
 };
 
-base::Expected<Queue*> SpdkBackend::do_open_queue(size_t depth) {
+base::Expected<Queue*> SpdkBackend::do_open_queue(size_t depth, const QueueUse&) {
   if (is_in_child())
     return base::failure(ENOTSUP, "storage: ", name(), ": a copy of a process (fork) cannot use SPDK; ",
                          "let it execute another program, or spill elsewhere");
