@@ -24,6 +24,7 @@ private:
   void markGuards();
   void markThreadLocal(GlobalVariable &Guard);
   void markLockBit(Function &F);
+  void markConstructors();
 
   Module &M;
   bool Changed = false;
@@ -103,8 +104,30 @@ void Marker::markLockBit(Function &F) {
       call(Locks ? abi::BeginBusy : abi::EndBusy, Return);
 }
 
+// dlopen runs them with the dynamic linker's lock, which its thread may take
+// again: another task of the thread would find a library half made.
+void Marker::markConstructors() {
+  GlobalVariable *All = M.getGlobalVariable("llvm.global_ctors");
+  auto *Array = All && All->hasInitializer()
+                    ? dyn_cast<ConstantArray>(All->getInitializer())
+                    : nullptr;
+  if (!Array)
+    return;
+  for (Value *Element : Array->operands()) {
+    auto *F = dyn_cast<Function>(
+        cast<Constant>(Element)->getAggregateElement(1u)->stripPointerCasts());
+    if (!F || F->isDeclaration())
+      continue;
+    call(abi::BeginBusy, &*F->getEntryBlock().getFirstInsertionPt());
+    for (BasicBlock &BB : *F)
+      if (auto *Return = dyn_cast<ReturnInst>(BB.getTerminator()))
+        call(abi::EndBusy, Return);
+  }
+}
+
 bool Marker::run() {
   markGuards();
+  markConstructors();
   for (GlobalVariable &G : M.globals())
     if (G.isThreadLocal() &&
         (G.getName().starts_with("_ZGV") || G.getName() == "__tls_guard"))

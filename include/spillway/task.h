@@ -11,19 +11,19 @@
 //    the other)
 //   What it may not
 //    wait for another iteration, by a condition, a barrier, a semaphore or otherwise: that may not have begun, or wait for this one's worker
-//    leave by an exception (std::terminate), by pthread_exit or by longjmp; a child that a body forks leaves by _exit or exec
+//    leave by an exception (std::terminate), by pthread_exit or by longjmp;
 //    hold a lock of its own making, as from an atomic flag, while it touches spilled memory; mutexes, reader-writer locks, spin
 //    locks of pthread.h, std::call_once and the initialisers of static variables are known, and a task that has one waits with its worker
 //    the same for a lock inside a library that spillcc did not compile, while it calls back: dl_iterate_phdr, fopencookie
 //   What belongs to the thread
 //    thread_local variables, the thread's id, uselocale() are the worker's: other iterations run on it, also between two
 //    accesses of this one to spilled memory
-//   errno, exceptions under way and the rounding mode are the iteration's own.
+//   errno, exceptions under way and the rounding mode are the task's own, which runs some iterations one after the other.
 //
 // A child that a body forks has this iteration and no other; when the body returns there, the child exits with status 0.
 // Cancellation of the thread that called takes effect after the loop.
 //
-// Compiled by another compiler than spillcc, a loop runs one iteration after the other.
+// In a program without the runtime, a loop runs one iteration after the other.
 #ifndef SPILLWAY_TASK_H
 #define SPILLWAY_TASK_H
 #include <stddef.h>
@@ -31,10 +31,11 @@
 
 #include <type_traits>
 
-// The runtime's; null in programs without it. run(context, first, last) runs the iterations from first to last - 1.
-extern "C" void __spillway_run_loop(void (*run)(void* context, uint64_t first, uint64_t last), void* context,
-                                    uint64_t count, uint64_t grain, uint32_t tasks, uint32_t workers,
-                                    uint64_t stack_bytes) __attribute__((weak));
+// The runtime's; null in programs without it. run(context, first, last) runs the iterations from first to *last - 1,
+// and looks at *last before each.
+extern "C" void __spillway_run_loop(void (*run)(void* context, uint64_t first, const volatile uint64_t* last),
+                                    void* context, uint64_t count, uint64_t grain, uint32_t tasks,
+                                    uint32_t workers, uint64_t stack_bytes) __attribute__((weak));
 
 namespace spillway {
 
@@ -55,9 +56,9 @@ void parallel_for(Begin begin, End end, const LoopOptions& options, const Body& 
   } context = {body, static_cast<Index>(begin)};
   if (!(static_cast<Index>(begin) < static_cast<Index>(end))) return;
   struct Run {
-    static void run(void* memory, uint64_t first, uint64_t last) noexcept {
+    static void run(void* memory, uint64_t first, const volatile uint64_t* last) noexcept {
       const Context& own = *static_cast<const Context*>(memory);
-      for (; first < last; ++first) own.body(static_cast<Index>(static_cast<uint64_t>(own.begin) + first));
+      for (; first < *last; ++first) own.body(static_cast<Index>(static_cast<uint64_t>(own.begin) + first));
     }
   };
   const uint64_t count =
@@ -66,7 +67,7 @@ void parallel_for(Begin begin, End end, const LoopOptions& options, const Body& 
     __spillway_run_loop(Run::run, &context, count, options.grain, options.tasks, options.workers,
                         options.stack_bytes);
   else
-    Run::run(&context, 0, count);
+    Run::run(&context, 0, &count);
 }
 
 template <class Begin, class End, class Body>

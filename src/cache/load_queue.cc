@@ -91,7 +91,7 @@ base::Expected<LoadQueue*> LoadQueues::open(storage::Device& device) {
   }
   auto memory = sys::map_anonymous(kQueueBytes, "a queue of loads");
   if (!memory) return std::unexpected(memory.error());
-  auto opened = device.open_queue(LoadQueue::kDepth);
+  auto opened = device.open_queue(LoadQueue::kDepth, {.sleeps = true});
   if (!opened) {
     sys::unmap(*memory, kQueueBytes);
     return std::unexpected(opened.error());

@@ -6,7 +6,7 @@
 //   suspend   the slots that are live are stored to the bank; then other tasks overwrite them. Seen in the slot or in the bank
 //   resume    the bank is stored to the slots, and stays as it is: seen in the bank
 //   suspend   what is still live stands in the same place of both, and stays; the rest is not needed any more
-// So the bank of a task that runs may hold what it needs no more, until its next miss: at worst a page stays in memory.
+// So the bank of a task that runs may hold what it needs no more, until its next miss: pages stay in memory, and mapped files open.
 //
 // Thread contract: a bank is stored to by its task's thread alone; looked at by anyone.
 #pragma once

@@ -17,6 +17,7 @@
 #include "spill/signals.h"
 #include "sys/kernel.h"
 #include "sys/memory.h"
+#include "sys/threads.h"
 #include "task/scheduler.h"
 
 namespace spill {
@@ -62,13 +63,14 @@ struct LoopTask final : public task::Waiting {
   task::Task* task = nullptr;  // once it runs
   Bank* bank = nullptr;
   cache::Stream stream;
-  LoopTask* next = nullptr;  // of those that retry
+  volatile uint64_t last = 0;  // one more than the last index that it has taken; 0 in a child of fork
+  LoopTask* next = nullptr;    // of those that retry
 };
 
 namespace {
 
 struct Loop {
-  void (*run)(void* context, uint64_t first, uint64_t last) = nullptr;
+  void (*run)(void* context, uint64_t first, const volatile uint64_t* last) = nullptr;
   void* context = nullptr;
   uint64_t count = 0;
   uint64_t grain = 0;
@@ -78,27 +80,34 @@ struct Loop {
   LoopWorker* workers = nullptr;
   LoopTask* tasks = nullptr;
   std::atomic<uint64_t> next{0};
-  bool is_in_child = false;  // of fork: of its task alone
   // The caller's, which tasks begin with.
   uint32_t sse_control = 0;
   uint16_t x87_control = 0;
 
-  bool take(uint64_t& first, uint64_t& last);
+  bool take(uint64_t& first, LoopTask& task);
 };
 
 // Without overflow, however large the count.
-bool Loop::take(uint64_t& first, uint64_t& last) {
+bool Loop::take(uint64_t& first, LoopTask& task) {
   first = next.load(std::memory_order_relaxed);
+  uint64_t last;
   do {
     if (first >= count) return false;
     last = first + std::min(grain, count - first);
   } while (!next.compare_exchange_weak(first, last, std::memory_order_relaxed));
+  task.last = last;
   return true;
+}
+
+// A child of fork has nothing of its parent's loops but the iteration that forked, or the handler.
+void end_in_child() {
+  if (loop_task_count.load(std::memory_order_relaxed) == 0) exit(0);
 }
 
 size_t LoopWorker::poll() {
   // Handlers of the program that were put off.
   InRuntime::leave(*thread);
+  end_in_child();
   InRuntime::enter(*thread);
   const size_t count = loads != nullptr ? loads->poll() : 0;
   if (retrying == nullptr || (count == 0 && sys::monotonic_ns() < retry_ns)) return count;
@@ -156,8 +165,10 @@ void wake(void* context) {
 }
 
 bool may_be_suspended(const Thread& thread) {
+  const LoopTask& task = *thread.task;
   return thread.runtime_depth == 1 && thread.busy_count == 0 && !thread.has_other_mask &&
-         thread.top_level.load(std::memory_order_relaxed) == 0 && thread.task->worker->loads != nullptr;
+         thread.top_level.load(std::memory_order_relaxed) == 0 && task.worker->loads != nullptr &&
+         task.worker->worker->scheduler().is_on_its_stack(*task.task) && !is_sharing_child();
 }
 
 }  // namespace
@@ -189,10 +200,10 @@ bool miss_in_task(Thread& thread, base::PageId page, uint64_t live) {
 
 void leave_loop_in_child() {
   forget_banks();
-  loop_count.store(0, std::memory_order_relaxed);
+  loop_task_count.store(0, std::memory_order_relaxed);
   Thread& thread = this_thread();
   if (thread.task == nullptr) return;
-  thread.task->loop->is_in_child = true;
+  thread.task->last = 0;
   thread.task = nullptr;
   thread.busy_count = 0;
 }
@@ -214,12 +225,13 @@ void run_task(void* argument) {
   asm volatile("ldmxcsr %0\n\tfldcw %1" : : "m"(loop.sse_control), "m"(loop.x87_control));
   thread.task = &task;
   thread.busy_count = 0;
-  thread.has_other_mask = mask_now(thread) != thread.task_mask;
+  thread.has_other_mask = true;
   InRuntime::leave(thread);
-  uint64_t first, last;
-  while (loop.take(first, last)) {
-    loop.run(loop.context, first, last);
-    if (loop.is_in_child) exit(0);
+  uint64_t first;
+  while (loop.take(first, task)) {
+    if (thread.has_other_mask) thread.has_other_mask = mask_now(thread) != thread.task_mask;
+    loop.run(loop.context, first, &task.last);
+    end_in_child();
   }
   InRuntime::enter(thread);
   thread.task = nullptr;
@@ -245,7 +257,7 @@ void begin_worker(task::Worker& worker, void* context) {
   LoopWorker& own = loop.workers[worker.index()];
   own.worker = &worker;
   own.thread = &this_thread();
-  InRuntime::enter(*own.thread);
+  if (worker.index() > 0) InRuntime::enter(*own.thread);
   own.thread->task_mask = mask_now(*own.thread);
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);
   if (auto loads = runtime.cache->open_loads(); loads) own.loads = *loads;
@@ -256,48 +268,26 @@ void begin_worker(task::Worker& worker, void* context) {
   static_cast<void>(worker.add_poller(own).has_value());
 }
 
-// What was sent to this thread while it had blocked it is the process's: any thread could have got it.
-void pass_on_signals() {
-  constexpr uint64_t kAll = ~(kFaultSignals | kLibrarySignals);
-  sys::syscall(SYS_rt_sigprocmask, SIG_BLOCK, &kAll, nullptr, sizeof kAll);
-  siginfo_t pending[64];
-  uint32_t count = 0;
-  const timespec no_time = {};
-  while (count < 64 && sys::syscall(SYS_rt_sigtimedwait, &kAll, &pending[count], &no_time, sizeof kAll) > 0)
-    ++count;
-  for (uint32_t i = 0; i < count; ++i)
-    sys::syscall(SYS_rt_sigqueueinfo, sys::syscall(SYS_getpid), pending[i].si_signo, &pending[i]);
-}
-
 void end_worker(task::Worker& worker, void* context) {
   Loop& loop = *static_cast<Loop*>(context);
   LoopWorker& own = loop.workers[worker.index()];
   worker.remove_poller(own);
   // From here on nobody wakes a task of the worker's any more.
   if (own.loads != nullptr) runtime.cache->close_loads(*own.loads);
-  InRuntime::leave(*own.thread);
   if (worker.index() == 0) return;
-  pass_on_signals();
+  InRuntime::leave(*own.thread);
   this_thread_returned();
-}
-
-uint32_t cpu_count() {
-  unsigned char allowed[128] = {};
-  const long bytes = sys::syscall(SYS_sched_getaffinity, 0, sizeof allowed, allowed);
-  uint32_t count = 0;
-  for (long i = 0; i < bytes; ++i) count += static_cast<uint32_t>(__builtin_popcount(allowed[i]));
-  return std::max(count, 1u);
 }
 
 // How many tasks and workers there are; fewer than were asked for where frames are few: what suspended tasks hold cannot leave.
 void choose_counts(Loop& loop) {
-  if (loop.worker_count == 0) loop.worker_count = cpu_count();
+  if (loop.worker_count == 0) loop.worker_count = sys::cpu_count();
   loop.worker_count = std::min(loop.worker_count, task::Scheduler::kMostWorkers);
   if (loop.task_count == 0) loop.task_count = kTasksPerWorker * loop.worker_count;
   const uint32_t frames = runtime.cache->frame_count() / 2;
-  const uint32_t of_threads = thread_count() * kFramesHeld;
-  const uint32_t most = frames > of_threads ? (frames - of_threads) / kFramesHeld : 0;
-  loop.task_count = std::min({loop.task_count, kMostTasks, most});
+  const uint64_t others = thread_count() + loop_task_count.load(std::memory_order_relaxed);
+  const uint64_t most = frames / kFramesHeld > others ? frames / kFramesHeld - others : 0;
+  loop.task_count = static_cast<uint32_t>(std::min<uint64_t>({loop.task_count, kMostTasks, most}));
   if (loop.count < loop.task_count) loop.task_count = static_cast<uint32_t>(loop.count);
   loop.worker_count = std::min(loop.worker_count, loop.task_count);
   if (loop.grain == 0 && loop.task_count > 0) loop.grain = loop.count / loop.task_count / kGrainsPerTask;
@@ -371,12 +361,11 @@ void __spillway_begin_busy_if(int result) {
 SPILL_EXPORT void __spillway_end_busy();
 void __spillway_end_busy() { end_busy(); }
 
-SPILL_EXPORT void __spillway_run_loop(void (*run)(void* context, uint64_t first, uint64_t last),
-                                      void* context, uint64_t count, uint64_t grain, uint32_t tasks,
-                                      uint32_t workers, uint64_t stack_bytes);
-void __spillway_run_loop(void (*run)(void* context, uint64_t first, uint64_t last), void* context,
-                         uint64_t count, uint64_t grain, uint32_t tasks, uint32_t workers,
-                         uint64_t stack_bytes) {
+using RunIterations = void (*)(void* context, uint64_t first, const volatile uint64_t* last);
+SPILL_EXPORT void __spillway_run_loop(RunIterations run, void* context, uint64_t count, uint64_t grain,
+                                      uint32_t tasks, uint32_t workers, uint64_t stack_bytes);
+void __spillway_run_loop(RunIterations run, void* context, uint64_t count, uint64_t grain, uint32_t tasks,
+                         uint32_t workers, uint64_t stack_bytes) {
   Loop loop = {.run = run,
                .context = context,
                .count = count,
@@ -394,14 +383,18 @@ void __spillway_run_loop(void (*run)(void* context, uint64_t first, uint64_t las
       const uint32_t busy_count = thread.busy_count;
       int cancel_state;
       pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
-      loop_count.fetch_add(1, std::memory_order_relaxed);
-      ran = run_in_tasks(loop);
-      loop_count.fetch_sub(1, std::memory_order_relaxed);
+      {
+        // Handlers are put off until the first poll: what is set up in a child of theirs would be half made.
+        const InRuntime inside;
+        loop_task_count.fetch_add(loop.task_count, std::memory_order_relaxed);
+        ran = run_in_tasks(loop);
+        loop_task_count.fetch_sub(loop.task_count, std::memory_order_relaxed);
+      }
       thread.busy_count = busy_count;
       pthread_setcancelstate(cancel_state, nullptr);
     }
   }
-  if (!ran) run(context, 0, count);
+  if (!ran) run(context, 0, &count);
 }
 
 }  // namespace spill

@@ -11,7 +11,8 @@
 //  1 a worker is inside the runtime (InRuntime) but while a task runs the program's code: so a handler of the program interrupts
 //    either such code or the worker's poll, where nothing is in between two states; and between 1 and 3 nothing is interrupted
 //  2 a task is not suspended where its worker has something that other tasks of it must not meet: a lock, a handler's level of
-//    slots, a call of the C library under way, a signal mask of its own (Thread::busy_count). Then its thread waits as any does
+//    slots, a call of the C library under way (Thread::busy_count), a signal mask of its own; nor on a stack of the program's, nor in
+//    a child of vfork. Then its thread waits as any does
 //  3 a load that a task has begun can be ended by anyone who waits for anything in the cache: its worker may be waiting for them
 #pragma once
 #include <cstdint>

@@ -158,7 +158,10 @@ void leave_handlers(uint64_t stack_pointer, bool restores_mask) {
   Thread* thread = this_thread_if_registered();
   if (thread == nullptr) return;
   // The mask that was saved is the kernel's, which has no fault signal.
-  if (restores_mask) set_blocked_faults(*thread, 0);
+  if (restores_mask) {
+    set_blocked_faults(*thread, 0);
+    thread->has_other_mask = true;  // until the task looks
+  }
   uint32_t level = thread->top_level.load(std::memory_order_relaxed);
   if (level == 0) return;
   stack_t alternate = {};

@@ -12,7 +12,7 @@
 
 namespace spill {
 
-constinit std::atomic<uint32_t> loop_count{0};
+constinit std::atomic<uint32_t> loop_task_count{0};
 
 namespace {
 

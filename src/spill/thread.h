@@ -71,18 +71,18 @@ Thread& this_thread();
 // The same, or null when the thread has no record yet.
 Thread* this_thread_if_registered();
 
-// Loops that run (loop.h).
-extern std::atomic<uint32_t> loop_count;
+// Tasks of all loops that run (loop.h); 0 in a child of fork, also while it has an iteration of one.
+extern std::atomic<uint32_t> loop_task_count;
 
 // The calling thread has something from the first to the second that a task of a loop is not suspended with: a lock, a call
 // under way. Nested; the second may come without the first, and the other way round. Cost: a load when no loop runs.
 inline void begin_busy() {
-  if (loop_count.load(std::memory_order_relaxed) == 0) [[likely]]
+  if (loop_task_count.load(std::memory_order_relaxed) == 0) [[likely]]
     return;
   if (Thread* thread = this_thread_if_registered(); thread != nullptr) ++thread->busy_count;
 }
 inline void end_busy() {
-  if (loop_count.load(std::memory_order_relaxed) == 0) [[likely]]
+  if (loop_task_count.load(std::memory_order_relaxed) == 0) [[likely]]
     return;
   Thread* thread = this_thread_if_registered();
   if (thread != nullptr && thread->busy_count > 0) --thread->busy_count;

@@ -12,39 +12,19 @@ namespace task {
 namespace {
 
 constexpr size_t kSignalStackBytes = 64 << 10;
-constexpr uint32_t kMostSchedulers = 64;
-
-// Relaxed: a fault in a guard comes after its scheduler was added, on the same thread or on one that it started.
-constinit std::atomic<Scheduler*> schedulers[kMostSchedulers] = {};
 
 }  // namespace
 
-void add_guards(Scheduler& scheduler) {
-  for (auto& element : schedulers) {
-    Scheduler* nobody = nullptr;
-    if (element.compare_exchange_strong(nobody, &scheduler, std::memory_order_relaxed)) return;
-  }
-}
-
-void remove_guards(Scheduler& scheduler) {
-  for (auto& element : schedulers) {
-    Scheduler* expected = &scheduler;
-    if (element.compare_exchange_strong(expected, nullptr, std::memory_order_relaxed)) return;
-  }
-}
-
 bool explain_overflow(uint64_t fault_address) {
-  for (auto& element : schedulers) {
-    Scheduler* const scheduler = element.load(std::memory_order_relaxed);
-    if (scheduler == nullptr) continue;
-    const StackPool& stacks = scheduler->stacks();
-    const uint32_t slot = stacks.slot_at(fault_address);
-    if (slot == StackPool::kNoSlot || fault_address >= reinterpret_cast<uint64_t>(stacks.stack_of(slot)))
-      continue;
-    scheduler->say_overflow(scheduler->task_of(slot));
-    return true;
-  }
-  return false;
+  const Worker* const worker = Worker::current();
+  if (worker == nullptr) return false;
+  const Scheduler& scheduler = worker->scheduler();
+  const StackPool& stacks = scheduler.stacks();
+  const uint32_t slot = stacks.slot_at(fault_address);
+  if (slot == StackPool::kNoSlot || fault_address >= reinterpret_cast<uint64_t>(stacks.stack_of(slot)))
+    return false;
+  scheduler.say_overflow(scheduler.task_of(slot));
+  return true;
 }
 
 base::Expected<void> SignalStack::open() {
@@ -61,8 +41,10 @@ base::Expected<void> SignalStack::open() {
 
 void SignalStack::close() {
   if (memory_ == nullptr) return;
+  stack_t now = {};
+  sys::syscall(SYS_sigaltstack, nullptr, &now);
   const stack_t none = {.ss_sp = nullptr, .ss_flags = SS_DISABLE, .ss_size = 0};
-  sys::syscall(SYS_sigaltstack, &none, nullptr);
+  if (now.ss_sp == memory_) sys::syscall(SYS_sigaltstack, &none, nullptr);  // else it is the tasks' own
   sys::unmap(memory_, kSignalStackBytes);
   memory_ = nullptr;
 }

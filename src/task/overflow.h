@@ -9,19 +9,13 @@
 
 namespace task {
 
-class Scheduler;
-
-// If the address is in a guard of any scheduler's, says which task has used more than its stack; false if not.
+// If the address is in a guard of the calling worker's scheduler, says which task has used more than its stack; false if not.
 // Async-signal-safe.
 bool explain_overflow(uint64_t fault_address);
 
 // Handles SIGSEGV for the process: explains overflows and ends it; other faults go to the handler that was there before.
 // Once; for processes in which nobody else does.
 void report_overflows();
-
-// Of schedulers: guards of theirs are known from, and until then.
-void add_guards(Scheduler& scheduler);
-void remove_guards(Scheduler& scheduler);
 
 // Gives the calling thread a stack for signal handlers as long as it lives, unless it has one.
 class SignalStack {

@@ -65,13 +65,11 @@ base::Expected<void> Scheduler::open(const SchedulerParameters& parameters) {
       return opened;
     }
   }
-  add_guards(*this);
   return {};
 }
 
 void Scheduler::close() {
   CHECK(has_ended());
-  remove_guards(*this);
   for (uint32_t i = 0; i < worker_count_; ++i) workers_[i].close();
   sys::unmap(workers_, worker_count_ * (sizeof(Worker) + sizeof(sys::Thread)));
   worker_count_ = 0;

@@ -75,10 +75,12 @@ class Scheduler {
   void ended(Task& task);
   // Of workers: ends the process with a line that names the task, if it has used more stack than it has.
   void check_stack(const Task& task) {
+    if (__builtin_expect(!is_on_its_stack(task), 0)) report_overflow(task);
+  }
+  // Whether the caller, which the task runs, stands on the task's stack.
+  bool is_on_its_stack(const Task& task) const {
     const auto at = reinterpret_cast<uint64_t>(__builtin_frame_address(0));
-    if (__builtin_expect(
-            at - reinterpret_cast<uint64_t>(stacks_.stack_of(task.slot)) >= stacks_.stack_bytes(), 0))
-      report_overflow(task);
+    return at - reinterpret_cast<uint64_t>(stacks_.stack_of(task.slot)) < stacks_.stack_bytes();
   }
   [[noreturn]] void report_overflow(const Task& task);
   void say_overflow(const Task& task) const;

@@ -7,5 +7,6 @@
 
 SPILL_EXPORT int __spill_dlclose(void* library) {
   const spill::ClosingLibraries closing;
+  const spill::Busy busy;  // destructors run, with the dynamic linker's lock
   return LIBC(dlclose)(library);
 }

@@ -326,7 +326,10 @@ SPILL_EXPORT int __spill_remove(const char* path) { return LIBC(remove)(PlainStr
 
 // With a stream's lock a task of a loop is not suspended.
 SPILL_EXPORT void __spill_flockfile(FILE* stream) {
-  flockfile(stream);
+  if (ftrylockfile(stream) != 0) {
+    spill::clear_slots();
+    flockfile(stream);
+  }
   spill::begin_busy();
 }
 SPILL_EXPORT int __spill_ftrylockfile(FILE* stream) {

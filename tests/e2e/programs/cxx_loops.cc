@@ -3,7 +3,6 @@
 // flags: -std=c++17 -pthread
 // levels: O0 O2 O3 lto
 // expect: spill.task_misses>=500 cache.evictions>=500 cache.read_aheads>=300
-// timeout: 300
 #include "../../../include/spillway/task.h"
 
 #include <cerrno>

@@ -5,7 +5,6 @@
 // expect: spill.task_misses>=300 spill.task_misses_busy>=100 cache.evictions>=500
 // memory: 2M
 // pages: 4K 16K
-// timeout: 300
 #include "../../../include/spillway/task.h"
 
 #include <fcntl.h>
@@ -264,14 +263,18 @@ void test_fork_in_a_task() {
     wait_for(child);
   });
   // A child that returns from the body ends there. (Natively the loop is one thread's, which goes on.)
-  parallel_for(0, 64, [](int i) {
+  static std::atomic<int>* const begun = static_cast<std::atomic<int>*>(
+      mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  parallel_for(0, 640, {16, 2, 20, 0}, [](int i) {
+    begun->fetch_add(1);
     touch(i + 64000);
-    if (i != 30 || !runs_spilled()) return;
+    if (i != 307 || !runs_spilled()) return;
     const pid_t child = fork();
     CHECK(child >= 0);
     if (child == 0) return;
     wait_for(child);
   });
+  CHECK(*begun == 640);
   puts("fork in a task");
 }
 
