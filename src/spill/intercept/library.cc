@@ -4,6 +4,7 @@
 #include "spill/globals.h"
 #include "spill/intercept/intercept.h"
 #include "spill/next.h"
+#include "spill/thread.h"
 
 SPILL_EXPORT int __spill_dlclose(void* library) {
   const spill::ClosingLibraries closing;

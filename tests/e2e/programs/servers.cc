@@ -6,7 +6,6 @@
 // pages: 4K 8K
 // servers: yes
 // expect: cache.evictions>=1000
-// timeout: 120
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
