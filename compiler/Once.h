@@ -11,6 +11,7 @@
 //   an initialiser of a thread_local variable, which other tasks of the thread
 //     would find half done, or do again
 //   the lock that the C++ library keeps in a bit of a std::atomic<shared_ptr>
+//   a constructor of the module: dlopen runs it with the dynamic linker's lock
 //
 // An exception that leaves an initialiser of the second kind leaves the mark:
 // its task waits with its thread from then on.

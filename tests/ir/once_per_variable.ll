@@ -1,5 +1,5 @@
 ; What only one may be doing at a time is marked (Once.h): initialisers of static and of thread_local variables, and the lock in a bit of
-; a std::atomic<shared_ptr>. What else calls or looks like it is left alone.
+; a std::atomic<shared_ptr>, and constructors, which dlopen may run. What else calls or looks like it is left alone.
 target triple = "x86_64-pc-linux-gnu"
 
 @static_guard = internal global i64 0
@@ -7,11 +7,23 @@ target triple = "x86_64-pc-linux-gnu"
 @__tls_guard = internal thread_local global i8 0
 @other_guard = internal thread_local global i8 0
 
+@llvm.global_ctors = appending global [1 x { i32, ptr, ptr }] [{ i32, ptr, ptr } { i32 65535, ptr @constructor, ptr null }]
+
 declare i32 @__cxa_guard_acquire(ptr)
 declare void @__cxa_guard_release(ptr)
 declare void @__cxa_guard_abort(ptr)
 declare void @initialise()
 declare i32 @__gxx_personality_v0(...)
+
+; CHECK-LABEL: define internal void @constructor(
+define internal void @constructor() {
+  ; CHECK-NEXT: call void @__spillway_begin_busy()
+  ; CHECK-NEXT: call void @initialise()
+  ; CHECK-NEXT: call void @__spillway_end_busy()
+  ; CHECK-NEXT: ret void
+  call void @initialise()
+  ret void
+}
 
 ; CHECK-LABEL: define void @static_variable(
 define void @static_variable() personality ptr @__gxx_personality_v0 {

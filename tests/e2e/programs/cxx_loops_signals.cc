@@ -179,6 +179,20 @@ void test_stacks() {
     CHECK(swapcontext(&outer, &inner) == 0);
     CHECK(sigaltstack(&before, nullptr) == 0);
   });
+  // One that a body leaves to the calling thread stays.
+  static char handlers_stack[16 << 10];
+  const pthread_t caller = pthread_self();
+  bool is_set = false;
+  parallel_for(0, 2000, [&](int i) {
+    touch(i + 18000);
+    if (!pthread_equal(pthread_self(), caller)) return;
+    const stack_t own = {handlers_stack, 0, sizeof handlers_stack};
+    CHECK(sigaltstack(&own, nullptr) == 0);
+    is_set = true;
+  });
+  stack_t now;
+  CHECK(sigaltstack(nullptr, &now) == 0);
+  CHECK(is_set && now.ss_sp == handlers_stack && (now.ss_flags & SS_DISABLE) == 0);
   puts("stacks");
 }
 
