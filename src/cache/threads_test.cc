@@ -1,5 +1,5 @@
 // The cache under several threads: shared counters that all add to, private bytes that each checks against
-// its own model, discards, pins, eviction in the background, broken and slow storage.
+// its own model, discards, pins, loads that are begun and ended by anyone, eviction in the background, broken and slow storage.
 //
 //   SPILLWAY_TEST_SECONDS=60  how long each case runs (default 2; 1 under a sanitizer)
 #include <gtest/gtest.h>
@@ -99,6 +99,7 @@ class User {
       ++steps_;
     }
     shared_.steps += steps_;
+    close_loads();
     thread_.release_all();
   }
   // After all have stopped: every private byte.
@@ -108,13 +109,15 @@ class User {
     thread_.release_all();
   }
   uint64_t added(uint64_t i) const { return added_[i]; }
+  uint64_t begun_count() const { return begun_count_; }
   bool failed() const { return failed_; }
 
  private:
   void step() {
-    switch (random_.below(16)) {
+    switch (random_.below(17)) {
       case 0: return discard();
       case 1: return pinned_add();
+      case 16: return begin_loads();
       case 2:
       case 3:
       case 4: return check(random_offset(), 1 + random_.below(200));
@@ -156,6 +159,30 @@ class User {
     std::atomic_ref(*reinterpret_cast<uint64_t*>(at)).fetch_add(1, std::memory_order_relaxed);
     ++added_[i];
     shared_.world.cache->unpin(page);
+  }
+  // Of pages that others use, too; who ends them is left to chance.
+  void begin_loads() {
+    if (loads_ == nullptr) {
+      auto opened = shared_.world.cache->open_loads();
+      ASSERT_TRUE(opened.has_value());
+      loads_ = *opened;
+    }
+    for (uint64_t n = random_.below(20); n > 0; --n) {
+      const uint64_t page = shared_.page(random_.below(kSharedPages + kThreads * kPrivatePages));
+      const auto begun = shared_.world.cache->begin_load(
+          PageId{page}, *thread_.lane, stream_, *loads_,
+          [](void* count) { static_cast<std::atomic<uint64_t>*>(count)->fetch_add(1); }, &ended_count_);
+      if (begun && *begun == Partition::Begun::kUnderWay) ++begun_count_;
+    }
+    if (random_.one_in(2)) loads_->poll();
+    if (random_.one_in(32)) close_loads();
+  }
+  void close_loads() {
+    if (loads_ == nullptr) return;
+    while (ended_count_ < begun_count_) shared_.world.cache->poll_loads();
+    EXPECT_EQ(ended_count_, begun_count_);
+    shared_.world.cache->close_loads(*loads_);
+    loads_ = nullptr;
   }
   template <class Use>
   void for_pieces(uint64_t offset, uint64_t n, Use use) {
@@ -203,6 +230,10 @@ class User {
   Random random_;
   std::vector<uint64_t> added_;
   std::vector<char> bytes_;
+  LoadQueue* loads_ = nullptr;
+  Stream stream_;
+  std::atomic<uint64_t> ended_count_{0};
+  uint64_t begun_count_ = 0;
   uint64_t steps_ = 0;
   bool failed_ = false;
 };
@@ -251,6 +282,7 @@ TEST_P(ThreadsTest, NothingIsLost) {
   }
   RecordProperty("steps", static_cast<int>(shared.steps));
   EXPECT_GT(shared.steps, 100u);
+  for (auto& user : users) EXPECT_GT(user->begun_count(), 0u);
 }
 
 INSTANTIATE_TEST_SUITE_P(
