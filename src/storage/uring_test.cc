@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -180,9 +181,14 @@ TEST_P(UringTexts, NoIoIsLostWhenTheRingIsBroken) {
   while (queue->in_flight_count() > 0) queue->wait();
   Io* last[] = {&three.io};
   queue->run(last);
+  const bool has_kernel_thread = strchr(GetParam(), '?') != nullptr;
   for (TestIo* io : {&one, &two, &three}) {
-    EXPECT_EQ(io->io.error, EBADF);
     EXPECT_EQ(io->done_count, 1);
+    // A thread of the kernel that is awake reads on.
+    if (has_kernel_thread && io->io.error == 0)
+      EXPECT_EQ(io->first_difference(1), kBlock);
+    else
+      EXPECT_EQ(io->io.error, EBADF);
   }
   device->close_queue(queue);
   device->close();

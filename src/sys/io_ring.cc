@@ -88,7 +88,8 @@ base::Expected<void> IoRing::open(uint32_t entry_count, const IoRingUse& use) {
   CHECK_GE(entry_count, 1u);
   if (auto counted = count_ring(); !counted) return counted;
   io_uring_params parameters;
-  auto owned = set_up_owned(entry_count, use, parameters);
+  const uint32_t entries_for_each = use.kernel_thread ? 2 : 1;
+  auto owned = set_up_owned(entries_for_each * entry_count, use, parameters);
   if (!owned) {
     ring_count.fetch_sub(1, std::memory_order_relaxed);
     return std::unexpected(owned.error());
@@ -113,6 +114,7 @@ base::Expected<void> IoRing::open(uint32_t entry_count, const IoRingUse& use) {
 
   auto word = [&](uint32_t offset) { return reinterpret_cast<uint32_t*>(rings_ + offset); };
   submission_count_ = parameters.sq_entries;
+  entry_count_ = submission_count_ / entries_for_each;
   submission_mask_ = *word(parameters.sq_off.ring_mask);
   submission_head_ = word(parameters.sq_off.head);
   submission_tail_ = word(parameters.sq_off.tail);
@@ -161,7 +163,8 @@ bool IoRing::fix_memory(const iovec* pieces, uint32_t piece_count) {
 }
 
 io_uring_sqe* IoRing::next_submission() {
-  if (tail_ - published_head() == submission_count_) return nullptr;
+  if (pending_count() == entry_count_) return nullptr;
+  CHECK_LT(tail_ - published_head(), submission_count_);
   io_uring_sqe* entry = &entries_[tail_++ & submission_mask_];
   *entry = {};
   return entry;
@@ -169,8 +172,12 @@ io_uring_sqe* IoRing::next_submission() {
 
 long IoRing::enter(uint32_t wait_count) {
   const uint32_t pending = pending_count();
-  store_release(submission_tail_, tail_);  // pairs with the kernel's load
   uint32_t flags = wait_count > 0 || needs_enter() ? IORING_ENTER_GETEVENTS : 0;
+  if (use_.kernel_thread && pending > 0 && flags_say(IORING_SQ_NEED_WAKEUP)) {
+    const long woken = syscall(SYS_io_uring_enter, descriptor_, 0, 0, IORING_ENTER_SQ_WAKEUP, nullptr, 0);
+    if (failed(woken)) return woken;
+  }
+  store_release(submission_tail_, tail_);  // pairs with the kernel's load
   if (use_.kernel_thread) {
     published_tail_ = tail_;
     // Its thread says that it will sleep, and looks at the tail once more.
@@ -178,9 +185,7 @@ long IoRing::enter(uint32_t wait_count) {
     if (flags_say(IORING_SQ_NEED_WAKEUP)) flags |= IORING_ENTER_SQ_WAKEUP;
     if (flags == 0) return 0;
   }
-  const long result = syscall(SYS_io_uring_enter, descriptor_, pending, wait_count, flags, nullptr, 0);
-  if (use_.kernel_thread && failed(result)) published_tail_ = published_head();
-  return result;
+  return syscall(SYS_io_uring_enter, descriptor_, pending, wait_count, flags, nullptr, 0);
 }
 
 bool IoRing::next_completion(uint64_t& user_data, int32_t& result) {
@@ -198,8 +203,8 @@ bool IoRing::needs_enter() const {
 
 uint64_t IoRing::take_back() {
   CHECK_GT(pending_count(), 0u);
+  // The kernel looks at the tail in enter(), which stores it before; and a thread of the kernel never saw this one.
   --tail_;
-  store_release(submission_tail_, tail_);
   return entries_[tail_ & submission_mask_].user_data;
 }
 

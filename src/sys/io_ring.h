@@ -6,10 +6,14 @@
 //
 // Invariants
 //  1 at most entry_count() submissions are pending or in the kernel at a time: the caller's duty. The
-//    completion ring is twice as large, so it never overflows
+//    completion ring is at least twice as large, so it never overflows
 //  2 one thread at a time; it need not be the same one always, unless it was opened so (IoRingUse)
 //  3 the descriptor is the runtime's own; the rings are not mapped in a child of fork, where only
 //    close() may be called
+//  4 a thread of the kernel advances the head when all that it found is under way, and some of that may have completed
+//    before. So the ring has twice entry_count() entries then: as many as may be in the kernel before the head has moved,
+//    and as many that come after them
+//  5 what a thread of the kernel can see it may take at any time, also while enter() fails: it is never taken back
 #pragma once
 #include <linux/io_uring.h>
 #include <sys/uio.h>
@@ -42,7 +46,7 @@ class IoRing {
   base::Expected<void> open(uint32_t entry_count, const IoRingUse& use = {});
   void close();
 
-  uint32_t entry_count() const { return submission_count_; }
+  uint32_t entry_count() const { return entry_count_; }
   int descriptor() const { return descriptor_; }
   // The kernel sets the eventfd whenever there are completions to take, or to enter it for; never if the device is polled. (A ring's
   // own descriptor becomes readable, too, but not when completions wait for the one thread that may enter.)
@@ -65,12 +69,13 @@ class IoRing {
 
   // A zeroed entry to fill, pending from now on; null when all entries are pending.
   io_uring_sqe* next_submission();
-  // Those that nobody has been told of.
+  // Those that were not handed over.
   uint32_t pending_count() const { return tail_ - (use_.kernel_thread ? published_tail_ : published_head()); }
 
   // Hands over what is pending and waits until `wait_count` completions are there. Returns 0 or more, or
-  // -errno: -EINTR, -EAGAIN and -EBUSY may be tried again. Never waits when something went wrong. Cost: a system call; none
-  // while a thread of the kernel looks for submissions.
+  // -errno: -EINTR, -EAGAIN and -EBUSY may be tried again. Never waits when something went wrong. A thread of the kernel that
+  // sleeps and cannot be woken is handed nothing. Cost: a system call; none while a thread of the kernel looks for submissions,
+  // two to wake it.
   long enter(uint32_t wait_count);
 
   // Takes the completion that is next, if there is one. No system call.
@@ -79,7 +84,7 @@ class IoRing {
   // Must the thread enter the kernel for completions to appear, although it need not wait?
   bool needs_enter() const;
 
-  // Takes an entry that the kernel has not taken back out, last in first out; returns its user data.
+  // Takes an entry that was not handed over back out, last in first out; returns its user data. No system call.
   // REQUIRES: pending_count() > 0.
   uint64_t take_back();
 
@@ -91,12 +96,12 @@ class IoRing {
   bool file_is_fixed_ = false;
   int descriptor_ = -1;
   long process_ = 0;  // that opened it
-  uint32_t submission_count_ = 0;
+  uint32_t entry_count_ = 0;
+  uint32_t submission_count_ = 0;  // entries that there are
   uint32_t submission_mask_ = 0;
   uint32_t completion_mask_ = 0;
-  uint32_t tail_ = 0;  // of submissions, ahead of *submission_tail_ by what enter() has not published
-  // With a thread of the kernel: same as *submission_tail_, or what it never took.
-  uint32_t published_tail_ = 0;
+  uint32_t tail_ = 0;             // of submissions; enter() publishes it
+  uint32_t published_tail_ = 0;   // with a thread of the kernel: same as *submission_tail_
   uint32_t completion_head_ = 0;  // same as *completions_head_, which only we store to
   uint32_t* submission_head_ = nullptr;
   uint32_t* submission_tail_ = nullptr;
