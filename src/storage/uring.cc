@@ -150,8 +150,9 @@ class UringQueue final : public Queue {
     if (told_.descriptor() < 0) return {};
     told_.clear();
     do_poll(false);
-    return {.until_ns = ring_.pending_count() > 0 ? 0 : base::Quiet::kForever,
-            .descriptor = told_.descriptor()};
+    // The kernel does a part of what a ring of one thread has to do, and has told of the rest already.
+    const bool goes_on = ring_.pending_count() > 0 || ring_.needs_enter();
+    return {.until_ns = goes_on ? 0 : base::Quiet::kForever, .descriptor = told_.descriptor()};
   }
 
   bool do_fix_memory(void* address, uint64_t bytes) override {
