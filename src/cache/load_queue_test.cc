@@ -9,6 +9,7 @@
 
 #include "base/statistics.h"
 #include "cache/test_world.h"
+#include "storage/open.h"
 
 namespace cache {
 namespace {
@@ -239,6 +240,21 @@ TEST_F(LoadQueueTest, AForkLeavesLoadsToTheParent) {
   int status = -1;
   EXPECT_EQ(waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
+}
+
+// Who has only loads under way sleeps until one has ended.
+TEST(LoadQueue, AreWaitedForWithoutPolling) {
+  storage::Device* device = storage::open_device("/var/tmp", {.overwrite = false, .spill = true}).value();
+  LoadQueues queues;
+  LoadQueue* queue = queues.open(*device).value();
+  EXPECT_GE(queue->quiet().descriptor, 0);
+  EXPECT_EQ(queue->quiet().until_ns, base::Quiet::kForever);
+  BegunLoad* load = queue->take();
+  ASSERT_NE(load, nullptr);
+  queue->submit(*load);
+  EXPECT_EQ(queue->quiet().until_ns, 0u) << "until it has been polled the device knows nothing of it";
+  queues.destroy();
+  device->close();
 }
 
 }  // namespace
