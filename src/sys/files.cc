@@ -14,7 +14,6 @@ namespace {
 
 // Above what select() can name and below the usual soft limit's reach for a few descriptors.
 constexpr int kFirstOwnDescriptor = 900;
-constexpr size_t kMaxOwnDescriptors = 256;
 
 // own[i] is a descriptor + 1, 0 for a free element.
 constinit std::atomic<int> own[kMaxOwnDescriptors];

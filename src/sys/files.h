@@ -12,6 +12,8 @@
 
 namespace sys {
 
+inline constexpr size_t kMaxOwnDescriptors = 512;
+
 // Moves `descriptor` to a high number, close-on-exec, and remembers it as the runtime's own; the old
 // number is closed. Errors: EMFILE. The original stays open on error.
 base::Expected<int> own_descriptor(int descriptor);

@@ -82,7 +82,7 @@ TEST(OwnDescriptor, ListIsAscendingAndCountsBeyondItsRoom) {
   close(lowest);
   owned.push_back(own_descriptor(open_null()).value());
   EXPECT_EQ(owned.back(), lowest);
-  std::vector<int> listed(300);
+  std::vector<int> listed(kMaxOwnDescriptors);
   size_t count = own_descriptors(listed);
   ASSERT_EQ(count, before + 5);
   listed.resize(count);
@@ -100,7 +100,7 @@ TEST(OwnDescriptor, ListIsAscendingAndCountsBeyondItsRoom) {
 TEST(OwnDescriptor, FullIsAnErrorThatLeavesTheOriginalOpen) {
   std::vector<int> owned;
   int low = -1;
-  for (int i = 0; i <= 256; ++i) {
+  for (size_t i = 0; i <= kMaxOwnDescriptors; ++i) {
     low = open_null();
     auto own = own_descriptor(low);
     if (!own) {
@@ -110,7 +110,7 @@ TEST(OwnDescriptor, FullIsAnErrorThatLeavesTheOriginalOpen) {
     owned.push_back(*own);
     low = -1;
   }
-  ASSERT_GE(low, 0) << "256 descriptors and more were taken";
+  ASSERT_GE(low, 0) << "more descriptors were taken than can be remembered";
   EXPECT_TRUE(is_open(low));
   close(low);
   for (int descriptor : owned) close_own_descriptor(descriptor);

@@ -13,8 +13,9 @@
 namespace sys {
 namespace {
 
-// Of the descriptors that files.h can remember, rings leave some for everything else.
+// Who sleeps has an event beside each; rings leave some of the descriptors that files.h can remember for everything else.
 constexpr uint32_t kMaxRings = 192;
+static_assert(2 * kMaxRings + 128 <= kMaxOwnDescriptors);
 constinit std::atomic<uint32_t> ring_count{0};
 
 base::Expected<void> count_ring() {

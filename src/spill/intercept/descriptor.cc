@@ -33,8 +33,8 @@ int close_part(unsigned first, unsigned last, int flags) {
 // [first, last] but for the runtime's own.
 int close_around_own(unsigned first, unsigned last, int flags) {
   const unsigned begin = first;
-  int own[256];
-  const size_t count = std::min(sys::own_descriptors(own), std::size(own));
+  int own[sys::kMaxOwnDescriptors];
+  const size_t count = sys::own_descriptors(own);
   for (size_t i = 0; i < count && first <= last; ++i) {
     const auto keep = static_cast<unsigned>(own[i]);
     if (keep < first || keep > last) continue;

@@ -37,8 +37,8 @@ alignas(base::kOsPageBytes) constinit char doorbell_page[base::kOsPageBytes] = {
 // The calling thread goes on with a table of descriptors of its own, and in it only ours.
 void leave_descriptors() {
   constexpr unsigned kUnshare = 2;  // CLOSE_RANGE_UNSHARE
-  int own[256];
-  const size_t count = std::min(sys::own_descriptors(own), std::size(own));
+  int own[sys::kMaxOwnDescriptors];
+  const size_t count = sys::own_descriptors(own);
   const auto fault_descriptor = static_cast<unsigned>(faults.descriptor());
   const auto keeps = [&](unsigned descriptor) {
     if (descriptor == fault_descriptor) return true;
