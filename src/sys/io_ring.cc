@@ -154,6 +154,7 @@ bool IoRing::tell(int eventfd) {
 }
 
 bool IoRing::fix_file(int file) {
+  CHECK(!file_is_fixed_);
   file_is_fixed_ = !failed(syscall(SYS_io_uring_register, descriptor_, IORING_REGISTER_FILES, &file, 1));
   return file_is_fixed_;
 }

@@ -54,7 +54,7 @@ class IoRing {
   bool tell(int eventfd);
 
   // From now on entries may name `file` by the number 0 and IOSQE_FIXED_FILE, which spares the kernel a look at the table of
-  // descriptors for each. Returns whether the kernel agreed.
+  // descriptors for each. Returns whether the kernel agreed. REQUIRES: it has not agreed to one yet.
   bool fix_file(int file);
   // From now on READ_FIXED and WRITE_FIXED may name pieces[i] by buf_index i: the kernel need not look up and pin their pages
   // each time. They stay in memory, and must stay mapped, until the ring is closed or this is called again. Returns whether

@@ -247,12 +247,15 @@ TEST(IoRing, ClosingLetsGoOfTheFile) {
   unlink(path.c_str());
 }
 
-TEST(IoRing, MemoryThatIsNotThereIsRefused) {
-  IoRing ring;
-  if (auto opened = ring.open(4); !opened) GTEST_SKIP() << opened.error().message;
+TEST_F(IoRingTest, WhatIsNotThereIsNotRegistered) {
   const iovec nothing = {nullptr, 4096};
   EXPECT_FALSE(ring.fix_memory(&nothing, 1));
-  ring.close();
+  EXPECT_FALSE(ring.fix_file(12345));
+  const int file = ::open("/dev/zero", O_RDONLY | O_CLOEXEC);
+  ASSERT_GE(file, 0);
+  EXPECT_TRUE(ring.fix_file(file)) << "after a refusal";
+  EXPECT_DEATH(ring.fix_file(file), "file_is_fixed_");
+  close(file);
 }
 
 }  // namespace
