@@ -12,7 +12,9 @@ namespace {
 base::Expected<Device*> open_innermost(const DeviceNode& node, const OpenParameters& parameters) {
   if (node.scheme == Scheme::kMemory) return make_memory_device(node.capacity_bytes);
   if (node.scheme == Scheme::kSpdk) return make_spdk_device(node.spdk, node.depth, parameters);
-  auto medium = open_medium(node.path, parameters);
+  auto medium = open_medium(node.path, {.overwrite = parameters.overwrite,
+                                        .spill = parameters.spill,
+                                        .keep_size = node.scheme == Scheme::kPmem});
   if (!medium) return std::unexpected(medium.error());
   if (node.scheme == Scheme::kPmem) return make_pmem_device(*medium, node.pmem);
   if (node.scheme == Scheme::kFile) return make_file_device(*medium, node.helper_count, node.depth);

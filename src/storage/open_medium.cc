@@ -262,7 +262,8 @@ base::Expected<Medium> open_file(const Path& path, const OpenParameters& paramet
                    "or name a directory or an empty file");
   }
   auto medium = finish_file(path, Opened(opened.take()), "file", true);
-  if (medium && facts.stx_size > 0) sys::syscall(SYS_ftruncate, medium->descriptor, 0);
+  if (medium && facts.stx_size > 0 && !parameters.keep_size)
+    sys::syscall(SYS_ftruncate, medium->descriptor, 0);
   return medium;
 }
 

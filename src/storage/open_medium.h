@@ -9,13 +9,15 @@ namespace storage {
 struct OpenParameters {
   bool overwrite = false;  // content that is there may be lost
   bool spill = false;      // for spilled pages, which nobody needs after this process
+  bool keep_size =
+      false;  // a file that `overwrite` is for is not emptied: its length says how much of it to use
 };
 
 // What becomes of `path`, with `spill`:
 //   a directory            a private file in it that has no name (mode 0600)
 //   nothing is there       a file is made, mode 0600, and its name removed at once
 //   an empty file          used as it is, locked against other processes
-//   a file with content    EEXIST, or emptied with `overwrite`
+//   a file with content    EEXIST, or emptied with `overwrite`, unless `keep_size`
 //   a block device         EBUSY if anything uses it; EEXIST if its first 64 KiB are not zeros, unless `overwrite`
 //   anything else          EINVAL
 // Less than 64 MiB free: ENOSPC. A file system in memory: one line of warning.

@@ -19,8 +19,10 @@ class PmemDevice final : public Device {
       : bytes_(bytes), descriptor_(medium.descriptor), is_memory_(is_memory) {
     capacity_bytes_ = capacity_bytes;
     whereabouts_.descriptor = medium.descriptor;
-    base::TextRef(name_, sizeof name_)
-        << "pmem:" << medium.label << (is_memory ? ", mapped" : ", mapped, by the page cache");
+    // The label's last word, direct or buffered, is of transfers by system calls.
+    const std::string_view label(medium.label);
+    base::TextRef(name_, sizeof name_) << "pmem:" << label.substr(0, label.rfind(','))
+                                       << (is_memory ? ", mapped)" : ", mapped by the page cache)");
   }
 
   char* at(uint64_t offset_bytes) const { return bytes_ + offset_bytes; }
@@ -131,6 +133,9 @@ base::Expected<Device*> make_device(const Medium& medium, const PmemSettings& se
     error = device.error();
   }
   sys::unmap(*mapped, bytes);
+  // Also what was allocated before there was no more.
+  if (!medium.is_block_device && file_size(medium) > size_bytes)
+    sys::syscall(SYS_ftruncate, medium.descriptor, size_bytes);
   return std::unexpected(error);
 }
 

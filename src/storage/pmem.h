@@ -1,8 +1,9 @@
 // The pmem backend: a file that is memory itself, on a file system with DAX over persistent memory. It is mapped; reads are copies,
 // writes are copies past the caches and a fence, flushes a fence. No system calls.
 //
-// What a write has done when it completes survives a power failure. All of the file is allocated when it is opened, since a store to a
-// hole on a full medium would end the process; as would a load of a piece that the hardware has lost (SIGBUS).
+// What a write has done when it completes survives a power failure. What cannot be loaded or stored raises SIGBUS in the middle of a
+// copy, after which nothing goes on: a piece that the hardware has lost, or that another process has cut off the file; also a store
+// to a hole when the medium is full, so all of the file is allocated when it is opened.
 // Nothing is ever discarded. Ios finish inside submit() and complete at the next poll(). After fork both processes have the same medium.
 //
 // For tests and comparison it takes any file if told so: then it goes through the page cache, and a flush is fdatasync.
@@ -20,7 +21,7 @@ struct PmemSettings {
 };
 
 // Takes over medium.descriptor, also on errors. Errors: EOPNOTSUPP if it is not memory, but should be; EINVAL if it has no size;
-// ENOSPC, EFBIG; ENOMEM. Each with one line for the user.
+// ENOSPC, EFBIG; ENOMEM. Each with one line for the user; the file has its size and content still.
 base::Expected<Device*> make_pmem_device(const Medium& medium, const PmemSettings& settings);
 
 }  // namespace storage

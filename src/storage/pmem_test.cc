@@ -83,5 +83,30 @@ TEST_F(PmemTest, RefusesWithALine) {
   EXPECT_LT(std::string(plain.message).size(), sizeof plain.message - 1) << "cut off";
 }
 
+// Spilling may lose its content; a refusal may not.
+TEST_F(PmemTest, WhatIsRefusedKeepsItsContent) {
+  const std::string content(3 * kBlock, 'x');
+  std::ofstream(path) << content;
+  const auto read = [this] {
+    std::ifstream file(path);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  constexpr OpenParameters kOverwrite = {.overwrite = true, .spill = true};
+  auto plain = open_device(text("?size=1M"), kOverwrite);
+  if (plain) {
+    (*plain)->close();
+    GTEST_SKIP() << "/var/tmp is persistent memory";
+  }
+  EXPECT_TRUE(read() == content);
+  EXPECT_FALSE(open_device(text("?dax=0,size=6T"), kOverwrite));
+  EXPECT_TRUE(read() == content);
+  auto used = open_device(text("?dax=0"), kOverwrite);
+  ASSERT_TRUE(used) << used.error().message;
+  EXPECT_EQ((*used)->capacity_bytes(), 3 * kBlock) << "as large as it is";
+  EXPECT_TRUE(std::string_view((*used)->name()).ends_with("(file, mapped by the page cache)"))
+      << (*used)->name();
+  (*used)->close();
+}
+
 }  // namespace
 }  // namespace storage

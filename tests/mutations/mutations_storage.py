@@ -137,6 +137,8 @@ MUTATIONS = [
              (PMEM, "SYS_fallocate, medium.descriptor, 0, 0, bytes)", "SYS_ftruncate, medium.descriptor, bytes)")),
     mutation("file is allocated before it is known to be memory", "PmemTest.Refuses*",
              (PMEM, "  auto mapped = map(medium, bytes, settings.needs_dax);\n", "  if (!medium.is_block_device) (void)allocate(medium, bytes);\n  auto mapped = map(medium, bytes, settings.needs_dax);\n")),
+    mutation("file is emptied before it is known to be memory", "PmemTest.WhatIsRefused*",
+             ("src/storage/open.cc", "node.scheme == Scheme::kPmem}", "false}")),
     mutation("every segment of a mapped transfer at its front", "*Conformance.Segments*pmem*",
              (PMEM, "      at += segment.iov_len;\n", "")),
 
