@@ -283,6 +283,8 @@ TEST_P(Conformance, WhoSleepsWhileItIsQuietMissesNothing) {
   const bool never_asks_in_vain =
       !GetParam().in_pieces &&
       std::string_view(GetParam().device_string).find("delay_") == std::string_view::npos;
+  // Some can tell nobody.
+  bool is_ever_quiet = descriptor >= 0;
   for (int turn = 0; turn < 30; ++turn) {
     TestIos ios;
     std::vector<Io*> batch;
@@ -298,7 +300,8 @@ TEST_P(Conformance, WhoSleepsWhileItIsQuietMissesNothing) {
       const base::Quiet quiet = queue->quiet();
       ASSERT_EQ(quiet.descriptor, descriptor);
       // Else who would sleep does nothing but ask.
-      if (quiet.until_ns == 0 && never_asks_in_vain) ASSERT_GT(queue->poll(), 0u);
+      is_ever_quiet = is_ever_quiet || (quiet.until_ns != 0 && queue->in_flight_count() > 0);
+      if (quiet.until_ns == 0 && never_asks_in_vain && is_ever_quiet) ASSERT_GT(queue->poll(), 0u);
       // A minute is a lost wake-up.
       const uint64_t limit_ns = sys::monotonic_ns() + 60'000'000'000;
       if (queue->in_flight_count() > 0) set.wait_until(std::min(quiet.until_ns, limit_ns));
