@@ -106,9 +106,10 @@ class Device;
 // What the user of a queue will do with it.
 struct QueueUse {
   // It sleeps where quiet() says that it may. Without this quiet() may say that the queue has to be polled whenever an Io is in
-  // flight; with it a queue may need a descriptor or two more.
+  // flight. With it a queue may need a descriptor more, and one for each queue inside it.
   bool sleeps = false;
-  // All calls come from the thread that opens it. A queue may take another's for a programmer's mistake.
+  // All calls of the queue come from the thread that opens it; it may take another's for a programmer's mistake. Any thread may
+  // close it, but after another one has the medium may stay open for a moment longer than the device.
   bool by_one_thread = false;
 };
 
