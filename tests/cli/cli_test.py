@@ -102,7 +102,7 @@ class Run(Case):
                     self.assertEqual(self.variables_of(flag + "=0"), {variable: "0"})
                     continue
                 value = {"size": "4M", "count": "3", "text": "clock"}[kind]
-                value = "64K" if name == "page" else value
+                value = {"page": "64K", "servers": "2"}.get(name, value)
                 self.assertEqual(self.variables_of(flag, value), {variable: value})
                 self.assertEqual(self.variables_of(f"{flag}={value}"), {variable: value})
 
@@ -265,6 +265,23 @@ class Info(Case):
         self.assertIn("--storage-overwrite", described_full["problems"][0])
         self.assertEqual(described_full["medium_1"]["is"].split()[1], "(file,")
         self.assertEqual(full.read_text(), "mine")
+
+        # pmem would allocate all of it.
+        self.assertEqual(set(described(f"pmem:{full}?size=1M,dax=0")), {"medium_1", "problems"})
+        self.assertEqual(set(described(f"pmem:{self.folder}?size=1M,dax=0")), {"medium_1", "problems"})
+        empty = self.folder / "empty"
+        empty.touch()
+        described(f"pmem:{empty}?size=1M,dax=0")
+        self.assertEqual(empty.stat().st_size, 0)
+        self.assertEqual(full.read_text(), "mine")
+
+        # Paths may be of any bytes.
+        odd = os.fsdecode(os.fsencode(self.folder) + b"/\xff\n")
+        with open(odd, "w") as file:
+            file.write("mine")
+        self.assertEqual(set(described(odd)), {"medium_1", "problems"})
+        shown = subprocess.run([SPILLWAY, "info", odd], env=CLEAN, capture_output=True, timeout=60).stdout
+        self.assertNotIn(b"\xff\n: ", shown)
 
         several = described("fault:[stripe:[memory:64M,memory:32M]?unit=4K]")
         self.assertEqual(several["device"]["capacity_bytes"], 64 << 20)

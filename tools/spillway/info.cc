@@ -35,7 +35,7 @@ void print(const nlohmann::ordered_json& machine) {
   std::puts("");
   if (machine["problems"].empty()) std::puts("Nothing stands in the way.");
   for (const auto& problem : machine["problems"])
-    std::printf("problem: %s\n", problem.get<std::string>().c_str());
+    std::printf("problem: %s\n", printable(problem.get<std::string>()).c_str());
 }
 
 }  // namespace
@@ -62,7 +62,7 @@ int info(Arguments arguments) {
   }
   auto machine = device.empty() ? probe_machine() : probe_device(device);
   if (json)
-    std::puts(machine.dump(2).c_str());
+    std::puts(machine.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
   else
     print(machine);
   return 0;

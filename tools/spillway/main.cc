@@ -20,7 +20,8 @@ constexpr Subcommand kSubcommands[] = {
     {"dump", "PID|COREFILE ADDRESS LENGTH [--raw]", "what a running program's spilled memory holds",
      tools::dump},
     {"top", "[PID] [--once] [--json]", "live counters of running programs", tools::top},
-    {"info", "[--json]", "what this machine offers, and what stands in the way", tools::info},
+    {"info", "[--json] [DEVICE]", "what this machine or a device offers, what stands in the way",
+     tools::info},
     {"docs", "options|statistics", "print a reference page in Markdown", tools::docs},
 };
 

@@ -48,6 +48,9 @@ class Problems {
   void add(const Parts&... parts) {
     lines_.push_back(concat(parts...));
   }
+  bool has(std::string_view line) const {
+    return std::find(lines_.begin(), lines_.end(), Json(line)) != lines_.end();
+  }
   Json lines() const { return lines_; }
 
  private:
@@ -413,21 +416,26 @@ Json probe_device(std::string_view text) {
   auto tree = storage::parse_device_string(text);
   if (!tree) throw WrongInput(tree.error().message);
   Json media = Json::object();
+  bool changes_by_opening = false;
   for (size_t i = 0; i < tree->node_count; ++i) {
     const storage::DeviceNode& node = tree->nodes[i];
     if (node.scheme == storage::Scheme::kTrace)
       throw WrongInput("info would overwrite the trace; give the device inside trace:...:[DEVICE]");
+    changes_by_opening = changes_by_opening || node.scheme == storage::Scheme::kPmem;
     if (!node.path.empty()) media[concat("medium_", media.size() + 1)] = describe_medium(node.path, problems);
   }
-  auto device = storage::open_device(text, {.overwrite = false, .spill = true});
-  // Content is a problem that has been named.
-  if (!device && device.error().number != EEXIST) throw WrongInput(device.error().message);
-  if (device) {
-    answers["device"] = {{"is", (*device)->name()},
-                         {"block_bytes", (*device)->block_bytes()},
-                         {"capacity_bytes", (*device)->capacity_bytes()},
-                         {"discards", (*device)->discards()}};
-    (*device)->close();
+  if (!changes_by_opening) {
+    auto device = storage::open_device(text, {.overwrite = false, .spill = true});
+    if (!device && device.error().number != EEXIST) throw WrongInput(device.error().message);
+    // That of a path has been named.
+    if (!device && !problems.has(device.error().message)) problems.add(device.error().message);
+    if (device) {
+      answers["device"] = {{"is", (*device)->name()},
+                           {"block_bytes", (*device)->block_bytes()},
+                           {"capacity_bytes", (*device)->capacity_bytes()},
+                           {"discards", (*device)->discards()}};
+      (*device)->close();
+    }
   }
   answers.update(media);
   answers["problems"] = problems.lines();

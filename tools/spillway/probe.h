@@ -10,8 +10,9 @@ namespace tools {
 nlohmann::ordered_json probe_machine();
 
 // What `--storage TEXT` would be, as an object of sections: "device" (backend, block and capacity, ...), then "medium 1" and so
-// on for each path in the text; and "problems". Opens them as `spillway run` would, which changes nothing, but for content
-// that it would refuse to overwrite: that is a problem, and then only the paths are looked at. Throws WrongInput for what cannot be opened.
+// on for each path in the text; and "problems". Opens them as `spillway run` would, but only the paths where that would change
+// something: a file that pmem would allocate, or content that a run would refuse to overwrite, which is a problem. Throws
+// WrongInput for what cannot be opened.
 nlohmann::ordered_json probe_device(std::string_view text);
 
 }  // namespace tools
