@@ -5,9 +5,9 @@
 // again, wait() yielding in between. Data goes straight from and to the caller's memory over TCP, and by memory of SPDK's own
 // (registered once) over PCIe and RDMA.
 //
-// Nothing stays in flight for ever: when the oldest Io of a queue is older than the target's time-out, all of them fail with
-// ETIMEDOUT; when the connection ends, with ENXIO. Later ones fail at once, while every second (at most) one of them makes
-// the library connect again, in the background; over PCIe a device that is lost stays so.
+// Nothing stays in flight for ever: when the oldest Io of a queue is older than the target's time-out, or the connection
+// ends, the device is lost: what any of its queues has in flight, and all that is asked for later, fails with ETIMEDOUT, or with
+// ENXIO. It does not connect again.
 //
 // A child of fork can open no queue (ENOTSUP): the memory and connections are its parent's.
 #pragma once

@@ -3,9 +3,10 @@
 //   spdk_driver DEVICE [overwrite]     "open NAME", or "error NUMBER MESSAGE" and the end
 //   write SEED / read SEED             a batch of 32 blocks;              "NUMBER:COUNT ...", what it ended with
 //   discard                            the same blocks
+//   begin SEED / finish                a write of them in two: submitted, and waited for
 //   large SEED                         one write of 64 segments, and then one read; "NUMBER:BYTES:RIGHT" of what came first to fail
 //   stream                             writes, 32 at a time, until one fails: "begun" first, then as above
-//   again SECONDS                      writes and reads back until that works; "works" or "NUMBER"
+//   queue INDEX                        the queue for what follows; the first one is 0. "uses INDEX", or "error NUMBER MESSAGE"
 //   fork                               a queue in a child: "error NUMBER MESSAGE"
 //   queues                             as many more as can be had, closed again: "COUNT then NUMBER"
 //   marks                              "bus error kept|taken, N low descriptors"
@@ -23,7 +24,6 @@
 
 #include "storage/open.h"
 #include "storage/test_io.h"
-#include "sys/kernel.h"
 
 namespace {
 
@@ -34,7 +34,8 @@ using storage::TestIo;
 constexpr size_t kBatch = 32;
 
 storage::Device* device = nullptr;
-storage::Queue* queue = nullptr;
+std::vector<storage::Queue*> all_queues;
+storage::Queue* queue = nullptr;  // of them, in use
 
 std::string summary(const std::map<int, int>& counts) {
   std::string text;
@@ -43,24 +44,36 @@ std::string summary(const std::map<int, int>& counts) {
   return text;
 }
 
-// -1 stands for bytes that were not as written.
-std::string batch(Operation operation, unsigned seed) {
-  std::vector<std::unique_ptr<TestIo>> ios;
+std::map<storage::Queue*, std::vector<std::unique_ptr<TestIo>>> begun;
+
+void begin(Operation operation, unsigned seed) {
+  auto& ios = begun[queue];
   std::vector<storage::Io*> all;
+  ios.clear();
   for (size_t i = 0; i < kBatch; ++i) {
     ios.push_back(std::make_unique<TestIo>(operation, i * kBlock, std::vector{kBlock}));
     if (operation == Operation::kWrite) ios.back()->fill(seed);
     if (operation == Operation::kDiscard) ios.back()->io.segment_count = 0;
     all.push_back(&ios.back()->io);
   }
-  queue->run(all);
+  queue->submit(all);
+}
+
+// -1 stands for bytes that were not as written.
+std::string finish(Operation operation, unsigned seed) {
+  while (queue->in_flight_count() > 0) queue->wait();
   std::map<int, int> counts;
-  for (auto& io : ios) {
+  for (auto& io : begun[queue]) {
     const bool wrong =
         operation == Operation::kRead && io->io.error == 0 && io->first_difference(seed) != kBlock;
     ++counts[wrong || io->done_count != 1 ? -1 : io->io.error];
   }
   return summary(counts);
+}
+
+std::string batch(Operation operation, unsigned seed) {
+  begin(operation, seed);
+  return finish(operation, seed);
 }
 
 std::string large(unsigned seed) {
@@ -99,15 +112,14 @@ std::string stream() {
   return summary(counts);
 }
 
-std::string again(int seconds) {
-  const uint64_t until_ns = sys::monotonic_ns() + static_cast<uint64_t>(seconds) * 1'000'000'000;
-  while (true) {
-    const std::string written = batch(Operation::kWrite, 9), read = batch(Operation::kRead, 9);
-    const std::string good = "0:" + std::to_string(kBatch);
-    if (written == good && read == good) return "works";
-    if (sys::monotonic_ns() > until_ns) return written;
-    usleep(100'000);
+std::string use_queue(size_t index) {
+  while (all_queues.size() <= index) {
+    auto opened = device->open_queue(kBatch);
+    if (!opened) return "error " + std::to_string(opened.error().number) + " " + opened.error().message;
+    all_queues.push_back(*opened);
   }
+  queue = all_queues[index];
+  return "uses " + std::to_string(index);
 }
 
 std::string in_child() {
@@ -170,10 +182,15 @@ std::string answer(const std::string& line) {
   if (word == "read") return batch(Operation::kRead, static_cast<unsigned>(number));
   if (word == "discard") return batch(Operation::kDiscard, 0);
   if (word == "large") return large(static_cast<unsigned>(number));
-  if (word == "again") return again(number);
+  if (word == "finish") return finish(Operation::kWrite, 0);
+  if (word == "queue") return use_queue(static_cast<size_t>(number));
   if (word == "fork") return in_child();
   if (word == "queues") return queues();
   if (word == "marks") return marks();
+  if (word == "begin") {
+    begin(Operation::kWrite, static_cast<unsigned>(number));
+    return "begun";
+  }
   if (word != "stream") return "what is " + word + "?";
   puts("begun");
   fflush(stdout);
@@ -192,7 +209,7 @@ int main(int count, char** arguments) {
     return 1;
   }
   device = *opened;
-  queue = device->open_queue(kBatch).value();
+  use_queue(0);
   printf("open %s\n", device->name());
   fflush(stdout);
   char line[100];
@@ -201,6 +218,6 @@ int main(int count, char** arguments) {
     puts(answer(line).c_str());
     fflush(stdout);
   }
-  device->close_queue(queue);
+  for (storage::Queue* one : all_queues) device->close_queue(one);
   device->close();
 }

@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
@@ -131,6 +132,15 @@ class Behaviour(unittest.TestCase):
         counts.pop(0, None)
         return set(counts)
 
+    def stays_lost(self, driver, number):
+        """Although the target works."""
+        until = time.monotonic() + 3
+        while time.monotonic() < until:
+            self.assertEqual(driver.ask("read 1"), f"{number}:32")
+            time.sleep(0.1)
+        self.assertEqual(driver.end(), 0)
+        self.assertEqual(self.driver(target.device(1), "overwrite").ask("write 1"), GOOD)
+
     def test_reads_what_it_wrote(self):
         driver = self.driver(target.device(1))
         for seed in (1, 2):
@@ -166,8 +176,15 @@ class Behaviour(unittest.TestCase):
         self.assertEqual(self.errors(driver.hear()), {ENXIO})
         self.assertEqual(driver.ask("write 1"), f"{ENXIO}:32")
         target.start()
-        self.assertEqual(driver.ask("again 60"), "works")
-        self.assertEqual(driver.end(), 0)
+        self.stays_lost(driver, ENXIO)
+
+    def test_target_that_comes_back_is_another_one(self):
+        driver = self.driver(target.device(1))
+        self.assertEqual(driver.ask("write 1"), GOOD)
+        target.kill()
+        target.blank()
+        target.start()
+        self.stays_lost(driver, ENXIO)
 
     def test_hung_in_flight(self):
         driver = self.driver(target.device(1, timeout=2))
@@ -180,7 +197,26 @@ class Behaviour(unittest.TestCase):
             self.assertEqual(driver.ask("write 1"), f"{ETIMEDOUT}:32")
         finally:
             target.signal(signal.SIGCONT)
-        self.assertEqual(driver.ask("again 60"), "works")
+        self.stays_lost(driver, ETIMEDOUT)
+
+    def test_one_time_out_ends_all_queues(self):
+        driver = self.driver(target.device(1, timeout=2))
+        for i in (2, 1):
+            self.assertEqual(driver.ask(f"queue {i}"), f"uses {i}")
+            self.assertEqual(driver.ask("write 1"), GOOD)
+        target.signal(signal.SIGSTOP)
+        try:
+            self.assertEqual(driver.ask("begin 1"), "begun")
+            self.assertEqual(driver.ask("queue 0"), "uses 0")
+            self.assertEqual(driver.ask("write 1"), f"{ETIMEDOUT}:32")
+        finally:
+            target.signal(signal.SIGCONT)
+        Driver(target.device(2)).kill()  # the target has answered what it was asked before
+        self.assertEqual(driver.ask("queue 1"), "uses 1")
+        self.assertEqual(driver.ask("finish"), f"{ETIMEDOUT}:32", "what others have under way ends as well")
+        self.assertEqual(driver.ask("queue 2"), "uses 2")
+        self.assertEqual(driver.ask("write 2"), f"{ETIMEDOUT}:32")
+        self.assertRegex(driver.ask("queue 3"), rf"^error {ETIMEDOUT} storage: spdk:.*: no queue: timed out \(the connection was lost\)$")
         self.assertEqual(driver.end(), 0)
 
     def test_hung_before(self):
@@ -191,7 +227,7 @@ class Behaviour(unittest.TestCase):
             self.refused(target.device(1, timeout=2), r"\d+", "")
         finally:
             target.signal(signal.SIGCONT)
-        self.assertEqual(driver.ask("again 60"), "works")
+        self.stays_lost(driver, ETIMEDOUT)
 
     def test_namespace_removed_in_flight(self):
         driver = self.driver(target.device(1))

@@ -18,7 +18,6 @@ constexpr size_t kMostBouncedPieces = 32;
 constexpr uint64_t kPieceBytes = 128 << 10;
 constexpr uint64_t kBouncedPieceBytes = 64 << 10;
 constexpr uint64_t kDiscardedPieceBytes = uint64_t{1} << 36;
-constexpr uint64_t kMendingEveryNs = 1'000'000'000;
 
 bool transfers(const Io& io) { return io.operation == Operation::kRead || io.operation == Operation::kWrite; }
 
@@ -26,7 +25,6 @@ bool transfers(const Io& io) { return io.operation == Operation::kRead || io.ope
 
 Channel* Channel::open(Target& target, size_t depth, SpdkError& error) {
   auto* channel = new Channel(target, depth);
-  bool opened = false;
   run_on_control(
       [&] {
         if (!channel->take_memory()) {
@@ -34,18 +32,20 @@ Channel* Channel::open(Target& target, size_t depth, SpdkError& error) {
           snprintf(error.reason, sizeof error.reason, "SPDK's memory is all in use");
           return;
         }
-        Target::Pair pair;
-        opened = target.open_pair(depth, pair, error);
-        if (opened) channel->use(std::move(pair));
+        channel->queue_ = target.open_queue_pair(depth, error);
       },
       &error);
-  if (opened) return channel;
+  if (channel->queue_ != nullptr) return channel;
   channel->close();
   return nullptr;
 }
 
 bool Channel::take_memory() {
   const bool bounces = target_.text().bounces;
+  const uint64_t block_bytes = target_.facts().block_bytes;
+  piece_bytes_ = std::min<uint64_t>(bounces ? kBouncedPieceBytes : kPieceBytes,
+                                    spdk_nvme_ns_get_max_io_xfer_size(target_.space()));
+  piece_bytes_ = std::max(piece_bytes_ / block_bytes * block_bytes, block_bytes);
   pieces_.resize(std::min(std::max(slots_.size(), size_t{16}), bounces ? kMostBouncedPieces : kMostPieces));
   if (bounces) {
     bounces_ = static_cast<char*>(spdk_dma_malloc(pieces_.size() * kBouncedPieceBytes, 4096, nullptr));
@@ -64,28 +64,20 @@ bool Channel::take_memory() {
   return true;
 }
 
-void Channel::use(Target::Pair pair) {
-  pair_ = std::move(pair);
-  const uint64_t most_bytes = target_.text().bounces ? kBouncedPieceBytes : kPieceBytes;
-  const uint64_t block_bytes = target_.facts().block_bytes;
-  piece_bytes_ = std::min<uint64_t>(most_bytes, spdk_nvme_ns_get_max_io_xfer_size(pair_.space));
-  piece_bytes_ = std::max(piece_bytes_ / block_bytes * block_bytes, block_bytes);
-}
-
 void Channel::close() {
-  // Frees the queue pair where it was made, and after what was asked for there.
+  // Frees the queue pair where it was made.
   run_on_control([this] { delete this; });
 }
 
 Channel::~Channel() {
-  if (pair_.queue != nullptr) spdk_nvme_ctrlr_free_io_qpair(pair_.queue);
-  if (mending_.pair.queue != nullptr) spdk_nvme_ctrlr_free_io_qpair(mending_.pair.queue);
-  if (bounces_ != nullptr) spdk_dma_free(bounces_);
+  if (queue_ != nullptr) spdk_nvme_ctrlr_free_io_qpair(queue_);
+  // A device that was given up may still write there.
+  if (bounces_ != nullptr && lost_error_ == 0) spdk_dma_free(bounces_);
 }
 
 void Channel::start(Io& io) {
-  mend();
-  if (pair_.queue == nullptr) {
+  lose_if_connection_is();
+  if (queue_ == nullptr) {
     io.error = lost_error_;
     ended_.append(io);
     return;
@@ -159,24 +151,24 @@ int Channel::give(Piece& piece) {
   switch (io.operation) {
     case Operation::kRead:
       if (piece.bounce != nullptr)
-        return spdk_nvme_ns_cmd_read(pair_.space, pair_.queue, piece.bounce, block, count, on_completion,
+        return spdk_nvme_ns_cmd_read(target_.space(), queue_, piece.bounce, block, count, on_completion,
                                      &piece, 0);
-      return spdk_nvme_ns_cmd_readv(pair_.space, pair_.queue, block, count, on_completion, &piece, 0,
+      return spdk_nvme_ns_cmd_readv(target_.space(), queue_, block, count, on_completion, &piece, 0,
                                     reset_segments, next_segment);
     case Operation::kWrite:
       if (piece.bounce != nullptr)
-        return spdk_nvme_ns_cmd_write(pair_.space, pair_.queue, piece.bounce, block, count, on_completion,
+        return spdk_nvme_ns_cmd_write(target_.space(), queue_, piece.bounce, block, count, on_completion,
                                       &piece, 0);
-      return spdk_nvme_ns_cmd_writev(pair_.space, pair_.queue, block, count, on_completion, &piece, 0,
+      return spdk_nvme_ns_cmd_writev(target_.space(), queue_, block, count, on_completion, &piece, 0,
                                      reset_segments, next_segment);
     case Operation::kDiscard: {
       spdk_nvme_dsm_range range = {};
       range.starting_lba = block;
       range.length = count;
-      return spdk_nvme_ns_cmd_dataset_management(pair_.space, pair_.queue, SPDK_NVME_DSM_ATTR_DEALLOCATE,
+      return spdk_nvme_ns_cmd_dataset_management(target_.space(), queue_, SPDK_NVME_DSM_ATTR_DEALLOCATE,
                                                  &range, 1, on_completion, &piece);
     }
-    case Operation::kFlush: return spdk_nvme_ns_cmd_flush(pair_.space, pair_.queue, on_completion, &piece);
+    case Operation::kFlush: return spdk_nvme_ns_cmd_flush(target_.space(), queue_, on_completion, &piece);
   }
   return -EINVAL;
 }
@@ -253,22 +245,27 @@ void Channel::end_if_over(Slot& slot) {
 }
 
 void Channel::poll(IoList& ended) {
-  if (pair_.queue != nullptr && first_ != nullptr) {
+  lose_if_connection_is();
+  if (queue_ != nullptr && first_ != nullptr) {
     pump();
-    if (pair_.queue != nullptr && spdk_nvme_qpair_process_completions(pair_.queue, 0) < 0) lose(ENXIO);
-    if (pair_.queue != nullptr && first_ != nullptr && now_ns() > first_->give_up_ns) lose(ETIMEDOUT);
-    if (pair_.queue != nullptr) pump();
+    if (queue_ != nullptr && spdk_nvme_qpair_process_completions(queue_, 0) < 0) lose(ENXIO);
+    if (queue_ != nullptr && first_ != nullptr && now_ns() > first_->give_up_ns) lose(ETIMEDOUT);
+    if (queue_ != nullptr) pump();
   }
   while (!ended_.empty()) ended.append(ended_.take_first());
 }
 
-// Everything under way ends with `error`.
+// One queue pair that is lost ends all of its connection.
+void Channel::lose_if_connection_is() {
+  const int error = target_.connection().lost_error();
+  if (queue_ != nullptr && error != 0) lose(error);
+}
+
+// Everything under way ends with `error`, or what the connection was lost by before.
 void Channel::lose(int error) {
-  lost_error_ = error;
-  pair_.connection->set_lost();
-  spdk_nvme_ctrlr_free_io_qpair(pair_.queue);  // calls on_completion for all that it was given
-  pair_.queue = nullptr;
-  release(std::move(pair_.connection));
+  error = lost_error_ = target_.connection().set_lost(error);
+  spdk_nvme_ctrlr_free_io_qpair(queue_);  // calls on_completion for all that it was given
+  queue_ = nullptr;
   to_begin_ = nullptr;
   while (first_ != nullptr) {
     Slot& slot = *first_;
@@ -280,32 +277,6 @@ void Channel::lose(int error) {
     slot.under_way_count = 0;
     end_if_over(slot);
   }
-}
-
-// Of a lost channel: takes the new queue pair if there is one, and asks for one every second.
-void Channel::mend() {
-  if (pair_.queue != nullptr) return;
-  switch (mending_.state.load(std::memory_order_acquire)) {
-    case Mending::kUnderWay: return;
-    case Mending::kDone:
-      mending_.state.store(Mending::kNone, std::memory_order_relaxed);
-      lost_error_ = 0;
-      use(std::move(mending_.pair));
-      mending_.pair = {};
-      return;
-    case Mending::kNone:
-    case Mending::kFailed: break;
-  }
-  const uint64_t now = now_ns();
-  if (now - mending_.last_ns < kMendingEveryNs) return;
-  mending_.last_ns = now;
-  mending_.state.store(Mending::kUnderWay, std::memory_order_relaxed);
-  post_to_control([this] {
-    SpdkError unused;
-    const bool opened = target_.open_pair(slots_.size(), mending_.pair, unused);
-    // Release: with the pair.
-    mending_.state.store(opened ? Mending::kDone : Mending::kFailed, std::memory_order_release);
-  });
 }
 
 }  // namespace storage::spdk

@@ -5,7 +5,9 @@
 //    of them is the first to be too old
 //  2 an Io goes as pieces, one command each, in order; after an error no more of them begin, and the Io ends with the error
 //    of its first piece that has one when none is under way any more. Until then its memory is SPDK's
-//  3 without a queue pair nothing is under way: losing it ends all
+//  3 without a queue pair nothing is under way: losing it ends all, for good
+//  4 a connection is lost before an Io ends by that. Whoever hears of that end, and then uses the place of a write that the
+//    target may still do, finds the connection lost in every channel: start() asks for it
 #pragma once
 #include <vector>
 
@@ -46,19 +48,11 @@ class Channel {
     uint64_t segment_at_bytes = 0;
     Piece* next = nullptr;
   };
-  // What another thread makes of a lost channel. `pair` is the control thread's until `state` says otherwise.
-  struct Mending {
-    enum State { kNone, kUnderWay, kDone, kFailed };
-    std::atomic<State> state{kNone};
-    uint64_t last_ns = 0;  // when it was tried last
-    Target::Pair pair;
-  };
 
   Channel(Target& target, size_t depth) : target_(target), slots_(depth) {}
   ~Channel();
   bool take_memory();
-  void use(Target::Pair pair);
-  void mend();
+  void lose_if_connection_is();
   void lose(int error);
 
   void pump();
@@ -73,10 +67,9 @@ class Channel {
   static int next_segment(void* piece, void** address, uint32_t* bytes);
 
   Target& target_;
-  Target::Pair pair_;  // queue null: lost
+  spdk_nvme_qpair* queue_ = nullptr;  // null: lost
   uint64_t piece_bytes_ = 0;
   int lost_error_ = 0;
-  Mending mending_;
 
   std::vector<Slot> slots_;
   Slot* free_slots_ = nullptr;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <algorithm>
 #include <list>
 
 #include "storage/spdk/environment.h"
@@ -70,7 +71,7 @@ std::shared_ptr<Connection> Connection::to(const SpdkTarget& target, SpdkError& 
   for (const auto& other : connections) {
     auto connection = other.lock();
     if (spdk_nvme_transport_id_compare(&connection->id_, &id) != 0) continue;
-    if (!connection->is_lost()) return connection;
+    if (connection->lost_error() == 0) return connection;
     if (target.transport == SpdkTransport::kPcie) {
       fail(error, ENXIO, "the device was lost");
       return nullptr;
@@ -89,7 +90,7 @@ std::shared_ptr<Connection> Connection::to(const SpdkTarget& target, SpdkError& 
   poll_on_control([weak = std::weak_ptr(connection)] {
     auto alive = weak.lock();
     if (alive == nullptr) return false;
-    if (spdk_nvme_ctrlr_process_admin_completions(alive->controller()) < 0) alive->set_lost();
+    if (spdk_nvme_ctrlr_process_admin_completions(alive->controller()) < 0) alive->set_lost(ENXIO);
     return true;
   });
   return connection;
@@ -97,65 +98,55 @@ std::shared_ptr<Connection> Connection::to(const SpdkTarget& target, SpdkError& 
 
 Connection::~Connection() {
   // Whoever does not answer is not asked to shut down first.
-  if (is_lost()) spdk_nvme_ctrlr_fail(controller_);
+  if (lost_error() != 0) spdk_nvme_ctrlr_fail(controller_);
   spdk_nvme_detach(controller_);
 }
 
-void release(std::shared_ptr<Connection> connection) {
-  post_to_control([connection = std::move(connection)]() mutable { connection.reset(); });
-}
-
 bool Target::connect(SpdkError& error) {
-  if (connection_ != nullptr && !connection_->is_lost()) return true;
+  connection_ = Connection::to(text_, error);
+  if (connection_ != nullptr && look_at_space(error)) return true;
   connection_.reset();
-  auto connection = Connection::to(text_, error);
-  if (connection == nullptr) return false;
-  if (!look_at(*connection, error)) return false;
-  connection_ = std::move(connection);
-  return true;
+  return false;
 }
 
-bool Target::look_at(Connection& connection, SpdkError& error) {
-  spdk_nvme_ns* space = spdk_nvme_ctrlr_get_ns(connection.controller(), text_.namespace_id);
-  if (space == nullptr || !spdk_nvme_ns_is_active(space))
+bool Target::look_at_space(SpdkError& error) {
+  space_ = spdk_nvme_ctrlr_get_ns(connection_->controller(), text_.namespace_id);
+  if (space_ == nullptr || !spdk_nvme_ns_is_active(space_))
     return fail(error, ENXIO, "there is no such namespace");
-  SpdkFacts facts;
-  facts.capacity_bytes = spdk_nvme_ns_get_size(space);
-  facts.block_bytes = spdk_nvme_ns_get_sector_size(space);
-  const uint32_t flags = spdk_nvme_ns_get_flags(space);
-  facts.discards = (flags & SPDK_NVME_NS_DEALLOCATE_SUPPORTED) != 0;
-  if (spdk_nvme_ns_get_md_size(space) != 0)
-    return fail(error, ENOTSUP, "namespaces with metadata are not supported");
-  if (facts.block_bytes < 512 || facts.block_bytes > 4096)
-    return fail(error, ENOTSUP, "only blocks of 512 to 4096 bytes are supported");
-  if (facts.capacity_bytes < 4096) return fail(error, ENXIO, "the namespace is empty");
-  if (facts_.block_bytes != 0 &&
-      (facts.block_bytes != facts_.block_bytes || facts.capacity_bytes < facts_.capacity_bytes))
-    return fail(error, ENXIO, "the namespace is another one than before");
-  if (facts_.block_bytes == 0) facts_ = facts;
+  facts_.capacity_bytes = spdk_nvme_ns_get_size(space_);
+  facts_.block_bytes = spdk_nvme_ns_get_sector_size(space_);
+  const uint32_t flags = spdk_nvme_ns_get_flags(space_);
+  facts_.discards = (flags & SPDK_NVME_NS_DEALLOCATE_SUPPORTED) != 0;
   flushes_ = (flags & SPDK_NVME_NS_FLUSH_SUPPORTED) != 0;
+  if (spdk_nvme_ns_get_md_size(space_) != 0)
+    return fail(error, ENOTSUP, "namespaces with metadata are not supported");
+  if (facts_.block_bytes < 512 || facts_.block_bytes > 4096)
+    return fail(error, ENOTSUP, "only blocks of 512 to 4096 bytes are supported");
+  if (facts_.capacity_bytes < 4096) return fail(error, ENXIO, "the namespace is empty");
   return true;
 }
 
-bool Target::open_pair(size_t depth, Pair& pair, SpdkError& error) {
-  if (!connect(error)) return false;
-  spdk_nvme_io_qpair_opts options = {};
-  spdk_nvme_ctrlr_get_default_io_qpair_opts(connection_->controller(), &options, sizeof options);
-  options.opts_size = sizeof options;
-  // A transfer may become several commands.
-  if (options.io_queue_requests < 4 * depth) options.io_queue_requests = static_cast<uint32_t>(4 * depth);
+spdk_nvme_qpair* Target::open_queue_pair(size_t depth, SpdkError& error) {
   const uint64_t since_ns = now_ns();
-  pair.queue = spdk_nvme_ctrlr_alloc_io_qpair(connection_->controller(), &options, sizeof options);
-  if (pair.queue == nullptr) {
-    // A controller without another queue says so at once; one that does not answer is no use to the next one either.
-    const bool is_hung = now_ns() - since_ns > uint64_t{text_.timeout_seconds} * 1'000'000'000 / 2;
-    if (is_hung || spdk_nvme_ctrlr_process_admin_completions(connection_->controller()) < 0)
-      connection_->set_lost();
-    return fail(error, is_hung ? ETIMEDOUT : connection_->is_lost() ? ENXIO : EMFILE, nullptr);
+  if (connection_->lost_error() == 0) {
+    spdk_nvme_ctrlr* controller = connection_->controller();
+    spdk_nvme_io_qpair_opts options = {};
+    spdk_nvme_ctrlr_get_default_io_qpair_opts(controller, &options, sizeof options);
+    options.opts_size = sizeof options;
+    // A transfer may become several commands.
+    options.io_queue_requests = std::max(options.io_queue_requests, static_cast<uint32_t>(4 * depth));
+    if (auto* queue = spdk_nvme_ctrlr_alloc_io_qpair(controller, &options, sizeof options)) return queue;
+    if (spdk_nvme_ctrlr_process_admin_completions(controller) < 0) connection_->set_lost(ENXIO);
   }
-  pair.connection = connection_;
-  pair.space = spdk_nvme_ctrlr_get_ns(connection_->controller(), text_.namespace_id);
-  return true;
+  // A controller without another queue says so at once.
+  const bool is_hung = now_ns() - since_ns > uint64_t{text_.timeout_seconds} * 1'000'000'000 / 2;
+  const int lost = connection_->lost_error();
+  fail(error,
+       lost != 0 ? lost
+       : is_hung ? ETIMEDOUT
+                 : EMFILE,
+       lost != 0 ? "the connection was lost" : nullptr);
+  return nullptr;
 }
 
 }  // namespace storage::spdk

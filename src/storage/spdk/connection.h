@@ -1,10 +1,11 @@
 // A connection to an NVMe controller, and the namespaces in use behind it.
 //
 //   Connection   one spdk_nvme_ctrlr. It is shared by all devices with the same target that are opened while it works
-//   Target       a device: a namespace, and the connection that new channels use
+//   Target       a device: a namespace, and its connection
 //
-// A connection that is lost takes no new channels; when its last channel is closed it goes. A channel that needs one then
-// makes its target connect anew.
+// A connection that is lost, for one channel, is lost for all, and for good: no device connects again. The target may still do
+// writes that were given up here, over what was written to the same places since; and what answers at the same address may
+// be another medium, or the same one after it lost what it held.
 #pragma once
 #include <spdk/nvme.h>
 
@@ -22,9 +23,14 @@ class Connection {
   ~Connection();
 
   spdk_nvme_ctrlr* controller() const { return controller_; }
-  // Any thread.
-  void set_lost() { lost_.store(true, std::memory_order_relaxed); }
-  bool is_lost() const { return lost_.load(std::memory_order_relaxed); }
+  // Any thread. What it was lost by, 0 as long as it works. Relaxed: who must see it (channel.h, 4) was told of an end that came
+  // after it, by what orders memory.
+  int lost_error() const { return lost_error_.load(std::memory_order_relaxed); }
+  // Lost by `error`, if it is not yet; returns what it was lost by.
+  int set_lost(int error) {
+    int before = 0;
+    return lost_error_.compare_exchange_strong(before, error, std::memory_order_relaxed) ? error : before;
+  }
 
  private:
   Connection(const spdk_nvme_transport_id& id, spdk_nvme_ctrlr* controller)
@@ -32,38 +38,36 @@ class Connection {
 
   const spdk_nvme_transport_id id_;
   spdk_nvme_ctrlr* const controller_;
-  std::atomic<bool> lost_{false};
+  std::atomic<int> lost_error_{0};
 };
-
-// Lets go of a connection; it ends on the control thread.
-void release(std::shared_ptr<Connection> connection);
 
 class Target {
  public:
   explicit Target(const SpdkTarget& text) : text_(text) {}
 
-  // Control thread only. A queue pair of `depth` requests at a time, on a connection that works now.
-  struct Pair {
-    std::shared_ptr<Connection> connection;
-    spdk_nvme_ns* space = nullptr;
-    spdk_nvme_qpair* queue = nullptr;
-  };
-  bool open_pair(size_t depth, Pair& pair, SpdkError& error);
-  // Connects if there is no connection that works. False, and an error, if it cannot be, or the namespace is another one.
+  // Control thread only, as is the end of one that is connected. Once; false and an error, if it cannot be.
   bool connect(SpdkError& error);
 
-  // After connect() worked once: as it was then.
+  // REQUIRES, of all below: connect() worked.
+
+  // Control thread only. A queue pair of `depth` requests at a time; null and an error, if there is none.
+  spdk_nvme_qpair* open_queue_pair(size_t depth, SpdkError& error);
+
+  Connection& connection() { return *connection_; }
+  spdk_nvme_ns* space() const { return space_; }
+  // As they were when it connected.
   const SpdkFacts& facts() const { return facts_; }
   bool flushes() const { return flushes_; }
   const SpdkTarget& text() const { return text_; }
 
  private:
-  bool look_at(Connection& connection, SpdkError& error);
+  bool look_at_space(SpdkError& error);
 
   const SpdkTarget text_;
   SpdkFacts facts_;
   bool flushes_ = false;
   std::shared_ptr<Connection> connection_;
+  spdk_nvme_ns* space_ = nullptr;
 };
 
 }  // namespace storage::spdk

@@ -142,6 +142,13 @@ int start_thread() {
   return result;
 }
 
+// Runs it there some time.
+void post_to_control(std::function<void()> job) {
+  Locked locked;
+  control->jobs.push_back(std::move(job));
+  pthread_cond_broadcast(&control->changed);
+}
+
 }  // namespace
 
 int start_environment(const SpdkHost& host, SpdkError& error) {
@@ -176,12 +183,6 @@ void run_on_control(const std::function<void()>& job, SpdkError* error) {
   });
   Locked locked;
   while (!done) pthread_cond_wait(&control->changed, &control->mutex);
-}
-
-void post_to_control(std::function<void()> job) {
-  Locked locked;
-  control->jobs.push_back(std::move(job));
-  pthread_cond_broadcast(&control->changed);
 }
 
 void poll_on_control(std::function<bool()> poll) {

@@ -21,8 +21,6 @@ int start_environment(const SpdkHost& host, SpdkError& error);
 // Runs `job` on the control thread and waits for it. When it leaves a number in `error`, and no
 // reason, that becomes the first thing that SPDK said meanwhile.
 void run_on_control(const std::function<void()>& job, SpdkError* error = nullptr);
-// Runs it there some time.
-void post_to_control(std::function<void()> job);
 // `poll` is called there ten times a second from now on, until it returns false.
 void poll_on_control(std::function<bool()> poll);
 
