@@ -97,6 +97,9 @@ class Driver:
         self.say(line)
         return self.hear()
 
+    def signal(self, number):
+        self.process.send_signal(number)
+
     def end(self):
         """Its exit status."""
         self.process.communicate()
@@ -228,6 +231,31 @@ class Behaviour(unittest.TestCase):
         finally:
             target.signal(signal.SIGCONT)
         self.stays_lost(driver, ETIMEDOUT)
+
+    def test_stopped_for_long(self):
+        driver = self.driver(target.device(1))
+        self.assertEqual(driver.ask("write 1"), GOOD)
+        driver.signal(signal.SIGSTOP)
+        time.sleep(25)  # twice SPDK's time for signs of life, and more than the time-out
+        driver.signal(signal.SIGCONT)
+        self.assertEqual(driver.ask("read 1"), GOOD)
+        self.assertEqual(driver.end(), 0)
+
+    def test_stopped_in_flight(self):
+        driver = self.driver(target.device(1, timeout=5))
+        driver.say("stream")
+        self.assertEqual(driver.hear(), "begun")
+        target.signal(signal.SIGSTOP)  # so that there is no answer when the driver goes on
+        try:
+            driver.signal(signal.SIGSTOP)
+            time.sleep(8)
+            driver.signal(signal.SIGCONT)
+            time.sleep(1)
+        finally:
+            target.signal(signal.SIGCONT)
+        time.sleep(1)
+        target.kill()
+        self.assertEqual(self.errors(driver.hear()), {ENXIO}, "the stream went on until here")
 
     def test_namespace_removed_in_flight(self):
         driver = self.driver(target.device(1))

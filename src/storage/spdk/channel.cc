@@ -18,6 +18,7 @@ constexpr size_t kMostBouncedPieces = 32;
 constexpr uint64_t kPieceBytes = 128 << 10;
 constexpr uint64_t kBouncedPieceBytes = 64 << 10;
 constexpr uint64_t kDiscardedPieceBytes = uint64_t{1} << 36;
+constexpr uint64_t kLongestGapNs = 100'000'000;
 
 bool transfers(const Io& io) { return io.operation == Operation::kRead || io.operation == Operation::kWrite; }
 
@@ -84,7 +85,7 @@ void Channel::start(Io& io) {
   }
   Slot& slot = *free_slots_;
   free_slots_ = slot.next;
-  slot = {.io = &io, .give_up_ns = now_ns() + uint64_t{target_.text().timeout_seconds} * 1'000'000'000};
+  slot = {.io = &io, .give_up_ns = attended_ns() + uint64_t{target_.text().timeout_seconds} * 1'000'000'000};
   slot.before = last_;
   (last_ != nullptr ? last_->next : first_) = &slot;
   last_ = &slot;
@@ -249,10 +250,19 @@ void Channel::poll(IoList& ended) {
   if (queue_ != nullptr && first_ != nullptr) {
     pump();
     if (queue_ != nullptr && spdk_nvme_qpair_process_completions(queue_, 0) < 0) lose(ENXIO);
-    if (queue_ != nullptr && first_ != nullptr && now_ns() > first_->give_up_ns) lose(ETIMEDOUT);
+    if (queue_ != nullptr && first_ != nullptr && attended_ns() > first_->give_up_ns) lose(ETIMEDOUT);
     if (queue_ != nullptr) pump();
   }
   while (!ended_.empty()) ended.append(ended_.take_first());
+}
+
+// How long somebody has looked after this channel: of a time in which nobody did, as while the process was stopped, at most
+// kLongestGapNs count. The target is not to blame for the rest.
+uint64_t Channel::attended_ns() {
+  const uint64_t now = now_ns();
+  attended_ns_ += std::min(now - attended_at_ns_, kLongestGapNs);
+  attended_at_ns_ = now;
+  return attended_ns_;
 }
 
 // One queue pair that is lost ends all of its connection.

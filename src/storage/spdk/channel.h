@@ -29,7 +29,7 @@ class Channel {
  private:
   struct Slot {
     Io* io = nullptr;
-    uint64_t give_up_ns = 0;
+    uint64_t give_up_ns = 0;   // by attended_ns()
     uint64_t begun_bytes = 0;  // pieces up to here have begun
     bool all_begun = false;
     uint32_t under_way_count = 0;
@@ -52,6 +52,7 @@ class Channel {
   Channel(Target& target, size_t depth) : target_(target), slots_(depth) {}
   ~Channel();
   bool take_memory();
+  uint64_t attended_ns();
   void lose_if_connection_is();
   void lose(int error);
 
@@ -70,6 +71,8 @@ class Channel {
   spdk_nvme_qpair* queue_ = nullptr;  // null: lost
   uint64_t piece_bytes_ = 0;
   int lost_error_ = 0;
+  uint64_t attended_ns_ = 0;
+  uint64_t attended_at_ns_ = 0;
 
   std::vector<Slot> slots_;
   Slot* free_slots_ = nullptr;

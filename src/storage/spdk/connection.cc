@@ -51,6 +51,8 @@ spdk_nvme_ctrlr_opts options_of(const SpdkTarget& target) {
   options.admin_timeout_ms = target.timeout_seconds * 1000;
   options.fabrics_connect_timeout_us = uint64_t{target.timeout_seconds} * 1'000'000;
   options.disable_error_logging = true;
+  // Asks for no signs of life: a process that is stopped for long (Ctrl-Z) gives none, and would lose its memory.
+  options.keep_alive_timeout_ms = 0;
   if (target.transport != SpdkTransport::kPcie) {
     // A host of its own: SPDK takes two connections of one host to one target for the same, also where one of them is lost.
     spdk_uuid id;
