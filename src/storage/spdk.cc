@@ -83,6 +83,8 @@ class SpdkQueue final : public Queue {
   // What an answer over a network takes is longer than this; whom it does not reach may as well sleep.
   static constexpr uint64_t kYieldingNs = 1'000'000;
   static constexpr uint64_t kNapNs = 50'000;
+  // More than what is too little to sleep for (cache/bell.cc).
+  static constexpr uint64_t kQuietNs = 100'000;
 
   void do_start(Io& io) override { library_.start(channel_, io); }
   void do_flush_submissions() override { library_.flush(channel_); }
@@ -101,6 +103,12 @@ class SpdkQueue final : public Queue {
       } while (ended.empty());
     }
     while (!ended.empty()) complete(ended.take_first());
+  }
+
+  // Nothing tells of an answer: who has other things to do looks again after a while.
+  base::Quiet do_quiet() override {
+    do_poll(false);
+    return {.until_ns = sys::monotonic_ns() + kQuietNs};
   }
 
   void do_close() override {

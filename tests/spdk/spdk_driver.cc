@@ -7,6 +7,7 @@
 //   large SEED                         one write of 64 segments, and then one read; "NUMBER:BYTES:RIGHT" of what came first to fail
 //   stream                             writes, 32 at a time, until one fails: "begun" first, then as above
 //   queue INDEX                        the queue for what follows; the first one is 0. "uses INDEX", or "error NUMBER MESSAGE"
+//   quiet                              looks after a write as quiet() says; "begun" when that is to sleep, then as above, or what is wrong
 //   fork                               a queue in a child: "error NUMBER MESSAGE"
 //   queues                             as many more as can be had, closed again: "COUNT then NUMBER"
 //   marks                              "bus error kept|taken, N low descriptors"
@@ -112,6 +113,19 @@ std::string stream() {
   return summary(counts);
 }
 
+std::string quiet() {
+  begin(Operation::kWrite, 1);
+  const auto is_done = [] { return queue->quiet().until_ns == 0; };
+  if (is_done()) return "not quiet";
+  puts("begun");
+  fflush(stdout);
+  while (queue->in_flight_count() > 0) {
+    while (!is_done()) usleep(100);
+    if (queue->poll() == 0) return "nothing was done";
+  }
+  return finish(Operation::kWrite, 1);
+}
+
 std::string use_queue(size_t index) {
   while (all_queues.size() <= index) {
     auto opened = device->open_queue(kBatch);
@@ -184,6 +198,7 @@ std::string answer(const std::string& line) {
   if (word == "large") return large(static_cast<unsigned>(number));
   if (word == "finish") return finish(Operation::kWrite, 0);
   if (word == "queue") return use_queue(static_cast<size_t>(number));
+  if (word == "quiet") return quiet();
   if (word == "fork") return in_child();
   if (word == "queues") return queues();
   if (word == "marks") return marks();

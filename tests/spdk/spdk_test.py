@@ -232,6 +232,16 @@ class Behaviour(unittest.TestCase):
             target.signal(signal.SIGCONT)
         self.stays_lost(driver, ETIMEDOUT)
 
+    def test_can_be_slept_for(self):
+        driver = self.driver(target.device(1))
+        target.signal(signal.SIGSTOP)
+        try:
+            self.assertEqual(driver.ask("quiet"), "begun")
+        finally:
+            target.signal(signal.SIGCONT)
+        self.assertEqual(driver.hear(), GOOD)
+        self.assertEqual(driver.end(), 0)
+
     def test_stopped_for_long(self):
         driver = self.driver(target.device(1))
         self.assertEqual(driver.ask("write 1"), GOOD)
