@@ -8,6 +8,7 @@
 //   stream                             writes, 32 at a time, until one fails: "begun" first, then as above
 //   queue INDEX                        the queue for what follows; the first one is 0. "uses INDEX", or "error NUMBER MESSAGE"
 //   quiet                              looks after a write as quiet() says; "begun" when that is to sleep, then as above, or what is wrong
+//   linger                             a child that holds copies of all descriptors until it is killed: its id
 //   fork                               a queue in a child: "error NUMBER MESSAGE"
 //   queues                             as many more as can be had, closed again: "COUNT then NUMBER"
 //   marks                              "bus error kept|taken, N low descriptors"
@@ -158,6 +159,17 @@ std::string in_child() {
   return status == 0 ? text : "the child ended with " + std::to_string(status);
 }
 
+std::string lingering_child() {
+  fflush(stdout);
+  const pid_t child = fork();
+  if (child == 0) {
+    const int null = open("/dev/null", O_RDWR);
+    for (int standard : {0, 1, 2}) dup2(null, standard);
+    while (true) pause();
+  }
+  return std::to_string(child);
+}
+
 void on_bus_error(int) {}
 
 std::string queues() {
@@ -199,6 +211,7 @@ std::string answer(const std::string& line) {
   if (word == "finish") return finish(Operation::kWrite, 0);
   if (word == "queue") return use_queue(static_cast<size_t>(number));
   if (word == "quiet") return quiet();
+  if (word == "linger") return lingering_child();
   if (word == "fork") return in_child();
   if (word == "queues") return queues();
   if (word == "marks") return marks();

@@ -71,6 +71,9 @@ class Target:
     def remove(self, space):
         self.call("nvmf_subsystem_remove_ns", nqn=NQN, nsid=space)
 
+    def connection_count(self):
+        return len(self.call("nvmf_subsystem_get_qpairs", nqn=NQN))
+
     def fail_next(self, operation, count):
         """The fourth namespace fails the next `count` operations: read, write, unmap, flush."""
         self.call("bdev_error_inject_error", name="EE_sound", io_type=operation, error_type="failure", num=count)

@@ -300,6 +300,19 @@ class Behaviour(unittest.TestCase):
         self.assertEqual(driver.ask("read 1"), GOOD)
         self.assertEqual(driver.end(), 0)
 
+    def test_children_do_not_keep_connections(self):
+        driver = self.driver(target.device(1))
+        child = int(driver.ask("linger"))
+        try:
+            self.assertGreater(target.connection_count(), 0)
+            self.assertEqual(driver.end(), 0)
+            until = time.monotonic() + 20
+            while target.connection_count() > 0:
+                self.assertLess(time.monotonic(), until, "the target still has connections")
+                time.sleep(0.1)
+        finally:
+            os.kill(child, signal.SIGKILL)
+
     def test_no_more_queues(self):
         driver = self.driver(target.device(1))
         for _ in range(2):

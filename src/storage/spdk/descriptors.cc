@@ -2,11 +2,13 @@
 
 #include <sys/socket.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 namespace storage::spdk {
 namespace {
 
 SpdkHost host = {};
+pid_t process = 0;
 
 int own(int descriptor) {
   if (descriptor < 0) return descriptor;
@@ -16,7 +18,10 @@ int own(int descriptor) {
 
 }  // namespace
 
-void use_host(const SpdkHost& its) { host = its; }
+void use_host(const SpdkHost& its) {
+  host = its;
+  process = getpid();
+}
 
 extern "C" {
 
@@ -49,6 +54,8 @@ int __real_close(int descriptor);
 int __wrap_close(int descriptor) {
   if (host.is_own_descriptor == nullptr || !host.is_own_descriptor(descriptor))
     return __real_close(descriptor);
+  // Children of fork have copies, which would keep a connection; it is not theirs to end.
+  if (getpid() == process) shutdown(descriptor, SHUT_RDWR);
   host.close_descriptor(descriptor);
   return 0;
 }

@@ -1,5 +1,7 @@
-// SPDK's descriptors lie where the runtime's own do, out of the program's way: close loops do not end connections, and
-// programs that it executes do not inherit them. The library is linked with --wrap for the calls in descriptors.cc.
+// SPDK's sockets, and what it waits with, lie where the runtime's own descriptors do, out of the program's way: close loops do
+// not end connections, and programs that it executes do not inherit them. The library is linked with --wrap for the calls in
+// descriptors.cc. What is opened by a path lies where the kernel puts it: VFIO and /sys of PCIe, files of huge pages; so does what the
+// system's libraries open for RDMA, which --wrap does not reach.
 #pragma once
 #include "storage/spdk_interface.h"
 
