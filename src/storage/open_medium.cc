@@ -25,7 +25,6 @@ using base::failure;
 
 constexpr uint64_t kLeastFreeBytes = uint64_t{64} << 20;
 constexpr uint64_t kMostFileBytes = uint64_t{8} << 40;
-constexpr uint64_t kProbedBytes = 64 << 10;
 constexpr unsigned kPrivateMode = 0600;
 
 // A path as a C string, and how messages show it: its end, if it is long.
@@ -267,7 +266,6 @@ base::Expected<Medium> open_file(const Path& path, const OpenParameters& paramet
   return medium;
 }
 
-// Are the first 64 KiB zeros? (A file system or a partition table is not.)
 base::Expected<bool> begins_with_zeros(const Path& path, long descriptor) {
   auto buffer = sys::map_anonymous(kProbedBytes, "a storage buffer");
   if (!buffer) return std::unexpected(buffer.error());
@@ -298,8 +296,7 @@ base::Expected<Medium> open_block_device(const Path& path, const OpenParameters&
   if (parameters.spill && !parameters.overwrite) {
     auto zeros = begins_with_zeros(path, opened.get());
     if (!zeros) return std::unexpected(zeros.error());
-    if (!*zeros)
-      return failure(EEXIST, path, ": this device has content; pass --storage-overwrite to lose all of it");
+    if (!*zeros) return failure(EEXIST, path, ": this device ", kHasContent);
   }
   uint64_t size_bytes = 0;
   int sector_bytes = 512;

@@ -10,8 +10,6 @@
 namespace storage {
 namespace {
 
-constexpr uint64_t kProbedBytes = 64 << 10;
-
 constexpr SpdkHost kHost = {
     .own_descriptor =
         [](int descriptor) {
@@ -135,7 +133,6 @@ base::Expected<Queue*> SpdkBackend::do_open_queue(size_t depth, const QueueUse&)
   return std::unexpected(queue.error());
 }
 
-// Are the first 64 KiB zeros? (A file system or a partition table is not.)
 base::Expected<bool> begins_with_zeros(Device& device) {
   const uint64_t bytes = kProbedBytes < device.capacity_bytes() ? kProbedBytes : device.capacity_bytes();
   auto buffer = sys::map_anonymous(bytes, "a storage buffer");
@@ -165,8 +162,7 @@ base::Expected<void> check_content(Device& device, const OpenParameters& paramet
   auto zeros = begins_with_zeros(device);
   if (!zeros) return std::unexpected(zeros.error());
   if (*zeros) return {};
-  return base::failure(EEXIST, "storage: ", device.name(),
-                       ": this namespace has content; pass --storage-overwrite to lose all of it");
+  return base::failure(EEXIST, "storage: ", device.name(), ": this namespace ", kHasContent);
 }
 
 SpdkTarget target_of(const SpdkParameters& spdk) {
