@@ -227,7 +227,7 @@ class Behaviour(unittest.TestCase):
         target.signal(signal.SIGSTOP)
         try:
             self.assertEqual(driver.ask("write 1"), f"{ETIMEDOUT}:32")
-            self.refused(target.device(1, timeout=2), r"\d+", "")
+            self.refused(target.device(1, timeout=2), ENXIO, r"\(Failed to construct qpair via correct icresp\)$")
         finally:
             target.signal(signal.SIGCONT)
         self.stays_lost(driver, ETIMEDOUT)
@@ -324,17 +324,17 @@ class Behaviour(unittest.TestCase):
         with socket.socket() as closed:
             closed.bind(("127.0.0.1", 0))
             port = closed.getsockname()[1]
-            self.refused(f"spdk:tcp=127.0.0.1:{port},nqn={NQN}", ENXIO, r"\w")
+            self.refused(f"spdk:tcp=127.0.0.1:{port},nqn={NQN}", ENXIO, r"\(connect\(\) failed, err = 111\)$")
 
     def test_somebody_listens_and_says_nothing(self):
         with socket.socket() as silent:
             silent.bind(("127.0.0.1", 0))
             silent.listen()
             port = silent.getsockname()[1]
-            self.refused(f"spdk:tcp=127.0.0.1:{port},nqn={NQN},timeout=2", ENXIO, r"\w")
+            self.refused(f"spdk:tcp=127.0.0.1:{port},nqn={NQN},timeout=2", ENXIO, r"\(Failed to construct qpair via correct icresp\)$")
 
     def test_no_such_subsystem(self):
-        self.refused(target.device(1).replace(NQN, NQN + "x"), ENXIO, r"\w")
+        self.refused(target.device(1).replace(NQN, NQN + "x"), ENXIO, r"\(Connect command failed, rc -5\b")
 
     def test_no_such_namespace(self):
         self.refused(target.device(7), ENXIO, "there is no such namespace")
