@@ -132,6 +132,7 @@ TEST(CheckOptions, ServersAreANumberOrByProcessors) {
   EXPECT_EQ(count("auto", 15), 0u);
   EXPECT_EQ(count("auto", 16), 2u);
   EXPECT_EQ(count("auto", 1000), kMaxServers);
+  EXPECT_EQ(server_count(Options{}, 1000), 0u);  // nobody has measured what they do there
   for (const char* bad : {"", "-1", "17", "two"}) {
     Options options;
     EXPECT_TRUE(set_option(options, "servers", bad));
