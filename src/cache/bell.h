@@ -9,29 +9,29 @@
 #include <atomic>
 #include <cstdint>
 
-#include "base/error.h"
 #include "base/poller.h"
+#include "sys/events.h"
 
 namespace cache {
 
 class Bell {
  public:
-  // Errors: EMFILE.
-  base::Expected<void> open();
-  void close();
+  // Errors: as sys::Event's.
+  base::Expected<void> open() { return rung_.open(); }
+  void close() { rung_.close(); }
 
   void lie_down() {
     asleep_.store(1, std::memory_order_relaxed);
     std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with must_ring()'s
   }
   void get_up() { asleep_.store(0, std::memory_order_relaxed); }
-  // Until it rings, or `quiet` ends; a poller that cannot say when it goes on is looked after every 20 us. What ends sooner than
-  // the kernel's timers wake anybody is not slept for. Gets up.
-  void sleep(base::Quiet quiet);
+  // Until it rings, or `quiet` ends; a poller that has no descriptor and no time is looked after every 20 us. What ends sooner
+  // than the kernel's timers wake anybody, or is to be polled now, is not slept for: false. Gets up.
+  bool sleep(base::Quiet quiet);
 
   // Cost: a fence; a system call when it sleeps.
   void ring() {
-    if (must_ring()) wake();
+    if (must_ring()) rung_.set();
   }
   // Its first half: says whether to wake it; to one of many.
   bool must_ring() {
@@ -41,10 +41,8 @@ class Bell {
   }
 
  private:
-  void wake();
-
   std::atomic<uint32_t> asleep_{0};
-  int descriptor_ = -1;  // eventfd
+  sys::Event rung_;
 };
 
 }  // namespace cache

@@ -2,12 +2,15 @@
 #include "cache/lines.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <functional>
 #include <memory>
 #include <thread>
 #include <vector>
 
 #include "cache/bell.h"
+#include "sys/kernel.h"
 
 namespace cache {
 namespace {
@@ -129,17 +132,48 @@ TEST(BellTest, OnlyASleeperIsRungFor) {
 TEST(BellTest, SleepEndsWithTheQuietOfAPoller) {
   Bell bell;
   ASSERT_TRUE(bell.open());
-  bell.lie_down();
-  bell.sleep({.until_ns = 1});
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
-  ASSERT_EQ(write(ends[1], "x", 1), 1);
+  // Sleeps until another thread has done what ends it.
+  const auto sleep_until = [&](const base::Quiet& quiet, const std::function<void()>& end) {
+    std::atomic<bool> ended{false};
+    bell.lie_down();
+    std::thread other([&] {
+      usleep(20'000);
+      ended = true;
+      end();
+    });
+    EXPECT_TRUE(bell.sleep(quiet));
+    EXPECT_TRUE(ended);
+    other.join();
+    EXPECT_FALSE(bell.must_ring());
+  };
+  sleep_until({.until_ns = base::Quiet::kForever}, [&] { bell.ring(); });
+  sleep_until({.until_ns = base::Quiet::kForever, .descriptor = ends[0]}, [&] { bell.ring(); });
+  sleep_until({.until_ns = base::Quiet::kForever, .descriptor = ends[0]},
+              [&] { ASSERT_EQ(write(ends[1], "x", 1), 1); });
   bell.lie_down();
-  bell.sleep({.until_ns = base::Quiet::kForever, .descriptor = ends[0]});
+  const uint64_t until_ns = sys::monotonic_ns() + 1'000'000;
+  EXPECT_TRUE(bell.sleep({.until_ns = until_ns}));
+  EXPECT_GE(sys::monotonic_ns(), until_ns);
+  ::close(ends[0]);
+  ::close(ends[1]);
+  bell.close();
+}
+
+TEST(BellTest, NobodySleepsForWhatIsToBePolledNow) {
+  Bell bell;
+  ASSERT_TRUE(bell.open());
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  for (const uint64_t until_ns : {uint64_t{0}, uint64_t{1}, sys::monotonic_ns()}) {
+    bell.lie_down();
+    EXPECT_FALSE(bell.sleep({.until_ns = until_ns, .descriptor = ends[0]})) << until_ns;
+    EXPECT_FALSE(bell.must_ring());
+  }
+  // Who can only be polled would take the processor all the time.
   bell.lie_down();
-  bell.ring();
-  bell.sleep({.until_ns = base::Quiet::kForever});
-  EXPECT_FALSE(bell.must_ring());
+  EXPECT_TRUE(bell.sleep({}));
   ::close(ends[0]);
   ::close(ends[1]);
   bell.close();

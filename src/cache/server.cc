@@ -55,8 +55,7 @@ void Server::run() {
       bell_.get_up();
       continue;
     }
-    base::statistics.cache_server_sleeps.add();
-    bell_.sleep(loads_->quiet());
+    if (bell_.sleep(loads_->quiet())) base::statistics.cache_server_sleeps.add();
   }
 }
 

@@ -1,5 +1,6 @@
 #include "sys/events.h"
 
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <time.h>
@@ -26,6 +27,15 @@ base::Expected<void> own(long made, int& to) {
   return {};
 }
 
+// Until then; false: it is past.
+bool time_until(uint64_t until_ns, timespec& timeout) {
+  const uint64_t now_ns = monotonic_ns();
+  if (until_ns <= now_ns) return false;
+  timeout = {.tv_sec = static_cast<time_t>((until_ns - now_ns) / 1'000'000'000),
+             .tv_nsec = static_cast<long>((until_ns - now_ns) % 1'000'000'000)};
+  return true;
+}
+
 void close_owned(int& descriptor) {
   if (descriptor >= 0) close_own_descriptor(descriptor);
   descriptor = -1;
@@ -47,6 +57,14 @@ void Event::set() {
 void Event::clear() {
   uint64_t count;
   syscall(SYS_read, descriptor_, &count, sizeof count);
+}
+
+void Event::wait_until(uint64_t until_ns, int other) {
+  timespec timeout = {};
+  if (until_ns != Quiet::kForever && !time_until(until_ns, timeout)) return;
+  pollfd watched[] = {{descriptor_, POLLIN, 0}, {other, POLLIN, 0}};
+  syscall(SYS_ppoll, watched, 2, until_ns == Quiet::kForever ? nullptr : &timeout, nullptr, 0);
+  if (watched[0].revents != 0) clear();
 }
 
 base::Expected<void> EventSet::open() { return own(syscall(SYS_epoll_create1, EPOLL_CLOEXEC), descriptor_); }
@@ -75,12 +93,7 @@ void EventSet::wait_until(uint64_t until_ns) {
   constexpr int kMostEvents = 4;  // nobody looks at them
   epoll_event events[kMostEvents];
   timespec timeout = {};
-  if (until_ns != Quiet::kForever) {
-    const uint64_t now_ns = monotonic_ns();
-    if (until_ns <= now_ns) return;
-    timeout = {.tv_sec = static_cast<time_t>((until_ns - now_ns) / 1'000'000'000),
-               .tv_nsec = static_cast<long>((until_ns - now_ns) % 1'000'000'000)};
-  }
+  if (until_ns != Quiet::kForever && !time_until(until_ns, timeout)) return;
   if (!waits_in_ms_) {
     const long result = syscall(SYS_epoll_pwait2, descriptor_, events, kMostEvents,
                                 until_ns == Quiet::kForever ? nullptr : &timeout, nullptr, 0);

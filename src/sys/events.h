@@ -23,6 +23,9 @@ class Event {
   // By any thread. Cost: a system call, each.
   void set();
   void clear();
+  // Sleeps until it is set, and clears it; or `other` (-1: none) is readable, the monotonic clock shows `until_ns`, or a
+  // signal came. base::Quiet::kForever: no time.
+  void wait_until(uint64_t until_ns, int other);
 
  private:
   int descriptor_ = -1;
