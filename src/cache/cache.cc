@@ -62,8 +62,7 @@ base::Expected<Cache*> Cache::create(const CacheParameters& parameters, storage:
   const uint64_t page_count = parameters.range_bytes / page_bytes;
   uint64_t region_pages = Table::kRegionOsPages * base::kOsPageBytes / page_bytes;
   if (region_pages < kGroupPages) region_pages = kGroupPages;
-  cache->region_shift_ = static_cast<unsigned>(__builtin_ctzll(region_pages));
-  shared.region_pages = region_pages;
+  shared.region_shift = static_cast<unsigned>(__builtin_ctzll(region_pages));
   shared.partitions = cache->partitions_;
   // Where it is refused, pages are compared.
   if (parameters.watch) static_cast<void>(shared.watch.open().has_value());
@@ -149,7 +148,7 @@ template <class F>
 void Cache::for_each_part(PageId first, uint64_t count, F f) {
   const uint64_t end = index(first) + count;
   while (index(first) < end) {
-    uint64_t region_end = ((index(first) >> region_shift_) + 1) << region_shift_;
+    uint64_t region_end = ((index(first) >> shared_.region_shift) + 1) << shared_.region_shift;
     if (region_end > end) region_end = end;
     f(of(first), first, region_end - index(first));
     first = PageId{region_end};
@@ -420,7 +419,7 @@ Layout Cache::layout() const {
   layout.range_bytes = range_bytes_;
   layout.page_bytes = shared_.page_bytes;
   layout.directory = reinterpret_cast<uint64_t>(shared_.directory.leaves());
-  layout.region_shift = region_shift_;
+  layout.region_shift = shared_.region_shift;
   layout.partition_count = partition_count_;
   for (uint32_t i = 0; i < partition_count_; ++i) layout.parts[i] = partitions_[i].layout();
   return layout;

@@ -196,7 +196,7 @@ class Cache {
   char* ask(Delegation& delegation, PageId page, Lane& lane, bool pin);
   Client* client_for(Delegation& delegation, PageId page, Lane& lane);
 
-  Partition& of(PageId page) { return partitions_[partition_of(page, region_shift_, partition_count_)]; }
+  Partition& of(PageId page) { return shared_.of(page); }
 
   template <class F>
   void for_each_part(PageId first, uint64_t count, F f);
@@ -221,7 +221,6 @@ class Cache {
   Table table_;
   uint64_t range_begin_ = 0;
   uint64_t range_bytes_ = 0;
-  unsigned region_shift_ = 9;
   uint32_t partition_count_ = 1;  // a power of two
   Partition partitions_[kMaxPartitions];
 };

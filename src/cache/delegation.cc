@@ -34,7 +34,7 @@ base::Expected<Delegation*> Delegation::create(Shared& shared, uint32_t server_c
   if (!memory) return std::unexpected(memory.error());
   auto* const delegation = new (*memory) Delegation;
   delegation->bytes_ = bytes;
-  delegation->region_shift_ = static_cast<unsigned>(__builtin_ctzll(shared.region_pages));
+  delegation->shared_ = &shared;
   delegation->always_ = always;
   for (uint32_t i = 0; i < Server::kMaxClients; ++i) delegation->clients_[i].number_ = i;
   for (uint32_t i = 0; i < server_count; ++i) {

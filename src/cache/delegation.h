@@ -56,13 +56,13 @@ class Delegation {
   Client* take_client();
   // REQUIRES: is_running().
   Server& server_of(PageId page) {
-    return servers_[partition_of(page, region_shift_, kMaxPartitions) %
+    return servers_[partition_of(page, shared_->region_shift, kMaxPartitions) %
                     running_count_.load(std::memory_order_acquire)];
   }
 
  private:
   uint64_t bytes_ = 0;
-  unsigned region_shift_ = 0;
+  const Shared* shared_ = nullptr;
   uint32_t server_count_ = 0;
   bool always_ = false;
   std::atomic<uint32_t> running_count_{0};

@@ -200,7 +200,7 @@ Partition::Attempt Partition::try_load(PageId page, Lane& lane, Stream& stream, 
 
 // Where the page before is; unknown at the edge of a region, since that page is another partition's.
 PageMap::Where Partition::find_before(PageId page) {
-  if (index(page) % shared_->region_pages == 0) return {};
+  if ((index(page) & ((uint64_t{1} << shared_->region_shift) - 1)) == 0) return {};
   return map_.find(PageId{index(page) - 1});
 }
 

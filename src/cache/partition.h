@@ -58,7 +58,7 @@ class Partition;
 // What all partitions of a cache share.
 struct Shared {
   size_t page_bytes = base::kOsPageBytes;
-  uint64_t region_pages = kGroupPages;  // aligned runs of so many pages belong to one partition
+  unsigned region_shift = 0;  // aligned runs of 1 << region_shift pages belong to one partition
   uint32_t read_ahead_pages = 0;
   uint64_t chaos_seed = 0;  // 0: off
   Partition* partitions = nullptr;
@@ -77,6 +77,8 @@ struct Shared {
   sys::EventCount low_on_frames;  // wakes whoever evicts in the background
   // Of the monotonic clock: failed writes are not told of before.
   std::atomic<uint64_t> next_write_message_ns{0};
+
+  Partition& of(PageId page) const;
 };
 
 // Memory for the cleaner's copies.
@@ -287,5 +289,9 @@ class Partition {
   uint32_t failed_writes_ = 0;  // since a write succeeded or a frame became free
   int write_error_ = 0;         // of the last failed write
 };
+
+inline Partition& Shared::of(PageId page) const {
+  return partitions[partition_of(page, region_shift, partition_count)];
+}
 
 }  // namespace cache

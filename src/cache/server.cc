@@ -8,7 +8,6 @@ namespace cache {
 
 base::Expected<void> Server::open(Shared& shared) {
   shared_ = &shared;
-  region_shift_ = static_cast<unsigned>(__builtin_ctzll(shared.region_pages));
   if (auto opened = bell_.open(); !opened) return opened;
   auto desks = sys::map_anonymous(kMaxClients * sizeof(Desk), "a server's message lines");
   if (!desks) return std::unexpected(desks.error());
@@ -94,7 +93,7 @@ size_t Server::take_messages() {
 
 void Server::begin(Asked& asked) {
   const auto [page, pin] = asked.request;
-  Partition& partition = shared_->partitions[partition_of(page, region_shift_, shared_->partition_count)];
+  Partition& partition = shared_->of(page);
   while (asked.tries++ < kMostTries) {
     char* bytes = nullptr;
     if (pin && partition.look(page, true, bytes) == Partition::Look::kThere)

@@ -93,7 +93,6 @@ class Server {
   static void load_ended(void* asked);
 
   Shared* shared_ = nullptr;
-  unsigned region_shift_ = 0;
   Lane* lane_ = nullptr;
   LoadQueue* loads_ = nullptr;
   Desk* desks_ = nullptr;  // kMaxClients; zeros are a desk that nobody has used
