@@ -33,6 +33,7 @@ class Lines {
   }
   // REQUIRES: is_free(), 1 <= count <= kMost.
   void send(const uint64_t* requests, uint32_t count) {
+    CHECK_GE(count, 1u);
     CHECK_LE(count, kMost);
     for (uint32_t i = 0; i < count; ++i) request_.words[i] = requests[i];
     const uint32_t number = (request_.message.load(std::memory_order_relaxed) >> kCountBits) + 1;

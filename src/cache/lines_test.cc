@@ -38,6 +38,13 @@ TEST(LinesTest, EachMessageIsTakenOnceAndAnswered) {
   }
 }
 
+TEST(LinesTest, AMessageHasOneToSevenRequests) {
+  auto lines = std::make_unique<Lines>();
+  const uint64_t requests[Lines::kMost + 1] = {};
+  EXPECT_DEATH(lines->send(requests, 0), "count");
+  EXPECT_DEATH(lines->send(requests, Lines::kMost + 1), "count");
+}
+
 // Runs the steps of two sides in all orders, each in a new state.
 template <class State>
 void in_all_orders(void (*const (&one)[3])(State&), void (*const (&other)[3])(State&),
