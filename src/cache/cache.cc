@@ -127,10 +127,10 @@ char* Cache::ask(Delegation& delegation, PageId page, Lane& lane, bool pin) {
   if (client == nullptr) return nullptr;
   const Request request = {.page = page, .pin = pin};
   uint64_t reply;
-  client->ask(delegation.server_of(page), &request, 1, &reply);
-  if (reply == Request::kRefused) return nullptr;
+  if (!client->ask(delegation.server_of(page), &request, 1, &reply) || reply == Request::kRefused)
+    return nullptr;
   if (pin) return reinterpret_cast<char*>(reply);
-  // Where it is says its entry. If that is not open any more, or the page is closed, or its read failed, another look.
+  // Where it is says its entry. If that is not open any more, or the page is closed, another look.
   const int64_t entry = table_.entry(page, 0);
   return entry > Table::kDirect ? reinterpret_cast<char*>(table_.address(page) + entry - 1) : nullptr;
 }

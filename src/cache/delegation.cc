@@ -7,7 +7,9 @@
 
 namespace cache {
 
-void Client::ask(Server& server, const Request* requests, uint32_t count, uint64_t* replies) {
+bool Client::ask(Server& server, const Request* requests, uint32_t count, uint64_t* replies) {
+  // Acquire: pairs with the release below, for what the other user left.
+  if (is_asking_.exchange(true, std::memory_order_acquire)) return false;
   Lines& lines = server.lines(number_);
   const auto wait = [&] {
     while (!lines.is_free()) {
@@ -24,6 +26,13 @@ void Client::ask(Server& server, const Request* requests, uint32_t count, uint64
   server.ring();
   wait();
   for (uint32_t i = 0; i < count; ++i) replies[i] = lines.reply(i);
+  is_asking_.store(false, std::memory_order_release);
+  return true;
+}
+
+void Client::give_back() {
+  is_taken_.store(false, std::memory_order_release);
+  delegation_->free_count_.fetch_add(1, std::memory_order_relaxed);
 }
 
 base::Expected<Delegation*> Delegation::create(Shared& shared, uint32_t server_count, bool always) {
@@ -36,7 +45,10 @@ base::Expected<Delegation*> Delegation::create(Shared& shared, uint32_t server_c
   delegation->bytes_ = bytes;
   delegation->shared_ = &shared;
   delegation->always_ = always;
-  for (uint32_t i = 0; i < Server::kMaxClients; ++i) delegation->clients_[i].number_ = i;
+  for (uint32_t i = 0; i < Server::kMaxClients; ++i) {
+    delegation->clients_[i].delegation_ = delegation;
+    delegation->clients_[i].number_ = i;
+  }
   for (uint32_t i = 0; i < server_count; ++i) {
     Server* const server = new (&delegation->servers_[i]) Server;
     ++delegation->server_count_;
@@ -62,12 +74,15 @@ void Delegation::stop() {
 }
 
 Client* Delegation::take_client() {
+  // Relaxed: who sees one that is not free looks in vain, who misses one looks again at its next miss.
+  if (free_count_.load(std::memory_order_relaxed) == 0) return nullptr;
   const uint32_t running = running_count_.load(std::memory_order_acquire);
   for (Client& client : clients_) {
     // Acquire: pairs with give_back(), for what the number's last thread left.
     if (client.is_taken_.load(std::memory_order_relaxed) ||
         client.is_taken_.exchange(true, std::memory_order_acquire))
       continue;
+    free_count_.fetch_sub(1, std::memory_order_relaxed);
     for (uint32_t i = 0; i < running; ++i) servers_[i].look_at_clients(client.number_ + 1);
     return &client;
   }

@@ -9,8 +9,9 @@
 // What the paper tells its servers in batches, that a page is used now or not any more, ours read: the entry says whether a
 // page was used since the clock's hand passed, the frame's word how often it is pinned. So a hit sends nothing.
 //
-// A region of pages (cache.h) has one server; where there are fewer partitions than servers, these share them. Any thread may still do everything by itself, and does: without a client (all
-// are taken, the servers are not there yet, as in a new child of fork), for pages of mapped files, and when it was refused.
+// A region of pages (cache.h) has one server; where there are fewer partitions than servers, these share them. Any thread may
+// still do everything by itself, and does: without a client (all are taken, the servers are not there yet, as in a new child of
+// fork), for pages of mapped files, and when it was refused.
 //
 // Thread contract: of Client, one thread; the rest as said.
 #pragma once
@@ -23,15 +24,18 @@ class Delegation;
 class Client {
  public:
   // Asks the server for `count` pages at once, and waits until it has done or refused all. Cost: two lines of the CPU's cache
-  // that change hands; sleeps when the server takes long. REQUIRES: count <= Lines::kMost.
-  void ask(Server& server, const Request* requests, uint32_t count, uint64_t* replies);
-  void give_back() { is_taken_.store(false, std::memory_order_release); }
+  // that change hands; sleeps when the server takes long. False, and nothing was asked: it is asking already, for a child that has
+  // the thread's memory and what it has in the runtime (CLONE_VM). REQUIRES: 1 <= count <= Lines::kMost.
+  bool ask(Server& server, const Request* requests, uint32_t count, uint64_t* replies);
+  void give_back();
 
  private:
   friend class Delegation;
+  Delegation* delegation_ = nullptr;
   uint32_t number_ = 0;
   base::Idle idle_;
   std::atomic<bool> is_taken_{false};
+  std::atomic<bool> is_asking_{false};
 };
 
 class Delegation {
@@ -52,7 +56,7 @@ class Delegation {
 
   bool is_running() const { return running_count_.load(std::memory_order_relaxed) != 0; }
   bool always() const { return always_; }
-  // A client for the calling thread; null when all are taken. REQUIRES: is_running().
+  // A client for the calling thread; null when all are taken, at the cost of a load. REQUIRES: is_running().
   Client* take_client();
   // REQUIRES: is_running().
   Server& server_of(PageId page) {
@@ -61,11 +65,13 @@ class Delegation {
   }
 
  private:
+  friend class Client;
   uint64_t bytes_ = 0;
   const Shared* shared_ = nullptr;
   uint32_t server_count_ = 0;
   bool always_ = false;
   std::atomic<uint32_t> running_count_{0};
+  std::atomic<uint32_t> free_count_{Server::kMaxClients};  // of clients, about
   Client clients_[Server::kMaxClients];
   Server servers_[];
 };
