@@ -104,8 +104,7 @@ void Server::begin(Asked& asked) {
     if (*begun != Partition::Begun::kDone) break;
     if (!pin) return settle(asked, Request::kThere);
   }
-  base::statistics.cache_server_refusals.add();
-  settle(asked, Request::kRefused);
+  refuse(asked);
 }
 
 // Of whoever ends the load, while the server may be in begin().
@@ -125,15 +124,21 @@ size_t Server::settle_ended() {
   Asked* asked = ended_.exchange(nullptr, std::memory_order_acquire);
   while (asked != nullptr) {
     Asked* const next = asked->next;
-    // A read that failed is the client's: it finds the page not there.
     if (asked->request.pin)
       begin(*asked);
-    else
+    else if (shared_->table->entry(asked->request.page, 0) != Table::kUnknown)
       settle(*asked, Request::kThere);
+    else
+      refuse(*asked);  // its read failed, or it is gone again
     asked = next;
     ++ended_count;
   }
   return ended_count;
+}
+
+void Server::refuse(Asked& asked) {
+  base::statistics.cache_server_refusals.add();
+  settle(asked, Request::kRefused);
 }
 
 void Server::settle(Asked& asked, uint64_t reply) {

@@ -88,6 +88,7 @@ class Server {
   size_t take_messages();
   size_t settle_ended();
   void begin(Asked& asked);
+  void refuse(Asked& asked);
   void settle(Asked& asked, uint64_t reply);
   bool has_work() const;
   static void load_ended(void* asked);

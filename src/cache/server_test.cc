@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
+#include <map>
 #include <optional>
 #include <thread>
 
@@ -78,7 +79,10 @@ TEST_F(ServerTest, ReadsThatFailAreToldToWhoAsked) {
   write_and_evict(2, 'r');
   world->device->bad_offset_bytes = offset_of('r');
   serve();
+  const uint64_t before = requests(), refused = refusals();
   EXPECT_EQ(a->translate(world->address(2)), nullptr);
+  EXPECT_EQ(requests() - before, 1u);
+  EXPECT_EQ(refusals() - refused, 1u);
   EXPECT_EQ(a->error.number, EIO);
   EXPECT_NE(std::string(a->error.message).find("cannot read page 2"), std::string::npos) << a->error.message;
   world->device->bad_offset_bytes = ~uint64_t{0};
@@ -149,8 +153,76 @@ TEST_F(ServerTest, SeveralServeTheRegions) {
   open({.frame_count = 64, .range_pages = 512 * 16, .partition_count = 4});
   for (uint64_t i = 0; i < 16; ++i) write(i * 512, static_cast<char>('a' + i));
   evict();
+  std::map<std::thread::id, int> reads;  // one after the other: there is one client
+  world->device->before_transfer = [&](const Io& io) {
+    if (io.operation == storage::Operation::kRead) ++reads[std::this_thread::get_id()];
+  };
   serve(2);
   for (uint64_t i = 0; i < 16; ++i) EXPECT_EQ(value(i * 512), static_cast<char>('a' + i));
+  EXPECT_EQ(reads.size(), 2u);
+  EXPECT_EQ(reads.count(std::this_thread::get_id()), 0u);
+  for (const auto& [thread, count] : reads) EXPECT_GE(count, 4);
+}
+
+// A child of clone with CLONE_VM has its parent's lane, and with that its client.
+TEST_F(ServerTest, WhoFindsItsClientAskingWorksByItself) {
+  write_and_evict(1, 'p');
+  write_and_evict(2, 'q');
+  const uint64_t asked_offset = offset_of('p');
+  std::atomic<bool> is_asking{false}, is_done{false}, was_done{false};
+  world->device->before_transfer = [&](const Io& io) {
+    if (io.operation != storage::Operation::kRead || io.offset_bytes != asked_offset) return;
+    is_asking = true;
+    for (int i = 0; i < 5'000 && !is_done; ++i) usleep(1000);
+    was_done = is_done.load();
+  };
+  serve();
+  std::thread parent([&] { EXPECT_EQ(**world->cache->load(page(1), *a->lane), 'p'); });
+  while (!is_asking) std::this_thread::yield();
+  const uint64_t before = requests();
+  EXPECT_EQ(**world->cache->load(page(2), *a->lane), 'q');
+  is_done = true;
+  parent.join();
+  EXPECT_TRUE(was_done);
+  EXPECT_EQ(requests(), before);
+  evict();
+  EXPECT_EQ(value(2), 'q');
+  EXPECT_EQ(requests(), before + 1);
+  world->device->before_transfer = nullptr;
+}
+
+// Nobody serves here: the test reads and answers what is sent.
+TEST_F(ServerTest, AMessageOfADeadThreadIsAnsweredBeforeItsClientAsksAgain) {
+  Shared shared;
+  shared.device = world->device.get();
+  Delegation* const delegation = *Delegation::create(shared, 1, false);
+  delegation->start(1);
+  Client* const client = delegation->take_client();
+  Server& server = delegation->server_of(PageId{0});
+  const uint64_t of_the_dead = 1234;
+  server.lines(0).send(&of_the_dead, 1);
+  uint64_t reply = 0;
+  std::thread heir([&] {
+    const Request request = {.page = PageId{7}};
+    EXPECT_TRUE(client->ask(server, &request, 1, &reply));
+  });
+  usleep(20'000);
+  uint32_t taken = 0;
+  const auto answer = [&](uint64_t with) {
+    while (server.lines(0).take(taken) == 0) std::this_thread::yield();
+    const uint64_t request = server.lines(0).request(0);
+    server.lines(0).set_reply(0, with);
+    server.lines(0).answer(taken);
+    return request;
+  };
+  const uint64_t first = answer(1);
+  EXPECT_EQ(first, of_the_dead);
+  if (first == of_the_dead) EXPECT_EQ(Request::of(answer(2)).page, PageId{7});
+  heir.join();
+  EXPECT_EQ(reply, 2u);
+  client->give_back();
+  delegation->destroy();
+  shared.loads.destroy();
 }
 
 TEST_F(ServerTest, AChildOfForkHasNoServersUntilItOpensItsOwn) {

@@ -65,7 +65,7 @@ class Table {
   int64_t address(PageId page) const {
     return static_cast<int64_t>(range_begin_ + index(page) * pieces_ * base::kOsPageBytes);
   }
-  // For tests and verify(): the entry of the page's i-th OS page.
+  // The entry of the page's i-th OS page.
   int64_t entry(PageId page, uint64_t i) const {
     return entries_[index(page) * pieces_ + i].load(std::memory_order_acquire);
   }
