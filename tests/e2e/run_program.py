@@ -168,7 +168,7 @@ class Runner:
             elif not re.search(self.program.stderr, ended.err.decode(errors="replace")):
                 raise Failure(f"standard error has no match for {self.program.stderr}\n{show(ended.err)}")
             bounds = {"tiny": self.program.bounds, "chaos": self.program.chaos_bounds, "default": [],
-                      "servers": [("cache.server_requests", ">=", 1)] if self.program.is_served else []}[mode]
+                      "servers": [("cache.server_requests", ">=", 1), ("cache.server_messages", "<", "cache.server_requests")] if self.program.is_served else []}[mode]
             self.check_statistics(self.work / f"stats-{self.pid}.json", bounds, status)
         except Failure as failure:
             raise Failure(f"{failure}\nreplay: {shell_line(variables, [str(binary), *arguments])}") from None
@@ -181,10 +181,10 @@ class Runner:
         statistics = json.loads(path.read_text())
         path.unlink()
         self.evictions += statistics["cache"]["evictions"]
+        value_of = lambda name: statistics[name.partition(".")[0]][name.partition(".")[2]]  # noqa: E731
         for name, relation, bound in bounds:
-            folder, _, key = name.partition(".")
-            value = statistics[folder][key]
-            good = value >= bound if relation == ">=" else value <= bound if relation == "<=" else value == bound
+            value, bound = value_of(name), value_of(bound) if isinstance(bound, str) else bound
+            good = {">=": value >= bound, "<=": value <= bound, "<": value < bound, "==": value == bound}[relation]
             if not good:
                 raise Failure(f"{name} is {value}, not {relation} {bound}")
 
