@@ -10,7 +10,7 @@
 // page was used since the clock's hand passed, the frame's word how often it is pinned. So a hit sends nothing.
 //
 // A region of pages (cache.h) has one server; where there are fewer partitions than servers, these share them. Any thread may
-// still do everything by itself, and does: without a client (all are taken, the servers are not there yet, as in a new child of
+// still do everything by itself, and does: without a client (all are taken, the servers are not there yet, as in a child of
 // fork), for pages of mapped files, and when it was refused.
 //
 // Thread contract: of Client, one thread; the rest as said.

@@ -168,9 +168,7 @@ void watch_forks() {
 void start_background_in_children() {
   // Without it pages are evicted by who needs frames, and nothing is cleaned.
   const auto start = [] {
-    if (!is_started()) return;
-    static_cast<void>(start_background().has_value());
-    start_servers();
+    if (is_started()) static_cast<void>(start_background().has_value());
   };
   CHECK_EQ(pthread_atfork(nullptr, nullptr, start), 0);
 }

@@ -32,7 +32,7 @@ cache::Lane& lane_of(Thread& thread);
 base::Expected<void> start_background();
 
 // Starts the servers that the options ask for, if any. Without them each thread loads its own pages: a line says why there are
-// none. After start_background.
+// none. After start_background; not in a child of fork.
 void start_servers();
 
 // Ends the process with one line and this status, without running the program's handlers.
