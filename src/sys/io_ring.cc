@@ -53,8 +53,9 @@ base::Error set_up_error(long result) {
 }
 
 base::Expected<int> set_up_owned(uint32_t entry_count, const IoRingUse& use, io_uring_params& parameters) {
-  const uint32_t always =
-      (use.polls_device ? IORING_SETUP_IOPOLL : 0) | (use.kernel_thread ? IORING_SETUP_SQPOLL : 0);
+  const uint32_t always = (use.polls_device ? IORING_SETUP_IOPOLL : 0) |
+                          (use.kernel_thread ? IORING_SETUP_SQPOLL : 0) |
+                          (use.takes_commands ? IORING_SETUP_SQE128 | IORING_SETUP_CQE32 : 0);
   long descriptor = -EINVAL;
   if (!use.kernel_thread) {
     constexpr uint32_t kOneThread =
@@ -96,13 +97,15 @@ base::Expected<void> IoRing::open(uint32_t entry_count, const IoRingUse& use) {
     return std::unexpected(owned.error());
   }
   use_ = use;
+  doubled_ = use.takes_commands ? 1 : 0;
   descriptor_ = *owned;
   process_ = syscall(SYS_getpid);
 
   size_t submissions_end = parameters.sq_off.array + parameters.sq_entries * sizeof(uint32_t);
-  size_t completions_end = parameters.cq_off.cqes + parameters.cq_entries * sizeof(io_uring_cqe);
+  size_t completions_end =
+      parameters.cq_off.cqes + (parameters.cq_entries * sizeof(io_uring_cqe) << doubled_);
   rings_bytes_ = submissions_end > completions_end ? submissions_end : completions_end;
-  entries_bytes_ = parameters.sq_entries * sizeof(io_uring_sqe);
+  entries_bytes_ = parameters.sq_entries * sizeof(io_uring_sqe) << doubled_;
   long rings = map_ring(descriptor_, IORING_OFF_SQ_RING, rings_bytes_);
   long entries = failed(rings) ? rings : map_ring(descriptor_, IORING_OFF_SQES, entries_bytes_);
   if (!failed(rings)) rings_ = reinterpret_cast<char*>(rings);
@@ -167,9 +170,9 @@ bool IoRing::fix_memory(const iovec* pieces, uint32_t piece_count) {
 io_uring_sqe* IoRing::next_submission() {
   if (pending_count() == entry_count_) return nullptr;
   CHECK_LT(tail_ - published_head(), submission_count_);
-  io_uring_sqe* entry = &entries_[tail_++ & submission_mask_];
-  *entry = {};
-  return entry;
+  io_uring_sqe* next = entry(tail_++);
+  for (uint32_t i = 0; i <= doubled_; ++i) next[i] = {};
+  return next;
 }
 
 long IoRing::enter(uint32_t wait_count) {
@@ -192,7 +195,7 @@ long IoRing::enter(uint32_t wait_count) {
 
 bool IoRing::next_completion(uint64_t& user_data, int32_t& result) {
   if (completion_head_ == load_acquire(completions_tail_)) return false;  // pairs with the kernel's store
-  const io_uring_cqe& completion = completions_[completion_head_ & completion_mask_];
+  const io_uring_cqe& completion = completions_[(completion_head_ & completion_mask_) << doubled_];
   user_data = completion.user_data;
   result = completion.res;
   store_release(completions_head_, ++completion_head_);
@@ -207,7 +210,7 @@ uint64_t IoRing::take_back() {
   CHECK_GT(pending_count(), 0u);
   // The kernel looks at the tail in enter(), which stores it before; and a thread of the kernel never saw this one.
   --tail_;
-  return entries_[tail_ & submission_mask_].user_data;
+  return entry(tail_)->user_data;
 }
 
 }  // namespace sys

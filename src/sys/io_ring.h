@@ -34,11 +34,15 @@ struct IoRingUse {
   // A thread of the kernel takes submissions, without a system call of ours (SQPOLL). It spins as long as there are some,
   // and kKernelThreadIdleMs more.
   bool kernel_thread = false;
+  // Entries have room for a command of a driver (URING_CMD) of kCommandBytes, and completions for its answer (SQE128, CQE32;
+  // Linux 5.19).
+  bool takes_commands = false;
 };
 
 class IoRing {
  public:
   static constexpr uint32_t kKernelThreadIdleMs = 10;
+  static constexpr uint32_t kCommandBytes = 80;
 
   // Makes a ring of at least `entry_count` entries. Errors, each of which means "do without": ENOSYS,
   // EPERM (forbidden here), EMFILE (also: the process has its share of rings already), ENOMEM, EOPNOTSUPP
@@ -67,7 +71,8 @@ class IoRing {
   // end early: EINTR without a signal.) Errors: ENOSYS, EPERM.
   static base::Expected<void> probe();
 
-  // A zeroed entry to fill, pending from now on; null when all entries are pending.
+  // A zeroed entry to fill, pending from now on; null when all entries are pending. If the ring takes commands, there is room for
+  // one at its `cmd`.
   io_uring_sqe* next_submission();
   // Those that were not handed over.
   uint32_t pending_count() const { return tail_ - (use_.kernel_thread ? published_tail_ : published_head()); }
@@ -91,9 +96,12 @@ class IoRing {
  private:
   uint32_t published_head() const;
   bool flags_say(uint32_t flags) const;
+  // Of submission `index`, counted since the ring was opened.
+  io_uring_sqe* entry(uint32_t index) const { return &entries_[(index & submission_mask_) << doubled_]; }
 
   IoRingUse use_;
   bool file_is_fixed_ = false;
+  uint32_t doubled_ = 0;  // 1: entries and completions are twice as long as their types
   int descriptor_ = -1;
   long process_ = 0;  // that opened it
   uint32_t entry_count_ = 0;

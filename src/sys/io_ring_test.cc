@@ -205,8 +205,28 @@ TEST_P(IoRingWays, ReadsRegisteredFilesIntoRegisteredMemory) {
 
 INSTANTIATE_TEST_SUITE_P(Ways, IoRingWays,
                          testing::Values(Way{"plain", {}}, Way{"of_one_thread", {.by_one_thread = true}},
-                                         Way{"with_kernel_thread", {.kernel_thread = true}}),
+                                         Way{"with_kernel_thread", {.kernel_thread = true}},
+                                         Way{"of_commands", {.takes_commands = true}},
+                                         Way{"of_one_threads_commands",
+                                             {.by_one_thread = true, .takes_commands = true}}),
                          [](const auto& parameter) { return std::string(parameter.param.name); });
+
+// What is left of another one would be part of the next.
+TEST(IoRing, EntriesForCommandsAreZeroedToTheirEnd) {
+  IoRing ring;
+  if (auto opened = ring.open(2, {.takes_commands = true}); !opened) GTEST_SKIP() << opened.error().message;
+  for (int turn = 0; turn < 3; ++turn) {
+    for (uint32_t i = 0; i < ring.entry_count(); ++i) {
+      io_uring_sqe* entry = ring.next_submission();
+      ASSERT_NE(entry, nullptr);
+      for (uint32_t at = 0; at < IoRing::kCommandBytes; ++at)
+        ASSERT_EQ(entry->cmd[at], 0) << turn << ' ' << at;
+      memset(entry->cmd, 0xee, IoRing::kCommandBytes);
+    }
+    while (ring.pending_count() > 0) ring.take_back();
+  }
+  ring.close();
+}
 
 TEST(IoRing, OfOneThreadRefusesAnother) {
   IoRing ring;
