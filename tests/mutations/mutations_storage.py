@@ -8,7 +8,7 @@ FILE = "src/storage/file.cc"
 HELPERS = "src/storage/file_helpers.cc"
 MEDIUM = "src/storage/open_medium.cc"
 SETTINGS = "src/storage/device_settings.cc"
-SPDK_STATUS = "src/storage/spdk_status.cc"
+NVME_STATUS = "src/storage/nvme_status.cc"
 STRIPE = "src/storage/stripe.cc"
 STRIPE_MAP = "src/storage/stripe_map.h"
 DEVICE_STRING = "src/storage/device_string.cc"
@@ -277,8 +277,8 @@ MUTATIONS = [
              (SETTINGS, "  if (spdk.nqn.empty() != (spdk.transport == SpdkTransport::kPcie))", "  if (!spdk.nqn.empty() && spdk.transport == SpdkTransport::kPcie)")),
     mutation("two addresses of one spdk device", "DeviceString.*",
              (SETTINGS, "  if (address_count != 1)", "  if (address_count == 0)")),
-    mutation("failed NVMe command of an unknown kind is a success", "SpdkStatus.*",
-             (SPDK_STATUS, "    default: return EIO;\n  }\n}\n\n}  // namespace\n", "    default: return 0;\n  }\n}\n\n}  // namespace\n")),
-    mutation("full namespace is an error of the medium", "SpdkStatus.*",
-             (SPDK_STATUS, "    case 0x81: return ENOSPC;", "    case 0x81: return EIO;")),
+    mutation("failed NVMe command of an unknown kind is a success", "NvmeStatus.*",
+             (NVME_STATUS, "    default: return EIO;\n  }\n}\n\n}  // namespace\n", "    default: return 0;\n  }\n}\n\n}  // namespace\n")),
+    mutation("full namespace is an error of the medium", "NvmeStatus.*",
+             (NVME_STATUS, "    case 0x81: return ENOSPC;", "    case 0x81: return EIO;")),
 ]

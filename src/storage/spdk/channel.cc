@@ -7,8 +7,8 @@
 
 #include <algorithm>
 
+#include "storage/nvme_status.h"
 #include "storage/spdk/environment.h"
-#include "storage/spdk_status.h"
 
 namespace storage::spdk {
 namespace {

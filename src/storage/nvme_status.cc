@@ -1,4 +1,4 @@
-#include "storage/spdk_status.h"
+#include "storage/nvme_status.h"
 
 #include <cerrno>
 

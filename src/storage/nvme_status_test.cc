@@ -1,11 +1,11 @@
-#include "storage/spdk_status.h"
+#include "storage/nvme_status.h"
 
 #include <gtest/gtest.h>
 
 namespace storage {
 namespace {
 
-TEST(SpdkStatus, SaysWhatTheKernelWould) {
+TEST(NvmeStatus, SaysWhatTheKernelWould) {
   const auto generic = [](uint32_t code, Operation operation = Operation::kRead) {
     return error_of_nvme_status(0, code, operation);
   };
@@ -20,7 +20,7 @@ TEST(SpdkStatus, SaysWhatTheKernelWould) {
   EXPECT_EQ(generic(0x83), EBUSY);
 }
 
-TEST(SpdkStatus, NothingButSuccessIsZero) {
+TEST(NvmeStatus, NothingButSuccessIsZero) {
   for (uint32_t type = 0; type < 8; ++type)
     for (uint32_t code = 0; code < 256; ++code)
       if (type != 0 || code != 0)
