@@ -30,5 +30,13 @@ TEST(NvmeStatus, NothingButSuccessIsZero) {
   EXPECT_EQ(error_of_nvme_status(3, 0x00, Operation::kRead), ENXIO) << "no path";
 }
 
+TEST(NvmeStatus, HasAName) {
+  EXPECT_STREQ(nvme_status_name(0, 0x00), "success");
+  EXPECT_STREQ(nvme_status_name(2, 0x81), "unrecovered read error");
+  EXPECT_STREQ(nvme_status_name(0, 0x81), "capacity exceeded");
+  EXPECT_STREQ(nvme_status_name(7, 0x12), "an error");
+  EXPECT_STREQ(nvme_status_name(3, 0x12), "the way to the namespace is lost");
+}
+
 }  // namespace
 }  // namespace storage

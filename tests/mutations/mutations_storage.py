@@ -278,7 +278,7 @@ MUTATIONS = [
     mutation("two addresses of one spdk device", "DeviceString.*",
              (SETTINGS, "  if (address_count != 1)", "  if (address_count == 0)")),
     mutation("failed NVMe command of an unknown kind is a success", "NvmeStatus.*",
-             (NVME_STATUS, "    default: return EIO;\n  }\n}\n\n}  // namespace\n", "    default: return 0;\n  }\n}\n\n}  // namespace\n")),
+             (NVME_STATUS, "status->error : EIO;", "status->error : 0;")),
     mutation("full namespace is an error of the medium", "NvmeStatus.*",
-             (NVME_STATUS, "    case 0x81: return ENOSPC;", "    case 0x81: return EIO;")),
+             (NVME_STATUS, "{kGeneric, 0x81, ENOSPC,", "{kGeneric, 0x81, EIO,")),
 ]
