@@ -5,7 +5,6 @@
 #include <linux/falloc.h>
 #include <linux/fs.h>
 #include <linux/magic.h>
-#include <linux/stat.h>
 #include <sys/file.h>
 
 #include <algorithm>
@@ -13,7 +12,7 @@
 #include "base/check.h"
 #include "base/ids.h"
 #include "base/log.h"
-#include "storage/device_string.h"
+#include "storage/opened.h"
 #include "sys/files.h"
 #include "sys/kernel.h"
 #include "sys/memory.h"
@@ -25,82 +24,6 @@ using base::failure;
 
 constexpr uint64_t kLeastFreeBytes = uint64_t{64} << 20;
 constexpr uint64_t kMostFileBytes = uint64_t{8} << 40;
-constexpr unsigned kPrivateMode = 0600;
-
-// A path as a C string, and how messages show it: its end, if it is long.
-struct Path {
-  explicit Path(std::string_view path) {
-    CHECK_LE(path.size(), kMaxPathBytes);
-    text << path;
-    constexpr size_t kMostShown = 90;
-    if (path.size() <= kMostShown)
-      shown << path;
-    else
-      shown << "..." << path.substr(path.size() - kMostShown);
-  }
-  const char* c_str() const { return text.c_str(); }
-
-  base::Text<kMaxPathBytes + 1> text;
-  base::Text<100> shown;
-};
-
-base::TextRef& operator<<(base::TextRef& to, const Path& path) {
-  return to << "storage " << path.shown.view();
-}
-
-// A descriptor until it becomes the runtime's own.
-class Opened {
- public:
-  explicit Opened(long descriptor) : descriptor_(descriptor) {}
-  Opened(Opened&& from) : descriptor_(from.descriptor_) { from.descriptor_ = -1; }
-  ~Opened() {
-    if (descriptor_ >= 0) sys::syscall(SYS_close, descriptor_);
-  }
-  long get() const { return descriptor_; }
-  long take() {
-    long taken = descriptor_;
-    descriptor_ = -1;
-    return taken;
-  }
-
- private:
-  long descriptor_;
-};
-
-base::Error open_error(const Path& path, long result) {
-  int number = static_cast<int>(-result);
-  const char* advice = "";
-  switch (number) {
-    case ENOENT: return base::Error::of(number, path, ": no such directory; make it, or name another place");
-    case EACCES:
-    case EPERM: advice = "; name a place that you may read and write"; break;
-    case EOPNOTSUPP: return base::Error::of(number, path, ": no files can be made there; name another place");
-    case EROFS: advice = "; name a place that can be written"; break;
-    case EBUSY: advice = "; it is mounted or in use, name another device"; break;
-    case ENOSPC:
-    case EDQUOT: advice = "; make room, or name another place"; break;
-    case ENXIO:
-    case ENODEV: advice = "; there is no device behind it"; break;
-    case EMFILE: advice = "; raise ulimit -n"; break;
-    default: break;
-  }
-  return base::Error::of(number, path, ": ", base::error_name(number), advice);
-}
-
-long open_path(const Path& path, int flags) {
-  long result;
-  do {
-    result =
-        sys::syscall(SYS_openat, AT_FDCWD, path.c_str(), flags | O_RDWR | O_CLOEXEC | O_NOCTTY, kPrivateMode);
-  } while (result == -EINTR);
-  return result;
-}
-
-long describe(long descriptor, const char* path, struct statx& facts) {
-  facts = {};
-  int flags = path[0] == 0 ? AT_EMPTY_PATH : 0;
-  return sys::syscall(SYS_statx, descriptor, path, flags, STATX_BASIC_STATS | STATX_DIOALIGN, &facts);
-}
 
 // Makes a file that has a name for a moment only. -EEXIST: somebody else has just made it.
 long make_nameless(const Path& path) {
@@ -162,27 +85,12 @@ bool can_punch_holes(long descriptor, uint64_t size_bytes) {
                                    base::round_up(size_bytes, base::kOsPageBytes), base::kOsPageBytes));
 }
 
-// Is this number of a block device's queue, which the kernel shows, there and not 0?
-bool queue_says(uint32_t major, uint32_t minor, const char* number) {
-  // A partition's queue is its disk's.
-  for (const char* queue : {"/queue/", "/../queue/"}) {
-    base::Text<96> path;
-    path << "/sys/dev/block/" << major << ':' << minor << queue << number;
-    char text[32];
-    if (sys::read_small_file(path.c_str(), text) > 0) return text[0] != '0';
-  }
-  return false;
-}
-
 // zram, brd, pmem: the kernel says so only by the driver's name.
 bool block_device_is_memory(const struct statx& facts) {
   base::Text<48> path;
   path << "/sys/dev/block/" << facts.stx_rdev_major << ':' << facts.stx_rdev_minor;
-  char target[256];
-  const long length = sys::syscall(SYS_readlinkat, AT_FDCWD, path.c_str(), target, sizeof target);
-  if (sys::failed(length)) return false;
-  std::string_view name(target, static_cast<size_t>(length));
-  name.remove_prefix(name.rfind('/') + 1);
+  char text[256];
+  const std::string_view name = link_name(path.c_str(), text);
   for (std::string_view driver : {"zram", "ram", "pmem"})
     if (name.starts_with(driver)) return true;
   return false;
@@ -218,9 +126,8 @@ base::Expected<Medium> finish(const Path& path, Opened opened, const char* what,
   medium.is_direct = turn_on_direct(opened.get(), facts, sector_bytes, medium);
   base::TextRef(medium.label, sizeof medium.label)
       << path.shown.view() << " (" << what << ", " << (medium.is_direct ? "direct" : "buffered") << ')';
-  auto owned = sys::own_descriptor(static_cast<int>(opened.get()));
+  auto owned = opened.own();
   if (!owned) return std::unexpected(owned.error());
-  opened.take();  // own_descriptor closed it
   medium.descriptor = *owned;
   return medium;
 }
@@ -237,7 +144,7 @@ base::Expected<Medium> finish_file(const Path& path, Opened opened, const char* 
   Medium medium;
   medium.capacity_bytes = *capacity_bytes;
   medium.discards = can_punch_holes(opened.get(), facts.stx_size);
-  medium.polls = queue_says(facts.stx_dev_major, facts.stx_dev_minor, "io_poll");
+  medium.polls = queue_number(facts.stx_dev_major, facts.stx_dev_minor, "io_poll") != 0;
   return finish(path, Opened(opened.take()), what, medium, facts, 512);
 }
 
@@ -266,24 +173,6 @@ base::Expected<Medium> open_file(const Path& path, const OpenParameters& paramet
   return medium;
 }
 
-base::Expected<bool> begins_with_zeros(const Path& path, long descriptor) {
-  auto buffer = sys::map_anonymous(kProbedBytes, "a storage buffer");
-  if (!buffer) return std::unexpected(buffer.error());
-  uint64_t at = 0;
-  long result = 0;
-  bool zeros = true;
-  while (at < kProbedBytes && zeros) {
-    result = sys::syscall(SYS_pread64, descriptor, *buffer + at, kProbedBytes - at, at);
-    if (result == -EINTR) continue;
-    if (result <= 0) break;
-    for (long i = 0; i < result; ++i) zeros = zeros && (*buffer)[at + static_cast<uint64_t>(i)] == 0;
-    at += static_cast<uint64_t>(result);
-  }
-  sys::unmap(*buffer, kProbedBytes);
-  if (sys::failed(result)) return std::unexpected(open_error(path, result));
-  return zeros;
-}
-
 base::Expected<Medium> open_block_device(const Path& path, const OpenParameters& parameters) {
   long result = open_path(path, O_EXCL);  // on block devices: nobody else may have it, nor mount it
   if (sys::failed(result)) return std::unexpected(open_error(path, result));
@@ -293,22 +182,22 @@ base::Expected<Medium> open_block_device(const Path& path, const OpenParameters&
     return std::unexpected(open_error(path, result));
   if ((facts.stx_mode & S_IFMT) != S_IFBLK)
     return failure(EINVAL, path, ": it has just been replaced; try again");
-  if (parameters.spill && !parameters.overwrite) {
-    auto zeros = begins_with_zeros(path, opened.get());
-    if (!zeros) return std::unexpected(zeros.error());
-    if (!*zeros) return failure(EEXIST, path, ": this device ", kHasContent);
-  }
   uint64_t size_bytes = 0;
   int sector_bytes = 512;
   result = sys::syscall(SYS_ioctl, opened.get(), BLKGETSIZE64, &size_bytes);
   if (sys::failed(result)) return std::unexpected(open_error(path, result));
+  const auto read = [&](char* to, uint64_t bytes, uint64_t offset) {
+    return sys::syscall(SYS_pread64, opened.get(), to, bytes, offset);
+  };
+  if (auto checked = check_content(path, size_bytes, parameters, read); !checked)
+    return std::unexpected(checked.error());
   sys::syscall(SYS_ioctl, opened.get(), BLKSSZGET, &sector_bytes);
 
   Medium medium;
   medium.is_block_device = true;
   medium.capacity_bytes = base::round_down(size_bytes, base::kOsPageBytes);
-  medium.discards = queue_says(facts.stx_rdev_major, facts.stx_rdev_minor, "discard_max_bytes");
-  medium.polls = queue_says(facts.stx_rdev_major, facts.stx_rdev_minor, "io_poll");
+  medium.discards = queue_number(facts.stx_rdev_major, facts.stx_rdev_minor, "discard_max_bytes") != 0;
+  medium.polls = queue_number(facts.stx_rdev_major, facts.stx_rdev_minor, "io_poll") != 0;
   medium.is_memory = block_device_is_memory(facts);
   if (medium.capacity_bytes == 0) return failure(ENXIO, path, ": the device is empty; is a medium in it?");
   return finish(path, Opened(opened.take()), "block device", medium, facts,

@@ -6,10 +6,6 @@
 
 namespace storage {
 
-// What is to be overwritten must begin with as many zeros (a file system or a partition table does not), and what is said else.
-inline constexpr uint64_t kProbedBytes = 64 << 10;
-inline constexpr const char* kHasContent = "has content; pass --storage-overwrite to lose all of it";
-
 struct OpenParameters {
   bool overwrite = false;  // content that is there may be lost
   bool spill = false;      // for spilled pages, which nobody needs after this process

@@ -3,6 +3,7 @@
 #include "base/check.h"
 #include "base/ids.h"
 #include "storage/objects.h"
+#include "storage/opened.h"
 #include "storage/spdk_load.h"
 #include "sys/files.h"
 #include "sys/kernel.h"
@@ -133,36 +134,25 @@ base::Expected<Queue*> SpdkBackend::do_open_queue(size_t depth, const QueueUse&)
   return std::unexpected(queue.error());
 }
 
-base::Expected<bool> begins_with_zeros(Device& device) {
-  const uint64_t bytes = kProbedBytes < device.capacity_bytes() ? kProbedBytes : device.capacity_bytes();
-  auto buffer = sys::map_anonymous(bytes, "a storage buffer");
-  if (!buffer) return std::unexpected(buffer.error());
+base::Expected<void> check_content_of(Device& device, const OpenParameters& parameters) {
+  if (!parameters.spill || parameters.overwrite) return {};
   auto queue = device.open_queue(1);
-  Io io;
-  const iovec segment = {*buffer, bytes};
-  bool zeros = true;
-  if (queue) {
+  if (!queue) return std::unexpected(queue.error());
+  const auto read = [&](char* to, uint64_t bytes, uint64_t offset) -> int64_t {
+    const iovec segment = {to, bytes};
+    Io io;
+    io.offset_bytes = offset;
     io.segments = &segment;
     io.segment_count = 1;
     io.length_bytes = bytes;
     (*queue)->run(io);
-    device.close_queue(*queue);
-    for (uint64_t i = 0; i < bytes; ++i) zeros = zeros && (*buffer)[i] == 0;
-  }
-  sys::unmap(*buffer, bytes);
-  if (!queue) return std::unexpected(queue.error());
-  if (!io.whole())
-    return base::failure(io.error != 0 ? io.error : EIO, "storage: ", device.name(),
-                         ": its first blocks cannot be read: ", base::error_name(io.error));
-  return zeros;
-}
-
-base::Expected<void> check_content(Device& device, const OpenParameters& parameters) {
-  if (!parameters.spill || parameters.overwrite) return {};
-  auto zeros = begins_with_zeros(device);
-  if (!zeros) return std::unexpected(zeros.error());
-  if (*zeros) return {};
-  return base::failure(EEXIST, "storage: ", device.name(), ": this namespace ", kHasContent);
+    return io.error != 0 ? -io.error : static_cast<int64_t>(io.transferred_bytes);
+  };
+  base::Text<160> what;
+  what << "storage: " << device.name();
+  auto checked = check_content(what.view(), device.capacity_bytes(), parameters, read);
+  device.close_queue(*queue);
+  return checked;
 }
 
 SpdkTarget target_of(const SpdkParameters& spdk) {
@@ -193,7 +183,7 @@ base::Expected<Device*> make_spdk_device(const SpdkParameters& spdk, size_t max_
     (*library)->close(opened);
     return std::unexpected(device.error());
   }
-  if (auto checked = check_content(**device, parameters); !checked) {
+  if (auto checked = check_content_of(**device, parameters); !checked) {
     (*device)->close();
     return std::unexpected(checked.error());
   }

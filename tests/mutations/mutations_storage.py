@@ -18,6 +18,7 @@ TRACE = "src/storage/trace.cc"
 TRACE_READER = "src/storage/trace_reader.cc"
 TRACE_REPLAY = "src/storage/trace_replay.cc"
 MEMORY = "src/storage/memory.cc"
+OPENED = "src/storage/opened.cc"
 PMEM = "src/storage/pmem.cc"
 URING = "src/storage/uring.cc"
 
@@ -153,7 +154,7 @@ MUTATIONS = [
               "  auto medium = finish_file(path, Opened(opened.take()), \"file\", true);\n")),
     mutation("spill file keeps its name", "OpenTest.NothingThere*",
              (MEDIUM, "  if (!sys::failed(result)) sys::syscall(SYS_unlinkat, AT_FDCWD, path.c_str(), 0);\n", "")),
-    mutation("spill file readable by others", "OpenTest.PrivateFiles*", (MEDIUM, "kPrivateMode = 0600;", "kPrivateMode = 0644;")),
+    mutation("spill file readable by others", "OpenTest.PrivateFiles*", (OPENED, "kPrivateMode = 0600;", "kPrivateMode = 0644;")),
     mutation("limit on the size of files ignored", "OpenTest.Capacity*",
              (MEDIUM, "std::min(kMostFileBytes, sys::file_size_limit())", "kMostFileBytes")),
     mutation("misspelt device becomes a file", "OpenTest.*",
