@@ -25,7 +25,7 @@ from support import CLEAN, Failure, Skipped, status_of  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
 ENXIO, EIO, ENOTSUP, EEXIST, EMFILE, ETIMEDOUT = 6, 5, 95, 17, 24, 110
-GOOD = "0:32"  # all of spdk_driver's 32
+GOOD = "0:32"  # all of device_driver's 32
 ANSWER_SECONDS_MAX = 200  # a driver that lasts longer hangs
 build, target = None, None
 
@@ -77,10 +77,10 @@ def conformance(name):
 
 
 class Driver:
-    """spdk_driver on a device."""
+    """device_driver on a device."""
 
     def __init__(self, device, *more):
-        self.process = subprocess.Popen([build / "tests" / "spdk_driver", device, *more], env=CLEAN, stdin=subprocess.PIPE,
+        self.process = subprocess.Popen([build / "tests" / "device_driver", device, *more], env=CLEAN, stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, text=True)
         self.watch = threading.Timer(ANSWER_SECONDS_MAX, self.process.kill)
         self.watch.start()

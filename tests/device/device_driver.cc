@@ -1,6 +1,6 @@
 // Does I/O on a device, as its standard input says, and answers each line by one line.
 //
-//   spdk_driver DEVICE [overwrite]     "open NAME", or "error NUMBER MESSAGE" and the end
+//   device_driver DEVICE [overwrite]     "open NAME", or "error NUMBER MESSAGE" and the end
 //   write SEED / read SEED             a batch of 32 blocks;              "NUMBER:COUNT ...", what it ended with
 //   discard                            the same blocks
 //   begin SEED / finish                a write of them in two: submitted, and waited for
@@ -9,8 +9,10 @@
 //   queue INDEX                        the queue for what follows; the first one is 0. "uses INDEX", or "error NUMBER MESSAGE"
 //   quiet                              looks after a write as quiet() says; "begun" when that is to sleep, then as above, or what is wrong
 //   linger                             a child that holds copies of all descriptors until it is killed: its id
+//   journal                            writes block after block, and flushes after 8: "flushed BLOCKS" each time, until something fails: "NUMBER"
 //   fork                               a queue in a child: "error NUMBER MESSAGE"
 //   queues                             as many more as can be had, closed again: "COUNT then NUMBER"
+//   end                                as the end of its input
 //   marks                              "bus error kept|taken, N low descriptors"
 #include <fcntl.h>
 #include <signal.h>
@@ -114,6 +116,27 @@ std::string stream() {
   return summary(counts);
 }
 
+std::string journal() {
+  for (uint64_t written = 0;;) {
+    std::vector<std::unique_ptr<TestIo>> ios;
+    std::vector<storage::Io*> all;
+    for (int i = 0; i < 8; ++i) {
+      ios.push_back(std::make_unique<TestIo>(Operation::kWrite, written++ * kBlock, std::vector{kBlock}));
+      ios.back()->fill(1);
+      all.push_back(&ios.back()->io);
+    }
+    queue->run(all);
+    storage::Io flush;
+    flush.operation = Operation::kFlush;
+    queue->run(flush);
+    all.push_back(&flush);
+    for (const storage::Io* io : all)
+      if (io->error != 0) return std::to_string(io->error);
+    printf("flushed %llu\n", static_cast<unsigned long long>(written));
+    fflush(stdout);
+  }
+}
+
 std::string quiet() {
   begin(Operation::kWrite, 1);
   const auto is_done = [] { return queue->quiet().until_ns == 0; };
@@ -212,6 +235,7 @@ std::string answer(const std::string& line) {
   if (word == "queue") return use_queue(static_cast<size_t>(number));
   if (word == "quiet") return quiet();
   if (word == "linger") return lingering_child();
+  if (word == "journal") return journal();
   if (word == "fork") return in_child();
   if (word == "queues") return queues();
   if (word == "marks") return marks();
@@ -243,6 +267,7 @@ int main(int count, char** arguments) {
   char line[100];
   while (fgets(line, sizeof line, stdin) != nullptr) {
     line[strcspn(line, "\n")] = 0;
+    if (strcmp(line, "end") == 0) break;
     puts(answer(line).c_str());
     fflush(stdout);
   }
