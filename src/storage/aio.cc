@@ -5,7 +5,6 @@
 #include "storage/objects.h"
 #include "sys/aio_ring.h"
 #include "sys/events.h"
-#include "sys/files.h"
 #include "sys/kernel.h"
 
 namespace storage {
@@ -105,7 +104,7 @@ class AioQueue final : public Queue {
       perform(io);
       return;
     }
-    FileDevice::set_result(io, result);
+    file_.set_result(io, result);
     complete(io);
   }
 
@@ -120,7 +119,7 @@ class AioQueue final : public Queue {
       if (result == -EAGAIN || result == -EINTR || result == -ECANCELED) {
         perform(io);
       } else {
-        FileDevice::set_result(io, result);
+        file_.set_result(io, result);
         complete(io);
       }
     }
@@ -142,8 +141,13 @@ class AioQueue final : public Queue {
 
 }  // namespace
 
+base::Expected<void> AioDevice::probe_aio() const {
+  if (medium().takes_commands()) return base::failure(EOPNOTSUPP, "Linux AIO has no commands of devices");
+  return sys::AioRing::probe();
+}
+
 base::Expected<void> AioDevice::probe(uint32_t helper_count) {
-  const auto probed = sys::AioRing::probe();
+  const auto probed = probe_aio();
   if (probed) return {};
   log_fallback(probed.error().message, "blocking calls");
   return give_up_aio(helper_count);
@@ -174,14 +178,14 @@ base::Expected<Queue*> AioDevice::do_open_queue(size_t depth, const QueueUse& us
 }
 
 void AioDevice::do_close() {
-  close_medium();
+  end();
   free_object(this, 0);
 }
 
 base::Expected<Device*> make_aio_device(const Medium& medium, size_t max_depth, uint32_t helper_count) {
   auto device = make_object<AioDevice>(0, "an aio device", "aio", medium, max_depth);
   if (!device) {
-    sys::close_own_descriptor(medium.descriptor);
+    close_medium(medium);
     return std::unexpected(device.error());
   }
   if (auto probed = (*device)->probe(helper_count); !probed) {

@@ -15,7 +15,7 @@ namespace storage {
 
 inline constexpr size_t kDefaultAioDepth = 128;
 
-// Takes over medium.descriptor, also on errors. Queues are at most `max_depth` deep. `helper_count` threads
+// Takes over the medium, also on errors. Queues are at most `max_depth` deep. `helper_count` threads
 // serve the queues of the file backend; they are started only when AIO is not available at all.
 // Errors: ENOMEM.
 base::Expected<Device*> make_aio_device(const Medium& medium, size_t max_depth = kDefaultAioDepth,
@@ -25,7 +25,7 @@ base::Expected<Device*> make_aio_device(const Medium& medium, size_t max_depth =
 class AioDevice : public FileDevice {
  public:
   AioDevice(std::string_view scheme, const Medium& medium, size_t max_depth)
-      : FileDevice(scheme, medium, max_depth) {}
+      : FileDevice(scheme, medium, max_depth), aio_works_(!medium.takes_commands()) {}
 
   // Finds out whether AIO works here at all; if not, says so and starts helpers.
   base::Expected<void> probe(uint32_t helper_count);
@@ -35,13 +35,15 @@ class AioDevice : public FileDevice {
   base::Expected<Queue*> do_open_queue(size_t depth, const QueueUse& use) override;
   void do_close() override;
 
+  // Whether contexts of AIO may be made here, and are of use for the medium.
+  base::Expected<void> probe_aio() const;
   // Does without AIO from now on. Errors: ENOMEM.
   base::Expected<void> give_up_aio(uint32_t helper_count);
   // The one line: what does not work, and what is used instead.
   void log_fallback(std::string_view what, const char* instead);
 
  private:
-  bool aio_works_ = true;
+  bool aio_works_;
   std::atomic<bool> logged_{false};
 };
 

@@ -64,7 +64,8 @@ struct Io {
   struct Resumption {
     bool under_way = false;
     uint64_t moved_bytes = 0;  // from the front, before the piece that is under way
-    iovec rest = {};           // of the segment that the transfer stopped in: then it is that piece
+    // Of the segment that the transfer stopped in: then it is that piece. Of a discard, its backend's.
+    iovec rest = {};
     // The caller's.
     uint64_t offset_bytes = 0;
     const iovec* segments = nullptr;

@@ -5,6 +5,8 @@
 #include <linux/fs.h>
 
 #include "base/check.h"
+#include "base/log.h"
+#include "storage/nvme_status.h"
 #include "storage/objects.h"
 #include "sys/files.h"
 #include "sys/kernel.h"
@@ -109,7 +111,7 @@ FileDevice::FileDevice(std::string_view scheme, const Medium& medium, size_t max
   capacity_bytes_ = medium.capacity_bytes;
   block_bytes_ = medium.block_bytes;
   discards_ = medium.discards;
-  whereabouts_.descriptor = medium.descriptor;
+  whereabouts_.descriptor = medium.takes_commands() ? medium.block_descriptor : medium.descriptor;
   set_scheme(scheme);
 }
 
@@ -135,19 +137,40 @@ base::Expected<Queue*> FileDevice::do_open_queue(size_t depth, const QueueUse& u
   return std::unexpected(opened.error());
 }
 
-void FileDevice::close_medium() {
+void close_medium(const Medium& medium) {
+  for (int descriptor : {medium.descriptor, medium.block_descriptor})
+    if (descriptor >= 0) sys::close_own_descriptor(descriptor);
+}
+
+void FileDevice::end() {
   if (helpers_ != nullptr) helpers_->close();
-  sys::close_own_descriptor(medium_.descriptor);
+  close_medium(medium_);
 }
 
 void FileDevice::do_close() {
-  close_medium();
+  end();
   free_object(this, 0);
 }
 
 bool FileDevice::is_in_child() const { return sys::syscall(SYS_getpid) != process_; }
 
-void FileDevice::set_result(Io& io, int64_t result) {
+// What a transfer by calls would have returned.
+int64_t FileDevice::result_of_command(Io& io, int64_t status) const {
+  if (status == 0) return static_cast<int64_t>(nvme_command(medium_.nvme, io).transferred_bytes);
+  const uint32_t type = nvme_status_type(status), code = nvme_status_code(status);
+  const int error = error_of_nvme_status(type, code, io.operation);
+  constexpr const char* kNames[] = {"read", "write", "discard", "flush"};
+  // Relaxed: only one of several threads shall speak.
+  if (!(io.operation == Operation::kDiscard && means_cannot_discard(-error)) &&
+      !status_logged_.exchange(true, std::memory_order_relaxed))
+    base::log(name(), ": ", kNames[static_cast<int>(io.operation)], " of ", base::Bytes{io.length_bytes},
+              " at byte ", io.offset_bytes, ": ", nvme_status_name(type, code), " (NVMe status type ", type,
+              ", code ", base::Hex{code}, "); no more of these lines");
+  return -error;
+}
+
+void FileDevice::set_result(Io& io, int64_t result) const {
+  if (medium_.takes_commands() && result >= 0) result = result_of_command(io, result);
   if (io.operation == Operation::kDiscard && means_cannot_discard(result)) result = 0;
   if (result < 0)
     io.error = static_cast<int>(-result);
@@ -173,6 +196,14 @@ void FileDevice::transfer(Io& io) const {
 }
 
 void FileDevice::perform(Io& io) const {
+  if (io.operation == Operation::kDiscard && !medium_.discards) {
+    io.transferred_bytes = io.length_bytes;
+    return;
+  }
+  if (medium_.takes_commands()) {
+    set_result(io, run_nvme_command(medium_.descriptor, medium_.nvme, io));
+    return;
+  }
   if (io.operation == Operation::kRead || io.operation == Operation::kWrite) {
     transfer(io);
     return;
@@ -182,10 +213,10 @@ void FileDevice::perform(Io& io) const {
     do {
       result = sys::syscall(SYS_fdatasync, medium_.descriptor);
     } while (result == -EINTR);
-  } else if (medium_.discards && medium_.is_block_device) {
+  } else if (medium_.is_block_device) {
     uint64_t range[2] = {io.offset_bytes, io.length_bytes};
     result = sys::syscall(SYS_ioctl, medium_.descriptor, BLKDISCARD, range);
-  } else if (medium_.discards) {
+  } else {
     do {
       result = sys::syscall(SYS_fallocate, medium_.descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                             io.offset_bytes, io.length_bytes);
@@ -197,7 +228,7 @@ void FileDevice::perform(Io& io) const {
 base::Expected<Device*> make_file_device(const Medium& medium, uint32_t helper_count, size_t max_depth) {
   auto device = make_object<FileDevice>(0, "a file device", "file", medium, max_depth);
   if (!device) {
-    sys::close_own_descriptor(medium.descriptor);
+    close_medium(medium);
     return std::unexpected(device.error());
   }
   if (auto started = (*device)->start_helpers(helper_count); !started) {

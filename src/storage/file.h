@@ -1,4 +1,5 @@
-// The file backend: preadv and pwritev on a file or block device. Works everywhere.
+// The file backend: preadv and pwritev on a file or block device, or commands of an NVMe character device, one call each.
+// Works everywhere.
 //
 // A batch of one Io runs in the submitting thread, which is the shortest way for one miss. Larger batches
 // go to helper threads shared by the device's queues, so that the medium sees their depth.
@@ -9,6 +10,7 @@
 
 #include "storage/device.h"
 #include "storage/file_helpers.h"
+#include "storage/nvme.h"
 
 namespace storage {
 
@@ -22,12 +24,21 @@ struct Medium {
   bool is_direct = false;        // O_DIRECT; else transfers go through the kernel's page cache
   bool polls = false;            // its device can be polled for completions
   bool is_memory = false;        // nothing to wait for: transfers end before their system call returns
-  char label[200] = {};          // for Device::name(), after the scheme: "/mnt/nvme (unlinked file, direct)"
+  NvmeNamespace nvme;            // of a character device, which takes commands; else none
+  // Of a character device: the block device of the same namespace, the runtime's own, open exclusively as long as the
+  // medium, for direct reading.
+  int block_descriptor = -1;
+  char label[200] = {};  // for Device::name(), after the scheme: "/mnt/nvme (unlinked file, direct)"
+
+  bool takes_commands() const { return nvme.id != 0; }
 };
+
+// Closes its descriptors.
+void close_medium(const Medium& medium);
 
 inline constexpr uint32_t kDefaultHelperCount = 8;
 
-// Takes over medium.descriptor, also on errors. helper_count 0: batches run one after the other.
+// Takes over the medium, also on errors. helper_count 0: batches run one after the other.
 // Errors: ENOMEM.
 base::Expected<Device*> make_file_device(const Medium& medium, uint32_t helper_count = kDefaultHelperCount,
                                          size_t max_depth = kMaxQueueDepth);
@@ -44,8 +55,9 @@ class FileDevice : public Device {
 
   // Runs the Io to its end: sets error and transferred_bytes. Thread-safe. May block.
   void perform(Io& io) const;
-  // Sets error and transferred_bytes by what the kernel says: bytes (0 for discard and flush), or -errno.
-  static void set_result(Io& io, int64_t result);
+  // Sets error and transferred_bytes by what the kernel says: bytes (0 for discard and flush) or, where it takes commands, the
+  // status of one, or -errno. Of statuses the first that is an error is logged.
+  void set_result(Io& io, int64_t result) const;
 
   // Is this a child of fork of the process that opened it?
   bool is_in_child() const;
@@ -56,16 +68,18 @@ class FileDevice : public Device {
   ~FileDevice() = default;
   // What it is called, "uring" or so, is what it turned out to be.
   void set_scheme(std::string_view scheme);
-  // Closes the medium and ends the helpers, but does not free the object.
-  void close_medium();
+  // Ends the helpers and closes the medium, but does not free the object.
+  void end();
 
  private:
   void transfer(Io& io) const;
+  int64_t result_of_command(Io& io, int64_t status) const;
 
   Medium medium_;
   size_t max_depth_;
   FileHelpers* helpers_ = nullptr;
   const long process_;
+  mutable std::atomic<bool> status_logged_{false};
 };
 
 }  // namespace storage

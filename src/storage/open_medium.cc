@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "base/ids.h"
 #include "base/log.h"
+#include "storage/open_nvme.h"
 #include "storage/opened.h"
 #include "sys/files.h"
 #include "sys/kernel.h"
@@ -234,9 +235,13 @@ base::Expected<Medium> open_medium(std::string_view path_text, const OpenParamet
       case S_IFDIR: return open_directory(path, parameters);
       case S_IFREG: return open_file(path, parameters);
       case S_IFBLK: return open_block_device(path, parameters);
+      case S_IFCHR:
+        if (is_nvme(facts)) return open_nvme(path, parameters);
+        [[fallthrough]];
       default:
         return failure(EINVAL, path,
-                       ": this is neither a directory, a file nor a block device; name one of these");
+                       ": this is neither a directory, a file, a block device nor an NVMe character device; "
+                       "name one of these");
     }
   }
   return failure(EAGAIN, path, ": it keeps changing; name another place");

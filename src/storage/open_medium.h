@@ -19,6 +19,7 @@ struct OpenParameters {
 //   an empty file          used as it is, locked against other processes
 //   a file with content    EEXIST, or emptied with `overwrite`, unless `keep_size`
 //   a block device         EBUSY if anything uses it; EEXIST if its first 64 KiB are not zeros, unless `overwrite`
+//   an NVMe character device   as a block device; see open_nvme.h
 //   anything else          EINVAL
 // Less than 64 MiB free: ENOSPC. A file system in memory: one line of warning.
 // Without `spill` files and block devices are opened as they are (made, and kept, if there is none), and

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 
 #include "base/error.h"
 #include "storage/device_string.h"
@@ -32,7 +33,11 @@ inline base::TextRef& operator<<(base::TextRef& to, const Path& path) {
 class Opened {
  public:
   explicit Opened(long descriptor) : descriptor_(descriptor) {}
-  Opened(Opened&& from) : descriptor_(from.descriptor_) { from.descriptor_ = -1; }
+  Opened(Opened&& from) : descriptor_(from.take()) {}
+  Opened& operator=(Opened&& from) {
+    std::swap(descriptor_, from.descriptor_);
+    return *this;
+  }
   ~Opened() {
     if (descriptor_ >= 0) sys::syscall(SYS_close, descriptor_);
   }

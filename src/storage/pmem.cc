@@ -143,7 +143,7 @@ base::Expected<Device*> make_device(const Medium& medium, const PmemSettings& se
 
 base::Expected<Device*> make_pmem_device(const Medium& medium, const PmemSettings& settings) {
   auto device = make_device(medium, settings);
-  if (!device) sys::close_own_descriptor(medium.descriptor);
+  if (!device) close_medium(medium);
   return device;
 }
 

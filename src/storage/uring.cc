@@ -5,14 +5,14 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/ids.h"
 #include "base/log.h"
 #include "storage/aio.h"
 #include "storage/objects.h"
-#include "sys/aio_ring.h"
 #include "sys/events.h"
-#include "sys/files.h"
 #include "sys/io_ring.h"
 #include "sys/kernel.h"
+#include "sys/memory.h"
 
 namespace storage {
 namespace {
@@ -25,13 +25,14 @@ class UringDevice final : public AioDevice {
 
   // Finds out whether io_uring works here at all, and in the modes that are wanted.
   base::Expected<void> probe_rings(uint32_t helper_count) {
-    const auto probed = sys::IoRing::probe();
+    auto probed = sys::IoRing::probe();
+    if (probed && medium().takes_commands()) probed = probe_commands();
     if (probed) {
       probe_modes();
       return {};
     }
     rings_work_ = false;
-    const auto aio = sys::AioRing::probe();
+    const auto aio = probe_aio();
     // On a buffered medium AIO would do one Io after the other.
     if (aio && medium().is_direct) {
       log_fallback(probed.error().message, "Linux AIO");
@@ -48,6 +49,7 @@ class UringDevice final : public AioDevice {
   const UringModes& modes() const { return modes_; }
 
  private:
+  base::Expected<void> probe_commands();
   void probe_modes() {
     if (modes_.polls_device && !(medium().is_direct && medium().polls)) {
       modes_.polls_device = false;
@@ -66,7 +68,7 @@ class UringDevice final : public AioDevice {
 
   base::Expected<Queue*> do_open_queue(size_t depth, const QueueUse& use) override;
   void do_close() override {
-    close_medium();
+    end();
     free_object(this, 0);
   }
 
@@ -84,9 +86,11 @@ class UringQueue final : public Queue {
 
   // Also on an error the queue is to be closed.
   base::Expected<void> open(const QueueUse& use, const UringModes& modes) {
-    auto opened = ring_.open(static_cast<uint32_t>(depth()), {.by_one_thread = use.by_one_thread,
-                                                              .polls_device = modes.polls_device,
-                                                              .kernel_thread = modes.kernel_thread});
+    auto opened =
+        ring_.open(static_cast<uint32_t>(depth()), {.by_one_thread = use.by_one_thread,
+                                                    .polls_device = modes.polls_device,
+                                                    .kernel_thread = modes.kernel_thread,
+                                                    .takes_commands = file_.medium().takes_commands()});
     if (!opened) return opened;
     file_is_fixed_ = ring_.fix_file(file_.medium().descriptor);
     if (!use.sleeps || polls_device_) return {};
@@ -173,45 +177,66 @@ class UringQueue final : public Queue {
     CHECK(entry != nullptr);  // pending <= in flight <= depth <= entries
     entry->fd = file_is_fixed_ ? 0 : file_.medium().descriptor;
     if (file_is_fixed_) entry->flags = IOSQE_FIXED_FILE;
-    entry->off = io.offset_bytes;
     entry->user_data = reinterpret_cast<uint64_t>(&io);
+    if (file_.medium().takes_commands())
+      set_command(io, *entry);
+    else
+      set_operation(io, *entry);
+  }
+
+  void set_command(Io& io, io_uring_sqe& entry) const {
+    const NvmeCommand command = nvme_command(file_.medium().nvme, io);
+    static_assert(sizeof command.words <= sys::IoRing::kCommandBytes);
+    *reinterpret_cast<nvme_uring_cmd*>(entry.cmd) = command.words;
+    entry.opcode = IORING_OP_URING_CMD;
+    entry.cmd_op = command.is_vector ? NVME_URING_CMD_IO_VEC : NVME_URING_CMD_IO;
+    const int piece = command.is_vector ? -1 : fixed_piece(command.words.addr, command.words.data_len);
+    if (piece < 0) return;
+    entry.uring_cmd_flags = IORING_URING_CMD_FIXED;
+    entry.buf_index = static_cast<uint16_t>(piece);
+  }
+
+  void set_operation(const Io& io, io_uring_sqe& entry) const {
+    entry.off = io.offset_bytes;
     switch (io.operation) {
       case Operation::kRead:
       case Operation::kWrite: {
         bool reads = io.operation == Operation::kRead;
         if (io.segment_count == 1 && io.length_bytes <= kMaxPlainBytes) {
-          entry->opcode = reads ? IORING_OP_READ : IORING_OP_WRITE;
-          entry->addr = reinterpret_cast<uint64_t>(io.segments[0].iov_base);
-          entry->len = static_cast<uint32_t>(io.length_bytes);
-          use_fixed_memory(*entry);
+          entry.addr = reinterpret_cast<uint64_t>(io.segments[0].iov_base);
+          entry.len = static_cast<uint32_t>(io.length_bytes);
+          if (const int piece = fixed_piece(entry.addr, entry.len); piece >= 0) {
+            entry.opcode = reads ? IORING_OP_READ_FIXED : IORING_OP_WRITE_FIXED;
+            entry.buf_index = static_cast<uint16_t>(piece);
+          } else {
+            entry.opcode = reads ? IORING_OP_READ : IORING_OP_WRITE;
+          }
         } else {
-          entry->opcode = reads ? IORING_OP_READV : IORING_OP_WRITEV;
-          entry->addr = reinterpret_cast<uint64_t>(io.segments);
-          entry->len = io.segment_count;
+          entry.opcode = reads ? IORING_OP_READV : IORING_OP_WRITEV;
+          entry.addr = reinterpret_cast<uint64_t>(io.segments);
+          entry.len = io.segment_count;
         }
         break;
       }
       case Operation::kDiscard:
-        entry->opcode = IORING_OP_FALLOCATE;
-        entry->len = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
-        entry->addr = io.length_bytes;
+        entry.opcode = IORING_OP_FALLOCATE;
+        entry.len = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+        entry.addr = io.length_bytes;
         break;
       case Operation::kFlush:
-        entry->opcode = IORING_OP_FSYNC;
-        entry->off = 0;
-        entry->fsync_flags = IORING_FSYNC_DATASYNC;
+        entry.opcode = IORING_OP_FSYNC;
+        entry.off = 0;
+        entry.fsync_flags = IORING_FSYNC_DATASYNC;
         break;
     }
   }
 
-  // If what the entry transfers lies in one of the pieces.
-  void use_fixed_memory(io_uring_sqe& entry) {
-    const uint64_t at = entry.addr - reinterpret_cast<uint64_t>(fixed_.data());
-    if (at >= fixed_.size() || entry.len > fixed_.size() - at) return;
+  // In which of the registered pieces that lies; -1: in none.
+  int fixed_piece(uint64_t address, uint64_t bytes) const {
+    const uint64_t at = address - reinterpret_cast<uint64_t>(fixed_.data());
+    if (at >= fixed_.size() || bytes > fixed_.size() - at) return -1;
     const uint64_t piece = at / kFixedPieceBytes;
-    if ((at + entry.len - 1) / kFixedPieceBytes != piece) return;
-    entry.opcode = entry.opcode == IORING_OP_READ ? IORING_OP_READ_FIXED : IORING_OP_WRITE_FIXED;
-    entry.buf_index = static_cast<uint16_t>(piece);
+    return (at + bytes - 1) / kFixedPieceBytes == piece ? static_cast<int>(piece) : -1;
   }
 
   // Hands over all that is pending; with wait_count, then sleeps unless something completed or went wrong.
@@ -251,17 +276,15 @@ class UringQueue final : public Queue {
     int32_t result;
     while (ring_.next_completion(user_data, result)) {
       Io& io = *reinterpret_cast<Io*>(user_data);
-      if (result == -EINTR) {
-        prepare(io);  // as the blocking calls do; the next poll submits it
-        continue;
-      }
-      if (result == -EAGAIN || result == -ECANCELED || (result == -EOPNOTSUPP && polls_device_)) {
-        // The kernel gives up where a blocking call would sleep, or could not start the thread that would have slept:
-        // signals kept it from that, or a limit. Or what lies between us and a device that polls does not.
+      if (result == -EAGAIN || result == -EINTR || result == -ECANCELED ||
+          (result == -EOPNOTSUPP && polls_device_)) {
+        // The kernel gives up where a blocking call would sleep or go on, or could not start the thread that would have
+        // slept: signals kept it from that, or a limit. It gives up commands when their controller is reset. Or what lies
+        // between us and a device that polls does not.
         file_.perform(io);
         complete(io);
       } else {
-        FileDevice::set_result(io, result);
+        file_.set_result(io, result);
         complete(io);
       }
       ++count;
@@ -281,6 +304,29 @@ class UringQueue final : public Queue {
   sys::Event told_;  // by the kernel; not open if the user does not sleep, or the device is polled
 };
 
+// By one: an old kernel takes the ring and refuses the commands, or those with registered memory.
+base::Expected<void> UringDevice::probe_commands() {
+  auto page = sys::map_anonymous(base::kOsPageBytes, "a storage buffer");
+  if (!page) return std::unexpected(page.error());
+  auto queue = make_object<UringQueue>(0, "a storage queue", *this, 1);
+  base::Expected<void> opened = queue ? (*queue)->open({}, {}) : std::unexpected(queue.error());
+  if (opened) {
+    (*queue)->fix_memory(*page, base::kOsPageBytes);
+    const iovec segment = {*page, base::kOsPageBytes};
+    Io io;
+    io.segments = &segment;
+    io.segment_count = 1;
+    io.length_bytes = base::kOsPageBytes;
+    Io* batch[] = {&io};
+    (*queue)->run(batch);
+    if (io.error == EOPNOTSUPP || io.error == EINVAL)
+      opened = base::failure(io.error, "io_uring: no commands of NVMe devices (Linux 6.1)");
+  }
+  if (queue) (*queue)->do_close();
+  sys::unmap(*page, base::kOsPageBytes);
+  return opened;
+}
+
 base::Expected<Queue*> UringDevice::do_open_queue(size_t depth, const QueueUse& use) {
   if (!rings_work_) return AioDevice::do_open_queue(depth, use);
   if (depth > max_depth()) depth = max_depth();
@@ -289,7 +335,8 @@ base::Expected<Queue*> UringDevice::do_open_queue(size_t depth, const QueueUse& 
   auto opened = (*queue)->open(use, modes_);
   if (opened) return *queue;
   (*queue)->do_close();
-  log_fallback(opened.error().message, "Linux AIO for some threads");
+  log_fallback(opened.error().message,
+               medium().takes_commands() ? "blocking calls for some threads" : "Linux AIO for some threads");
   return AioDevice::do_open_queue(depth, use);
 }
 
@@ -299,7 +346,7 @@ base::Expected<Device*> make_uring_device(const Medium& medium, size_t max_depth
                                           const UringModes& modes) {
   auto device = make_object<UringDevice>(0, "a uring device", medium, max_depth, modes);
   if (!device) {
-    sys::close_own_descriptor(medium.descriptor);
+    close_medium(medium);
     return std::unexpected(device.error());
   }
   if (auto probed = (*device)->probe_rings(helper_count); !probed) {

@@ -1,4 +1,5 @@
-// The uring backend: a ring of io_uring for each Queue, over the same medium as the file backend.
+// The uring backend: a ring of io_uring for each Queue, over the same medium as the file backend. Where that takes commands
+// (an NVMe character device), they go by the ring as they are (URING_CMD, Linux 6.1), past the kernel's block layer.
 //
 // submit() costs one system call for the whole batch, run() of a batch one for submitting and waiting
 // together, poll() none, unless the kernel asks to be entered. run() of one Io is a blocking call. The medium's descriptor is
@@ -22,7 +23,7 @@ struct UringModes {
   bool kernel_thread = false;
 };
 
-// Takes over medium.descriptor, also on errors. Queues are at most `max_depth` deep. `helper_count` threads
+// Takes over the medium, also on errors. Queues are at most `max_depth` deep. `helper_count` threads
 // serve the queues of the file backend; they are started only when neither io_uring nor AIO is available at all.
 // Errors: ENOMEM.
 base::Expected<Device*> make_uring_device(const Medium& medium, size_t max_depth = kDefaultUringDepth,

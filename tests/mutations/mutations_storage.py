@@ -61,9 +61,9 @@ MUTATIONS = [
              (URING, "bool temporary = result == -EINTR || result == -EAGAIN", "bool temporary = result == -EAGAIN"),
              (URING, "      long result = ring_.enter(wait_count);", "      static int turn = 0;\n      long result = ++turn % 3 == 0 ? -EINTR : ring_.enter(wait_count);")),
     mutation("a request the kernel cancelled is an error", "Uring.SignalsCancel*",
-             (URING, "result == -EAGAIN || result == -ECANCELED", "result == -EAGAIN")),
+             (URING, "result == -EINTR || result == -ECANCELED ||", "result == -EINTR ||")),
     mutation("write at the offset of the Io before", "*Conformance.Batches*",
-             (URING, "    entry->off = io.offset_bytes;", "    static uint64_t before = 0;\n    entry->off = before;\n    before = io.offset_bytes;")),
+             (URING, "    entry.off = io.offset_bytes;", "    static uint64_t before = 0;\n    entry.off = before;\n    before = io.offset_bytes;")),
 
     # Queues
     mutation("done runs inside submit", "*Conformance.DoneNeverRuns*",
@@ -107,9 +107,9 @@ MUTATIONS = [
              (LATENCY, "    if (timed_count_ > 0) quiet.no_longer_than(timed_[0]->due_ns);\n", "")),
 
     mutation("registered memory is used past its end", "Uring.FixedMemory*",
-             (URING, "    if (at >= fixed_.size() || entry.len > fixed_.size() - at) return;\n", "    if (at >= fixed_.size()) return;\n")),
+             (URING, "    if (at >= fixed_.size() || bytes > fixed_.size() - at) return -1;\n", "    if (at >= fixed_.size()) return -1;\n")),
     mutation("registered memory is not used", "Uring.FixedMemory*",
-             (URING, "          use_fixed_memory(*entry);\n", "")),
+             (URING, "fixed_piece(entry.addr, entry.len); piece >= 0", "fixed_piece(entry.addr, entry.len); piece > 1 << 20")),
     mutation("memory that is registered no more is used", "Uring.FixedMemory*",
              (URING, "    fixed_ = {};\n", "")),
     mutation("stripe registers memory with its first member", "Uring.AllMembersOfAStripe*",
@@ -119,7 +119,7 @@ MUTATIONS = [
     mutation("polled ring is given what it cannot do", "Uring.PolledQueues*",
              (URING, "if (by_call || (polls_device_ && !transfers)) {", "if (by_call) {")),
     mutation("transfer that cannot be polled for fails", "Uring.PolledQueues*",
-             (URING, " || (result == -EOPNOTSUPP && polls_device_)", "")),
+             (URING, " ||\n          (result == -EOPNOTSUPP && polls_device_)", "")),
     mutation("polled ring is slept over", "Uring.PolledQueues*",
              (URING, "    if (!use.sleeps || polls_device_) return {};\n", "    if (!use.sleeps) return {};\n")),
     mutation("completions of a ring wake nobody", "*WhoSleeps*",
@@ -174,7 +174,7 @@ MUTATIONS = [
 
     # Linux AIO
     mutation("Ios that Linux AIO refuses are dropped", "Aio.WhatTheKernelRefuses*",
-             (AIO, "    FileDevice::set_result(io, result);\n    complete(io);\n  }\n\n  size_t reap", "    FileDevice::set_result(io, result);\n  }\n\n  size_t reap")),
+             (AIO, "    file_.set_result(io, result);\n    complete(io);\n  }\n\n  size_t reap", "    file_.set_result(io, result);\n  }\n\n  size_t reap")),
     mutation("full queue of Linux AIO is an error", "Aio.WithoutRoom*",
              (AIO, "      if (result == -EAGAIN || result == -EINTR) return;\n", "")),
     mutation("what Linux AIO takes none of waits for ever", "Aio.WithoutRoom*",

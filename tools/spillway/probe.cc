@@ -397,15 +397,17 @@ base::Expected<storage::Medium> open_to_look(std::string_view path, Problems& pr
 Json describe_medium(std::string_view path, Problems& problems) {
   auto medium = open_to_look(path, problems);
   if (!medium) throw WrongInput(medium.error().message);
-  sys::close_own_descriptor(medium->descriptor);
-  return {{"path", path},
-          {"is", medium->label},
-          {"block_bytes", medium->block_bytes},
-          {"capacity_bytes", medium->capacity_bytes},
-          {"direct_io", medium->is_direct},
-          {"discards", medium->discards},
-          {"can_be_polled", medium->polls},
-          {"is_memory", medium->is_memory}};
+  storage::close_medium(*medium);
+  Json answers = {{"path", path},
+                  {"is", medium->label},
+                  {"block_bytes", medium->block_bytes},
+                  {"capacity_bytes", medium->capacity_bytes},
+                  {"direct_io", medium->is_direct},
+                  {"discards", medium->discards},
+                  {"can_be_polled", medium->polls},
+                  {"is_memory", medium->is_memory}};
+  if (medium->takes_commands()) answers["largest_command_bytes"] = medium->nvme.command_bytes;
+  return answers;
 }
 
 }  // namespace
