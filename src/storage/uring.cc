@@ -92,7 +92,9 @@ class UringQueue final : public Queue {
                                                     .kernel_thread = modes.kernel_thread,
                                                     .takes_commands = file_.medium().takes_commands()});
     if (!opened) return opened;
-    file_is_fixed_ = ring_.fix_file(file_.medium().descriptor);
+    // A block device that keeps others away does so until the last command has ended.
+    const int files[] = {file_.medium().descriptor, file_.medium().block_descriptor};
+    file_is_fixed_ = ring_.fix_files({files, files[1] >= 0 ? 2u : 1u});
     if (!use.sleeps || polls_device_) return {};
     opened = told_.open();
     if (opened && !ring_.tell(told_.descriptor())) told_.close();

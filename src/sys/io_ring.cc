@@ -139,7 +139,7 @@ void IoRing::close() {
   // In a child of fork something else may be there.
   if (process_ == syscall(SYS_getpid)) {
     // The kernel closes what is registered some time after the ring: too late for whoever opens that file again.
-    if (file_is_fixed_) syscall(SYS_io_uring_register, descriptor_, IORING_UNREGISTER_FILES, nullptr, 0);
+    if (files_are_fixed_) syscall(SYS_io_uring_register, descriptor_, IORING_UNREGISTER_FILES, nullptr, 0);
     if (entries_ != nullptr) unmap(entries_, entries_bytes_);
     if (rings_ != nullptr) unmap(rings_, rings_bytes_);
   }
@@ -156,10 +156,11 @@ bool IoRing::tell(int eventfd) {
   return !failed(syscall(SYS_io_uring_register, descriptor_, IORING_REGISTER_EVENTFD, &eventfd, 1));
 }
 
-bool IoRing::fix_file(int file) {
-  CHECK(!file_is_fixed_);
-  file_is_fixed_ = !failed(syscall(SYS_io_uring_register, descriptor_, IORING_REGISTER_FILES, &file, 1));
-  return file_is_fixed_;
+bool IoRing::fix_files(std::span<const int> files) {
+  CHECK(!files_are_fixed_);
+  files_are_fixed_ =
+      !failed(syscall(SYS_io_uring_register, descriptor_, IORING_REGISTER_FILES, files.data(), files.size()));
+  return files_are_fixed_;
 }
 
 bool IoRing::fix_memory(const iovec* pieces, uint32_t piece_count) {

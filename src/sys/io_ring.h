@@ -20,6 +20,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "base/error.h"
 
@@ -57,9 +58,10 @@ class IoRing {
   // Returns whether it agreed.
   bool tell(int eventfd);
 
-  // From now on entries may name `file` by the number 0 and IOSQE_FIXED_FILE, which spares the kernel a look at the table of
-  // descriptors for each. Returns whether the kernel agreed. REQUIRES: it has not agreed to one yet.
-  bool fix_file(int file);
+  // From now on entries may name files[i] by the number i and IOSQE_FIXED_FILE, which spares the kernel a look at the table of
+  // descriptors for each. They stay open until the ring has nothing in flight any more, also when the process is killed.
+  // Returns whether the kernel agreed. REQUIRES: it has not agreed to any yet.
+  bool fix_files(std::span<const int> files);
   // From now on READ_FIXED and WRITE_FIXED may name pieces[i] by buf_index i: the kernel need not look up and pin their pages
   // each time. They stay in memory, and must stay mapped, until the ring is closed or this is called again. Returns whether
   // the kernel agreed: not past RLIMIT_MEMLOCK. A piece is at most kMaxFixedPieceBytes.
@@ -100,7 +102,7 @@ class IoRing {
   io_uring_sqe* entry(uint32_t index) const { return &entries_[(index & submission_mask_) << doubled_]; }
 
   IoRingUse use_;
-  bool file_is_fixed_ = false;
+  bool files_are_fixed_ = false;
   uint32_t doubled_ = 0;  // 1: entries and completions are twice as long as their types
   int descriptor_ = -1;
   long process_ = 0;  // that opened it

@@ -138,7 +138,7 @@ TEST_P(IoRingWays, ABrokenRingHandsOverOrKeeps) {
     if (turn % 40 == 0) {
       ring.close();
       ASSERT_TRUE(ring.open(4, GetParam().use));
-      ASSERT_TRUE(ring.fix_file(file));
+      ASSERT_TRUE(ring.fix_files({&file, 1}));
       ASSERT_NO_FATAL_FAILURE(add_nop(1));
       ASSERT_GE(ring.enter(1), 0);
       ASSERT_EQ(completed().size(), 1u);
@@ -177,7 +177,7 @@ TEST_P(IoRingWays, ReadsRegisteredFilesIntoRegisteredMemory) {
   ASSERT_GE(file, 0);
   const std::string text(100, 'x');
   ASSERT_EQ(write(file, text.data(), text.size()), 100);
-  ASSERT_TRUE(ring.fix_file(file));
+  ASSERT_TRUE(ring.fix_files({&file, 1}));
   close(file);  // the ring has it
   alignas(4096) static char memory[2][4096];
   memset(memory, 0, sizeof memory);
@@ -256,7 +256,7 @@ TEST(IoRing, ClosingLetsGoOfTheFile) {
       GTEST_SKIP() << opened.error().message;
     const int file = opened_and_locked();
     ASSERT_GE(file, 0);
-    ASSERT_TRUE(ring.fix_file(file));
+    ASSERT_TRUE(ring.fix_files({&file, 1}));
     close(file);
     EXPECT_EQ(opened_and_locked(), -1) << "the ring has it";
     ring.close();
@@ -270,11 +270,12 @@ TEST(IoRing, ClosingLetsGoOfTheFile) {
 TEST_F(IoRingTest, WhatIsNotThereIsNotRegistered) {
   const iovec nothing = {nullptr, 4096};
   EXPECT_FALSE(ring.fix_memory(&nothing, 1));
-  EXPECT_FALSE(ring.fix_file(12345));
+  const int none = 12345;
+  EXPECT_FALSE(ring.fix_files({&none, 1}));
   const int file = ::open("/dev/zero", O_RDONLY | O_CLOEXEC);
   ASSERT_GE(file, 0);
-  EXPECT_TRUE(ring.fix_file(file)) << "after a refusal";
-  EXPECT_DEATH(ring.fix_file(file), "file_is_fixed_");
+  EXPECT_TRUE(ring.fix_files({&file, 1})) << "after a refusal";
+  EXPECT_DEATH(ring.fix_files({&file, 1}), "files_are_fixed_");
   close(file);
 }
 

@@ -24,7 +24,7 @@ MUTATIONS = [
     mutation("ring of one thread is anybody's", "IoRing.OfOneThread*",
              (RING, "    if (use.by_one_thread) descriptor =", "    if (false) descriptor =")),
     mutation("registered file is closed some time after its ring", "IoRing.ClosingLetsGo*",
-             (RING, "    if (file_is_fixed_) syscall(SYS_io_uring_register, descriptor_, IORING_UNREGISTER_FILES, nullptr, 0);\n", "")),
+             (RING, "    if (files_are_fixed_) syscall(SYS_io_uring_register, descriptor_, IORING_UNREGISTER_FILES, nullptr, 0);\n", "")),
     mutation("set of events is not told by its members", "EventsTest.*",
              ("src/sys/events.cc", "  event.events = wakes == Wakes::kWhileReadable ? EPOLLIN : EPOLLIN | EPOLLET;", "  event.events = 0;\n  (void)wakes;")),
     mutation("event that nobody clears wakes for ever", "EventsTest.*",

@@ -175,7 +175,7 @@ Json probe_registration() {
   if (!ring.open(8)) return answers;
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) == 0) {
-    answers["registered_file"] = ring.fix_file(ends[0]) ? "works" : "refused";
+    answers["registered_file"] = ring.fix_files({ends, 1}) ? "works" : "refused";
     for (int end : ends) close(end);
   }
   alignas(4096) static char page[4096];
