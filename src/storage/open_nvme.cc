@@ -104,7 +104,6 @@ base::Expected<Medium> open_nvme(const Path& path, const OpenParameters& paramet
   medium.capacity_bytes = base::round_down(space->block_count * space->block_bytes, base::kOsPageBytes);
   medium.is_direct = true;
   medium.discards = queue_number(block.major, block.minor, "discard_max_bytes") != 0;
-  medium.polls = queue_number(block.major, block.minor, "io_poll") != 0;
   const auto read = [&](char* to, uint64_t bytes, uint64_t offset) -> int64_t {
     const iovec segment = {to, bytes};
     Io io;

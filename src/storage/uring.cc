@@ -54,7 +54,9 @@ class UringDevice final : public AioDevice {
     if (modes_.polls_device && !(medium().is_direct && medium().polls)) {
       modes_.polls_device = false;
       base::log(name(), ": iopoll: ",
-                medium().is_direct ? "its device does not poll (queue/io_poll is 0)" : "it has no direct I/O",
+                medium().takes_commands() ? "commands are not polled for"
+                : medium().is_direct      ? "its device does not poll (queue/io_poll is 0)"
+                                          : "it has no direct I/O",
                 "; using interrupts instead");
     }
     if (!modes_.kernel_thread) return;

@@ -4,6 +4,7 @@
 //   write SEED / read SEED             a batch of 32 blocks;              "NUMBER:COUNT ...", what it ended with
 //   discard                            the same blocks
 //   begin SEED / finish                a write of them in two: submitted, and waited for
+//   fixed SEED                         writes them, and reads them, by registered memory: both answers, and "used", "not used" or "refused"
 //   large SEED                         one write of 64 segments, and then one read; "NUMBER:BYTES:RIGHT" of what came first to fail
 //   stream                             writes, 32 at a time, until one fails: "begun" first, then as above
 //   queue INDEX                        the queue for what follows; the first one is 0. "uses INDEX", or "error NUMBER MESSAGE"
@@ -18,6 +19,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -78,6 +80,37 @@ std::string finish(Operation operation, unsigned seed) {
 std::string batch(Operation operation, unsigned seed) {
   begin(operation, seed);
   return finish(operation, seed);
+}
+
+// The pages are registered, and then replaced: what goes by them goes to the old ones.
+std::string fixed(unsigned seed) {
+  constexpr size_t kBytes = kBatch * kBlock;
+  const auto map = [](void* address, int more) {
+    return static_cast<unsigned char*>(
+        mmap(address, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | more, -1, 0));
+  };
+  unsigned char* memory = map(nullptr, 0);
+  const bool agreed = queue->fix_memory(memory, kBytes);
+  for (size_t i = 0; i < kBytes; ++i) memory[i] = TestIo::pattern(i, seed);
+  std::string answers;
+  for (Operation operation : {Operation::kWrite, Operation::kRead}) {
+    if (operation == Operation::kRead) map(memory, MAP_FIXED);
+    std::vector<std::unique_ptr<TestIo>> ios;
+    std::vector<storage::Io*> all;
+    for (size_t i = 0; i < kBatch; ++i) {
+      ios.push_back(std::make_unique<TestIo>(operation, i * kBlock, std::vector{kBlock}));
+      ios.back()->segments[0].iov_base = memory + i * kBlock;
+      all.push_back(&ios.back()->io);
+    }
+    queue->run(all);
+    std::map<int, int> counts;
+    for (auto& io : ios) ++counts[io->io.error];
+    answers += summary(counts) + " ";
+  }
+  const bool used = memory[0] == 0 && memory[kBytes - 1] == 0;
+  queue->fix_memory(memory, 0);
+  munmap(memory, kBytes);
+  return answers + (!agreed ? "refused" : used ? "used" : "not used");
 }
 
 std::string large(unsigned seed) {
@@ -230,6 +263,7 @@ std::string answer(const std::string& line) {
   if (word == "write") return batch(Operation::kWrite, static_cast<unsigned>(number));
   if (word == "read") return batch(Operation::kRead, static_cast<unsigned>(number));
   if (word == "discard") return batch(Operation::kDiscard, 0);
+  if (word == "fixed") return fixed(static_cast<unsigned>(number));
   if (word == "large") return large(static_cast<unsigned>(number));
   if (word == "finish") return finish(Operation::kWrite, 0);
   if (word == "queue") return use_queue(static_cast<size_t>(number));

@@ -1,0 +1,302 @@
+#!/usr/bin/env python3
+"""NVMe passthrough (/dev/ng0n1) in a virtual machine.
+
+    nvme_test.py BUILD conformance [NAME...]   conformance_test.cc on devices: CONFORMANCE below
+    nvme_test.py BUILD behaviour [TEST...]     what is refused, errors of the medium, devices that go
+    nvme_test.py BUILD crash                   the machine is killed at any time, and what was flushed is there
+
+Exit status 77 if QEMU or a kernel for it is not there. TMPDIR says where the devices' files lie: 560 MiB, sparse.
+"""
+import pathlib
+import random
+import re
+import sys
+import tempfile
+import time
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from nvme_vm import DEVICES, Machine  # noqa: E402
+from support import Failure, status_of  # noqa: E402
+
+EIO, ENXIO, EBUSY, EEXIST, ENODEV, ENOTSUP = 5, 6, 16, 17, 19, 95
+GOOD = "0:32"  # all of device_driver's 32
+CONFORMANCE = {  # name: (serial, device)
+    "plain": ("small", "{character}"),
+    "large_blocks": ("large", "{character}"),
+    "with_kernel_thread": ("small", "uring:{character}?sqpoll=1"),
+    "by_calls": ("small", "file:{character}"),
+    "faulty": ("small", "fault:seed=5,read_split=1/2,write_split=2/3,any_delay_polls=1/3x2:[{character}]"),
+    # No passthrough: but nowhere else are there devices that poll.
+    "polled": ("large", "uring:{block}?iopoll=1"),
+}
+CRASHES = 4
+build, machine = None, None
+
+
+def started(programs, test):
+    """test() with a machine."""
+    global machine
+    with tempfile.TemporaryDirectory(prefix="spillway-nvme-") as folder:
+        machine = Machine(folder, build, programs)
+        for serial in DEVICES:
+            machine.blank(serial)
+        try:
+            machine.start()
+            test()
+        finally:
+            machine.kill()
+
+
+def conformance(*names):
+    line = machine.lines[0]
+    failed = []
+    for name in names or CONFORMANCE:
+        serial, device = CONFORMANCE[name]
+        variable = f"SPILLWAY_TEST_DEVICE={name}={device.format(character=machine.device(serial), block=machine.block(serial))}"
+        _, listed = line.run(variable, "/bin/storage_test", f"--gtest_filter=*/Conformance.*/{name}", "--gtest_list_tests")
+        tests = re.findall(r"^  (\S+)/", listed, flags=re.M)
+        passed = 0
+        for test in tests:
+            machine.blank(serial)
+            status, said = line.run(variable, "/bin/storage_test", f"--gtest_filter=*/Conformance.{test}/{name}",
+                                    "--gtest_color=no")
+            if status == 0 and "[  PASSED  ] 1 test." in said:
+                passed += 1
+            else:
+                failed.append(f"{name}: {test}")
+                print(said)
+        print(f"{passed} of {len(tests)} on {variable}", flush=True)
+        if not tests:
+            failed.append(f"{name}: no tests")
+    if failed:
+        raise Failure(f"failed: {'; '.join(failed)}")
+
+
+class Driver:
+    """device_driver on a device, by a line of its own."""
+
+    def __init__(self, device, *more, line=0):
+        self.line = machine.lines[line]
+        self.line.say("run", "/bin/device_driver", device, *more)
+        self.first = self.hear()
+        self.said = []
+
+    def hear(self):
+        return self.line.hear()
+
+    def ask(self, *words):
+        """The answer; lines of log before it go to `said`."""
+        self.line.say(*words)
+        while (answer := self.hear()).startswith("spillway: "):
+            self.said.append(answer)
+        return answer
+
+    def end(self):
+        """Its exit status. An end of input is what a line cannot say: the driver has a word for it."""
+        self.line.say("end")
+        return int(self.line.answer()[0])
+
+
+class Behaviour(unittest.TestCase):
+    def setUp(self):
+        for serial in DEVICES:
+            machine.blank(serial)
+
+    def driver(self, device, *more, line=0):
+        driver = Driver(device, *more, line=line)
+        self.assertRegex(driver.first, r"^open (uring|file):/dev/ng")
+        self.addCleanup(driver.end)
+        return driver
+
+    def refused(self, device, number, words, line=0):
+        driver = Driver(device, line=line)
+        self.assertRegex(driver.first, rf"^error {number} storage /dev/.*: .*{words}")
+        self.assertEqual(driver.line.answer()[0], "1")
+
+    def errors(self, summary):
+        """What "5:3 6:29" says, without what went well."""
+        counts = {int(number): int(count) for number, count in (part.split(":") for part in summary.split())}
+        self.assertEqual(sum(counts.values()), 32, summary)
+        counts.pop(0, None)
+        return set(counts)
+
+    def test_reads_what_it_wrote(self):
+        for serial in ("small", "large"):
+            for form, way, words in (("{}", "uring", None), ("file:{}", "file", None),
+                                     ("uring:{}?iopoll=1", "uring", "iopoll: commands are not polled for; using interrupts"),
+                                     ("aio:{}", "file", "Linux AIO has no commands of devices; using blocking calls")):
+                device = form.format(machine.device(serial))
+                driver = Driver(device, "overwrite")
+                if words is not None:
+                    self.assertIn(words, driver.first)
+                    driver.first = driver.hear()
+                self.assertRegex(driver.first, f"^open {way}:{machine.device(serial)} ")
+                self.assertEqual(driver.ask("write 1"), GOOD, device)
+                self.assertEqual(driver.ask("read 1"), GOOD, device)
+                self.assertEqual(driver.ask("read 7"), "-1:32")
+                self.assertEqual(driver.end(), 0)
+
+    def test_bytes_lie_where_they_belong(self):
+        driver = self.driver(machine.device("large"))
+        self.assertEqual(driver.ask("write 2"), GOOD)
+        self.assertEqual(pattern(32 * 4096, 2), machine.files["large"].read_bytes()[:32 * 4096])
+
+    def test_transfers_of_many_commands(self):
+        whole = 64 * 160 * 1024
+        for serial in ("small", "large"):
+            for form in ("{}", "file:{}?threads=0", "uring:{}?sqpoll=1,qd=1"):
+                driver = Driver(form.format(machine.device(serial)), "overwrite")
+                self.assertEqual(driver.ask("large 4"), f"0:{whole}:{whole}", f"{serial} {form}")
+                self.assertEqual(driver.end(), 0)
+
+    def test_discards(self):
+        driver = self.driver(machine.device("small"))
+        self.assertEqual(driver.ask("write 3"), GOOD)
+        self.assertEqual(driver.ask("discard"), GOOD)
+        self.assertEqual(driver.ask("read 3"), "-1:32", "QEMU gives zeros")
+
+    def test_registered_memory(self):
+        for form in ("{}", "uring:{}?sqpoll=1"):
+            driver = Driver(form.format(machine.device("large")), "overwrite")
+            self.assertEqual(driver.ask("fixed 3"), "0:32 0:32 used", form)
+            self.assertEqual(driver.ask("read 3"), GOOD)
+            self.assertEqual(driver.end(), 0)
+        driver = self.driver("file:" + machine.device("large"), "overwrite")
+        self.assertEqual(driver.ask("fixed 4"), "0:32 0:32 refused")
+
+    def test_children_have_queues(self):
+        driver = self.driver(machine.device("small"))
+        self.assertEqual(driver.ask("write 1"), GOOD)
+        self.assertEqual(driver.ask("fork").strip(), "error 0")
+        self.assertEqual(driver.ask("read 1"), GOOD)
+
+    def test_content_is_not_lost(self):
+        driver = Driver(machine.device("small"))
+        self.assertEqual(driver.ask("write 1"), GOOD)
+        self.assertEqual(driver.end(), 0)
+        self.refused(machine.device("small"), EEXIST, "content; pass --storage-overwrite")
+        self.assertEqual(self.driver(machine.device("small"), "overwrite").ask("read 1"), GOOD)
+
+    def test_two_processes_do_not_share_one(self):
+        small, block = machine.device("small"), machine.block("small")
+        driver = Driver(small)
+        for other in (small, block):
+            self.refused(other, EBUSY, "in use", line=1)
+        self.assertEqual(driver.end(), 0)
+        driver = Driver(block)
+        self.assertRegex(driver.first, rf"^open uring:{block} ")
+        self.refused(small, EBUSY, "in use", line=1)
+        self.assertEqual(driver.end(), 0)
+        self.driver(small)
+
+    def test_metadata_is_refused(self):
+        self.refused(machine.device("metadata"), ENOTSUP, "8 bytes of metadata")
+
+    def test_other_character_devices_are_refused(self):
+        for other in ("/dev/nvme0", "/dev/null"):
+            self.refused(other, 22, "neither")
+
+    def test_errors_of_the_medium(self):
+        for form in ("{}", "file:{}"):
+            driver = Driver(form.format(machine.device("failing")), "overwrite")
+            # Block 25 cannot be written, 20 cannot be read.
+            self.assertEqual(driver.ask("write 5"), f"0:31 {EIO}:1")
+            self.assertEqual(len(driver.said), 1, driver.said)
+            self.assertRegex(driver.said[0], r"^spillway: (uring|file):/dev/ng\S+ \(.*\): write of 4K at byte 102400: write fault "
+                             r"\(NVMe status type 2, code 0x80\)")
+            self.assertEqual(self.errors(driver.ask("read 5")), {-1, EIO})
+            self.assertEqual(len(driver.said), 1, "no more lines")
+            self.assertEqual(driver.end(), 0)
+
+    def streaming(self, device):
+        """A driver that writes until something fails."""
+        driver = Driver(device)
+        driver.line.say("stream")
+        self.assertEqual(driver.hear(), "begun")
+        time.sleep(1)
+        return driver
+
+    def test_reset_and_removed_in_flight(self):
+        """What the controller had when it is reset the kernel gives up, and it is asked for again: nobody notices. When the kernel
+        removes the device, it lets what has begun end, and then has no such device."""
+        for form, serial in (("{}", "removed"), ("file:{}", "slow")):
+            driver = self.streaming(form.format(machine.device(serial)))
+            for _ in range(3):
+                machine.put(f"{machine.controller(serial)}/reset_controller", "1")
+                time.sleep(1)
+            self.assertTrue(driver.line.is_silent())
+            machine.put(f"{machine.controller(serial)}/device/remove", "1")
+            self.assertEqual(self.errors(driver.hear()), {ENODEV})
+            self.assertEqual(driver.ask("write 1"), f"{ENODEV}:32")
+            self.refused(machine.device(serial), r"\d+", "no such device", line=1)
+            self.assertEqual(driver.said, [])
+            self.assertEqual(driver.end(), 0)
+
+    def test_unplugged_in_flight(self):
+        driver = self.streaming(machine.device("unplugged"))
+        machine.command("device_del", id="unplugged")
+        self.assertLessEqual(self.errors(driver.hear()), {ENODEV, EIO, ENXIO})
+        self.assertLessEqual(self.errors(driver.ask("write 1")), {ENODEV, EIO, ENXIO})
+        self.assertEqual(driver.end(), 0)
+
+    def test_info(self):
+        for serial, block_words in (("small", "512 bytes"), ("large", "4.0 KiB|4096 bytes")):
+            status, said = machine.lines[0].run("/bin/spillway", "info", machine.device(serial))
+            self.assertEqual(status, 0, said)
+            name = machine.device(serial)
+            self.assertRegex(said, rf"is +uring:{name} \(NVMe namespace 1, passthrough beside {machine.block(serial)}\)")
+            self.assertRegex(said, rf"block +({block_words})")
+            self.assertRegex(said, r"capacity +80.0 MiB")
+            self.assertRegex(said, r"largest command +" + ("32.0 KiB" if serial == "small" else r"\d+"))
+            self.assertRegex(said, r"can be polled +no")
+
+
+def pattern(size, seed):
+    """TestIo's."""
+    return bytes(((offset * 0x9E3779B97F4A7C15 & (1 << 64) - 1) >> 56) ^ (seed * 37 & 0xFF) for offset in range(size))
+
+
+def crash():
+    seed = random.randrange(1 << 30)
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    expected = pattern(8 << 20, 1)
+    for turn in range(CRASHES):
+        serial = ("small", "large")[turn % 2]
+        machine.blank(serial)
+        driver = Driver(machine.device(serial))
+        driver.line.say("journal")
+        until = time.monotonic() + chance.uniform(0.5, 8)
+        flushed = 0
+        while time.monotonic() < until:
+            flushed = int(driver.hear().split()[1])
+        machine.kill()
+        there = machine.files[serial].read_bytes()[:flushed * 4096]
+        if not flushed or there[:len(expected)] != expected[:len(there)]:
+            raise Failure(f"{flushed} blocks flushed, and other bytes are there")
+        machine.start()
+        driver = Driver(machine.device(serial), "overwrite")
+        if flushed >= 32 and driver.ask("read 1") != GOOD:
+            raise Failure("other bytes are read")
+        driver.end()
+        print(f"{serial}: {flushed} blocks flushed, and there", flush=True)
+
+
+def main():
+    global build
+    build = pathlib.Path(sys.argv[1]).resolve()
+    kind, more = sys.argv[2], sys.argv[3:]
+
+    def behaviour():
+        names = [f"Behaviour.{name}" for name in more] or ["Behaviour"]
+        if not unittest.main(argv=["nvme_test.py", *names], verbosity=2, exit=False).result.wasSuccessful():
+            raise Failure("see above")
+
+    tests = {"conformance": lambda: conformance(*more), "behaviour": behaviour, "crash": crash}
+    programs = [build / "bin" / "spillway"] if kind == "behaviour" else []
+    return status_of("nvme_test.py", started, programs, tests[kind])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
