@@ -8,6 +8,7 @@ FILE = "src/storage/file.cc"
 HELPERS = "src/storage/file_helpers.cc"
 MEDIUM = "src/storage/open_medium.cc"
 SETTINGS = "src/storage/device_settings.cc"
+NVME = "src/storage/nvme.cc"
 NVME_STATUS = "src/storage/nvme_status.cc"
 STRIPE = "src/storage/stripe.cc"
 STRIPE_MAP = "src/storage/stripe_map.h"
@@ -278,6 +279,20 @@ MUTATIONS = [
              (SETTINGS, "  if (spdk.nqn.empty() != (spdk.transport == SpdkTransport::kPcie))", "  if (!spdk.nqn.empty() && spdk.transport == SpdkTransport::kPcie)")),
     mutation("two addresses of one spdk device", "DeviceString.*",
              (SETTINGS, "  if (address_count != 1)", "  if (address_count == 0)")),
+    mutation("NVMe command has one block too many", "Nvme.ATransfer*",
+             (NVME, "command.transferred_bytes / space.block_bytes - 1)", "command.transferred_bytes / space.block_bytes)")),
+    mutation("NVMe commands reach the first 2^32 blocks only", "Nvme.ATransfer*",
+             (NVME, "  command.words.cdw11 = static_cast<uint32_t>(first_block >> 32);\n", "")),
+    mutation("NVMe command takes segments that do not fit", "Nvme.Segments*",
+             (NVME, "io.segments[count].iov_len <= most_bytes - bytes", "bytes < most_bytes")),
+    mutation("NVMe command has more blocks than it can say", "Nvme.ACommandHas*",
+             (NVME, "std::min(space.command_bytes, kMostBlocks * space.block_bytes)", "space.command_bytes")),
+    mutation("NVMe namespace with metadata is taken as one without", "Nvme.IdentityThat*",
+             (NVME, "  if (metadata_bytes != 0)\n", "  if (metadata_bytes > 64)\n")),
+    mutation("NVMe namespace has the blocks of another format", "Nvme.IdentityGives*",
+             (NVME, "  if (identity[kFormatCount] >= 16) format |= ", "  if (identity[kFormatCount] >= 64) format |= ")),
+    mutation("NVMe discard tells and does not deallocate", "Nvme.ADiscard*",
+             (NVME, "kDeallocate = 1 << 2;", "kDeallocate = 1 << 1;")),
     mutation("failed NVMe command of an unknown kind is a success", "NvmeStatus.*",
              (NVME_STATUS, "status->error : EIO;", "status->error : 0;")),
     mutation("full namespace is an error of the medium", "NvmeStatus.*",
