@@ -11,7 +11,7 @@
 //    the other)
 //   What it may not
 //    wait for another iteration, by a condition, a barrier, a semaphore or otherwise: that may not have begun, or wait for this one's worker
-//    leave by an exception (std::terminate), by pthread_exit or by longjmp;
+//    leave by an exception (std::terminate), by pthread_exit or by longjmp
 //    vfork, and touch spilled memory in the child: a page that this thread has begun to read comes when the thread goes on
 //    hold a lock of its own making, as from an atomic flag, while it touches spilled memory; mutexes, reader-writer locks, spin
 //    locks of pthread.h, std::call_once and the initialisers of static variables are known, and a task that has one waits with its worker
