@@ -24,7 +24,9 @@ struct Medium {
   bool is_direct = false;        // O_DIRECT; else transfers go through the kernel's page cache
   bool polls = false;  // its device can be polled for completions of reads and writes, as opposed to commands
   bool is_memory = false;  // nothing to wait for: transfers end before their system call returns
-  NvmeNamespace nvme;      // of a character device, which takes commands; else none
+  bool ends_with_process =
+      false;           // others want its room, or its lock, as soon as the process has ended or was killed
+  NvmeNamespace nvme;  // of a character device, which takes commands; else none
   // Of a character device: the block device of the same namespace, the runtime's own, open exclusively as long as the
   // medium, for direct reading.
   int block_descriptor = -1;

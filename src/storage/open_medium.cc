@@ -143,6 +143,7 @@ base::Expected<Medium> finish_file(const Path& path, Opened opened, const char* 
   if (long result = describe(opened.get(), "", facts); sys::failed(result))
     return std::unexpected(open_error(path, result));
   Medium medium;
+  medium.ends_with_process = spill;
   medium.capacity_bytes = *capacity_bytes;
   medium.discards = can_punch_holes(opened.get(), facts.stx_size);
   medium.polls = queue_number(facts.stx_dev_major, facts.stx_dev_minor, "io_poll") != 0;
@@ -195,6 +196,7 @@ base::Expected<Medium> open_block_device(const Path& path, const OpenParameters&
   sys::syscall(SYS_ioctl, opened.get(), BLKSSZGET, &sector_bytes);
 
   Medium medium;
+  medium.ends_with_process = parameters.spill;
   medium.is_block_device = true;
   medium.capacity_bytes = base::round_down(size_bytes, base::kOsPageBytes);
   medium.discards = queue_number(facts.stx_rdev_major, facts.stx_rdev_minor, "discard_max_bytes") != 0;

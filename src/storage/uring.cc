@@ -94,9 +94,7 @@ class UringQueue final : public Queue {
                                                     .kernel_thread = modes.kernel_thread,
                                                     .takes_commands = file_.medium().takes_commands()});
     if (!opened) return opened;
-    // A block device that keeps others away does so until the last command has ended.
-    const int files[] = {file_.medium().descriptor, file_.medium().block_descriptor};
-    file_is_fixed_ = ring_.fix_files({files, files[1] >= 0 ? 2u : 1u});
+    fix_files();
     if (!use.sleeps || polls_device_) return {};
     opened = told_.open();
     if (opened && !ring_.tell(told_.descriptor())) told_.close();
@@ -174,6 +172,15 @@ class UringQueue final : public Queue {
     if (count == 0 || !ring_.fix_memory(pieces, count)) return false;
     fixed_ = {static_cast<char*>(address), bytes};
     return true;
+  }
+
+  // The kernel closes what is registered some time after a process that has ended, with its locks. What is not stays open for
+  // what is in flight. That is not so of the block device that keeps others away from a device that takes commands.
+  void fix_files() {
+    const Medium& medium = file_.medium();
+    if (medium.ends_with_process && !medium.takes_commands()) return;
+    const int files[] = {medium.descriptor, medium.block_descriptor};
+    file_is_fixed_ = ring_.fix_files({files, files[1] >= 0 ? 2u : 1u});
   }
 
   void prepare(Io& io) {

@@ -1,5 +1,6 @@
 #include "storage/uring.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <stdio.h>
@@ -200,6 +201,7 @@ TEST(Uring, TheRingHasTheMediumItself) {
   auto medium = open_medium("/var/tmp", kSpill);
   ASSERT_TRUE(medium.has_value());
   if (!sys::IoRing::probe()) GTEST_SKIP() << "no io_uring here";
+  medium->ends_with_process = false;
   Device* device = make_uring_device(*medium).value();
   Queue* queue = device->open_queue(8).value();
   close(medium->descriptor);
@@ -209,6 +211,27 @@ TEST(Uring, TheRingHasTheMediumItself) {
   EXPECT_EQ(alone.io.error, EBADF);
   device->close_queue(queue);
   device->close();
+}
+
+// Else the next one finds the file in use, or its room not free yet.
+TEST(Uring, TheFileOfAProcessThatIsKilledIsFreeAtOnce) {
+  const std::string path = testing::TempDir() + "spillway-killed-" + std::to_string(getpid());
+  OpenParameters parameters = kSpill;
+  parameters.overwrite = true;
+  for (int turn = 0; turn < 10; ++turn) {
+    ASSERT_GE(close(open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600)), 0);
+    const int status = in_child([&] {
+      Queue* queue = open_device("uring:" + path, parameters).value()->open_queue(8).value();
+      if (!use(*queue, 0)) return false;
+      kill(getpid(), SIGKILL);
+      return false;
+    });
+    ASSERT_EQ(status, 1000 + SIGKILL);
+    auto again = open_device("uring:" + path, parameters);
+    ASSERT_TRUE(again.has_value()) << again.error().message;
+    (*again)->close();
+  }
+  unlink(path.c_str());
 }
 
 // A SIGALRM every so often, whose handler makes system calls fail with EINTR.

@@ -107,6 +107,8 @@ MUTATIONS = [
     mutation("modelled device is quiet when a request is due", "*WhoSleeps*",
              (LATENCY, "    if (timed_count_ > 0) quiet.no_longer_than(timed_[0]->due_ns);\n", "")),
 
+    mutation("file that others wait for is registered", "Uring.TheFileOfAProcess*",
+             (URING, "    if (medium.ends_with_process && !medium.takes_commands()) return;\n", "")),
     mutation("registered memory is used past its end", "Uring.FixedMemory*",
              (URING, "    if (at >= fixed_.size() || bytes > fixed_.size() - at) return -1;\n", "    if (at >= fixed_.size()) return -1;\n")),
     mutation("registered memory is not used", "Uring.FixedMemory*",
