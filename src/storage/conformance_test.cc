@@ -39,7 +39,6 @@ const Backend kBackends[] = {
     {"uring_by_submit", "uring:/var/tmp", true, false},
     {"uring_of_one_thread", "uring:/var/tmp", true, false, false, true},
     {"uring_sqpoll", "uring:/var/tmp?sqpoll=1", true, false},
-    {"uring_iopoll", "uring:/var/tmp?iopoll=1", true, false},
     {"aio", "aio:/var/tmp", true},
     {"aio_by_submit", "aio:/var/tmp", true, false},
     {"pmem_without_dax", "pmem:/var/tmp?size=64M,dax=0", false},
@@ -280,9 +279,10 @@ TEST_P(Conformance, WhoSleepsWhileItIsQuietMissesNothing) {
   const int descriptor = queue->quiet().descriptor;
   if (descriptor >= 0) ASSERT_TRUE(set.add(descriptor));
   EXPECT_EQ(queue->quiet().until_ns, base::Quiet::kForever) << "nothing is in flight";
-  const bool never_asks_in_vain =
-      !GetParam().in_pieces &&
-      std::string_view(GetParam().device_string).find("delay_") == std::string_view::npos;
+  // Asks in vain whose transfers are a ring's, where they have ended but are not yet due.
+  const std::string_view text = GetParam().device_string;
+  const bool never_asks_in_vain = !GetParam().in_pieces && text.find("delay_") == std::string_view::npos &&
+                                  text.find(":[uring") == std::string_view::npos;
   // Some can tell nobody.
   bool is_ever_quiet = descriptor >= 0;
   for (int turn = 0; turn < 30; ++turn) {
