@@ -64,12 +64,15 @@ class Target:
         self.call("bdev_error_create", base_name="sound")
         self.call("nvmf_create_subsystem", nqn=NQN, allow_any_host=True, serial_number="SPILLWAY", max_namespaces=8)
         for i, name in enumerate(["file1", "file2", "memory", "EE_sound"], 1):
-            self.call("nvmf_subsystem_add_ns", nqn=NQN, namespace={"bdev_name": name, "nsid": i})
+            self.add(name, i)
         self.call("nvmf_subsystem_add_listener", nqn=NQN,
                   listen_address={"trtype": "TCP", "adrfam": "IPv4", "traddr": "127.0.0.1", "trsvcid": str(self.port)})
 
     def remove(self, space):
         self.call("nvmf_subsystem_remove_ns", nqn=NQN, nsid=space)
+
+    def add(self, name, space):
+        self.call("nvmf_subsystem_add_ns", nqn=NQN, namespace={"bdev_name": name, "nsid": space})
 
     def connection_count(self):
         return len(self.call("nvmf_subsystem_get_qpairs", nqn=NQN))

@@ -277,6 +277,22 @@ class Behaviour(unittest.TestCase):
         self.assertEqual(driver.end(), 0)
         target.kill()  # the next test has all namespaces again
 
+    def test_namespace_that_comes_back_is_another_one(self):
+        for asks_between in (False, True):
+            with self.subTest(asks_between=asks_between):
+                driver = self.driver(target.device(3), "overwrite")
+                self.assertEqual(driver.ask("write 1"), GOOD)
+                target.remove(3)
+                if asks_between:
+                    self.assertLessEqual(self.errors(driver.ask("read 1")), {ENXIO})
+                target.call("bdev_malloc_create", name="other", num_blocks=(16 << 20) // 512, block_size=512)
+                target.add("other", 3)
+                if not asks_between:
+                    time.sleep(1)  # the target has said so
+                self.stays_lost(driver, ENXIO)
+                target.kill()  # the next test has the first namespaces again
+                target.start()
+
     def test_errors_of_the_medium(self):
         driver = self.driver(target.device(4), "overwrite")
         self.assertEqual(driver.ask("write 5"), GOOD)

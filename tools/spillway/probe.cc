@@ -27,6 +27,7 @@
 #include "base/ids.h"
 #include "command.h"
 #include "storage/open.h"
+#include "storage/spdk_load.h"
 #include "sys/files.h"
 #include "sys/io_ring.h"
 #include "sys/kernel.h"
@@ -232,6 +233,13 @@ Json probe_linux_aio() {
   return {{"contexts", kernel_answer(result)},
           {"requests_reserved", number_or_zero(first_line("/proc/sys/fs/aio-nr"))},
           {"most_requests", number_or_zero(first_line("/proc/sys/fs/aio-max-nr"))}};
+}
+
+Json probe_spdk() {
+  const auto library = storage::load_spdk();
+  return {
+      {"library", library ? std::string("works") : std::string(library.error().message)},
+      {"vfio", std::filesystem::exists("/dev/vfio/vfio") ? "there" : "no /dev/vfio/vfio, which PCIe needs"}};
 }
 
 // Names in `folder` that begin with one of `beginnings` and a digit.
@@ -451,6 +459,7 @@ Json probe_machine() {
   machine["kernel"] = probe_kernel(problems);
   machine["io_uring"] = probe_io_uring(problems);
   machine["linux_aio"] = probe_linux_aio();
+  machine["spdk"] = probe_spdk();
   machine["memory"] = probe_memory();
   machine["cgroup"] = probe_cgroup();
   machine["limits"] = probe_limits(problems);

@@ -211,6 +211,8 @@ void Channel::on_completion(void* argument, const spdk_nvme_cpl* completion) {
   Piece& piece = *static_cast<Piece*>(argument);
   Channel& channel = *piece.channel;
   int error = error_of_nvme_status(completion->status.sct, completion->status.sc, piece.slot->io->operation);
+  // A namespace that is gone may be followed by another one of its number.
+  if (error == ENXIO) channel.target_.connection().set_lost(error);
   // While the queue pair is being given up, whatever ends ends for that.
   if (error != 0 && channel.lost_error_ != 0) error = channel.lost_error_;
   channel.piece_ended(piece, error);

@@ -1,7 +1,6 @@
 #include "storage/spdk/connection.h"
 
 #include <errno.h>
-#include <spdk/uuid.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -88,14 +87,36 @@ std::shared_ptr<Connection> Connection::to(const SpdkTarget& target, SpdkError& 
   }
   std::shared_ptr<Connection> connection(new Connection(id, controller));
   connections.push_back(connection);
-  // Keeps the connection alive, and hears of its end.
   poll_on_control([weak = std::weak_ptr(connection)] {
     auto alive = weak.lock();
     if (alive == nullptr) return false;
-    if (spdk_nvme_ctrlr_process_admin_completions(alive->controller()) < 0) alive->set_lost(ENXIO);
+    alive->attend();
     return true;
   });
   return connection;
+}
+
+void Connection::attend() {
+  // Among what it processes is what the target says of its namespaces.
+  bool is_lost = spdk_nvme_ctrlr_process_admin_completions(controller_) < 0;
+  for (const Watched& watched : watched_)
+    is_lost = is_lost || Identity::of(watched.space) != watched.identity;
+  if (is_lost) set_lost(ENXIO);
+}
+
+Connection::Identity Connection::Identity::of(spdk_nvme_ns* space) {
+  Identity identity = {.is_active = spdk_nvme_ns_is_active(space)};
+  if (!identity.is_active) return identity;
+  identity.block_count = spdk_nvme_ns_get_num_sectors(space);
+  if (const spdk_uuid* uuid = spdk_nvme_ns_get_uuid(space); uuid != nullptr) identity.uuid = *uuid;
+  const uint8_t* nguid = spdk_nvme_ns_get_nguid(space);
+  if (nguid != nullptr) std::copy_n(nguid, identity.nguid.size(), identity.nguid.begin());
+  return identity;
+}
+
+bool Connection::Identity::operator==(const Identity& other) const {
+  return is_active == other.is_active && block_count == other.block_count && nguid == other.nguid &&
+         spdk_uuid_compare(&uuid, &other.uuid) == 0;
 }
 
 Connection::~Connection() {
@@ -125,6 +146,7 @@ bool Target::look_at_space(SpdkError& error) {
   if (facts_.block_bytes < 512 || facts_.block_bytes > 4096)
     return fail(error, ENOTSUP, "only blocks of 512 to 4096 bytes are supported");
   if (facts_.capacity_bytes < 4096) return fail(error, ENXIO, "the namespace is empty");
+  connection_->watch(space_);
   return true;
 }
 
@@ -138,7 +160,7 @@ spdk_nvme_qpair* Target::open_queue_pair(size_t depth, SpdkError& error) {
     // A transfer may become several commands.
     options.io_queue_requests = std::max(options.io_queue_requests, static_cast<uint32_t>(4 * depth));
     if (auto* queue = spdk_nvme_ctrlr_alloc_io_qpair(controller, &options, sizeof options)) return queue;
-    if (spdk_nvme_ctrlr_process_admin_completions(controller) < 0) connection_->set_lost(ENXIO);
+    connection_->attend();
   }
   // A controller without another queue says so at once.
   const bool is_hung = now_ns() - since_ns > uint64_t{text_.timeout_seconds} * 1'000'000'000 / 2;

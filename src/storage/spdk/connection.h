@@ -5,12 +5,15 @@
 //
 // A connection that is lost, for one channel, is lost for all, and for good: no device connects again. The target may still do
 // writes that were given up here, over what was written to the same places since; and what answers at the same address may
-// be another medium, or the same one after it lost what it held.
+// be another medium, or the same one after it lost what it held. So it is when a namespace in use is removed, or replaced.
 #pragma once
 #include <spdk/nvme.h>
+#include <spdk/uuid.h>
 
+#include <array>
 #include <atomic>
 #include <memory>
+#include <vector>
 
 #include "storage/spdk_interface.h"
 
@@ -23,6 +26,9 @@ class Connection {
   ~Connection();
 
   spdk_nvme_ctrlr* controller() const { return controller_; }
+  // Control thread only. From now on the connection is lost when that namespace is removed or another takes its number; noticed
+  // when the target says so, within the control thread's next poll, or when the target refuses a request.
+  void watch(spdk_nvme_ns* space) { watched_.push_back({space, Identity::of(space)}); }
   // Any thread. What it was lost by, 0 as long as it works. Relaxed: who must see it (channel.h, 4) was told of an end that came
   // after it, by what orders memory.
   int lost_error() const { return lost_error_.load(std::memory_order_relaxed); }
@@ -32,13 +38,31 @@ class Connection {
     return lost_error_.compare_exchange_strong(before, error, std::memory_order_relaxed) ? error : before;
   }
 
+  // Control thread only. Keeps the connection alive, and hears of its end.
+  void attend();
+
  private:
+  // What tells namespaces apart that have the same number one after the other.
+  struct Identity {
+    bool is_active = false;
+    uint64_t block_count = 0;
+    spdk_uuid uuid = {};
+    std::array<uint8_t, 16> nguid = {};
+    bool operator==(const Identity& other) const;
+    static Identity of(spdk_nvme_ns* space);
+  };
+  struct Watched {
+    spdk_nvme_ns* space;
+    Identity identity;
+  };
+
   Connection(const spdk_nvme_transport_id& id, spdk_nvme_ctrlr* controller)
       : id_(id), controller_(controller) {}
 
   const spdk_nvme_transport_id id_;
   spdk_nvme_ctrlr* const controller_;
   std::atomic<int> lost_error_{0};
+  std::vector<Watched> watched_;  // the control thread's
 };
 
 class Target {
