@@ -54,7 +54,7 @@ def conformance(*names):
     for name in names or CONFORMANCE:
         serial, device = CONFORMANCE[name]
         variable = f"SPILLWAY_TEST_DEVICE={name}={device.format(character=machine.device(serial), block=machine.block(serial))}"
-        _, listed = line.run(variable, "/bin/storage_test", f"--gtest_filter=*/Conformance.*/{name}", "--gtest_list_tests")
+        _, listed = line.run(variable, "/bin/storage_test", f"--gtest_filter=*/Conformance*.*/{name}", "--gtest_list_tests")
         tests = re.findall(r"^  (\S+)/", listed, flags=re.M)
         passed = 0
         for test in tests:

@@ -60,7 +60,7 @@ def conformance(name):
     }
     variables = {**CLEAN, "SPILLWAY_TEST_DEVICE": f"{name}={devices[name]}"}
     program = str(build / "tests" / "storage_test")
-    listed = subprocess.run([program, f"--gtest_filter=*/Conformance.*/{name}", "--gtest_list_tests"], env=variables,
+    listed = subprocess.run([program, f"--gtest_filter=*/Conformance*.*/{name}", "--gtest_list_tests"], env=variables,
                             capture_output=True, text=True, check=True).stdout
     tests = re.findall(r"^  (\S+)/", listed, flags=re.M)
     failed = []
