@@ -59,7 +59,7 @@ def conformance(*names):
         passed = 0
         for test in tests:
             machine.blank(serial)
-            status, said = line.run(variable, "/bin/storage_test", f"--gtest_filter=*/Conformance.{test}/{name}",
+            status, said = line.run(variable, "/bin/storage_test", f"--gtest_filter=*/Conformance*.{test}/{name}",
                                     "--gtest_color=no")
             if status == 0 and "[  PASSED  ] 1 test." in said:
                 passed += 1

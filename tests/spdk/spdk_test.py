@@ -66,7 +66,7 @@ def conformance(name):
     failed = []
     for test in tests:
         target.blank()
-        ended = subprocess.run([program, f"--gtest_filter=*/Conformance.{test}/{name}"], env=variables, capture_output=True,
+        ended = subprocess.run([program, f"--gtest_filter=*/Conformance*.{test}/{name}"], env=variables, capture_output=True,
                                text=True, timeout=300)
         if ended.returncode != 0 or "[  PASSED  ] 1 test." not in ended.stdout:
             failed.append(test)
