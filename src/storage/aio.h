@@ -1,7 +1,7 @@
 // The aio backend: a context of Linux AIO for each Queue, over the same medium as the file backend. What io_uring's
 // is replaced by where it is forbidden, as in most containers.
 //
-// submit() costs one system call for the whole batch, poll() none, wait() one. run() of one Io is a blocking call.
+// submit() costs one system call for every four Ios of a batch, poll() none, wait() one. run() of one Io is a blocking call.
 // Only direct I/O is asynchronous: on a buffered medium submit() does the work, one Io after the other. Discards
 // are done by submit() always (AIO has none), and flushes where the kernel's AIO has none (before 4.18).
 // When the kernel has no room (EAGAIN) the rest of a batch is handed over by later polls; an Io that it

@@ -117,7 +117,7 @@ struct QueueUse {
 class Queue : public base::Poller {
  public:
   // Takes Ios from the front of `batch` until the queue is full, and starts them; returns how many it took.
-  // Checks alignment, bounds and segment count with CHECK. Cost: one system call a batch; does the I/O
+  // Checks alignment, bounds and segment count with CHECK. Cost: a system call for some Ios; does the I/O
   // before it returns where there is nothing to wait for it (memory; file, for a batch of one).
   size_t submit(std::span<Io* const> batch);
 

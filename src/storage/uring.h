@@ -1,9 +1,9 @@
 // The uring backend: a ring of io_uring for each Queue, over the same medium as the file backend. Where that takes commands
 // (an NVMe character device), they go by the ring as they are (URING_CMD, Linux 6.1), past the kernel's block layer.
 //
-// submit() costs one system call for the whole batch, run() of a batch one for submitting and waiting
-// together, poll() none, unless the kernel asks to be entered. run() of one Io is a blocking call. The medium's descriptor is
-// registered with the ring unless Medium::ends_with_process, and the memory that fix_memory() is told of.
+// submit() costs one system call for every four Ios of a batch, run() of a batch waits with the last of them, poll() costs
+// none, unless the kernel asks to be entered. run() of one Io is a blocking call. The medium's descriptor is registered with the
+// ring unless Medium::ends_with_process, and the memory that fix_memory() is told of.
 // Where a ring cannot be had (forbidden in a container, old kernel, no descriptor or memory left), a queue
 // of the aio backend takes its place, or one of the file backend where that cannot be had either or the medium is
 // buffered, with one line of log for the device.

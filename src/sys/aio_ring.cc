@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <atomic>
 
 #include "base/check.h"
@@ -82,7 +83,7 @@ long AioRing::submit() {
   long taken_count = 0;
   while (pending_count_ > 0) {
     const uint32_t to_end = entry_count_ - first_;
-    const uint32_t count = pending_count_ < to_end ? pending_count_ : to_end;
+    const uint32_t count = std::min({pending_count_, to_end, kMostHandedAtOnce});
     const long result = syscall(SYS_io_submit, context_, count, &pointers_[first_]);
     if (failed(result)) return taken_count > 0 ? taken_count : result;
     if (result == 0) return taken_count > 0 ? taken_count : -EAGAIN;

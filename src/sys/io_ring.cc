@@ -177,7 +177,7 @@ io_uring_sqe* IoRing::next_submission() {
 }
 
 long IoRing::enter(uint32_t wait_count) {
-  const uint32_t pending = pending_count();
+  uint32_t pending = pending_count();
   uint32_t flags = wait_count > 0 || needs_enter() ? IORING_ENTER_GETEVENTS : 0;
   if (use_.kernel_thread && pending > 0 && flags_say(IORING_SQ_NEED_WAKEUP)) {
     const long woken = syscall(SYS_io_uring_enter, descriptor_, 0, 0, IORING_ENTER_SQ_WAKEUP, nullptr, 0);
@@ -190,6 +190,12 @@ long IoRing::enter(uint32_t wait_count) {
     std::atomic_thread_fence(std::memory_order_seq_cst);
     if (flags_say(IORING_SQ_NEED_WAKEUP)) flags |= IORING_ENTER_SQ_WAKEUP;
     if (flags == 0) return 0;
+  } else {
+    while (pending > kMostHandedAtOnce) {
+      const long taken = syscall(SYS_io_uring_enter, descriptor_, kMostHandedAtOnce, 0, 0, nullptr, 0);
+      if (taken <= 0) return taken;
+      pending -= static_cast<uint32_t>(taken);
+    }
   }
   return syscall(SYS_io_uring_enter, descriptor_, pending, wait_count, flags, nullptr, 0);
 }

@@ -81,8 +81,8 @@ class IoRing {
 
   // Hands over what is pending and waits until `wait_count` completions are there. Returns 0 or more, or
   // -errno: -EINTR, -EAGAIN and -EBUSY may be tried again. Never waits when something went wrong. A thread of the kernel that
-  // sleeps and cannot be woken is handed nothing. Cost: a system call; none while a thread of the kernel looks for submissions,
-  // two to wake it.
+  // sleeps and cannot be woken is handed nothing. Cost: a system call for every four that are pending, at least one; none
+  // while a thread of the kernel looks for submissions, two to wake it.
   long enter(uint32_t wait_count);
 
   // Takes the completion that is next, if there is one. No system call.
