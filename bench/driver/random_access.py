@@ -14,7 +14,7 @@ accesses a second by a program that spillcc compiled (ours) over those of the be
 limit; more is better. Peers: `mmap_ratio` to a mapping of a file or device with MADV_RANDOM, `swap_ratio` to plain
 memory with swap on the same kind of device and no swap read-ahead. `DEVICE/read/64`: ours by 64 tasks of a parallel_for,
 on as many threads as there are CPUs, peers by 2 threads. `fio_ratio`: pages that ours read a second, over the reads a second of
-fio at its best depth up to 64.
+fio, which takes turns with the others at the depth up to 64 at which it was fastest before.
 """
 MIB = 1 << 20
 SOURCE = pathlib.Path(__file__).resolve().parent.parent / "random" / "random.cc"
@@ -55,7 +55,7 @@ class Contest:
             spill = context.storage
             mapped = file_of(cleanup, context.folder / "mapped", size)
             swap = file_of(cleanup, context.folder / "swap", size + 256 * MIB) if os.geteuid() == 0 else None
-        self.mapped = mapped
+        self.fio = FioContest(None, plan, mapped)
         context.progress(f"random {device}: filling what mmap maps")
         context.output([native, "fill", mapped, size])
         overwrite = ["--storage-overwrite"] if device == "zram" else []
@@ -102,34 +102,43 @@ class Contest:
                 self.drop(variant, died)
 
     def rates(self, mode, threads):
-        """A list of accesses a second for each program that is still there in the end."""
+        """A list of accesses a second for each program that is still there in the end, of reads a second for "fio"."""
         plan, rates = self.plan, {variant: [] for variant in self.running}
+        best = None
+        if threads == TASKS and shutil.which("fio"):
+            best = self.best_of_fio()
+            rates["fio"] = []
         for number in range(plan.pairs):
-            order = list(self.running)
-            for variant in in_turn(order, number):
+            for variant in in_turn([variant for variant in rates if variant == "fio" or variant in self.running], number):
+                if variant == "fio":
+                    rates["fio"].append(self.fio.turn(*best).rate)
+                    continue
                 try:
                     self.window(variant, threads, mode, plan.warm_seconds)
                     rates[variant].append(self.window(variant, threads, mode, plan.window_seconds))
                 except Failure as died:
                     self.drop(variant, died)
-        return {variant: rates[variant] for variant in self.running}
+        return {variant: rates[variant] for variant in rates if variant == "fio" or variant in self.running}
 
     def measure(self, mode, threads):
         rates = self.rates(mode, threads)
+        fio = rates.pop("fio", None)
         peers = [variant for variant in rates if variant != "ours"]
         ratios = {peer: [ours / theirs for ours, theirs in zip(rates["ours"], rates[peer])] for peer in peers}
         best = min(peers, key=lambda peer: median(ratios[peer]))
         row = {"case": f"{self.device}/{mode}/{threads}", "ours": median(rates["ours"]), "peer": median(rates[best]),
                "ratio": median(ratios[best]), "spread": spread(ratios[best]), "unit": "accesses/s", "best_peer": best}
         row.update({f"{peer}_ratio": median(ratios[peer]) for peer in peers})
-        if threads == TASKS and shutil.which("fio"):
-            row["fio_ratio"] = row["ours"] * (1 - self.plan.budget_bytes / self.plan.data_bytes) / self.fio_rate()
+        if fio:
+            missing = 1 - self.plan.budget_bytes / self.plan.data_bytes
+            shares = [ours * missing / theirs for ours, theirs in zip(rates["ours"], fio)]
+            row.update({"fio": median(fio), "fio_ratio": median(shares), "fio_spread": spread(shares)})
         return row
 
-    def fio_rate(self):
-        fio = FioContest(None, self.plan, self.mapped)
-        return max(fio.turn(side, ("uring", "read", "4K", depth)).rate for depth in self.plan.fio_depths
-                   for side in ("one", "batch"))
+    def best_of_fio(self):
+        """How fio reads most: its side and its case."""
+        turns = [(side, ("uring", "read", "4K", depth)) for depth in self.plan.fio_depths for side in ("one", "batch")]
+        return max(turns, key=lambda turn: self.fio.turn(*turn).rate)
 
     def check(self):
         """All changes must be there: ours and the peers'."""
