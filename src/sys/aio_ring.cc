@@ -16,6 +16,9 @@ namespace {
 
 constexpr uint32_t kMagic = 0xa10a10a1;
 
+// As in io_ring.cc; the kernel takes longer to prepare one of these.
+constexpr uint32_t kMostHandedAtOnce = 2;
+
 base::Error set_up_error(long result) {
   const int number = static_cast<int>(-result);
   if (number == EAGAIN)

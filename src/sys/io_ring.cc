@@ -13,6 +13,10 @@
 namespace sys {
 namespace {
 
+// The kernel keeps requests that it is handed at once from the device until it has prepared them all, and disks with deep queues
+// are idle meanwhile. So no more are handed over at a time.
+constexpr uint32_t kMostHandedAtOnce = 4;
+
 // Who sleeps has an event beside each; rings leave some of the descriptors that files.h can remember for everything else.
 constexpr uint32_t kMaxRings = 192;
 static_assert(2 * kMaxRings + 128 <= kMaxOwnDescriptors);

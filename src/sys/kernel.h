@@ -41,10 +41,6 @@ long syscall(long number, Arguments... arguments) {
 
 inline bool failed(long result) { return result < 0 && result >= -4095; }
 
-// The kernel keeps requests that it is handed at once from the device until it has prepared them all, and disks with deep queues
-// are idle meanwhile. So rings hand over no more at a time.
-inline constexpr uint32_t kMostHandedAtOnce = 4;
-
 // The monotonic clock, by the kernel: the C library's function may be the runtime's.
 inline uint64_t monotonic_ns() {
   timespec now = {};
