@@ -1,6 +1,7 @@
 #include "storage/stripe.h"
 
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -243,6 +244,35 @@ TEST_F(StripeTest, AMemberThatGoes) {
     EXPECT_EQ(ios[i]->done_count, 1);
     EXPECT_EQ(ios[i]->io.error, i % 2 == 1 && i / 2 >= 5 ? EIO : 0) << i;
   }
+}
+
+// The members' helper threads do what is asked for, and nothing but the descriptor tells of it.
+TEST(StripeSleep, AMemberThatIsDoneWakesWhoSleeps) {
+  Device* const device =
+      open_device("stripe:[file:/var/tmp?threads=1,file:/var/tmp?threads=1]?unit=4K", {.spill = true})
+          .value();
+  Queue* const queue = device->open_queue(8, {.sleeps = true}).value();
+  int slept_count = 0;
+  for (int turn = 0; turn < 50; ++turn) {
+    std::vector<std::unique_ptr<TestIo>> ios;
+    std::vector<Io*> batch;
+    for (uint64_t i = 0; i < 8; ++i) {
+      ios.push_back(std::make_unique<TestIo>(Operation::kWrite, i * kBlock, std::vector{kBlock}));
+      batch.push_back(&ios.back()->io);
+    }
+    ASSERT_EQ(queue->submit(batch), batch.size());
+    while (queue->in_flight_count() > 0) {
+      queue->poll();
+      const base::Quiet quiet = queue->quiet();
+      if (queue->in_flight_count() == 0 || quiet.until_ns == 0) continue;
+      ++slept_count;
+      pollfd look = {quiet.descriptor, POLLIN, 0};
+      ASSERT_EQ(::poll(&look, 1, 30'000), 1) << "nobody was told";
+    }
+  }
+  EXPECT_GT(slept_count, 0);
+  device->close_queue(queue);
+  device->close();
 }
 
 }  // namespace
