@@ -1,6 +1,7 @@
 """Breakages of src/kv: an entry that is lost or found wrongly, while tables grow and shrink."""
 
 ENTRY = "src/kv/entry.h"
+FORMAT = "src/kv/format.cc"
 INDEX = "src/kv/index.cc"
 TABLE = "src/kv/table.cc"
 TABLE_H = "src/kv/table.h"
@@ -16,6 +17,17 @@ MUTATIONS = [
     mutation("tag compared by one bit more than it has", (ENTRY, "(std::bit_floor(own) - 1)) == 0", "(2 * std::bit_floor(own) - 1)) == 0"), gtest_filter="*Entry*"),
     mutation("tag compared by one bit less than it has", (ENTRY, "(std::bit_floor(own) - 1)) == 0", "(std::bit_floor(own) / 2 - 1)) == 0"), gtest_filter="*Entry*"),
     mutation("a whole tag that is given a bit loses its end", (ENTRY, "longer >> tag_bits() == 0 ? longer : whole_tag(longer)", "longer"), gtest_filter="*Entry*"),
+
+    # What is on the medium
+    mutation("damaged superblock read", (FORMAT, "  if (block.check != XXH3_64bits(&block, offsetof(Superblock, check)))", "  if (false)"), gtest_filter="FormatTest.*"),
+    mutation("store larger than its device opened", (FORMAT, "  if (device_bytes < end)", "  if (false)"), gtest_filter="FormatTest.*"),
+    mutation("header of another store read", (FORMAT, "         is_whole(identity.secret, header) &&\n", ""), gtest_filter="FormatTest.*"),
+    mutation("footer of an earlier life of the segment read", (FORMAT, "      footer.generation != generation || !is_whole", "      !is_whole"), gtest_filter="SummaryTest.*"),
+    mutation("damaged entries of a summary read", (FORMAT, "  if (from.size() < bytes || footer.entries_check != check_of(identity.secret, from.data(), bytes)) return {};\n", "  if (from.size() < bytes) return {};\n"), gtest_filter="SummaryTest.*"),
+    mutation("records over each other in a summary", (FORMAT, "    if (entry.grain < end || entry.grains == 0 ||", "    if (entry.grain < 1 || entry.grains == 0 ||"), gtest_filter="SummaryTest.*"),
+    mutation("damaged record read", (FORMAT, "  return check == record.header.check ? Reading::kWhole : Reading::kDamaged;", "  return check != 0 ? Reading::kWhole : Reading::kDamaged;"), gtest_filter="RecordTest.*"),
+    mutation("record of an earlier life of the segment read", (FORMAT, " || record.header.generation != generation) return", ") return"), gtest_filter="RecordTest.*"),
+    mutation("memory behind a record written with it", (FORMAT, "  std::ranges::fill(to.subspan(bytes), std::byte{0});\n  header.check", "  header.check"), gtest_filter="RecordTest.*"),
 
     # Tables
     mutation("entry too far from home", (TABLE, "  while (free >= kNeighbourhood) {", "  while (free > kNeighbourhood) {"), gtest_filter="TableTest.*"),

@@ -1,0 +1,218 @@
+// What a store keeps on its device, byte by byte (docs/formats/kv.md), and the only code that reads and writes it.
+//
+//   0            512 KiB      1 MiB
+//   | superblock | superblock | segment 0 | segment 1 | ...
+//
+//   segment   | header | record | record | ... | unused | summary: an entry for each record | footer |
+//             0        1 grain                                              the segment's last 64 bytes ^
+//   record    | header 40 bytes | key | value | zeros to the end of the grain |
+//
+// Numbers are little-endian. Each piece ends or begins with a check: 64 bits of XXH3 under the store's secret, which is in its
+// superblock: who chooses keys and values cannot make them look like anything else.
+//
+// Invariants
+//  1 a segment's header is on the medium, for good, before anything else of it is written: what has another generation is of
+//    an earlier life of the segment, and no part of the store
+//  2 a footer is written when all records of the segment are on the medium for good. Without one a record counts if its own check
+//    is right, and nothing else is known of it
+//  3 of two records with the same key the one with the higher sequence counts; two with the same sequence are copies
+//
+// Readers are pure functions of bytes that come from outside, and fuzzed (format_fuzz.cc).
+#pragma once
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string_view>
+
+#include "base/error.h"
+
+namespace kv {
+
+static_assert(std::endian::native == std::endian::little, "the format is that of little-endian machines");
+
+using Bytes = std::span<const std::byte>;
+
+inline constexpr uint32_t kFormatVersion = 1;
+inline constexpr uint64_t kSuperblockBytes = 4096;
+inline constexpr uint64_t kSuperblockOffsets[] = {0, 512 << 10};
+inline constexpr uint64_t kSegmentsOffset = 1 << 20;
+inline constexpr size_t kSecretBytes = 192;
+
+inline constexpr size_t kKeyBytesMax = 64 << 10;
+inline constexpr uint64_t kInlineValueBytesMax = 1 << 20;  // of one record
+
+// What all checks of a store, and the hashes of its keys, are keyed by.
+struct Secret {
+  unsigned char bytes[kSecretBytes];
+};
+
+// Two keys with the same hash are the same key (128 bits). `low` is what the index knows them by.
+struct KeyHash {
+  uint64_t low = 0, high = 0;
+  bool operator==(const KeyHash&) const = default;
+};
+KeyHash hash_key(const Secret& secret, std::string_view key);
+
+// The store's shape, chosen when it is made.
+struct Geometry {
+  uint64_t capacity_bytes = 0;  // of the device, when the store was made
+  uint32_t grain_bytes = 0;     // 512 to 4096, a power of two; records begin at multiples of it
+  uint64_t segment_bytes = 0;   // 1 MiB to 1 GiB, a power of two
+  uint64_t segment_count = 0;
+  uint32_t spare_percent = 0;  // of the segments that records do not fill, so that collection is cheap
+
+  uint32_t segment_grains() const { return static_cast<uint32_t>(segment_bytes / grain_bytes); }
+  uint64_t segment_offset(uint64_t segment) const { return kSegmentsOffset + segment * segment_bytes; }
+  // Grains are numbered through all segments: an address.
+  uint64_t address(uint64_t segment, uint32_t grain) const { return segment * segment_grains() + grain; }
+  uint64_t segment_of(uint64_t address) const { return address / segment_grains(); }
+  uint32_t grain_of(uint64_t address) const { return static_cast<uint32_t>(address % segment_grains()); }
+  uint64_t offset_of(uint64_t address) const { return kSegmentsOffset + address * grain_bytes; }
+  uint64_t grains(uint64_t bytes) const { return (bytes + grain_bytes - 1) / grain_bytes; }
+  unsigned address_bits() const;
+};
+
+struct Superblock {
+  char magic[8] = {};
+  uint32_t byte_order = 0;
+  uint32_t version = 0;
+  uint64_t features_needed = 0;  // a reader that does not know one of these bits must not open the store
+  uint64_t features_optional = 0;
+  uint64_t store_id = 0;
+  uint64_t made_ns = 0;  // since 1970
+  uint64_t capacity_bytes = 0;
+  uint64_t segment_bytes = 0;
+  uint64_t segment_count = 0;
+  uint32_t grain_bytes = 0;
+  uint32_t spare_percent = 0;
+  Secret secret = {};
+  uint64_t reserved[3] = {};
+  uint64_t check = 0;  // of all before it, without a secret
+};
+static_assert(sizeof(Superblock) == 304);
+
+// The store's, once its superblock is known.
+struct Identity {
+  uint64_t store_id = 0;
+  Secret secret = {};
+  Geometry geometry;
+};
+
+// Writes `to` kSuperblockBytes.
+void write_superblock(const Identity& identity, uint64_t made_ns, std::span<std::byte> to);
+// Errors, each with one line that begins with what is wrong: EINVAL: no store, another byte order; EPROTONOSUPPORT: a newer
+// version; EBADMSG: damaged; ENOSPC: the device has shrunk. `from` has kSuperblockBytes.
+base::Expected<Identity> read_superblock(Bytes from, uint64_t device_bytes);
+
+enum class SegmentState : uint32_t { kFree = 1, kUsed = 2 };
+
+struct SegmentHeader {
+  uint64_t magic = 0;
+  uint64_t store_id = 0;
+  uint64_t generation = 0;  // rises with every segment that is opened or given back
+  SegmentState state = SegmentState::kFree;
+  uint32_t stream = 0;
+  uint64_t opened_sequence = 0;  // all records that were new here have a higher one
+  uint64_t reserved[2] = {};
+  uint64_t check = 0;
+};
+static_assert(sizeof(SegmentHeader) == 64);
+
+enum class RecordKind : uint8_t {
+  kValue = 0,
+  kTombstone =
+      1,  // the key was removed; `expiry` is a generation: older copies are in segments opened before it. 0: before
+          // this record's own segment was sealed
+  kVoid = 2,  // in summaries: not written; no record
+};
+
+struct SummaryEntry {
+  KeyHash hash = {};
+  uint64_t sequence_and_kind = 0;
+  uint32_t grain = 0;  // where in the segment it begins
+  uint32_t grains = 0;
+
+  uint64_t sequence() const { return sequence_and_kind >> 8; }
+  RecordKind kind() const { return static_cast<RecordKind>(sequence_and_kind & 0xff); }
+};
+static_assert(sizeof(SummaryEntry) == 32);
+inline constexpr uint64_t kSequenceMax = (uint64_t{1} << 56) - 1;
+constexpr uint64_t with_kind(uint64_t sequence, RecordKind kind) {
+  return sequence << 8 | static_cast<uint64_t>(kind);
+}
+
+struct SegmentFooter {
+  uint64_t magic = 0;
+  uint64_t store_id = 0;
+  uint64_t generation = 0;
+  uint64_t sealed_generation = 0;  // all segments opened later have a higher generation
+  uint32_t entry_count = 0;
+  uint32_t used_grains = 0;  // the end of the last record
+  uint64_t entries_check = 0;
+  uint64_t last_sequence = 0;
+  uint64_t check = 0;
+};
+static_assert(sizeof(SegmentFooter) == 64);
+
+void write_segment_header(const Identity& identity, SegmentHeader header, std::span<std::byte> to);
+// False: damaged, or never written.
+bool read_segment_header(const Identity& identity, Bytes from, SegmentHeader& header);
+
+// Summary entries and footer take so many grains at the segment's end.
+constexpr uint32_t summary_grains(const Geometry& geometry, uint64_t entry_count) {
+  return static_cast<uint32_t>(geometry.grains(entry_count * sizeof(SummaryEntry) + sizeof(SegmentFooter)));
+}
+// Writes all of `to`, summary_grains() long, the end of the segment; the entries are at its beginning already.
+void write_summary(const Identity& identity, SegmentFooter footer, std::span<std::byte> to);
+// `from` is the segment's last grain. False: there is none, or it is damaged, or of another generation.
+bool read_footer(const Identity& identity, uint64_t generation, Bytes from, SegmentFooter& footer);
+// `from`, summary_grains() long, begins with the entries. Empty: damaged. Else footer.entry_count of them, in the order of their
+// grains, none over another, all within the segment.
+std::span<const SummaryEntry> read_summary(const Identity& identity, const SegmentFooter& footer, Bytes from);
+
+struct RecordHeader {
+  uint64_t check = 0;       // of all that follows, to the value's end
+  uint64_t generation = 0;  // of the segment
+  uint64_t sequence_and_kind = 0;
+  uint64_t
+      expiry_and_key;  // expiry in ms since 1970, 48 bits, 0 for never; 16 bits: bytes of the key, less 1
+  uint32_t value_bytes = 0;
+  uint32_t flags = 0;  // the user's
+
+  uint64_t sequence() const { return sequence_and_kind >> 8; }
+  RecordKind kind() const { return static_cast<RecordKind>(sequence_and_kind & 0xff); }
+  uint64_t expiry() const { return expiry_and_key >> 16; }
+  size_t key_bytes() const { return (expiry_and_key & 0xffff) + 1; }
+};
+static_assert(sizeof(RecordHeader) == 40);
+
+constexpr uint64_t record_bytes(size_t key_bytes, uint64_t value_bytes) {
+  return sizeof(RecordHeader) + key_bytes + value_bytes;
+}
+
+// A record as it lies in memory.
+struct Record {
+  RecordHeader header = {};
+  std::string_view key;
+  Bytes value;
+  uint64_t bytes() const { return record_bytes(key.size(), value.size()); }
+};
+
+// Writes header and key before the value, which is there already, zeros behind it to the end of `to`, and the check.
+// REQUIRES: to.size() >= record_bytes, key and value within their limits.
+void write_record(const Secret& secret, RecordHeader header, std::string_view key, uint64_t value_bytes,
+                  std::span<std::byte> to);
+// The same record in another segment.
+void move_record(const Secret& secret, uint64_t generation, std::span<std::byte> record);
+
+enum class Reading {
+  kWhole,
+  kPart,  // what there is of it has all of header and key, but not all of the value; nothing has been checked
+  kDamaged,  // or no record of this generation at all
+};
+// What `from`, which begins where a record should, holds. `record` refers to it.
+Reading read_record(const Secret& secret, uint64_t generation, Bytes from, Record& record);
+
+}  // namespace kv
