@@ -132,7 +132,8 @@ int main() {
     }
   });
   uint64_t sum = 0;
-  for (int round = 0; round < 40 && (handled < 20 || round < 2); ++round) sum = sum_from(0, 8);
+  // At least one signal, however busy the machine is.
+  for (int round = 0; handled == 0 || (round < 40 && (handled < 20 || round < 2)); ++round) sum = sum_from(0, 8);
   stop = true;
   sender.join();
   uint64_t seen = 0;
