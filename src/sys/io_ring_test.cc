@@ -183,7 +183,7 @@ TEST_P(IoRingWays, ReadsRegisteredFilesIntoRegisteredMemory) {
   memset(memory, 0, sizeof memory);
   const iovec pieces[] = {{memory[0], 4096}, {memory[1], 4096}};
   if (!ring.fix_memory(pieces, 2)) GTEST_SKIP() << "memory cannot be locked here";
-  for (uint16_t piece : {0, 1}) {
+  for (uint16_t piece : {uint16_t{0}, uint16_t{1}}) {
     io_uring_sqe* entry = ring.next_submission();
     ASSERT_NE(entry, nullptr);
     entry->opcode = IORING_OP_READ_FIXED;
