@@ -19,6 +19,7 @@
 //
 // Readers are pure functions of bytes that come from outside, and fuzzed (format_fuzz.cc).
 #pragma once
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -41,7 +42,7 @@ inline constexpr uint64_t kSegmentsOffset = 1 << 20;
 inline constexpr size_t kSecretBytes = 192;
 
 inline constexpr size_t kKeyBytesMax = 64 << 10;
-inline constexpr uint64_t kInlineValueBytesMax = 1 << 20;  // of one record
+inline constexpr uint64_t kInlineValueBytesMax = 1 << 20;  // of one record, in any store
 
 // What all checks of a store, and the hashes of its keys, are keyed by.
 struct Secret {
@@ -72,6 +73,8 @@ struct Geometry {
   uint64_t offset_of(uint64_t address) const { return kSegmentsOffset + address * grain_bytes; }
   uint64_t grains(uint64_t bytes) const { return (bytes + grain_bytes - 1) / grain_bytes; }
   unsigned address_bits() const;
+  // Records are much smaller than segments, so that little is left at their ends.
+  uint64_t value_bytes_max() const { return std::min(kInlineValueBytesMax, segment_bytes / 4); }
 };
 
 struct Superblock {

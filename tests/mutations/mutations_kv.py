@@ -3,6 +3,9 @@
 ENTRY = "src/kv/entry.h"
 FORMAT = "src/kv/format.cc"
 INDEX = "src/kv/index.cc"
+LOG = "src/kv/log.cc"
+RECOVERY = "src/kv/recovery.cc"
+SESSION = "src/kv/session.cc"
 TABLE = "src/kv/table.cc"
 TABLE_H = "src/kv/table.h"
 
@@ -54,4 +57,23 @@ MUTATIONS = [
     mutation("memory of a merged table kept", (INDEX, "    sys::release(child.slots.load(std::memory_order_relaxed), kTableBytes);\n", ""), gtest_filter="IndexTest.GivesBack*"),
     mutation("a table grows for hashes that growth cannot part", (INDEX, "  if (count(region) + count(next_region(region)) < kRegionSlots) return false;\n", "")),
     mutation("splits of a table that is being merged", (INDEX, "    if (parent->change.load(std::memory_order_relaxed) != Table::Change::kNone &&\n        parent->children", "    if (false &&\n        parent->children"), gtest_filter="IndexTest.*"),
+
+    # Promises
+    mutation("acknowledged before it is flushed", (SESSION, "error == 0 && store_->options_.durability == Durability::kSync", "false"), gtest_filter="*CrashTest*Sync"),
+    mutation("summary before its records are there for good", (LOG, "    did = true;\n    if (const int error = channel.flush(); error != 0) return error;\n", "    did = true;\n"), gtest_filter="*CrashTest*"),
+    mutation("records before their segment's header is there for good", (LOG, "  if (const int error = channel.flush(); error != 0) return error;\n  Waiters waiting;", "  Waiters waiting;"), gtest_filter="*CrashTest*"),
+    mutation("group tells of a flush that began before it came", ("src/kv/flush_group.cc", "  const int error = channel.flush();\n\n  lock_.lock();\n", "  const int error = channel.flush();\n\n  lock_.lock();\n  for (Call* late = first_; late != nullptr;) {\n    Call& call = *late;\n    late = call.next;\n    call.waiter.wake();\n  }\n  first_ = nullptr;\n"), gtest_filter="FlushGroup.*"),
+
+    # Recovery
+    mutation("older of two records counts", (RECOVERY, "other->sequence() >= entry.sequence()", "other->sequence() <= entry.sequence()"), gtest_filter="StoreTest.*"),
+    mutation("what was removed comes back", (RECOVERY, "        if (entry.kind() == RecordKind::kTombstone)\n", "        if (false)\n"), gtest_filter="StoreTest.*"),
+    mutation("hole ends a segment", (RECOVERY, "        ++grain;\n        continue;", "        break;"), gtest_filter="*CrashTest*"),
+    mutation("torn record counts", (FORMAT, "  return check == record.header.check ? Reading::kWhole : Reading::kDamaged;", "  return check != 0 ? Reading::kWhole : Reading::kDamaged;"), gtest_filter="*CrashTest*"),
+    mutation("sequences begin anew", (RECOVERY, "    log_.recovered_sequence(entry.sequence());\n", ""), gtest_filter="StoreTest.*"),
+    mutation("generations begin anew", (LOG, "  generation_ = std::max(generation_, generation);\n", ""), gtest_filter="StoreTest.*"),
+    mutation("what was found after a crash is not flushed", (RECOVERY, "    if (const int error = channel_.flush(); error != 0)\n      return", "    if (const int error = 0; error != 0)\n      return"), gtest_filter="*CrashTest*"),
+
+    # Calls beside each other
+    mutation("two puts of a key at once", ("src/kv/key_locks.cc", "holder != nullptr && holder->hash_ != hash_", "holder != nullptr"), gtest_filter="StoreTest.Threads*"),
+    mutation("key read is not compared", (SESSION, "  return record.key == key ? Match::kYes : Match::kNo;", "  return Match::kYes;"), gtest_filter="LargeStore.*"),
 ]

@@ -1,0 +1,95 @@
+#include "kv/channel.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/check.h"
+#include "base/ids.h"
+#include "sys/memory.h"
+
+namespace kv {
+
+base::Expected<void> Channel::open(storage::Device& device, size_t depth) {
+  if (task::in_task()) return tasks_queue_.open(device, depth);
+  auto queue = device.open_queue(1);
+  if (!queue) return std::unexpected(queue.error());
+  queue_ = *queue;
+  return {};
+}
+
+void Channel::close() {
+  if (queue_ == nullptr) {
+    tasks_queue_.close();
+    return;
+  }
+  queue_->device().close_queue(queue_);
+  queue_ = nullptr;
+}
+
+void Channel::run(storage::Io& io) {
+  if (queue_ != nullptr)
+    queue_->run(io);
+  else
+    tasks_queue_.run(io);
+}
+
+int Channel::transfer(storage::Operation operation, uint64_t offset_bytes, void* memory, size_t bytes) {
+  const iovec segment = {memory, bytes};
+  storage::Io io;
+  io.operation = operation;
+  io.offset_bytes = offset_bytes;
+  io.segments = &segment;
+  io.segment_count = 1;
+  io.length_bytes = bytes;
+  run(io);
+  if (io.whole()) return 0;
+  return io.error != 0 ? io.error : EIO;
+}
+
+int Channel::read(uint64_t offset_bytes, std::span<std::byte> to) {
+  return transfer(storage::Operation::kRead, offset_bytes, to.data(), to.size());
+}
+
+int Channel::write(uint64_t offset_bytes, std::span<const std::byte> from) {
+  return transfer(storage::Operation::kWrite, offset_bytes, const_cast<std::byte*>(from.data()), from.size());
+}
+
+int Channel::flush() {
+  storage::Io io;
+  io.operation = storage::Operation::kFlush;
+  run(io);
+  return io.error;
+}
+
+BufferPool::~BufferPool() {
+  while (chunks_ != nullptr) {
+    Chunk* const chunk = chunks_;
+    chunks_ = chunk->next;
+    sys::unmap(chunk, chunk->bytes);
+  }
+}
+
+std::span<std::byte> BufferPool::take(size_t bytes) {
+  CHECK_LE(bytes, kBytesMax);
+  const size_t size = std::bit_ceil(std::max(bytes, base::kOsPageBytes));
+  Free*& free = free_[std::countr_zero(size / base::kOsPageBytes)];
+  if (free == nullptr) {
+    // A page of its own says what to give back.
+    const size_t chunk_bytes = base::kOsPageBytes + std::max(size, kChunkBytes);
+    auto memory = sys::map_anonymous(chunk_bytes, "buffers of a store");
+    if (!memory) return {};
+    chunks_ = new (*memory) Chunk{chunks_, chunk_bytes};
+    for (size_t at = base::kOsPageBytes; at + size <= chunk_bytes; at += size)
+      free = new (*memory + at) Free{free};
+  }
+  Free* const taken = free;
+  free = taken->next;
+  return {reinterpret_cast<std::byte*>(taken), size};
+}
+
+void BufferPool::give(std::span<std::byte> buffer) {
+  Free*& free = free_[std::countr_zero(buffer.size() / base::kOsPageBytes)];
+  free = new (buffer.data()) Free{free};
+}
+
+}  // namespace kv

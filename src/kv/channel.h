@@ -1,0 +1,91 @@
+// Channel: how one thread, or the tasks of one worker, reach the store's device; and the memory that they read into.
+//
+// Calls of the store are written as if I/O blocked. A thread's does; a task's lets other tasks of its worker run meanwhile.
+// Thread contract: of the thread that opens it, or of the tasks of its worker.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/error.h"
+#include "storage/device.h"
+#include "task/io_queue.h"
+
+namespace kv {
+
+class Channel {
+ public:
+  // For the calling thread; in a task for the tasks of its worker, of which `depth` Ios go to the device at a time.
+  // Errors: EMFILE, ENOMEM, ENOSPC when a worker has too many pollers.
+  base::Expected<void> open(storage::Device& device, size_t depth);
+  // REQUIRES: nothing is under way.
+  void close();
+
+  // Runs it to its end; io.error and io.transferred_bytes say how it ended.
+  void run(storage::Io& io);
+
+  // All or nothing: 0, or an errno value; EIO for what ended early.
+  int read(uint64_t offset_bytes, std::span<std::byte> to);
+  int write(uint64_t offset_bytes, std::span<const std::byte> from);
+  int flush();
+
+ private:
+  int transfer(storage::Operation operation, uint64_t offset_bytes, void* memory, size_t bytes);
+
+  storage::Queue* queue_ = nullptr;  // of a thread
+  task::IoQueue tasks_queue_;        // else
+};
+
+// Memory for I/O, aligned to 4 KiB, in sizes of 4 KiB times powers of two; kept when given back. Of one channel's user.
+class BufferPool {
+ public:
+  static constexpr size_t kBytesMax = 4 << 20;
+
+  BufferPool() = default;
+  ~BufferPool();
+  BufferPool(const BufferPool&) = delete;
+  BufferPool& operator=(const BufferPool&) = delete;
+
+  // At least so many bytes; empty when there is no memory. REQUIRES: bytes <= kBytesMax. Cost: no system call, as a rule.
+  std::span<std::byte> take(size_t bytes);
+  void give(std::span<std::byte> buffer);
+
+ private:
+  static constexpr unsigned kSizes = 11;
+  static constexpr size_t kChunkBytes = 256 << 10;
+  struct Free {
+    Free* next;
+  };
+  struct Chunk {
+    Chunk* next;
+    size_t bytes;
+  };
+  Free* free_[kSizes] = {};
+  Chunk* chunks_ = nullptr;
+};
+
+// Memory of a pool, for a scope.
+class Buffer {
+ public:
+  Buffer() = default;
+  Buffer(BufferPool& pool, size_t bytes) : pool_(&pool), bytes_(pool.take(bytes)) {}
+  ~Buffer() { reset(); }
+  Buffer(Buffer&& from) noexcept : pool_(from.pool_), bytes_(from.bytes_) { from.bytes_ = {}; }
+  Buffer& operator=(Buffer&& from) noexcept {
+    std::swap(pool_, from.pool_);
+    std::swap(bytes_, from.bytes_);
+    return *this;
+  }
+
+  std::span<std::byte> bytes() const { return bytes_; }
+  void reset() {
+    if (!bytes_.empty()) pool_->give(bytes_);
+    bytes_ = {};
+  }
+
+ private:
+  BufferPool* pool_ = nullptr;
+  std::span<std::byte> bytes_;
+};
+
+}  // namespace kv

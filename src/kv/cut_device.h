@@ -1,0 +1,110 @@
+// For tests: a device in memory that loses power. What was written since the last flush is on its medium afterwards, or is not,
+// sector by sector.
+#pragma once
+#include <cstring>
+#include <mutex>
+#include <random>
+#include <vector>
+
+#include "base/text.h"
+#include "storage/device.h"
+
+namespace kv {
+
+class CutDevice final : public storage::Device {
+ public:
+  static constexpr size_t kSector = 512;
+
+  // Its content is `medium`. Power goes off at the write or flush number `ends_at`; later calls fail.
+  CutDevice(std::vector<std::byte> medium, uint64_t ends_at)
+      : ends_at_(ends_at), durable_(std::move(medium)), seen_(durable_) {
+    capacity_bytes_ = durable_.size();
+    counted_ = false;
+    base::TextRef(name_, sizeof name_) << "cut";
+  }
+
+  bool is_off() {
+    std::lock_guard scope(lock_);
+    return is_off_;
+  }
+  // The process was killed, not the device: what it has in its cache is there, and may be lost later.
+  void start_again(uint64_t ends_at) {
+    std::lock_guard scope(lock_);
+    is_off_ = false;
+    count_ = 0;
+    ends_at_ = ends_at;
+  }
+  // What is on the medium after the power has gone off: each sector that was not flushed with a chance of `kept_percent`, and if it
+  // was written several times, as it was after any of them.
+  std::vector<std::byte> medium(uint64_t seed, unsigned kept_percent) {
+    std::lock_guard scope(lock_);
+    std::mt19937_64 random(seed);
+    std::vector<std::byte> medium = durable_;
+    for (const Sector& sector : unflushed_)
+      if (random() % 100 < kept_percent) memcpy(&medium[sector.offset], sector.bytes, kSector);
+    return medium;
+  }
+
+ private:
+  struct Sector {
+    uint64_t offset;
+    std::byte bytes[kSector];
+  };
+
+  class CutQueue final : public storage::Queue {
+   public:
+    CutQueue(CutDevice& device, size_t depth) : Queue(device, depth), cut_(device) {}
+
+   private:
+    void do_start(storage::Io& io) override {
+      io.error = cut_.perform(io) ? 0 : EIO;
+      if (io.error == 0) io.transferred_bytes = io.length_bytes;
+      complete(io);
+    }
+    void do_poll(bool) override {}
+    void do_close() override { delete this; }
+
+    CutDevice& cut_;
+  };
+
+  base::Expected<storage::Queue*> do_open_queue(size_t depth, const storage::QueueUse&) override {
+    return new CutQueue(*this, depth);
+  }
+  void do_close() override { delete this; }
+
+  bool perform(const storage::Io& io) {
+    std::lock_guard scope(lock_);
+    if (is_off_) return false;
+    if (io.operation != storage::Operation::kRead) is_off_ = ++count_ == ends_at_;
+    uint64_t at = io.offset_bytes;
+    for (uint32_t i = 0; i < io.segment_count; ++i) {
+      const iovec& segment = io.segments[i];
+      auto* const memory = static_cast<std::byte*>(segment.iov_base);
+      if (io.operation == storage::Operation::kRead) {
+        memcpy(memory, &seen_[at], segment.iov_len);
+      } else {
+        memcpy(&seen_[at], memory, segment.iov_len);
+        for (size_t done = 0; done < segment.iov_len; done += kSector) {
+          unflushed_.push_back({.offset = at + done, .bytes = {}});
+          memcpy(unflushed_.back().bytes, memory + done, kSector);
+        }
+      }
+      at += segment.iov_len;
+    }
+    if (io.operation == storage::Operation::kFlush && !is_off_) {
+      for (const Sector& sector : unflushed_) memcpy(&durable_[sector.offset], sector.bytes, kSector);
+      unflushed_.clear();
+    }
+    return !is_off_;
+  }
+
+  uint64_t ends_at_;
+  std::mutex lock_;
+  uint64_t count_ = 0;
+  bool is_off_ = false;
+  std::vector<std::byte> durable_;
+  std::vector<std::byte> seen_;  // durable_ with all that was not flushed
+  std::vector<Sector> unflushed_;
+};
+
+}  // namespace kv

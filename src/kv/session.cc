@@ -1,0 +1,226 @@
+#include <time.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "kv/entry.h"
+#include "kv/store.h"
+
+namespace kv {
+namespace {
+
+uint64_t now_ms() {
+  timespec now = {};
+  clock_gettime(CLOCK_REALTIME_COARSE, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1000 + static_cast<uint64_t>(now.tv_nsec) / 1'000'000;
+}
+
+bool has_expired(const RecordHeader& header) { return header.expiry() != 0 && header.expiry() <= now_ms(); }
+
+base::Expected<void> check_key(std::string_view key) {
+  if (!key.empty() && key.size() <= kKeyBytesMax) return {};
+  return base::failure(EINVAL, "store: a key of ", key.size(), " bytes; give 1 to ", kKeyBytesMax);
+}
+
+}  // namespace
+
+base::Expected<void> Session::open(Store& store, size_t depth) {
+  if (auto opened = channel_.open(store.device_, depth); !opened) return opened;
+  store_ = &store;
+  stream_ = store.next_stream_.fetch_add(1, std::memory_order_relaxed) % store.log_.stream_count();
+  return {};
+}
+
+void Session::close() { channel_.close(); }
+
+base::Error Session::io_error(int number, const char* what) const {
+  return base::Error::of(number, "store: cannot ", what, " ", store_->device_.name(), ": ",
+                         base::error_name(number));
+}
+
+// Reads the record at a location, or, not `whole`, at least its header and a key of this length; does it have the key?
+base::Expected<Session::Match> Session::read(const Location& location, std::string_view key, bool whole,
+                                             Buffer& memory, Record& record) {
+  const Geometry& geometry = store_->identity_.geometry;
+  const uint64_t left = geometry.segment_grains() - geometry.grain_of(location.address);
+  uint64_t grains = std::min<uint64_t>(size_code::grains(location.size), left);
+  if (!whole) grains = std::min(grains, geometry.grains(record_bytes(key.size(), 0)));
+  if (memory.bytes().size() < grains * geometry.grain_bytes) {
+    memory = Buffer(pool_, grains * geometry.grain_bytes);
+    if (memory.bytes().empty()) return base::failure(ENOMEM, "store: no memory for a record");
+  }
+  const std::span to = memory.bytes().first(grains * geometry.grain_bytes);
+  if (const int error = channel_.read(geometry.offset_of(location.address), to); error != 0)
+    return std::unexpected(io_error(error, "read"));
+  const uint64_t generation =
+      store_->log_.segment(geometry.segment_of(location.address)).generation.load(std::memory_order_relaxed);
+  const Reading reading = read_record(store_->identity_.secret, generation, to, record);
+  if (reading == Reading::kDamaged || (whole && reading == Reading::kPart)) return Match::kDamaged;
+  if (reading == Reading::kPart && record.header.key_bytes() != key.size()) return Match::kNo;
+  return record.key == key ? Match::kYes : Match::kNo;
+}
+
+base::Expected<Found> Session::get(std::string_view key) {
+  if (auto checked = check_key(key); !checked) return std::unexpected(checked.error());
+  const KeyHash hash = hash_key(store_->identity_.secret, key);
+  Found found;
+  bool damaged = false;
+  Location location = store_->index_->find(hash.low);
+  if (!location.found) return found;
+  auto match = read(location, key, true, found.memory_, found.record_);
+  if (!match) return std::unexpected(match.error());
+  if (*match != Match::kYes) {
+    damaged = *match == Match::kDamaged;
+    // Others with the same tag, one in millions.
+    Location all[Index::kCandidatesMax];
+    const size_t count = store_->index_->find_all(hash.low, all);
+    for (size_t i = 0; i < count && *match != Match::kYes; ++i) {
+      if (all[i].address == location.address) continue;
+      match = read(all[i], key, true, found.memory_, found.record_);
+      if (!match) return std::unexpected(match.error());
+      damaged = damaged || *match == Match::kDamaged;
+    }
+  }
+  if (*match == Match::kYes && !has_expired(found.record_.header)) return found;
+  if (*match != Match::kYes && damaged)
+    return base::failure(EBADMSG, "store: ", store_->device_.name(),
+                         " has a damaged record where the key's should be");
+  found.memory_.reset();
+  return found;
+}
+
+base::Expected<void> Session::look(const KeyHash& hash, std::string_view key, Current& current) {
+  Location all[Index::kCandidatesMax];
+  const size_t count = store_->index_->find_all(hash.low, all);
+  Buffer memory;
+  for (size_t i = 0; i < count; ++i) {
+    Record record;
+    auto match = read(all[i], key, false, memory, record);
+    if (!match) return std::unexpected(match.error());
+    if (*match != Match::kYes) continue;
+    current = {
+        .location = all[i], .version = record.header.sequence(), .is_alive = !has_expired(record.header)};
+    return {};
+  }
+  return {};
+}
+
+base::Expected<Changed> Session::put(std::string_view key, Bytes value, const PutOptions& options) {
+  const uint64_t most = store_->identity_.geometry.value_bytes_max();
+  if (value.size() > most)
+    return base::failure(E2BIG, "store: a value of ", value.size(), " bytes; give ", most, " or fewer");
+  if (options.expires_ms >> 48 != 0) return base::failure(EINVAL, "store: expiry after the year 10889");
+  return change({.kind = RecordKind::kValue, .key = key, .value = value, .options = options},
+                options.when != When::kAlways);
+}
+
+base::Expected<Changed> Session::remove(std::string_view key, When when, uint64_t version) {
+  return change({.kind = RecordKind::kTombstone,
+                 .key = key,
+                 .value = {},
+                 .options = {.when = when, .version = version}},
+                true);
+}
+
+base::Expected<Changed> Session::change(const New& next, bool needs_value) {
+  using Outcome = Changed::Outcome;
+  if (auto checked = check_key(next.key); !checked) return std::unexpected(checked.error());
+  const KeyHash hash = hash_key(store_->identity_.secret, next.key);
+  const KeyLocks::Hold hold(store_->key_locks_, hash.low);
+  if (needs_value) {
+    Current current;
+    if (auto looked = look(hash, next.key, current); !looked) return std::unexpected(looked.error());
+    const bool is_remove = next.kind == RecordKind::kTombstone;
+    const When when = next.options.when;
+    if (!current.is_alive && (is_remove || when == When::kIfPresent || when == When::kIfVersion))
+      return Changed{Outcome::kAbsent, 0};
+    if (current.is_alive && when == When::kIfAbsent) return Changed{Outcome::kPresent, current.version};
+    if (when == When::kIfVersion && current.version != next.options.version)
+      return Changed{Outcome::kVersion, current.version};
+  }
+  const uint64_t sequence = store_->log_.next_sequence();
+  Extent extent;
+  uint32_t size = 0;
+  if (auto written = write(hash, next, sequence, extent, size); !written)
+    return std::unexpected(written.error());
+  auto installed = install(hash, next, extent, size);
+  store_->log_.finish(extent, installed.has_value());
+  if (!installed) return std::unexpected(installed.error());
+  return Changed{Outcome::kDone, sequence};
+}
+
+base::Expected<void> Session::write(const KeyHash& hash, const New& next, uint64_t sequence, Extent& extent,
+                                    uint32_t& size) {
+  const Geometry& geometry = store_->identity_.geometry;
+  const uint64_t bytes = record_bytes(next.key.size(), next.value.size());
+  const auto grains = static_cast<uint32_t>(geometry.grains(bytes));
+  size = size_code::of(grains);
+  const Buffer memory(pool_, uint64_t{grains} * geometry.grain_bytes);
+  if (memory.bytes().empty()) return base::failure(ENOMEM, "store: no memory for a record");
+  const std::span record = memory.bytes().first(uint64_t{grains} * geometry.grain_bytes);
+  memcpy(record.data() + record_bytes(next.key.size(), 0), next.value.data(), next.value.size());
+  const SummaryEntry entry = {.hash = hash, .sequence_and_kind = with_kind(sequence, next.kind)};
+  for (;;) {
+    const Log::Room room = store_->log_.allocate(stream_, grains, entry, extent);
+    if (room == Log::Room::kDone) break;
+    if (room == Log::Room::kFull || !store_->log_.wait_for_room())
+      return std::unexpected(store_->failed_error());
+  }
+  write_record(store_->identity_.secret,
+               {.generation = extent.generation,
+                .sequence_and_kind = entry.sequence_and_kind,
+                .expiry_and_key = next.options.expires_ms << 16,
+                .flags = next.options.flags},
+               next.key, next.value.size(), record);
+  int error = channel_.write(geometry.offset_of(extent.address), record);
+  const char* what = "write";
+  if (error == 0 && store_->options_.durability == Durability::kSync) {
+    error = store_->flushes_.flush(channel_);
+    what = "flush";
+    if (error != 0) {
+      store_->error_.store(error, std::memory_order_relaxed);
+      store_->log_.fail();
+    }
+  }
+  // Pairs with the acquire of the keeper, which flushes what was written before.
+  store_->wrote_.store(true, std::memory_order_release);
+  if (error == 0) return {};
+  store_->log_.finish(extent, false);
+  return std::unexpected(io_error(error, what));
+}
+
+base::Expected<void> Session::install(const KeyHash& hash, const New& next, const Extent& extent,
+                                      uint32_t size) {
+  Index& index = *store_->index_;
+  Buffer memory;
+  for (;;) {
+    Location all[Index::kCandidatesMax];
+    uint64_t others[Index::kCandidatesMax];
+    const size_t count = index.find_all(hash.low, all);
+    const Location* own = nullptr;
+    for (size_t i = 0; i < count && own == nullptr; ++i) {
+      Record record;
+      auto match = read(all[i], next.key, false, memory, record);
+      if (!match) return std::unexpected(match.error());
+      others[i] = all[i].address;
+      // What is damaged has the key's tag, and is no other key's but once in millions.
+      if (*match != Match::kNo) own = &all[i];
+    }
+    const bool is_remove = next.kind == RecordKind::kTombstone;
+    if (own != nullptr) {
+      const bool done = is_remove ? index.remove(hash.low, own->address)
+                                  : index.replace(hash.low, own->address, extent.address, size);
+      if (!done) continue;  // it has been moved
+      store_->log_.release(own->address, own->size);
+      return {};
+    }
+    if (is_remove) return {};
+    switch (index.insert(hash.low, extent.address, size, {others, count})) {
+      case Index::Inserted::kDone: return {};
+      case Index::Inserted::kOther: continue;
+      case Index::Inserted::kFull: return base::failure(ENOMEM, "store: no memory for the index");
+    }
+  }
+}
+
+}  // namespace kv

@@ -1,0 +1,202 @@
+#include "kv/store.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/ids.h"
+#include "base/log.h"
+#include "kv/entry.h"
+#include "sys/files.h"
+#include "sys/memory.h"
+
+namespace kv {
+namespace {
+
+constexpr uint64_t kSegmentsWanted = 256;
+constexpr uint64_t kSegmentsLeast = 4;
+
+uint64_t segment_bytes_for(uint64_t capacity_bytes) {
+  const uint64_t share = std::bit_floor(std::max<uint64_t>(capacity_bytes / kSegmentsWanted, 1));
+  return std::clamp<uint64_t>(share, 1 << 20, 64 << 20);
+}
+
+}  // namespace
+
+base::Expected<void> Store::make(storage::Device& device, const MakeOptions& options) {
+  const uint64_t capacity = options.capacity_bytes != 0 ? options.capacity_bytes : device.capacity_bytes();
+  if (capacity > device.capacity_bytes())
+    return base::failure(EINVAL, "store: ", device.name(), " has ", device.capacity_bytes(), " bytes, not ",
+                         capacity);
+  Identity identity;
+  Geometry& geometry = identity.geometry;
+  geometry.capacity_bytes = capacity;
+  geometry.grain_bytes = std::max(options.grain_bytes, device.block_bytes());
+  geometry.segment_bytes = options.segment_bytes != 0 ? options.segment_bytes : segment_bytes_for(capacity);
+  geometry.spare_percent = options.spare_percent;
+  if (!std::has_single_bit(geometry.grain_bytes) || geometry.grain_bytes < 512 || geometry.grain_bytes > 4096)
+    return base::failure(EINVAL, "store: grains of ", geometry.grain_bytes,
+                         " bytes; give 512, 1024, 2048 or 4096");
+  if (!std::has_single_bit(geometry.segment_bytes) || geometry.segment_bytes < 1 << 20 ||
+      geometry.segment_bytes > 1 << 30)
+    return base::failure(EINVAL, "store: segments of ", geometry.segment_bytes,
+                         " bytes; give a power of two from 1M to 1G");
+  if (geometry.spare_percent > 90)
+    return base::failure(EINVAL, "store: ", geometry.spare_percent, " % to spare; give 90 or less");
+  geometry.segment_count =
+      capacity > kSegmentsOffset ? (capacity - kSegmentsOffset) / geometry.segment_bytes : 0;
+  if (geometry.segment_count < kSegmentsLeast)
+    return base::failure(ENOSPC, "store: ", device.name(), " is too small: ", capacity,
+                         " bytes; a store needs ", kSegmentsOffset + kSegmentsLeast * geometry.segment_bytes);
+  sys::random_bytes({reinterpret_cast<unsigned char*>(&identity.store_id), sizeof identity.store_id});
+  sys::random_bytes(identity.secret.bytes);
+
+  Channel channel;
+  if (auto opened = channel.open(device, 1); !opened) return opened;
+  alignas(4096) std::byte block[kSuperblockBytes] = {};
+  int error = 0;
+  const auto write_superblocks = [&] {
+    for (uint64_t offset : kSuperblockOffsets)
+      if (error == 0) error = channel.write(offset, block);
+    if (error == 0) error = channel.flush();
+  };
+  write_superblocks();  // of an old store none is left while segments are already the new one's
+  for (uint64_t i = 0; i < geometry.segment_count && error == 0; ++i) {
+    const std::span header(block, geometry.grain_bytes);
+    write_segment_header(identity, {.generation = 0, .state = SegmentState::kFree}, header);
+    error = channel.write(geometry.segment_offset(i), header);
+  }
+  if (error == 0) error = channel.flush();
+  timespec now = {};
+  clock_gettime(CLOCK_REALTIME, &now);
+  write_superblock(identity,
+                   static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec),
+                   block);
+  write_superblocks();
+  channel.close();
+  if (error != 0)
+    return base::failure(error, "store: cannot write ", device.name(), ": ", base::error_name(error));
+  return {};
+}
+
+base::Expected<Store*> Store::open(storage::Device& device, const StoreOptions& options) {
+  Channel channel;
+  if (auto opened = channel.open(device, 1); !opened) return std::unexpected(opened.error());
+  alignas(4096) std::byte block[kSuperblockBytes];
+  base::Expected<Identity> identity = base::failure(EIO, "");
+  for (uint64_t offset : kSuperblockOffsets) {
+    base::Expected<Identity> read = base::failure(EINVAL, "holds no store");
+    if (offset + kSuperblockBytes <= device.capacity_bytes()) {
+      const int error = channel.read(offset, block);
+      read = error != 0 ? base::failure(error, "cannot be read: ", base::error_name(error))
+                        : read_superblock(block, device.capacity_bytes());
+    }
+    // The first one's reason is given, unless it is only that there is none.
+    if (read || identity.error().number == EIO || identity.error().number == EINVAL) identity = read;
+    if (identity) break;
+  }
+  channel.close();
+  if (!identity)
+    return base::failure(identity.error().number, "store: ", device.name(), " ", identity.error().message);
+  if (identity->geometry.grain_bytes < device.block_bytes())
+    return base::failure(EINVAL, "store: grains of ", identity->geometry.grain_bytes, " bytes, but ",
+                         device.name(), " has blocks of ", device.block_bytes());
+  auto memory = sys::map_anonymous(sizeof(Store), "a store");
+  if (!memory) return std::unexpected(memory.error());
+  Store* const store = new (*memory) Store(device, options);
+  if (auto started = store->start(*identity); !started) {
+    sys::unmap(store, sizeof(Store));
+    return std::unexpected(started.error());
+  }
+  return store;
+}
+
+base::Expected<void> Store::start(const Identity& identity) {
+  identity_ = identity;
+  const uint32_t streams =
+      options_.stream_count != 0 ? options_.stream_count : std::min(sys::cpu_count(), 8u);
+  if (streams > Log::kStreamsMax)
+    return base::failure(EINVAL, "store: ", streams, " streams; give 64 or fewer");
+  // Each stream has one open segment and one to come.
+  const auto fitting = static_cast<uint32_t>(std::max<uint64_t>(1, identity_.geometry.segment_count / 8));
+  auto index = Index::open(identity_.geometry.address_bits());
+  if (!index) return std::unexpected(index.error());
+  index_ = *index;
+  auto opened = log_.open(identity_, std::min(streams, fitting));
+  if (opened) {
+    opened = keeper_channel_.open(device_, 1);
+    if (opened) {
+      auto report = recover(identity_, keeper_channel_, log_, *index_);
+      if (report) {
+        recovery_ = *report;
+        auto thread =
+            sys::start_thread([](void* self) { static_cast<Store*>(self)->keep(); }, this, "kv-keeper");
+        if (thread) {
+          keeper_ = *thread;
+          return {};
+        }
+        opened = std::unexpected(thread.error());
+      } else {
+        opened = std::unexpected(report.error());
+      }
+      keeper_channel_.close();
+    }
+    log_.close();
+  }
+  index_->close();
+  return opened;
+}
+
+void Store::keep() {
+  while (!stopping_.load(std::memory_order_acquire)) {
+    const uint32_t key = log_.keeper_wanted.prepare();
+    bool did = false;
+    int error = log_.has_failed() ? 0 : log_.keep(keeper_channel_, did);
+    if (error == 0 && options_.durability == Durability::kBatch &&
+        wrote_.exchange(false, std::memory_order_acquire))
+      error = keeper_channel_.flush();
+    if (error != 0) {
+      error_.store(error, std::memory_order_relaxed);
+      base::log("store: ", device_.name(), " takes no writes any more: ", base::error_name(error));
+      log_.fail();
+    }
+    index_->prepare();
+    if (did || stopping_.load(std::memory_order_acquire))
+      log_.keeper_wanted.cancel();
+    else
+      log_.keeper_wanted.wait(key, options_.batch_ns);
+  }
+}
+
+base::Expected<void> Store::close() {
+  stopping_.store(true, std::memory_order_release);
+  log_.keeper_wanted.notify_all();
+  sys::join_thread(keeper_);
+  int error = error_.load(std::memory_order_relaxed);
+  if (error == 0) error = log_.seal_all(keeper_channel_);
+  keeper_channel_.close();
+  log_.close();
+  index_->close();
+  base::Expected<void> closed;
+  if (error != 0)
+    closed = base::failure(error, "store: ", device_.name(),
+                           " may lack the last writes: ", base::error_name(error));
+  sys::unmap(this, sizeof(Store));
+  return closed;
+}
+
+base::Error Store::failed_error() const {
+  const int error = error_.load(std::memory_order_relaxed);
+  if (error != 0)
+    return base::Error::of(error, "store: ", device_.name(),
+                           " takes no writes any more: ", base::error_name(error));
+  return base::Error::of(ENOSPC, "store: ", device_.name(), " is full; remove keys or use a larger device");
+}
+
+StoreCounts Store::counts() { return {.log = log_.counts(), .index = index_->counts()}; }
+
+void Store::verify() {
+  index_->verify();
+  log_.verify();
+}
+
+}  // namespace kv

@@ -1,0 +1,172 @@
+// Store: keys and values on a device. One I/O for a get, 8 bytes of memory for a key. (papers/udepot.txt, section 4)
+//
+//   Store::make(device, {});                    once
+//   Store* store = *Store::open(device, {});    again and again
+//   Session session;                            one for each thread, or for the tasks of each worker
+//   session.open(*store);
+//   session.put("key", bytes, {});
+//   session.get("key")->value();
+//
+// How a put works: 1 the key's lock (key_locks.h)  2 if it depends on what is there: look that up  3 a sequence, room in the log,
+// the record is written  4 by the durability, flushed  5 the index learns of it, which is when others see it; what it knew
+// before is released. A remove is the same with a tombstone. A get looks into the index and reads.
+//
+// Who sees what: a get that begins after a put has returned sees it or something newer; what a get has seen does not go back while the
+// process lives. At kSync nothing is seen that a power cut could take back.
+#pragma once
+#include <cstdint>
+#include <string_view>
+
+#include "kv/channel.h"
+#include "kv/flush_group.h"
+#include "kv/format.h"
+#include "kv/index.h"
+#include "kv/key_locks.h"
+#include "kv/log.h"
+#include "kv/recovery.h"
+#include "sys/threads.h"
+
+namespace kv {
+
+// What a put or remove that has returned promises after the process was killed: it is there. And after a power cut:
+enum class Durability : uint8_t {
+  kNone,   // what the device's own cache keeps
+  kBatch,  // all but the last StoreOptions::batch_ns
+  kSync,   // it is there
+};
+
+struct MakeOptions {
+  uint32_t grain_bytes = 512;  // at least the device's block
+  uint64_t segment_bytes = 0;  // 0: by the capacity, 1 to 64 MiB
+  uint32_t spare_percent = 10;
+  uint64_t capacity_bytes = 0;  // 0: the device's
+};
+
+struct StoreOptions {
+  Durability durability = Durability::kSync;
+  uint64_t batch_ns = 10'000'000;
+  uint32_t stream_count = 0;  // segments that are written at a time; 0: by the processors, up to 8
+};
+
+enum class When : uint8_t { kAlways, kIfAbsent, kIfPresent, kIfVersion };
+
+struct PutOptions {
+  When when = When::kAlways;
+  uint64_t version = 0;     // of kIfVersion
+  uint64_t expires_ms = 0;  // since 1970, below 2^48; 0: never
+  uint32_t flags = 0;       // the user's, kept with the value
+};
+
+struct Changed {
+  enum class Outcome : uint8_t {
+    kDone,
+    kAbsent,   // nothing was done: there is no such key
+    kPresent,  // nothing was done: there is
+    kVersion,  // nothing was done: it has another version
+  };
+  Outcome outcome = Outcome::kDone;
+  uint64_t version = 0;  // of what is there now, as far as the call knows; 0: nothing
+};
+
+// What a get found. It keeps memory of its session, which it must not outlive.
+class Found {
+ public:
+  bool found() const { return !memory_.bytes().empty(); }
+  Bytes value() const { return record_.value; }
+  uint64_t version() const { return record_.header.sequence(); }
+  uint64_t expires_ms() const { return record_.header.expiry(); }
+  uint32_t flags() const { return record_.header.flags; }
+
+ private:
+  friend class Session;
+  Buffer memory_;
+  Record record_;
+};
+
+struct StoreCounts {
+  LogCounts log;
+  IndexCounts index;
+};
+
+class Store {
+ public:
+  // Makes an empty store; what was on the device is lost. Errors: EINVAL, ENOSPC for a device that is too small, those of I/O.
+  static base::Expected<void> make(storage::Device& device, const MakeOptions& options);
+  // Errors: those of read_superblock and recovery, ENOMEM, EINVAL. The device outlives the store.
+  static base::Expected<Store*> open(storage::Device& device, const StoreOptions& options);
+  // What was put is on the medium for good, or the error says that it may not be. REQUIRES: no sessions.
+  base::Expected<void> close();
+
+  const Identity& identity() const { return identity_; }
+  const RecoveryReport& recovery() const { return recovery_; }
+  StoreCounts counts();
+  // Invariants of index and log, for tests; nobody else may use the store meanwhile.
+  void verify();
+
+ private:
+  friend class Session;
+  Store(storage::Device& device, const StoreOptions& options) : device_(device), options_(options) {}
+
+  base::Expected<void> start(const Identity& identity);
+  void keep();
+  base::Error failed_error() const;
+
+  storage::Device& device_;
+  StoreOptions options_;
+  Identity identity_;
+  RecoveryReport recovery_;
+  Index* index_ = nullptr;
+  Log log_;
+  KeyLocks key_locks_;
+  FlushGroup flushes_;
+  std::atomic<uint32_t> next_stream_{0};
+  std::atomic<bool> wrote_{false};  // since the keeper's last flush
+  std::atomic<int> error_{0};       // why the log has failed
+  Channel keeper_channel_;          // the keeper's
+  sys::Thread keeper_;
+  std::atomic<bool> stopping_{false};
+};
+
+class Session {
+ public:
+  // By the thread, or a task of the worker, that will use it. Errors: those of Channel::open.
+  base::Expected<void> open(Store& store, size_t depth = 128);
+  void close();
+
+  // Errors: EINVAL for the key, EBADMSG for a damaged record, EIO and others of the device. Cost: one I/O.
+  base::Expected<Found> get(std::string_view key);
+  // Errors: EINVAL, E2BIG, ENOSPC when the store is full, those of I/O. With an error of I/O it is not known whether it was done.
+  base::Expected<Changed> put(std::string_view key, Bytes value, const PutOptions& options = {});
+  base::Expected<Changed> remove(std::string_view key, When when = When::kAlways, uint64_t version = 0);
+
+ private:
+  struct Current {
+    Location location;
+    uint64_t version = 0;  // 0: there is none
+    bool is_alive = false;
+  };
+  struct New {
+    RecordKind kind = RecordKind::kValue;
+    std::string_view key;
+    Bytes value;
+    PutOptions options;
+  };
+  enum class Match { kYes, kNo, kDamaged };
+
+  base::Expected<Changed> change(const New& next, bool needs_value);
+  base::Expected<Match> read(const Location& location, std::string_view key, bool whole, Buffer& memory,
+                             Record& record);
+  base::Expected<void> look(const KeyHash& hash, std::string_view key, Current& current);
+  base::Expected<void> write(const KeyHash& hash, const New& next, uint64_t sequence, Extent& extent,
+                             uint32_t& size_code);
+  base::Expected<void> install(const KeyHash& hash, const New& next, const Extent& extent,
+                               uint32_t size_code);
+  base::Error io_error(int number, const char* what) const;
+
+  Store* store_ = nullptr;
+  Channel channel_;
+  BufferPool pool_;
+  uint32_t stream_ = 0;
+};
+
+}  // namespace kv
