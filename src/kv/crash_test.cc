@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <map>
 #include <optional>
@@ -194,6 +195,30 @@ TEST_P(CrashTest, ACutAtEveryWriteOfAShortLife) {
     }
     device->close();
   }
+}
+
+// At kBatch nothing stays unflushed, and a store that nobody writes to does nothing.
+TEST(Batch, WhatWasPutIsFlushedSoon) {
+  auto* const device = new CutDevice(std::vector<std::byte>(6 << 20), 0);
+  ASSERT_TRUE(Store::make(*device, {.segment_bytes = 1 << 20}));
+  Store* const store =
+      *Store::open(*device, {.durability = Durability::kBatch, .batch_ns = 1'000'000, .stream_count = 1});
+  Session session;
+  ASSERT_TRUE(session.open(*store));
+  for (int i = 0; i < 50; ++i) {
+    ASSERT_TRUE(session.put("key", {}));
+    for (int tries = 0; device->unflushed_sectors() > 0; ++tries) {
+      ASSERT_LT(tries, 30'000) << "a millisecond each";
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  const uint64_t count = device->count();
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_EQ(device->count(), count);
+  session.close();
+  EXPECT_TRUE(store->close());
+  device->close();
 }
 
 INSTANTIATE_TEST_SUITE_P(Durabilities, CrashTest,

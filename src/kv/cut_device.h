@@ -27,6 +27,15 @@ class CutDevice final : public storage::Device {
     std::lock_guard scope(lock_);
     return is_off_;
   }
+  uint64_t unflushed_sectors() {
+    std::lock_guard scope(lock_);
+    return unflushed_.size();
+  }
+  // Writes and flushes so far.
+  uint64_t count() {
+    std::lock_guard scope(lock_);
+    return count_;
+  }
   // The process was killed, not the device: what it has in its cache is there, and may be lost later.
   void start_again(uint64_t ends_at) {
     std::lock_guard scope(lock_);

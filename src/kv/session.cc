@@ -177,13 +177,12 @@ base::Expected<void> Session::write(const KeyHash& hash, const New& next, uint64
   if (error == 0 && store_->options_.durability == Durability::kSync) {
     error = store_->flushes_.flush(channel_);
     what = "flush";
-    if (error != 0) {
-      store_->error_.store(error, std::memory_order_relaxed);
-      store_->log_.fail();
-    }
+    if (error != 0) store_->fail(error);
   }
   // Pairs with the acquire of the keeper, which flushes what was written before.
-  store_->wrote_.store(true, std::memory_order_release);
+  if (store_->options_.durability == Durability::kBatch &&
+      !store_->wrote_.exchange(true, std::memory_order_release))
+    store_->log_.keeper_wanted.notify_all();
   if (error == 0) return {};
   store_->log_.finish(extent, false);
   return std::unexpected(io_error(error, what));

@@ -147,24 +147,30 @@ base::Expected<void> Store::start(const Identity& identity) {
 }
 
 void Store::keep() {
+  const bool flushes = options_.durability == Durability::kBatch;
   while (!stopping_.load(std::memory_order_acquire)) {
     const uint32_t key = log_.keeper_wanted.prepare();
     bool did = false;
-    int error = log_.has_failed() ? 0 : log_.keep(keeper_channel_, did);
-    if (error == 0 && options_.durability == Durability::kBatch &&
-        wrote_.exchange(false, std::memory_order_acquire))
-      error = keeper_channel_.flush();
-    if (error != 0) {
-      error_.store(error, std::memory_order_relaxed);
-      base::log("store: ", device_.name(), " takes no writes any more: ", base::error_name(error));
-      log_.fail();
-    }
+    if (!log_.has_failed())
+      if (const int error = log_.keep(keeper_channel_, did); error != 0) fail(error);
     index_->prepare();
-    if (did || stopping_.load(std::memory_order_acquire))
+    if (did || stopping_.load(std::memory_order_acquire)) {
       log_.keeper_wanted.cancel();
-    else
-      log_.keeper_wanted.wait(key, options_.batch_ns);
+      continue;
+    }
+    // Who writes first after a flush wakes the keeper; what others write until the time is over shares the next one.
+    const bool is_due = flushes && wrote_.load(std::memory_order_relaxed) && !log_.has_failed();
+    log_.keeper_wanted.wait(key, is_due ? options_.batch_ns : 0);
+    // Pairs with the release in Session::write.
+    if (is_due && wrote_.exchange(false, std::memory_order_acquire))
+      if (const int error = keeper_channel_.flush(); error != 0) fail(error);
   }
+}
+
+void Store::fail(int error) {
+  error_.store(error, std::memory_order_relaxed);
+  log_.fail();
+  base::log("store: ", device_.name(), " takes no writes any more: ", base::error_name(error));
 }
 
 base::Expected<void> Store::close() {

@@ -109,6 +109,8 @@ class Store {
 
   base::Expected<void> start(const Identity& identity);
   void keep();
+  // The medium does not keep what it is given: nothing is written any more.
+  void fail(int error);
   base::Error failed_error() const;
 
   storage::Device& device_;
@@ -120,7 +122,7 @@ class Store {
   KeyLocks key_locks_;
   FlushGroup flushes_;
   std::atomic<uint32_t> next_stream_{0};
-  std::atomic<bool> wrote_{false};  // since the keeper's last flush
+  std::atomic<bool> wrote_{false};  // since the keeper's last flush; of kBatch
   std::atomic<int> error_{0};       // why the log has failed
   Channel keeper_channel_;          // the keeper's
   sys::Thread keeper_;

@@ -64,6 +64,9 @@ MUTATIONS = [
     mutation("records before their segment's header is there for good", (LOG, "  if (const int error = channel.flush(); error != 0) return error;\n  Waiters waiting;", "  Waiters waiting;"), gtest_filter="*CrashTest*"),
     mutation("group tells of a flush that began before it came", ("src/kv/flush_group.cc", "  const int error = channel.flush();\n\n  lock_.lock();\n", "  const int error = channel.flush();\n\n  lock_.lock();\n  for (Call* late = first_; late != nullptr;) {\n    Call& call = *late;\n    late = call.next;\n    call.waiter.wake();\n  }\n  first_ = nullptr;\n"), gtest_filter="FlushGroup.*"),
 
+    mutation("batch is never flushed", ("src/kv/store.cc", "    if (is_due && wrote_.exchange(false, std::memory_order_acquire))\n", "    if (false)\n"), gtest_filter="Batch.*"),
+    mutation("nobody tells the keeper of a batch", (SESSION, "    store_->log_.keeper_wanted.notify_all();\n", "    static_cast<void>(0);\n"), gtest_filter="Batch.*"),
+
     # Recovery
     mutation("older of two records counts", (RECOVERY, "other->sequence() >= entry.sequence()", "other->sequence() <= entry.sequence()"), gtest_filter="StoreTest.*"),
     mutation("what was removed comes back", (RECOVERY, "        if (entry.kind() == RecordKind::kTombstone)\n", "        if (false)\n"), gtest_filter="StoreTest.*"),
