@@ -96,7 +96,7 @@ class Log {
   // Invariants, for tests; nobody writes meanwhile. Ends the process where one does not hold.
   void verify();
 
-  // Called when the keeper has something to do; set once, before anything is allocated.
+  // Notified when the keeper has something to do.
   sys::EventCount keeper_wanted;
 
  private:
