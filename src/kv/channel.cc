@@ -5,12 +5,19 @@
 
 #include "base/check.h"
 #include "base/ids.h"
+#include "storage/piece_io.h"
 #include "sys/memory.h"
 
 namespace kv {
 
 base::Expected<void> Channel::open(storage::Device& device, size_t depth) {
-  if (task::in_task()) return tasks_queue_.open(device, depth);
+  if (!task::in_task()) return open_for_threads(device);
+  auto opened = tasks_queue_.open(device, depth);
+  is_of_tasks_ = opened.has_value();
+  return opened;
+}
+
+base::Expected<void> Channel::open_for_threads(storage::Device& device) {
   auto queue = device.open_queue(1);
   if (!queue) return std::unexpected(queue.error());
   queue_ = *queue;
@@ -18,29 +25,21 @@ base::Expected<void> Channel::open(storage::Device& device, size_t depth) {
 }
 
 void Channel::close() {
-  if (queue_ == nullptr) {
-    tasks_queue_.close();
-    return;
-  }
-  queue_->device().close_queue(queue_);
+  if (is_of_tasks_) tasks_queue_.close();
+  if (queue_ != nullptr) queue_->device().close_queue(queue_);
+  is_of_tasks_ = false;
   queue_ = nullptr;
 }
 
 void Channel::run(storage::Io& io) {
-  if (queue_ != nullptr)
-    queue_->run(io);
-  else
+  if (is_of_tasks_)
     tasks_queue_.run(io);
+  else
+    queue_->run(io);
 }
 
-int Channel::transfer(storage::Operation operation, uint64_t offset_bytes, void* memory, size_t bytes) {
-  const iovec segment = {memory, bytes};
-  storage::Io io;
-  io.operation = operation;
-  io.offset_bytes = offset_bytes;
-  io.segments = &segment;
-  io.segment_count = 1;
-  io.length_bytes = bytes;
+int Channel::transfer(storage::Operation operation, uint64_t offset_bytes, const void* memory, size_t bytes) {
+  storage::PieceIo io(operation, offset_bytes, memory, bytes);
   run(io);
   if (io.whole()) return 0;
   return io.error != 0 ? io.error : EIO;
@@ -51,7 +50,7 @@ int Channel::read(uint64_t offset_bytes, std::span<std::byte> to) {
 }
 
 int Channel::write(uint64_t offset_bytes, std::span<const std::byte> from) {
-  return transfer(storage::Operation::kWrite, offset_bytes, const_cast<std::byte*>(from.data()), from.size());
+  return transfer(storage::Operation::kWrite, offset_bytes, from.data(), from.size());
 }
 
 int Channel::flush() {

@@ -18,11 +18,10 @@ class Channel {
   // For the calling thread; in a task for the tasks of its worker, of which `depth` Ios go to the device at a time.
   // Errors: EMFILE, ENOMEM, ENOSPC when a worker has too many pollers.
   base::Expected<void> open(storage::Device& device, size_t depth);
-  // REQUIRES: nothing is under way.
+  // For threads, one at a time, whoever opens it: calls block the thread, also under a task. Errors: EMFILE, ENOMEM.
+  base::Expected<void> open_for_threads(storage::Device& device);
+  // Of one that is not open: nothing. REQUIRES: nothing is under way.
   void close();
-
-  // Runs it to its end; io.error and io.transferred_bytes say how it ended.
-  void run(storage::Io& io);
 
   // All or nothing: 0, or an errno value; EIO for what ended early.
   int read(uint64_t offset_bytes, std::span<std::byte> to);
@@ -30,10 +29,12 @@ class Channel {
   int flush();
 
  private:
-  int transfer(storage::Operation operation, uint64_t offset_bytes, void* memory, size_t bytes);
+  void run(storage::Io& io);
+  int transfer(storage::Operation operation, uint64_t offset_bytes, const void* memory, size_t bytes);
 
-  storage::Queue* queue_ = nullptr;  // of a thread
-  task::IoQueue tasks_queue_;        // else
+  storage::Queue* queue_ = nullptr;  // of threads
+  task::IoQueue tasks_queue_;        // else, if
+  bool is_of_tasks_ = false;
 };
 
 // Memory for I/O, aligned to 4 KiB, in sizes of 4 KiB times powers of two; kept when given back. Of one channel's user.

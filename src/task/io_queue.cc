@@ -1,6 +1,7 @@
 #include "task/io_queue.h"
 
 #include "base/check.h"
+#include "storage/piece_io.h"
 #include "task/worker.h"
 
 namespace task {
@@ -70,15 +71,9 @@ base::Quiet IoQueue::quiet() {
   return quiet;
 }
 
-base::Expected<uint64_t> IoQueue::transfer(storage::Operation operation, uint64_t offset_bytes, void* memory,
-                                           uint64_t bytes) {
-  const iovec segment = {memory, bytes};
-  storage::Io io;
-  io.operation = operation;
-  io.offset_bytes = offset_bytes;
-  io.segments = &segment;
-  io.segment_count = 1;
-  io.length_bytes = bytes;
+base::Expected<uint64_t> IoQueue::transfer(storage::Operation operation, uint64_t offset_bytes,
+                                           const void* memory, uint64_t bytes) {
+  storage::PieceIo io(operation, offset_bytes, memory, bytes);
   run(io);
   if (io.error == 0) return io.transferred_bytes;
   return base::failure(io.error, operation == storage::Operation::kRead ? "cannot read " : "cannot write ",
@@ -91,7 +86,7 @@ base::Expected<uint64_t> IoQueue::read(uint64_t offset_bytes, void* to, uint64_t
 }
 
 base::Expected<uint64_t> IoQueue::write(uint64_t offset_bytes, const void* from, uint64_t bytes) {
-  return transfer(storage::Operation::kWrite, offset_bytes, const_cast<void*>(from), bytes);
+  return transfer(storage::Operation::kWrite, offset_bytes, from, bytes);
 }
 
 base::Expected<void> IoQueue::flush() {

@@ -38,7 +38,7 @@ class IoQueue final : public base::Poller {
   base::Quiet quiet() override;
 
  private:
-  base::Expected<uint64_t> transfer(storage::Operation operation, uint64_t offset_bytes, void* memory,
+  base::Expected<uint64_t> transfer(storage::Operation operation, uint64_t offset_bytes, const void* memory,
                                     uint64_t bytes);
 
   storage::Queue* queue_ = nullptr;
