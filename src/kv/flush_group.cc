@@ -6,35 +6,28 @@ int FlushGroup::flush(Channel& channel) {
   Call own;
   lock_.lock();
   if (under_way_) {
-    (first_ == nullptr ? first_ : last_->next) = &own;
-    last_ = &own;
+    waiting_.append(own);
     lock_.unlock();
-    own.waiter.wait();
+    own.wait();
     if (!own.leads) return own.error;
     lock_.lock();
   }
   under_way_ = true;
-  Call* group = first_;
-  first_ = nullptr;
+  Waiters group = waiting_.take_all();
   lock_.unlock();
 
   const int error = channel.flush();
 
   lock_.lock();
-  Call* const heir = first_;
-  if (heir == nullptr) {
-    under_way_ = false;
-  } else {
-    first_ = heir->next;
-    heir->leads = true;
-  }
+  under_way_ = !waiting_.empty();
+  Call* const heir = under_way_ ? &static_cast<Call&>(waiting_.take_first()) : nullptr;
+  if (heir != nullptr) heir->leads = true;
   lock_.unlock();
-  if (heir != nullptr) heir->waiter.wake();
-  while (group != nullptr) {
-    Call& call = *group;
-    group = call.next;  // before it is woken, and may be gone
+  if (heir != nullptr) heir->wake();
+  while (!group.empty()) {
+    auto& call = static_cast<Call&>(group.take_first());
     call.error = error;
-    call.waiter.wake();
+    call.wake();
   }
   return error;
 }

@@ -16,17 +16,14 @@ class FlushGroup {
   int flush(Channel& channel);
 
  private:
-  struct Call {
-    Waiter waiter;
-    Call* next = nullptr;
+  struct Call final : Waiter {
     bool leads = false;
     int error = 0;
   };
 
   sys::Mutex lock_;
   bool under_way_ = false;
-  Call* first_ = nullptr;  // who waits for the next one
-  Call* last_ = nullptr;
+  Waiters waiting_;  // for the next one
 };
 
 }  // namespace kv

@@ -19,9 +19,6 @@ constexpr uint32_t kByteOrder = 0x01020304;
 constexpr uint64_t kSegmentMagic = 0x67657320766b7073;  // "spkv seg"
 constexpr uint64_t kFooterMagic = 0x646e6520766b7073;   // "spkv end"
 
-constexpr uint64_t kGrainBytesMin = 512, kGrainBytesMax = 4096;
-constexpr uint64_t kSegmentBytesMin = 1 << 20, kSegmentBytesMax = 1 << 30;
-
 uint64_t check_of(const Secret& secret, const void* bytes, size_t length) {
   return XXH3_64bits_withSecret(bytes, length, secret.bytes, sizeof secret.bytes);
 }
@@ -45,13 +42,9 @@ bool is_whole(const Secret& secret, const T& piece) {
   return piece.check == check_of(secret, &piece, offsetof(T, check));
 }
 
-constexpr bool is_power_between(uint64_t value, uint64_t least, uint64_t most) {
-  return std::has_single_bit(value) && value >= least && value <= most;
-}
-
 bool is_possible(const Geometry& geometry) {
-  if (!is_power_between(geometry.grain_bytes, kGrainBytesMin, kGrainBytesMax)) return false;
-  if (!is_power_between(geometry.segment_bytes, kSegmentBytesMin, kSegmentBytesMax)) return false;
+  if (!may_be_grain_bytes(geometry.grain_bytes) || !may_be_segment_bytes(geometry.segment_bytes))
+    return false;
   if (geometry.segment_count == 0 || geometry.spare_percent >= 100) return false;
   if (geometry.segment_count > (uint64_t{1} << EntryFormat::kAddressBitsMax) / geometry.segment_grains())
     return false;

@@ -41,6 +41,14 @@ inline constexpr uint64_t kSuperblockOffsets[] = {0, 512 << 10};
 inline constexpr uint64_t kSegmentsOffset = 1 << 20;
 inline constexpr size_t kSecretBytes = 192;
 
+constexpr bool may_be_grain_bytes(uint64_t bytes) {
+  return std::has_single_bit(bytes) && bytes >= 512 && bytes <= 4096;
+}
+inline constexpr uint64_t kSegmentBytesMin = 1 << 20;
+constexpr bool may_be_segment_bytes(uint64_t bytes) {
+  return std::has_single_bit(bytes) && bytes >= kSegmentBytesMin && bytes <= 1 << 30;
+}
+
 inline constexpr size_t kKeyBytesMax = 64 << 10;
 inline constexpr uint64_t kInlineValueBytesMax = 1 << 20;  // of one record, in any store
 

@@ -1,7 +1,5 @@
 #include "kv/key_locks.h"
 
-#include "base/check.h"
-
 namespace kv {
 
 KeyLocks::Hold::Hold(KeyLocks& locks, uint64_t hash) : locks_(locks), hash_(hash) {
@@ -15,10 +13,9 @@ KeyLocks::Hold::Hold(KeyLocks& locks, uint64_t hash) : locks_(locks), hash_(hash
       list.first = this;
       return;
     }
-    (holder->waiting_ == nullptr ? holder->waiting_ : holder->last_waiting_->next_) = this;
-    holder->last_waiting_ = this;
+    holder->waiting_.append(*this);
   }
-  waiter_.wait();  // the holder before us has put us into the list
+  wait();  // the holder before us has put us into the list
 }
 
 KeyLocks::Hold::~Hold() {
@@ -29,15 +26,14 @@ KeyLocks::Hold::~Hold() {
     Hold** at = &list.first;
     while (*at != this) at = &(*at)->next_;
     *at = next_;
-    heir = waiting_;
-    if (heir != nullptr) {
-      heir->waiting_ = heir->next_;
-      heir->last_waiting_ = last_waiting_;
+    if (!waiting_.empty()) {
+      heir = &static_cast<Hold&>(waiting_.take_first());
+      heir->waiting_ = waiting_;
       heir->next_ = list.first;
       list.first = heir;
     }
   }
-  if (heir != nullptr) heir->waiter_.wake();
+  if (heir != nullptr) heir->wake();
 }
 
 }  // namespace kv

@@ -14,7 +14,7 @@ namespace kv {
 class KeyLocks {
  public:
   // Holds the lock of a hash for its lifetime. Cost: two short locks; with others of the same hash, a wait.
-  class Hold {
+  class Hold final : Waiter {
    public:
     Hold(KeyLocks& locks, uint64_t hash);
     ~Hold();
@@ -25,10 +25,8 @@ class KeyLocks {
     friend class KeyLocks;
     KeyLocks& locks_;
     const uint64_t hash_;
-    Hold* next_ = nullptr;     // in the list: another hash. Of one that waits: who waits after it
-    Hold* waiting_ = nullptr;  // of the holder: who waits for it, first and last
-    Hold* last_waiting_ = nullptr;
-    Waiter waiter_;
+    Hold* next_ = nullptr;  // in the list: another hash
+    Waiters waiting_;       // of the holder: the Holds that wait for it
   };
 
  private:

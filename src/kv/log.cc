@@ -32,6 +32,7 @@ base::Expected<void> Log::open(const Identity& identity, uint32_t stream_count) 
 }
 
 void Log::close() {
+  if (segments_ == nullptr) return;
   for (uint32_t i = 0; i < segment_count_; ++i)
     if (segments_[i].entries != nullptr) sys::unmap(segments_[i].entries, entries_bytes(identity_->geometry));
   sys::unmap(segments_, segment_count_ * sizeof(Segment));
@@ -58,15 +59,18 @@ uint32_t Log::take_ready() {
   return kNone;
 }
 
+// REQUIRES: the stream's lock; it has a segment.
+void Log::fill(Stream& stream) {
+  sys::LockGuard scope(lock_);
+  segments_[stream.segment].state.store(Segment::State::kFull, std::memory_order_release);
+  stream.segment = kNone;
+}
+
 Log::Room Log::allocate(uint32_t stream_index, uint32_t grains, SummaryEntry entry, Extent& extent) {
   Stream& stream = streams_[stream_index];
   sys::LockGuard scope(stream.lock);
   if (has_failed()) return Room::kFull;
-  if (stream.segment != kNone && !fits(segments_[stream.segment], grains)) {
-    sys::LockGuard all(lock_);
-    segments_[stream.segment].state.store(Segment::State::kFull, std::memory_order_release);
-    stream.segment = kNone;
-  }
+  if (stream.segment != kNone && !fits(segments_[stream.segment], grains)) fill(stream);
   if (stream.segment == kNone) {
     sys::LockGuard all(lock_);
     stream.segment = take_ready();
@@ -84,7 +88,7 @@ Log::Room Log::allocate(uint32_t stream_index, uint32_t grains, SummaryEntry ent
             .segment = stream.segment,
             .entry = segment.entry_count++};
   segment.used_grains += grains;
-  segment.live_grains.fetch_add(size_code::grains(size_code::of(grains)), std::memory_order_relaxed);
+  hold(extent.address, size_code::of(grains));
   return Room::kDone;
 }
 
@@ -102,13 +106,19 @@ void Log::finish(const Extent& extent, bool written) {
     keeper_wanted.notify_all();
 }
 
+void Log::hold(uint64_t address, uint32_t size_code) {
+  segments_[identity_->geometry.segment_of(address)].live_grains.fetch_add(size_code::grains(size_code),
+                                                                           std::memory_order_relaxed);
+}
+
 void Log::release(uint64_t address, uint32_t size_code) {
   segments_[identity_->geometry.segment_of(address)].live_grains.fetch_sub(size_code::grains(size_code),
                                                                            std::memory_order_relaxed);
 }
 
 bool Log::wait_for_room() {
-  Waiter waiter;
+  struct Call final : Waiter {
+  } waiter;
   {
     sys::LockGuard scope(lock_);
     if (has_failed() || (ready_count_ == 0 && free_count_ == 0)) return false;
@@ -133,10 +143,7 @@ void Log::fail() {
 void Log::fill_all() {
   for (uint32_t i = 0; i < stream_count_; ++i) {
     sys::LockGuard scope(streams_[i].lock);
-    if (streams_[i].segment == kNone) continue;
-    sys::LockGuard all(lock_);
-    segments_[streams_[i].segment].state.store(Segment::State::kFull, std::memory_order_release);
-    streams_[i].segment = kNone;
+    if (streams_[i].segment != kNone) fill(streams_[i]);
   }
 }
 
@@ -261,11 +268,6 @@ void Log::recovered(uint32_t index, Segment::State state, uint64_t generation) {
   segment.state.store(state, std::memory_order_relaxed);
   if (state != Segment::State::kFree) --free_count_;
   generation_ = std::max(generation_, generation);
-}
-
-void Log::recovered_live(uint64_t address, uint32_t size_code) {
-  segments_[identity_->geometry.segment_of(address)].live_grains.fetch_add(size_code::grains(size_code),
-                                                                           std::memory_order_relaxed);
 }
 
 void Log::recovered_sequence(uint64_t sequence) {

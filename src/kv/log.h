@@ -58,6 +58,7 @@ class Log {
 
   // All segments are free. Errors: ENOMEM. `identity` outlives the log.
   base::Expected<void> open(const Identity& identity, uint32_t stream_count);
+  // Of one that is not open: nothing.
   void close();
 
   enum class Room { kDone, kWait, kFull };
@@ -66,7 +67,8 @@ class Log {
   Room allocate(uint32_t stream, uint32_t grains, SummaryEntry entry, Extent& extent);
   // The index knows of the record, or it was not written.
   void finish(const Extent& extent, bool written);
-  // What the index does not know any more.
+  // What the index knows, and what it does not know any more: for what is live. allocate() holds, for who writes.
+  void hold(uint64_t address, uint32_t size_code);
   void release(uint64_t address, uint32_t size_code);
 
   // Waits until a segment is ready, the store is full or has failed. False: not to wait any more.
@@ -83,7 +85,6 @@ class Log {
 
   // Of recovery, before anybody else.
   void recovered(uint32_t segment, Segment::State state, uint64_t generation);
-  void recovered_live(uint64_t address, uint32_t size_code);
   void recovered_sequence(uint64_t sequence);
   // Writes the summary of a segment that a crash has left without one.
   int write_summary_of(Channel& channel, uint32_t segment, std::span<const SummaryEntry> entries,
@@ -108,6 +109,7 @@ class Log {
 
   bool fits(const Segment& segment, uint32_t grains) const;
   uint32_t take_ready();
+  void fill(Stream& stream);
   int prepare(Channel& channel, bool& did);
   int seal(Channel& channel, bool& did);
   void fill_all();

@@ -149,12 +149,12 @@ class Recovery {
       if (other->sequence() >= entry.sequence()) return {};
       CHECK(index_.replace(entry.hash.low, candidates[i].address, address, size));
       log_.release(candidates[i].address, candidates[i].size);
-      log_.recovered_live(address, size);
+      log_.hold(address, size);
       return {};
     }
     if (index_.insert(entry.hash.low, address, size, {others, count}) != Index::Inserted::kDone)
       return base::failure(ENOMEM, "store: no memory for the index");
-    log_.recovered_live(address, size);
+    log_.hold(address, size);
     return {};
   }
 

@@ -110,28 +110,26 @@ base::Expected<Changed> Session::put(std::string_view key, Bytes value, const Pu
   if (value.size() > most)
     return base::failure(E2BIG, "store: a value of ", value.size(), " bytes; give ", most, " or fewer");
   if (options.expires_ms >> 48 != 0) return base::failure(EINVAL, "store: expiry after the year 10889");
-  return change({.kind = RecordKind::kValue, .key = key, .value = value, .options = options},
-                options.when != When::kAlways);
+  return change({.kind = RecordKind::kValue, .key = key, .value = value, .options = options});
 }
 
 base::Expected<Changed> Session::remove(std::string_view key, When when, uint64_t version) {
   return change({.kind = RecordKind::kTombstone,
                  .key = key,
                  .value = {},
-                 .options = {.when = when, .version = version}},
-                true);
+                 .options = {.when = when, .version = version}});
 }
 
-base::Expected<Changed> Session::change(const New& next, bool needs_value) {
+base::Expected<Changed> Session::change(const New& next) {
   using Outcome = Changed::Outcome;
   if (auto checked = check_key(next.key); !checked) return std::unexpected(checked.error());
   const KeyHash hash = hash_key(store_->identity_.secret, next.key);
   const KeyLocks::Hold hold(store_->key_locks_, hash.low);
-  if (needs_value) {
-    Current current;
+  const bool is_remove = next.kind == RecordKind::kTombstone;
+  const When when = next.options.when;
+  Current current;
+  if (is_remove || when != When::kAlways) {
     if (auto looked = look(hash, next.key, current); !looked) return std::unexpected(looked.error());
-    const bool is_remove = next.kind == RecordKind::kTombstone;
-    const When when = next.options.when;
     if (!current.is_alive && (is_remove || when == When::kIfPresent || when == When::kIfVersion))
       return Changed{Outcome::kAbsent, 0};
     if (current.is_alive && when == When::kIfAbsent) return Changed{Outcome::kPresent, current.version};
@@ -143,7 +141,7 @@ base::Expected<Changed> Session::change(const New& next, bool needs_value) {
   uint32_t size = 0;
   if (auto written = write(hash, next, sequence, extent, size); !written)
     return std::unexpected(written.error());
-  auto installed = install(hash, next, extent, size);
+  auto installed = install(hash, next, current, extent, size);
   store_->log_.finish(extent, installed.has_value());
   if (!installed) return std::unexpected(installed.error());
   return Changed{Outcome::kDone, sequence};
@@ -188,8 +186,8 @@ base::Expected<void> Session::write(const KeyHash& hash, const New& next, uint64
   return std::unexpected(io_error(error, what));
 }
 
-base::Expected<void> Session::install(const KeyHash& hash, const New& next, const Extent& extent,
-                                      uint32_t size) {
+base::Expected<void> Session::install(const KeyHash& hash, const New& next, const Current& current,
+                                      const Extent& extent, uint32_t size) {
   Index& index = *store_->index_;
   Buffer memory;
   for (;;) {
@@ -198,10 +196,15 @@ base::Expected<void> Session::install(const KeyHash& hash, const New& next, cons
     const size_t count = index.find_all(hash.low, all);
     const Location* own = nullptr;
     for (size_t i = 0; i < count && own == nullptr; ++i) {
+      others[i] = all[i].address;
+      // Of what is where it was, nothing needs to be read again: an address has one record for good.
+      if (current.location.found && all[i].address == current.location.address) {
+        own = &all[i];
+        break;
+      }
       Record record;
       auto match = read(all[i], next.key, false, memory, record);
       if (!match) return std::unexpected(match.error());
-      others[i] = all[i].address;
       // What is damaged has the key's tag, and is no other key's but once in millions.
       if (*match != Match::kNo) own = &all[i];
     }

@@ -17,7 +17,7 @@ constexpr uint64_t kSegmentsLeast = 4;
 
 uint64_t segment_bytes_for(uint64_t capacity_bytes) {
   const uint64_t share = std::bit_floor(std::max<uint64_t>(capacity_bytes / kSegmentsWanted, 1));
-  return std::clamp<uint64_t>(share, 1 << 20, 64 << 20);
+  return std::clamp<uint64_t>(share, kSegmentBytesMin, 64 << 20);
 }
 
 }  // namespace
@@ -33,11 +33,10 @@ base::Expected<void> Store::make(storage::Device& device, const MakeOptions& opt
   geometry.grain_bytes = std::max(options.grain_bytes, device.block_bytes());
   geometry.segment_bytes = options.segment_bytes != 0 ? options.segment_bytes : segment_bytes_for(capacity);
   geometry.spare_percent = options.spare_percent;
-  if (!std::has_single_bit(geometry.grain_bytes) || geometry.grain_bytes < 512 || geometry.grain_bytes > 4096)
+  if (!may_be_grain_bytes(geometry.grain_bytes))
     return base::failure(EINVAL, "store: grains of ", geometry.grain_bytes,
                          " bytes; give 512, 1024, 2048 or 4096");
-  if (!std::has_single_bit(geometry.segment_bytes) || geometry.segment_bytes < 1 << 20 ||
-      geometry.segment_bytes > 1 << 30)
+  if (!may_be_segment_bytes(geometry.segment_bytes))
     return base::failure(EINVAL, "store: segments of ", geometry.segment_bytes,
                          " bytes; give a power of two from 1M to 1G");
   if (geometry.spare_percent > 90)
@@ -51,7 +50,7 @@ base::Expected<void> Store::make(storage::Device& device, const MakeOptions& opt
   sys::random_bytes(identity.secret.bytes);
 
   Channel channel;
-  if (auto opened = channel.open(device, 1); !opened) return opened;
+  if (auto opened = channel.open_for_threads(device); !opened) return opened;
   alignas(4096) std::byte block[kSuperblockBytes] = {};
   int error = 0;
   const auto write_superblocks = [&] {
@@ -79,71 +78,67 @@ base::Expected<void> Store::make(storage::Device& device, const MakeOptions& opt
 }
 
 base::Expected<Store*> Store::open(storage::Device& device, const StoreOptions& options) {
-  Channel channel;
-  if (auto opened = channel.open(device, 1); !opened) return std::unexpected(opened.error());
-  alignas(4096) std::byte block[kSuperblockBytes];
-  base::Expected<Identity> identity = base::failure(EIO, "");
-  for (uint64_t offset : kSuperblockOffsets) {
-    base::Expected<Identity> read = base::failure(EINVAL, "holds no store");
-    if (offset + kSuperblockBytes <= device.capacity_bytes()) {
-      const int error = channel.read(offset, block);
-      read = error != 0 ? base::failure(error, "cannot be read: ", base::error_name(error))
-                        : read_superblock(block, device.capacity_bytes());
-    }
-    // The first one's reason is given, unless it is only that there is none.
-    if (read || identity.error().number == EIO || identity.error().number == EINVAL) identity = read;
-    if (identity) break;
-  }
-  channel.close();
-  if (!identity)
-    return base::failure(identity.error().number, "store: ", device.name(), " ", identity.error().message);
-  if (identity->geometry.grain_bytes < device.block_bytes())
-    return base::failure(EINVAL, "store: grains of ", identity->geometry.grain_bytes, " bytes, but ",
-                         device.name(), " has blocks of ", device.block_bytes());
   auto memory = sys::map_anonymous(sizeof(Store), "a store");
   if (!memory) return std::unexpected(memory.error());
   Store* const store = new (*memory) Store(device, options);
-  if (auto started = store->start(*identity); !started) {
-    sys::unmap(store, sizeof(Store));
+  if (auto started = store->start(); !started) {
+    store->release();
     return std::unexpected(started.error());
   }
   return store;
 }
 
-base::Expected<void> Store::start(const Identity& identity) {
-  identity_ = identity;
+base::Expected<void> Store::read_identity() {
+  alignas(4096) std::byte block[kSuperblockBytes];
+  base::Expected<Identity> identity = base::failure(EIO, "");
+  for (uint64_t offset : kSuperblockOffsets) {
+    base::Expected<Identity> read = base::failure(EINVAL, "holds no store");
+    if (offset + kSuperblockBytes <= device_.capacity_bytes()) {
+      const int error = keeper_channel_.read(offset, block);
+      read = error != 0 ? base::failure(error, "cannot be read: ", base::error_name(error))
+                        : read_superblock(block, device_.capacity_bytes());
+    }
+    // The first one's reason is given, unless it is only that there is none.
+    if (read || identity.error().number == EIO || identity.error().number == EINVAL) identity = read;
+    if (identity) break;
+  }
+  if (!identity)
+    return base::failure(identity.error().number, "store: ", device_.name(), " ", identity.error().message);
+  if (identity->geometry.grain_bytes < device_.block_bytes())
+    return base::failure(EINVAL, "store: grains of ", identity->geometry.grain_bytes, " bytes, but ",
+                         device_.name(), " has blocks of ", device_.block_bytes());
+  identity_ = *identity;
+  return {};
+}
+
+base::Expected<void> Store::start() {
   const uint32_t streams =
       options_.stream_count != 0 ? options_.stream_count : std::min(sys::cpu_count(), 8u);
   if (streams > Log::kStreamsMax)
     return base::failure(EINVAL, "store: ", streams, " streams; give 64 or fewer");
-  // Each stream has one open segment and one to come.
-  const auto fitting = static_cast<uint32_t>(std::max<uint64_t>(1, identity_.geometry.segment_count / 8));
+  if (auto opened = keeper_channel_.open_for_threads(device_); !opened) return opened;
+  if (auto read = read_identity(); !read) return read;
   auto index = Index::open(identity_.geometry.address_bits());
   if (!index) return std::unexpected(index.error());
   index_ = *index;
-  auto opened = log_.open(identity_, std::min(streams, fitting));
-  if (opened) {
-    opened = keeper_channel_.open(device_, 1);
-    if (opened) {
-      auto report = recover(identity_, keeper_channel_, log_, *index_);
-      if (report) {
-        recovery_ = *report;
-        auto thread =
-            sys::start_thread([](void* self) { static_cast<Store*>(self)->keep(); }, this, "kv-keeper");
-        if (thread) {
-          keeper_ = *thread;
-          return {};
-        }
-        opened = std::unexpected(thread.error());
-      } else {
-        opened = std::unexpected(report.error());
-      }
-      keeper_channel_.close();
-    }
-    log_.close();
-  }
-  index_->close();
-  return opened;
+  // Each stream has one open segment and one to come.
+  const auto fitting = static_cast<uint32_t>(std::max<uint64_t>(1, identity_.geometry.segment_count / 8));
+  if (auto opened = log_.open(identity_, std::min(streams, fitting)); !opened) return opened;
+  auto report = recover(identity_, keeper_channel_, log_, *index_);
+  if (!report) return std::unexpected(report.error());
+  recovery_ = *report;
+  auto thread = sys::start_thread([](void* self) { static_cast<Store*>(self)->keep(); }, this, "kv-keeper");
+  if (!thread) return std::unexpected(thread.error());
+  keeper_ = *thread;
+  return {};
+}
+
+// What start() got, as far as it came, and the store's own memory.
+void Store::release() {
+  log_.close();
+  if (index_ != nullptr) index_->close();
+  keeper_channel_.close();
+  sys::unmap(this, sizeof(Store));
 }
 
 void Store::keep() {
@@ -170,7 +165,7 @@ void Store::keep() {
 void Store::fail(int error) {
   error_.store(error, std::memory_order_relaxed);
   log_.fail();
-  base::log("store: ", device_.name(), " takes no writes any more: ", base::error_name(error));
+  base::log(failed_error().message);
 }
 
 base::Expected<void> Store::close() {
@@ -179,14 +174,11 @@ base::Expected<void> Store::close() {
   sys::join_thread(keeper_);
   int error = error_.load(std::memory_order_relaxed);
   if (error == 0) error = log_.seal_all(keeper_channel_);
-  keeper_channel_.close();
-  log_.close();
-  index_->close();
   base::Expected<void> closed;
   if (error != 0)
     closed = base::failure(error, "store: ", device_.name(),
                            " may lack the last writes: ", base::error_name(error));
-  sys::unmap(this, sizeof(Store));
+  release();
   return closed;
 }
 

@@ -92,7 +92,8 @@ class Store {
  public:
   // Makes an empty store; what was on the device is lost. Errors: EINVAL, ENOSPC for a device that is too small, those of I/O.
   static base::Expected<void> make(storage::Device& device, const MakeOptions& options);
-  // Errors: those of read_superblock and recovery, ENOMEM, EINVAL. The device outlives the store.
+  // Errors: those of read_superblock and recovery, ENOMEM, EINVAL. The device outlives the store. These three block the thread, also
+  // under a task.
   static base::Expected<Store*> open(storage::Device& device, const StoreOptions& options);
   // What was put is on the medium for good, or the error says that it may not be. REQUIRES: no sessions.
   base::Expected<void> close();
@@ -107,7 +108,9 @@ class Store {
   friend class Session;
   Store(storage::Device& device, const StoreOptions& options) : device_(device), options_(options) {}
 
-  base::Expected<void> start(const Identity& identity);
+  base::Expected<void> start();
+  base::Expected<void> read_identity();
+  void release();
   void keep();
   // The medium does not keep what it is given: nothing is written any more.
   void fail(int error);
@@ -155,14 +158,14 @@ class Session {
   };
   enum class Match { kYes, kNo, kDamaged };
 
-  base::Expected<Changed> change(const New& next, bool needs_value);
+  base::Expected<Changed> change(const New& next);
   base::Expected<Match> read(const Location& location, std::string_view key, bool whole, Buffer& memory,
                              Record& record);
   base::Expected<void> look(const KeyHash& hash, std::string_view key, Current& current);
   base::Expected<void> write(const KeyHash& hash, const New& next, uint64_t sequence, Extent& extent,
                              uint32_t& size_code);
-  base::Expected<void> install(const KeyHash& hash, const New& next, const Extent& extent,
-                               uint32_t size_code);
+  base::Expected<void> install(const KeyHash& hash, const New& next, const Current& current,
+                               const Extent& extent, uint32_t size_code);
   base::Error io_error(int number, const char* what) const;
 
   Store* store_ = nullptr;

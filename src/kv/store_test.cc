@@ -270,5 +270,24 @@ TEST_F(StoreTest, TasksShareASession) {
   EXPECT_EQ(store->counts().index.entries, 10u);
 }
 
+// Its keeper is a thread of its own, whoever opens the store.
+TEST_F(StoreTest, ATaskMayOpenAndCloseIt) {
+  ASSERT_TRUE(Store::make(*device, {}));
+  task::Scheduler scheduler;
+  ASSERT_TRUE(scheduler.open({.worker_count = 1, .stack_bytes = task::kTestStackBytes}));
+  auto main = [&] {
+    for (int life = 0; life < 2; ++life) {
+      open();
+      if (life == 0) {
+        EXPECT_EQ(put("key", "value"), Outcome::kDone);
+      }
+      EXPECT_EQ(get("key"), "value");
+      close();
+    }
+  };
+  ASSERT_TRUE(scheduler.run(task::calls("main", main)));
+  scheduler.close();
+}
+
 }  // namespace
 }  // namespace kv

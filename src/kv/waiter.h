@@ -8,7 +8,7 @@
 
 namespace kv {
 
-class Waiter final : public task::Waiting {
+class Waiter : public task::Waiting {
  public:
   Waiter() : task_(task::in_task() ? &task::self() : nullptr) {}
 
@@ -32,8 +32,11 @@ class Waiter final : public task::Waiting {
         1);  // of an address that may be somebody else's by now, whom a wake for nothing does not harm
   }
 
-  const char* what() const override { return "the store"; }
-  bool abandon() override { return false; }
+  const char* what() const final { return "the store"; }
+  bool abandon() final { return false; }
+
+ protected:
+  ~Waiter() = default;
 
  private:
   friend class Waiters;
