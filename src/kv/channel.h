@@ -27,6 +27,8 @@ class Channel {
   int read(uint64_t offset_bytes, std::span<std::byte> to);
   int write(uint64_t offset_bytes, std::span<const std::byte> from);
   int flush();
+  // The medium may forget what is there. Cost: none where it cannot.
+  int discard(uint64_t offset_bytes, uint64_t bytes);
 
  private:
   void run(storage::Io& io);
