@@ -3,6 +3,8 @@
 ENTRY = "src/kv/entry.h"
 FORMAT = "src/kv/format.cc"
 INDEX = "src/kv/index.cc"
+INDEX_CHANGE = "src/kv/index_change.cc"
+INDEX_INSIDE = "src/kv/index_inside.h"
 LOG = "src/kv/log.cc"
 RECOVERY = "src/kv/recovery.cc"
 SESSION = "src/kv/session.cc"
@@ -48,15 +50,15 @@ MUTATIONS = [
     mutation("known candidates are not told from others", (INDEX, "      if (other) return Outcome::kOther;\n", "")),
 
     # Growth and shrinking
-    mutation("the child's entries keep the bit that chose it", (INDEX, "    fits = child.place(home, format_.without_bit(entry), true);", "    fits = child.place(home, entry, true);")),
-    mutation("entries that stay keep the bit that chose them", (INDEX, "format_.bit(entry) ? 0 : format_.without_bit(entry));\n  });\n  table.measure", "format_.bit(entry) ? 0 : entry);\n  });\n  table.measure")),
-    mutation("entries of the region after are moved too", (INDEX, "    if (region_of(home) == region) visit(slot, home, entry);", "    visit(slot, home, entry);")),
-    mutation("entries beyond the region's end stay behind", (INDEX, "i < kRegionSlots + kNeighbourhood - 1; ++i", "i < kRegionSlots; ++i")),
-    mutation("a merge takes what it merges for the wrong half", (INDEX, "table.place(home, format_.with_bit(entry, true), true);", "table.place(home, format_.with_bit(entry, false), true);")),
-    mutation("a merge leaves its own tags as they are", (INDEX, "    table.set(slot, format_.with_bit(entry, false));", "    table.set(slot, entry);")),
-    mutation("memory of a merged table kept", (INDEX, "    sys::release(child.slots.load(std::memory_order_relaxed), kTableBytes);\n", ""), gtest_filter="IndexTest.GivesBack*"),
-    mutation("a table grows for hashes that growth cannot part", (INDEX, "  if (count(region) + count(next_region(region)) < kRegionSlots) return false;\n", "")),
-    mutation("splits of a table that is being merged", (INDEX, "    if (parent->change.load(std::memory_order_relaxed) != Table::Change::kNone &&\n        parent->children", "    if (false &&\n        parent->children"), gtest_filter="IndexTest.*"),
+    mutation("the child's entries keep the bit that chose it", (INDEX_CHANGE, "    fits = child.place(home, format_.without_bit(entry), true);", "    fits = child.place(home, entry, true);")),
+    mutation("entries that stay keep the bit that chose them", (INDEX_CHANGE, "format_.bit(entry) ? 0 : format_.without_bit(entry));\n  });\n  table.measure", "format_.bit(entry) ? 0 : entry);\n  });\n  table.measure")),
+    mutation("entries of the region after are moved too", (INDEX_INSIDE, "    if (region_of(home) == region) visit(slot, home, entry);", "    visit(slot, home, entry);")),
+    mutation("entries beyond the region's end stay behind", (INDEX_INSIDE, "i < kRegionSlots + kNeighbourhood - 1; ++i", "i < kRegionSlots; ++i")),
+    mutation("a merge takes what it merges for the wrong half", (INDEX_CHANGE, "table.place(home, format_.with_bit(entry, true), true);", "table.place(home, format_.with_bit(entry, false), true);")),
+    mutation("a merge leaves its own tags as they are", (INDEX_CHANGE, "    table.set(slot, format_.with_bit(entry, false));", "    table.set(slot, entry);")),
+    mutation("memory of a merged table kept", (INDEX_CHANGE, "    sys::release(child.slots.load(std::memory_order_relaxed), kTableBytes);\n", ""), gtest_filter="IndexTest.GivesBack*"),
+    mutation("a table grows for hashes that growth cannot part", (INDEX_CHANGE, "  if (count(region) + count(next_region(region)) < kRegionSlots) return false;\n", "")),
+    mutation("splits of a table that is being merged", (INDEX_CHANGE, "    if (parent->change.load(std::memory_order_relaxed) != Table::Change::kNone &&\n        parent->children", "    if (false &&\n        parent->children"), gtest_filter="IndexTest.*"),
 
     # Promises
     mutation("acknowledged before it is flushed", (SESSION, "error == 0 && store_->options_.durability == Durability::kSync", "false"), gtest_filter="*CrashTest*Sync"),
