@@ -141,6 +141,9 @@ bool Index::finish_split(Table& table) {
   table.change.store(Table::Change::kSplit, std::memory_order_relaxed);
   for (uint32_t region = 0; region < kRegions; ++region)
     if (is_to_move(table, region) && !move_region(table, region)) return false;
+  // A merge that had moved nothing yet leaves nothing to move.
+  if (table.change.load(std::memory_order_relaxed) != Table::Change::kNone)
+    end_change(table, *table.children[table.depth].load(std::memory_order_relaxed));
   return true;
 }
 
