@@ -303,7 +303,10 @@ void Index::verify() const {
       const uint64_t entry = own.at(slot);
       if (entry == 0) continue;
       CHECK_NE(format_.tag(entry), 0u);
-      ++homed[region_of(slot_at(slot, kSlots - EntryFormat::offset(entry)))];
+      const uint32_t home = slot_at(slot, kSlots - EntryFormat::offset(entry));
+      CHECK_LT(EntryFormat::offset(entry) / kGroup,
+               own.reaches[home / kGroup].load(std::memory_order_relaxed));
+      ++homed[region_of(home)];
     }
     for (uint32_t region = 0; region < kRegions; ++region) {
       const RegionWord word{own.words[region].load(std::memory_order_relaxed)};

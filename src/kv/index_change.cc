@@ -75,22 +75,33 @@ void Index::help(Table& table) {
 
 // Begins to merge this table with its last child, or its parent with it, if they have few entries.
 void Index::shrink(Table& table) {
-  const auto try_merge = [this](Table& parent, Table& child) {
-    if (parent.count() + child.count() > kMergeBelow) return;
-    if (!parent.change_lock.try_lock()) return;
-    if (child.change_lock.try_lock()) {
-      if (parent.change.load(std::memory_order_relaxed) == Table::Change::kNone &&
-          child.change.load(std::memory_order_relaxed) == Table::Change::kNone &&
-          parent.depth == child.birth_depth && child.depth == child.birth_depth)
-        begin_merge(parent, child);
-      child.change_lock.unlock();
-    }
-    parent.change_lock.unlock();
-  };
   for (unsigned bit = table.birth_depth; bit < kDepthMax; ++bit)
     if (Table* const child = table.children[bit].load(std::memory_order_acquire); child != nullptr)
       try_merge(table, *child);
   if (table.parent != nullptr) try_merge(*table.parent, table);
+}
+
+void Index::try_merge(Table& parent, Table& child) {
+  if (parent.count() + child.count() > kMergeBelow) return;
+  if (!parent.change_lock.try_lock()) return;
+  if (child.change_lock.try_lock()) {
+    if (!is_imaged_.load(std::memory_order_relaxed) &&
+        parent.change.load(std::memory_order_relaxed) == Table::Change::kNone &&
+        child.change.load(std::memory_order_relaxed) == Table::Change::kNone &&
+        parent.depth == child.birth_depth && child.depth == child.birth_depth)
+      begin_merge(parent, child);
+    child.change_lock.unlock();
+  }
+  parent.change_lock.unlock();
+}
+
+// The table's child for a 1 after so many bits, which is made if need be. Null: no memory. REQUIRES: change_lock.
+Table* Index::child_of(Table& table, unsigned bit) {
+  std::atomic<Table*>& child = table.children[bit];
+  if (Table* const known = child.load(std::memory_order_relaxed); known != nullptr) return known;
+  Table* const made = new_table(&table, table.prefix | uint64_t{1} << bit, bit + 1);
+  child.store(made, std::memory_order_release);  // pairs with the acquire in nearer()
+  return made;
 }
 
 // REQUIRES: change_lock. A split is under way afterwards, if true is returned.
@@ -99,12 +110,7 @@ bool Index::begin_split(Table& table) {
     table.change.store(Table::Change::kSplit, std::memory_order_relaxed);
   if (table.change.load(std::memory_order_relaxed) == Table::Change::kSplit) return true;
   if (table.depth + 1 >= kDepthMax) return false;
-  std::atomic<Table*>& child = table.children[table.depth];
-  if (child.load(std::memory_order_relaxed) == nullptr) {
-    Table* const made = new_table(&table, table.prefix | uint64_t{1} << table.depth, table.depth + 1);
-    if (made == nullptr) return false;
-    child.store(made, std::memory_order_release);  // pairs with the acquire in nearer()
-  }
+  if (child_of(table, table.depth) == nullptr) return false;
   live_count_.fetch_add(1, std::memory_order_relaxed);
   table.moved_count = 0;
   table.change.store(Table::Change::kSplit, std::memory_order_relaxed);

@@ -30,7 +30,7 @@ inline Table* nearer(const Table& table, uint64_t hash, unsigned depth) {
   const uint64_t wrong = (rest(hash, 0) ^ table.prefix) & low_bits(depth);
   if (wrong == 0) return nullptr;
   const auto bit = static_cast<unsigned>(std::countr_zero(wrong));
-  // Pairs with the release in begin_split(): the child's slots and words are there.
+  // Pairs with the release in child_of(): the child's slots and words are there.
   return bit < table.birth_depth ? table.parent : table.children[bit].load(std::memory_order_acquire);
 }
 
