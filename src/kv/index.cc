@@ -207,8 +207,8 @@ void Index::prefetch(uint64_t hash) const {
   __builtin_prefetch(slots + slot_at(home, kGroup));
 }
 
-Index::Inserted Index::insert(uint64_t hash, uint64_t address, uint32_t size,
-                              std::span<const uint64_t> known) {
+Index::Inserted Index::insert(uint64_t hash, uint64_t address, uint32_t size, std::span<const uint64_t> known,
+                              const Hook<Location>& hook) {
   CHECK_LT(address, format_.addresses());
   const uint32_t home = home_of(hash);
   bool both = crosses(home);
@@ -227,6 +227,7 @@ Index::Inserted Index::insert(uint64_t hash, uint64_t address, uint32_t size,
       if (other) return Outcome::kOther;
       if (!table.place(home, format_.make(rest(hash, depth), address, size), both)) return Outcome::kNoRoom;
       locks.word() = locks.word().with(depth, locks.word().count() + 1);
+      hook({});
       return Outcome::kDone;
     });
     if (outcome == Outcome::kOther) return Inserted::kOther;
@@ -243,7 +244,8 @@ Index::Inserted Index::insert(uint64_t hash, uint64_t address, uint32_t size,
   }
 }
 
-bool Index::replace(uint64_t hash, uint64_t address, uint64_t new_address, uint32_t new_size) {
+bool Index::replace(uint64_t hash, uint64_t address, uint64_t new_address, uint32_t new_size,
+                    const Hook<Location>& hook) {
   CHECK_LT(new_address, format_.addresses());
   const uint32_t home = home_of(hash);
   return locked(hash, crosses(home), [&](Table& table, RegionLocks& locks) {
@@ -251,6 +253,7 @@ bool Index::replace(uint64_t hash, uint64_t address, uint64_t new_address, uint3
     bool done = false;
     candidates(table, hash, depth, [&](uint32_t slot, uint64_t entry) {
       if (format_.address(entry) != address) return true;
+      hook(location(entry));
       table.set(slot, EntryFormat::with_offset(format_.make(rest(hash, depth), new_address, new_size),
                                                EntryFormat::offset(entry)));
       done = true;
@@ -260,7 +263,7 @@ bool Index::replace(uint64_t hash, uint64_t address, uint64_t new_address, uint3
   });
 }
 
-bool Index::remove(uint64_t hash, uint64_t address) {
+bool Index::remove(uint64_t hash, uint64_t address, const Hook<Location>& hook) {
   const uint32_t home = home_of(hash);
   Table* used = nullptr;
   bool is_sparse = false;
@@ -269,6 +272,7 @@ bool Index::remove(uint64_t hash, uint64_t address) {
     bool found = false;
     candidates(table, hash, locks.word().depth(), [&](uint32_t slot, uint64_t entry) {
       if (format_.address(entry) != address) return true;
+      hook(location(entry));
       table.set(slot, 0);
       const uint32_t count = locks.word().count() - 1;
       locks.word() = locks.word().with(locks.word().depth(), count);

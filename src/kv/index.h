@@ -21,6 +21,9 @@
 //  4 a table's split begins when no change between it and its parent is under way, and ends before the next one; a merge takes a
 //    child that has no children of its own
 //  5 while images are taken there are no merges: an entry is in the same table as before, or in a later one
+//  6 an entry changes, and a scan passes it, under the lock of its home's region; a split or merge that moves it holds this lock of both
+//    tables. Hooks are called under it. So of a cursor that only scans' hooks move, the hook of a change finds out for good whether the
+//    entry's position has been passed: if not, it can hand over what was there, and whoever scans sees that or what is there then
 //
 // Insert, replace and remove lock one region, or two at its end. No call does I/O, and none waits for another thread but for these
 // locks. All may be called by any thread.
@@ -30,6 +33,7 @@
 #include <span>
 
 #include "base/error.h"
+#include "kv/hook.h"
 #include "kv/table.h"
 #include "kv/table_image.h"
 
@@ -40,6 +44,13 @@ struct Location {
   uint64_t address = 0;  // of its first grain; less than EntryFormat::addresses()
   uint32_t size = 0;     // size_code
   bool found = false;    // else there is no candidate, and the rest is 0
+};
+
+// What a step of a scan has seen: all entries with positions in [begin, end).
+struct ScanStep {
+  uint64_t begin = 0;
+  uint64_t end = 0;
+  size_t count = 0;
 };
 
 struct IndexCounts {
@@ -53,6 +64,8 @@ struct IndexCounts {
 class Index {
  public:
   static constexpr size_t kCandidatesMax = kNeighbourhood;
+  static constexpr size_t kScanMax = kRegionSlots + kNeighbourhood - 1;
+  static constexpr uint64_t kScanEnd = ~uint64_t{0};  // no hash's position
 
   // An index with one empty table. 18 <= address_bits <= 40. Errors: ENOMEM.
   // It takes memory as it grows, for eight tables of 256 KiB at a time.
@@ -79,10 +92,29 @@ class Index {
     kOther,  // nothing was done: there is a candidate whose address is not among `known`; its key may be the same
     kFull,  // nothing was done: no room, and growth cannot tell the entries apart, or has no memory
   };
-  Inserted insert(uint64_t hash, uint64_t address, uint32_t size, std::span<const uint64_t> known);
+  // The hook of these three is called if the change is made, once, with what was there (insert: nothing), before anybody sees that.
+  Inserted insert(uint64_t hash, uint64_t address, uint32_t size, std::span<const uint64_t> known,
+                  const Hook<Location>& hook = {});
   // The entry with this address gets another one, and a whole tag. False if it is not there any more.
-  bool replace(uint64_t hash, uint64_t address, uint64_t new_address, uint32_t new_size);
-  bool remove(uint64_t hash, uint64_t address);
+  bool replace(uint64_t hash, uint64_t address, uint64_t new_address, uint32_t new_size,
+               const Hook<Location>& hook = {});
+  bool remove(uint64_t hash, uint64_t address, const Hook<Location>& hook = {});
+
+  // A scan of all entries while other threads do what they like, by positions: hashes ordered by their home's region, then by the
+  // bits that growth goes by, the first one first. What a region of a table holds is an interval of these, which a split halves and a merge
+  // doubles.
+  //
+  //   for (uint64_t at = 0; at != Index::kScanEnd; at = step.end) {
+  //     step = index.scan(at, found);
+  //     for (const Location& location : found.first(step.count))
+  //       if (Index::position_of(hash) >= at) use(location);   // hash is that of the key in the record there
+  //   }
+  //
+  // A merge may bring positions below `at` back, which earlier steps have seen. A key that is there throughout is seen once.
+  // Fills `found` with all entries of the region that has the position, and calls the hook. REQUIRES: `at` is 0 or an earlier step's end
+  // but kScanEnd, found.size() >= kScanMax. Others wait for this region meanwhile, some 5 us.
+  ScanStep scan(uint64_t at, std::span<Location> found, const Hook<ScanStep>& hook = {}) const;
+  static uint64_t position_of(uint64_t hash);
 
   // Images of all tables, one after the other, while other threads do what they like:
   //
