@@ -325,7 +325,16 @@ void Index::verify() const {
             (word.depth() == own.depth + 1 &&
              own.change.load(std::memory_order_relaxed) != Table::Change::kNone));
     }
-    if (own.change.load(std::memory_order_relaxed) != Table::Change::kNone) CHECK_EQ(moved, own.moved_count);
+    for (uint32_t region = 0; region < kRegions && own.parent != nullptr; ++region) {
+      const unsigned parents = RegionWord{own.parent->words[region].load(std::memory_order_relaxed)}.depth();
+      const unsigned depth = RegionWord{own.words[region].load(std::memory_order_relaxed)}.depth();
+      CHECK_EQ(depth != kAbsent, parents != kAbsent && parents >= own.birth_depth);
+    }
+    if (own.change.load(std::memory_order_relaxed) == Table::Change::kNone) continue;
+    CHECK_EQ(moved, own.moved_count);
+    const Table& child = *own.children[own.depth].load(std::memory_order_relaxed);
+    CHECK(child.change.load(std::memory_order_relaxed) == Table::Change::kNone);
+    CHECK_EQ(child.depth, child.birth_depth);
   }
 }
 

@@ -205,8 +205,8 @@ class Index {
   std::atomic<uint32_t> table_count_{0};  // all that there have been
   std::atomic<uint32_t> live_count_{0};   // those with homes
   std::atomic<uint64_t> regions_moved_{0};
-  std::atomic<bool> is_imaged_{
-      false};                 // no merge begins; stored before, and read under, a table's change_lock
+  // No merge begins. Stored before, and read under, a table's change_lock.
+  std::atomic<bool> is_imaged_{false};
   uint32_t image_count_ = 0;  // restored
   sys::Mutex memory_lock_;    // of what follows, and of the directory's changes; the last lock taken
   std::atomic<Chunk*> spare_{nullptr};  // for tables to come; without the lock, a hint

@@ -170,6 +170,30 @@ TEST_F(IndexImageTest, WhatSplitsHaveMovedMeanwhileIsThereOnce) {
   }
 }
 
+TEST_F(IndexImageTest, EachImageMayBeOfAnotherTime) {
+  constexpr uint64_t kKeys = 30'000;
+  for (uint64_t more : {20'000, 40'000, 70'000}) {
+    index->close();
+    index = *Index::open(kAddressBits);
+    insert_keys(0, kKeys);
+    uint64_t next = kKeys;
+    Images images;
+    index->begin_images();
+    for (uint32_t number = 0; number < index->table_count(); ++number) {
+      add_images(images, number, number + 1);
+      if (next > 400'000) continue;
+      insert_keys(next, next + more);
+      next += more;
+    }
+    index->end_images();
+    EXPECT_GT(images.size(), 3u);
+    const Restored made = restore(images, [&](uint64_t address, uint32_t) { return address < kKeys; });
+    ASSERT_TRUE(made);
+    EXPECT_EQ(made->counts().entries, kKeys);
+    for (uint64_t i = 0; i < kKeys; ++i) ASSERT_EQ(times_found(*made, hash_of(i), i), 1) << i;
+  }
+}
+
 TEST_F(IndexImageTest, TablesAreMergedWhenImagesHaveBeenTaken) {
   insert_keys(0, 200'000);
   index->begin_images();
@@ -341,6 +365,31 @@ TEST_F(HostileImageTest, WhatNoTableCanHoldIsRefused) {
   *images[0] = good;
   images.push_back(std::make_unique<TableImage>(good));
   EXPECT_EQ(error_of(), EBADMSG) << "twice";
+}
+
+// The first table's split is not over, and its child has been split.
+TEST_F(HostileImageTest, SplitsThatCannotBeAtOneTimeAreEnded) {
+  images.clear();
+  for (uint64_t prefix : {0, 1, 3}) {
+    images.push_back(std::make_unique<TableImage>());
+    images.back()->shape.prefix = prefix;
+  }
+  const auto depths = [&](int number, uint8_t first, uint8_t second, uint8_t others) {
+    for (uint8_t& depth : images[number]->shape.depths) depth = others;
+    images[number]->shape.depths[0] = first;
+    images[number]->shape.depths[1] = second;
+  };
+  depths(0, 0, 1, 1);
+  depths(1, kAbsent, 2, 1);
+  depths(2, kAbsent, 2, kAbsent);
+  const Restored made = restore(images);
+  ASSERT_TRUE(made);
+  TableImage image;
+  ASSERT_TRUE(made->image(0, image));
+  EXPECT_EQ(image.shape.depths[0], 1);
+  ASSERT_TRUE(made->image(1, image));
+  EXPECT_EQ(image.shape.depths[0], 1);
+  EXPECT_EQ(image.shape.depths[1], 2);
 }
 
 TEST_F(HostileImageTest, ImagesThatNeedMoreTablesThanTheyAreAreRefused) {

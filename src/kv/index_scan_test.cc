@@ -130,6 +130,43 @@ TEST_F(IndexScanTest, HooksTellWhatWasThere) {
   EXPECT_TRUE(before.found && before.address == 8 && before.size == 2);
 }
 
+// While a hook runs, others that concern the region wait: what it does is of one time with what the index does.
+TEST_F(IndexScanTest, HooksAreCalledWhileTheRegionIsLocked) {
+  using namespace std::chrono_literals;
+  const uint64_t hash = kRegionSlots + 7;
+  ASSERT_TRUE(insert(hash, 5));
+  std::atomic<int> done{0};
+  std::thread other;
+  const auto try_in_another_thread = [&](const auto& what) {
+    other = std::thread([&done, what] {
+      what();
+      ++done;
+    });
+    std::this_thread::sleep_for(50ms);
+    EXPECT_EQ(done, 0);
+  };
+  const auto ends = [&] {
+    other.join();
+    return done.exchange(0) == 1;
+  };
+  const uint64_t position = Index::position_of(hash);
+  const auto replace = [&] { EXPECT_TRUE(index->replace(hash, 5, 6, 1)); };
+  EXPECT_EQ(index->scan(position, found, [&](const ScanStep&) { try_in_another_thread(replace); }).count, 1u);
+  EXPECT_TRUE(ends());
+  std::vector<Location> seen(Index::kScanMax);
+  const auto scan = [&] { EXPECT_EQ(index->scan(position, seen).count, 1u); };
+  const auto try_scan = [&](const Location&) { try_in_another_thread(scan); };
+  EXPECT_TRUE(index->replace(hash, 6, 7, 1, try_scan));
+  EXPECT_TRUE(ends());
+  EXPECT_EQ(seen[0].address, 7u);
+  EXPECT_TRUE(insert(hash + 200, 8, [&](const Location&) {
+    try_in_another_thread([&] { EXPECT_EQ(index->scan(position, seen).count, 2u); });
+  }));
+  EXPECT_TRUE(ends());
+  EXPECT_TRUE(index->remove(hash + 200, 8, try_scan));
+  EXPECT_TRUE(ends());
+}
+
 // Keys that stay are seen once by every scan, while threads put others in, replace and remove them, and the index grows and shrinks.
 TEST_F(IndexScanTest, ScansBesideThreadsSeeWhatStaysOnce) {
   const auto end = end_of_test();
