@@ -20,6 +20,10 @@
 //    child's, a region's of the parent, the next region's, those of the child
 //  4 a table's split begins when no change between it and its parent is under way, and ends before the next one; a merge takes a
 //    child that has no children of its own
+//  5 while images are taken there are no merges: an entry is in the same table as before, or in a later one
+//  6 an entry changes, and a scan passes it, under the lock of its home's region; a split or merge that moves it holds this lock of both
+//    tables. Hooks are called under it. So of a cursor that only scans' hooks move, the hook of a change finds out for good whether the
+//    entry's position has been passed: if not, it can hand over what was there, and whoever scans sees that or what is there then
 //
 // Insert, replace and remove lock one region, or two at its end. No call does I/O, and none waits for another thread but for these
 // locks. All may be called by any thread.
@@ -29,7 +33,9 @@
 #include <span>
 
 #include "base/error.h"
+#include "kv/hook.h"
 #include "kv/table.h"
+#include "kv/table_image.h"
 
 namespace kv {
 
@@ -38,6 +44,13 @@ struct Location {
   uint64_t address = 0;  // of its first grain; less than EntryFormat::addresses()
   uint32_t size = 0;     // size_code
   bool found = false;    // else there is no candidate, and the rest is 0
+};
+
+// What a step of a scan has seen: all entries with positions in [begin, end).
+struct ScanStep {
+  uint64_t begin = 0;
+  uint64_t end = 0;
+  size_t count = 0;
 };
 
 struct IndexCounts {
@@ -51,6 +64,8 @@ struct IndexCounts {
 class Index {
  public:
   static constexpr size_t kCandidatesMax = kNeighbourhood;
+  static constexpr size_t kScanMax = kRegionSlots + kNeighbourhood - 1;
+  static constexpr uint64_t kScanEnd = ~uint64_t{0};  // no hash's position
 
   // An index with one empty table. 18 <= address_bits <= 40. Errors: ENOMEM.
   // It takes memory as it grows, for eight tables of 256 KiB at a time.
@@ -77,10 +92,61 @@ class Index {
     kOther,  // nothing was done: there is a candidate whose address is not among `known`; its key may be the same
     kFull,  // nothing was done: no room, and growth cannot tell the entries apart, or has no memory
   };
-  Inserted insert(uint64_t hash, uint64_t address, uint32_t size, std::span<const uint64_t> known);
+  // The hook of these three is called if the change is made, once, with what was there (insert: nothing), before anybody sees that.
+  Inserted insert(uint64_t hash, uint64_t address, uint32_t size, std::span<const uint64_t> known,
+                  const Hook<Location>& hook = {});
   // The entry with this address gets another one, and a whole tag. False if it is not there any more.
-  bool replace(uint64_t hash, uint64_t address, uint64_t new_address, uint32_t new_size);
-  bool remove(uint64_t hash, uint64_t address);
+  bool replace(uint64_t hash, uint64_t address, uint64_t new_address, uint32_t new_size,
+               const Hook<Location>& hook = {});
+  bool remove(uint64_t hash, uint64_t address, const Hook<Location>& hook = {});
+
+  // A scan of all entries while other threads do what they like, by positions: hashes ordered by their home's region, then by the
+  // bits that growth goes by, the first one first. What a region of a table holds is an interval of these, which a split halves and a merge
+  // doubles.
+  //
+  //   for (uint64_t at = 0; at != Index::kScanEnd; at = step.end) {
+  //     step = index.scan(at, found);
+  //     for (const Location& location : found.first(step.count))
+  //       if (Index::position_of(hash) >= at) use(location);   // hash is that of the key in the record there
+  //   }
+  //
+  // A merge may bring positions below `at` back, which earlier steps have seen. A key that is there throughout is seen once.
+  // Fills `found` with all entries of the region that has the position, and calls the hook. REQUIRES: `at` is 0 or an earlier step's end
+  // but kScanEnd, found.size() >= kScanMax. Others wait for this region meanwhile, some 5 us.
+  ScanStep scan(uint64_t at, std::span<Location> found, const Hook<ScanStep>& hook = {}) const;
+  static uint64_t position_of(uint64_t hash);
+
+  // Images of all tables, one after the other, while other threads do what they like:
+  //
+  //   index.begin_images();
+  //   for (uint32_t number = 0; number < index.table_count(); ++number)
+  //     if (index.image(number, image)) keep(image);
+  //   index.end_images();
+  //
+  // What is in the index all the time is in one of them, or in two that a split has brought it through. What is in an image was in
+  // the index when its region was copied. Tables are not merged meanwhile; end_images() makes up for it. One thread at a time.
+  void begin_images();
+  void end_images();
+  // All that there have been, and may still be: children have higher numbers than their parents.
+  uint32_t table_count() const { return table_count_.load(std::memory_order_acquire); }
+  // Copies a table, 256 KiB. False: it has no homes, and there is nothing to keep. Where others change it all the time, they wait some
+  // 20 us. REQUIRES: number < table_count(), begin_images().
+  bool image(uint32_t number, TableImage& to) const;
+
+  // Restores what a set of images holds: restore() for each, in any order, then finish_restore(). Images may come from anywhere: errors
+  // are EBADMSG, one that no table can have, or images that do not fit together, and ENOMEM. The index is to be closed then.
+  // REQUIRES: it is as it was opened, and nobody else uses it.
+  base::Expected<void> restore(const TableImage& image);
+  // Calls stays(address, size) -> bool for each entry. One that was replaced while images were taken may be there twice, with both
+  // addresses: the caller knows what was written since.
+  template <class Stays>
+  base::Expected<void> finish_restore(const Stays& stays) {
+    return finish_restore(
+        [](const void* context, uint64_t address, uint32_t size) {
+          return static_cast<bool>((*static_cast<const Stays*>(context))(address, size));
+        },
+        &stays);
+  }
 
   IndexCounts counts() const;
   const EntryFormat& format() const { return format_; }
@@ -103,14 +169,24 @@ class Index {
   void candidates(const Table& table, uint64_t hash, unsigned depth, const Take& take) const;
   Location location(uint64_t entry) const;
 
+  using Keep = bool (*)(const void* context, uint64_t address, uint32_t size);
+  base::Expected<void> finish_restore(Keep keep, const void* context);
+  Table* restored_child(Table& table, unsigned bit);
+  base::Expected<void> join_images();
+  bool set_goals(Table& table);
+  bool deepen(Table& table, uint32_t region);
+  void sift(Table& table, Keep keep, const void* context);
+
   // Growth and shrinking. REQUIRES of those that name a change: the table's change_lock.
   Table* new_table(Table* parent, uint64_t prefix, unsigned depth);
+  Table* child_of(Table& table, unsigned bit);
   static Chunk* new_chunk(bool huge);
   static void free_chunk(Chunk* chunk);
   Table& table(uint32_t number) const;
   bool grow(Table& table, uint32_t region, unsigned depth);
   void help(Table& table);
   void shrink(Table& table);
+  void try_merge(Table& parent, Table& child);
   bool split(Table& table, uint32_t region, unsigned depth);
   bool begin_split(Table& table);
   void begin_merge(Table& table, Table& child);
@@ -129,7 +205,10 @@ class Index {
   std::atomic<uint32_t> table_count_{0};  // all that there have been
   std::atomic<uint32_t> live_count_{0};   // those with homes
   std::atomic<uint64_t> regions_moved_{0};
-  sys::Mutex memory_lock_;  // of what follows, and of the directory's changes; the last lock taken
+  // No merge begins. Stored before, and read under, a table's change_lock.
+  std::atomic<bool> is_imaged_{false};
+  uint32_t image_count_ = 0;  // restored
+  sys::Mutex memory_lock_;    // of what follows, and of the directory's changes; the last lock taken
   std::atomic<Chunk*> spare_{nullptr};  // for tables to come; without the lock, a hint
 };
 

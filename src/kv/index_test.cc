@@ -121,6 +121,30 @@ TEST_F(IndexTest, GrowsAndShrinksAndLosesNothing) {
   for (uint64_t i = kKeys; i < 2 * kKeys; ++i) ASSERT_TRUE(has(hash_of(i), i)) << i;
 }
 
+TEST_F(IndexTest, AMergeThatHasMovedNothingGivesWayToGrowth) {
+  std::mt19937_64 random(3);
+  uint64_t next = 0;
+  const auto fill = [&](uint32_t home, uint32_t homes, uint64_t count, uint64_t bit) {
+    for (uint64_t i = 0; i < count; ++i)
+      ASSERT_TRUE(insert((random() << 1 | bit) << kHomeBits | (home + random() % homes), next++));
+  };
+  while (index->counts().tables == 1) fill(1000, 4000, 1, next % 2);
+  fill(1000, 3000, 1000, 0);
+  fill(kRegionSlots, 4000, 1500, 0);
+  fill(5, 1, kNeighbourhood, 0);  // no room is left for this home
+  fill(2 * kRegionSlots, 4000, 32, 1);
+  index->verify();
+  ASSERT_EQ(index->counts().tables, 2u);
+  const IndexCounts before = index->counts();
+  // The 32 that are left make the tables candidates, and a merge begins.
+  const uint64_t hash = (random() << 1 | 1) << kHomeBits | (2 * kRegionSlots + 4090);
+  ASSERT_TRUE(insert(hash, next) && index->remove(hash, next++));
+  fill(5, 1, 1, 0);
+  EXPECT_GT(index->counts().tables, 2u);
+  EXPECT_EQ(index->counts().entries, before.entries + 1);
+  index->verify();
+}
+
 TEST_F(IndexTest, GivesBackTheMemoryOfTablesThatItMerges) {
   const auto resident = [] {
     std::ifstream file("/proc/self/statm");

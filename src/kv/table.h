@@ -14,7 +14,7 @@
 //  4 `count` is how many entries have their home in the region; it and `depth` change under the region's own lock
 //  5 a reach is true whenever the words say that nothing changes. It grows with the entries that are put in or moved, and is
 //    measured anew when a region is moved to another table
-//  6 two regions are locked in the order of their numbers, and no more than two of one table
+//  6 regions are locked in the order of their numbers, and no more than two of one table, or three where an image is taken
 #pragma once
 #include <emmintrin.h>
 
@@ -76,6 +76,9 @@ struct alignas(64) Table {
   unsigned depth = 0;        // of all regions, but those that a split under way has moved on (depth + 1)
   uint32_t moved_count = 0;  // of these, during a change
   uint32_t cursor = 0;       // the region to move next
+
+  // Of an index that is being restored: what the regions' depths become (index_restore.cc).
+  uint8_t goals[kRegions] = {kAbsent, kAbsent, kAbsent, kAbsent, kAbsent, kAbsent, kAbsent, kAbsent};
 
   // Follows invariant 2. Spins; a holder does no I/O. Returns the word, locked.
   RegionWord lock(uint32_t region);

@@ -19,7 +19,7 @@
 //  4 no call allocates from the C library's heap, and none calls an intercepted function (opening and
 //    closing a device with helper threads excepted: pthread_create takes a little from it)
 //  5 Ios of one queue complete in any order. Two Ios in flight never touch the same bytes of the medium
-//    unless both read; whoever submits sees to it
+//    unless both read, or what is read of these bytes is not looked at; whoever submits sees to it
 //
 // After fork the child may open queues of a device that it inherited, and read and write the same medium;
 // of the queues that it inherited it may only close those that had nothing in flight.

@@ -1,8 +1,14 @@
 """Breakages of src/kv: an entry that is lost or found wrongly, while tables grow and shrink."""
 
 ENTRY = "src/kv/entry.h"
+CHECKPOINT = "src/kv/checkpoint_format.cc"
 FORMAT = "src/kv/format.cc"
 INDEX = "src/kv/index.cc"
+INDEX_CHANGE = "src/kv/index_change.cc"
+INDEX_IMAGE = "src/kv/index_image.cc"
+INDEX_INSIDE = "src/kv/index_inside.h"
+INDEX_RESTORE = "src/kv/index_restore.cc"
+INDEX_SCAN = "src/kv/index_scan.cc"
 LOG = "src/kv/log.cc"
 RECOVERY = "src/kv/recovery.cc"
 SESSION = "src/kv/session.cc"
@@ -48,15 +54,40 @@ MUTATIONS = [
     mutation("known candidates are not told from others", (INDEX, "      if (other) return Outcome::kOther;\n", "")),
 
     # Growth and shrinking
-    mutation("the child's entries keep the bit that chose it", (INDEX, "    fits = child.place(home, format_.without_bit(entry), true);", "    fits = child.place(home, entry, true);")),
-    mutation("entries that stay keep the bit that chose them", (INDEX, "format_.bit(entry) ? 0 : format_.without_bit(entry));\n  });\n  table.measure", "format_.bit(entry) ? 0 : entry);\n  });\n  table.measure")),
-    mutation("entries of the region after are moved too", (INDEX, "    if (region_of(home) == region) visit(slot, home, entry);", "    visit(slot, home, entry);")),
-    mutation("entries beyond the region's end stay behind", (INDEX, "i < kRegionSlots + kNeighbourhood - 1; ++i", "i < kRegionSlots; ++i")),
-    mutation("a merge takes what it merges for the wrong half", (INDEX, "table.place(home, format_.with_bit(entry, true), true);", "table.place(home, format_.with_bit(entry, false), true);")),
-    mutation("a merge leaves its own tags as they are", (INDEX, "    table.set(slot, format_.with_bit(entry, false));", "    table.set(slot, entry);")),
-    mutation("memory of a merged table kept", (INDEX, "    sys::release(child.slots.load(std::memory_order_relaxed), kTableBytes);\n", ""), gtest_filter="IndexTest.GivesBack*"),
-    mutation("a table grows for hashes that growth cannot part", (INDEX, "  if (count(region) + count(next_region(region)) < kRegionSlots) return false;\n", "")),
-    mutation("splits of a table that is being merged", (INDEX, "    if (parent->change.load(std::memory_order_relaxed) != Table::Change::kNone &&\n        parent->children", "    if (false &&\n        parent->children"), gtest_filter="IndexTest.*"),
+    mutation("the child's entries keep the bit that chose it", (INDEX_CHANGE, "    fits = child.place(home, format_.without_bit(entry), true);", "    fits = child.place(home, entry, true);")),
+    mutation("entries that stay keep the bit that chose them", (INDEX_CHANGE, "format_.bit(entry) ? 0 : format_.without_bit(entry));\n  });\n  table.measure", "format_.bit(entry) ? 0 : entry);\n  });\n  table.measure")),
+    mutation("entries of the region after are moved too", (INDEX_INSIDE, "    if (region_of(home) == region) visit(slot, home, entry);", "    visit(slot, home, entry);")),
+    mutation("entries beyond the region's end stay behind", (INDEX_INSIDE, "i < kRegionSlots + kNeighbourhood - 1; ++i", "i < kRegionSlots; ++i")),
+    mutation("a merge takes what it merges for the wrong half", (INDEX_CHANGE, "table.place(home, format_.with_bit(entry, true), true);", "table.place(home, format_.with_bit(entry, false), true);")),
+    mutation("a merge leaves its own tags as they are", (INDEX_CHANGE, "    table.set(slot, format_.with_bit(entry, false));", "    table.set(slot, entry);")),
+    mutation("memory of a merged table kept", (INDEX_CHANGE, "    sys::release(child.slots.load(std::memory_order_relaxed), kTableBytes);\n", ""), gtest_filter="IndexTest.GivesBack*"),
+    mutation("a table grows for hashes that growth cannot part", (INDEX_CHANGE, "  if (count(region) + count(next_region(region)) < kRegionSlots) return false;\n", "")),
+    mutation("splits of a table that is being merged", (INDEX_CHANGE, "    if (parent->change.load(std::memory_order_relaxed) != Table::Change::kNone &&\n        parent->children", "    if (false &&\n        parent->children"), gtest_filter="IndexTest.*"),
+
+    mutation("a merge that has moved nothing keeps growth waiting", (INDEX_CHANGE, "    end_change(table, *table.children[table.depth].load(std::memory_order_relaxed));\n  return true;", "    return true;\n  return true;"), gtest_filter="IndexTest.AMerge*"),
+
+    # Images, and what is made of them
+    mutation("image of a table that somebody changes meanwhile", (INDEX_IMAGE, "    if (copy_as_it_was(own, to)) break;", "    if (copy_as_it_was(own, to) || true) break;"), gtest_filter="IndexImageTest.*"),
+    mutation("merges begin while images are taken", (INDEX_CHANGE, "    if (!is_imaged_.load(std::memory_order_relaxed) &&\n", "    if (\n"), gtest_filter="IndexImageTest.*"),
+    mutation("merges go on while images are taken", (INDEX_IMAGE, "    own.change.store(Table::Change::kSplit, std::memory_order_relaxed);\n", "    continue;\n"), gtest_filter="IndexImageTest.*"),
+    mutation("merges that were put off are forgotten", (INDEX_IMAGE, "    try_merge(parent, child);\n", ""), gtest_filter="IndexImageTest.*"),
+    mutation("entry in two images is there twice", (INDEX_RESTORE, "!holds(*to, home, entry)) fits", "true) fits"), gtest_filter="IndexImageTest.*"),
+    mutation("image of a table as it was before a split taken for what it is after it", (INDEX_RESTORE, "        goal = static_cast<uint8_t>(own.birth_depth);\n    }", "        static_cast<void>(goal);\n    }"), gtest_filter="IndexImageTest.*"),
+    mutation("parents before their children", (INDEX_RESTORE, "  for (uint32_t number = table_count(); number-- > 0;)\n    for (uint32_t region", "  for (uint32_t number = 0; number < table_count(); ++number)\n    for (uint32_t region"), gtest_filter="IndexImageTest.*"),
+    mutation("split that is restored goes on from its beginning", (INDEX_RESTORE, "    table.moved_count += table.goals[region] == table.depth + 1;\n", ""), gtest_filter="IndexImageTest.*"),
+    mutation("split of a child whose parent's is not over", (INDEX_RESTORE, "    if (!is_parted(*last, last->birth_depth)) raise(table, depth);\n", ""), gtest_filter="*Image*"),
+    mutation("entry of a region that is not there restored", (INDEX_RESTORE, " && (present >> region_of(home) & 1) != 0", ""), gtest_filter="*Image*"),
+    mutation("two images of one table restored", (INDEX_RESTORE, "    if (own->goals[region] != kAbsent) return", "    if (false) return"), gtest_filter="*Image*"),
+    mutation("images bring as many tables as they like", (INDEX_RESTORE, "  if (table_count() >= uint64_t{kTablesForImage} * image_count_ + kTablesBeside) return nullptr;\n", ""), gtest_filter="*Image*"),
+    mutation("damaged piece of a checkpoint read", (CHECKPOINT, "         header.body_check == body_check_of(identity.secret, from, header.bytes);", "         header.body_check != 0;"), gtest_filter="Checkpoint*"),
+    mutation("damaged header of a piece read", (CHECKPOINT, "      header.check != check_of(identity.secret, &header, offsetof(PieceHeader, check)))", "      header.check == 0)"), gtest_filter="Checkpoint*"),
+    mutation("address beyond the store in a checkpoint", (CHECKPOINT, "entry == 0 || format.address(entry) >= address_end", "entry == 0"), gtest_filter="Checkpoint*"),
+
+    # Scans
+    mutation("scan without the entries that lie in the next region", (INDEX_INSIDE, "i < kRegionSlots + kNeighbourhood - 1; ++i", "i < kRegionSlots; ++i"), gtest_filter="IndexScan*"),
+    mutation("cursor moved when the region is free again", (INDEX_SCAN, "    hook(step);\n    return step;\n  });", "    return step;\n  });"), (INDEX_SCAN, "  return locked(hash, true,", "  const ScanStep taken = locked(hash, true,"), (INDEX_SCAN, "  });\n}\n\n}  // namespace kv", "  });\n  hook(taken);\n  return taken;\n}\n\n}  // namespace kv"), gtest_filter="IndexScan*"),
+    mutation("a merge does not say what it brings back", (INDEX_SCAN, "    step.begin = position(region, table.prefix);", "    step.begin = at;"), gtest_filter="IndexScan*"),
+    mutation("removed without a word", (INDEX, "      hook(location(entry));\n      table.set(slot, 0);", "      table.set(slot, 0);"), gtest_filter="IndexScan*"),
 
     # Promises
     mutation("acknowledged before it is flushed", (SESSION, "error == 0 && store_->options_.durability == Durability::kSync", "false"), gtest_filter="*CrashTest*Sync"),
