@@ -158,7 +158,8 @@ class Contest:
 
     def fio_sync(self):
         """Writes a second of one writer, each of which waits for the device."""
-        return self.fio_rate([*FIO, *ENGINES["file"], "--rw=randwrite", "--bs=4096", "--fdatasync=1", f"--filename={self.peer_place}"], "sync")[0]
+        words = [*FIO, *ENGINES["file"], "--rw=randwrite", "--bs=4096", "--fdatasync=1", f"--filename={self.peer_place}"]
+        return self.fio_rate(words, "sync")[0]
 
     def fio_rate(self, words, what):
         answer, process_us = run_program([*words, f"--size={self.plan.data_bytes}", "--time_based",
@@ -227,7 +228,8 @@ class RocksDb:
 
     def run(self, operation, depth, **settings):
         words = {"value": RECORDS["4K"][1], "depth": depth, "seconds": self.plan.window_seconds, **settings}
-        answer = run_program([self.program, self.folder, operation, *(f"{name}={value}" for name, value in words.items())], f"RocksDB, {operation}")[0]
+        words = [self.program, self.folder, operation, *(f"{name}={value}" for name, value in words.items())]
+        answer = run_program(words, f"RocksDB, {operation}")[0]
         if answer.get("found", 0) != answer.get("gets", 0):
             raise Failure(f"kv: of {answer['gets']} keys RocksDB found only {answer['found']}")
         return answer
