@@ -17,6 +17,12 @@ class Histogram {
     sum_ += static_cast<double>(time);
     most_ = std::max(most_, time);
   }
+  void add(const Histogram& other) {
+    for (size_t i = 0; i < kBucketCount; ++i) counts_[i] += other.counts_[i];
+    count_ += other.count_;
+    sum_ += other.sum_;
+    most_ = std::max(most_, other.most_);
+  }
 
   uint64_t count() const { return count_; }
   uint64_t most() const { return most_; }

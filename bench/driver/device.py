@@ -1,12 +1,11 @@
 """The storage queues beside fio: I/Os a second, latency and CPU time at several depths."""
 import json
-import mmap
 import os
 import resource
 import shutil
 import subprocess
 
-from devices import Cleanup, file_of, why_no_zram, zram
+from devices import Cleanup, file_of, fill_random, why_no_zram, zram
 from lockstep import Failure, geometric_mean, in_turn, median, spread
 
 DOC = """\
@@ -143,20 +142,6 @@ def _row(name, turns):
     return row
 
 
-def _fill(place, size_bytes):
-    """Random data, past the page cache."""
-    part = mmap.mmap(-1, 4 * MIB)
-    descriptor = os.open(place, os.O_WRONLY | os.O_DIRECT)
-    try:
-        for at in range(0, size_bytes, len(part)):
-            part[:] = os.urandom(len(part))
-            if os.pwrite(descriptor, part, at) != len(part):
-                raise Failure(f"{place} is full")
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 def _places(context, plan, cleanup, notes):
     """Makes and yields what is measured, one after the other: (name, path)."""
     yield "disk", file_of(cleanup, context.folder / "data", plan.data_bytes)
@@ -203,7 +188,7 @@ def run(context):
             if not cases:
                 continue
             context.progress(f"device {device}: filling it with random data")
-            _fill(place, plan.data_bytes)
+            fill_random(place, plan.data_bytes)
             contest = Contest(load, plan, place)
             engine = None
             for name, case in cases:

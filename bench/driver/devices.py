@@ -5,6 +5,7 @@
       swap_on(cleanup, device)
 """
 import contextlib
+import mmap
 import os
 import pathlib
 import signal
@@ -101,3 +102,17 @@ def file_of(cleanup, path, size_bytes):
     with open(path, "r+b") as file:
         os.posix_fallocate(file.fileno(), 0, size_bytes)
     return path
+
+
+def fill_random(place, size_bytes):
+    """Random data, past the page cache: what is read is there, and nothing compresses it."""
+    part = mmap.mmap(-1, 4 << 20)
+    descriptor = os.open(place, os.O_WRONLY | os.O_DIRECT)
+    try:
+        for at in range(0, size_bytes, len(part)):
+            part[:] = os.urandom(len(part))
+            if os.pwrite(descriptor, part, at) != len(part):
+                raise Failure(f"{place} is full")
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

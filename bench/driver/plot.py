@@ -1,4 +1,4 @@
-"""Bar charts as SVG."""
+"""Bar charts, and lines over time, as SVG."""
 import html
 import math
 
@@ -52,3 +52,40 @@ def bars(title, subtitle, cases, series, reference=1.0):
                        f'<text x="{end + 4:.1f}" y="{y + 9}" font-size="9" fill="#333">{values[i]:.3g}</text>')
     out.append(f'<line x1="{x(reference):.1f}" x2="{x(reference):.1f}" y1="{TOP - 6}" y2="{bottom}" stroke="#333"/>')
     return "\n".join(out + ["</svg>", ""])
+
+
+def lines(title, seconds, series):
+    """Values over time: {name: values}, each value of `seconds[name]` seconds. Linear, from 0."""
+    most = max((value for values in series.values() for value in values), default=1) or 1
+    last = max((len(values) * seconds[name] for name, values in series.items()), default=1) or 1
+    width, height, left, top, bottom = LABEL_WIDTH + CHART_WIDTH + 70, 260, 90, 50, 220
+
+    def place(name, i, value):
+        x = left + (width - left - 40) * (i + 0.5) * seconds[name] / last
+        return f"{x:.1f},{bottom - (bottom - top) * value / most:.1f}"
+
+    out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" font-family="sans-serif" font-size="11">',
+           f'<rect width="{width}" height="{height}" fill="white"/>',
+           f'<text x="12" y="22" font-size="15" font-weight="bold">{html.escape(title)}</text>']
+    for part in range(5):
+        value, y = most * part / 4, bottom - (bottom - top) * part / 4
+        out.append(f'<line x1="{left}" x2="{width - 40}" y1="{y:.1f}" y2="{y:.1f}" stroke="#e4e4e4"/>'
+                   f'<text x="{left - 8}" y="{y + 4:.1f}" text-anchor="end" fill="#555">{value:,.0f}</text>'
+                   f'<text x="{left + (width - left - 40) * part / 4:.1f}" y="{bottom + 16}" text-anchor="middle" fill="#555">'
+                   f'{last * part / 4:.3g} s</text>')
+    at = left
+    for colour, (name, values) in zip(COLOURS, series.items()):
+        out.append(f'<rect x="{at}" y="32" width="9" height="9" fill="{colour}"/><text x="{at + 15}" y="41">{html.escape(name)}</text>')
+        at += 32 + 7 * len(name)
+        points = " ".join(place(name, i, value) for i, value in enumerate(values))
+        out.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.5"/>')
+    return "\n".join(out + ["</svg>", ""])
+
+
+def above(first, second):
+    """One picture of two, the second below the first."""
+    sizes = [[float(word.split('"')[1]) for word in (svg[svg.index(" width="):], svg[svg.index(" height="):])] for svg in (first, second)]
+    (width, height), (other_width, other_height) = sizes
+    placed = second.replace("<svg ", f'<svg y="{height:g}" ', 1)
+    return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{max(width, other_width):g}" height="{height + other_height:g}">\n'
+            f"{first}{placed}</svg>\n")

@@ -66,9 +66,12 @@ def markdown(result, doc):
 
 
 def write(folder, result, doc, bars):
-    """Writes the three files, each complete or not at all. bars: arguments of plot.bars."""
+    """Writes the three files, each complete or not at all. bars: arguments of plot.bars, and `lines`, those of plot.lines, if there
+    is anything over time."""
     result["machine"]["load_after"] = load()
-    texts = {".json": json.dumps(result, indent=2) + "\n", ".md": markdown(result, doc), ".svg": plot.bars(**bars)}
+    lines = bars.pop("lines", None)
+    picture = plot.bars(**bars) if lines is None else plot.above(plot.bars(**bars), plot.lines(**lines))
+    texts = {".json": json.dumps(result, indent=2) + "\n", ".md": markdown(result, doc), ".svg": picture}
     for suffix, text in texts.items():
         path = folder / (result["name"] + suffix)
         part = path.with_name(path.name + ".part")

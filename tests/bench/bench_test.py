@@ -4,6 +4,7 @@
 Times are never looked at.
 """
 import json
+import math
 import os
 import pathlib
 import shutil
@@ -22,6 +23,7 @@ BENCH = SPILLWAY.parent.parent / "share/spillway/bench"
 sys.path.insert(0, str(BENCH / "driver"))
 
 import devices  # noqa: E402
+import kv  # noqa: E402
 import kv_index  # noqa: E402
 import lockstep  # noqa: E402
 import plot  # noqa: E402
@@ -45,13 +47,13 @@ class Words(Case):
     def test_help_names_every_benchmark(self):
         ended = bench("--help")
         self.assertEqual(ended.returncode, 0, ended.stderr)
-        for name in ("delegation", "device", "fibers", "kernels", "kv-index", "random", "speedtest1", "tasks", "--out", "--quick"):
+        for name in ("delegation", "device", "fibers", "kernels", "kv", "kv-index", "random", "speedtest1", "tasks", "--out", "--quick"):
             self.assertIn(name, ended.stdout)
 
     def test_wrong_input_is_one_line_and_status_2(self):
         (self.folder / "file").touch()
         for arguments in ([], ["nothing"], ["kernels", "--fast"], ["kernels", "--pairs", "many"], ["kernels", "--pairs", "-1"],
-                          ["tasks", "--only", "nothing"], ["kv-index", "--only", "nothing"], ["kernels", "--storage", self.folder / "none"], ["kernels", "--out", self.folder / "file" / "x"]):
+                          ["tasks", "--only", "nothing"], ["kv-index", "--only", "nothing"], ["kv", "--only", "nothing"], ["kernels", "--storage", self.folder / "none"], ["kernels", "--out", self.folder / "file" / "x"]):
             ended = bench(*arguments, cwd=self.folder)
             self.assertEqual((ended.returncode, ended.stdout), (2, ""), (arguments, ended))
             self.assertRegex(ended.stderr, ONE_LINE, arguments)
@@ -149,6 +151,19 @@ class Figures(Case):
         half, twenty, one = (float(bar.get("width")) for bar in bars)
         self.assertAlmostEqual(twenty / half, 4.32, delta=0.05)
         self.assertEqual(one, 1)
+
+    def test_lines_are_svg_with_a_point_for_each_value_below_the_bars(self):
+        drawn = plot.lines("t", {"a": 0.5, "b": 1.0}, {"a": [1.0, 2.0, 4.0], "b": [0.0, 3.0]})
+        root = xml.etree.ElementTree.fromstring(plot.above(plot.bars(**BARS), drawn))
+        below = root.findall("{http://www.w3.org/2000/svg}svg")
+        self.assertEqual(below[1].get("y"), below[0].get("height"))
+        first, second = ([tuple(map(float, point.split(","))) for point in line.get("points").split()]
+                         for line in root.iter("{http://www.w3.org/2000/svg}polyline"))
+        self.assertEqual([len(first), len(second)], [3, 2])
+        # Heights from 0, and seconds, are to scale.
+        floor = second[0][1]
+        self.assertAlmostEqual((floor - first[2][1]) / (floor - first[0][1]), 4, delta=0.05)
+        self.assertAlmostEqual((second[1][0] - second[0][0]) / (first[1][0] - first[0][0]), 2, delta=0.01)
 
     def test_report_writes_three_complete_files(self):
         row = {"case": "a", "ours": 2.0, "peer": 1.0, "ratio": 2.0, "spread": 0.25, "unit": "ms", "extra": 7.0}
@@ -287,6 +302,100 @@ class KvIndex(Case):
             self.assertRegex(ended.stderr, r"\A[^\n]{10,300}\n\Z", words)
 
 
+class Kv(Case):
+    """The programs of `kv`: what they count, and that they look at what they read."""
+    PROGRAM = SPILLWAY.parent.parent / "libexec/spillway/kv-load"
+    KEYS = 500
+
+    def load(self, place, operation, program=None, **settings):
+        words = [program or self.PROGRAM, place, operation, *(f"{name}={value}" for name, value in settings.items())]
+        return run_in(self.folder, *words)
+
+    def answer(self, *words, **settings):
+        ended = self.load(*words, **settings)
+        self.assertEqual((ended.returncode, ended.stderr), (0, ""), (words, settings))
+        return json.loads(ended.stdout)
+
+    def check_counts(self, answer, operation):
+        self.assertEqual(answer["operations"], 3000)
+        self.assertEqual(answer["gets"] + answer["puts"], answer["operations"])
+        self.assertEqual(answer["found"], answer["gets"])
+        share = {"get": 1, "mixed": 0.7}.get(operation, 0)
+        self.assertAlmostEqual(answer["gets"] / answer["operations"], share, delta=0.05 if operation == "mixed" else 0)
+        for times, count in ((answer["get_ns"], answer["gets"]), (answer["put_ns"], answer["puts"])):
+            self.assertEqual(0 < times["p50"] <= times["p99"] <= times["p999"] <= times["max"], count > 0, times)
+        self.assertGreater(answer["per_second"], 0)
+
+    def test_its_counts_add_up(self):
+        for place, by in (("memory:64M", "tasks"), ("memory:64M", "threads"), ("uring:data", "tasks"), ("aio:data", "tasks"), ("file:data", "threads")):
+            for operation in ("get", "put", "update", "mixed"):
+                for durability in ("none", "batch", "sync"):
+                    with self.subTest(f"{place} {by} {operation} {durability}"):
+                        answer = self.answer(place, operation, make=1, keys=self.KEYS, capacity=64 << 20, depth=7, by=by, seconds=0, most=3000,
+                                             durability=durability)
+                        self.check_counts(answer, operation)
+                        # The default's record is one I/O of 4 KiB; whoever changes a key looks at it first.
+                        self.assertEqual((answer["record_bytes"], answer["keys"]), (4096, self.KEYS))
+                        self.assertAlmostEqual(answer["reads"], 0 if operation == "put" else 1, delta=0.005)
+                        self.assertAlmostEqual(answer["writes"], answer["puts"] / 3000, delta=0.05)
+                        self.assertEqual(answer["allocations"], 0)
+                        if answer["reads"] == 1:
+                            self.assertEqual(answer["read_bytes"], 4096)
+
+    def test_a_store_is_there_for_the_next_run(self):
+        self.answer("file:data", "fill", keys=self.KEYS, capacity=16 << 20, depth=3)
+        self.check_counts(self.answer("file:data", "get", keys=self.KEYS, seconds=0, most=3000), "get")
+        half = self.answer("file:data", "get", keys=2 * self.KEYS, seconds=0, most=3000)
+        self.assertAlmostEqual(half["found"] / half["gets"], 0.5, delta=0.06)
+
+    def test_a_value_that_is_another_ends_it(self):
+        self.answer("file:data", "fill", keys=self.KEYS, capacity=16 << 20, value=1000)
+        ended = self.load("file:data", "get", keys=self.KEYS, value=1001)
+        self.assertEqual((ended.returncode, ended.stdout), (1, ""))
+        self.assertRegex(ended.stderr, r"\Akv-load: key [0-9]+ has a value that is not its own\n\Z")
+
+    def test_a_full_store_ends_puts(self):
+        ended = self.load("memory:16M", "put", make=1, capacity=16 << 20, seconds=0, most=5000)
+        self.assertEqual((ended.returncode, ended.stdout, ended.stderr), (1, "", "kv-load: the store is full\n"))
+
+    def test_overwrite_finds_what_a_store_takes(self):
+        for theta in (0, 0.99):
+            answer = self.answer("memory:32M", "overwrite", capacity=32 << 20, depth=8, by="tasks", rounds=0.05, theta=theta)
+            self.assertEqual(answer["keys"], answer["full_keys"] * 9 // 10)
+            self.assertLessEqual(answer["full_keys"], answer["slots"])
+            self.assertGreater(answer["full_keys"], answer["slots"] // 2)
+            self.assertEqual(answer["operations"], (32 << 20) // 20 // 4096)
+            self.assertGreater(answer["amplification"], 1)
+
+    def test_what_collection_must_write(self):
+        for used in (0.3, 0.6, 0.9):
+            alive = 1 - 1 / kv.fifo_amplification(100_000, int(100_000 * used), 0)
+            self.assertAlmostEqual(alive, math.exp(-(1 - alive) / used), delta=1e-6)
+        self.assertGreater(kv.fifo_amplification(10_000, 8_000, 0.99), kv.fifo_amplification(10_000, 8_000, 0.5))
+
+    def test_rocksdb_does_the_same(self):
+        if not kv.ROCKSDB_HEADER.exists():
+            self.skipTest("RocksDB is not there")
+        program = built_in(self.folder, "clang++-19", *kv.FLAGS, BENCH / "kv/rocksdb_load.cc", "-o", "rocksdb-load", "-lrocksdb")
+        for operation in ("get", "put", "update", "mixed"):
+            answer = self.answer("database", operation, program, make=1, keys=self.KEYS, depth=7, seconds=0, most=3000)
+            self.check_counts(answer, operation)
+            self.assertGreater(answer["allocations"], 1)
+        self.check_counts(self.answer("database", "get", program, keys=self.KEYS, seconds=0, most=3000), "get")
+
+    def test_wrong_words_are_one_line_and_status_2(self):
+        right = ["memory:64M", "get", "make=1", "keys=5"]
+        wrong = [[], right[:1], ["memory:64M", "get"], ["nothing:x", *right[1:]], ["memory:64M", "nothing", "keys=5"],
+                 ["memory:64M", "overwrite"], ["memory:64M", "overwrite", "keys=5", "capacity=5"], ["memory:64M", "fill"]]
+        wrong += [[*right, word] for word in ("nothing", "no=1", "depth=0", "depth=-1", "value=23", "seconds=nan", "seconds=0", "by=fork",
+                                              "durability=some", "theta=1", "keys=5x", "make=2", "most=")]
+        for words in wrong:
+            with self.subTest(words):
+                ended = run_in(self.folder, self.PROGRAM, *words)
+                self.assertEqual((ended.returncode, ended.stdout), (2, ""), words)
+                self.assertRegex(ended.stderr, r"\Akv-load: [^\n]{10,300}\n\Z", words)
+
+
 def left_behind():
     """What a benchmark might forget: groups, devices, swap, files."""
     groups = subprocess.run("find /sys/fs/cgroup -name 'spillway-bench*' -type d", shell=True, capture_output=True, text=True).stdout
@@ -362,6 +471,19 @@ class Quick(Case):
         result = self.results("kv-index")
         self.assertLessEqual({"insert/1M/1_per_us", "lookup/1M/2_per_us", "latency_p99_99_ns", "latency_p99_99_sized_ns", "bytes_per_key_least",
                               "bytes_per_key_mean", "insert/1M/1_ratio", "lookup_one/1M/2_ratio"}, set(result["summary"]))
+
+    def test_kv(self):
+        if not shutil.which("fio"):
+            self.skipTest("fio is not there")
+        result = self.results("kv", "--only", "disk/uring/get", "--only", "ram/aio/put", "--only", "sync", "--only", "rocksdb/get")
+        cases = [row["case"] for row in result["rows"]]
+        self.assertEqual(cases[:4], ["disk/uring/get/4K/1", "disk/uring/get/4K/32", "sync/uring/64", "sync/threads/64"])
+        self.assertLessEqual({"get_ratio_disk_uring", "ios_per_get", "allocations_per_get", "sync_uring_64_ratio"}, set(result["summary"]))
+        self.assertEqual("rocksdb_get_32_ratio" in result["summary"], kv.ROCKSDB_HEADER.exists())
+        if not any("nothing on ram" in note for note in result["notes"]):
+            self.assertLessEqual({"put_user_us_aio", "put_cpu_us_aio", "put_ratio_ram_aio"}, set(result["summary"]))
+        self.assertLessEqual(result["summary"]["ios_per_get"], 1.005)
+        self.assertEqual(result["summary"]["allocations_per_get"], 0)
 
     def test_device(self):
         if not shutil.which("fio"):

@@ -1,0 +1,168 @@
+// The key-value store under load (load.h, run.h). PLACE is a device string.
+//
+// By tasks: one worker, whose tasks share a session. By threads: a session each. The store's own keeper thread comes on top, and is in the
+// figures of the process.
+//
+// A record is 40 bytes, the key, the value and what is left of its last grain; `record_bytes` of the answer is that of the longest key.
+// The defaults make it 4,096 bytes: one grain, one I/O. More in the answer: grain_bytes, segment_bytes, segments, slots (as many records as
+// fit into all segments).
+#include "base/statistics.h"
+#include "kv/store.h"
+#include "run.h"
+#include "storage/open.h"
+#include "task/scheduler.h"
+#include "task/sync.h"
+
+namespace {
+
+using load::fail;
+
+std::string text_of(const base::Error& error) { return error.message; }
+
+class Client {
+ public:
+  void open(kv::Store& store, uint64_t depth) {
+    auto opened = session_.open(store, depth);
+    if (!opened) fail(1, text_of(opened.error()));
+  }
+  void close() { session_.close(); }
+
+  template <class Take>
+  bool get(std::string_view key, const Take& take) {
+    const auto found = session_.get(key);
+    if (!found) fail(1, text_of(found.error()));
+    if (!found->found()) return false;
+    const kv::Bytes value = found->value();
+    take(std::string_view(reinterpret_cast<const char*>(value.data()), value.size()), found->version());
+    return true;
+  }
+  uint64_t put(std::string_view key, std::string_view value) {
+    const auto changed = session_.put(key, std::as_bytes(std::span(value)));
+    if (changed) return changed->version;
+    if (changed.error().number == ENOSPC) return load::kFull;
+    fail(1, text_of(changed.error()));
+  }
+
+ private:
+  kv::Session session_;
+};
+
+class Store {
+ public:
+  explicit Store(const load::Plan& plan) : plan_(plan) {
+    auto device = storage::open_device(plan.place, {});
+    if (!device) fail(2, text_of(device.error()));
+    device_ = *device;
+  }
+  ~Store() { device_->close(); }
+  Store(const Store&) = delete;
+  Store& operator=(const Store&) = delete;
+
+  void make() {
+    auto made = kv::Store::make(*device_, {.grain_bytes = static_cast<uint32_t>(plan_.grain_bytes),
+                                           .capacity_bytes = plan_.capacity_bytes});
+    if (!made) fail(1, text_of(made.error()));
+  }
+  void open(std::string_view durability) {
+    const auto kind = durability == "sync"    ? kv::Durability::kSync
+                      : durability == "batch" ? kv::Durability::kBatch
+                                              : kv::Durability::kNone;
+    auto opened = kv::Store::open(*device_, {.durability = kind});
+    if (!opened) fail(1, text_of(opened.error()));
+    store_ = *opened;
+    geometry_ = store_->identity().geometry;
+  }
+  void close() {
+    auto closed = store_->close();
+    if (!closed) fail(1, text_of(closed.error()));
+  }
+
+  template <class Enter, class Moments>
+  void run(uint64_t depth, const Enter& enter, Moments& moments) {
+    if (plan_.by == "tasks") return run_by_tasks(depth, enter, moments);
+    load::run_by_threads(
+        depth,
+        [&] {
+          auto client = std::make_unique<Client>();
+          client->open(*store_, 1);
+          return client;
+        },
+        [](Client& client) { client.close(); }, enter, moments);
+  }
+
+  load::DeviceIo io() const {
+    const auto& counts = base::statistics;
+    return {.reads = counts.storage_reads.get(),
+            .read_bytes = counts.storage_read_bytes.get(),
+            .writes = counts.storage_writes.get(),
+            .write_bytes = counts.storage_write_bytes.get()};
+  }
+  uint64_t record_bytes() const { return record_grains() * geometry_.grain_bytes; }
+  std::string more_json() const {
+    base::Text<300> text;
+    text << ", \"grain_bytes\": " << geometry_.grain_bytes
+         << ", \"segment_bytes\": " << geometry_.segment_bytes
+         << ", \"segments\": " << geometry_.segment_count
+         << ", \"slots\": " << slots_of_segment() * geometry_.segment_count;
+    return text.c_str();
+  }
+
+ private:
+  template <class F>
+  static task::TaskParameters calls(const F& f) {
+    return {.name = "bench",
+            .entry = [](void* function) { (*static_cast<const F*>(function))(); },
+            .argument = const_cast<F*>(&f)};
+  }
+
+  template <class Enter, class Moments>
+  void run_by_tasks(uint64_t depth, const Enter& enter, Moments& moments) {
+    task::Scheduler scheduler;
+    if (auto opened = scheduler.open({}); !opened) fail(1, text_of(opened.error()));
+    const auto all = [&] {
+      Client client;
+      client.open(*store_, depth);
+      task::IntraSemaphore gate(0);
+      uint64_t next = 0;
+      const auto one = [&] {
+        const uint64_t index = next++;
+        static_cast<void>(gate.acquire());
+        enter(index, client);
+      };
+      std::vector<task::Task*> tasks;
+      for (uint64_t i = 0; i < depth; ++i) {
+        auto task = task::spawn(calls(one));
+        if (!task) fail(1, text_of(task.error()));
+        tasks.push_back(*task);
+      }
+      while (next < depth) task::yield();
+      moments.begin();
+      gate.release(static_cast<uint32_t>(depth));
+      for (task::Task* task : tasks) static_cast<void>(task::join(*task));
+      moments.end();
+      client.close();
+    };
+    if (auto ran = scheduler.run(calls(all)); !ran) fail(1, text_of(ran.error()));
+    scheduler.close();
+  }
+
+  uint64_t record_grains() const {
+    return geometry_.grains(kv::record_bytes(load::kKeyBytesMost, plan_.value_bytes));
+  }
+  uint64_t slots_of_segment() const {
+    uint64_t slots = 0;
+    while (1 + (slots + 1) * record_grains() + kv::summary_grains(geometry_, slots + 1) <=
+           geometry_.segment_grains())
+      ++slots;
+    return slots;
+  }
+
+  const load::Plan& plan_;
+  storage::Device* device_;
+  kv::Store* store_ = nullptr;
+  kv::Geometry geometry_;
+};
+
+}  // namespace
+
+int main(int count, char** words) { return load::run<Store>("kv-load", count, words); }

@@ -1,0 +1,263 @@
+// What the programs of `spillway bench kv` share: their words, keys, values and choices. run.h does the work.
+//
+//   PROGRAM PLACE fill|get|put|update|mixed|overwrite [NAME=VALUE]...
+//
+// | operation | is                                                                                                           |
+// |-----------|--------------------------------------------------------------------------------------------------------------|
+// | fill      | nothing: what `make` does is all                                                                             |
+// | get       | one of KEYS keys, at random                                                                                  |
+// | put       | a new key, numbered from KEYS on; numbers say nothing about where a key is                                   |
+// | update    | a put of one of KEYS keys                                                                                    |
+// | mixed     | 70 % get, else update                                                                                        |
+// | overwrite | update, of a store that was filled to FILL of the keys that it took before it was full; KEYS is not given     |
+//
+// | name       | is                                                               | default    |
+// |------------|------------------------------------------------------------------|------------|
+// | make       | 1: a new store, and KEYS keys are put into it first              | 0          |
+// | capacity   | bytes of a store that is made                                    | the place's |
+// | grain      | of it                                                            | 4096       |
+// | keys       | in the store before the operations begin                         | 0          |
+// | value      | bytes of a value                                                 | 4024       |
+// | depth      | operations at a time                                             | 1          |
+// | by         | `tasks`, of one worker, or `threads`, which block                | threads    |
+// | durability | `none`, `batch`, `sync`: of puts and updates, not of `make`      | none       |
+// | seconds    | how long; 0: until `most`                                        | 1          |
+// | most       | operations; 0: any number                                        | 0          |
+// | theta      | 0: all keys alike; else Zipf's law with this exponent, below 1   | 0          |
+// | fill       | of overwrite                                                     | 0.9        |
+// | rounds     | of overwrite: so many times the capacity is written               | 10         |
+//
+// Prints one object of JSON (run.h). Wrong words: one line and status 2. What fails, and a value that is not its key's, or older than
+// one that was acknowledged: one line and status 1.
+//
+// 1 a key has 8 to 32 bytes, all lengths alike often, and is a function of its number; no two are the same
+// 2 a value begins with its key's number and a generation, and ends with a seal over both. All else of it is random, and the same in
+//   all values of a task or thread: no device can compress it
+#pragma once
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <numeric>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace load {
+
+inline const char* program_name = "load";
+
+[[noreturn]] inline void fail(int status, const std::string& message) {
+  std::fprintf(stderr, "%s: %s\n", program_name, message.c_str());
+  _exit(status);  // other threads are at work
+}
+
+// A permutation of the 64-bit numbers that looks random (SplitMix64).
+inline uint64_t mix(uint64_t number) {
+  uint64_t x = number + 0x9e3779b97f4a7c15;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+  return x ^ (x >> 31);
+}
+
+class Random {
+ public:
+  explicit Random(uint64_t seed) : state_(mix(seed)) {}
+  uint64_t next() {
+    state_ += 0x9e3779b97f4a7c15;
+    return mix(state_);
+  }
+  // The high half of a product spreads a random number over [0, n) without a division.
+  uint64_t below(uint64_t n) {
+    return static_cast<uint64_t>((static_cast<unsigned __int128>(next()) * n) >> 64);
+  }
+  double unit() { return static_cast<double>(next() >> 11) * 0x1p-53; }
+
+ private:
+  uint64_t state_;
+};
+
+struct Plan {
+  std::string place;
+  std::string operation;
+  bool make = false;
+  uint64_t capacity_bytes = 0;
+  uint64_t grain_bytes = 4096;
+  uint64_t keys = 0;
+  uint64_t value_bytes = 4024;
+  uint64_t depth = 1;
+  std::string by = "threads";
+  std::string durability = "none";
+  double seconds = 1;
+  uint64_t most = 0;
+  double theta = 0;
+  double fill = 0.9;
+  double rounds = 10;
+
+  bool is(std::string_view name) const { return operation == name; }
+};
+
+inline constexpr uint64_t kKeyBytesLeast = 8, kKeyBytesMost = 32;
+inline constexpr uint64_t kValueBytesLeast = 24, kValueBytesMost = 1 << 20;
+inline constexpr uint64_t kDepthMost = 4096, kCountMost = uint64_t{1} << 40;
+inline constexpr uint64_t kMixedGetPercent = 70;
+
+class Key {
+ public:
+  explicit Key(uint64_t number) {
+    uint64_t words[kKeyBytesMost / 8];
+    for (uint64_t i = 0; i < kKeyBytesMost / 8; ++i) words[i] = mix(number + (i << 56));
+    std::memcpy(bytes_, words, sizeof words);
+    size_ = kKeyBytesLeast + ((words[0] ^ words[1]) >> 32) % (kKeyBytesMost - kKeyBytesLeast + 1);
+  }
+  std::string_view view() const { return {bytes_, size_}; }
+
+ private:
+  char bytes_[kKeyBytesMost];
+  size_t size_;
+};
+
+// The values of one task or thread, one at a time.
+class Value {
+ public:
+  Value(uint64_t bytes, uint64_t seed) : bytes_(bytes) {
+    Random random(seed);
+    for (char& byte : bytes_) byte = static_cast<char>(random.next());
+  }
+  std::string_view of(uint64_t number, uint64_t generation) {
+    const uint64_t words[] = {number, generation, seal(number, generation)};
+    std::memcpy(bytes_.data(), words, 16);
+    std::memcpy(bytes_.data() + bytes_.size() - 8, words + 2, 8);
+    return {bytes_.data(), bytes_.size()};
+  }
+  static bool is_of(uint64_t number, std::string_view value) {
+    uint64_t words[2], end;
+    if (value.size() < kValueBytesLeast) return false;
+    std::memcpy(words, value.data(), 16);
+    std::memcpy(&end, value.data() + value.size() - 8, 8);
+    return words[0] == number && end == seal(words[0], words[1]);
+  }
+
+ private:
+  static uint64_t seal(uint64_t number, uint64_t generation) { return mix(number ^ mix(generation)); }
+
+  std::vector<char> bytes_;
+};
+
+// Numbers below `count`: all alike, or the one of rank i as often as i^-theta (Gray et al., SIGMOD '94: exact for the first two,
+// near for the others). Ranks are spread over the numbers, which are in the order in which keys were put.
+class Choice {
+ public:
+  Choice(uint64_t count, double theta) : count_(count), theta_(theta) {
+    if (theta == 0 || count == 0) return;
+    for (uint64_t i = 1; i <= count; ++i) zeta_ += std::pow(static_cast<double>(i), -theta);
+    alpha_ = 1 / (1 - theta);
+    eta_ =
+        (1 - std::pow(2 / static_cast<double>(count), 1 - theta)) / (1 - (1 + std::pow(2, -theta)) / zeta_);
+    stride_ = mix(count) % count | 1;
+    while (std::gcd(stride_, count) != 1) stride_ += 2;
+  }
+  uint64_t next(Random& random) const {
+    if (theta_ == 0) return random.below(count_);
+    const uint64_t rank = std::min(rank_of(random.unit()), count_ - 1);
+    return static_cast<uint64_t>(static_cast<unsigned __int128>(rank) * stride_ % count_);
+  }
+
+ private:
+  uint64_t rank_of(double u) const {
+    if (u * zeta_ < 1) return 0;
+    if (u * zeta_ < 1 + std::pow(0.5, theta_)) return 1;
+    return static_cast<uint64_t>(static_cast<double>(count_) * std::pow(eta_ * u - eta_ + 1, alpha_));
+  }
+
+  uint64_t count_;
+  double theta_;
+  double zeta_ = 0, alpha_ = 0, eta_ = 0;
+  uint64_t stride_ = 1;
+};
+
+inline uint64_t count_of(const std::string& name, const char* text, uint64_t most) {
+  char* end = nullptr;
+  const uint64_t number = std::strtoull(text, &end, 10);
+  if (*text < '0' || *text > '9' || *end != 0 || number > most)
+    fail(2, name + " is a number up to " + std::to_string(most) + ", not '" + text + "'");
+  return number;
+}
+
+inline double share_of(const std::string& name, const char* text, double most) {
+  char* end = nullptr;
+  const double number = std::strtod(text, &end);
+  if (end == text || *end != 0 || !(number >= 0 && number <= most))
+    fail(2, name + " is a number from 0 to " + std::to_string(most) + ", not '" + text + "'");
+  return number;
+}
+
+inline std::string word_of(const std::string& name, const char* text, std::vector<std::string> words) {
+  std::string all;
+  for (const std::string& word : words) {
+    if (word == text) return word;
+    all += (all.empty() ? "" : ", ") + word;
+  }
+  fail(2, name + " is one of " + all + ", not '" + text + "'");
+}
+
+inline void set(Plan& plan, const std::string& name, const char* text) {
+  if (name == "make")
+    plan.make = count_of(name, text, 1) == 1;
+  else if (name == "capacity")
+    plan.capacity_bytes = count_of(name, text, kCountMost);
+  else if (name == "grain")
+    plan.grain_bytes = count_of(name, text, 4096);
+  else if (name == "keys")
+    plan.keys = count_of(name, text, kCountMost);
+  else if (name == "value")
+    plan.value_bytes = count_of(name, text, kValueBytesMost);
+  else if (name == "depth")
+    plan.depth = count_of(name, text, kDepthMost);
+  else if (name == "by")
+    plan.by = word_of(name, text, {"tasks", "threads"});
+  else if (name == "durability")
+    plan.durability = word_of(name, text, {"none", "batch", "sync"});
+  else if (name == "seconds")
+    plan.seconds = share_of(name, text, 3600);
+  else if (name == "most")
+    plan.most = count_of(name, text, kCountMost);
+  else if (name == "theta")
+    plan.theta = share_of(name, text, 0.999);
+  else if (name == "fill")
+    plan.fill = share_of(name, text, 1);
+  else if (name == "rounds")
+    plan.rounds = share_of(name, text, 1000);
+  else
+    fail(2, "there is no setting '" + name + "'");
+}
+
+inline Plan parse(int count, char** words) {
+  if (count < 3)
+    fail(2, "usage: PLACE fill|get|put|update|mixed|overwrite [NAME=VALUE]... (bench/kv/load.h)");
+  Plan plan;
+  plan.place = words[1];
+  plan.operation = word_of("the operation", words[2], {"fill", "get", "put", "update", "mixed", "overwrite"});
+  for (int i = 3; i < count; ++i) {
+    const char* const sign = std::strchr(words[i], '=');
+    if (sign == nullptr) fail(2, std::string("a setting is NAME=VALUE, not '") + words[i] + "'");
+    set(plan, std::string(words[i], static_cast<size_t>(sign - words[i])), sign + 1);
+  }
+  if (plan.depth == 0) fail(2, "a depth of 0 does nothing");
+  if (plan.value_bytes < kValueBytesLeast)
+    fail(2, "values have at least " + std::to_string(kValueBytesLeast) + " bytes, which tell what they are");
+  const bool needs_keys = plan.is("get") || plan.is("update") || plan.is("mixed") || plan.is("fill");
+  if (needs_keys && plan.keys == 0) fail(2, plan.operation + " needs keys=N");
+  if (plan.is("overwrite") && (plan.make || plan.keys != 0))
+    fail(2, "overwrite makes a store, and finds out how many keys to put into it");
+  if (plan.is("fill")) plan.make = true;
+  if (!plan.is("overwrite") && plan.seconds == 0 && plan.most == 0 && !plan.is("fill"))
+    fail(2, "give seconds or most");
+  return plan;
+}
+
+}  // namespace load
