@@ -78,6 +78,7 @@ class Found {
   uint32_t flags() const { return record_.header.flags; }
 
  private:
+  friend class MultiGet;
   friend class Session;
   Buffer memory_;
   Record record_;
@@ -105,6 +106,7 @@ class Store {
   void verify();
 
  private:
+  friend class MultiGet;
   friend class Session;
   Store(storage::Device& device, const StoreOptions& options) : device_(device), options_(options) {}
 
@@ -145,6 +147,7 @@ class Session {
   base::Expected<Changed> remove(std::string_view key, When when = When::kAlways, uint64_t version = 0);
 
  private:
+  friend class MultiGet;
   struct Current {
     Location location;
     uint64_t version = 0;  // 0: there is none
