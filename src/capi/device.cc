@@ -2,6 +2,7 @@
 
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "kv/format.h"
 #include "storage/open.h"
@@ -46,7 +47,7 @@ base::Expected<Files> look_at_files(std::string_view text) {
   return files;
 }
 
-base::Expected<storage::Device*> open_locked(std::string_view text) {
+base::Expected<storage::Device*> try_open_locked(std::string_view text) {
   auto device = storage::open_device(text, {});
   if (!device) return device;
   const int descriptor = (*device)->whereabouts().descriptor;
@@ -54,6 +55,18 @@ base::Expected<storage::Device*> open_locked(std::string_view text) {
   (*device)->close();
   return base::failure(EBUSY, "store: ", text,
                        " is open already, here or in another process; close it there");
+}
+
+// What the rings of a process that was killed had open is closed some milliseconds after its end.
+base::Expected<storage::Device*> open_locked(std::string_view text) {
+  constexpr int kTriesMax = 50;
+  const timespec pause = {.tv_sec = 0, .tv_nsec = 10'000'000};
+  auto device = try_open_locked(text);
+  for (int tries = 1; tries < kTriesMax && !device && device.error().number == EBUSY; ++tries) {
+    nanosleep(&pause, nullptr);
+    device = try_open_locked(text);
+  }
+  return device;
 }
 
 base::Expected<bool> is_blank(storage::Device& device) {
