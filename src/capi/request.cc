@@ -27,7 +27,7 @@ void get(kv::Session& session, Request& request) {
     request.value.status = SPILLWAY_KV_TOO_SMALL;
     return;
   }
-  memcpy(request.buffer, value.data(), value.size());
+  if (!value.empty()) memcpy(request.buffer, value.data(), value.size());
   request.value.data = request.buffer;
 }
 
@@ -44,14 +44,15 @@ void end_change(Request& request, const base::Expected<kv::Changed>& changed) {
   }
 }
 
+// One of no bytes may be null, which a copy may not be told.
 kv::Bytes bytes_of(const iovec& piece) {
-  return {static_cast<const std::byte*>(piece.iov_base), piece.iov_len};
+  return {static_cast<const std::byte*>(piece.iov_len > 0 ? piece.iov_base : ""), piece.iov_len};
 }
 
 void put(kv::Session& session, Request& request) {
   if (request.pieces.size() <= 1) {
-    const kv::Bytes value = request.pieces.empty() ? kv::Bytes() : bytes_of(request.pieces[0]);
-    return end_change(request, session.put(request.key, value, request.options));
+    const iovec piece = request.pieces.empty() ? iovec{} : request.pieces[0];
+    return end_change(request, session.put(request.key, bytes_of(piece), request.options));
   }
   size_t bytes = 0;
   for (const iovec& piece : request.pieces) bytes += piece.iov_len;
@@ -62,8 +63,9 @@ void put(kv::Session& session, Request& request) {
   if (whole == nullptr) return fail(request, base::Error::of(ENOMEM, "store: no memory for a value"));
   std::byte* to = whole;
   for (const iovec& piece : request.pieces) {
-    memcpy(to, piece.iov_base, piece.iov_len);
-    to += piece.iov_len;
+    const kv::Bytes part = bytes_of(piece);
+    memcpy(to, part.data(), part.size());
+    to += part.size();
   }
   end_change(request, session.put(request.key, {whole, bytes}, request.options));
   free(whole);
