@@ -73,6 +73,15 @@ int Channel::flush() {
   return io.error;
 }
 
+int Channel::discard(uint64_t offset_bytes, uint64_t bytes) {
+  storage::Io io;
+  io.operation = storage::Operation::kDiscard;
+  io.offset_bytes = offset_bytes;
+  io.length_bytes = bytes;
+  run(io);
+  return io.error;
+}
+
 BufferPool::~BufferPool() {
   while (chunks_ != nullptr) {
     Chunk* const chunk = chunks_;

@@ -27,6 +27,8 @@ class Channel {
   int read(uint64_t offset_bytes, std::span<std::byte> to);
   int write(uint64_t offset_bytes, std::span<const std::byte> from);
   int flush();
+  // The medium may forget what is there. Cost: none where it cannot.
+  int discard(uint64_t offset_bytes, uint64_t bytes);
   // Ios of reads, or of writes that do not overlap, in flight together; returns when all have ended, and each says how. A thread's
   // first such call opens a queue that is kBatchDepth deep; without one (EMFILE, ENOMEM) they run one after the other.
   void run(std::span<storage::Io* const> batch);

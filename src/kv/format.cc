@@ -124,8 +124,8 @@ void write_segment_header(const Identity& identity, SegmentHeader header, std::s
 
 bool read_segment_header(const Identity& identity, Bytes from, SegmentHeader& header) {
   return take(from, header) && header.magic == kSegmentMagic && header.store_id == identity.store_id &&
-         is_whole(identity.secret, header) &&
-         (header.state == SegmentState::kFree || header.state == SegmentState::kUsed);
+         is_whole(identity.secret, header) && header.state >= SegmentState::kFree &&
+         header.state <= SegmentState::kCheckpoint;
 }
 
 void write_summary(const Identity& identity, SegmentFooter footer, std::span<std::byte> to) {
@@ -178,14 +178,20 @@ void write_record(const Secret& secret, RecordHeader header, std::string_view ke
   put(header.check, to);
 }
 
-void move_record(const Secret& secret, uint64_t generation, std::span<std::byte> record) {
+void move_record(const Secret& secret, uint64_t generation, RecordKind kind, uint64_t expiry,
+                 std::span<std::byte> to) {
   RecordHeader header;
-  CHECK(take(record, header));
+  CHECK(take(to, header));
   header.generation = generation;
-  put(header, record);
-  header.check = check_of(secret, record.data() + sizeof header.check,
-                          record_bytes(header.key_bytes(), header.value_bytes) - sizeof header.check);
-  put(header.check, record);
+  if (kind == RecordKind::kTombstone) header.value_bytes = 0;
+  header.sequence_and_kind = with_kind(header.sequence(), kind);
+  header.expiry_and_key = expiry << 16 | (header.expiry_and_key & 0xffff);
+  const uint64_t bytes = record_bytes(header.key_bytes(), header.value_bytes);
+  CHECK_GE(to.size(), bytes);
+  put(header, to);
+  std::ranges::fill(to.subspan(bytes), std::byte{0});
+  header.check = check_of(secret, to.data() + sizeof header.check, bytes - sizeof header.check);
+  put(header.check, to);
 }
 
 Reading read_record(const Secret& secret, uint64_t generation, Bytes from, Record& record) {

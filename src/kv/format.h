@@ -4,7 +4,7 @@
 //   | superblock | superblock | segment 0 | segment 1 | ...
 //
 //   segment   | header | record | record | ... | unused | summary: an entry for each record | footer |
-//             0        1 grain                                              the segment's last 64 bytes ^
+//             0        1 grain                                              the segment's last 72 bytes ^
 //   record    | header 40 bytes | key | value | zeros to the end of the grain |
 //
 // Numbers are little-endian. Each piece ends or begins with a check: 64 bits of XXH3 under the store's secret, which is in its
@@ -20,6 +20,7 @@
 // Readers are pure functions of bytes that come from outside, and fuzzed (format_fuzz.cc).
 #pragma once
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -74,6 +75,10 @@ struct Geometry {
 
   uint32_t segment_grains() const { return static_cast<uint32_t>(segment_bytes / grain_bytes); }
   uint64_t segment_offset(uint64_t segment) const { return kSegmentsOffset + segment * segment_bytes; }
+  // Of its first and its last grain: both hold the header until the segment is sealed, when the last one becomes the footer's.
+  std::array<uint64_t, 2> header_offsets(uint64_t segment) const {
+    return {segment_offset(segment), segment_offset(segment + 1) - grain_bytes};
+  }
   // Grains are numbered through all segments: an address.
   uint64_t address(uint64_t segment, uint32_t grain) const { return segment * segment_grains() + grain; }
   uint64_t segment_of(uint64_t address) const { return address / segment_grains(); }
@@ -117,7 +122,7 @@ void write_superblock(const Identity& identity, uint64_t made_ns, std::span<std:
 // version; EBADMSG: damaged; ENOSPC: the device has shrunk. `from` has kSuperblockBytes.
 base::Expected<Identity> read_superblock(Bytes from, uint64_t device_bytes);
 
-enum class SegmentState : uint32_t { kFree = 1, kUsed = 2 };
+enum class SegmentState : uint32_t { kFree = 1, kUsed = 2, kCheckpoint = 3 };
 
 struct SegmentHeader {
   uint64_t magic = 0;
@@ -125,7 +130,7 @@ struct SegmentHeader {
   uint64_t generation = 0;  // rises with every segment that is opened or given back
   SegmentState state = SegmentState::kFree;
   uint32_t stream = 0;
-  uint64_t opened_sequence = 0;  // all records that were new here have a higher one
+  uint64_t opened_sequence = 0;  // the highest that any change had when this was written
   uint64_t reserved[2] = {};
   uint64_t check = 0;
 };
@@ -133,10 +138,12 @@ static_assert(sizeof(SegmentHeader) == 64);
 
 enum class RecordKind : uint8_t {
   kValue = 0,
-  kTombstone =
-      1,  // the key was removed; `expiry` is a generation: older copies are in segments opened before it. 0: before
-          // this record's own segment was sealed
-  kVoid = 2,  // in summaries: not written; no record
+  // The key was removed; `expiry` is a generation: older copies are in segments with at most that one. 0: the sealed_generation of
+  // this record's own segment.
+  kTombstone = 1,
+  kHead = 2,   // a value in pieces; the record's own says which (PiecesOf)
+  kPiece = 3,  // of one
+  kVoid = 4,   // in summaries: not written; no record
 };
 
 struct SummaryEntry {
@@ -158,14 +165,15 @@ struct SegmentFooter {
   uint64_t magic = 0;
   uint64_t store_id = 0;
   uint64_t generation = 0;
-  uint64_t sealed_generation = 0;  // all segments opened later have a higher generation
+  uint64_t sealed_generation = 0;  // segments that got their first record later have a higher generation
   uint32_t entry_count = 0;
   uint32_t used_grains = 0;  // the end of the last record
   uint64_t entries_check = 0;
   uint64_t last_sequence = 0;
+  uint64_t first_expiry = 0;  // the earliest of its values', as RecordHeader::expiry; 0: none expires
   uint64_t check = 0;
 };
-static_assert(sizeof(SegmentFooter) == 64);
+static_assert(sizeof(SegmentFooter) == 72);
 
 void write_segment_header(const Identity& identity, SegmentHeader header, std::span<std::byte> to);
 // False: damaged, or never written.
@@ -215,8 +223,10 @@ struct Record {
 // REQUIRES: to.size() >= record_bytes, key and value within their limits.
 void write_record(const Secret& secret, RecordHeader header, std::string_view key, uint64_t value_bytes,
                   std::span<std::byte> to);
-// The same record in another segment.
-void move_record(const Secret& secret, uint64_t generation, std::span<std::byte> record);
+// The record at the beginning of `to`, in another segment, with this expiry; a value may become a tombstone, whose `to` is as long as that
+// needs. What is behind it in `to` becomes zeros.
+void move_record(const Secret& secret, uint64_t generation, RecordKind kind, uint64_t expiry,
+                 std::span<std::byte> to);
 
 enum class Reading {
   kWhole,

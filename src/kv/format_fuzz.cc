@@ -80,7 +80,7 @@ void read_one_record(const Identity& identity, std::vector<std::byte>& bytes, bo
   if (read_record(identity.secret, header.generation, bytes, record) != Reading::kWhole) return;
   CHECK_LE(record.bytes(), bytes.size());
   CHECK_EQ(record.value.size(), record.header.value_bytes);
-  move_record(identity.secret, ~header.generation, bytes);
+  move_record(identity.secret, ~header.generation, record.header.kind(), record.header.expiry(), bytes);
   CHECK(read_record(identity.secret, ~header.generation, bytes, record) == Reading::kWhole);
 }
 

@@ -144,7 +144,7 @@ TEST_F(SummaryTest, EntriesThatCannotBeAreRefused) {
   EXPECT_EQ(read(summary({entry(5, ~0u)}, 6)), 0u) << "around the end of numbers";
   EXPECT_EQ(read(summary({entry(1, 1)}, 2048)), 0u) << "into the summary";
   SummaryEntry strange = entry(1, 1);
-  strange.sequence_and_kind = with_kind(1, static_cast<RecordKind>(3));
+  strange.sequence_and_kind = with_kind(1, static_cast<RecordKind>(5));
   EXPECT_EQ(read(summary({strange}, 6)), 0u);
 }
 
@@ -208,7 +208,7 @@ TEST_F(RecordTest, PartOfOneIsKnownAsThat) {
 
 TEST_F(RecordTest, ACopyElsewhereDiffersInItsGenerationOnly) {
   auto bytes = record("a key", "a value");
-  move_record(identity.secret, 9, bytes);
+  move_record(identity.secret, 9, RecordKind::kValue, 0, bytes);
   EXPECT_EQ(read(bytes, 5), Reading::kDamaged);
   ASSERT_EQ(read(bytes, 9), Reading::kWhole);
   EXPECT_EQ(got.header.sequence(), 1234u);

@@ -1,26 +1,14 @@
 #include "kv/multi_get.h"
 
-#include <time.h>
-
 #include <algorithm>
 #include <new>
 
 #include "base/check.h"
+#include "kv/clock.h"
 #include "kv/entry.h"
 #include "storage/piece_io.h"
 
 namespace kv {
-namespace {
-
-bool has_expired(uint64_t expires_ms) {
-  if (expires_ms == 0) return false;
-  timespec now = {};
-  clock_gettime(CLOCK_REALTIME_COARSE, &now);
-  return expires_ms <=
-         static_cast<uint64_t>(now.tv_sec) * 1000 + static_cast<uint64_t>(now.tv_nsec) / 1'000'000;
-}
-
-}  // namespace
 
 // In memory of the session's pool: tasks have small stacks.
 struct MultiGet::Group {
@@ -54,6 +42,7 @@ void MultiGet::get_group(Session& session, Group& group, std::span<const std::st
                          std::span<base::Expected<Found>> results) {
   for (size_t i = 0; i < keys.size(); ++i)
     group.hashes[i] = hash_key(session.store_->identity_.secret, keys[i]).low;
+  const Readers::Reading reading(session.store_->readers_, session.place_);
   session.store_->index_->find({group.hashes, keys.size()}, {group.locations, keys.size()});
   size_t io_count = 0;
   for (size_t i = 0; i < keys.size(); ++i) {
@@ -105,7 +94,7 @@ void MultiGet::end(Session& session, const Location& location, std::string_view 
     result = session.get(key);
     return;
   }
-  if (has_expired(result->expires_ms())) result = Found();
+  if (has_expired(result->record_.header)) result = Found();
 }
 
 }  // namespace kv

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "task/test_tasks.h"
@@ -163,6 +165,50 @@ TEST_F(MultiGetTest, EachKeyHasAResultOfItsOwn) {
   device->read_error = 0;
   for (auto& result : results) result = Found();
   session.close();
+}
+
+// What is read stays where it is until it has been read, although everything is moved and written over all the time.
+TEST(MultiGetThreads, ReadWhatIsCollectedMeanwhile) {
+  auto* const device = new HoldingDevice(12 << 20);
+  ASSERT_TRUE(Store::make(*device, {.segment_bytes = 1 << 20}));
+  Store* const store = *Store::open(*device, {.durability = Durability::kNone, .stream_count = 1});
+  constexpr int kKeys = 300;
+  std::vector<std::string> texts;
+  for (int i = 0; i < kKeys; ++i) texts.push_back("key" + std::to_string(i) + ":");
+  const auto write = [&](int rounds) {
+    Session own;
+    ASSERT_TRUE(own.open(*store));
+    std::mt19937_64 random(1);
+    for (int i = 0; i < rounds * kKeys; ++i) {
+      const std::string& key = texts[i < kKeys ? i : random() % kKeys];
+      ASSERT_TRUE(own.put(key, bytes_of(key + std::string(random() % 8000, 'v'))));
+    }
+    own.close();
+  };
+  write(1);
+  std::atomic<bool> stops{false};
+  std::thread writer([&] {
+    write(200);
+    stops = true;
+  });
+  Session session;
+  ASSERT_TRUE(session.open(*store));
+  const std::vector<std::string_view> keys(texts.begin(), texts.end());
+  std::vector<base::Expected<Found>> results(kKeys);
+  do {
+    MultiGet::get(session, keys, results);
+    for (int i = 0; i < kKeys; ++i) {
+      ASSERT_TRUE(results[i]) << results[i].error().message;
+      ASSERT_TRUE(results[i]->found()) << texts[i];
+      ASSERT_EQ(text_of(results[i]->value()).substr(0, texts[i].size()), texts[i]);
+      results[i] = Found();
+    }
+  } while (!stops);
+  writer.join();
+  EXPECT_GT(store->counts().collected.victims, 20u);
+  session.close();
+  ASSERT_TRUE(store->close());
+  device->close();
 }
 
 }  // namespace

@@ -1,21 +1,12 @@
-#include <time.h>
-
 #include <algorithm>
 
 #include "base/check.h"
+#include "kv/clock.h"
 #include "kv/entry.h"
 #include "kv/store.h"
 
 namespace kv {
 namespace {
-
-uint64_t now_ms() {
-  timespec now = {};
-  clock_gettime(CLOCK_REALTIME_COARSE, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1000 + static_cast<uint64_t>(now.tv_nsec) / 1'000'000;
-}
-
-bool has_expired(const RecordHeader& header) { return header.expiry() != 0 && header.expiry() <= now_ms(); }
 
 base::Expected<void> check_key(std::string_view key) {
   if (!key.empty() && key.size() <= kKeyBytesMax) return {};
@@ -27,11 +18,15 @@ base::Expected<void> check_key(std::string_view key) {
 base::Expected<void> Session::open(Store& store, size_t depth) {
   if (auto opened = channel_.open(store.device_, depth); !opened) return opened;
   store_ = &store;
+  store.readers_.add(place_);
   stream_ = store.next_stream_.fetch_add(1, std::memory_order_relaxed) % store.log_.stream_count();
   return {};
 }
 
-void Session::close() { channel_.close(); }
+void Session::close() {
+  store_->readers_.remove(place_);
+  channel_.close();
+}
 
 base::Error Session::io_error(int number, const char* what) const {
   return base::Error::of(number, "store: cannot ", what, " ", store_->device_.name(), ": ",
@@ -65,6 +60,7 @@ base::Expected<Found> Session::get(std::string_view key) {
   const KeyHash hash = hash_key(store_->identity_.secret, key);
   Found found;
   bool damaged = false;
+  const Readers::Reading reading(store_->readers_, place_);
   Location location = store_->index_->find(hash.low);
   if (!location.found) return found;
   auto match = read(location, key, true, found.memory_, found.record_);
@@ -91,6 +87,7 @@ base::Expected<Found> Session::get(std::string_view key) {
 
 base::Expected<void> Session::look(const KeyHash& hash, std::string_view key, Current& current) {
   Location all[Index::kCandidatesMax];
+  const Readers::Reading reading(store_->readers_, place_);
   const size_t count = store_->index_->find_all(hash.low, all);
   Buffer memory;
   for (size_t i = 0; i < count; ++i) {
@@ -156,12 +153,14 @@ base::Expected<void> Session::write(const KeyHash& hash, const New& next, uint64
   const Buffer memory(pool_, uint64_t{grains} * geometry.grain_bytes);
   if (memory.bytes().empty()) return base::failure(ENOMEM, "store: no memory for a record");
   const std::span record = memory.bytes().first(uint64_t{grains} * geometry.grain_bytes);
-  memcpy(record.data() + record_bytes(next.key.size(), 0), next.value.data(), next.value.size());
+  if (!next.value.empty())  // it may be null
+    memcpy(record.data() + record_bytes(next.key.size(), 0), next.value.data(), next.value.size());
   const SummaryEntry entry = {.hash = hash, .sequence_and_kind = with_kind(sequence, next.kind)};
   for (;;) {
-    const Log::Room room = store_->log_.allocate(stream_, grains, entry, extent);
+    const uint64_t seen = store_->log_.room_changes();
+    const Log::Room room = store_->log_.allocate(stream_, grains, entry, next.options.expires_ms, extent);
     if (room == Log::Room::kDone) break;
-    if (room == Log::Room::kFull || !store_->log_.wait_for_room())
+    if (room == Log::Room::kFailed || !store_->log_.wait_for_room(seen, room))
       return std::unexpected(store_->failed_error());
   }
   write_record(store_->identity_.secret,
@@ -191,6 +190,7 @@ base::Expected<void> Session::install(const KeyHash& hash, const New& next, cons
   Index& index = *store_->index_;
   Buffer memory;
   for (;;) {
+    const Readers::Reading reading(store_->readers_, place_);
     Location all[Index::kCandidatesMax];
     uint64_t others[Index::kCandidatesMax];
     const size_t count = index.find_all(hash.low, all);

@@ -13,7 +13,7 @@ namespace kv {
 namespace {
 
 constexpr uint64_t kSegmentsWanted = 256;
-constexpr uint64_t kSegmentsLeast = 4;
+constexpr uint64_t kRetryNs = 100'000'000;
 
 uint64_t segment_bytes_for(uint64_t capacity_bytes) {
   const uint64_t share = std::bit_floor(std::max<uint64_t>(capacity_bytes / kSegmentsWanted, 1));
@@ -43,9 +43,10 @@ base::Expected<void> Store::make(storage::Device& device, const MakeOptions& opt
     return base::failure(EINVAL, "store: ", geometry.spare_percent, " % to spare; give 90 or less");
   geometry.segment_count =
       capacity > kSegmentsOffset ? (capacity - kSegmentsOffset) / geometry.segment_bytes : 0;
-  if (geometry.segment_count < kSegmentsLeast)
+  if (geometry.segment_count < Log::kSegmentsMin)
     return base::failure(ENOSPC, "store: ", device.name(), " is too small: ", capacity,
-                         " bytes; a store needs ", kSegmentsOffset + kSegmentsLeast * geometry.segment_bytes);
+                         " bytes; a store needs ",
+                         kSegmentsOffset + Log::kSegmentsMin * geometry.segment_bytes);
   sys::random_bytes({reinterpret_cast<unsigned char*>(&identity.store_id), sizeof identity.store_id});
   sys::random_bytes(identity.secret.bytes);
 
@@ -62,7 +63,8 @@ base::Expected<void> Store::make(storage::Device& device, const MakeOptions& opt
   for (uint64_t i = 0; i < geometry.segment_count && error == 0; ++i) {
     const std::span header(block, geometry.grain_bytes);
     write_segment_header(identity, {.generation = 0, .state = SegmentState::kFree}, header);
-    error = channel.write(geometry.segment_offset(i), header);
+    for (uint64_t offset : geometry.header_offsets(i))
+      if (error == 0) error = channel.write(offset, header);
   }
   if (error == 0) error = channel.flush();
   timespec now = {};
@@ -121,20 +123,43 @@ base::Expected<void> Store::start() {
   auto index = Index::open(identity_.geometry.address_bits());
   if (!index) return std::unexpected(index.error());
   index_ = *index;
-  // Each stream has one open segment and one to come.
-  const auto fitting = static_cast<uint32_t>(std::max<uint64_t>(1, identity_.geometry.segment_count / 8));
+  // Each stream's open segment is room that is not used.
+  const auto fitting = static_cast<uint32_t>(std::max<uint64_t>(1, identity_.geometry.segment_count / 16));
   if (auto opened = log_.open(identity_, std::min(streams, fitting)); !opened) return opened;
-  auto report = recover(identity_, keeper_channel_, log_, *index_);
+  auto report = recover(device_, identity_, log_, *index_);
   if (!report) return std::unexpected(report.error());
   recovery_ = *report;
-  auto thread = sys::start_thread([](void* self) { static_cast<Store*>(self)->keep(); }, this, "kv-keeper");
-  if (!thread) return std::unexpected(thread.error());
-  keeper_ = *thread;
+  if (auto opened = collector_.open(device_, identity_, *index_, log_, readers_); !opened) return opened;
+  return start_threads();
+}
+
+base::Expected<void> Store::start_threads() {
+  auto keeper = sys::start_thread([](void* self) { static_cast<Store*>(self)->keep(); }, this, "kv-keeper");
+  if (!keeper) return std::unexpected(keeper.error());
+  keeper_ = *keeper;
+  has_keeper_ = true;
+  auto collector =
+      sys::start_thread([](void* self) { static_cast<Store*>(self)->collect(); }, this, "kv-collector");
+  if (!collector) return std::unexpected(collector.error());
+  collector_thread_ = *collector;
+  has_collector_ = true;
   return {};
+}
+
+// The collector first: it may wait for the keeper.
+void Store::stop_threads() {
+  stopping_.store(true, std::memory_order_release);
+  log_.collector_wanted.notify_all();
+  if (has_collector_) sys::join_thread(collector_thread_);
+  is_collected_.store(true, std::memory_order_release);
+  log_.keeper_wanted.notify_all();
+  if (has_keeper_) sys::join_thread(keeper_);
 }
 
 // What start() got, as far as it came, and the store's own memory.
 void Store::release() {
+  stop_threads();
+  collector_.close();
   log_.close();
   if (index_ != nullptr) index_->close();
   keeper_channel_.close();
@@ -143,13 +168,13 @@ void Store::release() {
 
 void Store::keep() {
   const bool flushes = options_.durability == Durability::kBatch;
-  while (!stopping_.load(std::memory_order_acquire)) {
+  while (!is_collected_.load(std::memory_order_acquire)) {
     const uint32_t key = log_.keeper_wanted.prepare();
     bool did = false;
     if (!log_.has_failed())
       if (const int error = log_.keep(keeper_channel_, did); error != 0) fail(error);
     index_->prepare();
-    if (did || stopping_.load(std::memory_order_acquire)) {
+    if (did || is_collected_.load(std::memory_order_acquire)) {
       log_.keeper_wanted.cancel();
       continue;
     }
@@ -162,6 +187,37 @@ void Store::keep() {
   }
 }
 
+void Store::collect() {
+  bool has_told = false;
+  while (!stopping_.load(std::memory_order_acquire)) {
+    const uint32_t key = log_.collector_wanted.prepare();
+    bool did = false;
+    const Collector::Failure failure = collector_.step(did);
+    if (failure.is_of_flush) fail(failure.error);
+    if (failure.error != 0 && !has_told)
+      base::log("store: ", device_.name(), " cannot be collected: ", base::error_name(failure.error));
+    has_told = failure.error != 0;
+    if (failure.error != 0) log_.tell_waiting();
+    if ((did && failure.error == 0) || stopping_.load(std::memory_order_acquire)) {
+      log_.collector_wanted.cancel();
+      continue;
+    }
+    if (!did || failure.error != 0) compacted_.notify_all();
+    log_.collector_wanted.wait(key, failure.error != 0 ? kRetryNs : 0);
+  }
+}
+
+void Store::compact() {
+  collector_.wants_all(true);
+  // One step that finds nothing, after one that began since.
+  for (int steps = 0; steps < 2 && !log_.has_failed(); ++steps) {
+    const uint32_t key = compacted_.prepare();
+    log_.collector_wanted.notify_all();
+    compacted_.wait(key);
+  }
+  collector_.wants_all(false);
+}
+
 void Store::fail(int error) {
   error_.store(error, std::memory_order_relaxed);
   log_.fail();
@@ -169,9 +225,8 @@ void Store::fail(int error) {
 }
 
 base::Expected<void> Store::close() {
-  stopping_.store(true, std::memory_order_release);
-  log_.keeper_wanted.notify_all();
-  sys::join_thread(keeper_);
+  stop_threads();
+  has_keeper_ = has_collector_ = false;
   int error = error_.load(std::memory_order_relaxed);
   if (error == 0) error = log_.seal_all(keeper_channel_);
   base::Expected<void> closed;
@@ -190,7 +245,19 @@ base::Error Store::failed_error() const {
   return base::Error::of(ENOSPC, "store: ", device_.name(), " is full; remove keys or use a larger device");
 }
 
-StoreCounts Store::counts() { return {.log = log_.counts(), .index = index_->counts()}; }
+StoreCounts Store::counts() {
+  const auto get = [](const std::atomic<uint64_t>& count) { return count.load(std::memory_order_relaxed); };
+  const CollectorCounts& collector = collector_.counts();
+  return {.log = log_.counts(),
+          .index = index_->counts(),
+          .collected = {.victims = get(collector.victims),
+                        .moved_records = get(collector.moved_records),
+                        .moved_bytes = get(collector.moved_bytes),
+                        .read_bytes = get(collector.read_bytes),
+                        .expired_records = get(collector.expired_records),
+                        .ended_tombstones = get(collector.ended_tombstones),
+                        .damaged_records = get(collector.damaged_records)}};
+}
 
 void Store::verify() {
   index_->verify();

@@ -18,11 +18,13 @@
 #include <string_view>
 
 #include "kv/channel.h"
+#include "kv/collector.h"
 #include "kv/flush_group.h"
 #include "kv/format.h"
 #include "kv/index.h"
 #include "kv/key_locks.h"
 #include "kv/log.h"
+#include "kv/readers.h"
 #include "kv/recovery.h"
 #include "sys/threads.h"
 
@@ -87,6 +89,16 @@ class Found {
 struct StoreCounts {
   LogCounts log;
   IndexCounts index;
+  // Since the store was opened.
+  struct Collected {
+    uint64_t victims = 0;
+    uint64_t moved_records = 0;
+    uint64_t moved_bytes = 0;
+    uint64_t read_bytes = 0;
+    uint64_t expired_records = 0;
+    uint64_t ended_tombstones = 0;
+    uint64_t damaged_records = 0;
+  } collected;
 };
 
 class Store {
@@ -98,6 +110,8 @@ class Store {
   static base::Expected<Store*> open(storage::Device& device, const StoreOptions& options);
   // What was put is on the medium for good, or the error says that it may not be. REQUIRES: no sessions.
   base::Expected<void> close();
+  // Collects until nothing would gain anything. Waits as the three above.
+  void compact();
 
   const Identity& identity() const { return identity_; }
   const RecoveryReport& recovery() const { return recovery_; }
@@ -113,7 +127,10 @@ class Store {
   base::Expected<void> start();
   base::Expected<void> read_identity();
   void release();
+  base::Expected<void> start_threads();
+  void stop_threads();
   void keep();
+  void collect();
   // The medium does not keep what it is given: nothing is written any more.
   void fail(int error);
   base::Error failed_error() const;
@@ -124,14 +141,19 @@ class Store {
   RecoveryReport recovery_;
   Index* index_ = nullptr;
   Log log_;
+  Readers readers_;
+  Collector collector_;
   KeyLocks key_locks_;
   FlushGroup flushes_;
   std::atomic<uint32_t> next_stream_{0};
   std::atomic<bool> wrote_{false};  // since the keeper's last flush; of kBatch
   std::atomic<int> error_{0};       // why the log has failed
   Channel keeper_channel_;          // the keeper's
-  sys::Thread keeper_;
+  sys::Thread keeper_, collector_thread_;
+  bool has_keeper_ = false, has_collector_ = false;
   std::atomic<bool> stopping_{false};
+  std::atomic<bool> is_collected_{false};  // the collector has stopped, and the keeper may
+  sys::EventCount compacted_;              // when the collector found nothing to do
 };
 
 class Session {
@@ -173,6 +195,7 @@ class Session {
 
   Store* store_ = nullptr;
   Channel channel_;
+  Readers::Place place_;
   BufferPool pool_;
   uint32_t stream_ = 0;
 };

@@ -9,64 +9,11 @@
 #include <vector>
 
 #include "kv/entry.h"
-#include "storage/memory.h"
+#include "kv/test_store.h"
 #include "task/test_tasks.h"
 
 namespace kv {
 namespace {
-
-Bytes bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
-std::string text_of(Bytes bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
-
-class StoreTest : public testing::Test {
- protected:
-  StoreTest() : device(*storage::make_memory_device(128 << 20)) {}
-  ~StoreTest() override {
-    if (store != nullptr) close();
-    device->close();
-  }
-  void make(const MakeOptions& options = {}) {
-    auto made = Store::make(*device, options);
-    ASSERT_TRUE(made) << made.error().message;
-    open();
-  }
-  void open(const StoreOptions& options = {.durability = Durability::kNone, .stream_count = 2}) {
-    auto opened = Store::open(*device, options);
-    ASSERT_TRUE(opened) << opened.error().message;
-    store = *opened;
-    ASSERT_TRUE(session.open(*store));
-  }
-  void close() {
-    session.close();
-    auto closed = store->close();
-    store = nullptr;
-    ASSERT_TRUE(closed) << closed.error().message;
-  }
-  void reopen() {
-    close();
-    open();
-  }
-  Changed::Outcome put(const std::string& key, const std::string& value, const PutOptions& options = {}) {
-    auto done = session.put(key, bytes_of(value), options);
-    EXPECT_TRUE(done) << done.error().message;
-    return done->outcome;
-  }
-  Changed::Outcome remove(const std::string& key) {
-    auto done = session.remove(key);
-    EXPECT_TRUE(done) << done.error().message;
-    return done->outcome;
-  }
-  std::string get(const std::string& key) {
-    auto found = session.get(key);
-    EXPECT_TRUE(found) << found.error().message;
-    return found->found() ? text_of(found->value()) : "(none)";
-  }
-
-  using Outcome = Changed::Outcome;
-  storage::Device* device;
-  Store* store = nullptr;
-  Session session;
-};
 
 TEST_F(StoreTest, GivesBackWhatWasPut) {
   make();
@@ -175,19 +122,6 @@ TEST(LargeStore, KeysWithTheSameTagAreToldApart) {
   session.close();
   ASSERT_TRUE(store->close());
   device->close();
-}
-
-TEST_F(StoreTest, AFullStoreSaysSoAndGoesOnReading) {
-  make({.segment_bytes = 1 << 20, .capacity_bytes = 9 << 20});
-  int count = 0;
-  base::Expected<Changed> done;
-  do done = session.put("key" + std::to_string(count++), bytes_of(std::string(100'000, 'v')));
-  while (done && count < 1000);
-  ASSERT_FALSE(done);
-  EXPECT_EQ(done.error().number, ENOSPC);
-  EXPECT_GT(count, 50);
-  for (int i = 0; i < count - 1; ++i) ASSERT_EQ(get("key" + std::to_string(i)), std::string(100'000, 'v'));
-  EXPECT_EQ(get("key" + std::to_string(count - 1)), "(none)");
 }
 
 TEST_F(StoreTest, ThreadsThatPutTheSameKeys) {

@@ -66,6 +66,10 @@ class Waiters {
     first_ = nullptr;
     return all;
   }
+  template <class Visit>
+  void for_each(const Visit& visit) const {
+    for (Waiter* waiter = first_; waiter != nullptr; waiter = waiter->next_) visit(*waiter);
+  }
   void wake_all() {
     while (!empty()) take_first().wake();
   }

@@ -10,7 +10,7 @@
 
 #include "kv_test.h"
 
-enum { kCapacity = 16 << 20 };
+enum { kCapacity = 32 << 20 };
 static const spillway_kv_make_options kMake = {.struct_bytes = sizeof kMake, .capacity_bytes = kCapacity};
 
 // The call failed with the status, and its line has the words.

@@ -181,7 +181,7 @@ class FileTest(unittest.TestCase):
 
     # Calls that wait let other threads run: the device takes 100 ms for each request.
     def test_the_interpreter_lock_is_released(self):
-        spillway.make(self.path, capacity_bytes=18 << 20, segment_bytes=4 << 20)
+        spillway.make(self.path, capacity_bytes=34 << 20, segment_bytes=4 << 20)
         with spillway.Store(self.path) as store:
             store.put_many({b"%d" % i: b"value" for i in range(3)})
         with spillway.Store(f"latency:us=100000:[{self.path}]") as store:

@@ -1,0 +1,108 @@
+// Collector: makes room. Takes sealed segments of which little is live, writes what is live again elsewhere, and gives them back.
+// (papers/udepot.txt, section 4.1: n-bin collection, greedy between bins and by age within them; who is chosen: Log::choose_victim)
+//
+//  1 a victim's summary says what it holds; what the index still knows by its address there is live, and so are tombstones
+//  2 live records are read, many in one Io and several Ios at a time, and checked: what is damaged stays where it is, and its segment too
+//  3 they are written to the collector's stream, with their sequences, as runs
+//  4 the index learns of each new address if it still knows the old one; else the copy is void
+//  5 victims are settled a few at a time: a flush, so that the copies are on the medium for good; a wait for those who may still read the
+//    old ones; free headers, a flush (Log::give_back)
+//  6 after each piece of the work writers that are paced are granted its share of what the victim will gain
+//
+// What has expired leaves the index and becomes a tombstone of the same sequence: an older copy must not come back after a crash.
+// A tombstone ends when nothing on the medium can be older than what it removed: every segment but the victim has a higher
+// generation than any had when the tombstone's own was sealed.
+//
+// Thread contract: one thread, the store's collector.
+#pragma once
+#include <atomic>
+#include <vector>
+
+#include "kv/index.h"
+#include "kv/log.h"
+#include "kv/readers.h"
+
+namespace kv {
+
+struct CollectorCounts {
+  std::atomic<uint64_t> victims{0};
+  std::atomic<uint64_t> moved_records{0};
+  std::atomic<uint64_t> moved_bytes{0};
+  std::atomic<uint64_t> read_bytes{0};
+  std::atomic<uint64_t> expired_records{0};
+  std::atomic<uint64_t> ended_tombstones{0};
+  std::atomic<uint64_t> damaged_records{0};
+};
+
+class Collector {
+ public:
+  Collector() = default;
+  Collector(const Collector&) = delete;
+  Collector& operator=(const Collector&) = delete;
+
+  // All outlive it. Errors: ENOMEM, EMFILE.
+  base::Expected<void> open(storage::Device& device, const Identity& identity, Index& index, Log& log,
+                            Readers& readers);
+  void close();
+
+  struct Failure {
+    int error = 0;             // an errno value; 0: none
+    bool is_of_flush = false;  // what has been written may be lost
+  };
+  // A victim, or what there is to settle. `did`: there may be more to do at once.
+  Failure step(bool& did);
+  // Victims for as long as any would gain something.
+  void wants_all(bool wants) { wants_all_.store(wants, std::memory_order_relaxed); }
+
+  const CollectorCounts& counts() const { return counts_; }
+
+ private:
+  // A record on its way.
+  struct Move {
+    SummaryEntry from;
+    uint64_t old_address = 0;
+    uint32_t old_size = 0;  // size_code
+    uint64_t read_offset = 0;
+    Extent to;
+    uint32_t grains = 0;
+    uint64_t expiry = 0;
+    RecordKind kind = RecordKind::kValue;  // there
+  };
+  struct Run {
+    uint64_t offset_bytes = 0;  // on the device
+    uint64_t at = 0;            // in memory
+    uint64_t bytes = 0;
+  };
+
+  int empty(uint32_t victim);
+  int read_summary(uint32_t victim, SegmentFooter& footer, std::span<const SummaryEntry>& entries);
+  void list_live(uint32_t victim, std::span<const SummaryEntry> entries);
+  size_t plan(size_t first);
+  int move(uint32_t victim, const SegmentFooter& footer, std::span<Move> moves);
+  bool check(uint32_t victim, const SegmentFooter& footer, uint64_t oldest, Move& move, bool& ends);
+  int write(std::span<Move> moves);
+  void install(std::span<const Move> moves);
+  int transfer(storage::Operation operation, std::span<std::byte> memory);
+  bool is_in_vain();
+  Failure settle();
+
+  storage::Device* device_ = nullptr;
+  const Identity* identity_ = nullptr;
+  Index* index_ = nullptr;
+  Log* log_ = nullptr;
+  Readers* readers_ = nullptr;
+  Channel channel_;
+  storage::Queue* queue_ = nullptr;
+  std::span<std::byte> summary_;  // memory for the largest
+  std::span<std::byte> read_;
+  std::span<std::byte> written_;
+  std::vector<Move> live_;
+  std::vector<Run> runs_;
+  uint32_t to_settle_ = 0;
+  uint32_t victims_looked_at_ = 0;  // and what they gained, since is_in_vain() last said
+  uint64_t gained_grains_ = 0;
+  std::atomic<bool> wants_all_{false};
+  CollectorCounts counts_;
+};
+
+}  // namespace kv

@@ -1,0 +1,68 @@
+// For tests: a store in memory, and calls with texts.
+#pragma once
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "kv/store.h"
+#include "storage/memory.h"
+
+namespace kv {
+
+inline Bytes bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
+inline std::string text_of(Bytes bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+class StoreTest : public testing::Test {
+ protected:
+  explicit StoreTest(uint64_t device_bytes = 128 << 20)
+      : device(*storage::make_memory_device(device_bytes)) {}
+  ~StoreTest() override {
+    if (store != nullptr) close();
+    device->close();
+  }
+  void make(const MakeOptions& options = {}) {
+    auto made = Store::make(*device, options);
+    ASSERT_TRUE(made) << made.error().message;
+    open();
+  }
+  void open(const StoreOptions& options = {.durability = Durability::kNone, .stream_count = 2}) {
+    auto opened = Store::open(*device, options);
+    ASSERT_TRUE(opened) << opened.error().message;
+    store = *opened;
+    ASSERT_TRUE(session.open(*store));
+  }
+  void close() {
+    session.close();
+    auto closed = store->close();
+    store = nullptr;
+    ASSERT_TRUE(closed) << closed.error().message;
+  }
+  void reopen() {
+    close();
+    open();
+  }
+  Changed::Outcome put(const std::string& key, const std::string& value, const PutOptions& options = {}) {
+    auto done = session.put(key, bytes_of(value), options);
+    EXPECT_TRUE(done) << done.error().message;
+    return done->outcome;
+  }
+  Changed::Outcome remove(const std::string& key) {
+    auto done = session.remove(key);
+    EXPECT_TRUE(done) << done.error().message;
+    return done->outcome;
+  }
+  std::string get(const std::string& key) {
+    auto found = session.get(key);
+    EXPECT_TRUE(found) << found.error().message;
+    return found->found() ? text_of(found->value()) : "(none)";
+  }
+
+  using Outcome = Changed::Outcome;
+  storage::Device* device;
+  Store* store = nullptr;
+  Session session;
+};
+
+}  // namespace kv
