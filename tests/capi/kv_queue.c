@@ -50,9 +50,11 @@ static void requests(spillway_kv *store) {
       .struct_bytes = sizeof options, .when = SPILLWAY_KV_IF_ABSENT, .flags = 3};
   CHECK_STATUS(spillway_kv_submit_put(queue, "key", 3, pieces, 2, &options, note, &ended), SPILLWAY_KV_OK,
                NULL);
-  options.flags = 8;  // was copied
+  options.flags = 8;  // was copied, as was the list of pieces
+  pieces[0].iov_len = 1;
   CHECK(end(queue, &ended)->status == SPILLWAY_KV_OK && ended.version > 0);
   const uint64_t version = ended.version;
+  pieces[0].iov_len = 2;
   CHECK_STATUS(spillway_kv_submit_put(queue, "key", 3, pieces, 2, &options, note, &ended), SPILLWAY_KV_OK,
                NULL);
   CHECK(end(queue, &ended)->status == SPILLWAY_KV_PRESENT && ended.version == version);
