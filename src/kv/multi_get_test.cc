@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <mutex>
 #include <random>
 #include <string>
 #include <thread>
@@ -26,10 +27,11 @@ class HoldingDevice final : public storage::Device {
 
   std::atomic<size_t> reads{0}, most_reads{0};
   std::atomic<int> read_error{0};
-  std::byte* find(std::string_view text) {
+  void damage(std::string_view text) {
+    std::lock_guard scope(lock_);
     auto* found = static_cast<std::byte*>(memmem(medium_.data(), medium_.size(), text.data(), text.size()));
-    EXPECT_NE(found, nullptr);
-    return found;
+    ASSERT_NE(found, nullptr);
+    *found ^= std::byte{1};
   }
 
  private:
@@ -62,6 +64,7 @@ class HoldingDevice final : public storage::Device {
   void do_close() override { delete this; }
 
   void perform(storage::Io& io) {
+    std::lock_guard scope(lock_);
     const bool is_read = io.operation == storage::Operation::kRead;
     io.error = is_read ? read_error.load() : 0;
     if (io.error != 0) return;
@@ -74,6 +77,7 @@ class HoldingDevice final : public storage::Device {
     }
   }
 
+  std::mutex lock_;
   std::vector<std::byte> medium_;
 };
 
@@ -145,7 +149,7 @@ TEST_F(MultiGetTest, EachKeyHasAResultOfItsOwn) {
   put(3);
   ASSERT_TRUE(session.put("expired", bytes_of("x"), {.expires_ms = 1}));
   ASSERT_TRUE(session.put("expires", bytes_of("y"), {.expires_ms = uint64_t{1} << 47, .flags = 7}));
-  *device->find(value_of(1)) ^= std::byte{1};  // damaged
+  device->damage(value_of(1));
   const std::string_view keys[] = {"key0", "key1", "", "key2", "expired", "expires", "key0"};
   base::Expected<Found> results[std::size(keys)];
   MultiGet::get(session, keys, results);
