@@ -26,9 +26,11 @@ base::Expected<void> Channel::open_for_threads(storage::Device& device) {
 
 void Channel::close() {
   if (is_of_tasks_) tasks_queue_.close();
-  if (queue_ != nullptr) queue_->device().close_queue(queue_);
+  for (storage::Queue** queue : {&queue_, &batch_queue_}) {
+    if (*queue != nullptr) (*queue)->device().close_queue(*queue);
+    *queue = nullptr;
+  }
   is_of_tasks_ = false;
-  queue_ = nullptr;
 }
 
 void Channel::run(storage::Io& io) {
@@ -36,6 +38,17 @@ void Channel::run(storage::Io& io) {
     tasks_queue_.run(io);
   else
     queue_->run(io);
+}
+
+void Channel::run(std::span<storage::Io* const> batch) {
+  if (is_of_tasks_) {
+    tasks_queue_.run(batch);
+    return;
+  }
+  if (batch_queue_ == nullptr && batch.size() > 1) {
+    if (auto queue = queue_->device().open_queue(kBatchDepth)) batch_queue_ = *queue;
+  }
+  (batch_queue_ != nullptr ? batch_queue_ : queue_)->run(batch);
 }
 
 int Channel::transfer(storage::Operation operation, uint64_t offset_bytes, const void* memory, size_t bytes) {

@@ -29,13 +29,19 @@ class Channel {
   int flush();
   // The medium may forget what is there. Cost: none where it cannot.
   int discard(uint64_t offset_bytes, uint64_t bytes);
+  // Ios of reads, or of writes that do not overlap, in flight together; returns when all have ended, and each says how. A thread's
+  // first such call opens a queue that is kBatchDepth deep; without one (EMFILE, ENOMEM) they run one after the other.
+  void run(std::span<storage::Io* const> batch);
 
  private:
+  static constexpr size_t kBatchDepth = 64;
+
   void run(storage::Io& io);
   int transfer(storage::Operation operation, uint64_t offset_bytes, const void* memory, size_t bytes);
 
-  storage::Queue* queue_ = nullptr;  // of threads
-  task::IoQueue tasks_queue_;        // else, if
+  storage::Queue* queue_ = nullptr;        // of threads
+  storage::Queue* batch_queue_ = nullptr;  // the same, for batches; once there has been one
+  task::IoQueue tasks_queue_;              // else, if
   bool is_of_tasks_ = false;
 };
 

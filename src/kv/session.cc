@@ -203,7 +203,8 @@ base::Expected<void> Session::write(const KeyHash& hash, const New& next, uint64
   const Buffer memory(pool_, uint64_t{grains} * geometry.grain_bytes);
   if (memory.bytes().empty()) return base::failure(ENOMEM, "store: no memory for a record");
   const std::span record = memory.bytes().first(uint64_t{grains} * geometry.grain_bytes);
-  memcpy(record.data() + record_bytes(next.key.size(), 0), next.value.data(), next.value.size());
+  if (!next.value.empty())  // it may be null
+    memcpy(record.data() + record_bytes(next.key.size(), 0), next.value.data(), next.value.size());
   const SummaryEntry entry = {.hash = hash, .sequence_and_kind = with_kind(sequence, next.kind)};
   for (;;) {
     const uint64_t seen = store_->log_.room_changes();

@@ -95,6 +95,7 @@ class Found {
   uint32_t flags() const { return record_.header.flags; }
 
  private:
+  friend class MultiGet;
   friend class Session;
   void swap(Found& other) noexcept;
   void reset();
@@ -147,6 +148,7 @@ class Store {
 
  private:
   friend class Found;
+  friend class MultiGet;
   friend class Session;
   friend class ValueWriter;
   // Pieces that nobody reads are the collector's to release.
@@ -205,6 +207,7 @@ class Session {
   base::Expected<Changed> remove(std::string_view key, When when = When::kAlways, uint64_t version = 0);
 
  private:
+  friend class MultiGet;
   friend class ValueWriter;
   // The key's record, as far as a change knows it.
   struct Current {

@@ -9,16 +9,20 @@ namespace {
 
 constexpr size_t kBatch = 64;
 
-// A task that waits for its Io; `owner` of the Io while it is under way.
+// A task that waits for its Ios; `owner` of each while it is under way.
 class IoWait final : public Waiting {
  public:
-  explicit IoWait(Task& task) : task_(task) {}
+  IoWait(Task& task, size_t count) : task_(task), left_count_(count) {}
   const char* what() const override { return "storage"; }
   bool abandon() override { return false; }
-  static void done(storage::Io& io) { wake(static_cast<IoWait*>(io.owner)->task_); }
+  static void done(storage::Io& io) {
+    IoWait& wait = *static_cast<IoWait*>(io.owner);
+    if (--wait.left_count_ == 0) wake(wait.task_);
+  }
 
  private:
   Task& task_;
+  size_t left_count_;
 };
 
 }  // namespace
@@ -40,13 +44,21 @@ void IoQueue::close() {
 }
 
 void IoQueue::run(storage::Io& io) {
-  IoWait wait(self());
-  io.owner = &wait;
-  io.done = IoWait::done;
-  io.error = 0;
-  io.transferred_bytes = 0;
-  waiting_.append(io);
-  // The Io ends in poll(), which runs when this task is switched out.
+  storage::Io* const one = &io;
+  run({&one, 1});
+}
+
+void IoQueue::run(std::span<storage::Io* const> batch) {
+  if (batch.empty()) return;
+  IoWait wait(self(), batch.size());
+  for (storage::Io* io : batch) {
+    io->owner = &wait;
+    io->done = IoWait::done;
+    io->error = 0;
+    io->transferred_bytes = 0;
+    waiting_.append(*io);
+  }
+  // They end in poll(), which runs when this task is switched out.
   static_cast<void>(block(wait, {.cancellable = false}));
 }
 

@@ -10,6 +10,8 @@
 // A task that waits for an Io is not cancelled and has no deadline: its memory is the device's until the Io has ended.
 // Thread contract: of one worker and its tasks.
 #pragma once
+#include <span>
+
 #include "base/poller.h"
 #include "storage/device.h"
 #include "task/waiting.h"
@@ -27,6 +29,8 @@ class IoQueue final : public base::Poller {
   // Runs the Io to its end; `error` and `transferred_bytes` say how it ended. Any number at a time: those that the queue has
   // no room for wait their turn. Cost: a switch; its share of a system call.
   void run(storage::Io& io);
+  // The same for several, which are under way together; returns when all have ended. Their order is not defined.
+  void run(std::span<storage::Io* const> batch);
 
   // Reads or writes memory of one piece; what went over, or the error. Less than `bytes` past the end of a file, or when
   // storage is full.

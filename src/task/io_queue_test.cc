@@ -6,11 +6,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/check.h"
 #include "storage/open.h"
+#include "storage/piece_io.h"
 #include "task/scheduler.h"
 #include "task/test_tasks.h"
 
@@ -83,6 +85,32 @@ INSTANTIATE_TEST_SUITE_P(Devices, IoQueueTest,
                                          "fault:seed=3,any_delay_polls=1/4x3:[uring:DIR]", "aio:DIR",
                                          "stripe:[uring:DIR,aio:DIR,file:DIR]?unit=4K",
                                          "latency:us=300,channels=4:[aio:DIR]"));
+
+TEST_P(IoQueueTest, ATaskWaitsForManyIosTogether) {
+  open(GetParam());
+  run([&] {
+    IoQueue queue;
+    ASSERT_TRUE(queue.open(*device, 8));
+    constexpr size_t kCount = 20;  // more than it takes at a time
+    std::vector<AlignedBlock> blocks(kCount), read(kCount);
+    const auto all = [&](storage::Operation operation, std::vector<AlignedBlock>& memory) {
+      std::vector<std::unique_ptr<storage::PieceIo>> ios;
+      std::vector<storage::Io*> batch;
+      for (size_t i = 0; i < kCount; ++i) {
+        ios.push_back(std::make_unique<storage::PieceIo>(operation, i * kBlock, &memory[i], kBlock));
+        batch.push_back(ios.back().get());
+      }
+      queue.run(batch);
+      for (const storage::Io* io : batch) ASSERT_TRUE(io->whole());
+    };
+    for (size_t i = 0; i < kCount; ++i) memset(&blocks[i], static_cast<int>(i + 1), kBlock);
+    all(storage::Operation::kWrite, blocks);
+    all(storage::Operation::kRead, read);
+    EXPECT_EQ(memcmp(read.data(), blocks.data(), kCount * kBlock), 0);
+    queue.run({});
+    queue.close();
+  });
+}
 
 TEST_F(IoQueueTest, ErrorsReachTheTask) {
   open("fault:write_eio=@1,read_enospc=@2:[memory:64M]");

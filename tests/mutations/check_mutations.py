@@ -32,7 +32,7 @@ import threading
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-COPIED = ["CMakeLists.txt", "cmake", "include", "src", "compiler", "tools", "bench", "scripts", "tests"]
+COPIED = ["CMakeLists.txt", "bindings", "cmake", "include", "src", "compiler", "tools", "bench", "scripts", "tests"]
 # What tests of the product run.
 PRODUCT = ["product", "spillway_ir_tree"]
 PROGRAM_SECONDS_MAX = 15

@@ -1,0 +1,189 @@
+package io.spillway;
+
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.concurrent.atomic.AtomicReference;
+
+/** All calls of KvStore. Needs no framework: ends with an exception where something is not as it should be. */
+public final class KvStoreTest {
+  private interface Call {
+    void run() throws Exception;
+  }
+
+  private static byte[] bytes(String text) {
+    return text.getBytes(StandardCharsets.UTF_8);
+  }
+
+  private static ByteBuffer direct(String text) {
+    byte[] content = bytes(text);
+    ByteBuffer buffer = ByteBuffer.allocateDirect(content.length + 10);
+    buffer.position(3);
+    buffer.put(content);
+    buffer.limit(buffer.position());
+    buffer.position(3);
+    return buffer;
+  }
+
+  private static void check(boolean condition, String what) {
+    if (!condition) throw new AssertionError(what);
+  }
+
+  private static void checkIs(byte[] value, String expected) {
+    check(value == null ? expected == null : expected != null && Arrays.equals(value, bytes(expected)),
+        "not '" + expected + "': " + (value == null ? "nothing" : new String(value, StandardCharsets.UTF_8)));
+  }
+
+  private static void checkThrows(Class<? extends Exception> kind, String words, Call call) {
+    try {
+      call.run();
+    } catch (Exception error) {
+      check(kind.isInstance(error), "not a " + kind + ": " + error);
+      check(words == null || error.getMessage().contains(words), "no '" + words + "' in: " + error.getMessage());
+      return;
+    }
+    throw new AssertionError("no " + kind);
+  }
+
+  private static void arrays(KvStore store) throws Exception {
+    byte[] key = bytes("key");
+    checkIs(store.get(key), null);
+    check(store.versionOf(key) == 0, "a version of nothing");
+    long first = store.putIfAbsent(key, bytes("1"));
+    check(first > 0 && store.versionOf(key) == first, "version");
+    check(store.putIfAbsent(key, bytes("2")) == 0, "put although it was there");
+    long second = store.replace(key, bytes("2"), first);
+    check(second > first && store.replace(key, bytes("3"), first) == 0, "replaced by version");
+    checkIs(store.get(key), "2");
+    store.put(key, bytes(""));
+    checkIs(store.get(key), "");
+    check(!store.delete(key, first), "deleted another version");
+    check(store.delete(key) && !store.delete(key), "deleted once");
+    store.putUntil(key, bytes("x"), 1);
+    checkIs(store.get(key), null);
+    store.putUntil(key, bytes("x"), System.currentTimeMillis() + 1_000_000);
+    checkIs(store.get(key), "x");
+    byte[] longKey = new byte[65536];
+    byte[] large = new byte[100_000];
+    Arrays.fill(large, (byte) 'v');
+    store.put(longKey, large);
+    check(Arrays.equals(store.get(longKey), large), "a large value");
+    checkThrows(KvException.class, "a key of 0 bytes", () -> store.get(new byte[0]));
+    checkThrows(KvException.class, "a value of 300000 bytes", () -> store.put(key, new byte[300_000]));
+    checkThrows(NullPointerException.class, null, () -> store.get((byte[]) null));
+    checkThrows(NullPointerException.class, null, () -> store.put(key, null));
+    try {
+      store.delete(new byte[70_000]);
+    } catch (KvException error) {
+      check(error.status() == -1, "status " + error.status());
+    }
+  }
+
+  private static void directBuffers(KvStore store) throws Exception {
+    ByteBuffer key = direct("direct");
+    ByteBuffer value = direct("a value");
+    check(store.put(key, value) > 0, "version");
+    check(key.position() == 3 && value.remaining() == 7, "positions stay");
+    checkIs(store.get(bytes("direct")), "a value");
+    checkIs(store.get(key), "a value");
+    ByteBuffer to = ByteBuffer.allocateDirect(20);
+    to.position(5);
+    check(store.get(key, to) == 7, "size");
+    byte[] read = new byte[7];
+    to.get(read);
+    checkIs(read, "a value");
+    to.position(14);
+    check(store.get(key, to) == 7 && to.get(14) == 0, "too small for it, and untouched");
+    check(store.get(direct("none"), to) == -1, "nothing");
+    store.put(direct("empty"), ByteBuffer.allocateDirect(0));
+    checkIs(store.get(direct("empty")), "");
+    check(store.delete(key) && !store.delete(key), "deleted once");
+    checkThrows(IllegalArgumentException.class, "direct", () -> store.get(ByteBuffer.allocate(3)));
+    checkThrows(IllegalArgumentException.class, "read-only", () -> store.get(key, to.asReadOnlyBuffer()));
+    checkThrows(KvException.class, "a key of 0 bytes", () -> store.get(ByteBuffer.allocateDirect(0), to));
+  }
+
+  private static void many(KvStore store) throws Exception {
+    List<byte[]> keys = new ArrayList<>();
+    for (int i = 0; i < 300; ++i) {
+      keys.add(bytes("many" + i));
+      if (i % 3 != 0) store.put(keys.get(i), bytes("value" + i));
+    }
+    byte[][] values = store.getMany(keys);
+    check(values.length == 300, "as many as asked for");
+    for (int i = 0; i < 300; ++i) checkIs(values[i], i % 3 != 0 ? "value" + i : null);
+    check(store.getMany(List.of()).length == 0, "none");
+    checkThrows(KvException.class, "a key of 0 bytes", () -> store.getMany(List.of(bytes("a"), new byte[0])));
+    checkThrows(NullPointerException.class, null, () -> store.getMany(Arrays.asList(bytes("a"), null)));
+  }
+
+  private static void threads(KvStore store) throws Exception {
+    AtomicReference<Throwable> wrong = new AtomicReference<>();
+    List<Thread> threads = new ArrayList<>();
+    byte[] key = bytes("counter");
+    for (int t = 0; t < 4; ++t) {
+      threads.add(new Thread(() -> {
+        try {
+          for (int i = 0; i < 200; ++i) {
+            for (boolean done = false; !done;) {
+              long version = store.versionOf(key);
+              byte[] before = store.get(key);
+              // What is read after the version is that or newer; then the version does not fit.
+              done = version == 0
+                  ? store.putIfAbsent(key, bytes("1")) != 0
+                  : store.replace(key, bytes(Integer.toString(Integer.parseInt(new String(before)) + 1)), version) != 0;
+            }
+          }
+        } catch (Throwable error) {
+          wrong.set(error);
+        }
+      }));
+    }
+    for (Thread thread : threads) thread.start();
+    for (Thread thread : threads) thread.join();
+    if (wrong.get() != null) throw new AssertionError(wrong.get());
+    checkIs(store.get(key), "800");
+  }
+
+  private static void files(String path) throws Exception {
+    checkThrows(KvException.class, path, () -> KvStore.open(path));
+    checkThrows(KvException.class, "capacity_bytes", () -> KvStore.make(path, 0));
+    KvStore.make(path, 32 << 20);
+    checkThrows(KvException.class, "holds data", () -> KvStore.make(path, 32 << 20));
+    try (KvStore store = KvStore.open(path)) {
+      store.put(bytes("key"), bytes("value"));
+      checkThrows(KvException.class, "open already", () -> KvStore.open(path));
+    }
+    for (KvStore.Durability durability : KvStore.Durability.values()) {
+      try (KvStore store = KvStore.open(path, durability)) {
+        checkIs(store.get(bytes("key")), "value");
+      }
+    }
+    KvStore.makeAnew(path, 32 << 20);
+    try (KvStore store = KvStore.open(path)) {
+      checkIs(store.get(bytes("key")), null);
+    }
+  }
+
+  public static void main(String[] arguments) throws Exception {
+    check(KvStore.version().matches("\\d+\\.\\d+\\.\\d+"), KvStore.version());
+    KvStore store = KvStore.inMemory(64 << 20);
+    arrays(store);
+    directBuffers(store);
+    many(store);
+    threads(store);
+    check(store.stats().matches("\\{\"store\": .*\"entries\": \\d+.*\\}\\}"), store.stats());
+    store.close();
+    store.close();
+    checkThrows(IllegalStateException.class, "closed", () -> store.get(bytes("key")));
+    Path folder = Files.createTempDirectory("spillway-java");
+    files(folder.resolve("store").toString());
+    Files.delete(folder.resolve("store"));
+    Files.delete(folder);
+    System.out.println("all calls of KvStore do what they should");
+  }
+}

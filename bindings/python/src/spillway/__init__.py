@@ -1,0 +1,15 @@
+"""A key-value store on flash devices and files (spillway/kv.h, docs/kv-api.md).
+
+    spillway.make("/tmp/store", capacity_bytes=1 << 30)
+    with spillway.Store("/tmp/store") as store:
+        store[b"key"] = b"value"
+        store.get_many([b"key", b"other"])      # [b"value", None], read together
+
+Keys and values are bytes, or anything that has them (bytearray, memoryview). A Store is for all threads: calls release the interpreter
+lock while they wait, and each thread that is in a call has a session of its own. Errors are exceptions with the library's line.
+"""
+from ._kv import (DamagedError, Entry, Error, FullError, InUseError, NotFoundError, Store, StoreExistsError, library_version,
+                  make)
+
+__all__ = ["DamagedError", "Entry", "Error", "FullError", "InUseError", "NotFoundError", "Store", "StoreExistsError",
+           "library_version", "make"]

@@ -1,0 +1,241 @@
+"""The package as a program uses it.  python3 -m unittest discover bindings/python/tests"""
+import ast
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+import spillway
+
+
+class MemoryTest(unittest.TestCase):
+    def setUp(self):
+        self.store = spillway.Store.in_memory(64 << 20)
+        self.addCleanup(self.store.close)
+
+    def test_is_like_a_dict(self):
+        store = self.store
+        store[b"key"] = b"value"
+        self.assertEqual(store[b"key"], b"value")
+        self.assertIn(b"key", store)
+        self.assertNotIn(b"none", store)
+        self.assertEqual(store.get(b"key"), b"value")
+        self.assertIsNone(store.get(b"none"))
+        self.assertEqual(store.get(b"none", 7), 7)
+        del store[b"key"]
+        with self.assertRaises(KeyError) as raised:
+            store[b"key"]
+        self.assertEqual(raised.exception.args, (b"key",))
+        with self.assertRaises(KeyError):
+            del store[b"key"]
+        store[b"empty"] = b""
+        self.assertEqual(store[b"empty"], b"")
+
+    def test_bytes_of_any_kind(self):
+        self.store[bytearray(b"key\0")] = memoryview(b"a value")[2:]
+        self.assertEqual(self.store[b"key\0"], b"value")
+        for wrong in ("key", 7, None):
+            with self.assertRaises(TypeError):
+                self.store[wrong]
+            with self.assertRaises(TypeError):
+                self.store[b"key"] = wrong
+            with self.assertRaises(TypeError):
+                self.store.get_many([b"key", wrong])
+
+    def test_conditions_and_versions(self):
+        store = self.store
+        first = store.put(b"key", b"1", when="absent", flags=5)
+        self.assertGreater(first, 0)
+        self.assertIsNone(store.put(b"key", b"2", when="absent"))
+        self.assertIsNone(store.put(b"none", b"2", when="present"))
+        second = store.put(b"key", b"2", when="version", version=first, flags=6, expires_ms=1 << 47)
+        self.assertIsNone(store.put(b"key", b"3", when="version", version=first))
+        entry = store.get_entry(b"key")
+        self.assertEqual(entry, (b"2", second, 1 << 47, 6))
+        self.assertEqual((entry.value, entry.version, entry.expires_ms, entry.flags), entry)
+        self.assertIsNone(store.get_entry(b"none"))
+        self.assertFalse(store.delete(b"key", version=first))
+        self.assertTrue(store.delete(b"key", version=second))
+        self.assertFalse(store.delete(b"key"))
+        store.put(b"gone", b"x", expires_ms=1)
+        self.assertIsNone(store.get(b"gone"))
+        with self.assertRaisesRegex(ValueError, "when is 'sometimes'"):
+            store.put(b"key", b"1", when="sometimes")
+
+    def test_many(self):
+        store = self.store
+        pairs = {b"key%d" % i: b"value%d" % i for i in range(1000)}
+        store.put_many(pairs)
+        self.assertEqual(store.get_many(pairs), list(pairs.values()))
+        self.assertEqual(store.get_many([b"key1", b"none", b"key2"]), [b"value1", None, b"value2"])
+        store.put_many((b"same", b"%d" % i) for i in range(500))
+        self.assertEqual(store[b"same"], b"499")
+        self.assertEqual(store.get_many([]), [])
+        self.assertIsNone(store.put_many([]))
+        self.assertEqual(store.delete_many([b"key1", b"none", b"key2"]), 2)
+        self.assertNotIn(b"key1", store)
+        for wrong in ([b"pair"], [(b"a", b"b", b"c")], [(b"a", 7)], 7):
+            with self.assertRaises((TypeError, ValueError)):
+                store.put_many(wrong)
+        with self.assertRaisesRegex(spillway.Error, "a key of 0 bytes"):
+            store.get_many([b"key3", b""])
+        with self.assertRaisesRegex(spillway.Error, "a key of 0 bytes"):
+            store.put_many([(b"key3", b"new"), (b"", b"")])
+        self.assertEqual(store[b"key3"], b"new")
+
+    def test_errors_have_the_librarys_line(self):
+        with self.assertRaisesRegex(spillway.Error, "^store: a value of 262145 bytes; give 262144 or fewer$") as raised:
+            self.store[b"key"] = bytes(262145)
+        self.assertEqual(raised.exception.status, -4)
+        with self.assertRaises(spillway.FullError):
+            for i in range(1000):
+                self.store[b"%d" % i] = bytes(200_000)
+
+    def test_statistics(self):
+        self.store[b"key"] = b"value"
+        stats = self.store.stats()
+        self.assertEqual(stats["index"]["entries"], 1)
+        self.assertEqual(stats, json.loads(json.dumps(stats)))
+
+    def test_closed(self):
+        self.store.close()
+        self.store.close()
+        for call in (lambda: self.store[b"key"], lambda: self.store.put_many({b"a": b"b"}), self.store.stats,
+                     lambda: b"key" in self.store, lambda: self.store.get_many([b"key"])):
+            with self.assertRaisesRegex(ValueError, "closed"):
+                call()
+
+    def test_threads(self):
+        store = self.store
+
+        def count_up():
+            for _ in range(200):
+                while True:
+                    entry = store.get_entry(b"counter")
+                    if entry is None:
+                        done = store.put(b"counter", b"1", when="absent")
+                    else:
+                        done = store.put(b"counter", b"%d" % (int(entry.value) + 1), when="version", version=entry.version)
+                    if done:
+                        break
+
+        threads = [threading.Thread(target=count_up) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(store[b"counter"], b"800")
+
+    def test_a_child_leaves_it_alone(self):
+        self.store[b"key"] = b"value"
+        child = os.fork()
+        if child == 0:
+            try:
+                self.store.get(b"key")
+            except ValueError:
+                self.store.close()
+                os._exit(0)
+            os._exit(1)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+        self.assertEqual(self.store[b"key"], b"value")
+
+
+class FileTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = os.path.join(folder.name, "store")
+
+    def test_outlives_the_program(self):
+        with self.assertRaises(spillway.NotFoundError):
+            spillway.Store(self.path)
+        spillway.make(self.path, capacity_bytes=32 << 20)
+        with self.assertRaises(spillway.StoreExistsError):
+            spillway.make(self.path, capacity_bytes=32 << 20)
+        with spillway.Store(self.path) as store:
+            store.put_many({b"a": b"1", b"b": b"2"})
+            with self.assertRaisesRegex(spillway.InUseError, "open already"):
+                spillway.Store(self.path)
+        for durability in ("sync", "batch", "none"):
+            with spillway.Store(self.path, durability=durability, batch_ms=1) as store:
+                self.assertEqual(store.get_many([b"a", b"b"]), [b"1", b"2"])
+        spillway.make(self.path, overwrite=True, segment_bytes=1 << 20, grain_bytes=4096, spare_percent=5)
+        with spillway.Store(self.path) as store:
+            self.assertIsNone(store.get(b"a"))
+            self.assertEqual(store.stats()["store"]["grain_bytes"], 4096)
+        with self.assertRaisesRegex(ValueError, "durability is 'forever'"):
+            spillway.Store(self.path, durability="forever")
+
+    def test_a_store_that_is_dropped_is_closed(self):
+        spillway.make(self.path, capacity_bytes=32 << 20)
+        store = spillway.Store(self.path)
+        store[b"key"] = b"value"
+        del store
+        with spillway.Store(self.path) as again:
+            self.assertEqual(again[b"key"], b"value")
+
+    # Calls that wait let other threads run: the device takes 100 ms for each request.
+    def test_the_interpreter_lock_is_released(self):
+        spillway.make(self.path, capacity_bytes=34 << 20, segment_bytes=4 << 20)
+        with spillway.Store(self.path) as store:
+            store.put_many({b"%d" % i: b"value" for i in range(3)})
+        with spillway.Store(f"latency:us=100000:[{self.path}]") as store:
+            in_call = threading.Event()
+            ended = []
+
+            def read(call):
+                in_call.set()
+                call()
+                ended.append(True)
+
+            for call in (lambda: store[b"1"], lambda: store.get_many([b"0", b"1", b"2"]), lambda: store.put_many({b"3": b"x"}),
+                         lambda: store.put(b"4", b"x")):
+                in_call.clear()
+                ended.clear()
+                thread = threading.Thread(target=read, args=(call,))
+                thread.start()
+                in_call.wait()
+                turns = 0
+                while not ended:
+                    turns += 1
+                    if turns == 3:
+                        with self.assertRaisesRegex(spillway.InUseError, "under way"):
+                            store.close()
+                    time.sleep(0.001)
+                thread.join()
+                self.assertGreater(turns, 4)
+
+    def test_sync_has_it_after_the_process_was_killed(self):
+        spillway.make(self.path, capacity_bytes=32 << 20)
+        program = "import os, signal, spillway, sys\ns = spillway.Store(sys.argv[1])\ns[b'key'] = b'value'\nos.kill(os.getpid(), signal.SIGKILL)"
+        ended = subprocess.run([sys.executable, "-c", program, self.path])
+        self.assertEqual(ended.returncode, -9)
+        with spillway.Store(self.path) as store:
+            self.assertEqual(store[b"key"], b"value")
+
+
+class VersionTest(unittest.TestCase):
+    def test_version(self):
+        self.assertRegex(spillway.library_version(), r"^\d+\.\d+\.\d+$")
+
+
+class HintsTest(unittest.TestCase):
+    def test_hints_are_of_what_there_is(self):
+        folder = pathlib.Path(spillway.__file__).parent
+        self.assertTrue((folder / "py.typed").exists())
+        nodes = {node.name: node for node in ast.parse((folder / "__init__.pyi").read_text()).body
+                 if isinstance(node, (ast.ClassDef, ast.FunctionDef))}
+        self.assertEqual(set(nodes), set(spillway.__all__))
+        hinted = {node.name for node in nodes["Store"].body if isinstance(node, ast.FunctionDef)}
+        own = {name for name in vars(spillway.Store) if not name.startswith("_") or name in hinted}
+        self.assertEqual(hinted, own)
+        self.assertEqual([node.target.id for node in nodes["Entry"].body], list(spillway.Entry.__match_args__))
+
+
+if __name__ == "__main__":
+    unittest.main()

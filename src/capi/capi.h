@@ -1,0 +1,97 @@
+// What the objects behind the C API are made of, and how its calls answer. (include/spillway/kv.h is the contract)
+//
+// Invariants
+//  1 no C++ type, exception or symbol but spillway_kv_* leaves the library: it is built as the runtime is
+//  2 every call checks what it is given: a mistake of the caller is SPILLWAY_KV_INVALID, and no CHECK of the layers below
+//  3 `user_count` counts the open sessions and queues; the store is closed when there are none
+#pragma once
+#include <stdlib.h>
+#include <string.h>
+
+#include <new>
+#include <utility>
+
+#include "kv/store.h"
+#include "spillway/kv.h"
+
+namespace capi {
+
+class Workers;
+
+// An object in the C library's heap; null: no memory.
+template <class T, class... Arguments>
+T* make(Arguments&&... arguments) {
+  void* const memory = aligned_alloc(alignof(T), (sizeof(T) + alignof(T) - 1) / alignof(T) * alignof(T));
+  return memory != nullptr ? new (memory) T(std::forward<Arguments>(arguments)...) : nullptr;
+}
+template <class T>
+void destroy(T* object) {
+  object->~T();
+  free(object);
+}
+
+// What a zero-copy value lies in.
+struct Holder {
+  spillway_kv_session* session = nullptr;
+  kv::Found found;
+  Holder* next = nullptr;  // of the session's free ones
+};
+
+int status_of(const base::Error& error);
+// Keeps the error's line, for the session or, null, for the calling thread, and returns its status.
+int refuse(spillway_kv_session* session, const base::Error& error);
+// The same of a mistake of the caller.
+template <class... Parts>
+int refuse_invalid(spillway_kv_session* session, const Parts&... parts) {
+  return refuse(session, base::Error::of(EINVAL, parts...));
+}
+
+// A struct of the caller's, whose header may have been an older or a newer one: what it lacks is 0. Null: all 0. Errors: EINVAL for one
+// that sets what this library does not know.
+template <class T>
+base::Expected<T> read_struct(const T* given, const char* name);
+base::Expected<void> read_struct_bytes(const void* given, void* own, size_t own_bytes, const char* name);
+
+template <class T>
+base::Expected<T> read_struct(const T* given, const char* name) {
+  T own = {};
+  if (given != nullptr) {
+    if (auto read = read_struct_bytes(given, &own, sizeof own, name); !read)
+      return std::unexpected(read.error());
+  }
+  return own;
+}
+
+// Members of a caller's struct that its header has. REQUIRES: to->struct_bytes is set.
+void set_value(spillway_kv_value* to, const spillway_kv_value& from);
+// At least what the first version of the struct had.
+inline bool has_struct_bytes(const spillway_kv_value& value) { return value.struct_bytes >= 56; }
+inline bool has_struct_bytes(const spillway_kv_change& change) { return change.struct_bytes >= 64; }
+static_assert(sizeof(spillway_kv_value) == 56 && sizeof(spillway_kv_change) == 64);
+
+}  // namespace capi
+
+struct spillway_kv {
+  storage::Device* device = nullptr;
+  kv::Store* store = nullptr;
+  sys::Mutex lock;  // of what follows
+  uint32_t user_count = 0;
+  capi::Workers* background = nullptr;  // for batches of changes, from the first on
+
+  void add_user() {
+    sys::LockGuard scope(lock);
+    ++user_count;
+  }
+  void remove_user() {
+    sys::LockGuard scope(lock);
+    --user_count;
+  }
+};
+
+struct spillway_kv_session {
+  spillway_kv* store = nullptr;
+  kv::Session session;
+  size_t held_count = 0;  // values that are to be released
+  capi::Holder* free_holders = nullptr;
+  char error[sizeof(base::Error::message)] = {};
+};

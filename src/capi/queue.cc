@@ -1,0 +1,292 @@
+// Queues: requests that are submitted, carried out by workers, and end in callbacks on a thread that polls.
+//
+//   FREE ──submit──► UNDER WAY ──ended (a worker)──► DONE ──poll──► FREE, and the callback runs
+//
+// Invariants
+//  1 every slot is free, under way or in the list of those that are done; under the queue's lock
+//  2 the event is set after the list becomes one of something, and when a poll leaves something in it. A poll clears it before
+//    it looks: it may be set for nothing, but is never clear while there is something that nobody is about to take
+#include <time.h>
+
+#include <algorithm>
+
+#include "capi/workers.h"
+#include "sys/events.h"
+
+namespace capi {
+namespace {
+
+constexpr uint32_t kRequests = 256;
+constexpr uint32_t kRequestsMax = 65'536;
+constexpr uint32_t kOutstanding = 64;
+constexpr size_t kPiecesMax = 16;
+
+uint64_t now_ns() {
+  timespec now = {};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+}
+
+struct Slot : Request {
+  spillway_kv_queue* queue = nullptr;
+  spillway_kv_done done = nullptr;
+  void* context = nullptr;
+  bool owns_buffer = false;  // of a get: the library does
+  iovec own_pieces[kPiecesMax];
+};
+
+}  // namespace
+}  // namespace capi
+
+struct spillway_kv_queue {
+  spillway_kv* store = nullptr;
+  capi::Workers workers;
+  sys::Event event;
+  capi::Slot* slots = nullptr;
+  uint32_t slot_count = 0;
+  sys::Mutex lock;  // of what follows
+  capi::Request* free_slots = nullptr;
+  capi::Request* first_done = nullptr;
+  capi::Request* last_done = nullptr;
+  uint32_t pending_count = 0;     // under way or done
+  uint32_t unfinished_count = 0;  // these, and those whose callback runs
+  uint32_t waiter_count = 0;      // polls that wait
+
+  capi::Slot* take();
+  void put_back(capi::Slot& slot);
+  capi::Slot* take_done();
+  void wait(uint64_t until_ns);
+  static void ended(capi::Request& request);
+};
+
+// A free slot; null: none.
+capi::Slot* spillway_kv_queue::take() {
+  sys::LockGuard scope(lock);
+  if (free_slots == nullptr) return nullptr;
+  auto& slot = static_cast<capi::Slot&>(*free_slots);
+  free_slots = slot.next;
+  ++pending_count;
+  ++unfinished_count;
+  return &slot;
+}
+
+// One that was not submitted after all.
+void spillway_kv_queue::put_back(capi::Slot& slot) {
+  sys::LockGuard scope(lock);
+  slot.next = free_slots;
+  free_slots = &slot;
+  --pending_count;
+  --unfinished_count;
+}
+
+void spillway_kv_queue::ended(capi::Request& request) {
+  spillway_kv_queue& queue = *static_cast<capi::Slot&>(request).queue;
+  request.next = nullptr;
+  bool was_empty = false;
+  {
+    sys::LockGuard scope(queue.lock);
+    was_empty = queue.first_done == nullptr;
+    (was_empty ? queue.first_done : queue.last_done->next) = &request;
+    queue.last_done = &request;
+  }
+  if (was_empty) queue.event.set();  // the queue is there as long as its workers
+}
+
+// The first that is done; null: none.
+capi::Slot* spillway_kv_queue::take_done() {
+  sys::LockGuard scope(lock);
+  if (first_done == nullptr) return nullptr;
+  auto& slot = static_cast<capi::Slot&>(*first_done);
+  first_done = slot.next;
+  // Others that wait have nothing to wait for any more.
+  if (--pending_count == 0 && waiter_count > 0) event.set();
+  return &slot;
+}
+
+// Until something is done, or nothing is under way, or then.
+void spillway_kv_queue::wait(uint64_t until_ns) {
+  for (;;) {
+    {
+      sys::LockGuard scope(lock);
+      if (first_done != nullptr || pending_count == 0) return;
+      ++waiter_count;
+    }
+    event.wait_until(until_ns, -1);
+    sys::LockGuard scope(lock);
+    --waiter_count;
+    if (first_done != nullptr || pending_count == 0 || capi::now_ns() >= until_ns) {
+      // Another one that waits may have been woken by what this one has cleared.
+      if (waiter_count > 0) event.set();
+      return;
+    }
+  }
+}
+
+namespace capi {
+namespace {
+
+base::Expected<void> open_queue(spillway_kv& store, const spillway_kv_queue_options* options,
+                                spillway_kv_queue& queue) {
+  auto given = read_struct(options, "spillway_kv_queue_options");
+  if (!given) return std::unexpected(given.error());
+  const uint32_t requests = given->requests != 0 ? given->requests : kRequests;
+  const uint32_t outstanding =
+      given->outstanding != 0 ? given->outstanding : std::min(kOutstanding, requests);
+  const uint32_t threads = given->threads != 0 ? given->threads : 1;
+  if (requests > kRequestsMax || outstanding > Workers::kTasksMax || threads > Workers::kThreadsMax)
+    return base::failure(EINVAL, "store: a queue of ", requests, " requests, ", outstanding,
+                         " outstanding, by ", threads, " threads; give at most ", kRequestsMax, ", ",
+                         Workers::kTasksMax, " and ", Workers::kThreadsMax);
+  queue.store = &store;
+  if (auto event = queue.event.open(); !event) return event;
+  queue.slots = static_cast<Slot*>(malloc(requests * sizeof(Slot)));
+  if (queue.slots == nullptr) return base::failure(ENOMEM, "store: no memory for ", requests, " requests");
+  queue.slot_count = requests;
+  for (uint32_t i = requests; i-- > 0;) {
+    Slot& slot = *new (&queue.slots[i]) Slot;
+    slot.queue = &queue;
+    slot.next = queue.free_slots;
+    queue.free_slots = &slot;
+  }
+  return queue.workers.open(*store.store, threads, outstanding);
+}
+
+void release(spillway_kv_queue& queue) {
+  free(queue.slots);
+  queue.event.close();
+  destroy(&queue);
+}
+
+// What all submissions have in common.
+int submit(spillway_kv_queue* queue, Request::Kind kind, const void* key, size_t key_bytes,
+           const iovec* pieces, size_t piece_count, const spillway_kv_change_options* options, void* buffer,
+           size_t buffer_bytes, spillway_kv_done done, void* context) {
+  if (queue == nullptr || done == nullptr)
+    return refuse_invalid(nullptr, "store: the queue or the callback is null");
+  if (piece_count > kPiecesMax)
+    return refuse_invalid(nullptr, "store: a value of ", piece_count, " pieces; give a queue ", kPiecesMax,
+                          " or fewer");
+  Slot* const slot = queue->take();
+  if (slot == nullptr) return SPILLWAY_KV_BUSY;
+  slot->kind = kind;
+  auto checked = set_key(*slot, key, key_bytes);
+  if (checked && kind == Request::Kind::kPut) checked = set_pieces(*slot, pieces, piece_count);
+  if (checked && kind != Request::Kind::kGet) checked = set_options(*slot, options);
+  if (!checked) {
+    queue->put_back(*slot);
+    return refuse(nullptr, checked.error());
+  }
+  std::copy_n(pieces, piece_count, slot->own_pieces);
+  slot->pieces = {slot->own_pieces, piece_count};
+  slot->buffer = buffer;
+  slot->buffer_bytes = buffer != nullptr ? buffer_bytes : kAnySize;
+  slot->owns_buffer = kind == Request::Kind::kGet && buffer == nullptr;
+  slot->done = done;
+  slot->context = context;
+  slot->ended = spillway_kv_queue::ended;
+  queue->workers.submit(*slot);
+  return SPILLWAY_KV_OK;
+}
+
+// The slot is free before its callback runs, which may submit again.
+void finish(spillway_kv_queue& queue, Slot& slot) {
+  spillway_kv_result result = {};
+  result.struct_bytes = sizeof result;
+  result.status = slot.value.status;
+  result.value = slot.value;
+  result.value.struct_bytes = sizeof result.value;
+  char line[sizeof slot.error.message] = {};
+  if (result.status < 0) memcpy(line, slot.error.message, sizeof line);
+  result.error_text = line;
+  void* const own_memory = slot.owns_buffer ? slot.buffer : nullptr;
+  const spillway_kv_done done = slot.done;
+  void* const context = slot.context;
+  {
+    sys::LockGuard scope(queue.lock);
+    slot.next = queue.free_slots;
+    queue.free_slots = &slot;
+  }
+  done(context, &result);
+  free(own_memory);
+  sys::LockGuard scope(queue.lock);
+  --queue.unfinished_count;
+}
+
+}  // namespace
+}  // namespace capi
+
+extern "C" {
+
+int spillway_kv_queue_open(spillway_kv* store, const spillway_kv_queue_options* options,
+                           spillway_kv_queue** queue) {
+  if (store == nullptr || queue == nullptr)
+    return capi::refuse_invalid(nullptr, "store: the store or the place for a queue is null");
+  *queue = nullptr;
+  auto* const own = capi::make<spillway_kv_queue>();
+  if (own == nullptr) return capi::refuse(nullptr, base::Error::of(ENOMEM, "store: no memory for a queue"));
+  if (auto opened = capi::open_queue(*store, options, *own); !opened) {
+    capi::release(*own);
+    return capi::refuse(nullptr, opened.error());
+  }
+  store->add_user();
+  *queue = own;
+  return SPILLWAY_KV_OK;
+}
+
+int spillway_kv_queue_close(spillway_kv_queue* queue) {
+  if (queue == nullptr) return SPILLWAY_KV_OK;
+  {
+    sys::LockGuard scope(queue->lock);
+    if (queue->unfinished_count > 0)
+      return capi::refuse(nullptr, base::Error::of(EBUSY, "store: ", queue->unfinished_count,
+                                                   " requests of the queue have not ended; poll it first"));
+  }
+  queue->workers.close();
+  queue->store->remove_user();
+  capi::release(*queue);
+  return SPILLWAY_KV_OK;
+}
+
+int spillway_kv_submit_get(spillway_kv_queue* queue, const void* key, size_t key_bytes, void* buffer,
+                           size_t buffer_bytes, spillway_kv_done done, void* context) {
+  return capi::submit(queue, capi::Request::Kind::kGet, key, key_bytes, nullptr, 0, nullptr, buffer,
+                      buffer_bytes, done, context);
+}
+
+int spillway_kv_submit_put(spillway_kv_queue* queue, const void* key, size_t key_bytes, const iovec* value,
+                           size_t value_count, const spillway_kv_change_options* options,
+                           spillway_kv_done done, void* context) {
+  return capi::submit(queue, capi::Request::Kind::kPut, key, key_bytes, value, value_count, options, nullptr,
+                      0, done, context);
+}
+
+int spillway_kv_submit_remove(spillway_kv_queue* queue, const void* key, size_t key_bytes,
+                              const spillway_kv_change_options* options, spillway_kv_done done,
+                              void* context) {
+  return capi::submit(queue, capi::Request::Kind::kRemove, key, key_bytes, nullptr, 0, options, nullptr, 0,
+                      done, context);
+}
+
+size_t spillway_kv_poll(spillway_kv_queue* queue, size_t most, int timeout_ms) {
+  if (queue == nullptr) return 0;
+  if (timeout_ms != 0)
+    queue->wait(timeout_ms < 0 ? base::Quiet::kForever
+                               : capi::now_ns() + static_cast<uint64_t>(timeout_ms) * 1'000'000);
+  queue->event.clear();
+  // Callbacks may submit what ends before they return: there is an end to it.
+  if (most == 0 || most > queue->slot_count) most = queue->slot_count;
+  size_t count = 0;
+  while (count < most) {
+    capi::Slot* const slot = queue->take_done();
+    if (slot == nullptr) return count;
+    capi::finish(*queue, *slot);
+    ++count;
+  }
+  sys::LockGuard scope(queue->lock);
+  if (queue->first_done != nullptr) queue->event.set();
+  return count;
+}
+
+int spillway_kv_event(const spillway_kv_queue* queue) { return queue->event.descriptor(); }
+
+}  // extern "C"

@@ -1,0 +1,99 @@
+// Statuses, the lines of errors, and structs of other versions.
+#include <algorithm>
+
+#include "capi/capi.h"
+
+namespace capi {
+namespace {
+
+// In the dynamic model: who loads the library late may have little room left for the other one.
+[[gnu::tls_model(
+    "global-dynamic")]] constinit thread_local char thread_error[sizeof(base::Error::message)] = {};
+
+}  // namespace
+
+int status_of(const base::Error& error) {
+  switch (error.number) {
+    case EINVAL:
+    case EISDIR:
+    case ENOTDIR:
+    case ENAMETOOLONG: return SPILLWAY_KV_INVALID;
+    case ENOMEM:
+    case EAGAIN:
+    case EMFILE:
+    case ENFILE: return SPILLWAY_KV_NO_MEMORY;
+    case ENOSPC:
+    case EDQUOT: return SPILLWAY_KV_FULL;
+    case E2BIG: return SPILLWAY_KV_TOO_LARGE;
+    case EBADMSG: return SPILLWAY_KV_DAMAGED;
+    case EBUSY: return SPILLWAY_KV_IN_USE;
+    case EEXIST: return SPILLWAY_KV_EXISTS;
+    case ENOENT: return SPILLWAY_KV_NOT_FOUND;
+    case EACCES:
+    case EPERM:
+    case EROFS: return SPILLWAY_KV_DENIED;
+    case EPROTONOSUPPORT: return SPILLWAY_KV_NEWER;
+    default: return SPILLWAY_KV_IO;
+  }
+}
+
+int refuse(spillway_kv_session* session, const base::Error& error) {
+  char* const to = session != nullptr ? session->error : thread_error;
+  memcpy(to, error.message, sizeof error.message);
+  return status_of(error);
+}
+
+base::Expected<void> read_struct_bytes(const void* given, void* own, size_t own_bytes, const char* name) {
+  size_t bytes = 0;
+  memcpy(&bytes, given, sizeof bytes);
+  if (bytes < sizeof bytes || bytes > 4096)
+    return base::failure(EINVAL, name, ": struct_bytes is ", bytes, "; set it to the struct's sizeof");
+  const auto* const from = static_cast<const char*>(given);
+  for (size_t at = own_bytes; at < bytes; ++at)
+    if (from[at] != 0)
+      return base::failure(EINVAL, name, ": asks for what this version of the library, ", SPILLWAY_VERSION,
+                           ", does not know");
+  memcpy(own, from, std::min(bytes, own_bytes));
+  return {};
+}
+
+void set_value(spillway_kv_value* to, const spillway_kv_value& from) {
+  const size_t bytes = to->struct_bytes;
+  memcpy(to, &from, std::min(bytes, sizeof from));
+  to->struct_bytes = bytes;
+}
+
+}  // namespace capi
+
+extern "C" {
+
+const char* spillway_kv_version(void) { return SPILLWAY_VERSION; }
+
+const char* spillway_kv_status_text(int status) {
+  switch (status) {
+    case SPILLWAY_KV_OK: return "done";
+    case SPILLWAY_KV_ABSENT: return "no such key";
+    case SPILLWAY_KV_PRESENT: return "there is such a key";
+    case SPILLWAY_KV_OTHER_VERSION: return "another version";
+    case SPILLWAY_KV_TOO_SMALL: return "the buffer is too small";
+    case SPILLWAY_KV_BUSY: return "the queue is full";
+    case SPILLWAY_KV_INVALID: return "invalid argument";
+    case SPILLWAY_KV_NO_MEMORY: return "no memory, descriptors or threads left";
+    case SPILLWAY_KV_FULL: return "no room left";
+    case SPILLWAY_KV_TOO_LARGE: return "the value is too large";
+    case SPILLWAY_KV_DAMAGED: return "damaged data";
+    case SPILLWAY_KV_IO: return "input or output failed";
+    case SPILLWAY_KV_IN_USE: return "in use";
+    case SPILLWAY_KV_EXISTS: return "holds data that would be lost";
+    case SPILLWAY_KV_NOT_FOUND: return "no such file or device";
+    case SPILLWAY_KV_DENIED: return "permission denied";
+    case SPILLWAY_KV_NEWER: return "made by a later version";
+    default: return "unknown status";
+  }
+}
+
+const char* spillway_kv_error_text(const spillway_kv_session* session) {
+  return session != nullptr ? session->error : capi::thread_error;
+}
+
+}  // extern "C"

@@ -1,0 +1,152 @@
+// Stores: made, opened, closed, and what they say of themselves.
+#include <algorithm>
+
+#include "capi/capi.h"
+#include "capi/device.h"
+#include "capi/workers.h"
+#include "storage/memory.h"
+
+namespace capi {
+namespace {
+
+base::Expected<kv::StoreOptions> store_options(const spillway_kv_open_options* options) {
+  auto given = read_struct(options, "spillway_kv_open_options");
+  if (!given) return std::unexpected(given.error());
+  kv::StoreOptions own;
+  switch (given->durability) {
+    case SPILLWAY_KV_SYNC: own.durability = kv::Durability::kSync; break;
+    case SPILLWAY_KV_BATCH: own.durability = kv::Durability::kBatch; break;
+    case SPILLWAY_KV_NONE: own.durability = kv::Durability::kNone; break;
+    default:
+      return base::failure(EINVAL, "store: durability ", given->durability,
+                           "; give SPILLWAY_KV_SYNC, _BATCH or _NONE");
+  }
+  if (given->batch_ms != 0) own.batch_ns = uint64_t{given->batch_ms} * 1'000'000;
+  return own;
+}
+
+base::Expected<void> make_store(const char* text, const spillway_kv_make_options* options) {
+  auto given = read_struct(options, "spillway_kv_make_options");
+  if (!given) return std::unexpected(given.error());
+  uint64_t capacity_bytes = given->capacity_bytes;
+  auto device = make_device(text, given->overwrite != 0, capacity_bytes);
+  if (!device) return std::unexpected(device.error());
+  kv::MakeOptions own;
+  own.capacity_bytes = capacity_bytes;
+  own.segment_bytes = given->segment_bytes;
+  if (given->grain_bytes != 0) own.grain_bytes = given->grain_bytes;
+  if (given->spare_percent != 0) own.spare_percent = given->spare_percent;
+  auto made = kv::Store::make(**device, own);
+  (*device)->close();
+  return made;
+}
+
+// Takes the device over.
+base::Expected<spillway_kv*> open_store(storage::Device* device, const kv::StoreOptions& options) {
+  base::Expected<spillway_kv*> opened = make<spillway_kv>();
+  if (*opened == nullptr) opened = base::failure(ENOMEM, "store: no memory");
+  if (opened) {
+    (*opened)->device = device;
+    if (auto store = kv::Store::open(*device, options); store) {
+      (*opened)->store = *store;
+      return opened;
+    } else {
+      destroy(*opened);
+      opened = std::unexpected(store.error());
+    }
+  }
+  device->close();
+  return opened;
+}
+
+int answer(base::Expected<spillway_kv*> opened, spillway_kv** store) {
+  if (!opened) return refuse(nullptr, opened.error());
+  *store = *opened;
+  return SPILLWAY_KV_OK;
+}
+
+void write_statistics(spillway_kv& store, base::TextRef& text) {
+  const kv::StoreCounts counts = store.store->counts();
+  const kv::Geometry& geometry = store.store->identity().geometry;
+  const kv::RecoveryReport& recovery = store.store->recovery();
+  text << "{\"store\": {\"capacity_bytes\": " << geometry.capacity_bytes
+       << ", \"segment_bytes\": " << geometry.segment_bytes << ", \"segments\": " << geometry.segment_count
+       << ", \"grain_bytes\": " << geometry.grain_bytes
+       << ", \"value_bytes_max\": " << geometry.value_bytes_max()
+       << "}, \"log\": {\"live_bytes\": " << counts.log.live_grains * geometry.grain_bytes
+       << ", \"free_segments\": " << counts.log.free_segments
+       << ", \"sealed_segments\": " << counts.log.sealed_segments
+       << "}, \"index\": {\"entries\": " << counts.index.entries << ", \"tables\": " << counts.index.tables
+       << ", \"memory_bytes\": " << counts.index.memory_bytes
+       << "}, \"recovery\": {\"records\": " << recovery.records << ", \"read_bytes\": " << recovery.read_bytes
+       << ", \"scanned_segments\": " << recovery.scanned_segments
+       << ", \"damaged_segments\": " << recovery.damaged_segments
+       << ", \"lost_segments\": " << recovery.lost_segments << "}}";
+}
+
+}  // namespace
+}  // namespace capi
+
+extern "C" {
+
+int spillway_kv_make(const char* device, const spillway_kv_make_options* options) {
+  if (device == nullptr) return capi::refuse_invalid(nullptr, "store: device is null");
+  auto made = capi::make_store(device, options);
+  return made ? SPILLWAY_KV_OK : capi::refuse(nullptr, made.error());
+}
+
+int spillway_kv_open(const char* device, const spillway_kv_open_options* options, spillway_kv** store) {
+  if (store == nullptr) return capi::refuse_invalid(nullptr, "store: the place for it is null");
+  *store = nullptr;
+  if (device == nullptr) return capi::refuse_invalid(nullptr, "store: device is null");
+  auto own = capi::store_options(options);
+  if (!own) return capi::refuse(nullptr, own.error());
+  auto opened = capi::open_device(device);
+  if (!opened) return capi::refuse(nullptr, opened.error());
+  return capi::answer(capi::open_store(*opened, *own), store);
+}
+
+int spillway_kv_open_memory(uint64_t capacity_bytes, const spillway_kv_open_options* options,
+                            spillway_kv** store) {
+  if (store == nullptr) return capi::refuse_invalid(nullptr, "store: the place for it is null");
+  *store = nullptr;
+  auto own = capi::store_options(options);
+  if (!own) return capi::refuse(nullptr, own.error());
+  auto device = storage::make_memory_device(capacity_bytes);
+  if (!device) return capi::refuse(nullptr, device.error());
+  if (auto made = kv::Store::make(**device, {}); !made) {
+    (*device)->close();
+    return capi::refuse(nullptr, made.error());
+  }
+  return capi::answer(capi::open_store(*device, *own), store);
+}
+
+int spillway_kv_close(spillway_kv* store) {
+  if (store == nullptr) return SPILLWAY_KV_OK;
+  {
+    sys::LockGuard scope(store->lock);
+    if (store->user_count > 0)
+      return capi::refuse(nullptr, base::Error::of(EBUSY, "store: ", store->user_count,
+                                                   " sessions and queues are open; close them first"));
+  }
+  if (store->background != nullptr) {
+    store->background->close();
+    capi::destroy(store->background);
+  }
+  auto closed = store->store->close();
+  store->device->close();
+  capi::destroy(store);
+  return closed ? SPILLWAY_KV_OK : capi::refuse(nullptr, closed.error());
+}
+
+int spillway_kv_stats(spillway_kv* store, char* text, size_t bytes, size_t* needed_bytes) {
+  if (store == nullptr || (text == nullptr && bytes > 0))
+    return capi::refuse_invalid(nullptr, "store: the store or the place for its statistics is null");
+  base::Text<2048> all;
+  capi::write_statistics(*store, all);
+  if (needed_bytes != nullptr) *needed_bytes = all.size() + 1;
+  base::TextRef(text, bytes) << all.view();
+  return bytes > all.size() ? SPILLWAY_KV_OK : SPILLWAY_KV_TOO_SMALL;
+}
+
+}  // extern "C"

@@ -1,0 +1,101 @@
+#include "kv/multi_get.h"
+
+#include <algorithm>
+#include <new>
+
+#include "base/check.h"
+#include "kv/clock.h"
+#include "kv/entry.h"
+#include "storage/piece_io.h"
+
+namespace kv {
+
+// In memory of the session's pool: tasks have small stacks.
+struct MultiGet::Group {
+  struct alignas(storage::PieceIo) Slot {
+    std::byte bytes[sizeof(storage::PieceIo)];
+  };
+  uint64_t hashes[kGroup];
+  Location locations[kGroup];
+  storage::Io* ios[kGroup];     // those under way
+  storage::Io* of_key[kGroup];  // null: none
+  Slot slots[kGroup];
+};
+
+void MultiGet::get(Session& session, std::span<const std::string_view> keys,
+                   std::span<base::Expected<Found>> results) {
+  CHECK_EQ(keys.size(), results.size());
+  const Buffer memory(session.pool_, sizeof(Group));
+  if (memory.bytes().empty()) {
+    for (auto& result : results)
+      result = base::failure(ENOMEM, "store: no memory for the reads of many keys");
+    return;
+  }
+  Group& group = *new (memory.bytes().data()) Group;
+  for (size_t at = 0; at < keys.size(); at += kGroup) {
+    const size_t count = std::min(kGroup, keys.size() - at);
+    get_group(session, group, keys.subspan(at, count), results.subspan(at, count));
+  }
+}
+
+void MultiGet::get_group(Session& session, Group& group, std::span<const std::string_view> keys,
+                         std::span<base::Expected<Found>> results) {
+  for (size_t i = 0; i < keys.size(); ++i)
+    group.hashes[i] = hash_key(session.store_->identity_.secret, keys[i]).low;
+  const Readers::Reading reading(session.store_->readers_, session.place_);
+  session.store_->index_->find({group.hashes, keys.size()}, {group.locations, keys.size()});
+  size_t io_count = 0;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    group.of_key[i] = nullptr;
+    results[i] = Found();
+    if (!group.locations[i].found || keys[i].empty() || keys[i].size() > kKeyBytesMax) continue;
+    if (begin(session, group.locations[i], results[i], &group.slots[i]))
+      group.ios[io_count++] = group.of_key[i] =
+          std::launder(reinterpret_cast<storage::PieceIo*>(&group.slots[i]));
+  }
+  session.channel_.run({group.ios, io_count});
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (group.of_key[i] != nullptr)
+      end(session, group.locations[i], keys[i], *group.of_key[i], results[i]);
+    else if (keys[i].empty() || keys[i].size() > kKeyBytesMax)
+      results[i] = session.get(keys[i]);  // says what is wrong
+  }
+}
+
+// Memory for the record, and the Io that reads it. False: the result says why not.
+bool MultiGet::begin(Session& session, const Location& location, base::Expected<Found>& result, void* io) {
+  const Geometry& geometry = session.store_->identity_.geometry;
+  const uint64_t left = geometry.segment_grains() - geometry.grain_of(location.address);
+  const uint64_t bytes = std::min<uint64_t>(size_code::grains(location.size), left) * geometry.grain_bytes;
+  result->memory_ = Buffer(session.pool_, bytes);
+  if (result->memory_.bytes().empty()) {
+    result = base::failure(ENOMEM, "store: no memory for a record");
+    return false;
+  }
+  new (io) storage::PieceIo(storage::Operation::kRead, geometry.offset_of(location.address),
+                            result->memory_.bytes().data(), bytes);
+  return true;
+}
+
+void MultiGet::end(Session& session, const Location& location, std::string_view key, const storage::Io& io,
+                   base::Expected<Found>& result) {
+  const Store& store = *session.store_;
+  if (!io.whole()) {
+    result = std::unexpected(session.io_error(io.error != 0 ? io.error : EIO, "read"));
+    return;
+  }
+  const Geometry& geometry = store.identity_.geometry;
+  const uint64_t generation = session.store_->log_.segment(geometry.segment_of(location.address))
+                                  .generation.load(std::memory_order_relaxed);
+  const Bytes record = result->memory_.bytes().first(io.length_bytes);
+  if (read_record(store.identity_.secret, generation, record, result->record_) != Reading::kWhole ||
+      result->record_.key != key || result->record_.header.kind() != RecordKind::kValue) {
+    // Another key's, moved on, damaged, or a large value: looked at one by one.
+    result = Found();  // its memory is given back first
+    result = session.get(key);
+    return;
+  }
+  if (has_expired(result->record_.header)) result = Found();
+}
+
+}  // namespace kv

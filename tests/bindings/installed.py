@@ -1,0 +1,36 @@
+"""What the tests of bindings share: an installation of the key-value store, and how an example behaves."""
+import pathlib
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from support import CLEAN, Failure  # noqa: E402
+
+
+def run(*command, cwd=None, **settings):
+    """What the command prints. Failure if it fails."""
+    ended = subprocess.run([str(word) for word in command], cwd=cwd, env={**CLEAN, **{name: str(value) for name, value in settings.items()}},
+                           capture_output=True, text=True, timeout=200)
+    if ended.returncode != 0:
+        raise Failure(f"{' '.join(str(word) for word in command)} ends with {ended.returncode}\n{ended.stdout}{ended.stderr}")
+    return ended.stdout
+
+
+def install(build, prefix):
+    """Installs the store, and nothing else, to the prefix; the folder of its library."""
+    run("cmake", "--install", build, "--component", "kv", "--prefix", prefix)
+    found = list(prefix.rglob("libspillway_kv.so"))
+    if len(found) != 1:
+        raise Failure(f"{prefix} has {len(found)} libraries called libspillway_kv.so")
+    return found[0].parent
+
+
+def check_example(work, *command, **settings):
+    """An example counts words, and goes on counting when it is started again."""
+    store = work / "store"
+    store.unlink(missing_ok=True)
+    for expected in ({"spill": 1, "way": 1}, {"spill": 2, "way": 2}):
+        printed = run(*command, store, "spill", "way", **settings)
+        if printed != "".join(f"{word} {count}\n" for word, count in expected.items()):
+            raise Failure(f"{command} prints {printed!r}, not {expected}")
+    store.unlink()

@@ -1,0 +1,173 @@
+// The calls that block.
+#include "kv_test.h"
+
+static void gets(void) {
+  const struct opened own = open_memory(64 << 20);
+  spillway_kv_session *const session = own.session;
+  CHECK(has(session, "key", NULL));
+  CHECK_STATUS(put(session, "key", "value"), SPILLWAY_KV_OK, session);
+  char buffer[8] = "";
+  CHECK_STATUS(spillway_kv_get(session, "key", 3, buffer, sizeof buffer, NULL), SPILLWAY_KV_OK, session);
+  CHECK(memcmp(buffer, "value", 5) == 0);
+  CHECK_STATUS(spillway_kv_get(session, "nokey", 5, buffer, sizeof buffer, NULL), SPILLWAY_KV_ABSENT,
+               session);
+  spillway_kv_value value = {.struct_bytes = sizeof value, .flags = 77};
+  CHECK_STATUS(spillway_kv_get(session, "key", 3, buffer, 5, &value), SPILLWAY_KV_OK, session);
+  CHECK(value.data == buffer && value.data_bytes == 5 && value.version > 0 && value.flags == 0 &&
+        value.expires_ms == 0 && value.status == SPILLWAY_KV_OK && value.holder == NULL);
+  CHECK_STATUS(spillway_kv_get(session, "key", 3, buffer, 4, &value), SPILLWAY_KV_TOO_SMALL, session);
+  CHECK(value.data_bytes == 5 && value.data == NULL && value.status == SPILLWAY_KV_TOO_SMALL);
+  CHECK_STATUS(spillway_kv_get(session, "key", 3, NULL, 0, &value), SPILLWAY_KV_TOO_SMALL, session);
+  CHECK(value.data_bytes == 5);
+  CHECK_STATUS(spillway_kv_get(session, "nokey", 5, NULL, 0, &value), SPILLWAY_KV_ABSENT, session);
+  CHECK(value.data_bytes == 0 && value.version == 0 && value.status == SPILLWAY_KV_ABSENT);
+
+  // Without a copy: the value stays as it was found, whatever comes after.
+  spillway_kv_value held = {.struct_bytes = sizeof held};
+  CHECK_STATUS(spillway_kv_get_value(session, "key", 3, &held), SPILLWAY_KV_OK, session);
+  CHECK_STATUS(put(session, "key", "other"), SPILLWAY_KV_OK, session);
+  CHECK(has(session, "key", "other") && held.data_bytes == 5 && memcmp(held.data, "value", 5) == 0);
+  CHECK_STATUS(spillway_kv_session_close(session), SPILLWAY_KV_IN_USE, session);
+  CHECK(strstr(spillway_kv_error_text(session), "1 values") != NULL);
+  spillway_kv_value_release(&held, 1);
+  CHECK(held.data == NULL && held.holder == NULL);
+  spillway_kv_value_release(&held, 1);  // holds nothing any more
+  spillway_kv_value_release(NULL, 0);
+
+  // An empty value is one.
+  CHECK_STATUS(spillway_kv_put(session, "empty", 5, NULL, 0, NULL, NULL), SPILLWAY_KV_OK, session);
+  CHECK(has(session, "empty", ""));
+  close_opened(own);
+}
+
+static void puts_and_removes(void) {
+  const struct opened own = open_memory(64 << 20);
+  spillway_kv_session *const session = own.session;
+  const struct iovec pieces[] = {{"one ", 4}, {NULL, 0}, {"two ", 4}, {"three", 5}};
+  uint64_t first = 0, version = 0;
+  CHECK_STATUS(spillway_kv_put(session, "key", 3, pieces, 4, NULL, &first), SPILLWAY_KV_OK, session);
+  CHECK(first > 0 && has(session, "key", "one two three"));
+
+  spillway_kv_change_options options = {.struct_bytes = sizeof options, .when = SPILLWAY_KV_IF_ABSENT};
+  CHECK_STATUS(spillway_kv_put(session, "key", 3, pieces, 1, &options, &version), SPILLWAY_KV_PRESENT,
+               session);
+  CHECK(version == first);
+  options.when = SPILLWAY_KV_IF_PRESENT;
+  CHECK_STATUS(spillway_kv_put(session, "none", 4, pieces, 1, &options, &version), SPILLWAY_KV_ABSENT,
+               session);
+  CHECK(version == 0);
+  CHECK_STATUS(spillway_kv_put(session, "key", 3, pieces, 1, &options, &version), SPILLWAY_KV_OK, session);
+  CHECK(version > first && has(session, "key", "one "));
+  options.when = SPILLWAY_KV_IF_VERSION;
+  options.version = first;
+  CHECK_STATUS(spillway_kv_put(session, "key", 3, pieces, 1, &options, NULL), SPILLWAY_KV_OTHER_VERSION,
+               session);
+  CHECK_STATUS(spillway_kv_remove(session, "key", 3, &options, NULL), SPILLWAY_KV_OTHER_VERSION, session);
+  options.version = version;
+  CHECK_STATUS(spillway_kv_remove(session, "key", 3, &options, &version), SPILLWAY_KV_OK, session);
+  CHECK(has(session, "key", NULL));
+  CHECK_STATUS(spillway_kv_remove(session, "key", 3, NULL, NULL), SPILLWAY_KV_ABSENT, session);
+
+  spillway_kv_change_options kept = {
+      .struct_bytes = sizeof kept, .flags = 42, .expires_ms = (uint64_t)1 << 47};
+  CHECK_STATUS(spillway_kv_put(session, "kept", 4, pieces, 1, &kept, NULL), SPILLWAY_KV_OK, session);
+  spillway_kv_value value = {.struct_bytes = sizeof value};
+  CHECK_STATUS(spillway_kv_get(session, "kept", 4, NULL, 0, &value), SPILLWAY_KV_TOO_SMALL, session);
+  CHECK(value.flags == 42 && value.expires_ms == (uint64_t)1 << 47);
+  kept.expires_ms = 1;
+  CHECK_STATUS(spillway_kv_put(session, "kept", 4, pieces, 1, &kept, NULL), SPILLWAY_KV_OK, session);
+  CHECK(has(session, "kept", NULL));
+  close_opened(own);
+}
+
+enum { kMany = 700 };
+
+static void many(void) {
+  const struct opened own = open_memory(64 << 20);
+  spillway_kv_session *const session = own.session;
+  static char keys[kMany][16], texts[kMany][16];
+  static spillway_kv_change changes[kMany];
+  static struct iovec pieces[kMany][2], wanted[kMany];
+  static spillway_kv_value values[kMany];
+  for (int i = 0; i < kMany; ++i) {
+    snprintf(keys[i], sizeof keys[i], "key%d", i);
+    snprintf(texts[i], sizeof texts[i], "%d", i);
+    pieces[i][0] = (struct iovec){"value", 5};
+    pieces[i][1] = (struct iovec){texts[i], strlen(texts[i])};
+    changes[i] = (spillway_kv_change){.struct_bytes = sizeof changes[i],
+                                      .key = keys[i],
+                                      .key_bytes = strlen(keys[i]),
+                                      .value = pieces[i],
+                                      .value_count = 2,
+                                      .status = 99};
+    wanted[i] = (struct iovec){keys[i], strlen(keys[i])};
+    values[i].struct_bytes = sizeof values[i];
+  }
+  CHECK_STATUS(spillway_kv_change_many(session, changes, kMany), SPILLWAY_KV_OK, session);
+  for (int i = 0; i < kMany; ++i) CHECK(changes[i].status == SPILLWAY_KV_OK && changes[i].version > 0);
+  wanted[3] = (struct iovec){"none", 4};
+  wanted[5] = (struct iovec){"", 0};
+  wanted[100] = (struct iovec){NULL, 4};
+  CHECK_STATUS(spillway_kv_get_many(session, wanted, kMany, values), SPILLWAY_KV_INVALID, session);
+  CHECK(strstr(spillway_kv_error_text(session), "a key of 0 bytes") != NULL);
+  for (int i = 0; i < kMany; ++i) {
+    if (i == 3) {
+      CHECK(values[i].status == SPILLWAY_KV_ABSENT && values[i].data == NULL);
+    } else if (i == 5 || i == 100) {
+      CHECK(values[i].status == SPILLWAY_KV_INVALID && values[i].holder == NULL);
+    } else {
+      char expected[32];
+      snprintf(expected, sizeof expected, "value%d", i);
+      CHECK(values[i].status == SPILLWAY_KV_OK && values[i].data_bytes == strlen(expected) &&
+            memcmp(values[i].data, expected, strlen(expected)) == 0 &&
+            values[i].version == changes[i].version);
+    }
+  }
+  spillway_kv_value_release(values, kMany);
+  CHECK_STATUS(spillway_kv_get_many(session, NULL, 0, NULL), SPILLWAY_KV_OK, session);
+
+  // Changes of a key in their order, a remove among them, one that does not apply, one that is wrong.
+  const spillway_kv_change_options if_absent = {.struct_bytes = sizeof if_absent,
+                                                .when = SPILLWAY_KV_IF_ABSENT};
+  for (int i = 0; i < kMany; ++i) changes[i].key = "same", changes[i].key_bytes = 4;
+  changes[kMany - 3].is_remove = 1;
+  changes[kMany - 1].options = &if_absent;
+  changes[7].key_bytes = 0;
+  CHECK_STATUS(spillway_kv_change_many(session, changes, kMany), SPILLWAY_KV_INVALID, session);
+  CHECK(changes[7].status == SPILLWAY_KV_INVALID && changes[kMany - 1].status == SPILLWAY_KV_PRESENT);
+  CHECK(changes[8].status == SPILLWAY_KV_OK && changes[kMany - 1].version == changes[kMany - 2].version);
+  char last[32];
+  snprintf(last, sizeof last, "value%d", kMany - 2);
+  CHECK(has(session, "same", last));
+  CHECK_STATUS(spillway_kv_change_many(session, NULL, 0), SPILLWAY_KV_OK, session);
+  close_opened(own);
+}
+
+static void statistics(void) {
+  const struct opened own = open_memory(64 << 20);
+  for (int i = 0; i < 9; ++i) {
+    const char key[] = {'k', (char)('0' + i), 0};
+    CHECK_STATUS(put(own.session, key, "value"), SPILLWAY_KV_OK, own.session);
+  }
+  char text[4096];
+  size_t needed = 0;
+  CHECK_STATUS(spillway_kv_stats(own.store, text, sizeof text, &needed), SPILLWAY_KV_OK, NULL);
+  CHECK(needed == strlen(text) + 1 && text[0] == '{' && text[needed - 2] == '}');
+  CHECK(strstr(text, "\"entries\": 9,") != NULL && strstr(text, "\"value_bytes_max\": 262144}") != NULL);
+  char small[10];
+  CHECK_STATUS(spillway_kv_stats(own.store, small, sizeof small, &needed), SPILLWAY_KV_TOO_SMALL, NULL);
+  CHECK(strlen(small) == 9 && needed > 100 && memcmp(small, text, 9) == 0);
+  CHECK_STATUS(spillway_kv_stats(own.store, NULL, 0, NULL), SPILLWAY_KV_TOO_SMALL, NULL);
+  close_opened(own);
+}
+
+void test_calls(void) {
+  int major = -1, minor = -1;
+  CHECK(sscanf(spillway_kv_version(), "%d.%d.", &major, &minor) == 2 && major >= 0);
+  CHECK_STATUS(spillway_kv_close(NULL), SPILLWAY_KV_OK, NULL);
+  CHECK_STATUS(spillway_kv_session_close(NULL), SPILLWAY_KV_OK, NULL);
+  gets();
+  puts_and_removes();
+  many();
+  statistics();
+}

@@ -1,0 +1,292 @@
+// Every error, and what its line says.
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "kv_test.h"
+
+enum { kCapacity = 32 << 20 };
+static const spillway_kv_make_options kMake = {.struct_bytes = sizeof kMake, .capacity_bytes = kCapacity};
+
+// The call failed with the status, and its line has the words.
+#define CHECK_ERROR(call, expected, session, words)                              \
+  do {                                                                           \
+    CHECK_STATUS(call, expected, session);                                       \
+    if (strstr(spillway_kv_error_text(session), words) == NULL) {                \
+      fprintf(stderr, "%s:%d: no \"%s\" in \"%s\"\n", __FILE__, __LINE__, words, \
+              spillway_kv_error_text(session));                                  \
+      exit(1);                                                                   \
+    }                                                                            \
+  } while (0)
+
+// Before this process has threads.
+static void denied(const char *path) {
+  const int descriptor = open(path, O_CREAT | O_EXCL | O_WRONLY, 0600);
+  CHECK(descriptor >= 0 && close(descriptor) == 0);
+  const pid_t child = fork();
+  CHECK(child >= 0);
+  if (child == 0) {
+    if (getuid() == 0)
+      CHECK(chmod(path, 0644) == 0 && setgid(65534) == 0 && setuid(65534) == 0);
+    else
+      CHECK(chmod(path, 0400) == 0);
+    spillway_kv *store;
+    CHECK_ERROR(spillway_kv_open(path, NULL, &store), SPILLWAY_KV_DENIED, NULL, path);
+    CHECK(store == NULL);
+    _exit(0);
+  }
+  int status = 1;
+  CHECK(waitpid(child, &status, 0) == child && status == 0);
+  CHECK(unlink(path) == 0);
+}
+
+static void mistakes(void) {
+  spillway_kv *store;
+  CHECK_ERROR(spillway_kv_make(NULL, NULL), SPILLWAY_KV_INVALID, NULL, "device is null");
+  CHECK_ERROR(spillway_kv_open(NULL, NULL, &store), SPILLWAY_KV_INVALID, NULL, "device is null");
+  CHECK_ERROR(spillway_kv_open("x", NULL, NULL), SPILLWAY_KV_INVALID, NULL, "null");
+  CHECK_ERROR(spillway_kv_open("floppy:/a", NULL, &store), SPILLWAY_KV_INVALID, NULL, "floppy");
+  CHECK_ERROR(spillway_kv_open_memory(100, NULL, &store), SPILLWAY_KV_INVALID, NULL, "");
+  CHECK_ERROR(spillway_kv_open_memory(1 << 20, NULL, &store), SPILLWAY_KV_FULL, NULL, "too small");
+  CHECK_ERROR(spillway_kv_open_memory(64 << 20, NULL, NULL), SPILLWAY_KV_INVALID, NULL, "null");
+  spillway_kv_open_options options = {.struct_bytes = 0};
+  CHECK_ERROR(spillway_kv_open_memory(64 << 20, &options, &store), SPILLWAY_KV_INVALID, NULL,
+              "struct_bytes is 0");
+  options.struct_bytes = sizeof options, options.durability = 9;
+  CHECK_ERROR(spillway_kv_open_memory(64 << 20, &options, &store), SPILLWAY_KV_INVALID, NULL, "durability 9");
+  CHECK_ERROR(spillway_kv_session_open(NULL, NULL), SPILLWAY_KV_INVALID, NULL, "null");
+  CHECK_ERROR(spillway_kv_stats(NULL, NULL, 0, NULL), SPILLWAY_KV_INVALID, NULL, "null");
+  CHECK_ERROR(spillway_kv_get(NULL, "k", 1, NULL, 0, NULL), SPILLWAY_KV_INVALID, NULL, "session is null");
+  CHECK_ERROR(spillway_kv_put(NULL, "k", 1, NULL, 0, NULL, NULL), SPILLWAY_KV_INVALID, NULL,
+              "session is null");
+  CHECK_ERROR(spillway_kv_remove(NULL, "k", 1, NULL, NULL), SPILLWAY_KV_INVALID, NULL, "session is null");
+  CHECK_ERROR(spillway_kv_get_many(NULL, NULL, 1, NULL), SPILLWAY_KV_INVALID, NULL, "session is null");
+  CHECK_ERROR(spillway_kv_change_many(NULL, NULL, 1), SPILLWAY_KV_INVALID, NULL, "session is null");
+}
+
+static void mistakes_in_a_session(void) {
+  const struct opened own = open_memory(64 << 20);
+  spillway_kv_session *const s = own.session;
+  CHECK(strcmp(spillway_kv_error_text(s), "") == 0);
+  char buffer[10];
+  static char long_key[65537];
+  spillway_kv_value value = {.struct_bytes = 8};
+  CHECK_ERROR(spillway_kv_get(s, "", 0, buffer, 10, NULL), SPILLWAY_KV_INVALID, s, "a key of 0 bytes");
+  CHECK_ERROR(spillway_kv_get(s, long_key, sizeof long_key, buffer, 10, NULL), SPILLWAY_KV_INVALID, s,
+              "65537");
+  CHECK_STATUS(spillway_kv_get(s, long_key, sizeof long_key - 1, buffer, 10, NULL), SPILLWAY_KV_ABSENT, s);
+  CHECK_ERROR(spillway_kv_get(s, NULL, 3, buffer, 10, NULL), SPILLWAY_KV_INVALID, s, "key is null");
+  CHECK_ERROR(spillway_kv_get(s, "k", 1, NULL, 10, NULL), SPILLWAY_KV_INVALID, s, "buffer is null");
+  CHECK_ERROR(spillway_kv_get(s, "k", 1, buffer, 10, &value), SPILLWAY_KV_INVALID, s, "struct_bytes");
+  CHECK_ERROR(spillway_kv_get_value(s, "k", 1, &value), SPILLWAY_KV_INVALID, s, "struct_bytes");
+  CHECK_ERROR(spillway_kv_get_many(s, NULL, 1, &value), SPILLWAY_KV_INVALID, s, "null");
+  const struct iovec bad = {NULL, 3}, huge[2] = {{buffer, SIZE_MAX}, {buffer, 10}};
+  CHECK_ERROR(spillway_kv_put(s, "k", 1, NULL, 1, NULL, NULL), SPILLWAY_KV_INVALID, s, "value is null");
+  CHECK_ERROR(spillway_kv_put(s, "k", 1, &bad, 1, NULL, NULL), SPILLWAY_KV_INVALID, s, "piece");
+  CHECK_ERROR(spillway_kv_put(s, "k", 1, huge, 2, NULL, NULL), SPILLWAY_KV_TOO_LARGE, s,
+              "larger than memory");
+  CHECK_ERROR(spillway_kv_put(s, NULL, 1, NULL, 0, NULL, NULL), SPILLWAY_KV_INVALID, s, "key is null");
+  static char large[(1 << 20) + 1];
+  const struct iovec over[2] = {{large, 262144}, {large, 1}}, more[2] = {{large, 1 << 20}, {large, 1}};
+  CHECK_ERROR(spillway_kv_put(s, "k", 1, over, 2, NULL, NULL), SPILLWAY_KV_TOO_LARGE, s, "262145");
+  CHECK_ERROR(spillway_kv_put(s, "k", 1, more, 2, NULL, NULL), SPILLWAY_KV_TOO_LARGE, s, "1048577");
+  CHECK_STATUS(spillway_kv_put(s, "k", 1, over, 1, NULL, NULL), SPILLWAY_KV_OK, s);
+  spillway_kv_change_options options = {.struct_bytes = sizeof options, .when = 4};
+  CHECK_ERROR(spillway_kv_put(s, "k", 1, NULL, 0, &options, NULL), SPILLWAY_KV_INVALID, s, "_IF_ABSENT");
+  options.when = SPILLWAY_KV_IF_ABSENT;
+  CHECK_ERROR(spillway_kv_remove(s, "k", 1, &options, NULL), SPILLWAY_KV_INVALID, s, "a remove when 1");
+  CHECK_ERROR(spillway_kv_remove(s, NULL, 1, NULL, NULL), SPILLWAY_KV_INVALID, s, "key is null");
+  options.when = 0, options.expires_ms = (uint64_t)1 << 48;
+  CHECK_ERROR(spillway_kv_put(s, "k", 1, NULL, 0, &options, NULL), SPILLWAY_KV_INVALID, s, "expiry");
+  spillway_kv_change change = {.struct_bytes = 0};
+  CHECK_ERROR(spillway_kv_change_many(s, &change, 1), SPILLWAY_KV_INVALID, s, "struct_bytes");
+  CHECK_ERROR(spillway_kv_change_many(s, NULL, 1), SPILLWAY_KV_INVALID, s, "null");
+  CHECK_ERROR(spillway_kv_close(own.store), SPILLWAY_KV_IN_USE, NULL, "1 sessions");
+
+  // Structs of other versions: a shorter one, a longer one that asks for nothing, and one that asks for something.
+  struct {
+    spillway_kv_change_options known;
+    uint64_t later;
+  } newer = {.known = {.struct_bytes = sizeof newer}};
+  CHECK_STATUS(spillway_kv_put(s, "k", 1, NULL, 0, &newer.known, NULL), SPILLWAY_KV_OK, s);
+  newer.later = 1;
+  CHECK_ERROR(spillway_kv_put(s, "k", 1, NULL, 0, &newer.known, NULL), SPILLWAY_KV_INVALID, s,
+              "does not know");
+  newer.known = (spillway_kv_change_options){.struct_bytes = 16, .flags = 5, .expires_ms = 1};
+  CHECK_STATUS(spillway_kv_put(s, "k", 1, NULL, 0, &newer.known, NULL), SPILLWAY_KV_OK, s);
+  CHECK(has(s, "k", ""));  // the expiry is past what it says it has
+  close_opened(own);
+}
+
+static void no_room(void) {
+  const struct opened own = open_memory(9 << 20);
+  static char large[200000];
+  const struct iovec piece = {large, sizeof large};
+  int status = SPILLWAY_KV_OK;
+  uint32_t count = 0;
+  for (; status == SPILLWAY_KV_OK; ++count) {
+    CHECK(count < 1000);
+    status = spillway_kv_put(own.session, &count, sizeof count, &piece, 1, NULL, NULL);
+  }
+  CHECK_STATUS(status, SPILLWAY_KV_FULL, own.session);
+  CHECK(count > 10 && strstr(spillway_kv_error_text(own.session), "full") != NULL);
+  close_opened(own);
+}
+
+static void no_descriptors(void) {
+  const struct opened own = open_memory(64 << 20);
+  struct rlimit limit, low;
+  CHECK(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+  low = limit;
+  low.rlim_cur = 3;
+  CHECK(setrlimit(RLIMIT_NOFILE, &low) == 0);
+  spillway_kv_queue *queue;
+  CHECK_STATUS(spillway_kv_queue_open(own.store, NULL, &queue), SPILLWAY_KV_NO_MEMORY, NULL);
+  CHECK(queue == NULL);
+  CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+  close_opened(own);
+}
+
+// Stores in files.
+static void files(const char *path) {
+  spillway_kv *store, *other;
+  CHECK_ERROR(spillway_kv_open(path, NULL, &store), SPILLWAY_KV_NOT_FOUND, NULL, path);
+  CHECK(access(path, F_OK) != 0);
+  CHECK_ERROR(spillway_kv_make(path, NULL), SPILLWAY_KV_INVALID, NULL, "capacity_bytes");
+  CHECK(access(path, F_OK) != 0);
+  CHECK_STATUS(spillway_kv_make(path, &kMake), SPILLWAY_KV_OK, NULL);
+  CHECK_ERROR(spillway_kv_make(path, &kMake), SPILLWAY_KV_EXISTS, NULL, "overwrite");
+  CHECK_STATUS(spillway_kv_open(path, NULL, &store), SPILLWAY_KV_OK, NULL);
+  CHECK_ERROR(spillway_kv_open(path, NULL, &other), SPILLWAY_KV_IN_USE, NULL, path);
+  spillway_kv_session *session;
+  CHECK_STATUS(spillway_kv_session_open(store, &session), SPILLWAY_KV_OK, NULL);
+  CHECK_STATUS(put(session, "key", "a value to be found and damaged"), SPILLWAY_KV_OK, session);
+  CHECK_STATUS(spillway_kv_session_close(session), SPILLWAY_KV_OK, session);
+  CHECK_STATUS(spillway_kv_close(store), SPILLWAY_KV_OK, NULL);
+
+  // It is there after it was opened again, with each durability.
+  for (uint32_t durability = SPILLWAY_KV_SYNC; durability <= SPILLWAY_KV_NONE; ++durability) {
+    const spillway_kv_open_options options = {
+        .struct_bytes = sizeof options, .durability = durability, .batch_ms = 1};
+    CHECK_STATUS(spillway_kv_open(path, &options, &store), SPILLWAY_KV_OK, NULL);
+    CHECK_STATUS(spillway_kv_session_open(store, &session), SPILLWAY_KV_OK, NULL);
+    CHECK(has(session, "key", "a value to be found and damaged"));
+    CHECK_STATUS(put(session, "another", "one"), SPILLWAY_KV_OK, session);
+    CHECK_STATUS(spillway_kv_session_close(session), SPILLWAY_KV_OK, session);
+    CHECK_STATUS(spillway_kv_close(store), SPILLWAY_KV_OK, NULL);
+  }
+}
+
+static void change_bytes(const char *path, const char *bytes, size_t count, size_t at, char by) {
+  char *const content = malloc(kCapacity);
+  const int descriptor = open(path, O_RDWR);
+  const ssize_t size = pread(descriptor, content, kCapacity, 0);
+  CHECK(descriptor >= 0 && content != NULL && size > 0);
+  const char *found = content;
+  size_t changed = 0;
+  while ((found = memmem(found, (size_t)(content + size - found), bytes, count)) != NULL) {
+    const char byte = (char)(found[at] ^ by);
+    CHECK(pwrite(descriptor, &byte, 1, found + at - content) == 1);
+    ++changed;
+    ++found;
+  }
+  CHECK(changed > 0 && fsync(descriptor) == 0 && close(descriptor) == 0);
+  free(content);
+}
+
+static void damage(const char *path) {
+  spillway_kv *store;
+  spillway_kv_session *session;
+  CHECK_STATUS(spillway_kv_open(path, NULL, &store), SPILLWAY_KV_OK, NULL);
+  CHECK_STATUS(spillway_kv_session_open(store, &session), SPILLWAY_KV_OK, NULL);
+  change_bytes(path, "to be found", 11, 3, 1);
+  char buffer[100];
+  spillway_kv_value value = {.struct_bytes = sizeof value};
+  CHECK_ERROR(spillway_kv_get(session, "key", 3, buffer, 100, &value), SPILLWAY_KV_DAMAGED, session,
+              "damaged record");
+  CHECK(value.status == SPILLWAY_KV_DAMAGED && value.data_bytes == 0);
+  CHECK_STATUS(spillway_kv_get_value(session, "key", 3, &value), SPILLWAY_KV_DAMAGED, session);
+  CHECK(value.holder == NULL);
+  CHECK(has(session, "another", "one"));
+  CHECK_STATUS(spillway_kv_session_close(session), SPILLWAY_KV_OK, session);
+  CHECK_STATUS(spillway_kv_close(store), SPILLWAY_KV_OK, NULL);
+}
+
+static void devices_that_fail(const char *path) {
+  char text[300];
+  snprintf(text, sizeof text, "fault:write_eio=@1+:[%s]", path);
+  spillway_kv *store;
+  spillway_kv_session *session;
+  CHECK_STATUS(spillway_kv_open(text, NULL, &store), SPILLWAY_KV_OK, NULL);
+  CHECK_STATUS(spillway_kv_session_open(store, &session), SPILLWAY_KV_OK, NULL);
+  CHECK_STATUS(put(session, "key", "value"), SPILLWAY_KV_IO, session);
+  const spillway_kv_change change = {.struct_bytes = sizeof change, .key = "key", .key_bytes = 3};
+  spillway_kv_change changes[2] = {change, change};
+  CHECK_STATUS(spillway_kv_change_many(session, changes, 2), SPILLWAY_KV_IO, session);
+  CHECK(changes[0].status == SPILLWAY_KV_IO && changes[1].status == SPILLWAY_KV_IO);
+  CHECK(has(session, "another", "one"));
+  CHECK_STATUS(spillway_kv_session_close(session), SPILLWAY_KV_OK, session);
+  CHECK_ERROR(spillway_kv_close(store), SPILLWAY_KV_IO, NULL, "may lack the last writes");
+}
+
+static void other_stores(const char *path) {
+  spillway_kv *store;
+  const int descriptor = open(path, O_RDWR);
+  CHECK(descriptor >= 0);
+  for (off_t at = 0; at <= 512 << 10; at += 512 << 10) {
+    char superblock[304];  // docs/formats/kv.md
+    const uint32_t later = 999;
+    CHECK(pread(descriptor, superblock, sizeof superblock, at) == sizeof superblock);
+    memcpy(superblock + 12, &later, 4);
+    const uint64_t check = XXH3_64bits(superblock, 296);
+    memcpy(superblock + 296, &check, 8);
+    CHECK(pwrite(descriptor, superblock, sizeof superblock, at) == sizeof superblock);
+  }
+  CHECK(fsync(descriptor) == 0);
+  CHECK_ERROR(spillway_kv_open(path, NULL, &store), SPILLWAY_KV_NEWER, NULL, path);
+  for (off_t at = 0; at <= 512 << 10; at += 512 << 10) CHECK(pwrite(descriptor, "no store", 8, at) == 8);
+  CHECK(fsync(descriptor) == 0 && close(descriptor) == 0);
+  CHECK_ERROR(spillway_kv_open(path, NULL, &store), SPILLWAY_KV_INVALID, NULL, "holds no store");
+  CHECK_STATUS(spillway_kv_make(path, NULL), SPILLWAY_KV_EXISTS, NULL);
+  const spillway_kv_make_options anew = {.struct_bytes = sizeof anew,
+                                         .overwrite = 1,
+                                         .segment_bytes = 2 << 20,
+                                         .grain_bytes = 4096,
+                                         .spare_percent = 20};
+  CHECK_STATUS(spillway_kv_make(path, &anew), SPILLWAY_KV_OK, NULL);
+  CHECK_STATUS(spillway_kv_open(path, NULL, &store), SPILLWAY_KV_OK, NULL);
+  char text[4096];
+  CHECK_STATUS(spillway_kv_stats(store, text, sizeof text, NULL), SPILLWAY_KV_OK, NULL);
+  CHECK(strstr(text, "\"segment_bytes\": 2097152") != NULL && strstr(text, "\"grain_bytes\": 4096") != NULL &&
+        strstr(text, "\"entries\": 0,") != NULL);
+  CHECK_STATUS(spillway_kv_close(store), SPILLWAY_KV_OK, NULL);
+  spillway_kv_make_options wrong = {.struct_bytes = sizeof wrong, .overwrite = 1, .segment_bytes = 3000000};
+  CHECK_ERROR(spillway_kv_make(path, &wrong), SPILLWAY_KV_INVALID, NULL, "3000000");
+}
+
+void test_errors(const char *folder) {
+  char path[200];
+  snprintf(path, sizeof path, "%s/store", folder);
+  CHECK(chmod(folder, 0755) == 0);
+  denied(path);
+  for (int status = SPILLWAY_KV_NEWER; status <= SPILLWAY_KV_BUSY; ++status) {
+    CHECK(strcmp(spillway_kv_status_text(status), "unknown status") != 0);
+    for (int other = SPILLWAY_KV_NEWER; other < status; ++other)
+      CHECK(strcmp(spillway_kv_status_text(status), spillway_kv_status_text(other)) != 0);
+  }
+  CHECK(strcmp(spillway_kv_status_text(1000), "unknown status") == 0);
+  mistakes();
+  mistakes_in_a_session();
+  no_room();
+  no_descriptors();
+  files(path);
+  damage(path);
+  devices_that_fail(path);
+  other_stores(path);
+  CHECK(unlink(path) == 0);
+}

@@ -1,0 +1,16 @@
+// Every call of the C API and every status, from C.
+#define _GNU_SOURCE
+#include <unistd.h>
+
+#include "kv_test.h"
+
+int main(void) {
+  char folder[] = "/tmp/spillway-capi-XXXXXX";
+  CHECK(mkdtemp(folder) != NULL);
+  test_errors(folder);
+  test_calls();
+  test_queue();
+  CHECK(rmdir(folder) == 0);
+  puts("all calls of the C API do what they should");
+  return 0;
+}

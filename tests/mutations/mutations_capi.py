@@ -1,0 +1,52 @@
+"""Breakages of src/capi, and of what the kv layer does for it: values that are lost, given back twice or too early, requests that end wrongly."""
+
+CHANNEL = "src/kv/channel.cc"
+DEVICE = "src/capi/device.cc"
+IO_QUEUE = "src/task/io_queue.cc"
+MULTI_GET = "src/kv/multi_get.cc"
+QUEUE = "src/capi/queue.cc"
+REQUEST = "src/capi/request.cc"
+SESSION = "src/capi/session.cc"
+STATUS = "src/capi/status.cc"
+STORE = "src/capi/store.cc"
+WORKERS = "src/capi/workers.cc"
+
+
+def mutation(name, *patches, test="capi_test", gtest_filter="*"):
+    return {"name": name, "test": (test, gtest_filter), "patches": list(patches)}
+
+
+MUTATIONS = [
+    # Many keys at a time
+    mutation("reads of many keys one after the other", (CHANNEL, "  if (batch_queue_ == nullptr && batch.size() > 1) {", "  if (false) {"), test="kv_test", gtest_filter="MultiGetTest.*"),
+    mutation("a task goes on after the first of its Ios", (IO_QUEUE, "    if (--wait.left_count_ == 0) wake", "    if (wait.left_count_ > 0 && (wait.left_count_ = 0, true)) wake"), test="task_test", gtest_filter="*IoQueueTest.ATaskWaits*"),
+    mutation("a damaged record of many is the value", (MULTI_GET, "record, result->record_) != Reading::kWhole ||", "record, result->record_) == Reading::kPart ||"), test="kv_test", gtest_filter="MultiGetTest.*"),
+    mutation("an expired value of many is found", (MULTI_GET, "  if (has_expired(result->record_.header)) result = Found();\n", ""), test="kv_test", gtest_filter="MultiGetTest.*"),
+    mutation("an error of a read of many is not told", (MULTI_GET, "  if (!io.whole()) {", "  if (false) {"), test="kv_test", gtest_filter="MultiGetTest.*"),
+
+    # Values
+    mutation("a value's memory given back at once", (SESSION, "      holder->found = std::move(*found);", "      { const kv::Found gone = std::move(*found); }")),
+    mutation("a session closed under values", (SESSION, "  if (session->held_count > 0)", "  if (false)")),
+    mutation("a value given back twice", (SESSION, "    value->holder = nullptr;\n", "")),
+    mutation("a value copied beyond the buffer", (REQUEST, "  if (value.size() > request.buffer_bytes) {", "  if (value.size() > request.buffer_bytes + 1) {")),
+    mutation("the first piece of a value only", (REQUEST, "    to += part.size();\n", "")),
+    mutation("the last error of many is told", (SESSION, "    if (result == SPILLWAY_KV_OK) result = refuse(&session, found.error());", "    result = refuse(&session, found.error());\n    result = SPILLWAY_KV_OK;")),
+
+    # Structs of other versions
+    mutation("members past a struct's end read", (STATUS, "  memcpy(own, from, std::min(bytes, own_bytes));", "  memcpy(own, from, own_bytes);")),
+    mutation("what is not known is not refused", (STATUS, "    if (from[at] != 0)", "    if (false)")),
+
+    # Devices
+    mutation("a misspelt file made by opening it", (DEVICE, "  if (files->missing_count > 0)", "  if (false)")),
+    mutation("two openers of one file", (DEVICE, "  if (descriptor < 0 || flock", "  if (descriptor >= 0 || flock")),
+    mutation("a store made over another", (DEVICE, "  if (!device || overwrite) return device;", "  if (!device || !overwrite) return device;")),
+    mutation("a store closed under sessions", (STORE, "    if (store->user_count > 0)", "    if (false)")),
+
+    # Queues
+    mutation("requests of a key in any order", (WORKERS, ".high % lane_count_]", ".high % lane_count_ * 0 + (reinterpret_cast<uintptr_t>(&request) / sizeof(Request)) % lane_count_]"), test="capi_threads_test"),
+    mutation("what is left after a poll is not told", (QUEUE, "  if (queue->first_done != nullptr) queue->event.set();\n", "")),
+    mutation("a poll leaves the event set", (QUEUE, "  queue->event.clear();\n", "")),
+    mutation("a queue closed under requests", (QUEUE, "    if (queue->unfinished_count > 0)", "    if (false)")),
+    mutation("who waits is not told that nothing is left", (QUEUE, "  if (--pending_count == 0 && waiter_count > 0) event.set();", "  --pending_count;"), test="capi_threads_test"),
+    mutation("the list of pieces is not copied", (QUEUE, "  slot->pieces = {slot->own_pieces, piece_count};", "  slot->pieces = {pieces, piece_count};")),
+]
