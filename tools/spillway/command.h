@@ -31,6 +31,7 @@ int info(Arguments arguments);
 int docs(Arguments arguments);
 int bench(Arguments arguments);
 int dump(Arguments arguments);
+int kv(Arguments arguments);
 
 // The parts as one text, each as an ostream prints it.
 template <class... Parts>

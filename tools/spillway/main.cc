@@ -16,6 +16,7 @@ struct Subcommand {
 // command.h says how to add one.
 constexpr Subcommand kSubcommands[] = {
     {"run", "[OPTION]... -- PROGRAM [ARGUMENT]...", "run a program within a memory budget", tools::run},
+    {"kv", "SUBCOMMAND DEVICE ...", "the key-value store", tools::kv},
     {"bench", "NAME|all [OPTION]...", "measure Spillway beside its peers", tools::bench},
     {"dump", "PID|COREFILE ADDRESS LENGTH [--raw]", "what a running program's spilled memory holds",
      tools::dump},

@@ -1,0 +1,34 @@
+// Progress: one line on a terminal that says how far something has come and how fast; on anything else nothing.
+#pragma once
+#include <cstdint>
+#include <string>
+
+namespace tools {
+
+class Progress {
+ public:
+  enum class Unit { kBytes, kKeys };
+  // `what`: "load". Nothing is shown before the first fifth of a second is over.
+  Progress(const char* what, Unit unit);
+  // The line is gone.
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  // `all` 0: nobody knows. Cost: a look at the clock on a terminal.
+  void at(uint64_t done, uint64_t all);
+  // The same for callers of C's kind; `self` is a Progress.
+  static void report(void* self, uint64_t done, uint64_t all) { static_cast<Progress*>(self)->at(done, all); }
+
+ private:
+  std::string amount(uint64_t count) const;
+
+  const char* const what_;
+  const Unit unit_;
+  const bool is_shown_;
+  const uint64_t began_ns_;
+  uint64_t next_ns_;
+  bool has_line_ = false;
+};
+
+}  // namespace tools
