@@ -78,6 +78,16 @@ constexpr Subcommand kSubcommands[] = {
      "docs/formats/kv-dump.md describes dumps.\n",
      2, 2, kv_load, kLoadOptions},
     {"stats", "DEVICE", "what is in a store and what it takes", "", 1, 1, kv_stats, kStatsOptions},
+    {"check",
+     "DEVICE",
+     "verify a store",
+     "Reads every segment and record, and compares the index with them; writes nothing. Prints a line for "
+     "each\n"
+     "finding. Exit status: 0 clean, 1 there are findings. The same as spillway check.\n",
+     1,
+     1,
+     kv_check,
+     {}},
 };
 
 std::string usage(const Subcommand& subcommand) {
@@ -198,5 +208,7 @@ int kv(Arguments arguments) {
   }
   return run(subcommand_called(name), arguments.subspan(1));
 }
+
+int check(Arguments arguments) { return run(subcommand_called("check"), arguments); }
 
 }  // namespace tools

@@ -36,6 +36,7 @@ int kv_put(const KvLine& line);
 int kv_delete(const KvLine& line);
 int kv_stats(const KvLine& line);
 int kv_load(const KvLine& line);
+int kv_check(const KvLine& line);
 
 // The store's error for the user: WrongInput for what was asked, else a runtime_error for what the medium or the system did.
 [[noreturn]] void throw_error(const base::Error& error);

@@ -149,8 +149,8 @@ int kv_make(const KvLine& line) {
   if (paths.size() == 1) {
     file.emplace(paths[0]);
     if (file->needs_size() && options.capacity_bytes == 0)
-      line.refuse(concat('\'', printable(paths[0]),
-                         "' is not there, or empty; say how large it is to be: --capacity SIZE"));
+      line.refuse(
+          concat('\'', printable(paths[0]), "' has no size yet; say how large it is to be: --capacity SIZE"));
     if (file->needs_size() || file->is_smaller_than(options.capacity_bytes))
       file->set_size(line, options.capacity_bytes);
   }

@@ -22,8 +22,9 @@ Progress::Progress(const char* what, Unit unit)
       began_ns_(sys::monotonic_ns()),
       next_ns_(began_ns_ + kEveryNs) {}
 
-Progress::~Progress() {
+void Progress::clear() {
   if (has_line_) std::fputs(kEraseLine, stderr);
+  has_line_ = false;
 }
 
 std::string Progress::amount(uint64_t count) const {

@@ -10,15 +10,14 @@ class Progress {
   enum class Unit { kBytes, kKeys };
   // `what`: "load". Nothing is shown before the first fifth of a second is over.
   Progress(const char* what, Unit unit);
-  // The line is gone.
-  ~Progress();
+  ~Progress() { clear(); }
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
   // `all` 0: nobody knows. Cost: a look at the clock on a terminal.
   void at(uint64_t done, uint64_t all);
-  // The same for callers of C's kind; `self` is a Progress.
-  static void report(void* self, uint64_t done, uint64_t all) { static_cast<Progress*>(self)->at(done, all); }
+  // The line is gone, until at() shows it again: for who prints something else.
+  void clear();
 
  private:
   std::string amount(uint64_t count) const;
