@@ -99,8 +99,9 @@ std::string usage(const Subcommand& subcommand) {
 
 void print_help(const Subcommand& subcommand) {
   std::printf(
-      "usage: %s\n\nDEVICE is a path or a device string (docs/storage.md). SIZE takes K, M, G, T.\n%s",
-      usage(subcommand).c_str(), subcommand.more);
+      "usage: %s\n\n%s: %s.\n%sDEVICE is a path or a device string (docs/storage.md). SIZE takes K, M, G, "
+      "T.\n",
+      usage(subcommand).c_str(), subcommand.name.data(), subcommand.doc, subcommand.more);
   if (!subcommand.options.empty()) std::puts("");
   for (const Option& option : subcommand.options)
     std::printf("  %-29s %s\n", concat(option.name, ' ', option.argument).c_str(), option.doc);

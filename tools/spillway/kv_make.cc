@@ -95,27 +95,47 @@ class File {
   bool was_resized_ = false;
 };
 
+// The device's first bytes, and others.
+class Probe {
+ public:
+  explicit Probe(storage::Device& device) : device_(device) { value_of(channel_.open_for_threads(device)); }
+  ~Probe() { channel_.close(); }
+  Probe(const Probe&) = delete;
+  Probe& operator=(const Probe&) = delete;
+
+  static constexpr uint64_t kBytes = 4096;
+  std::span<const std::byte> read(uint64_t offset) {
+    if (const int error = channel_.read(offset, block_); error != 0)
+      throw_error(
+          base::Error::of(error, "kv make: cannot read ", device_.name(), ": ", base::error_name(error)));
+    return block_;
+  }
+  bool is_empty(uint64_t begin, uint64_t bytes) {
+    const uint64_t end = std::min(begin + bytes, base::round_down(device_.capacity_bytes(), kBytes));
+    for (uint64_t at = begin; at < end; at += kBytes)
+      if (!std::ranges::all_of(read(at), [](std::byte b) { return b == std::byte{0}; })) return false;
+    return true;
+  }
+
+ private:
+  storage::Device& device_;
+  kv::Channel channel_;
+  alignas(4096) std::byte block_[kBytes] = {};
+};
+
 void check_content(const KvLine& line, storage::Device& device) {
   constexpr uint64_t kProbedBytes = 64 << 10;
-  alignas(4096) static std::byte block[4096];
-  kv::Channel channel;
-  value_of(channel.open_for_threads(device));
-  int error = 0;
-  bool is_empty = true;
-  const auto look = [&](uint64_t begin, uint64_t bytes) {
-    const uint64_t end = std::min(begin + bytes, base::round_down(device.capacity_bytes(), sizeof block));
-    for (uint64_t at = begin; at < end && error == 0 && is_empty; at += sizeof block) {
-      error = channel.read(at, block);
-      is_empty = error != 0 || std::ranges::all_of(block, [](std::byte b) { return b == std::byte{0}; });
-    }
-  };
-  look(0, kProbedBytes);
-  for (const uint64_t offset : kv::kSuperblockOffsets) look(offset, kv::kSuperblockBytes);
-  channel.close();
-  if (error != 0)
-    throw_error(
-        base::Error::of(error, "kv make: cannot read ", device.name(), ": ", base::error_name(error)));
+  Probe probe(device);
+  bool is_empty = probe.is_empty(0, kProbedBytes);
+  for (const uint64_t offset : kv::kSuperblockOffsets)
+    is_empty = is_empty && probe.is_empty(offset, kv::kSuperblockBytes);
   if (!is_empty) line.refuse(concat(printable(device.name()), " has content", kContent));
+}
+
+kv::Geometry geometry_of(storage::Device& device) {
+  static_assert(Probe::kBytes == kv::kSuperblockBytes);
+  return value_of(kv::read_superblock(Probe(device).read(kv::kSuperblockOffsets[0]), device.capacity_bytes()))
+      .geometry;
 }
 
 kv::MakeOptions make_options(const KvLine& line) {
@@ -128,8 +148,7 @@ kv::MakeOptions make_options(const KvLine& line) {
     options.capacity_bytes = base::round_down(line.size("--capacity"), base::kOsPageBytes);
     if (options.capacity_bytes == 0) line.refuse("--capacity: that is no room for a store; see docs/kv.md");
   }
-  if (line.has("--grain") && options.grain_bytes == 0)
-    line.refuse("--grain: 0 bytes; give 512, 1K, 2K or 4K");
+  if (!kv::may_be_grain_bytes(options.grain_bytes)) line.refuse("--grain: give 512, 1K, 2K or 4K");
   if (line.has("--segment") && options.segment_bytes == 0)
     line.refuse("--segment: 0 bytes; give a power of two from 1M to 1G");
   return options;
@@ -154,18 +173,14 @@ int kv_make(const KvLine& line) {
     if (file->needs_size() || file->is_smaller_than(options.capacity_bytes))
       file->set_size(line, options.capacity_bytes);
   }
-  {
-    KvDevice device(line.words[0]);
-    if (!overwrite) check_content(line, *device);
-    value_of(kv::Store::make(*device, options));
-  }
+  KvDevice device(line.words[0]);
+  if (!overwrite) check_content(line, *device);
+  value_of(kv::Store::make(*device, options));
   if (file) file->keep();
-  KvStore store(line.words[0]);
-  const kv::Geometry& geometry = store->identity().geometry;
+  const kv::Geometry geometry = geometry_of(*device);
   std::printf("made a store of %lu segments of %s; values may have %s\n", geometry.segment_count,
               readable_bytes(geometry.segment_bytes).c_str(),
               readable_bytes(geometry.value_bytes_max()).c_str());
-  store.close();
   return 0;
 }
 

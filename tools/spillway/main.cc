@@ -56,7 +56,9 @@ int dispatch(tools::Arguments arguments) {
 int main(int count, char** arguments) {
   try {
     int status = dispatch({arguments + 1, static_cast<size_t>(count > 0 ? count - 1 : 0)});
-    if (std::fflush(stdout) != 0) throw std::runtime_error("cannot write to standard output");
+    // What was too large for the buffer has been tried already.
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+      throw std::runtime_error("cannot write to standard output");
     return status;
   } catch (const tools::WrongInput& error) {
     std::fprintf(stderr, "spillway: %s\n", error.what());
