@@ -578,7 +578,7 @@ class Stats(Case):
         for section, facts in stats.items():
             self.assertIn(f"\n{section}\n", "\n" + text)
             for name in facts:
-                self.assertRegex(text, rf"(?m)^  {name.replace('_', ' ')} +\S")
+                self.assertRegex(text, rf"(?m)^  {name.removesuffix('_bytes').replace('_', ' ')} +\S")
 
 
 class Check(Case):

@@ -178,7 +178,7 @@ int kv_make(const KvLine& line) {
   value_of(kv::Store::make(*device, options));
   if (file) file->keep();
   const kv::Geometry geometry = geometry_of(*device);
-  std::printf("made a store of %lu segments of %s; values may have %s\n", geometry.segment_count,
+  std::printf("made a store of %lu segments of %s; values may have up to %s\n", geometry.segment_count,
               readable_bytes(geometry.segment_bytes).c_str(),
               readable_bytes(geometry.value_bytes_max()).c_str());
   return 0;

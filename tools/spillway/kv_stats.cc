@@ -26,7 +26,7 @@ Json stats_of(kv::Store& store) {
             {"grain_bytes", geometry.grain_bytes},
             {"segment_bytes", geometry.segment_bytes},
             {"spare_percent", geometry.spare_percent},
-            {"value_bytes_most", geometry.value_bytes_max()}}},
+            {"largest_value_bytes", geometry.value_bytes_max()}}},
           {"keys", {{"count", counts.index.entries}}},
           {"segments",
            {{"all", geometry.segment_count},
@@ -40,7 +40,7 @@ Json stats_of(kv::Store& store) {
           {"index",
            {{"memory_bytes", counts.index.memory_bytes},
             {"tables", counts.index.tables},
-            {"bytes_of_a_key", share(counts.index.memory_bytes, counts.index.entries)}}},
+            {"memory_of_a_key_bytes", share(counts.index.memory_bytes, counts.index.entries)}}},
           {"recovery",
            {{"records", recovery.records},
             {"read_bytes", recovery.read_bytes},
@@ -51,12 +51,15 @@ Json stats_of(kv::Store& store) {
 }
 
 std::string words_of(std::string name) {
+  if (name.ends_with("_bytes")) name.resize(name.size() - 6);
   std::ranges::replace(name, '_', ' ');
   return name;
 }
 
 std::string readable(const std::string& name, const Json& value) {
-  if (value.is_number_float()) return concat(std::fixed, std::setprecision(2), value.get<double>());
+  if (value.is_number_float())
+    return concat(std::fixed, std::setprecision(2), value.get<double>(),
+                  name.ends_with("_bytes") ? " bytes" : "");
   if (name.ends_with("_bytes")) return readable_bytes(value.get<uint64_t>());
   return value.dump();
 }

@@ -15,10 +15,10 @@ constexpr const char* kEraseLine = "\r\x1b[K";
 
 }  // namespace
 
-Progress::Progress(const char* what, Unit unit)
+Progress::Progress(const char* what, Unit unit, bool is_wanted)
     : what_(what),
       unit_(unit),
-      is_shown_(isatty(STDERR_FILENO) == 1),
+      is_shown_(is_wanted && isatty(STDERR_FILENO) == 1),
       began_ns_(sys::monotonic_ns()),
       next_ns_(began_ns_ + kEveryNs) {}
 

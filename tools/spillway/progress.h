@@ -8,8 +8,8 @@ namespace tools {
 class Progress {
  public:
   enum class Unit { kBytes, kKeys };
-  // `what`: "load". Nothing is shown before the first fifth of a second is over.
-  Progress(const char* what, Unit unit);
+  // `what`: "load". Nothing is shown before the first fifth of a second is over, and nothing at all unless `is_wanted`.
+  Progress(const char* what, Unit unit, bool is_wanted = true);
   ~Progress() { clear(); }
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
