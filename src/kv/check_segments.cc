@@ -71,7 +71,6 @@ Bytes SegmentCheck::grains_at(uint32_t segment, uint64_t grain, uint64_t count, 
 }
 
 void SegmentCheck::run(uint32_t segment, std::vector<CheckedRecord>& records) {
-  window_end_ = 0;  // of the one before
   const Known known = look(segment);
   if (known.generation == 0) return;
   ++report_.segments;

@@ -199,6 +199,56 @@ TEST_F(CheckTest, AFlippedByteIsFoundWhereItIs) {
   EXPECT_TRUE(run().is_clean());
 }
 
+// Checks that are right say nothing of whether what they are of is.
+TEST_F(CheckTest, ASummaryThatIsNotItsRecordsIsFound) {
+  make(true, [](Session& session) {
+    for (int i = 0; i < 100; ++i) ASSERT_TRUE(session.put("key " + std::to_string(i), bytes_of("value")));
+  });
+  const Identity identity = *read_superblock({memory(), kSuperblockBytes}, kCapacity);
+  const size_t segment = sealed_segment(), summary = summary_of(segment);
+  const std::vector<std::byte> whole = image();
+  const auto count_of = [&](const std::function<void(std::span<SummaryEntry>, SegmentFooter&)>& change,
+                            const char* says) {
+    set_image(whole);
+    const std::span to(memory() + summary, segment + kSegment - summary);
+    SegmentFooter footer;
+    memcpy(&footer, to.last(sizeof footer).data(), sizeof footer);
+    change({reinterpret_cast<SummaryEntry*>(to.data()), footer.entry_count}, footer);
+    write_summary(identity, footer, to);
+    const CheckReport report = run();
+    EXPECT_NE(all_findings().find(says), std::string::npos) << says << "\n" << all_findings();
+    return report.damaged_records + report.damaged_segments;
+  };
+  using Entries = std::span<SummaryEntry>;
+  EXPECT_EQ(count_of([](Entries, SegmentFooter&) {}, ""), 0u);
+  EXPECT_EQ(count_of([](Entries all, SegmentFooter&) { all[9].hash.high ^= 1; }, "key is another one"), 1u);
+  EXPECT_EQ(count_of([](Entries all, SegmentFooter&) { all[9].hash.low ^= 1; }, "key is another one"), 1u);
+  EXPECT_EQ(count_of([](Entries all, SegmentFooter&) { all[9].sequence_and_kind ^= 0x100; }, "has sequence"),
+            1u);
+  EXPECT_EQ(count_of([](Entries all, SegmentFooter&) { all[9].sequence_and_kind ^= 1; }, "and kind"), 1u);
+  EXPECT_EQ(count_of(
+                [](Entries all, SegmentFooter& footer) {
+                  all.back().grains = 2;
+                  footer.used_grains = all.back().grain + 2;
+                },
+                "has 1 grains, in the summary 2"),
+            1u);
+  EXPECT_EQ(count_of([](Entries, SegmentFooter& footer) { ++footer.last_sequence; }, "highest sequence"), 1u);
+  EXPECT_EQ(count_of([](Entries, SegmentFooter& footer) { footer.sealed_generation = 0; },
+                     "sealed at generation 0"),
+            1u);
+}
+
+TEST_F(CheckTest, SuperblocksOfTwoStoresAreFound) {
+  make();
+  const std::vector<std::byte> before = image();
+  make();
+  memcpy(memory() + kSuperblockOffsets[1], before.data() + kSuperblockOffsets[1], kSuperblockBytes);
+  const CheckReport report = run();
+  EXPECT_EQ(report.damaged_superblocks, 1u);
+  EXPECT_EQ(findings.size(), 1u) << all_findings();
+}
+
 TEST_F(CheckTest, AFlippedByteInASegmentThatWasOpenIsFound) {
   make(false, [](Session& session) {
     for (int i = 0; i < 10; ++i)
@@ -241,22 +291,43 @@ TEST_F(CheckTest, AnIndexThatIsNotAsTheRecordsAreIsFound) {
   EXPECT_GT(report.entries, report.live_records);
 }
 
-TEST_F(CheckTest, AnEntryOfARemovedKeyIsFound) {
+// Recovery sees the store as it was before its last change, or after another one.
+TEST_F(CheckTest, AnEntryOfWhatIsNotTheNewestIsFound) {
   make(true, [](Session& session) { ASSERT_TRUE(session.put("key", bytes_of("value"))); });
   const std::vector<std::byte> before = image();
-  Store* const store = *Store::open(*device, {.stream_count = 1});
-  Session session;
-  ASSERT_TRUE(session.open(*store));
-  ASSERT_TRUE(session.remove("key"));
-  session.close();
-  ASSERT_TRUE(store->close());
-  EXPECT_TRUE(run().is_clean());
-  before_index = [&] { set_image(before); };
-  const CheckReport report = run();
-  EXPECT_EQ(report.live_records, 0u);
-  EXPECT_EQ(report.entries, 1u);
-  EXPECT_EQ(report.wrong_entries, 1u) << all_findings();
-  EXPECT_NE(all_findings().find("is of no live record"), std::string::npos);
+  const auto after = [&](const std::function<void(Session&)>& change) {
+    set_image(before);
+    Store* const store = *Store::open(*device, {.stream_count = 1});
+    Session session;
+    EXPECT_TRUE(session.open(*store));
+    change(session);
+    session.close();
+    EXPECT_TRUE(store->close());
+    return image();
+  };
+  const auto removed = after([](Session& session) { ASSERT_TRUE(session.remove("key")); });
+  const auto changed = after([](Session& session) { ASSERT_TRUE(session.put("key", bytes_of("other"))); });
+  const struct {
+    const std::vector<std::byte>& checked;
+    const std::vector<std::byte>& recovered;
+    uint64_t live, wrong;
+    std::vector<std::string> says;
+  } kCases[] = {
+      {removed, removed, 0, 0, {}},
+      {changed, changed, 1, 0, {}},
+      {removed, before, 0, 1, {"is of no live record"}},                // of the value that was removed
+      {removed, changed, 0, 1, {"is of no live record"}},               // of the tombstone itself
+      {changed, before, 1, 2, {"is of no live record", "is missing"}},  // of the value before
+  };
+  for (const auto& [checked, recovered, live, wrong, says] : kCases) {
+    set_image(checked);
+    before_index = [&] { set_image(recovered); };
+    const CheckReport report = run();
+    EXPECT_EQ(report.live_records, live);
+    EXPECT_EQ(report.wrong_entries, wrong) << all_findings();
+    for (const std::string& part : says)
+      EXPECT_NE(all_findings().find(part), std::string::npos) << all_findings();
+  }
 }
 
 TEST_F(CheckTest, WhatCannotBeReadIsAFinding) {
@@ -273,6 +344,24 @@ TEST_F(CheckTest, WhatCannotBeReadIsAFinding) {
   EXPECT_GT(report.damaged_segments + report.damaged_records, 0u);
   EXPECT_NE(all_findings().find("cannot be read"), std::string::npos) << all_findings();
   faulty->close();
+}
+
+TEST_F(CheckTest, WhatIsNearWhatCannotBeReadIsRead) {
+  make();
+  for (uint64_t n = 3; n < 30; ++n) {
+    storage::FaultSchedule faults;
+    faults.add({.operations = storage::operation_bit(storage::Operation::kRead),
+                .when = storage::FaultRule::When::kAt,
+                .error = EIO,
+                .n = n});
+    storage::Device* const inner = *storage::make_memory_device(kCapacity);
+    memcpy(const_cast<char*>(inner->whereabouts().memory), memory(), kCapacity);
+    storage::Device* const faulty = *storage::make_fault_device(inner, faults);
+    const CheckReport report = run(*faulty);
+    EXPECT_EQ(report.damaged_records, 0u) << n << "\n" << all_findings();
+    EXPECT_LE(findings.size(), 1u) << n << "\n" << all_findings();
+    faulty->close();
+  }
 }
 
 TEST_F(CheckTest, WhatIsNoStoreIsAnErrorAsOnOpening) {
