@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 import pty
+import re
 import shutil
 import struct
 import subprocess
@@ -115,7 +116,7 @@ class Words(Case):
         text = spillway("kv", "--help").out.decode()
         self.assertIn("usage: spillway kv SUBCOMMAND DEVICE", text)
         names = [line.split()[2] for line in text.splitlines() if line.startswith("  spillway kv ")]
-        self.assertLessEqual({"make", "get", "put", "delete", "load", "stats", "check"}, set(names))
+        self.assertLessEqual({"make", "get", "put", "delete", "list", "dump", "load", "stats", "check"}, set(names))
         for name in names:
             ended = spillway("kv", name, "--help")
             self.assertEqual((ended.status, ended.err), (0, ""))
@@ -128,10 +129,10 @@ class Words(Case):
     def test_wrong_words(self):
         self.refused(says="no subcommand")
         self.refused("fly", says=["'fly'", "--help"])
-        for name in ("make", "get", "put", "delete", "load", "stats", "check"):
+        for name in ("make", "get", "put", "delete", "list", "dump", "load", "stats", "check"):
             self.refused(name, says=f"usage: spillway kv {name}")
             self.refused(name, "--fly", self.device, says=["'--fly'", f"spillway kv {name} --help"])
-        for name in ("get", "put", "delete", "load"):
+        for name in ("get", "put", "delete", "dump", "load"):
             self.refused(name, self.device, says=f"usage: spillway kv {name}")
         self.refused("get", self.device, "a", "b", says="usage")
         self.refused("make", self.device, "b", says="usage")
@@ -326,7 +327,8 @@ class Devices(Case):
     def every(self, check, **keywords):
         before = self.device.read_bytes() if self.device.is_file() else None
         for words in (["get", self.device, "k"], ["put", self.device, "k", "v"], ["delete", self.device, "k"],
-                      ["load", self.device, "/dev/null"], ["stats", self.device], ["check", self.device]):
+                      ["list", self.device], ["dump", self.device, "-"], ["load", self.device, "/dev/null"],
+                      ["stats", self.device], ["check", self.device]):
             check(*words, **keywords)
         if before is not None:
             self.assertTrue(before == self.device.read_bytes(), "as it was")
@@ -561,6 +563,98 @@ class Load(Case):
         self.assertRegex(shown, rb"load: [0-9.]+ \w+, [0-9.]+ \w+ a second")
         self.assertTrue(shown.endswith(b"\r\x1b[K"), shown)
         self.assertEqual(load(subprocess.PIPE), b"")
+
+
+class List(Case):
+    def setUp(self):
+        super().setUp()
+        self.make("64M")
+
+    def listed(self, *arguments):
+        return self.done("list", self.device, *arguments)
+
+    def test_keys_are_printed_once_each(self):
+        self.assertEqual(self.listed(), b"")
+        self.load(*((b"key%d" % i, bytes(i)) for i in range(1000)))
+        self.load(*((b"key%d" % i, b"new") for i in range(0, 1000, 2)))
+        self.done("delete", self.device, *(f"key{i}" for i in range(0, 1000, 10)))
+        left = {b"key%d" % i for i in range(1000) if i % 10 != 0}
+        lines = self.listed().splitlines()
+        self.assertEqual(len(lines), len(left))
+        self.assertEqual(set(lines), left)
+        self.assertEqual(set(self.listed("--prefix", "key99").splitlines()),
+                         {key for key in left if key.startswith(b"key99")})
+        some = self.listed("--count", "7").splitlines()
+        self.assertEqual(len(set(some)), 7)
+        self.assertLess(set(some), left)
+        self.refused("list", self.device, "--count", "0", says=["--count", "'0'"])
+        self.refused("list", self.device, "--count", "many", says=["--count", "'many'"])
+
+    def test_lines_stay_lines(self):
+        keys = [b"a\nb", b"tab\t", b"back\\slash", "\u00fc".encode(), b"\xff\x7f", b"\x00"]
+        self.load(*((key, b"value of\t" + key) for key in keys))
+        shown = {b"a\\x0ab", b"tab\\x09", b"back\\x5cslash", "\u00fc".encode(), b"\xff\\x7f", b"\\x00"}
+        self.assertEqual(set(self.listed().splitlines()), shown)
+        lines = [line.split(b"\t") for line in self.listed("--values").splitlines()]
+        self.assertEqual({line[0] for line in lines}, shown)
+        for key, value in lines:
+            self.assertEqual(value, b"value of\\x09" + key)
+        for line in lines:  # what is shown can be read back
+            self.assertIn(re.sub(rb"\\x(..)", lambda match: bytes.fromhex(match[1].decode()), line[0]), keys)
+        raw = self.listed("--null")
+        self.assertTrue(raw.endswith(b"\0"))
+        for key in keys:
+            self.assertIn(key + b"\0", raw)
+        self.assertIn(b"back\\slash\0value of\tback\\slash\0", self.listed("--null", "--values"))
+
+    def test_what_has_expired_is_not_listed(self):
+        self.load((b"old", b"v", 0, 1), (b"new", b"v", 0, 1 << 47))
+        self.assertEqual(self.listed(), b"new\n")
+
+    def test_output_that_cannot_be_written_is_an_error(self):
+        self.load(*((b"key%d" % i, b"") for i in range(10_000)))
+        for words in (["list", self.device], ["dump", self.device, "-"]):
+            with open("/dev/full", "w") as full:
+                ended = spillway("kv", *words, stdout=full)
+            self.assertEqual(ended.status, 1)
+            self.assertIn("standard output", ended.err)
+
+
+class Dump(Case):
+    def test_what_is_dumped_is_what_is_loaded(self):
+        self.make("64M")
+        records = {b"key%d" % i: (os.urandom(i), i, 0 if i % 2 else 1 << 47) for i in range(2000)}
+        records[bytes(range(256))] = (b"\n.1\n", 0, 0)
+        self.load(*((key, *rest) for key, rest in records.items()))
+        self.put("removed", b"v")
+        self.done("delete", self.device, "removed")
+        file = self.folder / "dump"
+        self.assertEqual(self.done("dump", self.device, file), b"")
+        dump = file.read_bytes()
+        self.assertTrue(dump.startswith(b"spillway-dump 1\n") and dump.endswith(b"\n.2001\n"))
+        self.assertEqual(len(dump), len(dump_of(*((key, *rest) for key, rest in records.items()))))
+        for key, (value, flags, expires_ms) in records.items():
+            self.assertIn(b"\n+%d,%d,%d,%d:%b->%b\n" % (len(key), len(value), flags, expires_ms, key, value), dump)
+        other = self.folder / "other"
+        self.done("make", other, "--capacity", "64M")
+        self.assertEqual(self.done("load", other, "-", give=dump), b"2001 records were loaded\n")
+        again = self.done("dump", other, "-")
+        self.assertEqual(len(again), len(dump))
+        self.assertEqual(sorted(again.splitlines()), sorted(dump.splitlines()))
+
+    def test_nothing_is_written_over(self):
+        self.make()
+        self.put("key", b"value")
+        self.refused("dump", self.device, self.device, says=["is there already", str(self.device)])
+        self.refused("dump", self.device, self.folder, says="is there already")
+        self.refused("dump", self.device, self.folder / "no" / "dump", says="No such file")
+        self.refused("dump", self.folder / "none", self.folder / "dump", says="no such file")
+        self.assertFalse((self.folder / "dump").exists())
+        self.assertEqual(self.get("key"), b"value")
+        # One that cannot be whole is not left.
+        ended = spillway("kv", "dump", f"fault:read_eio=@9+:[{self.device}]", self.folder / "dump")
+        self.assertEqual(ended.status, 1, ended)
+        self.assertFalse((self.folder / "dump").exists())
 
 
 class Stats(Case):

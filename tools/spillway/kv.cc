@@ -44,6 +44,12 @@ constexpr Option kPutOptions[] = {
     {"--flags", "NUMBER", "32 bits that are kept with the value"},
 };
 constexpr Option kGetOptions[] = {{"--version", "", "prints its version instead of the value"}};
+constexpr Option kListOptions[] = {
+    {"--values", "", "and their values, after a tab"},
+    {"--prefix", "TEXT", "only keys that begin with it"},
+    {"--count", "NUMBER", "so many at most"},
+    {"--null", "", "keys and values as they are, each ended by a byte 0"},
+};
 constexpr Option kStatsOptions[] = {{"--json", "", "as one JSON object"}};
 constexpr Option kLoadOptions[] = {
     {"--durability", "none|batch|sync",
@@ -71,6 +77,19 @@ constexpr Subcommand kSubcommands[] = {
      2,
      kAny,
      kv_delete,
+     {}},
+    {"list", "DEVICE", "print all keys",
+     "One a line, in no order, as the store is when this begins. Control characters and backslashes are "
+     "shown as \\xNN.\n",
+     1, 1, kv_list, kListOptions},
+    {"dump",
+     "DEVICE FILE|-",
+     "write all keys and values to a file",
+     "As the store is when this begins; docs/formats/kv-dump.md describes the file, which must not be there "
+     "yet.\n",
+     2,
+     2,
+     kv_dump,
      {}},
     {"load", "DEVICE FILE|-", "put what a dump holds",
      "Keys that are there get the dump's values. Of a dump that is damaged or cut short, all before that is "

@@ -35,6 +35,8 @@ int kv_get(const KvLine& line);
 int kv_put(const KvLine& line);
 int kv_delete(const KvLine& line);
 int kv_stats(const KvLine& line);
+int kv_list(const KvLine& line);
+int kv_dump(const KvLine& line);
 int kv_load(const KvLine& line);
 int kv_check(const KvLine& line);
 
