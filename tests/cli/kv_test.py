@@ -116,7 +116,7 @@ class Words(Case):
         text = spillway("kv", "--help").out.decode()
         self.assertIn("usage: spillway kv SUBCOMMAND DEVICE", text)
         names = [line.split()[2] for line in text.splitlines() if line.startswith("  spillway kv ")]
-        self.assertLessEqual({"make", "get", "put", "delete", "list", "dump", "load", "stats", "check"}, set(names))
+        self.assertLessEqual({"make", "get", "put", "delete", "list", "dump", "load", "compact", "stats", "check"}, set(names))
         for name in names:
             ended = spillway("kv", name, "--help")
             self.assertEqual((ended.status, ended.err), (0, ""))
@@ -129,7 +129,7 @@ class Words(Case):
     def test_wrong_words(self):
         self.refused(says="no subcommand")
         self.refused("fly", says=["'fly'", "--help"])
-        for name in ("make", "get", "put", "delete", "list", "dump", "load", "stats", "check"):
+        for name in ("make", "get", "put", "delete", "list", "dump", "load", "compact", "stats", "check"):
             self.refused(name, says=f"usage: spillway kv {name}")
             self.refused(name, "--fly", self.device, says=["'--fly'", f"spillway kv {name} --help"])
         for name in ("get", "put", "delete", "dump", "load"):
@@ -328,7 +328,7 @@ class Devices(Case):
         before = self.device.read_bytes() if self.device.is_file() else None
         for words in (["get", self.device, "k"], ["put", self.device, "k", "v"], ["delete", self.device, "k"],
                       ["list", self.device], ["dump", self.device, "-"], ["load", self.device, "/dev/null"],
-                      ["stats", self.device], ["check", self.device]):
+                      ["stats", self.device], ["compact", self.device], ["check", self.device]):
             check(*words, **keywords)
         if before is not None:
             self.assertTrue(before == self.device.read_bytes(), "as it was")
@@ -655,6 +655,24 @@ class Dump(Case):
         ended = spillway("kv", "dump", f"fault:read_eio=@9+:[{self.device}]", self.folder / "dump")
         self.assertEqual(ended.status, 1, ended)
         self.assertFalse((self.folder / "dump").exists())
+
+
+class Compact(Case):
+    def test_room_of_what_is_dead_comes_back(self):
+        self.make("64M", "--segment", "1M")
+        free = []
+        for turn in range(3):
+            self.load(*((b"key%d" % i, b"%d " % turn + bytes(4000)) for i in range(3000)))
+        self.done("delete", self.device, *(f"key{i}" for i in range(100, 3000)))
+        free.append(json.loads(self.done("stats", self.device, "--json"))["segments"]["free"])
+        out = self.done("compact", self.device)
+        self.assertRegex(out, rb"\A[0-9.]+ MiB are free, [^\n]*; before [0-9.]+ MiB\n\Z")
+        free.append(json.loads(self.done("stats", self.device, "--json"))["segments"]["free"])
+        self.assertGreater(free[1], free[0] + 20)
+        for i in (0, 50, 99):
+            self.assertEqual(self.get(f"key{i}"), b"2 " + bytes(4000))
+        self.fails("get", self.device, "key100", says="no key 'key100'")
+        self.clean()
 
 
 class Stats(Case):

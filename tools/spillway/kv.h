@@ -39,6 +39,7 @@ int kv_list(const KvLine& line);
 int kv_dump(const KvLine& line);
 int kv_load(const KvLine& line);
 int kv_check(const KvLine& line);
+int kv_compact(const KvLine& line);
 
 // The store's error for the user: WrongInput for what was asked, else a runtime_error for what the medium or the system did.
 [[noreturn]] void throw_error(const base::Error& error);
