@@ -14,6 +14,7 @@ base::Expected<Device*> open_innermost(const DeviceNode& node, const OpenParamet
   if (node.scheme == Scheme::kSpdk) return make_spdk_device(node.spdk, node.depth, parameters);
   auto medium = open_medium(node.path, {.overwrite = parameters.overwrite,
                                         .spill = parameters.spill,
+                                        .store = parameters.store,
                                         .keep_size = node.scheme == Scheme::kPmem});
   if (!medium) return std::unexpected(medium.error());
   if (node.scheme == Scheme::kPmem) return make_pmem_device(*medium, node.pmem);

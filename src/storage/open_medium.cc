@@ -133,8 +133,9 @@ base::Expected<Medium> finish(const Path& path, Opened opened, const char* what,
   return medium;
 }
 
-base::Expected<Medium> finish_file(const Path& path, Opened opened, const char* what, bool spill) {
-  if (spill) {
+base::Expected<Medium> finish_file(const Path& path, Opened opened, const char* what,
+                                   const OpenParameters& parameters) {
+  if (parameters.spill) {
     if (auto good = check_file_system(path, opened.get()); !good) return std::unexpected(good.error());
   }
   auto capacity_bytes = file_capacity_bytes(path);
@@ -142,8 +143,16 @@ base::Expected<Medium> finish_file(const Path& path, Opened opened, const char* 
   struct statx facts;
   if (long result = describe(opened.get(), "", facts); sys::failed(result))
     return std::unexpected(open_error(path, result));
+  if (parameters.store) {
+    if (facts.stx_size < base::kOsPageBytes)
+      return failure(EINVAL, path, ": this file has ", facts.stx_size, " bytes, and holds nothing");
+    if (facts.stx_size > *capacity_bytes && facts.stx_size - *capacity_bytes >= base::kOsPageBytes)
+      return failure(EFBIG, path, ": files may be no larger than ", *capacity_bytes >> 10,
+                     "K in this process; raise ulimit -f");
+    capacity_bytes = base::round_down(facts.stx_size, base::kOsPageBytes);
+  }
   Medium medium;
-  medium.ends_with_process = spill;
+  medium.ends_with_process = parameters.spill || parameters.store;
   medium.capacity_bytes = *capacity_bytes;
   medium.discards = can_punch_holes(opened.get(), facts.stx_size);
   medium.polls = queue_number(facts.stx_dev_major, facts.stx_dev_minor, "io_poll") != 0;
@@ -154,22 +163,26 @@ base::Expected<Medium> open_file(const Path& path, const OpenParameters& paramet
   long result = open_path(path, 0);
   if (sys::failed(result)) return std::unexpected(open_error(path, result));
   Opened opened(result);
-  if (!parameters.spill) return finish_file(path, Opened(opened.take()), "file", false);
+  if (!parameters.spill && !parameters.store)
+    return finish_file(path, Opened(opened.take()), "file", parameters);
 
-  // Two processes that spill into one file would destroy each other's pages.
+  // Two processes that spill into one file would destroy each other's pages, or each other's store.
   if (sys::syscall(SYS_flock, opened.get(), LOCK_EX | LOCK_NB) == -EWOULDBLOCK)
-    return failure(EBUSY, path,
-                   ": another process spills there; name a directory, so that each has its own file");
+    return parameters.store
+               ? failure(EBUSY, path, ": it is in use by another process; wait until that has ended")
+               : failure(EBUSY, path,
+                         ": another process spills there; name a directory, so that each has its own file");
   struct statx facts;
   if (result = describe(opened.get(), "", facts); sys::failed(result))
     return std::unexpected(open_error(path, result));
   if ((facts.stx_mode & S_IFMT) != S_IFREG)
     return failure(EINVAL, path, ": it has just been replaced; try again");
+  if (parameters.store) return finish_file(path, Opened(opened.take()), "file", parameters);
   if (facts.stx_size > 0 && !parameters.overwrite) {
     return failure(EEXIST, path, ": this file has content; pass --storage-overwrite to lose it, ",
                    "or name a directory or an empty file");
   }
-  auto medium = finish_file(path, Opened(opened.take()), "file", true);
+  auto medium = finish_file(path, Opened(opened.take()), "file", parameters);
   if (medium && facts.stx_size > 0 && !parameters.keep_size)
     sys::syscall(SYS_ftruncate, medium->descriptor, 0);
   return medium;
@@ -196,7 +209,7 @@ base::Expected<Medium> open_block_device(const Path& path, const OpenParameters&
   sys::syscall(SYS_ioctl, opened.get(), BLKSSZGET, &sector_bytes);
 
   Medium medium;
-  medium.ends_with_process = parameters.spill;
+  medium.ends_with_process = parameters.spill || parameters.store;
   medium.is_block_device = true;
   medium.capacity_bytes = base::round_down(size_bytes, base::kOsPageBytes);
   medium.discards = queue_number(facts.stx_rdev_major, facts.stx_rdev_minor, "discard_max_bytes") != 0;
@@ -214,7 +227,7 @@ base::Expected<Medium> open_directory(const Path& path, const OpenParameters& pa
   if (!parameters.spill) return failure(EISDIR, path, ": this is a directory; name a file or a block device");
   long result = make_nameless_in(path);
   if (sys::failed(result)) return std::unexpected(open_error(path, result));
-  return finish_file(path, Opened(result), "unlinked file", true);
+  return finish_file(path, Opened(result), "unlinked file", parameters);
 }
 
 }  // namespace
@@ -227,10 +240,11 @@ base::Expected<Medium> open_medium(std::string_view path_text, const OpenParamet
     long result = describe(AT_FDCWD, path.c_str(), facts);
     if (result == -ENOENT) {
       if (is_in_dev(path_text)) return failure(ENOENT, path, ": no such device; see lsblk");
+      if (parameters.store) return failure(ENOENT, path, ": no such file or device");
       result = parameters.spill ? make_nameless(path) : open_path(path, O_CREAT | O_EXCL);
       if (result == -EEXIST) continue;
       if (sys::failed(result)) return std::unexpected(open_error(path, result));
-      return finish_file(path, Opened(result), parameters.spill ? "unlinked file" : "file", parameters.spill);
+      return finish_file(path, Opened(result), parameters.spill ? "unlinked file" : "file", parameters);
     }
     if (sys::failed(result)) return std::unexpected(open_error(path, result));
     switch (facts.stx_mode & S_IFMT) {

@@ -214,6 +214,28 @@ TEST_F(OpenTest, WithoutSpillFilesAreKept) {
   EXPECT_EQ(refusal(directory, {}).number, EISDIR);
 }
 
+TEST_F(OpenTest, WhatIsForAStoreIsNotMadeNorGrownNorShared) {
+  constexpr OpenParameters kStore = {.store = true};
+  EXPECT_EQ(refusal(path("none"), kStore).number, ENOENT);
+  EXPECT_EQ(refusal(directory, kStore).number, EISDIR);
+  EXPECT_EQ(entry_count(), 0u);
+  write_file("file", "");
+  EXPECT_EQ(refusal(path("file"), kStore).number, EINVAL) << "nothing is in it";
+  std::filesystem::resize_file(path("file"), (1 << 20) + 5);
+  for (const char* scheme : {"", "file:", "uring:", "aio:"}) {
+    auto device = open_device(scheme + path("file"), kStore);
+    ASSERT_TRUE(device.has_value()) << device.error().message;
+    EXPECT_EQ((*device)->capacity_bytes(), uint64_t{1} << 20);
+    use(**device, (1 << 20) - kBlock);
+    const base::Error busy = refusal(path("file"), kStore);
+    EXPECT_EQ(busy.number, EBUSY);
+    EXPECT_NE(std::string_view(busy.message).find("in use by another process"), std::string_view::npos);
+    (*device)->close();
+  }
+  EXPECT_EQ(std::filesystem::file_size(path("file")), (1u << 20) + 5);
+  EXPECT_EQ(refusal(path("file"), kStore).number, 0) << "it is free again";
+}
+
 TEST_F(OpenTest, OtherKindsAreRefused) {
   ASSERT_EQ(mkfifo(path("fifo").c_str(), 0600), 0);
   EXPECT_EQ(refusal(path("fifo")).number, EINVAL);

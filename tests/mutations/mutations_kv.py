@@ -1,5 +1,7 @@
 """Breakages of src/kv: an entry that is lost or found wrongly, while tables grow and shrink."""
 
+CHECK = "src/kv/check.cc"
+CHECK_SEGMENTS = "src/kv/check_segments.cc"
 ENTRY = "src/kv/entry.h"
 CHECKPOINT = "src/kv/checkpoint_format.cc"
 FORMAT = "src/kv/format.cc"
@@ -106,6 +108,23 @@ MUTATIONS = [
     mutation("sequences begin anew", (RECOVERY, "    log_.recovered_sequence(entry.sequence());\n", ""), gtest_filter="StoreTest.*"),
     mutation("generations begin anew", (LOG, "  generation_ = std::max(generation_, generation);\n", ""), gtest_filter="StoreTest.*"),
     mutation("what was found after a crash is not flushed", (RECOVERY, "    if (const int error = channel_.flush(); error != 0)\n      return", "    if (const int error = 0; error != 0)\n      return"), gtest_filter="*CrashTest*"),
+
+    # Check
+    mutation("check writes", ("src/kv/forgetful_device.cc", "    if (io.operation == storage::Operation::kRead) {\n", "    if (true) {\n"), gtest_filter="CheckTest.*"),
+    mutation("second superblock is not looked at", (CHECK, "  if (!second) is_wrong", "  if (false) is_wrong"), gtest_filter="CheckTest.*"),
+    mutation("superblocks of two stores are taken for one's", (CHECK, "first && second && memcmp(", "first && second && false && memcmp("), gtest_filter="CheckTest.*"),
+    mutation("damaged footer taken for none", (CHECK_SEGMENTS, "if (!is_whole && footer_is_damaged(known.footer))", "if (false)"), gtest_filter="CheckTest.*"),
+    mutation("footer of an earlier store taken for a damaged one", (CHECK_SEGMENTS, "constexpr int kBitsOfDamage = 8;", "constexpr int kBitsOfDamage = 64;"), gtest_filter="CheckTest.*"),
+    mutation("key of a record is not compared with its entry", (CHECK_SEGMENTS, "  if (hash_key(identity_.secret, record.key) != entry.hash)", "  if (false)"), gtest_filter="CheckTest.*"),
+    mutation("sequence of a record is not compared with its entry", (CHECK_SEGMENTS, "  if (record.header.sequence_and_kind != entry.sequence_and_kind)", "  if (false)"), gtest_filter="CheckTest.*"),
+    mutation("hole between records is nothing", (CHECK_SEGMENTS, "    if (was_one || begun != kNone)", "    if (begun != kNone)"), gtest_filter="CheckTest.*"),
+    mutation("torn record at the end is nothing", (CHECK_SEGMENTS, "  if (gap > 1 && gap != kNone) end_gap(false);", ""), gtest_filter="CheckTest.*"),
+    mutation("window of the segment before", (CHECK_SEGMENTS, "segment != window_segment_ || grain", "grain"), gtest_filter="CheckTest.*"),
+    mutation("what cannot be read makes what is near it unreadable", (CHECK_SEGMENTS, "      error = read(segment, grain, memory_.first(count * grain_bytes));\n", ""), gtest_filter="CheckTest.*"),
+    mutation("missing entry is not told", (CHECK, "    else if (!is_removed(key))\n      entry_is_wrong", "    else if (false)\n      entry_is_wrong"), gtest_filter="CheckTest.*"),
+    mutation("entry of a removed key is right", (CHECK, "own != key.end() && !is_removed(key) && is_newest", "own != key.end() && is_newest"), gtest_filter="CheckTest.*"),
+    mutation("entry of an older record is right", (CHECK, " && is_newest(key, *own) && found", " && found"), gtest_filter="CheckTest.*"),
+    mutation("counters are not compared", (CHECK, "      if (recovered_.live_grains(i) == live_grains_[i]) continue;", "      continue;"), gtest_filter="CheckTest.*"),
 
     # Calls beside each other
     mutation("two puts of a key at once", ("src/kv/key_locks.cc", "holder != nullptr && holder->hash_ != hash_", "holder != nullptr"), gtest_filter="StoreTest.Threads*"),

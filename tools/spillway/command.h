@@ -31,6 +31,8 @@ int info(Arguments arguments);
 int docs(Arguments arguments);
 int bench(Arguments arguments);
 int dump(Arguments arguments);
+int kv(Arguments arguments);
+int check(Arguments arguments);
 
 // The parts as one text, each as an ostream prints it.
 template <class... Parts>

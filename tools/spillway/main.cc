@@ -16,6 +16,8 @@ struct Subcommand {
 // command.h says how to add one.
 constexpr Subcommand kSubcommands[] = {
     {"run", "[OPTION]... -- PROGRAM [ARGUMENT]...", "run a program within a memory budget", tools::run},
+    {"kv", "SUBCOMMAND DEVICE ...", "the key-value store", tools::kv},
+    {"check", "DEVICE", "verify a store", tools::check},
     {"bench", "NAME|all [OPTION]...", "measure Spillway beside its peers", tools::bench},
     {"dump", "PID|COREFILE ADDRESS LENGTH [--raw]", "what a running program's spilled memory holds",
      tools::dump},
@@ -54,7 +56,9 @@ int dispatch(tools::Arguments arguments) {
 int main(int count, char** arguments) {
   try {
     int status = dispatch({arguments + 1, static_cast<size_t>(count > 0 ? count - 1 : 0)});
-    if (std::fflush(stdout) != 0) throw std::runtime_error("cannot write to standard output");
+    // What was too large for the buffer has been tried already.
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+      throw std::runtime_error("cannot write to standard output");
     return status;
   } catch (const tools::WrongInput& error) {
     std::fprintf(stderr, "spillway: %s\n", error.what());

@@ -1,0 +1,42 @@
+// Check: is all that a store keeps as it should be? Reads only.
+//
+//  1 both superblocks, every segment's header and footer, and each summary
+//  2 every record of every segment in use: its check, and that the summary's entry is the record's. Of a segment without a summary, as
+//    a process that was killed leaves it, each record that can be read counts, as for recovery
+//  3 which records are the newest of their keys follows from these. Recovery makes index and log, on a device that forgets what is
+//    written: the index has to have exactly the newest records that are values, and each segment as many live grains
+//
+// Memory: 40 bytes for each record in the log, and what recovery takes.
+#pragma once
+#include <cstdint>
+
+#include "base/error.h"
+#include "storage/device.h"
+
+namespace kv {
+
+struct CheckReport {
+  uint64_t segments = 0;           // in use
+  uint64_t unsealed_segments = 0;  // of them; without a summary: the store was not closed
+  uint64_t records = 0;            // in them, dead ones and tombstones too
+  uint64_t live_records = 0;       // the newest of their keys, and no tombstones
+  uint64_t entries = 0;            // of the index
+  uint64_t damaged_superblocks = 0;
+  uint64_t damaged_segments = 0;  // header, footer or summary
+  uint64_t damaged_records = 0;
+  uint64_t wrong_entries = 0;   // of the index: missing, or of no live record
+  uint64_t wrong_counters = 0;  // of segments
+  uint64_t read_bytes = 0;      // by 1 and 2
+
+  bool is_clean() const {
+    return damaged_superblocks + damaged_segments + damaged_records + wrong_entries + wrong_counters == 0;
+  }
+};
+
+// Each finding is one line for `finding`; `progress` is told bytes of the segments, again and again. Errors: there is no store, as
+// Store::open says it; ENOMEM, EMFILE. What cannot be read is a finding. REQUIRES: nobody writes to the device meanwhile.
+base::Expected<CheckReport> check(storage::Device& device, void (*finding)(void* context, const char* line),
+                                  void (*progress)(void* context, uint64_t done_bytes, uint64_t all_bytes),
+                                  void* context);
+
+}  // namespace kv

@@ -1,0 +1,231 @@
+#include "kv/check_segments.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/ids.h"
+#include "sys/memory.h"
+
+namespace kv {
+namespace {
+
+constexpr uint64_t kWindowBytes = 4 << 20;  // more than any record
+constexpr uint64_t kPieceBytes = 1 << 20;   // of a read
+
+}  // namespace
+
+SegmentCheck::~SegmentCheck() {
+  if (!memory_.empty()) sys::unmap(memory_.data(), memory_.size());
+}
+
+base::Expected<void> SegmentCheck::open() {
+  auto memory = sys::map_anonymous(kWindowBytes, "the check of a store");
+  if (!memory) return std::unexpected(memory.error());
+  memory_ = {reinterpret_cast<std::byte*>(*memory), kWindowBytes};
+  return {};
+}
+
+template <class... Parts>
+void SegmentCheck::record_is_wrong(uint32_t segment, uint64_t grain, const Parts&... what) {
+  ++report_.damaged_records;
+  findings_.add("segment ", segment, ", grain ", grain, " (byte ",
+                geometry_.offset_of(geometry_.address(segment, static_cast<uint32_t>(grain))),
+                "): ", what...);
+}
+
+template <class... Parts>
+void SegmentCheck::segment_is_wrong(uint32_t segment, const Parts&... what) {
+  ++report_.damaged_segments;
+  findings_.add("segment ", segment, " (byte ", geometry_.segment_offset(segment), "): ", what...);
+}
+
+int SegmentCheck::read(uint32_t segment, uint64_t grain, std::span<std::byte> to) {
+  const uint64_t begin = geometry_.segment_offset(segment) + grain * geometry_.grain_bytes;
+  for (uint64_t at = 0; at < to.size(); at += kPieceBytes) {
+    const std::span piece = to.subspan(at, std::min(kPieceBytes, to.size() - at));
+    if (const int error = channel_.read(begin + at, piece); error != 0) return error;
+    report_.read_bytes += piece.size();
+  }
+  return 0;
+}
+
+// Some grains of the segment, before `end`, read with those after them; empty, if they cannot be read.
+Bytes SegmentCheck::grains_at(uint32_t segment, uint64_t grain, uint64_t count, uint64_t end) {
+  const uint64_t grain_bytes = geometry_.grain_bytes;
+  if (segment != window_segment_ || grain < window_begin_ || grain + count > window_end_) {
+    window_segment_ = segment;
+    window_begin_ = grain;
+    window_end_ = std::min(end, grain + kWindowBytes / grain_bytes);
+    int error = read(segment, grain, memory_.first((window_end_ - grain) * grain_bytes));
+    // Only what is asked for, then: others may be readable.
+    if (error != 0) {
+      window_end_ = grain + count;
+      error = read(segment, grain, memory_.first(count * grain_bytes));
+    }
+    if (error != 0) {
+      window_end_ = 0;
+      return {};
+    }
+  }
+  return Bytes(memory_).subspan((grain - window_begin_) * grain_bytes, (window_end_ - grain) * grain_bytes);
+}
+
+void SegmentCheck::run(uint32_t segment, std::vector<CheckedRecord>& records) {
+  const Known known = look(segment);
+  if (known.generation == 0) return;
+  ++report_.segments;
+  if (known.has_footer && read_entries(segment, known.footer)) {
+    check_sealed(segment, known, records);
+  } else {
+    ++report_.unsealed_segments;
+    scan(segment, known.generation, records);
+  }
+}
+
+// A footer that was written for this store, and has changed since: of one of an earlier life of the segment the check is right, and of
+// another store's or no footer at all the number is another one, not by some bits only.
+bool SegmentCheck::footer_is_damaged(const SegmentFooter& footer) const {
+  constexpr int kBitsOfDamage = 8;
+  return std::popcount(footer.store_id ^ identity_.store_id) <= kBitsOfDamage;
+}
+
+SegmentCheck::Known SegmentCheck::look(uint32_t segment) {
+  const uint64_t grain_bytes = geometry_.grain_bytes;
+  alignas(4096) std::byte block[4096];
+  const std::span<std::byte> grain(block, grain_bytes);
+  int error = read(segment, 0, grain);
+  SegmentHeader header;
+  const bool has_header = error == 0 && read_segment_header(identity_, grain, header);
+  if (error != 0)
+    segment_is_wrong(segment, "the header cannot be read: ", base::error_name(error));
+  else if (!has_header)
+    segment_is_wrong(segment, "the header is damaged");
+  if (has_header && header.state != SegmentState::kUsed) return {};
+
+  Known known;
+  error = read(segment, geometry_.segment_grains() - 1, grain);
+  if (error != 0) {
+    segment_is_wrong(segment, "the footer cannot be read: ", base::error_name(error));
+  } else {
+    memcpy(&known.footer, grain.last(sizeof known.footer).data(), sizeof known.footer);
+    const bool is_whole = read_footer(identity_, known.footer.generation, grain, known.footer);
+    known.has_footer = is_whole && (!has_header || known.footer.generation == header.generation);
+    if (!is_whole && footer_is_damaged(known.footer)) segment_is_wrong(segment, "the footer is damaged");
+  }
+  // Recovery goes by the footer, too, where there is no header.
+  if (has_header)
+    known.generation = header.generation;
+  else if (known.has_footer)
+    known.generation = known.footer.generation;
+  return known;
+}
+
+bool SegmentCheck::read_entries(uint32_t segment, const SegmentFooter& footer) {
+  const uint64_t grains = summary_grains(geometry_, footer.entry_count);
+  // With memory that a device takes: vectors are not aligned.
+  const uint64_t bytes = grains * geometry_.grain_bytes;
+  auto memory = sys::map_anonymous(bytes, "the check of a store");
+  if (!memory) {
+    segment_is_wrong(segment, "no memory for the summary");
+    return false;
+  }
+  const std::span to(reinterpret_cast<std::byte*>(*memory), bytes);
+  const int error = read(segment, geometry_.segment_grains() - grains, to);
+  if (error == 0) summary_.assign(to.begin(), to.end());
+  sys::unmap(*memory, bytes);
+  if (error != 0) {
+    segment_is_wrong(segment, "the summary cannot be read: ", base::error_name(error));
+    return false;
+  }
+  entries_ = read_summary(identity_, footer, summary_);
+  if (entries_.size() == footer.entry_count) return true;
+  segment_is_wrong(segment, "the summary is damaged");
+  return false;
+}
+
+void SegmentCheck::check_sealed(uint32_t segment, const Known& known, std::vector<CheckedRecord>& records) {
+  uint64_t last_sequence = 0;
+  uint64_t end = 1;
+  for (const SummaryEntry& entry : entries_) {
+    last_sequence = std::max(last_sequence, entry.sequence());
+    end = uint64_t{entry.grain} + entry.grains;
+    if (entry.kind() == RecordKind::kVoid) continue;
+    ++report_.records;
+    check_entry(segment, known.generation, entry);
+    records.push_back({.hash = entry.hash,
+                       .sequence_and_kind = entry.sequence_and_kind,
+                       .address = geometry_.address(segment, entry.grain),
+                       .grains = entry.grains});
+  }
+  if (known.footer.last_sequence != last_sequence)
+    segment_is_wrong(segment, "the footer's highest sequence is ", known.footer.last_sequence,
+                     ", but its records' ", last_sequence);
+  if (known.footer.used_grains < end)
+    segment_is_wrong(segment, "the footer's last record ends at grain ", known.footer.used_grains,
+                     ", but it does at ", end);
+  if (known.footer.sealed_generation < known.generation)
+    segment_is_wrong(segment, "sealed at generation ", known.footer.sealed_generation,
+                     ", before it was opened at ", known.generation);
+}
+
+void SegmentCheck::check_entry(uint32_t segment, uint64_t generation, const SummaryEntry& entry) {
+  const uint64_t most = geometry_.grains(record_bytes(kKeyBytesMax, kInlineValueBytesMax));
+  if (entry.grains > most)
+    return record_is_wrong(segment, entry.grain, "the summary has a record of ", entry.grains, " grains");
+  // No more is used of the segment than what the footer says, in whose bounds the entries are.
+  const Bytes bytes =
+      grains_at(segment, entry.grain, entry.grains, uint64_t{entries_.back().grain} + entries_.back().grains);
+  if (bytes.empty()) return record_is_wrong(segment, entry.grain, "the record cannot be read");
+  Record record;
+  if (read_record(identity_.secret, generation, bytes.first(uint64_t{entry.grains} * geometry_.grain_bytes),
+                  record) != Reading::kWhole)
+    return record_is_wrong(segment, entry.grain, "the record is damaged");
+  if (geometry_.grains(record.bytes()) != entry.grains)
+    return record_is_wrong(segment, entry.grain, "the record has ", geometry_.grains(record.bytes()),
+                           " grains, in the summary ", entry.grains);
+  if (record.header.sequence_and_kind != entry.sequence_and_kind)
+    return record_is_wrong(segment, entry.grain, "the record has sequence ", record.header.sequence(),
+                           " and kind ", static_cast<uint32_t>(record.header.kind()), ", in the summary ",
+                           entry.sequence(), " and ", static_cast<uint32_t>(entry.kind()));
+  if (hash_key(identity_.secret, record.key) != entry.hash)
+    return record_is_wrong(segment, entry.grain, "the record's key is another one than the summary's");
+}
+
+// Where no record is, but one follows, there was one, or was to be one. After the last of them what begins as a record was to be one; in
+// a segment without any it may be what another store has left.
+void SegmentCheck::scan(uint32_t segment, uint64_t generation, std::vector<CheckedRecord>& records) {
+  const uint64_t end = geometry_.segment_grains();
+  const uint64_t most = geometry_.grains(record_bytes(kKeyBytesMax, kInlineValueBytesMax));
+  constexpr uint64_t kNone = ~uint64_t{0};
+  uint64_t gap = kNone, begun = kNone;  // where it begins; where something is that begins as a record
+  const auto end_gap = [&](bool was_one) {
+    if (was_one || begun != kNone)
+      record_is_wrong(segment, begun != kNone ? begun : gap,
+                      "the record is damaged, or was being written when the process ended");
+    gap = begun = kNone;
+  };
+  for (uint64_t grain = 1; grain < end;) {
+    Bytes bytes = grains_at(segment, grain, std::min(most, end - grain), end);
+    if (bytes.empty()) bytes = grains_at(segment, grain, 1, end);
+    Record record;
+    if (bytes.empty() || read_record(identity_.secret, generation, bytes, record) != Reading::kWhole) {
+      if (gap == kNone) gap = grain;
+      const bool begins_one = bytes.empty() || (record.header.generation == generation &&
+                                                record.header.kind() < RecordKind::kVoid);
+      if (begins_one && begun == kNone) begun = grain;
+      ++grain;
+      continue;
+    }
+    if (gap != kNone) end_gap(true);
+    ++report_.records;
+    const auto grains = static_cast<uint32_t>(geometry_.grains(record.bytes()));
+    records.push_back({.hash = hash_key(identity_.secret, record.key),
+                       .sequence_and_kind = record.header.sequence_and_kind,
+                       .address = geometry_.address(segment, static_cast<uint32_t>(grain)),
+                       .grains = grains});
+    grain += grains;
+  }
+  if (gap > 1 && gap != kNone) end_gap(false);
+}
+
+}  // namespace kv

@@ -1,0 +1,242 @@
+// spillway kv: the command line of the key-value store. docs/kv.md, "Command line".
+#include "kv.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+
+namespace tools {
+namespace {
+
+struct Option {
+  std::string_view name;
+  const char* argument;  // "": it takes none
+  const char* doc;
+};
+
+struct Subcommand {
+  std::string_view name;
+  const char* words;
+  const char* doc;   // of one line
+  const char* more;  // ends with a newline
+  size_t words_least;
+  size_t words_most;
+  int (*function)(const KvLine&);
+  std::span<const Option> options;
+};
+
+constexpr size_t kAny = ~size_t{0};
+
+constexpr Option kMakeOptions[] = {
+    {"--capacity", "SIZE", "how large the store is; needed for a file that is not there yet, or is empty"},
+    {"--grain", "SIZE", "what records are rounded up to: 512 (default), 1K, 2K or 4K"},
+    {"--segment", "SIZE",
+     "what is filled and collected at a time: a power of two from 1M to 1G; default by the capacity"},
+    {"--spare", "PERCENT", "of the segments, that records do not fill: 0 to 90, default 10"},
+    {"--overwrite", "", "what is on the device is lost"},
+};
+constexpr Option kPutOptions[] = {
+    {"--file", "FILE", "the value is what is in the file"},
+    {"--if-absent", "", "only if the key is not there"},
+    {"--if-present", "", "only if it is"},
+    {"--if-version", "VERSION", "only if it has this version, as put and get --version print it"},
+    {"--expires", "SECONDS", "it is gone after so many"},
+    {"--flags", "NUMBER", "32 bits that are kept with the value"},
+};
+constexpr Option kGetOptions[] = {{"--version", "", "prints its version instead of the value"}};
+constexpr Option kListOptions[] = {
+    {"--values", "", "and their values, after a tab"},
+    {"--prefix", "TEXT", "only keys that begin with it"},
+    {"--count", "NUMBER", "so many at most"},
+    {"--null", "", "keys and values as they are, each ended by a byte 0"},
+};
+constexpr Option kStatsOptions[] = {{"--json", "", "as one JSON object"}};
+constexpr Option kLoadOptions[] = {
+    {"--durability", "none|batch|sync",
+     "of each put meanwhile, default batch; at the end all is on the device for good"}};
+
+// kv.h says how to add one.
+constexpr Subcommand kSubcommands[] = {
+    {"make", "DEVICE", "make an empty store",
+     "A file that is not there is made. A device or file that has content is refused, a store among them.\n",
+     1, 1, kv_make, kMakeOptions},
+    {"get", "DEVICE KEY", "print a value",
+     "Writes the value as it is, without a newline. Exit status 1: there is no such key.\n", 2, 2, kv_get,
+     kGetOptions},
+    {"put", "DEVICE KEY VALUE|-", "store a value",
+     "The value is VALUE, or with - what comes from standard input. It is on the device for good when this "
+     "ends;\n"
+     "prints the key's new version. Exit status 1: a condition is not met, and nothing was done. Write -- "
+     "before a\n"
+     "KEY or VALUE that begins with -.\n",
+     2, 3, kv_put, kPutOptions},
+    {"delete",
+     "DEVICE KEY...",
+     "remove keys",
+     "Exit status 1: one of them is not there; the others are removed.\n",
+     2,
+     kAny,
+     kv_delete,
+     {}},
+    {"list", "DEVICE", "print all keys",
+     "One a line, in no order, as the store is when this begins. Control characters and backslashes are "
+     "shown as \\xNN.\n",
+     1, 1, kv_list, kListOptions},
+    {"dump",
+     "DEVICE FILE|-",
+     "write all keys and values to a file",
+     "As the store is when this begins; docs/formats/kv-dump.md describes the file, which must not be there "
+     "yet.\n",
+     2,
+     2,
+     kv_dump,
+     {}},
+    {"load", "DEVICE FILE|-", "put what a dump holds",
+     "Keys that are there get the dump's values. Of a dump that is damaged or cut short, all before that is "
+     "loaded.\n"
+     "docs/formats/kv-dump.md describes dumps.\n",
+     2, 2, kv_load, kLoadOptions},
+    {"stats", "DEVICE", "what is in a store and what it takes", "", 1, 1, kv_stats, kStatsOptions},
+    {"compact",
+     "DEVICE",
+     "make room of what was overwritten and removed",
+     "Collects segments until nothing is to be gained. A store does that by itself, as it needs room.\n",
+     1,
+     1,
+     kv_compact,
+     {}},
+    {"check",
+     "DEVICE",
+     "verify a store",
+     "Reads every segment and record, and compares the index with them; writes nothing. Prints a line for "
+     "each\n"
+     "finding. Exit status: 0 clean, 1 there are findings. The same as spillway check.\n",
+     1,
+     1,
+     kv_check,
+     {}},
+};
+
+std::string usage(const Subcommand& subcommand) {
+  std::string text = concat("spillway kv ", subcommand.name);
+  for (const Option& option : subcommand.options)
+    text += concat(" [", option.name, *option.argument != 0 ? " " : "", option.argument, ']');
+  return concat(text, ' ', subcommand.words);
+}
+
+void print_help(const Subcommand& subcommand) {
+  std::printf(
+      "usage: %s\n\n%s: %s.\n%sDEVICE is a path or a device string (docs/storage.md). SIZE takes K, M, G, "
+      "T.\n",
+      usage(subcommand).c_str(), subcommand.name.data(), subcommand.doc, subcommand.more);
+  if (!subcommand.options.empty()) std::puts("");
+  for (const Option& option : subcommand.options)
+    std::printf("  %-29s %s\n", concat(option.name, ' ', option.argument).c_str(), option.doc);
+}
+
+void print_help() {
+  std::puts("usage: spillway kv SUBCOMMAND DEVICE ...\n");
+  for (const Subcommand& subcommand : kSubcommands)
+    std::printf("  spillway kv %-7s %-20s %s\n", subcommand.name.data(), subcommand.words, subcommand.doc);
+  std::puts(
+      "\nDEVICE is a path or a device string (docs/storage.md), which no other process uses meanwhile.\n"
+      "'spillway kv SUBCOMMAND --help' lists a subcommand's options. Exit status: 0 done; 1 the key is not "
+      "there,\n"
+      "or the device failed or is in use; 2 wrong input, nothing was done.");
+}
+
+const Option* find_option(const Subcommand& subcommand, std::string_view name) {
+  const auto found = std::ranges::find(subcommand.options, name, &Option::name);
+  return found == subcommand.options.end() ? nullptr : &*found;
+}
+
+// False: help was asked for.
+bool parse(const Subcommand& subcommand, Arguments arguments, KvLine& line) {
+  bool is_over = false;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string_view word = arguments[i];
+    if (is_over || !word.starts_with('-') || word == "-") {
+      line.words.push_back(word);
+    } else if (word == "--") {
+      is_over = true;
+    } else if (word == "--help" || word == "-h") {
+      return false;
+    } else {
+      const size_t equals = word.find('=');
+      const Option* const option = find_option(subcommand, word.substr(0, equals));
+      if (option == nullptr)
+        line.refuse(
+            concat("there is no option '", printable(word), "'; see spillway kv ", line.name, " --help"));
+      std::string_view value;
+      if (equals != std::string_view::npos)
+        value = word.substr(equals + 1);
+      else if (*option->argument != 0 && ++i < arguments.size())
+        value = arguments[i];
+      else if (*option->argument != 0)
+        line.refuse(concat(option->name, " needs a ", option->argument));
+      if (*option->argument == 0 && equals != std::string_view::npos)
+        line.refuse(concat(option->name, " takes no argument"));
+      if (!line.options.emplace(option->name, value).second)
+        line.refuse(concat(option->name, " is given twice"));
+    }
+  }
+  return true;
+}
+
+int run(const Subcommand& subcommand, Arguments arguments) {
+  KvLine line;
+  line.name = subcommand.name;
+  if (!parse(subcommand, arguments, line)) {
+    print_help(subcommand);
+    return 0;
+  }
+  if (line.words.size() < subcommand.words_least || line.words.size() > subcommand.words_most)
+    throw WrongInput(concat("usage: ", usage(subcommand)));
+  return subcommand.function(line);
+}
+
+const Subcommand& subcommand_called(std::string_view name) {
+  const auto found = std::ranges::find(kSubcommands, name, &Subcommand::name);
+  if (found == std::end(kSubcommands))
+    throw WrongInput(concat("kv has no subcommand '", printable(name), "'; see spillway kv --help"));
+  return *found;
+}
+
+}  // namespace
+
+void KvLine::refuse(std::string_view what) const { throw WrongInput(concat("kv ", name, ": ", what)); }
+
+uint64_t KvLine::number(std::string_view option, uint64_t least, uint64_t most) const {
+  const std::string_view text = options.at(option);
+  uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size() || number < least || number > most)
+    refuse(concat(option, ": '", printable(text), "' is no whole number from ", least, " to ", most));
+  return number;
+}
+
+uint64_t KvLine::size(std::string_view option) const {
+  const auto size = base::parse_size(options.at(option));
+  if (!size) refuse(concat(option, ": ", printable(size.error().message)));
+  return *size;
+}
+
+std::string escaped(std::string_view key) {
+  std::string text;
+  for (const char c : key) text += c == '\\' ? "\\x5c" : printable(std::string_view(&c, 1));
+  return text;
+}
+
+int kv(Arguments arguments) {
+  if (arguments.empty()) throw WrongInput("kv: no subcommand given; see spillway kv --help");
+  const std::string_view name = arguments[0];
+  if (name == "--help" || name == "-h" || name == "help") {
+    print_help();
+    return 0;
+  }
+  return run(subcommand_called(name), arguments.subspan(1));
+}
+
+int check(Arguments arguments) { return run(subcommand_called("check"), arguments); }
+
+}  // namespace tools

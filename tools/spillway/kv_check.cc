@@ -1,0 +1,36 @@
+// spillway check, spillway kv check: verifies a store that nobody uses.
+#include <cstdio>
+
+#include "kv.h"
+#include "kv/check.h"
+#include "progress.h"
+
+namespace tools {
+
+int kv_check(const KvLine& line) {
+  KvDevice device(line.words[0]);
+  kv::CheckReport report;
+  {
+    Progress progress("check", Progress::Unit::kBytes);
+    report = value_of(kv::check(
+        *device,
+        [](void* self, const char* finding) {
+          static_cast<Progress*>(self)->clear();
+          std::puts(printable(finding).c_str());
+        },
+        [](void* self, uint64_t done, uint64_t all) { static_cast<Progress*>(self)->at(done, all); },
+        &progress));
+  }
+  std::printf("%lu segments (%lu without a summary), %lu records, %lu of them live, %lu entries: ",
+              report.segments, report.unsealed_segments, report.records, report.live_records, report.entries);
+  if (report.is_clean()) {
+    std::puts("clean");
+    return 0;
+  }
+  std::printf("damaged: %lu superblocks, %lu segments, %lu records; wrong: %lu entries, %lu counters\n",
+              report.damaged_superblocks, report.damaged_segments, report.damaged_records,
+              report.wrong_entries, report.wrong_counters);
+  return 1;
+}
+
+}  // namespace tools

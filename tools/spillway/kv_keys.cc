@@ -1,0 +1,185 @@
+// spillway kv get, put, delete: one key, or some.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+
+#include "kv.h"
+
+namespace tools {
+namespace {
+
+using Outcome = kv::Changed::Outcome;
+
+void check_key(const KvLine& line, std::string_view key) {
+  if (key.empty() || key.size() > kv::kKeyBytesMax)
+    line.refuse(concat("a key of ", key.size(), " bytes; give 1 to ", kv::kKeyBytesMax));
+}
+
+// One line; long keys by their beginning.
+void say_absent(std::string_view key) {
+  constexpr size_t kMostShown = 60;
+  const bool is_long = key.size() > kMostShown;
+  std::fprintf(stderr, "spillway: there is no key '%s%s'\n", escaped(key.substr(0, kMostShown)).c_str(),
+               is_long ? "..." : "");
+}
+
+uint64_t expiry_ms(const KvLine& line) {
+  timespec now = {};
+  clock_gettime(CLOCK_REALTIME, &now);
+  const auto now_ms =
+      static_cast<uint64_t>(now.tv_sec) * 1000 + static_cast<uint64_t>(now.tv_nsec) / 1'000'000;
+  constexpr uint64_t kMostSeconds = uint64_t{100} * 365 * 86400;
+  return now_ms + 1000 * line.number("--expires", 1, kMostSeconds);
+}
+
+kv::PutOptions put_options(const KvLine& line) {
+  if (line.has("--if-absent") + line.has("--if-present") + line.has("--if-version") > 1)
+    line.refuse("give one of --if-absent, --if-present, --if-version");
+  kv::PutOptions options;
+  if (line.has("--if-absent")) options.when = kv::When::kIfAbsent;
+  if (line.has("--if-present")) options.when = kv::When::kIfPresent;
+  if (line.has("--if-version")) {
+    options.when = kv::When::kIfVersion;
+    options.version = line.number("--if-version", 1, kv::kSequenceMax);
+  }
+  if (line.has("--expires")) options.expires_ms = expiry_ms(line);
+  if (line.has("--flags")) options.flags = static_cast<uint32_t>(line.number("--flags", 0, ~uint32_t{0}));
+  return options;
+}
+
+// Where a value comes from, other than the command line.
+class Source {
+ public:
+  Source(const KvLine& line, bool is_input)
+      : line_(line),
+        name_(is_input ? "standard input" : concat('\'', printable(line.options.at("--file")), '\'')) {
+    if (!is_input) descriptor_ = open(std::string(line.options.at("--file")).c_str(), O_RDONLY | O_CLOEXEC);
+    if (descriptor_ < 0) refuse();
+  }
+  ~Source() {
+    if (descriptor_ != STDIN_FILENO) close(descriptor_);
+  }
+  Source(const Source&) = delete;
+  Source& operator=(const Source&) = delete;
+
+  const std::string& name() const { return name_; }
+  // The next bytes; 0 at the end.
+  size_t read(std::span<std::byte> to) {
+    ssize_t bytes = 0;
+    do bytes = ::read(descriptor_, to.data(), to.size());
+    while (bytes < 0 && errno == EINTR);
+    if (bytes < 0) refuse();
+    return static_cast<size_t>(bytes);
+  }
+
+ private:
+  [[noreturn]] void refuse() const {
+    line_.refuse(concat("cannot read ", name_, ": ", std::strerror(errno)));
+  }
+
+  const KvLine& line_;
+  std::string name_;
+  int descriptor_ = STDIN_FILENO;
+};
+
+// Puts what comes from the source. All of it is read first, up to what a record takes: nothing is put of a value that is too large
+// or whose source fails.
+kv::Changed put_from(const KvLine& line, kv::Store& store, kv::Session& session, Source& source,
+                     const kv::PutOptions& options) {
+  const uint64_t most = store.identity().geometry.value_bytes_max();
+  std::vector<std::byte> value(most + 1);
+  size_t value_bytes = 0;
+  while (value_bytes < value.size()) {
+    const size_t bytes = source.read(std::span(value).subspan(value_bytes));
+    if (bytes == 0) break;
+    value_bytes += bytes;
+  }
+  if (value_bytes > most)
+    line.refuse(concat(source.name(), " has more than ", most,
+                       " bytes, which is the most for a value in this store"));
+  return value_of(session.put(line.words[1], std::span(value).first(value_bytes), options));
+}
+
+kv::Changed put(const KvLine& line, kv::Store& store, kv::Session& session, const kv::PutOptions& options) {
+  if (line.has("--file") || line.words[2] == "-") {
+    Source source(line, !line.has("--file"));
+    return put_from(line, store, session, source, options);
+  }
+  return value_of(session.put(line.words[1], std::as_bytes(std::span(line.words[2])), options));
+}
+
+int say_outcome(const KvLine& line, const kv::Changed& changed) {
+  switch (changed.outcome) {
+    case Outcome::kDone: std::printf("%lu\n", changed.version); return 0;
+    case Outcome::kAbsent: say_absent(line.words[1]); return 1;
+    case Outcome::kPresent:
+      std::fprintf(stderr, "spillway: the key is there already, with version %lu; nothing was done\n",
+                   changed.version);
+      return 1;
+    case Outcome::kVersion:
+      std::fprintf(stderr, "spillway: the key has version %lu; nothing was done\n", changed.version);
+      return 1;
+  }
+  return 1;
+}
+
+}  // namespace
+
+int kv_get(const KvLine& line) {
+  const std::string_view key = line.words[1];
+  check_key(line, key);
+  KvStore store(line.words[0]);
+  bool is_there = false;
+  {
+    KvSession session(*store);
+    const kv::Found found = value_of(session->get(key));
+    is_there = found.found();
+    if (!is_there)
+      say_absent(key);
+    else if (line.has("--version"))
+      std::printf("%lu\n", found.version());
+    else
+      std::fwrite(found.value().data(), 1, found.value().size(), stdout);
+  }
+  store.close();
+  return is_there ? 0 : 1;
+}
+
+int kv_put(const KvLine& line) {
+  check_key(line, line.words[1]);
+  if (line.has("--file") == (line.words.size() == 3))
+    line.refuse("give the value once: VALUE, - for standard input, or --file FILE");
+  const kv::PutOptions options = put_options(line);
+  KvStore store(line.words[0]);
+  kv::Changed changed;
+  {
+    KvSession session(*store);
+    changed = put(line, *store, *session, options);
+  }
+  store.close();
+  return say_outcome(line, changed);
+}
+
+int kv_delete(const KvLine& line) {
+  const std::span keys = std::span(line.words).subspan(1);
+  for (const std::string_view key : keys) check_key(line, key);
+  KvStore store(line.words[0]);
+  bool all_were_there = true;
+  {
+    KvSession session(*store);
+    for (const std::string_view key : keys) {
+      const kv::Changed changed = value_of(session->remove(key));
+      if (changed.outcome == Outcome::kDone) continue;
+      say_absent(key);
+      all_were_there = false;
+    }
+  }
+  store.close();
+  return all_were_there ? 0 : 1;
+}
+
+}  // namespace tools

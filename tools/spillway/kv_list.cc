@@ -1,0 +1,145 @@
+// spillway kv list, dump: what goes through all keys. They see the store as it was when they began (kv/snapshot.h).
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <stdexcept>
+
+#include "kv.h"
+#include "kv/snapshot.h"
+#include "kv_dump.h"
+#include "progress.h"
+
+namespace tools {
+namespace {
+
+std::string_view text_of(kv::Bytes bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+// Calls act(entry) for each key until it returns false.
+template <class Act>
+void for_each_entry(kv::Session& session, const Act& act) {
+  struct Opened : kv::Snapshot {
+    ~Opened() { close(); }
+  } snapshot;
+  value_of(snapshot.open(session));
+  kv::Snapshot::Entry entry;
+  while (value_of(snapshot.next(entry)))
+    if (!act(entry)) return;
+}
+
+// The entry's value, all of it.
+std::string_view value_of_entry(const kv::Snapshot::Entry& entry) {
+  if (entry.value.size() != entry.value_bytes)
+    throw std::runtime_error(concat("the value of '", escaped(entry.key.substr(0, 60)), "', ",
+                                    entry.value_bytes, " bytes, is too large for this program"));
+  return text_of(entry.value);
+}
+
+// Where a dump goes: a file that it makes, gone again unless done() was called, or standard output.
+class Output {
+ public:
+  Output(const KvLine& line, std::string_view name)
+      : path_(name), name_(name == "-" ? "standard output" : concat('\'', printable(name), '\'')) {
+    if (name == "-") return;
+    const int descriptor = open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (descriptor < 0 && errno == EEXIST)
+      line.refuse(concat(name_, " is there already; remove it, or name another file"));
+    if (descriptor < 0) line.refuse(concat("cannot make ", name_, ": ", std::strerror(errno)));
+    file_ = fdopen(descriptor, "w");
+    is_made_ = true;
+  }
+  ~Output() {
+    if (!is_made_) return;
+    std::fclose(file_);
+    unlink(path_.c_str());
+  }
+  Output(const Output&) = delete;
+  Output& operator=(const Output&) = delete;
+
+  void write(std::string_view text) {
+    if (std::fwrite(text.data(), 1, text.size(), file_) != text.size()) fail();
+    written_bytes_ += text.size();
+  }
+  uint64_t written_bytes() const { return written_bytes_; }
+  // All of it is where it should be.
+  void done() {
+    if (std::fflush(file_) != 0) fail();
+    if (!is_made_) return;
+    if (fsync(fileno(file_)) != 0 && errno != EINVAL) fail();
+    is_made_ = false;
+    if (std::fclose(file_) != 0) fail();
+  }
+
+ private:
+  [[noreturn]] void fail() const {
+    throw std::runtime_error(concat("kv dump: cannot write ", name_, ": ", std::strerror(errno)));
+  }
+
+  const std::string path_, name_;
+  std::FILE* file_ = stdout;
+  bool is_made_ = false;
+  uint64_t written_bytes_ = 0;
+};
+
+}  // namespace
+
+int kv_list(const KvLine& line) {
+  const bool with_values = line.has("--values"), is_raw = line.has("--null");
+  const std::string_view prefix = line.has("--prefix") ? line.options.at("--prefix") : "";
+  uint64_t left = line.has("--count") ? line.number("--count", 1, ~uint64_t{0}) : ~uint64_t{0};
+  const auto print = [&](std::string_view text, char end) {
+    const std::string shown = is_raw ? std::string() : escaped(text);
+    const std::string_view out = is_raw ? text : shown;
+    std::fwrite(out.data(), 1, out.size(), stdout);
+    std::putchar(is_raw ? '\0' : end);
+  };
+  KvStore store(line.words[0]);
+  {
+    KvSession session(*store);
+    // Keys on the same terminal are progress enough.
+    Progress progress("list", Progress::Unit::kKeys, isatty(STDOUT_FILENO) == 0);
+    const uint64_t all = store->counts().index.entries;
+    uint64_t seen = 0;
+    for_each_entry(*session, [&](const kv::Snapshot::Entry& entry) {
+      progress.at(++seen, all);
+      if (!entry.key.starts_with(prefix)) return true;
+      print(entry.key, with_values ? '\t' : '\n');
+      if (with_values) print(value_of_entry(entry), '\n');
+      return --left > 0 && std::ferror(stdout) == 0;
+    });
+  }
+  store.close();
+  return 0;
+}
+
+int kv_dump(const KvLine& line) {
+  KvStore store(line.words[0]);
+  uint64_t count = 0;
+  {
+    Output output(line, line.words[1]);
+    KvSession session(*store);
+    Progress progress("dump", Progress::Unit::kKeys);
+    const uint64_t all = store->counts().index.entries;
+    output.write(kDumpFirstLine);
+    for_each_entry(*session, [&](const kv::Snapshot::Entry& entry) {
+      output.write(dump_record_begin({.key = std::string(entry.key),
+                                      .value_bytes = entry.value_bytes,
+                                      .flags = entry.flags,
+                                      .expires_ms = entry.expires_ms}));
+      output.write(value_of_entry(entry));
+      output.write(kDumpRecordEnd);
+      progress.at(++count, all);
+      return true;
+    });
+    output.write(dump_last_line(count));
+    output.done();
+  }
+  store.close();
+  return 0;
+}
+
+}  // namespace tools

@@ -1,0 +1,275 @@
+// spillway kv load: puts what a dump holds, many records at a time.
+//
+// 1 one task reads and takes the dump apart (kv_dump.h); each record is put by a task of its own, kDepth at a time
+// 2 of records with the same key the later one is put when the one before it has been: two such are never under way together
+// 3 before it waits for more input, all that has been read is put
+// 4 whatever ends it, what was put is on the medium for good, or the error says that it may not be
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <optional>
+
+#include "base/check.h"
+#include "kv.h"
+#include "kv_dump.h"
+#include "progress.h"
+#include "task/overflow.h"
+#include "task/scheduler.h"
+#include "task/sync.h"
+
+namespace tools {
+namespace {
+
+constexpr uint32_t kDepth = 64;
+constexpr size_t kReadBytes = 1 << 20;
+constexpr size_t kStackBytes = 256 << 10;
+
+// Puts of a session, so many at a time. Of the tasks of one worker.
+class Puts {
+ public:
+  struct Record {
+    std::string key;
+    std::vector<std::byte> value;
+    kv::PutOptions options;
+  };
+
+  explicit Puts(kv::Session& session) : session_(session) {}
+  ~Puts() { drain(); }
+  Puts(const Puts&) = delete;
+  Puts& operator=(const Puts&) = delete;
+
+  // Begins to put it, when there is room. Errors are said by error(), later.
+  void put(Record record) {
+    if (std::ranges::any_of(slots_,
+                            [&](const Slot& slot) { return slot.is_busy && slot.record.key == record.key; }))
+      drain();
+    static_cast<void>(room_.acquire({.cancellable = false}));
+    Slot& slot = *std::ranges::find(slots_, false, &Slot::is_busy);
+    slot.puts = this;
+    slot.record = std::move(record);
+    slot.is_busy = true;
+    auto task = task::spawn(
+        {.name = "put",
+         .entry = [](void* self) { static_cast<Slot*>(self)->puts->run(*static_cast<Slot*>(self)); },
+         .argument = &slot});
+    if (task)
+      task::detach(**task);
+    else
+      end(slot, task.error());
+  }
+  // Waits until nothing is under way.
+  void drain() {
+    for (uint32_t i = 0; i < kDepth; ++i) static_cast<void>(room_.acquire({.cancellable = false}));
+    room_.release(kDepth);
+  }
+  uint64_t done_count() const { return done_count_; }
+  const std::optional<base::Error>& error() const { return error_; }
+
+ private:
+  struct Slot {
+    Puts* puts = nullptr;
+    Record record;
+    bool is_busy = false;
+  };
+
+  void run(Slot& slot) {
+    auto done = session_.put(slot.record.key, slot.record.value, slot.record.options);
+    end(slot, done ? std::nullopt : std::optional(done.error()));
+  }
+  void end(Slot& slot, const std::optional<base::Error>& error) {
+    if (!error)
+      ++done_count_;
+    else if (!error_)
+      error_ = error;
+    slot.is_busy = false;
+    room_.release();
+  }
+
+  kv::Session& session_;
+  Slot slots_[kDepth];
+  task::IntraSemaphore room_{kDepth};
+  uint64_t done_count_ = 0;
+  std::optional<base::Error> error_;
+};
+
+class Input {
+ public:
+  Input(const KvLine& line, std::string_view name)
+      : name_(name == "-" ? "standard input" : concat('\'', printable(name), '\'')) {
+    if (name != "-") descriptor_ = open(std::string(name).c_str(), O_RDONLY | O_CLOEXEC);
+    struct stat facts = {};
+    if (descriptor_ < 0 || fstat(descriptor_, &facts) != 0)
+      line.refuse(concat("cannot read ", name_, ": ", std::strerror(errno)));
+    if (S_ISDIR(facts.st_mode)) line.refuse(concat(name_, " is a directory; name a dump"));
+    if (S_ISREG(facts.st_mode)) size_bytes_ = static_cast<uint64_t>(facts.st_size);
+    posix_fadvise(descriptor_, 0, 0, POSIX_FADV_SEQUENTIAL);
+  }
+  ~Input() {
+    if (descriptor_ != STDIN_FILENO) close(descriptor_);
+  }
+  Input(const Input&) = delete;
+  Input& operator=(const Input&) = delete;
+
+  const std::string& name() const { return name_; }
+  uint64_t size_bytes() const { return size_bytes_; }  // 0: nobody knows
+  bool would_wait() const {
+    pollfd polled = {.fd = descriptor_, .events = POLLIN, .revents = 0};
+    return poll(&polled, 1, 0) == 0;
+  }
+  // Bytes read, 0 at the end, or -errno.
+  ssize_t read(std::span<char> to) const {
+    for (;;) {
+      const ssize_t bytes = ::read(descriptor_, to.data(), to.size());
+      if (bytes >= 0 || errno != EINTR) return bytes >= 0 ? bytes : -errno;
+    }
+  }
+
+ private:
+  std::string name_;
+  int descriptor_ = STDIN_FILENO;
+  uint64_t size_bytes_ = 0;
+};
+
+// How a load ends: whole, or by what was wrong with the input, or by an error.
+struct Ending {
+  std::string wrong = {};    // of the input
+  std::string failure = {};  // of reading it, or of the store
+  uint64_t record_count = 0;
+};
+
+class Load {
+ public:
+  Load(kv::Store& store, const Input& input) : store_(store), input_(input) {}
+
+  // In a task.
+  Ending run() {
+    kv::Session session;
+    if (auto opened = session.open(store_, kDepth); !opened) return {.failure = opened.error().message};
+    Ending ending;
+    {
+      Puts puts(session);
+      ending = read_all(puts);
+      puts.drain();
+      ending.record_count = puts.done_count();
+      if (puts.error()) ending.failure = puts.error()->message;
+    }
+    session.close();
+    return ending;
+  }
+
+ private:
+  Ending read_all(Puts& puts) {
+    Progress progress("load", Progress::Unit::kBytes);
+    std::vector<char> buffer(kReadBytes);
+    for (;;) {
+      if (input_.would_wait()) puts.drain();
+      const ssize_t bytes = input_.read(buffer);
+      if (bytes < 0)
+        return {.failure =
+                    concat("cannot read ", input_.name(), ": ", std::strerror(static_cast<int>(-bytes)))};
+      if (bytes == 0) return {.wrong = reader_.ended() ? "" : where(reader_.problem())};
+      std::string_view piece(buffer.data(), static_cast<size_t>(bytes));
+      if (std::string wrong = take(piece, puts); !wrong.empty()) return {.wrong = std::move(wrong)};
+      if (puts.error()) return {};
+      progress.at(reader_.offset(), input_.size_bytes());
+    }
+  }
+
+  // What is wrong, or "".
+  std::string take(std::string_view piece, Puts& puts) {
+    using Event = DumpReader::Event;
+    for (;;) {
+      switch (reader_.next(piece)) {
+        case Event::kMore: return "";
+        case Event::kMalformed: return where(reader_.problem());
+        case Event::kEnd: break;
+        case Event::kRecord: {
+          const DumpRecord& record = reader_.record();
+          const uint64_t most = store_.identity().geometry.value_bytes_max();
+          if (record.value_bytes > most)
+            return where(
+                concat("a value of ", record.value_bytes, " bytes; this store takes ", most, " or fewer"));
+          record_ = {.key = record.key,
+                     .value = {},
+                     .options = {.expires_ms = record.expires_ms, .flags = record.flags}};
+          break;
+        }
+        case Event::kValue: {
+          const auto value = std::as_bytes(std::span(reader_.value()));
+          record_.value.insert(record_.value.end(), value.begin(), value.end());
+          break;
+        }
+        case Event::kEndOfRecord: puts.put(std::move(record_)); break;
+      }
+      if (puts.error()) return "";
+    }
+  }
+
+  std::string where(std::string_view problem) const {
+    return concat(input_.name(), ": byte ", reader_.offset(), ": ", problem);
+  }
+
+  kv::Store& store_;
+  const Input& input_;
+  DumpReader reader_;
+  Puts::Record record_;
+};
+
+Ending load(kv::Store& store, const Input& input) {
+  struct Main {
+    Load load;
+    Ending ending;
+    std::exception_ptr exception;
+  } main{.load = Load(store, input), .ending = {}, .exception = nullptr};
+  task::Scheduler scheduler;
+  value_of(scheduler.open({.stack_bytes = kStackBytes}));
+  task::report_overflows();
+  auto ran = scheduler.run({.name = "load",
+                            .entry =
+                                [](void* argument) {
+                                  Main& self = *static_cast<Main*>(argument);
+                                  try {
+                                    self.ending = self.load.run();
+                                  } catch (...) {  // memory
+                                    self.exception = std::current_exception();
+                                  }
+                                },
+                            .argument = &main});
+  scheduler.close();
+  value_of(std::move(ran));
+  if (main.exception) std::rethrow_exception(main.exception);
+  return main.ending;
+}
+
+kv::Durability durability_of(const KvLine& line) {
+  if (!line.has("--durability")) return kv::Durability::kBatch;
+  const std::string_view name = line.options.at("--durability");
+  if (name == "none") return kv::Durability::kNone;
+  if (name == "batch") return kv::Durability::kBatch;
+  if (name == "sync") return kv::Durability::kSync;
+  line.refuse(concat("--durability: '", printable(name), "'; give none, batch or sync"));
+}
+
+}  // namespace
+
+int kv_load(const KvLine& line) {
+  const kv::Durability durability = durability_of(line);
+  const Input input(line, line.words[1]);
+  KvStore store(line.words[0], durability);
+  const Ending ending = load(*store, input);
+  store.close();
+  const std::string loaded = concat("; ", ending.record_count, " records were loaded");
+  if (!ending.failure.empty()) throw std::runtime_error(printable(ending.failure) + loaded);
+  if (!ending.wrong.empty()) line.refuse(ending.wrong + loaded);
+  std::printf("%lu records were loaded\n", ending.record_count);
+  return 0;
+}
+
+}  // namespace tools

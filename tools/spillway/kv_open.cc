@@ -1,0 +1,53 @@
+#include <cerrno>
+#include <stdexcept>
+
+#include "kv.h"
+#include "storage/open.h"
+
+namespace tools {
+namespace {
+
+// What the medium, the system or another process is the reason of; else it was asked for something that cannot be.
+bool is_failure(int number) {
+  switch (number) {
+    case EIO:
+    case EBUSY:
+    case EBADMSG:
+    case ENOSPC:
+    case ENOMEM:
+    case EMFILE:
+    case ENFILE:
+    case EAGAIN:
+    case ENODEV:
+    case ENXIO:
+    case ETIMEDOUT: return true;
+    default: return false;
+  }
+}
+
+}  // namespace
+
+void throw_error(const base::Error& error) {
+  const std::string line = printable(error.message);
+  if (is_failure(error.number)) throw std::runtime_error(line);
+  throw WrongInput(line);
+}
+
+KvDevice::KvDevice(std::string_view text) : device_(value_of(storage::open_device(text, {.store = true}))) {}
+
+KvDevice::~KvDevice() { device_->close(); }
+
+KvStore::KvStore(std::string_view device, kv::Durability durability)
+    : device_(device), store_(value_of(kv::Store::open(*device_, {.durability = durability}))) {}
+
+KvStore::~KvStore() {
+  if (store_ != nullptr) static_cast<void>(store_->close());
+}
+
+void KvStore::close() {
+  auto closed = store_->close();
+  store_ = nullptr;
+  value_of(std::move(closed));
+}
+
+}  // namespace tools
