@@ -22,7 +22,6 @@ class Recovered {
  public:
   explicit Recovered(const Identity& identity) : identity_(identity) {}
   ~Recovered() {
-    channel_.close();
     log_.close();
     if (index_ != nullptr) index_->close();
     if (device_ != nullptr) device_->close();
@@ -38,8 +37,7 @@ class Recovered {
     if (!index) return std::unexpected(index.error());
     index_ = *index;
     if (auto opened = log_.open(identity_, 1); !opened) return opened;
-    if (auto opened = channel_.open_for_threads(*device_); !opened) return opened;
-    auto report = recover(identity_, channel_, log_, *index_);
+    auto report = recover(*device_, identity_, log_, *index_);
     if (!report) return std::unexpected(report.error());
     return {};
   }
@@ -53,7 +51,6 @@ class Recovered {
   storage::Device* device_ = nullptr;
   Index* index_ = nullptr;
   Log log_;
-  Channel channel_;
 };
 
 // Step 3.
