@@ -33,12 +33,9 @@ class Recovered {
     auto forgetful = make_forgetful_device(device);
     if (!forgetful) return std::unexpected(forgetful.error());
     device_ = *forgetful;
-    auto index = Index::open(identity_.geometry.address_bits());
-    if (!index) return std::unexpected(index.error());
-    index_ = *index;
     if (auto opened = log_.open(identity_, 1); !opened) return opened;
-    auto report = recover(*device_, identity_, log_, *index_);
-    if (!report) return std::unexpected(report.error());
+    auto recovered = recover(*device_, identity_, log_, index_);
+    if (!recovered) return std::unexpected(recovered.error());
     return {};
   }
   const Index& index() const { return *index_; }

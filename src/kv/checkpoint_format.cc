@@ -25,11 +25,12 @@ constexpr size_t kSlotsOffset = sizeof(PieceHeader) + kBitmapBytes;
 struct EndBody {
   uint64_t generation = 0;
   uint64_t next_sequence = 0;
-  uint64_t tombstone_grains = 0;
   uint64_t entry_count = 0;
+  uint64_t headless_count = 0;
+  CheckpointState::Headless headless[CheckpointState::kHeadlessMax] = {};
   uint32_t unsealed[CheckpointState::kUnsealedMax] = {};
 };
-static_assert(offsetof(EndBody, unsealed) == 32);
+static_assert(offsetof(EndBody, unsealed) == 1568);
 
 constexpr uint64_t end_bytes(uint32_t unsealed_count) {
   return sizeof(PieceHeader) + offsetof(EndBody, unsealed) + uint64_t{unsealed_count} * sizeof(uint32_t);
@@ -112,6 +113,7 @@ size_t write_piece(const Identity& identity, uint64_t checkpoint, uint32_t numbe
 size_t write_piece(const Identity& identity, uint64_t checkpoint, uint32_t number,
                    const CheckpointState& state, std::span<std::byte> to) {
   CHECK_LE(state.unsealed_count, CheckpointState::kUnsealedMax);
+  CHECK_LE(state.headless_count, CheckpointState::kHeadlessMax);
   const PieceHeader header = {.checkpoint = checkpoint,
                               .number = number,
                               .kind = PieceKind::kEnd,
@@ -120,8 +122,9 @@ size_t write_piece(const Identity& identity, uint64_t checkpoint, uint32_t numbe
   if (to.size() < identity.geometry.grains(header.bytes) * identity.geometry.grain_bytes) return 0;
   EndBody body = {.generation = state.generation,
                   .next_sequence = state.next_sequence,
-                  .tombstone_grains = state.tombstone_grains,
-                  .entry_count = state.entry_count};
+                  .entry_count = state.entry_count,
+                  .headless_count = state.headless_count};
+  std::ranges::copy(state.headless, body.headless);
   std::ranges::copy(state.unsealed, body.unsealed);
   memcpy(to.data() + sizeof header, &body, header.bytes - sizeof header);
   return finish(identity, header, to);
@@ -175,11 +178,12 @@ bool read_piece(const Identity& identity, const PieceHeader& header, Bytes from,
   memcpy(&body, from.data() + sizeof header, header.bytes - sizeof header);
   state = {.generation = body.generation,
            .next_sequence = body.next_sequence,
-           .tombstone_grains = body.tombstone_grains,
            .entry_count = body.entry_count,
-           .unsealed_count = header.count};
+           .unsealed_count = header.count,
+           .headless_count = static_cast<uint32_t>(body.headless_count)};
   std::ranges::copy(body.unsealed, state.unsealed);
-  return std::ranges::all_of(std::span(state.unsealed).first(state.unsealed_count),
+  std::ranges::copy(body.headless, state.headless);
+  return body.headless_count <= CheckpointState::kHeadlessMax && std::ranges::all_of(std::span(state.unsealed).first(state.unsealed_count),
                              [&](uint32_t segment) { return segment < identity.geometry.segment_count; });
 }
 

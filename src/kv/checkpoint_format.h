@@ -46,15 +46,21 @@ static_assert(sizeof(PieceHeader) == 80);
 // What is not in the index's tables, and is as it was when the checkpoint began.
 struct CheckpointState {
   static constexpr uint32_t kUnsealedMax = 256;
+  static constexpr uint32_t kHeadlessMax = 64;
 
   uint64_t generation = 0;        // the highest of any segment
   uint64_t next_sequence = 0;     // no record had this one or a higher one
-  uint64_t tombstone_grains = 0;  // of records in the log that tell of removed keys
   uint64_t entry_count = 0;       // in all of its tables
   // Segments whose records the index need not have known: those that were being prepared, written or sealed. With those of a higher
   // generation they are what recovery reads.
   uint32_t unsealed_count = 0;
   uint32_t unsealed[kUnsealedMax] = {};
+  // Pieces of large values whose head was not, or no longer, their key's record; some may be gone.
+  uint32_t headless_count = 0;
+  struct Headless {
+    KeyHash head;
+    uint64_t sequence = 0;
+  } headless[kHeadlessMax] = {};
 };
 
 // Of a piece with so many slots, with what fills up its last grain.

@@ -19,6 +19,8 @@ constexpr size_t kDepth = 4;
 constexpr uint64_t kGapBytes = 16 << 10;  // what is read and not needed rather than read in two
 constexpr uint32_t kSettledAtOnce = 4;
 constexpr uint8_t kReadTries = 3;
+// A start looks at so many records in some 0.1 s.
+constexpr uint64_t kReplayedMin = 1 << 18;
 
 base::Expected<std::span<std::byte>> memory_of(uint64_t bytes) {
   auto memory = sys::map_anonymous(bytes, "collection in a store");
@@ -28,19 +30,25 @@ base::Expected<std::span<std::byte>> memory_of(uint64_t bytes) {
 
 }  // namespace
 
-base::Expected<void> Collector::open(storage::Device& device, const Identity& identity, Index& index,
-                                     Log& log, Readers& readers, LargeValues& large_values) {
-  device_ = &device;
-  identity_ = &identity;
-  index_ = &index;
-  log_ = &log;
-  readers_ = &readers;
-  large_values_ = &large_values;
+base::Expected<void> Collector::open(const Parts& parts, uint64_t checkpoint_records,
+                                     const RecoveredStore& recovered) {
+  device_ = parts.device;
+  identity_ = parts.identity;
+  index_ = parts.index;
+  log_ = parts.log;
+  readers_ = parts.readers;
+  large_values_ = parts.large_values;
+  checkpointer_.open(*identity_, *index_, *log_, *large_values_, recovered.last_checkpoint,
+                     recovered.checkpoint_segments);
+  checkpoint_records_ = checkpoint_records;
+  // What had to be replayed is to be in the next one.
+  const uint64_t replayed = std::min(recovered.report.replayed_records, log_->last_sequence());
+  checkpoint_sequence_ = log_->last_sequence() - replayed;
   // Recovery may have found some.
-  to_settle_ = static_cast<uint32_t>(log.counts().emptied_segments);
-  const Geometry& geometry = identity.geometry;
-  if (auto opened = channel_.open_for_threads(device); !opened) return opened;
-  auto queue = device.open_queue(kDepth);
+  to_settle_ = static_cast<uint32_t>(log_->counts().emptied_segments);
+  const Geometry& geometry = identity_->geometry;
+  if (auto opened = channel_.open_for_threads(*device_); !opened) return opened;
+  auto queue = device_->open_queue(kDepth);
   if (!queue) return std::unexpected(queue.error());
   queue_ = *queue;
   const uint64_t most = uint64_t{summary_grains(geometry, geometry.segment_grains())} * geometry.grain_bytes;
@@ -82,7 +90,44 @@ Collector::Failure Collector::step(bool& did) {
     return settle();
   }
   if (victim == Log::kNone && need.collects) log_->tell_waiting();
+  if (!need.collects && log_->last_sequence() - checkpoint_sequence_ >= checkpoint_interval() &&
+      !log_->has_failed())
+    did = take_checkpoint();
   return {};
+}
+
+uint64_t Collector::checkpoint_interval() const {
+  if (checkpoint_records_ != 0) return checkpoint_records_;
+  if (log_->last_sequence() - checkpoint_sequence_ < kReplayedMin) return kReplayedMin;
+  return std::max(kReplayedMin, index_->counts().entries / 2);
+}
+
+// Returns whether there is something to settle.
+bool Collector::take_checkpoint() {
+  const uint64_t sequence = log_->last_sequence();
+  const Checkpointer::Taken taken = checkpointer_.take(channel_);
+  checkpoint_sequence_ = sequence;
+  if (taken == Checkpointer::Taken::kDone) {
+    counts_.checkpoints.fetch_add(1, std::memory_order_relaxed);
+    counts_.checkpoint_bytes.fetch_add(checkpointer_.bytes(), std::memory_order_relaxed);
+  } else {
+    // Later, and sooner than after a good one.
+    checkpoint_sequence_ -= std::min(sequence, checkpoint_interval() / 2);
+  }
+  if (taken == Checkpointer::Taken::kFailed)
+    base::log("store: ", device_->name(),
+              " has no new checkpoint: ", base::error_name(checkpointer_.error()));
+  if (taken != Checkpointer::Taken::kNotNow) ++to_settle_;
+  return taken != Checkpointer::Taken::kNotNow;
+}
+
+void Collector::end() {
+  for (Pieces pieces; large_values_->take_removed(pieces);)
+    if (release_pieces(pieces) != 0) return;
+  const bool is_due = checkpoint_records_ != 0 || log_->sealed_records() >= kReplayedMin / 4;
+  if (!is_due || log_->last_sequence() == checkpoint_sequence_) return;
+  take_checkpoint();
+  static_cast<void>(log_->give_back(channel_));
 }
 
 // All segments have been collected twice, and all that together has not gained one. Nothing but a change will.

@@ -13,17 +13,20 @@
 // A tombstone ends when nothing on the medium can be older than what it removed: every segment but the victim has a higher
 // generation than any had when the tombstone's own was sealed.
 //
-// Pieces of values that are gone leave the index first of all (large_values.h).
+// Pieces of values that are gone leave the index first of all (large_values.h). When nothing else is to be done a checkpoint may be
+// due (checkpoint.h).
 //
 // Thread contract: one thread, the store's collector.
 #pragma once
 #include <atomic>
 #include <vector>
 
+#include "kv/checkpoint.h"
 #include "kv/index.h"
 #include "kv/large_values.h"
 #include "kv/log.h"
 #include "kv/readers.h"
+#include "kv/recovery.h"
 
 namespace kv {
 
@@ -35,6 +38,8 @@ struct CollectorCounts {
   std::atomic<uint64_t> expired_records{0};
   std::atomic<uint64_t> ended_tombstones{0};
   std::atomic<uint64_t> damaged_records{0};
+  std::atomic<uint64_t> checkpoints{0};
+  std::atomic<uint64_t> checkpoint_bytes{0};
 };
 
 class Collector {
@@ -43,9 +48,17 @@ class Collector {
   Collector(const Collector&) = delete;
   Collector& operator=(const Collector&) = delete;
 
-  // All outlive it. Errors: ENOMEM, EMFILE.
-  base::Expected<void> open(storage::Device& device, const Identity& identity, Index& index, Log& log,
-                            Readers& readers, LargeValues& large_values);
+  // Of the store; all outlive it.
+  struct Parts {
+    storage::Device* device = nullptr;
+    const Identity* identity = nullptr;
+    Index* index = nullptr;
+    Log* log = nullptr;
+    Readers* readers = nullptr;
+    LargeValues* large_values = nullptr;
+  };
+  // Errors: ENOMEM, EMFILE.
+  base::Expected<void> open(const Parts& parts, uint64_t checkpoint_records, const RecoveredStore& recovered);
   void close();
 
   struct Failure {
@@ -54,6 +67,8 @@ class Collector {
   };
   // A victim, or what there is to settle. `did`: there may be more to do at once.
   Failure step(bool& did);
+  // At the end of a store whose log is sealed: a checkpoint, if a start would take long without. REQUIRES: the thread has ended.
+  void end();
   // Victims for as long as any would gain something.
   void wants_all(bool wants) { wants_all_.store(wants, std::memory_order_relaxed); }
 
@@ -91,12 +106,18 @@ class Collector {
   int release_pieces(const Pieces& pieces);
   Failure settle();
 
+  uint64_t checkpoint_interval() const;
+  bool take_checkpoint();
+
   storage::Device* device_ = nullptr;
   const Identity* identity_ = nullptr;
   Index* index_ = nullptr;
   Log* log_ = nullptr;
   Readers* readers_ = nullptr;
   LargeValues* large_values_ = nullptr;
+  Checkpointer checkpointer_;
+  uint64_t checkpoint_records_ = 0;    // StoreOptions'
+  uint64_t checkpoint_sequence_ = 0;   // when the last one was taken, or tried
   Channel channel_;
   storage::Queue* queue_ = nullptr;
   std::span<std::byte> summary_;  // memory for the largest

@@ -108,7 +108,7 @@ TEST_P(CrashTest, NothingIsLostThatWasPromised) {
   const uint64_t first = setting("SPILLWAY_SEED", 1), cuts = setting("SPILLWAY_CUTS", 150);
   CutDevice* device = nullptr;
   Model model;
-  uint64_t segments_scanned = 0, turns = 0, victims = 0;
+  uint64_t segments_scanned = 0, turns = 0, victims = 0, checkpoints_used = 0;
   for (uint64_t seed = first; seed < first + cuts; ++seed) {
     SCOPED_TRACE("SPILLWAY_SEED=" + std::to_string(seed));
     std::mt19937_64 random(seed);
@@ -120,10 +120,16 @@ TEST_P(CrashTest, NothingIsLostThatWasPromised) {
       model.clear();
     }
     device->start_again(ends_at);
-    auto opened = Store::open(*device, {.durability = GetParam(), .batch_ns = 1'000'000, .stream_count = 2});
+    // Half of the lives have checkpoints.
+    const uint64_t checkpoint_records = seed % 2 == 0 ? 0 : 20 + random() % 200;
+    auto opened = Store::open(*device, {.durability = GetParam(),
+                                        .batch_ns = 1'000'000,
+                                        .stream_count = 2,
+                                        .checkpoint_records = checkpoint_records});
     bool is_full = false;
     if (opened) {
       segments_scanned += (*opened)->recovery().scanned_segments;
+      checkpoints_used += (*opened)->recovery().checkpoint != 0 && (*opened)->recovery().replayed_records > 0;
       ASSERT_EQ((*opened)->recovery().lost_segments, 0u);
       check(**opened, *device, model);
       if (HasFatalFailure()) return;
@@ -167,6 +173,7 @@ TEST_P(CrashTest, NothingIsLostThatWasPromised) {
     EXPECT_GT(segments_scanned, cuts / 4) << "of open segments";
     EXPECT_GT(turns, cuts / 2);
     EXPECT_GT(victims, cuts / 2);
+    EXPECT_GT(checkpoints_used, cuts / 4);
   }
 }
 

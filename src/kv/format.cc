@@ -138,6 +138,19 @@ bool read_segment_header(const Identity& identity, Bytes from, SegmentHeader& he
          header.state <= SegmentState::kCheckpoint;
 }
 
+void describe(std::span<const SummaryEntry> entries, SegmentFooter& footer) {
+  footer.entry_count = static_cast<uint32_t>(entries.size());
+  footer.last_sequence = 0;
+  footer.tombstone_count = footer.tombstone_grains = 0;
+  for (const SummaryEntry& entry : entries) {
+    footer.last_sequence = std::max(footer.last_sequence, entry.sequence());
+    if (entry.kind() != RecordKind::kTombstone) continue;
+    ++footer.tombstone_count;
+    // As the log counts it.
+    footer.tombstone_grains += static_cast<uint32_t>(size_code::grains(size_code::of(entry.grains)));
+  }
+}
+
 void write_summary(const Identity& identity, SegmentFooter footer, std::span<std::byte> to) {
   const size_t entries_bytes = footer.entry_count * sizeof(SummaryEntry);
   CHECK_EQ(to.size(),

@@ -4,7 +4,7 @@
 //   | superblock | superblock | segment 0 | segment 1 | ...
 //
 //   segment   | header | record | record | ... | unused | summary: an entry for each record | footer |
-//             0        1 grain                                              the segment's last 72 bytes ^
+//             0        1 grain                                              the segment's last 80 bytes ^
 //   record    | header 40 bytes | key | value | zeros to the end of the grain |
 //
 // Numbers are little-endian. Each piece ends or begins with a check: 64 bits of XXH3 under the store's secret, which is in its
@@ -130,9 +130,10 @@ struct SegmentHeader {
   uint64_t store_id = 0;
   uint64_t generation = 0;  // rises with every segment that is opened or given back
   SegmentState state = SegmentState::kFree;
-  uint32_t stream = 0;
+  uint32_t part = 0;  // of kCheckpoint: which of its segments, from 0
   uint64_t opened_sequence = 0;  // the highest that any change had when this was written
-  uint64_t reserved[2] = {};
+  uint64_t checkpoint = 0;       // its number
+  uint64_t reserved = 0;
   uint64_t check = 0;
 };
 static_assert(sizeof(SegmentHeader) == 64);
@@ -171,10 +172,12 @@ struct SegmentFooter {
   uint32_t used_grains = 0;  // the end of the last record
   uint64_t entries_check = 0;
   uint64_t last_sequence = 0;
+  uint32_t tombstone_count = 0;  // of its records
+  uint32_t tombstone_grains = 0;
   uint64_t first_expiry = 0;  // the earliest of its values', as RecordHeader::expiry; 0: none expires
   uint64_t check = 0;
 };
-static_assert(sizeof(SegmentFooter) == 72);
+static_assert(sizeof(SegmentFooter) == 80);
 
 void write_segment_header(const Identity& identity, SegmentHeader header, std::span<std::byte> to);
 // False: damaged, or never written.
@@ -184,6 +187,8 @@ bool read_segment_header(const Identity& identity, Bytes from, SegmentHeader& he
 constexpr uint32_t summary_grains(const Geometry& geometry, uint64_t entry_count) {
   return static_cast<uint32_t>(geometry.grains(entry_count * sizeof(SummaryEntry) + sizeof(SegmentFooter)));
 }
+// What the footer says of the entries: how many, the last sequence, tombstones.
+void describe(std::span<const SummaryEntry> entries, SegmentFooter& footer);
 // Writes all of `to`, summary_grains() long, the end of the segment; the entries are at its beginning already.
 void write_summary(const Identity& identity, SegmentFooter footer, std::span<std::byte> to);
 // `from` is the segment's last grain. False: there is none, or it is damaged, or of another generation.
@@ -235,6 +240,10 @@ struct PieceKey {
   uint64_t number = 0;
 
   std::string_view text() const { return {reinterpret_cast<const char*>(this), sizeof *this}; }
+  // With header and key a piece of so many bytes fills whole grains.
+  static uint32_t value_bytes(const Geometry& geometry) {
+    return static_cast<uint32_t>(geometry.value_bytes_max() - sizeof(RecordHeader) - sizeof(PieceKey));
+  }
 };
 static_assert(sizeof(PieceKey) == 32);
 // Of a piece: that of a user's key with the same bytes is another one.

@@ -78,12 +78,12 @@ TEST_F(FormatTest, WhatIsNoSuperblockIsRefusedForItsReason) {
 TEST_F(FormatTest, AHeaderIsOfItsStoreAndWhole) {
   std::vector<std::byte> bytes(512);
   write_segment_header(
-      identity, {.generation = 5, .state = SegmentState::kUsed, .stream = 2, .opened_sequence = 77}, bytes);
+      identity, {.generation = 5, .state = SegmentState::kUsed, .part = 2, .opened_sequence = 77}, bytes);
   SegmentHeader header;
   ASSERT_TRUE(read_segment_header(identity, bytes, header));
   EXPECT_EQ(header.generation, 5u);
   EXPECT_EQ(header.state, SegmentState::kUsed);
-  EXPECT_EQ(header.stream, 2u);
+  EXPECT_EQ(header.part, 2u);
   EXPECT_EQ(header.opened_sequence, 77u);
   expect_every_change_is_seen(bytes, sizeof header, [&](const auto& changed) {
     return read_segment_header(identity, changed, header);

@@ -15,6 +15,9 @@ constexpr uint32_t kGainParts = 64;
 // Tombstones are to take less than this part of all segments: then the oldest segment is collected, so that older copies end.
 constexpr uint32_t kTombstoneParts = 32;
 
+// As the index tells it.
+uint64_t held_grains(uint32_t grains) { return size_code::grains(size_code::of(grains)); }
+
 uint64_t entries_bytes(const Geometry& geometry) {
   return uint64_t{geometry.segment_grains()} * sizeof(SummaryEntry);
 }
@@ -66,7 +69,7 @@ bool Log::fits(const Segment& segment, uint32_t grains) const {
 
 // REQUIRES: lock_.
 uint32_t Log::take_ready(bool is_relocation) {
-  if (ready_count_ == 0 || (!is_relocation && free_count_ + ready_count_ <= kReserve)) return kNone;
+  if (ready_count_ == 0 || (!is_relocation && available() <= kReserve)) return kNone;
   for (uint32_t i = 0; i < segment_count_; ++i) {
     Segment& segment = segments_[i];
     if (segment.state.load(std::memory_order_relaxed) != Segment::State::kReady) continue;
@@ -136,7 +139,7 @@ Log::Room Log::allocate(uint32_t stream_index, uint32_t grains, SummaryEntry ent
             .entry = segment.entry_count++};
   segment.used_grains += grains;
   hold(extent.address, size_code::of(grains));
-  if (is_tombstone) tombstone_bytes_.fetch_add(charge(grains), std::memory_order_relaxed);
+  if (is_tombstone) tombstone_bytes_.fetch_add(charge(held_grains(grains)), std::memory_order_relaxed);
   return Room::kDone;
 }
 
@@ -171,7 +174,7 @@ void Log::release(uint64_t address, uint32_t size_code) {
 
 void Log::release_tombstone(uint64_t address, uint32_t grains) {
   release(address, size_code::of(grains));
-  tombstone_bytes_.fetch_sub(charge(grains), std::memory_order_relaxed);
+  tombstone_bytes_.fetch_sub(charge(held_grains(grains)), std::memory_order_relaxed);
 }
 
 bool Log::wait_for_room(uint64_t since, Room why) {
@@ -213,7 +216,7 @@ Log::Need Log::need() {
   Need need;
   {
     sys::LockGuard scope(lock_);
-    const uint32_t free = free_count_ + ready_count_;
+    const uint32_t free = available();
     if (free >= free_high_) ends_pace = is_paced_.exchange(false, std::memory_order_relaxed);
     const bool waits = !waiting_.empty(), is_limited = waits && is_over_limit();
     need = {.collects = !has_failed() && (free < free_high_ || (waits && (is_limited || free <= kReserve))),
@@ -265,9 +268,7 @@ uint64_t Log::oldest_generation(uint32_t victim) const {
   for (uint32_t i = 0; i < segment_count_; ++i) {
     const Segment& segment = segments_[i];
     const auto state = segment.state.load(std::memory_order_acquire);
-    if (i == victim || state == Segment::State::kFree || state == Segment::State::kReady ||
-        state == Segment::State::kCheckpoint)
-      continue;
+    if (i == victim || state <= Segment::State::kReady || state == Segment::State::kCheckpoint) continue;
     if (segment.has_old_copies.load(std::memory_order_relaxed)) return 0;
     oldest = std::min(oldest, segment.generation.load(std::memory_order_relaxed));
   }
@@ -277,7 +278,7 @@ uint64_t Log::oldest_generation(uint32_t victim) const {
 // A victim's live records fill a segment at most, besides what is left of the collector's present one.
 bool Log::may_start_victim() {
   sys::LockGuard scope(lock_);
-  const uint32_t free = free_count_ + ready_count_;
+  const uint32_t free = available();
   if (free < free_low_) is_paced_.store(true, std::memory_order_relaxed);
   return emptied_count_ == 0 || free > kReserve;
 }
@@ -295,7 +296,7 @@ void Log::tell_waiting() {
   {
     sys::LockGuard scope(lock_);
     is_paced_.store(false, std::memory_order_relaxed);
-    const bool has_room = free_count_ + ready_count_ > kReserve, is_limited = is_over_limit();
+    const bool has_room = available() > kReserve, is_limited = is_over_limit();
     bool is_to_be_sealed = false;
     for (uint32_t i = 0; i < segment_count_; ++i)
       is_to_be_sealed |= segments_[i].state.load(std::memory_order_relaxed) == Segment::State::kFull;
@@ -316,6 +317,43 @@ void Log::emptied(uint32_t index) {
   ++emptied_count_;
 }
 
+bool Log::begin_checkpoint(CheckpointState& state) {
+  sys::LockGuard scope(lock_);
+  state.generation = generation_;
+  state.next_sequence = sequence_.load(std::memory_order_relaxed) + 1;
+  state.unsealed_count = 0;
+  for (uint32_t i = 0; i < segment_count_; ++i) {
+    const auto now = segments_[i].state.load(std::memory_order_relaxed);
+    if (now < Segment::State::kPreparing || now > Segment::State::kFull) continue;
+    if (state.unsealed_count == CheckpointState::kUnsealedMax) return false;
+    state.unsealed[state.unsealed_count++] = i;
+  }
+  return true;
+}
+
+uint32_t Log::take_for_checkpoint() {
+  sys::LockGuard scope(lock_);
+  if (free_count_ == 0 || available() <= free_high_) return kNone;
+  for (uint32_t i = 0; i < segment_count_; ++i) {
+    Segment& segment = segments_[i];
+    if (segment.state.load(std::memory_order_relaxed) != Segment::State::kFree) continue;
+    --free_count_;
+    segment.generation.store(++generation_, std::memory_order_relaxed);
+    segment.state.store(Segment::State::kCheckpoint, std::memory_order_relaxed);
+    return i;
+  }
+  return kNone;
+}
+
+uint64_t Log::sealed_records() {
+  uint64_t records = 0;
+  for (uint32_t i = 0; i < segment_count_; ++i)
+    // Pairs with the release in seal().
+    if (segments_[i].state.load(std::memory_order_acquire) == Segment::State::kSealed)
+      records += segments_[i].entry_count;
+  return records;
+}
+
 // --- recovery's, and what is told of it all ---
 
 void Log::recovered(uint32_t index, Segment::State state, uint64_t generation) {
@@ -329,22 +367,27 @@ void Log::recovered(uint32_t index, Segment::State state, uint64_t generation) {
   if (state == Segment::State::kSealed) taken_generation_ = std::max(taken_generation_, generation);
 }
 
-void Log::recovered_content(uint32_t index, uint32_t used_grains, uint32_t entry_count,
-                            uint64_t first_expiry) {
-  segments_[index].used_grains = used_grains;
-  segments_[index].entry_count = entry_count;
-  segments_[index].first_expiry.store(first_expiry, std::memory_order_relaxed);
+// All tombstones are kept, as long as older copies may be somewhere.
+void Log::recovered_content(uint32_t index, const SegmentFooter& footer) {
+  Segment& segment = segments_[index];
+  segment.used_grains = footer.used_grains;
+  segment.entry_count = footer.entry_count;
+  segment.first_expiry.store(footer.first_expiry, std::memory_order_relaxed);
+  recovered_live(index, footer.tombstone_grains, footer.tombstone_count);
+  tombstone_bytes_.fetch_add(footer.tombstone_grains * uint64_t{identity_->geometry.grain_bytes} +
+                                 footer.tombstone_count * charge(0),
+                             std::memory_order_relaxed);
+}
+
+void Log::recovered_live(uint32_t index, uint64_t grains, uint64_t records) {
+  segments_[index].live_grains.fetch_add(grains, std::memory_order_relaxed);
+  live_bytes_.fetch_add(grains * identity_->geometry.grain_bytes + records * charge(0), std::memory_order_relaxed);
 }
 
 void Log::recovered_sequence(uint64_t sequence) {
   uint64_t known = sequence_.load(std::memory_order_relaxed);
   while (known < sequence && !sequence_.compare_exchange_weak(known, sequence, std::memory_order_relaxed)) {
   }
-}
-
-void Log::recovered_tombstone(uint64_t address, uint32_t grains) {
-  hold(address, size_code::of(grains));
-  tombstone_bytes_.fetch_add(charge(grains), std::memory_order_relaxed);
 }
 
 uint64_t Log::taken_generation() {
@@ -361,9 +404,9 @@ void Log::verify() {
     const Segment& segment = segments_[i];
     const auto state = segment.state.load(std::memory_order_relaxed);
     live_grains += segment.live_grains.load(std::memory_order_relaxed);
-    free_count += state == Segment::State::kFree || state == Segment::State::kReady;
+    free_count += state <= Segment::State::kReady;
     emptied_count += state == Segment::State::kEmptied;
-    if (state == Segment::State::kFree) {
+    if (state <= Segment::State::kPreparing) {
       CHECK_EQ(segment.live_grains.load(std::memory_order_relaxed), 0u);
       continue;
     }
@@ -371,7 +414,7 @@ void Log::verify() {
     generations.push_back(segment.generation.load(std::memory_order_relaxed));
     CHECK_LE(generations.back(), generation_);
   }
-  CHECK_EQ(free_count, free_count_ + ready_count_);
+  CHECK_EQ(free_count, free_count_ + preparing_count_ + ready_count_);
   CHECK_EQ(emptied_count, emptied_count_);
   CHECK_LE(live_grains * identity_->geometry.grain_bytes, live_bytes_.load(std::memory_order_relaxed));
   std::ranges::sort(generations);
@@ -385,6 +428,7 @@ LogCounts Log::counts() {
     counts.live_grains += segments_[i].live_grains.load(std::memory_order_relaxed);
     switch (segments_[i].state.load(std::memory_order_relaxed)) {
       case Segment::State::kFree:
+      case Segment::State::kPreparing:
       case Segment::State::kReady: ++counts.free_segments; break;
       case Segment::State::kOpen:
       case Segment::State::kFull: ++counts.open_segments; break;

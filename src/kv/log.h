@@ -4,7 +4,8 @@
 //   FREE ----------> READY ---------------------> OPEN --------> FULL ----------------> SEALED ----------------> EMPTIED --> FREE
 //        (header, flush)                                      (no writer; flush, summary)  (live records moved, flush)    |
 //                                                                                               give_back: no reader; header, flush
-//   FREE -- take_for_checkpoint --> CHECKPOINT -- give_back_checkpoint --> EMPTIED
+//   FREE --take_for_checkpoint--> CHECKPOINT --emptied--> EMPTIED
+//   (PREPARING is FREE whose next header, with its generation, is being written)
 //
 // Invariants
 //  1 a READY segment's header, with its generation, is on the medium for good; a FREE one's says that nothing else there counts
@@ -26,13 +27,14 @@
 #include <cstdint>
 
 #include "kv/channel.h"
+#include "kv/checkpoint_format.h"
 #include "kv/format.h"
 #include "kv/waiter.h"
 
 namespace kv {
 
 struct Segment {
-  enum class State : uint8_t { kFree, kReady, kOpen, kFull, kSealed, kEmptied, kCheckpoint };
+  enum class State : uint8_t { kFree, kPreparing, kReady, kOpen, kFull, kSealed, kEmptied, kCheckpoint };
   std::atomic<State> state{State::kFree};  // changes under the log's lock
   // It has, or may have, records that are older than tombstones of lower generations: a relocation came too late.
   std::atomic<bool> has_old_copies{false};
@@ -139,18 +141,25 @@ class Log {
   void emptied(uint32_t segment);
   // EMPTIED segments become free. REQUIRES: no reader is left that began before they were emptied. 0, or an errno value.
   int give_back(Channel& channel);
+  // What of the log the index may not know of yet: the rest of a checkpoint is the index, as of later. False: too many segments.
+  bool begin_checkpoint(CheckpointState& state);
+  // A free segment with a generation of its own; kNone: there are too few.
+  uint32_t take_for_checkpoint();
+  // Of sealed segments: what a start without a checkpoint has to apply.
+  uint64_t sealed_records();
   uint32_t relocation_stream() const { return stream_count_; }
 
   // Of recovery, before anybody else.
   void recovered(uint32_t segment, Segment::State state, uint64_t generation);
   // Of a sealed one.
-  void recovered_content(uint32_t segment, uint32_t used_grains, uint32_t entry_count, uint64_t first_expiry);
+  void recovered_content(uint32_t segment, const SegmentFooter& footer);
+  // Records there that the index knows, and their grains as it tells them.
+  void recovered_live(uint32_t segment, uint64_t grains, uint64_t records);
   void recovered_sequence(uint64_t sequence);
-  void recovered_tombstone(uint64_t address, uint32_t grains);
-  // Writes the summary of a segment that a crash has left without one.
-  int write_summary_of(Channel& channel, uint32_t segment, std::span<const SummaryEntry> entries,
-                       uint32_t used_grains);
+  // Writes the summary of a segment. 0, or an errno value.
+  int write_summary_of(Channel& channel, uint32_t segment, std::span<const SummaryEntry> entries);
 
+  uint64_t last_sequence() const { return sequence_.load(std::memory_order_relaxed); }
   uint64_t next_sequence() { return sequence_.fetch_add(1, std::memory_order_relaxed) + 1; }
   // The highest of a segment that has, or had, records.
   uint64_t taken_generation();
@@ -180,6 +189,7 @@ class Log {
   int prepare(Channel& channel, bool& did);
   int seal(Channel& channel, bool& did);
   int free_all(Channel& channel, Segment::State from);
+  uint32_t available() const { return free_count_ + preparing_count_ + ready_count_; }
   void fill_all();
   void changed_room();
   bool admit(uint32_t grains);
@@ -212,6 +222,7 @@ class Log {
   uint64_t generation_ = 0;        // the highest of any segment
   uint64_t taken_generation_ = 0;  // and of those that have, or had, records
   uint32_t free_count_ = 0;
+  uint32_t preparing_count_ = 0;
   uint32_t ready_count_ = 0;
   uint32_t emptied_count_ = 0;
   uint32_t next_free_ = 0;  // where to look

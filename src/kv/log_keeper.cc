@@ -89,12 +89,14 @@ int Log::prepare(Channel& channel, bool& did) {
   {
     sys::LockGuard scope(lock_);
     const uint32_t wanted = std::min(kPreparedAtOnce, std::max(2u, stream_count_));
-    for (uint32_t looked = 0; ready_count_ + count < wanted && free_count_ > count && looked < segment_count_;
+    for (uint32_t looked = 0; ready_count_ + count < wanted && free_count_ > 0 && looked < segment_count_;
          ++looked) {
       const uint32_t index = next_free_;
       next_free_ = (next_free_ + 1) % segment_count_;
       if (segments_[index].state.load(std::memory_order_relaxed) != Segment::State::kFree) continue;
-      if (std::find(chosen, chosen + count, index) != chosen + count) continue;
+      segments_[index].state.store(Segment::State::kPreparing, std::memory_order_relaxed);
+      --free_count_;
+      ++preparing_count_;
       generations[count] = ++generation_;
       chosen[count++] = index;
     }
@@ -125,7 +127,7 @@ int Log::prepare(Channel& channel, bool& did) {
       segments_[chosen[i]].generation.store(generations[i], std::memory_order_relaxed);
       segments_[chosen[i]].state.store(Segment::State::kReady, std::memory_order_relaxed);
     }
-    free_count_ -= count;
+    preparing_count_ -= count;
     ready_count_ += count;
   }
   changed_room();
@@ -141,7 +143,7 @@ int Log::seal(Channel& channel, bool& did) {
     did = true;
     if (const int error = channel.flush(); error != 0) return error;
     if (const int error =
-            write_summary_of(channel, i, {segment.entries, segment.entry_count}, segment.used_grains);
+            write_summary_of(channel, i, {segment.entries, segment.entry_count});
         error != 0)
       return error;
     sys::unmap(segment.entries, entries_bytes(identity_->geometry));
@@ -156,28 +158,22 @@ int Log::seal(Channel& channel, bool& did) {
   return 0;
 }
 
-int Log::write_summary_of(Channel& channel, uint32_t index, std::span<const SummaryEntry> entries,
-                          uint32_t used_grains) {
+int Log::write_summary_of(Channel& channel, uint32_t index, std::span<const SummaryEntry> entries) {
   const Geometry& geometry = identity_->geometry;
+  const Segment& segment = segments_[index];
   const uint32_t grains = summary_grains(geometry, entries.size());
   const uint64_t bytes = uint64_t{grains} * geometry.grain_bytes;
   auto memory = sys::map_anonymous(bytes, "the summary of a segment");
   if (!memory) return ENOMEM;
   const std::span to(reinterpret_cast<std::byte*>(*memory), bytes);
-  uint64_t last_sequence = 0;
-  for (const SummaryEntry& entry : entries) last_sequence = std::max(last_sequence, entry.sequence());
   memcpy(to.data(), entries.data(), entries.size_bytes());
-  write_summary(*identity_,
-                {.generation = segments_[index].generation.load(std::memory_order_relaxed),
-                 .sealed_generation = taken_generation(),
-                 .entry_count = static_cast<uint32_t>(entries.size()),
-                 .used_grains = used_grains,
-                 .last_sequence = last_sequence,
-                 .first_expiry = segments_[index].first_expiry.load(std::memory_order_relaxed)},
-                to);
-  const int error = channel.write(
-      geometry.segment_offset(index) + (geometry.segment_grains() - grains) * uint64_t{geometry.grain_bytes},
-      to);
+  SegmentFooter footer = {.generation = segment.generation.load(std::memory_order_relaxed),
+                          .sealed_generation = taken_generation(),
+                          .used_grains = segment.used_grains,
+                          .first_expiry = segment.first_expiry.load(std::memory_order_relaxed)};
+  describe(entries, footer);
+  write_summary(*identity_, footer, to);
+  const int error = channel.write(geometry.segment_offset(index + 1) - bytes, to);
   sys::unmap(*memory, bytes);
   return error;
 }

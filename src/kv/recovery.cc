@@ -8,77 +8,53 @@
 
 #include "base/check.h"
 #include "base/ids.h"
-#include "kv/clock.h"
-#include "sys/memory.h"
+#include "kv/checkpoint.h"
+#include "kv/entry.h"
 #include "sys/threads.h"
 
 namespace kv {
 namespace {
 
-constexpr uint64_t kPieceBytes = 1 << 20;
-constexpr uint64_t kScanBytes = 4 << 20;  // of a segment in memory at a time; more than any record
 constexpr uint32_t kThreadsMax = 8;
-
-// What one thread needs.
-struct Reader {
-  Channel channel;
-  std::span<std::byte> memory;
-  RecoveryReport report;
-
-  base::Expected<void> open(storage::Device& device, const Geometry& geometry) {
-    if (auto opened = channel.open_for_threads(device); !opened) return opened;
-    const uint64_t summary =
-        uint64_t{summary_grains(geometry, geometry.segment_grains())} * geometry.grain_bytes;
-    auto mapped = sys::map_anonymous(std::max(kScanBytes, summary), "recovery of a store");
-    if (!mapped) return std::unexpected(mapped.error());
-    memory = {reinterpret_cast<std::byte*>(*mapped), std::max(kScanBytes, summary)};
-    return {};
-  }
-  ~Reader() {
-    if (!memory.empty()) sys::unmap(memory.data(), memory.size());
-    channel.close();
-  }
-};
+constexpr uint32_t kLocks = 64;
 
 class Recovery {
  public:
-  Recovery(storage::Device& device, const Identity& identity, Log& log, Index& index)
-      : device_(device), identity_(identity), geometry_(identity.geometry), log_(log), index_(index) {
+  Recovery(storage::Device& device, const Identity& identity, Log& log)
+      : device_(device), identity_(identity), geometry_(identity.geometry), log_(log) {
     segments_.resize(geometry_.segment_count);
+    is_replayed_.resize(geometry_.segment_count);
   }
 
-  base::Expected<RecoveryReport> run() {
-    const uint32_t threads = std::clamp(sys::cpu_count(), 2u, kThreadsMax);
-    readers_ = std::make_unique<Reader[]>(threads);
-    reader_count_ = threads;
-    for (uint32_t i = 0; i < threads; ++i)
-      if (auto opened = readers_[i].open(device_, geometry_); !opened) return std::unexpected(opened.error());
-    for (const Step step : {&Recovery::find, &Recovery::apply, &Recovery::end_tombstones, &Recovery::seal}) {
-      // What a process that was killed has written may still be in the device's own cache.
-      if (step == &Recovery::seal)
-        if (const int error = readers_[0].channel.flush(); error != 0)
-          return base::failure(error, "store: cannot flush: ", base::error_name(error));
+  base::Expected<RecoveredStore> run(Index*& index) {
+    reader_count_ = std::clamp(sys::cpu_count(), 2u, kThreadsMax);
+    readers_ = std::make_unique<RecoveryReader[]>(reader_count_);
+    for (uint32_t i = 0; i < reader_count_; ++i)
+      if (auto opened = readers_[i].open(device_, identity_); !opened)
+        return std::unexpected(opened.error());
+    if (auto done = for_all(&Recovery::find); !done) return std::unexpected(done.error());
+    if (auto loaded = load_checkpoint(index); !loaded) return std::unexpected(loaded.error());
+    index_ = index;
+    if (auto done = for_all(&Recovery::list); !done) return std::unexpected(done.error());
+    for (uint32_t i = 0; i < segments_.size(); ++i) tell_log(i);
+    for (const Step step : {&Recovery::apply, &Recovery::end_tombstones})
       if (auto done = for_all(step); !done) return std::unexpected(done.error());
-    }
-    if (auto done = end_headless(readers_[0]); !done) return std::unexpected(done.error());
-    RecoveryReport report;
-    for (uint32_t i = 0; i < threads; ++i) report.add(readers_[i].report);
-    return report;
+    // What a process that was killed has written may still be in the device's own cache.
+    if (const int error = readers_[0].channel.flush(); error != 0)
+      return base::failure(error, "store: cannot flush: ", base::error_name(error));
+    if (auto done = for_all(&Recovery::seal); !done) return std::unexpected(done.error());
+    if (auto done = end_pieces(readers_[0]); !done) return std::unexpected(done.error());
+    for (uint32_t i = 0; i < reader_count_; ++i) recovered_.report.add(readers_[i].report);
+    return recovered_;
   }
 
  private:
-  using Step = base::Expected<void> (Recovery::*)(Reader& reader, uint32_t segment);
-  struct Found {
-    std::vector<SummaryEntry> entries;  // in the order of their grains
-    uint32_t used_grains = 0;
-    uint64_t first_expiry = 0;
-    bool is_sealed = false;
-  };
+  using Step = base::Expected<void> (Recovery::*)(RecoveryReader& reader, uint32_t segment);
   // A step for all segments, many at a time.
   struct Work {
     Recovery& recovery;
     Step step;
-    Reader* reader;
+    RecoveryReader* reader;
     std::atomic<uint32_t>& next;
     std::atomic<bool>& has_failed;
     base::Expected<void> result;
@@ -113,138 +89,119 @@ class Recovery {
     }
   }
 
-  // To the beginning of the reader's memory.
-  base::Expected<Bytes> read(Reader& reader, uint32_t segment, uint64_t offset, uint64_t bytes) {
-    const std::span to = reader.memory.first(bytes);
-    for (uint64_t at = 0; at < bytes; at += kPieceBytes) {
-      const std::span piece = to.subspan(at, std::min(kPieceBytes, bytes - at));
-      if (const int error = reader.channel.read(geometry_.segment_offset(segment) + offset + at, piece);
-          error != 0)
-        return base::failure(error, "store: cannot read segment ", segment, ": ", base::error_name(error));
-    }
-    reader.report.read_bytes += bytes;
-    return to;
-  }
-
   // Step 1.
-  base::Expected<void> find(Reader& reader, uint32_t index) {
-    auto head = read(reader, index, 0, geometry_.grain_bytes);
-    if (!head) return std::unexpected(head.error());
-    SegmentHeader header;
-    bool has_header = read_segment_header(identity_, *head, header);
-    const bool is_first_right = has_header;
-    SegmentFooter footer;
-    bool has_footer = false;
-    if (!has_header || header.state == SegmentState::kUsed) {
-      auto tail = read(reader, index, geometry_.segment_bytes - geometry_.grain_bytes, geometry_.grain_bytes);
-      if (!tail) return std::unexpected(tail.error());
-      if (!has_header) has_header = read_segment_header(identity_, *tail, header);
-      memcpy(&footer, tail->last(sizeof footer).data(), sizeof footer);
-      const uint64_t generation = has_header ? header.generation : footer.generation;
-      has_footer = read_footer(identity_, generation, *tail, footer);
-      if (!has_header && has_footer) header = {.generation = generation, .state = SegmentState::kUsed};
-    }
-    if (!has_header && !has_footer) {
-      // Nothing is known of it: it is free, and what is left of it is not looked at again.
-      ++reader.report.lost_segments;
-      log_.recovered(index, Segment::State::kFree, 0);
-      return {};
-    }
-    if (!is_first_right) ++reader.report.damaged_segments;
-    log_.recovered_sequence(header.opened_sequence);
-    if (header.state != SegmentState::kUsed) {
-      log_.recovered(index,
-                     header.state == SegmentState::kFree ? Segment::State::kFree : Segment::State::kEmptied,
-                     header.generation);
-      return {};
-    }
-    Found& segment = segments_[index];
-    if (has_footer)
-      if (auto listed = read_entries(reader, index, footer, segment); !listed) return listed;
-    if (!segment.is_sealed)
-      if (auto scanned = scan(reader, index, header.generation, segment); !scanned) return scanned;
-    // One that was prepared, and no more, has nothing that could come back.
-    const bool is_used = segment.is_sealed || !segment.entries.empty();
-    log_.recovered(index, is_used ? Segment::State::kSealed : Segment::State::kEmptied, header.generation);
-    log_.recovered_content(index, segment.used_grains, static_cast<uint32_t>(segment.entries.size()),
-                           segment.first_expiry);
-    reader.report.records += segment.entries.size();
-    return {};
-  }
-
-  base::Expected<void> read_entries(Reader& reader, uint32_t index, const SegmentFooter& footer,
-                                    Found& segment) {
-    const uint64_t bytes = uint64_t{summary_grains(geometry_, footer.entry_count)} * geometry_.grain_bytes;
-    auto summary = read(reader, index, geometry_.segment_bytes - bytes, bytes);
-    if (!summary) return std::unexpected(summary.error());
-    const auto entries = read_summary(identity_, footer, *summary);
-    segment.is_sealed = entries.size() == footer.entry_count;
-    if (!segment.is_sealed) return {};
-    segment.entries.assign(entries.begin(), entries.end());
-    segment.used_grains = footer.used_grains;
-    segment.first_expiry = footer.first_expiry;
-    return {};
-  }
-
-  // A record counts whose check is right; a grain that begins none is passed over.
-  base::Expected<void> scan(Reader& reader, uint32_t index, uint64_t generation, Found& segment) {
-    ++reader.report.scanned_segments;
-    const uint64_t grain_bytes = geometry_.grain_bytes;
-    const uint32_t grains_most =
-        static_cast<uint32_t>(geometry_.grains(record_bytes(kKeyBytesMax, geometry_.value_bytes_max())));
-    segment.used_grains = 1;
-    Bytes window;
-    uint32_t window_begin = 0, window_end = 0;
-    for (uint32_t grain = 1; grain < geometry_.segment_grains();) {
-      if (grain + grains_most > window_end && window_end < geometry_.segment_grains()) {
-        window_begin = grain;
-        window_end =
-            std::min(grain + static_cast<uint32_t>(kScanBytes / grain_bytes), geometry_.segment_grains());
-        auto got = read(reader, index, grain * grain_bytes, (window_end - window_begin) * grain_bytes);
-        if (!got) return std::unexpected(got.error());
-        window = *got;
-      }
-      Record record;
-      if (read_record(identity_.secret, generation, window.subspan((grain - window_begin) * grain_bytes),
-                      record) != Reading::kWhole) {
-        ++grain;
-        continue;
-      }
-      const auto grains = static_cast<uint32_t>(geometry_.grains(record.bytes()));
-      segment.entries.push_back({.hash = hash_record(identity_.secret, record),
-                                 .sequence_and_kind = record.header.sequence_and_kind,
-                                 .grain = grain,
-                                 .grains = grains});
-      const uint64_t expiry = record.header.kind() == RecordKind::kTombstone ? 0 : record.header.expiry();
-      if (expiry != 0 && (segment.first_expiry == 0 || expiry < segment.first_expiry))
-        segment.first_expiry = expiry;
-      reader.report.passed_grains += grain - segment.used_grains;
-      grain += grains;
-      segment.used_grains = grain;
-    }
-    return {};
-  }
-
-  const SummaryEntry* entry_at(uint64_t address) const {
-    const auto& entries = segments_[geometry_.segment_of(address)].entries;
-    const uint32_t grain = geometry_.grain_of(address);
-    const auto at = std::ranges::lower_bound(entries, grain, {}, &SummaryEntry::grain);
-    CHECK(at != entries.end() && at->grain == grain);
-    return &*at;
+  base::Expected<void> find(RecoveryReader& reader, uint32_t index) {
+    auto found = reader.find(index, segments_[index]);
+    if (found && segments_[index].is_known) log_.recovered_sequence(segments_[index].header.opened_sequence);
+    return found;
   }
 
   // Step 2.
-  base::Expected<void> apply(Reader&, uint32_t segment) {
+  base::Expected<void> load_checkpoint(Index*& index) {
+    std::map<uint64_t, std::vector<uint32_t>, std::greater<>> checkpoints;
+    for (uint32_t i = 0; i < segments_.size(); ++i)
+      if (segments_[i].is_known && segments_[i].header.state == SegmentState::kCheckpoint)
+        checkpoints[segments_[i].header.checkpoint].push_back(i);
+    if (!checkpoints.empty()) recovered_.last_checkpoint = checkpoints.begin()->first;
+    for (auto& [number, parts] : checkpoints) {
+      std::ranges::sort(parts, {}, [&](uint32_t i) { return segments_[i].header.part; });
+      if (auto opened = open_index(index); !opened) return opened;
+      auto loaded = read_checkpoint(readers_[0], identity_, number, parts, *index, state_);
+      if (!loaded && loaded.error().number != EBADMSG) return loaded;
+      if (loaded && restore(*index)) {
+        recovered_.report.checkpoint = number;
+        recovered_.checkpoint_segments = parts;
+        return {};
+      }
+    }
+    for (uint32_t i = 0; i < segments_.size(); ++i) is_replayed_[i] = segments_[i].is_used();
+    return open_index(index);
+  }
+
+  base::Expected<void> open_index(Index*& index) {
+    if (index != nullptr) index->close();
+    index = nullptr;
+    auto opened = Index::open(geometry_.address_bits());
+    if (!opened) return std::unexpected(opened.error());
+    index = *opened;
+    return {};
+  }
+
+  // False: what has been read is no index.
+  bool restore(Index& index) {
+    for (uint32_t i = 0; i < segments_.size(); ++i)
+      is_replayed_[i] = segments_[i].is_used() && segments_[i].header.generation > state_.generation;
+    for (const uint32_t i : std::span(state_.unsealed).first(state_.unsealed_count))
+      is_replayed_[i] = segments_[i].is_used();
+    std::vector<uint64_t> grains(segments_.size()), records(segments_.size());
+    const auto stays = [&](uint64_t address, uint32_t size) {
+      const uint64_t i = geometry_.segment_of(address);
+      if (!segments_[i].is_used() || is_replayed_[i]) return false;
+      grains[i] += size_code::grains(size);
+      ++records[i];
+      return true;
+    };
+    if (!index.finish_restore(stays)) return false;
+    for (uint32_t i = 0; i < segments_.size(); ++i) log_.recovered_live(i, grains[i], records[i]);
+    log_.recovered_sequence(state_.next_sequence - 1);
+    return true;
+  }
+
+  // Step 3.
+  base::Expected<void> list(RecoveryReader& reader, uint32_t index) {
+    FoundSegment& segment = segments_[index];
+    if (!segment.is_used() || (!is_replayed_[index] && segment.has_summary)) return {};
+    auto listed = reader.list(index, segment);
+    if (is_replayed_[index]) reader.report.replayed_records += segment.entries.size();
+    return listed;
+  }
+
+  void tell_log(uint32_t index) {
+    const FoundSegment& segment = segments_[index];
+    if (!segment.is_known) {
+      // What is left of it is not looked at again.
+      log_.recovered(index, Segment::State::kFree, 0);
+      return;
+    }
+    auto state = Segment::State::kEmptied;  // that was prepared, and no more; or part of a checkpoint that is not used
+    if (segment.header.state == SegmentState::kFree) state = Segment::State::kFree;
+    if (std::ranges::find(recovered_.checkpoint_segments, index) != recovered_.checkpoint_segments.end())
+      state = Segment::State::kCheckpoint;
+    if (segment.is_used() && (segment.has_summary || !segment.entries.empty())) {
+      state = Segment::State::kSealed;
+      log_.recovered_content(index, segment.footer);
+      recovered_.report.records += segment.footer.entry_count;
+    }
+    log_.recovered(index, state, segment.header.generation);
+  }
+
+  // What is listed at an address; null: nothing begins there.
+  base::Expected<const SummaryEntry*> entry_at(RecoveryReader& reader, uint64_t address) {
+    const auto index = static_cast<uint32_t>(geometry_.segment_of(address));
+    FoundSegment& segment = segments_[index];
+    if (!is_replayed_[index]) {
+      // Of what a checkpoint knows only what is needed is listed.
+      sys::LockGuard scope(locks_[index % kLocks]);
+      if (!segment.is_listed)
+        if (auto listed = reader.list(index, segment); !listed) return std::unexpected(listed.error());
+    }
+    const uint32_t grain = geometry_.grain_of(address);
+    const auto at = std::ranges::lower_bound(segment.entries, grain, {}, &SummaryEntry::grain);
+    return at != segment.entries.end() && at->grain == grain ? &*at : nullptr;
+  }
+
+  // Step 4.
+  base::Expected<void> apply(RecoveryReader& reader, uint32_t index) {
+    if (!is_replayed_[index]) return {};
     uint64_t last_sequence = 0;
-    for (const SummaryEntry& entry : segments_[segment].entries) {
+    for (const SummaryEntry& entry : segments_[index].entries) {
       if (entry.kind() == RecordKind::kVoid) continue;
       last_sequence = std::max(last_sequence, entry.sequence());
-      const uint64_t address = geometry_.address(segment, entry.grain);
-      // All of them are kept, as long as older copies may be somewhere.
-      if (entry.kind() == RecordKind::kTombstone) log_.recovered_tombstone(address, entry.grains);
-      while (!try_apply(entry, address)) {
-        if (is_full_.load(std::memory_order_relaxed))
-          return base::failure(ENOMEM, "store: no memory for the index");
+      const uint64_t address = geometry_.address(index, entry.grain);
+      for (bool is_applied = false; !is_applied;) {
+        auto applied = try_apply(reader, entry, address);
+        if (!applied) return std::unexpected(applied.error());
+        is_applied = *applied;
       }
     }
     log_.recovered_sequence(last_sequence);
@@ -252,141 +209,180 @@ class Recovery {
   }
 
   // False: others have changed what it looked at.
-  bool try_apply(const SummaryEntry& entry, uint64_t address) {
+  base::Expected<bool> try_apply(RecoveryReader& reader, const SummaryEntry& entry, uint64_t address) {
     const uint32_t size = size_code::of(entry.grains);
-    const bool is_live = entry.kind() != RecordKind::kTombstone;
+    const bool is_live = entry.kind() != RecordKind::kTombstone;  // those are held already
     Location candidates[Index::kCandidatesMax];
     uint64_t others[Index::kCandidatesMax];
-    const size_t count = index_.find_all(entry.hash.low, candidates);
+    const size_t count = index_->find_all(entry.hash.low, candidates);
     for (size_t i = 0; i < count; ++i) {
-      const SummaryEntry* const other = entry_at(candidates[i].address);
       others[i] = candidates[i].address;
-      if (other->hash != entry.hash) continue;
-      if (other->sequence() >= entry.sequence()) return true;
-      if (!index_.replace(entry.hash.low, candidates[i].address, address, size)) return false;
+      auto found = entry_at(reader, candidates[i].address);
+      if (!found) return std::unexpected(found.error());
+      const SummaryEntry* const other = *found;
+      if (other == nullptr || other->hash != entry.hash) continue;
+      if (other->sequence() == entry.sequence()) return true;
+      if (other->sequence() > entry.sequence()) {
+        end_head(entry, address);
+        return true;
+      }
+      if (!index_->replace(entry.hash.low, candidates[i].address, address, size)) return false;
       if (other->kind() != RecordKind::kTombstone) log_.release(candidates[i].address, candidates[i].size);
       if (is_live) log_.hold(address, size);
+      end_head(*other, candidates[i].address);
       return true;
     }
-    switch (index_.insert(entry.hash.low, address, size, {others, count})) {
+    switch (index_->insert(entry.hash.low, address, size, {others, count})) {
       case Index::Inserted::kDone:
         if (is_live) log_.hold(address, size);
         return true;
       case Index::Inserted::kOther: return false;
-      case Index::Inserted::kFull: is_full_.store(true, std::memory_order_relaxed); return false;
+      case Index::Inserted::kFull: break;
     }
-    return false;
+    return base::failure(ENOMEM, "store: no memory for the index");
   }
 
-  // Step 3.
-  base::Expected<void> end_tombstones(Reader&, uint32_t segment) {
-    for (const SummaryEntry& entry : segments_[segment].entries)
+  // The record is not its key's any more. With a checkpoint pieces of it may be where nothing is listed.
+  void end_head(const SummaryEntry& entry, uint64_t address) {
+    if (entry.kind() != RecordKind::kHead || recovered_.report.checkpoint == 0) return;
+    sys::LockGuard scope(locks_[0]);
+    ended_heads_.push_back(address);
+  }
+
+  // Step 5.
+  base::Expected<void> end_tombstones(RecoveryReader&, uint32_t index) {
+    if (!is_replayed_[index]) return {};
+    for (const SummaryEntry& entry : segments_[index].entries)
       if (entry.kind() == RecordKind::kTombstone)
-        index_.remove(entry.hash.low, geometry_.address(segment, entry.grain));
+        index_->remove(entry.hash.low, geometry_.address(index, entry.grain));
     return {};
   }
 
-  // Step 5. A group of pieces with the same sequence has one head, or had.
-  base::Expected<void> end_headless(Reader& reader) {
-    std::map<uint64_t, std::vector<uint64_t>> groups;
-    for (uint32_t i = 0; i < segments_.size(); ++i)
-      for (const SummaryEntry& entry : segments_[i].entries)
-        if (const uint64_t address = geometry_.address(i, entry.grain);
-            entry.kind() == RecordKind::kPiece && size_in_index(entry.hash, address) != 0)
-          groups[entry.sequence()].push_back(address);
-    for (const auto& [sequence, addresses] : groups) {
-      auto has = has_head(reader, sequence, addresses[0]);
-      if (!has) return std::unexpected(has.error());
-      if (*has) continue;
-      for (const uint64_t address : addresses) {
-        const SummaryEntry* const entry = entry_at(address);
-        const uint32_t size = size_in_index(entry->hash, address);
-        if (index_.remove(entry->hash.low, address)) log_.release(address, size);
-      }
-      reader.report.headless_pieces += addresses.size();
-    }
-    return {};
-  }
-
-  // 0: the index does not know the address by this hash.
-  uint32_t size_in_index(const KeyHash& hash, uint64_t address) const {
-    Location all[Index::kCandidatesMax];
-    const size_t count = index_.find_all(hash.low, all);
-    for (size_t i = 0; i < count; ++i)
-      if (all[i].address == address) return all[i].size;
-    return 0;
-  }
-
-  base::Expected<Reading> read_at(Reader& reader, uint64_t address, Record& record) {
-    const auto segment = static_cast<uint32_t>(geometry_.segment_of(address));
-    const SummaryEntry* const entry = entry_at(address);
-    auto bytes = read(reader, segment, uint64_t{entry->grain} * geometry_.grain_bytes,
-                      uint64_t{entry->grains} * geometry_.grain_bytes);
-    if (!bytes) return std::unexpected(bytes.error());
-    const uint64_t generation = log_.segment(segment).generation.load(std::memory_order_relaxed);
-    return read_record(identity_.secret, generation, *bytes, record);
-  }
-
-  // Has the piece at this address a head, which the index knows, and which names its sequence? What is damaged counts as if.
-  base::Expected<bool> has_head(Reader& reader, uint64_t sequence, uint64_t address) {
-    Record record;
-    auto reading = read_at(reader, address, record);
-    if (!reading) return std::unexpected(reading.error());
-    PieceKey key;
-    if (*reading != Reading::kWhole || record.key.size() != sizeof key) return true;
-    memcpy(&key, record.key.data(), sizeof key);
-    Location all[Index::kCandidatesMax];
-    const size_t count = index_.find_all(key.head.low, all);
-    for (size_t i = 0; i < count; ++i) {
-      const SummaryEntry* const entry = entry_at(all[i].address);
-      if (entry->hash != key.head || entry->kind() != RecordKind::kHead) continue;
-      reading = read_at(reader, all[i].address, record);
-      if (!reading) return std::unexpected(reading.error());
-      PiecesOf pieces;
-      if (*reading != Reading::kWhole || record.value.size() != sizeof pieces) return true;
-      memcpy(&pieces, record.value.data(), sizeof pieces);
-      return pieces.sequence == sequence;
-    }
-    return false;
-  }
-
-  // Step 4.
-  base::Expected<void> seal(Reader& reader, uint32_t index) {
-    const Found& segment = segments_[index];
-    if (segment.is_sealed || segment.entries.empty()) return {};
-    if (const int error = log_.write_summary_of(reader.channel, index, segment.entries, segment.used_grains);
-        error != 0)
+  // Step 6.
+  base::Expected<void> seal(RecoveryReader& reader, uint32_t index) {
+    const FoundSegment& segment = segments_[index];
+    if (segment.has_summary || segment.entries.empty()) return {};
+    if (const int error = log_.write_summary_of(reader.channel, index, segment.entries); error != 0)
       return base::failure(error, "store: cannot write the summary of segment ", index, ": ",
                            base::error_name(error));
     return {};
+  }
+
+  // Step 7.
+  base::Expected<void> end_pieces(RecoveryReader& reader) {
+    // Replayed ones, by value.
+    std::map<uint64_t, uint64_t> groups;
+    for (uint32_t i = 0; i < segments_.size(); ++i)
+      if (is_replayed_[i])
+        for (const SummaryEntry& entry : segments_[i].entries)
+          if (entry.kind() == RecordKind::kPiece)
+            groups.emplace(entry.sequence(), geometry_.address(i, entry.grain));
+    for (const auto& [sequence, address] : groups) {
+      PieceKey key;
+      auto read = read_key(reader, address, key);
+      if (!read) return std::unexpected(read.error());
+      if (!*read) continue;
+      if (auto ended = end_value(reader, key.head, sequence); !ended) return ended;
+    }
+    for (const uint64_t address : ended_heads_) {
+      auto entry = entry_at(reader, address);
+      if (!entry) return std::unexpected(entry.error());
+      auto pieces = read_head(reader, address, **entry);
+      if (!pieces) return std::unexpected(pieces.error());
+      if (pieces->sequence == 0) continue;
+      if (auto ended = end_value(reader, (*entry)->hash, pieces->sequence); !ended) return ended;
+    }
+    for (const auto& headless : std::span(state_.headless).first(state_.headless_count))
+      if (auto ended = end_value(reader, headless.head, headless.sequence); !ended) return ended;
+    return {};
+  }
+
+  // All pieces of a value leave the index, unless its key's record there names them.
+  base::Expected<void> end_value(RecoveryReader& reader, const KeyHash& head, uint64_t sequence) {
+    auto is_there = has_head(reader, head, sequence);
+    if (!is_there) return std::unexpected(is_there.error());
+    if (*is_there) return {};
+    const uint64_t most = kValueBytesMax / PieceKey::value_bytes(geometry_) + 1;
+    for (uint64_t number = 0; number < most; ++number) {
+      const PieceKey key = {.head = head, .sequence = sequence, .number = number};
+      const KeyHash hash = hash_piece(identity_.secret, key);
+      Location all[Index::kCandidatesMax];
+      const size_t count = index_->find_all(hash.low, all);
+      for (size_t i = 0; i < count; ++i) {
+        auto entry = entry_at(reader, all[i].address);
+        if (!entry) return std::unexpected(entry.error());
+        if (*entry == nullptr || (*entry)->hash != hash || !index_->remove(hash.low, all[i].address)) continue;
+        log_.release(all[i].address, all[i].size);
+        ++reader.report.headless_pieces;
+      }
+    }
+    return {};
+  }
+
+  base::Expected<Reading> read_at(RecoveryReader& reader, uint64_t address, const SummaryEntry& entry,
+                                  Record& record) {
+    const auto index = static_cast<uint32_t>(geometry_.segment_of(address));
+    return reader.read_record(segments_[index], index, entry, record);
+  }
+
+  // False: it is damaged.
+  base::Expected<bool> read_key(RecoveryReader& reader, uint64_t address, PieceKey& key) {
+    auto entry = entry_at(reader, address);
+    if (!entry) return std::unexpected(entry.error());
+    Record record;
+    auto reading = read_at(reader, address, **entry, record);
+    if (!reading) return std::unexpected(reading.error());
+    if (*reading != Reading::kWhole || record.key.size() != sizeof key) return false;
+    memcpy(&key, record.key.data(), sizeof key);
+    return true;
+  }
+
+  // One of sequence 0: it is damaged.
+  base::Expected<PiecesOf> read_head(RecoveryReader& reader, uint64_t address, const SummaryEntry& entry) {
+    Record record;
+    auto reading = read_at(reader, address, entry, record);
+    if (!reading) return std::unexpected(reading.error());
+    PiecesOf pieces;
+    if (*reading == Reading::kWhole && record.value.size() == sizeof pieces)
+      memcpy(&pieces, record.value.data(), sizeof pieces);
+    return pieces;
+  }
+
+  // Is there a head in the index, of this key, that names the sequence? What is damaged counts as if.
+  base::Expected<bool> has_head(RecoveryReader& reader, const KeyHash& head, uint64_t sequence) {
+    Location all[Index::kCandidatesMax];
+    const size_t count = index_->find_all(head.low, all);
+    for (size_t i = 0; i < count; ++i) {
+      auto entry = entry_at(reader, all[i].address);
+      if (!entry) return std::unexpected(entry.error());
+      if (*entry == nullptr || (*entry)->hash != head || (*entry)->kind() != RecordKind::kHead) continue;
+      auto pieces = read_head(reader, all[i].address, **entry);
+      if (!pieces) return std::unexpected(pieces.error());
+      return pieces->sequence == sequence || pieces->sequence == 0;
+    }
+    return false;
   }
 
   storage::Device& device_;
   const Identity& identity_;
   const Geometry& geometry_;
   Log& log_;
-  Index& index_;
-  std::vector<Found> segments_;
-  std::unique_ptr<Reader[]> readers_;
+  Index* index_ = nullptr;
+  std::vector<FoundSegment> segments_;
+  std::vector<char> is_replayed_;
+  CheckpointState state_;
+  RecoveredStore recovered_;
+  std::unique_ptr<RecoveryReader[]> readers_;
   uint32_t reader_count_ = 0;
-  std::atomic<bool> is_full_{false};
+  sys::Mutex locks_[kLocks];  // of segments that are listed when they are needed
+  std::vector<uint64_t> ended_heads_;
 };
 
 }  // namespace
 
-void RecoveryReport::add(const RecoveryReport& other) {
-  records += other.records;
-  read_bytes += other.read_bytes;
-  scanned_segments += other.scanned_segments;
-  damaged_segments += other.damaged_segments;
-  lost_segments += other.lost_segments;
-  passed_grains += other.passed_grains;
-  headless_pieces += other.headless_pieces;
-}
-
-base::Expected<RecoveryReport> recover(storage::Device& device, const Identity& identity, Log& log,
-                                       Index& index) {
-  return Recovery(device, identity, log, index).run();
+base::Expected<RecoveredStore> recover(storage::Device& device, const Identity& identity, Log& log,
+                                  Index*& index) {
+  return Recovery(device, identity, log).run(index);
 }
 
 }  // namespace kv

@@ -120,16 +120,20 @@ base::Expected<void> Store::start() {
     return base::failure(EINVAL, "store: ", streams, " streams; give 64 or fewer");
   if (auto opened = keeper_channel_.open_for_threads(device_); !opened) return opened;
   if (auto read = read_identity(); !read) return read;
-  auto index = Index::open(identity_.geometry.address_bits());
-  if (!index) return std::unexpected(index.error());
-  index_ = *index;
   // Each stream's open segment is room that is not used.
   const auto fitting = static_cast<uint32_t>(std::max<uint64_t>(1, identity_.geometry.segment_count / 16));
   if (auto opened = log_.open(identity_, std::min(streams, fitting)); !opened) return opened;
-  auto report = recover(device_, identity_, log_, *index_);
-  if (!report) return std::unexpected(report.error());
-  recovery_ = *report;
-  if (auto opened = collector_.open(device_, identity_, *index_, log_, readers_, large_values_); !opened)
+  auto recovered = recover(device_, identity_, log_, index_);
+  if (!recovered) return std::unexpected(recovered.error());
+  recovery_ = recovered->report;
+  if (auto opened = collector_.open({.device = &device_,
+                                     .identity = &identity_,
+                                     .index = index_,
+                                     .log = &log_,
+                                     .readers = &readers_,
+                                     .large_values = &large_values_},
+                                    options_.checkpoint_records, *recovered);
+      !opened)
     return opened;
   return start_threads();
 }
@@ -230,6 +234,7 @@ base::Expected<void> Store::close() {
   has_keeper_ = has_collector_ = false;
   int error = error_.load(std::memory_order_relaxed);
   if (error == 0) error = log_.seal_all(keeper_channel_);
+  if (error == 0) collector_.end();
   base::Expected<void> closed;
   if (error != 0)
     closed = base::failure(error, "store: ", device_.name(),
@@ -257,7 +262,9 @@ StoreCounts Store::counts() {
                         .read_bytes = get(collector.read_bytes),
                         .expired_records = get(collector.expired_records),
                         .ended_tombstones = get(collector.ended_tombstones),
-                        .damaged_records = get(collector.damaged_records)}};
+                        .damaged_records = get(collector.damaged_records),
+                        .checkpoints = get(collector.checkpoints),
+                        .checkpoint_bytes = get(collector.checkpoint_bytes)}};
 }
 
 void Store::verify() {

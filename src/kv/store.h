@@ -49,6 +49,9 @@ struct StoreOptions {
   Durability durability = Durability::kSync;
   uint64_t batch_ns = 10'000'000;
   uint32_t stream_count = 0;  // segments that are written at a time; 0: by the processors, up to 8
+  // After so many changes there is a checkpoint, and at the end. 0: when a start has half as many to look at as there are keys, if
+  // that takes long.
+  uint64_t checkpoint_records = 0;
 };
 
 enum class When : uint8_t { kAlways, kIfAbsent, kIfPresent, kIfVersion };
@@ -125,6 +128,8 @@ struct StoreCounts {
     uint64_t expired_records = 0;
     uint64_t ended_tombstones = 0;
     uint64_t damaged_records = 0;
+    uint64_t checkpoints = 0;
+    uint64_t checkpoint_bytes = 0;  // in all
   } collected;
 };
 

@@ -16,12 +16,10 @@ base::Expected<void> ValueWriter::open(Session& session, std::string_view key) {
     return base::failure(ENOMEM, "store: no memory for a value");
   memcpy(key_memory_.bytes().data(), key.data(), key.size());
   key_ = {reinterpret_cast<const char*>(key_memory_.bytes().data()), key.size()};
-  // With header and key a piece fills whole grains.
   pieces_ = {.head = hash_key(store.identity_.secret, key),
              .of = {.sequence = 0,
                     .value_bytes = 0,
-                    .piece_bytes = static_cast<uint32_t>(geometry.value_bytes_max() -
-                                                         record_bytes(sizeof(PieceKey), 0))}};
+                    .piece_bytes = PieceKey::value_bytes(geometry)}};
   filled_bytes_ = 0;
   number_ = 0;
   session_ = &session;

@@ -1,0 +1,173 @@
+#include "kv/checkpoint.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "base/check.h"
+#include "base/ids.h"
+#include "sys/memory.h"
+
+namespace kv {
+
+void Checkpointer::open(const Identity& identity, Index& index, Log& log, LargeValues& large_values,
+                        uint64_t number, std::vector<uint32_t> segments) {
+  identity_ = &identity;
+  index_ = &index;
+  log_ = &log;
+  large_values_ = &large_values;
+  number_ = number;
+  segments_ = std::move(segments);
+}
+
+void Checkpointer::empty(std::vector<uint32_t>& segments) {
+  for (const uint32_t segment : segments) log_->emptied(segment);
+  segments.clear();
+}
+
+Checkpointer::Taken Checkpointer::take(Channel& channel) {
+  CheckpointState state;
+  if (!log_->begin_checkpoint(state)) return Taken::kNotNow;
+  std::vector<Pieces> headless;
+  if (!large_values_->list_headless(headless, CheckpointState::kHeadlessMax)) return Taken::kNotNow;
+  for (const Pieces& pieces : headless)
+    state.headless[state.headless_count++] = {.head = pieces.head, .sequence = pieces.of.sequence};
+
+  const uint64_t memory_bytes = base::round_up(kPieceBytesMax, base::kOsPageBytes) + base::kOsPageBytes;
+  const uint64_t image_bytes = base::round_up(sizeof(TableImage), base::kOsPageBytes);
+  auto memory = sys::map_anonymous(memory_bytes + image_bytes, "a checkpoint of a store");
+  if (!memory) {
+    error_ = ENOMEM;
+    return Taken::kFailed;
+  }
+  memory_ = {reinterpret_cast<std::byte*>(*memory), memory_bytes};
+  image_ = new (*memory + memory_bytes) TableImage;
+  ++number_;
+  piece_ = 0;
+  bytes_ = 0;
+  at_ = 0;
+  written_.clear();
+  const Taken taken = write_tables(channel, state);
+  sys::unmap(*memory, memory_bytes + image_bytes);
+  if (taken == Taken::kDone) std::swap(segments_, written_);
+  empty(written_);
+  return taken;
+}
+
+// Steps 2 and 3.
+Checkpointer::Taken Checkpointer::write_tables(Channel& channel, CheckpointState& state) {
+  Taken taken = Taken::kDone;
+  index_->begin_images();
+  for (uint32_t table = 0; table < index_->table_count() && taken == Taken::kDone; ++table) {
+    if (!index_->image(table, *image_)) continue;
+    state.entry_count += kSlots - static_cast<uint64_t>(std::ranges::count(image_->slots, uint64_t{0}));
+    taken = write_piece_bytes(channel, write_piece(*identity_, number_, piece_, table, *image_, memory_));
+  }
+  index_->end_images();
+  if (taken != Taken::kDone) return taken;
+  error_ = channel.flush();
+  if (error_ != 0) return Taken::kFailed;
+  taken = write_piece_bytes(channel, write_piece(*identity_, number_, piece_, state, memory_));
+  if (taken != Taken::kDone) return taken;
+  error_ = channel.flush();
+  return error_ == 0 ? Taken::kDone : Taken::kFailed;
+}
+
+// A piece, which is in memory.
+Checkpointer::Taken Checkpointer::write_piece_bytes(Channel& channel, size_t bytes) {
+  CHECK_GT(bytes, 0u);
+  const Geometry& geometry = identity_->geometry;
+  if (written_.empty() || at_ + bytes > geometry.segment_bytes - geometry.grain_bytes)
+    if (!next_segment(channel)) return error_ != 0 ? Taken::kFailed : Taken::kNoRoom;
+  error_ = channel.write(geometry.segment_offset(written_.back()) + at_, memory_.first(bytes));
+  if (error_ != 0) return Taken::kFailed;
+  at_ += bytes;
+  bytes_ += bytes;
+  ++piece_;
+  return Taken::kDone;
+}
+
+// Its header need not be on the medium before what follows: a checkpoint counts as a whole.
+bool Checkpointer::next_segment(Channel& channel) {
+  const Geometry& geometry = identity_->geometry;
+  error_ = 0;
+  const uint32_t segment = log_->take_for_checkpoint();
+  if (segment == Log::kNone) return false;
+  written_.push_back(segment);
+  alignas(4096) std::byte block[4096];
+  const std::span header(block, geometry.grain_bytes);
+  write_segment_header(*identity_,
+                       {.generation = log_->segment(segment).generation.load(std::memory_order_relaxed),
+                        .state = SegmentState::kCheckpoint,
+                        .part = static_cast<uint32_t>(written_.size() - 1),
+                        .opened_sequence = log_->last_sequence(),
+                        .checkpoint = number_},
+                       header);
+  for (const uint64_t offset : geometry.header_offsets(segment))
+    if (error_ == 0) error_ = channel.write(offset, header);
+  at_ = geometry.grain_bytes;
+  return error_ == 0;
+}
+
+namespace {
+
+// Pieces one behind the other, as they were written.
+class PieceStream {
+ public:
+  PieceStream(RecoveryReader& reader, const Identity& identity, uint64_t number,
+              std::span<const uint32_t> parts)
+      : reader_(reader), identity_(identity), number_(number), parts_(parts) {}
+
+  // The next one's header, and its bytes. Errors: EBADMSG: there is none.
+  base::Expected<Bytes> next(PieceHeader& header) {
+    const Geometry& geometry = identity_.geometry;
+    const uint64_t end = geometry.segment_bytes - geometry.grain_bytes;
+    for (; part_ < parts_.size(); ++part_, at_ = geometry.grain_bytes, window_ = {}) {
+      if (at_ >= end) continue;
+      if (window_.size() < std::min(kPieceBytesMax + geometry.grain_bytes, end - at_)) {
+        auto read = reader_.read(parts_[part_], at_, std::min(RecoveryReader::kMostBytes, end - at_));
+        if (!read) return std::unexpected(read.error());
+        window_ = *read;
+      }
+      if (!read_piece_header(identity_, window_, header) || header.checkpoint != number_) continue;
+      const uint64_t bytes = geometry.grains(header.bytes) * geometry.grain_bytes;
+      if (bytes > window_.size()) continue;
+      const Bytes piece = window_.first(bytes);
+      window_ = window_.subspan(bytes);
+      at_ += bytes;
+      return piece;
+    }
+    return base::failure(EBADMSG, "store: a checkpoint is not whole");
+  }
+
+ private:
+  RecoveryReader& reader_;
+  const Identity& identity_;
+  const uint64_t number_;
+  std::span<const uint32_t> parts_;
+  size_t part_ = 0;
+  uint64_t at_ = identity_.geometry.grain_bytes;
+  Bytes window_;
+};
+
+}  // namespace
+
+base::Expected<void> read_checkpoint(RecoveryReader& reader, const Identity& identity, uint64_t number,
+                                     std::span<const uint32_t> parts, Index& index, CheckpointState& state) {
+  const auto image = std::make_unique<TableImage>();
+  PieceStream pieces(reader, identity, number, parts);
+  for (uint32_t expected = 0;; ++expected) {
+    PieceHeader header;
+    auto piece = pieces.next(header);
+    if (!piece) return std::unexpected(piece.error());
+    if (header.number != expected) break;
+    if (header.kind == PieceKind::kEnd) {
+      if (!read_piece(identity, header, *piece, state)) break;
+      return {};
+    }
+    if (!read_piece(identity, header, *piece, *image)) break;
+    if (auto restored = index.restore(*image); !restored) return restored;
+  }
+  return base::failure(EBADMSG, "store: a checkpoint is not whole");
+}
+
+}  // namespace kv

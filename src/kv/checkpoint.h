@@ -1,0 +1,68 @@
+// Checkpoints: the index on the medium, so that a start need not list all records. (papers/udepot.txt, section 4.4)
+//
+// One is taken while everything goes on, by the collector's thread, between two victims:
+//  1 the log says which segments are not sealed: what the index knows of others it knows for good (Log::begin_checkpoint). Then, what
+//    pieces of large values have no head
+//  2 images of the index's tables go to segments of their own, one behind the other (checkpoint_format.h)
+//  3 a flush; the end, which says what 1 was; a flush. From then on it counts
+//  4 the segments of the one before are given back
+// A start uses the newest that is whole, and replays the segments that step 1 listed and all that are newer (recovery.h). None is
+// needed: without one all of the log is replayed.
+#pragma once
+#include "kv/checkpoint_format.h"
+#include "kv/index.h"
+#include "kv/large_values.h"
+#include "kv/log.h"
+#include "kv/recovery_reader.h"
+
+namespace kv {
+
+class Checkpointer {
+ public:
+  Checkpointer() = default;
+  Checkpointer(const Checkpointer&) = delete;
+  Checkpointer& operator=(const Checkpointer&) = delete;
+
+  // All outlive it. `segments` are those of the last one, whose number is `number` or lower.
+  void open(const Identity& identity, Index& index, Log& log, LargeValues& large_values, uint64_t number,
+            std::vector<uint32_t> segments);
+
+  enum class Taken {
+    kDone,     // segments were emptied
+    kNotNow,   // too many segments, or values, were being written
+    kNoRoom,   // segments were emptied: what had been written
+    kFailed,   // so, too
+  };
+  Taken take(Channel& channel);
+  int error() const { return error_; }  // of kFailed: an errno value
+  uint64_t number() const { return number_; }
+  uint64_t bytes() const { return bytes_; }  // of the last one
+
+ private:
+  Taken write_tables(Channel& channel, CheckpointState& state);
+  Taken write_piece_bytes(Channel& channel, size_t bytes);
+  bool next_segment(Channel& channel);
+  void empty(std::vector<uint32_t>& segments);
+
+  const Identity* identity_ = nullptr;
+  Index* index_ = nullptr;
+  Log* log_ = nullptr;
+  LargeValues* large_values_ = nullptr;
+  uint64_t number_ = 0;
+  uint64_t bytes_ = 0;
+  int error_ = 0;
+  std::vector<uint32_t> segments_;  // of the last one that counts
+  // While one is taken.
+  std::vector<uint32_t> written_;
+  uint64_t at_ = 0;   // bytes into the segment
+  uint32_t piece_ = 0;
+  std::span<std::byte> memory_;  // of a piece
+  TableImage* image_ = nullptr;
+};
+
+// Reads the checkpoint of this number, whose segments are `parts` in their order, into an index as it was opened. Errors: EBADMSG: it
+// is not whole; those of I/O, ENOMEM.
+base::Expected<void> read_checkpoint(RecoveryReader& reader, const Identity& identity, uint64_t number,
+                                     std::span<const uint32_t> parts, Index& index, CheckpointState& state);
+
+}  // namespace kv

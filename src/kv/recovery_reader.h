@@ -1,0 +1,68 @@
+// RecoveryReader: what a start reads of segments: headers, footers, and what lists their records. One for each thread of it.
+#pragma once
+#include <vector>
+
+#include "kv/channel.h"
+#include "kv/format.h"
+
+namespace kv {
+
+struct RecoveryReport {
+  uint64_t records = 0;  // in the log, dead ones too
+  uint64_t read_bytes = 0;
+  uint64_t scanned_segments = 0;  // without a summary
+  uint64_t damaged_segments = 0;  // whose first grain was damaged; their records were found nevertheless
+  uint64_t lost_segments = 0;     // and those that nothing else was known of
+  uint64_t passed_grains = 0;     // of scanned segments, before their last record
+  uint64_t headless_pieces = 0;   // of large values that never came to be, or were replaced
+  uint64_t checkpoint = 0;        // the number of the one that was used; 0: none
+  uint64_t replayed_records = 0;  // that were looked at one by one
+
+  void add(const RecoveryReport& other);
+};
+
+// A segment, as it is on the medium.
+struct FoundSegment {
+  bool is_known = false;  // else neither header nor footer could be read
+  bool has_summary = false;
+  bool is_listed = false;
+  SegmentHeader header;
+  SegmentFooter footer;  // of one in use that has a summary, or is listed
+  std::vector<SummaryEntry> entries;  // when it is listed; in the order of their grains
+
+  bool is_used() const { return is_known && header.state == SegmentState::kUsed; }
+};
+
+class RecoveryReader {
+ public:
+  RecoveryReader() = default;
+  ~RecoveryReader();
+  RecoveryReader(const RecoveryReader&) = delete;
+  RecoveryReader& operator=(const RecoveryReader&) = delete;
+
+  // Both outlive it. Errors: ENOMEM, EMFILE.
+  base::Expected<void> open(storage::Device& device, const Identity& identity);
+
+  // Bytes of a segment; valid until the next call. REQUIRES: bytes <= kMostBytes, or those of a summary. Errors: of I/O, as all.
+  static constexpr uint64_t kMostBytes = 4 << 20;
+  base::Expected<Bytes> read(uint32_t segment, uint64_t offset, uint64_t bytes);
+  // Header and footer.
+  base::Expected<void> find(uint32_t segment, FoundSegment& found);
+  // The records of one in use: by its summary, else all of it is read and each record counts whose check is right; a grain that begins
+  // none is passed over.
+  base::Expected<void> list(uint32_t segment, FoundSegment& found);
+  // A record that is listed.
+  base::Expected<Reading> read_record(const FoundSegment& found, uint32_t segment, const SummaryEntry& entry,
+                                      Record& record);
+
+  Channel channel;
+  RecoveryReport report;
+
+ private:
+  base::Expected<void> scan(uint32_t segment, FoundSegment& found);
+
+  const Identity* identity_ = nullptr;
+  std::span<std::byte> memory_;
+};
+
+}  // namespace kv
