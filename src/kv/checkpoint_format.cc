@@ -141,7 +141,9 @@ bool read_piece_header(const Identity& identity, Bytes from, PieceHeader& header
       return header.count <= kSlots && header.bytes == table_bytes(header.count) &&
              header.shape().is_possible();
     case PieceKind::kEnd:
-      return header.count <= CheckpointState::kUnsealedMax && header.bytes == end_bytes(header.count);
+      return header.count <= CheckpointState::kUnsealedMax && header.bytes == end_bytes(header.count) &&
+             header.table == 0 && header.prefix == 0 &&
+             std::ranges::all_of(header.depths, [](uint8_t depth) { return depth == 0; });
   }
   return false;
 }
