@@ -9,11 +9,12 @@
 
 namespace kv {
 
-void Checkpointer::open(const Identity& identity, Index& index, Log& log, LargeValues& large_values,
-                        uint64_t number, std::vector<uint32_t> segments) {
+void Checkpointer::open(const Identity& identity, Index& index, Log& log, Readers& changes,
+                        LargeValues& large_values, uint64_t number, std::vector<uint32_t> segments) {
   identity_ = &identity;
   index_ = &index;
   log_ = &log;
+  changes_ = &changes;
   large_values_ = &large_values;
   number_ = number;
   segments_ = std::move(segments);
@@ -27,6 +28,7 @@ void Checkpointer::empty(std::vector<uint32_t>& segments) {
 Checkpointer::Taken Checkpointer::take(Channel& channel) {
   CheckpointState state;
   if (!log_->begin_checkpoint(state)) return Taken::kNotNow;
+  changes_->wait();
   std::vector<Pieces> headless;
   if (!large_values_->list_headless(headless, CheckpointState::kHeadlessMax)) return Taken::kNotNow;
   for (const Pieces& pieces : headless)
@@ -53,7 +55,7 @@ Checkpointer::Taken Checkpointer::take(Channel& channel) {
   return taken;
 }
 
-// Steps 2 and 3.
+// Steps 3 and 4.
 Checkpointer::Taken Checkpointer::write_tables(Channel& channel, CheckpointState& state) {
   Taken taken = Taken::kDone;
   index_->begin_images();
@@ -110,6 +112,10 @@ bool Checkpointer::next_segment(Channel& channel) {
 
 namespace {
 
+// Most checkpoints are small.
+constexpr uint64_t kFirstBytes = 512 << 10;
+static_assert(kFirstBytes >= kPieceBytesMax + 4096);
+
 // Pieces one behind the other, as they were written.
 class PieceStream {
  public:
@@ -124,7 +130,9 @@ class PieceStream {
     for (; part_ < parts_.size(); ++part_, at_ = geometry.grain_bytes, window_ = {}) {
       if (at_ >= end) continue;
       if (window_.size() < std::min(kPieceBytesMax + geometry.grain_bytes, end - at_)) {
-        auto read = reader_.read(parts_[part_], at_, std::min(RecoveryReader::kMostBytes, end - at_));
+        auto read = reader_.read(
+            parts_[part_], at_,
+            std::min(at_ == geometry.grain_bytes ? kFirstBytes : RecoveryReader::kMostBytes, end - at_));
         if (!read) return std::unexpected(read.error());
         window_ = *read;
       }

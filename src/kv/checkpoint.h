@@ -1,18 +1,23 @@
 // Checkpoints: the index on the medium, so that a start need not list all records. (papers/udepot.txt, section 4.4)
 //
 // One is taken while everything goes on, by the collector's thread, between two victims:
-//  1 the log says which segments are not sealed: what the index knows of others it knows for good (Log::begin_checkpoint). Then, what
-//    pieces of large values have no head
-//  2 images of the index's tables go to segments of their own, one behind the other (checkpoint_format.h)
-//  3 a flush; the end, which says what 1 was; a flush. From then on it counts
-//  4 the segments of the one before are given back
-// A start uses the newest that is whole, and replays the segments that step 1 listed and all that are newer (recovery.h). None is
-// needed: without one all of the log is replayed.
+//  1 the log says which segments are not sealed, and the last sequence, at one time (Log::begin_checkpoint)
+//  2 changes that have begun are waited for: the index knows now of all with this sequence or a lower one, and what they have ended. Then
+//    the pieces of large values are listed that have no head
+//  3 images of the index's tables go to segments of their own, one behind the other (checkpoint_format.h)
+//  4 a flush, which makes all records last that the images know; the end, which says what 1 was; a flush. From then on it counts
+//  5 the segments of the one before are given back
+// A start uses the newest that is whole, and replays what is newer (recovery.h). Why that is enough: whatever ended a record with a higher
+// sequence has a higher one still, and so is in a segment that was not sealed, or is newer. A record with a lower sequence is in a newer
+// segment only if it was alive after step 2: the collector has moved it there since, in this same thread; or its change was under way
+// at step 1. What ends it has a higher sequence in either case. Pieces end with their heads. None is needed: without a checkpoint
+// all of the log is replayed.
 #pragma once
 #include "kv/checkpoint_format.h"
 #include "kv/index.h"
 #include "kv/large_values.h"
 #include "kv/log.h"
+#include "kv/readers.h"
 #include "kv/recovery_reader.h"
 
 namespace kv {
@@ -24,14 +29,14 @@ class Checkpointer {
   Checkpointer& operator=(const Checkpointer&) = delete;
 
   // All outlive it. `segments` are those of the last one, whose number is `number` or lower.
-  void open(const Identity& identity, Index& index, Log& log, LargeValues& large_values, uint64_t number,
-            std::vector<uint32_t> segments);
+  void open(const Identity& identity, Index& index, Log& log, Readers& changes, LargeValues& large_values,
+            uint64_t number, std::vector<uint32_t> segments);
 
   enum class Taken {
-    kDone,     // segments were emptied
-    kNotNow,   // too many segments, or values, were being written
-    kNoRoom,   // segments were emptied: what had been written
-    kFailed,   // so, too
+    kDone,    // segments were emptied
+    kNotNow,  // too many segments, or values, were being written
+    kNoRoom,  // segments were emptied: what had been written
+    kFailed,  // so, too
   };
   Taken take(Channel& channel);
   int error() const { return error_; }  // of kFailed: an errno value
@@ -47,6 +52,7 @@ class Checkpointer {
   const Identity* identity_ = nullptr;
   Index* index_ = nullptr;
   Log* log_ = nullptr;
+  Readers* changes_ = nullptr;
   LargeValues* large_values_ = nullptr;
   uint64_t number_ = 0;
   uint64_t bytes_ = 0;
@@ -54,7 +60,7 @@ class Checkpointer {
   std::vector<uint32_t> segments_;  // of the last one that counts
   // While one is taken.
   std::vector<uint32_t> written_;
-  uint64_t at_ = 0;   // bytes into the segment
+  uint64_t at_ = 0;  // bytes into the segment
   uint32_t piece_ = 0;
   std::span<std::byte> memory_;  // of a piece
   TableImage* image_ = nullptr;

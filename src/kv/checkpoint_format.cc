@@ -185,7 +185,8 @@ bool read_piece(const Identity& identity, const PieceHeader& header, Bytes from,
            .headless_count = static_cast<uint32_t>(body.headless_count)};
   std::ranges::copy(body.unsealed, state.unsealed);
   std::ranges::copy(body.headless, state.headless);
-  return body.headless_count <= CheckpointState::kHeadlessMax && std::ranges::all_of(std::span(state.unsealed).first(state.unsealed_count),
+  return body.headless_count <= CheckpointState::kHeadlessMax &&
+         std::ranges::all_of(std::span(state.unsealed).first(state.unsealed_count),
                              [&](uint32_t segment) { return segment < identity.geometry.segment_count; });
 }
 

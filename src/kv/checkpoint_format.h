@@ -48,9 +48,9 @@ struct CheckpointState {
   static constexpr uint32_t kUnsealedMax = 256;
   static constexpr uint32_t kHeadlessMax = 64;
 
-  uint64_t generation = 0;        // the highest of any segment
-  uint64_t next_sequence = 0;     // no record had this one or a higher one
-  uint64_t entry_count = 0;       // in all of its tables
+  uint64_t generation = 0;     // the highest of any segment
+  uint64_t next_sequence = 0;  // no record had this one or a higher one
+  uint64_t entry_count = 0;    // in all of its tables
   // Segments whose records the index need not have known: those that were being prepared, written or sealed. With those of a higher
   // generation they are what recovery reads.
   uint32_t unsealed_count = 0;

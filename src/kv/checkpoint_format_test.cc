@@ -41,10 +41,8 @@ class CheckpointFormatTest : public testing::Test {
     return read_piece_header(identity, bytes, header) && read_piece(identity, header, bytes, *read_back);
   }
   static CheckpointState state_of(uint32_t count) {
-    CheckpointState state{.generation = 70,
-                          .next_sequence = 1'000'000,
-                          .entry_count = 5'000,
-                          .unsealed_count = count};
+    CheckpointState state{
+        .generation = 70, .next_sequence = 1'000'000, .entry_count = 5'000, .unsealed_count = count};
     for (uint32_t i = 0; i < count; ++i) state.unsealed[i] = i % 64;
     state.headless_count = 2;
     for (uint64_t i = 0; i < 2; ++i) state.headless[i] = {.head = {i + 1, i + 2}, .sequence = i + 3};
@@ -189,12 +187,13 @@ TEST_F(CheckpointFormatTest, BytesAreWhereTheFormatSays) {
   const auto end = written(state_of(3));
   EXPECT_EQ(number_at(end, 28, 4), 2u);
   EXPECT_EQ(number_at(end, 36, 4), 3u);
-  EXPECT_EQ(number_at(end, 56, 8), 124u);
+  EXPECT_EQ(number_at(end, 56, 8), 1660u);
   EXPECT_EQ(number_at(end, 80, 8), 70u);
   EXPECT_EQ(number_at(end, 88, 8), 1'000'000u);
-  EXPECT_EQ(number_at(end, 96, 8), 44u);
-  EXPECT_EQ(number_at(end, 104, 8), 5'000u);
-  EXPECT_EQ(number_at(end, 116, 4), 1u);
+  EXPECT_EQ(number_at(end, 96, 8), 5'000u);
+  EXPECT_EQ(number_at(end, 104, 8), 2u);
+  EXPECT_EQ(number_at(end, 112 + 16, 8), 3u) << "a sequence";
+  EXPECT_EQ(number_at(end, 1648 + 4, 4), 1u);
 }
 
 }  // namespace

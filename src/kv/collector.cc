@@ -38,7 +38,7 @@ base::Expected<void> Collector::open(const Parts& parts, uint64_t checkpoint_rec
   log_ = parts.log;
   readers_ = parts.readers;
   large_values_ = parts.large_values;
-  checkpointer_.open(*identity_, *index_, *log_, *large_values_, recovered.last_checkpoint,
+  checkpointer_.open(*identity_, *index_, *log_, *parts.changes, *large_values_, recovered.last_checkpoint,
                      recovered.checkpoint_segments);
   checkpoint_records_ = checkpoint_records;
   // What had to be replayed is to be in the next one.

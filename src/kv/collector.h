@@ -55,6 +55,7 @@ class Collector {
     Index* index = nullptr;
     Log* log = nullptr;
     Readers* readers = nullptr;
+    Readers* changes = nullptr;  // those who have a sequence, until the index knows of it
     LargeValues* large_values = nullptr;
   };
   // Errors: ENOMEM, EMFILE.
@@ -116,8 +117,8 @@ class Collector {
   Readers* readers_ = nullptr;
   LargeValues* large_values_ = nullptr;
   Checkpointer checkpointer_;
-  uint64_t checkpoint_records_ = 0;    // StoreOptions'
-  uint64_t checkpoint_sequence_ = 0;   // when the last one was taken, or tried
+  uint64_t checkpoint_records_ = 0;   // StoreOptions'
+  uint64_t checkpoint_sequence_ = 0;  // when the last one was taken, or tried
   Channel channel_;
   storage::Queue* queue_ = nullptr;
   std::span<std::byte> summary_;  // memory for the largest

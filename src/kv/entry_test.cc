@@ -70,7 +70,8 @@ TEST_P(EntryTest, BitsThatAreGivenBackTellApartAgain) {
     const uint64_t longer = format.with_bit(entry, true);
     EXPECT_TRUE(format.matches(longer, rest << 1 | 1));
     for (unsigned bit = 0; bit < 20; ++bit)
-      EXPECT_EQ(format.matches(longer, (rest << 1 | 1) ^ uint64_t{1} << bit), bit >= format.tag_bits() - 1) << bit;
+      EXPECT_EQ(format.matches(longer, (rest << 1 | 1) ^ uint64_t{1} << bit), bit >= format.tag_bits() - 1)
+          << bit;
     EXPECT_EQ(format.address(longer), 7u);
     EXPECT_EQ(EntryFormat::size(longer), 3u);
   }

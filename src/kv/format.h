@@ -51,7 +51,7 @@ constexpr bool may_be_segment_bytes(uint64_t bytes) {
 }
 
 inline constexpr size_t kKeyBytesMax = 64 << 10;
-inline constexpr uint64_t kInlineValueBytesMax = 1 << 20;  // of one record, in any store
+inline constexpr uint64_t kInlineValueBytesMax = 1 << 20;      // of one record, in any store
 inline constexpr uint64_t kValueBytesMax = uint64_t{4} << 30;  // of one in pieces
 
 // What all checks of a store, and the hashes of its keys, are keyed by.
@@ -130,7 +130,7 @@ struct SegmentHeader {
   uint64_t store_id = 0;
   uint64_t generation = 0;  // rises with every segment that is opened or given back
   SegmentState state = SegmentState::kFree;
-  uint32_t part = 0;  // of kCheckpoint: which of its segments, from 0
+  uint32_t part = 0;             // of kCheckpoint: which of its segments, from 0
   uint64_t opened_sequence = 0;  // the highest that any change had when this was written
   uint64_t checkpoint = 0;       // its number
   uint64_t reserved = 0;

@@ -381,7 +381,8 @@ void Log::recovered_content(uint32_t index, const SegmentFooter& footer) {
 
 void Log::recovered_live(uint32_t index, uint64_t grains, uint64_t records) {
   segments_[index].live_grains.fetch_add(grains, std::memory_order_relaxed);
-  live_bytes_.fetch_add(grains * identity_->geometry.grain_bytes + records * charge(0), std::memory_order_relaxed);
+  live_bytes_.fetch_add(grains * identity_->geometry.grain_bytes + records * charge(0),
+                        std::memory_order_relaxed);
 }
 
 void Log::recovered_sequence(uint64_t sequence) {

@@ -142,9 +142,7 @@ int Log::seal(Channel& channel, bool& did) {
       continue;
     did = true;
     if (const int error = channel.flush(); error != 0) return error;
-    if (const int error =
-            write_summary_of(channel, i, {segment.entries, segment.entry_count});
-        error != 0)
+    if (const int error = write_summary_of(channel, i, {segment.entries, segment.entry_count}); error != 0)
       return error;
     sys::unmap(segment.entries, entries_bytes(identity_->geometry));
     segment.entries = nullptr;

@@ -30,8 +30,7 @@ class Recovery {
     reader_count_ = std::clamp(sys::cpu_count(), 2u, kThreadsMax);
     readers_ = std::make_unique<RecoveryReader[]>(reader_count_);
     for (uint32_t i = 0; i < reader_count_; ++i)
-      if (auto opened = readers_[i].open(device_, identity_); !opened)
-        return std::unexpected(opened.error());
+      if (auto opened = readers_[i].open(device_, identity_); !opened) return std::unexpected(opened.error());
     if (auto done = for_all(&Recovery::find); !done) return std::unexpected(done.error());
     if (auto loaded = load_checkpoint(index); !loaded) return std::unexpected(loaded.error());
     index_ = index;
@@ -127,16 +126,24 @@ class Recovery {
     return {};
   }
 
+  bool is_newer(uint64_t segment) const { return segments_[segment].header.generation > state_.generation; }
+
+  // Of a replayed segment: need the index not know of the record, or of what ended it?
+  bool is_to_apply(uint32_t segment, const SummaryEntry& entry) const {
+    if (entry.kind() == RecordKind::kVoid) return false;
+    return recovered_.report.checkpoint == 0 || is_newer(segment) || entry.kind() == RecordKind::kPiece ||
+           entry.sequence() >= state_.next_sequence;
+  }
+
   // False: what has been read is no index.
   bool restore(Index& index) {
-    for (uint32_t i = 0; i < segments_.size(); ++i)
-      is_replayed_[i] = segments_[i].is_used() && segments_[i].header.generation > state_.generation;
+    for (uint32_t i = 0; i < segments_.size(); ++i) is_replayed_[i] = segments_[i].is_used() && is_newer(i);
     for (const uint32_t i : std::span(state_.unsealed).first(state_.unsealed_count))
       is_replayed_[i] = segments_[i].is_used();
     std::vector<uint64_t> grains(segments_.size()), records(segments_.size());
     const auto stays = [&](uint64_t address, uint32_t size) {
       const uint64_t i = geometry_.segment_of(address);
-      if (!segments_[i].is_used() || is_replayed_[i]) return false;
+      if (!segments_[i].is_used() || is_newer(i)) return false;
       grains[i] += size_code::grains(size);
       ++records[i];
       return true;
@@ -163,7 +170,8 @@ class Recovery {
       log_.recovered(index, Segment::State::kFree, 0);
       return;
     }
-    auto state = Segment::State::kEmptied;  // that was prepared, and no more; or part of a checkpoint that is not used
+    auto state =
+        Segment::State::kEmptied;  // that was prepared, and no more; or part of a checkpoint that is not used
     if (segment.header.state == SegmentState::kFree) state = Segment::State::kFree;
     if (std::ranges::find(recovered_.checkpoint_segments, index) != recovered_.checkpoint_segments.end())
       state = Segment::State::kCheckpoint;
@@ -195,7 +203,7 @@ class Recovery {
     if (!is_replayed_[index]) return {};
     uint64_t last_sequence = 0;
     for (const SummaryEntry& entry : segments_[index].entries) {
-      if (entry.kind() == RecordKind::kVoid) continue;
+      if (!is_to_apply(index, entry)) continue;
       last_sequence = std::max(last_sequence, entry.sequence());
       const uint64_t address = geometry_.address(index, entry.grain);
       for (bool is_applied = false; !is_applied;) {
@@ -311,7 +319,8 @@ class Recovery {
       for (size_t i = 0; i < count; ++i) {
         auto entry = entry_at(reader, all[i].address);
         if (!entry) return std::unexpected(entry.error());
-        if (*entry == nullptr || (*entry)->hash != hash || !index_->remove(hash.low, all[i].address)) continue;
+        if (*entry == nullptr || (*entry)->hash != hash || !index_->remove(hash.low, all[i].address))
+          continue;
         log_.release(all[i].address, all[i].size);
         ++reader.report.headless_pieces;
       }
@@ -381,7 +390,7 @@ class Recovery {
 }  // namespace
 
 base::Expected<RecoveredStore> recover(storage::Device& device, const Identity& identity, Log& log,
-                                  Index*& index) {
+                                       Index*& index) {
   return Recovery(device, identity, log).run(index);
 }
 

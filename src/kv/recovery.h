@@ -1,10 +1,11 @@
 // Recovery: from what is on the device to index and log, as they were. (papers/udepot.txt, section 4.4)
 //
 //  1 every segment's header, and of those in use the footer
-//  2 the index as the newest whole checkpoint has it (checkpoint.h), if there is one: but for what it says of the segments that are to
-//    be replayed, which are those that were not sealed when it began, and all that are newer. Without one all are replayed
+//  2 the index as the newest whole checkpoint has it (checkpoint.h), if there is one, but for addresses in newer segments. To be replayed
+//    are all newer segments, and those that were not sealed when it began: of these what had a higher sequence, and pieces. Without one
+//    everything is replayed
 //  3 replayed segments are listed: by their summaries; one that was open when the process ended is read whole
-//  4 each of their records goes to the index; of two with the same hash of 128 bits the higher sequence counts, tombstones like values.
+//  4 each such record goes to the index; of two with the same hash of 128 bits the higher sequence counts, tombstones like values.
 //    What the index knew of the key before is told apart by the summary of that segment, which is read when it is needed
 //  5 tombstones leave the index
 //  6 a segment without summary gets one
@@ -25,6 +26,7 @@ struct RecoveredStore {
 
 // Opens the index, which is the caller's to close, also after an error. Errors: those of I/O, ENOMEM. REQUIRES: the log is empty;
 // nobody else uses it.
-base::Expected<RecoveredStore> recover(storage::Device& device, const Identity& identity, Log& log, Index*& index);
+base::Expected<RecoveredStore> recover(storage::Device& device, const Identity& identity, Log& log,
+                                       Index*& index);
 
 }  // namespace kv

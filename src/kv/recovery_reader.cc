@@ -82,8 +82,7 @@ base::Expected<void> RecoveryReader::list(uint32_t segment, FoundSegment& found)
   const Geometry& geometry = identity_->geometry;
   found.is_listed = true;
   if (!found.has_summary) return scan(segment, found);
-  const uint64_t bytes =
-      uint64_t{summary_grains(geometry, found.footer.entry_count)} * geometry.grain_bytes;
+  const uint64_t bytes = uint64_t{summary_grains(geometry, found.footer.entry_count)} * geometry.grain_bytes;
   auto summary = read(segment, geometry.segment_bytes - bytes, bytes);
   if (!summary) return std::unexpected(summary.error());
   const auto entries = read_summary(*identity_, found.footer, *summary);
@@ -122,8 +121,7 @@ base::Expected<void> RecoveryReader::scan(uint32_t segment, FoundSegment& found)
                              .sequence_and_kind = record.header.sequence_and_kind,
                              .grain = grain,
                              .grains = grains});
-    const uint64_t expiry =
-        record.header.kind() == RecordKind::kTombstone ? 0 : record.header.expiry();
+    const uint64_t expiry = record.header.kind() == RecordKind::kTombstone ? 0 : record.header.expiry();
     if (expiry != 0 && (footer.first_expiry == 0 || expiry < footer.first_expiry))
       footer.first_expiry = expiry;
     report.passed_grains += grain - footer.used_grains;

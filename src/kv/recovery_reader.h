@@ -27,7 +27,7 @@ struct FoundSegment {
   bool has_summary = false;
   bool is_listed = false;
   SegmentHeader header;
-  SegmentFooter footer;  // of one in use that has a summary, or is listed
+  SegmentFooter footer;               // of one in use that has a summary, or is listed
   std::vector<SummaryEntry> entries;  // when it is listed; in the order of their grains
 
   bool is_used() const { return is_known && header.state == SegmentState::kUsed; }

@@ -27,12 +27,14 @@ base::Expected<void> Session::open(Store& store, size_t depth) {
   if (auto opened = channel_.open(store.device_, depth); !opened) return opened;
   store_ = &store;
   store.readers_.add(place_);
+  store.changes_.add(change_place_);
   stream_ = store.next_stream_.fetch_add(1, std::memory_order_relaxed) % store.log_.stream_count();
   return {};
 }
 
 void Session::close() {
   store_->readers_.remove(place_);
+  store_->changes_.remove(change_place_);
   channel_.close();
 }
 
@@ -149,13 +151,13 @@ base::Expected<void> Session::look(const KeyHash& hash, std::string_view key, Cu
 }
 
 base::Expected<Changed> Session::put(std::string_view key, Bytes value, const PutOptions& options) {
+  if (options.expires_ms >> 48 != 0) return base::failure(EINVAL, "store: expiry after the year 10889");
   if (value.size() > store_->identity_.geometry.value_bytes_max()) {
     ValueWriter writer;
     if (auto opened = writer.open(*this, key); !opened) return std::unexpected(opened.error());
     if (auto appended = writer.append(value); !appended) return std::unexpected(appended.error());
     return writer.commit(options);
   }
-  if (options.expires_ms >> 48 != 0) return base::failure(EINVAL, "store: expiry after the year 10889");
   return change({.kind = RecordKind::kValue, .key = key, .value = value, .options = options});
 }
 
@@ -182,44 +184,52 @@ base::Expected<Changed> Session::change(const New& next) {
     if (when == When::kIfVersion && current.version != next.options.version)
       return Changed{Outcome::kVersion, current.version};
   }
-  const uint64_t sequence = store_->log_.next_sequence();
-  Extent extent;
-  uint32_t size = 0;
-  if (auto written = write(hash, next, sequence, extent, size); !written)
-    return std::unexpected(written.error());
-  auto installed = install(hash, next, current, extent, size);
-  store_->log_.finish(extent, installed.has_value());
+  Written written;
+  auto wrote = write(hash, next, written);
+  if (!wrote) return std::unexpected(wrote.error());
+  auto installed = install(hash, next, current, written);
+  store_->log_.finish(written.extent, installed.has_value());
   if (!installed) return std::unexpected(installed.error());
   if (current.is_head) store_->remove_pieces({.head = hash, .of = current.pieces});
-  return Changed{Outcome::kDone, sequence};
+  return Changed{Outcome::kDone, written.sequence};
 }
 
-base::Expected<void> Session::write(const KeyHash& hash, const New& next, uint64_t sequence, Extent& extent,
-                                    uint32_t& size) {
+// A sequence, and room. Who has a sequence is counted until the index knows of it: never while it waits for room, which a checkpoint,
+// whose begin waits for those that are counted, may hold up.
+base::Expected<void> Session::allocate(const KeyHash& hash, const New& next, uint32_t grains,
+                                       Written& written) {
+  Log& log = store_->log_;
+  for (;;) {
+    const uint64_t seen = log.room_changes();
+    written.change.emplace(store_->changes_, change_place_);
+    written.sequence = next.kind == RecordKind::kPiece ? next.sequence : log.next_sequence();
+    const SummaryEntry entry = {.hash = hash, .sequence_and_kind = with_kind(written.sequence, next.kind)};
+    const Log::Room room = log.allocate(stream_, grains, entry, next.options.expires_ms, written.extent);
+    if (room == Log::Room::kDone) return {};
+    written.change.reset();
+    if (room == Log::Room::kFailed || !log.wait_for_room(seen, room))
+      return std::unexpected(store_->failed_error());
+  }
+}
+
+base::Expected<void> Session::write(const KeyHash& hash, const New& next, Written& written) {
   const Geometry& geometry = store_->identity_.geometry;
   const uint64_t bytes = record_bytes(next.key.size(), next.value.size());
   const auto grains = static_cast<uint32_t>(geometry.grains(bytes));
-  size = size_code::of(grains);
+  written.size = size_code::of(grains);
   const Buffer memory(pool_, uint64_t{grains} * geometry.grain_bytes);
   if (memory.bytes().empty()) return base::failure(ENOMEM, "store: no memory for a record");
   const std::span record = memory.bytes().first(uint64_t{grains} * geometry.grain_bytes);
   if (!next.value.empty())  // it may be null
     memcpy(record.data() + record_bytes(next.key.size(), 0), next.value.data(), next.value.size());
-  const SummaryEntry entry = {.hash = hash, .sequence_and_kind = with_kind(sequence, next.kind)};
-  for (;;) {
-    const uint64_t seen = store_->log_.room_changes();
-    const Log::Room room = store_->log_.allocate(stream_, grains, entry, next.options.expires_ms, extent);
-    if (room == Log::Room::kDone) break;
-    if (room == Log::Room::kFailed || !store_->log_.wait_for_room(seen, room))
-      return std::unexpected(store_->failed_error());
-  }
+  if (auto allocated = allocate(hash, next, grains, written); !allocated) return allocated;
   write_record(store_->identity_.secret,
-               {.generation = extent.generation,
-                .sequence_and_kind = entry.sequence_and_kind,
+               {.generation = written.extent.generation,
+                .sequence_and_kind = with_kind(written.sequence, next.kind),
                 .expiry_and_key = next.options.expires_ms << 16,
                 .flags = next.options.flags},
                next.key, next.value.size(), record);
-  int error = channel_.write(geometry.offset_of(extent.address), record);
+  int error = channel_.write(geometry.offset_of(written.extent.address), record);
   const char* what = "write";
   // What is a piece's is flushed when all of them are there.
   if (error == 0 && store_->options_.durability == Durability::kSync && next.kind != RecordKind::kPiece) {
@@ -232,13 +242,14 @@ base::Expected<void> Session::write(const KeyHash& hash, const New& next, uint64
       !store_->wrote_.exchange(true, std::memory_order_release))
     store_->log_.keeper_wanted.notify_all();
   if (error == 0) return {};
-  store_->log_.finish(extent, false);
+  store_->log_.finish(written.extent, false);
   return std::unexpected(io_error(error, what));
 }
 
 // `current` is what was replaced, afterwards, if anything.
 base::Expected<void> Session::install(const KeyHash& hash, const New& next, Current& current,
-                                      const Extent& extent, uint32_t size) {
+                                      const Written& written) {
+  const uint64_t address = written.extent.address;
   Index& index = *store_->index_;
   Buffer memory;
   for (;;) {
@@ -265,14 +276,14 @@ base::Expected<void> Session::install(const KeyHash& hash, const New& next, Curr
     const bool is_remove = next.kind == RecordKind::kTombstone;
     if (own != nullptr) {
       const bool done = is_remove ? index.remove(hash.low, own->address)
-                                  : index.replace(hash.low, own->address, extent.address, size);
+                                  : index.replace(hash.low, own->address, address, written.size);
       if (!done) continue;  // it has been moved
       store_->log_.release(own->address, own->size);
       return {};
     }
     current.is_head = false;
     if (is_remove) return {};
-    switch (index.insert(hash.low, extent.address, size, {others, count})) {
+    switch (index.insert(hash.low, address, written.size, {others, count})) {
       case Index::Inserted::kDone: return {};
       case Index::Inserted::kOther: continue;
       case Index::Inserted::kFull: return base::failure(ENOMEM, "store: no memory for the index");

@@ -70,18 +70,18 @@ base::Expected<void> Session::read_piece(Found& found, uint64_t number) {
 
 base::Expected<void> Session::write_piece(const PieceKey& key, Bytes value) {
   const KeyHash hash = hash_piece(store_->identity_.secret, key);
-  const New next = {.kind = RecordKind::kPiece, .key = key.text(), .value = value, .options = {}};
-  Extent extent;
-  uint32_t size = 0;
-  if (auto written = write(hash, next, key.sequence, extent, size); !written) return written;
+  const New next = {
+      .kind = RecordKind::kPiece, .key = key.text(), .value = value, .options = {}, .sequence = key.sequence};
+  Written written;
+  if (auto wrote = write(hash, next, written); !wrote) return wrote;
   for (;;) {
     Location all[Index::kCandidatesMax];
     uint64_t others[Index::kCandidatesMax];
     const size_t count = store_->index_->find_all(hash.low, all);
     for (size_t i = 0; i < count; ++i) others[i] = all[i].address;  // of other keys, whatever their hashes
-    const auto done = store_->index_->insert(hash.low, extent.address, size, {others, count});
+    const auto done = store_->index_->insert(hash.low, written.extent.address, written.size, {others, count});
     if (done == Index::Inserted::kOther) continue;
-    store_->log_.finish(extent, done == Index::Inserted::kDone);
+    store_->log_.finish(written.extent, done == Index::Inserted::kDone);
     if (done == Index::Inserted::kDone) return {};
     return base::failure(ENOMEM, "store: no memory for the index");
   }

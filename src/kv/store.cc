@@ -131,6 +131,7 @@ base::Expected<void> Store::start() {
                                      .index = index_,
                                      .log = &log_,
                                      .readers = &readers_,
+                                     .changes = &changes_,
                                      .large_values = &large_values_},
                                     options_.checkpoint_records, *recovered);
       !opened)

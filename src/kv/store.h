@@ -15,6 +15,7 @@
 // process lives. At kSync nothing is seen that a power cut could take back.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "kv/channel.h"
@@ -180,6 +181,7 @@ class Store {
   Index* index_ = nullptr;
   Log log_;
   Readers readers_;
+  Readers changes_;  // those that have a sequence, until the index knows of it
   LargeValues large_values_;
   Collector collector_;
   KeyLocks key_locks_;
@@ -227,6 +229,7 @@ class Session {
     std::string_view key;
     Bytes value;
     PutOptions options;
+    uint64_t sequence = 0;  // a piece's; else it gets one of its own
   };
   // A record's kind that a lookup is about: pieces are found as such alone.
   enum class About { kKey, kPiece };
@@ -242,15 +245,22 @@ class Session {
   base::Expected<void> flush();
   base::Error damaged() const;
   base::Expected<void> look(const KeyHash& hash, std::string_view key, Current& current);
-  base::Expected<void> write(const KeyHash& hash, const New& next, uint64_t sequence, Extent& extent,
-                             uint32_t& size_code);
-  base::Expected<void> install(const KeyHash& hash, const New& next, Current& current, const Extent& extent,
-                               uint32_t size_code);
+  // Where the record of a change goes.
+  struct Written {
+    Extent extent;
+    uint64_t sequence = 0;
+    uint32_t size = 0;  // size_code
+    std::optional<Readers::Reading> change;
+  };
+  base::Expected<void> allocate(const KeyHash& hash, const New& next, uint32_t grains, Written& written);
+  base::Expected<void> write(const KeyHash& hash, const New& next, Written& written);
+  base::Expected<void> install(const KeyHash& hash, const New& next, Current& current,
+                               const Written& written);
   base::Error io_error(int number, const char* what) const;
 
   Store* store_ = nullptr;
   Channel channel_;
-  Readers::Place place_;
+  Readers::Place place_, change_place_;
   BufferPool pool_;
   uint32_t stream_ = 0;
 };

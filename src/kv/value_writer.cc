@@ -17,9 +17,7 @@ base::Expected<void> ValueWriter::open(Session& session, std::string_view key) {
   memcpy(key_memory_.bytes().data(), key.data(), key.size());
   key_ = {reinterpret_cast<const char*>(key_memory_.bytes().data()), key.size()};
   pieces_ = {.head = hash_key(store.identity_.secret, key),
-             .of = {.sequence = 0,
-                    .value_bytes = 0,
-                    .piece_bytes = PieceKey::value_bytes(geometry)}};
+             .of = {.sequence = 0, .value_bytes = 0, .piece_bytes = PieceKey::value_bytes(geometry)}};
   filled_bytes_ = 0;
   number_ = 0;
   session_ = &session;
