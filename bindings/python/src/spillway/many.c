@@ -26,9 +26,11 @@ static int hold_pair(Many *many, PyObject *item) {
   int status = -1;
   if (PySequence_Fast_GET_SIZE(pair) != 2) {
     PyErr_SetString(PyExc_ValueError, "put_many wants a mapping, or pairs of key and value");
-  } else if (PyObject_GetBuffer(PySequence_Fast_GET_ITEM(pair, 0), &many->keys[many->key_count], PyBUF_SIMPLE) == 0) {
+  } else if (PyObject_GetBuffer(PySequence_Fast_GET_ITEM(pair, 0), &many->keys[many->key_count],
+                                PyBUF_SIMPLE) == 0) {
     ++many->key_count;
-    status = PyObject_GetBuffer(PySequence_Fast_GET_ITEM(pair, 1), &many->values[many->value_count], PyBUF_SIMPLE);
+    status =
+        PyObject_GetBuffer(PySequence_Fast_GET_ITEM(pair, 1), &many->values[many->value_count], PyBUF_SIMPLE);
     if (status == 0) ++many->value_count;
   }
   Py_DECREF(pair);

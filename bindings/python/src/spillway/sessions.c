@@ -48,7 +48,8 @@ PyObject *kv_raise(int status, const char *text) {
 
 int kv_begin(KvStore *self, spillway_kv_session **session) {
   if (self->store == NULL || self->process != getpid()) {
-    PyErr_SetString(PyExc_ValueError, self->store == NULL ? "the store is closed" : "the store is another process's");
+    PyErr_SetString(PyExc_ValueError,
+                    self->store == NULL ? "the store is closed" : "the store is another process's");
     return -1;
   }
   if (self->idle_count > 0) {

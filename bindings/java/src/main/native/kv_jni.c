@@ -82,7 +82,8 @@ NATIVE(jlong, open)(JNIEnv *env, jclass class, jstring device, jint durability) 
   (void)class;
   const char *const text = (*env)->GetStringUTFChars(env, device, NULL);
   if (text == NULL) return 0;
-  const spillway_kv_open_options options = {.struct_bytes = sizeof options, .durability = (uint32_t)durability};
+  const spillway_kv_open_options options = {.struct_bytes = sizeof options,
+                                            .durability = (uint32_t)durability};
   spillway_kv *store;
   const int status = spillway_kv_open(text, &options, &store);
   (*env)->ReleaseStringUTFChars(env, device, text);
@@ -127,8 +128,8 @@ NATIVE(void, closeSession)(JNIEnv *env, jclass class, jlong session) {
   if (status != SPILLWAY_KV_OK) throw_status(env, status, session_of(session));
 }
 
-NATIVE(jbyteArray, get)(JNIEnv *env, jclass class, jlong handle, jbyteArray key_array, jobject key_buffer, jint offset,
-                        jint count) {
+NATIVE(jbyteArray, get)(JNIEnv *env, jclass class, jlong handle, jbyteArray key_array, jobject key_buffer,
+                        jint offset, jint count) {
   (void)class;
   struct bytes key;
   if (take(env, key_array, key_buffer, offset, count, &key) != 0) return NULL;
@@ -142,16 +143,15 @@ NATIVE(jbyteArray, get)(JNIEnv *env, jclass class, jlong handle, jbyteArray key_
   return result;
 }
 
-NATIVE(jint, getInto)(JNIEnv *env, jclass class, jlong handle, jbyteArray key_array, jobject key_buffer, jint offset,
-                      jint count, jobject to, jint to_offset, jint to_bytes) {
+NATIVE(jint, getInto)(JNIEnv *env, jclass class, jlong handle, jbyteArray key_array, jobject key_buffer,
+                      jint offset, jint count, jobject to, jint to_offset, jint to_bytes) {
   (void)class;
   struct bytes key, target;
   if (take(env, key_array, key_buffer, offset, count, &key) != 0) return 0;
   take(env, NULL, to, to_offset, to_bytes, &target);
   spillway_kv_session *const session = session_of(handle);
   spillway_kv_value value = {.struct_bytes = sizeof value};
-  const int status =
-      spillway_kv_get(session, key.data, key.count, (void *)target.data, target.count, &value);
+  const int status = spillway_kv_get(session, key.data, key.count, (void *)target.data, target.count, &value);
   free(key.copy);
   if (status < 0) throw_status(env, status, session);
   return status == SPILLWAY_KV_ABSENT ? -1 : (jint)value.data_bytes;
@@ -200,9 +200,9 @@ NATIVE(jobjectArray, getMany)(JNIEnv *env, jclass class, jlong handle, jobjectAr
   return result;
 }
 
-NATIVE(jlong, put)(JNIEnv *env, jclass class, jlong handle, jbyteArray key_array, jobject key_buffer, jint offset,
-                   jint count, jbyteArray value_array, jobject value_buffer, jint value_offset, jint value_count,
-                   jint when, jlong version, jlong expires_ms) {
+NATIVE(jlong, put)(JNIEnv *env, jclass class, jlong handle, jbyteArray key_array, jobject key_buffer,
+                   jint offset, jint count, jbyteArray value_array, jobject value_buffer, jint value_offset,
+                   jint value_count, jint when, jlong version, jlong expires_ms) {
   (void)class;
   struct bytes key, value;
   if (take(env, key_array, key_buffer, offset, count, &key) != 0) return 0;
@@ -224,14 +224,15 @@ NATIVE(jlong, put)(JNIEnv *env, jclass class, jlong handle, jbyteArray key_array
   return status == SPILLWAY_KV_OK ? (jlong)new_version : 0;
 }
 
-NATIVE(jboolean, delete)(JNIEnv *env, jclass class, jlong handle, jbyteArray key_array, jobject key_buffer, jint offset,
-                         jint count, jlong version) {
+NATIVE(jboolean, delete)(JNIEnv *env, jclass class, jlong handle, jbyteArray key_array, jobject key_buffer,
+                         jint offset, jint count, jlong version) {
   (void)class;
   struct bytes key;
   if (take(env, key_array, key_buffer, offset, count, &key) != 0) return JNI_FALSE;
-  const spillway_kv_change_options options = {.struct_bytes = sizeof options,
-                                              .when = version != 0 ? SPILLWAY_KV_IF_VERSION : SPILLWAY_KV_ALWAYS,
-                                              .version = (uint64_t)version};
+  const spillway_kv_change_options options = {
+      .struct_bytes = sizeof options,
+      .when = version != 0 ? SPILLWAY_KV_IF_VERSION : SPILLWAY_KV_ALWAYS,
+      .version = (uint64_t)version};
   spillway_kv_session *const session = session_of(handle);
   const int status = spillway_kv_remove(session, key.data, key.count, &options, NULL);
   free(key.copy);
