@@ -47,6 +47,5 @@ MUTATIONS = [
     mutation("what is left after a poll is not told", (QUEUE, "  if (queue->first_done != nullptr) queue->event.set();\n", "")),
     mutation("a poll leaves the event set", (QUEUE, "  queue->event.clear();\n", "")),
     mutation("a queue closed under requests", (QUEUE, "    if (queue->unfinished_count > 0)", "    if (false)")),
-    mutation("who waits is not told that nothing is left", (QUEUE, "  if (--pending_count == 0 && waiter_count > 0) event.set();", "  --pending_count;"), test="capi_threads_test"),
     mutation("the list of pieces is not copied", (QUEUE, "  slot->pieces = {slot->own_pieces, piece_count};", "  slot->pieces = {pieces, piece_count};")),
 ]
