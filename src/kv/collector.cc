@@ -29,12 +29,13 @@ base::Expected<std::span<std::byte>> memory_of(uint64_t bytes) {
 }  // namespace
 
 base::Expected<void> Collector::open(storage::Device& device, const Identity& identity, Index& index,
-                                     Log& log, Readers& readers) {
+                                     Log& log, Readers& readers, LargeValues& large_values) {
   device_ = &device;
   identity_ = &identity;
   index_ = &index;
   log_ = &log;
   readers_ = &readers;
+  large_values_ = &large_values;
   // Recovery may have found some.
   to_settle_ = static_cast<uint32_t>(log.counts().emptied_segments);
   const Geometry& geometry = identity.geometry;
@@ -60,6 +61,11 @@ void Collector::close() {
 
 Collector::Failure Collector::step(bool& did) {
   did = false;
+  for (Pieces pieces; large_values_->take_removed(pieces);)
+    if (const int error = release_pieces(pieces); error != 0) {
+      large_values_->remove(pieces);
+      return {.error = error};
+    }
   const Log::Need need = log_->need();
   const bool collects = need.collects || wants_all_.load(std::memory_order_relaxed);
   uint32_t victim = Log::kNone;
@@ -87,6 +93,28 @@ bool Collector::is_in_vain() {
   victims_looked_at_ = 0;
   gained_grains_ = 0;
   return in_vain;
+}
+
+int Collector::release_pieces(const Pieces& pieces) {
+  const Geometry& geometry = identity_->geometry;
+  for (uint64_t number = 0; number < pieces.of.count(); ++number) {
+    const PieceKey key = {.head = pieces.head, .sequence = pieces.of.sequence, .number = number};
+    const KeyHash hash = hash_piece(identity_->secret, key);
+    Location all[Index::kCandidatesMax];
+    const size_t count = index_->find_all(hash.low, all);
+    for (size_t i = 0; i < count; ++i) {
+      const std::span head = read_.first(geometry.grain_bytes);
+      if (const int error = channel_.read(geometry.offset_of(all[i].address), head); error != 0) return error;
+      const uint64_t generation =
+          log_->segment(geometry.segment_of(all[i].address)).generation.load(std::memory_order_relaxed);
+      Record record;
+      if (read_record(identity_->secret, generation, head, record) == Reading::kDamaged ||
+          record.header.kind() != RecordKind::kPiece || record.key != key.text())
+        continue;
+      if (index_->remove(hash.low, all[i].address)) log_->release(all[i].address, all[i].size);
+    }
+  }
+  return 0;
 }
 
 Collector::Failure Collector::settle() {
@@ -254,7 +282,7 @@ bool Collector::check(uint32_t victim, const SegmentFooter& footer, uint64_t old
   const uint64_t generation = log_->segment(victim).generation.load(std::memory_order_relaxed);
   Record record;
   if (read_record(identity_->secret, generation, bytes, record) != Reading::kWhole ||
-      hash_key(identity_->secret, record.key) != move.from.hash ||
+      hash_record(identity_->secret, record) != move.from.hash ||
       record.header.sequence_and_kind != move.from.sequence_and_kind)
     return false;
   move.grains = move.from.grains;
@@ -264,6 +292,8 @@ bool Collector::check(uint32_t victim, const SegmentFooter& footer, uint64_t old
     if (move.expiry == 0) move.expiry = footer.sealed_generation;
     ends = move.expiry < oldest;
   } else if (has_expired(record.header)) {
+    if (record.value.size() == sizeof move.pieces)
+      memcpy(&move.pieces, record.value.data(), sizeof move.pieces);
     move.kind = RecordKind::kTombstone;
     move.expiry = log_->taken_generation();
     move.grains =
@@ -326,6 +356,8 @@ void Collector::install(std::span<const Move> moves) {
       log_->release(move.old_address, move.old_size);
       if (move.kind == RecordKind::kTombstone)
         counts_.expired_records.fetch_add(1, std::memory_order_relaxed);
+      if (move.kind == RecordKind::kTombstone && move.from.kind() == RecordKind::kHead)
+        large_values_->remove({.head = move.from.hash, .of = move.pieces});
     }
     // Somebody has changed the key meanwhile. If that was a removal, its tombstone may end before this copy does.
     if (!done) log_->segment(move.to.segment).has_old_copies.store(true, std::memory_order_relaxed);

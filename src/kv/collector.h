@@ -13,12 +13,15 @@
 // A tombstone ends when nothing on the medium can be older than what it removed: every segment but the victim has a higher
 // generation than any had when the tombstone's own was sealed.
 //
+// Pieces of values that are gone leave the index first of all (large_values.h).
+//
 // Thread contract: one thread, the store's collector.
 #pragma once
 #include <atomic>
 #include <vector>
 
 #include "kv/index.h"
+#include "kv/large_values.h"
 #include "kv/log.h"
 #include "kv/readers.h"
 
@@ -42,7 +45,7 @@ class Collector {
 
   // All outlive it. Errors: ENOMEM, EMFILE.
   base::Expected<void> open(storage::Device& device, const Identity& identity, Index& index, Log& log,
-                            Readers& readers);
+                            Readers& readers, LargeValues& large_values);
   void close();
 
   struct Failure {
@@ -67,6 +70,7 @@ class Collector {
     uint32_t grains = 0;
     uint64_t expiry = 0;
     RecordKind kind = RecordKind::kValue;  // there
+    PiecesOf pieces;                       // of a head that has expired
   };
   struct Run {
     uint64_t offset_bytes = 0;  // on the device
@@ -84,6 +88,7 @@ class Collector {
   void install(std::span<const Move> moves);
   int transfer(storage::Operation operation, std::span<std::byte> memory);
   bool is_in_vain();
+  int release_pieces(const Pieces& pieces);
   Failure settle();
 
   storage::Device* device_ = nullptr;
@@ -91,6 +96,7 @@ class Collector {
   Index* index_ = nullptr;
   Log* log_ = nullptr;
   Readers* readers_ = nullptr;
+  LargeValues* large_values_ = nullptr;
   Channel channel_;
   storage::Queue* queue_ = nullptr;
   std::span<std::byte> summary_;  // memory for the largest

@@ -65,6 +65,16 @@ KeyHash hash_key(const Secret& secret, std::string_view key) {
   return {hash.low64, hash.high64};
 }
 
+KeyHash hash_piece(const Secret& secret, const PieceKey& key) {
+  const KeyHash hash = hash_key(secret, key.text());
+  return {~hash.low, ~hash.high};
+}
+
+KeyHash hash_record(const Secret& secret, const Record& record) {
+  const KeyHash hash = hash_key(secret, record.key);
+  return record.header.kind() == RecordKind::kPiece ? KeyHash{~hash.low, ~hash.high} : hash;
+}
+
 void write_superblock(const Identity& identity, uint64_t made_ns, std::span<std::byte> to) {
   CHECK_EQ(to.size(), kSuperblockBytes);
   CHECK(is_possible(identity.geometry));

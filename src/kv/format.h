@@ -52,6 +52,7 @@ constexpr bool may_be_segment_bytes(uint64_t bytes) {
 
 inline constexpr size_t kKeyBytesMax = 64 << 10;
 inline constexpr uint64_t kInlineValueBytesMax = 1 << 20;  // of one record, in any store
+inline constexpr uint64_t kValueBytesMax = uint64_t{4} << 30;  // of one in pieces
 
 // What all checks of a store, and the hashes of its keys, are keyed by.
 struct Secret {
@@ -86,7 +87,7 @@ struct Geometry {
   uint64_t offset_of(uint64_t address) const { return kSegmentsOffset + address * grain_bytes; }
   uint64_t grains(uint64_t bytes) const { return (bytes + grain_bytes - 1) / grain_bytes; }
   unsigned address_bits() const;
-  // Records are much smaller than segments, so that little is left at their ends.
+  // Of one record: much smaller than segments, so that little is left at their ends.
   uint64_t value_bytes_max() const { return std::min(kInlineValueBytesMax, segment_bytes / 4); }
 };
 
@@ -211,6 +212,34 @@ constexpr uint64_t record_bytes(size_t key_bytes, uint64_t value_bytes) {
   return sizeof(RecordHeader) + key_bytes + value_bytes;
 }
 
+// The value of a head.
+struct PiecesOf {
+  uint64_t sequence = 0;  // of all its pieces
+  uint64_t value_bytes = 0;
+  uint32_t piece_bytes = 0;  // of each but the last
+  uint32_t reserved = 0;
+
+  uint64_t count() const { return (value_bytes + piece_bytes - 1) / piece_bytes; }
+  // Else it is none that this store has written.
+  bool is_possible(const Geometry& geometry) const {
+    return value_bytes > 0 && value_bytes <= kValueBytesMax && piece_bytes > 0 &&
+           piece_bytes <= geometry.value_bytes_max();
+  }
+};
+static_assert(sizeof(PiecesOf) == 24);
+
+// The key of a piece's record.
+struct PieceKey {
+  KeyHash head;
+  uint64_t sequence = 0;
+  uint64_t number = 0;
+
+  std::string_view text() const { return {reinterpret_cast<const char*>(this), sizeof *this}; }
+};
+static_assert(sizeof(PieceKey) == 32);
+// Of a piece: that of a user's key with the same bytes is another one.
+KeyHash hash_piece(const Secret& secret, const PieceKey& key);
+
 // A record as it lies in memory.
 struct Record {
   RecordHeader header = {};
@@ -218,6 +247,9 @@ struct Record {
   Bytes value;
   uint64_t bytes() const { return record_bytes(key.size(), value.size()); }
 };
+
+// What the index and summaries know it by.
+KeyHash hash_record(const Secret& secret, const Record& record);
 
 // Writes header and key before the value, which is there already, zeros behind it to the end of `to`, and the check.
 // REQUIRES: to.size() >= record_bytes, key and value within their limits.

@@ -89,7 +89,7 @@ void MultiGet::end(Session& session, const Location& location, std::string_view 
                                   .generation.load(std::memory_order_relaxed);
   const Bytes record = result->memory_.bytes().first(io.length_bytes);
   if (read_record(store.identity_.secret, generation, record, result->record_) != Reading::kWhole ||
-      result->record_.key != key) {
+      result->record_.key != key || result->record_.header.kind() != RecordKind::kValue) {
     result = Found();  // its memory is given back first
     result = session.get(key);
     return;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -59,6 +60,7 @@ class Recovery {
           return base::failure(error, "store: cannot flush: ", base::error_name(error));
       if (auto done = for_all(step); !done) return std::unexpected(done.error());
     }
+    if (auto done = end_headless(readers_[0]); !done) return std::unexpected(done.error());
     RecoveryReport report;
     for (uint32_t i = 0; i < threads; ++i) report.add(readers_[i].report);
     return report;
@@ -209,7 +211,7 @@ class Recovery {
         continue;
       }
       const auto grains = static_cast<uint32_t>(geometry_.grains(record.bytes()));
-      segment.entries.push_back({.hash = hash_key(identity_.secret, record.key),
+      segment.entries.push_back({.hash = hash_record(identity_.secret, record),
                                  .sequence_and_kind = record.header.sequence_and_kind,
                                  .grain = grain,
                                  .grains = grains});
@@ -284,6 +286,70 @@ class Recovery {
     return {};
   }
 
+  // Step 5. A group of pieces with the same sequence has one head, or had.
+  base::Expected<void> end_headless(Reader& reader) {
+    std::map<uint64_t, std::vector<uint64_t>> groups;
+    for (uint32_t i = 0; i < segments_.size(); ++i)
+      for (const SummaryEntry& entry : segments_[i].entries)
+        if (const uint64_t address = geometry_.address(i, entry.grain);
+            entry.kind() == RecordKind::kPiece && size_in_index(entry.hash, address) != 0)
+          groups[entry.sequence()].push_back(address);
+    for (const auto& [sequence, addresses] : groups) {
+      auto has = has_head(reader, sequence, addresses[0]);
+      if (!has) return std::unexpected(has.error());
+      if (*has) continue;
+      for (const uint64_t address : addresses) {
+        const SummaryEntry* const entry = entry_at(address);
+        const uint32_t size = size_in_index(entry->hash, address);
+        if (index_.remove(entry->hash.low, address)) log_.release(address, size);
+      }
+      reader.report.headless_pieces += addresses.size();
+    }
+    return {};
+  }
+
+  // 0: the index does not know the address by this hash.
+  uint32_t size_in_index(const KeyHash& hash, uint64_t address) const {
+    Location all[Index::kCandidatesMax];
+    const size_t count = index_.find_all(hash.low, all);
+    for (size_t i = 0; i < count; ++i)
+      if (all[i].address == address) return all[i].size;
+    return 0;
+  }
+
+  base::Expected<Reading> read_at(Reader& reader, uint64_t address, Record& record) {
+    const auto segment = static_cast<uint32_t>(geometry_.segment_of(address));
+    const SummaryEntry* const entry = entry_at(address);
+    auto bytes = read(reader, segment, uint64_t{entry->grain} * geometry_.grain_bytes,
+                      uint64_t{entry->grains} * geometry_.grain_bytes);
+    if (!bytes) return std::unexpected(bytes.error());
+    const uint64_t generation = log_.segment(segment).generation.load(std::memory_order_relaxed);
+    return read_record(identity_.secret, generation, *bytes, record);
+  }
+
+  // Has the piece at this address a head, which the index knows, and which names its sequence? What is damaged counts as if.
+  base::Expected<bool> has_head(Reader& reader, uint64_t sequence, uint64_t address) {
+    Record record;
+    auto reading = read_at(reader, address, record);
+    if (!reading) return std::unexpected(reading.error());
+    PieceKey key;
+    if (*reading != Reading::kWhole || record.key.size() != sizeof key) return true;
+    memcpy(&key, record.key.data(), sizeof key);
+    Location all[Index::kCandidatesMax];
+    const size_t count = index_.find_all(key.head.low, all);
+    for (size_t i = 0; i < count; ++i) {
+      const SummaryEntry* const entry = entry_at(all[i].address);
+      if (entry->hash != key.head || entry->kind() != RecordKind::kHead) continue;
+      reading = read_at(reader, all[i].address, record);
+      if (!reading) return std::unexpected(reading.error());
+      PiecesOf pieces;
+      if (*reading != Reading::kWhole || record.value.size() != sizeof pieces) return true;
+      memcpy(&pieces, record.value.data(), sizeof pieces);
+      return pieces.sequence == sequence;
+    }
+    return false;
+  }
+
   // Step 4.
   base::Expected<void> seal(Reader& reader, uint32_t index) {
     const Found& segment = segments_[index];
@@ -315,6 +381,7 @@ void RecoveryReport::add(const RecoveryReport& other) {
   damaged_segments += other.damaged_segments;
   lost_segments += other.lost_segments;
   passed_grains += other.passed_grains;
+  headless_pieces += other.headless_pieces;
 }
 
 base::Expected<RecoveryReport> recover(storage::Device& device, const Identity& identity, Log& log,

@@ -6,6 +6,7 @@
 //  2 each record goes to the index; of two with the same hash of 128 bits the higher sequence counts, tombstones like values
 //  3 tombstones leave the index
 //  4 a segment without summary gets one
+//  5 pieces of large values leave the index if no head there names them
 // Each step does many segments at a time, on several threads. Memory: 32 bytes for each record in the log, while it runs.
 #pragma once
 #include "kv/channel.h"
@@ -21,6 +22,7 @@ struct RecoveryReport {
   uint64_t damaged_segments = 0;  // whose first grain was damaged; their records were found nevertheless
   uint64_t lost_segments = 0;     // and those that nothing else was known of
   uint64_t passed_grains = 0;     // of scanned segments, before their last record
+  uint64_t headless_pieces = 0;   // of large values that never came to be, or were replaced
 
   void add(const RecoveryReport& other);
 };

@@ -6,11 +6,19 @@
 #include "kv/store.h"
 
 namespace kv {
-namespace {
 
 base::Expected<void> check_key(std::string_view key) {
   if (!key.empty() && key.size() <= kKeyBytesMax) return {};
   return base::failure(EINVAL, "store: a key of ", key.size(), " bytes; give 1 to ", kKeyBytesMax);
+}
+
+namespace {
+
+// Is it one with all of its value? Then what that says.
+bool is_head(const Record& record, PiecesOf& pieces) {
+  if (record.header.kind() != RecordKind::kHead || record.value.size() != sizeof pieces) return false;
+  memcpy(&pieces, record.value.data(), sizeof pieces);
+  return true;
 }
 
 }  // namespace
@@ -33,13 +41,18 @@ base::Error Session::io_error(int number, const char* what) const {
                          base::error_name(number));
 }
 
-// Reads the record at a location, or, not `whole`, at least its header and a key of this length; does it have the key?
-base::Expected<Session::Match> Session::read(const Location& location, std::string_view key, bool whole,
-                                             Buffer& memory, Record& record) {
+base::Error Session::damaged() const {
+  return base::Error::of(EBADMSG, "store: ", store_->device_.name(),
+                         " has a damaged record where the key's should be");
+}
+
+// Reads the record at a location, or, not `whole`, at least its header, a key of this length, and all of a head; does it have the key?
+base::Expected<Session::Match> Session::read(const Location& location, std::string_view key, About about,
+                                             bool whole, Buffer& memory, Record& record) {
   const Geometry& geometry = store_->identity_.geometry;
   const uint64_t left = geometry.segment_grains() - geometry.grain_of(location.address);
   uint64_t grains = std::min<uint64_t>(size_code::grains(location.size), left);
-  if (!whole) grains = std::min(grains, geometry.grains(record_bytes(key.size(), 0)));
+  if (!whole) grains = std::min(grains, geometry.grains(record_bytes(key.size(), sizeof(PiecesOf))));
   if (memory.bytes().size() < grains * geometry.grain_bytes) {
     memory = Buffer(pool_, grains * geometry.grain_bytes);
     if (memory.bytes().empty()) return base::failure(ENOMEM, "store: no memory for a record");
@@ -52,37 +65,68 @@ base::Expected<Session::Match> Session::read(const Location& location, std::stri
   const Reading reading = read_record(store_->identity_.secret, generation, to, record);
   if (reading == Reading::kDamaged || (whole && reading == Reading::kPart)) return Match::kDamaged;
   if (reading == Reading::kPart && record.header.key_bytes() != key.size()) return Match::kNo;
-  return record.key == key ? Match::kYes : Match::kNo;
+  const bool is_piece = record.header.kind() == RecordKind::kPiece;
+  return record.key == key && is_piece == (about == About::kPiece) ? Match::kYes : Match::kNo;
 }
 
 base::Expected<Found> Session::get(std::string_view key) {
   if (auto checked = check_key(key); !checked) return std::unexpected(checked.error());
   const KeyHash hash = hash_key(store_->identity_.secret, key);
   Found found;
-  bool damaged = false;
+  for (;;) {
+    auto done = find(hash, key, found);
+    if (!done) return std::unexpected(done.error());
+    if (*done) return found;
+  }
+}
+
+// False: a large value has been replaced while it was being looked at.
+base::Expected<bool> Session::find(const KeyHash& hash, std::string_view key, Found& found) {
+  bool is_damaged = false;
   const Readers::Reading reading(store_->readers_, place_);
   Location location = store_->index_->find(hash.low);
-  if (!location.found) return found;
-  auto match = read(location, key, true, found.memory_, found.record_);
+  if (!location.found) {
+    found.memory_.reset();
+    return true;
+  }
+  auto match = read(location, key, About::kKey, true, found.memory_, found.record_);
   if (!match) return std::unexpected(match.error());
   if (*match != Match::kYes) {
-    damaged = *match == Match::kDamaged;
+    is_damaged = *match == Match::kDamaged;
     // Others with the same tag, one in millions.
     Location all[Index::kCandidatesMax];
     const size_t count = store_->index_->find_all(hash.low, all);
     for (size_t i = 0; i < count && *match != Match::kYes; ++i) {
       if (all[i].address == location.address) continue;
-      match = read(all[i], key, true, found.memory_, found.record_);
+      match = read(all[i], key, About::kKey, true, found.memory_, found.record_);
       if (!match) return std::unexpected(match.error());
-      damaged = damaged || *match == Match::kDamaged;
+      is_damaged = is_damaged || *match == Match::kDamaged;
+      location = all[i];
     }
   }
-  if (*match == Match::kYes && !has_expired(found.record_.header)) return found;
-  if (*match != Match::kYes && damaged)
-    return base::failure(EBADMSG, "store: ", store_->device_.name(),
-                         " has a damaged record where the key's should be");
-  found.memory_.reset();
-  return found;
+  if (*match != Match::kYes && is_damaged) return std::unexpected(damaged());
+  if (*match != Match::kYes || has_expired(found.record_.header)) {
+    found.memory_.reset();
+    return true;
+  }
+  if (found.record_.header.kind() != RecordKind::kHead) return true;
+  Pieces pieces = {.head = hash, .of = {}};
+  if (found.record_.value.size() != sizeof pieces.of) return std::unexpected(damaged());
+  memcpy(&pieces.of, found.record_.value.data(), sizeof pieces.of);
+  if (!pieces.of.is_possible(store_->identity_.geometry)) return std::unexpected(damaged());
+  store_->large_values_.begin_read(pieces);
+  found.store_ = store_;
+  found.pieces_ = pieces;
+  found.is_large_ = true;
+  if (is_current(hash, location.address)) return true;
+  found.reset();
+  return false;
+}
+
+bool Session::is_current(const KeyHash& hash, uint64_t address) const {
+  Location all[Index::kCandidatesMax];
+  const size_t count = store_->index_->find_all(hash.low, all);
+  return std::any_of(all, all + count, [&](const Location& location) { return location.address == address; });
 }
 
 base::Expected<void> Session::look(const KeyHash& hash, std::string_view key, Current& current) {
@@ -92,20 +136,25 @@ base::Expected<void> Session::look(const KeyHash& hash, std::string_view key, Cu
   Buffer memory;
   for (size_t i = 0; i < count; ++i) {
     Record record;
-    auto match = read(all[i], key, false, memory, record);
+    auto match = read(all[i], key, About::kKey, false, memory, record);
     if (!match) return std::unexpected(match.error());
     if (*match != Match::kYes) continue;
-    current = {
-        .location = all[i], .version = record.header.sequence(), .is_alive = !has_expired(record.header)};
+    current.location = all[i];
+    current.version = record.header.sequence();
+    current.is_alive = !has_expired(record.header);
+    current.is_head = is_head(record, current.pieces);
     return {};
   }
   return {};
 }
 
 base::Expected<Changed> Session::put(std::string_view key, Bytes value, const PutOptions& options) {
-  const uint64_t most = store_->identity_.geometry.value_bytes_max();
-  if (value.size() > most)
-    return base::failure(E2BIG, "store: a value of ", value.size(), " bytes; give ", most, " or fewer");
+  if (value.size() > store_->identity_.geometry.value_bytes_max()) {
+    ValueWriter writer;
+    if (auto opened = writer.open(*this, key); !opened) return std::unexpected(opened.error());
+    if (auto appended = writer.append(value); !appended) return std::unexpected(appended.error());
+    return writer.commit(options);
+  }
   if (options.expires_ms >> 48 != 0) return base::failure(EINVAL, "store: expiry after the year 10889");
   return change({.kind = RecordKind::kValue, .key = key, .value = value, .options = options});
 }
@@ -141,6 +190,7 @@ base::Expected<Changed> Session::change(const New& next) {
   auto installed = install(hash, next, current, extent, size);
   store_->log_.finish(extent, installed.has_value());
   if (!installed) return std::unexpected(installed.error());
+  if (current.is_head) store_->remove_pieces({.head = hash, .of = current.pieces});
   return Changed{Outcome::kDone, sequence};
 }
 
@@ -171,7 +221,8 @@ base::Expected<void> Session::write(const KeyHash& hash, const New& next, uint64
                next.key, next.value.size(), record);
   int error = channel_.write(geometry.offset_of(extent.address), record);
   const char* what = "write";
-  if (error == 0 && store_->options_.durability == Durability::kSync) {
+  // What is a piece's is flushed when all of them are there.
+  if (error == 0 && store_->options_.durability == Durability::kSync && next.kind != RecordKind::kPiece) {
     error = store_->flushes_.flush(channel_);
     what = "flush";
     if (error != 0) store_->fail(error);
@@ -185,7 +236,8 @@ base::Expected<void> Session::write(const KeyHash& hash, const New& next, uint64
   return std::unexpected(io_error(error, what));
 }
 
-base::Expected<void> Session::install(const KeyHash& hash, const New& next, const Current& current,
+// `current` is what was replaced, afterwards, if anything.
+base::Expected<void> Session::install(const KeyHash& hash, const New& next, Current& current,
                                       const Extent& extent, uint32_t size) {
   Index& index = *store_->index_;
   Buffer memory;
@@ -203,10 +255,12 @@ base::Expected<void> Session::install(const KeyHash& hash, const New& next, cons
         break;
       }
       Record record;
-      auto match = read(all[i], next.key, false, memory, record);
+      auto match = read(all[i], next.key, About::kKey, false, memory, record);
       if (!match) return std::unexpected(match.error());
       // What is damaged has the key's tag, and is no other key's but once in millions.
-      if (*match != Match::kNo) own = &all[i];
+      if (*match == Match::kNo) continue;
+      own = &all[i];
+      current.is_head = *match == Match::kYes && is_head(record, current.pieces);
     }
     const bool is_remove = next.kind == RecordKind::kTombstone;
     if (own != nullptr) {
@@ -216,6 +270,7 @@ base::Expected<void> Session::install(const KeyHash& hash, const New& next, cons
       store_->log_.release(own->address, own->size);
       return {};
     }
+    current.is_head = false;
     if (is_remove) return {};
     switch (index.insert(hash.low, extent.address, size, {others, count})) {
       case Index::Inserted::kDone: return {};

@@ -23,6 +23,7 @@
 #include "kv/format.h"
 #include "kv/index.h"
 #include "kv/key_locks.h"
+#include "kv/large_values.h"
 #include "kv/log.h"
 #include "kv/readers.h"
 #include "kv/recovery.h"
@@ -70,11 +71,25 @@ struct Changed {
   uint64_t version = 0;  // of what is there now, as far as the call knows; 0: nothing
 };
 
-// What a get found. It keeps memory of its session, which it must not outlive.
+class Store;
+
+// What a get found. It keeps memory of its session, which it must not outlive; and of a large value the pieces on the medium.
 class Found {
  public:
+  Found() = default;
+  ~Found() { reset(); }
+  Found(Found&& from) noexcept { swap(from); }
+  Found& operator=(Found&& from) noexcept {
+    swap(from);
+    return *this;
+  }
+
   bool found() const { return !memory_.bytes().empty(); }
-  Bytes value() const { return record_.value; }
+  // A large value is read by Session::read_value(), a part at a time; any other may be.
+  bool is_large() const { return is_large_; }
+  uint64_t value_bytes() const { return is_large_ ? pieces_.of.value_bytes : record_.value.size(); }
+  // REQUIRES: not large.
+  Bytes value() const { return is_large_ ? Bytes() : record_.value; }
   uint64_t version() const { return record_.header.sequence(); }
   uint64_t expires_ms() const { return record_.header.expiry(); }
   uint32_t flags() const { return record_.header.flags; }
@@ -82,9 +97,21 @@ class Found {
  private:
   friend class MultiGet;
   friend class Session;
+  void swap(Found& other) noexcept;
+  void reset();
+
   Buffer memory_;
   Record record_;
+  Store* store_ = nullptr;  // of a large one
+  bool is_large_ = false;
+  Pieces pieces_;
+  Buffer piece_memory_;  // the piece that was read last
+  uint64_t piece_number_ = 0;
+  Bytes piece_;
 };
+
+// Errors: EINVAL for what no key may be.
+base::Expected<void> check_key(std::string_view key);
 
 struct StoreCounts {
   LogCounts log;
@@ -120,8 +147,14 @@ class Store {
   void verify();
 
  private:
+  friend class Found;
   friend class MultiGet;
   friend class Session;
+  friend class ValueWriter;
+  // Pieces that nobody reads are the collector's to release.
+  void remove_pieces(const Pieces& pieces) {
+    if (large_values_.remove(pieces)) log_.collector_wanted.notify_all();
+  }
   Store(storage::Device& device, const StoreOptions& options) : device_(device), options_(options) {}
 
   base::Expected<void> start();
@@ -142,6 +175,7 @@ class Store {
   Index* index_ = nullptr;
   Log log_;
   Readers readers_;
+  LargeValues large_values_;
   Collector collector_;
   KeyLocks key_locks_;
   FlushGroup flushes_;
@@ -164,16 +198,24 @@ class Session {
 
   // Errors: EINVAL for the key, EBADMSG for a damaged record, EIO and others of the device. Cost: one I/O.
   base::Expected<Found> get(std::string_view key);
-  // Errors: EINVAL, E2BIG, ENOSPC when the store is full, those of I/O. With an error of I/O it is not known whether it was done.
+  // Copies what there is of a found value from `offset` on; how much. It is of the version that was found, whatever others do. Errors: as
+  // get. Cost: one I/O for each piece of a large value that is not the last one's.
+  base::Expected<size_t> read_value(Found& found, uint64_t offset, std::span<std::byte> to);
+  // A value of up to kValueBytesMax; a ValueWriter takes one in parts. Errors: EINVAL, E2BIG, ENOSPC when the store is full, those of I/O.
+  // With an error of I/O it is not known whether it was done.
   base::Expected<Changed> put(std::string_view key, Bytes value, const PutOptions& options = {});
   base::Expected<Changed> remove(std::string_view key, When when = When::kAlways, uint64_t version = 0);
 
  private:
   friend class MultiGet;
+  friend class ValueWriter;
+  // The key's record, as far as a change knows it.
   struct Current {
     Location location;
     uint64_t version = 0;  // 0: there is none
     bool is_alive = false;
+    bool is_head = false;
+    PiecesOf pieces;
   };
   struct New {
     RecordKind kind = RecordKind::kValue;
@@ -181,16 +223,24 @@ class Session {
     Bytes value;
     PutOptions options;
   };
+  // A record's kind that a lookup is about: pieces are found as such alone.
+  enum class About { kKey, kPiece };
   enum class Match { kYes, kNo, kDamaged };
 
   base::Expected<Changed> change(const New& next);
-  base::Expected<Match> read(const Location& location, std::string_view key, bool whole, Buffer& memory,
-                             Record& record);
+  base::Expected<Match> read(const Location& location, std::string_view key, About about, bool whole,
+                             Buffer& memory, Record& record);
+  base::Expected<bool> find(const KeyHash& hash, std::string_view key, Found& found);
+  bool is_current(const KeyHash& hash, uint64_t address) const;
+  base::Expected<void> read_piece(Found& found, uint64_t number);
+  base::Expected<void> write_piece(const PieceKey& key, Bytes value);
+  base::Expected<void> flush();
+  base::Error damaged() const;
   base::Expected<void> look(const KeyHash& hash, std::string_view key, Current& current);
   base::Expected<void> write(const KeyHash& hash, const New& next, uint64_t sequence, Extent& extent,
                              uint32_t& size_code);
-  base::Expected<void> install(const KeyHash& hash, const New& next, const Current& current,
-                               const Extent& extent, uint32_t size_code);
+  base::Expected<void> install(const KeyHash& hash, const New& next, Current& current, const Extent& extent,
+                               uint32_t size_code);
   base::Error io_error(int number, const char* what) const;
 
   Store* store_ = nullptr;
@@ -198,6 +248,36 @@ class Session {
   Readers::Place place_;
   BufferPool pool_;
   uint32_t stream_ = 0;
+};
+
+// A value that comes in parts, up to kValueBytesMax, in the memory of one piece. It is there when commit() has returned that it is, and
+// never in part.
+class ValueWriter {
+ public:
+  ValueWriter() = default;
+  ~ValueWriter() { abandon(); }
+  ValueWriter(const ValueWriter&) = delete;
+  ValueWriter& operator=(const ValueWriter&) = delete;
+
+  // The session outlives it, and is used by the same thread or worker. Errors: EINVAL, ENOMEM.
+  base::Expected<void> open(Session& session, std::string_view key);
+  // Errors: as of put. After one only abandon() is left.
+  base::Expected<void> append(Bytes part);
+  // Errors, and outcomes: as of put.
+  base::Expected<Changed> commit(const PutOptions& options = {});
+  // What was appended is forgotten. Of one that is not open: nothing.
+  void abandon();
+
+ private:
+  base::Expected<void> write_piece();
+  PieceKey piece_key() const;
+
+  Session* session_ = nullptr;
+  Buffer key_memory_, memory_;
+  std::string_view key_;
+  size_t filled_bytes_ = 0;
+  Pieces pieces_;
+  uint64_t number_ = 0;  // of pieces that were written
 };
 
 }  // namespace kv

@@ -36,7 +36,9 @@ TEST_F(StoreTest, RefusesWhatIsNoKeyOrValue) {
   make();
   EXPECT_EQ(session.get("").error().number, EINVAL);
   EXPECT_EQ(session.put(std::string(kKeyBytesMax + 1, 'k'), {}).error().number, EINVAL);
-  EXPECT_EQ(session.put("k", bytes_of(std::string((256 << 10) + 1, 'v'))).error().number, E2BIG);
+  EXPECT_EQ(session.put("k", {}, {.expires_ms = uint64_t{1} << 48}).error().number, EINVAL);
+  const Bytes too_long(static_cast<const std::byte*>(nullptr), kValueBytesMax + 1);
+  EXPECT_EQ(session.put("k", too_long).error().number, E2BIG);
 }
 
 TEST_F(StoreTest, PutsThatDependOnWhatIsThere) {

@@ -14,6 +14,15 @@ inline std::string text_of(Bytes bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
+// All of it, large or not.
+inline std::string whole_value(Session& session, Found& found) {
+  std::string value(found.value_bytes(), '\0');
+  auto read = session.read_value(found, 0, std::as_writable_bytes(std::span(value)));
+  EXPECT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read.value_or(0), value.size());
+  return value;
+}
+
 class StoreTest : public testing::Test {
  protected:
   explicit StoreTest(uint64_t device_bytes = 128 << 20)
@@ -56,7 +65,7 @@ class StoreTest : public testing::Test {
   std::string get(const std::string& key) {
     auto found = session.get(key);
     EXPECT_TRUE(found) << found.error().message;
-    return found->found() ? text_of(found->value()) : "(none)";
+    return found->found() ? whole_value(session, *found) : "(none)";
   }
 
   using Outcome = Changed::Outcome;

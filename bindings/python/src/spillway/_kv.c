@@ -178,7 +178,7 @@ static PyObject *get(KvStore *self, const Py_buffer *key, PyObject *absent, int 
   if (value.status != SPILLWAY_KV_OK)
     result = Py_NewRef(absent);
   else
-    result = PyBytes_FromStringAndSize(value.data, (Py_ssize_t)value.data_bytes);
+    result = kv_bytes(session, &value);
   if (result != NULL && as_entry && value.status == SPILLWAY_KV_OK) {
     PyObject *const entry = PyStructSequence_New(entry_type);
     PyObject *const bytes = result;

@@ -22,6 +22,9 @@ int kv_add_errors(PyObject *module);
 // Sets the exception of a status; returns null.
 PyObject *kv_raise(int status, const char *text);
 
+// What a call has found, as bytes; null with an exception. `session` is the call's.
+PyObject *kv_bytes(spillway_kv_session *session, spillway_kv_value *value);
+
 // Methods of many keys (many.c).
 PyObject *kv_get_many(KvStore *self, PyObject *keys);
 PyObject *kv_put_many(KvStore *self, PyObject *pairs);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { kSmall = 512 };
+enum { kSmall = 512, kPart = 1 << 20 };
 
 static void throw_line(JNIEnv *env, int status, const char *line) {
   const jclass class = (*env)->FindClass(env, "io/spillway/KvException");
@@ -54,10 +54,30 @@ static int take(JNIEnv *env, jbyteArray array, jobject buffer, jint offset, jint
   return 0;
 }
 
-static jbyteArray array_of(JNIEnv *env, const spillway_kv_value *value) {
+// What a call of the session has found, as an array; null with an exception.
+static jbyteArray array_of(JNIEnv *env, spillway_kv_session *session, spillway_kv_value *value) {
+  if (value->data_bytes > INT32_MAX - 8) {
+    throw_line(env, SPILLWAY_KV_TOO_LARGE, "store: the value is too large for an array");
+    return NULL;
+  }
   const jbyteArray array = (*env)->NewByteArray(env, (jsize)value->data_bytes);
-  if (array != NULL) (*env)->SetByteArrayRegion(env, array, 0, (jsize)value->data_bytes, value->data);
-  return array;
+  if (array == NULL) return NULL;
+  if (value->data != NULL || value->data_bytes == 0) {
+    (*env)->SetByteArrayRegion(env, array, 0, (jsize)value->data_bytes, value->data);
+    return array;
+  }
+  // A large one, by way of a buffer.
+  int status = SPILLWAY_KV_OK;
+  signed char *const part = malloc(kPart);
+  if (part == NULL) throw_line(env, SPILLWAY_KV_NO_MEMORY, "store: no memory for a copy");
+  for (size_t done = 0, read; part != NULL && done < value->data_bytes; done += read) {
+    status = spillway_kv_value_read(value, done, part, kPart, &read);
+    if (status != SPILLWAY_KV_OK) break;
+    (*env)->SetByteArrayRegion(env, array, (jsize)done, (jsize)read, part);
+  }
+  free(part);
+  if (status != SPILLWAY_KV_OK) throw_status(env, status, session);
+  return part != NULL && status == SPILLWAY_KV_OK ? array : NULL;
 }
 
 #define NATIVE(type, name) JNIEXPORT type JNICALL Java_io_spillway_KvNative_##name
@@ -138,7 +158,7 @@ NATIVE(jbyteArray, get)(JNIEnv *env, jclass class, jlong handle, jbyteArray key_
   const int status = spillway_kv_get_value(session, key.data, key.count, &value);
   free(key.copy);
   if (status < 0) throw_status(env, status, session);
-  const jbyteArray result = status == SPILLWAY_KV_OK ? array_of(env, &value) : NULL;
+  const jbyteArray result = status == SPILLWAY_KV_OK ? array_of(env, session, &value) : NULL;
   spillway_kv_value_release(&value, 1);
   return result;
 }
@@ -154,6 +174,10 @@ NATIVE(jint, getInto)(JNIEnv *env, jclass class, jlong handle, jbyteArray key_ar
   const int status = spillway_kv_get(session, key.data, key.count, (void *)target.data, target.count, &value);
   free(key.copy);
   if (status < 0) throw_status(env, status, session);
+  if (value.data_bytes > INT32_MAX) {
+    throw_line(env, SPILLWAY_KV_TOO_LARGE, "store: the value is too large for a buffer");
+    return 0;
+  }
   return status == SPILLWAY_KV_ABSENT ? -1 : (jint)value.data_bytes;
 }
 
@@ -186,7 +210,7 @@ NATIVE(jobjectArray, getMany)(JNIEnv *env, jclass class, jlong handle, jobjectAr
     result = bytes_class != NULL ? (*env)->NewObjectArray(env, count, bytes_class, NULL) : NULL;
     for (jsize i = 0; i < count && result != NULL; ++i) {
       if (values[i].status != SPILLWAY_KV_OK) continue;
-      const jbyteArray array = array_of(env, &values[i]);
+      const jbyteArray array = array_of(env, session, &values[i]);
       if (array == NULL) break;  // with an exception
       (*env)->SetObjectArrayElement(env, result, i, array);
       (*env)->DeleteLocalRef(env, array);
