@@ -30,7 +30,7 @@ MUTATIONS = [
     mutation("a value's memory given back at once", (SESSION, "      holder->found = std::move(*found);", "      { const kv::Found gone = std::move(*found); }")),
     mutation("a session closed under values", (SESSION, "  if (session->held_count > 0)", "  if (false)")),
     mutation("a value given back twice", (SESSION, "    value->holder = nullptr;\n", "")),
-    mutation("a value copied beyond the buffer", (REQUEST, "  if (value.size() > request.buffer_bytes) {", "  if (value.size() > request.buffer_bytes + 1) {")),
+    mutation("a value copied beyond the buffer", (REQUEST, "  if (bytes > request.buffer_bytes) {", "  if (bytes > request.buffer_bytes + 1) {")),
     mutation("the first piece of a value only", (REQUEST, "    to += part.size();\n", "")),
     mutation("the last error of many is told", (SESSION, "    if (result == SPILLWAY_KV_OK) result = refuse(&session, found.error());", "    result = refuse(&session, found.error());\n    result = SPILLWAY_KV_OK;")),
 
