@@ -90,6 +90,7 @@ void MultiGet::end(Session& session, const Location& location, std::string_view 
   const Bytes record = result->memory_.bytes().first(io.length_bytes);
   if (read_record(store.identity_.secret, generation, record, result->record_) != Reading::kWhole ||
       result->record_.key != key || result->record_.header.kind() != RecordKind::kValue) {
+    // Another key's, moved on, damaged, or a large value: looked at one by one.
     result = Found();  // its memory is given back first
     result = session.get(key);
     return;
