@@ -21,7 +21,8 @@
 // so that they may grow: a program runs with a newer library, and with an older one unless it sets members that that has not.
 // Null for a struct of options means all defaults. Sizes are in bytes, times in milliseconds since 1970.
 //
-// Keys are 1 to 65,536 bytes of any kind, values 0 to 1 MiB (in small stores less: stats tell, value_bytes_max).
+// Keys are 1 to 65,536 bytes of any kind, values 0 to 4 GiB. A value is large above 1 MiB, in small stores above less (stats tell,
+// plain_value_bytes_max): it is in pieces on the device, and one value all the same: a get finds all of it or another one.
 #ifndef SPILLWAY_KV_H
 #define SPILLWAY_KV_H
 #include <stddef.h>
@@ -36,6 +37,7 @@ extern "C" {
 typedef struct spillway_kv spillway_kv;
 typedef struct spillway_kv_session spillway_kv_session;
 typedef struct spillway_kv_queue spillway_kv_queue;
+typedef struct spillway_kv_writer spillway_kv_writer;
 
 enum {
   SPILLWAY_KV_OK = 0,
@@ -153,7 +155,8 @@ int spillway_kv_session_close(spillway_kv_session *session);
 // IO, NO_MEMORY. Cost: one I/O and one copy.
 int spillway_kv_get(spillway_kv_session *session, const void *key, size_t key_bytes, void *buffer,
                     size_t buffer_bytes, spillway_kv_value *value);
-// The same without a copy: value->data lies in the session's memory until it is released. Read it from any thread.
+// The same without a copy: value->data lies in the session's memory until it is released. Read it from any thread. Of a large value
+// `data` is null, and spillway_kv_value_read gets it.
 int spillway_kv_get_value(spillway_kv_session *session, const void *key, size_t key_bytes,
                           spillway_kv_value *value);
 // Many keys, keys[i] at iov_base: their reads are in flight together, 64 at a time. Sets values[0] to values[count - 1], each
@@ -164,6 +167,12 @@ int spillway_kv_get_many(spillway_kv_session *session, const struct iovec *keys,
 // Gives back what the values hold, and sets data and holder of each to null; those that hold nothing are left alone. A call of the session
 // that they are of, as far as threads go.
 void spillway_kv_value_release(spillway_kv_value *values, size_t count);
+
+// Copies what there is of a value that is held, large or not, from `offset` on, and sets `*read_bytes` (if not null) to how much. It is of the
+// version that was found, whatever others do. Errors: INVALID for what holds nothing (of the thread), DAMAGED, IO, NO_MEMORY. A call of
+// its session. Cost: one I/O for each piece, of 1 MiB or less, that is not the one read last.
+int spillway_kv_value_read(spillway_kv_value *value, uint64_t offset, void *to, size_t bytes,
+                           size_t *read_bytes);
 
 // Puts a value that is the pieces of `value` one after the other; value_count 0: an empty one. What was under the key, expiry and flags too,
 // is replaced. OK, and `*version` (if not null) is the value's; or by options->when PRESENT, ABSENT, OTHER_VERSION, and `*version` is
@@ -178,6 +187,18 @@ int spillway_kv_put(spillway_kv_session *session, const void *key, size_t key_by
 int spillway_kv_remove(spillway_kv_session *session, const void *key, size_t key_bytes,
                        const spillway_kv_change_options *options, uint64_t *version);
 
+// A value that comes in parts, in the memory of one piece; it is there when commit has returned OK, and never in part. All four are calls
+// of the session, which other calls may use meanwhile. Errors of open: INVALID, NO_MEMORY.
+int spillway_kv_writer_open(spillway_kv_session *session, const void *key, size_t key_bytes,
+                            spillway_kv_writer **writer);
+// Errors: as of put. After one the writer is only to be abandoned. Cost: one write for each piece that is full.
+int spillway_kv_writer_append(spillway_kv_writer *writer, const void *part, size_t bytes);
+// As put; the writer is gone, however it ends.
+int spillway_kv_writer_commit(spillway_kv_writer *writer, const spillway_kv_change_options *options,
+                              uint64_t *version);
+// What was appended is forgotten. Null: nothing is done.
+void spillway_kv_writer_abandon(spillway_kv_writer *writer);
+
 // One change of many.
 typedef struct spillway_kv_change {
   size_t struct_bytes;
@@ -191,7 +212,7 @@ typedef struct spillway_kv_change {
   uint32_t is_remove;                         // 1: removes the key
 } spillway_kv_change;
 // Makes the changes, many at a time and not as one: others may see some, and a crash may leave some. Changes of the same key are made in
-// their order. struct_bytes is the same in all. Returns OK, or the error of the first change that has one. The first call for a store starts
+// their order, but for large values. struct_bytes is the same in all. Returns OK, or the error of the first change that has one. The first call for a store starts
 // a thread. Cost: as that many puts, but of flushes only a few.
 int spillway_kv_change_many(spillway_kv_session *session, spillway_kv_change *changes, size_t count);
 
@@ -199,7 +220,7 @@ int spillway_kv_change_many(spillway_kv_session *session, spillway_kv_change *ch
 //
 // A queue has threads of its own, on which tasks carry out many requests at a time. Who submits goes on at once; what a request ended with
 // comes to its callback, on a thread that polls. Changes of one key that one thread submits to one queue are made in that
-// order; other requests in any order, so that a get may miss a put that has not ended.
+// order, but for large values; other requests in any order, so that a get may miss a put that has not ended.
 
 typedef struct spillway_kv_queue_options {
   size_t struct_bytes;

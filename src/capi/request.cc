@@ -5,6 +5,8 @@
 namespace capi {
 namespace {
 
+constexpr uint64_t kGatheredBytesMax = 64 << 10;
+
 void fail(Request& request, const base::Error& error) {
   request.value = {};
   request.value.status = status_of(error);
@@ -16,32 +18,19 @@ void get(kv::Session& session, Request& request) {
   if (!found) return fail(request, found.error());
   request.value = describe(*found);
   if (!found->found()) return;
-  const kv::Bytes value = found->value();
+  const uint64_t bytes = found->value_bytes();
   if (request.buffer == nullptr && request.buffer_bytes == kAnySize) {
-    request.buffer = malloc(std::max<size_t>(value.size(), 1));
+    request.buffer = malloc(std::max<size_t>(bytes, 1));
     if (request.buffer == nullptr)
-      return fail(request,
-                  base::Error::of(ENOMEM, "store: no memory for a value of ", value.size(), " bytes"));
+      return fail(request, base::Error::of(ENOMEM, "store: no memory for a value of ", bytes, " bytes"));
   }
-  if (value.size() > request.buffer_bytes) {
+  if (bytes > request.buffer_bytes) {
     request.value.status = SPILLWAY_KV_TOO_SMALL;
     return;
   }
-  if (!value.empty()) memcpy(request.buffer, value.data(), value.size());
+  if (auto read = session.read_value(*found, 0, {static_cast<std::byte*>(request.buffer), bytes}); !read)
+    return fail(request, read.error());
   request.value.data = request.buffer;
-}
-
-void end_change(Request& request, const base::Expected<kv::Changed>& changed) {
-  using Outcome = kv::Changed::Outcome;
-  if (!changed) return fail(request, changed.error());
-  request.value = {};
-  request.value.version = changed->version;
-  switch (changed->outcome) {
-    case Outcome::kDone: request.value.status = SPILLWAY_KV_OK; break;
-    case Outcome::kAbsent: request.value.status = SPILLWAY_KV_ABSENT; break;
-    case Outcome::kPresent: request.value.status = SPILLWAY_KV_PRESENT; break;
-    case Outcome::kVersion: request.value.status = SPILLWAY_KV_OTHER_VERSION; break;
-  }
 }
 
 // One of no bytes may be null, which a copy may not be told.
@@ -49,26 +38,37 @@ kv::Bytes bytes_of(const iovec& piece) {
   return {static_cast<const std::byte*>(piece.iov_len > 0 ? piece.iov_base : ""), piece.iov_len};
 }
 
-void put(kv::Session& session, Request& request) {
-  if (request.pieces.size() <= 1) {
-    const iovec piece = request.pieces.empty() ? iovec{} : request.pieces[0];
-    return end_change(request, session.put(request.key, bytes_of(piece), request.options));
+// Small pieces are gathered here, large ones by the writer.
+base::Expected<kv::Changed> put_pieces(kv::Session& session, const Request& request, uint64_t bytes) {
+  if (bytes > kGatheredBytesMax) {
+    kv::ValueWriter writer;
+    if (auto opened = writer.open(session, request.key); !opened) return std::unexpected(opened.error());
+    for (const iovec& piece : request.pieces)
+      if (auto appended = writer.append(bytes_of(piece)); !appended) return std::unexpected(appended.error());
+    return writer.commit(request.options);
   }
-  size_t bytes = 0;
-  for (const iovec& piece : request.pieces) bytes += piece.iov_len;
-  if (bytes > kv::kInlineValueBytesMax)
-    return fail(request, base::Error::of(E2BIG, "store: a value of ", bytes, " bytes; give ",
-                                         kv::kInlineValueBytesMax, " or fewer"));
   auto* const whole = static_cast<std::byte*>(malloc(std::max<size_t>(bytes, 1)));
-  if (whole == nullptr) return fail(request, base::Error::of(ENOMEM, "store: no memory for a value"));
+  if (whole == nullptr) return base::failure(ENOMEM, "store: no memory for a value");
   std::byte* to = whole;
   for (const iovec& piece : request.pieces) {
     const kv::Bytes part = bytes_of(piece);
     memcpy(to, part.data(), part.size());
     to += part.size();
   }
-  end_change(request, session.put(request.key, {whole, bytes}, request.options));
+  auto done = session.put(request.key, {whole, bytes}, request.options);
   free(whole);
+  return done;
+}
+
+void put(kv::Session& session, Request& request) {
+  uint64_t bytes = 0;
+  for (const iovec& piece : request.pieces) bytes += piece.iov_len;
+  if (bytes > kv::kValueBytesMax)
+    return fail(request, base::Error::of(E2BIG, "store: a value of ", bytes, " bytes; give ",
+                                         kv::kValueBytesMax, " or fewer"));
+  if (request.pieces.size() > 1) return end_change(request, put_pieces(session, request, bytes));
+  const iovec piece = request.pieces.empty() ? iovec{} : request.pieces[0];
+  end_change(request, session.put(request.key, bytes_of(piece), request.options));
 }
 
 }  // namespace
@@ -100,6 +100,7 @@ base::Expected<void> set_options(Request& request, const spillway_kv_change_opti
     return base::failure(EINVAL, "store: a ", is_remove ? "remove" : "put", " when ", given->when,
                          "; give SPILLWAY_KV_ALWAYS, ", is_remove ? "" : "_IF_ABSENT, ",
                          "_IF_PRESENT or _IF_VERSION");
+  if (given->expires_ms >> 48 != 0) return base::failure(EINVAL, "store: expiry after the year 10889");
   static_assert(static_cast<uint32_t>(kv::When::kIfVersion) == SPILLWAY_KV_IF_VERSION &&
                 static_cast<uint32_t>(kv::When::kIfPresent) == SPILLWAY_KV_IF_PRESENT &&
                 static_cast<uint32_t>(kv::When::kIfAbsent) == SPILLWAY_KV_IF_ABSENT);
@@ -120,11 +121,24 @@ void perform(kv::Session& session, Request& request) {
   }
 }
 
+void end_change(Request& request, const base::Expected<kv::Changed>& changed) {
+  using Outcome = kv::Changed::Outcome;
+  if (!changed) return fail(request, changed.error());
+  request.value = {};
+  request.value.version = changed->version;
+  switch (changed->outcome) {
+    case Outcome::kDone: request.value.status = SPILLWAY_KV_OK; break;
+    case Outcome::kAbsent: request.value.status = SPILLWAY_KV_ABSENT; break;
+    case Outcome::kPresent: request.value.status = SPILLWAY_KV_PRESENT; break;
+    case Outcome::kVersion: request.value.status = SPILLWAY_KV_OTHER_VERSION; break;
+  }
+}
+
 spillway_kv_value describe(const kv::Found& found) {
   spillway_kv_value value = {};
   value.status = found.found() ? SPILLWAY_KV_OK : SPILLWAY_KV_ABSENT;
   if (!found.found()) return value;
-  value.data_bytes = found.value().size();
+  value.data_bytes = found.value_bytes();
   value.version = found.version();
   value.expires_ms = found.expires_ms();
   value.flags = found.flags();

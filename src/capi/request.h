@@ -35,6 +35,8 @@ base::Expected<void> set_options(Request& request, const spillway_kv_change_opti
 
 // Carries it out. Blocks the thread or the task.
 void perform(kv::Session& session, Request& request);
+// How a change ended becomes the request's.
+void end_change(Request& request, const base::Expected<kv::Changed>& changed);
 // What a get found, but for its data.
 spillway_kv_value describe(const kv::Found& found);
 

@@ -29,7 +29,7 @@ void hand_over(spillway_kv_session& session, base::Expected<kv::Found>& found, s
   if (found && found->found()) {
     if (Holder* const holder = take_holder(session); holder != nullptr) {
       own = describe(*found);
-      own.data = found->value().data();
+      own.data = found->is_large() ? nullptr : found->value().data();
       own.holder = holder;
       holder->found = std::move(*found);
     } else {
@@ -132,8 +132,9 @@ int spillway_kv_session_open(spillway_kv* store, spillway_kv_session** session) 
 int spillway_kv_session_close(spillway_kv_session* session) {
   if (session == nullptr) return SPILLWAY_KV_OK;
   if (session->held_count > 0)
-    return capi::refuse(session, base::Error::of(EBUSY, "store: ", session->held_count,
-                                                 " values of the session are held; release them first"));
+    return capi::refuse(session,
+                        base::Error::of(EBUSY, "store: ", session->held_count,
+                                        " values and writers of the session are held; release them first"));
   while (capi::Holder* const holder = session->free_holders) {
     session->free_holders = holder->next;
     capi::destroy(holder);

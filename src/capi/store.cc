@@ -71,8 +71,8 @@ void write_statistics(spillway_kv& store, base::TextRef& text) {
   const kv::RecoveryReport& recovery = store.store->recovery();
   text << "{\"store\": {\"capacity_bytes\": " << geometry.capacity_bytes
        << ", \"segment_bytes\": " << geometry.segment_bytes << ", \"segments\": " << geometry.segment_count
-       << ", \"grain_bytes\": " << geometry.grain_bytes
-       << ", \"value_bytes_max\": " << geometry.value_bytes_max()
+       << ", \"grain_bytes\": " << geometry.grain_bytes << ", \"value_bytes_max\": " << kv::kValueBytesMax
+       << ", \"plain_value_bytes_max\": " << geometry.value_bytes_max()
        << "}, \"log\": {\"live_bytes\": " << counts.log.live_grains * geometry.grain_bytes
        << ", \"free_segments\": " << counts.log.free_segments
        << ", \"sealed_segments\": " << counts.log.sealed_segments

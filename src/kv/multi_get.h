@@ -3,7 +3,7 @@
 //
 //  1 the keys of a group, up to kGroup, are looked up in the index together: its cache misses overlap
 //  2 one read for each that has a candidate, all under way at once
-//  3 a record that is not the key's, or damaged, or has been moved meanwhile, is looked for again, alone: Session::get says what is so
+//  3 a record that is not the key's, or damaged, or the head of a large value, is looked for again, alone: Session::get says what is so
 //
 // Thread contract: as Session.
 #pragma once
@@ -18,7 +18,7 @@ class MultiGet {
   static constexpr size_t kGroup = 64;
 
   // results[i] is what session.get(keys[i]) would return, each for itself: one that fails takes no other with it. They were not all
-  // so at one time. REQUIRES: results.size() == keys.size(). Cost: one I/O for each key that there is.
+  // so at one time. REQUIRES: results.size() == keys.size(). Cost: one I/O for each key that there is, two for that of a large value.
   static void get(Session& session, std::span<const std::string_view> keys,
                   std::span<base::Expected<Found>> results);
 

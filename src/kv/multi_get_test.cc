@@ -163,7 +163,9 @@ TEST_F(MultiGetTest, EachKeyHasAResultOfItsOwn) {
   EXPECT_EQ(text_of(results[6]->value()), value_of(0));
   for (auto& result : results) result = Found();
   device->read_error = ENODEV;
+  device->reads = 0;
   MultiGet::get(session, keys, results);
+  EXPECT_EQ(device->reads, 6u) << "what failed is not read again";
   EXPECT_EQ(results[0].error().number, ENODEV);
   EXPECT_NE(std::string_view(results[0].error().message).find("cannot read"), std::string_view::npos);
   device->read_error = 0;

@@ -169,6 +169,7 @@ void Store::release() {
   log_.close();
   if (index_ != nullptr) index_->close();
   keeper_channel_.close();
+  this->~Store();  // what its parts have of the C++ library's heap
   sys::unmap(this, sizeof(Store));
 }
 

@@ -3,7 +3,7 @@
 
 static void gets(void) {
   const struct opened own = open_memory(64 << 20);
-  spillway_kv_session *const session = own.session;
+  spillway_kv_session* const session = own.session;
   CHECK(has(session, "key", NULL));
   CHECK_STATUS(put(session, "key", "value"), SPILLWAY_KV_OK, session);
   char buffer[8] = "";
@@ -42,7 +42,7 @@ static void gets(void) {
 
 static void puts_and_removes(void) {
   const struct opened own = open_memory(64 << 20);
-  spillway_kv_session *const session = own.session;
+  spillway_kv_session* const session = own.session;
   const struct iovec pieces[] = {{"one ", 4}, {NULL, 0}, {"two ", 4}, {"three", 5}};
   uint64_t first = 0, version = 0;
   CHECK_STATUS(spillway_kv_put(session, "key", 3, pieces, 4, NULL, &first), SPILLWAY_KV_OK, session);
@@ -84,7 +84,7 @@ enum { kMany = 700 };
 
 static void many(void) {
   const struct opened own = open_memory(64 << 20);
-  spillway_kv_session *const session = own.session;
+  spillway_kv_session* const session = own.session;
   static char keys[kMany][16], texts[kMany][16];
   static spillway_kv_change changes[kMany];
   static struct iovec pieces[kMany][2], wanted[kMany];
@@ -153,11 +153,113 @@ static void statistics(void) {
   size_t needed = 0;
   CHECK_STATUS(spillway_kv_stats(own.store, text, sizeof text, &needed), SPILLWAY_KV_OK, NULL);
   CHECK(needed == strlen(text) + 1 && text[0] == '{' && text[needed - 2] == '}');
-  CHECK(strstr(text, "\"entries\": 9,") != NULL && strstr(text, "\"value_bytes_max\": 262144}") != NULL);
+  CHECK(strstr(text, "\"entries\": 9,") != NULL &&
+        strstr(text, "\"plain_value_bytes_max\": 262144}") != NULL);
   char small[10];
   CHECK_STATUS(spillway_kv_stats(own.store, small, sizeof small, &needed), SPILLWAY_KV_TOO_SMALL, NULL);
   CHECK(strlen(small) == 9 && needed > 100 && memcmp(small, text, 9) == 0);
   CHECK_STATUS(spillway_kv_stats(own.store, NULL, 0, NULL), SPILLWAY_KV_TOO_SMALL, NULL);
+  close_opened(own);
+}
+
+enum { kLarge = 3000001 };
+
+// Byte i of a large value.
+static char byte_of(size_t i, int seed) { return (char)(i * 7 + i / 1000 + (size_t)seed); }
+
+static void check_large(spillway_kv_session* session, const char* key, int seed) {
+  static char read[kLarge + 1];
+  spillway_kv_value value = {.struct_bytes = sizeof value};
+  CHECK_STATUS(spillway_kv_get(session, key, strlen(key), read, kLarge - 1, &value), SPILLWAY_KV_TOO_SMALL,
+               session);
+  CHECK(value.data_bytes == kLarge);
+  CHECK_STATUS(spillway_kv_get(session, key, strlen(key), read, kLarge, &value), SPILLWAY_KV_OK, session);
+  for (size_t i = 0; i < kLarge; ++i) CHECK(read[i] == byte_of(i, seed));
+}
+
+static void large_values(void) {
+  const struct opened own = open_memory(64 << 20);
+  spillway_kv_session* const session = own.session;
+  static char large[kLarge];
+  for (size_t i = 0; i < kLarge; ++i) large[i] = byte_of(i, 1);
+  const struct iovec whole = {large, kLarge},
+                     pieces[] = {{large, 1000000}, {NULL, 0}, {large + 1000000, kLarge - 1000000}};
+  CHECK_STATUS(spillway_kv_put(session, "whole", 5, &whole, 1, NULL, NULL), SPILLWAY_KV_OK, session);
+  CHECK_STATUS(spillway_kv_put(session, "pieces", 6, pieces, 3, NULL, NULL), SPILLWAY_KV_OK, session);
+  check_large(session, "whole", 1);
+  check_large(session, "pieces", 1);
+
+  // Held, and read a part at a time, although it has been replaced.
+  spillway_kv_value values[3] = {{.struct_bytes = sizeof values[0]},
+                                 {.struct_bytes = sizeof values[0]},
+                                 {.struct_bytes = sizeof values[0]}};
+  const struct iovec keys[3] = {{"whole", 5}, {"none", 4}, {"small", 5}};
+  CHECK_STATUS(put(session, "small", "a small one"), SPILLWAY_KV_OK, session);
+  CHECK_STATUS(spillway_kv_get_many(session, keys, 3, values), SPILLWAY_KV_OK, session);
+  CHECK(values[0].data == NULL && values[0].data_bytes == kLarge && values[1].status == SPILLWAY_KV_ABSENT);
+  CHECK_STATUS(put(session, "whole", "another"), SPILLWAY_KV_OK, session);
+  char part[100];
+  size_t read = 7;
+  CHECK_STATUS(spillway_kv_value_read(&values[0], kLarge - 50, part, 100, &read), SPILLWAY_KV_OK, session);
+  CHECK(read == 50 && part[49] == byte_of(kLarge - 1, 1));
+  CHECK_STATUS(spillway_kv_value_read(&values[0], 1048570, part, 100, &read), SPILLWAY_KV_OK, session);
+  for (size_t i = 0; i < 100; ++i) CHECK(part[i] == byte_of(1048570 + i, 1));
+  CHECK_STATUS(spillway_kv_value_read(&values[0], kLarge, part, 100, &read), SPILLWAY_KV_OK, session);
+  CHECK(read == 0);
+  CHECK_STATUS(spillway_kv_value_read(&values[2], 2, part, 100, &read), SPILLWAY_KV_OK, session);
+  CHECK(read == 9 && memcmp(part, "small one", 9) == 0);
+  CHECK_STATUS(spillway_kv_value_read(&values[1], 0, part, 100, &read), SPILLWAY_KV_INVALID, NULL);
+  CHECK_STATUS(spillway_kv_value_read(NULL, 0, part, 100, NULL), SPILLWAY_KV_INVALID, NULL);
+  spillway_kv_value_release(values, 3);
+  CHECK_STATUS(spillway_kv_value_read(&values[0], 0, part, 100, NULL), SPILLWAY_KV_INVALID, NULL);
+  CHECK(has(session, "whole", "another"));
+  close_opened(own);
+}
+
+static void writers(void) {
+  const struct opened own = open_memory(64 << 20);
+  spillway_kv_session* const session = own.session;
+  static char large[kLarge];
+  for (size_t i = 0; i < kLarge; ++i) large[i] = byte_of(i, 2);
+  spillway_kv_writer* writer;
+  CHECK_STATUS(spillway_kv_writer_open(session, "key", 3, &writer), SPILLWAY_KV_OK, session);
+  CHECK_STATUS(spillway_kv_session_close(session), SPILLWAY_KV_IN_USE, session);
+  for (size_t at = 0; at < kLarge; at += 12345)
+    CHECK_STATUS(spillway_kv_writer_append(writer, large + at, kLarge - at < 12345 ? kLarge - at : 12345),
+                 SPILLWAY_KV_OK, session);
+  CHECK(has(session, "key", NULL));  // not yet
+  const spillway_kv_change_options options = {
+      .struct_bytes = sizeof options, .when = SPILLWAY_KV_IF_ABSENT, .flags = 4};
+  uint64_t version = 0;
+  CHECK_STATUS(spillway_kv_writer_commit(writer, &options, &version), SPILLWAY_KV_OK, session);
+  CHECK(version > 0);
+  check_large(session, "key", 2);
+
+  CHECK_STATUS(spillway_kv_writer_open(session, "key", 3, &writer), SPILLWAY_KV_OK, session);
+  CHECK_STATUS(spillway_kv_writer_append(writer, "small", 5), SPILLWAY_KV_OK, session);
+  CHECK_STATUS(spillway_kv_writer_append(writer, NULL, 0), SPILLWAY_KV_OK, session);
+  uint64_t other = 0;
+  CHECK_STATUS(spillway_kv_writer_commit(writer, &options, &other), SPILLWAY_KV_PRESENT, session);
+  CHECK(other == version);
+  CHECK_STATUS(spillway_kv_writer_open(session, "key", 3, &writer), SPILLWAY_KV_OK, session);
+  CHECK_STATUS(spillway_kv_writer_append(writer, large, kLarge), SPILLWAY_KV_OK, session);
+  spillway_kv_writer_abandon(writer);
+  spillway_kv_writer_abandon(NULL);
+  check_large(session, "key", 2);
+
+  CHECK_STATUS(spillway_kv_writer_open(session, "", 0, &writer), SPILLWAY_KV_INVALID, session);
+  CHECK_STATUS(spillway_kv_writer_open(session, NULL, 3, &writer), SPILLWAY_KV_INVALID, session);
+  CHECK_STATUS(spillway_kv_writer_open(NULL, "k", 1, &writer), SPILLWAY_KV_INVALID, NULL);
+  CHECK_STATUS(spillway_kv_writer_append(NULL, "k", 1), SPILLWAY_KV_INVALID, NULL);
+  CHECK_STATUS(spillway_kv_writer_commit(NULL, NULL, NULL), SPILLWAY_KV_INVALID, NULL);
+  CHECK_STATUS(spillway_kv_writer_open(session, "key", 3, &writer), SPILLWAY_KV_OK, session);
+  CHECK_STATUS(spillway_kv_writer_append(writer, NULL, 3), SPILLWAY_KV_INVALID, session);
+  CHECK_STATUS(spillway_kv_writer_append(writer, large, ((size_t)4 << 30) + 1), SPILLWAY_KV_TOO_LARGE,
+               session);
+  CHECK_STATUS(spillway_kv_writer_append(writer, large, 1), SPILLWAY_KV_INVALID, session);  // it has failed
+  CHECK_STATUS(spillway_kv_writer_commit(writer, NULL, &version), SPILLWAY_KV_INVALID, session);
+  CHECK(version == 0);
+  check_large(session, "key", 2);
   close_opened(own);
 }
 
@@ -170,4 +272,6 @@ void test_calls(void) {
   puts_and_removes();
   many();
   statistics();
+  large_values();
+  writers();
 }

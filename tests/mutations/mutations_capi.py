@@ -24,13 +24,18 @@ MUTATIONS = [
     mutation("an expired value of many is found", (MULTI_GET, "  if (has_expired(result->record_.header)) result = Found();\n", ""), test="kv_test", gtest_filter="MultiGetTest.*"),
     mutation("an error of a read of many is not told", (MULTI_GET, "  if (!io.whole()) {", "  if (false) {"), test="kv_test", gtest_filter="MultiGetTest.*"),
 
+    mutation("the head of a large value is the value", (MULTI_GET, "result->record_.header.kind() != RecordKind::kValue", "false")),
+
     # Values
     mutation("a value's memory given back at once", (SESSION, "      holder->found = std::move(*found);", "      { const kv::Found gone = std::move(*found); }")),
     mutation("a session closed under values", (SESSION, "  if (session->held_count > 0)", "  if (false)")),
     mutation("a value given back twice", (SESSION, "    value->holder = nullptr;\n", "")),
-    mutation("a value copied beyond the buffer", (REQUEST, "  if (value.size() > request.buffer_bytes) {", "  if (value.size() > request.buffer_bytes + 1) {")),
+    mutation("a value copied beyond the buffer", (REQUEST, "  if (bytes > request.buffer_bytes) {", "  if (bytes > request.buffer_bytes + 1) {")),
     mutation("the first piece of a value only", (REQUEST, "    to += part.size();\n", "")),
     mutation("the last error of many is told", (SESSION, "    if (result == SPILLWAY_KV_OK) result = refuse(&session, found.error());", "    result = refuse(&session, found.error());\n    result = SPILLWAY_KV_OK;")),
+
+    mutation("a writer goes on after it has failed", ("src/capi/large.cc", "  if (writer->has_failed)\n", "  if (false)\n")),
+    mutation("a session closed under a writer", ("src/capi/large.cc", "  ++session->held_count;\n", "  session->held_count += 0;\n")),
 
     # Structs of other versions
     mutation("members past a struct's end read", (STATUS, "  memcpy(own, from, std::min(bytes, own_bytes));", "  memcpy(own, from, own_bytes);")),
@@ -47,6 +52,5 @@ MUTATIONS = [
     mutation("what is left after a poll is not told", (QUEUE, "  if (queue->first_done != nullptr) queue->event.set();\n", "")),
     mutation("a poll leaves the event set", (QUEUE, "  queue->event.clear();\n", "")),
     mutation("a queue closed under requests", (QUEUE, "    if (queue->unfinished_count > 0)", "    if (false)")),
-    mutation("who waits is not told that nothing is left", (QUEUE, "  if (--pending_count == 0 && waiter_count > 0) event.set();", "  --pending_count;"), test="capi_threads_test"),
     mutation("the list of pieces is not copied", (QUEUE, "  slot->pieces = {slot->own_pieces, piece_count};", "  slot->pieces = {pieces, piece_count};")),
 ]

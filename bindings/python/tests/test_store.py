@@ -89,12 +89,20 @@ class MemoryTest(unittest.TestCase):
         self.assertEqual(store[b"key3"], b"new")
 
     def test_errors_have_the_librarys_line(self):
-        with self.assertRaisesRegex(spillway.Error, "^store: a value of 262145 bytes; give 262144 or fewer$") as raised:
-            self.store[b"key"] = bytes(262145)
-        self.assertEqual(raised.exception.status, -4)
+        with self.assertRaisesRegex(spillway.Error, "^store: a key of 65537 bytes; give 1 to 65536$") as raised:
+            self.store[bytes(65537)] = b""
+        self.assertEqual(raised.exception.status, -1)
         with self.assertRaises(spillway.FullError):
             for i in range(1000):
                 self.store[b"%d" % i] = bytes(200_000)
+
+    def test_large_values(self):
+        large = bytes(range(251)) * 10_000
+        self.store[b"large"] = large
+        self.store.put_many({b"small": b"1", b"other": large[1:]})
+        self.assertEqual(self.store[b"large"], large)
+        self.assertEqual(self.store.get_many([b"small", b"other", b"none", b"large"]), [b"1", large[1:], None, large])
+        self.assertEqual(self.store.get_entry(b"other").value, large[1:])
 
     def test_statistics(self):
         self.store[b"key"] = b"value"

@@ -23,19 +23,21 @@ static const char *const kWhens[] = {"always", "absent", "present", "version", N
 static int place_of(const char *name, const char *const *names, const char *what) {
   for (int i = 0; names[i] != NULL; ++i)
     if (strcmp(name, names[i]) == 0) return i;
-  PyErr_Format(PyExc_ValueError, "%s is '%s'; give '%s', '%s' or '%s'", what, name, names[0], names[1], names[2]);
+  PyErr_Format(PyExc_ValueError, "%s is '%s'; give '%s', '%s' or '%s'", what, name, names[0], names[1],
+               names[2]);
   return -1;
 }
 
 static PyObject *make(PyObject *module, PyObject *args, PyObject *keywords) {
-  static char *names[] = {"device", "capacity_bytes", "segment_bytes", "grain_bytes", "spare_percent", "overwrite", NULL};
+  static char *names[] = {
+      "device", "capacity_bytes", "segment_bytes", "grain_bytes", "spare_percent", "overwrite", NULL};
   (void)module;
   PyObject *device;
   unsigned long long capacity = 0, segment = 0;
   unsigned grain = 0, spare = 0;
   int overwrite = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, keywords, "O&|$KKIIp", names, PyUnicode_FSConverter, &device, &capacity,
-                                   &segment, &grain, &spare, &overwrite))
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "O&|$KKIIp", names, PyUnicode_FSConverter, &device,
+                                   &capacity, &segment, &grain, &spare, &overwrite))
     return NULL;
   const spillway_kv_make_options options = {.struct_bytes = sizeof options,
                                             .capacity_bytes = capacity,
@@ -58,8 +60,8 @@ static int store_init(KvStore *self, PyObject *args, PyObject *keywords) {
   const char *durability = "sync";
   unsigned batch_ms = 0;
   if (self->store != NULL) return PyErr_SetString(PyExc_ValueError, "the store is open already"), -1;
-  if (!PyArg_ParseTupleAndKeywords(args, keywords, "O&|$sI", names, PyUnicode_FSConverter, &device, &durability,
-                                   &batch_ms))
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "O&|$sI", names, PyUnicode_FSConverter, &device,
+                                   &durability, &batch_ms))
     return -1;
   const int place = place_of(durability, kDurabilities, "durability");
   int status = SPILLWAY_KV_INVALID;
@@ -93,7 +95,8 @@ static PyObject *store_in_memory(PyTypeObject *type, PyObject *argument) {
 static PyObject *store_close(KvStore *self, PyObject *unused) {
   (void)unused;
   if (self->store == NULL || self->process != getpid()) Py_RETURN_NONE;
-  if (self->busy_count > 0) return kv_raise(SPILLWAY_KV_IN_USE, "store: calls of other threads are under way");
+  if (self->busy_count > 0)
+    return kv_raise(SPILLWAY_KV_IN_USE, "store: calls of other threads are under way");
   spillway_kv *const store = self->store;
   spillway_kv_session **const idle = self->idle;
   const size_t count = self->idle_count;
@@ -152,7 +155,8 @@ static PyObject *store_stats(KvStore *self, PyObject *unused) {
 // ---- One key
 
 // Begins a get: on 0 the value is held, or absent, and kv_end is to follow; -1 with an exception.
-static int find(KvStore *self, const Py_buffer *key, spillway_kv_session **session, spillway_kv_value *value) {
+static int find(KvStore *self, const Py_buffer *key, spillway_kv_session **session,
+                spillway_kv_value *value) {
   if (kv_begin(self, session) != 0) return -1;
   *value = (spillway_kv_value){.struct_bytes = sizeof *value};
   int status;
@@ -174,7 +178,7 @@ static PyObject *get(KvStore *self, const Py_buffer *key, PyObject *absent, int 
   if (value.status != SPILLWAY_KV_OK)
     result = Py_NewRef(absent);
   else
-    result = PyBytes_FromStringAndSize(value.data, (Py_ssize_t)value.data_bytes);
+    result = kv_bytes(session, &value);
   if (result != NULL && as_entry && value.status == SPILLWAY_KV_OK) {
     PyObject *const entry = PyStructSequence_New(entry_type);
     PyObject *const bytes = result;
@@ -210,8 +214,8 @@ static PyObject *store_get_entry(KvStore *self, PyObject *args) {
 }
 
 // A put, or with null for the value a remove. Returns its status; below 0 with an exception.
-static int change(KvStore *self, const Py_buffer *key, const Py_buffer *value, const spillway_kv_change_options *options,
-                  uint64_t *version) {
+static int change(KvStore *self, const Py_buffer *key, const Py_buffer *value,
+                  const spillway_kv_change_options *options, uint64_t *version) {
   spillway_kv_session *session;
   if (kv_begin(self, &session) != 0) return -1;
   int status;
@@ -234,8 +238,8 @@ static PyObject *store_put(KvStore *self, PyObject *args, PyObject *keywords) {
   const char *when = "always";
   unsigned long long version = 0, expires_ms = 0;
   unsigned flags = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, keywords, "y*y*|$sKKI", names, &key, &value, &when, &version, &expires_ms,
-                                   &flags))
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "y*y*|$sKKI", names, &key, &value, &when, &version,
+                                   &expires_ms, &flags))
     return NULL;
   uint64_t new_version = 0;
   const int place = place_of(when, kWhens, "when");
@@ -260,9 +264,10 @@ static PyObject *store_delete(KvStore *self, PyObject *args, PyObject *keywords)
   Py_buffer key;
   unsigned long long version = 0;
   if (!PyArg_ParseTupleAndKeywords(args, keywords, "y*|$K", names, &key, &version)) return NULL;
-  const spillway_kv_change_options options = {.struct_bytes = sizeof options,
-                                              .when = version != 0 ? SPILLWAY_KV_IF_VERSION : SPILLWAY_KV_ALWAYS,
-                                              .version = version};
+  const spillway_kv_change_options options = {
+      .struct_bytes = sizeof options,
+      .when = version != 0 ? SPILLWAY_KV_IF_VERSION : SPILLWAY_KV_ALWAYS,
+      .version = version};
   const int status = change(self, &key, NULL, &options, NULL);
   PyBuffer_Release(&key);
   return status < 0 ? NULL : PyBool_FromLong(status == SPILLWAY_KV_OK);
@@ -311,18 +316,24 @@ static int store_contains(KvStore *self, PyObject *key_object) {
 // ---- The module
 
 static PyMethodDef kStoreMethods[] = {
-    {"in_memory", (PyCFunction)store_in_memory, METH_O | METH_CLASS, "A store in memory, gone when it is closed."},
+    {"in_memory", (PyCFunction)store_in_memory, METH_O | METH_CLASS,
+     "A store in memory, gone when it is closed."},
     {"close", (PyCFunction)store_close, METH_NOARGS, "Closes the store; a second time does nothing."},
     {"__enter__", store_enter, METH_NOARGS, NULL},
     {"__exit__", (PyCFunction)store_exit, METH_VARARGS, NULL},
     {"get", (PyCFunction)store_get, METH_VARARGS, "The value under a key, or the default, None."},
-    {"get_entry", (PyCFunction)store_get_entry, METH_VARARGS, "The value with its version, expiry and flags, or None."},
+    {"get_entry", (PyCFunction)store_get_entry, METH_VARARGS,
+     "The value with its version, expiry and flags, or None."},
     {"put", (PyCFunction)(void *)store_put, METH_VARARGS | METH_KEYWORDS,
      "Puts a value; returns its version, or None when the condition does not hold."},
-    {"delete", (PyCFunction)(void *)store_delete, METH_VARARGS | METH_KEYWORDS, "Removes a key; was there one?"},
-    {"get_many", (PyCFunction)kv_get_many, METH_O, "The values under keys, read together; None where there is none."},
-    {"put_many", (PyCFunction)kv_put_many, METH_O, "Puts the values of a mapping, or of pairs, many at a time."},
-    {"delete_many", (PyCFunction)kv_delete_many, METH_O, "Removes keys, many at a time; how many were there?"},
+    {"delete", (PyCFunction)(void *)store_delete, METH_VARARGS | METH_KEYWORDS,
+     "Removes a key; was there one?"},
+    {"get_many", (PyCFunction)kv_get_many, METH_O,
+     "The values under keys, read together; None where there is none."},
+    {"put_many", (PyCFunction)kv_put_many, METH_O,
+     "Puts the values of a mapping, or of pairs, many at a time."},
+    {"delete_many", (PyCFunction)kv_delete_many, METH_O,
+     "Removes keys, many at a time; how many were there?"},
     {"stats", (PyCFunction)store_stats, METH_NOARGS, "What the store holds and where."},
     {NULL, NULL, 0, NULL}};
 
@@ -334,8 +345,8 @@ static PyType_Slot kStoreSlots[] = {{Py_tp_doc, "A key-value store on a device o
                                     {Py_mp_ass_subscript, store_assign},
                                     {Py_sq_contains, store_contains},
                                     {0, NULL}};
-static PyType_Spec kStoreSpec = {
-    "spillway.Store", sizeof(KvStore), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, kStoreSlots};
+static PyType_Spec kStoreSpec = {"spillway.Store", sizeof(KvStore), 0,
+                                 Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, kStoreSlots};
 
 static PyStructSequence_Field kEntryFields[] = {{"value", "bytes"},
                                                 {"version", "a larger one is newer"},
@@ -350,10 +361,12 @@ static PyObject *library_version(PyObject *module, PyObject *unused) {
 }
 
 static PyMethodDef kMethods[] = {
-    {"make", (PyCFunction)(void *)make, METH_VARARGS | METH_KEYWORDS, "Makes an empty store on a device or file."},
+    {"make", (PyCFunction)(void *)make, METH_VARARGS | METH_KEYWORDS,
+     "Makes an empty store on a device or file."},
     {"library_version", library_version, METH_NOARGS, "The version of the C library."},
     {NULL, NULL, 0, NULL}};
-static struct PyModuleDef kModule = {PyModuleDef_HEAD_INIT, "spillway._kv", NULL, -1, kMethods, NULL, NULL, NULL, NULL};
+static struct PyModuleDef kModule = {
+    PyModuleDef_HEAD_INIT, "spillway._kv", NULL, -1, kMethods, NULL, NULL, NULL, NULL};
 
 PyMODINIT_FUNC PyInit__kv(void) {
   PyObject *const module = PyModule_Create(&kModule);

@@ -26,9 +26,11 @@ static int hold_pair(Many *many, PyObject *item) {
   int status = -1;
   if (PySequence_Fast_GET_SIZE(pair) != 2) {
     PyErr_SetString(PyExc_ValueError, "put_many wants a mapping, or pairs of key and value");
-  } else if (PyObject_GetBuffer(PySequence_Fast_GET_ITEM(pair, 0), &many->keys[many->key_count], PyBUF_SIMPLE) == 0) {
+  } else if (PyObject_GetBuffer(PySequence_Fast_GET_ITEM(pair, 0), &many->keys[many->key_count],
+                                PyBUF_SIMPLE) == 0) {
     ++many->key_count;
-    status = PyObject_GetBuffer(PySequence_Fast_GET_ITEM(pair, 1), &many->values[many->value_count], PyBUF_SIMPLE);
+    status =
+        PyObject_GetBuffer(PySequence_Fast_GET_ITEM(pair, 1), &many->values[many->value_count], PyBUF_SIMPLE);
     if (status == 0) ++many->value_count;
   }
   Py_DECREF(pair);
@@ -55,12 +57,11 @@ static int hold(Many *many, PyObject *iterable, int pairs) {
   return 0;
 }
 
-static PyObject *list_of(const spillway_kv_value *values, Py_ssize_t count) {
+static PyObject *list_of(spillway_kv_session *session, spillway_kv_value *values, Py_ssize_t count) {
   PyObject *const list = PyList_New(count);
   for (Py_ssize_t i = 0; i < count && list != NULL; ++i) {
-    PyObject *const item = values[i].status == SPILLWAY_KV_OK
-                               ? PyBytes_FromStringAndSize(values[i].data, (Py_ssize_t)values[i].data_bytes)
-                               : Py_NewRef(Py_None);
+    PyObject *const item =
+        values[i].status == SPILLWAY_KV_OK ? kv_bytes(session, &values[i]) : Py_NewRef(Py_None);
     if (item == NULL) {
       Py_DECREF(list);
       return NULL;
@@ -91,7 +92,8 @@ PyObject *kv_get_many(KvStore *self, PyObject *keys) {
       Py_BEGIN_ALLOW_THREADS;
       status = spillway_kv_get_many(session, wanted, count, values);
       Py_END_ALLOW_THREADS;
-      result = status < 0 ? kv_raise(status, spillway_kv_error_text(session)) : list_of(values, many.count);
+      result = status < 0 ? kv_raise(status, spillway_kv_error_text(session))
+                          : list_of(session, values, many.count);
       spillway_kv_value_release(values, count);
       kv_end(self, session);
     }

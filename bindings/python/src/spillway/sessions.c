@@ -48,7 +48,8 @@ PyObject *kv_raise(int status, const char *text) {
 
 int kv_begin(KvStore *self, spillway_kv_session **session) {
   if (self->store == NULL || self->process != getpid()) {
-    PyErr_SetString(PyExc_ValueError, self->store == NULL ? "the store is closed" : "the store is another process's");
+    PyErr_SetString(PyExc_ValueError,
+                    self->store == NULL ? "the store is closed" : "the store is another process's");
     return -1;
   }
   if (self->idle_count > 0) {
@@ -78,4 +79,18 @@ int kv_begin(KvStore *self, spillway_kv_session **session) {
 void kv_end(KvStore *self, spillway_kv_session *session) {
   --self->busy_count;
   self->idle[self->idle_count++] = session;
+}
+
+PyObject *kv_bytes(spillway_kv_session *session, spillway_kv_value *value) {
+  PyObject *const bytes = PyBytes_FromStringAndSize(value->data, (Py_ssize_t)value->data_bytes);
+  if (bytes == NULL || value->data != NULL || value->data_bytes == 0) return bytes;
+  // A large one.
+  char *const to = PyBytes_AS_STRING(bytes);
+  int status;
+  Py_BEGIN_ALLOW_THREADS;
+  status = spillway_kv_value_read(value, 0, to, value->data_bytes, NULL);
+  Py_END_ALLOW_THREADS;
+  if (status == SPILLWAY_KV_OK) return bytes;
+  Py_DECREF(bytes);
+  return kv_raise(status, spillway_kv_error_text(session));
 }

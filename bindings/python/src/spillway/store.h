@@ -6,10 +6,9 @@
 #include <sys/types.h>
 
 typedef struct {
-  PyObject_HEAD
-  spillway_kv *store;          // null: closed
-  pid_t process;               // that opened it
-  spillway_kv_session **idle;  // sessions that no call has
+  PyObject_HEAD spillway_kv *store;  // null: closed
+  pid_t process;                     // that opened it
+  spillway_kv_session **idle;        // sessions that no call has
   size_t idle_count;
   size_t idle_room;   // for all there are
   size_t busy_count;  // those of calls under way
@@ -22,6 +21,9 @@ void kv_end(KvStore *self, spillway_kv_session *session);
 int kv_add_errors(PyObject *module);
 // Sets the exception of a status; returns null.
 PyObject *kv_raise(int status, const char *text);
+
+// What a call has found, as bytes; null with an exception. `session` is the call's.
+PyObject *kv_bytes(spillway_kv_session *session, spillway_kv_value *value);
 
 // Methods of many keys (many.c).
 PyObject *kv_get_many(KvStore *self, PyObject *keys);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { kSmall = 512 };
+enum { kSmall = 512, kPart = 1 << 20 };
 
 static void throw_line(JNIEnv *env, int status, const char *line) {
   const jclass class = (*env)->FindClass(env, "io/spillway/KvException");
@@ -54,10 +54,30 @@ static int take(JNIEnv *env, jbyteArray array, jobject buffer, jint offset, jint
   return 0;
 }
 
-static jbyteArray array_of(JNIEnv *env, const spillway_kv_value *value) {
+// What a call of the session has found, as an array; null with an exception.
+static jbyteArray array_of(JNIEnv *env, spillway_kv_session *session, spillway_kv_value *value) {
+  if (value->data_bytes > INT32_MAX - 8) {
+    throw_line(env, SPILLWAY_KV_TOO_LARGE, "store: the value is too large for an array");
+    return NULL;
+  }
   const jbyteArray array = (*env)->NewByteArray(env, (jsize)value->data_bytes);
-  if (array != NULL) (*env)->SetByteArrayRegion(env, array, 0, (jsize)value->data_bytes, value->data);
-  return array;
+  if (array == NULL) return NULL;
+  if (value->data != NULL || value->data_bytes == 0) {
+    (*env)->SetByteArrayRegion(env, array, 0, (jsize)value->data_bytes, value->data);
+    return array;
+  }
+  // A large one, by way of a buffer.
+  int status = SPILLWAY_KV_OK;
+  signed char *const part = malloc(kPart);
+  if (part == NULL) throw_line(env, SPILLWAY_KV_NO_MEMORY, "store: no memory for a copy");
+  for (size_t done = 0, read; part != NULL && done < value->data_bytes; done += read) {
+    status = spillway_kv_value_read(value, done, part, kPart, &read);
+    if (status != SPILLWAY_KV_OK) break;
+    (*env)->SetByteArrayRegion(env, array, (jsize)done, (jsize)read, part);
+  }
+  free(part);
+  if (status != SPILLWAY_KV_OK) throw_status(env, status, session);
+  return part != NULL && status == SPILLWAY_KV_OK ? array : NULL;
 }
 
 #define NATIVE(type, name) JNIEXPORT type JNICALL Java_io_spillway_KvNative_##name
@@ -82,7 +102,8 @@ NATIVE(jlong, open)(JNIEnv *env, jclass class, jstring device, jint durability) 
   (void)class;
   const char *const text = (*env)->GetStringUTFChars(env, device, NULL);
   if (text == NULL) return 0;
-  const spillway_kv_open_options options = {.struct_bytes = sizeof options, .durability = (uint32_t)durability};
+  const spillway_kv_open_options options = {.struct_bytes = sizeof options,
+                                            .durability = (uint32_t)durability};
   spillway_kv *store;
   const int status = spillway_kv_open(text, &options, &store);
   (*env)->ReleaseStringUTFChars(env, device, text);
@@ -127,8 +148,8 @@ NATIVE(void, closeSession)(JNIEnv *env, jclass class, jlong session) {
   if (status != SPILLWAY_KV_OK) throw_status(env, status, session_of(session));
 }
 
-NATIVE(jbyteArray, get)(JNIEnv *env, jclass class, jlong handle, jbyteArray key_array, jobject key_buffer, jint offset,
-                        jint count) {
+NATIVE(jbyteArray, get)(JNIEnv *env, jclass class, jlong handle, jbyteArray key_array, jobject key_buffer,
+                        jint offset, jint count) {
   (void)class;
   struct bytes key;
   if (take(env, key_array, key_buffer, offset, count, &key) != 0) return NULL;
@@ -137,23 +158,26 @@ NATIVE(jbyteArray, get)(JNIEnv *env, jclass class, jlong handle, jbyteArray key_
   const int status = spillway_kv_get_value(session, key.data, key.count, &value);
   free(key.copy);
   if (status < 0) throw_status(env, status, session);
-  const jbyteArray result = status == SPILLWAY_KV_OK ? array_of(env, &value) : NULL;
+  const jbyteArray result = status == SPILLWAY_KV_OK ? array_of(env, session, &value) : NULL;
   spillway_kv_value_release(&value, 1);
   return result;
 }
 
-NATIVE(jint, getInto)(JNIEnv *env, jclass class, jlong handle, jbyteArray key_array, jobject key_buffer, jint offset,
-                      jint count, jobject to, jint to_offset, jint to_bytes) {
+NATIVE(jint, getInto)(JNIEnv *env, jclass class, jlong handle, jbyteArray key_array, jobject key_buffer,
+                      jint offset, jint count, jobject to, jint to_offset, jint to_bytes) {
   (void)class;
   struct bytes key, target;
   if (take(env, key_array, key_buffer, offset, count, &key) != 0) return 0;
   take(env, NULL, to, to_offset, to_bytes, &target);
   spillway_kv_session *const session = session_of(handle);
   spillway_kv_value value = {.struct_bytes = sizeof value};
-  const int status =
-      spillway_kv_get(session, key.data, key.count, (void *)target.data, target.count, &value);
+  const int status = spillway_kv_get(session, key.data, key.count, (void *)target.data, target.count, &value);
   free(key.copy);
   if (status < 0) throw_status(env, status, session);
+  if (value.data_bytes > INT32_MAX) {
+    throw_line(env, SPILLWAY_KV_TOO_LARGE, "store: the value is too large for a buffer");
+    return 0;
+  }
   return status == SPILLWAY_KV_ABSENT ? -1 : (jint)value.data_bytes;
 }
 
@@ -186,7 +210,7 @@ NATIVE(jobjectArray, getMany)(JNIEnv *env, jclass class, jlong handle, jobjectAr
     result = bytes_class != NULL ? (*env)->NewObjectArray(env, count, bytes_class, NULL) : NULL;
     for (jsize i = 0; i < count && result != NULL; ++i) {
       if (values[i].status != SPILLWAY_KV_OK) continue;
-      const jbyteArray array = array_of(env, &values[i]);
+      const jbyteArray array = array_of(env, session, &values[i]);
       if (array == NULL) break;  // with an exception
       (*env)->SetObjectArrayElement(env, result, i, array);
       (*env)->DeleteLocalRef(env, array);
@@ -200,9 +224,9 @@ NATIVE(jobjectArray, getMany)(JNIEnv *env, jclass class, jlong handle, jobjectAr
   return result;
 }
 
-NATIVE(jlong, put)(JNIEnv *env, jclass class, jlong handle, jbyteArray key_array, jobject key_buffer, jint offset,
-                   jint count, jbyteArray value_array, jobject value_buffer, jint value_offset, jint value_count,
-                   jint when, jlong version, jlong expires_ms) {
+NATIVE(jlong, put)(JNIEnv *env, jclass class, jlong handle, jbyteArray key_array, jobject key_buffer,
+                   jint offset, jint count, jbyteArray value_array, jobject value_buffer, jint value_offset,
+                   jint value_count, jint when, jlong version, jlong expires_ms) {
   (void)class;
   struct bytes key, value;
   if (take(env, key_array, key_buffer, offset, count, &key) != 0) return 0;
@@ -224,14 +248,15 @@ NATIVE(jlong, put)(JNIEnv *env, jclass class, jlong handle, jbyteArray key_array
   return status == SPILLWAY_KV_OK ? (jlong)new_version : 0;
 }
 
-NATIVE(jboolean, delete)(JNIEnv *env, jclass class, jlong handle, jbyteArray key_array, jobject key_buffer, jint offset,
-                         jint count, jlong version) {
+NATIVE(jboolean, delete)(JNIEnv *env, jclass class, jlong handle, jbyteArray key_array, jobject key_buffer,
+                         jint offset, jint count, jlong version) {
   (void)class;
   struct bytes key;
   if (take(env, key_array, key_buffer, offset, count, &key) != 0) return JNI_FALSE;
-  const spillway_kv_change_options options = {.struct_bytes = sizeof options,
-                                              .when = version != 0 ? SPILLWAY_KV_IF_VERSION : SPILLWAY_KV_ALWAYS,
-                                              .version = (uint64_t)version};
+  const spillway_kv_change_options options = {
+      .struct_bytes = sizeof options,
+      .when = version != 0 ? SPILLWAY_KV_IF_VERSION : SPILLWAY_KV_ALWAYS,
+      .version = (uint64_t)version};
   spillway_kv_session *const session = session_of(handle);
   const int status = spillway_kv_remove(session, key.data, key.count, &options, NULL);
   free(key.copy);

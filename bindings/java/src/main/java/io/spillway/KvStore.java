@@ -8,7 +8,7 @@ import java.util.Objects;
 /**
  * A key-value store on a flash device or file (docs/kv-api.md).
  *
- * <p>For all threads: a call blocks its thread, and has a session of its own meanwhile. Keys are 1 to 65,536 bytes, values 0 to 1 MiB. Direct
+ * <p>For all threads: a call blocks its thread, and has a session of its own meanwhile. Keys are 1 to 65,536 bytes, values 0 to 4 GiB, of which arrays and buffers take 2. Direct
  * buffers are read and written where they lie, from position to limit; their positions do not change. Arrays are copied. What others change in
  * an array or buffer during a call is stored or returned in any mixture.
  */

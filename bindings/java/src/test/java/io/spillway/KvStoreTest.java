@@ -73,7 +73,11 @@ public final class KvStoreTest {
     store.put(longKey, large);
     check(Arrays.equals(store.get(longKey), large), "a large value");
     checkThrows(KvException.class, "a key of 0 bytes", () -> store.get(new byte[0]));
-    checkThrows(KvException.class, "a value of 300000 bytes", () -> store.put(key, new byte[300_000]));
+    byte[] larger = new byte[3_000_000];
+    for (int i = 0; i < larger.length; ++i) larger[i] = (byte) (i * 7 + i / 1000);
+    store.put(key, larger);
+    check(Arrays.equals(store.get(key), larger), "a value in pieces");
+    check(Arrays.equals(store.getMany(List.of(key, longKey))[0], larger), "a value in pieces among others");
     checkThrows(NullPointerException.class, null, () -> store.get((byte[]) null));
     checkThrows(NullPointerException.class, null, () -> store.put(key, null));
     try {
