@@ -12,6 +12,11 @@ base::Expected<void> check_key(std::string_view key) {
   return base::failure(EINVAL, "store: a key of ", key.size(), " bytes; give 1 to ", kKeyBytesMax);
 }
 
+base::Expected<void> check_options(const PutOptions& options) {
+  if (options.expires_ms >> 48 == 0) return {};
+  return base::failure(EINVAL, "store: expiry after the year 10889");
+}
+
 namespace {
 
 // Is it one with all of its value? Then what that says.
@@ -151,7 +156,7 @@ base::Expected<void> Session::look(const KeyHash& hash, std::string_view key, Cu
 }
 
 base::Expected<Changed> Session::put(std::string_view key, Bytes value, const PutOptions& options) {
-  if (options.expires_ms >> 48 != 0) return base::failure(EINVAL, "store: expiry after the year 10889");
+  if (auto checked = check_options(options); !checked) return std::unexpected(checked.error());
   if (value.size() > store_->identity_.geometry.value_bytes_max()) {
     ValueWriter writer;
     if (auto opened = writer.open(*this, key); !opened) return std::unexpected(opened.error());

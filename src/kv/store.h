@@ -114,8 +114,9 @@ class Found {
   Bytes piece_;
 };
 
-// Errors: EINVAL for what no key may be.
+// Errors: EINVAL for what no key, or no options, may be.
 base::Expected<void> check_key(std::string_view key);
+base::Expected<void> check_options(const PutOptions& options);
 
 struct StoreCounts {
   LogCounts log;

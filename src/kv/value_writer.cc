@@ -71,6 +71,7 @@ base::Expected<Changed> ValueWriter::commit(const PutOptions& options) {
     abandon();
     return done;
   }
+  if (auto checked = check_options(options); !checked) return std::unexpected(checked.error());
   if (filled_bytes_ > 0)
     if (auto written = write_piece(); !written) return std::unexpected(written.error());
   // A head whose pieces a power cut has taken would hide the value that was there before.

@@ -121,8 +121,9 @@ const void* Fiber::return_address() const {
   return saved.return_address;
 }
 
-// The last thing on the old stack.
-void Fiber::leave_for([[maybe_unused]] Fiber& to, bool ends) {
+// The last thing on the old stack. Inlined: the thread sanitizer counts who calls whom, and would count its beginning for the old fiber and its
+// end for the new one, whose first call of all it would then note before the beginning of its list.
+[[gnu::always_inline]] inline void Fiber::leave_for([[maybe_unused]] Fiber& to, bool ends) {
   ended_ = ends;
 #if __has_feature(address_sanitizer)
   __sanitizer_start_switch_fiber(ends ? nullptr : &fake_stack_, to.stack_, to.stack_bytes_);
