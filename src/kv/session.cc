@@ -196,7 +196,7 @@ base::Expected<Changed> Session::change(const New& next) {
   store_->log_.finish(written.extent, installed.has_value());
   if (!installed) return std::unexpected(installed.error());
   if (current.is_head) store_->remove_pieces({.head = hash, .of = current.pieces});
-  return Changed{Outcome::kDone, written.sequence};
+  return Changed{Outcome::kDone, is_remove ? 0 : written.sequence};
 }
 
 // A sequence, and room. Who has a sequence is counted until the index knows of it: never while it waits for room, which a checkpoint,
