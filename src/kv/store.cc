@@ -14,6 +14,9 @@ namespace {
 
 constexpr uint64_t kSegmentsWanted = 256;
 constexpr uint64_t kRetryNs = 100'000'000;
+// A store's generations begin anywhere below: what an older one has left on the medium has, as good as surely, none of them. Far from
+// the 48 bits that tombstones have for one.
+constexpr unsigned kFirstGenerationBits = 40;
 
 uint64_t segment_bytes_for(uint64_t capacity_bytes) {
   const uint64_t share = std::bit_floor(std::max<uint64_t>(capacity_bytes / kSegmentsWanted, 1));
@@ -49,6 +52,9 @@ base::Expected<void> Store::make(storage::Device& device, const MakeOptions& opt
                          kSegmentsOffset + Log::kSegmentsMin * geometry.segment_bytes);
   sys::random_bytes({reinterpret_cast<unsigned char*>(&identity.store_id), sizeof identity.store_id});
   sys::random_bytes(identity.secret.bytes);
+  uint64_t generation = 0;
+  sys::random_bytes({reinterpret_cast<unsigned char*>(&generation), sizeof generation});
+  generation >>= 64 - kFirstGenerationBits;
 
   Channel channel;
   if (auto opened = channel.open_for_threads(device); !opened) return opened;
@@ -62,7 +68,7 @@ base::Expected<void> Store::make(storage::Device& device, const MakeOptions& opt
   write_superblocks();  // of an old store none is left while segments are already the new one's
   for (uint64_t i = 0; i < geometry.segment_count && error == 0; ++i) {
     const std::span header(block, geometry.grain_bytes);
-    write_segment_header(identity, {.generation = 0, .state = SegmentState::kFree}, header);
+    write_segment_header(identity, {.generation = generation, .state = SegmentState::kFree}, header);
     for (uint64_t offset : geometry.header_offsets(i))
       if (error == 0) error = channel.write(offset, header);
   }
