@@ -211,7 +211,7 @@ base::Expected<void> Session::write(const KeyHash& hash, const New& next, uint64
     const Log::Room room = store_->log_.allocate(stream_, grains, entry, next.options.expires_ms, extent);
     if (room == Log::Room::kDone) break;
     if (room == Log::Room::kFailed || !store_->log_.wait_for_room(seen, room))
-      return std::unexpected(store_->failed_error());
+      return std::unexpected(store_->tell_failure());
   }
   write_record(store_->identity_.secret,
                {.generation = extent.generation,
@@ -225,7 +225,7 @@ base::Expected<void> Session::write(const KeyHash& hash, const New& next, uint64
   if (error == 0 && store_->options_.durability == Durability::kSync && next.kind != RecordKind::kPiece) {
     error = store_->flushes_.flush(channel_);
     what = "flush";
-    if (error != 0) store_->fail(error);
+    if (error != 0) store_->fail(error, true);
   }
   // Pairs with the acquire of the keeper, which flushes what was written before.
   if (store_->options_.durability == Durability::kBatch &&

@@ -164,9 +164,13 @@ class Store {
   void stop_threads();
   void keep();
   void collect();
-  // The medium does not keep what it is given: nothing is written any more.
-  void fail(int error);
-  base::Error failed_error() const;
+  // The medium does not keep what it is given: nothing is written any more. A call tells who made it; what no call has told within a second
+  // is logged.
+  void fail(int error, bool is_told);
+  base::Error tell_failure();
+  // That, or that it is full.
+  base::Error failure() const;
+  void log_failure(uint64_t& at_ns);
 
   storage::Device& device_;
   StoreOptions options_;
@@ -180,9 +184,10 @@ class Store {
   KeyLocks key_locks_;
   FlushGroup flushes_;
   std::atomic<uint32_t> next_stream_{0};
-  std::atomic<bool> wrote_{false};  // since the keeper's last flush; of kBatch
-  std::atomic<int> error_{0};       // why the log has failed
-  Channel keeper_channel_;          // the keeper's
+  std::atomic<bool> wrote_{false};    // since the keeper's last flush; of kBatch
+  std::atomic<int> error_{0};         // why the log has failed
+  std::atomic<bool> is_told_{false};  // that it has
+  Channel keeper_channel_;            // the keeper's
   sys::Thread keeper_, collector_thread_;
   bool has_keeper_ = false, has_collector_ = false;
   std::atomic<bool> stopping_{false};
