@@ -237,7 +237,7 @@ TEST_F(CheckLifeTest, ACheckpointsSegmentsAreNotTheLogs) {
 
 // Whatever a power cut leaves: what the records say, and what recovery makes of them, is the same; and one opening later all is well.
 // Longer: SPILLWAY_CUTS=2000.
-TEST(CheckCrashTest, WhatRecoveryMakesIsWhatTheRecordsSay) {
+TEST(CheckCutTest, WhatRecoveryMakesIsWhatTheRecordsSay) {
   uint64_t unclean = 0, unsealed = 0;
   std::vector<std::byte> medium(17 << 20);
   {
