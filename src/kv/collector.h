@@ -13,7 +13,8 @@
 // A tombstone ends when nothing on the medium can be older than what it removed: every segment but the victim has a higher
 // generation than any had when the tombstone's own was sealed.
 //
-// Pieces of values that are gone leave the index first of all (large_values.h).
+// Pieces of values that are gone leave the index first of all (large_values.h). A victim of which a snapshot has kept something meanwhile
+// stays as it is (snapshots.h).
 //
 // Thread contract: one thread, the store's collector.
 #pragma once
@@ -24,6 +25,7 @@
 #include "kv/large_values.h"
 #include "kv/log.h"
 #include "kv/readers.h"
+#include "kv/snapshots.h"
 
 namespace kv {
 
@@ -45,7 +47,7 @@ class Collector {
 
   // All outlive it. Errors: ENOMEM, EMFILE.
   base::Expected<void> open(storage::Device& device, const Identity& identity, Index& index, Log& log,
-                            Readers& readers, LargeValues& large_values);
+                            Readers& readers, LargeValues& large_values, Snapshots& snapshots);
   void close();
 
   struct Failure {
@@ -89,6 +91,7 @@ class Collector {
   int transfer(storage::Operation operation, std::span<std::byte> memory);
   bool is_in_vain();
   int release_pieces(const Pieces& pieces);
+  bool is_kept(uint32_t victim);
   Failure settle();
 
   storage::Device* device_ = nullptr;
@@ -97,12 +100,14 @@ class Collector {
   Log* log_ = nullptr;
   Readers* readers_ = nullptr;
   LargeValues* large_values_ = nullptr;
+  Snapshots* snapshots_ = nullptr;
   Channel channel_;
   storage::Queue* queue_ = nullptr;
   std::span<std::byte> summary_;  // memory for the largest
   std::span<std::byte> read_;
   std::span<std::byte> written_;
   std::vector<Move> live_;
+  std::vector<Move> tombstones_;  // of the victim, moved or ended; released with it
   std::vector<Run> runs_;
   uint32_t to_settle_ = 0;
   uint32_t victims_looked_at_ = 0;  // and what they gained, since is_in_vain() last said

@@ -187,7 +187,7 @@ base::Expected<Changed> Session::change(const New& next) {
   uint32_t size = 0;
   if (auto written = write(hash, next, sequence, extent, size); !written)
     return std::unexpected(written.error());
-  auto installed = install(hash, next, current, extent, size);
+  auto installed = install(hash, next, sequence, current, extent, size);
   store_->log_.finish(extent, installed.has_value());
   if (!installed) return std::unexpected(installed.error());
   if (current.is_head) store_->remove_pieces({.head = hash, .of = current.pieces});
@@ -237,9 +237,13 @@ base::Expected<void> Session::write(const KeyHash& hash, const New& next, uint64
 }
 
 // `current` is what was replaced, afterwards, if anything.
-base::Expected<void> Session::install(const KeyHash& hash, const New& next, Current& current,
-                                      const Extent& extent, uint32_t size) {
+base::Expected<void> Session::install(const KeyHash& hash, const New& next, uint64_t sequence,
+                                      Current& current, const Extent& extent, uint32_t size) {
   Index& index = *store_->index_;
+  const auto hand_over = [&](const Location& old) {
+    store_->snapshots_.changed(hash, old, current.version, current.is_head ? &current.pieces : nullptr,
+                               sequence);
+  };
   Buffer memory;
   for (;;) {
     const Readers::Reading reading(store_->readers_, place_);
@@ -261,18 +265,19 @@ base::Expected<void> Session::install(const KeyHash& hash, const New& next, Curr
       if (*match == Match::kNo) continue;
       own = &all[i];
       current.is_head = *match == Match::kYes && is_head(record, current.pieces);
+      current.version = *match == Match::kYes ? record.header.sequence() : 0;
     }
     const bool is_remove = next.kind == RecordKind::kTombstone;
     if (own != nullptr) {
-      const bool done = is_remove ? index.remove(hash.low, own->address)
-                                  : index.replace(hash.low, own->address, extent.address, size);
+      const bool done = is_remove ? index.remove(hash.low, own->address, hand_over)
+                                  : index.replace(hash.low, own->address, extent.address, size, hand_over);
       if (!done) continue;  // it has been moved
       store_->log_.release(own->address, own->size);
       return {};
     }
     current.is_head = false;
     if (is_remove) return {};
-    switch (index.insert(hash.low, extent.address, size, {others, count})) {
+    switch (index.insert(hash.low, extent.address, size, {others, count}, hand_over)) {
       case Index::Inserted::kDone: return {};
       case Index::Inserted::kOther: continue;
       case Index::Inserted::kFull: return base::failure(ENOMEM, "store: no memory for the index");

@@ -137,7 +137,9 @@ base::Expected<void> Store::start() {
   auto report = recover(device_, identity_, log_, *index_);
   if (!report) return std::unexpected(report.error());
   recovery_ = *report;
-  if (auto opened = collector_.open(device_, identity_, *index_, log_, readers_, large_values_); !opened)
+  snapshots_.open(log_, large_values_, identity_.geometry);
+  if (auto opened = collector_.open(device_, identity_, *index_, log_, readers_, large_values_, snapshots_);
+      !opened)
     return opened;
   return start_threads();
 }

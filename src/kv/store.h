@@ -27,6 +27,7 @@
 #include "kv/log.h"
 #include "kv/readers.h"
 #include "kv/recovery.h"
+#include "kv/snapshots.h"
 #include "sys/threads.h"
 
 namespace kv {
@@ -97,6 +98,7 @@ class Found {
  private:
   friend class MultiGet;
   friend class Session;
+  friend class Snapshot;
   void swap(Found& other) noexcept;
   void reset();
 
@@ -150,6 +152,7 @@ class Store {
   friend class Found;
   friend class MultiGet;
   friend class Session;
+  friend class Snapshot;
   friend class ValueWriter;
   // Pieces that nobody reads are the collector's to release.
   void remove_pieces(const Pieces& pieces) {
@@ -180,6 +183,7 @@ class Store {
   Log log_;
   Readers readers_;
   LargeValues large_values_;
+  Snapshots snapshots_;
   Collector collector_;
   KeyLocks key_locks_;
   FlushGroup flushes_;
@@ -213,6 +217,7 @@ class Session {
 
  private:
   friend class MultiGet;
+  friend class Snapshot;
   friend class ValueWriter;
   // The key's record, as far as a change knows it.
   struct Current {
@@ -244,8 +249,8 @@ class Session {
   base::Expected<void> look(const KeyHash& hash, std::string_view key, Current& current);
   base::Expected<void> write(const KeyHash& hash, const New& next, uint64_t sequence, Extent& extent,
                              uint32_t& size_code);
-  base::Expected<void> install(const KeyHash& hash, const New& next, Current& current, const Extent& extent,
-                               uint32_t size_code);
+  base::Expected<void> install(const KeyHash& hash, const New& next, uint64_t sequence, Current& current,
+                               const Extent& extent, uint32_t size_code);
   base::Error io_error(int number, const char* what) const;
 
   Store* store_ = nullptr;
