@@ -38,6 +38,7 @@ base::Expected<void> Collector::open(const Parts& parts, uint64_t checkpoint_rec
   log_ = parts.log;
   readers_ = parts.readers;
   large_values_ = parts.large_values;
+  snapshots_ = parts.snapshots;
   checkpointer_.open(*identity_, *index_, *log_, *parts.changes, *large_values_, recovered.last_checkpoint,
                      recovered.checkpoint_segments);
   checkpoint_records_ = checkpoint_records;
@@ -89,7 +90,16 @@ Collector::Failure Collector::step(bool& did) {
     did = true;
     return settle();
   }
-  if (victim == Log::kNone && need.collects) log_->tell_waiting();
+  if (victim == Log::kNone && need.collects) {
+    if (const Log::Room why = log_->would_refuse();
+        why != Log::Room::kDone && snapshots_->cancel_oldest(why)) {
+      did = true;
+      victims_looked_at_ = 0;
+      gained_grains_ = 0;
+    } else {
+      log_->tell_waiting();
+    }
+  }
   if (!need.collects && log_->last_sequence() - checkpoint_sequence_ >= checkpoint_interval() &&
       !log_->has_failed())
     did = take_checkpoint();
@@ -156,7 +166,8 @@ int Collector::release_pieces(const Pieces& pieces) {
       if (read_record(identity_->secret, generation, head, record) == Reading::kDamaged ||
           record.header.kind() != RecordKind::kPiece || record.key != key.text())
         continue;
-      if (index_->remove(hash.low, all[i].address)) log_->release(all[i].address, all[i].size);
+      const auto tell = [&](const Location& old) { snapshots_->removed(hash, old.address); };
+      if (index_->remove(hash.low, all[i].address, tell)) log_->release(all[i].address, all[i].size);
     }
   }
   return 0;
@@ -173,9 +184,11 @@ Collector::Failure Collector::settle() {
 // 0 when it is EMPTIED, or found to be damaged; else an errno value: it is as it was, but for what has been moved.
 int Collector::empty(uint32_t victim) {
   Segment& segment = log_->segment(victim);
-  const uint64_t all = log_->usable_grains(0), live = segment.live_grains.load(std::memory_order_relaxed);
+  // Pairs with the release in Log::release().
+  const uint64_t all = log_->usable_grains(0), live = segment.live_grains.load(std::memory_order_acquire);
   uint64_t to_grant = all > live ? all - live : 0;
   bool is_damaged = false;
+  tombstones_.clear();
   if (live > 0) {
     SegmentFooter footer;
     std::span<const SummaryEntry> entries;
@@ -195,6 +208,8 @@ int Collector::empty(uint32_t victim) {
     }
     is_damaged = is_damaged || counts_.damaged_records.load(std::memory_order_relaxed) != damaged_before;
   }
+  if (is_kept(victim)) return 0;
+  for (const Move& move : tombstones_) log_->release_tombstone(move.old_address, move.from.grains);
   if (is_damaged) {
     segment.is_damaged = true;
     base::log("store: ", device_->name(), " has damaged records in segment ", victim,
@@ -208,6 +223,16 @@ int Collector::empty(uint32_t victim) {
   log_->emptied(victim);
   log_->grant(to_grant);
   return 0;
+}
+
+// Has a snapshot kept something of it? REQUIRES: nothing in it is live, as far as could be.
+bool Collector::is_kept(uint32_t victim) {
+  // Pairs with the release in Snapshots::give_back(). What was kept before the index changed is seen by who has found that change.
+  const auto keeps = [&] { return log_->segment(victim).keeps.load(std::memory_order_acquire); };
+  if (keeps() == 0) return false;
+  while (!log_->may_leave_victim() && keeps() != 0 && snapshots_->cancel_oldest(Log::Room::kWait)) {
+  }
+  return keeps() != 0;
 }
 
 // 0, or an errno value: EBADMSG when it is damaged.
@@ -310,7 +335,7 @@ int Collector::move(uint32_t victim, const SegmentFooter& footer, std::span<Move
     if (!check(victim, footer, oldest, move, ends)) {
       counts_.damaged_records.fetch_add(1, std::memory_order_relaxed);
     } else if (ends) {
-      log_->release_tombstone(move.old_address, move.from.grains);
+      tombstones_.push_back(move);
       gained_grains_ += move.from.grains;
       counts_.ended_tombstones.fetch_add(1, std::memory_order_relaxed);
     } else {
@@ -391,12 +416,17 @@ void Collector::install(std::span<const Move> moves) {
   for (const Move& move : moves) {
     const bool was_tombstone = move.from.kind() == RecordKind::kTombstone;
     bool done = was_tombstone;
+    const auto tell = [&](const Location& old) {
+      const bool is_gone = move.kind == RecordKind::kTombstone;
+      snapshots_->moved(move.from.hash, move.old_address,
+                        {.address = move.to.address, .size = old.size, .found = !is_gone});
+    };
     if (was_tombstone)
-      log_->release_tombstone(move.old_address, move.from.grains);
+      tombstones_.push_back(move);
     else if (move.kind == RecordKind::kTombstone)
-      done = index_->remove(move.from.hash.low, move.old_address);
+      done = index_->remove(move.from.hash.low, move.old_address, tell);
     else
-      done = index_->replace(move.from.hash.low, move.old_address, move.to.address, move.old_size);
+      done = index_->replace(move.from.hash.low, move.old_address, move.to.address, move.old_size, tell);
     if (done && !was_tombstone) {
       log_->release(move.old_address, move.old_size);
       if (move.kind == RecordKind::kTombstone)

@@ -168,7 +168,8 @@ void Log::hold(uint64_t address, uint32_t size_code) {
 
 void Log::release(uint64_t address, uint32_t size_code) {
   const uint64_t grains = size_code::grains(size_code);
-  segments_[identity_->geometry.segment_of(address)].live_grains.fetch_sub(grains, std::memory_order_relaxed);
+  // Pairs with the acquire of the collector: what the caller has kept of the segment is seen by who sees that this is gone.
+  segments_[identity_->geometry.segment_of(address)].live_grains.fetch_sub(grains, std::memory_order_release);
   live_bytes_.fetch_sub(charge(grains), std::memory_order_relaxed);
 }
 
@@ -238,7 +239,7 @@ uint32_t Log::choose_victim(uint64_t expired_ms) {
     const Segment& segment = segments_[i];
     // Pairs with the release in seal(): what is said of the segment is there.
     if (segment.state.load(std::memory_order_acquire) != Segment::State::kSealed ||
-        segment.keeps.load(std::memory_order_relaxed) != 0)
+        segment.keeps.load(std::memory_order_relaxed) != 0)  // looked at once more before it is emptied
       continue;
     const uint64_t live = segment.live_grains.load(std::memory_order_relaxed);
     if (segment.is_damaged && live != 0) continue;
@@ -297,10 +298,7 @@ void Log::tell_waiting() {
     sys::LockGuard scope(lock_);
     is_paced_.store(false, std::memory_order_relaxed);
     const bool has_room = available() > kReserve, is_limited = is_over_limit();
-    bool is_to_be_sealed = false;
-    for (uint32_t i = 0; i < segment_count_; ++i)
-      is_to_be_sealed |= segments_[i].state.load(std::memory_order_relaxed) == Segment::State::kFull;
-    if (!has_room && is_to_be_sealed) return;
+    if (!has_room && has_segment_to_seal()) return;
     room_changes_.fetch_add(1, std::memory_order_release);
     waiting = waiting_.take_all();
     waiting.for_each([&](Waiter& waiter) {
@@ -309,6 +307,27 @@ void Log::tell_waiting() {
     });
   }
   waiting.wake_all();
+}
+
+// REQUIRES: lock_.
+bool Log::has_segment_to_seal() const {
+  for (uint32_t i = 0; i < segment_count_; ++i)
+    if (segments_[i].state.load(std::memory_order_relaxed) == Segment::State::kFull) return true;
+  return false;
+}
+
+Log::Room Log::would_refuse() {
+  sys::LockGuard scope(lock_);
+  if (waiting_.empty()) return Room::kDone;
+  if (available() <= kReserve) return has_segment_to_seal() ? Room::kDone : Room::kWait;
+  bool any = false;
+  waiting_.for_each([&](Waiter& waiter) { any = any || static_cast<Call&>(waiter).is_limited; });
+  return any && is_over_limit() ? Room::kWaitForLimit : Room::kDone;
+}
+
+bool Log::may_leave_victim() {
+  sys::LockGuard scope(lock_);
+  return available() + emptied_count_ > kReserve;
 }
 
 void Log::emptied(uint32_t index) {
@@ -426,6 +445,7 @@ LogCounts Log::counts() {
   sys::LockGuard scope(lock_);
   for (uint32_t i = 0; i < segment_count_; ++i) {
     counts.live_grains += segments_[i].live_grains.load(std::memory_order_relaxed);
+    counts.kept_segments += segments_[i].keeps.load(std::memory_order_relaxed) != 0;
     switch (segments_[i].state.load(std::memory_order_relaxed)) {
       case Segment::State::kFree:
       case Segment::State::kPreparing:

@@ -43,7 +43,7 @@ struct Segment {
   std::atomic<uint64_t> generation{0};
   std::atomic<uint64_t> live_grains{0};
   std::atomic<uint32_t> writers{0};
-  std::atomic<uint32_t> keeps{0};  // by snapshots: it is not to be collected
+  std::atomic<uint32_t> keeps{0};  // by snapshots: it is not to be collected (snapshots.h)
   // Of the stream, under its lock, while OPEN; the keeper's once FULL and without writers.
   uint32_t used_grains = 0;
   uint32_t entry_count = 0;
@@ -65,6 +65,7 @@ struct LogCounts {
   uint64_t sealed_segments = 0;
   uint64_t emptied_segments = 0;
   uint64_t checkpoint_segments = 0;
+  uint64_t kept_segments = 0;  // of them all, by snapshots
   uint64_t live_grains = 0;
   uint64_t live_bytes = 0;       // of them, with their entries in summaries
   uint64_t limit_bytes = 0;      // puts are refused above
@@ -138,6 +139,10 @@ class Log {
   void grant(uint64_t grains);
   // Nothing is to be collected: writers that wait and could not go on are told that the store is full, the others go on unpaced.
   void tell_waiting();
+  // Why tell_waiting() would tell some that the store is full: kWait, or kWaitForLimit if that alone is so; kDone: it would not.
+  Room would_refuse();
+  // Collection goes on if the room that a victim's live records have taken is not made up for by the victim.
+  bool may_leave_victim();
   void emptied(uint32_t segment);
   // EMPTIED segments become free. REQUIRES: no reader is left that began before they were emptied. 0, or an errno value.
   int give_back(Channel& channel);
@@ -160,7 +165,8 @@ class Log {
   int write_summary_of(Channel& channel, uint32_t segment, std::span<const SummaryEntry> entries);
 
   uint64_t last_sequence() const { return sequence_.load(std::memory_order_relaxed); }
-  uint64_t next_sequence() { return sequence_.fetch_add(1, std::memory_order_relaxed) + 1; }
+  // Who gets a higher one sees what was written before this call: the additions pair with each other.
+  uint64_t next_sequence() { return sequence_.fetch_add(1, std::memory_order_acq_rel) + 1; }
   // The highest of a segment that has, or had, records.
   uint64_t taken_generation();
   Segment& segment(uint64_t index) { return segments_[index]; }
@@ -193,6 +199,7 @@ class Log {
   void fill_all();
   void changed_room();
   bool admit(uint32_t grains);
+  bool has_segment_to_seal() const;
   // Of values: tombstones, which end by themselves, are no reason to refuse one.
   bool is_over_limit() const {
     return live_bytes_.load(std::memory_order_relaxed) >=

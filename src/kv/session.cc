@@ -213,7 +213,7 @@ base::Expected<void> Session::allocate(const KeyHash& hash, const New& next, uin
     if (room == Log::Room::kDone) return {};
     written.change.reset();
     if (room == Log::Room::kFailed || !log.wait_for_room(seen, room))
-      return std::unexpected(store_->failed_error());
+      return std::unexpected(store_->tell_failure());
   }
 }
 
@@ -240,7 +240,7 @@ base::Expected<void> Session::write(const KeyHash& hash, const New& next, Writte
   if (error == 0 && store_->options_.durability == Durability::kSync && next.kind != RecordKind::kPiece) {
     error = store_->flushes_.flush(channel_);
     what = "flush";
-    if (error != 0) store_->fail(error);
+    if (error != 0) store_->fail(error, true);
   }
   // Pairs with the acquire of the keeper, which flushes what was written before.
   if (store_->options_.durability == Durability::kBatch &&
@@ -256,6 +256,10 @@ base::Expected<void> Session::install(const KeyHash& hash, const New& next, Curr
                                       const Written& written) {
   const uint64_t address = written.extent.address;
   Index& index = *store_->index_;
+  const auto hand_over = [&](const Location& old) {
+    store_->snapshots_.changed(hash, old, current.version, current.is_head ? &current.pieces : nullptr,
+                               written.sequence);
+  };
   Buffer memory;
   for (;;) {
     const Readers::Reading reading(store_->readers_, place_);
@@ -277,18 +281,19 @@ base::Expected<void> Session::install(const KeyHash& hash, const New& next, Curr
       if (*match == Match::kNo) continue;
       own = &all[i];
       current.is_head = *match == Match::kYes && is_head(record, current.pieces);
+      current.version = *match == Match::kYes ? record.header.sequence() : 0;
     }
     const bool is_remove = next.kind == RecordKind::kTombstone;
     if (own != nullptr) {
-      const bool done = is_remove ? index.remove(hash.low, own->address)
-                                  : index.replace(hash.low, own->address, address, written.size);
+      const bool done = is_remove ? index.remove(hash.low, own->address, hand_over)
+                                  : index.replace(hash.low, own->address, address, written.size, hand_over);
       if (!done) continue;  // it has been moved
       store_->log_.release(own->address, own->size);
       return {};
     }
     current.is_head = false;
     if (is_remove) return {};
-    switch (index.insert(hash.low, address, written.size, {others, count})) {
+    switch (index.insert(hash.low, address, written.size, {others, count}, hand_over)) {
       case Index::Inserted::kDone: return {};
       case Index::Inserted::kOther: continue;
       case Index::Inserted::kFull: return base::failure(ENOMEM, "store: no memory for the index");

@@ -28,6 +28,7 @@
 #include "kv/log.h"
 #include "kv/readers.h"
 #include "kv/recovery.h"
+#include "kv/snapshots.h"
 #include "sys/threads.h"
 
 namespace kv {
@@ -101,6 +102,7 @@ class Found {
  private:
   friend class MultiGet;
   friend class Session;
+  friend class Snapshot;
   void swap(Found& other) noexcept;
   void reset();
 
@@ -157,6 +159,7 @@ class Store {
   friend class Found;
   friend class MultiGet;
   friend class Session;
+  friend class Snapshot;
   friend class ValueWriter;
   // Pieces that nobody reads are the collector's to release.
   void remove_pieces(const Pieces& pieces) {
@@ -171,9 +174,13 @@ class Store {
   void stop_threads();
   void keep();
   void collect();
-  // The medium does not keep what it is given: nothing is written any more.
-  void fail(int error);
-  base::Error failed_error() const;
+  // The medium does not keep what it is given: nothing is written any more. A call tells who made it; what no call has told within a second
+  // is logged.
+  void fail(int error, bool is_told);
+  base::Error tell_failure();
+  // That, or that it is full.
+  base::Error failure() const;
+  void log_failure(uint64_t& at_ns);
 
   storage::Device& device_;
   StoreOptions options_;
@@ -184,13 +191,15 @@ class Store {
   Readers readers_;
   Readers changes_;  // those that have a sequence, until the index knows of it
   LargeValues large_values_;
+  Snapshots snapshots_;
   Collector collector_;
   KeyLocks key_locks_;
   FlushGroup flushes_;
   std::atomic<uint32_t> next_stream_{0};
-  std::atomic<bool> wrote_{false};  // since the keeper's last flush; of kBatch
-  std::atomic<int> error_{0};       // why the log has failed
-  Channel keeper_channel_;          // the keeper's
+  std::atomic<bool> wrote_{false};    // since the keeper's last flush; of kBatch
+  std::atomic<int> error_{0};         // why the log has failed
+  std::atomic<bool> is_told_{false};  // that it has
+  Channel keeper_channel_;            // the keeper's
   sys::Thread keeper_, collector_thread_;
   bool has_keeper_ = false, has_collector_ = false;
   std::atomic<bool> stopping_{false};
@@ -216,6 +225,7 @@ class Session {
 
  private:
   friend class MultiGet;
+  friend class Snapshot;
   friend class ValueWriter;
   // The key's record, as far as a change knows it.
   struct Current {

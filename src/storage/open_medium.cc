@@ -146,7 +146,7 @@ base::Expected<Medium> finish_file(const Path& path, Opened opened, const char* 
   if (parameters.store) {
     if (facts.stx_size < base::kOsPageBytes)
       return failure(EINVAL, path, ": this file has ", facts.stx_size, " bytes, and holds nothing");
-    if (facts.stx_size > *capacity_bytes && facts.stx_size - *capacity_bytes >= base::kOsPageBytes)
+    if (!parameters.read_only && facts.stx_size > *capacity_bytes && facts.stx_size - *capacity_bytes >= base::kOsPageBytes)
       return failure(EFBIG, path, ": files may be no larger than ", *capacity_bytes >> 10,
                      "K in this process; raise ulimit -f");
     capacity_bytes = base::round_down(facts.stx_size, base::kOsPageBytes);
@@ -160,7 +160,7 @@ base::Expected<Medium> finish_file(const Path& path, Opened opened, const char* 
 }
 
 base::Expected<Medium> open_file(const Path& path, const OpenParameters& parameters) {
-  long result = open_path(path, 0);
+  long result = open_path(path, 0, parameters.read_only);
   if (sys::failed(result)) return std::unexpected(open_error(path, result));
   Opened opened(result);
   if (!parameters.spill && !parameters.store)
@@ -189,7 +189,7 @@ base::Expected<Medium> open_file(const Path& path, const OpenParameters& paramet
 }
 
 base::Expected<Medium> open_block_device(const Path& path, const OpenParameters& parameters) {
-  long result = open_path(path, O_EXCL);  // on block devices: nobody else may have it, nor mount it
+  long result = open_path(path, O_EXCL, parameters.read_only);  // on block devices: nobody else may have it, nor mount it
   if (sys::failed(result)) return std::unexpected(open_error(path, result));
   Opened opened(result);
   struct statx facts;

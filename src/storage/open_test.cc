@@ -236,6 +236,31 @@ TEST_F(OpenTest, WhatIsForAStoreIsNotMadeNorGrownNorShared) {
   EXPECT_EQ(refusal(path("file"), kStore).number, 0) << "it is free again";
 }
 
+TEST_F(OpenTest, WhatIsOnlyReadIsNotWritten) {
+  write_file("file", std::string(1 << 20, 'x'));
+  for (const char* scheme : {"", "file:", "uring:", "aio:"}) {
+    auto device = open_device(scheme + path("file"), {.store = true, .read_only = true});
+    ASSERT_TRUE(device.has_value()) << device.error().message;
+    Queue* queue = (*device)->open_queue(1).value();
+    TestIo read(Operation::kRead, 0, {kBlock});
+    queue->run(read.io);
+    EXPECT_TRUE(read.io.whole());
+    TestIo write(Operation::kWrite, 0, {kBlock});
+    write.fill(1);
+    queue->run(write.io);
+    EXPECT_NE(write.io.error, 0) << scheme;
+    Io discard;
+    discard.operation = Operation::kDiscard;
+    discard.length_bytes = kBlock;
+    queue->run(discard);
+    (*device)->close_queue(queue);
+    EXPECT_EQ(refusal(path("file"), {.store = true}).number, EBUSY) << "no other process has it meanwhile";
+    (*device)->close();
+    std::ifstream file(path("file"));
+    EXPECT_EQ(std::string(std::istreambuf_iterator(file), {}), std::string(1 << 20, 'x'));
+  }
+}
+
 TEST_F(OpenTest, OtherKindsAreRefused) {
   ASSERT_EQ(mkfifo(path("fifo").c_str(), 0600), 0);
   EXPECT_EQ(refusal(path("fifo")).number, EINVAL);
