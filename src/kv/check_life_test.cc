@@ -1,5 +1,6 @@
 // Check and what lives or not: large values and their pieces, what expires, what was moved, what a power cut has left.
 #include <cstdlib>
+#include <thread>
 
 #include "kv/clock.h"
 #include "kv/cut_device.h"
@@ -147,8 +148,7 @@ TEST_F(CheckLifeTest, WhatHasExpiredAndWasCollectedIsClean) {
   });
   const std::vector<std::byte> before = image();
   const size_t segment = find("the key") / kSegment * kSegment;
-  while (now_ms() % 10 != 0) {
-  }
+  for (const uint64_t begun = now_ms(); now_ms() < begun + 10;) std::this_thread::yield();
   const auto collected = after([](Store& store, Session& session) {
     for (int i = 0; i < 300; ++i) ASSERT_TRUE(session.remove("long" + std::to_string(i)));
     for (int i = 0; i < 300; ++i) put(session, "long" + std::to_string(i), std::string(500, 'm'));

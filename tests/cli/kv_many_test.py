@@ -76,15 +76,6 @@ class Load(Case):
         self.refused("load", self.device, self.folder, says="directory")
         self.clean()
 
-    def test_large_values_and_others_of_the_same_key_in_their_order(self):
-        large = [os.urandom(300_000 + i * 77_777) for i in range(9)]
-        self.load((b"a", large[0]), (b"b", b"small"), (b"b", large[1], 7), (b"c", large[2]), (b"c", b"small"),
-                  *((b"d", value) for value in large), (b"e", large[3], 0, 1))
-        for key, value in (("a", large[0]), ("b", large[1]), ("c", b"small"), ("d", large[8])):
-            self.assertTrue(self.get(key) == value, key)
-        self.fails("get", self.device, "e")
-        self.clean()
-
     def test_what_was_read_is_put_before_more_comes(self):
         with self.loading(b"key", b"the value of a slow writer") as load:
             load.kill()
@@ -157,14 +148,6 @@ class List(Case):
         for key in keys:
             self.assertIn(key + b"\0", raw)
         self.assertIn(b"back\\slash\0value of\tback\\slash\0", self.listed("--null", "--values"))
-
-    def test_large_values_are_listed_too(self):
-        value = b"\x01large" * 500_000
-        self.load((b"key", value), (b"other", b"v"))
-        shown = {b"key\t" + value.replace(b"\x01", b"\\x01"), b"other\tv"}
-        self.assertTrue(set(self.listed("--values").splitlines()) == shown)
-        self.assertTrue(self.listed("--null", "--values", "--prefix", "k") == b"key\0" + value + b"\0")
-        self.assertEqual(set(self.listed().splitlines()), {b"key", b"other"})
 
     def test_what_has_expired_is_not_listed(self):
         self.load((b"old", b"v", 0, 1), (b"new", b"v", 0, 1 << 47))

@@ -5,13 +5,11 @@ kv_case.py says how what is wrong ends.
 """
 import ctypes
 import ctypes.util
-import filecmp
 import json
 import os
 import pathlib
 import shutil
 import struct
-import subprocess
 import sys
 import time
 import unittest
@@ -19,7 +17,7 @@ import unittest
 from kv_case import SPILLWAY, SUPERBLOCKS, SUPERBLOCK_BYTES, Case, dump_of, spillway
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from support import CLEAN, become_nobody  # noqa: E402
+from support import become_nobody  # noqa: E402
 
 
 class Words(Case):
@@ -224,57 +222,6 @@ class Keys(Case):
         self.refused("put", self.device, "key", "--file", self.folder / "none", says="none': No such file")
         self.refused("put", self.device, "key", "--file", self.folder, says="directory")
         self.assertEqual(self.get("key"), b"value")
-        self.clean()
-
-    def test_values_larger_than_a_record(self):
-        self.make("64M", "--overwrite", "--segment", "1M")
-        for size in (262144, 262145, 1_000_000, 5_000_001):
-            value = os.urandom(size)
-            version = self.put("key", value)
-            self.assertTrue(self.get("key") == value, size)
-            self.assertEqual(int(self.done("get", "--version", self.device, "key")), version)
-        file = self.folder / "value"
-        file.write_bytes(value)
-        self.done("put", self.device, "of a file", "--file", file, "--flags", "7")
-        self.assertTrue(self.get("of a file") == value)
-        self.fails("put", self.device, "key", "-", "--if-absent", give=bytes(1_000_000), says="is there already")
-        self.assertTrue(self.get("key") == value)
-        self.clean()
-        # One that has no room leaves nothing.
-        self.fails("put", self.device, "more", "-", give=bytes(100 << 20), says="full")
-        self.fails("get", self.device, "more", says="no key 'more'")
-        self.clean()
-        self.done("delete", self.device, "key", "of a file")
-        for _ in range(10):
-            self.put("key", os.urandom(20_000_000))
-        self.assertEqual(len(self.get("key")), 20_000_000)
-        self.clean()
-
-    def test_a_large_value_takes_little_memory(self):
-        self.make("400M", "--overwrite")
-        file, other = self.folder / "value", self.folder / "other"
-        with open(file, "wb") as out:  # a process's peak is at least that of the one which starts it
-            for _ in range(120):
-                out.write(os.urandom(1 << 20))
-
-        def peak_bytes(*words, out=None):
-            running = subprocess.Popen([SPILLWAY, "kv", *words], env=CLEAN, stdout=out)
-            _, status, usage = os.wait4(running.pid, 0)
-            running.returncode = status
-            self.assertEqual(status, 0)
-            return usage.ru_maxrss << 10
-
-        self.put("small", b"v")
-        small = peak_bytes("get", "--version", self.device, "small", out=subprocess.DEVNULL)
-        self.assertLess(peak_bytes("put", self.device, "key", "--file", file, out=subprocess.DEVNULL), small + (30 << 20))
-        with open(other, "wb") as out:
-            self.assertLess(peak_bytes("get", self.device, "key", out=out), small + (30 << 20))
-        self.assertTrue(filecmp.cmp(file, other, shallow=False))
-        self.assertLess(peak_bytes("dump", self.device, self.folder / "dump"), small + (30 << 20))
-        self.assertLess(peak_bytes("load", self.device, self.folder / "dump", out=subprocess.DEVNULL), small + (60 << 20))
-        with open(other, "wb") as out:
-            self.assertEqual(spillway("kv", "get", self.device, "key", stdout=out).status, 0)
-        self.assertTrue(filecmp.cmp(file, other, shallow=False))
         self.clean()
 
     def test_output_that_cannot_be_written_is_an_error(self):

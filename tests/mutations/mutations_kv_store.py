@@ -22,7 +22,7 @@ MUTATIONS = [
     mutation("free segment used before its header is there for good", (LOG_KEEPER, "  if (count == 0) return 0;\n  if (const int error = channel.flush(); error != 0) return error;\n", "  if (count == 0) return 0;\n"), gtest_filter="*CrashTest*"),
     mutation("segment given back under its readers", (COLLECTOR, "  readers_->wait();\n", ""), gtest_filter="CollectorTest.Readers*"),
     mutation("readers of one phase are waited for", (READERS, "std::memory_order_seq_cst);\n  wait_for(phase);\n", "std::memory_order_seq_cst);\n"), gtest_filter="CollectorTest.Readers*"),
-    mutation("copy of what has been replaced is installed", (COLLECTOR, "      done = index_->replace(move.from.hash.low, move.old_address, move.to.address, move.old_size);", "      done = index_->replace(move.from.hash.low, move.old_address, move.to.address, move.old_size) || index_->insert(move.from.hash.low, move.to.address, move.old_size, {}) == Index::Inserted::kDone;"), gtest_filter="CollectorTest.*:LargeValuesTest.*"),
+    mutation("copy of what has been replaced is installed", (COLLECTOR, "      done = index_->replace(move.from.hash.low, move.old_address, move.to.address, move.old_size, tell);", "      done = index_->replace(move.from.hash.low, move.old_address, move.to.address, move.old_size, tell) || index_->insert(move.from.hash.low, move.to.address, move.old_size, {}) == Index::Inserted::kDone;"), gtest_filter="CollectorTest.*:LargeValuesTest.*"),
     mutation("damaged record moved", (COLLECTOR, "bytes, record) != Reading::kWhole ||", "bytes, record) == Reading::kPart ||")),
     mutation("memory behind a record moved with it", (FORMAT, "  put(header, to);\n  std::ranges::fill(to.subspan(bytes), std::byte{0});\n", "  put(header, to);\n"), gtest_filter="*Record*:CollectorTest.*:CheckLifeTest.*"),
 
@@ -39,7 +39,7 @@ MUTATIONS = [
     mutation("a full store takes more", (LOG, "  if (!is_relocation && !is_tombstone && is_over_limit() && !has_failed()) return Room::kWaitForLimit;\n", ""), gtest_filter="CollectorTest.*"),
     mutation("a full store takes no removal", (LOG, "  if (!is_relocation && !is_tombstone && is_over_limit()", "  if (!is_relocation && is_over_limit()"), gtest_filter="CollectorTest.*"),
     mutation("what is emptied is never given back", (COLLECTOR, "  const int error = log_->give_back(channel_);", "  const int error = 0;"), gtest_filter="CollectorTest.AStore*"),
-    mutation("who waits is not told that the store is full", (COLLECTOR, "  if (victim == Log::kNone && need.collects) log_->tell_waiting();\n", ""), gtest_filter="CollectorTest.AFull*"),
+    mutation("who waits is not told that the store is full", (COLLECTOR, "      log_->tell_waiting();\n", ""), gtest_filter="CollectorTest.AFull*"),
 
     # Values in pieces
     mutation("pieces of what was replaced stay", (COLLECTOR, "    if (const int error = release_pieces(pieces); error != 0) {", "    if (const int error = 0; error != 0) {"), gtest_filter="LargeValuesTest.*"),
