@@ -174,6 +174,7 @@ void Store::release() {
   log_.close();
   if (index_ != nullptr) index_->close();
   keeper_channel_.close();
+  this->~Store();
   sys::unmap(this, sizeof(Store));
 }
 
