@@ -106,7 +106,7 @@ MUTATIONS = [
     mutation("what was removed comes back", (RECOVERY, "      if (entry.kind() == RecordKind::kTombstone)\n        index_.remove(", "      if (false)\n        index_.remove("), gtest_filter="StoreTest.*"),
     mutation("hole ends a segment", (RECOVERY, "        ++grain;\n        continue;", "        break;"), gtest_filter="*CrashTest*"),
     mutation("torn record counts", (FORMAT, "  return check == record.header.check ? Reading::kWhole : Reading::kDamaged;", "  return check != 0 ? Reading::kWhole : Reading::kDamaged;"), gtest_filter="*CrashTest*"),
-    mutation("sequences begin anew", (RECOVERY, "    log_.recovered_sequence(last_sequence);\n", ""), gtest_filter="StoreTest.*"),
+    mutation("sequences begin anew", (RECOVERY, "    log_.recovered_sequence(last_sequence);\n", ""), gtest_filter="*CrashTest*"),
     mutation("generations begin anew", (LOG, "  generation_ = std::max(generation_, generation);\n", ""), gtest_filter="StoreTest.*"),
     mutation("what was found after a crash is not flushed", (RECOVERY, "const int error = readers_[0].channel.flush(); error != 0", "const int error = 0; error != 0"), gtest_filter="*CrashTest*"),
 
