@@ -4,6 +4,7 @@ CHECK = "src/kv/check.cc"
 CHECK_SEGMENTS = "src/kv/check_segments.cc"
 ENTRY = "src/kv/entry.h"
 CHECKPOINT = "src/kv/checkpoint_format.cc"
+COLLECTOR = "src/kv/collector.cc"
 FORMAT = "src/kv/format.cc"
 INDEX = "src/kv/index.cc"
 INDEX_CHANGE = "src/kv/index_change.cc"
@@ -15,6 +16,8 @@ LOG = "src/kv/log.cc"
 LOG_KEEPER = "src/kv/log_keeper.cc"
 RECOVERY = "src/kv/recovery.cc"
 SESSION = "src/kv/session.cc"
+SNAPSHOT = "src/kv/snapshot.cc"
+SNAPSHOTS = "src/kv/snapshots.cc"
 TABLE = "src/kv/table.cc"
 TABLE_H = "src/kv/table.h"
 
@@ -139,4 +142,17 @@ MUTATIONS = [
     mutation("two puts of a key at once", ("src/kv/key_locks.cc", "holder != nullptr && holder->hash_ != hash_", "holder != nullptr"), gtest_filter="StoreTest.Threads*"),
     mutation("key read is not compared", (SESSION, "  return record.key == key && is_piece", "  return is_piece"), gtest_filter="LargeStore.*"),
     mutation("the keeper waits as the task that opened the store", ("src/kv/store.cc", "keeper_channel_.open_for_threads(device_)", "keeper_channel_.open(device_, 1)"), gtest_filter="StoreTest.ATask*"),
+
+    # Snapshots
+    mutation("put that was under way is part of a snapshot", (SNAPSHOTS, "    if (version <= member->sequence) member->late.push_back(version);\n", ""), gtest_filter="LateSnapshotTest.*"),
+    mutation("what is newer than a snapshot is part of it", (SNAPSHOTS, "  return version <= sequence && ", "  return "), gtest_filter="SnapshotTest.*"),
+    mutation("segment of what a snapshot keeps not kept", (SNAPSHOTS, ".keeps.fetch_add(1, std::memory_order_relaxed);", ".keeps.fetch_add(0, std::memory_order_relaxed);"), gtest_filter="SnapshotTest.*"),
+    mutation("change of what a scan has found not handed over", (SNAPSHOTS, "      if (position < member->asked) continue;\n", "      continue;\n"), gtest_filter="SnapshotTest.*"),
+    mutation("change of what is being read not noticed", (SNAPSHOTS, "        at->found = false;\n      else\n        continue;", "        continue;\n      else\n        continue;"), gtest_filter="BetweenTest.*"),
+    mutation("snapshot does not follow the collector", (SNAPSHOTS, "      *at = to;\n      if (!to.found) erase(member->pending, at);", "      if (!to.found) erase(member->pending, at);"), gtest_filter="SnapshotTest.*"),
+    mutation("snapshot does not follow the collector while it reads", (SNAPSHOTS, "    } else if (at = find(member->reading, address); at != member->reading.end()) {\n      *at = to;\n", "    } else if (false) {\n"), gtest_filter="BetweenTest.*"),
+    mutation("what a merge has brought back is given out again", (SNAPSHOT, "  if (!item.is_kept && Index::position_of(hash.low) < member_.asked) return;\n", ""), gtest_filter="LargerSnapshotTest.*"),
+    mutation("large value of a group not held", (SNAPSHOT, "    store_->snapshots_.hold(member_, item.pieces);\n", ""), gtest_filter="LargerSnapshotTest.*"),
+    mutation("victim emptied that has been kept meanwhile", (COLLECTOR, "  if (keeps() == 0) return false;\n", "  return false;\n"), gtest_filter="BetweenTest.*"),
+    mutation("writers refused for a snapshot", (COLLECTOR, "why != Log::Room::kDone && snapshots_->cancel_oldest(why)", "false && snapshots_->cancel_oldest(why)"), gtest_filter="SnapshotTest.*"),
 ]
