@@ -317,16 +317,27 @@ void Log::emptied(uint32_t index) {
   ++emptied_count_;
 }
 
+// What is moved later has an old sequence: in a segment with records from before nothing would tell it from those.
 bool Log::begin_checkpoint(CheckpointState& state) {
+  {
+    Stream& stream = streams_[relocation_stream()];
+    sys::LockGuard scope(stream.lock);
+    if (stream.segment != kNone) fill(stream);
+  }
+  keeper_wanted.notify_all();
   sys::LockGuard scope(lock_);
   state.generation = generation_;
   state.next_sequence = sequence_.load(std::memory_order_relaxed) + 1;
-  state.unsealed_count = 0;
-  for (uint32_t i = 0; i < segment_count_; ++i) {
-    const auto now = segments_[i].state.load(std::memory_order_relaxed);
-    if (now < Segment::State::kPreparing || now > Segment::State::kFull) continue;
-    if (state.unsealed_count == CheckpointState::kUnsealedMax) return false;
-    state.unsealed[state.unsealed_count++] = i;
+  state.unsealed_count = state.ready_count = 0;
+  for (const bool is_ready : {false, true}) {
+    for (uint32_t i = 0; i < segment_count_; ++i) {
+      const auto now = segments_[i].state.load(std::memory_order_relaxed);
+      if (now < Segment::State::kPreparing || now > Segment::State::kFull) continue;
+      if ((now <= Segment::State::kReady) != is_ready) continue;
+      if (state.unsealed_count == CheckpointState::kUnsealedMax) return false;
+      state.unsealed[state.unsealed_count++] = i;
+      state.ready_count += is_ready;
+    }
   }
   return true;
 }

@@ -141,7 +141,8 @@ class Log {
   void emptied(uint32_t segment);
   // EMPTIED segments become free. REQUIRES: no reader is left that began before they were emptied. 0, or an errno value.
   int give_back(Channel& channel);
-  // What of the log the index may not know of yet: the rest of a checkpoint is the index, as of later. False: too many segments.
+  // What of the log the index may not know of yet: the rest of a checkpoint is the index, as of later. The collector's next records go to
+  // a segment that has none so far. False: too many segments.
   bool begin_checkpoint(CheckpointState& state);
   // A free segment with a generation of its own; kNone: there are too few.
   uint32_t take_for_checkpoint();

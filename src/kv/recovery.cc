@@ -126,7 +126,10 @@ class Recovery {
     return {};
   }
 
-  bool is_newer(uint64_t segment) const { return segments_[segment].header.generation > state_.generation; }
+  // Had it no records when the checkpoint began?
+  bool is_newer(uint64_t segment) const {
+    return segments_[segment].header.generation > state_.generation || was_ready_[segment] != 0;
+  }
 
   // Of a replayed segment: need the index not know of the record, or of what ended it?
   bool is_to_apply(uint32_t segment, const SummaryEntry& entry) const {
@@ -137,6 +140,9 @@ class Recovery {
 
   // False: what has been read is no index.
   bool restore(Index& index) {
+    was_ready_.assign(segments_.size(), 0);
+    for (const uint32_t i : std::span(state_.unsealed).first(state_.unsealed_count).last(state_.ready_count))
+      was_ready_[i] = 1;
     for (uint32_t i = 0; i < segments_.size(); ++i) is_replayed_[i] = segments_[i].is_used() && is_newer(i);
     for (const uint32_t i : std::span(state_.unsealed).first(state_.unsealed_count))
       is_replayed_[i] = segments_[i].is_used();
@@ -379,6 +385,7 @@ class Recovery {
   Index* index_ = nullptr;
   std::vector<FoundSegment> segments_;
   std::vector<char> is_replayed_;
+  std::vector<char> was_ready_;  // when the checkpoint began
   CheckpointState state_;
   RecoveredStore recovered_;
   std::unique_ptr<RecoveryReader[]> readers_;
