@@ -402,6 +402,16 @@ void Log::recovered_sequence(uint64_t sequence) {
   }
 }
 
+void Log::recovered_unreadable(uint32_t index) {
+  segments_[index].is_damaged = true;
+  recovered_live(index, 1, 0);
+}
+
+void Log::skip_generations(uint64_t count) {
+  sys::LockGuard scope(lock_);
+  generation_ += count;
+}
+
 uint64_t Log::taken_generation() {
   sys::LockGuard scope(lock_);
   return taken_generation_;
@@ -423,8 +433,9 @@ void Log::verify() {
       continue;
     }
     CHECK_EQ(segment.writers.load(std::memory_order_relaxed), 0u);
-    generations.push_back(segment.generation.load(std::memory_order_relaxed));
-    CHECK_LE(generations.back(), generation_);
+    const uint64_t generation = segment.generation.load(std::memory_order_relaxed);
+    CHECK_LE(generation, generation_);
+    if (generation != 0) generations.push_back(generation);  // 0: of one that could not be read
   }
   CHECK_EQ(free_count, free_count_ + preparing_count_ + ready_count_);
   CHECK_EQ(emptied_count, emptied_count_);

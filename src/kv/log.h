@@ -157,6 +157,10 @@ class Log {
   // Records there that the index knows, and their grains as it tells them.
   void recovered_live(uint32_t segment, uint64_t grains, uint64_t records);
   void recovered_sequence(uint64_t sequence);
+  // It is never collected: what it holds, beside that, cannot be read.
+  void recovered_unreadable(uint32_t segment);
+  // The next segments have generations that are higher by so many.
+  void skip_generations(uint64_t count);
   // Writes the summary of a segment. 0, or an errno value.
   int write_summary_of(Channel& channel, uint32_t segment, std::span<const SummaryEntry> entries);
 

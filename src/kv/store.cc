@@ -126,6 +126,11 @@ base::Expected<void> Store::start() {
   auto recovered = recover(device_, identity_, log_, index_);
   if (!recovered) return std::unexpected(recovered.error());
   recovery_ = recovered->report;
+  if (!recovery_.has_read_all() || recovery_.lost_segments > 0)
+    base::log(
+        "store: ", device_.name(), " cannot read ", recovery_.unreadable_segments, " segments and ",
+        recovery_.unreadable_grains, " grains of others, and ", recovery_.lost_segments,
+        " segments are damaged at both ends: of keys that were there older values may be found, or none");
   if (auto opened = collector_.open({.device = &device_,
                                      .identity = &identity_,
                                      .index = index_,
