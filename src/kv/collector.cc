@@ -42,6 +42,7 @@ base::Expected<void> Collector::open(const Parts& parts, uint64_t checkpoint_rec
   checkpointer_.open(*identity_, *index_, *log_, *parts.changes, *large_values_, recovered.last_checkpoint,
                      recovered.checkpoint_segments);
   checkpoint_records_ = checkpoint_records;
+  takes_checkpoints_ = recovered.report.has_read_all();
   // What had to be replayed is to be in the next one.
   const uint64_t replayed = std::min(recovered.report.replayed_records, log_->last_sequence());
   checkpoint_sequence_ = log_->last_sequence() - replayed;
@@ -100,8 +101,8 @@ Collector::Failure Collector::step(bool& did) {
       log_->tell_waiting();
     }
   }
-  if (!need.collects && log_->last_sequence() - checkpoint_sequence_ >= checkpoint_interval() &&
-      !log_->has_failed())
+  if (takes_checkpoints_ && !need.collects &&
+      log_->last_sequence() - checkpoint_sequence_ >= checkpoint_interval() && !log_->has_failed())
     did = take_checkpoint();
   return {};
 }
@@ -135,7 +136,7 @@ void Collector::end() {
   for (Pieces pieces; large_values_->take_removed(pieces);)
     if (release_pieces(pieces) != 0) return;
   const bool is_due = checkpoint_records_ != 0 || log_->sealed_records() >= kReplayedMin / 4;
-  if (!is_due || log_->last_sequence() == checkpoint_sequence_) return;
+  if (!takes_checkpoints_ || !is_due || log_->last_sequence() == checkpoint_sequence_) return;
   take_checkpoint();
   static_cast<void>(log_->give_back(channel_));
 }
@@ -159,7 +160,9 @@ int Collector::release_pieces(const Pieces& pieces) {
     const size_t count = index_->find_all(hash.low, all);
     for (size_t i = 0; i < count; ++i) {
       const std::span head = read_.first(geometry.grain_bytes);
-      if (const int error = channel_.read(geometry.offset_of(all[i].address), head); error != 0) return error;
+      const int error = channel_.read(geometry.offset_of(all[i].address), head);
+      if (is_of_medium(error)) continue;  // it stays, as one that is damaged
+      if (error != 0) return error;
       const uint64_t generation =
           log_->segment(geometry.segment_of(all[i].address)).generation.load(std::memory_order_relaxed);
       Record record;

@@ -122,6 +122,7 @@ class Collector {
   Snapshots* snapshots_ = nullptr;
   Checkpointer checkpointer_;
   uint64_t checkpoint_records_ = 0;   // StoreOptions'
+  bool takes_checkpoints_ = true;     // has all been read that a later start might read?
   uint64_t checkpoint_sequence_ = 0;  // when the last one was taken, or tried
   Channel channel_;
   storage::Queue* queue_ = nullptr;

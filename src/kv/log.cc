@@ -336,16 +336,27 @@ void Log::emptied(uint32_t index) {
   ++emptied_count_;
 }
 
+// What is moved later has an old sequence: in a segment with records from before nothing would tell it from those.
 bool Log::begin_checkpoint(CheckpointState& state) {
+  {
+    Stream& stream = streams_[relocation_stream()];
+    sys::LockGuard scope(stream.lock);
+    if (stream.segment != kNone) fill(stream);
+  }
+  keeper_wanted.notify_all();
   sys::LockGuard scope(lock_);
   state.generation = generation_;
   state.next_sequence = sequence_.load(std::memory_order_relaxed) + 1;
-  state.unsealed_count = 0;
-  for (uint32_t i = 0; i < segment_count_; ++i) {
-    const auto now = segments_[i].state.load(std::memory_order_relaxed);
-    if (now < Segment::State::kPreparing || now > Segment::State::kFull) continue;
-    if (state.unsealed_count == CheckpointState::kUnsealedMax) return false;
-    state.unsealed[state.unsealed_count++] = i;
+  state.unsealed_count = state.ready_count = 0;
+  for (const bool is_ready : {false, true}) {
+    for (uint32_t i = 0; i < segment_count_; ++i) {
+      const auto now = segments_[i].state.load(std::memory_order_relaxed);
+      if (now < Segment::State::kPreparing || now > Segment::State::kFull) continue;
+      if ((now <= Segment::State::kReady) != is_ready) continue;
+      if (state.unsealed_count == CheckpointState::kUnsealedMax) return false;
+      state.unsealed[state.unsealed_count++] = i;
+      state.ready_count += is_ready;
+    }
   }
   return true;
 }
@@ -410,6 +421,16 @@ void Log::recovered_sequence(uint64_t sequence) {
   }
 }
 
+void Log::recovered_unreadable(uint32_t index) {
+  segments_[index].is_damaged = true;
+  recovered_live(index, 1, 0);
+}
+
+void Log::skip_generations(uint64_t count) {
+  sys::LockGuard scope(lock_);
+  generation_ += count;
+}
+
 uint64_t Log::taken_generation() {
   sys::LockGuard scope(lock_);
   return taken_generation_;
@@ -431,8 +452,9 @@ void Log::verify() {
     // The collector, which goes on, is a writer of those that are open.
     if (state == Segment::State::kSealed || state == Segment::State::kEmptied)
       CHECK_EQ(segment.writers.load(std::memory_order_relaxed), 0u);
-    generations.push_back(segment.generation.load(std::memory_order_relaxed));
-    CHECK_LE(generations.back(), generation_);
+    const uint64_t generation = segment.generation.load(std::memory_order_relaxed);
+    CHECK_LE(generation, generation_);
+    if (generation != 0) generations.push_back(generation);  // 0: of one that could not be read
   }
   CHECK_EQ(free_count, free_count_ + preparing_count_ + ready_count_);
   CHECK_EQ(emptied_count, emptied_count_);

@@ -146,7 +146,8 @@ class Log {
   void emptied(uint32_t segment);
   // EMPTIED segments become free. REQUIRES: no reader is left that began before they were emptied. 0, or an errno value.
   int give_back(Channel& channel);
-  // What of the log the index may not know of yet: the rest of a checkpoint is the index, as of later. False: too many segments.
+  // What of the log the index may not know of yet: the rest of a checkpoint is the index, as of later. The collector's next records go to
+  // a segment that has none so far. False: too many segments.
   bool begin_checkpoint(CheckpointState& state);
   // A free segment with a generation of its own; kNone: there are too few.
   uint32_t take_for_checkpoint();
@@ -161,6 +162,10 @@ class Log {
   // Records there that the index knows, and their grains as it tells them.
   void recovered_live(uint32_t segment, uint64_t grains, uint64_t records);
   void recovered_sequence(uint64_t sequence);
+  // It is never collected: what it holds, beside that, cannot be read.
+  void recovered_unreadable(uint32_t segment);
+  // The next segments have generations that are higher by so many.
+  void skip_generations(uint64_t count);
   // Writes the summary of a segment. 0, or an errno value.
   int write_summary_of(Channel& channel, uint32_t segment, std::span<const SummaryEntry> entries);
 

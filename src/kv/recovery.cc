@@ -17,6 +17,9 @@ namespace {
 
 constexpr uint32_t kThreadsMax = 8;
 constexpr uint32_t kLocks = 64;
+// What is not known may have been of so many changes, and segments opened or given back, after the last that is.
+constexpr uint64_t kUnknownChanges = uint64_t{1} << 32;
+constexpr uint64_t kUnknownGenerations = 1 << 20;
 
 class Recovery {
  public:
@@ -32,17 +35,20 @@ class Recovery {
     for (uint32_t i = 0; i < reader_count_; ++i)
       if (auto opened = readers_[i].open(device_, identity_); !opened) return std::unexpected(opened.error());
     if (auto done = for_all(&Recovery::find); !done) return std::unexpected(done.error());
+    if (auto checked = check_readable(); !checked) return std::unexpected(checked.error());
     if (auto loaded = load_checkpoint(index); !loaded) return std::unexpected(loaded.error());
     index_ = index;
     if (auto done = for_all(&Recovery::list); !done) return std::unexpected(done.error());
     for (uint32_t i = 0; i < segments_.size(); ++i) tell_log(i);
+    tell_log_of_unknown();
     for (const Step step : {&Recovery::apply, &Recovery::end_tombstones})
       if (auto done = for_all(step); !done) return std::unexpected(done.error());
     // What a process that was killed has written may still be in the device's own cache.
     if (const int error = readers_[0].channel.flush(); error != 0)
       return base::failure(error, "store: cannot flush: ", base::error_name(error));
     if (auto done = for_all(&Recovery::seal); !done) return std::unexpected(done.error());
-    if (auto done = end_pieces(readers_[0]); !done) return std::unexpected(done.error());
+    if (has_read_all())
+      if (auto done = end_pieces(readers_[0]); !done) return std::unexpected(done.error());
     for (uint32_t i = 0; i < reader_count_; ++i) recovered_.report.add(readers_[i].report);
     return recovered_;
   }
@@ -95,6 +101,19 @@ class Recovery {
     return found;
   }
 
+  bool has_read_all() const {
+    return std::all_of(readers_.get(), readers_.get() + reader_count_,
+                       [](const RecoveryReader& reader) { return reader.report.has_read_all(); });
+  }
+
+  // A device of which most cannot be read has failed as a whole.
+  base::Expected<void> check_readable() const {
+    const auto unreadable =
+        static_cast<size_t>(std::ranges::count_if(segments_, &FoundSegment::is_unreadable));
+    if (unreadable <= segments_.size() / 2) return {};
+    return base::failure(EIO, "store: cannot read ", unreadable, " of ", segments_.size(), " segments");
+  }
+
   // Step 2.
   base::Expected<void> load_checkpoint(Index*& index) {
     std::map<uint64_t, std::vector<uint32_t>, std::greater<>> checkpoints;
@@ -106,7 +125,8 @@ class Recovery {
       std::ranges::sort(parts, {}, [&](uint32_t i) { return segments_[i].header.part; });
       if (auto opened = open_index(index); !opened) return opened;
       auto loaded = read_checkpoint(readers_[0], identity_, number, parts, *index, state_);
-      if (!loaded && loaded.error().number != EBADMSG) return loaded;
+      const int error = loaded ? 0 : loaded.error().number;
+      if (error != 0 && error != EBADMSG && !is_of_medium(error)) return loaded;
       if (loaded && restore(*index)) {
         recovered_.report.checkpoint = number;
         recovered_.checkpoint_segments = parts;
@@ -126,7 +146,10 @@ class Recovery {
     return {};
   }
 
-  bool is_newer(uint64_t segment) const { return segments_[segment].header.generation > state_.generation; }
+  // Had it no records when the checkpoint began?
+  bool is_newer(uint64_t segment) const {
+    return segments_[segment].header.generation > state_.generation || was_ready_[segment] != 0;
+  }
 
   // Of a replayed segment: need the index not know of the record, or of what ended it?
   bool is_to_apply(uint32_t segment, const SummaryEntry& entry) const {
@@ -137,13 +160,16 @@ class Recovery {
 
   // False: what has been read is no index.
   bool restore(Index& index) {
+    was_ready_.assign(segments_.size(), 0);
+    for (const uint32_t i : std::span(state_.unsealed).first(state_.unsealed_count).last(state_.ready_count))
+      was_ready_[i] = 1;
     for (uint32_t i = 0; i < segments_.size(); ++i) is_replayed_[i] = segments_[i].is_used() && is_newer(i);
     for (const uint32_t i : std::span(state_.unsealed).first(state_.unsealed_count))
       is_replayed_[i] = segments_[i].is_used();
     std::vector<uint64_t> grains(segments_.size()), records(segments_.size());
     const auto stays = [&](uint64_t address, uint32_t size) {
       const uint64_t i = geometry_.segment_of(address);
-      if (!segments_[i].is_used() || is_newer(i)) return false;
+      if (!segments_[i].is_unreadable && (!segments_[i].is_used() || is_newer(i))) return false;
       grains[i] += size_code::grains(size);
       ++records[i];
       return true;
@@ -165,6 +191,11 @@ class Recovery {
 
   void tell_log(uint32_t index) {
     const FoundSegment& segment = segments_[index];
+    if (segment.is_unreadable) {
+      log_.recovered(index, Segment::State::kSealed, 0);
+      log_.recovered_unreadable(index);
+      return;
+    }
     if (!segment.is_known) {
       // What is left of it is not looked at again.
       log_.recovered(index, Segment::State::kFree, 0);
@@ -181,13 +212,21 @@ class Recovery {
       recovered_.report.records += segment.footer.entry_count;
     }
     log_.recovered(index, state, segment.header.generation);
+    if (segment.unreadable_grains > 0) log_.recovered_unreadable(index);
+  }
+
+  // What comes must not look as if it were of the same time as what a segment holds of which nothing is known.
+  void tell_log_of_unknown() {
+    if (std::ranges::all_of(segments_, &FoundSegment::is_known) && has_read_all()) return;
+    log_.skip_generations(kUnknownGenerations);
+    log_.recovered_sequence(log_.last_sequence() + kUnknownChanges);
   }
 
   // What is listed at an address; null: nothing begins there.
   base::Expected<const SummaryEntry*> entry_at(RecoveryReader& reader, uint64_t address) {
     const auto index = static_cast<uint32_t>(geometry_.segment_of(address));
     FoundSegment& segment = segments_[index];
-    if (!is_replayed_[index]) {
+    if (!is_replayed_[index] && segment.is_known) {
       // Of what a checkpoint knows only what is needed is listed.
       sys::LockGuard scope(locks_[index % kLocks]);
       if (!segment.is_listed)
@@ -240,6 +279,14 @@ class Recovery {
       end_head(*other, candidates[i].address);
       return true;
     }
+    for (const Location& other : std::span(candidates, count)) {
+      if (!segments_[geometry_.segment_of(other.address)].is_unreadable) continue;
+      // What is replayed is newer than what a checkpoint knew; that this was another key's happens once in millions.
+      if (!index_->replace(entry.hash.low, other.address, address, size)) return false;
+      log_.release(other.address, other.size);
+      if (is_live) log_.hold(address, size);
+      return true;
+    }
     switch (index_->insert(entry.hash.low, address, size, {others, count})) {
       case Index::Inserted::kDone:
         if (is_live) log_.hold(address, size);
@@ -269,14 +316,14 @@ class Recovery {
   // Step 6.
   base::Expected<void> seal(RecoveryReader& reader, uint32_t index) {
     const FoundSegment& segment = segments_[index];
-    if (segment.has_summary || segment.entries.empty()) return {};
+    if (segment.has_summary || segment.entries.empty() || segment.unreadable_grains > 0) return {};
     if (const int error = log_.write_summary_of(reader.channel, index, segment.entries); error != 0)
       return base::failure(error, "store: cannot write the summary of segment ", index, ": ",
                            base::error_name(error));
     return {};
   }
 
-  // Step 7.
+  // Step 7. REQUIRES: has_read_all(), or a head that cannot be read would lose its pieces.
   base::Expected<void> end_pieces(RecoveryReader& reader) {
     // Replayed ones, by value.
     std::map<uint64_t, uint64_t> groups;
@@ -379,6 +426,7 @@ class Recovery {
   Index* index_ = nullptr;
   std::vector<FoundSegment> segments_;
   std::vector<char> is_replayed_;
+  std::vector<char> was_ready_;  // when the checkpoint began
   CheckpointState state_;
   RecoveredStore recovered_;
   std::unique_ptr<RecoveryReader[]> readers_;

@@ -144,8 +144,10 @@ base::Expected<void> Session::look(const KeyHash& hash, std::string_view key, Cu
   for (size_t i = 0; i < count; ++i) {
     Record record;
     auto match = read(all[i], key, About::kKey, false, memory, record);
-    if (!match) return std::unexpected(match.error());
-    if (*match != Match::kYes) continue;
+    if (!match && !is_of_medium(match.error().number)) return std::unexpected(match.error());
+    current.is_damaged = current.is_damaged || !match || *match == Match::kDamaged;
+    if (!match || *match != Match::kYes) continue;
+    current.is_damaged = false;
     current.location = all[i];
     current.version = record.header.sequence();
     current.is_alive = !has_expired(record.header);
@@ -183,7 +185,9 @@ base::Expected<Changed> Session::change(const New& next) {
   Current current;
   if (is_remove || when != When::kAlways) {
     if (auto looked = look(hash, next.key, current); !looked) return std::unexpected(looked.error());
-    if (!current.is_alive && (is_remove || when == When::kIfPresent || when == When::kIfVersion))
+    if (current.is_damaged && when != When::kAlways) return std::unexpected(damaged());
+    if (!current.is_alive &&
+        ((is_remove && !current.is_damaged) || when == When::kIfPresent || when == When::kIfVersion))
       return Changed{Outcome::kAbsent, 0};
     if (current.is_alive && when == When::kIfAbsent) return Changed{Outcome::kPresent, current.version};
     if (when == When::kIfVersion && current.version != next.options.version)
@@ -266,7 +270,7 @@ base::Expected<void> Session::install(const KeyHash& hash, const New& next, Curr
     Location all[Index::kCandidatesMax];
     uint64_t others[Index::kCandidatesMax];
     const size_t count = index.find_all(hash.low, all);
-    const Location* own = nullptr;
+    const Location *own = nullptr, *damaged = nullptr;
     for (size_t i = 0; i < count && own == nullptr; ++i) {
       others[i] = all[i].address;
       // Of what is where it was, nothing needs to be read again: an address has one record for good.
@@ -276,12 +280,18 @@ base::Expected<void> Session::install(const KeyHash& hash, const New& next, Curr
       }
       Record record;
       auto match = read(all[i], next.key, About::kKey, false, memory, record);
-      if (!match) return std::unexpected(match.error());
-      // What is damaged has the key's tag, and is no other key's but once in millions.
-      if (*match == Match::kNo) continue;
+      if (!match && !is_of_medium(match.error().number)) return std::unexpected(match.error());
+      if (!match || *match == Match::kDamaged) damaged = &all[i];
+      if (!match || *match != Match::kYes) continue;
       own = &all[i];
-      current.is_head = *match == Match::kYes && is_head(record, current.pieces);
-      current.version = *match == Match::kYes ? record.header.sequence() : 0;
+      current.is_head = is_head(record, current.pieces);
+      current.version = record.header.sequence();
+    }
+    if (own == nullptr && damaged != nullptr) {
+      // It has the key's tag, and is no other key's but once in millions.
+      own = damaged;
+      current.is_head = false;
+      current.version = 0;
     }
     const bool is_remove = next.kind == RecordKind::kTombstone;
     if (own != nullptr) {

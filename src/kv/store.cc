@@ -135,6 +135,11 @@ base::Expected<void> Store::start() {
   if (!recovered) return std::unexpected(recovered.error());
   recovery_ = recovered->report;
   snapshots_.open(log_, large_values_, identity_.geometry);
+  if (!recovery_.has_read_all() || recovery_.lost_segments > 0)
+    base::log(
+        "store: ", device_.name(), " cannot read ", recovery_.unreadable_segments, " segments and ",
+        recovery_.unreadable_grains, " grains of others, and ", recovery_.lost_segments,
+        " segments are damaged at both ends: of keys that were there older values may be found, or none");
   if (auto opened = collector_.open({.device = &device_,
                                      .identity = &identity_,
                                      .index = index_,

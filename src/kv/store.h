@@ -213,7 +213,8 @@ class Session {
   base::Expected<void> open(Store& store, size_t depth = 128);
   void close();
 
-  // Errors: EINVAL for the key, EBADMSG for a damaged record, EIO and others of the device. Cost: one I/O.
+  // Errors: EINVAL for the key, EBADMSG for a damaged record, EIO and others of the device. What cannot be read is there until a put or a
+  // remove without a condition; with one that depends on it these have the same errors. Cost: one I/O.
   base::Expected<Found> get(std::string_view key);
   // Copies what there is of a found value from `offset` on; how much. It is of the version that was found, whatever others do. Errors: as
   // get. Cost: one I/O for each piece of a large value that is not the last one's.
@@ -233,6 +234,7 @@ class Session {
     uint64_t version = 0;  // 0: there is none
     bool is_alive = false;
     bool is_head = false;
+    bool is_damaged = false;  // there is none, or one that cannot be read
     PiecesOf pieces;
   };
   struct New {
