@@ -100,7 +100,7 @@ int Collector::release_pieces(const Pieces& pieces) {
   for (uint64_t number = 0; number < pieces.of.count(); ++number) {
     const PieceKey key = {.head = pieces.head, .sequence = pieces.of.sequence, .number = number};
     const KeyHash hash = hash_piece(identity_->secret, key);
-    Location all[Index::kCandidatesMax];
+    Index::Candidates all;
     const size_t count = index_->find_all(hash.low, all);
     for (size_t i = 0; i < count; ++i) {
       const std::span head = read_.first(geometry.grain_bytes);
@@ -192,7 +192,7 @@ void Collector::list_live(uint32_t victim, std::span<const SummaryEntry> entries
       live_.push_back(move);
       continue;
     }
-    Location all[Index::kCandidatesMax];
+    Index::Candidates all;
     const size_t count = index_->find_all(entry.hash.low, all);
     for (size_t i = 0; i < count; ++i) {
       if (all[i].address != move.old_address) continue;

@@ -94,7 +94,7 @@ base::Expected<bool> Session::find(const KeyHash& hash, std::string_view key, Fo
   if (*match != Match::kYes) {
     is_damaged = *match == Match::kDamaged;
     // Others with the same tag, one in millions.
-    Location all[Index::kCandidatesMax];
+    Index::Candidates all;
     const size_t count = store_->index_->find_all(hash.low, all);
     for (size_t i = 0; i < count && *match != Match::kYes; ++i) {
       if (all[i].address == location.address) continue;
@@ -124,13 +124,15 @@ base::Expected<bool> Session::find(const KeyHash& hash, std::string_view key, Fo
 }
 
 bool Session::is_current(const KeyHash& hash, uint64_t address) const {
-  Location all[Index::kCandidatesMax];
+  Index::Candidates all;
   const size_t count = store_->index_->find_all(hash.low, all);
-  return std::any_of(all, all + count, [&](const Location& location) { return location.address == address; });
+  for (size_t i = 0; i < count; ++i)
+    if (all[i].address == address) return true;
+  return false;
 }
 
 base::Expected<void> Session::look(const KeyHash& hash, std::string_view key, Current& current) {
-  Location all[Index::kCandidatesMax];
+  Index::Candidates all;
   const Readers::Reading reading(store_->readers_, place_);
   const size_t count = store_->index_->find_all(hash.low, all);
   Buffer memory;
@@ -243,7 +245,7 @@ base::Expected<void> Session::install(const KeyHash& hash, const New& next, Curr
   Buffer memory;
   for (;;) {
     const Readers::Reading reading(store_->readers_, place_);
-    Location all[Index::kCandidatesMax];
+    Index::Candidates all;
     uint64_t others[Index::kCandidatesMax];
     const size_t count = index.find_all(hash.low, all);
     const Location* own = nullptr;

@@ -52,7 +52,7 @@ base::Expected<void> Session::read_piece(Found& found, uint64_t number) {
   const KeyHash hash = hash_piece(store_->identity_.secret, key);
   found.piece_ = {};
   const Readers::Reading reading(store_->readers_, place_);
-  Location all[Index::kCandidatesMax];
+  Index::Candidates all;
   const size_t count = store_->index_->find_all(hash.low, all);
   for (size_t i = 0; i < count; ++i) {
     Record record;
@@ -75,7 +75,7 @@ base::Expected<void> Session::write_piece(const PieceKey& key, Bytes value) {
   uint32_t size = 0;
   if (auto written = write(hash, next, key.sequence, extent, size); !written) return written;
   for (;;) {
-    Location all[Index::kCandidatesMax];
+    Index::Candidates all;
     uint64_t others[Index::kCandidatesMax];
     const size_t count = store_->index_->find_all(hash.low, all);
     for (size_t i = 0; i < count; ++i) others[i] = all[i].address;  // of other keys, whatever their hashes
