@@ -207,17 +207,20 @@ base::Expected<void> Session::write(const KeyHash& hash, const New& next, uint64
   const std::span record = memory.bytes().first(uint64_t{grains} * geometry.grain_bytes);
   if (!next.value.empty())  // it may be null
     memcpy(record.data() + record_bytes(next.key.size(), 0), next.value.data(), next.value.size());
-  const SummaryEntry entry = {.hash = hash, .sequence_and_kind = with_kind(sequence, next.kind)};
+  Log::Request request = {.stream = stream_,
+                          .grains = grains,
+                          .entry = {.hash = hash, .sequence_and_kind = with_kind(sequence, next.kind)},
+                          .expiry = next.options.expires_ms};
   for (;;) {
     const uint64_t seen = store_->log_.room_changes();
-    const Log::Room room = store_->log_.allocate(stream_, grains, entry, next.options.expires_ms, extent);
+    const Log::Room room = store_->log_.allocate(request, extent);
     if (room == Log::Room::kDone) break;
-    if (room == Log::Room::kFailed || !store_->log_.wait_for_room(seen, room))
+    if (room == Log::Room::kFailed || !store_->log_.wait_for_room(seen, room, request))
       return std::unexpected(store_->failed_error());
   }
   write_record(store_->identity_.secret,
                {.generation = extent.generation,
-                .sequence_and_kind = entry.sequence_and_kind,
+                .sequence_and_kind = request.entry.sequence_and_kind,
                 .expiry_and_key = next.options.expires_ms << 16,
                 .flags = next.options.flags},
                next.key, next.value.size(), record);
