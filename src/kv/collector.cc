@@ -308,11 +308,11 @@ int Collector::write(std::span<Move> moves) {
   uint64_t used = 0;
   runs_.clear();
   for (Move& move : moves) {
-    Log::Request request = {.stream = log_->relocation_stream(),
-                            .grains = move.grains,
-                            .entry = {.hash = move.from.hash,
-                                      .sequence_and_kind = with_kind(move.from.sequence(), move.kind)},
-                            .expiry = move.kind == RecordKind::kTombstone ? 0 : move.expiry};
+    Log::Request request = {
+        .stream = log_->relocation_stream(),
+        .grains = move.grains,
+        .entry = {.hash = move.from.hash, .sequence_and_kind = with_kind(move.from.sequence(), move.kind)},
+        .expiry = move.kind == RecordKind::kTombstone ? 0 : move.expiry};
     for (;;) {
       const uint64_t seen = log_->room_changes();
       const Log::Room room = log_->allocate(request, move.to);

@@ -100,8 +100,7 @@ void Log::fill(Stream& stream) {
   // In this order, and before the keeper looks for writers: invariant 5.
   stream.segment.store(kNone, std::memory_order_seq_cst);
   // Pairs with the release in append().
-  const Filling last =
-      Filling::of(segment.filling.fetch_or(Filling::kClosed, std::memory_order_acquire));
+  const Filling last = Filling::of(segment.filling.fetch_or(Filling::kClosed, std::memory_order_acquire));
   segment.used_grains = last.used_grains;
   segment.entry_count = last.entry_count;
   sys::LockGuard scope(lock_);
@@ -110,7 +109,8 @@ void Log::fill(Stream& stream) {
 
 // While writers are paced each takes of what has been granted; the last may take more than is left.
 bool Log::admit(Request& request) {
-  if (request.is_granted || request.stream == relocation_stream() || !is_paced_.load(std::memory_order_relaxed))
+  if (request.is_granted || request.stream == relocation_stream() ||
+      !is_paced_.load(std::memory_order_relaxed))
     return true;
   // Hints; wait_for_room() looks again. Who waits has come before.
   if (paced_count_.load(std::memory_order_relaxed) != 0 ||
@@ -133,8 +133,8 @@ bool Log::append(const Stream& stream, const Request& request, Extent& extent) {
   Filling filling = Filling::of(word);
   while (fits) {
     filling = Filling::of(word);
-    fits = (word & Filling::kClosed) == 0 &&
-           uint64_t{filling.used_grains} + request.grains <= uint64_t{1} + usable_grains(filling.entry_count + 1);
+    fits = (word & Filling::kClosed) == 0 && uint64_t{filling.used_grains} + request.grains <=
+                                                 uint64_t{1} + usable_grains(filling.entry_count + 1);
     const Filling next = {filling.used_grains + request.grains, filling.entry_count + 1};
     // Pairs with the acquire in fill(): a writer that has got room is counted.
     if (fits && segment.filling.compare_exchange_weak(word, next.word(), std::memory_order_release,

@@ -44,12 +44,12 @@ struct Segment {
   std::atomic<uint64_t> generation{0};
   std::atomic<uint64_t> live_grains{0};
   std::atomic<uint32_t> writers{0};
-  std::atomic<uint32_t> keeps{0};  // by snapshots: it is not to be collected
+  std::atomic<uint32_t> keeps{0};    // by snapshots: it is not to be collected
   std::atomic<uint64_t> filling{0};  // how full it is while OPEN (log.cc)
   // Once FULL.
   uint32_t used_grains = 0;
   uint32_t entry_count = 0;
-  SummaryEntry* entries = nullptr;  // each its writer's, and the keeper's once FULL and without writers
+  SummaryEntry* entries = nullptr;        // each its writer's, and the keeper's once FULL and without writers
   std::atomic<uint64_t> first_expiry{0};  // as SegmentFooter::first_expiry
 };
 
@@ -101,7 +101,7 @@ class Log {
   struct Request {
     uint32_t stream = 0;
     uint32_t grains = 0;
-    SummaryEntry entry;  // `grain` and `grains` are set here
+    SummaryEntry entry;       // `grain` and `grains` are set here
     uint64_t expiry = 0;      // of a value, or 0
     bool is_granted = false;  // the log's: it has its part of what was granted
   };
@@ -234,8 +234,8 @@ class Log {
   uint32_t ready_count_ = 0;
   uint32_t emptied_count_ = 0;
   uint32_t next_free_ = 0;  // where to look
-  Waiters waiting_;       // for a segment, or the limit
-  Waiters paced_;         // for a grant
+  Waiters waiting_;         // for a segment, or the limit
+  Waiters paced_;           // for a grant
 };
 
 }  // namespace kv

@@ -56,8 +56,7 @@ int Log::free_all(Channel& channel, Segment::State from) {
       chosen[count++] = i;
     }
     did = did || count != 0;
-    if (const int error =
-            write_headers(channel, {chosen, count}, {generations, count}, SegmentState::kFree);
+    if (const int error = write_headers(channel, {chosen, count}, {generations, count}, SegmentState::kFree);
         error != 0)
       return error;
   }
@@ -194,8 +193,8 @@ int Log::seal(Channel& channel, bool& did) {
   if (const int error = channel.flush(); error != 0) return error;
   for (uint32_t i = 0; i < count; ++i) {
     Segment& segment = segments_[chosen[i]];
-    if (const int error = write_summary_of(channel, chosen[i], {segment.entries, segment.entry_count},
-                                           segment.used_grains);
+    if (const int error =
+            write_summary_of(channel, chosen[i], {segment.entries, segment.entry_count}, segment.used_grains);
         error != 0)
       return error;
     sys::unmap(segment.entries, entries_bytes(identity_->geometry));

@@ -73,7 +73,8 @@ base::Expected<void> Session::write_piece(const PieceKey& key, Bytes value) {
   const New next = {.kind = RecordKind::kPiece, .key = key.text(), .value = value, .options = {}};
   Extent extent;
   uint32_t size = 0;
-  if (auto written = write(hash, next, key.sequence, extent, size); !written) return written;
+  Current none;
+  if (auto written = write(hash, next, key.sequence, extent, size, none); !written) return written;
   for (;;) {
     Index::Candidates all;
     uint64_t others[Index::kCandidatesMax];
