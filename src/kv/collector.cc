@@ -156,7 +156,7 @@ int Collector::release_pieces(const Pieces& pieces) {
   for (uint64_t number = 0; number < pieces.of.count(); ++number) {
     const PieceKey key = {.head = pieces.head, .sequence = pieces.of.sequence, .number = number};
     const KeyHash hash = hash_piece(identity_->secret, key);
-    Location all[Index::kCandidatesMax];
+    Index::Candidates all;
     const size_t count = index_->find_all(hash.low, all);
     for (size_t i = 0; i < count; ++i) {
       const std::span head = read_.first(geometry.grain_bytes);
@@ -265,7 +265,7 @@ void Collector::list_live(uint32_t victim, std::span<const SummaryEntry> entries
       live_.push_back(move);
       continue;
     }
-    Location all[Index::kCandidatesMax];
+    Index::Candidates all;
     const size_t count = index_->find_all(entry.hash.low, all);
     for (size_t i = 0; i < count; ++i) {
       if (all[i].address != move.old_address) continue;
@@ -381,14 +381,16 @@ int Collector::write(std::span<Move> moves) {
   uint64_t used = 0;
   runs_.clear();
   for (Move& move : moves) {
-    const SummaryEntry entry = {.hash = move.from.hash,
-                                .sequence_and_kind = with_kind(move.from.sequence(), move.kind)};
-    const uint64_t expiry = move.kind == RecordKind::kTombstone ? 0 : move.expiry;
+    Log::Request request = {
+        .stream = log_->relocation_stream(),
+        .grains = move.grains,
+        .entry = {.hash = move.from.hash, .sequence_and_kind = with_kind(move.from.sequence(), move.kind)},
+        .expiry = move.kind == RecordKind::kTombstone ? 0 : move.expiry};
     for (;;) {
       const uint64_t seen = log_->room_changes();
-      const Log::Room room = log_->allocate(log_->relocation_stream(), move.grains, entry, expiry, move.to);
+      const Log::Room room = log_->allocate(request, move.to);
       if (room == Log::Room::kDone) break;
-      if (!log_->wait_for_room(seen, room)) {
+      if (!log_->wait_for_room(seen, room, request)) {
         for (const Move& earlier : moves.first(static_cast<size_t>(&move - moves.data())))
           log_->finish(earlier.to, false);
         return ENOSPC;

@@ -4,6 +4,7 @@
 #include "kv/clock.h"
 #include "kv/entry.h"
 #include "kv/store.h"
+#include "storage/piece_io.h"
 
 namespace kv {
 
@@ -29,7 +30,9 @@ bool is_head(const Record& record, PiecesOf& pieces) {
 }  // namespace
 
 base::Expected<void> Session::open(Store& store, size_t depth) {
-  if (auto opened = channel_.open(store.device_, depth); !opened) return opened;
+  // A change of a key writes and reads at the same time.
+  const size_t io_depth = std::min(2 * depth, storage::kMaxQueueDepth);
+  if (auto opened = channel_.open(store.device_, io_depth); !opened) return opened;
   store_ = &store;
   store.readers_.add(place_);
   store.changes_.add(change_place_);
@@ -53,27 +56,42 @@ base::Error Session::damaged() const {
                          " has a damaged record where the key's should be");
 }
 
-// Reads the record at a location, or, not `whole`, at least its header, a key of this length, and all of a head; does it have the key?
-base::Expected<Session::Match> Session::read(const Location& location, std::string_view key, About about,
-                                             bool whole, Buffer& memory, Record& record) {
+// Memory for the record at a location, or, not `whole`, for at least its header, a key of this length, and all of a head. Empty: there
+// is none.
+std::span<std::byte> Session::room_for(const Location& location, size_t key_bytes, bool whole,
+                                       Buffer& memory) {
   const Geometry& geometry = store_->identity_.geometry;
   const uint64_t left = geometry.segment_grains() - geometry.grain_of(location.address);
   uint64_t grains = std::min<uint64_t>(size_code::grains(location.size), left);
-  if (!whole) grains = std::min(grains, geometry.grains(record_bytes(key.size(), sizeof(PiecesOf))));
-  if (memory.bytes().size() < grains * geometry.grain_bytes) {
-    memory = Buffer(pool_, grains * geometry.grain_bytes);
-    if (memory.bytes().empty()) return base::failure(ENOMEM, "store: no memory for a record");
-  }
-  const std::span to = memory.bytes().first(grains * geometry.grain_bytes);
-  if (const int error = channel_.read(geometry.offset_of(location.address), to); error != 0)
-    return std::unexpected(io_error(error, "read"));
-  const uint64_t generation =
-      store_->log_.segment(geometry.segment_of(location.address)).generation.load(std::memory_order_relaxed);
-  const Reading reading = read_record(store_->identity_.secret, generation, to, record);
+  if (!whole) grains = std::min(grains, geometry.grains(record_bytes(key_bytes, sizeof(PiecesOf))));
+  const uint64_t bytes = grains * geometry.grain_bytes;
+  if (memory.bytes().size() < bytes) memory = Buffer(pool_, bytes);
+  return memory.bytes().first(std::min(bytes, memory.bytes().size()));
+}
+
+uint64_t Session::generation_at(uint64_t address) const {
+  return store_->log_.segment(store_->identity_.geometry.segment_of(address))
+      .generation.load(std::memory_order_relaxed);
+}
+
+// Does what has been read there have the key?
+Session::Match Session::judge(const Location& location, std::string_view key, About about, bool whole,
+                              Bytes bytes, Record& record) const {
+  const Reading reading =
+      read_record(store_->identity_.secret, generation_at(location.address), bytes, record);
   if (reading == Reading::kDamaged || (whole && reading == Reading::kPart)) return Match::kDamaged;
   if (reading == Reading::kPart && record.header.key_bytes() != key.size()) return Match::kNo;
   const bool is_piece = record.header.kind() == RecordKind::kPiece;
   return record.key == key && is_piece == (about == About::kPiece) ? Match::kYes : Match::kNo;
+}
+
+base::Expected<Session::Match> Session::read(const Location& location, std::string_view key, About about,
+                                             bool whole, Buffer& memory, Record& record) {
+  const std::span to = room_for(location, key.size(), whole, memory);
+  if (to.empty()) return base::failure(ENOMEM, "store: no memory for a record");
+  if (const int error = channel_.read(store_->identity_.geometry.offset_of(location.address), to); error != 0)
+    return std::unexpected(io_error(error, "read"));
+  return judge(location, key, about, whole, to, record);
 }
 
 base::Expected<Found> Session::get(std::string_view key) {
@@ -101,7 +119,7 @@ base::Expected<bool> Session::find(const KeyHash& hash, std::string_view key, Fo
   if (*match != Match::kYes) {
     is_damaged = *match == Match::kDamaged;
     // Others with the same tag, one in millions.
-    Location all[Index::kCandidatesMax];
+    Index::Candidates all;
     const size_t count = store_->index_->find_all(hash.low, all);
     for (size_t i = 0; i < count && *match != Match::kYes; ++i) {
       if (all[i].address == location.address) continue;
@@ -131,13 +149,15 @@ base::Expected<bool> Session::find(const KeyHash& hash, std::string_view key, Fo
 }
 
 bool Session::is_current(const KeyHash& hash, uint64_t address) const {
-  Location all[Index::kCandidatesMax];
+  Index::Candidates all;
   const size_t count = store_->index_->find_all(hash.low, all);
-  return std::any_of(all, all + count, [&](const Location& location) { return location.address == address; });
+  for (size_t i = 0; i < count; ++i)
+    if (all[i].address == address) return true;
+  return false;
 }
 
 base::Expected<void> Session::look(const KeyHash& hash, std::string_view key, Current& current) {
-  Location all[Index::kCandidatesMax];
+  Index::Candidates all;
   const Readers::Reading reading(store_->readers_, place_);
   const size_t count = store_->index_->find_all(hash.low, all);
   Buffer memory;
@@ -147,14 +167,18 @@ base::Expected<void> Session::look(const KeyHash& hash, std::string_view key, Cu
     if (!match && !is_of_medium(match.error().number)) return std::unexpected(match.error());
     current.is_damaged = current.is_damaged || !match || *match == Match::kDamaged;
     if (!match || *match != Match::kYes) continue;
-    current.is_damaged = false;
-    current.location = all[i];
-    current.version = record.header.sequence();
-    current.is_alive = !has_expired(record.header);
-    current.is_head = is_head(record, current.pieces);
+    note(all[i], record, current);
     return {};
   }
   return {};
+}
+
+void Session::note(const Location& location, const Record& record, Current& current) {
+  current.location = location;
+  current.generation = record.header.generation;
+  current.version = record.header.sequence();
+  current.is_alive = !has_expired(record.header);
+  current.is_head = is_head(record, current.pieces);
 }
 
 base::Expected<Changed> Session::put(std::string_view key, Bytes value, const PutOptions& options) {
@@ -194,7 +218,7 @@ base::Expected<Changed> Session::change(const New& next) {
       return Changed{Outcome::kVersion, current.version};
   }
   Written written;
-  auto wrote = write(hash, next, written);
+  auto wrote = write(hash, next, current, written);
   if (!wrote) return std::unexpected(wrote.error());
   auto installed = install(hash, next, current, written);
   store_->log_.finish(written.extent, installed.has_value());
@@ -208,20 +232,23 @@ base::Expected<Changed> Session::change(const New& next) {
 base::Expected<void> Session::allocate(const KeyHash& hash, const New& next, uint32_t grains,
                                        Written& written) {
   Log& log = store_->log_;
+  Log::Request request = {
+      .stream = stream_, .grains = grains, .entry = {.hash = hash}, .expiry = next.options.expires_ms};
   for (;;) {
     const uint64_t seen = log.room_changes();
     written.change.emplace(store_->changes_, change_place_);
     written.sequence = next.kind == RecordKind::kPiece ? next.sequence : log.next_sequence();
-    const SummaryEntry entry = {.hash = hash, .sequence_and_kind = with_kind(written.sequence, next.kind)};
-    const Log::Room room = log.allocate(stream_, grains, entry, next.options.expires_ms, written.extent);
+    request.entry.sequence_and_kind = with_kind(written.sequence, next.kind);
+    const Log::Room room = log.allocate(request, written.extent);
     if (room == Log::Room::kDone) return {};
     written.change.reset();
-    if (room == Log::Room::kFailed || !log.wait_for_room(seen, room))
+    if (room == Log::Room::kFailed || !log.wait_for_room(seen, room, request))
       return std::unexpected(store_->tell_failure());
   }
 }
 
-base::Expected<void> Session::write(const KeyHash& hash, const New& next, Written& written) {
+base::Expected<void> Session::write(const KeyHash& hash, const New& next, Current& current,
+                                    Written& written) {
   const Geometry& geometry = store_->identity_.geometry;
   const uint64_t bytes = record_bytes(next.key.size(), next.value.size());
   const auto grains = static_cast<uint32_t>(geometry.grains(bytes));
@@ -238,7 +265,10 @@ base::Expected<void> Session::write(const KeyHash& hash, const New& next, Writte
                 .expiry_and_key = next.options.expires_ms << 16,
                 .flags = next.options.flags},
                next.key, next.value.size(), record);
-  int error = channel_.write(geometry.offset_of(written.extent.address), record);
+  const uint64_t offset = geometry.offset_of(written.extent.address);
+  int error = next.kind == RecordKind::kPiece || current.location.found || !channel_.overlaps()
+                  ? channel_.write(offset, record)
+                  : write_and_look(hash, next.key, offset, record, current);
   const char* what = "write";
   // What is a piece's is flushed when all of them are there.
   if (error == 0 && store_->options_.durability == Durability::kSync && next.kind != RecordKind::kPiece) {
@@ -255,6 +285,29 @@ base::Expected<void> Session::write(const KeyHash& hash, const New& next, Writte
   return std::unexpected(io_error(error, what));
 }
 
+// The record is written while the one that it will replace, as far as one can tell, is read: `current`, if that is the key's. 0, or the
+// errno value of the write.
+int Session::write_and_look(const KeyHash& hash, std::string_view key, uint64_t offset, Bytes record,
+                            Current& current) {
+  const Readers::Reading reading(store_->readers_, place_);
+  const Location location = store_->index_->find(hash.low);
+  if (!location.found) return channel_.write(offset, record);
+  Buffer memory;
+  const std::span to = room_for(location, key.size(), false, memory);
+  if (to.empty()) return channel_.write(offset, record);
+  storage::PieceIo write(storage::Operation::kWrite, offset, record.data(), record.size());
+  storage::PieceIo look(storage::Operation::kRead, store_->identity_.geometry.offset_of(location.address),
+                        to.data(), to.size());
+  storage::Io* const both[] = {&write, &look};
+  channel_.run(both);
+  // What could not be read, or is another key's, is install()'s to find out.
+  Record found;
+  if (look.whole() && judge(location, key, About::kKey, false, to, found) == Match::kYes)
+    note(location, found, current);
+  if (write.whole()) return 0;
+  return write.error != 0 ? write.error : EIO;
+}
+
 // `current` is what was replaced, afterwards, if anything.
 base::Expected<void> Session::install(const KeyHash& hash, const New& next, Current& current,
                                       const Written& written) {
@@ -267,14 +320,15 @@ base::Expected<void> Session::install(const KeyHash& hash, const New& next, Curr
   Buffer memory;
   for (;;) {
     const Readers::Reading reading(store_->readers_, place_);
-    Location all[Index::kCandidatesMax];
+    Index::Candidates all;
     uint64_t others[Index::kCandidatesMax];
     const size_t count = index.find_all(hash.low, all);
     const Location *own = nullptr, *damaged = nullptr;
     for (size_t i = 0; i < count && own == nullptr; ++i) {
       others[i] = all[i].address;
-      // Of what is where it was, nothing needs to be read again: an address has one record for good.
-      if (current.location.found && all[i].address == current.location.address) {
+      // Of what is where it was, nothing needs to be read again: an address has one record as long as its segment has the generation.
+      if (current.location.found && all[i].address == current.location.address &&
+          current.generation == generation_at(all[i].address)) {
         own = &all[i];
         break;
       }

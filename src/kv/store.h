@@ -8,7 +8,7 @@
 //   session.get("key")->value();
 //
 // How a put works: 1 the key's lock (key_locks.h)  2 if it depends on what is there: look that up  3 a sequence, room in the log,
-// the record is written  4 by the durability, flushed  5 the index learns of it, which is when others see it; what it knew
+// the record is written, and what is there is read meanwhile  4 by the durability, flushed  5 the index learns of it, which is when others see it; what it knew
 // before is released. A remove is the same with a tombstone. A get looks into the index and reads.
 //
 // Who sees what: a get that begins after a put has returned sees it or something newer; what a get has seen does not go back while the
@@ -209,7 +209,8 @@ class Store {
 
 class Session {
  public:
-  // By the thread, or a task of the worker, that will use it. Errors: those of Channel::open.
+  // By the thread, or a task of the worker, that will use it, for `depth` calls of tasks at a time; more wait for each other. Errors:
+  // those of Channel::open.
   base::Expected<void> open(Store& store, size_t depth = 128);
   void close();
 
@@ -231,7 +232,8 @@ class Session {
   // The key's record, as far as a change knows it.
   struct Current {
     Location location;
-    uint64_t version = 0;  // 0: there is none
+    uint64_t generation = 0;  // of its segment, when it was read there
+    uint64_t version = 0;     // 0: there is none
     bool is_alive = false;
     bool is_head = false;
     bool is_damaged = false;  // there is none, or one that cannot be read
@@ -251,6 +253,11 @@ class Session {
   base::Expected<Changed> change(const New& next);
   base::Expected<Match> read(const Location& location, std::string_view key, About about, bool whole,
                              Buffer& memory, Record& record);
+  std::span<std::byte> room_for(const Location& location, size_t key_bytes, bool whole, Buffer& memory);
+  Match judge(const Location& location, std::string_view key, About about, bool whole, Bytes bytes,
+              Record& record) const;
+  uint64_t generation_at(uint64_t address) const;
+  static void note(const Location& location, const Record& record, Current& current);
   base::Expected<bool> find(const KeyHash& hash, std::string_view key, Found& found);
   bool is_current(const KeyHash& hash, uint64_t address) const;
   base::Expected<void> read_piece(Found& found, uint64_t number);
@@ -266,7 +273,9 @@ class Session {
     std::optional<Readers::Reading> change;
   };
   base::Expected<void> allocate(const KeyHash& hash, const New& next, uint32_t grains, Written& written);
-  base::Expected<void> write(const KeyHash& hash, const New& next, Written& written);
+  base::Expected<void> write(const KeyHash& hash, const New& next, Current& current, Written& written);
+  int write_and_look(const KeyHash& hash, std::string_view key, uint64_t offset_bytes, Bytes record,
+                     Current& current);
   base::Expected<void> install(const KeyHash& hash, const New& next, Current& current,
                                const Written& written);
   base::Error io_error(int number, const char* what) const;
