@@ -131,7 +131,7 @@ base::Expected<bool> Session::find(const KeyHash& hash, std::string_view key, Fo
   }
   if (*match != Match::kYes && is_damaged) return std::unexpected(damaged());
   if (*match != Match::kYes || has_expired(found.record_.header)) {
-    found.memory_.reset();
+    found = Found();
     return true;
   }
   if (found.record_.header.kind() != RecordKind::kHead) return true;

@@ -15,6 +15,7 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <thread>
 
 #include "storage/test_io.h"
 #include "sys/files.h"
@@ -234,6 +235,15 @@ TEST_F(OpenTest, WhatIsForAStoreIsNotMadeNorGrownNorShared) {
   }
   EXPECT_EQ(std::filesystem::file_size(path("file")), (1u << 20) + 5);
   EXPECT_EQ(refusal(path("file"), kStore).number, 0) << "it is free again";
+  // As what a process that was killed had under way.
+  const int other = open(path("file").c_str(), O_RDWR | O_CLOEXEC);
+  ASSERT_EQ(flock(other, LOCK_EX), 0);
+  std::thread thread([other] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    close(other);
+  });
+  EXPECT_EQ(refusal(path("file"), kStore).number, 0) << "soon it is free";
+  thread.join();
 }
 
 TEST_F(OpenTest, WhatIsOnlyReadIsNotWritten) {
