@@ -108,7 +108,7 @@ TEST_F(CollectorTest, WhatHasExpiredMakesRoomAndDoesNotComeBack) {
   const uint64_t soon = now_ms() + 300;
   // Older copies without an end, which the expired ones must go on hiding: so few in their segment that it is not collected.
   for (int i = 0; i < 20; ++i) put("key" + std::to_string(i), "old");
-  for (int i = 0; i < 9; ++i) put("stays" + std::to_string(i), std::string(100'000, 's'));
+  for (int i = 0; i < 10; ++i) put("stays" + std::to_string(i), std::string(100'000, 's'));
   int count = 0;
   while (
       session.put("key" + std::to_string(count), bytes_of(std::string(100'000, 'v')), {.expires_ms = soon}))

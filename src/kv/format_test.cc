@@ -219,6 +219,18 @@ TEST_F(RecordTest, ACopyElsewhereDiffersInItsGenerationOnly) {
 }
 
 // docs/formats/kv.md: what other programs may rely on.
+TEST_F(RecordTest, WhatHasExpiredIsMovedWithoutItsValue) {
+  std::vector<std::byte> bytes = record("a key", std::string(300, 'v'));
+  move_record(identity.secret, 9, RecordKind::kTombstone, 77, bytes);
+  ASSERT_EQ(read(bytes, 9), Reading::kWhole);
+  EXPECT_EQ(got.key, "a key");
+  EXPECT_TRUE(got.value.empty());
+  EXPECT_EQ(got.header.kind(), RecordKind::kTombstone);
+  EXPECT_EQ(got.header.sequence(), 1234u);
+  EXPECT_EQ(got.header.expiry(), 77u);
+  for (size_t i = got.bytes(); i < bytes.size(); ++i) ASSERT_EQ(bytes[i], std::byte{0}) << i;
+}
+
 TEST_F(RecordTest, BytesAreWhereTheFormatSays) {
   const auto block = superblock();
   EXPECT_EQ(memcmp(block.data(), "spillkv\n", 8), 0);

@@ -40,7 +40,7 @@ TEST(ReadersTest, WhatASlowReaderReadsIsNotWrittenOver) {
     ASSERT_TRUE(own.open(*store));
     const std::string value(30'000, 'n');
     for (int i = 0; i < 2000 && !ends; ++i, ++put_count)
-      ASSERT_TRUE(own.put(i == 0 ? "key" : "other" + std::to_string(i % 30), bytes_of(value)));
+      ASSERT_TRUE(own.put(i % 30 == 0 ? "key" : "other" + std::to_string(i % 30), bytes_of(value)));
     own.close();
   });
   // It has written all, or waits for room, which waits for the reader.
