@@ -94,7 +94,7 @@ Collector::Failure Collector::step(bool& did) {
   if (takes_checkpoints_ && !need.collects &&
       log_->last_sequence() - checkpoint_sequence_ >= checkpoint_interval() && !log_->has_failed())
     did = take_checkpoint();
-  return {};
+  return {.error = log_->flush_error(), .is_of_flush = log_->flush_error() != 0};
 }
 
 uint64_t Collector::checkpoint_interval() const {
@@ -166,11 +166,13 @@ int Collector::release_pieces(const Pieces& pieces) {
 }
 
 Collector::Failure Collector::settle() {
-  if (const int error = channel_.flush(); error != 0) return {.error = error, .is_of_flush = true};
-  readers_->wait();
-  const int error = log_->give_back(channel_);
+  int error = log_->flush(channel_);
+  if (error == 0) {
+    readers_->wait();
+    error = log_->give_back(channel_);
+  }
   if (error == 0) to_settle_ = 0;
-  return {.error = error};
+  return {.error = error, .is_of_flush = error != 0 && log_->flush_error() != 0};
 }
 
 // 0 when it is EMPTIED, or found to be damaged; else an errno value: it is as it was, but for what has been moved.
@@ -179,6 +181,7 @@ int Collector::empty(uint32_t victim) {
   const uint64_t all = log_->usable_grains(0), live = segment.live_grains.load(std::memory_order_relaxed);
   uint64_t to_grant = all > live ? all - live : 0;
   bool is_damaged = false;
+  tombstones_.clear();
   if (live > 0) {
     SegmentFooter footer;
     std::span<const SummaryEntry> entries;
@@ -198,6 +201,8 @@ int Collector::empty(uint32_t victim) {
     }
     is_damaged = is_damaged || counts_.damaged_records.load(std::memory_order_relaxed) != damaged_before;
   }
+  // Not before: a victim that is left for an error is begun anew.
+  for (const Move& move : tombstones_) log_->release_tombstone(move.old_address, move.from.grains);
   if (is_damaged) {
     segment.is_damaged = true;
     base::log("store: ", device_->name(), " has damaged records in segment ", victim,
@@ -313,7 +318,7 @@ int Collector::move(uint32_t victim, const SegmentFooter& footer, std::span<Move
     if (!check(victim, footer, oldest, move, ends)) {
       counts_.damaged_records.fetch_add(1, std::memory_order_relaxed);
     } else if (ends) {
-      log_->release_tombstone(move.old_address, move.from.grains);
+      tombstones_.push_back(move);
       gained_grains_ += move.from.grains;
       counts_.ended_tombstones.fetch_add(1, std::memory_order_relaxed);
     } else {
@@ -395,7 +400,7 @@ void Collector::install(std::span<const Move> moves) {
     const bool was_tombstone = move.from.kind() == RecordKind::kTombstone;
     bool done = was_tombstone;
     if (was_tombstone)
-      log_->release_tombstone(move.old_address, move.from.grains);
+      tombstones_.push_back(move);
     else if (move.kind == RecordKind::kTombstone)
       done = index_->remove(move.from.hash.low, move.old_address);
     else

@@ -30,7 +30,7 @@ int Log::seal_all(Channel& channel) {
   // A start would read all of a segment that is in use and has no summary.
   if (const int error = free_all(channel, Segment::State::kReady); error != 0) return error;
   if (const int error = give_back(channel); error != 0) return error;
-  return channel.flush();
+  return flush(channel);
 }
 
 int Log::give_back(Channel& channel) { return free_all(channel, Segment::State::kEmptied); }
@@ -59,7 +59,7 @@ int Log::free_all(Channel& channel, Segment::State from) {
     ++count;
   }
   if (count == 0) return 0;
-  if (const int error = channel.flush(); error != 0) return error;
+  if (const int error = flush(channel); error != 0) return error;
   for (uint32_t i = 0; i < segment_count_; ++i) {
     if (!is_one(i)) continue;
     // That the medium has room again is worth trying, and no more.
@@ -82,7 +82,6 @@ int Log::keep(Channel& channel, bool& did) {
 }
 
 int Log::prepare(Channel& channel, bool& did) {
-  const Geometry& geometry = identity_->geometry;
   uint32_t chosen[kPreparedAtOnce];
   uint64_t generations[kPreparedAtOnce];
   uint32_t count = 0;
@@ -103,35 +102,44 @@ int Log::prepare(Channel& channel, bool& did) {
   }
   if (count == 0) return 0;
   did = true;
+  const int error = write_prepared(channel, {chosen, count}, {generations, count});
+  {
+    sys::LockGuard scope(lock_);
+    for (uint32_t i = 0; i < count; ++i) {
+      Segment& segment = segments_[chosen[i]];
+      segment.generation.store(generations[i], std::memory_order_relaxed);
+      // With an error they are as free as they were, whichever header is there: no record has the new generation.
+      segment.state.store(error == 0 ? Segment::State::kReady : Segment::State::kFree,
+                          std::memory_order_relaxed);
+    }
+    preparing_count_ -= count;
+    (error == 0 ? ready_count_ : free_count_) += count;
+  }
+  if (error == 0) changed_room();
+  return error;
+}
+
+int Log::write_prepared(Channel& channel, std::span<const uint32_t> segments,
+                        std::span<const uint64_t> generations) {
+  const Geometry& geometry = identity_->geometry;
   alignas(4096) std::byte block[4096];
-  for (uint32_t i = 0; i < count; ++i) {
-    Segment& segment = segments_[chosen[i]];
+  const std::span header(block, geometry.grain_bytes);
+  for (size_t i = 0; i < segments.size(); ++i) {
+    Segment& segment = segments_[segments[i]];
     if (segment.entries == nullptr) {
       auto memory = sys::map_anonymous(entries_bytes(geometry), "the summary of a segment");
       if (!memory) return ENOMEM;
       segment.entries = reinterpret_cast<SummaryEntry*>(*memory);
     }
-    const std::span header(block, geometry.grain_bytes);
     write_segment_header(*identity_,
                          {.generation = generations[i],
                           .state = SegmentState::kUsed,
                           .opened_sequence = sequence_.load(std::memory_order_relaxed)},
                          header);
-    for (uint64_t offset : geometry.header_offsets(chosen[i]))
+    for (uint64_t offset : geometry.header_offsets(segments[i]))
       if (const int error = channel.write(offset, header); error != 0) return error;
   }
-  if (const int error = channel.flush(); error != 0) return error;
-  {
-    sys::LockGuard scope(lock_);
-    for (uint32_t i = 0; i < count; ++i) {
-      segments_[chosen[i]].generation.store(generations[i], std::memory_order_relaxed);
-      segments_[chosen[i]].state.store(Segment::State::kReady, std::memory_order_relaxed);
-    }
-    preparing_count_ -= count;
-    ready_count_ += count;
-  }
-  changed_room();
-  return 0;
+  return flush(channel);
 }
 
 int Log::seal(Channel& channel, bool& did) {
@@ -141,7 +149,7 @@ int Log::seal(Channel& channel, bool& did) {
         segment.writers.load(std::memory_order_acquire) != 0)
       continue;
     did = true;
-    if (const int error = channel.flush(); error != 0) return error;
+    if (const int error = flush(channel); error != 0) return error;
     if (const int error = write_summary_of(channel, i, {segment.entries, segment.entry_count}); error != 0)
       return error;
     sys::unmap(segment.entries, entries_bytes(identity_->geometry));

@@ -170,6 +170,7 @@ class Store {
   base::Expected<void> start_threads();
   void stop_threads();
   void keep();
+  void tell_keeper_error(int error);
   void collect();
   // The medium does not keep what it is given: nothing is written any more.
   void fail(int error);
@@ -188,9 +189,10 @@ class Store {
   KeyLocks key_locks_;
   FlushGroup flushes_;
   std::atomic<uint32_t> next_stream_{0};
-  std::atomic<bool> wrote_{false};  // since the keeper's last flush; of kBatch
-  std::atomic<int> error_{0};       // why the log has failed
-  Channel keeper_channel_;          // the keeper's
+  std::atomic<bool> wrote_{false};    // since the keeper's last flush; of kBatch
+  std::atomic<int> error_{0};         // why the log has failed
+  std::atomic<int> keeper_error_{0};  // why no segments could be prepared or sealed, when that was tried last
+  Channel keeper_channel_;            // the keeper's
   sys::Thread keeper_, collector_thread_;
   bool has_keeper_ = false, has_collector_ = false;
   std::atomic<bool> stopping_{false};
