@@ -66,11 +66,11 @@ Checkpointer::Taken Checkpointer::write_tables(Channel& channel, CheckpointState
   }
   index_->end_images();
   if (taken != Taken::kDone) return taken;
-  error_ = channel.flush();
+  error_ = log_->flush(channel);
   if (error_ != 0) return Taken::kFailed;
   taken = write_piece_bytes(channel, write_piece(*identity_, number_, piece_, state, memory_));
   if (taken != Taken::kDone) return taken;
-  error_ = channel.flush();
+  error_ = log_->flush(channel);
   return error_ == 0 ? Taken::kDone : Taken::kFailed;
 }
 

@@ -104,7 +104,7 @@ Collector::Failure Collector::step(bool& did) {
   if (takes_checkpoints_ && !need.collects &&
       log_->last_sequence() - checkpoint_sequence_ >= checkpoint_interval() && !log_->has_failed())
     did = take_checkpoint();
-  return {};
+  return {.error = log_->flush_error(), .is_of_flush = log_->flush_error() != 0};
 }
 
 uint64_t Collector::checkpoint_interval() const {
@@ -177,11 +177,13 @@ int Collector::release_pieces(const Pieces& pieces) {
 }
 
 Collector::Failure Collector::settle() {
-  if (const int error = channel_.flush(); error != 0) return {.error = error, .is_of_flush = true};
-  readers_->wait();
-  const int error = log_->give_back(channel_);
+  int error = log_->flush(channel_);
+  if (error == 0) {
+    readers_->wait();
+    error = log_->give_back(channel_);
+  }
   if (error == 0) to_settle_ = 0;
-  return {.error = error};
+  return {.error = error, .is_of_flush = error != 0 && log_->flush_error() != 0};
 }
 
 // 0 when it is EMPTIED, or found to be damaged; else an errno value: it is as it was, but for what has been moved.
@@ -212,6 +214,7 @@ int Collector::empty(uint32_t victim) {
     is_damaged = is_damaged || counts_.damaged_records.load(std::memory_order_relaxed) != damaged_before;
   }
   if (is_kept(victim)) return 0;
+  // Not before: a victim that is left for an error is begun anew.
   for (const Move& move : tombstones_) log_->release_tombstone(move.old_address, move.from.grains);
   if (is_damaged) {
     segment.is_damaged = true;

@@ -130,7 +130,7 @@ class Collector {
   std::span<std::byte> read_;
   std::span<std::byte> written_;
   std::vector<Move> live_;
-  std::vector<Move> tombstones_;  // of the victim, moved or ended; released with it
+  std::vector<Move> tombstones_;  // of the victim, that have ended or are elsewhere; released with it
   std::vector<Run> runs_;
   uint32_t to_settle_ = 0;
   uint32_t victims_looked_at_ = 0;  // and what they gained, since is_in_vain() last said

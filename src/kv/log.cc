@@ -293,6 +293,24 @@ void Log::fail() {
   collector_wanted.notify_all();
 }
 
+void Log::refuse_waiting() {
+  Waiters waiting;
+  {
+    sys::LockGuard scope(lock_);
+    room_changes_.fetch_add(1, std::memory_order_release);
+    waiting = waiting_.take_all();
+    waiting.for_each([](Waiter& waiter) { static_cast<Call&>(waiter).is_refused = true; });
+  }
+  waiting.wake_all();
+}
+
+int Log::flush(Channel& channel) {
+  const int error = channel.flush();
+  int known = 0;
+  if (error != 0) flush_error_.compare_exchange_strong(known, error, std::memory_order_relaxed);
+  return error;
+}
+
 // --- the collector's ---
 
 Log::Need Log::need() {

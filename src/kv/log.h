@@ -125,11 +125,17 @@ class Log {
   bool wait_for_room(uint64_t since, Room why, Request& request);
 
   // Of the keeper.
-  // Prepares segments and seals others, as many as it can; 0, or an errno value: the medium has failed. `did` says if anything.
+  // Prepares segments and seals others, as many as it can; 0, or an errno value: it may try again, but for flush_error(). `did` says if
+  // anything.
   int keep(Channel& channel, bool& did);
   // For the end of a store: every open segment becomes full, and is sealed; ready ones are given back. 0, or an errno value.
   // REQUIRES: no writers.
   int seal_all(Channel& channel);
+  // All that wait for room are told that there is none: the keeper cannot make any.
+  void refuse_waiting();
+  // Of what the store needs flushed; 0, or an errno value. Nobody knows what a failed flush has lost: the first one's error stays.
+  int flush(Channel& channel);
+  int flush_error() const { return flush_error_.load(std::memory_order_relaxed); }
   // After a failure nothing is written any more.
   void fail();
   bool has_failed() const { return failed_.load(std::memory_order_acquire); }
@@ -213,6 +219,8 @@ class Log {
   int prepare(Channel& channel, bool& did);
   int write_headers(Channel& channel, std::span<const uint32_t> segments,
                     std::span<const uint64_t> generations, SegmentState state);
+  int write_prepared(Channel& channel, std::span<const uint32_t> segments,
+                     std::span<const uint64_t> generations);
   int seal(Channel& channel, bool& did);
   int free_all(Channel& channel, Segment::State from);
   uint32_t available() const { return free_count_ + preparing_count_ + ready_count_; }
@@ -242,6 +250,7 @@ class Log {
   Stream streams_[kStreamsMax + 1];  // and the collector's
   std::atomic<uint64_t> sequence_{0};
   std::atomic<bool> failed_{false};
+  std::atomic<int> flush_error_{0};
   std::atomic<uint64_t> live_bytes_{0};
   std::atomic<uint64_t> tombstone_bytes_{0};
   std::atomic<uint64_t> room_changes_{0};

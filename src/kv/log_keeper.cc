@@ -35,7 +35,7 @@ int Log::seal_all(Channel& channel) {
   // A start would read all of a segment that is in use and has no summary.
   if (const int error = free_all(channel, Segment::State::kReady); error != 0) return error;
   if (const int error = give_back(channel); error != 0) return error;
-  return channel.flush();
+  return flush(channel);
 }
 
 int Log::give_back(Channel& channel) { return free_all(channel, Segment::State::kEmptied); }
@@ -61,7 +61,7 @@ int Log::free_all(Channel& channel, Segment::State from) {
       return error;
   }
   if (!did) return 0;
-  if (const int error = channel.flush(); error != 0) return error;
+  if (const int error = flush(channel); error != 0) return error;
   for (uint32_t i = 0; i < segment_count_; ++i) {
     if (!is_one(i)) continue;
     bool stays_free = false;
@@ -99,7 +99,6 @@ int Log::keep(Channel& channel, bool& did) {
 }
 
 int Log::prepare(Channel& channel, bool& did) {
-  const Geometry& geometry = identity_->geometry;
   uint32_t chosen[kPreparedAtOnce];
   uint64_t generations[kPreparedAtOnce];
   uint32_t count = 0;
@@ -120,28 +119,35 @@ int Log::prepare(Channel& channel, bool& did) {
   }
   if (count == 0) return 0;
   did = true;
-  for (uint32_t i = 0; i < count; ++i) {
-    Segment& segment = segments_[chosen[i]];
-    if (segment.entries != nullptr) continue;
-    auto memory = sys::map_anonymous(entries_bytes(geometry), "the summary of a segment");
-    if (!memory) return ENOMEM;
-    segment.entries = reinterpret_cast<SummaryEntry*>(*memory);
-  }
-  if (const int error = write_headers(channel, {chosen, count}, {generations, count}, SegmentState::kUsed);
-      error != 0)
-    return error;
-  if (const int error = channel.flush(); error != 0) return error;
+  const int error = write_prepared(channel, {chosen, count}, {generations, count});
   {
     sys::LockGuard scope(lock_);
     for (uint32_t i = 0; i < count; ++i) {
-      segments_[chosen[i]].generation.store(generations[i], std::memory_order_relaxed);
-      segments_[chosen[i]].state.store(Segment::State::kReady, std::memory_order_relaxed);
+      Segment& segment = segments_[chosen[i]];
+      segment.generation.store(generations[i], std::memory_order_relaxed);
+      // With an error they are as free as they were, whichever header is there: no record has the new generation.
+      segment.state.store(error == 0 ? Segment::State::kReady : Segment::State::kFree,
+                          std::memory_order_relaxed);
     }
     preparing_count_ -= count;
-    ready_count_ += count;
+    (error == 0 ? ready_count_ : free_count_) += count;
   }
-  changed_room();
-  return 0;
+  if (error == 0) changed_room();
+  return error;
+}
+
+int Log::write_prepared(Channel& channel, std::span<const uint32_t> segments,
+                        std::span<const uint64_t> generations) {
+  for (const uint32_t index : segments) {
+    Segment& segment = segments_[index];
+    if (segment.entries != nullptr) continue;
+    auto memory = sys::map_anonymous(entries_bytes(identity_->geometry), "the summary of a segment");
+    if (!memory) return ENOMEM;
+    segment.entries = reinterpret_cast<SummaryEntry*>(*memory);
+  }
+  if (const int error = write_headers(channel, segments, generations, SegmentState::kUsed); error != 0)
+    return error;
+  return flush(channel);
 }
 
 // Both of each, all under way together. 0, or an errno value.
@@ -192,7 +198,7 @@ int Log::seal(Channel& channel, bool& did) {
       chosen[count++] = i;
   if (count == 0) return 0;
   did = true;
-  if (const int error = channel.flush(); error != 0) return error;
+  if (const int error = flush(channel); error != 0) return error;
   for (uint32_t i = 0; i < count; ++i) {
     Segment& segment = segments_[chosen[i]];
     if (const int error = write_summary_of(channel, chosen[i], {segment.entries, segment.entry_count});

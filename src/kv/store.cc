@@ -194,21 +194,36 @@ void Store::keep() {
   while (!is_collected_.load(std::memory_order_acquire)) {
     const uint32_t key = log_.keeper_wanted.prepare();
     bool did = false;
-    if (!log_.has_failed())
-      if (const int error = log_.keep(keeper_channel_, did); error != 0) fail(error, false);
+    const int error = log_.has_failed() ? 0 : log_.keep(keeper_channel_, did);
+    tell_keeper_error(error);
     log_failure(log_at_ns);
     index_->prepare();
-    if (did || is_collected_.load(std::memory_order_acquire)) {
+    if ((did && error == 0) || is_collected_.load(std::memory_order_acquire)) {
       log_.keeper_wanted.cancel();
       continue;
     }
     // Who writes first after a flush wakes the keeper; what others write until the time is over shares the next one.
     const bool is_due = flushes && wrote_.load(std::memory_order_relaxed) && !log_.has_failed();
-    log_.keeper_wanted.wait(key, is_due ? options_.batch_ns : log_at_ns != 0 ? kTellNs : 0);
+    log_.keeper_wanted.wait(key, is_due           ? options_.batch_ns
+                                 : error != 0     ? kRetryNs
+                                 : log_at_ns != 0 ? kTellNs
+                                                  : 0);
     // Pairs with the release in Session::write.
     if (is_due && wrote_.exchange(false, std::memory_order_acquire))
-      if (const int error = keeper_channel_.flush(); error != 0) fail(error, false);
+      if (const int failed = log_.flush(keeper_channel_); failed != 0) fail(failed, false);
   }
+}
+
+// Who waits is told, and may try again, as the keeper does.
+void Store::tell_keeper_error(int error) {
+  const int before = keeper_error_.exchange(error, std::memory_order_relaxed);
+  if (error == 0) return;
+  if (log_.flush_error() != 0) {
+    fail(error, false);
+    return;
+  }
+  if (before == 0) base::log(failure().message);
+  log_.refuse_waiting();
 }
 
 void Store::collect() {
@@ -244,7 +259,8 @@ void Store::compact() {
 
 void Store::fail(int error, bool is_told) {
   if (is_told) is_told_.store(true, std::memory_order_relaxed);
-  error_.store(error, std::memory_order_relaxed);
+  int known = 0;
+  if (!error_.compare_exchange_strong(known, error, std::memory_order_relaxed)) return;
   log_.fail();
   log_.keeper_wanted.notify_all();
 }
@@ -288,6 +304,10 @@ base::Error Store::failure() const {
   if (error != 0)
     return base::Error::of(error, "store: ", device_.name(),
                            " takes no writes any more: ", base::error_name(error));
+  const int keeper_error = keeper_error_.load(std::memory_order_relaxed);
+  if (keeper_error != 0)
+    return base::Error::of(keeper_error, "store: cannot write ", device_.name(), ": ",
+                           base::error_name(keeper_error));
   return base::Error::of(ENOSPC, "store: ", device_.name(), " is full; remove keys or use a larger device");
 }
 

@@ -173,6 +173,7 @@ class Store {
   base::Expected<void> start_threads();
   void stop_threads();
   void keep();
+  void tell_keeper_error(int error);
   void collect();
   // The medium does not keep what it is given: nothing is written any more. A call tells who made it; what no call has told within a second
   // is logged.
@@ -199,6 +200,7 @@ class Store {
   std::atomic<bool> wrote_{false};    // since the keeper's last flush; of kBatch
   std::atomic<int> error_{0};         // why the log has failed
   std::atomic<bool> is_told_{false};  // that it has
+  std::atomic<int> keeper_error_{0};  // why no segments could be prepared or sealed, when that was tried last
   Channel keeper_channel_;            // the keeper's
   sys::Thread keeper_, collector_thread_;
   bool has_keeper_ = false, has_collector_ = false;
