@@ -195,9 +195,13 @@ base::Expected<Changed> Session::change(const New& next) {
   using Outcome = Changed::Outcome;
   if (auto checked = check_key(next.key); !checked) return std::unexpected(checked.error());
   const KeyHash hash = hash_key(store_->identity_.secret, next.key);
-  const KeyLocks::Hold hold(store_->key_locks_, hash.low);
   const bool is_remove = next.kind == RecordKind::kTombstone;
   const When when = next.options.when;
+  Log::Request request = request_for(next);
+  // What writes in any case waits for its grant before others wait for its key.
+  if (!is_remove && when == When::kAlways && !store_->log_.wait_for_grant(request))
+    return std::unexpected(store_->failed_error());
+  const KeyLocks::Hold hold(store_->key_locks_, hash.low);
   Current current;
   if (is_remove || when != When::kAlways) {
     if (auto looked = look(hash, next.key, current); !looked) return std::unexpected(looked.error());
@@ -209,31 +213,33 @@ base::Expected<Changed> Session::change(const New& next) {
   }
   const uint64_t sequence = store_->log_.next_sequence();
   Extent extent;
-  uint32_t size = 0;
-  if (auto written = write(hash, next, sequence, extent, size, current); !written)
+  if (auto written = write(hash, next, sequence, request, extent, current); !written)
     return std::unexpected(written.error());
-  auto installed = install(hash, next, current, extent, size);
+  auto installed = install(hash, next, current, extent, size_code::of(request.grains));
   store_->log_.finish(extent, installed.has_value());
   if (!installed) return std::unexpected(installed.error());
   if (current.is_head) store_->remove_pieces({.head = hash, .of = current.pieces});
   return Changed{Outcome::kDone, sequence};
 }
 
-base::Expected<void> Session::write(const KeyHash& hash, const New& next, uint64_t sequence, Extent& extent,
-                                    uint32_t& size, Current& current) {
-  const Geometry& geometry = store_->identity_.geometry;
+Log::Request Session::request_for(const New& next) const {
   const uint64_t bytes = record_bytes(next.key.size(), next.value.size());
-  const auto grains = static_cast<uint32_t>(geometry.grains(bytes));
-  size = size_code::of(grains);
-  const Buffer memory(pool_, uint64_t{grains} * geometry.grain_bytes);
+  return {.stream = stream_,
+          .grains = static_cast<uint32_t>(store_->identity_.geometry.grains(bytes)),
+          .entry = {},
+          .expiry = next.options.expires_ms};
+}
+
+base::Expected<void> Session::write(const KeyHash& hash, const New& next, uint64_t sequence,
+                                    Log::Request& request, Extent& extent, Current& current) {
+  const Geometry& geometry = store_->identity_.geometry;
+  const uint64_t bytes = uint64_t{request.grains} * geometry.grain_bytes;
+  const Buffer memory(pool_, bytes);
   if (memory.bytes().empty()) return base::failure(ENOMEM, "store: no memory for a record");
-  const std::span record = memory.bytes().first(uint64_t{grains} * geometry.grain_bytes);
+  const std::span record = memory.bytes().first(bytes);
   if (!next.value.empty())  // it may be null
     memcpy(record.data() + record_bytes(next.key.size(), 0), next.value.data(), next.value.size());
-  Log::Request request = {.stream = stream_,
-                          .grains = grains,
-                          .entry = {.hash = hash, .sequence_and_kind = with_kind(sequence, next.kind)},
-                          .expiry = next.options.expires_ms};
+  request.entry = {.hash = hash, .sequence_and_kind = with_kind(sequence, next.kind)};
   for (;;) {
     const uint64_t seen = store_->log_.room_changes();
     const Log::Room room = store_->log_.allocate(request, extent);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "kv/entry.h"
 #include "kv/store.h"
 
 namespace kv {
@@ -71,16 +72,17 @@ base::Expected<void> Session::read_piece(Found& found, uint64_t number) {
 base::Expected<void> Session::write_piece(const PieceKey& key, Bytes value) {
   const KeyHash hash = hash_piece(store_->identity_.secret, key);
   const New next = {.kind = RecordKind::kPiece, .key = key.text(), .value = value, .options = {}};
+  Log::Request request = request_for(next);
   Extent extent;
-  uint32_t size = 0;
   Current none;
-  if (auto written = write(hash, next, key.sequence, extent, size, none); !written) return written;
+  if (auto written = write(hash, next, key.sequence, request, extent, none); !written) return written;
   for (;;) {
     Index::Candidates all;
     uint64_t others[Index::kCandidatesMax];
     const size_t count = store_->index_->find_all(hash.low, all);
     for (size_t i = 0; i < count; ++i) others[i] = all[i].address;  // of other keys, whatever their hashes
-    const auto done = store_->index_->insert(hash.low, extent.address, size, {others, count});
+    const auto done =
+        store_->index_->insert(hash.low, extent.address, size_code::of(request.grains), {others, count});
     if (done == Index::Inserted::kOther) continue;
     store_->log_.finish(extent, done == Index::Inserted::kDone);
     if (done == Index::Inserted::kDone) return {};

@@ -7,7 +7,7 @@
 //   session.put("key", bytes, {});
 //   session.get("key")->value();
 //
-// How a put works: 1 the key's lock (key_locks.h)  2 if it depends on what is there: look that up  3 a sequence, room in the log,
+// How a put works: 0 while writers are paced: a grant (log.h)  1 the key's lock (key_locks.h)  2 if it depends on what is there: look that up  3 a sequence, room in the log,
 // the record is written, and what is there is read meanwhile  4 by the durability, flushed  5 the index learns of it, which is when others see it; what it knew
 // before is released. A remove is the same with a tombstone. A get looks into the index and reads.
 //
@@ -244,8 +244,9 @@ class Session {
   base::Expected<void> flush();
   base::Error damaged() const;
   base::Expected<void> look(const KeyHash& hash, std::string_view key, Current& current);
-  base::Expected<void> write(const KeyHash& hash, const New& next, uint64_t sequence, Extent& extent,
-                             uint32_t& size_code, Current& current);
+  Log::Request request_for(const New& next) const;
+  base::Expected<void> write(const KeyHash& hash, const New& next, uint64_t sequence, Log::Request& request,
+                             Extent& extent, Current& current);
   int write_and_look(const KeyHash& hash, std::string_view key, uint64_t offset_bytes, Bytes record,
                      Current& current);
   base::Expected<void> install(const KeyHash& hash, const New& next, Current& current, const Extent& extent,
