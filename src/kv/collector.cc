@@ -16,8 +16,9 @@ namespace {
 constexpr uint64_t kBufferBytes = 2 << 20;  // more than any record
 constexpr uint64_t kIoBytes = 128 << 10;    // others' small reads wait behind no more than this, kDepth times
 constexpr size_t kDepth = 4;
+// Moved at a time, and writers that are paced are granted their part: they wait for no more than this.
+constexpr uint64_t kPieceBytes = kDepth * kIoBytes;
 constexpr uint64_t kGapBytes = 16 << 10;  // what is read and not needed rather than read in two
-constexpr uint32_t kSettledAtOnce = 4;
 constexpr uint8_t kReadTries = 3;
 // A start looks at so many records in some 0.1 s.
 constexpr uint64_t kReplayedMin = 1 << 18;
@@ -85,7 +86,7 @@ Collector::Failure Collector::step(bool& did) {
   if (victim != Log::kNone && log_->may_start_victim()) {
     did = true;
     if (const int error = empty(victim); error != 0) return {.error = error};
-    if (to_settle_ < kSettledAtOnce) return {};
+    if (to_settle_ < Log::kEmptiedMax) return {};
   }
   if (to_settle_ > 0) {
     did = true;
@@ -278,7 +279,7 @@ void Collector::list_live(uint32_t victim, std::span<const SummaryEntry> entries
   }
 }
 
-// The reads for as many records, from `first` on, as there is memory for. One behind the last.
+// The reads of the next piece, from `first` on: kPieceBytes at most, or one record. One behind the last.
 size_t Collector::plan(size_t first) {
   const uint64_t grain_bytes = identity_->geometry.grain_bytes;
   uint64_t used = 0;
@@ -291,11 +292,11 @@ size_t Collector::plan(size_t first) {
     Run* run = runs_.empty() ? nullptr : &runs_.back();
     const uint64_t gap = run != nullptr ? offset - (run->offset_bytes + run->bytes) : 0;
     if (run == nullptr || gap > kGapBytes || run->bytes + gap + bytes > kIoBytes) {
-      if (used + bytes > kBufferBytes) break;
+      if (used != 0 && used + bytes > kPieceBytes) break;
       runs_.push_back({.offset_bytes = offset, .at = used, .bytes = 0});
       run = &runs_.back();
     } else {
-      if (used + gap + bytes > kBufferBytes) break;
+      if (used + gap + bytes > kPieceBytes) break;
       run->bytes += gap;
       used += gap;
     }

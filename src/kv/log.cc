@@ -12,6 +12,8 @@ namespace {
 
 // What has so little to gain is not collected.
 constexpr uint32_t kGainParts = 64;
+// A victim's cost, besides what is live in it: its summary, its headers, its share of two flushes.
+constexpr uint32_t kVictimCostParts = 32;
 // Tombstones are to take less than this part of all segments: then the oldest segment is collected, so that older copies end.
 constexpr uint32_t kTombstoneParts = 32;
 
@@ -121,6 +123,12 @@ bool Log::admit(Request& request) {
     return false;
   granted_grains_.fetch_sub(request.grains, std::memory_order_relaxed);
   request.is_granted = true;
+  return true;
+}
+
+bool Log::wait_for_grant(Request& request) {
+  while (!admit(request))
+    if (!wait_for_room(0, Room::kWaitForGrant, request)) return false;
   return true;
 }
 
@@ -335,7 +343,9 @@ uint32_t Log::choose_victim(uint64_t expired_ms) {
   const bool wants_oldest = tombstone_bytes_.load(std::memory_order_relaxed) >
                             segment_count_ * identity_->geometry.segment_bytes / kTombstoneParts;
   uint32_t chosen = kNone;
-  uint64_t chosen_bin = 0, chosen_generation = 0;
+  unsigned __int128 chosen_benefit = 0;
+  uint64_t chosen_cost = 1;
+  const uint64_t newest = taken_generation();
   for (uint32_t i = 0; i < segment_count_; ++i) {
     const Segment& segment = segments_[i];
     // Pairs with the release in seal(): what is said of the segment is there.
@@ -345,7 +355,7 @@ uint32_t Log::choose_victim(uint64_t expired_ms) {
     const uint64_t live = segment.live_grains.load(std::memory_order_relaxed);
     if (segment.is_damaged && live != 0) continue;
     const uint64_t first_expiry = segment.first_expiry.load(std::memory_order_relaxed);
-    uint64_t bin = 0;
+    uint64_t benefit = 1, cost = 1;
     if (expired_ms != 0) {
       if (first_expiry == 0 || first_expiry > expired_ms) continue;
     } else if (!wants_oldest) {
@@ -353,14 +363,16 @@ uint32_t Log::choose_victim(uint64_t expired_ms) {
       const uint64_t used = segment.used_grains - 1, end = usable_grains(segment.entry_count) - used;
       const uint64_t gain = (used > live ? used - live : 0) + (end > record_most ? end : 0);
       if (gain < std::max<uint64_t>(1, grains / kGainParts)) continue;
-      bin = kGainParts - std::min<uint64_t>(kGainParts, gain * kGainParts / grains);
+      benefit = gain;
+      cost = live + grains / kVictimCostParts;
     }
-    const uint64_t generation = segment.generation.load(std::memory_order_relaxed);
-    if (chosen != kNone && (bin > chosen_bin || (bin == chosen_bin && generation > chosen_generation)))
-      continue;
+    // Since it was opened so many others were, or given back.
+    const uint64_t age = newest - std::min(newest, segment.generation.load(std::memory_order_relaxed)) + 1;
+    using Product = unsigned __int128;  // fractions are compared
+    if (Product{benefit} * age * chosen_cost <= Product{chosen_benefit} * cost) continue;
     chosen = i;
-    chosen_bin = bin;
-    chosen_generation = generation;
+    chosen_benefit = Product{benefit} * age;
+    chosen_cost = cost;
   }
   return chosen;
 }
@@ -389,6 +401,10 @@ void Log::grant(uint64_t grains) {
   Waiters admitted;
   {
     sys::LockGuard scope(lock_);
+    // More or less than was gained, so that neither more is free than is needed for a while, nor the reserve is come to.
+    const uint64_t room = available() + emptied_count_;
+    const uint64_t wanted = free_low_ - kReserve, is = room > kReserve ? room - kReserve : 0;
+    grains = grains * std::clamp<uint64_t>(is, 1, wanted + 2) / wanted;
     // What nobody has asked for is not kept for later.
     const auto most = static_cast<int64_t>(identity_->geometry.segment_grains());
     if (granted_grains_.fetch_add(static_cast<int64_t>(grains), std::memory_order_relaxed) > most)

@@ -19,9 +19,10 @@
 //  6 what was live in an EMPTIED segment is on the medium for good elsewhere. It is written to only when no reader is left
 //
 // Room. Segments that are free or ready are few on purpose: room that waits there is room that collection cannot gain from. Two of
-// them are kept for the collector itself. Writers wait for room, and are told when there is some or will be none; while there is little they
-// are paced: they may write what the collector's work, piece by piece, is gaining (grant()), and so are not faster than it for long,
-// nor stopped for a whole segment's time.
+// them are kept for the collector itself. Writers wait for room, and are told when there is some or will be none. While there is little they
+// are paced: they may write what the collector's work, piece by piece, is gaining (grant()), a little more of it where more is free than
+// need be and less where the reserve is near; first come, first served. So they are not faster than it for long, nor stopped for a
+// whole segment's time.
 //
 // Writers come from all threads. FREE to READY and FULL to SEALED are the keeper's, one thread; SEALED to FREE is the collector's,
 // another.
@@ -82,6 +83,8 @@ class Log {
   static constexpr uint32_t kStreamsMax = 64;
   // Free or ready segments that only the collector may take.
   static constexpr uint32_t kReserve = 2;
+  // Victims whose room is not free before others' is.
+  static constexpr uint32_t kEmptiedMax = 2;
   static constexpr uint32_t kSegmentsMin = 8;
 
   Log() = default;
@@ -108,6 +111,9 @@ class Log {
     uint64_t expiry = 0;      // of a value, or 0
     bool is_granted = false;  // the log's: it has its part of what was granted
   };
+  // Before the caller takes what others wait for: while writers are paced, waits until it has its part of what is granted. False: the
+  // log has failed. allocate() waits for it else.
+  bool wait_for_grant(Request& request);
   // The caller is a writer of the segment until finish(). Else wait_for_room() tells when to ask again.
   Room allocate(Request& request, Extent& extent);
   // The index knows of the record, or it was not written.
@@ -147,8 +153,10 @@ class Log {
   };
   Need need();
   static constexpr uint32_t kNone = ~0u;
-  // The sealed segment to collect next, or kNone when none would gain anything: of those with the least that is live, by 64ths of
-  // a segment, the oldest; the oldest of all while tombstones take much; with `expired_ms` not 0 one whose first value has expired then.
+  // The sealed segment to collect next, or kNone when none would gain anything: that with the highest gain times age over cost (what is
+  // live in it, and a little), so that what changes often is given the time to, and what does not is moved for less (Rosenblum and
+  // Ousterhout, SOSP '91, 3.6); the oldest of all while tombstones take much; with `expired_ms` not 0 the oldest whose first value has
+  // expired then.
   uint32_t choose_victim(uint64_t expired_ms);
   // Tombstones of lower generations have nothing left to hold down: the least that a segment with records has, but for `victim`.
   uint64_t oldest_generation(uint32_t victim) const;
@@ -244,7 +252,8 @@ class Log {
   Segment* segments_ = nullptr;
   uint32_t segment_count_ = 0;
   uint32_t stream_count_ = 0;
-  uint32_t free_low_ = 0;   // with fewer free and ready segments writers are paced
+  uint32_t free_low_ =
+      0;  // with fewer free and ready segments writers are paced; emptied ones included so many are to be there then
   uint32_t free_high_ = 0;  // with so many the collector rests
   uint64_t limit_bytes_ = 0;
   Stream streams_[kStreamsMax + 1];  // and the collector's

@@ -203,9 +203,13 @@ base::Expected<Changed> Session::change(const New& next) {
   using Outcome = Changed::Outcome;
   if (auto checked = check_key(next.key); !checked) return std::unexpected(checked.error());
   const KeyHash hash = hash_key(store_->identity_.secret, next.key);
-  const KeyLocks::Hold hold(store_->key_locks_, hash.low);
   const bool is_remove = next.kind == RecordKind::kTombstone;
   const When when = next.options.when;
+  Log::Request request = request_for(next);
+  // What writes in any case waits for its grant before others wait for its key.
+  if (!is_remove && when == When::kAlways && !store_->log_.wait_for_grant(request))
+    return std::unexpected(store_->tell_failure());
+  const KeyLocks::Hold hold(store_->key_locks_, hash.low);
   Current current;
   if (is_remove || when != When::kAlways) {
     if (auto looked = look(hash, next.key, current); !looked) return std::unexpected(looked.error());
@@ -218,7 +222,7 @@ base::Expected<Changed> Session::change(const New& next) {
       return Changed{Outcome::kVersion, current.version};
   }
   Written written;
-  auto wrote = write(hash, next, current, written);
+  auto wrote = write(hash, next, request, current, written);
   if (!wrote) return std::unexpected(wrote.error());
   auto installed = install(hash, next, current, written);
   store_->log_.finish(written.extent, installed.has_value());
@@ -227,18 +231,24 @@ base::Expected<Changed> Session::change(const New& next) {
   return Changed{Outcome::kDone, is_remove ? 0 : written.sequence};
 }
 
+Log::Request Session::request_for(const New& next) const {
+  const uint64_t bytes = record_bytes(next.key.size(), next.value.size());
+  return {.stream = stream_,
+          .grains = static_cast<uint32_t>(store_->identity_.geometry.grains(bytes)),
+          .entry = {},
+          .expiry = next.options.expires_ms};
+}
+
 // A sequence, and room. Who has a sequence is counted until the index knows of it: never while it waits for room, which a checkpoint,
 // whose begin waits for those that are counted, may hold up.
-base::Expected<void> Session::allocate(const KeyHash& hash, const New& next, uint32_t grains,
+base::Expected<void> Session::allocate(const KeyHash& hash, const New& next, Log::Request& request,
                                        Written& written) {
   Log& log = store_->log_;
-  Log::Request request = {
-      .stream = stream_, .grains = grains, .entry = {.hash = hash}, .expiry = next.options.expires_ms};
   for (;;) {
     const uint64_t seen = log.room_changes();
     written.change.emplace(store_->changes_, change_place_);
     written.sequence = next.kind == RecordKind::kPiece ? next.sequence : log.next_sequence();
-    request.entry.sequence_and_kind = with_kind(written.sequence, next.kind);
+    request.entry = {.hash = hash, .sequence_and_kind = with_kind(written.sequence, next.kind)};
     const Log::Room room = log.allocate(request, written.extent);
     if (room == Log::Room::kDone) return {};
     written.change.reset();
@@ -247,18 +257,17 @@ base::Expected<void> Session::allocate(const KeyHash& hash, const New& next, uin
   }
 }
 
-base::Expected<void> Session::write(const KeyHash& hash, const New& next, Current& current,
-                                    Written& written) {
+base::Expected<void> Session::write(const KeyHash& hash, const New& next, Log::Request& request,
+                                    Current& current, Written& written) {
   const Geometry& geometry = store_->identity_.geometry;
-  const uint64_t bytes = record_bytes(next.key.size(), next.value.size());
-  const auto grains = static_cast<uint32_t>(geometry.grains(bytes));
-  written.size = size_code::of(grains);
-  const Buffer memory(pool_, uint64_t{grains} * geometry.grain_bytes);
+  const uint64_t bytes = uint64_t{request.grains} * geometry.grain_bytes;
+  written.size = size_code::of(request.grains);
+  const Buffer memory(pool_, bytes);
   if (memory.bytes().empty()) return base::failure(ENOMEM, "store: no memory for a record");
-  const std::span record = memory.bytes().first(uint64_t{grains} * geometry.grain_bytes);
+  const std::span record = memory.bytes().first(bytes);
   if (!next.value.empty())  // it may be null
     memcpy(record.data() + record_bytes(next.key.size(), 0), next.value.data(), next.value.size());
-  if (auto allocated = allocate(hash, next, grains, written); !allocated) return allocated;
+  if (auto allocated = allocate(hash, next, request, written); !allocated) return allocated;
   write_record(store_->identity_.secret,
                {.generation = written.extent.generation,
                 .sequence_and_kind = with_kind(written.sequence, next.kind),

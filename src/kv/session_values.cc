@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "kv/entry.h"
 #include "kv/store.h"
 
 namespace kv {
@@ -72,9 +73,10 @@ base::Expected<void> Session::write_piece(const PieceKey& key, Bytes value) {
   const KeyHash hash = hash_piece(store_->identity_.secret, key);
   const New next = {
       .kind = RecordKind::kPiece, .key = key.text(), .value = value, .options = {}, .sequence = key.sequence};
+  Log::Request request = request_for(next);
   Written written;
   Current none;
-  if (auto wrote = write(hash, next, none, written); !wrote) return wrote;
+  if (auto wrote = write(hash, next, request, none, written); !wrote) return wrote;
   for (;;) {
     Index::Candidates all;
     uint64_t others[Index::kCandidatesMax];

@@ -7,7 +7,7 @@
 //   session.put("key", bytes, {});
 //   session.get("key")->value();
 //
-// How a put works: 1 the key's lock (key_locks.h)  2 if it depends on what is there: look that up  3 a sequence, room in the log,
+// How a put works: 0 while writers are paced: a grant (log.h)  1 the key's lock (key_locks.h)  2 if it depends on what is there: look that up  3 a sequence, room in the log,
 // the record is written, and what is there is read meanwhile  4 by the durability, flushed  5 the index learns of it, which is when others see it; what it knew
 // before is released. A remove is the same with a tombstone. A get looks into the index and reads.
 //
@@ -274,8 +274,11 @@ class Session {
     uint32_t size = 0;  // size_code
     std::optional<Readers::Reading> change;
   };
-  base::Expected<void> allocate(const KeyHash& hash, const New& next, uint32_t grains, Written& written);
-  base::Expected<void> write(const KeyHash& hash, const New& next, Current& current, Written& written);
+  Log::Request request_for(const New& next) const;
+  base::Expected<void> allocate(const KeyHash& hash, const New& next, Log::Request& request,
+                                Written& written);
+  base::Expected<void> write(const KeyHash& hash, const New& next, Log::Request& request, Current& current,
+                             Written& written);
   int write_and_look(const KeyHash& hash, std::string_view key, uint64_t offset_bytes, Bytes record,
                      Current& current);
   base::Expected<void> install(const KeyHash& hash, const New& next, Current& current,
