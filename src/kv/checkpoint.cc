@@ -1,7 +1,6 @@
 #include "kv/checkpoint.h"
 
 #include <algorithm>
-#include <memory>
 
 #include "base/check.h"
 #include "base/ids.h"
@@ -108,74 +107,6 @@ bool Checkpointer::next_segment(Channel& channel) {
     if (error_ == 0) error_ = channel.write(offset, header);
   at_ = geometry.grain_bytes;
   return error_ == 0;
-}
-
-namespace {
-
-// Most checkpoints are small.
-constexpr uint64_t kFirstBytes = 512 << 10;
-static_assert(kFirstBytes >= kPieceBytesMax + 4096);
-
-// Pieces one behind the other, as they were written.
-class PieceStream {
- public:
-  PieceStream(RecoveryReader& reader, const Identity& identity, uint64_t number,
-              std::span<const uint32_t> parts)
-      : reader_(reader), identity_(identity), number_(number), parts_(parts) {}
-
-  // The next one's header, and its bytes. Errors: EBADMSG: there is none.
-  base::Expected<Bytes> next(PieceHeader& header) {
-    const Geometry& geometry = identity_.geometry;
-    const uint64_t end = geometry.segment_bytes - geometry.grain_bytes;
-    for (; part_ < parts_.size(); ++part_, at_ = geometry.grain_bytes, window_ = {}) {
-      if (at_ >= end) continue;
-      if (window_.size() < std::min(kPieceBytesMax + geometry.grain_bytes, end - at_)) {
-        auto read = reader_.read(
-            parts_[part_], at_,
-            std::min(at_ == geometry.grain_bytes ? kFirstBytes : RecoveryReader::kMostBytes, end - at_));
-        if (!read) return std::unexpected(read.error());
-        window_ = *read;
-      }
-      if (!read_piece_header(identity_, window_, header) || header.checkpoint != number_) continue;
-      const uint64_t bytes = geometry.grains(header.bytes) * geometry.grain_bytes;
-      if (bytes > window_.size()) continue;
-      const Bytes piece = window_.first(bytes);
-      window_ = window_.subspan(bytes);
-      at_ += bytes;
-      return piece;
-    }
-    return base::failure(EBADMSG, "store: a checkpoint is not whole");
-  }
-
- private:
-  RecoveryReader& reader_;
-  const Identity& identity_;
-  const uint64_t number_;
-  std::span<const uint32_t> parts_;
-  size_t part_ = 0;
-  uint64_t at_ = identity_.geometry.grain_bytes;
-  Bytes window_;
-};
-
-}  // namespace
-
-base::Expected<void> read_checkpoint(RecoveryReader& reader, const Identity& identity, uint64_t number,
-                                     std::span<const uint32_t> parts, Index& index, CheckpointState& state) {
-  const auto image = std::make_unique<TableImage>();
-  PieceStream pieces(reader, identity, number, parts);
-  for (uint32_t expected = 0;; ++expected) {
-    PieceHeader header;
-    auto piece = pieces.next(header);
-    if (!piece) return std::unexpected(piece.error());
-    if (header.number != expected) break;
-    if (header.kind == PieceKind::kEnd) {
-      if (!read_piece(identity, header, *piece, state)) break;
-      return {};
-    }
-    if (!read_piece(identity, header, *piece, *image)) break;
-    if (auto restored = index.restore(*image); !restored) return restored;
-  }
-  return base::failure(EBADMSG, "store: a checkpoint is not whole");
 }
 
 }  // namespace kv

@@ -19,7 +19,6 @@
 #include "kv/large_values.h"
 #include "kv/log.h"
 #include "kv/readers.h"
-#include "kv/recovery_reader.h"
 
 namespace kv {
 
@@ -66,10 +65,5 @@ class Checkpointer {
   std::span<std::byte> memory_;  // of a piece
   TableImage* image_ = nullptr;
 };
-
-// Reads the checkpoint of this number, whose segments are `parts` in their order, into an index as it was opened. Errors: EBADMSG: it
-// is not whole; those of I/O, ENOMEM.
-base::Expected<void> read_checkpoint(RecoveryReader& reader, const Identity& identity, uint64_t number,
-                                     std::span<const uint32_t> parts, Index& index, CheckpointState& state);
 
 }  // namespace kv

@@ -147,17 +147,34 @@ class Index {
   // Restores what a set of images holds: restore() for each, in any order, then finish_restore(). Images may come from anywhere: errors
   // are EBADMSG, one that no table can have, or images that do not fit together, and ENOMEM. The index is to be closed then.
   // REQUIRES: it is as it was opened, and nobody else uses it.
-  base::Expected<void> restore(const TableImage& image);
+  base::Expected<void> restore(const TableImage& image) {
+    if (auto known = restore_shape(image.shape); !known) return known;
+    return restore_slots(image);
+  }
   // Calls stays(address, size) -> bool for each entry. One that was replaced while images were taken may be there twice, with both
   // addresses: the caller knows what was written since.
   template <class Stays>
   base::Expected<void> finish_restore(const Stays& stays) {
-    return finish_restore(
+    if (auto joined = join_images(); !joined) return joined;
+    for (uint32_t number = 0; number < table_count(); ++number) sift(number, stays);
+    end_restore();
+    return {};
+  }
+  // The same in parts, for several threads: restore_shape() of each image, by one thread at a time; restore_slots() of those whose shape is
+  // known, once each, by any. Then, by one thread, join_images(); sift() for each number < table_count(), by any; by one, end_restore().
+  base::Expected<void> restore_shape(const TableShape& shape);
+  base::Expected<void> restore_slots(const TableImage& image);
+  base::Expected<void> join_images();
+  template <class Stays>
+  void sift(uint32_t number, const Stays& stays) {
+    sift(
+        number,
         [](const void* context, uint64_t address, uint32_t size) {
           return static_cast<bool>((*static_cast<const Stays*>(context))(address, size));
         },
         &stays);
   }
+  void end_restore();
 
   IndexCounts counts() const;
   const EntryFormat& format() const { return format_; }
@@ -181,12 +198,10 @@ class Index {
   Location location(uint64_t entry) const;
 
   using Keep = bool (*)(const void* context, uint64_t address, uint32_t size);
-  base::Expected<void> finish_restore(Keep keep, const void* context);
   Table* restored_child(Table& table, unsigned bit);
-  base::Expected<void> join_images();
   bool set_goals(Table& table);
   bool deepen(Table& table, uint32_t region);
-  void sift(Table& table, Keep keep, const void* context);
+  void sift(uint32_t number, Keep keep, const void* context);
 
   // Growth and shrinking. REQUIRES of those that name a change: the table's change_lock.
   Table* new_table(Table* parent, uint64_t prefix, unsigned depth);

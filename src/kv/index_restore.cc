@@ -48,25 +48,32 @@ base::Expected<void> strange() { return base::failure(EBADMSG, "index: an image 
 
 }  // namespace
 
-base::Expected<void> Index::restore(const TableImage& image) {
-  if (!image.shape.is_possible()) return strange();
+base::Expected<void> Index::restore_shape(const TableShape& shape) {
+  if (!shape.is_possible()) return strange();
   if (image_count_++ == 0) {
     CHECK(table_count() == 1 && table(0).count() == 0);
     for (auto& word : table(0).words)
       word.store(RegionWord{0}.with(kAbsent, 0).bits, std::memory_order_relaxed);
   }
   Table* own = &table(0);
-  for (uint64_t left = image.shape.prefix; left != 0 && own != nullptr; left &= left - 1)
+  for (uint64_t left = shape.prefix; left != 0 && own != nullptr; left &= left - 1)
     own = restored_child(*own, static_cast<unsigned>(std::countr_zero(left)));
   if (own == nullptr) return base::failure(ENOMEM, "index: no memory for what its images hold");
-  const uint32_t present = image.shape.present();
   for (uint32_t region = 0; region < kRegions; ++region) {
     if (own->goals[region] != kAbsent) return base::failure(EBADMSG, "index: two images of one table");
-    own->words[region].store(RegionWord{0}.with(image.shape.depths[region], 0).bits,
-                             std::memory_order_relaxed);
+    own->words[region].store(RegionWord{0}.with(shape.depths[region], 0).bits, std::memory_order_relaxed);
   }
-  std::ranges::copy(image.shape.depths, own->goals);
+  std::ranges::copy(shape.depths, own->goals);
+  return {};
+}
+
+base::Expected<void> Index::restore_slots(const TableImage& image) {
+  const Table* own = &table(0);
+  for (uint64_t left = image.shape.prefix; left != 0; left &= left - 1)
+    // Pairs with the release in child_of(): others' shapes may be being restored.
+    own = own->children[std::countr_zero(left)].load(std::memory_order_acquire);
   std::atomic<uint64_t>* const slots = own->slots.load(std::memory_order_relaxed);
+  const uint32_t present = image.shape.present();
   uint32_t strange_count = 0;
   for (uint32_t slot = 0; slot < kSlots; ++slot) {
     const uint64_t entry = image.slots[slot];
@@ -149,7 +156,8 @@ bool Index::deepen(Table& table, uint32_t region) {
   return fits;
 }
 
-void Index::sift(Table& table, Keep keep, const void* context) {
+void Index::sift(uint32_t number, Keep keep, const void* context) {
+  Table& table = this->table(number);
   uint32_t counts[kRegions] = {};
   for (auto& reach : table.reaches) reach.store(0, std::memory_order_relaxed);
   std::atomic<uint64_t>* const slots = table.slots.load(std::memory_order_relaxed);
@@ -179,14 +187,9 @@ void Index::sift(Table& table, Keep keep, const void* context) {
   }
 }
 
-base::Expected<void> Index::finish_restore(Keep keep, const void* context) {
-  if (auto joined = join_images(); !joined) return joined;
-  for (uint32_t number = 0; number < table_count(); ++number) {
-    sift(table(number), keep, context);
-    publish(table(number), table(number));
-  }
+void Index::end_restore() {
+  for (uint32_t number = 0; number < table_count(); ++number) publish(table(number), table(number));
   live_count_.store(table_count(), std::memory_order_relaxed);
-  return {};
 }
 
 }  // namespace kv

@@ -4,14 +4,65 @@
 
 #include "base/check.h"
 #include "base/ids.h"
+#include "storage/piece_io.h"
 #include "sys/memory.h"
 
 namespace kv {
 namespace {
 
-constexpr uint64_t kPieceBytes = 1 << 20;
+constexpr uint64_t kPieceBytes = 256 << 10;
 // A place that cannot be read may take the device seconds: of a segment with many more than these others nearby are not tried.
 constexpr uint64_t kUnreadableMost = 1024;
+
+// Reads in flight together.
+class Batch {
+ public:
+  static constexpr size_t kMost = 32;
+
+  ~Batch() { clear(); }
+  Batch() = default;
+  Batch(const Batch&) = delete;
+  Batch& operator=(const Batch&) = delete;
+
+  size_t size() const { return count_; }
+  bool is_full() const { return count_ == kMost; }
+  // REQUIRES: not full.
+  void add(uint64_t offset_bytes, std::span<std::byte> to) {
+    all_[count_] = new (&memory_[count_])
+        storage::PieceIo(storage::Operation::kRead, offset_bytes, to.data(), to.size());
+    ++count_;
+  }
+  // 0, or an errno value of one of them, if there is any of one that is not of the medium; EIO for what ended early. It is empty
+  // afterwards.
+  int run(Channel& channel) {
+    if (count_ != 0) channel.run(std::span(all_).first(count_));
+    int error = 0;
+    for (size_t i = 0; i < count_; ++i) {
+      errors_[i] = all_[i]->whole() ? 0 : all_[i]->error != 0 ? all_[i]->error : EIO;
+      if (error == 0 || (errors_[i] != 0 && is_of_medium(error))) error = errors_[i];
+    }
+    clear();
+    return error;
+  }
+  // Of the one that was added after `index` others, when all have been run.
+  int error(size_t index) const { return errors_[index]; }
+
+ private:
+  void clear() {
+    for (size_t i = 0; i < count_; ++i) static_cast<storage::PieceIo*>(all_[i])->~PieceIo();
+    count_ = 0;
+  }
+
+  struct alignas(storage::PieceIo) Memory {
+    std::byte bytes[sizeof(storage::PieceIo)];
+  };
+  Memory memory_[kMost];
+  storage::Io* all_[kMost];
+  size_t count_ = 0;
+  int errors_[kMost] = {};
+};
+static_assert(RecoveryReader::kFoundAtOnce <= Batch::kMost);
+static_assert(RecoveryReader::kMostBytes <= Batch::kMost * kPieceBytes);
 
 }  // namespace
 
@@ -52,14 +103,24 @@ RecoveryReader::~RecoveryReader() {
 
 base::Expected<Bytes> RecoveryReader::read(uint32_t segment, uint64_t offset, uint64_t bytes) {
   const std::span to = memory_.first(bytes);
-  for (uint64_t at = 0; at < bytes; at += kPieceBytes) {
-    const std::span piece = to.subspan(at, std::min(kPieceBytes, bytes - at));
-    if (const int error = channel.read(identity_->geometry.segment_offset(segment) + offset + at, piece);
-        error != 0)
-      return base::failure(error, "store: cannot read segment ", segment, ": ", base::error_name(error));
-  }
-  report.read_bytes += bytes;
+  if (auto got = read_into(segment, offset, to); !got) return std::unexpected(got.error());
   return to;
+}
+
+base::Expected<void> RecoveryReader::read_into(uint32_t segment, uint64_t offset, std::span<std::byte> to) {
+  const uint64_t begin = identity_->geometry.segment_offset(segment) + offset;
+  Batch batch;
+  for (uint64_t at = 0; at < to.size();) {
+    for (; at < to.size() && !batch.is_full(); at += kPieceBytes)
+      batch.add(begin + at, to.subspan(at, std::min(kPieceBytes, to.size() - at)));
+    if (const int error = batch.run(channel); error != 0) return cannot_read(segment, error);
+  }
+  report.read_bytes += to.size();
+  return {};
+}
+
+base::Expected<void> RecoveryReader::cannot_read(uint32_t segment, int error) {
+  return base::failure(error, "store: cannot read segment ", segment, ": ", base::error_name(error));
 }
 
 // As read(); false: the medium cannot.
@@ -70,40 +131,74 @@ base::Expected<bool> RecoveryReader::try_read(uint32_t segment, uint64_t offset,
   return got.has_value();
 }
 
-base::Expected<void> RecoveryReader::find(uint32_t segment, FoundSegment& found) {
+base::Expected<void> RecoveryReader::find(uint32_t first, std::span<FoundSegment> found) {
+  CHECK_LE(found.size(), kFoundAtOnce);
   const Geometry& geometry = identity_->geometry;
-  Bytes grain;
-  const auto head = try_read(segment, 0, geometry.grain_bytes, grain);
-  if (!head) return std::unexpected(head.error());
-  found.is_known = read_segment_header(*identity_, grain, found.header);
-  if (found.is_known && found.header.state != SegmentState::kUsed) return {};
+  const auto grain = [&](size_t index) {
+    return memory_.subspan(index * geometry.grain_bytes, geometry.grain_bytes);
+  };
+  // Of each: its first grain, its last one.
+  for (const size_t which : {0, 1}) {
+    Batch batch;
+    size_t read[kFoundAtOnce];
+    for (size_t i = 0; i < found.size(); ++i) {
+      if (which == 1 && !needs_tail(found[i])) continue;
+      read[batch.size()] = i;
+      batch.add(geometry.header_offsets(first + i)[which], grain(i));
+    }
+    const size_t count = batch.size();
+    report.read_bytes += count * geometry.grain_bytes;
+    batch.run(channel);
+    for (size_t at = 0; at < count; ++at) {
+      const size_t i = read[at];
+      const int error = batch.error(at);
+      if (error != 0 && !is_of_medium(error)) return cannot_read(static_cast<uint32_t>(first + i), error);
+      if (error != 0) found[i].is_unreadable = true;
+      const Bytes bytes = error == 0 ? Bytes(grain(i)) : Bytes();
+      if (which == 0)
+        found[i].is_known = read_segment_header(*identity_, bytes, found[i].header);
+      else
+        look_at_tail(bytes, found[i]);
+    }
+  }
+  return {};
+}
+
+// Is there something to learn from the last grain?
+bool RecoveryReader::needs_tail(const FoundSegment& found) {
+  return !found.is_known || found.header.state == SegmentState::kUsed;
+}
+
+// None: it cannot be read.
+void RecoveryReader::look_at_tail(Bytes tail, FoundSegment& found) {
   const bool is_first_right = found.is_known;
-  const auto tail =
-      try_read(segment, geometry.segment_bytes - geometry.grain_bytes, geometry.grain_bytes, grain);
-  if (!tail) return std::unexpected(tail.error());
-  if (!found.is_known) found.is_known = read_segment_header(*identity_, grain, found.header);
+  if (!found.is_known) found.is_known = read_segment_header(*identity_, tail, found.header);
   uint64_t generation = found.header.generation;
-  if (!found.is_known && *tail) {
-    memcpy(&found.footer, grain.last(sizeof found.footer).data(), sizeof found.footer);
+  if (!found.is_known && !tail.empty()) {
+    memcpy(&found.footer, tail.last(sizeof found.footer).data(), sizeof found.footer);
     generation = found.footer.generation;
   }
-  found.has_summary = read_footer(*identity_, generation, grain, found.footer);
+  found.has_summary = read_footer(*identity_, generation, tail, found.footer);
   if (!found.is_known && found.has_summary) {
     found.is_known = true;
     found.header = {.generation = generation, .state = SegmentState::kUsed};
   }
-  found.is_unreadable = !found.is_known && (!*head || !*tail);
+  found.is_unreadable = found.is_unreadable && !found.is_known;
   if (found.is_unreadable)
     ++report.unreadable_segments;
   else if (!is_first_right)
     ++(found.is_known ? report.damaged_segments : report.lost_segments);
-  return {};
 }
 
 base::Expected<void> RecoveryReader::list(uint32_t segment, FoundSegment& found) {
+  auto listed = found.has_summary ? read_entries(segment, found) : scan(segment, found);
+  // Pairs with the acquire of who looks whether it is.
+  if (listed) found.is_listed.store(true, std::memory_order_release);
+  return listed;
+}
+
+base::Expected<void> RecoveryReader::read_entries(uint32_t segment, FoundSegment& found) {
   const Geometry& geometry = identity_->geometry;
-  found.is_listed = true;
-  if (!found.has_summary) return scan(segment, found);
   const uint64_t bytes = uint64_t{summary_grains(geometry, found.footer.entry_count)} * geometry.grain_bytes;
   Bytes summary;
   const auto is_read = try_read(segment, geometry.segment_bytes - bytes, bytes, summary);
@@ -116,26 +211,27 @@ base::Expected<void> RecoveryReader::list(uint32_t segment, FoundSegment& found)
 }
 
 // As read(), but a grain at a time where the medium cannot read more at once; what it cannot read at all is zeros.
+// REQUIRES: bytes <= kMostBytes.
 base::Expected<Bytes> RecoveryReader::read_what_can_be(uint32_t segment, uint64_t offset, uint64_t bytes,
                                                        FoundSegment& found) {
   const uint64_t grain_bytes = identity_->geometry.grain_bytes;
+  const uint64_t begin = identity_->geometry.segment_offset(segment) + offset;
   const std::span to = memory_.first(bytes);
-  const uint64_t first = identity_->geometry.segment_offset(segment) + offset;
-  for (uint64_t at = 0; at < bytes; at += kPieceBytes) {
-    const std::span piece = to.subspan(at, std::min(kPieceBytes, bytes - at));
-    int error = channel.read(first + at, piece);
-    for (uint64_t grain = 0; is_of_medium(error) && grain < piece.size(); grain += grain_bytes) {
-      const std::span one = piece.subspan(grain, grain_bytes);
-      const bool is_tried = found.unreadable_grains < kUnreadableMost;
-      const int own = is_tried ? channel.read(first + at + grain, one) : error;
-      if (own == 0) continue;
-      std::ranges::fill(one, std::byte{0});
-      ++found.unreadable_grains;
-      error = own;
-    }
-    if (error != 0 && !is_of_medium(error))
-      return base::failure(error, "store: cannot read segment ", segment, ": ", base::error_name(error));
+  Batch batch;
+  for (uint64_t at = 0; at < bytes; at += kPieceBytes)
+    batch.add(begin + at, to.subspan(at, std::min(kPieceBytes, bytes - at)));
+  int error = batch.run(channel);
+  for (uint64_t at = 0; is_of_medium(error) && at < bytes; at += grain_bytes) {
+    if (batch.error(at / kPieceBytes) == 0) continue;
+    const std::span one = to.subspan(at, grain_bytes);
+    const bool is_tried = found.unreadable_grains < kUnreadableMost;
+    const int own = is_tried ? channel.read(begin + at, one) : error;
+    if (own == 0) continue;
+    std::ranges::fill(one, std::byte{0});
+    ++found.unreadable_grains;
+    error = own;
   }
+  if (error != 0 && !is_of_medium(error)) return std::unexpected(cannot_read(segment, error).error());
   report.read_bytes += bytes;
   return to;
 }

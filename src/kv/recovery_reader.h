@@ -2,6 +2,7 @@
 //
 // What the medium cannot read is passed over and counted; it may be readable again at the next start (recovery.h).
 #pragma once
+#include <atomic>
 #include <vector>
 
 #include "kv/channel.h"
@@ -32,7 +33,7 @@ struct FoundSegment {
   bool is_known = false;       // else neither header nor footer is right
   bool is_unreadable = false;  // nor could both be read: what it holds is not known
   bool has_summary = false;
-  bool is_listed = false;
+  std::atomic<bool> is_listed{false};  // stored last
   SegmentHeader header;
   SegmentFooter footer;               // of one in use that has a summary, or is listed
   std::vector<SummaryEntry> entries;  // when it is listed; in the order of their grains
@@ -57,8 +58,13 @@ class RecoveryReader {
   // Bytes of a segment; valid until the next call. REQUIRES: bytes <= kMostBytes, or those of a summary. Errors: of I/O, as all.
   static constexpr uint64_t kMostBytes = 4 << 20;
   base::Expected<Bytes> read(uint32_t segment, uint64_t offset, uint64_t bytes);
-  // Header and footer.
-  base::Expected<void> find(uint32_t segment, FoundSegment& found);
+  // The same, into memory of this reader.
+  base::Expected<void> read_into(uint32_t segment, uint64_t offset, std::span<std::byte> to);
+  // Of kMostBytes or more; what read() returns is its beginning.
+  std::span<std::byte> memory() { return memory_; }
+  // Headers and footers of as many segments, from this one on. REQUIRES: found.size() <= kFoundAtOnce.
+  static constexpr size_t kFoundAtOnce = 32;
+  base::Expected<void> find(uint32_t first, std::span<FoundSegment> found);
   // The records of one in use: by its summary, else all of it is read and each record counts whose check is right; a grain that begins
   // none is passed over.
   base::Expected<void> list(uint32_t segment, FoundSegment& found);
@@ -70,6 +76,10 @@ class RecoveryReader {
   RecoveryReport report;
 
  private:
+  static base::Expected<void> cannot_read(uint32_t segment, int error);
+  static bool needs_tail(const FoundSegment& found);
+  void look_at_tail(Bytes tail, FoundSegment& found);
+  base::Expected<void> read_entries(uint32_t segment, FoundSegment& found);
   base::Expected<void> scan(uint32_t segment, FoundSegment& found);
   base::Expected<bool> try_read(uint32_t segment, uint64_t offset, uint64_t bytes, Bytes& to);
   base::Expected<Bytes> read_what_can_be(uint32_t segment, uint64_t offset, uint64_t bytes,
