@@ -1,6 +1,7 @@
 // For tests: a device in memory that loses power. What was written since the last flush is on its medium afterwards, or is not,
 // sector by sector.
 #pragma once
+#include <chrono>
 #include <cstring>
 #include <mutex>
 #include <random>
@@ -36,6 +37,11 @@ class CutDevice final : public storage::Device {
     std::lock_guard scope(lock_);
     unreadable_begin_ = offset;
     unreadable_end_ = offset + bytes;
+  }
+  // When the last flush began that was completed; steady_clock's, 0: none.
+  uint64_t flushed_ns() {
+    std::lock_guard scope(lock_);
+    return flushed_ns_;
   }
   // Writes and flushes so far.
   uint64_t count() {
@@ -89,6 +95,7 @@ class CutDevice final : public storage::Device {
 
   bool perform(const storage::Io& io) {
     std::lock_guard scope(lock_);
+    const auto begin_ns = static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
     if (is_off_) return false;
     if (io.operation == storage::Operation::kRead && io.offset_bytes < unreadable_end_ &&
         io.offset_bytes + io.length_bytes > unreadable_begin_)
@@ -112,6 +119,8 @@ class CutDevice final : public storage::Device {
     if (io.operation == storage::Operation::kFlush && !is_off_) {
       for (const Sector& sector : unflushed_) memcpy(&durable_[sector.offset], sector.bytes, kSector);
       unflushed_.clear();
+      // Whoever could have written meanwhile waits for the lock.
+      flushed_ns_ = begin_ns;
     }
     return !is_off_;
   }
@@ -120,6 +129,7 @@ class CutDevice final : public storage::Device {
   std::mutex lock_;
   uint64_t count_ = 0;
   bool is_off_ = false;
+  uint64_t flushed_ns_ = 0;
   uint64_t unreadable_begin_ = 0, unreadable_end_ = 0;
   std::vector<std::byte> durable_;
   std::vector<std::byte> seen_;  // durable_ with all that was not flushed

@@ -1,0 +1,96 @@
+// For tests: what the keys of a store may be after the process has ended, or the power.
+//
+//   a process that has ended loses nothing that was acknowledged, whatever the durability
+//   a power cut loses nothing at kSync. Else it loses nothing that was acknowledged before the last flush began that has been completed
+//   a change that has begun may have been made
+// One thread changes a key, so that its changes have an order.
+#pragma once
+#include <chrono>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kv/store.h"
+
+namespace kv {
+
+inline uint64_t steady_ns() {
+  return static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+}
+
+class CrashModel {
+ public:
+  // Of a key, "": it is removed.
+  void begin(const std::string& key, const std::string& value, bool expires) {
+    keys_[key].push_back({.value = value, .expires = expires, .acknowledged_ns = 0});
+  }
+  void acknowledge(const std::string& key) { keys_[key].back().acknowledged_ns = steady_ns(); }
+  // It is not known whether it was made: none.
+  void has_lost_power(uint64_t flushed_ns) {
+    if (!flushed_ns_) flushed_ns_ = flushed_ns;
+  }
+  // The key has been found to be so, and is from now on, also after a power cut. False: it may not.
+  bool found(const std::string& key, const std::string& value, Durability durability) {
+    std::vector<Change>& changes = keys_[key];
+    const size_t floor = floor_of(changes, durability);
+    bool may_be = value.empty() && (changes.empty() || floor == kNone);
+    std::optional<Change> is;
+    for (size_t i = floor == kNone ? 0 : floor; i < changes.size() && !may_be; ++i) {
+      may_be = changes[i].value == value || (changes[i].expires && value.empty());
+      if (may_be) is = changes[i];
+    }
+    // What had not expired may since.
+    const bool expires = is && is->expires && !value.empty();
+    changes = {{.value = value, .expires = expires, .acknowledged_ns = 1}};
+    return may_be;
+  }
+  // All keys have been found.
+  void start_again() { flushed_ns_.reset(); }
+  std::string text(const std::string& key) const {
+    const auto at = keys_.find(key);
+    std::string text;
+    if (at == keys_.end()) return text;
+    for (const Change& change : at->second)
+      text += "\n  " + std::to_string(change.acknowledged_ns) + " \"" + change.value.substr(0, 30) +
+              "\" of " + std::to_string(change.value.size()) + (change.expires ? ", expires" : "");
+    return text + (flushed_ns_ ? "\n  flushed " + std::to_string(*flushed_ns_) : "");
+  }
+  std::vector<std::string> keys() const {
+    std::vector<std::string> keys;
+    for (const auto& [key, changes] : keys_) keys.push_back(key);
+    return keys;
+  }
+  // The keys that a predicate chooses, for a thread of their own; and back.
+  template <class Predicate>
+  CrashModel part(const Predicate& is_in) const {
+    CrashModel part;
+    for (const auto& [key, changes] : keys_)
+      if (is_in(key)) part.keys_[key] = changes;
+    return part;
+  }
+  void take(const CrashModel& part) {
+    for (const auto& [key, changes] : part.keys_) keys_[key] = changes;
+  }
+
+ private:
+  static constexpr size_t kNone = ~size_t{0};
+  struct Change {
+    std::string value;
+    bool expires = false;
+    uint64_t acknowledged_ns = 0;  // 0: it was not; 1: it was there when the store was opened
+  };
+  // The last change that must be there, or be followed by one that is.
+  size_t floor_of(const std::vector<Change>& changes, Durability durability) const {
+    for (size_t i = changes.size(); i-- > 0;) {
+      const uint64_t at_ns = changes[i].acknowledged_ns;
+      if (at_ns != 0 && (!flushed_ns_ || durability == Durability::kSync || at_ns < *flushed_ns_)) return i;
+    }
+    return kNone;
+  }
+
+  std::map<std::string, std::vector<Change>> keys_;
+  std::optional<uint64_t> flushed_ns_;  // of the first power cut since; its device's last flush
+};
+
+}  // namespace kv
