@@ -15,6 +15,8 @@ INDEX_SCAN = "src/kv/index_scan.cc"
 LOG = "src/kv/log.cc"
 LOG_KEEPER = "src/kv/log_keeper.cc"
 RECOVERY = "src/kv/recovery.cc"
+RECOVERY_APPLY = "src/kv/recovery_apply.cc"
+RECOVERY_READER = "src/kv/recovery_reader.cc"
 SESSION = "src/kv/session.cc"
 SNAPSHOT = "src/kv/snapshot.cc"
 SNAPSHOTS = "src/kv/snapshots.cc"
@@ -97,21 +99,21 @@ MUTATIONS = [
 
     # Promises
     mutation("acknowledged before it is flushed", (SESSION, "error == 0 && store_->options_.durability == Durability::kSync", "false"), gtest_filter="*CrashTest*Sync"),
-    mutation("summary before its records are there for good", (LOG_KEEPER, "    did = true;\n    if (const int error = channel.flush(); error != 0) return error;\n", "    did = true;\n"), gtest_filter="*CrashTest*"),
-    mutation("records before their segment's header is there for good", (LOG_KEEPER, "  if (const int error = channel.flush(); error != 0) return error;\n  {\n    sys::LockGuard scope(lock_);\n    for (uint32_t i = 0; i < count; ++i) {\n", "  {\n    sys::LockGuard scope(lock_);\n    for (uint32_t i = 0; i < count; ++i) {\n"), gtest_filter="*CrashTest*"),
+    mutation("summary before its records are there for good", (LOG_KEEPER, "  did = true;\n  if (const int error = flush(channel); error != 0) return error;\n", "  did = true;\n"), gtest_filter="*CrashTest*"),
+    mutation("records before their segment's header is there for good", (LOG_KEEPER, "    return error;\n  return flush(channel);\n", "    return error;\n  return 0;\n"), gtest_filter="*CrashTest*"),
     mutation("group tells of a flush that began before it came", ("src/kv/flush_group.cc", "  const int error = channel.flush();\n\n  lock_.lock();\n", "  const int error = channel.flush();\n\n  lock_.lock();\n  waiting_.take_all().wake_all();\n"), gtest_filter="FlushGroup.*"),
 
     mutation("batch is never flushed", ("src/kv/store.cc", "    if (is_due && wrote_.exchange(false, std::memory_order_acquire))\n", "    if (false)\n"), gtest_filter="Batch.*"),
     mutation("nobody tells the keeper of a batch", (SESSION, "    store_->log_.keeper_wanted.notify_all();\n", "    static_cast<void>(0);\n"), gtest_filter="Batch.*"),
 
     # Recovery
-    mutation("older of two records counts", (RECOVERY, "other->sequence() >= entry.sequence()", "other->sequence() <= entry.sequence()"), gtest_filter="StoreTest.*"),
-    mutation("what was removed comes back", (RECOVERY, "      if (entry.kind() == RecordKind::kTombstone)\n        index_.remove(", "      if (false)\n        index_.remove("), gtest_filter="StoreTest.*"),
-    mutation("hole ends a segment", (RECOVERY, "        ++grain;\n        continue;", "        break;"), gtest_filter="*CrashTest*"),
+    mutation("older of two records counts", (RECOVERY_APPLY, "other->sequence() > entry.sequence()", "other->sequence() < entry.sequence()"), gtest_filter="StoreTest.*"),
+    mutation("what was removed comes back", (RECOVERY_APPLY, "    if (entry.kind() == RecordKind::kTombstone)\n      index_->remove(", "    if (false)\n      index_->remove("), gtest_filter="StoreTest.*"),
+    mutation("hole ends a segment", (RECOVERY_READER, "      ++grain;\n      continue;", "      break;"), gtest_filter="*CrashTest*"),
     mutation("torn record counts", (FORMAT, "  return check == record.header.check ? Reading::kWhole : Reading::kDamaged;", "  return check != 0 ? Reading::kWhole : Reading::kDamaged;"), gtest_filter="*CrashTest*"),
-    mutation("sequences begin anew", (RECOVERY, "    log_.recovered_sequence(last_sequence);\n", ""), gtest_filter="*CrashTest*"),
+    mutation("sequences begin anew", (RECOVERY_APPLY, "  log_.recovered_sequence(last_sequence);\n", ""), gtest_filter="*CrashTest*"),
     mutation("generations begin anew", (LOG, "  generation_ = std::max(generation_, generation);\n", ""), gtest_filter="StoreTest.*"),
-    mutation("what was found after a crash is not flushed", (RECOVERY, "const int error = readers_[0].channel.flush(); error != 0", "const int error = 0; error != 0"), gtest_filter="*CrashTest*"),
+    mutation("what was found after a crash is not flushed", (RECOVERY, "const int error = workers_[0].reader.channel.flush(); error != 0", "const int error = 0; error != 0"), gtest_filter="*CrashTest*"),
 
     # Check
     mutation("check writes", ("src/kv/forgetful_device.cc", "    if (io.operation == storage::Operation::kRead) {\n", "    if (true) {\n"), gtest_filter="CheckTest.*"),
