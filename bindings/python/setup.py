@@ -25,6 +25,6 @@ def flags():
 
 include_folders, library_folders = flags()
 library_folders = [os.path.realpath(folder) for folder in library_folders]
-setup(ext_modules=[Extension("spillway._kv", ["src/spillway/_kv.c", "src/spillway/many.c", "src/spillway/sessions.c"], depends=["src/spillway/store.h"], include_dirs=include_folders, libraries=["spillway_kv"],
+setup(ext_modules=[Extension("spillway._kv", ["src/spillway/_kv.c", "src/spillway/items.c", "src/spillway/many.c", "src/spillway/sessions.c"], depends=["src/spillway/store.h"], include_dirs=include_folders, libraries=["spillway_kv"],
                              library_dirs=library_folders, runtime_library_dirs=library_folders,
                              extra_compile_args=["-std=c11", "-Wall", "-Wextra", "-Wno-missing-field-initializers"])])

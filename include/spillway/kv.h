@@ -38,6 +38,7 @@ typedef struct spillway_kv spillway_kv;
 typedef struct spillway_kv_session spillway_kv_session;
 typedef struct spillway_kv_queue spillway_kv_queue;
 typedef struct spillway_kv_writer spillway_kv_writer;
+typedef struct spillway_kv_iteration spillway_kv_iteration;
 
 enum {
   SPILLWAY_KV_OK = 0,
@@ -59,6 +60,7 @@ enum {
   SPILLWAY_KV_NOT_FOUND = -9,  // the file or device
   SPILLWAY_KV_DENIED = -10,    // no permission
   SPILLWAY_KV_NEWER = -11,     // a store of a later version of Spillway
+  SPILLWAY_KV_CANCELED = -12,  // an iteration: too much has changed
 };
 
 // What a change that has returned promises after the process was killed: it is there. And after a power cut:
@@ -147,7 +149,7 @@ const char *spillway_kv_error_text(const spillway_kv_session *session);
 
 // Errors: NO_MEMORY, IO. Cost: some system calls, and 4 KiB; memory for values comes with use, and goes with the session.
 int spillway_kv_session_open(spillway_kv *store, spillway_kv_session **session);
-// IN_USE, and nothing is done, while values are held that it has to get back. Null: nothing is done.
+// IN_USE, and nothing is done, while values are held that it has to get back, or iterations of it are open. Null: nothing is done.
 int spillway_kv_session_close(spillway_kv_session *session);
 
 // Copies the key's value into `buffer`. `value`, if not null, says what it is; its holder is null. OK; ABSENT; TOO_SMALL: the buffer's content is
@@ -215,6 +217,31 @@ typedef struct spillway_kv_change {
 // their order, but for large values. struct_bytes is the same in all. Returns OK, or the error of the first change that has one. The first call for a store starts
 // a thread. Cost: as that many puts, but of flushes only a few.
 int spillway_kv_change_many(spillway_kv_session *session, spillway_kv_change *changes, size_t count);
+
+// ---- Iterations: all keys as they were at one moment
+//
+//   spillway_kv_iteration *iteration;    spillway_kv_iterate_open(session, &iteration);
+//   const void *key;    size_t key_bytes;    spillway_kv_value value = {.struct_bytes = sizeof value};
+//   while ((status = spillway_kv_iterate_next(iteration, &key, &key_bytes, &value)) == SPILLWAY_KV_OK) use(key, value.data);
+//   spillway_kv_iterate_close(iteration);
+//
+// Their calls are calls of the session, which others may come between.
+
+// The moment is within the call: what was changed before it is seen, what is changed after it is not. Keys that expire afterwards may be left
+// out. Errors: IN_USE when 8 are open in the store, NO_MEMORY. Cost: no I/O. Until it is closed, old values that it has not come to take room
+// on the device.
+int spillway_kv_iterate_open(spillway_kv_session *session, spillway_kv_iteration **iteration);
+// The next key, in no order; each once. OK, or ABSENT after the last one. Key and value->data are there until the next call for this iteration;
+// value->holder is null. Of a value that is too large for one record data is null, and data_bytes its size. Each of the three places may be null.
+// Errors: CANCELED when others have changed so much that it cannot be kept, or need the room: it is over, and to be closed. DAMAGED, IO,
+// NO_MEMORY: the next call goes on behind what could not be read. Cost: an I/O for each key, 64 at a time.
+int spillway_kv_iterate_next(spillway_kv_iteration *iteration, const void **key, size_t *key_bytes,
+                             spillway_kv_value *value);
+// Copies what the value of the last key has from `offset` on; how much. Errors: as of next, and INVALID when there was no key.
+int spillway_kv_iterate_read(spillway_kv_iteration *iteration, uint64_t offset, void *buffer,
+                             size_t buffer_bytes, size_t *read_bytes);
+// Null: nothing is done.
+int spillway_kv_iterate_close(spillway_kv_iteration *iteration);
 
 // ---- Queues: asynchronous requests
 //

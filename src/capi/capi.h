@@ -91,7 +91,8 @@ struct spillway_kv {
 struct spillway_kv_session {
   spillway_kv* store = nullptr;
   kv::Session session;
-  size_t held_count = 0;  // values and writers that are to be released
+  size_t held_count = 0;       // values and writers that are to be released
+  size_t iteration_count = 0;  // open
   capi::Holder* free_holders = nullptr;
   char error[sizeof(base::Error::message)] = {};
 };

@@ -135,6 +135,9 @@ int spillway_kv_session_close(spillway_kv_session* session) {
     return capi::refuse(session,
                         base::Error::of(EBUSY, "store: ", session->held_count,
                                         " values and writers of the session are held; release them first"));
+  if (session->iteration_count > 0)
+    return capi::refuse(session, base::Error::of(EBUSY, "store: ", session->iteration_count,
+                                                 " iterations of the session are open; close them first"));
   while (capi::Holder* const holder = session->free_holders) {
     session->free_holders = holder->next;
     capi::destroy(holder);

@@ -33,6 +33,7 @@ int status_of(const base::Error& error) {
     case EPERM:
     case EROFS: return SPILLWAY_KV_DENIED;
     case EPROTONOSUPPORT: return SPILLWAY_KV_NEWER;
+    case ECANCELED: return SPILLWAY_KV_CANCELED;
     default: return SPILLWAY_KV_IO;
   }
 }
@@ -88,6 +89,7 @@ const char* spillway_kv_status_text(int status) {
     case SPILLWAY_KV_NOT_FOUND: return "no such file or device";
     case SPILLWAY_KV_DENIED: return "permission denied";
     case SPILLWAY_KV_NEWER: return "made by a later version";
+    case SPILLWAY_KV_CANCELED: return "too much has changed";
     default: return "unknown status";
   }
 }

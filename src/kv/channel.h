@@ -32,6 +32,8 @@ class Channel {
   // Ios of reads, or of writes that do not overlap, in flight together; returns when all have ended, and each says how. A thread's
   // first such call opens a queue that is kBatchDepth deep; without one (EMFILE, ENOMEM) they run one after the other.
   void run(std::span<storage::Io* const> batch);
+  // Is what runs together as cheap as one after the other? For threads it may take others, which do the work.
+  bool overlaps() const { return is_of_tasks_; }
 
  private:
   static constexpr size_t kBatchDepth = 64;

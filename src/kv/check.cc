@@ -15,8 +15,6 @@
 namespace kv {
 namespace {
 
-using Records = std::vector<CheckedRecord>;
-
 // Index and log as recovery makes them.
 class Recovered {
  public:
@@ -53,24 +51,29 @@ class Recovered {
 // Step 3.
 class IndexCheck {
  public:
-  IndexCheck(const Geometry& geometry, Recovered& recovered, Findings& findings, CheckReport& report)
-      : geometry_(geometry),
+  IndexCheck(const Identity& identity, CheckedContent& content, Recovered& recovered, Findings& findings,
+             CheckReport& report)
+      : identity_(identity),
+        geometry_(identity.geometry),
+        content_(content),
         recovered_(recovered),
         findings_(findings),
         report_(report),
-        live_grains_(geometry.segment_count) {}
+        live_grains_(identity.geometry.segment_count) {}
 
   // By key, the newest first; of copies, the one that comes first on the medium.
-  void run(Records& records) {
-    std::ranges::sort(records, [](const CheckedRecord& a, const CheckedRecord& b) {
-      if (a.hash.low != b.hash.low) return a.hash.low < b.hash.low;
-      if (a.hash.high != b.hash.high) return a.hash.high < b.hash.high;
+  void run() {
+    std::ranges::sort(content_.records, [](const CheckedRecord& a, const CheckedRecord& b) {
+      if (a.hash != b.hash) return is_before(a.hash, b.hash);
       if (a.sequence() != b.sequence()) return a.sequence() > b.sequence();
       return a.address < b.address;
     });
-    for_each_key(records, [&](std::span<const CheckedRecord> key) { note_live(key); });
+    std::ranges::sort(content_.heads, {}, &CheckedHead::address);
+    for_each_key([&](Key key) { name_pieces(key); });
+    std::ranges::sort(damaged_pieces_);
+    for_each_key([&](Key key) { note_live(key); });
     std::ranges::sort(live_);
-    for_each_key(records, [&](std::span<const CheckedRecord> key) { check_key(key); });
+    for_each_key([&](Key key) { check_key(key); });
     report_.entries = recovered_.index().counts().entries;
     if (report_.entries > found_ + wrong_.size()) {
       const uint64_t others = report_.entries - found_ - wrong_.size();
@@ -81,35 +84,109 @@ class IndexCheck {
   }
 
  private:
+  // All records of one.
+  using Key = std::span<const CheckedRecord>;
+  // Is its newest record in the index?
+  enum class Life {
+    kLive,
+    kGone,    // it was removed, or is a piece of no value
+    kEither,  // nothing says so, and it does not matter: it has expired, or is near what is damaged
+  };
+
+  static bool is_before(const KeyHash& a, const KeyHash& b) {
+    return a.low != b.low ? a.low < b.low : a.high < b.high;
+  }
   template <class Do>
-  static void for_each_key(const Records& records, const Do& act) {
+  void for_each_key(const Do& act) const {
+    const Key records = content_.records;
     for (size_t begin = 0, end = 0; begin < records.size(); begin = end) {
       while (end < records.size() && records[end].hash == records[begin].hash) ++end;
-      act(std::span(records).subspan(begin, end - begin));
+      act(records.subspan(begin, end - begin));
     }
   }
-  static bool is_newest(std::span<const CheckedRecord> key, const CheckedRecord& record) {
-    return record.sequence() == key[0].sequence();
+  // Its copies.
+  static Key newest(Key key) {
+    size_t count = 1;
+    while (count < key.size() && key[count].sequence() == key[0].sequence()) ++count;
+    return key.first(count);
   }
-  static bool is_removed(std::span<const CheckedRecord> key) {
-    return key[0].kind() == RecordKind::kTombstone;
+  static bool is_value(const CheckedRecord& record) { return record.kind() != RecordKind::kTombstone; }
+
+  Life life_of(Key key) const {
+    const Key copies = newest(key);
+    if (key[0].kind() == RecordKind::kPiece) {
+      if (key[0].is_named) return Life::kLive;
+      const bool is_known =
+          !has_damaged_head_ && !std::ranges::binary_search(damaged_pieces_, key[0].sequence());
+      return is_known ? Life::kGone : Life::kEither;
+    }
+    // What has expired becomes a tombstone of the same sequence, and of the two any may be found first.
+    if (std::ranges::all_of(copies, is_value)) return Life::kLive;
+    return std::ranges::none_of(copies, is_value) ? Life::kGone : Life::kEither;
   }
 
-  void note_live(std::span<const CheckedRecord> key) {
-    if (is_removed(key)) return;
-    ++report_.live_records;
-    for (const CheckedRecord& record : key)
-      if (is_newest(key, record)) live_.push_back(record.address);
+  bool is_in_index(const CheckedRecord& record) const {
+    Location found[Index::kCandidatesMax];
+    const size_t count = recovered_.index().find_all(record.hash.low, found);
+    return std::any_of(found, found + count,
+                       [&](const Location& location) { return location.address == record.address; });
   }
 
-  void check_key(std::span<const CheckedRecord> key) {
+  // Of a large value that counts. One that is in the index though it may have expired need not have all of them.
+  void name_pieces(Key key) {
+    if (key[0].kind() == RecordKind::kPiece) {
+      for (const CheckedRecord& piece : key)
+        if (piece.is_damaged) damaged_pieces_.push_back(piece.sequence());
+      return;
+    }
+    const Life life = life_of(key);
+    bool is_named = false;
+    for (const CheckedRecord& record : newest(key)) {
+      if (record.kind() != RecordKind::kHead || (life == Life::kEither && !is_in_index(record))) continue;
+      const auto head = std::ranges::lower_bound(content_.heads, record.address, {}, &CheckedHead::address);
+      const bool is_whole = head != content_.heads.end() && head->address == record.address;
+      has_damaged_head_ = has_damaged_head_ || !is_whole;
+      if (!is_whole || is_named) continue;
+      is_named = true;
+      const uint64_t missing = name_pieces(record.hash, head->of);
+      if (missing == 0 || life == Life::kEither) continue;
+      ++report_.damaged_records;
+      findings_.add("segment ", geometry_.segment_of(record.address), ", grain ",
+                    geometry_.grain_of(record.address), " (byte ", geometry_.offset_of(record.address),
+                    "): the large value lacks ", missing, " of its ", head->of.count(), " pieces");
+    }
+  }
+  // How many are not there.
+  uint64_t name_pieces(const KeyHash& head, const PiecesOf& of) {
+    uint64_t missing = 0;
+    for (uint64_t number = 0; number < of.count(); ++number) {
+      const KeyHash hash =
+          hash_piece(identity_.secret, {.head = head, .sequence = of.sequence, .number = number});
+      const auto piece = std::ranges::lower_bound(content_.records, hash, is_before, &CheckedRecord::hash);
+      if (piece != content_.records.end() && piece->hash == hash)
+        piece->is_named = true;
+      else
+        ++missing;
+    }
+    return missing;
+  }
+
+  void note_live(Key key) {
+    if (life_of(key) == Life::kGone) return;
+    for (const CheckedRecord& record : newest(key))
+      if (is_value(record)) live_.push_back(record.address);
+  }
+
+  void check_key(Key key) {
+    const Life life = life_of(key);
+    const Key copies = newest(key);
     Location candidates[Index::kCandidatesMax];
     const size_t count = recovered_.index().find_all(key[0].hash.low, candidates);
     const CheckedRecord* found = nullptr;
     for (const Location& candidate : std::span(candidates).first(count)) {
       const auto own = std::ranges::find(key, candidate.address, &CheckedRecord::address);
-      const bool is_right = own != key.end() && !is_removed(key) && is_newest(key, *own) && found == nullptr;
-      if (is_right) {
+      const bool is_newest = own != key.end() && own->sequence() == copies[0].sequence();
+      if (is_newest && is_value(*own) && life != Life::kGone && found == nullptr) {
         found = &*own;
         if (candidate.size != size_code::of(own->grains))
           entry_is_wrong(candidate.address, "has the wrong size");
@@ -118,12 +195,17 @@ class IndexCheck {
         if (note_wrong(candidate.address)) entry_is_wrong(candidate.address, "is of no live record");
       }
     }
-    // The newest counts as live, also a tombstone: it stays until no older copy can be left, which is not to be known here.
-    hold(found != nullptr ? *found : key[0]);
-    if (found != nullptr)
+    // Tombstones are held until it is known that they hide nothing.
+    for (const CheckedRecord& record : key)
+      if (!is_value(record)) hold(record);
+    if (found != nullptr) {
       ++found_;
-    else if (!is_removed(key))
+      hold(*found);
+    } else if (life == Life::kLive) {
+      hold(key[0]);
       entry_is_wrong(key[0].address, "is missing: the newest record of its key is there");
+    }
+    report_.live_records += found != nullptr || life == Life::kLive;
   }
 
   bool note_wrong(uint64_t address) {
@@ -150,13 +232,17 @@ class IndexCheck {
     }
   }
 
+  const Identity& identity_;
   const Geometry& geometry_;
+  CheckedContent& content_;
   Recovered& recovered_;
   Findings& findings_;
   CheckReport& report_;
-  std::vector<uint64_t> live_;         // addresses of the newest values of their keys, copies too
-  std::vector<uint64_t> wrong_;        // of wrong entries that were told
-  std::vector<uint64_t> live_grains_;  // by segment, as they should be
+  bool has_damaged_head_ = false;
+  std::vector<uint64_t> damaged_pieces_;  // sequences of values of which one is damaged
+  std::vector<uint64_t> live_;            // addresses of what may be in the index, copies too
+  std::vector<uint64_t> wrong_;           // of wrong entries that were told
+  std::vector<uint64_t> live_grains_;     // by segment, as they should be
   uint64_t found_ = 0;
 };
 
@@ -206,12 +292,12 @@ base::Expected<CheckReport> check(storage::Device& device, void (*finding)(void*
   if (!identity) return std::unexpected(identity.error());
   const Geometry& geometry = identity->geometry;
 
-  Records records;
+  CheckedContent content;
   SegmentCheck segments(*identity, channel, findings, report);
   if (auto opened = segments.open(); !opened) return std::unexpected(opened.error());
   const uint64_t all_bytes = geometry.segment_count * geometry.segment_bytes;
   for (uint32_t i = 0; i < geometry.segment_count; ++i) {
-    segments.run(i, records);
+    segments.run(i, content);
     progress(context, (i + 1) * geometry.segment_bytes, all_bytes);
   }
 
@@ -221,7 +307,7 @@ base::Expected<CheckReport> check(storage::Device& device, void (*finding)(void*
     findings.add("index: it cannot be made: ", opened.error().message);
     return report;
   }
-  IndexCheck(geometry, recovered, findings, report).run(records);
+  IndexCheck(*identity, content, recovered, findings, report).run();
   return report;
 }
 

@@ -1,12 +1,13 @@
 // Check: is all that a store keeps as it should be? Reads only.
 //
-//  1 both superblocks, every segment's header and footer, and each summary
+//  1 both superblocks, every segment's headers or header and footer, and each summary
 //  2 every record of every segment in use: its check, and that the summary's entry is the record's. Of a segment without a summary, as
 //    a process that was killed leaves it, each record that can be read counts, as for recovery
-//  3 which records are the newest of their keys follows from these. Recovery makes index and log, on a device that forgets what is
-//    written: the index has to have exactly the newest records that are values, and each segment as many live grains
+//  3 which records are live follows from these: the newest of their keys, but tombstones, and the pieces that a live head names, of which
+//    none may be missing. Recovery makes index and log, on a device that forgets what is written: the index has to have exactly the live
+//    records, and each segment as many live grains, with those of all tombstones
 //
-// Memory: 40 bytes for each record in the log, and what recovery takes.
+// Memory: 40 bytes for each record in the log, 32 more for each large value, and what recovery takes.
 #pragma once
 #include <cstdint>
 
@@ -19,14 +20,14 @@ struct CheckReport {
   uint64_t segments = 0;           // in use
   uint64_t unsealed_segments = 0;  // of them; without a summary: the store was not closed
   uint64_t records = 0;            // in them, dead ones and tombstones too
-  uint64_t live_records = 0;       // the newest of their keys, and no tombstones
+  uint64_t live_records = 0;       // what is to be in the index; a large value is some
   uint64_t entries = 0;            // of the index
   uint64_t damaged_superblocks = 0;
-  uint64_t damaged_segments = 0;  // header, footer or summary
-  uint64_t damaged_records = 0;
-  uint64_t wrong_entries = 0;   // of the index: missing, or of no live record
-  uint64_t wrong_counters = 0;  // of segments
-  uint64_t read_bytes = 0;      // by 1 and 2
+  uint64_t damaged_segments = 0;  // headers, footer or summary
+  uint64_t damaged_records = 0;   // and large values that lack a piece
+  uint64_t wrong_entries = 0;     // of the index: missing, or of no live record
+  uint64_t wrong_counters = 0;    // of segments
+  uint64_t read_bytes = 0;        // by 1 and 2
 
   bool is_clean() const {
     return damaged_superblocks + damaged_segments + damaged_records + wrong_entries + wrong_counters == 0;

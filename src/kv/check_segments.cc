@@ -1,7 +1,6 @@
 #include "kv/check_segments.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "base/ids.h"
 #include "sys/memory.h"
@@ -70,37 +69,33 @@ Bytes SegmentCheck::grains_at(uint32_t segment, uint64_t grain, uint64_t count, 
   return Bytes(memory_).subspan((grain - window_begin_) * grain_bytes, (window_end_ - grain) * grain_bytes);
 }
 
-void SegmentCheck::run(uint32_t segment, std::vector<CheckedRecord>& records) {
+void SegmentCheck::run(uint32_t segment, CheckedContent& content) {
   const Known known = look(segment);
   if (known.generation == 0) return;
   ++report_.segments;
   if (known.has_footer && read_entries(segment, known.footer)) {
-    check_sealed(segment, known, records);
+    check_sealed(segment, known, content);
   } else {
     ++report_.unsealed_segments;
-    scan(segment, known.generation, records);
+    scan(segment, known.generation, content);
   }
 }
 
-// A footer that was written for this store, and has changed since: of one of an earlier life of the segment the check is right, and of
-// another store's or no footer at all the number is another one, not by some bits only.
-bool SegmentCheck::footer_is_damaged(const SegmentFooter& footer) const {
-  constexpr int kBitsOfDamage = 8;
-  return std::popcount(footer.store_id ^ identity_.store_id) <= kBitsOfDamage;
-}
-
+// Two headers are written one after the other, and a footer over the second: which of them there are says how far that came, and each
+// may be of an earlier life of the segment. But that there is nothing is damage, or a write that was cut off.
 SegmentCheck::Known SegmentCheck::look(uint32_t segment) {
   const uint64_t grain_bytes = geometry_.grain_bytes;
   alignas(4096) std::byte block[4096];
   const std::span<std::byte> grain(block, grain_bytes);
   int error = read(segment, 0, grain);
   SegmentHeader header;
-  const bool has_header = error == 0 && read_segment_header(identity_, grain, header);
+  bool has_header = error == 0 && read_segment_header(identity_, grain, header);
   if (error != 0)
     segment_is_wrong(segment, "the header cannot be read: ", base::error_name(error));
   else if (!has_header)
     segment_is_wrong(segment, "the header is damaged");
-  if (has_header && header.state != SegmentState::kUsed) return {};
+  // Pieces of a checkpoint may reach to the segment's end. They mean nothing that the log does not say.
+  if (has_header && header.state == SegmentState::kCheckpoint) return {};
 
   Known known;
   error = read(segment, geometry_.segment_grains() - 1, grain);
@@ -108,15 +103,23 @@ SegmentCheck::Known SegmentCheck::look(uint32_t segment) {
     segment_is_wrong(segment, "the footer cannot be read: ", base::error_name(error));
   } else {
     memcpy(&known.footer, grain.last(sizeof known.footer).data(), sizeof known.footer);
-    const bool is_whole = read_footer(identity_, known.footer.generation, grain, known.footer);
-    known.has_footer = is_whole && (!has_header || known.footer.generation == header.generation);
-    if (!is_whole && footer_is_damaged(known.footer)) segment_is_wrong(segment, "the footer is damaged");
+    known.has_footer = read_footer(identity_, known.footer.generation, grain, known.footer);
+    SegmentHeader second;
+    const bool has_second = read_segment_header(identity_, grain, second);
+    if (!known.has_footer && !has_second)
+      segment_is_wrong(segment, "the footer, or second header, is damaged");
+    // Recovery goes by these, where there is no first one.
+    if (!has_header && has_second) {
+      header = second;
+      has_header = true;
+    }
+    if (!has_header && known.has_footer) {
+      header = {.generation = known.footer.generation, .state = SegmentState::kUsed};
+      has_header = true;
+    }
+    known.has_footer = known.has_footer && known.footer.generation == header.generation;
   }
-  // Recovery goes by the footer, too, where there is no header.
-  if (has_header)
-    known.generation = header.generation;
-  else if (known.has_footer)
-    known.generation = known.footer.generation;
+  if (has_header && header.state == SegmentState::kUsed) known.generation = header.generation;
   return known;
 }
 
@@ -143,57 +146,85 @@ bool SegmentCheck::read_entries(uint32_t segment, const SegmentFooter& footer) {
   return false;
 }
 
-void SegmentCheck::check_sealed(uint32_t segment, const Known& known, std::vector<CheckedRecord>& records) {
-  uint64_t last_sequence = 0;
+void SegmentCheck::check_sealed(uint32_t segment, const Known& known, CheckedContent& content) {
+  uint64_t last_sequence = 0, first_expiry = 0;
   uint64_t end = 1;
   for (const SummaryEntry& entry : entries_) {
     last_sequence = std::max(last_sequence, entry.sequence());
     end = uint64_t{entry.grain} + entry.grains;
     if (entry.kind() == RecordKind::kVoid) continue;
     ++report_.records;
-    check_entry(segment, known.generation, entry);
-    records.push_back({.hash = entry.hash,
-                       .sequence_and_kind = entry.sequence_and_kind,
-                       .address = geometry_.address(segment, entry.grain),
-                       .grains = entry.grains});
+    Record record;
+    const bool is_right = check_entry(segment, known.generation, entry, record) &&
+                          take_head(segment, entry.grain, record, content);
+    const uint64_t expiry = is_right && entry.kind() != RecordKind::kTombstone ? record.header.expiry() : 0;
+    if (expiry != 0 && (first_expiry == 0 || expiry < first_expiry)) first_expiry = expiry;
+    content.records.push_back({.hash = entry.hash,
+                               .sequence_and_kind = entry.sequence_and_kind,
+                               .address = geometry_.address(segment, entry.grain),
+                               .grains = entry.grains,
+                               .is_damaged = !is_right});
   }
-  if (known.footer.last_sequence != last_sequence)
-    segment_is_wrong(segment, "the footer's highest sequence is ", known.footer.last_sequence,
+  const SegmentFooter& footer = known.footer;
+  if (footer.last_sequence != last_sequence)
+    segment_is_wrong(segment, "the footer's highest sequence is ", footer.last_sequence,
                      ", but its records' ", last_sequence);
-  if (known.footer.used_grains < end)
-    segment_is_wrong(segment, "the footer's last record ends at grain ", known.footer.used_grains,
+  if (footer.used_grains < end)
+    segment_is_wrong(segment, "the footer's last record ends at grain ", footer.used_grains,
                      ", but it does at ", end);
-  if (known.footer.sealed_generation < known.generation)
-    segment_is_wrong(segment, "sealed at generation ", known.footer.sealed_generation,
-                     ", before it was opened at ", known.generation);
+  if (footer.sealed_generation < known.generation)
+    segment_is_wrong(segment, "sealed at generation ", footer.sealed_generation, ", before it was opened at ",
+                     known.generation);
+  // One that could not be written may have been the first to expire.
+  if (first_expiry != 0 && (footer.first_expiry == 0 || footer.first_expiry > first_expiry))
+    segment_is_wrong(segment, "the footer's first expiry is ", footer.first_expiry, ", but its records' ",
+                     first_expiry);
 }
 
-void SegmentCheck::check_entry(uint32_t segment, uint64_t generation, const SummaryEntry& entry) {
+// Is the record there, and what the entry says?
+bool SegmentCheck::check_entry(uint32_t segment, uint64_t generation, const SummaryEntry& entry,
+                               Record& record) {
+  const auto wrong = [&](const auto&... what) {
+    record_is_wrong(segment, entry.grain, what...);
+    return false;
+  };
   const uint64_t most = geometry_.grains(record_bytes(kKeyBytesMax, kInlineValueBytesMax));
-  if (entry.grains > most)
-    return record_is_wrong(segment, entry.grain, "the summary has a record of ", entry.grains, " grains");
+  if (entry.grains > most) return wrong("the summary has a record of ", entry.grains, " grains");
   // No more is used of the segment than what the footer says, in whose bounds the entries are.
   const Bytes bytes =
       grains_at(segment, entry.grain, entry.grains, uint64_t{entries_.back().grain} + entries_.back().grains);
-  if (bytes.empty()) return record_is_wrong(segment, entry.grain, "the record cannot be read");
-  Record record;
+  if (bytes.empty()) return wrong("the record cannot be read");
   if (read_record(identity_.secret, generation, bytes.first(uint64_t{entry.grains} * geometry_.grain_bytes),
                   record) != Reading::kWhole)
-    return record_is_wrong(segment, entry.grain, "the record is damaged");
+    return wrong("the record is damaged");
   if (geometry_.grains(record.bytes()) != entry.grains)
-    return record_is_wrong(segment, entry.grain, "the record has ", geometry_.grains(record.bytes()),
-                           " grains, in the summary ", entry.grains);
+    return wrong("the record has ", geometry_.grains(record.bytes()), " grains, in the summary ",
+                 entry.grains);
   if (record.header.sequence_and_kind != entry.sequence_and_kind)
-    return record_is_wrong(segment, entry.grain, "the record has sequence ", record.header.sequence(),
-                           " and kind ", static_cast<uint32_t>(record.header.kind()), ", in the summary ",
-                           entry.sequence(), " and ", static_cast<uint32_t>(entry.kind()));
-  if (hash_key(identity_.secret, record.key) != entry.hash)
-    return record_is_wrong(segment, entry.grain, "the record's key is another one than the summary's");
+    return wrong("the record has sequence ", record.header.sequence(), " and kind ",
+                 static_cast<uint32_t>(record.header.kind()), ", in the summary ", entry.sequence(), " and ",
+                 static_cast<uint32_t>(entry.kind()));
+  if (hash_record(identity_.secret, record) != entry.hash)
+    return wrong("the record's key is another one than the summary's");
+  return true;
 }
 
-// Where no record is, but one follows, there was one, or was to be one. After the last of them what begins as a record was to be one; in
-// a segment without any it may be what another store has left.
-void SegmentCheck::scan(uint32_t segment, uint64_t generation, std::vector<CheckedRecord>& records) {
+// False: it is a head, and says what none can.
+bool SegmentCheck::take_head(uint32_t segment, uint32_t grain, const Record& record,
+                             CheckedContent& content) {
+  if (record.header.kind() != RecordKind::kHead) return true;
+  CheckedHead head = {.address = geometry_.address(segment, grain), .of = {}};
+  if (record.value.size() == sizeof head.of) memcpy(&head.of, record.value.data(), sizeof head.of);
+  if (!head.of.is_possible(geometry_)) {
+    record_is_wrong(segment, grain, "the record is of a large value, and does not say which");
+    return false;
+  }
+  content.heads.push_back(head);
+  return true;
+}
+
+// Where no record is, but one follows, there was one, or was to be one. After the last of them what begins as a record was to be one.
+void SegmentCheck::scan(uint32_t segment, uint64_t generation, CheckedContent& content) {
   const uint64_t end = geometry_.segment_grains();
   const uint64_t most = geometry_.grains(record_bytes(kKeyBytesMax, kInlineValueBytesMax));
   constexpr uint64_t kNone = ~uint64_t{0};
@@ -219,13 +250,15 @@ void SegmentCheck::scan(uint32_t segment, uint64_t generation, std::vector<Check
     if (gap != kNone) end_gap(true);
     ++report_.records;
     const auto grains = static_cast<uint32_t>(geometry_.grains(record.bytes()));
-    records.push_back({.hash = hash_key(identity_.secret, record.key),
-                       .sequence_and_kind = record.header.sequence_and_kind,
-                       .address = geometry_.address(segment, static_cast<uint32_t>(grain)),
-                       .grains = grains});
+    content.records.push_back(
+        {.hash = hash_record(identity_.secret, record),
+         .sequence_and_kind = record.header.sequence_and_kind,
+         .address = geometry_.address(segment, static_cast<uint32_t>(grain)),
+         .grains = grains,
+         .is_damaged = !take_head(segment, static_cast<uint32_t>(grain), record, content)});
     grain += grains;
   }
-  if (gap > 1 && gap != kNone) end_gap(false);
+  if (gap != kNone) end_gap(false);
 }
 
 }  // namespace kv

@@ -31,9 +31,24 @@ struct CheckedRecord {
   uint64_t sequence_and_kind = 0;
   uint64_t address = 0;
   uint32_t grains = 0;
+  bool is_damaged = false;  // what is here is the summary's
+  bool is_named = false;    // a piece: by a head that counts. Of a key's records the first has it
 
   uint64_t sequence() const { return sequence_and_kind >> 8; }
   RecordKind kind() const { return static_cast<RecordKind>(sequence_and_kind & 0xff); }
+};
+
+static_assert(sizeof(CheckedRecord) == 40);
+
+// What a head that is not damaged says.
+struct CheckedHead {
+  uint64_t address = 0;
+  PiecesOf of;
+};
+
+struct CheckedContent {
+  std::vector<CheckedRecord> records;
+  std::vector<CheckedHead> heads;
 };
 
 class SegmentCheck {
@@ -50,8 +65,8 @@ class SegmentCheck {
 
   // Errors: ENOMEM.
   base::Expected<void> open();
-  // All of a segment. Its records are appended.
-  void run(uint32_t segment, std::vector<CheckedRecord>& records);
+  // All of a segment. What it has is appended.
+  void run(uint32_t segment, CheckedContent& content);
 
  private:
   // What is known of the segment before its records are read.
@@ -62,11 +77,11 @@ class SegmentCheck {
   };
 
   Known look(uint32_t segment);
-  bool footer_is_damaged(const SegmentFooter& footer) const;
   bool read_entries(uint32_t segment, const SegmentFooter& footer);
-  void check_sealed(uint32_t segment, const Known& known, std::vector<CheckedRecord>& records);
-  void check_entry(uint32_t segment, uint64_t generation, const SummaryEntry& entry);
-  void scan(uint32_t segment, uint64_t generation, std::vector<CheckedRecord>& records);
+  void check_sealed(uint32_t segment, const Known& known, CheckedContent& content);
+  bool check_entry(uint32_t segment, uint64_t generation, const SummaryEntry& entry, Record& record);
+  bool take_head(uint32_t segment, uint32_t grain, const Record& record, CheckedContent& content);
+  void scan(uint32_t segment, uint64_t generation, CheckedContent& content);
 
   int read(uint32_t segment, uint64_t grain, std::span<std::byte> to);
   Bytes grains_at(uint32_t segment, uint64_t grain, uint64_t count, uint64_t end);

@@ -1,116 +1,10 @@
 #include "kv/check.h"
 
-#include <gtest/gtest.h>
-
-#include <cstring>
-#include <functional>
-#include <random>
-#include <string>
-#include <vector>
-
-#include "kv/store.h"
+#include "kv/test_check.h"
 #include "storage/fault.h"
-#include "storage/memory.h"
 
 namespace kv {
 namespace {
-
-constexpr uint64_t kCapacity = 33 << 20;
-constexpr uint64_t kSegment = 1 << 20;
-
-Bytes bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
-
-// A store in memory that can be looked at, and damaged, byte by byte.
-class CheckTest : public testing::Test {
- protected:
-  CheckTest() : device(*storage::make_memory_device(kCapacity)) {}
-  ~CheckTest() override { device->close(); }
-
-  std::byte* memory() const {
-    return reinterpret_cast<std::byte*>(const_cast<char*>(device->whereabouts().memory));
-  }
-  std::vector<std::byte> image() const { return {memory(), memory() + kCapacity}; }
-  void set_image(const std::vector<std::byte>& bytes) { memcpy(memory(), bytes.data(), bytes.size()); }
-
-  static void fill(Session& session) {
-    std::mt19937_64 random(1);
-    for (int i = 0; i < 3000; ++i) {
-      const std::string key = "key" + std::to_string(random() % 700);
-      if (random() % 5 == 0)
-        ASSERT_TRUE(session.remove(key));
-      else
-        ASSERT_TRUE(session.put(key, bytes_of(std::string(random() % 5000, 'v'))));
-    }
-    // Longer than its size code tells exactly.
-    ASSERT_TRUE(session.put("long", bytes_of(std::string(17 * 512, 'l'))));
-  }
-  // Makes a store, closed or as it is when a process is killed; returns how many keys it has.
-  uint64_t make(bool closed = true, const std::function<void(Session&)>& change = fill) {
-    EXPECT_TRUE(Store::make(*device, {.segment_bytes = kSegment}));
-    Store* const store = *Store::open(*device, {.durability = Durability::kNone, .stream_count = 2});
-    Session session;
-    EXPECT_TRUE(session.open(*store));
-    change(session);
-    session.close();
-    const uint64_t keys = store->counts().index.entries;
-    const std::vector<std::byte> now = image();
-    EXPECT_TRUE(store->close());
-    if (!closed) set_image(now);
-    return keys;
-  }
-
-  CheckReport run(storage::Device& of) {
-    findings.clear();
-    auto report = check(
-        of, [](void* self, const char* line) { static_cast<CheckTest*>(self)->findings.push_back(line); },
-        [](void* self, uint64_t done, uint64_t all) {
-          auto& test = *static_cast<CheckTest*>(self);
-          EXPECT_LE(done, all);
-          if (done == all && test.before_index) test.before_index();
-        },
-        this);
-    EXPECT_TRUE(report) << report.error().message;
-    for (const std::string& line : findings) EXPECT_EQ(line.find('\n'), std::string::npos);
-    return report ? *report : CheckReport();
-  }
-  CheckReport run() {
-    const std::vector<std::byte> before = image();
-    const CheckReport report = run(*device);
-    EXPECT_TRUE(before == image() || before_index) << "a check writes nothing";
-    return report;
-  }
-  std::string all_findings() const {
-    std::string all;
-    for (const std::string& line : findings) all += line + "\n";
-    return all;
-  }
-
-  // Where a text stands for the first time.
-  size_t find(const std::string& text, size_t from = kSegmentsOffset) const {
-    const std::string_view all(reinterpret_cast<const char*>(memory()), kCapacity);
-    const size_t at = all.find(text, from);
-    EXPECT_NE(at, std::string_view::npos) << text;
-    return at;
-  }
-  void flip(size_t at) { memory()[at] ^= std::byte{0x10}; }
-  // Where the first sealed segment begins.
-  size_t sealed_segment() const {
-    const size_t footer = find("spkv end");
-    return footer / kSegment * kSegment;
-  }
-
-  // Where its entries begin.
-  size_t summary_of(size_t segment) const {
-    SegmentFooter footer;
-    memcpy(&footer, memory() + segment + kSegment - sizeof footer, sizeof footer);
-    const uint64_t bytes = footer.entry_count * sizeof(SummaryEntry) + sizeof footer;
-    return segment + kSegment - (bytes + 511) / 512 * 512;
-  }
-
-  storage::Device* device;
-  std::vector<std::string> findings;
-  std::function<void()> before_index;
-};
 
 TEST_F(CheckTest, AStoreThatWasClosedIsClean) {
   const uint64_t keys = make();
@@ -176,7 +70,7 @@ TEST_F(CheckTest, AFlippedByteIsFoundWhereItIs) {
       {"an entry", summary_of(segment) + 5, &CheckReport::damaged_segments,
        segment_place + ": the summary is damaged"},
       {"a footer", find("spkv end", segment) + 33, &CheckReport::damaged_segments,
-       segment_place + ": the footer is damaged"},
+       segment_place + ": the footer, or second header, is damaged"},
       {"a footer's magic", find("spkv end", segment), &CheckReport::damaged_segments, segment_place},
       {"a footer's store", find("spkv end", segment) + 9, &CheckReport::damaged_segments, segment_place},
       {"a footer's generation", find("spkv end", segment) + 16, &CheckReport::damaged_segments,
@@ -201,8 +95,10 @@ TEST_F(CheckTest, AFlippedByteIsFoundWhereItIs) {
 
 // Checks that are right say nothing of whether what they are of is.
 TEST_F(CheckTest, ASummaryThatIsNotItsRecordsIsFound) {
+  constexpr uint64_t kExpires = uint64_t{1} << 47;
   make(true, [](Session& session) {
-    for (int i = 0; i < 100; ++i) ASSERT_TRUE(session.put("key " + std::to_string(i), bytes_of("value")));
+    for (int i = 0; i < 100; ++i)
+      ASSERT_TRUE(session.put("key " + std::to_string(i), bytes_of("value"), {.expires_ms = kExpires + i}));
   });
   const Identity identity = *read_superblock({memory(), kSuperblockBytes}, kCapacity);
   const size_t segment = sealed_segment(), summary = summary_of(segment);
@@ -237,6 +133,11 @@ TEST_F(CheckTest, ASummaryThatIsNotItsRecordsIsFound) {
   EXPECT_EQ(count_of([](Entries, SegmentFooter& footer) { footer.sealed_generation = 0; },
                      "sealed at generation 0"),
             1u);
+  EXPECT_EQ(count_of([](Entries, SegmentFooter& footer) { ++footer.first_expiry; }, "first expiry is"), 1u);
+  EXPECT_EQ(count_of([](Entries, SegmentFooter& footer) { footer.first_expiry = 0; }, "first expiry is 0"),
+            1u);
+  EXPECT_EQ(count_of([](Entries, SegmentFooter& footer) { --footer.first_expiry; }, ""), 0u)
+      << "that of one that could not be written";
 }
 
 TEST_F(CheckTest, SuperblocksOfTwoStoresAreFound) {
@@ -285,7 +186,7 @@ TEST_F(CheckTest, AnIndexThatIsNotAsTheRecordsAreIsFound) {
   // or one more: what is older than the newest record of its key there comes back.
   before_index = [&] { set_image(whole); };
   report = run();
-  EXPECT_EQ(report.damaged_segments, 1u) << "a header of zeros";
+  EXPECT_EQ(report.damaged_segments, 2u) << "headers of zeros";
   EXPECT_GT(report.wrong_entries, 0u);
   EXPECT_GT(report.wrong_counters, 0u);
   EXPECT_GT(report.entries, report.live_records);

@@ -1,7 +1,8 @@
 // Checkpoints: the index on the medium, so that a start need not list all records. (papers/udepot.txt, section 4.4)
 //
 // One is taken while everything goes on, by the collector's thread, between two victims:
-//  1 the log says which segments are not sealed, and the last sequence, at one time (Log::begin_checkpoint)
+//  1 the log says which segments are not sealed, which of these have no records yet, and the last sequence, at one time
+//    (Log::begin_checkpoint); what the collector moves from then on goes to one of those, or to a newer segment
 //  2 changes that have begun are waited for: the index knows now of all with this sequence or a lower one, and what they have ended. Then
 //    the pieces of large values are listed that have no head
 //  3 images of the index's tables go to segments of their own, one behind the other (checkpoint_format.h)
@@ -9,7 +10,7 @@
 //  5 the segments of the one before are given back
 // A start uses the newest that is whole, and replays what is newer (recovery.h). Why that is enough: whatever ended a record with a higher
 // sequence has a higher one still, and so is in a segment that was not sealed, or is newer. A record with a lower sequence is in a newer
-// segment only if it was alive after step 2: the collector has moved it there since, in this same thread; or its change was under way
+// segment, or one that had no records, only if it was alive after step 2: the collector has moved it there since; or its change was under way
 // at step 1. What ends it has a higher sequence in either case. Pieces end with their heads. None is needed: without a checkpoint
 // all of the log is replayed.
 #pragma once

@@ -26,7 +26,8 @@ struct EndBody {
   uint64_t generation = 0;
   uint64_t next_sequence = 0;
   uint64_t entry_count = 0;
-  uint64_t headless_count = 0;
+  uint32_t headless_count = 0;
+  uint32_t ready_count = 0;
   CheckpointState::Headless headless[CheckpointState::kHeadlessMax] = {};
   uint32_t unsealed[CheckpointState::kUnsealedMax] = {};
 };
@@ -114,6 +115,7 @@ size_t write_piece(const Identity& identity, uint64_t checkpoint, uint32_t numbe
                    const CheckpointState& state, std::span<std::byte> to) {
   CHECK_LE(state.unsealed_count, CheckpointState::kUnsealedMax);
   CHECK_LE(state.headless_count, CheckpointState::kHeadlessMax);
+  CHECK_LE(state.ready_count, state.unsealed_count);
   const PieceHeader header = {.checkpoint = checkpoint,
                               .number = number,
                               .kind = PieceKind::kEnd,
@@ -123,7 +125,8 @@ size_t write_piece(const Identity& identity, uint64_t checkpoint, uint32_t numbe
   EndBody body = {.generation = state.generation,
                   .next_sequence = state.next_sequence,
                   .entry_count = state.entry_count,
-                  .headless_count = state.headless_count};
+                  .headless_count = state.headless_count,
+                  .ready_count = state.ready_count};
   std::ranges::copy(state.headless, body.headless);
   std::ranges::copy(state.unsealed, body.unsealed);
   memcpy(to.data() + sizeof header, &body, header.bytes - sizeof header);
@@ -182,10 +185,11 @@ bool read_piece(const Identity& identity, const PieceHeader& header, Bytes from,
            .next_sequence = body.next_sequence,
            .entry_count = body.entry_count,
            .unsealed_count = header.count,
-           .headless_count = static_cast<uint32_t>(body.headless_count)};
+           .ready_count = body.ready_count,
+           .headless_count = body.headless_count};
   std::ranges::copy(body.unsealed, state.unsealed);
   std::ranges::copy(body.headless, state.headless);
-  return body.headless_count <= CheckpointState::kHeadlessMax &&
+  return body.headless_count <= CheckpointState::kHeadlessMax && body.ready_count <= header.count &&
          std::ranges::all_of(std::span(state.unsealed).first(state.unsealed_count),
                              [&](uint32_t segment) { return segment < identity.geometry.segment_count; });
 }

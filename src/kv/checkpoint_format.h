@@ -54,6 +54,8 @@ struct CheckpointState {
   // Segments whose records the index need not have known: those that were being prepared, written or sealed. With those of a higher
   // generation they are what recovery reads.
   uint32_t unsealed_count = 0;
+  // The last of them, which had no records yet. All of theirs are replayed, as those of segments of a higher generation are.
+  uint32_t ready_count = 0;
   uint32_t unsealed[kUnsealedMax] = {};
   // Pieces of large values whose head was not, or no longer, their key's record; some may be gone.
   uint32_t headless_count = 0;

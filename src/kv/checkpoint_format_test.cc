@@ -44,6 +44,7 @@ class CheckpointFormatTest : public testing::Test {
     CheckpointState state{
         .generation = 70, .next_sequence = 1'000'000, .entry_count = 5'000, .unsealed_count = count};
     for (uint32_t i = 0; i < count; ++i) state.unsealed[i] = i % 64;
+    state.ready_count = count / 2;
     state.headless_count = 2;
     for (uint64_t i = 0; i < 2; ++i) state.headless[i] = {.head = {i + 1, i + 2}, .sequence = i + 3};
     return state;
@@ -117,6 +118,7 @@ TEST_F(CheckpointFormatTest, TheEndIsReadAsItWasWritten) {
     EXPECT_EQ(got.entry_count, 5'000u);
     ASSERT_EQ(got.unsealed_count, count);
     EXPECT_TRUE(std::equal(got.unsealed, got.unsealed + count, state.unsealed));
+    ASSERT_EQ(got.ready_count, count / 2);
     ASSERT_EQ(got.headless_count, 2u);
     EXPECT_EQ(got.headless[1].head, state.headless[1].head);
     EXPECT_EQ(got.headless[1].sequence, 4u);
@@ -191,7 +193,8 @@ TEST_F(CheckpointFormatTest, BytesAreWhereTheFormatSays) {
   EXPECT_EQ(number_at(end, 80, 8), 70u);
   EXPECT_EQ(number_at(end, 88, 8), 1'000'000u);
   EXPECT_EQ(number_at(end, 96, 8), 5'000u);
-  EXPECT_EQ(number_at(end, 104, 8), 2u);
+  EXPECT_EQ(number_at(end, 104, 4), 2u);
+  EXPECT_EQ(number_at(end, 108, 4), 1u);
   EXPECT_EQ(number_at(end, 112 + 16, 8), 3u) << "a sequence";
   EXPECT_EQ(number_at(end, 1648 + 4, 4), 1u);
 }

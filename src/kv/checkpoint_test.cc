@@ -130,6 +130,28 @@ TEST_F(CheckpointTest, AStartAfterACutReplaysWhatIsNewer) {
   close();
 }
 
+// What the collector has moved since has sequences from before, in segments that the checkpoint knew.
+TEST_F(CheckpointTest, WhatIsMovedSinceIsFound) {
+  Texts expected;
+  open(3000);
+  for (uint64_t turn = 0; turn < 4; ++turn) {
+    SCOPED_TRACE(turn);
+    // The collector's segment is in use when a checkpoint is due.
+    work(2 * turn, 4000, 2000, expected);
+    store->compact();
+    EXPECT_GT(store->counts().collected.checkpoints, 0u);
+    work(2 * turn + 1, 700, 2000, expected);
+    const uint64_t moved = store->counts().collected.moved_records;
+    store->compact();
+    EXPECT_GT(store->counts().collected.moved_records, moved);
+    cut(100);
+    open(3000);
+    EXPECT_NE(store->recovery().checkpoint, 0u);
+    expect_all(expected, 2000);
+  }
+  close();
+}
+
 TEST_F(CheckpointTest, ADamagedOneIsNotUsed) {
   Texts expected;
   open(1'000'000);

@@ -38,9 +38,11 @@ base::Expected<void> Collector::open(const Parts& parts, uint64_t checkpoint_rec
   log_ = parts.log;
   readers_ = parts.readers;
   large_values_ = parts.large_values;
+  snapshots_ = parts.snapshots;
   checkpointer_.open(*identity_, *index_, *log_, *parts.changes, *large_values_, recovered.last_checkpoint,
                      recovered.checkpoint_segments);
   checkpoint_records_ = checkpoint_records;
+  takes_checkpoints_ = recovered.report.has_read_all();
   // What had to be replayed is to be in the next one.
   const uint64_t replayed = std::min(recovered.report.replayed_records, log_->last_sequence());
   checkpoint_sequence_ = log_->last_sequence() - replayed;
@@ -89,9 +91,18 @@ Collector::Failure Collector::step(bool& did) {
     did = true;
     return settle();
   }
-  if (victim == Log::kNone && need.collects) log_->tell_waiting();
-  if (!need.collects && log_->last_sequence() - checkpoint_sequence_ >= checkpoint_interval() &&
-      !log_->has_failed())
+  if (victim == Log::kNone && need.collects) {
+    if (const Log::Room why = log_->would_refuse();
+        why != Log::Room::kDone && snapshots_->cancel_oldest(why)) {
+      did = true;
+      victims_looked_at_ = 0;
+      gained_grains_ = 0;
+    } else {
+      log_->tell_waiting();
+    }
+  }
+  if (takes_checkpoints_ && !need.collects &&
+      log_->last_sequence() - checkpoint_sequence_ >= checkpoint_interval() && !log_->has_failed())
     did = take_checkpoint();
   return {};
 }
@@ -125,7 +136,7 @@ void Collector::end() {
   for (Pieces pieces; large_values_->take_removed(pieces);)
     if (release_pieces(pieces) != 0) return;
   const bool is_due = checkpoint_records_ != 0 || log_->sealed_records() >= kReplayedMin / 4;
-  if (!is_due || log_->last_sequence() == checkpoint_sequence_) return;
+  if (!takes_checkpoints_ || !is_due || log_->last_sequence() == checkpoint_sequence_) return;
   take_checkpoint();
   static_cast<void>(log_->give_back(channel_));
 }
@@ -145,18 +156,21 @@ int Collector::release_pieces(const Pieces& pieces) {
   for (uint64_t number = 0; number < pieces.of.count(); ++number) {
     const PieceKey key = {.head = pieces.head, .sequence = pieces.of.sequence, .number = number};
     const KeyHash hash = hash_piece(identity_->secret, key);
-    Location all[Index::kCandidatesMax];
+    Index::Candidates all;
     const size_t count = index_->find_all(hash.low, all);
     for (size_t i = 0; i < count; ++i) {
       const std::span head = read_.first(geometry.grain_bytes);
-      if (const int error = channel_.read(geometry.offset_of(all[i].address), head); error != 0) return error;
+      const int error = channel_.read(geometry.offset_of(all[i].address), head);
+      if (is_of_medium(error)) continue;  // it stays, as one that is damaged
+      if (error != 0) return error;
       const uint64_t generation =
           log_->segment(geometry.segment_of(all[i].address)).generation.load(std::memory_order_relaxed);
       Record record;
       if (read_record(identity_->secret, generation, head, record) == Reading::kDamaged ||
           record.header.kind() != RecordKind::kPiece || record.key != key.text())
         continue;
-      if (index_->remove(hash.low, all[i].address)) log_->release(all[i].address, all[i].size);
+      const auto tell = [&](const Location& old) { snapshots_->removed(hash, old.address); };
+      if (index_->remove(hash.low, all[i].address, tell)) log_->release(all[i].address, all[i].size);
     }
   }
   return 0;
@@ -173,9 +187,11 @@ Collector::Failure Collector::settle() {
 // 0 when it is EMPTIED, or found to be damaged; else an errno value: it is as it was, but for what has been moved.
 int Collector::empty(uint32_t victim) {
   Segment& segment = log_->segment(victim);
-  const uint64_t all = log_->usable_grains(0), live = segment.live_grains.load(std::memory_order_relaxed);
+  // Pairs with the release in Log::release().
+  const uint64_t all = log_->usable_grains(0), live = segment.live_grains.load(std::memory_order_acquire);
   uint64_t to_grant = all > live ? all - live : 0;
   bool is_damaged = false;
+  tombstones_.clear();
   if (live > 0) {
     SegmentFooter footer;
     std::span<const SummaryEntry> entries;
@@ -195,6 +211,8 @@ int Collector::empty(uint32_t victim) {
     }
     is_damaged = is_damaged || counts_.damaged_records.load(std::memory_order_relaxed) != damaged_before;
   }
+  if (is_kept(victim)) return 0;
+  for (const Move& move : tombstones_) log_->release_tombstone(move.old_address, move.from.grains);
   if (is_damaged) {
     segment.is_damaged = true;
     base::log("store: ", device_->name(), " has damaged records in segment ", victim,
@@ -208,6 +226,16 @@ int Collector::empty(uint32_t victim) {
   log_->emptied(victim);
   log_->grant(to_grant);
   return 0;
+}
+
+// Has a snapshot kept something of it? REQUIRES: nothing in it is live, as far as could be.
+bool Collector::is_kept(uint32_t victim) {
+  // Pairs with the release in Snapshots::give_back(). What was kept before the index changed is seen by who has found that change.
+  const auto keeps = [&] { return log_->segment(victim).keeps.load(std::memory_order_acquire); };
+  if (keeps() == 0) return false;
+  while (!log_->may_leave_victim() && keeps() != 0 && snapshots_->cancel_oldest(Log::Room::kWait)) {
+  }
+  return keeps() != 0;
 }
 
 // 0, or an errno value: EBADMSG when it is damaged.
@@ -237,7 +265,7 @@ void Collector::list_live(uint32_t victim, std::span<const SummaryEntry> entries
       live_.push_back(move);
       continue;
     }
-    Location all[Index::kCandidatesMax];
+    Index::Candidates all;
     const size_t count = index_->find_all(entry.hash.low, all);
     for (size_t i = 0; i < count; ++i) {
       if (all[i].address != move.old_address) continue;
@@ -310,7 +338,7 @@ int Collector::move(uint32_t victim, const SegmentFooter& footer, std::span<Move
     if (!check(victim, footer, oldest, move, ends)) {
       counts_.damaged_records.fetch_add(1, std::memory_order_relaxed);
     } else if (ends) {
-      log_->release_tombstone(move.old_address, move.from.grains);
+      tombstones_.push_back(move);
       gained_grains_ += move.from.grains;
       counts_.ended_tombstones.fetch_add(1, std::memory_order_relaxed);
     } else {
@@ -353,14 +381,16 @@ int Collector::write(std::span<Move> moves) {
   uint64_t used = 0;
   runs_.clear();
   for (Move& move : moves) {
-    const SummaryEntry entry = {.hash = move.from.hash,
-                                .sequence_and_kind = with_kind(move.from.sequence(), move.kind)};
-    const uint64_t expiry = move.kind == RecordKind::kTombstone ? 0 : move.expiry;
+    Log::Request request = {
+        .stream = log_->relocation_stream(),
+        .grains = move.grains,
+        .entry = {.hash = move.from.hash, .sequence_and_kind = with_kind(move.from.sequence(), move.kind)},
+        .expiry = move.kind == RecordKind::kTombstone ? 0 : move.expiry};
     for (;;) {
       const uint64_t seen = log_->room_changes();
-      const Log::Room room = log_->allocate(log_->relocation_stream(), move.grains, entry, expiry, move.to);
+      const Log::Room room = log_->allocate(request, move.to);
       if (room == Log::Room::kDone) break;
-      if (!log_->wait_for_room(seen, room)) {
+      if (!log_->wait_for_room(seen, room, request)) {
         for (const Move& earlier : moves.first(static_cast<size_t>(&move - moves.data())))
           log_->finish(earlier.to, false);
         return ENOSPC;
@@ -391,12 +421,17 @@ void Collector::install(std::span<const Move> moves) {
   for (const Move& move : moves) {
     const bool was_tombstone = move.from.kind() == RecordKind::kTombstone;
     bool done = was_tombstone;
+    const auto tell = [&](const Location& old) {
+      const bool is_gone = move.kind == RecordKind::kTombstone;
+      snapshots_->moved(move.from.hash, move.old_address,
+                        {.address = move.to.address, .size = old.size, .found = !is_gone});
+    };
     if (was_tombstone)
-      log_->release_tombstone(move.old_address, move.from.grains);
+      tombstones_.push_back(move);
     else if (move.kind == RecordKind::kTombstone)
-      done = index_->remove(move.from.hash.low, move.old_address);
+      done = index_->remove(move.from.hash.low, move.old_address, tell);
     else
-      done = index_->replace(move.from.hash.low, move.old_address, move.to.address, move.old_size);
+      done = index_->replace(move.from.hash.low, move.old_address, move.to.address, move.old_size, tell);
     if (done && !was_tombstone) {
       log_->release(move.old_address, move.old_size);
       if (move.kind == RecordKind::kTombstone)

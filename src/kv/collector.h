@@ -13,8 +13,8 @@
 // A tombstone ends when nothing on the medium can be older than what it removed: every segment but the victim has a higher
 // generation than any had when the tombstone's own was sealed.
 //
-// Pieces of values that are gone leave the index first of all (large_values.h). When nothing else is to be done a checkpoint may be
-// due (checkpoint.h).
+// Pieces of values that are gone leave the index first of all (large_values.h). A victim of which a snapshot has kept something meanwhile
+// stays as it is (snapshots.h). When nothing else is to be done a checkpoint may be due (checkpoint.h).
 //
 // Thread contract: one thread, the store's collector.
 #pragma once
@@ -27,6 +27,7 @@
 #include "kv/log.h"
 #include "kv/readers.h"
 #include "kv/recovery.h"
+#include "kv/snapshots.h"
 
 namespace kv {
 
@@ -57,6 +58,7 @@ class Collector {
     Readers* readers = nullptr;
     Readers* changes = nullptr;  // those who have a sequence, until the index knows of it
     LargeValues* large_values = nullptr;
+    Snapshots* snapshots = nullptr;
   };
   // Errors: ENOMEM, EMFILE.
   base::Expected<void> open(const Parts& parts, uint64_t checkpoint_records, const RecoveredStore& recovered);
@@ -105,6 +107,7 @@ class Collector {
   int transfer(storage::Operation operation, std::span<std::byte> memory);
   bool is_in_vain();
   int release_pieces(const Pieces& pieces);
+  bool is_kept(uint32_t victim);
   Failure settle();
 
   uint64_t checkpoint_interval() const;
@@ -116,8 +119,10 @@ class Collector {
   Log* log_ = nullptr;
   Readers* readers_ = nullptr;
   LargeValues* large_values_ = nullptr;
+  Snapshots* snapshots_ = nullptr;
   Checkpointer checkpointer_;
   uint64_t checkpoint_records_ = 0;   // StoreOptions'
+  bool takes_checkpoints_ = true;     // has all been read that a later start might read?
   uint64_t checkpoint_sequence_ = 0;  // when the last one was taken, or tried
   Channel channel_;
   storage::Queue* queue_ = nullptr;
@@ -125,6 +130,7 @@ class Collector {
   std::span<std::byte> read_;
   std::span<std::byte> written_;
   std::vector<Move> live_;
+  std::vector<Move> tombstones_;  // of the victim, moved or ended; released with it
   std::vector<Run> runs_;
   uint32_t to_settle_ = 0;
   uint32_t victims_looked_at_ = 0;  // and what they gained, since is_in_vain() last said

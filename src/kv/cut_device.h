@@ -31,6 +31,12 @@ class CutDevice final : public storage::Device {
     std::lock_guard scope(lock_);
     return unflushed_.size();
   }
+  // Reads of any of these bytes fail; 0: of none.
+  void fail_reads(uint64_t offset, uint64_t bytes) {
+    std::lock_guard scope(lock_);
+    unreadable_begin_ = offset;
+    unreadable_end_ = offset + bytes;
+  }
   // Writes and flushes so far.
   uint64_t count() {
     std::lock_guard scope(lock_);
@@ -84,6 +90,9 @@ class CutDevice final : public storage::Device {
   bool perform(const storage::Io& io) {
     std::lock_guard scope(lock_);
     if (is_off_) return false;
+    if (io.operation == storage::Operation::kRead && io.offset_bytes < unreadable_end_ &&
+        io.offset_bytes + io.length_bytes > unreadable_begin_)
+      return false;
     if (io.operation != storage::Operation::kRead) is_off_ = ++count_ == ends_at_;
     uint64_t at = io.offset_bytes;
     for (uint32_t i = 0; i < io.segment_count; ++i) {
@@ -111,6 +120,7 @@ class CutDevice final : public storage::Device {
   std::mutex lock_;
   uint64_t count_ = 0;
   bool is_off_ = false;
+  uint64_t unreadable_begin_ = 0, unreadable_end_ = 0;
   std::vector<std::byte> durable_;
   std::vector<std::byte> seen_;  // durable_ with all that was not flushed
   std::vector<Sector> unflushed_;

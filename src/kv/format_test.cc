@@ -1,6 +1,9 @@
 #include "kv/format.h"
 
+#define XXH_INLINE_ALL
+#define XXH_VECTOR 0  // the reference is the portable form
 #include <gtest/gtest.h>
+#include <xxhash.h>
 
 #include <random>
 #include <string>
@@ -236,6 +239,17 @@ TEST_F(RecordTest, BytesAreWhereTheFormatSays) {
   EXPECT_EQ(number_at(bytes, 32, 4), 7u);
   EXPECT_EQ(number_at(bytes, 36, 4), 3u);
   EXPECT_EQ(memcmp(bytes.data() + 40, "a keya value", 12), 0);
+}
+
+// Whatever registers the CPU has.
+TEST_F(RecordTest, AChecksFunctionIsTheFormats) {
+  for (size_t value_bytes : {0, 1, 20, 150, 250, 1000, 1024, 4024, 5000, 1 << 20}) {
+    const auto bytes = record("a key", std::string(value_bytes, 'v'));
+    EXPECT_EQ(number_at(bytes, 0, 8),
+              XXH3_64bits_withSecret(bytes.data() + 8, record_bytes(5, value_bytes) - 8,
+                                     identity.secret.bytes, kSecretBytes))
+        << value_bytes;
+  }
 }
 
 TEST_F(FormatTest, HashesOfAKeyDependOnTheStore) {

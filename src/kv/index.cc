@@ -1,7 +1,5 @@
 #include "kv/index.h"
 
-#include <emmintrin.h>
-
 #include <algorithm>
 #include <new>
 #include <utility>
@@ -135,12 +133,13 @@ template <class Look>
 void Index::search(uint64_t hash, const Look& look) const {
   const uint32_t home = home_of(hash), region = region_of(home), next = next_region(region);
   const bool both = crosses(home);
+  int spins = 0;
   for (Table* table = guess(hash);;) {
     // Pairs with the release in Table::unlock().
     const RegionWord word{table->words[region].load(std::memory_order_acquire)};
     const RegionWord other{both ? table->words[next].load(std::memory_order_acquire) : 0};
     if (word.is_locked() || other.is_locked()) {
-      _mm_pause();
+      Table::pause(spins++);
       continue;
     }
     if (Table* const better = nearer(*table, hash, word.depth()); better != nullptr) {

@@ -82,6 +82,17 @@ class Index {
   Location find(uint64_t hash) const;
   // The first candidate of each, whose cache misses overlap. REQUIRES: found.size() == hashes.size().
   void find(std::span<const uint64_t> hashes, std::span<Location> found) const;
+  // Memory for find_all(), which is not cleared first: two KiB of it for each change of a key would be.
+  class Candidates {
+   public:
+    operator std::span<Location, kCandidatesMax>() {
+      return std::span<Location, kCandidatesMax>(reinterpret_cast<Location*>(bytes_), kCandidatesMax);
+    }
+    const Location& operator[](size_t i) const { return reinterpret_cast<const Location*>(bytes_)[i]; }
+
+   private:
+    alignas(Location) std::byte bytes_[kCandidatesMax * sizeof(Location)];
+  };
   // All candidates as they were at one time. Returns how many there are.
   size_t find_all(uint64_t hash, std::span<Location, kCandidatesMax> found) const;
   // Begins to bring what a call for this hash will look at into the cache.

@@ -43,6 +43,12 @@ bool LargeValues::remove(const Pieces& pieces) {
   return true;
 }
 
+bool LargeValues::is_removed(const Pieces& pieces) {
+  sys::LockGuard scope(lock_);
+  const auto use = find(pieces);
+  return use != uses_.end() && use->is_removed;
+}
+
 bool LargeValues::take_removed(Pieces& pieces) {
   sys::LockGuard scope(lock_);
   if (removed_.empty()) return false;

@@ -31,6 +31,8 @@ class LargeValues {
   bool end_read(const Pieces& pieces);
   // The head is not the key's record any more, or has never been. Returns as end_read().
   bool remove(const Pieces& pieces);
+  // Only those who read it keep it.
+  bool is_removed(const Pieces& pieces);
   // Those that nobody reads. False: there are none.
   bool take_removed(Pieces& pieces);
 

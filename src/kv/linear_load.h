@@ -23,22 +23,18 @@
 
 namespace kv {
 
-// Does the store get room back by collection? Then devices are so small that it must, all the time; else so large that there is room
-// for all that is written.
-inline constexpr bool kCollects = false;
-
 // The read of a record of 16 grains or more may go beyond its end, into what somebody writes at that moment. Its bytes count for nothing,
 // but the thread sanitizer cannot know.
 #if __has_feature(thread_sanitizer)
-inline constexpr uint64_t kValueBytesMax = 7'000;
+inline constexpr uint64_t kLongestValueBytes = 7'000;
 #else
-inline constexpr uint64_t kValueBytesMax = 40'000;
+inline constexpr uint64_t kLongestValueBytes = 40'000;
 #endif
 
 // A value says which it is, and how long; each of its bytes is looked at.
 inline std::vector<std::byte> value_of(uint64_t id) {
   const uint64_t drawn = base::mix(id);
-  const uint64_t longest = drawn % 32 == 0 ? kValueBytesMax : drawn % 4 == 0 ? 3'000 : 200;
+  const uint64_t longest = drawn % 32 == 0 ? kLongestValueBytes : drawn % 4 == 0 ? 3'000 : 200;
   std::vector<std::byte> value(sizeof id + (drawn >> 32) % longest);
   for (size_t i = 0; i < value.size(); ++i) value[i] = static_cast<std::byte>((id >> i % 8 * 8) + i / 8);
   return value;
@@ -176,11 +172,10 @@ class Churn {
   static constexpr size_t kKeys = 4'400, kKeysOfNextRegion = 500, kLargeKeys = 32;
   static constexpr uint64_t kLargeBytes = 16 << 10;
 
-  // `most_bytes`: so much is written, but for what collection makes room for. `is_lasting`: nothing may fail, and no key be lost.
-  Churn(Store& store, uint32_t region, uint64_t seed, uint64_t most_bytes, bool is_lasting)
+  // `is_lasting`: nothing may fail, and no key be lost.
+  Churn(Store& store, uint32_t region, uint64_t seed, bool is_lasting)
       : keys_(keys_of_region(store, "churn", region, kKeys)),
         random_(seed),
-        most_bytes_(kCollects ? ~uint64_t{0} : most_bytes),
         is_lasting_(is_lasting),
         large_(kLargeBytes) {
     const auto others = keys_of_region(store, "churn", next_region(region), kKeysOfNextRegion);
@@ -200,7 +195,7 @@ class Churn {
         std::shuffle(keys_.begin(), keys_.end(), random_);
         for (const std::string& key : keys_) {
           if (stop.load(std::memory_order_relaxed) || !change(session, key, puts)) return;
-          if ((is_lasting_ || kCollects) && random_() % 4 == 0 && !overwrite(session)) return;
+          if (random_() % 4 == 0 && !overwrite(session)) return;
         }
       }
       cycled.store(true, std::memory_order_relaxed);
@@ -209,7 +204,6 @@ class Churn {
 
  private:
   bool change(Session& session, const std::string& key, bool puts) {
-    if (written_bytes_ > most_bytes_) return false;
     const auto done =
         puts ? session.put(key, Bytes(large_).first(random_() % 400),
                            {.when = is_lasting_ && random_() % 2 == 0 ? When::kAlways : When::kIfAbsent})
@@ -218,11 +212,9 @@ class Churn {
       EXPECT_TRUE(done) << done.error().message;
       if (done) EXPECT_EQ(done->outcome, Changed::Outcome::kDone) << key;
     }
-    if (done && done->outcome == Changed::Outcome::kDone) written_bytes_ += 1 << 10;
     return done.has_value();
   }
   bool overwrite(Session& session) {
-    written_bytes_ += kLargeBytes;
     const auto done = session.put("large" + std::to_string(random_() % kLargeKeys),
                                   Bytes(large_).first(random_() % kLargeBytes));
     if (is_lasting_) EXPECT_TRUE(done) << done.error().message;
@@ -231,10 +223,8 @@ class Churn {
 
   std::vector<std::string> keys_;
   std::mt19937_64 random_;
-  const uint64_t most_bytes_;
   const bool is_lasting_;
   std::vector<std::byte> large_;
-  uint64_t written_bytes_ = 0;
 };
 
 }  // namespace kv

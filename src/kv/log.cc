@@ -22,10 +22,25 @@ uint64_t entries_bytes(const Geometry& geometry) {
   return uint64_t{geometry.segment_grains()} * sizeof(SummaryEntry);
 }
 
+// Segment::filling, a word so that writers need no lock: one whose holder does not run would stop all others.
+struct Filling {
+  static constexpr uint64_t kClosed = uint64_t{1} << 63;
+
+  uint32_t used_grains;
+  uint32_t entry_count;
+
+  static Filling of(uint64_t word) {
+    return {static_cast<uint32_t>(word), static_cast<uint32_t>((word & ~kClosed) >> 32)};
+  }
+  uint64_t word() const { return uint64_t{entry_count} << 32 | used_grains; }
+};
+
 }  // namespace
 
 // A writer that waits for room.
 struct Log::Call final : Waiter {
+  uint32_t grains = 0;
+  bool is_granted = false;
   bool is_limited = false;
   bool is_refused = false;
 };
@@ -61,10 +76,6 @@ uint32_t Log::usable_grains(uint32_t entry_count) const {
   return identity_->geometry.segment_grains() - 1 - summary_grains(identity_->geometry, entry_count);
 }
 
-bool Log::fits(const Segment& segment, uint32_t grains) const {
-  return uint64_t{segment.used_grains} + grains <= uint64_t{1} + usable_grains(segment.entry_count + 1);
-}
-
 // --- writers ---
 
 // REQUIRES: lock_.
@@ -75,8 +86,7 @@ uint32_t Log::take_ready(bool is_relocation) {
     if (segment.state.load(std::memory_order_relaxed) != Segment::State::kReady) continue;
     --ready_count_;
     segment.state.store(Segment::State::kOpen, std::memory_order_relaxed);
-    segment.used_grains = 1;
-    segment.entry_count = 0;
+    segment.filling.store(Filling{.used_grains = 1, .entry_count = 0}.word(), std::memory_order_relaxed);
     segment.first_expiry.store(0, std::memory_order_relaxed);
     segment.has_old_copies.store(false, std::memory_order_relaxed);
     segment.is_damaged = false;
@@ -89,58 +99,102 @@ uint32_t Log::take_ready(bool is_relocation) {
 
 // REQUIRES: the stream's lock; it has a segment.
 void Log::fill(Stream& stream) {
+  Segment& segment = segments_[stream.segment.load(std::memory_order_relaxed)];
+  // In this order, and before the keeper looks for writers: invariant 5.
+  stream.segment.store(kNone, std::memory_order_seq_cst);
+  // Pairs with the release in append().
+  const Filling last = Filling::of(segment.filling.fetch_or(Filling::kClosed, std::memory_order_acquire));
+  segment.used_grains = last.used_grains;
+  segment.entry_count = last.entry_count;
   sys::LockGuard scope(lock_);
-  segments_[stream.segment].state.store(Segment::State::kFull, std::memory_order_release);
-  stream.segment = kNone;
+  segment.state.store(Segment::State::kFull, std::memory_order_release);
 }
 
 // While writers are paced each takes of what has been granted; the last may take more than is left.
-bool Log::admit(uint32_t grains) {
-  if (!is_paced_.load(std::memory_order_relaxed)) return true;
-  if (granted_grains_.load(std::memory_order_relaxed) <= 0) return false;
-  granted_grains_.fetch_sub(grains, std::memory_order_relaxed);
+bool Log::admit(Request& request) {
+  if (request.is_granted || request.stream == relocation_stream() ||
+      !is_paced_.load(std::memory_order_relaxed))
+    return true;
+  // Hints; wait_for_room() looks again. Who waits has come before.
+  if (paced_count_.load(std::memory_order_relaxed) != 0 ||
+      granted_grains_.load(std::memory_order_relaxed) <= 0)
+    return false;
+  granted_grains_.fetch_sub(request.grains, std::memory_order_relaxed);
+  request.is_granted = true;
   return true;
 }
 
-Log::Room Log::allocate(uint32_t stream_index, uint32_t grains, SummaryEntry entry, uint64_t expiry,
-                        Extent& extent) {
-  const bool is_relocation = stream_index == relocation_stream();
-  const bool is_tombstone = entry.kind() == RecordKind::kTombstone;
-  if (!is_relocation && !is_tombstone && is_over_limit() && !has_failed()) return Room::kWaitForLimit;
-  Stream& stream = streams_[stream_index];
-  sys::LockGuard scope(stream.lock);
-  if (has_failed()) return Room::kFailed;
-  if (stream.segment != kNone && !fits(segments_[stream.segment], grains)) {
-    fill(stream);
-    keeper_wanted.notify_all();
+// False: the stream has no segment, or one without room for this.
+bool Log::append(const Stream& stream, const Request& request, Extent& extent) {
+  // Pairs with the release in allocate(): the segment has been prepared.
+  const uint32_t index = stream.segment.load(std::memory_order_acquire);
+  if (index == kNone) return false;
+  Segment& segment = segments_[index];
+  segment.writers.fetch_add(1, std::memory_order_seq_cst);
+  bool fits = stream.segment.load(std::memory_order_seq_cst) == index;
+  uint64_t word = segment.filling.load(std::memory_order_relaxed);
+  Filling filling = Filling::of(word);
+  while (fits) {
+    filling = Filling::of(word);
+    fits = (word & Filling::kClosed) == 0 && uint64_t{filling.used_grains} + request.grains <=
+                                                 uint64_t{1} + usable_grains(filling.entry_count + 1);
+    const Filling next = {filling.used_grains + request.grains, filling.entry_count + 1};
+    // Pairs with the acquire in fill(): a writer that has got room is counted.
+    if (fits && segment.filling.compare_exchange_weak(word, next.word(), std::memory_order_release,
+                                                      std::memory_order_relaxed))
+      break;
   }
-  if (stream.segment == kNone) {
-    {
-      sys::LockGuard all(lock_);
-      stream.segment = take_ready(is_relocation);
-    }
-    keeper_wanted.notify_all();
-    collector_wanted.notify_all();
-    if (stream.segment == kNone) return Room::kWait;
+  if (!fits) {
+    leave(segment);
+    return false;
   }
-  if (!is_relocation && !admit(grains)) return Room::kWait;
-  Segment& segment = segments_[stream.segment];
-  CHECK(fits(segment, grains));  // records are much smaller than segments
-  segment.writers.fetch_add(1, std::memory_order_relaxed);
-  entry.grain = segment.used_grains;
-  entry.grains = grains;
-  segment.entries[segment.entry_count] = entry;
-  const uint64_t first = segment.first_expiry.load(std::memory_order_relaxed);
-  if (expiry != 0 && (first == 0 || expiry < first))
-    segment.first_expiry.store(expiry, std::memory_order_relaxed);
-  extent = {.address = identity_->geometry.address(stream.segment, segment.used_grains),
+  SummaryEntry& entry = segment.entries[filling.entry_count];
+  entry = request.entry;
+  entry.grain = filling.used_grains;
+  entry.grains = request.grains;
+  uint64_t first = segment.first_expiry.load(std::memory_order_relaxed);
+  while (request.expiry != 0 && (first == 0 || request.expiry < first) &&
+         !segment.first_expiry.compare_exchange_weak(first, request.expiry, std::memory_order_relaxed)) {
+  }
+  extent = {.address = identity_->geometry.address(index, filling.used_grains),
             .generation = segment.generation.load(std::memory_order_relaxed),
-            .segment = stream.segment,
-            .entry = segment.entry_count++};
-  segment.used_grains += grains;
-  hold(extent.address, size_code::of(grains));
-  if (is_tombstone) tombstone_bytes_.fetch_add(charge(held_grains(grains)), std::memory_order_relaxed);
-  return Room::kDone;
+            .segment = index,
+            .entry = filling.entry_count};
+  hold(extent.address, size_code::of(request.grains));
+  if (entry.kind() == RecordKind::kTombstone)
+    tombstone_bytes_.fetch_add(charge(held_grains(request.grains)), std::memory_order_relaxed);
+  return true;
+}
+
+Log::Room Log::allocate(Request& request, Extent& extent) {
+  const bool is_relocation = request.stream == relocation_stream();
+  const bool is_tombstone = request.entry.kind() == RecordKind::kTombstone;
+  if (has_failed()) return Room::kFailed;
+  if (!is_relocation && !is_tombstone && is_over_limit()) return Room::kWaitForLimit;
+  if (!admit(request)) return Room::kWaitForGrant;
+  CHECK_LE(request.grains, usable_grains(1));
+  Stream& stream = streams_[request.stream];
+  if (append(stream, request, extent)) return Room::kDone;
+  bool is_filled = false, is_opened = false, is_done = false;
+  {
+    sys::LockGuard scope(stream.lock);
+    // Others may have opened one meanwhile, and filled it.
+    while (!(is_done = append(stream, request, extent))) {
+      if (stream.segment.load(std::memory_order_relaxed) != kNone) {
+        fill(stream);
+        is_filled = true;
+      }
+      sys::LockGuard all(lock_);
+      const uint32_t next = take_ready(is_relocation);
+      if (next == kNone) break;
+      stream.segment.store(next, std::memory_order_release);
+      is_opened = true;
+    }
+  }
+  // Without locks: these are system calls, and others come.
+  if (is_filled || is_opened) keeper_wanted.notify_all();
+  if (is_opened) collector_wanted.notify_all();
+  return is_done ? Room::kDone : Room::kWait;
 }
 
 void Log::finish(const Extent& extent, bool written) {
@@ -154,6 +208,10 @@ void Log::finish(const Extent& extent, bool written) {
       release(extent.address, size_code::of(entry.grains));
     entry.sequence_and_kind = with_kind(entry.sequence(), RecordKind::kVoid);
   }
+  leave(segment);
+}
+
+void Log::leave(Segment& segment) {
   // Pairs with the acquire in seal().
   if (segment.writers.fetch_sub(1, std::memory_order_release) == 1 &&
       segment.state.load(std::memory_order_acquire) == Segment::State::kFull)
@@ -168,7 +226,8 @@ void Log::hold(uint64_t address, uint32_t size_code) {
 
 void Log::release(uint64_t address, uint32_t size_code) {
   const uint64_t grains = size_code::grains(size_code);
-  segments_[identity_->geometry.segment_of(address)].live_grains.fetch_sub(grains, std::memory_order_relaxed);
+  // Pairs with the acquire of the collector: what the caller has kept of the segment is seen by who sees that this is gone.
+  segments_[identity_->geometry.segment_of(address)].live_grains.fetch_sub(grains, std::memory_order_release);
   live_bytes_.fetch_sub(charge(grains), std::memory_order_relaxed);
 }
 
@@ -177,22 +236,34 @@ void Log::release_tombstone(uint64_t address, uint32_t grains) {
   tombstone_bytes_.fetch_sub(charge(held_grains(grains)), std::memory_order_relaxed);
 }
 
-bool Log::wait_for_room(uint64_t since, Room why) {
+bool Log::wait_for_room(uint64_t since, Room why, Request& request) {
   Call call;
   call.is_limited = why == Room::kWaitForLimit;
+  call.grains = request.grains;
   {
     sys::LockGuard scope(lock_);
     if (has_failed()) return false;
-    if (room_changes_.load(std::memory_order_relaxed) != since) return true;
-    waiting_.append(call);
+    if (why == Room::kWaitForGrant) {
+      if (!is_paced_.load(std::memory_order_relaxed)) return true;
+      if (paced_.empty() && granted_grains_.load(std::memory_order_relaxed) > 0) return true;
+      paced_.append(call);
+      paced_count_.fetch_add(1, std::memory_order_relaxed);
+    } else {
+      if (room_changes_.load(std::memory_order_relaxed) != since) return true;
+      waiting_.append(call);
+    }
   }
-  keeper_wanted.notify_all();
-  collector_wanted.notify_all();
+  // While writers are paced the collector is at work, or will be woken by what it waits for.
+  if (why != Room::kWaitForGrant) {
+    keeper_wanted.notify_all();
+    collector_wanted.notify_all();
+  }
   call.wait();
+  request.is_granted = request.is_granted || call.is_granted;
   return !call.is_refused && !has_failed();
 }
 
-// Whoever waits asks again.
+// Whoever waits for a segment, or the limit, asks again.
 void Log::changed_room() {
   Waiters waiting;
   {
@@ -203,8 +274,21 @@ void Log::changed_room() {
   waiting.wake_all();
 }
 
+// Those that are to be woken: they go on without a grant. REQUIRES: lock_.
+Waiters Log::end_pace() {
+  is_paced_.store(false, std::memory_order_relaxed);
+  paced_count_.store(0, std::memory_order_relaxed);
+  return paced_.take_all();
+}
+
 void Log::fail() {
-  failed_.store(true, std::memory_order_release);
+  Waiters paced;
+  {
+    sys::LockGuard scope(lock_);
+    failed_.store(true, std::memory_order_release);
+    paced = end_pace();
+  }
+  paced.wake_all();
   changed_room();
   collector_wanted.notify_all();
 }
@@ -212,17 +296,17 @@ void Log::fail() {
 // --- the collector's ---
 
 Log::Need Log::need() {
-  bool ends_pace = false;
+  Waiters paced;
   Need need;
   {
     sys::LockGuard scope(lock_);
     const uint32_t free = available();
-    if (free >= free_high_) ends_pace = is_paced_.exchange(false, std::memory_order_relaxed);
+    if (free >= free_high_) paced = end_pace();
     const bool waits = !waiting_.empty(), is_limited = waits && is_over_limit();
     need = {.collects = !has_failed() && (free < free_high_ || (waits && (is_limited || free <= kReserve))),
             .is_over_limit = is_limited};
   }
-  if (ends_pace) changed_room();
+  paced.wake_all();
   return need;
 }
 
@@ -238,7 +322,7 @@ uint32_t Log::choose_victim(uint64_t expired_ms) {
     const Segment& segment = segments_[i];
     // Pairs with the release in seal(): what is said of the segment is there.
     if (segment.state.load(std::memory_order_acquire) != Segment::State::kSealed ||
-        segment.keeps.load(std::memory_order_relaxed) != 0)
+        segment.keeps.load(std::memory_order_relaxed) != 0)  // looked at once more before it is emptied
       continue;
     const uint64_t live = segment.live_grains.load(std::memory_order_relaxed);
     if (segment.is_damaged && live != 0) continue;
@@ -284,49 +368,94 @@ bool Log::may_start_victim() {
 }
 
 void Log::grant(uint64_t grains) {
-  // What nobody has asked for is not kept for later.
-  const auto most = static_cast<int64_t>(identity_->geometry.segment_grains());
-  if (granted_grains_.fetch_add(static_cast<int64_t>(grains), std::memory_order_relaxed) > most)
-    granted_grains_.store(most, std::memory_order_relaxed);
-  changed_room();
+  Waiters admitted;
+  {
+    sys::LockGuard scope(lock_);
+    // What nobody has asked for is not kept for later.
+    const auto most = static_cast<int64_t>(identity_->geometry.segment_grains());
+    if (granted_grains_.fetch_add(static_cast<int64_t>(grains), std::memory_order_relaxed) > most)
+      granted_grains_.store(most, std::memory_order_relaxed);
+    while (!paced_.empty() && granted_grains_.load(std::memory_order_relaxed) > 0) {
+      auto& call = static_cast<Call&>(paced_.take_first());
+      paced_count_.fetch_sub(1, std::memory_order_relaxed);
+      granted_grains_.fetch_sub(call.grains, std::memory_order_relaxed);
+      call.is_granted = true;
+      admitted.append(call);
+    }
+  }
+  admitted.wake_all();
 }
 
 void Log::tell_waiting() {
-  Waiters waiting;
+  Waiters waiting, paced;
   {
     sys::LockGuard scope(lock_);
-    is_paced_.store(false, std::memory_order_relaxed);
+    paced = end_pace();
     const bool has_room = available() > kReserve, is_limited = is_over_limit();
-    bool is_to_be_sealed = false;
-    for (uint32_t i = 0; i < segment_count_; ++i)
-      is_to_be_sealed |= segments_[i].state.load(std::memory_order_relaxed) == Segment::State::kFull;
-    if (!has_room && is_to_be_sealed) return;
-    room_changes_.fetch_add(1, std::memory_order_release);
-    waiting = waiting_.take_all();
-    waiting.for_each([&](Waiter& waiter) {
-      auto& call = static_cast<Call&>(waiter);
-      call.is_refused = !has_room || (is_limited && call.is_limited);
-    });
+    if (has_room || !has_segment_to_seal()) {
+      room_changes_.fetch_add(1, std::memory_order_release);
+      waiting = waiting_.take_all();
+      waiting.for_each([&](Waiter& waiter) {
+        auto& call = static_cast<Call&>(waiter);
+        call.is_refused = !has_room || (is_limited && call.is_limited);
+      });
+    }
   }
+  paced.wake_all();
   waiting.wake_all();
 }
 
-void Log::emptied(uint32_t index) {
-  sys::LockGuard scope(lock_);
-  segments_[index].state.store(Segment::State::kEmptied, std::memory_order_release);
-  ++emptied_count_;
+// REQUIRES: lock_.
+bool Log::has_segment_to_seal() const {
+  for (uint32_t i = 0; i < segment_count_; ++i)
+    if (segments_[i].state.load(std::memory_order_relaxed) == Segment::State::kFull) return true;
+  return false;
 }
 
+Log::Room Log::would_refuse() {
+  sys::LockGuard scope(lock_);
+  if (waiting_.empty()) return Room::kDone;
+  if (available() <= kReserve) return has_segment_to_seal() ? Room::kDone : Room::kWait;
+  bool any = false;
+  waiting_.for_each([&](Waiter& waiter) { any = any || static_cast<Call&>(waiter).is_limited; });
+  return any && is_over_limit() ? Room::kWaitForLimit : Room::kDone;
+}
+
+bool Log::may_leave_victim() {
+  sys::LockGuard scope(lock_);
+  return available() + emptied_count_ > kReserve;
+}
+
+void Log::emptied(uint32_t index) {
+  {
+    sys::LockGuard scope(lock_);
+    segments_[index].state.store(Segment::State::kEmptied, std::memory_order_release);
+    ++emptied_count_;
+  }
+  changed_room();  // less may be live than may be
+}
+
+// What is moved later has an old sequence: in a segment with records from before nothing would tell it from those.
 bool Log::begin_checkpoint(CheckpointState& state) {
+  {
+    Stream& stream = streams_[relocation_stream()];
+    sys::LockGuard scope(stream.lock);
+    if (stream.segment != kNone) fill(stream);
+  }
+  keeper_wanted.notify_all();
   sys::LockGuard scope(lock_);
   state.generation = generation_;
   state.next_sequence = sequence_.load(std::memory_order_relaxed) + 1;
-  state.unsealed_count = 0;
-  for (uint32_t i = 0; i < segment_count_; ++i) {
-    const auto now = segments_[i].state.load(std::memory_order_relaxed);
-    if (now < Segment::State::kPreparing || now > Segment::State::kFull) continue;
-    if (state.unsealed_count == CheckpointState::kUnsealedMax) return false;
-    state.unsealed[state.unsealed_count++] = i;
+  state.unsealed_count = state.ready_count = 0;
+  for (const bool is_ready : {false, true}) {
+    for (uint32_t i = 0; i < segment_count_; ++i) {
+      const auto now = segments_[i].state.load(std::memory_order_relaxed);
+      if (now < Segment::State::kPreparing || now > Segment::State::kFull) continue;
+      if ((now <= Segment::State::kReady) != is_ready) continue;
+      if (state.unsealed_count == CheckpointState::kUnsealedMax) return false;
+      state.unsealed[state.unsealed_count++] = i;
+      state.ready_count += is_ready;
+    }
   }
   return true;
 }
@@ -391,6 +520,16 @@ void Log::recovered_sequence(uint64_t sequence) {
   }
 }
 
+void Log::recovered_unreadable(uint32_t index) {
+  segments_[index].is_damaged = true;
+  recovered_live(index, 1, 0);
+}
+
+void Log::skip_generations(uint64_t count) {
+  sys::LockGuard scope(lock_);
+  generation_ += count;
+}
+
 uint64_t Log::taken_generation() {
   sys::LockGuard scope(lock_);
   return taken_generation_;
@@ -399,25 +538,25 @@ uint64_t Log::taken_generation() {
 void Log::verify() {
   sys::LockGuard scope(lock_);
   std::vector<uint64_t> generations;
-  uint64_t live_grains = 0;
   uint32_t free_count = 0, emptied_count = 0;
   for (uint32_t i = 0; i < segment_count_; ++i) {
     const Segment& segment = segments_[i];
     const auto state = segment.state.load(std::memory_order_relaxed);
-    live_grains += segment.live_grains.load(std::memory_order_relaxed);
     free_count += state <= Segment::State::kReady;
     emptied_count += state == Segment::State::kEmptied;
     if (state <= Segment::State::kPreparing) {
       CHECK_EQ(segment.live_grains.load(std::memory_order_relaxed), 0u);
       continue;
     }
-    CHECK_EQ(segment.writers.load(std::memory_order_relaxed), 0u);
-    generations.push_back(segment.generation.load(std::memory_order_relaxed));
-    CHECK_LE(generations.back(), generation_);
+    // The collector, which goes on, is a writer of those that are open.
+    if (state == Segment::State::kSealed || state == Segment::State::kEmptied)
+      CHECK_EQ(segment.writers.load(std::memory_order_relaxed), 0u);
+    const uint64_t generation = segment.generation.load(std::memory_order_relaxed);
+    CHECK_LE(generation, generation_);
+    if (generation != 0) generations.push_back(generation);  // 0: of one that could not be read
   }
   CHECK_EQ(free_count, free_count_ + preparing_count_ + ready_count_);
   CHECK_EQ(emptied_count, emptied_count_);
-  CHECK_LE(live_grains * identity_->geometry.grain_bytes, live_bytes_.load(std::memory_order_relaxed));
   std::ranges::sort(generations);
   CHECK(std::ranges::adjacent_find(generations) == generations.end());
 }
@@ -427,6 +566,7 @@ LogCounts Log::counts() {
   sys::LockGuard scope(lock_);
   for (uint32_t i = 0; i < segment_count_; ++i) {
     counts.live_grains += segments_[i].live_grains.load(std::memory_order_relaxed);
+    counts.kept_segments += segments_[i].keeps.load(std::memory_order_relaxed) != 0;
     switch (segments_[i].state.load(std::memory_order_relaxed)) {
       case Segment::State::kFree:
       case Segment::State::kPreparing:

@@ -13,7 +13,10 @@
 //    was not written is listed as kVoid
 //  3 a segment is sealed when all of its writers have ended, which is after the index knows of their records
 //  4 `live` is the grains of the records that the index knows, of those that are being written, and of tombstones, as size codes tell them
-//  5 what was live in an EMPTIED segment is on the medium for good elsewhere. It is written to only when no reader is left
+//  5 who asks for room counts as a writer before it looks which segment the stream has, and asks the word that says how full that is (by
+//    a compare-and-swap, which fails once it is closed). Who fills a segment takes it from the stream and closes it before it is
+//    FULL: a segment that anybody could still append to has a writer, and is not sealed
+//  6 what was live in an EMPTIED segment is on the medium for good elsewhere. It is written to only when no reader is left
 //
 // Room. Segments that are free or ready are few on purpose: room that waits there is room that collection cannot gain from. Two of
 // them are kept for the collector itself. Writers wait for room, and are told when there is some or will be none; while there is little they
@@ -43,11 +46,12 @@ struct Segment {
   std::atomic<uint64_t> generation{0};
   std::atomic<uint64_t> live_grains{0};
   std::atomic<uint32_t> writers{0};
-  std::atomic<uint32_t> keeps{0};  // by snapshots: it is not to be collected
-  // Of the stream, under its lock, while OPEN; the keeper's once FULL and without writers.
+  std::atomic<uint32_t> keeps{0};    // by snapshots: it is not to be collected (snapshots.h)
+  std::atomic<uint64_t> filling{0};  // how full it is while OPEN (log.cc)
+  // Once FULL.
   uint32_t used_grains = 0;
   uint32_t entry_count = 0;
-  SummaryEntry* entries = nullptr;
+  SummaryEntry* entries = nullptr;        // each its writer's, and the keeper's once FULL and without writers
   std::atomic<uint64_t> first_expiry{0};  // as SegmentFooter::first_expiry
 };
 
@@ -65,6 +69,7 @@ struct LogCounts {
   uint64_t sealed_segments = 0;
   uint64_t emptied_segments = 0;
   uint64_t checkpoint_segments = 0;
+  uint64_t kept_segments = 0;  // of them all, by snapshots
   uint64_t live_grains = 0;
   uint64_t live_bytes = 0;       // of them, with their entries in summaries
   uint64_t limit_bytes = 0;      // puts are refused above
@@ -90,13 +95,21 @@ class Log {
 
   enum class Room {
     kDone,
-    kWait,
+    kWait,          // no segment is ready
+    kWaitForGrant,  // writers are paced
     kWaitForLimit,  // more is live than may be; only removes and what expires will change that
     kFailed,
   };
-  // Room for a record of so many grains, with its entry (whose `grain` and `grains` are set here). `expiry`: of a value, or 0. The
-  // caller is a writer of the segment until finish(). Else wait_for_room() tells when to ask again.
-  Room allocate(uint32_t stream, uint32_t grains, SummaryEntry entry, uint64_t expiry, Extent& extent);
+  // What room is asked for, until there is some.
+  struct Request {
+    uint32_t stream = 0;
+    uint32_t grains = 0;
+    SummaryEntry entry;       // `grain` and `grains` are set here
+    uint64_t expiry = 0;      // of a value, or 0
+    bool is_granted = false;  // the log's: it has its part of what was granted
+  };
+  // The caller is a writer of the segment until finish(). Else wait_for_room() tells when to ask again.
+  Room allocate(Request& request, Extent& extent);
   // The index knows of the record, or it was not written.
   void finish(const Extent& extent, bool written);
   // What the index knows, and what it does not know any more: for what is live. allocate() holds, for who writes.
@@ -107,8 +120,9 @@ class Log {
 
   // A number that changes with all that could let a writer go on; taken before allocate().
   uint64_t room_changes() const { return room_changes_.load(std::memory_order_acquire); }
-  // Waits for such a change since. False: the log has failed, or the store is full: nothing is to be gained by collection.
-  bool wait_for_room(uint64_t since, Room why);
+  // Waits for such a change since, or for a grant. False: the log has failed, or the store is full: nothing is to be gained by
+  // collection.
+  bool wait_for_room(uint64_t since, Room why, Request& request);
 
   // Of the keeper.
   // Prepares segments and seals others, as many as it can; 0, or an errno value: the medium has failed. `did` says if anything.
@@ -134,14 +148,19 @@ class Log {
   uint64_t oldest_generation(uint32_t victim) const;
   // Is there room for what one more victim may hold? Writers are paced from then on, if room is short.
   bool may_start_victim();
-  // Writers may write so many grains more while they are paced.
+  // Writers may write so many grains more while they are paced: who has waited longest goes first, and only as many are woken.
   void grant(uint64_t grains);
   // Nothing is to be collected: writers that wait and could not go on are told that the store is full, the others go on unpaced.
   void tell_waiting();
+  // Why tell_waiting() would tell some that the store is full: kWait, or kWaitForLimit if that alone is so; kDone: it would not.
+  Room would_refuse();
+  // Collection goes on if the room that a victim's live records have taken is not made up for by the victim.
+  bool may_leave_victim();
   void emptied(uint32_t segment);
   // EMPTIED segments become free. REQUIRES: no reader is left that began before they were emptied. 0, or an errno value.
   int give_back(Channel& channel);
-  // What of the log the index may not know of yet: the rest of a checkpoint is the index, as of later. False: too many segments.
+  // What of the log the index may not know of yet: the rest of a checkpoint is the index, as of later. The collector's next records go to
+  // a segment that has none so far. False: too many segments.
   bool begin_checkpoint(CheckpointState& state);
   // A free segment with a generation of its own; kNone: there are too few.
   uint32_t take_for_checkpoint();
@@ -156,11 +175,16 @@ class Log {
   // Records there that the index knows, and their grains as it tells them.
   void recovered_live(uint32_t segment, uint64_t grains, uint64_t records);
   void recovered_sequence(uint64_t sequence);
+  // It is never collected: what it holds, beside that, cannot be read.
+  void recovered_unreadable(uint32_t segment);
+  // The next segments have generations that are higher by so many.
+  void skip_generations(uint64_t count);
   // Writes the summary of a segment. 0, or an errno value.
   int write_summary_of(Channel& channel, uint32_t segment, std::span<const SummaryEntry> entries);
 
   uint64_t last_sequence() const { return sequence_.load(std::memory_order_relaxed); }
-  uint64_t next_sequence() { return sequence_.fetch_add(1, std::memory_order_relaxed) + 1; }
+  // Who gets a higher one sees what was written before this call: the additions pair with each other.
+  uint64_t next_sequence() { return sequence_.fetch_add(1, std::memory_order_acq_rel) + 1; }
   // The highest of a segment that has, or had, records.
   uint64_t taken_generation();
   Segment& segment(uint64_t index) { return segments_[index]; }
@@ -178,21 +202,27 @@ class Log {
 
  private:
   struct alignas(64) Stream {
+    std::atomic<uint32_t> segment{kNone};  // changes under the lock
     sys::Mutex lock;
-    uint32_t segment = kNone;
   };
   struct Call;
 
-  bool fits(const Segment& segment, uint32_t grains) const;
   uint32_t take_ready(bool is_relocation);
   void fill(Stream& stream);
+  uint32_t ready_wanted() const;
   int prepare(Channel& channel, bool& did);
+  int write_headers(Channel& channel, std::span<const uint32_t> segments,
+                    std::span<const uint64_t> generations, SegmentState state);
   int seal(Channel& channel, bool& did);
   int free_all(Channel& channel, Segment::State from);
   uint32_t available() const { return free_count_ + preparing_count_ + ready_count_; }
   void fill_all();
   void changed_room();
-  bool admit(uint32_t grains);
+  bool has_segment_to_seal() const;
+  bool admit(Request& request);
+  bool append(const Stream& stream, const Request& request, Extent& extent);
+  void leave(Segment& segment);
+  Waiters end_pace();
   // Of values: tombstones, which end by themselves, are no reason to refuse one.
   bool is_over_limit() const {
     return live_bytes_.load(std::memory_order_relaxed) >=
@@ -217,6 +247,7 @@ class Log {
   std::atomic<uint64_t> room_changes_{0};
   std::atomic<bool> is_paced_{false};
   std::atomic<int64_t> granted_grains_{0};
+  std::atomic<uint32_t> paced_count_{0};  // of those in paced_; they have taken all that was granted
 
   sys::Mutex lock_;                // after a stream's; guards what follows and all changes of state
   uint64_t generation_ = 0;        // the highest of any segment
@@ -226,7 +257,8 @@ class Log {
   uint32_t ready_count_ = 0;
   uint32_t emptied_count_ = 0;
   uint32_t next_free_ = 0;  // where to look
-  Waiters waiting_;
+  Waiters waiting_;         // for a segment, or the limit
+  Waiters paced_;           // for a grant
 };
 
 }  // namespace kv

@@ -15,6 +15,9 @@ namespace kv {
 namespace {
 
 constexpr uint64_t kTablesAtOnce = 8;
+// What is not known may have been of so many changes, and segments opened or given back, after the last that is.
+constexpr uint64_t kUnknownChanges = uint64_t{1} << 32;
+constexpr uint64_t kUnknownGenerations = 1 << 20;
 
 }  // namespace
 
@@ -26,16 +29,19 @@ Recovery::Recovery(storage::Device& device, const Identity& identity, Log& log)
       log_(log),
       segments_(geometry_.segment_count),
       is_replayed_(geometry_.segment_count),
+      was_ready_(geometry_.segment_count),
       has_pieces_(geometry_.segment_count),
       parted_(geometry_.segment_count) {}
 
 base::Expected<RecoveredStore> Recovery::run(Index*& index) {
   if (auto opened = open_workers(); !opened) return std::unexpected(opened.error());
   if (auto done = find_all(); !done) return std::unexpected(done.error());
+  if (auto checked = check_readable(); !checked) return std::unexpected(checked.error());
   if (auto loaded = load_checkpoint(index); !loaded) return std::unexpected(loaded.error());
   index_ = index;
   if (auto done = for_all_segments(&Recovery::list); !done) return std::unexpected(done.error());
   for (uint32_t i = 0; i < segments_.size(); ++i) tell_log(i);
+  tell_log_of_unknown();
   if (auto done = apply_all(); !done) return std::unexpected(done.error());
   if (auto done = for_all_segments(&Recovery::end_tombstones); !done) return std::unexpected(done.error());
   tell_log_what_lives();
@@ -43,7 +49,8 @@ base::Expected<RecoveredStore> Recovery::run(Index*& index) {
   if (const int error = workers_[0].reader.channel.flush(); error != 0)
     return base::failure(error, "store: cannot flush: ", base::error_name(error));
   if (auto done = for_all_segments(&Recovery::seal); !done) return std::unexpected(done.error());
-  if (auto done = end_pieces(workers_[0]); !done) return std::unexpected(done.error());
+  if (has_read_all())
+    if (auto done = end_pieces(workers_[0]); !done) return std::unexpected(done.error());
   for (uint32_t i = 0; i < worker_count_; ++i) recovered_.report.add(workers_[i].reader.report);
   return recovered_;
 }
@@ -79,6 +86,18 @@ base::Expected<void> Recovery::find_all() {
   return for_all(segments_.size(), RecoveryReader::kFoundAtOnce, find);
 }
 
+bool Recovery::has_read_all() const {
+  return std::all_of(workers_.get(), workers_.get() + worker_count_,
+                     [](const Worker& worker) { return worker.reader.report.has_read_all(); });
+}
+
+// A device of which most cannot be read has failed as a whole.
+base::Expected<void> Recovery::check_readable() const {
+  const auto unreadable = static_cast<size_t>(std::ranges::count_if(segments_, &FoundSegment::is_unreadable));
+  if (unreadable <= segments_.size() / 2) return {};
+  return base::failure(EIO, "store: cannot read ", unreadable, " of ", segments_.size(), " segments");
+}
+
 base::Expected<void> Recovery::load_checkpoint(Index*& index) {
   std::map<uint64_t, std::vector<uint32_t>, std::greater<>> checkpoints;
   for (uint32_t i = 0; i < segments_.size(); ++i)
@@ -89,8 +108,9 @@ base::Expected<void> Recovery::load_checkpoint(Index*& index) {
     std::ranges::sort(parts, {}, [&](uint32_t i) { return segments_[i].header.part; });
     if (auto opened = open_index(index); !opened) return opened;
     auto restored = restore(number, parts, *index);
-    if (!restored && restored.error().number != EBADMSG && restored.error().number != ENOMEM) return restored;
-    if (!restored) continue;
+    const int error = restored ? 0 : restored.error().number;
+    if (error != 0 && error != ENOMEM && !is_of_content(error)) return restored;
+    if (error != 0) continue;
     recovered_.report.checkpoint = number;
     recovered_.checkpoint_segments = parts;
     return {};
@@ -108,18 +128,22 @@ base::Expected<void> Recovery::open_index(Index*& index) {
   return {};
 }
 
-// Errors: EBADMSG, ENOMEM: what has been read is no index, or not one that could be; those of I/O.
+// Errors: those of is_of_content(), ENOMEM: there is no index, or not one that could be; others of I/O.
 base::Expected<void> Recovery::restore(uint64_t number, std::span<const uint32_t> parts, Index& index) {
   CheckpointReader checkpoint(identity_, number, parts, index);
   if (auto read = by_all([&](Worker& worker) { return checkpoint.run(worker.reader); }); !read) return read;
   if (auto joined = index.join_images(); !joined) return joined;
   state_ = checkpoint.state();
+  was_ready_.assign(segments_.size(), 0);
+  for (const uint32_t i : std::span(state_.unsealed).first(state_.unsealed_count).last(state_.ready_count))
+    was_ready_[i] = 1;
   for (uint32_t i = 0; i < segments_.size(); ++i) is_replayed_[i] = segments_[i].is_used() && is_newer(i);
   for (const uint32_t i : std::span(state_.unsealed).first(state_.unsealed_count))
     is_replayed_[i] = segments_[i].is_used();
   // What the checkpoint can know of.
   std::vector<char> is_old(segments_.size());
-  for (uint32_t i = 0; i < segments_.size(); ++i) is_old[i] = segments_[i].is_used() && !is_newer(i);
+  for (uint32_t i = 0; i < segments_.size(); ++i)
+    is_old[i] = segments_[i].is_unreadable || (segments_[i].is_used() && !is_newer(i));
   const auto sift = [&](Worker& worker, uint64_t begin, uint64_t end) {
     const auto stays = [&](uint64_t address, uint32_t size) {
       if (!is_old[segment_of(address)]) return false;
@@ -147,6 +171,11 @@ base::Expected<void> Recovery::list(Worker& worker, uint32_t index) {
 
 void Recovery::tell_log(uint32_t index) {
   const FoundSegment& segment = segments_[index];
+  if (segment.is_unreadable) {
+    log_.recovered(index, Segment::State::kSealed, 0);
+    log_.recovered_unreadable(index);
+    return;
+  }
   if (!segment.is_known) {
     // What is left of it is not looked at again.
     log_.recovered(index, Segment::State::kFree, 0);
@@ -163,6 +192,14 @@ void Recovery::tell_log(uint32_t index) {
     recovered_.report.records += segment.footer.entry_count;
   }
   log_.recovered(index, state, segment.header.generation);
+  if (segment.unreadable_grains > 0) log_.recovered_unreadable(index);
+}
+
+// What comes must not look as if it were of the same time as what a segment holds of which nothing is known.
+void Recovery::tell_log_of_unknown() {
+  if (std::ranges::all_of(segments_, &FoundSegment::is_known) && has_read_all()) return;
+  log_.skip_generations(kUnknownGenerations);
+  log_.recovered_sequence(log_.last_sequence() + kUnknownChanges);
 }
 
 void Recovery::tell_log_what_lives() {
@@ -174,7 +211,7 @@ void Recovery::tell_log_what_lives() {
 // Step 6.
 base::Expected<void> Recovery::seal(Worker& worker, uint32_t index) {
   const FoundSegment& segment = segments_[index];
-  if (segment.has_summary || segment.entries.empty()) return {};
+  if (segment.has_summary || segment.entries.empty() || segment.unreadable_grains > 0) return {};
   if (const int error = log_.write_summary_of(worker.reader.channel, index, segment.entries); error != 0)
     return base::failure(error, "store: cannot write the summary of segment ", index, ": ",
                          base::error_name(error));

@@ -59,7 +59,7 @@ base::Expected<const SummaryEntry*> Recovery::entry_at(Worker& worker, uint64_t 
   const auto index = static_cast<uint32_t>(segment_of(address));
   FoundSegment& segment = segments_[index];
   // Of what a checkpoint knows only what is needed is listed. Pairs with the release in RecoveryReader::list().
-  if (!segment.is_listed.load(std::memory_order_acquire)) {
+  if (!segment.is_listed.load(std::memory_order_acquire) && segment.is_known) {
     sys::LockGuard scope(locks_[index % kLocks]);
     if (!segment.is_listed.load(std::memory_order_relaxed))
       if (auto listed = worker.reader.list(index, segment); !listed) return std::unexpected(listed.error());
@@ -176,6 +176,15 @@ base::Expected<bool> Recovery::try_apply(Worker& worker, const SummaryEntry& ent
     if (other->kind() != RecordKind::kTombstone) release(worker, candidate.address, candidate.size);
     if (is_live) hold(worker, address, size);
     end_head(worker, *other, candidate.address);
+    return true;
+  }
+  for (size_t i = 0; i < count; ++i) {
+    const Location other = worker.candidates[i];
+    if (!segments_[segment_of(other.address)].is_unreadable) continue;
+    // What is replayed is newer than what a checkpoint knew; that this was another key's happens once in millions.
+    if (!index_->replace(entry.hash.low, other.address, address, size)) return false;
+    release(worker, other.address, other.size);
+    if (is_live) hold(worker, address, size);
     return true;
   }
   switch (index_->insert(entry.hash.low, address, size, {worker.others, count})) {

@@ -12,6 +12,9 @@
 
 namespace kv {
 
+// Is it an error of what has been read, or could not be, of the medium, and not of the device or of this process?
+inline bool is_of_content(int error) { return error == EBADMSG || is_of_medium(error); }
+
 class Recovery {
  public:
   Recovery(storage::Device& device, const Identity& identity, Log& log);
@@ -45,7 +48,7 @@ class Recovery {
   };
   using Step = base::Expected<void> (Recovery::*)(Worker& worker, uint32_t segment);
 
-  // Calls act(worker) on all threads. Returns an error that is not EBADMSG, if there is any.
+  // Calls act(worker) on all threads. Returns an error that is not of what has been read or of a place of the medium, if there is any.
   template <class Act>
   base::Expected<void> by_all(const Act& act);
   // Calls act(worker, begin, end), which together are all numbers below `count`, `step` of them at a time, until one fails.
@@ -55,11 +58,14 @@ class Recovery {
 
   base::Expected<void> open_workers();
   base::Expected<void> find_all();
+  base::Expected<void> check_readable() const;
+  bool has_read_all() const;
   base::Expected<void> load_checkpoint(Index*& index);
   base::Expected<void> open_index(Index*& index);
   base::Expected<void> restore(uint64_t number, std::span<const uint32_t> parts, Index& index);
   base::Expected<void> list(Worker& worker, uint32_t index);
   void tell_log(uint32_t index);
+  void tell_log_of_unknown();
   void tell_log_what_lives();
   base::Expected<void> seal(Worker& worker, uint32_t index);
 
@@ -82,7 +88,10 @@ class Recovery {
   base::Expected<PiecesOf> read_head(Worker& worker, uint64_t address, const SummaryEntry& entry);
   base::Expected<bool> has_head(Worker& worker, const KeyHash& head, uint64_t sequence);
 
-  bool is_newer(uint64_t segment) const { return segments_[segment].header.generation > state_.generation; }
+  // Had it no records when the checkpoint began?
+  bool is_newer(uint64_t segment) const {
+    return segments_[segment].header.generation > state_.generation || was_ready_[segment] != 0;
+  }
   // Of a replayed segment: need the index not know of the record, or of what ended it?
   bool is_to_apply(uint32_t segment, const SummaryEntry& entry) const {
     if (entry.kind() == RecordKind::kVoid) return false;
@@ -105,6 +114,7 @@ class Recovery {
   Index* index_ = nullptr;
   std::vector<FoundSegment> segments_;
   std::vector<char> is_replayed_;
+  std::vector<char> was_ready_;   // when the checkpoint began
   std::vector<char> has_pieces_;  // of a replayed one
   std::vector<Parted> parted_;    // the same
   uint32_t part_count_ = 1;       // a power of two
@@ -138,7 +148,7 @@ base::Expected<void> Recovery::by_all(const Act& act) {
   for (const sys::Thread thread : threads) sys::join_thread(thread);
   base::Expected<void> result;
   for (const Part& part : parts)
-    if (!part.result && (result || result.error().number == EBADMSG)) result = part.result;
+    if (!part.result && (result || is_of_content(result.error().number))) result = part.result;
   return result;
 }
 

@@ -6,7 +6,7 @@
 
 namespace kv {
 
-// Step 7.
+// Step 7. REQUIRES: has_read_all(), or a head that cannot be read would lose its pieces.
 base::Expected<void> Recovery::end_pieces(Worker& worker) {
   // Replayed ones, by value.
   std::map<uint64_t, uint64_t> groups;

@@ -1,6 +1,8 @@
 #include "kv/recovery_reader.h"
 
 #include <algorithm>
+#include <cstring>
+#include <utility>
 
 #include "base/check.h"
 #include "base/ids.h"
@@ -11,6 +13,8 @@ namespace kv {
 namespace {
 
 constexpr uint64_t kPieceBytes = 256 << 10;
+// A place that cannot be read may take the device seconds: of a segment with many more than these others nearby are not tried.
+constexpr uint64_t kUnreadableMost = 1024;
 
 // Reads in flight together.
 class Batch {
@@ -30,19 +34,17 @@ class Batch {
         storage::PieceIo(storage::Operation::kRead, offset_bytes, to.data(), to.size());
     ++count_;
   }
-  // 0, or an errno value of one of them, which begins at failed_bytes(); EIO for what ended early. It is empty afterwards.
-  int run(Channel& channel) {
+  // Calls ended(i, error) for each, in the order in which they were added: 0, or an errno value; EIO for what ended early. It is empty
+  // afterwards.
+  template <class Ended>
+  void run(Channel& channel, const Ended& ended) {
     if (count_ != 0) channel.run(std::span(all_).first(count_));
-    int error = 0;
     for (size_t i = 0; i < count_; ++i) {
-      if (error != 0 || all_[i]->whole()) continue;
-      error = all_[i]->error != 0 ? all_[i]->error : EIO;
-      failed_bytes_ = all_[i]->offset_bytes;
+      const storage::Io& io = *all_[i];
+      ended(i, io.whole() ? 0 : io.error != 0 ? io.error : EIO);
     }
     clear();
-    return error;
   }
-  uint64_t failed_bytes() const { return failed_bytes_; }
 
  private:
   void clear() {
@@ -56,11 +58,18 @@ class Batch {
   Memory memory_[kMost];
   storage::Io* all_[kMost];
   size_t count_ = 0;
-  uint64_t failed_bytes_ = 0;
 };
 static_assert(RecoveryReader::kFoundAtOnce <= Batch::kMost);
 
+base::Error cannot_read(uint32_t segment, int error) {
+  return base::Error::of(error, "store: cannot read segment ", segment, ": ", base::error_name(error));
+}
+
 }  // namespace
+
+bool is_of_medium(int error) {
+  return error == EIO || error == ENODATA || error == EILSEQ || error == EREMOTEIO;
+}
 
 void RecoveryReport::add(const RecoveryReport& other) {
   records += other.records;
@@ -68,6 +77,8 @@ void RecoveryReport::add(const RecoveryReport& other) {
   scanned_segments += other.scanned_segments;
   damaged_segments += other.damaged_segments;
   lost_segments += other.lost_segments;
+  unreadable_segments += other.unreadable_segments;
+  unreadable_grains += other.unreadable_grains;
   passed_grains += other.passed_grains;
   headless_pieces += other.headless_pieces;
   checkpoint += other.checkpoint;
@@ -103,49 +114,69 @@ base::Expected<void> RecoveryReader::read_into(uint32_t segment, uint64_t offset
   for (uint64_t at = 0; at < to.size();) {
     for (; at < to.size() && !batch.is_full(); at += kPieceBytes)
       batch.add(begin + at, to.subspan(at, std::min(kPieceBytes, to.size() - at)));
-    if (const int error = batch.run(channel); error != 0)
-      return base::failure(error, "store: cannot read segment ", segment, ": ", base::error_name(error));
+    int error = 0;
+    batch.run(channel, [&](size_t, int own) { error = error != 0 ? error : own; });
+    if (error != 0) return std::unexpected(cannot_read(segment, error));
   }
   report.read_bytes += to.size();
   return {};
 }
 
+// As read(); false: the medium cannot.
+base::Expected<bool> RecoveryReader::try_read(uint32_t segment, uint64_t offset, uint64_t bytes, Bytes& to) {
+  auto got = read(segment, offset, bytes);
+  if (!got && !is_of_medium(got.error().number)) return std::unexpected(got.error());
+  to = got ? *got : Bytes();
+  return got.has_value();
+}
+
 base::Expected<void> RecoveryReader::find(uint32_t first, std::span<FoundSegment> found) {
   CHECK_LE(found.size(), kFoundAtOnce);
-  const Geometry& geometry = identity_->geometry;
-  const auto grain = [&](size_t index) {
-    return memory_.subspan(index * geometry.grain_bytes, geometry.grain_bytes);
-  };
-  // Of each: its first grain, its last one.
-  for (const size_t which : {0, 1}) {
-    Batch batch;
-    for (size_t i = 0; i < found.size(); ++i)
-      if (which == 0 || needs_tail(found[i]))
-        batch.add(geometry.header_offsets(first + i)[which], grain(2 * i + which));
-    report.read_bytes += batch.size() * geometry.grain_bytes;
-    if (const int error = batch.run(channel); error != 0)
-      return base::failure(error, "store: cannot read segment ",
-                           (batch.failed_bytes() - kSegmentsOffset) / geometry.segment_bytes, ": ",
-                           base::error_name(error));
-    if (which == 1) break;
-    for (size_t i = 0; i < found.size(); ++i)
-      found[i].is_known = read_segment_header(*identity_, grain(2 * i), found[i].header);
+  // Of each: its first grain, and its last one if that is needed. Empty: the medium cannot read it.
+  Bytes heads[kFoundAtOnce], tails[kFoundAtOnce];
+  bool wants[kFoundAtOnce];
+  std::fill_n(wants, found.size(), true);
+  if (auto read = read_grains(first, 0, {wants, found.size()}, heads); !read) return read;
+  for (size_t i = 0; i < found.size(); ++i) {
+    found[i].is_known = read_segment_header(*identity_, heads[i], found[i].header);
+    wants[i] = !found[i].is_known || found[i].header.state == SegmentState::kUsed;
   }
+  if (auto read = read_grains(first, 1, {wants, found.size()}, tails); !read) return read;
   for (size_t i = 0; i < found.size(); ++i)
-    if (needs_tail(found[i])) look_at_tail(grain(2 * i + 1), found[i]);
+    if (wants[i]) look(heads[i], tails[i], found[i]);
   return {};
 }
 
-// Is there something to learn from the last grain?
-bool RecoveryReader::needs_tail(const FoundSegment& found) {
-  return !found.is_known || found.header.state == SegmentState::kUsed;
+// One of the two grains that have headers, of the segments from `first` on that are wanted.
+base::Expected<void> RecoveryReader::read_grains(uint32_t first, unsigned which, std::span<const bool> wants,
+                                                 Bytes* grains) {
+  const Geometry& geometry = identity_->geometry;
+  size_t of_read[kFoundAtOnce], count = 0;
+  Batch batch;
+  for (size_t i = 0; i < wants.size(); ++i) {
+    if (!wants[i]) continue;
+    const std::span to = memory_.subspan((2 * i + which) * geometry.grain_bytes, geometry.grain_bytes);
+    batch.add(geometry.header_offsets(first + i)[which], to);
+    grains[i] = to;
+    of_read[count++] = i;
+  }
+  report.read_bytes += count * geometry.grain_bytes;
+  base::Expected<void> result;
+  batch.run(channel, [&](size_t read, int error) {
+    const size_t i = of_read[read];
+    if (error != 0) grains[i] = {};
+    if (error != 0 && !is_of_medium(error) && result)
+      result = std::unexpected(cannot_read(first + static_cast<uint32_t>(i), error));
+  });
+  return result;
 }
 
-void RecoveryReader::look_at_tail(Bytes tail, FoundSegment& found) {
+// What the first and the last grain say of a segment that is in use, or not known by its first one.
+void RecoveryReader::look(Bytes head, Bytes tail, FoundSegment& found) {
   const bool is_first_right = found.is_known;
   if (!found.is_known) found.is_known = read_segment_header(*identity_, tail, found.header);
   uint64_t generation = found.header.generation;
-  if (!found.is_known) {
+  if (!found.is_known && !tail.empty()) {
     memcpy(&found.footer, tail.last(sizeof found.footer).data(), sizeof found.footer);
     generation = found.footer.generation;
   }
@@ -154,7 +185,11 @@ void RecoveryReader::look_at_tail(Bytes tail, FoundSegment& found) {
     found.is_known = true;
     found.header = {.generation = generation, .state = SegmentState::kUsed};
   }
-  if (!is_first_right) ++(found.is_known ? report.damaged_segments : report.lost_segments);
+  found.is_unreadable = !found.is_known && (head.empty() || tail.empty());
+  if (found.is_unreadable)
+    ++report.unreadable_segments;
+  else if (!is_first_right)
+    ++(found.is_known ? report.damaged_segments : report.lost_segments);
 }
 
 base::Expected<void> RecoveryReader::list(uint32_t segment, FoundSegment& found) {
@@ -167,12 +202,38 @@ base::Expected<void> RecoveryReader::list(uint32_t segment, FoundSegment& found)
 base::Expected<void> RecoveryReader::read_entries(uint32_t segment, FoundSegment& found) {
   const Geometry& geometry = identity_->geometry;
   const uint64_t bytes = uint64_t{summary_grains(geometry, found.footer.entry_count)} * geometry.grain_bytes;
-  auto summary = read(segment, geometry.segment_bytes - bytes, bytes);
-  if (!summary) return std::unexpected(summary.error());
-  const auto entries = read_summary(*identity_, found.footer, *summary);
-  found.has_summary = entries.size() == found.footer.entry_count;
+  Bytes summary;
+  const auto is_read = try_read(segment, geometry.segment_bytes - bytes, bytes, summary);
+  if (!is_read) return std::unexpected(is_read.error());
+  const auto entries = read_summary(*identity_, found.footer, summary);
+  found.has_summary = *is_read && entries.size() == found.footer.entry_count;
   if (!found.has_summary) return scan(segment, found);
   found.entries.assign(entries.begin(), entries.end());
+  return {};
+}
+
+// As read_into(), but a grain at a time where the medium cannot read more at once; what it cannot read at all is zeros.
+base::Expected<void> RecoveryReader::read_what_can_be(uint32_t segment, uint64_t offset,
+                                                      std::span<std::byte> to, FoundSegment& found) {
+  auto whole = read_into(segment, offset, to);
+  if (whole || !is_of_medium(whole.error().number)) return whole;
+  const uint64_t grain_bytes = identity_->geometry.grain_bytes;
+  const uint64_t first = identity_->geometry.segment_offset(segment) + offset;
+  for (uint64_t at = 0; at < to.size(); at += kPieceBytes) {
+    const std::span piece = to.subspan(at, std::min(kPieceBytes, to.size() - at));
+    int error = channel.read(first + at, piece);
+    for (uint64_t grain = 0; is_of_medium(error) && grain < piece.size(); grain += grain_bytes) {
+      const std::span one = piece.subspan(grain, grain_bytes);
+      const bool is_tried = found.unreadable_grains < kUnreadableMost;
+      const int own = is_tried ? channel.read(first + at + grain, one) : error;
+      if (own == 0) continue;
+      std::ranges::fill(one, std::byte{0});
+      ++found.unreadable_grains;
+      error = own;
+    }
+    if (error != 0 && !is_of_medium(error)) return std::unexpected(cannot_read(segment, error));
+  }
+  report.read_bytes += to.size();
   return {};
 }
 
@@ -185,14 +246,18 @@ base::Expected<void> RecoveryReader::scan(uint32_t segment, FoundSegment& found)
   SegmentFooter& footer = found.footer;
   footer = {.generation = found.header.generation, .used_grains = 1};
   Bytes window;
-  uint32_t begin = 0, end = 0;
+  uint32_t begin = 1, end = 1;
   for (uint32_t grain = 1; grain < geometry.segment_grains();) {
     if (grain + grains_most > end && end < geometry.segment_grains()) {
+      // What is there of it already goes to the beginning.
+      const std::span rest = memory_.first((end - grain) * grain_bytes);
+      memmove(rest.data(), window.data() + (grain - begin) * grain_bytes, rest.size());
+      const uint32_t read_from = std::exchange(
+          end, std::min(grain + static_cast<uint32_t>(kMostBytes / grain_bytes), geometry.segment_grains()));
       begin = grain;
-      end = std::min(grain + static_cast<uint32_t>(kMostBytes / grain_bytes), geometry.segment_grains());
-      auto got = read(segment, grain * grain_bytes, (end - begin) * grain_bytes);
-      if (!got) return std::unexpected(got.error());
-      window = *got;
+      window = memory_.first((end - begin) * grain_bytes);
+      const std::span fresh = memory_.first(window.size()).subspan(rest.size());
+      if (auto got = read_what_can_be(segment, read_from * grain_bytes, fresh, found); !got) return got;
     }
     Record record;
     if (kv::read_record(identity_->secret, found.header.generation,
@@ -213,15 +278,18 @@ base::Expected<void> RecoveryReader::scan(uint32_t segment, FoundSegment& found)
     footer.used_grains = grain;
   }
   describe(found.entries, footer);
+  report.unreadable_grains += found.unreadable_grains;
   return {};
 }
 
 base::Expected<Reading> RecoveryReader::read_record(const FoundSegment& found, uint32_t segment,
                                                     const SummaryEntry& entry, Record& record) {
   const uint64_t grain_bytes = identity_->geometry.grain_bytes;
-  auto bytes = read(segment, entry.grain * grain_bytes, entry.grains * grain_bytes);
-  if (!bytes) return std::unexpected(bytes.error());
-  return kv::read_record(identity_->secret, found.header.generation, *bytes, record);
+  Bytes bytes;
+  const auto is_read = try_read(segment, entry.grain * grain_bytes, entry.grains * grain_bytes, bytes);
+  if (!is_read) return std::unexpected(is_read.error());
+  return *is_read ? kv::read_record(identity_->secret, found.header.generation, bytes, record)
+                  : Reading::kDamaged;
 }
 
 }  // namespace kv

@@ -4,6 +4,7 @@
 #include "kv/clock.h"
 #include "kv/entry.h"
 #include "kv/store.h"
+#include "storage/piece_io.h"
 
 namespace kv {
 
@@ -29,7 +30,9 @@ bool is_head(const Record& record, PiecesOf& pieces) {
 }  // namespace
 
 base::Expected<void> Session::open(Store& store, size_t depth) {
-  if (auto opened = channel_.open(store.device_, depth); !opened) return opened;
+  // A change of a key writes and reads at the same time.
+  const size_t io_depth = std::min(2 * depth, storage::kMaxQueueDepth);
+  if (auto opened = channel_.open(store.device_, io_depth); !opened) return opened;
   store_ = &store;
   store.readers_.add(place_);
   store.changes_.add(change_place_);
@@ -53,27 +56,42 @@ base::Error Session::damaged() const {
                          " has a damaged record where the key's should be");
 }
 
-// Reads the record at a location, or, not `whole`, at least its header, a key of this length, and all of a head; does it have the key?
-base::Expected<Session::Match> Session::read(const Location& location, std::string_view key, About about,
-                                             bool whole, Buffer& memory, Record& record) {
+// Memory for the record at a location, or, not `whole`, for at least its header, a key of this length, and all of a head. Empty: there
+// is none.
+std::span<std::byte> Session::room_for(const Location& location, size_t key_bytes, bool whole,
+                                       Buffer& memory) {
   const Geometry& geometry = store_->identity_.geometry;
   const uint64_t left = geometry.segment_grains() - geometry.grain_of(location.address);
   uint64_t grains = std::min<uint64_t>(size_code::grains(location.size), left);
-  if (!whole) grains = std::min(grains, geometry.grains(record_bytes(key.size(), sizeof(PiecesOf))));
-  if (memory.bytes().size() < grains * geometry.grain_bytes) {
-    memory = Buffer(pool_, grains * geometry.grain_bytes);
-    if (memory.bytes().empty()) return base::failure(ENOMEM, "store: no memory for a record");
-  }
-  const std::span to = memory.bytes().first(grains * geometry.grain_bytes);
-  if (const int error = channel_.read(geometry.offset_of(location.address), to); error != 0)
-    return std::unexpected(io_error(error, "read"));
-  const uint64_t generation =
-      store_->log_.segment(geometry.segment_of(location.address)).generation.load(std::memory_order_relaxed);
-  const Reading reading = read_record(store_->identity_.secret, generation, to, record);
+  if (!whole) grains = std::min(grains, geometry.grains(record_bytes(key_bytes, sizeof(PiecesOf))));
+  const uint64_t bytes = grains * geometry.grain_bytes;
+  if (memory.bytes().size() < bytes) memory = Buffer(pool_, bytes);
+  return memory.bytes().first(std::min(bytes, memory.bytes().size()));
+}
+
+uint64_t Session::generation_at(uint64_t address) const {
+  return store_->log_.segment(store_->identity_.geometry.segment_of(address))
+      .generation.load(std::memory_order_relaxed);
+}
+
+// Does what has been read there have the key?
+Session::Match Session::judge(const Location& location, std::string_view key, About about, bool whole,
+                              Bytes bytes, Record& record) const {
+  const Reading reading =
+      read_record(store_->identity_.secret, generation_at(location.address), bytes, record);
   if (reading == Reading::kDamaged || (whole && reading == Reading::kPart)) return Match::kDamaged;
   if (reading == Reading::kPart && record.header.key_bytes() != key.size()) return Match::kNo;
   const bool is_piece = record.header.kind() == RecordKind::kPiece;
   return record.key == key && is_piece == (about == About::kPiece) ? Match::kYes : Match::kNo;
+}
+
+base::Expected<Session::Match> Session::read(const Location& location, std::string_view key, About about,
+                                             bool whole, Buffer& memory, Record& record) {
+  const std::span to = room_for(location, key.size(), whole, memory);
+  if (to.empty()) return base::failure(ENOMEM, "store: no memory for a record");
+  if (const int error = channel_.read(store_->identity_.geometry.offset_of(location.address), to); error != 0)
+    return std::unexpected(io_error(error, "read"));
+  return judge(location, key, about, whole, to, record);
 }
 
 base::Expected<Found> Session::get(std::string_view key) {
@@ -101,7 +119,7 @@ base::Expected<bool> Session::find(const KeyHash& hash, std::string_view key, Fo
   if (*match != Match::kYes) {
     is_damaged = *match == Match::kDamaged;
     // Others with the same tag, one in millions.
-    Location all[Index::kCandidatesMax];
+    Index::Candidates all;
     const size_t count = store_->index_->find_all(hash.low, all);
     for (size_t i = 0; i < count && *match != Match::kYes; ++i) {
       if (all[i].address == location.address) continue;
@@ -113,7 +131,7 @@ base::Expected<bool> Session::find(const KeyHash& hash, std::string_view key, Fo
   }
   if (*match != Match::kYes && is_damaged) return std::unexpected(damaged());
   if (*match != Match::kYes || has_expired(found.record_.header)) {
-    found.memory_.reset();
+    found = Found();
     return true;
   }
   if (found.record_.header.kind() != RecordKind::kHead) return true;
@@ -131,28 +149,36 @@ base::Expected<bool> Session::find(const KeyHash& hash, std::string_view key, Fo
 }
 
 bool Session::is_current(const KeyHash& hash, uint64_t address) const {
-  Location all[Index::kCandidatesMax];
+  Index::Candidates all;
   const size_t count = store_->index_->find_all(hash.low, all);
-  return std::any_of(all, all + count, [&](const Location& location) { return location.address == address; });
+  for (size_t i = 0; i < count; ++i)
+    if (all[i].address == address) return true;
+  return false;
 }
 
 base::Expected<void> Session::look(const KeyHash& hash, std::string_view key, Current& current) {
-  Location all[Index::kCandidatesMax];
+  Index::Candidates all;
   const Readers::Reading reading(store_->readers_, place_);
   const size_t count = store_->index_->find_all(hash.low, all);
   Buffer memory;
   for (size_t i = 0; i < count; ++i) {
     Record record;
     auto match = read(all[i], key, About::kKey, false, memory, record);
-    if (!match) return std::unexpected(match.error());
-    if (*match != Match::kYes) continue;
-    current.location = all[i];
-    current.version = record.header.sequence();
-    current.is_alive = !has_expired(record.header);
-    current.is_head = is_head(record, current.pieces);
+    if (!match && !is_of_medium(match.error().number)) return std::unexpected(match.error());
+    current.is_damaged = current.is_damaged || !match || *match == Match::kDamaged;
+    if (!match || *match != Match::kYes) continue;
+    note(all[i], record, current);
     return {};
   }
   return {};
+}
+
+void Session::note(const Location& location, const Record& record, Current& current) {
+  current.location = location;
+  current.generation = record.header.generation;
+  current.version = record.header.sequence();
+  current.is_alive = !has_expired(record.header);
+  current.is_head = is_head(record, current.pieces);
 }
 
 base::Expected<Changed> Session::put(std::string_view key, Bytes value, const PutOptions& options) {
@@ -183,20 +209,22 @@ base::Expected<Changed> Session::change(const New& next) {
   Current current;
   if (is_remove || when != When::kAlways) {
     if (auto looked = look(hash, next.key, current); !looked) return std::unexpected(looked.error());
-    if (!current.is_alive && (is_remove || when == When::kIfPresent || when == When::kIfVersion))
+    if (current.is_damaged && when != When::kAlways) return std::unexpected(damaged());
+    if (!current.is_alive &&
+        ((is_remove && !current.is_damaged) || when == When::kIfPresent || when == When::kIfVersion))
       return Changed{Outcome::kAbsent, 0};
     if (current.is_alive && when == When::kIfAbsent) return Changed{Outcome::kPresent, current.version};
     if (when == When::kIfVersion && current.version != next.options.version)
       return Changed{Outcome::kVersion, current.version};
   }
   Written written;
-  auto wrote = write(hash, next, written);
+  auto wrote = write(hash, next, current, written);
   if (!wrote) return std::unexpected(wrote.error());
   auto installed = install(hash, next, current, written);
   store_->log_.finish(written.extent, installed.has_value());
   if (!installed) return std::unexpected(installed.error());
   if (current.is_head) store_->remove_pieces({.head = hash, .of = current.pieces});
-  return Changed{Outcome::kDone, written.sequence};
+  return Changed{Outcome::kDone, is_remove ? 0 : written.sequence};
 }
 
 // A sequence, and room. Who has a sequence is counted until the index knows of it: never while it waits for room, which a checkpoint,
@@ -204,20 +232,23 @@ base::Expected<Changed> Session::change(const New& next) {
 base::Expected<void> Session::allocate(const KeyHash& hash, const New& next, uint32_t grains,
                                        Written& written) {
   Log& log = store_->log_;
+  Log::Request request = {
+      .stream = stream_, .grains = grains, .entry = {.hash = hash}, .expiry = next.options.expires_ms};
   for (;;) {
     const uint64_t seen = log.room_changes();
     written.change.emplace(store_->changes_, change_place_);
     written.sequence = next.kind == RecordKind::kPiece ? next.sequence : log.next_sequence();
-    const SummaryEntry entry = {.hash = hash, .sequence_and_kind = with_kind(written.sequence, next.kind)};
-    const Log::Room room = log.allocate(stream_, grains, entry, next.options.expires_ms, written.extent);
+    request.entry.sequence_and_kind = with_kind(written.sequence, next.kind);
+    const Log::Room room = log.allocate(request, written.extent);
     if (room == Log::Room::kDone) return {};
     written.change.reset();
-    if (room == Log::Room::kFailed || !log.wait_for_room(seen, room))
-      return std::unexpected(store_->failed_error());
+    if (room == Log::Room::kFailed || !log.wait_for_room(seen, room, request))
+      return std::unexpected(store_->tell_failure());
   }
 }
 
-base::Expected<void> Session::write(const KeyHash& hash, const New& next, Written& written) {
+base::Expected<void> Session::write(const KeyHash& hash, const New& next, Current& current,
+                                    Written& written) {
   const Geometry& geometry = store_->identity_.geometry;
   const uint64_t bytes = record_bytes(next.key.size(), next.value.size());
   const auto grains = static_cast<uint32_t>(geometry.grains(bytes));
@@ -234,13 +265,16 @@ base::Expected<void> Session::write(const KeyHash& hash, const New& next, Writte
                 .expiry_and_key = next.options.expires_ms << 16,
                 .flags = next.options.flags},
                next.key, next.value.size(), record);
-  int error = channel_.write(geometry.offset_of(written.extent.address), record);
+  const uint64_t offset = geometry.offset_of(written.extent.address);
+  int error = next.kind == RecordKind::kPiece || current.location.found || !channel_.overlaps()
+                  ? channel_.write(offset, record)
+                  : write_and_look(hash, next.key, offset, record, current);
   const char* what = "write";
   // What is a piece's is flushed when all of them are there.
   if (error == 0 && store_->options_.durability == Durability::kSync && next.kind != RecordKind::kPiece) {
     error = store_->flushes_.flush(channel_);
     what = "flush";
-    if (error != 0) store_->fail(error);
+    if (error != 0) store_->fail(error, true);
   }
   // Pairs with the acquire of the keeper, which flushes what was written before.
   if (store_->options_.durability == Durability::kBatch &&
@@ -251,44 +285,79 @@ base::Expected<void> Session::write(const KeyHash& hash, const New& next, Writte
   return std::unexpected(io_error(error, what));
 }
 
+// The record is written while the one that it will replace, as far as one can tell, is read: `current`, if that is the key's. 0, or the
+// errno value of the write.
+int Session::write_and_look(const KeyHash& hash, std::string_view key, uint64_t offset, Bytes record,
+                            Current& current) {
+  const Readers::Reading reading(store_->readers_, place_);
+  const Location location = store_->index_->find(hash.low);
+  if (!location.found) return channel_.write(offset, record);
+  Buffer memory;
+  const std::span to = room_for(location, key.size(), false, memory);
+  if (to.empty()) return channel_.write(offset, record);
+  storage::PieceIo write(storage::Operation::kWrite, offset, record.data(), record.size());
+  storage::PieceIo look(storage::Operation::kRead, store_->identity_.geometry.offset_of(location.address),
+                        to.data(), to.size());
+  storage::Io* const both[] = {&write, &look};
+  channel_.run(both);
+  // What could not be read, or is another key's, is install()'s to find out.
+  Record found;
+  if (look.whole() && judge(location, key, About::kKey, false, to, found) == Match::kYes)
+    note(location, found, current);
+  if (write.whole()) return 0;
+  return write.error != 0 ? write.error : EIO;
+}
+
 // `current` is what was replaced, afterwards, if anything.
 base::Expected<void> Session::install(const KeyHash& hash, const New& next, Current& current,
                                       const Written& written) {
   const uint64_t address = written.extent.address;
   Index& index = *store_->index_;
+  const auto hand_over = [&](const Location& old) {
+    store_->snapshots_.changed(hash, old, current.version, current.is_head ? &current.pieces : nullptr,
+                               written.sequence);
+  };
   Buffer memory;
   for (;;) {
     const Readers::Reading reading(store_->readers_, place_);
-    Location all[Index::kCandidatesMax];
+    Index::Candidates all;
     uint64_t others[Index::kCandidatesMax];
     const size_t count = index.find_all(hash.low, all);
-    const Location* own = nullptr;
+    const Location *own = nullptr, *damaged = nullptr;
     for (size_t i = 0; i < count && own == nullptr; ++i) {
       others[i] = all[i].address;
-      // Of what is where it was, nothing needs to be read again: an address has one record for good.
-      if (current.location.found && all[i].address == current.location.address) {
+      // Of what is where it was, nothing needs to be read again: an address has one record as long as its segment has the generation.
+      if (current.location.found && all[i].address == current.location.address &&
+          current.generation == generation_at(all[i].address)) {
         own = &all[i];
         break;
       }
       Record record;
       auto match = read(all[i], next.key, About::kKey, false, memory, record);
-      if (!match) return std::unexpected(match.error());
-      // What is damaged has the key's tag, and is no other key's but once in millions.
-      if (*match == Match::kNo) continue;
+      if (!match && !is_of_medium(match.error().number)) return std::unexpected(match.error());
+      if (!match || *match == Match::kDamaged) damaged = &all[i];
+      if (!match || *match != Match::kYes) continue;
       own = &all[i];
-      current.is_head = *match == Match::kYes && is_head(record, current.pieces);
+      current.is_head = is_head(record, current.pieces);
+      current.version = record.header.sequence();
+    }
+    if (own == nullptr && damaged != nullptr) {
+      // It has the key's tag, and is no other key's but once in millions.
+      own = damaged;
+      current.is_head = false;
+      current.version = 0;
     }
     const bool is_remove = next.kind == RecordKind::kTombstone;
     if (own != nullptr) {
-      const bool done = is_remove ? index.remove(hash.low, own->address)
-                                  : index.replace(hash.low, own->address, address, written.size);
+      const bool done = is_remove ? index.remove(hash.low, own->address, hand_over)
+                                  : index.replace(hash.low, own->address, address, written.size, hand_over);
       if (!done) continue;  // it has been moved
       store_->log_.release(own->address, own->size);
       return {};
     }
     current.is_head = false;
     if (is_remove) return {};
-    switch (index.insert(hash.low, address, written.size, {others, count})) {
+    switch (index.insert(hash.low, address, written.size, {others, count}, hand_over)) {
       case Index::Inserted::kDone: return {};
       case Index::Inserted::kOther: continue;
       case Index::Inserted::kFull: return base::failure(ENOMEM, "store: no memory for the index");

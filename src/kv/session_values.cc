@@ -52,7 +52,7 @@ base::Expected<void> Session::read_piece(Found& found, uint64_t number) {
   const KeyHash hash = hash_piece(store_->identity_.secret, key);
   found.piece_ = {};
   const Readers::Reading reading(store_->readers_, place_);
-  Location all[Index::kCandidatesMax];
+  Index::Candidates all;
   const size_t count = store_->index_->find_all(hash.low, all);
   for (size_t i = 0; i < count; ++i) {
     Record record;
@@ -73,9 +73,10 @@ base::Expected<void> Session::write_piece(const PieceKey& key, Bytes value) {
   const New next = {
       .kind = RecordKind::kPiece, .key = key.text(), .value = value, .options = {}, .sequence = key.sequence};
   Written written;
-  if (auto wrote = write(hash, next, written); !wrote) return wrote;
+  Current none;
+  if (auto wrote = write(hash, next, none, written); !wrote) return wrote;
   for (;;) {
-    Location all[Index::kCandidatesMax];
+    Index::Candidates all;
     uint64_t others[Index::kCandidatesMax];
     const size_t count = store_->index_->find_all(hash.low, all);
     for (size_t i = 0; i < count; ++i) others[i] = all[i].address;  // of other keys, whatever their hashes
@@ -89,7 +90,7 @@ base::Expected<void> Session::write_piece(const PieceKey& key, Bytes value) {
 
 base::Expected<void> Session::flush() {
   if (const int error = store_->flushes_.flush(channel_); error != 0) {
-    store_->fail(error);
+    store_->fail(error, true);
     return std::unexpected(io_error(error, "flush"));
   }
   return {};

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "kv/entry.h"
 #include "sys/files.h"
+#include "sys/kernel.h"
 #include "sys/memory.h"
 
 namespace kv {
@@ -14,6 +15,10 @@ namespace {
 
 constexpr uint64_t kSegmentsWanted = 256;
 constexpr uint64_t kRetryNs = 100'000'000;
+constexpr uint64_t kTellNs = 1'000'000'000;
+// A store's generations begin anywhere below: what an older one has left on the medium has, as good as surely, none of them. Far from
+// the 48 bits that tombstones have for one.
+constexpr unsigned kFirstGenerationBits = 40;
 
 uint64_t segment_bytes_for(uint64_t capacity_bytes) {
   const uint64_t share = std::bit_floor(std::max<uint64_t>(capacity_bytes / kSegmentsWanted, 1));
@@ -49,6 +54,9 @@ base::Expected<void> Store::make(storage::Device& device, const MakeOptions& opt
                          kSegmentsOffset + Log::kSegmentsMin * geometry.segment_bytes);
   sys::random_bytes({reinterpret_cast<unsigned char*>(&identity.store_id), sizeof identity.store_id});
   sys::random_bytes(identity.secret.bytes);
+  uint64_t generation = 0;
+  sys::random_bytes({reinterpret_cast<unsigned char*>(&generation), sizeof generation});
+  generation >>= 64 - kFirstGenerationBits;
 
   Channel channel;
   if (auto opened = channel.open_for_threads(device); !opened) return opened;
@@ -62,7 +70,7 @@ base::Expected<void> Store::make(storage::Device& device, const MakeOptions& opt
   write_superblocks();  // of an old store none is left while segments are already the new one's
   for (uint64_t i = 0; i < geometry.segment_count && error == 0; ++i) {
     const std::span header(block, geometry.grain_bytes);
-    write_segment_header(identity, {.generation = 0, .state = SegmentState::kFree}, header);
+    write_segment_header(identity, {.generation = generation, .state = SegmentState::kFree}, header);
     for (uint64_t offset : geometry.header_offsets(i))
       if (error == 0) error = channel.write(offset, header);
   }
@@ -126,13 +134,20 @@ base::Expected<void> Store::start() {
   auto recovered = recover(device_, identity_, log_, index_);
   if (!recovered) return std::unexpected(recovered.error());
   recovery_ = recovered->report;
+  snapshots_.open(log_, large_values_, identity_.geometry);
+  if (!recovery_.has_read_all() || recovery_.lost_segments > 0)
+    base::log(
+        "store: ", device_.name(), " cannot read ", recovery_.unreadable_segments, " segments and ",
+        recovery_.unreadable_grains, " grains of others, and ", recovery_.lost_segments,
+        " segments are damaged at both ends: of keys that were there older values may be found, or none");
   if (auto opened = collector_.open({.device = &device_,
                                      .identity = &identity_,
                                      .index = index_,
                                      .log = &log_,
                                      .readers = &readers_,
                                      .changes = &changes_,
-                                     .large_values = &large_values_},
+                                     .large_values = &large_values_,
+                                     .snapshots = &snapshots_},
                                     options_.checkpoint_records, *recovered);
       !opened)
     return opened;
@@ -175,11 +190,13 @@ void Store::release() {
 
 void Store::keep() {
   const bool flushes = options_.durability == Durability::kBatch;
+  uint64_t log_at_ns = 0;
   while (!is_collected_.load(std::memory_order_acquire)) {
     const uint32_t key = log_.keeper_wanted.prepare();
     bool did = false;
     if (!log_.has_failed())
-      if (const int error = log_.keep(keeper_channel_, did); error != 0) fail(error);
+      if (const int error = log_.keep(keeper_channel_, did); error != 0) fail(error, false);
+    log_failure(log_at_ns);
     index_->prepare();
     if (did || is_collected_.load(std::memory_order_acquire)) {
       log_.keeper_wanted.cancel();
@@ -187,10 +204,10 @@ void Store::keep() {
     }
     // Who writes first after a flush wakes the keeper; what others write until the time is over shares the next one.
     const bool is_due = flushes && wrote_.load(std::memory_order_relaxed) && !log_.has_failed();
-    log_.keeper_wanted.wait(key, is_due ? options_.batch_ns : 0);
+    log_.keeper_wanted.wait(key, is_due ? options_.batch_ns : log_at_ns != 0 ? kTellNs : 0);
     // Pairs with the release in Session::write.
     if (is_due && wrote_.exchange(false, std::memory_order_acquire))
-      if (const int error = keeper_channel_.flush(); error != 0) fail(error);
+      if (const int error = keeper_channel_.flush(); error != 0) fail(error, false);
   }
 }
 
@@ -200,8 +217,8 @@ void Store::collect() {
     const uint32_t key = log_.collector_wanted.prepare();
     bool did = false;
     const Collector::Failure failure = collector_.step(did);
-    if (failure.is_of_flush) fail(failure.error);
-    if (failure.error != 0 && !has_told)
+    if (failure.is_of_flush) fail(failure.error, false);
+    if (failure.error != 0 && !has_told && !log_.has_failed())
       base::log("store: ", device_.name(), " cannot be collected: ", base::error_name(failure.error));
     has_told = failure.error != 0;
     if (failure.error != 0) log_.tell_waiting();
@@ -225,10 +242,25 @@ void Store::compact() {
   collector_.wants_all(false);
 }
 
-void Store::fail(int error) {
+void Store::fail(int error, bool is_told) {
+  if (is_told) is_told_.store(true, std::memory_order_relaxed);
   error_.store(error, std::memory_order_relaxed);
   log_.fail();
-  base::log(failed_error().message);
+  log_.keeper_wanted.notify_all();
+}
+
+// The keeper's. `at_ns` is when it will be logged; 0: there is nothing to log.
+void Store::log_failure(uint64_t& at_ns) {
+  const bool is_untold =
+      error_.load(std::memory_order_relaxed) != 0 && !is_told_.load(std::memory_order_relaxed);
+  const uint64_t now_ns = is_untold ? sys::monotonic_ns() : 0;
+  if (is_untold && at_ns == 0)
+    at_ns = now_ns + kTellNs;
+  else if (!is_untold)
+    at_ns = 0;
+  if (at_ns == 0 || now_ns < at_ns) return;
+  at_ns = 0;
+  if (!is_told_.exchange(true, std::memory_order_relaxed)) base::log(failure().message);
 }
 
 base::Expected<void> Store::close() {
@@ -245,7 +277,13 @@ base::Expected<void> Store::close() {
   return closed;
 }
 
-base::Error Store::failed_error() const {
+base::Error Store::tell_failure() {
+  // That it is full is not a failure of which anybody else is to be told.
+  if (error_.load(std::memory_order_relaxed) != 0) is_told_.store(true, std::memory_order_relaxed);
+  return failure();
+}
+
+base::Error Store::failure() const {
   const int error = error_.load(std::memory_order_relaxed);
   if (error != 0)
     return base::Error::of(error, "store: ", device_.name(),

@@ -8,7 +8,7 @@
 //   session.get("key")->value();
 //
 // How a put works: 1 the key's lock (key_locks.h)  2 if it depends on what is there: look that up  3 a sequence, room in the log,
-// the record is written  4 by the durability, flushed  5 the index learns of it, which is when others see it; what it knew
+// the record is written, and what is there is read meanwhile  4 by the durability, flushed  5 the index learns of it, which is when others see it; what it knew
 // before is released. A remove is the same with a tombstone. A get looks into the index and reads.
 //
 // Who sees what: a get that begins after a put has returned sees it or something newer; what a get has seen does not go back while the
@@ -28,6 +28,7 @@
 #include "kv/log.h"
 #include "kv/readers.h"
 #include "kv/recovery.h"
+#include "kv/snapshots.h"
 #include "sys/threads.h"
 
 namespace kv {
@@ -101,6 +102,7 @@ class Found {
  private:
   friend class MultiGet;
   friend class Session;
+  friend class Snapshot;
   void swap(Found& other) noexcept;
   void reset();
 
@@ -157,6 +159,7 @@ class Store {
   friend class Found;
   friend class MultiGet;
   friend class Session;
+  friend class Snapshot;
   friend class ValueWriter;
   // Pieces that nobody reads are the collector's to release.
   void remove_pieces(const Pieces& pieces) {
@@ -171,9 +174,13 @@ class Store {
   void stop_threads();
   void keep();
   void collect();
-  // The medium does not keep what it is given: nothing is written any more.
-  void fail(int error);
-  base::Error failed_error() const;
+  // The medium does not keep what it is given: nothing is written any more. A call tells who made it; what no call has told within a second
+  // is logged.
+  void fail(int error, bool is_told);
+  base::Error tell_failure();
+  // That, or that it is full.
+  base::Error failure() const;
+  void log_failure(uint64_t& at_ns);
 
   storage::Device& device_;
   StoreOptions options_;
@@ -184,13 +191,15 @@ class Store {
   Readers readers_;
   Readers changes_;  // those that have a sequence, until the index knows of it
   LargeValues large_values_;
+  Snapshots snapshots_;
   Collector collector_;
   KeyLocks key_locks_;
   FlushGroup flushes_;
   std::atomic<uint32_t> next_stream_{0};
-  std::atomic<bool> wrote_{false};  // since the keeper's last flush; of kBatch
-  std::atomic<int> error_{0};       // why the log has failed
-  Channel keeper_channel_;          // the keeper's
+  std::atomic<bool> wrote_{false};    // since the keeper's last flush; of kBatch
+  std::atomic<int> error_{0};         // why the log has failed
+  std::atomic<bool> is_told_{false};  // that it has
+  Channel keeper_channel_;            // the keeper's
   sys::Thread keeper_, collector_thread_;
   bool has_keeper_ = false, has_collector_ = false;
   std::atomic<bool> stopping_{false};
@@ -200,11 +209,13 @@ class Store {
 
 class Session {
  public:
-  // By the thread, or a task of the worker, that will use it. Errors: those of Channel::open.
+  // By the thread, or a task of the worker, that will use it, for `depth` calls of tasks at a time; more wait for each other. Errors:
+  // those of Channel::open.
   base::Expected<void> open(Store& store, size_t depth = 128);
   void close();
 
-  // Errors: EINVAL for the key, EBADMSG for a damaged record, EIO and others of the device. Cost: one I/O.
+  // Errors: EINVAL for the key, EBADMSG for a damaged record, EIO and others of the device. What cannot be read is there until a put or a
+  // remove without a condition; with one that depends on it these have the same errors. Cost: one I/O.
   base::Expected<Found> get(std::string_view key);
   // Copies what there is of a found value from `offset` on; how much. It is of the version that was found, whatever others do. Errors: as
   // get. Cost: one I/O for each piece of a large value that is not the last one's.
@@ -216,13 +227,16 @@ class Session {
 
  private:
   friend class MultiGet;
+  friend class Snapshot;
   friend class ValueWriter;
   // The key's record, as far as a change knows it.
   struct Current {
     Location location;
-    uint64_t version = 0;  // 0: there is none
+    uint64_t generation = 0;  // of its segment, when it was read there
+    uint64_t version = 0;     // 0: there is none
     bool is_alive = false;
     bool is_head = false;
+    bool is_damaged = false;  // there is none, or one that cannot be read
     PiecesOf pieces;
   };
   struct New {
@@ -239,6 +253,11 @@ class Session {
   base::Expected<Changed> change(const New& next);
   base::Expected<Match> read(const Location& location, std::string_view key, About about, bool whole,
                              Buffer& memory, Record& record);
+  std::span<std::byte> room_for(const Location& location, size_t key_bytes, bool whole, Buffer& memory);
+  Match judge(const Location& location, std::string_view key, About about, bool whole, Bytes bytes,
+              Record& record) const;
+  uint64_t generation_at(uint64_t address) const;
+  static void note(const Location& location, const Record& record, Current& current);
   base::Expected<bool> find(const KeyHash& hash, std::string_view key, Found& found);
   bool is_current(const KeyHash& hash, uint64_t address) const;
   base::Expected<void> read_piece(Found& found, uint64_t number);
@@ -254,7 +273,9 @@ class Session {
     std::optional<Readers::Reading> change;
   };
   base::Expected<void> allocate(const KeyHash& hash, const New& next, uint32_t grains, Written& written);
-  base::Expected<void> write(const KeyHash& hash, const New& next, Written& written);
+  base::Expected<void> write(const KeyHash& hash, const New& next, Current& current, Written& written);
+  int write_and_look(const KeyHash& hash, std::string_view key, uint64_t offset_bytes, Bytes record,
+                     Current& current);
   base::Expected<void> install(const KeyHash& hash, const New& next, Current& current,
                                const Written& written);
   base::Error io_error(int number, const char* what) const;

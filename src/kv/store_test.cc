@@ -60,6 +60,8 @@ TEST_F(StoreTest, WhatHasExpiredIsNotThere) {
   make();
   EXPECT_EQ(put("key", "1", {.expires_ms = 1}), Outcome::kDone);
   EXPECT_EQ(get("key"), "(none)");
+  EXPECT_EQ(session.get("key")->value_bytes(), 0u);
+  EXPECT_EQ(session.get("key")->version(), 0u);
   EXPECT_EQ(put("key", "2", {.when = When::kIfAbsent, .expires_ms = uint64_t{1} << 47, .flags = 9}),
             Outcome::kDone);
   EXPECT_EQ(get("key"), "2");

@@ -22,11 +22,15 @@ RegionWord Table::lock(uint32_t region) {
       std::atomic_thread_fence(std::memory_order_release);
       return {bits | RegionWord::kLocked};
     }
-    if (spins < kSpins) {
-      _mm_pause();
-    } else {
-      sched_yield();  // the holder's CPU is wanted by others
-    }
+    pause(spins);
+  }
+}
+
+void Table::pause(int spins) {
+  if (spins < kSpins) {
+    _mm_pause();
+  } else {
+    sched_yield();  // the holder's CPU is wanted by others
   }
 }
 

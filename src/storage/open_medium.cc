@@ -25,6 +25,9 @@ using base::failure;
 
 constexpr uint64_t kLeastFreeBytes = uint64_t{64} << 20;
 constexpr uint64_t kMostFileBytes = uint64_t{8} << 40;
+// A process that was killed has its store until what it had under way has ended: who starts the next one at once need not know.
+constexpr int kStoreTries = 100;
+constexpr uint64_t kStoreTryNs = 10'000'000;
 
 // Makes a file that has a name for a moment only. -EEXIST: somebody else has just made it.
 long make_nameless(const Path& path) {
@@ -146,7 +149,7 @@ base::Expected<Medium> finish_file(const Path& path, Opened opened, const char* 
   if (parameters.store) {
     if (facts.stx_size < base::kOsPageBytes)
       return failure(EINVAL, path, ": this file has ", facts.stx_size, " bytes, and holds nothing");
-    if (facts.stx_size > *capacity_bytes && facts.stx_size - *capacity_bytes >= base::kOsPageBytes)
+    if (!parameters.read_only && facts.stx_size > *capacity_bytes && facts.stx_size - *capacity_bytes >= base::kOsPageBytes)
       return failure(EFBIG, path, ": files may be no larger than ", *capacity_bytes >> 10,
                      "K in this process; raise ulimit -f");
     capacity_bytes = base::round_down(facts.stx_size, base::kOsPageBytes);
@@ -159,19 +162,27 @@ base::Expected<Medium> finish_file(const Path& path, Opened opened, const char* 
   return finish(path, Opened(opened.take()), what, medium, facts, 512);
 }
 
+bool lock_for_store(long descriptor) {
+  for (int tries = 0; sys::syscall(SYS_flock, descriptor, LOCK_EX | LOCK_NB) == -EWOULDBLOCK; ++tries) {
+    if (tries == kStoreTries) return false;
+    sys::nap(kStoreTryNs);
+  }
+  return true;
+}
+
 base::Expected<Medium> open_file(const Path& path, const OpenParameters& parameters) {
-  long result = open_path(path, 0);
+  long result = open_path(path, 0, parameters.read_only);
   if (sys::failed(result)) return std::unexpected(open_error(path, result));
   Opened opened(result);
   if (!parameters.spill && !parameters.store)
     return finish_file(path, Opened(opened.take()), "file", parameters);
 
   // Two processes that spill into one file would destroy each other's pages, or each other's store.
-  if (sys::syscall(SYS_flock, opened.get(), LOCK_EX | LOCK_NB) == -EWOULDBLOCK)
-    return parameters.store
-               ? failure(EBUSY, path, ": it is in use by another process; wait until that has ended")
-               : failure(EBUSY, path,
-                         ": another process spills there; name a directory, so that each has its own file");
+  if (parameters.store && !lock_for_store(opened.get()))
+    return failure(EBUSY, path, ": it is in use by another process; wait until that has ended");
+  if (parameters.spill && sys::syscall(SYS_flock, opened.get(), LOCK_EX | LOCK_NB) == -EWOULDBLOCK)
+    return failure(EBUSY, path,
+                   ": another process spills there; name a directory, so that each has its own file");
   struct statx facts;
   if (result = describe(opened.get(), "", facts); sys::failed(result))
     return std::unexpected(open_error(path, result));
@@ -189,7 +200,12 @@ base::Expected<Medium> open_file(const Path& path, const OpenParameters& paramet
 }
 
 base::Expected<Medium> open_block_device(const Path& path, const OpenParameters& parameters) {
-  long result = open_path(path, O_EXCL);  // on block devices: nobody else may have it, nor mount it
+  // O_EXCL, on block devices: nobody else may have it, nor mount it.
+  long result = open_path(path, O_EXCL, parameters.read_only);
+  for (int tries = 0; parameters.store && result == -EBUSY && tries < kStoreTries; ++tries) {
+    sys::nap(kStoreTryNs);
+    result = open_path(path, O_EXCL, parameters.read_only);
+  }
   if (sys::failed(result)) return std::unexpected(open_error(path, result));
   Opened opened(result);
   struct statx facts;

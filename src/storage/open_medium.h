@@ -11,6 +11,8 @@ struct OpenParameters {
   bool spill = false;      // for spilled pages, which nobody needs after this process
   bool store =
       false;  // for what is to be there after this process, and is nobody else's meanwhile; not with `spill`
+  bool read_only =
+      false;  // what is there is only read: of files and block devices, which may be such that they cannot be written
   bool keep_size =
       false;  // a file that `overwrite` is for is not emptied: its length says how much of it to use
 };
@@ -26,7 +28,7 @@ struct OpenParameters {
 // Less than 64 MiB free: ENOSPC. A file system in memory: one line of warning.
 // Without `spill` files and block devices are opened as they are (made, and kept, if there is none), and
 // directories refused. With `store` none is made (ENOENT); a file's capacity is its size, and it is locked: EBUSY while another
-// process has it so.
+// process has it so. With `read_only` it may be a medium that cannot be written.
 // Nothing is changed when it fails. Errors have one line that says what, where and what to do.
 base::Expected<Medium> open_medium(std::string_view path, const OpenParameters& parameters);
 

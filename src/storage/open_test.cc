@@ -15,6 +15,7 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <thread>
 
 #include "storage/test_io.h"
 #include "sys/files.h"
@@ -234,6 +235,40 @@ TEST_F(OpenTest, WhatIsForAStoreIsNotMadeNorGrownNorShared) {
   }
   EXPECT_EQ(std::filesystem::file_size(path("file")), (1u << 20) + 5);
   EXPECT_EQ(refusal(path("file"), kStore).number, 0) << "it is free again";
+  // As what a process that was killed had under way.
+  const int other = open(path("file").c_str(), O_RDWR | O_CLOEXEC);
+  ASSERT_EQ(flock(other, LOCK_EX), 0);
+  std::thread thread([other] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    close(other);
+  });
+  EXPECT_EQ(refusal(path("file"), kStore).number, 0) << "soon it is free";
+  thread.join();
+}
+
+TEST_F(OpenTest, WhatIsOnlyReadIsNotWritten) {
+  write_file("file", std::string(1 << 20, 'x'));
+  for (const char* scheme : {"", "file:", "uring:", "aio:"}) {
+    auto device = open_device(scheme + path("file"), {.store = true, .read_only = true});
+    ASSERT_TRUE(device.has_value()) << device.error().message;
+    Queue* queue = (*device)->open_queue(1).value();
+    TestIo read(Operation::kRead, 0, {kBlock});
+    queue->run(read.io);
+    EXPECT_TRUE(read.io.whole());
+    TestIo write(Operation::kWrite, 0, {kBlock});
+    write.fill(1);
+    queue->run(write.io);
+    EXPECT_NE(write.io.error, 0) << scheme;
+    Io discard;
+    discard.operation = Operation::kDiscard;
+    discard.length_bytes = kBlock;
+    queue->run(discard);
+    (*device)->close_queue(queue);
+    EXPECT_EQ(refusal(path("file"), {.store = true}).number, EBUSY) << "no other process has it meanwhile";
+    (*device)->close();
+    std::ifstream file(path("file"));
+    EXPECT_EQ(std::string(std::istreambuf_iterator(file), {}), std::string(1 << 20, 'x'));
+  }
 }
 
 TEST_F(OpenTest, OtherKindsAreRefused) {

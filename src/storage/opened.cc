@@ -44,11 +44,11 @@ base::Error open_error(const Path& path, long result) {
   return base::Error::of(number, path, ": ", base::error_name(number), advice);
 }
 
-long open_path(const Path& path, int flags) {
+long open_path(const Path& path, int flags, bool read_only) {
+  flags |= (read_only ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NOCTTY;
   long result;
   do {
-    result =
-        sys::syscall(SYS_openat, AT_FDCWD, path.c_str(), flags | O_RDWR | O_CLOEXEC | O_NOCTTY, kPrivateMode);
+    result = sys::syscall(SYS_openat, AT_FDCWD, path.c_str(), flags, kPrivateMode);
   } while (result == -EINTR);
   return result;
 }

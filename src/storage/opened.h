@@ -57,8 +57,8 @@ class Opened {
 // What went wrong there, by the kernel's -errno, and what to do.
 base::Error open_error(const Path& path, long result);
 
-// For reading and writing; new files are private. Returns a descriptor or -errno.
-long open_path(const Path& path, int flags);
+// For reading and writing, or only reading; new files are private. Returns a descriptor or -errno.
+long open_path(const Path& path, int flags, bool read_only = false);
 
 // Of `path`, or of the descriptor itself if that is "". Returns 0 or -errno.
 long describe(long descriptor, const char* path, struct statx& facts);

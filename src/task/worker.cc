@@ -64,7 +64,11 @@ base::Expected<void> Worker::open(Scheduler& scheduler, uint32_t index) {
   return open_sleep();
 }
 
-void Worker::close() { close_sleep(); }
+void Worker::close() {
+  // Pairs with the release in post().
+  while (posting_.load(std::memory_order_acquire) != 0) relax();
+  close_sleep();
+}
 
 base::Expected<void> Worker::add_poller(base::Poller& poller) {
   if (poller_count_ == kMostPollers)
@@ -151,6 +155,7 @@ size_t Worker::take_messages() {
 }
 
 void Worker::post(Message& message) {
+  posting_.fetch_add(1, std::memory_order_relaxed);  // before the message, whose release orders it
   Message* head = inbox_.load(std::memory_order_relaxed);
   do {
     message.next = head;
@@ -160,6 +165,7 @@ void Worker::post(Message& message) {
       !inbox_.compare_exchange_weak(head, &message, std::memory_order_release, std::memory_order_relaxed));
   choice_point();
   rouse();
+  posting_.fetch_sub(1, std::memory_order_release);
 }
 
 void Worker::end_wait(Task& task, Woken how) {

@@ -38,6 +38,7 @@ class Worker {
 
   // Errors: EMFILE, ENOMEM.
   base::Expected<void> open(Scheduler& scheduler, uint32_t index);
+  // Waits for those who post: what they have posted may have been done, and they not be back.
   void close();
 
   // Runs tasks on the calling thread until the scheduler stops.
@@ -109,6 +110,7 @@ class Worker {
   sys::Event woken_;      // of these, by other threads
   // What others write.
   alignas(64) std::atomic<Message*> inbox_{nullptr};  // last in, first
+  std::atomic<uint32_t> posting_{0};  // those in post()
   std::atomic<uint32_t> asleep_{0};
 };
 

@@ -9,6 +9,7 @@ int main(void) {
   CHECK(mkdtemp(folder) != NULL);
   test_errors(folder);
   test_calls();
+  test_iterate();
   test_queue();
   CHECK(rmdir(folder) == 0);
   puts("all calls of the C API do what they should");

@@ -62,5 +62,6 @@ static inline int has(spillway_kv_session *session, const char *key, const char 
 
 void test_calls(void);
 void test_errors(const char *folder);
+void test_iterate(void);
 void test_queue(void);
 #endif

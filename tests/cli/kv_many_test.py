@@ -32,7 +32,7 @@ class Load(Case):
             self.assertEqual(self.done("load", self.device, file, "--durability", durability), b"3000 records were loaded\n")
         for key in (b"none0", b"none2999", b"batch17", b"sync1234"):
             self.assertEqual(self.get(key), values[key.lstrip(b"nonebatchsy")])
-        self.assertEqual(json.loads(self.done("stats", "--json", self.device))["keys"]["count"], 9000)
+        self.assertEqual(json.loads(self.done("stats", "--json", self.device))["index"]["entries"], 9000)
         self.clean()
 
     def test_records_are_kept_as_they_are(self):
@@ -49,6 +49,7 @@ class Load(Case):
     def test_what_is_no_dump(self):
         self.put("key", b"value")
         whole = dump_of(*((b"key%d" % i, b"v") for i in range(100)))
+        large = dump_of((b"one", b"1"), (b"large", bytes(2_000_000)))
         for text, offset, loaded, says in (
                 (b"", 0, 0, "nothing is in it"),
                 (b"nonsense", 0, 0, "not a dump"),
@@ -59,7 +60,8 @@ class Load(Case):
                 (whole + b"\n", len(whole), 100, "after the last line"),
                 (whole.replace(b"key50->v", b"key50->xx"), whole.index(b"key50->v") + 8, 50, "newline"),
                 (whole.replace(b".100", b".101"), len(whole) - 1, 100, "101 records, but there are 100"),
-                (dump_of((b"one", b"1"), (b"big", bytes(300_000))), None, 1, "300000 bytes; this store takes")):
+                (large[:-1000], len(large) - 1000, 1, "cut short"),
+                (b"spillway-dump 1\n+3,4294967297,0,0:big->", 28, 0, "bytes of a value is more than 4294967296")):
             for name in ("-", self.folder / "dump"):
                 (self.folder / "dump").write_bytes(text)
                 shown = "standard input" if name == "-" else str(name)
@@ -69,6 +71,7 @@ class Load(Case):
                              says=[shown, says, *places, *counts])
         self.assertEqual(self.get("key"), b"value")
         self.assertEqual(self.get("key49"), b"v")
+        self.fails("get", self.device, "large", says="no key 'large'")
         self.refused("load", self.device, self.folder / "none", says="none': No such file")
         self.refused("load", self.device, self.folder, says="directory")
         self.clean()
@@ -164,19 +167,21 @@ class Dump(Case):
         self.make("64M")
         records = {b"key%d" % i: (os.urandom(i), i, 0 if i % 2 else 1 << 47) for i in range(2000)}
         records[bytes(range(256))] = (b"\n.1\n", 0, 0)
+        for i in range(3):
+            records[b"large%d" % i] = (os.urandom(1_500_000 + i), i, 0)
         self.load(*((key, *rest) for key, rest in records.items()))
         self.put("removed", b"v")
         self.done("delete", self.device, "removed")
         file = self.folder / "dump"
         self.assertEqual(self.done("dump", self.device, file), b"")
         dump = file.read_bytes()
-        self.assertTrue(dump.startswith(b"spillway-dump 1\n") and dump.endswith(b"\n.2001\n"))
+        self.assertTrue(dump.startswith(b"spillway-dump 1\n") and dump.endswith(b"\n.2004\n"))
         self.assertEqual(len(dump), len(dump_of(*((key, *rest) for key, rest in records.items()))))
         for key, (value, flags, expires_ms) in records.items():
             self.assertIn(b"\n+%d,%d,%d,%d:%b->%b\n" % (len(key), len(value), flags, expires_ms, key, value), dump)
         other = self.folder / "other"
         self.done("make", other, "--capacity", "64M")
-        self.assertEqual(self.done("load", other, "-", give=dump), b"2001 records were loaded\n")
+        self.assertEqual(self.done("load", other, "-", give=dump), b"2004 records were loaded\n")
         again = self.done("dump", other, "-")
         self.assertEqual(len(again), len(dump))
         self.assertEqual(sorted(again.splitlines()), sorted(dump.splitlines()))
@@ -220,11 +225,15 @@ class Stats(Case):
         self.load(*((b"%d" % i, bytes(1000)) for i in range(1000)))
         self.done("delete", self.device, "0", "1")
         stats = json.loads(self.done("stats", self.device, "--json"))
-        self.assertEqual(set(stats), {"store", "keys", "segments", "room", "index", "recovery"})
-        self.assertEqual(stats["keys"]["count"], 998)
+        self.assertEqual(set(stats), {"store", "segments", "room", "index", "collected", "recovery"})
+        self.assertEqual(stats["index"]["entries"], 998)
         self.assertGreaterEqual(stats["room"]["live_bytes"], 998 * 1536)
         self.assertLess(stats["room"]["live_bytes"], 1100 * 1536)
         self.assertEqual(stats["segments"]["all"], 63)
+        self.assertEqual(sum(stats["segments"].values()), 2 * 63)
+        self.assertEqual(stats["room"]["tombstone_bytes"], 2 * (512 + 32))
+        self.assertEqual(stats["room"]["full"], stats["room"]["live_bytes"] / stats["room"]["limit_bytes"])
+        self.assertGreater(stats["room"]["limit_bytes"], 50 << 20)
         text = self.done("stats", self.device).decode()
         for section, facts in stats.items():
             self.assertIn(f"\n{section}\n", "\n" + text)
@@ -246,7 +255,7 @@ class Check(Case):
         record = content.index(b"the key", segment)
         for at, says in ((record + 4, "the record is damaged"), (content.index(b"the value", segment) + 4, "the record is damaged"),
                          (segment + 20, "the header is damaged"), (summary + 1, "the summary is damaged"),
-                         (footer + 40, "the footer is damaged"), (100, "damaged superblock"),
+                         (footer + 40, "the footer, or second header, is damaged"), (100, "damaged superblock"),
                          (SUPERBLOCKS[1] + 100, "damaged superblock")):
             self.flip(at)
             before = self.device.read_bytes()

@@ -215,10 +215,10 @@ class Keys(Case):
             self.refused(*words, self.device, "", *more, says=["key of 0 bytes", "65536"])
             self.refused(*words, self.device, "k" * 65537, *more, says=["65537", "65536"])
         self.refused("delete", self.device, "key", "", says="key of 0 bytes")
-        self.refused("put", self.device, "key", "-", give=bytes(262145), says=["standard input", "262144"])
         big = self.folder / "big"
-        big.write_bytes(bytes(262145))
-        self.refused("put", self.device, "key", "--file", big, says=[str(big), "262144"])
+        big.touch()
+        os.truncate(big, (4 << 30) + 1)
+        self.refused("put", self.device, "key", "--file", big, says=[str(big), "4294967296"])
         self.refused("put", self.device, "key", "--file", self.folder / "none", says="none': No such file")
         self.refused("put", self.device, "key", "--file", self.folder, says="directory")
         self.assertEqual(self.get("key"), b"value")
@@ -233,12 +233,13 @@ class Keys(Case):
 class Devices(Case):
     """What is no store, or not usable: said in one line, by every subcommand, and left as it is."""
 
-    def every(self, check, **keywords):
+    def every(self, check, without=(), **keywords):
         before = self.device.read_bytes() if self.device.is_file() else None
         for words in (["get", self.device, "k"], ["put", self.device, "k", "v"], ["delete", self.device, "k"],
                       ["list", self.device], ["dump", self.device, "-"], ["load", self.device, "/dev/null"],
                       ["stats", self.device], ["compact", self.device], ["check", self.device]):
-            check(*words, **keywords)
+            if words[0] not in without:
+                check(*words, **keywords)
         if before is not None:
             self.assertTrue(before == self.device.read_bytes(), "as it was")
 
@@ -338,7 +339,9 @@ class Devices(Case):
         program = self.folder / "spillway"
         shutil.copy(SPILLWAY, program)
         keywords = {"program": program, "preexec_fn": become_nobody} if os.getuid() == 0 else {}
-        self.every(self.refused, says="permission denied", **keywords)
+        self.every(self.refused, without=["check"], says="permission denied", **keywords)
+        ended = spillway("check", self.device, **keywords)
+        self.assertEqual((ended.status, ended.err), (0, ""), ended)
         self.refused("make", self.device, "--overwrite", says="permission denied", **keywords)
         os.chmod(self.device, 0o600)
         self.assertEqual(self.get("key"), b"value")
@@ -369,7 +372,7 @@ class Devices(Case):
         self.assertEqual((ended.status, ended.out), (1, b""), ended)
         self.assertRegex(ended.err, r"\Aspillway: [^\n]* is full; [^\n]*; \d+ records were loaded\n\Z")
         loaded = int(ended.err.split()[-4])
-        self.assertGreater(loaded, 30)
+        self.assertGreater(loaded, 15)  # of 8 segments those of the collector and the stream are not filled
         self.fails("put", self.device, "more", "-", give=bytes(200_000), says="full")
         there = [i for i, (key, value) in enumerate(records[:100])
                  if spillway("kv", "get", self.device, key).out == value]
@@ -383,7 +386,7 @@ class Devices(Case):
         for faults in ("write_eio=%1", "flush_eio=%1", "write_eio=@2"):
             ended = spillway("kv", "put", f"fault:{faults}:[{self.device}]", "other", "value")
             self.assertEqual((ended.status, ended.out), (1, b""), ended)
-            self.assertRegex(ended.err, r"\A(spillway: [^\n]* input/output error\n){1,2}\Z")  # the store's own, and the call's
+            self.assertRegex(ended.err, r"\Aspillway: [^\n]* input/output error\n\Z")
         self.assertEqual(self.get("key"), b"value")
         self.fails("make", f"fault:write_eio=@2:[{self.device}]", "--overwrite", says="input/output error")
 

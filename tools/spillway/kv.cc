@@ -36,7 +36,7 @@ constexpr Option kMakeOptions[] = {
     {"--overwrite", "", "what is on the device is lost"},
 };
 constexpr Option kPutOptions[] = {
-    {"--file", "FILE", "the value is what is in the file"},
+    {"--file", "FILE", "the value is what is in the file, up to 4 GiB"},
     {"--if-absent", "", "only if the key is not there"},
     {"--if-present", "", "only if it is"},
     {"--if-version", "VERSION", "only if it has this version, as put and get --version print it"},
@@ -64,9 +64,11 @@ constexpr Subcommand kSubcommands[] = {
      "Writes the value as it is, without a newline. Exit status 1: there is no such key.\n", 2, 2, kv_get,
      kGetOptions},
     {"put", "DEVICE KEY VALUE|-", "store a value",
-     "The value is VALUE, or with - what comes from standard input. It is on the device for good when this "
-     "ends;\n"
-     "prints the key's new version. Exit status 1: a condition is not met, and nothing was done. Write -- "
+     "The value is VALUE, or with - what comes from standard input, up to 4 GiB. It is on the device for "
+     "good "
+     "when this\n"
+     "ends; prints the key's new version. Exit status 1: a condition is not met, and nothing was done. Write "
+     "-- "
      "before a\n"
      "KEY or VALUE that begins with -.\n",
      2, 3, kv_put, kPutOptions},
@@ -110,7 +112,9 @@ constexpr Subcommand kSubcommands[] = {
      "verify a store",
      "Reads every segment and record, and compares the index with them; writes nothing. Prints a line for "
      "each\n"
-     "finding. Exit status: 0 clean, 1 there are findings. The same as spillway check.\n",
+     "finding. Exit status: 0 clean, 1 there are findings. The same as spillway check. The device may be one "
+     "that\n"
+     "cannot be written.\n",
      1,
      1,
      kv_check,

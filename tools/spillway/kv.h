@@ -49,10 +49,10 @@ T value_of(base::Expected<T> expected) {
   if constexpr (!std::is_void_v<T>) return std::move(*expected);
 }
 
-// The store's device, this process's alone. Throws as throw_error.
+// The store's device, this process's alone; for reading only, where nothing may be written. Throws as throw_error.
 class KvDevice {
  public:
-  explicit KvDevice(std::string_view text);
+  explicit KvDevice(std::string_view text, bool read_only = false);
   ~KvDevice();
   KvDevice(const KvDevice&) = delete;
   KvDevice& operator=(const KvDevice&) = delete;

@@ -8,7 +8,7 @@
 namespace tools {
 
 int kv_check(const KvLine& line) {
-  KvDevice device(line.words[0]);
+  KvDevice device(line.words[0], true);
   kv::CheckReport report;
   {
     Progress progress("check", Progress::Unit::kBytes);

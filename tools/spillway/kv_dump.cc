@@ -19,7 +19,7 @@ struct Field {
 };
 constexpr Field kFields[] = {
     {"bytes of a key", 1, 64 << 10, ','},
-    {"bytes of a value", 0, std::numeric_limits<uint32_t>::max(), ','},
+    {"bytes of a value", 0, uint64_t{4} << 30, ','},
     {"flags", 0, std::numeric_limits<uint32_t>::max(), ','},
     {"time of expiry", 0, (uint64_t{1} << 48) - 1, ':'},
     {"count of records", 0, std::numeric_limits<uint64_t>::max(), '\n'},

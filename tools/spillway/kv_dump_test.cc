@@ -115,7 +115,7 @@ TEST(KvDump, WhatIsMalformedIsRefusedWhereItIs) {
       {first + "+65537,1,0,0:", 21, "more than 65536"},
       {first + "+-3,1,0,0:one->x\n", 17, "not '-'"},
       {first + "+ 3,1,0,0:one->x\n", 17, "not ' '"},
-      {first + "+3,4294967296,0,0:one->x\n", 28, "bytes of a value is more"},
+      {first + "+3,4294967297,0,0:one->x\n", 28, "bytes of a value is more"},
       {first + "+3,1,4294967296,0:one->x\n", 30, "flags is more"},
       {first + "+3,1,0,281474976710656:one->x\n", 37, "expiry is more"},
       {first + "+3,1,0:one->x\n", 22, "not ':'"},

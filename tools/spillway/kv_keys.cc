@@ -1,13 +1,16 @@
 // spillway kv get, put, delete: one key, or some.
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <ctime>
 
 #include "kv.h"
+#include "progress.h"
 
 namespace tools {
 namespace {
@@ -58,7 +61,9 @@ class Source {
       : line_(line),
         name_(is_input ? "standard input" : concat('\'', printable(line.options.at("--file")), '\'')) {
     if (!is_input) descriptor_ = open(std::string(line.options.at("--file")).c_str(), O_RDONLY | O_CLOEXEC);
-    if (descriptor_ < 0) refuse();
+    struct stat facts = {};
+    if (descriptor_ < 0 || fstat(descriptor_, &facts) != 0) refuse();
+    if (S_ISREG(facts.st_mode) && static_cast<uint64_t>(facts.st_size) > kv::kValueBytesMax) refuse_size();
   }
   ~Source() {
     if (descriptor_ != STDIN_FILENO) close(descriptor_);
@@ -66,13 +71,14 @@ class Source {
   Source(const Source&) = delete;
   Source& operator=(const Source&) = delete;
 
-  const std::string& name() const { return name_; }
   // The next bytes; 0 at the end.
   size_t read(std::span<std::byte> to) {
     ssize_t bytes = 0;
     do bytes = ::read(descriptor_, to.data(), to.size());
     while (bytes < 0 && errno == EINTR);
     if (bytes < 0) refuse();
+    read_bytes_ += static_cast<uint64_t>(bytes);
+    if (read_bytes_ > kv::kValueBytesMax) refuse_size();
     return static_cast<size_t>(bytes);
   }
 
@@ -80,36 +86,53 @@ class Source {
   [[noreturn]] void refuse() const {
     line_.refuse(concat("cannot read ", name_, ": ", std::strerror(errno)));
   }
+  [[noreturn]] void refuse_size() const {
+    line_.refuse(
+        concat(name_, " has more than ", kv::kValueBytesMax, " bytes, which is the most for a value"));
+  }
 
   const KvLine& line_;
   std::string name_;
   int descriptor_ = STDIN_FILENO;
+  uint64_t read_bytes_ = 0;
 };
 
-// Puts what comes from the source. All of it is read first, up to what a record takes: nothing is put of a value that is too large
-// or whose source fails.
-kv::Changed put_from(const KvLine& line, kv::Store& store, kv::Session& session, Source& source,
+constexpr size_t kPieceBytes = 1 << 20;
+
+// Puts what comes from the source, in the memory of two pieces: of one that fails in the middle nothing.
+kv::Changed put_from(const KvLine& line, kv::Session& session, Source& source,
                      const kv::PutOptions& options) {
-  const uint64_t most = store.identity().geometry.value_bytes_max();
-  std::vector<std::byte> value(most + 1);
-  size_t value_bytes = 0;
-  while (value_bytes < value.size()) {
-    const size_t bytes = source.read(std::span(value).subspan(value_bytes));
-    if (bytes == 0) break;
-    value_bytes += bytes;
+  Progress progress("put", Progress::Unit::kBytes);
+  std::vector<std::byte> piece(kPieceBytes);
+  kv::ValueWriter writer;
+  value_of(writer.open(session, line.words[1]));
+  for (uint64_t done_bytes = 0;;) {
+    const size_t bytes = source.read(piece);
+    if (bytes == 0) return value_of(writer.commit(options));
+    value_of(writer.append(std::span(piece).first(bytes)));
+    progress.at(done_bytes += bytes, 0);
   }
-  if (value_bytes > most)
-    line.refuse(concat(source.name(), " has more than ", most,
-                       " bytes, which is the most for a value in this store"));
-  return value_of(session.put(line.words[1], std::span(value).first(value_bytes), options));
 }
 
-kv::Changed put(const KvLine& line, kv::Store& store, kv::Session& session, const kv::PutOptions& options) {
+kv::Changed put(const KvLine& line, kv::Session& session, const kv::PutOptions& options) {
   if (line.has("--file") || line.words[2] == "-") {
     Source source(line, !line.has("--file"));
-    return put_from(line, store, session, source, options);
+    return put_from(line, session, source, options);
   }
   return value_of(session.put(line.words[1], std::as_bytes(std::span(line.words[2])), options));
+}
+
+// As it is; main says if standard output does not take it.
+void print_value(kv::Session& session, kv::Found& found) {
+  // Where the value is shown it is progress enough.
+  Progress progress("get", Progress::Unit::kBytes, isatty(STDOUT_FILENO) == 0);
+  std::vector<std::byte> piece(std::min<uint64_t>(found.value_bytes(), kPieceBytes));
+  for (uint64_t at = 0; at < found.value_bytes() && std::ferror(stdout) == 0;) {
+    const size_t bytes = value_of(session.read_value(found, at, piece));
+    std::fwrite(piece.data(), 1, bytes, stdout);
+    at += bytes;
+    progress.at(at, found.value_bytes());
+  }
 }
 
 int say_outcome(const KvLine& line, const kv::Changed& changed) {
@@ -136,14 +159,14 @@ int kv_get(const KvLine& line) {
   bool is_there = false;
   {
     KvSession session(*store);
-    const kv::Found found = value_of(session->get(key));
+    kv::Found found = value_of(session->get(key));
     is_there = found.found();
     if (!is_there)
       say_absent(key);
     else if (line.has("--version"))
       std::printf("%lu\n", found.version());
     else
-      std::fwrite(found.value().data(), 1, found.value().size(), stdout);
+      print_value(*session, found);
   }
   store.close();
   return is_there ? 0 : 1;
@@ -158,7 +181,7 @@ int kv_put(const KvLine& line) {
   kv::Changed changed;
   {
     KvSession session(*store);
-    changed = put(line, *store, *session, options);
+    changed = put(line, *session, options);
   }
   store.close();
   return say_outcome(line, changed);

@@ -15,28 +15,32 @@
 namespace tools {
 namespace {
 
+constexpr size_t kPartBytes = 1 << 20;
+
 std::string_view text_of(kv::Bytes bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// Calls act(entry) for each key until it returns false.
+// Calls act(snapshot, entry) for each key until it returns false.
 template <class Act>
 void for_each_entry(kv::Session& session, const Act& act) {
-  struct Opened : kv::Snapshot {
-    ~Opened() { close(); }
-  } snapshot;
+  kv::Snapshot snapshot;
   value_of(snapshot.open(session));
   kv::Snapshot::Entry entry;
   while (value_of(snapshot.next(entry)))
-    if (!act(entry)) return;
+    if (!act(snapshot, entry)) return;
 }
 
-// The entry's value, all of it.
-std::string_view value_of_entry(const kv::Snapshot::Entry& entry) {
-  if (entry.value.size() != entry.value_bytes)
-    throw std::runtime_error(concat("the value of '", escaped(entry.key.substr(0, 60)), "', ",
-                                    entry.value_bytes, " bytes, is too large for this program"));
-  return text_of(entry.value);
+// Calls act(text) for the parts of the entry's value.
+template <class Act>
+void for_each_part(kv::Snapshot& snapshot, const kv::Snapshot::Entry& entry, const Act& act) {
+  if (!entry.is_large) return act(text_of(entry.value));
+  std::vector<std::byte> part(kPartBytes);
+  for (uint64_t at = 0; at < entry.value_bytes;) {
+    const size_t bytes = value_of(snapshot.read_value(at, part));
+    act(text_of(std::span(part).first(bytes)));
+    at += bytes;
+  }
 }
 
 // Where a dump goes: a file that it makes, gone again unless done() was called, or standard output.
@@ -91,12 +95,12 @@ int kv_list(const KvLine& line) {
   const bool with_values = line.has("--values"), is_raw = line.has("--null");
   const std::string_view prefix = line.has("--prefix") ? line.options.at("--prefix") : "";
   uint64_t left = line.has("--count") ? line.number("--count", 1, ~uint64_t{0}) : ~uint64_t{0};
-  const auto print = [&](std::string_view text, char end) {
+  const auto print = [&](std::string_view text) {
     const std::string shown = is_raw ? std::string() : escaped(text);
     const std::string_view out = is_raw ? text : shown;
     std::fwrite(out.data(), 1, out.size(), stdout);
-    std::putchar(is_raw ? '\0' : end);
   };
+  const auto print_end = [&](char end) { std::putchar(is_raw ? '\0' : end); };
   KvStore store(line.words[0]);
   {
     KvSession session(*store);
@@ -104,11 +108,15 @@ int kv_list(const KvLine& line) {
     Progress progress("list", Progress::Unit::kKeys, isatty(STDOUT_FILENO) == 0);
     const uint64_t all = store->counts().index.entries;
     uint64_t seen = 0;
-    for_each_entry(*session, [&](const kv::Snapshot::Entry& entry) {
+    for_each_entry(*session, [&](kv::Snapshot& snapshot, const kv::Snapshot::Entry& entry) {
       progress.at(++seen, all);
       if (!entry.key.starts_with(prefix)) return true;
-      print(entry.key, with_values ? '\t' : '\n');
-      if (with_values) print(value_of_entry(entry), '\n');
+      print(entry.key);
+      print_end(with_values ? '\t' : '\n');
+      if (with_values) {
+        for_each_part(snapshot, entry, print);
+        print_end('\n');
+      }
       return --left > 0 && std::ferror(stdout) == 0;
     });
   }
@@ -125,12 +133,12 @@ int kv_dump(const KvLine& line) {
     Progress progress("dump", Progress::Unit::kKeys);
     const uint64_t all = store->counts().index.entries;
     output.write(kDumpFirstLine);
-    for_each_entry(*session, [&](const kv::Snapshot::Entry& entry) {
+    for_each_entry(*session, [&](kv::Snapshot& snapshot, const kv::Snapshot::Entry& entry) {
       output.write(dump_record_begin({.key = std::string(entry.key),
                                       .value_bytes = entry.value_bytes,
                                       .flags = entry.flags,
                                       .expires_ms = entry.expires_ms}));
-      output.write(value_of_entry(entry));
+      for_each_part(snapshot, entry, [&](std::string_view part) { output.write(part); });
       output.write(kDumpRecordEnd);
       progress.at(++count, all);
       return true;

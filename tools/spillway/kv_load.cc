@@ -2,7 +2,8 @@
 //
 // 1 one task reads and takes the dump apart (kv_dump.h); each record is put by a task of its own, kDepth at a time
 // 2 of records with the same key the later one is put when the one before it has been: two such are never under way together
-// 3 before it waits for more input, all that has been read is put
+//   A value that one record of the store cannot hold is not kept in memory: the task that reads puts it, piece by piece
+// 3 before it waits for more input, all records that have been read are put
 // 4 whatever ends it, what was put is on the medium for good, or the error says that it may not be
 #include <fcntl.h>
 #include <poll.h>
@@ -47,9 +48,7 @@ class Puts {
 
   // Begins to put it, when there is room. Errors are said by error(), later.
   void put(Record record) {
-    if (std::ranges::any_of(slots_,
-                            [&](const Slot& slot) { return slot.is_busy && slot.record.key == record.key; }))
-      drain();
+    wait_for(record.key);
     static_cast<void>(room_.acquire({.cancellable = false}));
     Slot& slot = *std::ranges::find(slots_, false, &Slot::is_busy);
     slot.puts = this;
@@ -63,6 +62,16 @@ class Puts {
       task::detach(**task);
     else
       end(slot, task.error());
+  }
+  // The same for one whose value comes in parts: begin(), append() for each, commit(). It has been put when that returns.
+  void begin(const Record& record) {
+    wait_for(record.key);
+    options_ = record.options;
+    note(writer_.open(session_, record.key));
+  }
+  void append(kv::Bytes part) { note(writer_.append(part)); }
+  void commit() {
+    if (note(writer_.commit(options_))) ++done_count_;
   }
   // Waits until nothing is under way.
   void drain() {
@@ -79,6 +88,15 @@ class Puts {
     bool is_busy = false;
   };
 
+  void wait_for(std::string_view key) {
+    if (std::ranges::any_of(slots_, [&](const Slot& slot) { return slot.is_busy && slot.record.key == key; }))
+      drain();
+  }
+  template <class T>
+  bool note(const base::Expected<T>& done) {
+    if (!done && !error_) error_ = done.error();
+    return done.has_value();
+  }
   void run(Slot& slot) {
     auto done = session_.put(slot.record.key, slot.record.value, slot.record.options);
     end(slot, done ? std::nullopt : std::optional(done.error()));
@@ -95,6 +113,8 @@ class Puts {
   kv::Session& session_;
   Slot slots_[kDepth];
   task::IntraSemaphore room_{kDepth};
+  kv::ValueWriter writer_;
+  kv::PutOptions options_;  // of what it writes
   uint64_t done_count_ = 0;
   std::optional<base::Error> error_;
 };
@@ -192,21 +212,27 @@ class Load {
         case Event::kEnd: break;
         case Event::kRecord: {
           const DumpRecord& record = reader_.record();
-          const uint64_t most = store_.identity().geometry.value_bytes_max();
-          if (record.value_bytes > most)
-            return where(
-                concat("a value of ", record.value_bytes, " bytes; this store takes ", most, " or fewer"));
           record_ = {.key = record.key,
                      .value = {},
                      .options = {.expires_ms = record.expires_ms, .flags = record.flags}};
+          is_large_ = record.value_bytes > store_.identity().geometry.value_bytes_max();
+          if (is_large_) puts.begin(record_);
           break;
         }
         case Event::kValue: {
           const auto value = std::as_bytes(std::span(reader_.value()));
-          record_.value.insert(record_.value.end(), value.begin(), value.end());
+          if (is_large_)
+            puts.append(value);
+          else
+            record_.value.insert(record_.value.end(), value.begin(), value.end());
           break;
         }
-        case Event::kEndOfRecord: puts.put(std::move(record_)); break;
+        case Event::kEndOfRecord:
+          if (is_large_)
+            puts.commit();
+          else
+            puts.put(std::move(record_));
+          break;
       }
       if (puts.error()) return "";
     }
@@ -220,6 +246,7 @@ class Load {
   const Input& input_;
   DumpReader reader_;
   Puts::Record record_;
+  bool is_large_ = false;  // its value is not in it
 };
 
 Ending load(kv::Store& store, const Input& input) {

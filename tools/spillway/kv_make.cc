@@ -178,8 +178,8 @@ int kv_make(const KvLine& line) {
   value_of(kv::Store::make(*device, options));
   if (file) file->keep();
   const kv::Geometry geometry = geometry_of(*device);
-  std::printf("made a store of %lu segments of %s; values may have up to %s\n", geometry.segment_count,
-              readable_bytes(geometry.segment_bytes).c_str(),
+  std::printf("made a store of %lu segments of %s; values of more than %s are kept in pieces\n",
+              geometry.segment_count, readable_bytes(geometry.segment_bytes).c_str(),
               readable_bytes(geometry.value_bytes_max()).c_str());
   return 0;
 }

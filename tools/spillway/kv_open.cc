@@ -18,6 +18,7 @@ bool is_failure(int number) {
     case EMFILE:
     case ENFILE:
     case EAGAIN:
+    case ECANCELED:
     case ENODEV:
     case ENXIO:
     case ETIMEDOUT: return true;
@@ -33,7 +34,8 @@ void throw_error(const base::Error& error) {
   throw WrongInput(line);
 }
 
-KvDevice::KvDevice(std::string_view text) : device_(value_of(storage::open_device(text, {.store = true}))) {}
+KvDevice::KvDevice(std::string_view text, bool read_only)
+    : device_(value_of(storage::open_device(text, {.store = true, .read_only = read_only}))) {}
 
 KvDevice::~KvDevice() { device_->close(); }
 

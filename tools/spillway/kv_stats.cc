@@ -16,8 +16,10 @@ Json stats_of(kv::Store& store) {
   const kv::StoreCounts counts = store.counts();
   const kv::RecoveryReport& recovery = store.recovery();
   const uint64_t usable_bytes = geometry.segment_count * geometry.segment_bytes;
-  const uint64_t live_bytes = counts.log.live_grains * geometry.grain_bytes;
+  const uint64_t record_bytes = counts.log.live_grains * geometry.grain_bytes;
   const uint64_t used_bytes = usable_bytes - counts.log.free_segments * geometry.segment_bytes;
+  // Tombstones, which end by themselves, are no reason to refuse a put.
+  const uint64_t live_bytes = counts.log.live_bytes - counts.log.tombstone_bytes;
   const auto share = [](uint64_t part, uint64_t whole) {
     return whole == 0 ? 0.0 : static_cast<double>(part) / static_cast<double>(whole);
   };
@@ -26,28 +28,41 @@ Json stats_of(kv::Store& store) {
             {"grain_bytes", geometry.grain_bytes},
             {"segment_bytes", geometry.segment_bytes},
             {"spare_percent", geometry.spare_percent},
-            {"largest_value_bytes", geometry.value_bytes_max()}}},
-          {"keys", {{"count", counts.index.entries}}},
+            {"value_in_one_record_bytes", geometry.value_bytes_max()}}},
           {"segments",
            {{"all", geometry.segment_count},
             {"free", counts.log.free_segments},
+            {"open", counts.log.open_segments},
             {"sealed", counts.log.sealed_segments},
-            {"open", geometry.segment_count - counts.log.free_segments - counts.log.sealed_segments}}},
+            {"emptied", counts.log.emptied_segments},
+            {"checkpoint", counts.log.checkpoint_segments}}},
           {"room",
            {{"live_bytes", live_bytes},
-            {"dead_bytes", used_bytes - std::min(used_bytes, live_bytes)},
-            {"occupancy", share(live_bytes, usable_bytes)}}},
+            {"limit_bytes", counts.log.limit_bytes},
+            {"full", share(live_bytes, counts.log.limit_bytes)},
+            {"tombstone_bytes", counts.log.tombstone_bytes},
+            {"dead_bytes", used_bytes - std::min(used_bytes, record_bytes)}}},
           {"index",
-           {{"memory_bytes", counts.index.memory_bytes},
+           {{"entries", counts.index.entries},
+            {"memory_bytes", counts.index.memory_bytes},
             {"tables", counts.index.tables},
-            {"memory_of_a_key_bytes", share(counts.index.memory_bytes, counts.index.entries)}}},
+            {"memory_of_an_entry_bytes", share(counts.index.memory_bytes, counts.index.entries)}}},
+          {"collected",
+           {{"segments", counts.collected.victims},
+            {"moved_records", counts.collected.moved_records},
+            {"moved_bytes", counts.collected.moved_bytes},
+            {"read_bytes", counts.collected.read_bytes},
+            {"expired_records", counts.collected.expired_records},
+            {"ended_tombstones", counts.collected.ended_tombstones},
+            {"damaged_records", counts.collected.damaged_records}}},
           {"recovery",
            {{"records", recovery.records},
             {"read_bytes", recovery.read_bytes},
             {"scanned_segments", recovery.scanned_segments},
             {"damaged_segments", recovery.damaged_segments},
             {"lost_segments", recovery.lost_segments},
-            {"passed_grains", recovery.passed_grains}}}};
+            {"passed_grains", recovery.passed_grains},
+            {"headless_pieces", recovery.headless_pieces}}}};
 }
 
 std::string words_of(std::string name) {
@@ -77,7 +92,7 @@ int kv_stats(const KvLine& line) {
   for (const auto& [section, facts] : stats.items()) {
     std::printf("%s\n", words_of(section).c_str());
     for (const auto& [name, value] : facts.items())
-      std::printf("  %-20s %s\n", words_of(name).c_str(), readable(name, value).c_str());
+      std::printf("  %-22s %s\n", words_of(name).c_str(), readable(name, value).c_str());
   }
   return 0;
 }

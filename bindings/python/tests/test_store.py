@@ -36,6 +36,39 @@ class MemoryTest(unittest.TestCase):
         store[b"empty"] = b""
         self.assertEqual(store[b"empty"], b"")
 
+    def test_items_are_of_one_moment(self):
+        expected = {b"key%d" % i: b"value%d" % i for i in range(500)}
+        expected[b"empty"] = b""
+        self.store.put_many(expected)
+        items = self.store.items()
+        for i in range(500):
+            self.store[b"key%d" % i] = b"new"
+            self.store[b"more%d" % i] = b"new"
+        del self.store[b"empty"]
+        seen = list(items)
+        self.assertEqual(len(seen), len(expected))
+        self.assertEqual(dict(seen), expected)
+        self.assertEqual(list(items), [], "it has ended")
+        self.assertEqual(len(dict(self.store.items())), 1000)
+
+    def test_items_keep_the_store_open(self):
+        self.store[b"key"] = b"value"
+        items = self.store.items()
+        with self.assertRaises(spillway.InUseError):
+            self.store.close()
+        del items
+        self.store.close()
+        with self.assertRaises(ValueError):
+            self.store.items()
+
+    def test_items_give_way(self):
+        keys = [b"key%d" % i for i in range(400)]
+        self.store.put_many({key: bytes(100_000) for key in keys})
+        items = self.store.items()
+        self.store.put_many({key: bytes(100_000) for key in keys})
+        with self.assertRaises(spillway.CanceledError):
+            list(items)
+
     def test_bytes_of_any_kind(self):
         self.store[bytearray(b"key\0")] = memoryview(b"a value")[2:]
         self.assertEqual(self.store[b"key\0"], b"value")

@@ -8,8 +8,8 @@
 Keys and values are bytes, or anything that has them (bytearray, memoryview). A Store is for all threads: calls release the interpreter
 lock while they wait, and each thread that is in a call has a session of its own. Errors are exceptions with the library's line.
 """
-from ._kv import (DamagedError, Entry, Error, FullError, InUseError, NotFoundError, Store, StoreExistsError, library_version,
-                  make)
+from ._kv import (CanceledError, DamagedError, Entry, Error, FullError, InUseError, NotFoundError, Store, StoreExistsError,
+                  library_version, make)
 
-__all__ = ["DamagedError", "Entry", "Error", "FullError", "InUseError", "NotFoundError", "Store", "StoreExistsError",
-           "library_version", "make"]
+__all__ = ["CanceledError", "DamagedError", "Entry", "Error", "FullError", "InUseError", "NotFoundError", "Store",
+           "StoreExistsError", "library_version", "make"]

@@ -334,6 +334,8 @@ static PyMethodDef kStoreMethods[] = {
      "Puts the values of a mapping, or of pairs, many at a time."},
     {"delete_many", (PyCFunction)kv_delete_many, METH_O,
      "Removes keys, many at a time; how many were there?"},
+    {"items", (PyCFunction)kv_items, METH_NOARGS,
+     "All keys and values as they are now, one pair after the other."},
     {"stats", (PyCFunction)store_stats, METH_NOARGS, "What the store holds and where."},
     {NULL, NULL, 0, NULL}};
 
@@ -376,6 +378,7 @@ PyMODINIT_FUNC PyInit__kv(void) {
   if (status == 0) status = PyModule_AddObjectRef(module, "Store", store);
   if (status == 0) status = PyModule_AddObjectRef(module, "Entry", (PyObject *)entry_type);
   if (status == 0) status = kv_add_errors(module);
+  if (status == 0) status = kv_add_items();
   Py_XDECREF(store);
   if (status == 0) return module;
   Py_XDECREF(module);

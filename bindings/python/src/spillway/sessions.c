@@ -10,6 +10,7 @@ static const struct {
   int status;
 } kErrors[] = {
     {"spillway.Error", 0},
+    {"spillway.CanceledError", SPILLWAY_KV_CANCELED},
     {"spillway.DamagedError", SPILLWAY_KV_DAMAGED},
     {"spillway.FullError", SPILLWAY_KV_FULL},
     {"spillway.InUseError", SPILLWAY_KV_IN_USE},

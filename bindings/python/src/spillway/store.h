@@ -29,4 +29,9 @@ PyObject *kv_bytes(spillway_kv_session *session, spillway_kv_value *value);
 PyObject *kv_get_many(KvStore *self, PyObject *keys);
 PyObject *kv_put_many(KvStore *self, PyObject *pairs);
 PyObject *kv_delete_many(KvStore *self, PyObject *keys);
+
+// Store.items() (items.c).
+PyObject *kv_items(KvStore *self, PyObject *unused);
+// Makes the iterator's class. -1 with an exception.
+int kv_add_items(void);
 #endif

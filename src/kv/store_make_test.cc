@@ -1,0 +1,122 @@
+// What is made of a medium, and what is said when it fails.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <thread>
+
+#include "kv/test_store.h"
+#include "storage/fault.h"
+#include "storage/open.h"
+
+namespace kv {
+namespace {
+
+SegmentHeader header_of(storage::Device& device, uint64_t segment, Identity& identity) {
+  Channel channel;
+  EXPECT_TRUE(channel.open_for_threads(device));
+  alignas(4096) std::byte block[kSuperblockBytes];
+  EXPECT_EQ(channel.read(0, block), 0);
+  identity = *read_superblock(block, device.capacity_bytes());
+  EXPECT_EQ(channel.read(identity.geometry.segment_offset(segment), std::span(block)), 0);
+  SegmentHeader header;
+  EXPECT_TRUE(read_segment_header(identity, block, header));
+  channel.close();
+  return header;
+}
+
+TEST(StoreMake, GenerationsBeginFarFromEachOther) {
+  storage::Device* const device = *storage::make_memory_device(17 << 20);
+  uint64_t before = 0, highest = 0;
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_TRUE(Store::make(*device, {.segment_bytes = 1 << 20}));
+    Identity identity;
+    const uint64_t generation = header_of(*device, 3, identity).generation;
+    EXPECT_EQ(generation, header_of(*device, 0, identity).generation);
+    EXPECT_LT(generation, uint64_t{1} << 40);
+    EXPECT_GT(std::max(generation, before) - std::min(generation, before), 1u << 16);
+    highest = std::max(highest, generation);
+    before = generation;
+  }
+  EXPECT_GT(highest, uint64_t{1} << 34);
+  device->close();
+}
+
+// A file ends where something was last written to it, and a device for a store where its file does: making one writes to the end of the
+// last segment, whoever made the file.
+TEST(StoreMake, AFileIsAsLargeAsItsStore) {
+  char folder[] = "/tmp/spillway-store-XXXXXX";
+  ASSERT_NE(mkdtemp(folder), nullptr);
+  const std::string path = std::string(folder) + "/store";
+  for (const char* scheme : {"", "file:", "aio:"}) {
+    auto device = storage::open_device(scheme + path, {});
+    ASSERT_TRUE(device) << device.error().message;
+    ASSERT_TRUE(Store::make(**device, {.segment_bytes = 1 << 20, .capacity_bytes = (12 << 20) + 123'000}));
+    (*device)->close();
+    EXPECT_EQ(std::filesystem::file_size(path), 12u << 20);
+    device = storage::open_device(scheme + path, {.store = true});
+    ASSERT_TRUE(device) << device.error().message;
+    auto store = Store::open(**device, {});
+    ASSERT_TRUE(store) << store.error().message;
+    EXPECT_EQ((*store)->identity().geometry.segment_count, 11u);
+    EXPECT_TRUE((*store)->close());
+    (*device)->close();
+    unlink(path.c_str());
+  }
+  rmdir(folder);
+}
+
+// A device whose flushes fail from the first one on that the store makes after it was opened, or a bit later.
+struct Failing {
+  explicit Failing(uint64_t good_flushes) {
+    storage::Device* inner = *storage::make_memory_device(17 << 20);
+    EXPECT_TRUE(Store::make(*inner, {.segment_bytes = 1 << 20}));
+    storage::FaultSchedule faults;
+    faults.add({.operations = storage::operation_bit(storage::Operation::kFlush),
+                .when = storage::FaultRule::When::kFrom,
+                .error = EIO,
+                .n = good_flushes + 1});
+    device = *storage::make_fault_device(inner, faults);
+    auto opened = Store::open(*device, {.stream_count = 1});
+    EXPECT_TRUE(opened) << opened.error().message;
+    store = *opened;
+  }
+  ~Failing() { device->close(); }
+
+  storage::Device* device = nullptr;
+  Store* store = nullptr;
+};
+
+TEST(StoreFailure, ThatACallTellsIsNotLogged) {
+  testing::internal::CaptureStderr();
+  for (uint64_t good_flushes = 1; good_flushes < 4; ++good_flushes) {
+    Failing failing(good_flushes);
+    Session session;
+    ASSERT_TRUE(session.open(*failing.store));
+    base::Expected<Changed> done;
+    for (int i = 0; i < 100 && done; ++i) done = session.put("key", {});
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().number, EIO);
+    session.close();
+    EXPECT_FALSE(failing.store->close());
+  }
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
+TEST(StoreFailure, ThatNobodyIsToldIsLoggedOnce) {
+  testing::internal::CaptureStderr();
+  {
+    Failing failing(1);  // the keeper's, for the first segments
+    std::this_thread::sleep_for(std::chrono::seconds(4));
+    EXPECT_FALSE(failing.store->close());
+  }
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("takes no writes any more: input/output error\n"), std::string::npos) << said;
+  EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
+}
+
+}  // namespace
+}  // namespace kv

@@ -1,0 +1,280 @@
+// Stores on a medium of which a part cannot be read: they open, count it, have all that is elsewhere, and go on; and once it can be read
+// again nothing that it held is lost, and nothing that was changed meanwhile comes back.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+
+#include "kv/cut_device.h"
+#include "kv/store_image.h"
+#include "kv/test_store.h"
+
+namespace kv {
+namespace {
+
+constexpr uint64_t kBytes = 25 << 20;
+constexpr int kKeys = 900;
+
+using Texts = std::map<std::string, std::string>;
+
+std::string key_of(int i) { return "key" + std::to_string(i); }
+
+// Without and with a checkpoint that knows everything.
+class UnreadableTest : public testing::TestWithParam<bool> {
+ protected:
+  ~UnreadableTest() override {
+    if (store != nullptr) close();
+    device->close();
+  }
+  void open(const std::string& expected_error = "") {
+    auto opened = Store::open(*device, {.durability = Durability::kNone,
+                                        .stream_count = 1,
+                                        .checkpoint_records = GetParam() ? 1'000'000u : 0});
+    if (!expected_error.empty()) {
+      ASSERT_FALSE(opened);
+      EXPECT_EQ(opened.error().message, expected_error);
+      return;
+    }
+    ASSERT_TRUE(opened) << opened.error().message;
+    store = *opened;
+    ASSERT_TRUE(session.open(*store));
+  }
+  void close() {
+    session.close();
+    auto closed = store->close();
+    store = nullptr;
+    ASSERT_TRUE(closed) << closed.error().message;
+  }
+  void put(int i, const std::string& value) {
+    auto done = session.put(key_of(i), bytes_of(value));
+    ASSERT_TRUE(done) << done.error().message;
+    expected[key_of(i)] = value;
+  }
+  void remove(int i) {
+    auto done = session.remove(key_of(i));
+    ASSERT_TRUE(done) << done.error().message;
+    expected.erase(key_of(i));
+  }
+  // In several sealed segments.
+  void fill() {
+    ASSERT_TRUE(Store::make(*device, {.segment_bytes = 1 << 20}));
+    open();
+    for (int i = 0; i < kKeys; ++i) put(i, "first " + std::string(4000 + i, 'f'));
+    for (int i = 0; i < kKeys; i += 3) put(i, "second " + std::string(2000 + i, 's'));
+    for (int i = 0; i < kKeys; i += 10) remove(i);
+    close();
+    image.emplace(device->medium(1, 100));
+    for (const auto& [key, value] : expected) where[key] = image->newest(key)->segment;
+    victim = where.at("key502");
+  }
+  void make_unreadable(uint64_t offset, uint64_t bytes) { device->fail_reads(offset, bytes); }
+  // Those that are elsewhere are there, and how those are that are not is returned: known values, errors, none.
+  std::array<int, 3> expect_others() {
+    std::array<int, 3> counts = {};
+    for (int i = 0; i < kKeys; ++i) {
+      const std::string key = key_of(i);
+      auto found = session.get(key);
+      if (where.contains(key) && where[key] == victim && !changed.contains(key)) {
+        if (!found) EXPECT_EQ(found.error().number, EIO);
+        ++counts[!found ? 1 : found->found() ? 0 : 2];
+        continue;
+      }
+      EXPECT_TRUE(found) << key << ": " << found.error().message;
+      if (!found) continue;
+      EXPECT_EQ(found->found(), expected.contains(key)) << key;
+      if (found->found() && expected.contains(key))
+        EXPECT_TRUE(text_of(found->value()) == expected[key]) << key;
+    }
+    return counts;
+  }
+  void expect_all() {
+    victim = Log::kNone;
+    expect_others();
+  }
+  void change(int i, const std::string& value) {
+    changed[key_of(i)] = value;
+    if (value.empty())
+      remove(i);
+    else
+      put(i, value);
+  }
+
+  CutDevice* device = new CutDevice(std::vector<std::byte>(kBytes), 0);
+  Store* store = nullptr;
+  Session session;
+  Texts expected, changed;
+  std::map<std::string, uint32_t> where;
+  std::optional<StoreImage> image;
+  uint32_t victim = Log::kNone;
+};
+
+TEST_P(UnreadableTest, AWholeSegment) {
+  fill();
+  make_unreadable(image->begin_of(victim), 1 << 20);
+  open();
+  EXPECT_EQ(store->recovery().unreadable_segments, 1u);
+  EXPECT_EQ(store->recovery().lost_segments, 0u);
+  EXPECT_EQ(store->recovery().checkpoint != 0, GetParam());
+  const auto [values, errors, none] = expect_others();
+  EXPECT_GT(values + errors + none, 100);
+  // A checkpoint knows that they are there; what else knows it cannot be read.
+  if (GetParam())
+    EXPECT_EQ(values + none, 0);
+  else
+    EXPECT_EQ(errors, 0);
+  // It is used as any store, and collected.
+  std::mt19937_64 random(3);
+  for (int turn = 0; turn < 15'000; ++turn) {
+    const int i = static_cast<int>(random() % (kKeys / 2)) * 2;
+    change(i, random() % 4 == 0 ? "" : std::to_string(turn) + std::string(random() % 5000, 'n'));
+  }
+  EXPECT_GT(store->counts().collected.victims, 5u);
+  EXPECT_EQ(store->counts().collected.checkpoints, 0u);
+  store->compact();
+  expect_others();
+  store->verify();
+  close();
+  open();
+  EXPECT_EQ(store->recovery().unreadable_segments, 1u);
+  expect_others();
+  close();
+  make_unreadable(0, 0);
+  open();
+  EXPECT_EQ(store->recovery().unreadable_segments, 0u);
+  expect_all();
+  store->compact();
+  expect_all();
+  store->verify();
+  close();
+  open();
+  expect_all();
+}
+
+// One grain, wherever it is.
+TEST_P(UnreadableTest, AGrain) {
+  fill();
+  const auto record = image->newest("key502");
+  ASSERT_TRUE(record);
+  const std::pair<const char*, uint64_t> places[] = {{"header", image->begin_of(victim)},
+                                                     {"footer", image->last_grain_of(victim)},
+                                                     {"summary", *image->summary_of(victim)},
+                                                     {"record", record->offset},
+                                                     {"value", record->offset + 4096 / 512 * 512}};
+  for (const auto& [name, offset] : places) {
+    SCOPED_TRACE(name);
+    device->close();
+    device = new CutDevice(image->bytes, 0);
+    make_unreadable(offset, 512);
+    open();
+    EXPECT_EQ(store->recovery().unreadable_segments, 0u);
+    const bool is_record = std::string(name) == "record" || std::string(name) == "value";
+    if (!is_record) {
+      const uint32_t all = std::exchange(victim, Log::kNone);
+      expect_others();
+      victim = all;
+    } else {
+      auto found = session.get("key502");
+      ASSERT_FALSE(found);
+      EXPECT_EQ(found.error().number, EIO);
+      EXPECT_EQ(session.get("key503").has_value(), true);
+      // It can be replaced.
+      auto done = session.put("key502", bytes_of("new"));
+      ASSERT_TRUE(done) << done.error().message;
+      EXPECT_EQ(text_of(session.get("key502")->value()), "new");
+    }
+    close();
+    make_unreadable(0, 0);
+    open();
+    for (const auto& [key, value] : expected) {
+      auto found = session.get(key);
+      ASSERT_TRUE(found && found->found()) << key;
+      EXPECT_TRUE(text_of(found->value()) == (is_record && key == "key502" ? "new" : value)) << key;
+    }
+    close();
+  }
+}
+
+// Of a segment that was being written when the process ended.
+TEST_P(UnreadableTest, AGrainOfASegmentWithoutSummary) {
+  fill();
+  open();
+  for (int i = 0; i < 100; ++i) put(i, "third " + std::string(1000, 't'));
+  image.emplace(device->medium(1, 100));
+  close();
+  device->close();
+  device = new CutDevice(image->bytes, 0);
+  const auto record = image->newest("key52");
+  ASSERT_TRUE(record && !image->summary_of(record->segment));
+  make_unreadable(record->offset, 512);
+  for (int turn = 0; turn < 2; ++turn) {
+    open();
+    EXPECT_EQ(store->recovery().unreadable_segments, 0u);
+    EXPECT_EQ(store->recovery().unreadable_grains, 1u);
+    for (const auto& [key, value] : expected) {
+      if (key == "key52") continue;
+      auto found = session.get(key);
+      ASSERT_TRUE(found && found->found()) << key;
+      EXPECT_TRUE(text_of(found->value()) == value) << key;
+    }
+    store->compact();
+    close();
+  }
+  make_unreadable(0, 0);
+  open();
+  EXPECT_EQ(text_of(session.get("key52")->value()), expected["key52"])
+      << "what can be read again is not lost";
+  expect_all();
+}
+
+TEST_P(UnreadableTest, ACheckpoint) {
+  if (!GetParam()) return;  // there is none
+  fill();
+  const auto segment = image->first(SegmentState::kCheckpoint);
+  ASSERT_TRUE(segment);
+  for (const uint64_t bytes : {512, 1 << 20}) {
+    make_unreadable(image->begin_of(*segment) + (bytes == 512 ? 512 : 0), bytes);
+    open();
+    EXPECT_EQ(store->recovery().checkpoint, 0u);
+    expect_all();
+    close();
+    device->close();
+    device = new CutDevice(image->bytes, 0);
+  }
+}
+
+// That is no store which has lost a part, but a device that has failed.
+TEST_P(UnreadableTest, MostOfTheDevice) {
+  fill();
+  make_unreadable(kSegmentsOffset, 13 << 20);
+  open("store: cannot read 13 of 24 segments");
+  make_unreadable(0, 0);
+  open();
+  expect_all();
+}
+
+// What is read of pieces, to release them, may be unreadable; the collector goes on.
+TEST_P(UnreadableTest, PiecesThatAreReleased) {
+  fill();
+  open();
+  const std::string large(700'000, 'l');
+  ASSERT_TRUE(session.put("large", bytes_of(large)));
+  close();
+  image.emplace(device->medium(1, 100));
+  std::optional<StoreImage::Place> piece;
+  image->for_each_record([&](const StoreImage::Place& place) {
+    if (place.record.header.kind() == RecordKind::kPiece) piece = place;
+  });
+  ASSERT_TRUE(piece);
+  make_unreadable(piece->offset, 512);
+  open();
+  ASSERT_TRUE(session.remove("large"));
+  for (int i = 0; i < 20'000; ++i) put(i % kKeys, std::string(2000, static_cast<char>('a' + i % 26)));
+  EXPECT_GT(store->counts().collected.victims, 20u);
+  expect_all();
+}
+
+INSTANTIATE_TEST_SUITE_P(Checkpoints, UnreadableTest, testing::Bool(),
+                         [](const auto& has) { return has.param ? "WithCheckpoint" : "Without"; });
+
+}  // namespace
+}  // namespace kv

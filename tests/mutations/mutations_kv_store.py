@@ -1,0 +1,60 @@
+"""Breakages of src/kv: collection, values in pieces, what is made of a medium, and what is said of its failures."""
+
+COLLECTOR = "src/kv/collector.cc"
+FORMAT = "src/kv/format.cc"
+LARGE_VALUES = "src/kv/large_values.cc"
+LOG = "src/kv/log.cc"
+LOG_KEEPER = "src/kv/log_keeper.cc"
+READERS = "src/kv/readers.cc"
+RECOVERY = "src/kv/recovery.cc"
+SESSION = "src/kv/session.cc"
+STORE = "src/kv/store.cc"
+VALUE_WRITER = "src/kv/value_writer.cc"
+
+
+def mutation(name, *patches, test="kv_test", gtest_filter="CollectorTest.*"):
+    return {"name": name, "test": (test, gtest_filter), "patches": list(patches)}
+
+
+MUTATIONS = [
+    # What is live is elsewhere for good before its segment is given back
+    mutation("segment given back before its copies are there for good", (COLLECTOR, "  if (const int error = channel_.flush(); error != 0) return {.error = error, .is_of_flush = true};\n", ""), gtest_filter="*CrashTest*"),
+    mutation("free segment used before its header is there for good", (LOG_KEEPER, "  if (count == 0) return 0;\n  if (const int error = channel.flush(); error != 0) return error;\n", "  if (count == 0) return 0;\n"), gtest_filter="*CrashTest*"),
+    mutation("segment given back under its readers", (COLLECTOR, "  readers_->wait();\n", ""), gtest_filter="ReadersTest.*"),
+    mutation("readers of one phase are waited for", (READERS, "std::memory_order_seq_cst);\n  wait_for(phase);\n", "std::memory_order_seq_cst);\n"), gtest_filter="ReadersTest.*"),
+    mutation("damaged record moved", (COLLECTOR, "bytes, record) != Reading::kWhole ||", "bytes, record) == Reading::kPart ||")),
+    mutation("memory behind a record moved with it", (FORMAT, "  put(header, to);\n  std::ranges::fill(to.subspan(bytes), std::byte{0});\n", "  put(header, to);\n"), gtest_filter="*Record*:CollectorTest.WhatHasExpired*"),
+
+    # What was removed, or has expired, stays so
+    mutation("tombstone ends while it hides something", (COLLECTOR, "    ends = move.expiry < oldest;", "    ends = move.expiry < oldest || true;"), gtest_filter="CollectorTest.*:*CrashTest*"),
+    mutation("tombstone ends though a late copy is older", (COLLECTOR, "    if (!done) log_->segment(move.to.segment).has_old_copies.store(true, std::memory_order_relaxed);\n", ""), gtest_filter="CollectorTest.*:*CrashTest*"),
+    mutation("tombstone never ends", (COLLECTOR, "    ends = move.expiry < oldest;", "    ends = move.expiry < oldest && false;")),
+    mutation("what has expired leaves no tombstone", (COLLECTOR, "with_kind(move.from.sequence(), move.kind)};\n    const uint64_t expiry", "with_kind(move.from.sequence(), move.kind == RecordKind::kTombstone && move.from.kind() != RecordKind::kTombstone ? RecordKind::kVoid : move.kind)};\n    const uint64_t expiry"), gtest_filter="CollectorTest.WhatHasExpired*"),
+    mutation("what has expired is moved as it is", (COLLECTOR, "  } else if (has_expired(record.header)) {", "  } else if (false) {"), gtest_filter="CollectorTest.WhatHasExpired*"),
+
+    # Room
+    mutation("writers take what is kept for the collector", (LOG, "(!is_relocation && free_count_ + ready_count_ <= kReserve)", "(!is_relocation && free_count_ + ready_count_ == 0)"), gtest_filter="CollectorTest.*:*CrashTest*"),
+    mutation("a full store takes more", (LOG, "  if (!is_relocation && !is_tombstone && is_over_limit() && !has_failed()) return Room::kWaitForLimit;\n", ""), gtest_filter="CollectorTest.*"),
+    mutation("a full store takes no removal", (LOG, "  if (!is_relocation && !is_tombstone && is_over_limit()", "  if (!is_relocation && is_over_limit()"), gtest_filter="CollectorTest.*"),
+    mutation("what is emptied is never given back", (COLLECTOR, "  const int error = log_->give_back(channel_);", "  const int error = 0;"), gtest_filter="CollectorTest.AStore*"),
+    mutation("who waits is not told that the store is full", (COLLECTOR, "      log_->tell_waiting();\n", ""), gtest_filter="CollectorTest.AFull*"),
+
+    # Values in pieces
+    mutation("pieces of what was replaced stay", (COLLECTOR, "    if (const int error = release_pieces(pieces); error != 0) {", "    if (const int error = 0; error != 0) {"), gtest_filter="LargeValuesTest.*"),
+    mutation("pieces go under their reader", (LARGE_VALUES, "  if (use != uses_.end()) {\n    use->is_removed = true;\n    return false;\n  }\n", ""), gtest_filter="LargeValuesTest.*"),
+    mutation("the last reader leaves the pieces", (LARGE_VALUES, "  if (is_removed) removed_.push_back(pieces);\n", ""), gtest_filter="LargeValuesTest.*"),
+    mutation("head that was replaced meanwhile is read", (SESSION, "  if (is_current(hash, location.address)) return true;\n", "  return true;\n"), gtest_filter="ReadersTest.*"),
+    mutation("head before its pieces are there for good", (VALUE_WRITER, "  if (auto flushed = session.flush(); !flushed) return std::unexpected(flushed.error());\n", ""), gtest_filter="*CrashTest*"),
+    mutation("pieces of a writer that gave up stay", (VALUE_WRITER, "    session_->store_->remove_pieces(pieces_);\n", ""), gtest_filter="LargeValuesTest.*"),
+    mutation("a piece is a key", (SESSION, "record.key == key && is_piece == (about == About::kPiece) ?", "record.key == key ?"), (FORMAT, "  return {~hash.low, ~hash.high};", "  return hash;"), (FORMAT, "kPiece ? KeyHash{~hash.low, ~hash.high} : hash;", "kPiece ? hash : hash;"), gtest_filter="LargeValuesTest.*"),
+    mutation("pieces without a head stay", (RECOVERY, "      if (*has) continue;\n", "      if (*has || true) continue;\n"), gtest_filter="LargeValuesTest.*"),
+    mutation("pieces of another value of the key stay", (RECOVERY, "      return pieces.sequence == sequence;", "      return pieces.sequence == sequence || true;"), gtest_filter="CheckLifeTest.LargeValues*"),
+
+    # Media
+    mutation("recovery does not know the second header", (RECOVERY, "      if (!has_header) has_header = read_segment_header(identity_, *tail, header);\n", ""), gtest_filter="CheckLifeTest.Either*"),
+    mutation("a store begins where another did", (STORE, "  generation >>= 64 - kFirstGenerationBits;\n", "  generation = 0;\n"), gtest_filter="StoreMake.*"),
+    mutation("second headers are not written", (STORE, "    for (uint64_t offset : geometry.header_offsets(i))\n      if (error == 0)", "    for (uint64_t offset : {geometry.segment_offset(i)})\n      if (error == 0)"), gtest_filter="StoreMake.*:CheckLifeTest.Either*"),
+    mutation("failure that a call tells is logged", (STORE, "  if (is_told) is_told_.store(true, std::memory_order_relaxed);\n", ""), (STORE, "  if (at_ns == 0 || now_ns < at_ns) return;", "  if (at_ns == 0) return;"), gtest_filter="StoreFailure.*"),
+    mutation("failure that nobody is told is not logged", (STORE, "base::log(failure().message);", "static_cast<void>(0);"), gtest_filter="StoreFailure.*"),
+    mutation("what is only to be read is opened for writing", ("src/storage/open_medium.cc", "  long result = open_path(path, 0, parameters.read_only);", "  long result = open_path(path, 0, false);"), test="storage_test", gtest_filter="OpenTest.*"),
+]
