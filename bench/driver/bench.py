@@ -22,7 +22,8 @@ sys.path.insert(1, str(HERE.parent.parent / "scripts"))
 import report  # noqa: E402
 from lockstep import Failure  # noqa: E402
 
-BENCHMARKS = ["delegation", "device", "fibers", "kernels", "kv", "kv-index", "random", "speedtest1", "tasks"]
+BENCHMARKS = ["delegation", "device", "fibers", "kernels", "kv", "kv-index", "kv-restart", "random", "speedtest1",
+              "tasks"]
 
 
 class Context:

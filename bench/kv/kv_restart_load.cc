@@ -48,8 +48,8 @@ struct Words {
 };
 
 template <class T>
-T take(base::Expected<T> got) {
-  if (!got) fail(1, got.error().message);
+T take(base::Expected<T> got, int status = 1) {
+  if (!got) fail(status, got.error().message);
   if constexpr (!std::is_void_v<T>) return std::move(*got);
 }
 
@@ -82,7 +82,7 @@ Words parse(int count, char** all) {
     else
       fail(2, "there is no setting '" + name + "'");
   }
-  if (words.keys == 0) fail(2, "give keys");
+  if (words.keys == 0) fail(2, words.operation + " needs keys=N");
   if (words.depth == 0) fail(2, "a depth of 0 does nothing");
   if (words.value_bytes < load::kValueBytesLeast)
     fail(2, "values have at least " + std::to_string(load::kValueBytesLeast) +
@@ -93,7 +93,7 @@ Words parse(int count, char** all) {
 class Restart {
  public:
   explicit Restart(const Words& words)
-      : words_(words), device_(take(storage::open_device(words.place, {}))) {}
+      : words_(words), device_(take(storage::open_device(words.place, {}), 2)) {}
 
   void run() {
     if (words_.operation == "write") return write();

@@ -25,6 +25,7 @@ sys.path.insert(0, str(BENCH / "driver"))
 import devices  # noqa: E402
 import kv  # noqa: E402
 import kv_index  # noqa: E402
+import kv_restart  # noqa: E402
 import lockstep  # noqa: E402
 import plot  # noqa: E402
 import report  # noqa: E402
@@ -47,13 +48,13 @@ class Words(Case):
     def test_help_names_every_benchmark(self):
         ended = bench("--help")
         self.assertEqual(ended.returncode, 0, ended.stderr)
-        for name in ("delegation", "device", "fibers", "kernels", "kv", "kv-index", "random", "speedtest1", "tasks", "--out", "--quick"):
+        for name in ("delegation", "device", "fibers", "kernels", "kv", "kv-index", "kv-restart", "random", "speedtest1", "tasks", "--out", "--quick"):
             self.assertIn(name, ended.stdout)
 
     def test_wrong_input_is_one_line_and_status_2(self):
         (self.folder / "file").touch()
         for arguments in ([], ["nothing"], ["kernels", "--fast"], ["kernels", "--pairs", "many"], ["kernels", "--pairs", "-1"],
-                          ["tasks", "--only", "nothing"], ["kv-index", "--only", "nothing"], ["kv", "--only", "nothing"], ["kernels", "--storage", self.folder / "none"], ["kernels", "--out", self.folder / "file" / "x"]):
+                          ["tasks", "--only", "nothing"], ["kv-index", "--only", "nothing"], ["kv-restart", "--only", "nothing"], ["kv", "--only", "nothing"], ["kernels", "--storage", self.folder / "none"], ["kernels", "--out", self.folder / "file" / "x"]):
             ended = bench(*arguments, cwd=self.folder)
             self.assertEqual((ended.returncode, ended.stdout), (2, ""), (arguments, ended))
             self.assertRegex(ended.stderr, ONE_LINE, arguments)
@@ -396,6 +397,84 @@ class Kv(Case):
                 self.assertRegex(ended.stderr, r"\Akv-load: [^\n]{10,300}\n\Z", words)
 
 
+class KvRestart(Case):
+    """The program of `kv-restart`: a store is made, killed, opened and closed."""
+    PROGRAM = SPILLWAY.parent.parent / "libexec/spillway/kv-restart-load"
+    KEYS = 100_000
+
+    def setUp(self):
+        super().setUp()
+        self.place = self.folder / "store"
+        with open(self.place, "xb") as file:
+            file.truncate(96 << 20)
+
+    def words(self, operation, **settings):
+        settings = {"keys": self.KEYS, **settings}
+        return [self.PROGRAM, f"uring:{self.place}", operation, *(f"{name}={value}" for name, value in settings.items())]
+
+    def answer(self, operation, **settings):
+        ended = run_in(self.folder, *self.words(operation, **settings))
+        self.assertEqual((ended.returncode, ended.stderr), (0, ""))
+        return json.loads(ended.stdout)
+
+    def write_until_killed(self, **settings):
+        with lockstep.Programs() as programs:
+            program = programs.start(self.words("write", **settings))
+            answer = json.loads(program.read(HANG_SECONDS))
+            self.assertIsNone(program.process.poll())
+            program.kill()
+            self.assertEqual(program.process.returncode, -signal.SIGKILL)
+        self.assertEqual(answer["entries"], self.KEYS)
+
+    def check_open(self, **expected):
+        """The second start finds what the first one found: nothing has been written. Neither reads values."""
+        first, second = self.answer("open"), self.answer("open")
+        for figure in ("entries", "records", "checkpoint", "replayed_records", "scanned_segments"):
+            self.assertEqual(first[figure], second[figure], figure)
+        self.assertEqual(first["entries"], self.KEYS)
+        for figure, value in expected.items():
+            self.assertEqual(first[figure], value, figure)
+        self.assertGreater(first["peak_bytes"], first["index_bytes"])
+        self.assertGreater(first["index_bytes"], 8 * self.KEYS)
+        # Headers and footers, summaries, checkpoints, segments that were open and what is read of them twice.
+        most = (1 << 20) + first["segments"] * 1024 + 32 * first["records"] + 9 * self.KEYS + first["scanned_segments"] * (2 << 20)
+        self.assertLess(first["read_bytes"], most)
+        return first
+
+    def test_starts(self):
+        self.write_until_killed(make=1, capacity=96 << 20, updates=1000, checkpoints=0)
+        log = self.check_open(checkpoint=0)
+        self.assertGreaterEqual(log["replayed_records"], self.KEYS + 1000)
+        self.assertGreater(log["scanned_segments"], 0)
+        self.assertGreater(self.answer("end")["close_write_bytes"], 8 * self.KEYS)
+        clean = self.check_open(replayed_records=0, scanned_segments=0)
+        self.assertGreater(clean["checkpoint"], 0)
+        self.write_until_killed(updates=5000)
+        killed = self.check_open(checkpoint=clean["checkpoint"])
+        self.assertGreaterEqual(killed["replayed_records"], 5000)
+        self.assertLess(killed["replayed_records"], killed["records"])
+
+    def test_a_key_that_is_not_there_ends_it(self):
+        self.write_until_killed(make=1, capacity=96 << 20)
+        ended = run_in(self.folder, *self.words("open", keys=2 * self.KEYS))
+        self.assertEqual((ended.returncode, ended.stdout), (1, ""))
+        self.assertRegex(ended.stderr, r"\Akv-restart-load: key [0-9]+ is not there\n\Z")
+
+    def test_plain_reads_are_of_all_bytes(self):
+        self.assertGreater(kv_restart.read_plainly(self.place, (9 << 20) + 512), 0)
+        with self.assertRaises(lockstep.Failure):
+            kv_restart.read_plainly(self.place, 97 << 20)
+
+    def test_wrong_words_are_one_line_and_status_2(self):
+        right = ["memory:64M", "open", "keys=5"]
+        for words in ([], right[:1], right[:2], ["nothing:x", *right[1:]], ["memory:64M", "get", "keys=5"], [*right, "nothing"], [*right, "no=1"],
+                      [*right, "depth=0"], [*right, "value=23"], [*right, "make=2"], [*right, "updates=5x"]):
+            with self.subTest(words):
+                ended = run_in(self.folder, self.PROGRAM, *words)
+                self.assertEqual((ended.returncode, ended.stdout), (2, ""), words)
+                self.assertRegex(ended.stderr, r"\Akv-restart-load: [^\n]{10,300}\n\Z", words)
+
+
 def left_behind():
     """What a benchmark might forget: groups, devices, swap, files."""
     groups = subprocess.run("find /sys/fs/cgroup -name 'spillway-bench*' -type d", shell=True, capture_output=True, text=True).stdout
@@ -484,6 +563,14 @@ class Quick(Case):
             self.assertLessEqual({"put_user_us_aio", "put_cpu_us_aio", "put_ratio_ram_aio"}, set(result["summary"]))
         self.assertLessEqual(result["summary"]["ios_per_get"], 1.005)
         self.assertEqual(result["summary"]["allocations_per_get"], 0)
+
+    def test_kv_restart(self):
+        result = self.results("kv-restart")
+        self.assertEqual([row["case"] for row in result["rows"]], kv_restart.CASES)
+        self.assertLessEqual({"clean_seconds", "clean_read_bytes", "killed_seconds", "killed_read_bytes", "killed_replayed_records", "log_seconds",
+                              "clean_peak_bytes", "killed_peak_bytes", "log_peak_bytes", "close_seconds", "checkpoint_bytes"}, set(result["summary"]))
+        self.assertEqual(result["summary"]["clean_replayed_records"], 0)
+        self.assertLess(result["summary"]["clean_read_bytes"], 4 << 20)
 
     def test_device(self):
         if not shutil.which("fio"):

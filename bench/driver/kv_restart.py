@@ -1,0 +1,174 @@
+"""The key-value store's starts: after a close, after kill -9, and without a checkpoint, beside plain reads of as many bytes."""
+import json
+import mmap
+import os
+import random
+import shutil
+import threading
+import time
+
+from devices import Cleanup, file_of, fill_random
+from kv import run_program
+from lockstep import Failure, Programs, in_turn, median, spread
+
+DOC = """\
+Seconds to open a store (ours), and to read as many bytes of the same file in large pieces past the page cache (peer): less is better.
+`log` is after kill -9 without a checkpoint, `clean` after a close, `killed` after kill -9 with the checkpoint of that close and as many
+changes since as there are in the mean. `cpu_seconds` are of all threads, `peak_bytes` the process's memory at its most.
+"""
+MIB = 1 << 20
+KEYS, QUICK_KEYS = 10_000_000, 100_000
+PAIRS, QUICK_PAIRS = 5, 2
+CASES = ["log", "clean", "killed"]  # in the order in which one comes out of the other
+GRAIN_BYTES, VALUE_BYTES = 512, 100
+CAPACITY_PER_KEY = 860  # a grain and its entry, what is not to be filled, and room for changes and checkpoints
+CAPACITY_LEAST = 64 * MIB
+SPARE_BYTES = 1 << 30  # that the disk has left
+# Between two checkpoints half as many changes are made as there are keys: half of these in the mean.
+KILLED_AFTER = 1 / 4
+LOG_KILLED_AFTER = 1 / 100
+PLAIN_BYTES, PLAIN_THREADS = 4 * MIB, 2
+RUN_SECONDS = 7200
+
+
+def read_plainly(place, size_bytes):
+    """Seconds to read so many bytes of a file, from its beginning, by threads that take pieces in turn."""
+    pieces = iter(range(0, size_bytes, PLAIN_BYTES))
+    lock = threading.Lock()
+    failures = []
+
+    def work():
+        memory = mmap.mmap(-1, PLAIN_BYTES)
+        descriptor = os.open(place, os.O_RDONLY | os.O_DIRECT)
+        try:
+            while True:
+                with lock:
+                    at = next(pieces, None)
+                if at is None:
+                    return
+                length = min(PLAIN_BYTES, size_bytes - at)
+                if os.preadv(descriptor, [memoryview(memory)[:length]], at) != length:
+                    raise OSError(f"{place} ends early")
+        except OSError as error:
+            failures.append(error)
+        finally:
+            os.close(descriptor)
+
+    threads = [threading.Thread(target=work) for _ in range(PLAIN_THREADS)]
+    began = time.monotonic()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failures:
+        raise Failure(f"kv-restart: cannot read {place}: {failures[0]}")
+    return time.monotonic() - began
+
+
+class Contest:
+    """One store, and what is done to it."""
+
+    def __init__(self, context, load, place, keys, pairs):
+        self.context, self.load, self.place, self.keys, self.pairs = context, load, place, keys, pairs
+
+    def words(self, operation, **settings):
+        settings = {"keys": self.keys, "value": VALUE_BYTES, **settings}
+        return [self.load, f"uring:{self.place}", operation, *(f"{name}={value}" for name, value in settings.items())]
+
+    def write_until_killed(self, updates, **settings):
+        """What the program says when it has made so many changes; it is killed while it makes more."""
+        with Programs() as programs:
+            program = programs.start(self.words("write", updates=updates, **settings))
+            answer = json.loads(program.read(RUN_SECONDS))
+            time.sleep(random.uniform(0.05, 0.5))
+            if program.process.poll() is not None:
+                raise Failure(f"kv-restart: the program ended before it was killed{program.last_words()}")
+            program.kill()
+        self.check_entries(answer)
+        return answer
+
+    def check_entries(self, answer):
+        if answer["entries"] != self.keys:
+            raise Failure(f"kv-restart: the store has {answer['entries']} entries, not {self.keys}")
+
+    def end(self):
+        return run_program(self.words("end"), "end")[0]
+
+    def open(self, case):
+        answer = run_program(self.words("open"), "open")[0]
+        self.check_entries(answer)
+        if (answer["checkpoint"] == 0) != (case == "log") or (answer["replayed_records"] == 0) != (case == "clean"):
+            raise Failure(f"kv-restart: {case} used checkpoint {answer['checkpoint']} and {answer['replayed_records']} records")
+        return answer
+
+    def measure(self, case):
+        answers, plain_seconds = [], []
+        # The first one may find less in the disk's own caches than all others.
+        read_bytes = self.open(case)["read_bytes"]
+        for number in range(self.pairs):
+            self.context.progress(f"kv-restart: {case}, pair {number + 1} of {self.pairs}")
+            for side in in_turn(["ours", "plain"], number):
+                if side == "ours":
+                    answers.append(self.open(case))
+                else:
+                    plain_seconds.append(read_plainly(self.place, read_bytes))
+        seconds = [answer["seconds"] for answer in answers]
+        ratios = [own / plain for own, plain in zip(seconds, plain_seconds)]
+        row = {"case": case, "ours": median(seconds), "peer": median(plain_seconds), "ratio": median(ratios), "spread": spread(ratios),
+               "unit": "s"}
+        for figure in ("cpu_seconds", "read_bytes", "replayed_records", "scanned_segments", "peak_bytes", "index_bytes"):
+            row[figure] = median([answer[figure] for answer in answers])
+        return row
+
+
+def run(context):
+    for case in context.cases:
+        if case not in CASES:
+            raise Failure(f"kv-restart has no case {case!r}; there are {', '.join(CASES)}", 2)
+    load = context.spillway.parent.parent / "libexec/spillway/kv-restart-load"
+    if not load.exists():
+        raise Failure(f"{load} is not there; build or install Spillway completely", 2)
+    keys = QUICK_KEYS if context.quick else KEYS
+    pairs = context.pairs or (QUICK_PAIRS if context.quick else PAIRS)
+    wanted = context.cases or CASES
+    capacity = max(CAPACITY_LEAST, keys * CAPACITY_PER_KEY // MIB * MIB)
+    if shutil.disk_usage(context.storage).free < capacity + SPARE_BYTES:
+        raise Failure(f"{context.storage} has no {capacity + SPARE_BYTES} bytes free; give another folder with --storage", 2)
+    rows, summary = [], {}
+
+    def add(contest, case):
+        if case not in wanted:
+            return
+        row = contest.measure(case)
+        rows.append(row)
+        context.say(f"{case:8} {row['ours']:8.3f} s, CPU {row['cpu_seconds']:.3f} s, {row['ratio']:.2f} times plain reads of "
+                    f"{row['read_bytes'] / 1e6:,.1f} MB +-{row['spread'] / 2:.0%}; {row['peak_bytes'] / 1e6:,.0f} MB of memory")
+        for figure in ("cpu_seconds", "read_bytes", "replayed_records", "peak_bytes", "ratio"):
+            summary[f"{case}_{figure}"] = row[figure]
+        summary[f"{case}_seconds"] = row["ours"]
+        summary["index_bytes"] = row["index_bytes"]
+
+    with Cleanup() as cleanup:
+        context.progress("kv-restart: filling the disk")
+        place = file_of(cleanup, context.folder / "store", capacity)
+        fill_random(place, capacity)
+        contest = Contest(context, load, place, keys, pairs)
+        context.progress(f"kv-restart: putting in {keys:,} keys")
+        contest.write_until_killed(int(keys * LOG_KILLED_AFTER), make=1, capacity=capacity, grain=GRAIN_BYTES, checkpoints=0)
+        add(contest, "log")
+        ended = contest.end()
+        summary.update({"close_seconds": ended["close_seconds"], "checkpoint_bytes": ended["close_write_bytes"]})
+        add(contest, "clean")
+        if "killed" in wanted:
+            context.progress(f"kv-restart: changing {int(keys * KILLED_AFTER):,} keys")
+            contest.write_until_killed(int(keys * KILLED_AFTER))
+            add(contest, "killed")
+    result = {
+        "parameters": {"keys": keys, "value_bytes": VALUE_BYTES, "grain_bytes": GRAIN_BYTES, "capacity_bytes": capacity, "pairs": pairs,
+                       "plain": f"{PLAIN_THREADS} threads, {PLAIN_BYTES >> 20} MiB at a time", "storage": str(context.storage),
+                       "quick": context.quick},
+        "rows": rows, "summary": summary,
+    }
+    bars = {"title": "kv-restart: seconds to open a store", "subtitle": "times plain reads of as many bytes, less is better",
+            "cases": [row["case"] for row in rows], "series": {"over plain reads": [row["ratio"] for row in rows]}}
+    return result, bars
