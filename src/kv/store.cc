@@ -222,7 +222,7 @@ void Store::tell_keeper_error(int error) {
     fail(error, false);
     return;
   }
-  if (before == 0) base::log(failure().message);
+  if (before == 0) is_told_.store(false, std::memory_order_relaxed);
   log_.refuse_waiting();
 }
 
@@ -267,8 +267,7 @@ void Store::fail(int error, bool is_told) {
 
 // The keeper's. `at_ns` is when it will be logged; 0: there is nothing to log.
 void Store::log_failure(uint64_t& at_ns) {
-  const bool is_untold =
-      error_.load(std::memory_order_relaxed) != 0 && !is_told_.load(std::memory_order_relaxed);
+  const bool is_untold = has_failure() && !is_told_.load(std::memory_order_relaxed);
   const uint64_t now_ns = is_untold ? sys::monotonic_ns() : 0;
   if (is_untold && at_ns == 0)
     at_ns = now_ns + kTellNs;
@@ -295,8 +294,12 @@ base::Expected<void> Store::close() {
 
 base::Error Store::tell_failure() {
   // That it is full is not a failure of which anybody else is to be told.
-  if (error_.load(std::memory_order_relaxed) != 0) is_told_.store(true, std::memory_order_relaxed);
+  if (has_failure()) is_told_.store(true, std::memory_order_relaxed);
   return failure();
+}
+
+bool Store::has_failure() const {
+  return error_.load(std::memory_order_relaxed) != 0 || keeper_error_.load(std::memory_order_relaxed) != 0;
 }
 
 base::Error Store::failure() const {

@@ -181,6 +181,7 @@ class Store {
   base::Error tell_failure();
   // That, or that it is full.
   base::Error failure() const;
+  bool has_failure() const;
   void log_failure(uint64_t& at_ns);
 
   storage::Device& device_;

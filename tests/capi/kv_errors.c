@@ -229,7 +229,7 @@ static void devices_that_fail(const char *path) {
   CHECK(changes[0].status == SPILLWAY_KV_IO && changes[1].status == SPILLWAY_KV_IO);
   CHECK(has(session, "another", "one"));
   CHECK_STATUS(spillway_kv_session_close(session), SPILLWAY_KV_OK, session);
-  CHECK_ERROR(spillway_kv_close(store), SPILLWAY_KV_IO, NULL, "may lack the last writes");
+  CHECK_STATUS(spillway_kv_close(store), SPILLWAY_KV_OK, NULL);  // nothing was acknowledged that could be missing
 }
 
 static void other_stores(const char *path) {
