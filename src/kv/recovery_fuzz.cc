@@ -188,7 +188,7 @@ void make_right(const Image& image, const Piece& piece, std::vector<std::byte>& 
     case Piece::kCheckpoint: {
       PieceHeader header;
       memcpy(&header, at, sizeof header);
-      if (header.bytes >= sizeof header && piece.at + header.bytes <= bytes.size())
+      if (header.bytes >= sizeof header && header.bytes <= bytes.size() - piece.at)
         set(at + offsetof(PieceHeader, body_check),
             check_of(image, at + sizeof header, header.bytes - sizeof header));
       set(at + offsetof(PieceHeader, check), check_of(image, at, offsetof(PieceHeader, check)));
