@@ -28,10 +28,7 @@ Checkpointer::Taken Checkpointer::take(Channel& channel) {
   CheckpointState state;
   if (!log_->begin_checkpoint(state)) return Taken::kNotNow;
   changes_->wait();
-  std::vector<Pieces> headless;
-  if (!large_values_->list_headless(headless, CheckpointState::kHeadlessMax)) return Taken::kNotNow;
-  for (const Pieces& pieces : headless)
-    state.headless[state.headless_count++] = {.head = pieces.head, .sequence = pieces.of.sequence};
+  if (!list_headless(state)) return Taken::kNotNow;  // there will hardly be fewer at the end
 
   const uint64_t memory_bytes = base::round_up(kPieceBytesMax, base::kOsPageBytes) + base::kOsPageBytes;
   const uint64_t image_bytes = base::round_up(sizeof(TableImage), base::kOsPageBytes);
@@ -54,6 +51,16 @@ Checkpointer::Taken Checkpointer::take(Channel& channel) {
   return taken;
 }
 
+// False: there are too many. What is removed meanwhile stays in the list: this thread is who releases it.
+bool Checkpointer::list_headless(CheckpointState& state) {
+  std::vector<Pieces> headless;
+  if (!large_values_->list_headless(headless, CheckpointState::kHeadlessMax)) return false;
+  state.headless_count = 0;
+  for (const Pieces& pieces : headless)
+    state.headless[state.headless_count++] = {.head = pieces.head, .sequence = pieces.of.sequence};
+  return true;
+}
+
 // Steps 3 and 4.
 Checkpointer::Taken Checkpointer::write_tables(Channel& channel, CheckpointState& state) {
   Taken taken = Taken::kDone;
@@ -65,6 +72,9 @@ Checkpointer::Taken Checkpointer::write_tables(Channel& channel, CheckpointState
   }
   index_->end_images();
   if (taken != Taken::kDone) return taken;
+  // A head that was replaced while images were taken is in none of them, but its pieces may be.
+  changes_->wait();
+  if (!list_headless(state)) return Taken::kNoRoom;
   error_ = log_->flush(channel);
   if (error_ != 0) return Taken::kFailed;
   taken = write_piece_bytes(channel, write_piece(*identity_, number_, piece_, state, memory_));
