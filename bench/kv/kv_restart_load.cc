@@ -93,7 +93,7 @@ Words parse(int count, char** all) {
 class Restart {
  public:
   explicit Restart(const Words& words)
-      : words_(words), device_(take(storage::open_device(words.place, {}), 2)) {}
+      : words_(words), device_(take(storage::open_device(words.place, {.store = true}), 2)) {}
 
   void run() {
     if (words_.operation == "write") return write();

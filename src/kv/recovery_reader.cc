@@ -1,6 +1,7 @@
 #include "kv/recovery_reader.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/check.h"
 #include "base/ids.h"
@@ -210,18 +211,17 @@ base::Expected<void> RecoveryReader::read_entries(uint32_t segment, FoundSegment
   return {};
 }
 
-// As read(), but a grain at a time where the medium cannot read more at once; what it cannot read at all is zeros.
-// REQUIRES: bytes <= kMostBytes.
-base::Expected<Bytes> RecoveryReader::read_what_can_be(uint32_t segment, uint64_t offset, uint64_t bytes,
-                                                       FoundSegment& found) {
+// As read_into(), but a grain at a time where the medium cannot read more at once; what it cannot read at all is zeros.
+// REQUIRES: to.size() <= kMostBytes.
+base::Expected<void> RecoveryReader::read_what_can_be(uint32_t segment, uint64_t offset,
+                                                      std::span<std::byte> to, FoundSegment& found) {
   const uint64_t grain_bytes = identity_->geometry.grain_bytes;
   const uint64_t begin = identity_->geometry.segment_offset(segment) + offset;
-  const std::span to = memory_.first(bytes);
   Batch batch;
-  for (uint64_t at = 0; at < bytes; at += kPieceBytes)
-    batch.add(begin + at, to.subspan(at, std::min(kPieceBytes, bytes - at)));
+  for (uint64_t at = 0; at < to.size(); at += kPieceBytes)
+    batch.add(begin + at, to.subspan(at, std::min(kPieceBytes, to.size() - at)));
   int error = batch.run(channel);
-  for (uint64_t at = 0; is_of_medium(error) && at < bytes; at += grain_bytes) {
+  for (uint64_t at = 0; is_of_medium(error) && at < to.size(); at += grain_bytes) {
     if (batch.error(at / kPieceBytes) == 0) continue;
     const std::span one = to.subspan(at, grain_bytes);
     const bool is_tried = found.unreadable_grains < kUnreadableMost;
@@ -231,9 +231,9 @@ base::Expected<Bytes> RecoveryReader::read_what_can_be(uint32_t segment, uint64_
     ++found.unreadable_grains;
     error = own;
   }
-  if (error != 0 && !is_of_medium(error)) return std::unexpected(cannot_read(segment, error).error());
-  report.read_bytes += bytes;
-  return to;
+  if (error != 0 && !is_of_medium(error)) return cannot_read(segment, error);
+  report.read_bytes += to.size();
+  return {};
 }
 
 base::Expected<void> RecoveryReader::scan(uint32_t segment, FoundSegment& found) {
@@ -244,15 +244,19 @@ base::Expected<void> RecoveryReader::scan(uint32_t segment, FoundSegment& found)
       static_cast<uint32_t>(geometry.grains(record_bytes(kKeyBytesMax, geometry.value_bytes_max())));
   SegmentFooter& footer = found.footer;
   footer = {.generation = found.header.generation, .used_grains = 1};
-  Bytes window;
-  uint32_t begin = 0, end = 0;
+  Bytes window = memory_.first(0);
+  uint32_t begin = 1, end = 1;
   for (uint32_t grain = 1; grain < geometry.segment_grains();) {
     if (grain + grains_most > end && end < geometry.segment_grains()) {
+      // What has been read of it goes to the beginning.
+      const std::span rest = memory_.first((end - grain) * grain_bytes);
+      memmove(rest.data(), window.data() + (grain - begin) * grain_bytes, rest.size());
+      const uint64_t from = end * grain_bytes;
       begin = grain;
       end = std::min(grain + static_cast<uint32_t>(kMostBytes / grain_bytes), geometry.segment_grains());
-      auto got = read_what_can_be(segment, grain * grain_bytes, (end - begin) * grain_bytes, found);
-      if (!got) return std::unexpected(got.error());
-      window = *got;
+      const std::span all = memory_.first((end - begin) * grain_bytes);
+      if (auto got = read_what_can_be(segment, from, all.subspan(rest.size()), found); !got) return got;
+      window = all;
     }
     Record record;
     if (kv::read_record(identity_->secret, found.header.generation,

@@ -82,8 +82,8 @@ class RecoveryReader {
   base::Expected<void> read_entries(uint32_t segment, FoundSegment& found);
   base::Expected<void> scan(uint32_t segment, FoundSegment& found);
   base::Expected<bool> try_read(uint32_t segment, uint64_t offset, uint64_t bytes, Bytes& to);
-  base::Expected<Bytes> read_what_can_be(uint32_t segment, uint64_t offset, uint64_t bytes,
-                                         FoundSegment& found);
+  base::Expected<void> read_what_can_be(uint32_t segment, uint64_t offset, std::span<std::byte> to,
+                                        FoundSegment& found);
 
   const Identity* identity_ = nullptr;
   std::span<std::byte> memory_;

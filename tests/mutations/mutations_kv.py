@@ -16,6 +16,7 @@ LOG = "src/kv/log.cc"
 LOG_KEEPER = "src/kv/log_keeper.cc"
 RECOVERY = "src/kv/recovery.cc"
 RECOVERY_APPLY = "src/kv/recovery_apply.cc"
+RECOVERY_CHECKPOINT = "src/kv/recovery_checkpoint.cc"
 RECOVERY_READER = "src/kv/recovery_reader.cc"
 SESSION = "src/kv/session.cc"
 SNAPSHOT = "src/kv/snapshot.cc"
@@ -114,6 +115,12 @@ MUTATIONS = [
     mutation("sequences begin anew", (RECOVERY_APPLY, "  log_.recovered_sequence(last_sequence);\n", ""), gtest_filter="*CrashTest*"),
     mutation("generations begin anew", (LOG, "  generation_ = std::max(generation_, generation);\n", ""), gtest_filter="StoreTest.*"),
     mutation("what was found after a crash is not flushed", (RECOVERY, "const int error = workers_[0].reader.channel.flush(); error != 0", "const int error = 0; error != 0"), gtest_filter="*CrashTest*"),
+    mutation("what is left of a piece at the end of what was read is lost", (RECOVERY_CHECKPOINT, "  rest_.assign(rest.begin(), rest.end());\n", ""), gtest_filter="CheckpointRead*"),
+    mutation("a piece beyond what was read ends a segment", (RECOVERY_CHECKPOINT, "bytes <= left.size() + (end - at_)", "bytes <= left.size()"), gtest_filter="CheckpointRead*"),
+    mutation("a checkpoint without one of its pieces counts", (RECOVERY_CHECKPOINT, " || header.number != expected) return", ") return"), gtest_filter="CheckpointRead*"),
+    mutation("a checkpoint without its end counts", (RECOVERY_CHECKPOINT, "  return std::unexpected(not_whole().error());", "  has_end_ = true;\n  return Pieces{};"), gtest_filter="CheckpointRead*"),
+    mutation("records of the last part are not replayed", (RECOVERY_APPLY, "  return for_all(part_count_, 1,", "  return for_all(part_count_ - 1, 1,"), gtest_filter="StoreTest.*"),
+    mutation("what the first part of a segment's records is begins too late", (RECOVERY_APPLY, "part == 0 ? 0 : parted.ends[part - 1]", "part == 0 ? 1 : parted.ends[part - 1]"), gtest_filter="StoreTest.*"),
 
     # Check
     mutation("check writes", ("src/kv/forgetful_device.cc", "    if (io.operation == storage::Operation::kRead) {\n", "    if (true) {\n"), gtest_filter="CheckTest.*"),
