@@ -23,6 +23,12 @@ class Channel {
   // Of one that is not open: nothing. REQUIRES: nothing is under way.
   void close();
 
+  // Tasks' reads and writes of this memory, which stays mapped until the channel is closed, are to cost less.
+  void fix_memory(std::span<std::byte> memory) {
+    if (is_of_tasks_ && !memory.empty())
+      static_cast<void>(tasks_queue_.fix_memory(memory.data(), memory.size()));
+  }
+
   // All or nothing: 0, or an errno value; EIO for what ended early.
   int read(uint64_t offset_bytes, std::span<std::byte> to);
   int write(uint64_t offset_bytes, std::span<const std::byte> from);
@@ -57,6 +63,8 @@ class BufferPool {
   BufferPool(const BufferPool&) = delete;
   BufferPool& operator=(const BufferPool&) = delete;
 
+  // Memory in one piece, which buffers are taken from as long as it lasts. Not more of it when it is there already. Empty: there is none.
+  std::span<std::byte> reserve(size_t bytes);
   // At least so many bytes; empty when there is no memory. REQUIRES: bytes <= kBytesMax. Cost: no system call, as a rule.
   std::span<std::byte> take(size_t bytes);
   void give(std::span<std::byte> buffer);
@@ -71,8 +79,12 @@ class BufferPool {
     Chunk* next;
     size_t bytes;
   };
+  std::byte* add_chunk(size_t bytes);
+
   Free* free_[kSizes] = {};
   Chunk* chunks_ = nullptr;
+  std::span<std::byte> reserved_;
+  size_t reserved_used_bytes_ = 0;
 };
 
 // Memory of a pool, for a scope.

@@ -20,6 +20,9 @@ base::Expected<void> check_options(const PutOptions& options) {
 
 namespace {
 
+// Of buffers for each call at a time: what small records need.
+constexpr size_t kReservedBytes = 8 << 10;
+
 // Is it one with all of its value? Then what that says.
 bool is_head(const Record& record, PiecesOf& pieces) {
   if (record.header.kind() != RecordKind::kHead || record.value.size() != sizeof pieces) return false;
@@ -33,6 +36,8 @@ base::Expected<void> Session::open(Store& store, size_t depth) {
   // A change of a key writes and reads at the same time.
   const size_t io_depth = std::min(2 * depth, storage::kMaxQueueDepth);
   if (auto opened = channel_.open(store.device_, io_depth); !opened) return opened;
+  if (channel_.overlaps())
+    channel_.fix_memory(pool_.reserve(std::min(depth * kReservedBytes, BufferPool::kBytesMax)));
   store_ = &store;
   store.readers_.add(place_);
   store.changes_.add(change_place_);

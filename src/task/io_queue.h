@@ -26,6 +26,9 @@ class IoQueue final : public base::Poller {
   // REQUIRES: in a task of the same worker; nobody waits for an Io.
   void close();
 
+  // As storage::Queue::fix_memory(). REQUIRES: nobody waits for an Io.
+  bool fix_memory(void* address, uint64_t bytes) { return queue_->fix_memory(address, bytes); }
+
   // Runs the Io to its end; `error` and `transferred_bytes` say how it ended. Any number at a time: those that the queue has
   // no room for wait their turn. Cost: a switch; its share of a system call.
   void run(storage::Io& io);
