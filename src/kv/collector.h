@@ -96,6 +96,13 @@ class Collector {
     uint64_t bytes = 0;
   };
 
+  // Others' small reads wait behind no more than this, kDepth times.
+  static constexpr uint64_t kIoBytes = 128 << 10;
+  static constexpr size_t kDepth = 4;
+  // Moved at a time, and writers that are paced are granted their part: they wait for no more than this.
+  static constexpr uint64_t kPieceBytes = kDepth * kIoBytes;
+  static constexpr uint8_t kReadTries = 3;
+
   int empty(uint32_t victim);
   int read_summary(uint32_t victim, SegmentFooter& footer, std::span<const SummaryEntry>& entries);
   void list_live(uint32_t victim, std::span<const SummaryEntry> entries);

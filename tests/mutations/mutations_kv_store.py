@@ -1,6 +1,7 @@
 """Breakages of src/kv: collection, values in pieces, what is made of a medium, and what is said of its failures."""
 
 COLLECTOR = "src/kv/collector.cc"
+COLLECTOR_MOVE = "src/kv/collector_move.cc"
 FORMAT = "src/kv/format.cc"
 LARGE_VALUES = "src/kv/large_values.cc"
 LOG = "src/kv/log.cc"
@@ -21,14 +22,14 @@ MUTATIONS = [
     mutation("segment given back before its copies are there for good", (COLLECTOR, "  int error = log_->flush(channel_);\n", "  int error = 0;\n"), gtest_filter="*CrashTest*"),
     mutation("segment given back under its readers", (COLLECTOR, "  readers_->wait();\n", ""), gtest_filter="ReadersTest.*"),
     mutation("readers of one phase are waited for", (READERS, "std::memory_order_seq_cst);\n  wait_for(phase);\n", "std::memory_order_seq_cst);\n"), gtest_filter="ReadersTest.*"),
-    mutation("damaged record moved", (COLLECTOR, "bytes, record) != Reading::kWhole ||", "bytes, record) == Reading::kPart ||")),
+    mutation("damaged record moved", (COLLECTOR_MOVE, "bytes, record) != Reading::kWhole ||", "bytes, record) == Reading::kPart ||")),
     mutation("memory behind a record moved with it", (FORMAT, "  put(header, to);\n  std::ranges::fill(to.subspan(bytes), std::byte{0});\n", "  put(header, to);\n"), gtest_filter="RecordTest.*"),
 
     # What was removed, or has expired, stays so
-    mutation("tombstone ends while it hides something", (COLLECTOR, "    ends = move.expiry < oldest;", "    ends = move.expiry < oldest || true;"), gtest_filter="CollectorTest.*:*CrashTest*"),
-    mutation("tombstone never ends", (COLLECTOR, "    ends = move.expiry < oldest;", "    ends = move.expiry < oldest && false;")),
-    mutation("what has expired leaves no tombstone", (COLLECTOR, "with_kind(move.from.sequence(), move.kind)},", "with_kind(move.from.sequence(), move.kind == RecordKind::kTombstone && move.from.kind() != RecordKind::kTombstone ? RecordKind::kVoid : move.kind)},"), gtest_filter="CollectorTest.WhatHasExpired*"),
-    mutation("what has expired is moved as it is", (COLLECTOR, "  } else if (has_expired(record.header)) {", "  } else if (false) {"), gtest_filter="CollectorTest.WhatHasExpired*"),
+    mutation("tombstone ends while it hides something", (COLLECTOR_MOVE, "    ends = move.expiry < oldest;", "    ends = move.expiry < oldest || true;"), gtest_filter="CollectorTest.*:*CrashTest*"),
+    mutation("tombstone never ends", (COLLECTOR_MOVE, "    ends = move.expiry < oldest;", "    ends = move.expiry < oldest && false;")),
+    mutation("what has expired leaves no tombstone", (COLLECTOR_MOVE, "with_kind(move.from.sequence(), move.kind)},", "with_kind(move.from.sequence(), move.kind == RecordKind::kTombstone && move.from.kind() != RecordKind::kTombstone ? RecordKind::kVoid : move.kind)},"), gtest_filter="CollectorTest.WhatHasExpired*"),
+    mutation("what has expired is moved as it is", (COLLECTOR_MOVE, "  } else if (has_expired(record.header)) {", "  } else if (false) {"), gtest_filter="CollectorTest.WhatHasExpired*"),
 
     # Room
     mutation("a full store takes more", (LOG, "  if (!is_relocation && !is_tombstone && is_over_limit()) return Room::kWaitForLimit;\n", ""), gtest_filter="CollectorTest.*"),
