@@ -5,12 +5,15 @@ COLLECTOR_MOVE = "src/kv/collector_move.cc"
 FORMAT = "src/kv/format.cc"
 LARGE_VALUES = "src/kv/large_values.cc"
 LOG = "src/kv/log.cc"
+LOG_COLLECTOR = "src/kv/log_collector.cc"
 LOG_KEEPER = "src/kv/log_keeper.cc"
+LOG_ROOM = "src/kv/log_room.cc"
 READERS = "src/kv/readers.cc"
 RECOVERY_PIECES = "src/kv/recovery_pieces.cc"
 SESSION = "src/kv/session.cc"
 STORE = "src/kv/store.cc"
 VALUE_WRITER = "src/kv/value_writer.cc"
+WAITER = "src/kv/waiter.h"
 
 
 def mutation(name, *patches, test="kv_test", gtest_filter="CollectorTest.*"):
@@ -36,6 +39,39 @@ MUTATIONS = [
     mutation("a full store takes no removal", (LOG, "  if (!is_relocation && !is_tombstone && is_over_limit()", "  if (!is_relocation && is_over_limit()"), gtest_filter="CollectorTest.*"),
     mutation("what is emptied is never given back", (COLLECTOR, "    error = log_->give_back(channel_);", "    error = 0;"), gtest_filter="CollectorTest.AStore*"),
     mutation("who waits is not told that the store is full", (COLLECTOR, "      log_->tell_waiting();\n", ""), gtest_filter="CollectorTest.AFull*"),
+
+    mutation("writers take what is kept for the collector", (LOG, "(!is_relocation && available() <= kReserve)", "(!is_relocation && available() == 0)"), gtest_filter="LogTest.WritersLeave*"),
+    mutation("collector takes no more than writers", (LOG, "(!is_relocation && available() <= kReserve)", "(available() <= kReserve)"), gtest_filter="LogTest.WritersLeave*"),
+    mutation("victim is left though its room is needed", (LOG_ROOM, "  return available() + emptied_count_ > kReserve;\n", "  return true;\n"), gtest_filter="LogTest.AVictimMayBeLeft*"),
+    mutation("victim is never left", (LOG_ROOM, "  return available() + emptied_count_ > kReserve;\n", "  return false;\n"), gtest_filter="LogTest.AVictimMayBeLeft*"),
+    mutation("emptied victims make up for nothing", (LOG_ROOM, "  return available() + emptied_count_ > kReserve;\n", "  return available() > kReserve;\n"), gtest_filter="LogTest.AVictimMayBeLeft*"),
+    mutation("a victim is begun without room for it", (LOG_ROOM, "  return emptied_count_ == 0 || free > kReserve;\n", "  return true;\n"), gtest_filter="LogTest.AVictimMayBeLeft*"),
+    mutation("grant is for everybody", (LOG_ROOM, "    while (!paced_.empty() && granted_grains_.load(std::memory_order_relaxed) > 0) {", "    while (!paced_.empty()) {"), gtest_filter="LogPaceTest.AGrant*"),
+    mutation("who gets a grant does not use it up", (LOG_ROOM, "      granted_grains_.fetch_sub(call.grains, std::memory_order_relaxed);\n", ""), gtest_filter="LogPaceTest.AGrant*"),
+    mutation("who comes last is granted first", (WAITER, "    (first_ == nullptr ? first_ : last_->next_) = &waiter;\n    last_ = &waiter;", "    waiter.next_ = first_;\n    last_ = first_ == nullptr ? &waiter : last_;\n    first_ = &waiter;"), gtest_filter="LogPaceTest.AGrant*"),
+    mutation("what nobody has asked for is kept", (LOG_ROOM, "std::memory_order_relaxed) > most)", "std::memory_order_relaxed) > 100 * most)"), gtest_filter="LogPaceTest.WhatNobody*"),
+    mutation("pace has no end", (LOG_ROOM, "    if (free >= free_high_) paced = end_pace();\n", ""), gtest_filter="LogPaceTest.PaceEnds*"),
+    mutation("pace ends for a failed log only", (LOG_ROOM, "    paced = end_pace();\n    const bool has_room", "    const bool has_room"), gtest_filter="LogPaceTest.WhatNobody*"),
+
+    # Which segment is next
+    mutation("the oldest segment is next", (LOG_COLLECTOR, "      benefit = gain;\n", ""), (LOG_COLLECTOR, "      cost = live + grains / kVictimCostParts;\n", ""), gtest_filter="LogTest.ASegmentWithMore*"),
+    mutation("the youngest segment is next", (LOG_COLLECTOR, "      benefit = gain;\n", ""), (LOG_COLLECTOR, "      cost = live + grains / kVictimCostParts;\n", ""), (LOG_COLLECTOR, "    const uint64_t age = newest - std::min(newest, segment.generation.load(std::memory_order_relaxed)) + 1;\n", "    const uint64_t age = segment.generation.load(std::memory_order_relaxed) + 1;\n"), gtest_filter="LogTest.ASegmentWithMore*"),
+    mutation("the segment with least alive is next, whatever its age", (LOG_COLLECTOR, "    const uint64_t age = newest - std::min(newest, segment.generation.load(std::memory_order_relaxed)) + 1;\n", "    const uint64_t age = 1;\n"), gtest_filter="LogTest.ASegmentWithMore*"),
+    mutation("victim that gains nothing", (LOG_COLLECTOR, "      if (gain < std::max<uint64_t>(1, grains / kGainParts)) continue;\n", ""), gtest_filter="LogTest.WhatGainsNothing*"),
+    mutation("what a snapshot keeps is next", (LOG_COLLECTOR, "        segment.keeps.load(std::memory_order_relaxed) != 0)", "        false)"), gtest_filter="LogTest.WhatGainsNothing*"),
+    mutation("tombstones do not make the oldest segment next", (LOG_COLLECTOR, "    } else if (!wants_oldest) {", "    } else {"), gtest_filter="LogTest.TheOldest*"),
+    mutation("what has not expired is looked for", (LOG_COLLECTOR, "first_expiry == 0 || first_expiry > expired_ms", "first_expiry == 0"), gtest_filter="LogTest.WhatHasExpired*"),
+    mutation("old copies hold no tombstone", (LOG_COLLECTOR, "    if (segment.has_old_copies.load(std::memory_order_relaxed)) return 0;\n", ""), gtest_filter="CollectorLateTest.*"),
+    mutation("copy that came too late is not told of", (COLLECTOR_MOVE, "    if (!done) log_->segment(move.to.segment).has_old_copies.store(true, std::memory_order_relaxed);\n", ""), gtest_filter="CollectorLateTest.*"),
+    mutation("old copies in a sealed segment hold tombstones", (LOG_KEEPER, "    segment.has_old_copies.store(false, std::memory_order_relaxed);\n", ""), gtest_filter="LogTest.OldCopies*"),
+
+    # Segments that many fill
+    mutation("full segment not closed", (LOG, "segment.filling.fetch_or(Filling::kClosed, std::memory_order_acquire)", "segment.filling.load(std::memory_order_acquire)"), gtest_filter="LogTest.WhatManyAppend*"),
+    mutation("closed segment appended to", (LOG, "    fits = (word & Filling::kClosed) == 0 && uint64_t", "    fits = uint64_t"), (LOG, "Filling::of(word);\n    fits", "Filling::of(word);\n    word &= ~Filling::kClosed;\n    fits"), gtest_filter="LogTest.WhatManyAppend*"),
+    mutation("two appends get one place", (LOG, "    if (fits && segment.filling.compare_exchange_weak(word, next.word(), std::memory_order_release,\n                                                      std::memory_order_relaxed))\n      break;", "    if (fits) {\n      segment.filling.store(next.word(), std::memory_order_release);\n      break;\n    }"), gtest_filter="LogTest.WhatManyAppend*"),
+    mutation("segment sealed before its writers have ended", (LOG_KEEPER, "::kFull &&\n        segments_[i].writers.load(std::memory_order_seq_cst) == 0)", "::kFull)"), gtest_filter="LogTest.ASegmentIsNot*"),
+    mutation("record where the summary will be", (LOG, "usable_grains(filling.entry_count + 1);", "usable_grains(0);"), gtest_filter="LogTest.RecordsLeave*"),
+    mutation("record that was not written is listed", (LOG, "    entry.sequence_and_kind = with_kind(entry.sequence(), RecordKind::kVoid);\n", ""), gtest_filter="FaultTest.*:StoreFailure.*:*CrashTest*"),
 
     # Values in pieces
     mutation("pieces of what was replaced stay", (COLLECTOR, "    if (const int error = release_pieces(pieces); error != 0) {", "    if (const int error = 0; error != 0) {"), gtest_filter="LargeValuesTest.*"),
