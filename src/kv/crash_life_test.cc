@@ -95,13 +95,14 @@ TEST_P(CrashLifeTest, ACutAtEveryWrite) {
   prepare();
   const CrashModel before = model_;
   bool ended_well = false;
-  uint64_t ends_at = 0;
+  uint64_t ends_at = 0, discarded_sectors = 0;
   for (uint64_t step = setting("SPILLWAY_CUTS", 0) != 0 ? 1 : 3; !ended_well;) {
     ends_at += step;
     ASSERT_LT(ends_at, 3000u);
     model_ = before;
     auto* const device = new CutDevice(medium_, ends_at);
     ended_well = live(*device);
+    discarded_sectors += device->discarded_sectors();
     model_.has_lost_power(device->flushed_ns());
     for (const unsigned kept : {0, 50, 100}) {
       SCOPED_TRACE("cut at " + std::to_string(ends_at) + ", kept " + std::to_string(kept));
@@ -117,6 +118,7 @@ TEST_P(CrashLifeTest, ACutAtEveryWrite) {
     device->close();
   }
   EXPECT_GT(ends_at, 60u) << "writes and flushes";
+  EXPECT_GT(discarded_sectors, 0u);
 }
 
 // More keys than a table has slots, and fewer again, with checkpoints of tables that are being split and merged.

@@ -1,6 +1,7 @@
 // For tests: a device in memory that loses power. What was written since the last flush is on its medium afterwards, or is not,
-// sector by sector.
+// sector by sector. What is discarded is gone at once and for good, without a flush, or it is still there, sector by sector.
 #pragma once
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <mutex>
@@ -21,6 +22,7 @@ class CutDevice final : public storage::Device {
       : ends_at_(ends_at), durable_(std::move(medium)), seen_(durable_) {
     capacity_bytes_ = durable_.size();
     counted_ = false;
+    discards_ = true;
     base::TextRef(name_, sizeof name_) << "cut";
   }
 
@@ -42,6 +44,11 @@ class CutDevice final : public storage::Device {
   uint64_t flushed_ns() {
     std::lock_guard scope(lock_);
     return flushed_ns_;
+  }
+  // That are gone.
+  uint64_t discarded_sectors() {
+    std::lock_guard scope(lock_);
+    return discarded_sectors_;
   }
   // Writes and flushes so far.
   uint64_t count() {
@@ -100,6 +107,10 @@ class CutDevice final : public storage::Device {
     if (io.operation == storage::Operation::kRead && io.offset_bytes < unreadable_end_ &&
         io.offset_bytes + io.length_bytes > unreadable_begin_)
       return false;
+    if (io.operation == storage::Operation::kDiscard) {
+      discard(io.offset_bytes, io.length_bytes);
+      return true;
+    }
     if (io.operation != storage::Operation::kRead) is_off_ = ++count_ == ends_at_;
     uint64_t at = io.offset_bytes;
     for (uint32_t i = 0; i < io.segment_count; ++i) {
@@ -125,6 +136,22 @@ class CutDevice final : public storage::Device {
     return !is_off_;
   }
 
+  // Under the lock.
+  void discard(uint64_t begin, uint64_t bytes) {
+    std::vector<bool> is_gone(bytes / kSector);
+    for (size_t i = 0; i < is_gone.size(); ++i) {
+      if (random_() % 2 == 0) continue;
+      is_gone[i] = true;
+      memset(&durable_[begin + i * kSector], 0, kSector);
+      memset(&seen_[begin + i * kSector], 0, kSector);
+    }
+    std::erase_if(unflushed_, [&](const Sector& sector) {
+      return sector.offset >= begin && sector.offset < begin + bytes &&
+             is_gone[(sector.offset - begin) / kSector];
+    });
+    discarded_sectors_ += std::ranges::count(is_gone, true);
+  }
+
   uint64_t ends_at_;
   std::mutex lock_;
   uint64_t count_ = 0;
@@ -134,6 +161,8 @@ class CutDevice final : public storage::Device {
   std::vector<std::byte> durable_;
   std::vector<std::byte> seen_;  // durable_ with all that was not flushed
   std::vector<Sector> unflushed_;
+  std::mt19937_64 random_{1};
+  uint64_t discarded_sectors_ = 0;
 };
 
 }  // namespace kv

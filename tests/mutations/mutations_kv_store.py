@@ -23,6 +23,7 @@ def mutation(name, *patches, test="kv_test", gtest_filter="CollectorTest.*"):
 MUTATIONS = [
     # What is live is elsewhere for good before its segment is given back
     mutation("segment given back before its copies are there for good", (COLLECTOR, "  int error = log_->flush(channel_);\n", "  int error = 0;\n"), gtest_filter="*CrashTest*"),
+    mutation("segment discarded before its header is there for good", (LOG_KEEPER, "  if (!did) return 0;\n  if (const int error = flush(channel); error != 0) return error;\n", "  if (!did) return 0;\n"), gtest_filter="*CrashLifeTest*/Sync"),
     mutation("segment given back under its readers", (COLLECTOR, "  readers_->wait();\n", ""), gtest_filter="ReadersTest.*"),
     mutation("readers of one phase are waited for", (READERS, "std::memory_order_seq_cst);\n  wait_for(phase);\n", "std::memory_order_seq_cst);\n"), gtest_filter="ReadersTest.*"),
     mutation("damaged record moved", (COLLECTOR_MOVE, "bytes, record) != Reading::kWhole ||", "bytes, record) == Reading::kPart ||")),
