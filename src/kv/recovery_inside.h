@@ -45,7 +45,7 @@ class Recovery {
   };
   using Step = base::Expected<void> (Recovery::*)(Worker& worker, uint32_t segment);
 
-  // Calls act(worker) on all threads. Returns an error that is not EBADMSG, if there is any.
+  // Calls act(worker) on all threads. Returns an error that none outranks, if there is any.
   template <class Act>
   base::Expected<void> by_all(const Act& act);
   // Calls act(worker, begin, end), which together are all numbers below `count`, `step` of them at a time, until one fails.
@@ -144,8 +144,9 @@ base::Expected<void> Recovery::by_all(const Act& act) {
   if (threads.empty()) Part::run(&parts[0]);
   for (const sys::Thread thread : threads) sys::join_thread(thread);
   base::Expected<void> result;
+  const auto number = [](const base::Expected<void>& of) { return of ? 0 : of.error().number; };
   for (const Part& part : parts)
-    if (!part.result && (result || result.error().number == EBADMSG)) result = part.result;
+    if (outranks(number(part.result), number(result))) result = part.result;
   return result;
 }
 

@@ -33,14 +33,13 @@ class Batch {
         storage::PieceIo(storage::Operation::kRead, offset_bytes, to.data(), to.size());
     ++count_;
   }
-  // 0, or an errno value of one of them, if there is any of one that is not of the medium; EIO for what ended early. It is empty
-  // afterwards.
+  // 0, or the errno value of one of them that none outranks; EIO for what ended early. It is empty afterwards.
   int run(Channel& channel) {
     if (count_ != 0) channel.run(std::span(all_).first(count_));
     int error = 0;
     for (size_t i = 0; i < count_; ++i) {
       errors_[i] = all_[i]->whole() ? 0 : all_[i]->error != 0 ? all_[i]->error : EIO;
-      if (error == 0 || (errors_[i] != 0 && is_of_medium(error))) error = errors_[i];
+      if (outranks(errors_[i], error)) error = errors_[i];
     }
     clear();
     return error;
@@ -69,6 +68,14 @@ static_assert(RecoveryReader::kMostBytes <= Batch::kMost * kPieceBytes);
 
 bool is_of_medium(int error) {
   return error == EIO || error == ENODATA || error == EILSEQ || error == EREMOTEIO;
+}
+
+bool outranks(int error, int other) {
+  const auto rank = [](int of) {
+    if (of == 0 || of == EBADMSG) return of == 0 ? 0 : 1;
+    return is_of_medium(of) ? 2 : of == ENOMEM ? 3 : 4;
+  };
+  return rank(error) > rank(other);
 }
 
 void RecoveryReport::add(const RecoveryReport& other) {

@@ -44,6 +44,9 @@ struct FoundSegment {
 
 // Is it an error of one place of the medium, and not of the device or of this process?
 bool is_of_medium(int error);
+// Of errors that several threads, or Ios, have met the worst is told: 0, what is damaged (EBADMSG), a place that the medium cannot read,
+// want of memory, and all others, which say that the device has failed. Is the first worse than the second?
+bool outranks(int error, int other);
 
 class RecoveryReader {
  public:
