@@ -164,7 +164,7 @@ TEST_F(LogTest, ASegmentWithMoreToGainMayWaitUntilItIsOlder) {
 }
 
 TEST_F(LogTest, WhatGainsNothingIsNotCollected) {
-  fill_segments({100, 100});
+  fill_segments({99, 100});
   EXPECT_EQ(log->choose_victim(0), Log::kNone);
   const std::vector<uint32_t> segments = fill_segments({90, 100});
   EXPECT_EQ(log->choose_victim(0), segments[0]);
@@ -229,9 +229,27 @@ TEST_F(LogTest, ASegmentIsNotSealedBeforeItsLastWriterHasEnded) {
   keep();
   EXPECT_EQ(state_of(first.segment), State::kFull);
   log->finish(other, false);
+  EXPECT_EQ(log->segment(first.segment).entries[other.entry].kind(), RecordKind::kVoid);
   keep();
   EXPECT_EQ(state_of(first.segment), State::kSealed);
   EXPECT_EQ(log->counts().live_grains, 1024u + 1024u);
+}
+
+// Who has seen how full a segment is, and is then stopped for a while, gets nothing there when others have filled it meanwhile, although
+// there would be room.
+TEST_F(LogTest, WhoComesLateToAFullSegmentGetsNothing) {
+  keep();
+  Extent first, next;
+  ASSERT_EQ(allocate(1, first), Room::kDone);
+  Segment& segment = log->segment(first.segment);
+  uint64_t seen = segment.filling;
+  ASSERT_EQ(allocate(log->usable_grains(1), next), Room::kDone);
+  ASSERT_NE(next.segment, first.segment);
+  EXPECT_EQ(state_of(first.segment), State::kFull);
+  EXPECT_EQ(segment.used_grains, 2u);
+  EXPECT_FALSE(segment.filling.compare_exchange_strong(seen, seen + 1));
+  log->finish(first, true);
+  log->finish(next, true);
 }
 
 // Small records find room where large ones find none, at the moment when who wants room for a large one fills the segment.
@@ -355,8 +373,10 @@ TEST_F(LogPaceTest, WhatNobodyHasAskedForIsNotKept) {
     EXPECT_GE(admitted.size(), 2u);
     EXPECT_LE(admitted.size(), 4u);
     log->tell_waiting();
-    join_writers();
+    for (int i = 0; i < 3; ++i) task::yield();
     EXPECT_EQ(admitted.size(), 6u) << "unpaced, when nothing is to be collected";
+    log->fail();
+    join_writers();
   });
 }
 
@@ -374,8 +394,10 @@ TEST_F(LogPaceTest, PaceEndsWhenEnoughIsFree) {
     }
     ASSERT_EQ(log->give_back(channel), 0);
     EXPECT_FALSE(log->need().collects);
-    join_writers();
+    for (int i = 0; i < 3; ++i) task::yield();
     EXPECT_EQ(admitted, (Which{0, 1}));
+    log->fail();
+    join_writers();
   });
 }
 
