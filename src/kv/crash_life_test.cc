@@ -8,6 +8,7 @@
 
 #include "kv/crash_model.h"
 #include "kv/cut_device.h"
+#include "kv/test_effort.h"
 #include "kv/test_store.h"
 
 namespace kv {
@@ -96,7 +97,7 @@ TEST_P(CrashLifeTest, ACutAtEveryWrite) {
   const CrashModel before = model_;
   bool ended_well = false;
   uint64_t ends_at = 0, discarded_sectors = 0;
-  for (uint64_t step = setting("SPILLWAY_CUTS", 0) != 0 ? 1 : 3; !ended_well;) {
+  for (uint64_t step = setting("SPILLWAY_CUTS", 0) != 0 ? 1 : 3 * kEffortParts; !ended_well;) {
     ends_at += step;
     ASSERT_LT(ends_at, 3000u);
     model_ = before;

@@ -14,6 +14,7 @@
 #include "kv/cut_device.h"
 #include "kv/multi_get.h"
 #include "kv/store.h"
+#include "kv/test_effort.h"
 
 namespace kv {
 namespace {
@@ -100,7 +101,7 @@ class CrashTest : public testing::TestWithParam<Durability> {
 };
 
 TEST_P(CrashTest, NothingIsLostThatWasPromised) {
-  const uint64_t first = setting("SPILLWAY_SEED", 1), cuts = setting("SPILLWAY_CUTS", 150);
+  const uint64_t first = setting("SPILLWAY_SEED", 1), cuts = setting("SPILLWAY_CUTS", 150 / kEffortParts);
   CutDevice* device = nullptr;
   CrashModel model;
   uint64_t segments_scanned = 0, turns = 0, victims = 0, checkpoints_used = 0, tombstones_ended = 0;
@@ -192,7 +193,7 @@ TEST_P(CrashTest, ACutAtEveryWriteOfAShortLife) {
       session.close();
       ended_well = (*opened)->close().has_value();
     }
-    for (uint64_t seed = 0; seed < 8; ++seed) {
+    for (uint64_t seed = 0; seed < 8 / kEffortParts; ++seed) {
       SCOPED_TRACE("cut at " + std::to_string(ends_at) + ", seed " + std::to_string(seed));
       auto* const again = new CutDevice(device->medium(seed, 50), 0);
       auto opened = Store::open(*again, {});

@@ -8,6 +8,7 @@
 #include "kv/checkpoint_format.h"
 #include "kv/cut_device.h"
 #include "kv/store_image.h"
+#include "kv/test_effort.h"
 #include "kv/test_store.h"
 
 namespace kv {
@@ -323,7 +324,7 @@ TEST_P(DamageTest, AnyByte) {
   std::vector<uint64_t> places;  // in segments that hold something
   for (uint32_t segment = 0; segment < good.identity.geometry.segment_count; ++segment)
     if (good.header_of(segment).state != SegmentState::kFree) places.push_back(good.begin_of(segment));
-  for (int turn = 0; turn < 60; ++turn) {
+  for (uint64_t turn = 0; turn < 60 / kEffortParts; ++turn) {
     *image = good;
     const uint64_t at = places[random() % places.size()] + random() % (1 << 20);
     SCOPED_TRACE(at);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <random>
 
+#include "kv/test_effort.h"
 #include "kv/test_index_image.h"
 
 namespace kv {
@@ -95,7 +96,7 @@ TEST_F(HostileImageTest, WhateverAnImageHoldsTheIndexIsWholeOrRefused) {
   std::mt19937_64 random(11);
   int refused = 0, done = 0;
   const Images good = all_images();
-  for (int round = 0; round < 300; ++round) {
+  for (uint64_t round = 0; round < 300 / kEffortParts; ++round) {
     images.clear();
     for (const auto& image : good)
       if (random() % 8 != 0) images.push_back(std::make_unique<TableImage>(*image));
@@ -116,8 +117,8 @@ TEST_F(HostileImageTest, WhateverAnImageHoldsTheIndexIsWholeOrRefused) {
     std::shuffle(images.begin(), images.end(), random);
     (error_of() == 0 ? done : refused) += 1;
   }
-  EXPECT_GT(refused, 20);
-  EXPECT_GT(done, 20);
+  EXPECT_GT(refused, 5);
+  EXPECT_GT(done, 5);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kv/cut_device.h"
+#include "kv/test_effort.h"
 
 namespace kv {
 namespace {
@@ -137,7 +138,7 @@ TEST_F(CheckpointReadTest, WhatIsMissingOrTwiceIsSeen) {
 TEST_F(CheckpointReadTest, DamageIsSeenWhereverItIs) {
   write(kKeys);
   std::mt19937_64 random(1);
-  for (size_t piece = 0; piece < piece_at.size(); piece += 1 + random() % 6) {
+  for (size_t piece = 0; piece < piece_at.size(); piece += kEffortParts + random() % 6) {
     // In its header, its bits, or its entries.
     for (const uint64_t offset : {random() % sizeof(PieceHeader), sizeof(PieceHeader) + random() % 2000}) {
       std::byte& byte = medium[piece_at[piece] + offset];
