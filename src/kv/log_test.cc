@@ -252,6 +252,19 @@ TEST_F(LogTest, WhoComesLateToAFullSegmentGetsNothing) {
   log->finish(next, true);
 }
 
+// As if another thread were about to fill it, and had closed it just now.
+TEST_F(LogTest, AClosedSegmentTakesNothing) {
+  keep();
+  Extent first, next;
+  ASSERT_EQ(allocate(1, first), Room::kDone);
+  log->segment(first.segment).filling |= uint64_t{1} << 63;
+  ASSERT_EQ(allocate(1, next), Room::kDone);
+  EXPECT_NE(next.segment, first.segment);
+  EXPECT_EQ(log->segment(first.segment).entry_count, 1u);
+  log->finish(first, true);
+  log->finish(next, true);
+}
+
 // Small records find room where large ones find none, at the moment when who wants room for a large one fills the segment.
 TEST_F(LogTest, WhatManyAppendAtOnceIsInTheSummaries) {
   constexpr int kThreads = 4;

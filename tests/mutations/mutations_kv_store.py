@@ -69,6 +69,7 @@ MUTATIONS = [
     # Segments that many fill
     mutation("full segment not closed", (LOG, "segment.filling.fetch_or(Filling::kClosed, std::memory_order_acquire)", "segment.filling.load(std::memory_order_acquire)"), gtest_filter="LogTest.WhoComesLate*"),
     mutation("what of two errors is worse does not count", ("src/kv/recovery_reader.cc", "  return rank(error) > rank(other);\n", "  return rank(error) != 0 && rank(other) <= 1;\n"), gtest_filter="RecoveryReaderTest.*"),
+    mutation("closed segment appended to", (LOG, "    fits = (word & Filling::kClosed) == 0 && uint64_t", "    fits = uint64_t"), gtest_filter="LogTest.AClosedSegment*"),
     mutation("two appends get one place", (LOG, "    if (fits && segment.filling.compare_exchange_weak(word, next.word(), std::memory_order_release,\n                                                      std::memory_order_relaxed))\n      break;", "    if (fits) {\n      segment.filling.store(next.word(), std::memory_order_release);\n      break;\n    }"), gtest_filter="LogTest.WhatManyAppend*"),
     mutation("segment sealed before its writers have ended", (LOG_KEEPER, "::kFull &&\n        segments_[i].writers.load(std::memory_order_seq_cst) == 0)", "::kFull)"), gtest_filter="LogTest.ASegmentIsNot*"),
     mutation("record where the summary will be", (LOG, "usable_grains(filling.entry_count + 1);", "usable_grains(0);"), gtest_filter="LogTest.RecordsLeave*"),
