@@ -11,6 +11,7 @@
 #include "kv/cut_device.h"
 #include "kv/jitter_device.h"
 #include "kv/linear_load.h"
+#include "kv/test_effort.h"
 #include "storage/memory.h"
 #include "task/test_tasks.h"
 
@@ -307,7 +308,7 @@ class Lives {
 };
 
 TEST_F(LinearTest, Crashes) {
-  rounds(32, [&](uint64_t seed) {
+  rounds(32 / kEffortParts, [&](uint64_t seed) {
     constexpr int kLives = 4;
     Lives lives(seed);
     for (int i = 0; i < kLives && lives.live(false); ++i) continue;
