@@ -214,7 +214,13 @@ base::Expected<Changed> Session::change(const New& next) {
   // What writes in any case waits for its grant before others wait for its key.
   if (!is_remove && when == When::kAlways && !store_->log_.wait_for_grant(request))
     return std::unexpected(store_->tell_failure());
-  const KeyLocks::Hold hold(store_->key_locks_, hash.low);
+  const bool replaces = next.kind == RecordKind::kValue && when == When::kAlways;
+  KeyLocks::Hold hold(store_->key_locks_, hash.low, next.key, replaces);
+  if (hold.is_superseded()) {
+    store_->log_.return_grant(request);
+    return Changed{Outcome::kDone, hold.version()};
+  }
+  hold.number_superseded([&] { return store_->log_.next_sequence(); });
   Current current;
   if (is_remove || when != When::kAlways) {
     if (auto looked = look(hash, next.key, current); !looked) return std::unexpected(looked.error());
@@ -232,6 +238,7 @@ base::Expected<Changed> Session::change(const New& next) {
   auto installed = install(hash, next, current, written);
   store_->log_.finish(written.extent, installed.has_value());
   if (!installed) return std::unexpected(installed.error());
+  hold.succeed();
   if (current.is_head) store_->remove_pieces({.head = hash, .of = current.pieces});
   return Changed{Outcome::kDone, is_remove ? 0 : written.sequence};
 }
