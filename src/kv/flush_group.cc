@@ -16,7 +16,11 @@ int FlushGroup::flush(Channel& channel) {
   Waiters group = waiting_.take_all();
   lock_.unlock();
 
-  const int error = channel.flush();
+  int error = 0;
+  {
+    const Timing timing(times_);
+    error = channel.flush();
+  }
 
   lock_.lock();
   under_way_ = !waiting_.empty();

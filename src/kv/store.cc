@@ -127,6 +127,7 @@ base::Expected<void> Store::start() {
   if (streams > Log::kStreamsMax)
     return base::failure(EINVAL, "store: ", streams, " streams; give 64 or fewer");
   if (auto opened = keeper_channel_.open_for_threads(device_); !opened) return opened;
+  keeper_channel_.counts_as(IoFor::kKeeper);
   if (auto read = read_identity(); !read) return read;
   // Each stream's open segment is room that is not used.
   const auto fitting = static_cast<uint32_t>(std::max<uint64_t>(1, identity_.geometry.segment_count / 16));
@@ -317,6 +318,12 @@ base::Error Store::failure() const {
 StoreCounts Store::counts() {
   const auto get = [](const std::atomic<uint64_t>& count) { return count.load(std::memory_order_relaxed); };
   const CollectorCounts& collector = collector_.counts();
+  UseCounts use = calls_.counts();
+  keeper_channel_.add_io(use.io);
+  collector_.channel().add_io(use.io);
+  Times flushes;
+  flushes.add(flushes_.times());
+  use.latencies[static_cast<size_t>(Call::kSyncFlush)] = latency_of(flushes);
   return {.log = log_.counts(),
           .index = index_->counts(),
           .collected = {.victims = get(collector.victims),
@@ -327,7 +334,8 @@ StoreCounts Store::counts() {
                         .ended_tombstones = get(collector.ended_tombstones),
                         .damaged_records = get(collector.damaged_records),
                         .checkpoints = get(collector.checkpoints),
-                        .checkpoint_bytes = get(collector.checkpoint_bytes)}};
+                        .checkpoint_bytes = get(collector.checkpoint_bytes)},
+          .use = use};
 }
 
 void Store::verify() {

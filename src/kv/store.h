@@ -18,6 +18,7 @@
 #include <optional>
 #include <string_view>
 
+#include "kv/calls.h"
 #include "kv/channel.h"
 #include "kv/collector.h"
 #include "kv/flush_group.h"
@@ -135,6 +136,8 @@ struct StoreCounts {
     uint64_t checkpoints = 0;
     uint64_t checkpoint_bytes = 0;  // in all
   } collected;
+  // But for recovery, of which its report tells.
+  UseCounts use;
 };
 
 class Store {
@@ -151,6 +154,7 @@ class Store {
 
   const Identity& identity() const { return identity_; }
   const RecoveryReport& recovery() const { return recovery_; }
+  // Any thread, also while others open and close sessions. Cost: looks at each segment, table and session.
   StoreCounts counts();
   // Invariants of index and log, for tests; nobody else may use the store meanwhile.
   void verify();
@@ -197,6 +201,7 @@ class Store {
   Collector collector_;
   KeyLocks key_locks_;
   FlushGroup flushes_;
+  Calls calls_;
   std::atomic<uint32_t> next_stream_{0};
   std::atomic<bool> wrote_{false};    // since the keeper's last flush; of kBatch
   std::atomic<int> error_{0};         // why the log has failed
@@ -253,6 +258,10 @@ class Session {
   enum class About { kKey, kPiece };
   enum class Match { kYes, kNo, kDamaged };
 
+  // What get and put do, but counting.
+  base::Expected<Found> do_get(std::string_view key);
+  base::Expected<Changed> do_put(std::string_view key, Bytes value, const PutOptions& options);
+  void count_found(std::string_view key, const base::Expected<Found>& found);
   base::Expected<Changed> change(const New& next);
   base::Expected<Match> read(const Location& location, std::string_view key, About about, bool whole,
                              Buffer& memory, Record& record);
@@ -289,6 +298,7 @@ class Session {
   Store* store_ = nullptr;
   Channel channel_;
   Readers::Place place_, change_place_;
+  Calls::Place calls_;
   BufferPool pool_;
   uint32_t stream_ = 0;
 };
@@ -312,6 +322,8 @@ class ValueWriter {
   void abandon();
 
  private:
+  friend class Session;
+  base::Expected<Changed> do_commit(const PutOptions& options);  // but counting
   base::Expected<void> write_piece();
   PieceKey piece_key() const;
 
