@@ -132,9 +132,9 @@ int spillway_kv_open_memory(uint64_t capacity_bytes, const spillway_kv_open_opti
 // nothing is done, while sessions or queues of it are open. Null: nothing is done.
 int spillway_kv_close(spillway_kv *store);
 
-// What the store holds and where, one JSON object of objects, names with units. Writes at most `bytes` to `text`, ended with a 0, and
-// to `*needed_bytes` (if not null) what the whole text takes, with its 0. Returns OK, or TOO_SMALL. Any thread. Cost: no I/O; looks at
-// each segment and table.
+// What the store holds and where, and since it was opened how long its calls took and what it has read and written: one JSON object of
+// objects, names with units (docs/kv.md, "Statistics"), 8 KiB at most. Writes at most `bytes` to `text`, ended with a 0, and to `*needed_bytes` (if not
+// null) what the whole text takes, with its 0. Returns OK, or TOO_SMALL. Any thread. Cost: no I/O; looks at each segment, table and session.
 int spillway_kv_stats(spillway_kv *store, char *text, size_t bytes, size_t *needed_bytes);
 
 // "0.1.0"
@@ -147,7 +147,7 @@ const char *spillway_kv_error_text(const spillway_kv_session *session);
 
 // ---- Sessions
 
-// Errors: NO_MEMORY, IO. Cost: some system calls, and 4 KiB; memory for values comes with use, and goes with the session.
+// Errors: NO_MEMORY, IO. Cost: some system calls, and 8 to 24 KiB; memory for values comes with use, and goes with the session.
 int spillway_kv_session_open(spillway_kv *store, spillway_kv_session **session);
 // IN_USE, and nothing is done, while values are held that it has to get back, or iterations of it are open. Null: nothing is done.
 int spillway_kv_session_close(spillway_kv_session *session);

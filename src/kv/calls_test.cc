@@ -224,6 +224,13 @@ TEST_F(CallsTest, WhatClosedSessionsHaveCountedStays) {
     EXPECT_EQ(use().put_bytes, 8u * static_cast<uint64_t>(i));
     EXPECT_GT(use().latency(Call::kPut).max_ns, 0u);
   }
+  get("key");
+  for (int i = 0; i < 2; ++i) {
+    session.close();
+    ASSERT_TRUE(session.open(*store));
+  }
+  EXPECT_EQ(use().io_for(IoFor::kGets).reads, 4u) << "once, though the session is the same object";
+  EXPECT_EQ(count(Call::kGet), 4u);
   reopen();
   EXPECT_EQ(count(Call::kPut), 0u) << "since it was opened";
 }

@@ -81,6 +81,9 @@ class KvStore {
   kv::Store* store_ = nullptr;
 };
 
+// What `spillway kv stats` prints.
+std::string stats_text(kv::Store& store);
+
 // A session of the calling thread.
 class KvSession {
  public:

@@ -141,6 +141,12 @@ class MemoryTest(unittest.TestCase):
         self.store[b"key"] = b"value"
         stats = self.store.stats()
         self.assertEqual(stats["index"]["entries"], 1)
+        self.assertEqual(stats["put_latency"]["count"], 1)
+        self.assertGreater(stats["put_latency"]["max_ns"], 0)
+        self.assertEqual(self.store.get_many([b"key", b"none"]), [b"value", None])
+        stats = self.store.stats()
+        self.assertEqual((stats["get_many_latency"]["count"], stats["use"]["asked_keys"]), (1, 2))
+        self.assertEqual(stats["use"]["reads_per_get"], 0.5)
         self.assertEqual(stats, json.loads(json.dumps(stats)))
 
     def test_closed(self):

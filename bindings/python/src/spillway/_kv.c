@@ -137,7 +137,7 @@ static PyObject *store_exit(KvStore *self, PyObject *args) {
 
 static PyObject *store_stats(KvStore *self, PyObject *unused) {
   (void)unused;
-  char text[4096];
+  char text[8192];
   spillway_kv_session *session;
   if (kv_begin(self, &session) != 0) return NULL;  // nobody closes it meanwhile
   int status;
