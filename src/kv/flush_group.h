@@ -27,7 +27,7 @@ class FlushGroup {
   sys::Mutex lock_;
   bool under_way_ = false;
   Waiters waiting_;    // for the next one
-  SharedTimes times_;  // whoever leads adds
+  SharedTimes times_;  // under the lock
 };
 
 }  // namespace kv
