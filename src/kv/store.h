@@ -55,6 +55,9 @@ struct StoreOptions {
   // After so many changes there is a checkpoint, and at the end. 0: when a start has half as many to look at as there are keys, if
   // that takes long.
   uint64_t checkpoint_records = 0;
+  // Nothing is written to the device, which may be one that cannot be: changes have EROFS, and what recovery would write, it forgets.
+  // There is no collector and no keeper.
+  bool read_only = false;
 };
 
 enum class When : uint8_t { kAlways, kIfAbsent, kIfPresent, kIfVersion };
@@ -147,7 +150,7 @@ class Store {
   // Errors: those of read_superblock and recovery, ENOMEM, EINVAL. The device outlives the store. These three block the thread, also
   // under a task.
   static base::Expected<Store*> open(storage::Device& device, const StoreOptions& options);
-  // What was put is on the medium for good, or the error says that it may not be. REQUIRES: no sessions.
+  // What was put is on the medium for good, or the error says that it may not be; not of one that is read only. REQUIRES: no sessions.
   base::Expected<void> close();
   // Collects until nothing would gain anything. Waits as the three above.
   void compact();
@@ -189,6 +192,7 @@ class Store {
   void log_failure(uint64_t& at_ns);
 
   storage::Device& device_;
+  storage::Device* own_device_ = nullptr;  // of a store that is read only: device_, over the caller's
   StoreOptions options_;
   Identity identity_;
   RecoveryReport recovery_;
@@ -228,7 +232,8 @@ class Session {
   // Copies what there is of a found value from `offset` on; how much. It is of the version that was found, whatever others do. Errors: as
   // get. Cost: one I/O for each piece of a large value that is not the last one's.
   base::Expected<size_t> read_value(Found& found, uint64_t offset, std::span<std::byte> to);
-  // A value of up to kValueBytesMax; a ValueWriter takes one in parts. Errors: EINVAL, E2BIG, ENOSPC when the store is full, those of I/O.
+  // A value of up to kValueBytesMax; a ValueWriter takes one in parts. Errors: EINVAL, E2BIG, ENOSPC when the store is full, EROFS when
+  // it is read only, those of I/O.
   // With an error of I/O it is not known whether it was done.
   base::Expected<Changed> put(std::string_view key, Bytes value, const PutOptions& options = {});
   base::Expected<Changed> remove(std::string_view key, When when = When::kAlways, uint64_t version = 0);

@@ -78,4 +78,10 @@ MUTATIONS = [
     mutation("flushes of sync puts are not timed", ("src/kv/flush_group.cc", "  times_.add(now_ns() - began_ns);\n", "  static_cast<void>(began_ns);\n"), gtest_filter="CallsTest.*"),
     mutation("what the keeper does is not counted", (STORE, "  keeper_channel_.add_io(use.io);\n", ""), gtest_filter="CallsTest.*"),
     mutation("a ratio is cut to a whole number", ("src/capi/store.cc", "  for (uint64_t digit = 100; digit > 0; digit /= 10) text << thousandths / digit % 10;", "  text << 0;"), test="capi_test", gtest_filter="*"),
+
+    # Stores that are open for reading only
+    mutation("a store that is read only writes", (STORE, "  if (options.read_only) {\n    auto forgetful", "  if (false) {\n    auto forgetful"), gtest_filter="*ReadOnlyTest.*"),
+    mutation("a store that is read only takes changes", (STORE, "    fail(EROFS, true);\n", ""), gtest_filter="*ReadOnlyTest.*"),
+    mutation("a store that is read only says that it has failed", (STORE, "  if (options_.read_only)\n    return base::Error::of(EROFS,", "  if (false)\n    return base::Error::of(EROFS,"), gtest_filter="*ReadOnlyTest.*"),
+    mutation("a store that is read only may lack the last writes", (STORE, "  int error = options_.read_only ? 0 : error_.load(std::memory_order_relaxed);", "  int error = error_.load(std::memory_order_relaxed);"), gtest_filter="*ReadOnlyTest.*"),
 ]

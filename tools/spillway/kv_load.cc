@@ -289,7 +289,7 @@ kv::Durability durability_of(const KvLine& line) {
 int kv_load(const KvLine& line) {
   const kv::Durability durability = durability_of(line);
   const Input input(line, line.words[1]);
-  KvStore store(line.words[0], durability);
+  KvStore store(line.words[0], {.durability = durability});
   const Ending ending = load(*store, input);
   const std::string stats = line.has("--stats") ? stats_text(*store) : "";
   store.close();
