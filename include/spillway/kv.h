@@ -58,7 +58,7 @@ enum {
   SPILLWAY_KV_IN_USE = -7,     // by somebody else, or by what has to be closed first
   SPILLWAY_KV_EXISTS = -8,     // what would be lost
   SPILLWAY_KV_NOT_FOUND = -9,  // the file or device
-  SPILLWAY_KV_DENIED = -10,    // no permission
+  SPILLWAY_KV_DENIED = -10,    // no permission, or the store is read only
   SPILLWAY_KV_NEWER = -11,     // a store of a later version of Spillway
   SPILLWAY_KV_CANCELED = -12,  // an iteration: too much has changed
 };
@@ -91,6 +91,8 @@ typedef struct spillway_kv_open_options {
   size_t struct_bytes;
   uint32_t durability;  // SPILLWAY_KV_SYNC and so on
   uint32_t batch_ms;    // of SPILLWAY_KV_BATCH; 0: 10
+  uint32_t read_only;   // 1: nothing is written, also where nothing can be; changes have DENIED
+  uint32_t reserved;
 } spillway_kv_open_options;
 
 typedef struct spillway_kv_change_options {

@@ -21,6 +21,7 @@ base::Expected<kv::StoreOptions> store_options(const spillway_kv_open_options* o
       return base::failure(EINVAL, "store: durability ", given->durability,
                            "; give SPILLWAY_KV_SYNC, _BATCH or _NONE");
   }
+  own.read_only = given->read_only != 0;
   if (given->batch_ms != 0) own.batch_ns = uint64_t{given->batch_ms} * 1'000'000;
   return own;
 }
@@ -131,7 +132,7 @@ int spillway_kv_open(const char* device, const spillway_kv_open_options* options
   if (device == nullptr) return capi::refuse_invalid(nullptr, "store: device is null");
   auto own = capi::store_options(options);
   if (!own) return capi::refuse(nullptr, own.error());
-  auto opened = capi::open_device(device);
+  auto opened = capi::open_device(device, own->read_only);
   if (!opened) return capi::refuse(nullptr, opened.error());
   return capi::answer(capi::open_store(*opened, *own), store);
 }
