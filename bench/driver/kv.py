@@ -19,6 +19,7 @@ MIB = 1 << 20
 SOURCES = pathlib.Path(__file__).resolve().parent.parent / "kv"
 ROCKSDB_HEADER = pathlib.Path("/usr/include/rocksdb/db.h")
 FLAGS = ["-O2", "-std=c++20", "-pthread"]
+SRC = SOURCES.parent.parent / "src"
 MEMORY = pathlib.Path("/dev/shm")  # a file in memory; direct, as on a disk
 SYNC_WRITERS = 64
 THETAS = {"uniform": 0, "zipfian": 0.99}
@@ -121,7 +122,7 @@ class RocksDb:
     def __init__(self, context, plan):
         self.plan, self.folder = plan, context.folder / "rocksdb"
         self.program = context.folder / "rocksdb-load"
-        context.build("RocksDB's load", [context.native_cxx, *FLAGS, SOURCES / "rocksdb_load.cc", "-o", self.program, "-lrocksdb"])
+        context.build("RocksDB's load", [context.native_cxx, *FLAGS, f"-I{SRC}", SOURCES / "rocksdb_load.cc", "-o", self.program, "-lrocksdb"])
         self.filled = False
 
     def run(self, operation, depth, **settings):
