@@ -24,7 +24,7 @@ double UseCounts::write_amplification() const { return ratio(all_io().written_by
 double UseCounts::reads_per_get() const { return ratio(io_for(IoFor::kGets).reads, asked_keys); }
 
 double UseCounts::writes_per_change() const {
-  return ratio(all_io().writes, latency(Call::kPut).count + latency(Call::kRemove).count);
+  return ratio(all_io().writes, latency(CallKind::kPut).count + latency(CallKind::kRemove).count);
 }
 
 Latency latency_of(const Times& times) {
@@ -61,7 +61,7 @@ void Calls::remove(Place& place) {
     while (*at != &place) at = &(*at)->next;
     *at = place.next;
     for (size_t i = 0; i < SessionCounts::kCalls; ++i)
-      ended_times_[i].add(place.counts->times(static_cast<Call>(i)));
+      ended_times_[i].add(place.counts->times(static_cast<CallKind>(i)));
     place.counts->add_to(ended_);
     place.channel->add_io(ended_.io);
   }
@@ -79,7 +79,7 @@ UseCounts Calls::counts() {
   for (size_t i = 0; i < SessionCounts::kCalls; ++i) {
     Times times = ended_times_[i];
     for (Place* place = first_; place != nullptr; place = place->next)
-      times.add(place->counts->times(static_cast<Call>(i)));
+      times.add(place->counts->times(static_cast<CallKind>(i)));
     all.latencies[i] = latency_of(times);
   }
   return all;

@@ -19,7 +19,7 @@
 
 namespace kv {
 
-enum class Call : uint8_t {
+enum class CallKind : uint8_t {
   kGet,
   kGetMany,  // of up to MultiGet::kGroup keys
   kPut,      // of a ValueWriter its commit
@@ -36,13 +36,13 @@ struct Latency {
 
 // Since a store was opened.
 struct UseCounts {
-  Latency latencies[kCallCount];  // by Call
+  Latency latencies[kCallCount];  // by CallKind
   IoCounts io[kIoForCount];       // by IoFor
   uint64_t asked_keys = 0;        // of gets, and of those of many
   uint64_t got_bytes = 0;  // of keys that were found and of their values; of large values what was read
   uint64_t put_bytes = 0;  // of keys and values of puts that were done
 
-  const Latency& latency(Call call) const { return latencies[static_cast<size_t>(call)]; }
+  const Latency& latency(CallKind call) const { return latencies[static_cast<size_t>(call)]; }
   const IoCounts& io_for(IoFor purpose) const { return io[static_cast<size_t>(purpose)]; }
   IoCounts all_io() const;
   // Bytes that were written for one byte of keys and values; 0 without any.
@@ -73,8 +73,8 @@ class Timing {
 class SessionCounts {
  public:
   // All calls but kSyncFlush.
-  SharedTimes& times(Call call) { return times_[static_cast<size_t>(call)]; }
-  const SharedTimes& times(Call call) const { return times_[static_cast<size_t>(call)]; }
+  SharedTimes& times(CallKind call) { return times_[static_cast<size_t>(call)]; }
+  const SharedTimes& times(CallKind call) const { return times_[static_cast<size_t>(call)]; }
   void asked(uint64_t keys) { increase(asked_keys_, keys); }
   void got(uint64_t bytes) { increase(got_bytes_, bytes); }
   void put(uint64_t bytes) { increase(put_bytes_, bytes); }

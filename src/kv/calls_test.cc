@@ -22,12 +22,12 @@ using std::chrono_literals::operator""ms;
 class CallsTest : public StoreTest {
  protected:
   UseCounts use() { return store->counts().use; }
-  uint64_t count(Call call) { return use().latency(call).count; }
+  uint64_t count(CallKind call) { return use().latency(call).count; }
 };
 
 TEST_F(CallsTest, EachCallCountsOnceHoweverItEnds) {
   make();
-  EXPECT_EQ(use().latency(Call::kGet).max_ns, 0u);
+  EXPECT_EQ(use().latency(CallKind::kGet).max_ns, 0u);
   put("key", "value");
   put("key", "other", {.when = When::kIfAbsent});
   get("key");
@@ -43,16 +43,16 @@ TEST_F(CallsTest, EachCallCountsOnceHoweverItEnds) {
   const std::vector<std::string_view> many(MultiGet::kGroup + 1, "none");
   std::vector<base::Expected<Found>> none(many.size());
   MultiGet::get(session, many, none);
-  EXPECT_EQ(count(Call::kPut), 4u);
-  EXPECT_EQ(count(Call::kGet), 3u);
-  EXPECT_EQ(count(Call::kRemove), 2u);
-  EXPECT_EQ(count(Call::kGetMany), 3u) << "one for each group";
-  EXPECT_EQ(count(Call::kSyncFlush), 0u);
+  EXPECT_EQ(count(CallKind::kPut), 4u);
+  EXPECT_EQ(count(CallKind::kGet), 3u);
+  EXPECT_EQ(count(CallKind::kRemove), 2u);
+  EXPECT_EQ(count(CallKind::kGetMany), 3u) << "one for each group";
+  EXPECT_EQ(count(CallKind::kSyncFlush), 0u);
   const UseCounts all = use();
   EXPECT_EQ(all.asked_keys, 3 + std::size(keys) + many.size());
   EXPECT_EQ(all.put_bytes, 2 * 8u) << "of puts that were done";
   EXPECT_EQ(all.got_bytes, 3 * 8u) << "of keys that were found";
-  for (Call call : {Call::kPut, Call::kGet, Call::kRemove, Call::kGetMany}) {
+  for (CallKind call : {CallKind::kPut, CallKind::kGet, CallKind::kRemove, CallKind::kGetMany}) {
     const Latency& latency = all.latency(call);
     EXPECT_GT(latency.p50_ns, 0u);
     EXPECT_LE(latency.p50_ns, latency.p99_ns);
@@ -73,7 +73,7 @@ TEST_F(CallsTest, ALargeValueIsOnePut) {
   ASSERT_TRUE(writer.open(session, "small"));
   ASSERT_TRUE(writer.append(bytes_of("12345")));
   ASSERT_TRUE(writer.commit());
-  EXPECT_EQ(count(Call::kPut), 3u);
+  EXPECT_EQ(count(CallKind::kPut), 3u);
   EXPECT_EQ(use().put_bytes, 2 * 3'000'005u + 10);
   EXPECT_EQ(use().got_bytes, 0u);
   auto found = session.get("large");
@@ -81,7 +81,7 @@ TEST_F(CallsTest, ALargeValueIsOnePut) {
   EXPECT_EQ(use().got_bytes, 5u) << "what was read, and that is the key";
   EXPECT_EQ(whole_value(session, *found), large);
   EXPECT_EQ(use().got_bytes, 3'000'005u);
-  EXPECT_EQ(count(Call::kGet), 1u);
+  EXPECT_EQ(count(CallKind::kGet), 1u);
 }
 
 TEST_F(CallsTest, FlushesOfSyncPutsAreTimed) {
@@ -89,7 +89,7 @@ TEST_F(CallsTest, FlushesOfSyncPutsAreTimed) {
   close();
   open({.durability = Durability::kSync});
   for (int i = 0; i < 5; ++i) put("key", "value");
-  EXPECT_EQ(count(Call::kSyncFlush), 5u);
+  EXPECT_EQ(count(CallKind::kSyncFlush), 5u);
   EXPECT_EQ(use().io_for(IoFor::kChanges).flushes, 5u);
 }
 
@@ -202,7 +202,7 @@ TEST_F(CallsTest, OfTasksToo) {
   };
   ASSERT_TRUE(scheduler.run(task::calls("main", main)));
   scheduler.close();
-  EXPECT_EQ(count(Call::kGet), 10u);
+  EXPECT_EQ(count(CallKind::kGet), 10u);
   EXPECT_EQ(use().io_for(IoFor::kGets).reads, 12u);
   EXPECT_EQ(use().io_for(IoFor::kChanges).writes, 2u);
   EXPECT_EQ(use().io_for(IoFor::kChanges).reads, 1u)
@@ -216,13 +216,13 @@ TEST_F(CallsTest, WhatClosedSessionsHaveCountedStays) {
     ASSERT_TRUE(own.open(*store));
     ASSERT_TRUE(own.put("key", bytes_of("value")));
     ASSERT_TRUE(own.get("key"));
-    EXPECT_EQ(count(Call::kPut), static_cast<uint64_t>(i));
+    EXPECT_EQ(count(CallKind::kPut), static_cast<uint64_t>(i));
     own.close();
-    EXPECT_EQ(count(Call::kPut), static_cast<uint64_t>(i));
-    EXPECT_EQ(count(Call::kGet), static_cast<uint64_t>(i));
+    EXPECT_EQ(count(CallKind::kPut), static_cast<uint64_t>(i));
+    EXPECT_EQ(count(CallKind::kGet), static_cast<uint64_t>(i));
     EXPECT_EQ(use().io_for(IoFor::kGets).reads, static_cast<uint64_t>(i));
     EXPECT_EQ(use().put_bytes, 8u * static_cast<uint64_t>(i));
-    EXPECT_GT(use().latency(Call::kPut).max_ns, 0u);
+    EXPECT_GT(use().latency(CallKind::kPut).max_ns, 0u);
   }
   get("key");
   for (int i = 0; i < 2; ++i) {
@@ -230,9 +230,9 @@ TEST_F(CallsTest, WhatClosedSessionsHaveCountedStays) {
     ASSERT_TRUE(session.open(*store));
   }
   EXPECT_EQ(use().io_for(IoFor::kGets).reads, 4u) << "once, though the session is the same object";
-  EXPECT_EQ(count(Call::kGet), 4u);
+  EXPECT_EQ(count(CallKind::kGet), 4u);
   reopen();
-  EXPECT_EQ(count(Call::kPut), 0u) << "since it was opened";
+  EXPECT_EQ(count(CallKind::kPut), 0u) << "since it was opened";
 }
 
 TEST_F(CallsTest, CountsWhileSessionsComeAndGo) {
@@ -254,13 +254,13 @@ TEST_F(CallsTest, CountsWhileSessionsComeAndGo) {
   UseCounts before;
   while (left > 0) {
     const UseCounts now = use();
-    EXPECT_GE(now.latency(Call::kGet).count, before.latency(Call::kGet).count);
+    EXPECT_GE(now.latency(CallKind::kGet).count, before.latency(CallKind::kGet).count);
     EXPECT_GE(now.io_for(IoFor::kGets).reads, before.io_for(IoFor::kGets).reads);
     EXPECT_GE(now.got_bytes, before.got_bytes);
     before = now;
   }
   for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(count(Call::kGet), kThreads * kRounds * kCalls);
+  EXPECT_EQ(count(CallKind::kGet), kThreads * kRounds * kCalls);
   EXPECT_EQ(use().asked_keys, kThreads * kRounds * kCalls);
   EXPECT_EQ(use().io_for(IoFor::kGets).reads, kThreads * kRounds * kCalls);
   EXPECT_EQ(use().got_bytes, 8 * kThreads * kRounds * kCalls);
@@ -279,11 +279,11 @@ TEST(CallsOnAGate, ACallTakesAsLongAsItsCallerWaits) {
     ASSERT_TRUE(session.get("key"));
   });
   device->wait_until_held();
-  EXPECT_EQ(store->counts().use.latency(Call::kGet).count, 9u) << "one that has not ended";
+  EXPECT_EQ(store->counts().use.latency(CallKind::kGet).count, 9u) << "one that has not ended";
   std::this_thread::sleep_for(20ms);
   device->let_through();
   reader.join();
-  const Latency latency = store->counts().use.latency(Call::kGet);
+  const Latency latency = store->counts().use.latency(CallKind::kGet);
   EXPECT_EQ(latency.count, 10u);
   EXPECT_GE(latency.max_ns, 20'000'000u);
   EXPECT_EQ(latency.p99_ns, latency.max_ns);

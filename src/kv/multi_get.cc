@@ -41,7 +41,7 @@ void MultiGet::get(Session& session, std::span<const std::string_view> keys,
 void MultiGet::get_group(Session& session, Group& group, std::span<const std::string_view> keys,
                          std::span<base::Expected<Found>> results) {
   SessionCounts& counts = *session.calls_.counts;
-  const Timing timing(counts.times(Call::kGetMany));
+  const Timing timing(counts.times(CallKind::kGetMany));
   for (size_t i = 0; i < keys.size(); ++i)
     group.hashes[i] = hash_key(session.store_->identity_.secret, keys[i]).low;
   const Readers::Reading reading(session.store_->readers_, session.place_);

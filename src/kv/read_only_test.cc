@@ -103,7 +103,7 @@ TEST_P(ReadOnlyTest, AllIsThere) {
   snapshot.close();
   EXPECT_EQ(count, expected.size());
   store->verify();
-  EXPECT_EQ(store->counts().use.latency(Call::kGet).count, expected.size() + 1);
+  EXPECT_EQ(store->counts().use.latency(CallKind::kGet).count, expected.size() + 1);
 }
 
 TEST_P(ReadOnlyTest, NothingIsChanged) {

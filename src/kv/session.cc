@@ -107,7 +107,7 @@ base::Expected<Session::Match> Session::read(const Location& location, std::stri
 }
 
 base::Expected<Found> Session::get(std::string_view key) {
-  const Timing timing(calls_.counts->times(Call::kGet));
+  const Timing timing(calls_.counts->times(CallKind::kGet));
   auto found = do_get(key);
   calls_.counts->asked(1);
   count_found(key, found);
@@ -202,7 +202,7 @@ void Session::note(const Location& location, const Record& record, Current& curr
 }
 
 base::Expected<Changed> Session::put(std::string_view key, Bytes value, const PutOptions& options) {
-  const Timing timing(calls_.counts->times(Call::kPut));
+  const Timing timing(calls_.counts->times(CallKind::kPut));
   auto done = do_put(key, value, options);
   if (done && done->outcome == Changed::Outcome::kDone) calls_.counts->put(key.size() + value.size());
   return done;
@@ -220,7 +220,7 @@ base::Expected<Changed> Session::do_put(std::string_view key, Bytes value, const
 }
 
 base::Expected<Changed> Session::remove(std::string_view key, When when, uint64_t version) {
-  const Timing timing(calls_.counts->times(Call::kRemove));
+  const Timing timing(calls_.counts->times(CallKind::kRemove));
   return change({.kind = RecordKind::kTombstone,
                  .key = key,
                  .value = {},

@@ -342,7 +342,7 @@ StoreCounts Store::counts() {
   collector_.channel().add_io(use.io);
   Times flushes;
   flushes.add(flushes_.times());
-  use.latencies[static_cast<size_t>(Call::kSyncFlush)] = latency_of(flushes);
+  use.latencies[static_cast<size_t>(CallKind::kSyncFlush)] = latency_of(flushes);
   return {.log = log_.counts(),
           .index = index_->counts(),
           .collected = {.victims = get(collector.victims),

@@ -62,7 +62,7 @@ MUTATIONS = [
     mutation("buckets of times leave a gap", (HISTOGRAM, "    return ((index - kParts * shift + 1) << shift) - 1;", "    return ((index - kParts * shift + 1) << shift);"), test="base_test", gtest_filter="Histogram.*"),
     mutation("times out of range are in a bucket that is not there", (HISTOGRAM, "    return std::min<size_t>(kParts * shift + (time >> shift), kCount - 1);", "    return kParts * shift + (time >> shift);"), test="base_test", gtest_filter="Histogram.*"),
     mutation("the longest time of a histogram that is added is lost", (HISTOGRAM, "    most_ = std::max(most_, other.most_.load(std::memory_order_relaxed));\n", ""), test="base_test", gtest_filter="Histogram.*"),
-    mutation("times that a closed session has counted are lost", (CALLS, "      ended_times_[i].add(place.counts->times(static_cast<Call>(i)));\n", "      static_cast<void>(i);\n"), gtest_filter="CallsTest.*"),
+    mutation("times that a closed session has counted are lost", (CALLS, "      ended_times_[i].add(place.counts->times(static_cast<CallKind>(i)));\n", "      static_cast<void>(i);\n"), gtest_filter="CallsTest.*"),
     mutation("bytes that a closed session has counted are lost", (CALLS, "    place.counts->add_to(ended_);\n", ""), gtest_filter="CallsTest.*"),
     mutation("I/O that a closed session has counted is lost", (CALLS, "    place.channel->add_io(ended_.io);\n", ""), gtest_filter="CallsTest.*"),
     mutation("a session that is opened again counts what it has counted before", (CHANNEL, "  batch_depth_ = batch_depth;\n  for (IoCounter& counter : io_) counter.reset();\n", "  batch_depth_ = batch_depth;\n"), gtest_filter="CallsTest.*"),
