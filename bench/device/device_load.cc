@@ -18,9 +18,9 @@
 #include <string_view>
 #include <vector>
 
+#include "base/histogram.h"
 #include "base/mix.h"
 #include "base/options.h"
-#include "histogram.h"
 #include "storage/open.h"
 
 namespace {
@@ -183,7 +183,7 @@ class Load {
   std::vector<storage::Io*> idle_;
   std::vector<storage::Io*> finished_;  // counted by nobody yet
   Random random_{now_ns()};
-  Histogram times_ns_;
+  base::Histogram times_ns_;
   uint64_t bytes_ = 0;
   uint64_t writes_ = 0;
   uint64_t took_ns_ = 0;

@@ -1,38 +1,31 @@
 """The key-value store beside fio and RocksDB: gets and puts a second, their CPU time, and what overwriting costs."""
-import json
 import math
-import os
 import pathlib
-import resource
 import shutil
-import subprocess
 
-from device import BATCH, ENGINES, FIO
+from device import FIO
 from devices import Cleanup, file_of, fill_random, why_no_zram, zram
+from kv_contest import BACKENDS, RECORDS, Contest, make_row, run_program
 from lockstep import Failure, geometric_mean, in_turn, median, spread
 
 DOC = """\
 Operations a second on the key-value store (ours), and as many I/Os of the size of its records by fio, or operations on RocksDB, at the
 same depth (peer): more is better. `_us` beside them are CPU time of an operation, and latencies. `sync` is puts that wait for the device,
-beside 64 times what one writer of fio with fdatasync does; `overwrite` bytes written by the device for each byte of keys and values,
-beside what collection from the oldest segment on would write: less is better.
+beside 64 times what one writer of fio with fdatasync does, and beside 64 such writers; `overwrite` bytes written by the device for each
+byte of keys and values, beside what collection from the oldest segment on would write; `tail` the 99.9th percentile of overwriting puts
+in microseconds, beside fio's, or on the modelled device beside their median: of these less is better.
 """
 MIB = 1 << 20
 SOURCES = pathlib.Path(__file__).resolve().parent.parent / "kv"
 ROCKSDB_HEADER = pathlib.Path("/usr/include/rocksdb/db.h")
 FLAGS = ["-O2", "-std=c++20", "-pthread"]
+SRC = SOURCES.parent.parent / "src"
 MEMORY = pathlib.Path("/dev/shm")  # a file in memory; direct, as on a disk
-# How the store is used, and fio beside it: the scheme of a device string, tasks of one worker or threads, fio's engine.
-BACKENDS = {"uring": ("uring", "tasks", "uring"), "aio": ("aio", "tasks", "aio"), "threads": ("file", "threads", "file")}
-MIXES = {"get": ["--rw=randread"], "put": ["--rw=randwrite"], "update": ["--rw=randwrite"],
-         "mixed": ["--rw=randrw", "--rwmixread=70", "--unified_rw_reporting=mixed"]}
-# What is stored: bytes of grains and values, and fio's words for I/Os of the same size. 40 bytes of header and up to 32 of key come on top.
-RECORDS = {"4K": (4096, 4024, ["--bs=4096"]), "4.5K": (512, 4096, ["--bs=4608", "--blockalign=512"])}
-RECORD_BYTES_MOST = 4608
 SYNC_WRITERS = 64
 THETAS = {"uniform": 0, "zipfian": 0.99}
-IDLE_TURNS = 3
-RUN_SECONDS = 3600
+# A device of 160,000 requests of 4 KiB a second, and 3.2 GB a second in large ones.
+MODEL = "latency:us=80,channels=16,mbps=200:[memory:{}]"
+MODEL_DEPTH = 32
 # uDepot's own test program, beside which nothing of this is measured.
 UDEPOT_NOTE = ("uDepot by its own test program (udepot-test, 4-KiB records on tmpfs, one worker, a loaded machine) took 2.5 to 3.4 us of CPU time "
                "for a GET with AIO and 4.6 to 4.8 for a PUT, 4.8 to 16 and 6.7 to 17 with io_uring: not measured here")
@@ -49,6 +42,9 @@ class Plan:
         self.window_seconds = 0.3 if quick else 1.0
         self.overwrite_bytes = (96 if quick else 1024) * MIB
         self.overwrite_rounds = 1.5 if quick else 10
+        self.tail_depths = [32] if quick else [1, 4, 32]
+        self.tail_rounds = 0.5 if quick else 2  # before the windows, and on the modelled device
+        self.model_bytes = (48 if quick else 256) * MIB
 
     def cases(self, device):
         """(backend, operation, record, depth)"""
@@ -101,119 +97,22 @@ def fifo_amplification(slots, keys, theta):
     return slots / high
 
 
-def run_program(words, what):
-    """Its output as an object, and microseconds of CPU time of the whole process."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("SPILLWAY_")}
-    ended = subprocess.run([str(word) for word in words], stdin=subprocess.DEVNULL, capture_output=True, text=True, env=environment,
-                           timeout=RUN_SECONDS)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    if ended.returncode != 0:
-        lines = (ended.stderr or ended.stdout).strip().splitlines()
-        raise Failure(f"kv {what}: {lines[-1] if lines else words[0] + ' failed'}")
-    cpu_seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return json.loads(ended.stdout[ended.stdout.index("{"):]), 1e6 * cpu_seconds
-
-
-class Contest:
-    """Ours on one place, fio on another of the same kind and size."""
-
-    def __init__(self, load, plan, place, peer_place):
-        self.load, self.plan, self.place, self.peer_place = load, plan, place, peer_place
-        self.filled = None  # what the store on `place` has been filled with, if it is there
-        self.idle_us = 0.0
-
-    def ours(self, operation, backend="uring", record="4K", depth=1, **settings):
-        scheme, by, _ = BACKENDS[backend]
-        grain, value, _ = RECORDS[record]
-        settings = {"value": value, "depth": depth, "by": by, "seconds": self.plan.window_seconds, **settings}
-        if settings.get("make") or operation in ("fill", "overwrite"):
-            settings = {"grain": grain, "capacity": self.plan.data_bytes, **settings}
-        words = [self.load, f"{scheme}:{self.place}", operation, *(f"{name}={value}" for name, value in settings.items())]
-        answer = run_program(words, operation)[0]
-        if answer.get("found", 0) != answer.get("gets", 0):
-            raise Failure(f"kv: of {answer['gets']} keys only {answer['found']} were found")
-        return answer
-
-    def turn(self, operation, backend, record, depth, **settings):
-        """One turn of ours: gets on a store that is there, all else on a new one, so that it is not full."""
-        if operation == "get":
-            if self.filled != record:
-                self.ours("fill", record=record, depth=32, keys=self.plan.keys)
-                self.filled = record
-            return self.ours(operation, backend, record, depth, keys=self.plan.keys)
-        self.filled = None
-        keys = 0 if operation == "put" else self.plan.keys
-        room = self.plan.data_bytes * 8 // 10 // RECORD_BYTES_MOST - keys
-        return self.ours(operation, backend, record, depth, make=1, keys=keys, most=room, **settings)
-
-    def fio(self, operation, backend, record, depth, batched):
-        """I/Os a second, and CPU time for each."""
-        engine = BACKENDS[backend][2]
-        words = [*FIO, *ENGINES[engine], *MIXES[operation], *RECORDS[record][2], f"--filename={self.peer_place}"]
-        words += [f"--numjobs={depth}", "--group_reporting=1"] if engine == "file" else [f"--iodepth={depth}"]
-        if batched:
-            words += BATCH.format(depth).split()
-        return self.fio_rate(words, operation)
-
-    def fio_sync(self):
-        """Writes a second of one writer, each of which waits for the device."""
-        words = [*FIO, *ENGINES["file"], "--rw=randwrite", "--bs=4096", "--fdatasync=1", f"--filename={self.peer_place}"]
-        return self.fio_rate(words, "sync")[0]
-
-    def fio_rate(self, words, what):
-        answer, process_us = run_program([*words, f"--size={self.plan.data_bytes}", "--time_based",
-                                          f"--runtime={round(self.plan.window_seconds * 1000)}ms"], what)
-        [done] = [part for part in map(answer["jobs"][0].get, ("read", "write", "mixed")) if part and part["total_ios"]]
-        return done["iops"], max(process_us - self.idle_us, 0) / done["total_ios"]
-
-    def find_idle(self):
-        """What fio takes besides its I/O: it measures the machine first."""
-        words = [*FIO, *ENGINES["file"], "--rw=randread", "--bs=4096", "--size=4096", f"--filename={self.peer_place}"]
-        self.idle_us = median([run_program(words, "fio")[1] for _ in range(IDLE_TURNS)])
-
-    def measure(self, name, case):
-        operation, depth = case[1], case[3]
-        # One at a time is no batch, nor are threads.
-        sides = ["ours", "one"] if depth == 1 or case[0] == "threads" else ["ours", "one", "batch"]
-        answers, peers = [], {side: [] for side in sides[1:]}
-        for number in range(self.plan.pairs):
-            for side in in_turn(sides, number):
-                if side == "ours":
-                    answers.append(self.turn(operation, case[0], *case[2:]))
-                else:
-                    peers[side].append(self.fio(operation, case[0], *case[2:], side == "batch"))
-        best = max(peers, key=lambda side: median([rate for rate, _ in peers[side]]))
-        row = make_row(name, answers, [rate for rate, _ in peers[best]])
-        return {**row, "best_peer": best, "peer_cpu_us": min(median([cpu for _, cpu in turns]) for turns in peers.values())}
-
-
-def make_row(name, answers, peer_rates):
-    """Of answers of ours and rates of a peer, pair by pair."""
-    ratios = [answer["per_second"] / rate for answer, rate in zip(answers, peer_rates)]
-    row = {"case": name, "ours": median([answer["per_second"] for answer in answers]), "peer": median(peer_rates), "ratio": median(ratios),
-           "spread": spread(ratios), "unit": "operations/s"}
-    row["cpu_us"] = median([answer["user_us"] + answer["system_us"] for answer in answers])
-    for figure in ("user_us", "system_us", "reads", "writes", "allocations"):
-        row[figure] = median([answer[figure] for answer in answers])
-    times = "get_ns" if answers[0]["gets"] else "put_ns"
-    for figure in ("p50", "p99", "p999", "max"):
-        row[f"{figure}_us"] = median([answer[times][figure] / 1e3 for answer in answers])
-    return row
-
-
 def measure_sync(contest):
-    """64 puts at a time, each there for good when it returns. The peer is 64 times one writer that waits for the device each time."""
+    """64 puts at a time, each there for good when it returns, beside as many writers of fio that wait for the device each time, and
+    beside 64 times one."""
     rows = []
     for backend in ("uring", "threads"):
-        answers, rates = [], []
+        answers, rates = [], {"alone": [], "beside": []}
         for number in range(contest.plan.pairs):
-            for side in in_turn(["ours", "fio"], number):
+            for side in in_turn(["ours", *rates], number):
                 if side == "ours":
                     answers.append(contest.turn("put", backend, "4K", SYNC_WRITERS, durability="sync"))
+                elif side == "alone":
+                    rates[side].append(SYNC_WRITERS * contest.fio_sync(1))
                 else:
-                    rates.append(SYNC_WRITERS * contest.fio_sync())
-        rows.append(make_row(f"sync/{backend}/{SYNC_WRITERS}", answers, rates))
+                    rates[side].append(contest.fio_sync(SYNC_WRITERS))
+        rows.append(make_row(f"sync/{backend}/{SYNC_WRITERS}", answers, rates["alone"]))
+        rows.append(make_row(f"sync/{backend}/{SYNC_WRITERS}/beside", answers, rates["beside"]))
     return rows
 
 
@@ -223,7 +122,7 @@ class RocksDb:
     def __init__(self, context, plan):
         self.plan, self.folder = plan, context.folder / "rocksdb"
         self.program = context.folder / "rocksdb-load"
-        context.build("RocksDB's load", [context.native_cxx, *FLAGS, SOURCES / "rocksdb_load.cc", "-o", self.program, "-lrocksdb"])
+        context.build("RocksDB's load", [context.native_cxx, *FLAGS, f"-I{SRC}", SOURCES / "rocksdb_load.cc", "-o", self.program, "-lrocksdb"])
         self.filled = False
 
     def run(self, operation, depth, **settings):
@@ -269,6 +168,41 @@ def measure_overwrite(contest, name, plan):
     return row, {"seconds": answer["series_seconds"], "puts_per_second": answer["series"]}
 
 
+def tail_row(name, answers, peers_us):
+    tails_us = [answer["put_ns"]["p999"] / 1e3 for answer in answers]
+    ratios = [tail / peer for tail, peer in zip(tails_us, peers_us)]
+    return {**make_row(name, answers, [1.0] * len(answers)), "ours": median(tails_us), "peer": median(peers_us), "ratio": median(ratios),
+            "spread": spread(ratios), "unit": "us", "per_second": median([answer["per_second"] for answer in answers])}
+
+
+def measure_tail(contest, name, plan):
+    """In windows in turn with fio's writes, on a store that is as full as for measure_overwrite()."""
+    theta = THETAS[name]
+    keys = contest.ours("overwrite", depth=32, capacity=plan.data_bytes, rounds=plan.tail_rounds, theta=theta)["keys"]
+    contest.filled = None
+    rows = []
+    for depth in plan.tail_depths:
+        answers, peers_us = [], []
+        for number in range(plan.pairs):
+            for side in in_turn(["ours", "fio"], number):
+                if side == "ours":
+                    answers.append(contest.ours("update", depth=depth, keys=keys, theta=theta))
+                else:
+                    peers_us.append(contest.fio_tail(depth))
+        rows.append(tail_row(f"tail/{name}/{depth}", answers, peers_us))
+    return rows
+
+
+def measure_model_tail(load, plan, name):
+    """On a device whose speed is a model's, beside the median."""
+    answers = []
+    for _ in range(plan.pairs):
+        words = [load, MODEL.format(plan.model_bytes), "overwrite", f"capacity={plan.model_bytes}", "grain=4096",
+                 f"value={RECORDS['4K'][1]}", f"depth={MODEL_DEPTH}", "by=tasks", f"rounds={plan.tail_rounds}", f"theta={THETAS[name]}"]
+        answers.append(run_program(words, "overwrite")[0])
+    return tail_row(f"model/tail/{name}", answers, [answer["put_ns"]["p50"] / 1e3 for answer in answers])
+
+
 def places(context, plan, device, cleanup):
     """Two places of a kind, filled: for ours and for fio. Or why there are none."""
     if device == "disk":
@@ -292,6 +226,9 @@ def summarise(rows):
     groups = {}
     for row in rows:
         words = row["case"].split("/")
+        if words[0] in ("tail", "model"):
+            summary[row["case"].replace("/", "_") + "_ratio"] = row["ratio"]
+            continue
         if words[0] in ("sync", "rocksdb", "overwrite"):
             summary[row["case"].replace("/", "_") + ("_p999_us" if words[0] == "overwrite" else "_ratio")] = (
                 row["p999_us"] if words[0] == "overwrite" else row["ratio"])
@@ -339,7 +276,8 @@ class Run:
         cases = [(f"{device}/{'/'.join(map(str, case))}", case) for case in self.plan.cases(device)]
         cases = [(name, case) for name, case in cases if self.wanted(name)]
         peers = [f"rocksdb/{operation}/{depth}" for operation, depth in self.plan.rocksdb_cases()]
-        others = [name for name in ["sync", *peers, *(f"overwrite/{name}" for name in THETAS)] if device == "disk" and self.wanted(name)]
+        others = ["sync", *peers, *(f"overwrite/{name}" for name in THETAS), *(f"tail/{name}" for name in THETAS)]
+        others = [name for name in others if device == "disk" and self.wanted(name)]
         if not cases and not others:
             return
         self.context.progress(f"kv {device}: filling it with random data")
@@ -365,6 +303,8 @@ class Run:
             elif kind == "overwrite":
                 row, self.series[name] = measure_overwrite(contest, words[0], self.plan)
                 self.add(row)
+            elif kind == "tail":
+                self.add(*measure_tail(contest, words[0], self.plan))
             elif ROCKSDB_HEADER.exists():
                 rocksdb = rocksdb or RocksDb(self.context, self.plan)
                 self.add(rocksdb.measure(contest, words[0], int(words[1])))
@@ -372,13 +312,21 @@ class Run:
                 self.notes.append("nothing of RocksDB: install librocksdb-dev")
 
 
+    def on_model(self):
+        for name in THETAS:
+            if self.wanted(f"model/tail/{name}"):
+                self.context.progress(f"kv model/tail/{name}")
+                self.add(measure_model_tail(self.load, self.plan, name))
+
+
 def run(context):
     doing = Run(context)
     for device in ("disk", "zram", "ram"):
         with Cleanup() as cleanup:
             doing.on(device, cleanup)
+    doing.on_model()
     if not doing.rows and not doing.notes:
-        raise Failure("kv has no such case; they begin with disk/, zram/, ram/, sync, rocksdb/ and overwrite/", 2)
+        raise Failure("kv has no such case; they begin with disk/, zram/, ram/, sync, rocksdb/, overwrite/, tail/ and model/", 2)
     if any(row["case"].startswith("ram/") for row in doing.rows):
         doing.notes.append(UDEPOT_NOTE)
     plan, rows = doing.plan, doing.rows
@@ -389,7 +337,7 @@ def run(context):
                        "storage": str(context.storage), "quick": context.quick},
         "rows": rows, "summary": summarise(rows), "notes": doing.notes, "series": doing.series,
     }
-    rated = [row for row in rows if not row["case"].startswith("overwrite")]
+    rated = [row for row in rows if not row["case"].startswith(("overwrite", "tail", "model"))]
     bars = {"title": "key-value store: operations a second", "subtitle": "over fio's I/Os, or RocksDB's operations; more is better",
             "cases": [row["case"] for row in rated], "series": {"over the peer": [row["ratio"] for row in rated]}}
     if doing.series:

@@ -24,9 +24,9 @@
 #include <memory>
 #include <thread>
 
-#include "../device/histogram.h"
 #include "../measure.h"
 #include "allocations.h"
+#include "base/histogram.h"
 #include "load.h"
 
 namespace load {
@@ -67,7 +67,7 @@ struct Runner {
 };
 // What is counted: by each thread for itself, by all tasks of a worker together.
 struct Tally {
-  Histogram gets_ns, puts_ns;
+  base::Histogram gets_ns, puts_ns;
   uint64_t found = 0;
 };
 
@@ -237,7 +237,7 @@ class Bench {
     std::printf("{\"operation\": \"fill\", \"record_bytes\": %lu, \"keys\": %lu%s}\n", record_bytes(), keys_,
                 store_.more_json().c_str());
   }
-  static void print_times(const char* name, const Histogram& times) {
+  static void print_times(const char* name, const base::Histogram& times) {
     std::printf(", \"%s\": {\"mean\": %.0f, \"p50\": %lu, \"p99\": %lu, \"p999\": %lu, \"max\": %lu}", name,
                 times.mean(), times.at(0.5), times.at(0.99), times.at(0.999), times.most());
   }

@@ -10,7 +10,7 @@
 #include <memory>
 #include <string>
 
-#include "../device/histogram.h"
+#include "base/histogram.h"
 #include "cases.h"
 #include "kv/index.h"
 
@@ -111,7 +111,7 @@ class Table {
 
 int latency(uint64_t keys, bool sized) {
   Table table(keys, sized);
-  static Histogram times;
+  static base::Histogram times;
   for (uint64_t number = 0; number < keys; ++number) {
     const uint64_t begin_ns = cases::clock_ns(CLOCK_MONOTONIC);
     if (!table.insert_one(number) && !table.insert_beside(number)) return 1;

@@ -58,7 +58,7 @@ enum {
   SPILLWAY_KV_IN_USE = -7,     // by somebody else, or by what has to be closed first
   SPILLWAY_KV_EXISTS = -8,     // what would be lost
   SPILLWAY_KV_NOT_FOUND = -9,  // the file or device
-  SPILLWAY_KV_DENIED = -10,    // no permission
+  SPILLWAY_KV_DENIED = -10,    // no permission, or the store is read only
   SPILLWAY_KV_NEWER = -11,     // a store of a later version of Spillway
   SPILLWAY_KV_CANCELED = -12,  // an iteration: too much has changed
 };
@@ -91,6 +91,8 @@ typedef struct spillway_kv_open_options {
   size_t struct_bytes;
   uint32_t durability;  // SPILLWAY_KV_SYNC and so on
   uint32_t batch_ms;    // of SPILLWAY_KV_BATCH; 0: 10
+  uint32_t read_only;   // 1: nothing is written, also where nothing can be; changes have DENIED
+  uint32_t reserved;
 } spillway_kv_open_options;
 
 typedef struct spillway_kv_change_options {
@@ -132,9 +134,9 @@ int spillway_kv_open_memory(uint64_t capacity_bytes, const spillway_kv_open_opti
 // nothing is done, while sessions or queues of it are open. Null: nothing is done.
 int spillway_kv_close(spillway_kv *store);
 
-// What the store holds and where, one JSON object of objects, names with units. Writes at most `bytes` to `text`, ended with a 0, and
-// to `*needed_bytes` (if not null) what the whole text takes, with its 0. Returns OK, or TOO_SMALL. Any thread. Cost: no I/O; looks at
-// each segment and table.
+// What the store holds and where, and since it was opened how long its calls took and what it has read and written: one JSON object of
+// objects, names with units (docs/kv.md, "Statistics"), 8 KiB at most. Writes at most `bytes` to `text`, ended with a 0, and to `*needed_bytes` (if not
+// null) what the whole text takes, with its 0. Returns OK, or TOO_SMALL. Any thread. Cost: no I/O; looks at each segment, table and session.
 int spillway_kv_stats(spillway_kv *store, char *text, size_t bytes, size_t *needed_bytes);
 
 // "0.1.0"
@@ -147,7 +149,7 @@ const char *spillway_kv_error_text(const spillway_kv_session *session);
 
 // ---- Sessions
 
-// Errors: NO_MEMORY, IO. Cost: some system calls, and 4 KiB; memory for values comes with use, and goes with the session.
+// Errors: NO_MEMORY, IO. Cost: some system calls, and 8 to 24 KiB; memory for values comes with use, and goes with the session.
 int spillway_kv_session_open(spillway_kv *store, spillway_kv_session **session);
 // IN_USE, and nothing is done, while values are held that it has to get back, or iterations of it are open. Null: nothing is done.
 int spillway_kv_session_close(spillway_kv_session *session);

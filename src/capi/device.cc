@@ -47,8 +47,8 @@ base::Expected<Files> look_at_files(std::string_view text) {
   return files;
 }
 
-base::Expected<storage::Device*> try_open_locked(std::string_view text) {
-  auto device = storage::open_device(text, {});
+base::Expected<storage::Device*> try_open_locked(std::string_view text, bool read_only) {
+  auto device = storage::open_device(text, {.read_only = read_only});
   if (!device) return device;
   const int descriptor = (*device)->whereabouts().descriptor;
   if (descriptor < 0 || flock(descriptor, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return device;
@@ -58,13 +58,13 @@ base::Expected<storage::Device*> try_open_locked(std::string_view text) {
 }
 
 // What the rings of a process that was killed had open is closed some milliseconds after its end.
-base::Expected<storage::Device*> open_locked(std::string_view text) {
+base::Expected<storage::Device*> open_locked(std::string_view text, bool read_only = false) {
   constexpr int kTriesMax = 50;
   const timespec pause = {.tv_sec = 0, .tv_nsec = 10'000'000};
-  auto device = try_open_locked(text);
+  auto device = try_open_locked(text, read_only);
   for (int tries = 1; tries < kTriesMax && !device && device.error().number == EBUSY; ++tries) {
     nanosleep(&pause, nullptr);
-    device = try_open_locked(text);
+    device = try_open_locked(text, read_only);
   }
   return device;
 }
@@ -91,11 +91,11 @@ base::Expected<bool> is_blank(storage::Device& device) {
 
 }  // namespace
 
-base::Expected<storage::Device*> open_device(std::string_view text) {
+base::Expected<storage::Device*> open_device(std::string_view text, bool read_only) {
   auto files = look_at_files(text);
   if (!files) return std::unexpected(files.error());
   if (files->missing_count > 0) return base::failure(ENOENT, "store: there is no ", text, "; make it first");
-  return open_locked(text);
+  return open_locked(text, read_only);
 }
 
 base::Expected<storage::Device*> make_device(std::string_view text, bool overwrite,

@@ -21,6 +21,7 @@ base::Expected<kv::StoreOptions> store_options(const spillway_kv_open_options* o
       return base::failure(EINVAL, "store: durability ", given->durability,
                            "; give SPILLWAY_KV_SYNC, _BATCH or _NONE");
   }
+  own.read_only = given->read_only != 0;
   if (given->batch_ms != 0) own.batch_ns = uint64_t{given->batch_ms} * 1'000'000;
   return own;
 }
@@ -65,6 +66,34 @@ int answer(base::Expected<spillway_kv*> opened, spillway_kv** store) {
   return SPILLWAY_KV_OK;
 }
 
+void write_ratio(const char* name, double ratio, base::TextRef& text) {
+  const auto thousandths = static_cast<uint64_t>(ratio * 1000 + 0.5);
+  text << ", \"" << name << "\": " << thousandths / 1000 << '.';
+  for (uint64_t digit = 100; digit > 0; digit /= 10) text << thousandths / digit % 10;
+}
+
+void write_use(const kv::UseCounts& use, base::TextRef& text) {
+  text << ", \"use\": {\"asked_keys\": " << use.asked_keys << ", \"got_bytes\": " << use.got_bytes
+       << ", \"put_bytes\": " << use.put_bytes;
+  write_ratio("reads_per_get", use.reads_per_get(), text);
+  write_ratio("writes_per_change", use.writes_per_change(), text);
+  write_ratio("write_amplification", use.write_amplification(), text);
+  for (size_t i = 0; i < kv::kCallCount; ++i) {
+    const kv::Latency& latency = use.latencies[i];
+    text << "}, \"" << kv::kCallNames[i] << "_latency\": {\"count\": " << latency.count
+         << ", \"mean_ns\": " << latency.mean_ns << ", \"p50_ns\": " << latency.p50_ns
+         << ", \"p99_ns\": " << latency.p99_ns << ", \"p999_ns\": " << latency.p999_ns
+         << ", \"max_ns\": " << latency.max_ns;
+  }
+  for (size_t i = 0; i < kv::kIoForCount; ++i) {
+    const kv::IoCounts& io = use.io[i];
+    text << "}, \"io_for_" << kv::kIoForNames[i] << "\": {\"reads\": " << io.reads
+         << ", \"read_bytes\": " << io.read_bytes << ", \"writes\": " << io.writes
+         << ", \"written_bytes\": " << io.written_bytes << ", \"flushes\": " << io.flushes;
+  }
+  text << '}';
+}
+
 void write_statistics(spillway_kv& store, base::TextRef& text) {
   const kv::StoreCounts counts = store.store->counts();
   const kv::Geometry& geometry = store.store->identity().geometry;
@@ -81,7 +110,9 @@ void write_statistics(spillway_kv& store, base::TextRef& text) {
        << "}, \"recovery\": {\"records\": " << recovery.records << ", \"read_bytes\": " << recovery.read_bytes
        << ", \"scanned_segments\": " << recovery.scanned_segments
        << ", \"damaged_segments\": " << recovery.damaged_segments
-       << ", \"lost_segments\": " << recovery.lost_segments << "}}";
+       << ", \"lost_segments\": " << recovery.lost_segments << '}';
+  write_use(counts.use, text);
+  text << '}';
 }
 
 }  // namespace
@@ -101,7 +132,7 @@ int spillway_kv_open(const char* device, const spillway_kv_open_options* options
   if (device == nullptr) return capi::refuse_invalid(nullptr, "store: device is null");
   auto own = capi::store_options(options);
   if (!own) return capi::refuse(nullptr, own.error());
-  auto opened = capi::open_device(device);
+  auto opened = capi::open_device(device, own->read_only);
   if (!opened) return capi::refuse(nullptr, opened.error());
   return capi::answer(capi::open_store(*opened, *own), store);
 }
@@ -142,7 +173,7 @@ int spillway_kv_close(spillway_kv* store) {
 int spillway_kv_stats(spillway_kv* store, char* text, size_t bytes, size_t* needed_bytes) {
   if (store == nullptr || (text == nullptr && bytes > 0))
     return capi::refuse_invalid(nullptr, "store: the store or the place for its statistics is null");
-  base::Text<2048> all;
+  base::Text<8192> all;
   capi::write_statistics(*store, all);
   if (needed_bytes != nullptr) *needed_bytes = all.size() + 1;
   base::TextRef(text, bytes) << all.view();

@@ -12,12 +12,15 @@ namespace kv {
 
 base::Expected<void> Channel::open(storage::Device& device, size_t depth) {
   if (!task::in_task()) return open_for_threads(device);
+  for (IoCounter& counter : io_) counter.reset();
   auto opened = tasks_queue_.open(device, depth);
   is_of_tasks_ = opened.has_value();
   return opened;
 }
 
-base::Expected<void> Channel::open_for_threads(storage::Device& device) {
+base::Expected<void> Channel::open_for_threads(storage::Device& device, size_t batch_depth) {
+  batch_depth_ = batch_depth;
+  for (IoCounter& counter : io_) counter.reset();
   auto queue = device.open_queue(1);
   if (!queue) return std::unexpected(queue.error());
   queue_ = *queue;
@@ -33,43 +36,50 @@ void Channel::close() {
   is_of_tasks_ = false;
 }
 
-void Channel::run(storage::Io& io) {
+void Channel::run(storage::Io& io, IoFor purpose) {
   if (is_of_tasks_)
     tasks_queue_.run(io);
   else
     queue_->run(io);
+  io_[static_cast<size_t>(purpose)].count(io);
 }
 
-void Channel::run(std::span<storage::Io* const> batch) {
+void Channel::run(std::span<storage::Io* const> batch, IoFor purpose) {
+  do_run(batch);
+  for (const storage::Io* io : batch) io_[static_cast<size_t>(purpose)].count(*io);
+}
+
+void Channel::do_run(std::span<storage::Io* const> batch) {
   if (is_of_tasks_) {
     tasks_queue_.run(batch);
     return;
   }
   if (batch_queue_ == nullptr && batch.size() > 1) {
-    if (auto queue = queue_->device().open_queue(kBatchDepth)) batch_queue_ = *queue;
+    if (auto queue = queue_->device().open_queue(batch_depth_)) batch_queue_ = *queue;
   }
   (batch_queue_ != nullptr ? batch_queue_ : queue_)->run(batch);
 }
 
-int Channel::transfer(storage::Operation operation, uint64_t offset_bytes, const void* memory, size_t bytes) {
+int Channel::transfer(storage::Operation operation, uint64_t offset_bytes, const void* memory, size_t bytes,
+                      IoFor purpose) {
   storage::PieceIo io(operation, offset_bytes, memory, bytes);
-  run(io);
+  run(io, purpose);
   if (io.whole()) return 0;
   return io.error != 0 ? io.error : EIO;
 }
 
-int Channel::read(uint64_t offset_bytes, std::span<std::byte> to) {
-  return transfer(storage::Operation::kRead, offset_bytes, to.data(), to.size());
+int Channel::read(uint64_t offset_bytes, std::span<std::byte> to, IoFor purpose) {
+  return transfer(storage::Operation::kRead, offset_bytes, to.data(), to.size(), purpose);
 }
 
 int Channel::write(uint64_t offset_bytes, std::span<const std::byte> from) {
-  return transfer(storage::Operation::kWrite, offset_bytes, from.data(), from.size());
+  return transfer(storage::Operation::kWrite, offset_bytes, from.data(), from.size(), purpose_);
 }
 
 int Channel::flush() {
   storage::Io io;
   io.operation = storage::Operation::kFlush;
-  run(io);
+  run(io, purpose_);
   return io.error;
 }
 
@@ -78,7 +88,7 @@ int Channel::discard(uint64_t offset_bytes, uint64_t bytes) {
   io.operation = storage::Operation::kDiscard;
   io.offset_bytes = offset_bytes;
   io.length_bytes = bytes;
-  run(io);
+  run(io, purpose_);
   return io.error;
 }
 

@@ -1,6 +1,7 @@
 // Channel: how one thread, or the tasks of one worker, reach the store's device; and the memory that they read into.
 //
 // Calls of the store are written as if I/O blocked. A thread's does; a task's lets other tasks of its worker run meanwhile.
+// It is also where the store counts its I/O: all but recovery's goes this way.
 // Thread contract: of the thread that opens it, or of the tasks of its worker.
 #pragma once
 #include <cstddef>
@@ -8,6 +9,7 @@
 #include <span>
 
 #include "base/error.h"
+#include "kv/io_counts.h"
 #include "storage/device.h"
 #include "task/io_queue.h"
 
@@ -18,8 +20,10 @@ class Channel {
   // For the calling thread; in a task for the tasks of its worker, of which `depth` Ios go to the device at a time.
   // Errors: EMFILE, ENOMEM, ENOSPC when a worker has too many pollers.
   base::Expected<void> open(storage::Device& device, size_t depth);
-  // For threads, one at a time, whoever opens it: calls block the thread, also under a task. Errors: EMFILE, ENOMEM.
-  base::Expected<void> open_for_threads(storage::Device& device);
+  // For threads, one at a time, whoever opens it: calls block the thread, also under a task. Of a batch `batch_depth` Ios go to the
+  // device at a time. Errors: EMFILE, ENOMEM.
+  static constexpr size_t kBatchDepth = 64;
+  base::Expected<void> open_for_threads(storage::Device& device, size_t batch_depth = kBatchDepth);
   // Of one that is not open: nothing. REQUIRES: nothing is under way.
   void close();
 
@@ -29,28 +33,40 @@ class Channel {
       static_cast<void>(tasks_queue_.fix_memory(memory.data(), memory.size()));
   }
 
+  // What is done from now on is counted as done for that, where a call does not say so itself.
+  void counts_as(IoFor purpose) { purpose_ = purpose; }
+  // Adds what has been done since it was opened to counts by IoFor. Any thread.
+  void add_io(IoCounts (&to)[kIoForCount]) const {
+    for (size_t i = 0; i < kIoForCount; ++i) to[i].add(io_[i].counts());
+  }
+
   // All or nothing: 0, or an errno value; EIO for what ended early.
-  int read(uint64_t offset_bytes, std::span<std::byte> to);
+  int read(uint64_t offset_bytes, std::span<std::byte> to) { return read(offset_bytes, to, purpose_); }
+  int read(uint64_t offset_bytes, std::span<std::byte> to, IoFor purpose);
   int write(uint64_t offset_bytes, std::span<const std::byte> from);
   int flush();
   // The medium may forget what is there. Cost: none where it cannot.
   int discard(uint64_t offset_bytes, uint64_t bytes);
   // Ios of reads, or of writes that do not overlap, in flight together; returns when all have ended, and each says how. A thread's
-  // first such call opens a queue that is kBatchDepth deep; without one (EMFILE, ENOMEM) they run one after the other.
-  void run(std::span<storage::Io* const> batch);
+  // first such call opens a queue for them; without one (EMFILE, ENOMEM) they run one after the other.
+  void run(std::span<storage::Io* const> batch) { run(batch, purpose_); }
+  void run(std::span<storage::Io* const> batch, IoFor purpose);
   // Is what runs together as cheap as one after the other? For threads it may take others, which do the work.
   bool overlaps() const { return is_of_tasks_; }
 
  private:
-  static constexpr size_t kBatchDepth = 64;
-
-  void run(storage::Io& io);
-  int transfer(storage::Operation operation, uint64_t offset_bytes, const void* memory, size_t bytes);
+  void run(storage::Io& io, IoFor purpose);
+  void do_run(std::span<storage::Io* const> batch);
+  int transfer(storage::Operation operation, uint64_t offset_bytes, const void* memory, size_t bytes,
+               IoFor purpose);
 
   storage::Queue* queue_ = nullptr;        // of threads
   storage::Queue* batch_queue_ = nullptr;  // the same, for batches; once there has been one
   task::IoQueue tasks_queue_;              // else, if
+  size_t batch_depth_ = kBatchDepth;
   bool is_of_tasks_ = false;
+  IoFor purpose_ = IoFor::kChanges;
+  IoCounter io_[kIoForCount];
 };
 
 // Memory for I/O, aligned to 4 KiB, in sizes of 4 KiB times powers of two; kept when given back. Of one channel's user.

@@ -1,4 +1,4 @@
-// The clock that expiry is of.
+// The clock that expiry is of, and the one that calls are timed by.
 #pragma once
 #include <time.h>
 
@@ -16,6 +16,13 @@ inline uint64_t now_ms() {
 // REQUIRES: it is of a value.
 inline bool has_expired(const RecordHeader& header) {
   return header.expiry() != 0 && header.expiry() <= now_ms();
+}
+
+// By a clock that never goes back. Cost: no system call where the C library needs none, some 20 to 50 ns.
+inline uint64_t now_ns() {
+  timespec now = {};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
 }
 
 }  // namespace kv

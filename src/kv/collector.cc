@@ -42,10 +42,8 @@ base::Expected<void> Collector::open(const Parts& parts, uint64_t checkpoint_rec
   // Recovery may have found some.
   to_settle_ = static_cast<uint32_t>(log_->counts().emptied_segments);
   const Geometry& geometry = identity_->geometry;
-  if (auto opened = channel_.open_for_threads(*device_); !opened) return opened;
-  auto queue = device_->open_queue(kDepth);
-  if (!queue) return std::unexpected(queue.error());
-  queue_ = *queue;
+  if (auto opened = channel_.open_for_threads(*device_, kDepth); !opened) return opened;
+  channel_.counts_as(IoFor::kCollection);
   const uint64_t most = uint64_t{summary_grains(geometry, geometry.segment_grains())} * geometry.grain_bytes;
   for (auto [to, bytes] : {std::pair(&summary_, most), {&read_, kBufferBytes}, {&written_, kBufferBytes}}) {
     auto memory = memory_of(bytes);
@@ -58,7 +56,6 @@ base::Expected<void> Collector::open(const Parts& parts, uint64_t checkpoint_rec
 void Collector::close() {
   for (auto* memory : {&summary_, &read_, &written_})
     if (!memory->empty()) sys::unmap(memory->data(), memory->size());
-  if (queue_ != nullptr) device_->close_queue(queue_);
   channel_.close();
 }
 
@@ -109,7 +106,9 @@ uint64_t Collector::checkpoint_interval() const {
 // Returns whether there is something to settle.
 bool Collector::take_checkpoint() {
   const uint64_t sequence = log_->last_sequence();
+  channel_.counts_as(IoFor::kCheckpoints);
   const Checkpointer::Taken taken = checkpointer_.take(channel_);
+  channel_.counts_as(IoFor::kCollection);
   checkpoint_sequence_ = sequence;
   if (taken == Checkpointer::Taken::kDone) {
     counts_.checkpoints.fetch_add(1, std::memory_order_relaxed);

@@ -76,6 +76,7 @@ class Collector {
   void wants_all(bool wants) { wants_all_.store(wants, std::memory_order_relaxed); }
 
   const CollectorCounts& counts() const { return counts_; }
+  const Channel& channel() const { return channel_; }
 
  private:
   // A record on its way.
@@ -132,7 +133,6 @@ class Collector {
   bool takes_checkpoints_ = true;     // has all been read that a later start might read?
   uint64_t checkpoint_sequence_ = 0;  // when the last one was taken, or tried
   Channel channel_;
-  storage::Queue* queue_ = nullptr;
   std::span<std::byte> summary_;  // memory for the largest
   std::span<std::byte> read_;
   std::span<std::byte> written_;

@@ -89,7 +89,7 @@ int Collector::transfer(storage::Operation operation, std::span<std::byte> memor
     ios[i].length_bytes = runs_[i].bytes;
     batch.push_back(&ios[i]);
   }
-  queue_->run(batch);
+  channel_.run(batch);
   for (const storage::Io& io : ios)
     if (!io.whole()) return io.error != 0 ? io.error : EIO;
   return 0;

@@ -16,9 +16,11 @@ int FlushGroup::flush(Channel& channel) {
   Waiters group = waiting_.take_all();
   lock_.unlock();
 
+  const uint64_t began_ns = now_ns();
   const int error = channel.flush();
 
   lock_.lock();
+  times_.add(now_ns() - began_ns);
   under_way_ = !waiting_.empty();
   Call* const heir = under_way_ ? &static_cast<Call&>(waiting_.take_first()) : nullptr;
   if (heir != nullptr) heir->leads = true;

@@ -5,6 +5,7 @@
 //  3 a leader that is done makes the first of those that have come meanwhile the next leader
 // All that a group's calls had written, when they came, was written before its flush began.
 #pragma once
+#include "kv/calls.h"
 #include "kv/channel.h"
 #include "kv/waiter.h"
 
@@ -14,6 +15,8 @@ class FlushGroup {
  public:
   // What was written before the call is on the medium for good when it returns 0; else an errno value. Any thread or task.
   int flush(Channel& channel);
+  // What the flushes took. Any thread.
+  const SharedTimes& times() const { return times_; }
 
  private:
   struct Call final : Waiter {
@@ -23,7 +26,8 @@ class FlushGroup {
 
   sys::Mutex lock_;
   bool under_way_ = false;
-  Waiters waiting_;  // for the next one
+  Waiters waiting_;    // for the next one
+  SharedTimes times_;  // under the lock
 };
 
 }  // namespace kv

@@ -2,7 +2,8 @@
 
 namespace kv {
 
-KeyLocks::Hold::Hold(KeyLocks& locks, uint64_t hash) : locks_(locks), hash_(hash) {
+KeyLocks::Hold::Hold(KeyLocks& locks, uint64_t hash, std::string_view key, bool replaces)
+    : locks_(locks), hash_(hash), key_(key), replaces_(replaces) {
   List& list = locks_.list_of(hash_);
   {
     sys::LockGuard scope(list.lock);
@@ -15,25 +16,47 @@ KeyLocks::Hold::Hold(KeyLocks& locks, uint64_t hash) : locks_(locks), hash_(hash
     }
     holder->waiting_.append(*this);
   }
-  wait();  // the holder before us has put us into the list
+  wait();  // the holder before us has put us into the list, or one that supersedes us is done
 }
 
 KeyLocks::Hold::~Hold() {
+  if (is_superseded_) return;
   List& list = locks_.list_of(hash_);
   Hold* heir = nullptr;
+  Waiters done;
   {
     sys::LockGuard scope(list.lock);
     Hold** at = &list.first;
     while (*at != this) at = &(*at)->next_;
     *at = next_;
-    if (!waiting_.empty()) {
-      heir = &static_cast<Hold&>(waiting_.take_first());
-      heir->waiting_ = waiting_;
+    if (has_succeeded_) {
+      done = superseded_.take_all();
+      done.for_each([](Waiter& waiter) { static_cast<Hold&>(waiter).is_superseded_ = true; });
+    }
+    if (heir = choose_heir(); heir != nullptr) {
       heir->next_ = list.first;
       list.first = heir;
     }
   }
   if (heir != nullptr) heir->wake();
+  done.wake_all();
+}
+
+// Whose the lock is next, with all that wait for it. Null: nobody waits. REQUIRES: the list's lock.
+KeyLocks::Hold* KeyLocks::Hold::choose_heir() {
+  // What a call did not manage that supersedes others may be its own fault.
+  superseded_.for_each([](Waiter& waiter) { static_cast<Hold&>(waiter).replaces_ = false; });
+  superseded_.append_all(waiting_);
+  if (superseded_.empty()) return nullptr;
+  Waiters rest = superseded_.take_all(), superseded;
+  auto* heir = &static_cast<Hold&>(rest.take_first());
+  while (!rest.empty() && heir->is_replaced_by(static_cast<Hold&>(rest.first()))) {
+    superseded.append(*heir);
+    heir = &static_cast<Hold&>(rest.take_first());
+  }
+  heir->superseded_ = superseded;
+  heir->waiting_ = rest;
+  return heir;
 }
 
 }  // namespace kv

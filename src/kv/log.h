@@ -114,6 +114,8 @@ class Log {
   // Before the caller takes what others wait for: while writers are paced, waits until it has its part of what is granted. False: the
   // log has failed. allocate() waits for it else.
   bool wait_for_grant(Request& request);
+  // It does not write after all.
+  void return_grant(const Request& request);
   // The caller is a writer of the segment until finish(). Else wait_for_room() tells when to ask again.
   Room allocate(Request& request, Extent& extent);
   // The index knows of the record, or it was not written.
@@ -239,6 +241,7 @@ class Log {
   bool append(const Stream& stream, const Request& request, Extent& extent);
   void leave(Segment& segment);
   Waiters end_pace();
+  Waiters admit_paced(uint64_t grains);
   // Of values: tombstones, which end by themselves, are no reason to refuse one.
   bool is_over_limit() const {
     return live_bytes_.load(std::memory_order_relaxed) >=

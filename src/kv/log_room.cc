@@ -131,20 +131,36 @@ void Log::grant(uint64_t grains) {
     // More or less than was gained, so that neither more is free than is needed for a while, nor the reserve is come to.
     const uint64_t room = available() + emptied_count_;
     const uint64_t wanted = free_low_ - kReserve, is = room > kReserve ? room - kReserve : 0;
-    grains = grains * std::clamp<uint64_t>(is, 1, wanted + 2) / wanted;
-    // What nobody has asked for is not kept for later.
-    const auto most = static_cast<int64_t>(identity_->geometry.segment_grains());
-    if (granted_grains_.fetch_add(static_cast<int64_t>(grains), std::memory_order_relaxed) > most)
-      granted_grains_.store(most, std::memory_order_relaxed);
-    while (!paced_.empty() && granted_grains_.load(std::memory_order_relaxed) > 0) {
-      auto& call = static_cast<Call&>(paced_.take_first());
-      paced_count_.fetch_sub(1, std::memory_order_relaxed);
-      granted_grains_.fetch_sub(call.grains, std::memory_order_relaxed);
-      call.is_granted = true;
-      admitted.append(call);
-    }
+    admitted = admit_paced(grains * std::clamp<uint64_t>(is, 1, wanted + 2) / wanted);
   }
   admitted.wake_all();
+}
+
+void Log::return_grant(const Request& request) {
+  if (!request.is_granted) return;
+  Waiters admitted;
+  {
+    sys::LockGuard scope(lock_);
+    admitted = admit_paced(request.grains);
+  }
+  admitted.wake_all();
+}
+
+// Those that are to be woken, since so much more is granted. REQUIRES: lock_.
+Waiters Log::admit_paced(uint64_t grains) {
+  Waiters admitted;
+  // What nobody has asked for is not kept for later.
+  const auto most = static_cast<int64_t>(identity_->geometry.segment_grains());
+  if (granted_grains_.fetch_add(static_cast<int64_t>(grains), std::memory_order_relaxed) > most)
+    granted_grains_.store(most, std::memory_order_relaxed);
+  while (!paced_.empty() && granted_grains_.load(std::memory_order_relaxed) > 0) {
+    auto& call = static_cast<Call&>(paced_.take_first());
+    paced_count_.fetch_sub(1, std::memory_order_relaxed);
+    granted_grains_.fetch_sub(call.grains, std::memory_order_relaxed);
+    call.is_granted = true;
+    admitted.append(call);
+  }
+  return admitted;
 }
 
 void Log::tell_waiting() {

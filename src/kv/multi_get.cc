@@ -40,6 +40,8 @@ void MultiGet::get(Session& session, std::span<const std::string_view> keys,
 
 void MultiGet::get_group(Session& session, Group& group, std::span<const std::string_view> keys,
                          std::span<base::Expected<Found>> results) {
+  SessionCounts& counts = *session.calls_.counts;
+  const Timing timing(counts.times(CallKind::kGetMany));
   for (size_t i = 0; i < keys.size(); ++i)
     group.hashes[i] = hash_key(session.store_->identity_.secret, keys[i]).low;
   const Readers::Reading reading(session.store_->readers_, session.place_);
@@ -53,13 +55,15 @@ void MultiGet::get_group(Session& session, Group& group, std::span<const std::st
       group.ios[io_count++] = group.of_key[i] =
           std::launder(reinterpret_cast<storage::PieceIo*>(&group.slots[i]));
   }
-  session.channel_.run({group.ios, io_count});
+  session.channel_.run({group.ios, io_count}, IoFor::kGets);
   for (size_t i = 0; i < keys.size(); ++i) {
     if (group.of_key[i] != nullptr)
       end(session, group.locations[i], keys[i], *group.of_key[i], results[i]);
     else if (keys[i].empty() || keys[i].size() > kKeyBytesMax)
-      results[i] = session.get(keys[i]);  // says what is wrong
+      results[i] = session.do_get(keys[i]);  // says what is wrong
+    session.count_found(keys[i], results[i]);
   }
+  counts.asked(keys.size());
 }
 
 // Memory for the record, and the Io that reads it. False: the result says why not.
@@ -92,7 +96,7 @@ void MultiGet::end(Session& session, const Location& location, std::string_view 
       result->record_.key != key || result->record_.header.kind() != RecordKind::kValue) {
     // Another key's, moved on, damaged, or a large value: looked at one by one.
     result = Found();  // its memory is given back first
-    result = session.get(key);
+    result = session.do_get(key);
     return;
   }
   if (has_expired(result->record_.header)) result = Found();

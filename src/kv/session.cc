@@ -38,6 +38,10 @@ base::Expected<void> Session::open(Store& store, size_t depth) {
   if (auto opened = channel_.open(store.device_, io_depth); !opened) return opened;
   if (channel_.overlaps())
     channel_.fix_memory(pool_.reserve(std::min(depth * kReservedBytes, BufferPool::kBytesMax)));
+  if (auto added = store.calls_.add(calls_, channel_); !added) {
+    channel_.close();
+    return added;
+  }
   store_ = &store;
   store.readers_.add(place_);
   store.changes_.add(change_place_);
@@ -48,6 +52,7 @@ base::Expected<void> Session::open(Store& store, size_t depth) {
 void Session::close() {
   store_->readers_.remove(place_);
   store_->changes_.remove(change_place_);
+  store_->calls_.remove(calls_);
   channel_.close();
 }
 
@@ -94,12 +99,22 @@ base::Expected<Session::Match> Session::read(const Location& location, std::stri
                                              bool whole, Buffer& memory, Record& record) {
   const std::span to = room_for(location, key.size(), whole, memory);
   if (to.empty()) return base::failure(ENOMEM, "store: no memory for a record");
-  if (const int error = channel_.read(store_->identity_.geometry.offset_of(location.address), to); error != 0)
+  const IoFor purpose = whole ? IoFor::kGets : IoFor::kChanges;
+  if (const int error = channel_.read(store_->identity_.geometry.offset_of(location.address), to, purpose);
+      error != 0)
     return std::unexpected(io_error(error, "read"));
   return judge(location, key, about, whole, to, record);
 }
 
 base::Expected<Found> Session::get(std::string_view key) {
+  const Timing timing(calls_.counts->times(CallKind::kGet));
+  auto found = do_get(key);
+  calls_.counts->asked(1);
+  count_found(key, found);
+  return found;
+}
+
+base::Expected<Found> Session::do_get(std::string_view key) {
   if (auto checked = check_key(key); !checked) return std::unexpected(checked.error());
   const KeyHash hash = hash_key(store_->identity_.secret, key);
   Found found;
@@ -187,17 +202,25 @@ void Session::note(const Location& location, const Record& record, Current& curr
 }
 
 base::Expected<Changed> Session::put(std::string_view key, Bytes value, const PutOptions& options) {
+  const Timing timing(calls_.counts->times(CallKind::kPut));
+  auto done = do_put(key, value, options);
+  if (done && done->outcome == Changed::Outcome::kDone) calls_.counts->put(key.size() + value.size());
+  return done;
+}
+
+base::Expected<Changed> Session::do_put(std::string_view key, Bytes value, const PutOptions& options) {
   if (auto checked = check_options(options); !checked) return std::unexpected(checked.error());
   if (value.size() > store_->identity_.geometry.value_bytes_max()) {
     ValueWriter writer;
     if (auto opened = writer.open(*this, key); !opened) return std::unexpected(opened.error());
     if (auto appended = writer.append(value); !appended) return std::unexpected(appended.error());
-    return writer.commit(options);
+    return writer.do_commit(options);
   }
   return change({.kind = RecordKind::kValue, .key = key, .value = value, .options = options});
 }
 
 base::Expected<Changed> Session::remove(std::string_view key, When when, uint64_t version) {
+  const Timing timing(calls_.counts->times(CallKind::kRemove));
   return change({.kind = RecordKind::kTombstone,
                  .key = key,
                  .value = {},
@@ -214,7 +237,13 @@ base::Expected<Changed> Session::change(const New& next) {
   // What writes in any case waits for its grant before others wait for its key.
   if (!is_remove && when == When::kAlways && !store_->log_.wait_for_grant(request))
     return std::unexpected(store_->tell_failure());
-  const KeyLocks::Hold hold(store_->key_locks_, hash.low);
+  const bool replaces = next.kind == RecordKind::kValue && when == When::kAlways;
+  KeyLocks::Hold hold(store_->key_locks_, hash.low, next.key, replaces);
+  if (hold.is_superseded()) {
+    store_->log_.return_grant(request);
+    return Changed{Outcome::kDone, hold.version()};
+  }
+  hold.number_superseded([&] { return store_->log_.next_sequence(); });
   Current current;
   if (is_remove || when != When::kAlways) {
     if (auto looked = look(hash, next.key, current); !looked) return std::unexpected(looked.error());
@@ -232,6 +261,7 @@ base::Expected<Changed> Session::change(const New& next) {
   auto installed = install(hash, next, current, written);
   store_->log_.finish(written.extent, installed.has_value());
   if (!installed) return std::unexpected(installed.error());
+  hold.succeed();
   if (current.is_head) store_->remove_pieces({.head = hash, .of = current.pieces});
   return Changed{Outcome::kDone, is_remove ? 0 : written.sequence};
 }

@@ -27,6 +27,11 @@ void Found::reset() {
   piece_ = {};
 }
 
+// Of a large one the pieces count as they are read.
+void Session::count_found(std::string_view key, const base::Expected<Found>& found) {
+  if (found && found->found()) calls_.counts->got(key.size() + found->value().size());
+}
+
 base::Expected<size_t> Session::read_value(Found& found, uint64_t offset, std::span<std::byte> to) {
   if (offset >= found.value_bytes()) return size_t{0};
   to = to.first(std::min<uint64_t>(to.size(), found.value_bytes() - offset));
@@ -62,6 +67,7 @@ base::Expected<void> Session::read_piece(Found& found, uint64_t number) {
     if (*match != Match::kYes) continue;
     const uint64_t left = pieces.of.value_bytes - number * pieces.of.piece_bytes;
     if (record.value.size() != std::min<uint64_t>(left, pieces.of.piece_bytes)) break;
+    calls_.counts->got(record.value.size());
     found.piece_ = record.value;
     found.piece_number_ = number;
     return {};

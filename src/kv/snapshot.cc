@@ -253,7 +253,7 @@ void Snapshot::run(std::span<Item* const> items, bool whole) {
                                           item->found.memory_.bytes().data(), bytes);
   }
   std::ranges::sort(group.ios, group.ios + count, {}, &storage::Io::offset_bytes);
-  session_->channel_.run({group.ios, count});
+  session_->channel_.run({group.ios, count}, IoFor::kSnapshots);
   for (Item* item : items)
     if (item->state != Item::State::kFailed)
       examine(*item, *std::launder(reinterpret_cast<storage::PieceIo*>(slot(item))));

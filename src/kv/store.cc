@@ -6,6 +6,7 @@
 #include "base/ids.h"
 #include "base/log.h"
 #include "kv/entry.h"
+#include "kv/forgetful_device.h"
 #include "sys/files.h"
 #include "sys/kernel.h"
 #include "sys/memory.h"
@@ -90,7 +91,17 @@ base::Expected<void> Store::make(storage::Device& device, const MakeOptions& opt
 base::Expected<Store*> Store::open(storage::Device& device, const StoreOptions& options) {
   auto memory = sys::map_anonymous(sizeof(Store), "a store");
   if (!memory) return std::unexpected(memory.error());
-  Store* const store = new (*memory) Store(device, options);
+  storage::Device* own_device = nullptr;
+  if (options.read_only) {
+    auto forgetful = make_forgetful_device(device);
+    if (!forgetful) {
+      sys::unmap(*memory, sizeof(Store));
+      return std::unexpected(forgetful.error());
+    }
+    own_device = *forgetful;
+  }
+  Store* const store = new (*memory) Store(own_device != nullptr ? *own_device : device, options);
+  store->own_device_ = own_device;
   if (auto started = store->start(); !started) {
     store->release();
     return std::unexpected(started.error());
@@ -127,6 +138,7 @@ base::Expected<void> Store::start() {
   if (streams > Log::kStreamsMax)
     return base::failure(EINVAL, "store: ", streams, " streams; give 64 or fewer");
   if (auto opened = keeper_channel_.open_for_threads(device_); !opened) return opened;
+  keeper_channel_.counts_as(IoFor::kKeeper);
   if (auto read = read_identity(); !read) return read;
   // Each stream's open segment is room that is not used.
   const auto fitting = static_cast<uint32_t>(std::max<uint64_t>(1, identity_.geometry.segment_count / 16));
@@ -140,6 +152,10 @@ base::Expected<void> Store::start() {
         "store: ", device_.name(), " cannot read ", recovery_.unreadable_segments, " segments and ",
         recovery_.unreadable_grains, " grains of others, and ", recovery_.lost_segments,
         " segments are damaged at both ends: of keys that were there older values may be found, or none");
+  if (options_.read_only) {
+    fail(EROFS, true);
+    return {};
+  }
   if (auto opened = collector_.open({.device = &device_,
                                      .identity = &identity_,
                                      .index = index_,
@@ -184,6 +200,7 @@ void Store::release() {
   log_.close();
   if (index_ != nullptr) index_->close();
   keeper_channel_.close();
+  if (own_device_ != nullptr) own_device_->close();
   this->~Store();  // what its parts have of the C++ library's heap
   sys::unmap(this, sizeof(Store));
 }
@@ -281,9 +298,9 @@ void Store::log_failure(uint64_t& at_ns) {
 base::Expected<void> Store::close() {
   stop_threads();
   has_keeper_ = has_collector_ = false;
-  int error = error_.load(std::memory_order_relaxed);
-  if (error == 0) error = log_.seal_all(keeper_channel_);
-  if (error == 0) collector_.end();
+  int error = options_.read_only ? 0 : error_.load(std::memory_order_relaxed);
+  if (error == 0 && !options_.read_only) error = log_.seal_all(keeper_channel_);
+  if (error == 0 && !options_.read_only) collector_.end();
   base::Expected<void> closed;
   if (error != 0)
     closed = base::failure(error, "store: ", device_.name(),
@@ -304,6 +321,9 @@ bool Store::has_failure() const {
 
 base::Error Store::failure() const {
   const int error = error_.load(std::memory_order_relaxed);
+  if (options_.read_only)
+    return base::Error::of(EROFS, "store: ", device_.name(),
+                           " is open for reading only; open it for writing");
   if (error != 0)
     return base::Error::of(error, "store: ", device_.name(),
                            " takes no writes any more: ", base::error_name(error));
@@ -317,6 +337,12 @@ base::Error Store::failure() const {
 StoreCounts Store::counts() {
   const auto get = [](const std::atomic<uint64_t>& count) { return count.load(std::memory_order_relaxed); };
   const CollectorCounts& collector = collector_.counts();
+  UseCounts use = calls_.counts();
+  keeper_channel_.add_io(use.io);
+  collector_.channel().add_io(use.io);
+  Times flushes;
+  flushes.add(flushes_.times());
+  use.latencies[static_cast<size_t>(CallKind::kSyncFlush)] = latency_of(flushes);
   return {.log = log_.counts(),
           .index = index_->counts(),
           .collected = {.victims = get(collector.victims),
@@ -327,7 +353,8 @@ StoreCounts Store::counts() {
                         .ended_tombstones = get(collector.ended_tombstones),
                         .damaged_records = get(collector.damaged_records),
                         .checkpoints = get(collector.checkpoints),
-                        .checkpoint_bytes = get(collector.checkpoint_bytes)}};
+                        .checkpoint_bytes = get(collector.checkpoint_bytes)},
+          .use = use};
 }
 
 void Store::verify() {

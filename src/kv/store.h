@@ -18,6 +18,7 @@
 #include <optional>
 #include <string_view>
 
+#include "kv/calls.h"
 #include "kv/channel.h"
 #include "kv/collector.h"
 #include "kv/flush_group.h"
@@ -54,6 +55,9 @@ struct StoreOptions {
   // After so many changes there is a checkpoint, and at the end. 0: when a start has half as many to look at as there are keys, if
   // that takes long.
   uint64_t checkpoint_records = 0;
+  // Nothing is written to the device, which may be one that cannot be: changes have EROFS, and what recovery would write, it forgets.
+  // There is no collector and no keeper.
+  bool read_only = false;
 };
 
 enum class When : uint8_t { kAlways, kIfAbsent, kIfPresent, kIfVersion };
@@ -135,6 +139,8 @@ struct StoreCounts {
     uint64_t checkpoints = 0;
     uint64_t checkpoint_bytes = 0;  // in all
   } collected;
+  // But for recovery, of which its report tells.
+  UseCounts use;
 };
 
 class Store {
@@ -144,13 +150,14 @@ class Store {
   // Errors: those of read_superblock and recovery, ENOMEM, EINVAL. The device outlives the store. These three block the thread, also
   // under a task.
   static base::Expected<Store*> open(storage::Device& device, const StoreOptions& options);
-  // What was put is on the medium for good, or the error says that it may not be. REQUIRES: no sessions.
+  // What was put is on the medium for good, or the error says that it may not be; not of one that is read only. REQUIRES: no sessions.
   base::Expected<void> close();
   // Collects until nothing would gain anything. Waits as the three above.
   void compact();
 
   const Identity& identity() const { return identity_; }
   const RecoveryReport& recovery() const { return recovery_; }
+  // Any thread, also while others open and close sessions. Cost: looks at each segment, table and session.
   StoreCounts counts();
   // Invariants of index and log, for tests; nobody else may use the store meanwhile.
   void verify();
@@ -185,6 +192,7 @@ class Store {
   void log_failure(uint64_t& at_ns);
 
   storage::Device& device_;
+  storage::Device* own_device_ = nullptr;  // of a store that is read only: device_, over the caller's
   StoreOptions options_;
   Identity identity_;
   RecoveryReport recovery_;
@@ -197,6 +205,7 @@ class Store {
   Collector collector_;
   KeyLocks key_locks_;
   FlushGroup flushes_;
+  Calls calls_;
   std::atomic<uint32_t> next_stream_{0};
   std::atomic<bool> wrote_{false};    // since the keeper's last flush; of kBatch
   std::atomic<int> error_{0};         // why the log has failed
@@ -223,7 +232,8 @@ class Session {
   // Copies what there is of a found value from `offset` on; how much. It is of the version that was found, whatever others do. Errors: as
   // get. Cost: one I/O for each piece of a large value that is not the last one's.
   base::Expected<size_t> read_value(Found& found, uint64_t offset, std::span<std::byte> to);
-  // A value of up to kValueBytesMax; a ValueWriter takes one in parts. Errors: EINVAL, E2BIG, ENOSPC when the store is full, those of I/O.
+  // A value of up to kValueBytesMax; a ValueWriter takes one in parts. Errors: EINVAL, E2BIG, ENOSPC when the store is full, EROFS when
+  // it is read only, those of I/O.
   // With an error of I/O it is not known whether it was done.
   base::Expected<Changed> put(std::string_view key, Bytes value, const PutOptions& options = {});
   base::Expected<Changed> remove(std::string_view key, When when = When::kAlways, uint64_t version = 0);
@@ -253,6 +263,10 @@ class Session {
   enum class About { kKey, kPiece };
   enum class Match { kYes, kNo, kDamaged };
 
+  // What get and put do, but counting.
+  base::Expected<Found> do_get(std::string_view key);
+  base::Expected<Changed> do_put(std::string_view key, Bytes value, const PutOptions& options);
+  void count_found(std::string_view key, const base::Expected<Found>& found);
   base::Expected<Changed> change(const New& next);
   base::Expected<Match> read(const Location& location, std::string_view key, About about, bool whole,
                              Buffer& memory, Record& record);
@@ -289,6 +303,7 @@ class Session {
   Store* store_ = nullptr;
   Channel channel_;
   Readers::Place place_, change_place_;
+  Calls::Place calls_;
   BufferPool pool_;
   uint32_t stream_ = 0;
 };
@@ -312,6 +327,8 @@ class ValueWriter {
   void abandon();
 
  private:
+  friend class Session;
+  base::Expected<Changed> do_commit(const PutOptions& options);  // but counting
   base::Expected<void> write_piece();
   PieceKey piece_key() const;
 

@@ -65,9 +65,18 @@ base::Expected<void> ValueWriter::append(Bytes part) {
 }
 
 base::Expected<Changed> ValueWriter::commit(const PutOptions& options) {
+  SessionCounts& counts = *session_->calls_.counts;
+  const uint64_t bytes = key_.size() + pieces_.of.value_bytes + filled_bytes_;
+  const Timing timing(counts.times(CallKind::kPut));
+  auto done = do_commit(options);
+  if (done && done->outcome == Changed::Outcome::kDone) counts.put(bytes);
+  return done;
+}
+
+base::Expected<Changed> ValueWriter::do_commit(const PutOptions& options) {
   Session& session = *session_;
   if (number_ == 0) {
-    auto done = session.put(key_, memory_.bytes().first(filled_bytes_), options);
+    auto done = session.do_put(key_, memory_.bytes().first(filled_bytes_), options);
     abandon();
     return done;
   }

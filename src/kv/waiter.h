@@ -54,6 +54,15 @@ class Waiters {
     (first_ == nullptr ? first_ : last_->next_) = &waiter;
     last_ = &waiter;
   }
+  // All of another list, after those of this one.
+  void append_all(Waiters& others) {
+    if (others.empty()) return;
+    (first_ == nullptr ? first_ : last_->next_) = others.first_;
+    last_ = others.last_;
+    others.first_ = nullptr;
+  }
+  // REQUIRES: not empty.
+  Waiter& first() const { return *first_; }
   // REQUIRES: not empty.
   Waiter& take_first() {
     Waiter& first = *first_;

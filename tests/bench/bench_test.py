@@ -554,9 +554,17 @@ class Quick(Case):
     def test_kv(self):
         if not shutil.which("fio"):
             self.skipTest("fio is not there")
-        result = self.results("kv", "--only", "disk/uring/get", "--only", "ram/aio/put", "--only", "sync", "--only", "rocksdb/get")
+        result = self.results("kv", "--only", "disk/uring/get", "--only", "ram/aio/put", "--only", "sync", "--only", "rocksdb/get", "--only", "tail",
+                              "--only", "model")
         cases = [row["case"] for row in result["rows"]]
-        self.assertEqual(cases[:4], ["disk/uring/get/4K/1", "disk/uring/get/4K/32", "sync/uring/64", "sync/threads/64"])
+        self.assertEqual(cases[:6], ["disk/uring/get/4K/1", "disk/uring/get/4K/32", "sync/uring/64", "sync/uring/64/beside", "sync/threads/64",
+                                     "sync/threads/64/beside"])
+        tails = [row for row in result["rows"] if "tail/" in row["case"]]
+        self.assertEqual([row["case"] for row in tails],
+                         ["tail/uniform/32", "tail/zipfian/32", "model/tail/uniform", "model/tail/zipfian"])
+        for row in tails:
+            self.assertGreater(row["ours"], row["p50_us"])
+            self.assertGreater(row["peer"], 0)
         self.assertLessEqual({"get_ratio_disk_uring", "ios_per_get", "allocations_per_get", "sync_uring_64_ratio"}, set(result["summary"]))
         self.assertEqual("rocksdb_get_32_ratio" in result["summary"], kv.ROCKSDB_HEADER.exists())
         if not any("nothing on ram" in note for note in result["notes"]):

@@ -153,13 +153,29 @@ static void statistics(void) {
   size_t needed = 0;
   CHECK_STATUS(spillway_kv_stats(own.store, text, sizeof text, &needed), SPILLWAY_KV_OK, NULL);
   CHECK(needed == strlen(text) + 1 && text[0] == '{' && text[needed - 2] == '}');
+  CHECK(strstr(text, "\"put_latency\": {\"count\": 9, \"mean_ns\": ") != NULL &&
+        strstr(text, "\"remove_latency\": {\"count\": 0, \"mean_ns\": 0, \"p50_ns\": 0, \"p99_ns\": 0, ") !=
+            NULL);
+  CHECK(strstr(text, "\"asked_keys\": 0, \"got_bytes\": 0, \"put_bytes\": 63, \"reads_per_get\": 0.000, ") !=
+        NULL);
+  CHECK(strstr(text,
+               "\"io_for_changes\": {\"reads\": 0, \"read_bytes\": 0, \"writes\": 9, \"written_bytes\": "
+               "4608, \"flushes\": 9}") != NULL);
   CHECK(strstr(text, "\"entries\": 9,") != NULL &&
         strstr(text, "\"plain_value_bytes_max\": 262144}") != NULL);
   char small[10];
   CHECK_STATUS(spillway_kv_stats(own.store, small, sizeof small, &needed), SPILLWAY_KV_TOO_SMALL, NULL);
   CHECK(strlen(small) == 9 && needed > 100 && memcmp(small, text, 9) == 0);
   CHECK_STATUS(spillway_kv_stats(own.store, NULL, 0, NULL), SPILLWAY_KV_TOO_SMALL, NULL);
-  close_opened(own);
+  // Two keys, one of them there: half a read for each, and the session's counts stay.
+  CHECK(has(own.session, "k1", "value"));
+  CHECK_STATUS(spillway_kv_get(own.session, "none", 4, NULL, 0, NULL), SPILLWAY_KV_ABSENT, own.session);
+  CHECK_STATUS(spillway_kv_session_close(own.session), SPILLWAY_KV_OK, NULL);
+  CHECK_STATUS(spillway_kv_stats(own.store, text, sizeof text, NULL), SPILLWAY_KV_OK, NULL);
+  CHECK(strstr(text, "\"asked_keys\": 2, \"got_bytes\": 7, \"put_bytes\": 63, \"reads_per_get\": 0.500, ") !=
+        NULL);
+  CHECK(strstr(text, "\"get_latency\": {\"count\": 2, ") != NULL);
+  CHECK_STATUS(spillway_kv_close(own.store), SPILLWAY_KV_OK, NULL);
 }
 
 enum { kLarge = 3000001 };

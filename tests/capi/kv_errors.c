@@ -178,6 +178,22 @@ static void files(const char *path) {
     CHECK_STATUS(spillway_kv_session_close(session), SPILLWAY_KV_OK, session);
     CHECK_STATUS(spillway_kv_close(store), SPILLWAY_KV_OK, NULL);
   }
+
+  // For reading only: of programs of the struct's first version it is not asked.
+  const spillway_kv_open_options options = {.struct_bytes = sizeof options, .read_only = 1};
+  CHECK_STATUS(spillway_kv_open(path, &options, &store), SPILLWAY_KV_OK, NULL);
+  CHECK_STATUS(spillway_kv_session_open(store, &session), SPILLWAY_KV_OK, NULL);
+  CHECK(has(session, "key", "a value to be found and damaged"));
+  CHECK_ERROR(put(session, "key", "other"), SPILLWAY_KV_DENIED, session, "reading only");
+  CHECK_STATUS(spillway_kv_session_close(session), SPILLWAY_KV_OK, session);
+  CHECK_STATUS(spillway_kv_close(store), SPILLWAY_KV_OK, NULL);
+  spillway_kv_open_options first = {.struct_bytes = offsetof(spillway_kv_open_options, read_only),
+                                    .read_only = 1};
+  CHECK_STATUS(spillway_kv_open(path, &first, &store), SPILLWAY_KV_OK, NULL);
+  CHECK_STATUS(spillway_kv_session_open(store, &session), SPILLWAY_KV_OK, NULL);
+  CHECK_STATUS(put(session, "another", "one"), SPILLWAY_KV_OK, session);
+  CHECK_STATUS(spillway_kv_session_close(session), SPILLWAY_KV_OK, session);
+  CHECK_STATUS(spillway_kv_close(store), SPILLWAY_KV_OK, NULL);
 }
 
 static void change_bytes(const char *path, const char *bytes, size_t count, size_t at, char by) {
@@ -229,7 +245,8 @@ static void devices_that_fail(const char *path) {
   CHECK(changes[0].status == SPILLWAY_KV_IO && changes[1].status == SPILLWAY_KV_IO);
   CHECK(has(session, "another", "one"));
   CHECK_STATUS(spillway_kv_session_close(session), SPILLWAY_KV_OK, session);
-  CHECK_STATUS(spillway_kv_close(store), SPILLWAY_KV_OK, NULL);  // nothing was acknowledged that could be missing
+  CHECK_STATUS(spillway_kv_close(store), SPILLWAY_KV_OK,
+               NULL);  // nothing was acknowledged that could be missing
 }
 
 static void other_stores(const char *path) {

@@ -341,7 +341,11 @@ class Devices(Case):
         program = self.folder / "spillway"
         shutil.copy(SPILLWAY, program)
         keywords = {"program": program, "preexec_fn": become_nobody} if os.getuid() == 0 else {}
-        self.every(self.refused, without=["check"], says="permission denied", **keywords)
+        self.every(self.refused, without=["check", "get", "list", "stats", "dump"], says="permission denied", **keywords)
+        self.assertEqual(spillway("kv", "get", self.device, "key", **keywords).out, b"value")
+        self.assertEqual(spillway("kv", "list", self.device, "--values", **keywords).out, b"key\tvalue\n")
+        self.assertEqual(spillway("kv", "dump", self.device, "-", **keywords).out, dump_of((b"key", b"value")))
+        self.assertRegex(spillway("kv", "stats", self.device, **keywords).out.decode(), r"(?m)^  entries +1$")
         ended = spillway("check", self.device, **keywords)
         self.assertEqual((ended.status, ended.err), (0, ""), ended)
         self.refused("make", self.device, "--overwrite", says="permission denied", **keywords)

@@ -1,8 +1,11 @@
-"""Breakages of src/kv: collection, values in pieces, what is made of a medium, and what is said of its failures."""
+"""Breakages of src/kv: collection, values in pieces, what is made of a medium, what is said of its failures, and what is counted."""
 
+CALLS = "src/kv/calls.cc"
+CHANNEL = "src/kv/channel.cc"
 COLLECTOR = "src/kv/collector.cc"
 COLLECTOR_MOVE = "src/kv/collector_move.cc"
 FORMAT = "src/kv/format.cc"
+HISTOGRAM = "src/base/histogram.h"
 LARGE_VALUES = "src/kv/large_values.cc"
 LOG = "src/kv/log.cc"
 LOG_COLLECTOR = "src/kv/log_collector.cc"
@@ -47,8 +50,8 @@ MUTATIONS = [
     mutation("victim is never left", (LOG_ROOM, "  return available() + emptied_count_ > kReserve;\n", "  return false;\n"), gtest_filter="LogTest.AVictimMayBeLeft*"),
     mutation("emptied victims make up for nothing", (LOG_ROOM, "  return available() + emptied_count_ > kReserve;\n", "  return available() > kReserve;\n"), gtest_filter="LogTest.AVictimMayBeLeft*"),
     mutation("a victim is begun without room for it", (LOG_ROOM, "  return emptied_count_ == 0 || free > kReserve;\n", "  return true;\n"), gtest_filter="LogTest.AVictimMayBeLeft*"),
-    mutation("grant is for everybody", (LOG_ROOM, "    while (!paced_.empty() && granted_grains_.load(std::memory_order_relaxed) > 0) {", "    while (!paced_.empty()) {"), gtest_filter="LogPaceTest.AGrant*"),
-    mutation("who gets a grant does not use it up", (LOG_ROOM, "      granted_grains_.fetch_sub(call.grains, std::memory_order_relaxed);\n", ""), gtest_filter="LogPaceTest.AGrant*"),
+    mutation("grant is for everybody", (LOG_ROOM, "  while (!paced_.empty() && granted_grains_.load(std::memory_order_relaxed) > 0) {", "  while (!paced_.empty()) {"), gtest_filter="LogPaceTest.AGrant*"),
+    mutation("who gets a grant does not use it up", (LOG_ROOM, "    granted_grains_.fetch_sub(call.grains, std::memory_order_relaxed);\n", ""), gtest_filter="LogPaceTest.AGrant*"),
     mutation("who comes last is granted first", (WAITER, "    (first_ == nullptr ? first_ : last_->next_) = &waiter;\n    last_ = &waiter;", "    waiter.next_ = first_;\n    last_ = first_ == nullptr ? &waiter : last_;\n    first_ = &waiter;"), gtest_filter="LogPaceTest.AGrant*"),
     mutation("what nobody has asked for is kept", (LOG_ROOM, "std::memory_order_relaxed) > most)", "std::memory_order_relaxed) > 100 * most)"), gtest_filter="LogPaceTest.WhatNobody*"),
     mutation("pace has no end", (LOG_ROOM, "    if (free >= free_high_) paced = end_pace();\n", ""), gtest_filter="LogPaceTest.PaceEnds*"),
@@ -93,4 +96,32 @@ MUTATIONS = [
     mutation("failure that a call tells is logged", (STORE, "  if (is_told) is_told_.store(true, std::memory_order_relaxed);\n", ""), (STORE, "  if (at_ns == 0 || now_ns < at_ns) return;", "  if (at_ns == 0) return;"), gtest_filter="StoreFailure.*"),
     mutation("failure that nobody is told is not logged", (STORE, "relaxed)) base::log(failure().message);", "relaxed)) static_cast<void>(0);"), gtest_filter="StoreFailure.*"),
     mutation("what is only to be read is opened for writing", ("src/storage/open_medium.cc", "  long result = open_path(path, 0, parameters.read_only);", "  long result = open_path(path, 0, false);"), test="storage_test", gtest_filter="OpenTest.*"),
+
+    # What is counted
+    mutation("buckets of times leave a gap", (HISTOGRAM, "    return ((index - kParts * shift + 1) << shift) - 1;", "    return ((index - kParts * shift + 1) << shift);"), test="base_test", gtest_filter="Histogram.*"),
+    mutation("times out of range are in a bucket that is not there", (HISTOGRAM, "    return std::min<size_t>(kParts * shift + (time >> shift), kCount - 1);", "    return kParts * shift + (time >> shift);"), test="base_test", gtest_filter="Histogram.*"),
+    mutation("the longest time of a histogram that is added is lost", (HISTOGRAM, "    most_ = std::max(most_, other.most_.load(std::memory_order_relaxed));\n", ""), test="base_test", gtest_filter="Histogram.*"),
+    mutation("times that a closed session has counted are lost", (CALLS, "      ended_times_[i].add(place.counts->times(static_cast<CallKind>(i)));\n", "      static_cast<void>(i);\n"), gtest_filter="CallsTest.*"),
+    mutation("bytes that a closed session has counted are lost", (CALLS, "    place.counts->add_to(ended_);\n", ""), gtest_filter="CallsTest.*"),
+    mutation("I/O that a closed session has counted is lost", (CALLS, "    place.channel->add_io(ended_.io);\n", ""), gtest_filter="CallsTest.*"),
+    mutation("a session that is opened again counts what it has counted before", (CHANNEL, "  batch_depth_ = batch_depth;\n  for (IoCounter& counter : io_) counter.reset();\n", "  batch_depth_ = batch_depth;\n"), gtest_filter="CallsTest.*"),
+    mutation("a call takes as long as its beginning", ("src/kv/calls.h", "  ~Timing() { times_.add(now_ns() - began_ns_); }", "  ~Timing() { times_.add(1 + 0 * began_ns_); }"), gtest_filter="Calls*"),
+    mutation("a get of many keys is another get", ("src/kv/multi_get.cc", "      results[i] = session.do_get(keys[i]);", "      results[i] = session.get(keys[i]);"), gtest_filter="CallsTest.*"),
+    mutation("a put of a large value is two", (SESSION, "    return writer.do_commit(options);", "    return writer.commit(options);"), gtest_filter="CallsTest.*"),
+    mutation("a put in parts is two", (VALUE_WRITER, "    auto done = session.do_put(key_,", "    auto done = session.put(key_,"), gtest_filter="CallsTest.*"),
+    mutation("what was not put is counted", (SESSION, "  if (done && done->outcome == Changed::Outcome::kDone) calls_.counts->put(", "  if (done) calls_.counts->put("), gtest_filter="CallsTest.*"),
+    mutation("what changes look at is read for gets", (SESSION, "  const IoFor purpose = whole ? IoFor::kGets : IoFor::kChanges;", "  const IoFor purpose = IoFor::kGets;"), gtest_filter="CallsTest.*"),
+    mutation("what snapshots read is read for changes", ("src/kv/snapshot.cc", "  session_->channel_.run({group.ios, count}, IoFor::kSnapshots);", "  session_->channel_.run({group.ios, count});"), gtest_filter="CallsTest.*"),
+    mutation("what checkpoints write is the collector's", (COLLECTOR, "  channel_.counts_as(IoFor::kCheckpoints);\n", ""), gtest_filter="CallsTest.*"),
+    mutation("Ios of a batch are not counted", (CHANNEL, "  for (const storage::Io* io : batch) io_[static_cast<size_t>(purpose)].count(*io);\n", "  static_cast<void>(purpose);\n"), gtest_filter="CallsTest.*"),
+    mutation("flushes of sync puts are not timed", ("src/kv/flush_group.cc", "  times_.add(now_ns() - began_ns);\n", "  static_cast<void>(began_ns);\n"), gtest_filter="CallsTest.*"),
+    mutation("what the keeper does is not counted", (STORE, "  keeper_channel_.add_io(use.io);\n", ""), gtest_filter="CallsTest.*"),
+    mutation("a ratio is cut to a whole number", ("src/capi/store.cc", "  for (uint64_t digit = 100; digit > 0; digit /= 10) text << thousandths / digit % 10;", "  text << 0;"), test="capi_test", gtest_filter="*"),
+
+    # Stores that are open for reading only
+    mutation("a store that is read only writes", (STORE, "  if (options.read_only) {\n    auto forgetful", "  if (false) {\n    auto forgetful"), gtest_filter="*ReadOnlyTest.*"),
+    mutation("a store that is read only takes changes", (STORE, "    fail(EROFS, true);\n", ""), gtest_filter="*ReadOnlyTest.*"),
+    mutation("a store that is read only says that it has failed", (STORE, "  if (options_.read_only)\n    return base::Error::of(EROFS,", "  if (false)\n    return base::Error::of(EROFS,"), gtest_filter="*ReadOnlyTest.*"),
+    mutation("a store that is read only by the C API is not", ("src/capi/store.cc", "  own.read_only = given->read_only != 0;\n", ""), test="capi_test", gtest_filter="*"),
+    mutation("a store that is read only may lack the last writes", (STORE, "  int error = options_.read_only ? 0 : error_.load(std::memory_order_relaxed);", "  int error = error_.load(std::memory_order_relaxed);"), gtest_filter="*ReadOnlyTest.*"),
 ]

@@ -53,7 +53,8 @@ constexpr Option kListOptions[] = {
 constexpr Option kStatsOptions[] = {{"--json", "", "as one JSON object"}};
 constexpr Option kLoadOptions[] = {
     {"--durability", "none|batch|sync",
-     "of each put meanwhile, default batch; at the end all is on the device for good"}};
+     "of each put meanwhile, default batch; at the end all is on the device for good"},
+    {"--stats", "", "at the end, how long puts took, what was read and written, and all that stats prints"}};
 
 // kv.h says how to add one.
 constexpr Subcommand kSubcommands[] = {

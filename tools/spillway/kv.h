@@ -66,7 +66,8 @@ class KvDevice {
 // A store that is there, opened. Throws as throw_error.
 class KvStore {
  public:
-  explicit KvStore(std::string_view device, kv::Durability durability = kv::Durability::kSync);
+  // With read_only also of a medium that cannot be written.
+  explicit KvStore(std::string_view device, const kv::StoreOptions& options = {});
   // Without close(), after something went wrong: what close() would say is not said.
   ~KvStore();
   KvStore(const KvStore&) = delete;
@@ -80,6 +81,9 @@ class KvStore {
   KvDevice device_;
   kv::Store* store_ = nullptr;
 };
+
+// What `spillway kv stats` prints.
+std::string stats_text(kv::Store& store);
 
 // A session of the calling thread.
 class KvSession {

@@ -155,7 +155,7 @@ int say_outcome(const KvLine& line, const kv::Changed& changed) {
 int kv_get(const KvLine& line) {
   const std::string_view key = line.words[1];
   check_key(line, key);
-  KvStore store(line.words[0]);
+  KvStore store(line.words[0], {.read_only = true});
   bool is_there = false;
   {
     KvSession session(*store);

@@ -101,7 +101,7 @@ int kv_list(const KvLine& line) {
     std::fwrite(out.data(), 1, out.size(), stdout);
   };
   const auto print_end = [&](char end) { std::putchar(is_raw ? '\0' : end); };
-  KvStore store(line.words[0]);
+  KvStore store(line.words[0], {.read_only = true});
   {
     KvSession session(*store);
     // Keys on the same terminal are progress enough.
@@ -125,7 +125,7 @@ int kv_list(const KvLine& line) {
 }
 
 int kv_dump(const KvLine& line) {
-  KvStore store(line.words[0]);
+  KvStore store(line.words[0], {.read_only = true});
   uint64_t count = 0;
   {
     Output output(line, line.words[1]);

@@ -289,13 +289,14 @@ kv::Durability durability_of(const KvLine& line) {
 int kv_load(const KvLine& line) {
   const kv::Durability durability = durability_of(line);
   const Input input(line, line.words[1]);
-  KvStore store(line.words[0], durability);
+  KvStore store(line.words[0], {.durability = durability});
   const Ending ending = load(*store, input);
+  const std::string stats = line.has("--stats") ? stats_text(*store) : "";
   store.close();
   const std::string loaded = concat("; ", ending.record_count, " records were loaded");
   if (!ending.failure.empty()) throw std::runtime_error(printable(ending.failure) + loaded);
   if (!ending.wrong.empty()) line.refuse(ending.wrong + loaded);
-  std::printf("%lu records were loaded\n", ending.record_count);
+  std::printf("%lu records were loaded\n%s", ending.record_count, stats.c_str());
   return 0;
 }
 

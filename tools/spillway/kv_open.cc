@@ -39,8 +39,8 @@ KvDevice::KvDevice(std::string_view text, bool read_only)
 
 KvDevice::~KvDevice() { device_->close(); }
 
-KvStore::KvStore(std::string_view device, kv::Durability durability)
-    : device_(device), store_(value_of(kv::Store::open(*device_, {.durability = durability}))) {}
+KvStore::KvStore(std::string_view device, const kv::StoreOptions& options)
+    : device_(device, options.read_only), store_(value_of(kv::Store::open(*device_, options))) {}
 
 KvStore::~KvStore() {
   if (store_ != nullptr) static_cast<void>(store_->close());

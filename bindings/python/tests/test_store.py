@@ -141,6 +141,12 @@ class MemoryTest(unittest.TestCase):
         self.store[b"key"] = b"value"
         stats = self.store.stats()
         self.assertEqual(stats["index"]["entries"], 1)
+        self.assertEqual(stats["put_latency"]["count"], 1)
+        self.assertGreater(stats["put_latency"]["max_ns"], 0)
+        self.assertEqual(self.store.get_many([b"key", b"none"]), [b"value", None])
+        stats = self.store.stats()
+        self.assertEqual((stats["get_many_latency"]["count"], stats["use"]["asked_keys"]), (1, 2))
+        self.assertEqual(stats["use"]["reads_per_get"], 0.5)
         self.assertEqual(stats, json.loads(json.dumps(stats)))
 
     def test_closed(self):
@@ -205,6 +211,12 @@ class FileTest(unittest.TestCase):
         for durability in ("sync", "batch", "none"):
             with spillway.Store(self.path, durability=durability, batch_ms=1) as store:
                 self.assertEqual(store.get_many([b"a", b"b"]), [b"1", b"2"])
+        os.chmod(self.path, 0o444)
+        with spillway.Store(self.path, read_only=True) as store:
+            self.assertEqual(store[b"a"], b"1")
+            with self.assertRaisesRegex(spillway.Error, "reading only"):
+                store[b"a"] = b"2"
+        os.chmod(self.path, 0o644)
         spillway.make(self.path, overwrite=True, segment_bytes=1 << 20, grain_bytes=4096, spare_percent=5)
         with spillway.Store(self.path) as store:
             self.assertIsNone(store.get(b"a"))

@@ -55,19 +55,22 @@ static PyObject *make(PyObject *module, PyObject *args, PyObject *keywords) {
 }
 
 static int store_init(KvStore *self, PyObject *args, PyObject *keywords) {
-  static char *names[] = {"device", "durability", "batch_ms", NULL};
+  static char *names[] = {"device", "durability", "batch_ms", "read_only", NULL};
   PyObject *device;
   const char *durability = "sync";
   unsigned batch_ms = 0;
+  int read_only = 0;
   if (self->store != NULL) return PyErr_SetString(PyExc_ValueError, "the store is open already"), -1;
-  if (!PyArg_ParseTupleAndKeywords(args, keywords, "O&|$sI", names, PyUnicode_FSConverter, &device,
-                                   &durability, &batch_ms))
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "O&|$sIp", names, PyUnicode_FSConverter, &device,
+                                   &durability, &batch_ms, &read_only))
     return -1;
   const int place = place_of(durability, kDurabilities, "durability");
   int status = SPILLWAY_KV_INVALID;
   if (place >= 0) {
-    const spillway_kv_open_options options = {
-        .struct_bytes = sizeof options, .durability = (uint32_t)place, .batch_ms = batch_ms};
+    const spillway_kv_open_options options = {.struct_bytes = sizeof options,
+                                              .durability = (uint32_t)place,
+                                              .batch_ms = batch_ms,
+                                              .read_only = (uint32_t)read_only};
     spillway_kv *store;
     Py_BEGIN_ALLOW_THREADS;
     status = spillway_kv_open(PyBytes_AS_STRING(device), &options, &store);
@@ -137,7 +140,7 @@ static PyObject *store_exit(KvStore *self, PyObject *args) {
 
 static PyObject *store_stats(KvStore *self, PyObject *unused) {
   (void)unused;
-  char text[4096];
+  char text[8192];
   spillway_kv_session *session;
   if (kv_begin(self, &session) != 0) return NULL;  // nobody closes it meanwhile
   int status;

@@ -79,7 +79,7 @@ public final class KvStore implements AutoCloseable {
     KvNative.close(closing);
   }
 
-  /** What the store holds and where: a JSON object of objects. */
+  /** What the store holds and where, how long its calls took and what it has read and written: a JSON object of objects. */
   public String stats() throws KvException {
     long session = begin();
     try {

@@ -180,7 +180,7 @@ public final class KvStoreTest {
     directBuffers(store);
     many(store);
     threads(store);
-    check(store.stats().matches("\\{\"store\": .*\"entries\": \\d+.*\\}\\}"), store.stats());
+    check(store.stats().matches("\\{\"store\": .*\"entries\": \\d+.*\"put_latency\": \\{\"count\": [1-9].*\\}\\}"), store.stats());
     store.close();
     store.close();
     checkThrows(IllegalStateException.class, "closed", () -> store.get(bytes("key")));

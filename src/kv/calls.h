@@ -1,0 +1,121 @@
+// Calls: what a store has been asked for and how long that took its callers, and what came of it on the device.
+//
+//  1 what a session counts is written by its thread alone, by plain additions: no lock, nothing that sessions share, no allocation
+//  2 a session that is closed adds what it has counted to the store's own, under the lock that open ones are summed up under: nothing
+//    is missed, or counted twice
+// A call counts when it ends, however it ends. Times are to 1/16, up to 17 s; longer ones have the longest there was.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <iterator>
+#include <string_view>
+
+#include "base/error.h"
+#include "base/histogram.h"
+#include "kv/channel.h"
+#include "kv/clock.h"
+#include "kv/format.h"
+#include "sys/lock.h"
+
+namespace kv {
+
+enum class CallKind : uint8_t {
+  kGet,
+  kGetMany,  // of up to MultiGet::kGroup keys
+  kPut,      // of a ValueWriter its commit
+  kRemove,
+  kSyncFlush,  // of the device, which calls that it is for share
+};
+inline constexpr const char* kCallNames[] = {"get", "get_many", "put", "remove", "sync_flush"};
+inline constexpr size_t kCallCount = std::size(kCallNames);
+
+struct Latency {
+  uint64_t count = 0;
+  uint64_t mean_ns = 0, p50_ns = 0, p99_ns = 0, p999_ns = 0, max_ns = 0;
+};
+
+// Since a store was opened.
+struct UseCounts {
+  Latency latencies[kCallCount];  // by CallKind
+  IoCounts io[kIoForCount];       // by IoFor
+  uint64_t asked_keys = 0;        // of gets, and of those of many
+  uint64_t got_bytes = 0;  // of keys that were found and of their values; of large values what was read
+  uint64_t put_bytes = 0;  // of keys and values of puts that were done
+
+  const Latency& latency(CallKind call) const { return latencies[static_cast<size_t>(call)]; }
+  const IoCounts& io_for(IoFor purpose) const { return io[static_cast<size_t>(purpose)]; }
+  IoCounts all_io() const;
+  // Bytes that were written for one byte of keys and values; 0 without any.
+  double write_amplification() const;
+  // Reads for a key that was asked for.
+  double reads_per_get() const;
+  // Writes of all kinds for a put or remove.
+  double writes_per_change() const;
+};
+
+using SharedTimes = base::SharedHistogram<4, 34>;
+using Times = base::BasicHistogram<4, 34>;
+
+// How long a scope takes.
+class Timing {
+ public:
+  explicit Timing(SharedTimes& times) : times_(times), began_ns_(now_ns()) {}
+  ~Timing() { times_.add(now_ns() - began_ns_); }
+  Timing(const Timing&) = delete;
+  Timing& operator=(const Timing&) = delete;
+
+ private:
+  SharedTimes& times_;
+  uint64_t began_ns_;
+};
+
+// What one session counts, but for its channel's I/O.
+class SessionCounts {
+ public:
+  // All calls but kSyncFlush.
+  SharedTimes& times(CallKind call) { return times_[static_cast<size_t>(call)]; }
+  const SharedTimes& times(CallKind call) const { return times_[static_cast<size_t>(call)]; }
+  void asked(uint64_t keys) { increase(asked_keys_, keys); }
+  void got(uint64_t bytes) { increase(got_bytes_, bytes); }
+  void put(uint64_t bytes) { increase(put_bytes_, bytes); }
+  void add_to(UseCounts& all) const;
+
+  static constexpr size_t kCalls = kCallCount - 1;
+
+ private:
+  // Of one thread at a time. Relaxed: counts, which order nothing.
+  static void increase(std::atomic<uint64_t>& count, uint64_t by) {
+    count.store(count.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
+  }
+
+  SharedTimes times_[kCalls];
+  std::atomic<uint64_t> asked_keys_{0}, got_bytes_{0}, put_bytes_{0};
+};
+static_assert(sizeof(SessionCounts) <= 16 << 10, "each session has one");
+
+class Calls {
+ public:
+  // Of a session, as long as it is open.
+  struct Place {
+    SessionCounts* counts = nullptr;
+    const Channel* channel = nullptr;
+    Place* next = nullptr;
+  };
+  // The channel, which has just been opened, outlives the place. Errors: ENOMEM. Cost: a system call; memory as it is counted in.
+  base::Expected<void> add(Place& place, const Channel& channel);
+  // REQUIRES: no call is under way.
+  void remove(Place& place);
+
+  // Of all sessions, open ones and those that were. Any thread. Cost: looks at each session's histograms.
+  UseCounts counts();
+
+ private:
+  sys::Mutex lock_;
+  Place* first_ = nullptr;
+  Times ended_times_[SessionCounts::kCalls];
+  UseCounts ended_;  // without latencies
+};
+
+Latency latency_of(const Times& times);
+
+}  // namespace kv

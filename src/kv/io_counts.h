@@ -1,0 +1,78 @@
+// What has been read and written on the device, and what for.
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+
+#include "storage/device.h"
+
+namespace kv {
+
+enum class IoFor : uint8_t {
+  kGets,        // and large values that are read, by snapshots too
+  kChanges,     // puts and removes: what they write, and look at before
+  kSnapshots,   // the records that these go through
+  kCollection,  // victims, copies, and giving back
+  kCheckpoints,
+  kKeeper,  // headers and summaries of segments, and the flushes of batches
+};
+inline constexpr const char* kIoForNames[] = {"gets",       "changes",     "snapshots",
+                                              "collection", "checkpoints", "keeper"};
+inline constexpr size_t kIoForCount = std::size(kIoForNames);
+
+// Those that ended without an error. Discards are none.
+struct IoCounts {
+  uint64_t reads = 0;
+  uint64_t read_bytes = 0;
+  uint64_t writes = 0;
+  uint64_t written_bytes = 0;
+  uint64_t flushes = 0;
+
+  void add(const IoCounts& other) {
+    reads += other.reads;
+    read_bytes += other.read_bytes;
+    writes += other.writes;
+    written_bytes += other.written_bytes;
+    flushes += other.flushes;
+  }
+};
+
+// Thread contract: one thread at a time counts; any may look meanwhile. Relaxed: counts, which order nothing.
+class IoCounter {
+ public:
+  // REQUIRES: it has ended.
+  void count(const storage::Io& io) {
+    if (io.error != 0) return;
+    switch (io.operation) {
+      case storage::Operation::kRead:
+        increase(reads_, 1);
+        increase(read_bytes_, io.transferred_bytes);
+        break;
+      case storage::Operation::kWrite:
+        increase(writes_, 1);
+        increase(written_bytes_, io.transferred_bytes);
+        break;
+      case storage::Operation::kFlush: increase(flushes_, 1); break;
+      case storage::Operation::kDiscard: break;
+    }
+  }
+  // REQUIRES: nobody looks.
+  void reset() {
+    for (auto* count : {&reads_, &read_bytes_, &writes_, &written_bytes_, &flushes_})
+      count->store(0, std::memory_order_relaxed);
+  }
+  IoCounts counts() const {
+    const auto get = [](const std::atomic<uint64_t>& count) { return count.load(std::memory_order_relaxed); };
+    return {get(reads_), get(read_bytes_), get(writes_), get(written_bytes_), get(flushes_)};
+  }
+
+ private:
+  static void increase(std::atomic<uint64_t>& count, uint64_t by) {
+    count.store(count.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
+  }
+
+  std::atomic<uint64_t> reads_{0}, read_bytes_{0}, writes_{0}, written_bytes_{0}, flushes_{0};
+};
+
+}  // namespace kv
