@@ -47,7 +47,7 @@ class Channel {
   int flush();
   // The medium may forget what is there. Cost: none where it cannot.
   int discard(uint64_t offset_bytes, uint64_t bytes);
-  // Ios of reads, or of writes that do not overlap, in flight together; returns when all have ended, and each says how. A thread's
+  // Ios of reads, and of writes that overlap with nothing, in flight together; returns when all have ended, and each says how. A thread's
   // first such call opens a queue for them; without one (EMFILE, ENOMEM) they run one after the other.
   void run(std::span<storage::Io* const> batch) { run(batch, purpose_); }
   void run(std::span<storage::Io* const> batch, IoFor purpose);

@@ -45,7 +45,10 @@ base::Expected<void> Collector::open(const Parts& parts, uint64_t checkpoint_rec
   if (auto opened = channel_.open_for_threads(*device_, kDepth); !opened) return opened;
   channel_.counts_as(IoFor::kCollection);
   const uint64_t most = uint64_t{summary_grains(geometry, geometry.segment_grains())} * geometry.grain_bytes;
-  for (auto [to, bytes] : {std::pair(&summary_, most), {&read_, kBufferBytes}, {&written_, kBufferBytes}}) {
+  for (auto [to, bytes] : {std::pair(&summary_, most),
+                           {&written_, kBufferBytes},
+                           {&pieces_[0].memory, kBufferBytes},
+                           {&pieces_[1].memory, kBufferBytes}}) {
     auto memory = memory_of(bytes);
     if (!memory) return std::unexpected(memory.error());
     *to = *memory;
@@ -54,7 +57,7 @@ base::Expected<void> Collector::open(const Parts& parts, uint64_t checkpoint_rec
 }
 
 void Collector::close() {
-  for (auto* memory : {&summary_, &read_, &written_})
+  for (auto* memory : {&summary_, &written_, &pieces_[0].memory, &pieces_[1].memory})
     if (!memory->empty()) sys::unmap(memory->data(), memory->size());
   channel_.close();
 }
@@ -151,7 +154,7 @@ int Collector::release_pieces(const Pieces& pieces) {
     Index::Candidates all;
     const size_t count = index_->find_all(hash.low, all);
     for (size_t i = 0; i < count; ++i) {
-      const std::span head = read_.first(geometry.grain_bytes);
+      const std::span head = written_.first(geometry.grain_bytes);
       const int error = channel_.read(geometry.offset_of(all[i].address), head);
       if (is_of_medium(error)) continue;  // it stays, as one that is damaged
       if (error != 0) return error;
@@ -194,14 +197,15 @@ int Collector::empty(uint32_t victim) {
     is_damaged = error != 0;
     list_live(victim, entries);
     const uint64_t damaged_before = counts_.damaged_records.load(std::memory_order_relaxed);
-    for (size_t first = 0; first < live_.size();) {
-      const size_t end = plan(first);
-      const uint64_t part = to_grant * (end - first) / (live_.size() - first);
-      if (const int moved = move(victim, footer, std::span(live_).subspan(first, end - first)); moved != 0)
-        return moved;
+    Piece *piece = &pieces_[0], *next = &pieces_[1];
+    plan(0, *piece);
+    static_cast<void>(transfer({}, *piece));
+    for (; piece->first < live_.size(); std::swap(piece, next)) {
+      plan(piece->end, *next);
+      const uint64_t part = to_grant * (piece->end - piece->first) / (live_.size() - piece->first);
+      if (const int moved = move(victim, footer, *piece, *next); moved != 0) return moved;
       log_->grant(part);
       to_grant -= part;
-      first = end;
     }
     is_damaged = is_damaged || counts_.damaged_records.load(std::memory_order_relaxed) != damaged_before;
   }

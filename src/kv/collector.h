@@ -3,7 +3,7 @@
 //
 //  1 a victim's summary says what it holds; what the index still knows by its address there is live, and so are tombstones
 //  2 live records are read, many in one Io and several Ios at a time, and checked: what is damaged stays where it is, and its segment too
-//  3 they are written to the collector's stream, with their sequences, as runs
+//  3 they are written to the collector's stream, with their sequences, as runs; the next are read meanwhile
 //  4 the index learns of each new address if it still knows the old one; else the copy is void
 //  5 victims are settled a few at a time: a flush, so that the copies are on the medium for good; a wait for those who may still read the
 //    old ones; free headers, a flush (Log::give_back)
@@ -96,23 +96,32 @@ class Collector {
     uint64_t at = 0;            // in memory
     uint64_t bytes = 0;
   };
+  // Some of live_, which are read together.
+  struct Piece {
+    size_t first = 0, end = 0;
+    std::vector<Run> runs;
+    std::span<std::byte> memory;
+    int error = 0;  // of reading it
+  };
 
   // Others' small reads wait behind no more than this, kDepth times.
   static constexpr uint64_t kIoBytes = 128 << 10;
-  static constexpr size_t kDepth = 4;
-  // Moved at a time, and writers that are paced are granted their part: they wait for no more than this.
-  static constexpr uint64_t kPieceBytes = kDepth * kIoBytes;
+  static constexpr size_t kDepth = 8;
+  // Moved at a time, and writers that are paced are granted their part: they wait for no more than this. While one piece is written the
+  // next is read.
+  static constexpr uint64_t kPieceBytes = kDepth / 2 * kIoBytes;
   static constexpr uint8_t kReadTries = 3;
 
   int empty(uint32_t victim);
   int read_summary(uint32_t victim, SegmentFooter& footer, std::span<const SummaryEntry>& entries);
   void list_live(uint32_t victim, std::span<const SummaryEntry> entries);
-  size_t plan(size_t first);
-  int move(uint32_t victim, const SegmentFooter& footer, std::span<Move> moves);
-  bool check(uint32_t victim, const SegmentFooter& footer, uint64_t oldest, Move& move, bool& ends);
-  int write(std::span<Move> moves);
+  void plan(size_t first, Piece& piece);
+  int move(uint32_t victim, const SegmentFooter& footer, const Piece& piece, Piece& next);
+  bool check(uint32_t victim, const SegmentFooter& footer, uint64_t oldest, std::span<const std::byte> bytes,
+             Move& move, bool& ends);
+  int write(const Piece& piece, std::span<Move> moves, Piece& next);
   void install(std::span<const Move> moves);
-  int transfer(storage::Operation operation, std::span<std::byte> memory);
+  int transfer(std::span<const Run> writes, Piece& reads);
   bool is_in_vain();
   int release_pieces(const Pieces& pieces);
   bool is_kept(uint32_t victim);
@@ -134,11 +143,11 @@ class Collector {
   uint64_t checkpoint_sequence_ = 0;  // when the last one was taken, or tried
   Channel channel_;
   std::span<std::byte> summary_;  // memory for the largest
-  std::span<std::byte> read_;
+  Piece pieces_[2];
   std::span<std::byte> written_;
   std::vector<Move> live_;
   std::vector<Move> tombstones_;  // of the victim, that have ended or are elsewhere; released with it
-  std::vector<Run> runs_;
+  std::vector<Run> writes_;
   uint32_t to_settle_ = 0;
   uint32_t victims_looked_at_ = 0;  // and what they gained, since is_in_vain() last said
   uint64_t gained_grains_ = 0;

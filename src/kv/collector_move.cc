@@ -47,22 +47,23 @@ void Collector::list_live(uint32_t victim, std::span<const SummaryEntry> entries
   }
 }
 
-// The reads of the next piece, from `first` on: kPieceBytes at most, or one record. One behind the last.
-size_t Collector::plan(size_t first) {
+// What is read from `first` on: kPieceBytes at most, or one record; nothing behind the last.
+void Collector::plan(size_t first, Piece& piece) {
   const uint64_t grain_bytes = identity_->geometry.grain_bytes;
+  std::vector<Run>& runs = piece.runs;
   uint64_t used = 0;
-  runs_.clear();
+  runs.clear();
   size_t i = first;
   for (; i < live_.size(); ++i) {
     Move& move = live_[i];
     const uint64_t offset = identity_->geometry.offset_of(move.old_address);
     const uint64_t bytes = move.from.grains * grain_bytes;
-    Run* run = runs_.empty() ? nullptr : &runs_.back();
+    Run* run = runs.empty() ? nullptr : &runs.back();
     const uint64_t gap = run != nullptr ? offset - (run->offset_bytes + run->bytes) : 0;
     if (run == nullptr || gap > kGapBytes || run->bytes + gap + bytes > kIoBytes) {
       if (used != 0 && used + bytes > kPieceBytes) break;
-      runs_.push_back({.offset_bytes = offset, .at = used, .bytes = 0});
-      run = &runs_.back();
+      runs.push_back({.offset_bytes = offset, .at = used, .bytes = 0});
+      run = &runs.back();
     } else {
       if (used + gap + bytes > kPieceBytes) break;
       run->bytes += gap;
@@ -72,42 +73,54 @@ size_t Collector::plan(size_t first) {
     run->bytes += bytes;
     used += bytes;
   }
-  return i;
+  piece.first = first;
+  piece.end = i;
 }
 
-// All runs, between the medium and this memory. 0, or the first error.
-int Collector::transfer(storage::Operation operation, std::span<std::byte> memory) {
-  std::vector<storage::Io> ios(runs_.size());
-  std::vector<iovec> pieces(runs_.size());
+// Writes from written_, and reads of a piece, all at a time. 0, or the first error of a write; the piece has its own.
+int Collector::transfer(std::span<const Run> writes, Piece& reads) {
+  std::vector<storage::Io> ios(writes.size() + reads.runs.size());
+  std::vector<iovec> memory(ios.size());
   std::vector<storage::Io*> batch;
-  for (size_t i = 0; i < runs_.size(); ++i) {
-    pieces[i] = {memory.data() + runs_[i].at, runs_[i].bytes};
+  const auto add = [&](storage::Operation operation, const Run& run, std::span<std::byte> bytes) {
+    const size_t i = batch.size();
+    memory[i] = {bytes.data() + run.at, run.bytes};
     ios[i].operation = operation;
-    ios[i].offset_bytes = runs_[i].offset_bytes;
-    ios[i].segments = &pieces[i];
+    ios[i].offset_bytes = run.offset_bytes;
+    ios[i].segments = &memory[i];
     ios[i].segment_count = 1;
-    ios[i].length_bytes = runs_[i].bytes;
+    ios[i].length_bytes = run.bytes;
     batch.push_back(&ios[i]);
+  };
+  for (const Run& run : writes) add(storage::Operation::kWrite, run, written_);
+  for (const Run& run : reads.runs) add(storage::Operation::kRead, run, reads.memory);
+  if (!batch.empty()) channel_.run(batch);
+  int error = 0;
+  reads.error = 0;
+  for (const storage::Io& io : ios) {
+    int& first = io.operation == storage::Operation::kWrite ? error : reads.error;
+    if (!io.whole() && first == 0) first = io.error != 0 ? io.error : EIO;
   }
-  channel_.run(batch);
-  for (const storage::Io& io : ios)
-    if (!io.whole()) return io.error != 0 ? io.error : EIO;
-  return 0;
+  return error;
 }
 
-int Collector::move(uint32_t victim, const SegmentFooter& footer, std::span<Move> moves) {
+// Of a piece that has been read, while the next one is. 0, or an errno value: the piece was not moved.
+int Collector::move(uint32_t victim, const SegmentFooter& footer, const Piece& piece, Piece& next) {
+  const std::span moves = std::span(live_).subspan(piece.first, piece.end - piece.first);
   // What the medium cannot read, again and again, cannot be moved.
-  if (const int error = transfer(storage::Operation::kRead, read_); error != 0) {
-    if (++log_->segment(victim).failed_reads < kReadTries) return error;
+  if (piece.error != 0) {
+    if (++log_->segment(victim).failed_reads < kReadTries) return piece.error;
     counts_.damaged_records.fetch_add(moves.size(), std::memory_order_relaxed);
-    return 0;
+    return transfer({}, next);
   }
-  for (const Run& run : runs_) counts_.read_bytes.fetch_add(run.bytes, std::memory_order_relaxed);
+  for (const Run& run : piece.runs) counts_.read_bytes.fetch_add(run.bytes, std::memory_order_relaxed);
   const uint64_t oldest = log_->oldest_generation(victim);
   size_t kept = 0;
   for (Move& move : moves) {
     bool ends = false;
-    if (!check(victim, footer, oldest, move, ends)) {
+    const std::span bytes =
+        piece.memory.subspan(move.read_offset, move.from.grains * uint64_t{identity_->geometry.grain_bytes});
+    if (!check(victim, footer, oldest, bytes, move, ends)) {
       counts_.damaged_records.fetch_add(1, std::memory_order_relaxed);
     } else if (ends) {
       tombstones_.push_back(move);
@@ -117,13 +130,12 @@ int Collector::move(uint32_t victim, const SegmentFooter& footer, std::span<Move
       moves[kept++] = move;
     }
   }
-  return write(moves.first(kept));
+  return write(piece, moves.first(kept), next);
 }
 
 // Is the record what the summary says? Then what becomes of it: `ends` is a tombstone that nobody needs.
-bool Collector::check(uint32_t victim, const SegmentFooter& footer, uint64_t oldest, Move& move, bool& ends) {
-  const std::span bytes =
-      read_.subspan(move.read_offset, move.from.grains * uint64_t{identity_->geometry.grain_bytes});
+bool Collector::check(uint32_t victim, const SegmentFooter& footer, uint64_t oldest,
+                      std::span<const std::byte> bytes, Move& move, bool& ends) {
   const uint64_t generation = log_->segment(victim).generation.load(std::memory_order_relaxed);
   Record record;
   if (read_record(identity_->secret, generation, bytes, record) != Reading::kWhole ||
@@ -148,10 +160,10 @@ bool Collector::check(uint32_t victim, const SegmentFooter& footer, uint64_t old
 }
 
 // Steps 3 and 4.
-int Collector::write(std::span<Move> moves) {
+int Collector::write(const Piece& piece, std::span<Move> moves, Piece& next) {
   const uint64_t grain_bytes = identity_->geometry.grain_bytes;
   uint64_t used = 0;
-  runs_.clear();
+  writes_.clear();
   for (Move& move : moves) {
     Log::Request request = {
         .stream = log_->relocation_stream(),
@@ -170,16 +182,16 @@ int Collector::write(std::span<Move> moves) {
     }
     const uint64_t bytes = move.grains * grain_bytes;
     const std::span to = written_.subspan(used, bytes);
-    memcpy(to.data(), read_.data() + move.read_offset, bytes);
+    memcpy(to.data(), piece.memory.data() + move.read_offset, bytes);
     move_record(identity_->secret, move.to.generation, move.kind, move.expiry, to);
     const uint64_t offset = identity_->geometry.offset_of(move.to.address);
-    if (runs_.empty() || runs_.back().offset_bytes + runs_.back().bytes != offset ||
-        runs_.back().bytes + bytes > kIoBytes)
-      runs_.push_back({.offset_bytes = offset, .at = used, .bytes = 0});
-    runs_.back().bytes += bytes;
+    if (writes_.empty() || writes_.back().offset_bytes + writes_.back().bytes != offset ||
+        writes_.back().bytes + bytes > kIoBytes)
+      writes_.push_back({.offset_bytes = offset, .at = used, .bytes = 0});
+    writes_.back().bytes += bytes;
     used += bytes;
   }
-  const int error = transfer(storage::Operation::kWrite, written_);
+  const int error = transfer(writes_, next);
   if (error != 0) {
     for (const Move& move : moves) log_->finish(move.to, false);
     return error;

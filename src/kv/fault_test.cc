@@ -172,6 +172,21 @@ TEST_F(FaultTest, ReadsThatFail) {
   expect_good();
 }
 
+// What the collector cannot read once it reads again.
+TEST_F(FaultTest, AReadThatFailsOnceCostsNothing) {
+  int failed = 0;
+  for (uint64_t every = 1; every <= 24; ++every) {
+    work(1000);
+    device->fail(Failing::kReads, EIO, every, 1);
+    store->compact();
+    failed += device->has_failed();
+    device->fail(Failing::kNothing, 0);
+    ASSERT_EQ(store->counts().collected.damaged_records, 0u) << "the read number " << every;
+  }
+  EXPECT_GT(failed, 12);
+  expect_good();
+}
+
 // What the collector cannot read, again and again, stays.
 TEST_F(FaultTest, ReadsThatFailNowAndThen) {
   work(3000);
