@@ -98,12 +98,12 @@ NATIVE(void, make)(JNIEnv *env, jclass class, jstring device, jlong capacity, jb
   if (status != SPILLWAY_KV_OK) throw_status(env, status, NULL);
 }
 
-NATIVE(jlong, open)(JNIEnv *env, jclass class, jstring device, jint durability) {
+NATIVE(jlong, open)(JNIEnv *env, jclass class, jstring device, jint durability, jboolean read_only) {
   (void)class;
   const char *const text = (*env)->GetStringUTFChars(env, device, NULL);
   if (text == NULL) return 0;
-  const spillway_kv_open_options options = {.struct_bytes = sizeof options,
-                                            .durability = (uint32_t)durability};
+  const spillway_kv_open_options options = {
+      .struct_bytes = sizeof options, .durability = (uint32_t)durability, .read_only = read_only};
   spillway_kv *store;
   const int status = spillway_kv_open(text, &options, &store);
   (*env)->ReleaseStringUTFChars(env, device, text);

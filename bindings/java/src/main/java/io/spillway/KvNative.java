@@ -19,7 +19,7 @@ final class KvNative {
 
   static native void make(String device, long capacityBytes, boolean overwrite) throws KvException;
 
-  static native long open(String device, int durability) throws KvException;
+  static native long open(String device, int durability, boolean readOnly) throws KvException;
 
   static native long openMemory(long capacityBytes) throws KvException;
 

@@ -56,7 +56,12 @@ public final class KvStore implements AutoCloseable {
   }
 
   public static KvStore open(String device, Durability durability) throws KvException {
-    return new KvStore(KvNative.open(Objects.requireNonNull(device), durability.ordinal()));
+    return new KvStore(KvNative.open(Objects.requireNonNull(device), durability.ordinal(), false));
+  }
+
+  /** Nothing is written, also where nothing can be; changes throw a KvException. */
+  public static KvStore openReadOnly(String device) throws KvException {
+    return new KvStore(KvNative.open(Objects.requireNonNull(device), Durability.SYNC.ordinal(), true));
   }
 
   /** A store in memory, gone when it is closed. */

@@ -167,6 +167,10 @@ public final class KvStoreTest {
         checkIs(store.get(bytes("key")), "value");
       }
     }
+    try (KvStore store = KvStore.openReadOnly(path)) {
+      checkIs(store.get(bytes("key")), "value");
+      checkThrows(KvException.class, "reading only", () -> store.put(bytes("key"), bytes("other")));
+    }
     KvStore.makeAnew(path, 32 << 20);
     try (KvStore store = KvStore.open(path)) {
       checkIs(store.get(bytes("key")), null);
