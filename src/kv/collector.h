@@ -104,9 +104,10 @@ class Collector {
     int error = 0;  // of reading it
   };
 
-  // Others' small reads wait behind no more than this, kDepth times.
+  // Others' small requests wait behind no more than this, kDepth times.
   static constexpr uint64_t kIoBytes = 128 << 10;
   static constexpr size_t kDepth = 8;
+  static constexpr size_t kGentleDepth = 2;  // instead, while nobody waits for room
   // Moved at a time, and writers that are paced are granted their part: they wait for no more than this. While one piece is written the
   // next is read.
   static constexpr uint64_t kPieceBytes = kDepth / 2 * kIoBytes;

@@ -94,7 +94,11 @@ int Collector::transfer(std::span<const Run> writes, Piece& reads) {
   };
   for (const Run& run : writes) add(storage::Operation::kWrite, run, written_);
   for (const Run& run : reads.runs) add(storage::Operation::kRead, run, reads.memory);
-  if (!batch.empty()) channel_.run(batch);
+  for (std::span<storage::Io*> left = batch; !left.empty();) {
+    const size_t together = std::min(left.size(), log_->is_awaited() ? kDepth : kGentleDepth);
+    channel_.run(left.first(together));
+    left = left.subspan(together);
+  }
   int error = 0;
   reads.error = 0;
   for (const storage::Io& io : ios) {

@@ -164,6 +164,8 @@ class Log {
   uint64_t oldest_generation(uint32_t victim) const;
   // Is there room for what one more victim may hold? Writers are paced from then on, if room is short.
   bool may_start_victim();
+  // Does a writer wait for what the collector gains? A hint.
+  bool is_awaited() const { return paced_count_.load(std::memory_order_relaxed) != 0; }
   // Writers may write so many grains more while they are paced: who has waited longest goes first, and only as many are woken.
   void grant(uint64_t grains);
   // Nothing is to be collected: writers that wait and could not go on are told that the store is full, the others go on unpaced.
