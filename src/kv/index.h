@@ -95,7 +95,7 @@ class Index {
   };
   // All candidates as they were at one time. Returns how many there are.
   size_t find_all(uint64_t hash, std::span<Location, kCandidatesMax> found) const;
-  // Begins to bring what a call for this hash will look at into the cache.
+  // Begins to bring what a change for this hash will look at into the cache.
   void prefetch(uint64_t hash) const;
 
   enum class Inserted {
@@ -189,6 +189,7 @@ class Index {
 
   // Lookups and changes of entries.
   Table* guess(uint64_t hash) const;
+  void prefetch_lookup(uint64_t hash) const;
   template <class Look>
   void search(uint64_t hash, const Look& look) const;
   template <class Do>
