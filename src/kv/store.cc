@@ -358,8 +358,17 @@ StoreCounts Store::counts() {
 }
 
 void Store::verify() {
+  const bool has_threads = has_collector_;
+  if (has_threads) {
+    stop_threads();
+    has_keeper_ = has_collector_ = false;
+  }
   index_->verify();
   log_.verify();
+  if (!has_threads) return;
+  stopping_.store(false, std::memory_order_relaxed);
+  is_collected_.store(false, std::memory_order_relaxed);
+  CHECK(start_threads().has_value());
 }
 
 }  // namespace kv

@@ -159,7 +159,7 @@ class Store {
   const RecoveryReport& recovery() const { return recovery_; }
   // Any thread, also while others open and close sessions. Cost: looks at each segment, table and session.
   StoreCounts counts();
-  // Invariants of index and log, for tests; nobody else may use the store meanwhile.
+  // Invariants of index and log, for tests; nobody else may use the store meanwhile. Its own threads are stopped for it.
   void verify();
 
  private:

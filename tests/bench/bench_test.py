@@ -366,7 +366,9 @@ class Kv(Case):
             self.assertLessEqual(answer["full_keys"], answer["slots"])
             self.assertGreater(answer["full_keys"], answer["slots"] // 2)
             self.assertEqual(answer["operations"], (32 << 20) // 20 // 4096)
-            self.assertGreater(answer["amplification"], 1)
+            # Puts of one key that wait for each other share a write.
+            self.assertGreater(answer["amplification"], 1 if theta == 0 else 0.9)
+            self.assertGreater(answer["write_bytes"], 0)
 
     def test_what_collection_must_write(self):
         for used in (0.3, 0.6, 0.9):
@@ -377,7 +379,7 @@ class Kv(Case):
     def test_rocksdb_does_the_same(self):
         if not kv.ROCKSDB_HEADER.exists():
             self.skipTest("RocksDB is not there")
-        program = built_in(self.folder, "clang++-19", *kv.FLAGS, BENCH / "kv/rocksdb_load.cc", "-o", "rocksdb-load", "-lrocksdb")
+        program = built_in(self.folder, "clang++-19", *kv.FLAGS, f"-I{kv.SRC}", BENCH / "kv/rocksdb_load.cc", "-o", "rocksdb-load", "-lrocksdb")
         for operation in ("get", "put", "update", "mixed"):
             answer = self.answer("database", operation, program, make=1, keys=self.KEYS, depth=7, seconds=0, most=3000)
             self.check_counts(answer, operation)
