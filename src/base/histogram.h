@@ -2,8 +2,8 @@
 //
 // Times below 2^b, b being kPartBits, have a bucket each. Above, each power of two [2^k, 2^(k+1)) is divided into 2^b:
 //   index = 2^b (k - b) + (time >> (k - b))        b = 6, k = 6: 64…127, k = 7: 128…191, …
-// Times of 2^kRangeBits and more share the last bucket. Benchmarks are built with it by other compilers: it needs nothing of ours, and
-// C++20.
+// Times of 2^kRangeBits and more share the last bucket. Benchmarks are built with it by other compilers: it needs nothing of ours but
+// single_writer.h, and C++20.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -11,6 +11,8 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+
+#include "base/single_writer.h"
 
 namespace base {
 
@@ -101,15 +103,12 @@ class SharedHistogram {
   void add(uint64_t time) {
     if (time > most_.load(std::memory_order_relaxed)) most_.store(time, std::memory_order_relaxed);
     increase(sum_, time);
-    increase(counts_[Buckets::index_of(time)], 1);
+    increase(counts_[Buckets::index_of(time)], uint64_t{1});
   }
 
  private:
   friend class BasicHistogram<kPartBits, kRangeBits>;
   using Buckets = HistogramBuckets<kPartBits, kRangeBits>;
-  static void increase(std::atomic<uint64_t>& count, uint64_t by) {
-    count.store(count.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
-  }
 
   std::atomic<uint64_t> counts_[Buckets::kCount] = {};
   std::atomic<uint64_t> sum_{0};

@@ -21,6 +21,7 @@
 // bytes of fingerprint per OS page.
 #pragma once
 #include "base/error.h"
+#include "base/single_writer.h"
 #include "cache/budget.h"
 #include "cache/frame.h"
 #include "sys/memory.h"
@@ -130,9 +131,7 @@ class FramePool {
     return frame < frame_count_ && is_free(frame) && (allow_fresh || !frames_[frame].fresh);
   }
   // Only the lock's holder changes a count: no atomic addition is needed.
-  static void add(std::atomic<uint32_t>& count, uint32_t n) {
-    count.store(count.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
-  }
+  static void add(std::atomic<uint32_t>& count, uint32_t n) { base::increase(count, n); }
   base::Expected<void> map_unwatched();
   bool open_own();
   void set_backing(FrameId frame, Backing backing);

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/histogram.h"
+#include "base/single_writer.h"
 #include "kv/channel.h"
 #include "kv/clock.h"
 #include "kv/format.h"
@@ -75,19 +76,14 @@ class SessionCounts {
   // All calls but kSyncFlush.
   SharedTimes& times(CallKind call) { return times_[static_cast<size_t>(call)]; }
   const SharedTimes& times(CallKind call) const { return times_[static_cast<size_t>(call)]; }
-  void asked(uint64_t keys) { increase(asked_keys_, keys); }
-  void got(uint64_t bytes) { increase(got_bytes_, bytes); }
-  void put(uint64_t bytes) { increase(put_bytes_, bytes); }
+  void asked(uint64_t keys) { base::increase(asked_keys_, keys); }
+  void got(uint64_t bytes) { base::increase(got_bytes_, bytes); }
+  void put(uint64_t bytes) { base::increase(put_bytes_, bytes); }
   void add_to(UseCounts& all) const;
 
   static constexpr size_t kCalls = kCallCount - 1;
 
  private:
-  // Of one thread at a time. Relaxed: counts, which order nothing.
-  static void increase(std::atomic<uint64_t>& count, uint64_t by) {
-    count.store(count.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
-  }
-
   SharedTimes times_[kCalls];
   std::atomic<uint64_t> asked_keys_{0}, got_bytes_{0}, put_bytes_{0};
 };

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kv/entry.h"
+#include "kv/test_identity.h"
 
 namespace kv {
 namespace {
@@ -15,14 +16,7 @@ namespace {
 class CheckpointFormatTest : public testing::Test {
  protected:
   CheckpointFormatTest() : image(new TableImage{}), read_back(new TableImage{}) {
-    for (size_t i = 0; i < kSecretBytes; ++i)
-      identity.secret.bytes[i] = static_cast<unsigned char>(7 * i + 1);
-    identity.store_id = 0x1122334455667788;
-    identity.geometry = {.capacity_bytes = 65 << 20,
-                         .grain_bytes = 512,
-                         .segment_bytes = 1 << 20,
-                         .segment_count = 64,
-                         .spare_percent = 10};
+    identity = test_identity(64);
     image->shape = {.prefix = 5, .depths = {3, 3, 4, 3, kAbsent, 3, 3, 3}};
   }
   // Entries in so many slots, at random.

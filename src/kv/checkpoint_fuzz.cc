@@ -12,15 +12,14 @@
 #include "base/check.h"
 #include "kv/checkpoint_format.h"
 #include "kv/index.h"
+#include "kv/test_identity.h"
 
 namespace {
 
 using namespace kv;
 
 Identity identity_of_the_store() {
-  Identity identity = {.store_id = 1, .secret = {}, .geometry = {64 << 20, 512, 1 << 20, 63, 10}};
-  for (size_t i = 0; i < kSecretBytes; ++i) identity.secret.bytes[i] = static_cast<unsigned char>(7 * i + 1);
-  return identity;
+  return {.store_id = 1, .secret = test_secret(), .geometry = {64 << 20, 512, 1 << 20, 63, 10}};
 }
 
 uint64_t check_of(const Identity& identity, const void* from, size_t length) {

@@ -8,62 +8,28 @@
 
 #include "kv/collector.h"
 #include "kv/entry.h"
-#include "storage/memory.h"
+#include "kv/medium_device.h"
+#include "kv/test_identity.h"
 
 namespace kv {
 namespace {
 
 // A device in memory that calls a function before it reads a byte, once.
-class CallingDevice final : public storage::Device {
+class CallingDevice final : public MediumDevice {
  public:
-  explicit CallingDevice(std::vector<std::byte> medium) : medium_(std::move(medium)) {
-    capacity_bytes_ = medium_.size();
-    counted_ = false;
-  }
+  using MediumDevice::MediumDevice;
   void call_at_read(uint64_t offset, std::function<void()> call) {
     offset_ = offset;
     call_ = std::move(call);
   }
-  const std::vector<std::byte>& medium() const { return medium_; }
 
  private:
-  class CallingQueue final : public storage::Queue {
-   public:
-    CallingQueue(CallingDevice& device, size_t depth) : Queue(device, depth), own_(device) {}
-
-   private:
-    void do_start(storage::Io& io) override {
-      own_.perform(io);
-      io.transferred_bytes = io.length_bytes;
-      complete(io);
-    }
-    void do_poll(bool) override {}
-    void do_close() override { delete this; }
-
-    CallingDevice& own_;
-  };
-
-  base::Expected<storage::Queue*> do_open_queue(size_t depth, const storage::QueueUse&) override {
-    return new CallingQueue(*this, depth);
-  }
-  void do_close() override { delete this; }
-
-  void perform(const storage::Io& io) {
+  void before(const storage::Io& io) override {
     const bool reads = io.operation == storage::Operation::kRead;
     if (reads && call_ && io.offset_bytes <= offset_ && offset_ < io.offset_bytes + io.length_bytes)
       std::exchange(call_, nullptr)();
-    uint64_t at = io.offset_bytes;
-    for (uint32_t i = 0; i < io.segment_count; ++i) {
-      const iovec& segment = io.segments[i];
-      if (reads)
-        memcpy(segment.iov_base, &medium_[at], segment.iov_len);
-      else
-        memcpy(&medium_[at], segment.iov_base, segment.iov_len);
-      at += segment.iov_len;
-    }
   }
 
-  std::vector<std::byte> medium_;
   uint64_t offset_ = 0;
   std::function<void()> call_;
 };
@@ -73,13 +39,6 @@ class CollectorLateTest : public testing::Test {
   static constexpr uint32_t kSegments = 16;
 
   CollectorLateTest() {
-    identity.geometry = {.capacity_bytes = kSegmentsOffset + (kSegments << 20),
-                         .grain_bytes = 512,
-                         .segment_bytes = 1 << 20,
-                         .segment_count = kSegments,
-                         .spare_percent = 10};
-    for (size_t i = 0; i < kSecretBytes; ++i)
-      identity.secret.bytes[i] = static_cast<unsigned char>(7 * i + 1);
     device = new CallingDevice(std::vector<std::byte>(identity.geometry.capacity_bytes));
     EXPECT_TRUE(log.open(identity, 1));
     // Of a new store: headers that say so.
@@ -165,7 +124,7 @@ class CollectorLateTest : public testing::Test {
     return is_there;
   }
 
-  Identity identity;
+  Identity identity = test_identity(kSegments);
   CallingDevice* device;
   Log log;
   Index* index = nullptr;

@@ -1,4 +1,6 @@
 // The collector's steps 1 to 4: what is live in a victim goes elsewhere.
+#include <algorithm>
+
 #include "kv/clock.h"
 #include "kv/collector.h"
 #include "kv/entry.h"

@@ -7,15 +7,14 @@
 
 #include "base/check.h"
 #include "kv/format.h"
+#include "kv/test_identity.h"
 
 namespace {
 
 using namespace kv;
 
 Identity identity_of_the_store() {
-  Identity identity = {.store_id = 1, .secret = {}, .geometry = {64 << 20, 512, 1 << 20, 63, 10}};
-  for (size_t i = 0; i < kSecretBytes; ++i) identity.secret.bytes[i] = static_cast<unsigned char>(7 * i + 1);
-  return identity;
+  return {.store_id = 1, .secret = test_secret(), .geometry = {64 << 20, 512, 1 << 20, 63, 10}};
 }
 
 // Puts the check of `length` bytes from `begin` to `at`, if all that is there.

@@ -1,4 +1,5 @@
 #include "kv/format.h"
+#include "kv/test_identity.h"
 
 #define XXH_INLINE_ALL
 #define XXH_VECTOR 0  // the reference is the portable form
@@ -14,16 +15,7 @@ namespace {
 
 class FormatTest : public testing::Test {
  protected:
-  FormatTest() {
-    for (size_t i = 0; i < kSecretBytes; ++i)
-      identity.secret.bytes[i] = static_cast<unsigned char>(7 * i + 1);
-    identity.store_id = 0x1122334455667788;
-    identity.geometry = {.capacity_bytes = 65 << 20,
-                         .grain_bytes = 512,
-                         .segment_bytes = 1 << 20,
-                         .segment_count = 64,
-                         .spare_percent = 10};
-  }
+  FormatTest() { identity = test_identity(64); }
   std::vector<std::byte> superblock() const {
     std::vector<std::byte> bytes(kSuperblockBytes);
     write_superblock(identity, 99, bytes);

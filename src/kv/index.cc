@@ -180,7 +180,7 @@ void Index::find(std::span<const uint64_t> hashes, std::span<Location> found) co
   CHECK_EQ(hashes.size(), found.size());
   for (size_t begin = 0; begin < hashes.size(); begin += kBatch) {
     const size_t end = std::min(begin + kBatch, hashes.size());
-    for (size_t i = begin; i < end; ++i) prefetch_lookup(hashes[i]);
+    for (size_t i = begin; i < end; ++i) prefetch_lookup(*guess(hashes[i]), home_of(hashes[i]));
     for (size_t i = begin; i < end; ++i) found[i] = find(hashes[i]);
   }
 }
@@ -197,22 +197,20 @@ size_t Index::find_all(uint64_t hash, std::span<Location, kCandidatesMax> found)
   return count;
 }
 
-void Index::prefetch_lookup(uint64_t hash) const {
-  const uint32_t home = home_of(hash);
-  const Table* const table = guess(hash);
-  const std::atomic<uint64_t>* const slots = table->slots.load(std::memory_order_relaxed);
-  __builtin_prefetch(&table->words[region_of(home)]);
+void Index::prefetch_lookup(const Table& table, uint32_t home) {
+  const std::atomic<uint64_t>* const slots = table.slots.load(std::memory_order_relaxed);
+  __builtin_prefetch(&table.words[region_of(home)]);
   __builtin_prefetch(slots + home);
   __builtin_prefetch(slots + slot_at(home, kGroup));
 }
 
 void Index::prefetch(uint64_t hash) const {
-  prefetch_lookup(hash);
-  // Who finds nothing in the first group, as a rule, looks at how far to go on, and goes there.
+  const Table& table = *guess(hash);
   const uint32_t home = home_of(hash);
-  const Table* const table = guess(hash);
-  const std::atomic<uint64_t>* const slots = table->slots.load(std::memory_order_relaxed);
-  __builtin_prefetch(&table->reaches[home / kGroup]);
+  prefetch_lookup(table, home);
+  // Who finds nothing in the first group, as a rule, looks at how far to go on, and goes there.
+  const std::atomic<uint64_t>* const slots = table.slots.load(std::memory_order_relaxed);
+  __builtin_prefetch(&table.reaches[home / kGroup]);
   for (const uint32_t group : {2, 3}) __builtin_prefetch(slots + slot_at(home, group * kGroup));
 }
 

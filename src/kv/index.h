@@ -189,7 +189,7 @@ class Index {
 
   // Lookups and changes of entries.
   Table* guess(uint64_t hash) const;
-  void prefetch_lookup(uint64_t hash) const;
+  static void prefetch_lookup(const Table& table, uint32_t home);
   template <class Look>
   void search(uint64_t hash, const Look& look) const;
   template <class Do>

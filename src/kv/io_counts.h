@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <iterator>
 
+#include "base/single_writer.h"
 #include "storage/device.h"
 
 namespace kv {
@@ -46,14 +47,14 @@ class IoCounter {
     if (io.error != 0) return;
     switch (io.operation) {
       case storage::Operation::kRead:
-        increase(reads_, 1);
-        increase(read_bytes_, io.transferred_bytes);
+        base::increase(reads_, uint64_t{1});
+        base::increase(read_bytes_, uint64_t{io.transferred_bytes});
         break;
       case storage::Operation::kWrite:
-        increase(writes_, 1);
-        increase(written_bytes_, io.transferred_bytes);
+        base::increase(writes_, uint64_t{1});
+        base::increase(written_bytes_, uint64_t{io.transferred_bytes});
         break;
-      case storage::Operation::kFlush: increase(flushes_, 1); break;
+      case storage::Operation::kFlush: base::increase(flushes_, uint64_t{1}); break;
       case storage::Operation::kDiscard: break;
     }
   }
@@ -68,10 +69,6 @@ class IoCounter {
   }
 
  private:
-  static void increase(std::atomic<uint64_t>& count, uint64_t by) {
-    count.store(count.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
-  }
-
   std::atomic<uint64_t> reads_{0}, read_bytes_{0}, writes_{0}, written_bytes_{0}, flushes_{0};
 };
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "kv/entry.h"
+#include "kv/test_identity.h"
 #include "storage/memory.h"
 #include "task/test_tasks.h"
 
@@ -29,13 +30,6 @@ constexpr uint32_t kSegments = 24;
 class LogTest : public testing::Test {
  protected:
   LogTest() {
-    identity.geometry = {.capacity_bytes = kSegmentsOffset + (kSegments << 20),
-                         .grain_bytes = 512,
-                         .segment_bytes = 1 << 20,
-                         .segment_count = kSegments,
-                         .spare_percent = 10};
-    for (size_t i = 0; i < kSecretBytes; ++i)
-      identity.secret.bytes[i] = static_cast<unsigned char>(7 * i + 1);
     device = *storage::make_memory_device(identity.geometry.capacity_bytes);
     EXPECT_TRUE(channel.open_for_threads(*device));
     begin();
@@ -107,7 +101,7 @@ class LogTest : public testing::Test {
     EXPECT_TRUE(log->may_start_victim());
   }
 
-  Identity identity;
+  Identity identity = test_identity(kSegments);
   storage::Device* device;
   Channel channel;
   std::unique_ptr<Log> log;

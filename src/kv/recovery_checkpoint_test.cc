@@ -11,6 +11,7 @@
 
 #include "kv/cut_device.h"
 #include "kv/test_effort.h"
+#include "kv/test_identity.h"
 
 namespace kv {
 namespace {
@@ -24,8 +25,7 @@ constexpr uint64_t kKeys = 1'300'000;
 class CheckpointReadTest : public testing::Test {
  protected:
   CheckpointReadTest() {
-    for (size_t i = 0; i < kSecretBytes; ++i)
-      identity.secret.bytes[i] = static_cast<unsigned char>(7 * i + 1);
+    identity.secret = test_secret();
     identity.store_id = 0x1122334455667788;
     identity.geometry = {.capacity_bytes = kSegmentsOffset + 8 * kSegmentBytes,
                          .grain_bytes = kGrainBytes,

@@ -191,6 +191,7 @@ void Store::stop_threads() {
   is_collected_.store(true, std::memory_order_release);
   log_.keeper_wanted.notify_all();
   if (has_keeper_) sys::join_thread(keeper_);
+  has_keeper_ = has_collector_ = false;
 }
 
 // What start() got, as far as it came, and the store's own memory.
@@ -297,10 +298,12 @@ void Store::log_failure(uint64_t& at_ns) {
 
 base::Expected<void> Store::close() {
   stop_threads();
-  has_keeper_ = has_collector_ = false;
-  int error = options_.read_only ? 0 : error_.load(std::memory_order_relaxed);
-  if (error == 0 && !options_.read_only) error = log_.seal_all(keeper_channel_);
-  if (error == 0 && !options_.read_only) collector_.end();
+  int error = 0;
+  if (!options_.read_only) {
+    error = error_.load(std::memory_order_relaxed);
+    if (error == 0) error = log_.seal_all(keeper_channel_);
+    if (error == 0) collector_.end();
+  }
   base::Expected<void> closed;
   if (error != 0)
     closed = base::failure(error, "store: ", device_.name(),
@@ -359,10 +362,7 @@ StoreCounts Store::counts() {
 
 void Store::verify() {
   const bool has_threads = has_collector_;
-  if (has_threads) {
-    stop_threads();
-    has_keeper_ = has_collector_ = false;
-  }
+  if (has_threads) stop_threads();
   index_->verify();
   log_.verify();
   if (!has_threads) return;

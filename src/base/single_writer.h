@@ -1,0 +1,14 @@
+// Counts that one thread at a time changes, and any may look at. Benchmarks are built with it by other compilers: it needs nothing of
+// ours, and C++20.
+#pragma once
+#include <atomic>
+
+namespace base {
+
+// Cost: a plain addition. Relaxed: a count, which orders nothing.
+template <class Number>
+void increase(std::atomic<Number>& count, Number by) {
+  count.store(count.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
+}
+
+}  // namespace base

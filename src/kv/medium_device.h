@@ -1,0 +1,64 @@
+// For tests: a device in memory, of which a derived one may do something before each request.
+#pragma once
+#include <cstring>
+#include <mutex>
+#include <vector>
+
+#include "storage/device.h"
+
+namespace kv {
+
+class MediumDevice : public storage::Device {
+ public:
+  explicit MediumDevice(std::vector<std::byte> medium) : medium_(std::move(medium)) {
+    capacity_bytes_ = medium_.size();
+    counted_ = false;
+  }
+  // REQUIRES: nothing is under way.
+  const std::vector<std::byte>& medium() const { return medium_; }
+
+ protected:
+  // In the thread that makes the request, before any of it is done; no lock is held.
+  virtual void before(const storage::Io& io) = 0;
+
+ private:
+  class MediumQueue final : public storage::Queue {
+   public:
+    MediumQueue(MediumDevice& device, size_t depth) : Queue(device, depth), own_(device) {}
+
+   private:
+    void do_start(storage::Io& io) override {
+      own_.before(io);
+      own_.perform(io);
+      io.transferred_bytes = io.length_bytes;
+      complete(io);
+    }
+    void do_poll(bool) override {}
+    void do_close() override { delete this; }
+
+    MediumDevice& own_;
+  };
+
+  base::Expected<storage::Queue*> do_open_queue(size_t depth, const storage::QueueUse&) final {
+    return new MediumQueue(*this, depth);
+  }
+  void do_close() final { delete this; }
+
+  void perform(const storage::Io& io) {
+    std::lock_guard scope(lock_);
+    uint64_t at = io.offset_bytes;
+    for (uint32_t i = 0; i < io.segment_count; ++i) {
+      const iovec& segment = io.segments[i];
+      if (io.operation == storage::Operation::kRead)
+        memcpy(segment.iov_base, &medium_[at], segment.iov_len);
+      else
+        memcpy(&medium_[at], segment.iov_base, segment.iov_len);
+      at += segment.iov_len;
+    }
+  }
+
+  std::mutex lock_;  // of the medium
+  std::vector<std::byte> medium_;
+};
+
+}  // namespace kv
