@@ -210,7 +210,7 @@ void Index::prefetch(uint64_t hash) const {
   prefetch_lookup(table, home);
   // Who finds nothing in the first group, as a rule, looks at how far to go on, and goes there.
   const std::atomic<uint64_t>* const slots = table.slots.load(std::memory_order_relaxed);
-  __builtin_prefetch(&table.reaches[home / kGroup]);
+  __builtin_prefetch(&table.reaches[home / kReachHomes]);
   for (const uint32_t group : {2, 3}) __builtin_prefetch(slots + slot_at(home, group * kGroup));
 }
 
@@ -316,7 +316,7 @@ void Index::verify() const {
       CHECK_NE(format_.tag(entry), 0u);
       const uint32_t home = slot_at(slot, kSlots - EntryFormat::offset(entry));
       CHECK_LT(EntryFormat::offset(entry) / kGroup,
-               own.reaches[home / kGroup].load(std::memory_order_relaxed));
+               own.reaches[home / kReachHomes].load(std::memory_order_relaxed));
       ++homed[region_of(home)];
     }
     for (uint32_t region = 0; region < kRegions; ++region) {

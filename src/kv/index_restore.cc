@@ -170,7 +170,7 @@ void Index::sift(uint32_t number, Keep keep, const void* context) {
     }
     const uint32_t offset = EntryFormat::offset(entry), home = slot_at(slot, kSlots - offset);
     ++counts[region_of(home)];
-    std::atomic<uint8_t>& reach = table.reaches[home / kGroup];
+    std::atomic<uint8_t>& reach = table.reaches[home / kReachHomes];
     const auto groups = static_cast<uint8_t>(offset / kGroup + 1);
     if (reach.load(std::memory_order_relaxed) < groups) reach.store(groups, std::memory_order_relaxed);
   }

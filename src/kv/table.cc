@@ -36,7 +36,7 @@ void Table::pause(int spins) {
 
 // An entry of the home lies that far from it. Whoever moves one may have another region's lock than who moves one of a home beside it.
 void Table::reach(uint32_t home, uint32_t offset) {
-  std::atomic<uint8_t>& known = reaches[home / kGroup];
+  std::atomic<uint8_t>& known = reaches[home / kReachHomes];
   const auto groups = static_cast<uint8_t>(offset / kGroup + 1);
   uint8_t before = known.load(std::memory_order_relaxed);
   while (before < groups && !known.compare_exchange_weak(before, groups, std::memory_order_relaxed)) {
@@ -45,8 +45,8 @@ void Table::reach(uint32_t home, uint32_t offset) {
 
 void Table::measure(uint32_t region) {
   const uint32_t begin = region * kRegionSlots;
-  for (uint32_t i = 0; i < kRegionSlots; i += kGroup)
-    reaches[(begin + i) / kGroup].store(0, std::memory_order_relaxed);
+  for (uint32_t i = 0; i < kRegionSlots; i += kReachHomes)
+    reaches[(begin + i) / kReachHomes].store(0, std::memory_order_relaxed);
   for (uint32_t i = 0; i < kRegionSlots + kNeighbourhood - 1; ++i) {
     const uint32_t slot = slot_at(begin, i);
     const uint64_t entry = at(slot);

@@ -3,7 +3,7 @@
 //
 //   slots     [ region 0: 4,096 slots | region 1 | ... | region 7 ], a ring
 //   words     one for each region: | version 40 | count 16 | depth 7 | locked 1 |
-//   reaches   one for each eight homes: in how many groups of eight slots, from a home on, its entries are, at most
+//   reaches   one for each 32 homes: in how many groups of eight slots, from a home on, its entries are, at most
 //
 // Invariants
 //  1 an entry lies in one of the kNeighbourhood slots from its home on
@@ -35,7 +35,8 @@ inline constexpr size_t kTableBytes = kSlots * sizeof(uint64_t);
 inline constexpr unsigned kDepthMax = 48;
 inline constexpr unsigned kAbsent = 127;
 
-inline constexpr uint32_t kGroup = 8;  // slots that are looked at together
+inline constexpr uint32_t kGroup = 8;        // slots that are looked at together
+inline constexpr uint32_t kReachHomes = 32;  // homes that share a reach
 
 constexpr uint32_t slot_at(uint32_t home, uint32_t offset) { return (home + offset) & (kSlots - 1); }
 constexpr uint32_t home_of(uint64_t hash) { return hash & (kSlots - 1); }
@@ -68,7 +69,7 @@ struct alignas(64) Table {
   unsigned birth_depth = 0;  // how many these were; the table is the one with zeros in all later ones
   // The table for those with a 1 after `depth` bits, from the first split at that depth on.
   std::atomic<Table*> children[kDepthMax] = {};
-  std::atomic<uint8_t> reaches[kSlots / kGroup] = {};
+  std::atomic<uint8_t> reaches[kSlots / kReachHomes] = {};
 
   sys::Mutex
       change_lock;  // guards what follows; taken before a region's lock, and a parent's before its child's
@@ -195,7 +196,7 @@ void Table::for_each(uint32_t home, const Take& take) const {
       if (const uint64_t entry = at(slot); entry != 0 && !take(slot, entry)) return;
     }
     // Most are in the first group, and need not be told how far to look.
-    if (group == 0) groups = reaches[home / kGroup].load(std::memory_order_relaxed);
+    if (group == 0) groups = reaches[home / kReachHomes].load(std::memory_order_relaxed);
   }
 }
 

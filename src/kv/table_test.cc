@@ -76,12 +76,12 @@ TEST_F(TableTest, MeasuredAnewReachesAreTrue) {
   const uint32_t home = kRegionSlots - 2;
   for (uint32_t i = 0; i < 40; ++i) ASSERT_TRUE(place(home, i, true));
   for (uint32_t i = 20; i < 40; ++i) table.set(home + i, 0);
-  EXPECT_EQ(table.reaches[home / kGroup].load(), 5);
+  EXPECT_EQ(table.reaches[home / kReachHomes].load(), 5);
   {
     RegionLocks locks(table, 0, true);
     table.measure(0);
   }
-  EXPECT_EQ(table.reaches[home / kGroup].load(), 3);
+  EXPECT_EQ(table.reaches[home / kReachHomes].load(), 3);
   for (uint32_t i = 0; i < 20; ++i) EXPECT_EQ(found(home, i), 1);
 }
 
