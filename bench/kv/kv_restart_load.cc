@@ -28,7 +28,7 @@
 
 #include "../measure.h"
 #include "base/statistics.h"
-#include "kv/forgetful_device.h"
+#include "kv/media/forgetful_device.h"
 #include "kv/store.h"
 #include "load.h"
 #include "storage/open.h"

@@ -12,7 +12,7 @@
 
 #include "base/histogram.h"
 #include "cases.h"
-#include "kv/index.h"
+#include "kv/index/index.h"
 
 namespace {
 

@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "kv/format.h"
+#include "kv/media/format.h"
 #include "storage/open.h"
 #include "storage/piece_io.h"
 

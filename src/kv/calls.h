@@ -13,9 +13,9 @@
 #include "base/error.h"
 #include "base/histogram.h"
 #include "base/single_writer.h"
-#include "kv/channel.h"
-#include "kv/clock.h"
-#include "kv/format.h"
+#include "kv/media/channel.h"
+#include "kv/media/clock.h"
+#include "kv/media/format.h"
 #include "sys/lock.h"
 
 namespace kv {

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "base/statistics.h"
-#include "kv/gate_device.h"
 #include "kv/multi_get.h"
 #include "kv/snapshot.h"
-#include "kv/test_store.h"
+#include "kv/testing/gate_device.h"
+#include "kv/testing/test_store.h"
 #include "task/test_tasks.h"
 
 namespace kv {

@@ -6,10 +6,10 @@
 #include <cstdlib>
 #include <random>
 
-#include "kv/crash_model.h"
-#include "kv/cut_device.h"
-#include "kv/test_effort.h"
-#include "kv/test_store.h"
+#include "kv/testing/crash_model.h"
+#include "kv/testing/cut_device.h"
+#include "kv/testing/test_effort.h"
+#include "kv/testing/test_store.h"
 
 namespace kv {
 namespace {

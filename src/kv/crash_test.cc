@@ -9,12 +9,12 @@
 #include <string>
 #include <thread>
 
-#include "kv/clock.h"
-#include "kv/crash_model.h"
-#include "kv/cut_device.h"
+#include "kv/media/clock.h"
 #include "kv/multi_get.h"
 #include "kv/store.h"
-#include "kv/test_effort.h"
+#include "kv/testing/crash_model.h"
+#include "kv/testing/cut_device.h"
+#include "kv/testing/test_effort.h"
 
 namespace kv {
 namespace {

@@ -5,11 +5,11 @@
 #include <map>
 #include <random>
 
-#include "kv/checkpoint_format.h"
-#include "kv/cut_device.h"
-#include "kv/store_image.h"
-#include "kv/test_effort.h"
-#include "kv/test_store.h"
+#include "kv/media/checkpoint_format.h"
+#include "kv/testing/cut_device.h"
+#include "kv/testing/store_image.h"
+#include "kv/testing/test_effort.h"
+#include "kv/testing/test_store.h"
 
 namespace kv {
 namespace {

@@ -6,8 +6,8 @@
 #include <random>
 #include <thread>
 
-#include "kv/fail_device.h"
-#include "kv/test_store.h"
+#include "kv/testing/fail_device.h"
+#include "kv/testing/test_store.h"
 #include "storage/fault.h"
 
 namespace kv {

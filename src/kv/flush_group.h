@@ -6,8 +6,8 @@
 // All that a group's calls had written, when they came, was written before its flush began.
 #pragma once
 #include "kv/calls.h"
-#include "kv/channel.h"
-#include "kv/waiter.h"
+#include "kv/log/waiter.h"
+#include "kv/media/channel.h"
 
 namespace kv {
 

@@ -14,7 +14,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "kv/waiter.h"
+#include "kv/log/waiter.h"
 
 namespace kv {
 

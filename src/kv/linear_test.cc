@@ -8,10 +8,10 @@
 #include <memory>
 #include <thread>
 
-#include "kv/cut_device.h"
-#include "kv/jitter_device.h"
-#include "kv/linear_load.h"
-#include "kv/test_effort.h"
+#include "kv/testing/cut_device.h"
+#include "kv/testing/jitter_device.h"
+#include "kv/testing/linear_load.h"
+#include "kv/testing/test_effort.h"
 #include "storage/memory.h"
 #include "task/test_tasks.h"
 

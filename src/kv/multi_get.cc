@@ -4,8 +4,8 @@
 #include <new>
 
 #include "base/check.h"
-#include "kv/clock.h"
-#include "kv/entry.h"
+#include "kv/index/entry.h"
+#include "kv/media/clock.h"
 #include "storage/piece_io.h"
 
 namespace kv {

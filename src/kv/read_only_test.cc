@@ -4,10 +4,10 @@
 #include <map>
 #include <string>
 
-#include "kv/cut_device.h"
-#include "kv/fail_device.h"
 #include "kv/snapshot.h"
-#include "kv/test_store.h"
+#include "kv/testing/cut_device.h"
+#include "kv/testing/fail_device.h"
+#include "kv/testing/test_store.h"
 
 namespace kv {
 namespace {

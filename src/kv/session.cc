@@ -1,8 +1,8 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "kv/clock.h"
-#include "kv/entry.h"
+#include "kv/index/entry.h"
+#include "kv/media/clock.h"
 #include "kv/store.h"
 #include "storage/piece_io.h"
 

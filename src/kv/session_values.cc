@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "kv/entry.h"
+#include "kv/index/entry.h"
 #include "kv/store.h"
 
 namespace kv {

@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "kv/test_snapshot.h"
+#include "kv/testing/test_snapshot.h"
 #include "storage/latency.h"
 
 namespace kv {

@@ -2,8 +2,8 @@
 
 #include <thread>
 
-#include "kv/clock.h"
-#include "kv/test_snapshot.h"
+#include "kv/media/clock.h"
+#include "kv/testing/test_snapshot.h"
 
 namespace kv {
 namespace {

@@ -19,17 +19,17 @@
 #include <string_view>
 
 #include "kv/calls.h"
-#include "kv/channel.h"
-#include "kv/collector.h"
+#include "kv/collection/collector.h"
+#include "kv/collection/large_values.h"
+#include "kv/collection/readers.h"
+#include "kv/collection/snapshots.h"
 #include "kv/flush_group.h"
-#include "kv/format.h"
-#include "kv/index.h"
+#include "kv/index/index.h"
 #include "kv/key_locks.h"
-#include "kv/large_values.h"
-#include "kv/log.h"
-#include "kv/readers.h"
-#include "kv/recovery.h"
-#include "kv/snapshots.h"
+#include "kv/log/log.h"
+#include "kv/media/channel.h"
+#include "kv/media/format.h"
+#include "kv/recovery/recovery.h"
 #include "sys/threads.h"
 
 namespace kv {

@@ -8,7 +8,7 @@
 #include <string>
 #include <thread>
 
-#include "kv/test_store.h"
+#include "kv/testing/test_store.h"
 #include "storage/fault.h"
 #include "storage/open.h"
 

@@ -8,8 +8,8 @@
 #include <thread>
 #include <vector>
 
-#include "kv/entry.h"
-#include "kv/test_store.h"
+#include "kv/index/entry.h"
+#include "kv/testing/test_store.h"
 #include "task/test_tasks.h"
 
 namespace kv {

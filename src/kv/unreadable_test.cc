@@ -5,9 +5,9 @@
 #include <map>
 #include <random>
 
-#include "kv/cut_device.h"
-#include "kv/store_image.h"
-#include "kv/test_store.h"
+#include "kv/testing/cut_device.h"
+#include "kv/testing/store_image.h"
+#include "kv/testing/test_store.h"
 
 namespace kv {
 namespace {

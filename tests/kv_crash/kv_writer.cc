@@ -26,7 +26,7 @@
 #include <thread>
 #include <vector>
 
-#include "kv/clock.h"
+#include "kv/media/clock.h"
 #include "kv/multi_get.h"
 #include "kv/store.h"
 #include "storage/open.h"

@@ -12,7 +12,9 @@ Rules
  4 includes are written from src/, include/ or the top folder, never "../x.h"; a *_test.cc also includes the
    support headers that stand in a folder of tests/
  5 no header of src/sys is called like one of the C library's sys/ headers, which it would hide
-To add a folder under src/: a line in LAYERS.
+ 6 within a layer of ORDERS a file includes only files of its own folder and of those before it there; tests and fuzzers
+   also others
+To add a folder under src/: a line in LAYERS; under one that ORDERS has: its place there.
 """
 import pathlib
 import re
@@ -27,6 +29,10 @@ LAYERS = {
     "task": 4, "cache": 4, "batch": 4,
     "spill": 5, "pagecache": 5, "kv": 5,
     "server": 6, "capi": 6,
+}
+# Folders within a layer, lowest first; "" is the layer's own files. `testing` comes last: only tests and fuzzers include it.
+ORDERS = {
+    "kv": ["index", "media", "log", "recovery", "collection", "", "testing"],
 }
 PUBLIC_API_LAYER = 6
 TOOLS_LAYER = 7
@@ -80,6 +86,25 @@ def check_source_folder(root, folder, layer, own):
                 yield f"{where}: {own} (layer {layer}) includes {name} of {found[0]} (layer {found[1]}), {kind}"
 
 
+def inner_folder(path):
+    """Of a path from src/ on: where in its layer the file is; "log" of kv/log/log.h, "" of kv/store.h."""
+    return "/".join(path.parts[1:-1])
+
+
+def check_order(root, layer, order):
+    for path in sources(root / "src" / layer):
+        own = inner_folder(path.relative_to(root / "src"))
+        if own not in order:
+            yield f"{path.relative_to(root)}: src/{layer}/{own} has no place among the folders of {layer}; give it one in ORDERS"
+            continue
+        if path.stem.endswith(("_test", "_fuzz")):
+            continue
+        for number, _, name in includes(path):
+            other = inner_folder(pathlib.PurePosixPath(name))
+            if name.startswith(layer + "/") and other in order and order.index(other) > order.index(own):
+                yield f"{path.relative_to(root)}:{number}: includes {name} of a higher folder of {layer}"
+
+
 def check_compiler(root):
     for path in sources(root / "compiler"):
         for number, quote, name in includes(path):
@@ -99,6 +124,8 @@ def check(root):
             problems.append(f"src/{folder.name}: has no layer; give it one in tests/layers/check_layers.py")
             continue
         problems += check_source_folder(root, folder, LAYERS[folder.name], folder.name)
+    for layer, order in ORDERS.items():
+        problems += check_order(root, layer, order)
     problems += check_source_folder(root, root / "include", PUBLIC_API_LAYER, "include/spillway")
     problems += check_source_folder(root, root / "tools", TOOLS_LAYER, "tools")
     problems += check_compiler(root)
@@ -118,6 +145,13 @@ def self_test():
         "src/cache/c_test.cc": '#include "cache/c.h"\n#include "support.h"\n',
         "tests/cache/support.h": "",
         "src/spill/d.h": '#include "cache/c.h"\n#include "spillway/abi.inc"\n#include <sys/mman.h>\n',
+        "src/kv/index/h.h": '#include "base/a.h"\n#include "kv/index/i.h"\n',
+        "src/kv/index/i.h": "",
+        "src/kv/index/h_test.cc": '#include "kv/testing/k.h"\n',
+        "src/kv/log/j.h": '#include "kv/index/h.h"\n',
+        "src/kv/store.h": '#include "kv/log/j.h"\n#include "kv/other.h"\n',
+        "src/kv/other.h": "",
+        "src/kv/testing/k.h": '#include "kv/store.h"\n',
         "src/capi/f.cc": '#include "spill/d.h"\n#include "spillway/api.h"\n',
         "include/spillway/abi.inc": "",
         "include/spillway/api.h": "#include <stdint.h>\n",
@@ -136,6 +170,10 @@ def self_test():
         ("src/cache/other.h", '#include "support.h"\n', "not a file"),
         ("src/sys/mman.h", "", "hides"),
         ("src/newcomer/a.h", "", "no layer"),
+        ("src/kv/index/i.h", '#include "kv/log/j.h"\n', "higher folder"),
+        ("src/kv/index/i.h", '#include "kv/other.h"\n', "higher folder"),
+        ("src/kv/other.h", '#include "kv/testing/k.h"\n', "higher folder"),
+        ("src/kv/log/deep/l.h", "", "no place"),
         ("compiler/pass.h", '#include "base/a.h"\n', "shares only"),
         ("compiler/pass.h", '#include "spillway/api.h"\n', "shares only"),
         ("include/spillway/api.h", '#include "capi/f.cc"\n', "sibling"),

@@ -1,28 +1,28 @@
 """Breakages of src/kv: an entry that is lost or found wrongly, while tables grow and shrink."""
 
-CHECK = "src/kv/check.cc"
-CHECK_SEGMENTS = "src/kv/check_segments.cc"
-ENTRY = "src/kv/entry.h"
-CHECKPOINT = "src/kv/checkpoint_format.cc"
-COLLECTOR = "src/kv/collector.cc"
-FORMAT = "src/kv/format.cc"
-INDEX = "src/kv/index.cc"
-INDEX_CHANGE = "src/kv/index_change.cc"
-INDEX_IMAGE = "src/kv/index_image.cc"
-INDEX_INSIDE = "src/kv/index_inside.h"
-INDEX_RESTORE = "src/kv/index_restore.cc"
-INDEX_SCAN = "src/kv/index_scan.cc"
-LOG = "src/kv/log.cc"
-LOG_KEEPER = "src/kv/log_keeper.cc"
-RECOVERY = "src/kv/recovery.cc"
-RECOVERY_APPLY = "src/kv/recovery_apply.cc"
-RECOVERY_CHECKPOINT = "src/kv/recovery_checkpoint.cc"
-RECOVERY_READER = "src/kv/recovery_reader.cc"
+CHECK = "src/kv/recovery/check.cc"
+CHECK_SEGMENTS = "src/kv/recovery/check_segments.cc"
+ENTRY = "src/kv/index/entry.h"
+CHECKPOINT = "src/kv/media/checkpoint_format.cc"
+COLLECTOR = "src/kv/collection/collector.cc"
+FORMAT = "src/kv/media/format.cc"
+INDEX = "src/kv/index/index.cc"
+INDEX_CHANGE = "src/kv/index/index_change.cc"
+INDEX_IMAGE = "src/kv/index/index_image.cc"
+INDEX_INSIDE = "src/kv/index/index_inside.h"
+INDEX_RESTORE = "src/kv/index/index_restore.cc"
+INDEX_SCAN = "src/kv/index/index_scan.cc"
+LOG = "src/kv/log/log.cc"
+LOG_KEEPER = "src/kv/log/log_keeper.cc"
+RECOVERY = "src/kv/recovery/recovery.cc"
+RECOVERY_APPLY = "src/kv/recovery/recovery_apply.cc"
+RECOVERY_CHECKPOINT = "src/kv/recovery/recovery_checkpoint.cc"
+RECOVERY_READER = "src/kv/recovery/recovery_reader.cc"
 SESSION = "src/kv/session.cc"
 SNAPSHOT = "src/kv/snapshot.cc"
-SNAPSHOTS = "src/kv/snapshots.cc"
-TABLE = "src/kv/table.cc"
-TABLE_H = "src/kv/table.h"
+SNAPSHOTS = "src/kv/collection/snapshots.cc"
+TABLE = "src/kv/index/table.cc"
+TABLE_H = "src/kv/index/table.h"
 
 
 def mutation(name, *patches, gtest_filter="IndexTest.*"):
@@ -123,7 +123,7 @@ MUTATIONS = [
     mutation("what the first part of a segment's records is begins too late", (RECOVERY_APPLY, "part == 0 ? 0 : parted.ends[part - 1]", "part == 0 ? 1 : parted.ends[part - 1]"), gtest_filter="StoreTest.*"),
 
     # Check
-    mutation("check writes", ("src/kv/forgetful_device.cc", "    if (io.operation == storage::Operation::kRead) {\n", "    if (true) {\n"), gtest_filter="CheckTest.*"),
+    mutation("check writes", ("src/kv/media/forgetful_device.cc", "    if (io.operation == storage::Operation::kRead) {\n", "    if (true) {\n"), gtest_filter="CheckTest.*"),
     mutation("second superblock is not looked at", (CHECK, "  if (!second) is_wrong", "  if (false) is_wrong"), gtest_filter="CheckTest.*"),
     mutation("superblocks of two stores are taken for one's", (CHECK, "first && second && memcmp(", "first && second && false && memcmp("), gtest_filter="CheckTest.*"),
     mutation("damaged footer taken for none", (CHECK_SEGMENTS, "if (!known.has_footer && !has_second)", "if (false)"), gtest_filter="CheckTest.*"),

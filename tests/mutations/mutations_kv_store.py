@@ -1,22 +1,22 @@
 """Breakages of src/kv: collection, values in pieces, what is made of a medium, what is said of its failures, and what is counted."""
 
 CALLS = "src/kv/calls.cc"
-CHANNEL = "src/kv/channel.cc"
-COLLECTOR = "src/kv/collector.cc"
-COLLECTOR_MOVE = "src/kv/collector_move.cc"
-FORMAT = "src/kv/format.cc"
+CHANNEL = "src/kv/media/channel.cc"
+COLLECTOR = "src/kv/collection/collector.cc"
+COLLECTOR_MOVE = "src/kv/collection/collector_move.cc"
+FORMAT = "src/kv/media/format.cc"
 HISTOGRAM = "src/base/histogram.h"
-LARGE_VALUES = "src/kv/large_values.cc"
-LOG = "src/kv/log.cc"
-LOG_COLLECTOR = "src/kv/log_collector.cc"
-LOG_KEEPER = "src/kv/log_keeper.cc"
-LOG_ROOM = "src/kv/log_room.cc"
-READERS = "src/kv/readers.cc"
-RECOVERY_PIECES = "src/kv/recovery_pieces.cc"
+LARGE_VALUES = "src/kv/collection/large_values.cc"
+LOG = "src/kv/log/log.cc"
+LOG_COLLECTOR = "src/kv/log/log_collector.cc"
+LOG_KEEPER = "src/kv/log/log_keeper.cc"
+LOG_ROOM = "src/kv/log/log_room.cc"
+READERS = "src/kv/collection/readers.cc"
+RECOVERY_PIECES = "src/kv/recovery/recovery_pieces.cc"
 SESSION = "src/kv/session.cc"
 STORE = "src/kv/store.cc"
 VALUE_WRITER = "src/kv/value_writer.cc"
-WAITER = "src/kv/waiter.h"
+WAITER = "src/kv/log/waiter.h"
 
 
 def mutation(name, *patches, test="kv_test", gtest_filter="CollectorTest.*"):
@@ -75,7 +75,7 @@ MUTATIONS = [
 
     # Segments that many fill
     mutation("full segment not closed", (LOG, "segment.filling.fetch_or(Filling::kClosed, std::memory_order_acquire)", "segment.filling.load(std::memory_order_acquire)"), gtest_filter="LogTest.WhoComesLate*"),
-    mutation("what of two errors is worse does not count", ("src/kv/recovery_reader.cc", "  return rank(error) > rank(other);\n", "  return rank(error) != 0 && rank(other) <= 1;\n"), gtest_filter="RecoveryReaderTest.*"),
+    mutation("what of two errors is worse does not count", ("src/kv/recovery/recovery_reader.cc", "  return rank(error) > rank(other);\n", "  return rank(error) != 0 && rank(other) <= 1;\n"), gtest_filter="RecoveryReaderTest.*"),
     mutation("closed segment appended to", (LOG, "    fits = (word & Filling::kClosed) == 0 && uint64_t", "    fits = uint64_t"), gtest_filter="LogTest.AClosedSegment*"),
     mutation("two appends get one place", (LOG, "    if (fits && segment.filling.compare_exchange_weak(word, next.word(), std::memory_order_release,\n                                                      std::memory_order_relaxed))\n      break;", "    if (fits) {\n      segment.filling.store(next.word(), std::memory_order_release);\n      break;\n    }"), gtest_filter="LogTest.WhatManyAppend*"),
     mutation("segment sealed before its writers have ended", (LOG_KEEPER, "::kFull &&\n        segments_[i].writers.load(std::memory_order_seq_cst) == 0)", "::kFull)"), gtest_filter="LogTest.ASegmentIsNot*"),
@@ -94,7 +94,7 @@ MUTATIONS = [
     mutation("pieces of another value of the key stay", (RECOVERY_PIECES, "pieces->sequence == sequence || pieces->sequence == 0;", "pieces->sequence == sequence || true;"), gtest_filter="CheckLifeTest.LargeValues*"),
 
     # Media
-    mutation("recovery does not know the second header", ("src/kv/recovery_reader.cc", "  if (!found.is_known) found.is_known = read_segment_header(*identity_, tail, found.header);\n", ""), gtest_filter="CheckLifeTest.Either*"),
+    mutation("recovery does not know the second header", ("src/kv/recovery/recovery_reader.cc", "  if (!found.is_known) found.is_known = read_segment_header(*identity_, tail, found.header);\n", ""), gtest_filter="CheckLifeTest.Either*"),
     mutation("a store begins where another did", (STORE, "  generation >>= 64 - kFirstGenerationBits;\n", "  generation = 0;\n"), gtest_filter="StoreMake.*"),
     mutation("second headers are not written", (STORE, "    for (uint64_t offset : geometry.header_offsets(i))\n      if (error == 0)", "    for (uint64_t offset : {geometry.segment_offset(i)})\n      if (error == 0)"), gtest_filter="StoreMake.*:CheckLifeTest.Either*"),
     mutation("failure that a call tells is logged", (STORE, "  if (is_told) is_told_.store(true, std::memory_order_relaxed);\n", ""), (STORE, "  if (at_ns == 0 || now_ns < at_ns) return;", "  if (at_ns == 0) return;"), gtest_filter="StoreFailure.*"),

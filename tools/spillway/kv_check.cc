@@ -2,7 +2,7 @@
 #include <cstdio>
 
 #include "kv.h"
-#include "kv/check.h"
+#include "kv/recovery/check.h"
 #include "progress.h"
 
 namespace tools {

@@ -14,7 +14,7 @@
 
 #include "base/ids.h"
 #include "kv.h"
-#include "kv/channel.h"
+#include "kv/media/channel.h"
 #include "storage/device_string.h"
 #include "sys/files.h"
 

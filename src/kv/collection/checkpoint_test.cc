@@ -1,0 +1,209 @@
+#include "kv/collection/checkpoint.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+
+#include "kv/testing/cut_device.h"
+#include "kv/testing/test_store.h"
+
+namespace kv {
+namespace {
+
+using Texts = std::map<std::string, std::string>;
+
+class CheckpointTest : public testing::Test {
+ protected:
+  ~CheckpointTest() override { device->close(); }
+  void SetUp() override { ASSERT_TRUE(Store::make(*device, {.segment_bytes = 1 << 20})); }
+
+  void open(uint64_t checkpoint_records) {
+    auto opened = Store::open(
+        *device,
+        {.durability = Durability::kNone, .stream_count = 2, .checkpoint_records = checkpoint_records});
+    ASSERT_TRUE(opened) << opened.error().message;
+    store = *opened;
+    ASSERT_TRUE(session.open(*store));
+  }
+  void close() {
+    session.close();
+    ASSERT_TRUE(store->close());
+  }
+  // As the medium would be if the process ended now, and the power with it: with so much of what was not flushed.
+  void cut(unsigned kept_percent) {
+    auto* const next = new CutDevice(device->medium(1, kept_percent), 0);
+    close();
+    device->close();
+    device = next;
+  }
+  void work(uint64_t seed, int changes, int keys, Texts& expected) {
+    std::mt19937_64 random(seed);
+    for (int i = 0; i < changes; ++i) {
+      const std::string key = "key" + std::to_string(random() % static_cast<uint64_t>(keys));
+      if (random() % 4 == 0) {
+        ASSERT_TRUE(session.remove(key));
+        expected.erase(key);
+        continue;
+      }
+      std::string value((random() % 300 == 0 ? 300'000 : 0) + random() % 2000,
+                        static_cast<char>('a' + i % 26));
+      value += "#" + std::to_string(i);
+      auto done = session.put(key, bytes_of(value));
+      ASSERT_TRUE(done) << done.error().message;
+      expected[key] = value;
+    }
+  }
+  void expect_all(const Texts& expected, int keys) {
+    for (int i = 0; i < keys; ++i) {
+      const std::string key = "key" + std::to_string(i);
+      auto found = session.get(key);
+      ASSERT_TRUE(found) << key << ": " << found.error().message;
+      ASSERT_EQ(found->found(), expected.contains(key)) << key;
+      if (found->found()) ASSERT_TRUE(whole_value(session, *found) == expected.at(key)) << key;
+    }
+  }
+  // Their segments are as if they had never been.
+  void forget_checkpoints() {
+    std::vector<std::byte> medium = device->medium(1, 100);
+    for (uint64_t at = kSegmentsOffset; at + (1 << 20) <= medium.size(); at += 1 << 20) {
+      SegmentHeader header;
+      memcpy(&header, &medium[at], sizeof header);
+      if (header.state != SegmentState::kCheckpoint) continue;
+      std::fill_n(&medium[at], 512, std::byte{0});
+      std::fill_n(&medium[at + (1 << 20) - 512], 512, std::byte{0});
+    }
+    device->close();
+    device = new CutDevice(std::move(medium), 0);
+  }
+  uint64_t live_bytes() {
+    store->compact();
+    return store->counts().log.live_bytes - store->counts().log.tombstone_bytes;
+  }
+
+  CutDevice* device = new CutDevice(std::vector<std::byte>(49 << 20), 0);
+  Store* store = nullptr;
+  Session session;
+};
+
+TEST_F(CheckpointTest, AStartAfterAGoodEndReplaysNothing) {
+  Texts expected;
+  open(1'000'000);
+  work(1, 8000, 3000, expected);
+  close();
+  open(1'000'000);
+  EXPECT_NE(store->recovery().checkpoint, 0u);
+  EXPECT_EQ(store->recovery().replayed_records, 0u);
+  EXPECT_LT(store->recovery().read_bytes, 700'000u);
+  expect_all(expected, 3000);
+  const uint64_t live = live_bytes();
+  close();
+  open(1'000'000);
+  EXPECT_EQ(live_bytes(), live);
+  store->verify();
+  close();
+}
+
+TEST_F(CheckpointTest, AStartAfterACutReplaysWhatIsNewer) {
+  Texts expected;
+  open(2000);
+  for (int turn = 0; turn < 6; ++turn) {
+    work(static_cast<uint64_t>(turn), 5000, 2000, expected);
+    EXPECT_GT(store->counts().collected.checkpoints, 0u);
+    cut(100);
+    open(2000);
+    EXPECT_NE(store->recovery().checkpoint, 0u);
+    EXPECT_GT(store->recovery().replayed_records, 0u);
+    EXPECT_LT(store->recovery().replayed_records, store->recovery().records);
+    expect_all(expected, 2000);
+    // What recovery makes of checkpoint and log is what it makes of the log alone.
+    const uint64_t entries = store->counts().index.entries, live = live_bytes();
+    close();
+    forget_checkpoints();
+    open(2000);
+    EXPECT_EQ(store->recovery().checkpoint, 0u);
+    EXPECT_EQ(store->counts().index.entries, entries);
+    EXPECT_EQ(live_bytes(), live);
+    expect_all(expected, 2000);
+  }
+  store->verify();
+  close();
+}
+
+// What the collector has moved since has sequences from before, in segments that the checkpoint knew.
+TEST_F(CheckpointTest, WhatIsMovedSinceIsFound) {
+  Texts expected;
+  open(3000);
+  for (uint64_t turn = 0; turn < 4; ++turn) {
+    SCOPED_TRACE(turn);
+    // The collector's segment is in use when a checkpoint is due.
+    work(2 * turn, 4000, 2000, expected);
+    store->compact();
+    EXPECT_GT(store->counts().collected.checkpoints, 0u);
+    work(2 * turn + 1, 700, 2000, expected);
+    const uint64_t moved = store->counts().collected.moved_records;
+    store->compact();
+    EXPECT_GT(store->counts().collected.moved_records, moved);
+    cut(100);
+    open(3000);
+    EXPECT_NE(store->recovery().checkpoint, 0u);
+    expect_all(expected, 2000);
+  }
+  close();
+}
+
+TEST_F(CheckpointTest, ADamagedOneIsNotUsed) {
+  Texts expected;
+  open(1'000'000);
+  work(1, 3000, 1000, expected);
+  close();
+  std::vector<std::byte> good = device->medium(1, 100);
+  uint64_t segment = 0, damaged = 0;
+  for (uint64_t at = kSegmentsOffset; at < good.size(); at += 1 << 20) {
+    SegmentHeader header;
+    memcpy(&header, &good[at], sizeof header);
+    if (header.state == SegmentState::kCheckpoint) segment = at;
+  }
+  ASSERT_NE(segment, 0u);
+  std::mt19937_64 random(5);
+  for (int i = 0; i < 40; ++i) {
+    std::vector<std::byte> medium = good;
+    // Of its tables and its end, which take this much here.
+    medium[segment + 512 + random() % 14'000] ^= static_cast<std::byte>(1 << random() % 8);
+    device->close();
+    device = new CutDevice(std::move(medium), 0);
+    open(1'000'000);
+    damaged += store->recovery().checkpoint == 0;
+    expect_all(expected, 1000);
+    close();
+  }
+  EXPECT_GT(damaged, 20u) << "but for bytes of zeros that fill up pieces";
+}
+
+// Pieces that lie in segments which the checkpoint knows lose their head in one that is replayed.
+TEST_F(CheckpointTest, PiecesOfItEndWithTheirHeads) {
+  const std::string large(3'000'000, 'l');
+  open(1'000'000);
+  const uint64_t empty = live_bytes();
+  for (const char* key : {"replaced", "removed", "kept"}) ASSERT_TRUE(session.put(key, bytes_of(large)));
+  close();
+  open(1'000'000);
+  ASSERT_NE(store->recovery().checkpoint, 0u);
+  ASSERT_TRUE(session.put("replaced", bytes_of("small")));
+  ASSERT_TRUE(session.remove("removed"));
+  cut(100);
+  open(1'000'000);
+  EXPECT_NE(store->recovery().checkpoint, 0u);
+  EXPECT_GT(store->recovery().headless_pieces, 20u);
+  auto found = session.get("kept");
+  ASSERT_TRUE(found && found->found());
+  EXPECT_TRUE(whole_value(session, *found) == large);
+  ASSERT_TRUE(session.remove("kept"));
+  ASSERT_TRUE(session.remove("replaced"));
+  found = Found();
+  EXPECT_EQ(live_bytes(), empty);
+  close();
+}
+
+}  // namespace
+}  // namespace kv

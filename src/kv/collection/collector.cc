@@ -1,0 +1,240 @@
+#include "kv/collection/collector.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/ids.h"
+#include "base/log.h"
+#include "kv/media/clock.h"
+#include "sys/memory.h"
+
+namespace kv {
+namespace {
+
+constexpr uint64_t kBufferBytes = 2 << 20;  // more than any record
+// A start looks at so many records in some 0.1 s.
+constexpr uint64_t kReplayedMin = 1 << 18;
+
+base::Expected<std::span<std::byte>> memory_of(uint64_t bytes) {
+  auto memory = sys::map_anonymous(bytes, "collection in a store");
+  if (!memory) return std::unexpected(memory.error());
+  return std::span(reinterpret_cast<std::byte*>(*memory), bytes);
+}
+
+}  // namespace
+
+base::Expected<void> Collector::open(const Parts& parts, uint64_t checkpoint_records,
+                                     const RecoveredStore& recovered) {
+  device_ = parts.device;
+  identity_ = parts.identity;
+  index_ = parts.index;
+  log_ = parts.log;
+  readers_ = parts.readers;
+  large_values_ = parts.large_values;
+  snapshots_ = parts.snapshots;
+  checkpointer_.open(*identity_, *index_, *log_, *parts.changes, *large_values_, recovered.last_checkpoint,
+                     recovered.checkpoint_segments);
+  checkpoint_records_ = checkpoint_records;
+  takes_checkpoints_ = recovered.report.has_read_all();
+  // What had to be replayed is to be in the next one.
+  const uint64_t replayed = std::min(recovered.report.replayed_records, log_->last_sequence());
+  checkpoint_sequence_ = log_->last_sequence() - replayed;
+  // Recovery may have found some.
+  to_settle_ = static_cast<uint32_t>(log_->counts().emptied_segments);
+  const Geometry& geometry = identity_->geometry;
+  if (auto opened = channel_.open_for_threads(*device_, kDepth); !opened) return opened;
+  channel_.counts_as(IoFor::kCollection);
+  const uint64_t most = uint64_t{summary_grains(geometry, geometry.segment_grains())} * geometry.grain_bytes;
+  for (auto [to, bytes] : {std::pair(&summary_, most),
+                           {&written_, kBufferBytes},
+                           {&pieces_[0].memory, kBufferBytes},
+                           {&pieces_[1].memory, kBufferBytes}}) {
+    auto memory = memory_of(bytes);
+    if (!memory) return std::unexpected(memory.error());
+    *to = *memory;
+  }
+  return {};
+}
+
+void Collector::close() {
+  for (auto* memory : {&summary_, &written_, &pieces_[0].memory, &pieces_[1].memory})
+    if (!memory->empty()) sys::unmap(memory->data(), memory->size());
+  channel_.close();
+}
+
+Collector::Failure Collector::step(bool& did) {
+  did = false;
+  for (Pieces pieces; large_values_->take_removed(pieces);)
+    if (const int error = release_pieces(pieces); error != 0) {
+      large_values_->remove(pieces);
+      return {.error = error};
+    }
+  const Log::Need need = log_->need();
+  const bool collects = need.collects || wants_all_.load(std::memory_order_relaxed);
+  uint32_t victim = Log::kNone;
+  if (need.is_over_limit) victim = log_->choose_victim(now_ms());
+  if (victim == Log::kNone && collects) victim = log_->choose_victim(0);
+  if (victim != Log::kNone && is_in_vain()) victim = Log::kNone;
+  if (victim != Log::kNone && log_->may_start_victim()) {
+    did = true;
+    if (const int error = empty(victim); error != 0) return {.error = error};
+    if (to_settle_ < Log::kEmptiedMax) return {};
+  }
+  if (to_settle_ > 0) {
+    did = true;
+    return settle();
+  }
+  if (victim == Log::kNone && need.collects) {
+    if (const Log::Room why = log_->would_refuse();
+        why != Log::Room::kDone && snapshots_->cancel_oldest(why)) {
+      did = true;
+      victims_looked_at_ = 0;
+      gained_grains_ = 0;
+    } else {
+      log_->tell_waiting();
+    }
+  }
+  if (takes_checkpoints_ && !need.collects &&
+      log_->last_sequence() - checkpoint_sequence_ >= checkpoint_interval() && !log_->has_failed())
+    did = take_checkpoint();
+  return {.error = log_->flush_error(), .is_of_flush = log_->flush_error() != 0};
+}
+
+uint64_t Collector::checkpoint_interval() const {
+  if (checkpoint_records_ != 0) return checkpoint_records_;
+  if (log_->last_sequence() - checkpoint_sequence_ < kReplayedMin) return kReplayedMin;
+  return std::max(kReplayedMin, index_->counts().entries / 2);
+}
+
+// Returns whether there is something to settle.
+bool Collector::take_checkpoint() {
+  const uint64_t sequence = log_->last_sequence();
+  channel_.counts_as(IoFor::kCheckpoints);
+  const Checkpointer::Taken taken = checkpointer_.take(channel_);
+  channel_.counts_as(IoFor::kCollection);
+  checkpoint_sequence_ = sequence;
+  if (taken == Checkpointer::Taken::kDone) {
+    counts_.checkpoints.fetch_add(1, std::memory_order_relaxed);
+    counts_.checkpoint_bytes.fetch_add(checkpointer_.bytes(), std::memory_order_relaxed);
+  } else {
+    // Later, and sooner than after a good one.
+    checkpoint_sequence_ -= std::min(sequence, checkpoint_interval() / 2);
+  }
+  if (taken == Checkpointer::Taken::kFailed)
+    base::log("store: ", device_->name(),
+              " has no new checkpoint: ", base::error_name(checkpointer_.error()));
+  if (taken != Checkpointer::Taken::kNotNow) ++to_settle_;
+  return taken != Checkpointer::Taken::kNotNow;
+}
+
+void Collector::end() {
+  for (Pieces pieces; large_values_->take_removed(pieces);)
+    if (release_pieces(pieces) != 0) return;
+  const bool is_due = checkpoint_records_ != 0 || log_->sealed_records() >= kReplayedMin / 4;
+  if (!takes_checkpoints_ || !is_due || log_->last_sequence() == checkpoint_sequence_) return;
+  take_checkpoint();
+  static_cast<void>(log_->give_back(channel_));
+}
+
+// All segments have been collected twice, and all that together has not gained one. Nothing but a change will.
+bool Collector::is_in_vain() {
+  const uint32_t all = log_->segment_count();
+  if (victims_looked_at_ < 2 * all) return false;
+  const bool in_vain = gained_grains_ < identity_->geometry.segment_grains();
+  victims_looked_at_ = 0;
+  gained_grains_ = 0;
+  return in_vain;
+}
+
+int Collector::release_pieces(const Pieces& pieces) {
+  const Geometry& geometry = identity_->geometry;
+  for (uint64_t number = 0; number < pieces.of.count(); ++number) {
+    const PieceKey key = {.head = pieces.head, .sequence = pieces.of.sequence, .number = number};
+    const KeyHash hash = hash_piece(identity_->secret, key);
+    Index::Candidates all;
+    const size_t count = index_->find_all(hash.low, all);
+    for (size_t i = 0; i < count; ++i) {
+      const std::span head = written_.first(geometry.grain_bytes);
+      const int error = channel_.read(geometry.offset_of(all[i].address), head);
+      if (is_of_medium(error)) continue;  // it stays, as one that is damaged
+      if (error != 0) return error;
+      const uint64_t generation =
+          log_->segment(geometry.segment_of(all[i].address)).generation.load(std::memory_order_relaxed);
+      Record record;
+      if (read_record(identity_->secret, generation, head, record) == Reading::kDamaged ||
+          record.header.kind() != RecordKind::kPiece || record.key != key.text())
+        continue;
+      const auto tell = [&](const Location& old) { snapshots_->removed(hash, old.address); };
+      if (index_->remove(hash.low, all[i].address, tell)) log_->release(all[i].address, all[i].size);
+    }
+  }
+  return 0;
+}
+
+Collector::Failure Collector::settle() {
+  int error = log_->flush(channel_);
+  if (error == 0) {
+    readers_->wait();
+    error = log_->give_back(channel_);
+  }
+  if (error == 0) to_settle_ = 0;
+  return {.error = error, .is_of_flush = error != 0 && log_->flush_error() != 0};
+}
+
+// 0 when it is EMPTIED, or found to be damaged; else an errno value: it is as it was, but for what has been moved.
+int Collector::empty(uint32_t victim) {
+  Segment& segment = log_->segment(victim);
+  // Pairs with the release in Log::release().
+  const uint64_t all = log_->usable_grains(0), live = segment.live_grains.load(std::memory_order_acquire);
+  uint64_t to_grant = all > live ? all - live : 0;
+  bool is_damaged = false;
+  tombstones_.clear();
+  if (live > 0) {
+    SegmentFooter footer;
+    std::span<const SummaryEntry> entries;
+    const int error = read_summary(victim, footer, entries);
+    if (error != 0 && error != EBADMSG && ++segment.failed_reads < kReadTries) return error;
+    is_damaged = error != 0;
+    list_live(victim, entries);
+    const uint64_t damaged_before = counts_.damaged_records.load(std::memory_order_relaxed);
+    Piece *piece = &pieces_[0], *next = &pieces_[1];
+    plan(0, *piece);
+    static_cast<void>(transfer({}, *piece));
+    for (; piece->first < live_.size(); std::swap(piece, next)) {
+      plan(piece->end, *next);
+      const uint64_t part = to_grant * (piece->end - piece->first) / (live_.size() - piece->first);
+      if (const int moved = move(victim, footer, *piece, *next); moved != 0) return moved;
+      log_->grant(part);
+      to_grant -= part;
+    }
+    is_damaged = is_damaged || counts_.damaged_records.load(std::memory_order_relaxed) != damaged_before;
+  }
+  if (is_kept(victim)) return 0;
+  // Not before: a victim that is left for an error is begun anew.
+  for (const Move& move : tombstones_) log_->release_tombstone(move.old_address, move.from.grains);
+  if (is_damaged) {
+    segment.is_damaged = true;
+    base::log("store: ", device_->name(), " has damaged records in segment ", victim,
+              ", which is left as it is; spillway check says which");
+    return 0;
+  }
+  counts_.victims.fetch_add(1, std::memory_order_relaxed);
+  ++victims_looked_at_;
+  if (segment.used_grains - 1 > live) gained_grains_ += segment.used_grains - 1 - live;
+  ++to_settle_;
+  log_->emptied(victim);
+  log_->grant(to_grant);
+  return 0;
+}
+
+// Has a snapshot kept something of it? REQUIRES: nothing in it is live, as far as could be.
+bool Collector::is_kept(uint32_t victim) {
+  // Pairs with the release in Snapshots::give_back(). What was kept before the index changed is seen by who has found that change.
+  const auto keeps = [&] { return log_->segment(victim).keeps.load(std::memory_order_acquire); };
+  if (keeps() == 0) return false;
+  while (!log_->may_leave_victim() && keeps() != 0 && snapshots_->cancel_oldest(Log::Room::kWait)) {
+  }
+  return keeps() != 0;
+}
+
+}  // namespace kv

@@ -1,0 +1,159 @@
+// Collector: makes room. Takes sealed segments of which little is live, writes what is live again elsewhere, and gives them back.
+// (papers/udepot.txt, section 4.1; who is chosen: Log::choose_victim)
+//
+//  1 a victim's summary says what it holds; what the index still knows by its address there is live, and so are tombstones
+//  2 live records are read, many in one Io and several Ios at a time, and checked: what is damaged stays where it is, and its segment too
+//  3 they are written to the collector's stream, with their sequences, as runs; the next are read meanwhile
+//  4 the index learns of each new address if it still knows the old one; else the copy is void
+//  5 victims are settled a few at a time: a flush, so that the copies are on the medium for good; a wait for those who may still read the
+//    old ones; free headers, a flush (Log::give_back)
+//  6 after each piece of the work writers that are paced are granted its share of what the victim will gain
+//
+// What has expired leaves the index and becomes a tombstone of the same sequence: an older copy must not come back after a crash.
+// A tombstone ends when nothing on the medium can be older than what it removed: every segment but the victim has a higher
+// generation than any had when the tombstone's own was sealed.
+//
+// Pieces of values that are gone leave the index first of all (large_values.h). A victim of which a snapshot has kept something meanwhile
+// stays as it is (snapshots.h). When nothing else is to be done a checkpoint may be due (checkpoint.h).
+//
+// Thread contract: one thread, the store's collector.
+#pragma once
+#include <atomic>
+#include <vector>
+
+#include "kv/collection/checkpoint.h"
+#include "kv/collection/large_values.h"
+#include "kv/collection/readers.h"
+#include "kv/collection/snapshots.h"
+#include "kv/index/index.h"
+#include "kv/log/log.h"
+#include "kv/recovery/recovery.h"
+
+namespace kv {
+
+struct CollectorCounts {
+  std::atomic<uint64_t> victims{0};
+  std::atomic<uint64_t> moved_records{0};
+  std::atomic<uint64_t> moved_bytes{0};
+  std::atomic<uint64_t> read_bytes{0};
+  std::atomic<uint64_t> expired_records{0};
+  std::atomic<uint64_t> ended_tombstones{0};
+  std::atomic<uint64_t> damaged_records{0};
+  std::atomic<uint64_t> checkpoints{0};
+  std::atomic<uint64_t> checkpoint_bytes{0};
+};
+
+class Collector {
+ public:
+  Collector() = default;
+  Collector(const Collector&) = delete;
+  Collector& operator=(const Collector&) = delete;
+
+  // Of the store; all outlive it.
+  struct Parts {
+    storage::Device* device = nullptr;
+    const Identity* identity = nullptr;
+    Index* index = nullptr;
+    Log* log = nullptr;
+    Readers* readers = nullptr;
+    Readers* changes = nullptr;  // those who have a sequence, until the index knows of it
+    LargeValues* large_values = nullptr;
+    Snapshots* snapshots = nullptr;
+  };
+  // Errors: ENOMEM, EMFILE.
+  base::Expected<void> open(const Parts& parts, uint64_t checkpoint_records, const RecoveredStore& recovered);
+  void close();
+
+  struct Failure {
+    int error = 0;             // an errno value; 0: none
+    bool is_of_flush = false;  // what has been written may be lost
+  };
+  // A victim, or what there is to settle. `did`: there may be more to do at once.
+  Failure step(bool& did);
+  // At the end of a store whose log is sealed: a checkpoint, if a start would take long without. REQUIRES: the thread has ended.
+  void end();
+  // Victims for as long as any would gain something.
+  void wants_all(bool wants) { wants_all_.store(wants, std::memory_order_relaxed); }
+
+  const CollectorCounts& counts() const { return counts_; }
+  const Channel& channel() const { return channel_; }
+
+ private:
+  // A record on its way.
+  struct Move {
+    SummaryEntry from;
+    uint64_t old_address = 0;
+    uint32_t old_size = 0;  // size_code
+    uint64_t read_offset = 0;
+    Extent to;
+    uint32_t grains = 0;
+    uint64_t expiry = 0;
+    RecordKind kind = RecordKind::kValue;  // there
+    PiecesOf pieces;                       // of a head that has expired
+  };
+  struct Run {
+    uint64_t offset_bytes = 0;  // on the device
+    uint64_t at = 0;            // in memory
+    uint64_t bytes = 0;
+  };
+  // Some of live_, which are read together.
+  struct Piece {
+    size_t first = 0, end = 0;
+    std::vector<Run> runs;
+    std::span<std::byte> memory;
+    int error = 0;  // of reading it
+  };
+
+  // Others' small requests wait behind no more than this, kDepth times.
+  static constexpr uint64_t kIoBytes = 128 << 10;
+  static constexpr size_t kDepth = 8;
+  static constexpr size_t kGentleDepth = 2;  // instead, while nobody waits for room
+  // Moved at a time, and writers that are paced are granted their part: they wait for no more than this. While one piece is written the
+  // next is read.
+  static constexpr uint64_t kPieceBytes = kDepth / 2 * kIoBytes;
+  static constexpr uint8_t kReadTries = 3;
+
+  int empty(uint32_t victim);
+  int read_summary(uint32_t victim, SegmentFooter& footer, std::span<const SummaryEntry>& entries);
+  void list_live(uint32_t victim, std::span<const SummaryEntry> entries);
+  void plan(size_t first, Piece& piece);
+  int move(uint32_t victim, const SegmentFooter& footer, const Piece& piece, Piece& next);
+  bool check(uint32_t victim, const SegmentFooter& footer, uint64_t oldest, std::span<const std::byte> bytes,
+             Move& move, bool& ends);
+  int write(const Piece& piece, std::span<Move> moves, Piece& next);
+  void install(std::span<const Move> moves);
+  int transfer(std::span<const Run> writes, Piece& reads);
+  bool is_in_vain();
+  int release_pieces(const Pieces& pieces);
+  bool is_kept(uint32_t victim);
+  Failure settle();
+
+  uint64_t checkpoint_interval() const;
+  bool take_checkpoint();
+
+  storage::Device* device_ = nullptr;
+  const Identity* identity_ = nullptr;
+  Index* index_ = nullptr;
+  Log* log_ = nullptr;
+  Readers* readers_ = nullptr;
+  LargeValues* large_values_ = nullptr;
+  Snapshots* snapshots_ = nullptr;
+  Checkpointer checkpointer_;
+  uint64_t checkpoint_records_ = 0;   // StoreOptions'
+  bool takes_checkpoints_ = true;     // has all been read that a later start might read?
+  uint64_t checkpoint_sequence_ = 0;  // when the last one was taken, or tried
+  Channel channel_;
+  std::span<std::byte> summary_;  // memory for the largest
+  Piece pieces_[2];
+  std::span<std::byte> written_;
+  std::vector<Move> live_;
+  std::vector<Move> tombstones_;  // of the victim, that have ended or are elsewhere; released with it
+  std::vector<Run> writes_;
+  uint32_t to_settle_ = 0;
+  uint32_t victims_looked_at_ = 0;  // and what they gained, since is_in_vain() last said
+  uint64_t gained_grains_ = 0;
+  std::atomic<bool> wants_all_{false};
+  CollectorCounts counts_;
+};
+
+}  // namespace kv

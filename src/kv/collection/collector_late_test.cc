@@ -1,0 +1,163 @@
+// A relocation that comes too late: its record is removed while the collector reads it. The copy is younger, by its segment's generation,
+// than the tombstone's segment, and a start after a crash would believe it. One thread does all, the device calls it back.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "kv/collection/collector.h"
+#include "kv/index/entry.h"
+#include "kv/testing/medium_device.h"
+#include "kv/testing/test_identity.h"
+
+namespace kv {
+namespace {
+
+// A device in memory that calls a function before it reads a byte, once.
+class CallingDevice final : public MediumDevice {
+ public:
+  using MediumDevice::MediumDevice;
+  void call_at_read(uint64_t offset, std::function<void()> call) {
+    offset_ = offset;
+    call_ = std::move(call);
+  }
+
+ private:
+  void before(const storage::Io& io) override {
+    const bool reads = io.operation == storage::Operation::kRead;
+    if (reads && call_ && io.offset_bytes <= offset_ && offset_ < io.offset_bytes + io.length_bytes)
+      std::exchange(call_, nullptr)();
+  }
+
+  uint64_t offset_ = 0;
+  std::function<void()> call_;
+};
+
+class CollectorLateTest : public testing::Test {
+ protected:
+  static constexpr uint32_t kSegments = 16;
+
+  CollectorLateTest() {
+    device = new CallingDevice(std::vector<std::byte>(identity.geometry.capacity_bytes));
+    EXPECT_TRUE(log.open(identity, 1));
+    // Of a new store: headers that say so.
+    auto recovered = recover(*device, identity, log, index);
+    EXPECT_TRUE(recovered);
+    snapshots.open(log, large_values, identity.geometry);
+    EXPECT_TRUE(channel.open_for_threads(*device));
+    EXPECT_TRUE(collector.open({.device = device,
+                                .identity = &identity,
+                                .index = index,
+                                .log = &log,
+                                .readers = &readers,
+                                .changes = &changes,
+                                .large_values = &large_values,
+                                .snapshots = &snapshots},
+                               0, *recovered));
+    keep();
+  }
+  ~CollectorLateTest() override {
+    collector.close();
+    channel.close();
+    index->close();
+    log.close();
+    device->close();
+  }
+  void keep() {
+    for (bool did = true; did;) ASSERT_EQ(log.keep(channel, did), 0);
+  }
+  // What has been written is sealed, and there are segments for more.
+  void seal() {
+    ASSERT_EQ(log.seal_all(channel), 0);
+    keep();
+  }
+  Extent write(const std::string& key, RecordKind kind) {
+    const uint64_t sequence = with_kind(log.next_sequence(), kind);
+    Log::Request request = {.grains = 1,
+                            .entry = {.hash = hash_key(identity.secret, key), .sequence_and_kind = sequence}};
+    Extent extent;
+    EXPECT_EQ(log.allocate(request, extent), Log::Room::kDone);
+    alignas(512) std::byte record[512] = {};
+    write_record(identity.secret,
+                 {.generation = extent.generation, .sequence_and_kind = sequence, .expiry_and_key = 0}, key,
+                 0, record);
+    EXPECT_EQ(channel.write(identity.geometry.offset_of(extent.address), record), 0);
+    return extent;
+  }
+  Extent put(const std::string& key) {
+    const Extent extent = write(key, RecordKind::kValue);
+    EXPECT_EQ(index->insert(hash_key(identity.secret, key).low, extent.address, size_code::of(1), {}),
+              Index::Inserted::kDone);
+    log.finish(extent, true);
+    return extent;
+  }
+  // Returns the tombstone.
+  Extent remove(const std::string& key, uint64_t address) {
+    const Extent extent = write(key, RecordKind::kTombstone);
+    EXPECT_TRUE(index->remove(hash_key(identity.secret, key).low, address));
+    log.release(address, size_code::of(1));
+    log.finish(extent, true);
+    return extent;
+  }
+  Segment::State state_of(const Extent& extent) { return log.segment(extent.segment).state.load(); }
+  // One victim, and then it is given back.
+  void collect() {
+    bool did = false;
+    collector.wants_all(true);
+    ASSERT_EQ(collector.step(did).error, 0);
+    collector.wants_all(false);
+    ASSERT_EQ(collector.step(did).error, 0);
+    ASSERT_EQ(log.counts().emptied_segments, 0u);
+  }
+  // Is the key there after a crash?
+  bool is_there_again(const std::string& key) {
+    auto* const again = new CallingDevice(device->medium());
+    Log other_log;
+    Index* other_index = nullptr;
+    EXPECT_TRUE(other_log.open(identity, 1));
+    EXPECT_TRUE(recover(*again, identity, other_log, other_index));
+    const bool is_there = other_index->find(hash_key(identity.secret, key).low).found;
+    other_index->close();
+    other_log.close();
+    again->close();
+    return is_there;
+  }
+
+  Identity identity = test_identity(kSegments);
+  CallingDevice* device;
+  Log log;
+  Index* index = nullptr;
+  Readers readers, changes;
+  LargeValues large_values;
+  Snapshots snapshots;
+  Channel channel;
+  Collector collector;
+};
+
+TEST_F(CollectorLateTest, ItsTombstoneStaysUntilTheCopysSegmentIsSealed) {
+  const Extent value = put("key");
+  seal();
+  Extent tombstone;
+  device->call_at_read(identity.geometry.offset_of(value.address), [&] {
+    tombstone = remove("key", value.address);
+    seal();
+  });
+  collect();
+  ASSERT_EQ(state_of(tombstone), Segment::State::kSealed) << "in the middle of that";
+  ASSERT_EQ(collector.counts().moved_records, 1u);
+  // Nothing that is older than the tombstone's segment has a lower generation any more.
+  collect();
+  EXPECT_LE(state_of(tombstone), Segment::State::kReady);
+  EXPECT_EQ(collector.counts().ended_tombstones, 0u);
+  EXPECT_FALSE(is_there_again("key"));
+  // The copy is void for good, and nothing is to be hidden.
+  seal();
+  collect();
+  EXPECT_EQ(collector.counts().ended_tombstones, 1u);
+  EXPECT_EQ(log.counts().tombstone_bytes, 0u);
+  EXPECT_FALSE(is_there_again("key"));
+}
+
+}  // namespace
+}  // namespace kv

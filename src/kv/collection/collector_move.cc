@@ -1,0 +1,239 @@
+// The collector's steps 1 to 4: what is live in a victim goes elsewhere.
+#include <algorithm>
+
+#include "kv/collection/collector.h"
+#include "kv/index/entry.h"
+#include "kv/media/clock.h"
+
+namespace kv {
+namespace {
+
+constexpr uint64_t kGapBytes = 16 << 10;  // what is read and not needed rather than read in two
+
+}  // namespace
+
+// 0, or an errno value: EBADMSG when it is damaged.
+int Collector::read_summary(uint32_t victim, SegmentFooter& footer, std::span<const SummaryEntry>& entries) {
+  const Geometry& geometry = identity_->geometry;
+  const uint64_t end = geometry.segment_offset(victim) + geometry.segment_bytes;
+  const std::span last = summary_.first(geometry.grain_bytes);
+  if (const int error = channel_.read(end - last.size(), last); error != 0) return error;
+  const uint64_t generation = log_->segment(victim).generation.load(std::memory_order_relaxed);
+  if (!read_footer(*identity_, generation, last, footer)) return EBADMSG;
+  const std::span all =
+      summary_.first(uint64_t{summary_grains(geometry, footer.entry_count)} * geometry.grain_bytes);
+  if (const int error = channel_.read(end - all.size(), all); error != 0) return error;
+  entries = kv::read_summary(*identity_, footer, all);
+  return entries.size() == footer.entry_count ? 0 : EBADMSG;
+}
+
+void Collector::list_live(uint32_t victim, std::span<const SummaryEntry> entries) {
+  live_.clear();
+  for (const SummaryEntry& entry : entries) {
+    Move move;
+    move.from = entry;
+    move.kind = entry.kind();
+    move.old_address = identity_->geometry.address(victim, entry.grain);
+    if (entry.kind() == RecordKind::kVoid) continue;
+    if (entry.kind() == RecordKind::kTombstone) {
+      live_.push_back(move);
+      continue;
+    }
+    Index::Candidates all;
+    const size_t count = index_->find_all(entry.hash.low, all);
+    for (size_t i = 0; i < count; ++i) {
+      if (all[i].address != move.old_address) continue;
+      move.old_size = all[i].size;
+      live_.push_back(move);
+    }
+  }
+}
+
+// What is read from `first` on: kPieceBytes at most, or one record; nothing behind the last.
+void Collector::plan(size_t first, Piece& piece) {
+  const uint64_t grain_bytes = identity_->geometry.grain_bytes;
+  std::vector<Run>& runs = piece.runs;
+  uint64_t used = 0;
+  runs.clear();
+  size_t i = first;
+  for (; i < live_.size(); ++i) {
+    Move& move = live_[i];
+    const uint64_t offset = identity_->geometry.offset_of(move.old_address);
+    const uint64_t bytes = move.from.grains * grain_bytes;
+    Run* run = runs.empty() ? nullptr : &runs.back();
+    const uint64_t gap = run != nullptr ? offset - (run->offset_bytes + run->bytes) : 0;
+    if (run == nullptr || gap > kGapBytes || run->bytes + gap + bytes > kIoBytes) {
+      if (used != 0 && used + bytes > kPieceBytes) break;
+      runs.push_back({.offset_bytes = offset, .at = used, .bytes = 0});
+      run = &runs.back();
+    } else {
+      if (used + gap + bytes > kPieceBytes) break;
+      run->bytes += gap;
+      used += gap;
+    }
+    move.read_offset = used;
+    run->bytes += bytes;
+    used += bytes;
+  }
+  piece.first = first;
+  piece.end = i;
+}
+
+// Writes from written_, and reads of a piece, all at a time. 0, or the first error of a write; the piece has its own.
+int Collector::transfer(std::span<const Run> writes, Piece& reads) {
+  std::vector<storage::Io> ios(writes.size() + reads.runs.size());
+  std::vector<iovec> memory(ios.size());
+  std::vector<storage::Io*> batch;
+  const auto add = [&](storage::Operation operation, const Run& run, std::span<std::byte> bytes) {
+    const size_t i = batch.size();
+    memory[i] = {bytes.data() + run.at, run.bytes};
+    ios[i].operation = operation;
+    ios[i].offset_bytes = run.offset_bytes;
+    ios[i].segments = &memory[i];
+    ios[i].segment_count = 1;
+    ios[i].length_bytes = run.bytes;
+    batch.push_back(&ios[i]);
+  };
+  for (const Run& run : writes) add(storage::Operation::kWrite, run, written_);
+  for (const Run& run : reads.runs) add(storage::Operation::kRead, run, reads.memory);
+  for (std::span<storage::Io*> left = batch; !left.empty();) {
+    const size_t together = std::min(left.size(), log_->is_awaited() ? kDepth : kGentleDepth);
+    channel_.run(left.first(together));
+    left = left.subspan(together);
+  }
+  int error = 0;
+  reads.error = 0;
+  for (const storage::Io& io : ios) {
+    int& first = io.operation == storage::Operation::kWrite ? error : reads.error;
+    if (!io.whole() && first == 0) first = io.error != 0 ? io.error : EIO;
+  }
+  return error;
+}
+
+// Of a piece that has been read, while the next one is. 0, or an errno value: the piece was not moved.
+int Collector::move(uint32_t victim, const SegmentFooter& footer, const Piece& piece, Piece& next) {
+  const std::span moves = std::span(live_).subspan(piece.first, piece.end - piece.first);
+  // What the medium cannot read, again and again, cannot be moved.
+  if (piece.error != 0) {
+    if (++log_->segment(victim).failed_reads < kReadTries) return piece.error;
+    counts_.damaged_records.fetch_add(moves.size(), std::memory_order_relaxed);
+    return transfer({}, next);
+  }
+  for (const Run& run : piece.runs) counts_.read_bytes.fetch_add(run.bytes, std::memory_order_relaxed);
+  const uint64_t oldest = log_->oldest_generation(victim);
+  size_t kept = 0;
+  for (Move& move : moves) {
+    bool ends = false;
+    const std::span bytes =
+        piece.memory.subspan(move.read_offset, move.from.grains * uint64_t{identity_->geometry.grain_bytes});
+    if (!check(victim, footer, oldest, bytes, move, ends)) {
+      counts_.damaged_records.fetch_add(1, std::memory_order_relaxed);
+    } else if (ends) {
+      tombstones_.push_back(move);
+      gained_grains_ += move.from.grains;
+      counts_.ended_tombstones.fetch_add(1, std::memory_order_relaxed);
+    } else {
+      moves[kept++] = move;
+    }
+  }
+  return write(piece, moves.first(kept), next);
+}
+
+// Is the record what the summary says? Then what becomes of it: `ends` is a tombstone that nobody needs.
+bool Collector::check(uint32_t victim, const SegmentFooter& footer, uint64_t oldest,
+                      std::span<const std::byte> bytes, Move& move, bool& ends) {
+  const uint64_t generation = log_->segment(victim).generation.load(std::memory_order_relaxed);
+  Record record;
+  if (read_record(identity_->secret, generation, bytes, record) != Reading::kWhole ||
+      hash_record(identity_->secret, record) != move.from.hash ||
+      record.header.sequence_and_kind != move.from.sequence_and_kind)
+    return false;
+  move.grains = move.from.grains;
+  move.expiry = record.header.expiry();
+  if (move.kind == RecordKind::kTombstone) {
+    // Of a first move.
+    if (move.expiry == 0) move.expiry = footer.sealed_generation;
+    ends = move.expiry < oldest;
+  } else if (has_expired(record.header)) {
+    if (record.value.size() == sizeof move.pieces)
+      memcpy(&move.pieces, record.value.data(), sizeof move.pieces);
+    move.kind = RecordKind::kTombstone;
+    move.expiry = log_->taken_generation();
+    move.grains =
+        static_cast<uint32_t>(identity_->geometry.grains(record_bytes(record.header.key_bytes(), 0)));
+  }
+  return true;
+}
+
+// Steps 3 and 4.
+int Collector::write(const Piece& piece, std::span<Move> moves, Piece& next) {
+  const uint64_t grain_bytes = identity_->geometry.grain_bytes;
+  uint64_t used = 0;
+  writes_.clear();
+  for (Move& move : moves) {
+    Log::Request request = {
+        .stream = log_->relocation_stream(),
+        .grains = move.grains,
+        .entry = {.hash = move.from.hash, .sequence_and_kind = with_kind(move.from.sequence(), move.kind)},
+        .expiry = move.kind == RecordKind::kTombstone ? 0 : move.expiry};
+    for (;;) {
+      const uint64_t seen = log_->room_changes();
+      const Log::Room room = log_->allocate(request, move.to);
+      if (room == Log::Room::kDone) break;
+      if (!log_->wait_for_room(seen, room, request)) {
+        for (const Move& earlier : moves.first(static_cast<size_t>(&move - moves.data())))
+          log_->finish(earlier.to, false);
+        return ENOSPC;
+      }
+    }
+    const uint64_t bytes = move.grains * grain_bytes;
+    const std::span to = written_.subspan(used, bytes);
+    memcpy(to.data(), piece.memory.data() + move.read_offset, bytes);
+    move_record(identity_->secret, move.to.generation, move.kind, move.expiry, to);
+    const uint64_t offset = identity_->geometry.offset_of(move.to.address);
+    if (writes_.empty() || writes_.back().offset_bytes + writes_.back().bytes != offset ||
+        writes_.back().bytes + bytes > kIoBytes)
+      writes_.push_back({.offset_bytes = offset, .at = used, .bytes = 0});
+    writes_.back().bytes += bytes;
+    used += bytes;
+  }
+  const int error = transfer(writes_, next);
+  if (error != 0) {
+    for (const Move& move : moves) log_->finish(move.to, false);
+    return error;
+  }
+  counts_.moved_bytes.fetch_add(used, std::memory_order_relaxed);
+  install(moves);
+  return 0;
+}
+
+void Collector::install(std::span<const Move> moves) {
+  for (const Move& move : moves) {
+    const bool was_tombstone = move.from.kind() == RecordKind::kTombstone;
+    bool done = was_tombstone;
+    const auto tell = [&](const Location& old) {
+      const bool is_gone = move.kind == RecordKind::kTombstone;
+      snapshots_->moved(move.from.hash, move.old_address,
+                        {.address = move.to.address, .size = old.size, .found = !is_gone});
+    };
+    if (was_tombstone)
+      tombstones_.push_back(move);
+    else if (move.kind == RecordKind::kTombstone)
+      done = index_->remove(move.from.hash.low, move.old_address, tell);
+    else
+      done = index_->replace(move.from.hash.low, move.old_address, move.to.address, move.old_size, tell);
+    if (done && !was_tombstone) {
+      log_->release(move.old_address, move.old_size);
+      if (move.kind == RecordKind::kTombstone)
+        counts_.expired_records.fetch_add(1, std::memory_order_relaxed);
+      if (move.kind == RecordKind::kTombstone && move.from.kind() == RecordKind::kHead)
+        large_values_->remove({.head = move.from.hash, .of = move.pieces});
+    }
+    // Somebody has changed the key meanwhile. If that was a removal, its tombstone may end before this copy does.
+    if (!done) log_->segment(move.to.segment).has_old_copies.store(true, std::memory_order_relaxed);
+    log_->finish(move.to, done);
+    counts_.moved_records.fetch_add(1, std::memory_order_relaxed);
+  }
+}
+
+}  // namespace kv

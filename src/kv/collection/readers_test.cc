@@ -1,0 +1,90 @@
+#include "kv/collection/readers.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <thread>
+
+#include "kv/testing/gate_device.h"
+#include "kv/testing/test_store.h"
+
+namespace kv {
+namespace {
+
+// Others write the medium over and over, as far as they may, while a read that has asked the index is slow.
+TEST(ReadersTest, WhatASlowReaderReadsIsNotWrittenOver) {
+  auto* const device = new GateDevice(17 << 20);
+  ASSERT_TRUE(Store::make(*device, {.segment_bytes = 1 << 20}));
+  Store* const store = *Store::open(*device, {.durability = Durability::kNone, .stream_count = 1});
+  Session session;
+  ASSERT_TRUE(session.open(*store));
+  const std::string old(3000, 'o');
+  ASSERT_TRUE(session.put("key", bytes_of(old)));
+
+  std::thread reader([&] {
+    Session own;
+    ASSERT_TRUE(own.open(*store));
+    device->hold_next_read();
+    auto found = own.get("key");
+    ASSERT_TRUE(found) << found.error().message;
+    ASSERT_TRUE(found->found());
+    EXPECT_EQ(text_of(found->value()), old);
+    found = Found();
+    own.close();
+  });
+  device->wait_until_held();
+  std::atomic<uint64_t> put_count{0};
+  std::atomic<bool> ends{false};
+  std::thread writer([&] {
+    Session own;
+    ASSERT_TRUE(own.open(*store));
+    const std::string value(30'000, 'n');
+    for (int i = 0; i < 2000 && !ends; ++i, ++put_count)
+      ASSERT_TRUE(own.put(i % 30 == 0 ? "key" : "other" + std::to_string(i % 30), bytes_of(value)));
+    own.close();
+  });
+  // It has written all, or waits for room, which waits for the reader.
+  for (uint64_t seen = ~uint64_t{0}; put_count != 2000 && seen != put_count;) {
+    seen = put_count;
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  }
+  EXPECT_GT(put_count, 100u);
+  ends = true;
+  device->let_through();
+  reader.join();
+  writer.join();
+  session.close();
+  EXPECT_TRUE(store->close());
+  device->close();
+}
+
+// While its head is being read a large value is replaced, and its pieces go: what is found is the value that is there then.
+TEST(ReadersTest, AHeadThatWasReplacedMeanwhileIsNotBelieved) {
+  auto* const device = new GateDevice(17 << 20);
+  ASSERT_TRUE(Store::make(*device, {.segment_bytes = 1 << 20}));
+  Store* const store = *Store::open(*device, {.durability = Durability::kNone, .stream_count = 1});
+  Session session;
+  ASSERT_TRUE(session.open(*store));
+  ASSERT_TRUE(session.put("key", bytes_of(std::string(1'000'000, 'o'))));
+  std::thread reader([&] {
+    Session own;
+    ASSERT_TRUE(own.open(*store));
+    device->hold_next_read();
+    auto found = own.get("key");
+    ASSERT_TRUE(found) << found.error().message;
+    EXPECT_EQ(whole_value(own, *found), "new");
+    found = Found();
+    own.close();
+  });
+  device->wait_until_held();
+  ASSERT_TRUE(session.put("key", bytes_of("new")));
+  while (store->counts().index.entries > 1) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  device->let_through();
+  reader.join();
+  session.close();
+  EXPECT_TRUE(store->close());
+  device->close();
+}
+
+}  // namespace
+}  // namespace kv

@@ -1,0 +1,287 @@
+// Log: the segments of a store, what they hold, and where new records go. (papers/udepot.txt, section 4.1)
+//
+//          prepare               a stream takes it      no room             seal                    emptied
+//   FREE ----------> READY ---------------------> OPEN --------> FULL ----------------> SEALED ----------------> EMPTIED --> FREE
+//        (header, flush)                                      (no writer; flush, summary)  (live records moved, flush)    |
+//                                                                                               give_back: no reader; header, flush
+//   FREE --take_for_checkpoint--> CHECKPOINT --emptied--> EMPTIED
+//   (PREPARING is FREE whose next header, with its generation, is being written)
+//
+// Invariants
+//  1 a READY segment's header, with its generation, is on the medium for good; a FREE one's says that nothing else there counts
+//  2 a record is in a segment's list of entries from its allocation on, and counts as written when its writer has ended well; one that
+//    was not written is listed as kVoid
+//  3 a segment is sealed when all of its writers have ended, which is after the index knows of their records
+//  4 `live` is the grains of the records that the index knows, of those that are being written, and of tombstones, as size codes tell them
+//  5 who asks for room counts as a writer before it looks which segment the stream has, and asks the word that says how full that is (by
+//    a compare-and-swap, which fails once it is closed). Who fills a segment takes it from the stream and closes it before it is
+//    FULL: a segment that anybody could still append to has a writer, and is not sealed
+//  6 what was live in an EMPTIED segment is on the medium for good elsewhere. It is written to only when no reader is left
+//
+// Room. Segments that are free or ready are few on purpose: room that waits there is room that collection cannot gain from. Two of
+// them are kept for the collector itself. Writers wait for room, and are told when there is some or will be none. While there is little they
+// are paced: they may write what the collector's work, piece by piece, is gaining (grant()), a little more of it where more is free than
+// need be and less where the reserve is near; first come, first served. So they are not faster than it for long, nor stopped for a
+// whole segment's time.
+//
+// Writers come from all threads. FREE to READY and FULL to SEALED are the keeper's, one thread; SEALED to FREE is the collector's,
+// another.
+#pragma once
+#include <atomic>
+#include <cstdint>
+
+#include "kv/log/waiter.h"
+#include "kv/media/channel.h"
+#include "kv/media/checkpoint_format.h"
+#include "kv/media/format.h"
+
+namespace kv {
+
+struct Segment {
+  enum class State : uint8_t { kFree, kPreparing, kReady, kOpen, kFull, kSealed, kEmptied, kCheckpoint };
+  std::atomic<State> state{State::kFree};  // changes under the log's lock
+  // It has, or may have, records that are older than tombstones of lower generations: a relocation came too late.
+  std::atomic<bool> has_old_copies{false};
+  bool is_damaged = false;  // it has live records that cannot be moved; the collector's, as the next
+  uint8_t failed_reads = 0;
+  std::atomic<uint64_t> generation{0};
+  std::atomic<uint64_t> live_grains{0};
+  std::atomic<uint32_t> writers{0};
+  std::atomic<uint32_t> keeps{0};    // by snapshots: it is not to be collected (snapshots.h)
+  std::atomic<uint64_t> filling{0};  // how full it is while OPEN (log.cc)
+  // Once FULL.
+  uint32_t used_grains = 0;
+  uint32_t entry_count = 0;
+  SummaryEntry* entries = nullptr;        // each its writer's, and the keeper's once FULL and without writers
+  std::atomic<uint64_t> first_expiry{0};  // as SegmentFooter::first_expiry
+};
+
+// Room for one record.
+struct Extent {
+  uint64_t address = 0;
+  uint64_t generation = 0;
+  uint32_t segment = 0;
+  uint32_t entry = 0;  // its place in the segment's summary
+};
+
+struct LogCounts {
+  uint64_t free_segments = 0;  // and ready ones
+  uint64_t open_segments = 0;  // and full ones
+  uint64_t sealed_segments = 0;
+  uint64_t emptied_segments = 0;
+  uint64_t checkpoint_segments = 0;
+  uint64_t kept_segments = 0;  // of them all, by snapshots
+  uint64_t live_grains = 0;
+  uint64_t live_bytes = 0;       // of them, with their entries in summaries
+  uint64_t limit_bytes = 0;      // puts are refused above
+  uint64_t tombstone_bytes = 0;  // of them
+  uint64_t sequence = 0;
+};
+
+class Log {
+ public:
+  static constexpr uint32_t kStreamsMax = 64;
+  // Free or ready segments that only the collector may take.
+  static constexpr uint32_t kReserve = 2;
+  // Victims whose room is not free before others' is.
+  static constexpr uint32_t kEmptiedMax = 2;
+  static constexpr uint32_t kSegmentsMin = 8;
+
+  Log() = default;
+  Log(const Log&) = delete;
+  Log& operator=(const Log&) = delete;
+
+  // All segments are free. Errors: ENOMEM. `identity` outlives the log.
+  base::Expected<void> open(const Identity& identity, uint32_t stream_count);
+  // Of one that is not open: nothing.
+  void close();
+
+  enum class Room {
+    kDone,
+    kWait,          // no segment is ready
+    kWaitForGrant,  // writers are paced
+    kWaitForLimit,  // more is live than may be; only removes and what expires will change that
+    kFailed,
+  };
+  // What room is asked for, until there is some.
+  struct Request {
+    uint32_t stream = 0;
+    uint32_t grains = 0;
+    SummaryEntry entry;       // `grain` and `grains` are set here
+    uint64_t expiry = 0;      // of a value, or 0
+    bool is_granted = false;  // the log's: it has its part of what was granted
+  };
+  // Before the caller takes what others wait for: while writers are paced, waits until it has its part of what is granted. False: the
+  // log has failed. allocate() waits for it else.
+  bool wait_for_grant(Request& request);
+  // It does not write after all.
+  void return_grant(const Request& request);
+  // The caller is a writer of the segment until finish(). Else wait_for_room() tells when to ask again.
+  Room allocate(Request& request, Extent& extent);
+  // The index knows of the record, or it was not written.
+  void finish(const Extent& extent, bool written);
+  // What the index knows, and what it does not know any more: for what is live. allocate() holds, for who writes.
+  void hold(uint64_t address, uint32_t size_code);
+  void release(uint64_t address, uint32_t size_code);
+  // A tombstone that nobody needs any more.
+  void release_tombstone(uint64_t address, uint32_t grains);
+
+  // A number that changes with all that could let a writer go on; taken before allocate().
+  uint64_t room_changes() const { return room_changes_.load(std::memory_order_acquire); }
+  // Waits for such a change since, or for a grant. False: the log has failed, or the store is full: nothing is to be gained by
+  // collection.
+  bool wait_for_room(uint64_t since, Room why, Request& request);
+
+  // Of the keeper.
+  // Prepares segments and seals others, as many as it can; 0, or an errno value: it may try again, but for flush_error(). `did` says if
+  // anything.
+  int keep(Channel& channel, bool& did);
+  // For the end of a store: every open segment becomes full, and is sealed; ready ones are given back. 0, or an errno value.
+  // REQUIRES: no writers.
+  int seal_all(Channel& channel);
+  // All that wait for room are told that there is none: the keeper cannot make any.
+  void refuse_waiting();
+  // Of what the store needs flushed; 0, or an errno value. Nobody knows what a failed flush has lost: the first one's error stays.
+  int flush(Channel& channel);
+  int flush_error() const { return flush_error_.load(std::memory_order_relaxed); }
+  // After a failure nothing is written any more.
+  void fail();
+  bool has_failed() const { return failed_.load(std::memory_order_acquire); }
+
+  // Of the collector.
+  struct Need {
+    bool collects = false;       // there are few free segments, or a writer waits
+    bool is_over_limit = false;  // and would go on if something that has expired were found
+  };
+  Need need();
+  static constexpr uint32_t kNone = ~0u;
+  // The sealed segment to collect next, or kNone when none would gain anything: that with the highest gain times age over cost (what is
+  // live in it, and a little), so that what changes often is given the time to, and what does not is moved for less (Rosenblum and
+  // Ousterhout, SOSP '91, 3.6); the oldest of all while tombstones take much; with `expired_ms` not 0 the oldest whose first value has
+  // expired then.
+  uint32_t choose_victim(uint64_t expired_ms);
+  // Tombstones of lower generations have nothing left to hold down: the least that a segment with records has, but for `victim`.
+  uint64_t oldest_generation(uint32_t victim) const;
+  // Is there room for what one more victim may hold? Writers are paced from then on, if room is short.
+  bool may_start_victim();
+  // Does a writer wait for what the collector gains? A hint.
+  bool is_awaited() const { return paced_count_.load(std::memory_order_relaxed) != 0; }
+  // Writers may write so many grains more while they are paced: who has waited longest goes first, and only as many are woken.
+  void grant(uint64_t grains);
+  // Nothing is to be collected: writers that wait and could not go on are told that the store is full, the others go on unpaced.
+  void tell_waiting();
+  // Why tell_waiting() would tell some that the store is full: kWait, or kWaitForLimit if that alone is so; kDone: it would not.
+  Room would_refuse();
+  // Collection goes on if the room that a victim's live records have taken is not made up for by the victim.
+  bool may_leave_victim();
+  void emptied(uint32_t segment);
+  // EMPTIED segments become free. REQUIRES: no reader is left that began before they were emptied. 0, or an errno value.
+  int give_back(Channel& channel);
+  // What of the log the index may not know of yet: the rest of a checkpoint is the index, as of later. The collector's next records go to
+  // a segment that has none so far. False: too many segments.
+  bool begin_checkpoint(CheckpointState& state);
+  // A free segment with a generation of its own; kNone: there are too few.
+  uint32_t take_for_checkpoint();
+  // Of sealed segments: what a start without a checkpoint has to apply.
+  uint64_t sealed_records();
+  uint32_t relocation_stream() const { return stream_count_; }
+
+  // Of recovery, before anybody else.
+  void recovered(uint32_t segment, Segment::State state, uint64_t generation);
+  // Of a sealed one.
+  void recovered_content(uint32_t segment, const SegmentFooter& footer);
+  // Records there that the index knows, and their grains as it tells them.
+  void recovered_live(uint32_t segment, uint64_t grains, uint64_t records);
+  void recovered_sequence(uint64_t sequence);
+  // It is never collected: what it holds, beside that, cannot be read.
+  void recovered_unreadable(uint32_t segment);
+  // The next segments have generations that are higher by so many.
+  void skip_generations(uint64_t count);
+  // Writes the summary of a segment. 0, or an errno value.
+  int write_summary_of(Channel& channel, uint32_t segment, std::span<const SummaryEntry> entries);
+
+  uint64_t last_sequence() const { return sequence_.load(std::memory_order_relaxed); }
+  // Who gets a higher one sees what was written before this call: the additions pair with each other.
+  uint64_t next_sequence() { return sequence_.fetch_add(1, std::memory_order_acq_rel) + 1; }
+  // The highest of a segment that has, or had, records.
+  uint64_t taken_generation();
+  Segment& segment(uint64_t index) { return segments_[index]; }
+  uint32_t segment_count() const { return segment_count_; }
+  uint32_t stream_count() const { return stream_count_; }
+  // Grains of a segment that records may take, less what the summary of so many entries needs.
+  uint32_t usable_grains(uint32_t entry_count) const;
+  LogCounts counts();
+  // Invariants, for tests; nobody writes meanwhile. Ends the process where one does not hold.
+  void verify();
+
+  // Notified when the keeper, or the collector, has something to do.
+  sys::EventCount keeper_wanted;
+  sys::EventCount collector_wanted;
+
+ private:
+  struct alignas(64) Stream {
+    std::atomic<uint32_t> segment{kNone};  // changes under the lock
+    sys::Mutex lock;
+  };
+  struct Call;
+
+  uint32_t take_ready(bool is_relocation);
+  void fill(Stream& stream);
+  uint32_t ready_wanted() const;
+  int prepare(Channel& channel, bool& did);
+  int write_headers(Channel& channel, std::span<const uint32_t> segments,
+                    std::span<const uint64_t> generations, SegmentState state);
+  int write_prepared(Channel& channel, std::span<const uint32_t> segments,
+                     std::span<const uint64_t> generations);
+  int seal(Channel& channel, bool& did);
+  int free_all(Channel& channel, Segment::State from);
+  uint32_t available() const { return free_count_ + preparing_count_ + ready_count_; }
+  void fill_all();
+  void changed_room();
+  bool has_segment_to_seal() const;
+  bool admit(Request& request);
+  bool append(const Stream& stream, const Request& request, Extent& extent);
+  void leave(Segment& segment);
+  Waiters end_pace();
+  Waiters admit_paced(uint64_t grains);
+  // Of values: tombstones, which end by themselves, are no reason to refuse one.
+  bool is_over_limit() const {
+    return live_bytes_.load(std::memory_order_relaxed) >=
+           limit_bytes_ + tombstone_bytes_.load(std::memory_order_relaxed);
+  }
+  uint64_t charge(uint64_t grains) const {
+    return grains * identity_->geometry.grain_bytes + sizeof(SummaryEntry);
+  }
+
+  const Identity* identity_ = nullptr;
+  Segment* segments_ = nullptr;
+  uint32_t segment_count_ = 0;
+  uint32_t stream_count_ = 0;
+  uint32_t free_low_ =
+      0;  // with fewer free and ready segments writers are paced; emptied ones included so many are to be there then
+  uint32_t free_high_ = 0;  // with so many the collector rests
+  uint64_t limit_bytes_ = 0;
+  Stream streams_[kStreamsMax + 1];  // and the collector's
+  std::atomic<uint64_t> sequence_{0};
+  std::atomic<bool> failed_{false};
+  std::atomic<int> flush_error_{0};
+  std::atomic<uint64_t> live_bytes_{0};
+  std::atomic<uint64_t> tombstone_bytes_{0};
+  std::atomic<uint64_t> room_changes_{0};
+  std::atomic<bool> is_paced_{false};
+  std::atomic<int64_t> granted_grains_{0};
+  std::atomic<uint32_t> paced_count_{0};  // of those in paced_; they have taken all that was granted
+
+  sys::Mutex lock_;                // after a stream's; guards what follows and all changes of state
+  uint64_t generation_ = 0;        // the highest of any segment
+  uint64_t taken_generation_ = 0;  // and of those that have, or had, records
+  uint32_t free_count_ = 0;
+  uint32_t preparing_count_ = 0;
+  uint32_t ready_count_ = 0;
+  uint32_t emptied_count_ = 0;
+  uint32_t next_free_ = 0;  // where to look
+  Waiters waiting_;         // for a segment, or the limit
+  Waiters paced_;           // for a grant
+};
+
+}  // namespace kv

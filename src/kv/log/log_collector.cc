@@ -1,0 +1,128 @@
+// The collector's part of the log: which segment is next, what it is told of it, and what a checkpoint needs.
+#include <algorithm>
+
+#include "kv/log/log.h"
+
+namespace kv {
+namespace {
+
+// What has so little to gain is not collected.
+constexpr uint32_t kGainParts = 64;
+// A victim's cost, besides what is live in it: its summary, its headers, its share of two flushes.
+constexpr uint32_t kVictimCostParts = 32;
+// Tombstones are to take less than this part of all segments: then the oldest segment is collected, so that older copies end.
+constexpr uint32_t kTombstoneParts = 32;
+
+}  // namespace
+
+uint32_t Log::choose_victim(uint64_t expired_ms) {
+  const uint32_t grains = identity_->geometry.segment_grains();
+  const auto record_most = static_cast<uint32_t>(
+      identity_->geometry.grains(record_bytes(kKeyBytesMax, identity_->geometry.value_bytes_max())));
+  const bool wants_oldest = tombstone_bytes_.load(std::memory_order_relaxed) >
+                            segment_count_ * identity_->geometry.segment_bytes / kTombstoneParts;
+  uint32_t chosen = kNone;
+  unsigned __int128 chosen_benefit = 0;
+  uint64_t chosen_cost = 1;
+  const uint64_t newest = taken_generation();
+  for (uint32_t i = 0; i < segment_count_; ++i) {
+    const Segment& segment = segments_[i];
+    // Pairs with the release in seal(): what is said of the segment is there.
+    if (segment.state.load(std::memory_order_acquire) != Segment::State::kSealed ||
+        segment.keeps.load(std::memory_order_relaxed) != 0)  // looked at once more before it is emptied
+      continue;
+    const uint64_t live = segment.live_grains.load(std::memory_order_relaxed);
+    if (segment.is_damaged && live != 0) continue;
+    const uint64_t first_expiry = segment.first_expiry.load(std::memory_order_relaxed);
+    uint64_t benefit = 1, cost = 1;
+    if (expired_ms != 0) {
+      if (first_expiry == 0 || first_expiry > expired_ms) continue;
+    } else if (!wants_oldest) {
+      // What could not be used at the end is nothing that another segment would use, unless this one was sealed early.
+      const uint64_t used = segment.used_grains - 1, end = usable_grains(segment.entry_count) - used;
+      const uint64_t gain = (used > live ? used - live : 0) + (end > record_most ? end : 0);
+      if (gain < std::max<uint64_t>(1, grains / kGainParts)) continue;
+      benefit = gain;
+      cost = live + grains / kVictimCostParts;
+    }
+    // Since it was opened so many others were, or given back.
+    const uint64_t age = newest - std::min(newest, segment.generation.load(std::memory_order_relaxed)) + 1;
+    using Product = unsigned __int128;  // fractions are compared
+    if (Product{benefit} * age * chosen_cost <= Product{chosen_benefit} * cost) continue;
+    chosen = i;
+    chosen_benefit = Product{benefit} * age;
+    chosen_cost = cost;
+  }
+  return chosen;
+}
+
+uint64_t Log::oldest_generation(uint32_t victim) const {
+  uint64_t oldest = ~uint64_t{0};
+  for (uint32_t i = 0; i < segment_count_; ++i) {
+    const Segment& segment = segments_[i];
+    const auto state = segment.state.load(std::memory_order_acquire);
+    if (i == victim || state <= Segment::State::kReady || state == Segment::State::kCheckpoint) continue;
+    if (segment.has_old_copies.load(std::memory_order_relaxed)) return 0;
+    oldest = std::min(oldest, segment.generation.load(std::memory_order_relaxed));
+  }
+  return oldest;
+}
+
+void Log::emptied(uint32_t index) {
+  {
+    sys::LockGuard scope(lock_);
+    segments_[index].state.store(Segment::State::kEmptied, std::memory_order_release);
+    ++emptied_count_;
+  }
+  changed_room();  // less may be live than may be
+}
+
+// What is moved later has an old sequence: in a segment with records from before nothing would tell it from those.
+bool Log::begin_checkpoint(CheckpointState& state) {
+  {
+    Stream& stream = streams_[relocation_stream()];
+    sys::LockGuard scope(stream.lock);
+    if (stream.segment != kNone) fill(stream);
+  }
+  keeper_wanted.notify_all();
+  sys::LockGuard scope(lock_);
+  state.generation = generation_;
+  state.next_sequence = sequence_.load(std::memory_order_relaxed) + 1;
+  state.unsealed_count = state.ready_count = 0;
+  for (const bool is_ready : {false, true}) {
+    for (uint32_t i = 0; i < segment_count_; ++i) {
+      const auto now = segments_[i].state.load(std::memory_order_relaxed);
+      if (now < Segment::State::kPreparing || now > Segment::State::kFull) continue;
+      if ((now <= Segment::State::kReady) != is_ready) continue;
+      if (state.unsealed_count == CheckpointState::kUnsealedMax) return false;
+      state.unsealed[state.unsealed_count++] = i;
+      state.ready_count += is_ready;
+    }
+  }
+  return true;
+}
+
+uint32_t Log::take_for_checkpoint() {
+  sys::LockGuard scope(lock_);
+  if (free_count_ == 0 || available() <= free_high_) return kNone;
+  for (uint32_t i = 0; i < segment_count_; ++i) {
+    Segment& segment = segments_[i];
+    if (segment.state.load(std::memory_order_relaxed) != Segment::State::kFree) continue;
+    --free_count_;
+    segment.generation.store(++generation_, std::memory_order_relaxed);
+    segment.state.store(Segment::State::kCheckpoint, std::memory_order_relaxed);
+    return i;
+  }
+  return kNone;
+}
+
+uint64_t Log::sealed_records() {
+  uint64_t records = 0;
+  for (uint32_t i = 0; i < segment_count_; ++i)
+    // Pairs with the release in seal().
+    if (segments_[i].state.load(std::memory_order_acquire) == Segment::State::kSealed)
+      records += segments_[i].entry_count;
+  return records;
+}
+
+}  // namespace kv

@@ -1,0 +1,432 @@
+// The log by itself: who gets room and who waits, how segments are filled by many at once, and which one is collected next. Nobody writes
+// records here; the keeper is the test's own thread, or one that it starts.
+#include "kv/log/log.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "kv/index/entry.h"
+#include "kv/testing/test_identity.h"
+#include "storage/memory.h"
+#include "task/test_tasks.h"
+
+namespace kv {
+namespace {
+
+using Room = Log::Room;
+using State = Segment::State;
+
+constexpr uint32_t kSegments = 24;
+
+// A log of segments of 2,048 grains, with one stream and the collector's.
+class LogTest : public testing::Test {
+ protected:
+  LogTest() {
+    device = *storage::make_memory_device(identity.geometry.capacity_bytes);
+    EXPECT_TRUE(channel.open_for_threads(*device));
+    begin();
+  }
+  ~LogTest() override {
+    log->close();
+    channel.close();
+    device->close();
+  }
+  // A new log.
+  void begin() {
+    if (log != nullptr) log->close();
+    log = std::make_unique<Log>();
+    ASSERT_TRUE(log->open(identity, 1));
+  }
+  void keep() {
+    for (bool did = true; did;) ASSERT_EQ(log->keep(channel, did), 0);
+  }
+  Room allocate(uint32_t grains, Extent& extent, RecordKind kind = RecordKind::kValue, uint64_t expiry = 0,
+                bool is_relocation = false) {
+    Log::Request request = {.stream = is_relocation ? log->relocation_stream() : 0,
+                            .grains = grains,
+                            .entry = {.sequence_and_kind = with_kind(log->next_sequence(), kind)},
+                            .expiry = expiry};
+    return log->allocate(request, extent);
+  }
+  void release(const Extent& extent, uint32_t grains) { log->release(extent.address, size_code::of(grains)); }
+  // Records that fill segments and are dead at once, until there is no room; how many segments they were in.
+  uint32_t fill(bool is_relocation) {
+    std::vector<uint32_t> segments;
+    for (Extent extent;;) {
+      keep();
+      if (const Room room = allocate(1024, extent, RecordKind::kValue, 0, is_relocation);
+          room != Room::kDone) {
+        EXPECT_EQ(room, Room::kWait);
+        return static_cast<uint32_t>(segments.size());
+      }
+      log->finish(extent, true);
+      release(extent, 1024);
+      if (segments.empty() || segments.back() != extent.segment) segments.push_back(extent.segment);
+    }
+  }
+  // Segments full of records of 8 grains, of which these percents live on, in this order, the first value with this expiry; sealed.
+  std::vector<uint32_t> fill_segments(const std::vector<unsigned>& live_percents, uint64_t expiry = 0) {
+    std::vector<uint32_t> segments;
+    Extent extent;
+    for (const unsigned percent : live_percents) {
+      std::vector<Extent> all;
+      for (uint32_t i = 0; i < 250; ++i) {
+        keep();
+        EXPECT_EQ(allocate(8, extent, RecordKind::kValue, i == 0 ? expiry : 0), Room::kDone);
+        log->finish(extent, true);
+        all.push_back(extent);
+      }
+      // What is left is less than this: the next record begins a new one.
+      EXPECT_EQ(all.front().segment, all.back().segment);
+      for (size_t i = all.size() * percent / 100; i < all.size(); ++i) release(all[i], 8);
+      segments.push_back(extent.segment);
+      EXPECT_EQ(log->seal_all(channel), 0);
+      EXPECT_EQ(state_of(extent.segment), State::kSealed);
+    }
+    return segments;
+  }
+  State state_of(uint32_t segment) { return log->segment(segment).state.load(); }
+  // Few segments are free, writers are paced, and a grant is neither made more nor less of.
+  void begin_pace() {
+    fill(false);
+    EXPECT_EQ(log->counts().free_segments, Log::kReserve);
+    EXPECT_TRUE(log->may_start_victim());
+  }
+
+  Identity identity = test_identity(kSegments);
+  storage::Device* device;
+  Channel channel;
+  std::unique_ptr<Log> log;
+};
+
+TEST_F(LogTest, WritersLeaveTheCollectorTheReserve) {
+  EXPECT_EQ(fill(false), kSegments - Log::kReserve);
+  EXPECT_EQ(log->counts().free_segments, Log::kReserve);
+  EXPECT_EQ(fill(true), Log::kReserve);
+  EXPECT_EQ(log->counts().free_segments, 0u);
+}
+
+TEST_F(LogTest, AVictimMayBeLeftAsItIsWhileTheReserveIsNotNeeded) {
+  fill(false);
+  EXPECT_FALSE(log->may_leave_victim());
+  // One that is emptied makes up for the room that was taken for what is moved.
+  uint32_t sealed = 0;
+  while (state_of(sealed) != State::kSealed) ++sealed;
+  log->emptied(sealed);
+  EXPECT_TRUE(log->may_leave_victim());
+  Extent extent;
+  ASSERT_EQ(allocate(1, extent, RecordKind::kValue, 0, true), Room::kDone);
+  log->finish(extent, true);
+  EXPECT_FALSE(log->may_leave_victim());
+  EXPECT_FALSE(log->may_start_victim()) << "before that one is given back";
+  ASSERT_EQ(log->give_back(channel), 0);
+  EXPECT_TRUE(log->may_start_victim());
+}
+
+// A relocation that came too late is in a segment that is young, and is older than tombstones of before.
+TEST_F(LogTest, OldCopiesHoldTombstonesUpUntilTheirSegmentIsSealed) {
+  const std::vector<uint32_t> sealed = fill_segments({100, 100});
+  Extent extent;
+  keep();
+  ASSERT_EQ(allocate(1, extent, RecordKind::kValue, 0, true), Room::kDone);
+  EXPECT_EQ(log->oldest_generation(sealed[0]), log->segment(sealed[1]).generation.load());
+  log->segment(extent.segment).has_old_copies = true;
+  EXPECT_EQ(log->oldest_generation(sealed[0]), 0u);
+  // Its summary says that the copy is void.
+  log->finish(extent, false);
+  ASSERT_EQ(log->seal_all(channel), 0);
+  EXPECT_EQ(log->oldest_generation(sealed[0]), log->segment(sealed[1]).generation.load());
+}
+
+// --- which segment is next ---
+
+TEST_F(LogTest, ASegmentWithMoreToGainMayWaitUntilItIsOlder) {
+  // The oldest gains little, the youngest most.
+  const std::vector<uint32_t> segments = fill_segments({85, 10, 8});
+  EXPECT_EQ(log->choose_victim(0), segments[1]);
+  // As if eight more had been filled: of ages that differ by little, what is gained decides.
+  fill_segments({100, 100, 100, 100, 100, 100, 100, 100});
+  EXPECT_EQ(log->choose_victim(0), segments[2]);
+}
+
+TEST_F(LogTest, WhatGainsNothingIsNotCollected) {
+  fill_segments({99, 100});
+  EXPECT_EQ(log->choose_victim(0), Log::kNone);
+  const std::vector<uint32_t> segments = fill_segments({90, 100});
+  EXPECT_EQ(log->choose_victim(0), segments[0]);
+  log->segment(segments[0]).keeps = 1;
+  EXPECT_EQ(log->choose_victim(0), Log::kNone);
+}
+
+TEST_F(LogTest, TheOldestIsCollectedWhileTombstonesTakeMuch) {
+  const std::vector<uint32_t> segments = fill_segments({100, 20});
+  EXPECT_EQ(log->choose_victim(0), segments[1]);
+  Extent extent;
+  // More than one part in 32 of 24 MiB.
+  for (int i = 0; i < 1600; ++i) {
+    keep();
+    ASSERT_EQ(allocate(1, extent, RecordKind::kTombstone), Room::kDone);
+    log->finish(extent, true);
+  }
+  EXPECT_EQ(log->choose_victim(0), segments[0]);
+}
+
+TEST_F(LogTest, WhatHasExpiredIsLookedForInTheOldestSegmentThatHasIt) {
+  const uint32_t later = fill_segments({100}, 2000)[0];
+  const std::vector<uint32_t> segments = fill_segments({100, 100}, 1000);
+  fill_segments({100});
+  EXPECT_EQ(log->choose_victim(999), Log::kNone);
+  EXPECT_EQ(log->choose_victim(1000), segments[0]);
+  EXPECT_EQ(log->choose_victim(2000), later);
+}
+
+// --- how segments are filled ---
+
+TEST_F(LogTest, RecordsLeaveTheSummaryItsPlace) {
+  keep();
+  Extent extent, next;
+  ASSERT_EQ(allocate(1, extent), Room::kDone);
+  log->finish(extent, true);
+  uint32_t count = 0;
+  for (;; ++count) {
+    ASSERT_EQ(allocate(1, next), Room::kDone);
+    log->finish(next, true);
+    if (next.segment != extent.segment) break;
+    EXPECT_EQ(next.address, extent.address + 1 + count);
+  }
+  const Segment& full = log->segment(extent.segment);
+  EXPECT_EQ(full.entry_count, count + 1);
+  EXPECT_EQ(full.used_grains, count + 2) << "and the header";
+  EXPECT_LE(full.used_grains + summary_grains(identity.geometry, full.entry_count), 2048u);
+  EXPECT_GT(full.used_grains + 1 + summary_grains(identity.geometry, full.entry_count + 1), 2048u);
+}
+
+TEST_F(LogTest, ASegmentIsNotSealedBeforeItsLastWriterHasEnded) {
+  keep();
+  Extent first, other, next;
+  ASSERT_EQ(allocate(1024, first), Room::kDone);
+  ASSERT_EQ(allocate(512, other), Room::kDone);
+  ASSERT_EQ(allocate(1024, next), Room::kDone);
+  ASSERT_NE(next.segment, first.segment);
+  log->finish(next, true);
+  keep();
+  EXPECT_EQ(state_of(first.segment), State::kFull);
+  log->finish(first, true);
+  keep();
+  EXPECT_EQ(state_of(first.segment), State::kFull);
+  log->finish(other, false);
+  EXPECT_EQ(log->segment(first.segment).entries[other.entry].kind(), RecordKind::kVoid);
+  keep();
+  EXPECT_EQ(state_of(first.segment), State::kSealed);
+  EXPECT_EQ(log->counts().live_grains, 1024u + 1024u);
+}
+
+// Who has seen how full a segment is, and is then stopped for a while, gets nothing there when others have filled it meanwhile, although
+// there would be room.
+TEST_F(LogTest, WhoComesLateToAFullSegmentGetsNothing) {
+  keep();
+  Extent first, next;
+  ASSERT_EQ(allocate(1, first), Room::kDone);
+  Segment& segment = log->segment(first.segment);
+  uint64_t seen = segment.filling;
+  ASSERT_EQ(allocate(log->usable_grains(1), next), Room::kDone);
+  ASSERT_NE(next.segment, first.segment);
+  EXPECT_EQ(state_of(first.segment), State::kFull);
+  EXPECT_EQ(segment.used_grains, 2u);
+  EXPECT_FALSE(segment.filling.compare_exchange_strong(seen, seen + 1));
+  log->finish(first, true);
+  log->finish(next, true);
+}
+
+// As if another thread were about to fill it, and had closed it just now.
+TEST_F(LogTest, AClosedSegmentTakesNothing) {
+  keep();
+  Extent first, next;
+  ASSERT_EQ(allocate(1, first), Room::kDone);
+  log->segment(first.segment).filling |= uint64_t{1} << 63;
+  ASSERT_EQ(allocate(1, next), Room::kDone);
+  EXPECT_NE(next.segment, first.segment);
+  EXPECT_EQ(log->segment(first.segment).entry_count, 1u);
+  log->finish(first, true);
+  log->finish(next, true);
+}
+
+// Small records find room where large ones find none, at the moment when who wants room for a large one fills the segment.
+TEST_F(LogTest, WhatManyAppendAtOnceIsInTheSummaries) {
+  constexpr int kThreads = 4;
+  struct Got {
+    Extent extent;
+    uint32_t grains;
+  };
+  for (uint64_t round = 0; round < 30; ++round) {
+    SCOPED_TRACE("round " + std::to_string(round));
+    begin();
+    keep();
+    std::vector<Got> got[kThreads];
+    std::atomic<int> ended{0};
+    std::vector<std::thread> threads;
+    for (int t = 0; t < kThreads; ++t)
+      threads.emplace_back([&, t] {
+        std::mt19937_64 random(round * kThreads + static_cast<uint64_t>(t));
+        Extent extent;
+        for (;;) {
+          const auto grains = static_cast<uint32_t>(t % 2 == 0 ? 300 + random() % 400 : 1 + random() % 3);
+          const Room room = allocate(grains, extent);
+          if (room == Room::kDone) {
+            log->finish(extent, true);
+            release(extent, grains);
+            got[t].push_back({extent, grains});
+          } else if (log->counts().free_segments <= Log::kReserve) {
+            break;
+          } else {
+            std::this_thread::yield();
+          }
+        }
+        ++ended;
+      });
+    while (ended != kThreads) keep();
+    for (std::thread& thread : threads) thread.join();
+    ASSERT_EQ(log->seal_all(channel), 0);
+    std::vector<Got> all;
+    for (const auto& part : got) all.insert(all.end(), part.begin(), part.end());
+    std::ranges::sort(all, {}, [](const Got& one) { return one.extent.address; });
+    size_t listed = 0;
+    for (uint32_t i = 0; i < kSegments; ++i)
+      if (state_of(i) == State::kSealed) listed += log->segment(i).entry_count;
+    EXPECT_EQ(listed, all.size());
+    for (size_t i = 0; i < all.size(); ++i) {
+      const auto& [extent, grains] = all[i];
+      const Segment& segment = log->segment(extent.segment);
+      ASSERT_LT(extent.entry, segment.entry_count);
+      ASSERT_LE(identity.geometry.grain_of(extent.address) + grains, segment.used_grains);
+      if (i > 0) ASSERT_GE(extent.address, all[i - 1].extent.address + all[i - 1].grains);
+    }
+  }
+}
+
+// --- writers that are paced ---
+
+// Tasks of one worker: each runs until it waits.
+class LogPaceTest : public LogTest {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(scheduler.open({.worker_count = 1, .stack_bytes = task::kTestStackBytes}));
+  }
+  void TearDown() override { scheduler.close(); }
+  template <class F>
+  void run(F f) {
+    ASSERT_TRUE(scheduler.run(task::calls("main", f)));
+  }
+  // Writers that want so many grains each, one after the other; `admitted` says which have got their part, in order.
+  void start_writers(const std::vector<uint32_t>& grains) {
+    for (const uint32_t each : grains) {
+      writers.push_back([this, i = writers.size(), each] {
+        Log::Request request = {.grains = each, .entry = {}};
+        (log->wait_for_grant(request) ? admitted : refused).push_back(i);
+      });
+      tasks.push_back(&task::start("writer", writers.back()));
+      task::yield();
+    }
+  }
+  void join_writers() {
+    for (task::Task* writer : tasks) task::join(*writer);
+  }
+  const std::vector<size_t>& after_grant(uint64_t grains) {
+    log->grant(grains);
+    for (int i = 0; i < 3; ++i) task::yield();
+    return admitted;
+  }
+
+  using Which = std::vector<size_t>;
+  task::Scheduler scheduler;
+  std::deque<std::function<void()>> writers;
+  std::vector<task::Task*> tasks;
+  Which admitted, refused;
+};
+
+TEST_F(LogPaceTest, AGrantIsForAsManyAsItIsEnoughForFirstComeFirstServed) {
+  run([&] {
+    begin_pace();
+    start_writers({100, 50, 10, 10});
+    EXPECT_EQ(admitted, Which{});
+    EXPECT_EQ(after_grant(60), (Which{0})) << "the last may take more than is left";
+    EXPECT_EQ(after_grant(40), (Which{0})) << "which others wait for";
+    EXPECT_EQ(after_grant(10), (Which{0, 1}));
+    EXPECT_EQ(after_grant(51), (Which{0, 1, 2, 3}));
+    // One that comes now, while nothing is granted, waits, and who comes later does not overtake it.
+    start_writers({30, 1});
+    EXPECT_EQ(admitted.size(), 4u);
+    EXPECT_EQ(after_grant(10), (Which{0, 1, 2, 3, 4}));
+    log->fail();
+    join_writers();
+    EXPECT_EQ(admitted.size(), 5u);
+    EXPECT_EQ(refused, (Which{5}));
+  });
+}
+
+TEST_F(LogPaceTest, WhatNobodyHasAskedForIsNotKept) {
+  run([&] {
+    begin_pace();
+    for (int i = 0; i < 5; ++i) log->grant(2048);
+    start_writers({1024, 1024, 1024, 1024, 1024, 1024});
+    EXPECT_GE(admitted.size(), 2u);
+    EXPECT_LE(admitted.size(), 4u);
+    log->tell_waiting();
+    for (int i = 0; i < 3; ++i) task::yield();
+    EXPECT_EQ(admitted.size(), 6u) << "unpaced, when nothing is to be collected";
+    log->fail();
+    join_writers();
+  });
+}
+
+TEST_F(LogPaceTest, WhatIsGivenBackIsForWhoWaits) {
+  run([&] {
+    begin_pace();
+    log->grant(10);
+    Log::Request request = {.grains = 20, .entry = {}};
+    ASSERT_TRUE(log->wait_for_grant(request));
+    start_writers({10, 10});
+    const auto after_return = [&](const Log::Request& returned) {
+      log->return_grant(returned);
+      for (int i = 0; i < 3; ++i) task::yield();
+      return admitted;
+    };
+    EXPECT_EQ(after_return({.grains = 100, .entry = {}}), Which{}) << "which nobody was granted";
+    EXPECT_EQ(after_return(request), (Which{0}));
+    log->fail();
+    join_writers();
+    EXPECT_EQ(refused, (Which{1}));
+  });
+}
+
+TEST_F(LogPaceTest, PaceEndsWhenEnoughIsFree) {
+  run([&] {
+    begin_pace();
+    start_writers({1, 1});
+    EXPECT_TRUE(log->need().collects);
+    task::yield();
+    EXPECT_EQ(admitted, Which{});
+    for (uint32_t i = 0, count = 0; count < 2; ++i) {
+      if (state_of(i) != State::kSealed) continue;
+      log->emptied(i);
+      ++count;
+    }
+    ASSERT_EQ(log->give_back(channel), 0);
+    EXPECT_FALSE(log->need().collects);
+    for (int i = 0; i < 3; ++i) task::yield();
+    EXPECT_EQ(admitted, (Which{0, 1}));
+    log->fail();
+    join_writers();
+  });
+}
+
+}  // namespace
+}  // namespace kv

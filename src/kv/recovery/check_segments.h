@@ -1,0 +1,107 @@
+// Steps 1 and 2 of a check (check.h): what a store's segments hold, and what is wrong with it.
+#pragma once
+#include <vector>
+
+#include "kv/media/channel.h"
+#include "kv/media/format.h"
+#include "kv/recovery/check.h"
+
+namespace kv {
+
+// Where findings go. One line each: where it is, then what it is.
+class Findings {
+ public:
+  Findings(void (*finding)(void* context, const char* line), void* context)
+      : finding_(finding), context_(context) {}
+  template <class... Parts>
+  void add(const Parts&... parts) {
+    base::Text<400> line;
+    (line << ... << parts);
+    finding_(context_, line.c_str());
+  }
+
+ private:
+  void (*finding_)(void* context, const char* line);
+  void* context_;
+};
+
+// A record that counts.
+struct CheckedRecord {
+  KeyHash hash;
+  uint64_t sequence_and_kind = 0;
+  uint64_t address = 0;
+  uint32_t grains = 0;
+  bool is_damaged = false;  // what is here is the summary's
+  bool is_named = false;    // a piece: by a head that counts. Of a key's records the first has it
+
+  uint64_t sequence() const { return sequence_and_kind >> 8; }
+  RecordKind kind() const { return static_cast<RecordKind>(sequence_and_kind & 0xff); }
+};
+
+static_assert(sizeof(CheckedRecord) == 40);
+
+// What a head that is not damaged says.
+struct CheckedHead {
+  uint64_t address = 0;
+  PiecesOf of;
+};
+
+struct CheckedContent {
+  std::vector<CheckedRecord> records;
+  std::vector<CheckedHead> heads;
+};
+
+class SegmentCheck {
+ public:
+  SegmentCheck(const Identity& identity, Channel& channel, Findings& findings, CheckReport& report)
+      : identity_(identity),
+        geometry_(identity.geometry),
+        channel_(channel),
+        findings_(findings),
+        report_(report) {}
+  ~SegmentCheck();
+  SegmentCheck(const SegmentCheck&) = delete;
+  SegmentCheck& operator=(const SegmentCheck&) = delete;
+
+  // Errors: ENOMEM.
+  base::Expected<void> open();
+  // All of a segment. What it has is appended.
+  void run(uint32_t segment, CheckedContent& content);
+
+ private:
+  // What is known of the segment before its records are read.
+  struct Known {
+    uint64_t generation = 0;  // 0: free, or nothing is known
+    SegmentFooter footer;
+    bool has_footer = false;
+  };
+
+  Known look(uint32_t segment);
+  bool read_entries(uint32_t segment, const SegmentFooter& footer);
+  void check_sealed(uint32_t segment, const Known& known, CheckedContent& content);
+  bool check_entry(uint32_t segment, uint64_t generation, const SummaryEntry& entry, Record& record);
+  bool take_head(uint32_t segment, uint32_t grain, const Record& record, CheckedContent& content);
+  void scan(uint32_t segment, uint64_t generation, CheckedContent& content);
+
+  int read(uint32_t segment, uint64_t grain, std::span<std::byte> to);
+  Bytes grains_at(uint32_t segment, uint64_t grain, uint64_t count, uint64_t end);
+  template <class... Parts>
+  void record_is_wrong(uint32_t segment, uint64_t grain, const Parts&... what);
+  template <class... Parts>
+  void segment_is_wrong(uint32_t segment, const Parts&... what);
+
+  const Identity& identity_;
+  const Geometry& geometry_;
+  Channel& channel_;
+  Findings& findings_;
+  CheckReport& report_;
+  std::span<std::byte> memory_;  // of a piece of a segment
+  std::vector<std::byte> summary_;
+  std::span<const SummaryEntry> entries_;  // in it
+  // What is in memory_.
+  uint32_t window_segment_ = 0;
+  uint64_t window_begin_ = 0;  // grains
+  uint64_t window_end_ = 0;
+};
+
+}  // namespace kv

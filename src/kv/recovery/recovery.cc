@@ -1,0 +1,227 @@
+#include "kv/recovery/recovery.h"
+
+#include <algorithm>
+#include <bit>
+#include <map>
+
+#include "base/check.h"
+#include "base/ids.h"
+#include "kv/index/entry.h"
+#include "kv/recovery/recovery_checkpoint.h"
+#include "kv/recovery/recovery_inside.h"
+#include "sys/threads.h"
+
+namespace kv {
+namespace {
+
+constexpr uint64_t kTablesAtOnce = 8;
+// What is not known may have been of so many changes, and segments opened or given back, after the last that is.
+constexpr uint64_t kUnknownChanges = uint64_t{1} << 32;
+constexpr uint64_t kUnknownGenerations = 1 << 20;
+
+}  // namespace
+
+Recovery::Recovery(storage::Device& device, const Identity& identity, Log& log)
+    : device_(device),
+      identity_(identity),
+      geometry_(identity.geometry),
+      segment_shift_(static_cast<unsigned>(std::countr_zero(identity.geometry.segment_grains()))),
+      log_(log),
+      segments_(geometry_.segment_count),
+      is_replayed_(geometry_.segment_count),
+      was_ready_(geometry_.segment_count),
+      has_pieces_(geometry_.segment_count),
+      parted_(geometry_.segment_count) {}
+
+base::Expected<RecoveredStore> Recovery::run(Index*& index) {
+  if (auto opened = open_workers(); !opened) return std::unexpected(opened.error());
+  if (auto done = find_all(); !done) return std::unexpected(done.error());
+  if (auto checked = check_readable(); !checked) return std::unexpected(checked.error());
+  if (auto loaded = load_checkpoint(index); !loaded) return std::unexpected(loaded.error());
+  index_ = index;
+  if (auto done = for_all_segments(&Recovery::list); !done) return std::unexpected(done.error());
+  for (uint32_t i = 0; i < segments_.size(); ++i) tell_log(i);
+  if (auto done = apply_all(); !done) return std::unexpected(done.error());
+  if (auto done = for_all_segments(&Recovery::end_tombstones); !done) return std::unexpected(done.error());
+  tell_log_what_lives();
+  // What a process that was killed has written may still be in the device's own cache.
+  if (const int error = workers_[0].reader.channel.flush(); error != 0)
+    return base::failure(error, "store: cannot flush: ", base::error_name(error));
+  if (auto done = for_all_segments(&Recovery::seal); !done) return std::unexpected(done.error());
+  if (has_read_all())
+    if (auto done = end_pieces(workers_[0]); !done) return std::unexpected(done.error());
+  tell_log_of_unknown();
+  for (uint32_t i = 0; i < worker_count_; ++i) recovered_.report.add(workers_[i].reader.report);
+  return recovered_;
+}
+
+// --- threads ---
+
+base::Expected<void> Recovery::open_workers() {
+  worker_count_ = std::clamp(sys::cpu_count(), 2u, kThreadsMax);
+  workers_ = std::make_unique<Worker[]>(worker_count_);
+  for (uint32_t i = 0; i < worker_count_; ++i) {
+    if (auto opened = workers_[i].reader.open(device_, identity_); !opened) return opened;
+    workers_[i].live.resize(segments_.size());
+  }
+  return {};
+}
+
+base::Expected<void> Recovery::for_all_segments(Step step) {
+  return for_all(segments_.size(), 1, [&](Worker& worker, uint64_t segment, uint64_t) {
+    return (this->*step)(worker, static_cast<uint32_t>(segment));
+  });
+}
+
+// --- steps 1 and 2 ---
+
+base::Expected<void> Recovery::find_all() {
+  const auto find = [&](Worker& worker, uint64_t begin, uint64_t end) {
+    const std::span<FoundSegment> some = std::span(segments_).subspan(begin, end - begin);
+    auto found = worker.reader.find(static_cast<uint32_t>(begin), some);
+    for (const FoundSegment& segment : some)
+      if (segment.is_known) log_.recovered_sequence(segment.header.opened_sequence);
+    return found;
+  };
+  return for_all(segments_.size(), RecoveryReader::kFoundAtOnce, find);
+}
+
+bool Recovery::has_read_all() const {
+  return std::all_of(workers_.get(), workers_.get() + worker_count_,
+                     [](const Worker& worker) { return worker.reader.report.has_read_all(); });
+}
+
+// A device of which most cannot be read has failed as a whole.
+base::Expected<void> Recovery::check_readable() const {
+  const auto unreadable = static_cast<size_t>(std::ranges::count_if(segments_, &FoundSegment::is_unreadable));
+  if (unreadable <= segments_.size() / 2) return {};
+  return base::failure(EIO, "store: cannot read ", unreadable, " of ", segments_.size(), " segments");
+}
+
+base::Expected<void> Recovery::load_checkpoint(Index*& index) {
+  std::map<uint64_t, std::vector<uint32_t>, std::greater<>> checkpoints;
+  for (uint32_t i = 0; i < segments_.size(); ++i)
+    if (segments_[i].is_known && segments_[i].header.state == SegmentState::kCheckpoint)
+      checkpoints[segments_[i].header.checkpoint].push_back(i);
+  if (!checkpoints.empty()) recovered_.last_checkpoint = checkpoints.begin()->first;
+  for (auto& [number, parts] : checkpoints) {
+    std::ranges::sort(parts, {}, [&](uint32_t i) { return segments_[i].header.part; });
+    if (auto opened = open_index(index); !opened) return opened;
+    auto restored = restore(number, parts, *index);
+    const int error = restored ? 0 : restored.error().number;
+    if (error != 0 && error != EBADMSG && error != ENOMEM && !is_of_medium(error)) return restored;
+    if (error != 0) continue;
+    recovered_.report.checkpoint = number;
+    recovered_.checkpoint_segments = parts;
+    return {};
+  }
+  for (uint32_t i = 0; i < segments_.size(); ++i) is_replayed_[i] = segments_[i].is_used();
+  return open_index(index);
+}
+
+base::Expected<void> Recovery::open_index(Index*& index) {
+  if (index != nullptr) index->close();
+  index = nullptr;
+  auto opened = Index::open(geometry_.address_bits());
+  if (!opened) return std::unexpected(opened.error());
+  index = *opened;
+  return {};
+}
+
+// Errors: EBADMSG, ENOMEM: what has been read is no index, or not one that could be; those of I/O.
+base::Expected<void> Recovery::restore(uint64_t number, std::span<const uint32_t> parts, Index& index) {
+  CheckpointReader checkpoint(identity_, number, parts, index);
+  if (auto read = by_all([&](Worker& worker) { return checkpoint.run(worker.reader); }); !read) return read;
+  if (auto joined = index.join_images(); !joined) return joined;
+  state_ = checkpoint.state();
+  was_ready_.assign(segments_.size(), 0);
+  for (const uint32_t i : std::span(state_.unsealed).first(state_.unsealed_count).last(state_.ready_count))
+    was_ready_[i] = 1;
+  for (uint32_t i = 0; i < segments_.size(); ++i) is_replayed_[i] = segments_[i].is_used() && is_newer(i);
+  for (const uint32_t i : std::span(state_.unsealed).first(state_.unsealed_count))
+    is_replayed_[i] = segments_[i].is_used();
+  // What the checkpoint can know of, and may know of.
+  std::vector<char> is_old(segments_.size());
+  for (uint32_t i = 0; i < segments_.size(); ++i)
+    is_old[i] = segments_[i].is_unreadable || (segments_[i].is_used() && !is_newer(i));
+  const auto sift = [&](Worker& worker, uint64_t begin, uint64_t end) {
+    const auto stays = [&](uint64_t address, uint32_t size) {
+      if (!is_old[segment_of(address)]) return false;
+      hold(worker, address, size);
+      return true;
+    };
+    for (uint64_t table = begin; table < end; ++table) index.sift(static_cast<uint32_t>(table), stays);
+    return base::Expected<void>();
+  };
+  if (auto sifted = for_all(index.table_count(), kTablesAtOnce, sift); !sifted) return sifted;
+  index.end_restore();
+  log_.recovered_sequence(state_.next_sequence - 1);
+  return {};
+}
+
+// --- step 3, and what the log is told ---
+
+base::Expected<void> Recovery::list(Worker& worker, uint32_t index) {
+  FoundSegment& segment = segments_[index];
+  if (!segment.is_used() || (!is_replayed_[index] && segment.has_summary)) return {};
+  auto listed = worker.reader.list(index, segment);
+  if (is_replayed_[index]) worker.reader.report.replayed_records += segment.entries.size();
+  return listed;
+}
+
+void Recovery::tell_log(uint32_t index) {
+  const FoundSegment& segment = segments_[index];
+  if (segment.is_unreadable) {
+    log_.recovered(index, Segment::State::kSealed, 0);
+    return;
+  }
+  if (!segment.is_known) {
+    // What is left of it is not looked at again.
+    log_.recovered(index, Segment::State::kFree, 0);
+    return;
+  }
+  auto state =
+      Segment::State::kEmptied;  // that was prepared, and no more; or part of a checkpoint that is not used
+  if (segment.header.state == SegmentState::kFree) state = Segment::State::kFree;
+  if (std::ranges::find(recovered_.checkpoint_segments, index) != recovered_.checkpoint_segments.end())
+    state = Segment::State::kCheckpoint;
+  if (segment.is_used() && (segment.has_summary || !segment.entries.empty())) {
+    state = Segment::State::kSealed;
+    log_.recovered_content(index, segment.footer);
+    recovered_.report.records += segment.footer.entry_count;
+  }
+  log_.recovered(index, state, segment.header.generation);
+}
+
+void Recovery::tell_log_what_lives() {
+  for (uint32_t i = 0; i < worker_count_; ++i)
+    for (uint32_t segment = 0; segment < segments_.size(); ++segment)
+      log_.recovered_live(segment, workers_[i].live[segment].grains, workers_[i].live[segment].records);
+}
+
+// Of what has not been read, which may be found out as late as in the last step. What comes must not look as if it were of the same
+// time as what a segment holds of which nothing is known.
+void Recovery::tell_log_of_unknown() {
+  for (uint32_t i = 0; i < segments_.size(); ++i)
+    if (segments_[i].is_unreadable || segments_[i].unreadable_grains > 0) log_.recovered_unreadable(i);
+  if (std::ranges::all_of(segments_, &FoundSegment::is_known) && has_read_all()) return;
+  log_.skip_generations(kUnknownGenerations);
+  log_.recovered_sequence(log_.last_sequence() + kUnknownChanges);
+}
+
+// Step 6.
+base::Expected<void> Recovery::seal(Worker& worker, uint32_t index) {
+  const FoundSegment& segment = segments_[index];
+  if (segment.has_summary || segment.entries.empty() || segment.unreadable_grains > 0) return {};
+  if (const int error = log_.write_summary_of(worker.reader.channel, index, segment.entries); error != 0)
+    return base::failure(error, "store: cannot write the summary of segment ", index, ": ",
+                         base::error_name(error));
+  return {};
+}
+
+base::Expected<RecoveredStore> recover(storage::Device& device, const Identity& identity, Log& log,
+                                       Index*& index) {
+  return Recovery(device, identity, log).run(index);
+}
+
+}  // namespace kv

@@ -1,0 +1,169 @@
+// What the files of recovery (recovery.h) share; of nobody else.
+#pragma once
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "kv/media/checkpoint_format.h"
+#include "kv/recovery/recovery.h"
+#include "sys/lock.h"
+#include "sys/threads.h"
+
+namespace kv {
+
+class Recovery {
+ public:
+  Recovery(storage::Device& device, const Identity& identity, Log& log);
+
+  base::Expected<RecoveredStore> run(Index*& index);
+
+ private:
+  // What the index knows of a segment, as the log is told in the end. A difference may be below zero, as numbers go round.
+  struct Live {
+    uint64_t grains = 0;
+    uint64_t records = 0;
+  };
+  // A record to apply.
+  struct Replayed {
+    SummaryEntry entry;
+    uint64_t address = 0;
+  };
+  // One thread, and what is its own.
+  struct Worker {
+    RecoveryReader reader;
+    std::vector<Live> live;             // by segment
+    std::vector<uint64_t> ended_heads;  // addresses
+    std::vector<Replayed> replayed;     // of the part that is applied
+    Location candidates[Index::kCandidatesMax];
+    uint64_t others[Index::kCandidatesMax];
+  };
+  // Which records of a replayed segment are to be applied, part by part: numbers of entries, up to ends[part] those of this part.
+  struct Parted {
+    std::vector<uint32_t> numbers;
+    std::vector<uint32_t> ends;
+  };
+  using Step = base::Expected<void> (Recovery::*)(Worker& worker, uint32_t segment);
+
+  // Calls act(worker) on all threads. Returns an error that none outranks, if there is any.
+  template <class Act>
+  base::Expected<void> by_all(const Act& act);
+  // Calls act(worker, begin, end), which together are all numbers below `count`, `step` of them at a time, until one fails.
+  template <class Act>
+  base::Expected<void> for_all(uint64_t count, uint64_t step, const Act& act);
+  base::Expected<void> for_all_segments(Step step);
+
+  base::Expected<void> open_workers();
+  base::Expected<void> find_all();
+  bool has_read_all() const;
+  base::Expected<void> check_readable() const;
+  base::Expected<void> load_checkpoint(Index*& index);
+  base::Expected<void> open_index(Index*& index);
+  base::Expected<void> restore(uint64_t number, std::span<const uint32_t> parts, Index& index);
+  base::Expected<void> list(Worker& worker, uint32_t index);
+  void tell_log(uint32_t index);
+  void tell_log_what_lives();
+  void tell_log_of_unknown();
+  base::Expected<void> seal(Worker& worker, uint32_t index);
+
+  base::Expected<const SummaryEntry*> entry_at(Worker& worker, uint64_t address);
+  uint32_t part_of(const KeyHash& hash) const;
+  base::Expected<void> apply_all();
+  base::Expected<void> part(Worker& worker, uint32_t index);
+  base::Expected<void> apply(Worker& worker, uint32_t part);
+  base::Expected<bool> try_apply(Worker& worker, const SummaryEntry& entry, uint64_t address);
+  void prefetch(const SummaryEntry& entry) const;
+  void end_head(Worker& worker, const SummaryEntry& entry, uint64_t address);
+  base::Expected<void> end_tombstones(Worker& worker, uint32_t index);
+
+  base::Expected<void> end_pieces(Worker& worker);
+  base::Expected<void> end_value_of(Worker& worker, uint64_t address);
+  base::Expected<void> end_value(Worker& worker, const KeyHash& head, uint64_t sequence);
+  base::Expected<Reading> read_at(Worker& worker, uint64_t address, const SummaryEntry& entry,
+                                  Record& record);
+  base::Expected<bool> read_key(Worker& worker, uint64_t address, PieceKey& key);
+  base::Expected<PiecesOf> read_head(Worker& worker, uint64_t address, const SummaryEntry& entry);
+  base::Expected<bool> has_head(Worker& worker, const KeyHash& head, uint64_t sequence);
+
+  // Had it no records when the checkpoint began?
+  bool is_newer(uint64_t segment) const {
+    return segments_[segment].header.generation > state_.generation || was_ready_[segment] != 0;
+  }
+  // Of a replayed segment: need the index not know of the record, or of what ended it?
+  bool is_to_apply(uint32_t segment, const SummaryEntry& entry) const {
+    if (entry.kind() == RecordKind::kVoid) return false;
+    return recovered_.report.checkpoint == 0 || is_newer(segment) || entry.kind() == RecordKind::kPiece ||
+           entry.sequence() >= state_.next_sequence;
+  }
+  // A segment has a power of two grains.
+  uint64_t segment_of(uint64_t address) const { return address >> segment_shift_; }
+  void hold(Worker& worker, uint64_t address, uint32_t size);
+  void release(Worker& worker, uint64_t address, uint32_t size);
+
+  static constexpr uint32_t kThreadsMax = 8;
+  static constexpr uint32_t kLocks = 64;
+
+  storage::Device& device_;
+  const Identity& identity_;
+  const Geometry& geometry_;
+  const unsigned segment_shift_;
+  Log& log_;
+  Index* index_ = nullptr;
+  std::vector<FoundSegment> segments_;
+  std::vector<char> is_replayed_;
+  std::vector<char> was_ready_;   // when the checkpoint began
+  std::vector<char> has_pieces_;  // of a replayed one
+  std::vector<Parted> parted_;    // the same
+  uint32_t part_count_ = 1;       // a power of two
+  CheckpointState state_;
+  RecoveredStore recovered_;
+  std::unique_ptr<Worker[]> workers_;
+  uint32_t worker_count_ = 0;
+  sys::Mutex locks_[kLocks];  // of segments that are listed when they are needed
+};
+
+template <class Act>
+base::Expected<void> Recovery::by_all(const Act& act) {
+  struct Part {
+    const Act& act;
+    Worker& worker;
+    base::Expected<void> result;
+    static void run(void* argument) {
+      Part& part = *static_cast<Part*>(argument);
+      part.result = part.act(part.worker);
+    }
+  };
+  std::vector<Part> parts;
+  for (uint32_t i = 0; i < worker_count_; ++i) parts.push_back({act, workers_[i], {}});
+  std::vector<sys::Thread> threads;
+  for (Part& part : parts) {
+    auto thread = sys::start_thread(&Part::run, &part, "kv-recovery");
+    if (!thread) break;
+    threads.push_back(*thread);
+  }
+  if (threads.empty()) Part::run(&parts[0]);
+  for (const sys::Thread thread : threads) sys::join_thread(thread);
+  base::Expected<void> result;
+  const auto number = [](const base::Expected<void>& of) { return of ? 0 : of.error().number; };
+  for (const Part& part : parts)
+    if (outranks(number(part.result), number(result))) result = part.result;
+  return result;
+}
+
+template <class Act>
+base::Expected<void> Recovery::for_all(uint64_t count, uint64_t step, const Act& act) {
+  std::atomic<uint64_t> next{0};
+  std::atomic<bool> has_failed{false};
+  return by_all([&](Worker& worker) {
+    base::Expected<void> done;
+    while (done && !has_failed.load(std::memory_order_relaxed)) {
+      const uint64_t begin = next.fetch_add(step, std::memory_order_relaxed);
+      if (begin >= count) break;
+      done = act(worker, begin, std::min(count, begin + step));
+    }
+    if (!done) has_failed.store(true, std::memory_order_relaxed);
+    return done;
+  });
+}
+
+}  // namespace kv

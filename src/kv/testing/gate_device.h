@@ -1,0 +1,51 @@
+// For tests: a device in memory at which a read can be held.
+#pragma once
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "base/text.h"
+#include "kv/testing/medium_device.h"
+
+namespace kv {
+
+// A device in memory at which one thread's next read waits, before it has read anything, until it is let through.
+class GateDevice final : public MediumDevice {
+ public:
+  explicit GateDevice(uint64_t bytes) : MediumDevice(std::vector<std::byte>(bytes)) {
+    base::TextRef(name_, sizeof name_) << "gate";
+  }
+
+  // Of the calling thread.
+  void hold_next_read() {
+    std::lock_guard scope(lock_);
+    held_ = std::this_thread::get_id();
+  }
+  void wait_until_held() {
+    std::unique_lock scope(lock_);
+    changed_.wait(scope, [&] { return is_held_; });
+  }
+  void let_through() {
+    std::lock_guard scope(lock_);
+    is_open_ = true;
+    changed_.notify_all();
+  }
+
+ private:
+  void before(const storage::Io& io) override {
+    std::unique_lock scope(lock_);
+    if (io.operation != storage::Operation::kRead || held_ != std::this_thread::get_id()) return;
+    held_ = {};
+    is_held_ = true;
+    changed_.notify_all();
+    changed_.wait(scope, [&] { return is_open_; });
+  }
+
+  std::mutex lock_;
+  std::condition_variable changed_;
+  std::thread::id held_;
+  bool is_held_ = false, is_open_ = false;
+};
+
+}  // namespace kv

@@ -1,0 +1,230 @@
+// For tests: what works on a store while its history is being written. Clients, whose calls are recorded, on few keys; and
+// one that changes many other keys, so that the index grows and shrinks around the few all the time, and the log fills.
+//
+// The keys have their home in one region of the index's tables: some 4,200 of them fill it and split its table, where keys of all regions
+// would have to be 30,000. Some are in the next one: a table of which one region alone is full is not split, since it looks as if its hashes
+// were not random.
+#pragma once
+#include <gtest/gtest.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/mix.h"
+#include "kv/index/table.h"
+#include "kv/store.h"
+#include "kv/testing/history.h"
+#include "task/scheduler.h"
+
+namespace kv {
+
+// The read of a record of 16 grains or more may go beyond its end, into what somebody writes at that moment. Its bytes count for nothing,
+// but the thread sanitizer cannot know.
+#if __has_feature(thread_sanitizer)
+inline constexpr uint64_t kLongestValueBytes = 7'000;
+#else
+inline constexpr uint64_t kLongestValueBytes = 40'000;
+#endif
+
+// A value says which it is, and how long; each of its bytes is looked at.
+inline std::vector<std::byte> value_of(uint64_t id) {
+  const uint64_t drawn = base::mix(id);
+  const uint64_t longest = drawn % 32 == 0 ? kLongestValueBytes : drawn % 4 == 0 ? 3'000 : 200;
+  std::vector<std::byte> value(sizeof id + (drawn >> 32) % longest);
+  for (size_t i = 0; i < value.size(); ++i) value[i] = static_cast<std::byte>((id >> i % 8 * 8) + i / 8);
+  return value;
+}
+// 0: it is none.
+inline uint64_t id_of(Bytes value) {
+  uint64_t id = 0;
+  if (value.size() < sizeof id) return 0;
+  memcpy(&id, value.data(), sizeof id);
+  return std::ranges::equal(value, value_of(id)) ? id : 0;
+}
+
+// Names whose keys have their home in one region.
+inline std::vector<std::string> keys_of_region(const Store& store, const char* prefix, uint32_t region,
+                                               size_t count) {
+  std::vector<std::string> keys;
+  for (uint64_t i = 0; keys.size() < count; ++i) {
+    std::string key = prefix + std::to_string(i);
+    if (region_of(home_of(hash_key(store.identity().secret, key).low)) == region)
+      keys.push_back(std::move(key));
+  }
+  return keys;
+}
+
+// One thread or task that makes calls and writes down what they say.
+class Client {
+ public:
+  // `number`: no other client of the history has it. Each third one makes hardly anything but gets.
+  Client(StampClock& clock, const std::vector<std::string>& keys, uint32_t number, uint64_t seed)
+      : clock_(clock),
+        keys_(keys),
+        next_value_(uint64_t{number} << 32),
+        random_(base::mix(seed) ^ number),
+        reads_(number % 3 == 0),
+        seen_versions_(keys.size()) {}
+
+  // Makes calls, `least` to `most` of them, until `enough` says so, or the store takes no more; of which has_failed() tells.
+  void work(Session& session, size_t least, size_t most, const std::atomic<bool>& enough) {
+    while (calls.size() < (enough.load(std::memory_order_relaxed) ? least : most) && step(session)) think();
+  }
+  bool has_failed() const { return failed_; }
+  const base::Error& error() const { return error_; }
+
+  // Gets all keys.
+  void look(Session& session) {
+    for (uint32_t key = 0; key < keys_.size() && get(session, key); ++key) continue;
+  }
+
+  std::vector<Call> calls;
+
+ private:
+  bool step(Session& session) {
+    const auto key = static_cast<uint32_t>(random_() % keys_.size());
+    const uint64_t drawn = random_() % 32;
+    if (drawn < 13 || (reads_ && drawn < 31)) return get(session, key);
+    Call call = {.key = key, .kind = drawn < 17 ? Call::Kind::kRemove : Call::Kind::kPut};
+    if (drawn < 15 || drawn >= 25)
+      call.when = When::kAlways;
+    else if (drawn < 21)
+      call.when = When::kIfVersion;
+    else
+      call.when = drawn < 24 ? When::kIfAbsent : When::kIfPresent;
+    if (call.when == When::kIfVersion) call.if_version = seen_versions_[key];
+    return change(session, call);
+  }
+
+  bool get(Session& session, uint32_t key) {
+    Call call = {.key = key, .began = clock_.stamp()};
+    auto found = session.get(keys_[key]);
+    call.ended = clock_.stamp();
+    if (!found) return fail(found.error());
+    think();  // what was found stays, whatever others of the session do
+    call.outcome = found->found() ? Changed::Outcome::kDone : Changed::Outcome::kAbsent;
+    if (found->found()) {
+      call.value = id_of(found->value());
+      call.version = found->version();
+      EXPECT_NE(call.value, 0u) << keys_[key] << " has " << found->value().size() << " bytes of no value";
+    }
+    return add(call);
+  }
+
+  bool change(Session& session, Call call) {
+    const bool is_put = call.kind == Call::Kind::kPut;
+    std::vector<std::byte> value;
+    if (is_put) value = value_of(call.value = ++next_value_);
+    call.began = clock_.stamp();
+    const auto done =
+        is_put ? session.put(keys_[call.key], value, {.when = call.when, .version = call.if_version})
+               : session.remove(keys_[call.key], call.when, call.if_version);
+    const uint64_t ended = clock_.stamp();
+    if (done) {
+      call.ended = ended;
+      call.outcome = done->outcome;
+      if (is_put || done->outcome != Changed::Outcome::kDone) call.version = done->version;
+      return add(call);
+    }
+    // A full store has done nothing.
+    call.is_known = false;
+    if (done.error().number != ENOSPC) calls.push_back(call);
+    return fail(done.error());
+  }
+
+  bool add(const Call& call) {
+    calls.push_back(call);
+    // Some go on with what they knew before.
+    if (call.version != 0 && random_() % 4 != 0) seen_versions_[call.key] = call.version;
+    return true;
+  }
+  bool fail(const base::Error& error) {
+    failed_ = true;
+    error_ = error;
+    return false;
+  }
+  void think() {
+    if (random_() % 8 != 0) return;
+    if (task::in_task())
+      task::yield();
+    else
+      sched_yield();
+  }
+
+  StampClock& clock_;
+  const std::vector<std::string>& keys_;
+  uint64_t next_value_;
+  std::mt19937_64 random_;
+  const bool reads_;
+  std::vector<uint64_t> seen_versions_;
+  bool failed_ = false;
+  base::Error error_;
+};
+
+// Puts many keys and removes them again, round after round, and overwrites some large values. Nobody else knows its keys.
+class Churn {
+ public:
+  static constexpr size_t kKeys = 4'400, kKeysOfNextRegion = 500, kLargeKeys = 32;
+  static constexpr uint64_t kLargeBytes = 16 << 10;
+
+  // `is_lasting`: nothing may fail, and no key be lost.
+  Churn(Store& store, uint32_t region, uint64_t seed, bool is_lasting)
+      : keys_(keys_of_region(store, "churn", region, kKeys)),
+        random_(seed),
+        is_lasting_(is_lasting),
+        large_(kLargeBytes) {
+    const auto others = keys_of_region(store, "churn", next_region(region), kKeysOfNextRegion);
+    keys_.insert(keys_.end(), others.begin(), others.end());
+  }
+
+  // Puts most of the keys: not much is missing for the index to grow.
+  void fill(Session& session) {
+    std::shuffle(keys_.begin(), keys_.end(), random_);
+    for (size_t i = 0; i < kKeys + 150; ++i) static_cast<void>(change(session, keys_[i], true));
+  }
+  // Until `stop`. `cycled` is set once it has put and removed all keys once.
+  void work(Session& session, const std::atomic<bool>& stop, std::atomic<bool>& cycled) {
+    const bool first = is_lasting_ || random_() % 2 == 0;
+    for (;;) {
+      for (const bool puts : {first, !first}) {
+        std::shuffle(keys_.begin(), keys_.end(), random_);
+        for (const std::string& key : keys_) {
+          if (stop.load(std::memory_order_relaxed) || !change(session, key, puts)) return;
+          if (random_() % 4 == 0 && !overwrite(session)) return;
+        }
+      }
+      cycled.store(true, std::memory_order_relaxed);
+    }
+  }
+
+ private:
+  bool change(Session& session, const std::string& key, bool puts) {
+    const auto done =
+        puts ? session.put(key, Bytes(large_).first(random_() % 400),
+                           {.when = is_lasting_ && random_() % 2 == 0 ? When::kAlways : When::kIfAbsent})
+             : session.remove(key);
+    if (is_lasting_) {
+      EXPECT_TRUE(done) << done.error().message;
+      if (done) EXPECT_EQ(done->outcome, Changed::Outcome::kDone) << key;
+    }
+    return done.has_value();
+  }
+  bool overwrite(Session& session) {
+    const auto done = session.put("large" + std::to_string(random_() % kLargeKeys),
+                                  Bytes(large_).first(random_() % kLargeBytes));
+    if (is_lasting_) EXPECT_TRUE(done) << done.error().message;
+    return done.has_value();
+  }
+
+  std::vector<std::string> keys_;
+  std::mt19937_64 random_;
+  const bool is_lasting_;
+  std::vector<std::byte> large_;
+};
+
+}  // namespace kv

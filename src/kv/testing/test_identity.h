@@ -1,0 +1,24 @@
+// For tests and fuzzers of a store's parts: identities of stores that nobody has made.
+#pragma once
+#include "kv/media/format.h"
+
+namespace kv {
+
+inline Secret test_secret() {
+  Secret secret;
+  for (size_t i = 0; i < kSecretBytes; ++i) secret.bytes[i] = static_cast<unsigned char>(7 * i + 1);
+  return secret;
+}
+
+// Segments of 1 MiB, of 2,048 grains.
+inline Identity test_identity(uint32_t segments) {
+  return {.store_id = 0x1122334455667788,
+          .secret = test_secret(),
+          .geometry = {.capacity_bytes = kSegmentsOffset + (uint64_t{segments} << 20),
+                       .grain_bytes = 512,
+                       .segment_bytes = 1 << 20,
+                       .segment_count = segments,
+                       .spare_percent = 10}};
+}
+
+}  // namespace kv
