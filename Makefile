@@ -7,7 +7,7 @@
 #   make asan tsan  the runtime's test suites under the address+undefined and thread sanitizers
 #   make docs       writes the reference pages of docs/ that are made from data files
 #   make tidy       clang-tidy; make format: clang-format
-#   make fuzz       each fuzzer for FUZZ_SECONDS=30; what it learnt stays in build-fuzz/corpus
+#   make fuzz       each fuzzer for FUZZ_SECONDS=30, from the inputs of tests/fuzz on; what it learnt stays in build-fuzz/corpus
 PREFIX ?= /usr/local
 BUILD ?= build
 JOBS ?= $(shell nproc)
@@ -48,7 +48,8 @@ fuzz: setup
 	@cmake --preset fuzz -B build-fuzz
 	@cmake --build build-fuzz -j $(JOBS) --target fuzzers
 	@set -e; for fuzzer in build-fuzz/fuzz/*; do \
-	  corpus=build-fuzz/corpus/$${fuzzer##*/}; mkdir -p $$corpus; echo "fuzzing $${fuzzer##*/} for $(FUZZ_SECONDS) s"; \
+	  corpus=build-fuzz/corpus/$${fuzzer##*/}; scripts/fuzz_corpus.py unpack tests/fuzz/$${fuzzer##*/}.hex $$corpus; \
+	  echo "fuzzing $${fuzzer##*/} for $(FUZZ_SECONDS) s"; \
 	  $$fuzzer -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -print_final_stats=1 -verbosity=0 -artifact_prefix=$$corpus. $$corpus; \
 	done
 

@@ -9,8 +9,8 @@
 #   spillway_require_all_tests(FOLDER ...)
 #       after all tests of the folders: every *_test.cc there is in one.
 #   spillway_fuzz(NAME SOURCES ... DEPENDS ...)
-#       a libFuzzer program in fuzz/ of the build, part of the target `fuzzers`; only with
-#       SPILLWAY_FUZZ, which instruments the units too (make fuzz).
+#       with SPILLWAY_FUZZ, which instruments the units too (make fuzz): a libFuzzer program in fuzz/ of
+#       the build, part of the target `fuzzers`. Otherwise a test that runs the inputs of tests/fuzz/NAME.hex.
 
 add_library(spillway_warnings INTERFACE)
 target_compile_options(spillway_warnings INTERFACE
@@ -89,10 +89,10 @@ endfunction()
 
 function(spillway_fuzz name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
-  if(NOT SPILLWAY_FUZZ)
+  if(NOT SPILLWAY_FUZZ AND NOT BUILD_TESTING)
     return()
   endif()
-  if(NOT SPILLWAY_SANITIZE STREQUAL "address")
+  if(SPILLWAY_FUZZ AND NOT SPILLWAY_SANITIZE STREQUAL "address")
     message(FATAL_ERROR "SPILLWAY_FUZZ needs SPILLWAY_SANITIZE=address; use the preset fuzz")
   endif()
   add_executable(${name} ${ARG_SOURCES})
@@ -100,6 +100,13 @@ function(spillway_fuzz name)
     target_sources(${name} PRIVATE $<TARGET_OBJECTS:${dependency}>)
   endforeach()
   target_link_libraries(${name} PRIVATE spillway_common)
+  if(NOT SPILLWAY_FUZZ)
+    target_sources(${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests/fuzz/replay.cc)
+    set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+    add_test(NAME ${name} COMMAND ${name} ${CMAKE_SOURCE_DIR}/tests/fuzz/${name}.hex)
+    set_tests_properties(${name} PROPERTIES TIMEOUT 300)
+    return()
+  endif()
   target_link_options(${name} PRIVATE -fsanitize=fuzzer)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzz)
   if(NOT TARGET fuzzers)

@@ -17,7 +17,7 @@ struct Reading {
   std::string text;  // written again
   bool is_whole = false;
   uint64_t offset = 0;
-  std::string problem;
+  std::string problem = {};
 };
 
 Reading read(std::string_view input, size_t piece_bytes) {
