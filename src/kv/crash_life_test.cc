@@ -1,11 +1,12 @@
 // Lives that are cut where a random one seldom is: at every write while segments are collected, a checkpoint is written and a large value
-// replaced; and while an index grows and shrinks.
+// replaced; one after the other before the first victim is emptied; and while an index grows and shrinks.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <random>
 
+#include "kv/recovery/check.h"
 #include "kv/testing/crash_model.h"
 #include "kv/testing/cut_device.h"
 #include "kv/testing/test_effort.h"
@@ -88,6 +89,17 @@ class CrashLifeTest : public testing::TestWithParam<Durability> {
     store.verify();
   }
 
+  // What recovery makes of the medium is what all its records tell.
+  static void expect_clean(CutDevice& device) {
+    std::string findings;
+    const auto report = kv::check(
+        device,
+        [](void* all, const char* line) { *static_cast<std::string*>(all) += std::string(line) + "\n"; },
+        [](void*, uint64_t, uint64_t) {}, &findings);
+    ASSERT_TRUE(report);
+    EXPECT_TRUE(report->is_clean()) << findings;
+  }
+
   std::vector<std::byte> medium_;
   CrashModel model_;
 };
@@ -120,6 +132,68 @@ TEST_P(CrashLifeTest, ACutAtEveryWrite) {
   }
   EXPECT_GT(ends_at, 60u) << "writes and flushes";
   EXPECT_GT(discarded_sectors, 0u);
+}
+
+// What a crash leaves of the collector's segment must not be taken for good: in the end there would be none to begin with.
+TEST_P(CrashLifeTest, LivesThatEndBeforeAVictimIsEmptiedTakeNoRoom) {
+  constexpr int kMany = 1000;
+  for (const bool has_checkpoints : {false, true}) {
+    SCOPED_TRACE(has_checkpoints ? "with checkpoints" : "without");
+    auto* const device = new CutDevice(std::vector<std::byte>(17 << 20), 0);
+    ASSERT_TRUE(Store::make(*device, {.segment_bytes = 1 << 20}));
+    std::mt19937_64 random(1);
+    std::vector<char> is_there(kMany);  // it is not known of the others
+    uint64_t moved_bytes = 0, victims = 0;
+    const auto live = [&](uint64_t ends_at, int changes) {
+      device->start_again(ends_at);
+      auto opened = Store::open(*device, {.durability = GetParam(),
+                                          .batch_ns = 1'000'000,
+                                          .stream_count = 1,
+                                          .checkpoint_records = has_checkpoints ? 500u : 0u});
+      if (!opened) return 0;
+      Session session;
+      EXPECT_TRUE(session.open(**opened));
+      int count = 0;
+      for (; count < changes; ++count) {
+        const uint64_t number = random() % kMany;
+        const std::string key = "key" + std::to_string(number);
+        const bool is_put = random() % 8 != 0;
+        const auto done = is_put ? session.put(key, bytes_of(key + std::string(random() % 9000, 'v')))
+                                 : session.remove(key);
+        is_there[number] = done && is_put;
+        if (!done) break;
+      }
+      session.close();
+      moved_bytes += (*opened)->counts().collected.moved_bytes;
+      victims += (*opened)->counts().collected.victims;
+      static_cast<void>((*opened)->close());
+      return count;
+    };
+    ASSERT_EQ(live(0, 6000), 6000);
+    moved_bytes = victims = 0;
+    for (uint64_t life = 0; life < 120; ++life) {
+      live(1 + life % 40, 50);
+      device->start_again(0);
+      if (life % 4 == 0) expect_clean(*device);
+    }
+    EXPECT_GT(moved_bytes, 0u);
+    const uint64_t victims_of_short_lives = victims;
+    ASSERT_EQ(live(0, 3000), 3000) << "after " << victims_of_short_lives << " victims";
+    device->start_again(0);
+    auto opened = Store::open(*device, {.stream_count = 1});
+    ASSERT_TRUE(opened);
+    Session session;
+    ASSERT_TRUE(session.open(**opened));
+    for (int i = 0; i < kMany; ++i) {
+      auto found = session.get("key" + std::to_string(i));
+      ASSERT_TRUE(found);
+      if (is_there[i]) EXPECT_TRUE(found->found()) << i;
+    }
+    session.close();
+    (*opened)->verify();
+    ASSERT_TRUE((*opened)->close());
+    device->close();
+  }
 }
 
 // More keys than a table has slots, and fewer again, with checkpoints of tables that are being split and merged.

@@ -17,6 +17,7 @@ LOG_KEEPER = "src/kv/log/log_keeper.cc"
 RECOVERY = "src/kv/recovery/recovery.cc"
 RECOVERY_APPLY = "src/kv/recovery/recovery_apply.cc"
 RECOVERY_CHECKPOINT = "src/kv/recovery/recovery_checkpoint.cc"
+RECOVERY_COPIES = "src/kv/recovery/recovery_copies.cc"
 RECOVERY_READER = "src/kv/recovery/recovery_reader.cc"
 SESSION = "src/kv/session.cc"
 SNAPSHOT = "src/kv/snapshot.cc"
@@ -117,6 +118,14 @@ MUTATIONS = [
     mutation("what was found after a crash is not flushed", (RECOVERY, "const int error = workers_[0].reader.channel.flush(); error != 0", "const int error = 0; error != 0"), gtest_filter="*CrashTest*"),
     mutation("what is left of a piece at the end of what was read is lost", (RECOVERY_CHECKPOINT, "  rest_.assign(rest.begin(), rest.end());\n", ""), gtest_filter="CheckpointRead*"),
     mutation("a piece beyond what was read ends a segment", (RECOVERY_CHECKPOINT, "bytes <= left.size() + (end - at_)", "bytes <= left.size()"), gtest_filter="CheckpointRead*"),
+    mutation("segment that holds only copies is sealed", (RECOVERY, "if (auto done = drop_copies(); !done) return std::unexpected(done.error());", "{\n    }"), gtest_filter="*TakeNoRoom*"),
+    mutation("segment with copies is given back with what is only there", (RECOVERY_COPIES, "std::ranges::all_of(is_found", "std::ranges::any_of(is_found"), gtest_filter="RecoveryCopiesTest.*"),
+    mutation("what was not written is a copy", (RECOVERY_COPIES, " || entry.kind() == RecordKind::kVoid", ""), gtest_filter="RecoveryCopiesTest.*"),
+    mutation("two segments with the same copies are both given back", (RECOVERY_COPIES, "if (*are_elsewhere) segments_[i].entries.clear();", "dropped.push_back(*are_elsewhere ? i : kNone);\n  }\n  for (const uint32_t i : dropped) {\n    if (i != kNone) segments_[i].entries.clear();"), (RECOVERY_COPIES, "  std::vector<uint32_t> unsealed;", "  constexpr uint32_t kNone = ~0u;\n  std::vector<uint32_t> unsealed, dropped;"), gtest_filter="RecoveryCopiesTest.*"),
+    mutation("record of the same change of another key is a copy", (RECOVERY_COPIES, "if (at->hash == entry.hash) is_found", "is_found"), gtest_filter="RecoveryCopiesTest.*"),
+    mutation("checkpoint stays though the collector has no segment", (RECOVERY, " && free_segments() < Log::kReserve", " && free_segments() < 0"), gtest_filter="RecoveryCopiesTest.*"),
+    mutation("what a checkpoint that is left knew is counted twice", (RECOVERY, "  for (uint32_t i = 0; i < worker_count_; ++i) std::ranges::fill(workers_[i].live, Live{});\n", ""), gtest_filter="RecoveryCopiesTest.*"),
+    mutation("tombstones of a segment that was given back are held", (CHECK, "!is_value(record) && recovered_.is_kept(geometry_.segment_of(record.address))", "!is_value(record)"), gtest_filter="*TakeNoRoom*"),
     mutation("a checkpoint without one of its pieces counts", (RECOVERY_CHECKPOINT, " || header.number != expected) return", ") return"), gtest_filter="CheckpointRead*"),
     mutation("a checkpoint without its end counts", (RECOVERY_CHECKPOINT, "  return std::unexpected(not_whole().error());", "  has_end_ = true;\n  return Pieces{};"), gtest_filter="CheckpointRead*"),
     mutation("records of the last part are not replayed", (RECOVERY_APPLY, "  return for_all(part_count_, 1,", "  return for_all(part_count_ - 1, 1,"), gtest_filter="StoreTest.*"),
@@ -140,7 +149,7 @@ MUTATIONS = [
     mutation("entry of a removed key is right", (CHECK, "is_newest && is_value(*own) && life != Life::kGone && found", "is_newest && found"), gtest_filter="CheckTest.*"),
     mutation("entry of an older record is right", (CHECK, "is_newest && is_value(*own)", "own != key.end() && is_value(*own)"), gtest_filter="CheckTest.*"),
     mutation("counters are not compared", (CHECK, "      if (recovered_.live_grains(i) == live_grains_[i]) continue;", "      continue;"), gtest_filter="CheckTest.*"),
-    mutation("tombstones are not held", (CHECK, "      if (!is_value(record)) hold(record);", "      static_cast<void>(record);"), gtest_filter="CheckTest.*"),
+    mutation("tombstones are not held", (CHECK, "      if (!is_value(record) && recovered_.is_kept(geometry_.segment_of(record.address))) hold(record);", "      static_cast<void>(record);"), gtest_filter="CheckTest.*"),
     mutation("piece of no value is right", (CHECK, "      return is_known ? Life::kGone : Life::kEither;", "      return is_known ? Life::kEither : Life::kEither;"), gtest_filter="CheckLifeTest.PiecesThat*"),
     mutation("value that lacks a piece is whole", (CHECK, "      if (missing == 0 || life == Life::kEither) continue;", "      if (missing < head->of.count() || life == Life::kEither) continue;"), gtest_filter="CheckLifeTest.AValueThat*"),
     mutation("pieces near a damaged one are of no value", (CHECK, "          !has_damaged_head_ && !std::ranges::binary_search(damaged_pieces_, key[0].sequence());", "          !has_damaged_head_;"), gtest_filter="CheckLifeTest.DamagedHeads*"),

@@ -58,6 +58,7 @@ MUTATIONS = [
     mutation("what nobody has asked for is kept", (LOG_ROOM, "std::memory_order_relaxed) > most)", "std::memory_order_relaxed) > 100 * most)"), gtest_filter="LogPaceTest.WhatNobody*"),
     mutation("pace has no end", (LOG_ROOM, "    if (free >= free_high_) paced = end_pace();\n", ""), gtest_filter="LogPaceTest.PaceEnds*"),
     mutation("grant that is given back is lost", (LOG_ROOM, "    admitted = admit_paced(request.grains);\n", ""), gtest_filter="LogPaceTest.WhatIsGivenBack*"),
+    mutation("the collector waits for what only it gives", (LOG_ROOM, "      if (request.stream == relocation_stream() && available() == 0) return false;\n", ""), gtest_filter="LogTest.TheCollectorDoesNotWait*"),
     mutation("what was not granted is given back", (LOG_ROOM, "  if (!request.is_granted) return;\n", ""), gtest_filter="LogPaceTest.WhatIsGivenBack*"),
     mutation("pace ends for a failed log only", (LOG_ROOM, "    paced = end_pace();\n    const bool has_room", "    const bool has_room"), gtest_filter="LogPaceTest.WhatNobody*"),
 

@@ -77,8 +77,10 @@ Collector::Failure Collector::step(bool& did) {
   if (victim != Log::kNone && is_in_vain()) victim = Log::kNone;
   if (victim != Log::kNone && log_->may_start_victim()) {
     did = true;
-    if (const int error = empty(victim); error != 0) return {.error = error};
-    if (to_settle_ < Log::kEmptiedMax) return {};
+    const int error = empty(victim);
+    // What has been emptied before may be the room that it lacked.
+    if (error != 0 && (error != ENOSPC || to_settle_ == 0)) return {.error = error};
+    if (error == 0 && to_settle_ < Log::kEmptiedMax) return {};
   }
   if (to_settle_ > 0) {
     did = true;

@@ -129,7 +129,7 @@ class Log {
   // A number that changes with all that could let a writer go on; taken before allocate().
   uint64_t room_changes() const { return room_changes_.load(std::memory_order_acquire); }
   // Waits for such a change since, or for a grant. False: the log has failed, or the store is full: nothing is to be gained by
-  // collection.
+  // collection; of the collector: no segment is left for it.
   bool wait_for_room(uint64_t since, Room why, Request& request);
 
   // Of the keeper.

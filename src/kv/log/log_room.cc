@@ -47,6 +47,8 @@ bool Log::wait_for_room(uint64_t since, Room why, Request& request) {
       paced_count_.fetch_add(1, std::memory_order_relaxed);
     } else {
       if (room_changes_.load(std::memory_order_relaxed) != since) return true;
+      // Nobody makes any but the collector itself.
+      if (request.stream == relocation_stream() && available() == 0) return false;
       waiting_.append(call);
     }
   }

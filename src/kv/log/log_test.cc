@@ -114,6 +114,13 @@ TEST_F(LogTest, WritersLeaveTheCollectorTheReserve) {
   EXPECT_EQ(log->counts().free_segments, 0u);
 }
 
+TEST_F(LogTest, TheCollectorDoesNotWaitForWhatOnlyItGives) {
+  fill(false);
+  fill(true);
+  Log::Request request = {.stream = log->relocation_stream(), .grains = 1024, .entry = {}};
+  EXPECT_FALSE(log->wait_for_room(log->room_changes(), Room::kWait, request));
+}
+
 TEST_F(LogTest, AVictimMayBeLeftAsItIsWhileTheReserveIsNotNeeded) {
   fill(false);
   EXPECT_FALSE(log->may_leave_victim());

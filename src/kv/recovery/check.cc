@@ -37,6 +37,10 @@ class Recovered {
     return {};
   }
   const Index& index() const { return *index_; }
+  // Else it was found to hold only copies.
+  bool is_kept(uint64_t segment) {
+    return log_.segment(segment).state.load(std::memory_order_relaxed) != Segment::State::kEmptied;
+  }
   uint64_t live_grains(uint32_t segment) {
     return log_.segment(segment).live_grains.load(std::memory_order_relaxed);
   }
@@ -197,7 +201,7 @@ class IndexCheck {
     }
     // Tombstones are held until it is known that they hide nothing.
     for (const CheckedRecord& record : key)
-      if (!is_value(record)) hold(record);
+      if (!is_value(record) && recovered_.is_kept(geometry_.segment_of(record.address))) hold(record);
     if (found != nullptr) {
       ++found_;
       hold(*found);

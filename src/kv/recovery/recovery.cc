@@ -40,6 +40,10 @@ base::Expected<RecoveredStore> Recovery::run(Index*& index) {
   if (auto loaded = load_checkpoint(index); !loaded) return std::unexpected(loaded.error());
   index_ = index;
   if (auto done = for_all_segments(&Recovery::list); !done) return std::unexpected(done.error());
+  if (recovered_.report.checkpoint != 0 && has_read_all() && free_segments() < Log::kReserve)
+    if (auto done = leave_checkpoint(index); !done) return std::unexpected(done.error());
+  if (recovered_.report.checkpoint == 0 && has_read_all())
+    if (auto done = drop_copies(); !done) return std::unexpected(done.error());
   for (uint32_t i = 0; i < segments_.size(); ++i) tell_log(i);
   if (auto done = apply_all(); !done) return std::unexpected(done.error());
   if (auto done = for_all_segments(&Recovery::end_tombstones); !done) return std::unexpected(done.error());
@@ -119,6 +123,17 @@ base::Expected<void> Recovery::load_checkpoint(Index*& index) {
   return open_index(index);
 }
 
+// The collector may have no room to begin with: without the checkpoint there is its room, and what drop_copies() finds.
+base::Expected<void> Recovery::leave_checkpoint(Index*& index) {
+  if (auto opened = open_index(index); !opened) return opened;
+  index_ = index;
+  recovered_.report.checkpoint = 0;
+  recovered_.checkpoint_segments.clear();
+  for (uint32_t i = 0; i < worker_count_; ++i) std::ranges::fill(workers_[i].live, Live{});
+  for (uint32_t i = 0; i < segments_.size(); ++i) is_replayed_[i] = segments_[i].is_used();
+  return for_all_segments(&Recovery::list);
+}
+
 base::Expected<void> Recovery::open_index(Index*& index) {
   if (index != nullptr) index->close();
   index = nullptr;
@@ -164,33 +179,39 @@ base::Expected<void> Recovery::restore(uint64_t number, std::span<const uint32_t
 base::Expected<void> Recovery::list(Worker& worker, uint32_t index) {
   FoundSegment& segment = segments_[index];
   if (!segment.is_used() || (!is_replayed_[index] && segment.has_summary)) return {};
-  auto listed = worker.reader.list(index, segment);
-  if (is_replayed_[index]) worker.reader.report.replayed_records += segment.entries.size();
-  return listed;
+  if (segment.is_listed.load(std::memory_order_relaxed)) return {};
+  return worker.reader.list(index, segment);
+}
+
+// Of a segment that is listed, if it is to be.
+Segment::State Recovery::state_of(uint32_t index) const {
+  const FoundSegment& segment = segments_[index];
+  if (segment.is_unreadable) return Segment::State::kSealed;
+  // What is left of one that is not known is not looked at again.
+  if (!segment.is_known || segment.header.state == SegmentState::kFree) return Segment::State::kFree;
+  if (std::ranges::find(recovered_.checkpoint_segments, index) != recovered_.checkpoint_segments.end())
+    return Segment::State::kCheckpoint;
+  if (segment.is_used() && (segment.has_summary || !segment.entries.empty())) return Segment::State::kSealed;
+  // It was prepared, and no more; or is part of a checkpoint that is not used; or holds only copies.
+  return Segment::State::kEmptied;
+}
+
+uint32_t Recovery::free_segments() const {
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < segments_.size(); ++i)
+    count += state_of(i) == Segment::State::kFree || state_of(i) == Segment::State::kEmptied;
+  return count;
 }
 
 void Recovery::tell_log(uint32_t index) {
   const FoundSegment& segment = segments_[index];
-  if (segment.is_unreadable) {
-    log_.recovered(index, Segment::State::kSealed, 0);
-    return;
-  }
-  if (!segment.is_known) {
-    // What is left of it is not looked at again.
-    log_.recovered(index, Segment::State::kFree, 0);
-    return;
-  }
-  auto state =
-      Segment::State::kEmptied;  // that was prepared, and no more; or part of a checkpoint that is not used
-  if (segment.header.state == SegmentState::kFree) state = Segment::State::kFree;
-  if (std::ranges::find(recovered_.checkpoint_segments, index) != recovered_.checkpoint_segments.end())
-    state = Segment::State::kCheckpoint;
-  if (segment.is_used() && (segment.has_summary || !segment.entries.empty())) {
-    state = Segment::State::kSealed;
+  const Segment::State state = state_of(index);
+  if (state == Segment::State::kSealed && segment.is_known) {
     log_.recovered_content(index, segment.footer);
     recovered_.report.records += segment.footer.entry_count;
   }
-  log_.recovered(index, state, segment.header.generation);
+  if (is_replayed_[index]) recovered_.report.replayed_records += segment.entries.size();
+  log_.recovered(index, state, segment.is_known ? segment.header.generation : 0);
 }
 
 void Recovery::tell_log_what_lives() {

@@ -3,8 +3,9 @@
 //  1 every segment's header, and of those in use the footer
 //  2 the index as the newest whole checkpoint has it (checkpoint.h), if there is one, but for addresses in newer segments. To be replayed
 //    are all newer segments, and those that were not sealed when it began: of these what had a higher sequence, and pieces. Without one
-//    everything is replayed
-//  3 replayed segments are listed: by their summaries; one that was open when the process ended is read whole
+//    everything is replayed, and so it is if it would leave the collector no segment to begin with
+//  3 replayed segments are listed: by their summaries; one that was open when the process ended is read whole. If everything is replayed,
+//    an open one that holds only copies of what others hold is given back (recovery_copies.cc)
 //  4 each such record goes to the index; of two with the same hash of 128 bits the higher sequence counts, tombstones like values.
 //    What the index knew of the key before is told apart by the summary of that segment, which is read when it is needed
 //  5 tombstones leave the index

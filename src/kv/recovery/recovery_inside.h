@@ -59,8 +59,13 @@ class Recovery {
   base::Expected<void> check_readable() const;
   base::Expected<void> load_checkpoint(Index*& index);
   base::Expected<void> open_index(Index*& index);
+  base::Expected<void> leave_checkpoint(Index*& index);
   base::Expected<void> restore(uint64_t number, std::span<const uint32_t> parts, Index& index);
   base::Expected<void> list(Worker& worker, uint32_t index);
+  Segment::State state_of(uint32_t index) const;
+  uint32_t free_segments() const;
+  base::Expected<void> drop_copies();
+  base::Expected<bool> are_all_elsewhere(uint32_t index);
   void tell_log(uint32_t index);
   void tell_log_what_lives();
   void tell_log_of_unknown();

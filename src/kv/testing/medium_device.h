@@ -14,6 +14,7 @@ class MediumDevice : public storage::Device {
     capacity_bytes_ = medium_.size();
     counted_ = false;
   }
+  virtual ~MediumDevice() = default;
   // REQUIRES: nothing is under way.
   const std::vector<std::byte>& medium() const { return medium_; }
 
