@@ -226,7 +226,9 @@ void Log::recovered(uint32_t index, Segment::State state, uint64_t generation) {
   if (state != Segment::State::kFree) --free_count_;
   if (state == Segment::State::kEmptied) ++emptied_count_;
   generation_ = std::max(generation_, generation);
-  if (state == Segment::State::kSealed) taken_generation_ = std::max(taken_generation_, generation);
+  // An emptied one may hold copies, until it is given back.
+  if (state == Segment::State::kSealed || state == Segment::State::kEmptied)
+    taken_generation_ = std::max(taken_generation_, generation);
 }
 
 // All tombstones are kept, as long as older copies may be somewhere.
