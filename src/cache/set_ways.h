@@ -1,0 +1,36 @@
+// What all set policies (set_policy.h) share: the nouns of one set of a set-associative cache, and a number that hits may
+// change beside everything else.
+#pragma once
+#include <atomic>
+#include <cstdint>
+
+namespace cache {
+
+inline constexpr uint32_t kMostWays = 32;
+
+// One bit for each way of a set.
+using WayMask = uint32_t;
+constexpr WayMask way_bit(uint32_t way) { return WayMask{1} << way; }
+constexpr WayMask all_ways(uint32_t ways) { return ways == kMostWays ? ~WayMask{0} : way_bit(ways) - 1; }
+
+inline constexpr uint32_t kNoWay = ~uint32_t{0};
+
+enum class Removal {
+  kEvicted,    // to make room: the page may be remembered
+  kForgotten,  // its content is gone: when it comes back it is a new one
+};
+
+// A number of a set that a hit changes without the set's lock. Relaxed, because nothing else is read by what it says; two who
+// change it at a time may lose one of the changes, which a policy does not feel.
+template <class T>
+class Racy {
+ public:
+  T get() const { return value_.load(std::memory_order_relaxed); }
+  void set(T value) { value_.store(value, std::memory_order_relaxed); }
+
+ private:
+  std::atomic<T> value_{0};
+  static_assert(sizeof(std::atomic<T>) == sizeof(T) && std::atomic<T>::is_always_lock_free);
+};
+
+}  // namespace cache
