@@ -22,7 +22,7 @@ sys.path.insert(1, str(HERE.parent.parent / "scripts"))
 import report  # noqa: E402
 from lockstep import Failure  # noqa: E402
 
-BENCHMARKS = ["delegation", "device", "fibers", "kernels", "kv", "kv-index", "kv-restart", "random", "speedtest1",
+BENCHMARKS = ["delegation", "device", "fibers", "hitrate", "kernels", "kv", "kv-index", "kv-restart", "random", "speedtest1",
               "tasks"]
 
 
@@ -33,6 +33,7 @@ class Context:
         self.quick, self.pairs, self.cases = arguments.quick, arguments.pairs, arguments.only
         self.storage = pathlib.Path(arguments.storage).resolve()
         self.keep = pathlib.Path(arguments.keep).resolve() if arguments.keep else None
+        self.traces = pathlib.Path(arguments.traces).resolve() if arguments.traces else None
         self.scripts = HERE.parent.parent / "scripts"
         self.spillway = programs / "spillway"
         self.spillcc, self.spillcxx = programs / "spillcc", programs / "spillc++"
@@ -89,6 +90,7 @@ def parse(words):
     parser.add_argument("--pairs", type=int, default=0)
     parser.add_argument("--only", action="append", default=[])
     parser.add_argument("--keep")
+    parser.add_argument("--traces")
     parser.add_argument("--help", "-h", action="store_true")
     parser.error = lambda message: (_ for _ in ()).throw(Failure(f"{message}; see spillway bench --help", 2))
     try:
@@ -107,6 +109,7 @@ def help_text():
   --pairs N       measure N pairs instead of the benchmark's own number
   --only CASE     measure this case only; may be given again
   --keep DIR      keep fetched sources and what was built from them there, for the next time
+  --traces DIR    hitrate: replay the traces in this folder as well
 """)
 
 

@@ -3,12 +3,15 @@
 
 Times are never looked at.
 """
+import gzip
 import json
+import lzma
 import math
 import os
 import pathlib
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -48,13 +51,14 @@ class Words(Case):
     def test_help_names_every_benchmark(self):
         ended = bench("--help")
         self.assertEqual(ended.returncode, 0, ended.stderr)
-        for name in ("delegation", "device", "fibers", "kernels", "kv", "kv-index", "kv-restart", "random", "speedtest1", "tasks", "--out", "--quick"):
+        for name in ("delegation", "device", "fibers", "hitrate", "kernels", "kv", "kv-index", "kv-restart", "random", "speedtest1", "tasks", "--out", "--quick"):
             self.assertIn(name, ended.stdout)
 
     def test_wrong_input_is_one_line_and_status_2(self):
         (self.folder / "file").touch()
         for arguments in ([], ["nothing"], ["kernels", "--fast"], ["kernels", "--pairs", "many"], ["kernels", "--pairs", "-1"],
-                          ["tasks", "--only", "nothing"], ["kv-index", "--only", "nothing"], ["kv-restart", "--only", "nothing"], ["kv", "--only", "nothing"], ["kernels", "--storage", self.folder / "none"], ["kernels", "--out", self.folder / "file" / "x"]):
+                          ["tasks", "--only", "nothing"], ["hitrate", "--only", "nothing"], ["hitrate", "--traces", self.folder / "none"],
+                          ["kv-index", "--only", "nothing"], ["kv-restart", "--only", "nothing"], ["kv", "--only", "nothing"], ["kernels", "--storage", self.folder / "none"], ["kernels", "--out", self.folder / "file" / "x"]):
             ended = bench(*arguments, cwd=self.folder)
             self.assertEqual((ended.returncode, ended.stdout), (2, ""), (arguments, ended))
             self.assertRegex(ended.stderr, ONE_LINE, arguments)
@@ -264,6 +268,85 @@ class Tasks(Case):
         for package in ("libboost-fiber1.74-dev", "valgrind"):
             self.assertIn(package, notes)
             self.assertIn(package, ended.stdout)
+
+
+class HitRate(Case):
+    """The program that `hitrate` runs, and the traces that it finds in a folder."""
+    PROGRAM = SPILLWAY.parent.parent / "libexec/spillway/hitrate"
+    POLICIES = 21
+
+    def setUp(self):
+        super().setUp()
+        self.traces = self.folder / "traces"
+        self.traces.mkdir()
+
+    def bench(self, *arguments):
+        return bench("hitrate", "--quick", "--out", self.folder, "--storage", self.folder, "--traces", self.traces, *arguments)
+
+    def test_a_trace_over_all_policies(self):
+        (self.folder / "t").write_text("\n".join(str(i % 50) for i in range(1000)))
+        ended = run_in(self.folder, self.PROGRAM, "lirs:t", 0, "32,100%", "all")
+        self.assertEqual((ended.returncode, ended.stderr), (0, ""))
+        answer = json.loads(ended.stdout)
+        self.assertEqual((answer["accesses"], answer["pages"], len(answer["results"])), (1000, 50, 2 * self.POLICIES))
+        hits = {(result["policy"], result["size"]): result["hits"] for result in answer["results"]}
+        self.assertEqual((hits["lru", 32], hits["lru", 50]), (0, 950))
+        self.assertEqual(max(hits[policy, 32] for policy, size in hits if size == 32), hits["opt", 32])
+
+    def test_only_what_was_asked_for(self):
+        answer = json.loads(run_in(self.folder, self.PROGRAM, "loop/10", 500, "32", "lru/8,2q").stdout)
+        self.assertEqual((answer["accesses"], answer["pages"]), (500, 101))
+        self.assertEqual([(result["policy"], result["size"]) for result in answer["results"]], [("lru/8", 32), ("2q", 32)])
+
+    def test_wrong_words_are_one_line_and_status_2(self):
+        (self.folder / "bad").write_text("1\n2\nthree\n")
+        for words, said in (([], "sizes"), (["loop", "0", "64"], "sizes"), (["nothing", "0", "64", "lru"], "zipfleaf"), (["loop/0", "0", "64", "lru"], "NAME/N"),
+                            (["loop", "x", "64", "lru"], "'x'"), (["loop", "0", "31", "lru"], "'31'"), (["loop", "0", "67108865", "lru"], "67108864"), (["loop", "0", "0%", "lru"], "'0%'"),
+                            (["loop", "0", "101%", "lru"], "101%"), (["loop", "0", "nan%", "lru"], "nan%"), (["loop", "0", "64,", "lru"], "''"),
+                            (["loop", "0", "64", "lfu"], "lru, clock"), (["loop", "0", "64", "clock/8"], "nrlfu, gclock"),
+                            (["loop", "0", "64", "lru/12"], "8, 16 or 32"), (["tar:bad", "0", "64", "lru"], "oracle"),
+                            (["lirs:bad", "0", "64", "lru"], "bad, line 3: 'three'"), (["u64:bad", "0", "64", "lru"], "bad, offset 8"),
+                            (["lirs:none", "0", "64", "lru"], "none: No such file")):
+            ended = run_in(self.folder, self.PROGRAM, *words)
+            self.assertEqual((ended.returncode, ended.stdout), (2, ""), words)
+            self.assertRegex(ended.stderr, r"\Ahitrate: [^\n]{10,300}\n\Z", words)
+            self.assertIn(said, ended.stderr)
+
+    def test_files_of_each_format_are_found(self):
+        """All hold the same pages in the same order."""
+        pages = [number * number % 97 for number in range(2000)]
+        lines = "".join(f"{page}\n" for page in pages).encode()
+        (self.traces / "README.md").write_text("What they are.")
+        (self.traces / "plain.trace").write_bytes(lines)
+        (self.traces / "gz.txt.gz").write_bytes(gzip.compress(lines))
+        (self.traces / "xz.lirs.xz").write_bytes(lzma.compress(lines))
+        (self.traces / "arc.lis").write_text("".join(f"{page} 1 0 {number}\n" for number, page in enumerate(pages)))
+        (self.traces / "csv.csv").write_text("time,id\n" + "".join(f"0,{page}\n" for page in pages))
+        (self.traces / "spc.spc").write_text("".join(f"0,{page * 8},4096,r,0\n" for page in pages))
+        (self.traces / "oracle.oracleGeneral.bin").write_bytes(b"".join(struct.pack("<IQIq", 0, page, 1, -1) for page in pages))
+        (self.traces / "web12.trace").write_bytes(struct.pack(f"<{len(pages)}I", *pages))
+        (self.traces / "scarab-recs.trace").write_bytes(struct.pack(f"<{len(pages)}Q", *pages))
+        (self.traces / "half.u32").write_bytes(struct.pack(f"<{len(pages)}I", *pages))
+        (self.traces / "half.u64").write_bytes(struct.pack(f"<{len(pages)}Q", *pages))
+        (self.traces / "what.trace").write_bytes(struct.pack(f"<{len(pages)}I", *pages))
+        names = ["arc", "csv", "gz", "half.u32", "half.u64", "oracle", "plain", "scarab-recs", "spc", "web12", "xz"]
+        ended = self.bench(*(word for name in [*names, "what"] for word in ("--only", name)))
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        result = json.loads((self.folder / "hitrate.json").read_text())
+        self.assertEqual([row["case"] for row in result["rows"]], [f"{name}/32" for name in names])
+        self.assertEqual(len({json.dumps({**row, "case": ""}) for row in result["rows"]}), 1)
+        self.assertEqual(len(result["notes"]), 1)
+        self.assertIn("what.trace", result["notes"][0])
+
+    def test_a_wrong_file_is_one_line_and_status_2(self):
+        for name, content in (("bad.lis", b"1 1 0\n"), ("bad.trace.gz", b"no gzip"), ("bad.xz", b""), ("bad.u64.gz", gzip.compress(b"1"))):
+            path = self.traces / name
+            path.write_bytes(content)
+            ended = self.bench("--only", "bad")
+            self.assertEqual((ended.returncode, ended.stdout), (2, ""), (name, ended))
+            self.assertRegex(ended.stderr, ONE_LINE)
+            self.assertIn(str(path), ended.stderr)
+            path.unlink()
 
 
 class KvIndex(Case):
@@ -535,6 +618,14 @@ class Quick(Case):
         if not result["notes"]:
             self.assertLess(result["summary"]["instructions_hit_alone"], 1000)
             self.assertGreater(result["summary"]["instructions_hit"], result["summary"]["instructions_hit_alone"])
+
+    def test_hitrate(self):
+        result = self.results("hitrate")
+        self.assertEqual([row["case"] for row in result["rows"]],
+                         ["zipfleaf/1929", "zipf/496", "zipf/1806", "zipfscan/2336", "zipfshift/1217", "loop/202"])
+        self.assertLessEqual({"mean_nrlfu/16", "mean_opt", "worst_loss_16_lru", "zipfleaf_nrlfu/8"}, set(result["summary"]))
+        for row in result["rows"]:
+            self.assertLessEqual(max(row[policy] for policy in ("lru", "2q", "nrlfu/8", "s3fifo/16")), row["opt"])
 
     def test_tasks(self):
         result = self.results("tasks")
