@@ -40,7 +40,7 @@ base::Expected<RecoveredStore> Recovery::run(Index*& index) {
   if (auto loaded = load_checkpoint(index); !loaded) return std::unexpected(loaded.error());
   index_ = index;
   if (auto done = for_all_segments(&Recovery::list); !done) return std::unexpected(done.error());
-  if (recovered_.report.checkpoint != 0 && has_read_all() && free_segments() < Log::kReserve)
+  if (recovered_.report.checkpoint != 0 && has_read_all() && !has_free_segment())
     if (auto done = leave_checkpoint(index); !done) return std::unexpected(done.error());
   if (recovered_.report.checkpoint == 0 && has_read_all())
     if (auto done = drop_copies(); !done) return std::unexpected(done.error());
@@ -196,11 +196,11 @@ Segment::State Recovery::state_of(uint32_t index) const {
   return Segment::State::kEmptied;
 }
 
-uint32_t Recovery::free_segments() const {
-  uint32_t count = 0;
+bool Recovery::has_free_segment() const {
   for (uint32_t i = 0; i < segments_.size(); ++i)
-    count += state_of(i) == Segment::State::kFree || state_of(i) == Segment::State::kEmptied;
-  return count;
+    if (const auto state = state_of(i); state == Segment::State::kFree || state == Segment::State::kEmptied)
+      return true;
+  return false;
 }
 
 void Recovery::tell_log(uint32_t index) {

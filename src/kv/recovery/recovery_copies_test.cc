@@ -170,19 +170,19 @@ TEST_F(RecoveryCopiesTest, OneOfTwoWithTheSameStays) {
   EXPECT_EQ(segment_of("a"), 3u);
 }
 
-TEST_F(RecoveryCopiesTest, ACheckpointIsUsedWhileTheCollectorHasSegments) {
-  fill_but(Log::kReserve);
+TEST_F(RecoveryCopiesTest, ACheckpointIsUsedWhileTheCollectorHasASegment) {
+  fill_but(1);
   EXPECT_EQ(start().checkpoint, kCheckpoint);
   EXPECT_EQ(state_of(0), State::kCheckpoint);
   EXPECT_EQ(segment_of("a"), 1u);
   EXPECT_EQ(segment_of("key2"), 2u);
 }
 
-TEST_F(RecoveryCopiesTest, ACheckpointIsLeftForTheCollectorsSegments) {
-  fill_but(Log::kReserve - 1);
+TEST_F(RecoveryCopiesTest, ACheckpointIsLeftForTheCollectorsSegment) {
+  fill_but(0);
   const RecoveryReport report = start();
   EXPECT_EQ(report.checkpoint, 0u);
-  EXPECT_EQ(report.replayed_records, kSegments - Log::kReserve);
+  EXPECT_EQ(report.replayed_records, kSegments - 1);
   EXPECT_EQ(state_of(0), State::kEmptied);
   EXPECT_EQ(segment_of("a"), 1u);
   EXPECT_EQ(segment_of("key2"), 2u);

@@ -63,7 +63,7 @@ class Recovery {
   base::Expected<void> restore(uint64_t number, std::span<const uint32_t> parts, Index& index);
   base::Expected<void> list(Worker& worker, uint32_t index);
   Segment::State state_of(uint32_t index) const;
-  uint32_t free_segments() const;
+  bool has_free_segment() const;
   base::Expected<void> drop_copies();
   base::Expected<bool> are_all_elsewhere(uint32_t index);
   void tell_log(uint32_t index);
