@@ -22,7 +22,7 @@ PAIRS, QUICK_PAIRS = 5, 2
 CASES = ["log", "clean", "killed"]  # in the order in which one comes out of the other
 GRAIN_BYTES, VALUE_BYTES = 512, 100
 CAPACITY_PER_KEY = 860  # a grain and its entry, what is not to be filled, and room for changes and checkpoints
-CAPACITY_LEAST = 64 * MIB
+CAPACITY_MORE = 64 * MIB  # a store with few keys is not to be near its end
 SPARE_BYTES = 1 << 30  # that the disk has left
 # Between two checkpoints half as many changes are made as there are keys: half of these in the mean.
 KILLED_AFTER = 1 / 4
@@ -131,7 +131,7 @@ def run(context):
     keys = QUICK_KEYS if context.quick else KEYS
     pairs = context.pairs or (QUICK_PAIRS if context.quick else PAIRS)
     wanted = context.cases or CASES
-    capacity = max(CAPACITY_LEAST, keys * CAPACITY_PER_KEY // MIB * MIB)
+    capacity = keys * CAPACITY_PER_KEY // MIB * MIB + CAPACITY_MORE
     if shutil.disk_usage(context.storage).free < capacity + SPARE_BYTES:
         raise Failure(f"{context.storage} has no {capacity + SPARE_BYTES} bytes free; give another folder with --storage", 2)
     rows, summary = [], {}

@@ -7,8 +7,8 @@
 // | write     | makes a store with KEYS keys, or opens the one that is there; replaces values at random until it is killed. |
 // |           | Prints a line when it has replaced UPDATES of them                                                          |
 // | end       | opens the store and closes it                                                                               |
-// | open      | opens it, looks for some of its keys and ends. What is written meanwhile is forgotten: each time the medium |
-// |           | is as the last `write` or `end` left it                                                                     |
+// | open      | opens it for reading only, looks for some of its keys and ends: each time the medium is as the last `write` |
+// |           | or `end` left it                                                                                            |
 //
 // | name        | is                                                                    | default |
 // |-------------|-----------------------------------------------------------------------|---------|
@@ -24,11 +24,9 @@
 // A line is one object of JSON: seconds, cpu_seconds and what is counted. Wrong words: one line and status 2. What fails, and a key that
 // is not there or has another's value: one line and status 1.
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include "../measure.h"
 #include "base/statistics.h"
-#include "kv/media/forgetful_device.h"
 #include "kv/store.h"
 #include "load.h"
 #include "storage/open.h"
@@ -110,16 +108,17 @@ class Restart {
                 static_cast<double>(watch.cpu_ns()) * 1e-9);
   }
 
-  kv::Store* open(storage::Device& device) {
-    return take(kv::Store::open(device, {.durability = kv::Durability::kNone,
-                                         .checkpoint_records = words_.checkpoints ? 0 : load::kCountMost}));
+  kv::Store* open(bool read_only = false) {
+    return take(kv::Store::open(*device_, {.durability = kv::Durability::kNone,
+                                           .checkpoint_records = words_.checkpoints ? 0 : load::kCountMost,
+                                           .read_only = read_only}));
   }
 
   void write() {
     if (words_.make)
       take(kv::Store::make(*device_, {.grain_bytes = static_cast<uint32_t>(words_.grain_bytes),
                                       .capacity_bytes = words_.capacity_bytes}));
-    kv::Store* const store = open(*device_);
+    kv::Store* const store = open();
     cases::Stopwatch watch;
     watch.start();
     if (words_.make) put_all(*store, words_.keys, false);
@@ -140,7 +139,7 @@ class Restart {
   void end() {
     cases::Stopwatch opening, closing;
     opening.start();
-    kv::Store* const store = open(*device_);
+    kv::Store* const store = open();
     opening.stop();
     const uint64_t written = written_bytes();
     closing.start();
@@ -154,10 +153,9 @@ class Restart {
   }
 
   void look() {
-    storage::Device* const forgetful = take(kv::make_forgetful_device(*device_));
     cases::Stopwatch watch;
     watch.start();
-    kv::Store* const store = open(*forgetful);
+    kv::Store* const store = open(true);
     watch.stop();
     const uint64_t peak_bytes = cases::bytes_of("/proc/self/status", "VmHWM:"), bytes = read_bytes();
     const kv::RecoveryReport& report = store->recovery();
@@ -172,8 +170,7 @@ class Restart {
         bytes, peak_bytes, counts.index.memory_bytes, counts.index.entries, report.records,
         store->identity().geometry.segment_count, report.checkpoint, report.replayed_records,
         report.scanned_segments);
-    std::fflush(stdout);
-    _exit(0);  // what has been forgotten is not to be flushed
+    take(store->close());
   }
 
   void look_for_keys(kv::Store& store) {
