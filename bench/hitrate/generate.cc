@@ -57,7 +57,7 @@ struct Load {
   }
 };
 
-// Numbers that the evidence leaves open were chosen so that policies hit as often there.
+// Numbers that the paper leaves open were chosen so that policies hit as often as others have seen.
 constexpr uint64_t kItems = 3'000'000, kPages = 574'882;
 constexpr Load kLoads[] = {
     {.name = "zipfleaf", .lookups = 3'918'848, .items = kItems, .leaves = kPages},

@@ -110,7 +110,7 @@ class Replay(Case):
 
 class Tree(unittest.TestCase):
     def test_each_file_has_its_fuzzer(self):
-        fuzzers = {path.stem for folder in ("src", "tools") for path in (ROOT / folder).rglob("*_fuzz.cc")}
+        fuzzers = {path.stem for folder in ("src", "tools", "bench") for path in (ROOT / folder).rglob("*_fuzz.cc")}
         self.assertEqual({path.stem for path in (ROOT / "tests" / "fuzz").glob("*.hex")}, fuzzers)
 
 

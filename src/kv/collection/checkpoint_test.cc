@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <map>
 #include <random>
+#include <thread>
 
 #include "kv/testing/cut_device.h"
 #include "kv/testing/test_store.h"
@@ -109,6 +111,9 @@ TEST_F(CheckpointTest, AStartAfterACutReplaysWhatIsNewer) {
   open(2000);
   for (int turn = 0; turn < 6; ++turn) {
     work(static_cast<uint64_t>(turn), 5000, 2000, expected);
+    // The collector takes it when it gets a CPU.
+    for (int i = 0; i < 30'000 && store->counts().collected.checkpoints == 0; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
     EXPECT_GT(store->counts().collected.checkpoints, 0u);
     cut(100);
     open(2000);
