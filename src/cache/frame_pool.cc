@@ -77,8 +77,8 @@ FrameId FramePool::taken(uint32_t frame) {
   const uint64_t run_bits = kRunMask << (frame % 64 / kRunFrames * kRunFrames);
   if ((free_bits_[frame / 64] & run_bits) == run_bits && free_runs_ > 0) --free_runs_;
   free_bits_[frame / 64] &= ~(uint64_t{1} << (frame % 64));
-  add(free_count_, ~uint32_t{0});
-  if (!frames_[frame].fresh) add(free_touched_count_, ~uint32_t{0});
+  base::increase(free_count_, ~uint32_t{0});
+  if (!frames_[frame].fresh) base::increase(free_touched_count_, ~uint32_t{0});
   return FrameId{frame};
 }
 
@@ -130,8 +130,8 @@ void FramePool::give_back(FrameId frame) {
   CHECK(!is_free(i));
   CHECK(frames_[i].state() == State::kFree);
   free_bits_[i / 64] |= uint64_t{1} << (i % 64);
-  add(free_count_, 1);
-  if (!frames_[i].fresh) add(free_touched_count_, 1);
+  base::increase(free_count_, 1u);
+  if (!frames_[i].fresh) base::increase(free_touched_count_, 1u);
   const uint64_t run_bits = kRunMask << (i % 64 / kRunFrames * kRunFrames);
   if ((free_bits_[i / 64] & run_bits) == run_bits) ++free_runs_;
 }
@@ -150,8 +150,8 @@ void FramePool::release_memory(FrameId frame) {
 void FramePool::drop_content(FrameId frame) {
   if (frames_[index(frame)].fresh) return;
   frames_[index(frame)].fresh = true;
-  add(free_touched_count_, ~uint32_t{0});
-  add(touched_count_, ~uint32_t{0});
+  base::increase(free_touched_count_, ~uint32_t{0});
+  base::increase(touched_count_, ~uint32_t{0});
   frames_[index(frame)].poisoned = false;
   frames_[index(frame)].watched = false;
   budget_->subtract(page_bytes_);

@@ -122,7 +122,7 @@ class FramePool {
     if (!frames_[index(frame)].fresh) return;
     frames_[index(frame)].fresh = false;
     budget_->add(page_bytes_);
-    add(touched_count_, 1);
+    base::increase(touched_count_, 1u);
   }
 
  private:
@@ -130,8 +130,6 @@ class FramePool {
   bool acceptable(uint32_t frame, bool allow_fresh) const {
     return frame < frame_count_ && is_free(frame) && (allow_fresh || !frames_[frame].fresh);
   }
-  // Only the lock's holder changes a count: no atomic addition is needed.
-  static void add(std::atomic<uint32_t>& count, uint32_t n) { base::increase(count, n); }
   base::Expected<void> map_unwatched();
   bool open_own();
   void set_backing(FrameId frame, Backing backing);

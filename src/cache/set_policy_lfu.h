@@ -32,15 +32,7 @@ class SetHits {
     hits_[way].set(static_cast<uint8_t>(hits + 1));
     return full;
   }
-  uint32_t least(WayMask spared) const {
-    uint32_t victim = kNoWay, least = kFull + 1u;
-    for (uint32_t way = 0; way < Ways; ++way) {
-      if ((spared & way_bit(way)) != 0 || hits_[way].get() >= least) continue;
-      least = hits_[way].get();
-      victim = way;
-    }
-    return victim;
-  }
+  uint32_t least(WayMask spared) const { return way_of_least(hits_, spared); }
 
  private:
   static constexpr uint8_t kFull = 0xff;

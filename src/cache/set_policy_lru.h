@@ -27,15 +27,7 @@ class LruSet {
     stamps_[way].set(next);
   }
   void on_remove(uint32_t, uint16_t, Removal) {}
-  uint32_t pick_victim(WayMask spared) {
-    uint32_t victim = kNoWay, least = ~uint32_t{0};
-    for (uint32_t way = 0; way < Ways; ++way) {
-      if ((spared & way_bit(way)) != 0 || stamps_[way].get() >= least) continue;
-      least = stamps_[way].get();
-      victim = way;
-    }
-    return victim;
-  }
+  uint32_t pick_victim(WayMask spared) { return way_of_least(stamps_, spared); }
 
  private:
   static constexpr uint16_t kEnd = 0xffff;

@@ -33,4 +33,16 @@ class Racy {
   static_assert(sizeof(std::atomic<T>) == sizeof(T) && std::atomic<T>::is_always_lock_free);
 };
 
+// The way with the least number, of several the lowest, of those that are not spared; kNoWay: all are.
+template <class T, uint32_t Ways>
+uint32_t way_of_least(const Racy<T> (&numbers)[Ways], WayMask spared) {
+  uint32_t found = kNoWay, least = ~uint32_t{0};
+  for (uint32_t way = 0; way < Ways; ++way) {
+    if ((spared & way_bit(way)) != 0 || numbers[way].get() >= least) continue;
+    least = numbers[way].get();
+    found = way;
+  }
+  return found;
+}
+
 }  // namespace cache

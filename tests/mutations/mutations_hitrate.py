@@ -3,6 +3,7 @@ trace is not what its file says."""
 
 LRU = "src/cache/set_policy_lru.h"
 LFU = "src/cache/set_policy_lfu.h"
+WAYS = "src/cache/set_ways.h"
 GCLOCK = "src/cache/set_policy_gclock.h"
 S3FIFO = "src/cache/set_policy_s3fifo.h"
 HISTORY = "src/cache/set_history.h"
@@ -22,7 +23,7 @@ MUTATIONS = [
     # Sets
     of_policy("uses change their order when stamps are renumbered", "*Lru*", (LRU, "rank += stamps[other] < stamps[way]", "rank += stamps[other] > stamps[way]")),
     of_policy("clock of a set begins anew at its end", "*Lru*", (LRU, "(now == kEnd ? kEnd : now + 1)", "(now + 1)")),
-    of_policy("highest way of those used least often goes", "*Lfu*", (LFU, "hits_[way].get() >= least) continue;", "hits_[way].get() > least) continue;")),
+    of_policy("highest way of those used least often goes", "*Lfu*", (WAYS, "numbers[way].get() >= least) continue;", "numbers[way].get() > least) continue;")),
     of_policy("counts of pages that left are not halved", "*Nrlfu*", (LFU, "    if (hits_.add(way)) history_.halve();\n", "    hits_.add(way);\n")),
     of_policy("page that comes back begins anew", "*Nrlfu*", (LFU, "    history_.take(fingerprint, hits);\n", "")),
     of_policy("page whose content is gone is remembered", "*Nrlfu*", (LFU, "removal == Removal::kEvicted && hits_.get(way) > 0", "hits_.get(way) > 0")),
