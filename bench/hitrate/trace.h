@@ -2,6 +2,7 @@
 // in arrays.
 #pragma once
 #include <cstdint>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -24,33 +25,18 @@ class TraceBuilder {
   bool is_full() const { return trace_.accesses.size() >= most_; }
   void add(uint64_t id) {
     if (is_full()) return;
-    if (2 * (trace_.page_count + uint64_t{1}) > cells_.size()) grow();
-    uint64_t cell = base::mix(id) & (cells_.size() - 1);
-    while (cells_[cell] != 0 && ids_[cells_[cell] - 1] != id) cell = (cell + 1) & (cells_.size() - 1);
-    if (cells_[cell] == 0) {
-      ids_.push_back(id);
-      cells_[cell] = ++trace_.page_count;
-    }
-    trace_.accesses.push_back(cells_[cell] - 1);
+    const auto [at, is_new] = numbers_.try_emplace(id, trace_.page_count);
+    if (is_new) ++trace_.page_count;
+    trace_.accesses.push_back(at->second);
   }
   Trace take() { return std::move(trace_); }
 
  private:
   static constexpr uint64_t kMostAccesses = uint64_t{1} << 31;
 
-  void grow() {
-    cells_.assign(cells_.empty() ? 1024 : 2 * cells_.size(), 0);
-    for (uint32_t number = 0; number < trace_.page_count; ++number) {
-      uint64_t cell = base::mix(ids_[number]) & (cells_.size() - 1);
-      while (cells_[cell] != 0) cell = (cell + 1) & (cells_.size() - 1);
-      cells_[cell] = number + 1;
-    }
-  }
-
   uint64_t most_;
   Trace trace_;
-  std::vector<uint64_t> ids_;    // by number
-  std::vector<uint32_t> cells_;  // open addressing: number + 1, 0 where there is none; a power of two of them
+  std::unordered_map<uint64_t, uint32_t> numbers_;  // of ids
 };
 
 }  // namespace hitrate
