@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""spillway bench: its words, its figures, and that it leaves nothing behind.  bench_test.py SPILLWAY [unittest arguments]
+"""spillway bench: its words, its figures and its programs; quick_test.py runs whole benchmarks.  bench_test.py SPILLWAY [unittest arguments]
 
 Times are never looked at.
 """
@@ -14,7 +14,6 @@ import signal
 import struct
 import subprocess
 import sys
-import time
 import unittest
 import xml.etree.ElementTree
 
@@ -34,7 +33,6 @@ import plot  # noqa: E402
 import report  # noqa: E402
 import tasks  # noqa: E402
 
-KERNELS = 19
 BARS = {"title": "t", "subtitle": "s <&>", "cases": ["a", "b"], "series": {"x": [0.5, 20.0], "y": [None, 1.0]}}
 
 
@@ -558,143 +556,6 @@ class KvRestart(Case):
                 ended = run_in(self.folder, self.PROGRAM, *words)
                 self.assertEqual((ended.returncode, ended.stdout), (2, ""), words)
                 self.assertRegex(ended.stderr, r"\Akv-restart-load: [^\n]{10,300}\n\Z", words)
-
-
-def left_behind():
-    """What a benchmark might forget: groups, devices, swap, files."""
-    groups = subprocess.run("find /sys/fs/cgroup -name 'spillway-bench*' -type d", shell=True, capture_output=True, text=True).stdout
-    cluster = pathlib.Path("/proc/sys/vm/page-cluster")
-    return {
-        "groups": groups.split(),
-        "zram": sorted(path.name for path in pathlib.Path("/sys/block").glob("zram*")),
-        "swap": pathlib.Path("/proc/swaps").read_text().splitlines()[1:],
-        "page-cluster": cluster.read_text() if cluster.exists() else "",
-    }
-
-
-class Quick(Case):
-    def results(self, name, *arguments):
-        storage = self.folder / "storage"
-        storage.mkdir()
-        before = left_behind()
-        ended = bench(name, "--quick", "--pairs", 1, "--out", self.folder / "out", "--storage", storage, *arguments)
-        self.assertEqual(ended.returncode, 0, ended.stderr)
-        self.assertEqual(left_behind(), before)
-        self.assertEqual(list(storage.iterdir()), [])
-        self.assertEqual({path.name for path in (self.folder / "out").iterdir()}, {name + suffix for suffix in (".json", ".md", ".svg")})
-        result = json.loads((self.folder / "out" / f"{name}.json").read_text())
-        self.assertEqual(result["name"], name)
-        self.assertLessEqual({"cpu", "cores", "memory_bytes", "load_before", "load_after"}, set(result["machine"]))
-        for row in result["rows"]:
-            self.assertLessEqual({"case", "ours", "peer", "ratio", "spread", "unit"}, set(row))
-            self.assertGreater(row["ratio"], 0)
-        return result
-
-    def test_kernels(self):
-        result = self.results("kernels")
-        self.assertEqual(len(result["rows"]), KERNELS)
-        self.assertTrue(all(row["case"].startswith("O2/") and row["tricache_ratio"] > 0 for row in result["rows"]))
-        self.assertLessEqual({"geomean_ratio", "worst_ratio", "tricache_geomean_ratio"}, set(result["summary"]))
-
-    def test_random(self):
-        result = self.results("random", "--only", "disk/read/1", "--only", "disk/read/64", "--only", "disk/rmw/4")
-        if any("nothing measured" in note for note in result["notes"]):
-            self.skipTest("; ".join(result["notes"]))
-        self.assertEqual([row["case"] for row in result["rows"]], ["disk/read/1", "disk/read/64", "disk/rmw/4"])
-        self.assertLessEqual({"read_disk_1", "read_disk_64", "rmw_disk_4", "worst_disk"}, set(result["summary"]))
-        self.assertEqual("fio_ratio" in result["rows"][1], shutil.which("fio") is not None)
-
-    def test_fibers(self):
-        result = self.results("fibers", "--only", "model/1", "--only", "disk/4096")
-        self.assertEqual([row["case"] for row in result["rows"]], ["model/1", "disk/4096"])
-        self.assertTrue(all(row["cpu_ratio"] > 0 for row in result["rows"]))
-        self.assertLessEqual({"model_geomean_ratio", "disk_worst_ratio", "model_cpu_ratio"}, set(result["summary"]))
-
-    def test_delegation(self):
-        result = self.results("delegation", "--only", "misses/model/1/2", "--only", "hits/1", "--only", "instructions/hit", "--only", "entries")
-        self.assertEqual([row["case"] for row in result["rows"]][:2], ["misses/model/1/2", "hits/1"])
-        self.assertTrue(12 < result["summary"]["entry_bytes_resident"] < 13)
-        self.assertTrue(4.2 < result["summary"]["entry_bytes_stored"] < 4.5)
-        if not result["notes"]:
-            self.assertLess(result["summary"]["instructions_hit_alone"], 1000)
-            self.assertGreater(result["summary"]["instructions_hit"], result["summary"]["instructions_hit_alone"])
-
-    def test_hitrate(self):
-        result = self.results("hitrate")
-        self.assertEqual([row["case"] for row in result["rows"]],
-                         ["zipfleaf/1929", "zipf/496", "zipf/1806", "zipfscan/2336", "zipfshift/1217", "loop/202"])
-        self.assertLessEqual({"mean_nrlfu/16", "mean_opt", "worst_loss_16_lru", "zipfleaf_nrlfu/8"}, set(result["summary"]))
-        for row in result["rows"]:
-            self.assertLessEqual(max(row[policy] for policy in ("lru", "2q", "nrlfu/8", "s3fifo/16")), row["opt"])
-
-    def test_tasks(self):
-        result = self.results("tasks")
-        cases = [row["case"] for row in result["rows"]]
-        self.assertLessEqual({"switch", "spawn", "notify_local", "mutex", "mutex_local", "alive/memory", "alive/spawn", "alive/end"},
-                             set(cases))
-        self.assertLessEqual({"switch_ns", "switch_pthreads_ratio", "bytes_per_task", "tasks_alive"}, set(result["summary"]))
-        if not result["notes"]:
-            self.assertLessEqual({"switch_instructions", "notify_remote_ratio", "bytes_per_task_ratio"}, set(result["summary"]))
-            self.assertLess(result["summary"]["switch_instructions"], 1000)
-
-    def test_kv_index(self):
-        if not kv_index.PEER_HEADER.exists():
-            self.skipTest("libcuckoo is not there")
-        result = self.results("kv-index")
-        self.assertLessEqual({"insert/1M/1_per_us", "lookup/1M/2_per_us", "latency_p99_99_ns", "latency_p99_99_sized_ns", "bytes_per_key_least",
-                              "bytes_per_key_mean", "insert/1M/1_ratio", "lookup_one/1M/2_ratio"}, set(result["summary"]))
-
-    def test_kv(self):
-        if not shutil.which("fio"):
-            self.skipTest("fio is not there")
-        result = self.results("kv", "--only", "disk/uring/get", "--only", "ram/aio/put", "--only", "sync", "--only", "rocksdb/get", "--only", "tail",
-                              "--only", "model")
-        cases = [row["case"] for row in result["rows"]]
-        self.assertEqual(cases[:6], ["disk/uring/get/4K/1", "disk/uring/get/4K/32", "sync/uring/64", "sync/uring/64/beside", "sync/threads/64",
-                                     "sync/threads/64/beside"])
-        tails = [row for row in result["rows"] if "tail/" in row["case"]]
-        self.assertEqual([row["case"] for row in tails],
-                         ["tail/uniform/32", "tail/zipfian/32", "model/tail/uniform", "model/tail/zipfian"])
-        for row in tails:
-            self.assertGreater(row["ours"], row["p50_us"])
-            self.assertGreater(row["peer"], 0)
-        self.assertLessEqual({"get_ratio_disk_uring", "ios_per_get", "allocations_per_get", "sync_uring_64_ratio"}, set(result["summary"]))
-        self.assertEqual("rocksdb_get_32_ratio" in result["summary"], kv.ROCKSDB_HEADER.exists())
-        if not any("nothing on ram" in note for note in result["notes"]):
-            self.assertLessEqual({"put_user_us_aio", "put_cpu_us_aio", "put_ratio_ram_aio"}, set(result["summary"]))
-        self.assertLessEqual(result["summary"]["ios_per_get"], 1.005)
-        self.assertEqual(result["summary"]["allocations_per_get"], 0)
-
-    def test_kv_restart(self):
-        result = self.results("kv-restart")
-        self.assertEqual([row["case"] for row in result["rows"]], kv_restart.CASES)
-        self.assertLessEqual({"clean_seconds", "clean_read_bytes", "killed_seconds", "killed_read_bytes", "killed_replayed_records", "log_seconds",
-                              "clean_peak_bytes", "killed_peak_bytes", "log_peak_bytes", "close_seconds", "checkpoint_bytes"}, set(result["summary"]))
-        self.assertEqual(result["summary"]["clean_replayed_records"], 0)
-        self.assertLess(result["summary"]["clean_read_bytes"], 4 << 20)
-
-    def test_device(self):
-        if not shutil.which("fio"):
-            self.skipTest("fio is not there")
-        result = self.results("device", "--only", "disk/uring/read/4K")
-        self.assertEqual([row["case"] for row in result["rows"]], ["disk/uring/read/4K/1", "disk/uring/read/4K/32"])
-        for row in result["rows"]:
-            self.assertGreater(row["cpu_ratio"], 0)
-            self.assertGreaterEqual(row["peer_spread"], 0)
-        self.assertLessEqual({"mean_ratio_disk", "worst_ratio_disk", "rows_below_spread_disk", "mean_cpu_ratio_disk"}, set(result["summary"]))
-
-    def test_nothing_is_left_after_an_interrupt(self):
-        before = left_behind()
-        for seconds in (2, 9):
-            process = subprocess.Popen([SPILLWAY, "bench", "random", "--quick", "--out", self.folder, "--storage", self.folder],
-                                       stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-            time.sleep(seconds)
-            process.send_signal(signal.SIGINT)
-            _, errors = process.communicate(timeout=HANG_SECONDS)
-            self.assertEqual(process.returncode, 130, errors)
-            self.assertIn("spillway: stopped by signal 2", errors)
-            self.assertEqual(left_behind(), before)
-            self.assertEqual(list(self.folder.iterdir()), [])
 
 
 if __name__ == "__main__":
