@@ -3,22 +3,16 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <random>
 
-#include "kv/recovery/check.h"
 #include "kv/testing/crash_model.h"
 #include "kv/testing/cut_device.h"
+#include "kv/testing/test_check.h"
 #include "kv/testing/test_effort.h"
 #include "kv/testing/test_store.h"
 
 namespace kv {
 namespace {
-
-uint64_t setting(const char* name, uint64_t otherwise) {
-  const char* const text = getenv(name);
-  return text != nullptr ? strtoull(text, nullptr, 10) : otherwise;
-}
 
 class CrashLifeTest : public testing::TestWithParam<Durability> {
  protected:
@@ -92,12 +86,7 @@ class CrashLifeTest : public testing::TestWithParam<Durability> {
   // What recovery makes of the medium is what all its records tell.
   static void expect_clean(CutDevice& device) {
     std::string findings;
-    const auto report = kv::check(
-        device,
-        [](void* all, const char* line) { *static_cast<std::string*>(all) += std::string(line) + "\n"; },
-        [](void*, uint64_t, uint64_t) {}, &findings);
-    ASSERT_TRUE(report);
-    EXPECT_TRUE(report->is_clean()) << findings;
+    EXPECT_TRUE(check_of(device, findings).is_clean()) << findings;
   }
 
   std::vector<std::byte> medium_;

@@ -5,7 +5,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <cstdlib>
 #include <string>
 #include <thread>
 
@@ -21,11 +20,6 @@ namespace {
 
 constexpr uint64_t kDeviceBytes = 17 << 20;
 constexpr int kThreads = 3, kKeysOfThread = 40;
-
-uint64_t setting(const char* name, uint64_t otherwise) {
-  const char* const text = getenv(name);
-  return text != nullptr ? strtoull(text, nullptr, 10) : otherwise;
-}
 
 std::string value_of(const std::string& key, uint64_t number, std::mt19937_64& random) {
   std::string value = key + "#" + std::to_string(number) + "#";

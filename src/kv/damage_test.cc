@@ -25,7 +25,7 @@ struct Shape {
 
 std::string key_of(int i) { return "key" + std::to_string(i); }
 
-class DamageTest : public testing::TestWithParam<Shape> {
+class DamageTest : public testing::TestWithParam<Shape>, protected StoreInUse {
  protected:
   ~DamageTest() override {
     if (store != nullptr) close();
@@ -33,18 +33,9 @@ class DamageTest : public testing::TestWithParam<Shape> {
   }
 
   void open() {
-    auto opened = Store::open(*device, {.durability = Durability::kNone,
-                                        .stream_count = 1,
-                                        .checkpoint_records = GetParam().has_checkpoint ? 1'000'000u : 0});
-    ASSERT_TRUE(opened) << opened.error().message;
-    store = *opened;
-    ASSERT_TRUE(session.open(*store));
-  }
-  void close() {
-    session.close();
-    auto closed = store->close();
-    store = nullptr;
-    ASSERT_TRUE(closed) << closed.error().message;
+    StoreInUse::open(*device, {.durability = Durability::kNone,
+                               .stream_count = 1,
+                               .checkpoint_records = GetParam().has_checkpoint ? 1'000'000u : 0});
   }
   void put(int i, const std::string& value) {
     auto done = session.put(key_of(i), bytes_of(value));
@@ -152,8 +143,6 @@ class DamageTest : public testing::TestWithParam<Shape> {
   uint32_t segment_of(int key) const { return image->newest(key_of(key))->segment; }
 
   CutDevice* device = new CutDevice(std::vector<std::byte>(kBytes), 0);
-  Store* store = nullptr;
-  Session session;
   std::map<int, std::string> expected, earlier;
   const std::string large = std::string(700'000, 'l') + "!";
   std::optional<StoreImage> image;

@@ -4,7 +4,6 @@
 // Longer: SPILLWAY_ROUNDS=1000. A seed that fails: SPILLWAY_SEED=n SPILLWAY_ROUNDS=1; threads may have to be given several chances.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <memory>
 #include <thread>
 
@@ -22,11 +21,6 @@ namespace {
 constexpr uint64_t kDeviceBytes = 24 << 20;
 constexpr uint64_t kCutDeviceBytes = 16 << 20;
 constexpr int kThreads = 4;
-
-uint64_t setting(const char* name, uint64_t otherwise) {
-  const char* const text = getenv(name);
-  return text != nullptr ? strtoull(text, nullptr, 10) : otherwise;
-}
 
 // What the seed has chosen for a round.
 struct Choices {

@@ -20,30 +20,23 @@ using Texts = std::map<std::string, std::string>;
 std::string key_of(int i) { return "key" + std::to_string(i); }
 
 // Without and with a checkpoint that knows everything.
-class UnreadableTest : public testing::TestWithParam<bool> {
+class UnreadableTest : public testing::TestWithParam<bool>, protected StoreInUse {
  protected:
   ~UnreadableTest() override {
     if (store != nullptr) close();
     device->close();
   }
   void open(const std::string& expected_error = "") {
-    auto opened = Store::open(*device, {.durability = Durability::kNone,
-                                        .stream_count = 1,
-                                        .checkpoint_records = GetParam() ? 1'000'000u : 0});
-    if (!expected_error.empty()) {
-      ASSERT_FALSE(opened);
-      EXPECT_EQ(opened.error().message, expected_error);
+    const StoreOptions options = {.durability = Durability::kNone,
+                                  .stream_count = 1,
+                                  .checkpoint_records = GetParam() ? 1'000'000u : 0};
+    if (expected_error.empty()) {
+      StoreInUse::open(*device, options);
       return;
     }
-    ASSERT_TRUE(opened) << opened.error().message;
-    store = *opened;
-    ASSERT_TRUE(session.open(*store));
-  }
-  void close() {
-    session.close();
-    auto closed = store->close();
-    store = nullptr;
-    ASSERT_TRUE(closed) << closed.error().message;
+    auto opened = Store::open(*device, options);
+    ASSERT_FALSE(opened);
+    EXPECT_EQ(opened.error().message, expected_error);
   }
   void put(int i, const std::string& value) {
     auto done = session.put(key_of(i), bytes_of(value));
@@ -100,8 +93,6 @@ class UnreadableTest : public testing::TestWithParam<bool> {
   }
 
   CutDevice* device = new CutDevice(std::vector<std::byte>(kBytes), 0);
-  Store* store = nullptr;
-  Session session;
   Texts expected, changed;
   std::map<std::string, uint32_t> where;
   std::optional<StoreImage> image;

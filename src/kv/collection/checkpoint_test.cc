@@ -15,22 +15,15 @@ namespace {
 
 using Texts = std::map<std::string, std::string>;
 
-class CheckpointTest : public testing::Test {
+class CheckpointTest : public testing::Test, protected StoreInUse {
  protected:
   ~CheckpointTest() override { device->close(); }
   void SetUp() override { ASSERT_TRUE(Store::make(*device, {.segment_bytes = 1 << 20})); }
 
   void open(uint64_t checkpoint_records) {
-    auto opened = Store::open(
+    StoreInUse::open(
         *device,
         {.durability = Durability::kNone, .stream_count = 2, .checkpoint_records = checkpoint_records});
-    ASSERT_TRUE(opened) << opened.error().message;
-    store = *opened;
-    ASSERT_TRUE(session.open(*store));
-  }
-  void close() {
-    session.close();
-    ASSERT_TRUE(store->close());
   }
   // As the medium would be if the process ended now, and the power with it: with so much of what was not flushed.
   void cut(unsigned kept_percent) {
@@ -84,8 +77,6 @@ class CheckpointTest : public testing::Test {
   }
 
   CutDevice* device = new CutDevice(std::vector<std::byte>(49 << 20), 0);
-  Store* store = nullptr;
-  Session session;
 };
 
 TEST_F(CheckpointTest, AStartAfterAGoodEndReplaysNothing) {

@@ -1,11 +1,11 @@
 // Images of the index's tables, and indexes out of them.
 #include <atomic>
 #include <chrono>
-#include <cstdlib>
 #include <cstring>
 #include <random>
 #include <thread>
 
+#include "kv/testing/test_effort.h"
 #include "kv/testing/test_index_image.h"
 
 namespace kv {
@@ -186,8 +186,8 @@ TEST_F(IndexImageTest, ASplitThatIsStuckStaysSo) {
 
 // Keys that stay are in every set of images, while threads make the index grow; all else that is in one is a key at its place.
 TEST_F(IndexImageTest, ImagesBesideThreadsHoldWhatStays) {
-  const char* const seconds = std::getenv("SPILLWAY_TEST_SECONDS");
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(seconds ? std::atoi(seconds) : 4);
+  const auto end =
+      std::chrono::steady_clock::now() + std::chrono::seconds(setting("SPILLWAY_TEST_SECONDS", 4));
   constexpr uint64_t kStay = 20'000, kOwn = 150'000, kReplaced = 1 << 23;
   constexpr int kWriters = 3;
   const EntryFormat format(kAddressBits);

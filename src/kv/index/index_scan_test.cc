@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cstdlib>
 #include <mutex>
 #include <random>
 #include <thread>
@@ -13,6 +12,7 @@
 
 #include "base/mix.h"
 #include "kv/index/index.h"
+#include "kv/testing/test_effort.h"
 
 namespace kv {
 namespace {
@@ -37,8 +37,7 @@ class IndexScanTest : public testing::Test {
     }
   }
   static std::chrono::steady_clock::time_point end_of_test() {
-    const char* const seconds = std::getenv("SPILLWAY_TEST_SECONDS");
-    return std::chrono::steady_clock::now() + std::chrono::seconds(seconds ? std::atoi(seconds) : 4);
+    return std::chrono::steady_clock::now() + std::chrono::seconds(setting("SPILLWAY_TEST_SECONDS", 4));
   }
 
   Index* index;

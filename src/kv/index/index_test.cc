@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cstdlib>
 #include <fstream>
 #include <random>
 #include <thread>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "base/mix.h"
+#include "kv/testing/test_effort.h"
 
 namespace kv {
 namespace {
@@ -234,8 +234,8 @@ TEST_F(IndexTest, ABatchFindsWhatSingleLookupsFind) {
 // Keys that stay are found at any time, while other threads make the index grow and shrink; what a thread has inserted, replaced or
 // removed is so at once.
 TEST_F(IndexTest, ThreadsFindWhatStays) {
-  const char* const seconds = std::getenv("SPILLWAY_TEST_SECONDS");
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(seconds ? std::atoi(seconds) : 4);
+  const auto end =
+      std::chrono::steady_clock::now() + std::chrono::seconds(setting("SPILLWAY_TEST_SECONDS", 4));
   constexpr uint64_t kStay = 20'000, kOwn = 120'000;
   constexpr int kWriters = 2, kReaders = 2;
   for (uint64_t i = 0; i < kStay; ++i) ASSERT_TRUE(insert(hash_of(i), i));

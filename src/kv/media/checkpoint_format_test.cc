@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kv/index/entry.h"
+#include "kv/testing/test_format.h"
 #include "kv/testing/test_identity.h"
 
 namespace kv {
@@ -50,20 +51,6 @@ class CheckpointFormatTest : public testing::Test {
   }
   bool read(Bytes bytes, CheckpointState& state) {
     return read_piece_header(identity, bytes, header) && read_piece(identity, header, bytes, state);
-  }
-  template <class Reads>
-  static void expect_every_change_is_seen(std::vector<std::byte> bytes, size_t length, const Reads& reads) {
-    ASSERT_TRUE(reads(bytes));
-    for (size_t i = 0; i < length; ++i) {
-      bytes[i] ^= std::byte{1} << i % 8;
-      EXPECT_FALSE(reads(bytes)) << "byte " << i;
-      bytes[i] ^= std::byte{1} << i % 8;
-    }
-  }
-  static uint64_t number_at(Bytes bytes, size_t offset, size_t length) {
-    uint64_t number = 0;
-    for (size_t i = 0; i < length; ++i) number |= std::to_integer<uint64_t>(bytes[offset + i]) << 8 * i;
-    return number;
   }
 
   Identity identity;

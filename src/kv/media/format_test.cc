@@ -1,4 +1,5 @@
 #include "kv/media/format.h"
+#include "kv/testing/test_format.h"
 #include "kv/testing/test_identity.h"
 
 #define XXH_INLINE_ALL
@@ -20,21 +21,6 @@ class FormatTest : public testing::Test {
     std::vector<std::byte> bytes(kSuperblockBytes);
     write_superblock(identity, 99, bytes);
     return bytes;
-  }
-  static uint64_t number_at(Bytes bytes, size_t offset, size_t length) {
-    uint64_t number = 0;
-    for (size_t i = 0; i < length; ++i) number |= std::to_integer<uint64_t>(bytes[offset + i]) << 8 * i;
-    return number;
-  }
-  // Calls `reads` for each byte of the first `length` with a bit of it changed.
-  template <class Reads>
-  static void expect_every_change_is_seen(std::vector<std::byte> bytes, size_t length, const Reads& reads) {
-    ASSERT_TRUE(reads(bytes));
-    for (size_t i = 0; i < length; ++i) {
-      bytes[i] ^= std::byte{1} << i % 8;
-      EXPECT_FALSE(reads(bytes)) << "byte " << i;
-      bytes[i] ^= std::byte{1} << i % 8;
-    }
   }
 
   Identity identity;

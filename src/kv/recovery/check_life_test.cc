@@ -1,5 +1,4 @@
 // Check and what lives or not: large values and their pieces, what expires, what was moved, what a power cut has left.
-#include <cstdlib>
 #include <thread>
 
 #include "kv/media/clock.h"
@@ -249,14 +248,9 @@ TEST(CheckCutTest, WhatRecoveryMakesIsWhatTheRecordsSay) {
     device->close();
   }
   const auto check_now = [](storage::Device& device, std::string& findings) {
-    auto report = check(
-        device, [](void* to, const char* line) { (*static_cast<std::string*>(to) += line) += "\n"; },
-        [](void*, uint64_t, uint64_t) {}, &findings);
-    EXPECT_TRUE(report) << report.error().message;
-    return report.value_or(CheckReport());
+    return check_of(device, findings);
   };
-  const char* const longer = getenv("SPILLWAY_CUTS");
-  const uint64_t cuts = longer != nullptr ? strtoull(longer, nullptr, 10) : 40 / kEffortParts;
+  const uint64_t cuts = setting("SPILLWAY_CUTS", 40 / kEffortParts);
   for (uint64_t seed = 1; seed <= cuts; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937_64 random(seed);

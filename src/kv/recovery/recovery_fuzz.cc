@@ -15,6 +15,7 @@
 #include "base/check.h"
 #include "kv/media/checkpoint_format.h"
 #include "kv/store.h"
+#include "kv/testing/medium_device.h"
 
 namespace {
 
@@ -22,46 +23,6 @@ using namespace kv;
 
 constexpr uint64_t kBytes = 11 << 20;
 constexpr int kKeys = 24;
-
-// A device of bytes in memory.
-class Device final : public storage::Device {
- public:
-  explicit Device(std::vector<std::byte>& bytes) : bytes_(bytes) {
-    capacity_bytes_ = bytes.size();
-    counted_ = false;
-    base::TextRef(name_, sizeof name_) << "image";
-  }
-
- private:
-  class Queue final : public storage::Queue {
-   public:
-    Queue(Device& device, size_t depth) : storage::Queue(device, depth), own_(device) {}
-
-   private:
-    void do_start(storage::Io& io) override {
-      uint64_t at = io.offset_bytes;
-      for (uint32_t i = 0; i < io.segment_count; at += io.segments[i++].iov_len) {
-        const iovec& segment = io.segments[i];
-        if (io.operation == storage::Operation::kRead)
-          memcpy(segment.iov_base, &own_.bytes_[at], segment.iov_len);
-        else
-          memcpy(&own_.bytes_[at], segment.iov_base, segment.iov_len);
-      }
-      io.transferred_bytes = io.length_bytes;
-      complete(io);
-    }
-    void do_poll(bool) override {}
-    void do_close() override { delete this; }
-
-    Device& own_;
-  };
-  base::Expected<storage::Queue*> do_open_queue(size_t depth, const storage::QueueUse&) override {
-    return new Queue(*this, depth);
-  }
-  void do_close() override { delete this; }
-
-  std::vector<std::byte>& bytes_;
-};
 
 struct Piece {
   enum Kind { kSuperblock, kHeader, kSummary, kRecord, kCheckpoint } kind;
@@ -139,7 +100,7 @@ Image make_image() {
     for (const uint64_t offset : image.identity.geometry.header_offsets(segment))
       write_segment_header(image.identity, {.state = SegmentState::kFree},
                            std::span(image.bytes).subspan(offset, 512));
-  auto* const device = new Device(image.bytes);
+  auto* const device = new MediumDevice(std::move(image.bytes));
   std::vector<std::byte> as_killed;
   for (int round = 0; round < 3; ++round) {
     Store* const store =
@@ -147,12 +108,12 @@ Image make_image() {
     Session session;
     CHECK(session.open(*store).has_value());
     put_some(image, session, round);
-    as_killed = image.bytes;
+    as_killed = device->medium();
     session.close();
     CHECK(store->close().has_value());
   }
   device->close();
-  image.bytes = as_killed;
+  image.bytes = std::move(as_killed);
   find_pieces(image);
   return image;
 }
@@ -255,7 +216,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     data += 6 + count;
     size -= 6 + count;
   }
-  auto* const device = new Device(bytes);
+  auto* const device = new MediumDevice(std::move(bytes));
   for (int turn = 0; turn < 2; ++turn) use(image, *device, believes);
   device->close();
   return 0;

@@ -1,9 +1,10 @@
-// For tests: a device in memory, of which a derived one may do something before each request.
+// For tests and fuzzers: a device in memory, of which a derived one may do something before each request.
 #pragma once
 #include <cstring>
 #include <mutex>
 #include <vector>
 
+#include "base/text.h"
 #include "storage/device.h"
 
 namespace kv {
@@ -13,14 +14,18 @@ class MediumDevice : public storage::Device {
   explicit MediumDevice(std::vector<std::byte> medium) : medium_(std::move(medium)) {
     capacity_bytes_ = medium_.size();
     counted_ = false;
+    base::TextRef(name_, sizeof name_) << "medium";
   }
   virtual ~MediumDevice() = default;
-  // REQUIRES: nothing is under way.
-  const std::vector<std::byte>& medium() const { return medium_; }
+  // As it is now.
+  std::vector<std::byte> medium() {
+    std::lock_guard scope(lock_);
+    return medium_;
+  }
 
  protected:
   // In the thread that makes the request, before any of it is done; no lock is held.
-  virtual void before(const storage::Io& io) = 0;
+  virtual void before(const storage::Io&) {}
 
  private:
   class MediumQueue final : public storage::Queue {

@@ -14,6 +14,15 @@
 
 namespace kv {
 
+// Its findings are added, a line each.
+inline CheckReport check_of(storage::Device& device, std::string& findings) {
+  auto report = check(
+      device, [](void* to, const char* line) { (*static_cast<std::string*>(to) += line) += "\n"; },
+      [](void*, uint64_t, uint64_t) {}, &findings);
+  EXPECT_TRUE(report) << report.error().message;
+  return report.value_or(CheckReport());
+}
+
 class CheckTest : public testing::Test {
  protected:
   static constexpr uint64_t kCapacity = 33 << 20;

@@ -1,6 +1,7 @@
 // For tests: how often what is random, or is done at each of many places, is tried.
 #pragma once
 #include <cstdint>
+#include <cstdlib>
 
 namespace kv {
 
@@ -10,5 +11,11 @@ inline constexpr uint64_t kEffortParts = 5;
 #else
 inline constexpr uint64_t kEffortParts = 1;
 #endif
+
+// What the environment asks for by this name.
+inline uint64_t setting(const char* name, uint64_t otherwise) {
+  const char* const text = getenv(name);
+  return text != nullptr ? strtoull(text, nullptr, 10) : otherwise;
+}
 
 }  // namespace kv

@@ -23,7 +23,27 @@ inline std::string whole_value(Session& session, Found& found) {
   return value;
 }
 
-class StoreTest : public testing::Test {
+// A test's store, while it is open, and a session of it.
+class StoreInUse {
+ protected:
+  void open(storage::Device& device, const StoreOptions& options) {
+    auto opened = Store::open(device, options);
+    ASSERT_TRUE(opened) << opened.error().message;
+    store = *opened;
+    ASSERT_TRUE(session.open(*store));
+  }
+  void close() {
+    session.close();
+    auto closed = store->close();
+    store = nullptr;
+    ASSERT_TRUE(closed) << closed.error().message;
+  }
+
+  Store* store = nullptr;
+  Session session;
+};
+
+class StoreTest : public testing::Test, protected StoreInUse {
  protected:
   explicit StoreTest(uint64_t device_bytes = 128 << 20)
       : device(*storage::make_memory_device(device_bytes)) {}
@@ -37,16 +57,7 @@ class StoreTest : public testing::Test {
     open();
   }
   void open(const StoreOptions& options = {.durability = Durability::kNone, .stream_count = 2}) {
-    auto opened = Store::open(*device, options);
-    ASSERT_TRUE(opened) << opened.error().message;
-    store = *opened;
-    ASSERT_TRUE(session.open(*store));
-  }
-  void close() {
-    session.close();
-    auto closed = store->close();
-    store = nullptr;
-    ASSERT_TRUE(closed) << closed.error().message;
+    StoreInUse::open(*device, options);
   }
   void reopen() {
     close();
@@ -70,8 +81,6 @@ class StoreTest : public testing::Test {
 
   using Outcome = Changed::Outcome;
   storage::Device* device;
-  Store* store = nullptr;
-  Session session;
 };
 
 }  // namespace kv

@@ -1,0 +1,29 @@
+// For tests of formats: what is where in a piece, and that each of its bytes counts.
+#pragma once
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "kv/media/format.h"
+
+namespace kv {
+
+// Of `length` bytes, little-endian.
+inline uint64_t number_at(Bytes bytes, size_t offset, size_t length) {
+  uint64_t number = 0;
+  for (size_t i = 0; i < length; ++i) number |= std::to_integer<uint64_t>(bytes[offset + i]) << 8 * i;
+  return number;
+}
+
+// Calls `reads` for each byte of the first `length` with a bit of it changed.
+template <class Reads>
+void expect_every_change_is_seen(std::vector<std::byte> bytes, size_t length, const Reads& reads) {
+  ASSERT_TRUE(reads(bytes));
+  for (size_t i = 0; i < length; ++i) {
+    bytes[i] ^= std::byte{1} << i % 8;
+    EXPECT_FALSE(reads(bytes)) << "byte " << i;
+    bytes[i] ^= std::byte{1} << i % 8;
+  }
+}
+
+}  // namespace kv
