@@ -75,14 +75,14 @@ void run_background(void* opened_lane) {
     }
     runtime.cache->share_step(lane);
     file_maps_step(lane, round);
-    const bool has_more = shared_maps_step();
+    serve_shared_maps();
     const uint32_t freed = runtime.cache->background_step(lane);
     if (runtime.options.chaos != 0) {
       runtime.cache->idle_step(lane);
       sys::futex_wait(never, 0, kChaosPauseNs + freed * chaos_page_pause_ns);
       continue;
     }
-    if (freed > 0 || has_more) {
+    if (freed > 0) {
       quiet_rounds = 0;
       continue;
     }

@@ -8,6 +8,7 @@
 #include "sys/kernel.h"
 #include "sys/lock.h"
 #include "sys/resident.h"
+#include "sys/threads.h"
 
 namespace spill {
 namespace {
@@ -23,14 +24,15 @@ constexpr uint64_t kMeasureShare = 16;
 
 constinit sys::Mutex ranges_mutex;
 constinit SharedRanges ranges;
-constinit std::atomic<size_t> range_count{0};
+constinit std::atomic<uint32_t> range_count{0};
+constinit bool has_taker = false;  // of the background thread, and of fork
 constinit sys::ResidentFiles resident_files;
 constinit bool is_slow = false;  // keep_slow
 
 uint64_t smaller(uint64_t a, uint64_t b) { return a < b ? a : b; }
 uint64_t address_of(const void* pointer) { return reinterpret_cast<uint64_t>(pointer); }
 
-// What the background thread knows. Limits are of the budget.
+// What the taker knows. Limits are of the budget.
 struct Residency {
   uint64_t limit_bytes() const { return runtime.options.memory / 2; }
   uint64_t begin_bytes() const { return limit_bytes() / 4 * 3; }
@@ -60,7 +62,10 @@ struct Residency {
 constinit Residency residency;
 
 // Release: who sees a range sees resident_files open. REQUIRES: ranges_mutex.
-void publish_count() { range_count.store(ranges.count(), std::memory_order_release); }
+void publish_count() {
+  const auto now = static_cast<uint32_t>(ranges.count());
+  if (range_count.exchange(now, std::memory_order_release) == 0 && now > 0) sys::futex_wake(range_count, 1);
+}
 
 bool is_empty() { return range_count.load(std::memory_order_acquire) == 0; }
 
@@ -181,6 +186,40 @@ bool take_out_slice() {
   return true;
 }
 
+// Returns whether there is more to do at once.
+bool step() {
+  if (is_empty()) {
+    if (residency.charged_bytes > 0) charge(0);
+    return false;
+  }
+  const uint64_t all_bytes = resident_files.all_bytes();
+  if (!residency.is_taking_out) {
+    const uint64_t resident = resident_bytes(all_bytes);
+    charge(resident);
+    if (residency.stuck_bytes > 0 && sys::monotonic_ns() >= residency.stuck_until_ns)
+      residency.stuck_bytes = 0;
+    if (!residency.is_too_much(resident)) return false;
+    residency.is_taking_out = true;
+    begin_lap();
+  }
+  const bool is_more = take_out_slice();
+  charge(residency.estimate(resident_files.all_bytes()));
+  return is_more;
+}
+
+void take_out_as_needed(void*) {
+  InRuntime inside;
+  constexpr uint64_t kIdleNs = 1'000'000;
+  std::atomic<uint32_t> never{0};
+  for (;;) {
+    if (step()) continue;
+    if (is_empty())
+      sys::futex_wait(range_count, 0);
+    else
+      sys::futex_wait(never, 0, kIdleNs);
+  }
+}
+
 }  // namespace
 
 void note_shared_map(const void* begin, uint64_t bytes, int flags, int descriptor) {
@@ -227,24 +266,9 @@ void MovedSharedMap::moved_to(const void* moved, uint64_t bytes, bool stays) con
   if (moved != MAP_FAILED && bytes > 0) add(moved, bytes);
 }
 
-bool shared_maps_step() {
-  if (is_empty()) {
-    if (residency.charged_bytes > 0) charge(0);
-    return false;
-  }
-  const uint64_t all_bytes = resident_files.all_bytes();
-  if (!residency.is_taking_out) {
-    const uint64_t resident = resident_bytes(all_bytes);
-    charge(resident);
-    if (residency.stuck_bytes > 0 && sys::monotonic_ns() >= residency.stuck_until_ns)
-      residency.stuck_bytes = 0;
-    if (!residency.is_too_much(resident)) return false;
-    residency.is_taking_out = true;
-    begin_lap();
-  }
-  const bool is_more = take_out_slice();
-  charge(residency.estimate(resident_files.all_bytes()));
-  return is_more;
+void serve_shared_maps() {
+  if (has_taker || is_empty()) return;
+  has_taker = sys::start_thread(take_out_as_needed, nullptr, "spillway maps").has_value();
 }
 
 void freeze_shared_maps() { ranges_mutex.lock(); }
@@ -253,6 +277,7 @@ void thaw_shared_maps() { ranges_mutex.unlock(); }
 
 // What the kernel says by the parent's descriptors is about the parent.
 void own_shared_maps() {
+  has_taker = false;
   if (resident_files.is_open()) {
     resident_files.close();
     if (!resident_files.open()) ranges.remove(0, ~uint64_t{0});

@@ -19,7 +19,7 @@
 //
 // Not done where there is no background thread: in a child of _Fork.
 //
-// Thread contract: any thread; the step is the background thread's.
+// Thread contract: any thread, unless a function says otherwise.
 #pragma once
 #include <cstdint>
 
@@ -43,9 +43,11 @@ class MovedSharedMap {
   bool is_recorded_ = false;
 };
 
-// Returns whether there is more to do at once. Cost: one load where nothing is recorded, else 5 us; up to some 10 ms
-// when something is to be taken out.
-bool shared_maps_step();
+// Starts the taker if something is recorded and there is none: from the background thread only, since to start a thread takes
+// memory from the program's heap, whose locks who maps a file may hold. If it cannot be started, it is tried again with the
+// next call. Cost: one load. The taker wakes 1000 times in a second while something is recorded, and takes 5 us; up to some
+// 10 ms when something is to be taken out.
+void serve_shared_maps();
 
 // For fork.
 void freeze_shared_maps();

@@ -269,6 +269,11 @@ MUTATIONS = [
             (SHARED_MAPS, "    if (!residency.is_too_much(resident)) return false;\n", "    return false;\n")),
     product("child of fork measures its parent", "^e2e_shared_maps$",
             (FORK, "    own_shared_maps();\n", "    thaw_shared_maps();\n")),
+    product("who waits for the storage bounds shared mappings", "^corpus_lmdb_quick$",
+            (SHARED_MAPS, '  has_taker = sys::start_thread(take_out_as_needed, nullptr, "spillway maps").has_value();\n',
+             "  while (step()) continue;\n")),
+    product("child of fork has nobody who takes out", "^e2e_shared_maps$",
+            (SHARED_MAPS, "  has_taker = false;\n", "")),
 
     # Ends of the process
     product("main thread's end is the program's", "^e2e_exit_status$",
