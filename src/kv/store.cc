@@ -127,7 +127,8 @@ base::Expected<void> Store::read_identity() {
     return base::failure(identity.error().number, "store: ", device_.name(), " ", identity.error().message);
   if (identity->geometry.grain_bytes < device_.block_bytes())
     return base::failure(EINVAL, "store: grains of ", identity->geometry.grain_bytes, " bytes, but ",
-                         device_.name(), " has blocks of ", device_.block_bytes());
+                         device_.name(), " has blocks of ", device_.block_bytes(),
+                         "; dump it where its blocks are smaller, and load that");
   identity_ = *identity;
   return {};
 }
@@ -251,8 +252,9 @@ void Store::collect() {
     bool did = false;
     const Collector::Failure failure = collector_.step(did);
     if (failure.is_of_flush) fail(failure.error, false);
-    if (failure.error != 0 && !has_told && !log_.has_failed())
-      base::log("store: ", device_.name(), " cannot be collected: ", base::error_name(failure.error));
+    collect_error_.store(failure.error, std::memory_order_relaxed);
+    if (failure.error != 0 && !has_told && !log_.has_failed() && !collector_.wants_all())
+      base::log(cannot_collect(failure.error).message);
     has_told = failure.error != 0;
     if (failure.error != 0) log_.tell_waiting();
     if ((did && failure.error == 0) || stopping_.load(std::memory_order_acquire)) {
@@ -264,7 +266,11 @@ void Store::collect() {
   }
 }
 
-void Store::compact() {
+base::Error Store::cannot_collect(int error) const {
+  return base::Error::of(error, "store: ", device_.name(), " cannot be collected: ", base::error_name(error));
+}
+
+base::Expected<void> Store::compact() {
   collector_.wants_all(true);
   // One step that finds nothing, after one that began since.
   for (int steps = 0; steps < 2 && !log_.has_failed(); ++steps) {
@@ -273,6 +279,9 @@ void Store::compact() {
     compacted_.wait(key);
   }
   collector_.wants_all(false);
+  if (log_.has_failed()) return std::unexpected(tell_failure());
+  const int error = collect_error_.load(std::memory_order_relaxed);
+  return error == 0 ? base::Expected<void>() : std::unexpected(cannot_collect(error));
 }
 
 void Store::fail(int error, bool is_told) {

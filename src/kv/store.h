@@ -152,8 +152,8 @@ class Store {
   static base::Expected<Store*> open(storage::Device& device, const StoreOptions& options);
   // What was put is on the medium for good, or the error says that it may not be; not of one that is read only. REQUIRES: no sessions.
   base::Expected<void> close();
-  // Collects until nothing would gain anything. Waits as the three above.
-  void compact();
+  // Collects until nothing would gain anything. Errors: those of I/O, ENOSPC and EROFS: it could not go on. Waits as the three above.
+  base::Expected<void> compact();
 
   const Identity& identity() const { return identity_; }
   const RecoveryReport& recovery() const { return recovery_; }
@@ -186,6 +186,7 @@ class Store {
   // is logged.
   void fail(int error, bool is_told);
   base::Error tell_failure();
+  base::Error cannot_collect(int error) const;
   // That, or that it is full.
   base::Error failure() const;
   bool has_failure() const;
@@ -207,9 +208,10 @@ class Store {
   FlushGroup flushes_;
   Calls calls_;
   std::atomic<uint32_t> next_stream_{0};
-  std::atomic<bool> wrote_{false};    // since the keeper's last flush; of kBatch
-  std::atomic<int> error_{0};         // why the log has failed
-  std::atomic<bool> is_told_{false};  // that it has
+  std::atomic<bool> wrote_{false};     // since the keeper's last flush; of kBatch
+  std::atomic<int> error_{0};          // why the log has failed
+  std::atomic<bool> is_told_{false};   // that it has
+  std::atomic<int> collect_error_{0};  // why the collector's last step failed
   std::atomic<int> keeper_error_{0};  // why no segments could be prepared or sealed, when that was tried last
   Channel keeper_channel_;            // the keeper's
   sys::Thread keeper_, collector_thread_;

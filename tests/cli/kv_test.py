@@ -291,6 +291,48 @@ class Devices(Case):
             self.flip(at + 100)
         self.clean()
 
+    def test_a_damaged_record_is_left_out(self):
+        self.make()
+        for number in range(20):
+            self.put(f"key{number}", b"value%d" % number)
+        self.flip(self.device.read_bytes().index(b"value7") + 1)
+        ended = spillway("kv", "list", self.device)
+        self.assertEqual((ended.status, len(ended.out.splitlines())), (1, 19), ended)
+        self.assertRegex(ended.err, r"\Aspillway: [^\n]*has a damaged record at byte \d+\nspillway: kv list: [^\n]*left out: 1; [^\n]*\n\Z")
+        ended = spillway("kv", "dump", self.device, self.folder / "dump")
+        self.assertEqual((ended.status, len(ended.err.splitlines())), (1, 2), ended)
+        other = self.folder / "other"
+        self.done("make", other, "--capacity", "16M")
+        self.assertEqual(self.done("load", other, self.folder / "dump"), b"19 records were loaded\n")
+        self.fails("get", self.device, "key7", says="damaged record")
+        self.put("key7", b"again")
+        self.assertEqual(len(self.done("list", self.device).splitlines()), 20)
+
+    def test_a_damaged_piece_ends_a_dump(self):
+        self.make()
+        self.put("large", b"".join(b"%015d\n" % number for number in range(100_000)))
+        self.flip(self.device.read_bytes().index(b"%015d\n" % 90_000))
+        self.fails("dump", self.device, self.folder / "dump", says=["damaged record", "in the value of 'large'"])
+        self.assertFalse((self.folder / "dump").exists())
+
+    def test_what_was_lost_is_said_by_list_and_dump(self):
+        self.make()
+        self.put("key", b"value")
+        os.truncate(self.device, 10 << 20)
+        os.truncate(self.device, 16 << 20)
+        for words in (["list", self.device], ["dump", self.device, "-"]):
+            ended = spillway("kv", *words)
+            self.assertEqual(ended.status, 1, ended)
+            self.assertRegex(ended.err, r"damaged at both ends: [^\n]*\nspillway: kv [^\n]*what was lost is left out\n\Z")
+
+    def test_a_compaction_that_cannot_go_on(self):
+        self.make()
+        for turn in range(2):
+            self.load(*((b"key%d" % number, b"%d" % turn * 40_000) for number in range(100)))
+        self.fails("compact", f"fault:write_enospc=@1+:[{self.device}]", says="cannot be collected: no space left")
+        self.done("compact", self.device)
+        self.clean()
+
     def test_a_newer_version(self):
         self.make()
         library = ctypes.CDLL(ctypes.util.find_library("xxhash"))

@@ -129,4 +129,9 @@ MUTATIONS = [
     mutation("a store that is read only says that it has failed", (STORE, "  if (options_.read_only)\n    return base::Error::of(EROFS,", "  if (false)\n    return base::Error::of(EROFS,"), gtest_filter="*ReadOnlyTest.*"),
     mutation("a store that is read only by the C API is not", ("src/capi/store.cc", "  own.read_only = given->read_only != 0;\n", ""), test="capi_test", gtest_filter="*"),
     mutation("a store that is read only may lack the last writes", (STORE, "  if (!options_.read_only) {\n    error = error_", "  if (true) {\n    error = error_"), gtest_filter="*ReadOnlyTest.*"),
+
+    # What the command line says of damage
+    mutation("a compaction that cannot go on was done", (STORE, "    collect_error_.store(failure.error,", "    collect_error_.store(0,"), test="ctest", gtest_filter="^cli_kv$"),
+    mutation("list and dump are whole without what was lost", ("src/kv/recovery/recovery_reader.h", "return lost_segments > 0 || !has_read_all();", "return !has_read_all();"), test="ctest", gtest_filter="^cli_kv$"),
+    mutation("list and dump are whole without a damaged record", ("tools/spillway/kv_list.cc", "unread++ < kSaid", "unread < kSaid"), test="ctest", gtest_filter="^cli_kv$"),
 ]

@@ -16,12 +16,13 @@ uint64_t free_bytes(kv::Store& store) {
 }
 
 // Shows what has become free, until it is over.
-void compact(kv::Store& store, uint64_t before_bytes) {
+base::Expected<void> compact(kv::Store& store, uint64_t before_bytes) {
   constexpr auto kLook = std::chrono::milliseconds(20);
   Progress progress("compact", Progress::Unit::kBytes);
   std::atomic<bool> is_over{false};
+  base::Expected<void> done;
   std::thread compacting([&] {
-    store.compact();
+    done = store.compact();
     is_over.store(true, std::memory_order_release);
   });
   while (!is_over.load(std::memory_order_acquire)) {
@@ -30,6 +31,7 @@ void compact(kv::Store& store, uint64_t before_bytes) {
     progress.at(now_bytes - std::min(now_bytes, before_bytes), 0);
   }
   compacting.join();
+  return done;
 }
 
 }  // namespace
@@ -37,9 +39,10 @@ void compact(kv::Store& store, uint64_t before_bytes) {
 int kv_compact(const KvLine& line) {
   KvStore store(line.words[0]);
   const uint64_t before_bytes = free_bytes(*store);
-  compact(*store, before_bytes);
+  auto done = compact(*store, before_bytes);
   const uint64_t after_bytes = free_bytes(*store);
-  store.close();
+  if (done) store.close();
+  value_of(std::move(done));
   std::printf("%s are free, of segments without any record; before %s\n", readable_bytes(after_bytes).c_str(),
               readable_bytes(before_bytes).c_str());
   return 0;

@@ -21,25 +21,51 @@ std::string_view text_of(kv::Bytes bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// Calls act(snapshot, entry) for each key until it returns false.
+// Is it of one record, behind which others can be read?
+bool is_of_record(const base::Error& error) { return error.number == EBADMSG || error.number == EIO; }
+
+// Calls act(snapshot, entry) for each key until it returns false. How many records could not be read: a line says so of the first
+// few.
 template <class Act>
-void for_each_entry(kv::Session& session, const Act& act) {
+uint64_t for_each_entry(kv::Session& session, const Act& act) {
+  constexpr uint64_t kSaid = 8;
   kv::Snapshot snapshot;
   value_of(snapshot.open(session));
   kv::Snapshot::Entry entry;
-  while (value_of(snapshot.next(entry)))
-    if (!act(snapshot, entry)) return;
+  for (uint64_t unread = 0;;) {
+    const auto found = snapshot.next(entry);
+    if (!found && !is_of_record(found.error())) throw_error(found.error());
+    if (!found && unread++ < kSaid)
+      std::fprintf(stderr, "spillway: %s\n", printable(found.error().message).c_str());
+    if (found && (!*found || !act(snapshot, entry))) return unread;
+  }
 }
 
-// Calls act(text) for the parts of the entry's value.
+// The exit status, when all that could be read has been.
+int status_of(const KvLine& line, uint64_t unread, bool has_lost) {
+  if (unread > 0)
+    std::fprintf(
+        stderr,
+        "spillway: kv %s: records that cannot be read, and are left out: %lu; spillway check says where\n",
+        line.name.data(), unread);
+  else if (has_lost)
+    std::fprintf(stderr, "spillway: kv %s: the store is damaged, and what was lost is left out\n",
+                 line.name.data());
+  return unread > 0 || has_lost ? 1 : 0;
+}
+
+// Calls act(text) for the parts of the entry's value. One that cannot be read whole ends it.
 template <class Act>
 void for_each_part(kv::Snapshot& snapshot, const kv::Snapshot::Entry& entry, const Act& act) {
   if (!entry.is_large) return act(text_of(entry.value));
   std::vector<std::byte> part(kPartBytes);
   for (uint64_t at = 0; at < entry.value_bytes;) {
-    const size_t bytes = value_of(snapshot.read_value(at, part));
-    act(text_of(std::span(part).first(bytes)));
-    at += bytes;
+    const auto bytes = snapshot.read_value(at, part);
+    if (!bytes)
+      throw std::runtime_error(concat(printable(bytes.error().message), ", in the value of '",
+                                      escaped(entry.key), "'; delete that key, or put it again"));
+    act(text_of(std::span(part).first(*bytes)));
+    at += *bytes;
   }
 }
 
@@ -102,13 +128,15 @@ int kv_list(const KvLine& line) {
   };
   const auto print_end = [&](char end) { std::putchar(is_raw ? '\0' : end); };
   KvStore store(line.words[0], {.read_only = true});
+  const bool has_lost = store->recovery().has_lost();
+  uint64_t unread = 0;
   {
     KvSession session(*store);
     // Keys on the same terminal are progress enough.
     Progress progress("list", Progress::Unit::kKeys, isatty(STDOUT_FILENO) == 0);
     const uint64_t all = store->counts().index.entries;
     uint64_t seen = 0;
-    for_each_entry(*session, [&](kv::Snapshot& snapshot, const kv::Snapshot::Entry& entry) {
+    unread = for_each_entry(*session, [&](kv::Snapshot& snapshot, const kv::Snapshot::Entry& entry) {
       progress.at(++seen, all);
       if (!entry.key.starts_with(prefix)) return true;
       print(entry.key);
@@ -121,19 +149,20 @@ int kv_list(const KvLine& line) {
     });
   }
   store.close();
-  return 0;
+  return status_of(line, unread, has_lost);
 }
 
 int kv_dump(const KvLine& line) {
   KvStore store(line.words[0], {.read_only = true});
-  uint64_t count = 0;
+  const bool has_lost = store->recovery().has_lost();
+  uint64_t count = 0, unread = 0;
   {
     Output output(line, line.words[1]);
     KvSession session(*store);
     Progress progress("dump", Progress::Unit::kKeys);
     const uint64_t all = store->counts().index.entries;
     output.write(kDumpFirstLine);
-    for_each_entry(*session, [&](kv::Snapshot& snapshot, const kv::Snapshot::Entry& entry) {
+    unread = for_each_entry(*session, [&](kv::Snapshot& snapshot, const kv::Snapshot::Entry& entry) {
       output.write(dump_record_begin({.key = std::string(entry.key),
                                       .value_bytes = entry.value_bytes,
                                       .flags = entry.flags,
@@ -147,7 +176,7 @@ int kv_dump(const KvLine& line) {
     output.done();
   }
   store.close();
-  return 0;
+  return status_of(line, unread, has_lost);
 }
 
 }  // namespace tools

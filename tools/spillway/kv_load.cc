@@ -290,9 +290,13 @@ int kv_load(const KvLine& line) {
   const kv::Durability durability = durability_of(line);
   const Input input(line, line.words[1]);
   KvStore store(line.words[0], {.durability = durability});
-  const Ending ending = load(*store, input);
+  Ending ending = load(*store, input);
   const std::string stats = line.has("--stats") ? stats_text(*store) : "";
-  store.close();
+  try {
+    store.close();
+  } catch (const std::runtime_error& error) {
+    if (ending.failure.empty()) ending.failure = error.what();
+  }
   const std::string loaded = concat("; ", ending.record_count, " records were loaded");
   if (!ending.failure.empty()) throw std::runtime_error(printable(ending.failure) + loaded);
   if (!ending.wrong.empty()) line.refuse(ending.wrong + loaded);

@@ -71,19 +71,19 @@ class File {
                          " in this process; raise ulimit -f"));
     const int descriptor =
         open(path_.c_str(), O_WRONLY | O_CLOEXEC | (is_there_ ? 0 : O_CREAT | O_EXCL), 0600);
-    if (descriptor < 0) refuse(line);
+    if (descriptor < 0) refuse(line, "");
     (is_there_ ? was_resized_ : was_made_) = true;
     const bool done = ftruncate(descriptor, static_cast<off_t>(bytes)) == 0;
     const int error = errno;
     close(descriptor);
     errno = error;
-    if (!done) refuse(line);
+    if (!done) refuse(line, " as large as that");
   }
   void keep() { was_made_ = was_resized_ = false; }
 
  private:
-  [[noreturn]] void refuse(const KvLine& line) const {
-    line.refuse(concat("cannot make '", printable(path_), "' as large as that: ", std::strerror(errno)));
+  [[noreturn]] void refuse(const KvLine& line, std::string_view how) const {
+    line.refuse(concat("cannot make '", printable(path_), '\'', how, ": ", std::strerror(errno)));
   }
 
   std::string path_;

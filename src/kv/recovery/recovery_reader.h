@@ -25,6 +25,8 @@ struct RecoveryReport {
 
   // Is all there that the medium should have?
   bool has_read_all() const { return unreadable_segments == 0 && unreadable_grains == 0; }
+  // Some keys may be missing, or have older values.
+  bool has_lost() const { return lost_segments > 0 || !has_read_all(); }
   void add(const RecoveryReport& other);
 };
 
