@@ -73,9 +73,9 @@ base::Expected<void> check_file_system(const Path& path, long descriptor) {
 
 // Files grow as they are written, up to here. (Giving them their size at once, as a hole, was tried: on ext4
 // first writes then took up to 30 times as long.)
-base::Expected<uint64_t> file_capacity_bytes(const Path& path) {
-  const uint64_t capacity_bytes =
-      base::round_down(std::min(kMostFileBytes, sys::file_size_limit()), base::kOsPageBytes);
+base::Expected<uint64_t> file_capacity_bytes(const Path& path, bool read_only) {
+  const uint64_t limit = read_only ? kMostFileBytes : std::min(kMostFileBytes, sys::file_size_limit());
+  const uint64_t capacity_bytes = base::round_down(limit, base::kOsPageBytes);
   if (capacity_bytes < kLeastFreeBytes) {
     return failure(EFBIG, path, ": files may be no larger than ", capacity_bytes >> 10,
                    "K in this process; raise ulimit -f");
@@ -141,7 +141,7 @@ base::Expected<Medium> finish_file(const Path& path, Opened opened, const char* 
   if (parameters.spill) {
     if (auto good = check_file_system(path, opened.get()); !good) return std::unexpected(good.error());
   }
-  auto capacity_bytes = file_capacity_bytes(path);
+  auto capacity_bytes = file_capacity_bytes(path, parameters.read_only);
   if (!capacity_bytes) return std::unexpected(capacity_bytes.error());
   struct statx facts;
   if (long result = describe(opened.get(), "", facts); sys::failed(result))
@@ -149,7 +149,7 @@ base::Expected<Medium> finish_file(const Path& path, Opened opened, const char* 
   if (parameters.store) {
     if (facts.stx_size < base::kOsPageBytes)
       return failure(EINVAL, path, ": this file has ", facts.stx_size, " bytes, and holds nothing");
-    if (!parameters.read_only && facts.stx_size > *capacity_bytes && facts.stx_size - *capacity_bytes >= base::kOsPageBytes)
+    if (facts.stx_size > *capacity_bytes && facts.stx_size - *capacity_bytes >= base::kOsPageBytes)
       return failure(EFBIG, path, ": files may be no larger than ", *capacity_bytes >> 10,
                      "K in this process; raise ulimit -f");
     capacity_bytes = base::round_down(facts.stx_size, base::kOsPageBytes);

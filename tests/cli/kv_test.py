@@ -8,6 +8,7 @@ import ctypes.util
 import json
 import os
 import pathlib
+import resource
 import shutil
 import struct
 import sys
@@ -332,6 +333,15 @@ class Devices(Case):
         self.fails("compact", f"fault:write_enospc=@1+:[{self.device}]", says="cannot be collected: no space left")
         self.done("compact", self.device)
         self.clean()
+
+    def test_the_limit_of_files_is_for_what_writes(self):
+        self.make()
+        self.put("key", b"value")
+        limit = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, resource.RLIM_INFINITY))}
+        self.every(self.refused, without=["check", "get", "list", "stats", "dump"], says="raise ulimit -f", **limit)
+        self.assertEqual(self.done("get", self.device, "key", **limit), b"value")
+        self.assertEqual(self.done("list", self.device, **limit), b"key\n")
+        self.assertEqual(spillway("check", self.device, **limit).status, 0)
 
     def test_a_newer_version(self):
         self.make()
