@@ -6,6 +6,7 @@ import os
 import pathlib
 import pty
 import re
+import resource
 import struct
 import subprocess
 import sys
@@ -291,6 +292,25 @@ class Check(Case):
             self.assertTrue(before == self.device.read_bytes(), "nothing was written")
             self.flip(at)
         self.clean()
+
+    def test_a_damaged_checkpoint_and_want_of_memory(self):
+        self.make("64M", "--segment", "1M")
+        self.load(*((b"%d" % i, b"") for i in range(100_000)))
+        at = self.device.read_bytes().index(b"spkv ckp")
+        is_sanitized = re.search(rb"__[at]san_init", pathlib.Path(SPILLWAY).read_bytes())  # those need terabytes of addresses
+        for kib in () if is_sanitized else (60_000, 30_000):
+            self.ends(1, "check", self.device, says=["was not checked", "memory"],
+                      preexec_fn=lambda most=kib << 10: resource.setrlimit(resource.RLIMIT_AS, (most, most)))
+        self.clean()
+        self.edit(at + 50_000, os.urandom(4096))
+        ended = spillway("check", self.device)
+        self.assertEqual((ended.status, ended.err), (1, ""), ended)
+        lines = ended.out.decode().splitlines()
+        self.assertEqual(len(lines), 2, ended)
+        self.assertIn("no data is lost", lines[0])
+        self.assertIn(" 1 checkpoints", lines[1])
+        self.put("0", b"again")  # a start does without it, and makes another one
+        self.assertEqual(self.get("1"), b"")
 
     def test_a_store_that_was_not_closed(self):
         self.make("16M", "--segment", "1M")

@@ -34,8 +34,10 @@ class Recovered {
     if (auto opened = log_.open(identity_, 1); !opened) return opened;
     auto recovered = recover(*device_, identity_, log_, index_);
     if (!recovered) return std::unexpected(recovered.error());
+    rejected_checkpoints_ = std::move(recovered->rejected_checkpoints);
     return {};
   }
+  std::span<const RejectedCheckpoint> rejected_checkpoints() const { return rejected_checkpoints_; }
   const Index& index() const { return *index_; }
   // Else it was found to hold only copies.
   bool is_kept(uint64_t segment) {
@@ -50,6 +52,7 @@ class Recovered {
   storage::Device* device_ = nullptr;
   Index* index_ = nullptr;
   Log log_;
+  std::vector<RejectedCheckpoint> rejected_checkpoints_;
 };
 
 // Step 3.
@@ -250,6 +253,12 @@ class IndexCheck {
   uint64_t found_ = 0;
 };
 
+std::unexpected<base::Error> not_done(const base::Error& why) {
+  return base::failure(why.number, "the store was not checked: ", why.message, "; ",
+                       why.number == ENOMEM ? "give the process more memory, and check again"
+                                            : "give the process more files and threads, and check again");
+}
+
 base::Expected<Identity> read_superblock_at(storage::Device& device, Channel& channel, uint64_t offset) {
   alignas(4096) std::byte block[kSuperblockBytes];
   if (offset + kSuperblockBytes > device.capacity_bytes()) return base::failure(EINVAL, "holds no store");
@@ -263,6 +272,8 @@ base::Expected<Identity> check_superblocks(storage::Device& device, Channel& cha
                                            CheckReport& report) {
   const auto first = read_superblock_at(device, channel, kSuperblockOffsets[0]);
   const auto second = read_superblock_at(device, channel, kSuperblockOffsets[1]);
+  for (const auto* one : {&first, &second})
+    if (!*one && is_of_process(one->error().number)) return not_done(one->error());
   // The first one's reason is given, unless it is only that there is none.
   const auto& identity = first || (!second && first.error().number != EINVAL) ? first : second;
   if (!identity)
@@ -279,6 +290,21 @@ base::Expected<Identity> check_superblocks(storage::Device& device, Channel& cha
   if (first && second && memcmp(&*first, &*second, sizeof *first) != 0)
     is_wrong(kSuperblockOffsets[1], "holds that of another store");
   return identity;
+}
+
+// Step 4.
+void check_checkpoints(std::span<const RejectedCheckpoint> rejected, const Geometry& geometry,
+                       SegmentCheck& segments, Findings& findings, CheckReport& report) {
+  for (const RejectedCheckpoint& one : rejected) {
+    const bool is_damaged =
+        one.error == EBADMSG && !one.has_gaps && segments.has_end(one.segments.back(), one.number);
+    if (one.error == EBADMSG && !is_damaged) continue;
+    ++report.damaged_checkpoints;
+    const uint32_t first = one.segments.front();
+    findings.add("segment ", first, " (byte ", geometry.segment_offset(first),
+                 "): the checkpoint that begins here ", is_damaged ? "is damaged" : "cannot be read",
+                 "; no data is lost by that, since a start reads the log instead");
+  }
 }
 
 }  // namespace
@@ -298,19 +324,21 @@ base::Expected<CheckReport> check(storage::Device& device, void (*finding)(void*
 
   CheckedContent content;
   SegmentCheck segments(*identity, channel, findings, report);
-  if (auto opened = segments.open(); !opened) return std::unexpected(opened.error());
+  if (auto opened = segments.open(); !opened) return not_done(opened.error());
   const uint64_t all_bytes = geometry.segment_count * geometry.segment_bytes;
   for (uint32_t i = 0; i < geometry.segment_count; ++i) {
-    segments.run(i, content);
+    if (auto ran = segments.run(i, content); !ran) return not_done(ran.error());
     progress(context, (i + 1) * geometry.segment_bytes, all_bytes);
   }
 
   Recovered recovered(*identity);
   if (auto opened = recovered.open(device); !opened) {
+    if (is_of_process(opened.error().number)) return not_done(opened.error());
     ++report.wrong_entries;
     findings.add("index: it cannot be made: ", opened.error().message);
     return report;
   }
+  check_checkpoints(recovered.rejected_checkpoints(), geometry, segments, findings, report);
   IndexCheck(*identity, content, recovered, findings, report).run();
   return report;
 }

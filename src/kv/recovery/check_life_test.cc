@@ -291,5 +291,36 @@ TEST(CheckCutTest, WhatRecoveryMakesIsWhatTheRecordsSay) {
   EXPECT_GT(unsealed, cuts);
 }
 
+// While checkpoints are written, count and are given back. Longer: SPILLWAY_CUTS=2000.
+TEST(CheckCutTest, WhatACutLeavesOfCheckpointsIsNotDamaged) {
+  std::vector<std::byte> medium(17 << 20);
+  uint64_t found = 0;
+  const uint64_t cuts = setting("SPILLWAY_CUTS", 40 / kEffortParts);
+  for (uint64_t seed = 1; seed <= cuts; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937_64 random(seed);
+    auto* device = new CutDevice(medium, seed == 1 ? 0 : 1 + random() % 300);
+    if (seed == 1) ASSERT_TRUE(Store::make(*device, {.segment_bytes = 1 << 20}));
+    if (auto opened = Store::open(*device, {.stream_count = 1, .checkpoint_records = 10})) {
+      Session session;
+      ASSERT_TRUE(session.open(**opened));
+      for (int i = 0; i < 200 && !device->is_off(); ++i)
+        static_cast<void>(session.put("key" + std::to_string(random() % 60),
+                                      bytes_of(std::string(random() % 10'000, 'v'))));
+      session.close();
+      static_cast<void>((*opened)->close());
+    }
+    medium = device->medium(seed, seed % 3 == 0 ? 0 : 60);
+    device->close();
+    device = new CutDevice(medium, 0);
+    std::string findings;
+    EXPECT_EQ(check_of(*device, findings).damaged_checkpoints, 0u) << findings;
+    found +=
+        std::string_view(reinterpret_cast<const char*>(medium.data()), medium.size()).contains("spkv ckp");
+    device->close();
+  }
+  EXPECT_GT(found, cuts / 2);
+}
+
 }  // namespace
 }  // namespace kv

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/ids.h"
+#include "kv/media/checkpoint_format.h"
 #include "sys/memory.h"
 
 namespace kv {
@@ -12,6 +13,10 @@ constexpr uint64_t kWindowBytes = 4 << 20;  // more than any record
 constexpr uint64_t kPieceBytes = 1 << 20;   // of a read
 
 }  // namespace
+
+bool is_of_process(int error) {
+  return error == ENOMEM || error == EMFILE || error == ENFILE || error == EAGAIN;
+}
 
 SegmentCheck::~SegmentCheck() {
   if (!memory_.empty()) sys::unmap(memory_.data(), memory_.size());
@@ -26,6 +31,7 @@ base::Expected<void> SegmentCheck::open() {
 
 template <class... Parts>
 void SegmentCheck::record_is_wrong(uint32_t segment, uint64_t grain, const Parts&... what) {
+  if (lacking_ != 0) return;
   ++report_.damaged_records;
   findings_.add("segment ", segment, ", grain ", grain, " (byte ",
                 geometry_.offset_of(geometry_.address(segment, static_cast<uint32_t>(grain))),
@@ -34,6 +40,7 @@ void SegmentCheck::record_is_wrong(uint32_t segment, uint64_t grain, const Parts
 
 template <class... Parts>
 void SegmentCheck::segment_is_wrong(uint32_t segment, const Parts&... what) {
+  if (lacking_ != 0) return;
   ++report_.damaged_segments;
   findings_.add("segment ", segment, " (byte ", geometry_.segment_offset(segment), "): ", what...);
 }
@@ -42,7 +49,10 @@ int SegmentCheck::read(uint32_t segment, uint64_t grain, std::span<std::byte> to
   const uint64_t begin = geometry_.segment_offset(segment) + grain * geometry_.grain_bytes;
   for (uint64_t at = 0; at < to.size(); at += kPieceBytes) {
     const std::span piece = to.subspan(at, std::min(kPieceBytes, to.size() - at));
-    if (const int error = channel_.read(begin + at, piece); error != 0) return error;
+    if (const int error = channel_.read(begin + at, piece); error != 0) {
+      if (is_of_process(error)) lacking_ = error;
+      return error;
+    }
     report_.read_bytes += piece.size();
   }
   return 0;
@@ -69,16 +79,20 @@ Bytes SegmentCheck::grains_at(uint32_t segment, uint64_t grain, uint64_t count, 
   return Bytes(memory_).subspan((grain - window_begin_) * grain_bytes, (window_end_ - grain) * grain_bytes);
 }
 
-void SegmentCheck::run(uint32_t segment, CheckedContent& content) {
+base::Expected<void> SegmentCheck::run(uint32_t segment, CheckedContent& content) {
   const Known known = look(segment);
-  if (known.generation == 0) return;
-  ++report_.segments;
-  if (known.has_footer && read_entries(segment, known.footer)) {
-    check_sealed(segment, known, content);
-  } else {
-    ++report_.unsealed_segments;
-    scan(segment, known.generation, content);
+  if (known.generation != 0) {
+    ++report_.segments;
+    if (known.has_footer && read_entries(segment, known.footer)) {
+      check_sealed(segment, known, content);
+    } else if (lacking_ == 0) {
+      ++report_.unsealed_segments;
+      scan(segment, known.generation, content);
+    }
   }
+  if (lacking_ != 0)
+    return base::failure(lacking_, "cannot read segment ", segment, ": ", base::error_name(lacking_));
+  return {};
 }
 
 // Two headers are written one after the other, and a footer over the second: which of them there are says how far that came, and each
@@ -129,7 +143,7 @@ bool SegmentCheck::read_entries(uint32_t segment, const SegmentFooter& footer) {
   const uint64_t bytes = grains * geometry_.grain_bytes;
   auto memory = sys::map_anonymous(bytes, "the check of a store");
   if (!memory) {
-    segment_is_wrong(segment, "no memory for the summary");
+    lacking_ = memory.error().number;
     return false;
   }
   const std::span to(reinterpret_cast<std::byte*>(*memory), bytes);
@@ -259,6 +273,22 @@ void SegmentCheck::scan(uint32_t segment, uint64_t generation, CheckedContent& c
     grain += grains;
   }
   if (gap != kNone) end_gap(false);
+}
+
+bool SegmentCheck::has_end(uint32_t segment, uint64_t checkpoint) {
+  const uint64_t end = geometry_.segment_grains() - 1;
+  for (uint64_t grain = 1; grain < end; ++grain) {
+    PieceHeader header;
+    const Bytes first = grains_at(segment, grain, 1, end);
+    if (!read_piece_header(identity_, first, header) || header.checkpoint != checkpoint ||
+        header.kind != PieceKind::kEnd)
+      continue;
+    const uint64_t grains = geometry_.grains(header.bytes);
+    CheckpointState state;
+    return grain + grains <= end &&
+           read_piece(identity_, header, grains_at(segment, grain, grains, end), state);
+  }
+  return false;
 }
 
 }  // namespace kv

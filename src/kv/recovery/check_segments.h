@@ -51,6 +51,9 @@ struct CheckedContent {
   std::vector<CheckedHead> heads;
 };
 
+// Does the process lack something, memory or files? That says nothing of the store.
+bool is_of_process(int error);
+
 class SegmentCheck {
  public:
   SegmentCheck(const Identity& identity, Channel& channel, Findings& findings, CheckReport& report)
@@ -65,8 +68,10 @@ class SegmentCheck {
 
   // Errors: ENOMEM.
   base::Expected<void> open();
-  // All of a segment. What it has is appended.
-  void run(uint32_t segment, CheckedContent& content);
+  // All of a segment. What it has is appended. Errors: what the process lacks, which is no finding.
+  base::Expected<void> run(uint32_t segment, CheckedContent& content);
+  // Has the segment this checkpoint's end, whole? Then all that comes before it was on the medium for good.
+  bool has_end(uint32_t segment, uint64_t checkpoint);
 
  private:
   // What is known of the segment before its records are read.
@@ -102,6 +107,7 @@ class SegmentCheck {
   uint32_t window_segment_ = 0;
   uint64_t window_begin_ = 0;  // grains
   uint64_t window_end_ = 0;
+  int lacking_ = 0;  // an errno value: from then on nothing is a finding
 };
 
 }  // namespace kv

@@ -1,5 +1,8 @@
 #include "kv/recovery/check.h"
 
+#include "kv/media/checkpoint_format.h"
+#include "kv/testing/cut_device.h"
+#include "kv/testing/fail_device.h"
 #include "kv/testing/test_check.h"
 #include "storage/fault.h"
 
@@ -263,6 +266,123 @@ TEST_F(CheckTest, WhatIsNearWhatCannotBeReadIsRead) {
     EXPECT_LE(findings.size(), 1u) << n << "\n" << all_findings();
     faulty->close();
   }
+}
+
+// With one at the end.
+class CheckpointCheckTest : public CheckTest {
+ protected:
+  CheckpointCheckTest() {
+    checkpoint_records = 1'000'000;
+    keys = make();
+    identity = *read_superblock({memory(), kSuperblockBytes}, kCapacity);
+    table_at = find("spkv ckp");
+    segment = table_at / kSegment * kSegment;
+    PieceHeader table;
+    EXPECT_TRUE(read_piece_header(identity, {memory() + table_at, 512}, table));
+    end_at = table_at + identity.geometry.grains(table.bytes) * 512;
+    EXPECT_TRUE(read_piece_header(identity, {memory() + end_at, 512}, end));
+    EXPECT_EQ(end.kind, PieceKind::kEnd);
+    whole = image();
+  }
+  void expect_clean(const char* what) {
+    const CheckReport report = run();
+    EXPECT_TRUE(report.is_clean()) << what << "\n" << all_findings();
+    EXPECT_EQ(report.entries, keys) << what;
+    set_image(whole);
+  }
+  void expect_finding(const char* what, storage::Device& of) {
+    const CheckReport report = run(of);
+    EXPECT_FALSE(report.is_clean()) << what;
+    EXPECT_EQ(report.damaged_checkpoints, 1u) << what;
+    EXPECT_EQ(report.entries, keys) << what;
+    EXPECT_EQ(report.live_records, keys) << what;
+    ASSERT_EQ(findings.size(), 1u) << what << "\n" << all_findings();
+    for (const std::string& says :
+         {"(byte " + std::to_string(segment) + "): the checkpoint", std::string("no data is lost by that")})
+      EXPECT_NE(findings[0].find(says), std::string::npos) << what << ": " << findings[0];
+    set_image(whole);
+  }
+
+  uint64_t keys = 0;
+  Identity identity;
+  size_t segment = 0, table_at = 0, end_at = 0;
+  PieceHeader end;
+  std::vector<std::byte> whole;
+};
+
+TEST_F(CheckpointCheckTest, DamageIsFoundAndLosesNothing) {
+  expect_clean("whole");
+  for (const size_t offset : {size_t{40}, sizeof(PieceHeader) + 700, sizeof(PieceHeader) + 4096 + 90}) {
+    flip(table_at + offset);
+    expect_finding("a byte", *device);
+  }
+  std::mt19937_64 random(1);
+  std::generate_n(memory() + table_at + 1024, 4096, [&] { return static_cast<std::byte>(random()); });
+  expect_finding("4 KiB", *device);
+}
+
+TEST_F(CheckpointCheckTest, WhatCannotBeReadIsAFinding) {
+  auto* const unreadable = new CutDevice(whole, 0);
+  unreadable->fail_reads(table_at, 512);
+  expect_finding("unreadable", *unreadable);
+  unreadable->close();
+}
+
+// A start does without it, and the next one gives its segments back.
+TEST_F(CheckpointCheckTest, WhatNeverCountedIsClean) {
+  const size_t end_bytes = identity.geometry.grains(end.bytes) * 512;
+  memset(memory() + end_at, 0, end_bytes);
+  expect_clean("without its end");
+  memset(memory() + end_at + 512, 0, end_bytes - 512);
+  expect_clean("with a torn end");
+  memset(memory() + table_at, 0, end_at + end_bytes - table_at);
+  expect_clean("without anything");
+}
+
+TEST_F(CheckpointCheckTest, WhatIsBeingGivenBackIsClean) {
+  SegmentHeader header;
+  ASSERT_TRUE(read_segment_header(identity, {memory() + segment, 512}, header));
+  header.part = 1;  // the one before is free already
+  for (const size_t at : {segment, segment + kSegment - 512})
+    write_segment_header(identity, header, {memory() + at, 512});
+  flip(table_at + sizeof(PieceHeader));
+  expect_clean("without its first segment");
+}
+
+// It says nothing of the store, wherever it comes up.
+TEST_F(CheckTest, WantOfMemoryIsNoFinding) {
+  make();
+  storage::Device* const inner = *storage::make_memory_device(kCapacity);
+  memcpy(const_cast<char*>(inner->whereabouts().memory), memory(), kCapacity);
+  auto* const failing = new FailDevice(inner);
+  uint64_t error_count = 0;
+  for (uint64_t n = 1; n < 150; n += 1 + n / 8) {
+    failing->fail(FailDevice::Failing::kReads, ENOMEM, n, 1);
+    std::string found;
+    auto report = check(
+        *failing, [](void* to, const char* line) { *static_cast<std::string*>(to) += line; },
+        [](void*, uint64_t, uint64_t) {}, &found);
+    EXPECT_EQ(found, "") << n;
+    if (report) EXPECT_TRUE(report->is_clean()) << n;
+    if (report) continue;
+    ++error_count;
+    EXPECT_EQ(report.error().number, ENOMEM) << n;
+    const std::string says = report.error().message;
+    EXPECT_TRUE(says.starts_with("the store was not checked: ")) << says;
+    EXPECT_NE(says.find("more memory"), std::string::npos) << says;
+  }
+  EXPECT_GT(error_count, 10u);
+  // As late as in recovery.
+  failing->fail(FailDevice::Failing::kNothing, 0);
+  const auto late = check(
+      *failing, [](void*, const char* line) { FAIL() << line; },
+      [](void* device, uint64_t done, uint64_t all) {
+        if (done == all) static_cast<FailDevice*>(device)->fail(FailDevice::Failing::kReads, ENOMEM);
+      },
+      failing);
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().number, ENOMEM);
+  failing->close();
 }
 
 TEST_F(CheckTest, WhatIsNoStoreIsAnErrorAsOnOpening) {

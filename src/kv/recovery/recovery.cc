@@ -114,13 +114,25 @@ base::Expected<void> Recovery::load_checkpoint(Index*& index) {
     auto restored = restore(number, parts, *index);
     const int error = restored ? 0 : restored.error().number;
     if (error != 0 && error != EBADMSG && error != ENOMEM && !is_of_medium(error)) return restored;
-    if (error != 0) continue;
+    if (error != 0) {
+      if (error != ENOMEM)
+        recovered_.rejected_checkpoints.push_back(
+            {.number = number, .segments = parts, .has_gaps = has_gaps(parts), .error = error});
+      continue;
+    }
     recovered_.report.checkpoint = number;
     recovered_.checkpoint_segments = parts;
     return {};
   }
   for (uint32_t i = 0; i < segments_.size(); ++i) is_replayed_[i] = segments_[i].is_used();
   return open_index(index);
+}
+
+// REQUIRES: they are in their order.
+bool Recovery::has_gaps(std::span<const uint32_t> parts) const {
+  for (uint32_t i = 0; i < parts.size(); ++i)
+    if (segments_[parts[i]].header.part != i) return true;
+  return false;
 }
 
 // The collector may have no room to begin with: without the checkpoint there is its room, and what drop_copies() finds.

@@ -25,10 +25,19 @@
 
 namespace kv {
 
+// One that does not count, as it is on the medium.
+struct RejectedCheckpoint {
+  uint64_t number = 0;
+  std::vector<uint32_t> segments;  // in their order
+  bool has_gaps = false;           // some of them are of something else: it is being given back
+  int error = 0;                   // EBADMSG: damaged, or not whole; else of the medium
+};
+
 struct RecoveredStore {
   RecoveryReport report;
-  std::vector<uint32_t> checkpoint_segments;  // of the one that was used
-  uint64_t last_checkpoint = 0;               // the highest number of any
+  std::vector<uint32_t> checkpoint_segments;             // of the one that was used
+  uint64_t last_checkpoint = 0;                          // the highest number of any
+  std::vector<RejectedCheckpoint> rejected_checkpoints;  // newer than that
 };
 
 // Opens the index, which is the caller's to close, also after an error. Errors: those of I/O, ENOMEM. REQUIRES: the log is empty;

@@ -58,6 +58,7 @@ class Recovery {
   bool has_read_all() const;
   base::Expected<void> check_readable() const;
   base::Expected<void> load_checkpoint(Index*& index);
+  bool has_gaps(std::span<const uint32_t> parts) const;
   base::Expected<void> open_index(Index*& index);
   base::Expected<void> leave_checkpoint(Index*& index);
   base::Expected<void> restore(uint64_t number, std::span<const uint32_t> parts, Index& index);

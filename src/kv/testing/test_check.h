@@ -52,7 +52,9 @@ class CheckTest : public testing::Test {
   // Makes a store, closed or as it is when a process is killed; returns how many keys it has.
   uint64_t make(bool closed = true, const std::function<void(Session&)>& change = fill) {
     EXPECT_TRUE(Store::make(*device, {.segment_bytes = kSegment}));
-    Store* const store = *Store::open(*device, {.durability = Durability::kNone, .stream_count = 2});
+    Store* const store = *Store::open(
+        *device,
+        {.durability = Durability::kNone, .stream_count = 2, .checkpoint_records = checkpoint_records});
     Session session;
     EXPECT_TRUE(session.open(*store));
     change(session);
@@ -114,6 +116,7 @@ class CheckTest : public testing::Test {
   }
 
   storage::Device* device;
+  uint64_t checkpoint_records = 0;  // of what make() opens
   std::vector<std::string> findings;
   std::function<void()> before_index;
 };
