@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "kv/index/entry.h"
 #include "kv/media/forgetful_device.h"
+#include "kv/media/superblocks.h"
 #include "sys/files.h"
 #include "sys/kernel.h"
 #include "sys/memory.h"
@@ -109,30 +110,6 @@ base::Expected<Store*> Store::open(storage::Device& device, const StoreOptions& 
   return store;
 }
 
-base::Expected<void> Store::read_identity() {
-  alignas(4096) std::byte block[kSuperblockBytes];
-  base::Expected<Identity> identity = base::failure(EIO, "");
-  for (uint64_t offset : kSuperblockOffsets) {
-    base::Expected<Identity> read = base::failure(EINVAL, "holds no store");
-    if (offset + kSuperblockBytes <= device_.capacity_bytes()) {
-      const int error = keeper_channel_.read(offset, block);
-      read = error != 0 ? base::failure(error, "cannot be read: ", base::error_name(error))
-                        : read_superblock(block, device_.capacity_bytes());
-    }
-    // The first one's reason is given, unless it is only that there is none.
-    if (read || identity.error().number == EIO || identity.error().number == EINVAL) identity = read;
-    if (identity) break;
-  }
-  if (!identity)
-    return base::failure(identity.error().number, "store: ", device_.name(), " ", identity.error().message);
-  if (identity->geometry.grain_bytes < device_.block_bytes())
-    return base::failure(EINVAL, "store: grains of ", identity->geometry.grain_bytes, " bytes, but ",
-                         device_.name(), " has blocks of ", device_.block_bytes(),
-                         "; dump it where its blocks are smaller, and load that");
-  identity_ = *identity;
-  return {};
-}
-
 base::Expected<void> Store::start() {
   const uint32_t streams =
       options_.stream_count != 0 ? options_.stream_count : std::min(sys::cpu_count(), 8u);
@@ -140,13 +117,19 @@ base::Expected<void> Store::start() {
     return base::failure(EINVAL, "store: ", streams, " streams; give 64 or fewer");
   if (auto opened = keeper_channel_.open_for_threads(device_); !opened) return opened;
   keeper_channel_.counts_as(IoFor::kKeeper);
-  if (auto read = read_identity(); !read) return read;
+  Superblocks superblocks;
+  auto identity = superblocks.read(device_, keeper_channel_);
+  if (!identity) return std::unexpected(identity.error());
+  identity_ = *identity;
   // Each stream's open segment is room that is not used.
   const auto fitting = static_cast<uint32_t>(std::max<uint64_t>(1, identity_.geometry.segment_count / 16));
   if (auto opened = log_.open(identity_, std::min(streams, fitting)); !opened) return opened;
   auto recovered = recover(device_, identity_, log_, index_);
   if (!recovered) return std::unexpected(recovered.error());
   recovery_ = recovered->report;
+  // After recovery, which has flushed what it found.
+  if (const int error = superblocks.mend(device_, keeper_channel_, !options_.read_only); error != 0)
+    fail(error, true);
   snapshots_.open(log_, large_values_, identity_.geometry);
   if (!recovery_.has_read_all() || recovery_.lost_segments > 0)
     base::log(

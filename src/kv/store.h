@@ -147,6 +147,7 @@ class Store {
  public:
   // Makes an empty store; what was on the device is lost. Errors: EINVAL, ENOSPC for a device that is too small, those of I/O.
   static base::Expected<void> make(storage::Device& device, const MakeOptions& options);
+  // A superblock that is damaged is written anew, but of one that is read only, and a line says so.
   // Errors: those of read_superblock and recovery, ENOMEM, EINVAL. The device outlives the store. These three block the thread, also
   // under a task.
   static base::Expected<Store*> open(storage::Device& device, const StoreOptions& options);
@@ -175,7 +176,6 @@ class Store {
   Store(storage::Device& device, const StoreOptions& options) : device_(device), options_(options) {}
 
   base::Expected<void> start();
-  base::Expected<void> read_identity();
   void release();
   base::Expected<void> start_threads();
   void stop_threads();

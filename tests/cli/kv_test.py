@@ -15,7 +15,7 @@ import sys
 import time
 import unittest
 
-from kv_case import SPILLWAY, SUPERBLOCKS, SUPERBLOCK_BYTES, Case, dump_of, spillway
+from kv_case import ONE_LINE, SPILLWAY, SUPERBLOCKS, SUPERBLOCK_BYTES, Case, dump_of, spillway
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from support import become_nobody  # noqa: E402
@@ -288,9 +288,14 @@ class Devices(Case):
         self.device.write_bytes(whole)
         for at in SUPERBLOCKS:  # one is enough
             self.flip(at + 100)
+            for words, says in ((("get", self.device, "key"), "is written anew when"),
+                                (("put", self.device, "key", "value"), "was written anew from the other one")):
+                ended = spillway("kv", *words)
+                self.assertEqual(ended.status, 0, ended)
+                self.assertRegex(ended.err, ONE_LINE)
+                self.assertIn(f"superblock at byte {at} was damaged, and {says}", ended.err)
+            self.clean()
             self.assertEqual(self.get("key"), b"value")
-            self.flip(at + 100)
-        self.clean()
 
     def test_a_damaged_record_is_left_out(self):
         self.make()

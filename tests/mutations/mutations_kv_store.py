@@ -15,6 +15,7 @@ READERS = "src/kv/collection/readers.cc"
 RECOVERY_PIECES = "src/kv/recovery/recovery_pieces.cc"
 SESSION = "src/kv/session.cc"
 STORE = "src/kv/store.cc"
+SUPERBLOCKS = "src/kv/media/superblocks.cc"
 VALUE_WRITER = "src/kv/value_writer.cc"
 WAITER = "src/kv/log/waiter.h"
 
@@ -31,6 +32,11 @@ MUTATIONS = [
     mutation("readers of one phase are waited for", (READERS, "std::memory_order_seq_cst);\n  wait_for(phase);\n", "std::memory_order_seq_cst);\n"), gtest_filter="ReadersTest.*"),
     mutation("damaged record moved", (COLLECTOR_MOVE, "bytes, record) != Reading::kWhole ||", "bytes, record) == Reading::kPart ||")),
     mutation("memory behind a record moved with it", (FORMAT, "  put(header, to);\n  std::ranges::fill(to.subspan(bytes), std::byte{0});\n", "  put(header, to);\n"), gtest_filter="RecordTest.*"),
+
+    # A damaged superblock
+    mutation("damaged superblock stays so", (SUPERBLOCKS, "channel.write(offset, (is_first ? second : first).block)", "0"), gtest_filter="*SuperblocksTest*"),
+    mutation("superblock is written over the good one", (SUPERBLOCKS, "kSuperblockOffsets[is_first ? 0 : 1]", "kSuperblockOffsets[is_first ? 1 : 0]"), gtest_filter="*SuperblocksTest*"),
+    mutation("superblock that is written anew is not flushed", (SUPERBLOCKS, "write_error == 0 ? channel.flush() : 0", "write_error == 0 ? 0 : 0"), gtest_filter="*SuperblocksTest.AFlush*"),
 
     # What was removed, or has expired, stays so
     mutation("piece that could not be read is moved all the same", (COLLECTOR_MOVE, "  if (piece.error != 0) {", "  if (false) {"), gtest_filter="*Unreadable*:Fault*:Collector*"),

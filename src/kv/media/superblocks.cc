@@ -1,0 +1,58 @@
+#include "kv/media/superblocks.h"
+
+#include "base/log.h"
+
+namespace kv {
+namespace {
+
+bool is_none(const base::Error& error) { return error.number == EIO || error.number == EINVAL; }
+
+bool is_refusal(const base::Error& error) {
+  return error.number == EPROTONOSUPPORT || error.number == ENOSPC;
+}
+
+}  // namespace
+
+base::Expected<Identity> Superblocks::read(storage::Device& device, Channel& channel) {
+  auto& [first, second] = copies_;
+  for (Copy& copy : copies_) {
+    const uint64_t offset = kSuperblockOffsets[&copy - copies_];
+    copy.identity = base::failure(EINVAL, "holds no store");
+    if (offset + kSuperblockBytes > device.capacity_bytes()) continue;
+    if (const int error = channel.read(offset, copy.block); error != 0)
+      copy.identity = base::failure(error, "cannot be read: ", base::error_name(error));
+    else
+      copy.identity = read_superblock(copy.block, device.capacity_bytes());
+    // It is whole, and says that this device, or program, is not for the store: nothing is made of the other one.
+    if (!copy.identity && is_refusal(copy.identity.error()))
+      return base::failure(copy.identity.error().number, "store: ", device.name(), " ",
+                           copy.identity.error().message);
+  }
+  // The first one's reason is given, unless it is only that there is none.
+  const bool is_first = first.identity || (!second.identity && !is_none(first.identity.error()));
+  const base::Expected<Identity>& identity = (is_first ? first : second).identity;
+  if (!identity)
+    return base::failure(identity.error().number, "store: ", device.name(), " ", identity.error().message);
+  if (identity->geometry.grain_bytes < device.block_bytes())
+    return base::failure(EINVAL, "store: grains of ", identity->geometry.grain_bytes, " bytes, but ",
+                         device.name(), " has blocks of ", device.block_bytes());
+  return identity;
+}
+
+int Superblocks::mend(storage::Device& device, Channel& channel, bool may_write) {
+  const auto& [first, second] = copies_;
+  if (first.identity && second.identity) return 0;
+  const bool is_first = !first.identity;
+  const uint64_t offset = kSuperblockOffsets[is_first ? 0 : 1];
+  const int write_error = may_write ? channel.write(offset, (is_first ? second : first).block) : 0;
+  const int flush_error = may_write && write_error == 0 ? channel.flush() : 0;
+  const int error = write_error != 0 ? write_error : flush_error;
+  base::log("store: ", device.name(), ": the superblock at byte ", offset, " was damaged, ",
+            !may_write   ? "and is written anew when the store is opened for writing"
+            : error == 0 ? "and was written anew from the other one"
+                         : "and could not be written anew: ",
+            error != 0 ? base::error_name(error) : "");
+  return flush_error;
+}
+
+}  // namespace kv
