@@ -40,6 +40,7 @@ base::Expected<void> Store::make(storage::Device& device, const MakeOptions& opt
   geometry.grain_bytes = std::max(options.grain_bytes, device.block_bytes());
   geometry.segment_bytes = options.segment_bytes != 0 ? options.segment_bytes : segment_bytes_for(capacity);
   geometry.spare_percent = options.spare_percent;
+  identity.layout = device.layout();
   if (!may_be_grain_bytes(geometry.grain_bytes))
     return base::failure(EINVAL, "store: grains of ", geometry.grain_bytes,
                          " bytes; give 512, 1024, 2048 or 4096");

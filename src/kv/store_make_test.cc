@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <thread>
 
@@ -67,6 +68,70 @@ TEST(StoreMake, AFileIsAsLargeAsItsStore) {
     unlink(path.c_str());
   }
   rmdir(folder);
+}
+
+// Opened as anything else than the stripe that it was made on, a store would be written over.
+TEST(StoreMake, AStoreIsOpenedOnWhatItWasMadeOnAlone) {
+  char folder[] = "/tmp/spillway-store-XXXXXX";
+  ASSERT_NE(mkdtemp(folder), nullptr);
+  const std::string path = std::string(folder) + "/", a = path + "a", b = path + "b", c = path + "c";
+  const auto stripe = [](const std::string& members, const std::string& unit) {
+    return "stripe:[" + members + "]?unit=" + unit;
+  };
+  const std::string two = a + "," + b, right = stripe(two, "64K");
+  const auto content = [&] {
+    std::string all;
+    for (const std::string& file : {a, b, c}) {
+      std::ifstream stream(file);
+      all.append(std::istreambuf_iterator<char>(stream), {});
+    }
+    return all;
+  };
+  const auto with = [](const std::string& text, const auto& act) {
+    auto device = storage::open_device(text, {.store = true});
+    ASSERT_TRUE(device) << device.error().message;
+    act(**device);
+    (*device)->close();
+  };
+  const auto make = [](storage::Device& device) {
+    ASSERT_TRUE(Store::make(device, {.segment_bytes = 1 << 20}));
+  };
+  const auto opens = [](storage::Device& device) {
+    auto store = Store::open(device, {});
+    ASSERT_TRUE(store) << store.error().message;
+    EXPECT_TRUE((*store)->close());
+  };
+  const auto refused = [&](const std::string& text, const std::string& says) {
+    SCOPED_TRACE(text);
+    const std::string before = content();
+    for (bool read_only : {false, true}) {
+      with(text, [&](storage::Device& device) {
+        auto store = Store::open(device, {.read_only = read_only});
+        ASSERT_FALSE(store);
+        EXPECT_EQ(store.error().number, EINVAL);
+        EXPECT_NE(std::string(store.error().message).find(says), std::string::npos) << store.error().message;
+      });
+    }
+    EXPECT_TRUE(content() == before);
+  };
+  for (const std::string& file : {a, b, c}) {
+    std::ofstream(file).close();
+    std::filesystem::resize_file(file, 12 << 20);
+  }
+  with(right, make);
+  with(right, opens);
+  with("fault:[" + right + "]", opens);
+  const std::string made = "store: it was made on a stripe of 2 devices in units of 64K, and is opened on ";
+  refused(stripe(two, "1M"), made + "a stripe of 2 devices in units of 1M: stripe:[");
+  refused(stripe(two + "," + c, "64K"), made + "a stripe of 3 devices in units of 64K");
+  refused(a, made + "one device");
+  refused(stripe(b + "," + a, "64K"), "holds no store");
+  with(right, opens);
+  // Of the stripe a copy is left where the file alone has none.
+  with(a, make);
+  with(a, opens);
+  refused(right, "store: it was made on one device, and is opened on a stripe of 2 devices in units of 64K");
+  std::filesystem::remove_all(folder);
 }
 
 // A device whose flushes fail from the first one on that the store makes after it was opened, or a bit later.

@@ -115,6 +115,7 @@ class Decorator : public Device {
     block_bytes_ = inner->block_bytes();
     discards_ = inner->discards();
     whereabouts_ = inner->whereabouts();
+    layout_ = inner->layout();
     copied_by_fork_ = inner->is_copied_by_fork();
     opens_descriptors_ = inner->opens_descriptors();
     counted_ = false;

@@ -104,6 +104,13 @@ class IoList {
 
 class Device;
 
+// How a device deals its bytes to others. Of a stripe of stripes: the outer one.
+struct Layout {
+  uint64_t member_count = 1;
+  uint64_t unit_bytes = 0;  // 0: it is no stripe
+  bool operator==(const Layout&) const = default;
+};
+
 // What the user of a queue will do with it.
 struct QueueUse {
   // It sleeps where quiet() says that it may. Without this quiet() may say that the queue has to be polled whenever an Io is in
@@ -206,6 +213,7 @@ class Device {
     const char* memory = nullptr;
   };
   Whereabouts whereabouts() const { return whereabouts_; }
+  Layout layout() const { return layout_; }
   // Does a child of fork have a medium of its own, with the same content? Else it has the same one.
   bool is_copied_by_fork() const { return copied_by_fork_; }
   // Do threads of its own open descriptors that its queues use? Then who uses one must share their table of descriptors.
@@ -228,6 +236,7 @@ class Device {
   uint32_t block_bytes_ = 512;
   bool discards_ = false;
   Whereabouts whereabouts_;
+  Layout layout_;
   bool copied_by_fork_ = false;
   bool opens_descriptors_ = false;
   bool counted_ =

@@ -31,6 +31,7 @@ class StripeDevice final : public Device {
     name << "]?unit=" << base::Bytes{unit_bytes};
     capacity_bytes_ = base::round_down(least_bytes, unit_bytes) * members.size();
     copied_by_fork_ = members[0]->is_copied_by_fork();
+    layout_ = {.member_count = members.size(), .unit_bytes = unit_bytes};
     counted_ = false;
   }
 

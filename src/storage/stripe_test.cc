@@ -86,6 +86,8 @@ TEST_F(StripeTest, DealsUnitsInTurn) {
   device = make_stripe_device(members, 8192).value();
   queue = device->open_queue(4).value();
   EXPECT_EQ(device->capacity_bytes(), uint64_t{3} << 20);
+  EXPECT_EQ(device->layout(), (Layout{.member_count = 3, .unit_bytes = 8192}));
+  EXPECT_EQ(members[0]->layout(), Layout());
   auto written = run(Operation::kWrite, 0, {20 * kBlock}, 1);
   ASSERT_TRUE(written->io.whole());
   for (uint64_t at = 0; at < 20 * kBlock; ++at) {

@@ -33,7 +33,8 @@ MUTATIONS = [
     mutation("damaged record moved", (COLLECTOR_MOVE, "bytes, record) != Reading::kWhole ||", "bytes, record) == Reading::kPart ||")),
     mutation("memory behind a record moved with it", (FORMAT, "  put(header, to);\n  std::ranges::fill(to.subspan(bytes), std::byte{0});\n", "  put(header, to);\n"), gtest_filter="RecordTest.*"),
 
-    # A damaged superblock
+    # A superblock
+    mutation("store opened on another stripe than it was made on", (SUPERBLOCKS, "read && read->layout != device.layout()", "false"), gtest_filter="StoreMake.*"),
     mutation("damaged superblock stays so", (SUPERBLOCKS, "channel.write(offset, (is_first ? second : first).block)", "0"), gtest_filter="*SuperblocksTest*"),
     mutation("superblock is written over the good one", (SUPERBLOCKS, "kSuperblockOffsets[is_first ? 0 : 1]", "kSuperblockOffsets[is_first ? 1 : 0]"), gtest_filter="*SuperblocksTest*"),
     mutation("superblock that is written anew is not flushed", (SUPERBLOCKS, "write_error == 0 ? channel.flush() : 0", "write_error == 0 ? 0 : 0"), gtest_filter="*SuperblocksTest.AFlush*"),

@@ -58,6 +58,10 @@ bool is_possible(const Geometry& geometry) {
          geometry.segment_count <= (geometry.capacity_bytes - kSegmentsOffset) / geometry.segment_bytes;
 }
 
+bool is_possible(const storage::Layout& layout) {
+  return (layout.member_count > 1) == (layout.unit_bytes != 0);
+}
+
 }  // namespace
 
 unsigned Geometry::address_bits() const {
@@ -97,11 +101,13 @@ void write_superblock(const Identity& identity, uint64_t made_ns, std::span<std:
   block.grain_bytes = identity.geometry.grain_bytes;
   block.spare_percent = identity.geometry.spare_percent;
   block.secret = identity.secret;
+  block.member_count = identity.layout.member_count;
+  block.unit_bytes = identity.layout.unit_bytes;
   block.check = XXH3_64bits(&block, offsetof(Superblock, check));
   put(block, to);
 }
 
-base::Expected<Identity> read_superblock(Bytes from, uint64_t device_bytes) {
+base::Expected<Identity> read_superblock(Bytes from) {
   Superblock block;
   if (!take(from, block) || memcmp(block.magic, kMagic, sizeof kMagic) != 0)
     return base::failure(EINVAL, "holds no store");
@@ -114,16 +120,25 @@ base::Expected<Identity> read_superblock(Bytes from, uint64_t device_bytes) {
     return base::failure(EPROTONOSUPPORT, "holds a store of a newer format (version ", block.version,
                          ", features ", base::Hex{block.features_needed}, "); this program reads version ",
                          kFormatVersion);
-  const Identity identity = {.store_id = block.store_id,
-                             .secret = block.secret,
-                             .geometry = {.capacity_bytes = block.capacity_bytes,
-                                          .grain_bytes = block.grain_bytes,
-                                          .segment_bytes = block.segment_bytes,
-                                          .segment_count = block.segment_count,
-                                          .spare_percent = block.spare_percent}};
-  if (block.byte_order != kByteOrder || block.version == 0 || !is_possible(identity.geometry))
+  const Identity identity = {
+      .store_id = block.store_id,
+      .secret = block.secret,
+      .geometry = {.capacity_bytes = block.capacity_bytes,
+                   .grain_bytes = block.grain_bytes,
+                   .segment_bytes = block.segment_bytes,
+                   .segment_count = block.segment_count,
+                   .spare_percent = block.spare_percent},
+      .layout = {.member_count = std::max<uint64_t>(block.member_count, 1), .unit_bytes = block.unit_bytes}};
+  if (block.byte_order != kByteOrder || block.version == 0 || !is_possible(identity.geometry) ||
+      !is_possible(identity.layout))
     return base::failure(EBADMSG, "has a superblock that cannot be right");
-  const uint64_t end = identity.geometry.segment_offset(identity.geometry.segment_count);
+  return identity;
+}
+
+base::Expected<Identity> read_superblock(Bytes from, uint64_t device_bytes) {
+  auto identity = read_superblock(from);
+  if (!identity) return identity;
+  const uint64_t end = identity->geometry.segment_offset(identity->geometry.segment_count);
   if (device_bytes < end)
     return base::failure(ENOSPC, "is smaller than the store in it: ", device_bytes, " bytes of ", end,
                          "; make it as large as it was");

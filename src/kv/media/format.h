@@ -29,6 +29,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "storage/device.h"
 
 namespace kv {
 
@@ -105,7 +106,10 @@ struct Superblock {
   uint32_t grain_bytes = 0;
   uint32_t spare_percent = 0;
   Secret secret = {};
-  uint64_t reserved[3] = {};
+  // Of the stripe that it was made on. 1 member and no unit: of none. 0 members, as older stores have it: taken for none.
+  uint64_t member_count = 0;
+  uint64_t unit_bytes = 0;
+  uint64_t reserved = 0;
   uint64_t check = 0;  // of all before it, without a secret
 };
 static_assert(sizeof(Superblock) == 304);
@@ -115,6 +119,7 @@ struct Identity {
   uint64_t store_id = 0;
   Secret secret = {};
   Geometry geometry;
+  storage::Layout layout;  // of the device that it was made on
 };
 
 // Writes `to` kSuperblockBytes.
@@ -122,6 +127,8 @@ void write_superblock(const Identity& identity, uint64_t made_ns, std::span<std:
 // Errors, each with one line that begins with what is wrong: EINVAL: no store, another byte order; EPROTONOSUPPORT: a newer
 // version; EBADMSG: damaged; ENOSPC: the device has shrunk. `from` has kSuperblockBytes.
 base::Expected<Identity> read_superblock(Bytes from, uint64_t device_bytes);
+// The same, however large the device is.
+base::Expected<Identity> read_superblock(Bytes from);
 
 enum class SegmentState : uint32_t { kFree = 1, kUsed = 2, kCheckpoint = 3 };
 

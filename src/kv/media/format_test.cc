@@ -38,6 +38,22 @@ TEST_F(FormatTest, ASuperblockIsReadAsItWasWritten) {
   EXPECT_EQ(read->geometry.address_bits(), 18u) << "131,072 grains; the index takes no less than 18";
 }
 
+TEST_F(FormatTest, ASuperblockSaysOnWhatStripeItWasMade) {
+  EXPECT_EQ(read_superblock(superblock())->layout, storage::Layout());
+  EXPECT_EQ(number_at(superblock(), 272, 8), 1u);
+  identity.layout = {.member_count = 3, .unit_bytes = 65536};
+  EXPECT_EQ(read_superblock(superblock())->layout, identity.layout);
+  EXPECT_EQ(number_at(superblock(), 272, 8), 3u);
+  EXPECT_EQ(number_at(superblock(), 280, 8), 65536u);
+  EXPECT_EQ(number_at(superblock(), 288, 8), 0u);
+  identity.layout = {.member_count = 0, .unit_bytes = 0};  // as stores had it
+  EXPECT_EQ(read_superblock(superblock())->layout, storage::Layout());
+  for (const storage::Layout& layout : {storage::Layout{1, 65536}, {0, 65536}, {2, 0}}) {
+    identity.layout = layout;
+    EXPECT_FALSE(read_superblock(superblock()));
+  }
+}
+
 TEST_F(FormatTest, WhatIsNoSuperblockIsRefusedForItsReason) {
   const auto number_of = [](const std::vector<std::byte>& bytes, uint64_t device_bytes = 65 << 20) {
     const auto read = read_superblock(bytes, device_bytes);

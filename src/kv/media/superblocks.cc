@@ -5,6 +5,16 @@
 namespace kv {
 namespace {
 
+struct LayoutText : base::Text<64> {
+  explicit LayoutText(const storage::Layout& layout) {
+    if (layout.unit_bytes == 0)
+      *this << "one device";
+    else
+      *this << "a stripe of " << layout.member_count << " devices in units of "
+            << base::Bytes{layout.unit_bytes};
+  }
+};
+
 bool is_none(const base::Error& error) { return error.number == EIO || error.number == EINVAL; }
 
 bool is_refusal(const base::Error& error) {
@@ -21,6 +31,9 @@ base::Expected<Identity> Superblocks::read(storage::Device& device, Channel& cha
     if (offset + kSuperblockBytes > device.capacity_bytes()) continue;
     if (const int error = channel.read(offset, copy.block); error != 0)
       copy.identity = base::failure(error, "cannot be read: ", base::error_name(error));
+    else if (const auto read = read_superblock(copy.block); read && read->layout != device.layout())
+      return base::failure(EINVAL, "store: it was made on ", LayoutText(read->layout).c_str(),
+                           ", and is opened on ", LayoutText(device.layout()).c_str(), ": ", device.name());
     else
       copy.identity = read_superblock(copy.block, device.capacity_bytes());
     // It is whole, and says that this device, or program, is not for the store: nothing is made of the other one.

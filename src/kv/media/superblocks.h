@@ -10,7 +10,8 @@ namespace kv {
 
 class Superblocks {
  public:
-  // What they say. Errors, as "store: NAME ...": those of read_superblock, of I/O; EINVAL if the store cannot be used on this device.
+  // What they say. Errors, as "store: NAME ...": those of read_superblock, of I/O; EINVAL if the store cannot be used on this
+  // device: its blocks, or that it is another stripe than the store was made on.
   base::Expected<Identity> read(storage::Device& device, Channel& channel);
   // Tells of a copy that does not read and, where it may, writes it anew, for good. A failure is told, too; that of a flush is
   // returned, since others' writes may be lost with it. REQUIRES: read() has found the store.
