@@ -140,6 +140,9 @@ class Make(Case):
         self.assertEqual(self.get("key"), b"x" * 200_000)
         self.clean()
         self.refused("make", stripe, says="has content")
+        for other in (stripe.replace("64K", "128K"), str(parts[0])):
+            for words in (["put", other, "key", "value"], ["list", other], ["check", other]):
+                self.refused(*words, says=["it was made on a stripe of 2 devices in units of 64K", "is opened on"])
         self.done("make", "memory:64M")
 
     def test_devices_that_are_none(self):

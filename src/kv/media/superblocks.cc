@@ -48,7 +48,8 @@ base::Expected<Identity> Superblocks::read(storage::Device& device, Channel& cha
     return base::failure(identity.error().number, "store: ", device.name(), " ", identity.error().message);
   if (identity->geometry.grain_bytes < device.block_bytes())
     return base::failure(EINVAL, "store: grains of ", identity->geometry.grain_bytes, " bytes, but ",
-                         device.name(), " has blocks of ", device.block_bytes());
+                         device.name(), " has blocks of ", device.block_bytes(),
+                         "; dump it where its blocks are smaller, and load that");
   return identity;
 }
 

@@ -9,6 +9,7 @@
 #include "kv/index/index.h"
 #include "kv/log/log.h"
 #include "kv/media/forgetful_device.h"
+#include "kv/media/superblocks.h"
 #include "kv/recovery/check_segments.h"
 #include "kv/recovery/recovery.h"
 
@@ -274,13 +275,8 @@ base::Expected<Identity> check_superblocks(storage::Device& device, Channel& cha
   const auto second = read_superblock_at(device, channel, kSuperblockOffsets[1]);
   for (const auto* one : {&first, &second})
     if (!*one && is_of_process(one->error().number)) return not_done(one->error());
-  // The first one's reason is given, unless it is only that there is none.
-  const auto& identity = first || (!second && first.error().number != EINVAL) ? first : second;
-  if (!identity)
-    return base::failure(identity.error().number, "store: ", device.name(), " ", identity.error().message);
-  if (identity->geometry.grain_bytes < device.block_bytes())
-    return base::failure(EINVAL, "store: grains of ", identity->geometry.grain_bytes, " bytes, but ",
-                         device.name(), " has blocks of ", device.block_bytes());
+  const auto identity = Superblocks().read(device, channel);
+  if (!identity) return identity;
   const auto is_wrong = [&](uint64_t offset, const char* what) {
     ++report.damaged_superblocks;
     findings.add("superblock (byte ", offset, "): the device ", what);
