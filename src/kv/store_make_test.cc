@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -15,6 +14,13 @@
 
 namespace kv {
 namespace {
+
+// Of the calling test, empty.
+std::string make_folder() {
+  const std::string folder = testing::TempDir() + "spillway-store-" + std::to_string(getpid());
+  EXPECT_TRUE(std::filesystem::create_directory(folder));
+  return folder;
+}
 
 SegmentHeader header_of(storage::Device& device, uint64_t segment, Identity& identity) {
   Channel channel;
@@ -49,9 +55,8 @@ TEST(StoreMake, GenerationsBeginFarFromEachOther) {
 // A file ends where something was last written to it, and a device for a store where its file does: making one writes to the end of the
 // last segment, whoever made the file.
 TEST(StoreMake, AFileIsAsLargeAsItsStore) {
-  char folder[] = "/tmp/spillway-store-XXXXXX";
-  ASSERT_NE(mkdtemp(folder), nullptr);
-  const std::string path = std::string(folder) + "/store";
+  const std::string folder = make_folder();
+  const std::string path = folder + "/store";
   for (const char* scheme : {"", "file:", "aio:"}) {
     auto device = storage::open_device(scheme + path, {});
     ASSERT_TRUE(device) << device.error().message;
@@ -67,14 +72,13 @@ TEST(StoreMake, AFileIsAsLargeAsItsStore) {
     (*device)->close();
     unlink(path.c_str());
   }
-  rmdir(folder);
+  std::filesystem::remove_all(folder);
 }
 
 // Opened as anything else than the stripe that it was made on, a store would be written over.
 TEST(StoreMake, AStoreIsOpenedOnWhatItWasMadeOnAlone) {
-  char folder[] = "/tmp/spillway-store-XXXXXX";
-  ASSERT_NE(mkdtemp(folder), nullptr);
-  const std::string path = std::string(folder) + "/", a = path + "a", b = path + "b", c = path + "c";
+  const std::string folder = make_folder();
+  const std::string path = folder + "/", a = path + "a", b = path + "b", c = path + "c";
   const auto stripe = [](const std::string& members, const std::string& unit) {
     return "stripe:[" + members + "]?unit=" + unit;
   };

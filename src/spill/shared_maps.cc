@@ -210,13 +210,12 @@ bool step() {
 void take_out_as_needed(void*) {
   InRuntime inside;
   constexpr uint64_t kIdleNs = 1'000'000;
-  std::atomic<uint32_t> never{0};
   for (;;) {
     if (step()) continue;
     if (is_empty())
       sys::futex_wait(range_count, 0);
     else
-      sys::futex_wait(never, 0, kIdleNs);
+      sys::nap(kIdleNs);
   }
 }
 

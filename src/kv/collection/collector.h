@@ -73,8 +73,8 @@ class Collector {
   // At the end of a store whose log is sealed: a checkpoint, if a start would take long without. REQUIRES: the thread has ended.
   void end();
   // Victims for as long as any would gain something.
-  bool wants_all() const { return wants_all_.load(std::memory_order_relaxed); }
   void wants_all(bool wants) { wants_all_.store(wants, std::memory_order_relaxed); }
+  bool wants_all() const { return wants_all_.load(std::memory_order_relaxed); }
 
   const CollectorCounts& counts() const { return counts_; }
   const Channel& channel() const { return channel_; }

@@ -119,7 +119,7 @@ struct Identity {
   uint64_t store_id = 0;
   Secret secret = {};
   Geometry geometry;
-  storage::Layout layout;  // of the device that it was made on
+  storage::Layout layout = {};  // of the device that it was made on
 };
 
 // Writes `to` kSuperblockBytes.

@@ -260,22 +260,14 @@ std::unexpected<base::Error> not_done(const base::Error& why) {
                                             : "give the process more files and threads, and check again");
 }
 
-base::Expected<Identity> read_superblock_at(storage::Device& device, Channel& channel, uint64_t offset) {
-  alignas(4096) std::byte block[kSuperblockBytes];
-  if (offset + kSuperblockBytes > device.capacity_bytes()) return base::failure(EINVAL, "holds no store");
-  if (const int error = channel.read(offset, block); error != 0)
-    return base::failure(error, "cannot be read: ", base::error_name(error));
-  return read_superblock(block, device.capacity_bytes());
-}
-
 // What both superblocks say, or the one that is whole.
 base::Expected<Identity> check_superblocks(storage::Device& device, Channel& channel, Findings& findings,
                                            CheckReport& report) {
-  const auto first = read_superblock_at(device, channel, kSuperblockOffsets[0]);
-  const auto second = read_superblock_at(device, channel, kSuperblockOffsets[1]);
+  Superblocks superblocks;
+  const auto identity = superblocks.read(device, channel);
+  const auto &first = superblocks.copy(0), &second = superblocks.copy(1);
   for (const auto* one : {&first, &second})
     if (!*one && is_of_process(one->error().number)) return not_done(one->error());
-  const auto identity = Superblocks().read(device, channel);
   if (!identity) return identity;
   const auto is_wrong = [&](uint64_t offset, const char* what) {
     ++report.damaged_superblocks;

@@ -236,6 +236,13 @@ TEST_F(CheckLifeTest, ACheckpointsSegmentsAreNotTheLogs) {
   EXPECT_EQ(run().segments, before.segments);
 }
 
+// The device that is there when the power is back; `medium` is what it has.
+CutDevice* after_the_cut(CutDevice* device, uint64_t seed, std::vector<std::byte>& medium) {
+  medium = device->medium(seed, seed % 3 == 0 ? 0 : 60);
+  device->close();
+  return new CutDevice(medium, 0);
+}
+
 // Whatever a power cut leaves: what the records say, and what recovery makes of them, is the same; and one opening later all is well.
 // Longer: SPILLWAY_CUTS=2000.
 TEST(CheckCutTest, WhatRecoveryMakesIsWhatTheRecordsSay) {
@@ -271,9 +278,7 @@ TEST(CheckCutTest, WhatRecoveryMakesIsWhatTheRecordsSay) {
       session.close();
       static_cast<void>((*opened)->close());
     }
-    medium = device->medium(seed, seed % 3 == 0 ? 0 : 60);
-    device->close();
-    device = new CutDevice(medium, 0);
+    device = after_the_cut(device, seed, medium);
     std::string findings;
     CheckReport report = check_now(*device, findings);
     EXPECT_EQ(report.wrong_entries + report.wrong_counters, 0u) << findings;
@@ -310,9 +315,7 @@ TEST(CheckCutTest, WhatACutLeavesOfCheckpointsIsNotDamaged) {
       session.close();
       static_cast<void>((*opened)->close());
     }
-    medium = device->medium(seed, seed % 3 == 0 ? 0 : 60);
-    device->close();
-    device = new CutDevice(medium, 0);
+    device = after_the_cut(device, seed, medium);
     std::string findings;
     EXPECT_EQ(check_of(*device, findings).damaged_checkpoints, 0u) << findings;
     found +=
