@@ -109,7 +109,7 @@ MUTATIONS = [
     mutation("nobody tells the keeper of a batch", (SESSION, "    store_->log_.keeper_wanted.notify_all();\n", "    static_cast<void>(0);\n"), gtest_filter="Batch.*"),
 
     # Recovery
-    mutation("older of two records counts", (RECOVERY_APPLY, "other->sequence() > entry.sequence()", "other->sequence() < entry.sequence()"), gtest_filter="StoreTest.*"),
+    mutation("older of two records counts", (RECOVERY_APPLY, "other->sequence() >= entry.sequence()", "other->sequence() <= entry.sequence()"), gtest_filter="StoreTest.*"),
     mutation("what was removed comes back", (RECOVERY_APPLY, "    if (entry.kind() == RecordKind::kTombstone)\n      index_->remove(", "    if (false)\n      index_->remove("), gtest_filter="StoreTest.*"),
     mutation("hole ends a segment", (RECOVERY_READER, "      ++grain;\n      continue;", "      break;"), gtest_filter="*CrashTest*"),
     mutation("torn record counts", (FORMAT, "  return check == record.header.check ? Reading::kWhole : Reading::kDamaged;", "  return check != 0 ? Reading::kWhole : Reading::kDamaged;"), gtest_filter="*CrashTest*"),

@@ -99,6 +99,8 @@ MUTATIONS = [
     mutation("pieces of a writer that gave up stay", (VALUE_WRITER, "    session_->store_->remove_pieces(pieces_);\n", ""), gtest_filter="LargeValuesTest.*"),
     mutation("a piece is a key", (SESSION, "record.key == key && is_piece == (about == About::kPiece) ?", "record.key == key ?"), (FORMAT, "  return {~hash.low, ~hash.high};", "  return hash;"), (FORMAT, "kPiece ? KeyHash{~hash.low, ~hash.high} : hash;", "kPiece ? hash : hash;"), gtest_filter="LargeValuesTest.*"),
     mutation("pieces without a head stay", (RECOVERY_PIECES, "  if (*is_there) return {};\n", "  if (*is_there || true) return {};\n"), gtest_filter="LargeValuesTest.*"),
+    mutation("pieces that a checkpoint knew are not looked at", (RECOVERY_PIECES, "  if (!segment.is_used() || segment.footer.piece_count == 0) return {};\n", "  if (true) return {};\n"), gtest_filter="CheckpointTest.PiecesOfIt*"),
+    mutation("footer does not count pieces", ("src/kv/media/format.cc", "    if (entry.kind() == RecordKind::kPiece) ++footer.piece_count;\n", ""), gtest_filter="CheckpointTest.PiecesOfIt*"),
     mutation("pieces of another value of the key stay", (RECOVERY_PIECES, "pieces->sequence == sequence || pieces->sequence == 0;", "pieces->sequence == sequence || true;"), gtest_filter="CheckLifeTest.LargeValues*"),
 
     # Media

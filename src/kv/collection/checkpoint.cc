@@ -28,7 +28,7 @@ Checkpointer::Taken Checkpointer::take(Channel& channel) {
   CheckpointState state;
   if (!log_->begin_checkpoint(state)) return Taken::kNotNow;
   changes_->wait();
-  if (!list_headless(state)) return Taken::kNotNow;  // there will hardly be fewer at the end
+  count_headless(state);
 
   const uint64_t memory_bytes = base::round_up(kPieceBytesMax, base::kOsPageBytes) + base::kOsPageBytes;
   const uint64_t image_bytes = base::round_up(sizeof(TableImage), base::kOsPageBytes);
@@ -51,14 +51,10 @@ Checkpointer::Taken Checkpointer::take(Channel& channel) {
   return taken;
 }
 
-// False: there are too many. What is removed meanwhile stays in the list: this thread is who releases it.
-bool Checkpointer::list_headless(CheckpointState& state) {
-  std::vector<Pieces> headless;
-  if (!large_values_->list_headless(headless, CheckpointState::kHeadlessMax)) return false;
-  state.headless_count = 0;
-  for (const Pieces& pieces : headless)
-    state.headless[state.headless_count++] = {.head = pieces.head, .sequence = pieces.of.sequence};
-  return true;
+// What is removed meanwhile is still there to be counted: this thread is who releases it.
+void Checkpointer::count_headless(CheckpointState& state) {
+  const uint64_t count = state.headless_count + large_values_->headless_count();
+  state.headless_count = static_cast<uint32_t>(std::min<uint64_t>(count, ~0u));
 }
 
 // Steps 3 and 4.
@@ -74,7 +70,7 @@ Checkpointer::Taken Checkpointer::write_tables(Channel& channel, CheckpointState
   if (taken != Taken::kDone) return taken;
   // A head that was replaced while images were taken is in none of them, but its pieces may be.
   changes_->wait();
-  if (!list_headless(state)) return Taken::kNoRoom;
+  count_headless(state);
   error_ = log_->flush(channel);
   if (error_ != 0) return Taken::kFailed;
   taken = write_piece_bytes(channel, write_piece(*identity_, number_, piece_, state, memory_));

@@ -5,9 +5,9 @@
 //    (Log::begin_checkpoint); what the collector moves from then on goes to one of those, or to a newer segment
 //  2 changes that have begun are waited for: the index knows now of all with this sequence or a lower one, and what they have ended
 //  3 images of the index's tables go to segments of their own, one behind the other (checkpoint_format.h)
-//  4 changes are waited for again, and the pieces of large values are listed that have no head: also of those that lost it since 2, whose
+//  4 changes are waited for again, and large values that have no head are counted: also those that lost it since 2, whose
 //    pieces may be in images that their heads are not in. A flush, which makes all records last that the images know; the end, which
-//    says what 1 was, and the list; a flush. From then on it counts
+//    says what 1 was, and the count; a flush. From then on it counts
 //  5 the segments of the one before are given back
 // A start uses the newest that is whole, and replays what is newer (recovery.h). Why that is enough: whatever ended a record with a higher
 // sequence has a higher one still, and so is in a segment that was not sealed, or is newer. A record with a lower sequence is in a newer
@@ -35,8 +35,8 @@ class Checkpointer {
 
   enum class Taken {
     kDone,    // segments were emptied
-    kNotNow,  // too many segments, or values, were being written
-    kNoRoom,  // too few free segments, or for too many values without heads; segments were emptied: what had been written
+    kNotNow,  // too many segments were being written
+    kNoRoom,  // too few free segments; segments were emptied: what had been written
     kFailed,  // so, too
   };
   Taken take(Channel& channel);
@@ -45,7 +45,7 @@ class Checkpointer {
   uint64_t bytes() const { return bytes_; }  // of the last one
 
  private:
-  bool list_headless(CheckpointState& state);
+  void count_headless(CheckpointState& state);
   Taken write_tables(Channel& channel, CheckpointState& state);
   Taken write_piece_bytes(Channel& channel, size_t bytes);
   bool next_segment(Channel& channel);

@@ -71,13 +71,10 @@ void LargeValues::end_write(const Pieces& pieces) {
   written_.pop_back();
 }
 
-bool LargeValues::list_headless(std::vector<Pieces>& to, size_t most) {
+size_t LargeValues::headless_count() {
   sys::LockGuard scope(lock_);
-  to = written_;
-  to.insert(to.end(), removed_.begin(), removed_.end());
-  for (const Use& use : uses_)
-    if (use.is_removed) to.push_back(use.pieces);
-  return to.size() <= most;
+  const auto kept_by_readers = std::ranges::count_if(uses_, &Use::is_removed);
+  return written_.size() + removed_.size() + static_cast<size_t>(kept_by_readers);
 }
 
 }  // namespace kv

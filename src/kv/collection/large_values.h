@@ -39,8 +39,8 @@ class LargeValues {
   // Pieces that have no head so far: of who writes them.
   void begin_write(const Pieces& pieces);
   void end_write(const Pieces& pieces);
-  // Those, and those that are to be released: what is in the index and may have no head. For a checkpoint. False: more than `most`.
-  bool list_headless(std::vector<Pieces>& to, size_t most);
+  // How many of those, and of those that are to be released: what is in the index and may have no head. For a checkpoint.
+  size_t headless_count();
 
  private:
   struct Use {

@@ -28,10 +28,9 @@ struct EndBody {
   uint64_t entry_count = 0;
   uint32_t headless_count = 0;
   uint32_t ready_count = 0;
-  CheckpointState::Headless headless[CheckpointState::kHeadlessMax] = {};
   uint32_t unsealed[CheckpointState::kUnsealedMax] = {};
 };
-static_assert(offsetof(EndBody, unsealed) == 1568);
+static_assert(offsetof(EndBody, unsealed) == 32);
 
 constexpr uint64_t end_bytes(uint32_t unsealed_count) {
   return sizeof(PieceHeader) + offsetof(EndBody, unsealed) + uint64_t{unsealed_count} * sizeof(uint32_t);
@@ -114,7 +113,6 @@ size_t write_piece(const Identity& identity, uint64_t checkpoint, uint32_t numbe
 size_t write_piece(const Identity& identity, uint64_t checkpoint, uint32_t number,
                    const CheckpointState& state, std::span<std::byte> to) {
   CHECK_LE(state.unsealed_count, CheckpointState::kUnsealedMax);
-  CHECK_LE(state.headless_count, CheckpointState::kHeadlessMax);
   CHECK_LE(state.ready_count, state.unsealed_count);
   const PieceHeader header = {.checkpoint = checkpoint,
                               .number = number,
@@ -127,7 +125,6 @@ size_t write_piece(const Identity& identity, uint64_t checkpoint, uint32_t numbe
                   .entry_count = state.entry_count,
                   .headless_count = state.headless_count,
                   .ready_count = state.ready_count};
-  std::ranges::copy(state.headless, body.headless);
   std::ranges::copy(state.unsealed, body.unsealed);
   memcpy(to.data() + sizeof header, &body, header.bytes - sizeof header);
   return finish(identity, header, to);
@@ -188,8 +185,7 @@ bool read_piece(const Identity& identity, const PieceHeader& header, Bytes from,
            .ready_count = body.ready_count,
            .headless_count = body.headless_count};
   std::ranges::copy(body.unsealed, state.unsealed);
-  std::ranges::copy(body.headless, state.headless);
-  return body.headless_count <= CheckpointState::kHeadlessMax && body.ready_count <= header.count &&
+  return body.ready_count <= header.count &&
          std::ranges::all_of(std::span(state.unsealed).first(state.unsealed_count),
                              [&](uint32_t segment) { return segment < identity.geometry.segment_count; });
 }

@@ -46,7 +46,6 @@ static_assert(sizeof(PieceHeader) == 80);
 // What is not in the index's tables, and is as it was when the checkpoint began.
 struct CheckpointState {
   static constexpr uint32_t kUnsealedMax = 256;
-  static constexpr uint32_t kHeadlessMax = 64;
 
   uint64_t generation = 0;     // the highest of any segment
   uint64_t next_sequence = 0;  // no record had this one or a higher one
@@ -57,12 +56,8 @@ struct CheckpointState {
   // The last of them, which had no records yet. All of theirs are replayed, as those of segments of a higher generation are.
   uint32_t ready_count = 0;
   uint32_t unsealed[kUnsealedMax] = {};
-  // Pieces of large values whose head was not, or no longer, their key's record; some may be gone.
+  // Large values whose head was not, or no longer, their key's record: pieces of them may be in the tables.
   uint32_t headless_count = 0;
-  struct Headless {
-    KeyHash head;
-    uint64_t sequence = 0;
-  } headless[kHeadlessMax] = {};
 };
 
 // Of a piece with so many slots, with what fills up its last grain.

@@ -34,7 +34,7 @@ void make_right(const Identity& identity, std::vector<std::byte>& bytes) {
   header.kind = static_cast<PieceKind>(static_cast<uint32_t>(header.kind) % 4);
   if (header.kind == PieceKind::kEnd) {
     header.count %= 300;
-    header.bytes = sizeof header + 32 + sizeof CheckpointState::headless + 4 * uint64_t{header.count};
+    header.bytes = sizeof header + 32 + 4 * uint64_t{header.count};
   }
   if (header.bytes >= sizeof header && header.bytes <= bytes.size())
     header.body_check = check_of(identity, bytes.data() + sizeof header, header.bytes - sizeof header);

@@ -162,9 +162,10 @@ bool read_segment_header(const Identity& identity, Bytes from, SegmentHeader& he
 void describe(std::span<const SummaryEntry> entries, SegmentFooter& footer) {
   footer.entry_count = static_cast<uint32_t>(entries.size());
   footer.last_sequence = 0;
-  footer.tombstone_count = footer.tombstone_grains = 0;
+  footer.tombstone_count = footer.tombstone_grains = footer.piece_count = 0;
   for (const SummaryEntry& entry : entries) {
     footer.last_sequence = std::max(footer.last_sequence, entry.sequence());
+    if (entry.kind() == RecordKind::kPiece) ++footer.piece_count;
     if (entry.kind() != RecordKind::kTombstone) continue;
     ++footer.tombstone_count;
     // As the log counts it.

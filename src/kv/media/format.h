@@ -4,7 +4,7 @@
 //   | superblock | superblock | segment 0 | segment 1 | ...
 //
 //   segment   | header | record | record | ... | unused | summary: an entry for each record | footer |
-//             0        1 grain                                              the segment's last 80 bytes ^
+//             0        1 grain                                              the segment's last 88 bytes ^
 //   record    | header 40 bytes | key | value | zeros to the end of the grain |
 //
 // Numbers are little-endian. Each piece ends or begins with a check: 64 bits of XXH3 under the store's secret, which is in its
@@ -182,9 +182,11 @@ struct SegmentFooter {
   uint32_t tombstone_count = 0;  // of its records
   uint32_t tombstone_grains = 0;
   uint64_t first_expiry = 0;  // the earliest of its values', as RecordHeader::expiry; 0: none expires
+  uint32_t piece_count = 0;   // of its records
+  uint32_t zero = 0;
   uint64_t check = 0;
 };
-static_assert(sizeof(SegmentFooter) == 80);
+static_assert(sizeof(SegmentFooter) == 88);
 
 void write_segment_header(const Identity& identity, SegmentHeader header, std::span<std::byte> to);
 // False: damaged, or never written.
@@ -194,7 +196,7 @@ bool read_segment_header(const Identity& identity, Bytes from, SegmentHeader& he
 constexpr uint32_t summary_grains(const Geometry& geometry, uint64_t entry_count) {
   return static_cast<uint32_t>(geometry.grains(entry_count * sizeof(SummaryEntry) + sizeof(SegmentFooter)));
 }
-// What the footer says of the entries: how many, the last sequence, tombstones.
+// What the footer says of the entries: how many, the last sequence, tombstones, pieces.
 void describe(std::span<const SummaryEntry> entries, SegmentFooter& footer);
 // Writes all of `to`, summary_grains() long, the end of the segment; the entries are at its beginning already.
 void write_summary(const Identity& identity, SegmentFooter footer, std::span<std::byte> to);

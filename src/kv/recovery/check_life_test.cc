@@ -262,9 +262,10 @@ TEST(CheckCutTest, WhatRecoveryMakesIsWhatTheRecordsSay) {
     SCOPED_TRACE(seed);
     std::mt19937_64 random(seed);
     auto* device = new CutDevice(medium, 1 + random() % 900);
-    if (auto opened = Store::open(
-            *device,
-            {.durability = seed % 2 == 0 ? Durability::kSync : Durability::kNone, .stream_count = 1})) {
+    if (auto opened =
+            Store::open(*device, {.durability = seed % 2 == 0 ? Durability::kSync : Durability::kNone,
+                                  .stream_count = 1,
+                                  .checkpoint_records = seed % 4 < 2 ? 20u : 0})) {
       Session session;
       ASSERT_TRUE(session.open(**opened));
       for (bool goes_on = true; goes_on && !device->is_off();) {

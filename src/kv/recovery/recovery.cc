@@ -30,7 +30,6 @@ Recovery::Recovery(storage::Device& device, const Identity& identity, Log& log)
       segments_(geometry_.segment_count),
       is_replayed_(geometry_.segment_count),
       was_ready_(geometry_.segment_count),
-      has_pieces_(geometry_.segment_count),
       parted_(geometry_.segment_count) {}
 
 base::Expected<RecoveredStore> Recovery::run(Index*& index) {
@@ -53,7 +52,7 @@ base::Expected<RecoveredStore> Recovery::run(Index*& index) {
     return base::failure(error, "store: cannot flush: ", base::error_name(error));
   if (auto done = for_all_segments(&Recovery::seal); !done) return std::unexpected(done.error());
   if (has_read_all())
-    if (auto done = end_pieces(workers_[0]); !done) return std::unexpected(done.error());
+    if (auto done = end_pieces(); !done) return std::unexpected(done.error());
   tell_log_of_unknown();
   for (uint32_t i = 0; i < worker_count_; ++i) recovered_.report.add(workers_[i].reader.report);
   return recovered_;
@@ -161,6 +160,7 @@ base::Expected<void> Recovery::restore(uint64_t number, std::span<const uint32_t
   if (auto read = by_all([&](Worker& worker) { return checkpoint.run(worker.reader); }); !read) return read;
   if (auto joined = index.join_images(); !joined) return joined;
   state_ = checkpoint.state();
+  has_dropped_.store(false, std::memory_order_relaxed);
   was_ready_.assign(segments_.size(), 0);
   for (const uint32_t i : std::span(state_.unsealed).first(state_.unsealed_count).last(state_.ready_count))
     was_ready_[i] = 1;
@@ -173,7 +173,10 @@ base::Expected<void> Recovery::restore(uint64_t number, std::span<const uint32_t
     is_old[i] = segments_[i].is_unreadable || (segments_[i].is_used() && !is_newer(i));
   const auto sift = [&](Worker& worker, uint64_t begin, uint64_t end) {
     const auto stays = [&](uint64_t address, uint32_t size) {
-      if (!is_old[segment_of(address)]) return false;
+      if (!is_old[segment_of(address)]) {
+        has_dropped_.store(true, std::memory_order_relaxed);
+        return false;
+      }
       hold(worker, address, size);
       return true;
     };

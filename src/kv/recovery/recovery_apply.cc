@@ -100,7 +100,6 @@ base::Expected<void> Recovery::part(Worker&, uint32_t index) {
   uint64_t last_sequence = 0;
   uint32_t count = 0;
   for (const SummaryEntry& entry : entries) {
-    if (entry.kind() == RecordKind::kPiece) has_pieces_[index] = true;
     if (!is_to_apply(index, entry)) continue;
     last_sequence = std::max(last_sequence, entry.sequence());
     ++parted.ends[part_of(entry.hash)];
@@ -116,7 +115,7 @@ base::Expected<void> Recovery::part(Worker&, uint32_t index) {
 }
 
 base::Expected<void> Recovery::apply(Worker& worker, uint32_t part) {
-  std::vector<Replayed>& replayed = worker.replayed;
+  std::vector<Placed>& replayed = worker.replayed;
   replayed.clear();
   for (uint32_t i = 0; i < segments_.size(); ++i) {
     if (!is_replayed_[i]) continue;
@@ -169,15 +168,10 @@ base::Expected<bool> Recovery::try_apply(Worker& worker, const SummaryEntry& ent
     if (!found) return std::unexpected(found.error());
     const SummaryEntry* const other = *found;
     if (other == nullptr || other->hash != entry.hash) continue;
-    if (other->sequence() == entry.sequence()) return true;
-    if (other->sequence() > entry.sequence()) {
-      end_head(worker, entry, address);
-      return true;
-    }
+    if (other->sequence() >= entry.sequence()) return true;
     if (!index_->replace(entry.hash.low, candidate.address, address, size)) return false;
     if (other->kind() != RecordKind::kTombstone) release(worker, candidate.address, candidate.size);
     if (is_live) hold(worker, address, size);
-    end_head(worker, *other, candidate.address);
     return true;
   }
   for (const Location& other : std::span(worker.candidates, count)) {
@@ -196,12 +190,6 @@ base::Expected<bool> Recovery::try_apply(Worker& worker, const SummaryEntry& ent
     case Index::Inserted::kFull: break;
   }
   return base::failure(ENOMEM, "store: no memory for the index");
-}
-
-// The record is not its key's any more. With a checkpoint pieces of it may be where nothing is listed.
-void Recovery::end_head(Worker& worker, const SummaryEntry& entry, uint64_t address) {
-  if (entry.kind() == RecordKind::kHead && recovered_.report.checkpoint != 0)
-    worker.ended_heads.push_back(address);
 }
 
 // Step 5.

@@ -24,17 +24,16 @@ class Recovery {
     uint64_t grains = 0;
     uint64_t records = 0;
   };
-  // A record to apply.
-  struct Replayed {
+  // A record, and where it is.
+  struct Placed {
     SummaryEntry entry;
     uint64_t address = 0;
   };
   // One thread, and what is its own.
   struct Worker {
     RecoveryReader reader;
-    std::vector<Live> live;             // by segment
-    std::vector<uint64_t> ended_heads;  // addresses
-    std::vector<Replayed> replayed;     // of the part that is applied
+    std::vector<Live> live;        // by segment
+    std::vector<Placed> replayed;  // of the part that is applied
     Location candidates[Index::kCandidatesMax];
     uint64_t others[Index::kCandidatesMax];
   };
@@ -79,15 +78,14 @@ class Recovery {
   base::Expected<void> apply(Worker& worker, uint32_t part);
   base::Expected<bool> try_apply(Worker& worker, const SummaryEntry& entry, uint64_t address);
   void prefetch(const SummaryEntry& entry) const;
-  void end_head(Worker& worker, const SummaryEntry& entry, uint64_t address);
   base::Expected<void> end_tombstones(Worker& worker, uint32_t index);
 
-  base::Expected<void> end_pieces(Worker& worker);
-  base::Expected<void> end_value_of(Worker& worker, uint64_t address);
-  base::Expected<void> end_value(Worker& worker, const KeyHash& head, uint64_t sequence);
-  base::Expected<Reading> read_at(Worker& worker, uint64_t address, const SummaryEntry& entry,
-                                  Record& record);
-  base::Expected<bool> read_key(Worker& worker, uint64_t address, PieceKey& key);
+  bool may_have_headless() const;
+  base::Expected<void> end_pieces();
+  base::Expected<void> list_pieces(Worker& worker, uint32_t index);
+  std::vector<Placed> pieces_in_index() const;
+  base::Expected<void> end_if_headless(Worker& worker, std::span<const Placed> pieces);
+  base::Expected<bool> read_key(Worker& worker, const Placed& piece, PieceKey& key);
   base::Expected<PiecesOf> read_head(Worker& worker, uint64_t address, const SummaryEntry& entry);
   base::Expected<bool> has_head(Worker& worker, const KeyHash& head, uint64_t sequence);
 
@@ -117,11 +115,11 @@ class Recovery {
   Index* index_ = nullptr;
   std::vector<FoundSegment> segments_;
   std::vector<char> is_replayed_;
-  std::vector<char> was_ready_;   // when the checkpoint began
-  std::vector<char> has_pieces_;  // of a replayed one
-  std::vector<Parted> parted_;    // the same
-  uint32_t part_count_ = 1;       // a power of two
+  std::vector<char> was_ready_;  // when the checkpoint began
+  std::vector<Parted> parted_;   // of a replayed one
+  uint32_t part_count_ = 1;      // a power of two
   CheckpointState state_;
+  std::atomic<bool> has_dropped_{false};  // what was in the checkpoint, and now is in no segment of that time
   RecoveredStore recovered_;
   std::unique_ptr<Worker[]> workers_;
   uint32_t worker_count_ = 0;

@@ -1,89 +1,107 @@
 // Recovery's step 7: pieces of large values leave the index if no head there names them.
+//
+// Without a checkpoint that may be so of all that is in the log. With one, of what has lost its head since: that head is gone from the
+// log, if its segment has been given back, and nothing says which it was. So all pieces are listed either way, unless nothing has
+// happened since.
+#include <algorithm>
 #include <cstring>
-#include <map>
 
+#include "kv/index/entry.h"
 #include "kv/recovery/recovery_inside.h"
 
 namespace kv {
 
+namespace {
+
+constexpr uint64_t kValuesAtOnce = 16;
+
+}  // namespace
+
 // Step 7. REQUIRES: has_read_all(), or a head that cannot be read would lose its pieces.
-base::Expected<void> Recovery::end_pieces(Worker& worker) {
-  // Replayed ones, by value.
-  std::map<uint64_t, uint64_t> groups;
-  for (uint32_t i = 0; i < segments_.size(); ++i)
-    if (has_pieces_[i])
-      for (const SummaryEntry& entry : segments_[i].entries)
-        if (entry.kind() == RecordKind::kPiece)
-          groups.emplace(entry.sequence(), geometry_.address(i, entry.grain));
-  for (const auto& [sequence, address] : groups) {
-    PieceKey key;
-    auto read = read_key(worker, address, key);
-    if (!read) return std::unexpected(read.error());
-    if (!*read) continue;
-    if (auto ended = end_value(worker, key.head, sequence); !ended) return ended;
+base::Expected<void> Recovery::end_pieces() {
+  if (!may_have_headless()) return {};
+  if (auto listed = for_all_segments(&Recovery::list_pieces); !listed) return listed;
+  if (!has_read_all()) return {};
+  const std::vector<Placed> pieces = pieces_in_index();
+  std::vector<std::span<const Placed>> values;
+  for (size_t begin = 0, end = 0; begin < pieces.size(); begin = end) {
+    while (end < pieces.size() && pieces[end].entry.sequence() == pieces[begin].entry.sequence()) ++end;
+    values.push_back(std::span(pieces).subspan(begin, end - begin));
   }
-  for (uint32_t i = 0; i < worker_count_; ++i)
-    for (const uint64_t address : workers_[i].ended_heads)
-      if (auto ended = end_value_of(worker, address); !ended) return ended;
-  for (const auto& headless : std::span(state_.headless).first(state_.headless_count))
-    if (auto ended = end_value(worker, headless.head, headless.sequence); !ended) return ended;
-  return {};
+  return for_all(values.size(), kValuesAtOnce, [&](Worker& worker, uint64_t begin, uint64_t end) {
+    base::Expected<void> done;
+    for (uint64_t i = begin; done && i < end; ++i) done = end_if_headless(worker, values[i]);
+    return done;
+  });
 }
 
-// Of a large value whose head was at this address.
-base::Expected<void> Recovery::end_value_of(Worker& worker, uint64_t address) {
-  auto entry = entry_at(worker, address);
-  if (!entry) return std::unexpected(entry.error());
-  auto pieces = read_head(worker, address, **entry);
-  if (!pieces) return std::unexpected(pieces.error());
-  if (pieces->sequence == 0) return {};
-  return end_value(worker, (*entry)->hash, pieces->sequence);
+bool Recovery::may_have_headless() const {
+  return recovered_.report.checkpoint == 0 || state_.headless_count > 0 ||
+         has_dropped_.load(std::memory_order_relaxed) ||
+         std::ranges::any_of(parted_, [](const Parted& parted) { return !parted.numbers.empty(); });
 }
 
-// All pieces of a value leave the index, unless its key's record there names them.
-base::Expected<void> Recovery::end_value(Worker& worker, const KeyHash& head, uint64_t sequence) {
-  auto is_there = has_head(worker, head, sequence);
-  if (!is_there) return std::unexpected(is_there.error());
-  if (*is_there) return {};
-  const uint64_t most = kValueBytesMax / PieceKey::value_bytes(geometry_) + 1;
-  for (uint64_t number = 0; number < most; ++number) {
-    const PieceKey key = {.head = head, .sequence = sequence, .number = number};
-    const KeyHash hash = hash_piece(identity_.secret, key);
-    Location all[Index::kCandidatesMax];
-    const size_t count = index_->find_all(hash.low, all);
-    for (size_t i = 0; i < count; ++i) {
-      auto entry = entry_at(worker, all[i].address);
-      if (!entry) return std::unexpected(entry.error());
-      if (*entry == nullptr || (*entry)->hash != hash || !index_->remove(hash.low, all[i].address)) continue;
-      log_.release(all[i].address, all[i].size);
-      ++worker.reader.report.headless_pieces;
+base::Expected<void> Recovery::list_pieces(Worker& worker, uint32_t index) {
+  FoundSegment& segment = segments_[index];
+  if (!segment.is_used() || segment.footer.piece_count == 0) return {};
+  if (segment.is_listed.load(std::memory_order_relaxed)) return {};
+  return worker.reader.list(index, segment);
+}
+
+// By value: all of one have the same sequence, which no others have.
+std::vector<Recovery::Placed> Recovery::pieces_in_index() const {
+  std::vector<Placed> pieces;
+  for (uint32_t i = 0; i < segments_.size(); ++i) {
+    if (!segments_[i].is_listed.load(std::memory_order_relaxed) || segments_[i].footer.piece_count == 0)
+      continue;
+    for (const SummaryEntry& entry : segments_[i].entries) {
+      if (entry.kind() != RecordKind::kPiece) continue;
+      const uint64_t address = geometry_.address(i, entry.grain);
+      Location found[Index::kCandidatesMax];
+      const size_t count = index_->find_all(entry.hash.low, found);
+      if (std::ranges::find(found, found + count, address, &Location::address) != found + count)
+        pieces.push_back({.entry = entry, .address = address});
     }
   }
+  std::ranges::sort(pieces, {}, [](const Placed& piece) { return piece.entry.sequence(); });
+  return pieces;
+}
+
+// These pieces of a value leave the index, unless its key's record there names them, or none of them can say which key that is.
+base::Expected<void> Recovery::end_if_headless(Worker& worker, std::span<const Placed> pieces) {
+  PieceKey key;
+  bool is_known = false;
+  for (size_t i = 0; i < pieces.size() && !is_known; ++i) {
+    auto read = read_key(worker, pieces[i], key);
+    if (!read) return std::unexpected(read.error());
+    is_known = *read;
+  }
+  if (!is_known) return {};
+  auto is_there = has_head(worker, key.head, key.sequence);
+  if (!is_there) return std::unexpected(is_there.error());
+  if (*is_there) return {};
+  for (const Placed& piece : pieces) {
+    if (!index_->remove(piece.entry.hash.low, piece.address)) continue;
+    log_.release(piece.address, size_code::of(piece.entry.grains));
+    ++worker.reader.report.headless_pieces;
+  }
   return {};
 }
 
-base::Expected<Reading> Recovery::read_at(Worker& worker, uint64_t address, const SummaryEntry& entry,
-                                          Record& record) {
-  const auto index = static_cast<uint32_t>(segment_of(address));
-  return worker.reader.read_record(segments_[index], index, entry, record);
-}
-
-// False: it is damaged.
-base::Expected<bool> Recovery::read_key(Worker& worker, uint64_t address, PieceKey& key) {
-  auto entry = entry_at(worker, address);
-  if (!entry) return std::unexpected(entry.error());
-  Record record;
-  auto reading = read_at(worker, address, **entry, record);
-  if (!reading) return std::unexpected(reading.error());
-  if (*reading != Reading::kWhole || record.key.size() != sizeof key) return false;
-  memcpy(&key, record.key.data(), sizeof key);
-  return true;
+// False: it is damaged. The hash says that it is the one; what is behind it is not read.
+base::Expected<bool> Recovery::read_key(Worker& worker, const Placed& piece, PieceKey& key) {
+  auto bytes = worker.reader.read_grain(static_cast<uint32_t>(segment_of(piece.address)), piece.entry.grain);
+  if (!bytes) return std::unexpected(bytes.error());
+  if (bytes->empty()) return false;
+  memcpy(&key, bytes->subspan(sizeof(RecordHeader)).data(), sizeof key);
+  return hash_piece(identity_.secret, key) == piece.entry.hash;
 }
 
 // One of sequence 0: it is damaged.
 base::Expected<PiecesOf> Recovery::read_head(Worker& worker, uint64_t address, const SummaryEntry& entry) {
+  const auto index = static_cast<uint32_t>(segment_of(address));
   Record record;
-  auto reading = read_at(worker, address, entry, record);
+  auto reading = worker.reader.read_record(segments_[index], index, entry, record);
   if (!reading) return std::unexpected(reading.error());
   PiecesOf pieces;
   if (*reading == Reading::kWhole && record.value.size() == sizeof pieces)

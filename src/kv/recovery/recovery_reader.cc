@@ -288,6 +288,14 @@ base::Expected<void> RecoveryReader::scan(uint32_t segment, FoundSegment& found)
   return {};
 }
 
+base::Expected<Bytes> RecoveryReader::read_grain(uint32_t segment, uint32_t grain) {
+  const uint64_t grain_bytes = identity_->geometry.grain_bytes;
+  Bytes bytes;
+  const auto is_read = try_read(segment, grain * grain_bytes, grain_bytes, bytes);
+  if (!is_read) return std::unexpected(is_read.error());
+  return bytes;
+}
+
 base::Expected<Reading> RecoveryReader::read_record(const FoundSegment& found, uint32_t segment,
                                                     const SummaryEntry& entry, Record& record) {
   const uint64_t grain_bytes = identity_->geometry.grain_bytes;

@@ -73,6 +73,8 @@ class RecoveryReader {
   // The records of one in use: by its summary, else all of it is read and each record counts whose check is right; a grain that begins
   // none is passed over.
   base::Expected<void> list(uint32_t segment, FoundSegment& found);
+  // One of its grains; empty: the medium cannot. Valid as what read() returns.
+  base::Expected<Bytes> read_grain(uint32_t segment, uint32_t grain);
   // A record that is listed.
   base::Expected<Reading> read_record(const FoundSegment& found, uint32_t segment, const SummaryEntry& entry,
                                       Record& record);
