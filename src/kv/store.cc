@@ -132,11 +132,12 @@ base::Expected<void> Store::start() {
   if (const int error = superblocks.mend(device_, keeper_channel_, !options_.read_only); error != 0)
     fail(error, true);
   snapshots_.open(log_, large_values_, identity_.geometry);
-  if (!recovery_.has_read_all() || recovery_.lost_segments > 0)
+  if (!recovery_.has_read_all())
     base::log(
         "store: ", device_.name(), " cannot read ", recovery_.unreadable_segments, " segments and ",
         recovery_.unreadable_grains, " grains of others, and ", recovery_.lost_segments,
-        " segments are damaged at both ends: of keys that were there older values may be found, or none");
+        " segments are damaged at both ends: of keys that were there older values may be found, or none; "
+        "if it stays so, dump what is there and load it into a new store");
   if (options_.read_only) {
     fail(EROFS, true);
     return {};

@@ -128,7 +128,7 @@ int kv_list(const KvLine& line) {
   };
   const auto print_end = [&](char end) { std::putchar(is_raw ? '\0' : end); };
   KvStore store(line.words[0], {.read_only = true});
-  const bool has_lost = store->recovery().has_lost();
+  const bool has_lost = !store->recovery().has_read_all();
   uint64_t unread = 0;
   {
     KvSession session(*store);
@@ -154,7 +154,7 @@ int kv_list(const KvLine& line) {
 
 int kv_dump(const KvLine& line) {
   KvStore store(line.words[0], {.read_only = true});
-  const bool has_lost = store->recovery().has_lost();
+  const bool has_lost = !store->recovery().has_read_all();
   uint64_t count = 0, unread = 0;
   {
     Output output(line, line.words[1]);

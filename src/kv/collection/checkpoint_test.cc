@@ -68,8 +68,7 @@ class CheckpointTest : public testing::Test, protected StoreInUse {
       SegmentHeader header;
       memcpy(&header, &medium[identity.geometry.segment_offset(segment)], sizeof header);
       if (header.state != SegmentState::kCheckpoint) continue;
-      std::fill_n(&medium[at], 512, std::byte{0});
-      std::fill_n(&medium[at + (1 << 20) - 512], 512, std::byte{0});
+      free_segment(identity, segment, header.generation, medium);
     }
     device->close();
     device = new CutDevice(std::move(medium), 0);
@@ -203,6 +202,7 @@ TEST_F(CheckpointTest, PiecesOfItEndWithTheirHeads) {
   EXPECT_EQ(live_bytes(), empty);
   close();
 }
+
 // The head is in no segment any more, and what replaced it does not say that it was one.
 TEST_F(CheckpointTest, PiecesOfItEndThoughTheirHeadIsGivenBack) {
   open(1'000'000);
@@ -232,7 +232,6 @@ TEST_F(CheckpointTest, PiecesOfItEndThoughTheirHeadIsGivenBack) {
   EXPECT_EQ(text_of(session.get("key")->value()), "value");
   close();
 }
-
 
 }  // namespace
 }  // namespace kv

@@ -39,9 +39,10 @@ class CollectorLateTest : public testing::Test {
   static constexpr uint32_t kSegments = 16;
 
   CollectorLateTest() {
-    device = new CallingDevice(std::vector<std::byte>(identity.geometry.capacity_bytes));
+    std::vector<std::byte> medium(identity.geometry.capacity_bytes);
+    for (uint32_t i = 0; i < kSegments; ++i) free_segment(identity, i, 1, medium);
+    device = new CallingDevice(std::move(medium));
     EXPECT_TRUE(log.open(identity, 1));
-    // Of a new store: headers that say so.
     auto recovered = recover(*device, identity, log, index);
     EXPECT_TRUE(recovered);
     snapshots.open(log, large_values, identity.geometry);

@@ -170,7 +170,7 @@ base::Expected<void> Recovery::restore(uint64_t number, std::span<const uint32_t
   // What the checkpoint can know of, and may know of.
   std::vector<char> is_old(segments_.size());
   for (uint32_t i = 0; i < segments_.size(); ++i)
-    is_old[i] = segments_[i].is_unreadable || (segments_[i].is_used() && !is_newer(i));
+    is_old[i] = !segments_[i].is_known || (segments_[i].is_used() && !is_newer(i));
   const auto sift = [&](Worker& worker, uint64_t begin, uint64_t end) {
     const auto stays = [&](uint64_t address, uint32_t size) {
       if (!is_old[segment_of(address)]) {
@@ -201,9 +201,9 @@ base::Expected<void> Recovery::list(Worker& worker, uint32_t index) {
 // Of a segment that is listed, if it is to be.
 Segment::State Recovery::state_of(uint32_t index) const {
   const FoundSegment& segment = segments_[index];
-  if (segment.is_unreadable) return Segment::State::kSealed;
-  // What is left of one that is not known is not looked at again.
-  if (!segment.is_known || segment.header.state == SegmentState::kFree) return Segment::State::kFree;
+  // It may hold what is nowhere else.
+  if (!segment.is_known) return Segment::State::kSealed;
+  if (segment.header.state == SegmentState::kFree) return Segment::State::kFree;
   if (std::ranges::find(recovered_.checkpoint_segments, index) != recovered_.checkpoint_segments.end())
     return Segment::State::kCheckpoint;
   if (segment.is_used() && (segment.has_summary || !segment.entries.empty())) return Segment::State::kSealed;
@@ -239,8 +239,8 @@ void Recovery::tell_log_what_lives() {
 // time as what a segment holds of which nothing is known.
 void Recovery::tell_log_of_unknown() {
   for (uint32_t i = 0; i < segments_.size(); ++i)
-    if (segments_[i].is_unreadable || segments_[i].unreadable_grains > 0) log_.recovered_unreadable(i);
-  if (std::ranges::all_of(segments_, &FoundSegment::is_known) && has_read_all()) return;
+    if (!segments_[i].is_known || segments_[i].unreadable_grains > 0) log_.recovered_unreadable(i);
+  if (has_read_all()) return;
   log_.skip_generations(kUnknownGenerations);
   log_.recovered_sequence(log_.last_sequence() + kUnknownChanges);
 }

@@ -12,10 +12,10 @@
 //  6 a segment without summary gets one
 //  7 pieces of large values leave the index if no head there names them
 //
-// A segment that the medium cannot read, or parts of one without a summary, are left as they are: not written to, not collected, not
-// sealed, and until all can be read again there are no new checkpoints, tombstones do not end and pieces without heads stay; so that a
-// later start that can read them has all that they hold. Meanwhile what a checkpoint knows there cannot be read, and what is only there is
-// not known: of a key an older value may be.
+// A segment that the medium cannot read, or that is damaged at both ends, or parts of one without a summary, are left as they are: not written
+// to, not collected, not sealed, and until all can be read again there are no new checkpoints, tombstones do not end and pieces without
+// heads stay; so that a later start that can read them has all that they hold, and each start until then says that it has not. Meanwhile
+// what a checkpoint knows there cannot be read, and what is only there is not known: of a key an older value may be.
 //
 // Each step does many segments at a time, on several threads. Memory: 32 bytes for each record of replayed segments, while it runs.
 #pragma once

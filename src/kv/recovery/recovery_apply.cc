@@ -175,7 +175,7 @@ base::Expected<bool> Recovery::try_apply(Worker& worker, const SummaryEntry& ent
     return true;
   }
   for (const Location& other : std::span(worker.candidates, count)) {
-    if (!segments_[segment_of(other.address)].is_unreadable) continue;
+    if (segments_[segment_of(other.address)].is_known) continue;
     // What is replayed is newer than what a checkpoint knew; that this was another key's happens once in millions.
     if (!index_->replace(entry.hash.low, other.address, address, size)) return false;
     release(worker, other.address, other.size);

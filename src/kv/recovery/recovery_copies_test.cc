@@ -26,7 +26,11 @@ struct Written {
 // A medium as a process leaves it that was killed, and what a start makes of its segments.
 class RecoveryCopiesTest : public testing::Test {
  protected:
-  RecoveryCopiesTest() : device(*storage::make_memory_device(identity.geometry.capacity_bytes)) {}
+  RecoveryCopiesTest() : device(*storage::make_memory_device(identity.geometry.capacity_bytes)) {
+    auto* const memory = reinterpret_cast<std::byte*>(const_cast<char*>(device->whereabouts().memory));
+    for (uint32_t i = 0; i < kSegments; ++i)
+      free_segment(identity, i, 1, {memory, identity.geometry.capacity_bytes});
+  }
   ~RecoveryCopiesTest() override {
     log.close();
     if (index != nullptr) index->close();

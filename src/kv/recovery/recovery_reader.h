@@ -23,17 +23,17 @@ struct RecoveryReport {
   uint64_t checkpoint = 0;           // the number of the one that was used; 0: none
   uint64_t replayed_records = 0;     // that were looked at one by one
 
-  // Is all there that the medium should have?
-  bool has_read_all() const { return unreadable_segments == 0 && unreadable_grains == 0; }
-  // Some keys may be missing, or have older values.
-  bool has_lost() const { return lost_segments > 0 || !has_read_all(); }
+  // Is all there that the medium should have? Else some keys may be missing, or have older values.
+  bool has_read_all() const {
+    return unreadable_segments == 0 && unreadable_grains == 0 && lost_segments == 0;
+  }
   void add(const RecoveryReport& other);
 };
 
 // A segment, as it is on the medium.
 struct FoundSegment {
-  bool is_known = false;       // else neither header nor footer is right
-  bool is_unreadable = false;  // nor could both be read: what it holds is not known
+  bool is_known = false;       // else neither header nor footer is right: what it holds is not known
+  bool is_unreadable = false;  // nor could both be read
   bool has_summary = false;
   std::atomic<bool> is_listed{false};  // stored last
   SegmentHeader header;

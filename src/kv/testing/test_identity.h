@@ -21,4 +21,12 @@ inline Identity test_identity(uint32_t segments) {
                        .spare_percent = 10}};
 }
 
+// A segment of a medium becomes free, as making a store or giving a segment back leaves it.
+inline void free_segment(const Identity& identity, uint64_t segment, uint64_t generation,
+                         std::span<std::byte> medium) {
+  for (const uint64_t offset : identity.geometry.header_offsets(segment))
+    write_segment_header(identity, {.generation = generation, .state = SegmentState::kFree},
+                         medium.subspan(offset, identity.geometry.grain_bytes));
+}
+
 }  // namespace kv
