@@ -27,6 +27,11 @@ uint64_t segment_bytes_for(uint64_t capacity_bytes) {
   return std::clamp<uint64_t>(share, kSegmentBytesMin, 64 << 20);
 }
 
+// For who is told of the error.
+const char* remedy_of(int error) {
+  return error == ENOSPC ? "; make room where its file is, and open it again" : "";
+}
+
 }  // namespace
 
 base::Expected<void> Store::make(storage::Device& device, const MakeOptions& options) {
@@ -323,11 +328,11 @@ base::Error Store::failure() const {
                            " is open for reading only; open it for writing");
   if (error != 0)
     return base::Error::of(error, "store: ", device_.name(),
-                           " takes no writes any more: ", base::error_name(error));
+                           " takes no writes any more: ", base::error_name(error), remedy_of(error));
   const int keeper_error = keeper_error_.load(std::memory_order_relaxed);
   if (keeper_error != 0)
     return base::Error::of(keeper_error, "store: cannot write ", device_.name(), ": ",
-                           base::error_name(keeper_error));
+                           base::error_name(keeper_error), remedy_of(keeper_error));
   return base::Error::of(ENOSPC, "store: ", device_.name(), " is full; remove keys or use a larger device");
 }
 

@@ -1,22 +1,25 @@
 #!/usr/bin/env python3
 """`spillway kv` for all keys of a store: load, list, dump, compact, stats, check.  kv_many_test.py SPILLWAY [unittest arguments]
 """
+import fcntl
 import json
 import os
 import pathlib
 import pty
 import re
 import resource
+import signal
 import struct
 import subprocess
 import sys
+import termios
 import time
 import unittest
 
 from kv_case import SPILLWAY, SUPERBLOCKS, Case, dump_of, spillway
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from support import CLEAN  # noqa: E402
+from support import CLEAN, HANG_SECONDS  # noqa: E402
 
 
 class Load(Case):
@@ -76,6 +79,21 @@ class Load(Case):
         self.refused("load", self.device, self.folder / "none", says="none': No such file")
         self.refused("load", self.device, self.folder, says="directory")
         self.clean()
+
+    def test_one_that_is_interrupted_says_how_far_it_came(self):
+        records = [(b"%04d" % i, bytes(100)) for i in range(100)]
+        for signal_number in (signal.SIGINT, signal.SIGTERM):
+            load = subprocess.Popen([SPILLWAY, "kv", "load", self.device, "-"], stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=CLEAN)
+            self.addCleanup(load.kill)
+            load.stdin.write(dump_of(*records)[:-len(b".100\n")])
+            load.stdin.flush()
+            unread = bytearray(b"\1\0\0\0")
+            while any(unread) and load.poll() is None:  # then it has been read, and waits for more once it has been put
+                fcntl.ioctl(load.stdin, termios.FIONREAD, unread)
+            load.send_signal(signal_number)
+            said = load.communicate(timeout=HANG_SECONDS)[1]
+            self.assertEqual((load.returncode, said), (1, b"spillway: kv load: interrupted; 100 records were loaded\n"))
+            self.assertEqual(len(self.done("list", self.device).splitlines()), 100)
 
     def test_what_was_read_is_put_before_more_comes(self):
         with self.loading(b"key", b"the value of a slow writer") as load:

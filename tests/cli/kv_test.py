@@ -381,6 +381,17 @@ class Devices(Case):
         self.superblocks(more_features)
         self.every(self.refused, says="newer format")
 
+    def test_a_link_to_nothing_is_no_file(self):
+        os.symlink(self.folder / "nothing", self.device)
+        self.refused("make", self.device, "--capacity", "16M", says=["is a link to a file that is not there", "remove the link"])
+        self.assertFalse((self.folder / "nothing").exists())
+
+    def test_a_file_system_that_is_full(self):
+        self.make()
+        for words in (["put", "key", "value"], ["delete", "key"]):
+            self.put("key", b"old")
+            self.fails(words[0], f"fault:write_enospc=@1+:[{self.device}]", *words[1:], says=["no space left", "make room"])
+
     def test_a_device_that_shrank(self):
         self.make()
         self.put("key", b"value")

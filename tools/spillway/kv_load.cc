@@ -4,9 +4,11 @@
 // 2 of records with the same key the later one is put when the one before it has been: two such are never under way together
 //   A value that one record of the store cannot hold is not kept in memory: the task that reads puts it, piece by piece
 // 3 before it waits for more input, all records that have been read are put
-// 4 whatever ends it, what was put is on the medium for good, or the error says that it may not be
+// 4 whatever ends it, SIGINT and SIGTERM too, it says how many records were put, and what was put is on the medium for good, or the error says that it may not be
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,6 +18,7 @@
 #include <cstring>
 #include <exception>
 #include <optional>
+#include <utility>
 
 #include "base/check.h"
 #include "kv.h"
@@ -138,6 +141,7 @@ class Input {
   Input& operator=(const Input&) = delete;
 
   const std::string& name() const { return name_; }
+  int descriptor() const { return descriptor_; }
   uint64_t size_bytes() const { return size_bytes_; }  // 0: nobody knows
   bool would_wait() const {
     pollfd polled = {.fd = descriptor_, .events = POLLIN, .revents = 0};
@@ -157,6 +161,45 @@ class Input {
   uint64_t size_bytes_ = 0;
 };
 
+// SIGINT and SIGTERM end a load, so that it can say how far it came. For threads that are started while it is there, too; once it has
+// gone they end the process.
+class Interruptions {
+ public:
+  Interruptions() {
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &signals, &before_);
+    descriptor_ = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+  }
+  ~Interruptions() { end(); }
+  Interruptions(const Interruptions&) = delete;
+  Interruptions& operator=(const Interruptions&) = delete;
+
+  // Waits for input, or for one of them. Has one come?
+  bool has_come_before(const Input& input) const {
+    pollfd polled[] = {{.fd = input.descriptor(), .events = POLLIN, .revents = 0},
+                       {.fd = descriptor_, .events = POLLIN, .revents = 0}};
+    while (poll(polled, 2, -1) < 0 && errno == EINTR) {
+    }
+    return polled[1].revents != 0;
+  }
+  // Takes the one that has come, if any.
+  void end() {
+    if (descriptor_ < 0) return;
+    signalfd_siginfo taken;
+    while (::read(descriptor_, &taken, sizeof taken) > 0) {
+    }
+    close(std::exchange(descriptor_, -1));
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+
+ private:
+  sigset_t before_;
+  int descriptor_ = -1;
+};
+
 // How a load ends: whole, or by what was wrong with the input, or by an error.
 struct Ending {
   std::string wrong = {};    // of the input
@@ -166,7 +209,8 @@ struct Ending {
 
 class Load {
  public:
-  Load(kv::Store& store, const Input& input) : store_(store), input_(input) {}
+  Load(kv::Store& store, const Input& input, const Interruptions& interruptions)
+      : store_(store), input_(input), interruptions_(interruptions) {}
 
   // In a task.
   Ending run() {
@@ -190,6 +234,7 @@ class Load {
     std::vector<char> buffer(kReadBytes);
     for (;;) {
       if (input_.would_wait()) puts.drain();
+      if (interruptions_.has_come_before(input_)) return {.failure = "kv load: interrupted"};
       const ssize_t bytes = input_.read(buffer);
       if (bytes < 0)
         return {.failure =
@@ -244,17 +289,18 @@ class Load {
 
   kv::Store& store_;
   const Input& input_;
+  const Interruptions& interruptions_;
   DumpReader reader_;
   Puts::Record record_;
   bool is_large_ = false;  // its value is not in it
 };
 
-Ending load(kv::Store& store, const Input& input) {
+Ending load(kv::Store& store, const Input& input, const Interruptions& interruptions) {
   struct Main {
     Load load;
     Ending ending;
     std::exception_ptr exception;
-  } main{.load = Load(store, input), .ending = {}, .exception = nullptr};
+  } main{.load = Load(store, input, interruptions), .ending = {}, .exception = nullptr};
   task::Scheduler scheduler;
   value_of(scheduler.open({.stack_bytes = kStackBytes}));
   task::report_overflows();
@@ -289,8 +335,10 @@ kv::Durability durability_of(const KvLine& line) {
 int kv_load(const KvLine& line) {
   const kv::Durability durability = durability_of(line);
   const Input input(line, line.words[1]);
+  Interruptions interruptions;
   KvStore store(line.words[0], {.durability = durability});
-  Ending ending = load(*store, input);
+  Ending ending = load(*store, input, interruptions);
+  interruptions.end();
   const std::string stats = line.has("--stats") ? stats_text(*store) : "";
   try {
     store.close();

@@ -71,6 +71,9 @@ class File {
                          " in this process; raise ulimit -f"));
     const int descriptor =
         open(path_.c_str(), O_WRONLY | O_CLOEXEC | (is_there_ ? 0 : O_CREAT | O_EXCL), 0600);
+    if (descriptor < 0 && errno == EEXIST)
+      line.refuse(concat("cannot make '", printable(path_),
+                         "': it is a link to a file that is not there; remove the link, or name that file"));
     if (descriptor < 0) refuse(line, "");
     (is_there_ ? was_resized_ : was_made_) = true;
     const bool done = ftruncate(descriptor, static_cast<off_t>(bytes)) == 0;
