@@ -150,6 +150,8 @@ bool Collector::is_in_vain() {
 
 int Collector::release_pieces(const Pieces& pieces) {
   const Geometry& geometry = identity_->geometry;
+  // Its record was as it was written, but no store wrote it: nobody knows what it names.
+  if (!pieces.of.is_possible(geometry)) return 0;
   for (uint64_t number = 0; number < pieces.of.count(); ++number) {
     const PieceKey key = {.head = pieces.head, .sequence = pieces.of.sequence, .number = number};
     const KeyHash hash = hash_piece(identity_->secret, key);

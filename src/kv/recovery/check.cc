@@ -44,6 +44,8 @@ class Recovered {
   bool is_kept(uint64_t segment) {
     return log_.segment(segment).state.load(std::memory_order_relaxed) != Segment::State::kEmptied;
   }
+  // It holds what has not been found, so that nothing is known of its counters.
+  bool is_unknown(uint32_t segment) { return log_.segment(segment).is_damaged; }
   uint64_t live_grains(uint32_t segment) {
     return log_.segment(segment).live_grains.load(std::memory_order_relaxed);
   }
@@ -233,7 +235,7 @@ class IndexCheck {
 
   void check_counters() {
     for (uint32_t i = 0; i < live_grains_.size(); ++i) {
-      if (recovered_.live_grains(i) == live_grains_[i]) continue;
+      if (recovered_.live_grains(i) == live_grains_[i] || recovered_.is_unknown(i)) continue;
       ++report_.wrong_counters;
       findings_.add("segment ", i, " (byte ", geometry_.segment_offset(i), "): ", recovered_.live_grains(i),
                     " live grains are counted, but there are ", live_grains_[i]);

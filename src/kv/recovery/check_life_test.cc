@@ -204,6 +204,15 @@ TEST_F(CheckLifeTest, EitherHeaderIsEnoughAndEachIsLookedAt) {
     EXPECT_EQ(report.live_records, 1u);
     flip(at + 16);
   }
+  // Both, of which recovery knows nothing.
+  for (const size_t segment : {open, free}) {
+    for (const size_t at : {segment, segment + last}) flip(at + 16);
+    const CheckReport report = run();
+    EXPECT_EQ(report.damaged_segments, 2u) << all_findings();
+    EXPECT_EQ(findings.size(), 2u) << all_findings();
+    EXPECT_EQ(report.live_records, segment == open ? 0u : 1u);
+    for (const size_t at : {segment, segment + last}) flip(at + 16);
+  }
   // What a power cut leaves while a segment is being made ready: one of both.
   const Identity identity = *read_superblock({memory(), kSuperblockBytes}, kCapacity);
   for (const size_t at : {free, free + last}) {

@@ -17,7 +17,8 @@
 // heads stay; so that a later start that can read them has all that they hold, and each start until then says that it has not. Meanwhile
 // what a checkpoint knows there cannot be read, and what is only there is not known: of a key an older value may be.
 //
-// Each step does many segments at a time, on several threads. Memory: 32 bytes for each record of replayed segments, while it runs.
+// Each step does many segments at a time, on several threads. Memory, while it runs: 32 bytes for each record of replayed segments, and of
+// those with pieces.
 #pragma once
 #include "kv/index/index.h"
 #include "kv/log/log.h"
