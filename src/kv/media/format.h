@@ -58,6 +58,7 @@ inline constexpr uint64_t kValueBytesMax = uint64_t{4} << 30;  // of one in piec
 // What all checks of a store, and the hashes of its keys, are keyed by.
 struct Secret {
   unsigned char bytes[kSecretBytes];
+  bool operator==(const Secret&) const = default;
 };
 
 // Two keys with the same hash are the same key (128 bits). `low` is what the index knows them by.
@@ -75,6 +76,7 @@ struct Geometry {
   uint64_t segment_count = 0;
   uint32_t spare_percent = 0;  // of the segments that records do not fill, so that collection is cheap
 
+  bool operator==(const Geometry&) const = default;
   uint32_t segment_grains() const { return static_cast<uint32_t>(segment_bytes / grain_bytes); }
   uint64_t segment_offset(uint64_t segment) const { return kSegmentsOffset + segment * segment_bytes; }
   // Of its first and its last grain: both hold the header until the segment is sealed, when the last one becomes the footer's.
@@ -120,6 +122,8 @@ struct Identity {
   Secret secret = {};
   Geometry geometry;
   storage::Layout layout = {};  // of the device that it was made on
+
+  bool operator==(const Identity&) const = default;
 };
 
 // Writes `to` kSuperblockBytes.

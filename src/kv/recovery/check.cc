@@ -1,7 +1,6 @@
 #include "kv/recovery/check.h"
 
 #include <algorithm>
-#include <cstring>
 #include <vector>
 
 #include "base/ids.h"
@@ -277,8 +276,7 @@ base::Expected<Identity> check_superblocks(storage::Device& device, Channel& cha
   };
   if (!first) is_wrong(kSuperblockOffsets[0], first.error().message);
   if (!second) is_wrong(kSuperblockOffsets[1], second.error().message);
-  if (first && second && memcmp(&*first, &*second, sizeof *first) != 0)
-    is_wrong(kSuperblockOffsets[1], "holds that of another store");
+  if (first && second && *first != *second) is_wrong(kSuperblockOffsets[1], "holds that of another store");
   return identity;
 }
 
