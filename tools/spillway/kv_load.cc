@@ -4,7 +4,8 @@
 // 2 of records with the same key the later one is put when the one before it has been: two such are never under way together
 //   A value that one record of the store cannot hold is not kept in memory: the task that reads puts it, piece by piece
 // 3 before it waits for more input, all records that have been read are put
-// 4 whatever ends it, SIGINT and SIGTERM too, it says how many records were put, and what was put is on the medium for good, or the error says that it may not be
+// 4 whatever ends it, SIGINT and SIGTERM too, it says how many records were put, and what was put is on the medium for good, or the
+//   error says that it may not be
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -172,6 +173,8 @@ class Interruptions {
     sigaddset(&signals, SIGTERM);
     pthread_sigmask(SIG_BLOCK, &signals, &before_);
     descriptor_ = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+    // They end the process, as ever.
+    if (descriptor_ < 0) pthread_sigmask(SIG_SETMASK, &before_, nullptr);
   }
   ~Interruptions() { end(); }
   Interruptions(const Interruptions&) = delete;

@@ -192,8 +192,13 @@ base::Expected<void> Recovery::restore(uint64_t number, std::span<const uint32_t
 // --- step 3, and what the log is told ---
 
 base::Expected<void> Recovery::list(Worker& worker, uint32_t index) {
-  FoundSegment& segment = segments_[index];
+  const FoundSegment& segment = segments_[index];
   if (!segment.is_used() || (!is_replayed_[index] && segment.has_summary)) return {};
+  return list_once(worker, index);
+}
+
+base::Expected<void> Recovery::list_once(Worker& worker, uint32_t index) {
+  FoundSegment& segment = segments_[index];
   if (segment.is_listed.load(std::memory_order_relaxed)) return {};
   return worker.reader.list(index, segment);
 }

@@ -62,8 +62,7 @@ base::Expected<const SummaryEntry*> Recovery::entry_at(Worker& worker, uint64_t 
   // Of what a checkpoint knows only what is needed is listed. Pairs with the release in RecoveryReader::list().
   if (!segment.is_listed.load(std::memory_order_acquire)) {
     sys::LockGuard scope(locks_[index % kLocks]);
-    if (!segment.is_listed.load(std::memory_order_relaxed))
-      if (auto listed = worker.reader.list(index, segment); !listed) return std::unexpected(listed.error());
+    if (auto listed = list_once(worker, index); !listed) return std::unexpected(listed.error());
   }
   const uint32_t grain = geometry_.grain_of(address);
   const std::span<const SummaryEntry> entries = segment.entries;

@@ -62,6 +62,8 @@ class Recovery {
   base::Expected<void> leave_checkpoint(Index*& index);
   base::Expected<void> restore(uint64_t number, std::span<const uint32_t> parts, Index& index);
   base::Expected<void> list(Worker& worker, uint32_t index);
+  // REQUIRES: nobody else lists the segment.
+  base::Expected<void> list_once(Worker& worker, uint32_t index);
   Segment::State state_of(uint32_t index) const;
   bool has_free_segment() const;
   base::Expected<void> drop_copies();

@@ -42,10 +42,9 @@ bool Recovery::may_have_headless() const {
 }
 
 base::Expected<void> Recovery::list_pieces(Worker& worker, uint32_t index) {
-  FoundSegment& segment = segments_[index];
+  const FoundSegment& segment = segments_[index];
   if (!segment.is_used() || segment.footer.piece_count == 0) return {};
-  if (segment.is_listed.load(std::memory_order_relaxed)) return {};
-  return worker.reader.list(index, segment);
+  return list_once(worker, index);
 }
 
 // By value: all of one have the same sequence, which no others have.
