@@ -13,7 +13,7 @@ int FlushGroup::flush(Channel& channel) {
     lock_.lock();
   }
   under_way_ = true;
-  Waiters group = waiting_.take_all();
+  task::CallWaiters group = waiting_.take_all();
   lock_.unlock();
 
   const uint64_t began_ns = now_ns();

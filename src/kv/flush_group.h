@@ -6,8 +6,8 @@
 // All that a group's calls had written, when they came, was written before its flush began.
 #pragma once
 #include "kv/calls.h"
-#include "kv/log/waiter.h"
 #include "kv/media/channel.h"
+#include "task/call_waiter.h"
 
 namespace kv {
 
@@ -19,15 +19,16 @@ class FlushGroup {
   const SharedTimes& times() const { return times_; }
 
  private:
-  struct Call final : Waiter {
+  struct Call final : task::CallWaiter {
+    Call() : CallWaiter("a flush of the store") {}
     bool leads = false;
     int error = 0;
   };
 
   sys::Mutex lock_;
   bool under_way_ = false;
-  Waiters waiting_;    // for the next one
-  SharedTimes times_;  // under the lock
+  task::CallWaiters waiting_;  // for the next one
+  SharedTimes times_;          // under the lock
 };
 
 }  // namespace kv

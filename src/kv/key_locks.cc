@@ -3,7 +3,7 @@
 namespace kv {
 
 KeyLocks::Hold::Hold(KeyLocks& locks, uint64_t hash, std::string_view key, bool replaces)
-    : locks_(locks), hash_(hash), key_(key), replaces_(replaces) {
+    : CallWaiter("a key of the store"), locks_(locks), hash_(hash), key_(key), replaces_(replaces) {
   List& list = locks_.list_of(hash_);
   {
     sys::LockGuard scope(list.lock);
@@ -23,7 +23,7 @@ KeyLocks::Hold::~Hold() {
   if (is_superseded_) return;
   List& list = locks_.list_of(hash_);
   Hold* heir = nullptr;
-  Waiters done;
+  task::CallWaiters done;
   {
     sys::LockGuard scope(list.lock);
     Hold** at = &list.first;
@@ -31,7 +31,7 @@ KeyLocks::Hold::~Hold() {
     *at = next_;
     if (has_succeeded_) {
       done = superseded_.take_all();
-      done.for_each([](Waiter& waiter) { static_cast<Hold&>(waiter).is_superseded_ = true; });
+      done.for_each([](task::CallWaiter& waiter) { static_cast<Hold&>(waiter).is_superseded_ = true; });
     }
     if (heir = choose_heir(); heir != nullptr) {
       heir->next_ = list.first;
@@ -45,10 +45,10 @@ KeyLocks::Hold::~Hold() {
 // Whose the lock is next, with all that wait for it. Null: nobody waits. REQUIRES: the list's lock.
 KeyLocks::Hold* KeyLocks::Hold::choose_heir() {
   // What a call did not manage that supersedes others may be its own fault.
-  superseded_.for_each([](Waiter& waiter) { static_cast<Hold&>(waiter).replaces_ = false; });
+  superseded_.for_each([](task::CallWaiter& waiter) { static_cast<Hold&>(waiter).replaces_ = false; });
   superseded_.append_all(waiting_);
   if (superseded_.empty()) return nullptr;
-  Waiters rest = superseded_.take_all(), superseded;
+  task::CallWaiters rest = superseded_.take_all(), superseded;
   auto* heir = &static_cast<Hold&>(rest.take_first());
   while (!rest.empty() && heir->is_replaced_by(static_cast<Hold&>(rest.first()))) {
     superseded.append(*heir);

@@ -14,14 +14,14 @@
 #include <cstdint>
 #include <string_view>
 
-#include "kv/log/waiter.h"
+#include "task/call_waiter.h"
 
 namespace kv {
 
 class KeyLocks {
  public:
   // Holds a key's lock for its lifetime, unless it has been superseded. Cost: two short locks; with others of the same hash, a wait.
-  class Hold final : Waiter {
+  class Hold final : task::CallWaiter {
    public:
     // The key outlives it. `replaces`: what is done does not depend on what is there.
     Hold(KeyLocks& locks, uint64_t hash, std::string_view key, bool replaces);
@@ -37,7 +37,7 @@ class KeyLocks {
     // Of the holder, as below: those that it supersedes get a version each, in their order.
     template <class Next>
     void number_superseded(const Next& next) {
-      superseded_.for_each([&](Waiter& waiter) { static_cast<Hold&>(waiter).version_ = next(); });
+      superseded_.for_each([&](task::CallWaiter& waiter) { static_cast<Hold&>(waiter).version_ = next(); });
     }
     // What was to be done is done, and so is what is superseded.
     void succeed() { has_succeeded_ = true; }
@@ -56,9 +56,9 @@ class KeyLocks {
     bool has_succeeded_ = false;
     bool is_superseded_ = false;
     uint64_t version_ = 0;
-    Hold* next_ = nullptr;  // in the list: another hash
-    Waiters waiting_;       // of the holder: the Holds that wait for it
-    Waiters superseded_;    // of the holder: those that it supersedes
+    Hold* next_ = nullptr;          // in the list: another hash
+    task::CallWaiters waiting_;     // of the holder: the Holds that wait for it
+    task::CallWaiters superseded_;  // of the holder: those that it supersedes
   };
 
  private:

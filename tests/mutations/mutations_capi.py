@@ -1,6 +1,6 @@
 """Breakages of src/capi, and of what the kv layer does for it: values that are lost, given back twice or too early, requests that end wrongly."""
 
-CHANNEL = "src/kv/media/channel.cc"
+CHANNEL = "src/task/channel.cc"
 DEVICE = "src/capi/device.cc"
 IO_QUEUE = "src/task/io_queue.cc"
 MULTI_GET = "src/kv/multi_get.cc"

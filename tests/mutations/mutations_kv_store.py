@@ -1,6 +1,7 @@
 """Breakages of src/kv: collection, values in pieces, what is made of a medium, what is said of its failures, and what is counted."""
 
 CALLS = "src/kv/calls.cc"
+CALL_WAITER = "src/task/call_waiter.h"
 CHANNEL = "src/kv/media/channel.cc"
 COLLECTOR = "src/kv/collection/collector.cc"
 COLLECTOR_MOVE = "src/kv/collection/collector_move.cc"
@@ -17,7 +18,6 @@ SESSION = "src/kv/session.cc"
 STORE = "src/kv/store.cc"
 SUPERBLOCKS = "src/kv/media/superblocks.cc"
 VALUE_WRITER = "src/kv/value_writer.cc"
-WAITER = "src/kv/log/waiter.h"
 
 
 def mutation(name, *patches, test="kv_test", gtest_filter="CollectorTest.*"):
@@ -61,7 +61,7 @@ MUTATIONS = [
     mutation("a victim is begun without room for it", (LOG_ROOM, "  return emptied_count_ == 0 || free > kReserve;\n", "  return true;\n"), gtest_filter="LogTest.AVictimMayBeLeft*"),
     mutation("grant is for everybody", (LOG_ROOM, "  while (!paced_.empty() && granted_grains_.load(std::memory_order_relaxed) > 0) {", "  while (!paced_.empty()) {"), gtest_filter="LogPaceTest.AGrant*"),
     mutation("who gets a grant does not use it up", (LOG_ROOM, "    granted_grains_.fetch_sub(call.grains, std::memory_order_relaxed);\n", ""), gtest_filter="LogPaceTest.AGrant*"),
-    mutation("who comes last is granted first", (WAITER, "    (first_ == nullptr ? first_ : last_->next_) = &waiter;\n    last_ = &waiter;", "    waiter.next_ = first_;\n    last_ = first_ == nullptr ? &waiter : last_;\n    first_ = &waiter;"), gtest_filter="LogPaceTest.AGrant*"),
+    mutation("who comes last is granted first", (CALL_WAITER, "    (first_ == nullptr ? first_ : last_->next_) = &waiter;\n    last_ = &waiter;", "    waiter.next_ = first_;\n    last_ = first_ == nullptr ? &waiter : last_;\n    first_ = &waiter;"), gtest_filter="LogPaceTest.AGrant*"),
     mutation("what nobody has asked for is kept", (LOG_ROOM, "std::memory_order_relaxed) > most)", "std::memory_order_relaxed) > 100 * most)"), gtest_filter="LogPaceTest.WhatNobody*"),
     mutation("pace has no end", (LOG_ROOM, "    if (free >= free_high_) paced = end_pace();\n", ""), gtest_filter="LogPaceTest.PaceEnds*"),
     mutation("grant that is given back is lost", (LOG_ROOM, "    admitted = admit_paced(request.grains);\n", ""), gtest_filter="LogPaceTest.WhatIsGivenBack*"),
@@ -118,7 +118,7 @@ MUTATIONS = [
     mutation("times that a closed session has counted are lost", (CALLS, "      ended_times_[i].add(place.counts->times(static_cast<CallKind>(i)));\n", "      static_cast<void>(i);\n"), gtest_filter="CallsTest.*"),
     mutation("bytes that a closed session has counted are lost", (CALLS, "    place.counts->add_to(ended_);\n", ""), gtest_filter="CallsTest.*"),
     mutation("I/O that a closed session has counted is lost", (CALLS, "    place.channel->add_io(ended_.io);\n", ""), gtest_filter="CallsTest.*"),
-    mutation("a session that is opened again counts what it has counted before", (CHANNEL, "  batch_depth_ = batch_depth;\n  for (IoCounter& counter : io_) counter.reset();\n", "  batch_depth_ = batch_depth;\n"), gtest_filter="CallsTest.*"),
+    mutation("a session that is opened again counts what it has counted before", (CHANNEL, "  for (IoCounter& counter : io_) counter.reset();\n  return channel_.open_for_threads(", "  return channel_.open_for_threads("), gtest_filter="CallsTest.*"),
     mutation("a call takes as long as its beginning", ("src/kv/calls.h", "  ~Timing() { times_.add(now_ns() - began_ns_); }", "  ~Timing() { times_.add(1 + 0 * began_ns_); }"), gtest_filter="Calls*"),
     mutation("a get of many keys is another get", ("src/kv/multi_get.cc", "      results[i] = session.do_get(keys[i]);", "      results[i] = session.get(keys[i]);"), gtest_filter="CallsTest.*"),
     mutation("a put of a large value is two", (SESSION, "    return writer.do_commit(options);", "    return writer.commit(options);"), gtest_filter="CallsTest.*"),

@@ -30,10 +30,10 @@
 #include <atomic>
 #include <cstdint>
 
-#include "kv/log/waiter.h"
 #include "kv/media/channel.h"
 #include "kv/media/checkpoint_format.h"
 #include "kv/media/format.h"
+#include "task/call_waiter.h"
 
 namespace kv {
 
@@ -242,8 +242,8 @@ class Log {
   bool admit(Request& request);
   bool append(const Stream& stream, const Request& request, Extent& extent);
   void leave(Segment& segment);
-  Waiters end_pace();
-  Waiters admit_paced(uint64_t grains);
+  task::CallWaiters end_pace();
+  task::CallWaiters admit_paced(uint64_t grains);
   // Of values: tombstones, which end by themselves, are no reason to refuse one.
   bool is_over_limit() const {
     return live_bytes_.load(std::memory_order_relaxed) >=
@@ -279,9 +279,9 @@ class Log {
   uint32_t preparing_count_ = 0;
   uint32_t ready_count_ = 0;
   uint32_t emptied_count_ = 0;
-  uint32_t next_free_ = 0;  // where to look
-  Waiters waiting_;         // for a segment, or the limit
-  Waiters paced_;           // for a grant
+  uint32_t next_free_ = 0;     // where to look
+  task::CallWaiters waiting_;  // for a segment, or the limit
+  task::CallWaiters paced_;    // for a grant
 };
 
 }  // namespace kv

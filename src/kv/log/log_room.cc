@@ -6,7 +6,8 @@
 namespace kv {
 
 // A writer that waits for room.
-struct Log::Call final : Waiter {
+struct Log::Call final : task::CallWaiter {
+  Call() : CallWaiter("room in the store") {}
   uint32_t grains = 0;
   bool is_granted = false;
   bool is_limited = false;
@@ -64,7 +65,7 @@ bool Log::wait_for_room(uint64_t since, Room why, Request& request) {
 
 // Whoever waits for a segment, or the limit, asks again.
 void Log::changed_room() {
-  Waiters waiting;
+  task::CallWaiters waiting;
   {
     sys::LockGuard scope(lock_);
     room_changes_.fetch_add(1, std::memory_order_release);
@@ -74,14 +75,14 @@ void Log::changed_room() {
 }
 
 // Those that are to be woken: they go on without a grant. REQUIRES: lock_.
-Waiters Log::end_pace() {
+task::CallWaiters Log::end_pace() {
   is_paced_.store(false, std::memory_order_relaxed);
   paced_count_.store(0, std::memory_order_relaxed);
   return paced_.take_all();
 }
 
 void Log::fail() {
-  Waiters paced;
+  task::CallWaiters paced;
   {
     sys::LockGuard scope(lock_);
     failed_.store(true, std::memory_order_release);
@@ -93,18 +94,18 @@ void Log::fail() {
 }
 
 void Log::refuse_waiting() {
-  Waiters waiting;
+  task::CallWaiters waiting;
   {
     sys::LockGuard scope(lock_);
     room_changes_.fetch_add(1, std::memory_order_release);
     waiting = waiting_.take_all();
-    waiting.for_each([](Waiter& waiter) { static_cast<Call&>(waiter).is_refused = true; });
+    waiting.for_each([](task::CallWaiter& waiter) { static_cast<Call&>(waiter).is_refused = true; });
   }
   waiting.wake_all();
 }
 
 Log::Need Log::need() {
-  Waiters paced;
+  task::CallWaiters paced;
   Need need;
   {
     sys::LockGuard scope(lock_);
@@ -127,7 +128,7 @@ bool Log::may_start_victim() {
 }
 
 void Log::grant(uint64_t grains) {
-  Waiters admitted;
+  task::CallWaiters admitted;
   {
     sys::LockGuard scope(lock_);
     // More or less than was gained, so that neither more is free than is needed for a while, nor the reserve is come to.
@@ -140,7 +141,7 @@ void Log::grant(uint64_t grains) {
 
 void Log::return_grant(const Request& request) {
   if (!request.is_granted) return;
-  Waiters admitted;
+  task::CallWaiters admitted;
   {
     sys::LockGuard scope(lock_);
     admitted = admit_paced(request.grains);
@@ -149,8 +150,8 @@ void Log::return_grant(const Request& request) {
 }
 
 // Those that are to be woken, since so much more is granted. REQUIRES: lock_.
-Waiters Log::admit_paced(uint64_t grains) {
-  Waiters admitted;
+task::CallWaiters Log::admit_paced(uint64_t grains) {
+  task::CallWaiters admitted;
   // What nobody has asked for is not kept for later.
   const auto most = static_cast<int64_t>(identity_->geometry.segment_grains());
   if (granted_grains_.fetch_add(static_cast<int64_t>(grains), std::memory_order_relaxed) > most)
@@ -166,7 +167,7 @@ Waiters Log::admit_paced(uint64_t grains) {
 }
 
 void Log::tell_waiting() {
-  Waiters waiting, paced;
+  task::CallWaiters waiting, paced;
   {
     sys::LockGuard scope(lock_);
     paced = end_pace();
@@ -174,7 +175,7 @@ void Log::tell_waiting() {
     if (has_room || !has_segment_to_seal()) {
       room_changes_.fetch_add(1, std::memory_order_release);
       waiting = waiting_.take_all();
-      waiting.for_each([&](Waiter& waiter) {
+      waiting.for_each([&](task::CallWaiter& waiter) {
         auto& call = static_cast<Call&>(waiter);
         call.is_refused = !has_room || (is_limited && call.is_limited);
       });
@@ -196,7 +197,7 @@ Log::Room Log::would_refuse() {
   if (waiting_.empty()) return Room::kDone;
   if (available() <= kReserve) return has_segment_to_seal() ? Room::kDone : Room::kWait;
   bool any = false;
-  waiting_.for_each([&](Waiter& waiter) { any = any || static_cast<Call&>(waiter).is_limited; });
+  waiting_.for_each([&](task::CallWaiter& waiter) { any = any || static_cast<Call&>(waiter).is_limited; });
   return any && is_over_limit() ? Room::kWaitForLimit : Room::kDone;
 }
 

@@ -11,53 +11,23 @@
 namespace kv {
 
 base::Expected<void> Channel::open(storage::Device& device, size_t depth) {
-  if (!task::in_task()) return open_for_threads(device);
   for (IoCounter& counter : io_) counter.reset();
-  auto opened = tasks_queue_.open(device, depth);
-  is_of_tasks_ = opened.has_value();
-  return opened;
+  return channel_.open(device, depth);
 }
 
 base::Expected<void> Channel::open_for_threads(storage::Device& device, size_t batch_depth) {
-  batch_depth_ = batch_depth;
   for (IoCounter& counter : io_) counter.reset();
-  auto queue = device.open_queue(1);
-  if (!queue) return std::unexpected(queue.error());
-  queue_ = *queue;
-  return {};
-}
-
-void Channel::close() {
-  if (is_of_tasks_) tasks_queue_.close();
-  for (storage::Queue** queue : {&queue_, &batch_queue_}) {
-    if (*queue != nullptr) (*queue)->device().close_queue(*queue);
-    *queue = nullptr;
-  }
-  is_of_tasks_ = false;
+  return channel_.open_for_threads(device, batch_depth);
 }
 
 void Channel::run(storage::Io& io, IoFor purpose) {
-  if (is_of_tasks_)
-    tasks_queue_.run(io);
-  else
-    queue_->run(io);
+  channel_.run(io);
   io_[static_cast<size_t>(purpose)].count(io);
 }
 
 void Channel::run(std::span<storage::Io* const> batch, IoFor purpose) {
-  do_run(batch);
+  channel_.run(batch);
   for (const storage::Io* io : batch) io_[static_cast<size_t>(purpose)].count(*io);
-}
-
-void Channel::do_run(std::span<storage::Io* const> batch) {
-  if (is_of_tasks_) {
-    tasks_queue_.run(batch);
-    return;
-  }
-  if (batch_queue_ == nullptr && batch.size() > 1) {
-    if (auto queue = queue_->device().open_queue(batch_depth_)) batch_queue_ = *queue;
-  }
-  (batch_queue_ != nullptr ? batch_queue_ : queue_)->run(batch);
 }
 
 int Channel::transfer(storage::Operation operation, uint64_t offset_bytes, const void* memory, size_t bytes,

@@ -1,7 +1,5 @@
-// Channel: how one thread, or the tasks of one worker, reach the store's device; and the memory that they read into.
-//
-// Calls of the store are written as if I/O blocked. A thread's does; a task's lets other tasks of its worker run meanwhile.
-// It is also where the store counts its I/O: all but recovery's goes this way.
+// Channel: how one thread, or the tasks of one worker, reach the store's device, counted; and the memory that they read into. All I/O
+// of the store but recovery's goes this way.
 // Thread contract: of the thread that opens it, or of the tasks of its worker.
 #pragma once
 #include <cstddef>
@@ -11,27 +9,19 @@
 #include "base/error.h"
 #include "kv/media/io_counts.h"
 #include "storage/device.h"
-#include "task/io_queue.h"
+#include "task/channel.h"
 
 namespace kv {
 
 class Channel {
  public:
-  // For the calling thread; in a task for the tasks of its worker, of which `depth` Ios go to the device at a time.
-  // Errors: EMFILE, ENOMEM, ENOSPC when a worker has too many pollers.
+  // As task::Channel's.
   base::Expected<void> open(storage::Device& device, size_t depth);
-  // For threads, one at a time, whoever opens it: calls block the thread, also under a task. Of a batch `batch_depth` Ios go to the
-  // device at a time. Errors: EMFILE, ENOMEM.
-  static constexpr size_t kBatchDepth = 64;
-  base::Expected<void> open_for_threads(storage::Device& device, size_t batch_depth = kBatchDepth);
-  // Of one that is not open: nothing. REQUIRES: nothing is under way.
-  void close();
-
-  // Tasks' reads and writes of this memory, which stays mapped until the channel is closed, are to cost less.
-  void fix_memory(std::span<std::byte> memory) {
-    if (is_of_tasks_ && !memory.empty())
-      static_cast<void>(tasks_queue_.fix_memory(memory.data(), memory.size()));
-  }
+  base::Expected<void> open_for_threads(storage::Device& device,
+                                        size_t batch_depth = task::Channel::kBatchDepth);
+  void close() { channel_.close(); }
+  void fix_memory(std::span<std::byte> memory) { channel_.fix_memory(memory); }
+  bool overlaps() const { return channel_.overlaps(); }
 
   // What is done from now on is counted as done for that, where a call does not say so itself.
   void counts_as(IoFor purpose) { purpose_ = purpose; }
@@ -47,24 +37,16 @@ class Channel {
   int flush();
   // The medium may forget what is there. Cost: none where it cannot.
   int discard(uint64_t offset_bytes, uint64_t bytes);
-  // Ios of reads, and of writes that overlap with nothing, in flight together; returns when all have ended, and each says how. A thread's
-  // first such call opens a queue for them; without one (EMFILE, ENOMEM) they run one after the other.
+  // As task::Channel's.
   void run(std::span<storage::Io* const> batch) { run(batch, purpose_); }
   void run(std::span<storage::Io* const> batch, IoFor purpose);
-  // Is what runs together as cheap as one after the other? For threads it may take others, which do the work.
-  bool overlaps() const { return is_of_tasks_; }
 
  private:
   void run(storage::Io& io, IoFor purpose);
-  void do_run(std::span<storage::Io* const> batch);
   int transfer(storage::Operation operation, uint64_t offset_bytes, const void* memory, size_t bytes,
                IoFor purpose);
 
-  storage::Queue* queue_ = nullptr;        // of threads
-  storage::Queue* batch_queue_ = nullptr;  // the same, for batches; once there has been one
-  task::IoQueue tasks_queue_;              // else, if
-  size_t batch_depth_ = kBatchDepth;
-  bool is_of_tasks_ = false;
+  task::Channel channel_;
   IoFor purpose_ = IoFor::kChanges;
   IoCounter io_[kIoForCount];
 };

@@ -1,0 +1,92 @@
+// CallWaiter: how a call waits for another one, be its caller a task or a thread; and a list of them.
+//
+// Whoever waits appends its CallWaiter to a list, under the list's lock, gives the lock back and calls wait(). Whoever makes happen
+// what it waits for takes it out, under the lock, and calls wake(), once; the CallWaiter may be gone from then on.
+#pragma once
+#include "sys/lock.h"
+#include "task/waiting.h"
+
+namespace task {
+
+class CallWaiter : public Waiting {
+ public:
+  // What is waited for, for the dump of all tasks; a text that stays.
+  explicit CallWaiter(const char* what) : task_(in_task() ? &self() : nullptr), what_(what) {}
+
+  // REQUIRES: somebody finds it; no lock is held.
+  void wait() {
+    if (task_ != nullptr) {
+      static_cast<void>(block(*this, {.cancellable = false}));
+      return;
+    }
+    // Pairs with the release in wake().
+    while (woken_.load(std::memory_order_acquire) == 0) sys::futex_wait(woken_, 0);
+  }
+  void wake() {
+    if (task_ != nullptr) {
+      task::wake(*task_);
+      return;
+    }
+    woken_.store(1, std::memory_order_release);
+    // By now the address may be somebody else's, whom a wake for nothing does not harm.
+    sys::futex_wake(woken_, 1);
+  }
+
+  const char* what() const final { return what_; }
+  bool abandon() final { return false; }
+
+ protected:
+  ~CallWaiter() = default;
+
+ private:
+  friend class CallWaiters;
+  Task* task_;
+  const char* what_;
+  std::atomic<uint32_t> woken_{0};
+  CallWaiter* next_ = nullptr;
+};
+
+// First in, first out; under its owner's lock.
+class CallWaiters {
+ public:
+  bool empty() const { return first_ == nullptr; }
+  void append(CallWaiter& waiter) {
+    waiter.next_ = nullptr;
+    (first_ == nullptr ? first_ : last_->next_) = &waiter;
+    last_ = &waiter;
+  }
+  // All of another list, after those of this one.
+  void append_all(CallWaiters& others) {
+    if (others.empty()) return;
+    (first_ == nullptr ? first_ : last_->next_) = others.first_;
+    last_ = others.last_;
+    others.first_ = nullptr;
+  }
+  // REQUIRES: not empty.
+  CallWaiter& first() const { return *first_; }
+  // REQUIRES: not empty.
+  CallWaiter& take_first() {
+    CallWaiter& first = *first_;
+    first_ = first.next_;
+    return first;
+  }
+  // For who wakes them without the lock.
+  CallWaiters take_all() {
+    CallWaiters all = *this;
+    first_ = nullptr;
+    return all;
+  }
+  template <class Visit>
+  void for_each(const Visit& visit) const {
+    for (CallWaiter* waiter = first_; waiter != nullptr; waiter = waiter->next_) visit(*waiter);
+  }
+  void wake_all() {
+    while (!empty()) take_first().wake();
+  }
+
+ private:
+  CallWaiter* first_ = nullptr;
+  CallWaiter* last_ = nullptr;
+};
+
+}  // namespace task
