@@ -6,9 +6,9 @@
 #include <random>
 #include <thread>
 
-#include "kv/testing/fail_device.h"
 #include "kv/testing/test_store.h"
 #include "storage/fault.h"
+#include "storage/test_fail_device.h"
 
 namespace kv {
 namespace {
@@ -16,7 +16,7 @@ namespace {
 constexpr uint64_t kBytes = 25 << 20;
 
 using Texts = std::map<std::string, std::string>;
-using Failing = FailDevice::Failing;
+using Failing = storage::FailDevice::Failing;
 
 class FaultTest : public testing::Test {
  protected:
@@ -28,7 +28,7 @@ class FaultTest : public testing::Test {
   void make(uint64_t bytes, uint64_t segment_bytes) {
     auto memory = storage::make_memory_device(bytes);
     ASSERT_TRUE(memory);
-    device = new FailDevice(*memory);
+    device = new storage::FailDevice(*memory);
     ASSERT_TRUE(Store::make(*device, {.segment_bytes = segment_bytes}));
     open();
   }
@@ -89,7 +89,7 @@ class FaultTest : public testing::Test {
     store->verify();
   }
 
-  FailDevice* device = nullptr;
+  storage::FailDevice* device = nullptr;
   Store* store = nullptr;
   Session session;
   uint64_t key_count = 700;

@@ -283,8 +283,7 @@ class Lives {
     std::vector<std::unique_ptr<Client>> clients(6);
     for (auto& client : clients) client = stage.new_client();
     const std::atomic<bool> never{false};
-    stage.beside_churn(false,
-                       [&](std::atomic<bool>&) { stage.work_of_threads(clients, 300, 300, never); });
+    stage.beside_churn(false, [&](std::atomic<bool>&) { stage.work_of_threads(clients, 300, 300, never); });
     bool has_room = true;
     for (const auto& client : clients) {
       stage.add(*client);

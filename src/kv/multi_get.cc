@@ -25,7 +25,7 @@ struct MultiGet::Group {
 void MultiGet::get(Session& session, std::span<const std::string_view> keys,
                    std::span<base::Expected<Found>> results) {
   CHECK_EQ(keys.size(), results.size());
-  const Buffer memory(session.pool_, sizeof(Group));
+  const storage::Buffer memory(session.pool_, sizeof(Group));
   if (memory.bytes().empty()) {
     for (auto& result : results)
       result = base::failure(ENOMEM, "store: no memory for the reads of many keys");
@@ -71,7 +71,7 @@ bool MultiGet::begin(Session& session, const Location& location, base::Expected<
   const Geometry& geometry = session.store_->identity_.geometry;
   const uint64_t left = geometry.segment_grains() - geometry.grain_of(location.address);
   const uint64_t bytes = std::min<uint64_t>(size_code::grains(location.size), left) * geometry.grain_bytes;
-  result->memory_ = Buffer(session.pool_, bytes);
+  result->memory_ = storage::Buffer(session.pool_, bytes);
   if (result->memory_.bytes().empty()) {
     result = base::failure(ENOMEM, "store: no memory for a record");
     return false;

@@ -6,8 +6,8 @@
 
 #include "kv/snapshot.h"
 #include "kv/testing/cut_device.h"
-#include "kv/testing/fail_device.h"
 #include "kv/testing/test_store.h"
+#include "storage/test_fail_device.h"
 
 namespace kv {
 namespace {
@@ -16,7 +16,7 @@ constexpr uint64_t kBytes = 16 << 20;
 
 // All of the medium, by memory that a device takes.
 std::string content_of(storage::Device& device) {
-  BufferPool pool;
+  storage::BufferPool pool;
   Channel channel;
   EXPECT_TRUE(channel.open_for_threads(device));
   const std::span memory = pool.reserve(kBytes);
@@ -26,7 +26,7 @@ std::string content_of(storage::Device& device) {
 }
 
 void write_content(storage::Device& device, Bytes content) {
-  BufferPool pool;
+  storage::BufferPool pool;
   Channel channel;
   ASSERT_TRUE(channel.open_for_threads(device));
   const std::span memory = pool.reserve(kBytes);
@@ -38,9 +38,9 @@ void write_content(storage::Device& device, Bytes content) {
 // A store that has been written to, open for reading only; with `is_cut` its process had ended in the middle. Writing has an error.
 class ReadOnlyTest : public testing::TestWithParam<bool> {
  protected:
-  ReadOnlyTest() : device(new FailDevice(*storage::make_memory_device(kBytes))) {}
+  ReadOnlyTest() : device(new storage::FailDevice(*storage::make_memory_device(kBytes))) {}
   ~ReadOnlyTest() override {
-    device->fail(FailDevice::Failing::kNothing, 0);
+    device->fail(storage::FailDevice::Failing::kNothing, 0);
     device->close();
   }
   void SetUp() override {
@@ -60,7 +60,7 @@ class ReadOnlyTest : public testing::TestWithParam<bool> {
     first->close();
     write_content(*device, content);
     before = content_of(*device);
-    device->fail(FailDevice::Failing::kWrites, EROFS);
+    device->fail(storage::FailDevice::Failing::kWrites, EROFS);
     open();
   }
   void TearDown() override {
@@ -81,7 +81,7 @@ class ReadOnlyTest : public testing::TestWithParam<bool> {
     expected[key] = value;
   }
 
-  FailDevice* device;
+  storage::FailDevice* device;
   Store* store = nullptr;
   Session session;
   std::map<std::string, std::string> expected;

@@ -37,7 +37,7 @@ base::Expected<void> Session::open(Store& store, size_t depth) {
   const size_t io_depth = std::min(2 * depth, storage::kMaxQueueDepth);
   if (auto opened = channel_.open(store.device_, io_depth); !opened) return opened;
   if (channel_.overlaps())
-    channel_.fix_memory(pool_.reserve(std::min(depth * kReservedBytes, BufferPool::kBytesMax)));
+    channel_.fix_memory(pool_.reserve(std::min(depth * kReservedBytes, storage::BufferPool::kBytesMax)));
   if (auto added = store.calls_.add(calls_, channel_); !added) {
     channel_.close();
     return added;
@@ -69,13 +69,13 @@ base::Error Session::damaged() const {
 // Memory for the record at a location, or, not `whole`, for at least its header, a key of this length, and all of a head. Empty: there
 // is none.
 std::span<std::byte> Session::room_for(const Location& location, size_t key_bytes, bool whole,
-                                       Buffer& memory) {
+                                       storage::Buffer& memory) {
   const Geometry& geometry = store_->identity_.geometry;
   const uint64_t left = geometry.segment_grains() - geometry.grain_of(location.address);
   uint64_t grains = std::min<uint64_t>(size_code::grains(location.size), left);
   if (!whole) grains = std::min(grains, geometry.grains(record_bytes(key_bytes, sizeof(PiecesOf))));
   const uint64_t bytes = grains * geometry.grain_bytes;
-  if (memory.bytes().size() < bytes) memory = Buffer(pool_, bytes);
+  if (memory.bytes().size() < bytes) memory = storage::Buffer(pool_, bytes);
   return memory.bytes().first(std::min(bytes, memory.bytes().size()));
 }
 
@@ -96,7 +96,7 @@ Session::Match Session::judge(const Location& location, std::string_view key, Ab
 }
 
 base::Expected<Session::Match> Session::read(const Location& location, std::string_view key, About about,
-                                             bool whole, Buffer& memory, Record& record) {
+                                             bool whole, storage::Buffer& memory, Record& record) {
   const std::span to = room_for(location, key.size(), whole, memory);
   if (to.empty()) return base::failure(ENOMEM, "store: no memory for a record");
   const IoFor purpose = whole ? IoFor::kGets : IoFor::kChanges;
@@ -180,7 +180,7 @@ base::Expected<void> Session::look(const KeyHash& hash, std::string_view key, Cu
   Index::Candidates all;
   const Readers::Reading reading(store_->readers_, place_);
   const size_t count = store_->index_->find_all(hash.low, all);
-  Buffer memory;
+  storage::Buffer memory;
   for (size_t i = 0; i < count; ++i) {
     Record record;
     auto match = read(all[i], key, About::kKey, false, memory, record);
@@ -297,7 +297,7 @@ base::Expected<void> Session::write(const KeyHash& hash, const New& next, Log::R
   const Geometry& geometry = store_->identity_.geometry;
   const uint64_t bytes = uint64_t{request.grains} * geometry.grain_bytes;
   written.size = size_code::of(request.grains);
-  const Buffer memory(pool_, bytes);
+  const storage::Buffer memory(pool_, bytes);
   if (memory.bytes().empty()) return base::failure(ENOMEM, "store: no memory for a record");
   const std::span record = memory.bytes().first(bytes);
   if (!next.value.empty())  // it may be null
@@ -336,7 +336,7 @@ int Session::write_and_look(const KeyHash& hash, std::string_view key, uint64_t 
   const Readers::Reading reading(store_->readers_, place_);
   const Location location = store_->index_->find(hash.low);
   if (!location.found) return channel_.write(offset, record);
-  Buffer memory;
+  storage::Buffer memory;
   const std::span to = room_for(location, key.size(), false, memory);
   if (to.empty()) return channel_.write(offset, record);
   storage::PieceIo write(storage::Operation::kWrite, offset, record.data(), record.size());
@@ -361,7 +361,7 @@ base::Expected<void> Session::install(const KeyHash& hash, const New& next, Curr
     store_->snapshots_.changed(hash, old, current.version, current.is_head ? &current.pieces : nullptr,
                                written.sequence);
   };
-  Buffer memory;
+  storage::Buffer memory;
   for (;;) {
     const Readers::Reading reading(store_->readers_, place_);
     Index::Candidates all;

@@ -52,7 +52,7 @@ struct Snapshot::Group {
 
 base::Expected<void> Snapshot::open(Session& session) {
   CHECK(session_ == nullptr);
-  memory_ = Buffer(session.pool_, sizeof(Group));
+  memory_ = storage::Buffer(session.pool_, sizeof(Group));
   if (memory_.bytes().empty()) return base::failure(ENOMEM, "store: no memory for a snapshot");
   Store& store = *session.store_;
   member_ = {};
@@ -242,7 +242,7 @@ void Snapshot::run(std::span<Item* const> items, bool whole) {
     uint64_t bytes = std::min<uint64_t>(size_code::grains(location.size), left) * geometry.grain_bytes;
     item->is_cut = !whole && !item->is_kept && bytes > kLongBytes;
     if (item->is_cut) bytes = kBeginBytes;
-    item->found.memory_ = Buffer(session_->pool_, bytes);
+    item->found.memory_ = storage::Buffer(session_->pool_, bytes);
     if (item->found.memory_.bytes().empty()) {
       item->state = Item::State::kFailed;
       item->error = ENOMEM;

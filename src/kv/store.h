@@ -30,6 +30,7 @@
 #include "kv/media/channel.h"
 #include "kv/media/format.h"
 #include "kv/recovery/recovery.h"
+#include "storage/buffer_pool.h"
 #include "sys/threads.h"
 
 namespace kv {
@@ -110,12 +111,12 @@ class Found {
   void swap(Found& other) noexcept;
   void reset();
 
-  Buffer memory_;
+  storage::Buffer memory_;
   Record record_;
   Store* store_ = nullptr;  // of a large one
   bool is_large_ = false;
   Pieces pieces_;
-  Buffer piece_memory_;  // the piece that was read last
+  storage::Buffer piece_memory_;  // the piece that was read last
   uint64_t piece_number_ = 0;
   Bytes piece_;
 };
@@ -271,8 +272,9 @@ class Session {
   void count_found(std::string_view key, const base::Expected<Found>& found);
   base::Expected<Changed> change(const New& next);
   base::Expected<Match> read(const Location& location, std::string_view key, About about, bool whole,
-                             Buffer& memory, Record& record);
-  std::span<std::byte> room_for(const Location& location, size_t key_bytes, bool whole, Buffer& memory);
+                             storage::Buffer& memory, Record& record);
+  std::span<std::byte> room_for(const Location& location, size_t key_bytes, bool whole,
+                                storage::Buffer& memory);
   Match judge(const Location& location, std::string_view key, About about, bool whole, Bytes bytes,
               Record& record) const;
   uint64_t generation_at(uint64_t address) const;
@@ -306,7 +308,7 @@ class Session {
   Channel channel_;
   Readers::Place place_, change_place_;
   Calls::Place calls_;
-  BufferPool pool_;
+  storage::BufferPool pool_;
   uint32_t stream_ = 0;
 };
 
@@ -335,7 +337,7 @@ class ValueWriter {
   PieceKey piece_key() const;
 
   Session* session_ = nullptr;
-  Buffer key_memory_, memory_;
+  storage::Buffer key_memory_, memory_;
   std::string_view key_;
   size_t filled_bytes_ = 0;
   Pieces pieces_;

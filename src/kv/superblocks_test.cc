@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "kv/testing/cut_device.h"
-#include "kv/testing/fail_device.h"
 #include "kv/testing/test_store.h"
+#include "storage/test_fail_device.h"
 
 namespace kv {
 namespace {
@@ -74,8 +74,8 @@ TEST_P(SuperblocksTest, OneThatCannotBeReadIsWrittenAnew) {
 
 TEST_P(SuperblocksTest, AStoreGoesOnWithoutIt) {
   CutDevice* const cut = new CutDevice(damaged, 0);
-  FailDevice* const device = new FailDevice(cut);
-  device->fail(FailDevice::Failing::kWrites, EIO, 1, 1);
+  storage::FailDevice* const device = new storage::FailDevice(cut);
+  device->fail(storage::FailDevice::Failing::kWrites, EIO, 1, 1);
   std::string said = use(*device);
   EXPECT_TRUE(is_one_line(said, where + "could not be written anew: ")) << said;
   EXPECT_FALSE(is_mended(cut->medium(1, 100)));
@@ -86,8 +86,8 @@ TEST_P(SuperblocksTest, AStoreGoesOnWithoutIt) {
 
 // As after any flush that failed: nothing says what else is lost.
 TEST_P(SuperblocksTest, AFlushThatFailsEndsWrites) {
-  FailDevice* const device = new FailDevice(new CutDevice(damaged, 0));
-  device->fail(FailDevice::Failing::kFlushes, EIO, 2, 1);  // the first one is recovery's
+  storage::FailDevice* const device = new storage::FailDevice(new CutDevice(damaged, 0));
+  device->fail(storage::FailDevice::Failing::kFlushes, EIO, 2, 1);  // the first one is recovery's
   testing::internal::CaptureStderr();
   open(*device, {.stream_count = 1});
   const std::string said = testing::internal::GetCapturedStderr();

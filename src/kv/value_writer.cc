@@ -10,8 +10,8 @@ base::Expected<void> ValueWriter::open(Session& session, std::string_view key) {
   if (auto checked = check_key(key); !checked) return checked;
   const Store& store = *session.store_;
   const Geometry& geometry = store.identity_.geometry;
-  key_memory_ = Buffer(session.pool_, key.size());
-  memory_ = Buffer(session.pool_, geometry.value_bytes_max());
+  key_memory_ = storage::Buffer(session.pool_, key.size());
+  memory_ = storage::Buffer(session.pool_, geometry.value_bytes_max());
   if (key_memory_.bytes().empty() || memory_.bytes().empty())
     return base::failure(ENOMEM, "store: no memory for a value");
   memcpy(key_memory_.bytes().data(), key.data(), key.size());

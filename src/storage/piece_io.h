@@ -1,5 +1,8 @@
-// PieceIo: an Io over memory of one piece, with the segment that it needs.
+// PieceIo: an Io over memory of one piece, with the segment that it needs; and several of them, to be run together.
 #pragma once
+#include <new>
+#include <type_traits>
+
 #include "storage/device.h"
 
 namespace storage {
@@ -18,6 +21,32 @@ struct PieceIo : Io {
   PieceIo& operator=(const PieceIo&) = delete;
 
   const iovec piece;
+};
+
+// Up to Most of them. Other memory than the stack is for many: each has some 200 bytes.
+template <size_t Most>
+class PieceIos {
+ public:
+  size_t size() const { return count_; }
+  bool is_full() const { return count_ == Most; }
+  // REQUIRES: not full.
+  void add(Operation what, uint64_t at_bytes, const void* memory, uint64_t bytes) {
+    all_[count_] = new (&memory_[count_]) PieceIo(what, at_bytes, memory, bytes);
+    ++count_;
+  }
+  std::span<Io* const> all() const { return {all_, count_}; }
+  const Io& operator[](size_t index) const { return *all_[index]; }
+  // REQUIRES: none is under way.
+  void clear() { count_ = 0; }
+
+ private:
+  static_assert(std::is_trivially_destructible_v<PieceIo>);
+  struct alignas(PieceIo) Memory {
+    std::byte bytes[sizeof(PieceIo)];
+  };
+  Memory memory_[Most];
+  Io* all_[Most];
+  size_t count_ = 0;
 };
 
 }  // namespace storage

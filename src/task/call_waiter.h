@@ -4,6 +4,7 @@
 // what it waits for takes it out, under the lock, and calls wake(), once; the CallWaiter may be gone from then on.
 #pragma once
 #include "sys/lock.h"
+#include "task/choice.h"
 #include "task/waiting.h"
 
 namespace task {
@@ -22,6 +23,18 @@ class CallWaiter : public Waiting {
     // Pairs with the release in wake().
     while (woken_.load(std::memory_order_acquire) == 0) sys::futex_wait(woken_, 0);
   }
+  // The same until then; false: the time has come first, and abandon() has taken this out of its list.
+  bool wait_until(uint64_t deadline_ns) {
+    if (task_ != nullptr)
+      return block(*this, {.deadline_ns = deadline_ns, .cancellable = false}) == Woken::kNotified;
+    // As in wait().
+    while (woken_.load(std::memory_order_acquire) == 0) {
+      const uint64_t now = now_ns();
+      if (now >= deadline_ns && abandon()) return false;
+      sys::futex_wait(woken_, 0, now < deadline_ns ? deadline_ns - now : 0);
+    }
+    return true;
+  }
   void wake() {
     if (task_ != nullptr) {
       task::wake(*task_);
@@ -33,7 +46,8 @@ class CallWaiter : public Waiting {
   }
 
   const char* what() const final { return what_; }
-  bool abandon() final { return false; }
+  // Of who waits with a deadline: takes this out of its list, with the lock. False: somebody has, and will wake it.
+  bool abandon() override { return false; }
 
  protected:
   ~CallWaiter() = default;
@@ -75,6 +89,17 @@ class CallWaiters {
     CallWaiters all = *this;
     first_ = nullptr;
     return all;
+  }
+  // False: it is not there.
+  bool remove(CallWaiter& waiter) {
+    CallWaiter* before = nullptr;
+    for (CallWaiter* at = first_; at != nullptr; before = at, at = at->next_) {
+      if (at != &waiter) continue;
+      (before == nullptr ? first_ : before->next_) = at->next_;
+      if (last_ == at) last_ = before;
+      return true;
+    }
+    return false;
   }
   template <class Visit>
   void for_each(const Visit& visit) const {

@@ -16,7 +16,7 @@ class ThreadsTest : public testing::Test {
  protected:
   void SetUp() override {
     const spillway_kv_open_options options = {
-        .struct_bytes = sizeof options, .durability = SPILLWAY_KV_NONE, .batch_ms = 0};
+        .struct_bytes = sizeof options, .durability = SPILLWAY_KV_NONE, .batch_ms = 0, .read_only = 0};
     ASSERT_EQ(spillway_kv_open_memory(256 << 20, &options, &store), SPILLWAY_KV_OK);
   }
   void TearDown() override {

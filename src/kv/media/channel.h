@@ -1,5 +1,6 @@
-// Channel: how one thread, or the tasks of one worker, reach the store's device, counted; and the memory that they read into. All I/O
-// of the store but recovery's goes this way.
+// Channel: how one thread, or the tasks of one worker, reach the store's device, counted. All I/O of the store but recovery's
+// goes this way.
+//
 // Thread contract: of the thread that opens it, or of the tasks of its worker.
 #pragma once
 #include <cstddef>
@@ -49,64 +50,6 @@ class Channel {
   task::Channel channel_;
   IoFor purpose_ = IoFor::kChanges;
   IoCounter io_[kIoForCount];
-};
-
-// Memory for I/O, aligned to 4 KiB, in sizes of 4 KiB times powers of two; kept when given back. Of one channel's user.
-class BufferPool {
- public:
-  static constexpr size_t kBytesMax = 4 << 20;
-
-  BufferPool() = default;
-  ~BufferPool();
-  BufferPool(const BufferPool&) = delete;
-  BufferPool& operator=(const BufferPool&) = delete;
-
-  // Memory in one piece, which buffers are taken from as long as it lasts. Not more of it when it is there already. Empty: there is none.
-  std::span<std::byte> reserve(size_t bytes);
-  // At least so many bytes; empty when there is no memory. REQUIRES: bytes <= kBytesMax. Cost: no system call, as a rule.
-  std::span<std::byte> take(size_t bytes);
-  void give(std::span<std::byte> buffer);
-
- private:
-  static constexpr unsigned kSizes = 11;
-  static constexpr size_t kChunkBytes = 256 << 10;
-  struct Free {
-    Free* next;
-  };
-  struct Chunk {
-    Chunk* next;
-    size_t bytes;
-  };
-  std::byte* add_chunk(size_t bytes);
-
-  Free* free_[kSizes] = {};
-  Chunk* chunks_ = nullptr;
-  std::span<std::byte> reserved_;
-  size_t reserved_used_bytes_ = 0;
-};
-
-// Memory of a pool, for a scope.
-class Buffer {
- public:
-  Buffer() = default;
-  Buffer(BufferPool& pool, size_t bytes) : pool_(&pool), bytes_(pool.take(bytes)) {}
-  ~Buffer() { reset(); }
-  Buffer(Buffer&& from) noexcept : pool_(from.pool_), bytes_(from.bytes_) { from.bytes_ = {}; }
-  Buffer& operator=(Buffer&& from) noexcept {
-    std::swap(pool_, from.pool_);
-    std::swap(bytes_, from.bytes_);
-    return *this;
-  }
-
-  std::span<std::byte> bytes() const { return bytes_; }
-  void reset() {
-    if (!bytes_.empty()) pool_->give(bytes_);
-    bytes_ = {};
-  }
-
- private:
-  BufferPool* pool_ = nullptr;
-  std::span<std::byte> bytes_;
 };
 
 }  // namespace kv

@@ -2,10 +2,10 @@
 
 #include "kv/media/checkpoint_format.h"
 #include "kv/testing/cut_device.h"
-#include "kv/testing/fail_device.h"
 #include "kv/testing/test_check.h"
 #include "kv/testing/test_identity.h"
 #include "storage/fault.h"
+#include "storage/test_fail_device.h"
 
 namespace kv {
 namespace {
@@ -358,10 +358,10 @@ TEST_F(CheckTest, WantOfMemoryIsNoFinding) {
   make();
   storage::Device* const inner = *storage::make_memory_device(kCapacity);
   memcpy(const_cast<char*>(inner->whereabouts().memory), memory(), kCapacity);
-  auto* const failing = new FailDevice(inner);
+  auto* const failing = new storage::FailDevice(inner);
   uint64_t error_count = 0;
   for (uint64_t n = 1; n < 150; n += 1 + n / 8) {
-    failing->fail(FailDevice::Failing::kReads, ENOMEM, n, 1);
+    failing->fail(storage::FailDevice::Failing::kReads, ENOMEM, n, 1);
     std::string found;
     auto report = check(
         *failing, [](void* to, const char* line) { *static_cast<std::string*>(to) += line; },
@@ -377,11 +377,12 @@ TEST_F(CheckTest, WantOfMemoryIsNoFinding) {
   }
   EXPECT_GT(error_count, 10u);
   // As late as in recovery.
-  failing->fail(FailDevice::Failing::kNothing, 0);
+  failing->fail(storage::FailDevice::Failing::kNothing, 0);
   const auto late = check(
       *failing, [](void*, const char* line) { FAIL() << line; },
       [](void* device, uint64_t done, uint64_t all) {
-        if (done == all) static_cast<FailDevice*>(device)->fail(FailDevice::Failing::kReads, ENOMEM);
+        if (done == all)
+          static_cast<storage::FailDevice*>(device)->fail(storage::FailDevice::Failing::kReads, ENOMEM);
       },
       failing);
   ASSERT_FALSE(late);

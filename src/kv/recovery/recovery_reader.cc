@@ -20,45 +20,28 @@ class Batch {
  public:
   static constexpr size_t kMost = 32;
 
-  ~Batch() { clear(); }
-  Batch() = default;
-  Batch(const Batch&) = delete;
-  Batch& operator=(const Batch&) = delete;
-
-  size_t size() const { return count_; }
-  bool is_full() const { return count_ == kMost; }
+  size_t size() const { return ios_.size(); }
+  bool is_full() const { return ios_.is_full(); }
   // REQUIRES: not full.
   void add(uint64_t offset_bytes, std::span<std::byte> to) {
-    all_[count_] = new (&memory_[count_])
-        storage::PieceIo(storage::Operation::kRead, offset_bytes, to.data(), to.size());
-    ++count_;
+    ios_.add(storage::Operation::kRead, offset_bytes, to.data(), to.size());
   }
   // 0, or the errno value of one of them that none outranks; EIO for what ended early. It is empty afterwards.
   int run(Channel& channel) {
-    if (count_ != 0) channel.run(std::span(all_).first(count_));
+    if (ios_.size() != 0) channel.run(ios_.all());
     int error = 0;
-    for (size_t i = 0; i < count_; ++i) {
-      errors_[i] = all_[i]->whole() ? 0 : all_[i]->error != 0 ? all_[i]->error : EIO;
+    for (size_t i = 0; i < ios_.size(); ++i) {
+      errors_[i] = ios_[i].whole() ? 0 : ios_[i].error != 0 ? ios_[i].error : EIO;
       if (outranks(errors_[i], error)) error = errors_[i];
     }
-    clear();
+    ios_.clear();
     return error;
   }
   // Of the one that was added after `index` others, when all have been run.
   int error(size_t index) const { return errors_[index]; }
 
  private:
-  void clear() {
-    for (size_t i = 0; i < count_; ++i) static_cast<storage::PieceIo*>(all_[i])->~PieceIo();
-    count_ = 0;
-  }
-
-  struct alignas(storage::PieceIo) Memory {
-    std::byte bytes[sizeof(storage::PieceIo)];
-  };
-  Memory memory_[kMost];
-  storage::Io* all_[kMost];
-  size_t count_ = 0;
+  storage::PieceIos<kMost> ios_;
   int errors_[kMost] = {};
 };
 static_assert(RecoveryReader::kFoundAtOnce <= Batch::kMost);

@@ -4,16 +4,16 @@
 
 #include "storage/decorator.h"
 
-namespace kv {
+namespace storage {
 
 class FailQueue;
 
-class FailDevice final : public storage::Decorator<FailDevice, FailQueue> {
+class FailDevice final : public Decorator<FailDevice, FailQueue> {
  public:
   enum class Failing { kNothing, kReads, kWrites, kFlushes };
 
   // Owns the other.
-  explicit FailDevice(storage::Device* inner) : Decorator(inner), own_(inner) {
+  explicit FailDevice(Device* inner) : Decorator(inner), own_(inner) {
     base::TextRef(name_, sizeof name_) << "failing";
   }
 
@@ -29,10 +29,9 @@ class FailDevice final : public storage::Decorator<FailDevice, FailQueue> {
   }
   bool has_failed() const { return failed_count_ != 0; }
   // The same, for who closes what it is given.
-  storage::Device* lend();
+  Device* lend();
 
-  int error_of(const storage::Io& io) {
-    using storage::Operation;
+  int error_of(const Io& io) {
     const Failing failing = failing_;
     const bool is_it = (failing == Failing::kReads && io.operation == Operation::kRead) ||
                        (failing == Failing::kWrites && io.operation == Operation::kWrite) ||
@@ -48,24 +47,24 @@ class FailDevice final : public storage::Decorator<FailDevice, FailQueue> {
     delete this;
   }
 
-  storage::Device* own_;
+  Device* own_;
   bool is_lent_ = false;
   std::atomic<Failing> failing_{Failing::kNothing};
   std::atomic<uint64_t> count_{0}, failed_count_{0}, every_{1}, most_{0};
   std::atomic<int> error_{0};
 };
 
-struct FailSlot : storage::DecoratorSlot<FailQueue, FailSlot> {};
+struct FailSlot : DecoratorSlot<FailQueue, FailSlot> {};
 
-class FailQueue final : public storage::DecoratorQueue<FailQueue, FailSlot> {
+class FailQueue final : public DecoratorQueue<FailQueue, FailSlot> {
  public:
-  FailQueue(FailDevice& device, storage::Queue* inner, size_t depth)
+  FailQueue(FailDevice& device, Queue* inner, size_t depth)
       : DecoratorQueue(device, inner, depth, this + 1), fail_(device) {}
 
   void inner_done(FailSlot& slot) { complete_as_is(take_result(slot)); }
 
  private:
-  void do_start(storage::Io& io) override {
+  void do_start(Io& io) override {
     io.error = fail_.error_of(io);
     if (io.error == 0) {
       gather(take_slot(io));
@@ -83,10 +82,10 @@ class FailQueue final : public storage::DecoratorQueue<FailQueue, FailSlot> {
   FailDevice& fail_;
 };
 
-inline storage::Device* FailDevice::lend() {
+inline Device* FailDevice::lend() {
   auto* const lent = new FailDevice(own_);
   lent->is_lent_ = true;
   return lent;
 }
 
-}  // namespace kv
+}  // namespace storage

@@ -1,0 +1,182 @@
+#include "pagecache/page_set.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <random>
+#include <vector>
+
+namespace pagecache {
+namespace {
+
+// A set of its own, as a cache has many.
+struct TestSet {
+  explicit TestSet(cache::SetPolicy policy = cache::SetPolicy::kLfu)
+      : layout(policy), memory(layout.bytes / sizeof(Line)), set(*reinterpret_cast<PageSet*>(memory.data())) {
+    set.set_way_count(kWaysMost);
+  }
+  std::vector<uint32_t> of_tag(uint16_t tag) {
+    std::vector<uint32_t> found;
+    set.any_of_tag(tag, [&](uint32_t way) {
+      found.push_back(way);
+      return false;
+    });
+    return found;
+  }
+
+  struct alignas(base::kLineBytes) Line {
+    std::byte bytes[base::kLineBytes] = {};
+  };
+  const PageSet::Layout layout;
+  std::vector<Line> memory;
+  PageSet& set;
+};
+
+TEST(PageSetTest, LooksAtFewLines) {
+  EXPECT_EQ(PageSet::Layout(cache::SetPolicy::kLfu).ways_offset, 128u);
+  EXPECT_EQ(PageSet::Layout(cache::SetPolicy::kNrlfu).bytes, 576u);
+  for (const cache::SetPolicy policy : cache::kSetPolicies) {
+    const PageSet::Layout layout(policy);
+    EXPECT_EQ(layout.ways_offset % base::kLineBytes, 0u);
+    EXPECT_EQ(layout.bytes % base::kLineBytes, 0u);
+    EXPECT_GE(layout.bytes, layout.ways_offset + kWaysMost * sizeof(Way));
+  }
+}
+
+TEST(PageSetTest, FindsAllWaysOfATag) {
+  TestSet test;
+  std::mt19937 random(1);
+  uint16_t tags[kWaysMost] = {};
+  for (int round = 0; round < 20000; ++round) {
+    const uint32_t way = random() % kWaysMost;
+    // Neighbouring values, where a borrow goes from lane to lane.
+    const uint16_t values[] = {0, 1, 2, 0x7fff, 0x8000, 0xffff, static_cast<uint16_t>(random())};
+    tags[way] = values[random() % std::size(values)];
+    test.set.set_tag(way, tags[way]);
+    const uint16_t wanted = std::max<uint16_t>(1, values[random() % std::size(values)]);
+    const std::vector<uint32_t> found = test.of_tag(wanted);
+    for (uint32_t i = 0; i < kWaysMost; ++i) {
+      ASSERT_EQ(test.set.tag(i), tags[i]);
+      if (tags[i] == wanted) ASSERT_TRUE(std::ranges::find(found, i) != found.end()) << "round " << round;
+    }
+  }
+}
+
+TEST(PageSetTest, TagsOfOthersAreNotLookedAt) {
+  TestSet test;
+  for (uint32_t way = 0; way < kWaysMost; ++way)
+    test.set.set_tag(way, static_cast<uint16_t>(0x1234 + 64 * way));
+  for (uint32_t way = 0; way < kWaysMost; ++way)
+    EXPECT_EQ(test.of_tag(static_cast<uint16_t>(0x1234 + 64 * way)), std::vector{way});
+  EXPECT_EQ(test.of_tag(0x4321), std::vector<uint32_t>());
+}
+
+TEST(PageSetTest, ATagIsNeverThatOfAFreeWay) {
+  EXPECT_EQ(PageSet::tag_of(0), 1u);
+  EXPECT_EQ(PageSet::tag_of(0x0000ffffffffffff), 1u);
+  EXPECT_EQ(PageSet::tag_of(0xabcd000000000000), 0xabcdu);
+}
+
+TEST(PageSetTest, WaitsUntilTheDeadline) {
+  TestSet test;
+  test.set.lock().lock();
+  EXPECT_FALSE(test.set.wait(test.layout, "a test", sys::monotonic_ns() + 1'000'000, [] { return true; }));
+  // Nobody is in the list any more.
+  test.set.changed(test.layout);
+  test.set.lock().lock();
+  EXPECT_TRUE(test.set.wait(test.layout, "a test", 0, [] { return false; }));
+  EXPECT_TRUE(test.set.lock().try_lock());
+}
+
+// --- ways ---
+
+constexpr PageKey kKey{0x0001000000000007}, kOther{0x0001000000000008};
+
+TEST(WayTest, LivesAsItsStatesSay) {
+  Way way;
+  way.give_frame(77);
+  EXPECT_TRUE(way.is_free());
+  EXPECT_FALSE(way.try_share(PageKey::kNone));
+  EXPECT_FALSE(way.try_exclude(PageKey::kNone));
+  way.claim(kKey);
+  EXPECT_FALSE(way.is_free());
+  EXPECT_TRUE(way.is_loading());
+  EXPECT_FALSE(way.try_share(kKey));
+  EXPECT_FALSE(way.evict());
+  way.loaded();
+  EXPECT_TRUE(way.has_readers());
+  EXPECT_FALSE(way.is_evictable());
+  EXPECT_FALSE(way.evict());
+  EXPECT_TRUE(way.try_share(kKey));
+  EXPECT_FALSE(way.try_share(kOther));
+  way.unshare();
+  way.unshare();
+  EXPECT_TRUE(way.is_evictable());
+  EXPECT_EQ(way.key(), kKey);
+  EXPECT_EQ(way.frame(), 77u);
+  EXPECT_TRUE(way.evict());
+  EXPECT_TRUE(way.is_free());
+  EXPECT_EQ(way.key(), PageKey::kNone);
+  EXPECT_EQ(way.frame(), 77u);
+}
+
+TEST(WayTest, WhoExcludesIsAlone) {
+  Way way;
+  way.claim(kKey);
+  way.loaded_for_write();
+  EXPECT_FALSE(way.try_share(kKey));
+  EXPECT_FALSE(way.try_exclude(kKey));
+  EXPECT_FALSE(way.evict());
+  way.written();
+  EXPECT_TRUE(way.is_dirty());
+  EXPECT_TRUE(way.try_share(kKey));
+  EXPECT_FALSE(way.try_exclude(kOther));
+  EXPECT_TRUE(way.try_exclude(kKey));
+  EXPECT_TRUE(way.has_readers());
+  EXPECT_FALSE(way.try_share(kKey));
+  way.unshare();
+  EXPECT_FALSE(way.has_readers());
+  way.unexclude();
+  EXPECT_TRUE(way.is_dirty());
+}
+
+TEST(WayTest, DirtyPagesStayUntilTheyAreClean) {
+  Way way;
+  way.claim(kKey);
+  way.loaded_for_write();
+  EXPECT_FALSE(way.begin_clean());
+  way.written();
+  EXPECT_FALSE(way.evict());
+  EXPECT_TRUE(way.is_cleanable());
+  EXPECT_TRUE(way.begin_clean());
+  EXPECT_FALSE(way.is_dirty());
+  EXPECT_FALSE(way.begin_clean());
+  way.unshare();
+  EXPECT_FALSE(way.evict());
+  way.clean_failed();
+  EXPECT_TRUE(way.is_cleanable());
+  EXPECT_TRUE(way.begin_clean());
+  way.unshare();
+  // Written again meanwhile: the Io does not make it clean.
+  EXPECT_TRUE(way.try_exclude(kKey));
+  way.written();
+  EXPECT_FALSE(way.begin_clean());
+  way.cleaned();
+  EXPECT_FALSE(way.evict());
+  EXPECT_TRUE(way.begin_clean());
+  way.unshare();
+  way.cleaned();
+  EXPECT_TRUE(way.evict());
+}
+
+TEST(WayTest, AFailedLoadLeavesItFree) {
+  Way way;
+  way.claim(kKey);
+  way.load_failed();
+  EXPECT_TRUE(way.is_free());
+  EXPECT_EQ(way.key(), PageKey::kNone);
+}
+
+}  // namespace
+}  // namespace pagecache

@@ -1,0 +1,339 @@
+// A session's reads and writes: pages that are there, and those that have to come. What leaves is in session_sync.cc.
+#include "pagecache/session.h"
+
+#include <algorithm>
+
+#include "storage/piece_io.h"
+#include "sys/kernel.h"
+
+namespace pagecache {
+namespace {
+
+constexpr size_t kDepth = 64;
+constexpr int kSpins = 128;  // a page is copied in less
+
+}  // namespace
+
+void View::reset() {
+  if (session_ != nullptr) session_->unshare(*set_, *way_);
+  session_ = nullptr;
+  bytes_ = {};
+}
+
+void Session::close() {
+  if (cache_ == nullptr) return;
+  for (const auto& channel : channels_)
+    if (channel != nullptr) leave(*channel->file);
+  channels_.clear();
+  cache_ = nullptr;
+}
+
+SessionCounts Session::counts() const {
+  const auto get = [](const std::atomic<uint64_t>& count) { return count.load(std::memory_order_relaxed); };
+  return {.hits = get(hits_),
+          .misses = get(misses_),
+          .evictions = get(evictions_),
+          .reads = get(reads_),
+          .writebacks = get(writebacks_),
+          .waits = get(waits_)};
+}
+
+base::Expected<task::Channel*> Session::channel_of(const File& file) {
+  const size_t index = file.number() - 1;
+  if (index >= channels_.size()) channels_.resize(index + 1);
+  if (channels_[index] == nullptr) {
+    auto own = std::make_unique<Channel>(&file);
+    if (auto opened = own->channel.open(file.device(), kDepth); !opened)
+      return std::unexpected(opened.error());
+    file.session_count_.fetch_add(1, std::memory_order_relaxed);
+    channels_[index] = std::move(own);
+  }
+  CHECK(channels_[index]->file == &file);
+  return &channels_[index]->channel;
+}
+
+void Session::leave(const File& file) {
+  const size_t index = file.number() - 1;
+  if (index >= channels_.size() || channels_[index] == nullptr) return;
+  channels_[index]->channel.close();
+  channels_[index] = nullptr;
+  file.session_count_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+base::Expected<void> Session::check_range(const File& file, const char* what, uint64_t offset,
+                                          uint64_t bytes) const {
+  if (offset <= file.bytes() && bytes <= file.bytes() - offset) return {};
+  return base::failure(EINVAL, "page cache: cannot ", what, " ", bytes, " bytes at offset ", offset, ": ",
+                       file.device().name(), " has ", file.bytes(), " bytes");
+}
+
+// All but the last page of a file are whole.
+uint64_t Session::page_bytes_in(const File& file, uint64_t page) const {
+  const uint64_t page_bytes = cache_->options_.page_bytes;
+  return std::min(page_bytes, file.bytes() - page * page_bytes);
+}
+
+base::Error Session::io_error(const File& file, const char* what, uint64_t offset, const storage::Io& io) {
+  if (io.error != 0)
+    return base::Error::of(io.error, "page cache: cannot ", what, " ", file.device().name(), " at offset ",
+                           offset, ": ", base::error_name(io.error));
+  return base::Error::of(EIO, "page cache: cannot ", what, " ", file.device().name(), " at offset ", offset,
+                         ": it ends at ", offset + io.transferred_bytes, ", and had ", file.bytes(),
+                         " bytes when it was opened");
+}
+
+base::Error Session::busy_error(const File& file, uint64_t page) const {
+  return base::Error::of(EBUSY, "page cache: page ", page, " of ", file.device().name(),
+                         " has to wait for pages that others, or views, hold for more than ",
+                         cache_->options_.wait_ns_max / 1'000'000, " ms");
+}
+
+// --- a page that is there ---
+
+bool Session::take(PageSet& set, uint16_t tag, PageKey key, Use use, Held& held) {
+  return set.any_of_tag(tag, [&](uint32_t index) {
+    Way& way = cache_->way(set, index);
+    if (way.key() != key) return false;
+    if (!(use == Use::kShare ? way.try_share(key) : way.try_exclude(key))) {
+      set.changed(cache_->layout_);  // for a moment it looked as if it were held
+      return false;
+    }
+    set.on_hit(cache_->layout_, index);
+    base::increase(hits_, uint64_t{1});
+    held = {.set = &set, .way = &way, .bytes = cache_->frame(way)};
+    return true;
+  });
+}
+
+// Waits until no reader is left of a page that the caller excludes others from.
+base::Expected<void> Session::drain(const File& file, const Held& held, uint64_t page) {
+  for (int i = 0; i < kSpins; ++i) {
+    if (!held.way->has_readers()) return {};
+    __builtin_ia32_pause();
+  }
+  const uint64_t deadline = sys::monotonic_ns() + cache_->options_.wait_ns_max;
+  while (held.way->has_readers()) {
+    base::increase(waits_, uint64_t{1});
+    held.set->lock().lock();
+    if (held.set->wait(cache_->layout_, "readers of a page", deadline,
+                       [&] { return held.way->has_readers(); }))
+      continue;
+    held.way->unexclude();
+    held.set->changed(cache_->layout_);
+    return std::unexpected(busy_error(file, page));
+  }
+  return {};
+}
+
+// --- one that has to come ---
+
+base::Expected<Session::Held> Session::get(File& file, uint64_t page, Use use) {
+  const PageKey key = file.key(page);
+  const uint64_t hash = PageCache::hash_of(key);
+  PageSet& set = cache_->set_of(hash);
+  const uint16_t tag = PageSet::tag_of(hash);
+  uint64_t deadline = 0;
+  for (;;) {
+    Held held;
+    if (take(set, tag, key, use, held)) {
+      if (use != Use::kShare)
+        if (auto drained = drain(file, held, page); !drained) return std::unexpected(drained.error());
+      return held;
+    }
+    uint32_t index = 0;
+    const PageCache::Claim claimed = claim(set, tag, key, index);
+    if (claimed == PageCache::Claim::kClaimed)
+      return load(file, {.set = &set, .index = index, .page = page}, use);
+    if (claimed == PageCache::Claim::kCleanable) {
+      if (auto cleaned = clean(set, index); !cleaned) return std::unexpected(cleaned.error());
+      continue;
+    }
+    if (deadline == 0) deadline = sys::monotonic_ns() + cache_->options_.wait_ns_max;
+    const Way* const way = claimed == PageCache::Claim::kThere ? &cache_->way(set, index) : nullptr;
+    const auto is_to_wait = [&] {
+      return way == nullptr ? !cache_->has_room(set)
+                            : way->key() == key && (way->is_loading() || way->is_exclusive());
+    };
+    base::increase(waits_, uint64_t{1});
+    set.lock().lock();
+    if (!set.wait(cache_->layout_, "a page", deadline, is_to_wait))
+      return std::unexpected(busy_error(file, page));
+  }
+}
+
+PageCache::Claim Session::claim(PageSet& set, uint16_t tag, PageKey key, uint32_t& index) {
+  uint64_t evictions = 0;
+  set.lock().lock();
+  const PageCache::Claim claimed = cache_->claim(set, tag, key, index, evictions);
+  set.lock().unlock();
+  base::increase(evictions_, evictions);
+  if (claimed == PageCache::Claim::kClaimed) base::increase(misses_, uint64_t{1});
+  return claimed;
+}
+
+base::Expected<Session::Held> Session::load(File& file, const Place& place, Use use) {
+  if (use == Use::kOverwrite) return end_load(place, use);
+  const uint64_t offset = place.page * cache_->options_.page_bytes;
+  storage::PieceIo io(storage::Operation::kRead, offset, cache_->frame(cache_->way(*place.set, place.index)),
+                      page_bytes_in(file, place.page));
+  auto channel = channel_of(file);
+  if (!channel) {
+    end_failed_load(place);
+    return std::unexpected(channel.error());
+  }
+  (*channel)->run(io);
+  if (!io.whole()) {
+    end_failed_load(place);
+    return std::unexpected(io_error(file, "read", offset, io));
+  }
+  base::increase(reads_, uint64_t{1});
+  return end_load(place, use);
+}
+
+Session::Held Session::end_load(const Place& place, Use use) {
+  Way& way = cache_->way(*place.set, place.index);
+  if (use == Use::kShare)
+    way.loaded();
+  else
+    way.loaded_for_write();
+  place.set->changed(cache_->layout_);
+  return {.set = place.set, .way = &way, .bytes = cache_->frame(way)};
+}
+
+void Session::end_failed_load(const Place& place) {
+  {
+    sys::LockGuard scope(place.set->lock());
+    cache_->way(*place.set, place.index).load_failed();
+    cache_->forget(*place.set, place.index);
+  }
+  place.set->changed(cache_->layout_);
+}
+
+// --- calls ---
+
+base::Expected<void> Session::read(File& file, uint64_t offset, std::span<std::byte> to) {
+  if (auto within = check_range(file, "read", offset, to.size()); !within) return within;
+  const uint64_t page_bytes = cache_->options_.page_bytes;
+  if (offset % page_bytes + to.size() > page_bytes) return read_many(file, offset, to);
+  return for_parts(offset, to.size(), [&](const Part& part) { return read_part(file, part, to); });
+}
+
+base::Expected<void> Session::read_part(File& file, const Part& part, std::span<std::byte> to) {
+  auto held = get(file, part.page, Use::kShare);
+  if (!held) return std::unexpected(held.error());
+  copy_out(*held, part, to);
+  return {};
+}
+
+void Session::copy_out(const Held& held, const Part& part, std::span<std::byte> to) {
+  memcpy(to.data() + part.done, held.bytes + part.begin, part.bytes);
+  unshare(*held.set, *held.way);
+}
+
+// Some pages at a time
+//  1 those that are there are copied, and those that a frame is there for are claimed
+//  2 what was claimed is read together, and copied
+//  3 the others come one after the other
+// Nothing is held while this waits for somebody else: all that is claimed in 1 has been given up in 2.
+struct Session::ReadBatch {
+  struct Claimed {
+    Part part;
+    Place place;
+  };
+  Claimed claimed[kBatchPages];
+  Part later[kBatchPages];
+  uint32_t claimed_count = 0;
+  uint32_t later_count = 0;
+  storage::PieceIos<kBatchPages> ios;
+};
+
+base::Expected<void> Session::read_many(File& file, uint64_t offset, std::span<std::byte> to) {
+  const storage::Buffer memory(pool_, sizeof(ReadBatch));
+  if (memory.bytes().empty()) return base::failure(ENOMEM, "page cache: no memory to read many pages");
+  ReadBatch& batch = *new (memory.bytes().data()) ReadBatch;
+  auto begun = for_parts(offset, to.size(), [&](const Part& part) -> base::Expected<void> {
+    if (auto done = begin_read(file, part, batch, to); !done) return done;
+    const bool is_full = batch.claimed_count == kBatchPages || batch.later_count == kBatchPages;
+    return is_full ? end_reads(file, batch, to) : base::Expected<void>();
+  });
+  if (!begun) return begun;
+  return end_reads(file, batch, to);
+}
+
+// Step 1.
+base::Expected<void> Session::begin_read(File& file, const Part& part, ReadBatch& batch,
+                                         std::span<std::byte> to) {
+  const PageKey key = file.key(part.page);
+  const uint64_t hash = PageCache::hash_of(key);
+  PageSet& set = cache_->set_of(hash);
+  const uint16_t tag = PageSet::tag_of(hash);
+  Held held;
+  if (take(set, tag, key, Use::kShare, held)) {
+    copy_out(held, part, to);
+    return {};
+  }
+  uint32_t index = 0;
+  if (claim(set, tag, key, index) == PageCache::Claim::kClaimed)
+    batch.claimed[batch.claimed_count++] = {part, {.set = &set, .index = index, .page = part.page}};
+  else
+    batch.later[batch.later_count++] = part;
+  return {};
+}
+
+// Steps 2 and 3. The batch is empty afterwards.
+base::Expected<void> Session::end_reads(File& file, ReadBatch& batch, std::span<std::byte> to) {
+  const std::span claimed = std::span(batch.claimed).first(batch.claimed_count);
+  const std::span later = std::span(batch.later).first(batch.later_count);
+  batch.claimed_count = batch.later_count = 0;
+  auto channel = channel_of(file);
+  if (!channel) {
+    for (const auto& [part, place] : claimed) end_failed_load(place);
+    return std::unexpected(channel.error());
+  }
+  batch.ios.clear();
+  for (const auto& [part, place] : claimed)
+    batch.ios.add(storage::Operation::kRead, place.page * cache_->options_.page_bytes,
+                  cache_->frame(cache_->way(*place.set, place.index)), page_bytes_in(file, place.page));
+  if (batch.ios.size() != 0) (*channel)->run(batch.ios.all());
+  base::Expected<void> result;
+  for (size_t i = 0; i < claimed.size(); ++i) {
+    const storage::Io& io = batch.ios[i];
+    if (!io.whole()) {
+      end_failed_load(claimed[i].place);
+      if (result) result = std::unexpected(io_error(file, "read", io.offset_bytes, io));
+      continue;
+    }
+    base::increase(reads_, uint64_t{1});
+    copy_out(end_load(claimed[i].place, Use::kShare), claimed[i].part, to);
+  }
+  for (size_t i = 0; result && i < later.size(); ++i) result = read_part(file, later[i], to);
+  return result;
+}
+
+base::Expected<void> Session::write(File& file, uint64_t offset, std::span<const std::byte> from) {
+  if (auto within = check_range(file, "write", offset, from.size()); !within) return within;
+  return for_parts(offset, from.size(), [&](const Part& part) -> base::Expected<void> {
+    const bool is_whole = part.bytes == page_bytes_in(file, part.page);
+    auto held = get(file, part.page, is_whole ? Use::kOverwrite : Use::kExclude);
+    if (!held) return std::unexpected(held.error());
+    memcpy(held->bytes + part.begin, from.data() + part.done, part.bytes);
+    written(*held);
+    return {};
+  });
+}
+
+base::Expected<View> Session::view(File& file, uint64_t offset, uint64_t bytes) {
+  if (auto within = check_range(file, "view", offset, bytes); !within) return std::unexpected(within.error());
+  const uint64_t page_bytes = cache_->options_.page_bytes, begin = offset % page_bytes;
+  CHECK_LE(begin + bytes, page_bytes);
+  auto held = get(file, offset / page_bytes, Use::kShare);
+  if (!held) return std::unexpected(held.error());
+  View view;
+  view.session_ = this;
+  view.set_ = held->set;
+  view.way_ = held->way;
+  view.bytes_ = {held->bytes + begin, bytes};
+  return view;
+}
+
+}  // namespace pagecache

@@ -1,0 +1,198 @@
+// Session: how one thread, or the tasks of one worker, read and write through a page cache.
+//
+// Calls look as if I/O blocked: a thread's does, a task's lets others of its worker run meanwhile. Of the bytes of one page a read or view
+// sees all of a write, or nothing; a call over several pages is as many such.
+//
+// What is written stays in memory until its page has to go, or sync(). Errors are one line of text with what could not be done where.
+// A page that cannot be written back stays, and is dirty: whoever needs its frame is told, and so is each sync().
+//
+// Thread contract: of the thread that opens it, or of the tasks of its worker. Files and cache are shared by all.
+#pragma once
+#include <cstring>
+#include <span>
+
+#include "base/single_writer.h"
+#include "pagecache/page_cache.h"
+#include "storage/buffer_pool.h"
+#include "task/channel.h"
+
+namespace pagecache {
+
+// What sessions have been asked for. Pages, each time one is used.
+struct SessionCounts {
+  uint64_t hits = 0;
+  uint64_t misses = 0;
+  uint64_t evictions = 0;
+  uint64_t reads = 0;       // pages read from devices
+  uint64_t writebacks = 0;  // pages written to devices
+  uint64_t waits = 0;       // for other calls
+};
+
+class Session;
+
+// Some bytes of a page, which stays where it is until the view ends. Nobody writes to the page meanwhile.
+class View {
+ public:
+  View() = default;
+  ~View() { reset(); }
+  View(View&& from) noexcept { *this = std::move(from); }
+  View& operator=(View&& from) noexcept {
+    std::swap(session_, from.session_);
+    std::swap(set_, from.set_);
+    std::swap(way_, from.way_);
+    std::swap(bytes_, from.bytes_);
+    return *this;
+  }
+
+  std::span<const std::byte> bytes() const { return bytes_; }
+  void reset();
+
+ private:
+  friend class Session;
+  Session* session_ = nullptr;
+  PageSet* set_ = nullptr;
+  Way* way_ = nullptr;
+  std::span<const std::byte> bytes_;
+};
+
+class Session {
+ public:
+  Session() = default;
+  ~Session() { close(); }
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  void open(PageCache& cache) { cache_ = &cache; }
+  // Of one that is not open: nothing. REQUIRES: its views have ended.
+  void close();
+
+  // All of the range, or an error. Pages that are not there are read together. Errors: EINVAL: the range is not within the file; those of
+  // I/O; EIO: the device has become shorter; EBUSY (CacheOptions::wait_ns_max).
+  base::Expected<void> read(File& file, uint64_t offset, std::span<std::byte> to);
+  // As read(). Of a page that is written as a whole nothing is read. After an error some pages of the range may be written.
+  base::Expected<void> write(File& file, uint64_t offset, std::span<const std::byte> from);
+  // Read, modify, write: change(bytes of a page, their offset in the file) for each page of the range, which nobody else sees meanwhile.
+  // It must not call this session. As write().
+  template <class Change>
+  base::Expected<void> update(File& file, uint64_t offset, uint64_t bytes, const Change& change);
+  // REQUIRES: the range is within one page. As read(). A view holds a frame: calls of anybody that need all frames of the set wait for it.
+  base::Expected<View> view(File& file, uint64_t offset, uint64_t bytes);
+
+  // What was written to the file before the call is on its device for good when this returns without an error. Errors: those of I/O. After a
+  // flush has failed each later one of the file fails, too.
+  base::Expected<void> sync(File& file);
+  // This session gives up what it needs to use the file, until it uses it again. REQUIRES: no call of it is under way.
+  void leave(const File& file);
+  // Syncs it, and takes it out of the cache; with an error it stays. REQUIRES: no views of it, and nobody uses it from now on. Errors: those
+  // of sync(); EBUSY: other sessions have used it, and neither left it nor been closed.
+  base::Expected<void> remove(File& file);
+
+  // Any thread.
+  SessionCounts counts() const;
+
+ private:
+  friend class View;
+  static constexpr uint32_t kBatchPages = 64;
+  static constexpr uint64_t kCopyBytes = 256 << 10;  // of pages that are written back together
+
+  enum class Use : uint8_t { kShare, kExclude, kOverwrite };
+  // A page that the caller holds, as it asked for.
+  struct Held {
+    PageSet* set = nullptr;
+    Way* way = nullptr;
+    std::byte* bytes = nullptr;
+  };
+  // One that it has claimed, or is cleaning.
+  struct Place {
+    PageSet* set = nullptr;
+    uint32_t index = 0;
+    uint64_t page = 0;
+  };
+  struct Part {
+    uint64_t page = 0;
+    uint64_t begin = 0;  // in the page
+    uint64_t bytes = 0;
+    uint64_t done = 0;  // of the range, before it
+  };
+  // Calls each(Part) for each page of a range, until one is not done.
+  template <class Each>
+  base::Expected<void> for_parts(uint64_t offset, uint64_t bytes, const Each& each);
+  base::Expected<void> check_range(const File& file, const char* what, uint64_t offset, uint64_t bytes) const;
+  base::Expected<task::Channel*> channel_of(const File& file);
+
+  bool take(PageSet& set, uint16_t tag, PageKey key, Use use, Held& held);
+  base::Expected<Held> get(File& file, uint64_t page, Use use);
+  base::Expected<void> drain(const File& file, const Held& held, uint64_t page);
+  base::Expected<Held> load(File& file, const Place& place, Use use);
+  PageCache::Claim claim(PageSet& set, uint16_t tag, PageKey key, uint32_t& index);
+  base::Expected<void> clean(PageSet& set, uint32_t index);
+  struct ReadBatch;
+  struct WriteBatch;
+  // Ends what claim or begin_clean began.
+  Held end_load(const Place& place, Use use);
+  void end_failed_load(const Place& place);
+  void unshare(PageSet& set, Way& way) {
+    way.unshare();
+    set.changed(cache_->layout_);
+  }
+  void written(const Held& held) {
+    held.way->written();
+    held.set->changed(cache_->layout_);
+  }
+
+  base::Expected<void> read_part(File& file, const Part& part, std::span<std::byte> to);
+  void copy_out(const Held& held, const Part& part, std::span<std::byte> to);
+  base::Expected<void> read_many(File& file, uint64_t offset, std::span<std::byte> to);
+  base::Expected<void> begin_read(File& file, const Part& part, ReadBatch& batch, std::span<std::byte> to);
+  base::Expected<void> end_reads(File& file, ReadBatch& batch, std::span<std::byte> to);
+  enum class Clean : uint8_t { kBegun, kIsClean, kBusy };
+  base::Expected<WriteBatch*> new_batch(const storage::Buffer& memory, const storage::Buffer& copies);
+  void add_copy(WriteBatch& batch, const Place& place);
+  void end_clean(const Place& place, bool is_clean);
+  Clean begin_clean(PageKey key, WriteBatch& batch);
+  base::Expected<void> wait_until_cleanable(const File& file, PageKey key, uint64_t deadline);
+  std::vector<PageKey> dirty_pages(const File& file);
+  base::Expected<void> write_back_all(File& file);
+  base::Expected<void> write_back(File& file, WriteBatch& batch);
+  uint64_t page_bytes_in(const File& file, uint64_t page) const;
+  static base::Error io_error(const File& file, const char* what, uint64_t offset, const storage::Io& io);
+  base::Error busy_error(const File& file, uint64_t page) const;
+
+  PageCache* cache_ = nullptr;
+  struct Channel {
+    const File* file = nullptr;
+    task::Channel channel;
+  };
+  std::vector<std::unique_ptr<Channel>> channels_;  // by the file's number - 1; opened when first used
+  storage::BufferPool pool_;
+  std::atomic<uint64_t> hits_{0}, misses_{0}, evictions_{0}, reads_{0}, writebacks_{0}, waits_{0};
+};
+
+template <class Each>
+base::Expected<void> Session::for_parts(uint64_t offset, uint64_t bytes, const Each& each) {
+  const uint64_t page_bytes = cache_->options_.page_bytes;
+  for (uint64_t done = 0; done < bytes;) {
+    const uint64_t at = offset + done, begin = at % page_bytes;
+    const Part part = {.page = at / page_bytes,
+                       .begin = begin,
+                       .bytes = std::min(page_bytes - begin, bytes - done),
+                       .done = done};
+    if (auto each_done = each(part); !each_done) return each_done;
+    done += part.bytes;
+  }
+  return {};
+}
+
+template <class Change>
+base::Expected<void> Session::update(File& file, uint64_t offset, uint64_t bytes, const Change& change) {
+  if (auto within = check_range(file, "update", offset, bytes); !within) return within;
+  return for_parts(offset, bytes, [&](const Part& part) -> base::Expected<void> {
+    auto held = get(file, part.page, Use::kExclude);
+    if (!held) return std::unexpected(held.error());
+    change(std::span(held->bytes + part.begin, part.bytes), offset + part.done);
+    written(*held);
+    return {};
+  });
+}
+
+}  // namespace pagecache

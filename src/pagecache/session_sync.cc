@@ -1,0 +1,207 @@
+// What leaves a cache: dirty pages that are written back, alone to make room or all of a file, and files that are taken out.
+//
+// A page is written from a copy, which is made while the page has a reader: whoever writes to it waits for the copy, not for the device. An
+// error marks the page dirty again.
+#include <algorithm>
+
+#include "base/check.h"
+#include "pagecache/session.h"
+#include "storage/piece_io.h"
+#include "sys/kernel.h"
+
+namespace pagecache {
+
+// Pages whose cleaning has begun, copied in the order of their places.
+struct Session::WriteBatch {
+  Place places[kBatchPages];
+  uint32_t count = 0;
+  uint32_t first[kBatchPages];  // place of each Io
+  storage::PieceIos<kBatchPages> ios;
+  std::span<std::byte> copies;
+};
+
+base::Expected<Session::WriteBatch*> Session::new_batch(const storage::Buffer& memory,
+                                                        const storage::Buffer& copies) {
+  if (memory.bytes().empty() || copies.bytes().empty())
+    return base::failure(ENOMEM, "page cache: no memory to write pages back");
+  WriteBatch* const batch = new (memory.bytes().data()) WriteBatch;
+  batch->copies = copies.bytes();
+  return batch;
+}
+
+// Makes a dirty page clean that nobody holds; if it is that no more, does nothing.
+base::Expected<void> Session::clean(PageSet& set, uint32_t index) {
+  const storage::Buffer memory(pool_, sizeof(WriteBatch)), copies(pool_, cache_->options_.page_bytes);
+  auto batch = new_batch(memory, copies);
+  if (!batch) return std::unexpected(batch.error());
+  Way& way = cache_->way(set, index);
+  PageKey key;
+  {
+    sys::LockGuard scope(set.lock());
+    key = way.key();
+    if (!way.begin_clean()) return {};
+  }
+  add_copy(**batch, {.set = &set, .index = index, .page = File::page_of(key)});
+  return write_back(cache_->file_of(key), **batch);
+}
+
+// REQUIRES: begin_clean() has made the caller a reader.
+void Session::add_copy(WriteBatch& batch, const Place& place) {
+  const uint64_t page_bytes = cache_->options_.page_bytes;
+  Way& way = cache_->way(*place.set, place.index);
+  memcpy(batch.copies.data() + batch.count * page_bytes, cache_->frame(way), page_bytes);
+  unshare(*place.set, way);
+  batch.places[batch.count++] = place;
+}
+
+// Pages that follow each other are one Io. The batch is empty afterwards.
+base::Expected<void> Session::write_back(File& file, WriteBatch& batch) {
+  const uint64_t page_bytes = cache_->options_.page_bytes;
+  const std::span places = std::span(batch.places).first(batch.count);
+  batch.count = 0;
+  batch.ios.clear();
+  for (uint32_t begin = 0, end = 0; begin < places.size(); begin = end) {
+    uint64_t bytes = 0;
+    do bytes += page_bytes_in(file, places[end].page);
+    while (++end < places.size() && places[end].page == places[end - 1].page + 1);
+    batch.first[batch.ios.size()] = begin;
+    batch.ios.add(storage::Operation::kWrite, places[begin].page * page_bytes,
+                  batch.copies.data() + begin * page_bytes, bytes);
+  }
+  auto channel = channel_of(file);
+  if (channel && batch.ios.size() != 0) (*channel)->run(batch.ios.all());
+  base::Expected<void> result;
+  if (!channel) result = std::unexpected(channel.error());
+  for (size_t i = 0; i < batch.ios.size(); ++i) {
+    const storage::Io& io = batch.ios[i];
+    if (channel && !io.whole() && result)
+      result = std::unexpected(io_error(file, "write", io.offset_bytes, io));
+    const size_t end = i + 1 < batch.ios.size() ? batch.first[i + 1] : places.size();
+    for (size_t at = batch.first[i]; at < end; ++at) end_clean(places[at], channel && io.whole());
+  }
+  return result;
+}
+
+void Session::end_clean(const Place& place, bool is_clean) {
+  Way& way = cache_->way(*place.set, place.index);
+  if (is_clean)
+    way.cleaned();
+  else
+    way.clean_failed();
+  if (is_clean) base::increase(writebacks_, uint64_t{1});
+  place.set->changed(cache_->layout_);
+}
+
+// Of a page that is dirty, or being cleaned, unless it is clean by now.
+Session::Clean Session::begin_clean(PageKey key, WriteBatch& batch) {
+  const uint64_t hash = PageCache::hash_of(key);
+  PageSet& set = cache_->set_of(hash);
+  uint32_t index = 0;
+  {
+    sys::LockGuard scope(set.lock());
+    index = cache_->find(set, PageSet::tag_of(hash), key);
+    if (index == cache::kNoWay) return Clean::kIsClean;
+    Way& way = cache_->way(set, index);
+    if (!way.begin_clean()) return way.is_dirty() || way.is_io() ? Clean::kBusy : Clean::kIsClean;
+  }
+  add_copy(batch, {.set = &set, .index = index, .page = File::page_of(key)});
+  return Clean::kBegun;
+}
+
+// Waits for whoever writes to it, or cleans it.
+base::Expected<void> Session::wait_until_cleanable(const File& file, PageKey key, uint64_t deadline) {
+  const uint64_t hash = PageCache::hash_of(key);
+  PageSet& set = cache_->set_of(hash);
+  base::increase(waits_, uint64_t{1});
+  set.lock().lock();
+  const uint32_t index = cache_->find(set, PageSet::tag_of(hash), key);
+  if (index == cache::kNoWay) {
+    set.lock().unlock();
+    return {};
+  }
+  const Way& way = cache_->way(set, index);
+  const auto is_busy = [&] {
+    return way.key() == key && (way.is_io() || (way.is_dirty() && way.is_exclusive()));
+  };
+  if (!set.wait(cache_->layout_, "a page that is being written", deadline, is_busy))
+    return std::unexpected(busy_error(file, File::page_of(key)));
+  return {};
+}
+
+// Pages of the file that were dirty, or being cleaned, when this was called, in the order of their places.
+std::vector<PageKey> Session::dirty_pages(const File& file) {
+  std::vector<PageKey> keys;
+  for (uint64_t i = 0; i < cache_->set_count_; ++i) {
+    PageSet& set = cache_->set_at(i);
+    sys::LockGuard scope(set.lock());
+    for (uint32_t w = 0; w < set.way_count(); ++w)
+      if (const Way& way = cache_->way(set, w); file.has(way.key()) && (way.is_dirty() || way.is_io()))
+        keys.push_back(way.key());
+  }
+  std::ranges::sort(keys);
+  return keys;
+}
+
+base::Expected<void> Session::write_back_all(File& file) {
+  const storage::Buffer memory(pool_, sizeof(WriteBatch)), copies(pool_, kCopyBytes);
+  auto made = new_batch(memory, copies);
+  if (!made) return std::unexpected(made.error());
+  WriteBatch& batch = **made;
+  const size_t most = std::min<size_t>(kBatchPages, kCopyBytes / cache_->options_.page_bytes);
+  base::Expected<void> result;
+  const auto end_batch = [&] {
+    if (auto done = write_back(file, batch); !done && result) result = done;
+  };
+  for (const PageKey key : dirty_pages(file)) {
+    const uint64_t deadline = sys::monotonic_ns() + cache_->options_.wait_ns_max;
+    while (begin_clean(key, batch) == Clean::kBusy) {
+      end_batch();  // who waits holds nothing that others may wait for
+      if (auto waited = wait_until_cleanable(file, key, deadline); !waited) return waited;
+    }
+    if (batch.count == most) end_batch();
+  }
+  end_batch();
+  return result;
+}
+
+base::Expected<void> Session::sync(File& file) {
+  if (auto written = write_back_all(file); !written) return written;
+  if (const int error = file.flush_error_.load(std::memory_order_relaxed); error != 0)
+    return base::failure(error, "page cache: a flush of ", file.device().name(),
+                         " has failed before: what it has kept of what was written is not known");
+  auto channel = channel_of(file);
+  if (!channel) return std::unexpected(channel.error());
+  storage::Io io;
+  io.operation = storage::Operation::kFlush;
+  (*channel)->run(io);
+  if (io.error == 0) return {};
+  file.flush_error_.store(io.error, std::memory_order_relaxed);
+  return base::failure(io.error, "page cache: cannot flush ", file.device().name(), ": ",
+                       base::error_name(io.error));
+}
+
+base::Expected<void> Session::remove(File& file) {
+  if (auto synced = sync(file); !synced) return synced;
+  leave(file);
+  if (const uint32_t others = file.session_count_.load(std::memory_order_relaxed); others != 0)
+    return base::failure(EBUSY, "page cache: ", file.device().name(), " is in use by ", others,
+                         " other sessions");
+  for (uint64_t i = 0; i < cache_->set_count_; ++i) {
+    PageSet& set = cache_->set_at(i);
+    sys::LockGuard scope(set.lock());
+    for (uint32_t w = 0; w < set.way_count(); ++w) {
+      Way& way = cache_->way(set, w);
+      if (!file.has(way.key())) continue;
+      // Others may look at it for a moment.
+      while (!way.evict()) {
+        CHECK(!way.is_dirty() && !way.is_loading() && !way.is_exclusive());
+        __builtin_ia32_pause();
+      }
+      cache_->forget(set, w);
+    }
+  }
+  cache_->drop(file);
+  return {};
+}
+
+}  // namespace pagecache

@@ -1,0 +1,57 @@
+// For tests: a small cache of a device in memory that fails when it is told to.
+#pragma once
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "pagecache/session.h"
+#include "storage/memory.h"
+#include "storage/piece_io.h"
+#include "storage/test_fail_device.h"
+
+namespace pagecache {
+
+using Failing = storage::FailDevice::Failing;
+
+inline std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
+
+// One that has so many frames, in as few sets as can be.
+inline CacheOptions with_frames(uint64_t frames, CacheOptions options = {}) {
+  const PageSet::Layout layout(options.policy);
+  uint64_t sets = 1;
+  while (sets * kWaysMost < frames) sets *= 2;
+  options.memory_bytes = frames * options.page_bytes + sets * layout.bytes;
+  return options;
+}
+
+class TestDevice {
+ public:
+  explicit TestDevice(uint64_t bytes)
+      : memory_(*storage::make_memory_device(bytes)), device(*new storage::FailDevice(memory_)) {}
+  ~TestDevice() { device.close(); }
+
+  // What is on the device, past the cache.
+  std::vector<std::byte> content() {
+    std::vector<std::byte> all(device.capacity_bytes());
+    // Aligned, as a device wants it.
+    storage::BufferPool pool;
+    const storage::Buffer buffer(pool, 4096);
+    storage::Queue* const queue = *device.open_queue(1);
+    for (size_t at = 0; at < all.size(); at += 4096) {
+      storage::PieceIo io(storage::Operation::kRead, at, buffer.bytes().data(), 4096);
+      queue->run(io);
+      CHECK(io.whole());
+      memcpy(all.data() + at, buffer.bytes().data(), 4096);
+    }
+    device.close_queue(queue);
+    return all;
+  }
+
+ private:
+  storage::Device* memory_;
+
+ public:
+  storage::FailDevice& device;
+};
+
+}  // namespace pagecache

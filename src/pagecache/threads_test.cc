@@ -1,0 +1,165 @@
+// Many threads over a cache that is much smaller than its file, whose device fails now and then.
+//
+// The file is cells of 64 bytes, each of one thread, which writes a number to it eight times, always a higher one. Of a cell that somebody
+// reads all numbers are the same, and none is lower than one that was seen there before.
+#include <array>
+#include <random>
+#include <thread>
+
+#include "pagecache/test_cache.h"
+
+namespace pagecache {
+namespace {
+
+constexpr uint64_t kPage = 4096;
+constexpr uint64_t kPages = 300;
+constexpr uint64_t kFileBytes = kPages * kPage;
+constexpr uint32_t kThreads = 8;
+#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
+constexpr int kRounds = 3000;
+#else
+constexpr int kRounds = 20000;
+#endif
+
+using Cell = std::array<uint64_t, 8>;
+constexpr uint64_t kCells = kFileBytes / sizeof(Cell);
+
+uint64_t number_of(const Cell& cell) {
+  EXPECT_TRUE(std::ranges::all_of(cell, [&](uint64_t number) { return number == cell[0]; }));
+  return cell[0];
+}
+
+class ThreadsTest : public testing::TestWithParam<std::tuple<cache::SetPolicy, bool>> {
+ protected:
+  void SetUp() override {
+    auto [policy, fails] = GetParam();
+    cache = *PageCache::open(with_frames(40, {.policy = policy}));
+    file = *cache->add(test.device);
+  }
+  void TearDown() override { cache->close(); }
+
+  // What one thread does, and the numbers of its own cells. A call that fails changes nothing of one page.
+  struct Work {
+    std::vector<uint64_t> own = std::vector<uint64_t>(kCells, 0);
+    uint64_t failed = 0;
+  };
+  void work(uint32_t self, Work& work) {
+    Session session;
+    session.open(*cache);
+    std::mt19937_64 random(self);
+    std::vector<uint64_t> seen(kCells, 0);
+    std::vector<Cell> cells;
+    for (int round = 1; round <= kRounds; ++round) {
+      const uint64_t at = random() % kCells, own = at / kThreads * kThreads + self;
+      switch (random() % 8) {
+        case 0:
+        case 1: {  // a range of pages
+          const uint64_t count = std::min<uint64_t>(random() % 8 == 0 ? 64 * 20 : 8, kCells - at);
+          cells.resize(count);
+          if (!session.read(*file, at * sizeof(Cell), std::as_writable_bytes(std::span(cells)))) {
+            ++work.failed;
+            break;
+          }
+          for (uint64_t i = 0; i < count; ++i) see(seen[at + i], cells[i]);
+          break;
+        }
+        case 2: {
+          auto view = session.view(*file, at * sizeof(Cell), sizeof(Cell));
+          if (!view) {
+            ++work.failed;
+            break;
+          }
+          Cell cell;
+          memcpy(cell.data(), view->bytes().data(), sizeof cell);
+          see(seen[at], cell);
+          break;
+        }
+        case 3: {
+          if (own >= kCells) break;
+          Cell now = {};
+          const auto change = [&](std::span<std::byte> bytes, uint64_t) {
+            Cell before;
+            memcpy(before.data(), bytes.data(), sizeof before);
+            EXPECT_EQ(number_of(before), work.own[own]);
+            now.fill(static_cast<uint64_t>(round));
+            memcpy(bytes.data(), now.data(), sizeof now);
+          };
+          // It fails before the change, if at all.
+          if (session.update(*file, own * sizeof(Cell), sizeof(Cell), change))
+            work.own[own] = static_cast<uint64_t>(round);
+          else
+            ++work.failed;
+          break;
+        }
+        case 4:
+          if (random() % 64 == 0 && !session.sync(*file)) ++work.failed;
+          break;
+        default: {
+          if (own >= kCells) break;
+          Cell cell;
+          cell.fill(static_cast<uint64_t>(round));
+          if (session.write(*file, own * sizeof(Cell), std::as_bytes(std::span(cell))))
+            work.own[own] = static_cast<uint64_t>(round);
+          else
+            ++work.failed;
+        }
+      }
+    }
+    session.close();
+  }
+  static void settle(Work& work, uint64_t cell, uint64_t number) { work.own[cell] = number; }
+  static void check_own(const Work& work, uint64_t cell, uint64_t number) {
+    EXPECT_EQ(number, work.own[cell]);
+  }
+  static void see(uint64_t& seen, const Cell& cell) {
+    const uint64_t number = number_of(cell);
+    EXPECT_GE(number, seen);
+    seen = number;
+  }
+
+  TestDevice test{kFileBytes};
+  PageCache* cache = nullptr;
+  File* file = nullptr;
+};
+
+TEST_P(ThreadsTest, NobodySeesHalfAWriteOrAnOldOne) {
+  const bool fails = std::get<1>(GetParam());
+  if (fails) test.device.fail(Failing::kReads, EIO, 50);
+  std::vector<Work> works(kThreads);
+  std::vector<std::thread> threads;
+  for (uint32_t i = 0; i < kThreads; ++i) threads.emplace_back([this, i, &works] { work(i, works[i]); });
+  if (fails) {
+    for (int i = 0; i < 20; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      test.device.fail(i % 2 == 0 ? Failing::kWrites : Failing::kReads, EIO, 20);
+    }
+    test.device.fail(Failing::kNothing, 0);
+  }
+  for (std::thread& thread : threads) thread.join();
+  Session session;
+  session.open(*cache);
+  auto removed = session.remove(*file);
+  ASSERT_TRUE(removed) << removed.error().message;
+  session.close();
+  const std::vector<std::byte> content = test.content();
+  uint64_t failed = 0, written = 0;
+  for (uint64_t i = 0; i < kCells; ++i) {
+    Cell cell;
+    memcpy(cell.data(), content.data() + i * sizeof cell, sizeof cell);
+    ASSERT_EQ(number_of(cell), works[i % kThreads].own[i]) << "cell " << i;
+    written += cell[0] != 0;
+  }
+  for (const Work& work : works) failed += work.failed;
+  EXPECT_GT(written, kCells / 4);
+  EXPECT_EQ(failed > 0, fails);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ThreadsTest,
+                         testing::Combine(testing::ValuesIn(cache::kSetPolicies), testing::Bool()),
+                         [](const auto& parameter) {
+                           return std::string(cache::name_of(std::get<0>(parameter.param))) +
+                                  (std::get<1>(parameter.param) ? "_fails" : "");
+                         });
+
+}  // namespace
+}  // namespace pagecache
