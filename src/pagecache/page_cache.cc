@@ -32,6 +32,11 @@ base::Expected<PageCache*> PageCache::open(const CacheOptions& options) {
   return cache.release();
 }
 
+PageCache::PageCache(const CacheOptions& options)
+    : options_(options),
+      layout_(options.policy),
+      page_shift_(static_cast<unsigned>(std::countr_zero(options.page_bytes))) {}
+
 base::Expected<void> PageCache::map() {
   const uint64_t least = layout_.bytes + kWaysMost * uint64_t{options_.page_bytes};
   if (options_.memory_bytes < least)

@@ -70,6 +70,7 @@ class PageCache {
   base::Expected<File*> add(storage::Device& device);
 
   const CacheOptions& options() const { return options_; }
+  uint64_t page_bytes() const { return uint64_t{1} << page_shift_; }
   uint64_t frame_count() const { return frame_count_; }
   uint64_t set_count() const { return set_count_; }
 
@@ -82,7 +83,8 @@ class PageCache {
     kHeld,       // all pages are in use
   };
 
-  explicit PageCache(const CacheOptions& options) : options_(options), layout_(options.policy) {}
+  // REQUIRES: the options have been checked.
+  explicit PageCache(const CacheOptions& options);
   base::Expected<void> map();
   void share_frames_out();
 
@@ -90,7 +92,7 @@ class PageCache {
   PageSet& set_at(uint64_t index) { return *reinterpret_cast<PageSet*>(sets_ + index * layout_.bytes); }
   PageSet& set_of(uint64_t hash) { return set_at(hash & (set_count_ - 1)); }
   Way& way(PageSet& set, uint32_t index) { return set.way(layout_, index); }
-  std::byte* frame(const Way& way) const { return frames_ + uint64_t{way.frame()} * options_.page_bytes; }
+  std::byte* frame(const Way& way) const { return frames_ + (uint64_t{way.frame()} << page_shift_); }
 
   // REQUIRES: it is in use. Any thread.
   File& file_of(PageKey key);
@@ -106,6 +108,7 @@ class PageCache {
 
   const CacheOptions options_;
   const PageSet::Layout layout_;
+  const unsigned page_shift_;
   uint64_t frame_count_ = 0;
   uint64_t set_count_ = 0;  // a power of two
   std::byte* frames_ = nullptr;

@@ -60,16 +60,15 @@ void Session::leave(const File& file) {
   file.session_count_.fetch_sub(1, std::memory_order_relaxed);
 }
 
-base::Expected<void> Session::check_range(const File& file, const char* what, uint64_t offset,
-                                          uint64_t bytes) const {
-  if (offset <= file.bytes() && bytes <= file.bytes() - offset) return {};
+std::unexpected<base::Error> Session::range_error(const File& file, const char* what, uint64_t offset,
+                                                  uint64_t bytes) {
   return base::failure(EINVAL, "page cache: cannot ", what, " ", bytes, " bytes at offset ", offset, ": ",
                        file.device().name(), " has ", file.bytes(), " bytes");
 }
 
 // All but the last page of a file are whole.
 uint64_t Session::page_bytes_in(const File& file, uint64_t page) const {
-  const uint64_t page_bytes = cache_->options_.page_bytes;
+  const uint64_t page_bytes = cache_->page_bytes();
   return std::min(page_bytes, file.bytes() - page * page_bytes);
 }
 
@@ -173,7 +172,7 @@ PageCache::Claim Session::claim(PageSet& set, uint16_t tag, PageKey key, uint32_
 
 base::Expected<Session::Held> Session::load(File& file, const Place& place, Use use) {
   if (use == Use::kOverwrite) return end_load(place, use);
-  const uint64_t offset = place.page * cache_->options_.page_bytes;
+  const uint64_t offset = place.page * cache_->page_bytes();
   storage::PieceIo io(storage::Operation::kRead, offset, cache_->frame(cache_->way(*place.set, place.index)),
                       page_bytes_in(file, place.page));
   auto channel = channel_of(file);
@@ -211,11 +210,20 @@ void Session::end_failed_load(const Place& place) {
 
 // --- calls ---
 
+// A range within one page that is there is most of what is asked for.
 base::Expected<void> Session::read(File& file, uint64_t offset, std::span<std::byte> to) {
-  if (auto within = check_range(file, "read", offset, to.size()); !within) return within;
-  const uint64_t page_bytes = cache_->options_.page_bytes;
-  if (offset % page_bytes + to.size() > page_bytes) return read_many(file, offset, to);
-  return for_parts(offset, to.size(), [&](const Part& part) { return read_part(file, part, to); });
+  if (!is_within(file, offset, to.size())) return range_error(file, "read", offset, to.size());
+  if (to.empty()) return {};
+  const uint64_t page_bytes = cache_->page_bytes(), begin = offset & (page_bytes - 1);
+  if (begin + to.size() > page_bytes) return read_many(file, offset, to);
+  const Part part = {.page = offset >> cache_->page_shift_, .begin = begin, .bytes = to.size(), .done = 0};
+  const PageKey key = file.key(part.page);
+  const uint64_t hash = PageCache::hash_of(key);
+  Held held;
+  if (!take(cache_->set_of(hash), PageSet::tag_of(hash), key, Use::kShare, held))
+    return read_part(file, part, to);
+  copy_out(held, part, to);
+  return {};
 }
 
 base::Expected<void> Session::read_part(File& file, const Part& part, std::span<std::byte> to) {
@@ -292,7 +300,7 @@ base::Expected<void> Session::end_reads(File& file, ReadBatch& batch, std::span<
   }
   batch.ios.clear();
   for (const auto& [part, place] : claimed)
-    batch.ios.add(storage::Operation::kRead, place.page * cache_->options_.page_bytes,
+    batch.ios.add(storage::Operation::kRead, place.page * cache_->page_bytes(),
                   cache_->frame(cache_->way(*place.set, place.index)), page_bytes_in(file, place.page));
   if (batch.ios.size() != 0) (*channel)->run(batch.ios.all());
   base::Expected<void> result;
@@ -311,7 +319,7 @@ base::Expected<void> Session::end_reads(File& file, ReadBatch& batch, std::span<
 }
 
 base::Expected<void> Session::write(File& file, uint64_t offset, std::span<const std::byte> from) {
-  if (auto within = check_range(file, "write", offset, from.size()); !within) return within;
+  if (!is_within(file, offset, from.size())) return range_error(file, "write", offset, from.size());
   return for_parts(offset, from.size(), [&](const Part& part) -> base::Expected<void> {
     const bool is_whole = part.bytes == page_bytes_in(file, part.page);
     auto held = get(file, part.page, is_whole ? Use::kOverwrite : Use::kExclude);
@@ -323,10 +331,11 @@ base::Expected<void> Session::write(File& file, uint64_t offset, std::span<const
 }
 
 base::Expected<View> Session::view(File& file, uint64_t offset, uint64_t bytes) {
-  if (auto within = check_range(file, "view", offset, bytes); !within) return std::unexpected(within.error());
-  const uint64_t page_bytes = cache_->options_.page_bytes, begin = offset % page_bytes;
+  if (!is_within(file, offset, bytes)) return range_error(file, "view", offset, bytes);
+  const uint64_t page_bytes = cache_->page_bytes(), begin = (offset & (page_bytes - 1));
   CHECK_LE(begin + bytes, page_bytes);
-  auto held = get(file, offset / page_bytes, Use::kShare);
+  if (bytes == 0) return View();
+  auto held = get(file, offset >> cache_->page_shift_, Use::kShare);
   if (!held) return std::unexpected(held.error());
   View view;
   view.session_ = this;

@@ -117,7 +117,11 @@ class Session {
   // Calls each(Part) for each page of a range, until one is not done.
   template <class Each>
   base::Expected<void> for_parts(uint64_t offset, uint64_t bytes, const Each& each);
-  base::Expected<void> check_range(const File& file, const char* what, uint64_t offset, uint64_t bytes) const;
+  static bool is_within(const File& file, uint64_t offset, uint64_t bytes) {
+    return offset <= file.bytes() && bytes <= file.bytes() - offset;
+  }
+  static std::unexpected<base::Error> range_error(const File& file, const char* what, uint64_t offset,
+                                                  uint64_t bytes);
   base::Expected<task::Channel*> channel_of(const File& file);
 
   bool take(PageSet& set, uint16_t tag, PageKey key, Use use, Held& held);
@@ -170,10 +174,10 @@ class Session {
 
 template <class Each>
 base::Expected<void> Session::for_parts(uint64_t offset, uint64_t bytes, const Each& each) {
-  const uint64_t page_bytes = cache_->options_.page_bytes;
+  const uint64_t page_bytes = cache_->page_bytes();
   for (uint64_t done = 0; done < bytes;) {
-    const uint64_t at = offset + done, begin = at % page_bytes;
-    const Part part = {.page = at / page_bytes,
+    const uint64_t at = offset + done, begin = at & (page_bytes - 1);
+    const Part part = {.page = at >> cache_->page_shift_,
                        .begin = begin,
                        .bytes = std::min(page_bytes - begin, bytes - done),
                        .done = done};
@@ -185,7 +189,7 @@ base::Expected<void> Session::for_parts(uint64_t offset, uint64_t bytes, const E
 
 template <class Change>
 base::Expected<void> Session::update(File& file, uint64_t offset, uint64_t bytes, const Change& change) {
-  if (auto within = check_range(file, "update", offset, bytes); !within) return within;
+  if (!is_within(file, offset, bytes)) return range_error(file, "update", offset, bytes);
   return for_parts(offset, bytes, [&](const Part& part) -> base::Expected<void> {
     auto held = get(file, part.page, Use::kExclude);
     if (!held) return std::unexpected(held.error());

@@ -31,7 +31,7 @@ base::Expected<Session::WriteBatch*> Session::new_batch(const storage::Buffer& m
 
 // Makes a dirty page clean that nobody holds; if it is that no more, does nothing.
 base::Expected<void> Session::clean(PageSet& set, uint32_t index) {
-  const storage::Buffer memory(pool_, sizeof(WriteBatch)), copies(pool_, cache_->options_.page_bytes);
+  const storage::Buffer memory(pool_, sizeof(WriteBatch)), copies(pool_, cache_->page_bytes());
   auto batch = new_batch(memory, copies);
   if (!batch) return std::unexpected(batch.error());
   Way& way = cache_->way(set, index);
@@ -47,7 +47,7 @@ base::Expected<void> Session::clean(PageSet& set, uint32_t index) {
 
 // REQUIRES: begin_clean() has made the caller a reader.
 void Session::add_copy(WriteBatch& batch, const Place& place) {
-  const uint64_t page_bytes = cache_->options_.page_bytes;
+  const uint64_t page_bytes = cache_->page_bytes();
   Way& way = cache_->way(*place.set, place.index);
   memcpy(batch.copies.data() + batch.count * page_bytes, cache_->frame(way), page_bytes);
   unshare(*place.set, way);
@@ -56,7 +56,7 @@ void Session::add_copy(WriteBatch& batch, const Place& place) {
 
 // Pages that follow each other are one Io. The batch is empty afterwards.
 base::Expected<void> Session::write_back(File& file, WriteBatch& batch) {
-  const uint64_t page_bytes = cache_->options_.page_bytes;
+  const uint64_t page_bytes = cache_->page_bytes();
   const std::span places = std::span(batch.places).first(batch.count);
   batch.count = 0;
   batch.ios.clear();
@@ -147,7 +147,7 @@ base::Expected<void> Session::write_back_all(File& file) {
   auto made = new_batch(memory, copies);
   if (!made) return std::unexpected(made.error());
   WriteBatch& batch = **made;
-  const size_t most = std::min<size_t>(kBatchPages, kCopyBytes / cache_->options_.page_bytes);
+  const size_t most = std::min<size_t>(kBatchPages, kCopyBytes / cache_->page_bytes());
   base::Expected<void> result;
   const auto end_batch = [&] {
     if (auto done = write_back(file, batch); !done && result) result = done;
