@@ -149,6 +149,9 @@ TEST(WayTest, DirtyPagesStayUntilTheyAreClean) {
   way.written();
   EXPECT_FALSE(way.evict());
   EXPECT_TRUE(way.is_cleanable());
+  EXPECT_TRUE(way.try_exclude(kKey));
+  EXPECT_FALSE(way.begin_clean());
+  way.unexclude();
   EXPECT_TRUE(way.begin_clean());
   EXPECT_FALSE(way.is_dirty());
   EXPECT_FALSE(way.begin_clean());

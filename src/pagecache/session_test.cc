@@ -107,6 +107,26 @@ TEST_F(SessionTest, RangesEndWithTheFile) {
   EXPECT_FALSE(session.update(*file, ~uint64_t{0} - 1, 5, [](std::span<std::byte>, uint64_t) { FAIL(); }));
 }
 
+TEST_F(SessionTest, TheLastPageMayBeShorter) {
+  TestDevice odd(5 * kPage);
+  PageCache* const large = *PageCache::open(with_frames(16, {.page_bytes = 2 * kPage}));
+  File* const odd_file = *large->add(odd.device);
+  Session own;
+  own.open(*large);
+  const std::string all(5 * kPage, 'o');
+  ASSERT_TRUE(own.write(*odd_file, 0, bytes_of(all)));
+  EXPECT_EQ(own.counts().reads, 0u);
+  ASSERT_TRUE(own.remove(*odd_file));
+  EXPECT_TRUE(std::ranges::equal(odd.content(), bytes_of(all)));
+  File* const again = *large->add(odd.device);
+  std::vector<std::byte> got(5 * kPage);
+  ASSERT_TRUE(own.read(*again, 0, got));
+  EXPECT_TRUE(std::ranges::equal(got, bytes_of(all)));
+  EXPECT_FALSE(own.read(*again, 5 * kPage, std::span(got).first(1)));
+  own.close();
+  large->close();
+}
+
 TEST_F(SessionTest, UpdatesSeeWhatIsThere) {
   EXPECT_EQ(write(2 * kPage - 4, "abcdefgh"), "");
   std::vector<uint64_t> offsets;
