@@ -3,6 +3,7 @@
 // Whoever waits appends its CallWaiter to a list, under the list's lock, gives the lock back and calls wait(). Whoever makes happen
 // what it waits for takes it out, under the lock, and calls wake(), once; the CallWaiter may be gone from then on.
 #pragma once
+#include "base/check.h"
 #include "sys/lock.h"
 #include "task/choice.h"
 #include "task/waiting.h"
@@ -50,13 +51,14 @@ class CallWaiter : public Waiting {
   bool abandon() override { return false; }
 
  protected:
-  ~CallWaiter() = default;
+  ~CallWaiter() { CHECK(!is_listed_); }
 
  private:
   friend class CallWaiters;
   Task* task_;
   const char* what_;
   std::atomic<uint32_t> woken_{0};
+  bool is_listed_ = false;
   CallWaiter* next_ = nullptr;
 };
 
@@ -65,6 +67,7 @@ class CallWaiters {
  public:
   bool empty() const { return first_ == nullptr; }
   void append(CallWaiter& waiter) {
+    waiter.is_listed_ = true;
     waiter.next_ = nullptr;
     (first_ == nullptr ? first_ : last_->next_) = &waiter;
     last_ = &waiter;
@@ -82,6 +85,7 @@ class CallWaiters {
   CallWaiter& take_first() {
     CallWaiter& first = *first_;
     first_ = first.next_;
+    first.is_listed_ = false;
     return first;
   }
   // For who wakes them without the lock.
@@ -97,6 +101,7 @@ class CallWaiters {
       if (at != &waiter) continue;
       (before == nullptr ? first_ : before->next_) = at->next_;
       if (last_ == at) last_ = before;
+      waiter.is_listed_ = false;
       return true;
     }
     return false;

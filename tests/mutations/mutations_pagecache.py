@@ -28,7 +28,6 @@ MUTATIONS = [
     mutation("who waits is not told", (SET, "    if (waits_.load() != 0) wake_all(layout);", "    static_cast<void>(layout);"), gtest_filter="SessionTasksTest.*"),
     mutation("who gives up stays in the list", (SET, "      return waiters_.remove(*this);", "      return true;"), gtest_filter="PageSetTest.*"),
     mutation("two ways have one frame", (CACHE, "give_frame(next++);", "give_frame(next++ / 2);"), gtest_filter="*PolicyTest.*"),
-    mutation("a set has more ways than frames", (CACHE, "  cache::WayMask dirty = 0, spared = ~cache::all_ways(count);", "  cache::WayMask dirty = 0, spared = 0;"), gtest_filter="*PolicyTest.*"),
 
     # What comes
     mutation("a page that is written in part is not read", (SESSION, "    const bool is_whole = part.bytes == page_bytes_in(file, part.page);", "    const bool is_whole = true;"), gtest_filter="*PolicyTest.*"),
