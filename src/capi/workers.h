@@ -6,8 +6,8 @@
 // Invariants
 //  1 a lane is one worker of the scheduler, with a session that its tasks share
 //  2 requests of a key go to one lane, and its tasks take them in the order in which they came; from there to the key's lock, which
-//    is fair (kv/key_locks.h), a task does not wait. So changes of a key are made in the order in which one thread submits them, but for large values, whose
-//    pieces are written before
+//    is fair (kv/key_locks.h), a task does not wait: who has the lock waits for room. So changes of a key are made in the order in which
+//    one thread submits them, but for large values, whose pieces are written before
 //  3 a permit of a lane's semaphore is a request in its list, or, when it is being closed, a task that is to end
 #pragma once
 #include "capi/request.h"

@@ -172,6 +172,23 @@ TEST_F(FaultTest, ReadsThatFail) {
   expect_good();
 }
 
+// The key's record cannot be looked at: nothing is written in its place, and what is written of a large value first is not kept.
+TEST_F(FaultTest, PiecesOfAValueThatIsNotPutAreGivenBack) {
+  work(300);
+  ASSERT_TRUE(session.put("key", bytes_of("short"), {}));
+  const std::string large(700 << 10, 'l');
+  const uint64_t before = store->counts().log.live_bytes;
+  device->fail(Failing::kReads, EIO, 1, 1);
+  auto put = session.put("key", bytes_of(large), {.when = When::kIfAbsent});
+  ASSERT_FALSE(put);
+  ASSERT_EQ(put.error().number, EBADMSG);
+  // The collector takes them out of the index.
+  for (int tries = 0; store->counts().log.live_bytes != before && tries < 20'000; ++tries)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_EQ(store->counts().log.live_bytes, before);
+  expect_good();
+}
+
 // What the collector cannot read once it reads again.
 TEST_F(FaultTest, AReadThatFailsOnceCostsNothing) {
   int failed = 0;

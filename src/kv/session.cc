@@ -227,22 +227,17 @@ base::Expected<Changed> Session::remove(std::string_view key, When when, uint64_
                  .options = {.when = when, .version = version}});
 }
 
-base::Expected<Changed> Session::change(const New& next) {
+// `has_room`: the record, or part of it, may be on the medium, also after an error.
+base::Expected<Changed> Session::change(const New& next, bool* has_room) {
   using Outcome = Changed::Outcome;
   if (auto checked = check_key(next.key); !checked) return std::unexpected(checked.error());
   const KeyHash hash = hash_key(store_->identity_.secret, next.key);
   const bool is_remove = next.kind == RecordKind::kTombstone;
   const When when = next.options.when;
   Log::Request request = request_for(next);
-  // What writes in any case waits for its grant before others wait for its key.
-  if (!is_remove && when == When::kAlways && !store_->log_.wait_for_grant(request))
-    return std::unexpected(store_->tell_failure());
   const bool replaces = next.kind == RecordKind::kValue && when == When::kAlways;
   KeyLocks::Hold hold(store_->key_locks_, hash.low, next.key, replaces);
-  if (hold.is_superseded()) {
-    store_->log_.return_grant(request);
-    return Changed{Outcome::kDone, hold.version()};
-  }
+  if (hold.is_superseded()) return Changed{Outcome::kDone, hold.version()};
   hold.number_superseded([&] { return store_->log_.next_sequence(); });
   Current current;
   if (is_remove || when != When::kAlways) {
@@ -256,7 +251,10 @@ base::Expected<Changed> Session::change(const New& next) {
       return Changed{Outcome::kVersion, current.version};
   }
   Written written;
+  // Who waits for its grant has its key: changes of a key are made in the order in which they came.
+  if (!store_->log_.wait_for_grant(request)) return std::unexpected(store_->tell_failure());
   auto wrote = write(hash, next, request, current, written);
+  if (has_room != nullptr) *has_room = written.change.has_value();
   if (!wrote) return std::unexpected(wrote.error());
   auto installed = install(hash, next, current, written);
   store_->log_.finish(written.extent, installed.has_value());

@@ -72,7 +72,7 @@ class Snapshot {
   Store* store_ = nullptr;
   Snapshots::Member member_;
   std::vector<Location> found_;  // by a step of the scan
-  storage::Buffer memory_;                // the group's
+  storage::Buffer memory_;       // the group's
   Group* group_ = nullptr;
 };
 

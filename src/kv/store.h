@@ -270,7 +270,7 @@ class Session {
   base::Expected<Found> do_get(std::string_view key);
   base::Expected<Changed> do_put(std::string_view key, Bytes value, const PutOptions& options);
   void count_found(std::string_view key, const base::Expected<Found>& found);
-  base::Expected<Changed> change(const New& next);
+  base::Expected<Changed> change(const New& next, bool* has_room = nullptr);
   base::Expected<Match> read(const Location& location, std::string_view key, About about, bool whole,
                              storage::Buffer& memory, Record& record);
   std::span<std::byte> room_for(const Location& location, size_t key_bytes, bool whole,

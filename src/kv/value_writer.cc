@@ -30,7 +30,7 @@ PieceKey ValueWriter::piece_key() const {
 
 base::Expected<void> ValueWriter::write_piece() {
   Store& store = *session_->store_;
-  if (number_ == 0) {
+  if (pieces_.of.sequence == 0) {
     pieces_.of.sequence = store.log_.next_sequence();
     store.large_values_.begin_write(pieces_);
   }
@@ -85,23 +85,26 @@ base::Expected<Changed> ValueWriter::do_commit(const PutOptions& options) {
     if (auto written = write_piece(); !written) return std::unexpected(written.error());
   // A head whose pieces a power cut has taken would hide the value that was there before.
   if (auto flushed = session.flush(); !flushed) return std::unexpected(flushed.error());
+  bool has_room = false;
   auto done = session.change({.kind = RecordKind::kHead,
                               .key = key_,
                               .value = std::as_bytes(std::span(&pieces_.of, 1)),
-                              .options = options});
+                              .options = options},
+                             &has_room);
   const bool is_done = done && done->outcome == Changed::Outcome::kDone;
   if (is_done) session.store_->large_values_.end_write(pieces_);
   // A head of which it is not known whether it is on the medium may be found there after a crash: its pieces stay.
-  if (is_done || (!done && done.error().number != ENOSPC)) number_ = 0;
+  if (is_done || (!done && has_room)) {
+    pieces_.of.sequence = 0;
+    number_ = 0;
+  }
   abandon();
   return done;
 }
 
 void ValueWriter::abandon() {
-  if (session_ != nullptr && number_ > 0) {
-    session_->store_->large_values_.end_write(pieces_);
-    session_->store_->remove_pieces(pieces_);
-  }
+  if (session_ != nullptr && pieces_.of.sequence != 0) session_->store_->large_values_.end_write(pieces_);
+  if (session_ != nullptr && number_ > 0) session_->store_->remove_pieces(pieces_);
   key_memory_.reset();
   memory_.reset();
   session_ = nullptr;

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <random>
 #include <string>
 #include <thread>
 #include <vector>
@@ -12,11 +13,17 @@ namespace {
 
 iovec piece_of(const std::string& text) { return {const_cast<char*>(text.data()), text.size()}; }
 
+spillway_kv_open_options fast_options() {
+  spillway_kv_open_options options = {};
+  options.struct_bytes = sizeof options;
+  options.durability = SPILLWAY_KV_NONE;
+  return options;
+}
+
 class ThreadsTest : public testing::Test {
  protected:
   void SetUp() override {
-    const spillway_kv_open_options options = {
-        .struct_bytes = sizeof options, .durability = SPILLWAY_KV_NONE, .batch_ms = 0, .read_only = 0};
+    const spillway_kv_open_options options = fast_options();
     ASSERT_EQ(spillway_kv_open_memory(256 << 20, &options, &store), SPILLWAY_KV_OK);
   }
   void TearDown() override {
@@ -135,6 +142,45 @@ TEST_F(ThreadsTest, BatchesAtTheSameTime) {
     }
     EXPECT_EQ(spillway_kv_session_close(own), SPILLWAY_KV_OK);
   });
+}
+
+// A store that is nearly full makes puts wait for what collection gains: those of the same key that come later, of whatever kind, wait too.
+TEST_F(ThreadsTest, PacedChangesOfAKeyKeepTheirOrder) {
+  EXPECT_EQ(spillway_kv_close(store), SPILLWAY_KV_OK);
+  const spillway_kv_open_options options = fast_options();
+  ASSERT_EQ(spillway_kv_open_memory(64 << 20, &options, &store), SPILLWAY_KV_OK);
+  spillway_kv_session* const own = session();
+  constexpr int kOld = 5500, kChanges = 240, kRounds = 40;
+  const std::string text(8000, 'v');
+  for (int i = 0; i < kOld; ++i) put(own, "old" + std::to_string(i), text);
+  std::minstd_rand random(1);
+  iovec value = piece_of(text);
+  int64_t there = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    std::vector<std::string> keys;
+    std::vector<spillway_kv_change> changes(kChanges);
+    for (int i = 0; i < kChanges; ++i) {
+      const bool is_pair = i % 12 >= 8;  // a put, and then a remove
+      keys.push_back(is_pair ? "pair" + std::to_string(i / 2) : "old" + std::to_string(random() % kOld));
+      changes[i].struct_bytes = sizeof changes[i];
+      changes[i].is_remove = is_pair && i % 2 == 1;
+      changes[i].value = &value;
+      changes[i].value_count = changes[i].is_remove ? 0 : 1;
+    }
+    for (int i = 0; i < kChanges; ++i) {
+      changes[i].key = keys[i].data();
+      changes[i].key_bytes = keys[i].size();
+    }
+    spillway_kv_change_many(own, changes.data(), kChanges);
+    for (int i = 0; i < kChanges; ++i) {
+      if (!changes[i].is_remove || changes[i - 1].status != SPILLWAY_KV_OK) continue;
+      EXPECT_EQ(changes[i].status, SPILLWAY_KV_OK);
+      there +=
+          spillway_kv_get(own, keys[i].data(), keys[i].size(), nullptr, 0, nullptr) != SPILLWAY_KV_ABSENT;
+    }
+  }
+  EXPECT_EQ(there, 0);
+  EXPECT_EQ(spillway_kv_session_close(own), SPILLWAY_KV_OK);
 }
 
 // Threads submit to one queue, others poll: each request ends once, and changes of a key are made in their order.

@@ -63,10 +63,10 @@ MUTATIONS = [
     mutation("who gets a grant does not use it up", (LOG_ROOM, "    granted_grains_.fetch_sub(call.grains, std::memory_order_relaxed);\n", ""), gtest_filter="LogPaceTest.AGrant*"),
     mutation("who comes last is granted first", (CALL_WAITER, "    (first_ == nullptr ? first_ : last_->next_) = &waiter;\n    last_ = &waiter;", "    waiter.next_ = first_;\n    last_ = first_ == nullptr ? &waiter : last_;\n    first_ = &waiter;"), gtest_filter="LogPaceTest.AGrant*"),
     mutation("what nobody has asked for is kept", (LOG_ROOM, "std::memory_order_relaxed) > most)", "std::memory_order_relaxed) > 100 * most)"), gtest_filter="LogPaceTest.WhatNobody*"),
+    mutation("who waits for its grant is overtaken by calls of its key", (SESSION, "  Log::Request request = request_for(next);\n", "  Log::Request request = request_for(next);\n  if (!is_remove && when == When::kAlways && !store_->log_.wait_for_grant(request))\n    return std::unexpected(store_->tell_failure());\n"), test="capi_threads_test", gtest_filter="*Paced*"),
+    mutation("pieces stay of a head that was never written", ("src/kv/value_writer.cc", "  if (is_done || (!done && has_room)) {", "  if (is_done || !done) {"), gtest_filter="FaultTest.PiecesOf*"),
     mutation("pace has no end", (LOG_ROOM, "    if (free >= free_high_) paced = end_pace();\n", ""), gtest_filter="LogPaceTest.PaceEnds*"),
-    mutation("grant that is given back is lost", (LOG_ROOM, "    admitted = admit_paced(request.grains);\n", ""), gtest_filter="LogPaceTest.WhatIsGivenBack*"),
     mutation("the collector waits for what only it gives", (LOG_ROOM, "      if (request.stream == relocation_stream() && available() == 0) return false;\n", ""), gtest_filter="LogTest.TheCollectorDoesNotWait*"),
-    mutation("what was not granted is given back", (LOG_ROOM, "  if (!request.is_granted) return;\n", ""), gtest_filter="LogPaceTest.WhatIsGivenBack*"),
     mutation("pace ends for a failed log only", (LOG_ROOM, "    paced = end_pace();\n    const bool has_room", "    const bool has_room"), gtest_filter="LogPaceTest.WhatNobody*"),
 
     # Which segment is next

@@ -111,11 +111,9 @@ class Log {
     uint64_t expiry = 0;      // of a value, or 0
     bool is_granted = false;  // the log's: it has its part of what was granted
   };
-  // Before the caller takes what others wait for: while writers are paced, waits until it has its part of what is granted. False: the
-  // log has failed. allocate() waits for it else.
+  // While writers are paced, waits until the caller has its part of what is granted; before it takes anything, which allocate() would
+  // have it do again. False: the log has failed.
   bool wait_for_grant(Request& request);
-  // It does not write after all.
-  void return_grant(const Request& request);
   // The caller is a writer of the segment until finish(). Else wait_for_room() tells when to ask again.
   Room allocate(Request& request, Extent& extent);
   // The index knows of the record, or it was not written.

@@ -139,16 +139,6 @@ void Log::grant(uint64_t grains) {
   admitted.wake_all();
 }
 
-void Log::return_grant(const Request& request) {
-  if (!request.is_granted) return;
-  task::CallWaiters admitted;
-  {
-    sys::LockGuard scope(lock_);
-    admitted = admit_paced(request.grains);
-  }
-  admitted.wake_all();
-}
-
 // Those that are to be woken, since so much more is granted. REQUIRES: lock_.
 task::CallWaiters Log::admit_paced(uint64_t grains) {
   task::CallWaiters admitted;

@@ -394,26 +394,6 @@ TEST_F(LogPaceTest, WhatNobodyHasAskedForIsNotKept) {
   });
 }
 
-TEST_F(LogPaceTest, WhatIsGivenBackIsForWhoWaits) {
-  run([&] {
-    begin_pace();
-    log->grant(10);
-    Log::Request request = {.grains = 20, .entry = {}};
-    ASSERT_TRUE(log->wait_for_grant(request));
-    start_writers({10, 10});
-    const auto after_return = [&](const Log::Request& returned) {
-      log->return_grant(returned);
-      for (int i = 0; i < 3; ++i) task::yield();
-      return admitted;
-    };
-    EXPECT_EQ(after_return({.grains = 100, .entry = {}}), Which{}) << "which nobody was granted";
-    EXPECT_EQ(after_return(request), (Which{0}));
-    log->fail();
-    join_writers();
-    EXPECT_EQ(refused, (Which{1}));
-  });
-}
-
 TEST_F(LogPaceTest, PaceEndsWhenEnoughIsFree) {
   run([&] {
     begin_pace();
