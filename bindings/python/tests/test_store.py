@@ -54,7 +54,7 @@ class MemoryTest(unittest.TestCase):
     def test_items_keep_the_store_open(self):
         self.store[b"key"] = b"value"
         items = self.store.items()
-        with self.assertRaises(spillway.InUseError):
+        with self.assertRaisesRegex(spillway.InUseError, r"iterators of items\(\) are open"):
             self.store.close()
         del items
         self.store.close()
@@ -97,8 +97,54 @@ class MemoryTest(unittest.TestCase):
         self.assertFalse(store.delete(b"key"))
         store.put(b"gone", b"x", expires_ms=1)
         self.assertIsNone(store.get(b"gone"))
-        with self.assertRaisesRegex(ValueError, "when is 'sometimes'"):
+        with self.assertRaisesRegex(ValueError, "^when is 'sometimes'; give 'always', 'absent', 'present' or 'version'$"):
             store.put(b"key", b"1", when="sometimes")
+
+    def test_version_0_never_holds(self):
+        store = self.store
+        for _ in range(2):
+            self.assertIsNone(store.put(b"key", b"2", when="version", version=0))
+            self.assertFalse(store.delete(b"key", version=0))
+            store[b"key"] = b"1"
+        self.assertEqual(store[b"key"], b"1")
+        self.assertTrue(store.delete(b"key", version=None))
+
+    def test_a_version_and_its_condition_go_together(self):
+        store = self.store
+        version = store.put(b"key", b"1", version=None)
+        for when in ("always", "absent", "present"):
+            for given in (0, version):
+                with self.assertRaisesRegex(ValueError, "^version goes with when='version' only$"):
+                    store.put(b"key", b"2", when=when, version=given)
+        with self.assertRaisesRegex(ValueError, "^version goes with when='version' only$"):
+            store.put(b"key", b"2", version=version)
+        for options in ({}, {"version": None}):
+            with self.assertRaisesRegex(ValueError, "^when is 'version'; give the version, too$"):
+                store.put(b"key", b"2", when="version", **options)
+        self.assertEqual(store.get_entry(b"key")[:2], (b"1", version))
+
+    def test_numbers_that_do_not_fit(self):
+        store = self.store
+        store.put(b"key", b"1", flags=(1 << 32) - 1)
+        before = store.get_entry(b"key")
+        self.assertEqual(before.flags, (1 << 32) - 1)
+        self.assertFalse(store.delete(b"key", version=(1 << 64) - 1))
+        for most, call, name in (((1 << 64) - 1, store.put, "expires_ms"), ((1 << 32) - 1, store.put, "flags"),
+                                 ((1 << 64) - 1, store.put, "version"), ((1 << 64) - 1, store.delete, "version")):
+            arguments = (b"key", b"2") if call == store.put else (b"key",)
+            when = {"when": "version"} if (call, name) == (store.put, "version") else {}
+            # The last ones are the version, or nothing, to who counts modulo 2^64.
+            for wrong in (-1, most + 1, 1 << 1000, before.version + (1 << 64), before.version - (1 << 64)):
+                with self.subTest(call=call, name=name, wrong=wrong):
+                    with self.assertRaisesRegex(OverflowError, f"^{name} is below 0 or above {most}$"):
+                        call(*arguments, **when, **{name: wrong})
+            for wrong in ("1", 1.0):
+                with self.assertRaises(TypeError):
+                    call(*arguments, **when, **{name: wrong})
+        self.assertEqual(store.get_entry(b"key"), before)
+        for wrong in (-1, 1 << 64, (1 << 64) + (64 << 20)):
+            with self.assertRaisesRegex(OverflowError, "^capacity_bytes is below 0 or above 18446744073709551615$"):
+                spillway.Store.in_memory(wrong)
 
     def test_many(self):
         store = self.store
@@ -221,8 +267,22 @@ class FileTest(unittest.TestCase):
         with spillway.Store(self.path) as store:
             self.assertIsNone(store.get(b"a"))
             self.assertEqual(store.stats()["store"]["grain_bytes"], 4096)
-        with self.assertRaisesRegex(ValueError, "durability is 'forever'"):
+        with self.assertRaisesRegex(ValueError, "^durability is 'forever'; give 'sync', 'batch' or 'none'$"):
             spillway.Store(self.path, durability="forever")
+
+    def test_numbers_that_do_not_fit(self):
+        for name, bits in (("capacity_bytes", 64), ("segment_bytes", 64), ("grain_bytes", 32), ("spare_percent", 32)):
+            for wrong in (-1, 1 << bits, (1 << bits) + (32 << 20), (32 << 20) - (1 << bits)):
+                with self.subTest(name=name, wrong=wrong):
+                    with self.assertRaisesRegex(OverflowError, f"^{name} is below 0 or above {(1 << bits) - 1}$"):
+                        spillway.make(self.path, **{"capacity_bytes": 32 << 20, name: wrong})
+        self.assertFalse(os.path.exists(self.path))
+        spillway.make(self.path, capacity_bytes=32 << 20)
+        for wrong in (-1, 1 << 32, (1 << 32) + 10):
+            with self.assertRaisesRegex(OverflowError, "^batch_ms is below 0 or above 4294967295$"):
+                spillway.Store(self.path, durability="batch", batch_ms=wrong)
+        with spillway.Store(self.path, durability="batch", batch_ms=10):
+            pass
 
     def test_a_store_that_is_dropped_is_closed(self):
         spillway.make(self.path, capacity_bytes=32 << 20)

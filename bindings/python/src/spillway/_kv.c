@@ -14,7 +14,33 @@
 
 static PyTypeObject *entry_type;
 
-// ---- Opening and closing
+// ---- Arguments
+
+typedef struct {
+  const char *name;
+  uint64_t most;
+  uint64_t value;
+  int is_given;
+} Number;
+
+// Converters for "O&", whose result is a Number: the formats "K" and "I" take any number modulo 2^64 or 2^32.
+static int number_of(PyObject *object, void *result) {
+  Number *const number = result;
+  PyObject *const integer = PyNumber_Index(object);
+  if (integer == NULL) return 0;
+  number->value = PyLong_AsUnsignedLongLong(integer);
+  number->is_given = 1;
+  Py_DECREF(integer);
+  if (PyErr_Occurred() == NULL && number->value <= number->most) return 1;
+  PyErr_Format(PyExc_OverflowError, "%s is below 0 or above %llu", number->name,
+               (unsigned long long)number->most);
+  return 0;
+}
+
+// None is as if nothing were given.
+static int number_or_none_of(PyObject *object, void *result) {
+  return object == Py_None ? 1 : number_of(object, result);
+}
 
 static const char *const kDurabilities[] = {"sync", "batch", "none", NULL};
 static const char *const kWhens[] = {"always", "absent", "present", "version", NULL};
@@ -23,27 +49,35 @@ static const char *const kWhens[] = {"always", "absent", "present", "version", N
 static int place_of(const char *name, const char *const *names, const char *what) {
   for (int i = 0; names[i] != NULL; ++i)
     if (strcmp(name, names[i]) == 0) return i;
-  PyErr_Format(PyExc_ValueError, "%s is '%s'; give '%s', '%s' or '%s'", what, name, names[0], names[1],
-               names[2]);
+  PyObject *all = PyUnicode_FromString("");
+  for (int i = 0; names[i] != NULL && all != NULL; ++i) {
+    const char *const before = i == 0 ? "" : names[i + 1] != NULL ? ", " : " or ";
+    PyUnicode_AppendAndDel(&all, PyUnicode_FromFormat("%s'%s'", before, names[i]));
+  }
+  if (all != NULL) PyErr_Format(PyExc_ValueError, "%s is '%s'; give %U", what, name, all);
+  Py_XDECREF(all);
   return -1;
 }
+
+// ---- Opening and closing
 
 static PyObject *make(PyObject *module, PyObject *args, PyObject *keywords) {
   static char *names[] = {
       "device", "capacity_bytes", "segment_bytes", "grain_bytes", "spare_percent", "overwrite", NULL};
   (void)module;
   PyObject *device;
-  unsigned long long capacity = 0, segment = 0;
-  unsigned grain = 0, spare = 0;
+  Number capacity = {"capacity_bytes", UINT64_MAX}, segment = {"segment_bytes", UINT64_MAX};
+  Number grain = {"grain_bytes", UINT32_MAX}, spare = {"spare_percent", UINT32_MAX};
   int overwrite = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, keywords, "O&|$KKIIp", names, PyUnicode_FSConverter, &device,
-                                   &capacity, &segment, &grain, &spare, &overwrite))
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "O&|$O&O&O&O&p", names, PyUnicode_FSConverter, &device,
+                                   number_of, &capacity, number_of, &segment, number_of, &grain, number_of,
+                                   &spare, &overwrite))
     return NULL;
   const spillway_kv_make_options options = {.struct_bytes = sizeof options,
-                                            .capacity_bytes = capacity,
-                                            .segment_bytes = segment,
-                                            .grain_bytes = grain,
-                                            .spare_percent = spare,
+                                            .capacity_bytes = capacity.value,
+                                            .segment_bytes = segment.value,
+                                            .grain_bytes = (uint32_t)grain.value,
+                                            .spare_percent = (uint32_t)spare.value,
                                             .overwrite = (uint32_t)overwrite};
   int status;
   Py_BEGIN_ALLOW_THREADS;
@@ -58,18 +92,18 @@ static int store_init(KvStore *self, PyObject *args, PyObject *keywords) {
   static char *names[] = {"device", "durability", "batch_ms", "read_only", NULL};
   PyObject *device;
   const char *durability = "sync";
-  unsigned batch_ms = 0;
+  Number batch_ms = {"batch_ms", UINT32_MAX};
   int read_only = 0;
   if (self->store != NULL) return PyErr_SetString(PyExc_ValueError, "the store is open already"), -1;
-  if (!PyArg_ParseTupleAndKeywords(args, keywords, "O&|$sIp", names, PyUnicode_FSConverter, &device,
-                                   &durability, &batch_ms, &read_only))
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "O&|$sO&p", names, PyUnicode_FSConverter, &device,
+                                   &durability, number_of, &batch_ms, &read_only))
     return -1;
   const int place = place_of(durability, kDurabilities, "durability");
   int status = SPILLWAY_KV_INVALID;
   if (place >= 0) {
     const spillway_kv_open_options options = {.struct_bytes = sizeof options,
                                               .durability = (uint32_t)place,
-                                              .batch_ms = batch_ms,
+                                              .batch_ms = (uint32_t)batch_ms.value,
                                               .read_only = (uint32_t)read_only};
     spillway_kv *store;
     Py_BEGIN_ALLOW_THREADS;
@@ -84,11 +118,11 @@ static int store_init(KvStore *self, PyObject *args, PyObject *keywords) {
 }
 
 static PyObject *store_in_memory(PyTypeObject *type, PyObject *argument) {
-  const unsigned long long capacity = PyLong_AsUnsignedLongLong(argument);
-  if (PyErr_Occurred()) return NULL;
+  Number capacity = {"capacity_bytes", UINT64_MAX};
+  if (!number_of(argument, &capacity)) return NULL;
   KvStore *const self = (KvStore *)type->tp_alloc(type, 0);
   if (self == NULL) return NULL;
-  const int status = spillway_kv_open_memory(capacity, NULL, &self->store);
+  const int status = spillway_kv_open_memory(capacity.value, NULL, &self->store);
   self->process = getpid();
   if (status == SPILLWAY_KV_OK) return (PyObject *)self;
   Py_DECREF(self);
@@ -99,7 +133,8 @@ static PyObject *store_close(KvStore *self, PyObject *unused) {
   (void)unused;
   if (self->store == NULL || self->process != getpid()) Py_RETURN_NONE;
   if (self->busy_count > 0)
-    return kv_raise(SPILLWAY_KV_IN_USE, "store: calls of other threads are under way");
+    return kv_raise(SPILLWAY_KV_IN_USE,
+                    "store: calls of other threads are under way, or iterators of items() are open");
   spillway_kv *const store = self->store;
   spillway_kv_session **const idle = self->idle;
   const size_t count = self->idle_count;
@@ -239,20 +274,23 @@ static PyObject *store_put(KvStore *self, PyObject *args, PyObject *keywords) {
   static char *names[] = {"key", "value", "when", "version", "expires_ms", "flags", NULL};
   Py_buffer key, value;
   const char *when = "always";
-  unsigned long long version = 0, expires_ms = 0;
-  unsigned flags = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, keywords, "y*y*|$sKKI", names, &key, &value, &when, &version,
-                                   &expires_ms, &flags))
+  Number version = {"version", UINT64_MAX}, expires_ms = {"expires_ms", UINT64_MAX};
+  Number flags = {"flags", UINT32_MAX};
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "y*y*|$sO&O&O&", names, &key, &value, &when,
+                                   number_or_none_of, &version, number_of, &expires_ms, number_of, &flags))
     return NULL;
   uint64_t new_version = 0;
   const int place = place_of(when, kWhens, "when");
   int status = -1;
-  if (place >= 0) {
+  if (place >= 0 && (place == SPILLWAY_KV_IF_VERSION) != version.is_given) {
+    PyErr_SetString(PyExc_ValueError, version.is_given ? "version goes with when='version' only"
+                                                       : "when is 'version'; give the version, too");
+  } else if (place >= 0) {
     const spillway_kv_change_options options = {.struct_bytes = sizeof options,
                                                 .when = (uint32_t)place,
-                                                .flags = flags,
-                                                .version = version,
-                                                .expires_ms = expires_ms};
+                                                .flags = (uint32_t)flags.value,
+                                                .version = version.value,
+                                                .expires_ms = expires_ms.value};
     status = change(self, &key, &value, &options, &new_version);
   }
   PyBuffer_Release(&key);
@@ -265,12 +303,13 @@ static PyObject *store_put(KvStore *self, PyObject *args, PyObject *keywords) {
 static PyObject *store_delete(KvStore *self, PyObject *args, PyObject *keywords) {
   static char *names[] = {"key", "version", NULL};
   Py_buffer key;
-  unsigned long long version = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, keywords, "y*|$K", names, &key, &version)) return NULL;
+  Number version = {"version", UINT64_MAX};
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "y*|$O&", names, &key, number_or_none_of, &version))
+    return NULL;
   const spillway_kv_change_options options = {
       .struct_bytes = sizeof options,
-      .when = version != 0 ? SPILLWAY_KV_IF_VERSION : SPILLWAY_KV_ALWAYS,
-      .version = version};
+      .when = version.is_given ? SPILLWAY_KV_IF_VERSION : SPILLWAY_KV_ALWAYS,
+      .version = version.value};
   const int status = change(self, &key, NULL, &options, NULL);
   PyBuffer_Release(&key);
   return status < 0 ? NULL : PyBool_FromLong(status == SPILLWAY_KV_OK);
