@@ -120,8 +120,8 @@ typedef struct spillway_kv_value {
 // ---- Stores
 
 // Makes an empty store on a device: a path, or a device string ("memory:64M", "uring:/dev/nvme0n1?qd=128", "stripe:[a,b]"; docs/storage.md).
-// Errors: EXISTS when there is a store or other content where one begins, unless `overwrite`; INVALID, FULL for what is too small, IN_USE,
-// DENIED, NO_MEMORY, IO. Cost: a write for each segment.
+// Errors: EXISTS when a file holds anything but zeros, or another device does in its first or last MiB, unless `overwrite`; INVALID, FULL
+// for what is too small, IN_USE, DENIED, NO_MEMORY, IO. What fails makes no file. Cost: reads what a file holds; a write for each segment.
 int spillway_kv_make(const char *device, const spillway_kv_make_options *options);
 // Opens the store on a device, exclusively where that is a file or block device. `*store` is null on errors. Errors: NOT_FOUND, INVALID
 // when there is no store, NEWER, DAMAGED, IN_USE, DENIED, NO_MEMORY, IO. Cost: reads 32 bytes for each record that was written, and some

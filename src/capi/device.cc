@@ -3,27 +3,25 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
+
+#include <span>
 
 #include "kv/media/format.h"
+#include "storage/content.h"
 #include "storage/open.h"
-#include "storage/piece_io.h"
 
 namespace capi {
 namespace {
 
 using storage::Scheme;
 
-// The files among what a device string names.
-struct Files {
-  size_t count = 0;
-  size_t missing_count = 0;
-  uint64_t last_bytes = 0;  // size of the last one
-};
-
 bool names_path(Scheme scheme) {
   return scheme == Scheme::kFile || scheme == Scheme::kUring || scheme == Scheme::kAio ||
          scheme == Scheme::kPmem;
 }
+
+}  // namespace
 
 base::Expected<Files> look_at_files(std::string_view text) {
   auto tree = storage::parse_device_string(text);
@@ -32,20 +30,41 @@ base::Expected<Files> look_at_files(std::string_view text) {
   for (size_t i = 0; i < tree->node_count; ++i) {
     const storage::DeviceNode& node = tree->nodes[i];
     if (!names_path(node.scheme)) continue;
-    base::Text<storage::kMaxPathBytes + 1> path;
-    path << node.path;
+    Files::Path& path = files.paths[files.path_count++];
+    path.text = node.path;
+    base::Text<storage::kMaxPathBytes + 1> name;
+    name << node.path;
     struct stat facts = {};
-    if (stat(path.c_str(), &facts) != 0) {
+    if (stat(name.c_str(), &facts) != 0) {
       if (errno != ENOENT) continue;  // opening it says what is wrong
+      path.is_missing = true;
       ++files.missing_count;
       ++files.count;
     } else if (S_ISREG(facts.st_mode)) {
+      path.is_file = true;
+      path.bytes = static_cast<uint64_t>(facts.st_size);
       ++files.count;
-      files.last_bytes = static_cast<uint64_t>(facts.st_size);
+      files.last_bytes = path.bytes;
     }
   }
   return files;
 }
+
+void leave_as_before(const Files& files) {
+  for (const Files::Path& path : std::span(files.paths).first(files.path_count)) {
+    if (!path.is_missing && !path.is_file) continue;
+    base::Text<storage::kMaxPathBytes + 1> name;
+    name << path.text;
+    struct stat facts = {};
+    if (stat(name.c_str(), &facts) != 0 || !S_ISREG(facts.st_mode)) continue;
+    if (path.is_missing)
+      static_cast<void>(unlink(name.c_str()));
+    else if (static_cast<uint64_t>(facts.st_size) > path.bytes)
+      static_cast<void>(truncate(name.c_str(), static_cast<off_t>(path.bytes)));
+  }
+}
+
+namespace {
 
 base::Expected<storage::Device*> try_open_locked(std::string_view text, bool read_only) {
   auto device = storage::open_device(text, {.read_only = read_only});
@@ -69,24 +88,13 @@ base::Expected<storage::Device*> open_locked(std::string_view text, bool read_on
   return device;
 }
 
-base::Expected<bool> is_blank(storage::Device& device) {
-  auto queue = device.open_queue(1);
-  if (!queue) return std::unexpected(queue.error());
-  alignas(4096) std::byte block[kv::kSuperblockBytes];
-  bool blank = true;
-  int error = 0;
-  for (uint64_t offset : kv::kSuperblockOffsets) {
-    if (offset + sizeof block > device.capacity_bytes()) continue;
-    memset(block, 0, sizeof block);
-    storage::PieceIo io(storage::Operation::kRead, offset, block, sizeof block);
-    (*queue)->run(io);
-    if (error == 0) error = io.error;
-    for (const std::byte byte : block) blank = blank && byte == std::byte{0};
+// Once it is open, and so nobody else's.
+base::Expected<bool> has_content(const Files& files, storage::Device& device) {
+  for (const Files::Path& path : std::span(files.paths).first(files.path_count)) {
+    auto content = storage::path_has_content(path.text);
+    if (!content || *content) return content;
   }
-  device.close_queue(*queue);
-  if (error != 0)
-    return base::failure(error, "store: cannot read ", device.name(), ": ", base::error_name(error));
-  return blank;
+  return storage::device_has_content(device);
 }
 
 }  // namespace
@@ -95,25 +103,34 @@ base::Expected<storage::Device*> open_device(std::string_view text, bool read_on
   auto files = look_at_files(text);
   if (!files) return std::unexpected(files.error());
   if (files->missing_count > 0) return base::failure(ENOENT, "store: there is no ", text, "; make it first");
-  return open_locked(text, read_only);
+  auto device = open_locked(text, read_only);
+  // To its device a file has no end, and reading past it would be the medium's failure.
+  if (!device || files->path_count != 1 || files->count != 1 || files->last_bytes >= kv::kSegmentsOffset)
+    return device;
+  (*device)->close();
+  return base::failure(EINVAL, "store: ", text, " holds no store: it has ", files->last_bytes, " bytes");
 }
 
-base::Expected<storage::Device*> make_device(std::string_view text, bool overwrite,
+base::Expected<storage::Device*> make_device(std::string_view text, const Files& files, bool overwrite,
                                              uint64_t& capacity_bytes) {
-  auto files = look_at_files(text);
-  if (!files) return std::unexpected(files.error());
-  if (capacity_bytes == 0 && files->count > 0) {
+  if (capacity_bytes == 0 && files.count > 0) {
     // A file grows as it is written: its device is as large as any file may be.
-    if (files->count > 1 || files->last_bytes == 0)
+    if (files.count > 1 || files.last_bytes == 0)
       return base::failure(EINVAL, "store: ", text, " is a file, which may grow; set capacity_bytes");
-    capacity_bytes = files->last_bytes;
+    capacity_bytes = files.last_bytes;
   }
   auto device = open_locked(text);
-  if (!device || overwrite) return device;
-  auto blank = is_blank(**device);
-  if (blank && *blank) return device;
+  if (!device) {
+    // Of several some were made. Whoever has them has made them in the meantime.
+    if (device.error().number != EBUSY) leave_as_before(files);
+    return device;
+  }
+  if (overwrite) return device;
+  auto content = has_content(files, **device);
+  if (content && !*content) return device;
+  leave_as_before(files);
   (*device)->close();
-  if (!blank) return std::unexpected(blank.error());
+  if (!content) return std::unexpected(content.error());
   return base::failure(EEXIST, "store: ", text, " holds data, maybe a store; set overwrite to lose it");
 }
 

@@ -30,7 +30,9 @@ base::Expected<void> make_store(const char* text, const spillway_kv_make_options
   auto given = read_struct(options, "spillway_kv_make_options");
   if (!given) return std::unexpected(given.error());
   uint64_t capacity_bytes = given->capacity_bytes;
-  auto device = make_device(text, given->overwrite != 0, capacity_bytes);
+  const auto files = look_at_files(text);
+  if (!files) return std::unexpected(files.error());
+  auto device = make_device(text, *files, given->overwrite != 0, capacity_bytes);
   if (!device) return std::unexpected(device.error());
   kv::MakeOptions own;
   own.capacity_bytes = capacity_bytes;
@@ -38,6 +40,7 @@ base::Expected<void> make_store(const char* text, const spillway_kv_make_options
   if (given->grain_bytes != 0) own.grain_bytes = given->grain_bytes;
   if (given->spare_percent != 0) own.spare_percent = given->spare_percent;
   auto made = kv::Store::make(**device, own);
+  if (!made) leave_as_before(*files);
   (*device)->close();
   return made;
 }

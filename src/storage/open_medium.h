@@ -22,7 +22,7 @@ struct OpenParameters {
 //   nothing is there       a file is made, mode 0600, and its name removed at once
 //   an empty file          used as it is, locked against other processes
 //   a file with content    EEXIST, or emptied with `overwrite`, unless `keep_size`
-//   a block device         EBUSY if anything uses it; EEXIST if its first 64 KiB are not zeros, unless `overwrite`
+//   a block device         EBUSY if anything uses it; EEXIST if its first and last MiB are not zeros, unless `overwrite`
 //   an NVMe character device   as a block device; see open_nvme.h
 //   anything else          EINVAL
 // Less than 64 MiB free: ENOSPC. A file system in memory: one line of warning.

@@ -4,10 +4,12 @@
 #include <linux/stat.h>
 
 #include <algorithm>
+#include <span>
 #include <string_view>
 #include <utility>
 
 #include "base/error.h"
+#include "base/ids.h"
 #include "storage/device_string.h"
 #include "storage/open_medium.h"
 #include "sys/kernel.h"
@@ -69,31 +71,49 @@ std::string_view link_name(const char* path, std::span<char> text);
 // A number of a block device's queue, which the kernel shows ("discard_max_bytes"); 0 if it shows none.
 uint64_t queue_number(uint32_t major, uint32_t minor, const char* name);
 
-// Does a device have content that `parameters` do not give up? Its first 64 KiB are looked at, or all: a file system or a
-// partition table is not zeros. `read(to, bytes, offset)` returns how much it read, 0 at the end, or -errno. Messages begin with
-// `what`. Errors: EEXIST.
+inline constexpr uint64_t kContentPieceBytes = 64 << 10;
+
+// Is there anything but zeros from `begin` to `end`, or to where the medium ends? 1, 0 or -errno. `read(to, bytes, offset)` returns how
+// much it read, 0 at the end, or -errno.
+template <class Read>
+int64_t content_between(uint64_t begin, uint64_t end, std::span<char> buffer, Read&& read) {
+  for (uint64_t at = begin; at < end;) {
+    const int64_t result = read(buffer.data(), std::min<uint64_t>(buffer.size(), end - at), at);
+    if (result == -EINTR) continue;
+    if (result <= 0) return result;
+    const std::span got = buffer.first(static_cast<size_t>(result));
+    if (std::ranges::any_of(got, [](char c) { return c != 0; })) return 1;
+    at += static_cast<uint64_t>(result);
+  }
+  return 0;
+}
+
+// The same of a device's first and last MiB: some file systems begin at 64 KiB, copies of superblocks and partition tables, and what
+// makes a device one of a RAID lie at the end.
+template <class Read>
+int64_t content_of_ends(uint64_t capacity_bytes, std::span<char> buffer, Read&& read) {
+  constexpr uint64_t kProbedBytes = 1 << 20;
+  const uint64_t first_end = std::min(kProbedBytes, capacity_bytes);
+  const uint64_t last_begin = base::round_down(capacity_bytes - first_end, base::kOsPageBytes);
+  const int64_t content = content_between(0, first_end, buffer, read);
+  return content != 0 ? content
+                      : content_between(std::max(first_end, last_begin), capacity_bytes, buffer, read);
+}
+
+// Does a device have content that `parameters` do not give up? Its first and last MiB are looked at: a file system or a partition
+// table is not zeros. `read` as above. Messages begin with `what`. Errors: EEXIST.
 template <class What, class Read>
 base::Expected<void> check_content(const What& what, uint64_t capacity_bytes,
                                    const OpenParameters& parameters, Read&& read) {
   if (!parameters.spill || parameters.overwrite) return {};
-  constexpr uint64_t kProbedBytes = 64 << 10;
-  auto buffer = sys::map_anonymous(kProbedBytes, "a storage buffer");
+  auto buffer = sys::map_anonymous(kContentPieceBytes, "a storage buffer");
   if (!buffer) return std::unexpected(buffer.error());
-  const uint64_t probed_bytes = std::min(kProbedBytes, capacity_bytes);
-  int64_t result = 0;
-  bool zeros = true;
-  for (uint64_t at = 0; at < probed_bytes && zeros; at += static_cast<uint64_t>(result)) {
-    do {
-      result = read(*buffer, probed_bytes - at, at);
-    } while (result == -EINTR);
-    if (result <= 0) break;
-    for (int64_t i = 0; i < result; ++i) zeros = zeros && (*buffer)[i] == 0;
-  }
-  sys::unmap(*buffer, kProbedBytes);
-  if (result < 0)
-    return base::failure(static_cast<int>(-result), what,
-                         ": its first blocks cannot be read: ", base::error_name(static_cast<int>(-result)));
-  if (zeros) return {};
+  const int64_t content = content_of_ends(capacity_bytes, {*buffer, kContentPieceBytes}, read);
+  sys::unmap(*buffer, kContentPieceBytes);
+  if (content < 0)
+    return base::failure(static_cast<int>(-content), what, ": its first or last blocks cannot be read: ",
+                         base::error_name(static_cast<int>(-content)));
+  if (content == 0) return {};
   return base::failure(EEXIST, what, ": this device has content; pass --storage-overwrite to lose all of it");
 }
 

@@ -284,6 +284,79 @@ static void other_stores(const char *path) {
   CHECK_ERROR(spillway_kv_make(path, &wrong), SPILLWAY_KV_INVALID, NULL, "3000000");
 }
 
+static void make_file(const char *path, off_t bytes, off_t at, const char *content) {
+  const int descriptor = open(path, O_CREAT | O_TRUNC | O_WRONLY, 0600);
+  const ssize_t count = (ssize_t)strlen(content);
+  CHECK(descriptor >= 0 && ftruncate(descriptor, bytes) == 0);
+  CHECK(pwrite(descriptor, content, (size_t)count, at) == count && close(descriptor) == 0);
+}
+
+// What a file holds is not lost, wherever it lies; what is refused leaves no file, and none that is larger.
+static void makes_that_are_refused(const char *path) {
+  struct stat facts;
+  const off_t places[] = {0, 100, 4096, 64 << 10, 512 << 10, 10 << 20, kCapacity - 4, kCapacity + 5000};
+  for (size_t i = 0; i < sizeof places / sizeof *places; ++i) {
+    char found[4];
+    make_file(path, 0, places[i], "mine");
+    CHECK_ERROR(spillway_kv_make(path, &kMake), SPILLWAY_KV_EXISTS, NULL, "overwrite");
+    const int descriptor = open(path, O_RDONLY);
+    CHECK(descriptor >= 0 && fstat(descriptor, &facts) == 0 && facts.st_size == places[i] + 4);
+    CHECK(pread(descriptor, found, 4, places[i]) == 4 && memcmp(found, "mine", 4) == 0);
+    CHECK(close(descriptor) == 0);
+  }
+  // Zeros are nothing, whether they are written or not.
+  static const char zeros[70000];
+  make_file(path, 5000, 0, "");
+  CHECK_STATUS(spillway_kv_make(path, &kMake), SPILLWAY_KV_OK, NULL);
+  make_file(path, kCapacity, 0, "");
+  const int descriptor = open(path, O_WRONLY);
+  CHECK(descriptor >= 0 && pwrite(descriptor, zeros, sizeof zeros, 3 << 20) == sizeof zeros &&
+        close(descriptor) == 0);
+  CHECK_STATUS(spillway_kv_make(path, &kMake), SPILLWAY_KV_OK, NULL);
+  CHECK(unlink(path) == 0);
+
+  char text[600], second[300];
+  snprintf(second, sizeof second, "%s.2", path);
+  const spillway_kv_make_options small = {.struct_bytes = sizeof small, .capacity_bytes = 1 << 20},
+                                 grain = {.struct_bytes = sizeof grain,
+                                          .capacity_bytes = kCapacity,
+                                          .grain_bytes = 513};
+  for (int overwrite = 0; overwrite < 2; ++overwrite) {
+    spillway_kv_make_options options = small;
+    options.overwrite = (uint32_t)overwrite;
+    CHECK_ERROR(spillway_kv_make(path, &options), SPILLWAY_KV_FULL, NULL, "too small");
+    CHECK(access(path, F_OK) != 0);
+    options = grain, options.overwrite = (uint32_t)overwrite;
+    CHECK_ERROR(spillway_kv_make(path, &options), SPILLWAY_KV_INVALID, NULL, "513");
+    CHECK(access(path, F_OK) != 0);
+    snprintf(text, sizeof text, "fault:write_eio=@4+:[%s]", path);
+    options = kMake, options.overwrite = (uint32_t)overwrite;
+    CHECK_STATUS(spillway_kv_make(text, &options), SPILLWAY_KV_IO, NULL);
+    CHECK(access(path, F_OK) != 0);
+    make_file(path, 100, 0, "");
+    CHECK_STATUS(spillway_kv_make(text, &options), SPILLWAY_KV_IO, NULL);
+    CHECK(stat(path, &facts) == 0 && facts.st_size == 100 && unlink(path) == 0);
+    snprintf(text, sizeof text, "stripe:[%s,%s/none/x]", path, second);
+    CHECK_STATUS(spillway_kv_make(text, &options), SPILLWAY_KV_NOT_FOUND, NULL);
+    CHECK(access(path, F_OK) != 0);
+  }
+  snprintf(text, sizeof text, "stripe:[%s,%s]", path, second);
+  make_file(second, 0, 20 << 20, "mine");
+  CHECK_STATUS(spillway_kv_make(text, &kMake), SPILLWAY_KV_EXISTS, NULL);
+  CHECK(access(path, F_OK) != 0 && unlink(second) == 0);
+}
+
+static void files_that_are_short(const char *path) {
+  const off_t sizes[] = {0, 1, 100, 512, 4096, 5000, 512 << 10, (512 << 10) + 100};
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; ++i) {
+    spillway_kv *store;
+    struct stat facts;
+    make_file(path, sizes[i], 0, sizes[i] >= 4 ? "mine" : "");
+    CHECK_ERROR(spillway_kv_open(path, NULL, &store), SPILLWAY_KV_INVALID, NULL, "holds no store");
+    CHECK(store == NULL && stat(path, &facts) == 0 && facts.st_size == sizes[i] && unlink(path) == 0);
+  }
+}
+
 void test_errors(const char *folder) {
   char path[200];
   snprintf(path, sizeof path, "%s/store", folder);
@@ -304,4 +377,6 @@ void test_errors(const char *folder) {
   devices_that_fail(path);
   other_stores(path);
   CHECK(unlink(path) == 0);
+  makes_that_are_refused(path);
+  files_that_are_short(path);
 }

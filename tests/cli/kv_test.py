@@ -11,6 +11,7 @@ import pathlib
 import resource
 import shutil
 import struct
+import subprocess
 import sys
 import time
 import unittest
@@ -122,10 +123,40 @@ class Make(Case):
         for superblock in SUPERBLOCKS:
             self.edit(superblock, bytes(4096))
             self.refused("make", f"aio:{self.device}", says="has content")
+        self.device.write_bytes(bytes(16 << 20))  # zeros are nothing, also where they were written
+        self.done("make", self.device)
         self.done("make", self.device, "--overwrite", "--capacity", "64M")
         self.assertEqual(self.device.stat().st_size, 64 << 20)
         self.fails("get", self.device, "key", says="'key'")
         self.clean()
+
+    def test_content_at_both_ends_of_a_block_device(self):
+        """btrfs begins at 64 KiB; copies of partition tables and what makes a device one of a RAID lie at the end."""
+        with open(self.device, "wb") as file:
+            file.truncate(16 << 20)
+        try:
+            loop = subprocess.run(["losetup", "--find", "--show", self.device], stdout=subprocess.PIPE,
+                                  stderr=subprocess.DEVNULL, text=True, check=True).stdout.strip()
+        except (OSError, subprocess.CalledProcessError):
+            self.skipTest("needs a loop device")
+        self.addCleanup(subprocess.run, ["losetup", "--detach", loop], check=True)
+        for at in (0, 64 << 10, (1 << 20) - 4, 15 << 20, (16 << 20) - 4):
+            for data, check in ((b"mine", self.refused), (bytes(4), self.done)):
+                with open(loop, "r+b") as file:
+                    file.seek(at)
+                    file.write(data)
+                    file.flush()
+                    os.fsync(file.fileno())
+                check("make", loop, **({"says": [loop, "has content"]} if data == b"mine" else {}))
+                with open(loop, "r+b") as file:
+                    file.seek(at)
+                    if data == b"mine":
+                        self.assertEqual(file.read(4), data)
+                    else:
+                        file.seek(0)
+                        file.write(bytes(16 << 20))
+                        file.flush()
+                        os.fsync(file.fileno())
 
     def test_devices_of_several_files(self):
         parts = [self.folder / "a", self.folder / "b"]

@@ -1,7 +1,7 @@
 // spillway kv make: an empty store, on a device or in a file that it makes if there is none.
 //
 // 1 what is refused leaves everything as it was, the file's existence and size included
-// 2 content is asked for in files as a whole, and on devices where a file system, a partition table or a store begins
+// 2 content is asked for in files as a whole, and on devices at both ends (storage/content.h)
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -15,6 +15,7 @@
 #include "base/ids.h"
 #include "kv.h"
 #include "kv/media/channel.h"
+#include "storage/content.h"
 #include "storage/device_string.h"
 #include "sys/files.h"
 
@@ -55,16 +56,6 @@ class File {
   bool needs_size() const { return is_missing_ ? !path_.starts_with("/dev/") : is_file_ && size_bytes_ == 0; }
   bool is_smaller_than(uint64_t bytes) const { return is_file_ && size_bytes_ < bytes; }
 
-  // Is there anything but holes?
-  bool has_content() const {
-    if (size_bytes_ == 0) return false;
-    const int descriptor = open(path_.c_str(), O_RDONLY | O_CLOEXEC);
-    if (descriptor < 0) return false;  // whoever opens it for the store says why
-    const bool is_empty = lseek(descriptor, 0, SEEK_DATA) < 0 && errno == ENXIO;
-    close(descriptor);
-    return !is_empty;
-  }
-
   void set_size(const KvLine& line, uint64_t bytes) {
     if (bytes > sys::file_size_limit())
       line.refuse(concat("--capacity: files may be no larger than ", readable_bytes(sys::file_size_limit()),
@@ -98,47 +89,16 @@ class File {
   bool was_resized_ = false;
 };
 
-// The device's first bytes, and others.
-class Probe {
- public:
-  explicit Probe(storage::Device& device) : device_(device) { value_of(channel_.open_for_threads(device)); }
-  ~Probe() { channel_.close(); }
-  Probe(const Probe&) = delete;
-  Probe& operator=(const Probe&) = delete;
-
-  static constexpr uint64_t kBytes = 4096;
-  std::span<const std::byte> read(uint64_t offset) {
-    if (const int error = channel_.read(offset, block_); error != 0)
-      throw_error(
-          base::Error::of(error, "kv make: cannot read ", device_.name(), ": ", base::error_name(error)));
-    return block_;
-  }
-  bool is_empty(uint64_t begin, uint64_t bytes) {
-    const uint64_t end = std::min(begin + bytes, base::round_down(device_.capacity_bytes(), kBytes));
-    for (uint64_t at = begin; at < end; at += kBytes)
-      if (!std::ranges::all_of(read(at), [](std::byte b) { return b == std::byte{0}; })) return false;
-    return true;
-  }
-
- private:
-  storage::Device& device_;
-  kv::Channel channel_;
-  alignas(4096) std::byte block_[kBytes] = {};
-};
-
-void check_content(const KvLine& line, storage::Device& device) {
-  constexpr uint64_t kProbedBytes = 64 << 10;
-  Probe probe(device);
-  bool is_empty = probe.is_empty(0, kProbedBytes);
-  for (const uint64_t offset : kv::kSuperblockOffsets)
-    is_empty = is_empty && probe.is_empty(offset, kv::kSuperblockBytes);
-  if (!is_empty) line.refuse(concat(printable(device.name()), " has content", kContent));
-}
-
 kv::Geometry geometry_of(storage::Device& device) {
-  static_assert(Probe::kBytes == kv::kSuperblockBytes);
-  return value_of(kv::read_superblock(Probe(device).read(kv::kSuperblockOffsets[0]), device.capacity_bytes()))
-      .geometry;
+  kv::Channel channel;
+  value_of(channel.open_for_threads(device));
+  alignas(4096) std::byte block[kv::kSuperblockBytes] = {};
+  const int error = channel.read(kv::kSuperblockOffsets[0], block);
+  channel.close();
+  if (error != 0)
+    throw_error(
+        base::Error::of(error, "kv make: cannot read ", device.name(), ": ", base::error_name(error)));
+  return value_of(kv::read_superblock(block, device.capacity_bytes())).geometry;
 }
 
 kv::MakeOptions make_options(const KvLine& line) {
@@ -165,7 +125,8 @@ int kv_make(const KvLine& line) {
   const std::vector<std::string> paths = paths_of(line.words[0]);
   if (!overwrite)
     for (const std::string& path : paths)
-      if (File(path).has_content()) line.refuse(concat('\'', printable(path), "' has content", kContent));
+      if (value_of(storage::path_has_content(path)))
+        line.refuse(concat('\'', printable(path), "' has content", kContent));
   // A store in several files is as large as they are.
   std::optional<File> file;
   if (paths.size() == 1) {
@@ -177,7 +138,8 @@ int kv_make(const KvLine& line) {
       file->set_size(line, options.capacity_bytes);
   }
   KvDevice device(line.words[0]);
-  if (!overwrite) check_content(line, *device);
+  if (!overwrite && value_of(storage::device_has_content(*device)))
+    line.refuse(concat(printable(device->name()), " has content", kContent));
   value_of(kv::Store::make(*device, options));
   if (file) file->keep();
   const kv::Geometry geometry = geometry_of(*device);
