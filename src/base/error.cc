@@ -37,6 +37,9 @@ const char* error_name(int number) {
     case ECONNREFUSED: return "connection refused";
     case ENOTCONN: return "transport endpoint is not connected";
     case ECANCELED: return "operation canceled";
+    case ENODATA: return "no data available";
+    case EILSEQ: return "invalid or incomplete data";
+    case EREMOTEIO: return "remote input/output error";
     case ETIMEDOUT: return "timed out";
     case EDQUOT: return "disk quota exceeded";
     default: return "error";

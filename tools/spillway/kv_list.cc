@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "kv.h"
+#include "kv/recovery/recovery_reader.h"
 #include "kv/snapshot.h"
 #include "kv_dump.h"
 #include "progress.h"
@@ -22,7 +23,9 @@ std::string_view text_of(kv::Bytes bytes) {
 }
 
 // Is it of one record, behind which others can be read?
-bool is_of_record(const base::Error& error) { return error.number == EBADMSG || error.number == EIO; }
+bool is_of_record(const base::Error& error) {
+  return error.number == EBADMSG || kv::is_of_medium(error.number);
+}
 
 // Calls act(snapshot, entry) for each key until it returns false. How many records could not be read: a line says so of the first
 // few.

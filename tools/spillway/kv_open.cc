@@ -2,6 +2,7 @@
 #include <stdexcept>
 
 #include "kv.h"
+#include "kv/recovery/recovery_reader.h"
 #include "storage/open.h"
 
 namespace tools {
@@ -9,11 +10,13 @@ namespace {
 
 // What the medium, the system or another process is the reason of; else it was asked for something that cannot be.
 bool is_failure(int number) {
+  if (kv::is_of_medium(number)) return true;
   switch (number) {
-    case EIO:
     case EBUSY:
     case EBADMSG:
     case ENOSPC:
+    case EDQUOT:
+    case EPERM:  // of a write; who may not open it is told EACCES
     case ENOMEM:
     case EMFILE:
     case ENFILE:
