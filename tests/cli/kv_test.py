@@ -47,7 +47,7 @@ class Words(Case):
             self.refused(name, self.device, says=f"usage: spillway kv {name}")
         self.refused("get", self.device, "a", "b", says="usage")
         self.refused("make", self.device, "b", says="usage")
-        self.ends(2, "check", says="usage: spillway kv check DEVICE")
+        self.ends(2, "check", says="usage: spillway check DEVICE")
         self.refused("put", self.device, "k", "v", "--flags", says="--flags needs a NUMBER")
         self.refused("put", self.device, "k", "v", "--flags", "1", "--flags=2", says="--flags is given twice")
         self.refused("put", self.device, "k", "v", "--if-absent=1", says="--if-absent takes no argument")

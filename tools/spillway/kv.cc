@@ -122,18 +122,19 @@ constexpr Subcommand kSubcommands[] = {
      {}},
 };
 
-std::string usage(const Subcommand& subcommand) {
-  std::string text = concat("spillway kv ", subcommand.name);
+// `program`: the words that it was called by, before its name.
+std::string usage(const Subcommand& subcommand, std::string_view program) {
+  std::string text = concat(program, ' ', subcommand.name);
   for (const Option& option : subcommand.options)
     text += concat(" [", option.name, *option.argument != 0 ? " " : "", option.argument, ']');
   return concat(text, ' ', subcommand.words);
 }
 
-void print_help(const Subcommand& subcommand) {
+void print_help(const Subcommand& subcommand, std::string_view program) {
   std::printf(
       "usage: %s\n\n%s: %s.\n%sDEVICE is a path or a device string (docs/storage.md). SIZE takes K, M, G, "
       "T.\n",
-      usage(subcommand).c_str(), subcommand.name.data(), subcommand.doc, subcommand.more);
+      usage(subcommand, program).c_str(), subcommand.name.data(), subcommand.doc, subcommand.more);
   if (!subcommand.options.empty()) std::puts("");
   for (const Option& option : subcommand.options)
     std::printf("  %-29s %s\n", concat(option.name, ' ', option.argument).c_str(), option.doc);
@@ -188,15 +189,15 @@ bool parse(const Subcommand& subcommand, Arguments arguments, KvLine& line) {
   return true;
 }
 
-int run(const Subcommand& subcommand, Arguments arguments) {
+int run(const Subcommand& subcommand, Arguments arguments, std::string_view program = "spillway kv") {
   KvLine line;
   line.name = subcommand.name;
   if (!parse(subcommand, arguments, line)) {
-    print_help(subcommand);
+    print_help(subcommand, program);
     return 0;
   }
   if (line.words.size() < subcommand.words_least || line.words.size() > subcommand.words_most)
-    throw WrongInput(concat("usage: ", usage(subcommand)));
+    throw WrongInput(concat("usage: ", usage(subcommand, program)));
   return subcommand.function(line);
 }
 
@@ -242,6 +243,6 @@ int kv(Arguments arguments) {
   return run(subcommand_called(name), arguments.subspan(1));
 }
 
-int check(Arguments arguments) { return run(subcommand_called("check"), arguments); }
+int check(Arguments arguments) { return run(subcommand_called("check"), arguments, "spillway"); }
 
 }  // namespace tools
