@@ -220,6 +220,25 @@ class Dump(Case):
         self.assertFalse((self.folder / "dump").exists())
 
 
+    def test_an_interrupted_dump_leaves_no_file(self):
+        self.make()
+        self.load(*[(b"key%d" % i, bytes(10_000)) for i in range(200)])
+        output = self.folder / "dump"
+        device = f"latency:us=20000,sleep=1:[{self.device}]"
+        for signal_number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            dump = subprocess.Popen([SPILLWAY, "kv", "dump", device, output], env=CLEAN, stderr=subprocess.PIPE)
+            until = time.monotonic() + 60
+            while not output.exists() and time.monotonic() < until:
+                time.sleep(0.01)
+            self.assertTrue(output.exists())
+            dump.send_signal(signal_number)
+            dump.communicate(timeout=HANG_SECONDS)
+            self.assertEqual(dump.returncode, -signal_number)
+            self.assertFalse(output.exists())
+        self.done("dump", self.device, output)
+        self.assertTrue(output.exists())
+
+
 class Compact(Case):
     def test_room_of_what_is_dead_comes_back(self):
         self.make("64M", "--segment", "1M")

@@ -1,10 +1,13 @@
 // spillway kv list, dump: what goes through all keys. They see the store as it was when they began (kv/snapshot.h).
 #include <fcntl.h>
+#include <signal.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <iterator>
 #include <stdexcept>
 
 #include "kv.h"
@@ -72,13 +75,65 @@ void for_each_part(kv::Snapshot& snapshot, const kv::Snapshot::Entry& entry, con
   }
 }
 
+// A file that SIGINT, SIGTERM and SIGHUP remove before they end the process, as ever. One at a time.
+class RemovedWhenInterrupted {
+ public:
+  RemovedWhenInterrupted() {
+    sigset_t signals;
+    sigemptyset(&signals);
+    for (const int number : kSignals) sigaddset(&signals, number);
+    pthread_sigmask(SIG_BLOCK, &signals, &before_);
+  }
+  ~RemovedWhenInterrupted() {
+    keep();
+    for (size_t i = 0; i < std::size(kSignals); ++i)
+      if (is_caught_[i]) sigaction(kSignals[i], &actions_[i], nullptr);
+  }
+  RemovedWhenInterrupted(const RemovedWhenInterrupted&) = delete;
+  RemovedWhenInterrupted& operator=(const RemovedWhenInterrupted&) = delete;
+
+  // Until now they have waited. `path` stays as it is; null: there is no file.
+  void begin(const char* path) {
+    struct sigaction action = {};
+    action.sa_handler = remove;
+    sigemptyset(&action.sa_mask);
+    action.sa_flags = static_cast<int>(SA_RESETHAND);
+    path_ = path;
+    for (size_t i = 0; path != nullptr && i < std::size(kSignals); ++i) {
+      sigaction(kSignals[i], nullptr, &actions_[i]);
+      is_caught_[i] = actions_[i].sa_handler != SIG_IGN && sigaction(kSignals[i], &action, nullptr) == 0;
+    }
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  void keep() { path_ = nullptr; }
+
+ private:
+  static constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
+
+  static void remove(int number) {
+    if (const char* const path = path_.exchange(nullptr)) unlink(path);
+    raise(number);  // the handler is gone
+  }
+
+  static inline constinit std::atomic<const char*> path_ = nullptr;
+  sigset_t before_;
+  struct sigaction actions_[std::size(kSignals)] = {};
+  bool is_caught_[std::size(kSignals)] = {};
+};
+
 // Where a dump goes: a file that it makes, gone again unless done() was called, or standard output.
 class Output {
  public:
   Output(const KvLine& line, std::string_view name)
       : path_(name), name_(name == "-" ? "standard output" : concat('\'', printable(name), '\'')) {
-    if (name == "-") return;
+    if (name == "-") {
+      interruptions_.begin(nullptr);
+      return;
+    }
     const int descriptor = open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    const int error = errno;
+    interruptions_.begin(descriptor < 0 ? nullptr : path_.c_str());
+    errno = error;
     if (descriptor < 0 && errno == EEXIST)
       line.refuse(concat(name_, " is there already; remove it, or name another file"));
     if (descriptor < 0) line.refuse(concat("cannot make ", name_, ": ", std::strerror(errno)));
@@ -103,6 +158,7 @@ class Output {
     if (std::fflush(file_) != 0) fail();
     if (!is_made_) return;
     if (fsync(fileno(file_)) != 0 && errno != EINVAL) fail();
+    interruptions_.keep();
     is_made_ = false;
     if (std::fclose(file_) != 0) fail();
   }
@@ -113,6 +169,7 @@ class Output {
   }
 
   const std::string path_, name_;
+  RemovedWhenInterrupted interruptions_;
   std::FILE* file_ = stdout;
   bool is_made_ = false;
   uint64_t written_bytes_ = 0;
