@@ -44,7 +44,7 @@ MUTATIONS = [
     # Devices
     mutation("a misspelt file made by opening it", (DEVICE, "  if (files->missing_count > 0)", "  if (false)")),
     mutation("two openers of one file", (DEVICE, "  if (descriptor < 0 || flock", "  if (descriptor >= 0 || flock")),
-    mutation("a store made over another", (DEVICE, "  if (!device || overwrite) return device;", "  if (!device || !overwrite) return device;")),
+    mutation("a store made over another", (DEVICE, "  if (overwrite) return device;", "  if (!overwrite) return device;")),
     mutation("a store closed under sessions", (STORE, "    if (store->user_count > 0)", "    if (false)")),
 
     # Queues
