@@ -12,14 +12,10 @@ namespace kv {
 
 // In memory of the session's pool: tasks have small stacks.
 struct MultiGet::Group {
-  struct alignas(storage::PieceIo) Slot {
-    std::byte bytes[sizeof(storage::PieceIo)];
-  };
   uint64_t hashes[kGroup];
   Location locations[kGroup];
-  storage::Io* ios[kGroup];     // those under way
-  storage::Io* of_key[kGroup];  // null: none
-  Slot slots[kGroup];
+  storage::PieceIos<kGroup> ios;
+  const storage::Io* of_key[kGroup];  // null: none
 };
 
 void MultiGet::get(Session& session, std::span<const std::string_view> keys,
@@ -46,16 +42,14 @@ void MultiGet::get_group(Session& session, Group& group, std::span<const std::st
     group.hashes[i] = hash_key(session.store_->identity_.secret, keys[i]).low;
   const Readers::Reading reading(session.store_->readers_, session.place_);
   session.store_->index_->find({group.hashes, keys.size()}, {group.locations, keys.size()});
-  size_t io_count = 0;
+  group.ios.clear();
   for (size_t i = 0; i < keys.size(); ++i) {
     group.of_key[i] = nullptr;
     results[i] = Found();
     if (!group.locations[i].found || keys[i].empty() || keys[i].size() > kKeyBytesMax) continue;
-    if (begin(session, group.locations[i], results[i], &group.slots[i]))
-      group.ios[io_count++] = group.of_key[i] =
-          std::launder(reinterpret_cast<storage::PieceIo*>(&group.slots[i]));
+    group.of_key[i] = begin(session, group, group.locations[i], results[i]);
   }
-  session.channel_.run({group.ios, io_count}, IoFor::kGets);
+  session.channel_.run(group.ios.all(), IoFor::kGets);
   for (size_t i = 0; i < keys.size(); ++i) {
     if (group.of_key[i] != nullptr)
       end(session, group.locations[i], keys[i], *group.of_key[i], results[i]);
@@ -66,19 +60,19 @@ void MultiGet::get_group(Session& session, Group& group, std::span<const std::st
   counts.asked(keys.size());
 }
 
-// Memory for the record, and the Io that reads it. False: the result says why not.
-bool MultiGet::begin(Session& session, const Location& location, base::Expected<Found>& result, void* io) {
+// Memory for the record, and the Io that reads it. Null: the result says why not.
+const storage::Io* MultiGet::begin(Session& session, Group& group, const Location& location,
+                                   base::Expected<Found>& result) {
   const Geometry& geometry = session.store_->identity_.geometry;
   const uint64_t left = geometry.segment_grains() - geometry.grain_of(location.address);
   const uint64_t bytes = std::min<uint64_t>(size_code::grains(location.size), left) * geometry.grain_bytes;
   result->memory_ = storage::Buffer(session.pool_, bytes);
   if (result->memory_.bytes().empty()) {
     result = base::failure(ENOMEM, "store: no memory for a record");
-    return false;
+    return nullptr;
   }
-  new (io) storage::PieceIo(storage::Operation::kRead, geometry.offset_of(location.address),
-                            result->memory_.bytes().data(), bytes);
-  return true;
+  return &group.ios.add(storage::Operation::kRead, geometry.offset_of(location.address),
+                        result->memory_.bytes().data(), bytes);
 }
 
 void MultiGet::end(Session& session, const Location& location, std::string_view key, const storage::Io& io,

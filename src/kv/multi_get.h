@@ -26,7 +26,8 @@ class MultiGet {
   struct Group;
   static void get_group(Session& session, Group& group, std::span<const std::string_view> keys,
                         std::span<base::Expected<Found>> results);
-  static bool begin(Session& session, const Location& location, base::Expected<Found>& result, void* io);
+  static const storage::Io* begin(Session& session, Group& group, const Location& location,
+                                  base::Expected<Found>& result);
   static void end(Session& session, const Location& location, std::string_view key, const storage::Io& io,
                   base::Expected<Found>& result);
 };

@@ -33,21 +33,18 @@ struct Snapshot::Item {
   int error = 0;        // of kFailed
   size_t place = 0;
   bool is_head = false;
-  Pieces pieces;  // of a head
-  Found found;    // the record
+  Pieces pieces;                    // of a head
+  Found found;                      // the record
+  const storage::Io* io = nullptr;  // that reads it
 };
 
 // In memory of the session's pool: tasks have small stacks.
 struct Snapshot::Group {
-  struct alignas(storage::PieceIo) Slot {
-    std::byte bytes[sizeof(storage::PieceIo)];
-  };
   Item items[kGroup];
   size_t count = 0;
   size_t at = 0;  // the entry that next() gave last is the one before
   Item* chosen[kGroup];
-  storage::Io* ios[kGroup];
-  Slot slots[kGroup];
+  storage::PieceIos<kGroup> ios;
 };
 
 base::Expected<void> Snapshot::open(Session& session) {
@@ -234,8 +231,7 @@ void Snapshot::read() {
 void Snapshot::run(std::span<Item* const> items, bool whole) {
   const Geometry& geometry = store_->identity_.geometry;
   Group& group = *group_;
-  const auto slot = [&](const Item* item) { return &group.slots[item - group.items]; };
-  size_t count = 0;
+  group.ios.clear();
   for (Item* item : items) {
     const Location& location = item->location;
     const uint64_t left = geometry.segment_grains() - geometry.grain_of(location.address);
@@ -248,15 +244,13 @@ void Snapshot::run(std::span<Item* const> items, bool whole) {
       item->error = ENOMEM;
       continue;
     }
-    group.ios[count++] =
-        new (slot(item)) storage::PieceIo(storage::Operation::kRead, geometry.offset_of(location.address),
-                                          item->found.memory_.bytes().data(), bytes);
+    item->io = &group.ios.add(storage::Operation::kRead, geometry.offset_of(location.address),
+                              item->found.memory_.bytes().data(), bytes);
   }
-  std::ranges::sort(group.ios, group.ios + count, {}, &storage::Io::offset_bytes);
-  session_->channel_.run({group.ios, count}, IoFor::kSnapshots);
+  std::ranges::sort(group.ios.all(), {}, &storage::Io::offset_bytes);
+  session_->channel_.run(group.ios.all(), IoFor::kSnapshots);
   for (Item* item : items)
-    if (item->state != Item::State::kFailed)
-      examine(*item, *std::launder(reinterpret_cast<storage::PieceIo*>(slot(item))));
+    if (item->state != Item::State::kFailed) examine(*item, *item->io);
 }
 
 // What has been read of it?

@@ -29,12 +29,14 @@ class PieceIos {
  public:
   size_t size() const { return count_; }
   bool is_full() const { return count_ == Most; }
-  // REQUIRES: not full.
-  void add(Operation what, uint64_t at_bytes, const void* memory, uint64_t bytes) {
-    all_[count_] = new (&memory_[count_]) PieceIo(what, at_bytes, memory, bytes);
-    ++count_;
+  // It stays where it is until clear(). REQUIRES: not full.
+  Io& add(Operation what, uint64_t at_bytes, const void* memory, uint64_t bytes) {
+    Io* const io = new (&memory_[count_]) PieceIo(what, at_bytes, memory, bytes);
+    all_[count_++] = io;
+    return *io;
   }
-  std::span<Io* const> all() const { return {all_, count_}; }
+  // In the order in which they came, until it is changed here.
+  std::span<Io*> all() { return {all_, count_}; }
   const Io& operator[](size_t index) const { return *all_[index]; }
   // REQUIRES: none is under way.
   void clear() { count_ = 0; }

@@ -125,7 +125,7 @@ MUTATIONS = [
     mutation("a put in parts is two", (VALUE_WRITER, "    auto done = session.do_put(key_,", "    auto done = session.put(key_,"), gtest_filter="CallsTest.*"),
     mutation("what was not put is counted", (SESSION, "  if (done && done->outcome == Changed::Outcome::kDone) calls_.counts->put(", "  if (done) calls_.counts->put("), gtest_filter="CallsTest.*"),
     mutation("what changes look at is read for gets", (SESSION, "  const IoFor purpose = whole ? IoFor::kGets : IoFor::kChanges;", "  const IoFor purpose = IoFor::kGets;"), gtest_filter="CallsTest.*"),
-    mutation("what snapshots read is read for changes", ("src/kv/snapshot.cc", "  session_->channel_.run({group.ios, count}, IoFor::kSnapshots);", "  session_->channel_.run({group.ios, count});"), gtest_filter="CallsTest.*"),
+    mutation("what snapshots read is read for changes", ("src/kv/snapshot.cc", "  session_->channel_.run(group.ios.all(), IoFor::kSnapshots);", "  session_->channel_.run(group.ios.all());"), gtest_filter="CallsTest.*"),
     mutation("what checkpoints write is the collector's", (COLLECTOR, "  channel_.counts_as(IoFor::kCheckpoints);\n", ""), gtest_filter="CallsTest.*"),
     mutation("Ios of a batch are not counted", (CHANNEL, "  for (const storage::Io* io : batch) io_[static_cast<size_t>(purpose)].count(*io);\n", "  static_cast<void>(purpose);\n"), gtest_filter="CallsTest.*"),
     mutation("flushes of sync puts are not timed", ("src/kv/flush_group.cc", "  times_.add(now_ns() - began_ns);\n", "  static_cast<void>(began_ns);\n"), gtest_filter="CallsTest.*"),
