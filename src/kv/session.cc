@@ -251,8 +251,6 @@ base::Expected<Changed> Session::change(const New& next, bool* has_room) {
       return Changed{Outcome::kVersion, current.version};
   }
   Written written;
-  // Who waits for its grant has its key: changes of a key are made in the order in which they came.
-  if (!store_->log_.wait_for_grant(request)) return std::unexpected(store_->tell_failure());
   auto wrote = write(hash, next, request, current, written);
   if (has_room != nullptr) *has_room = written.change.has_value();
   if (!wrote) return std::unexpected(wrote.error());
@@ -295,6 +293,8 @@ base::Expected<void> Session::write(const KeyHash& hash, const New& next, Log::R
   const Geometry& geometry = store_->identity_.geometry;
   const uint64_t bytes = uint64_t{request.grains} * geometry.grain_bytes;
   written.size = size_code::of(request.grains);
+  // Before there is memory for it. Who waits has its key: changes of a key are made in the order in which they came.
+  if (!store_->log_.wait_for_grant(request)) return std::unexpected(store_->tell_failure());
   const storage::Buffer memory(pool_, bytes);
   if (memory.bytes().empty()) return base::failure(ENOMEM, "store: no memory for a record");
   const std::span record = memory.bytes().first(bytes);
