@@ -112,19 +112,19 @@ void PageCache::drop(const File& file) {
   files_[file.number() - 1] = nullptr;
 }
 
-uint32_t PageCache::find(PageSet& set, uint16_t tag, PageKey key) {
+uint32_t PageCache::find(const Home& home) {
   uint32_t found = cache::kNoWay;
-  set.any_of_tag(tag, [&](uint32_t i) {
-    if (way(set, i).key() != key) return false;
+  home.set.any_of_tag(home.tag, [&](uint32_t i) {
+    if (way(home.set, i).key() != home.key) return false;
     found = i;
     return true;
   });
   return found;
 }
 
-PageCache::Claim PageCache::claim(PageSet& set, uint16_t tag, PageKey key, uint32_t& chosen,
-                                  uint64_t& evictions) {
-  chosen = find(set, tag, key);
+PageCache::Claim PageCache::claim(const Home& home, uint32_t& chosen, uint64_t& evictions) {
+  PageSet& set = home.set;
+  chosen = find(home);
   if (chosen != cache::kNoWay) return Claim::kThere;
   const uint32_t count = set.way_count();
   cache::WayMask dirty = 0, spared = ~cache::all_ways(count);
@@ -147,8 +147,8 @@ PageCache::Claim PageCache::claim(PageSet& set, uint16_t tag, PageKey key, uint3
     ++evictions;
     chosen = victim;
   }
-  way(set, chosen).claim(key);
-  set.set_tag(chosen, tag);
+  way(set, chosen).claim(home.key);
+  set.set_tag(chosen, home.tag);
   set.on_insert(layout_, chosen);
   return Claim::kClaimed;
 }

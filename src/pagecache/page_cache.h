@@ -88,9 +88,17 @@ class PageCache {
   base::Expected<void> map();
   void share_frames_out();
 
-  static uint64_t hash_of(PageKey key) { return base::mix(static_cast<uint64_t>(key)); }
+  // Where a page is, if it is there.
+  struct Home {
+    PageKey key;
+    PageSet& set;
+    uint16_t tag;
+  };
+  Home home_of(PageKey key) {
+    const uint64_t hash = base::mix(static_cast<uint64_t>(key));
+    return {key, set_at(hash & (set_count_ - 1)), PageSet::tag_of(hash)};
+  }
   PageSet& set_at(uint64_t index) { return *reinterpret_cast<PageSet*>(sets_ + index * layout_.bytes); }
-  PageSet& set_of(uint64_t hash) { return set_at(hash & (set_count_ - 1)); }
   Way& way(PageSet& set, uint32_t index) { return set.way(layout_, index); }
   std::byte* frame(const Way& way) const { return frames_ + (uint64_t{way.frame()} << page_shift_); }
 
@@ -100,9 +108,9 @@ class PageCache {
 
   // REQUIRES, of all of these: the set's lock.
   // kNoWay: no way has the page.
-  uint32_t find(PageSet& set, uint16_t tag, PageKey key);
+  uint32_t find(const Home& home);
   // `way`: of kHeld none. Adds to `evictions` what has left.
-  Claim claim(PageSet& set, uint16_t tag, PageKey key, uint32_t& way, uint64_t& evictions);
+  Claim claim(const Home& home, uint32_t& way, uint64_t& evictions);
   bool has_room(PageSet& set);
   void forget(PageSet& set, uint32_t way);
 

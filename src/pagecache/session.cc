@@ -89,11 +89,12 @@ base::Error Session::busy_error(const File& file, uint64_t page) const {
 
 // --- a page that is there ---
 
-bool Session::take(PageSet& set, uint16_t tag, PageKey key, Use use, Held& held) {
-  return set.any_of_tag(tag, [&](uint32_t index) {
+bool Session::take(const PageCache::Home& home, Use use, Held& held) {
+  PageSet& set = home.set;
+  return set.any_of_tag(home.tag, [&](uint32_t index) {
     Way& way = cache_->way(set, index);
-    if (way.key() != key) return false;
-    if (!(use == Use::kShare ? way.try_share(key) : way.try_exclude(key))) {
+    if (way.key() != home.key) return false;
+    if (!(use == Use::kShare ? way.try_share(home.key) : way.try_exclude(home.key))) {
       set.changed(cache_->layout_);  // for a moment it looked as if it were held
       return false;
     }
@@ -127,20 +128,18 @@ base::Expected<void> Session::drain(const File& file, const Held& held, uint64_t
 // --- one that has to come ---
 
 base::Expected<Session::Held> Session::get(File& file, uint64_t page, Use use) {
-  const PageKey key = file.key(page);
-  const uint64_t hash = PageCache::hash_of(key);
-  PageSet& set = cache_->set_of(hash);
-  const uint16_t tag = PageSet::tag_of(hash);
+  const PageCache::Home home = cache_->home_of(file.key(page));
+  PageSet& set = home.set;
   uint64_t deadline = 0;
   for (;;) {
     Held held;
-    if (take(set, tag, key, use, held)) {
+    if (take(home, use, held)) {
       if (use != Use::kShare)
         if (auto drained = drain(file, held, page); !drained) return std::unexpected(drained.error());
       return held;
     }
     uint32_t index = 0;
-    const PageCache::Claim claimed = claim(set, tag, key, index);
+    const PageCache::Claim claimed = claim(home, index);
     if (claimed == PageCache::Claim::kClaimed)
       return load(file, {.set = &set, .index = index, .page = page}, use);
     if (claimed == PageCache::Claim::kCleanable) {
@@ -151,7 +150,7 @@ base::Expected<Session::Held> Session::get(File& file, uint64_t page, Use use) {
     const Way* const way = claimed == PageCache::Claim::kThere ? &cache_->way(set, index) : nullptr;
     const auto is_to_wait = [&] {
       return way == nullptr ? !cache_->has_room(set)
-                            : way->key() == key && (way->is_loading() || way->is_exclusive());
+                            : way->key() == home.key && (way->is_loading() || way->is_exclusive());
     };
     base::increase(waits_, uint64_t{1});
     set.lock().lock();
@@ -160,11 +159,11 @@ base::Expected<Session::Held> Session::get(File& file, uint64_t page, Use use) {
   }
 }
 
-PageCache::Claim Session::claim(PageSet& set, uint16_t tag, PageKey key, uint32_t& index) {
+PageCache::Claim Session::claim(const PageCache::Home& home, uint32_t& index) {
   uint64_t evictions = 0;
-  set.lock().lock();
-  const PageCache::Claim claimed = cache_->claim(set, tag, key, index, evictions);
-  set.lock().unlock();
+  home.set.lock().lock();
+  const PageCache::Claim claimed = cache_->claim(home, index, evictions);
+  home.set.lock().unlock();
   base::increase(evictions_, evictions);
   if (claimed == PageCache::Claim::kClaimed) base::increase(misses_, uint64_t{1});
   return claimed;
@@ -217,13 +216,15 @@ base::Expected<void> Session::read(File& file, uint64_t offset, std::span<std::b
   const uint64_t page_bytes = cache_->page_bytes(), begin = offset & (page_bytes - 1);
   if (begin + to.size() > page_bytes) return read_many(file, offset, to);
   const Part part = {.page = offset >> cache_->page_shift_, .begin = begin, .bytes = to.size(), .done = 0};
-  const PageKey key = file.key(part.page);
-  const uint64_t hash = PageCache::hash_of(key);
+  if (read_if_there(cache_->home_of(file.key(part.page)), part, to)) return {};
+  return read_part(file, part, to);
+}
+
+bool Session::read_if_there(const PageCache::Home& home, const Part& part, std::span<std::byte> to) {
   Held held;
-  if (!take(cache_->set_of(hash), PageSet::tag_of(hash), key, Use::kShare, held))
-    return read_part(file, part, to);
+  if (!take(home, Use::kShare, held)) return false;
   copy_out(held, part, to);
-  return {};
+  return true;
 }
 
 base::Expected<void> Session::read_part(File& file, const Part& part, std::span<std::byte> to) {
@@ -260,7 +261,7 @@ base::Expected<void> Session::read_many(File& file, uint64_t offset, std::span<s
   if (memory.bytes().empty()) return base::failure(ENOMEM, "page cache: no memory to read many pages");
   ReadBatch& batch = *new (memory.bytes().data()) ReadBatch;
   auto begun = for_parts(offset, to.size(), [&](const Part& part) -> base::Expected<void> {
-    if (auto done = begin_read(file, part, batch, to); !done) return done;
+    begin_read(file, part, batch, to);
     const bool is_full = batch.claimed_count == kBatchPages || batch.later_count == kBatchPages;
     return is_full ? end_reads(file, batch, to) : base::Expected<void>();
   });
@@ -269,23 +270,14 @@ base::Expected<void> Session::read_many(File& file, uint64_t offset, std::span<s
 }
 
 // Step 1.
-base::Expected<void> Session::begin_read(File& file, const Part& part, ReadBatch& batch,
-                                         std::span<std::byte> to) {
-  const PageKey key = file.key(part.page);
-  const uint64_t hash = PageCache::hash_of(key);
-  PageSet& set = cache_->set_of(hash);
-  const uint16_t tag = PageSet::tag_of(hash);
-  Held held;
-  if (take(set, tag, key, Use::kShare, held)) {
-    copy_out(held, part, to);
-    return {};
-  }
+void Session::begin_read(const File& file, const Part& part, ReadBatch& batch, std::span<std::byte> to) {
+  const PageCache::Home home = cache_->home_of(file.key(part.page));
+  if (read_if_there(home, part, to)) return;
   uint32_t index = 0;
-  if (claim(set, tag, key, index) == PageCache::Claim::kClaimed)
-    batch.claimed[batch.claimed_count++] = {part, {.set = &set, .index = index, .page = part.page}};
+  if (claim(home, index) == PageCache::Claim::kClaimed)
+    batch.claimed[batch.claimed_count++] = {part, {.set = &home.set, .index = index, .page = part.page}};
   else
     batch.later[batch.later_count++] = part;
-  return {};
 }
 
 // Steps 2 and 3. The batch is empty afterwards.

@@ -124,11 +124,11 @@ class Session {
                                                   uint64_t bytes);
   base::Expected<task::Channel*> channel_of(const File& file);
 
-  bool take(PageSet& set, uint16_t tag, PageKey key, Use use, Held& held);
+  bool take(const PageCache::Home& home, Use use, Held& held);
   base::Expected<Held> get(File& file, uint64_t page, Use use);
   base::Expected<void> drain(const File& file, const Held& held, uint64_t page);
   base::Expected<Held> load(File& file, const Place& place, Use use);
-  PageCache::Claim claim(PageSet& set, uint16_t tag, PageKey key, uint32_t& index);
+  PageCache::Claim claim(const PageCache::Home& home, uint32_t& index);
   base::Expected<void> clean(PageSet& set, uint32_t index);
   struct ReadBatch;
   struct WriteBatch;
@@ -144,10 +144,11 @@ class Session {
     held.set->changed(cache_->layout_);
   }
 
+  bool read_if_there(const PageCache::Home& home, const Part& part, std::span<std::byte> to);
   base::Expected<void> read_part(File& file, const Part& part, std::span<std::byte> to);
   void copy_out(const Held& held, const Part& part, std::span<std::byte> to);
   base::Expected<void> read_many(File& file, uint64_t offset, std::span<std::byte> to);
-  base::Expected<void> begin_read(File& file, const Part& part, ReadBatch& batch, std::span<std::byte> to);
+  void begin_read(const File& file, const Part& part, ReadBatch& batch, std::span<std::byte> to);
   base::Expected<void> end_reads(File& file, ReadBatch& batch, std::span<std::byte> to);
   enum class Clean : uint8_t { kBegun, kIsClean, kBusy };
   base::Expected<WriteBatch*> new_batch(const storage::Buffer& memory, const storage::Buffer& copies);

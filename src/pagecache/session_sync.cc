@@ -94,12 +94,12 @@ void Session::end_clean(const Place& place, bool is_clean) {
 
 // Of a page that is dirty, or being cleaned, unless it is clean by now.
 Session::Clean Session::begin_clean(PageKey key, WriteBatch& batch) {
-  const uint64_t hash = PageCache::hash_of(key);
-  PageSet& set = cache_->set_of(hash);
+  const PageCache::Home home = cache_->home_of(key);
+  PageSet& set = home.set;
   uint32_t index = 0;
   {
     sys::LockGuard scope(set.lock());
-    index = cache_->find(set, PageSet::tag_of(hash), key);
+    index = cache_->find(home);
     if (index == cache::kNoWay) return Clean::kIsClean;
     Way& way = cache_->way(set, index);
     if (!way.begin_clean()) return way.is_dirty() || way.is_io() ? Clean::kBusy : Clean::kIsClean;
@@ -110,11 +110,11 @@ Session::Clean Session::begin_clean(PageKey key, WriteBatch& batch) {
 
 // Waits for whoever writes to it, or cleans it.
 base::Expected<void> Session::wait_until_cleanable(const File& file, PageKey key, uint64_t deadline) {
-  const uint64_t hash = PageCache::hash_of(key);
-  PageSet& set = cache_->set_of(hash);
+  const PageCache::Home home = cache_->home_of(key);
+  PageSet& set = home.set;
   base::increase(waits_, uint64_t{1});
   set.lock().lock();
-  const uint32_t index = cache_->find(set, PageSet::tag_of(hash), key);
+  const uint32_t index = cache_->find(home);
   if (index == cache::kNoWay) {
     set.lock().unlock();
     return {};
@@ -153,9 +153,10 @@ base::Expected<void> Session::write_back_all(File& file) {
     if (auto done = write_back(file, batch); !done && result) result = done;
   };
   for (const PageKey key : dirty_pages(file)) {
-    const uint64_t deadline = sys::monotonic_ns() + cache_->options_.wait_ns_max;
+    uint64_t deadline = 0;
     while (begin_clean(key, batch) == Clean::kBusy) {
       end_batch();  // who waits holds nothing that others may wait for
+      if (deadline == 0) deadline = sys::monotonic_ns() + cache_->options_.wait_ns_max;
       if (auto waited = wait_until_cleanable(file, key, deadline); !waited) return waited;
     }
     if (batch.count == most) end_batch();
