@@ -249,14 +249,12 @@ NATIVE(jlong, put)(JNIEnv *env, jclass class, jlong handle, jbyteArray key_array
 }
 
 NATIVE(jboolean, delete)(JNIEnv *env, jclass class, jlong handle, jbyteArray key_array, jobject key_buffer,
-                         jint offset, jint count, jlong version) {
+                         jint offset, jint count, jint when, jlong version) {
   (void)class;
   struct bytes key;
   if (take(env, key_array, key_buffer, offset, count, &key) != 0) return JNI_FALSE;
   const spillway_kv_change_options options = {
-      .struct_bytes = sizeof options,
-      .when = version != 0 ? SPILLWAY_KV_IF_VERSION : SPILLWAY_KV_ALWAYS,
-      .version = (uint64_t)version};
+      .struct_bytes = sizeof options, .when = (uint32_t)when, .version = (uint64_t)version};
   spillway_kv_session *const session = session_of(handle);
   const int status = spillway_kv_remove(session, key.data, key.count, &options, NULL);
   free(key.copy);

@@ -43,9 +43,9 @@ final class KvNative {
   static native long put(long session, byte[] key, ByteBuffer directKey, int offset, int bytes, byte[] value,
       ByteBuffer directValue, int valueOffset, int valueBytes, int when, long version, long expiresMs) throws KvException;
 
-  /** Was there such a key, with this version unless it is 0? */
-  static native boolean delete(long session, byte[] key, ByteBuffer directKey, int offset, int bytes, long version)
-      throws KvException;
+  /** Was there such a key, for which the condition holds? */
+  static native boolean delete(long session, byte[] key, ByteBuffer directKey, int offset, int bytes, int when,
+      long version) throws KvException;
 
   /** 0 without a value. */
   static native long versionOf(long session, byte[] key) throws KvException;

@@ -189,18 +189,12 @@ public final class KvStore implements AutoCloseable {
 
   /** Removes a key. Was there one? */
   public boolean delete(byte[] key) throws KvException {
-    return delete(key, 0);
+    return delete(key, ALWAYS, 0);
   }
 
-  /** Removes a key if what is there has this version (0: any). Was it so? */
+  /** Removes a key if what is there has this version. Was it so? */
   public boolean delete(byte[] key, long version) throws KvException {
-    Objects.requireNonNull(key);
-    long session = begin();
-    try {
-      return KvNative.delete(session, key, null, 0, 0, version);
-    } finally {
-      end(session);
-    }
+    return delete(key, IF_VERSION, version);
   }
 
   /** Removes a key. Was there one? */
@@ -208,7 +202,17 @@ public final class KvStore implements AutoCloseable {
     checkDirect(key);
     long session = begin();
     try {
-      return KvNative.delete(session, null, key, key.position(), key.remaining(), 0);
+      return KvNative.delete(session, null, key, key.position(), key.remaining(), ALWAYS, 0);
+    } finally {
+      end(session);
+    }
+  }
+
+  private boolean delete(byte[] key, int when, long version) throws KvException {
+    Objects.requireNonNull(key);
+    long session = begin();
+    try {
+      return KvNative.delete(session, key, null, 0, 0, when, version);
     } finally {
       end(session);
     }
