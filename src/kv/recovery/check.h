@@ -1,6 +1,6 @@
 // Check: is all that a store keeps as it should be? Reads only.
 //
-//  1 both superblocks, every segment's headers or header and footer, and each summary
+//  1 both superblocks, every segment's headers or header and footer, and each summary; no two segments in use are of one generation
 //  2 every record of every segment in use: its check, and that the summary's entry is the record's. Of a segment without a summary, as
 //    a process that was killed leaves it, each record that can be read counts, as for recovery
 //  3 which records are live follows from these: the newest of their keys, but tombstones, and the pieces that a live head names, of which
@@ -9,7 +9,7 @@
 //  4 recovery reads the newest checkpoint for that, whole. If it was damaged, the log has all that it had. One that was being written when the
 //    process ended has no end, and one that was being given back not all of its segments: these are as they should be
 //
-// Memory: 40 bytes for each record in the log, 32 more for each large value, and what recovery takes. What step 4 reads is some MiB at a
+// Memory: 40 bytes for each record in the log, 32 more for each large value and each segment, and what recovery takes. What step 4 reads is some MiB at a
 // time, and it reads a segment again, for the end, only of a checkpoint that recovery has rejected.
 #pragma once
 #include <cstdint>

@@ -83,6 +83,10 @@ base::Expected<void> SegmentCheck::run(uint32_t segment, CheckedContent& content
   const Known known = look(segment);
   if (known.generation != 0) {
     ++report_.segments;
+    // What belongs here went elsewhere, or what belongs elsewhere came here.
+    if (const auto [first, is_first] = segment_of_generation_.emplace(known.generation, segment); !is_first)
+      segment_is_wrong(segment, "it holds what segment ", first->second,
+                       " does: one of them was overwritten");
     if (known.has_footer && read_entries(segment, known.footer)) {
       check_sealed(segment, known, content);
     } else if (lacking_ == 0) {

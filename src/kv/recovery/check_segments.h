@@ -1,5 +1,6 @@
 // Steps 1 and 2 of a check (check.h): what a store's segments hold, and what is wrong with it.
 #pragma once
+#include <unordered_map>
 #include <vector>
 
 #include "kv/media/channel.h"
@@ -107,6 +108,7 @@ class SegmentCheck {
   uint32_t window_segment_ = 0;
   uint64_t window_begin_ = 0;  // grains
   uint64_t window_end_ = 0;
+  std::unordered_map<uint64_t, uint32_t> segment_of_generation_;  // of those in use
   int lacking_ = 0;  // an errno value: from then on nothing is a finding
 };
 

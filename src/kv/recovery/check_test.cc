@@ -37,6 +37,18 @@ TEST_F(CheckTest, AnEmptyStoreIsClean) {
   EXPECT_EQ(report.segments, 0u);
 }
 
+TEST_F(CheckTest, ASegmentThatWasWrittenOverAnotherIsFound) {
+  make();
+  const size_t first = sealed_segment(), second = sealed_segment_after(first);
+  const auto number_of = [](size_t at) { return std::to_string((at - kSegmentsOffset) / kSegment); };
+  memcpy(memory() + second, memory() + first, kSegment);
+  EXPECT_GE(run().damaged_segments, 1u);
+  EXPECT_NE(all_findings().find("segment " + number_of(second) + " (byte " + std::to_string(second) +
+                                "): it holds what segment " + number_of(first) + " does"),
+            std::string::npos)
+      << all_findings();
+}
+
 TEST_F(CheckTest, ASegmentThatIsUsedAgainIsClean) {
   make();
   make(false);  // another store's footers and records lie about

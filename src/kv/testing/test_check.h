@@ -102,8 +102,10 @@ class CheckTest : public testing::Test {
   }
   void flip(size_t at) { memory()[at] ^= std::byte{0x10}; }
   // Where the first sealed segment begins.
-  size_t sealed_segment() const {
-    const size_t footer = find("spkv end");
+  size_t sealed_segment() const { return sealed_segment_after(0); }
+  // And the next one.
+  size_t sealed_segment_after(size_t segment) const {
+    const size_t footer = find("spkv end", std::max<size_t>(segment + kSegment, kSegmentsOffset));
     return footer / kSegment * kSegment;
   }
 
