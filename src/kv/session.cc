@@ -56,10 +56,7 @@ void Session::close() {
   channel_.close();
 }
 
-base::Error Session::io_error(int number, const char* what) const {
-  return base::Error::of(number, "store: cannot ", what, " ", store_->device_.name(), ": ",
-                         base::error_name(number));
-}
+base::Error Session::io_error(int number, const char* what) const { return store_->io_error(number, what); }
 
 base::Error Session::damaged() const {
   return base::Error::of(EBADMSG, "store: ", store_->device_.name(),

@@ -257,7 +257,13 @@ void Store::collect() {
 }
 
 base::Error Store::cannot_collect(int error) const {
-  return base::Error::of(error, "store: ", device_.name(), " cannot be collected: ", base::error_name(error));
+  return base::Error::of(error, "store: ", device_.name(), " cannot be collected: ", base::error_name(error),
+                         remedy_of(error));
+}
+
+base::Error Store::io_error(int error, const char* what) const {
+  return base::Error::of(error, "store: cannot ", what, " ", device_.name(), ": ", base::error_name(error),
+                         remedy_of(error));
 }
 
 base::Expected<void> Store::compact() {
@@ -330,9 +336,7 @@ base::Error Store::failure() const {
     return base::Error::of(error, "store: ", device_.name(),
                            " takes no writes any more: ", base::error_name(error), remedy_of(error));
   const int keeper_error = keeper_error_.load(std::memory_order_relaxed);
-  if (keeper_error != 0)
-    return base::Error::of(keeper_error, "store: cannot write ", device_.name(), ": ",
-                           base::error_name(keeper_error), remedy_of(keeper_error));
+  if (keeper_error != 0) return io_error(keeper_error, "write");
   return base::Error::of(ENOSPC, "store: ", device_.name(), " is full; remove keys or use a larger device");
 }
 

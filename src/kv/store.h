@@ -188,6 +188,7 @@ class Store {
   void fail(int error, bool is_told);
   base::Error tell_failure();
   base::Error cannot_collect(int error) const;
+  base::Error io_error(int error, const char* what) const;
   // That, or that it is full.
   base::Error failure() const;
   bool has_failure() const;
