@@ -188,9 +188,10 @@ class TreeParser {
       set(node, Scheme::kSpdk, kDefaultSpdkDepth);
       return parse_spdk_settings(rest, node.spdk, node.depth);
     }
-    return failure(
-        EINVAL, "storage: '", Shown(scheme), ":' is not known; there are uring:, aio:, file:, pmem:, memory:, ",
-        "spdk:, fault:, stripe:, latency: and trace:; a path with a colon is written ./", Shown(text));
+    return failure(EINVAL, "storage: '", Shown(scheme),
+                   ":' is not known; there are uring:, aio:, file:, pmem:, memory:, ",
+                   "spdk:, fault:, stripe:, latency: and trace:; a path with a colon is written ./",
+                   Shown(text));
   }
 
   static DeviceNode& set(DeviceNode& node, Scheme scheme, size_t depth) {
@@ -250,6 +251,9 @@ class TreeParser {
       node.unit_bytes = *unit;
     }
     std::string_view list = rest.substr(1, close - 1);
+    if (list.empty())
+      return failure(EINVAL, "storage: stripe: no devices; give ", kMinStripeMembers, " to ",
+                     kMaxStripeMembers);
     for (bool more = true; more;) {
       if (node.child_count == kMaxStripeMembers)
         return failure(EINVAL, "storage: stripe: more than ", kMaxStripeMembers, " devices");

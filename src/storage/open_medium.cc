@@ -179,7 +179,7 @@ base::Expected<Medium> open_file(const Path& path, const OpenParameters& paramet
 
   // Two processes that spill into one file would destroy each other's pages, or each other's store.
   if (parameters.store && !lock_for_store(opened.get()))
-    return failure(EBUSY, path, ": it is in use by another process; wait until that has ended");
+    return failure(EBUSY, path, ": it is in use, here or in another process; wait until that has ended");
   if (parameters.spill && sys::syscall(SYS_flock, opened.get(), LOCK_EX | LOCK_NB) == -EWOULDBLOCK)
     return failure(EBUSY, path,
                    ": another process spills there; name a directory, so that each has its own file");

@@ -230,7 +230,8 @@ TEST_F(OpenTest, WhatIsForAStoreIsNotMadeNorGrownNorShared) {
     use(**device, (1 << 20) - kBlock);
     const base::Error busy = refusal(path("file"), kStore);
     EXPECT_EQ(busy.number, EBUSY);
-    EXPECT_NE(std::string_view(busy.message).find("in use by another process"), std::string_view::npos);
+    EXPECT_NE(std::string_view(busy.message).find("in use, here or in another process"),
+              std::string_view::npos);
     (*device)->close();
   }
   EXPECT_EQ(std::filesystem::file_size(path("file")), (1u << 20) + 5);
