@@ -239,7 +239,8 @@ int spillway_kv_iterate_open(spillway_kv_session *session, spillway_kv_iteration
 // NO_MEMORY: the next call goes on behind what could not be read. Cost: an I/O for each key, 64 at a time.
 int spillway_kv_iterate_next(spillway_kv_iteration *iteration, const void **key, size_t *key_bytes,
                              spillway_kv_value *value);
-// Copies what the value of the last key has from `offset` on; how much. Errors: as of next, and INVALID when there was no key.
+// Copies what the value of the last key has from `offset` on; read_bytes: how much, or null. Errors: as of next, and INVALID when there was no
+// key.
 int spillway_kv_iterate_read(spillway_kv_iteration *iteration, uint64_t offset, void *buffer,
                              size_t buffer_bytes, size_t *read_bytes);
 // Null: nothing is done.

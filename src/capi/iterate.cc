@@ -11,9 +11,9 @@ struct spillway_kv_iteration {
 extern "C" {
 
 int spillway_kv_iterate_open(spillway_kv_session* session, spillway_kv_iteration** iteration) {
+  if (iteration != nullptr) *iteration = nullptr;
   if (session == nullptr || iteration == nullptr)
     return capi::refuse_invalid(session, "store: the session or the place for an iteration is null");
-  *iteration = nullptr;
   auto* const own = capi::make<spillway_kv_iteration>();
   if (own == nullptr)
     return capi::refuse(session, base::Error::of(ENOMEM, "store: no memory for an iteration"));
@@ -57,14 +57,14 @@ int spillway_kv_iterate_read(spillway_kv_iteration* iteration, uint64_t offset, 
                              size_t buffer_bytes, size_t* read_bytes) {
   if (iteration == nullptr) return capi::refuse_invalid(nullptr, "store: iteration is null");
   if (read_bytes != nullptr) *read_bytes = 0;
-  if ((buffer == nullptr && buffer_bytes > 0) || read_bytes == nullptr)
-    return capi::refuse_invalid(iteration->session, "store: the buffer or the place for its size is null");
+  if (buffer == nullptr && buffer_bytes > 0)
+    return capi::refuse_invalid(iteration->session, "store: the buffer is null");
   if (!iteration->has_entry)
     return capi::refuse_invalid(iteration->session,
                                 "store: no key was given out by the last call for the next one");
   auto read = iteration->snapshot.read_value(offset, {static_cast<std::byte*>(buffer), buffer_bytes});
   if (!read) return capi::refuse(iteration->session, read.error());
-  *read_bytes = *read;
+  if (read_bytes != nullptr) *read_bytes = *read;
   return SPILLWAY_KV_OK;
 }
 

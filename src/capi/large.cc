@@ -34,9 +34,9 @@ int spillway_kv_value_read(spillway_kv_value* value, uint64_t offset, void* to, 
 
 int spillway_kv_writer_open(spillway_kv_session* session, const void* key, size_t key_bytes,
                             spillway_kv_writer** writer) {
+  if (writer != nullptr) *writer = nullptr;
   if (session == nullptr || writer == nullptr)
     return capi::refuse_invalid(session, "store: the session or the place for a writer is null");
-  *writer = nullptr;
   capi::Request request;
   if (auto set = capi::set_key(request, key, key_bytes); !set) return capi::refuse(session, set.error());
   auto* const own = capi::make<spillway_kv_writer>();

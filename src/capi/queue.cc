@@ -219,9 +219,9 @@ extern "C" {
 
 int spillway_kv_queue_open(spillway_kv* store, const spillway_kv_queue_options* options,
                            spillway_kv_queue** queue) {
+  if (queue != nullptr) *queue = nullptr;
   if (store == nullptr || queue == nullptr)
     return capi::refuse_invalid(nullptr, "store: the store or the place for a queue is null");
-  *queue = nullptr;
   auto* const own = capi::make<spillway_kv_queue>();
   if (own == nullptr) return capi::refuse(nullptr, base::Error::of(ENOMEM, "store: no memory for a queue"));
   if (auto opened = capi::open_queue(*store, options, *own); !opened) {

@@ -114,9 +114,9 @@ void run_batch(spillway_kv_session& session, Workers& workers, BatchRequest* req
 extern "C" {
 
 int spillway_kv_session_open(spillway_kv* store, spillway_kv_session** session) {
+  if (session != nullptr) *session = nullptr;
   if (store == nullptr || session == nullptr)
     return capi::refuse_invalid(nullptr, "store: the store or the place for a session is null");
-  *session = nullptr;
   auto* const own = capi::make<spillway_kv_session>();
   if (own == nullptr) return capi::refuse(nullptr, base::Error::of(ENOMEM, "store: no memory for a session"));
   own->store = store;

@@ -60,6 +60,9 @@ static void mistakes(void) {
   options.struct_bytes = sizeof options, options.durability = 9;
   CHECK_ERROR(spillway_kv_open_memory(64 << 20, &options, &store), SPILLWAY_KV_INVALID, NULL, "durability 9");
   CHECK_ERROR(spillway_kv_session_open(NULL, NULL), SPILLWAY_KV_INVALID, NULL, "null");
+  spillway_kv_session *none = (spillway_kv_session *)&options;
+  CHECK_ERROR(spillway_kv_session_open(NULL, &none), SPILLWAY_KV_INVALID, NULL, "null");
+  CHECK(none == NULL);
   CHECK_ERROR(spillway_kv_stats(NULL, NULL, 0, NULL), SPILLWAY_KV_INVALID, NULL, "null");
   CHECK_ERROR(spillway_kv_get(NULL, "k", 1, NULL, 0, NULL), SPILLWAY_KV_INVALID, NULL, "session is null");
   CHECK_ERROR(spillway_kv_put(NULL, "k", 1, NULL, 0, NULL, NULL), SPILLWAY_KV_INVALID, NULL,

@@ -58,6 +58,8 @@ static void all_keys_of_one_moment(void) {
     CHECK_STATUS(spillway_kv_iterate_read(iteration, 5, text, sizeof text, &read_bytes), SPILLWAY_KV_OK,
                  session);
     CHECK(read_bytes == value.data_bytes - 5);
+    CHECK_STATUS(spillway_kv_iterate_read(iteration, 0, text, 2, NULL), SPILLWAY_KV_OK, session);
+    CHECK(memcmp(text, "va", 2) == 0);
     ++count;
   }
   CHECK(count == kKeys && larges == 1);
