@@ -143,5 +143,8 @@ MUTATIONS = [
     mutation("a compaction that cannot go on was done", (STORE, "    collect_error_.store(failure.error,", "    collect_error_.store(0,"), test="ctest", gtest_filter="^cli_kv$"),
     mutation("list and dump are whole without what was lost", ("src/kv/recovery/recovery_reader.h", " && lost_segments == 0;", ";"), test="ctest", gtest_filter="^cli_kv$"),
     mutation("interrupted load goes on", ("tools/spillway/kv_load.cc", "    return polled[1].revents != 0;", "    return false;"), test="ctest", gtest_filter="^cli_kv_many$"),
-    mutation("list and dump are whole without a damaged record", ("tools/spillway/kv_list.cc", "unread++ < kSaid", "unread < kSaid"), test="ctest", gtest_filter="^cli_kv$"),
+    mutation("list and dump are whole without a damaged record", ("tools/spillway/kv_list.cc", "count_++ < kSaid", "count_ < kSaid"), test="ctest", gtest_filter="^cli_kv$"),
+    mutation("dump keeps a value with a damaged piece", ("tools/spillway/kv_list.cc", "is_whole ? kDumpRecordEnd : kDumpRecordVoid", "kDumpRecordEnd"), test="ctest", gtest_filter="^cli_kv$"),
+    mutation("load keeps a void large value open", ("tools/spillway/kv_load.cc", "if (is_large_) puts.abandon();", ""), test="ctest", gtest_filter="^cli_kv$"),
+    mutation("check takes two segments of one generation", ("src/kv/recovery/check_segments.cc", "; !is_first)", "; false)"), test="kv_test", gtest_filter="CheckTest.ASegmentThatWasWrittenOver*"),
 ]

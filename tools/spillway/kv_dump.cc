@@ -61,6 +61,7 @@ DumpReader::Event DumpReader::next(std::string_view& input) {
       case State::kArrow: event = arrow(input); break;
       case State::kValue: event = value(input); break;
       case State::kEndOfRecord: event = end_of_record(input); break;
+      case State::kEndOfVoid: event = end_of_void(input); break;
       case State::kEnd: return malformed("nothing may come after the last line");
       case State::kMalformed: return Event::kMalformed;
     }
@@ -171,6 +172,11 @@ DumpReader::Event DumpReader::value(std::string_view& input) {
 }
 
 DumpReader::Event DumpReader::end_of_record(std::string_view& input) {
+  if (input[0] == kDumpRecordVoid[0]) {
+    take(input, 1);
+    state_ = State::kEndOfVoid;
+    return Event::kMore;
+  }
   if (input[0] != '\n')
     return malformed(concat("a newline should be here, after ", record_.value_bytes, " bytes of value, not ",
                             quoted(input[0])));
@@ -178,6 +184,14 @@ DumpReader::Event DumpReader::end_of_record(std::string_view& input) {
   ++record_count_;
   state_ = State::kLine;
   return Event::kEndOfRecord;
+}
+
+DumpReader::Event DumpReader::end_of_void(std::string_view& input) {
+  if (input[0] != '\n')
+    return malformed(concat("a newline should be here, after '!', not ", quoted(input[0])));
+  take(input, 1);
+  state_ = State::kLine;
+  return Event::kVoidRecord;
 }
 
 bool DumpReader::ended() {

@@ -24,6 +24,8 @@ struct DumpRecord {
 // What goes before the value, and what after it, and the last line.
 std::string dump_record_begin(const DumpRecord& record);
 inline constexpr std::string_view kDumpRecordEnd = "\n";
+inline constexpr std::string_view kDumpRecordVoid =
+    "!\n";  // instead: the value is not what it was, and the record does not count
 std::string dump_last_line(uint64_t record_count);
 
 class DumpReader {
@@ -33,6 +35,7 @@ class DumpReader {
     kRecord,       // record() begins; its value follows
     kValue,        // value() is a piece of it, not empty
     kEndOfRecord,  // record() was whole
+    kVoidRecord,   // it was not, as who wrote it says: it is not to be kept
     kEnd,          // the last line was read; more input is an error
     kMalformed,    // problem() says what, offset() where. For good
   };
@@ -51,7 +54,18 @@ class DumpReader {
   bool ended();
 
  private:
-  enum class State { kFirstLine, kLine, kNumbers, kKey, kArrow, kValue, kEndOfRecord, kEnd, kMalformed };
+  enum class State {
+    kFirstLine,
+    kLine,
+    kNumbers,
+    kKey,
+    kArrow,
+    kValue,
+    kEndOfRecord,
+    kEndOfVoid,
+    kEnd,
+    kMalformed
+  };
 
   Event first_line(std::string_view& input);
   Event line(std::string_view& input);
@@ -60,6 +74,7 @@ class DumpReader {
   Event arrow(std::string_view& input);
   Event value(std::string_view& input);
   Event end_of_record(std::string_view& input);
+  Event end_of_void(std::string_view& input);
   bool take_digit(char c);
   void take(std::string_view& input, size_t bytes);
   Event malformed(std::string problem);

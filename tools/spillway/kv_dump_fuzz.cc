@@ -44,6 +44,10 @@ Reading read(std::string_view input, size_t piece_bytes) {
         CHECK_EQ(value_bytes, reader.record().value_bytes);
         reading.text += tools::kDumpRecordEnd;
       }
+      if (event == DumpReader::Event::kVoidRecord) {
+        CHECK_EQ(value_bytes, reader.record().value_bytes);
+        reading.text += tools::kDumpRecordVoid;
+      }
       if (event == DumpReader::Event::kEnd) reading.text += tools::dump_last_line(reader.record_count());
     }
   }

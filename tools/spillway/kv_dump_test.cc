@@ -19,6 +19,7 @@ struct Record {
 
 struct Reading {
   std::vector<Record> records;
+  int void_count = 0;
   bool is_whole = false;
   std::string problem;
   uint64_t offset = 0;
@@ -37,6 +38,7 @@ Reading read(const std::string& text, size_t piece_bytes = 1 << 20) {
         record = {reader.record().key, "", reader.record().flags, reader.record().expires_ms};
       if (event == Event::kValue) record.value += reader.value();
       if (event == Event::kEndOfRecord) reading.records.push_back(record);
+      if (event == Event::kVoidRecord) ++reading.void_count;
       is_malformed = event == Event::kMalformed;
       if (is_malformed) break;
     }
@@ -79,6 +81,19 @@ TEST(KvDump, IsReadAsItWasWrittenHoweverItComes) {
     EXPECT_TRUE(reading.is_whole) << piece_bytes << ": " << reading.problem;
     EXPECT_EQ(reading.records, records) << piece_bytes;
     EXPECT_EQ(reading.offset, text.size());
+  }
+}
+
+TEST(KvDump, AVoidRecordDoesNotCount) {
+  const std::string void_record = dump_record_begin({"three", 2, 0, 0}) + std::string(2, '\0') + "!\n";
+  EXPECT_EQ(void_record.substr(void_record.size() - kDumpRecordVoid.size()), kDumpRecordVoid);
+  std::string text = write({{"one", "first", 0, 0}, {"two", "", 7, 9}});
+  text.insert(text.find("+3,0"), void_record);
+  for (size_t piece_bytes : {size_t{1}, text.size()}) {
+    const Reading reading = read(text, piece_bytes);
+    EXPECT_TRUE(reading.is_whole) << reading.problem;
+    EXPECT_EQ(reading.records, (std::vector<Record>{{"one", "first", 0, 0}, {"two", "", 7, 9}}));
+    EXPECT_EQ(reading.void_count, 1u);
   }
 }
 
@@ -125,6 +140,8 @@ TEST(KvDump, WhatIsMalformedIsRefusedWhereItIs) {
       {first + "+3,1,0,0:one-x\n", 29, "'->'"},
       {first + "+3,2,0,0:one->x\n.1\n", 32, "not '.'"},
       {first + "+3,0,0,0:one->x\n", 30, "not 'x'"},
+      {first + "+3,1,0,0:one->x!!\n.1\n", 32, "after '!', not '!'"},
+      {first + "+3,1,0,0:one->x!\n.1\n", 35, "counts 1 records, but there are 0"},
       {first + record + ".2\n", 34, "counts 2 records, but there are 1"},
       {first + record + ".01\n", 34, "begins with a 0"},
       {first + record + ".\n", 33, "count of records"},

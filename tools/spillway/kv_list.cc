@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
@@ -30,49 +31,68 @@ bool is_of_record(const base::Error& error) {
   return error.number == EBADMSG || kv::is_of_medium(error.number);
 }
 
-// Calls act(snapshot, entry) for each key until it returns false. How many records could not be read: a line says so of the first
-// few.
+// How many records could not be read. A line says so of the first few.
+class Unread {
+ public:
+  // Errors that are of no record are thrown. `where`: of which one, where that is known.
+  void add(const base::Error& error, std::string_view where = "") {
+    if (!is_of_record(error)) throw_error(error);
+    if (count_++ < kSaid)
+      std::fputs(concat("spillway: ", printable(error.message), where, '\n').c_str(), stderr);
+  }
+  uint64_t count() const { return count_; }
+
+ private:
+  static constexpr uint64_t kSaid = 8;
+  uint64_t count_ = 0;
+};
+
+// Calls act(snapshot, entry) for each key until it returns false.
 template <class Act>
-uint64_t for_each_entry(kv::Session& session, const Act& act) {
-  constexpr uint64_t kSaid = 8;
+void for_each_entry(kv::Session& session, Unread& unread, const Act& act) {
   kv::Snapshot snapshot;
   value_of(snapshot.open(session));
-  kv::Snapshot::Entry entry;
-  for (uint64_t unread = 0;;) {
+  for (kv::Snapshot::Entry entry;;) {
     const auto found = snapshot.next(entry);
-    if (!found && !is_of_record(found.error())) throw_error(found.error());
-    if (!found && unread++ < kSaid)
-      std::fprintf(stderr, "spillway: %s\n", printable(found.error().message).c_str());
-    if (found && (!*found || !act(snapshot, entry))) return unread;
+    if (!found) unread.add(found.error());
+    if (found && (!*found || !act(snapshot, entry))) return;
   }
 }
 
 // The exit status, when all that could be read has been.
-int status_of(const KvLine& line, uint64_t unread, bool has_lost) {
-  if (unread > 0)
+int status_of(const KvLine& line, const Unread& unread, bool has_lost) {
+  if (unread.count() > 0)
     std::fprintf(
         stderr,
         "spillway: kv %s: records that cannot be read, and are left out: %lu; spillway check says where\n",
-        line.name.data(), unread);
+        line.name.data(), unread.count());
   else if (has_lost)
     std::fprintf(stderr, "spillway: kv %s: the store is damaged, and what was lost is left out\n",
                  line.name.data());
-  return unread > 0 || has_lost ? 1 : 0;
+  return unread.count() > 0 || has_lost ? 1 : 0;
 }
 
-// Calls act(text) for the parts of the entry's value. One that cannot be read whole ends it.
+// Calls act(text) for the parts of the entry's value, up to one that cannot be read. How many bytes those were.
 template <class Act>
-void for_each_part(kv::Snapshot& snapshot, const kv::Snapshot::Entry& entry, const Act& act) {
-  if (!entry.is_large) return act(text_of(entry.value));
+uint64_t for_each_part(kv::Snapshot& snapshot, const kv::Snapshot::Entry& entry, Unread& unread,
+                       const Act& act) {
+  if (!entry.is_large) {
+    act(text_of(entry.value));
+    return entry.value_bytes;
+  }
   std::vector<std::byte> part(kPartBytes);
-  for (uint64_t at = 0; at < entry.value_bytes;) {
+  uint64_t at = 0;
+  while (at < entry.value_bytes) {
     const auto bytes = snapshot.read_value(at, part);
-    if (!bytes)
-      throw std::runtime_error(concat(printable(bytes.error().message), ", in the value of '",
-                                      escaped(entry.key), "'; delete that key, or put it again"));
+    if (!bytes) {
+      unread.add(bytes.error(),
+                 concat(", in the value of '", escaped(entry.key), "'; delete that key, or put it again"));
+      break;
+    }
     act(text_of(std::span(part).first(*bytes)));
     at += *bytes;
   }
+  return at;
 }
 
 // A file that SIGINT, SIGTERM and SIGHUP remove before they end the process, as ever. One at a time.
@@ -150,9 +170,12 @@ class Output {
 
   void write(std::string_view text) {
     if (std::fwrite(text.data(), 1, text.size(), file_) != text.size()) fail();
-    written_bytes_ += text.size();
   }
-  uint64_t written_bytes() const { return written_bytes_; }
+  void write_zeros(uint64_t bytes) {
+    static constexpr char kZeros[64 << 10] = {};
+    for (; bytes > 0; bytes -= std::min<uint64_t>(bytes, sizeof kZeros))
+      write({kZeros, std::min<uint64_t>(bytes, sizeof kZeros)});
+  }
   // All of it is where it should be.
   void done() {
     if (std::fflush(file_) != 0) fail();
@@ -172,7 +195,6 @@ class Output {
   RemovedWhenInterrupted interruptions_;
   std::FILE* file_ = stdout;
   bool is_made_ = false;
-  uint64_t written_bytes_ = 0;
 };
 
 }  // namespace
@@ -189,20 +211,20 @@ int kv_list(const KvLine& line) {
   const auto print_end = [&](char end) { std::putchar(is_raw ? '\0' : end); };
   KvStore store(line.words[0], {.read_only = true});
   const bool has_lost = !store->recovery().has_read_all();
-  uint64_t unread = 0;
+  Unread unread;
   {
     KvSession session(*store);
     // Keys on the same terminal are progress enough.
     Progress progress("list", Progress::Unit::kKeys, isatty(STDOUT_FILENO) == 0);
     const uint64_t all = store->counts().index.entries;
     uint64_t seen = 0;
-    unread = for_each_entry(*session, [&](kv::Snapshot& snapshot, const kv::Snapshot::Entry& entry) {
+    for_each_entry(*session, unread, [&](kv::Snapshot& snapshot, const kv::Snapshot::Entry& entry) {
       progress.at(++seen, all);
       if (!entry.key.starts_with(prefix)) return true;
       print(entry.key);
       print_end(with_values ? '\t' : '\n');
       if (with_values) {
-        for_each_part(snapshot, entry, print);
+        for_each_part(snapshot, entry, unread, print);
         print_end('\n');
       }
       return --left > 0 && std::ferror(stdout) == 0;
@@ -215,21 +237,25 @@ int kv_list(const KvLine& line) {
 int kv_dump(const KvLine& line) {
   KvStore store(line.words[0], {.read_only = true});
   const bool has_lost = !store->recovery().has_read_all();
-  uint64_t count = 0, unread = 0;
+  Unread unread;
+  uint64_t count = 0;
   {
     Output output(line, line.words[1]);
     KvSession session(*store);
     Progress progress("dump", Progress::Unit::kKeys);
     const uint64_t all = store->counts().index.entries;
     output.write(kDumpFirstLine);
-    unread = for_each_entry(*session, [&](kv::Snapshot& snapshot, const kv::Snapshot::Entry& entry) {
+    for_each_entry(*session, unread, [&](kv::Snapshot& snapshot, const kv::Snapshot::Entry& entry) {
       output.write(dump_record_begin({.key = std::string(entry.key),
                                       .value_bytes = entry.value_bytes,
                                       .flags = entry.flags,
                                       .expires_ms = entry.expires_ms}));
-      for_each_part(snapshot, entry, [&](std::string_view part) { output.write(part); });
-      output.write(kDumpRecordEnd);
-      progress.at(++count, all);
+      const uint64_t bytes =
+          for_each_part(snapshot, entry, unread, [&](std::string_view part) { output.write(part); });
+      const bool is_whole = bytes == entry.value_bytes;
+      if (!is_whole) output.write_zeros(entry.value_bytes - bytes);
+      output.write(is_whole ? kDumpRecordEnd : kDumpRecordVoid);
+      progress.at(count += is_whole, all);
       return true;
     });
     output.write(dump_last_line(count));

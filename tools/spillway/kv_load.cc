@@ -77,6 +77,7 @@ class Puts {
   void commit() {
     if (note(writer_.commit(options_))) ++done_count_;
   }
+  void abandon() { writer_.abandon(); }
   // Waits until nothing is under way.
   void drain() {
     for (uint32_t i = 0; i < kDepth; ++i) static_cast<void>(room_.acquire({.cancellable = false}));
@@ -280,6 +281,9 @@ class Load {
             puts.commit();
           else
             puts.put(std::move(record_));
+          break;
+        case Event::kVoidRecord:
+          if (is_large_) puts.abandon();
           break;
       }
       if (puts.error()) return "";
