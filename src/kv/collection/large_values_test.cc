@@ -127,6 +127,25 @@ TEST_F(LargeValuesTest, LeaveNothingBehind) {
   EXPECT_EQ(store->counts().index.entries, 0u);
 }
 
+// A value that does not fit leaves its pieces to the collector, while the next one already waits: with these gone there is room for some
+// of it, or for another one.
+TEST_F(LargeValuesTest, AreRefusedByAFullStoreAgainAndAgain) {
+  for (const size_t bytes : {500'000, 1'000'000, 3'000'000}) {
+    close();
+    make({.capacity_bytes = 16 << 20, .segment_bytes = 1 << 20});
+    const std::string value(bytes, 'v');
+    uint64_t refused = 0;
+    for (int i = 0; i < 200; ++i) {
+      auto done = session.put("key" + std::to_string(i), bytes_of(value));
+      if (done) continue;
+      ASSERT_EQ(done.error().number, ENOSPC);
+      ++refused;
+    }
+    EXPECT_GT(refused, 150u);
+    EXPECT_EQ(get("key0"), value);
+  }
+}
+
 TEST_F(LargeValuesTest, AReaderKeepsTheVersionThatItFound) {
   const std::string old = value_of(3'000'000, 1);
   put("key", old);

@@ -241,6 +241,7 @@ class Log {
   bool append(const Stream& stream, const Request& request, Extent& extent);
   void leave(Segment& segment);
   task::CallWaiters end_pace();
+  task::CallWaiters take_limited();
   task::CallWaiters admit_paced(uint64_t grains);
   // Of values: tombstones, which end by themselves, are no reason to refuse one.
   bool is_over_limit() const {

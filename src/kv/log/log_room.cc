@@ -104,18 +104,31 @@ void Log::refuse_waiting() {
   waiting.wake_all();
 }
 
+// Those of the waiting that are for the limit. REQUIRES: lock_.
+task::CallWaiters Log::take_limited() {
+  task::CallWaiters all = waiting_.take_all(), limited;
+  while (!all.empty()) {
+    auto& call = static_cast<Call&>(all.take_first());
+    (call.is_limited ? limited : waiting_).append(call);
+  }
+  return limited;
+}
+
 Log::Need Log::need() {
-  task::CallWaiters paced;
+  task::CallWaiters paced, limited;
   Need need;
   {
     sys::LockGuard scope(lock_);
     const uint32_t free = available();
     if (free >= free_high_) paced = end_pace();
+    // Whoever made less live since they began to wait has told nobody.
+    if (!is_over_limit()) limited = take_limited();
     const bool waits = !waiting_.empty(), is_limited = waits && is_over_limit();
     need = {.collects = !has_failed() && (free < free_high_ || (waits && (is_limited || free <= kReserve))),
             .is_over_limit = is_limited};
   }
   paced.wake_all();
+  limited.wake_all();
   return need;
 }
 
