@@ -287,6 +287,9 @@ size_t spillway_kv_poll(spillway_kv_queue* queue, size_t most, int timeout_ms) {
   return count;
 }
 
-int spillway_kv_event(const spillway_kv_queue* queue) { return queue->event.descriptor(); }
+int spillway_kv_event(const spillway_kv_queue* queue) {
+  if (queue == nullptr) return capi::refuse_invalid(nullptr, "store: queue is null");
+  return queue->event.descriptor();
+}
 
 }  // extern "C"

@@ -46,8 +46,8 @@ base::Expected<void> Store::make(storage::Device& device, const MakeOptions& opt
   geometry.segment_bytes = options.segment_bytes != 0 ? options.segment_bytes : segment_bytes_for(capacity);
   geometry.spare_percent = options.spare_percent;
   identity.layout = device.layout();
-  if (!may_be_grain_bytes(geometry.grain_bytes))
-    return base::failure(EINVAL, "store: grains of ", geometry.grain_bytes,
+  if (!may_be_grain_bytes(options.grain_bytes))
+    return base::failure(EINVAL, "store: grains of ", options.grain_bytes,
                          " bytes; give 512, 1024, 2048 or 4096");
   if (!may_be_segment_bytes(geometry.segment_bytes))
     return base::failure(EINVAL, "store: segments of ", geometry.segment_bytes,

@@ -25,9 +25,6 @@ using base::failure;
 
 constexpr uint64_t kLeastFreeBytes = uint64_t{64} << 20;
 constexpr uint64_t kMostFileBytes = uint64_t{8} << 40;
-// A process that was killed has its store until what it had under way has ended: who starts the next one at once need not know.
-constexpr int kStoreTries = 100;
-constexpr uint64_t kStoreTryNs = 10'000'000;
 
 // Makes a file that has a name for a moment only. -EEXIST: somebody else has just made it.
 long make_nameless(const Path& path) {
@@ -148,7 +145,7 @@ base::Expected<Medium> finish_file(const Path& path, Opened opened, const char* 
     return std::unexpected(open_error(path, result));
   if (parameters.store) {
     if (facts.stx_size < base::kOsPageBytes)
-      return failure(EINVAL, path, ": this file has ", facts.stx_size, " bytes, and holds nothing");
+      return failure(EINVAL, path, ": this file has ", facts.stx_size, " bytes, and holds no store");
     if (facts.stx_size > *capacity_bytes && facts.stx_size - *capacity_bytes >= base::kOsPageBytes)
       return failure(EFBIG, path, ": files may be no larger than ", *capacity_bytes >> 10,
                      "K in this process; raise ulimit -f");
@@ -162,14 +159,6 @@ base::Expected<Medium> finish_file(const Path& path, Opened opened, const char* 
   return finish(path, Opened(opened.take()), what, medium, facts, 512);
 }
 
-bool lock_for_store(long descriptor) {
-  for (int tries = 0; sys::syscall(SYS_flock, descriptor, LOCK_EX | LOCK_NB) == -EWOULDBLOCK; ++tries) {
-    if (tries == kStoreTries) return false;
-    sys::nap(kStoreTryNs);
-  }
-  return true;
-}
-
 base::Expected<Medium> open_file(const Path& path, const OpenParameters& parameters) {
   long result = open_path(path, 0, parameters.read_only);
   if (sys::failed(result)) return std::unexpected(open_error(path, result));
@@ -178,8 +167,8 @@ base::Expected<Medium> open_file(const Path& path, const OpenParameters& paramet
     return finish_file(path, Opened(opened.take()), "file", parameters);
 
   // Two processes that spill into one file would destroy each other's pages, or each other's store.
-  if (parameters.store && !lock_for_store(opened.get()))
-    return failure(EBUSY, path, ": it is in use, here or in another process; wait until that has ended");
+  if (parameters.store && !parameters.is_locked && !lock_for_store(opened.get()))
+    return std::unexpected(in_use(path));
   if (parameters.spill && sys::syscall(SYS_flock, opened.get(), LOCK_EX | LOCK_NB) == -EWOULDBLOCK)
     return failure(EBUSY, path,
                    ": another process spills there; name a directory, so that each has its own file");
@@ -235,9 +224,6 @@ base::Expected<Medium> open_block_device(const Path& path, const OpenParameters&
   return finish(path, Opened(opened.take()), "block device", medium, facts,
                 static_cast<uint32_t>(sector_bytes));
 }
-
-// A misspelt device must not become a file in /dev.
-bool is_in_dev(std::string_view path) { return path.starts_with("/dev/") && !path.starts_with("/dev/shm/"); }
 
 base::Expected<Medium> open_directory(const Path& path, const OpenParameters& parameters) {
   if (!parameters.spill) return failure(EISDIR, path, ": this is a directory; name a file or a block device");

@@ -44,6 +44,20 @@ base::Error open_error(const Path& path, long result) {
   return base::Error::of(number, path, ": ", base::error_name(number), advice);
 }
 
+bool lock_for_store(long descriptor) {
+  for (int tries = 0; sys::syscall(SYS_flock, descriptor, LOCK_EX | LOCK_NB) == -EWOULDBLOCK; ++tries) {
+    if (tries == kStoreTries) return false;
+    sys::nap(kStoreTryNs);
+  }
+  return true;
+}
+
+base::Error in_use(const Path& path) {
+  return base::Error::of(EBUSY, path, ": it is in use, here or in another process; wait until that has ended");
+}
+
+bool is_in_dev(std::string_view path) { return path.starts_with("/dev/") && !path.starts_with("/dev/shm/"); }
+
 long open_path(const Path& path, int flags, bool read_only) {
   flags |= (read_only ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NOCTTY;
   long result;

@@ -59,6 +59,17 @@ class Opened {
 // What went wrong there, by the kernel's -errno, and what to do.
 base::Error open_error(const Path& path, long result);
 
+// A process that was killed has its store until what it had under way has ended: who starts the next one at once need not know, and tries
+// again this often.
+inline constexpr int kStoreTries = 100;
+inline constexpr uint64_t kStoreTryNs = 10'000'000;
+// Locks a file of a store until its descriptor is closed. False: somebody has it, all that time.
+bool lock_for_store(long descriptor);
+base::Error in_use(const Path& path);
+
+// A misspelt device must not become a file there.
+bool is_in_dev(std::string_view path);
+
 // For reading and writing, or only reading; new files are private. Returns a descriptor or -errno.
 long open_path(const Path& path, int flags, bool read_only = false);
 

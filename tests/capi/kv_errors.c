@@ -323,14 +323,14 @@ static void makes_that_are_refused(const char *path) {
   const spillway_kv_make_options small = {.struct_bytes = sizeof small, .capacity_bytes = 1 << 20},
                                  grain = {.struct_bytes = sizeof grain,
                                           .capacity_bytes = kCapacity,
-                                          .grain_bytes = 513};
+                                          .grain_bytes = 511};
   for (int overwrite = 0; overwrite < 2; ++overwrite) {
     spillway_kv_make_options options = small;
     options.overwrite = (uint32_t)overwrite;
     CHECK_ERROR(spillway_kv_make(path, &options), SPILLWAY_KV_FULL, NULL, "too small");
     CHECK(access(path, F_OK) != 0);
     options = grain, options.overwrite = (uint32_t)overwrite;
-    CHECK_ERROR(spillway_kv_make(path, &options), SPILLWAY_KV_INVALID, NULL, "513");
+    CHECK_ERROR(spillway_kv_make(path, &options), SPILLWAY_KV_INVALID, NULL, "511");
     CHECK(access(path, F_OK) != 0);
     snprintf(text, sizeof text, "fault:write_eio=@4+:[%s]", path);
     options = kMake, options.overwrite = (uint32_t)overwrite;
@@ -349,8 +349,72 @@ static void makes_that_are_refused(const char *path) {
   CHECK(access(path, F_OK) != 0 && unlink(second) == 0);
 }
 
+// Each of their files is this store's alone, and as large as its part.
+static void stripes(const char *path) {
+  char text[600], second[300];
+  snprintf(second, sizeof second, "%s.2", path);
+  snprintf(text, sizeof text, "stripe:[%s,%s]?unit=4K", path, second);
+  const char *devices[] = {text, path, second};
+  spillway_kv *store, *other;
+  struct stat facts;
+  CHECK_STATUS(spillway_kv_make(text, &kMake), SPILLWAY_KV_OK, NULL);
+  CHECK(stat(path, &facts) == 0 && facts.st_size == kCapacity / 2);
+  CHECK(stat(second, &facts) == 0 && facts.st_size == kCapacity / 2);
+  CHECK_STATUS(spillway_kv_open(text, NULL, &store), SPILLWAY_KV_OK, NULL);
+  for (size_t i = 0; i < sizeof devices / sizeof *devices; ++i) {
+    CHECK_ERROR(spillway_kv_open(devices[i], NULL, &other), SPILLWAY_KV_IN_USE, NULL, path);
+    CHECK_ERROR(spillway_kv_make(devices[i], &kMake), SPILLWAY_KV_IN_USE, NULL, path);
+  }
+  CHECK_STATUS(spillway_kv_close(store), SPILLWAY_KV_OK, NULL);
+  CHECK_STATUS(spillway_kv_open(text, NULL, &store), SPILLWAY_KV_OK, NULL);
+  CHECK_STATUS(spillway_kv_close(store), SPILLWAY_KV_OK, NULL);
+  CHECK(truncate(second, kCapacity / 2 - 4096) == 0);
+  CHECK_ERROR(spillway_kv_open(text, NULL, &store), SPILLWAY_KV_FULL, NULL, "smaller than the store in it");
+  CHECK(unlink(path) == 0 && unlink(second) == 0);
+}
+
+// One of two that make a store has made it, and what was put in it stays.
+static void makes_at_the_same_time(const char *path) {
+  for (int round = 0; round < 20; ++round) {
+    if (round % 2 == 1) make_file(path, 0, 0, "");
+    pid_t children[2];
+    for (int i = 0; i < 2; ++i) {
+      children[i] = fork();
+      if (children[i] != 0) continue;
+      const int made = spillway_kv_make(path, &kMake);
+      spillway_kv *store = NULL;
+      spillway_kv_session *session;
+      if (spillway_kv_open(path, NULL, &store) != SPILLWAY_KV_OK ||
+          spillway_kv_session_open(store, &session) != SPILLWAY_KV_OK ||
+          put(session, i == 0 ? "0" : "1", "value") != SPILLWAY_KV_OK ||
+          spillway_kv_session_close(session) != SPILLWAY_KV_OK || spillway_kv_close(store) != SPILLWAY_KV_OK)
+        _exit(9);
+      _exit(made == SPILLWAY_KV_OK ? 1 : made == SPILLWAY_KV_EXISTS || made == SPILLWAY_KV_IN_USE ? 0 : 9);
+    }
+    int makers = 0, status;
+    for (int i = 0; i < 2; ++i) {
+      CHECK(waitpid(children[i], &status, 0) == children[i] && WIFEXITED(status));
+      makers += WEXITSTATUS(status);
+    }
+    CHECK(makers == 1);
+    spillway_kv *store;
+    spillway_kv_session *session;
+    CHECK_STATUS(spillway_kv_open(path, NULL, &store), SPILLWAY_KV_OK, NULL);
+    CHECK_STATUS(spillway_kv_session_open(store, &session), SPILLWAY_KV_OK, NULL);
+    CHECK(has(session, "0", "value") && has(session, "1", "value"));
+    CHECK_STATUS(spillway_kv_session_close(session), SPILLWAY_KV_OK, session);
+    CHECK_STATUS(spillway_kv_close(store), SPILLWAY_KV_OK, NULL);
+    CHECK(unlink(path) == 0);
+  }
+}
+
 static void files_that_are_short(const char *path) {
   const off_t sizes[] = {0, 1, 100, 512, 4096, 5000, 512 << 10, (512 << 10) + 100};
+  CHECK_STATUS(spillway_kv_make(path, &kMake), SPILLWAY_KV_OK, NULL);
+  CHECK(truncate(path, kCapacity - (5 << 20)) == 0);
+  spillway_kv *cut;
+  CHECK_ERROR(spillway_kv_open(path, NULL, &cut), SPILLWAY_KV_FULL, NULL, "smaller than the store in it");
+  CHECK(unlink(path) == 0);
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; ++i) {
     spillway_kv *store;
     struct stat facts;
@@ -381,5 +445,7 @@ void test_errors(const char *folder) {
   other_stores(path);
   CHECK(unlink(path) == 0);
   makes_that_are_refused(path);
+  stripes(path);
+  makes_at_the_same_time(path);
   files_that_are_short(path);
 }

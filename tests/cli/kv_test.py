@@ -161,7 +161,11 @@ class Make(Case):
     def test_devices_of_several_files(self):
         parts = [self.folder / "a", self.folder / "b"]
         stripe = f"stripe:[{parts[0]},{parts[1]}]?unit=64K"
-        self.refused("make", stripe, "--capacity", "16M", says=[str(parts[0]), "no such file"])
+        self.refused("make", stripe, says="has no size yet")
+        self.fails("make", stripe, "--capacity", "1M", says="too small")
+        self.assertEqual(list(self.folder.iterdir()), [])
+        self.done("make", stripe, "--capacity", "20M")
+        self.assertEqual([part.stat().st_size for part in parts], [10 << 20] * 2)
         for part in parts:
             with open(part, "wb") as file:
                 file.truncate(8 << 20)
@@ -175,6 +179,19 @@ class Make(Case):
             for words in (["put", other, "key", "value"], ["list", other], ["check", other]):
                 self.refused(*words, says=["it was made on a stripe of 2 devices in units of 64K", "is opened on"])
         self.done("make", "memory:64M")
+
+    def test_makes_at_the_same_time(self):
+        for is_there in (False, True) * 5:
+            if is_there:
+                self.device.touch()
+            processes = [subprocess.Popen([SPILLWAY, "kv", "make", self.device, "--capacity", "16M"], stdout=subprocess.PIPE,
+                                          stderr=subprocess.PIPE, text=True) for _ in range(3)]
+            errors = [process.communicate()[1] for process in processes]
+            self.assertEqual(sorted(process.returncode for process in processes), [0, 2, 2], errors)
+            for process, error in zip(processes, errors):
+                self.assertIn("has content" if process.returncode else "", error)
+            self.clean()
+            self.device.unlink()
 
     def test_devices_that_are_none(self):
         self.refused("make", "/dev/no-such-device", "--capacity", "16M", says="/dev/no-such-device")
@@ -288,7 +305,7 @@ class Devices(Case):
         self.every(self.refused, says=[str(self.device), "no such file"])
         self.assertFalse(self.device.exists())
         self.device.touch()
-        self.every(self.refused, says="holds nothing")
+        self.every(self.refused, says="holds no store")
         self.device.write_bytes(b"mine" * 5000)
         self.every(self.refused, says="holds no store")
         self.device.write_bytes(bytes(2 << 20))

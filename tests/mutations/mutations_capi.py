@@ -1,7 +1,6 @@
 """Breakages of src/capi, and of what the kv layer does for it: values that are lost, given back twice or too early, requests that end wrongly."""
 
 CHANNEL = "src/task/channel.cc"
-DEVICE = "src/capi/device.cc"
 IO_QUEUE = "src/task/io_queue.cc"
 MULTI_GET = "src/kv/multi_get.cc"
 QUEUE = "src/capi/queue.cc"
@@ -9,6 +8,7 @@ REQUEST = "src/capi/request.cc"
 SESSION = "src/capi/session.cc"
 STATUS = "src/capi/status.cc"
 STORE = "src/capi/store.cc"
+STORE_FILES = "src/storage/store_files.cc"
 WORKERS = "src/capi/workers.cc"
 
 
@@ -42,9 +42,13 @@ MUTATIONS = [
     mutation("what is not known is not refused", (STATUS, "    if (from[at] != 0)", "    if (false)")),
 
     # Devices
-    mutation("a misspelt file made by opening it", (DEVICE, "  if (files->missing_count > 0)", "  if (false)")),
-    mutation("two openers of one file", (DEVICE, "  if (descriptor < 0 || flock", "  if (descriptor >= 0 || flock")),
-    mutation("a store made over another", (DEVICE, "  if (overwrite) return device;", "  if (!overwrite) return device;")),
+    mutation("two openers of one store", (STORE, "{.store = true, .read_only = own->read_only}", "{.read_only = own->read_only}")),
+    mutation("a store made over another", (STORE, "    if (!content->empty()) return holds_data(text);\n", ""), (STORE, "    if (*content) return holds_data(text);\n", "")),
+    mutation("a store made without a lock", (STORE_FILES, "    if (!lock_for_store(opened.get())) return std::unexpected(in_use(path));\n", ""), (STORE, "{.store = true, .is_locked = true}", "{.store = true}")),
+    mutation("a file that somebody else has made is removed", (STORE_FILES, "    files_[count_++].was_made = is_missing && facts.stx_size == 0;", "    files_[count_++].was_made = true;")),
+    mutation("a store made in a file that has gone", (STORE_FILES, "    if (!is_at(path, facts)) continue;\n", "")),
+    mutation("a refused store's file stays", (STORE_FILES, "    if (file.was_made)\n", "    if (false)\n")),
+    mutation("a member's part is all of the stripe", (STORE_FILES, "(bytes + node.child_count - 1) / node.child_count", "bytes")),
     mutation("a store closed under sessions", (STORE, "    if (store->user_count > 0)", "    if (false)")),
 
     # Queues

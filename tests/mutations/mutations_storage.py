@@ -164,7 +164,7 @@ MUTATIONS = [
     mutation("limit on the size of files ignored", "OpenTest.Capacity*",
              (MEDIUM, "std::min(kMostFileBytes, sys::file_size_limit())", "kMostFileBytes")),
     mutation("misspelt device becomes a file", "OpenTest.*",
-             (MEDIUM, "return path.starts_with(\"/dev/\") && !path.starts_with(\"/dev/shm/\");", "return path.starts_with(\"/device/\");")),
+             ("src/storage/opened.cc", "return path.starts_with(\"/dev/\") && !path.starts_with(\"/dev/shm/\");", "return path.starts_with(\"/device/\");")),
     mutation("no way on where io_uring is forbidden", "Uring.WhereItIsForbidden*",
              (URING, "      log_fallback(probed.error().message, \"Linux AIO\");\n      set_scheme(\"aio\");\n      return {};", "      return std::unexpected(probed.error());")),
     mutation("no way on when there are no more rings", "Uring.QueuesBeyond*",

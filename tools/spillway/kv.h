@@ -11,7 +11,7 @@
 
 #include "command.h"
 #include "kv/store.h"
-#include "storage/device.h"
+#include "storage/open.h"
 
 namespace tools {
 
@@ -52,7 +52,7 @@ T value_of(base::Expected<T> expected) {
 // The store's device, this process's alone; for reading only, where nothing may be written. Throws as throw_error.
 class KvDevice {
  public:
-  explicit KvDevice(std::string_view text, bool read_only = false);
+  KvDevice(std::string_view text, const storage::OpenParameters& parameters);
   ~KvDevice();
   KvDevice(const KvDevice&) = delete;
   KvDevice& operator=(const KvDevice&) = delete;

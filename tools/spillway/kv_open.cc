@@ -37,13 +37,14 @@ void throw_error(const base::Error& error) {
   throw WrongInput(line);
 }
 
-KvDevice::KvDevice(std::string_view text, bool read_only)
-    : device_(value_of(storage::open_device(text, {.store = true, .read_only = read_only}))) {}
+KvDevice::KvDevice(std::string_view text, const storage::OpenParameters& parameters)
+    : device_(value_of(storage::open_device(text, parameters))) {}
 
 KvDevice::~KvDevice() { device_->close(); }
 
 KvStore::KvStore(std::string_view device, const kv::StoreOptions& options)
-    : device_(device, options.read_only), store_(value_of(kv::Store::open(*device_, options))) {}
+    : device_(device, {.store = true, .read_only = options.read_only}),
+      store_(value_of(kv::Store::open(*device_, options))) {}
 
 KvStore::~KvStore() {
   if (store_ != nullptr) static_cast<void>(store_->close());

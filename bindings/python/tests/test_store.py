@@ -252,7 +252,7 @@ class FileTest(unittest.TestCase):
             spillway.make(self.path, capacity_bytes=32 << 20)
         with spillway.Store(self.path) as store:
             store.put_many({b"a": b"1", b"b": b"2"})
-            with self.assertRaisesRegex(spillway.InUseError, "open already"):
+            with self.assertRaisesRegex(spillway.InUseError, "in use, here or"):
                 spillway.Store(self.path)
         for durability in ("sync", "batch", "none"):
             with spillway.Store(self.path, durability=durability, batch_ms=1) as store:

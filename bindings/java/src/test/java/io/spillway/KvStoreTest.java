@@ -160,7 +160,7 @@ public final class KvStoreTest {
     checkThrows(KvException.class, "holds data", () -> KvStore.make(path, 32 << 20));
     try (KvStore store = KvStore.open(path)) {
       store.put(bytes("key"), bytes("value"));
-      checkThrows(KvException.class, "open already", () -> KvStore.open(path));
+      checkThrows(KvException.class, "in use, here or", () -> KvStore.open(path));
     }
     for (KvStore.Durability durability : KvStore.Durability.values()) {
       try (KvStore store = KvStore.open(path, durability)) {
