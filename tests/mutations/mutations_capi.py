@@ -46,7 +46,7 @@ MUTATIONS = [
     mutation("a store made over another", (STORE, "    if (!content->empty()) return holds_data(text);\n", ""), (STORE, "    if (*content) return holds_data(text);\n", "")),
     mutation("a store made without a lock", (STORE_FILES, "    if (!lock_for_store(opened.get())) return std::unexpected(in_use(path));\n", ""), (STORE, "{.store = true, .is_locked = true}", "{.store = true}")),
     mutation("a file that somebody else has made is removed", (STORE_FILES, "    files_[count_++].was_made = is_missing && facts.stx_size == 0;", "    files_[count_++].was_made = true;")),
-    mutation("a store made in a file that has gone", (STORE_FILES, "    if (!is_at(path, facts)) continue;\n", "")),
+    mutation("a store made in a file that has gone", (STORE_FILES, "    if (!is_at(path, facts)) continue;\n", ""), test="storage_test", gtest_filter="StoreFilesTest.*"),
     mutation("a refused store's file stays", (STORE_FILES, "    if (file.was_made)\n", "    if (false)\n")),
     mutation("a member's part is all of the stripe", (STORE_FILES, "(bytes + node.child_count - 1) / node.child_count", "bytes")),
     mutation("a store closed under sessions", (STORE, "    if (store->user_count > 0)", "    if (false)")),
