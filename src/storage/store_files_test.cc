@@ -61,14 +61,15 @@ TEST_F(StoreFilesTest, AreAsTheyWereUnlessKept) {
 }
 
 TEST_F(StoreFilesTest, OneThatHasBeenGivenUpMeanwhileIsMadeAnew) {
+  const std::string text = path("store");
   StoreFiles second;
   std::atomic<bool> has_opened = false;
   std::thread waiting;
   {
     StoreFiles first;
-    ASSERT_TRUE(first.open(path("store")));
+    ASSERT_TRUE(first.open(text));
     waiting = std::thread([&] {
-      auto opened = second.open(path("store"));
+      auto opened = second.open(text);
       EXPECT_TRUE(opened) << opened.error().message;
       has_opened = true;
     });
@@ -82,17 +83,18 @@ TEST_F(StoreFilesTest, OneThatHasBeenGivenUpMeanwhileIsMadeAnew) {
 }
 
 TEST_F(StoreFilesTest, WhatIsInUseIsSaid) {
-  StoreFiles first, second;
-  ASSERT_TRUE(first.open(path("store")));
-  EXPECT_EQ(second.open(path("store")).error().number, EBUSY);
-  StoreFiles twice;
-  EXPECT_EQ(twice.open("stripe:[" + path("a") + "," + path("a") + "]").error().number, EBUSY);
+  const std::string text = path("store"), stripe = "stripe:[" + path("a") + "," + path("a") + "]";
+  StoreFiles first, second, twice;
+  ASSERT_TRUE(first.open(text));
+  EXPECT_EQ(second.open(text).error().number, EBUSY);
+  EXPECT_EQ(twice.open(stripe).error().number, EBUSY);
 }
 
 TEST_F(StoreFilesTest, ALinkToNothingIsRefused) {
   ASSERT_EQ(symlink(path("none").c_str(), path("link").c_str()), 0);
+  const std::string text = path("link");
   StoreFiles files;
-  const auto opened = files.open(path("link"));
+  const auto opened = files.open(text);
   ASSERT_FALSE(opened);
   EXPECT_NE(std::string(opened.error().message).find("a link to a file that is not there"),
             std::string::npos);
