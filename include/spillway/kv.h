@@ -79,7 +79,7 @@ enum {
 
 typedef struct spillway_kv_make_options {
   size_t struct_bytes;
-  uint64_t capacity_bytes;  // 0: all of a device, or a file's size; needed for a new file, which grows
+  uint64_t capacity_bytes;  // 0: all of a device, or a file's size; needed for a new file
   uint64_t segment_bytes;   // a power of two from 1 MiB to 1 GiB; 0: by the capacity
   uint32_t grain_bytes;     // 512 (0), 1024, 2048 or 4096; records take whole grains; at least a block
   uint32_t spare_percent;   // of the capacity, so that collection is cheap; 0: 10
@@ -121,9 +121,10 @@ typedef struct spillway_kv_value {
 
 // Makes an empty store on a device: a path, or a device string ("memory:64M", "uring:/dev/nvme0n1?qd=128", "stripe:[a,b]"; docs/storage.md).
 // Errors: EXISTS when a file holds anything but zeros, or another device does in its first or last MiB, unless `overwrite`; INVALID, FULL
-// for what is too small, IN_USE, DENIED, NO_MEMORY, IO. What fails makes no file. Cost: reads what a file holds; a write for each segment.
+// for what is too small, IN_USE, DENIED, NO_MEMORY, IO. What fails makes no file, and leaves what somebody else makes there meanwhile alone.
+// A file is given its size at once, with holes, and each of a stripe's its part. Cost: reads what a file holds; a write for each segment.
 int spillway_kv_make(const char *device, const spillway_kv_make_options *options);
-// Opens the store on a device, exclusively where that is a file or block device. `*store` is null on errors. Errors: NOT_FOUND, INVALID
+// Opens the store on a device, exclusively where that is files or block devices. `*store` is null on errors. Errors: NOT_FOUND, INVALID
 // when there is no store, NEWER, DAMAGED, IN_USE, DENIED, NO_MEMORY, IO. Cost: reads 32 bytes for each record that was written, and some
 // segments; starts a thread.
 int spillway_kv_open(const char *device, const spillway_kv_open_options *options, spillway_kv **store);
