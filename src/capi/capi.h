@@ -58,6 +58,10 @@ base::Expected<T> read_struct(const T* given, const char* name) {
   if (given != nullptr) {
     if (auto read = read_struct_bytes(given, &own, sizeof own, name); !read)
       return std::unexpected(read.error());
+    // So that it can mean something one day.
+    if constexpr (requires { own.reserved; })
+      if (own.reserved != 0)
+        return base::failure(EINVAL, name, ": reserved is ", own.reserved, "; set it to 0");
   }
   return own;
 }

@@ -228,6 +228,7 @@ base::Expected<Changed> Session::remove(std::string_view key, When when, uint64_
 base::Expected<Changed> Session::change(const New& next, bool* has_room) {
   using Outcome = Changed::Outcome;
   if (auto checked = check_key(next.key); !checked) return std::unexpected(checked.error());
+  if (store_->options_.read_only) return std::unexpected(store_->failure());
   const KeyHash hash = hash_key(store_->identity_.secret, next.key);
   const bool is_remove = next.kind == RecordKind::kTombstone;
   const When when = next.options.when;

@@ -9,6 +9,7 @@ base::Expected<void> ValueWriter::open(Session& session, std::string_view key) {
   CHECK(session_ == nullptr);
   if (auto checked = check_key(key); !checked) return checked;
   const Store& store = *session.store_;
+  if (store.options_.read_only) return std::unexpected(store.failure());
   const Geometry& geometry = store.identity_.geometry;
   key_memory_ = storage::Buffer(session.pool_, key.size());
   memory_ = storage::Buffer(session.pool_, geometry.value_bytes_max());

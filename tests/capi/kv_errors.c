@@ -57,7 +57,10 @@ static void mistakes(void) {
   spillway_kv_open_options options = {.struct_bytes = 0};
   CHECK_ERROR(spillway_kv_open_memory(64 << 20, &options, &store), SPILLWAY_KV_INVALID, NULL,
               "struct_bytes is 0");
-  options.struct_bytes = sizeof options, options.durability = 9;
+  options.struct_bytes = sizeof options, options.reserved = 1;
+  CHECK_ERROR(spillway_kv_open_memory(64 << 20, &options, &store), SPILLWAY_KV_INVALID, NULL,
+              "reserved is 1");
+  options.reserved = 0, options.durability = 9;
   CHECK_ERROR(spillway_kv_open_memory(64 << 20, &options, &store), SPILLWAY_KV_INVALID, NULL, "durability 9");
   CHECK_ERROR(spillway_kv_session_open(NULL, NULL), SPILLWAY_KV_INVALID, NULL, "null");
   spillway_kv_session *none = (spillway_kv_session *)&options;
