@@ -15,6 +15,7 @@ namespace {
 int status_of(const base::Error& error) {
   switch (error.number) {
     case EINVAL:
+    case EFBIG:
     case EISDIR:
     case ENOTDIR:
     case ENAMETOOLONG: return SPILLWAY_KV_INVALID;

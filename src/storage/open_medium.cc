@@ -177,6 +177,9 @@ base::Expected<Medium> open_file(const Path& path, const OpenParameters& paramet
     return std::unexpected(open_error(path, result));
   if ((facts.stx_mode & S_IFMT) != S_IFREG)
     return failure(EINVAL, path, ": it has just been replaced; try again");
+  // While it waited for the lock, too: who had it may have removed it.
+  if (parameters.store && !is_at(path, facts))
+    return failure(EBUSY, path, ": it has just been replaced or removed; try again");
   if (parameters.store) return finish_file(path, Opened(opened.take()), "file", parameters);
   if (facts.stx_size > 0 && !parameters.overwrite) {
     return failure(EEXIST, path, ": this file has content; pass --storage-overwrite to lose it, ",

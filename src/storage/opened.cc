@@ -53,7 +53,14 @@ bool lock_for_store(long descriptor) {
 }
 
 base::Error in_use(const Path& path) {
-  return base::Error::of(EBUSY, path, ": it is in use, here or in another process; wait until that has ended");
+  return base::Error::of(EBUSY, path,
+                         ": it is in use, here or in another process; wait until that has ended");
+}
+
+bool is_at(const Path& path, const struct statx& opened) {
+  struct statx facts;
+  return !sys::failed(describe(AT_FDCWD, path.c_str(), facts)) && facts.stx_ino == opened.stx_ino &&
+         facts.stx_dev_major == opened.stx_dev_major && facts.stx_dev_minor == opened.stx_dev_minor;
 }
 
 bool is_in_dev(std::string_view path) { return path.starts_with("/dev/") && !path.starts_with("/dev/shm/"); }

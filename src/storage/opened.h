@@ -67,6 +67,9 @@ inline constexpr uint64_t kStoreTryNs = 10'000'000;
 bool lock_for_store(long descriptor);
 base::Error in_use(const Path& path);
 
+// Does the path still lead to what is open, of which these are the facts?
+bool is_at(const Path& path, const struct statx& opened);
+
 // A misspelt device must not become a file there.
 bool is_in_dev(std::string_view path);
 

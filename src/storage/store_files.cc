@@ -22,22 +22,17 @@ bool is_link(const Path& path) {
   return !sys::failed(result) && (facts.stx_mode & S_IFMT) == S_IFLNK;
 }
 
-// Does the path still lead to what is open?
-bool is_at(const Path& path, const struct statx& opened) {
-  struct statx facts;
-  return !sys::failed(describe(AT_FDCWD, path.c_str(), facts)) && facts.stx_ino == opened.stx_ino &&
-         facts.stx_dev_major == opened.stx_dev_major && facts.stx_dev_minor == opened.stx_dev_minor;
-}
-
 }  // namespace
 
 StoreFiles::~StoreFiles() {
   for (const File& file : std::span(files_).first(is_kept_ ? 0 : count_)) {
-    if (file.was_made)
-      sys::syscall(SYS_unlinkat, AT_FDCWD, Path(tree_.nodes[file.node].path).c_str(), 0);
-    else if (struct statx facts;
-             !sys::failed(describe(file.opened.get(), "", facts)) && facts.stx_size > file.bytes)
+    const Path path(tree_.nodes[file.node].path);
+    struct statx facts;
+    if (sys::failed(describe(file.opened.get(), "", facts))) continue;
+    if (!file.was_made && facts.stx_size > file.bytes)
       sys::syscall(SYS_ftruncate, file.opened.get(), file.bytes);
+    // What was moved there meanwhile is somebody else's.
+    if (file.was_made && is_at(path, facts)) sys::syscall(SYS_unlinkat, AT_FDCWD, path.c_str(), 0);
   }
 }
 
@@ -77,7 +72,7 @@ base::Expected<void> StoreFiles::open_node(size_t node) {
     files_[count_++].was_made = is_missing && facts.stx_size == 0;
     return {};
   }
-  return base::failure(EAGAIN, path, ": it keeps changing; name another place");
+  return base::failure(EBUSY, path, ": it keeps changing; name another place");
 }
 
 bool StoreFiles::needs_capacity() const {
@@ -95,7 +90,13 @@ base::Expected<std::string_view> StoreFiles::path_with_content() const {
   return "";
 }
 
-base::Expected<void> StoreFiles::set_sizes(uint64_t capacity_bytes) { return set_size(0, capacity_bytes); }
+base::Expected<void> StoreFiles::set_sizes(uint64_t capacity_bytes) {
+  // So that nothing below is too large for its type.
+  constexpr uint64_t kMost = uint64_t{1} << 62;
+  if (capacity_bytes > kMost)
+    return base::failure(EFBIG, "storage: ", capacity_bytes, " bytes are more than any file may have");
+  return set_size(0, capacity_bytes);
+}
 
 // Of what the node needs for so many bytes.
 base::Expected<void> StoreFiles::set_size(size_t index, uint64_t bytes) {

@@ -28,7 +28,7 @@ class StoreFiles {
   bool needs_capacity() const;
   // The first path, of a block device too, with content (content.h); "": none has any. Errors: of reading.
   base::Expected<std::string_view> path_with_content() const;
-  // None is smaller than what a device of so many bytes needs; of a stripe's members each its part. Errors: EFBIG, those of the file system.
+  // None is smaller than what a device of so many bytes needs; of a stripe's members each its part. Errors: EFBIG for more than files may have here, those of the file system.
   base::Expected<void> set_sizes(uint64_t capacity_bytes);
   // They stay as they are now.
   void keep() { is_kept_ = true; }

@@ -82,6 +82,26 @@ TEST_F(StoreFilesTest, OneThatHasBeenGivenUpMeanwhileIsMadeAnew) {
   EXPECT_EQ(bytes_of("store"), 1 << 20);
 }
 
+TEST_F(StoreFilesTest, WhatWasMovedThereMeanwhileStays) {
+  const std::string text = path("store");
+  make_file("other", 7);
+  {
+    StoreFiles files;
+    ASSERT_TRUE(files.open(text));
+    ASSERT_TRUE(files.set_sizes(1 << 20));
+    std::filesystem::rename(path("other"), text);
+  }
+  EXPECT_EQ(bytes_of("store"), 7);
+}
+
+TEST_F(StoreFilesTest, WhatIsTooLargeIsRefused) {
+  const std::string text = "stripe:[" + path("a") + "," + path("b") + "]";
+  StoreFiles files;
+  ASSERT_TRUE(files.open(text));
+  for (const uint64_t bytes : {~uint64_t{0}, ~uint64_t{0} - 4095, (uint64_t{1} << 62) + 1, uint64_t{1} << 62})
+    EXPECT_EQ(files.set_sizes(bytes).error().number, EFBIG) << bytes;
+}
+
 TEST_F(StoreFilesTest, WhatIsInUseIsSaid) {
   const std::string text = path("store"), stripe = "stripe:[" + path("a") + "," + path("a") + "]";
   StoreFiles first, second, twice;

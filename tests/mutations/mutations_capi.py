@@ -47,7 +47,9 @@ MUTATIONS = [
     mutation("a store made without a lock", (STORE_FILES, "    if (!lock_for_store(opened.get())) return std::unexpected(in_use(path));\n", ""), (STORE, "{.store = true, .is_locked = true}", "{.store = true}")),
     mutation("a file that somebody else has made is removed", (STORE_FILES, "    files_[count_++].was_made = is_missing && facts.stx_size == 0;", "    files_[count_++].was_made = true;")),
     mutation("a store made in a file that has gone", (STORE_FILES, "    if (!is_at(path, facts)) continue;\n", ""), test="storage_test", gtest_filter="StoreFilesTest.*"),
-    mutation("a refused store's file stays", (STORE_FILES, "    if (file.was_made)\n", "    if (false)\n")),
+    mutation("a refused store's file stays", (STORE_FILES, "    if (file.was_made && is_at", "    if (false && is_at")),
+    mutation("what was moved there meanwhile is removed", (STORE_FILES, "    if (file.was_made && is_at(path, facts))", "    if (file.was_made)"), test="storage_test", gtest_filter="StoreFilesTest.*"),
+    mutation("a capacity wraps around", (STORE_FILES, "  if (capacity_bytes > kMost)\n", "  if (false)\n"), test="storage_test", gtest_filter="StoreFilesTest.*"),
     mutation("a member's part is all of the stripe", (STORE_FILES, "(bytes + node.child_count - 1) / node.child_count", "bytes")),
     mutation("a store closed under sessions", (STORE, "    if (store->user_count > 0)", "    if (false)")),
 

@@ -31,7 +31,7 @@ def mutation(name, *patches, gtest_filter="IndexTest.*"):
 
 
 MUTATIONS = [
-    mutation("who waits at the limit is forgotten", ("src/kv/log/log_room.cc", "    if (!is_over_limit()) limited = take_limited();\n", ""), gtest_filter="LargeValuesTest.AreRefused*"),
+    mutation("who waits at the limit is forgotten", ("src/kv/log/log_room.cc", "    if (!is_over) limited = take_limited();\n", ""), gtest_filter="LargeValuesTest.AreRefused*"),
     # Entries
     mutation("size of a record rounded down", (ENTRY, "(grains + (uint64_t{1} << shift) - 1) >> shift", "grains >> shift"), gtest_filter="SizeCode*"),
     mutation("tag compared by one bit more than it has", (ENTRY, "(std::bit_floor(own) - 1)) == 0", "(2 * std::bit_floor(own) - 1)) == 0"), gtest_filter="*Entry*"),

@@ -121,9 +121,10 @@ Log::Need Log::need() {
     sys::LockGuard scope(lock_);
     const uint32_t free = available();
     if (free >= free_high_) paced = end_pace();
-    // Whoever made less live since they began to wait has told nobody.
-    if (!is_over_limit()) limited = take_limited();
-    const bool waits = !waiting_.empty(), is_limited = waits && is_over_limit();
+    // Whoever made less live since they began to wait has told nobody. Asked once: it may be otherwise the next moment.
+    const bool is_over = is_over_limit();
+    if (!is_over) limited = take_limited();
+    const bool waits = !waiting_.empty(), is_limited = waits && is_over;
     need = {.collects = !has_failed() && (free < free_high_ || (waits && (is_limited || free <= kReserve))),
             .is_over_limit = is_limited};
   }
