@@ -187,8 +187,8 @@ int spillway_kv_value_read(spillway_kv_value *value, uint64_t offset, void *to, 
 int spillway_kv_put(spillway_kv_session *session, const void *key, size_t key_bytes,
                     const struct iovec *value, size_t value_count, const spillway_kv_change_options *options,
                     uint64_t *version);
-// Of the options `when` (ALWAYS, IF_PRESENT, IF_VERSION) and `version` count. OK, with `*version` 0; ABSENT; OTHER_VERSION. Else `*version` and errors as of put.
-// Cost: as a put with a condition.
+// Of the options `when` (ALWAYS, IF_PRESENT, IF_VERSION) and `version` count. OK, with `*version` 0; ABSENT; OTHER_VERSION. Else `*version`
+// and errors as of put. Cost: as a put with a condition.
 int spillway_kv_remove(spillway_kv_session *session, const void *key, size_t key_bytes,
                        const spillway_kv_change_options *options, uint64_t *version);
 

@@ -18,8 +18,8 @@ constexpr int64_t kMissing = -1;
 class StoreFilesTest : public testing::Test {
  protected:
   StoreFilesTest() {
-    char name[] = "/var/tmp/spillway-store-files-XXXXXX";
-    folder = mkdtemp(name);
+    folder = testing::TempDir() + "spillway-store-files-" + std::to_string(getpid());
+    std::filesystem::create_directory(folder);
   }
   ~StoreFilesTest() override { std::filesystem::remove_all(folder); }
 
