@@ -3,10 +3,9 @@
 
 #include "capi/capi.h"
 #include "capi/workers.h"
-#include "storage/content.h"
+#include "kv/make_at.h"
 #include "storage/memory.h"
 #include "storage/open.h"
-#include "storage/store_files.h"
 
 namespace capi {
 namespace {
@@ -28,44 +27,18 @@ base::Expected<kv::StoreOptions> store_options(const spillway_kv_open_options* o
   return own;
 }
 
-std::unexpected<base::Error> holds_data(const char* text) {
-  return base::failure(EEXIST, "store: ", text, " holds data, maybe a store; set overwrite to lose it");
-}
-
-base::Expected<void> make_on(storage::Device& device, const char* text,
-                             const spillway_kv_make_options& given) {
-  if (given.overwrite == 0) {
-    auto content = storage::device_has_content(device);
-    if (!content) return std::unexpected(content.error());
-    if (*content) return holds_data(text);
-  }
-  kv::MakeOptions own;
-  own.capacity_bytes = given.capacity_bytes;
-  own.segment_bytes = given.segment_bytes;
-  if (given.grain_bytes != 0) own.grain_bytes = given.grain_bytes;
-  if (given.spare_percent != 0) own.spare_percent = given.spare_percent;
-  return kv::Store::make(device, own);
-}
-
 base::Expected<void> make_store(const char* text, const spillway_kv_make_options* options) {
   auto given = read_struct(options, "spillway_kv_make_options");
   if (!given) return std::unexpected(given.error());
-  storage::StoreFiles files;
-  if (auto locked = files.open(text); !locked) return locked;
-  if (given->overwrite == 0) {
-    auto content = files.path_with_content();
-    if (!content) return std::unexpected(content.error());
-    if (!content->empty()) return holds_data(text);
-  }
-  if (files.needs_capacity() && given->capacity_bytes == 0)
-    return base::failure(EINVAL, "store: ", text, " has no size yet; set capacity_bytes");
-  if (auto set = files.set_sizes(given->capacity_bytes); !set) return set;
-  auto device = storage::open_device(text, {.store = true, .is_locked = true});
-  if (!device) return std::unexpected(device.error());
-  auto made = make_on(**device, text, *given);
-  (*device)->close();
-  if (made) files.keep();
-  return made;
+  kv::MakeAtOptions own = {.overwrite = given->overwrite != 0,
+                           .overwrite_advice = "set overwrite",
+                           .capacity_advice = "set capacity_bytes"};
+  own.store.capacity_bytes = given->capacity_bytes;
+  own.store.segment_bytes = given->segment_bytes;
+  if (given->grain_bytes != 0) own.store.grain_bytes = given->grain_bytes;
+  if (given->spare_percent != 0) own.store.spare_percent = given->spare_percent;
+  if (auto made = kv::make_store_at(text, own); !made) return std::unexpected(made.error());
+  return {};
 }
 
 // Takes the device over.

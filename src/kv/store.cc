@@ -34,7 +34,7 @@ const char* remedy_of(int error) {
 
 }  // namespace
 
-base::Expected<void> Store::make(storage::Device& device, const MakeOptions& options) {
+base::Expected<Geometry> Store::make(storage::Device& device, const MakeOptions& options) {
   const uint64_t capacity = options.capacity_bytes != 0 ? options.capacity_bytes : device.capacity_bytes();
   if (capacity > device.capacity_bytes())
     return base::failure(EINVAL, "store: ", device.name(), " has ", device.capacity_bytes(), " bytes, not ",
@@ -67,7 +67,7 @@ base::Expected<void> Store::make(storage::Device& device, const MakeOptions& opt
   generation >>= 64 - kFirstGenerationBits;
 
   Channel channel;
-  if (auto opened = channel.open_for_threads(device); !opened) return opened;
+  if (auto opened = channel.open_for_threads(device); !opened) return std::unexpected(opened.error());
   alignas(4096) std::byte block[kSuperblockBytes] = {};
   int error = 0;
   const auto write_superblocks = [&] {
@@ -92,7 +92,7 @@ base::Expected<void> Store::make(storage::Device& device, const MakeOptions& opt
   channel.close();
   if (error != 0)
     return base::failure(error, "store: cannot write ", device.name(), ": ", base::error_name(error));
-  return {};
+  return geometry;
 }
 
 base::Expected<Store*> Store::open(storage::Device& device, const StoreOptions& options) {

@@ -146,8 +146,9 @@ struct StoreCounts {
 
 class Store {
  public:
-  // Makes an empty store; what was on the device is lost. Errors: EINVAL, ENOSPC for a device that is too small, those of I/O.
-  static base::Expected<void> make(storage::Device& device, const MakeOptions& options);
+  // Makes an empty store, of the shape that is returned; what was on the device is lost. Errors: EINVAL, ENOSPC for a device that is too
+  // small, those of I/O.
+  static base::Expected<Geometry> make(storage::Device& device, const MakeOptions& options);
   // A superblock that is damaged is written anew, but of one that is read only, and a line says so.
   // Errors: those of read_superblock and recovery, ENOMEM, EINVAL. The device outlives the store. These three block the thread, also
   // under a task.

@@ -2,6 +2,7 @@
 
 CHANNEL = "src/task/channel.cc"
 IO_QUEUE = "src/task/io_queue.cc"
+MAKE_AT = "src/kv/make_at.cc"
 MULTI_GET = "src/kv/multi_get.cc"
 QUEUE = "src/capi/queue.cc"
 REQUEST = "src/capi/request.cc"
@@ -43,10 +44,12 @@ MUTATIONS = [
 
     # Devices
     mutation("two openers of one store", (STORE, "{.store = true, .read_only = own->read_only}", "{.read_only = own->read_only}")),
-    mutation("a store made over another", (STORE, "    if (!content->empty()) return holds_data(text);\n", ""), (STORE, "    if (*content) return holds_data(text);\n", "")),
-    mutation("a store made without a lock", (STORE_FILES, "    if (!lock_for_store(opened.get())) return std::unexpected(in_use(path));\n", ""), (STORE, "{.store = true, .is_locked = true}", "{.store = true}")),
+    mutation("a store made over another", (MAKE_AT, "    if (!path->empty()) return has_content(*path, options);\n", ""), (MAKE_AT, "    if (*content) return has_content(device.name(), options);\n", "")),
+    mutation("a store made without a lock", (STORE_FILES, "    if (!lock_for_store(opened.get())) return std::unexpected(in_use(path));\n", ""), (MAKE_AT, "{.store = true, .is_locked = true}", "{.store = true}")),
     mutation("a file that somebody else has made is removed", (STORE_FILES, "    files_[count_++].was_made = is_missing && facts.stx_size == 0;", "    files_[count_++].was_made = true;")),
     mutation("a store made in a file that has gone", (STORE_FILES, "    if (!is_at(path, facts)) continue;\n", ""), test="storage_test", gtest_filter="StoreFilesTest.*"),
+    mutation("a store's files as they are found", (MAKE_AT, "  if (auto set = files.set_sizes(capacity_bytes); !set) return std::unexpected(set.error());\n", "")),
+    mutation("a store that is made is undone", (MAKE_AT, "  if (made) files.keep();\n", "")),
     mutation("a refused store's file stays", (STORE_FILES, "    if (file.was_made && is_at", "    if (false && is_at")),
     mutation("what was moved there meanwhile is removed", (STORE_FILES, "    if (file.was_made && is_at(path, facts))", "    if (file.was_made)"), test="storage_test", gtest_filter="StoreFilesTest.*"),
     mutation("a capacity wraps around", (STORE_FILES, "  if (capacity_bytes > kMost)\n", "  if (false)\n"), test="storage_test", gtest_filter="StoreFilesTest.*"),

@@ -1,32 +1,13 @@
 // spillway kv make: an empty store, on a device or in a file that it makes if there is none.
-//
-// 1 what is refused leaves everything as it was, the file's existence and size included, and what another process has made meanwhile
-// 2 content is asked for in files as a whole, and on devices at both ends (storage/content.h)
 #include <algorithm>
 #include <cstdio>
 
 #include "base/ids.h"
 #include "kv.h"
-#include "kv/media/channel.h"
-#include "storage/content.h"
-#include "storage/store_files.h"
+#include "kv/make_at.h"
 
 namespace tools {
 namespace {
-
-constexpr const char* kContent = "; pass --overwrite to lose all of it";
-
-kv::Geometry geometry_of(storage::Device& device) {
-  kv::Channel channel;
-  value_of(channel.open_for_threads(device));
-  alignas(4096) std::byte block[kv::kSuperblockBytes] = {};
-  const int error = channel.read(kv::kSuperblockOffsets[0], block);
-  channel.close();
-  if (error != 0)
-    throw_error(
-        base::Error::of(error, "kv make: cannot read ", device.name(), ": ", base::error_name(error)));
-  return value_of(kv::read_superblock(block, device.capacity_bytes())).geometry;
-}
 
 kv::MakeOptions make_options(const KvLine& line) {
   kv::MakeOptions options;
@@ -47,23 +28,11 @@ kv::MakeOptions make_options(const KvLine& line) {
 }  // namespace
 
 int kv_make(const KvLine& line) {
-  const kv::MakeOptions options = make_options(line);
-  const bool overwrite = line.has("--overwrite");
-  storage::StoreFiles files;
-  value_of(files.open(line.words[0]));
-  if (!overwrite)
-    if (const std::string_view path = value_of(files.path_with_content()); !path.empty())
-      line.refuse(concat('\'', printable(path), "' has content", kContent));
-  if (files.needs_capacity() && options.capacity_bytes == 0)
-    line.refuse(concat('\'', printable(line.words[0]),
-                       "' has no size yet; say how large it is to be: --capacity SIZE"));
-  value_of(files.set_sizes(options.capacity_bytes));
-  KvDevice device(line.words[0], {.store = true, .is_locked = true});
-  if (!overwrite && value_of(storage::device_has_content(*device)))
-    line.refuse(concat(printable(device->name()), " has content", kContent));
-  value_of(kv::Store::make(*device, options));
-  files.keep();
-  const kv::Geometry geometry = geometry_of(*device);
+  const kv::Geometry geometry =
+      value_of(kv::make_store_at(line.words[0], {.store = make_options(line),
+                                                 .overwrite = line.has("--overwrite"),
+                                                 .overwrite_advice = "pass --overwrite",
+                                                 .capacity_advice = "--capacity SIZE"}));
   std::printf("made a store of %lu segments of %s; values of more than %s are kept in pieces\n",
               geometry.segment_count, readable_bytes(geometry.segment_bytes).c_str(),
               readable_bytes(geometry.value_bytes_max()).c_str());

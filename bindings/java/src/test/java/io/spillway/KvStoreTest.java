@@ -157,7 +157,7 @@ public final class KvStoreTest {
     checkThrows(KvException.class, path, () -> KvStore.open(path));
     checkThrows(KvException.class, "capacity_bytes", () -> KvStore.make(path, 0));
     KvStore.make(path, 32 << 20);
-    checkThrows(KvException.class, "holds data", () -> KvStore.make(path, 32 << 20));
+    checkThrows(KvException.class, "has content", () -> KvStore.make(path, 32 << 20));
     try (KvStore store = KvStore.open(path)) {
       store.put(bytes("key"), bytes("value"));
       checkThrows(KvException.class, "in use, here or", () -> KvStore.open(path));
