@@ -11,7 +11,6 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "base/histogram.h"
 #include "base/single_writer.h"
 #include "kv/media/channel.h"
 #include "kv/media/clock.h"
@@ -53,9 +52,6 @@ struct UseCounts {
   // Writes of all kinds for a put or remove.
   double writes_per_change() const;
 };
-
-using SharedTimes = base::SharedHistogram<4, 34>;
-using Times = base::BasicHistogram<4, 34>;
 
 // How long a scope takes.
 class Timing {

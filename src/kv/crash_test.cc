@@ -99,6 +99,7 @@ TEST_P(CrashTest, NothingIsLostThatWasPromised) {
   CutDevice* device = nullptr;
   CrashModel model;
   uint64_t segments_scanned = 0, turns = 0, victims = 0, checkpoints_used = 0, tombstones_ended = 0;
+  uint64_t failed_flushes = 0;
   for (uint64_t seed = first; seed < first + cuts; ++seed) {
     SCOPED_TRACE("SPILLWAY_SEED=" + std::to_string(seed));
     std::mt19937_64 random(seed);
@@ -110,6 +111,7 @@ TEST_P(CrashTest, NothingIsLostThatWasPromised) {
       model = {};
     }
     device->start_again(ends_at);
+    if (seed % 4 == 0) device->fail_flush(random() % 60);
     // Half of the lives have checkpoints.
     const uint64_t checkpoint_records = seed % 2 == 0 ? 0 : 20 + random() % 200;
     auto opened = Store::open(*device, {.durability = GetParam(),
@@ -131,7 +133,8 @@ TEST_P(CrashTest, NothingIsLostThatWasPromised) {
       std::atomic<bool> has_room{true};
       for (int t = 0; t < kThreads; ++t)
         threads.emplace_back([&, t] {
-          if (!work(**opened, t, seed, count, models[t]) && !device->is_off()) has_room = false;
+          if (!work(**opened, t, seed, count, models[t]) && !device->is_off() && !device->has_failed_flush())
+            has_room = false;
         });
       for (auto& thread : threads) thread.join();
       for (const CrashModel& part : models) model.take(part);
@@ -140,14 +143,17 @@ TEST_P(CrashTest, NothingIsLostThatWasPromised) {
       victims += (*opened)->counts().collected.victims;
       tombstones_ended += (*opened)->counts().collected.ended_tombstones;
       // What has been closed has all on the medium: its last flush is after all changes.
-      if (!(*opened)->close()) EXPECT_TRUE(device->is_off());
+      if (!(*opened)->close()) EXPECT_TRUE(device->is_off() || device->has_failed_flush());
     } else {
-      ASSERT_TRUE(device->is_off()) << opened.error().message;
+      ASSERT_TRUE(device->is_off() || device->has_failed_flush()) << opened.error().message;
     }
+    // What it has lost then is found out when the power has gone off.
+    const bool is_cut = device->has_failed_flush() || random() % 3 != 0;
+    failed_flushes += device->has_failed_flush();
     if (is_full) {
       device->close();
       device = nullptr;
-    } else if (random() % 3 != 0) {
+    } else if (is_cut) {
       // Else only the process has ended.
       model.has_lost_power(device->flushed_ns());
       const unsigned kept[] = {0, 50, 90, 100};
@@ -163,6 +169,7 @@ TEST_P(CrashTest, NothingIsLostThatWasPromised) {
     EXPECT_GT(victims, cuts / 2);
     EXPECT_GT(checkpoints_used, cuts / 4);
     EXPECT_GT(tombstones_ended, cuts);
+    EXPECT_GT(failed_flushes, cuts / 20);
   }
 }
 

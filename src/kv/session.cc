@@ -312,7 +312,7 @@ base::Expected<void> Session::write(const KeyHash& hash, const New& next, Log::R
   const char* what = "write";
   // What is a piece's is flushed when all of them are there.
   if (error == 0 && store_->options_.durability == Durability::kSync && next.kind != RecordKind::kPiece) {
-    error = store_->flushes_.flush(channel_);
+    error = store_->log_.flush(channel_, &store_->sync_flush_times_);
     what = "flush";
     if (error != 0) store_->fail(error, true);
   }

@@ -97,7 +97,7 @@ base::Expected<void> Session::write_piece(const PieceKey& key, Bytes value) {
 }
 
 base::Expected<void> Session::flush() {
-  if (const int error = store_->flushes_.flush(channel_); error != 0) {
+  if (const int error = store_->log_.flush(channel_, &store_->sync_flush_times_); error != 0) {
     store_->fail(error, true);
     return std::unexpected(io_error(error, "flush"));
   }

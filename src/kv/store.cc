@@ -347,7 +347,7 @@ StoreCounts Store::counts() {
   keeper_channel_.add_io(use.io);
   collector_.channel().add_io(use.io);
   Times flushes;
-  flushes.add(flushes_.times());
+  flushes.add(sync_flush_times_);
   use.latencies[static_cast<size_t>(CallKind::kSyncFlush)] = latency_of(flushes);
   return {.log = log_.counts(),
           .index = index_->counts(),

@@ -23,7 +23,6 @@
 #include "kv/collection/large_values.h"
 #include "kv/collection/readers.h"
 #include "kv/collection/snapshots.h"
-#include "kv/flush_group.h"
 #include "kv/index/index.h"
 #include "kv/key_locks.h"
 #include "kv/log/log.h"
@@ -208,7 +207,7 @@ class Store {
   Snapshots snapshots_;
   Collector collector_;
   KeyLocks key_locks_;
-  FlushGroup flushes_;
+  SharedTimes sync_flush_times_;  // the log's flushes, one at a time
   Calls calls_;
   std::atomic<uint32_t> next_stream_{0};
   std::atomic<bool> wrote_{false};     // since the keeper's last flush; of kBatch

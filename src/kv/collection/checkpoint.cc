@@ -39,7 +39,7 @@ Checkpointer::Taken Checkpointer::take(Channel& channel) {
   }
   memory_ = {reinterpret_cast<std::byte*>(*memory), memory_bytes};
   image_ = new (*memory + memory_bytes) TableImage;
-  ++number_;
+  number_ = std::max(number_ + 1, state.generation);
   piece_ = 0;
   bytes_ = 0;
   at_ = 0;
@@ -93,7 +93,8 @@ Checkpointer::Taken Checkpointer::write_piece_bytes(Channel& channel, size_t byt
   return Taken::kDone;
 }
 
-// Its header need not be on the medium before what follows: a checkpoint counts as a whole.
+// Before the first piece its number is on the medium for good, so that no later one has it, too. Other headers need not be there before what
+// follows: a checkpoint counts as a whole.
 bool Checkpointer::next_segment(Channel& channel) {
   const Geometry& geometry = identity_->geometry;
   error_ = 0;
@@ -111,6 +112,7 @@ bool Checkpointer::next_segment(Channel& channel) {
                        header);
   for (const uint64_t offset : geometry.header_offsets(segment))
     if (error_ == 0) error_ = channel.write(offset, header);
+  if (error_ == 0 && written_.size() == 1) error_ = log_->flush(channel);
   at_ = geometry.grain_bytes;
   return error_ == 0;
 }

@@ -64,6 +64,7 @@ void Collector::close() {
 
 Collector::Failure Collector::step(bool& did) {
   did = false;
+  if (log_->has_failed()) return {.error = log_->flush_error(), .is_of_flush = log_->flush_error() != 0};
   for (Pieces pieces; large_values_->take_removed(pieces);)
     if (const int error = release_pieces(pieces); error != 0) {
       large_values_->remove(pieces);
@@ -135,7 +136,7 @@ void Collector::end() {
   const bool is_due = checkpoint_records_ != 0 || log_->sealed_records() >= kReplayedMin / 4;
   if (!takes_checkpoints_ || !is_due || log_->last_sequence() == checkpoint_sequence_) return;
   take_checkpoint();
-  static_cast<void>(log_->give_back(channel_));
+  static_cast<void>(settle());
 }
 
 // All segments have been collected twice, and all that together has not gained one. Nothing but a change will.

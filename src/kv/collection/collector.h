@@ -123,6 +123,7 @@ class Collector {
              Move& move, bool& ends);
   int write(const Piece& piece, std::span<Move> moves, Piece& next);
   void install(std::span<const Move> moves);
+  void finish_unused(const Move& move);
   int transfer(std::span<const Run> writes, Piece& reads);
   bool is_in_vain();
   int release_pieces(const Pieces& pieces);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,7 +15,7 @@
 namespace kv {
 namespace {
 
-// A device in memory that calls a function before it reads a byte, once.
+// A device in memory that calls a function before it reads a byte, once, and fails when it is told to.
 class CallingDevice final : public MediumDevice {
  public:
   using MediumDevice::MediumDevice;
@@ -22,26 +23,36 @@ class CallingDevice final : public MediumDevice {
     offset_ = offset;
     call_ = std::move(call);
   }
+  void fail_next(storage::Operation operation) { failing_ = operation; }
 
  private:
-  void before(const storage::Io& io) override {
+  int before(const storage::Io& io) override {
+    if (failing_ == io.operation) {
+      failing_.reset();
+      return EIO;
+    }
     const bool reads = io.operation == storage::Operation::kRead;
     if (reads && call_ && io.offset_bytes <= offset_ && offset_ < io.offset_bytes + io.length_bytes)
       std::exchange(call_, nullptr)();
+    return 0;
   }
 
   uint64_t offset_ = 0;
   std::function<void()> call_;
+  std::optional<storage::Operation> failing_;
 };
 
-class CollectorLateTest : public testing::Test {
- protected:
-  static constexpr uint32_t kSegments = 16;
+constexpr uint32_t kSegments = 16;
 
-  CollectorLateTest() {
-    std::vector<std::byte> medium(identity.geometry.capacity_bytes);
-    for (uint32_t i = 0; i < kSegments; ++i) free_segment(identity, i, 1, medium);
-    device = new CallingDevice(std::move(medium));
+std::vector<std::byte> empty_medium(const Identity& identity) {
+  std::vector<std::byte> medium(identity.geometry.capacity_bytes);
+  for (uint32_t i = 0; i < kSegments; ++i) free_segment(identity, i, 1, medium);
+  return medium;
+}
+
+// What a store is made of, from its start to its sudden end.
+struct Life {
+  explicit Life(std::vector<std::byte> medium) : device(new CallingDevice(std::move(medium))) {
     EXPECT_TRUE(log.open(identity, 1));
     auto recovered = recover(*device, identity, log, index);
     EXPECT_TRUE(recovered);
@@ -58,7 +69,7 @@ class CollectorLateTest : public testing::Test {
                                0, *recovered));
     keep();
   }
-  ~CollectorLateTest() override {
+  ~Life() {
     collector.close();
     channel.close();
     index->close();
@@ -136,28 +147,87 @@ class CollectorLateTest : public testing::Test {
   Collector collector;
 };
 
+class CollectorLateTest : public testing::Test {
+ protected:
+  Life life{empty_medium(test_identity(kSegments))};
+
+  // It is removed while the collector reads it, which then moves it. Returns the tombstone.
+  Extent remove_while_moved(const std::string& key) {
+    const Extent value = life.put(key);
+    life.seal();
+    Extent tombstone;
+    life.device->call_at_read(life.identity.geometry.offset_of(value.address), [&] {
+      tombstone = life.remove(key, value.address);
+      life.seal();
+    });
+    life.collect();
+    return tombstone;
+  }
+};
+
 TEST_F(CollectorLateTest, ItsTombstoneStaysUntilTheCopysSegmentIsSealed) {
-  const Extent value = put("key");
-  seal();
-  Extent tombstone;
-  device->call_at_read(identity.geometry.offset_of(value.address), [&] {
-    tombstone = remove("key", value.address);
-    seal();
-  });
-  collect();
-  ASSERT_EQ(state_of(tombstone), Segment::State::kSealed) << "in the middle of that";
-  ASSERT_EQ(collector.counts().moved_records, 1u);
+  const Extent tombstone = remove_while_moved("key");
+  ASSERT_EQ(life.state_of(tombstone), Segment::State::kSealed) << "in the middle of that";
+  ASSERT_EQ(life.collector.counts().moved_records, 1u);
   // Nothing that is older than the tombstone's segment has a lower generation any more.
-  collect();
-  EXPECT_LE(state_of(tombstone), Segment::State::kReady);
-  EXPECT_EQ(collector.counts().ended_tombstones, 0u);
-  EXPECT_FALSE(is_there_again("key"));
+  life.collect();
+  EXPECT_LE(life.state_of(tombstone), Segment::State::kReady);
+  EXPECT_EQ(life.collector.counts().ended_tombstones, 0u);
+  EXPECT_FALSE(life.is_there_again("key"));
   // The copy is void for good, and nothing is to be hidden.
-  seal();
-  collect();
-  EXPECT_EQ(collector.counts().ended_tombstones, 1u);
-  EXPECT_EQ(log.counts().tombstone_bytes, 0u);
-  EXPECT_FALSE(is_there_again("key"));
+  life.seal();
+  life.collect();
+  EXPECT_EQ(life.collector.counts().ended_tombstones, 1u);
+  EXPECT_EQ(life.log.counts().tombstone_bytes, 0u);
+  EXPECT_FALSE(life.is_there_again("key"));
+}
+
+// The start that finds the copy's segment open seals it.
+TEST_F(CollectorLateTest, TheCopyIsVoidAfterACrash) {
+  remove_while_moved("key");
+  Life next(life.device->medium());
+  ASSERT_FALSE(next.is_there_again("key"));
+  for (int i = 0; i < 4 && next.collector.counts().ended_tombstones == 0; ++i) next.collect();
+  EXPECT_EQ(next.collector.counts().ended_tombstones, 1u);
+  EXPECT_FALSE(next.is_there_again("key"));
+}
+
+// The copy may be on the medium all the same.
+TEST_F(CollectorLateTest, AWriteOfCopiesThatFails) {
+  const Extent value = life.put("key");
+  life.seal();
+  life.device->call_at_read(life.identity.geometry.offset_of(value.address), [&] {
+    life.remove("key", value.address);
+    life.seal();
+    life.device->fail_next(storage::Operation::kWrite);
+  });
+  bool did = false;
+  life.collector.wants_all(true);
+  ASSERT_EQ(life.collector.step(did).error, EIO);
+  life.collector.wants_all(false);
+  life.collect();
+  life.collect();
+  EXPECT_EQ(life.collector.counts().ended_tombstones, 0u);
+  EXPECT_FALSE(life.is_there_again("key"));
+}
+
+// What was live in a victim may be on the medium nowhere else.
+TEST_F(CollectorLateTest, NothingIsGivenBackAfterAFlushThatFailed) {
+  life.put("key");
+  life.seal();
+  bool did = false;
+  life.collector.wants_all(true);
+  ASSERT_EQ(life.collector.step(did).error, 0);
+  life.collector.wants_all(false);
+  ASSERT_EQ(life.log.counts().emptied_segments, 1u);
+  life.device->fail_next(storage::Operation::kFlush);
+  EXPECT_EQ(life.log.flush(life.channel), EIO);
+  for (int i = 0; i < 3; ++i) {
+    const Collector::Failure failure = life.collector.step(did);
+    EXPECT_EQ(failure.error, EIO);
+    EXPECT_TRUE(failure.is_of_flush);
+  }
+  EXPECT_EQ(life.log.counts().emptied_segments, 1u);
 }
 
 }  // namespace

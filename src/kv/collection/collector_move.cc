@@ -199,12 +199,19 @@ int Collector::write(const Piece& piece, std::span<Move> moves, Piece& next) {
   }
   const int error = transfer(writes_, next);
   if (error != 0) {
-    for (const Move& move : moves) log_->finish(move.to, false);
+    // Some may be on the medium.
+    for (const Move& move : moves) finish_unused(move);
     return error;
   }
   counts_.moved_bytes.fetch_add(used, std::memory_order_relaxed);
   install(moves);
   return 0;
+}
+
+// Of a copy that the index does not come to know. If the key has been, or will be, removed, the tombstone may end before this copy does.
+void Collector::finish_unused(const Move& move) {
+  log_->segment(move.to.segment).has_old_copies.store(true, std::memory_order_relaxed);
+  log_->finish(move.to, false);
 }
 
 void Collector::install(std::span<const Move> moves) {
@@ -229,9 +236,11 @@ void Collector::install(std::span<const Move> moves) {
       if (move.kind == RecordKind::kTombstone && move.from.kind() == RecordKind::kHead)
         large_values_->remove({.head = move.from.hash, .of = move.pieces});
     }
-    // Somebody has changed the key meanwhile. If that was a removal, its tombstone may end before this copy does.
-    if (!done) log_->segment(move.to.segment).has_old_copies.store(true, std::memory_order_relaxed);
-    log_->finish(move.to, done);
+    // Somebody has changed the key meanwhile.
+    if (done)
+      log_->finish(move.to, true);
+    else
+      finish_unused(move);
     counts_.moved_records.fetch_add(1, std::memory_order_relaxed);
   }
 }

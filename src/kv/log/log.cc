@@ -209,13 +209,6 @@ void Log::release_tombstone(uint64_t address, uint32_t grains) {
   tombstone_bytes_.fetch_sub(charge(held_grains(grains)), std::memory_order_relaxed);
 }
 
-int Log::flush(Channel& channel) {
-  const int error = channel.flush();
-  int known = 0;
-  if (error != 0) flush_error_.compare_exchange_strong(known, error, std::memory_order_relaxed);
-  return error;
-}
-
 // --- recovery's, and what is told of it all ---
 
 void Log::recovered(uint32_t index, Segment::State state, uint64_t generation) {

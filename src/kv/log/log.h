@@ -30,6 +30,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "kv/log/flush_group.h"
 #include "kv/media/channel.h"
 #include "kv/media/checkpoint_format.h"
 #include "kv/media/format.h"
@@ -139,9 +140,9 @@ class Log {
   int seal_all(Channel& channel);
   // All that wait for room are told that there is none: the keeper cannot make any.
   void refuse_waiting();
-  // Of what the store needs flushed; 0, or an errno value. Nobody knows what a failed flush has lost: the first one's error stays.
-  int flush(Channel& channel);
-  int flush_error() const { return flush_error_.load(std::memory_order_relaxed); }
+  // All flushes of the store's device; as FlushGroup's.
+  int flush(Channel& channel, SharedTimes* times = nullptr) { return flushes_.flush(channel, times); }
+  int flush_error() const { return flushes_.error(); }
   // After a failure nothing is written any more.
   void fail();
   bool has_failed() const { return failed_.load(std::memory_order_acquire); }
@@ -263,7 +264,7 @@ class Log {
   Stream streams_[kStreamsMax + 1];  // and the collector's
   std::atomic<uint64_t> sequence_{0};
   std::atomic<bool> failed_{false};
-  std::atomic<int> flush_error_{0};
+  FlushGroup flushes_;
   std::atomic<uint64_t> live_bytes_{0};
   std::atomic<uint64_t> tombstone_bytes_{0};
   std::atomic<uint64_t> room_changes_{0};

@@ -1,7 +1,8 @@
-// The clock that expiry is of, and the one that calls are timed by.
+// The clock that expiry is of, and the one that calls are timed by, with what counts such times.
 #pragma once
 #include <time.h>
 
+#include "base/histogram.h"
 #include "kv/media/format.h"
 
 namespace kv {
@@ -24,5 +25,9 @@ inline uint64_t now_ns() {
   clock_gettime(CLOCK_MONOTONIC, &now);
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
 }
+
+// To 1/16, up to 17 s.
+using SharedTimes = base::SharedHistogram<4, 34>;
+using Times = base::BasicHistogram<4, 34>;
 
 }  // namespace kv

@@ -250,11 +250,28 @@ void Recovery::tell_log_of_unknown() {
   log_.recovered_sequence(log_.last_sequence() + kUnknownChanges);
 }
 
+// What the index does not know is superseded by what it knows of, or knew. Among it may be copies of what was removed while the collector
+// moved it: a tombstone may end before them, and a later start would believe them.
+std::vector<SummaryEntry> Recovery::entries_that_count(uint32_t index) {
+  const std::span<const SummaryEntry> entries = segments_[index].entries;
+  std::vector<SummaryEntry> all(entries.begin(), entries.end());
+  for (SummaryEntry& entry : all) {
+    if (entry.kind() == RecordKind::kTombstone) continue;
+    Index::Candidates known;
+    const size_t count = index_->find_all(entry.hash.low, known);
+    const std::span there = std::span<Location, Index::kCandidatesMax>(known).first(count);
+    if (std::ranges::find(there, geometry_.address(index, entry.grain), &Location::address) == there.end())
+      entry.sequence_and_kind = with_kind(entry.sequence(), RecordKind::kVoid);
+  }
+  return all;
+}
+
 // Step 6.
 base::Expected<void> Recovery::seal(Worker& worker, uint32_t index) {
   const FoundSegment& segment = segments_[index];
   if (segment.has_summary || segment.entries.empty() || segment.unreadable_grains > 0) return {};
-  if (const int error = log_.write_summary_of(worker.reader.channel, index, segment.entries); error != 0)
+  if (const int error = log_.write_summary_of(worker.reader.channel, index, entries_that_count(index));
+      error != 0)
     return base::failure(error, "store: cannot write the summary of segment ", index, ": ",
                          base::error_name(error));
   return {};

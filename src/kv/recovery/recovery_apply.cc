@@ -54,6 +54,13 @@ void Recovery::release(Worker& worker, uint64_t address, uint32_t size) {
   --live.records;
 }
 
+// False: others have changed it.
+bool Recovery::remove(Worker& worker, const KeyHash& hash, const Location& at, const SummaryEntry& entry) {
+  if (!index_->remove(hash.low, at.address)) return false;
+  if (entry.kind() != RecordKind::kTombstone) release(worker, at.address, at.size);
+  return true;
+}
+
 // What is listed at an address; null: nothing begins there.
 base::Expected<const SummaryEntry*> Recovery::entry_at(Worker& worker, uint64_t address) {
   const auto index = static_cast<uint32_t>(segment_of(address));
@@ -160,6 +167,9 @@ base::Expected<bool> Recovery::try_apply(Worker& worker, const SummaryEntry& ent
     return true;
   }
   const size_t count = index_->find_all(entry.hash.low, worker.candidates);
+  // The newest of the key, of which a checkpoint may know two: tables that are split while it is taken are of different times.
+  Location known;
+  const SummaryEntry* known_entry = nullptr;
   for (size_t i = 0; i < count; ++i) {
     const Location candidate = worker.candidates[i];
     worker.others[i] = candidate.address;
@@ -167,9 +177,22 @@ base::Expected<bool> Recovery::try_apply(Worker& worker, const SummaryEntry& ent
     if (!found) return std::unexpected(found.error());
     const SummaryEntry* const other = *found;
     if (other == nullptr || other->hash != entry.hash) continue;
-    if (other->sequence() >= entry.sequence()) return true;
-    if (!index_->replace(entry.hash.low, candidate.address, address, size)) return false;
-    if (other->kind() != RecordKind::kTombstone) release(worker, candidate.address, candidate.size);
+    if (known_entry == nullptr) {
+      known = candidate;
+      known_entry = other;
+      continue;
+    }
+    const bool is_older = other->sequence() <= known_entry->sequence();
+    if (!remove(worker, entry.hash, is_older ? candidate : known, is_older ? *other : *known_entry))
+      return false;
+    if (is_older) continue;
+    known = candidate;
+    known_entry = other;
+  }
+  if (known_entry != nullptr) {
+    if (known_entry->sequence() >= entry.sequence()) return true;
+    if (!index_->replace(entry.hash.low, known.address, address, size)) return false;
+    if (known_entry->kind() != RecordKind::kTombstone) release(worker, known.address, known.size);
     if (is_live) hold(worker, address, size);
     return true;
   }

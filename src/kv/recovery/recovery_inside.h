@@ -72,12 +72,14 @@ class Recovery {
   void tell_log_what_lives();
   void tell_log_of_unknown();
   base::Expected<void> seal(Worker& worker, uint32_t index);
+  std::vector<SummaryEntry> entries_that_count(uint32_t index);
 
   base::Expected<const SummaryEntry*> entry_at(Worker& worker, uint64_t address);
   uint32_t part_of(const KeyHash& hash) const;
   base::Expected<void> apply_all();
   base::Expected<void> part(Worker& worker, uint32_t index);
   base::Expected<void> apply(Worker& worker, uint32_t part);
+  bool remove(Worker& worker, const KeyHash& hash, const Location& at, const SummaryEntry& entry);
   base::Expected<bool> try_apply(Worker& worker, const SummaryEntry& entry, uint64_t address);
   void prefetch(const SummaryEntry& entry) const;
   base::Expected<void> end_tombstones(Worker& worker, uint32_t index);

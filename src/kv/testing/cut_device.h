@@ -1,5 +1,6 @@
 // For tests: a device in memory that loses power. What was written since the last flush is on its medium afterwards, or is not,
-// sector by sector. What is discarded is gone at once and for good, without a flush, or it is still there, sector by sector.
+// sector by sector. What is discarded is gone at once and for good, without a flush, or it is still there, sector by sector. A flush that fails
+// leaves it as a file system does: what was not on the medium may never be, is read as if it were, and is nothing to the next flush.
 #pragma once
 #include <algorithm>
 #include <chrono>
@@ -39,6 +40,16 @@ class CutDevice final : public storage::Device {
     std::lock_guard scope(lock_);
     unreadable_begin_ = offset;
     unreadable_end_ = offset + bytes;
+  }
+  // The flush after so many others fails; and has it?
+  void fail_flush(uint64_t after) {
+    std::lock_guard scope(lock_);
+    flushes_before_failure_ = after;
+    fails_flush_ = true;
+  }
+  bool has_failed_flush() {
+    std::lock_guard scope(lock_);
+    return has_failed_flush_;
   }
   // When the last flush began that was completed; steady_clock's, 0: none.
   uint64_t flushed_ns() {
@@ -127,6 +138,15 @@ class CutDevice final : public storage::Device {
       }
       at += segment.iov_len;
     }
+    if (io.operation == storage::Operation::kFlush && !is_off_ && fails_flush_ &&
+        flushes_before_failure_-- == 0) {
+      fails_flush_ = false;
+      has_failed_flush_ = true;
+      for (const Sector& sector : unflushed_)
+        if (random_() % 4 == 0) memcpy(&durable_[sector.offset], sector.bytes, kSector);
+      unflushed_.clear();
+      return false;
+    }
     if (io.operation == storage::Operation::kFlush && !is_off_) {
       for (const Sector& sector : unflushed_) memcpy(&durable_[sector.offset], sector.bytes, kSector);
       unflushed_.clear();
@@ -156,6 +176,8 @@ class CutDevice final : public storage::Device {
   std::mutex lock_;
   uint64_t count_ = 0;
   bool is_off_ = false;
+  bool fails_flush_ = false, has_failed_flush_ = false;
+  uint64_t flushes_before_failure_ = 0;
   uint64_t flushed_ns_ = 0;
   uint64_t unreadable_begin_ = 0, unreadable_end_ = 0;
   std::vector<std::byte> durable_;

@@ -33,13 +33,14 @@ class GateDevice final : public MediumDevice {
   }
 
  private:
-  void before(const storage::Io& io) override {
+  int before(const storage::Io& io) override {
     std::unique_lock scope(lock_);
-    if (io.operation != storage::Operation::kRead || held_ != std::this_thread::get_id()) return;
+    if (io.operation != storage::Operation::kRead || held_ != std::this_thread::get_id()) return 0;
     held_ = {};
     is_held_ = true;
     changed_.notify_all();
     changed_.wait(scope, [&] { return is_open_; });
+    return 0;
   }
 
   std::mutex lock_;

@@ -24,8 +24,9 @@ class MediumDevice : public storage::Device {
   }
 
  protected:
-  // In the thread that makes the request, before any of it is done; no lock is held.
-  virtual void before(const storage::Io&) {}
+  // In the thread that makes the request, before any of it is done; no lock is held. Returns how it ends, 0 or an errno value; it is done all the
+  // same.
+  virtual int before(const storage::Io&) { return 0; }
 
  private:
   class MediumQueue final : public storage::Queue {
@@ -34,9 +35,9 @@ class MediumDevice : public storage::Device {
 
    private:
     void do_start(storage::Io& io) override {
-      own_.before(io);
+      io.error = own_.before(io);
       own_.perform(io);
-      io.transferred_bytes = io.length_bytes;
+      if (io.error == 0) io.transferred_bytes = io.length_bytes;
       complete(io);
     }
     void do_poll(bool) override {}

@@ -1,4 +1,4 @@
-#include "kv/flush_group.h"
+#include "kv/log/flush_group.h"
 
 #include <gtest/gtest.h>
 
@@ -89,6 +89,30 @@ TEST(FlushGroup, WhoComesDuringAFlushSharesTheNext) {
   EXPECT_EQ(done_count.load(), 6);
   EXPECT_EQ(error_count.load(), 5) << "all of a group are told how it ended";
   EXPECT_LE(device.begun_count(), 6);
+  device.close();
+}
+
+// What it has lost nobody knows: it may be what another call wrote meanwhile, and the next flush would say nothing of it.
+TEST(FlushGroup, NoneSucceedsAfterOneThatFailed) {
+  SlowDevice device;
+  FlushGroup group;
+  const auto flush = [&] {
+    Channel channel;
+    EXPECT_TRUE(channel.open(device, 1));
+    EXPECT_EQ(group.flush(channel), EIO);
+    channel.close();
+  };
+  std::thread first(flush);
+  device.wait_until_begun(1);
+  std::thread late(flush);
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // until it waits, or nearly
+  device.allow(1, EIO);
+  first.join();
+  device.allow(100);
+  late.join();
+  flush();
+  EXPECT_EQ(group.error(), EIO);
+  EXPECT_EQ(device.begun_count(), 1) << "nothing would come of it";
   device.close();
 }
 

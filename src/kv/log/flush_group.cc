@@ -1,8 +1,8 @@
-#include "kv/flush_group.h"
+#include "kv/log/flush_group.h"
 
 namespace kv {
 
-int FlushGroup::flush(Channel& channel) {
+int FlushGroup::flush(Channel& channel, SharedTimes* times) {
   Call own;
   lock_.lock();
   if (under_way_) {
@@ -17,10 +17,11 @@ int FlushGroup::flush(Channel& channel) {
   lock_.unlock();
 
   const uint64_t began_ns = now_ns();
-  const int error = channel.flush();
+  const int error = this->error() != 0 ? this->error() : channel.flush();
 
   lock_.lock();
-  times_.add(now_ns() - began_ns);
+  error_.store(error, std::memory_order_relaxed);
+  if (times != nullptr) times->add(now_ns() - began_ns);
   under_way_ = !waiting_.empty();
   Call* const heir = under_way_ ? &static_cast<Call&>(waiting_.take_first()) : nullptr;
   if (heir != nullptr) heir->leads = true;
