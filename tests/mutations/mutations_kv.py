@@ -104,13 +104,17 @@ MUTATIONS = [
     mutation("acknowledged before it is flushed", (SESSION, "error == 0 && store_->options_.durability == Durability::kSync", "false"), gtest_filter="*CrashTest*Sync"),
     mutation("summary before its records are there for good", (LOG_KEEPER, "  did = true;\n  if (const int error = flush(channel); error != 0) return error;\n", "  did = true;\n"), gtest_filter="*CrashTest*"),
     mutation("records before their segment's header is there for good", (LOG_KEEPER, "    return error;\n  return flush(channel);\n", "    return error;\n  return 0;\n"), gtest_filter="*CrashTest*"),
-    mutation("group tells of a flush that began before it came", ("src/kv/flush_group.cc", "  const int error = channel.flush();\n\n  lock_.lock();\n", "  const int error = channel.flush();\n\n  lock_.lock();\n  waiting_.take_all().wake_all();\n"), gtest_filter="FlushGroup.*"),
+    mutation("group tells of a flush that began before it came", ("src/kv/log/flush_group.cc", "  lock_.lock();\n  error_.store", "  lock_.lock();\n  waiting_.take_all().wake_all();\n  error_.store"), gtest_filter="FlushGroup.*"),
 
     mutation("batch is never flushed", ("src/kv/store.cc", "    if (is_due && wrote_.exchange(false, std::memory_order_acquire))\n", "    if (false)\n"), gtest_filter="Batch.*"),
     mutation("nobody tells the keeper of a batch", (SESSION, "    store_->log_.keeper_wanted.notify_all();\n", "    static_cast<void>(0);\n"), gtest_filter="Batch.*"),
 
     # Recovery
-    mutation("older of two records counts", (RECOVERY_APPLY, "other->sequence() >= entry.sequence()", "other->sequence() <= entry.sequence()"), gtest_filter="StoreTest.*"),
+    mutation("a key that a checkpoint knows twice stays twice", (RECOVERY_APPLY, "    if (!remove(worker, entry.hash, is_older ? candidate : known, is_older ? *other : *known_entry))\n      return false;\n", ""), gtest_filter="CheckpointSplitTest.*"),
+    mutation("of a key that a checkpoint knows twice the newer goes", (RECOVERY_APPLY, "is_older ? candidate : known, is_older ? *other : *known_entry", "is_older ? known : candidate, is_older ? *known_entry : *other"), gtest_filter="CheckpointSplitTest.*"),
+    mutation("a flush succeeds after one that failed", ("src/kv/log/flush_group.cc", "this->error() != 0 ? this->error() : channel.flush()", "channel.flush()"), gtest_filter="FlushGroup.*:CollectorLateTest.*"),
+    mutation("a sync put is told of its own flush alone", ("src/kv/log/flush_group.cc", "this->error() != 0 ? this->error() : channel.flush()", "channel.flush()"), gtest_filter="*CrashTest.NothingIsLost*/Sync"),
+    mutation("older of two records counts", (RECOVERY_APPLY, "known_entry->sequence() >= entry.sequence()", "known_entry->sequence() <= entry.sequence()"), gtest_filter="StoreTest.*"),
     mutation("what was removed comes back", (RECOVERY_APPLY, "    if (entry.kind() == RecordKind::kTombstone)\n      index_->remove(", "    if (false)\n      index_->remove("), gtest_filter="StoreTest.*"),
     mutation("hole ends a segment", (RECOVERY_READER, "      ++grain;\n      continue;", "      break;"), gtest_filter="*CrashTest*"),
     mutation("torn record counts", (FORMAT, "  return check == record.header.check ? Reading::kWhole : Reading::kDamaged;", "  return check != 0 ? Reading::kWhole : Reading::kDamaged;"), gtest_filter="*CrashTest*"),

@@ -62,7 +62,7 @@ class MemoryTest(unittest.TestCase):
             self.store.items()
 
     def test_items_give_way(self):
-        keys = [b"key%d" % i for i in range(400)]
+        keys = [b"key%d" % i for i in range(350)]
         self.store.put_many({key: bytes(100_000) for key in keys})
         items = self.store.items()
         self.store.put_many({key: bytes(100_000) for key in keys})

@@ -75,6 +75,7 @@ Collector::Failure Collector::step(bool& did) {
   uint32_t victim = Log::kNone;
   if (need.is_over_limit) victim = log_->choose_victim(now_ms());
   if (victim == Log::kNone && collects) victim = log_->choose_victim(0);
+  if (victim == Log::kNone && collects && need.waits) victim = log_->choose_victim(now_ms());
   if (victim != Log::kNone && is_in_vain()) victim = Log::kNone;
   if (victim != Log::kNone && log_->may_start_victim()) {
     did = true;
@@ -186,6 +187,11 @@ Collector::Failure Collector::settle() {
   return {.error = error, .is_of_flush = error != 0 && log_->flush_error() != 0};
 }
 
+// After an error of a read: has the medium said often enough that it cannot?
+bool Collector::is_given_up(Segment& segment, int error) {
+  return is_of_medium(error) && ++segment.failed_reads >= kReadTries;
+}
+
 // 0 when it is EMPTIED, or found to be damaged; else an errno value: it is as it was, but for what has been moved.
 int Collector::empty(uint32_t victim) {
   Segment& segment = log_->segment(victim);
@@ -198,7 +204,7 @@ int Collector::empty(uint32_t victim) {
     SegmentFooter footer;
     std::span<const SummaryEntry> entries;
     const int error = read_summary(victim, footer, entries);
-    if (error != 0 && error != EBADMSG && ++segment.failed_reads < kReadTries) return error;
+    if (error != 0 && error != EBADMSG && !is_given_up(segment, error)) return error;
     is_damaged = error != 0;
     list_live(victim, entries);
     const uint64_t damaged_before = counts_.damaged_records.load(std::memory_order_relaxed);

@@ -115,6 +115,7 @@ class Collector {
   static constexpr uint8_t kReadTries = 3;
 
   int empty(uint32_t victim);
+  static bool is_given_up(Segment& segment, int error);
   int read_summary(uint32_t victim, SegmentFooter& footer, std::span<const SummaryEntry>& entries);
   void list_live(uint32_t victim, std::span<const SummaryEntry> entries);
   void plan(size_t first, Piece& piece);

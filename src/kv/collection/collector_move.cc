@@ -115,7 +115,7 @@ int Collector::move(uint32_t victim, const SegmentFooter& footer, const Piece& p
   const std::span moves = std::span(live_).subspan(piece.first, piece.end - piece.first);
   // What the medium cannot read, again and again, cannot be moved.
   if (piece.error != 0) {
-    if (++log_->segment(victim).failed_reads < kReadTries) return piece.error;
+    if (!is_given_up(log_->segment(victim), piece.error)) return piece.error;
     counts_.damaged_records.fetch_add(moves.size(), std::memory_order_relaxed);
     return transfer({}, next);
   }
@@ -161,6 +161,7 @@ bool Collector::check(uint32_t victim, const SegmentFooter& footer, uint64_t old
     move.expiry = log_->taken_generation();
     move.grains =
         static_cast<uint32_t>(identity_->geometry.grains(record_bytes(record.header.key_bytes(), 0)));
+    gained_grains_ += move.from.grains - move.grains;
   }
   return true;
 }

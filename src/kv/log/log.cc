@@ -48,7 +48,9 @@ base::Expected<void> Log::open(const Identity& identity, uint32_t stream_count) 
   const uint64_t idle = free_high_ + stream_count + 1;
   const uint64_t most = segment_count_ > idle ? segment_count_ - idle : 1;
   const uint64_t wanted = segment_count_ * (100 - identity.geometry.spare_percent) / 100;
-  limit_bytes_ = std::min(most, wanted) * (identity.geometry.segment_bytes - identity.geometry.grain_bytes);
+  limit_most_bytes_ =
+      std::min(most, wanted) * (identity.geometry.segment_bytes - identity.geometry.grain_bytes);
+  limit_bytes_.store(limit_most_bytes_, std::memory_order_relaxed);
   return {};
 }
 
@@ -65,9 +67,28 @@ uint32_t Log::usable_grains(uint32_t entry_count) const {
 
 // --- writers ---
 
+// What could not be used at the end, unless it was sealed early.
+Log::Ends Log::ends_of(const Segment& segment) const {
+  const uint64_t used = segment.used_grains - 1, end = usable_grains(segment.entry_count) - used;
+  return {.used_grains = used, .lost_grains = end > record_grains_most() ? 0 : end};
+}
+
 // REQUIRES: lock_.
-uint32_t Log::take_ready(bool is_relocation) {
-  if (ready_count_ == 0 || (!is_relocation && available() <= kReserve)) return kNone;
+void Log::count_ends(const Segment& segment, bool is_sealed) {
+  const auto [used, lost] = ends_of(segment);
+  sealed_ends_.used_grains += is_sealed ? used : -used;
+  sealed_ends_.lost_grains += is_sealed ? lost : -lost;
+  const uint64_t all = sealed_ends_.used_grains + sealed_ends_.lost_grains;
+  using Product = unsigned __int128;
+  const uint64_t limit =
+      all == 0 ? limit_most_bytes_
+               : static_cast<uint64_t>(Product{limit_most_bytes_} * sealed_ends_.used_grains / all);
+  limit_bytes_.store(limit, std::memory_order_relaxed);
+}
+
+// Leaves so many. REQUIRES: lock_.
+uint32_t Log::take_ready(uint32_t reserve) {
+  if (ready_count_ == 0 || available() <= reserve) return kNone;
   for (uint32_t i = 0; i < segment_count_; ++i) {
     Segment& segment = segments_[i];
     if (segment.state.load(std::memory_order_relaxed) != Segment::State::kReady) continue;
@@ -78,6 +99,7 @@ uint32_t Log::take_ready(bool is_relocation) {
     segment.has_old_copies.store(false, std::memory_order_relaxed);
     segment.is_damaged = false;
     segment.failed_reads = 0;
+    segment.failed_seals = 0;
     taken_generation_ = std::max(taken_generation_, segment.generation.load(std::memory_order_relaxed));
     return i;
   }
@@ -143,7 +165,7 @@ Log::Room Log::allocate(Request& request, Extent& extent) {
   const bool is_relocation = request.stream == relocation_stream();
   const bool is_tombstone = request.entry.kind() == RecordKind::kTombstone;
   if (has_failed()) return Room::kFailed;
-  if (!is_relocation && !is_tombstone && is_over_limit()) return Room::kWaitForLimit;
+  if (!is_relocation && !is_tombstone && is_full()) return Room::kWaitForLimit;
   if (!admit(request)) return Room::kWaitForGrant;
   CHECK_LE(request.grains, usable_grains(1));
   Stream& stream = streams_[request.stream];
@@ -158,12 +180,14 @@ Log::Room Log::allocate(Request& request, Extent& extent) {
         is_filled = true;
       }
       sys::LockGuard all(lock_);
-      const uint32_t next = take_ready(is_relocation);
+      const uint32_t next = take_ready(is_relocation ? 0 : is_tombstone ? kReserve - 1 : kReserve);
       if (next == kNone) break;
       stream.segment.store(next, std::memory_order_release);
       is_opened = true;
     }
   }
+  for (uint32_t i = 0; is_tombstone && !is_relocation && !is_done && i < stream_count_; ++i)
+    is_done = append(streams_[i], request, extent);
   // Without locks: these are system calls, and others come.
   if (is_filled || is_opened) keeper_wanted.notify_all();
   if (is_opened) collector_wanted.notify_all();
@@ -234,6 +258,8 @@ void Log::recovered_content(uint32_t index, const SegmentFooter& footer) {
   tombstone_bytes_.fetch_add(footer.tombstone_grains * uint64_t{identity_->geometry.grain_bytes} +
                                  footer.tombstone_count * charge(0),
                              std::memory_order_relaxed);
+  sys::LockGuard scope(lock_);
+  count_ends(segment, true);
 }
 
 void Log::recovered_live(uint32_t index, uint64_t grains, uint64_t records) {
@@ -307,7 +333,7 @@ LogCounts Log::counts() {
     }
   }
   counts.live_bytes = live_bytes_.load(std::memory_order_relaxed);
-  counts.limit_bytes = limit_bytes_;
+  counts.limit_bytes = limit_bytes_.load(std::memory_order_relaxed);
   counts.tombstone_bytes = tombstone_bytes_.load(std::memory_order_relaxed);
   counts.sequence = sequence_.load(std::memory_order_relaxed);
   return counts;

@@ -19,7 +19,9 @@
 //  6 what was live in an EMPTIED segment is on the medium for good elsewhere. It is written to only when no reader is left
 //
 // Room. Segments that are free or ready are few on purpose: room that waits there is room that collection cannot gain from. Two of
-// them are kept for the collector itself. Writers wait for room, and are told when there is some or will be none. While there is little they
+// them are kept for the collector itself, of which tombstones may take one: removes go on in a store that is full. It is full when as much
+// is live as may be, which is less by what sealed segments lose at their ends, where the next record was too large; and when no segment is
+// left and none can be gained, until one has been. Writers wait for room, and are told when there is some or will be none. While there is little they
 // are paced: they may write what the collector's work, piece by piece, is gaining (grant()), a little more of it where more is free than
 // need be and less where the reserve is near; first come, first served. So they are not faster than it for long, nor stopped for a
 // whole segment's time.
@@ -53,6 +55,7 @@ struct Segment {
   // Once FULL.
   uint32_t used_grains = 0;
   uint32_t entry_count = 0;
+  uint8_t failed_seals = 0;               // the keeper's, under the log's lock
   SummaryEntry* entries = nullptr;        // each its writer's, and the keeper's once FULL and without writers
   std::atomic<uint64_t> first_expiry{0};  // as SegmentFooter::first_expiry
 };
@@ -74,7 +77,7 @@ struct LogCounts {
   uint64_t kept_segments = 0;  // of them all, by snapshots
   uint64_t live_grains = 0;
   uint64_t live_bytes = 0;       // of them, with their entries in summaries
-  uint64_t limit_bytes = 0;      // puts are refused above
+  uint64_t limit_bytes = 0;      // puts are refused above; less by what segments lose at their ends
   uint64_t tombstone_bytes = 0;  // of them
   uint64_t sequence = 0;
 };
@@ -82,7 +85,7 @@ struct LogCounts {
 class Log {
  public:
   static constexpr uint32_t kStreamsMax = 64;
-  // Free or ready segments that only the collector may take.
+  // Free or ready segments that only the collector may take, and tombstones all but one.
   static constexpr uint32_t kReserve = 2;
   // Victims whose room is not free before others' is.
   static constexpr uint32_t kEmptiedMax = 2;
@@ -101,7 +104,7 @@ class Log {
     kDone,
     kWait,          // no segment is ready
     kWaitForGrant,  // writers are paced
-    kWaitForLimit,  // more is live than may be; only removes and what expires will change that
+    kWaitForLimit,  // the store is full; only removes and what expires will change that
     kFailed,
   };
   // What room is asked for, until there is some.
@@ -133,7 +136,8 @@ class Log {
 
   // Of the keeper.
   // Prepares segments and seals others, as many as it can; 0, or an errno value: it may try again, but for flush_error(). `did` says if
-  // anything.
+  // anything. A segment whose summary cannot be written, again and again, stays FULL: its records can be read, it is not collected, and the
+  // next start tries to seal it.
   int keep(Channel& channel, bool& did);
   // For the end of a store: every open segment becomes full, and is sealed; ready ones are given back. 0, or an errno value.
   // REQUIRES: no writers.
@@ -151,6 +155,7 @@ class Log {
   struct Need {
     bool collects = false;       // there are few free segments, or a writer waits
     bool is_over_limit = false;  // and would go on if something that has expired were found
+    bool waits = false;          // a writer does, for a segment or the limit
   };
   Need need();
   static constexpr uint32_t kNone = ~0u;
@@ -224,7 +229,7 @@ class Log {
   };
   struct Call;
 
-  uint32_t take_ready(bool is_relocation);
+  uint32_t take_ready(uint32_t reserve);
   void fill(Stream& stream);
   uint32_t ready_wanted() const;
   int prepare(Channel& channel, bool& did);
@@ -232,12 +237,21 @@ class Log {
                     std::span<const uint64_t> generations, SegmentState state);
   int write_prepared(Channel& channel, std::span<const uint32_t> segments,
                      std::span<const uint64_t> generations);
+  static constexpr uint8_t kSealTries = 3;
   int seal(Channel& channel, bool& did);
+  int seal(Channel& channel, Segment& segment, uint32_t index);
   int free_all(Channel& channel, Segment::State from);
   uint32_t available() const { return free_count_ + preparing_count_ + ready_count_; }
   void fill_all();
   void changed_room();
   bool has_segment_to_seal() const;
+  bool is_refused(const Call& call) const;
+  struct Ends {
+    uint64_t used_grains = 0;
+    uint64_t lost_grains = 0;  // at their ends
+  };
+  Ends ends_of(const Segment& segment) const;
+  void count_ends(const Segment& segment, bool is_sealed);
   bool admit(Request& request);
   bool append(const Stream& stream, const Request& request, Extent& extent);
   void leave(Segment& segment);
@@ -245,9 +259,15 @@ class Log {
   task::CallWaiters take_limited();
   task::CallWaiters admit_paced(uint64_t grains);
   // Of values: tombstones, which end by themselves, are no reason to refuse one.
-  bool is_over_limit() const {
-    return live_bytes_.load(std::memory_order_relaxed) >=
-           limit_bytes_ + tombstone_bytes_.load(std::memory_order_relaxed);
+  bool is_full() const {
+    return has_no_room_.load(std::memory_order_relaxed) ||
+           live_bytes_.load(std::memory_order_relaxed) >=
+               limit_bytes_.load(std::memory_order_relaxed) +
+                   tombstone_bytes_.load(std::memory_order_relaxed);
+  }
+  uint64_t record_grains_most() const {
+    const Geometry& geometry = identity_->geometry;
+    return geometry.grains(record_bytes(kKeyBytesMax, geometry.value_bytes_max()));
   }
   uint64_t charge(uint64_t grains) const {
     return grains * identity_->geometry.grain_bytes + sizeof(SummaryEntry);
@@ -259,12 +279,15 @@ class Log {
   uint32_t stream_count_ = 0;
   uint32_t free_low_ =
       0;  // with fewer free and ready segments writers are paced; emptied ones included so many are to be there then
-  uint32_t free_high_ = 0;  // with so many the collector rests
-  uint64_t limit_bytes_ = 0;
+  uint32_t free_high_ = 0;           // with so many the collector rests
+  uint64_t limit_most_bytes_ = 0;    // if segments lost nothing at their ends
   Stream streams_[kStreamsMax + 1];  // and the collector's
   std::atomic<uint64_t> sequence_{0};
   std::atomic<bool> failed_{false};
   FlushGroup flushes_;
+  std::atomic<uint64_t> limit_bytes_{0};
+  // Puts were told that there is no segment, and none has come since; changes under the lock.
+  std::atomic<bool> has_no_room_{false};
   std::atomic<uint64_t> live_bytes_{0};
   std::atomic<uint64_t> tombstone_bytes_{0};
   std::atomic<uint64_t> room_changes_{0};
@@ -279,6 +302,7 @@ class Log {
   uint32_t preparing_count_ = 0;
   uint32_t ready_count_ = 0;
   uint32_t emptied_count_ = 0;
+  Ends sealed_ends_;           // of all that are sealed
   uint32_t next_free_ = 0;     // where to look
   task::CallWaiters waiting_;  // for a segment, or the limit
   task::CallWaiters paced_;    // for a grant

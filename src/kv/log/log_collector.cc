@@ -17,8 +17,6 @@ constexpr uint32_t kTombstoneParts = 32;
 
 uint32_t Log::choose_victim(uint64_t expired_ms) {
   const uint32_t grains = identity_->geometry.segment_grains();
-  const auto record_most = static_cast<uint32_t>(
-      identity_->geometry.grains(record_bytes(kKeyBytesMax, identity_->geometry.value_bytes_max())));
   const bool wants_oldest = tombstone_bytes_.load(std::memory_order_relaxed) >
                             segment_count_ * identity_->geometry.segment_bytes / kTombstoneParts;
   uint32_t chosen = kNone;
@@ -38,9 +36,9 @@ uint32_t Log::choose_victim(uint64_t expired_ms) {
     if (expired_ms != 0) {
       if (first_expiry == 0 || first_expiry > expired_ms) continue;
     } else if (!wants_oldest) {
-      // What could not be used at the end is nothing that another segment would use, unless this one was sealed early.
-      const uint64_t used = segment.used_grains - 1, end = usable_grains(segment.entry_count) - used;
-      const uint64_t gain = (used > live ? used - live : 0) + (end > record_most ? end : 0);
+      // What is lost at its end is nothing that another segment would use.
+      const uint64_t used = usable_grains(segment.entry_count) - ends_of(segment).lost_grains;
+      const uint64_t gain = used > live ? used - live : 0;
       if (gain < std::max<uint64_t>(1, grains / kGainParts)) continue;
       benefit = gain;
       cost = live + grains / kVictimCostParts;
@@ -71,6 +69,8 @@ uint64_t Log::oldest_generation(uint32_t victim) const {
 void Log::emptied(uint32_t index) {
   {
     sys::LockGuard scope(lock_);
+    if (segments_[index].state.load(std::memory_order_relaxed) == Segment::State::kSealed)
+      count_ends(segments_[index], false);
     segments_[index].state.store(Segment::State::kEmptied, std::memory_order_release);
     ++emptied_count_;
   }

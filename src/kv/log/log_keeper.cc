@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/log.h"
 #include "kv/log/log.h"
 #include "sys/memory.h"
 
@@ -28,9 +29,10 @@ void Log::fill_all() {
 
 int Log::seal_all(Channel& channel) {
   fill_all();
+  // What has no summary is read as a whole by the next start.
   for (bool did = true; did;) {
     did = false;
-    if (const int error = seal(channel, did); error != 0) return error;
+    if (seal(channel, did) != 0 && flush_error() != 0) return flush_error();
   }
   // A start would read all of a segment that is in use and has no summary.
   if (const int error = free_all(channel, Segment::State::kReady); error != 0) return error;
@@ -194,24 +196,34 @@ int Log::seal(Channel& channel, bool& did) {
   for (uint32_t i = 0; i < segment_count_ && count < kSealedAtOnce; ++i)
     // Pairs with the release in leave(): what its writers did is there.
     if (segments_[i].state.load(std::memory_order_acquire) == Segment::State::kFull &&
-        segments_[i].writers.load(std::memory_order_seq_cst) == 0)
+        segments_[i].writers.load(std::memory_order_seq_cst) == 0 && segments_[i].failed_seals < kSealTries)
       chosen[count++] = i;
   if (count == 0) return 0;
   did = true;
   if (const int error = flush(channel); error != 0) return error;
-  for (uint32_t i = 0; i < count; ++i) {
-    Segment& segment = segments_[chosen[i]];
-    if (const int error = write_summary_of(channel, chosen[i], {segment.entries, segment.entry_count});
-        error != 0)
-      return error;
+  int first_error = 0;
+  for (const uint32_t index : std::span(chosen).first(count))
+    if (const int error = seal(channel, segments_[index], index); first_error == 0) first_error = error;
+  collector_wanted.notify_all();
+  return first_error;
+}
+
+int Log::seal(Channel& channel, Segment& segment, uint32_t index) {
+  const int error = write_summary_of(channel, index, {segment.entries, segment.entry_count});
+  if (error == 0) {
     sys::unmap(segment.entries, entries_bytes(identity_->geometry));
     segment.entries = nullptr;
     segment.has_old_copies.store(false, std::memory_order_relaxed);
-    sys::LockGuard scope(lock_);
-    segment.state.store(Segment::State::kSealed, std::memory_order_release);
   }
-  collector_wanted.notify_all();
-  return 0;
+  sys::LockGuard scope(lock_);
+  if (error == 0) {
+    count_ends(segment, true);
+    segment.state.store(Segment::State::kSealed, std::memory_order_release);
+  } else if (++segment.failed_seals == kSealTries) {
+    base::log("store: the summary of segment ", index, " cannot be written: ", base::error_name(error),
+              "; what is there can be read, and is not collected until the store is opened again");
+  }
+  return error;
 }
 
 int Log::write_summary_of(Channel& channel, uint32_t index, std::span<const SummaryEntry> entries) {

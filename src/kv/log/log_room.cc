@@ -11,6 +11,7 @@ struct Log::Call final : task::CallWaiter {
   uint32_t grains = 0;
   bool is_granted = false;
   bool is_limited = false;
+  bool is_tombstone = false;
   bool is_refused = false;
 };
 
@@ -37,6 +38,7 @@ bool Log::wait_for_grant(Request& request) {
 bool Log::wait_for_room(uint64_t since, Room why, Request& request) {
   Call call;
   call.is_limited = why == Room::kWaitForLimit;
+  call.is_tombstone = request.entry.kind() == RecordKind::kTombstone;
   call.grains = request.grains;
   {
     sys::LockGuard scope(lock_);
@@ -68,6 +70,7 @@ void Log::changed_room() {
   task::CallWaiters waiting;
   {
     sys::LockGuard scope(lock_);
+    if (available() > kReserve) has_no_room_.store(false, std::memory_order_relaxed);
     room_changes_.fetch_add(1, std::memory_order_release);
     waiting = waiting_.take_all();
   }
@@ -122,11 +125,12 @@ Log::Need Log::need() {
     const uint32_t free = available();
     if (free >= free_high_) paced = end_pace();
     // Whoever made less live since they began to wait has told nobody. Asked once: it may be otherwise the next moment.
-    const bool is_over = is_over_limit();
+    const bool is_over = is_full();
     if (!is_over) limited = take_limited();
     const bool waits = !waiting_.empty(), is_limited = waits && is_over;
     need = {.collects = !has_failed() && (free < free_high_ || (waits && (is_limited || free <= kReserve))),
-            .is_over_limit = is_limited};
+            .is_over_limit = is_limited,
+            .waits = waits};
   }
   paced.wake_all();
   limited.wake_all();
@@ -175,13 +179,14 @@ void Log::tell_waiting() {
   {
     sys::LockGuard scope(lock_);
     paced = end_pace();
-    const bool has_room = available() > kReserve, is_limited = is_over_limit();
+    const bool has_room = available() > kReserve;
     if (has_room || !has_segment_to_seal()) {
+      if (!has_room && !waiting_.empty()) has_no_room_.store(true, std::memory_order_relaxed);
       room_changes_.fetch_add(1, std::memory_order_release);
       waiting = waiting_.take_all();
       waiting.for_each([&](task::CallWaiter& waiter) {
         auto& call = static_cast<Call&>(waiter);
-        call.is_refused = !has_room || (is_limited && call.is_limited);
+        call.is_refused = is_refused(call);
       });
     }
   }
@@ -189,20 +194,29 @@ void Log::tell_waiting() {
   waiting.wake_all();
 }
 
+// Would it be told that the store is full, if nothing is to be gained? REQUIRES: lock_.
+bool Log::is_refused(const Call& call) const {
+  return available() <= kReserve - call.is_tombstone || (call.is_limited && is_full());
+}
+
 // REQUIRES: lock_.
 bool Log::has_segment_to_seal() const {
   for (uint32_t i = 0; i < segment_count_; ++i)
-    if (segments_[i].state.load(std::memory_order_relaxed) == Segment::State::kFull) return true;
+    if (segments_[i].state.load(std::memory_order_relaxed) == Segment::State::kFull &&
+        segments_[i].failed_seals < kSealTries)
+      return true;
   return false;
 }
 
 Log::Room Log::would_refuse() {
   sys::LockGuard scope(lock_);
   if (waiting_.empty()) return Room::kDone;
-  if (available() <= kReserve) return has_segment_to_seal() ? Room::kDone : Room::kWait;
+  const bool has_room = available() > kReserve;
+  if (!has_room && has_segment_to_seal()) return Room::kDone;
   bool any = false;
-  waiting_.for_each([&](task::CallWaiter& waiter) { any = any || static_cast<Call&>(waiter).is_limited; });
-  return any && is_over_limit() ? Room::kWaitForLimit : Room::kDone;
+  waiting_.for_each([&](task::CallWaiter& waiter) { any = any || is_refused(static_cast<Call&>(waiter)); });
+  if (!any) return Room::kDone;
+  return has_room ? Room::kWaitForLimit : Room::kWait;
 }
 
 bool Log::may_leave_victim() {

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/ids.h"
+#include "base/log.h"
 #include "kv/index/entry.h"
 #include "kv/recovery/recovery_checkpoint.h"
 #include "kv/recovery/recovery_inside.h"
@@ -271,9 +272,14 @@ base::Expected<void> Recovery::seal(Worker& worker, uint32_t index) {
   const FoundSegment& segment = segments_[index];
   if (segment.has_summary || segment.entries.empty() || segment.unreadable_grains > 0) return {};
   if (const int error = log_.write_summary_of(worker.reader.channel, index, entries_that_count(index));
-      error != 0)
-    return base::failure(error, "store: cannot write the summary of segment ", index, ": ",
-                         base::error_name(error));
+      error != 0) {
+    if (error == ENOMEM)
+      return base::failure(error, "store: cannot write the summary of segment ", index, ": ",
+                           base::error_name(error));
+    base::log("store: ", device_.name(), " cannot take the summary of segment ", index, ": ",
+              base::error_name(error), "; what is there can be read, and is not collected");
+    log_.recovered_unreadable(index);
+  }
   return {};
 }
 
