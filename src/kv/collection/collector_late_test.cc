@@ -230,5 +230,18 @@ TEST_F(CollectorLateTest, NothingIsGivenBackAfterAFlushThatFailed) {
   EXPECT_EQ(life.log.counts().emptied_segments, 1u);
 }
 
+// For whatever reason.
+TEST_F(CollectorLateTest, NothingIsGivenBackAfterAFailure) {
+  life.put("key");
+  life.seal();
+  bool did = false;
+  life.collector.wants_all(true);
+  ASSERT_EQ(life.collector.step(did).error, 0);
+  life.log.fail();
+  EXPECT_EQ(life.collector.step(did).error, 0);
+  EXPECT_FALSE(did);
+  EXPECT_EQ(life.log.counts().emptied_segments, 1u);
+}
+
 }  // namespace
 }  // namespace kv

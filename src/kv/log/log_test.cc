@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -112,6 +113,83 @@ TEST_F(LogTest, WritersLeaveTheCollectorTheReserve) {
   EXPECT_EQ(log->counts().free_segments, Log::kReserve);
   EXPECT_EQ(fill(true), Log::kReserve);
   EXPECT_EQ(log->counts().free_segments, 0u);
+}
+
+// Their grains are far more than any has: each needs a segment.
+TEST_F(LogTest, TombstonesLeaveTheCollectorOneSegment) {
+  fill(false);
+  Extent extent;
+  ASSERT_EQ(allocate(1024, extent, RecordKind::kTombstone), Room::kDone);
+  log->finish(extent, true);
+  keep();
+  EXPECT_EQ(log->counts().free_segments, 1u);
+  EXPECT_EQ(allocate(1024, extent, RecordKind::kTombstone), Room::kWait);
+  EXPECT_EQ(fill(true), 1u);
+}
+
+TEST_F(LogTest, ATombstoneGoesWhereAnyStreamHasRoom) {
+  log->close();
+  log = std::make_unique<Log>();
+  ASSERT_TRUE(log->open(identity, 2));
+  keep();
+  Log::Request request = {.stream = 1, .grains = 1, .entry = {}};
+  Extent other, extent;
+  ASSERT_EQ(log->allocate(request, other), Room::kDone);
+  log->finish(other, true);
+  fill(false);
+  ASSERT_EQ(allocate(1024, extent, RecordKind::kTombstone), Room::kDone);
+  log->finish(extent, true);
+  EXPECT_EQ(allocate(1024, extent), Room::kWait);
+  ASSERT_EQ(allocate(1024, extent, RecordKind::kTombstone), Room::kDone);
+  log->finish(extent, true);
+  EXPECT_EQ(extent.segment, other.segment);
+}
+
+TEST_F(LogTest, AStoreWithoutASegmentIsFullForPutsUntilOneIsGained) {
+  fill(false);
+  keep();
+  std::atomic<bool> is_told{false};
+  std::thread writer([&] {
+    Log::Request request = {.stream = 0, .grains = 1024, .entry = {}};
+    while (log->wait_for_room(log->room_changes(), Room::kWait, request)) {
+    }
+    is_told = true;
+  });
+  while (!is_told) log->tell_waiting();
+  writer.join();
+  Extent extent;
+  ASSERT_EQ(allocate(1, extent, RecordKind::kTombstone), Room::kDone);
+  log->finish(extent, true);
+  EXPECT_EQ(allocate(1, extent), Room::kWaitForLimit) << "though it would fit beside the tombstone";
+  for (uint32_t segment = 0, count = 0; count < 2; ++segment) {
+    if (state_of(segment) != State::kSealed) continue;
+    log->emptied(segment);
+    ++count;
+  }
+  ASSERT_EQ(log->give_back(channel), 0);
+  ASSERT_EQ(allocate(1, extent), Room::kDone);
+  log->finish(extent, true);
+}
+
+TEST_F(LogTest, WhatSegmentsLoseAtTheirEndsIsOffTheLimit) {
+  const uint64_t most = log->counts().limit_bytes;
+  Extent extent;
+  const auto seal_with = [&](uint32_t records) {
+    keep();
+    for (uint32_t i = 0; i < records; ++i) {
+      ASSERT_EQ(allocate(600, extent), Room::kDone);
+      log->finish(extent, true);
+    }
+    ASSERT_EQ(log->seal_all(channel), 0);
+  };
+  seal_with(1);
+  EXPECT_EQ(log->counts().limit_bytes, most) << "it was sealed early";
+  release(extent, 600);
+  log->emptied(extent.segment);
+  seal_with(3);
+  EXPECT_EQ(log->counts().limit_bytes, most * 1800 / log->usable_grains(3));
+  log->emptied(extent.segment);
+  EXPECT_EQ(log->counts().limit_bytes, most);
 }
 
 TEST_F(LogTest, TheCollectorDoesNotWaitForWhatOnlyItGives) {
