@@ -200,6 +200,30 @@ TEST_P(DamageTest, ASegmentsLastGrain) {
   expect_all();
 }
 
+// What a change reads of a long record has no check of its own: where it would decide something all of it is read.
+TEST_P(DamageTest, AHeaderThatWouldDecide) {
+  if (!GetParam().is_sealed) return;  // the record would not be known
+  const int key = 50;
+  const uint64_t offset = image->newest(key_of(key))->offset;
+  const uint64_t version = image->newest(key_of(key))->record.header.sequence();
+  const std::vector<std::byte> good = image->bytes;
+  for (const size_t damaged : {offsetof(RecordHeader, sequence_and_kind) + 1,
+                               offsetof(RecordHeader, expiry_and_key) + 2, sizeof(RecordHeader) + 1}) {
+    SCOPED_TRACE(damaged);
+    image->bytes = good;
+    image->flip(offset + damaged);
+    open_image();
+    EXPECT_FALSE(session.get(key_of(key)));
+    for (const When when : {When::kIfAbsent, When::kIfPresent, When::kIfVersion}) {
+      const auto done = session.put(key_of(key), {}, {.when = when, .version = version});
+      ASSERT_FALSE(done);
+      EXPECT_EQ(done.error().number, EBADMSG);
+    }
+    expect_ends(key, true);
+    expect_ends(key, false);
+  }
+}
+
 TEST_P(DamageTest, ASummary) {
   const auto summary = image->summary_of(image->newest("large")->segment);
   ASSERT_TRUE(summary);

@@ -256,6 +256,19 @@ TEST_F(FaultTest, AReadThatFailsOnceCostsNothing) {
   expect_good();
 }
 
+// An error that is of no place of the medium makes no record a damaged one, however often it comes.
+TEST_F(FaultTest, ReadsThatFailForTheProcess) {
+  work(4000);
+  device->fail(Failing::kReads, ENOMEM);
+  for (int i = 0; i < 50; ++i) EXPECT_FALSE(store->compact());
+  device->fail(Failing::kNothing, 0);
+  const uint64_t victims = store->counts().collected.victims;
+  EXPECT_TRUE(store->compact());
+  EXPECT_GT(store->counts().collected.victims, victims);
+  EXPECT_EQ(store->counts().collected.damaged_records, 0u);
+  expect_good();
+}
+
 // What the collector cannot read, again and again, stays.
 TEST_F(FaultTest, ReadsThatFailNowAndThen) {
   work(3000);

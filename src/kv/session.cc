@@ -93,14 +93,32 @@ Session::Match Session::judge(const Location& location, std::string_view key, Ab
 }
 
 base::Expected<Session::Match> Session::read(const Location& location, std::string_view key, About about,
-                                             bool whole, storage::Buffer& memory, Record& record) {
+                                             bool whole, IoFor purpose, storage::Buffer& memory,
+                                             Record& record) {
   const std::span to = room_for(location, key.size(), whole, memory);
   if (to.empty()) return base::failure(ENOMEM, "store: no memory for a record");
-  const IoFor purpose = whole ? IoFor::kGets : IoFor::kChanges;
   if (const int error = channel_.read(store_->identity_.geometry.offset_of(location.address), to, purpose);
       error != 0)
     return std::unexpected(io_error(error, "read"));
   return judge(location, key, about, whole, to, record);
+}
+
+// The key's record, as a change needs it: of a long one only the beginning is read, which no check is of. So what seldom is so, and
+// would decide something, is looked at whole: that it is another key's, or has expired.
+base::Expected<Session::Match> Session::read_for_change(const Location& location, std::string_view key,
+                                                        Need need, storage::Buffer& memory, Record& record) {
+  const auto read_as = [&](bool whole) {
+    return read(location, key, About::kKey, whole, IoFor::kChanges, memory, record);
+  };
+  if (need == Need::kAll) return read_as(true);
+  auto match = read_as(false);
+  if (!match || *match == Match::kDamaged) return match;
+  const Geometry& geometry = store_->identity_.geometry;
+  const RecordHeader& header = record.header;
+  const bool is_checked = geometry.grains(record_bytes(header.key_bytes(), header.value_bytes)) <=
+                          geometry.grains(record_bytes(key.size(), sizeof(PiecesOf)));
+  const bool decides = *match == Match::kNo || (need == Need::kExpiry && has_expired(header));
+  return is_checked || !decides ? match : read_as(true);
 }
 
 base::Expected<Found> Session::get(std::string_view key) {
@@ -131,7 +149,7 @@ base::Expected<bool> Session::find(const KeyHash& hash, std::string_view key, Fo
     found.memory_.reset();
     return true;
   }
-  auto match = read(location, key, About::kKey, true, found.memory_, found.record_);
+  auto match = read(location, key, About::kKey, true, IoFor::kGets, found.memory_, found.record_);
   if (!match) return std::unexpected(match.error());
   if (*match != Match::kYes) {
     is_damaged = *match == Match::kDamaged;
@@ -140,7 +158,7 @@ base::Expected<bool> Session::find(const KeyHash& hash, std::string_view key, Fo
     const size_t count = store_->index_->find_all(hash.low, all);
     for (size_t i = 0; i < count && *match != Match::kYes; ++i) {
       if (all[i].address == location.address) continue;
-      match = read(all[i], key, About::kKey, true, found.memory_, found.record_);
+      match = read(all[i], key, About::kKey, true, IoFor::kGets, found.memory_, found.record_);
       if (!match) return std::unexpected(match.error());
       is_damaged = is_damaged || *match == Match::kDamaged;
       location = all[i];
@@ -173,14 +191,14 @@ bool Session::is_current(const KeyHash& hash, uint64_t address) const {
   return false;
 }
 
-base::Expected<void> Session::look(const KeyHash& hash, std::string_view key, Current& current) {
+base::Expected<void> Session::look(const KeyHash& hash, std::string_view key, Need need, Current& current) {
   Index::Candidates all;
   const Readers::Reading reading(store_->readers_, place_);
   const size_t count = store_->index_->find_all(hash.low, all);
   storage::Buffer memory;
   for (size_t i = 0; i < count; ++i) {
     Record record;
-    auto match = read(all[i], key, About::kKey, false, memory, record);
+    auto match = read_for_change(all[i], key, need, memory, record);
     if (!match && !is_of_medium(match.error().number)) return std::unexpected(match.error());
     current.is_damaged = current.is_damaged || !match || *match == Match::kDamaged;
     if (!match || *match != Match::kYes) continue;
@@ -239,7 +257,9 @@ base::Expected<Changed> Session::change(const New& next, bool* has_room) {
   hold.number_superseded([&] { return store_->log_.next_sequence(); });
   Current current;
   if (is_remove || when != When::kAlways) {
-    if (auto looked = look(hash, next.key, current); !looked) return std::unexpected(looked.error());
+    if (auto looked = look(hash, next.key, when == When::kAlways ? Need::kExpiry : Need::kAll, current);
+        !looked)
+      return std::unexpected(looked.error());
     if (current.is_damaged && when != When::kAlways) return std::unexpected(damaged());
     if (!current.is_alive &&
         ((is_remove && !current.is_damaged) || when == When::kIfPresent || when == When::kIfVersion))
@@ -373,7 +393,7 @@ base::Expected<void> Session::install(const KeyHash& hash, const New& next, Curr
         break;
       }
       Record record;
-      auto match = read(all[i], next.key, About::kKey, false, memory, record);
+      auto match = read_for_change(all[i], next.key, Need::kKey, memory, record);
       if (!match && !is_of_medium(match.error().number)) return std::unexpected(match.error());
       if (!match || *match == Match::kDamaged) damaged = &all[i];
       if (!match || *match != Match::kYes) continue;

@@ -62,7 +62,7 @@ base::Expected<void> Session::read_piece(Found& found, uint64_t number) {
   const size_t count = store_->index_->find_all(hash.low, all);
   for (size_t i = 0; i < count; ++i) {
     Record record;
-    auto match = read(all[i], key.text(), About::kPiece, true, found.piece_memory_, record);
+    auto match = read(all[i], key.text(), About::kPiece, true, IoFor::kGets, found.piece_memory_, record);
     if (!match) return std::unexpected(match.error());
     if (*match != Match::kYes) continue;
     const uint64_t left = pieces.of.value_bytes - number * pieces.of.piece_bytes;

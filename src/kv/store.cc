@@ -205,6 +205,7 @@ void Store::keep() {
     bool did = false;
     const int error = log_.has_failed() ? 0 : log_.keep(keeper_channel_, did);
     tell_keeper_error(error);
+    log_put_off();
     log_failure(log_at_ns);
     index_->prepare();
     if ((did && error == 0) || is_collected_.load(std::memory_order_acquire)) {
@@ -288,6 +289,14 @@ void Store::fail(int error, bool is_told) {
   log_.keeper_wanted.notify_all();
 }
 
+void Store::log_put_off() {
+  const uint64_t count = log_.put_off_count();
+  if (count > told_put_off_)
+    base::log("store: ", device_.name(), " does not take the headers or the summaries of ", count,
+              " segments: what they hold is there, but they are not collected until it does");
+  told_put_off_ = count;
+}
+
 // The keeper's. `at_ns` is when it will be logged; 0: there is nothing to log.
 void Store::log_failure(uint64_t& at_ns) {
   const bool is_untold = has_failure() && !is_told_.load(std::memory_order_relaxed);
@@ -308,6 +317,7 @@ base::Expected<void> Store::close() {
     error = error_.load(std::memory_order_relaxed);
     if (error == 0) error = log_.seal_all(keeper_channel_);
     if (error == 0) collector_.end();
+    log_put_off();
   }
   base::Expected<void> closed;
   if (error != 0)

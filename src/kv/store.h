@@ -152,7 +152,8 @@ class Store {
   // Errors: those of read_superblock and recovery, ENOMEM, EINVAL. The device outlives the store. These three block the thread, also
   // under a task.
   static base::Expected<Store*> open(storage::Device& device, const StoreOptions& options);
-  // What was put is on the medium for good, or the error says that it may not be; not of one that is read only. REQUIRES: no sessions.
+  // What was put is on the medium for good, or the error says that it may not be; not of one that is read only. A segment whose summary or
+  // headers the medium does not take is no error: its records are there, and the next open reads all of it. REQUIRES: no sessions.
   base::Expected<void> close();
   // Collects until nothing would gain anything. Errors: those of I/O, ENOSPC and EROFS: it could not go on. Waits as the three above.
   base::Expected<void> compact();
@@ -193,6 +194,7 @@ class Store {
   base::Error failure() const;
   bool has_failure() const;
   void log_failure(uint64_t& at_ns);
+  void log_put_off();
 
   storage::Device& device_;
   storage::Device* own_device_ = nullptr;  // of a store that is read only: device_, over the caller's
@@ -216,6 +218,7 @@ class Store {
   std::atomic<int> collect_error_{0};  // why the collector's last step failed
   std::atomic<int> keeper_error_{0};  // why no segments could be prepared or sealed, when that was tried last
   Channel keeper_channel_;            // the keeper's
+  uint64_t told_put_off_ = 0;         // segments; the keeper's, and close()'s
   sys::Thread keeper_, collector_thread_;
   bool has_keeper_ = false, has_collector_ = false;
   std::atomic<bool> stopping_{false};
@@ -266,6 +269,8 @@ class Session {
   // A record's kind that a lookup is about: pieces are found as such alone.
   enum class About { kKey, kPiece };
   enum class Match { kYes, kNo, kDamaged };
+  // What a change has to know for certain of the key's record, besides where it is.
+  enum class Need { kKey, kExpiry, kAll };
 
   // What get and put do, but counting.
   base::Expected<Found> do_get(std::string_view key);
@@ -273,7 +278,9 @@ class Session {
   void count_found(std::string_view key, const base::Expected<Found>& found);
   base::Expected<Changed> change(const New& next, bool* has_room = nullptr);
   base::Expected<Match> read(const Location& location, std::string_view key, About about, bool whole,
-                             storage::Buffer& memory, Record& record);
+                             IoFor purpose, storage::Buffer& memory, Record& record);
+  base::Expected<Match> read_for_change(const Location& location, std::string_view key, Need need,
+                                        storage::Buffer& memory, Record& record);
   std::span<std::byte> room_for(const Location& location, size_t key_bytes, bool whole,
                                 storage::Buffer& memory);
   Match judge(const Location& location, std::string_view key, About about, bool whole, Bytes bytes,
@@ -286,7 +293,7 @@ class Session {
   base::Expected<void> write_piece(const PieceKey& key, Bytes value);
   base::Expected<void> flush();
   base::Error damaged() const;
-  base::Expected<void> look(const KeyHash& hash, std::string_view key, Current& current);
+  base::Expected<void> look(const KeyHash& hash, std::string_view key, Need need, Current& current);
   // Where the record of a change goes.
   struct Written {
     Extent extent;

@@ -27,11 +27,23 @@ def mutation(name, *patches, test="kv_test", gtest_filter="CollectorTest.*"):
 MUTATIONS = [
     # What is live is elsewhere for good before its segment is given back
     mutation("segment given back before its copies are there for good", (COLLECTOR, "  int error = log_->flush(channel_);\n", "  int error = 0;\n"), gtest_filter="*CrashTest*"),
-    mutation("segment discarded before its header is there for good", (LOG_KEEPER, "  if (!did) return 0;\n  if (const int error = flush(channel); error != 0) return error;\n", "  if (!did) return 0;\n"), gtest_filter="*CrashLifeTest*/Sync"),
+    mutation("segment discarded before its header is there for good", (LOG_KEEPER, "  write_headers(channel, headers, SegmentState::kFree);\n  if (const int error = flush(channel); error != 0) return error;\n", "  write_headers(channel, headers, SegmentState::kFree);\n"), gtest_filter="*CrashLifeTest*/Sync"),
     mutation("segment given back under its readers", (COLLECTOR, "  readers_->wait();\n", ""), gtest_filter="ReadersTest.*"),
     mutation("readers of one phase are waited for", (READERS, "std::memory_order_seq_cst);\n  wait_for(phase);\n", "std::memory_order_seq_cst);\n"), gtest_filter="ReadersTest.*"),
     mutation("damaged record moved", (COLLECTOR_MOVE, "bytes, record) != Reading::kWhole ||", "bytes, record) == Reading::kPart ||")),
     mutation("memory behind a record moved with it", (FORMAT, "  put(header, to);\n  std::ranges::fill(to.subspan(bytes), std::byte{0});\n", "  put(header, to);\n"), gtest_filter="RecordTest.*"),
+
+    # A place that the medium does not take, or that now and then is not read
+    mutation("summary that cannot be written holds up the others", (LOG_KEEPER, "    } else if (is_of_segment(error)) {\n      sys::LockGuard scope(lock_);\n      put_off(segment);\n    } else if (first_error == 0) {\n      first_error = error;\n", "    } else {\n      return error;\n"), gtest_filter="UnwritableTest.ASummary"),
+    mutation("header that cannot be written keeps others from being given back", (LOG_KEEPER, "  int error = 0;\n  for (const NextHeader& header : headers) {", "  int error = 0;\n  for (const NextHeader& header : headers)\n    if (header.error != 0) return header.error;\n  for (const NextHeader& header : headers) {"), gtest_filter="UnwritableTest.TheHeaderOfAnEmptied*"),
+    mutation("header that cannot be written keeps others from being prepared", (LOG_KEEPER, "  const bool any = has_written();\n", "  const bool any = std::ranges::all_of(std::span(headers, count), [](const NextHeader& of) { return of.error == 0; });\n"), gtest_filter="UnwritableTest.TheHeaderOfAFree*"),
+    mutation("segment that is put off is tried again at once", (LOG_KEEPER, "  return !is_put_off(segment) || sys::monotonic_ns() >= segment.put_off_until_ns;", "  return true;"), gtest_filter="UnwritableTest.*"),
+    mutation("segment that is put off is never tried again", (LOG_KEEPER, "  return !is_put_off(segment) || sys::monotonic_ns() >= segment.put_off_until_ns;", "  return !is_put_off(segment);"), gtest_filter="UnwritableTest.WhatIsPutOff*"),
+    mutation("emptied segment that is put off counts as room to come", (LOG_KEEPER, "relaxed) == Segment::State::kEmptied) --emptied_count_;", "relaxed) == Segment::State::kEmptied) emptied_count_ += 0;"), gtest_filter="UnwritableTest.TheHeaderOf*"),
+    mutation("reads that failed count though they work later", (COLLECTOR, "segment.failed_address <= last)\n    segment.failed_reads = 0;\n", "segment.failed_address <= last)\n    segment.failed_reads += 0;\n"), gtest_filter="UnwritableTest.Reads*"),
+    mutation("errors that are not the medium's make a record a damaged one", (COLLECTOR, "  if (!is_of_medium(error)) return false;\n", ""), gtest_filter="FaultTest.ReadsThatFailForTheProcess"),
+    mutation("header that nothing has checked decides a condition", (SESSION, "  if (need == Need::kAll) return read_as(true);\n", ""), gtest_filter="*DamageTest.AHeaderThat*"),
+    mutation("header that nothing has checked decides a removal", (SESSION, "  return is_checked || !decides ? match : read_as(true);", "  return match;"), gtest_filter="*DamageTest.AHeaderThat*"),
 
     # A superblock
     mutation("store opened on another stripe than it was made on", (SUPERBLOCKS, "read && read->layout != device.layout()", "false"), gtest_filter="StoreMake.*"),
@@ -87,17 +99,16 @@ MUTATIONS = [
     mutation("puts take the room of removes", (LOG_ROOM, "      if (!has_room && !waiting_.empty()) has_no_room_.store(true, std::memory_order_relaxed);\n", ""), gtest_filter="LogTest.*"),
     mutation("a store without room never has any again", (LOG_ROOM, "    if (available() > kReserve) has_no_room_.store(false, std::memory_order_relaxed);\n", ""), gtest_filter="LogTest.*"),
     mutation("copy that came too late is not told of", (COLLECTOR_MOVE, "  log_->segment(move.to.segment).has_old_copies.store(true, std::memory_order_relaxed);\n", ""), gtest_filter="CollectorLateTest.*"),
-    mutation("old copies in a sealed segment hold tombstones", (LOG_KEEPER, "    segment.has_old_copies.store(false, std::memory_order_relaxed);\n", ""), gtest_filter="LogTest.OldCopies*"),
+    mutation("old copies in a sealed segment hold tombstones", (LOG_KEEPER, "  segment.has_old_copies.store(false, std::memory_order_relaxed);\n", ""), gtest_filter="LogTest.OldCopies*"),
 
     # Segments that many fill
     mutation("full segment not closed", (LOG, "segment.filling.fetch_or(Filling::kClosed, std::memory_order_acquire)", "segment.filling.load(std::memory_order_acquire)"), gtest_filter="LogTest.WhoComesLate*"),
     mutation("what of two errors is worse does not count", ("src/kv/recovery/recovery_reader.cc", "  return rank(error) > rank(other);\n", "  return rank(error) != 0 && rank(other) <= 1;\n"), gtest_filter="RecoveryReaderTest.*"),
     mutation("closed segment appended to", (LOG, "    fits = (word & Filling::kClosed) == 0 && uint64_t", "    fits = uint64_t"), gtest_filter="LogTest.AClosedSegment*"),
     mutation("two appends get one place", (LOG, "    if (fits && segment.filling.compare_exchange_weak(word, next.word(), std::memory_order_release,\n                                                      std::memory_order_relaxed))\n      break;", "    if (fits) {\n      segment.filling.store(next.word(), std::memory_order_release);\n      break;\n    }"), gtest_filter="LogTest.WhatManyAppend*"),
-    mutation("a summary that cannot be written holds up the others", (LOG_KEEPER, "    if (const int error = seal(channel, segments_[index], index); first_error == 0) first_error = error;\n", "    if (const int error = seal(channel, segments_[index], index); error != 0) return error;\n"), (LOG_KEEPER, " && segments_[i].failed_seals < kSealTries)", ")"), gtest_filter="BadGrainTest.*"),
-    mutation("who waits for a segment waits for one that is never sealed", (LOG_ROOM, "        segments_[i].failed_seals < kSealTries)\n", "        true)\n"), gtest_filter="BadGrainTest.*"),
     mutation("a start ends at a summary that cannot be written", ("src/kv/recovery/recovery.cc", "    if (error == ENOMEM)\n", "    if (error != 0)\n"), gtest_filter="BadGrainTest.*"),
-    mutation("segment sealed before its writers have ended", (LOG_KEEPER, "        segments_[i].writers.load(std::memory_order_seq_cst) == 0 && segments_[i].failed_seals", "        segments_[i].failed_seals"), gtest_filter="LogTest.ASegmentIsNot*"),
+    mutation("who waits for a segment waits for one that is never sealed", (LOG_ROOM, "        !is_put_off(segments_[i]))\n", "        true)\n"), gtest_filter="BadGrainTest.*"),
+    mutation("segment sealed before its writers have ended", (LOG_KEEPER, " &&\n        segments_[i].writers.load(std::memory_order_seq_cst) == 0 && is_due(", " && is_due("), gtest_filter="LogTest.ASegmentIsNot*"),
     mutation("record where the summary will be", (LOG, "usable_grains(filling.entry_count + 1);", "usable_grains(0);"), gtest_filter="LogTest.RecordsLeave*"),
     mutation("record that was not written is listed", (LOG, "    entry.sequence_and_kind = with_kind(entry.sequence(), RecordKind::kVoid);\n", ""), gtest_filter="LogTest.ASegmentIsNot*"),
 
@@ -135,7 +146,7 @@ MUTATIONS = [
     mutation("a put of a large value is two", (SESSION, "    return writer.do_commit(options);", "    return writer.commit(options);"), gtest_filter="CallsTest.*"),
     mutation("a put in parts is two", (VALUE_WRITER, "    auto done = session.do_put(key_,", "    auto done = session.put(key_,"), gtest_filter="CallsTest.*"),
     mutation("what was not put is counted", (SESSION, "  if (done && done->outcome == Changed::Outcome::kDone) calls_.counts->put(", "  if (done) calls_.counts->put("), gtest_filter="CallsTest.*"),
-    mutation("what changes look at is read for gets", (SESSION, "  const IoFor purpose = whole ? IoFor::kGets : IoFor::kChanges;", "  const IoFor purpose = IoFor::kGets;"), gtest_filter="CallsTest.*"),
+    mutation("what changes look at is read for gets", (SESSION, "About::kKey, whole, IoFor::kChanges, memory", "About::kKey, whole, IoFor::kGets, memory"), gtest_filter="CallsTest.*"),
     mutation("what snapshots read is read for changes", ("src/kv/snapshot.cc", "  session_->channel_.run(group.ios.all(), IoFor::kSnapshots);", "  session_->channel_.run(group.ios.all());"), gtest_filter="CallsTest.*"),
     mutation("what checkpoints write is the collector's", (COLLECTOR, "  channel_.counts_as(IoFor::kCheckpoints);\n", ""), gtest_filter="CallsTest.*"),
     mutation("Ios of a batch are not counted", (CHANNEL, "  for (const storage::Io* io : batch) io_[static_cast<size_t>(purpose)].count(*io);\n", "  static_cast<void>(purpose);\n"), gtest_filter="CallsTest.*"),

@@ -81,10 +81,10 @@ Collector::Failure Collector::step(bool& did) {
     did = true;
     const int error = empty(victim);
     // What has been emptied before may be the room that it lacked.
-    if (error != 0 && (error != ENOSPC || to_settle_ == 0)) return {.error = error};
+    if (error != 0 && (error != ENOSPC || !has_to_settle())) return {.error = error};
     if (error == 0 && to_settle_ < Log::kEmptiedMax) return {};
   }
-  if (to_settle_ > 0) {
+  if (has_to_settle()) {
     did = true;
     return settle();
   }
@@ -187,11 +187,6 @@ Collector::Failure Collector::settle() {
   return {.error = error, .is_of_flush = error != 0 && log_->flush_error() != 0};
 }
 
-// After an error of a read: has the medium said often enough that it cannot?
-bool Collector::is_given_up(Segment& segment, int error) {
-  return is_of_medium(error) && ++segment.failed_reads >= kReadTries;
-}
-
 // 0 when it is EMPTIED, or found to be damaged; else an errno value: it is as it was, but for what has been moved.
 int Collector::empty(uint32_t victim) {
   Segment& segment = log_->segment(victim);
@@ -204,7 +199,9 @@ int Collector::empty(uint32_t victim) {
     SegmentFooter footer;
     std::span<const SummaryEntry> entries;
     const int error = read_summary(victim, footer, entries);
-    if (error != 0 && error != EBADMSG && !is_given_up(segment, error)) return error;
+    const uint64_t place = identity_->geometry.address(victim, 0);
+    if (error != 0 && error != EBADMSG && !is_given_up(segment, place, error)) return error;
+    if (error == 0) note_read(segment, place, place);
     is_damaged = error != 0;
     list_live(victim, entries);
     const uint64_t damaged_before = counts_.damaged_records.load(std::memory_order_relaxed);
@@ -236,6 +233,20 @@ int Collector::empty(uint32_t victim) {
   log_->emptied(victim);
   log_->grant(to_grant);
   return 0;
+}
+
+// Has the medium failed to read something of the segment again and again? Other errors are no sign of that.
+bool Collector::is_given_up(Segment& segment, uint64_t address, int error) {
+  if (!is_of_medium(error)) return false;
+  segment.failed_address = address;
+  if (segment.failed_reads < kReadTries) ++segment.failed_reads;
+  return segment.failed_reads == kReadTries;
+}
+
+// What had failed, if that was between these, has been read. More than that may be unreadable: what was given up once stays so.
+void Collector::note_read(Segment& segment, uint64_t first, uint64_t last) {
+  if (segment.failed_reads < kReadTries && first <= segment.failed_address && segment.failed_address <= last)
+    segment.failed_reads = 0;
 }
 
 // Has a snapshot kept something of it? REQUIRES: nothing in it is live, as far as could be.

@@ -115,7 +115,6 @@ class Collector {
   static constexpr uint8_t kReadTries = 3;
 
   int empty(uint32_t victim);
-  static bool is_given_up(Segment& segment, int error);
   int read_summary(uint32_t victim, SegmentFooter& footer, std::span<const SummaryEntry>& entries);
   void list_live(uint32_t victim, std::span<const SummaryEntry> entries);
   void plan(size_t first, Piece& piece);
@@ -128,7 +127,10 @@ class Collector {
   int transfer(std::span<const Run> writes, Piece& reads);
   bool is_in_vain();
   int release_pieces(const Pieces& pieces);
+  static bool is_given_up(Segment& segment, uint64_t address, int error);
+  static void note_read(Segment& segment, uint64_t first, uint64_t last);
   bool is_kept(uint32_t victim);
+  bool has_to_settle() { return to_settle_ > 0 || log_->is_due_to_give_back(); }
   Failure settle();
 
   uint64_t checkpoint_interval() const;

@@ -115,10 +115,11 @@ int Collector::move(uint32_t victim, const SegmentFooter& footer, const Piece& p
   const std::span moves = std::span(live_).subspan(piece.first, piece.end - piece.first);
   // What the medium cannot read, again and again, cannot be moved.
   if (piece.error != 0) {
-    if (!is_given_up(log_->segment(victim), piece.error)) return piece.error;
+    if (!is_given_up(log_->segment(victim), moves.front().old_address, piece.error)) return piece.error;
     counts_.damaged_records.fetch_add(moves.size(), std::memory_order_relaxed);
     return transfer({}, next);
   }
+  note_read(log_->segment(victim), moves.front().old_address, moves.back().old_address);
   for (const Run& run : piece.runs) counts_.read_bytes.fetch_add(run.bytes, std::memory_order_relaxed);
   const uint64_t oldest = log_->oldest_generation(victim);
   size_t kept = 0;

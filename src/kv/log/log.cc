@@ -99,7 +99,7 @@ uint32_t Log::take_ready(uint32_t reserve) {
     segment.has_old_copies.store(false, std::memory_order_relaxed);
     segment.is_damaged = false;
     segment.failed_reads = 0;
-    segment.failed_seals = 0;
+    segment.failed_address = 0;
     taken_generation_ = std::max(taken_generation_, segment.generation.load(std::memory_order_relaxed));
     return i;
   }
@@ -276,6 +276,7 @@ void Log::recovered_sequence(uint64_t sequence) {
 
 void Log::recovered_unreadable(uint32_t index) {
   segments_[index].is_damaged = true;
+  segments_[index].has_old_copies.store(true, std::memory_order_relaxed);
   recovered_live(index, 1, 0);
 }
 
@@ -297,7 +298,7 @@ void Log::verify() {
     const Segment& segment = segments_[i];
     const auto state = segment.state.load(std::memory_order_relaxed);
     free_count += state <= Segment::State::kReady;
-    emptied_count += state == Segment::State::kEmptied;
+    emptied_count += state == Segment::State::kEmptied && !is_put_off(segment);
     if (state <= Segment::State::kPreparing) {
       CHECK_EQ(segment.live_grains.load(std::memory_order_relaxed), 0u);
       continue;
@@ -321,6 +322,7 @@ LogCounts Log::counts() {
   for (uint32_t i = 0; i < segment_count_; ++i) {
     counts.live_grains += segments_[i].live_grains.load(std::memory_order_relaxed);
     counts.kept_segments += segments_[i].keeps.load(std::memory_order_relaxed) != 0;
+    counts.put_off_segments += is_put_off(segments_[i]);
     switch (segments_[i].state.load(std::memory_order_relaxed)) {
       case Segment::State::kFree:
       case Segment::State::kPreparing:

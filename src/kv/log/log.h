@@ -7,6 +7,9 @@
 //   FREE --take_for_checkpoint--> CHECKPOINT --emptied--> EMPTIED
 //   (PREPARING is FREE whose next header, with its generation, is being written)
 //
+// A place that the medium does not take is its segment's trouble alone: the segment is put off, and tried again after a time that doubles.
+// FULL it is not collected meanwhile, and what is in it can be read; a FREE one whose header is refused becomes EMPTIED, and counts as no room.
+//
 // Invariants
 //  1 a READY segment's header, with its generation, is on the medium for good; a FREE one's says that nothing else there counts
 //  2 a record is in a segment's list of entries from its allocation on, and counts as written when its writer has ended well; one that
@@ -45,8 +48,14 @@ struct Segment {
   std::atomic<State> state{State::kFree};  // changes under the log's lock
   // It has, or may have, records that are older than tombstones of lower generations: a relocation came too late.
   std::atomic<bool> has_old_copies{false};
-  bool is_damaged = false;  // it has live records that cannot be moved; the collector's, as the next
+  bool is_damaged = false;  // it has live records that cannot be moved; the collector's, as the next two
   uint8_t failed_reads = 0;
+  uint64_t failed_address =
+      0;  // what could not be read last: from this record on, or, its first grain's, the summary
+  // How often its summary or its headers could not be written, and before when that is not tried again. The keeper's while FULL, the
+  // collector's while EMPTIED; under the log's lock.
+  uint8_t put_offs = 0;
+  uint64_t put_off_until_ns = 0;
   std::atomic<uint64_t> generation{0};
   std::atomic<uint64_t> live_grains{0};
   std::atomic<uint32_t> writers{0};
@@ -55,7 +64,6 @@ struct Segment {
   // Once FULL.
   uint32_t used_grains = 0;
   uint32_t entry_count = 0;
-  uint8_t failed_seals = 0;               // the keeper's, under the log's lock
   SummaryEntry* entries = nullptr;        // each its writer's, and the keeper's once FULL and without writers
   std::atomic<uint64_t> first_expiry{0};  // as SegmentFooter::first_expiry
 };
@@ -74,7 +82,8 @@ struct LogCounts {
   uint64_t sealed_segments = 0;
   uint64_t emptied_segments = 0;
   uint64_t checkpoint_segments = 0;
-  uint64_t kept_segments = 0;  // of them all, by snapshots
+  uint64_t put_off_segments = 0;  // full or emptied ones: the medium does not take their summaries or headers
+  uint64_t kept_segments = 0;     // of them all, by snapshots
   uint64_t live_grains = 0;
   uint64_t live_bytes = 0;       // of them, with their entries in summaries
   uint64_t limit_bytes = 0;      // puts are refused above; less by what segments lose at their ends
@@ -136,10 +145,10 @@ class Log {
 
   // Of the keeper.
   // Prepares segments and seals others, as many as it can; 0, or an errno value: it may try again, but for flush_error(). `did` says if
-  // anything. A segment whose summary cannot be written, again and again, stays FULL: its records can be read, it is not collected, and the
-  // next start tries to seal it.
+  // anything.
   int keep(Channel& channel, bool& did);
-  // For the end of a store: every open segment becomes full, and is sealed; ready ones are given back. 0, or an errno value.
+  // For the end of a store: every open segment becomes full, and is sealed; ready ones are given back. 0, or an errno value. What is put off
+  // is tried once more; if it stays so that is no error: its records are there for good, and the next start reads all of the segment.
   // REQUIRES: no writers.
   int seal_all(Channel& channel);
   // All that wait for room are told that there is none: the keeper cannot make any.
@@ -179,8 +188,11 @@ class Log {
   // Collection goes on if the room that a victim's live records have taken is not made up for by the victim.
   bool may_leave_victim();
   void emptied(uint32_t segment);
-  // EMPTIED segments become free. REQUIRES: no reader is left that began before they were emptied. 0, or an errno value.
+  // EMPTIED segments become free, but for those that are put off. REQUIRES: no reader is left that began before they were emptied. 0, or
+  // an errno value.
   int give_back(Channel& channel);
+  // Is it time to try again to give back one that was put off?
+  bool is_due_to_give_back();
   // What of the log the index may not know of yet: the rest of a checkpoint is the index, as of later. The collector's next records go to
   // a segment that has none so far. False: too many segments.
   bool begin_checkpoint(CheckpointState& state);
@@ -204,6 +216,8 @@ class Log {
   // Writes the summary of a segment. 0, or an errno value.
   int write_summary_of(Channel& channel, uint32_t segment, std::span<const SummaryEntry> entries);
 
+  // Segments that are put off.
+  uint32_t put_off_count() const { return put_off_count_.load(std::memory_order_relaxed); }
   uint64_t last_sequence() const { return sequence_.load(std::memory_order_relaxed); }
   // Who gets a higher one sees what was written before this call: the additions pair with each other.
   uint64_t next_sequence() { return sequence_.fetch_add(1, std::memory_order_acq_rel) + 1; }
@@ -233,14 +247,26 @@ class Log {
   void fill(Stream& stream);
   uint32_t ready_wanted() const;
   int prepare(Channel& channel, bool& did);
-  int write_headers(Channel& channel, std::span<const uint32_t> segments,
-                    std::span<const uint64_t> generations, SegmentState state);
-  int write_prepared(Channel& channel, std::span<const uint32_t> segments,
-                     std::span<const uint64_t> generations);
-  static constexpr uint8_t kSealTries = 3;
+  // Both headers of a segment, to be written.
+  struct NextHeader {
+    uint32_t segment = 0;
+    uint64_t generation = 0;
+    int error = 0;
+  };
+  void write_headers(Channel& channel, std::span<NextHeader> headers, SegmentState state);
+  size_t choose_to_prepare(std::span<NextHeader> to);
+  void write_prepared(Channel& channel, std::span<NextHeader> headers);
+  void prepared(std::span<const NextHeader> headers, bool puts_off);
   int seal(Channel& channel, bool& did);
-  int seal(Channel& channel, Segment& segment, uint32_t index);
+  void sealed(Segment& segment);
   int free_all(Channel& channel, Segment::State from);
+  int free_some(Channel& channel, Segment::State from, std::span<NextHeader> headers);
+  void put_off(Segment& segment);
+  void end_put_off(Segment& segment);
+  static bool is_put_off(const Segment& segment) { return segment.put_offs != 0; }
+  bool is_due(const Segment& segment) const;
+  void hurry_put_offs();
+  bool is_of_segment(int error) const;
   uint32_t available() const { return free_count_ + preparing_count_ + ready_count_; }
   void fill_all();
   void changed_room();
@@ -291,6 +317,7 @@ class Log {
   std::atomic<uint64_t> live_bytes_{0};
   std::atomic<uint64_t> tombstone_bytes_{0};
   std::atomic<uint64_t> room_changes_{0};
+  std::atomic<uint32_t> put_off_count_{0};
   std::atomic<bool> is_paced_{false};
   std::atomic<int64_t> granted_grains_{0};
   std::atomic<uint32_t> paced_count_{0};  // of those in paced_; they have taken all that was granted
@@ -301,11 +328,11 @@ class Log {
   uint32_t free_count_ = 0;
   uint32_t preparing_count_ = 0;
   uint32_t ready_count_ = 0;
-  uint32_t emptied_count_ = 0;
-  Ends sealed_ends_;           // of all that are sealed
-  uint32_t next_free_ = 0;     // where to look
-  task::CallWaiters waiting_;  // for a segment, or the limit
-  task::CallWaiters paced_;    // for a grant
+  uint32_t emptied_count_ = 0;  // but for those that are put off
+  Ends sealed_ends_;            // of all that are sealed
+  uint32_t next_free_ = 0;      // where to look
+  task::CallWaiters waiting_;   // for a segment, or the limit
+  task::CallWaiters paced_;     // for a grant
 };
 
 }  // namespace kv

@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "base/log.h"
 #include "kv/log/log.h"
+#include "sys/kernel.h"
 #include "sys/memory.h"
 
 namespace kv {
@@ -13,6 +13,8 @@ constexpr uint32_t kPreparedAtOnce = 16;
 constexpr uint32_t kSealedAtOnce = 16;
 constexpr uint64_t kReadyBytes = 32 << 20;
 constexpr uint32_t kReadyParts = 32;
+constexpr uint64_t kPutOffNs = 100'000'000;
+constexpr uint8_t kPutOffDoublings = 6;
 
 uint64_t entries_bytes(const Geometry& geometry) {
   return uint64_t{geometry.segment_grains()} * sizeof(SummaryEntry);
@@ -29,10 +31,13 @@ void Log::fill_all() {
 
 int Log::seal_all(Channel& channel) {
   fill_all();
+  hurry_put_offs();
   // What has no summary is read as a whole by the next start.
   for (bool did = true; did;) {
     did = false;
-    if (seal(channel, did) != 0 && flush_error() != 0) return flush_error();
+    const int error = seal(channel, did);
+    if (flush_error() != 0) return flush_error();
+    if (error != 0) break;
   }
   // A start would read all of a segment that is in use and has no summary.
   if (const int error = free_all(channel, Segment::State::kReady); error != 0) return error;
@@ -42,48 +47,103 @@ int Log::seal_all(Channel& channel) {
 
 int Log::give_back(Channel& channel) { return free_all(channel, Segment::State::kEmptied); }
 
-// Once a free segment's header is on the medium nothing of what it held counts, whatever happens.
-int Log::free_all(Channel& channel, Segment::State from) {
-  const Geometry& geometry = identity_->geometry;
-  const auto is_one = [&](uint32_t i) { return segments_[i].state.load(std::memory_order_relaxed) == from; };
-  uint32_t chosen[kPreparedAtOnce];
-  uint64_t generations[kPreparedAtOnce];
-  bool did = false;
-  for (uint32_t i = 0; i < segment_count_;) {
-    uint32_t count = 0;
-    for (; i < segment_count_ && count < kPreparedAtOnce; ++i) {
-      if (!is_one(i)) continue;
-      sys::LockGuard scope(lock_);
-      generations[count] = ++generation_;
-      chosen[count++] = i;
-    }
-    did = did || count != 0;
-    if (const int error = write_headers(channel, {chosen, count}, {generations, count}, SegmentState::kFree);
-        error != 0)
-      return error;
+bool Log::is_due_to_give_back() {
+  if (put_off_count() == 0) return false;
+  sys::LockGuard scope(lock_);
+  for (uint32_t i = 0; i < segment_count_; ++i)
+    if (segments_[i].state.load(std::memory_order_relaxed) == Segment::State::kEmptied &&
+        is_put_off(segments_[i]) && is_due(segments_[i]))
+      return true;
+  return false;
+}
+
+// --- what the medium does not take ---
+
+// Else it is the device's, or this process's. Of a flush nobody knows what it has lost.
+bool Log::is_of_segment(int error) const { return is_of_medium(error) && flush_error() == 0; }
+
+bool Log::is_due(const Segment& segment) const {
+  return !is_put_off(segment) || sys::monotonic_ns() >= segment.put_off_until_ns;
+}
+
+// REQUIRES: lock_.
+void Log::put_off(Segment& segment) {
+  if (!is_put_off(segment)) {
+    put_off_count_.fetch_add(1, std::memory_order_relaxed);
+    if (segment.state.load(std::memory_order_relaxed) == Segment::State::kEmptied) --emptied_count_;
   }
-  if (!did) return 0;
+  segment.put_off_until_ns =
+      sys::monotonic_ns() + (kPutOffNs << std::min(segment.put_offs, kPutOffDoublings));
+  if (segment.put_offs <= kPutOffDoublings) ++segment.put_offs;
+}
+
+// REQUIRES: lock_; what was counted of it by its state is.
+void Log::end_put_off(Segment& segment) {
+  if (is_put_off(segment)) put_off_count_.fetch_sub(1, std::memory_order_relaxed);
+  segment.put_offs = 0;
+}
+
+// Each is tried once more.
+void Log::hurry_put_offs() {
+  sys::LockGuard scope(lock_);
+  for (uint32_t i = 0; i < segment_count_; ++i) segments_[i].put_off_until_ns = 0;
+}
+
+// --- headers ---
+
+int Log::free_all(Channel& channel, Segment::State from) {
+  NextHeader headers[kPreparedAtOnce];
+  int error = 0;
+  for (uint32_t i = 0; i < segment_count_ && error == 0;) {
+    size_t count = 0;
+    for (; i < segment_count_ && count < kPreparedAtOnce; ++i) {
+      const Segment& segment = segments_[i];
+      if (segment.state.load(std::memory_order_relaxed) != from || !is_due(segment)) continue;
+      sys::LockGuard scope(lock_);
+      headers[count++] = {.segment = i, .generation = ++generation_};
+    }
+    if (count != 0) error = free_some(channel, from, {headers, count});
+  }
+  return error;
+}
+
+// Once a free segment's header is on the medium nothing of what it held counts, whatever happens. 0, or an errno value; a place that the
+// medium does not take is none.
+int Log::free_some(Channel& channel, Segment::State from, std::span<NextHeader> headers) {
+  const Geometry& geometry = identity_->geometry;
+  write_headers(channel, headers, SegmentState::kFree);
   if (const int error = flush(channel); error != 0) return error;
-  for (uint32_t i = 0; i < segment_count_; ++i) {
-    if (!is_one(i)) continue;
+  int error = 0;
+  for (const NextHeader& header : headers) {
+    Segment& segment = segments_[header.segment];
     bool stays_free = false;
     {
       sys::LockGuard scope(lock_);
+      // Others are tried again at the next start.
+      if (is_of_medium(header.error) && from == Segment::State::kEmptied) put_off(segment);
       stays_free = from == Segment::State::kEmptied && available() >= free_high_;
+    }
+    if (header.error != 0) {
+      if (error == 0 && !is_of_medium(header.error)) error = header.error;
+      continue;
     }
     // That the medium has room again is worth trying, and no more; and not of what is written to soon: in a file such writes would have
     // to find room first, one after the other.
     if (stays_free)
-      static_cast<void>(channel.discard(geometry.segment_offset(i) + geometry.grain_bytes,
+      static_cast<void>(channel.discard(geometry.segment_offset(header.segment) + geometry.grain_bytes,
                                         geometry.segment_bytes - 2 * geometry.grain_bytes));
     sys::LockGuard scope(lock_);
-    (from == Segment::State::kReady ? ready_count_ : emptied_count_) -= 1;
+    if (from == Segment::State::kReady)
+      --ready_count_;
+    else if (!is_put_off(segment))
+      --emptied_count_;
     ++free_count_;
-    segments_[i].state.store(Segment::State::kFree, std::memory_order_release);
+    end_put_off(segment);
+    segment.state.store(Segment::State::kFree, std::memory_order_release);
   }
   keeper_wanted.notify_all();
   changed_room();
-  return 0;
+  return error;
 }
 
 // One for each stream, and as many as are filled while these are prepared and others sealed, on a device that is busy: without them all
@@ -96,84 +156,112 @@ uint32_t Log::ready_wanted() const {
 
 int Log::keep(Channel& channel, bool& did) {
   did = false;
-  if (const int error = prepare(channel, did); error != 0) return error;
-  return seal(channel, did);
+  const int error = prepare(channel, did);
+  const int seal_error = flush_error() == 0 ? seal(channel, did) : 0;
+  return error != 0 ? error : seal_error;
 }
 
+// If the medium takes none of the headers, others are tried once: it is those places, or all of it.
 int Log::prepare(Channel& channel, bool& did) {
-  uint32_t chosen[kPreparedAtOnce];
-  uint64_t generations[kPreparedAtOnce];
-  uint32_t count = 0;
-  {
-    sys::LockGuard scope(lock_);
-    const uint32_t wanted = ready_wanted();
-    for (uint32_t looked = 0; ready_count_ + count < wanted && free_count_ > 0 && looked < segment_count_;
-         ++looked) {
-      const uint32_t index = next_free_;
-      next_free_ = (next_free_ + 1) % segment_count_;
-      if (segments_[index].state.load(std::memory_order_relaxed) != Segment::State::kFree) continue;
-      segments_[index].state.store(Segment::State::kPreparing, std::memory_order_relaxed);
-      --free_count_;
-      ++preparing_count_;
-      generations[count] = ++generation_;
-      chosen[count++] = index;
-    }
+  NextHeader headers[2 * kPreparedAtOnce];
+  size_t count = 0;
+  const auto has_written = [&] {
+    return std::ranges::any_of(std::span(headers, count), [](const NextHeader& of) { return of.error == 0; });
+  };
+  for (int turn = 0; turn < 2; ++turn) {
+    const std::span more(headers + count, choose_to_prepare(std::span(headers + count, kPreparedAtOnce)));
+    write_prepared(channel, more);
+    count += more.size();
+    if (more.empty() || has_written() || !is_of_segment(more.front().error)) break;
   }
   if (count == 0) return 0;
   did = true;
-  const int error = write_prepared(channel, {chosen, count}, {generations, count});
-  {
-    sys::LockGuard scope(lock_);
-    for (uint32_t i = 0; i < count; ++i) {
-      Segment& segment = segments_[chosen[i]];
-      segment.generation.store(generations[i], std::memory_order_relaxed);
-      // With an error they are as free as they were, whichever header is there: no record has the new generation.
-      segment.state.store(error == 0 ? Segment::State::kReady : Segment::State::kFree,
-                          std::memory_order_relaxed);
-    }
-    preparing_count_ -= count;
-    (error == 0 ? ready_count_ : free_count_) += count;
-  }
-  if (error == 0) changed_room();
-  return error;
+  const bool any = has_written();
+  prepared({headers, count}, any);
+  if (any) changed_room();
+  for (const NextHeader& header : std::span(headers, count))
+    if (header.error != 0 && !(any && is_of_segment(header.error))) return header.error;
+  return 0;
 }
 
-int Log::write_prepared(Channel& channel, std::span<const uint32_t> segments,
-                        std::span<const uint64_t> generations) {
-  for (const uint32_t index : segments) {
-    Segment& segment = segments_[index];
+size_t Log::choose_to_prepare(std::span<NextHeader> to) {
+  size_t count = 0;
+  sys::LockGuard scope(lock_);
+  const uint32_t wanted = ready_wanted();
+  for (uint32_t looked = 0; ready_count_ + count < wanted && free_count_ > 0 && looked < segment_count_;
+       ++looked) {
+    const uint32_t index = next_free_;
+    next_free_ = (next_free_ + 1) % segment_count_;
+    if (segments_[index].state.load(std::memory_order_relaxed) != Segment::State::kFree) continue;
+    segments_[index].state.store(Segment::State::kPreparing, std::memory_order_relaxed);
+    --free_count_;
+    ++preparing_count_;
+    to[count++] = {.segment = index, .generation = ++generation_};
+  }
+  return count;
+}
+
+// With an error they are as free as they were, whichever header is there: no record has the new generation.
+void Log::prepared(std::span<const NextHeader> headers, bool puts_off) {
+  sys::LockGuard scope(lock_);
+  for (const NextHeader& header : headers) {
+    Segment& segment = segments_[header.segment];
+    segment.generation.store(header.generation, std::memory_order_relaxed);
+    --preparing_count_;
+    if (header.error == 0) {
+      ++ready_count_;
+      segment.state.store(Segment::State::kReady, std::memory_order_relaxed);
+    } else if (puts_off && is_of_segment(header.error)) {
+      ++emptied_count_;
+      segment.state.store(Segment::State::kEmptied, std::memory_order_relaxed);
+      put_off(segment);
+    } else {
+      ++free_count_;
+      segment.state.store(Segment::State::kFree, std::memory_order_relaxed);
+    }
+  }
+}
+
+void Log::write_prepared(Channel& channel, std::span<NextHeader> headers) {
+  for (NextHeader& header : headers) {
+    Segment& segment = segments_[header.segment];
     if (segment.entries != nullptr) continue;
     auto memory = sys::map_anonymous(entries_bytes(identity_->geometry), "the summary of a segment");
-    if (!memory) return ENOMEM;
-    segment.entries = reinterpret_cast<SummaryEntry*>(*memory);
+    if (memory)
+      segment.entries = reinterpret_cast<SummaryEntry*>(*memory);
+    else
+      header.error = ENOMEM;
   }
-  if (const int error = write_headers(channel, segments, generations, SegmentState::kUsed); error != 0)
-    return error;
-  return flush(channel);
+  write_headers(channel, headers, SegmentState::kUsed);
+  if (const int error = headers.empty() ? 0 : flush(channel); error != 0)
+    for (NextHeader& header : headers) header.error = error;
 }
 
-// Both of each, all under way together. 0, or an errno value.
-int Log::write_headers(Channel& channel, std::span<const uint32_t> segments,
-                       std::span<const uint64_t> generations, SegmentState state) {
+// Both of each that has no error so far, all under way together.
+void Log::write_headers(Channel& channel, std::span<NextHeader> headers, SegmentState state) {
   const Geometry& geometry = identity_->geometry;
-  const size_t bytes = segments.size() * geometry.grain_bytes;
-  if (bytes == 0) return 0;
+  const size_t bytes = headers.size() * geometry.grain_bytes;
+  if (bytes == 0) return;
   auto memory = sys::map_anonymous(bytes, "headers of segments");
-  if (!memory) return ENOMEM;
+  if (!memory) {
+    for (NextHeader& header : headers) header.error = ENOMEM;
+    return;
+  }
   storage::Io ios[2 * kPreparedAtOnce];
   storage::Io* batch[2 * kPreparedAtOnce];
   iovec pieces[kPreparedAtOnce];
   size_t count = 0;
-  for (size_t i = 0; i < segments.size(); ++i) {
+  for (size_t i = 0; i < headers.size(); ++i) {
+    if (headers[i].error != 0) continue;
     const std::span header(reinterpret_cast<std::byte*>(*memory) + i * geometry.grain_bytes,
                            geometry.grain_bytes);
     write_segment_header(*identity_,
-                         {.generation = generations[i],
+                         {.generation = headers[i].generation,
                           .state = state,
                           .opened_sequence = sequence_.load(std::memory_order_relaxed)},
                          header);
     pieces[i] = {header.data(), header.size()};
-    for (uint64_t offset : geometry.header_offsets(segments[i])) {
+    for (uint64_t offset : geometry.header_offsets(headers[i].segment)) {
       storage::Io& io = ios[count];
       io.operation = storage::Operation::kWrite;
       io.offset_bytes = offset;
@@ -185,10 +273,15 @@ int Log::write_headers(Channel& channel, std::span<const uint32_t> segments,
   }
   channel.run({batch, count});
   sys::unmap(*memory, bytes);
-  for (const storage::Io* io : std::span(batch, count))
-    if (!io->whole()) return io->error != 0 ? io->error : EIO;
-  return 0;
+  const storage::Io* io = ios;
+  for (NextHeader& header : headers) {
+    if (header.error != 0) continue;
+    for (int end = 0; end < 2; ++end, ++io)
+      if (!io->whole() && header.error == 0) header.error = io->error != 0 ? io->error : EIO;
+  }
 }
+
+// --- summaries ---
 
 int Log::seal(Channel& channel, bool& did) {
   uint32_t chosen[kSealedAtOnce];
@@ -196,34 +289,36 @@ int Log::seal(Channel& channel, bool& did) {
   for (uint32_t i = 0; i < segment_count_ && count < kSealedAtOnce; ++i)
     // Pairs with the release in leave(): what its writers did is there.
     if (segments_[i].state.load(std::memory_order_acquire) == Segment::State::kFull &&
-        segments_[i].writers.load(std::memory_order_seq_cst) == 0 && segments_[i].failed_seals < kSealTries)
+        segments_[i].writers.load(std::memory_order_seq_cst) == 0 && is_due(segments_[i]))
       chosen[count++] = i;
   if (count == 0) return 0;
   did = true;
   if (const int error = flush(channel); error != 0) return error;
   int first_error = 0;
-  for (const uint32_t index : std::span(chosen).first(count))
-    if (const int error = seal(channel, segments_[index], index); first_error == 0) first_error = error;
+  for (const uint32_t index : std::span(chosen, count)) {
+    Segment& segment = segments_[index];
+    const int error = write_summary_of(channel, index, {segment.entries, segment.entry_count});
+    if (error == 0) {
+      sealed(segment);
+    } else if (is_of_segment(error)) {
+      sys::LockGuard scope(lock_);
+      put_off(segment);
+    } else if (first_error == 0) {
+      first_error = error;
+    }
+  }
   collector_wanted.notify_all();
   return first_error;
 }
 
-int Log::seal(Channel& channel, Segment& segment, uint32_t index) {
-  const int error = write_summary_of(channel, index, {segment.entries, segment.entry_count});
-  if (error == 0) {
-    sys::unmap(segment.entries, entries_bytes(identity_->geometry));
-    segment.entries = nullptr;
-    segment.has_old_copies.store(false, std::memory_order_relaxed);
-  }
+void Log::sealed(Segment& segment) {
+  sys::unmap(segment.entries, entries_bytes(identity_->geometry));
+  segment.entries = nullptr;
+  segment.has_old_copies.store(false, std::memory_order_relaxed);
   sys::LockGuard scope(lock_);
-  if (error == 0) {
-    count_ends(segment, true);
-    segment.state.store(Segment::State::kSealed, std::memory_order_release);
-  } else if (++segment.failed_seals == kSealTries) {
-    base::log("store: the summary of segment ", index, " cannot be written: ", base::error_name(error),
-              "; what is there can be read, and is not collected until the store is opened again");
-  }
-  return error;
+  count_ends(segment, true);
+  end_put_off(segment);
+  segment.state.store(Segment::State::kSealed, std::memory_order_release);
 }
 
 int Log::write_summary_of(Channel& channel, uint32_t index, std::span<const SummaryEntry> entries) {

@@ -203,7 +203,7 @@ bool Log::is_refused(const Call& call) const {
 bool Log::has_segment_to_seal() const {
   for (uint32_t i = 0; i < segment_count_; ++i)
     if (segments_[i].state.load(std::memory_order_relaxed) == Segment::State::kFull &&
-        segments_[i].failed_seals < kSealTries)
+        !is_put_off(segments_[i]))
       return true;
   return false;
 }

@@ -1,8 +1,14 @@
 #include "kv/media/channel.h"
 
+#include <cerrno>
+
 #include "storage/piece_io.h"
 
 namespace kv {
+
+bool is_of_medium(int error) {
+  return error == EIO || error == ENODATA || error == EILSEQ || error == EREMOTEIO;
+}
 
 base::Expected<void> Channel::open(storage::Device& device, size_t depth) {
   for (IoCounter& counter : io_) counter.reset();

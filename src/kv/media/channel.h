@@ -14,6 +14,9 @@
 
 namespace kv {
 
+// Is it an error of one place of the medium, and not of the device or of this process?
+bool is_of_medium(int error);
+
 class Channel {
  public:
   // As task::Channel's.

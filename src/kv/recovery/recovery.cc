@@ -279,6 +279,7 @@ base::Expected<void> Recovery::seal(Worker& worker, uint32_t index) {
     base::log("store: ", device_.name(), " cannot take the summary of segment ", index, ": ",
               base::error_name(error), "; what is there can be read, and is not collected");
     log_.recovered_unreadable(index);
+    ++worker.reader.report.unsealed_segments;
   }
   return {};
 }

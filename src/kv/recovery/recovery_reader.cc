@@ -49,10 +49,6 @@ static_assert(RecoveryReader::kMostBytes <= Batch::kMost * kPieceBytes);
 
 }  // namespace
 
-bool is_of_medium(int error) {
-  return error == EIO || error == ENODATA || error == EILSEQ || error == EREMOTEIO;
-}
-
 bool outranks(int error, int other) {
   const auto rank = [](int of) {
     if (of == 0 || of == EBADMSG) return of == 0 ? 0 : 1;
@@ -69,6 +65,7 @@ void RecoveryReport::add(const RecoveryReport& other) {
   lost_segments += other.lost_segments;
   unreadable_segments += other.unreadable_segments;
   unreadable_grains += other.unreadable_grains;
+  unsealed_segments += other.unsealed_segments;
   passed_grains += other.passed_grains;
   headless_pieces += other.headless_pieces;
   checkpoint += other.checkpoint;

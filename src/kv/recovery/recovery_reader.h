@@ -18,6 +18,7 @@ struct RecoveryReport {
   uint64_t lost_segments = 0;        // and those that nothing else was known of
   uint64_t unreadable_segments = 0;  // the medium could not read what would say what they are
   uint64_t unreadable_grains = 0;    // of others, which were scanned
+  uint64_t unsealed_segments = 0;    // of them; the medium does not take their summaries
   uint64_t passed_grains = 0;        // of scanned segments, before their last record
   uint64_t headless_pieces = 0;      // of large values that never came to be, or were replaced
   uint64_t checkpoint = 0;           // the number of the one that was used; 0: none
@@ -44,8 +45,6 @@ struct FoundSegment {
   bool is_used() const { return is_known && header.state == SegmentState::kUsed; }
 };
 
-// Is it an error of one place of the medium, and not of the device or of this process?
-bool is_of_medium(int error);
 // Of errors that several threads, or Ios, have met the worst is told: 0, what is damaged (EBADMSG), a place that the medium cannot read,
 // want of memory, and all others, which say that the device has failed. Is the first worse than the second?
 bool outranks(int error, int other);

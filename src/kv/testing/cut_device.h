@@ -35,11 +35,20 @@ class CutDevice final : public storage::Device {
     std::lock_guard scope(lock_);
     return unflushed_.size();
   }
-  // Reads of any of these bytes fail; 0: of none.
-  void fail_reads(uint64_t offset, uint64_t bytes) {
+  // Reads of any of these bytes fail, `most` times; 0: of none.
+  void fail_reads(uint64_t offset, uint64_t bytes, uint64_t most = ~uint64_t{0}) {
     std::lock_guard scope(lock_);
-    unreadable_begin_ = offset;
-    unreadable_end_ = offset + bytes;
+    unreadable_ = {.begin = offset, .end = offset + bytes, .most = most};
+  }
+  // Writes, in the same way.
+  void fail_writes(uint64_t offset, uint64_t bytes) {
+    std::lock_guard scope(lock_);
+    unwritable_ = {.begin = offset, .end = offset + bytes};
+  }
+  // Writes that have failed so, since fail_writes().
+  uint64_t refused_writes() {
+    std::lock_guard scope(lock_);
+    return unwritable_.count;
   }
   // The flush after so many others fails; and has it?
   void fail_flush(uint64_t after) {
@@ -85,6 +94,18 @@ class CutDevice final : public storage::Device {
   }
 
  private:
+  // A place that fails.
+  struct Bad {
+    uint64_t begin = 0, end = 0;
+    uint64_t most = ~uint64_t{0};
+    uint64_t count = 0;  // how often it has
+
+    bool fails(const storage::Io& io) {
+      const bool is_here = io.offset_bytes < end && io.offset_bytes + io.length_bytes > begin;
+      return is_here && count < most && ++count != 0;
+    }
+  };
+
   struct Sector {
     uint64_t offset;
     std::byte bytes[kSector];
@@ -115,9 +136,8 @@ class CutDevice final : public storage::Device {
     std::lock_guard scope(lock_);
     const auto begin_ns = static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
     if (is_off_) return false;
-    if (io.operation == storage::Operation::kRead && io.offset_bytes < unreadable_end_ &&
-        io.offset_bytes + io.length_bytes > unreadable_begin_)
-      return false;
+    if (io.operation == storage::Operation::kRead && unreadable_.fails(io)) return false;
+    if (io.operation == storage::Operation::kWrite && unwritable_.fails(io)) return false;
     if (io.operation == storage::Operation::kDiscard) {
       discard(io.offset_bytes, io.length_bytes);
       return true;
@@ -179,7 +199,7 @@ class CutDevice final : public storage::Device {
   bool fails_flush_ = false, has_failed_flush_ = false;
   uint64_t flushes_before_failure_ = 0;
   uint64_t flushed_ns_ = 0;
-  uint64_t unreadable_begin_ = 0, unreadable_end_ = 0;
+  Bad unreadable_, unwritable_;
   std::vector<std::byte> durable_;
   std::vector<std::byte> seen_;  // durable_ with all that was not flushed
   std::vector<Sector> unflushed_;

@@ -1,0 +1,157 @@
+// Stores on a medium that does not take what is written to one place: it is the segment's trouble alone. Puts go on, what is there can be
+// read, the store is closed and opened again, and once the place takes writes the segment is as any other.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <map>
+#include <thread>
+
+#include "kv/testing/cut_device.h"
+#include "kv/testing/store_image.h"
+#include "kv/testing/test_store.h"
+
+namespace kv {
+namespace {
+
+constexpr uint64_t kSegmentBytes = 1 << 20;
+constexpr uint64_t kBytes = 25 << 20;
+
+class UnwritableTest : public testing::Test, protected StoreInUse {
+ protected:
+  ~UnwritableTest() override {
+    if (store != nullptr) close();
+    device->close();
+  }
+  void SetUp() override {
+    ASSERT_TRUE(Store::make(*device, {.segment_bytes = kSegmentBytes}));
+    open();
+    put("stays", "here");
+    put("goes", "away");
+  }
+  void open() { StoreInUse::open(*device, {.durability = Durability::kNone, .stream_count = 1}); }
+  void put(const std::string& key, const std::string& value) {
+    auto done = session.put(key, bytes_of(value));
+    ASSERT_TRUE(done) << done.error().message;
+    expected[key] = value;
+  }
+  void remove(const std::string& key) {
+    auto done = session.remove(key);
+    ASSERT_TRUE(done) << done.error().message;
+    expected[key] = "";
+  }
+  // Several times what there is room for.
+  void work() {
+    for (int i = 0; i < 30'000; ++i)
+      ASSERT_NO_FATAL_FAILURE(
+          put("key" + std::to_string(i % 100), std::to_string(i) + std::string(3000, 'v')))
+          << i;
+  }
+  void expect_all() {
+    for (const auto& [key, value] : expected) {
+      auto found = session.get(key);
+      ASSERT_TRUE(found) << key << ": " << found.error().message;
+      ASSERT_EQ(found->found() ? text_of(found->value()) : "", value) << key;
+    }
+  }
+  void close_and_open() {
+    close();
+    open();
+    ASSERT_NE(store, nullptr);
+    expect_all();
+  }
+  uint64_t offset_of(uint64_t segment) const { return kSegmentsOffset + segment * kSegmentBytes; }
+  uint64_t segment_of(const std::string& key) {
+    return StoreImage(device->medium(1, 100)).newest(key)->segment;
+  }
+  // With a place that is not written to.
+  void expect_goes_on(uint64_t offset) {
+    device->fail_writes(offset, 512);
+    remove("goes");
+    ASSERT_NO_FATAL_FAILURE(work());
+    expect_all();
+    EXPECT_EQ(store->counts().log.put_off_segments, 1u);
+    EXPECT_GT(store->counts().collected.victims, 50u);
+    EXPECT_LT(device->refused_writes(), 20u) << "is tried now and then only";
+    store->verify();
+    ASSERT_NO_FATAL_FAILURE(close_and_open());
+    ASSERT_NO_FATAL_FAILURE(work());
+    ASSERT_NO_FATAL_FAILURE(close_and_open());
+  }
+  void expect_is_good() {
+    device->fail_writes(0, 0);
+    ASSERT_NO_FATAL_FAILURE(close_and_open());
+    EXPECT_EQ(store->recovery().unsealed_segments, 0u);
+    ASSERT_NO_FATAL_FAILURE(work());
+    EXPECT_TRUE(store->compact());
+    ASSERT_NO_FATAL_FAILURE(close_and_open());
+    store->verify();
+    EXPECT_EQ(store->counts().log.put_off_segments, 0u);
+  }
+
+  CutDevice* device = new CutDevice(std::vector<std::byte>(kBytes), 0);
+  std::map<std::string, std::string> expected;
+};
+
+TEST_F(UnwritableTest, ASummary) {
+  const uint64_t segment = segment_of("stays");
+  expect_goes_on(offset_of(segment + 1) - 512);
+  EXPECT_EQ(store->recovery().unsealed_segments, 1u);
+  EXPECT_EQ(segment_of("stays"), segment) << "is not collected";
+  expect_is_good();
+}
+
+// It has been written to when it was opened, and is not when it is given back.
+TEST_F(UnwritableTest, TheHeaderOfAnEmptiedSegment) {
+  expect_goes_on(offset_of(segment_of("stays")));
+  expect_is_good();
+}
+
+TEST_F(UnwritableTest, TheHeaderOfAFreeSegment) {
+  expect_goes_on(offset_of(12));
+  expect_is_good();
+}
+
+// Without an end of the process in between.
+TEST_F(UnwritableTest, WhatIsPutOffIsTriedAgain) {
+  const uint64_t segment = segment_of("stays");
+  for (const uint64_t offset : {offset_of(12), offset_of(segment + 1) - 512}) {
+    device->fail_writes(offset, 512);
+    ASSERT_NO_FATAL_FAILURE(work());
+    EXPECT_EQ(store->counts().log.put_off_segments, 1u);
+    device->fail_writes(0, 0);
+    for (int i = 0; store->counts().log.put_off_segments != 0; ++i) {
+      ASSERT_LT(i, 3000) << "some ten milliseconds each";
+      for (int k = 0; k < 100; ++k) put("other", std::string(3000, 'o'));
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+  }
+  expect_all();
+  store->verify();
+}
+
+// Reads that fail and then work say nothing of the next, however often that is so.
+TEST_F(UnwritableTest, ReadsThatFailNowAndThenAreNoDamage) {
+  for (int i = 0; i < 200; ++i) put("old" + std::to_string(i), std::string(3000, 'o'));
+  ASSERT_NO_FATAL_FAILURE(close_and_open());
+  const uint64_t begin = offset_of(segment_of("old100"));
+  for (int i = 0; i < 200; ++i)
+    if (i % 4 != 0) remove("old" + std::to_string(i));
+  const std::pair<uint64_t, uint64_t> places[] = {{begin + 512, kSegmentBytes / 2},
+                                                  {begin + kSegmentBytes - 512, 512}};
+  for (int turn = 0; turn < 10; ++turn) {
+    const auto [offset, bytes] = places[turn % 2];
+    device->fail_writes(kSegmentsOffset, kBytes);
+    device->fail_reads(offset, bytes, 1);
+    EXPECT_FALSE(store->compact());
+  }
+  device->fail_writes(0, 0);
+  device->fail_reads(0, 0);
+  const uint64_t victims = store->counts().collected.victims;
+  EXPECT_TRUE(store->compact());
+  EXPECT_GT(store->counts().collected.victims, victims);
+  EXPECT_EQ(store->counts().collected.damaged_records, 0u);
+  expect_all();
+}
+
+}  // namespace
+}  // namespace kv
