@@ -30,9 +30,10 @@ base::Expected<kv::StoreOptions> store_options(const spillway_kv_open_options* o
 base::Expected<void> make_store(const char* text, const spillway_kv_make_options* options) {
   auto given = read_struct(options, "spillway_kv_make_options");
   if (!given) return std::unexpected(given.error());
-  kv::MakeAtOptions own = {.overwrite = given->overwrite != 0,
-                           .overwrite_advice = "set overwrite",
-                           .capacity_advice = "set capacity_bytes"};
+  kv::MakeAtOptions own;
+  own.overwrite = given->overwrite != 0;
+  own.overwrite_advice = "set overwrite";
+  own.capacity_advice = "set capacity_bytes";
   own.store.capacity_bytes = given->capacity_bytes;
   own.store.segment_bytes = given->segment_bytes;
   if (given->grain_bytes != 0) own.store.grain_bytes = given->grain_bytes;

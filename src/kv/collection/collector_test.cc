@@ -68,10 +68,12 @@ TEST_F(CollectorTest, AFullStoreSaysSoGoesOnReadingAndHasRoomAgain) {
   for (int i = 0; i < count - 1; ++i) ASSERT_EQ(get("key" + std::to_string(i)), std::string(100'000, 'v'));
   EXPECT_EQ(get("key" + std::to_string(count - 1)), "(none)");
   EXPECT_EQ(session.put("key0", {}).error().number, ENOSPC);
+  // What it takes depends on what segments lose at their ends, which is not always the same.
+  const int most = count - count / 10;
+  for (int i = most; i < count - 1; ++i) EXPECT_EQ(remove("key" + std::to_string(i)), Outcome::kDone);
   for (int turn = 0; turn < 10; ++turn) {
-    for (int i = turn % 2; i < count - 3; i += 2)
-      EXPECT_EQ(remove("key" + std::to_string(i)), Outcome::kDone);
-    for (int i = turn % 2; i < count - 3; i += 2)
+    for (int i = turn % 2; i < most; i += 2) EXPECT_EQ(remove("key" + std::to_string(i)), Outcome::kDone);
+    for (int i = turn % 2; i < most; i += 2)
       ASSERT_EQ(put("key" + std::to_string(i), std::string(100'000, static_cast<char>('a' + turn))),
                 Outcome::kDone);
   }

@@ -132,7 +132,7 @@ TEST_F(LargeValuesTest, LeaveNothingBehind) {
 TEST_F(LargeValuesTest, AreRefusedByAFullStoreAgainAndAgain) {
   for (const size_t bytes : {500'000, 1'000'000, 3'000'000}) {
     close();
-    make({.capacity_bytes = 16 << 20, .segment_bytes = 1 << 20});
+    make({.segment_bytes = 1 << 20, .capacity_bytes = 16 << 20});
     const std::string value(bytes, 'v');
     uint64_t refused = 0;
     for (int i = 0; i < 200; ++i) {
