@@ -6,7 +6,6 @@
 #include <random>
 #include <thread>
 
-#include "kv/testing/medium_device.h"
 #include "kv/testing/test_store.h"
 #include "storage/fault.h"
 #include "storage/test_fail_device.h"
@@ -99,57 +98,6 @@ class FaultTest : public testing::Test {
 };
 
 // A file system that fills up, and has room again.
-// A device one grain of which cannot be written.
-class BadGrainDevice final : public MediumDevice {
- public:
-  explicit BadGrainDevice(uint64_t bytes) : MediumDevice(std::vector<std::byte>(bytes)) {
-    does_what_fails_ = false;
-  }
-  void break_at(uint64_t offset) { bad_ = offset; }
-
- private:
-  int before(const storage::Io& io) override {
-    const uint64_t bad = bad_;
-    const bool is_bad = io.operation == storage::Operation::kWrite && io.offset_bytes <= bad &&
-                        bad < io.offset_bytes + io.length_bytes;
-    return is_bad ? EIO : 0;
-  }
-
-  std::atomic<uint64_t> bad_{~uint64_t{0}};
-};
-
-class BadGrainTest : public testing::Test, protected StoreInUse {};
-
-// Where a summary ends: the segment is left as it is, the others go on.
-TEST_F(BadGrainTest, ASummaryThatCannotBeWritten) {
-  auto* const device = new BadGrainDevice(33 << 20);
-  ASSERT_TRUE(Store::make(*device, {.segment_bytes = 1 << 20}));
-  const StoreOptions options = {.durability = Durability::kNone, .stream_count = 1};
-  const std::string value(3000, 'v');
-  open(*device, options);
-  ASSERT_TRUE(session.put("first", bytes_of(value)));
-  device->break_at(kSegmentsOffset + (1 << 20) - 512);
-  int refused = 0;
-  for (int life = 0; life < 3; ++life) {
-    for (int i = 0; i < 30'000; ++i) {
-      // Those that wait while the keeper tries again are told.
-      while (!session.put("key" + std::to_string(i % 100), bytes_of(value))) ASSERT_LT(++refused, 1000);
-    }
-    EXPECT_EQ(store->counts().collected.damaged_records, 0u);
-    EXPECT_GT(store->counts().collected.victims, 30u);
-    for (const std::string key : {"first", "key0", "key99"}) {
-      auto found = session.get(key);
-      ASSERT_TRUE(found && found->found()) << key;
-      EXPECT_EQ(text_of(found->value()), value);
-    }
-    close();
-    open(*device, options);
-    EXPECT_EQ(store->recovery().scanned_segments, 1u);
-  }
-  close();
-  device->close();
-}
-
 TEST_F(FaultTest, WritesThatFindNoSpace) {
   work(500);
   device->fail(Failing::kWrites, ENOSPC);

@@ -64,7 +64,7 @@ void Collector::close() {
 
 Collector::Failure Collector::step(bool& did) {
   did = false;
-  if (log_->has_failed()) return {.error = log_->flush_error(), .is_of_flush = log_->flush_error() != 0};
+  if (log_->has_failed()) return flush_failure();
   for (Pieces pieces; large_values_->take_removed(pieces);)
     if (const int error = release_pieces(pieces); error != 0) {
       large_values_->remove(pieces);
@@ -101,7 +101,7 @@ Collector::Failure Collector::step(bool& did) {
   if (takes_checkpoints_ && !need.collects &&
       log_->last_sequence() - checkpoint_sequence_ >= checkpoint_interval() && !log_->has_failed())
     did = take_checkpoint();
-  return {.error = log_->flush_error(), .is_of_flush = log_->flush_error() != 0};
+  return flush_failure();
 }
 
 uint64_t Collector::checkpoint_interval() const {

@@ -132,6 +132,10 @@ class Collector {
   bool is_kept(uint32_t victim);
   bool has_to_settle() { return to_settle_ > 0 || log_->is_due_to_give_back(); }
   Failure settle();
+  // If there is one.
+  Failure flush_failure() const {
+    return {.error = log_->flush_error(), .is_of_flush = log_->flush_error() != 0};
+  }
 
   uint64_t checkpoint_interval() const;
   bool take_checkpoint();

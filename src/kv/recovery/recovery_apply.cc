@@ -54,11 +54,9 @@ void Recovery::release(Worker& worker, uint64_t address, uint32_t size) {
   --live.records;
 }
 
-// False: others have changed it.
-bool Recovery::remove(Worker& worker, const KeyHash& hash, const Location& at, const SummaryEntry& entry) {
-  if (!index_->remove(hash.low, at.address)) return false;
-  if (entry.kind() != RecordKind::kTombstone) release(worker, at.address, at.size);
-  return true;
+// Tombstones are held by their segments.
+void Recovery::release(Worker& worker, const Known& known) {
+  if (known.entry->kind() != RecordKind::kTombstone) release(worker, known.at.address, known.at.size);
 }
 
 // What is listed at an address; null: nothing begins there.
@@ -168,31 +166,23 @@ base::Expected<bool> Recovery::try_apply(Worker& worker, const SummaryEntry& ent
   }
   const size_t count = index_->find_all(entry.hash.low, worker.candidates);
   // The newest of the key, of which a checkpoint may know two: tables that are split while it is taken are of different times.
-  Location known;
-  const SummaryEntry* known_entry = nullptr;
+  Known known;
   for (size_t i = 0; i < count; ++i) {
     const Location candidate = worker.candidates[i];
     worker.others[i] = candidate.address;
     auto found = entry_at(worker, candidate.address);
     if (!found) return std::unexpected(found.error());
-    const SummaryEntry* const other = *found;
-    if (other == nullptr || other->hash != entry.hash) continue;
-    if (known_entry == nullptr) {
-      known = candidate;
-      known_entry = other;
-      continue;
-    }
-    const bool is_older = other->sequence() <= known_entry->sequence();
-    if (!remove(worker, entry.hash, is_older ? candidate : known, is_older ? *other : *known_entry))
-      return false;
-    if (is_older) continue;
-    known = candidate;
-    known_entry = other;
+    Known other = {candidate, *found};
+    if (other.entry == nullptr || other.entry->hash != entry.hash) continue;
+    if (known.entry == nullptr || other.entry->sequence() > known.entry->sequence()) std::swap(known, other);
+    if (other.entry == nullptr) continue;
+    if (!index_->remove(entry.hash.low, other.at.address)) return false;
+    release(worker, other);
   }
-  if (known_entry != nullptr) {
-    if (known_entry->sequence() >= entry.sequence()) return true;
-    if (!index_->replace(entry.hash.low, known.address, address, size)) return false;
-    if (known_entry->kind() != RecordKind::kTombstone) release(worker, known.address, known.size);
+  if (known.entry != nullptr) {
+    if (known.entry->sequence() >= entry.sequence()) return true;
+    if (!index_->replace(entry.hash.low, known.at.address, address, size)) return false;
+    release(worker, known);
     if (is_live) hold(worker, address, size);
     return true;
   }

@@ -29,6 +29,11 @@ class Recovery {
     SummaryEntry entry;
     uint64_t address = 0;
   };
+  // What the index has of a key; null: nothing.
+  struct Known {
+    Location at;
+    const SummaryEntry* entry = nullptr;
+  };
   // One thread, and what is its own.
   struct Worker {
     RecoveryReader reader;
@@ -79,7 +84,6 @@ class Recovery {
   base::Expected<void> apply_all();
   base::Expected<void> part(Worker& worker, uint32_t index);
   base::Expected<void> apply(Worker& worker, uint32_t part);
-  bool remove(Worker& worker, const KeyHash& hash, const Location& at, const SummaryEntry& entry);
   base::Expected<bool> try_apply(Worker& worker, const SummaryEntry& entry, uint64_t address);
   void prefetch(const SummaryEntry& entry) const;
   base::Expected<void> end_tombstones(Worker& worker, uint32_t index);
@@ -107,6 +111,7 @@ class Recovery {
   uint64_t segment_of(uint64_t address) const { return address >> segment_shift_; }
   void hold(Worker& worker, uint64_t address, uint32_t size);
   void release(Worker& worker, uint64_t address, uint32_t size);
+  void release(Worker& worker, const Known& known);
 
   static constexpr uint32_t kThreadsMax = 8;
   static constexpr uint32_t kLocks = 64;
