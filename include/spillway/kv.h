@@ -257,7 +257,7 @@ typedef struct spillway_kv_queue_options {
   size_t struct_bytes;
   uint32_t requests;     // submitted and not polled, at most; 1 to 65,536; 0: 256
   uint32_t outstanding;  // carried out at a time; 1 to 4,096; 0: 64, or `requests` if that is less
-  uint32_t threads;      // 1 to 64; 0: 1
+  uint32_t threads;  // 1 to 64; 0: 1. Each carries out its share of `outstanding`, rounded down, at least one
   uint32_t reserved;
 } spillway_kv_queue_options;
 
@@ -276,7 +276,8 @@ typedef void (*spillway_kv_done)(void *context, const spillway_kv_result *result
 // Errors: INVALID, NO_MEMORY, IO. Cost: threads, 256 KiB of address space for each outstanding request.
 int spillway_kv_queue_open(spillway_kv *store, const spillway_kv_queue_options *options,
                            spillway_kv_queue **queue);
-// IN_USE, and nothing is done, while there are requests whose callback has not run. Null: nothing is done.
+// IN_USE, and nothing is done, while there are requests whose callback has not run. Null: nothing is done. No other thread is in a
+// call of the queue, spillway_kv_poll among them, or comes to be.
 int spillway_kv_queue_close(spillway_kv_queue *queue);
 
 // Each returns OK, and the callback will run, once; or BUSY or INVALID (options), and it will not. Key, buffer, the pieces and what they list

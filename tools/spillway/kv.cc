@@ -29,7 +29,8 @@ constexpr size_t kAny = ~size_t{0};
 
 constexpr Option kMakeOptions[] = {
     {"--capacity", "SIZE", "how large the store is; needed for a file that is not there yet, or is empty"},
-    {"--grain", "SIZE", "what records are rounded up to: 512 (default), 1K, 2K or 4K"},
+    {"--grain", "SIZE",
+     "what records are rounded up to: 512, 1K, 2K or 4K; default 512, or the device's block if that is more"},
     {"--segment", "SIZE",
      "what is filled and collected at a time: a power of two from 1M to 1G; default by the capacity"},
     {"--spare", "PERCENT", "of the segments, that records do not fill: 0 to 90, default 10"},
