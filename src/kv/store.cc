@@ -241,9 +241,10 @@ void Store::collect() {
   while (!stopping_.load(std::memory_order_acquire)) {
     const uint32_t key = log_.collector_wanted.prepare();
     bool did = false;
+    const bool compacts = collector_.wants_all();
     const Collector::Failure failure = collector_.step(did);
     if (failure.is_of_flush) fail(failure.error, false);
-    collect_error_.store(failure.error, std::memory_order_relaxed);
+    if (compacts && failure.error != 0) compact_error_.store(failure.error, std::memory_order_relaxed);
     if (failure.error != 0 && !has_told && !log_.has_failed() && !collector_.wants_all())
       base::log(cannot_collect(failure.error).message);
     has_told = failure.error != 0;
@@ -253,7 +254,8 @@ void Store::collect() {
       continue;
     }
     if (!did || failure.error != 0) compacted_.notify_all();
-    log_.collector_wanted.wait(key, failure.error != 0 ? kRetryNs : 0);
+    // What is put off is tried again, whatever else there is to do.
+    log_.collector_wanted.wait(key, failure.error != 0 || log_.put_off_count() != 0 ? kRetryNs : 0);
   }
 }
 
@@ -268,6 +270,7 @@ base::Error Store::io_error(int error, const char* what) const {
 }
 
 base::Expected<void> Store::compact() {
+  compact_error_.store(0, std::memory_order_relaxed);
   collector_.wants_all(true);
   // One step that finds nothing, after one that began since.
   for (int steps = 0; steps < 2 && !log_.has_failed(); ++steps) {
@@ -277,7 +280,7 @@ base::Expected<void> Store::compact() {
   }
   collector_.wants_all(false);
   if (log_.has_failed()) return std::unexpected(tell_failure());
-  const int error = collect_error_.load(std::memory_order_relaxed);
+  const int error = compact_error_.load(std::memory_order_relaxed);
   return error == 0 ? base::Expected<void>() : std::unexpected(cannot_collect(error));
 }
 
@@ -293,7 +296,7 @@ void Store::log_put_off() {
   const uint64_t count = log_.put_off_count();
   if (count > told_put_off_)
     base::log("store: ", device_.name(), " does not take the headers or the summaries of ", count,
-              " segments: what they hold is there, but they are not collected until it does");
+              " segments: what they hold can be read, and they are tried again");
   told_put_off_ = count;
 }
 

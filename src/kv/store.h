@@ -215,7 +215,7 @@ class Store {
   std::atomic<bool> wrote_{false};     // since the keeper's last flush; of kBatch
   std::atomic<int> error_{0};          // why the log has failed
   std::atomic<bool> is_told_{false};   // that it has
-  std::atomic<int> collect_error_{0};  // why the collector's last step failed
+  std::atomic<int> compact_error_{0};  // of a step for compact(), since it began
   std::atomic<int> keeper_error_{0};  // why no segments could be prepared or sealed, when that was tried last
   Channel keeper_channel_;            // the keeper's
   uint64_t told_put_off_ = 0;         // segments; the keeper's, and close()'s

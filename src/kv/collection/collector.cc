@@ -15,13 +15,13 @@ constexpr uint64_t kBufferBytes = 2 << 20;  // more than any record
 // A start looks at so many records in some 0.1 s.
 constexpr uint64_t kReplayedMin = 1 << 18;
 
-base::Expected<std::span<std::byte>> memory_of(uint64_t bytes) {
+}  // namespace
+
+base::Expected<std::span<std::byte>> Collector::memory_of(uint64_t bytes) {
   auto memory = sys::map_anonymous(bytes, "collection in a store");
   if (!memory) return std::unexpected(memory.error());
   return std::span(reinterpret_cast<std::byte*>(*memory), bytes);
 }
-
-}  // namespace
 
 base::Expected<void> Collector::open(const Parts& parts, uint64_t checkpoint_records,
                                      const RecoveredStore& recovered) {
@@ -70,8 +70,10 @@ Collector::Failure Collector::step(bool& did) {
       large_values_->remove(pieces);
       return {.error = error};
     }
+  log_->retry_seals();
   const Log::Need need = log_->need();
   const bool collects = need.collects || wants_all_.load(std::memory_order_relaxed);
+  if (collects) log_->fill_oldest();
   uint32_t victim = Log::kNone;
   if (need.is_over_limit) victim = log_->choose_victim(now_ms());
   if (victim == Log::kNone && collects) victim = log_->choose_victim(0);
@@ -88,6 +90,7 @@ Collector::Failure Collector::step(bool& did) {
     did = true;
     return settle();
   }
+  is_in_vain_ = false;
   if (victim == Log::kNone && need.collects) {
     if (const Log::Room why = log_->would_refuse();
         why != Log::Room::kDone && snapshots_->cancel_oldest(why)) {
@@ -142,12 +145,12 @@ void Collector::end() {
 
 // All segments have been collected twice, and all that together has not gained one. Nothing but a change will.
 bool Collector::is_in_vain() {
-  const uint32_t all = log_->segment_count();
-  if (victims_looked_at_ < 2 * all) return false;
-  const bool in_vain = gained_grains_ < identity_->geometry.segment_grains();
-  victims_looked_at_ = 0;
-  gained_grains_ = 0;
-  return in_vain;
+  if (victims_looked_at_ >= 2 * log_->segment_count()) {
+    is_in_vain_ = is_in_vain_ || gained_grains_ < identity_->geometry.segment_grains();
+    victims_looked_at_ = 0;
+    gained_grains_ = 0;
+  }
+  return is_in_vain_;
 }
 
 int Collector::release_pieces(const Pieces& pieces) {
@@ -205,15 +208,30 @@ int Collector::empty(uint32_t victim) {
     is_damaged = error != 0;
     list_live(victim, entries);
     const uint64_t damaged_before = counts_.damaged_records.load(std::memory_order_relaxed);
-    Piece *piece = &pieces_[0], *next = &pieces_[1];
-    plan(0, *piece);
-    static_cast<void>(transfer({}, *piece));
-    for (; piece->first < live_.size(); std::swap(piece, next)) {
-      plan(piece->end, *next);
-      const uint64_t part = to_grant * (piece->end - piece->first) / (live_.size() - piece->first);
-      if (const int moved = move(victim, footer, *piece, *next); moved != 0) return moved;
+    const auto move_piece = [&](const Piece& piece, Piece& next) {
+      const uint64_t part = to_grant * (piece.end - piece.first) / (live_.size() - piece.first);
+      const int moved = move(victim, footer, piece, next);
+      if (moved != 0) return moved;
       log_->grant(part);
       to_grant -= part;
+      return 0;
+    };
+    if (!live_.empty() && must_read_first()) {
+      Whole whole;
+      const int read = read_all(victim, whole);
+      if (read == EBADMSG) leave(victim);
+      if (read != 0) return read == EBADMSG ? 0 : read;
+      Piece nothing;
+      for (const Piece& piece : whole.pieces)
+        if (const int moved = move_piece(piece, nothing); moved != 0) return moved;
+    } else {
+      Piece *piece = &pieces_[0], *next = &pieces_[1];
+      plan(0, *piece);
+      static_cast<void>(transfer({}, *piece));
+      for (; piece->first < live_.size(); std::swap(piece, next)) {
+        plan(piece->end, *next);
+        if (const int moved = move_piece(*piece, *next); moved != 0) return moved;
+      }
     }
     is_damaged = is_damaged || counts_.damaged_records.load(std::memory_order_relaxed) != damaged_before;
   }
@@ -221,9 +239,7 @@ int Collector::empty(uint32_t victim) {
   // Not before: a victim that is left for an error is begun anew.
   for (const Move& move : tombstones_) log_->release_tombstone(move.old_address, move.from.grains);
   if (is_damaged) {
-    segment.is_damaged = true;
-    base::log("store: ", device_->name(), " has damaged records in segment ", victim,
-              ", which is left as it is; spillway check says which");
+    leave(victim);
     return 0;
   }
   counts_.victims.fetch_add(1, std::memory_order_relaxed);
@@ -235,9 +251,16 @@ int Collector::empty(uint32_t victim) {
   return 0;
 }
 
+void Collector::leave(uint32_t victim) {
+  log_->segment(victim).is_damaged = true;
+  base::log("store: ", device_->name(), " has damaged records in segment ", victim,
+            ", which is left as it is; spillway check says which");
+}
+
 // Has the medium failed to read something of the segment again and again? Other errors are no sign of that.
 bool Collector::is_given_up(Segment& segment, uint64_t address, int error) {
   if (!is_of_medium(error)) return false;
+  has_failed_reads_ = true;
   segment.failed_address = address;
   if (segment.failed_reads < kReadTries) ++segment.failed_reads;
   return segment.failed_reads == kReadTries;
@@ -254,7 +277,7 @@ bool Collector::is_kept(uint32_t victim) {
   // Pairs with the release in Snapshots::give_back(). What was kept before the index changed is seen by who has found that change.
   const auto keeps = [&] { return log_->segment(victim).keeps.load(std::memory_order_acquire); };
   if (keeps() == 0) return false;
-  while (!log_->may_leave_victim() && keeps() != 0 && snapshots_->cancel_oldest(Log::Room::kWait)) {
+  while (!log_->has_more_than(Log::kReserve) && keeps() != 0 && snapshots_->cancel_oldest(Log::Room::kWait)) {
   }
   return keeps() != 0;
 }

@@ -9,6 +9,9 @@
 //    old ones; free headers, a flush (Log::give_back)
 //  6 after each piece of the work writers that are paced are granted its share of what the victim will gain
 //
+// A victim that turns out to be damaged has taken room, and gives none back. The last of the collector's room is not for such: while there is
+// little, all of a victim is read, and looked at, before any of it is moved.
+//
 // What has expired leaves the index and becomes a tombstone of the same sequence: an older copy must not come back after a crash.
 // A tombstone ends when nothing on the medium can be older than what it removed: every segment but the victim has a higher
 // generation than any had when the tombstone's own was sealed.
@@ -103,6 +106,18 @@ class Collector {
     std::vector<Run> runs;
     std::span<std::byte> memory;
     int error = 0;  // of reading it
+
+    uint64_t bytes() const { return runs.empty() ? 0 : runs.back().at + runs.back().bytes; }
+  };
+  // All of a victim, in memory of its own.
+  struct Whole {
+    Whole() = default;
+    ~Whole();
+    Whole(const Whole&) = delete;
+    Whole& operator=(const Whole&) = delete;
+
+    std::vector<Piece> pieces;
+    std::span<std::byte> memory;
   };
 
   // Others' small requests wait behind no more than this, kDepth times.
@@ -118,7 +133,18 @@ class Collector {
   int read_summary(uint32_t victim, SegmentFooter& footer, std::span<const SummaryEntry>& entries);
   void list_live(uint32_t victim, std::span<const SummaryEntry> entries);
   void plan(size_t first, Piece& piece);
+  std::span<const std::byte> bytes_of(const Piece& piece, const Move& move) const {
+    return piece.memory.subspan(move.read_offset,
+                                move.from.grains * uint64_t{identity_->geometry.grain_bytes});
+  }
+  static base::Expected<std::span<std::byte>> memory_of(uint64_t bytes);
+  int read_all(uint32_t victim, Whole& whole);
+  bool must_read_first() const {
+    return !log_->has_more_than(has_failed_reads_ ? Log::kReserve : Log::kReserve - 1);
+  }
   int move(uint32_t victim, const SegmentFooter& footer, const Piece& piece, Piece& next);
+  bool is_as_listed(uint32_t victim, std::span<const std::byte> bytes, const Move& move,
+                    Record& record) const;
   bool check(uint32_t victim, const SegmentFooter& footer, uint64_t oldest, std::span<const std::byte> bytes,
              Move& move, bool& ends);
   int write(const Piece& piece, std::span<Move> moves, Piece& next);
@@ -127,7 +153,8 @@ class Collector {
   int transfer(std::span<const Run> writes, Piece& reads);
   bool is_in_vain();
   int release_pieces(const Pieces& pieces);
-  static bool is_given_up(Segment& segment, uint64_t address, int error);
+  void leave(uint32_t victim);
+  bool is_given_up(Segment& segment, uint64_t address, int error);
   static void note_read(Segment& segment, uint64_t first, uint64_t last);
   bool is_kept(uint32_t victim);
   bool has_to_settle() { return to_settle_ > 0 || log_->is_due_to_give_back(); }
@@ -159,8 +186,10 @@ class Collector {
   std::vector<Move> tombstones_;  // of the victim, that have ended or are elsewhere; released with it
   std::vector<Run> writes_;
   uint32_t to_settle_ = 0;
-  uint32_t victims_looked_at_ = 0;  // and what they gained, since is_in_vain() last said
+  uint32_t victims_looked_at_ = 0;  // and what they gained, since is_in_vain() last summed up
   uint64_t gained_grains_ = 0;
+  bool is_in_vain_ = false;
+  bool has_failed_reads_ = false;
   std::atomic<bool> wants_all_{false};
   CollectorCounts counts_;
 };

@@ -2,148 +2,10 @@
 // than the tombstone's segment, and a start after a crash would believe it. One thread does all, the device calls it back.
 #include <gtest/gtest.h>
 
-#include <functional>
-#include <optional>
-#include <string>
-#include <vector>
-
-#include "kv/collection/collector.h"
-#include "kv/index/entry.h"
-#include "kv/testing/medium_device.h"
-#include "kv/testing/test_identity.h"
+#include "kv/testing/life.h"
 
 namespace kv {
 namespace {
-
-// A device in memory that calls a function before it reads a byte, once, and fails when it is told to.
-class CallingDevice final : public MediumDevice {
- public:
-  using MediumDevice::MediumDevice;
-  void call_at_read(uint64_t offset, std::function<void()> call) {
-    offset_ = offset;
-    call_ = std::move(call);
-  }
-  void fail_next(storage::Operation operation) { failing_ = operation; }
-
- private:
-  int before(const storage::Io& io) override {
-    if (failing_ == io.operation) {
-      failing_.reset();
-      return EIO;
-    }
-    const bool reads = io.operation == storage::Operation::kRead;
-    if (reads && call_ && io.offset_bytes <= offset_ && offset_ < io.offset_bytes + io.length_bytes)
-      std::exchange(call_, nullptr)();
-    return 0;
-  }
-
-  uint64_t offset_ = 0;
-  std::function<void()> call_;
-  std::optional<storage::Operation> failing_;
-};
-
-constexpr uint32_t kSegments = 16;
-
-std::vector<std::byte> empty_medium(const Identity& identity) {
-  std::vector<std::byte> medium(identity.geometry.capacity_bytes);
-  for (uint32_t i = 0; i < kSegments; ++i) free_segment(identity, i, 1, medium);
-  return medium;
-}
-
-// What a store is made of, from its start to its sudden end.
-struct Life {
-  explicit Life(std::vector<std::byte> medium) : device(new CallingDevice(std::move(medium))) {
-    EXPECT_TRUE(log.open(identity, 1));
-    auto recovered = recover(*device, identity, log, index);
-    EXPECT_TRUE(recovered);
-    snapshots.open(log, large_values, identity.geometry);
-    EXPECT_TRUE(channel.open_for_threads(*device));
-    EXPECT_TRUE(collector.open({.device = device,
-                                .identity = &identity,
-                                .index = index,
-                                .log = &log,
-                                .readers = &readers,
-                                .changes = &changes,
-                                .large_values = &large_values,
-                                .snapshots = &snapshots},
-                               0, *recovered));
-    keep();
-  }
-  ~Life() {
-    collector.close();
-    channel.close();
-    index->close();
-    log.close();
-    device->close();
-  }
-  void keep() {
-    for (bool did = true; did;) ASSERT_EQ(log.keep(channel, did), 0);
-  }
-  // What has been written is sealed, and there are segments for more.
-  void seal() {
-    ASSERT_EQ(log.seal_all(channel), 0);
-    keep();
-  }
-  Extent write(const std::string& key, RecordKind kind) {
-    const uint64_t sequence = with_kind(log.next_sequence(), kind);
-    Log::Request request = {.grains = 1,
-                            .entry = {.hash = hash_key(identity.secret, key), .sequence_and_kind = sequence}};
-    Extent extent;
-    EXPECT_EQ(log.allocate(request, extent), Log::Room::kDone);
-    alignas(512) std::byte record[512] = {};
-    write_record(identity.secret,
-                 {.generation = extent.generation, .sequence_and_kind = sequence, .expiry_and_key = 0}, key,
-                 0, record);
-    EXPECT_EQ(channel.write(identity.geometry.offset_of(extent.address), record), 0);
-    return extent;
-  }
-  Extent put(const std::string& key) {
-    const Extent extent = write(key, RecordKind::kValue);
-    EXPECT_EQ(index->insert(hash_key(identity.secret, key).low, extent.address, size_code::of(1), {}),
-              Index::Inserted::kDone);
-    log.finish(extent, true);
-    return extent;
-  }
-  // Returns the tombstone.
-  Extent remove(const std::string& key, uint64_t address) {
-    const Extent extent = write(key, RecordKind::kTombstone);
-    EXPECT_TRUE(index->remove(hash_key(identity.secret, key).low, address));
-    log.release(address, size_code::of(1));
-    log.finish(extent, true);
-    return extent;
-  }
-  Segment::State state_of(const Extent& extent) { return log.segment(extent.segment).state.load(); }
-  // One victim is emptied. Returns how that ended.
-  int empty_one() {
-    bool did = false;
-    collector.wants_all(true);
-    const int error = collector.step(did).error;
-    collector.wants_all(false);
-    return error;
-  }
-  // And then it is given back.
-  void collect() {
-    bool did = false;
-    ASSERT_EQ(empty_one(), 0);
-    ASSERT_EQ(collector.step(did).error, 0);
-    ASSERT_EQ(log.counts().emptied_segments, 0u);
-  }
-  // Is the key there after a crash?
-  bool is_there_again(const std::string& key) {
-    const Life next(device->medium());
-    return next.index->find(hash_key(identity.secret, key).low).found;
-  }
-
-  Identity identity = test_identity(kSegments);
-  CallingDevice* device;
-  Log log;
-  Index* index = nullptr;
-  Readers readers, changes;
-  LargeValues large_values;
-  Snapshots snapshots;
-  Channel channel;
-  Collector collector;
-};
 
 class CollectorLateTest : public testing::Test {
  protected:
@@ -178,6 +40,61 @@ TEST_F(CollectorLateTest, ItsTombstoneStaysUntilTheCopysSegmentIsSealed) {
   EXPECT_EQ(life.collector.counts().ended_tombstones, 1u);
   EXPECT_EQ(life.log.counts().tombstone_bytes, 0u);
   EXPECT_FALSE(life.is_there_again("key"));
+}
+
+// Up to where the copy's segment is sealed, which lists the copy as void, and the tombstone has ended. Another key keeps that segment.
+class SealedCopyTest : public CollectorLateTest {
+ protected:
+  void SetUp() override {
+    life.put("other");
+    const Extent tombstone = remove_while_moved("key");
+    life.seal();
+    const Location other = life.index->find(hash_key(life.identity.secret, "other").low);
+    copys = static_cast<uint32_t>(life.identity.geometry.segment_of(other.address));
+    ASSERT_NE(copys, tombstone.segment);
+    life.collect();
+    ASSERT_EQ(life.collector.counts().ended_tombstones, 1u);
+    ASSERT_LE(life.state_of(tombstone), Segment::State::kReady);
+    ASSERT_FALSE(life.is_there_again("key"));
+    ASSERT_EQ(life.empty_one(), 0);
+    ASSERT_EQ(life.log.segment(copys).state.load(), Segment::State::kEmptied);
+  }
+  uint64_t header(size_t which) { return life.identity.geometry.header_offsets(copys)[which]; }
+
+  uint32_t copys = 0;
+};
+
+// It is given back, and of its two headers only one is written when the power goes off.
+TEST_F(SealedCopyTest, AHeaderThatIsThereCounts) {
+  ASSERT_EQ(life.log.flush(life.channel), 0);
+  const std::vector<std::byte> before = life.device->medium();
+  ASSERT_EQ(life.log.give_back(life.channel), 0);
+  const std::vector<std::byte> after = life.device->medium();
+  for (const size_t which : {0, 1}) {
+    std::vector<std::byte> cut = before;
+    memcpy(&cut[header(which)], &after[header(which)], 512);
+    const Life next(std::move(cut));
+    EXPECT_FALSE(next.index->find(hash_key(life.identity.secret, "key").low).found) << which;
+    EXPECT_TRUE(next.index->find(hash_key(life.identity.secret, "other").low).found) << which;
+  }
+}
+
+// Of its places for headers one, or each, takes no writes: it is put off, and what is there says all the same that the copy does not count.
+TEST_F(SealedCopyTest, APlaceThatTakesNoHeader) {
+  for (const std::vector<uint64_t>& places :
+       {std::vector{header(0)}, std::vector{header(1)}, std::vector{header(0), header(1)}}) {
+    Life one(life.device->medium());
+    ASSERT_EQ(one.log.segment(copys).state.load(), Segment::State::kSealed);
+    one.device->refuse_writes(places);
+    while (one.log.segment(copys).state.load() != Segment::State::kEmptied) ASSERT_EQ(one.empty_one(), 0);
+    bool did = false;
+    ASSERT_EQ(one.collector.step(did).error, 0);
+    EXPECT_EQ(one.log.counts().put_off_segments, 1u);
+    EXPECT_FALSE(one.is_there_again("key"));
+    EXPECT_TRUE(one.is_there_again("other"));
+    // With a header that says that nothing counts it does not keep tombstones from ending.
+    EXPECT_EQ(one.log.segment(copys).is_void.load(), places.size() == 1);
+  }
 }
 
 // The start that finds the copy's segment open seals it.

@@ -4,6 +4,7 @@
 #include "kv/collection/collector.h"
 #include "kv/index/entry.h"
 #include "kv/media/clock.h"
+#include "sys/memory.h"
 
 namespace kv {
 namespace {
@@ -12,13 +13,23 @@ constexpr uint64_t kGapBytes = 16 << 10;  // what is read and not needed rather 
 
 }  // namespace
 
+Collector::Whole::~Whole() {
+  if (!memory.empty()) sys::unmap(memory.data(), memory.size());
+}
+
 // 0, or an errno value: EBADMSG when it is damaged.
 int Collector::read_summary(uint32_t victim, SegmentFooter& footer, std::span<const SummaryEntry>& entries) {
   const Geometry& geometry = identity_->geometry;
+  const Segment& segment = log_->segment(victim);
+  if (segment.state.load(std::memory_order_relaxed) == Segment::State::kUnsealed) {
+    footer.sealed_generation = log_->taken_generation();
+    entries = log_->entries_of(segment);
+    return 0;
+  }
   const uint64_t end = geometry.segment_offset(victim) + geometry.segment_bytes;
   const std::span last = summary_.first(geometry.grain_bytes);
   if (const int error = channel_.read(end - last.size(), last); error != 0) return error;
-  const uint64_t generation = log_->segment(victim).generation.load(std::memory_order_relaxed);
+  const uint64_t generation = segment.generation.load(std::memory_order_relaxed);
   if (!read_footer(*identity_, generation, last, footer)) return EBADMSG;
   const std::span all =
       summary_.first(uint64_t{summary_grains(geometry, footer.entry_count)} * geometry.grain_bytes);
@@ -110,6 +121,36 @@ int Collector::transfer(std::span<const Run> writes, Piece& reads) {
   return error;
 }
 
+// All that is live in a victim, before any of it is moved. 0; EBADMSG: not all of it is as it was written; or an errno value.
+int Collector::read_all(uint32_t victim, Whole& whole) {
+  uint64_t bytes = 0;
+  for (Piece piece; piece.end < live_.size();) {
+    plan(piece.end, piece);
+    bytes += piece.bytes();
+    whole.pieces.push_back(piece);
+  }
+  auto memory = memory_of(bytes);
+  if (!memory) return ENOMEM;
+  whole.memory = *memory;
+  uint64_t damaged = 0, used = 0;
+  for (Piece& piece : whole.pieces) {
+    piece.memory = whole.memory.subspan(used, piece.bytes());
+    used += piece.bytes();
+    static_cast<void>(transfer({}, piece));
+    const std::span moves = std::span(live_).subspan(piece.first, piece.end - piece.first);
+    if (piece.error != 0) {
+      if (!is_given_up(log_->segment(victim), moves.front().old_address, piece.error)) return piece.error;
+      damaged += moves.size();
+      continue;
+    }
+    Record record;
+    damaged += static_cast<uint64_t>(std::ranges::count_if(
+        moves, [&](const Move& move) { return !is_as_listed(victim, bytes_of(piece, move), move, record); }));
+  }
+  counts_.damaged_records.fetch_add(damaged, std::memory_order_relaxed);
+  return damaged == 0 ? 0 : EBADMSG;
+}
+
 // Of a piece that has been read, while the next one is. 0, or an errno value: the piece was not moved.
 int Collector::move(uint32_t victim, const SegmentFooter& footer, const Piece& piece, Piece& next) {
   const std::span moves = std::span(live_).subspan(piece.first, piece.end - piece.first);
@@ -125,9 +166,7 @@ int Collector::move(uint32_t victim, const SegmentFooter& footer, const Piece& p
   size_t kept = 0;
   for (Move& move : moves) {
     bool ends = false;
-    const std::span bytes =
-        piece.memory.subspan(move.read_offset, move.from.grains * uint64_t{identity_->geometry.grain_bytes});
-    if (!check(victim, footer, oldest, bytes, move, ends)) {
+    if (!check(victim, footer, oldest, bytes_of(piece, move), move, ends)) {
       counts_.damaged_records.fetch_add(1, std::memory_order_relaxed);
     } else if (ends) {
       tombstones_.push_back(move);
@@ -140,15 +179,20 @@ int Collector::move(uint32_t victim, const SegmentFooter& footer, const Piece& p
   return write(piece, moves.first(kept), next);
 }
 
-// Is the record what the summary says? Then what becomes of it: `ends` is a tombstone that nobody needs.
+// Is the record what the summary says?
+bool Collector::is_as_listed(uint32_t victim, std::span<const std::byte> bytes, const Move& move,
+                             Record& record) const {
+  const uint64_t generation = log_->segment(victim).generation.load(std::memory_order_relaxed);
+  return read_record(identity_->secret, generation, bytes, record) == Reading::kWhole &&
+         hash_record(identity_->secret, record) == move.from.hash &&
+         record.header.sequence_and_kind == move.from.sequence_and_kind;
+}
+
+// If so, what becomes of it: `ends` is a tombstone that nobody needs.
 bool Collector::check(uint32_t victim, const SegmentFooter& footer, uint64_t oldest,
                       std::span<const std::byte> bytes, Move& move, bool& ends) {
-  const uint64_t generation = log_->segment(victim).generation.load(std::memory_order_relaxed);
   Record record;
-  if (read_record(identity_->secret, generation, bytes, record) != Reading::kWhole ||
-      hash_record(identity_->secret, record) != move.from.hash ||
-      record.header.sequence_and_kind != move.from.sequence_and_kind)
-    return false;
+  if (!is_as_listed(victim, bytes, move, record)) return false;
   move.grains = move.from.grains;
   move.expiry = record.header.expiry();
   if (move.kind == RecordKind::kTombstone) {

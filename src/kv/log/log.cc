@@ -97,6 +97,7 @@ uint32_t Log::take_ready(uint32_t reserve) {
     segment.filling.store(Filling{.used_grains = 1, .entry_count = 0}.word(), std::memory_order_relaxed);
     segment.first_expiry.store(0, std::memory_order_relaxed);
     segment.has_old_copies.store(false, std::memory_order_relaxed);
+    segment.is_void.store(false, std::memory_order_relaxed);
     segment.is_damaged = false;
     segment.failed_reads = 0;
     segment.failed_address = 0;
@@ -262,6 +263,19 @@ void Log::recovered_content(uint32_t index, const SegmentFooter& footer) {
   count_ends(segment, true);
 }
 
+base::Expected<void> Log::recovered_unsealed(uint32_t index, std::span<const SummaryEntry> entries) {
+  Segment& segment = segments_[index];
+  CHECK_EQ(entries.size(), segment.entry_count);
+  if (auto mapped = map_entries(segment); !mapped) return mapped;
+  memcpy(segment.entries, entries.data(), entries.size_bytes());
+  segment.has_old_copies.store(true, std::memory_order_relaxed);
+  sys::LockGuard scope(lock_);
+  count_ends(segment, false);
+  segment.state.store(Segment::State::kUnsealed, std::memory_order_relaxed);
+  put_off(segment);
+  return {};
+}
+
 void Log::recovered_live(uint32_t index, uint64_t grains, uint64_t records) {
   segments_[index].live_grains.fetch_add(grains, std::memory_order_relaxed);
   live_bytes_.fetch_add(grains * identity_->geometry.grain_bytes + records * charge(0),
@@ -272,6 +286,10 @@ void Log::recovered_sequence(uint64_t sequence) {
   uint64_t known = sequence_.load(std::memory_order_relaxed);
   while (known < sequence && !sequence_.compare_exchange_weak(known, sequence, std::memory_order_relaxed)) {
   }
+}
+
+void Log::recovered_copies(uint32_t index) {
+  segments_[index].has_old_copies.store(true, std::memory_order_relaxed);
 }
 
 void Log::recovered_unreadable(uint32_t index) {
@@ -304,7 +322,7 @@ void Log::verify() {
       continue;
     }
     // The collector, which goes on, is a writer of those that are open.
-    if (state == Segment::State::kSealed || state == Segment::State::kEmptied)
+    if (state >= Segment::State::kUnsealed && state <= Segment::State::kEmptied)
       CHECK_EQ(segment.writers.load(std::memory_order_relaxed), 0u);
     const uint64_t generation = segment.generation.load(std::memory_order_relaxed);
     CHECK_LE(generation, generation_);
@@ -328,7 +346,8 @@ LogCounts Log::counts() {
       case Segment::State::kPreparing:
       case Segment::State::kReady: ++counts.free_segments; break;
       case Segment::State::kOpen:
-      case Segment::State::kFull: ++counts.open_segments; break;
+      case Segment::State::kFull:
+      case Segment::State::kUnsealed: ++counts.open_segments; break;
       case Segment::State::kSealed: ++counts.sealed_segments; break;
       case Segment::State::kEmptied: ++counts.emptied_segments; break;
       case Segment::State::kCheckpoint: ++counts.checkpoint_segments; break;

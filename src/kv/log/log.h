@@ -8,7 +8,8 @@
 //   (PREPARING is FREE whose next header, with its generation, is being written)
 //
 // A place that the medium does not take is its segment's trouble alone: the segment is put off, and tried again after a time that doubles.
-// FULL it is not collected meanwhile, and what is in it can be read; a FREE one whose header is refused becomes EMPTIED, and counts as no room.
+// FULL it becomes UNSEALED, which is SEALED but for the summary, and FULL once more when it is tried again; a FREE one whose header is refused
+// becomes EMPTIED, and counts as no room.
 //
 // Invariants
 //  1 a READY segment's header, with its generation, is on the medium for good; a FREE one's says that nothing else there counts
@@ -44,16 +45,27 @@
 namespace kv {
 
 struct Segment {
-  enum class State : uint8_t { kFree, kPreparing, kReady, kOpen, kFull, kSealed, kEmptied, kCheckpoint };
+  enum class State : uint8_t {
+    kFree,
+    kPreparing,
+    kReady,
+    kOpen,
+    kFull,
+    kUnsealed,
+    kSealed,
+    kEmptied,
+    kCheckpoint
+  };
   std::atomic<State> state{State::kFree};  // changes under the log's lock
   // It has, or may have, records that are older than tombstones of lower generations: a relocation came too late.
   std::atomic<bool> has_old_copies{false};
+  // EMPTIED, and one of its headers says for good that nothing of what it held counts: the medium does not take the other.
+  std::atomic<bool> is_void{false};
   bool is_damaged = false;  // it has live records that cannot be moved; the collector's, as the next two
   uint8_t failed_reads = 0;
   uint64_t failed_address =
       0;  // what could not be read last: from this record on, or, its first grain's, the summary
-  // How often its summary or its headers could not be written, and before when that is not tried again. The keeper's while FULL, the
-  // collector's while EMPTIED; under the log's lock.
+  // How often its summary or its headers could not be written, and before when that is not tried again; under the log's lock.
   uint8_t put_offs = 0;
   uint64_t put_off_until_ns = 0;
   std::atomic<uint64_t> generation{0};
@@ -64,7 +76,8 @@ struct Segment {
   // Once FULL.
   uint32_t used_grains = 0;
   uint32_t entry_count = 0;
-  SummaryEntry* entries = nullptr;        // each its writer's, and the keeper's once FULL and without writers
+  // Each its writer's; the keeper's once FULL and without writers, the collector's while UNSEALED.
+  SummaryEntry* entries = nullptr;
   std::atomic<uint64_t> first_expiry{0};  // as SegmentFooter::first_expiry
 };
 
@@ -78,11 +91,11 @@ struct Extent {
 
 struct LogCounts {
   uint64_t free_segments = 0;  // and ready ones
-  uint64_t open_segments = 0;  // and full ones
+  uint64_t open_segments = 0;  // and those that are not sealed yet
   uint64_t sealed_segments = 0;
   uint64_t emptied_segments = 0;
   uint64_t checkpoint_segments = 0;
-  uint64_t put_off_segments = 0;  // full or emptied ones: the medium does not take their summaries or headers
+  uint64_t put_off_segments = 0;  // the medium does not take their summaries or headers
   uint64_t kept_segments = 0;     // of them all, by snapshots
   uint64_t live_grains = 0;
   uint64_t live_bytes = 0;       // of them, with their entries in summaries
@@ -168,13 +181,21 @@ class Log {
   };
   Need need();
   static constexpr uint32_t kNone = ~0u;
-  // The sealed segment to collect next, or kNone when none would gain anything: that with the highest gain times age over cost (what is
+  // The segment to collect next, or kNone when none would gain anything: that with the highest gain times age over cost (what is
   // live in it, and a little), so that what changes often is given the time to, and what does not is moved for less (Rosenblum and
-  // Ousterhout, SOSP '91, 3.6); the oldest of all while tombstones take much; with `expired_ms` not 0 the oldest whose first value has
-  // expired then.
+  // Ousterhout, SOSP '91, 3.6); while tombstones take much that which keeps them from ending, if it can be collected; with `expired_ms`
+  // not 0 the oldest whose first value has expired then.
   uint32_t choose_victim(uint64_t expired_ms);
   // Tombstones of lower generations have nothing left to hold down: the least that a segment with records has, but for `victim`.
-  uint64_t oldest_generation(uint32_t victim) const;
+  uint64_t oldest_generation(uint32_t victim) const { return oldest(victim).generation; }
+  // If tombstones take much, and what keeps them from ending is open, it is filled: who writes there may write nothing more for long.
+  void fill_oldest();
+  // What could not be sealed is the keeper's to try again, if it is time.
+  void retry_seals();
+  // What an UNSEALED one holds.
+  std::span<const SummaryEntry> entries_of(const Segment& segment) const {
+    return {segment.entries, segment.entry_count};
+  }
   // Is there room for what one more victim may hold? Writers are paced from then on, if room is short.
   bool may_start_victim();
   // Does a writer wait for what the collector gains? A hint.
@@ -185,8 +206,8 @@ class Log {
   void tell_waiting();
   // Why tell_waiting() would tell some that the store is full: kWait, or kWaitForLimit if that alone is so; kDone: it would not.
   Room would_refuse();
-  // Collection goes on if the room that a victim's live records have taken is not made up for by the victim.
-  bool may_leave_victim();
+  // Are more segments free, or about to be?
+  bool has_more_than(uint32_t segments);
   void emptied(uint32_t segment);
   // EMPTIED segments become free, but for those that are put off. REQUIRES: no reader is left that began before they were emptied. 0, or
   // an errno value.
@@ -206,9 +227,13 @@ class Log {
   void recovered(uint32_t segment, Segment::State state, uint64_t generation);
   // Of a sealed one.
   void recovered_content(uint32_t segment, const SegmentFooter& footer);
+  // It is none after all: the medium does not take its summary, of these. Errors: ENOMEM.
+  base::Expected<void> recovered_unsealed(uint32_t segment, std::span<const SummaryEntry> entries);
   // Records there that the index knows, and their grains as it tells them.
   void recovered_live(uint32_t segment, uint64_t grains, uint64_t records);
   void recovered_sequence(uint64_t sequence);
+  // An emptied one holds copies of what is elsewhere, and no summary says which of them are void.
+  void recovered_copies(uint32_t segment);
   // It is never collected: what it holds, beside that, cannot be read.
   void recovered_unreadable(uint32_t segment);
   // The next segments have generations that are higher by so many.
@@ -251,6 +276,7 @@ class Log {
   struct NextHeader {
     uint32_t segment = 0;
     uint64_t generation = 0;
+    bool is_there = false;  // one of them has been written
     int error = 0;
   };
   void write_headers(Channel& channel, std::span<NextHeader> headers, SegmentState state);
@@ -263,6 +289,14 @@ class Log {
   int free_some(Channel& channel, Segment::State from, std::span<NextHeader> headers);
   void put_off(Segment& segment);
   void end_put_off(Segment& segment);
+  base::Expected<void> map_entries(Segment& segment);
+  struct Oldest {
+    uint32_t segment = kNone;
+    uint64_t generation = ~uint64_t{0};
+  };
+  Oldest oldest(uint32_t but) const;
+  bool has_many_tombstones() const;
+  static bool can_be_collected(const Segment& segment);
   static bool is_put_off(const Segment& segment) { return segment.put_offs != 0; }
   bool is_due(const Segment& segment) const;
   void hurry_put_offs();

@@ -17,25 +17,22 @@ constexpr uint32_t kTombstoneParts = 32;
 
 uint32_t Log::choose_victim(uint64_t expired_ms) {
   const uint32_t grains = identity_->geometry.segment_grains();
-  const bool wants_oldest = tombstone_bytes_.load(std::memory_order_relaxed) >
-                            segment_count_ * identity_->geometry.segment_bytes / kTombstoneParts;
+  if (expired_ms == 0 && has_many_tombstones())
+    if (const uint32_t first = oldest(kNone).segment; first != kNone && can_be_collected(segments_[first]))
+      return first;
   uint32_t chosen = kNone;
   unsigned __int128 chosen_benefit = 0;
   uint64_t chosen_cost = 1;
   const uint64_t newest = taken_generation();
   for (uint32_t i = 0; i < segment_count_; ++i) {
     const Segment& segment = segments_[i];
-    // Pairs with the release in seal(): what is said of the segment is there.
-    if (segment.state.load(std::memory_order_acquire) != Segment::State::kSealed ||
-        segment.keeps.load(std::memory_order_relaxed) != 0)  // looked at once more before it is emptied
-      continue;
+    if (!can_be_collected(segment)) continue;
     const uint64_t live = segment.live_grains.load(std::memory_order_relaxed);
-    if (segment.is_damaged && live != 0) continue;
     const uint64_t first_expiry = segment.first_expiry.load(std::memory_order_relaxed);
     uint64_t benefit = 1, cost = 1;
     if (expired_ms != 0) {
       if (first_expiry == 0 || first_expiry > expired_ms) continue;
-    } else if (!wants_oldest) {
+    } else {
       // What is lost at its end is nothing that another segment would use.
       const uint64_t used = usable_grains(segment.entry_count) - ends_of(segment).lost_grains;
       const uint64_t gain = used > live ? used - live : 0;
@@ -54,24 +51,72 @@ uint32_t Log::choose_victim(uint64_t expired_ms) {
   return chosen;
 }
 
-uint64_t Log::oldest_generation(uint32_t victim) const {
-  uint64_t oldest = ~uint64_t{0};
+bool Log::can_be_collected(const Segment& segment) {
+  // Pairs with the release in seal(): what is said of the segment is there.
+  const auto state = segment.state.load(std::memory_order_acquire);
+  if (state != Segment::State::kSealed && state != Segment::State::kUnsealed) return false;
+  // Looked at once more before it is emptied.
+  if (segment.keeps.load(std::memory_order_relaxed) != 0) return false;
+  return !segment.is_damaged || segment.live_grains.load(std::memory_order_relaxed) == 0;
+}
+
+bool Log::has_many_tombstones() const {
+  return tombstone_bytes_.load(std::memory_order_relaxed) >
+         segment_count_ * identity_->geometry.segment_bytes / kTombstoneParts;
+}
+
+// What keeps most tombstones from ending, but for one.
+Log::Oldest Log::oldest(uint32_t but) const {
+  Oldest oldest;
   for (uint32_t i = 0; i < segment_count_; ++i) {
     const Segment& segment = segments_[i];
     const auto state = segment.state.load(std::memory_order_acquire);
-    if (i == victim || state <= Segment::State::kReady || state == Segment::State::kCheckpoint) continue;
-    if (segment.has_old_copies.load(std::memory_order_relaxed)) return 0;
-    oldest = std::min(oldest, segment.generation.load(std::memory_order_relaxed));
+    if (i == but || state <= Segment::State::kReady || state == Segment::State::kCheckpoint ||
+        segment.is_void.load(std::memory_order_relaxed))
+      continue;
+    const bool is_oldest = segment.has_old_copies.load(std::memory_order_relaxed);
+    const uint64_t generation = is_oldest ? 0 : segment.generation.load(std::memory_order_relaxed);
+    if (generation < oldest.generation) oldest = {.segment = i, .generation = generation};
   }
   return oldest;
+}
+
+void Log::fill_oldest() {
+  if (!has_many_tombstones()) return;
+  const uint32_t first = oldest(kNone).segment;
+  if (first == kNone || segments_[first].state.load(std::memory_order_relaxed) != Segment::State::kOpen)
+    return;
+  for (uint32_t i = 0; i <= relocation_stream(); ++i) {
+    sys::LockGuard scope(streams_[i].lock);
+    if (streams_[i].segment.load(std::memory_order_relaxed) == first) fill(streams_[i]);
+  }
+  keeper_wanted.notify_all();
+}
+
+void Log::retry_seals() {
+  if (put_off_count() == 0) return;
+  bool any = false;
+  {
+    sys::LockGuard scope(lock_);
+    for (uint32_t i = 0; i < segment_count_; ++i) {
+      if (segments_[i].state.load(std::memory_order_relaxed) != Segment::State::kUnsealed ||
+          !is_due(segments_[i]))
+        continue;
+      segments_[i].state.store(Segment::State::kFull, std::memory_order_release);
+      any = true;
+    }
+  }
+  if (any) keeper_wanted.notify_all();
 }
 
 void Log::emptied(uint32_t index) {
   {
     sys::LockGuard scope(lock_);
-    if (segments_[index].state.load(std::memory_order_relaxed) == Segment::State::kSealed)
-      count_ends(segments_[index], false);
-    segments_[index].state.store(Segment::State::kEmptied, std::memory_order_release);
+    Segment& segment = segments_[index];
+    if (segment.state.load(std::memory_order_relaxed) == Segment::State::kSealed) count_ends(segment, false);
+    end_put_off(segment);
+    segment.is_void.store(false, std::memory_order_relaxed);
+    segment.state.store(Segment::State::kEmptied, std::memory_order_release);
     ++emptied_count_;
   }
   changed_room();  // less may be live than may be
@@ -92,7 +137,7 @@ bool Log::begin_checkpoint(CheckpointState& state) {
   for (const bool is_ready : {false, true}) {
     for (uint32_t i = 0; i < segment_count_; ++i) {
       const auto now = segments_[i].state.load(std::memory_order_relaxed);
-      if (now < Segment::State::kPreparing || now > Segment::State::kFull) continue;
+      if (now < Segment::State::kPreparing || now > Segment::State::kUnsealed) continue;
       if ((now <= Segment::State::kReady) != is_ready) continue;
       if (state.unsealed_count == CheckpointState::kUnsealedMax) return false;
       state.unsealed[state.unsealed_count++] = i;

@@ -83,10 +83,13 @@ void Log::end_put_off(Segment& segment) {
   segment.put_offs = 0;
 }
 
-// Each is tried once more.
+// Each is tried once more. REQUIRES: there is no collector.
 void Log::hurry_put_offs() {
-  sys::LockGuard scope(lock_);
-  for (uint32_t i = 0; i < segment_count_; ++i) segments_[i].put_off_until_ns = 0;
+  {
+    sys::LockGuard scope(lock_);
+    for (uint32_t i = 0; i < segment_count_; ++i) segments_[i].put_off_until_ns = 0;
+  }
+  retry_seals();
 }
 
 // --- headers ---
@@ -97,9 +100,9 @@ int Log::free_all(Channel& channel, Segment::State from) {
   for (uint32_t i = 0; i < segment_count_ && error == 0;) {
     size_t count = 0;
     for (; i < segment_count_ && count < kPreparedAtOnce; ++i) {
-      const Segment& segment = segments_[i];
-      if (segment.state.load(std::memory_order_relaxed) != from || !is_due(segment)) continue;
+      if (segments_[i].state.load(std::memory_order_relaxed) != from) continue;
       sys::LockGuard scope(lock_);
+      if (!is_due(segments_[i])) continue;
       headers[count++] = {.segment = i, .generation = ++generation_};
     }
     if (count != 0) error = free_some(channel, from, {headers, count});
@@ -121,6 +124,7 @@ int Log::free_some(Channel& channel, Segment::State from, std::span<NextHeader> 
       sys::LockGuard scope(lock_);
       // Others are tried again at the next start.
       if (is_of_medium(header.error) && from == Segment::State::kEmptied) put_off(segment);
+      if (header.is_there) segment.is_void.store(true, std::memory_order_relaxed);
       stays_free = from == Segment::State::kEmptied && available() >= free_high_;
     }
     if (header.error != 0) {
@@ -213,7 +217,8 @@ void Log::prepared(std::span<const NextHeader> headers, bool puts_off) {
       segment.state.store(Segment::State::kReady, std::memory_order_relaxed);
     } else if (puts_off && is_of_segment(header.error)) {
       ++emptied_count_;
-      segment.state.store(Segment::State::kEmptied, std::memory_order_relaxed);
+      segment.is_void.store(true, std::memory_order_relaxed);
+      segment.state.store(Segment::State::kEmptied, std::memory_order_release);
       put_off(segment);
     } else {
       ++free_count_;
@@ -222,15 +227,18 @@ void Log::prepared(std::span<const NextHeader> headers, bool puts_off) {
   }
 }
 
+base::Expected<void> Log::map_entries(Segment& segment) {
+  auto memory = sys::map_anonymous(entries_bytes(identity_->geometry), "the summary of a segment");
+  if (!memory) return std::unexpected(memory.error());
+  segment.entries = reinterpret_cast<SummaryEntry*>(*memory);
+  return {};
+}
+
 void Log::write_prepared(Channel& channel, std::span<NextHeader> headers) {
   for (NextHeader& header : headers) {
     Segment& segment = segments_[header.segment];
     if (segment.entries != nullptr) continue;
-    auto memory = sys::map_anonymous(entries_bytes(identity_->geometry), "the summary of a segment");
-    if (memory)
-      segment.entries = reinterpret_cast<SummaryEntry*>(*memory);
-    else
-      header.error = ENOMEM;
+    if (!map_entries(segment)) header.error = ENOMEM;
   }
   write_headers(channel, headers, SegmentState::kUsed);
   if (const int error = headers.empty() ? 0 : flush(channel); error != 0)
@@ -276,8 +284,12 @@ void Log::write_headers(Channel& channel, std::span<NextHeader> headers, Segment
   const storage::Io* io = ios;
   for (NextHeader& header : headers) {
     if (header.error != 0) continue;
-    for (int end = 0; end < 2; ++end, ++io)
-      if (!io->whole() && header.error == 0) header.error = io->error != 0 ? io->error : EIO;
+    for (int end = 0; end < 2; ++end, ++io) {
+      if (io->whole())
+        header.is_there = true;
+      else if (header.error == 0)
+        header.error = io->error != 0 ? io->error : EIO;
+    }
   }
 }
 
@@ -289,7 +301,7 @@ int Log::seal(Channel& channel, bool& did) {
   for (uint32_t i = 0; i < segment_count_ && count < kSealedAtOnce; ++i)
     // Pairs with the release in leave(): what its writers did is there.
     if (segments_[i].state.load(std::memory_order_acquire) == Segment::State::kFull &&
-        segments_[i].writers.load(std::memory_order_seq_cst) == 0 && is_due(segments_[i]))
+        segments_[i].writers.load(std::memory_order_seq_cst) == 0)
       chosen[count++] = i;
   if (count == 0) return 0;
   did = true;
@@ -303,6 +315,7 @@ int Log::seal(Channel& channel, bool& did) {
     } else if (is_of_segment(error)) {
       sys::LockGuard scope(lock_);
       put_off(segment);
+      segment.state.store(Segment::State::kUnsealed, std::memory_order_release);
     } else if (first_error == 0) {
       first_error = error;
     }

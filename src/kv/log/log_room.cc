@@ -202,9 +202,7 @@ bool Log::is_refused(const Call& call) const {
 // REQUIRES: lock_.
 bool Log::has_segment_to_seal() const {
   for (uint32_t i = 0; i < segment_count_; ++i)
-    if (segments_[i].state.load(std::memory_order_relaxed) == Segment::State::kFull &&
-        !is_put_off(segments_[i]))
-      return true;
+    if (segments_[i].state.load(std::memory_order_relaxed) == Segment::State::kFull) return true;
   return false;
 }
 
@@ -219,9 +217,9 @@ Log::Room Log::would_refuse() {
   return has_room ? Room::kWaitForLimit : Room::kWait;
 }
 
-bool Log::may_leave_victim() {
+bool Log::has_more_than(uint32_t segments) {
   sys::LockGuard scope(lock_);
-  return available() + emptied_count_ > kReserve;
+  return available() + emptied_count_ > segments;
 }
 
 }  // namespace kv

@@ -201,16 +201,16 @@ TEST_F(LogTest, TheCollectorDoesNotWaitForWhatOnlyItGives) {
 
 TEST_F(LogTest, AVictimMayBeLeftAsItIsWhileTheReserveIsNotNeeded) {
   fill(false);
-  EXPECT_FALSE(log->may_leave_victim());
+  EXPECT_FALSE(log->has_more_than(Log::kReserve));
   // One that is emptied makes up for the room that was taken for what is moved.
   uint32_t sealed = 0;
   while (state_of(sealed) != State::kSealed) ++sealed;
   log->emptied(sealed);
-  EXPECT_TRUE(log->may_leave_victim());
+  EXPECT_TRUE(log->has_more_than(Log::kReserve));
   Extent extent;
   ASSERT_EQ(allocate(1, extent, RecordKind::kValue, 0, true), Room::kDone);
   log->finish(extent, true);
-  EXPECT_FALSE(log->may_leave_victim());
+  EXPECT_FALSE(log->has_more_than(Log::kReserve));
   EXPECT_FALSE(log->may_start_victim()) << "before that one is given back";
   ASSERT_EQ(log->give_back(channel), 0);
   EXPECT_TRUE(log->may_start_victim());

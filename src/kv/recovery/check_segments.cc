@@ -126,8 +126,9 @@ SegmentCheck::Known SegmentCheck::look(uint32_t segment) {
     const bool has_second = read_segment_header(identity_, grain, second);
     if (!known.has_footer && !has_second)
       segment_is_wrong(segment, "the footer, or second header, is damaged");
-    // Recovery goes by these, where there is no first one.
-    if (!has_header && has_second) {
+    // Recovery goes by these, where there is no first one, or only an older one.
+    const bool is_younger = has_header && has_second && second.generation > header.generation;
+    if (is_younger || (!has_header && has_second)) {
       header = second;
       has_header = true;
     }

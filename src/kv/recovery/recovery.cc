@@ -233,6 +233,7 @@ void Recovery::tell_log(uint32_t index) {
   }
   if (is_replayed_[index]) recovered_.report.replayed_records += segment.entries.size();
   log_.recovered(index, state, segment.is_known ? segment.header.generation : 0);
+  if (segment.has_copies) log_.recovered_copies(index);
 }
 
 void Recovery::tell_log_what_lives() {
@@ -271,17 +272,16 @@ std::vector<SummaryEntry> Recovery::entries_that_count(uint32_t index) {
 base::Expected<void> Recovery::seal(Worker& worker, uint32_t index) {
   const FoundSegment& segment = segments_[index];
   if (segment.has_summary || segment.entries.empty() || segment.unreadable_grains > 0) return {};
-  if (const int error = log_.write_summary_of(worker.reader.channel, index, entries_that_count(index));
-      error != 0) {
-    if (error == ENOMEM)
-      return base::failure(error, "store: cannot write the summary of segment ", index, ": ",
-                           base::error_name(error));
-    base::log("store: ", device_.name(), " cannot take the summary of segment ", index, ": ",
-              base::error_name(error), "; what is there can be read, and is not collected");
-    log_.recovered_unreadable(index);
-    ++worker.reader.report.unsealed_segments;
-  }
-  return {};
+  const std::vector<SummaryEntry> entries = entries_that_count(index);
+  const int error = log_.write_summary_of(worker.reader.channel, index, entries);
+  if (error == 0) return {};
+  if (error == ENOMEM)
+    return base::failure(error, "store: cannot write the summary of segment ", index, ": ",
+                         base::error_name(error));
+  base::log("store: ", device_.name(), " cannot take the summary of segment ", index, ": ",
+            base::error_name(error), "; what is there can be read");
+  ++worker.reader.report.unsealed_segments;
+  return log_.recovered_unsealed(index, entries);
 }
 
 base::Expected<RecoveredStore> recover(storage::Device& device, const Identity& identity, Log& log,

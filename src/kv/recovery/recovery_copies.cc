@@ -34,7 +34,9 @@ base::Expected<void> Recovery::drop_copies() {
   for (const uint32_t i : unsealed) {
     auto are_elsewhere = are_all_elsewhere(i);
     if (!are_elsewhere) return std::unexpected(are_elsewhere.error());
-    if (*are_elsewhere) segments_[i].entries.clear();
+    if (!*are_elsewhere) continue;
+    segments_[i].entries.clear();
+    segments_[i].has_copies = true;
   }
   return {};
 }

@@ -36,6 +36,7 @@ struct FoundSegment {
   bool is_known = false;       // else neither header nor footer is right: what it holds is not known
   bool is_unreadable = false;  // nor could both be read
   bool has_summary = false;
+  bool has_copies = false;             // and nothing else: what was listed is left out
   std::atomic<bool> is_listed{false};  // stored last
   SegmentHeader header;
   SegmentFooter footer;               // of one in use that has a summary, or is listed

@@ -27,6 +27,8 @@ class MediumDevice : public storage::Device {
   // In the thread that makes the request, before any of it is done; no lock is held. Returns how it ends, 0 or an errno value; it is
   // done all the same.
   virtual int before(const storage::Io&) { return 0; }
+  // False: nothing of it is done, and it ends with EIO.
+  virtual bool takes(const storage::Io&) { return true; }
 
  private:
   class MediumQueue final : public storage::Queue {
@@ -36,7 +38,10 @@ class MediumDevice : public storage::Device {
    private:
     void do_start(storage::Io& io) override {
       io.error = own_.before(io);
-      own_.perform(io);
+      if (own_.takes(io))
+        own_.perform(io);
+      else
+        io.error = EIO;
       if (io.error == 0) io.transferred_bytes = io.length_bytes;
       complete(io);
     }

@@ -1,0 +1,168 @@
+// For tests: the parts of a store as one thread drives them, step by step, from a start to a sudden end, on a device in memory that does what
+// a test says.
+#pragma once
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kv/collection/collector.h"
+#include "kv/index/entry.h"
+#include "kv/testing/medium_device.h"
+#include "kv/testing/test_identity.h"
+
+namespace kv {
+
+// A device in memory that calls a function before it reads a byte, once, and fails when it is told to.
+class CallingDevice final : public MediumDevice {
+ public:
+  using MediumDevice::MediumDevice;
+  void call_at_read(uint64_t offset, std::function<void()> call) {
+    offset_ = offset;
+    call_ = std::move(call);
+  }
+  void fail_next(storage::Operation operation) { failing_ = operation; }
+  // That begin there.
+  void refuse_writes(std::vector<uint64_t> offsets) { refused_ = std::move(offsets); }
+  // Of a byte of each segment. Null: of none.
+  void fail_reads(const Geometry* geometry, uint64_t in_segment = 0) {
+    geometry_ = geometry;
+    in_segment_ = in_segment;
+  }
+
+ private:
+  int before(const storage::Io& io) override {
+    if (failing_ == io.operation) {
+      failing_.reset();
+      return EIO;
+    }
+    const bool reads = io.operation == storage::Operation::kRead;
+    if (reads && call_ && io.offset_bytes <= offset_ && offset_ < io.offset_bytes + io.length_bytes)
+      std::exchange(call_, nullptr)();
+    return 0;
+  }
+
+  bool takes(const storage::Io& io) override {
+    if (io.operation == storage::Operation::kWrite)
+      return std::ranges::find(refused_, io.offset_bytes) == refused_.end();
+    if (io.operation != storage::Operation::kRead || geometry_ == nullptr) return true;
+    const uint64_t begin = io.offset_bytes - kSegmentsOffset, end = begin + io.length_bytes;
+    const uint64_t place = begin / geometry_->segment_bytes * geometry_->segment_bytes + in_segment_;
+    return place < begin || place >= end;
+  }
+
+  uint64_t offset_ = 0;
+  std::function<void()> call_;
+  std::optional<storage::Operation> failing_;
+  std::vector<uint64_t> refused_;
+  const Geometry* geometry_ = nullptr;
+  uint64_t in_segment_ = 0;
+};
+
+inline constexpr uint32_t kSegments = 16;
+
+inline std::vector<std::byte> empty_medium(const Identity& identity) {
+  std::vector<std::byte> medium(identity.geometry.capacity_bytes);
+  for (uint32_t i = 0; i < kSegments; ++i) free_segment(identity, i, 1, medium);
+  return medium;
+}
+
+// What a store is made of, from its start to its sudden end.
+struct Life {
+  explicit Life(std::vector<std::byte> medium) : device(new CallingDevice(std::move(medium))) {
+    EXPECT_TRUE(log.open(identity, 1));
+    auto recovered = recover(*device, identity, log, index);
+    EXPECT_TRUE(recovered);
+    snapshots.open(log, large_values, identity.geometry);
+    EXPECT_TRUE(channel.open_for_threads(*device));
+    EXPECT_TRUE(collector.open({.device = device,
+                                .identity = &identity,
+                                .index = index,
+                                .log = &log,
+                                .readers = &readers,
+                                .changes = &changes,
+                                .large_values = &large_values,
+                                .snapshots = &snapshots},
+                               0, *recovered));
+    keep();
+  }
+  ~Life() {
+    collector.close();
+    channel.close();
+    index->close();
+    log.close();
+    device->close();
+  }
+  void keep() {
+    for (bool did = true; did;) ASSERT_EQ(log.keep(channel, did), 0);
+  }
+  // What has been written is sealed, and there are segments for more.
+  void seal() {
+    ASSERT_EQ(log.seal_all(channel), 0);
+    keep();
+  }
+  Extent write(const std::string& key, RecordKind kind) {
+    const uint64_t sequence = with_kind(log.next_sequence(), kind);
+    Log::Request request = {.grains = 1,
+                            .entry = {.hash = hash_key(identity.secret, key), .sequence_and_kind = sequence}};
+    Extent extent;
+    EXPECT_EQ(log.allocate(request, extent), Log::Room::kDone);
+    alignas(512) std::byte record[512] = {};
+    write_record(identity.secret,
+                 {.generation = extent.generation, .sequence_and_kind = sequence, .expiry_and_key = 0}, key,
+                 0, record);
+    EXPECT_EQ(channel.write(identity.geometry.offset_of(extent.address), record), 0);
+    return extent;
+  }
+  Extent put(const std::string& key) {
+    const Extent extent = write(key, RecordKind::kValue);
+    EXPECT_EQ(index->insert(hash_key(identity.secret, key).low, extent.address, size_code::of(1), {}),
+              Index::Inserted::kDone);
+    log.finish(extent, true);
+    return extent;
+  }
+  // Returns the tombstone.
+  Extent remove(const std::string& key, uint64_t address) {
+    const Extent extent = write(key, RecordKind::kTombstone);
+    EXPECT_TRUE(index->remove(hash_key(identity.secret, key).low, address));
+    log.release(address, size_code::of(1));
+    log.finish(extent, true);
+    return extent;
+  }
+  Segment::State state_of(const Extent& extent) { return log.segment(extent.segment).state.load(); }
+  // One victim is emptied. Returns how that ended.
+  int empty_one() {
+    bool did = false;
+    collector.wants_all(true);
+    const int error = collector.step(did).error;
+    collector.wants_all(false);
+    return error;
+  }
+  // And then it is given back.
+  void collect() {
+    bool did = false;
+    ASSERT_EQ(empty_one(), 0);
+    ASSERT_EQ(collector.step(did).error, 0);
+    ASSERT_EQ(log.counts().emptied_segments, 0u);
+  }
+  // Is the key there after a crash?
+  bool is_there_again(const std::string& key) {
+    const Life next(device->medium());
+    return next.index->find(hash_key(identity.secret, key).low).found;
+  }
+
+  Identity identity = test_identity(kSegments);
+  CallingDevice* device;
+  Log log;
+  Index* index = nullptr;
+  Readers readers, changes;
+  LargeValues large_values;
+  Snapshots snapshots;
+  Channel channel;
+  Collector collector;
+};
+
+}  // namespace kv
