@@ -1,15 +1,15 @@
-// PageSet: the pages of a set, 8 to 16 of them, and what is looked at to find one. (papers/set-associative-page-cache.txt,
+// PageSet: the pages of a set, 16 at most, and what is looked at to find one. (papers/set-associative-page-cache.txt,
 // "set-associative caching")
 //
 //   bytes 0-31   a tag of 16 bits for each way, 0: it is free
-//   32-39        the set's lock, whether somebody waits, how many ways it has
+//   32-39        the set's lock, whether somebody waits
 //   40-          what the policy knows (cache/set_policy.h); of lfu, nrlfu and gclock the next 16 bytes are all that a hit changes
 //   then         who waits; and, in CPU lines of their own, 16 ways
 //
 // A hit looks at two CPU lines: this one, and that of its way. Nobody else's hits in other sets touch them.
 //
 // Thread contract: tags, keys, and what the policy knows change under the lock, but for what hits change. Zeroed memory is an empty set
-// of no ways.
+// without frames.
 #pragma once
 #include <atomic>
 #include <bit>
@@ -25,7 +25,7 @@
 namespace pagecache {
 
 inline constexpr uint32_t kWaysMost = 16;
-inline constexpr uint32_t kWaysLeast = 8;
+inline constexpr uint32_t kWaysLeast = 8;  // that have frames
 
 class PageSet {
  public:
@@ -46,8 +46,6 @@ class PageSet {
   }
 
   sys::Mutex& lock() { return lock_; }
-  uint32_t way_count() const { return way_count_; }
-  void set_way_count(uint32_t count) { way_count_ = static_cast<uint16_t>(count); }
   Way& way(const Layout& layout, uint32_t index) { return at<Way>(layout.ways_offset)[index]; }
 
   // Calls see(way) for each way that may hold a page of this tag, until it returns true; returns whether it has. Tags may change
@@ -142,8 +140,7 @@ class PageSet {
 
   std::atomic<uint64_t> tags_[kWaysMost / 4];
   sys::Mutex lock_;
-  std::atomic<uint16_t> waits_;
-  uint16_t way_count_;
+  std::atomic<uint32_t> waits_;
 };
 static_assert(sizeof(PageSet) == 40);
 

@@ -13,9 +13,9 @@ namespace {
 // A set of its own, as a cache has many.
 struct TestSet {
   explicit TestSet(cache::SetPolicy policy = cache::SetPolicy::kLfu)
-      : layout(policy), memory(layout.bytes / sizeof(Line)), set(*reinterpret_cast<PageSet*>(memory.data())) {
-    set.set_way_count(kWaysMost);
-  }
+      : layout(policy),
+        memory(layout.bytes / sizeof(Line)),
+        set(*reinterpret_cast<PageSet*>(memory.data())) {}
   std::vector<uint32_t> of_tag(uint16_t tag) {
     std::vector<uint32_t> found;
     set.any_of_tag(tag, [&](uint32_t way) {
@@ -173,8 +173,47 @@ TEST(WayTest, DirtyPagesStayUntilTheyAreClean) {
   EXPECT_TRUE(way.evict());
 }
 
+TEST(WayTest, IsFreeWithAFrameOnly) {
+  Way way;
+  EXPECT_FALSE(way.is_free());
+  EXPECT_FALSE(way.has_frame());
+  way.give_frame(77);
+  EXPECT_TRUE(way.is_free());
+  EXPECT_EQ(way.take_frame(), 77u);
+  EXPECT_FALSE(way.is_free());
+  EXPECT_FALSE(way.has_frame());
+}
+
+TEST(WayTest, APageMovesAsItIs) {
+  Way from, to;
+  from.give_frame(77);
+  from.claim(kKey);
+  from.loaded_for_write();
+  from.written();
+  ASSERT_TRUE(from.try_exclude(kKey));
+  from.move_to(to);
+  EXPECT_FALSE(from.has_frame());
+  EXPECT_FALSE(from.try_share(kKey));
+  EXPECT_EQ(from.key(), PageKey::kNone);
+  EXPECT_EQ(to.key(), kKey);
+  EXPECT_EQ(to.frame(), 77u);
+  EXPECT_TRUE(to.is_cleanable());
+  ASSERT_TRUE(to.begin_clean());
+  EXPECT_TRUE(to.is_held());
+  to.unshare();
+  EXPECT_TRUE(to.is_held());
+  to.cleaned();
+  EXPECT_FALSE(to.is_held());
+  // And back, clean.
+  ASSERT_TRUE(to.try_exclude(kKey));
+  to.move_to(from);
+  EXPECT_TRUE(from.is_evictable());
+  EXPECT_EQ(from.frame(), 77u);
+}
+
 TEST(WayTest, AFailedLoadLeavesItFree) {
   Way way;
+  way.give_frame(77);
   way.claim(kKey);
   way.load_failed();
   EXPECT_TRUE(way.is_free());

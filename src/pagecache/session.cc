@@ -89,18 +89,18 @@ base::Error Session::busy_error(const File& file, uint64_t page) const {
 
 // --- a page that is there ---
 
-bool Session::take(const PageCache::Home& home, Use use, Held& held) {
+bool Session::take(const Partition::Home& home, Use use, Held& held) {
   PageSet& set = home.set;
   return set.any_of_tag(home.tag, [&](uint32_t index) {
-    Way& way = cache_->way(set, index);
+    Way& way = partition().way(set, index);
     if (way.key() != home.key) return false;
     if (!(use == Use::kShare ? way.try_share(home.key) : way.try_exclude(home.key))) {
-      set.changed(cache_->layout_);  // for a moment it looked as if it were held
+      set.changed(partition().layout());  // for a moment it looked as if it were held
       return false;
     }
-    set.on_hit(cache_->layout_, index);
+    set.on_hit(partition().layout(), index);
     base::increase(hits_, uint64_t{1});
-    held = {.set = &set, .way = &way, .bytes = cache_->frame(way)};
+    held = {.set = &set, .way = &way, .bytes = partition().frame(way)};
     return true;
   });
 }
@@ -115,11 +115,11 @@ base::Expected<void> Session::drain(const File& file, const Held& held, uint64_t
   while (held.way->has_readers()) {
     base::increase(waits_, uint64_t{1});
     held.set->lock().lock();
-    if (held.set->wait(cache_->layout_, "readers of a page", deadline,
+    if (held.set->wait(partition().layout(), "readers of a page", deadline,
                        [&] { return held.way->has_readers(); }))
       continue;
     held.way->unexclude();
-    held.set->changed(cache_->layout_);
+    held.set->changed(partition().layout());
     return std::unexpected(busy_error(file, page));
   }
   return {};
@@ -128,51 +128,58 @@ base::Expected<void> Session::drain(const File& file, const Held& held, uint64_t
 // --- one that has to come ---
 
 base::Expected<Session::Held> Session::get(File& file, uint64_t page, Use use) {
-  const PageCache::Home home = cache_->home_of(file.key(page));
-  PageSet& set = home.set;
+  const PageKey key = file.key(page);
   uint64_t deadline = 0;
   for (;;) {
     Held held;
-    if (take(home, use, held)) {
+    if (take(partition().home_of(key), use, held)) {
       if (use != Use::kShare)
         if (auto drained = drain(file, held, page); !drained) return std::unexpected(drained.error());
       return held;
     }
-    uint32_t index = 0;
-    const PageCache::Claim claimed = claim(home, index);
-    if (claimed == PageCache::Claim::kClaimed)
-      return load(file, {.set = &set, .index = index, .page = page}, use);
-    if (claimed == PageCache::Claim::kCleanable) {
-      if (auto cleaned = clean(set, index); !cleaned) return std::unexpected(cleaned.error());
+    Place place;
+    const Partition::Claim claimed = claim(key, place);
+    if (claimed == Partition::Claim::kClaimed) return load(file, place, use);
+    if (claimed == Partition::Claim::kCleanable) {
+      if (auto cleaned = clean(*place.set, place.index); !cleaned) return std::unexpected(cleaned.error());
       continue;
     }
     if (deadline == 0) deadline = sys::monotonic_ns() + cache_->options_.wait_ns_max;
-    const Way* const way = claimed == PageCache::Claim::kThere ? &cache_->way(set, index) : nullptr;
-    const auto is_to_wait = [&] {
-      return way == nullptr ? !cache_->has_room(set)
-                            : way->key() == home.key && (way->is_loading() || way->is_exclusive());
-    };
-    base::increase(waits_, uint64_t{1});
-    set.lock().lock();
-    if (!set.wait(cache_->layout_, "a page", deadline, is_to_wait))
-      return std::unexpected(busy_error(file, page));
+    if (auto waited = wait_for_page(file, page, deadline); !waited) return std::unexpected(waited.error());
   }
 }
 
-PageCache::Claim Session::claim(const PageCache::Home& home, uint32_t& index) {
+Partition::Claim Session::claim(PageKey key, Place& place) {
   uint64_t evictions = 0;
-  home.set.lock().lock();
-  const PageCache::Claim claimed = cache_->claim(home, index, evictions);
+  const Partition::Home home = partition().lock_home(key);
+  place = {.set = &home.set, .index = 0, .page = File::page_of(key)};
+  const Partition::Claim claimed = partition().claim(home, place.index, evictions);
   home.set.lock().unlock();
   base::increase(evictions_, evictions);
-  if (claimed == PageCache::Claim::kClaimed) base::increase(misses_, uint64_t{1});
+  if (claimed == Partition::Claim::kClaimed) base::increase(misses_, uint64_t{1});
   return claimed;
+}
+
+// Waits for who loads it or writes to it; of a page that is not there, until another may leave.
+base::Expected<void> Session::wait_for_page(const File& file, uint64_t page, uint64_t deadline) {
+  base::increase(waits_, uint64_t{1});
+  const Partition::Home home = partition().lock_home(file.key(page));
+  const auto is_to_wait = [&] {
+    const uint32_t index = partition().find(home);
+    if (index == cache::kNoWay) return !partition().has_room(home.set);
+    const Way& way = partition().way(home.set, index);
+    return way.is_loading() || way.is_exclusive();
+  };
+  if (!home.set.wait(partition().layout(), "a page", deadline, is_to_wait))
+    return std::unexpected(busy_error(file, page));
+  return {};
 }
 
 base::Expected<Session::Held> Session::load(File& file, const Place& place, Use use) {
   if (use == Use::kOverwrite) return end_load(place, use);
   const uint64_t offset = place.page * cache_->page_bytes();
-  storage::PieceIo io(storage::Operation::kRead, offset, cache_->frame(cache_->way(*place.set, place.index)),
+  storage::PieceIo io(storage::Operation::kRead, offset,
+                      partition().frame(partition().way(*place.set, place.index)),
                       page_bytes_in(file, place.page));
   auto channel = channel_of(file);
   if (!channel) {
@@ -189,22 +196,22 @@ base::Expected<Session::Held> Session::load(File& file, const Place& place, Use 
 }
 
 Session::Held Session::end_load(const Place& place, Use use) {
-  Way& way = cache_->way(*place.set, place.index);
+  Way& way = partition().way(*place.set, place.index);
   if (use == Use::kShare)
     way.loaded();
   else
     way.loaded_for_write();
-  place.set->changed(cache_->layout_);
-  return {.set = place.set, .way = &way, .bytes = cache_->frame(way)};
+  place.set->changed(partition().layout());
+  return {.set = place.set, .way = &way, .bytes = partition().frame(way)};
 }
 
 void Session::end_failed_load(const Place& place) {
   {
     sys::LockGuard scope(place.set->lock());
-    cache_->way(*place.set, place.index).load_failed();
-    cache_->forget(*place.set, place.index);
+    partition().way(*place.set, place.index).load_failed();
+    partition().forget(*place.set, place.index);
   }
-  place.set->changed(cache_->layout_);
+  place.set->changed(partition().layout());
 }
 
 // --- calls ---
@@ -216,11 +223,11 @@ base::Expected<void> Session::read(File& file, uint64_t offset, std::span<std::b
   const uint64_t page_bytes = cache_->page_bytes(), begin = offset & (page_bytes - 1);
   if (begin + to.size() > page_bytes) return read_many(file, offset, to);
   const Part part = {.page = offset >> cache_->page_shift_, .begin = begin, .bytes = to.size(), .done = 0};
-  if (read_if_there(cache_->home_of(file.key(part.page)), part, to)) return {};
+  if (read_if_there(partition().home_of(file.key(part.page)), part, to)) return {};
   return read_part(file, part, to);
 }
 
-bool Session::read_if_there(const PageCache::Home& home, const Part& part, std::span<std::byte> to) {
+bool Session::read_if_there(const Partition::Home& home, const Part& part, std::span<std::byte> to) {
   Held held;
   if (!take(home, Use::kShare, held)) return false;
   copy_out(held, part, to);
@@ -271,11 +278,11 @@ base::Expected<void> Session::read_many(File& file, uint64_t offset, std::span<s
 
 // Step 1.
 void Session::begin_read(const File& file, const Part& part, ReadBatch& batch, std::span<std::byte> to) {
-  const PageCache::Home home = cache_->home_of(file.key(part.page));
-  if (read_if_there(home, part, to)) return;
-  uint32_t index = 0;
-  if (claim(home, index) == PageCache::Claim::kClaimed)
-    batch.claimed[batch.claimed_count++] = {part, {.set = &home.set, .index = index, .page = part.page}};
+  const PageKey key = file.key(part.page);
+  if (read_if_there(partition().home_of(key), part, to)) return;
+  Place place;
+  if (claim(key, place) == Partition::Claim::kClaimed)
+    batch.claimed[batch.claimed_count++] = {part, place};
   else
     batch.later[batch.later_count++] = part;
 }
@@ -293,7 +300,8 @@ base::Expected<void> Session::end_reads(File& file, ReadBatch& batch, std::span<
   batch.ios.clear();
   for (const auto& [part, place] : claimed)
     batch.ios.add(storage::Operation::kRead, place.page * cache_->page_bytes(),
-                  cache_->frame(cache_->way(*place.set, place.index)), page_bytes_in(file, place.page));
+                  partition().frame(partition().way(*place.set, place.index)),
+                  page_bytes_in(file, place.page));
   if (batch.ios.size() != 0) (*channel)->run(batch.ios.all());
   base::Expected<void> result;
   for (size_t i = 0; i < claimed.size(); ++i) {

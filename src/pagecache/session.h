@@ -124,11 +124,13 @@ class Session {
                                                   uint64_t bytes);
   base::Expected<task::Channel*> channel_of(const File& file);
 
-  bool take(const PageCache::Home& home, Use use, Held& held);
+  Partition& partition() const { return cache_->partition_; }
+  bool take(const Partition::Home& home, Use use, Held& held);
   base::Expected<Held> get(File& file, uint64_t page, Use use);
   base::Expected<void> drain(const File& file, const Held& held, uint64_t page);
   base::Expected<Held> load(File& file, const Place& place, Use use);
-  PageCache::Claim claim(const PageCache::Home& home, uint32_t& index);
+  Partition::Claim claim(PageKey key, Place& place);
+  base::Expected<void> wait_for_page(const File& file, uint64_t page, uint64_t deadline);
   base::Expected<void> clean(PageSet& set, uint32_t index);
   struct ReadBatch;
   struct WriteBatch;
@@ -137,14 +139,14 @@ class Session {
   void end_failed_load(const Place& place);
   void unshare(PageSet& set, Way& way) {
     way.unshare();
-    set.changed(cache_->layout_);
+    set.changed(partition().layout());
   }
   void written(const Held& held) {
     held.way->written();
-    held.set->changed(cache_->layout_);
+    held.set->changed(partition().layout());
   }
 
-  bool read_if_there(const PageCache::Home& home, const Part& part, std::span<std::byte> to);
+  bool read_if_there(const Partition::Home& home, const Part& part, std::span<std::byte> to);
   base::Expected<void> read_part(File& file, const Part& part, std::span<std::byte> to);
   void copy_out(const Held& held, const Part& part, std::span<std::byte> to);
   base::Expected<void> read_many(File& file, uint64_t offset, std::span<std::byte> to);

@@ -34,7 +34,7 @@ base::Expected<void> Session::clean(PageSet& set, uint32_t index) {
   const storage::Buffer memory(pool_, sizeof(WriteBatch)), copies(pool_, cache_->page_bytes());
   auto batch = new_batch(memory, copies);
   if (!batch) return std::unexpected(batch.error());
-  Way& way = cache_->way(set, index);
+  Way& way = partition().way(set, index);
   PageKey key;
   {
     sys::LockGuard scope(set.lock());
@@ -48,8 +48,8 @@ base::Expected<void> Session::clean(PageSet& set, uint32_t index) {
 // REQUIRES: begin_clean() has made the caller a reader.
 void Session::add_copy(WriteBatch& batch, const Place& place) {
   const uint64_t page_bytes = cache_->page_bytes();
-  Way& way = cache_->way(*place.set, place.index);
-  memcpy(batch.copies.data() + batch.count * page_bytes, cache_->frame(way), page_bytes);
+  Way& way = partition().way(*place.set, place.index);
+  memcpy(batch.copies.data() + batch.count * page_bytes, partition().frame(way), page_bytes);
   unshare(*place.set, way);
   batch.places[batch.count++] = place;
 }
@@ -83,47 +83,43 @@ base::Expected<void> Session::write_back(File& file, WriteBatch& batch) {
 }
 
 void Session::end_clean(const Place& place, bool is_clean) {
-  Way& way = cache_->way(*place.set, place.index);
+  Way& way = partition().way(*place.set, place.index);
   if (is_clean)
     way.cleaned();
   else
     way.clean_failed();
   if (is_clean) base::increase(writebacks_, uint64_t{1});
-  place.set->changed(cache_->layout_);
+  place.set->changed(partition().layout());
 }
 
 // Of a page that is dirty, or being cleaned, unless it is clean by now.
 Session::Clean Session::begin_clean(PageKey key, WriteBatch& batch) {
-  const PageCache::Home home = cache_->home_of(key);
-  PageSet& set = home.set;
-  uint32_t index = 0;
-  {
-    sys::LockGuard scope(set.lock());
-    index = cache_->find(home);
-    if (index == cache::kNoWay) return Clean::kIsClean;
-    Way& way = cache_->way(set, index);
-    if (!way.begin_clean()) return way.is_dirty() || way.is_io() ? Clean::kBusy : Clean::kIsClean;
+  const Partition::Home home = partition().lock_home(key);
+  const uint32_t index = partition().find(home);
+  Clean begun = Clean::kIsClean;
+  if (index != cache::kNoWay) {
+    Way& way = partition().way(home.set, index);
+    if (way.begin_clean())
+      begun = Clean::kBegun;
+    else if (way.is_dirty() || way.is_io())
+      begun = Clean::kBusy;
   }
-  add_copy(batch, {.set = &set, .index = index, .page = File::page_of(key)});
-  return Clean::kBegun;
+  home.set.lock().unlock();
+  if (begun == Clean::kBegun) add_copy(batch, {.set = &home.set, .index = index, .page = File::page_of(key)});
+  return begun;
 }
 
 // Waits for whoever writes to it, or cleans it.
 base::Expected<void> Session::wait_until_cleanable(const File& file, PageKey key, uint64_t deadline) {
-  const PageCache::Home home = cache_->home_of(key);
-  PageSet& set = home.set;
   base::increase(waits_, uint64_t{1});
-  set.lock().lock();
-  const uint32_t index = cache_->find(home);
-  if (index == cache::kNoWay) {
-    set.lock().unlock();
-    return {};
-  }
-  const Way& way = cache_->way(set, index);
+  const Partition::Home home = partition().lock_home(key);
   const auto is_busy = [&] {
-    return way.key() == key && (way.is_io() || (way.is_dirty() && way.is_exclusive()));
+    const uint32_t index = partition().find(home);
+    if (index == cache::kNoWay) return false;
+    const Way& way = partition().way(home.set, index);
+    return way.is_io() || (way.is_dirty() && way.is_exclusive());
   };
-  if (!set.wait(cache_->layout_, "a page that is being written", deadline, is_busy))
+  if (!home.set.wait(partition().layout(), "a page that is being written", deadline, is_busy))
     return std::unexpected(busy_error(file, File::page_of(key)));
   return {};
 }
@@ -131,14 +127,13 @@ base::Expected<void> Session::wait_until_cleanable(const File& file, PageKey key
 // Pages of the file that were dirty, or being cleaned, when this was called, in the order of their places.
 std::vector<PageKey> Session::dirty_pages(const File& file) {
   std::vector<PageKey> keys;
-  for (uint64_t i = 0; i < cache_->set_count_; ++i) {
-    PageSet& set = cache_->set_at(i);
-    sys::LockGuard scope(set.lock());
-    for (uint32_t w = 0; w < set.way_count(); ++w)
-      if (const Way& way = cache_->way(set, w); file.has(way.key()) && (way.is_dirty() || way.is_io()))
+  partition().for_all_sets([&](PageSet& set) {
+    for (uint32_t w = 0; w < kWaysMost; ++w)
+      if (const Way& way = partition().way(set, w); file.has(way.key()) && (way.is_dirty() || way.is_io()))
         keys.push_back(way.key());
-  }
+  });
   std::ranges::sort(keys);
+  keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
   return keys;
 }
 
@@ -187,20 +182,18 @@ base::Expected<void> Session::remove(File& file) {
   if (const uint32_t others = file.session_count_.load(std::memory_order_relaxed); others != 0)
     return base::failure(EBUSY, "page cache: ", file.device().name(), " is in use by ", others,
                          " other sessions");
-  for (uint64_t i = 0; i < cache_->set_count_; ++i) {
-    PageSet& set = cache_->set_at(i);
-    sys::LockGuard scope(set.lock());
-    for (uint32_t w = 0; w < set.way_count(); ++w) {
-      Way& way = cache_->way(set, w);
+  partition().for_all_sets([&](PageSet& set) {
+    for (uint32_t w = 0; w < kWaysMost; ++w) {
+      Way& way = partition().way(set, w);
       if (!file.has(way.key())) continue;
       // Others may look at it for a moment.
       while (!way.evict()) {
         CHECK(!way.is_dirty() && !way.is_loading() && !way.is_exclusive());
         __builtin_ia32_pause();
       }
-      cache_->forget(set, w);
+      partition().forget(set, w);
     }
-  }
+  });
   cache_->drop(file);
   return {};
 }

@@ -3,6 +3,8 @@
 //   FREE --claim--> LOADING --loaded----------------------> RESIDENT --evict--> FREE
 //                      |    `-loaded_for_write--> RESIDENT+exclusive   (clean, nobody holds it)
 //                      `--load_failed--> FREE
+//   without a frame --give_frame--> FREE --take_frame--> without a frame
+//   RESIDENT+exclusive, without a reader and without io --move_to--> without a frame; the other way: without a frame --> RESIDENT
 //   RESIDENT: each of these by itself
 //     readers    try_share +1, unshare -1
 //     exclusive  try_exclude, unshare by the last reader before it; written (dirty is set) or unexclude end it
@@ -10,11 +12,12 @@
 //     io         begin_clean (dirty, not exclusive) sets it and adds a reader, who copies the page; cleaned ends it, or clean_failed,
 //                which sets dirty again
 //
-//   word   bits 0-15 readers, 16 exclusive, 17 resident, 18 loading, 19 dirty, 20 io, 32-63 frame
+//   word   bits 0-15 readers, 16 exclusive, 17 resident, 18 loading, 19 dirty, 20 io, 32-63 frame, 0: none
 //   key    which page, PageKey; 0: none
 //
 // Invariants
-//  1 the key changes under the set's lock, in FREE only: who holds a reader, or the exclusive mark, of a resident page sees the key stay
+//  1 the key changes under the set's lock, and not while the page is loading, cleaned, or held: who holds a reader, or the exclusive mark,
+//    of a resident page sees it stay in this way
 //  2 a page leaves only when it is clean, not being written, and nobody holds it
 //  3 one Io at a time is under way for a page: loading or io
 //  4 anybody may add a reader to any way for a moment, to find out that it holds another page: edges that need to have no
@@ -39,12 +42,19 @@ class Way {
   uint32_t frame() const {
     return static_cast<uint32_t>(word_.load(std::memory_order_relaxed) >> kFrameShift);
   }
-  bool is_free() const { return (get() & (kResident | kLoading)) == 0; }
+  bool has_frame() const { return (get() & kFrame) != 0; }
+  // Of a way that has a frame.
+  bool is_free() const {
+    const uint64_t word = get();
+    return (word & (kResident | kLoading)) == 0 && (word & kFrame) != 0;
+  }
   bool is_loading() const { return (get() & kLoading) != 0; }
   bool is_exclusive() const { return (get() & kExclusive) != 0; }
   bool is_dirty() const { return (get() & kDirty) != 0; }
   bool is_io() const { return (get() & kIo) != 0; }
   bool has_readers() const { return (get() & kReaders) != 0; }
+  // Does the page have to stay in this way?
+  bool is_held() const { return (get() & (kReaders | kExclusive | kLoading | kIo)) != 0; }
   // Could it leave, as far as a look tells?
   bool is_evictable() const { return (get() & ~kFrame) == kResident; }
   // The same, once it has been cleaned?
@@ -52,8 +62,20 @@ class Way {
 
   // --- under the set's lock ---
 
-  // The frame of a way that has none yet. REQUIRES: FREE.
+  // REQUIRES: it has no frame.
   void give_frame(uint32_t frame) { word_.fetch_add(uint64_t{frame} << kFrameShift); }
+  // REQUIRES: FREE.
+  uint32_t take_frame() { return static_cast<uint32_t>(word_.fetch_and(~kFrame) >> kFrameShift); }
+  // The page goes with its frame, and dirty if it is. REQUIRES: the caller excludes others, and has seen no reader and no io since; the
+  // other way has no frame; the locks of both sets.
+  void move_to(Way& other) {
+    const uint64_t key = key_.load(std::memory_order_relaxed);
+    const uint64_t word = word_.fetch_and(kReaders);
+    DCHECK((word & (kExclusive | kResident | kLoading | kIo)) == (kExclusive | kResident));
+    key_.store(0, std::memory_order_relaxed);
+    other.key_.store(key, std::memory_order_relaxed);
+    other.word_.fetch_add(word & (kFrame | kDirty | kResident));
+  }
   // REQUIRES: FREE.
   void claim(PageKey key) {
     key_.store(static_cast<uint64_t>(key), std::memory_order_relaxed);

@@ -1,6 +1,7 @@
 """Breakages of src/pagecache: ways, sets, and what sessions do with them."""
 
-CACHE = "src/pagecache/page_cache.cc"
+PARTITION = "src/pagecache/partition.cc"
+PARTITION_H = "src/pagecache/partition.h"
 SESSION = "src/pagecache/session.cc"
 SET = "src/pagecache/page_set.h"
 SYNC = "src/pagecache/session_sync.cc"
@@ -27,7 +28,7 @@ MUTATIONS = [
     mutation("the tag of a free way is looked for", (SET, "    return tag != 0 ? tag : 1;", "    return tag;"), gtest_filter="PageSetTest.*"),
     mutation("who waits is not told", (SET, "    if (waits_.load() != 0) wake_all(layout);", "    static_cast<void>(layout);"), gtest_filter="SessionTasksTest.*"),
     mutation("who gives up stays in the list", (SET, "      return waiters_.remove(*this);", "      return true;"), gtest_filter="PageSetTest.*"),
-    mutation("two ways have one frame", (CACHE, "give_frame(next++);", "give_frame(next++ / 2);"), gtest_filter="*PolicyTest.*"),
+    mutation("two ways have one frame", (PARTITION, "      frame = next_frame_++;", "      frame = 1 + next_frame_++ / 2;"), gtest_filter="*PolicyTest.*"),
 
     # What comes
     mutation("a page that is written in part is not read", (SESSION, "    const bool is_whole = part.bytes == page_bytes_in(file, part.page);", "    const bool is_whole = true;"), gtest_filter="*PolicyTest.*"),
@@ -44,7 +45,24 @@ MUTATIONS = [
     mutation("pages that do not follow each other are written as if", (SYNC, "places[end].page == places[end - 1].page + 1", "true"), gtest_filter="*PolicyTest.*"),
     mutation("sync does not flush", (SYNC, "  (*channel)->run(io);\n  if (io.error == 0) return {};", "  if (io.error == 0) return {};")),
     mutation("a flush that failed is forgotten", (SYNC, "  file.flush_error_.store(io.error, std::memory_order_relaxed);\n", "")),
-    mutation("pages of other files leave with one", (SYNC, "      if (!file.has(way.key())) continue;\n", "      if (way.is_free()) continue;\n")),
+    mutation("pages of other files leave with one", (SYNC, "      if (!file.has(way.key())) continue;\n", "      if (way.key() == PageKey::kNone) continue;\n")),
     mutation("a file leaves that others use", (SYNC, "others != 0)", "false)")),
     mutation("an error of a write is not told", (SYNC, "    if (channel && !io.whole() && result)", "    if (false)")),
+
+    # Resizing
+    mutation("a page that moves is clean", (WAY, "word & (kFrame | kDirty | kResident)", "word & (kFrame | kResident)"), gtest_filter="WayTest.*"),
+    mutation("a page is in two ways after it has moved", (WAY, "    const uint64_t word = word_.fetch_and(kReaders);", "    const uint64_t word = word_.fetch_and(~kExclusive);"), gtest_filter="WayTest.*"),
+    mutation("whether a set is a page's home is not looked at again", (PARTITION, "    if (&home_of(key).set == &home.set) return home;", "    return home;"), gtest_filter="*PartitionTest.TheHome*"),
+    mutation("a page moves that somebody reads", (PARTITION, "  if (!way.has_readers() && !way.is_io()) return true;", "  if (!way.is_io()) return true;"), gtest_filter="*PartitionTest.*"),
+    mutation("a page moves that is being cleaned", (PARTITION, "  if (!way.has_readers() && !way.is_io()) return true;", "  if (!way.has_readers()) return true;"), gtest_filter="*PartitionTest.*"),
+    mutation("a page moves that is being written or loaded", (PARTITION, "  if (!way.try_exclude(way.key())) return false;", "  static_cast<void>(way.try_exclude(way.key()));"), gtest_filter="*PartitionTest.*"),
+    mutation("who cannot move all pages keeps others from the rest", (PARTITION, "      way(from, static_cast<uint32_t>(std::countr_zero(moving))).unexclude();\n", "      static_cast<void>(moving);\n"), gtest_filter="*PartitionTest.*"),
+    mutation("a split is published before its pages can move", (PARTITION, "&to = set_at(then.count - 1);\n", "&to = set_at(then.count - 1);\n  sets_.store(then, std::memory_order_relaxed);\n"), gtest_filter="*PartitionTest.*"),
+    mutation("a merge is published before its pages can move", (PARTITION, "&to = set_at(parent_of(then.count));\n", "&to = set_at(parent_of(then.count));\n  sets_.store(then, std::memory_order_relaxed);\n"), gtest_filter="*PartitionTest.*"),
+    mutation("pages do not move with their homes", (PARTITION, "    move_page(from, static_cast<uint32_t>(std::countr_zero(moving)), to);", "    way(from, static_cast<uint32_t>(std::countr_zero(moving))).unexclude();"), gtest_filter="*PartitionTest.*"),
+    mutation("frames of a set that is merged are lost", (PARTITION, "free.is_free())\n", "false)\n"), gtest_filter="*PartitionTest.*"),
+    mutation("a policy does not know of pages that came from another set", (PARTITION, "  to.on_insert(layout_, target);\n", ""), gtest_filter="*PartitionTest.*"),
+    mutation("a policy does not know of pages that went to another set", (PARTITION, "  forget(from, index);\n", ""), gtest_filter="*PartitionTest.*"),
+    mutation("a sync goes from set to set", (PARTITION_H, "    const uint32_t index = sets().index_of(hash);", "    const uint32_t index = hash;"), (PARTITION_H, "      if (sets().index_of(hash) != index) continue;\n", ""), (PARTITION_H, "    uint32_t bit = mask", "    if (++hash >= sets().count) return;\n    if (hash != 0) continue;\n    uint32_t bit = mask"), gtest_filter="*PartitionTest.AWalk*"),
+    mutation("a sync takes all sets for whole ones", (PARTITION_H, "      mask = sets().mask_of(index);", "      mask = sets().mask >> 1;"), gtest_filter="*PartitionTest.AWalk*"),
 ]
