@@ -9,7 +9,8 @@
 // A page's hash chooses its set. A hit takes no lock and looks at two CPU lines of the set; who misses holds the set's lock for as long
 // as it takes to choose a frame, not while it reads. No lock is held during I/O, and nobody waits for more than one thing at a time.
 //
-// Sets have 9 to 16 frames: all have the same number, or some one more, so that all of the memory is used.
+// Sets have 9 to 16 frames: all have the same number, or some one more, so that all of the memory is used. partition.h: how there come to
+// be more of them, or less, while calls are under way.
 #pragma once
 #include <memory>
 #include <vector>
@@ -71,7 +72,7 @@ class PageCache {
 
   const CacheOptions& options() const { return options_; }
   uint64_t page_bytes() const { return uint64_t{1} << page_shift_; }
-  // Any thread.
+  // Any thread. They change while the cache is resized (Session::resize).
   uint64_t frame_count() const { return partition_.frame_count(); }
   uint64_t set_count() const { return partition_.set_count(); }
 

@@ -87,6 +87,12 @@ class Session {
   // of sync(); EBUSY: other sessions have used it, and neither left it nor been closed.
   base::Expected<void> remove(File& file);
 
+  // The cache has frames and sets for so many bytes from now on; what others do goes on meanwhile, and finds what is there. Pages that have to
+  // leave do so as if others came. Errors, after which it has a size between the two: EINVAL, and nothing is changed: more than
+  // CacheOptions::memory_bytes_max, or less than one set takes; EBUSY: another call is resizing it, or pages are held
+  // (CacheOptions::wait_ns_max for each set), views of the caller's among them; those of I/O, of any file whose pages have to leave.
+  base::Expected<void> resize(uint64_t memory_bytes);
+
   // Any thread.
   SessionCounts counts() const;
 
@@ -161,6 +167,12 @@ class Session {
   std::vector<PageKey> dirty_pages(const File& file);
   base::Expected<void> write_back_all(File& file);
   base::Expected<void> write_back(File& file, WriteBatch& batch);
+  base::Expected<void> resize_to(const Partition::Size& size);
+  template <class Step>
+  base::Expected<void> move_pages(const Step& step);
+  base::Expected<void> take_frames(PageSet& set, uint32_t most);
+  template <class Still>
+  base::Expected<void> wait_to_resize(PageSet& set, uint64_t& deadline, const Still& still);
   uint64_t page_bytes_in(const File& file, uint64_t page) const;
   static base::Error io_error(const File& file, const char* what, uint64_t offset, const storage::Io& io);
   base::Error busy_error(const File& file, uint64_t page) const;

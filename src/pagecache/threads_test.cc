@@ -1,8 +1,9 @@
-// Many threads over a cache that is much smaller than its file, whose device fails now and then.
+// Many threads over a cache that is much smaller than its file, whose device fails now and then, and which is resized all the time.
 //
 // The file is cells of 64 bytes, each of one thread, which writes a number to it eight times, always a higher one. Of a cell that somebody
 // reads all numbers are the same, and none is lower than one that was seen there before.
 #include <array>
+#include <optional>
 #include <random>
 #include <thread>
 
@@ -15,10 +16,11 @@ constexpr uint64_t kPage = 4096;
 constexpr uint64_t kPages = 300;
 constexpr uint64_t kFileBytes = kPages * kPage;
 constexpr uint32_t kThreads = 8;
+constexpr uint64_t kFrames = 40, kFramesMost = 150;
 #if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
-constexpr int kRounds = 3000;
+constexpr int kRounds = 3000, kSyncs = 100;
 #else
-constexpr int kRounds = 20000;
+constexpr int kRounds = 20000, kSyncs = 400;
 #endif
 
 using Cell = std::array<uint64_t, 8>;
@@ -29,11 +31,52 @@ uint64_t number_of(const Cell& cell) {
   return cell[0];
 }
 
-class ThreadsTest : public testing::TestWithParam<std::tuple<cache::SetPolicy, bool>> {
+CacheOptions with_frames_most(cache::SetPolicy policy) {
+  CacheOptions options = with_frames(kFrames, {.policy = policy});
+  options.memory_bytes_max = with_frames(kFramesMost, options).memory_bytes;
+  return options;
+}
+
+// Resizes a cache as long as it lives.
+class Resizer {
+ public:
+  Resizer(PageCache& cache, bool may_fail)
+      : cache_(cache), may_fail_(may_fail), thread_([this] { resize_on(); }) {}
+  ~Resizer() {
+    is_to_end_ = true;
+    thread_.join();
+    EXPECT_GT(resized_, 10u);
+  }
+
+ private:
+  void resize_on() {
+    Session session;
+    session.open(cache_);
+    std::mt19937_64 random(1);
+    while (!is_to_end_) {
+      const uint64_t frames = 16 + random() % (kFramesMost - 15);
+      auto resized = session.resize(with_frames(frames, cache_.options()).memory_bytes);
+      if (resized) {
+        EXPECT_EQ(cache_.frame_count(), frames);
+        ++resized_;
+      } else {
+        EXPECT_TRUE(may_fail_) << resized.error().message;
+      }
+    }
+    session.close();
+  }
+
+  PageCache& cache_;
+  const bool may_fail_;
+  uint64_t resized_ = 0;
+  std::atomic<bool> is_to_end_{false};
+  std::thread thread_;
+};
+
+class ThreadsTest : public testing::TestWithParam<std::tuple<cache::SetPolicy, bool, bool>> {
  protected:
   void SetUp() override {
-    auto [policy, fails] = GetParam();
-    cache = *PageCache::open(with_frames(40, {.policy = policy}));
+    cache = *PageCache::open(with_frames_most(std::get<0>(GetParam())));
     file = *cache->add(test.device);
   }
   void TearDown() override { cache->close(); }
@@ -123,8 +166,10 @@ class ThreadsTest : public testing::TestWithParam<std::tuple<cache::SetPolicy, b
 };
 
 TEST_P(ThreadsTest, NobodySeesHalfAWriteOrAnOldOne) {
-  const bool fails = std::get<1>(GetParam());
+  const auto [policy, fails, resizes] = GetParam();
   if (fails) test.device.fail(Failing::kReads, EIO, 50);
+  std::optional<Resizer> resizer;
+  if (resizes) resizer.emplace(*cache, fails);
   std::vector<Work> works(kThreads);
   std::vector<std::thread> threads;
   for (uint32_t i = 0; i < kThreads; ++i) threads.emplace_back([this, i, &works] { work(i, works[i]); });
@@ -136,6 +181,7 @@ TEST_P(ThreadsTest, NobodySeesHalfAWriteOrAnOldOne) {
     test.device.fail(Failing::kNothing, 0);
   }
   for (std::thread& thread : threads) thread.join();
+  resizer.reset();
   Session session;
   session.open(*cache);
   auto removed = session.remove(*file);
@@ -155,11 +201,38 @@ TEST_P(ThreadsTest, NobodySeesHalfAWriteOrAnOldOne) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ThreadsTest,
-                         testing::Combine(testing::ValuesIn(cache::kSetPolicies), testing::Bool()),
+                         testing::Combine(testing::ValuesIn(cache::kSetPolicies), testing::Bool(),
+                                          testing::Bool()),
                          [](const auto& parameter) {
                            return std::string(cache::name_of(std::get<0>(parameter.param))) +
-                                  (std::get<1>(parameter.param) ? "_fails" : "");
+                                  (std::get<1>(parameter.param) ? "_fails" : "") +
+                                  (std::get<2>(parameter.param) ? "_resizes" : "");
                          });
+
+// Pages that move while a sync looks for those that are dirty.
+TEST(ResizeThreadsTest, ASyncLeavesNothingBehind) {
+  TestDevice test(kFileBytes);
+  PageCache* const cache = *PageCache::open(with_frames_most(cache::SetPolicy::kLru));
+  File* const file = *cache->add(test.device);
+  Session session;
+  session.open(*cache);
+  {
+    const Resizer resizer(*cache, false);
+    std::mt19937_64 random(2);
+    std::vector<std::byte> model(kFileBytes);
+    for (int i = 0; i < kSyncs; ++i) {
+      for (int page = 0; page < 40; ++page) {
+        const std::span piece = std::span(model).subspan(random() % kPages * kPage, kPage);
+        std::ranges::fill(piece, static_cast<std::byte>(random()));
+        ASSERT_TRUE(session.write(*file, static_cast<uint64_t>(piece.data() - model.data()), piece));
+      }
+      ASSERT_TRUE(session.sync(*file));
+      ASSERT_TRUE(test.content() == model) << "sync " << i;
+    }
+  }
+  session.close();
+  cache->close();
+}
 
 }  // namespace
 }  // namespace pagecache

@@ -2,6 +2,7 @@
 
 PARTITION = "src/pagecache/partition.cc"
 PARTITION_H = "src/pagecache/partition.h"
+RESIZE = "src/pagecache/session_resize.cc"
 SESSION = "src/pagecache/session.cc"
 SET = "src/pagecache/page_set.h"
 SYNC = "src/pagecache/session_sync.cc"
@@ -53,6 +54,7 @@ MUTATIONS = [
     mutation("a page that moves is clean", (WAY, "word & (kFrame | kDirty | kResident)", "word & (kFrame | kResident)"), gtest_filter="WayTest.*"),
     mutation("a page is in two ways after it has moved", (WAY, "    const uint64_t word = word_.fetch_and(kReaders);", "    const uint64_t word = word_.fetch_and(~kExclusive);"), gtest_filter="WayTest.*"),
     mutation("whether a set is a page's home is not looked at again", (PARTITION, "    if (&home_of(key).set == &home.set) return home;", "    return home;"), gtest_filter="*PartitionTest.TheHome*"),
+    mutation("the same, for many threads", (PARTITION, "    if (&home_of(key).set == &home.set) return home;", "    return home;"), test="pagecache_threads_test", gtest_filter="*"),
     mutation("a page moves that somebody reads", (PARTITION, "  if (!way.has_readers() && !way.is_io()) return true;", "  if (!way.is_io()) return true;"), gtest_filter="*PartitionTest.*"),
     mutation("a page moves that is being cleaned", (PARTITION, "  if (!way.has_readers() && !way.is_io()) return true;", "  if (!way.has_readers()) return true;"), gtest_filter="*PartitionTest.*"),
     mutation("a page moves that is being written or loaded", (PARTITION, "  if (!way.try_exclude(way.key())) return false;", "  static_cast<void>(way.try_exclude(way.key()));"), gtest_filter="*PartitionTest.*"),
@@ -61,8 +63,18 @@ MUTATIONS = [
     mutation("a merge is published before its pages can move", (PARTITION, "&to = set_at(parent_of(then.count));\n", "&to = set_at(parent_of(then.count));\n  sets_.store(then, std::memory_order_relaxed);\n"), gtest_filter="*PartitionTest.*"),
     mutation("pages do not move with their homes", (PARTITION, "    move_page(from, static_cast<uint32_t>(std::countr_zero(moving)), to);", "    way(from, static_cast<uint32_t>(std::countr_zero(moving))).unexclude();"), gtest_filter="*PartitionTest.*"),
     mutation("frames of a set that is merged are lost", (PARTITION, "free.is_free())\n", "false)\n"), gtest_filter="*PartitionTest.*"),
+    mutation("who waits is not told that its page has another home", (PARTITION, "  from.changed(layout_);\n", ""), gtest_filter="*ResizeTest.*lsewhere*"),
+    mutation("who waits is not told of new frames", (PARTITION, "    give(set, count);\n  }\n  set.changed(layout_);\n", "    give(set, count);\n  }\n"), gtest_filter="*ResizeTest.WhoWaits*"),
     mutation("a policy does not know of pages that came from another set", (PARTITION, "  to.on_insert(layout_, target);\n", ""), gtest_filter="*PartitionTest.*"),
     mutation("a policy does not know of pages that went to another set", (PARTITION, "  forget(from, index);\n", ""), gtest_filter="*PartitionTest.*"),
     mutation("a sync goes from set to set", (PARTITION_H, "    const uint32_t index = sets().index_of(hash);", "    const uint32_t index = hash;"), (PARTITION_H, "      if (sets().index_of(hash) != index) continue;\n", ""), (PARTITION_H, "    uint32_t bit = mask", "    if (++hash >= sets().count) return;\n    if (hash != 0) continue;\n    uint32_t bit = mask"), gtest_filter="*PartitionTest.AWalk*"),
+    mutation("the same, while many write", (PARTITION_H, "    const uint32_t index = sets().index_of(hash);", "    const uint32_t index = hash;"), (PARTITION_H, "      if (sets().index_of(hash) != index) continue;\n", ""), (PARTITION_H, "    uint32_t bit = mask", "    if (++hash >= sets().count) return;\n    if (hash != 0) continue;\n    uint32_t bit = mask"), test="pagecache_threads_test", gtest_filter="ResizeThreadsTest.*"),
     mutation("a sync takes all sets for whole ones", (PARTITION_H, "      mask = sets().mask_of(index);", "      mask = sets().mask >> 1;"), gtest_filter="*PartitionTest.AWalk*"),
+    mutation("a sync looks into a set that is merged by now", (PARTITION_H, "      if (sets().index_of(hash) != index) continue;\n", ""), test="pagecache_threads_test", gtest_filter="ResizeThreadsTest.*"),
+    mutation("frames that leave keep their memory", (PARTITION, "  sys::release(frame_at(frame), uint64_t{1} << page_shift_);\n", ""), gtest_filter="*ResizeTest.*"),
+    mutation("two change the size at a time", (RESIZE, "  if (!partition().begin_resize())", "  static_cast<void>(partition().begin_resize());\n  if (false)"), gtest_filter="*ResizeTest.OneAtATime*"),
+    mutation("who fails to change the size keeps others from it", (RESIZE, "  partition().end_resize();\n", "  if (done) partition().end_resize();\n"), gtest_filter="*ResizeTest.*"),
+    mutation("a set gives its frames before it is known whether it can", (RESIZE, "is_held() ? Partition::Claim::kHeld : ", ""), gtest_filter="*ResizeTest.*"),
+    mutation("sets are merged that have too many frames", (RESIZE, "kWaysMost / 2); !taken)", "kWaysMost); !taken)"), gtest_filter="*ResizeTest.*"),
+    mutation("a page that cannot be written does not stop a shrink", (RESIZE, "      if (auto cleaned = clean(set, index); !cleaned) return cleaned;", "      static_cast<void>(clean(set, index));"), gtest_filter="*ResizeTest.*"),
 ]
