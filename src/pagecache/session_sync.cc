@@ -186,9 +186,9 @@ base::Expected<void> Session::remove(File& file) {
     for (uint32_t w = 0; w < kWaysMost; ++w) {
       Way& way = partition().way(set, w);
       if (!file.has(way.key())) continue;
-      // Others may look at it for a moment.
+      // Others who look for another page may be a reader, or exclude, for a moment.
       while (!way.evict()) {
-        CHECK(!way.is_dirty() && !way.is_loading() && !way.is_exclusive());
+        CHECK(!way.is_dirty() && !way.is_loading());
         __builtin_ia32_pause();
       }
       partition().forget(set, w);
