@@ -184,6 +184,23 @@ TEST(WayTest, IsFreeWithAFrameOnly) {
   EXPECT_FALSE(way.has_frame());
 }
 
+TEST(WayTest, APageStaysAsItIsInAnotherFrame) {
+  Way way;
+  way.give_frame(77);
+  way.replace_frame(5);
+  EXPECT_EQ(way.frame(), 5u);
+  EXPECT_TRUE(way.is_free());
+  way.claim(kKey);
+  way.loaded_for_write();
+  way.written();
+  ASSERT_TRUE(way.try_exclude(kKey));
+  way.replace_frame(78);
+  way.unexclude();
+  EXPECT_EQ(way.frame(), 78u);
+  EXPECT_EQ(way.key(), kKey);
+  EXPECT_TRUE(way.is_cleanable());
+}
+
 TEST(WayTest, APageMovesAsItIs) {
   Way from, to;
   from.give_frame(77);

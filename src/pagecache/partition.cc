@@ -1,6 +1,8 @@
 #include "pagecache/partition.h"
 
-#include <utility>
+#include <algorithm>
+#include <cstring>
+#include <functional>
 
 #include "sys/huge_pages.h"
 #include "sys/memory.h"
@@ -186,10 +188,43 @@ Partition::Claim Partition::take_frame(PageSet& set, uint32_t& index, uint64_t& 
     if (room != Claim::kClaimed) return room;
     frame = way(set, index).take_frame();
   }
-  sys::release(frame_at(frame), uint64_t{1} << page_shift_);
   spare_frames_.push_back(frame);
   frame_count_.fetch_sub(1, std::memory_order_relaxed);
   return Claim::kClaimed;
+}
+
+bool Partition::replace_frame(Way& way, uint32_t other) {
+  const bool is_free = way.is_free();
+  if (!is_free && !hold(way)) return false;
+  memcpy(frame_at(other), frame(way), uint64_t{1} << page_shift_);
+  way.replace_frame(other);
+  if (!is_free) way.unexclude();
+  return true;
+}
+
+void Partition::compact() {
+  std::ranges::sort(spare_frames_);
+  const uint32_t last = frame_count();
+  auto spare = spare_frames_.begin();
+  for (uint32_t i = 0; i < set_count(); ++i) {
+    PageSet& set = set_at(i);
+    sys::LockGuard scope(set.lock());
+    for (uint32_t w = 0; w < kWaysMost; ++w) {
+      if (spare == spare_frames_.end() || *spare > last) return;
+      const uint32_t frame = way(set, w).frame();
+      if (frame > last && replace_frame(way(set, w), *spare)) *spare++ = frame;
+    }
+  }
+}
+
+void Partition::end_resize() {
+  std::ranges::sort(spare_frames_, std::greater());  // the first are given first
+  for (size_t begin = 0, end = 0; begin < spare_frames_.size(); begin = end) {
+    do ++end;
+    while (end < spare_frames_.size() && spare_frames_[end] == spare_frames_[end - 1] - 1);
+    sys::release(frame_at(spare_frames_[end - 1]), (end - begin) << page_shift_);
+  }
+  is_resizing_.store(false, std::memory_order_release);
 }
 
 Partition::Obstacle Partition::split() {

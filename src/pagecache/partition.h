@@ -105,7 +105,8 @@ class Partition {
   };
   // False: another one is resizing.
   bool begin_resize() { return !is_resizing_.exchange(true, std::memory_order_acquire); }
-  void end_resize() { is_resizing_.store(false, std::memory_order_release); }
+  // Gives back the memory of frames that no set has.
+  void end_resize();
   // Makes one more set; both get frames, if they have less than kWaysLeast. REQUIRES: it was opened for so many.
   Obstacle split();
   // Makes one less. REQUIRES: those two have at most kWaysMost frames; there are two sets.
@@ -116,8 +117,11 @@ class Partition {
   uint32_t frames_of(PageSet& set);
   uint32_t held_of(PageSet& set);  // whose pages somebody holds, loads or cleans
   void give_frames(PageSet& set, uint32_t count);
-  // Takes one from the set, and gives its memory back. As claim(); kClaimed: done.
+  // As claim(); kClaimed: the set has one less.
   Claim take_frame(PageSet& set, uint32_t& way, uint64_t& evictions);
+  // Copies pages from frames at the end to those that have become free further up, unless they are held, so that memory can be given back
+  // in large pieces.
+  void compact();
 
  private:
   // One word, that all see change at once.
@@ -151,17 +155,19 @@ class Partition {
   Obstacle move_pages(PageSet& from, PageSet& to, Sets then);
   void move_page(PageSet& from, uint32_t way, PageSet& to);
   uint32_t way_without_frame(PageSet& set);
+  bool replace_frame(Way& way, uint32_t other);
 
   const PageSet::Layout layout_;
   const unsigned page_shift_;
   std::atomic<Sets> sets_{Sets{0, 0}};
   std::byte* set_memory_ = nullptr;
   std::byte* frame_memory_ = nullptr;
-  std::atomic<uint32_t> frame_count_{0};  // that sets have
-  std::atomic<bool> is_resizing_{false};
-
   uint64_t memory_bytes_max_ = 0;
   uint64_t set_memory_bytes_ = 0, frame_memory_bytes_ = 0;  // that are mapped
+
+  // Not in the line that hits look at.
+  alignas(base::kLineBytes) std::atomic<uint32_t> frame_count_{0};  // that sets have
+  std::atomic<bool> is_resizing_{false};
   // Of who resizes.
   std::vector<uint32_t> spare_frames_;  // that sets have had
   uint32_t next_frame_ = 1;             // none has had from here on

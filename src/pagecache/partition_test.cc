@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <map>
 #include <random>
 #include <set>
@@ -117,6 +118,7 @@ TEST_P(PartitionTest, PagesMoveWithTheirFrames) {
   while (partition.set_count() > 2) {
     shrink_last();
     ASSERT_EQ(partition.merge().set, nullptr);
+    EXPECT_EQ(partition.frames_of(partition.set_at(partition.set_count())), 0u);
     expect_all();
   }
 }
@@ -135,6 +137,40 @@ TEST_P(PartitionTest, SetsKeepTheirPolicy) {
   }
   EXPECT_EQ(partition.frame_count(), 0u);
   for (uint64_t key = 1; key <= 16; ++key) EXPECT_EQ(find(PageKey{key}), nullptr);
+}
+
+TEST_P(PartitionTest, FramesAtTheEndAreReplaced) {
+  std::vector<PageKey> keys;
+  for (uint64_t key = 1; key <= 16; ++key) keys.push_back(PageKey{key});
+  for (const PageKey key : keys) load(key, static_cast<uint64_t>(key) % 3 == 0);
+  // One with a frame of those that stay leaves, and one that has another is held.
+  PageSet& set = partition.set_at(0);
+  for (uint32_t w = 0; w < kWaysMost; ++w) {
+    Way& way = partition.way(set, w);
+    if (way.is_dirty()) continue;
+    static_cast<void>(way.evict());
+    partition.forget(set, w);
+  }
+  std::erase_if(keys, [](PageKey key) { return static_cast<uint64_t>(key) % 3 != 0; });
+  ASSERT_EQ(keys.size(), 5u);
+  uint32_t unused = 0;
+  uint64_t evictions = 0;
+  for (uint32_t taken = 0; taken < 10; ++taken)
+    ASSERT_EQ(partition.take_frame(set, unused, evictions), Partition::Claim::kClaimed);
+  Way& held = *find(keys.back());
+  const uint32_t frame = held.frame();
+  ASSERT_GT(frame, 6u);
+  ASSERT_TRUE(held.try_share(keys.back()));
+  partition.compact();
+  partition.end_resize();
+  EXPECT_EQ(held.frame(), frame);
+  held.unshare();
+  for (uint32_t w = 0; w < kWaysMost; ++w) {
+    const Way& way = partition.way(set, w);
+    if (&way != &held) EXPECT_LE(way.frame(), 6u);
+  }
+  for (const PageKey key : keys) expect_there(key, true);
+  EXPECT_EQ(frames_of_all(), 6u);
 }
 
 TEST_P(PartitionTest, APageThatIsHeldDoesNotMove) {
@@ -258,6 +294,35 @@ TEST_P(PartitionTest, AWalkSeesPagesThatMove) {
     }
   }
   EXPECT_GT(moves, 1000u);
+}
+
+// Who waits for the lock of a set, which is merged into one that it has seen.
+TEST_P(PartitionTest, AWalkLooksAgainAtWhatItWaitedFor) {
+  const PageKey key = key_of_set(1, 2);
+  load(key);
+  ASSERT_EQ(partition.split().set, nullptr);
+  shrink_last();
+  const auto pause = [] { std::this_thread::sleep_for(std::chrono::milliseconds(20)); };
+  sys::Mutex& lock = partition.set_at(1).lock();
+  lock.lock();
+  bool is_seen = false;
+  std::thread walks([&] {
+    partition.for_all_sets([&](PageSet& set) {
+      for (uint32_t w = 0; w < kWaysMost; ++w) is_seen |= partition.way(set, w).key() == key;
+    });
+  });
+  pause();
+  std::thread merges([&] { EXPECT_EQ(partition.merge().set, nullptr); });
+  pause();
+  // The first of them finds it locked again, and is the second now.
+  lock.unlock();
+  lock.lock();
+  pause();
+  lock.unlock();
+  walks.join();
+  merges.join();
+  EXPECT_TRUE(is_seen);
+  expect_there(key, false);
 }
 
 TEST_P(PartitionTest, AWalkOfAllSetsSeesEachOnce) {

@@ -32,6 +32,7 @@ base::Expected<void> Session::resize_to(const Partition::Size& size) {
     if (auto taken = take_frames(set, size.frames_of(i)); !taken) return taken;
     partition().give_frames(set, size.frames_of(i));
   }
+  partition().compact();
   return {};
 }
 

@@ -31,14 +31,16 @@ class TestDevice {
   ~TestDevice() { device.close(); }
 
   // What is on the device, past the cache.
-  std::vector<std::byte> content() {
-    std::vector<std::byte> all(device.capacity_bytes());
+  std::vector<std::byte> content() { return content(0, device.capacity_bytes()); }
+  // REQUIRES: multiples of 4 KiB.
+  std::vector<std::byte> content(uint64_t offset, uint64_t bytes) {
+    std::vector<std::byte> all(bytes);
     // Aligned, as a device wants it.
     storage::BufferPool pool;
     const storage::Buffer buffer(pool, 4096);
     storage::Queue* const queue = *device.open_queue(1);
     for (size_t at = 0; at < all.size(); at += 4096) {
-      storage::PieceIo io(storage::Operation::kRead, at, buffer.bytes().data(), 4096);
+      storage::PieceIo io(storage::Operation::kRead, offset + at, buffer.bytes().data(), 4096);
       queue->run(io);
       CHECK(io.whole());
       memcpy(all.data() + at, buffer.bytes().data(), 4096);

@@ -20,8 +20,9 @@
 //    of a resident page sees it stay in this way
 //  2 a page leaves only when it is clean, not being written, and nobody holds it
 //  3 one Io at a time is under way for a page: loading or io
-//  4 anybody may add a reader to any way for a moment, to find out that it holds another page: edges that need to have no
-//    reader are compare-and-swaps, all others leave readers as they are
+//  4 anybody may add a reader to any way, or exclude others from its page, for a moment, to find out that it holds another page: edges that
+//    need to have no reader are compare-and-swaps, or excluded others before and have seen the last one go; all others leave readers as
+//    they are
 //
 // Order: what the bytes of a page were when an edge was taken is seen by who takes a later one: all edges are acquire and release. They are
 // sequentially consistent, too, as SetWaits (page_set.h) needs.
@@ -66,6 +67,9 @@ class Way {
   void give_frame(uint32_t frame) { word_.fetch_add(uint64_t{frame} << kFrameShift); }
   // REQUIRES: FREE.
   uint32_t take_frame() { return static_cast<uint32_t>(word_.fetch_and(~kFrame) >> kFrameShift); }
+  // Another frame, which holds the same bytes if there is a page. REQUIRES: FREE, or the caller excludes others, and has seen no reader and
+  // no io since.
+  void replace_frame(uint32_t other) { word_.fetch_add((uint64_t{other} - frame()) << kFrameShift); }
   // The page goes with its frame, and dirty if it is. REQUIRES: the caller excludes others, and has seen no reader and no io since; the
   // other way has no frame; the locks of both sets.
   void move_to(Way& other) {
