@@ -194,11 +194,14 @@ Partition::Claim Partition::take_frame(PageSet& set, uint32_t& index, uint64_t& 
 }
 
 bool Partition::replace_frame(Way& way, uint32_t other) {
-  const bool is_free = way.is_free();
-  if (!is_free && !hold(way)) return false;
+  if (way.is_free()) {
+    way.replace_frame(other);
+    return true;
+  }
+  if (!hold(way)) return false;
   memcpy(frame_at(other), frame(way), uint64_t{1} << page_shift_);
   way.replace_frame(other);
-  if (!is_free) way.unexclude();
+  way.unexclude();
   return true;
 }
 
