@@ -1,0 +1,45 @@
+// The words of a benchmark's program: what they mean, and what it says of wrong ones. C++20, as random.h.
+#pragma once
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+namespace load {
+
+inline const char* program_name = "load";
+
+[[noreturn]] inline void fail(int status, const std::string& message) {
+  std::fprintf(stderr, "%s: %s\n", program_name, message.c_str());
+  _exit(status);  // other threads are at work
+}
+
+inline uint64_t count_of(const std::string& name, const char* text, uint64_t most) {
+  char* end = nullptr;
+  const uint64_t number = std::strtoull(text, &end, 10);
+  if (*text < '0' || *text > '9' || *end != 0 || number > most)
+    fail(2, name + " is a number up to " + std::to_string(most) + ", not '" + text + "'");
+  return number;
+}
+
+inline double share_of(const std::string& name, const char* text, double most) {
+  char* end = nullptr;
+  const double number = std::strtod(text, &end);
+  if (end == text || *end != 0 || !(number >= 0 && number <= most))
+    fail(2, name + " is a number from 0 to " + std::to_string(most) + ", not '" + text + "'");
+  return number;
+}
+
+inline std::string word_of(const std::string& name, const char* text, std::vector<std::string> words) {
+  std::string all;
+  for (const std::string& word : words) {
+    if (word == text) return word;
+    all += (all.empty() ? "" : ", ") + word;
+  }
+  fail(2, name + " is one of " + all + ", not '" + text + "'");
+}
+
+}  // namespace load
