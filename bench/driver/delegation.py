@@ -1,7 +1,7 @@
 """Servers that load pages for threads, beside threads that load their own: misses, hits, memory and instructions."""
-import re
 import shutil
 
+from counting import counted, counting, of_one
 from lockstep import Failure, Programs, median, spread
 
 DOC = """\
@@ -16,7 +16,6 @@ PAGE_BYTES = 4096
 ANSWER_SECONDS = 600
 # The model: microseconds of a request, and how many the device works on at a time.
 MODEL = "latency:us=10,channels=64:[memory:{}M]"
-# The start of the program drops out of the difference.
 COUNTED = (2_000, 10_000)
 
 
@@ -124,10 +123,9 @@ class Counter:
     def instructions(self, what, servers, always):
         pages = 4096
         frames = 2 * pages if what == "hit" else pages // 4
-        command = ["valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null",
-                   f"--log-file={self.context.folder}/valgrind", load_of(self.context), f"memory:{4 * pages * PAGE_BYTES // MIB}M",
-                   pages, frames, servers, always]
-        counted = []
+        log = self.context.folder / "valgrind"
+        command = counting(log, [load_of(self.context), f"memory:{4 * pages * PAGE_BYTES // MIB}M", pages, frames, servers, always])
+        counts = []
         for accesses in COUNTED:
             self.context.progress(f"delegation: counting instructions of a {what}, {servers} servers")
             with Programs() as programs:
@@ -137,11 +135,8 @@ class Counter:
                 program.finish()
             if int(done) != accesses or (what == "hit" and int(misses) > 0):
                 raise Failure(f"delegation: {done} accesses and {misses} misses, not {accesses} hits")
-            found = re.search(r"I\s+refs:\s+([\d,]+)", (self.context.folder / "valgrind").read_text())
-            if not found:
-                raise Failure("valgrind did not say how many instructions it counted")
-            counted.append(int(found[1].replace(",", "")))
-        return (counted[1] - counted[0]) / (COUNTED[1] - COUNTED[0])
+            counts.append(counted(log))
+        return of_one(counts, COUNTED)
 
     def rows(self):
         for what in ("hit", "miss"):

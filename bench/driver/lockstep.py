@@ -6,6 +6,7 @@
 """
 import math
 import os
+import pathlib
 import select
 import signal
 import statistics
@@ -56,6 +57,13 @@ class Program:
         except BrokenPipeError:
             raise Failure(f"{self.name} ended early{self.last_words()}") from None
         return self.read(seconds)
+
+    def peak_bytes(self):
+        """The most memory that it has taken so far."""
+        for line in pathlib.Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+        raise Failure("the kernel does not tell how much memory a process uses")
 
     def last_words(self):
         self.process.wait()

@@ -155,10 +155,7 @@ def _plain_bytes(native):
     with Programs() as programs:
         program = programs.start([native, "heap", 1 << 20])
         program.read(60)
-        for line in pathlib.Path(f"/proc/{program.process.pid}/status").read_text().splitlines():
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1]) * 1024
-    raise Failure("the kernel does not tell how much memory a process uses")
+        return program.peak_bytes()
 
 
 def _devices(context, notes):

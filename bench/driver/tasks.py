@@ -2,9 +2,9 @@
 import json
 import os
 import pathlib
-import re
 import shutil
 
+from counting import counted, counting, of_one
 from lockstep import Failure, Programs, in_turn, median, spread
 
 DOC = """\
@@ -29,7 +29,6 @@ COUNTS = {
 }
 QUICK_PART = 10
 TIMED = [case for case in COUNTS if case != "alive"]
-# The start of the program drops out of the difference.
 COUNTED = (1000, 5000)
 LEAST_TASK_BYTES = 4600  # of memory, for `alive` to run: a page for a task, its page table, and what may be measured wrong
 
@@ -86,18 +85,14 @@ class Contest:
         return answers
 
     def instructions(self, name, case):
-        """Of one operation. Not by callgrind: it keeps a stack of calls, which a switch of stacks misleads."""
+        """Of one operation."""
         log = self.context.folder / "valgrind"
-        counted = []
+        counts = []
         for operations in COUNTED:
             self.context.progress(f"tasks: {case}, counting instructions of {name}")
-            self.context.output([self.valgrind, "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null",
-                                 f"--log-file={log}", self.programs[name], case, operations])
-            found = re.search(r"I\s+refs:\s+([\d,]+)", log.read_text())
-            if not found:
-                raise Failure("valgrind did not say how many instructions it counted")
-            counted.append(int(found[1].replace(",", "")))
-        return (counted[1] - counted[0]) / (COUNTED[1] - COUNTED[0])
+            self.context.output(counting(log, [self.programs[name], case, operations]))
+            counts.append(counted(log))
+        return of_one(counts, COUNTED)
 
 
 def _row(contest, case, values, unit):
