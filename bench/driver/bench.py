@@ -22,8 +22,8 @@ sys.path.insert(1, str(HERE.parent.parent / "scripts"))
 import report  # noqa: E402
 from lockstep import Failure  # noqa: E402
 
-BENCHMARKS = ["delegation", "device", "fibers", "hitrate", "kernels", "kv", "kv-index", "kv-restart", "random", "speedtest1",
-              "tasks"]
+BENCHMARKS = ["delegation", "device", "fibers", "hitrate", "kernels", "kv", "kv-index", "kv-restart", "pagecache", "random",
+              "speedtest1", "tasks"]
 
 
 class Context:

@@ -139,10 +139,22 @@ class Quick(Case):
             self.assertGreaterEqual(row["peer_spread"], 0)
         self.assertLessEqual({"mean_ratio_disk", "worst_ratio_disk", "rows_below_spread_disk", "mean_cpu_ratio_disk"}, set(result["summary"]))
 
+    def test_pagecache(self):
+        result = self.results("pagecache", "--only", "hot", "--only", "cold/disk/mixed", "--only", "cold/zram/read/threads", "--only", "zipf/disk/8")
+        cases = [row["case"] for row in result["rows"]]
+        self.assertLessEqual({"hot/array/1", "hot/pread/2", "hot/scaling", "cold/disk/mixed/tasks/64", "cold/disk/mixed/threads/1"}, set(cases))
+        self.assertEqual("hot/instructions/locked" in cases, shutil.which("valgrind") is not None)
+        self.assertEqual("cold/zram/read/threads/1" in cases, not any("nothing on zram" in note for note in result["notes"]))
+        self.assertEqual("zipf/disk/8" in cases, not any("nothing of zipf" in note for note in result["notes"]))
+        self.assertLessEqual({"hot_ns_1", "hot_scaling_ratio", "hot_array_1_ratio", "cold_disk_mixed_worst"}, set(result["summary"]))
+        for row in result["rows"]:
+            if row["case"].startswith("hot/array"):
+                self.assertLess(row["reads"], 1e-4)
+
     def test_nothing_is_left_after_an_interrupt(self):
         before = left_behind()
-        for seconds in (2, 9):
-            process = subprocess.Popen([SPILLWAY, "bench", "random", "--quick", "--out", self.folder, "--storage", self.folder],
+        for name, seconds in (("random", 2), ("random", 9), ("pagecache", 3), ("pagecache", 12)):
+            process = subprocess.Popen([SPILLWAY, "bench", name, "--quick", "--out", self.folder, "--storage", self.folder],
                                        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
             time.sleep(seconds)
             process.send_signal(signal.SIGINT)

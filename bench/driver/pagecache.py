@@ -1,0 +1,309 @@
+"""The page cache beside the kernel's, a plain one and direct I/O: hits, misses, and what a memory limit leaves of both."""
+import json
+import shutil
+
+from counting import counted, counting, of_one
+from devices import Cleanup, file_of, why_no_zram, zram
+from lockstep import Failure, Programs, geometric_mean, in_turn, median, spread
+from memory_group import MemoryGroup, Unavailable
+
+DOC = """\
+Blocks of 128 bytes of a file's 4-KiB pages, at random, through the page cache (ours) and through the peer: requests a second, more is
+better. `hot`: all of the data is in memory; beside an array, a mapped file, pread, and a map with a list under one lock, `ns` of a request
+of one thread. `cold`: next to none is; beside direct I/O, which reads and writes whole pages. `zipf`: a quarter of the data fits, beside
+pread under the same memory limit. `reads` and `writes` are the device's, in pages of a request; `peer_` the peer's. `hot/scaling` is ours by
+two threads over ours by one. `hot/instructions` are those of a request in user mode, less is better.
+"""
+MIB = 1 << 20
+ANSWER_SECONDS = 600
+HOT_PEERS = ["array", "mmap", "pread", "locked"]
+KINDS = ["read", "mixed", "update"]
+COUNTED = (2_000, 10_000)
+COUNTED_BYTES = 4 * MIB
+# A set has as much room as any other, and not as many pages: with so many times the data's memory none is too small.
+HOT_ROOM = 4
+# Beyond that of the cache, and of a program that has none.
+SLACK_BYTES = 8 * MIB
+# Of hot requests that miss all the same, more than these are worth a note.
+HOT_MISSES_MOST = 1e-4
+
+
+class Plan:
+    def __init__(self, context):
+        quick = context.quick
+        self.hot_bytes = (16 if quick else 128) * MIB
+        self.data_bytes = (192 if quick else 1024) * MIB
+        self.cold_memory_bytes = self.data_bytes // 64
+        self.zipf_memory_bytes = self.data_bytes // 4
+        self.theta = 0.99
+        self.hot_threads = [1, 2]
+        self.cold_depths = {"tasks": [1, 64] if quick else [1, 16, 64], "threads": [1] if quick else [1, 2]}
+        self.zipf_threads = [1, 8] if quick else [1, 2, 8]
+        self.pairs = context.pairs or (2 if quick else 5)
+        self.warm_seconds = 0.05 if quick else 0.1
+        self.window_seconds = {"hot": 0.1 if quick else 0.5, "cold": 0.1 if quick else 0.5, "zipf": 0.3 if quick else 1.0}
+        # Until evictions meet changed pages, and the policies have seen what is popular.
+        self.settle_seconds = {"cold": 0.3 if quick else 1, "zipf": 1 if quick else 8}
+
+    def hot_cases(self):
+        timed = [f"hot/{peer}/{threads}" for peer in HOT_PEERS for threads in self.hot_threads]
+        return [*timed, "hot/scaling", "hot/instructions/locked", "hot/instructions/array"]
+
+    def cold_cases(self, device, by):
+        """(name, kind, depth)"""
+        return [(f"cold/{device}/{kind}/{by}/{depth}", kind, depth) for kind in KINDS for depth in self.cold_depths[by]]
+
+    def zipf_cases(self, device):
+        """(name, threads)"""
+        return [(f"zipf/{device}/{threads}", threads) for threads in self.zipf_threads]
+
+
+class Contest:
+    """Programs, all alive, each another side, which are asked in turns."""
+
+    def __init__(self, load, plan, cleanup):
+        self.load, self.plan, self.cleanup = load, plan, cleanup
+        self.programs = cleanup.enter_context(Programs())
+        self.running = {}
+
+    def start(self, name, side, place, data_bytes, group=None, **settings):
+        words = [self.load, side, place, data_bytes, *(f"{key}={value}" for key, value in settings.items())]
+        program = self.programs.start(words, group)
+        self.cleanup.callback(program.kill)
+        program.read(ANSWER_SECONDS)
+        self.running[name] = program
+
+    def ask(self, name, words):
+        return json.loads(self.running[name].ask(words + "\n", ANSWER_SECONDS))
+
+    def turns(self, names, kind, by, depth, window_seconds):
+        """A list of answers for each of them."""
+        answers = {name: [] for name in names}
+        for number in range(self.plan.pairs):
+            for name in in_turn(names, number):
+                answers[name].append(self.turn(name, kind, by, depth, window_seconds))
+        return answers
+
+    def turn(self, name, kind, by, depth, window_seconds):
+        return self.ask(name, f"run {kind} {by} {depth} {self.plan.warm_seconds} {window_seconds}")
+
+    def settle(self, kind, by, depth, seconds):
+        for name in self.running:
+            self.ask(name, f"run {kind} {by} {depth} 0 {seconds}")
+
+    def finish(self):
+        for program in self.running.values():
+            program.finish()
+
+
+def rate_of(answer):
+    return answer["requests"] / answer["seconds"]
+
+
+def make_row(case, ours, peer, **more):
+    """Of answers, pair by pair."""
+    rates, peer_rates = [rate_of(answer) for answer in ours], [rate_of(answer) for answer in peer]
+    ratios = [rate / other for rate, other in zip(rates, peer_rates)]
+    row = {"case": case, "ours": median(rates), "peer": median(peer_rates), "ratio": median(ratios), "spread": spread(ratios),
+           "unit": "requests/s", **more}
+    for figure in ("cpu_us", "reads", "writes"):
+        row[figure] = median([answer[figure] for answer in ours])
+        row["peer_" + figure] = median([answer[figure] for answer in peer])
+    return row
+
+
+class Run:
+    """Which cases are wanted, and what they have given."""
+
+    def __init__(self, context):
+        self.context, self.plan = context, Plan(context)
+        self.load = context.spillway.parent.parent / "libexec/spillway/pagecache-load"
+        if not self.load.exists():
+            raise Failure(f"{self.load} is not there; build or install Spillway completely", 2)
+        self.rows, self.notes = [], []
+
+    def wanted(self, name):
+        return not self.context.cases or any(name.startswith(start) for start in self.context.cases)
+
+    def add(self, row):
+        self.rows.append(row)
+        self.context.say(f"{row['case']:28} {row['ours']:>12,.0f} {row['unit']}, {row['ratio']:.2f} times the peer's "
+                         f"+-{row['spread'] / 2:.0%}" + (f"; {row['ns']:.1f} ns, {row['peer_ns']:.1f} ns" if "ns" in row else "")
+                         + (f"; pages {row['reads']:.2f} + {row['writes']:.2f}, {row['peer_reads']:.2f} + {row['peer_writes']:.2f}"
+                            if row["case"].startswith(("cold", "zipf")) else ""))
+
+    def place_of(self, device, cleanup, name, size_bytes):
+        """A new file or device that holds the data."""
+        place = zram(cleanup, size_bytes) if device == "zram" else file_of(cleanup, self.context.folder / name, size_bytes)
+        self.context.progress(f"pagecache {device}: filling {place}")
+        self.context.output([self.load, "fill", place, size_bytes])
+        return place
+
+    def hot(self):
+        plan = self.plan
+        peers = [peer for peer in HOT_PEERS if any(self.wanted(f"hot/{peer}/{threads}") for threads in plan.hot_threads)]
+        if not peers and not self.wanted("hot/scaling"):
+            return
+        with Cleanup() as cleanup:
+            place = self.place_of("disk", cleanup, "hot", plan.hot_bytes)
+            contest = Contest(self.load, plan, cleanup)
+            contest.start("ours", "cache", f"uring:{place}", plan.hot_bytes, memory=HOT_ROOM * plan.hot_bytes)
+            for peer in peers:
+                contest.start(peer, peer, place, plan.hot_bytes)
+            for name in contest.running:
+                self.context.progress(f"pagecache hot: reading all of it, {name}")
+                contest.ask(name, "touch tasks 64" if name == "ours" else "touch threads 1")
+            answers = {threads: {name: [] for name in contest.running} for threads in plan.hot_threads}
+            for number in range(plan.pairs):
+                self.context.progress(f"pagecache hot: pair {number + 1} of {plan.pairs}")
+                for threads in plan.hot_threads:
+                    for name in in_turn(contest.running, number):
+                        answers[threads][name].append(contest.turn(name, "read", "threads", threads, plan.window_seconds["hot"]))
+            contest.finish()
+        for peer in peers:
+            for threads, own in answers.items():
+                if self.wanted(f"hot/{peer}/{threads}"):
+                    ns, peer_ns = (median([threads * 1e9 / rate_of(answer) for answer in own[name]]) for name in ("ours", peer))
+                    self.add(make_row(f"hot/{peer}/{threads}", own["ours"], own[peer], ns=ns, peer_ns=peer_ns))
+        if self.wanted("hot/scaling"):
+            more = {f"{peer}_scaling": median([rate_of(two) / rate_of(one) for one, two in zip(answers[1][peer], answers[2][peer])])
+                    for peer in peers}
+            self.add(make_row("hot/scaling", answers[2]["ours"], answers[1]["ours"], **more))
+        misses = median([answer["reads"] for answer in answers[1]["ours"]])
+        if misses > HOT_MISSES_MOST:
+            self.notes.append(f"hot: {misses:.2%} of the requests missed")
+
+    def instructions(self, side, place):
+        """Of a read of a page that is there."""
+        log, counts = self.context.folder / "valgrind", []
+        for requests in COUNTED:
+            self.context.progress(f"pagecache hot: counting instructions of {side}")
+            with Programs() as programs:
+                program = programs.start(counting(log, [self.load, side, place, COUNTED_BYTES, f"memory={HOT_ROOM * COUNTED_BYTES}"]))
+                program.read(ANSWER_SECONDS)
+                program.ask("touch threads 1\n", ANSWER_SECONDS)
+                if json.loads(program.ask(f"count {requests}\n", ANSWER_SECONDS))["requests"] != requests:
+                    raise Failure(f"pagecache: {side} did not do {requests} requests")
+                program.finish()
+            counts.append(counted(log))
+        return of_one(counts, COUNTED)
+
+    def hot_instructions(self):
+        sides = [side for side in ("locked", "array") if self.wanted(f"hot/instructions/{side}")]
+        if sides and not shutil.which("valgrind"):
+            self.notes.append("instructions were not counted: install valgrind")
+        elif sides:
+            with Cleanup() as cleanup:
+                place = self.place_of("disk", cleanup, "counted", COUNTED_BYTES)
+                ours = self.instructions("cache", f"uring:{place}")
+                peers = {side: self.instructions(side, place) for side in sides}
+            for side, peer in peers.items():
+                self.add({"case": f"hot/instructions/{side}", "ours": ours, "peer": peer, "ratio": ours / peer, "spread": 0.0,
+                          "unit": "instructions"})
+
+    def cold(self, device, places, by):
+        plan = self.plan
+        cases = [case for case in plan.cold_cases(device, by) if self.wanted(case[0])]
+        if not cases:
+            return
+        with Cleanup() as cleanup:
+            contest = Contest(self.load, plan, cleanup)
+            scheme = {"tasks": "uring", "threads": "file"}[by]
+            for (name, side), place in zip((("ours", "cache"), ("direct", "direct")), places):
+                contest.start(name, side, f"{scheme}:{place}", plan.data_bytes, memory=plan.cold_memory_bytes)
+            settled = None
+            for name, kind, depth in cases:
+                self.context.progress(f"pagecache {name}")
+                if kind != settled:
+                    contest.settle(kind, by, plan.cold_depths[by][-1], plan.settle_seconds["cold"])
+                    settled = kind
+                answers = contest.turns(["ours", "direct"], kind, by, depth, plan.window_seconds["cold"])
+                self.add(make_row(name, answers["ours"], answers["direct"]))
+            contest.finish()
+
+    def limit_bytes(self):
+        """What a program takes before it has data, and the cache."""
+        with Programs() as programs:
+            program = programs.start([self.load, "cache", f"memory:{COUNTED_BYTES}", COUNTED_BYTES, f"theta={self.plan.theta}"])
+            program.read(ANSWER_SECONDS)
+            return self.plan.zipf_memory_bytes + program.peak_bytes() + SLACK_BYTES
+
+    def zipf(self, device, places):
+        plan = self.plan
+        cases = [case for case in plan.zipf_cases(device) if self.wanted(case[0])]
+        if not cases:
+            return
+        limit_bytes = self.limit_bytes()
+        with Cleanup() as cleanup:
+            contest = Contest(self.load, plan, cleanup)
+            for side, place in zip(("cache", "pread", "pread_random"), places):
+                try:
+                    group = cleanup.acquire(lambda: MemoryGroup.create(limit_bytes, f"bench-{side}"), MemoryGroup.remove)
+                except Unavailable as reason:
+                    self.notes.append(f"nothing of zipf on {device}: no memory limit can be set here ({reason})")
+                    return
+                group.forbid_swap()
+                own = {"memory": plan.zipf_memory_bytes} if side == "cache" else {}
+                contest.start(side, side, f"file:{place}" if side == "cache" else place, plan.data_bytes, group, theta=plan.theta, **own)
+            self.context.progress(f"pagecache zipf/{device}: warming up")
+            contest.settle("read", "threads", plan.zipf_threads[-1], plan.settle_seconds["zipf"])
+            for name, threads in cases:
+                self.context.progress(f"pagecache {name}")
+                answers = contest.turns(list(contest.running), "read", "threads", threads, plan.window_seconds["zipf"])
+                best = max(("pread", "pread_random"), key=lambda side: median(map(rate_of, answers[side])))
+                self.add(make_row(name, answers["cache"], answers[best], best_peer=best))
+            contest.finish()
+
+    def on(self, device):
+        cold = any(self.wanted(case[0]) for by in self.plan.cold_depths for case in self.plan.cold_cases(device, by))
+        zipf = any(self.wanted(case[0]) for case in self.plan.zipf_cases(device))
+        if not cold and not zipf:
+            return
+        if device == "zram" and why_no_zram():
+            self.notes.append(f"nothing on zram: {why_no_zram()}")
+            return
+        with Cleanup() as cleanup:
+            places = [self.place_of(device, cleanup, f"data{i}", self.plan.data_bytes) for i in range(3 if zipf else 2)]
+            for by in self.plan.cold_depths:
+                self.cold(device, places, by)
+            self.zipf(device, places)
+
+
+def summarise(rows):
+    """What targets are set for."""
+    summary = {}
+    for row in rows:
+        words = row["case"].split("/")
+        if words[0] != "cold":
+            summary["_".join(words) + "_ratio"] = row["ratio"]
+        if words[0] == "hot" and "ns" in row:
+            summary[f"hot_ns_{words[-1]}"] = row["ns"]
+        if words[:2] == ["hot", "instructions"]:
+            summary["hot_instructions"] = row["ours"]
+    for group in dict.fromkeys(tuple(row["case"].split("/")[:3]) for row in rows if row["case"].startswith("cold")):
+        ratios = [row["ratio"] for row in rows if row["case"].startswith("/".join(group) + "/")]
+        summary["_".join(group) + "_ratio"] = geometric_mean(ratios)
+        summary["_".join(group) + "_worst"] = min(ratios)
+    return summary
+
+
+def run(context):
+    doing = Run(context)
+    doing.hot()
+    doing.hot_instructions()
+    for device in ("disk", "zram"):
+        doing.on(device)
+    plan, rows = doing.plan, doing.rows
+    if not rows and not doing.notes:
+        raise Failure("pagecache has no such case; they begin with hot/, cold/disk/, cold/zram/, zipf/disk/ and zipf/zram/", 2)
+    result = {
+        "parameters": {"hot_bytes": plan.hot_bytes, "hot_memory_bytes": HOT_ROOM * plan.hot_bytes, "data_bytes": plan.data_bytes,
+                       "cold_memory_bytes": plan.cold_memory_bytes, "zipf_memory_bytes": plan.zipf_memory_bytes, "theta": plan.theta,
+                       "slack_bytes": SLACK_BYTES, "pairs": plan.pairs, "window_seconds": plan.window_seconds,
+                       "storage": str(context.storage), "quick": context.quick},
+        "rows": rows, "summary": summarise(rows), "notes": doing.notes,
+    }
+    drawn = [row for row in rows if row["unit"] == "requests/s" and row["case"] != "hot/scaling"]
+    bars = {"title": "page cache: requests a second", "subtitle": "over the peer's; more is better",
+            "cases": [row["case"] for row in drawn], "series": {"over the peer": [row["ratio"] for row in drawn]}}
+    return result, bars

@@ -1,0 +1,207 @@
+// Blocks read and written at random through a page cache, or through what it is compared with, at the pace of the driver.
+//   pagecache-load fill PATH BYTES               writes the data to a file or device
+//   pagecache-load SIDE PLACE BYTES [NAME=VALUE]...
+// says "ready"; then on standard input, answered by one line on standard output:
+//   touch tasks DEPTH                                 a block of each page is read; by `threads` by each of them
+//   count REQUESTS                                    so many reads, by one thread
+//   run read|mixed|update tasks|threads DEPTH WARM SECONDS
+//
+// | SIDE           | PLACE           | is                                                                                  |
+// |----------------|-----------------|-------------------------------------------------------------------------------------|
+// | `cache`        | a device string | ours                                                                                |
+// | `direct`       | a device string | I/O past all caches, into a ring of buffers                                          |
+// | `pread`        | a path          | the kernel's page cache; `pread_random` with POSIX_FADV_RANDOM                       |
+// | `mmap`         | a path          | the same, mapped with MADV_RANDOM                                                    |
+// | `locked`       | a path          | a map of pages, a list in the order of use, and one lock                             |
+// | `array`        | nothing         | the data as an array                                                                 |
+//
+// | name   | is                                                              | default  |
+// |--------|-----------------------------------------------------------------|----------|
+// | memory | bytes, of `cache`, `direct` and `locked`                        | BYTES    |
+// | theta  | 0: all pages alike; else Zipf's law with this exponent, below 1 | 0        |
+//
+// `mixed` and `update` write in 30 % of the requests, a page or a block (side.h). The answer is an object of JSON: requests, seconds; of a
+// request cpu_us (of all threads of the process) and the pages that the device has read and written, `reads` and `writes`.
+// SECONDS begin when WARM seconds have passed. Wrong words: one line and status 2. What fails: one line and status 1.
+#include <fcntl.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <thread>
+
+#include "../measure.h"
+#include "side.h"
+
+namespace {
+
+using load::fail;
+
+constexpr uint64_t kBytesMost = uint64_t{1} << 40, kDepthMost = 1024;
+constexpr double kSecondsMost = 3600;
+
+struct Used {
+  uint64_t requests, wall_ns, cpu_ns;
+  load::DevicePages pages;
+};
+
+class Bench {
+ public:
+  Bench(load::Side& side, const load::Plan& plan) : side_(side), pages_(plan.pages(), plan.theta) {}
+
+  // An answer to the line, unless it is none that can be answered.
+  bool answer(const char* line) {
+    char kind[8], by[8];
+    unsigned long long count;
+    double warm_seconds = 0, seconds = 0;
+    if (std::sscanf(line, "count %llu", &count) == 1 && count > 0)
+      run({.kind = load::Kind::kRead, .most = count, .pages = pages_, .seed = seed_}, 0, 0);
+    else if (std::sscanf(line, "touch %7s %llu", by, &count) == 2 && is_depth(count))
+      run({.kind = load::Kind::kTouch,
+           .by_tasks = is_by_tasks(by),
+           .depth = count,
+           .most = pages_.count(),
+           .pages = pages_,
+           .seed = seed_},
+          0, 0);
+    else if (std::sscanf(line, "run %7s %7s %llu %lf %lf", kind, by, &count, &warm_seconds, &seconds) == 5 &&
+             is_depth(count) && are_seconds(warm_seconds, seconds))
+      run({.kind = kind_of(kind),
+           .by_tasks = is_by_tasks(by),
+           .depth = count,
+           .pages = pages_,
+           .seed = seed_},
+          warm_seconds, seconds);
+    else
+      return false;
+    std::fflush(stdout);
+    return true;
+  }
+
+ private:
+  static load::Kind kind_of(const char* word) {
+    const std::string kind = load::word_of("what is done", word, {"read", "mixed", "update"});
+    return kind == "read" ? load::Kind::kRead : kind == "mixed" ? load::Kind::kMixed : load::Kind::kUpdate;
+  }
+
+  static bool is_by_tasks(const char* word) {
+    return load::word_of("who asks", word, {"tasks", "threads"}) == "tasks";
+  }
+  static bool is_depth(uint64_t depth) { return depth > 0 && depth <= kDepthMost; }
+  static bool are_seconds(double warm, double measured) {
+    return warm >= 0 && warm <= kSecondsMost && measured > 0 && measured <= kSecondsMost;
+  }
+
+  // Without seconds: until all requests are done.
+  void run(load::Turn&& turn, double warm_seconds, double seconds) {
+    seed_ += kDepthMost;
+    Used before = used(turn);
+    std::vector<std::thread> threads;
+    for (uint64_t i = 0; i < turn.thread_count(); ++i) threads.emplace_back([&, i] { side_.work(turn, i); });
+    if (seconds > 0) {
+      sleep(warm_seconds);
+      before = used(turn);
+      Used after;
+      do {  // on a busy machine nothing may have been done in that time
+        sleep(seconds);
+        after = used(turn);
+      } while (after.requests == before.requests);
+      print(before, after);
+      turn.has_ended = true;
+    }
+    for (std::thread& thread : threads) thread.join();
+    if (seconds == 0) print(before, used(turn));
+  }
+  static void sleep(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
+
+  Used used(const load::Turn& turn) const {
+    uint64_t requests = 0;
+    for (const load::Turn::Count& count : turn.done) requests += count.value.load(std::memory_order_relaxed);
+    return {.requests = requests,
+            .wall_ns = cases::clock_ns(CLOCK_MONOTONIC),
+            .cpu_ns = cases::clock_ns(CLOCK_PROCESS_CPUTIME_ID),
+            .pages = side_.device_pages()};
+  }
+  static void print(const Used& before, const Used& after) {
+    const uint64_t requests = after.requests - before.requests;
+    const auto each = [&](uint64_t from, uint64_t to) {
+      return static_cast<double>(to - from) / static_cast<double>(requests);
+    };
+    std::printf(
+        "{\"requests\": %lu, \"seconds\": %.6f, \"cpu_us\": %.4f, \"reads\": %.6f, \"writes\": %.6f}\n",
+        requests, static_cast<double>(after.wall_ns - before.wall_ns) * 1e-9,
+        each(before.cpu_ns, after.cpu_ns) * 1e-3, each(before.pages.reads, after.pages.reads),
+        each(before.pages.writes, after.pages.writes));
+  }
+
+  load::Side& side_;
+  const load::Pages pages_;
+  uint64_t seed_ = 0;
+};
+
+// Past the page cache, so that it holds nothing when the measurement begins.
+int fill_place(const char* path, uint64_t bytes) {
+  constexpr uint64_t kPart = 1 << 20;
+  const int file = open(path, O_WRONLY | O_DIRECT | O_CLOEXEC);
+  auto* const part = static_cast<std::byte*>(std::aligned_alloc(load::kPageBytes, kPart));
+  if (file < 0 || part == nullptr) cases::fail(path);
+  for (uint64_t at = 0; at < bytes; at += kPart) {
+    const uint64_t now = std::min(kPart, bytes - at);
+    load::fill({part, now}, at);
+    for (uint64_t i = 0; i < now; i += load::kPageBytes)
+      load::set_numbers(part + i, (at + i) / load::kPageBytes);
+    if (pwrite(file, part, now, static_cast<off_t>(at)) != static_cast<ssize_t>(now)) cases::fail(path);
+  }
+  if (fsync(file) != 0) cases::fail(path);
+  return 0;
+}
+
+load::Plan parse(int count, char** words) {
+  if (count < 4)
+    fail(2,
+         "usage: SIDE PLACE BYTES [NAME=VALUE]..., or fill PATH BYTES (bench/pagecache/pagecache_load.cc)");
+  load::Plan plan;
+  plan.side = load::word_of("the side", words[1],
+                            {"fill", "cache", "direct", "pread", "pread_random", "mmap", "locked", "array"});
+  plan.place = words[2];
+  plan.bytes = load::count_of("BYTES", words[3], kBytesMost);
+  if (plan.bytes == 0 || plan.bytes % load::kPageBytes != 0) fail(2, "BYTES are whole pages");
+  plan.memory_bytes = plan.bytes;
+  for (int i = 4; i < count; ++i) {
+    const std::string word = words[i];
+    const size_t sign = word.find('=');
+    const std::string name = word.substr(0, sign);
+    if (sign != std::string::npos && name == "memory")
+      plan.memory_bytes = load::count_of(name, words[i] + sign + 1, kBytesMost);
+    else if (sign != std::string::npos && name == "theta")
+      plan.theta = load::share_of(name, words[i] + sign + 1, 0.999);
+    else
+      fail(2, "a setting is memory=N or theta=X, not '" + word + "'");
+  }
+  return plan;
+}
+
+std::unique_ptr<load::Side> make(const load::Plan& plan) {
+  if (plan.side == "cache") return load::make_cache(plan);
+  if (plan.side == "direct") return load::make_direct(plan);
+  if (plan.side == "mmap") return load::make_mapped(plan);
+  if (plan.side == "locked") return load::make_locked(plan);
+  if (plan.side == "array") return load::make_array(plan);
+  return load::make_pread(plan);
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  load::program_name = "pagecache-load";
+  const load::Plan plan = parse(count, words);
+  if (plan.side == "fill") return fill_place(words[2], plan.bytes);
+  const std::unique_ptr<load::Side> side = make(plan);
+  Bench bench(*side, plan);
+  std::puts("ready");
+  std::fflush(stdout);
+  char line[100];
+  while (std::fgets(line, sizeof line, stdin) != nullptr)
+    if (!bench.answer(line))
+      fail(2, std::string("there is no answer to '") + std::string(line, std::strcspn(line, "\n")) + "'");
+  return 0;
+}
