@@ -1,5 +1,7 @@
-// Time and memory of a process, for the programs of benchmarks.
+// Time and memory of a process, and the CPUs of its threads, for the programs of benchmarks.
 #pragma once
+#include <sched.h>
+
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
@@ -56,5 +58,21 @@ struct Memory {
   uint64_t resident_bytes = bytes_of("/proc/self/status", "VmRSS:");
   uint64_t page_table_bytes = bytes_of("/proc/self/status", "VmPTE:");
 };
+
+// The index-th CPU of those that the process may use, for the calling thread and those that it starts.
+inline void stay_on_cpu(int index) {
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) fail("sched_getaffinity");
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (!CPU_ISSET(cpu, &allowed) || index-- > 0) continue;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    if (sched_setaffinity(0, sizeof one, &one) != 0) fail("sched_setaffinity");
+    return;
+  }
+  std::fputs("this case needs two CPUs\n", stderr);
+  std::exit(1);
+}
 
 }  // namespace cases

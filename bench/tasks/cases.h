@@ -19,8 +19,6 @@
 // 2 what is measured begins when the tasks' runtime is there, and ends when they have been joined
 // 3 a case of one core runs on one CPU, whatever the runtime
 #pragma once
-#include <sched.h>
-
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -29,22 +27,6 @@
 #include "../measure.h"
 
 namespace cases {
-
-// The index-th CPU of those that the process may use, for the calling thread and those that it starts.
-inline void stay_on_cpu(int index) {
-  cpu_set_t allowed;
-  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) fail("sched_getaffinity");
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-    if (!CPU_ISSET(cpu, &allowed) || index-- > 0) continue;
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(cpu, &one);
-    if (sched_setaffinity(0, sizeof one, &one) != 0) fail("sched_setaffinity");
-    return;
-  }
-  std::fputs("this case needs two CPUs\n", stderr);
-  std::exit(1);
-}
 
 // What a case fills in. `operations` is counted by its tasks.
 struct Run {
