@@ -59,6 +59,12 @@ struct Memory {
   uint64_t page_table_bytes = bytes_of("/proc/self/status", "VmPTE:");
 };
 
+// That the process may use.
+inline int cpu_count() {
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) fail("sched_getaffinity");
+  return CPU_COUNT(&allowed);
+}
 // The index-th CPU of those that the process may use, for the calling thread and those that it starts.
 inline void stay_on_cpu(int index) {
   cpu_set_t allowed;

@@ -112,6 +112,11 @@ def make_row(case, ours, peer, **more):
     return row
 
 
+def scaling(ones, twos):
+    """Of answers of one thread and of two, pair by pair."""
+    return median([rate_of(two) / rate_of(one) for one, two in zip(ones, twos)])
+
+
 class Run:
     """Which cases are wanted, and what they have given."""
 
@@ -166,9 +171,9 @@ class Run:
                     ns, peer_ns = (median([threads * 1e9 / rate_of(answer) for answer in own[name]]) for name in ("ours", peer))
                     self.add(make_row(f"hot/{peer}/{threads}", own["ours"], own[peer], ns=ns, peer_ns=peer_ns))
         if self.wanted("hot/scaling"):
-            more = {f"{peer}_scaling": median([rate_of(two) / rate_of(one) for one, two in zip(answers[1][peer], answers[2][peer])])
-                    for peer in peers}
-            self.add(make_row("hot/scaling", answers[2]["ours"], answers[1]["ours"], **more))
+            more = {f"{peer}_scaling": scaling(answers[1][peer], answers[2][peer]) for peer in peers}
+            row = make_row("hot/scaling", answers[2]["ours"], answers[1]["ours"], **more)
+            self.add({**row, "cpu_scaling": 2 * row["peer_cpu_us"] / row["cpu_us"]})
         misses = median([answer["reads"] for answer in answers[1]["ours"]])
         if misses > HOT_MISSES_MOST:
             self.notes.append(f"hot: {misses:.2%} of the requests missed")
@@ -278,6 +283,8 @@ def summarise(rows):
             summary["_".join(words) + "_ratio"] = row["ratio"]
         if words[0] == "hot" and "ns" in row:
             summary[f"hot_ns_{words[-1]}"] = row["ns"]
+        if row["case"] == "hot/scaling":
+            summary["hot_cpu_scaling"] = row["cpu_scaling"]
         if words[:2] == ["hot", "instructions"]:
             summary["hot_instructions"] = row["ours"]
     for group in dict.fromkeys(tuple(row["case"].split("/")[:3]) for row in rows if row["case"].startswith("cold")):

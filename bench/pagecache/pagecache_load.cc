@@ -96,7 +96,12 @@ class Bench {
     seed_ += kDepthMost;
     Used before = used(turn);
     std::vector<std::thread> threads;
-    for (uint64_t i = 0; i < turn.thread_count(); ++i) threads.emplace_back([&, i] { side_.work(turn, i); });
+    for (uint64_t i = 0; i < turn.thread_count(); ++i)
+      threads.emplace_back([&, i] {
+        // Groups of processes share CPUs alike: beside another one two threads may be left on one CPU.
+        if (turn.thread_count() > 1) cases::stay_on_cpu(static_cast<int>(i) % cpus_);
+        side_.work(turn, i);
+      });
     if (seconds > 0) {
       sleep(warm_seconds);
       before = used(turn);
@@ -135,6 +140,7 @@ class Bench {
 
   load::Side& side_;
   const load::Pages pages_;
+  const int cpus_ = cases::cpu_count();
   uint64_t seed_ = 0;
 };
 

@@ -146,7 +146,7 @@ class Quick(Case):
         self.assertEqual("hot/instructions/locked" in cases, shutil.which("valgrind") is not None)
         self.assertEqual("cold/zram/read/threads/1" in cases, not any("nothing on zram" in note for note in result["notes"]))
         self.assertEqual("zipf/disk/8" in cases, not any("nothing of zipf" in note for note in result["notes"]))
-        self.assertLessEqual({"hot_ns_1", "hot_scaling_ratio", "hot_array_1_ratio", "cold_disk_mixed_worst"}, set(result["summary"]))
+        self.assertLessEqual({"hot_ns_1", "hot_scaling_ratio", "hot_cpu_scaling", "hot_array_1_ratio", "cold_disk_mixed_worst"}, set(result["summary"]))
         for row in result["rows"]:
             if row["case"].startswith("hot/array"):
                 self.assertLess(row["reads"], 1e-4)
