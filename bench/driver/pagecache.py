@@ -45,10 +45,6 @@ class Plan:
         # Until evictions meet changed pages, and the policies have seen what is popular.
         self.settle_seconds = {"cold": 0.3 if quick else 1, "zipf": 1 if quick else 8}
 
-    def hot_cases(self):
-        timed = [f"hot/{peer}/{threads}" for peer in HOT_PEERS for threads in self.hot_threads]
-        return [*timed, "hot/scaling", "hot/instructions/locked", "hot/instructions/array"]
-
     def cold_cases(self, device, by):
         """(name, kind, depth)"""
         return [(f"cold/{device}/{kind}/{by}/{depth}", kind, depth) for kind in KINDS for depth in self.cold_depths[by]]
