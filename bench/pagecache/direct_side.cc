@@ -16,6 +16,7 @@ class Flight {
  public:
   Flight(Turn& turn, uint64_t index, storage::Queue& queue, std::span<std::byte> ring)
       : turn_(turn), queue_(queue), done_(turn.done[index]), requests_(turn, turn.seed + index) {
+    fill(fresh_, turn.seed + index);
     slots_ = std::vector<Slot>(queue.depth());
     const uint64_t each = ring.size() / slots_.size() / kPageBytes * kPageBytes;
     if (each == 0) fail(2, "there are fewer buffers than requests");
@@ -96,7 +97,7 @@ class Flight {
   Requests requests_;
   std::vector<Slot> slots_;
   std::vector<storage::Io*> waiting_, completed_;
-  std::byte fresh_[kBlockBytes] = {};
+  std::byte fresh_[kBlockBytes];
 };
 
 class Direct final : public Side {
