@@ -45,9 +45,8 @@ struct spillway_kv_queue {
   capi::Slot* slots = nullptr;
   uint32_t slot_count = 0;
   sys::Mutex lock;  // of what follows
-  capi::Request* free_slots = nullptr;
-  capi::Request* first_done = nullptr;
-  capi::Request* last_done = nullptr;
+  task::WorkList free_slots;
+  task::WorkList done;
   uint32_t pending_count = 0;     // under way or done
   uint32_t unfinished_count = 0;  // these, and those whose callback runs
   uint32_t waiter_count = 0;      // polls that wait
@@ -62,9 +61,8 @@ struct spillway_kv_queue {
 // A free slot; null: none.
 capi::Slot* spillway_kv_queue::take() {
   sys::LockGuard scope(lock);
-  if (free_slots == nullptr) return nullptr;
-  auto& slot = static_cast<capi::Slot&>(*free_slots);
-  free_slots = slot.next;
+  if (free_slots.empty()) return nullptr;
+  auto& slot = static_cast<capi::Slot&>(free_slots.take_first());
   ++pending_count;
   ++unfinished_count;
   return &slot;
@@ -73,21 +71,18 @@ capi::Slot* spillway_kv_queue::take() {
 // One that was not submitted after all.
 void spillway_kv_queue::put_back(capi::Slot& slot) {
   sys::LockGuard scope(lock);
-  slot.next = free_slots;
-  free_slots = &slot;
+  free_slots.append(slot);
   --pending_count;
   --unfinished_count;
 }
 
 void spillway_kv_queue::ended(capi::Request& request) {
   spillway_kv_queue& queue = *static_cast<capi::Slot&>(request).queue;
-  request.next = nullptr;
   bool was_empty = false;
   {
     sys::LockGuard scope(queue.lock);
-    was_empty = queue.first_done == nullptr;
-    (was_empty ? queue.first_done : queue.last_done->next) = &request;
-    queue.last_done = &request;
+    was_empty = queue.done.empty();
+    queue.done.append(request);
   }
   if (was_empty) queue.event.set();  // the queue is there as long as its workers
 }
@@ -95,9 +90,8 @@ void spillway_kv_queue::ended(capi::Request& request) {
 // The first that is done; null: none.
 capi::Slot* spillway_kv_queue::take_done() {
   sys::LockGuard scope(lock);
-  if (first_done == nullptr) return nullptr;
-  auto& slot = static_cast<capi::Slot&>(*first_done);
-  first_done = slot.next;
+  if (done.empty()) return nullptr;
+  auto& slot = static_cast<capi::Slot&>(done.take_first());
   // Others that wait have nothing to wait for any more.
   if (--pending_count == 0 && waiter_count > 0) event.set();
   return &slot;
@@ -108,13 +102,13 @@ void spillway_kv_queue::wait(uint64_t until_ns) {
   for (;;) {
     {
       sys::LockGuard scope(lock);
-      if (first_done != nullptr || pending_count == 0) return;
+      if (!done.empty() || pending_count == 0) return;
       ++waiter_count;
     }
     event.wait_until(until_ns, -1);
     sys::LockGuard scope(lock);
     --waiter_count;
-    if (first_done != nullptr || pending_count == 0 || capi::now_ns() >= until_ns) {
+    if (!done.empty() || pending_count == 0 || capi::now_ns() >= until_ns) {
       // Another one that waits may have been woken by what this one has cleared.
       if (waiter_count > 0) event.set();
       return;
@@ -145,8 +139,7 @@ base::Expected<void> open_queue(spillway_kv& store, const spillway_kv_queue_opti
   for (uint32_t i = requests; i-- > 0;) {
     Slot& slot = *new (&queue.slots[i]) Slot;
     slot.queue = &queue;
-    slot.next = queue.free_slots;
-    queue.free_slots = &slot;
+    queue.free_slots.append(slot);
   }
   return queue.workers.open(*store.store, threads, outstanding);
 }
@@ -203,8 +196,7 @@ void finish(spillway_kv_queue& queue, Slot& slot) {
   void* const context = slot.context;
   {
     sys::LockGuard scope(queue.lock);
-    slot.next = queue.free_slots;
-    queue.free_slots = &slot;
+    queue.free_slots.append(slot);
   }
   done(context, &result);
   free(own_memory);
@@ -283,7 +275,7 @@ size_t spillway_kv_poll(spillway_kv_queue* queue, size_t most, int timeout_ms) {
     ++count;
   }
   sys::LockGuard scope(queue->lock);
-  if (queue->first_done != nullptr) queue->event.set();
+  if (!queue->done.empty()) queue->event.set();
   return count;
 }
 

@@ -3,10 +3,11 @@
 #include <span>
 
 #include "capi/capi.h"
+#include "task/lanes.h"
 
 namespace capi {
 
-struct Request {
+struct Request : task::Work {
   enum class Kind : uint8_t { kGet, kPut, kRemove };
 
   Kind kind = Kind::kGet;
@@ -23,7 +24,6 @@ struct Request {
   base::Error error;
 
   void (*ended)(Request& request) = nullptr;  // of Workers
-  Request* next = nullptr;
 };
 
 inline constexpr size_t kAnySize = ~size_t{0};

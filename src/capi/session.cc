@@ -67,7 +67,7 @@ base::Expected<Workers*> background(spillway_kv& store) {
 }
 
 struct BatchRequest : Request {
-  Latch* latch = nullptr;
+  sys::Latch* latch = nullptr;
   spillway_kv_change* change = nullptr;
 };
 
@@ -89,7 +89,7 @@ void end_change(spillway_kv_session& session, const BatchRequest& request, int& 
 // Makes `count` changes, each struct `stride` bytes long, together.
 void run_batch(spillway_kv_session& session, Workers& workers, BatchRequest* requests, char* changes,
                size_t stride, size_t count, int& result) {
-  Latch latch(static_cast<uint32_t>(count));
+  sys::Latch latch(static_cast<uint32_t>(count));
   for (size_t i = 0; i < count; ++i) {
     BatchRequest& request = *new (&requests[i]) BatchRequest;
     request.change = reinterpret_cast<spillway_kv_change*>(changes + i * stride);

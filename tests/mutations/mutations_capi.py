@@ -57,8 +57,8 @@ MUTATIONS = [
     mutation("a store closed under sessions", (STORE, "    if (store->user_count > 0)", "    if (false)")),
 
     # Queues
-    mutation("requests of a key in any order", (WORKERS, ".high % lane_count_]", ".high % lane_count_ * 0 + (reinterpret_cast<uintptr_t>(&request) / sizeof(Request)) % lane_count_]"), test="capi_threads_test"),
-    mutation("what is left after a poll is not told", (QUEUE, "  if (queue->first_done != nullptr) queue->event.set();\n", "")),
+    mutation("requests of a key in any order", (WORKERS, ".high % lanes_.count())", ".high * 0 + (reinterpret_cast<uintptr_t>(&request) / sizeof(Request)) % lanes_.count())"), test="capi_threads_test"),
+    mutation("what is left after a poll is not told", (QUEUE, "  if (!queue->done.empty()) queue->event.set();\n", "")),
     mutation("a poll leaves the event set", (QUEUE, "  queue->event.clear();\n", "")),
     mutation("a queue closed under requests", (QUEUE, "    if (queue->unfinished_count > 0)", "    if (false)")),
     mutation("the list of pieces is not copied", (QUEUE, "  slot->pieces = {slot->own_pieces, piece_count};", "  slot->pieces = {pieces, piece_count};")),

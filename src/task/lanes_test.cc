@@ -1,0 +1,120 @@
+// Lanes: all that they are given is done once, in its order, and on the thread of its lane; opening that fails ends all.
+#include "task/lanes.h"
+
+#include <thread>
+#include <vector>
+
+#include "task/test_tasks.h"
+
+namespace task {
+namespace {
+
+constexpr uint32_t kLanes = 3;
+
+struct Numbered : Work {
+  uint32_t number = 0;
+  sys::Latch* done = nullptr;
+};
+
+// Writes down what each lane has done.
+class Recorder final : public LaneUser {
+ public:
+  base::Expected<void> open_lane(uint32_t lane) override {
+    if (lane == fails) return base::failure(ENOSPC, "lane ", lane, " is full");
+    threads[lane] = std::this_thread::get_id();
+    ++open_count;
+    return {};
+  }
+  void perform(uint32_t lane, Work& work) override {
+    auto& numbered = static_cast<Numbered&>(work);
+    EXPECT_EQ(std::this_thread::get_id(), threads[lane]);
+    numbers[lane].push_back(numbered.number);
+    if (numbered.number % 3 == 0) yield();  // others are carried out meanwhile
+    numbered.done->count_down();
+  }
+  void close_lane(uint32_t lane) override {
+    EXPECT_EQ(std::this_thread::get_id(), threads[lane]);
+    --open_count;
+  }
+
+  uint32_t fails = kLanes;
+  std::atomic<int> open_count{0};
+  std::thread::id threads[kLanes];
+  std::vector<uint32_t> numbers[kLanes];
+};
+
+LanesParameters lanes_of(uint32_t tasks) {
+  return {.name = "test", .lane_count = kLanes, .tasks_each = tasks, .stack_bytes = kTestStackBytes};
+}
+
+TEST(LanesTest, DoWhatTheyAreGivenInItsOrder) {
+  Recorder recorder;
+  Lanes lanes;
+  ASSERT_TRUE(lanes.open(lanes_of(4), recorder));
+  EXPECT_EQ(recorder.open_count, 3);
+  constexpr uint32_t kCount = 300;
+  sys::Latch done(kCount);
+  std::vector<Numbered> all(kCount);
+  WorkList together;
+  for (uint32_t i = 0; i < kCount; ++i) {
+    all[i].number = i;
+    all[i].done = &done;
+    // Lane 0 has them one by one, lane 1 in lists of 10, lane 2 nothing.
+    if (i % 2 == 0)
+      lanes.give(0, all[i]);
+    else
+      together.append(all[i]);
+    if (together.count() == 10) lanes.give(1, together);
+  }
+  EXPECT_TRUE(together.empty());
+  done.wait();
+  lanes.close();
+  EXPECT_EQ(recorder.open_count, 0);
+  for (uint32_t lane = 0; lane < 2; ++lane) {
+    ASSERT_EQ(recorder.numbers[lane].size(), kCount / 2);
+    for (uint32_t i = 0; i < kCount / 2; ++i) ASSERT_EQ(recorder.numbers[lane][i], 2 * i + lane);
+  }
+  EXPECT_TRUE(recorder.numbers[2].empty());
+}
+
+TEST(LanesTest, ManyThreadsGiveThemWork) {
+  Recorder recorder;
+  Lanes lanes;
+  ASSERT_TRUE(lanes.open(lanes_of(8), recorder));
+  constexpr uint32_t kThreads = 4, kRounds = 200, kEach = 16;
+  std::vector<std::thread> threads;
+  for (uint32_t self = 0; self < kThreads; ++self)
+    threads.emplace_back([&, self] {
+      std::vector<Numbered> all(kEach);
+      for (uint32_t round = 0; round < kRounds; ++round) {
+        sys::Latch done(kEach);
+        WorkList works[kLanes];
+        for (uint32_t i = 0; i < kEach; ++i) {
+          all[i].number = i;
+          all[i].done = &done;
+          works[(self + i) % kLanes].append(all[i]);
+        }
+        for (uint32_t lane = 0; lane < kLanes; ++lane) lanes.give(lane, works[lane]);
+        done.wait();
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  lanes.close();
+  size_t count = 0;
+  for (const auto& numbers : recorder.numbers) count += numbers.size();
+  EXPECT_EQ(count, kThreads * kRounds * kEach);
+}
+
+TEST(LanesTest, OneThatDoesNotOpenClosesTheOthers) {
+  Recorder recorder;
+  recorder.fails = 1;
+  Lanes lanes;
+  auto opened = lanes.open(lanes_of(4), recorder);
+  ASSERT_FALSE(opened);
+  EXPECT_EQ(opened.error().number, ENOSPC);
+  EXPECT_STREQ(opened.error().message, "lane 1 is full");
+  EXPECT_EQ(recorder.open_count, 0);
+}
+
+}  // namespace
+}  // namespace task
