@@ -105,12 +105,18 @@ bool Session::take(const Partition::Home& home, Use use, Held& held) {
   });
 }
 
-// Waits until no reader is left of a page that the caller excludes others from.
-base::Expected<void> Session::drain(const File& file, const Held& held, uint64_t page) {
+// Of a page that the caller excludes others from: is no reader left, now or in a moment?
+bool Session::is_drained_soon(const Held& held) {
   for (int i = 0; i < kSpins; ++i) {
-    if (!held.way->has_readers()) return {};
+    if (!held.way->has_readers()) return true;
     __builtin_ia32_pause();
   }
+  return false;
+}
+
+// Waits for that.
+base::Expected<void> Session::drain(const File& file, const Held& held, uint64_t page) {
+  if (is_drained_soon(held)) return {};
   const uint64_t deadline = sys::monotonic_ns() + cache_->options_.wait_ns_max;
   while (held.way->has_readers()) {
     base::increase(waits_, uint64_t{1});
@@ -218,13 +224,31 @@ void Session::end_failed_load(const Place& place) {
 
 // A range within one page that is there is most of what is asked for.
 base::Expected<void> Session::read(File& file, uint64_t offset, std::span<std::byte> to) {
+  if (try_read(file, offset, to)) return {};
   if (!is_within(file, offset, to.size())) return range_error(file, "read", offset, to.size());
-  if (to.empty()) return {};
-  const uint64_t page_bytes = cache_->page_bytes(), begin = offset & (page_bytes - 1);
-  if (begin + to.size() > page_bytes) return read_many(file, offset, to);
-  const Part part = {.page = offset >> cache_->page_shift_, .begin = begin, .bytes = to.size(), .done = 0};
-  if (read_if_there(partition().home_of(file.key(part.page)), part, to)) return {};
-  return read_part(file, part, to);
+  if (is_in_page(file, offset, to.size())) return read_part(file, part_of(offset, to.size()), to);
+  return read_many(file, offset, to);
+}
+
+bool Session::try_read(File& file, uint64_t offset, std::span<std::byte> to) {
+  if (!is_in_page(file, offset, to.size())) return false;
+  const Part part = part_of(offset, to.size());
+  return read_if_there(partition().home_of(file.key(part.page)), part, to);
+}
+
+bool Session::try_write(File& file, uint64_t offset, std::span<const std::byte> from) {
+  if (!is_in_page(file, offset, from.size())) return false;
+  const Part part = part_of(offset, from.size());
+  Held held;
+  if (!take(partition().home_of(file.key(part.page)), Use::kExclude, held)) return false;
+  if (!is_drained_soon(held)) {
+    held.way->unexclude();
+    held.set->changed(partition().layout());
+    return false;
+  }
+  memcpy(held.bytes + part.begin, from.data(), part.bytes);
+  written(held);
+  return true;
 }
 
 bool Session::read_if_there(const Partition::Home& home, const Part& part, std::span<std::byte> to) {

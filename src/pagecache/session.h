@@ -78,6 +78,10 @@ class Session {
   // REQUIRES: the range is within one page. As read(). A view holds a frame: calls of anybody that need all frames of the set wait for it.
   base::Expected<View> view(File& file, uint64_t offset, uint64_t bytes);
 
+  // The same of a range within one page, if that needs neither I/O nor a wait. False: nothing is done.
+  bool try_read(File& file, uint64_t offset, std::span<std::byte> to);
+  bool try_write(File& file, uint64_t offset, std::span<const std::byte> from);
+
   // What was written to the file before the call is on its device for good when this returns without an error. Errors: those of I/O. After a
   // flush has failed each later one of the file fails, too.
   base::Expected<void> sync(File& file);
@@ -126,6 +130,17 @@ class Session {
   static bool is_within(const File& file, uint64_t offset, uint64_t bytes) {
     return offset <= file.bytes() && bytes <= file.bytes() - offset;
   }
+  // Is it one part?
+  bool is_in_page(const File& file, uint64_t offset, uint64_t bytes) const {
+    const uint64_t begin = offset & (cache_->page_bytes() - 1);
+    return is_within(file, offset, bytes) && bytes != 0 && begin + bytes <= cache_->page_bytes();
+  }
+  Part part_of(uint64_t offset, uint64_t bytes) const {
+    return {.page = offset >> cache_->page_shift_,
+            .begin = offset & (cache_->page_bytes() - 1),
+            .bytes = bytes,
+            .done = 0};
+  }
   static std::unexpected<base::Error> range_error(const File& file, const char* what, uint64_t offset,
                                                   uint64_t bytes);
   base::Expected<task::Channel*> channel_of(const File& file);
@@ -133,6 +148,7 @@ class Session {
   Partition& partition() const { return cache_->partition_; }
   bool take(const Partition::Home& home, Use use, Held& held);
   base::Expected<Held> get(File& file, uint64_t page, Use use);
+  bool is_drained_soon(const Held& held);
   base::Expected<void> drain(const File& file, const Held& held, uint64_t page);
   base::Expected<Held> load(File& file, const Place& place, Use use);
   Partition::Claim claim(PageKey key, Place& place);

@@ -7,6 +7,7 @@
 #include <random>
 #include <thread>
 
+#include "pagecache/request_queue.h"
 #include "pagecache/test_cache.h"
 
 namespace pagecache {
@@ -79,6 +80,7 @@ class ThreadsTest : public testing::TestWithParam<std::tuple<cache::SetPolicy, b
   void SetUp() override {
     cache = *PageCache::open(with_frames_most(kFramesMost, std::get<0>(GetParam())));
     file = *cache->add(test.device);
+    servers = *Servers::open(*cache, {.threads = 2, .tasks_each = 16});
   }
   void TearDown() override { cache->close(); }
 
@@ -90,12 +92,14 @@ class ThreadsTest : public testing::TestWithParam<std::tuple<cache::SetPolicy, b
   void work(uint32_t self, Work& work) {
     Session session;
     session.open(*cache);
+    RequestQueue queue;
+    queue.open(*servers, 16);
     std::mt19937_64 random(self);
     std::vector<uint64_t> seen(kCells, 0);
     std::vector<Cell> cells;
     for (int round = 1; round <= kRounds; ++round) {
       const uint64_t at = random() % kCells, own = at / kThreads * kThreads + self;
-      switch (random() % 8) {
+      switch (random() % 9) {
         case 0:
         case 1: {  // a range of pages
           const uint64_t count = std::min<uint64_t>(random() % 8 == 0 ? 64 * 20 : 8, kCells - at);
@@ -138,6 +142,9 @@ class ThreadsTest : public testing::TestWithParam<std::tuple<cache::SetPolicy, b
         case 4:
           if (random() % 64 == 0 && !session.sync(*file)) ++work.failed;
           break;
+        case 8:
+          if (random() % 8 == 0) run_together(queue, self, static_cast<uint64_t>(round), random, seen, work);
+          break;
         default: {
           if (own >= kCells) break;
           Cell cell;
@@ -149,11 +156,38 @@ class ThreadsTest : public testing::TestWithParam<std::tuple<cache::SetPolicy, b
         }
       }
     }
+    queue.close();
     session.close();
   }
-  static void settle(Work& work, uint64_t cell, uint64_t number) { work.own[cell] = number; }
-  static void check_own(const Work& work, uint64_t cell, uint64_t number) {
-    EXPECT_EQ(number, work.own[cell]);
+  // Reads of any cells and writes of own ones, in a row, at once.
+  void run_together(RequestQueue& queue, uint32_t self, uint64_t number, std::mt19937_64& random,
+                    std::vector<uint64_t>& seen, Work& work) {
+    struct CellRequest : Request {
+      uint64_t index = 0;
+      Cell cell = {};
+    };
+    std::array<CellRequest, 24> all;
+    std::array<Request*, 24> pointers;
+    const uint64_t first_own = random() % (kCells / 2) / kThreads * kThreads + self;
+    for (size_t i = 0; i < all.size(); ++i) {
+      const bool is_write = i % 3 == 0;
+      all[i].kind = is_write ? Request::Kind::kWrite : Request::Kind::kRead;
+      all[i].index = is_write ? first_own + i * kThreads : random() % kCells;
+      if (is_write) all[i].cell.fill(number);
+      all[i].file = file;
+      all[i].offset = all[i].index * sizeof(Cell);
+      all[i].bytes = std::as_writable_bytes(std::span(all[i].cell));
+      pointers[i] = &all[i];
+    }
+    queue.run(pointers);
+    for (const CellRequest& request : all) {
+      if (!request.result)
+        ++work.failed;
+      else if (request.kind == Request::Kind::kWrite)
+        work.own[request.index] = number;
+      else
+        see(seen[request.index], request.cell);
+    }
   }
   static void see(uint64_t& seen, const Cell& cell) {
     const uint64_t number = number_of(cell);
@@ -165,6 +199,7 @@ class ThreadsTest : public testing::TestWithParam<std::tuple<cache::SetPolicy, b
   TestDevice test{kFileBytes};
   PageCache* cache = nullptr;
   File* file = nullptr;
+  Servers* servers = nullptr;
 };
 
 TEST_P(ThreadsTest, NobodySeesHalfAWriteOrAnOldOne) {
@@ -184,6 +219,7 @@ TEST_P(ThreadsTest, NobodySeesHalfAWriteOrAnOldOne) {
   }
   for (std::thread& thread : threads) thread.join();
   resizer.reset();
+  servers->close();
   Session session;
   session.open(*cache);
   auto removed = session.remove(*file);

@@ -1,0 +1,121 @@
+#include "pagecache/servers.h"
+
+#include "pagecache/request_queue.h"
+
+namespace pagecache {
+namespace {
+
+constexpr uint32_t kThreadsMost = 64, kTasksMost = 1024;
+// Address space: what a task does not use of its stack takes no memory. With a sanitizer frames are several times as large.
+constexpr size_t kStackBytes = 256 << 10;
+
+}  // namespace
+
+base::Expected<Servers*> Servers::open(PageCache& cache, const ServersOptions& options) {
+  if (options.threads < 1 || options.threads > kThreadsMost || options.tasks_each < 1 ||
+      options.tasks_each > kTasksMost)
+    return base::failure(EINVAL, "page cache: servers are 1 to ", kThreadsMost, " threads with 1 to ",
+                         kTasksMost, " requests at a time, not ", options.threads, " with ",
+                         options.tasks_each);
+  std::unique_ptr<Servers> servers(new Servers(cache));
+  servers->lane_states_ = std::make_unique<Lane[]>(options.threads);
+  if (auto opened = servers->lanes_.open({.name = "page-cache",
+                                          .lane_count = options.threads,
+                                          .tasks_each = options.tasks_each,
+                                          .stack_bytes = kStackBytes},
+                                         *servers);
+      !opened)
+    return std::unexpected(opened.error());
+  return servers.release();
+}
+
+void Servers::close() {
+  lanes_.close();
+  delete this;
+}
+
+MessageCounts Servers::counts() const {
+  MessageCounts all;
+  for (uint32_t i = 0; i < lanes_.count(); ++i) {
+    const Lane& lane = lane_states_[i];
+    all.requests += lane.requests.load(std::memory_order_relaxed);
+    all.request_messages += lane.request_messages.load(std::memory_order_relaxed);
+    all.reply_messages += lane.reply_messages.load(std::memory_order_relaxed);
+  }
+  return all;
+}
+
+base::Expected<void> Servers::open_lane(uint32_t index) {
+  Lane& lane = lane_states_[index];
+  auto sender = task::spawn({.name = "replies", .entry = run_sender, .argument = &lane});
+  if (!sender) return std::unexpected(sender.error());
+  lane.sender = *sender;
+  lane.session.open(cache_);
+  return {};
+}
+
+void Servers::close_lane(uint32_t index) {
+  Lane& lane = lane_states_[index];
+  lane.is_closing = true;
+  lane.has_replies.release();
+  static_cast<void>(task::join(*lane.sender));
+  lane.session.close();
+}
+
+void Servers::send(task::WorkList& requests) {
+  const uint32_t index = next_lane_.fetch_add(1, std::memory_order_relaxed) % lanes_.count();
+  Lane& lane = lane_states_[index];
+  lane.requests.fetch_add(requests.count(), std::memory_order_relaxed);
+  lane.request_messages.fetch_add(1, std::memory_order_relaxed);
+  lanes_.give(index, requests);
+}
+
+void Servers::leave(File& file) {
+  sys::Latch left(lanes_.count());
+  const auto leaves = std::make_unique<Leave[]>(lanes_.count());
+  for (uint32_t i = 0; i < lanes_.count(); ++i) {
+    leaves[i].kind = Request::Kind::kLeave;
+    leaves[i].file = &file;
+    leaves[i].left = &left;
+    lanes_.give(i, leaves[i]);
+  }
+  left.wait();
+}
+
+void Servers::perform(uint32_t index, task::Work& work) {
+  Lane& lane = lane_states_[index];
+  auto& request = static_cast<Request&>(work);
+  if (request.kind == Request::Kind::kLeave) {
+    lane.session.leave(*request.file);
+    return static_cast<Leave&>(request).left->count_down();
+  }
+  request.result = request.kind == Request::Kind::kRead
+                       ? lane.session.read(*request.file, request.offset, request.bytes)
+                       : lane.session.write(*request.file, request.offset, request.bytes);
+  Replies& replies = request.queue->replies_[index];
+  const bool is_listed = !replies.ended.empty();
+  replies.ended.append(request);
+  if (is_listed) return;
+  replies.next = lane.replies;
+  lane.replies = &replies;
+  if (replies.next == nullptr) lane.has_replies.release();
+}
+
+// Runs when it is woken and all tasks that could run before have: what they ended goes with it.
+void Servers::run_sender(void* argument) {
+  Lane& lane = *static_cast<Lane*>(argument);
+  for (;;) {
+    static_cast<void>(lane.has_replies.acquire({.cancellable = false}));
+    if (lane.is_closing) return;
+    while (lane.replies != nullptr) {
+      Replies& replies = *lane.replies;
+      lane.replies = replies.next;
+      task::WorkList ended;
+      ended.append(replies.ended);
+      base::increase(lane.reply_messages, uint64_t{1});
+      replies.queue->take(ended);  // the queue may be gone afterwards
+    }
+  }
+}
+
+}  // namespace pagecache

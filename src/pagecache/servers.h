@@ -1,0 +1,99 @@
+// Servers: threads that carry out requests of a page cache, many at a time, for threads that do something else meanwhile.
+// (papers/set-associative-page-cache.txt: messages)
+//
+//   RequestQueue ──a message: requests──► a lane, whose tasks carry them out ──a message: what has ended──► RequestQueue
+//
+// Messages are lists: nothing is copied, and each takes a lock and at most one wake-up, however many requests it has. What has ended is
+// sent when no other task of the lane can run, so that all that ended meanwhile goes together.
+#pragma once
+#include <memory>
+
+#include "pagecache/session.h"
+#include "task/lanes.h"
+
+namespace pagecache {
+
+class RequestQueue;
+
+// What is asked for, and how it ended. The caller's; it stays where it is from submit until `done`.
+struct Request : task::Work {
+  enum class Kind : uint8_t { kRead, kWrite, kLeave };  // the last is the servers' own
+
+  Kind kind = Kind::kRead;
+  File* file = nullptr;
+  uint64_t offset = 0;
+  std::span<std::byte> bytes;                // read to them, or written from them: then they are not changed
+  void (*done)(Request& request) = nullptr;  // may submit this or other requests; may be null
+  void* owner = nullptr;                     // the caller's
+
+  // Valid once `done` runs: as Session::read() and write().
+  base::Expected<void> result;
+
+  // The queue's.
+  RequestQueue* queue = nullptr;
+  bool in_flight = false;  // from submit until just before `done` runs
+};
+
+struct ServersOptions {
+  uint32_t threads = 1;      // 1 to 64
+  uint32_t tasks_each = 64;  // how many requests a thread carries out at a time; 1 to 1,024
+};
+
+// Relaxed counts, for the message that tells how well requests go together.
+struct MessageCounts {
+  uint64_t requests = 0;  // that were sent
+  uint64_t request_messages = 0;
+  uint64_t reply_messages = 0;
+};
+
+class Servers final : private task::LaneUser {
+ public:
+  // Errors: EINVAL, ENOMEM, EAGAIN: no threads.
+  static base::Expected<Servers*> open(PageCache& cache, const ServersOptions& options);
+  // REQUIRES: all queues are closed. The cache goes on.
+  void close();
+
+  // As Session::leave(), of all of them. Any thread but theirs. REQUIRES: no request for the file is under way.
+  void leave(File& file);
+
+  PageCache& cache() const { return cache_; }
+  // Any thread.
+  MessageCounts counts() const;
+
+ private:
+  friend class RequestQueue;
+  // What has ended of a queue's requests, and is still to be sent. In the lane's list while there is any.
+  struct alignas(base::kLineBytes) Replies {
+    RequestQueue* queue = nullptr;
+    task::WorkList ended;
+    Replies* next = nullptr;
+  };
+  struct alignas(base::kLineBytes) Lane {
+    Session session;
+    Replies* replies = nullptr;
+    task::IntraSemaphore has_replies{0};
+    task::Task* sender = nullptr;
+    bool is_closing = false;
+    std::atomic<uint64_t> requests{0}, request_messages{0}, reply_messages{0};
+  };
+
+  struct Leave : Request {
+    sys::Latch* left = nullptr;
+  };
+
+  explicit Servers(PageCache& cache) : cache_(cache) {}
+  base::Expected<void> open_lane(uint32_t lane) override;
+  void perform(uint32_t lane, task::Work& work) override;
+  void close_lane(uint32_t lane) override;
+  static void run_sender(void* lane);
+
+  // One message. Any thread.
+  void send(task::WorkList& requests);
+
+  PageCache& cache_;
+  std::unique_ptr<Lane[]> lane_states_;
+  task::Lanes lanes_;
+  std::atomic<uint32_t> next_lane_{0};
+};
+
+}  // namespace pagecache
