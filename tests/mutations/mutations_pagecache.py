@@ -3,6 +3,9 @@
 PARTITION = "src/pagecache/partition.cc"
 PARTITION_H = "src/pagecache/partition.h"
 RESIZE = "src/pagecache/session_resize.cc"
+CACHE = "src/pagecache/page_cache.cc"
+QUEUE = "src/pagecache/request_queue.cc"
+SERVERS = "src/pagecache/servers.cc"
 SESSION = "src/pagecache/session.cc"
 SET = "src/pagecache/page_set.h"
 SYNC = "src/pagecache/session_sync.cc"
@@ -82,4 +85,13 @@ MUTATIONS = [
     mutation("a set gives its frames before it is known whether it can", (RESIZE, "is_held() ? Partition::Claim::kHeld : ", ""), gtest_filter="*ResizeTest.*"),
     mutation("sets are merged that have too many frames", (RESIZE, "kWaysMost / 2); !taken)", "kWaysMost); !taken)"), gtest_filter="*ResizeTest.*"),
     mutation("a page that cannot be written does not stop a shrink", (RESIZE, "      if (auto cleaned = clean(set, index); !cleaned) return cleaned;", "      static_cast<void>(clean(set, index));"), gtest_filter="*ResizeTest.*"),
+    # Requests
+    mutation("more requests are under way than may be", (QUEUE, "taken < requests.size() && in_flight_count_ < most_;", "taken < requests.size();"), gtest_filter="RequestQueueTest.*"),
+    mutation("a message that is full waits", (QUEUE, "    if (outgoing_.count() == kMessageRequests) send();\n", ""), gtest_filter="RequestQueueTest.*"),
+    mutation("a message that is not full waits for as long as others end", (QUEUE, "  if (count == 0 || ++poll_count_ >= kPollsMost) send();", "  if (count == 0) send();"), gtest_filter="RequestQueueTest.*"),
+    mutation("a request that is used again keeps its error", (QUEUE, "      request.result = {};\n", ""), gtest_filter="RequestQueueTest.*"),
+    mutation("a callback runs in submit", (QUEUE, "      ended_here_.append(request);\n", "      ended_here_.append(request);\n      deliver();\n"), gtest_filter="RequestQueueTest.*"),
+    mutation("a queue is closed under its requests", (QUEUE, "  while (in_flight_count_ != 0) wait();\n", ""), gtest_filter="RequestQueueTest.CloseWaitsForWhatIsUnderWay"),
+    mutation("who writes at once does not wait for readers", (SESSION, "  if (!is_drained_soon(held)) {", "  if (false) {"), gtest_filter="RequestQueueTest.*"),
+    mutation("servers keep files that they are to leave", (SERVERS, "    lane.session.leave(*request.file);\n", ""), gtest_filter="RequestQueueTest.*"),
 ]
