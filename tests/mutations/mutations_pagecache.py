@@ -3,7 +3,6 @@
 PARTITION = "src/pagecache/partition.cc"
 PARTITION_H = "src/pagecache/partition.h"
 RESIZE = "src/pagecache/session_resize.cc"
-CACHE = "src/pagecache/page_cache.cc"
 QUEUE = "src/pagecache/request_queue.cc"
 SERVERS = "src/pagecache/servers.cc"
 SESSION = "src/pagecache/session.cc"
