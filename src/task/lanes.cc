@@ -1,11 +1,9 @@
 #include "task/lanes.h"
 
-#include <stdlib.h>
-
 #include <new>
 
 #include "base/check.h"
-#include "base/ids.h"
+#include "sys/memory.h"
 
 namespace task {
 
@@ -14,11 +12,9 @@ base::Expected<void> Lanes::open(const LanesParameters& parameters, LaneUser& us
   user_ = &user;
   lane_count_ = parameters.lane_count;
   tasks_each_ = parameters.tasks_each;
-  const size_t lanes_bytes = lane_count_ * sizeof(Lane);
-  const size_t tasks_bytes = uint64_t{lane_count_} * tasks_each_ * sizeof(Task*);
-  void* const memory = aligned_alloc(alignof(Lane), base::round_up(lanes_bytes + tasks_bytes, alignof(Lane)));
-  if (memory == nullptr) return base::failure(ENOMEM, "tasks: no memory for ", lane_count_, " threads");
-  lanes_ = static_cast<Lane*>(memory);
+  auto memory = sys::map_anonymous(memory_bytes(), "threads with tasks");
+  if (!memory) return std::unexpected(memory.error());
+  lanes_ = reinterpret_cast<Lane*>(*memory);
   auto** const tasks = reinterpret_cast<Task**>(&lanes_[lane_count_]);
   for (uint32_t i = 0; i < lane_count_; ++i) {
     new (&lanes_[i]) Lane;
@@ -60,7 +56,7 @@ void Lanes::close() {
 
 void Lanes::free_lanes() {
   for (uint32_t i = 0; i < lane_count_; ++i) lanes_[i].~Lane();
-  free(lanes_);
+  sys::unmap(lanes_, memory_bytes());
   lanes_ = nullptr;
 }
 

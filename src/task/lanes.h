@@ -102,6 +102,8 @@ class Lanes {
   static void run_main(void* self);
   static void run_lane(void* lane);
   static void run_task(void* lane);
+  // Of lanes, and of the pointers to their tasks.
+  size_t memory_bytes() const { return lane_count_ * (sizeof(Lane) + tasks_each_ * sizeof(Task*)); }
   uint32_t index_of(const Lane& lane) const { return static_cast<uint32_t>(&lane - lanes_); }
   // A lane has opened, or not.
   void opened(const base::Expected<void>& result);
