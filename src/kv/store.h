@@ -155,7 +155,8 @@ class Store {
   // What was put is on the medium for good, or the error says that it may not be; not of one that is read only. A segment whose summary or
   // headers the medium does not take is no error: its records are there, and the next open reads all of it. REQUIRES: no sessions.
   base::Expected<void> close();
-  // Collects until nothing would gain anything. Errors: those of I/O, ENOSPC and EROFS: it could not go on. Waits as the three above.
+  // Collects until nothing would gain anything. Errors: those of I/O, ENOSPC and EROFS: it could not go on, or what failed may have been done
+  // since. Waits as the three above.
   base::Expected<void> compact();
 
   const Identity& identity() const { return identity_; }

@@ -144,7 +144,7 @@ MUTATIONS = [
     mutation("damaged footer taken for none", (CHECK_SEGMENTS, "if (!known.has_footer && !has_second)", "if (false)"), gtest_filter="CheckTest.*"),
     mutation("second header is not believed", (CHECK_SEGMENTS, "    if (is_younger || (!has_header && has_second)) {", "    if (is_younger) {"), gtest_filter="CheckLifeTest.Either*"),
     mutation("younger second header is not believed by a check", (CHECK_SEGMENTS, "    if (is_younger || (!has_header && has_second)) {", "    if (!has_header && has_second) {"), gtest_filter="CheckLifeTest.Either*"),
-    mutation("younger second header is not believed by a start", (RECOVERY_READER, "      last.generation > found.header.generation)\n", "      false)\n"), gtest_filter="SealedCopyTest.*"),
+    mutation("younger second header is not believed by a start", (RECOVERY_READER, "      last.generation > found.header.generation) {\n", "      false) {\n"), gtest_filter="SealedCopyTest.*"),
     mutation("pieces of a checkpoint taken for records", (CHECK_SEGMENTS, "  if (has_header && header.state == SegmentState::kCheckpoint) return {};\n", ""), gtest_filter="CheckLifeTest.ACheckpoint*"),
     mutation("first expiry of a footer is not compared", (CHECK_SEGMENTS, "  if (first_expiry != 0 && (", "  if (false && ("), gtest_filter="CheckTest.*"),
     mutation("key of a record is not compared with its entry", (CHECK_SEGMENTS, "  if (hash_record(identity_.secret, record) != entry.hash)", "  if (false)"), gtest_filter="CheckTest.*"),

@@ -27,7 +27,7 @@ def mutation(name, *patches, test="kv_test", gtest_filter="CollectorTest.*"):
 MUTATIONS = [
     # What is live is elsewhere for good before its segment is given back
     mutation("segment given back before its copies are there for good", (COLLECTOR, "  int error = log_->flush(channel_);\n", "  int error = 0;\n"), gtest_filter="*CrashTest*"),
-    mutation("segment discarded before its header is there for good", (LOG_KEEPER, "  write_headers(channel, headers, SegmentState::kFree);\n  if (const int error = flush(channel); error != 0) return error;\n", "  write_headers(channel, headers, SegmentState::kFree);\n"), gtest_filter="*CrashLifeTest*/Sync"),
+    mutation("segment discarded before its header is there for good", (LOG_KEEPER, "    write_headers(channel, headers, SegmentState::kFree, kFirst | kLast);\n  }\n  if (const int error = flush(channel); error != 0) return error;\n", "    write_headers(channel, headers, SegmentState::kFree, kFirst | kLast);\n  }\n"), gtest_filter="*CrashLifeTest*/Sync"),
     mutation("segment given back under its readers", (COLLECTOR, "  readers_->wait();\n", ""), gtest_filter="ReadersTest.*"),
     mutation("readers of one phase are waited for", (READERS, "std::memory_order_seq_cst);\n  wait_for(phase);\n", "std::memory_order_seq_cst);\n"), gtest_filter="ReadersTest.*"),
     mutation("damaged record moved", (COLLECTOR_MOVE, "bytes, record) == Reading::kWhole &&", "bytes, record) != Reading::kPart &&")),
@@ -45,9 +45,13 @@ MUTATIONS = [
     mutation("segment that cannot be sealed is not tried again", (COLLECTOR, "  log_->retry_seals();\n", ""), gtest_filter="UnwritableTest.ASummaryIsTriedAgain"),
     mutation("void segment keeps tombstones from ending", (LOG_KEEPER, "      if (header.is_there) segment.is_void.store(true, std::memory_order_relaxed);\n", ""), gtest_filter="UnwritableTest.KeysComeAndGo"),
     mutation("segment whose header was refused keeps tombstones from ending", (LOG_KEEPER, "      segment.is_void.store(true, std::memory_order_relaxed);\n      segment.state", "      segment.state"), gtest_filter="UnwritableTest.KeysComeAndGo"),
-    mutation("open segment keeps tombstones from ending", (COLLECTOR, "  if (collects) log_->fill_oldest();\n", ""), gtest_filter="IdleStreamTest.*"),
+    mutation("open segment keeps tombstones from ending", (COLLECTOR, "  if (victim == Log::kNone && collects) log_->fill_oldest();\n", ""), gtest_filter="IdleStreamTest.*"),
     mutation("the collector's last room is spent on what is damaged", ("src/kv/collection/collector.h", "return !log_->has_more_than(has_failed_reads_ ? Log::kReserve : Log::kReserve - 1);", "return false;"), gtest_filter="CollectorDamageTest.*"),
     mutation("the collector's last room is spent on what does not look damaged", (COLLECTOR_MOVE, "  return damaged == 0 ? 0 : EBADMSG;", "  return 0;"), gtest_filter="CollectorDamageTest.*"),
+    mutation("what was left is never looked at again", (LOG_COLLECTOR, "  if (!has_room && live != 0 && live == segment.left_grains) return false;\n", "  if (live != 0 && segment.left_grains != 0) return false;\n"), gtest_filter="CollectorDamageTest.*"),
+    mutation("what takes no room does not come first", (LOG_COLLECTOR, "  if (!has_free_segment())\n    for (uint32_t i", "  if (false)\n    for (uint32_t i"), gtest_filter="LastSegmentTest.*"),
+    mutation("both headers of a segment are written at once", (LOG_KEEPER, "  if (geometry.grain_bytes > kBlockBytesLeast) {", "  if (false) {"), gtest_filter="TornCopyTest.*"),
+    mutation("younger header is not believed beside a footer", ("src/kv/recovery/recovery_reader.cc", "  if (is_first_right && read_segment_header(", "  if (is_first_right && !found.has_summary && read_segment_header("), gtest_filter="TornCopyTest.*"),
     mutation("reads that failed count though they work later", (COLLECTOR, "segment.failed_address <= last)\n    segment.failed_reads = 0;\n", "segment.failed_address <= last)\n    segment.failed_reads += 0;\n"), gtest_filter="UnwritableTest.Reads*"),
     mutation("errors that are not the medium's make a record a damaged one", (COLLECTOR, "  if (!is_of_medium(error)) return false;\n", ""), gtest_filter="FaultTest.ReadsThatFailForTheProcess"),
     mutation("header that nothing has checked decides a condition", (SESSION, "  if (need == Need::kAll) return read_as(true);\n", ""), gtest_filter="*DamageTest.AHeaderThat*"),

@@ -73,11 +73,11 @@ Collector::Failure Collector::step(bool& did) {
   log_->retry_seals();
   const Log::Need need = log_->need();
   const bool collects = need.collects || wants_all_.load(std::memory_order_relaxed);
-  if (collects) log_->fill_oldest();
   uint32_t victim = Log::kNone;
   if (need.is_over_limit) victim = log_->choose_victim(now_ms());
   if (victim == Log::kNone && collects) victim = log_->choose_victim(0);
   if (victim == Log::kNone && collects && need.waits) victim = log_->choose_victim(now_ms());
+  if (victim == Log::kNone && collects) log_->fill_oldest();
   if (victim != Log::kNone && is_in_vain()) victim = Log::kNone;
   if (victim != Log::kNone && log_->may_start_victim()) {
     did = true;
@@ -219,7 +219,7 @@ int Collector::empty(uint32_t victim) {
     if (!live_.empty() && must_read_first()) {
       Whole whole;
       const int read = read_all(victim, whole);
-      if (read == EBADMSG) leave(victim);
+      if (read == EBADMSG) segment.left_grains = live;
       if (read != 0) return read == EBADMSG ? 0 : read;
       Piece nothing;
       for (const Piece& piece : whole.pieces)
@@ -239,9 +239,12 @@ int Collector::empty(uint32_t victim) {
   // Not before: a victim that is left for an error is begun anew.
   for (const Move& move : tombstones_) log_->release_tombstone(move.old_address, move.from.grains);
   if (is_damaged) {
-    leave(victim);
+    segment.is_damaged = true;
+    base::log("store: ", device_->name(), " has damaged records in segment ", victim,
+              ", which is left as it is; spillway check says which");
     return 0;
   }
+  has_failed_reads_ = false;
   counts_.victims.fetch_add(1, std::memory_order_relaxed);
   ++victims_looked_at_;
   if (segment.used_grains - 1 > live) gained_grains_ += segment.used_grains - 1 - live;
@@ -249,12 +252,6 @@ int Collector::empty(uint32_t victim) {
   log_->emptied(victim);
   log_->grant(to_grant);
   return 0;
-}
-
-void Collector::leave(uint32_t victim) {
-  log_->segment(victim).is_damaged = true;
-  base::log("store: ", device_->name(), " has damaged records in segment ", victim,
-            ", which is left as it is; spillway check says which");
 }
 
 // Has the medium failed to read something of the segment again and again? Other errors are no sign of that.

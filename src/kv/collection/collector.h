@@ -153,7 +153,6 @@ class Collector {
   int transfer(std::span<const Run> writes, Piece& reads);
   bool is_in_vain();
   int release_pieces(const Pieces& pieces);
-  void leave(uint32_t victim);
   bool is_given_up(Segment& segment, uint64_t address, int error);
   static void note_read(Segment& segment, uint64_t first, uint64_t last);
   bool is_kept(uint32_t victim);

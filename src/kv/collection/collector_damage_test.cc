@@ -1,4 +1,4 @@
-// Victims of which something cannot be read: what they cost, and what is left for the collector.
+// Victims of which something cannot be read, and failures while the collector has little room: what is left for it.
 #include "kv/testing/life.h"
 
 namespace kv {
@@ -58,6 +58,95 @@ TEST_F(CollectorDamageTest, LeavesTheCollectorRoomToGoOn) {
               Reading::kWhole);
     ASSERT_EQ(record.key, key);
   }
+}
+
+// What could not be read is removed by its owners: what is left in those segments is sound, and is collected.
+TEST_F(CollectorDamageTest, WhatWasLeftIsCollectedOnceItsDamageIsGone) {
+  const Geometry& geometry = life.identity.geometry;
+  std::vector<uint64_t> generations;
+  for (uint32_t i = 0; i < kSegments; ++i) generations.push_back(life.log.segment(i).generation);
+  life.device->fail_reads(&geometry, 3 * geometry.segment_bytes / 4);
+  ASSERT_NO_FATAL_FAILURE(collect(life));
+  // More than the piece that was read together.
+  for (uint32_t i = 0; i < addresses.size(); ++i) {
+    if (geometry.grain_of(addresses[i]) < 900) continue;
+    const KeyHash hash = hash_key(life.identity.secret, "key" + std::to_string(i));
+    const Location at = life.index->find(hash.low);
+    if (!at.found) continue;
+    ASSERT_TRUE(life.index->remove(hash.low, at.address));
+    life.log.release(at.address, at.size);
+  }
+  ASSERT_NO_FATAL_FAILURE(collect(life));
+  for (const uint64_t address : addresses) {
+    const Segment& segment = life.log.segment(geometry.segment_of(address));
+    ASSERT_FALSE(segment.generation == generations[geometry.segment_of(address)] &&
+                 segment.state == Segment::State::kSealed);
+  }
+}
+
+// A store full of tombstones, whose collector has one segment left.
+class LastSegmentTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    for (uint32_t i = 0; i < 17'000; ++i) {
+      addresses.push_back(life.put("key" + std::to_string(i)).address);
+      if (i % 500 == 0) life.keep();
+    }
+    life.seal();
+    for (uint32_t i = 1; i < addresses.size() && life.log.counts().free_segments > 1; ++i) {
+      if (i % 20 == 0) continue;
+      life.remove("key" + std::to_string(i), addresses[i]);
+      if (i % 500 == 1) life.keep();
+    }
+    life.keep();
+    ASSERT_EQ(life.log.counts().free_segments, 1u);
+  }
+  static void expect_goes_on(Life& life) {
+    int error = 0;
+    for (int i = 0; i < 200; ++i) {
+      life.keep();
+      error = life.empty_one();
+    }
+    EXPECT_EQ(error, 0);
+    EXPECT_GT(life.log.counts().free_segments, 2u);
+  }
+
+  Life life{empty_medium(test_identity(kSegments))};
+  std::vector<uint64_t> addresses;
+};
+
+// Of the collector, once.
+TEST_F(LastSegmentTest, AWriteThatFails) {
+  life.device->call_at_read(life.identity.geometry.offset_of(addresses[0]),
+                            [&] { life.device->fail_next(storage::Operation::kWrite); });
+  EXPECT_EQ(life.empty_one(), EIO);
+  expect_goes_on(life);
+}
+
+// Until its last segment is full of copies that do not count.
+TEST_F(LastSegmentTest, WritesThatFail) {
+  int error = 0;
+  for (int i = 0; error != ENOSPC; ++i) {
+    ASSERT_LT(i, 100);
+    life.device->fail_next(storage::Operation::kWrite);
+    error = life.empty_one();
+    ASSERT_NE(error, 0);
+  }
+  life.device->fail_next(std::nullopt);
+  expect_goes_on(life);
+}
+
+// That of the first victim, of which something is removed while it is moved.
+TEST_F(LastSegmentTest, AHeaderThatIsRefused) {
+  const Geometry& geometry = life.identity.geometry;
+  life.device->refuse_writes({geometry.header_offsets(geometry.segment_of(addresses[0]))[0]});
+  const Extent tombstone = life.write("key0", RecordKind::kTombstone);
+  life.device->call_at_read(geometry.offset_of(addresses[0]), [&] {
+    EXPECT_TRUE(life.index->remove(hash_key(life.identity.secret, "key0").low, addresses[0]));
+    life.log.release(addresses[0], size_code::of(1));
+    life.log.finish(tombstone, true);
+  });
+  expect_goes_on(life);
 }
 
 }  // namespace

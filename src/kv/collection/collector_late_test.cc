@@ -9,7 +9,15 @@ namespace {
 
 class CollectorLateTest : public testing::Test {
  protected:
-  Life life{empty_medium(test_identity(kSegments))};
+  explicit CollectorLateTest(uint32_t grain_bytes = 512) : identity(identity_of(grain_bytes)) {}
+  static Identity identity_of(uint32_t grain_bytes) {
+    Identity identity = test_identity(kSegments);
+    identity.geometry.grain_bytes = grain_bytes;
+    return identity;
+  }
+
+  const Identity identity;
+  Life life{empty_medium(identity), identity};
 
   // It is removed while the collector reads it, which then moves it. Returns the tombstone.
   Extent remove_while_moved(const std::string& key) {
@@ -45,6 +53,7 @@ TEST_F(CollectorLateTest, ItsTombstoneStaysUntilTheCopysSegmentIsSealed) {
 // Up to where the copy's segment is sealed, which lists the copy as void, and the tombstone has ended. Another key keeps that segment.
 class SealedCopyTest : public CollectorLateTest {
  protected:
+  using CollectorLateTest::CollectorLateTest;
   void SetUp() override {
     life.put("other");
     const Extent tombstone = remove_while_moved("key");
@@ -57,6 +66,7 @@ class SealedCopyTest : public CollectorLateTest {
     ASSERT_LE(life.state_of(tombstone), Segment::State::kReady);
     ASSERT_FALSE(life.is_there_again("key"));
     ASSERT_EQ(life.empty_one(), 0);
+    ASSERT_EQ(life.log.flush(life.channel), 0);
     ASSERT_EQ(life.log.segment(copys).state.load(), Segment::State::kEmptied);
   }
   uint64_t header(size_t which) { return life.identity.geometry.header_offsets(copys)[which]; }
@@ -66,7 +76,6 @@ class SealedCopyTest : public CollectorLateTest {
 
 // It is given back, and of its two headers only one is written when the power goes off.
 TEST_F(SealedCopyTest, AHeaderThatIsThereCounts) {
-  ASSERT_EQ(life.log.flush(life.channel), 0);
   const std::vector<std::byte> before = life.device->medium();
   ASSERT_EQ(life.log.give_back(life.channel), 0);
   const std::vector<std::byte> after = life.device->medium();
@@ -77,6 +86,48 @@ TEST_F(SealedCopyTest, AHeaderThatIsThereCounts) {
     EXPECT_FALSE(next.index->find(hash_key(life.identity.secret, "key").low).found) << which;
     EXPECT_TRUE(next.index->find(hash_key(life.identity.secret, "other").low).found) << which;
   }
+}
+
+// Each write of it is cut off; of grains of 4 KiB each sector by itself may be there: the last one has its header at one end, and the
+// footer at the other.
+class TornCopyTest : public SealedCopyTest {
+ protected:
+  TornCopyTest() : SealedCopyTest(4096) {}
+  void expect_void(std::vector<std::byte> medium) {
+    const Life next(std::move(medium), identity);
+    EXPECT_FALSE(next.index->find(hash_key(identity.secret, "key").low).found);
+    EXPECT_TRUE(next.index->find(hash_key(identity.secret, "other").low).found);
+  }
+};
+
+TEST_F(TornCopyTest, IsGivenBackInTwoSteps) {
+  std::vector<std::byte> before = life.device->medium();
+  std::vector<std::vector<std::byte>> steps;
+  life.device->call_at_flush([&] { steps.push_back(life.device->medium()); });
+  ASSERT_EQ(life.log.give_back(life.channel), 0);
+  ASSERT_EQ(steps.size(), 2u);
+  for (const std::vector<std::byte>& after : steps) {
+    for (const size_t which : {0, 1}) {
+      for (size_t sector = 0; sector < 8; ++sector) {
+        SCOPED_TRACE(sector);
+        std::vector<std::byte> cut = before;
+        const uint64_t at = header(which) + sector * 512;
+        memcpy(&cut[at], &after[at], 512);
+        expect_void(std::move(cut));
+      }
+    }
+    before = after;
+  }
+}
+
+// Its first place takes no header, and of the last grain only the header is written.
+TEST_F(TornCopyTest, AHeaderBesideAFooterCounts) {
+  std::vector<std::byte> cut = life.device->medium();
+  life.device->refuse_writes({header(0)});
+  ASSERT_EQ(life.log.give_back(life.channel), 0);
+  const std::vector<std::byte> after = life.device->medium();
+  memcpy(&cut[header(1)], &after[header(1)], 512);
+  expect_void(std::move(cut));
 }
 
 // Of its places for headers one, or each, takes no writes: it is put off, and what is there says all the same that the copy does not count.

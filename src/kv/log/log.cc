@@ -100,6 +100,7 @@ uint32_t Log::take_ready(uint32_t reserve) {
     segment.is_void.store(false, std::memory_order_relaxed);
     segment.is_damaged = false;
     segment.failed_reads = 0;
+    segment.left_grains = 0;
     segment.failed_address = 0;
     taken_generation_ = std::max(taken_generation_, segment.generation.load(std::memory_order_relaxed));
     return i;

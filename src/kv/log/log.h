@@ -61,8 +61,10 @@ struct Segment {
   std::atomic<bool> has_old_copies{false};
   // EMPTIED, and one of its headers says for good that nothing of what it held counts: the medium does not take the other.
   std::atomic<bool> is_void{false};
-  bool is_damaged = false;  // it has live records that cannot be moved; the collector's, as the next two
+  bool is_damaged = false;  // it has live records that cannot be moved; the collector's, as the next three
   uint8_t failed_reads = 0;
+  // How much was live when it was left as it is, since not all could be moved and there was little room; 0: it was not.
+  uint64_t left_grains = 0;
   uint64_t failed_address =
       0;  // what could not be read last: from this record on, or, its first grain's, the summary
   // How often its summary or its headers could not be written, and before when that is not tried again; under the log's lock.
@@ -188,7 +190,8 @@ class Log {
   uint32_t choose_victim(uint64_t expired_ms);
   // Tombstones of lower generations have nothing left to hold down: the least that a segment with records has, but for `victim`.
   uint64_t oldest_generation(uint32_t victim) const { return oldest(victim).generation; }
-  // If tombstones take much, and what keeps them from ending is open, it is filled: who writes there may write nothing more for long.
+  // If tombstones take much, and what keeps them from ending is open, it is filled: who writes there may write nothing more for long. The
+  // collector's own only if there is a segment to go on with.
   void fill_oldest();
   // What could not be sealed is the keeper's to try again, if it is time.
   void retry_seals();
@@ -279,7 +282,7 @@ class Log {
     bool is_there = false;  // one of them has been written
     int error = 0;
   };
-  void write_headers(Channel& channel, std::span<NextHeader> headers, SegmentState state);
+  void write_headers(Channel& channel, std::span<NextHeader> headers, SegmentState state, unsigned which);
   size_t choose_to_prepare(std::span<NextHeader> to);
   void write_prepared(Channel& channel, std::span<NextHeader> headers);
   void prepared(std::span<const NextHeader> headers, bool puts_off);
@@ -296,7 +299,8 @@ class Log {
   };
   Oldest oldest(uint32_t but) const;
   bool has_many_tombstones() const;
-  static bool can_be_collected(const Segment& segment);
+  static bool can_be_collected(const Segment& segment, bool has_room);
+  bool has_free_segment();
   static bool is_put_off(const Segment& segment) { return segment.put_offs != 0; }
   bool is_due(const Segment& segment) const;
   void hurry_put_offs();

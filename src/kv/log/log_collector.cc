@@ -17,8 +17,16 @@ constexpr uint32_t kTombstoneParts = 32;
 
 uint32_t Log::choose_victim(uint64_t expired_ms) {
   const uint32_t grains = identity_->geometry.segment_grains();
+  const bool has_room = has_more_than(kReserve);
+  // Without a free segment only what needs none is sure to be done.
+  if (!has_free_segment())
+    for (uint32_t i = 0; i < segment_count_; ++i)
+      if (can_be_collected(segments_[i], has_room) &&
+          segments_[i].live_grains.load(std::memory_order_relaxed) == 0)
+        return i;
   if (expired_ms == 0 && has_many_tombstones())
-    if (const uint32_t first = oldest(kNone).segment; first != kNone && can_be_collected(segments_[first]))
+    if (const uint32_t first = oldest(kNone).segment;
+        first != kNone && can_be_collected(segments_[first], has_room))
       return first;
   uint32_t chosen = kNone;
   unsigned __int128 chosen_benefit = 0;
@@ -26,7 +34,7 @@ uint32_t Log::choose_victim(uint64_t expired_ms) {
   const uint64_t newest = taken_generation();
   for (uint32_t i = 0; i < segment_count_; ++i) {
     const Segment& segment = segments_[i];
-    if (!can_be_collected(segment)) continue;
+    if (!can_be_collected(segment, has_room)) continue;
     const uint64_t live = segment.live_grains.load(std::memory_order_relaxed);
     const uint64_t first_expiry = segment.first_expiry.load(std::memory_order_relaxed);
     uint64_t benefit = 1, cost = 1;
@@ -51,13 +59,15 @@ uint32_t Log::choose_victim(uint64_t expired_ms) {
   return chosen;
 }
 
-bool Log::can_be_collected(const Segment& segment) {
+bool Log::can_be_collected(const Segment& segment, bool has_room) {
   // Pairs with the release in seal(): what is said of the segment is there.
   const auto state = segment.state.load(std::memory_order_acquire);
   if (state != Segment::State::kSealed && state != Segment::State::kUnsealed) return false;
   // Looked at once more before it is emptied.
   if (segment.keeps.load(std::memory_order_relaxed) != 0) return false;
-  return !segment.is_damaged || segment.live_grains.load(std::memory_order_relaxed) == 0;
+  const uint64_t live = segment.live_grains.load(std::memory_order_relaxed);
+  if (!has_room && live != 0 && live == segment.left_grains) return false;
+  return !segment.is_damaged || live == 0;
 }
 
 bool Log::has_many_tombstones() const {
@@ -86,7 +96,8 @@ void Log::fill_oldest() {
   const uint32_t first = oldest(kNone).segment;
   if (first == kNone || segments_[first].state.load(std::memory_order_relaxed) != Segment::State::kOpen)
     return;
-  for (uint32_t i = 0; i <= relocation_stream(); ++i) {
+  const uint32_t end = has_free_segment() ? stream_count_ + 1 : stream_count_;
+  for (uint32_t i = 0; i < end; ++i) {
     sys::LockGuard scope(streams_[i].lock);
     if (streams_[i].segment.load(std::memory_order_relaxed) == first) fill(streams_[i]);
   }

@@ -15,6 +15,10 @@ constexpr uint64_t kReadyBytes = 32 << 20;
 constexpr uint32_t kReadyParts = 32;
 constexpr uint64_t kPutOffNs = 100'000'000;
 constexpr uint8_t kPutOffDoublings = 6;
+// What a medium writes at once, or not at all.
+constexpr uint32_t kBlockBytesLeast = 512;
+// Which headers.
+constexpr unsigned kFirst = 1, kLast = 2;
 
 uint64_t entries_bytes(const Geometry& geometry) {
   return uint64_t{geometry.segment_grains()} * sizeof(SummaryEntry);
@@ -114,7 +118,14 @@ int Log::free_all(Channel& channel, Segment::State from) {
 // medium does not take is none.
 int Log::free_some(Channel& channel, Segment::State from, std::span<NextHeader> headers) {
   const Geometry& geometry = identity_->geometry;
-  write_headers(channel, headers, SegmentState::kFree);
+  // A last grain that is not written at once may lose its footer and not have the header: the first one is there before.
+  if (geometry.grain_bytes > kBlockBytesLeast) {
+    write_headers(channel, headers, SegmentState::kFree, kFirst);
+    if (const int error = flush(channel); error != 0) return error;
+    write_headers(channel, headers, SegmentState::kFree, kLast);
+  } else {
+    write_headers(channel, headers, SegmentState::kFree, kFirst | kLast);
+  }
   if (const int error = flush(channel); error != 0) return error;
   int error = 0;
   for (const NextHeader& header : headers) {
@@ -240,13 +251,13 @@ void Log::write_prepared(Channel& channel, std::span<NextHeader> headers) {
     if (segment.entries != nullptr) continue;
     if (!map_entries(segment)) header.error = ENOMEM;
   }
-  write_headers(channel, headers, SegmentState::kUsed);
+  write_headers(channel, headers, SegmentState::kUsed, kFirst | kLast);
   if (const int error = headers.empty() ? 0 : flush(channel); error != 0)
     for (NextHeader& header : headers) header.error = error;
 }
 
-// Both of each that has no error so far, all under way together.
-void Log::write_headers(Channel& channel, std::span<NextHeader> headers, SegmentState state) {
+// Those of each that has no error but the medium's so far, all under way together.
+void Log::write_headers(Channel& channel, std::span<NextHeader> headers, SegmentState state, unsigned which) {
   const Geometry& geometry = identity_->geometry;
   const size_t bytes = headers.size() * geometry.grain_bytes;
   if (bytes == 0) return;
@@ -257,10 +268,11 @@ void Log::write_headers(Channel& channel, std::span<NextHeader> headers, Segment
   }
   storage::Io ios[2 * kPreparedAtOnce];
   storage::Io* batch[2 * kPreparedAtOnce];
+  NextHeader* of[2 * kPreparedAtOnce];
   iovec pieces[kPreparedAtOnce];
   size_t count = 0;
   for (size_t i = 0; i < headers.size(); ++i) {
-    if (headers[i].error != 0) continue;
+    if (headers[i].error != 0 && !is_of_medium(headers[i].error)) continue;
     const std::span header(reinterpret_cast<std::byte*>(*memory) + i * geometry.grain_bytes,
                            geometry.grain_bytes);
     write_segment_header(*identity_,
@@ -269,10 +281,12 @@ void Log::write_headers(Channel& channel, std::span<NextHeader> headers, Segment
                           .opened_sequence = sequence_.load(std::memory_order_relaxed)},
                          header);
     pieces[i] = {header.data(), header.size()};
-    for (uint64_t offset : geometry.header_offsets(headers[i].segment)) {
+    for (const size_t end : {0, 1}) {
+      if ((which & (1u << end)) == 0) continue;
       storage::Io& io = ios[count];
       io.operation = storage::Operation::kWrite;
-      io.offset_bytes = offset;
+      of[count] = &headers[i];
+      io.offset_bytes = geometry.header_offsets(headers[i].segment)[end];
       io.segments = &pieces[i];
       io.segment_count = 1;
       io.length_bytes = header.size();
@@ -281,15 +295,11 @@ void Log::write_headers(Channel& channel, std::span<NextHeader> headers, Segment
   }
   channel.run({batch, count});
   sys::unmap(*memory, bytes);
-  const storage::Io* io = ios;
-  for (NextHeader& header : headers) {
-    if (header.error != 0) continue;
-    for (int end = 0; end < 2; ++end, ++io) {
-      if (io->whole())
-        header.is_there = true;
-      else if (header.error == 0)
-        header.error = io->error != 0 ? io->error : EIO;
-    }
+  for (size_t i = 0; i < count; ++i) {
+    if (ios[i].whole())
+      of[i]->is_there = true;
+    else if (of[i]->error == 0)
+      of[i]->error = ios[i].error != 0 ? ios[i].error : EIO;
   }
 }
 

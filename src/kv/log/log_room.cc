@@ -217,6 +217,11 @@ Log::Room Log::would_refuse() {
   return has_room ? Room::kWaitForLimit : Room::kWait;
 }
 
+bool Log::has_free_segment() {
+  sys::LockGuard scope(lock_);
+  return available() != 0;
+}
+
 bool Log::has_more_than(uint32_t segments) {
   sys::LockGuard scope(lock_);
   return available() + emptied_count_ > segments;

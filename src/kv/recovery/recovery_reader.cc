@@ -169,9 +169,11 @@ void RecoveryReader::look_at_tail(Bytes tail, FoundSegment& found) {
   found.has_summary = read_footer(*identity_, generation, tail, found.footer);
   // There it would be the same one, or a summary over it: it was given back, and its first grain was not written any more.
   SegmentHeader last;
-  if (is_first_right && !found.has_summary && read_segment_header(*identity_, tail, last) &&
-      last.generation > found.header.generation)
+  if (is_first_right && read_segment_header(*identity_, tail, last) &&
+      last.generation > found.header.generation) {
     found.header = last;
+    found.has_summary = false;
+  }
   if (!found.is_known && found.has_summary) {
     found.is_known = true;
     found.header = {.generation = generation, .state = SegmentState::kUsed};

@@ -24,7 +24,9 @@ class CallingDevice final : public MediumDevice {
     offset_ = offset;
     call_ = std::move(call);
   }
-  void fail_next(storage::Operation operation) { failing_ = operation; }
+  void call_at_flush(std::function<void()> call) { at_flush_ = std::move(call); }
+  // None: nothing fails, after all.
+  void fail_next(std::optional<storage::Operation> operation) { failing_ = operation; }
   // That begin there.
   void refuse_writes(std::vector<uint64_t> offsets) { refused_ = std::move(offsets); }
   // Of a byte of each segment. Null: of none.
@@ -39,6 +41,7 @@ class CallingDevice final : public MediumDevice {
       failing_.reset();
       return EIO;
     }
+    if (io.operation == storage::Operation::kFlush && at_flush_) at_flush_();
     const bool reads = io.operation == storage::Operation::kRead;
     if (reads && call_ && io.offset_bytes <= offset_ && offset_ < io.offset_bytes + io.length_bytes)
       std::exchange(call_, nullptr)();
@@ -55,7 +58,7 @@ class CallingDevice final : public MediumDevice {
   }
 
   uint64_t offset_ = 0;
-  std::function<void()> call_;
+  std::function<void()> call_, at_flush_;
   std::optional<storage::Operation> failing_;
   std::vector<uint64_t> refused_;
   const Geometry* geometry_ = nullptr;
@@ -72,7 +75,8 @@ inline std::vector<std::byte> empty_medium(const Identity& identity) {
 
 // What a store is made of, from its start to its sudden end.
 struct Life {
-  explicit Life(std::vector<std::byte> medium) : device(new CallingDevice(std::move(medium))) {
+  explicit Life(std::vector<std::byte> medium, const Identity& of = test_identity(kSegments))
+      : identity(of), device(new CallingDevice(std::move(medium))) {
     EXPECT_TRUE(log.open(identity, 1));
     auto recovered = recover(*device, identity, log, index);
     EXPECT_TRUE(recovered);
@@ -110,7 +114,8 @@ struct Life {
                             .entry = {.hash = hash_key(identity.secret, key), .sequence_and_kind = sequence}};
     Extent extent;
     EXPECT_EQ(log.allocate(request, extent), Log::Room::kDone);
-    alignas(512) std::byte record[512] = {};
+    alignas(4096) std::byte memory[4096] = {};
+    const std::span record = std::span(memory).first(identity.geometry.grain_bytes);
     write_record(identity.secret,
                  {.generation = extent.generation, .sequence_and_kind = sequence, .expiry_and_key = 0}, key,
                  0, record);
@@ -150,11 +155,11 @@ struct Life {
   }
   // Is the key there after a crash?
   bool is_there_again(const std::string& key) {
-    const Life next(device->medium());
+    const Life next(device->medium(), identity);
     return next.index->find(hash_key(identity.secret, key).low).found;
   }
 
-  Identity identity = test_identity(kSegments);
+  const Identity identity;
   CallingDevice* device;
   Log log;
   Index* index = nullptr;
