@@ -89,11 +89,15 @@ base::Error Session::busy_error(const File& file, uint64_t page) const {
 
 // --- a page that is there ---
 
-bool Session::take(const Partition::Home& home, Use use, Held& held) {
+// What is needed of it, from `begin` on, comes to the CPU meanwhile: the atomic operation would have it wait.
+bool Session::take(const Partition::Home& home, Use use, uint64_t begin, Held& held) {
   PageSet& set = home.set;
   return set.any_of_tag(home.tag, [&](uint32_t index) {
     Way& way = partition().way(set, index);
     if (way.key() != home.key) return false;
+    const std::byte* const bytes = partition().frame(way) + begin;
+    __builtin_prefetch(bytes);
+    __builtin_prefetch(bytes + base::kLineBytes);
     if (!(use == Use::kShare ? way.try_share(home.key) : way.try_exclude(home.key))) {
       set.changed(partition().layout());  // for a moment it looked as if it were held
       return false;
@@ -138,7 +142,7 @@ base::Expected<Session::Held> Session::get(File& file, uint64_t page, Use use) {
   uint64_t deadline = 0;
   for (;;) {
     Held held;
-    if (take(partition().home_of(key), use, held)) {
+    if (take(partition().home_of(key), use, 0, held)) {
       if (use != Use::kShare)
         if (auto drained = drain(file, held, page); !drained) return std::unexpected(drained.error());
       return held;
@@ -240,7 +244,7 @@ bool Session::try_write(File& file, uint64_t offset, std::span<const std::byte> 
   if (!is_in_page(file, offset, from.size())) return false;
   const Part part = part_of(offset, from.size());
   Held held;
-  if (!take(partition().home_of(file.key(part.page)), Use::kExclude, held)) return false;
+  if (!take(partition().home_of(file.key(part.page)), Use::kExclude, part.begin, held)) return false;
   if (!is_drained_soon(held)) {
     held.way->unexclude();
     held.set->changed(partition().layout());
@@ -253,7 +257,7 @@ bool Session::try_write(File& file, uint64_t offset, std::span<const std::byte> 
 
 bool Session::read_if_there(const Partition::Home& home, const Part& part, std::span<std::byte> to) {
   Held held;
-  if (!take(home, Use::kShare, held)) return false;
+  if (!take(home, Use::kShare, part.begin, held)) return false;
   copy_out(held, part, to);
   return true;
 }

@@ -146,7 +146,7 @@ class Session {
   base::Expected<task::Channel*> channel_of(const File& file);
 
   Partition& partition() const { return cache_->partition_; }
-  bool take(const Partition::Home& home, Use use, Held& held);
+  bool take(const Partition::Home& home, Use use, uint64_t begin, Held& held);
   base::Expected<Held> get(File& file, uint64_t page, Use use);
   bool is_drained_soon(const Held& held);
   base::Expected<void> drain(const File& file, const Held& held, uint64_t page);
