@@ -14,6 +14,24 @@ PageSet::Layout::Layout(cache::SetPolicy of) : policy(of) {
   bytes = static_cast<uint32_t>(base::round_up(ways_offset + kWaysMost * sizeof(Way), base::kLineBytes));
 }
 
+// Byte by byte: hits may change a number meanwhile, which then puts one page in a wrong place.
+cache::WayMask PageSet::next_victims(const Layout& layout, cache::WayMask spared, uint32_t count) {
+  return cache::visit_set_policy<kWaysMost>(layout.policy, [&]<class Policy>() {
+    alignas(Policy) std::byte copy[sizeof(Policy)];
+    std::byte* const bytes = at<std::byte>(sizeof(PageSet));
+    for (size_t i = 0; i < sizeof copy; ++i)
+      copy[i] = std::atomic_ref(bytes[i]).load(std::memory_order_relaxed);
+    auto& policy = *reinterpret_cast<Policy*>(copy);
+    cache::WayMask victims = 0;
+    for (; count > 0; --count) {
+      const uint32_t victim = policy.pick_victim(spared | victims);
+      if (victim == cache::kNoWay) break;
+      victims |= cache::way_bit(victim);
+    }
+    return victims;
+  });
+}
+
 // Step 3.
 void PageSet::wake_all(const Layout& layout) {
   task::CallWaiters all;

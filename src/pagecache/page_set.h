@@ -2,7 +2,7 @@
 // "set-associative caching")
 //
 //   bytes 0-31   a tag of 16 bits for each way, 0: it is free
-//   32-39        the set's lock, whether somebody waits
+//   32-39        the set's lock, whether somebody waits, whether it is to be flushed (flush_queue.h)
 //   40-          what the policy knows (cache/set_policy.h); of lfu, nrlfu and gclock the next 16 bytes are all that a hit changes
 //   then         who waits; and, in CPU lines of their own, 16 ways
 //
@@ -88,6 +88,13 @@ class PageSet {
     by_policy(layout, [&](auto& policy) { victim = policy.pick_victim(spared); });
     return victim;
   }
+  // Those that would be picked if it were done `count` times, each spared from then on. A copy of what the policy knows is asked.
+  // REQUIRES: the lock.
+  cache::WayMask next_victims(const Layout& layout, cache::WayMask spared, uint32_t count);
+
+  // Changes under the lock of the queue that the set is in.
+  bool is_queued() const { return is_queued_.load(std::memory_order_relaxed); }
+  void set_queued(bool is_queued) { is_queued_.store(is_queued, std::memory_order_relaxed); }
 
   // Waiting for an edge of one of its ways
   //  1 who waits, with the lock: says so in waits_, looks whether there is still something to wait for, and appends itself
@@ -140,7 +147,8 @@ class PageSet {
 
   std::atomic<uint64_t> tags_[kWaysMost / 4];
   sys::Mutex lock_;
-  std::atomic<uint32_t> waits_;
+  std::atomic<uint16_t> waits_;
+  std::atomic<bool> is_queued_;
 };
 static_assert(sizeof(PageSet) == 40);
 

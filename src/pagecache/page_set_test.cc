@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
 #include <random>
 #include <vector>
@@ -89,6 +90,44 @@ TEST(PageSetTest, WaitsUntilTheDeadline) {
   EXPECT_TRUE(test.set.lock().try_lock());
 }
 
+class PredictionTest : public testing::TestWithParam<cache::SetPolicy> {};
+
+TEST_P(PredictionTest, TellsWhatWouldLeaveAndChangesNothing) {
+  TestSet test(GetParam());
+  const PageSet::Layout& layout = test.layout;
+  std::mt19937 random(1);
+  cache::WayMask free = cache::all_ways(kWaysMost);
+  for (int round = 0; round < 5000; ++round) {
+    const uint32_t way = random() % kWaysMost;
+    if ((free & cache::way_bit(way)) == 0) {
+      test.set.on_hit(layout, way);
+    } else {
+      free &= ~cache::way_bit(way);
+      test.set.set_tag(way, static_cast<uint16_t>(1 + random() % 30));
+      test.set.on_insert(layout, way);
+    }
+    const std::vector<TestSet::Line> before = test.memory;
+    const cache::WayMask spared = free | cache::way_bit(random() % kWaysMost);
+    const uint32_t count = random() % (kWaysMost + 1);
+    const cache::WayMask predicted = test.set.next_victims(layout, spared, count);
+    ASSERT_EQ(memcmp(before.data(), test.memory.data(), layout.bytes), 0);
+    cache::WayMask picked = 0;
+    for (uint32_t i = 0; i < count; ++i)
+      if (const uint32_t victim = test.set.pick_victim(layout, spared | picked); victim != cache::kNoWay)
+        picked |= cache::way_bit(victim);
+    ASSERT_EQ(predicted, picked) << "round " << round;
+    for (; picked != 0; picked &= picked - 1) {
+      const auto left = static_cast<uint32_t>(std::countr_zero(picked));
+      test.set.on_remove(layout, left, cache::Removal::kEvicted);
+      test.set.set_tag(left, 0);
+      free |= cache::way_bit(left);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, PredictionTest, testing::ValuesIn(cache::kSetPolicies),
+                         [](const auto& parameter) { return cache::name_of(parameter.param); });
+
 // --- ways ---
 
 constexpr PageKey kKey{0x0001000000000007}, kOther{0x0001000000000008};
@@ -146,7 +185,7 @@ TEST(WayTest, DirtyPagesStayUntilTheyAreClean) {
   way.claim(kKey);
   way.loaded_for_write();
   EXPECT_FALSE(way.begin_clean());
-  way.written();
+  EXPECT_TRUE(way.written());
   EXPECT_FALSE(way.evict());
   EXPECT_TRUE(way.is_cleanable());
   EXPECT_TRUE(way.try_exclude(kKey));
@@ -157,16 +196,24 @@ TEST(WayTest, DirtyPagesStayUntilTheyAreClean) {
   EXPECT_FALSE(way.begin_clean());
   way.unshare();
   EXPECT_FALSE(way.evict());
-  way.clean_failed();
+  EXPECT_TRUE(way.clean_failed());
   EXPECT_TRUE(way.is_cleanable());
   EXPECT_TRUE(way.begin_clean());
   way.unshare();
   // Written again meanwhile: the Io does not make it clean.
   EXPECT_TRUE(way.try_exclude(kKey));
-  way.written();
+  EXPECT_TRUE(way.written());
   EXPECT_FALSE(way.begin_clean());
   way.cleaned();
   EXPECT_FALSE(way.evict());
+  // Nor does one that fails make it dirty for a second time, nor another write.
+  EXPECT_TRUE(way.begin_clean());
+  way.unshare();
+  EXPECT_TRUE(way.try_exclude(kKey));
+  EXPECT_TRUE(way.written());
+  EXPECT_FALSE(way.clean_failed());
+  EXPECT_TRUE(way.try_exclude(kKey));
+  EXPECT_FALSE(way.written());
   EXPECT_TRUE(way.begin_clean());
   way.unshare();
   way.cleaned();

@@ -131,6 +131,39 @@ bool Partition::has_room(PageSet& set) {
   return false;
 }
 
+Partition::Choice Partition::choice_of(PageSet& set) {
+  Choice choice;
+  for (uint32_t i = 0; i < kWaysMost; ++i) {
+    const Way& at = way(set, i);
+    choice.frame_count += at.has_frame();
+    choice.free_count += at.is_free();
+    if (at.is_cleanable())
+      choice.dirty |= cache::way_bit(i);
+    else if (!at.is_evictable() && !at.is_io())  // what is being cleaned leaves in its turn
+      choice.spared |= cache::way_bit(i);
+  }
+  return choice;
+}
+
+cache::WayMask Partition::dirty_victims(PageSet& set, const Choice& choice, uint32_t misses) {
+  if (choice.dirty == 0 || misses <= choice.free_count) return 0;
+  return set.next_victims(layout_, choice.spared, misses - choice.free_count) & choice.dirty;
+}
+
+cache::WayMask Partition::dirty_victims(PageSet& set) {
+  const Choice choice = choice_of(set);
+  return dirty_victims(set, choice, choice.frame_count / 2);
+}
+
+cache::WayMask Partition::dirty_victims(PageSet& set, uint32_t count) {
+  return set.next_victims(layout_, ~choice_of(set).dirty, count);
+}
+
+bool Partition::is_to_flush(PageSet& set) {
+  const Choice choice = choice_of(set);
+  return dirty_victims(set, choice, choice.frame_count / 4) != 0;
+}
+
 // The way is free already.
 void Partition::forget(PageSet& set, uint32_t index) {
   set.on_remove(layout_, index, cache::Removal::kForgotten);

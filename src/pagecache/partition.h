@@ -94,6 +94,13 @@ class Partition {
   // `way`: of kHeld none. Adds to `evictions` what has left.
   Claim claim(const Home& home, uint32_t& way, uint64_t& evictions);
   bool has_room(PageSet& set);
+  // Dirty pages that nobody holds
+  //   of those that would leave with the next misses, half as many as the set has frames
+  cache::WayMask dirty_victims(PageSet& set);
+  //   so many, that would leave first of all of them, however late
+  cache::WayMask dirty_victims(PageSet& set, uint32_t count);
+  // Would one of them leave with half as many misses? Then it is time: there is more to do at a time than when each miss makes one clean.
+  bool is_to_flush(PageSet& set);
   void forget(PageSet& set, uint32_t way);
 
   // --- resizing ---
@@ -150,6 +157,13 @@ class Partition {
 
   // kClaimed: of a FREE way.
   Claim make_room(PageSet& set, uint32_t& chosen, uint64_t& evictions);
+  // What there is to choose from when pages are to leave.
+  struct Choice {
+    cache::WayMask spared = 0, dirty = 0;
+    uint32_t frame_count = 0, free_count = 0;
+  };
+  Choice choice_of(PageSet& set);
+  cache::WayMask dirty_victims(PageSet& set, const Choice& choice, uint32_t misses);
   void give(PageSet& set, uint32_t count);
   static bool hold(Way& way);
   Obstacle move_pages(PageSet& from, PageSet& to, Sets then);

@@ -139,6 +139,64 @@ TEST_P(PartitionTest, SetsKeepTheirPolicy) {
   for (uint64_t key = 1; key <= 16; ++key) EXPECT_EQ(find(PageKey{key}), nullptr);
 }
 
+// Pages of one set that were not used since they came leave in the order in which they came.
+TEST_P(PartitionTest, DirtyPagesAreFlushedThatWouldLeaveSoon) {
+  PageSet& set = partition.set_at(0);
+  const auto load_16 = [&](std::set<uint64_t> dirty) {
+    uint32_t index = 0;
+    uint64_t evictions = 0;
+    for (uint64_t key = 1; key <= 16; ++key) {
+      Way* const way = find(PageKey{key});
+      if (way == nullptr) continue;
+      if (way->begin_clean()) {
+        way->unshare();
+        way->cleaned();
+      }
+    }
+    while (partition.take_frame(set, index, evictions) == Partition::Claim::kClaimed) {
+    }
+    partition.give_frames(set, kWaysMost);
+    for (uint64_t key = 1; key <= 16; ++key) load(PageKey{key}, dirty.contains(key));
+  };
+  const auto keys_of = [&](cache::WayMask ways) {
+    std::set<uint64_t> keys;
+    for (uint32_t w = 0; w < kWaysMost; ++w)
+      if ((ways & cache::way_bit(w)) != 0) keys.insert(static_cast<uint64_t>(partition.way(set, w).key()));
+    return keys;
+  };
+  using Keys = std::set<uint64_t>;
+  load_16({});
+  EXPECT_FALSE(partition.is_to_flush(set));
+  EXPECT_EQ(partition.dirty_victims(set, 1), 0u);
+  load_16({5, 6, 8, 9, 16});
+  EXPECT_FALSE(partition.is_to_flush(set));
+  EXPECT_EQ(keys_of(partition.dirty_victims(set)), (Keys{5, 6, 8}));
+  EXPECT_EQ(keys_of(partition.dirty_victims(set, 1)), Keys{5});
+  EXPECT_EQ(keys_of(partition.dirty_victims(set, 4)), (Keys{5, 6, 8, 9}));
+  load_16({4, 9, 10, 11, 12});
+  EXPECT_TRUE(partition.is_to_flush(set));
+  EXPECT_EQ(keys_of(partition.dirty_victims(set)), Keys{4});
+  // One that is being cleaned leaves in its turn; one that is held does not.
+  load_16({4, 8, 9});
+  Way& cleaned = *find(PageKey{8});
+  ASSERT_TRUE(cleaned.begin_clean());
+  EXPECT_EQ(keys_of(partition.dirty_victims(set)), Keys{4});
+  cleaned.unshare();
+  cleaned.cleaned();
+  ASSERT_TRUE(find(PageKey{2})->try_share(PageKey{2}));
+  EXPECT_EQ(keys_of(partition.dirty_victims(set)), (Keys{4, 9}));
+  find(PageKey{2})->unshare();
+  // Frames that are free are used first.
+  load_16({1, 2, 3, 9});
+  for (uint32_t w = 4; w < 12; ++w) {
+    Way& way = partition.way(set, w);
+    if (!way.evict()) continue;
+    partition.forget(set, w);
+  }
+  EXPECT_FALSE(partition.is_to_flush(set));
+  EXPECT_EQ(keys_of(partition.dirty_victims(set)), Keys{1});
+}
+
 TEST_P(PartitionTest, FramesAtTheEndAreReplaced) {
   std::vector<PageKey> keys;
   for (uint64_t key = 1; key <= 16; ++key) keys.push_back(PageKey{key});

@@ -134,17 +134,21 @@ class Way {
     return false;
   }
   void unexclude() { CHECK((word_.fetch_and(~kExclusive) & kExclusive) != 0); }
-  void written() {
+  // Returns whether it was clean.
+  bool written() {
     uint64_t word = get();
     while (!word_.compare_exchange_weak(word, (word | kDirty) & ~kExclusive)) {
     }
     DCHECK((word & kExclusive) != 0);
+    return (word & kDirty) == 0;
   }
   void cleaned() { CHECK((word_.fetch_and(~kIo) & kIo) != 0); }
-  void clean_failed() {
+  // Returns whether it was clean: nobody has written to it meanwhile.
+  bool clean_failed() {
     uint64_t word = get();
     while (!word_.compare_exchange_weak(word, (word | kDirty) & ~kIo)) {
     }
+    return (word & kDirty) == 0;
   }
 
  private:
