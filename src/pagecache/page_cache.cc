@@ -15,6 +15,8 @@ base::Expected<PageCache*> PageCache::open(const CacheOptions& options) {
       options.page_bytes > kPageBytesMost)
     return base::failure(EINVAL, "page cache: pages have 4096 to 65536 bytes, a power of two, not ",
                          options.page_bytes);
+  if (!(options.dirty_share_max > 0 && options.dirty_share_max <= 1))
+    return base::failure(EINVAL, "page cache: the share of dirty pages is more than 0, and 1 at most");
   std::unique_ptr<PageCache> cache(new PageCache(options));
   const uint64_t bytes = options.memory_bytes, bytes_max = options.memory_bytes_max;
   if (auto opened = cache->partition_.open(bytes, bytes_max == 0 ? bytes : bytes_max); !opened)
@@ -50,7 +52,15 @@ base::Expected<File*> PageCache::add(storage::Device& device) {
 
 File& PageCache::file_of(PageKey key) {
   sys::LockGuard scope(files_lock_);
-  return *files_[(static_cast<uint64_t>(key) >> File::kPageBits) - 1];
+  return *files_[File::number_of(key) - 1];
+}
+
+void PageCache::keep_flushed(std::vector<PageKey>& keys) {
+  sys::LockGuard scope(files_lock_);
+  std::erase_if(keys, [&](PageKey key) {
+    const File* const file = files_[File::number_of(key) - 1].get();
+    return file == nullptr || file->is_left_.load(std::memory_order_relaxed);
+  });
 }
 
 void PageCache::drop(const File& file) {

@@ -12,10 +12,12 @@
 // Sets have 9 to 16 frames: all have the same number, or some one more, so that all of the memory is used. partition.h: how there come to
 // be more of them, or less, while calls are under way.
 #pragma once
+#include <algorithm>
 #include <memory>
 #include <vector>
 
 #include "base/error.h"
+#include "pagecache/flush_queue.h"
 #include "pagecache/partition.h"
 #include "storage/device.h"
 #include "sys/lock.h"
@@ -30,6 +32,9 @@ struct CacheOptions {
   cache::SetPolicy policy = cache::SetPolicy::kNrlfu;
   // How long a call waits for pages that others hold, before it says EBUSY: what holds them may be the caller's own views.
   uint64_t wait_ns_max = 10'000'000'000;
+  // Of all pages, how many may be dirty while servers flush them (servers.h): more than 0; 1: all. Who writes to another one then, and an
+  // eighth of all are dirty beyond that, writes some back first.
+  double dirty_share_max = 0.5;
 };
 
 // A device whose pages are cached. Bytes of it are only read and written through the cache meanwhile.
@@ -45,18 +50,24 @@ class File {
   uint64_t bytes() const { return device_.capacity_bytes(); }
   // REQUIRES: it has such a page.
   PageKey key(uint64_t page) const { return static_cast<PageKey>(uint64_t{number_} << kPageBits | page); }
-  bool has(PageKey key) const { return static_cast<uint64_t>(key) >> kPageBits == number_; }
+  bool has(PageKey key) const { return number_of(key) == number_; }
+  static uint32_t number_of(PageKey key) {
+    return static_cast<uint32_t>(static_cast<uint64_t>(key) >> kPageBits);
+  }
   static uint64_t page_of(PageKey key) {
     return static_cast<uint64_t>(key) & ((uint64_t{1} << kPageBits) - 1);
   }
 
  private:
+  friend class PageCache;
+  friend class Servers;
   friend class Session;
   storage::Device& device_;
   const uint32_t number_;
   // Of a flush that failed, for good: what the device's own cache lost nobody knows. 0: none has.
   std::atomic<int> flush_error_{0};
   mutable std::atomic<uint32_t> session_count_{0};  // that have used it
+  std::atomic<bool> is_left_{false};                // by servers, which do not flush it
 };
 
 class PageCache {
@@ -75,8 +86,12 @@ class PageCache {
   // Any thread. They change while the cache is resized (Session::resize).
   uint64_t frame_count() const { return partition_.frame_count(); }
   uint64_t set_count() const { return partition_.set_count(); }
+  uint64_t dirty_count() const {
+    return static_cast<uint64_t>(std::max<int64_t>(0, dirty_count_.load(std::memory_order_relaxed)));
+  }
 
  private:
+  friend class Servers;
   friend class Session;
   // REQUIRES: the options have been checked.
   explicit PageCache(const CacheOptions& options);
@@ -84,13 +99,30 @@ class PageCache {
   // REQUIRES: it is in use. Any thread.
   File& file_of(PageKey key);
   void drop(const File& file);
+  // Takes out those of files that servers have left, or that are no more. Any thread.
+  void keep_flushed(std::vector<PageKey>& keys);
+
+  // Of servers: is it time to flush more than the pages that leave next? And for who writes to wait for that?
+  bool has_many_dirty() const { return flushes_.is_served() && is_dirtier_than(options_.dirty_share_max); }
+  bool has_too_many_dirty() const {
+    return flushes_.is_served() && is_dirtier_than(options_.dirty_share_max + kDirtyShareMargin);
+  }
+  bool is_dirtier_than(double share) const {
+    return static_cast<double>(dirty_count()) > share * static_cast<double>(frame_count());
+  }
+
+  static constexpr double kDirtyShareMargin = 1.0 / 8;
 
   const CacheOptions options_;
   const unsigned page_shift_;
   Partition partition_;
+  FlushQueue flushes_;
 
   sys::Mutex files_lock_;
   std::vector<std::unique_ptr<File>> files_;  // by number - 1; under the lock
+
+  // Changes after the page has: less than 0 for a moment. Relaxed: a count, which orders nothing.
+  alignas(base::kLineBytes) std::atomic<int64_t> dirty_count_{0};
 };
 
 }  // namespace pagecache

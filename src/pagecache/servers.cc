@@ -5,7 +5,7 @@
 namespace pagecache {
 namespace {
 
-constexpr uint32_t kThreadsMost = 64, kTasksMost = 1024;
+constexpr uint32_t kThreadsMost = FlushQueue::kLanesMost, kTasksMost = 1024;
 // Address space: what a task does not use of its stack takes no memory. With a sanitizer frames are several times as large.
 constexpr size_t kStackBytes = 256 << 10;
 
@@ -26,10 +26,12 @@ base::Expected<Servers*> Servers::open(PageCache& cache, const ServersOptions& o
                                          *servers);
       !opened)
     return std::unexpected(opened.error());
+  servers->flushes_ = cache.flushes_.open(*servers, options.threads);
   return servers.release();
 }
 
 void Servers::close() {
+  if (flushes_) cache_.flushes_.close();
   lanes_.close();
   delete this;
 }
@@ -45,11 +47,21 @@ MessageCounts Servers::counts() const {
   return all;
 }
 
+WriteCounts Servers::flush_counts() const {
+  WriteCounts all;
+  for (uint32_t i = 0; i < lanes_.count(); ++i) {
+    all.pages += lane_states_[i].flushed_pages.load(std::memory_order_relaxed);
+    all.writes += lane_states_[i].flush_writes.load(std::memory_order_relaxed);
+  }
+  return all;
+}
+
 base::Expected<void> Servers::open_lane(uint32_t index) {
   Lane& lane = lane_states_[index];
   auto sender = task::spawn({.name = "replies", .entry = run_sender, .argument = &lane});
   if (!sender) return std::unexpected(sender.error());
   lane.sender = *sender;
+  lane.flush.kind = Request::Kind::kFlush;
   lane.session.open(cache_);
   return {};
 }
@@ -71,6 +83,7 @@ void Servers::send(task::WorkList& requests) {
 }
 
 void Servers::leave(File& file) {
+  file.is_left_.store(true, std::memory_order_relaxed);  // the lanes see it by what they are given
   sys::Latch left(lanes_.count());
   const auto leaves = std::make_unique<Leave[]>(lanes_.count());
   for (uint32_t i = 0; i < lanes_.count(); ++i) {
@@ -85,10 +98,15 @@ void Servers::leave(File& file) {
 void Servers::perform(uint32_t index, task::Work& work) {
   Lane& lane = lane_states_[index];
   auto& request = static_cast<Request&>(work);
+  if (request.kind == Request::Kind::kFlush) return flush(index);
   if (request.kind == Request::Kind::kLeave) {
+    static_cast<void>(lane.may_flush.acquire({.cancellable = false}));
     lane.session.leave(*request.file);
+    lane.may_flush.release();
     return static_cast<Leave&>(request).left->count_down();
   }
+  if (request.file->is_left_.load(std::memory_order_relaxed))
+    request.file->is_left_.store(false, std::memory_order_relaxed);
   request.result = request.kind == Request::Kind::kRead
                        ? lane.session.read(*request.file, request.offset, request.bytes)
                        : lane.session.write(*request.file, request.offset, request.bytes);
@@ -99,6 +117,22 @@ void Servers::perform(uint32_t index, task::Work& work) {
   replies.next = lane.replies;
   lane.replies = &replies;
   if (replies.next == nullptr) lane.has_replies.release();
+}
+
+void Servers::start_flush(uint32_t index) { lanes_.give(index, lane_states_[index].flush); }
+
+// One batch; the next one waits for its turn.
+void Servers::flush(uint32_t index) {
+  Lane& lane = lane_states_[index];
+  std::array<PageSet*, FlushQueue::kBatchSets> sets;
+  const size_t count = cache_.flushes_.take(index, sets);
+  if (count == 0) return;
+  static_cast<void>(lane.may_flush.acquire({.cancellable = false}));
+  const WriteCounts written = lane.session.flush(std::span(sets).first(count));
+  lane.may_flush.release();
+  base::increase(lane.flushed_pages, written.pages);
+  base::increase(lane.flush_writes, written.writes);
+  start_flush(index);
 }
 
 // Runs when it is woken and all tasks that could run before have: what they ended goes with it.

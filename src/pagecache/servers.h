@@ -5,6 +5,9 @@
 //
 // Messages are lists: nothing is copied, and each takes a lock and at most one wake-up, however many requests it has. What has ended is
 // sent when no other task of the lane can run, so that all that ended meanwhile goes together.
+//
+// Meanwhile lanes write dirty pages back that others will need the frames of soon (flush_queue.h), one batch at a time, each after the
+// requests that have come before it. Of several servers of a cache those that were opened first do it.
 #pragma once
 #include <memory>
 
@@ -17,7 +20,7 @@ class RequestQueue;
 
 // What is asked for, and how it ended. The caller's; it stays where it is from submit until `done`.
 struct Request : task::Work {
-  enum class Kind : uint8_t { kRead, kWrite, kLeave };  // the last is the servers' own
+  enum class Kind : uint8_t { kRead, kWrite, kLeave, kFlush };  // the last two are the servers' own
 
   Kind kind = Kind::kRead;
   File* file = nullptr;
@@ -46,19 +49,22 @@ struct MessageCounts {
   uint64_t reply_messages = 0;
 };
 
-class Servers final : private task::LaneUser {
+class Servers final : private task::LaneUser, private FlushQueue::Server {
  public:
   // Errors: EINVAL, ENOMEM, EAGAIN: no threads.
   static base::Expected<Servers*> open(PageCache& cache, const ServersOptions& options);
   // REQUIRES: all queues are closed. The cache goes on.
   void close();
 
-  // As Session::leave(), of all of them. Any thread but theirs. REQUIRES: no request for the file is under way.
+  // As Session::leave(), of all of them; they do not flush its pages from now on, until there is a request for it. Any thread but theirs.
+  // REQUIRES: no request for the file is under way.
   void leave(File& file);
 
   PageCache& cache() const { return cache_; }
   // Any thread.
   MessageCounts counts() const;
+  // What was flushed, without what had to be written for requests.
+  WriteCounts flush_counts() const;
 
  private:
   friend class RequestQueue;
@@ -74,7 +80,10 @@ class Servers final : private task::LaneUser {
     task::IntraSemaphore has_replies{0};
     task::Task* sender = nullptr;
     bool is_closing = false;
+    Request flush;
+    task::IntraSemaphore may_flush{1};  // or leave a file: not both at a time
     std::atomic<uint64_t> requests{0}, request_messages{0}, reply_messages{0};
+    std::atomic<uint64_t> flushed_pages{0}, flush_writes{0};
   };
 
   struct Leave : Request {
@@ -85,6 +94,8 @@ class Servers final : private task::LaneUser {
   base::Expected<void> open_lane(uint32_t lane) override;
   void perform(uint32_t lane, task::Work& work) override;
   void close_lane(uint32_t lane) override;
+  void start_flush(uint32_t lane) override;
+  void flush(uint32_t lane);
   static void run_sender(void* lane);
 
   // One message. Any thread.
@@ -93,6 +104,7 @@ class Servers final : private task::LaneUser {
   PageCache& cache_;
   std::unique_ptr<Lane[]> lane_states_;
   task::Lanes lanes_;
+  bool flushes_ = false;
   std::atomic<uint32_t> next_lane_{0};
 };
 

@@ -164,7 +164,10 @@ Partition::Claim Session::claim(PageKey key, Place& place) {
   const Partition::Home home = partition().lock_home(key);
   place = {.set = &home.set, .index = 0, .page = File::page_of(key)};
   const Partition::Claim claimed = partition().claim(home, place.index, evictions);
+  const bool is_to_flush = claimed != Partition::Claim::kThere && cache_->flushes_.is_open_for(home.set) &&
+                           partition().is_to_flush(home.set);
   home.set.lock().unlock();
+  if (is_to_flush) cache_->flushes_.put(home.set);
   base::increase(evictions_, evictions);
   if (claimed == Partition::Claim::kClaimed) base::increase(misses_, uint64_t{1});
   return claimed;
@@ -245,13 +248,14 @@ bool Session::try_write(File& file, uint64_t offset, std::span<const std::byte> 
   const Part part = part_of(offset, from.size());
   Held held;
   if (!take(partition().home_of(file.key(part.page)), Use::kExclude, part.begin, held)) return false;
-  if (!is_drained_soon(held)) {
+  const bool would_have_to_clean = !held.way->is_dirty() && cache_->has_too_many_dirty();
+  if (would_have_to_clean || !is_drained_soon(held)) {
     held.way->unexclude();
     held.set->changed(partition().layout());
     return false;
   }
   memcpy(held.bytes + part.begin, from.data(), part.bytes);
-  written(held);
+  static_cast<void>(written(held));  // the next one cleans
   return true;
 }
 
@@ -353,7 +357,7 @@ base::Expected<void> Session::write(File& file, uint64_t offset, std::span<const
     auto held = get(file, part.page, is_whole ? Use::kOverwrite : Use::kExclude);
     if (!held) return std::unexpected(held.error());
     memcpy(held->bytes + part.begin, from.data() + part.done, part.bytes);
-    written(*held);
+    if (!written(*held)) clean_first(*held->set);
     return {};
   });
 }

@@ -3,8 +3,8 @@
 // Calls look as if I/O blocked: a thread's does, a task's lets others of its worker run meanwhile. Of the bytes of one page a read or view
 // sees all of a write, or nothing; a call over several pages is as many such.
 //
-// What is written stays in memory until its page has to go, or sync(). Errors are one line of text with what could not be done where.
-// A page that cannot be written back stays, and is dirty: whoever needs its frame is told, and so is each sync().
+// What is written stays in memory until its page has to go, servers flush it, or sync(). Errors are one line of text with what could not be
+// done where. A page that cannot be written back stays, and is dirty: whoever needs its frame is told, and so is each sync().
 //
 // Thread contract: of the thread that opens it, or of the tasks of its worker. Files and cache are shared by all.
 #pragma once
@@ -26,6 +26,12 @@ struct SessionCounts {
   uint64_t reads = 0;       // pages read from devices
   uint64_t writebacks = 0;  // pages written to devices
   uint64_t waits = 0;       // for other calls
+};
+
+// Pages that were written back, and how many writes that took.
+struct WriteCounts {
+  uint64_t pages = 0;
+  uint64_t writes = 0;
 };
 
 class Session;
@@ -101,9 +107,12 @@ class Session {
   SessionCounts counts() const;
 
  private:
+  friend class Servers;
   friend class View;
   static constexpr uint32_t kBatchPages = 64;
+  static constexpr uint32_t kRunPages = 16;          // that are written back for the sake of one
   static constexpr uint64_t kCopyBytes = 256 << 10;  // of pages that are written back together
+  static constexpr uint64_t kRunBytes = 64 << 10;    // of one run, but for larger pages
 
   enum class Use : uint8_t { kShare, kExclude, kOverwrite };
   // A page that the caller holds, as it asked for.
@@ -154,6 +163,8 @@ class Session {
   Partition::Claim claim(PageKey key, Place& place);
   base::Expected<void> wait_for_page(const File& file, uint64_t page, uint64_t deadline);
   base::Expected<void> clean(PageSet& set, uint32_t index);
+  base::Expected<void> clean(PageKey key);
+  void clean_first(PageSet& set);
   struct ReadBatch;
   struct WriteBatch;
   // Ends what claim or begin_clean began.
@@ -163,9 +174,14 @@ class Session {
     way.unshare();
     set.changed(partition().layout());
   }
-  void written(const Held& held) {
-    held.way->written();
+  // False: the cache has too many dirty pages now. The caller of this, who holds nothing, cleans some.
+  [[nodiscard]] bool written(const Held& held) {
+    const bool was_clean = held.way->written();
     held.set->changed(partition().layout());
+    if (!was_clean) return true;
+    cache_->dirty_count_.fetch_add(1, std::memory_order_relaxed);
+    if (cache_->has_many_dirty()) cache_->flushes_.put(*held.set);
+    return !cache_->has_too_many_dirty();
   }
 
   bool read_if_there(const Partition::Home& home, const Part& part, std::span<std::byte> to);
@@ -179,6 +195,12 @@ class Session {
   void add_copy(WriteBatch& batch, const Place& place);
   void end_clean(const Place& place, bool is_clean);
   Clean begin_clean(PageKey key, WriteBatch& batch);
+  bool looks_cleanable(PageKey key);
+  void begin_run(PageKey key, WriteBatch& batch);
+  // Writes pages of these sets back, if they look as if they would leave soon, and others that follow them in their files. A page that
+  // cannot be written is dirty again.
+  WriteCounts flush(std::span<PageSet* const> sets);
+  std::vector<PageKey> pages_to_flush(std::span<PageSet* const> sets);
   base::Expected<void> wait_until_cleanable(const File& file, PageKey key, uint64_t deadline);
   std::vector<PageKey> dirty_pages(const File& file);
   base::Expected<void> write_back_all(File& file);
@@ -225,7 +247,7 @@ base::Expected<void> Session::update(File& file, uint64_t offset, uint64_t bytes
     auto held = get(file, part.page, Use::kExclude);
     if (!held) return std::unexpected(held.error());
     change(std::span(held->bytes + part.begin, part.bytes), offset + part.done);
-    written(*held);
+    if (!written(*held)) clean_first(*held->set);
     return {};
   });
 }

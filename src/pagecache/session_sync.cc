@@ -1,4 +1,7 @@
-// What leaves a cache: dirty pages that are written back, alone to make room or all of a file, and files that are taken out.
+// What leaves a cache: dirty pages that are written back, to make room, before that or all of a file, and files that are taken out.
+//
+// Whoever writes a page back for the sake of its frame takes those along that precede and follow it in the file, as long as they are dirty:
+// it is one write all the same.
 //
 // A page is written from a copy, which is made while the page has a reader: whoever writes to it waits for the copy, not for the device. An
 // error marks the page dirty again.
@@ -18,6 +21,8 @@ struct Session::WriteBatch {
   uint32_t first[kBatchPages];  // place of each Io
   storage::PieceIos<kBatchPages> ios;
   std::span<std::byte> copies;
+  uint32_t most = 0;    // pages that there are copies for, and places
+  WriteCounts written;  // since the batch was made
 };
 
 base::Expected<Session::WriteBatch*> Session::new_batch(const storage::Buffer& memory,
@@ -26,23 +31,50 @@ base::Expected<Session::WriteBatch*> Session::new_batch(const storage::Buffer& m
     return base::failure(ENOMEM, "page cache: no memory to write pages back");
   WriteBatch* const batch = new (memory.bytes().data()) WriteBatch;
   batch->copies = copies.bytes();
+  batch->most =
+      static_cast<uint32_t>(std::min<size_t>(kBatchPages, copies.bytes().size() / cache_->page_bytes()));
   return batch;
 }
 
 // Makes a dirty page clean that nobody holds; if it is that no more, does nothing.
 base::Expected<void> Session::clean(PageSet& set, uint32_t index) {
-  const storage::Buffer memory(pool_, sizeof(WriteBatch)), copies(pool_, cache_->page_bytes());
-  auto batch = new_batch(memory, copies);
-  if (!batch) return std::unexpected(batch.error());
-  Way& way = partition().way(set, index);
   PageKey key;
   {
     sys::LockGuard scope(set.lock());
+    const Way& way = partition().way(set, index);
+    if (!way.is_cleanable()) return {};
     key = way.key();
-    if (!way.begin_clean()) return {};
   }
-  add_copy(**batch, {.set = &set, .index = index, .page = File::page_of(key)});
-  return write_back(cache_->file_of(key), **batch);
+  return clean(key);
+}
+
+// Of pages that are written together another may be at fault: then this one is written alone.
+base::Expected<void> Session::clean(PageKey key) {
+  const storage::Buffer memory(pool_, sizeof(WriteBatch)),
+      copies(pool_, std::max(kRunBytes, cache_->page_bytes()));
+  auto made = new_batch(memory, copies);
+  if (!made) return std::unexpected(made.error());
+  WriteBatch& batch = **made;
+  begin_run(key, batch);
+  const uint32_t count = batch.count;
+  if (count == 0) return {};
+  auto done = write_back(cache_->file_of(key), batch);
+  const bool is_alone = count == 1 && batch.places[0].page == File::page_of(key);
+  if (done || is_alone) return done;
+  if (begin_clean(key, batch) != Clean::kBegun) return {};
+  return write_back(cache_->file_of(key), batch);
+}
+
+// The dirty page of the set that would leave first. An error is told to who needs its frame, and to each sync: it is dirty again.
+void Session::clean_first(PageSet& set) {
+  PageKey key;
+  {
+    sys::LockGuard scope(set.lock());
+    const cache::WayMask first = partition().dirty_victims(set, 1);
+    if (first == 0) return;
+    key = partition().way(set, static_cast<uint32_t>(std::countr_zero(first))).key();
+  }
+  static_cast<void>(clean(key));
 }
 
 // REQUIRES: begin_clean() has made the caller a reader.
@@ -77,7 +109,11 @@ base::Expected<void> Session::write_back(File& file, WriteBatch& batch) {
     if (channel && !io.whole() && result)
       result = std::unexpected(io_error(file, "write", io.offset_bytes, io));
     const size_t end = i + 1 < batch.ios.size() ? batch.first[i + 1] : places.size();
-    for (size_t at = batch.first[i]; at < end; ++at) end_clean(places[at], channel && io.whole());
+    const bool is_clean = channel && io.whole();
+    for (size_t at = batch.first[i]; at < end; ++at) end_clean(places[at], is_clean);
+    if (!is_clean) continue;
+    batch.written.pages += end - batch.first[i];
+    ++batch.written.writes;
   }
   return result;
 }
@@ -86,8 +122,8 @@ void Session::end_clean(const Place& place, bool is_clean) {
   Way& way = partition().way(*place.set, place.index);
   if (is_clean)
     way.cleaned();
-  else
-    way.clean_failed();
+  else if (way.clean_failed())
+    cache_->dirty_count_.fetch_add(1, std::memory_order_relaxed);
   if (is_clean) base::increase(writebacks_, uint64_t{1});
   place.set->changed(partition().layout());
 }
@@ -104,9 +140,75 @@ Session::Clean Session::begin_clean(PageKey key, WriteBatch& batch) {
     else if (way.is_dirty() || way.is_io())
       begun = Clean::kBusy;
   }
+  // With the lock: who finds nothing else to clean in the set finds one less that is dirty.
+  if (begun == Clean::kBegun) cache_->dirty_count_.fetch_sub(1, std::memory_order_relaxed);
   home.set.lock().unlock();
   if (begun == Clean::kBegun) add_copy(batch, {.set = &home.set, .index = index, .page = File::page_of(key)});
   return begun;
+}
+
+// Is it dirty, and does nobody hold it, as far as a look without the lock tells?
+bool Session::looks_cleanable(PageKey key) {
+  const Partition::Home home = partition().home_of(key);
+  return home.set.any_of_tag(home.tag, [&](uint32_t index) {
+    const Way& way = partition().way(home.set, index);
+    return way.key() == key && way.is_cleanable();
+  });
+}
+
+// Of a page and those around it in the file. REQUIRES: the batch has room for a run.
+void Session::begin_run(PageKey key, WriteBatch& batch) {
+  if (!looks_cleanable(key)) return;
+  const auto next_to = [](PageKey page, int64_t by) {
+    return static_cast<PageKey>(static_cast<uint64_t>(page) + static_cast<uint64_t>(by));
+  };
+  const uint32_t most = std::min(kRunPages, batch.most);
+  uint32_t count = 1;
+  PageKey first = key, end = next_to(key, 1);
+  for (; count < most && File::page_of(first) != 0 && looks_cleanable(next_to(first, -1)); ++count)
+    first = next_to(first, -1);
+  for (; count < most && looks_cleanable(end); ++count) end = next_to(end, 1);
+  for (; first != end; first = next_to(first, 1)) static_cast<void>(begin_clean(first, batch));
+}
+
+// Some sets at a time
+//  1 with each one's lock: which of its pages are dirty and would leave soon
+//  2 in the order of files and places, a run for each is begun and copied: one lock at a time, and nothing is waited for
+//  3 what one file has is written together
+// Of a page that has begun the file stays: who removes it waits for the page.
+WriteCounts Session::flush(std::span<PageSet* const> sets) {
+  const storage::Buffer memory(pool_, sizeof(WriteBatch)), copies(pool_, kCopyBytes);
+  auto made = new_batch(memory, copies);
+  if (!made) return {};
+  WriteBatch& batch = **made;
+  PageKey last = PageKey::kNone;
+  const auto end_batch = [&] {
+    if (batch.count != 0) static_cast<void>(write_back(cache_->file_of(last), batch));
+  };
+  for (const PageKey key : pages_to_flush(sets)) {
+    if (File::number_of(key) != File::number_of(last) ||
+        batch.count + std::min(kRunPages, batch.most) > batch.most)
+      end_batch();
+    begin_run(key, batch);
+    last = key;
+  }
+  end_batch();
+  return batch.written;
+}
+
+// Step 1. If the cache has many dirty pages, of each set some more than become dirty while it waits.
+std::vector<PageKey> Session::pages_to_flush(std::span<PageSet* const> sets) {
+  std::vector<PageKey> keys;
+  for (PageSet* const set : sets) {
+    sys::LockGuard scope(set->lock());
+    cache::WayMask ways = partition().dirty_victims(*set);
+    if (cache_->has_many_dirty()) ways |= partition().dirty_victims(*set, kWaysMost / 4);
+    for (; ways != 0; ways &= ways - 1)
+      keys.push_back(partition().way(*set, static_cast<uint32_t>(std::countr_zero(ways))).key());
+  }
+  cache_->keep_flushed(keys);
+  std::ranges::sort(keys);
+  return keys;
 }
 
 // Waits for whoever writes to it, or cleans it.
@@ -142,7 +244,6 @@ base::Expected<void> Session::write_back_all(File& file) {
   auto made = new_batch(memory, copies);
   if (!made) return std::unexpected(made.error());
   WriteBatch& batch = **made;
-  const size_t most = std::min<size_t>(kBatchPages, kCopyBytes / cache_->page_bytes());
   base::Expected<void> result;
   const auto end_batch = [&] {
     if (auto done = write_back(file, batch); !done && result) result = done;
@@ -154,7 +255,7 @@ base::Expected<void> Session::write_back_all(File& file) {
       if (deadline == 0) deadline = sys::monotonic_ns() + cache_->options_.wait_ns_max;
       if (auto waited = wait_until_cleanable(file, key, deadline); !waited) return waited;
     }
-    if (batch.count == most) end_batch();
+    if (batch.count == batch.most) end_batch();
   }
   end_batch();
   return result;

@@ -1,4 +1,5 @@
-// Many threads over a cache that is much smaller than its file, whose device fails now and then, and which is resized all the time.
+// Many threads over a cache that is much smaller than its file, whose device fails now and then, and which is flushed and resized all the
+// time.
 //
 // The file is cells of 64 bytes, each of one thread, which writes a number to it eight times, always a higher one. Of a cell that somebody
 // reads all numbers are the same, and none is lower than one that was seen there before.
@@ -33,7 +34,7 @@ uint64_t number_of(const Cell& cell) {
 }
 
 CacheOptions with_frames_most(uint64_t frames_most, cache::SetPolicy policy) {
-  CacheOptions options = with_frames(kFrames, {.policy = policy});
+  CacheOptions options = with_frames(kFrames, {.policy = policy, .dirty_share_max = 0.25});
   options.memory_bytes_max = with_frames(frames_most, options).memory_bytes;
   return options;
 }
@@ -219,11 +220,13 @@ TEST_P(ThreadsTest, NobodySeesHalfAWriteOrAnOldOne) {
   }
   for (std::thread& thread : threads) thread.join();
   resizer.reset();
+  EXPECT_GT(servers->flush_counts().pages, 0u);
   servers->close();
   Session session;
   session.open(*cache);
   auto removed = session.remove(*file);
   ASSERT_TRUE(removed) << removed.error().message;
+  EXPECT_EQ(cache->dirty_count(), 0u);
   session.close();
   const std::vector<std::byte> content = test.content();
   uint64_t failed = 0, written = 0;
