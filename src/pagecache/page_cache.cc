@@ -35,7 +35,7 @@ base::Expected<File*> PageCache::add(storage::Device& device) {
   if (device.block_bytes() > options_.page_bytes)
     return base::failure(EINVAL, "page cache: ", device.name(), " has blocks of ", device.block_bytes(),
                          " bytes, pages have ", options_.page_bytes);
-  if (device.capacity_bytes() / options_.page_bytes >= uint64_t{1} << File::kPageBits)
+  if (device.capacity_bytes() / options_.page_bytes + 1 >= uint64_t{1} << File::kPageBits)
     return base::failure(EFBIG, "page cache: ", device.name(), " is too large");
   sys::LockGuard scope(files_lock_);
   const auto free = std::find(files_.begin(), files_.end(), nullptr);

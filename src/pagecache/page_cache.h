@@ -32,12 +32,13 @@ struct CacheOptions {
   cache::SetPolicy policy = cache::SetPolicy::kNrlfu;
   // How long a call waits for pages that others hold, before it says EBUSY: what holds them may be the caller's own views.
   uint64_t wait_ns_max = 10'000'000'000;
-  // Of all pages, how many may be dirty while servers flush them (servers.h): more than 0; 1: all. Who writes to another one then, and an
-  // eighth of all are dirty beyond that, writes some back first.
+  // Of all pages, how many may be dirty before servers flush more than those that leave next: more than 0; 1: all. When an eighth of all are
+  // dirty beyond that, who makes another one dirty writes one back, too. Without servers: any number.
   double dirty_share_max = 0.5;
 };
 
-// A device whose pages are cached. Bytes of it are only read and written through the cache meanwhile.
+// A device whose pages are cached. Bytes of it are only read and written through the cache meanwhile. Behind the keys of its pages, and
+// before them, are some of no page.
 class File {
  public:
   static constexpr unsigned kPageBits = 48;

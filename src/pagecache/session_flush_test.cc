@@ -6,6 +6,7 @@
 #include "base/statistics.h"
 #include "pagecache/request_queue.h"
 #include "pagecache/test_cache.h"
+#include "storage/latency.h"
 
 namespace pagecache {
 namespace {
@@ -68,11 +69,33 @@ class SessionFlushTest : public testing::Test {
     EXPECT_EQ(cache->dirty_count(), pages);
   }
 
-  TestDevice test{kPages * kPage};
+  // Their only task waits for a view.
+  void keep_servers_busy() {
+    held_file = *cache->add(held.device);
+    view = *session.view(*held_file, 0, 1);
+    queue.open(*servers, 1);
+    request.kind = Request::Kind::kWrite;
+    request.file = held_file;
+    request.bytes = {&request_byte, 1};
+    Request* const one[] = {&request};
+    queue.submit(one);
+    queue.poll();
+  }
+  void let_servers_go_on() {
+    view.reset();
+    queue.close();
+  }
+
+  TestDevice test{kPages * kPage}, held{kPage};
   PageCache* cache = nullptr;
   File* file = nullptr;
   Session session;
   Servers* servers = nullptr;
+  File* held_file = nullptr;
+  View view;
+  RequestQueue queue;
+  Request request;
+  std::byte request_byte = {};
 };
 
 TEST_F(SessionFlushTest, PagesThatWouldLeaveSoonAreWrittenFirst) {
@@ -148,6 +171,44 @@ TEST_F(SessionFlushTest, RunsOfManySetsAreFewWrites) {
   EXPECT_EQ(base::statistics.storage_writes.get() - before, 2u);
 }
 
+TEST_F(SessionFlushTest, ManyRunsAreWrittenInBatches) {
+  constexpr uint64_t kRuns = 9, kRun = 12;
+  open(256, 0.35);
+  for (uint64_t i = 0; i < kRuns * kRun; ++i) write(i / kRun * 100 + i % kRun);
+  serve({.tasks_each = 1});
+  keep_servers_busy();
+  for (uint64_t page = 50; page < 70; page += 2) write(page);
+  EXPECT_EQ(session.counts().writebacks, 0u);
+  let_servers_go_on();
+  for (int i = 0; i < 5000 && flushed() <= 64; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_GT(flushed(), 64u);
+  EXPECT_LT(servers->flush_counts().writes, flushed() / 4);
+  servers->leave(*file);
+  EXPECT_TRUE(session.remove(*file));
+  for (uint64_t i = 0; i < kRuns * kRun; ++i) EXPECT_TRUE(is_on_device(i / kRun * 100 + i % kRun)) << i;
+}
+
+TEST_F(SessionFlushTest, PagesGoToTheirFiles) {
+  TestDevice other_device(kPages * kPage);
+  File& other = **cache->add(other_device.device);
+  for (uint64_t page = 500; page < 504; ++page) read(page);
+  for (uint64_t i = 0; i < 12; ++i) {
+    if (i % 2 == 0)
+      write(2 * i);
+    else
+      EXPECT_TRUE(session.write(other, 2 * i * kPage, bytes_of(std::string(kPage, 'o'))));
+  }
+  serve();
+  read(600);
+  expect_flushed(5);
+  for (uint64_t i = 0; i < 5; ++i) {
+    EXPECT_EQ(is_on_device(2 * i), i % 2 == 0) << i;
+    EXPECT_EQ(other_device.content(2 * i * kPage, kPage)[0],
+              std::byte{i % 2 == 0 ? uint8_t{0} : uint8_t{'o'}});
+  }
+  close();
+}
+
 TEST_F(SessionFlushTest, WhoOnlyWritesLeavesSoManyDirty) {
   open(64, 0.25);
   serve();
@@ -166,25 +227,14 @@ TEST_F(SessionFlushTest, WhoOnlyWritesLeavesSoManyDirty) {
   EXPECT_GT(flushed(), 0u);
 }
 
-// The servers' only task waits for a view.
 TEST_F(SessionFlushTest, WhoOnlyWritesCleansSomeWhenFlushersAreLate) {
   open(64, 0.25);
   serve({.tasks_each = 1});
-  RequestQueue queue;
-  queue.open(*servers, 1);
-  View view = *session.view(*file, 0, 1);
-  std::byte byte = {};
-  Request request;
-  request.kind = Request::Kind::kWrite;
-  request.file = file;
-  request.bytes = {&byte, 1};
-  Request* const one[] = {&request};
-  queue.submit(one);
-  queue.poll();
+  keep_servers_busy();
   std::mt19937_64 random(1);
   const auto change = [](std::span<std::byte> bytes, uint64_t) { bytes[0] = std::byte{'u'}; };
   for (int i = 0; i < 1000; ++i) {
-    const uint64_t page = 1 + random() % (kPages - 1);
+    const uint64_t page = random() % kPages;
     if (i % 2 == 0)
       write(page);
     else
@@ -193,8 +243,7 @@ TEST_F(SessionFlushTest, WhoOnlyWritesCleansSomeWhenFlushersAreLate) {
   }
   EXPECT_GT(session.counts().writebacks, 0u);
   EXPECT_EQ(flushed(), 0u);
-  view.reset();
-  queue.close();
+  let_servers_go_on();
 }
 
 TEST_F(SessionFlushTest, APageThatCannotBeWrittenStaysDirty) {
@@ -282,13 +331,10 @@ TEST_F(SessionFlushTest, AFileThatServersHaveLeftIsNotFlushed) {
   expect_flushed(before + 5);
   // As is one that requests have come for since.
   servers->leave(*file);
-  RequestQueue queue;
   queue.open(*servers, 1);
-  std::byte byte = {};
-  Request request;
   request.file = file;
   request.offset = 601 * kPage;
-  request.bytes = {&byte, 1};
+  request.bytes = {&request_byte, 1};
   Request* const one[] = {&request};
   queue.run(one);
   fill_set();
@@ -297,6 +343,21 @@ TEST_F(SessionFlushTest, AFileThatServersHaveLeftIsNotFlushed) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   EXPECT_GT(flushed(), before + 5);
   queue.close();
+}
+
+TEST_F(SessionFlushTest, AFileIsLeftWhenItsFlushHasEnded) {
+  storage::Device* const slow = *storage::make_latency_device(
+      *storage::make_memory_device(kPages * kPage), {.mean_us = 20'000, .channel_count = 16, .sleeps = true});
+  file = *cache->add(*slow);
+  fill_set();
+  serve();
+  read(600);
+  while (cache->dirty_count() != 7) std::this_thread::yield();  // until its writes are under way
+  servers->leave(*file);
+  EXPECT_EQ(flushed(), 5u);
+  EXPECT_TRUE(session.remove(*file));
+  close();
+  slow->close();
 }
 
 }  // namespace

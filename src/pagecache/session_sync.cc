@@ -165,8 +165,7 @@ void Session::begin_run(PageKey key, WriteBatch& batch) {
   const uint32_t most = std::min(kRunPages, batch.most);
   uint32_t count = 1;
   PageKey first = key, end = next_to(key, 1);
-  for (; count < most && File::page_of(first) != 0 && looks_cleanable(next_to(first, -1)); ++count)
-    first = next_to(first, -1);
+  for (; count < most && looks_cleanable(next_to(first, -1)); ++count) first = next_to(first, -1);
   for (; count < most && looks_cleanable(end); ++count) end = next_to(end, 1);
   for (; first != end; first = next_to(first, 1)) static_cast<void>(begin_clean(first, batch));
 }

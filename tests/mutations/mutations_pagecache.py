@@ -1,12 +1,17 @@
 """Breakages of src/pagecache: ways, sets, and what sessions do with them."""
 
+CACHE = "src/pagecache/page_cache.cc"
+CACHE_H = "src/pagecache/page_cache.h"
+FLUSHES = "src/pagecache/flush_queue.cc"
 PARTITION = "src/pagecache/partition.cc"
 PARTITION_H = "src/pagecache/partition.h"
 RESIZE = "src/pagecache/session_resize.cc"
 QUEUE = "src/pagecache/request_queue.cc"
 SERVERS = "src/pagecache/servers.cc"
 SESSION = "src/pagecache/session.cc"
+SESSION_H = "src/pagecache/session.h"
 SET = "src/pagecache/page_set.h"
+SET_CC = "src/pagecache/page_set.cc"
 SYNC = "src/pagecache/session_sync.cc"
 WAY = "src/pagecache/way.h"
 
@@ -52,6 +57,42 @@ MUTATIONS = [
     mutation("a file leaves that others use", (SYNC, "others != 0)", "false)")),
     mutation("an error of a write is not told", (SYNC, "    if (channel && !io.whole() && result)", "    if (false)")),
 
+    # What is flushed
+    mutation("to predict what leaves changes it", (SET_CC, "reinterpret_cast<Policy*>(copy)", "reinterpret_cast<Policy*>(bytes)"), gtest_filter="*PredictionTest.*"),
+    mutation("the same page is predicted to leave again", (SET_CC, "policy.pick_victim(spared | victims)", "policy.pick_victim(spared)"), gtest_filter="*PredictionTest.*"),
+    mutation("pages are flushed though there are free frames", (PARTITION, "choice.spared, misses - choice.free_count)", "choice.spared, misses)"), gtest_filter="*PartitionTest.Dirty*"),
+    mutation("pages are flushed that would leave last", (PARTITION, "  return dirty_victims(set, choice, choice.frame_count / 2);", "  return dirty_victims(set, choice, choice.frame_count);"), gtest_filter="*PartitionTest.Dirty*"),
+    mutation("clean pages are flushed", (PARTITION, "misses - choice.free_count) & choice.dirty;", "misses - choice.free_count);"), gtest_filter="*PartitionTest.Dirty*"),
+    mutation("a set is flushed when its next page is dirty, not before", (PARTITION, "choice.frame_count / 4) != 0", "1) != 0"), gtest_filter="*PartitionTest.Dirty*"),
+    mutation("a page that is being cleaned makes the next one leave", (PARTITION, " && !at.is_io())", ")"), gtest_filter="*PartitionTest.Dirty*"),
+    mutation("a set is in the queue twice", (FLUSHES, "server_ == nullptr || set.is_queued() ||", "server_ == nullptr ||"), (FLUSHES, "  if (!is_open_for(set)) return;\n", ""), gtest_filter="FlushQueueTest.*"),
+    mutation("a set that was flushed is not queued again", (FLUSHES, "  set.set_queued(false);\n", ""), gtest_filter="FlushQueueTest.*"),
+    mutation("a full queue takes sets", (FLUSHES, " || count_ == kSetsMost) return;", ") return;"), gtest_filter="FlushQueueTest.*"),
+    mutation("one lane flushes what there is for many", (FLUSHES, "count_ <= working_count_ * kBatchSets", "working_count_ != 0"), gtest_filter="FlushQueueTest.*"),
+    mutation("a lane that has flushed all is not started again", (FLUSHES, "  idle_lanes_ |= uint64_t{1} << lane;\n", ""), gtest_filter="FlushQueueTest.*"),
+    mutation("servers are closed while they flush", (FLUSHES, "      if (working_count_ == 0) break;", "      break;"), gtest_filter="FlushQueueTest.*"),
+    mutation("servers that are closed flush what there is", (FLUSHES, "    while (count_ != 0) take_first();\n", ""), gtest_filter="FlushQueueTest.*"),
+    mutation("a lane flushes once", (SERVERS, "  start_flush(index);\n}", "}"), gtest_filter="SessionFlushTest.PagesThat*"),
+    mutation("a file is flushed that servers have left", (CACHE, "file == nullptr || file->is_left_.load(std::memory_order_relaxed)", "file == nullptr"), gtest_filter="SessionFlushTest.AFile*"),
+    mutation("a file that servers have come back to is not flushed", (SERVERS, "    request.file->is_left_.store(false, std::memory_order_relaxed);\n", "    static_cast<void>(0);\n"), gtest_filter="SessionFlushTest.AFile*"),
+    mutation("a miss has no set flushed", (SESSION, "  if (is_to_flush) cache_->flushes_.put(home.set);\n", "  static_cast<void>(is_to_flush);\n"), gtest_filter="SessionFlushTest.PagesThat*"),
+    mutation("a write has no set flushed", (SESSION_H, "    if (cache_->has_many_dirty()) cache_->flushes_.put(*held.set);\n", ""), gtest_filter="SessionFlushTest.RunsOf*"),
+    mutation("pages are flushed that leave next, however many are dirty", (SYNC, "    if (cache_->has_many_dirty()) ways |=", "    if (false) ways |="), gtest_filter="SessionFlushTest.RunsOf*"),
+    mutation("who writes makes any number of pages dirty", (SESSION, "    if (!written(*held)) clean_first(*held->set);", "    static_cast<void>(written(*held));"), gtest_filter="SessionFlushTest.WhoOnly*"),
+    mutation("who updates makes any number of pages dirty", (SESSION_H, "    if (!written(*held)) clean_first(*held->set);", "    static_cast<void>(written(*held));"), gtest_filter="SessionFlushTest.WhoOnly*"),
+    mutation("who does not wait makes any number of pages dirty", (SESSION, "would_have_to_clean || !is_drained_soon(held)", "!is_drained_soon(held)"), gtest_filter="SessionFlushTest.WhatNeeds*"),
+    mutation("without servers who writes cleans", (CACHE_H, "    return flushes_.is_served() && is_dirtier_than(options_.dirty_share_max + kDirtyShareMargin);", "    return is_dirtier_than(options_.dirty_share_max + kDirtyShareMargin);"), gtest_filter="SessionFlushTest.Without*"),
+    mutation("a page that is written twice counts as two", (SESSION_H, "    if (!was_clean) return true;\n", ""), gtest_filter="SessionFlushTest.*"),
+    mutation("a page that is clean counts as dirty", (SYNC, "cache_->dirty_count_.fetch_sub(1, std::memory_order_relaxed);", "{}"), gtest_filter="SessionFlushTest.*"),
+    mutation("a page that could not be written does not count as dirty", (SYNC, "    cache_->dirty_count_.fetch_add(1, std::memory_order_relaxed);", "    {}"), gtest_filter="SessionFlushTest.APage*"),
+    mutation("a page that was written while it could not be counts as two", (WAY, "(word | kDirty) & ~kIo)) {\n    }\n    return (word & kDirty) == 0;", "(word | kDirty) & ~kIo)) {\n    }\n    return true;"), gtest_filter="WayTest.*"),
+    mutation("pages are written without those that follow them", (SYNC, "count < most && looks_cleanable(end)", "false"), gtest_filter="SessionFlushTest.WhoNeedsAFrameTakes*"),
+    mutation("pages are written without those before them", (SYNC, "count < most && looks_cleanable(next_to(first, -1))", "false"), gtest_filter="SessionFlushTest.WhoNeedsAFrameTakes*"),
+    mutation("pages of two files are written to one", (SYNC, "File::number_of(key) != File::number_of(last) ||\n        ", ""), gtest_filter="SessionFlushTest.PagesGo*"),
+    mutation("more pages are written together than there are copies for", (SYNC, "batch.count + std::min(kRunPages, batch.most) > batch.most)", "false)"), gtest_filter="SessionFlushTest.ManyRuns*"),
+    mutation("who needs a frame is told of another page", (SYNC, "  if (done || is_alone) return done;", "  static_cast<void>(is_alone);\n  return done;"), gtest_filter="SessionFlushTest.WhoNeedsAFrameIs*"),
+    mutation("who needs a frame is not told of its page", (SYNC, "  if (done || is_alone) return done;", "  return {};"), gtest_filter="SessionTest.*"),
+
     # Resizing
     mutation("a page that moves is clean", (WAY, "word & (kFrame | kDirty | kResident)", "word & (kFrame | kResident)"), gtest_filter="WayTest.*"),
     mutation("a page is in two ways after it has moved", (WAY, "    const uint64_t word = word_.fetch_and(kReaders);", "    const uint64_t word = word_.fetch_and(~kExclusive);"), gtest_filter="WayTest.*"),
@@ -91,6 +132,6 @@ MUTATIONS = [
     mutation("a request that is used again keeps its error", (QUEUE, "      request.result = {};\n", ""), gtest_filter="RequestQueueTest.*"),
     mutation("a callback runs in submit", (QUEUE, "      ended_here_.append(request);\n", "      ended_here_.append(request);\n      deliver();\n"), gtest_filter="RequestQueueTest.*"),
     mutation("a queue is closed under its requests", (QUEUE, "  while (in_flight_count_ != 0) wait();\n", ""), gtest_filter="RequestQueueTest.CloseWaitsForWhatIsUnderWay"),
-    mutation("who writes at once does not wait for readers", (SESSION, "  if (!is_drained_soon(held)) {", "  if (false) {"), gtest_filter="RequestQueueTest.*"),
+    mutation("who writes at once does not wait for readers", (SESSION, "would_have_to_clean || !is_drained_soon(held)", "would_have_to_clean"), gtest_filter="RequestQueueTest.*"),
     mutation("servers keep files that they are to leave", (SERVERS, "    lane.session.leave(*request.file);\n", ""), gtest_filter="RequestQueueTest.*"),
 ]
