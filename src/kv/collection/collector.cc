@@ -92,8 +92,9 @@ Collector::Failure Collector::step(bool& did) {
   }
   is_in_vain_ = false;
   if (victim == Log::kNone && need.collects) {
-    if (const Log::Room why = log_->would_refuse();
-        why != Log::Room::kDone && snapshots_->cancel_oldest(why)) {
+    if (const Log::Room why = log_->would_refuse(); why != Log::Room::kDone && log_->hurry_put_offs()) {
+      did = true;
+    } else if (why != Log::Room::kDone && snapshots_->cancel_oldest(why)) {
       did = true;
       victims_looked_at_ = 0;
       gained_grains_ = 0;

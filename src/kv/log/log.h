@@ -195,6 +195,8 @@ class Log {
   void fill_oldest();
   // What could not be sealed is the keeper's to try again, if it is time.
   void retry_seals();
+  // For who would be refused: all that is put off may be tried now, if that was not so a moment ago. False: nothing is to be tried.
+  bool hurry_put_offs();
   // What an UNSEALED one holds.
   std::span<const SummaryEntry> entries_of(const Segment& segment) const {
     return {segment.entries, segment.entry_count};
@@ -303,7 +305,6 @@ class Log {
   bool has_free_segment();
   static bool is_put_off(const Segment& segment) { return segment.put_offs != 0; }
   bool is_due(const Segment& segment) const;
-  void hurry_put_offs();
   bool is_of_segment(int error) const;
   uint32_t available() const { return free_count_ + preparing_count_ + ready_count_; }
   void fill_all();
@@ -356,6 +357,7 @@ class Log {
   std::atomic<uint64_t> tombstone_bytes_{0};
   std::atomic<uint64_t> room_changes_{0};
   std::atomic<uint32_t> put_off_count_{0};
+  uint64_t hurried_ns_ = 0;  // when what is put off was last tried for somebody; under the lock
   std::atomic<bool> is_paced_{false};
   std::atomic<int64_t> granted_grains_{0};
   std::atomic<uint32_t> paced_count_{0};  // of those in paced_; they have taken all that was granted

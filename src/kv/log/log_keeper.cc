@@ -35,7 +35,8 @@ void Log::fill_all() {
 
 int Log::seal_all(Channel& channel) {
   fill_all();
-  hurry_put_offs();
+  hurried_ns_ = 0;
+  if (hurry_put_offs()) retry_seals();
   // What has no summary is read as a whole by the next start.
   for (bool did = true; did;) {
     did = false;
@@ -87,13 +88,14 @@ void Log::end_put_off(Segment& segment) {
   segment.put_offs = 0;
 }
 
-// Each is tried once more. REQUIRES: there is no collector.
-void Log::hurry_put_offs() {
-  {
-    sys::LockGuard scope(lock_);
-    for (uint32_t i = 0; i < segment_count_; ++i) segments_[i].put_off_until_ns = 0;
-  }
-  retry_seals();
+bool Log::hurry_put_offs() {
+  if (put_off_count() == 0) return false;
+  sys::LockGuard scope(lock_);
+  const uint64_t now = sys::monotonic_ns();
+  if (now < hurried_ns_ + kPutOffNs) return false;
+  hurried_ns_ = now;
+  for (uint32_t i = 0; i < segment_count_; ++i) segments_[i].put_off_until_ns = 0;
+  return true;
 }
 
 // --- headers ---
