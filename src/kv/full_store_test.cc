@@ -28,7 +28,7 @@ class FullStoreTest : public StoreTest, public testing::WithParamInterface<Shape
 
   FullStoreTest() : StoreTest(kBytes) {}
   void SetUp() override { make({.segment_bytes = 1 << 20, .spare_percent = GetParam().spare_percent}); }
-  // Puts new keys until the store is full. Returns how many bytes it took.
+  // Puts new keys until the store is full, or they have expired: then it never is. Returns how many bytes it took.
   uint64_t fill(const PutOptions& options = {}) {
     const auto& [least, most, spare] = GetParam();
     for (uint64_t bytes = 0;;) {
@@ -41,6 +41,7 @@ class FullStoreTest : public StoreTest, public testing::WithParamInterface<Shape
       }
       ++next_;
       bytes += value.size();
+      if (options.expires_ms != 0 && now_ms() >= options.expires_ms) return bytes;
     }
   }
   // Of the keys that are there, the oldest.
