@@ -13,10 +13,6 @@ namespace {
 // As the index tells it.
 uint64_t held_grains(uint32_t grains) { return size_code::grains(size_code::of(grains)); }
 
-uint64_t entries_bytes(const Geometry& geometry) {
-  return uint64_t{geometry.segment_grains()} * sizeof(SummaryEntry);
-}
-
 // Segment::filling, a word so that writers need no lock: one whose holder does not run would stop all others.
 struct Filling {
   static constexpr uint64_t kClosed = uint64_t{1} << 63;
@@ -57,7 +53,7 @@ base::Expected<void> Log::open(const Identity& identity, uint32_t stream_count) 
 void Log::close() {
   if (segments_ == nullptr) return;
   for (uint32_t i = 0; i < segment_count_; ++i)
-    if (segments_[i].entries != nullptr) sys::unmap(segments_[i].entries, entries_bytes(identity_->geometry));
+    if (segments_[i].entries != nullptr) unmap_entries(segments_[i]);
   sys::unmap(segments_, segment_count_ * sizeof(Segment));
 }
 

@@ -295,6 +295,7 @@ class Log {
   void put_off(Segment& segment);
   void end_put_off(Segment& segment);
   base::Expected<void> map_entries(Segment& segment);
+  void unmap_entries(Segment& segment);
   struct Oldest {
     uint32_t segment = kNone;
     uint64_t generation = ~uint64_t{0};

@@ -247,6 +247,11 @@ base::Expected<void> Log::map_entries(Segment& segment) {
   return {};
 }
 
+void Log::unmap_entries(Segment& segment) {
+  sys::unmap(segment.entries, entries_bytes(identity_->geometry));
+  segment.entries = nullptr;
+}
+
 void Log::write_prepared(Channel& channel, std::span<NextHeader> headers) {
   for (NextHeader& header : headers) {
     Segment& segment = segments_[header.segment];
@@ -337,8 +342,7 @@ int Log::seal(Channel& channel, bool& did) {
 }
 
 void Log::sealed(Segment& segment) {
-  sys::unmap(segment.entries, entries_bytes(identity_->geometry));
-  segment.entries = nullptr;
+  unmap_entries(segment);
   segment.has_old_copies.store(false, std::memory_order_relaxed);
   sys::LockGuard scope(lock_);
   count_ends(segment, true);
