@@ -3,7 +3,6 @@
 #include <thread>
 
 #include "pagecache/test_cache.h"
-#include "task/sync.h"
 #include "task/test_tasks.h"
 
 namespace pagecache {
@@ -281,29 +280,10 @@ TEST_F(ResizeTasksTest, ATaskResizesWhatOthersUse) {
     File* const file = *cache->add(test.device);
     Session session;
     session.open(*cache);
-    constexpr uint64_t kTasks = 8, kRounds = 400;
-    task::IntraSemaphore ended(0);
-    auto work = [&] {
-      for (uint64_t i = 0; i < kRounds; ++i) {
-        const auto add = [&](std::span<std::byte> bytes, uint64_t) {
-          uint64_t count;
-          memcpy(&count, bytes.data(), sizeof count);
-          ++count;
-          memcpy(bytes.data(), &count, sizeof count);
-        };
-        EXPECT_TRUE(session.update(*file, i % 100 * kPage, sizeof(uint64_t), add));
-      }
-      ended.release();
-    };
-    for (uint64_t i = 0; i < kTasks; ++i) task::start("worker", work);
-    for (const uint64_t frames : {100, 16, 50, 33, 20})
-      EXPECT_TRUE(session.resize(with_frames(frames).memory_bytes));
-    for (uint64_t i = 0; i < kTasks; ++i) static_cast<void>(ended.acquire());
-    for (uint64_t page = 0; page < 100; ++page) {
-      uint64_t count = 0;
-      ASSERT_TRUE(session.read(*file, page * kPage, std::as_writable_bytes(std::span(&count, 1))));
-      EXPECT_EQ(count, kTasks * kRounds / 100);
-    }
+    ASSERT_NO_FATAL_FAILURE(count_by_tasks(session, *file, 8, 400, [&] {
+      for (const uint64_t frames : {100, 16, 50, 33, 20})
+        EXPECT_TRUE(session.resize(with_frames(frames).memory_bytes));
+    }));
     ASSERT_TRUE(session.remove(*file));
     session.close();
     cache->close();

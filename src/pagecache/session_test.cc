@@ -8,7 +8,6 @@
 #include "base/statistics.h"
 #include "pagecache/test_cache.h"
 #include "storage/open.h"
-#include "task/sync.h"
 #include "task/test_tasks.h"
 
 namespace pagecache {
@@ -340,27 +339,7 @@ TEST_F(SessionTasksTest, TasksShareASession) {
     File* const file = *cache->add(test.device);
     Session session;
     session.open(*cache);
-    constexpr uint64_t kTasks = 24, kRounds = 200;
-    task::IntraSemaphore ended(0);
-    auto work = [&] {
-      for (uint64_t i = 0; i < kRounds; ++i) {
-        const auto add = [&](std::span<std::byte> bytes, uint64_t) {
-          uint64_t count;
-          memcpy(&count, bytes.data(), sizeof count);
-          ++count;
-          memcpy(bytes.data(), &count, sizeof count);
-        };
-        EXPECT_TRUE(session.update(*file, i % 100 * kPage, sizeof(uint64_t), add));
-      }
-      ended.release();
-    };
-    for (uint64_t i = 0; i < kTasks; ++i) task::start("worker", work);
-    for (uint64_t i = 0; i < kTasks; ++i) static_cast<void>(ended.acquire());
-    for (uint64_t page = 0; page < 100; ++page) {
-      uint64_t count = 0;
-      ASSERT_TRUE(session.read(*file, page * kPage, std::as_writable_bytes(std::span(&count, 1))));
-      EXPECT_EQ(count, kTasks * kRounds / 100);
-    }
+    ASSERT_NO_FATAL_FAILURE(count_by_tasks(session, *file, 24, 200, [] {}));
     EXPECT_GT(session.counts().waits, 0u);
     ASSERT_TRUE(session.remove(*file));
     session.close();

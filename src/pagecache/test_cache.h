@@ -8,6 +8,8 @@
 #include "storage/memory.h"
 #include "storage/piece_io.h"
 #include "storage/test_fail_device.h"
+#include "task/sync.h"
+#include "task/test_tasks.h"
 
 namespace pagecache {
 
@@ -55,5 +57,33 @@ class TestDevice {
  public:
   storage::FailDevice& device;
 };
+
+// Tasks of a session add one, `rounds` times each, to numbers in a hundred pages in turn, while `meanwhile` is called; none is lost.
+template <class Meanwhile>
+void count_by_tasks(Session& session, File& file, uint64_t tasks, uint64_t rounds,
+                    const Meanwhile& meanwhile) {
+  constexpr uint64_t kPages = 100, kPageBytes = 4096;
+  task::IntraSemaphore ended(0);
+  auto work = [&] {
+    for (uint64_t i = 0; i < rounds; ++i) {
+      const auto add = [&](std::span<std::byte> bytes, uint64_t) {
+        uint64_t count;
+        memcpy(&count, bytes.data(), sizeof count);
+        ++count;
+        memcpy(bytes.data(), &count, sizeof count);
+      };
+      EXPECT_TRUE(session.update(file, i % kPages * kPageBytes, sizeof(uint64_t), add));
+    }
+    ended.release();
+  };
+  for (uint64_t i = 0; i < tasks; ++i) task::start("worker", work);
+  meanwhile();
+  for (uint64_t i = 0; i < tasks; ++i) static_cast<void>(ended.acquire());
+  for (uint64_t page = 0; page < kPages; ++page) {
+    uint64_t count = 0;
+    ASSERT_TRUE(session.read(file, page * kPageBytes, std::as_writable_bytes(std::span(&count, 1))));
+    EXPECT_EQ(count, tasks * rounds / kPages);
+  }
+}
 
 }  // namespace pagecache
