@@ -23,16 +23,11 @@
 #include <vector>
 
 #include "../measure.h"
+#include "../random.h"
 
 namespace cases {
 
-// A permutation of the 64-bit numbers that looks random (SplitMix64).
-inline uint64_t key_of(uint64_t number) {
-  uint64_t x = number + 0x9e3779b97f4a7c15;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-  return x ^ (x >> 31);
-}
+inline uint64_t key_of(uint64_t number) { return load::mix(number); }
 // The number of the key that a thread looks up next.
 inline uint64_t random_below(uint64_t& state, uint64_t limit) {
   state += 0x9e3779b97f4a7c15;
