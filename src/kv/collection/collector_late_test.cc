@@ -2,6 +2,7 @@
 // than the tombstone's segment, and a start after a crash would believe it. One thread does all, the device calls it back.
 #include <gtest/gtest.h>
 
+#include "kv/testing/cut_device.h"
 #include "kv/testing/life.h"
 
 namespace kv {
@@ -85,6 +86,29 @@ TEST_F(SealedCopyTest, AHeaderThatIsThereCounts) {
     const Life next(std::move(cut));
     EXPECT_FALSE(next.index->find(hash_key(life.identity.secret, "key").low).found) << which;
     EXPECT_TRUE(next.index->find(hash_key(life.identity.secret, "other").low).found) << which;
+  }
+}
+
+// What says that the copy is void cannot be read, once, and the next moment can.
+TEST_F(SealedCopyTest, ASummaryThatIsNotReadOnce) {
+  for (const uint64_t reads : {1, 2, 3}) {
+    auto* const device = new CutDevice(life.device->medium(), ~uint64_t{0});
+    device->fail_reads(header(1), identity.geometry.grain_bytes, reads);
+    for (int lives = 0; lives < 2; ++lives) {
+      Log log;
+      ASSERT_TRUE(log.open(identity, 1));
+      Index* index = nullptr;
+      auto recovered = recover(*device, identity, log, index);
+      ASSERT_TRUE(recovered);
+      // Who has not read all says so.
+      EXPECT_TRUE(!index->find(hash_key(identity.secret, "key").low).found ||
+                  (lives == 0 && !recovered->report.has_read_all()))
+          << reads << " " << lives;
+      EXPECT_TRUE(index->find(hash_key(identity.secret, "other").low).found) << reads;
+      index->close();
+      log.close();
+    }
+    device->close();
   }
 }
 

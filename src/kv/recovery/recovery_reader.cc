@@ -139,9 +139,11 @@ base::Expected<void> RecoveryReader::find(uint32_t first, std::span<FoundSegment
     batch.run(channel);
     for (size_t at = 0; at < count; ++at) {
       const size_t i = read[at];
-      const int error = batch.error(at);
+      int error = batch.error(at);
+      if (is_of_medium(error)) error = channel.read(geometry.header_offsets(first + i)[which], grain(i));
       if (error != 0 && !is_of_medium(error)) return cannot_read(static_cast<uint32_t>(first + i), error);
       if (error != 0) found[i].is_unreadable = true;
+      if (error != 0 && which == 1) found[i].is_summary_unread = true;
       const Bytes bytes = error == 0 ? Bytes(grain(i)) : Bytes();
       if (which == 0)
         found[i].is_known = read_segment_header(*identity_, bytes, found[i].header);
@@ -196,8 +198,10 @@ base::Expected<void> RecoveryReader::read_entries(uint32_t segment, FoundSegment
   const Geometry& geometry = identity_->geometry;
   const uint64_t bytes = uint64_t{summary_grains(geometry, found.footer.entry_count)} * geometry.grain_bytes;
   Bytes summary;
-  const auto is_read = try_read(segment, geometry.segment_bytes - bytes, bytes, summary);
+  auto is_read = try_read(segment, geometry.segment_bytes - bytes, bytes, summary);
+  if (is_read && !*is_read) is_read = try_read(segment, geometry.segment_bytes - bytes, bytes, summary);
   if (!is_read) return std::unexpected(is_read.error());
+  found.is_summary_unread = !*is_read;
   const auto entries = read_summary(*identity_, found.footer, summary);
   found.has_summary = *is_read && entries.size() == found.footer.entry_count;
   if (!found.has_summary) return scan(segment, found);
@@ -271,6 +275,7 @@ base::Expected<void> RecoveryReader::scan(uint32_t segment, FoundSegment& found)
     footer.used_grains = grain;
   }
   describe(found.entries, footer);
+  if (found.is_summary_unread) found.unreadable_grains = std::max<uint64_t>(found.unreadable_grains, 1);
   report.unreadable_grains += found.unreadable_grains;
   return {};
 }

@@ -42,6 +42,8 @@ struct FoundSegment {
   SegmentFooter footer;               // of one in use that has a summary, or is listed
   std::vector<SummaryEntry> entries;  // when it is listed; in the order of their grains
   uint64_t unreadable_grains = 0;     // of one that was scanned
+  // There may be a summary, which could not be read: of what was scanned nobody knows what it lists as void.
+  bool is_summary_unread = false;
 
   bool is_used() const { return is_known && header.state == SegmentState::kUsed; }
 };
