@@ -2,8 +2,10 @@
 // again nothing that it held is lost, and nothing that was changed meanwhile comes back.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <map>
 #include <random>
+#include <thread>
 
 #include "kv/testing/cut_device.h"
 #include "kv/testing/store_image.h"
@@ -261,6 +263,28 @@ TEST_P(UnreadableTest, PiecesThatAreReleased) {
   ASSERT_TRUE(session.remove("large"));
   for (int i = 0; i < 20'000; ++i) put(i % kKeys, std::string(2000, static_cast<char>('a' + i % 26)));
   EXPECT_GT(store->counts().collected.victims, 20u);
+  expect_all();
+}
+
+// A segment without a summary, of which no record can be read: it is not given back.
+TEST_P(UnreadableTest, AllOfASegmentWithoutSummaryButItsHeaders) {
+  ASSERT_TRUE(Store::make(*device, {.segment_bytes = 1 << 20}));
+  open();
+  put(1, "here");
+  image.emplace(device->medium(1, 100));
+  close();
+  device->close();
+  device = new CutDevice(image->bytes, 0);
+  const auto record = image->newest(key_of(1));
+  ASSERT_TRUE(record && !image->summary_of(record->segment));
+  make_unreadable(record->offset, 512);
+  open();
+  EXPECT_EQ(store->recovery().unreadable_grains, 1u);
+  store->compact();
+  store->verify();
+  close();
+  make_unreadable(0, 0);
+  open();
   expect_all();
 }
 

@@ -212,7 +212,8 @@ Segment::State Recovery::state_of(uint32_t index) const {
   if (segment.header.state == SegmentState::kFree) return Segment::State::kFree;
   if (std::ranges::find(recovered_.checkpoint_segments, index) != recovered_.checkpoint_segments.end())
     return Segment::State::kCheckpoint;
-  if (segment.is_used() && (segment.has_summary || !segment.entries.empty())) return Segment::State::kSealed;
+  if (segment.is_used() && (segment.has_summary || !segment.entries.empty() || segment.unreadable_grains > 0))
+    return Segment::State::kSealed;
   // It was prepared, and no more; or is part of a checkpoint that is not used; or holds only copies.
   return Segment::State::kEmptied;
 }
