@@ -404,6 +404,7 @@ base::Expected<void> Session::install(const KeyHash& hash, const New& next, Curr
     if (own == nullptr && damaged != nullptr) {
       // It has the key's tag, and is no other key's but once in millions.
       own = damaged;
+      store_->large_values_.lose();
       current.is_head = false;
       current.version = 0;
     }

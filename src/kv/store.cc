@@ -254,8 +254,9 @@ void Store::collect() {
       continue;
     }
     if (!did || failure.error != 0) compacted_.notify_all();
-    // What is put off is tried again, whatever else there is to do.
-    log_.collector_wanted.wait(key, failure.error != 0 || log_.put_off_count() != 0 ? kRetryNs : 0);
+    // What is put off, or left, is tried again, whatever else there is to do.
+    const bool retries = failure.error != 0 || log_.put_off_count() != 0 || collector_.has_left_pieces();
+    log_.collector_wanted.wait(key, retries ? kRetryNs : 0);
   }
 }
 

@@ -266,6 +266,40 @@ TEST_P(UnreadableTest, PiecesThatAreReleased) {
   expect_all();
 }
 
+// The head cannot be read when it is removed, and so nobody knows of its pieces: the next start does, whatever checkpoint there is.
+TEST_P(UnreadableTest, PiecesWhoseHeadCouldNotBeRead) {
+  ASSERT_TRUE(Store::make(*device, {.segment_bytes = 1 << 20}));
+  open();
+  ASSERT_TRUE(session.put("large", bytes_of(std::string(5'000'000, 'l'))));
+  make_unreadable(0, kBytes);
+  ASSERT_TRUE(session.remove("large"));
+  make_unreadable(0, 0);
+  close();
+  open();
+  EXPECT_EQ(store->counts().index.entries, 0u);
+}
+
+// They are released by the process that could not read them, or, if it is closed before, by the next.
+TEST_P(UnreadableTest, PiecesThatCanBeReadAgain) {
+  ASSERT_TRUE(Store::make(*device, {.segment_bytes = 1 << 20}));
+  for (const bool closes : {false, true}) {
+    open();
+    ASSERT_TRUE(session.put("large", bytes_of(std::string(5'000'000, 'l'))));
+    image.emplace(device->medium(1, 100));
+    make_unreadable(0, image->begin_of(image->newest("large")->segment));
+    ASSERT_TRUE(session.remove("large"));
+    store->compact();
+    EXPECT_GT(store->counts().index.entries, 10u);
+    if (closes) close();
+    make_unreadable(0, 0);
+    if (closes) open();
+    for (int i = 0; i < 1000 && store->counts().index.entries != 0; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    EXPECT_EQ(store->counts().index.entries, 0u) << closes;
+    close();
+  }
+}
+
 // A segment without a summary, of which no record can be read: it is not given back.
 TEST_P(UnreadableTest, AllOfASegmentWithoutSummaryButItsHeaders) {
   ASSERT_TRUE(Store::make(*device, {.segment_bytes = 1 << 20}));

@@ -6,6 +6,7 @@
 #include "base/ids.h"
 #include "base/log.h"
 #include "kv/media/clock.h"
+#include "sys/kernel.h"
 #include "sys/memory.h"
 
 namespace kv {
@@ -14,6 +15,8 @@ namespace {
 constexpr uint64_t kBufferBytes = 2 << 20;  // more than any record
 // A start looks at so many records in some 0.1 s.
 constexpr uint64_t kReplayedMin = 1 << 18;
+// Pieces that cannot be read are tried again after the first time, and then twice as long each time.
+constexpr uint64_t kLeftNs = 100'000'000, kLeftNsMost = 6'400'000'000;
 
 }  // namespace
 
@@ -65,6 +68,7 @@ void Collector::close() {
 Collector::Failure Collector::step(bool& did) {
   did = false;
   if (log_->has_failed()) return flush_failure();
+  retry_left_pieces();
   for (Pieces pieces; large_values_->take_removed(pieces);)
     if (const int error = release_pieces(pieces); error != 0) {
       large_values_->remove(pieces);
@@ -136,6 +140,7 @@ bool Collector::take_checkpoint() {
 }
 
 void Collector::end() {
+  large_values_->retry_left();
   for (Pieces pieces; large_values_->take_removed(pieces);)
     if (release_pieces(pieces) != 0) return;
   const bool is_due = checkpoint_records_ != 0 || log_->sealed_records() >= kReplayedMin / 4;
@@ -158,6 +163,7 @@ int Collector::release_pieces(const Pieces& pieces) {
   const Geometry& geometry = identity_->geometry;
   // Its record was as it was written, but no store wrote it: nobody knows what it names.
   if (!pieces.of.is_possible(geometry)) return 0;
+  bool is_left = false;
   for (uint64_t number = 0; number < pieces.of.count(); ++number) {
     const PieceKey key = {.head = pieces.head, .sequence = pieces.of.sequence, .number = number};
     const KeyHash hash = hash_piece(identity_->secret, key);
@@ -166,7 +172,8 @@ int Collector::release_pieces(const Pieces& pieces) {
     for (size_t i = 0; i < count; ++i) {
       const std::span head = written_.first(geometry.grain_bytes);
       const int error = channel_.read(geometry.offset_of(all[i].address), head);
-      if (is_of_medium(error)) continue;  // it stays, as one that is damaged
+      is_left = is_left || is_of_medium(error);
+      if (is_of_medium(error)) continue;
       if (error != 0) return error;
       const uint64_t generation =
           log_->segment(geometry.segment_of(all[i].address)).generation.load(std::memory_order_relaxed);
@@ -178,7 +185,21 @@ int Collector::release_pieces(const Pieces& pieces) {
       if (index_->remove(hash.low, all[i].address, tell)) log_->release(all[i].address, all[i].size);
     }
   }
+  if (is_left) large_values_->leave(pieces);
   return 0;
+}
+
+void Collector::retry_left_pieces() {
+  if (!large_values_->has_left()) {
+    left_wait_ns_ = 0;
+    return;
+  }
+  const uint64_t now = sys::monotonic_ns();
+  if (left_wait_ns_ != 0 && now < left_until_ns_) return;
+  // For the first time they have just been tried.
+  if (left_wait_ns_ != 0) large_values_->retry_left();
+  left_wait_ns_ = std::clamp(2 * left_wait_ns_, kLeftNs, kLeftNsMost);
+  left_until_ns_ = now + left_wait_ns_;
 }
 
 Collector::Failure Collector::settle() {

@@ -79,6 +79,9 @@ class Collector {
   void wants_all(bool wants) { wants_all_.store(wants, std::memory_order_relaxed); }
   bool wants_all() const { return wants_all_.load(std::memory_order_relaxed); }
 
+  // What could not be read of pieces is to be tried again.
+  bool has_left_pieces() const { return large_values_->has_left(); }
+
   const CollectorCounts& counts() const { return counts_; }
   const Channel& channel() const { return channel_; }
 
@@ -153,6 +156,7 @@ class Collector {
   int transfer(std::span<const Run> writes, Piece& reads);
   bool is_in_vain();
   int release_pieces(const Pieces& pieces);
+  void retry_left_pieces();
   bool is_given_up(Segment& segment, uint64_t address, int error);
   static void note_read(Segment& segment, uint64_t first, uint64_t last);
   bool is_kept(uint32_t victim);
@@ -184,6 +188,8 @@ class Collector {
   std::vector<Move> live_;
   std::vector<Move> tombstones_;  // of the victim, that have ended or are elsewhere; released with it
   std::vector<Run> writes_;
+  uint64_t left_until_ns_ = 0;  // before when pieces that could not be read are not tried again
+  uint64_t left_wait_ns_ = 0;
   uint32_t to_settle_ = 0;
   uint32_t victims_looked_at_ = 0;  // and what they gained, since is_in_vain() last summed up
   uint64_t gained_grains_ = 0;

@@ -57,6 +57,19 @@ bool LargeValues::take_removed(Pieces& pieces) {
   return true;
 }
 
+void LargeValues::leave(const Pieces& pieces) {
+  sys::LockGuard scope(lock_);
+  left_.push_back(pieces);
+  left_count_.store(left_.size(), std::memory_order_relaxed);
+}
+
+void LargeValues::retry_left() {
+  sys::LockGuard scope(lock_);
+  removed_.insert(removed_.end(), left_.begin(), left_.end());
+  left_.clear();
+  left_count_.store(0, std::memory_order_relaxed);
+}
+
 void LargeValues::begin_write(const Pieces& pieces) {
   sys::LockGuard scope(lock_);
   written_.push_back(pieces);
@@ -74,7 +87,8 @@ void LargeValues::end_write(const Pieces& pieces) {
 size_t LargeValues::headless_count() {
   sys::LockGuard scope(lock_);
   const auto kept_by_readers = std::ranges::count_if(uses_, &Use::is_removed);
-  return written_.size() + removed_.size() + static_cast<size_t>(kept_by_readers);
+  return written_.size() + removed_.size() + left_.size() + lost_count_.load(std::memory_order_relaxed) +
+         static_cast<size_t>(kept_by_readers);
 }
 
 }  // namespace kv

@@ -10,6 +10,7 @@
 //  3 the last reader of a value that is gone hands the pieces to the collector
 // Any thread.
 #pragma once
+#include <atomic>
 #include <cstdint>
 #include <vector>
 
@@ -36,6 +37,13 @@ class LargeValues {
   // Those that nobody reads. False: there are none.
   bool take_removed(Pieces& pieces);
 
+  // Not all of their room could be given back: the medium cannot read some of them. They are removed once more by retry_left().
+  void leave(const Pieces& pieces);
+  bool has_left() const { return left_count_.load(std::memory_order_relaxed) != 0; }
+  void retry_left();
+  // A record that cannot be read is not its key's any more: it may have been a head. The next start finds its pieces.
+  void lose() { lost_count_.fetch_add(1, std::memory_order_relaxed); }
+
   // Pieces that have no head so far: of who writes them.
   void begin_write(const Pieces& pieces);
   void end_write(const Pieces& pieces);
@@ -54,6 +62,9 @@ class LargeValues {
   std::vector<Use> uses_;        // those that are read
   std::vector<Pieces> removed_;  // and nobody reads them
   std::vector<Pieces> written_;
+  std::vector<Pieces> left_;
+  std::atomic<size_t> left_count_{0};  // in left_
+  std::atomic<size_t> lost_count_{0};
 };
 
 }  // namespace kv
