@@ -322,6 +322,36 @@ TEST_P(UnreadableTest, AllOfASegmentWithoutSummaryButItsHeaders) {
   expect_all();
 }
 
+// For some seconds, in which the collector tries each segment; then there is room again.
+TEST_P(UnreadableTest, AllOfTheDeviceForAWhile) {
+  ASSERT_TRUE(Store::make(*device, {.segment_bytes = 1 << 20}));
+  open();
+  std::mt19937_64 random(1);
+  const auto change_some = [&] {
+    return session.put(key_of(static_cast<int>(random() % 3400)), bytes_of(std::string(4500, 'b')));
+  };
+  for (int i = 0; i < 10'000; ++i)
+    put(static_cast<int>(i < 3400 ? i : random() % 3400), std::string(4500, 'b'));
+  make_unreadable(0, kBytes);
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(6);
+  while (std::chrono::steady_clock::now() < until)
+    if (!change_some()) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  make_unreadable(0, 0);
+  const uint64_t victims = store->counts().collected.victims;
+  for (int i = 0; i < 3000 && !change_some(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  for (int i = 0; i < 10'000; ++i) {
+    auto done = change_some();
+    for (int tries = 0; !done && tries < 300; ++tries) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      done = change_some();
+    }
+    ASSERT_TRUE(done) << i << ": " << done.error().message;
+  }
+  EXPECT_GT(store->counts().collected.victims, victims + 20);
+  expect_all();
+  store->verify();
+}
+
 INSTANTIATE_TEST_SUITE_P(Checkpoints, UnreadableTest, testing::Bool(),
                          [](const auto& has) { return has.param ? "WithCheckpoint" : "Without"; });
 

@@ -16,6 +16,8 @@ constexpr uint64_t kBufferBytes = 2 << 20;  // more than any record
 // A start looks at so many records in some 0.1 s.
 constexpr uint64_t kReplayedMin = 1 << 18;
 // Pieces that cannot be read are tried again after the first time, and then twice as long each time.
+// And so are segments that could not be, when a put would be refused.
+constexpr uint64_t kUnreadNs = 100'000'000, kUnreadNsMost = 25'600'000'000;
 constexpr uint64_t kLeftNs = 100'000'000, kLeftNsMost = 6'400'000'000;
 
 }  // namespace
@@ -96,7 +98,8 @@ Collector::Failure Collector::step(bool& did) {
   }
   is_in_vain_ = false;
   if (victim == Log::kNone && need.collects) {
-    if (const Log::Room why = log_->would_refuse(); why != Log::Room::kDone && log_->hurry_put_offs()) {
+    if (const Log::Room why = log_->would_refuse();
+        why != Log::Room::kDone && (log_->hurry_put_offs() || retry_unread())) {
       did = true;
     } else if (why != Log::Room::kDone && snapshots_->cancel_oldest(why)) {
       did = true;
@@ -267,6 +270,7 @@ int Collector::empty(uint32_t victim) {
     return 0;
   }
   has_failed_reads_ = false;
+  if (segment.failed_reads != 0) unread_wait_ns_ = 0;
   counts_.victims.fetch_add(1, std::memory_order_relaxed);
   ++victims_looked_at_;
   if (segment.used_grains - 1 > live) gained_grains_ += segment.used_grains - 1 - live;
@@ -283,6 +287,27 @@ bool Collector::is_given_up(Segment& segment, uint64_t address, int error) {
   segment.failed_address = address;
   if (segment.failed_reads < kReadTries) ++segment.failed_reads;
   return segment.failed_reads == kReadTries;
+}
+
+// For who would be refused: what the medium could not read may be readable now. Tried once more, each; false: nothing is to be tried.
+bool Collector::retry_unread() {
+  const uint64_t now = sys::monotonic_ns();
+  if (now < unread_until_ns_ && unread_wait_ns_ != 0) return false;
+  bool any = false;
+  for (uint32_t i = 0; i < log_->segment_count(); ++i) {
+    Segment& segment = log_->segment(i);
+    if (segment.failed_reads < kReadTries) continue;
+    // Of others some has been moved: their tombstones are not to be moved, and released, twice.
+    if (segment.is_damaged && segment.failed_address != identity_->geometry.address(i, 0)) continue;
+    segment.failed_reads = kReadTries - 1;
+    segment.left_grains = 0;
+    segment.is_damaged = false;
+    any = true;
+  }
+  if (!any) return false;
+  unread_wait_ns_ = std::clamp(2 * unread_wait_ns_, kUnreadNs, kUnreadNsMost);
+  unread_until_ns_ = now + unread_wait_ns_;
+  return true;
 }
 
 // What had failed, if that was between these, has been read. More than that may be unreadable: what was given up once stays so.

@@ -158,6 +158,7 @@ class Collector {
   int release_pieces(const Pieces& pieces);
   void retry_left_pieces();
   bool is_given_up(Segment& segment, uint64_t address, int error);
+  bool retry_unread();
   static void note_read(Segment& segment, uint64_t first, uint64_t last);
   bool is_kept(uint32_t victim);
   bool has_to_settle() { return to_settle_ > 0 || log_->is_due_to_give_back(); }
@@ -190,6 +191,8 @@ class Collector {
   std::vector<Run> writes_;
   uint64_t left_until_ns_ = 0;  // before when pieces that could not be read are not tried again
   uint64_t left_wait_ns_ = 0;
+  uint64_t unread_until_ns_ = 0;  // before when segments that could not be read are not looked at again
+  uint64_t unread_wait_ns_ = 0;
   uint32_t to_settle_ = 0;
   uint32_t victims_looked_at_ = 0;  // and what they gained, since is_in_vain() last summed up
   uint64_t gained_grains_ = 0;
