@@ -13,7 +13,9 @@ LOG_COLLECTOR = "src/kv/log/log_collector.cc"
 LOG_KEEPER = "src/kv/log/log_keeper.cc"
 LOG_ROOM = "src/kv/log/log_room.cc"
 READERS = "src/kv/collection/readers.cc"
+RECOVERY = "src/kv/recovery/recovery.cc"
 RECOVERY_PIECES = "src/kv/recovery/recovery_pieces.cc"
+RECOVERY_READER = "src/kv/recovery/recovery_reader.cc"
 SESSION = "src/kv/session.cc"
 STORE = "src/kv/store.cc"
 SUPERBLOCKS = "src/kv/media/superblocks.cc"
@@ -65,6 +67,11 @@ MUTATIONS = [
 
     # What was removed, or has expired, stays so
     mutation("piece that could not be read is moved all the same", (COLLECTOR_MOVE, "  if (piece.error != 0) {\n    if (!is_given_up(log_->segment(victim), moves.front().old_address, piece.error)) return piece.error;\n    counts_", "  if (false) {\n    counts_"), gtest_filter="*Unreadable*:Fault*:Collector*"),
+    mutation("summary that could not be read is taken for none", (RECOVERY_READER, "      if (error != 0 && which == 1) found[i].is_summary_unread = true;\n", ""), gtest_filter="SealedCopyTest.ASummary*"),
+    mutation("segment of which nothing could be read is given back", (RECOVERY, " || segment.unreadable_grains > 0))\n    return Segment::State::kSealed;", "))\n    return Segment::State::kSealed;"), gtest_filter="*UnreadableTest.AllOfASegment*"),
+    mutation("pieces that could not be read are forgotten", (COLLECTOR, "  if (is_left) large_values_->leave(pieces);\n", ""), gtest_filter="*UnreadableTest.PiecesThatCan*"),
+    mutation("pieces whose head could not be read are forgotten", (SESSION, "      store_->large_values_.lose();\n", ""), gtest_filter="*UnreadableTest.PiecesWhose*"),
+    mutation("segment that could not be read is never tried again", (COLLECTOR, "(log_->hurry_put_offs() || retry_unread())", "log_->hurry_put_offs()"), gtest_filter="*UnreadableTest.AllOfTheDevice*"),
     mutation("only the first piece of a victim is read", (COLLECTOR_MOVE, "  for (const Run& run : reads.runs) add(", "  for (const Run& run : reads.runs)\n    if (writes.empty()) add("), gtest_filter="Collector*:Store*"),
     mutation("tombstone ends while it hides something", (COLLECTOR_MOVE, "    ends = move.expiry < oldest;", "    ends = move.expiry < oldest || true;"), gtest_filter="CollectorTest.*:*CrashTest*"),
     mutation("tombstone never ends", (COLLECTOR_MOVE, "    ends = move.expiry < oldest;", "    ends = move.expiry < oldest && false;")),

@@ -15,12 +15,16 @@ namespace {
 constexpr uint64_t kBufferBytes = 2 << 20;  // more than any record
 // A start looks at so many records in some 0.1 s.
 constexpr uint64_t kReplayedMin = 1 << 18;
-// Pieces that cannot be read are tried again after the first time, and then twice as long each time.
-// And so are segments that could not be, when a put would be refused.
-constexpr uint64_t kUnreadNs = 100'000'000, kUnreadNsMost = 25'600'000'000;
-constexpr uint64_t kLeftNs = 100'000'000, kLeftNsMost = 6'400'000'000;
+constexpr uint64_t kPauseNs = 100'000'000, kPauseNsMost = 6'400'000'000;
 
 }  // namespace
+
+void Collector::Pause::begin() {
+  length_ns = std::clamp(2 * length_ns, kPauseNs, kPauseNsMost);
+  end_ns = sys::monotonic_ns() + length_ns;
+}
+
+bool Collector::Pause::is_over() const { return sys::monotonic_ns() >= end_ns; }
 
 base::Expected<std::span<std::byte>> Collector::memory_of(uint64_t bytes) {
   auto memory = sys::map_anonymous(bytes, "collection in a store");
@@ -192,17 +196,16 @@ int Collector::release_pieces(const Pieces& pieces) {
   return 0;
 }
 
+// Pieces whose room could not be given back.
 void Collector::retry_left_pieces() {
   if (!large_values_->has_left()) {
-    left_wait_ns_ = 0;
+    left_pause_ = {};
     return;
   }
-  const uint64_t now = sys::monotonic_ns();
-  if (left_wait_ns_ != 0 && now < left_until_ns_) return;
+  if (!left_pause_.is_over()) return;
   // For the first time they have just been tried.
-  if (left_wait_ns_ != 0) large_values_->retry_left();
-  left_wait_ns_ = std::clamp(2 * left_wait_ns_, kLeftNs, kLeftNsMost);
-  left_until_ns_ = now + left_wait_ns_;
+  if (left_pause_.has_begun()) large_values_->retry_left();
+  left_pause_.begin();
 }
 
 Collector::Failure Collector::settle() {
@@ -270,7 +273,7 @@ int Collector::empty(uint32_t victim) {
     return 0;
   }
   has_failed_reads_ = false;
-  if (segment.failed_reads != 0) unread_wait_ns_ = 0;
+  if (segment.failed_reads != 0) unread_pause_ = {};
   counts_.victims.fetch_add(1, std::memory_order_relaxed);
   ++victims_looked_at_;
   if (segment.used_grains - 1 > live) gained_grains_ += segment.used_grains - 1 - live;
@@ -291,8 +294,7 @@ bool Collector::is_given_up(Segment& segment, uint64_t address, int error) {
 
 // For who would be refused: what the medium could not read may be readable now. Tried once more, each; false: nothing is to be tried.
 bool Collector::retry_unread() {
-  const uint64_t now = sys::monotonic_ns();
-  if (now < unread_until_ns_ && unread_wait_ns_ != 0) return false;
+  if (!unread_pause_.is_over()) return false;
   bool any = false;
   for (uint32_t i = 0; i < log_->segment_count(); ++i) {
     Segment& segment = log_->segment(i);
@@ -304,10 +306,8 @@ bool Collector::retry_unread() {
     segment.is_damaged = false;
     any = true;
   }
-  if (!any) return false;
-  unread_wait_ns_ = std::clamp(2 * unread_wait_ns_, kUnreadNs, kUnreadNsMost);
-  unread_until_ns_ = now + unread_wait_ns_;
-  return true;
+  if (any) unread_pause_.begin();
+  return any;
 }
 
 // What had failed, if that was between these, has been read. More than that may be unreadable: what was given up once stays so.

@@ -112,6 +112,14 @@ class Collector {
 
     uint64_t bytes() const { return runs.empty() ? 0 : runs.back().at + runs.back().bytes; }
   };
+  // Before what could not be read is tried again: each is twice as long as the one before.
+  struct Pause {
+    uint64_t length_ns = 0, end_ns = 0;
+
+    bool has_begun() const { return length_ns != 0; }
+    bool is_over() const;
+    void begin();
+  };
   // All of a victim, in memory of its own.
   struct Whole {
     Whole() = default;
@@ -189,10 +197,8 @@ class Collector {
   std::vector<Move> live_;
   std::vector<Move> tombstones_;  // of the victim, that have ended or are elsewhere; released with it
   std::vector<Run> writes_;
-  uint64_t left_until_ns_ = 0;  // before when pieces that could not be read are not tried again
-  uint64_t left_wait_ns_ = 0;
-  uint64_t unread_until_ns_ = 0;  // before when segments that could not be read are not looked at again
-  uint64_t unread_wait_ns_ = 0;
+  Pause left_pause_;    // pieces
+  Pause unread_pause_;  // segments
   uint32_t to_settle_ = 0;
   uint32_t victims_looked_at_ = 0;  // and what they gained, since is_in_vain() last summed up
   uint64_t gained_grains_ = 0;
