@@ -10,15 +10,15 @@ import zlib
 from lockstep import Failure
 
 DOC = """\
-Percent of the accesses of a trace that hit, with room for so many pages. Ours is the policy nrlfu in sets of 16 ways, the peer what
+Percent of the accesses of a trace that hit, with room for so many pages. Ours is the policy alfu in sets of 16 ways, the peer what
 no policy can do better than (opt: Belady's). NAME/WAYS is a policy of sets, the others are fully associative. The figures depend on
 the trace, the size and the policy only, not on the machine.
 """
-OURS, PEER = "nrlfu/16", "opt"
+OURS, PEER = "alfu/16", "opt"
 # What a policy loses by sets of 16 ways, where there are a hundred sets: with a few it is luck which pages share one.
 BOTH_WAYS = ["lru", "s3fifo"]
 LOSS_PAGES_MIN = 1600
-PLOTTED = ["lru", "2q", "s3fifo", "s3fifo/16", "nrlfu/16"]
+PLOTTED = ["lru", "2q", "s3fifo", "s3fifo/16", "nrlfu/16", "alfu/16"]
 # Pages; of zipf as many as a 40th and an 11th of the pages that the trace has.
 GENERATED = {"zipfleaf": [38589], "zipf": [9928, 36138], "zipfscan": [46723], "zipfshift": [24358], "loop": [202]}
 QUICK_DIVISOR = 20

@@ -1,4 +1,4 @@
-// SetHistory: pages that left a set lately, as 16-bit fingerprints, oldest first; what nrlfu calls non-resident entries and s3fifo
+// SetHistory: pages that left a set lately, as 16-bit fingerprints, oldest first; what nrlfu and alfu call non-resident entries and s3fifo
 // ghosts. Entries that are full lose the oldest.
 //
 //   fingerprints_   a ring of Entries; the oldest is at begin_. Slots beyond count_ hold what was there before

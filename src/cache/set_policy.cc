@@ -3,7 +3,8 @@
 namespace cache {
 namespace {
 
-constexpr const char* kNames[] = {"lru", "lfu", "nrlfu", "gclock", "s3fifo"};  // in the order of SetPolicy
+constexpr const char* kNames[] = {"lru",  "lfu",    "nrlfu",
+                                  "alfu", "gclock", "s3fifo"};  // in the order of SetPolicy
 
 }  // namespace
 
@@ -13,7 +14,7 @@ base::Expected<SetPolicy> parse_set_policy(std::string_view name) {
   for (const SetPolicy policy : kSetPolicies)
     if (name == name_of(policy)) return policy;
   return base::failure(EINVAL, "no policy is called '", name.substr(0, 40),
-                       "'; there are lru, lfu, nrlfu, gclock and s3fifo");
+                       "'; there are lru, lfu, nrlfu, alfu, gclock and s3fifo");
 }
 
 }  // namespace cache

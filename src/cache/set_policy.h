@@ -7,6 +7,7 @@
 //   lfu      a count of 8 bits a way                              8 /  16 /  32      the paper: SA-LFU
 //   nrlfu    the same, and of 37 / 72 / 144 pages               122 / 234 / 466      the paper: SA-NRLFU
 //            that left, fingerprint and count
+//   alfu     the same, halved as others come                    124 / 236 / 468      of ours
 //   gclock   a count of 8 bits a way, and a hand                  9 /  17 /  33      SAFS, the paper's code
 //   s3fifo   two queues, counts, a fingerprint a way             36 /  68 / 132      S3-FIFO, SOSP 2023
 //
@@ -39,9 +40,9 @@
 
 namespace cache {
 
-enum class SetPolicy : uint8_t { kLru, kLfu, kNrlfu, kGclock, kS3fifo };
-inline constexpr SetPolicy kSetPolicies[] = {SetPolicy::kLru, SetPolicy::kLfu, SetPolicy::kNrlfu,
-                                             SetPolicy::kGclock, SetPolicy::kS3fifo};
+enum class SetPolicy : uint8_t { kLru, kLfu, kNrlfu, kAlfu, kGclock, kS3fifo };
+inline constexpr SetPolicy kSetPolicies[] = {SetPolicy::kLru,  SetPolicy::kLfu,    SetPolicy::kNrlfu,
+                                             SetPolicy::kAlfu, SetPolicy::kGclock, SetPolicy::kS3fifo};
 
 const char* name_of(SetPolicy policy);
 // Errors: EINVAL, with all names that there are.
@@ -54,6 +55,7 @@ auto visit_set_policy(SetPolicy policy, Visitor&& visitor) {
     case SetPolicy::kLru: return visitor.template operator()<LruSet<Ways>>();
     case SetPolicy::kLfu: return visitor.template operator()<LfuSet<Ways>>();
     case SetPolicy::kNrlfu: return visitor.template operator()<NrlfuSet<Ways>>();
+    case SetPolicy::kAlfu: return visitor.template operator()<AlfuSet<Ways>>();
     case SetPolicy::kGclock: return visitor.template operator()<GclockSet<Ways>>();
     case SetPolicy::kS3fifo: return visitor.template operator()<S3fifoSet<Ways>>();
   }

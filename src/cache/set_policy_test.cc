@@ -52,22 +52,25 @@ std::optional<Remembered> take_newest(std::deque<Remembered>& history, uint16_t 
   return {};
 }
 
-template <uint32_t Ways, size_t Entries>
+template <uint32_t Ways, size_t Entries, unsigned AgeMisses = 0>
 struct LfuModel {
   unsigned hits[Ways] = {};
+  unsigned misses = 0;
   std::deque<Remembered> history;
 
   void on_insert(uint32_t way, uint16_t fingerprint) {
+    if (AgeMisses != 0 && ++misses % AgeMisses == 0) halve();
     const auto known = take_newest(history, fingerprint);
     hits[way] = known ? known->hits : 0;
     on_hit(way);
   }
   void on_hit(uint32_t way) {
-    if (hits[way] == 255) {
-      for (unsigned& count : hits) count /= 2;
-      for (Remembered& entry : history) entry.hits /= 2;
-    }
+    if (hits[way] == 255) halve();
     ++hits[way];
+  }
+  void halve() {
+    for (unsigned& count : hits) count /= 2;
+    for (Remembered& entry : history) entry.hits /= 2;
   }
   void on_remove(uint32_t way, uint16_t fingerprint, Removal removal) {
     if (Entries == 0 || removal != Removal::kEvicted || hits[way] == 0) return;
@@ -247,6 +250,11 @@ TEST(SetPolicyTest, NrlfuIsItsModel) {
   expect_twins<NrlfuSet<8>, LfuModel<8, 37>>();
   expect_twins<NrlfuSet<16>, LfuModel<16, 72>>();
   expect_twins<NrlfuSet<32>, LfuModel<32, 144>>();
+}
+TEST(SetPolicyTest, AlfuIsItsModel) {
+  expect_twins<AlfuSet<8>, LfuModel<8, 37, 64>>();
+  expect_twins<AlfuSet<16>, LfuModel<16, 72, 128>>();
+  expect_twins<AlfuSet<32>, LfuModel<32, 144, 256>>();
 }
 TEST(SetPolicyTest, GclockIsItsModel) {
   expect_twins<GclockSet<8>, GclockModel<8>>();

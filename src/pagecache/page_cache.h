@@ -29,7 +29,7 @@ struct CacheOptions {
   // What it may be resized to. 0: no more than that.
   uint64_t memory_bytes_max = 0;
   uint32_t page_bytes = 4096;  // a power of two, 4 KiB to 64 KiB
-  cache::SetPolicy policy = cache::SetPolicy::kNrlfu;
+  cache::SetPolicy policy = cache::SetPolicy::kAlfu;
   // How long a call waits for pages that others hold, before it says EBUSY: what holds them may be the caller's own views.
   uint64_t wait_ns_max = 10'000'000'000;
   // Of all pages, how many may be dirty before servers flush more than those that leave next: more than 0; 1: all. When an eighth of all are

@@ -3,7 +3,7 @@
 //
 //   bytes 0-31   a tag of 16 bits for each way, 0: it is free
 //   32-39        the set's lock, whether somebody waits, whether it is to be flushed (flush_queue.h)
-//   40-          what the policy knows (cache/set_policy.h); of lfu, nrlfu and gclock the next 16 bytes are all that a hit changes
+//   40-          what the policy knows (cache/set_policy.h); of lfu, nrlfu, alfu and gclock the next 16 bytes are all that a hit changes
 //   then         who waits; and, in CPU lines of their own, 16 ways
 //
 // A hit looks at two CPU lines: this one, and that of its way. Nobody else's hits in other sets touch them.
@@ -31,7 +31,7 @@ class PageSet {
  public:
   // Where things are; the same in all sets of a cache.
   struct Layout {
-    cache::SetPolicy policy = cache::SetPolicy::kNrlfu;
+    cache::SetPolicy policy = cache::SetPolicy::kAlfu;
     uint32_t waiters_offset = 0;
     uint32_t ways_offset = 0;
     uint32_t bytes = 0;  // of a set, whole CPU lines

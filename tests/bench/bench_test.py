@@ -304,7 +304,7 @@ class HitRate(Case):
         for words, said in (([], "sizes"), (["loop", "0", "64"], "sizes"), (["nothing", "0", "64", "lru"], "zipfleaf"), (["loop/0", "0", "64", "lru"], "NAME/N"),
                             (["loop", "x", "64", "lru"], "'x'"), (["loop", "0", "31", "lru"], "'31'"), (["loop", "0", "67108865", "lru"], "67108864"), (["loop", "0", "0%", "lru"], "'0%'"),
                             (["loop", "0", "101%", "lru"], "101%"), (["loop", "0", "nan%", "lru"], "nan%"), (["loop", "0", "64,", "lru"], "''"),
-                            (["loop", "0", "64", "lfu"], "lru, clock"), (["loop", "0", "64", "clock/8"], "nrlfu, gclock"),
+                            (["loop", "0", "64", "lfu"], "lru, clock"), (["loop", "0", "64", "clock/8"], "nrlfu, alfu, gclock"),
                             (["loop", "0", "64", "lru/12"], "8, 16 or 32"), (["tar:bad", "0", "64", "lru"], "oracle"),
                             (["lirs:bad", "0", "64", "lru"], "bad, line 3: 'three'"), (["u64:bad", "0", "64", "lru"], "bad, offset 8"),
                             (["lirs:none", "0", "64", "lru"], "none: No such file")):

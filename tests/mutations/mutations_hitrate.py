@@ -25,6 +25,7 @@ MUTATIONS = [
     of_policy("clock of a set begins anew at its end", "*Lru*", (LRU, "(now == kEnd ? kEnd : now + 1)", "(now + 1)")),
     of_policy("highest way of those used least often goes", "*Lfu*", (WAYS, "numbers[way].get() >= least) continue;", "numbers[way].get() > least) continue;")),
     of_policy("counts of pages that left are not halved", "*Nrlfu*", (LFU, "    if (hits_.add(way)) history_.halve();\n", "    hits_.add(way);\n")),
+    of_policy("counts do not age", "*Alfu*", (LFU, "      this->halve();\n", "")),
     of_policy("page that comes back begins anew", "*Nrlfu*", (LFU, "    history_.take(fingerprint, hits);\n", "")),
     of_policy("page whose content is gone is remembered", "*Nrlfu*", (LFU, "removal == Removal::kEvicted && hits_.get(way) > 0", "hits_.get(way) > 0")),
     of_policy("history loses what left last", "*Nrlfu*:*S3fifo*", (HISTORY, "      begin_ = static_cast<uint8_t>((begin_ + 1) % Entries);\n", "")),
