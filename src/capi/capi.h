@@ -1,34 +1,17 @@
-// What the objects behind the C API are made of, and how its calls answer. (include/spillway/kv.h is the contract)
+// What the objects behind the key-value store's C API are made of, and how its calls answer. (include/spillway/kv.h is the contract)
 //
 // Invariants
 //  1 no C++ type, exception or symbol but spillway_kv_* leaves the library: it is built as the runtime is
 //  2 every call checks what it is given: a mistake of the caller is SPILLWAY_KV_INVALID, and no CHECK of the layers below
 //  3 `user_count` counts the open sessions and queues; the store is closed when there are none
 #pragma once
-#include <stdlib.h>
-#include <string.h>
-
-#include <new>
-#include <utility>
-
+#include "capi/common.h"
 #include "kv/store.h"
 #include "spillway/kv.h"
 
 namespace capi {
 
 class Workers;
-
-// An object in the C library's heap; null: no memory.
-template <class T, class... Arguments>
-T* make(Arguments&&... arguments) {
-  void* const memory = aligned_alloc(alignof(T), (sizeof(T) + alignof(T) - 1) / alignof(T) * alignof(T));
-  return memory != nullptr ? new (memory) T(std::forward<Arguments>(arguments)...) : nullptr;
-}
-template <class T>
-void destroy(T* object) {
-  object->~T();
-  free(object);
-}
 
 // What a zero-copy value lies in.
 struct Holder {
@@ -44,26 +27,6 @@ int refuse(spillway_kv_session* session, const base::Error& error);
 template <class... Parts>
 int refuse_invalid(spillway_kv_session* session, const Parts&... parts) {
   return refuse(session, base::Error::of(EINVAL, parts...));
-}
-
-// A struct of the caller's, whose header may have been an older or a newer one: what it lacks is 0. Null: all 0. Errors: EINVAL for one
-// that sets what this library does not know.
-template <class T>
-base::Expected<T> read_struct(const T* given, const char* name);
-base::Expected<void> read_struct_bytes(const void* given, void* own, size_t own_bytes, const char* name);
-
-template <class T>
-base::Expected<T> read_struct(const T* given, const char* name) {
-  T own = {};
-  if (given != nullptr) {
-    if (auto read = read_struct_bytes(given, &own, sizeof own, name); !read)
-      return std::unexpected(read.error());
-    // So that it can mean something one day.
-    if constexpr (requires { own.reserved; })
-      if (own.reserved != 0)
-        return base::failure(EINVAL, name, ": reserved is ", own.reserved, "; set it to 0");
-  }
-  return own;
 }
 
 // Members of a caller's struct that its header has. REQUIRES: to->struct_bytes is set.

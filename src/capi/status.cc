@@ -1,16 +1,9 @@
-// Statuses, the lines of errors, and structs of other versions.
+// Statuses, the lines of errors, and values of other versions.
 #include <algorithm>
 
 #include "capi/capi.h"
 
 namespace capi {
-namespace {
-
-// In the dynamic model: who loads the library late may have little room left for the other one.
-[[gnu::tls_model(
-    "global-dynamic")]] constinit thread_local char thread_error[sizeof(base::Error::message)] = {};
-
-}  // namespace
 
 int status_of(const base::Error& error) {
   switch (error.number) {
@@ -40,23 +33,8 @@ int status_of(const base::Error& error) {
 }
 
 int refuse(spillway_kv_session* session, const base::Error& error) {
-  char* const to = session != nullptr ? session->error : thread_error;
-  memcpy(to, error.message, sizeof error.message);
+  keep_line(error, session != nullptr ? session->error : nullptr);
   return status_of(error);
-}
-
-base::Expected<void> read_struct_bytes(const void* given, void* own, size_t own_bytes, const char* name) {
-  size_t bytes = 0;
-  memcpy(&bytes, given, sizeof bytes);
-  if (bytes < sizeof bytes || bytes > 4096)
-    return base::failure(EINVAL, name, ": struct_bytes is ", bytes, "; set it to the struct's sizeof");
-  const auto* const from = static_cast<const char*>(given);
-  for (size_t at = own_bytes; at < bytes; ++at)
-    if (from[at] != 0)
-      return base::failure(EINVAL, name, ": asks for what this version of the library, ", SPILLWAY_VERSION,
-                           ", does not know");
-  memcpy(own, from, std::min(bytes, own_bytes));
-  return {};
 }
 
 void set_value(spillway_kv_value* to, const spillway_kv_value& from) {
@@ -69,7 +47,7 @@ void set_value(spillway_kv_value* to, const spillway_kv_value& from) {
 
 extern "C" {
 
-const char* spillway_kv_version(void) { return SPILLWAY_VERSION; }
+const char* spillway_kv_version(void) { return capi::version(); }
 
 const char* spillway_kv_status_text(int status) {
   switch (status) {
@@ -96,7 +74,7 @@ const char* spillway_kv_status_text(int status) {
 }
 
 const char* spillway_kv_error_text(const spillway_kv_session* session) {
-  return session != nullptr ? session->error : capi::thread_error;
+  return session != nullptr ? session->error : capi::thread_error();
 }
 
 }  // extern "C"

@@ -1,13 +1,13 @@
 """Breakages of src/capi, and of what the kv layer does for it: values that are lost, given back twice or too early, requests that end wrongly."""
 
 CHANNEL = "src/task/channel.cc"
+COMMON = "src/capi/common.cc"
 IO_QUEUE = "src/task/io_queue.cc"
 MAKE_AT = "src/kv/make_at.cc"
 MULTI_GET = "src/kv/multi_get.cc"
 QUEUE = "src/capi/queue.cc"
 REQUEST = "src/capi/request.cc"
 SESSION = "src/capi/session.cc"
-STATUS = "src/capi/status.cc"
 STORE = "src/capi/store.cc"
 STORE_FILES = "src/storage/store_files.cc"
 WORKERS = "src/capi/workers.cc"
@@ -39,8 +39,8 @@ MUTATIONS = [
     mutation("a session closed under a writer", ("src/capi/large.cc", "  ++session->held_count;\n", "  session->held_count += 0;\n")),
 
     # Structs of other versions
-    mutation("members past a struct's end read", (STATUS, "  memcpy(own, from, std::min(bytes, own_bytes));", "  memcpy(own, from, own_bytes);")),
-    mutation("what is not known is not refused", (STATUS, "    if (from[at] != 0)", "    if (false)")),
+    mutation("members past a struct's end read", (COMMON, "  memcpy(own, from, std::min(bytes, own_bytes));", "  memcpy(own, from, own_bytes);")),
+    mutation("what is not known is not refused", (COMMON, "    if (from[at] != 0)", "    if (false)")),
 
     # Devices
     mutation("two openers of one store", (STORE, "{.store = true, .read_only = own->read_only}", "{.read_only = own->read_only}")),

@@ -1,0 +1,36 @@
+#include "capi/common.h"
+
+#include <algorithm>
+
+namespace capi {
+namespace {
+
+// In the dynamic model: who loads the library late may have little room left for the other one.
+[[gnu::tls_model(
+    "global-dynamic")]] constinit thread_local char thread_line[sizeof(base::Error::message)] = {};
+
+}  // namespace
+
+const char* version() { return SPILLWAY_VERSION; }
+
+char* thread_error() { return thread_line; }
+
+void keep_line(const base::Error& error, char* line) {
+  memcpy(line != nullptr ? line : thread_line, error.message, sizeof error.message);
+}
+
+base::Expected<void> read_struct_bytes(const void* given, void* own, size_t own_bytes, const char* name) {
+  size_t bytes = 0;
+  memcpy(&bytes, given, sizeof bytes);
+  if (bytes < sizeof bytes || bytes > 4096)
+    return base::failure(EINVAL, name, ": struct_bytes is ", bytes, "; set it to the struct's sizeof");
+  const auto* const from = static_cast<const char*>(given);
+  for (size_t at = own_bytes; at < bytes; ++at)
+    if (from[at] != 0)
+      return base::failure(EINVAL, name, ": asks for what this version of the library, ", SPILLWAY_VERSION,
+                           ", does not know");
+  memcpy(own, from, std::min(bytes, own_bytes));
+  return {};
+}
+
+}  // namespace capi
