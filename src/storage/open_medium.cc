@@ -144,6 +144,9 @@ base::Expected<Medium> finish_file(const Path& path, Opened opened, const char* 
   if (long result = describe(opened.get(), "", facts); sys::failed(result))
     return std::unexpected(open_error(path, result));
   if (parameters.store) {
+    if (parameters.whole_pages && (facts.stx_size == 0 || facts.stx_size % base::kOsPageBytes != 0))
+      return failure(EINVAL, path, ": this file has ", facts.stx_size, " bytes, and not a multiple of ",
+                     base::kOsPageBytes, "; make it that large");
     if (facts.stx_size < base::kOsPageBytes)
       return failure(EINVAL, path, ": this file has ", facts.stx_size, " bytes, and holds no store");
     if (facts.stx_size > *capacity_bytes && facts.stx_size - *capacity_bytes >= base::kOsPageBytes)

@@ -247,6 +247,23 @@ TEST_F(OpenTest, WhatIsForAStoreIsNotMadeNorGrownNorShared) {
   thread.join();
 }
 
+TEST_F(OpenTest, WhatIsNotOfWholePagesIsRefusedWhereItIsToBe) {
+  constexpr OpenParameters kWhole = {.store = true, .whole_pages = true};
+  write_file("file", "");
+  for (const size_t bytes : {0, 1, 4095, 4097, 10'001}) {
+    std::filesystem::resize_file(path("file"), bytes);
+    const base::Error error = refusal(path("file"), kWhole);
+    EXPECT_EQ(error.number, EINVAL);
+    EXPECT_NE(
+        std::string_view(error.message).find("this file has " + std::to_string(bytes) + " bytes, and not"),
+        std::string_view::npos);
+  }
+  std::filesystem::resize_file(path("file"), 3 * 4096);
+  write_file("other", std::string(5000, 'x'));
+  EXPECT_EQ(refusal("stripe:[" + path("file") + "," + path("other") + "]?unit=4K", kWhole).number, EINVAL);
+  EXPECT_EQ(refusal(path("file"), kWhole).number, 0);
+}
+
 TEST_F(OpenTest, WhatIsOnlyReadIsNotWritten) {
   write_file("file", std::string(1 << 20, 'x'));
   for (const char* scheme : {"", "file:", "uring:", "aio:"}) {

@@ -302,4 +302,6 @@ MUTATIONS = [
              (NVME_STATUS, "status->error : EIO;", "status->error : 0;")),
     mutation("full namespace is an error of the medium", "NvmeStatus.*",
              (NVME_STATUS, "{kGeneric, 0x81, ENOSPC,", "{kGeneric, 0x81, EIO,")),
+    mutation("the end of a file is left out", "OpenTest.*",
+             (MEDIUM, "facts.stx_size % base::kOsPageBytes != 0))", "false))")),
 ]
