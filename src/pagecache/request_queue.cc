@@ -1,5 +1,7 @@
 #include "pagecache/request_queue.h"
 
+#include "sys/kernel.h"
+
 namespace pagecache {
 
 void RequestQueue::open(Servers& servers, uint32_t most) {
@@ -55,7 +57,7 @@ size_t RequestQueue::poll() {
   return count;
 }
 
-size_t RequestQueue::wait() {
+size_t RequestQueue::wait_until(uint64_t deadline_ns) {
   if (in_flight_count_ == 0) return 0;
   if (const size_t count = poll(); count != 0) return count;
   for (;;) {
@@ -64,7 +66,12 @@ size_t RequestQueue::wait() {
       has_ended_.cancel();
       return count;
     }
-    has_ended_.wait(key);
+    const uint64_t now_ns = deadline_ns == kForever ? 0 : sys::monotonic_ns();
+    if (now_ns >= deadline_ns) {
+      has_ended_.cancel();
+      return 0;
+    }
+    has_ended_.wait(key, deadline_ns == kForever ? 0 : deadline_ns - now_ns);
   }
 }
 
@@ -97,6 +104,13 @@ void RequestQueue::take(task::WorkList& ended) {
   sys::LockGuard scope(lock_);
   ended_.append(ended);
   has_ended_.notify_all();
+  if (event_ != nullptr) event_->set();
+}
+
+void RequestQueue::set_event(sys::Event& event) {
+  sys::LockGuard scope(lock_);
+  event_ = &event;
+  if (!ended_.empty()) event.set();
 }
 
 }  // namespace pagecache

@@ -13,6 +13,7 @@
 // Thread contract: of one thread.
 #pragma once
 #include "pagecache/servers.h"
+#include "sys/events.h"
 
 namespace pagecache {
 
@@ -34,11 +35,17 @@ class RequestQueue {
   // Runs the callbacks of what has ended; returns how many. Does not block.
   size_t poll();
   // The same, once something has ended. 0: nothing is under way.
-  size_t wait();
+  size_t wait() { return wait_until(kForever); }
+  // 0, too: the monotonic clock shows that time.
+  static constexpr uint64_t kForever = ~uint64_t{0};
+  size_t wait_until(uint64_t deadline_ns);
   // Submits all of them and waits until they have ended; others may end meanwhile.
   void run(std::span<Request* const> requests);
 
   uint32_t in_flight_count() const { return in_flight_count_; }
+  // Is set from now on when servers have ended something. Who sleeps on it has polled until nothing had ended: requests are sent then.
+  // The event outlives the queue.
+  void set_event(sys::Event& event);
 
  private:
   friend class Servers;
@@ -61,7 +68,8 @@ class RequestQueue {
   std::unique_ptr<Servers::Replies[]> replies_;  // each of one lane
 
   sys::Mutex lock_;
-  task::WorkList ended_;  // by servers; under the lock
+  task::WorkList ended_;         // by servers; under the lock
+  sys::Event* event_ = nullptr;  // under the lock
   sys::EventCount has_ended_;
 };
 

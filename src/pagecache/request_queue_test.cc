@@ -1,10 +1,13 @@
 // Queues of requests: what they read is what was written, when callbacks run, what goes in one message, and what is said of what fails.
 #include "pagecache/request_queue.h"
 
+#include <poll.h>
+
 #include <random>
 #include <thread>
 
 #include "pagecache/test_cache.h"
+#include "sys/kernel.h"
 
 namespace pagecache {
 namespace {
@@ -264,6 +267,58 @@ TEST_F(RequestQueueTest, WrongNumbersOfServersAreRefused) {
     EXPECT_FALSE(Servers::open(*cache, options));
   EXPECT_EQ(std::string(Servers::open(*cache, {.threads = 65}).error().message),
             "page cache: servers are 1 to 64 threads with 1 to 1024 requests at a time, not 65 with 64");
+}
+
+TEST_F(RequestQueueTest, AWaitEndsWhenItsTimeHasCome) {
+  EXPECT_EQ(queue.wait_until(RequestQueue::kForever), 0u) << "nothing is under way";
+  // A view keeps the page from who writes to it.
+  Session session;
+  session.open(*cache);
+  auto view = session.view(*file, 3 * kPage, 1);
+  ASSERT_TRUE(view);
+  std::vector<Own> all;
+  all.push_back(write_of(3 * kPage, 1, 'w'));
+  EXPECT_EQ(submit(all), 1u);
+  EXPECT_EQ(queue.wait_until(sys::monotonic_ns() + 20'000'000), 0u);
+  EXPECT_EQ(queue.wait_until(0), 0u);
+  EXPECT_EQ(all[0].done_count, 0u);
+  view->reset();
+  EXPECT_EQ(queue.wait_until(sys::monotonic_ns() + 60'000'000'000), 1u);
+  EXPECT_EQ(all[0].done_count, 1u);
+  session.close();
+}
+
+TEST_F(RequestQueueTest, AnEventTellsThatSomethingHasEnded) {
+  sys::Event event;
+  ASSERT_TRUE(event.open());
+  const auto is_set = [&](int timeout_ms) {
+    pollfd one = {.fd = event.descriptor(), .events = POLLIN, .revents = 0};
+    return ::poll(&one, 1, timeout_ms) == 1;
+  };
+  queue.set_event(event);
+  EXPECT_FALSE(is_set(0));
+  for (int round = 0; round < 3; ++round) {
+    std::vector<Own> all;
+    all.push_back(read_of(static_cast<uint64_t>(round) * kPage, 1));
+    EXPECT_EQ(submit(all), 1u);
+    EXPECT_EQ(queue.poll(), 0u) << "this sends it";
+    EXPECT_TRUE(is_set(60'000));
+    event.clear();
+    EXPECT_EQ(queue.poll(), 1u);
+    EXPECT_FALSE(is_set(0));
+  }
+  // Of what has ended before, too.
+  std::vector<Own> all;
+  all.push_back(read_of(50 * kPage, 1));
+  EXPECT_EQ(submit(all), 1u);
+  EXPECT_EQ(queue.poll(), 0u);
+  EXPECT_TRUE(is_set(60'000));
+  event.clear();
+  queue.set_event(event);
+  EXPECT_TRUE(is_set(0));
+  EXPECT_EQ(queue.poll(), 1u);
+  close();
+  event.close();
 }
 
 }  // namespace

@@ -135,4 +135,7 @@ MUTATIONS = [
     mutation("a queue is closed under its requests", (QUEUE, "  while (in_flight_count_ != 0) wait();\n", ""), gtest_filter="RequestQueueTest.CloseWaitsForWhatIsUnderWay"),
     mutation("who writes at once does not wait for readers", (SESSION, "would_have_to_clean || !is_drained_soon(held)", "would_have_to_clean"), gtest_filter="RequestQueueTest.*"),
     mutation("servers keep files that they are to leave", (SERVERS, "    lane.session.leave(*request.file);\n", ""), gtest_filter="RequestQueueTest.*"),
+    mutation("a wait for requests has no end", (QUEUE, "    if (now_ns >= deadline_ns) {", "    if (false) {"), gtest_filter="RequestQueueTest.*"),
+    mutation("an event does not tell that requests have ended", (QUEUE, "  if (event_ != nullptr) event_->set();\n", ""), gtest_filter="RequestQueueTest.*"),
+    mutation("an event does not tell of what had ended before", (QUEUE, "  if (!ended_.empty()) event.set();\n", ""), gtest_filter="RequestQueueTest.*"),
 ]
