@@ -19,6 +19,7 @@
 #include "base/error.h"
 #include "pagecache/flush_queue.h"
 #include "pagecache/partition.h"
+#include "pagecache/set_statistics.h"
 #include "storage/device.h"
 #include "sys/lock.h"
 
@@ -90,12 +91,20 @@ class PageCache {
   uint64_t dirty_count() const {
     return static_cast<uint64_t>(std::max<int64_t>(0, dirty_count_.load(std::memory_order_relaxed)));
   }
+  // Any thread. Cost: a look at each set, with its lock.
+  SetStatistics set_statistics();
 
  private:
   friend class Servers;
   friend class Session;
   // REQUIRES: the options have been checked.
   explicit PageCache(const CacheOptions& options);
+
+  // As Partition's.
+  template <class Each>
+  void for_all_sets(const Each& each) {
+    partition_.for_all_sets(each);
+  }
 
   // REQUIRES: it is in use. Any thread.
   File& file_of(PageKey key);

@@ -7,8 +7,9 @@ namespace pagecache {
 PageSet::Layout::Layout(cache::SetPolicy of) : policy(of) {
   const size_t policy_bytes =
       cache::visit_set_policy<kWaysMost>(of, []<class Policy>() { return sizeof(Policy); });
+  misses_offset = static_cast<uint32_t>(base::round_up(sizeof(PageSet) + policy_bytes, sizeof(uint32_t)));
   waiters_offset =
-      static_cast<uint32_t>(base::round_up(sizeof(PageSet) + policy_bytes, alignof(task::CallWaiters)));
+      static_cast<uint32_t>(base::round_up(misses_offset + sizeof(uint32_t), alignof(task::CallWaiters)));
   ways_offset =
       static_cast<uint32_t>(base::round_up(waiters_offset + sizeof(task::CallWaiters), base::kLineBytes));
   bytes = static_cast<uint32_t>(base::round_up(ways_offset + kWaysMost * sizeof(Way), base::kLineBytes));

@@ -4,7 +4,7 @@
 //   bytes 0-31   a tag of 16 bits for each way, 0: it is free
 //   32-39        the set's lock, whether somebody waits, whether it is to be flushed (flush_queue.h)
 //   40-          what the policy knows (cache/set_policy.h); of lfu, nrlfu, alfu and gclock the next 16 bytes are all that a hit changes
-//   then         who waits; and, in CPU lines of their own, 16 ways
+//   then         how often a page had to come; who waits; and, in CPU lines of their own, 16 ways
 //
 // A hit looks at two CPU lines: this one, and that of its way. Nobody else's hits in other sets touch them.
 //
@@ -32,6 +32,7 @@ class PageSet {
   // Where things are; the same in all sets of a cache.
   struct Layout {
     cache::SetPolicy policy = cache::SetPolicy::kAlfu;
+    uint32_t misses_offset = 0;
     uint32_t waiters_offset = 0;
     uint32_t ways_offset = 0;
     uint32_t bytes = 0;  // of a set, whole CPU lines
@@ -91,6 +92,13 @@ class PageSet {
   // Those that would be picked if it were done `count` times, each spared from then on. A copy of what the policy knows is asked.
   // REQUIRES: the lock.
   cache::WayMask next_victims(const Layout& layout, cache::WayMask spared, uint32_t count);
+
+  // Pages that had to come, since the set was first one; at most 2^32 - 1. REQUIRES: the lock.
+  uint32_t miss_count(const Layout& layout) { return *at<uint32_t>(layout.misses_offset); }
+  void count_miss(const Layout& layout) {
+    uint32_t& count = *at<uint32_t>(layout.misses_offset);
+    if (count != ~uint32_t{0}) ++count;
+  }
 
   // Changes under the lock of the queue that the set is in.
   bool is_queued() const { return is_queued_.load(std::memory_order_relaxed); }

@@ -95,6 +95,7 @@ Partition::Claim Partition::claim(const Home& home, uint32_t& chosen, uint64_t& 
   way(home.set, chosen).claim(home.key);
   home.set.set_tag(chosen, home.tag);
   home.set.on_insert(layout_, chosen);
+  home.set.count_miss(layout_);
   return Claim::kClaimed;
 }
 

@@ -43,6 +43,8 @@ class RequestQueue {
   void run(std::span<Request* const> requests);
 
   uint32_t in_flight_count() const { return in_flight_count_; }
+  // What submit() did by itself; Servers::session_counts() has the rest. Any thread.
+  SessionCounts counts() const { return session_.counts(); }
   // Is set from now on when servers have ended something. Who sleeps on it has polled until nothing had ended: requests are sent then.
   // The event outlives the queue.
   void set_event(sys::Event& event);

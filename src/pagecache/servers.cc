@@ -56,6 +56,12 @@ WriteCounts Servers::flush_counts() const {
   return all;
 }
 
+SessionCounts Servers::session_counts() const {
+  SessionCounts all;
+  for (uint32_t i = 0; i < lanes_.count(); ++i) all += lane_states_[i].session.counts();
+  return all;
+}
+
 base::Expected<void> Servers::open_lane(uint32_t index) {
   Lane& lane = lane_states_[index];
   auto sender = task::spawn({.name = "replies", .entry = run_sender, .argument = &lane});

@@ -65,6 +65,8 @@ class Servers final : private task::LaneUser, private FlushQueue::Server {
   MessageCounts counts() const;
   // What was flushed, without what had to be written for requests.
   WriteCounts flush_counts() const;
+  // What their sessions were asked for, by requests and for flushes.
+  SessionCounts session_counts() const;
 
  private:
   friend class RequestQueue;

@@ -26,6 +26,16 @@ struct SessionCounts {
   uint64_t reads = 0;       // pages read from devices
   uint64_t writebacks = 0;  // pages written to devices
   uint64_t waits = 0;       // for other calls
+
+  SessionCounts& operator+=(const SessionCounts& other) {
+    hits += other.hits;
+    misses += other.misses;
+    evictions += other.evictions;
+    reads += other.reads;
+    writebacks += other.writebacks;
+    waits += other.waits;
+    return *this;
+  }
 };
 
 // Pages that were written back, and how many writes that took.

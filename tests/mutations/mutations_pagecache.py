@@ -138,4 +138,7 @@ MUTATIONS = [
     mutation("a wait for requests has no end", (QUEUE, "    if (now_ns >= deadline_ns) {", "    if (false) {"), gtest_filter="RequestQueueTest.*"),
     mutation("an event does not tell that requests have ended", (QUEUE, "  if (event_ != nullptr) event_->set();\n", ""), gtest_filter="RequestQueueTest.*"),
     mutation("an event does not tell of what had ended before", (QUEUE, "  if (!ended_.empty()) event.set();\n", ""), gtest_filter="RequestQueueTest.*"),
+    # Statistics
+    mutation("a miss is no set's", (PARTITION, "  home.set.count_miss(layout_);\n", ""), gtest_filter="*Statistics*"),
+    mutation("what servers were asked for is that of one", (SERVERS, "all += lane_states_[i].session.counts();", "all = lane_states_[i].session.counts();"), gtest_filter="*Statistics*"),
 ]
