@@ -11,6 +11,12 @@ namespace {
 
 }  // namespace
 
+void write_thousandths(double number, base::TextRef& text) {
+  const auto thousandths = static_cast<uint64_t>(number * 1000 + 0.5);
+  text << thousandths / 1000 << '.';
+  for (uint64_t digit = 100; digit > 0; digit /= 10) text << thousandths / digit % 10;
+}
+
 const char* version() { return SPILLWAY_VERSION; }
 
 char* thread_error() { return thread_line; }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/text.h"
 
 namespace capi {
 
@@ -43,6 +44,9 @@ base::Expected<T> read_struct(const T* given, const char* name) {
   }
   return own;
 }
+
+// "1.500"; what is not negative.
+void write_thousandths(double number, base::TextRef& text);
 
 // "0.1.0"
 const char* version();

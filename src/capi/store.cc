@@ -67,9 +67,8 @@ int answer(base::Expected<spillway_kv*> opened, spillway_kv** store) {
 }
 
 void write_ratio(const char* name, double ratio, base::TextRef& text) {
-  const auto thousandths = static_cast<uint64_t>(ratio * 1000 + 0.5);
-  text << ", \"" << name << "\": " << thousandths / 1000 << '.';
-  for (uint64_t digit = 100; digit > 0; digit /= 10) text << thousandths / digit % 10;
+  text << ", \"" << name << "\": ";
+  write_thousandths(ratio, text);
 }
 
 void write_use(const kv::UseCounts& use, base::TextRef& text) {
