@@ -1,4 +1,4 @@
-"""What the tests of bindings share: an installation of the key-value store, and how an example behaves."""
+"""What the tests of bindings share: an installation of a C library, and how an example behaves."""
 import pathlib
 import subprocess
 import sys
@@ -16,12 +16,12 @@ def run(*command, cwd=None, **settings):
     return ended.stdout
 
 
-def install(build, prefix):
-    """Installs the store, and nothing else, to the prefix; the folder of its library."""
-    run("cmake", "--install", build, "--component", "kv", "--prefix", prefix)
-    found = list(prefix.rglob("libspillway_kv.so"))
+def install(build, prefix, component="kv"):
+    """Installs one library, the store if none is said, and nothing else, to the prefix; the library's folder."""
+    run("cmake", "--install", build, "--component", component, "--prefix", prefix)
+    found = list(prefix.rglob(f"libspillway_{component}.so"))
     if len(found) != 1:
-        raise Failure(f"{prefix} has {len(found)} libraries called libspillway_kv.so")
+        raise Failure(f"{prefix} has {len(found)} libraries called libspillway_{component}.so")
     return found[0].parent
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The installed C library: what it exports and needs, and programs that find it by pkg-config and CMake.
+"""An installed C library: what it exports and needs, and programs that find it by pkg-config and CMake.
 
-  run_package.py SOURCE BUILD WORK
+  run_package.py SOURCE BUILD WORK kv
 """
 import os
 import pathlib
@@ -13,56 +13,56 @@ from support import Failure, fresh, status_of, take_paths
 
 CMAKE_LISTS = """cmake_minimum_required(VERSION 3.25)
 project(user LANGUAGES C)
-find_package(Spillway 0.1 REQUIRED)
-add_executable(user kv_example.c)
-target_link_libraries(user PRIVATE Spillway::kv)
+find_package(Spillway 0.1 REQUIRED COMPONENTS {name})
+add_executable(user {name}_example.c)
+target_link_libraries(user PRIVATE Spillway::{name})
 """
 
 
-def check_library(library, header):
+def check_library(library, header, name):
     """It exports what the header declares, and nothing else; it needs the C library, and nothing else."""
     text = re.sub(r"//.*", "", header.read_text())
-    declared = set(re.findall(r"\b(spillway_kv_\w+)\(", text))
+    declared = set(re.findall(rf"\b(spillway_{name}_\w+)\(", text))
     exported = {line.split()[-1].split("@")[0] for line in run("nm", "-D", "--defined-only", library).splitlines()}
     if len(declared) < 20 or declared != exported:
         raise Failure(f"declared and exported differ: {declared ^ exported}")
     dynamic = run("readelf", "-dW", library)
-    if "Library soname: [libspillway_kv.so.0]" not in dynamic:
-        raise Failure(f"the SONAME is not libspillway_kv.so.0\n{dynamic}")
+    if f"Library soname: [libspillway_{name}.so.0]" not in dynamic:
+        raise Failure(f"the SONAME is not libspillway_{name}.so.0\n{dynamic}")
     needed = set(re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic))
     if not needed <= {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2"}:
         raise Failure(f"the library needs {needed}")
 
 
-def check_header(header, work):
+def check_header(header, work, name):
     """The header is one of C99, C11 and C++11, without a warning."""
     for language, standard in (("c", "c99"), ("c", "c11"), ("c++", "c++11"), ("c++", "c++20")):
         source = work / f"header.{language}"
-        source.write_text("#include <spillway/kv.h>\nint use(void);\nint use(void) { return SPILLWAY_KV_OK; }\n")
+        source.write_text(f"#include <spillway/{name}.h>\nint use(void);\nint use(void) {{ return SPILLWAY_{name.upper()}_OK; }}\n")
         run("clang-19", "-x", language, f"-std={standard}", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only",
             f"-I{header.parents[1]}", source)
 
 
-def test(source, build, work):
+def test(source, build, work, name):
     prefix = fresh(work) / "prefix"
-    library_folder = install(build, prefix)
-    header = prefix / "include" / "spillway" / "kv.h"
-    check_library(library_folder / "libspillway_kv.so", header)
-    check_header(header, work)
-    example = source / "examples" / "kv_example.c"
+    library_folder = install(build, prefix, name)
+    header = prefix / "include" / "spillway" / f"{name}.h"
+    check_library(library_folder / f"libspillway_{name}.so", header, name)
+    check_header(header, work, name)
+    example = source / "examples" / f"{name}_example.c"
 
     # The package may be moved: its files name no absolute path.
     moved = work / "moved"
     prefix.rename(moved)
     library_folder = moved / library_folder.relative_to(prefix)
     packages = library_folder / "pkgconfig"
-    flags = run("pkg-config", "--cflags", "--libs", "spillway-kv", PKG_CONFIG_PATH=packages).split()
+    flags = run("pkg-config", "--cflags", "--libs", f"spillway-{name}", PKG_CONFIG_PATH=packages).split()
     run("clang-19", "-std=c11", "-Wall", "-Wextra", "-Werror", example, "-o", work / "by_pkg_config", *flags, f"-Wl,-rpath,{library_folder}")
     check_example(work, work / "by_pkg_config")
 
     project = work / "project"
     project.mkdir()
-    (project / "CMakeLists.txt").write_text(CMAKE_LISTS)
+    (project / "CMakeLists.txt").write_text(CMAKE_LISTS.format(name=name))
     (project / example.name).write_text(example.read_text())
     run("cmake", "-S", project, "-B", project / "build", f"-DCMAKE_PREFIX_PATH={moved}", "-DCMAKE_C_COMPILER=clang-19")
     run("cmake", "--build", project / "build")
@@ -70,4 +70,4 @@ def test(source, build, work):
 
 
 if __name__ == "__main__":
-    sys.exit(status_of("run_package", test, *take_paths(3)))
+    sys.exit(status_of("run_package", test, *take_paths(3), sys.argv[1]))
