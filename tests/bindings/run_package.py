@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """An installed C library: what it exports and needs, and programs that find it by pkg-config and CMake.
 
-  run_package.py SOURCE BUILD WORK kv
+  run_package.py SOURCE BUILD WORK kv|pagecache
 """
 import os
 import pathlib
@@ -14,6 +14,10 @@ from support import Failure, fresh, status_of, take_paths
 CMAKE_LISTS = """cmake_minimum_required(VERSION 3.25)
 project(user LANGUAGES C)
 find_package(Spillway 0.1 REQUIRED COMPONENTS {name})
+find_package(Spillway 0.1 COMPONENTS {other})
+if(Spillway_FOUND OR TARGET Spillway::{other})
+  message(FATAL_ERROR "{other} is not installed, and found")
+endif()
 add_executable(user {name}_example.c)
 target_link_libraries(user PRIVATE Spillway::{name})
 """
@@ -62,7 +66,7 @@ def test(source, build, work, name):
 
     project = work / "project"
     project.mkdir()
-    (project / "CMakeLists.txt").write_text(CMAKE_LISTS.format(name=name))
+    (project / "CMakeLists.txt").write_text(CMAKE_LISTS.format(name=name, other="kv" if name != "kv" else "pagecache"))
     (project / example.name).write_text(example.read_text())
     run("cmake", "-S", project, "-B", project / "build", f"-DCMAKE_PREFIX_PATH={moved}", "-DCMAKE_C_COMPILER=clang-19")
     run("cmake", "--build", project / "build")

@@ -1,0 +1,65 @@
+// Gate: keeps the calls of a session out for a moment, so that another thread may act in its place; calls pay next to nothing for it.
+//
+//   a call: enter() ... leave()          another thread: shut() ... open()
+//
+//  1 a call says that it is inside, and then looks whether the gate is shut; if so it is not inside, and waits until it is open
+//  2 who shuts the gate says so, then has all threads pass a barrier, and then waits until nobody is inside
+// One of them sees what the other has said: 1 has the compiler keep the order, and the barrier of 2 the processor. Where the kernel has
+// none each call has a fence.
+//
+// Thread contract: one call at a time, by any thread; one shuts it at a time. Whoever shuts it is not inside.
+#pragma once
+#include <atomic>
+#include <climits>
+
+#include "sys/barrier.h"
+#include "sys/lock.h"
+
+namespace capi::pages {
+
+class Gate {
+ public:
+  // Does the kernel have barriers for this process?
+  explicit Gate(bool has_barrier) : has_barrier_(has_barrier) {}
+
+  // Cost: a store, a load, and another store.
+  void enter() {
+    for (;;) {
+      is_inside_.store(1, std::memory_order_relaxed);
+      if (has_barrier_)
+        std::atomic_signal_fence(std::memory_order_seq_cst);
+      else
+        std::atomic_thread_fence(std::memory_order_seq_cst);
+      // Pairs with the release in open().
+      if (is_shut_.load(std::memory_order_acquire) == 0) [[likely]]
+        return;
+      leave();
+      sys::futex_wait(is_shut_, 1);
+    }
+  }
+  // Pairs with the acquire in shut().
+  void leave() { is_inside_.store(0, std::memory_order_release); }
+
+  // May block for as long as a call takes. Whoever is inside tells nobody when it leaves: this looks again.
+  void shut() {
+    is_shut_.store(1, std::memory_order_relaxed);
+    if (has_barrier_)
+      sys::process_barrier();
+    else
+      std::atomic_thread_fence(std::memory_order_seq_cst);
+    while (is_inside_.load(std::memory_order_acquire) != 0) sys::futex_wait(is_inside_, 1, kLookNs);
+  }
+  void open() {
+    is_shut_.store(0, std::memory_order_release);
+    sys::futex_wake(is_shut_, INT_MAX);
+  }
+
+ private:
+  static constexpr uint64_t kLookNs = 200'000;
+
+  std::atomic<uint32_t> is_inside_{0};
+  std::atomic<uint32_t> is_shut_{0};
+  const bool has_barrier_;
+};
+
+}  // namespace capi::pages

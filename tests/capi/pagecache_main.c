@@ -1,0 +1,17 @@
+// Every call of the page cache's C API and every status, from C.
+#define _GNU_SOURCE
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "pagecache_test.h"
+
+int main(void) {
+  char folder[] = "/tmp/spillway-pages-XXXXXX";
+  CHECK(mkdtemp(folder) != NULL && chmod(folder, 0755) == 0);
+  test_errors(folder);
+  test_calls(folder);
+  test_queue();
+  CHECK(rmdir(folder) == 0);
+  puts("all calls of the page cache's C API do what they should");
+  return 0;
+}
