@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "sys/memory.h"
+
 namespace pagecache {
 namespace {
 
@@ -17,11 +19,15 @@ base::Expected<PageCache*> PageCache::open(const CacheOptions& options) {
                          options.page_bytes);
   if (!(options.dirty_share_max > 0 && options.dirty_share_max <= 1))
     return base::failure(EINVAL, "page cache: the share of dirty pages is more than 0, and 1 at most");
-  std::unique_ptr<PageCache> cache(new PageCache(options));
-  const uint64_t bytes = options.memory_bytes, bytes_max = options.memory_bytes_max;
-  if (auto opened = cache->partition_.open(bytes, bytes_max == 0 ? bytes : bytes_max); !opened)
+  if (options.nodes > sys::kNodesMost)
+    return base::failure(EINVAL, "page cache: it has ", sys::kNodesMost, " nodes at most, not ",
+                         options.nodes);
+  auto* const cache = new PageCache(options);
+  if (auto opened = cache->open_partitions(); !opened) {
+    cache->close();
     return std::unexpected(opened.error());
-  return cache.release();
+  }
+  return cache;
 }
 
 PageCache::PageCache(const CacheOptions& options)
@@ -29,7 +35,62 @@ PageCache::PageCache(const CacheOptions& options)
       page_shift_(static_cast<unsigned>(std::countr_zero(options.page_bytes))),
       partition_(options.policy, page_shift_) {}
 
+PageCache::~PageCache() {
+  if (frame_memory_ != nullptr) sys::unmap(frame_memory_, frame_memory_bytes_);
+}
+
 void PageCache::close() { delete this; }
+
+base::Expected<void> PageCache::open_partitions() {
+  const sys::Nodes nodes = options_.nodes == 0 ? sys::memory_nodes() : sys::Nodes{.count = options_.nodes};
+  const uint64_t bytes = options_.memory_bytes;
+  const uint64_t bytes_max = options_.memory_bytes_max == 0 ? bytes : options_.memory_bytes_max;
+  node_count_ = nodes.count;
+  if (options_.nodes == 0 && bytes / node_count_ < partition_.least_bytes()) node_count_ = 1;
+  const auto space_bytes = partition_.frame_space_bytes(bytes_max / node_count_);
+  if (!space_bytes) return std::unexpected(of_each(space_bytes.error()));
+  const uint64_t frames_each = *space_bytes >> page_shift_;
+  if (frames_each * node_count_ > ~uint32_t{0})
+    return base::failure(EINVAL, "page cache: ", bytes_max, " bytes are more pages than a cache can have");
+  auto memory = map_large_pages(*space_bytes * node_count_);
+  if (!memory) return std::unexpected(memory.error());
+  frame_memory_ = *memory;
+  frame_memory_bytes_ = *space_bytes * node_count_;
+  const bool is_near = options_.nodes == 0 && node_count_ > 1;
+  for (uint32_t node = 0; node < node_count_; ++node) {
+    if (node != 0) others_[node - 1] = std::make_unique<Partition>(options_.policy, page_shift_);
+    auto opened = partition(node).open(bytes / node_count_, bytes_max / node_count_,
+                                       {.memory = frame_memory_,
+                                        .before = static_cast<uint32_t>(node * frames_each),
+                                        .node = is_near ? nodes.ids[node] : Partition::kNoNode});
+    if (!opened) return std::unexpected(of_each(opened.error()));
+  }
+  return {};
+}
+
+// What is wrong with the share of a node.
+base::Error PageCache::of_each(const base::Error& error) const {
+  if (node_count_ == 1) return error;
+  return base::Error::of(error.number, error.message, "; each of ", node_count_, " nodes has a share");
+}
+
+base::Expected<Partition::Size> PageCache::size_of_each(uint64_t memory_bytes) const {
+  auto size = partition_.size_for(memory_bytes / node_count_);
+  if (!size) return std::unexpected(of_each(size.error()));
+  return size;
+}
+
+uint64_t PageCache::frame_count() const {
+  uint64_t count = 0;
+  for (uint32_t node = 0; node < node_count_; ++node) count += partition(node).frame_count();
+  return count;
+}
+
+uint64_t PageCache::set_count() const {
+  uint64_t count = 0;
+  for (uint32_t node = 0; node < node_count_; ++node) count += partition(node).set_count();
+  return count;
+}
 
 base::Expected<File*> PageCache::add(storage::Device& device) {
   if (device.block_bytes() > options_.page_bytes)

@@ -11,8 +11,12 @@
 //
 // Sets have 9 to 16 frames: all have the same number, or some one more, so that all of the memory is used. partition.h: how there come to
 // be more of them, or less, while calls are under way.
+//
+// A cache has a partition for each memory node. The hash of a page's region, 64 pages of its file, chooses the node: pages that follow each
+// other are on one.
 #pragma once
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <vector>
 
@@ -22,6 +26,7 @@
 #include "pagecache/set_statistics.h"
 #include "storage/device.h"
 #include "sys/lock.h"
+#include "sys/nodes.h"
 
 namespace pagecache {
 
@@ -36,6 +41,9 @@ struct CacheOptions {
   // Of all pages, how many may be dirty before servers flush more than those that leave next: more than 0; 1: all. When an eighth of all are
   // dirty beyond that, who makes another one dirty writes one back, too. Without servers: any number.
   double dirty_share_max = 0.5;
+  // Parts of the cache, one for each memory node, 64 at most. 0: those of the machine, or one if there is too little memory for all of them;
+  // else so many, wherever their memory is, for tests.
+  uint32_t nodes = 0;
 };
 
 // A device whose pages are cached. Bytes of it are only read and written through the cache meanwhile. Behind the keys of its pages, and
@@ -85,9 +93,15 @@ class PageCache {
 
   const CacheOptions& options() const { return options_; }
   uint64_t page_bytes() const { return uint64_t{1} << page_shift_; }
+  uint32_t node_count() const { return node_count_; }
+  // Whose partition is the page's home, from 0 on.
+  uint32_t node_of(PageKey key) const {
+    const uint64_t hash = base::mix(static_cast<uint64_t>(key) >> kRegionShift);
+    return static_cast<uint32_t>((hash >> 32) * node_count_ >> 32);
+  }
   // Any thread. They change while the cache is resized (Session::resize).
-  uint64_t frame_count() const { return partition_.frame_count(); }
-  uint64_t set_count() const { return partition_.set_count(); }
+  uint64_t frame_count() const;
+  uint64_t set_count() const;
   uint64_t dirty_count() const {
     return static_cast<uint64_t>(std::max<int64_t>(0, dirty_count_.load(std::memory_order_relaxed)));
   }
@@ -97,13 +111,31 @@ class PageCache {
  private:
   friend class Servers;
   friend class Session;
+  static constexpr unsigned kRegionShift = 6;  // of pages
+
   // REQUIRES: the options have been checked.
   explicit PageCache(const CacheOptions& options);
+  ~PageCache();
+  base::Expected<void> open_partitions();
+  base::Error of_each(const base::Error& error) const;
 
-  // As Partition's.
+  // Of all nodes.
+  base::Expected<Partition::Size> size_of_each(uint64_t memory_bytes) const;
+  // False: another one is resizing.
+  bool begin_resize() { return !is_resizing_.exchange(true, std::memory_order_acquire); }
+  void end_resize() { is_resizing_.store(false, std::memory_order_release); }
+
+  Partition& partition(uint32_t node) { return node == 0 ? partition_ : *others_[node - 1]; }
+  const Partition& partition(uint32_t node) const { return node == 0 ? partition_ : *others_[node - 1]; }
+  // Of one node it is found at once: the other call is out of the way of hits, and leaves their registers alone.
+  Partition& partition_of(PageKey key) { return node_count_ == 1 ? partition_ : partition_of_many(key); }
+  [[gnu::noinline, clang::preserve_most]] Partition& partition_of_many(PageKey key) {
+    return partition(node_of(key));
+  }
+  // As Partition's, of all nodes.
   template <class Each>
   void for_all_sets(const Each& each) {
-    partition_.for_all_sets(each);
+    for (uint32_t node = 0; node < node_count_; ++node) partition(node).for_all_sets(each);
   }
 
   // REQUIRES: it is in use. Any thread.
@@ -125,7 +157,12 @@ class PageCache {
 
   const CacheOptions options_;
   const unsigned page_shift_;
-  Partition partition_;
+  uint32_t node_count_ = 0;
+  Partition partition_;  // the first node's, which hits find at once if there is no other
+  std::array<std::unique_ptr<Partition>, sys::kNodesMost - 1> others_;
+  std::byte* frame_memory_ = nullptr;
+  uint64_t frame_memory_bytes_ = 0;
+  std::atomic<bool> is_resizing_{false};
   FlushQueue flushes_;
 
   sys::Mutex files_lock_;

@@ -6,35 +6,39 @@
 
 #include "sys/huge_pages.h"
 #include "sys/memory.h"
+#include "sys/nodes.h"
 
 namespace pagecache {
 namespace {
 
 constexpr int kSpins = 128;  // a page is copied in less
 
-// Zeroed memory, of large pages if there are any.
-base::Expected<std::byte*> map(uint64_t bytes) {
+}  // namespace
+
+base::Expected<std::byte*> map_large_pages(uint64_t bytes) {
   auto mapped = sys::map_anonymous(bytes, "a page cache");
   if (!mapped) return std::unexpected(mapped.error());
   sys::prefer_huge_pages(*mapped, bytes);
   return reinterpret_cast<std::byte*>(*mapped);
 }
 
-}  // namespace
-
 Partition::~Partition() {
   if (set_memory_ != nullptr) sys::unmap(set_memory_, set_memory_bytes_);
-  if (frame_memory_ != nullptr) sys::unmap(frame_memory_, frame_memory_bytes_);
 }
 
 base::Expected<Partition::Size> Partition::size_for(uint64_t memory_bytes) const {
-  const uint64_t page_bytes = uint64_t{1} << page_shift_, least = layout_.bytes + kWaysMost * page_bytes;
+  return size_within(memory_bytes, memory_bytes_max_);
+}
+
+base::Expected<Partition::Size> Partition::size_within(uint64_t memory_bytes,
+                                                       uint64_t memory_bytes_max) const {
+  const uint64_t page_bytes = uint64_t{1} << page_shift_, least = least_bytes();
   if (memory_bytes < least)
     return base::failure(EINVAL, "page cache: ", memory_bytes, " bytes of memory are less than the ", least,
                          " that one set of ", kWaysMost, " pages takes");
-  if (memory_bytes > memory_bytes_max_)
+  if (memory_bytes > memory_bytes_max)
     return base::failure(EINVAL, "page cache: ", memory_bytes, " bytes of memory are more than the ",
-                         memory_bytes_max_, " that it may have at most (memory_bytes_max)");
+                         memory_bytes_max, " that it may have at most (memory_bytes_max)");
   for (uint64_t sets = 1;; sets *= 2) {
     const uint64_t sets_bytes = sets * layout_.bytes;
     CHECK_LT(sets_bytes, memory_bytes);
@@ -48,20 +52,31 @@ base::Expected<Partition::Size> Partition::size_for(uint64_t memory_bytes) const
   }
 }
 
-base::Expected<void> Partition::open(uint64_t memory_bytes, uint64_t memory_bytes_max) {
+base::Expected<uint64_t> Partition::frame_space_bytes(uint64_t memory_bytes_max) const {
+  const auto most = size_within(memory_bytes_max, memory_bytes_max);
+  if (!most) return std::unexpected(most.error());
+  const uint64_t ways_most = uint64_t{most->set_count} * kWaysMost;
+  return base::round_up((ways_most + 1) << page_shift_, sys::kHugePageBytes);
+}
+
+base::Expected<void> Partition::open(uint64_t memory_bytes, uint64_t memory_bytes_max,
+                                     const FrameSpace& space) {
   memory_bytes_max_ = memory_bytes_max;
   const auto size = size_for(memory_bytes), most = size_for(memory_bytes_max);
   if (!size) return std::unexpected(size.error());
   if (!most) return std::unexpected(most.error());
-  const uint64_t ways_most = uint64_t{most->set_count} * kWaysMost;
-  frame_memory_bytes_ = base::round_up((ways_most + 1) << page_shift_, sys::kHugePageBytes);
+  frame_memory_ = space.memory;
+  frames_before_ = space.before;
+  next_frame_ = frames_before_ + 1;
   set_memory_bytes_ = base::round_up(uint64_t{most->set_count} * layout_.bytes, base::kOsPageBytes);
-  auto frames = map(frame_memory_bytes_);
-  if (!frames) return std::unexpected(frames.error());
-  frame_memory_ = *frames;
-  auto sets = map(set_memory_bytes_);
+  auto sets = map_large_pages(set_memory_bytes_);
   if (!sets) return std::unexpected(sets.error());
   set_memory_ = *sets;
+  if (space.node != kNoNode) {
+    static_cast<void>(
+        sys::prefer_node(frame_at(frames_before_), *frame_space_bytes(memory_bytes_max), space.node));
+    static_cast<void>(sys::prefer_node(set_memory_, set_memory_bytes_, space.node));
+  }
   sets_.store(Sets::of(size->set_count), std::memory_order_relaxed);
   for (uint32_t i = 0; i < size->set_count; ++i) give(set_at(i), size->frames_of(i));
   return {};
@@ -241,7 +256,7 @@ bool Partition::replace_frame(Way& way, uint32_t other) {
 
 void Partition::compact() {
   std::ranges::sort(spare_frames_);
-  const uint32_t last = frame_count();
+  const uint32_t last = frames_before_ + frame_count();
   auto spare = spare_frames_.begin();
   for (uint32_t i = 0; i < set_count(); ++i) {
     PageSet& set = set_at(i);
@@ -261,7 +276,6 @@ void Partition::end_resize() {
     while (end < spare_frames_.size() && spare_frames_[end] == spare_frames_[end - 1] - 1);
     sys::release(frame_at(spare_frames_[end - 1]), (end - begin) << page_shift_);
   }
-  is_resizing_.store(false, std::memory_order_release);
 }
 
 Partition::Obstacle Partition::split() {

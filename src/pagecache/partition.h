@@ -1,5 +1,5 @@
-// Partition: the sets of a cache, their frames, and how many there are of both, which changes while they are in use: linear hashing.
-// (Litwin: Linear hashing, a new tool for file and table addressing, VLDB 1980)
+// Partition: the sets of a node of a cache, their frames, and how many there are of both, which changes while they are in use: linear
+// hashing. (Litwin: Linear hashing, a new tool for file and table addressing, VLDB 1980)
 //
 //   8 sets      0   1   2   3   4   5   6   7               the last three bits of a page's hash choose its home
 //   split()     0'  1   2   3   4   5   6   7   8'          of these two, four bits: pages of 0 whose fourth is 1 are in 8 now
@@ -24,7 +24,11 @@
 //  5 the locks are given back, and who waits in s is woken: a page that it needs room for may have another home, or s has room. In the
 //    other set nobody waits but for edges that have happened: who took one wakes those that wait for it
 //
-// Thread contract: any, but for those under "resizing", which are for one at a time (begin_resize). Nothing here waits or does I/O.
+// All partitions of a cache have one layout, and their frames are in one array: what is done with a set or a way, but for splits and merges
+// and for frames that come and go, any of them can do.
+//
+// Thread contract: any, but for those under "resizing", which are for one at a time (PageCache::begin_resize). Nothing here waits or does
+// I/O.
 #pragma once
 #include <vector>
 
@@ -35,6 +39,9 @@
 #include "sys/lock.h"
 
 namespace pagecache {
+
+// Zeroed memory of a cache, of large pages if there are any.
+base::Expected<std::byte*> map_large_pages(uint64_t bytes);
 
 class Partition {
  public:
@@ -63,10 +70,23 @@ class Partition {
   ~Partition();
   Partition(const Partition&) = delete;
   Partition& operator=(const Partition&) = delete;
-  // Address space for `memory_bytes_max`, sets and frames for `memory_bytes`. Errors: those of size_for(); ENOMEM.
-  base::Expected<void> open(uint64_t memory_bytes, uint64_t memory_bytes_max);
+  static constexpr uint32_t kNoNode = ~uint32_t{0};
+  // The array of frames, zeroed, and which of them are this partition's.
+  struct FrameSpace {
+    std::byte* memory = nullptr;
+    uint32_t before = 0;      // those of others
+    uint32_t node = kNoNode;  // of the machine, whose memory sets and frames should be
+  };
+  // Address space of sets for `memory_bytes_max`, sets and frames for `memory_bytes`. Errors: those of size_for(); ENOMEM.
+  // REQUIRES: the array has frame_space_bytes() for it, as long as it lives.
+  base::Expected<void> open(uint64_t memory_bytes, uint64_t memory_bytes_max, const FrameSpace& space);
+  // Whole large OS pages, of as many frames as it may come to have, and more. Errors: those of size_for().
+  base::Expected<uint64_t> frame_space_bytes(uint64_t memory_bytes_max) const;
   // As few sets as can have all frames. Errors: EINVAL: less than one set takes, more than this was opened for, or than a cache can have.
   base::Expected<Size> size_for(uint64_t memory_bytes) const;
+
+  // What one set takes, with as many frames as it may have.
+  uint64_t least_bytes() const { return layout_.bytes + (uint64_t{kWaysMost} << page_shift_); }
 
   const PageSet::Layout& layout() const { return layout_; }
   uint32_t set_count() const { return sets().count; }
@@ -110,8 +130,6 @@ class Partition {
     PageSet* set = nullptr;  // nullptr: there is none
     Way* way = nullptr;
   };
-  // False: another one is resizing.
-  bool begin_resize() { return !is_resizing_.exchange(true, std::memory_order_acquire); }
   // Gives back the memory of frames that no set has.
   void end_resize();
   // Makes one more set; both get frames, if they have less than kWaysLeast. REQUIRES: it was opened for so many.
@@ -153,7 +171,7 @@ class Partition {
   // Relaxed: it changes under the locks of all sets that it matters to; what others take from it they look at again.
   Sets sets() const { return sets_.load(std::memory_order_relaxed); }
   std::byte* frame_at(uint32_t frame) const { return frame_memory_ + (uint64_t{frame} << page_shift_); }
-  static Size smallest(uint64_t memory_bytes, uint64_t set_bytes, uint64_t page_bytes);
+  base::Expected<Size> size_within(uint64_t memory_bytes, uint64_t memory_bytes_max) const;
 
   // kClaimed: of a FREE way.
   Claim make_room(PageSet& set, uint32_t& chosen, uint64_t& evictions);
@@ -177,14 +195,14 @@ class Partition {
   std::byte* set_memory_ = nullptr;
   std::byte* frame_memory_ = nullptr;
   uint64_t memory_bytes_max_ = 0;
-  uint64_t set_memory_bytes_ = 0, frame_memory_bytes_ = 0;  // that are mapped
+  uint64_t set_memory_bytes_ = 0;
+  uint32_t frames_before_ = 0;
 
   // Not in the line that hits look at.
   alignas(base::kLineBytes) std::atomic<uint32_t> frame_count_{0};  // that sets have
-  std::atomic<bool> is_resizing_{false};
   // Of who resizes.
   std::vector<uint32_t> spare_frames_;  // that sets have had
-  uint32_t next_frame_ = 1;             // none has had from here on
+  uint32_t next_frame_ = 1;             // in the array; none has had from here on
 };
 
 // By hashes whose bits count from the last one on: those of a set follow each other, however many sets there are, and what was seen is

@@ -8,6 +8,8 @@
 #include <set>
 #include <thread>
 
+#include "sys/memory.h"
+
 namespace pagecache {
 namespace {
 
@@ -20,8 +22,11 @@ class PartitionTest : public testing::TestWithParam<cache::SetPolicy> {
  protected:
   void SetUp() override {
     const uint64_t set_bytes = partition.layout().bytes + (uint64_t{kWaysMost} << kPageShift);
-    ASSERT_TRUE(partition.open(set_bytes, 16 * set_bytes));
+    frame_bytes = *partition.frame_space_bytes(16 * set_bytes);
+    frame_memory = *map_large_pages(frame_bytes);
+    ASSERT_TRUE(partition.open(set_bytes, 16 * set_bytes, {.memory = frame_memory}));
   }
+  void TearDown() override { sys::unmap(frame_memory, frame_bytes); }
 
   // A page that nobody holds, with its key as content.
   Way& load(PageKey key, bool is_dirty = false) {
@@ -81,6 +86,8 @@ class PartitionTest : public testing::TestWithParam<cache::SetPolicy> {
   }
 
   Partition partition{GetParam(), kPageShift};
+  uint64_t frame_bytes = 0;
+  std::byte* frame_memory = nullptr;
 };
 
 TEST_P(PartitionTest, ASplitChangesTheHomeOfOneSetsPages) {

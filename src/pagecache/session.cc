@@ -142,7 +142,7 @@ base::Expected<Session::Held> Session::get(File& file, uint64_t page, Use use) {
   uint64_t deadline = 0;
   for (;;) {
     Held held;
-    if (take(partition().home_of(key), use, 0, held)) {
+    if (take(home_of(key), use, 0, held)) {
       if (use != Use::kShare)
         if (auto drained = drain(file, held, page); !drained) return std::unexpected(drained.error());
       return held;
@@ -161,7 +161,7 @@ base::Expected<Session::Held> Session::get(File& file, uint64_t page, Use use) {
 
 Partition::Claim Session::claim(PageKey key, Place& place) {
   uint64_t evictions = 0;
-  const Partition::Home home = partition().lock_home(key);
+  const Partition::Home home = lock_home(key);
   place = {.set = &home.set, .index = 0, .page = File::page_of(key)};
   const Partition::Claim claimed = partition().claim(home, place.index, evictions);
   const bool is_to_flush = claimed != Partition::Claim::kThere && cache_->flushes_.is_open_for(home.set) &&
@@ -176,7 +176,7 @@ Partition::Claim Session::claim(PageKey key, Place& place) {
 // Waits for who loads it or writes to it; of a page that is not there, until another may leave.
 base::Expected<void> Session::wait_for_page(const File& file, uint64_t page, uint64_t deadline) {
   base::increase(waits_, uint64_t{1});
-  const Partition::Home home = partition().lock_home(file.key(page));
+  const Partition::Home home = lock_home(file.key(page));
   const auto is_to_wait = [&] {
     const uint32_t index = partition().find(home);
     if (index == cache::kNoWay) return !partition().has_room(home.set);
@@ -240,14 +240,14 @@ base::Expected<void> Session::read(File& file, uint64_t offset, std::span<std::b
 bool Session::try_read(File& file, uint64_t offset, std::span<std::byte> to) {
   if (!is_in_page(file, offset, to.size())) return false;
   const Part part = part_of(offset, to.size());
-  return read_if_there(partition().home_of(file.key(part.page)), part, to);
+  return read_if_there(home_of(file.key(part.page)), part, to);
 }
 
 bool Session::try_write(File& file, uint64_t offset, std::span<const std::byte> from) {
   if (!is_in_page(file, offset, from.size())) return false;
   const Part part = part_of(offset, from.size());
   Held held;
-  if (!take(partition().home_of(file.key(part.page)), Use::kExclude, part.begin, held)) return false;
+  if (!take(home_of(file.key(part.page)), Use::kExclude, part.begin, held)) return false;
   const bool would_have_to_clean = !held.way->is_dirty() && cache_->has_too_many_dirty();
   if (would_have_to_clean || !is_drained_soon(held)) {
     held.way->unexclude();
@@ -311,7 +311,7 @@ base::Expected<void> Session::read_many(File& file, uint64_t offset, std::span<s
 // Step 1.
 void Session::begin_read(const File& file, const Part& part, ReadBatch& batch, std::span<std::byte> to) {
   const PageKey key = file.key(part.page);
-  if (read_if_there(partition().home_of(key), part, to)) return;
+  if (read_if_there(home_of(key), part, to)) return;
   Place place;
   if (claim(key, place) == Partition::Claim::kClaimed)
     batch.claimed[batch.claimed_count++] = {part, place};

@@ -164,7 +164,11 @@ class Session {
                                                   uint64_t bytes);
   base::Expected<task::Channel*> channel_of(const File& file);
 
+  // For what any of them can do.
   Partition& partition() const { return cache_->partition_; }
+  // As Partition's.
+  Partition::Home home_of(PageKey key) const { return cache_->partition_of(key).home_of(key); }
+  Partition::Home lock_home(PageKey key) const { return cache_->partition_of(key).lock_home(key); }
   bool take(const Partition::Home& home, Use use, uint64_t begin, Held& held);
   base::Expected<Held> get(File& file, uint64_t page, Use use);
   bool is_drained_soon(const Held& held);
@@ -215,10 +219,11 @@ class Session {
   std::vector<PageKey> dirty_pages(const File& file);
   base::Expected<void> write_back_all(File& file);
   base::Expected<void> write_back(File& file, WriteBatch& batch);
-  base::Expected<void> resize_to(const Partition::Size& size);
+  base::Expected<void> resize_all(const Partition::Size& size);
+  base::Expected<void> resize_to(Partition& partition, const Partition::Size& size);
   template <class Step>
   base::Expected<void> move_pages(const Step& step);
-  base::Expected<void> take_frames(PageSet& set, uint32_t most);
+  base::Expected<void> take_frames(Partition& partition, PageSet& set, uint32_t most);
   template <class Still>
   base::Expected<void> wait_to_resize(PageSet& set, uint64_t& deadline, const Still& still);
   uint64_t page_bytes_in(const File& file, uint64_t page) const;

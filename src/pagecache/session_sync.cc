@@ -130,7 +130,7 @@ void Session::end_clean(const Place& place, bool is_clean) {
 
 // Of a page that is dirty, or being cleaned, unless it is clean by now.
 Session::Clean Session::begin_clean(PageKey key, WriteBatch& batch) {
-  const Partition::Home home = partition().lock_home(key);
+  const Partition::Home home = lock_home(key);
   const uint32_t index = partition().find(home);
   Clean begun = Clean::kIsClean;
   if (index != cache::kNoWay) {
@@ -149,7 +149,7 @@ Session::Clean Session::begin_clean(PageKey key, WriteBatch& batch) {
 
 // Is it dirty, and does nobody hold it, as far as a look without the lock tells?
 bool Session::looks_cleanable(PageKey key) {
-  const Partition::Home home = partition().home_of(key);
+  const Partition::Home home = home_of(key);
   return home.set.any_of_tag(home.tag, [&](uint32_t index) {
     const Way& way = partition().way(home.set, index);
     return way.key() == key && way.is_cleanable();
@@ -213,7 +213,7 @@ std::vector<PageKey> Session::pages_to_flush(std::span<PageSet* const> sets) {
 // Waits for whoever writes to it, or cleans it.
 base::Expected<void> Session::wait_until_cleanable(const File& file, PageKey key, uint64_t deadline) {
   base::increase(waits_, uint64_t{1});
-  const Partition::Home home = partition().lock_home(key);
+  const Partition::Home home = lock_home(key);
   const auto is_busy = [&] {
     const uint32_t index = partition().find(home);
     if (index == cache::kNoWay) return false;
@@ -228,7 +228,7 @@ base::Expected<void> Session::wait_until_cleanable(const File& file, PageKey key
 // Pages of the file that were dirty, or being cleaned, when this was called, in the order of their places.
 std::vector<PageKey> Session::dirty_pages(const File& file) {
   std::vector<PageKey> keys;
-  partition().for_all_sets([&](PageSet& set) {
+  cache_->for_all_sets([&](PageSet& set) {
     for (uint32_t w = 0; w < kWaysMost; ++w)
       if (const Way& way = partition().way(set, w); file.has(way.key()) && (way.is_dirty() || way.is_io()))
         keys.push_back(way.key());
@@ -282,7 +282,7 @@ base::Expected<void> Session::remove(File& file) {
   if (const uint32_t others = file.session_count_.load(std::memory_order_relaxed); others != 0)
     return base::failure(EBUSY, "page cache: ", file.device().name(), " is in use by ", others,
                          " other sessions");
-  partition().for_all_sets([&](PageSet& set) {
+  cache_->for_all_sets([&](PageSet& set) {
     for (uint32_t w = 0; w < kWaysMost; ++w) {
       Way& way = partition().way(set, w);
       if (!file.has(way.key())) continue;

@@ -17,10 +17,11 @@ using Failing = storage::FailDevice::Failing;
 
 inline std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
 
-// One that has so many frames, in as few sets as can be.
+// One that has so many frames, in as few sets as can be; of one node, or as many as the options say, with the same number each.
 inline CacheOptions with_frames(uint64_t frames, CacheOptions options = {}) {
   const PageSet::Layout layout(options.policy);
-  uint64_t sets = 1;
+  options.nodes = std::max(options.nodes, 1u);
+  uint64_t sets = options.nodes;
   while (sets * kWaysMost < frames) sets *= 2;
   options.memory_bytes = frames * options.page_bytes + sets * layout.bytes;
   return options;

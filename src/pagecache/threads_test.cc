@@ -33,13 +33,15 @@ uint64_t number_of(const Cell& cell) {
   return cell[0];
 }
 
-CacheOptions with_frames_most(uint64_t frames_most, cache::SetPolicy policy) {
-  CacheOptions options = with_frames(kFrames, {.policy = policy, .dirty_share_max = 0.25});
+// Each node has one set at least.
+CacheOptions with_frames_most(uint64_t frames_most, cache::SetPolicy policy, uint32_t nodes = 1) {
+  const uint64_t frames = std::max<uint64_t>(kFrames, 20 * nodes);
+  CacheOptions options = with_frames(frames, {.policy = policy, .dirty_share_max = 0.25, .nodes = nodes});
   options.memory_bytes_max = with_frames(frames_most, options).memory_bytes;
   return options;
 }
 
-// Resizes a cache as long as it lives, to 16 frames at least.
+// Resizes a cache as long as it lives, to 16 frames of each node at least.
 class Resizer {
  public:
   Resizer(PageCache& cache, uint64_t frames_most, bool may_fail)
@@ -56,7 +58,8 @@ class Resizer {
     session.open(cache_);
     std::mt19937_64 random(1);
     while (!is_to_end_) {
-      const uint64_t frames = 16 + random() % (frames_most_ - 15);
+      const uint64_t nodes = cache_.node_count();
+      const uint64_t frames = nodes * (16 + random() % (frames_most_ / nodes - 15));
       auto resized = session.resize(with_frames(frames, cache_.options()).memory_bytes);
       if (resized) {
         EXPECT_EQ(cache_.frame_count(), frames);
@@ -76,10 +79,10 @@ class Resizer {
   std::thread thread_;
 };
 
-class ThreadsTest : public testing::TestWithParam<std::tuple<cache::SetPolicy, bool, bool>> {
+class ThreadsTest : public testing::TestWithParam<std::tuple<cache::SetPolicy, bool, bool, uint32_t>> {
  protected:
   void SetUp() override {
-    cache = *PageCache::open(with_frames_most(kFramesMost, std::get<0>(GetParam())));
+    cache = *PageCache::open(with_frames_most(kFramesMost, std::get<0>(GetParam()), std::get<3>(GetParam())));
     file = *cache->add(test.device);
     servers = *Servers::open(*cache, {.threads = 2, .tasks_each = 16});
   }
@@ -196,7 +199,7 @@ class ThreadsTest : public testing::TestWithParam<std::tuple<cache::SetPolicy, b
     seen = number;
   }
 
-  static constexpr uint64_t kFramesMost = 150;
+  static constexpr uint64_t kFramesMost = 152;
   TestDevice test{kFileBytes};
   PageCache* cache = nullptr;
   File* file = nullptr;
@@ -204,7 +207,7 @@ class ThreadsTest : public testing::TestWithParam<std::tuple<cache::SetPolicy, b
 };
 
 TEST_P(ThreadsTest, NobodySeesHalfAWriteOrAnOldOne) {
-  const auto [policy, fails, resizes] = GetParam();
+  const auto [policy, fails, resizes, nodes] = GetParam();
   if (fails) test.device.fail(Failing::kReads, EIO, 50);
   std::optional<Resizer> resizer;
   if (resizes) resizer.emplace(*cache, kFramesMost, fails);
@@ -241,14 +244,20 @@ TEST_P(ThreadsTest, NobodySeesHalfAWriteOrAnOldOne) {
   EXPECT_EQ(failed > 0, fails);
 }
 
+std::string name_of_case(const testing::TestParamInfo<ThreadsTest::ParamType>& parameter) {
+  const auto [policy, fails, resizes, nodes] = parameter.param;
+  return std::string(cache::name_of(policy)) + (fails ? "_fails" : "") + (resizes ? "_resizes" : "") +
+         (nodes != 1 ? "_nodes" + std::to_string(nodes) : "");
+}
+
 INSTANTIATE_TEST_SUITE_P(All, ThreadsTest,
                          testing::Combine(testing::ValuesIn(cache::kSetPolicies), testing::Bool(),
-                                          testing::Bool()),
-                         [](const auto& parameter) {
-                           return std::string(cache::name_of(std::get<0>(parameter.param))) +
-                                  (std::get<1>(parameter.param) ? "_fails" : "") +
-                                  (std::get<2>(parameter.param) ? "_resizes" : "");
-                         });
+                                          testing::Bool(), testing::Values(1)),
+                         name_of_case);
+INSTANTIATE_TEST_SUITE_P(Nodes, ThreadsTest,
+                         testing::Combine(testing::Values(cache::SetPolicy::kNrlfu), testing::Bool(),
+                                          testing::Bool(), testing::Values(2, 4)),
+                         name_of_case);
 
 // Pages that move while a sync looks for those that are dirty: of many sets.
 TEST(ResizeThreadsTest, ASyncLeavesNothingBehind) {

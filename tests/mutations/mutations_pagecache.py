@@ -118,14 +118,23 @@ MUTATIONS = [
     mutation("a sync looks into a set that is merged by now", (PARTITION_H, "      if (sets().index_of(hash) != index) continue;\n", ""), gtest_filter="*PartitionTest.AWalkLooks*"),
     mutation("frames that leave keep their memory", (PARTITION, "    sys::release(frame_at(spare_frames_[end - 1]), (end - begin) << page_shift_);\n", ""), gtest_filter="*ResizeTest.*"),
     mutation("frames that are used give their memory back", (PARTITION, "spare_frames_[end] == spare_frames_[end - 1] - 1", "spare_frames_[end] != 0"), gtest_filter="*ResizeTest.*:*PartitionTest.*"),
-    mutation("frames at the end are not replaced", (RESIZE, "  partition().compact();\n", ""), gtest_filter="*ResizeTest.*"),
+    mutation("frames at the end are not replaced", (RESIZE, "  partition.compact();\n", ""), gtest_filter="*ResizeTest.*"),
     mutation("a page does not come along to another frame", (PARTITION, "  memcpy(frame_at(other), frame(way), uint64_t{1} << page_shift_);\n", ""), gtest_filter="*PartitionTest.*"),
     mutation("a page goes to another frame while it is held", (PARTITION, "  if (!hold(way)) return false;", "  static_cast<void>(way.try_exclude(way.key()));"), gtest_filter="*PartitionTest.*"),
-    mutation("two change the size at a time", (RESIZE, "  if (!partition().begin_resize())", "  static_cast<void>(partition().begin_resize());\n  if (false)"), gtest_filter="*ResizeTest.OneAtATime/lru"),
-    mutation("who fails to change the size keeps others from it", (RESIZE, "  partition().end_resize();\n", "  if (done) partition().end_resize();\n"), gtest_filter="*ResizeTest.*"),
+    mutation("two change the size at a time", (RESIZE, "  if (!cache_->begin_resize())", "  static_cast<void>(cache_->begin_resize());\n  if (false)"), gtest_filter="*ResizeTest.OneAtATime/lru"),
+    mutation("who fails to change the size keeps others from it", (RESIZE, "  cache_->end_resize();\n", "  if (done) cache_->end_resize();\n"), gtest_filter="*ResizeTest.*"),
     mutation("a set gives its frames before it is known whether it can", (RESIZE, "is_held() ? Partition::Claim::kHeld : ", ""), gtest_filter="*ResizeTest.*"),
     mutation("sets are merged that have too many frames", (RESIZE, "kWaysMost / 2); !taken)", "kWaysMost); !taken)"), gtest_filter="*ResizeTest.*"),
     mutation("a page that cannot be written does not stop a shrink", (RESIZE, "      if (auto cleaned = clean(set, index); !cleaned) return cleaned;", "      static_cast<void>(clean(set, index));"), gtest_filter="*ResizeTest.*"),
+
+    # Nodes
+    mutation("pages that follow each other are on all nodes", (CACHE_H, "kRegionShift = 6;", "kRegionShift = 0;"), gtest_filter="*NodesTest.PagesOfARegion*"),
+    mutation("nodes have the same frames", (CACHE, "static_cast<uint32_t>(node * frames_each)", "0 * static_cast<uint32_t>(frames_each)"), gtest_filter="*NodesTest.IsAs*"),
+    mutation("pages of other nodes are not synced", (CACHE_H, "    for (uint32_t node = 0; node < node_count_; ++node) partition(node).for_all_sets(each);", "    partition(0).for_all_sets(each);"), gtest_filter="*NodesTest.IsAs*"),
+    mutation("a page is locked on another node", (SESSION_H, "return cache_->partition_of(key).lock_home(key);", "return cache_->partition(0).lock_home(key);"), gtest_filter="*NodesTest.IsAs*"),
+    mutation("other nodes keep the size that they have", (RESIZE, "node < cache_->node_count(); ++node) order", "node < 1; ++node) order"), gtest_filter="*NodesTest.EachHas*"),
+    mutation("frames of other nodes are all at the end", (PARTITION, "frames_before_ + frame_count();", "frame_count();"), gtest_filter="*NodesTest.Frames*"),
+
     # Requests
     mutation("more requests are under way than may be", (QUEUE, "taken < requests.size() && in_flight_count_ < most_;", "taken < requests.size();"), gtest_filter="RequestQueueTest.*"),
     mutation("a message that is full waits", (QUEUE, "    if (outgoing_.count() == kMessageRequests) send();\n", ""), gtest_filter="RequestQueueTest.*"),
