@@ -42,10 +42,10 @@ PageCache::~PageCache() {
 void PageCache::close() { delete this; }
 
 base::Expected<void> PageCache::open_partitions() {
-  const sys::Nodes nodes = options_.nodes == 0 ? sys::memory_nodes() : sys::Nodes{.count = options_.nodes};
+  machine_nodes_ = options_.nodes == 0 ? sys::memory_nodes() : sys::Nodes{.count = options_.nodes};
   const uint64_t bytes = options_.memory_bytes;
   const uint64_t bytes_max = options_.memory_bytes_max == 0 ? bytes : options_.memory_bytes_max;
-  node_count_ = nodes.count;
+  node_count_ = machine_nodes_.count;
   if (options_.nodes == 0 && bytes / node_count_ < partition_.least_bytes()) node_count_ = 1;
   const auto space_bytes = partition_.frame_space_bytes(bytes_max / node_count_);
   if (!space_bytes) return std::unexpected(of_each(space_bytes.error()));
@@ -56,16 +56,23 @@ base::Expected<void> PageCache::open_partitions() {
   if (!memory) return std::unexpected(memory.error());
   frame_memory_ = *memory;
   frame_memory_bytes_ = *space_bytes * node_count_;
-  const bool is_near = options_.nodes == 0 && node_count_ > 1;
+  is_near_ = options_.nodes == 0 && node_count_ > 1;
   for (uint32_t node = 0; node < node_count_; ++node) {
     if (node != 0) others_[node - 1] = std::make_unique<Partition>(options_.policy, page_shift_);
     auto opened = partition(node).open(bytes / node_count_, bytes_max / node_count_,
                                        {.memory = frame_memory_,
                                         .before = static_cast<uint32_t>(node * frames_each),
-                                        .node = is_near ? nodes.ids[node] : Partition::kNoNode});
+                                        .node = machine_node(node)});
     if (!opened) return std::unexpected(of_each(opened.error()));
   }
   return {};
+}
+
+uint32_t PageCache::node_of_thread() const {
+  const uint32_t here = is_near_ ? sys::this_node() : Partition::kNoNode;
+  for (uint32_t node = 0; is_near_ && node < node_count_; ++node)
+    if (machine_nodes_.ids[node] == here) return node;
+  return Partition::kNoNode;
 }
 
 // What is wrong with the share of a node.

@@ -109,6 +109,7 @@ class PageCache {
   SetStatistics set_statistics();
 
  private:
+  friend class RequestQueue;
   friend class Servers;
   friend class Session;
   static constexpr unsigned kRegionShift = 6;  // of pages
@@ -124,6 +125,13 @@ class PageCache {
   // False: another one is resizing.
   bool begin_resize() { return !is_resizing_.exchange(true, std::memory_order_acquire); }
   void end_resize() { is_resizing_.store(false, std::memory_order_release); }
+
+  // The machine's number of a node; kNoNode: its memory is anywhere.
+  uint32_t machine_node(uint32_t node) const {
+    return is_near_ ? machine_nodes_.ids[node] : Partition::kNoNode;
+  }
+  // Whose CPU the calling thread runs on; kNoNode: that is none of them, or their memory is anywhere.
+  uint32_t node_of_thread() const;
 
   Partition& partition(uint32_t node) { return node == 0 ? partition_ : *others_[node - 1]; }
   const Partition& partition(uint32_t node) const { return node == 0 ? partition_ : *others_[node - 1]; }
@@ -160,6 +168,8 @@ class PageCache {
   uint32_t node_count_ = 0;
   Partition partition_;  // the first node's, which hits find at once if there is no other
   std::array<std::unique_ptr<Partition>, sys::kNodesMost - 1> others_;
+  sys::Nodes machine_nodes_;
+  bool is_near_ = false;  // each node's memory is that of one of the machine
   std::byte* frame_memory_ = nullptr;
   uint64_t frame_memory_bytes_ = 0;
   std::atomic<bool> is_resizing_{false};

@@ -4,11 +4,18 @@
 
 namespace pagecache {
 
-void RequestQueue::open(Servers& servers, uint32_t most) {
+void RequestQueue::open(Servers& servers, uint32_t most, uint32_t node) {
   CHECK(most >= 1);
+  PageCache& cache = servers.cache();
   servers_ = &servers;
   most_ = most;
-  session_.open(servers.cache());
+  node_count_ = cache.node_count();
+  node_ = node != kAnyNode ? node : cache.node_of_thread();
+  if (node_ == Partition::kNoNode)
+    node_ = servers.next_node_.fetch_add(1, std::memory_order_relaxed) % node_count_;
+  CHECK_LT(node_, node_count_);
+  session_.open(cache);
+  outgoing_ = std::make_unique<Outgoing[]>(node_count_);
   replies_ = std::make_unique<Servers::Replies[]>(servers.lanes_.count());
   for (uint32_t i = 0; i < servers.lanes_.count(); ++i) replies_[i].queue = this;
 }
@@ -18,6 +25,7 @@ void RequestQueue::close() {
   while (in_flight_count_ != 0) wait();
   session_.close();
   replies_.reset();
+  outgoing_.reset();
   servers_ = nullptr;
 }
 
@@ -29,15 +37,24 @@ size_t RequestQueue::submit(std::span<Request* const> requests) {
     request.in_flight = true;
     request.queue = this;
     ++in_flight_count_;
-    if (try_now(request)) {
+    const uint32_t node = node_of(request);
+    if (node == node_ && try_now(request)) {
       request.result = {};
       ended_here_.append(request);
       continue;
     }
-    outgoing_.append(request);
-    if (outgoing_.count() == kMessageRequests) send();
+    Outgoing& message = outgoing_[node];
+    message.requests.append(request);
+    if (message.requests.count() == kMessageRequests) send(message);
   }
   return taken;
+}
+
+// That of its first page, or of any if there is no such page.
+uint32_t RequestQueue::node_of(const Request& request) const {
+  if (node_count_ == 1) return 0;
+  const PageCache& cache = servers_->cache();
+  return cache.node_of(request.file->key(request.offset >> cache.page_shift_));
 }
 
 bool RequestQueue::try_now(Request& request) {
@@ -46,14 +63,24 @@ bool RequestQueue::try_now(Request& request) {
              : session_.try_write(*request.file, request.offset, request.bytes);
 }
 
-void RequestQueue::send() {
-  poll_count_ = 0;
-  if (!outgoing_.empty()) servers_->send(outgoing_);
+void RequestQueue::send(Outgoing& message) {
+  message.poll_count = 0;
+  sent_count_ += message.requests.count();
+  servers_->send(static_cast<uint32_t>(&message - outgoing_.get()), message.requests);
+}
+
+// Of one that is not full.
+bool RequestQueue::is_to_go(Outgoing& message, bool has_ended, uint64_t sent_count) const {
+  if (message.requests.empty()) return false;
+  if (has_ended) return ++message.poll_count >= kPollsMost * node_count_;
+  return node_count_ == 1 || uint64_t{message.requests.count()} * node_count_ >= sent_count;
 }
 
 size_t RequestQueue::poll() {
   const size_t count = deliver();
-  if (count == 0 || ++poll_count_ >= kPollsMost) send();
+  const uint64_t sent_count = sent_count_;
+  for (uint32_t node = 0; node < node_count_; ++node)
+    if (Outgoing& message = outgoing_[node]; is_to_go(message, count != 0, sent_count)) send(message);
   return count;
 }
 
@@ -88,6 +115,7 @@ size_t RequestQueue::deliver() {
     sys::LockGuard scope(lock_);
     ended.append(ended_);
   }
+  sent_count_ -= ended.count();
   ended.append(ended_here_);
   const size_t count = ended.count();
   while (!ended.empty()) {

@@ -7,8 +7,13 @@
 //   queue.submit(requests);            // takes as many as it may
 //   queue.poll();                      // callbacks of those that have ended; wait() for one at least; run() for all of some
 //
-// What is in memory is done by submit() itself; what is not goes to the servers, up to 64 requests in a message. A message that is not full
-// goes when there is nothing else to do, or after some polls.
+// What is in memory, and of the queue's own memory node, is done by submit() itself; all else goes to the servers of the node that the page is
+// on, up to 64 requests in a message. For each node one message is being filled. It goes when
+//  1 it is full; or
+//  2 a poll finds that nothing has ended: there is nothing else to do. Of a cache with several nodes only if it has no fewer requests than
+//    a node has under way on average: what ends meanwhile makes it larger, where each poll would send as many messages as there are nodes; or
+//  3 eight polls for each node have found something since it was begun
+// One that stays in 2 waits for requests that will end: nobody waits for ever.
 //
 // Thread contract: of one thread.
 #pragma once
@@ -24,8 +29,10 @@ class RequestQueue {
   RequestQueue(const RequestQueue&) = delete;
   RequestQueue& operator=(const RequestQueue&) = delete;
 
-  // At most `most` requests are under way at a time. REQUIRES: at least 1.
-  void open(Servers& servers, uint32_t most);
+  static constexpr uint32_t kAnyNode = ~uint32_t{0};
+  // At most `most` requests are under way at a time. It is of the memory node `node`; kAnyNode: that of the thread's CPU, or, if nodes'
+  // memory is anywhere, of the next one. REQUIRES: at least 1; there is such a node.
+  void open(Servers& servers, uint32_t most, uint32_t node = kAnyNode);
   // Waits for all that is under way; the callbacks run. Of one that is not open: nothing.
   void close();
 
@@ -48,15 +55,23 @@ class RequestQueue {
   // Is set from now on when servers have ended something. Who sleeps on it has polled until nothing had ended: requests are sent then.
   // The event outlives the queue.
   void set_event(sys::Event& event);
+  uint32_t node() const { return node_; }
 
  private:
   friend class Servers;
   static constexpr uint32_t kMessageRequests = 64;
   static constexpr uint32_t kPollsMost = 8;  // that a message which is not full waits for
+  // The message to a node that is being filled.
+  struct Outgoing {
+    task::WorkList requests;
+    uint32_t poll_count = 0;  // that have found something since it was begun
+  };
 
+  uint32_t node_of(const Request& request) const;
   bool try_now(Request& request);
   size_t deliver();
-  void send();
+  bool is_to_go(Outgoing& message, bool has_ended, uint64_t sent_count) const;
+  void send(Outgoing& message);
   // A message of a server.
   void take(task::WorkList& ended);
 
@@ -64,8 +79,10 @@ class RequestQueue {
   Session session_;  // of what is there
   uint32_t most_ = 0;
   uint32_t in_flight_count_ = 0;
-  uint32_t poll_count_ = 0;  // since the last message
-  task::WorkList outgoing_;
+  uint32_t sent_count_ = 0;  // of those, that servers have, or have ended since the last poll
+  uint32_t node_ = 0;
+  uint32_t node_count_ = 0;
+  std::unique_ptr<Outgoing[]> outgoing_;  // by node
   task::WorkList ended_here_;
   std::unique_ptr<Servers::Replies[]> replies_;  // each of one lane
 

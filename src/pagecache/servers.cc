@@ -39,12 +39,19 @@ void Servers::close() {
 MessageCounts Servers::counts() const {
   MessageCounts all;
   for (uint32_t i = 0; i < lanes_.count(); ++i) {
-    const Lane& lane = lane_states_[i];
-    all.requests += lane.requests.load(std::memory_order_relaxed);
-    all.request_messages += lane.request_messages.load(std::memory_order_relaxed);
-    all.reply_messages += lane.reply_messages.load(std::memory_order_relaxed);
+    const MessageCounts own = counts_of(i);
+    all.requests += own.requests;
+    all.request_messages += own.request_messages;
+    all.reply_messages += own.reply_messages;
   }
   return all;
+}
+
+MessageCounts Servers::counts_of(uint32_t thread) const {
+  const Lane& lane = lane_states_[thread];
+  return {.requests = lane.requests.load(std::memory_order_relaxed),
+          .request_messages = lane.request_messages.load(std::memory_order_relaxed),
+          .reply_messages = lane.reply_messages.load(std::memory_order_relaxed)};
 }
 
 WriteCounts Servers::flush_counts() const {
@@ -68,6 +75,9 @@ base::Expected<void> Servers::open_lane(uint32_t index) {
   if (!sender) return std::unexpected(sender.error());
   lane.sender = *sender;
   lane.flush.kind = Request::Kind::kFlush;
+  const uint32_t node = cache_.machine_node(index % cache_.node_count());
+  if (node != Partition::kNoNode && lanes_.count() >= cache_.node_count())
+    static_cast<void>(sys::stay_on_node(node));
   lane.session.open(cache_);
   return {};
 }
@@ -80,8 +90,16 @@ void Servers::close_lane(uint32_t index) {
   lane.session.close();
 }
 
-void Servers::send(task::WorkList& requests) {
-  const uint32_t index = next_lane_.fetch_add(1, std::memory_order_relaxed) % lanes_.count();
+// Those of a node are each so many after the one before.
+uint32_t Servers::lane_for(uint32_t node) {
+  const uint32_t nodes = cache_.node_count(), lanes = lanes_.count();
+  if (lanes <= nodes) return node % lanes;
+  const uint32_t count = (lanes - node + nodes - 1) / nodes;
+  return node + nodes * (next_lane_.fetch_add(1, std::memory_order_relaxed) % count);
+}
+
+void Servers::send(uint32_t node, task::WorkList& requests) {
+  const uint32_t index = lane_for(node);
   Lane& lane = lane_states_[index];
   lane.requests.fetch_add(requests.count(), std::memory_order_relaxed);
   lane.request_messages.fetch_add(1, std::memory_order_relaxed);

@@ -3,6 +3,9 @@
 //
 //   RequestQueue ──a message: requests──► a lane, whose tasks carry them out ──a message: what has ended──► RequestQueue
 //
+// Each lane is of one memory node, and stays on its CPUs; a message goes to one of the node that its requests' pages are on. If there are
+// more nodes than lanes, some lanes are of several, and all go anywhere.
+//
 // Messages are lists: nothing is copied, and each takes a lock and at most one wake-up, however many requests it has. What has ended is
 // sent when no other task of the lane can run, so that all that ended meanwhile goes together.
 //
@@ -38,7 +41,7 @@ struct Request : task::Work {
 };
 
 struct ServersOptions {
-  uint32_t threads = 1;      // 1 to 64
+  uint32_t threads = 1;      // 1 to 64; of a cache with several memory nodes each is of the next one
   uint32_t tasks_each = 64;  // how many requests a thread carries out at a time; 1 to 1,024
 };
 
@@ -63,6 +66,7 @@ class Servers final : private task::LaneUser, private FlushQueue::Server {
   PageCache& cache() const { return cache_; }
   // Any thread.
   MessageCounts counts() const;
+  MessageCounts counts_of(uint32_t thread) const;
   // What was flushed, without what had to be written for requests.
   WriteCounts flush_counts() const;
   // What their sessions were asked for, by requests and for flushes.
@@ -100,14 +104,16 @@ class Servers final : private task::LaneUser, private FlushQueue::Server {
   void flush(uint32_t lane);
   static void run_sender(void* lane);
 
-  // One message. Any thread.
-  void send(task::WorkList& requests);
+  // One message, to the servers of a node. Any thread.
+  void send(uint32_t node, task::WorkList& requests);
+  uint32_t lane_for(uint32_t node);
 
   PageCache& cache_;
   std::unique_ptr<Lane[]> lane_states_;
   task::Lanes lanes_;
   bool flushes_ = false;
   std::atomic<uint32_t> next_lane_{0};
+  std::atomic<uint32_t> next_node_{0};  // of a queue that may be of any
 };
 
 }  // namespace pagecache

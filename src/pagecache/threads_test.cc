@@ -84,7 +84,9 @@ class ThreadsTest : public testing::TestWithParam<std::tuple<cache::SetPolicy, b
   void SetUp() override {
     cache = *PageCache::open(with_frames_most(kFramesMost, std::get<0>(GetParam()), std::get<3>(GetParam())));
     file = *cache->add(test.device);
-    servers = *Servers::open(*cache, {.threads = 2, .tasks_each = 16});
+    // As many as there are nodes, or one less.
+    servers =
+        *Servers::open(*cache, {.threads = std::max(2u, std::get<3>(GetParam()) - 1), .tasks_each = 16});
   }
   void TearDown() override { cache->close(); }
 
