@@ -12,7 +12,9 @@ Blocks of 128 bytes of a file's 4-KiB pages, at random, through the page cache (
 better. `hot`: all of the data is in memory; beside an array, a mapped file, pread, and a map with a list under one lock, `ns` of a request
 of one thread. `cold`: next to none is; beside direct I/O, which reads and writes whole pages. `zipf`: a quarter of the data fits, beside
 pread under the same memory limit. `reads` and `writes` are the device's, in pages of a request; `peer_` the peer's. `hot/scaling` is ours by
-two threads over ours by one. `hot/instructions` are those of a request in user mode, less is better.
+two threads over ours by one. `hot/instructions` are those of a request in user mode, less is better. `nodes`: one thread's queue of requests
+to a cache in parts, as on a machine with so many memory nodes, over one part; `messages` are those of a request that went to a server, there
+and back.
 """
 MIB = 1 << 20
 ANSWER_SECONDS = 600
@@ -22,6 +24,8 @@ COUNTED = (2_000, 10_000)
 COUNTED_BYTES = 4 * MIB
 # A set has as much room as any other, and not as many pages: with so many times the data's memory none is too small.
 HOT_ROOM = 4
+# That a queue has under way: a message of 64 that is filled, and one that is carried out.
+REQUESTS_OF_NODE = 128
 # Beyond that of the cache, and of a program that has none.
 SLACK_BYTES = 8 * MIB
 # Of hot requests that miss all the same, more than these are worth a note.
@@ -39,15 +43,21 @@ class Plan:
         self.hot_threads = [1, 2]
         self.cold_depths = {"tasks": [1, 64] if quick else [1, 16, 64], "threads": [1] if quick else [1, 2]}
         self.zipf_threads = [1, 8] if quick else [1, 2, 8]
+        self.nodes = [2, 4, 8]
         self.pairs = context.pairs or (2 if quick else 5)
         self.warm_seconds = 0.05 if quick else 0.1
-        self.window_seconds = {"hot": 0.1 if quick else 0.5, "cold": 0.1 if quick else 0.5, "zipf": 0.3 if quick else 1.0}
+        self.window_seconds = {"hot": 0.1 if quick else 0.5, "cold": 0.1 if quick else 0.5, "nodes": 0.1 if quick else 0.5,
+                               "zipf": 0.3 if quick else 1.0}
         # Until evictions meet changed pages, and the policies have seen what is popular.
         self.settle_seconds = {"cold": 0.3 if quick else 1, "zipf": 1 if quick else 8}
 
     def cold_cases(self, device, by):
         """(name, kind, depth)"""
         return [(f"cold/{device}/{kind}/{by}/{depth}", kind, depth) for kind in KINDS for depth in self.cold_depths[by]]
+
+    def nodes_cases(self, kind):
+        """(name, nodes)"""
+        return [(f"nodes/{kind}/{nodes}", nodes) for nodes in self.nodes]
 
     def zipf_cases(self, device):
         """(name, threads)"""
@@ -130,6 +140,7 @@ class Run:
         self.rows.append(row)
         self.context.say(f"{row['case']:28} {row['ours']:>12,.0f} {row['unit']}, {row['ratio']:.2f} times the peer's "
                          f"+-{row['spread'] / 2:.0%}" + (f"; {row['ns']:.1f} ns, {row['peer_ns']:.1f} ns" if "ns" in row else "")
+                         + (f"; {row['messages']:.3f} messages" if "messages" in row else "")
                          + (f"; pages {row['reads']:.2f} + {row['writes']:.2f}, {row['peer_reads']:.2f} + {row['peer_writes']:.2f}"
                             if row["case"].startswith(("cold", "zipf")) else ""))
 
@@ -173,6 +184,27 @@ class Run:
         misses = median([answer["reads"] for answer in answers[1]["ours"]])
         if misses > HOT_MISSES_MOST:
             self.notes.append(f"hot: {misses:.2%} of the requests missed")
+
+    def nodes(self, kind):
+        """Beside a cache of one node, which has as many requests under way."""
+        plan = self.plan
+        cases = [case for case in plan.nodes_cases(kind) if self.wanted(case[0])]
+        if not cases:
+            return
+        with Cleanup() as cleanup:
+            place = self.place_of("disk", cleanup, "nodes", plan.hot_bytes)
+            memory_bytes = plan.hot_bytes * HOT_ROOM if kind == "hot" else plan.hot_bytes // 16
+            contest = Contest(self.load, plan, cleanup)
+            for nodes in [1, *(nodes for _, nodes in cases)]:
+                contest.start(nodes, "cache", f"uring:{place}", plan.hot_bytes, memory=memory_bytes, nodes=nodes)
+            for nodes in contest.running:
+                contest.ask(nodes, f"touch queue {REQUESTS_OF_NODE * nodes}")
+            for name, nodes in cases:
+                self.context.progress(f"pagecache {name}")
+                answers = contest.turns([nodes, 1], "read", "queue", REQUESTS_OF_NODE * nodes, plan.window_seconds["nodes"])
+                self.add(make_row(name, answers[nodes], answers[1], **{figure: median([answer[figure] for answer in answers[nodes]])
+                                                                       for figure in ("messages", "sent")}))
+            contest.finish()
 
     def instructions(self, side, place):
         """Of a read of a page that is there."""
@@ -279,6 +311,8 @@ def summarise(rows):
             summary["_".join(words) + "_ratio"] = row["ratio"]
         if words[0] == "hot" and "ns" in row:
             summary[f"hot_ns_{words[-1]}"] = row["ns"]
+        if "messages" in row:
+            summary["_".join(words) + "_messages"] = row["messages"]
         if row["case"] == "hot/scaling":
             summary["hot_cpu_scaling"] = row["cpu_scaling"]
         if words[:2] == ["hot", "instructions"]:
@@ -294,11 +328,13 @@ def run(context):
     doing = Run(context)
     doing.hot()
     doing.hot_instructions()
+    for kind in ("hot", "cold"):
+        doing.nodes(kind)
     for device in ("disk", "zram"):
         doing.on(device)
     plan, rows = doing.plan, doing.rows
     if not rows and not doing.notes:
-        raise Failure("pagecache has no such case; they begin with hot/, cold/disk/, cold/zram/, zipf/disk/ and zipf/zram/", 2)
+        raise Failure("pagecache has no such case; they begin with hot/, nodes/, cold/disk/, cold/zram/, zipf/disk/ and zipf/zram/", 2)
     result = {
         "parameters": {"hot_bytes": plan.hot_bytes, "hot_memory_bytes": HOT_ROOM * plan.hot_bytes, "data_bytes": plan.data_bytes,
                        "cold_memory_bytes": plan.cold_memory_bytes, "zipf_memory_bytes": plan.zipf_memory_bytes, "theta": plan.theta,

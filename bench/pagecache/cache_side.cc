@@ -1,5 +1,6 @@
-// Ours: a page cache on a device. By threads: a session each. By tasks: one worker, whose tasks share a session.
-#include "pagecache/session.h"
+// Ours: a page cache on a device. By threads: a session each. By tasks: one worker, whose tasks share a session. By a queue: one thread's,
+// which hands over arrays of requests as soon as so many are free.
+#include "pagecache/request_queue.h"
 #include "side.h"
 #include "task/scheduler.h"
 
@@ -29,24 +30,91 @@ T require(base::Expected<T>&& made) {
   if constexpr (!std::is_void_v<T>) return *made;
 }
 
+// One thread's queue, with the turn's depth under way at most.
+class Asking {
+ public:
+  Asking(pagecache::Servers& servers, pagecache::File& file, Turn& turn)
+      : turn_(turn), requests_(turn, turn.seed), all_(turn.depth) {
+    queue_.open(servers, static_cast<uint32_t>(turn.depth));
+    for (Own& own : all_) {
+      own.file = &file;
+      own.bytes = own.block;
+      own.owner = this;
+      own.done = [](pagecache::Request& ended) {
+        static_cast<Asking*>(ended.owner)->end(static_cast<Own&>(ended));
+      };
+      free_.push_back(&own);
+    }
+  }
+  // No more requests than the turn has.
+  void work() {
+    uint64_t begun = 0;
+    while (turn_.goes_on(turn_.done[0]) && begun < turn_.most) {
+      const size_t count = std::min<uint64_t>({kArray, all_.size(), turn_.most - begun});
+      if (free_.size() < count) {
+        queue_.wait();
+        continue;
+      }
+      const std::span<pagecache::Request*> array = std::span(free_).last(count);
+      for (pagecache::Request* const request : array) {
+        auto& own = static_cast<Own&>(*request);
+        own.number = requests_.next().block;
+        own.offset = own.number * kBlockBytes;
+      }
+      begun += queue_.submit(array);
+      free_.resize(free_.size() - count);
+    }
+    queue_.close();
+  }
+
+ private:
+  static constexpr size_t kArray = 64;
+  struct Own : pagecache::Request {
+    alignas(64) std::byte block[kBlockBytes];
+    uint64_t number = 0;
+  };
+
+  void end(Own& own) {
+    if (!own.result) fail(1, own.result.error().message);
+    expect(own.block, own.number);
+    base::increase(turn_.done[0].value, uint64_t{1});
+    free_.push_back(&own);
+  }
+
+  Turn& turn_;
+  Requests requests_;
+  pagecache::RequestQueue queue_;
+  std::vector<Own> all_;
+  std::vector<pagecache::Request*> free_;
+};
+
 class Cache final : public Side {
  public:
   explicit Cache(const Plan& plan)
       : device_(open_device(plan)),
-        cache_(require(pagecache::PageCache::open({.memory_bytes = plan.memory_bytes}))) {
+        cache_(
+            require(pagecache::PageCache::open({.memory_bytes = plan.memory_bytes, .nodes = plan.nodes}))) {
     file_ = require(cache_->add(device_));
+    if (plan.nodes != 0) servers_ = require(pagecache::Servers::open(*cache_, {.threads = plan.nodes}));
   }
   ~Cache() override {
+    if (servers_ != nullptr) servers_->close();
     cache_->close();
     device_.close();
   }
 
   void work(Turn& turn, uint64_t index) override {
     if (turn.by_tasks) return work_by_tasks(turn);
+    if (turn.by_queue) return Asking(*servers_, *file_, turn).work();
     Client client(*cache_, *file_);
     ask(turn, index, client);
   }
   DevicePages device_pages() const override { return counted_pages(); }
+  Messages messages() const override {
+    if (servers_ == nullptr) return {};
+    const pagecache::MessageCounts counts = servers_->counts();
+    return {.requests = counts.requests, .messages = counts.request_messages + counts.reply_messages};
+  }
 
  private:
   template <class F>
@@ -74,6 +142,7 @@ class Cache final : public Side {
   storage::Device& device_;
   pagecache::PageCache* const cache_;
   pagecache::File* file_;
+  pagecache::Servers* servers_ = nullptr;
 };
 
 }  // namespace

@@ -2,9 +2,10 @@
 //   pagecache-load fill PATH BYTES               writes the data to a file or device
 //   pagecache-load SIDE PLACE BYTES [NAME=VALUE]...
 // says "ready"; then on standard input, answered by one line on standard output:
-//   touch tasks DEPTH                                 a block of each page is read; by `threads` by each of them
+//   touch tasks DEPTH                                 a block of each page is read; by `threads` by each of them, or by `queue`
 //   count REQUESTS                                    so many reads, by one thread
 //   run read|mixed|update tasks|threads DEPTH WARM SECONDS
+//   run read queue DEPTH WARM SECONDS                 one queue of requests, of `cache` with nodes
 //
 // | SIDE           | PLACE           | is                                                                                  |
 // |----------------|-----------------|-------------------------------------------------------------------------------------|
@@ -19,9 +20,11 @@
 // |--------|-----------------------------------------------------------------|----------|
 // | memory | bytes, of `cache`, `direct` and `locked`                        | BYTES    |
 // | theta  | 0: all pages alike; else Zipf's law with this exponent, below 1 | 0        |
+// | nodes  | memory nodes of `cache`, with a server each                     | none     |
 //
 // `mixed` and `update` write in 30 % of the requests, a page or a block (side.h). The answer is an object of JSON: requests, seconds; of a
-// request cpu_us (of all threads of the process) and the pages that the device has read and written, `reads` and `writes`.
+// request cpu_us (of all threads of the process) and the pages that the device has read and written, `reads` and `writes`; `sent`, whether
+// it went to a server, and of one that did `messages`, there and back.
 // SECONDS begin when WARM seconds have passed. Wrong words: one line and status 2. What fails: one line and status 1.
 #include <fcntl.h>
 
@@ -36,17 +39,19 @@ namespace {
 
 using load::fail;
 
-constexpr uint64_t kBytesMost = uint64_t{1} << 40, kDepthMost = 1024;
+constexpr uint64_t kBytesMost = uint64_t{1} << 40, kDepthMost = 1024, kNodesMost = 64;
 constexpr double kSecondsMost = 3600;
 
 struct Used {
   uint64_t requests, wall_ns, cpu_ns;
   load::DevicePages pages;
+  load::Messages messages;
 };
 
 class Bench {
  public:
-  Bench(load::Side& side, const load::Plan& plan) : side_(side), pages_(plan.pages(), plan.theta) {}
+  Bench(load::Side& side, const load::Plan& plan)
+      : side_(side), pages_(plan.pages(), plan.theta), has_queues_(plan.side == "cache" && plan.nodes != 0) {}
 
   // An answer to the line, unless it is none that can be answered.
   bool answer(const char* line) {
@@ -55,18 +60,20 @@ class Bench {
     double warm_seconds = 0, seconds = 0;
     if (std::sscanf(line, "count %llu", &count) == 1 && count > 0)
       run({.kind = load::Kind::kRead, .most = count, .pages = pages_, .seed = seed_}, 0, 0);
-    else if (std::sscanf(line, "touch %7s %llu", by, &count) == 2 && is_depth(count))
+    else if (std::sscanf(line, "touch %7s %llu", by, &count) == 2 && is_depth(count) && may_ask(by, "read"))
       run({.kind = load::Kind::kTouch,
-           .by_tasks = is_by_tasks(by),
+           .by_tasks = is_by(by, "tasks"),
+           .by_queue = is_by(by, "queue"),
            .depth = count,
            .most = pages_.count(),
            .pages = pages_,
            .seed = seed_},
           0, 0);
     else if (std::sscanf(line, "run %7s %7s %llu %lf %lf", kind, by, &count, &warm_seconds, &seconds) == 5 &&
-             is_depth(count) && are_seconds(warm_seconds, seconds))
+             is_depth(count) && are_seconds(warm_seconds, seconds) && may_ask(by, kind))
       run({.kind = kind_of(kind),
-           .by_tasks = is_by_tasks(by),
+           .by_tasks = is_by(by, "tasks"),
+           .by_queue = is_by(by, "queue"),
            .depth = count,
            .pages = pages_,
            .seed = seed_},
@@ -83,8 +90,11 @@ class Bench {
     return kind == "read" ? load::Kind::kRead : kind == "mixed" ? load::Kind::kMixed : load::Kind::kUpdate;
   }
 
-  static bool is_by_tasks(const char* word) {
-    return load::word_of("who asks", word, {"tasks", "threads"}) == "tasks";
+  static bool is_by(const char* word, const char* who) {
+    return load::word_of("who asks", word, {"tasks", "threads", "queue"}) == who;
+  }
+  bool may_ask(const char* by, const char* kind) const {
+    return !is_by(by, "queue") || (has_queues_ && kind_of(kind) == load::Kind::kRead);
   }
   static bool is_depth(uint64_t depth) { return depth > 0 && depth <= kDepthMost; }
   static bool are_seconds(double warm, double measured) {
@@ -124,22 +134,30 @@ class Bench {
     return {.requests = requests,
             .wall_ns = cases::clock_ns(CLOCK_MONOTONIC),
             .cpu_ns = cases::clock_ns(CLOCK_PROCESS_CPUTIME_ID),
-            .pages = side_.device_pages()};
+            .pages = side_.device_pages(),
+            .messages = side_.messages()};
   }
   static void print(const Used& before, const Used& after) {
     const uint64_t requests = after.requests - before.requests;
     const auto each = [&](uint64_t from, uint64_t to) {
       return static_cast<double>(to - from) / static_cast<double>(requests);
     };
+    const uint64_t sent = after.messages.requests - before.messages.requests;
+    const uint64_t messages = after.messages.messages - before.messages.messages;
     std::printf(
-        "{\"requests\": %lu, \"seconds\": %.6f, \"cpu_us\": %.4f, \"reads\": %.6f, \"writes\": %.6f}\n",
+        "{\"requests\": %lu, \"seconds\": %.6f, \"cpu_us\": %.4f, \"reads\": %.6f, \"writes\": %.6f, "
+        "\"sent\": %.6f, "
+        "\"messages\": %.6f}\n",
         requests, static_cast<double>(after.wall_ns - before.wall_ns) * 1e-9,
         each(before.cpu_ns, after.cpu_ns) * 1e-3, each(before.pages.reads, after.pages.reads),
-        each(before.pages.writes, after.pages.writes));
+        each(before.pages.writes, after.pages.writes),
+        each(before.messages.requests, after.messages.requests),
+        sent == 0 ? 0.0 : static_cast<double>(messages) / static_cast<double>(sent));
   }
 
   load::Side& side_;
   const load::Pages pages_;
+  const bool has_queues_;
   const int cpus_ = cases::cpu_count();
   uint64_t seed_ = 0;
 };
@@ -180,8 +198,10 @@ load::Plan parse(int count, char** words) {
       plan.memory_bytes = load::count_of(name, words[i] + sign + 1, kBytesMost);
     else if (sign != std::string::npos && name == "theta")
       plan.theta = load::share_of(name, words[i] + sign + 1, 0.999);
+    else if (sign != std::string::npos && name == "nodes")
+      plan.nodes = static_cast<uint32_t>(load::count_of(name, words[i] + sign + 1, kNodesMost));
     else
-      fail(2, "a setting is memory=N or theta=X, not '" + word + "'");
+      fail(2, "a setting is memory=N, theta=X or nodes=N, not '" + word + "'");
   }
   return plan;
 }

@@ -8,6 +8,7 @@
 //  1 a block has 128 bytes, a page 32 blocks. A block begins with its number; all else of it is random: no device can compress it
 //  2 each block that is read is copied to the caller and its number looked at; another one ends the program
 //  3 of a turn that writes 70 % of the requests read
+//  4 a turn by a queue is one thread's, which only reads
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -36,6 +37,7 @@ struct Plan {
   uint64_t bytes = 0;         // of the data, whole pages
   uint64_t memory_bytes = 0;  // of the side's own cache or buffers
   double theta = 0;           // 0: all pages alike; else Zipf's law with this exponent, below 1
+  uint32_t nodes = 0;         // parts of `cache`, with a server each; 0: no servers, and what the machine has
 
   uint64_t pages() const { return bytes / kPageBytes; }
 };
@@ -68,7 +70,8 @@ enum class Kind { kTouch, kRead, kMixed, kUpdate };
 
 struct Turn {
   Kind kind;
-  bool by_tasks = false;         // of one thread; else by threads
+  bool by_tasks = false;         // of one thread
+  bool by_queue = false;         // of requests, of one thread; else by threads
   uint64_t depth = 1;            // so many of them
   uint64_t most = ~uint64_t{0};  // requests of each thread
   const Pages& pages;
@@ -76,7 +79,7 @@ struct Turn {
   struct alignas(64) Count {
     std::atomic<uint64_t> value{0};
   };
-  std::vector<Count> done = std::vector<Count>(by_tasks ? 1 : depth);  // requests, by each thread
+  std::vector<Count> done = std::vector<Count>(by_tasks || by_queue ? 1 : depth);  // requests, by each thread
   std::atomic<bool> has_ended{false};
   mutable std::atomic<uint64_t> touched{0};
 
@@ -137,12 +140,18 @@ struct DevicePages {
   uint64_t reads = 0, writes = 0;
 };
 
+// Requests that were sent to servers, and the messages there and back.
+struct Messages {
+  uint64_t requests = 0, messages = 0;
+};
+
 class Side {
  public:
   virtual ~Side() = default;
   // As thread `index` of the turn, by all tasks or alone: asks until the turn ends.
   virtual void work(Turn& turn, uint64_t index) = 0;
   virtual DevicePages device_pages() const = 0;
+  virtual Messages messages() const { return {}; }
 };
 
 // Client: read(offset, block), and write(offset, bytes) if it kWrites.

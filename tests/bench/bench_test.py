@@ -627,6 +627,19 @@ class PageCache(Case):
         data = self.place.read_bytes()
         self.assertEqual([int.from_bytes(data[at:at + 8], "little") for at in range(0, self.BYTES, 128)], list(range(self.BYTES // 128)))
 
+    def test_what_a_queue_sends(self):
+        """All that is not there; then, of what is, what other nodes have."""
+        self.fill()
+        for nodes in (1, 4):
+            with self.subTest(nodes):
+                touched, timed = self.answers("cache", "touch queue 256", "run read queue 256 0 0.05", memory=8 * self.BYTES, nodes=nodes)
+                self.assertEqual((touched["requests"], touched["sent"]), (self.PAGES, 1))
+                self.assertGreater(touched["messages"], 2 / 256)
+                self.assertLessEqual(touched["messages"], 2)
+                self.assertEqual(timed["reads"], 0)
+                self.assertEqual(timed["sent"] > 0, nodes > 1)
+                self.assertEqual(timed["messages"] > 0, nodes > 1)
+
     def test_another_blocks_bytes_end_it(self):
         self.fill()
         with open(self.place, "r+b") as file:
@@ -648,14 +661,14 @@ class PageCache(Case):
         right = ["cache", "memory:1M", "1048576"]
         wrong = [[], right[:2], ["nothing", *right[1:]], ["cache", "nothing:x", right[2]], [*right[:2], "1000"], [*right[:2], "0"], [*right[:2], "2097152"],
                  ["pread", self.folder / "none", right[2]], ["locked", self.place, right[2], "memory=0"], ["direct", "memory:1M", "2097152"]]
-        wrong += [[*right, word] for word in ("memory", "memory=x", "memory=1", "theta=1", "depth=1")]
+        wrong += [[*right, word] for word in ("memory", "memory=x", "memory=1", "theta=1", "nodes=65", "depth=1")]
         for words in wrong:
             with self.subTest(words):
                 ended = run_in(self.folder, self.PROGRAM, *words)
                 self.assertEqual((ended.returncode, ended.stdout), (2, ""), words)
                 self.assertRegex(ended.stderr, r"\Apagecache-load: [^\n]{10,300}\n\Z", words)
         for line in ("nothing", "count 0", "touch tasks 0", "run read tasks 1 0", "run read tasks 1 0 0", "run read tasks 1 nan 1", "run write tasks 1 0 1",
-                     "run read forks 1 0 1", "run read threads 1025 0 1"):
+                     "run read forks 1 0 1", "run read queue 1 0 1", "run read threads 1025 0 1"):
             with self.subTest(line), self.assertRaisesRegex(lockstep.Failure, "ended early with status 2: pagecache-load: "):
                 self.answers("cache", line)
 
@@ -667,8 +680,9 @@ class PageCache(Case):
         self.assertAlmostEqual(row["spread"], 0.2)
         other = pagecache.make_row("cold/disk/read/tasks/64", answers(4), answers(1))
         zipf = pagecache.make_row("zipf/disk/1", answers(6), answers(2), best_peer="pread")
-        self.assertEqual(pagecache.summarise([row, other, zipf]),
-                         {"zipf_disk_1_ratio": 3, "cold_disk_read_ratio": 2, "cold_disk_read_worst": 1})
+        nodes = pagecache.make_row("nodes/hot/4", answers(3), answers(6), messages=0.05)
+        self.assertEqual(pagecache.summarise([row, other, zipf, nodes]),
+                         {"zipf_disk_1_ratio": 3, "nodes_hot_4_ratio": 0.5, "nodes_hot_4_messages": 0.05, "cold_disk_read_ratio": 2, "cold_disk_read_worst": 1})
 
 
 if __name__ == "__main__":
