@@ -9,6 +9,7 @@ namespace pagecache {
 namespace {
 
 constexpr uint32_t kPageBytesLeast = 4096, kPageBytesMost = 64 << 10;
+constexpr uint64_t kSharesMost = 2;  // equal ones, that a node may have
 
 }  // namespace
 
@@ -44,10 +45,11 @@ void PageCache::close() { delete this; }
 base::Expected<void> PageCache::open_partitions() {
   machine_nodes_ = options_.nodes == 0 ? sys::memory_nodes() : sys::Nodes{.count = options_.nodes};
   const uint64_t bytes = options_.memory_bytes;
-  const uint64_t bytes_max = options_.memory_bytes_max == 0 ? bytes : options_.memory_bytes_max;
   node_count_ = machine_nodes_.count;
   if (options_.nodes == 0 && bytes / node_count_ < partition_.least_bytes()) node_count_ = 1;
-  const auto space_bytes = partition_.frame_space_bytes(bytes_max / node_count_);
+  const uint64_t bytes_max = memory_bytes_max();
+  const uint64_t each_max = std::min(bytes_max, kSharesMost * (bytes_max / node_count_));
+  const auto space_bytes = partition_.frame_space_bytes(each_max);
   if (!space_bytes) return std::unexpected(of_each(space_bytes.error()));
   const uint64_t frames_each = *space_bytes >> page_shift_;
   if (frames_each * node_count_ > ~uint32_t{0})
@@ -59,12 +61,14 @@ base::Expected<void> PageCache::open_partitions() {
   is_near_ = options_.nodes == 0 && node_count_ > 1;
   for (uint32_t node = 0; node < node_count_; ++node) {
     if (node != 0) others_[node - 1] = std::make_unique<Partition>(options_.policy, page_shift_);
-    auto opened = partition(node).open(bytes / node_count_, bytes_max / node_count_,
+    auto opened = partition(node).open(bytes / node_count_, each_max,
                                        {.memory = frame_memory_,
                                         .before = static_cast<uint32_t>(node * frames_each),
                                         .node = machine_node(node)});
     if (!opened) return std::unexpected(of_each(opened.error()));
   }
+  if (auto size = size_of_each(bytes); !size) return std::unexpected(size.error());
+  shares_.assign(node_count_, {.bytes = bytes / node_count_});
   return {};
 }
 
@@ -82,9 +86,32 @@ base::Error PageCache::of_each(const base::Error& error) const {
 }
 
 base::Expected<Partition::Size> PageCache::size_of_each(uint64_t memory_bytes) const {
+  if (node_count_ > 1 && memory_bytes > memory_bytes_max())
+    return base::failure(EINVAL, "page cache: ", memory_bytes, " bytes of memory are more than the ",
+                         memory_bytes_max(), " that it may have at most (memory_bytes_max)");
   auto size = partition_.size_for(memory_bytes / node_count_);
   if (!size) return std::unexpected(of_each(size.error()));
   return size;
+}
+
+// A sixteenth of an equal share: of most sets one frame.
+uint64_t PageCache::part_bytes() const {
+  uint64_t bytes = 0;
+  for (const Share& share : shares_) bytes += share.bytes;
+  return bytes / node_count_ / 16;
+}
+
+Balancer::Move PageCache::choose_move(std::span<const uint64_t> misses) const {
+  const uint64_t part = part_bytes(), each = 16 * part;
+  std::vector<Balancer::Load> loads;
+  for (uint32_t node = 0; node < node_count_; ++node) {
+    const uint64_t bytes = shares_[node].bytes;
+    loads.push_back({.misses = misses[node],
+                     .frames = partition(node).frame_count(),
+                     .may_give = bytes >= part + std::max(each / 2, partition_.least_bytes()),
+                     .may_take = bytes + part <= kSharesMost * each && partition_.size_for(bytes + part)});
+  }
+  return Balancer::choose(loads);
 }
 
 uint64_t PageCache::frame_count() const {

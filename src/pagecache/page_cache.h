@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "pagecache/balancer.h"
 #include "pagecache/flush_queue.h"
 #include "pagecache/partition.h"
 #include "pagecache/set_statistics.h"
@@ -44,6 +45,9 @@ struct CacheOptions {
   // Parts of the cache, one for each memory node, 64 at most. 0: those of the machine, or one if there is too little memory for all of them;
   // else so many, wherever their memory is, for tests.
   uint32_t nodes = 0;
+  // Servers move frames between nodes: to those that miss more than others for the frames that they have. A node has half an equal share of
+  // memory_bytes at least, and two at most.
+  bool balances_nodes = true;
 };
 
 // A device whose pages are cached. Bytes of it are only read and written through the cache meanwhile. Behind the keys of its pages, and
@@ -102,6 +106,8 @@ class PageCache {
   // Any thread. They change while the cache is resized (Session::resize).
   uint64_t frame_count() const;
   uint64_t set_count() const;
+  // REQUIRES: there is such a node.
+  uint64_t frame_count_of(uint32_t node) const { return partition(node).frame_count(); }
   uint64_t dirty_count() const {
     return static_cast<uint64_t>(std::max<int64_t>(0, dirty_count_.load(std::memory_order_relaxed)));
   }
@@ -122,6 +128,17 @@ class PageCache {
 
   // Of all nodes.
   base::Expected<Partition::Size> size_of_each(uint64_t memory_bytes) const;
+  uint64_t memory_bytes_max() const {
+    return options_.memory_bytes_max == 0 ? options_.memory_bytes : options_.memory_bytes_max;
+  }
+  // What a node may have, and whether it has the frames and sets for that. Of who resizes.
+  struct Share {
+    uint64_t bytes = 0;
+    bool is_settled = true;
+  };
+  // Of a node's share, that goes to another at a time.
+  uint64_t part_bytes() const;
+  Balancer::Move choose_move(std::span<const uint64_t> misses) const;
   // False: another one is resizing.
   bool begin_resize() { return !is_resizing_.exchange(true, std::memory_order_acquire); }
   void end_resize() { is_resizing_.store(false, std::memory_order_release); }
@@ -173,6 +190,8 @@ class PageCache {
   std::byte* frame_memory_ = nullptr;
   uint64_t frame_memory_bytes_ = 0;
   std::atomic<bool> is_resizing_{false};
+  std::vector<Share> shares_;  // by node; together what was asked for
+  Balancer balancer_;
   FlushQueue flushes_;
 
   sys::Mutex files_lock_;

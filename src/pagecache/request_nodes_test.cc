@@ -17,7 +17,7 @@ class RequestNodesTest : public testing::Test {
   void TearDown() override { close(); }
   void open(uint32_t threads) {
     close();
-    cache = *PageCache::open(with_frames(kNodes * 1000, {.nodes = kNodes}));
+    cache = *PageCache::open(with_frames(kNodes * 1000, {.nodes = kNodes, .balances_nodes = false}));
     file = *cache->add(test.device);
     session.open(*cache);
     servers = *Servers::open(*cache, {.threads = threads});

@@ -27,11 +27,14 @@ base::Expected<Servers*> Servers::open(PageCache& cache, const ServersOptions& o
       !opened)
     return std::unexpected(opened.error());
   servers->flushes_ = cache.flushes_.open(*servers, options.threads);
+  servers->balances_ = cache.node_count() > 1 && cache.options().balances_nodes &&
+                       cache.balancer_.open(*servers, cache.frame_count() / cache.node_count());
   return servers.release();
 }
 
 void Servers::close() {
   if (flushes_) cache_.flushes_.close();
+  if (balances_) cache_.balancer_.close();
   lanes_.close();
   delete this;
 }
@@ -79,6 +82,14 @@ base::Expected<void> Servers::open_lane(uint32_t index) {
   if (node != Partition::kNoNode && lanes_.count() >= cache_.node_count())
     static_cast<void>(sys::stay_on_node(node));
   lane.session.open(cache_);
+  if (index == 0 && cache_.node_count() > 1) {
+    auto balancer = task::spawn({.name = "balance", .entry = run_balancer, .argument = this});
+    if (!balancer) {
+      close_lane(index);
+      return std::unexpected(balancer.error());
+    }
+    balancer_ = *balancer;
+  }
   return {};
 }
 
@@ -87,6 +98,10 @@ void Servers::close_lane(uint32_t index) {
   lane.is_closing = true;
   lane.has_replies.release();
   static_cast<void>(task::join(*lane.sender));
+  if (index == 0 && balancer_ != nullptr) {
+    is_to_balance_.release();
+    static_cast<void>(task::join(*balancer_));
+  }
   lane.session.close();
 }
 
@@ -108,6 +123,7 @@ void Servers::send(uint32_t node, task::WorkList& requests) {
 
 void Servers::leave(File& file) {
   file.is_left_.store(true, std::memory_order_relaxed);  // the lanes see it by what they are given
+  cache_.balancer_.hold();
   sys::Latch left(lanes_.count());
   const auto leaves = std::make_unique<Leave[]>(lanes_.count());
   for (uint32_t i = 0; i < lanes_.count(); ++i) {
@@ -117,6 +133,7 @@ void Servers::leave(File& file) {
     lanes_.give(i, leaves[i]);
   }
   left.wait();
+  cache_.balancer_.release();
 }
 
 void Servers::perform(uint32_t index, task::Work& work) {
@@ -144,6 +161,23 @@ void Servers::perform(uint32_t index, task::Work& work) {
 }
 
 void Servers::start_flush(uint32_t index) { lanes_.give(index, lane_states_[index].flush); }
+
+void Servers::start_balance() { is_to_balance_.release(); }
+
+// Errors: it will be tried again.
+void Servers::run_balancer(void* self) {
+  auto& servers = *static_cast<Servers*>(self);
+  PageCache& cache = servers.cache_;
+  Lane& lane = servers.lane_states_[0];
+  std::array<uint64_t, sys::kNodesMost> memory;
+  const std::span misses = std::span(memory).first(cache.node_count());
+  for (;;) {
+    static_cast<void>(servers.is_to_balance_.acquire({.cancellable = false}));
+    if (lane.is_closing) return;
+    if (cache.balancer_.begin(misses)) static_cast<void>(lane.session.balance(misses));
+    cache.balancer_.end(cache.frame_count() / cache.node_count());
+  }
+}
 
 // One batch; the next one waits for its turn.
 void Servers::flush(uint32_t index) {

@@ -10,7 +10,8 @@
 // sent when no other task of the lane can run, so that all that ended meanwhile goes together.
 //
 // Meanwhile lanes write dirty pages back that others will need the frames of soon (flush_queue.h), one batch at a time, each after the
-// requests that have come before it. Of several servers of a cache those that were opened first do it.
+// requests that have come before it. A task of the first lane moves frames between nodes (balancer.h). Of several servers of a cache those
+// that were opened first do both.
 #pragma once
 #include <memory>
 
@@ -52,7 +53,7 @@ struct MessageCounts {
   uint64_t reply_messages = 0;
 };
 
-class Servers final : private task::LaneUser, private FlushQueue::Server {
+class Servers final : private task::LaneUser, private FlushQueue::Server, private Balancer::Server {
  public:
   // Errors: EINVAL, ENOMEM, EAGAIN: no threads.
   static base::Expected<Servers*> open(PageCache& cache, const ServersOptions& options);
@@ -101,6 +102,8 @@ class Servers final : private task::LaneUser, private FlushQueue::Server {
   void perform(uint32_t lane, task::Work& work) override;
   void close_lane(uint32_t lane) override;
   void start_flush(uint32_t lane) override;
+  void start_balance() override;
+  static void run_balancer(void* self);
   void flush(uint32_t lane);
   static void run_sender(void* lane);
 
@@ -112,6 +115,9 @@ class Servers final : private task::LaneUser, private FlushQueue::Server {
   std::unique_ptr<Lane[]> lane_states_;
   task::Lanes lanes_;
   bool flushes_ = false;
+  bool balances_ = false;
+  task::InterSemaphore is_to_balance_{0};
+  task::Task* balancer_ = nullptr;  // of the first lane
   std::atomic<uint32_t> next_lane_{0};
   std::atomic<uint32_t> next_node_{0};  // of a queue that may be of any
 };

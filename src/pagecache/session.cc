@@ -169,7 +169,10 @@ Partition::Claim Session::claim(PageKey key, Place& place) {
   home.set.lock().unlock();
   if (is_to_flush) cache_->flushes_.put(home.set);
   base::increase(evictions_, evictions);
-  if (claimed == Partition::Claim::kClaimed) base::increase(misses_, uint64_t{1});
+  if (claimed == Partition::Claim::kClaimed) {
+    base::increase(misses_, uint64_t{1});
+    if (cache_->node_count() > 1) cache_->balancer_.count_miss(cache_->node_of(key));
+  }
   return claimed;
 }
 

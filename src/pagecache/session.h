@@ -219,13 +219,27 @@ class Session {
   std::vector<PageKey> dirty_pages(const File& file);
   base::Expected<void> write_back_all(File& file);
   base::Expected<void> write_back(File& file, WriteBatch& batch);
-  base::Expected<void> resize_all(const Partition::Size& size);
-  base::Expected<void> resize_to(Partition& partition, const Partition::Size& size);
+  // How a change of size goes on.
+  struct Resizing {
+    uint64_t wait_ns_max = 0;
+    // Then others of the calling task's worker run between sets, the balancer may have it stop, and files that servers have left are left
+    // alone; nullptr: somebody asked for it.
+    const Balancer* balancer = nullptr;
+    bool goes_on() const;
+  };
+  // Moves a part of the frames from one node to another, if that is to be done. Errors: those of resize(), of which nothing is to be told;
+  // ECANCELED: it was to stop. The next one goes on from there. REQUIRES: a task.
+  base::Expected<void> balance(std::span<const uint64_t> misses);
+  base::Expected<void> move_part(const Balancer::Move& move, const Resizing& how);
+  base::Expected<void> settle(const Resizing& how);
+  base::Expected<void> resize_to(Partition& partition, const Partition::Size& size, const Resizing& how);
   template <class Step>
-  base::Expected<void> move_pages(const Step& step);
-  base::Expected<void> take_frames(Partition& partition, PageSet& set, uint32_t most);
+  base::Expected<void> move_pages(const Resizing& how, const Step& step);
+  base::Expected<void> take_frames(Partition& partition, PageSet& set, uint32_t most, const Resizing& how);
+  bool may_clean(PageSet& set, uint32_t index, const Resizing& how);
   template <class Still>
-  base::Expected<void> wait_to_resize(PageSet& set, uint64_t& deadline, const Still& still);
+  base::Expected<void> wait_to_resize(PageSet& set, const Resizing& how, uint64_t& deadline,
+                                      const Still& still);
   uint64_t page_bytes_in(const File& file, uint64_t page) const;
   static base::Error io_error(const File& file, const char* what, uint64_t offset, const storage::Io& io);
   base::Error busy_error(const File& file, uint64_t page) const;

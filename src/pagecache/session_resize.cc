@@ -6,45 +6,115 @@
 
 #include "pagecache/session.h"
 #include "sys/kernel.h"
+#include "task/scheduler.h"
 
 namespace pagecache {
 
+namespace {
+
+constexpr uint64_t kBalanceWaitNs = 1'000'000;  // there will be another time
+
+std::unexpected<base::Error> stopped_error() {
+  return base::failure(ECANCELED, "page cache: its servers are to stop moving frames between nodes");
+}
+
+}  // namespace
+
+bool Session::Resizing::goes_on() const {
+  if (balancer == nullptr) return true;
+  task::yield();
+  return !balancer->is_to_stop();
+}
+
 base::Expected<void> Session::resize(uint64_t memory_bytes) {
-  const auto size = cache_->size_of_each(memory_bytes);
-  if (!size) return std::unexpected(size.error());
-  if (!cache_->begin_resize()) return base::failure(EBUSY, "page cache: another call is changing its size");
-  auto done = resize_all(*size);
+  if (auto size = cache_->size_of_each(memory_bytes); !size) return std::unexpected(size.error());
+  cache_->balancer_.hold();
+  base::Expected<void> done;
+  if (cache_->begin_resize()) {
+    for (PageCache::Share& share : cache_->shares_)
+      share = {.bytes = memory_bytes / cache_->node_count(), .is_settled = false};
+    done = settle({.wait_ns_max = cache_->options_.wait_ns_max});
+    cache_->end_resize();
+  } else {
+    done = base::failure(EBUSY, "page cache: another call is changing its size");
+  }
+  cache_->balancer_.release();
+  return done;
+}
+
+base::Expected<void> Session::balance(std::span<const uint64_t> misses) {
+  if (!cache_->begin_resize()) return {};
+  const Resizing how = {.wait_ns_max = kBalanceWaitNs, .balancer = &cache_->balancer_};
+  auto done = settle(how);
+  if (const Balancer::Move move = cache_->choose_move(misses); done && move.from != move.to)
+    done = move_part(move, how);
   cache_->end_resize();
   return done;
 }
 
-// First the nodes that get smaller, so that all of them together never have more than before or after.
-base::Expected<void> Session::resize_all(const Partition::Size& size) {
-  std::vector<Partition*> order;
-  for (uint32_t node = 0; node < cache_->node_count(); ++node) order.push_back(&cache_->partition(node));
-  std::ranges::partition(
-      order, [&](const Partition* partition) { return partition->frame_count() > size.frame_count; });
-  for (Partition* const partition : order) {
-    auto done = resize_to(*partition, size);
-    partition->end_resize();
+// Some frames of a node for another, in these steps
+//  1 the one has less. After an error it is to have what it had: the next settle() gives it back
+//  2 the other has more. After an error the next settle() goes on
+// So all of them together never have more than they had.
+base::Expected<void> Session::move_part(const Balancer::Move& move, const Resizing& how) {
+  PageCache::Share &from = cache_->shares_[move.from], &to = cache_->shares_[move.to];
+  const uint64_t bytes = cache_->part_bytes();
+  from = {.bytes = from.bytes - bytes, .is_settled = false};
+  if (auto given = settle(how); !given) {
+    from.bytes += bytes;
+    return given;
+  }
+  to = {.bytes = to.bytes + bytes, .is_settled = false};
+  return settle(how);
+}
+
+// Each node is to have what its share is enough for. First those that get smaller: all together never have more than before or after.
+base::Expected<void> Session::settle(const Resizing& how) {
+  struct Change {
+    uint32_t node;
+    Partition::Size size;
+    bool is_smaller;
+  };
+  std::vector<Change> changes;
+  for (uint32_t node = 0; node < cache_->node_count(); ++node) {
+    if (cache_->shares_[node].is_settled) continue;
+    const auto size = cache_->partition(node).size_for(cache_->shares_[node].bytes);
+    if (!size) return std::unexpected(size.error());
+    changes.push_back({node, *size, size->frame_count < cache_->partition(node).frame_count()});
+  }
+  std::ranges::partition(changes, &Change::is_smaller);
+  for (const Change& change : changes) {
+    Partition& partition = cache_->partition(change.node);
+    auto done = resize_to(partition, change.size, how);
+    partition.end_resize();
     if (!done) return done;
+    cache_->shares_[change.node].is_settled = true;
   }
   return {};
 }
 
-// More sets first, with few frames; or fewer, once pairs of them have no more frames than one may have. Then each has its frames.
-base::Expected<void> Session::resize_to(Partition& partition, const Partition::Size& size) {
-  while (partition.set_count() < size.set_count)
-    if (auto moved = move_pages([&] { return partition.split(); }); !moved) return moved;
+// More sets first, with few frames; what the halves of a set have beyond their shares goes at once, so that no more than those of one are
+// too many. Or fewer, once pairs of them have no more frames than one may have. Then each has its frames.
+base::Expected<void> Session::resize_to(Partition& partition, const Partition::Size& size,
+                                        const Resizing& how) {
+  while (partition.set_count() < size.set_count) {
+    if (auto moved = move_pages(how, [&] { return partition.split(); }); !moved) return moved;
+    if (partition.set_count() <= size.set_count / 2) continue;  // they will be split again
+    const uint32_t last = partition.last();
+    for (const uint32_t index : {last, partition.parent_of(last)})
+      if (auto taken = take_frames(partition, partition.set_at(index), size.frames_of(index), how); !taken)
+        return taken;
+  }
   while (partition.set_count() > size.set_count) {
     const uint32_t last = partition.last();
     for (const uint32_t index : {last, partition.parent_of(last)})
-      if (auto taken = take_frames(partition, partition.set_at(index), kWaysMost / 2); !taken) return taken;
-    if (auto moved = move_pages([&] { return partition.merge(); }); !moved) return moved;
+      if (auto taken = take_frames(partition, partition.set_at(index), kWaysMost / 2, how); !taken)
+        return taken;
+    if (auto moved = move_pages(how, [&] { return partition.merge(); }); !moved) return moved;
   }
   for (uint32_t i = 0; i < size.set_count; ++i) {
     PageSet& set = partition.set_at(i);
-    if (auto taken = take_frames(partition, set, size.frames_of(i)); !taken) return taken;
+    if (auto taken = take_frames(partition, set, size.frames_of(i), how); !taken) return taken;
     partition.give_frames(set, size.frames_of(i));
   }
   partition.compact();
@@ -53,45 +123,63 @@ base::Expected<void> Session::resize_to(Partition& partition, const Partition::S
 
 // Calls step() until no page is in its way.
 template <class Step>
-base::Expected<void> Session::move_pages(const Step& step) {
+base::Expected<void> Session::move_pages(const Resizing& how, const Step& step) {
   uint64_t deadline = 0;
   for (;;) {
+    if (!how.goes_on()) return stopped_error();
     const Partition::Obstacle obstacle = step();
     if (obstacle.set == nullptr) return {};
-    if (auto waited = wait_to_resize(*obstacle.set, deadline, [&] { return obstacle.way->is_held(); });
+    if (auto waited = wait_to_resize(*obstacle.set, how, deadline, [&] { return obstacle.way->is_held(); });
         !waited)
       return waited;
   }
 }
 
 // Until the set has no more than so many. As long as it has to keep more it keeps all: others need some that are not held.
-base::Expected<void> Session::take_frames(Partition& partition, PageSet& set, uint32_t most) {
+base::Expected<void> Session::take_frames(Partition& partition, PageSet& set, uint32_t most,
+                                          const Resizing& how) {
   const auto is_held = [&] { return partition.held_of(set) > most; };
   uint64_t deadline = 0;
+  if (!how.goes_on()) return stopped_error();
   while (partition.frames_of(set) > most) {
     uint32_t index = 0;
     uint64_t evictions = 0;
     const auto taken = is_held() ? Partition::Claim::kHeld : partition.take_frame(set, index, evictions);
     base::increase(evictions_, evictions);
     if (taken == Partition::Claim::kCleanable) {
+      if (!may_clean(set, index, how)) return stopped_error();
       if (auto cleaned = clean(set, index); !cleaned) return cleaned;
     } else if (taken == Partition::Claim::kHeld) {
-      if (auto waited = wait_to_resize(set, deadline, is_held); !waited) return waited;
+      if (auto waited = wait_to_resize(set, how, deadline, is_held); !waited) return waited;
     }
   }
   return {};
 }
 
+// Servers use no file that they have left.
+bool Session::may_clean(PageSet& set, uint32_t index, const Resizing& how) {
+  if (how.balancer == nullptr) return true;
+  std::vector<PageKey> keys;
+  {
+    sys::LockGuard scope(set.lock());
+    if (const Way& way = partition().way(set, index); way.is_cleanable()) keys.push_back(way.key());
+  }
+  const size_t count = keys.size();
+  cache_->keep_flushed(keys);
+  return keys.size() == count;
+}
+
 // The first wait sets the deadline.
 template <class Still>
-base::Expected<void> Session::wait_to_resize(PageSet& set, uint64_t& deadline, const Still& still) {
-  if (deadline == 0) deadline = sys::monotonic_ns() + cache_->options_.wait_ns_max;
+base::Expected<void> Session::wait_to_resize(PageSet& set, const Resizing& how, uint64_t& deadline,
+                                             const Still& still) {
+  if (deadline == 0) deadline = sys::monotonic_ns() + how.wait_ns_max;
   base::increase(waits_, uint64_t{1});
   set.lock().lock();
   if (set.wait(partition().layout(), "a page that has to leave or to move", deadline, still)) return {};
   return base::failure(EBUSY, "page cache: it stays at ", cache_->frame_count(),
                        " pages: one that has to leave or to move is held by others, or views, for more than ",
-                       cache_->options_.wait_ns_max / 1'000'000, " ms");
+                       how.wait_ns_max / 1'000'000, " ms");
 }
 
 }  // namespace pagecache

@@ -85,6 +85,19 @@ TEST_P(ResizeTest, ContentStays) {
   EXPECT_TRUE(test.content() == model);
 }
 
+// A page that cannot move stops it before the last set is split.
+TEST_P(ResizeTest, HalvesOfSetsKeepNoMoreThanTheirShares) {
+  open(128, 1'000'000);
+  for (uint64_t page = 0; page < kPages; ++page) EXPECT_EQ(write(page, 'w'), "");
+  ASSERT_TRUE(view(page_of_set(15, 16, 0)));
+  EXPECT_NE(resize(130), "");
+  EXPECT_EQ(cache->set_count(), 15u);
+  EXPECT_LE(cache->frame_count(), 130u);
+  views.clear();
+  EXPECT_EQ(resize(130), "");
+  EXPECT_EQ(cache->frame_count(), 130u);
+}
+
 TEST_P(ResizeTest, AllFramesAreUsed) {
   open(20, 1000);
   for (const uint64_t frames : {16, 33, 120, 70}) {

@@ -1,5 +1,7 @@
 """Breakages of src/pagecache: ways, sets, and what sessions do with them."""
 
+BALANCER = "src/pagecache/balancer.cc"
+BALANCER_H = "src/pagecache/balancer.h"
 CACHE = "src/pagecache/page_cache.cc"
 CACHE_H = "src/pagecache/page_cache.h"
 FLUSHES = "src/pagecache/flush_queue.cc"
@@ -121,10 +123,10 @@ MUTATIONS = [
     mutation("frames at the end are not replaced", (RESIZE, "  partition.compact();\n", ""), gtest_filter="*ResizeTest.*"),
     mutation("a page does not come along to another frame", (PARTITION, "  memcpy(frame_at(other), frame(way), uint64_t{1} << page_shift_);\n", ""), gtest_filter="*PartitionTest.*"),
     mutation("a page goes to another frame while it is held", (PARTITION, "  if (!hold(way)) return false;", "  static_cast<void>(way.try_exclude(way.key()));"), gtest_filter="*PartitionTest.*"),
-    mutation("two change the size at a time", (RESIZE, "  if (!cache_->begin_resize())", "  static_cast<void>(cache_->begin_resize());\n  if (false)"), gtest_filter="*ResizeTest.OneAtATime/lru"),
-    mutation("who fails to change the size keeps others from it", (RESIZE, "  cache_->end_resize();\n", "  if (done) cache_->end_resize();\n"), gtest_filter="*ResizeTest.*"),
+    mutation("two change the size at a time", (RESIZE, "  if (cache_->begin_resize()) {", "  static_cast<void>(cache_->begin_resize());\n  if (true) {"), gtest_filter="*ResizeTest.OneAtATime/lru"),
+    mutation("who fails to change the size keeps others from it", (RESIZE, "    cache_->end_resize();\n  } else {", "    if (done) cache_->end_resize();\n  } else {"), gtest_filter="*ResizeTest.*"),
     mutation("a set gives its frames before it is known whether it can", (RESIZE, "is_held() ? Partition::Claim::kHeld : ", ""), gtest_filter="*ResizeTest.*"),
-    mutation("sets are merged that have too many frames", (RESIZE, "kWaysMost / 2); !taken)", "kWaysMost); !taken)"), gtest_filter="*ResizeTest.*"),
+    mutation("sets are merged that have too many frames", (RESIZE, "kWaysMost / 2, how); !taken)", "kWaysMost, how); !taken)"), gtest_filter="*ResizeTest.*"),
     mutation("a page that cannot be written does not stop a shrink", (RESIZE, "      if (auto cleaned = clean(set, index); !cleaned) return cleaned;", "      static_cast<void>(clean(set, index));"), gtest_filter="*ResizeTest.*"),
 
     # Nodes
@@ -132,8 +134,25 @@ MUTATIONS = [
     mutation("nodes have the same frames", (CACHE, "static_cast<uint32_t>(node * frames_each)", "0 * static_cast<uint32_t>(frames_each)"), gtest_filter="*NodesTest.IsAs*"),
     mutation("pages of other nodes are not synced", (CACHE_H, "    for (uint32_t node = 0; node < node_count_; ++node) partition(node).for_all_sets(each);", "    partition(0).for_all_sets(each);"), gtest_filter="*NodesTest.IsAs*"),
     mutation("a page is locked on another node", (SESSION_H, "return cache_->partition_of(key).lock_home(key);", "return cache_->partition(0).lock_home(key);"), gtest_filter="*NodesTest.IsAs*"),
-    mutation("other nodes keep the size that they have", (RESIZE, "node < cache_->node_count(); ++node) order", "node < 1; ++node) order"), gtest_filter="*NodesTest.EachHas*"),
+    mutation("other nodes keep the size that they have", (RESIZE, "node < cache_->node_count(); ++node) {\n    if (cache_", "node < 1; ++node) {\n    if (cache_"), gtest_filter="*NodesTest.EachHas*"),
     mutation("frames of other nodes are all at the end", (PARTITION, "frames_before_ + frame_count();", "frame_count();"), gtest_filter="*NodesTest.Frames*"),
+    mutation("frames go to a node that misses as much as others", (BALANCER, "2 * from->misses * to->frames >= to->misses * from->frames", "from == to"), gtest_filter="BalancerTest.*"),
+    mutation("a node with many frames takes some for its many misses", (BALANCER, "of_a = a.misses * b.frames, of_b = b.misses * a.frames;", "of_a = a.misses, of_b = b.misses;"), gtest_filter="BalancerTest.*"),
+    mutation("misses while frames move count", (BALANCER, "  for (Misses& misses : misses_) misses.value.store(0, std::memory_order_relaxed);\n", ""), gtest_filter="BalancerTest.*"),
+    mutation("a second move starts beside the first", (BALANCER, "  if (is_started_ || server_ == nullptr) return;", "  if (server_ == nullptr) return;"), (BALANCER_H, "+ 1 ==\n            period_misses_", "+ 1 >=\n            period_misses_"), gtest_filter="BalancerTest.*"),
+    mutation("who holds the balancer does not wait for a move", (BALANCER, "      if (!is_started_) break;", "      break;"), gtest_filter="BalancerTest.*"),
+    mutation("frames move while somebody holds the balancer", (BALANCER, "  return !is_to_stop() && std::ranges", "  return std::ranges"), gtest_filter="BalancerTest.*"),
+    mutation("the first who lets go of the balancer lets all go", (BALANCER, "  --holder_count_;", "  holder_count_ = 0;"), gtest_filter="BalancerTest.*"),
+    mutation("a miss counts for no node", (SESSION, "    if (cache_->node_count() > 1) cache_->balancer_.count_miss(cache_->node_of(key));\n", ""), gtest_filter="*BalanceTest.FramesGo*"),
+    mutation("a miss counts for the first node", (SESSION, "count_miss(cache_->node_of(key))", "count_miss(0)"), gtest_filter="*BalanceTest.FramesGo*"),
+    mutation("a node gives all of its frames away", (CACHE, "bytes >= part + std::max(each / 2, partition_.least_bytes())", "bytes >= part + partition_.least_bytes()"), gtest_filter="*BalanceTest.FramesGo*"),
+    mutation("frames move that are not to", (SERVERS, " && cache.options().balances_nodes", ""), gtest_filter="*BalanceTest.Nothing*"),
+    mutation("nodes become larger before others are smaller", (RESIZE, "  std::ranges::partition(changes, &Change::is_smaller);", "  std::ranges::partition(changes, std::not_fn(&Change::is_smaller));"), (RESIZE, "#include <algorithm>", "#include <algorithm>\n#include <functional>"), gtest_filter="*BalanceTest.NothingGrows*"),
+    mutation("what a node could not give another gets", (RESIZE, "    from.bytes += bytes;\n    return given;", "    from.bytes += bytes;"), gtest_filter="*BalanceTest.PagesThatAreHeld*"),
+    mutation("what a move has left undone stays so", (RESIZE, "    if (cache_->shares_[node].is_settled) continue;", "    if (how.balancer != nullptr && node != 0) continue;"), gtest_filter="*BalanceTest.*"),
+    mutation("the halves of sets keep frames until the end", (RESIZE, "    if (partition.set_count() <= size.set_count / 2) continue;  // they will be split again\n", "    continue;\n"), gtest_filter="*ResizeTest.Halves*"),
+    mutation("servers use a file that they have left for its frames", (RESIZE, "  if (how.balancer == nullptr) return true;", "  if (how.balancer != &cache_->balancer_ + 1) return true;"), gtest_filter="*BalanceTest.Files*"),
+    mutation("a size changes beside a move", (RESIZE, "  cache_->balancer_.hold();\n", ""), (RESIZE, "  cache_->balancer_.release();\n", ""), gtest_filter="*BalanceTest.PagesThatAreHeld*"),
     mutation("requests go to servers of another node", (QUEUE, "    Outgoing& message = outgoing_[node];", "    Outgoing& message = outgoing_[(node + 1) % node_count_];"), gtest_filter="RequestNodesTest.WhatIsThere*"),
     mutation("a message goes to servers of another node", (SERVERS, "  return node + nodes * (next_lane_", "  return nodes * (next_lane_"), gtest_filter="RequestNodesTest.EachGoes*"),
     mutation("some servers of a node get no messages", (SERVERS, "(lanes - node + nodes - 1) / nodes;", "(lanes - node) / nodes;"), gtest_filter="RequestNodesTest.EachGoes*"),
