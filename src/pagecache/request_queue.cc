@@ -64,23 +64,25 @@ bool RequestQueue::try_now(Request& request) {
 }
 
 void RequestQueue::send(Outgoing& message) {
-  message.poll_count = 0;
+  message.waited_count = 0;
   sent_count_ += message.requests.count();
   servers_->send(static_cast<uint32_t>(&message - outgoing_.get()), message.requests);
 }
 
 // Of one that is not full.
-bool RequestQueue::is_to_go(Outgoing& message, bool has_ended, uint64_t sent_count) const {
+bool RequestQueue::is_to_go(Outgoing& message, size_t ended_count, uint64_t sent_count) const {
   if (message.requests.empty()) return false;
-  if (has_ended) return ++message.poll_count >= kPollsMost * node_count_;
-  return node_count_ == 1 || uint64_t{message.requests.count()} * node_count_ >= sent_count;
+  const bool is_alone = node_count_ == 1;
+  if (ended_count == 0) return is_alone || uint64_t{message.requests.count()} * node_count_ >= sent_count;
+  message.waited_count += is_alone ? 1 : ended_count;
+  return message.waited_count >= (is_alone ? kPollsMost : kMessageRequests * node_count_);
 }
 
 size_t RequestQueue::poll() {
   const size_t count = deliver();
   const uint64_t sent_count = sent_count_;
   for (uint32_t node = 0; node < node_count_; ++node)
-    if (Outgoing& message = outgoing_[node]; is_to_go(message, count != 0, sent_count)) send(message);
+    if (Outgoing& message = outgoing_[node]; is_to_go(message, count, sent_count)) send(message);
   return count;
 }
 

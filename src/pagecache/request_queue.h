@@ -12,7 +12,8 @@
 //  1 it is full; or
 //  2 a poll finds that nothing has ended: there is nothing else to do. Of a cache with several nodes only if it has no fewer requests than
 //    a node has under way on average: what ends meanwhile makes it larger, where each poll would send as many messages as there are nodes; or
-//  3 eight polls for each node have found something since it was begun
+//  3 eight polls have found something since it was begun; of a cache with several nodes, they have found as many requests as make a full
+//    message to each
 // One that stays in 2 waits for requests that will end: nobody waits for ever.
 //
 // Thread contract: of one thread.
@@ -64,13 +65,13 @@ class RequestQueue {
   // The message to a node that is being filled.
   struct Outgoing {
     task::WorkList requests;
-    uint32_t poll_count = 0;  // that have found something since it was begun
+    uint64_t waited_count = 0;  // polls that have found something since it was begun, or what they have found
   };
 
   uint32_t node_of(const Request& request) const;
   bool try_now(Request& request);
   size_t deliver();
-  bool is_to_go(Outgoing& message, bool has_ended, uint64_t sent_count) const;
+  bool is_to_go(Outgoing& message, size_t ended_count, uint64_t sent_count) const;
   void send(Outgoing& message);
   // A message of a server.
   void take(task::WorkList& ended);

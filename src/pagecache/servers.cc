@@ -199,6 +199,7 @@ void Servers::run_sender(void* argument) {
   for (;;) {
     static_cast<void>(lane.has_replies.acquire({.cancellable = false}));
     if (lane.is_closing) return;
+    if (lane.session.cache_->node_count() > 1) task::yield();  // what I/O ends in the next turn comes along
     while (lane.replies != nullptr) {
       Replies& replies = *lane.replies;
       lane.replies = replies.next;

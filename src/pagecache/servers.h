@@ -7,7 +7,8 @@
 // more nodes than lanes, some lanes are of several, and all go anywhere.
 //
 // Messages are lists: nothing is copied, and each takes a lock and at most one wake-up, however many requests it has. What has ended is
-// sent when no other task of the lane can run, so that all that ended meanwhile goes together.
+// sent when no other task of the lane can run, so that all that ended meanwhile goes together; of a cache with several nodes a turn of the
+// lane later, since there are more messages that each have less.
 //
 // Meanwhile lanes write dirty pages back that others will need the frames of soon (flush_queue.h), one batch at a time, each after the
 // requests that have come before it. A task of the first lane moves frames between nodes (balancer.h). Of several servers of a cache those
