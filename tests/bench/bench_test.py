@@ -274,7 +274,7 @@ class Tasks(Case):
 class HitRate(Case):
     """The program that `hitrate` runs, and the traces that it finds in a folder."""
     PROGRAM = SPILLWAY.parent.parent / "libexec/spillway/hitrate"
-    POLICIES = 21
+    POLICIES = 24
 
     def setUp(self):
         super().setUp()
