@@ -36,7 +36,8 @@ struct TestSet {
 
 TEST(PageSetTest, LooksAtFewLines) {
   EXPECT_EQ(PageSet::Layout(cache::SetPolicy::kLfu).ways_offset, 128u);
-  EXPECT_EQ(PageSet::Layout(cache::SetPolicy::kNrlfu).bytes, 576u);
+  EXPECT_EQ(PageSet::Layout(cache::SetPolicy::kS3fifo).bytes, 384u);
+  EXPECT_EQ(PageSet::Layout(cache::SetPolicy::kAlfu).bytes, 576u);
   for (const cache::SetPolicy policy : cache::kSetPolicies) {
     const PageSet::Layout layout(policy);
     EXPECT_EQ(layout.ways_offset % base::kLineBytes, 0u);
