@@ -14,9 +14,11 @@ of one thread. `cold`: next to none is; beside direct I/O, which reads and write
 pread under the same memory limit. `reads` and `writes` are the device's, in pages of a request; `peer_` the peer's. `hot/scaling` is ours by
 two threads over ours by one. `hot/instructions` are those of a request in user mode, less is better. `nodes`: one thread's queue of requests
 to a cache in parts, as on a machine with so many memory nodes, over one part; `messages` are those of a request that went to a server, there
-and back.
+and back. `btree`: keys are looked up in a B+-tree: `search` by 64 tasks at a time, over one thread, both through the page cache; `read` and
+`update` beside pread as `zipf`.
 """
 MIB = 1 << 20
+PAGE_BYTES = 4096
 ANSWER_SECONDS = 600
 HOT_PEERS = ["array", "mmap", "pread", "locked"]
 KINDS = ["read", "mixed", "update"]
@@ -32,6 +34,10 @@ SLACK_BYTES = 8 * MIB
 HOT_MISSES_MOST = 1e-4
 
 
+def words_of(settings):
+    return [f"{name}={value}" for name, value in settings.items()]
+
+
 class Plan:
     def __init__(self, context):
         quick = context.quick
@@ -40,9 +46,15 @@ class Plan:
         self.cold_memory_bytes = self.data_bytes // 64
         self.zipf_memory_bytes = self.data_bytes // 4
         self.theta = 0.99
+        # Ten million keys with values of 8 bytes; profiles, of which a page has five.
+        self.search_bytes = (3_940 if quick else 39_372) * PAGE_BYTES
+        self.search_memory_bytes = self.search_bytes // 16
+        self.search_value_bytes, self.profile_bytes = 8, 800
+        self.search_tasks = [64]
         self.hot_threads = [1, 2]
         self.cold_depths = {"tasks": [1, 64] if quick else [1, 16, 64], "threads": [1] if quick else [1, 2]}
         self.zipf_threads = [1, 8] if quick else [1, 2, 8]
+        self.profile_kinds = ["update"] if quick else ["read", "update"]
         self.nodes = [2, 4, 8]
         self.pairs = context.pairs or (2 if quick else 5)
         self.warm_seconds = 0.05 if quick else 0.1
@@ -60,8 +72,16 @@ class Plan:
         return [(f"nodes/{kind}/{nodes}", nodes) for nodes in self.nodes]
 
     def zipf_cases(self, device):
-        """(name, threads)"""
-        return [(f"zipf/{device}/{threads}", threads) for threads in self.zipf_threads]
+        """(name, kind, threads)"""
+        return [(f"zipf/{device}/{threads}", "read", threads) for threads in self.zipf_threads]
+
+    def search_cases(self, device):
+        """(name, tasks)"""
+        return [(f"btree/{device}/search/{tasks}", tasks) for tasks in self.search_tasks]
+
+    def profile_cases(self, device):
+        """As zipf_cases()."""
+        return [(f"btree/{device}/{kind}/{threads}", kind, threads) for kind in self.profile_kinds for threads in self.zipf_threads]
 
 
 class Contest:
@@ -73,8 +93,7 @@ class Contest:
         self.running = {}
 
     def start(self, name, side, place, data_bytes, group=None, **settings):
-        words = [self.load, side, place, data_bytes, *(f"{key}={value}" for key, value in settings.items())]
-        program = self.programs.start(words, group)
+        program = self.programs.start([self.load, side, place, data_bytes, *words_of(settings)], group)
         self.cleanup.callback(program.kill)
         program.read(ANSWER_SECONDS)
         self.running[name] = program
@@ -142,13 +161,13 @@ class Run:
                          f"+-{row['spread'] / 2:.0%}" + (f"; {row['ns']:.1f} ns, {row['peer_ns']:.1f} ns" if "ns" in row else "")
                          + (f"; {row['messages']:.3f} messages" if "messages" in row else "")
                          + (f"; pages {row['reads']:.2f} + {row['writes']:.2f}, {row['peer_reads']:.2f} + {row['peer_writes']:.2f}"
-                            if row["case"].startswith(("cold", "zipf")) else ""))
+                            if row["case"].startswith(("cold", "zipf", "btree")) else ""))
 
-    def place_of(self, device, cleanup, name, size_bytes):
+    def place_of(self, device, cleanup, name, size_bytes, **settings):
         """A new file or device that holds the data."""
         place = zram(cleanup, size_bytes) if device == "zram" else file_of(cleanup, self.context.folder / name, size_bytes)
         self.context.progress(f"pagecache {device}: filling {place}")
-        self.context.output([self.load, "fill", place, size_bytes])
+        self.context.output([self.load, "fill", place, size_bytes, *words_of(settings)])
         return place
 
     def hot(self):
@@ -261,11 +280,9 @@ class Run:
             program.read(ANSWER_SECONDS)
             return self.plan.zipf_memory_bytes + program.peak_bytes() + SLACK_BYTES
 
-    def zipf(self, device, places):
+    def limited(self, device, places, cases, own=(), **settings):
+        """Cases beside pread, by Zipf's law, under the same memory limit. `own`: settings of ours only."""
         plan = self.plan
-        cases = [case for case in plan.zipf_cases(device) if self.wanted(case[0])]
-        if not cases:
-            return
         limit_bytes = self.limit_bytes()
         with Cleanup() as cleanup:
             contest = Contest(self.load, plan, cleanup)
@@ -273,33 +290,64 @@ class Run:
                 try:
                     group = cleanup.acquire(lambda: MemoryGroup.create(limit_bytes, f"bench-{side}"), MemoryGroup.remove)
                 except Unavailable as reason:
-                    self.notes.append(f"nothing of zipf on {device}: no memory limit can be set here ({reason})")
+                    self.notes.append(f"nothing of {cases[0][0]} and the like: no memory limit can be set here ({reason})")
                     return
                 group.forbid_swap()
-                own = {"memory": plan.zipf_memory_bytes} if side == "cache" else {}
-                contest.start(side, side, f"file:{place}" if side == "cache" else place, plan.data_bytes, group, theta=plan.theta, **own)
-            self.context.progress(f"pagecache zipf/{device}: warming up")
-            contest.settle("read", "threads", plan.zipf_threads[-1], plan.settle_seconds["zipf"])
-            for name, threads in cases:
+                more = {**settings, "memory": plan.zipf_memory_bytes, **dict(own)} if side == "cache" else settings
+                contest.start(side, side, f"file:{place}" if side == "cache" else place, plan.data_bytes, group, theta=plan.theta, **more)
+            settled = None
+            for name, kind, threads in cases:
                 self.context.progress(f"pagecache {name}")
-                answers = contest.turns(list(contest.running), "read", "threads", threads, plan.window_seconds["zipf"])
+                if kind != settled:
+                    contest.settle(kind, "threads", plan.zipf_threads[-1], plan.settle_seconds["zipf"])
+                    settled = kind
+                answers = contest.turns(list(contest.running), kind, "threads", threads, plan.window_seconds["zipf"])
                 best = max(("pread", "pread_random"), key=lambda side: median(map(rate_of, answers[side])))
                 self.add(make_row(name, answers["cache"], answers[best], best_peer=best))
             contest.finish()
 
+    def search(self, device, cases):
+        """Lookups in a tree by many tasks beside those of one thread, of the same cache."""
+        plan = self.plan
+        with Cleanup() as cleanup:
+            place = self.place_of(device, cleanup, "tree", plan.search_bytes, value=plan.search_value_bytes)
+            contest = Contest(self.load, plan, cleanup)
+            contest.start("ours", "cache", f"uring:{place}", plan.search_bytes, memory=plan.search_memory_bytes, value=plan.search_value_bytes)
+            for name, tasks in cases:
+                self.context.progress(f"pagecache {name}")
+                contest.settle("read", "tasks", tasks, plan.settle_seconds["cold"])
+                sides = [("tasks", tasks), ("threads", 1)]
+                answers = {side: [] for side in sides}
+                for number in range(plan.pairs):
+                    for by, depth in in_turn(sides, number):
+                        answers[by, depth].append(contest.turn("ours", "read", by, depth, plan.window_seconds["cold"]))
+                self.add(make_row(name, *answers.values()))
+            contest.finish()
+
     def on(self, device):
-        cold = any(self.wanted(case[0]) for by in self.plan.cold_depths for case in self.plan.cold_cases(device, by))
-        zipf = any(self.wanted(case[0]) for case in self.plan.zipf_cases(device))
-        if not cold and not zipf:
+        plan = self.plan
+        cold = any(self.wanted(case[0]) for by in plan.cold_depths for case in plan.cold_cases(device, by))
+        zipf, search, profiles = ([case for case in cases if self.wanted(case[0])]
+                                  for cases in (plan.zipf_cases(device), plan.search_cases(device), plan.profile_cases(device)))
+        if not cold and not zipf and not search and not profiles:
             return
         if device == "zram" and why_no_zram():
             self.notes.append(f"nothing on zram: {why_no_zram()}")
             return
-        with Cleanup() as cleanup:
-            places = [self.place_of(device, cleanup, f"data{i}", self.plan.data_bytes) for i in range(3 if zipf else 2)]
-            for by in self.plan.cold_depths:
-                self.cold(device, places, by)
-            self.zipf(device, places)
+        if cold or zipf:
+            with Cleanup() as cleanup:
+                places = [self.place_of(device, cleanup, f"data{i}", plan.data_bytes) for i in range(3 if zipf else 2)]
+                for by in plan.cold_depths:
+                    self.cold(device, places, by)
+                if zipf:
+                    self.limited(device, places, zipf)
+        if search:
+            self.search(device, search)
+        if profiles:
+            with Cleanup() as cleanup:
+                places = [self.place_of(device, cleanup, f"tree{i}", plan.data_bytes, value=plan.profile_bytes) for i in range(3)]
+                # With a server, which writes changed pages back before their frames are needed, as the kernel's threads do for pread.
+                self.limited(device, places, profiles, own={"nodes": 1}, value=plan.profile_bytes)
 
 
 def summarise(rows):
@@ -334,10 +382,11 @@ def run(context):
         doing.on(device)
     plan, rows = doing.plan, doing.rows
     if not rows and not doing.notes:
-        raise Failure("pagecache has no such case; they begin with hot/, nodes/, cold/disk/, cold/zram/, zipf/disk/ and zipf/zram/", 2)
+        raise Failure("pagecache has no such case; they begin with hot/, nodes/, and cold/, zipf/ and btree/ with disk/ or zram/", 2)
     result = {
         "parameters": {"hot_bytes": plan.hot_bytes, "hot_memory_bytes": HOT_ROOM * plan.hot_bytes, "data_bytes": plan.data_bytes,
                        "cold_memory_bytes": plan.cold_memory_bytes, "zipf_memory_bytes": plan.zipf_memory_bytes, "theta": plan.theta,
+                       "search_bytes": plan.search_bytes, "search_memory_bytes": plan.search_memory_bytes, "profile_bytes": plan.profile_bytes,
                        "slack_bytes": SLACK_BYTES, "pairs": plan.pairs, "window_seconds": plan.window_seconds,
                        "storage": str(context.storage), "quick": context.quick},
         "rows": rows, "summary": summarise(rows), "notes": doing.notes,

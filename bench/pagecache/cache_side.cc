@@ -14,6 +14,12 @@ class Client {
   Client(pagecache::PageCache& cache, pagecache::File& file) : file_(file) { session_.open(cache); }
   void read(uint64_t offset, std::span<std::byte> to) { check(session_.read(file_, offset, to)); }
   void write(uint64_t offset, std::span<const std::byte> from) { check(session_.write(file_, offset, from)); }
+  template <class Visit>
+  void with_node(uint64_t page, const Visit& visit) {
+    const auto view = session_.view(file_, page * kPageBytes, kPageBytes);
+    if (!view) fail(1, view.error().message);
+    visit(view->bytes().data());
+  }
 
  private:
   static void check(const base::Expected<void>& done) {

@@ -1,5 +1,5 @@
 // Blocks read and written at random through a page cache, or through what it is compared with, at the pace of the driver.
-//   pagecache-load fill PATH BYTES               writes the data to a file or device
+//   pagecache-load fill PATH BYTES [value=N]     writes the data to a file or device
 //   pagecache-load SIDE PLACE BYTES [NAME=VALUE]...
 // says "ready"; then on standard input, answered by one line on standard output:
 //   touch tasks DEPTH                                 a block of each page is read; by `threads` by each of them, or by `queue`
@@ -21,10 +21,12 @@
 // | memory | bytes, of `cache`, `direct` and `locked`                        | BYTES    |
 // | theta  | 0: all pages alike; else Zipf's law with this exponent, below 1 | 0        |
 // | nodes  | memory nodes of `cache`, with a server each                     | none     |
+// | value  | bytes, 8 to 4,080: the data is a tree with such values (tree.h) | no tree  |
 //
 // `mixed` and `update` write in 30 % of the requests, a page or a block (side.h). The answer is an object of JSON: requests, seconds; of a
 // request cpu_us (of all threads of the process) and the pages that the device has read and written, `reads` and `writes`; `sent`, whether
 // it went to a server, and of one that did `messages`, there and back.
+// Of a tree, which `cache` and `pread` have, keys are drawn: each is looked up, and with `update` 5 % of the values are written.
 // SECONDS begin when WARM seconds have passed. Wrong words: one line and status 2. What fails: one line and status 1.
 #include <fcntl.h>
 
@@ -39,8 +41,13 @@ namespace {
 
 using load::fail;
 
-constexpr uint64_t kBytesMost = uint64_t{1} << 40, kDepthMost = 1024, kNodesMost = 64;
+constexpr uint64_t kBytesMost = uint64_t{1} << 40, kDepthMost = 1024, kNodesMost = 64, kValueMost = 4080;
 constexpr double kSecondsMost = 3600;
+
+std::optional<load::Tree> tree_of(const load::Plan& plan) {
+  if (plan.value_bytes == 0) return {};
+  return load::Tree(plan.pages(), plan.value_bytes);
+}
 
 struct Used {
   uint64_t requests, wall_ns, cpu_ns;
@@ -51,7 +58,10 @@ struct Used {
 class Bench {
  public:
   Bench(load::Side& side, const load::Plan& plan)
-      : side_(side), pages_(plan.pages(), plan.theta), has_queues_(plan.side == "cache" && plan.nodes != 0) {}
+      : side_(side),
+        tree_(tree_of(plan)),
+        pages_(tree_ ? tree_->key_count() : plan.pages(), plan.theta),
+        has_queues_(plan.side == "cache" && plan.nodes != 0 && !tree_) {}
 
   // An answer to the line, unless it is none that can be answered.
   bool answer(const char* line) {
@@ -104,6 +114,9 @@ class Bench {
   // Without seconds: until all requests are done.
   void run(load::Turn&& turn, double warm_seconds, double seconds) {
     seed_ += kDepthMost;
+    if (tree_) turn.tree = &*tree_;
+    if (tree_ && turn.kind != load::Kind::kRead && turn.kind != load::Kind::kUpdate)
+      fail(2, "of a tree values are read, or changed");
     Used before = used(turn);
     std::vector<std::thread> threads;
     for (uint64_t i = 0; i < turn.thread_count(); ++i)
@@ -156,6 +169,7 @@ class Bench {
   }
 
   load::Side& side_;
+  const std::optional<load::Tree> tree_;
   const load::Pages pages_;
   const bool has_queues_;
   const int cpus_ = cases::cpu_count();
@@ -163,16 +177,24 @@ class Bench {
 };
 
 // Past the page cache, so that it holds nothing when the measurement begins.
-int fill_place(const char* path, uint64_t bytes) {
+int fill_place(const load::Plan& plan) {
   constexpr uint64_t kPart = 1 << 20;
+  const char* const path = plan.place.c_str();
+  const std::optional<load::Tree> tree = tree_of(plan);
   const int file = open(path, O_WRONLY | O_DIRECT | O_CLOEXEC);
   auto* const part = static_cast<std::byte*>(std::aligned_alloc(load::kPageBytes, kPart));
   if (file < 0 || part == nullptr) cases::fail(path);
-  for (uint64_t at = 0; at < bytes; at += kPart) {
-    const uint64_t now = std::min(kPart, bytes - at);
+  for (uint64_t at = 0; at < plan.bytes; at += kPart) {
+    const uint64_t now = std::min(kPart, plan.bytes - at);
     load::fill({part, now}, at);
-    for (uint64_t i = 0; i < now; i += load::kPageBytes)
-      load::set_numbers(part + i, (at + i) / load::kPageBytes);
+    for (uint64_t i = 0; i < now; i += load::kPageBytes) {
+      const uint64_t page = (at + i) / load::kPageBytes;
+      if (!tree)
+        load::set_numbers(part + i, page);
+      else if (page < tree->page_count())
+        tree->make_node(page, part + i,
+                        [](uint64_t key, std::span<std::byte> value) { load::set_value(value, key); });
+    }
     if (pwrite(file, part, now, static_cast<off_t>(at)) != static_cast<ssize_t>(now)) cases::fail(path);
   }
   if (fsync(file) != 0) cases::fail(path);
@@ -200,9 +222,14 @@ load::Plan parse(int count, char** words) {
       plan.theta = load::share_of(name, words[i] + sign + 1, 0.999);
     else if (sign != std::string::npos && name == "nodes")
       plan.nodes = static_cast<uint32_t>(load::count_of(name, words[i] + sign + 1, kNodesMost));
+    else if (sign != std::string::npos && name == "value")
+      plan.value_bytes = static_cast<uint32_t>(load::count_of(name, words[i] + sign + 1, kValueMost));
     else
-      fail(2, "a setting is memory=N, theta=X or nodes=N, not '" + word + "'");
+      fail(2, "a setting is memory=N, theta=X, nodes=N or value=N, not '" + word + "'");
   }
+  if (plan.value_bytes % 8 != 0) fail(2, "values are whole words of 8 bytes");
+  if (plan.value_bytes != 0)
+    load::word_of("the side with a tree", words[1], {"fill", "cache", "pread", "pread_random"});
   return plan;
 }
 
@@ -220,7 +247,7 @@ std::unique_ptr<load::Side> make(const load::Plan& plan) {
 int main(int count, char** words) {
   load::program_name = "pagecache-load";
   const load::Plan plan = parse(count, words);
-  if (plan.side == "fill") return fill_place(words[2], plan.bytes);
+  if (plan.side == "fill") return fill_place(plan);
   const std::unique_ptr<load::Side> side = make(plan);
   Bench bench(*side, plan);
   std::puts("ready");

@@ -15,28 +15,27 @@ namespace {
 
 [[noreturn]] void fail_of_file(const Plan& plan) { fail(2, plan.place + ": " + std::strerror(errno)); }
 
-// Of those that only read. What the kernel reads for the process is what it counts.
+// Of those that only read, or change a tree. What the kernel reads for the process is what it counts, and what becomes dirty.
 template <class Reader>
 class Plain final : public Side {
  public:
-  static constexpr bool kWrites = false;
-
   explicit Plain(const Plan& plan) : reader_(plan) {}
   void work(Turn& turn, uint64_t index) override {
-    if (turn.by_tasks || turn.kind > Kind::kRead) fail(2, "this side only reads, by threads");
-    ask(turn, index, *this);
+    if (turn.by_tasks || (turn.kind > Kind::kRead && turn.tree == nullptr))
+      fail(2, "this side only reads, by threads");
+    ask(turn, index, reader_);
   }
   DevicePages device_pages() const override {
     std::FILE* const file = std::fopen("/proc/self/io", "re");
     if (file == nullptr) fail(1, "the kernel does not tell what it has read");
-    uint64_t read_bytes = 0;
+    uint64_t read_bytes = 0, written_bytes = 0;
     char line[100];
-    while (std::fgets(line, sizeof line, file) != nullptr) std::sscanf(line, "read_bytes: %lu", &read_bytes);
+    while (std::fgets(line, sizeof line, file) != nullptr)
+      if (std::sscanf(line, "read_bytes: %lu", &read_bytes) != 1)
+        std::sscanf(line, "write_bytes: %lu", &written_bytes);
     std::fclose(file);
-    return {.reads = read_bytes / kPageBytes};
+    return {.reads = read_bytes / kPageBytes, .writes = written_bytes / kPageBytes};
   }
-
-  void read(uint64_t offset, std::span<std::byte, kBlockBytes> to) { reader_.read(offset, to); }
 
  private:
   Reader reader_;
@@ -44,7 +43,10 @@ class Plain final : public Side {
 
 class Pread {
  public:
-  explicit Pread(const Plan& plan) : file_(open(plan.place.c_str(), O_RDONLY | O_CLOEXEC)) {
+  static constexpr bool kWrites = false;
+
+  explicit Pread(const Plan& plan)
+      : file_(open(plan.place.c_str(), (plan.value_bytes == 0 ? O_RDONLY : O_RDWR) | O_CLOEXEC)) {
     if (file_ < 0) fail_of_file(plan);
     const bool is_random = plan.side == "pread_random";
     if (posix_fadvise(file_, 0, 0, is_random ? POSIX_FADV_RANDOM : POSIX_FADV_NORMAL) != 0)
@@ -56,6 +58,18 @@ class Pread {
     if (pread(file_, to.data(), to.size(), static_cast<off_t>(offset)) != kBlockBytes)
       fail(1, "cannot read at " + std::to_string(offset));
   }
+  template <class Visit>
+  void with_node(uint64_t page, const Visit& visit) {
+    alignas(64) std::byte node[kPageBytes];
+    if (pread(file_, node, sizeof node, static_cast<off_t>(page * kPageBytes)) != kPageBytes)
+      fail(1, "cannot read page " + std::to_string(page));
+    visit(node);
+  }
+  void write(uint64_t offset, std::span<const std::byte> from) {
+    if (pwrite(file_, from.data(), from.size(), static_cast<off_t>(offset)) !=
+        static_cast<ssize_t>(from.size()))
+      fail(1, "cannot write at " + std::to_string(offset));
+  }
 
  private:
   const int file_;
@@ -63,6 +77,8 @@ class Pread {
 
 class Mapped {
  public:
+  static constexpr bool kWrites = false;
+
   explicit Mapped(const Plan& plan) : bytes_(plan.bytes) {
     const int file = open(plan.place.c_str(), O_RDONLY | O_CLOEXEC);
     if (file < 0) fail_of_file(plan);
@@ -84,6 +100,8 @@ class Mapped {
 
 class Array {
  public:
+  static constexpr bool kWrites = false;
+
   explicit Array(const Plan& plan) : data_(memory_of(plan.bytes)) {
     fill(data_, 0);
     for (uint64_t page = 0; page < plan.pages(); ++page) set_numbers(data_.data() + page * kPageBytes, page);
@@ -100,6 +118,8 @@ class Array {
 
 class Locked {
  public:
+  static constexpr bool kWrites = false;
+
   explicit Locked(const Plan& plan)
       : file_(open(plan.place.c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC)),
         memory_(memory_of(plan.memory_bytes)) {

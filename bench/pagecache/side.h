@@ -3,12 +3,14 @@
 //   Side      one way to read and write blocks of a file or device
 //   Turn      who asks a side for blocks, and for how long
 //   Request   a block to be read, or written
+//   Tree      the data, if a program searches in it (tree.h)
 //
 // Invariants
 //  1 a block has 128 bytes, a page 32 blocks. A block begins with its number; all else of it is random: no device can compress it
 //  2 each block that is read is copied to the caller and its number looked at; another one ends the program
-//  3 of a turn that writes 70 % of the requests read
+//  3 of a turn that writes 70 % of the requests read; of a tree's lookups 5 % put another value in the place of the one that is there
 //  4 a turn by a queue is one thread's, which only reads
+//  5 a tree's values begin and end with a number that their key makes, and so do those that others are replaced by
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -23,13 +25,14 @@
 #include "../words.h"
 #include "base/single_writer.h"
 #include "storage/open.h"
+#include "tree.h"
 
 namespace load {
 
 inline constexpr uint64_t kPageBytes = 4096;
 inline constexpr uint64_t kBlockBytes = 128;
 inline constexpr uint64_t kBlocksOfPage = kPageBytes / kBlockBytes;
-inline constexpr uint64_t kReadPercent = 70;
+inline constexpr uint64_t kReadPercent = 70, kLookupPercent = 95;
 
 struct Plan {
   std::string side;
@@ -38,6 +41,7 @@ struct Plan {
   uint64_t memory_bytes = 0;  // of the side's own cache or buffers
   double theta = 0;           // 0: all pages alike; else Zipf's law with this exponent, below 1
   uint32_t nodes = 0;         // parts of `cache`, with a server each; 0: no servers, and what the machine has
+  uint32_t value_bytes = 0;   // of a tree that the data is; 0: it is none
 
   uint64_t pages() const { return bytes / kPageBytes; }
 };
@@ -74,7 +78,8 @@ struct Turn {
   bool by_queue = false;         // of requests, of one thread; else by threads
   uint64_t depth = 1;            // so many of them
   uint64_t most = ~uint64_t{0};  // requests of each thread
-  const Pages& pages;
+  const Pages& pages;            // or keys of the tree
+  const Tree* tree = nullptr;
   uint64_t seed;  // and those after it, one for each thread or task
   struct alignas(64) Count {
     std::atomic<uint64_t> value{0};
@@ -135,6 +140,16 @@ inline void expect(const std::byte* block, uint64_t number) {
     fail(1, "block " + std::to_string(number) + " has the bytes of block " + std::to_string(found));
 }
 
+static_assert(Tree::kNodeBytes == kPageBytes);
+inline void set_value(std::span<std::byte> value, uint64_t key) {
+  set_number(value.data(), mix(key));
+  set_number(value.data() + value.size() - sizeof(uint64_t), mix(key));
+}
+inline void expect_value(std::span<const std::byte> value, uint64_t key) {
+  expect(value.data(), mix(key));
+  expect(value.data() + value.size() - sizeof(uint64_t), mix(key));
+}
+
 // Pages that a device has read and written for the process.
 struct DevicePages {
   uint64_t reads = 0, writes = 0;
@@ -154,9 +169,35 @@ class Side {
   virtual Messages messages() const { return {}; }
 };
 
-// Client: read(offset, block), and write(offset, bytes) if it kWrites.
+// Client: as a tree's Nodes, and write(offset, bytes).
+template <class Client>
+void look_up(Turn& turn, uint64_t index, Client& client, uint64_t task) {
+  const Tree& tree = *turn.tree;
+  Random random(turn.seed + index + task);
+  uint64_t at = random.next();
+  Turn::Count& done = turn.done[index];
+  std::vector<std::byte> fresh(tree.value_bytes()), copy(tree.value_bytes());
+  fill(fresh, at);
+  while (turn.goes_on(done)) {
+    const uint64_t key = Tree::key_of(turn.pages.next(random, at));
+    const auto found = tree.find(client, key, [&](std::span<const std::byte> value) {
+      std::memcpy(copy.data(), value.data(), value.size());
+    });
+    if (!found) fail(1, "key " + std::to_string(key) + " is not in the tree");
+    expect_value(copy, key);
+    if (turn.kind == Kind::kUpdate && random.below(100) >= kLookupPercent) {
+      set_value(fresh, key);
+      client.write(*found, std::span<const std::byte>(fresh));
+    }
+    base::increase(done.value, uint64_t{1});
+  }
+}
+
+// Client: read(offset, block), and write(offset, bytes) if it kWrites; of a side that has trees the same as look_up() wants.
 template <class Client>
 void ask(Turn& turn, uint64_t index, Client& client, uint64_t task = 0) {
+  if constexpr (requires { client.with_node(0, [](const std::byte*) {}); })
+    if (turn.tree != nullptr) return look_up(turn, index, client, task);
   const uint64_t seed = turn.seed + index + task;
   Requests requests(turn, seed);
   Turn::Count& done = turn.done[index];

@@ -574,8 +574,8 @@ class PageCache(Case):
         self.place = self.folder / "data"
         self.place.write_bytes(bytes(self.BYTES))
 
-    def fill(self):
-        self.assertEqual(run_in(self.folder, self.PROGRAM, "fill", self.place, self.BYTES).returncode, 0)
+    def fill(self, *settings):
+        self.assertEqual(run_in(self.folder, self.PROGRAM, "fill", self.place, self.BYTES, *settings).returncode, 0)
 
     def answers(self, side, *lines, **settings):
         place = f"file:{self.place}" if side in ("cache", "direct") else self.place
@@ -650,6 +650,32 @@ class PageCache(Case):
             with self.assertRaisesRegex(lockstep.Failure, r"pagecache-load: block [0-9]+ has the bytes of block 1099511627776\Z"):
                 self.answers(side, "run read threads 1 0 10")
 
+    def test_a_tree_is_searched_and_updated(self):
+        for value in (8, 800):
+            self.fill(f"value={value}")
+            for side, hows in (("cache", ("tasks 1", "tasks 64", "threads 2")), ("pread", ("threads 2",)), ("pread_random", ("threads 1",))):
+                with self.subTest(f"{side} {value}"):
+                    lines = [f"run {kind} {how} 0 0.05" for how in hows for kind in ("read", "update", "read")]
+                    *timed, counted = self.answers(side, *lines, "count 1000", value=value, memory=self.MEMORY, theta=0.99)
+                    self.assertTrue(all(answer["requests"] > 0 for answer in timed))
+                    self.assertEqual(counted["requests"], 1000)
+        counted, timed = self.answers("cache", "count 20000", "run update threads 1 0.1 0.2", value=800, memory=self.MEMORY)
+        # Next to all leaves are read, and inner nodes stay. Five of a hundred lookups write.
+        self.assertAlmostEqual(counted["reads"], 1 - self.MEMORY / self.BYTES, delta=0.1)
+        self.assertAlmostEqual(timed["writes"], 0.05, delta=0.03)
+
+    def test_another_keys_value_ends_it(self):
+        leaves, values_begin = self.PAGES - 1, 8 + 5 * 8
+        for begin, words in ((values_begin, "block [0-9]+ has the bytes of block 0"), (0, "page [0-9]+ is no node of level 0")):
+            self.fill("value=800")
+            with open(self.place, "r+b") as file:
+                for page in range(leaves):
+                    file.seek(page * 4096 + begin)
+                    file.write(bytes(4096 - begin))
+            for side in ("cache", "pread", "pread_random"):
+                with self.assertRaisesRegex(lockstep.Failure, rf"pagecache-load: {words}\Z"):
+                    self.answers(side, "run read threads 1 0 10", value=800)
+
     def test_zipfs_law(self):
         """An eighth of the pages, those that are asked for most, is asked for more often than not."""
         self.fill()
@@ -661,12 +687,15 @@ class PageCache(Case):
         right = ["cache", "memory:1M", "1048576"]
         wrong = [[], right[:2], ["nothing", *right[1:]], ["cache", "nothing:x", right[2]], [*right[:2], "1000"], [*right[:2], "0"], [*right[:2], "2097152"],
                  ["pread", self.folder / "none", right[2]], ["locked", self.place, right[2], "memory=0"], ["direct", "memory:1M", "2097152"]]
-        wrong += [[*right, word] for word in ("memory", "memory=x", "memory=1", "theta=1", "nodes=65", "depth=1")]
+        wrong += [[*right, word] for word in ("memory", "memory=x", "memory=1", "theta=1", "nodes=65", "depth=1", "value=7", "value=4088")]
+        wrong += [["locked", self.place, right[2], "value=8"]]
         for words in wrong:
             with self.subTest(words):
                 ended = run_in(self.folder, self.PROGRAM, *words)
                 self.assertEqual((ended.returncode, ended.stdout), (2, ""), words)
                 self.assertRegex(ended.stderr, r"\Apagecache-load: [^\n]{10,300}\n\Z", words)
+        with self.assertRaisesRegex(lockstep.Failure, "of a tree values are read, or changed"):
+            self.answers("cache", "run mixed tasks 1 0 1", value=8)
         for line in ("nothing", "count 0", "touch tasks 0", "run read tasks 1 0", "run read tasks 1 0 0", "run read tasks 1 nan 1", "run write tasks 1 0 1",
                      "run read forks 1 0 1", "run read queue 1 0 1", "run read threads 1025 0 1"):
             with self.subTest(line), self.assertRaisesRegex(lockstep.Failure, "ended early with status 2: pagecache-load: "):

@@ -140,14 +140,18 @@ class Quick(Case):
         self.assertLessEqual({"mean_ratio_disk", "worst_ratio_disk", "rows_below_spread_disk", "mean_cpu_ratio_disk"}, set(result["summary"]))
 
     def test_pagecache(self):
-        result = self.results("pagecache", "--only", "hot", "--only", "cold/disk/mixed", "--only", "cold/zram/read/threads", "--only", "nodes", "--only", "zipf/disk/8")
+        result = self.results("pagecache", "--only", "hot", "--only", "cold/disk/mixed", "--only", "cold/zram/read/threads", "--only", "nodes",
+                              "--only", "zipf/disk/8", "--only", "btree/disk/search", "--only", "btree/disk/update/8")
         cases = [row["case"] for row in result["rows"]]
         self.assertLessEqual({"hot/array/1", "hot/pread/2", "hot/scaling", "cold/disk/mixed/tasks/64", "cold/disk/mixed/threads/1"}, set(cases))
         self.assertEqual("hot/instructions/locked" in cases, shutil.which("valgrind") is not None)
         self.assertEqual("cold/zram/read/threads/1" in cases, not any("nothing on zram" in note for note in result["notes"]))
-        self.assertEqual("zipf/disk/8" in cases, not any("nothing of zipf" in note for note in result["notes"]))
+        for case in ("zipf/disk/8", "btree/disk/update/8"):
+            self.assertEqual(case in cases, not any(f"nothing of {case}" in note for note in result["notes"]))
         self.assertLessEqual({f"nodes/{kind}/{nodes}" for kind in ("hot", "cold") for nodes in (2, 4, 8)}, set(cases))
-        self.assertLessEqual({"hot_ns_1", "nodes_hot_4_messages", "hot_scaling_ratio", "hot_cpu_scaling", "hot_array_1_ratio", "cold_disk_mixed_worst"}, set(result["summary"]))
+        self.assertIn("btree/disk/search/64", cases)
+        self.assertLessEqual({"hot_ns_1", "nodes_hot_4_messages", "hot_scaling_ratio", "hot_cpu_scaling", "hot_array_1_ratio", "cold_disk_mixed_worst",
+                              "btree_disk_search_64_ratio"}, set(result["summary"]))
         for row in result["rows"]:
             if row["case"].startswith("hot/array"):
                 self.assertLess(row["reads"], 1e-4)
