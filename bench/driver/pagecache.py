@@ -14,7 +14,7 @@ of one thread. `cold`: next to none is; beside direct I/O, which reads and write
 pread under the same memory limit. `reads` and `writes` are the device's, in pages of a request; `peer_` the peer's. `hot/scaling` is ours by
 two threads over ours by one. `hot/instructions` are those of a request in user mode, less is better. `nodes`: one thread's queue of requests
 to a cache in parts, as on a machine with so many memory nodes, over one part; `messages` are those of a request that went to a server, there
-and back. `btree`: keys are looked up in a B+-tree: `search` by 64 tasks at a time, over one thread, both through the page cache; `read` and
+and back. `btree`: keys are looked up in a B+-tree: `search` many at a time, over one thread, both through the page cache; `read` and
 `update` beside pread as `zipf`.
 """
 MIB = 1 << 20
@@ -50,7 +50,7 @@ class Plan:
         self.search_bytes = (3_940 if quick else 39_372) * PAGE_BYTES
         self.search_memory_bytes = self.search_bytes // 16
         self.search_value_bytes, self.profile_bytes = 8, 800
-        self.search_tasks = [64]
+        self.search_depths = {"tasks": 64, "queue": 64}
         self.hot_threads = [1, 2]
         self.cold_depths = {"tasks": [1, 64] if quick else [1, 16, 64], "threads": [1] if quick else [1, 2]}
         self.zipf_threads = [1, 8] if quick else [1, 2, 8]
@@ -76,8 +76,8 @@ class Plan:
         return [(f"zipf/{device}/{threads}", "read", threads) for threads in self.zipf_threads]
 
     def search_cases(self, device):
-        """(name, tasks)"""
-        return [(f"btree/{device}/search/{tasks}", tasks) for tasks in self.search_tasks]
+        """(name, by, depth)"""
+        return [(f"btree/{device}/search/{by}/{depth}", by, depth) for by, depth in self.search_depths.items()]
 
     def profile_cases(self, device):
         """As zipf_cases()."""
@@ -307,16 +307,17 @@ class Run:
             contest.finish()
 
     def search(self, device, cases):
-        """Lookups in a tree by many tasks beside those of one thread, of the same cache."""
+        """Many lookups in a tree at a time, by tasks or by a queue with a server, beside those of one thread, of the same cache."""
         plan = self.plan
         with Cleanup() as cleanup:
             place = self.place_of(device, cleanup, "tree", plan.search_bytes, value=plan.search_value_bytes)
             contest = Contest(self.load, plan, cleanup)
-            contest.start("ours", "cache", f"uring:{place}", plan.search_bytes, memory=plan.search_memory_bytes, value=plan.search_value_bytes)
-            for name, tasks in cases:
+            contest.start("ours", "cache", f"uring:{place}", plan.search_bytes, memory=plan.search_memory_bytes, value=plan.search_value_bytes,
+                          nodes=1)
+            for name, *many in cases:
                 self.context.progress(f"pagecache {name}")
-                contest.settle("read", "tasks", tasks, plan.settle_seconds["cold"])
-                sides = [("tasks", tasks), ("threads", 1)]
+                contest.settle("read", *many, plan.settle_seconds["cold"])
+                sides = [tuple(many), ("threads", 1)]
                 answers = {side: [] for side in sides}
                 for number in range(plan.pairs):
                     for by, depth in in_turn(sides, number):

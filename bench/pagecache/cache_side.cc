@@ -36,15 +36,67 @@ T require(base::Expected<T>&& made) {
   if constexpr (!std::is_void_v<T>) return *made;
 }
 
+// What is asked for by a queue: a block is one request,
+class Blocks {
+ public:
+  struct Own : pagecache::Request {
+    alignas(64) std::byte block[kBlockBytes];
+    uint64_t number = 0;
+  };
+
+  explicit Blocks(const Turn& turn) : requests_(turn, turn.seed) {}
+  void begin(Own& own) {
+    own.number = requests_.next().block;
+    own.offset = own.number * kBlockBytes;
+    own.bytes = own.block;
+  }
+  // Is it done?
+  bool end(Own& own) {
+    expect(own.block, own.number);
+    return true;
+  }
+
+ private:
+  Requests requests_;
+};
+
+// and a key as many as there are nodes on the way to it.
+class Lookups {
+ public:
+  struct Own : pagecache::Request {
+    alignas(64) std::byte node[kPageBytes];
+    std::optional<Tree::Search> search;
+  };
+
+  explicit Lookups(const Turn& turn) : turn_(turn), random_(turn.seed), at_(random_.next()) {}
+  void begin(Own& own) {
+    if (!own.search) own.search = turn_.tree->begin(Tree::key_of(turn_.pages.next(random_, at_)));
+    own.offset = own.search->page * kPageBytes;
+    own.bytes = own.node;
+  }
+  bool end(Own& own) {
+    if (turn_.tree->step(*own.search, own.node)) return false;
+    expect_value(own.search->key, own.search->value_at.has_value(),
+                 {own.node + own.search->value_at.value_or(0), turn_.tree->value_bytes()});
+    own.search.reset();
+    return true;
+  }
+
+ private:
+  const Turn& turn_;
+  Random random_;
+  uint64_t at_;
+};
+
 // One thread's queue, with the turn's depth under way at most.
+template <class Asked>
 class Asking {
  public:
   Asking(pagecache::Servers& servers, pagecache::File& file, Turn& turn)
-      : turn_(turn), requests_(turn, turn.seed), all_(turn.depth) {
+      : turn_(turn), asked_(turn), all_(turn.depth) {
     queue_.open(servers, static_cast<uint32_t>(turn.depth));
     for (Own& own : all_) {
       own.file = &file;
-      own.bytes = own.block;
       own.owner = this;
       own.done = [](pagecache::Request& ended) {
         static_cast<Asking*>(ended.owner)->end(static_cast<Own&>(ended));
@@ -56,17 +108,13 @@ class Asking {
   void work() {
     uint64_t begun = 0;
     while (turn_.goes_on(turn_.done[0]) && begun < turn_.most) {
-      const size_t count = std::min<uint64_t>({kArray, all_.size(), turn_.most - begun});
+      const size_t count = std::min<uint64_t>({kArray, (all_.size() + 1) / 2, turn_.most - begun});
       if (free_.size() < count) {
         queue_.wait();
         continue;
       }
       const std::span<pagecache::Request*> array = std::span(free_).last(count);
-      for (pagecache::Request* const request : array) {
-        auto& own = static_cast<Own&>(*request);
-        own.number = requests_.next().block;
-        own.offset = own.number * kBlockBytes;
-      }
+      for (pagecache::Request* const request : array) asked_.begin(static_cast<Own&>(*request));
       begun += queue_.submit(array);
       free_.resize(free_.size() - count);
     }
@@ -75,20 +123,16 @@ class Asking {
 
  private:
   static constexpr size_t kArray = 64;
-  struct Own : pagecache::Request {
-    alignas(64) std::byte block[kBlockBytes];
-    uint64_t number = 0;
-  };
+  using Own = Asked::Own;
 
   void end(Own& own) {
     if (!own.result) fail(1, own.result.error().message);
-    expect(own.block, own.number);
-    base::increase(turn_.done[0].value, uint64_t{1});
+    if (asked_.end(own)) base::increase(turn_.done[0].value, uint64_t{1});
     free_.push_back(&own);
   }
 
   Turn& turn_;
-  Requests requests_;
+  Asked asked_;
   pagecache::RequestQueue queue_;
   std::vector<Own> all_;
   std::vector<pagecache::Request*> free_;
@@ -111,7 +155,8 @@ class Cache final : public Side {
 
   void work(Turn& turn, uint64_t index) override {
     if (turn.by_tasks) return work_by_tasks(turn);
-    if (turn.by_queue) return Asking(*servers_, *file_, turn).work();
+    if (turn.by_queue && turn.tree != nullptr) return Asking<Lookups>(*servers_, *file_, turn).work();
+    if (turn.by_queue) return Asking<Blocks>(*servers_, *file_, turn).work();
     Client client(*cache_, *file_);
     ask(turn, index, client);
   }

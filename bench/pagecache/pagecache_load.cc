@@ -61,7 +61,7 @@ class Bench {
       : side_(side),
         tree_(tree_of(plan)),
         pages_(tree_ ? tree_->key_count() : plan.pages(), plan.theta),
-        has_queues_(plan.side == "cache" && plan.nodes != 0 && !tree_) {}
+        has_queues_(plan.side == "cache" && plan.nodes != 0) {}
 
   // An answer to the line, unless it is none that can be answered.
   bool answer(const char* line) {

@@ -145,7 +145,9 @@ inline void set_value(std::span<std::byte> value, uint64_t key) {
   set_number(value.data(), mix(key));
   set_number(value.data() + value.size() - sizeof(uint64_t), mix(key));
 }
-inline void expect_value(std::span<const std::byte> value, uint64_t key) {
+// What a search for the key has found.
+inline void expect_value(uint64_t key, bool is_found, std::span<const std::byte> value) {
+  if (!is_found) fail(1, "key " + std::to_string(key) + " is not in the tree");
   expect(value.data(), mix(key));
   expect(value.data() + value.size() - sizeof(uint64_t), mix(key));
 }
@@ -183,8 +185,7 @@ void look_up(Turn& turn, uint64_t index, Client& client, uint64_t task) {
     const auto found = tree.find(client, key, [&](std::span<const std::byte> value) {
       std::memcpy(copy.data(), value.data(), value.size());
     });
-    if (!found) fail(1, "key " + std::to_string(key) + " is not in the tree");
-    expect_value(copy, key);
+    expect_value(key, found.has_value(), copy);
     if (turn.kind == Kind::kUpdate && random.below(100) >= kLookupPercent) {
       set_value(fresh, key);
       client.write(*found, std::span<const std::byte>(fresh));

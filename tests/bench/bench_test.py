@@ -659,6 +659,9 @@ class PageCache(Case):
                     *timed, counted = self.answers(side, *lines, "count 1000", value=value, memory=self.MEMORY, theta=0.99)
                     self.assertTrue(all(answer["requests"] > 0 for answer in timed))
                     self.assertEqual(counted["requests"], 1000)
+            [answer] = self.answers("cache", "run read queue 64 0 0.05", value=value, memory=self.MEMORY, nodes=1)
+            # No more than a leaf and the nodes above it.
+            self.assertTrue(0.5 < answer["reads"] < 3, answer)
         counted, timed = self.answers("cache", "count 20000", "run update threads 1 0.1 0.2", value=800, memory=self.MEMORY)
         # Next to all leaves are read, and inner nodes stay. Five of a hundred lookups write.
         self.assertAlmostEqual(counted["reads"], 1 - self.MEMORY / self.BYTES, delta=0.1)
@@ -675,6 +678,8 @@ class PageCache(Case):
             for side in ("cache", "pread", "pread_random"):
                 with self.assertRaisesRegex(lockstep.Failure, rf"pagecache-load: {words}\Z"):
                     self.answers(side, "run read threads 1 0 10", value=800)
+            with self.assertRaisesRegex(lockstep.Failure, rf"pagecache-load: {words}\Z"):
+                self.answers("cache", "run read queue 8 0 10", value=800, nodes=1)
 
     def test_zipfs_law(self):
         """An eighth of the pages, those that are asked for most, is asked for more often than not."""
