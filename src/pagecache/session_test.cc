@@ -241,7 +241,7 @@ TEST_F(SessionTest, FilesDoNotMix) {
 }
 
 TEST_F(SessionTest, AFileThatHasBecomeShorterIsTold) {
-  const std::string path = testing::TempDir() + "/shorter";
+  const std::string path = testing::TempDir() + "/shorter" + std::to_string(getpid());
   FILE* const made = fopen(path.c_str(), "w");
   ASSERT_EQ(ftruncate(fileno(made), 10 * kPage), 0);
   storage::Device* const device = *storage::open_device("file:" + path, {.store = true});
