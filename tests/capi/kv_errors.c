@@ -13,17 +13,6 @@
 enum { kCapacity = 32 << 20 };
 static const spillway_kv_make_options kMake = {.struct_bytes = sizeof kMake, .capacity_bytes = kCapacity};
 
-// The call failed with the status, and its line has the words.
-#define CHECK_ERROR(call, expected, session, words)                              \
-  do {                                                                           \
-    CHECK_STATUS(call, expected, session);                                       \
-    if (strstr(spillway_kv_error_text(session), words) == NULL) {                \
-      fprintf(stderr, "%s:%d: no \"%s\" in \"%s\"\n", __FILE__, __LINE__, words, \
-              spillway_kv_error_text(session));                                  \
-      exit(1);                                                                   \
-    }                                                                            \
-  } while (0)
-
 // Before this process has threads.
 static void denied(const char *path) {
   const int descriptor = open(path, O_CREAT | O_EXCL | O_WRONLY, 0600);
@@ -432,12 +421,7 @@ void test_errors(const char *folder) {
   snprintf(path, sizeof path, "%s/store", folder);
   CHECK(chmod(folder, 0755) == 0);
   denied(path);
-  for (int status = SPILLWAY_KV_CANCELED; status <= SPILLWAY_KV_BUSY; ++status) {
-    CHECK(strcmp(spillway_kv_status_text(status), "unknown status") != 0);
-    for (int other = SPILLWAY_KV_CANCELED; other < status; ++other)
-      CHECK(strcmp(spillway_kv_status_text(status), spillway_kv_status_text(other)) != 0);
-  }
-  CHECK(strcmp(spillway_kv_status_text(1000), "unknown status") == 0);
+  check_status_texts(SPILLWAY_KV_CANCELED, SPILLWAY_KV_BUSY);
   mistakes();
   mistakes_in_a_session();
   no_room();

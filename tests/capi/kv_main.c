@@ -4,9 +4,11 @@
 
 #include "kv_test.h"
 
+#include "folder.h"
+
 int main(void) {
-  char folder[] = "/tmp/spillway-capi-XXXXXX";
-  CHECK(mkdtemp(folder) != NULL);
+  char folder[150];
+  make_folder(folder, sizeof folder);
   test_errors(folder);
   test_calls();
   test_iterate();

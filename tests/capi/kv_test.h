@@ -1,29 +1,10 @@
-// What the parts of the C API's test share: checks that end the program with a line, and stores for a moment.
+// What the parts of the C API's test share: stores for a moment.
 #ifndef KV_TEST_H
 #define KV_TEST_H
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "spillway/kv.h"
 
-#define CHECK(condition)                                              \
-  do {                                                                \
-    if (!(condition)) {                                               \
-      fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
-      exit(1);                                                        \
-    }                                                                 \
-  } while (0)
-// Both are evaluated once; `session` may be null.
-#define CHECK_STATUS(call, expected, session)                                                   \
-  do {                                                                                          \
-    const int status_ = (call), expected_ = (expected);                                         \
-    if (status_ != expected_) {                                                                 \
-      fprintf(stderr, "%s:%d: %s is %d (%s: %s), not %d\n", __FILE__, __LINE__, #call, status_, \
-              spillway_kv_status_text(status_), spillway_kv_error_text(session), expected_);    \
-      exit(1);                                                                                  \
-    }                                                                                           \
-  } while (0)
+#define API(name) spillway_kv_##name
+#include "check.h"
 
 // An open store in memory with a session.
 struct opened {

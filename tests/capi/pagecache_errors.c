@@ -286,12 +286,7 @@ void test_errors(const char *folder) {
   char path[200];
   snprintf(path, sizeof path, "%s/file", folder);
   denied(path);
-  for (int status = SPILLWAY_PAGECACHE_DENIED; status <= SPILLWAY_PAGECACHE_BUSY; ++status) {
-    CHECK(strcmp(spillway_pagecache_status_text(status), "unknown status") != 0);
-    for (int other = SPILLWAY_PAGECACHE_DENIED; other < status; ++other)
-      CHECK(strcmp(spillway_pagecache_status_text(status), spillway_pagecache_status_text(other)) != 0);
-  }
-  CHECK(strcmp(spillway_pagecache_status_text(1000), "unknown status") == 0);
+  check_status_texts(SPILLWAY_PAGECACHE_DENIED, SPILLWAY_PAGECACHE_BUSY);
   options_that_are_refused();
   mistakes();
   devices_that_are_refused(folder, path);

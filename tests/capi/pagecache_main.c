@@ -5,9 +5,12 @@
 
 #include "pagecache_test.h"
 
+#include "folder.h"
+
 int main(void) {
-  char folder[] = "/tmp/spillway-pages-XXXXXX";
-  CHECK(mkdtemp(folder) != NULL && chmod(folder, 0755) == 0);
+  char folder[150];
+  make_folder(folder, sizeof folder);
+  CHECK(chmod(folder, 0755) == 0);
   test_errors(folder);
   test_calls(folder);
   test_queue();
