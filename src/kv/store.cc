@@ -255,7 +255,7 @@ void Store::collect() {
     }
     if (!did || failure.error != 0) compacted_.notify_all();
     // What is put off, or left, is tried again, whatever else there is to do.
-    const bool retries = failure.error != 0 || log_.put_off_count() != 0 || collector_.has_left_pieces();
+    const bool retries = failure.error != 0 || log_.put_off_count() != 0 || large_values_.has_left();
     log_.collector_wanted.wait(key, retries ? kRetryNs : 0);
   }
 }

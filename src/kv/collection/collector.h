@@ -79,9 +79,6 @@ class Collector {
   void wants_all(bool wants) { wants_all_.store(wants, std::memory_order_relaxed); }
   bool wants_all() const { return wants_all_.load(std::memory_order_relaxed); }
 
-  // What could not be read of pieces is to be tried again.
-  bool has_left_pieces() const { return large_values_->has_left(); }
-
   const CollectorCounts& counts() const { return counts_; }
   const Channel& channel() const { return channel_; }
 
