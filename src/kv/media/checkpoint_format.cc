@@ -1,10 +1,5 @@
 #include "kv/media/checkpoint_format.h"
 
-#define XXH_INLINE_ALL
-#define XXH_NO_STDLIB
-#define XXH_NO_STREAM
-#include <xxhash.h>
-
 #include <algorithm>
 #include <bit>
 
@@ -37,10 +32,6 @@ constexpr uint64_t end_bytes(uint32_t unsealed_count) {
 }
 constexpr uint64_t table_bytes(uint32_t slot_count) {
   return kSlotsOffset + uint64_t{slot_count} * sizeof(uint64_t);
-}
-
-uint64_t check_of(const Secret& secret, const void* bytes, size_t length) {
-  return XXH3_64bits_withSecret(bytes, length, secret.bytes, sizeof secret.bytes);
 }
 
 uint64_t body_check_of(const Secret& secret, Bytes piece, uint64_t bytes) {

@@ -9,25 +9,17 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/checksum.h"
 #include "base/ids.h"
 #include "kv/index/entry.h"
 
 namespace kv {
-
-// Defined in format_avx2.cc, the same function compiled for wider registers.
-uint64_t check_of_avx2(const Secret& secret, const void* bytes, size_t length);
-
 namespace {
 
 constexpr char kMagic[8] = {'s', 'p', 'i', 'l', 'l', 'k', 'v', '\n'};
 constexpr uint32_t kByteOrder = 0x01020304;
 constexpr uint64_t kSegmentMagic = 0x67657320766b7073;  // "spkv seg"
 constexpr uint64_t kFooterMagic = 0x646e6520766b7073;   // "spkv end"
-
-uint64_t check_of(const Secret& secret, const void* bytes, size_t length) {
-  if (__builtin_cpu_supports("avx2")) return check_of_avx2(secret, bytes, length);
-  return XXH3_64bits_withSecret(bytes, length, secret.bytes, sizeof secret.bytes);
-}
 
 template <class T>
 void put(const T& value, std::span<std::byte> to) {
@@ -103,7 +95,7 @@ void write_superblock(const Identity& identity, uint64_t made_ns, std::span<std:
   block.secret = identity.secret;
   block.member_count = identity.layout.member_count;
   block.unit_bytes = identity.layout.unit_bytes;
-  block.check = XXH3_64bits(&block, offsetof(Superblock, check));
+  block.check = base::checksum(&block, offsetof(Superblock, check));
   put(block, to);
 }
 
@@ -114,7 +106,7 @@ base::Expected<Identity> read_superblock(Bytes from) {
   if (block.byte_order == __builtin_bswap32(kByteOrder))
     return base::failure(EINVAL,
                          "holds a store of a machine with the other byte order, which this one cannot read");
-  if (block.check != XXH3_64bits(&block, offsetof(Superblock, check)))
+  if (block.check != base::checksum(&block, offsetof(Superblock, check)))
     return base::failure(EBADMSG, "has a damaged superblock");
   if (block.version > kFormatVersion || block.features_needed != 0)
     return base::failure(EPROTONOSUPPORT, "holds a store of a newer format (version ", block.version,

@@ -28,6 +28,7 @@
 #include <span>
 #include <string_view>
 
+#include "base/checksum.h"
 #include "base/error.h"
 #include "storage/device.h"
 
@@ -41,7 +42,7 @@ inline constexpr uint32_t kFormatVersion = 1;
 inline constexpr uint64_t kSuperblockBytes = 4096;
 inline constexpr uint64_t kSuperblockOffsets[] = {0, 512 << 10};
 inline constexpr uint64_t kSegmentsOffset = 1 << 20;
-inline constexpr size_t kSecretBytes = 192;
+inline constexpr size_t kSecretBytes = base::kChecksumSecretBytes;
 
 constexpr bool may_be_grain_bytes(uint64_t bytes) {
   return std::has_single_bit(bytes) && bytes >= 512 && bytes <= 4096;
@@ -60,6 +61,9 @@ struct Secret {
   unsigned char bytes[kSecretBytes];
   bool operator==(const Secret&) const = default;
 };
+inline uint64_t check_of(const Secret& secret, const void* bytes, size_t length) {
+  return base::checksum(bytes, length, secret.bytes);
+}
 
 // Two keys with the same hash are the same key (128 bits). `low` is what the index knows them by.
 struct KeyHash {

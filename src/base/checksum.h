@@ -1,0 +1,16 @@
+// Checksums of what is kept on media: 64 bits of XXH3.
+//
+// They tell damage from what was written, by accident; with a secret that others do not know, on purpose, too.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace base {
+
+inline constexpr size_t kChecksumSecretBytes = 192;
+
+// The same on every machine. Cost: 100-200 ns for 4 KiB that are in the CPU's cache, with AVX2.
+uint64_t checksum(const void* bytes, size_t length);
+uint64_t checksum(const void* bytes, size_t length, const unsigned char (&secret)[kChecksumSecretBytes]);
+
+}  // namespace base
