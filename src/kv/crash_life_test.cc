@@ -6,10 +6,10 @@
 #include <random>
 
 #include "kv/testing/crash_model.h"
-#include "kv/testing/cut_device.h"
 #include "kv/testing/test_check.h"
 #include "kv/testing/test_effort.h"
 #include "kv/testing/test_store.h"
+#include "storage/test_cut_device.h"
 
 namespace kv {
 namespace {
@@ -20,7 +20,7 @@ class CrashLifeTest : public testing::TestWithParam<Durability> {
 
   // A store that has something to collect, and no checkpoint.
   void prepare() {
-    auto* const device = new CutDevice(std::vector<std::byte>(17 << 20), 0);
+    auto* const device = new storage::CutDevice(std::vector<std::byte>(17 << 20), 0);
     ASSERT_TRUE(Store::make(*device, {.segment_bytes = 1 << 20}));
     Store* const store = *Store::open(*device, {.durability = Durability::kNone, .stream_count = 1});
     Session session;
@@ -45,7 +45,7 @@ class CrashLifeTest : public testing::TestWithParam<Durability> {
     return done.has_value();
   }
   // All that a life has, one after the other. Returns whether it came to its end.
-  bool live(CutDevice& device) {
+  bool live(storage::CutDevice& device) {
     auto opened = Store::open(
         device,
         {.durability = GetParam(), .batch_ns = 1'000'000, .stream_count = 1, .checkpoint_records = 25});
@@ -84,7 +84,7 @@ class CrashLifeTest : public testing::TestWithParam<Durability> {
   }
 
   // What recovery makes of the medium is what all its records tell.
-  static void expect_clean(CutDevice& device) {
+  static void expect_clean(storage::CutDevice& device) {
     std::string findings;
     EXPECT_TRUE(check_of(device, findings).is_clean()) << findings;
   }
@@ -102,13 +102,13 @@ TEST_P(CrashLifeTest, ACutAtEveryWrite) {
     ends_at += step;
     ASSERT_LT(ends_at, 3000u);
     model_ = before;
-    auto* const device = new CutDevice(medium_, ends_at);
+    auto* const device = new storage::CutDevice(medium_, ends_at);
     ended_well = live(*device);
     discarded_sectors += device->discarded_sectors();
     model_.has_lost_power(device->flushed_ns());
     for (const unsigned kept : {0, 50, 100}) {
       SCOPED_TRACE("cut at " + std::to_string(ends_at) + ", kept " + std::to_string(kept));
-      auto* const again = new CutDevice(device->medium(ends_at, kept), 0);
+      auto* const again = new storage::CutDevice(device->medium(ends_at, kept), 0);
       auto opened = Store::open(*again, {.durability = Durability::kNone, .stream_count = 1});
       ASSERT_TRUE(opened) << opened.error().message;
       EXPECT_EQ((*opened)->recovery().lost_segments, 0u);
@@ -128,7 +128,7 @@ TEST_P(CrashLifeTest, LivesThatEndBeforeAVictimIsEmptiedTakeNoRoom) {
   constexpr int kMany = 1000;
   for (const bool has_checkpoints : {false, true}) {
     SCOPED_TRACE(has_checkpoints ? "with checkpoints" : "without");
-    auto* const device = new CutDevice(std::vector<std::byte>(17 << 20), 0);
+    auto* const device = new storage::CutDevice(std::vector<std::byte>(17 << 20), 0);
     ASSERT_TRUE(Store::make(*device, {.segment_bytes = 1 << 20}));
     std::mt19937_64 random(1);
     std::vector<char> is_there(kMany);  // it is not known of the others
@@ -188,7 +188,7 @@ TEST_P(CrashLifeTest, LivesThatEndBeforeAVictimIsEmptiedTakeNoRoom) {
 // More keys than a table has slots, and fewer again, with checkpoints of tables that are being split and merged.
 TEST(CrashIndex, GrowsAndShrinks) {
   constexpr uint64_t kMany = 60'000;
-  auto* device = new CutDevice(std::vector<std::byte>(97 << 20), 0);
+  auto* device = new storage::CutDevice(std::vector<std::byte>(97 << 20), 0);
   ASSERT_TRUE(Store::make(*device, {.segment_bytes = 1 << 20}));
   std::mt19937_64 random(3);
   uint64_t tables_most = 0, checkpoints_used = 0;

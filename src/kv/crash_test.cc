@@ -12,8 +12,8 @@
 #include "kv/multi_get.h"
 #include "kv/store.h"
 #include "kv/testing/crash_model.h"
-#include "kv/testing/cut_device.h"
 #include "kv/testing/test_effort.h"
+#include "storage/test_cut_device.h"
 
 namespace kv {
 namespace {
@@ -66,7 +66,7 @@ class CrashTest : public testing::TestWithParam<Durability> {
   }
 
   // Reads all keys, many at a time, until the power goes off; what is there is what is expected from now on.
-  void check(Store& store, CutDevice& device, CrashModel& model) const {
+  void check(Store& store, storage::CutDevice& device, CrashModel& model) const {
     Session session;
     ASSERT_TRUE(session.open(store));
     const std::vector<std::string> keys = model.keys();
@@ -96,7 +96,7 @@ class CrashTest : public testing::TestWithParam<Durability> {
 
 TEST_P(CrashTest, NothingIsLostThatWasPromised) {
   const uint64_t first = setting("SPILLWAY_SEED", 1), cuts = setting("SPILLWAY_CUTS", 150 / kEffortParts);
-  CutDevice* device = nullptr;
+  storage::CutDevice* device = nullptr;
   CrashModel model;
   uint64_t segments_scanned = 0, turns = 0, victims = 0, checkpoints_used = 0, tombstones_ended = 0;
   uint64_t failed_flushes = 0;
@@ -106,7 +106,7 @@ TEST_P(CrashTest, NothingIsLostThatWasPromised) {
     // Also while it is being opened.
     const uint64_t ends_at = 1 + random() % (seed % 3 == 0 ? 8 : 600);
     if (device == nullptr) {
-      device = new CutDevice(std::vector<std::byte>(kDeviceBytes), 0);
+      device = new storage::CutDevice(std::vector<std::byte>(kDeviceBytes), 0);
       ASSERT_TRUE(Store::make(*device, {.segment_bytes = 1 << 20}));
       model = {};
     }
@@ -157,7 +157,7 @@ TEST_P(CrashTest, NothingIsLostThatWasPromised) {
       // Else only the process has ended.
       model.has_lost_power(device->flushed_ns());
       const unsigned kept[] = {0, 50, 90, 100};
-      auto* const next = new CutDevice(device->medium(seed, kept[random() % 4]), 0);
+      auto* const next = new storage::CutDevice(device->medium(seed, kept[random() % 4]), 0);
       device->close();
       device = next;
     }
@@ -175,7 +175,7 @@ TEST_P(CrashTest, NothingIsLostThatWasPromised) {
 
 // From its opening to its end, at each write and each flush.
 TEST_P(CrashTest, ACutAtEveryWriteOfAShortLife) {
-  auto* made = new CutDevice(std::vector<std::byte>(9 << 20), 0);
+  auto* made = new storage::CutDevice(std::vector<std::byte>(9 << 20), 0);
   ASSERT_TRUE(Store::make(*made, {.segment_bytes = 1 << 20}));
   const std::vector<std::byte> empty = made->medium(0, 0);
   made->close();
@@ -183,7 +183,7 @@ TEST_P(CrashTest, ACutAtEveryWriteOfAShortLife) {
   bool ended_well = false;
   for (uint64_t ends_at = 1; !ended_well; ++ends_at) {
     ASSERT_LT(ends_at, 100u);
-    auto* const device = new CutDevice(empty, ends_at);
+    auto* const device = new storage::CutDevice(empty, ends_at);
     int acknowledged_count = 0;
     if (auto opened = Store::open(*device, {.durability = GetParam(), .stream_count = 1})) {
       Session session;
@@ -196,7 +196,7 @@ TEST_P(CrashTest, ACutAtEveryWriteOfAShortLife) {
     }
     for (uint64_t seed = 0; seed < 8 / kEffortParts; ++seed) {
       SCOPED_TRACE("cut at " + std::to_string(ends_at) + ", seed " + std::to_string(seed));
-      auto* const again = new CutDevice(device->medium(seed, 50), 0);
+      auto* const again = new storage::CutDevice(device->medium(seed, 50), 0);
       auto opened = Store::open(*again, {});
       ASSERT_TRUE(opened) << opened.error().message;
       Session session;
@@ -220,7 +220,7 @@ TEST_P(CrashTest, ACutAtEveryWriteOfAShortLife) {
 
 // At kBatch nothing stays unflushed, and a store that nobody writes to does nothing.
 TEST(Batch, WhatWasPutIsFlushedSoon) {
-  auto* const device = new CutDevice(std::vector<std::byte>(9 << 20), 0);
+  auto* const device = new storage::CutDevice(std::vector<std::byte>(9 << 20), 0);
   ASSERT_TRUE(Store::make(*device, {.segment_bytes = 1 << 20}));
   Store* const store =
       *Store::open(*device, {.durability = Durability::kBatch, .batch_ns = 1'000'000, .stream_count = 1});

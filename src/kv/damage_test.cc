@@ -6,10 +6,10 @@
 #include <random>
 
 #include "kv/media/checkpoint_format.h"
-#include "kv/testing/cut_device.h"
 #include "kv/testing/store_image.h"
 #include "kv/testing/test_effort.h"
 #include "kv/testing/test_store.h"
+#include "storage/test_cut_device.h"
 
 namespace kv {
 namespace {
@@ -59,7 +59,7 @@ class DamageTest : public testing::TestWithParam<Shape>, protected StoreInUse {
   void open_image() {
     if (store != nullptr) close();
     device->close();
-    device = new CutDevice(image->bytes, 0);
+    device = new storage::CutDevice(image->bytes, 0);
     open();
   }
   void expect_others(int but) {
@@ -142,7 +142,7 @@ class DamageTest : public testing::TestWithParam<Shape>, protected StoreInUse {
   }
   uint32_t segment_of(int key) const { return image->newest(key_of(key))->segment; }
 
-  CutDevice* device = new CutDevice(std::vector<std::byte>(kBytes), 0);
+  storage::CutDevice* device = new storage::CutDevice(std::vector<std::byte>(kBytes), 0);
   std::map<int, std::string> expected, earlier;
   const std::string large = std::string(700'000, 'l') + "!";
   std::optional<StoreImage> image;
@@ -350,7 +350,7 @@ TEST_P(DamageTest, Superblocks) {
   *image = good;
   for (const uint64_t offset : kSuperblockOffsets) image->flip(offset + 100);
   close();
-  CutDevice* const damaged = new CutDevice(image->bytes, 0);
+  storage::CutDevice* const damaged = new storage::CutDevice(image->bytes, 0);
   auto opened = Store::open(*damaged, {});
   ASSERT_FALSE(opened);
   EXPECT_EQ(opened.error().number, EBADMSG);

@@ -10,9 +10,9 @@
 #include <thread>
 
 #include "kv/recovery/check.h"
-#include "kv/testing/cut_device.h"
 #include "kv/testing/test_effort.h"
 #include "kv/testing/test_store.h"
+#include "storage/test_cut_device.h"
 
 namespace kv {
 namespace {
@@ -36,7 +36,7 @@ class FaultSoakTest : public testing::Test, protected StoreInUse {
     options = {.durability = Durability::kSync,
                .stream_count = static_cast<uint32_t>(1 + pick(3)),
                .checkpoint_records = pick(3) == 0 ? 300 + pick(3000) : 0};
-    device = new CutDevice(std::vector<std::byte>(capacity), kNever);
+    device = new storage::CutDevice(std::vector<std::byte>(capacity), kNever);
     ASSERT_TRUE(Store::make(*device, {.grain_bytes = grain_bytes, .segment_bytes = kSegmentBytes}));
     open();
   }
@@ -107,7 +107,7 @@ class FaultSoakTest : public testing::Test, protected StoreInUse {
       std::vector<std::byte> medium = device->medium(pick(1000), static_cast<unsigned>(pick(101)));
       static_cast<void>(end());
       device->close();
-      device = new CutDevice(std::move(medium), kNever);
+      device = new storage::CutDevice(std::move(medium), kNever);
     }
     open();
     ASSERT_NE(store, nullptr);
@@ -150,7 +150,7 @@ class FaultSoakTest : public testing::Test, protected StoreInUse {
   }
 
   std::mt19937_64 random;
-  CutDevice* device = nullptr;
+  storage::CutDevice* device = nullptr;
   Session idle_session;  // its segment stays open for long
   StoreOptions options;
   uint32_t grain_bytes = 0;

@@ -7,11 +7,11 @@
 #include <memory>
 #include <thread>
 
-#include "kv/testing/cut_device.h"
 #include "kv/testing/jitter_device.h"
 #include "kv/testing/linear_load.h"
 #include "kv/testing/test_effort.h"
 #include "storage/memory.h"
+#include "storage/test_cut_device.h"
 #include "task/test_tasks.h"
 
 namespace kv {
@@ -240,7 +240,7 @@ class Lives {
   explicit Lives(uint64_t seed) : stage(seed), seed_(seed), random_(~seed) {
     // Mostly that which promises most.
     if (random_() % 2 == 0) stage.choices.durability = Durability::kSync;
-    use(new CutDevice(std::vector<std::byte>(kCutDeviceBytes), 0));
+    use(new storage::CutDevice(std::vector<std::byte>(kCutDeviceBytes), 0));
     EXPECT_TRUE(Store::make(*device_, {.segment_bytes = 1 << 20}));
     EXPECT_TRUE(stage.open(*device_, false));
     stage.fill();
@@ -265,7 +265,7 @@ class Lives {
     // Without kSync only the process ends.
     if (stage.choices.durability == Durability::kSync && random_() % 4 != 0) {
       const unsigned kept[] = {0, 50, 90, 100};
-      auto* const next = new CutDevice(cut_->medium(random_(), kept[random_() % 4]), 0);
+      auto* const next = new storage::CutDevice(cut_->medium(random_(), kept[random_() % 4]), 0);
       device_->close();
       use(next);
     }
@@ -275,7 +275,7 @@ class Lives {
   Stage stage;
 
  private:
-  void use(CutDevice* device) {
+  void use(storage::CutDevice* device) {
     cut_ = device;
     device_ = new JitterDevice(device, seed_);
   }
@@ -296,7 +296,7 @@ class Lives {
 
   const uint64_t seed_;
   std::mt19937_64 random_;
-  CutDevice* cut_ = nullptr;
+  storage::CutDevice* cut_ = nullptr;
   JitterDevice* device_ = nullptr;
 };
 

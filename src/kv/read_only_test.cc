@@ -5,8 +5,8 @@
 #include <string>
 
 #include "kv/snapshot.h"
-#include "kv/testing/cut_device.h"
 #include "kv/testing/test_store.h"
+#include "storage/test_cut_device.h"
 #include "storage/test_fail_device.h"
 
 namespace kv {
@@ -44,7 +44,7 @@ class ReadOnlyTest : public testing::TestWithParam<bool> {
     device->close();
   }
   void SetUp() override {
-    auto* const first = new CutDevice(std::vector<std::byte>(kBytes), ~uint64_t{0});
+    auto* const first = new storage::CutDevice(std::vector<std::byte>(kBytes), ~uint64_t{0});
     ASSERT_TRUE(Store::make(*first, {.segment_bytes = 1 << 20}));
     store = *Store::open(*first, {.durability = Durability::kNone, .stream_count = 1});
     ASSERT_TRUE(session.open(*store));

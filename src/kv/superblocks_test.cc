@@ -1,8 +1,8 @@
 // A copy of the superblock that is damaged: it is written anew from the other one, and a line says so.
 #include <gtest/gtest.h>
 
-#include "kv/testing/cut_device.h"
 #include "kv/testing/test_store.h"
+#include "storage/test_cut_device.h"
 #include "storage/test_fail_device.h"
 
 namespace kv {
@@ -13,7 +13,7 @@ constexpr uint64_t kBytes = 12 << 20;
 class SuperblocksTest : public testing::TestWithParam<uint64_t>, protected StoreInUse {
  protected:
   void SetUp() override {
-    CutDevice* const device = new CutDevice(std::vector<std::byte>(kBytes), 0);
+    storage::CutDevice* const device = new storage::CutDevice(std::vector<std::byte>(kBytes), 0);
     ASSERT_TRUE(Store::make(*device, {.segment_bytes = 1 << 20}));
     open(*device, {.stream_count = 1});
     ASSERT_TRUE(session.put("key", bytes_of("value")));
@@ -45,7 +45,7 @@ class SuperblocksTest : public testing::TestWithParam<uint64_t>, protected Store
 };
 
 TEST_P(SuperblocksTest, ADamagedOneIsWrittenAnew) {
-  CutDevice* const device = new CutDevice(damaged, 0);
+  storage::CutDevice* const device = new storage::CutDevice(damaged, 0);
   const std::string said = use(*device);
   EXPECT_TRUE(is_one_line(said, where + "was written anew from the other one\n")) << said;
   EXPECT_TRUE(is_mended(device->medium(1, 0)));
@@ -54,7 +54,7 @@ TEST_P(SuperblocksTest, ADamagedOneIsWrittenAnew) {
 }
 
 TEST_P(SuperblocksTest, ReadingOnlyItIsToldAndLeft) {
-  CutDevice* const device = new CutDevice(damaged, 0);
+  storage::CutDevice* const device = new storage::CutDevice(damaged, 0);
   for (int turn = 0; turn < 2; ++turn) {
     const std::string said = use(*device, {.read_only = true});
     EXPECT_TRUE(is_one_line(said, where + "is written anew when the store is opened for writing\n")) << said;
@@ -64,7 +64,7 @@ TEST_P(SuperblocksTest, ReadingOnlyItIsToldAndLeft) {
 }
 
 TEST_P(SuperblocksTest, OneThatCannotBeReadIsWrittenAnew) {
-  CutDevice* const device = new CutDevice(damaged, 0);
+  storage::CutDevice* const device = new storage::CutDevice(damaged, 0);
   device->fail_reads(at, 512);
   const std::string said = use(*device);
   EXPECT_TRUE(is_one_line(said, where + "was written anew")) << said;
@@ -73,7 +73,7 @@ TEST_P(SuperblocksTest, OneThatCannotBeReadIsWrittenAnew) {
 }
 
 TEST_P(SuperblocksTest, AStoreGoesOnWithoutIt) {
-  CutDevice* const cut = new CutDevice(damaged, 0);
+  storage::CutDevice* const cut = new storage::CutDevice(damaged, 0);
   storage::FailDevice* const device = new storage::FailDevice(cut);
   device->fail(storage::FailDevice::Failing::kWrites, EIO, 1, 1);
   std::string said = use(*device);
@@ -86,7 +86,7 @@ TEST_P(SuperblocksTest, AStoreGoesOnWithoutIt) {
 
 // As after any flush that failed: nothing says what else is lost.
 TEST_P(SuperblocksTest, AFlushThatFailsEndsWrites) {
-  storage::FailDevice* const device = new storage::FailDevice(new CutDevice(damaged, 0));
+  storage::FailDevice* const device = new storage::FailDevice(new storage::CutDevice(damaged, 0));
   device->fail(storage::FailDevice::Failing::kFlushes, EIO, 2, 1);  // the first one is recovery's
   testing::internal::CaptureStderr();
   open(*device, {.stream_count = 1});
@@ -105,14 +105,14 @@ TEST_P(SuperblocksTest, AFlushThatFailsEndsWrites) {
 TEST_P(SuperblocksTest, PowerGoesOffMeanwhile) {
   for (uint64_t cut = 1; cut <= 2; ++cut) {
     for (uint64_t seed = 0; seed < 20; ++seed) {
-      CutDevice* device = new CutDevice(damaged, cut);
+      storage::CutDevice* device = new storage::CutDevice(damaged, cut);
       testing::internal::CaptureStderr();
       if (auto opened = Store::open(*device, {.stream_count = 1})) static_cast<void>((*opened)->close());
       testing::internal::GetCapturedStderr();
       EXPECT_TRUE(device->is_off());
       const std::vector<std::byte> medium = device->medium(seed, 50);
       device->close();
-      device = new CutDevice(medium, 0);
+      device = new storage::CutDevice(medium, 0);
       use(*device);
       EXPECT_TRUE(is_mended(device->medium(1, 0)));
       device->close();

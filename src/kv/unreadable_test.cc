@@ -7,9 +7,9 @@
 #include <random>
 #include <thread>
 
-#include "kv/testing/cut_device.h"
 #include "kv/testing/store_image.h"
 #include "kv/testing/test_store.h"
+#include "storage/test_cut_device.h"
 
 namespace kv {
 namespace {
@@ -94,7 +94,7 @@ class UnreadableTest : public testing::TestWithParam<bool>, protected StoreInUse
       put(i, value);
   }
 
-  CutDevice* device = new CutDevice(std::vector<std::byte>(kBytes), 0);
+  storage::CutDevice* device = new storage::CutDevice(std::vector<std::byte>(kBytes), 0);
   Texts expected, changed;
   std::map<std::string, uint32_t> where;
   std::optional<StoreImage> image;
@@ -156,7 +156,7 @@ TEST_P(UnreadableTest, AGrain) {
   for (const auto& [name, offset] : places) {
     SCOPED_TRACE(name);
     device->close();
-    device = new CutDevice(image->bytes, 0);
+    device = new storage::CutDevice(image->bytes, 0);
     make_unreadable(offset, 512);
     open();
     EXPECT_EQ(store->recovery().unreadable_segments, 0u);
@@ -195,7 +195,7 @@ TEST_P(UnreadableTest, AGrainOfASegmentWithoutSummary) {
   image.emplace(device->medium(1, 100));
   close();
   device->close();
-  device = new CutDevice(image->bytes, 0);
+  device = new storage::CutDevice(image->bytes, 0);
   const auto record = image->newest("key52");
   ASSERT_TRUE(record && !image->summary_of(record->segment));
   make_unreadable(record->offset, 512);
@@ -231,7 +231,7 @@ TEST_P(UnreadableTest, ACheckpoint) {
     expect_all();
     close();
     device->close();
-    device = new CutDevice(image->bytes, 0);
+    device = new storage::CutDevice(image->bytes, 0);
   }
 }
 
@@ -308,7 +308,7 @@ TEST_P(UnreadableTest, AllOfASegmentWithoutSummaryButItsHeaders) {
   image.emplace(device->medium(1, 100));
   close();
   device->close();
-  device = new CutDevice(image->bytes, 0);
+  device = new storage::CutDevice(image->bytes, 0);
   const auto record = image->newest(key_of(1));
   ASSERT_TRUE(record && !image->summary_of(record->segment));
   make_unreadable(record->offset, 512);

@@ -6,9 +6,9 @@
 #include <map>
 #include <thread>
 
-#include "kv/testing/cut_device.h"
 #include "kv/testing/store_image.h"
 #include "kv/testing/test_store.h"
+#include "storage/test_cut_device.h"
 
 namespace kv {
 namespace {
@@ -101,7 +101,7 @@ class UnwritableTest : public testing::Test, protected StoreInUse {
     EXPECT_EQ(store->counts().log.put_off_segments, 0u);
   }
 
-  CutDevice* device = new CutDevice(std::vector<std::byte>(kBytes), 0);
+  storage::CutDevice* device = new storage::CutDevice(std::vector<std::byte>(kBytes), 0);
   std::map<std::string, std::string> expected;
 };
 
@@ -158,7 +158,7 @@ TEST_F(UnwritableTest, KeysComeAndGo) {
 
 // The segment that another session writes to is the oldest of all, and is not full for as long as it writes nothing.
 TEST(IdleStreamTest, KeysComeAndGo) {
-  auto* const device = new CutDevice(std::vector<std::byte>(kBytes + (8 << 20)), 0);
+  auto* const device = new storage::CutDevice(std::vector<std::byte>(kBytes + (8 << 20)), 0);
   ASSERT_TRUE(Store::make(*device, {.segment_bytes = kSegmentBytes}));
   Store* const store = *Store::open(*device, {.durability = Durability::kNone, .stream_count = 2});
   Session idle, session;

@@ -7,10 +7,10 @@
 #include <random>
 #include <thread>
 
-#include "kv/testing/cut_device.h"
 #include "kv/testing/store_image.h"
 #include "kv/testing/test_identity.h"
 #include "kv/testing/test_store.h"
+#include "storage/test_cut_device.h"
 
 namespace kv {
 namespace {
@@ -29,7 +29,7 @@ class CheckpointTest : public testing::Test, protected StoreInUse {
   }
   // As the medium would be if the process ended now, and the power with it: with so much of what was not flushed.
   void cut(unsigned kept_percent) {
-    auto* const next = new CutDevice(device->medium(1, kept_percent), 0);
+    auto* const next = new storage::CutDevice(device->medium(1, kept_percent), 0);
     close();
     device->close();
     device = next;
@@ -71,14 +71,14 @@ class CheckpointTest : public testing::Test, protected StoreInUse {
       free_segment(identity, segment, header.generation, medium);
     }
     device->close();
-    device = new CutDevice(std::move(medium), 0);
+    device = new storage::CutDevice(std::move(medium), 0);
   }
   uint64_t live_bytes() {
     store->compact();
     return store->counts().log.live_bytes - store->counts().log.tombstone_bytes;
   }
 
-  CutDevice* device = new CutDevice(std::vector<std::byte>(49 << 20), 0);
+  storage::CutDevice* device = new storage::CutDevice(std::vector<std::byte>(49 << 20), 0);
 };
 
 TEST_F(CheckpointTest, AStartAfterAGoodEndReplaysNothing) {
@@ -169,7 +169,7 @@ TEST_F(CheckpointTest, ADamagedOneIsNotUsed) {
     // Of its tables and its end, which take this much here.
     medium[segment + 512 + random() % 14'000] ^= static_cast<std::byte>(1 << random() % 8);
     device->close();
-    device = new CutDevice(std::move(medium), 0);
+    device = new storage::CutDevice(std::move(medium), 0);
     open(1'000'000);
     damaged += store->recovery().checkpoint == 0;
     expect_all(expected, 1000);

@@ -2,8 +2,8 @@
 // than the tombstone's segment, and a start after a crash would believe it. One thread does all, the device calls it back.
 #include <gtest/gtest.h>
 
-#include "kv/testing/cut_device.h"
 #include "kv/testing/life.h"
+#include "storage/test_cut_device.h"
 
 namespace kv {
 namespace {
@@ -92,7 +92,7 @@ TEST_F(SealedCopyTest, AHeaderThatIsThereCounts) {
 // What says that the copy is void cannot be read, once, and the next moment can.
 TEST_F(SealedCopyTest, ASummaryThatIsNotReadOnce) {
   for (const uint64_t reads : {1, 2, 3}) {
-    auto* const device = new CutDevice(life.device->medium(), ~uint64_t{0});
+    auto* const device = new storage::CutDevice(life.device->medium(), ~uint64_t{0});
     device->fail_reads(header(1), identity.geometry.grain_bytes, reads);
     for (int lives = 0; lives < 2; ++lives) {
       Log log;

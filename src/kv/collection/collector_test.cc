@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "kv/media/clock.h"
-#include "kv/testing/cut_device.h"
 #include "kv/testing/test_store.h"
+#include "storage/test_cut_device.h"
 
 namespace kv {
 namespace {

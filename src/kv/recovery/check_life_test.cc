@@ -2,9 +2,9 @@
 #include <thread>
 
 #include "kv/media/clock.h"
-#include "kv/testing/cut_device.h"
 #include "kv/testing/test_check.h"
 #include "kv/testing/test_effort.h"
+#include "storage/test_cut_device.h"
 
 namespace kv {
 namespace {
@@ -256,10 +256,10 @@ TEST_F(CheckLifeTest, ACheckpointsSegmentsAreNotTheLogs) {
 }
 
 // The device that is there when the power is back; `medium` is what it has.
-CutDevice* after_the_cut(CutDevice* device, uint64_t seed, std::vector<std::byte>& medium) {
+storage::CutDevice* after_the_cut(storage::CutDevice* device, uint64_t seed, std::vector<std::byte>& medium) {
   medium = device->medium(seed, seed % 3 == 0 ? 0 : 60);
   device->close();
-  return new CutDevice(medium, 0);
+  return new storage::CutDevice(medium, 0);
 }
 
 // Whatever a power cut leaves: what the records say, and what recovery makes of them, is the same; and one opening later all is well.
@@ -268,7 +268,7 @@ TEST(CheckCutTest, WhatRecoveryMakesIsWhatTheRecordsSay) {
   uint64_t unclean = 0, unsealed = 0;
   std::vector<std::byte> medium(17 << 20);
   {
-    auto* const device = new CutDevice(medium, 0);
+    auto* const device = new storage::CutDevice(medium, 0);
     ASSERT_TRUE(Store::make(*device, {.segment_bytes = 1 << 20}));
     medium = device->medium(0, 0);
     device->close();
@@ -280,7 +280,7 @@ TEST(CheckCutTest, WhatRecoveryMakesIsWhatTheRecordsSay) {
   for (uint64_t seed = 1; seed <= cuts; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937_64 random(seed);
-    auto* device = new CutDevice(medium, 1 + random() % 900);
+    auto* device = new storage::CutDevice(medium, 1 + random() % 900);
     if (auto opened =
             Store::open(*device, {.durability = seed % 2 == 0 ? Durability::kSync : Durability::kNone,
                                   .stream_count = 1,
@@ -324,7 +324,7 @@ TEST(CheckCutTest, WhatACutLeavesOfCheckpointsIsNotDamaged) {
   for (uint64_t seed = 1; seed <= cuts; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937_64 random(seed);
-    auto* device = new CutDevice(medium, seed == 1 ? 0 : 1 + random() % 300);
+    auto* device = new storage::CutDevice(medium, seed == 1 ? 0 : 1 + random() % 300);
     if (seed == 1) ASSERT_TRUE(Store::make(*device, {.segment_bytes = 1 << 20}));
     if (auto opened = Store::open(*device, {.stream_count = 1, .checkpoint_records = 10})) {
       Session session;

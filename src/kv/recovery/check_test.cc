@@ -1,10 +1,10 @@
 #include "kv/recovery/check.h"
 
 #include "kv/media/checkpoint_format.h"
-#include "kv/testing/cut_device.h"
 #include "kv/testing/test_check.h"
 #include "kv/testing/test_identity.h"
 #include "storage/fault.h"
+#include "storage/test_cut_device.h"
 #include "storage/test_fail_device.h"
 
 namespace kv {
@@ -338,7 +338,7 @@ TEST_F(CheckpointCheckTest, DamageIsFoundAndLosesNothing) {
 }
 
 TEST_F(CheckpointCheckTest, WhatCannotBeReadIsAFinding) {
-  auto* const unreadable = new CutDevice(whole, 0);
+  auto* const unreadable = new storage::CutDevice(whole, 0);
   unreadable->fail_reads(table_at, 512);
   expect_finding("unreadable", *unreadable);
   unreadable->close();

@@ -9,9 +9,9 @@
 #include <thread>
 #include <vector>
 
-#include "kv/testing/cut_device.h"
 #include "kv/testing/test_effort.h"
 #include "kv/testing/test_identity.h"
+#include "storage/test_cut_device.h"
 
 namespace kv {
 namespace {
@@ -67,7 +67,7 @@ class CheckpointReadTest : public testing::Test {
 
   // 0, or an errno value. The index has been restored then.
   int read(unsigned thread_count) {
-    auto* const device = new CutDevice(medium, 0);
+    auto* const device = new storage::CutDevice(medium, 0);
     Index* const index = *Index::open(identity.geometry.address_bits());
     CheckpointReader reader(identity, kNumber, parts, *index);
     std::atomic<int> error{0};

@@ -12,9 +12,9 @@
 #include "base/text.h"
 #include "storage/device.h"
 
-namespace kv {
+namespace storage {
 
-class CutDevice final : public storage::Device {
+class CutDevice final : public Device {
  public:
   static constexpr size_t kSector = 512;
 
@@ -100,7 +100,7 @@ class CutDevice final : public storage::Device {
     uint64_t most = ~uint64_t{0};
     uint64_t count = 0;  // how often it has
 
-    bool fails(const storage::Io& io) {
+    bool fails(const Io& io) {
       const bool is_here = io.offset_bytes < end && io.offset_bytes + io.length_bytes > begin;
       return is_here && count < most && ++count != 0;
     }
@@ -111,12 +111,12 @@ class CutDevice final : public storage::Device {
     std::byte bytes[kSector];
   };
 
-  class CutQueue final : public storage::Queue {
+  class CutQueue final : public Queue {
    public:
     CutQueue(CutDevice& device, size_t depth) : Queue(device, depth), cut_(device) {}
 
    private:
-    void do_start(storage::Io& io) override {
+    void do_start(Io& io) override {
       io.error = cut_.perform(io) ? 0 : EIO;
       if (io.error == 0) io.transferred_bytes = io.length_bytes;
       complete(io);
@@ -127,27 +127,27 @@ class CutDevice final : public storage::Device {
     CutDevice& cut_;
   };
 
-  base::Expected<storage::Queue*> do_open_queue(size_t depth, const storage::QueueUse&) override {
+  base::Expected<Queue*> do_open_queue(size_t depth, const QueueUse&) override {
     return new CutQueue(*this, depth);
   }
   void do_close() override { delete this; }
 
-  bool perform(const storage::Io& io) {
+  bool perform(const Io& io) {
     std::lock_guard scope(lock_);
     const auto begin_ns = static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
     if (is_off_) return false;
-    if (io.operation == storage::Operation::kRead && unreadable_.fails(io)) return false;
-    if (io.operation == storage::Operation::kWrite && unwritable_.fails(io)) return false;
-    if (io.operation == storage::Operation::kDiscard) {
+    if (io.operation == Operation::kRead && unreadable_.fails(io)) return false;
+    if (io.operation == Operation::kWrite && unwritable_.fails(io)) return false;
+    if (io.operation == Operation::kDiscard) {
       discard(io.offset_bytes, io.length_bytes);
       return true;
     }
-    if (io.operation != storage::Operation::kRead) is_off_ = ++count_ == ends_at_;
+    if (io.operation != Operation::kRead) is_off_ = ++count_ == ends_at_;
     uint64_t at = io.offset_bytes;
     for (uint32_t i = 0; i < io.segment_count; ++i) {
       const iovec& segment = io.segments[i];
       auto* const memory = static_cast<std::byte*>(segment.iov_base);
-      if (io.operation == storage::Operation::kRead) {
+      if (io.operation == Operation::kRead) {
         memcpy(memory, &seen_[at], segment.iov_len);
       } else {
         memcpy(&seen_[at], memory, segment.iov_len);
@@ -158,8 +158,7 @@ class CutDevice final : public storage::Device {
       }
       at += segment.iov_len;
     }
-    if (io.operation == storage::Operation::kFlush && !is_off_ && fails_flush_ &&
-        flushes_before_failure_-- == 0) {
+    if (io.operation == Operation::kFlush && !is_off_ && fails_flush_ && flushes_before_failure_-- == 0) {
       fails_flush_ = false;
       has_failed_flush_ = true;
       for (const Sector& sector : unflushed_)
@@ -167,7 +166,7 @@ class CutDevice final : public storage::Device {
       unflushed_.clear();
       return false;
     }
-    if (io.operation == storage::Operation::kFlush && !is_off_) {
+    if (io.operation == Operation::kFlush && !is_off_) {
       for (const Sector& sector : unflushed_) memcpy(&durable_[sector.offset], sector.bytes, kSector);
       unflushed_.clear();
       // Whoever could have written meanwhile waits for the lock.
@@ -207,4 +206,4 @@ class CutDevice final : public storage::Device {
   uint64_t discarded_sectors_ = 0;
 };
 
-}  // namespace kv
+}  // namespace storage
