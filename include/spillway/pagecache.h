@@ -68,6 +68,9 @@ typedef struct spillway_pagecache_options {
   uint32_t threads;        // of the cache's own: 1 to 64; 0: 1; or SPILLWAY_PAGECACHE_NO_THREADS
   uint32_t requests_each;  // of queues, that one of them carries out at a time; 1 to 1,024; 0: 64
   uint32_t reserved;
+  // Parts of the cache, one for each memory node: 0: of the machine; else so many, 64 at most, wherever their memory is, for tests.
+  uint32_t nodes;
+  uint32_t no_balancing;  // 1: frames do not move to nodes that miss more than others
 } spillway_pagecache_options;
 // Then there are no queues, and pages are only written back when somebody needs their frames, and by a sync.
 #define SPILLWAY_PAGECACHE_NO_THREADS UINT32_MAX
@@ -93,7 +96,7 @@ int spillway_pagecache_open(const spillway_pagecache_options *options, spillway_
 int spillway_pagecache_close(spillway_pagecache *cache);
 
 // What the cache is, what its sessions and queues were asked for since it was opened, and how that is spread over its sets: one JSON
-// object of objects, names with units (docs/pagecache-api.md, "Statistics"), 8 KiB at most. Writes at most `bytes` to `text`, ended with
+// object of objects, names with units (docs/pagecache-api.md, "Statistics"), 16 KiB at most. Writes at most `bytes` to `text`, ended with
 // a 0, and to `*needed_bytes` (if not null) what the whole text takes, with its 0. Returns OK, or TOO_SMALL. Any thread. Cost: no
 // I/O; looks at each set, session and queue, at each set with its lock.
 int spillway_pagecache_stats(spillway_pagecache *cache, char *text, size_t bytes, size_t *needed_bytes);

@@ -23,21 +23,31 @@ Spread Spread::of(std::vector<uint32_t>& numbers) {
 SetStatistics PageCache::set_statistics() {
   SetStatistics all;
   std::vector<uint32_t> frames, pages, misses;
-  for_all_sets([&](PageSet& set) {
-    uint32_t frame_count = 0, page_count = 0;
-    for (uint32_t i = 0; i < kWaysMost; ++i) {
-      const Way& way = partition_.way(set, i);
-      frame_count += way.has_frame();
-      if (way.key() == PageKey::kNone) continue;
-      ++page_count;
-      all.dirty_count += way.is_dirty();
-      all.held_count += way.is_held();
-    }
-    all.page_count += page_count;
-    frames.push_back(frame_count);
-    pages.push_back(page_count);
-    misses.push_back(set.miss_count(partition_.layout()));
-  });
+  for (uint32_t node = 0; node < node_count_; ++node) {
+    NodeStatistics of_node;
+    partition(node).for_all_sets([&](PageSet& set) {
+      uint32_t frame_count = 0, page_count = 0;
+      for (uint32_t i = 0; i < kWaysMost; ++i) {
+        const Way& way = partition_.way(set, i);
+        frame_count += way.has_frame();
+        if (way.key() == PageKey::kNone) continue;
+        ++page_count;
+        of_node.dirty_count += way.is_dirty();
+        all.held_count += way.is_held();
+      }
+      const uint32_t miss_count = set.miss_count(partition_.layout());
+      ++of_node.set_count;
+      of_node.frame_count += frame_count;
+      of_node.page_count += page_count;
+      of_node.miss_count += miss_count;
+      frames.push_back(frame_count);
+      pages.push_back(page_count);
+      misses.push_back(miss_count);
+    });
+    all.page_count += of_node.page_count;
+    all.dirty_count += of_node.dirty_count;
+    all.nodes.push_back(of_node);
+  }
   all.set_count = frames.size();
   all.frames = Spread::of(frames);
   all.pages = Spread::of(pages);

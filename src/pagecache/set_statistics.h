@@ -15,6 +15,15 @@ struct Spread {
   static Spread of(std::vector<uint32_t>& numbers);
 };
 
+// Of the sets of a node.
+struct NodeStatistics {
+  uint64_t set_count = 0;
+  uint64_t frame_count = 0;
+  uint64_t page_count = 0;
+  uint64_t dirty_count = 0;
+  uint64_t miss_count = 0;  // since each set was first one
+};
+
 // Of the sets that the cache had when it was looked at, one after the other.
 struct SetStatistics {
   uint64_t set_count = 0;
@@ -24,6 +33,7 @@ struct SetStatistics {
   Spread frames;
   Spread pages;
   Spread misses;  // since the set was first one
+  std::vector<NodeStatistics> nodes;
 };
 
 }  // namespace pagecache

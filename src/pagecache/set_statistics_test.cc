@@ -53,6 +53,12 @@ TEST_P(SetStatisticsTest, TellsWhatIsInTheSets) {
   EXPECT_EQ(found.dirty_count, 1u);
   EXPECT_EQ(found.held_count, 1u);
   EXPECT_EQ(found.misses.mean, 0.5);
+  ASSERT_EQ(found.nodes.size(), 1u);
+  EXPECT_EQ(found.nodes[0].set_count, 4u);
+  EXPECT_EQ(found.nodes[0].frame_count, kFrames);
+  EXPECT_EQ(found.nodes[0].page_count, 2u);
+  EXPECT_EQ(found.nodes[0].dirty_count, 1u);
+  EXPECT_EQ(found.nodes[0].miss_count, 2u);
   EXPECT_EQ(found.pages.mean, 0.5);
   view->reset();
 

@@ -277,7 +277,7 @@ static void sizes(void) {
 
 // What a number of the statistics is.
 static uint64_t number(spillway_pagecache *cache, const char *object, const char *name) {
-  char text[8192], key[50];
+  char text[16384], key[50];
   CHECK_OK(spillway_pagecache_stats(cache, text, sizeof text, NULL), NULL);
   snprintf(key, sizeof key, "\"%s\": {", object);
   const char *at = strstr(text, key);
@@ -342,3 +342,32 @@ void test_calls(const char *folder) {
   sizes();
   statistics();
 }
+// The parts of a cache, of which one has all that is asked for.
+static void nodes(void) {
+  spillway_pagecache_options options = with_memory(3 << 20);
+  options.nodes = 3;
+  options.no_balancing = 1;
+  const struct opened own = open_with(&options, "memory:12M");
+  char byte, text[16384];
+  for (int round = 0; round < 20; ++round)
+    for (int i = 0; i < 64; ++i)
+      CHECK_OK(spillway_pagecache_read(own.session, own.file, (uint64_t)i * kPage, &byte, 1), own.session);
+  CHECK_OK(spillway_pagecache_stats(own.cache, text, sizeof text, NULL), NULL);
+  const char *at = strstr(text, "\"nodes\": [");
+  uint64_t frames = 0, pages = 0, full = 0;
+  for (int i = 0; i < 3; ++i) {
+    unsigned long node_frames, node_pages, misses;
+    CHECK(at != NULL && (at = strstr(at + 1, "{\"sets\": ")) != NULL);
+    CHECK(sscanf(at, "{\"sets\": %*u, \"frames\": %lu, \"pages\": %lu, \"dirty_pages\": 0, \"misses\": %lu}",
+                 &node_frames, &node_pages, &misses) == 3);
+    CHECK(misses == node_pages && node_frames > 200);
+    frames += node_frames;
+    pages += node_pages;
+    full += node_pages == 64;
+  }
+  CHECK(frames == number(own.cache, "cache", "frames") && pages == 64 && full == 1);
+  CHECK(strchr(strstr(text, "\"nodes\""), ']') == text + strlen(text) - 2);
+  close_opened(own);
+}
+
+  nodes();

@@ -60,6 +60,10 @@ static void options_that_are_refused(void) {
       {{.struct_bytes = sizeof wrong[0].options, .memory_bytes = 1 << 20, .dirty_percent_max = 101}, "101"},
       {{.struct_bytes = sizeof wrong[0].options, .memory_bytes = 1 << 20, .threads = 65}, "65"},
       {{.struct_bytes = sizeof wrong[0].options, .memory_bytes = 1 << 20, .requests_each = 1025}, "1025"},
+      {{.struct_bytes = sizeof wrong[0].options, .memory_bytes = 64 << 20, .nodes = 65},
+       "it has 64 nodes at most, not 65"},
+      {{.struct_bytes = sizeof wrong[0].options, .memory_bytes = 100000, .nodes = 2},
+       "each of 2 nodes has a share"},
       {{.struct_bytes = sizeof wrong[0].options, .memory_bytes = 1 << 20, .reserved = 1}, "reserved is 1"},
   };
   spillway_pagecache *cache = (spillway_pagecache *)&wrong;

@@ -26,6 +26,8 @@ base::Expected<pagecache::CacheOptions> cache_options(const spillway_pagecache_o
     return base::failure(EINVAL, "page cache: dirty_percent_max is ", given.dirty_percent_max,
                          "; give 1 to 100");
   own.dirty_share_max = or_default(given.dirty_percent_max, 50) / 100.0;
+  own.nodes = given.nodes;
+  own.balances_nodes = given.no_balancing == 0;
   own.wait_ns_max = uint64_t{or_default(given.wait_ms_max, 10'000)} * 1'000'000;
   return own;
 }
@@ -106,7 +108,12 @@ void write_statistics(spillway_pagecache& cache, base::TextRef& text) {
   write_spread("set_frames", sets.frames, text);
   write_spread("set_pages", sets.pages, text);
   write_spread("set_misses", sets.misses, text);
-  text << '}';
+  text << ", \"nodes\": [";
+  for (const pagecache::NodeStatistics& node : sets.nodes)
+    text << (&node != sets.nodes.data() ? ", " : "") << "{\"sets\": " << node.set_count
+         << ", \"frames\": " << node.frame_count << ", \"pages\": " << node.page_count
+         << ", \"dirty_pages\": " << node.dirty_count << ", \"misses\": " << node.miss_count << '}';
+  text << "]}";
 }
 
 }  // namespace
@@ -153,7 +160,7 @@ int spillway_pagecache_stats(spillway_pagecache* cache, char* text, size_t bytes
   using namespace capi::pages;
   if (cache == nullptr || (text == nullptr && bytes > 0))
     return refuse_invalid(nullptr, "page cache: the cache or the place for its statistics is null");
-  base::Text<8192> all;
+  base::Text<16384> all;
   write_statistics(*cache, all);
   if (needed_bytes != nullptr) *needed_bytes = all.size() + 1;
   base::TextRef(text, bytes) << all.view();
