@@ -5,6 +5,7 @@
 namespace pagecache {
 namespace {
 
+constexpr int kYieldsMost = 64;
 constexpr uint32_t kThreadsMost = FlushQueue::kLanesMost, kTasksMost = 1024;
 // Address space: what a task does not use of its stack takes no memory. With a sanitizer frames are several times as large.
 constexpr size_t kStackBytes = 256 << 10;
@@ -74,6 +75,7 @@ SessionCounts Servers::session_counts() const {
 
 base::Expected<void> Servers::open_lane(uint32_t index) {
   Lane& lane = lane_states_[index];
+  lane.servers = this;
   auto sender = task::spawn({.name = "replies", .entry = run_sender, .argument = &lane});
   if (!sender) return std::unexpected(sender.error());
   lane.sender = *sender;
@@ -193,13 +195,19 @@ void Servers::flush(uint32_t index) {
   start_flush(index);
 }
 
-// Runs when it is woken and all tasks that could run before have: what they ended goes with it.
+// Runs when it is woken and all tasks that could run before have: what they ended goes with it. With several nodes so does what I/O ends in
+// the next turn, and what a message has brought whose requests are still being handed to tasks.
 void Servers::run_sender(void* argument) {
   Lane& lane = *static_cast<Lane*>(argument);
+  Servers& servers = *lane.servers;
+  const auto index = static_cast<uint32_t>(&lane - servers.lane_states_.get());
   for (;;) {
     static_cast<void>(lane.has_replies.acquire({.cancellable = false}));
     if (lane.is_closing) return;
-    if (lane.session.cache_->node_count() > 1) task::yield();  // what I/O ends in the next turn comes along
+    if (servers.cache_.node_count() > 1) {
+      task::yield();
+      for (int i = 0; i < kYieldsMost && servers.lanes_.is_to_begin(index); ++i) task::yield();
+    }
     while (lane.replies != nullptr) {
       Replies& replies = *lane.replies;
       lane.replies = replies.next;

@@ -83,6 +83,7 @@ class Servers final : private task::LaneUser, private FlushQueue::Server, privat
     Replies* next = nullptr;
   };
   struct alignas(base::kLineBytes) Lane {
+    Servers* servers = nullptr;
     Session session;
     Replies* replies = nullptr;
     task::IntraSemaphore has_replies{0};

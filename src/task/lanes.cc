@@ -112,7 +112,9 @@ void Lanes::run_task(void* argument) {
       if (!lane.works.empty()) work = &lane.works.take_first();
     }
     if (work == nullptr) return;
+    ++lane.busy_count;
     lanes.user_->perform(index, *work);
+    --lane.busy_count;
   }
 }
 
@@ -122,6 +124,13 @@ void Lanes::opened(const base::Expected<void>& result) {
     if (!result && opened_) opened_ = result;
   }
   opening_->count_down();
+}
+
+bool Lanes::is_to_begin(uint32_t index) {
+  Lane& lane = lanes_[index];
+  if (lane.busy_count == lane.task_count) return false;
+  sys::LockGuard scope(lane.lock);
+  return !lane.works.empty();
 }
 
 void Lanes::give(uint32_t index, Work& work) {

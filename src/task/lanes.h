@@ -87,6 +87,8 @@ class Lanes {
   void give(uint32_t lane, Work& work);
   // All of them, in their order. The list is empty afterwards.
   void give(uint32_t lane, WorkList& works);
+  // Of a lane, by its own tasks: has it been given something that a task takes as soon as it runs?
+  bool is_to_begin(uint32_t lane);
 
  private:
   struct alignas(64) Lane {
@@ -96,6 +98,7 @@ class Lanes {
     WorkList works;
     Task** tasks = nullptr;  // those that take work
     uint32_t task_count = 0;
+    uint32_t busy_count = 0;  // of them, that carry some out
   };
 
   static void run_thread(void* self);

@@ -77,6 +77,39 @@ TEST(LanesTest, DoWhatTheyAreGivenInItsOrder) {
   EXPECT_TRUE(recorder.numbers[2].empty());
 }
 
+// Three pieces at a time: is there more to begin while each is carried out?
+TEST(LanesTest, TellWhetherThereIsMoreToBegin) {
+  struct Looker final : LaneUser {
+    base::Expected<void> open_lane(uint32_t) override { return {}; }
+    void perform(uint32_t lane, Work& work) override {
+      seen.push_back(lanes->is_to_begin(lane));
+      static_cast<Numbered&>(work).done->count_down();
+    }
+    void close_lane(uint32_t) override {}
+    Lanes* lanes = nullptr;
+    std::vector<bool> seen;
+  };
+  for (const uint32_t tasks : {1u, 2u}) {
+    Looker looker;
+    Lanes lanes;
+    looker.lanes = &lanes;
+    ASSERT_TRUE(lanes.open(
+        {.name = "test", .lane_count = 1, .tasks_each = tasks, .stack_bytes = kTestStackBytes}, looker));
+    sys::Latch done(3);
+    Numbered all[3];
+    WorkList list;
+    for (Numbered& one : all) {
+      one.done = &done;
+      list.append(one);
+    }
+    lanes.give(0, list);
+    done.wait();
+    lanes.close();
+    const bool has_another_task = tasks > 1;
+    EXPECT_EQ(looker.seen, (std::vector<bool>{has_another_task, has_another_task, false}));
+  }
+}
+
 TEST(LanesTest, ManyThreadsGiveThemWork) {
   Recorder recorder;
   Lanes lanes;
