@@ -53,6 +53,7 @@ enum {
   SPILLWAY_PAGECACHE_IN_USE = -5,     // by somebody else, or by what has to be closed or released first
   SPILLWAY_PAGECACHE_NOT_FOUND = -6,  // the file or device
   SPILLWAY_PAGECACHE_DENIED = -7,     // no permission, or the file is for reading only
+  SPILLWAY_PAGECACHE_DAMAGED = -8,    // a page has not its checksum
 };
 
 typedef struct spillway_pagecache_options {
@@ -67,21 +68,24 @@ typedef struct spillway_pagecache_options {
   uint32_t wait_ms_max;    // how long a call waits for pages that others, or views, hold; 0: 10,000
   uint32_t threads;        // of the cache's own: 1 to 64; 0: 1; or SPILLWAY_PAGECACHE_NO_THREADS
   uint32_t requests_each;  // of queues, that one of them carries out at a time; 1 to 1,024; 0: 64
-  uint32_t reserved;
   // Parts of the cache, one for each memory node: 0: of the machine; else so many, 64 at most, wherever their memory is, for tests.
   uint32_t nodes;
   uint32_t no_balancing;  // 1: frames do not move to nodes that miss more than others
+  uint32_t reserved;
 } spillway_pagecache_options;
 // Then there are no queues, and pages are only written back when somebody needs their frames, and by a sync.
 #define SPILLWAY_PAGECACHE_NO_THREADS UINT32_MAX
 
 typedef struct spillway_pagecache_file_options {
   size_t struct_bytes;
-  // A file that is not there is made, and one that has less gets zeros at its end, up to here, rounded up to 4 KiB. 0: neither.
+  // A file that is not there is made, and one that has less gets zeros at its end, so that so many bytes may be read and written, rounded up to
+  // 4 KiB, with checksums to whole pages. 0: neither.
   uint64_t bytes;
   // 1: nothing is written; nobody else is kept from the file, whose changes may be seen or not.
   uint32_t read_only;
-  uint32_t reserved;
+  // 1: each page has a checksum, in its last 8 bytes, which are not among those that are read and written. A page whose checksum is wrong when it
+  // comes from the device is DAMAGED. For files that were made so, with pages of this size, and for zeros. (docs/formats/pagecache.md)
+  uint32_t checksums;
 } spillway_pagecache_file_options;
 
 // ---- Caches
@@ -114,7 +118,7 @@ const char *spillway_pagecache_error_text(const spillway_pagecache_session *sess
 // A file or device becomes one of the cache's: a path, or a device string ("memory:64M", "uring:/dev/nvme0n1?qd=128", "stripe:[a,b]";
 // docs/storage.md). Its bytes are read and written through the cache alone from now on: without read_only files are locked (flock), and block
 // devices are opened exclusively in any case. `*file` is null on errors. Errors: NOT_FOUND; INVALID: no such kind of device, a file whose size is
-// 0 or not a multiple of 4,096 (options->bytes makes it one), blocks larger than a page; IN_USE: by another process or cache, or this
+// 0 or not a multiple of 4,096 (options->bytes makes it one), or with checksums less than a page, blocks larger than a page; IN_USE: by another process or cache, or this
 // one, after a second; DENIED; FULL; NO_MEMORY: 65,535 files at most; IO. Any thread. Cost: some system calls.
 int spillway_pagecache_add(spillway_pagecache *cache, const char *device,
                            const spillway_pagecache_file_options *options, spillway_pagecache_file **file);
@@ -136,7 +140,7 @@ int spillway_pagecache_remove(spillway_pagecache_session *session, spillway_page
 //
 // All of a range, or an error. Pages that are not there are read together, 64 at a time. Errors of calls for a range: INVALID: it is not
 // within the file, which is of another cache, or a null that should be none; IO, also when a file has become shorter than it was when
-// it was added; FULL; IN_USE: pages that others, or views, hold were in the way for wait_ms_max; NO_MEMORY. A page that cannot be written back
+// it was added; DAMAGED: until the page has been written as a whole; FULL; IN_USE: pages that others, or views, hold were in the way for wait_ms_max; NO_MEMORY. A page that cannot be written back
 // stays, and is written again later: whoever needs its frame is told, be it for another file, and so is each sync. Cost of a page that is
 // there: no lock, and two lines of a CPU's cache beside the bytes; of one that is not: a read, and a write if all that may leave is dirty.
 
@@ -161,7 +165,7 @@ int spillway_pagecache_update(spillway_pagecache_session *session, spillway_page
 // Bytes of a page where they are. The caller's memory, with struct_bytes set; the call sets the rest.
 typedef struct spillway_pagecache_view {
   size_t struct_bytes;
-  const void *data;   // as aligned as the offset is, up to 4 KiB
+  const void *data;   // as aligned as the offset is, up to 4 KiB; with checksums up to 8 bytes
   size_t data_bytes;  // as many of the range as are in its first page
   void *holder;       // the library's: what holds the page, until it is released; null: nothing is held
 } spillway_pagecache_view;

@@ -126,17 +126,20 @@ uint64_t PageCache::set_count() const {
   return count;
 }
 
-base::Expected<File*> PageCache::add(storage::Device& device) {
+base::Expected<File*> PageCache::add(storage::Device& device, const FileOptions& options) {
   if (device.block_bytes() > options_.page_bytes)
     return base::failure(EINVAL, "page cache: ", device.name(), " has blocks of ", device.block_bytes(),
                          " bytes, pages have ", options_.page_bytes);
   if (device.capacity_bytes() / options_.page_bytes + 1 >= uint64_t{1} << File::kPageBits)
     return base::failure(EFBIG, "page cache: ", device.name(), " is too large");
+  if (options.checksums && device.capacity_bytes() < options_.page_bytes)
+    return base::failure(EINVAL, "page cache: ", device.name(), " has ", device.capacity_bytes(),
+                         " bytes, less than a page with a checksum, ", options_.page_bytes);
   sys::LockGuard scope(files_lock_);
   const auto free = std::find(files_.begin(), files_.end(), nullptr);
   const auto number = static_cast<uint32_t>(free - files_.begin()) + 1;
   if (number > File::kNumberMost) return base::failure(EMFILE, "page cache: it has too many files");
-  auto file = std::make_unique<File>(device, number);
+  auto file = std::make_unique<File>(device, number, page_shift_, options);
   File* const added = file.get();
   if (free == files_.end())
     files_.push_back(std::move(file));

@@ -22,10 +22,10 @@
 
 #include "base/error.h"
 #include "pagecache/balancer.h"
+#include "pagecache/file.h"
 #include "pagecache/flush_queue.h"
 #include "pagecache/partition.h"
 #include "pagecache/set_statistics.h"
-#include "storage/device.h"
 #include "sys/lock.h"
 #include "sys/nodes.h"
 
@@ -50,40 +50,6 @@ struct CacheOptions {
   bool balances_nodes = true;
 };
 
-// A device whose pages are cached. Bytes of it are only read and written through the cache meanwhile. Behind the keys of its pages, and
-// before them, are some of no page.
-class File {
- public:
-  static constexpr unsigned kPageBits = 48;
-  static constexpr uint32_t kNumberMost = (1 << (64 - kPageBits)) - 1;
-
-  File(storage::Device& device, uint32_t number) : device_(device), number_(number) {}
-
-  storage::Device& device() const { return device_; }
-  uint32_t number() const { return number_; }
-  uint64_t bytes() const { return device_.capacity_bytes(); }
-  // REQUIRES: it has such a page.
-  PageKey key(uint64_t page) const { return static_cast<PageKey>(uint64_t{number_} << kPageBits | page); }
-  bool has(PageKey key) const { return number_of(key) == number_; }
-  static uint32_t number_of(PageKey key) {
-    return static_cast<uint32_t>(static_cast<uint64_t>(key) >> kPageBits);
-  }
-  static uint64_t page_of(PageKey key) {
-    return static_cast<uint64_t>(key) & ((uint64_t{1} << kPageBits) - 1);
-  }
-
- private:
-  friend class PageCache;
-  friend class Servers;
-  friend class Session;
-  storage::Device& device_;
-  const uint32_t number_;
-  // Of a flush that failed, for good: what the device's own cache lost nobody knows. 0: none has.
-  std::atomic<int> flush_error_{0};
-  mutable std::atomic<uint32_t> session_count_{0};  // that have used it
-  std::atomic<bool> is_left_{false};                // by servers, which do not flush it
-};
-
 class PageCache {
  public:
   // Errors: EINVAL: options that make no cache, among them memory for less than one set; ENOMEM.
@@ -92,8 +58,8 @@ class PageCache {
   void close();
 
   // The device stays the caller's, and is the cache's until Session::remove(). Any thread. Errors: EINVAL: blocks of the device that are
-  // larger than a page; EFBIG; EMFILE: too many files.
-  base::Expected<File*> add(storage::Device& device);
+  // larger than a page; one with checksums that has not a page; EFBIG; EMFILE: too many files.
+  base::Expected<File*> add(storage::Device& device, const FileOptions& options = {});
 
   const CacheOptions& options() const { return options_; }
   uint64_t page_bytes() const { return uint64_t{1} << page_shift_; }

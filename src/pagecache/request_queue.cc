@@ -54,7 +54,7 @@ size_t RequestQueue::submit(std::span<Request* const> requests) {
 uint32_t RequestQueue::node_of(const Request& request) const {
   if (node_count_ == 1) return 0;
   const PageCache& cache = servers_->cache();
-  return cache.node_of(request.file->key(request.offset >> cache.page_shift_));
+  return cache.node_of(request.file->key(request.file->position_of(request.offset).page));
 }
 
 bool RequestQueue::try_now(Request& request) {

@@ -35,6 +35,7 @@ SessionCounts Session::counts() const {
           .evictions = get(evictions_),
           .reads = get(reads_),
           .writebacks = get(writebacks_),
+          .damaged = get(damaged_),
           .waits = get(waits_)};
 }
 
@@ -66,19 +67,13 @@ std::unexpected<base::Error> Session::range_error(const File& file, const char* 
                        file.device().name(), " has ", file.bytes(), " bytes");
 }
 
-// All but the last page of a file are whole.
-uint64_t Session::page_bytes_in(const File& file, uint64_t page) const {
-  const uint64_t page_bytes = cache_->page_bytes();
-  return std::min(page_bytes, file.bytes() - page * page_bytes);
-}
-
 base::Error Session::io_error(const File& file, const char* what, uint64_t offset, const storage::Io& io) {
   if (io.error != 0)
     return base::Error::of(io.error, "page cache: cannot ", what, " ", file.device().name(), " at offset ",
                            offset, ": ", base::error_name(io.error));
   return base::Error::of(EIO, "page cache: cannot ", what, " ", file.device().name(), " at offset ", offset,
-                         ": it ends at ", offset + io.transferred_bytes, ", and had ", file.bytes(),
-                         " bytes when it was opened");
+                         ": it ends at ", offset + io.transferred_bytes, ", and had ",
+                         file.device().capacity_bytes(), " bytes when it was opened");
 }
 
 base::Error Session::busy_error(const File& file, uint64_t page) const {
@@ -193,22 +188,32 @@ base::Expected<void> Session::wait_for_page(const File& file, uint64_t page, uin
 
 base::Expected<Session::Held> Session::load(File& file, const Place& place, Use use) {
   if (use == Use::kOverwrite) return end_load(place, use);
-  const uint64_t offset = place.page * cache_->page_bytes();
-  storage::PieceIo io(storage::Operation::kRead, offset,
+  storage::PieceIo io(storage::Operation::kRead, file.device_offset_of(place.page),
                       partition().frame(partition().way(*place.set, place.index)),
-                      page_bytes_in(file, place.page));
+                      file.device_bytes_of(place.page));
   auto channel = channel_of(file);
   if (!channel) {
     end_failed_load(place);
     return std::unexpected(channel.error());
   }
   (*channel)->run(io);
-  if (!io.whole()) {
-    end_failed_load(place);
-    return std::unexpected(io_error(file, "read", offset, io));
-  }
-  base::increase(reads_, uint64_t{1});
+  if (auto read = end_read(file, place, io); !read) return std::unexpected(read.error());
   return end_load(place, use);
+}
+
+// Of a page that is loading: it is there, or it is not loading any more.
+base::Expected<void> Session::end_read(const File& file, const Place& place, const storage::Io& io) {
+  if (io.whole()) base::increase(reads_, uint64_t{1});
+  const auto* const bytes = partition().frame(partition().way(*place.set, place.index));
+  const bool is_damaged = io.whole() && file.has_checksums() && !file.is_intact(place.page, bytes);
+  if (io.whole() && !is_damaged) return {};
+  end_failed_load(place);
+  if (!is_damaged) return std::unexpected(io_error(file, "read", io.offset_bytes, io));
+  base::increase(damaged_, uint64_t{1});
+  return base::failure(
+      EBADMSG, "page cache: page ", place.page, " of ", file.device().name(), ", at offset ", io.offset_bytes,
+      ", has not its checksum: it is damaged, or the file was not made with checksums of pages of ",
+      cache_->page_bytes(), " bytes; write the whole page anew, or restore the file");
 }
 
 Session::Held Session::end_load(const Place& place, Use use) {
@@ -236,19 +241,19 @@ void Session::end_failed_load(const Place& place) {
 base::Expected<void> Session::read(File& file, uint64_t offset, std::span<std::byte> to) {
   if (try_read(file, offset, to)) return {};
   if (!is_within(file, offset, to.size())) return range_error(file, "read", offset, to.size());
-  if (is_in_page(file, offset, to.size())) return read_part(file, part_of(offset, to.size()), to);
+  if (is_in_page(file, offset, to.size())) return read_part(file, part_of(file, offset, to.size()), to);
   return read_many(file, offset, to);
 }
 
 bool Session::try_read(File& file, uint64_t offset, std::span<std::byte> to) {
   if (!is_in_page(file, offset, to.size())) return false;
-  const Part part = part_of(offset, to.size());
+  const Part part = part_of(file, offset, to.size());
   return read_if_there(home_of(file.key(part.page)), part, to);
 }
 
 bool Session::try_write(File& file, uint64_t offset, std::span<const std::byte> from) {
   if (!is_in_page(file, offset, from.size())) return false;
-  const Part part = part_of(offset, from.size());
+  const Part part = part_of(file, offset, from.size());
   Held held;
   if (!take(home_of(file.key(part.page)), Use::kExclude, part.begin, held)) return false;
   const bool would_have_to_clean = !held.way->is_dirty() && cache_->has_too_many_dirty();
@@ -302,7 +307,7 @@ base::Expected<void> Session::read_many(File& file, uint64_t offset, std::span<s
   const storage::Buffer memory(pool_, sizeof(ReadBatch));
   if (memory.bytes().empty()) return base::failure(ENOMEM, "page cache: no memory to read many pages");
   ReadBatch& batch = *new (memory.bytes().data()) ReadBatch;
-  auto begun = for_parts(offset, to.size(), [&](const Part& part) -> base::Expected<void> {
+  auto begun = for_parts(file, offset, to.size(), [&](const Part& part) -> base::Expected<void> {
     begin_read(file, part, batch, to);
     const bool is_full = batch.claimed_count == kBatchPages || batch.later_count == kBatchPages;
     return is_full ? end_reads(file, batch, to) : base::Expected<void>();
@@ -334,20 +339,17 @@ base::Expected<void> Session::end_reads(File& file, ReadBatch& batch, std::span<
   }
   batch.ios.clear();
   for (const auto& [part, place] : claimed)
-    batch.ios.add(storage::Operation::kRead, place.page * cache_->page_bytes(),
+    batch.ios.add(storage::Operation::kRead, file.device_offset_of(place.page),
                   partition().frame(partition().way(*place.set, place.index)),
-                  page_bytes_in(file, place.page));
+                  file.device_bytes_of(place.page));
   if (batch.ios.size() != 0) (*channel)->run(batch.ios.all());
   base::Expected<void> result;
   for (size_t i = 0; i < claimed.size(); ++i) {
-    const storage::Io& io = batch.ios[i];
-    if (!io.whole()) {
-      end_failed_load(claimed[i].place);
-      if (result) result = std::unexpected(io_error(file, "read", io.offset_bytes, io));
-      continue;
-    }
-    base::increase(reads_, uint64_t{1});
-    copy_out(end_load(claimed[i].place, Use::kShare), claimed[i].part, to);
+    auto read = end_read(file, claimed[i].place, batch.ios[i]);
+    if (read)
+      copy_out(end_load(claimed[i].place, Use::kShare), claimed[i].part, to);
+    else if (result)
+      result = read;
   }
   for (size_t i = 0; result && i < later.size(); ++i) result = read_part(file, later[i], to);
   return result;
@@ -355,8 +357,8 @@ base::Expected<void> Session::end_reads(File& file, ReadBatch& batch, std::span<
 
 base::Expected<void> Session::write(File& file, uint64_t offset, std::span<const std::byte> from) {
   if (!is_within(file, offset, from.size())) return range_error(file, "write", offset, from.size());
-  return for_parts(offset, from.size(), [&](const Part& part) -> base::Expected<void> {
-    const bool is_whole = part.bytes == page_bytes_in(file, part.page);
+  return for_parts(file, offset, from.size(), [&](const Part& part) -> base::Expected<void> {
+    const bool is_whole = part.bytes == file.data_bytes_of(part.page);
     auto held = get(file, part.page, is_whole ? Use::kOverwrite : Use::kExclude);
     if (!held) return std::unexpected(held.error());
     memcpy(held->bytes + part.begin, from.data() + part.done, part.bytes);
@@ -367,16 +369,16 @@ base::Expected<void> Session::write(File& file, uint64_t offset, std::span<const
 
 base::Expected<View> Session::view(File& file, uint64_t offset, uint64_t bytes) {
   if (!is_within(file, offset, bytes)) return range_error(file, "view", offset, bytes);
-  const uint64_t page_bytes = cache_->page_bytes(), begin = (offset & (page_bytes - 1));
-  CHECK_LE(begin + bytes, page_bytes);
   if (bytes == 0) return View();
-  auto held = get(file, offset >> cache_->page_shift_, Use::kShare);
+  const Part part = part_of(file, offset, bytes);
+  CHECK_LE(part.begin + bytes, file.page_data_bytes());
+  auto held = get(file, part.page, Use::kShare);
   if (!held) return std::unexpected(held.error());
   View view;
   view.session_ = this;
   view.set_ = held->set;
   view.way_ = held->way;
-  view.bytes_ = {held->bytes + begin, bytes};
+  view.bytes_ = {held->bytes + part.begin, bytes};
   return view;
 }
 

@@ -25,6 +25,7 @@ struct SessionCounts {
   uint64_t evictions = 0;
   uint64_t reads = 0;       // pages read from devices
   uint64_t writebacks = 0;  // pages written to devices
+  uint64_t damaged = 0;     // pages that were read, and have not their checksum
   uint64_t waits = 0;       // for other calls
 
   SessionCounts& operator+=(const SessionCounts& other) {
@@ -33,6 +34,7 @@ struct SessionCounts {
     evictions += other.evictions;
     reads += other.reads;
     writebacks += other.writebacks;
+    damaged += other.damaged;
     waits += other.waits;
     return *this;
   }
@@ -83,7 +85,7 @@ class Session {
   void close();
 
   // All of the range, or an error. Pages that are not there are read together. Errors: EINVAL: the range is not within the file; those of
-  // I/O; EIO: the device has become shorter; EBUSY (CacheOptions::wait_ns_max).
+  // I/O; EIO: the device has become shorter; EBADMSG: a page has not its checksum; EBUSY (CacheOptions::wait_ns_max).
   base::Expected<void> read(File& file, uint64_t offset, std::span<std::byte> to);
   // As read(). Of a page that is written as a whole nothing is read. After an error some pages of the range may be written.
   base::Expected<void> write(File& file, uint64_t offset, std::span<const std::byte> from);
@@ -145,20 +147,18 @@ class Session {
   };
   // Calls each(Part) for each page of a range, until one is not done.
   template <class Each>
-  base::Expected<void> for_parts(uint64_t offset, uint64_t bytes, const Each& each);
+  base::Expected<void> for_parts(const File& file, uint64_t offset, uint64_t bytes, const Each& each);
   static bool is_within(const File& file, uint64_t offset, uint64_t bytes) {
     return offset <= file.bytes() && bytes <= file.bytes() - offset;
   }
   // Is it one part?
-  bool is_in_page(const File& file, uint64_t offset, uint64_t bytes) const {
-    const uint64_t begin = offset & (cache_->page_bytes() - 1);
-    return is_within(file, offset, bytes) && bytes != 0 && begin + bytes <= cache_->page_bytes();
+  static bool is_in_page(const File& file, uint64_t offset, uint64_t bytes) {
+    return is_within(file, offset, bytes) && bytes != 0 &&
+           file.position_of(offset).begin + bytes <= file.page_data_bytes();
   }
-  Part part_of(uint64_t offset, uint64_t bytes) const {
-    return {.page = offset >> cache_->page_shift_,
-            .begin = offset & (cache_->page_bytes() - 1),
-            .bytes = bytes,
-            .done = 0};
+  static Part part_of(const File& file, uint64_t offset, uint64_t bytes) {
+    const File::Position at = file.position_of(offset);
+    return {.page = at.page, .begin = at.begin, .bytes = bytes, .done = 0};
   }
   static std::unexpected<base::Error> range_error(const File& file, const char* what, uint64_t offset,
                                                   uint64_t bytes);
@@ -240,7 +240,7 @@ class Session {
   template <class Still>
   base::Expected<void> wait_to_resize(PageSet& set, const Resizing& how, uint64_t& deadline,
                                       const Still& still);
-  uint64_t page_bytes_in(const File& file, uint64_t page) const;
+  base::Expected<void> end_read(const File& file, const Place& place, const storage::Io& io);
   static base::Error io_error(const File& file, const char* what, uint64_t offset, const storage::Io& io);
   base::Error busy_error(const File& file, uint64_t page) const;
 
@@ -251,20 +251,17 @@ class Session {
   };
   std::vector<std::unique_ptr<Channel>> channels_;  // by the file's number - 1; opened when first used
   storage::BufferPool pool_;
-  std::atomic<uint64_t> hits_{0}, misses_{0}, evictions_{0}, reads_{0}, writebacks_{0}, waits_{0};
+  std::atomic<uint64_t> hits_{0}, misses_{0}, evictions_{0}, reads_{0}, writebacks_{0}, damaged_{0},
+      waits_{0};
 };
 
 template <class Each>
-base::Expected<void> Session::for_parts(uint64_t offset, uint64_t bytes, const Each& each) {
-  const uint64_t page_bytes = cache_->page_bytes();
-  for (uint64_t done = 0; done < bytes;) {
-    const uint64_t at = offset + done, begin = at & (page_bytes - 1);
-    const Part part = {.page = at >> cache_->page_shift_,
-                       .begin = begin,
-                       .bytes = std::min(page_bytes - begin, bytes - done),
-                       .done = done};
+base::Expected<void> Session::for_parts(const File& file, uint64_t offset, uint64_t bytes, const Each& each) {
+  for (Part part = part_of(file, offset, 0); part.done < bytes; ++part.page) {
+    part.bytes = std::min(file.page_data_bytes() - part.begin, bytes - part.done);
     if (auto each_done = each(part); !each_done) return each_done;
-    done += part.bytes;
+    part.done += part.bytes;
+    part.begin = 0;
   }
   return {};
 }
@@ -272,7 +269,7 @@ base::Expected<void> Session::for_parts(uint64_t offset, uint64_t bytes, const E
 template <class Change>
 base::Expected<void> Session::update(File& file, uint64_t offset, uint64_t bytes, const Change& change) {
   if (!is_within(file, offset, bytes)) return range_error(file, "update", offset, bytes);
-  return for_parts(offset, bytes, [&](const Part& part) -> base::Expected<void> {
+  return for_parts(file, offset, bytes, [&](const Part& part) -> base::Expected<void> {
     auto held = get(file, part.page, Use::kExclude);
     if (!held) return std::unexpected(held.error());
     change(std::span(held->bytes + part.begin, part.bytes), offset + part.done);

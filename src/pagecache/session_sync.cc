@@ -91,13 +91,16 @@ base::Expected<void> Session::write_back(File& file, WriteBatch& batch) {
   const uint64_t page_bytes = cache_->page_bytes();
   const std::span places = std::span(batch.places).first(batch.count);
   batch.count = 0;
+  if (file.has_checksums())
+    for (size_t i = 0; i < places.size(); ++i)
+      file.seal(places[i].page, batch.copies.data() + i * page_bytes);
   batch.ios.clear();
   for (uint32_t begin = 0, end = 0; begin < places.size(); begin = end) {
     uint64_t bytes = 0;
-    do bytes += page_bytes_in(file, places[end].page);
+    do bytes += file.device_bytes_of(places[end].page);
     while (++end < places.size() && places[end].page == places[end - 1].page + 1);
     batch.first[batch.ios.size()] = begin;
-    batch.ios.add(storage::Operation::kWrite, places[begin].page * page_bytes,
+    batch.ios.add(storage::Operation::kWrite, file.device_offset_of(places[begin].page),
                   batch.copies.data() + begin * page_bytes, bytes);
   }
   auto channel = channel_of(file);

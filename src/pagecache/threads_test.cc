@@ -1,7 +1,7 @@
 // Many threads over a cache that is much smaller than its file, whose device fails now and then, and which is flushed and resized all the
 // time.
 //
-// The file is cells of 64 bytes, each of one thread, which writes a number to it eight times, always a higher one. Of a cell that somebody
+// The file is cells of 56 bytes, 73 in a page, each of one thread, which writes a number to it seven times, always a higher one. Of a cell that somebody
 // reads all numbers are the same, and none is lower than one that was seen there before.
 #include <array>
 #include <optional>
@@ -25,8 +25,14 @@ constexpr int kRounds = 3000, kSyncs = 300;
 constexpr int kRounds = 20000, kSyncs = 2000;
 #endif
 
-using Cell = std::array<uint64_t, 8>;
-constexpr uint64_t kCells = kFileBytes / sizeof(Cell);
+using Cell = std::array<uint64_t, 7>;
+constexpr uint64_t kCellsOfPage = (kPage - File::kChecksumBytes) / sizeof(Cell);
+constexpr uint64_t kCells = kPages * kCellsOfPage;
+
+// Of a cell, in a file whose pages have so many bytes of it.
+uint64_t offset_of(uint64_t cell, uint64_t page_bytes) {
+  return cell / kCellsOfPage * page_bytes + cell % kCellsOfPage * sizeof(Cell);
+}
 
 uint64_t number_of(const Cell& cell) {
   EXPECT_TRUE(std::ranges::all_of(cell, [&](uint64_t number) { return number == cell[0]; }));
@@ -83,11 +89,11 @@ class Resizer {
   std::thread thread_;
 };
 
-class ThreadsTest : public testing::TestWithParam<std::tuple<cache::SetPolicy, bool, bool, uint32_t>> {
+class ThreadsTest : public testing::TestWithParam<std::tuple<cache::SetPolicy, bool, bool, uint32_t, bool>> {
  protected:
   void SetUp() override {
     cache = *PageCache::open(with_frames_most(kFramesMost, std::get<0>(GetParam()), std::get<3>(GetParam())));
-    file = *cache->add(test.device);
+    file = *cache->add(test.device, {.checksums = std::get<4>(GetParam())});
     // As many as there are nodes, or one less.
     servers =
         *Servers::open(*cache, {.threads = std::max(2u, std::get<3>(GetParam()) - 1), .tasks_each = 16});
@@ -106,23 +112,28 @@ class ThreadsTest : public testing::TestWithParam<std::tuple<cache::SetPolicy, b
     queue.open(*servers, 16);
     std::mt19937_64 random(self);
     std::vector<uint64_t> seen(kCells, 0);
-    std::vector<Cell> cells;
+    std::vector<std::byte> bytes;
     for (int round = 1; round <= kRounds; ++round) {
       const uint64_t at = random() % kCells, own = at / kThreads * kThreads + self;
       switch (random() % 9) {
         case 0:
         case 1: {  // a range of pages
           const uint64_t count = std::min<uint64_t>(random() % 8 == 0 ? 64 * 20 : 8, kCells - at);
-          cells.resize(count);
-          if (!session.read(*file, at * sizeof(Cell), std::as_writable_bytes(std::span(cells)))) {
+          const uint64_t begin = place_of(at);
+          bytes.resize(place_of(at + count - 1) + sizeof(Cell) - begin);
+          if (!session.read(*file, begin, bytes)) {
             ++work.failed;
             break;
           }
-          for (uint64_t i = 0; i < count; ++i) see(seen[at + i], cells[i]);
+          for (uint64_t i = at; i < at + count; ++i) {
+            Cell cell;
+            memcpy(cell.data(), bytes.data() + place_of(i) - begin, sizeof cell);
+            see(seen[i], cell);
+          }
           break;
         }
         case 2: {
-          auto view = session.view(*file, at * sizeof(Cell), sizeof(Cell));
+          auto view = session.view(*file, place_of(at), sizeof(Cell));
           if (!view) {
             ++work.failed;
             break;
@@ -143,7 +154,7 @@ class ThreadsTest : public testing::TestWithParam<std::tuple<cache::SetPolicy, b
             memcpy(bytes.data(), now.data(), sizeof now);
           };
           // It fails before the change, if at all.
-          if (session.update(*file, own * sizeof(Cell), sizeof(Cell), change))
+          if (session.update(*file, place_of(own), sizeof(Cell), change))
             work.own[own] = static_cast<uint64_t>(round);
           else
             ++work.failed;
@@ -159,7 +170,7 @@ class ThreadsTest : public testing::TestWithParam<std::tuple<cache::SetPolicy, b
           if (own >= kCells) break;
           Cell cell;
           cell.fill(static_cast<uint64_t>(round));
-          if (session.write(*file, own * sizeof(Cell), std::as_bytes(std::span(cell))))
+          if (session.write(*file, place_of(own), std::as_bytes(std::span(cell))))
             work.own[own] = static_cast<uint64_t>(round);
           else
             ++work.failed;
@@ -185,7 +196,7 @@ class ThreadsTest : public testing::TestWithParam<std::tuple<cache::SetPolicy, b
       all[i].index = is_write ? first_own + i * kThreads : random() % kCells;
       if (is_write) all[i].cell.fill(number);
       all[i].file = file;
-      all[i].offset = all[i].index * sizeof(Cell);
+      all[i].offset = place_of(all[i].index);
       all[i].bytes = std::as_writable_bytes(std::span(all[i].cell));
       pointers[i] = &all[i];
     }
@@ -199,6 +210,7 @@ class ThreadsTest : public testing::TestWithParam<std::tuple<cache::SetPolicy, b
         see(seen[request.index], request.cell);
     }
   }
+  uint64_t place_of(uint64_t cell) const { return offset_of(cell, file->page_data_bytes()); }
   static void see(uint64_t& seen, const Cell& cell) {
     const uint64_t number = number_of(cell);
     EXPECT_GE(number, seen);
@@ -213,7 +225,7 @@ class ThreadsTest : public testing::TestWithParam<std::tuple<cache::SetPolicy, b
 };
 
 TEST_P(ThreadsTest, NobodySeesHalfAWriteOrAnOldOne) {
-  const auto [policy, fails, resizes, nodes] = GetParam();
+  const auto [policy, fails, resizes, nodes, checksums] = GetParam();
   if (fails) test.device.fail(Failing::kReads, EIO, 50);
   std::optional<Resizer> resizer;
   if (resizes) resizer.emplace(*cache, kFramesMost, fails);
@@ -241,7 +253,7 @@ TEST_P(ThreadsTest, NobodySeesHalfAWriteOrAnOldOne) {
   uint64_t failed = 0, written = 0;
   for (uint64_t i = 0; i < kCells; ++i) {
     Cell cell;
-    memcpy(cell.data(), content.data() + i * sizeof cell, sizeof cell);
+    memcpy(cell.data(), content.data() + offset_of(i, kPage), sizeof cell);
     ASSERT_EQ(number_of(cell), works[i % kThreads].own[i]) << "cell " << i;
     written += cell[0] != 0;
   }
@@ -251,18 +263,22 @@ TEST_P(ThreadsTest, NobodySeesHalfAWriteOrAnOldOne) {
 }
 
 std::string name_of_case(const testing::TestParamInfo<ThreadsTest::ParamType>& parameter) {
-  const auto [policy, fails, resizes, nodes] = parameter.param;
+  const auto [policy, fails, resizes, nodes, checksums] = parameter.param;
   return std::string(cache::name_of(policy)) + (fails ? "_fails" : "") + (resizes ? "_resizes" : "") +
-         (nodes != 1 ? "_nodes" + std::to_string(nodes) : "");
+         (nodes != 1 ? "_nodes" + std::to_string(nodes) : "") + (checksums ? "_checksums" : "");
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ThreadsTest,
                          testing::Combine(testing::ValuesIn(cache::kSetPolicies), testing::Bool(),
-                                          testing::Bool(), testing::Values(1)),
+                                          testing::Bool(), testing::Values(1), testing::Values(false)),
                          name_of_case);
 INSTANTIATE_TEST_SUITE_P(Nodes, ThreadsTest,
                          testing::Combine(testing::Values(cache::SetPolicy::kNrlfu), testing::Bool(),
-                                          testing::Bool(), testing::Values(2, 4)),
+                                          testing::Bool(), testing::Values(2, 4), testing::Values(false)),
+                         name_of_case);
+INSTANTIATE_TEST_SUITE_P(Checksums, ThreadsTest,
+                         testing::Combine(testing::Values(cache::SetPolicy::kAlfu), testing::Bool(),
+                                          testing::Bool(), testing::Values(1), testing::Values(true)),
                          name_of_case);
 
 // Pages that move while a sync looks for those that are dirty: of many sets.

@@ -288,6 +288,61 @@ static uint64_t number(spillway_pagecache *cache, const char *object, const char
   return strtoull(found + strlen(key), NULL, 10);
 }
 
+// A file with checksums, of which a byte is changed behind the cache's back.
+static void checksums(const char *path) {
+  enum { kData = kPage - 8, kPages = 600 };
+  const spillway_pagecache_options options = with_memory(20 * kPage);
+  const spillway_pagecache_file_options checked = {
+      .struct_bytes = sizeof checked, .bytes = kPages * kData - 100, .checksums = 1};
+  spillway_pagecache *cache;
+  spillway_pagecache_session *session;
+  spillway_pagecache_file *file;
+  static char expected[kPages * kData], found[kPages * kData];
+  struct stat facts;
+  fill(expected, sizeof expected, 0, 5);
+  for (int round = 0; round < 3; ++round) {
+    CHECK_OK(spillway_pagecache_open(&options, &cache), NULL);
+    CHECK_OK(spillway_pagecache_session_open(cache, &session), NULL);
+    CHECK_OK(spillway_pagecache_add(cache, path, &checked, &file), NULL);
+    CHECK(spillway_pagecache_file_bytes(file) == sizeof expected);
+    CHECK(stat(path, &facts) == 0 && facts.st_size == kPages * kPage);
+    if (round == 0) {
+      CHECK_OK(spillway_pagecache_read(session, file, 0, found, sizeof found), session);
+      for (size_t i = 0; i < sizeof found; ++i) CHECK(found[i] == 0);
+      CHECK_OK(spillway_pagecache_write(session, file, 0, expected, sizeof expected), session);
+    } else if (round == 1) {
+      CHECK_OK(spillway_pagecache_read(session, file, 0, found, sizeof found), session);
+      CHECK(memcmp(found, expected, sizeof found) == 0);
+      spillway_pagecache_view view = {.struct_bytes = sizeof view};
+      CHECK_OK(spillway_pagecache_view_get(session, file, kData - 10, 100, &view), session);
+      CHECK(view.data_bytes == 10 && memcmp(view.data, expected + kData - 10, 10) == 0);
+      spillway_pagecache_view_release(&view);
+    } else {
+      CHECK_ERROR(spillway_pagecache_read(session, file, 7 * kData, found, 1), SPILLWAY_PAGECACHE_DAMAGED,
+                  session, "page 7 of ");
+      CHECK_ERROR(spillway_pagecache_read(session, file, 0, found, sizeof found), SPILLWAY_PAGECACHE_DAMAGED,
+                  session, "at offset 28672, has not its checksum");
+      CHECK_ERROR(spillway_pagecache_write(session, file, 7 * kData, "a", 1), SPILLWAY_PAGECACHE_DAMAGED,
+                  session, "write the whole page anew");
+      CHECK(number(cache, "use", "damaged_pages") == 3);
+      CHECK_OK(spillway_pagecache_write(session, file, 7 * kData, expected + 7 * kData, kData), session);
+      CHECK_OK(spillway_pagecache_read(session, file, 0, found, sizeof found), session);
+      CHECK(memcmp(found, expected, sizeof found) == 0);
+    }
+    CHECK_OK(spillway_pagecache_remove(session, file), session);
+    CHECK_OK(spillway_pagecache_session_close(session), session);
+    CHECK_OK(spillway_pagecache_close(cache), NULL);
+    if (round == 1) {
+      const int descriptor = open(path, O_RDWR);
+      char byte;
+      CHECK(descriptor >= 0 && pread(descriptor, &byte, 1, 7 * kPage + 123) == 1);
+      byte ^= 16;
+      CHECK(pwrite(descriptor, &byte, 1, 7 * kPage + 123) == 1 && close(descriptor) == 0);
+    }
+  }
+  CHECK(unlink(path) == 0);
+}
+
 static void statistics(void) {
   spillway_pagecache_options options = with_memory(16 * kPage * 4 + 4 * 576);
   options.threads = SPILLWAY_PAGECACHE_NO_THREADS;
@@ -307,7 +362,8 @@ static void statistics(void) {
       "{\"cache\": {\"policy\": \"alfu\", \"page_bytes\": 4096, \"frames\": 64, \"sets\": 4, "
       "\"pages\": 64, \"dirty_pages\": 1, \"held_pages\": 1, \"files\": 1, \"sessions\": 1, "
       "\"queues\": 0}, \"use\": {\"hits\": 3, \"misses\": 1000, \"evictions\": 936, "
-      "\"read_pages\": 1000, \"written_pages\": 0, \"waits\": 0}, ";
+      "\"read_pages\": 1000, \"written_pages\": 0, \"damaged_pages\": 0, "
+      "\"waits\": 0}, ";
   if (strncmp(text, cache, strlen(cache)) != 0) fprintf(stderr, "%s\n", text);
   CHECK(strncmp(text, cache, strlen(cache)) == 0);
   CHECK(strstr(text, "\"set_frames\": {\"min\": 16, \"mean\": 16.000, \"p50\": 16, ") != NULL);
@@ -324,24 +380,6 @@ static void statistics(void) {
   CHECK_OK(spillway_pagecache_close(own.cache), NULL);
 }
 
-void test_calls(const char *folder) {
-  char path[200];
-  snprintf(path, sizeof path, "%s/file", folder);
-  int major = -1, minor = -1;
-  CHECK(sscanf(spillway_pagecache_version(), "%d.%d.", &major, &minor) == 2 && major >= 0);
-  CHECK_OK(spillway_pagecache_close(NULL), NULL);
-  CHECK_OK(spillway_pagecache_session_close(NULL), NULL);
-  CHECK(spillway_pagecache_file_bytes(NULL) == 0);
-  const char *const policies[] = {NULL, "lru", "lfu", "nrlfu", "alfu", "gclock", "s3fifo"};
-  for (size_t i = 0; i < sizeof policies / sizeof *policies; ++i)
-    ranges(policies[i], 0 == i % 2 ? kPage : 4 * kPage);
-  updates();
-  views();
-  files(path);
-  descriptors(path);
-  sizes();
-  statistics();
-}
 // The parts of a cache, of which one has all that is asked for.
 static void nodes(void) {
   spillway_pagecache_options options = with_memory(3 << 20);
@@ -370,4 +408,23 @@ static void nodes(void) {
   close_opened(own);
 }
 
+void test_calls(const char *folder) {
+  char path[200];
+  snprintf(path, sizeof path, "%s/file", folder);
+  checksums(path);
+  int major = -1, minor = -1;
+  CHECK(sscanf(spillway_pagecache_version(), "%d.%d.", &major, &minor) == 2 && major >= 0);
+  CHECK_OK(spillway_pagecache_close(NULL), NULL);
+  CHECK_OK(spillway_pagecache_session_close(NULL), NULL);
+  CHECK(spillway_pagecache_file_bytes(NULL) == 0);
+  const char *const policies[] = {NULL, "lru", "lfu", "nrlfu", "alfu", "gclock", "s3fifo"};
+  for (size_t i = 0; i < sizeof policies / sizeof *policies; ++i)
+    ranges(policies[i], 0 == i % 2 ? kPage : 4 * kPage);
+  updates();
+  views();
+  files(path);
+  descriptors(path);
+  sizes();
   nodes();
+  statistics();
+}

@@ -174,15 +174,20 @@ static void devices_that_are_refused(const char *folder, const char *path) {
   const spillway_pagecache_file_options both = {.struct_bytes = sizeof both, .bytes = kPage, .read_only = 1},
                                         huge = {.struct_bytes = sizeof huge, .bytes = UINT64_MAX},
                                         early = {.struct_bytes = 3},
-                                        reserved = {.struct_bytes = sizeof reserved, .reserved = 9};
+                                        huge_checked = {.struct_bytes = sizeof huge_checked,
+                                                        .bytes = UINT64_MAX,
+                                                        .checksums = 1},
+                                        strange = {.struct_bytes = sizeof strange, .checksums = 9};
   CHECK_ERROR(spillway_pagecache_add(own.cache, path, &both, &file), SPILLWAY_PAGECACHE_INVALID, NULL,
               "for reading only");
   CHECK_ERROR(spillway_pagecache_add(own.cache, path, &huge, &file), SPILLWAY_PAGECACHE_INVALID, NULL,
               "more than any file may have");
+  CHECK_ERROR(spillway_pagecache_add(own.cache, path, &huge_checked, &file), SPILLWAY_PAGECACHE_INVALID, NULL,
+              "more than any file may have");
   CHECK_ERROR(spillway_pagecache_add(own.cache, path, &early, &file), SPILLWAY_PAGECACHE_INVALID, NULL,
               "struct_bytes is 3");
-  CHECK_ERROR(spillway_pagecache_add(own.cache, path, &reserved, &file), SPILLWAY_PAGECACHE_INVALID, NULL,
-              "reserved is 9");
+  CHECK_ERROR(spillway_pagecache_add(own.cache, path, &strange, &file), SPILLWAY_PAGECACHE_INVALID, NULL,
+              "checksums is 9; give 0 or 1");
   CHECK(access(path, F_OK) != 0);  // what fails makes no file
   // Sizes whose end would be left out.
   const off_t sizes[] = {0, 1, 4095, 4097, 10001};

@@ -4,6 +4,8 @@ BALANCER = "src/pagecache/balancer.cc"
 BALANCER_H = "src/pagecache/balancer.h"
 CACHE = "src/pagecache/page_cache.cc"
 CACHE_H = "src/pagecache/page_cache.h"
+FILE = "src/pagecache/file.cc"
+FILE_H = "src/pagecache/file.h"
 FLUSHES = "src/pagecache/flush_queue.cc"
 PARTITION = "src/pagecache/partition.cc"
 PARTITION_H = "src/pagecache/partition.h"
@@ -41,14 +43,27 @@ MUTATIONS = [
     mutation("two ways have one frame", (PARTITION, "      frame = next_frame_++;", "      frame = 1 + next_frame_++ / 2;"), gtest_filter="*PolicyTest.*"),
 
     # What comes
-    mutation("a page that is written in part is not read", (SESSION, "    const bool is_whole = part.bytes == page_bytes_in(file, part.page);", "    const bool is_whole = true;"), gtest_filter="*PolicyTest.*"),
-    mutation("a page that is written as a whole is read", (SESSION, "    const bool is_whole = part.bytes == page_bytes_in(file, part.page);", "    const bool is_whole = false;")),
+    mutation("a page that is written in part is not read", (SESSION, "    const bool is_whole = part.bytes == file.data_bytes_of(part.page);", "    const bool is_whole = true;"), gtest_filter="*PolicyTest.*"),
+    mutation("a page that is written as a whole is read", (SESSION, "    const bool is_whole = part.bytes == file.data_bytes_of(part.page);", "    const bool is_whole = false;")),
     mutation("who writes does not wait for readers", (SESSION, "      if (use != Use::kShare)\n", "      if (false)\n")),
-    mutation("a page counts that could not be read", (SESSION, "  if (!io.whole()) {\n    end_failed_load(place);", "  if (false) {\n    end_failed_load(place);")),
-    mutation("a page of many counts that could not be read", (SESSION, "    if (!io.whole()) {\n      end_failed_load(claimed", "    if (false) {\n      end_failed_load(claimed")),
+    mutation("a page counts that could not be read", (SESSION, "  if (io.whole() && !is_damaged) return {};", "  if (!is_damaged) return {};")),
+    mutation("one of many pages that could not be read is not told of", (SESSION, "    else if (result)\n      result = read;\n", "")),
     mutation("pages that have to wait are left out", (SESSION, "  for (size_t i = 0; result && i < later.size(); ++i) result = read_part(file, later[i], to);\n", "")),
     mutation("a session keeps files that it has left", (SESSION, "  file.session_count_.fetch_sub(1, std::memory_order_relaxed);\n", "")),
-    mutation("a page is read past the file's end", (SESSION, "  return std::min(page_bytes, file.bytes() - page * page_bytes);", "  return page_bytes;")),
+    mutation("a page is read past the file's end", (FILE_H, "    return std::min(page_bytes(), device_.capacity_bytes() - device_offset_of(page));", "    return page_bytes();")),
+
+    # Checksums
+    mutation("a page that is read is not checked", (SESSION, "file.has_checksums() && !file.is_intact(place.page, bytes);", "false;"), gtest_filter="CheckedFileTest.*"),
+    mutation("a page is written without its checksum", (SYNC, "  if (file.has_checksums())\n", "  if (false)\n"), gtest_filter="CheckedFileTest.*"),
+    mutation("all pages of a write have the checksum of its first place", (SYNC, "      file.seal(places[i].page, ", "      file.seal(places[0].page, "), gtest_filter="CheckedFileTest.*"),
+    mutation("a checksum is not its place's", (FILE, "base::checksum(bytes, page_data_bytes()) ^ base::mix(page)", "base::checksum(bytes, page_data_bytes()) ^ base::mix(page * 0)"), gtest_filter="*FileTest.*"),
+    mutation("a checksum is not that of a page's last bytes", (FILE, "base::checksum(bytes, page_data_bytes())", "base::checksum(bytes, page_data_bytes() - 8)"), gtest_filter="FileTest.*"),
+    mutation("any page without a checksum was never written", (FILE, "  if (checksum != 0) return false;\n", "  return checksum == 0;\n"), gtest_filter="FileTest.*"),
+    mutation("all bytes the same are zeros", (FILE, "bytes[0] == std::byte{0} && memcmp", "memcmp"), gtest_filter="FileTest.*"),
+    mutation("the bytes of a file with checksums overlap", (FILE_H, "    return {offset / data_bytes(page_shift_), offset % data_bytes(page_shift_)};", "    return {offset / data_bytes(page_shift_), offset % (data_bytes(page_shift_) - 8)};"), gtest_filter="*FileTest.*"),
+    mutation("a file with checksums ends where its device does", (FILE_H, "options.checksums ? (device.capacity_bytes() >> page_shift) * data_bytes(page_shift)\n", "options.checksums ? device.capacity_bytes()\n"), gtest_filter="*FileTest.*"),
+    mutation("a page that is written as a whole is read, with checksums", (FILE_H, "    return has_checksums_ ? data_bytes(page_shift_) : device_bytes_of(page);", "    return device_bytes_of(page);"), gtest_filter="CheckedFileTest.*"),
+    mutation("a page that is damaged stays", (SESSION, "  end_failed_load(place);\n  if (!is_damaged)", "  if (!is_damaged) end_failed_load(place);\n  if (!is_damaged)"), gtest_filter="CheckedFileTest.*"),
 
     # What leaves
     mutation("pages that follow each other are written one by one", (SYNC, "places[end].page == places[end - 1].page + 1", "false")),

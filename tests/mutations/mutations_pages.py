@@ -32,6 +32,9 @@ MUTATIONS = [
     mutation("a call goes on while its session is acted for", (GATE, "    while (is_inside_.load(std::memory_order_acquire) != 0) sys::futex_wait(is_inside_, 1, kLookNs);\n", ""), test="capi_gate_test"),
     mutation("calls do not look at the gate", (GATE, "      if (is_shut_.load(std::memory_order_acquire) == 0) [[likely]]\n", ""), test="capi_gate_test"),
 
+    mutation("a file with checksums is as large as its bytes", (FILE, "  return std::max(options.bytes, pages * page_bytes);", "  return options.bytes;")),
+    mutation("a file that is to have checksums has none", (FILE, "{.checksums = options.checksums != 0}", "{}")),
+
     # Sessions
     mutation("a file for reading only is written to", (SESSION, "  if (file->is_read_only) [[unlikely]]", "  if (false)")),
     mutation("a file of another cache is used", (SESSION, "  if (file->cache != session->cache) [[unlikely]]", "  if (false)")),

@@ -93,7 +93,8 @@ void write_statistics(spillway_pagecache& cache, base::TextRef& text) {
          << ", \"sessions\": " << cache.sessions.count() << ", \"queues\": " << cache.queues.count()
          << "}, \"use\": {\"hits\": " << use.hits << ", \"misses\": " << use.misses
          << ", \"evictions\": " << use.evictions << ", \"read_pages\": " << use.reads
-         << ", \"written_pages\": " << use.writebacks << ", \"waits\": " << use.waits;
+         << ", \"written_pages\": " << use.writebacks << ", \"damaged_pages\": " << use.damaged
+         << ", \"waits\": " << use.waits;
   }
   pagecache::MessageCounts messages;
   pagecache::WriteCounts flushes;

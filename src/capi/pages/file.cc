@@ -21,8 +21,19 @@ base::Expected<void> set_sizes(std::string_view text, uint64_t bytes, storage::O
   return {};
 }
 
+// On the device, for so many of the file. More than any file may have stays so.
+uint64_t device_bytes(const spillway_pagecache_file_options& options, uint64_t page_bytes) {
+  if (options.checksums == 0) return options.bytes;
+  const uint64_t data_bytes = page_bytes - pagecache::File::kChecksumBytes;
+  const uint64_t pages = options.bytes / data_bytes + (options.bytes % data_bytes != 0);
+  return std::max(options.bytes, pages * page_bytes);
+}
+
 base::Expected<storage::Device*> open_device(std::string_view text,
-                                             const spillway_pagecache_file_options& options) {
+                                             const spillway_pagecache_file_options& options,
+                                             uint64_t page_bytes) {
+  if (options.checksums > 1)
+    return base::failure(EINVAL, "page cache: checksums is ", options.checksums, "; give 0 or 1");
   const bool is_read_only = options.read_only != 0;
   storage::OpenParameters parameters = {.store = true, .whole_pages = true, .read_only = is_read_only};
   if (is_read_only) {
@@ -33,18 +44,19 @@ base::Expected<storage::Device*> open_device(std::string_view text,
     return storage::open_device(text, parameters);
   }
   if (options.bytes != 0)
-    if (auto set = set_sizes(text, options.bytes, parameters); !set) return std::unexpected(set.error());
+    if (auto set = set_sizes(text, device_bytes(options, page_bytes), parameters); !set)
+      return std::unexpected(set.error());
   return storage::open_device(text, parameters);
 }
 
 base::Expected<spillway_pagecache_file*> add(spillway_pagecache& cache, std::string_view text,
                                              const spillway_pagecache_file_options& options) {
-  auto device = open_device(text, options);
+  auto device = open_device(text, options, cache.cache->page_bytes());
   if (!device) return std::unexpected(device.error());
   base::Expected<spillway_pagecache_file*> added = make<spillway_pagecache_file>();
   if (*added == nullptr) added = base::failure(ENOMEM, "page cache: no memory for a file");
   if (added) {
-    if (auto file = cache.cache->add(**device); file) {
+    if (auto file = cache.cache->add(**device, {.checksums = options.checksums != 0}); file) {
       (*added)->cache = &cache;
       (*added)->device = *device;
       (*added)->file = *file;

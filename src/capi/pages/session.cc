@@ -68,10 +68,12 @@ class Turn {
 // Only the first page's part is looked at, of a range that is within the file. REQUIRES: the view holds nothing.
 base::Expected<void> get_view(spillway_pagecache_session& session, spillway_pagecache_file& file,
                               uint64_t offset, size_t bytes, spillway_pagecache_view& view) {
-  const uint64_t page_bytes = session.cache->cache->page_bytes(), file_bytes = file.file->bytes();
+  const uint64_t file_bytes = file.file->bytes();
   const bool is_within = offset <= file_bytes && bytes <= file_bytes - offset;
   const uint64_t part =
-      is_within ? std::min<uint64_t>(bytes, page_bytes - (offset & (page_bytes - 1))) : bytes;
+      is_within
+          ? std::min<uint64_t>(bytes, file.file->page_data_bytes() - file.file->position_of(offset).begin)
+          : bytes;
   auto found = session.session.view(*file.file, offset, part);
   if (!found) return std::unexpected(found.error());
   if (part == 0) return {};

@@ -17,6 +17,7 @@ int status_of(const base::Error& error) {
     case ENFILE: return SPILLWAY_PAGECACHE_NO_MEMORY;
     case ENOSPC:
     case EDQUOT: return SPILLWAY_PAGECACHE_FULL;
+    case EBADMSG: return SPILLWAY_PAGECACHE_DAMAGED;
     case EBUSY: return SPILLWAY_PAGECACHE_IN_USE;
     case ENOENT: return SPILLWAY_PAGECACHE_NOT_FOUND;
     case EACCES:
@@ -49,6 +50,7 @@ const char* spillway_pagecache_status_text(int status) {
     case SPILLWAY_PAGECACHE_IN_USE: return "in use";
     case SPILLWAY_PAGECACHE_NOT_FOUND: return "no such file or device";
     case SPILLWAY_PAGECACHE_DENIED: return "permission denied";
+    case SPILLWAY_PAGECACHE_DAMAGED: return "damaged";
     default: return "unknown status";
   }
 }

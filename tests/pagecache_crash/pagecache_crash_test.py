@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""A process that changes a file through a page cache is killed, again and again, and bytes of the file are damaged while nobody looks.
+
+  pagecache_crash_test.py BUILD        20 kills; SPILLWAY_KILLS=200 for as many, SPILLWAY_SEED=n for others
+
+What is started after a kill (page_changer.cc) first looks at each page of the file: it holds what was synced, and then the first few of the changes
+that came later, whole. A page of which a byte was changed behind its back is refused, and no other is. The device fails now and then; some
+processes are killed while they start. The way to the file, the cache's policy and its nodes change from one start to the next.
+"""
+import os
+import pathlib
+import random
+import select
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from support import CLEAN, HANG_SECONDS, Failure, status_of  # noqa: E402
+
+PAGES = 400
+PAGE_BYTES = 4096
+SCHEMES = ["uring", "aio", "file"]
+
+
+def damage(path, generator):
+    """Changes a bit of some pages that were written; returns their numbers."""
+    pages = sorted(generator.sample(range(PAGES), 3))
+    damaged = []
+    with open(path, "r+b") as file:
+        for page in pages:
+            file.seek(page * PAGE_BYTES)
+            content = bytearray(file.read(PAGE_BYTES))
+            if any(content):
+                content[generator.randrange(PAGE_BYTES)] ^= 1 << generator.randrange(8)
+                file.seek(page * PAGE_BYTES)
+                file.write(content)
+                damaged.append(page)
+        file.flush()
+        os.fsync(file.fileno())
+    return damaged
+
+
+def life(changer, path, number, generator, is_last):
+    """Starts the changer, lets it go on for a while, and kills it; the last one ends by itself. Returns how many pages were damaged."""
+    dies_early = number % 5 == 4 and not is_last
+    damaged = [] if dies_early or number % 3 != 1 else damage(path, generator)
+    device = f"fault:seed={generator.getrandbits(30)},read_eio=1/500,write_eio=1/100,read_split=1/50:[{SCHEMES[number % 3]}:{path}]"
+    arguments = [str(changer), device, f"{path}.record", str(generator.getrandbits(30)), *map(str, damaged)]
+    with tempfile.TemporaryFile(dir=path.parent) as said:
+        process = subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said, env=CLEAN)
+        if dies_early:
+            time.sleep(generator.uniform(0, 0.1))
+        else:
+            select.select([process.stdout], [], [], HANG_SECONDS)
+            time.sleep(generator.uniform(0.05, 0.5))
+        if not is_last:
+            process.kill()
+        output, _ = process.communicate(timeout=HANG_SECONDS)
+        said.seek(0)
+        text = said.read().decode(errors="replace")
+    if process.returncode != (0 if is_last else -9) or not (dies_early or output.startswith(b"ready\n")):
+        raise Failure(f"start {number}: {' '.join(arguments)} ended with {process.returncode}: {text}")
+    if is_last:
+        print(output.decode().splitlines()[-1])
+        counts = {words[-1]: int(words[0]) for words in (part.split() for part in output.decode().splitlines()[-1].split(", "))}
+        return len(damaged), counts
+    return len(damaged), None
+
+
+def test(build):
+    kills = int(os.environ.get("SPILLWAY_KILLS", "20"))
+    seed = int(os.environ.get("SPILLWAY_SEED", "0")) or random.SystemRandom().getrandbits(32)
+    generator = random.Random(seed)
+    changer = pathlib.Path(build) / "tests" / "page_changer"
+    damaged_count = 0
+    with tempfile.TemporaryDirectory(prefix="pagecache_crash", dir=os.environ.get("TMPDIR", "/var/tmp")) as folder:
+        path = pathlib.Path(folder) / "file"
+        with open(path, "wb") as file:
+            file.truncate(PAGES * PAGE_BYTES)
+        try:
+            for number in range(kills + 1):
+                damaged, counts = life(changer, path, number, generator, number == kills)
+                damaged_count += damaged
+        except Failure as failure:
+            raise Failure(f"{failure}\nSPILLWAY_SEED={seed}") from None
+    print(f"{kills} kills, seed {seed}")
+    if counts["damaged"] != damaged_count:
+        raise Failure(f"{counts['damaged']} pages were refused, {damaged_count} are damaged")
+    if kills >= 10 and min(counts["syncs"], counts["resizes"], counts["errors"], damaged_count, counts["changes"] // 100) < kills // 4:
+        raise Failure("too little was done for the test to find anything")
+
+
+if __name__ == "__main__":
+    sys.exit(status_of("pagecache_crash_test", test, sys.argv[1]))
