@@ -20,7 +20,7 @@
 //
 // Consistency. Of the bytes of one page a read or view sees all of a write, or nothing; a call over several pages is as many such. What is
 // written is in memory, and others see it at once. It is on the device when its page has had to go, the cache's own threads have written
-// it back, or spillway_pagecache_sync() has returned OK; only the last is for good.
+// it back, after half a minute at most, or spillway_pagecache_sync() has returned OK; only the last is for good.
 //
 // Structs that a caller gives begin with `struct_bytes`, to be set to their sizeof, all else 0 where nothing is wanted, so that they may
 // grow: a program runs with a newer library, and with an older one unless it sets members that that has not. Null for a struct of options
@@ -71,10 +71,13 @@ typedef struct spillway_pagecache_options {
   // Parts of the cache, one for each memory node: 0: of the machine; else so many, 64 at most, wherever their memory is, for tests.
   uint32_t nodes;
   uint32_t no_balancing;  // 1: frames do not move to nodes that miss more than others
-  uint32_t reserved;
+  // How long a page may be dirty, about, until the cache's threads write it back, whether or not somebody needs its frame; 0: 30,000; or
+  // SPILLWAY_PAGECACHE_FOR_EVER
+  uint32_t dirty_ms_max;
 } spillway_pagecache_options;
-// Then there are no queues, and pages are only written back when somebody needs their frames, and by a sync.
+// Without threads there are no queues, and pages are only written back when somebody needs their frames, and by a sync.
 #define SPILLWAY_PAGECACHE_NO_THREADS UINT32_MAX
+#define SPILLWAY_PAGECACHE_FOR_EVER UINT32_MAX
 
 typedef struct spillway_pagecache_file_options {
   size_t struct_bytes;

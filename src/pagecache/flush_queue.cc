@@ -34,6 +34,11 @@ void FlushQueue::close() {
   has_ended_.cancel();
 }
 
+bool FlushQueue::is_served_by(const Server& server) {
+  sys::LockGuard scope(lock_);
+  return server_ == &server;
+}
+
 void FlushQueue::put(PageSet& set) {
   if (!is_open_for(set)) return;
   sys::LockGuard scope(lock_);

@@ -41,6 +41,7 @@ class FlushQueue {
   // Is the set to be put if it has something to flush?
   bool is_open_for(const PageSet& set) const { return is_served() && !set.is_queued(); }
   bool is_served() const { return is_served_.load(std::memory_order_relaxed); }
+  bool is_served_by(const Server& server);
   void put(PageSet& set);
   // Returns how many; 0: the lane is not at work any more.
   size_t take(uint32_t lane, std::span<PageSet*, kBatchSets> sets);

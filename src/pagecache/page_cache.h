@@ -42,6 +42,8 @@ struct CacheOptions {
   // Of all pages, how many may be dirty before servers flush more than those that leave next: more than 0; 1: all. When an eighth of all are
   // dirty beyond that, who makes another one dirty writes one back, too. Without servers: any number.
   double dirty_share_max = 0.5;
+  // How long a page may be dirty, about, until servers write it back, whether or not somebody needs its frame. 0: for ever.
+  uint64_t dirty_ns_max = 30'000'000'000;
   // Parts of the cache, one for each memory node, 64 at most. 0: those of the machine, or one if there is too little memory for all of them;
   // else so many, wherever their memory is, for tests.
   uint32_t nodes = 0;
@@ -124,9 +126,9 @@ class PageCache {
     return partition(node_of(key));
   }
   // As Partition's, of all nodes.
-  template <class Each>
-  void for_all_sets(const Each& each) {
-    for (uint32_t node = 0; node < node_count_; ++node) partition(node).for_all_sets(each);
+  template <class Each, class... Between>
+  void for_all_sets(const Each& each, const Between&... between) {
+    for (uint32_t node = 0; node < node_count_; ++node) partition(node).for_all_sets(each, between...);
   }
 
   // REQUIRES: it is in use. Any thread.

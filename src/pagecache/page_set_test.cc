@@ -181,6 +181,32 @@ TEST(WayTest, WhoExcludesIsAlone) {
   EXPECT_TRUE(way.is_dirty());
 }
 
+TEST(WayTest, WhatIsDirtyAges) {
+  Way way;
+  way.claim(kKey);
+  way.loaded_for_write();
+  EXPECT_FALSE(way.age()) << "it is clean";
+  EXPECT_TRUE(way.written());
+  EXPECT_FALSE(way.age());
+  EXPECT_TRUE(way.age());
+  EXPECT_TRUE(way.is_cleanable());
+  // Who writes to it does not make it young,
+  EXPECT_TRUE(way.try_exclude(kKey));
+  EXPECT_FALSE(way.written());
+  EXPECT_TRUE(way.age());
+  // but a write of it to its device does, also one that fails.
+  EXPECT_TRUE(way.begin_clean());
+  way.unshare();
+  EXPECT_TRUE(way.clean_failed());
+  EXPECT_FALSE(way.age());
+  EXPECT_TRUE(way.age());
+  EXPECT_TRUE(way.begin_clean());
+  way.unshare();
+  way.cleaned();
+  EXPECT_TRUE(way.is_evictable());
+  EXPECT_TRUE(way.evict());
+}
+
 TEST(WayTest, DirtyPagesStayUntilTheyAreClean) {
   Way way;
   way.claim(kKey);

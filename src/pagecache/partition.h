@@ -103,10 +103,14 @@ class Partition {
   }
   // Its home as long as the caller has the lock of that, which this takes.
   Home lock_home(PageKey key);
-  // Calls each(set), with the set's lock, until all have been seen. A page that is there all the time is in one of the sets that are seen,
-  // wherever it moves meanwhile; it may be in two.
+  // Calls each(set), with the set's lock, until all have been seen, and between() without one, after each. A page that is there all the
+  // time is in one of the sets that are seen, wherever it moves meanwhile; it may be in two.
+  template <class Each, class Between>
+  void for_all_sets(const Each& each, const Between& between);
   template <class Each>
-  void for_all_sets(const Each& each);
+  void for_all_sets(const Each& each) {
+    for_all_sets(each, [] {});
+  }
 
   // REQUIRES, of all of these: the set's lock.
   // kNoWay: no way has the page.
@@ -207,8 +211,8 @@ class Partition {
 
 // By hashes whose bits count from the last one on: those of a set follow each other, however many sets there are, and what was seen is
 // what comes before.
-template <class Each>
-void Partition::for_all_sets(const Each& each) {
+template <class Each, class Between>
+void Partition::for_all_sets(const Each& each, const Between& between) {
   for (uint32_t hash = 0;;) {
     const uint32_t index = sets().index_of(hash);
     PageSet& set = set_at(index);
@@ -219,6 +223,7 @@ void Partition::for_all_sets(const Each& each) {
       mask = sets().mask_of(index);
       each(set);
     }
+    between();
     uint32_t bit = mask ^ (mask >> 1);
     for (hash &= mask; (hash & bit) != 0; bit >>= 1) hash ^= bit;
     if (bit == 0) return;

@@ -1,6 +1,7 @@
 #include "pagecache/servers.h"
 
 #include "pagecache/request_queue.h"
+#include "sys/kernel.h"
 
 namespace pagecache {
 namespace {
@@ -84,14 +85,19 @@ base::Expected<void> Servers::open_lane(uint32_t index) {
   if (node != Partition::kNoNode && lanes_.count() >= cache_.node_count())
     static_cast<void>(sys::stay_on_node(node));
   lane.session.open(cache_);
-  if (index == 0 && cache_.node_count() > 1) {
-    auto balancer = task::spawn({.name = "balance", .entry = run_balancer, .argument = this});
-    if (!balancer) {
-      close_lane(index);
-      return std::unexpected(balancer.error());
-    }
-    balancer_ = *balancer;
-  }
+  const bool balances = index == 0 && cache_.node_count() > 1;
+  const bool sweeps = index == 0 && cache_.options().dirty_ns_max != 0;
+  auto opened = balances ? start("balance", run_balancer, balancer_) : base::Expected<void>();
+  if (opened && sweeps) opened = start("sweep", run_sweeper, sweeper_);
+  if (!opened) close_lane(index);
+  return opened;
+}
+
+// Another task of the first lane.
+base::Expected<void> Servers::start(const char* name, void (*entry)(void*), task::Task*& started) {
+  auto task = task::spawn({.name = name, .entry = entry, .argument = this});
+  if (!task) return std::unexpected(task.error());
+  started = *task;
   return {};
 }
 
@@ -103,6 +109,10 @@ void Servers::close_lane(uint32_t index) {
   if (index == 0 && balancer_ != nullptr) {
     is_to_balance_.release();
     static_cast<void>(task::join(*balancer_));
+  }
+  if (index == 0 && sweeper_ != nullptr) {
+    is_to_end_sweeps_.release();
+    static_cast<void>(task::join(*sweeper_));
   }
   lane.session.close();
 }
@@ -181,6 +191,31 @@ void Servers::run_balancer(void* self) {
   }
 }
 
+// A page that is found dirty twice has been so for half the time at least, and for all of it at most.
+void Servers::run_sweeper(void* self) {
+  auto& servers = *static_cast<Servers*>(self);
+  for (;;) {
+    const uint64_t next_ns = sys::monotonic_ns() + servers.cache_.options().dirty_ns_max / 2;
+    if (servers.is_to_end_sweeps_.acquire({.deadline_ns = next_ns, .cancellable = false}) ==
+        task::Woken::kNotified)
+      return;
+    if (servers.cache_.flushes_.is_served_by(servers)) servers.flush_aged(servers.lane_states_[0]);
+  }
+}
+
+// Some at a time: a file that is left meanwhile is left alone.
+void Servers::flush_aged(Lane& lane) {
+  constexpr size_t kPagesMost = 256;
+  const std::vector<PageKey> keys = lane.session.aged_pages();
+  for (std::span rest(keys); !rest.empty() && !lane.is_closing;) {
+    const std::span some = rest.first(std::min(rest.size(), kPagesMost));
+    rest = rest.subspan(some.size());
+    static_cast<void>(lane.may_flush.acquire({.cancellable = false}));
+    count_flushed(lane, lane.session.flush({some.begin(), some.end()}));
+    lane.may_flush.release();
+  }
+}
+
 // One batch; the next one waits for its turn.
 void Servers::flush(uint32_t index) {
   Lane& lane = lane_states_[index];
@@ -190,9 +225,13 @@ void Servers::flush(uint32_t index) {
   static_cast<void>(lane.may_flush.acquire({.cancellable = false}));
   const WriteCounts written = lane.session.flush(std::span(sets).first(count));
   lane.may_flush.release();
+  count_flushed(lane, written);
+  start_flush(index);
+}
+
+void Servers::count_flushed(Lane& lane, const WriteCounts& written) {
   base::increase(lane.flushed_pages, written.pages);
   base::increase(lane.flush_writes, written.writes);
-  start_flush(index);
 }
 
 // Runs when it is woken and all tasks that could run before have: what they ended goes with it. With several nodes so does what I/O ends in

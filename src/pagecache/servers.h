@@ -12,7 +12,7 @@
 //
 // Meanwhile lanes write dirty pages back that others will need the frames of soon (flush_queue.h), one batch at a time, each after the
 // requests that have come before it. A task of the first lane moves frames between nodes (balancer.h). Of several servers of a cache those
-// that were opened first do both.
+// that were opened first do both. Another task of that lane looks now and then for pages that have been dirty for long.
 #pragma once
 #include <memory>
 
@@ -106,6 +106,10 @@ class Servers final : private task::LaneUser, private FlushQueue::Server, privat
   void start_flush(uint32_t lane) override;
   void start_balance() override;
   static void run_balancer(void* self);
+  static void run_sweeper(void* self);
+  base::Expected<void> start(const char* name, void (*entry)(void*), task::Task*& started);
+  void flush_aged(Lane& lane);
+  static void count_flushed(Lane& lane, const WriteCounts& written);
   void flush(uint32_t lane);
   static void run_sender(void* lane);
 
@@ -118,8 +122,11 @@ class Servers final : private task::LaneUser, private FlushQueue::Server, privat
   task::Lanes lanes_;
   bool flushes_ = false;
   bool balances_ = false;
+  // Of the first lane.
   task::InterSemaphore is_to_balance_{0};
-  task::Task* balancer_ = nullptr;  // of the first lane
+  task::Task* balancer_ = nullptr;
+  task::IntraSemaphore is_to_end_sweeps_{0};
+  task::Task* sweeper_ = nullptr;
   std::atomic<uint32_t> next_lane_{0};
   std::atomic<uint32_t> next_node_{0};  // of a queue that may be of any
 };

@@ -214,6 +214,9 @@ class Session {
   // Writes pages of these sets back, if they look as if they would leave soon, and others that follow them in their files. A page that
   // cannot be written is dirty again.
   WriteCounts flush(std::span<PageSet* const> sets);
+  WriteCounts flush(std::vector<PageKey> keys);
+  // Pages that are dirty, and were when this was called before. Lets other tasks run meanwhile. REQUIRES: a task.
+  std::vector<PageKey> aged_pages();
   std::vector<PageKey> pages_to_flush(std::span<PageSet* const> sets);
   base::Expected<void> wait_until_cleanable(const File& file, PageKey key, uint64_t deadline);
   std::vector<PageKey> dirty_pages(const File& file);

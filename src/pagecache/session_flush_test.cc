@@ -7,6 +7,7 @@
 #include "pagecache/request_queue.h"
 #include "pagecache/test_cache.h"
 #include "storage/latency.h"
+#include "sys/kernel.h"
 
 namespace pagecache {
 namespace {
@@ -358,6 +359,99 @@ TEST_F(SessionFlushTest, AFileIsLeftWhenItsFlushHasEnded) {
   EXPECT_TRUE(session.remove(*file));
   close();
   slow->close();
+}
+
+// Pages that nobody needs the frames of.
+class AgeTest : public testing::Test {
+ protected:
+  void open(uint64_t dirty_ns_max, uint32_t nodes = 1) {
+    cache = *PageCache::open(
+        with_frames(64 * nodes, {.dirty_share_max = 1, .dirty_ns_max = dirty_ns_max, .nodes = nodes}));
+    file = *cache->add(test.device);
+    session.open(*cache);
+    servers = *Servers::open(*cache, {.threads = 2});
+  }
+  void TearDown() override {
+    servers->close();
+    session.close();
+    cache->close();
+  }
+  void write(uint64_t page) {
+    ASSERT_TRUE(session.write(*file, page * kPage, bytes_of(std::string(100, 'w'))));
+  }
+  void wait_until_clean() {
+    for (int i = 0; i < 10000 && cache->dirty_count() != 0; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    EXPECT_EQ(cache->dirty_count(), 0u);
+  }
+
+  TestDevice test{kPages * kPage};
+  PageCache* cache = nullptr;
+  File* file = nullptr;
+  Servers* servers = nullptr;
+  Session session;
+};
+
+constexpr uint64_t kMillisecond = 1'000'000;
+
+TEST_F(AgeTest, PagesThatAreDirtyForLongAreWritten) {
+  open(20 * kMillisecond, 2);
+  for (uint64_t page = 0; page < 8; ++page) write(page);
+  write(500);
+  wait_until_clean();
+  EXPECT_EQ(servers->flush_counts().pages, 9u);
+  EXPECT_EQ(servers->flush_counts().writes, 2u) << "neighbours together";
+  EXPECT_EQ(test.content(7 * kPage, kPage)[0], std::byte{'w'});
+  EXPECT_EQ(test.content(500 * kPage, kPage)[0], std::byte{'w'});
+  // And once more.
+  write(3);
+  wait_until_clean();
+  EXPECT_EQ(servers->flush_counts().pages, 10u);
+}
+
+TEST_F(AgeTest, OthersStay) {
+  open(2000 * kMillisecond);
+  const uint64_t begin_ns = sys::monotonic_ns();
+  while (sys::monotonic_ns() - begin_ns < 200 * kMillisecond) write(3);
+  const uint64_t flushed = servers->flush_counts().pages;
+  if (sys::monotonic_ns() - begin_ns < 900 * kMillisecond) EXPECT_EQ(flushed, 0u);
+  wait_until_clean();
+  EXPECT_GE(sys::monotonic_ns() - begin_ns, 1000 * kMillisecond) << "half the time";
+}
+
+TEST_F(AgeTest, ForEverIfSaid) {
+  open(0);
+  write(3);
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_EQ(cache->dirty_count(), 1u);
+}
+
+TEST_F(AgeTest, APageThatCannotBeWrittenIsTriedAgain) {
+  open(20 * kMillisecond);
+  test.device.fail(Failing::kWrites, EIO);
+  write(3);
+  for (int i = 0; i < 10000 && !test.device.has_failed(); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_TRUE(test.device.has_failed());
+  test.device.fail(Failing::kNothing, 0);
+  wait_until_clean();
+  EXPECT_EQ(servers->flush_counts().pages, 1u);
+}
+
+TEST_F(AgeTest, AFileThatIsLeftIsLeftAlone) {
+  open(20 * kMillisecond);
+  servers->leave(*file);
+  write(3);
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_EQ(cache->dirty_count(), 1u);
+  ASSERT_TRUE(session.remove(*file));
+}
+
+// An hour that nobody waits for.
+TEST_F(AgeTest, ServersCloseWhileTheyWait) {
+  open(3600 * 1000 * kMillisecond);
+  write(3);
 }
 
 }  // namespace

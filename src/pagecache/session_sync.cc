@@ -11,6 +11,7 @@
 #include "pagecache/session.h"
 #include "storage/piece_io.h"
 #include "sys/kernel.h"
+#include "task/scheduler.h"
 
 namespace pagecache {
 
@@ -178,7 +179,12 @@ void Session::begin_run(PageKey key, WriteBatch& batch) {
 //  2 in the order of files and places, a run for each is begun and copied: one lock at a time, and nothing is waited for
 //  3 what one file has is written together
 // Of a page that has begun the file stays: who removes it waits for the page.
-WriteCounts Session::flush(std::span<PageSet* const> sets) {
+WriteCounts Session::flush(std::span<PageSet* const> sets) { return flush(pages_to_flush(sets)); }
+
+// Steps 2 and 3.
+WriteCounts Session::flush(std::vector<PageKey> keys) {
+  cache_->keep_flushed(keys);
+  std::ranges::sort(keys);
   const storage::Buffer memory(pool_, sizeof(WriteBatch)), copies(pool_, kCopyBytes);
   auto made = new_batch(memory, copies);
   if (!made) return {};
@@ -187,7 +193,7 @@ WriteCounts Session::flush(std::span<PageSet* const> sets) {
   const auto end_batch = [&] {
     if (batch.count != 0) static_cast<void>(write_back(cache_->file_of(last), batch));
   };
-  for (const PageKey key : pages_to_flush(sets)) {
+  for (const PageKey key : keys) {
     if (File::number_of(key) != File::number_of(last) ||
         batch.count + std::min(kRunPages, batch.most) > batch.most)
       end_batch();
@@ -208,7 +214,21 @@ std::vector<PageKey> Session::pages_to_flush(std::span<PageSet* const> sets) {
     for (; ways != 0; ways &= ways - 1)
       keys.push_back(partition().way(*set, static_cast<uint32_t>(std::countr_zero(ways))).key());
   }
-  cache_->keep_flushed(keys);
+  return keys;
+}
+
+std::vector<PageKey> Session::aged_pages() {
+  constexpr uint32_t kTurnSets = 256;  // some 20 us
+  std::vector<PageKey> keys;
+  uint32_t count = 0;
+  cache_->for_all_sets(
+      [&](PageSet& set) {
+        for (uint32_t w = 0; w < kWaysMost; ++w)
+          if (Way& way = partition().way(set, w); way.age()) keys.push_back(way.key());
+      },
+      [&] {
+        if (++count % kTurnSets == 0) task::yield();
+      });
   std::ranges::sort(keys);
   return keys;
 }

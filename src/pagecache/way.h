@@ -9,10 +9,11 @@
 //     readers    try_share +1, unshare -1
 //     exclusive  try_exclude, unshare by the last reader before it; written (dirty is set) or unexclude end it
 //     dirty      written sets it; begin_clean ends it
+//     aged       a mark of a page that is dirty: age sets it; what ends dirty ends it, and so does move_to
 //     io         begin_clean (dirty, not exclusive) sets it and adds a reader, who copies the page; cleaned ends it, or clean_failed,
 //                which sets dirty again
 //
-//   word   bits 0-15 readers, 16 exclusive, 17 resident, 18 loading, 19 dirty, 20 io, 32-63 frame, 0: none
+//   word   bits 0-15 readers, 16 exclusive, 17 resident, 18 loading, 19 dirty, 20 io, 21 aged, 32-63 frame, 0: none
 //   key    which page, PageKey; 0: none
 //
 // Invariants
@@ -59,7 +60,7 @@ class Way {
   // Could it leave, as far as a look tells?
   bool is_evictable() const { return (get() & ~kFrame) == kResident; }
   // The same, once it has been cleaned?
-  bool is_cleanable() const { return (get() & ~kFrame) == (kResident | kDirty); }
+  bool is_cleanable() const { return (get() & ~(kFrame | kAged)) == (kResident | kDirty); }
 
   // --- under the set's lock ---
 
@@ -101,10 +102,12 @@ class Way {
   bool begin_clean() {
     for (uint64_t word = get(); (word & (kDirty | kExclusive | kIo)) == kDirty;) {
       DCHECK((word & kReaders) != kReaders);
-      if (word_.compare_exchange_weak(word, ((word & ~kDirty) | kIo) + 1)) return true;
+      if (word_.compare_exchange_weak(word, ((word & ~(kDirty | kAged)) | kIo) + 1)) return true;
     }
     return false;
   }
+  // Marks a page that is dirty. Returns whether it is, and was marked before.
+  bool age() { return is_dirty() && (word_.fetch_or(kAged) & kAged) != 0; }
 
   // --- by anybody ---
 
@@ -158,6 +161,7 @@ class Way {
   static constexpr uint64_t kLoading = 1 << 18;
   static constexpr uint64_t kDirty = 1 << 19;
   static constexpr uint64_t kIo = 1 << 20;
+  static constexpr uint64_t kAged = 1 << 21;
   static constexpr unsigned kFrameShift = 32;
   static constexpr uint64_t kFrame = ~uint64_t{0} << kFrameShift;
 

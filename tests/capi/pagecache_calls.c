@@ -380,6 +380,30 @@ static void statistics(void) {
   CHECK_OK(spillway_pagecache_close(own.cache), NULL);
 }
 
+// A page that nobody syncs, nor needs the frame of.
+static void age(const char *path) {
+  spillway_pagecache_options options = with_memory(1 << 20);
+  const spillway_pagecache_file_options size = {.struct_bytes = sizeof size, .bytes = kPage};
+  for (int round = 0; round < 2; ++round) {
+    options.dirty_ms_max = round == 0 ? 20 : SPILLWAY_PAGECACHE_FOR_EVER;
+    struct opened own;
+    CHECK_OK(spillway_pagecache_open(&options, &own.cache), NULL);
+    CHECK_OK(spillway_pagecache_session_open(own.cache, &own.session), NULL);
+    CHECK_OK(spillway_pagecache_add(own.cache, path, &size, &own.file), NULL);
+    const char byte = (char)('a' + round);
+    CHECK_OK(spillway_pagecache_write(own.session, own.file, 5, &byte, 1), own.session);
+    for (int i = 0; i < (round == 0 ? 10000 : 100) && number(own.cache, "use", "written_pages") == 0; ++i)
+      usleep(1000);
+    CHECK(number(own.cache, "cache", "dirty_pages") == (uint64_t)round);
+    char found = 0;
+    const int descriptor = open(path, O_RDONLY);
+    CHECK(descriptor >= 0 && pread(descriptor, &found, 1, 5) == 1 && close(descriptor) == 0);
+    CHECK(found == 'a');
+    close_opened(own);
+  }
+  CHECK(unlink(path) == 0);
+}
+
 // The parts of a cache, of which one has all that is asked for.
 static void nodes(void) {
   spillway_pagecache_options options = with_memory(3 << 20);
@@ -425,6 +449,7 @@ void test_calls(const char *folder) {
   files(path);
   descriptors(path);
   sizes();
+  age(path);
   nodes();
   statistics();
 }

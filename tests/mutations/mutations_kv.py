@@ -39,7 +39,7 @@ MUTATIONS = [
     mutation("a whole tag that is given a bit loses its end", (ENTRY, "longer >> tag_bits() == 0 ? longer : whole_tag(longer)", "longer"), gtest_filter="*Entry*"),
 
     # What is on the medium
-    mutation("damaged superblock read", (FORMAT, "  if (block.check != XXH3_64bits(&block, offsetof(Superblock, check)))", "  if (false)"), gtest_filter="FormatTest.*"),
+    mutation("damaged superblock read", (FORMAT, "  if (block.check != base::checksum(&block, offsetof(Superblock, check)))", "  if (false)"), gtest_filter="FormatTest.*"),
     mutation("store larger than its device opened", (FORMAT, "  if (device_bytes < end)", "  if (false)"), gtest_filter="FormatTest.*"),
     mutation("header of another store read", (FORMAT, "         is_whole(identity.secret, header) && header.state >=", "         header.state >="), gtest_filter="FormatTest.*"),
     mutation("footer of an earlier life of the segment read", (FORMAT, "      footer.generation != generation || !is_whole", "      !is_whole"), gtest_filter="SummaryTest.*"),

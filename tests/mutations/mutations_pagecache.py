@@ -52,6 +52,16 @@ MUTATIONS = [
     mutation("a session keeps files that it has left", (SESSION, "  file.session_count_.fetch_sub(1, std::memory_order_relaxed);\n", "")),
     mutation("a page is read past the file's end", (FILE_H, "    return std::min(page_bytes(), device_.capacity_bytes() - device_offset_of(page));", "    return page_bytes();")),
 
+    # Pages that are dirty for long
+    mutation("pages do not age", (WAY, "  bool age() { return is_dirty() && (word_.fetch_or(kAged) & kAged) != 0; }", "  bool age() { return false; }"), gtest_filter="WayTest.*:AgeTest.*"),
+    mutation("a page is old as soon as it is dirty", (WAY, "  bool age() { return is_dirty() && (word_.fetch_or(kAged) & kAged) != 0; }", "  bool age() { return is_dirty(); }"), gtest_filter="WayTest.*"),
+    mutation("a page that was written is still old", (WAY, "((word & ~(kDirty | kAged)) | kIo) + 1", "((word & ~kDirty) | kIo) + 1"), gtest_filter="WayTest.*"),
+    mutation("nobody cleans a page that is old", (WAY, "(get() & ~(kFrame | kAged)) == (kResident | kDirty)", "(get() & ~kFrame) == (kResident | kDirty)"), gtest_filter="WayTest.*"),
+    mutation("old pages are not written", (SERVERS, "    count_flushed(lane, lane.session.flush({some.begin(), some.end()}));\n", ""), gtest_filter="AgeTest.*"),
+    mutation("old pages of a file that was left are written", (SYNC, "  cache_->keep_flushed(keys);\n", ""), gtest_filter="AgeTest.*"),
+    mutation("who closes servers waits for the next look", (SERVERS, "    is_to_end_sweeps_.release();\n", ""), gtest_filter="AgeTest.ServersCloseWhileTheyWait"),
+    mutation("pages age though nobody asked for it", (SERVERS, "index == 0 && cache_.options().dirty_ns_max != 0;", "index == 0;"), gtest_filter="AgeTest.*"),
+
     # Checksums
     mutation("a page that is read is not checked", (SESSION, "file.has_checksums() && !file.is_intact(place.page, bytes);", "false;"), gtest_filter="CheckedFileTest.*"),
     mutation("a page is written without its checksum", (SYNC, "  if (file.has_checksums())\n", "  if (false)\n"), gtest_filter="CheckedFileTest.*"),
@@ -147,7 +157,7 @@ MUTATIONS = [
     # Nodes
     mutation("pages that follow each other are on all nodes", (CACHE_H, "kRegionShift = 6;", "kRegionShift = 0;"), gtest_filter="*NodesTest.PagesOfARegion*"),
     mutation("nodes have the same frames", (CACHE, "static_cast<uint32_t>(node * frames_each)", "0 * static_cast<uint32_t>(frames_each)"), gtest_filter="*NodesTest.IsAs*"),
-    mutation("pages of other nodes are not synced", (CACHE_H, "    for (uint32_t node = 0; node < node_count_; ++node) partition(node).for_all_sets(each);", "    partition(0).for_all_sets(each);"), gtest_filter="*NodesTest.IsAs*"),
+    mutation("pages of other nodes are not synced", (CACHE_H, "    for (uint32_t node = 0; node < node_count_; ++node) partition(node).for_all_sets(each, between...);", "    partition(0).for_all_sets(each, between...);"), gtest_filter="*NodesTest.IsAs*"),
     mutation("a page is locked on another node", (SESSION_H, "return cache_->partition_of(key).lock_home(key);", "return cache_->partition(0).lock_home(key);"), gtest_filter="*NodesTest.IsAs*"),
     mutation("other nodes keep the size that they have", (RESIZE, "node < cache_->node_count(); ++node) {\n    if (cache_", "node < 1; ++node) {\n    if (cache_"), gtest_filter="*NodesTest.EachHas*"),
     mutation("frames of other nodes are all at the end", (PARTITION, "frames_before_ + frame_count();", "frame_count();"), gtest_filter="*NodesTest.Frames*"),
