@@ -218,6 +218,8 @@ class Device {
   bool is_copied_by_fork() const { return copied_by_fork_; }
   // Do threads of its own open descriptors that its queues use? Then who uses one must share their table of descriptors.
   bool opens_descriptors() const { return opens_descriptors_; }
+  // Does run() do all by itself, since the medium is memory behind a system call, so that there is nothing to do meanwhile?
+  bool ends_at_once() const { return ends_at_once_; }
 
   // A new queue, at most `depth` Ios deep. Errors: EMFILE, ENOMEM. close_queue: nothing may be in flight.
   // Both may be called by any thread, at any time. REQUIRES: 1 <= depth <= kMaxQueueDepth.
@@ -239,6 +241,7 @@ class Device {
   Layout layout_;
   bool copied_by_fork_ = false;
   bool opens_descriptors_ = false;
+  bool ends_at_once_ = false;
   bool counted_ =
       true;  // do its Ios count in the statistics? Not those of a decorator: the inner device's do
 

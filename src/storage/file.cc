@@ -111,6 +111,7 @@ FileDevice::FileDevice(std::string_view scheme, const Medium& medium, size_t max
   capacity_bytes_ = medium.capacity_bytes;
   block_bytes_ = medium.block_bytes;
   discards_ = medium.discards;
+  ends_at_once_ = medium.is_memory;
   whereabouts_.descriptor = medium.takes_commands() ? medium.block_descriptor : medium.descriptor;
   set_scheme(scheme);
 }

@@ -15,6 +15,7 @@ class MemoryDevice final : public Device {
     discards_ = true;
     whereabouts_.memory = bytes;
     copied_by_fork_ = true;
+    ends_at_once_ = true;
     base::TextRef(name_, sizeof name_) << "memory:" << base::Bytes{capacity_bytes};
   }
 
@@ -33,7 +34,8 @@ class MemoryDevice final : public Device {
 // Reads may take in what somebody is writing at the same time, as long as nobody looks at those bytes: as on a disk, that is no race.
 [[clang::no_sanitize("thread")]] void copy(char* to, const char* from, size_t bytes) {
 #if __has_feature(thread_sanitizer)
-  for (size_t i = 0; i < bytes / 8; ++i) reinterpret_cast<uint64_t*>(to)[i] = reinterpret_cast<const uint64_t*>(from)[i];
+  for (size_t i = 0; i < bytes / 8; ++i)
+    reinterpret_cast<uint64_t*>(to)[i] = reinterpret_cast<const uint64_t*>(from)[i];
 #else
   memcpy(to, from, bytes);
 #endif

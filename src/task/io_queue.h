@@ -5,7 +5,8 @@
 //   queue.open(device, 128);                // in a task of the worker
 //   queue.read(offset, buffer, bytes);      // other tasks run meanwhile
 //
-// What tasks ask for in one turn of the worker is submitted as one batch, at the turn's end.
+// What tasks ask for in one turn of the worker is submitted as one batch, at the turn's end. Where a device ends all at once nobody waits: the
+// task goes on, and gives others a turn now and then.
 //
 // A task that waits for an Io is not cancelled and has no deadline: its memory is the device's until the Io has ended.
 // Thread contract: of one worker and its tasks.
@@ -30,7 +31,7 @@ class IoQueue final : public base::Poller {
   bool fix_memory(void* address, uint64_t bytes) { return queue_->fix_memory(address, bytes); }
 
   // Runs the Io to its end; `error` and `transferred_bytes` say how it ended. Any number at a time: those that the queue has
-  // no room for wait their turn. Cost: a switch; its share of a system call.
+  // no room for wait their turn. Cost: a switch, but of a device that ends_at_once(); its share of a system call.
   void run(storage::Io& io);
   // The same for several, which are under way together; returns when all have ended. Their order is not defined.
   void run(std::span<storage::Io* const> batch);
@@ -50,6 +51,7 @@ class IoQueue final : public base::Poller {
 
   storage::Queue* queue_ = nullptr;
   storage::IoList waiting_;  // to be submitted
+  uint32_t turn_count_ = 0;  // calls that nobody waited for since there was a turn for others
 };
 
 }  // namespace task

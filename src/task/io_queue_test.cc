@@ -129,5 +129,48 @@ TEST_F(IoQueueTest, ErrorsReachTheTask) {
   });
 }
 
+// Of memory there is nothing to wait for: a task does many reads in one turn, and others have theirs all the same.
+TEST_P(IoQueueTest, OthersHaveTheirTurns) {
+  open(GetParam());
+  run([&] {
+    constexpr uint32_t kReads = 320;
+    IoQueue queue;
+    ASSERT_TRUE(queue.open(*device, 8));
+    bool is_done = false;
+    uint32_t turns = 0;
+    auto others = [&] {
+      do {
+        yield();
+        ++turns;
+      } while (!is_done);
+    };
+    Task& other = start("others", others);
+    AlignedBlock block;
+    ASSERT_EQ(*queue.write(0, block.bytes, kBlock), kBlock);
+    uint32_t meanwhile = 0;  // reads during which others had turns
+    for (uint32_t i = 0; i < kReads; ++i) {
+      const uint32_t before = turns;
+      ASSERT_EQ(*queue.read(0, block.bytes, kBlock), kBlock);
+      meanwhile += turns != before;
+    }
+    EXPECT_EQ(meanwhile, device->ends_at_once() ? kReads / 16 : kReads);
+    is_done = true;
+    join(other);
+    queue.close();
+  });
+}
+
+TEST(AtOnceTest, MemoryDoesAndWhatDelaysDoesNot) {
+  const auto ends_at_once = [](const char* text) {
+    storage::Device* const device = *storage::open_device(text, {.spill = true});
+    const bool ends = device->ends_at_once();
+    device->close();
+    return ends;
+  };
+  EXPECT_TRUE(ends_at_once("memory:1M"));
+  EXPECT_FALSE(ends_at_once("latency:us=300:[memory:1M]"));
+  EXPECT_FALSE(ends_at_once("fault:seed=1:[memory:1M]"));
+}
+
 }  // namespace
 }  // namespace task

@@ -1,6 +1,7 @@
 """Breakages of src/task: a wake-up that is lost, a wait that two end, a stack that is given away too early."""
 
 FUTURE = "src/task/future.cc"
+IO_QUEUE = "src/task/io_queue.cc"
 IDLE = "src/base/idle.h"
 POOL = "src/task/stack_pool.cc"
 SCHEDULER = "src/task/scheduler.cc"
@@ -63,4 +64,8 @@ MUTATIONS = [
     mutation("exceptions stay with the thread", (WORKER, "    kept.bring_back();\n", ""), program="task_test", gtest_filter="*Exceptions*"),
     mutation("a task begins with another's exceptions", (WORKER, "  LibraryState().bring_back();\n", ""), program="task_test", gtest_filter="*Exceptions*"),
     mutation("control words stay with the thread", ("src/sys/fiber.cc", "  ldmxcsr (%rsp)\n", ""), program="task_test", gtest_filter="*Rounding*"),
+
+    # Media that end at once
+    mutation("a task keeps its turn for as long as it reads memory", (IO_QUEUE, "++turn_count_ < kTurnCalls;", "true;"), program="task_test", gtest_filter="*IoQueueTest.OthersHaveTheirTurns*"),
+    mutation("a task waits for memory", (IO_QUEUE, "++turn_count_ < kTurnCalls;", "false;"), program="task_test", gtest_filter="*IoQueueTest.OthersHaveTheirTurns*"),
 ]
