@@ -1,6 +1,7 @@
 // What all set policies (set_policy.h) share: the nouns of one set of a set-associative cache, and a number that hits may
 // change beside everything else.
 #pragma once
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 
@@ -33,16 +34,20 @@ class Racy {
   static_assert(sizeof(std::atomic<T>) == sizeof(T) && std::atomic<T>::is_always_lock_free);
 };
 
-// The way with the least number, of several the lowest, of those that are not spared; kNoWay: all are.
+// The way with the least number, of several the lowest, of those that are not spared; kNoWay: all are. Without a branch for each way:
+// which one it is nobody can predict.
 template <class T, uint32_t Ways>
 uint32_t way_of_least(const Racy<T> (&numbers)[Ways], WayMask spared) {
-  uint32_t found = kNoWay, least = ~uint32_t{0};
-  for (uint32_t way = 0; way < Ways; ++way) {
-    if ((spared & way_bit(way)) != 0 || numbers[way].get() >= least) continue;
-    least = numbers[way].get();
-    found = way;
+  static_assert(Ways <= kMostWays && sizeof(T) <= 2);
+  uint32_t least = ~uint32_t{0};
+  if (spared == 0) {  // as a rule
+    for (uint32_t way = 0; way < Ways; ++way)
+      least = std::min(least, uint32_t{numbers[way].get()} * kMostWays + way);
+  } else {
+    for (uint32_t way = 0; way < Ways; ++way)
+      least = std::min(least, (uint32_t{numbers[way].get()} * kMostWays + way) | (0 - (spared >> way & 1)));
   }
-  return found;
+  return least == ~uint32_t{0} ? kNoWay : least % kMostWays;
 }
 
 }  // namespace cache

@@ -117,13 +117,14 @@ Partition::Claim Partition::claim(const Home& home, uint32_t& chosen, uint64_t& 
 Partition::Claim Partition::make_room(PageSet& set, uint32_t& chosen, uint64_t& evictions) {
   cache::WayMask dirty = 0, spared = 0;
   for (uint32_t i = 0; i < kWaysMost; ++i) {
-    const Way& at = way(set, i);
+    const Way::Look at = way(set, i).look();
+    if (at.is_evictable()) continue;
     if (at.is_free()) {
       chosen = i;
       return Claim::kClaimed;
     }
+    spared |= cache::way_bit(i);
     if (at.is_cleanable()) dirty |= cache::way_bit(i);
-    if (!at.is_evictable()) spared |= cache::way_bit(i);
   }
   for (;;) {
     const uint32_t victim = set.pick_victim(layout_, spared);
@@ -143,14 +144,15 @@ Partition::Claim Partition::make_room(PageSet& set, uint32_t& chosen, uint64_t& 
 
 bool Partition::has_room(PageSet& set) {
   for (uint32_t i = 0; i < kWaysMost; ++i)
-    if (const Way& at = way(set, i); at.is_free() || at.is_evictable() || at.is_cleanable()) return true;
+    if (const Way::Look at = way(set, i).look(); at.is_free() || at.is_evictable() || at.is_cleanable())
+      return true;
   return false;
 }
 
 Partition::Choice Partition::choice_of(PageSet& set) {
   Choice choice;
   for (uint32_t i = 0; i < kWaysMost; ++i) {
-    const Way& at = way(set, i);
+    const Way::Look at = way(set, i).look();
     choice.frame_count += at.has_frame();
     choice.free_count += at.is_free();
     if (at.is_cleanable())

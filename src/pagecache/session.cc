@@ -132,12 +132,12 @@ base::Expected<void> Session::drain(const File& file, const Held& held, uint64_t
 
 // --- one that has to come ---
 
-base::Expected<Session::Held> Session::get(File& file, uint64_t page, Use use) {
+base::Expected<Session::Held> Session::get(File& file, uint64_t page, Use use, bool is_missing) {
   const PageKey key = file.key(page);
   uint64_t deadline = 0;
-  for (;;) {
+  for (;; is_missing = false) {
     Held held;
-    if (take(home_of(key), use, 0, held)) {
+    if (!is_missing && take(home_of(key), use, 0, held)) {
       if (use != Use::kShare)
         if (auto drained = drain(file, held, page); !drained) return std::unexpected(drained.error());
       return held;
@@ -156,6 +156,7 @@ base::Expected<Session::Held> Session::get(File& file, uint64_t page, Use use) {
 
 Partition::Claim Session::claim(PageKey key, Place& place) {
   uint64_t evictions = 0;
+  partition().prefetch(home_of(key).set);
   const Partition::Home home = lock_home(key);
   place = {.set = &home.set, .index = 0, .page = File::page_of(key)};
   const Partition::Claim claimed = partition().claim(home, place.index, evictions);
@@ -241,7 +242,7 @@ void Session::end_failed_load(const Place& place) {
 base::Expected<void> Session::read(File& file, uint64_t offset, std::span<std::byte> to) {
   if (try_read(file, offset, to)) return {};
   if (!is_within(file, offset, to.size())) return range_error(file, "read", offset, to.size());
-  if (is_in_page(file, offset, to.size())) return read_part(file, part_of(file, offset, to.size()), to);
+  if (is_in_page(file, offset, to.size())) return read_part(file, part_of(file, offset, to.size()), to, true);
   return read_many(file, offset, to);
 }
 
@@ -274,8 +275,9 @@ bool Session::read_if_there(const Partition::Home& home, const Part& part, std::
   return true;
 }
 
-base::Expected<void> Session::read_part(File& file, const Part& part, std::span<std::byte> to) {
-  auto held = get(file, part.page, Use::kShare);
+base::Expected<void> Session::read_part(File& file, const Part& part, std::span<std::byte> to,
+                                        bool is_missing) {
+  auto held = get(file, part.page, Use::kShare, is_missing);
   if (!held) return std::unexpected(held.error());
   copy_out(*held, part, to);
   return {};
@@ -351,7 +353,7 @@ base::Expected<void> Session::end_reads(File& file, ReadBatch& batch, std::span<
     else if (result)
       result = read;
   }
-  for (size_t i = 0; result && i < later.size(); ++i) result = read_part(file, later[i], to);
+  for (size_t i = 0; result && i < later.size(); ++i) result = read_part(file, later[i], to, false);
   return result;
 }
 

@@ -170,7 +170,8 @@ class Session {
   Partition::Home home_of(PageKey key) const { return cache_->partition_of(key).home_of(key); }
   Partition::Home lock_home(PageKey key) const { return cache_->partition_of(key).lock_home(key); }
   bool take(const Partition::Home& home, Use use, uint64_t begin, Held& held);
-  base::Expected<Held> get(File& file, uint64_t page, Use use);
+  // `is_missing`: it was not there just now.
+  base::Expected<Held> get(File& file, uint64_t page, Use use, bool is_missing = false);
   bool is_drained_soon(const Held& held);
   base::Expected<void> drain(const File& file, const Held& held, uint64_t page);
   base::Expected<Held> load(File& file, const Place& place, Use use);
@@ -199,7 +200,7 @@ class Session {
   }
 
   bool read_if_there(const Partition::Home& home, const Part& part, std::span<std::byte> to);
-  base::Expected<void> read_part(File& file, const Part& part, std::span<std::byte> to);
+  base::Expected<void> read_part(File& file, const Part& part, std::span<std::byte> to, bool is_missing);
   void copy_out(const Held& held, const Part& part, std::span<std::byte> to);
   base::Expected<void> read_many(File& file, uint64_t offset, std::span<std::byte> to);
   void begin_read(const File& file, const Part& part, ReadBatch& batch, std::span<std::byte> to);

@@ -45,11 +45,7 @@ class Way {
     return static_cast<uint32_t>(word_.load(std::memory_order_relaxed) >> kFrameShift);
   }
   bool has_frame() const { return (get() & kFrame) != 0; }
-  // Of a way that has a frame.
-  bool is_free() const {
-    const uint64_t word = get();
-    return (word & (kResident | kLoading)) == 0 && (word & kFrame) != 0;
-  }
+  bool is_free() const { return look().is_free(); }
   bool is_loading() const { return (get() & kLoading) != 0; }
   bool is_exclusive() const { return (get() & kExclusive) != 0; }
   bool is_dirty() const { return (get() & kDirty) != 0; }
@@ -57,10 +53,26 @@ class Way {
   bool has_readers() const { return (get() & kReaders) != 0; }
   // Does the page have to stay in this way?
   bool is_held() const { return (get() & (kReaders | kExclusive | kLoading | kIo)) != 0; }
-  // Could it leave, as far as a look tells?
-  bool is_evictable() const { return (get() & ~kFrame) == kResident; }
-  // The same, once it has been cleaned?
-  bool is_cleanable() const { return (get() & ~(kFrame | kAged)) == (kResident | kDirty); }
+  bool is_evictable() const { return look().is_evictable(); }
+  bool is_cleanable() const { return look().is_cleanable(); }
+  // What it was at one moment, for who asks for more than one of these.
+  class Look {
+   public:
+    bool has_frame() const { return (word_ & kFrame) != 0; }
+    // Has it a frame, and no page?
+    bool is_free() const { return (word_ & (kResident | kLoading)) == 0 && has_frame(); }
+    // Could its page leave?
+    bool is_evictable() const { return (word_ & ~kFrame) == kResident; }
+    // The same, once it has been cleaned?
+    bool is_cleanable() const { return (word_ & ~(kFrame | kAged)) == (kResident | kDirty); }
+    bool is_io() const { return (word_ & kIo) != 0; }
+
+   private:
+    friend class Way;
+    explicit Look(uint64_t word) : word_(word) {}
+    uint64_t word_;
+  };
+  Look look() const { return Look(get()); }
 
   // --- under the set's lock ---
 

@@ -48,7 +48,7 @@ MUTATIONS = [
     mutation("who writes does not wait for readers", (SESSION, "      if (use != Use::kShare)\n", "      if (false)\n")),
     mutation("a page counts that could not be read", (SESSION, "  if (io.whole() && !is_damaged) return {};", "  if (!is_damaged) return {};")),
     mutation("one of many pages that could not be read is not told of", (SESSION, "    else if (result)\n      result = read;\n", "")),
-    mutation("pages that have to wait are left out", (SESSION, "  for (size_t i = 0; result && i < later.size(); ++i) result = read_part(file, later[i], to);\n", "")),
+    mutation("pages that have to wait are left out", (SESSION, "  for (size_t i = 0; result && i < later.size(); ++i) result = read_part(file, later[i], to, false);\n", "")),
     mutation("a session keeps files that it has left", (SESSION, "  file.session_count_.fetch_sub(1, std::memory_order_relaxed);\n", "")),
     mutation("a page is read past the file's end", (FILE_H, "    return std::min(page_bytes(), device_.capacity_bytes() - device_offset_of(page));", "    return page_bytes();")),
 
@@ -56,7 +56,7 @@ MUTATIONS = [
     mutation("pages do not age", (WAY, "  bool age() { return is_dirty() && (word_.fetch_or(kAged) & kAged) != 0; }", "  bool age() { return false; }"), gtest_filter="WayTest.*:AgeTest.*"),
     mutation("a page is old as soon as it is dirty", (WAY, "  bool age() { return is_dirty() && (word_.fetch_or(kAged) & kAged) != 0; }", "  bool age() { return is_dirty(); }"), gtest_filter="WayTest.*"),
     mutation("a page that was written is still old", (WAY, "((word & ~(kDirty | kAged)) | kIo) + 1", "((word & ~kDirty) | kIo) + 1"), gtest_filter="WayTest.*"),
-    mutation("nobody cleans a page that is old", (WAY, "(get() & ~(kFrame | kAged)) == (kResident | kDirty)", "(get() & ~kFrame) == (kResident | kDirty)"), gtest_filter="WayTest.*"),
+    mutation("nobody cleans a page that is old", (WAY, "(word_ & ~(kFrame | kAged)) == (kResident | kDirty)", "(word_ & ~kFrame) == (kResident | kDirty)"), gtest_filter="WayTest.*"),
     mutation("old pages are not written", (SERVERS, "    count_flushed(lane, lane.session.flush({some.begin(), some.end()}));\n", ""), gtest_filter="AgeTest.*"),
     mutation("old pages of a file that was left are written", (SYNC, "  cache_->keep_flushed(keys);\n", ""), gtest_filter="AgeTest.*"),
     mutation("who closes servers waits for the next look", (SERVERS, "    is_to_end_sweeps_.release();\n", ""), gtest_filter="AgeTest.ServersCloseWhileTheyWait"),
