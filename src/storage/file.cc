@@ -111,7 +111,6 @@ FileDevice::FileDevice(std::string_view scheme, const Medium& medium, size_t max
   capacity_bytes_ = medium.capacity_bytes;
   block_bytes_ = medium.block_bytes;
   discards_ = medium.discards;
-  ends_at_once_ = medium.is_memory;
   whereabouts_.descriptor = medium.takes_commands() ? medium.block_descriptor : medium.descriptor;
   set_scheme(scheme);
 }
@@ -121,6 +120,7 @@ void FileDevice::set_scheme(std::string_view scheme) {
 }
 
 base::Expected<void> FileDevice::start_helpers(uint32_t helper_count) {
+  ends_at_once_ = medium_.is_memory && helper_count == 0;
   if (helper_count == 0) return {};
   auto perform_io = [](void* self, Io& io) { static_cast<FileDevice*>(self)->perform(io); };
   auto helpers = FileHelpers::make(helper_count, perform_io, this);

@@ -8,7 +8,8 @@ namespace task {
 namespace {
 
 constexpr size_t kBatch = 64;
-constexpr uint32_t kTurnCalls = 16;  // some 30 us
+constexpr uint64_t kLeastBytes = 4096;     // what a call costs, as bytes
+constexpr uint64_t kTurnBytes = 64 << 10;  // some 30 us
 
 // A task that waits for its Ios; `owner` of each while it is under way.
 class IoWait final : public Waiting {
@@ -52,7 +53,9 @@ void IoQueue::run(storage::Io& io) {
 void IoQueue::run(std::span<storage::Io* const> batch) {
   if (batch.empty()) return;
   IoWait wait(self(), batch.size());
-  const bool ends_at_once = queue_->device().ends_at_once() && ++turn_count_ < kTurnCalls;
+  if (queue_->device().ends_at_once())
+    for (const storage::Io* io : batch) turn_bytes_ += std::max(io->length_bytes, kLeastBytes);
+  const bool ends_at_once = queue_->device().ends_at_once() && turn_bytes_ < kTurnBytes;
   for (storage::Io* io : batch) {
     io->owner = &wait;
     io->done = ends_at_once ? nullptr : IoWait::done;
@@ -61,7 +64,7 @@ void IoQueue::run(std::span<storage::Io* const> batch) {
     if (!ends_at_once) waiting_.append(*io);
   }
   if (ends_at_once) return batch.size() == 1 ? queue_->run(*batch[0]) : queue_->run(batch);
-  turn_count_ = 0;
+  turn_bytes_ = 0;
   // They end in poll(), which runs when this task is switched out.
   static_cast<void>(block(wait, {.cancellable = false}));
 }

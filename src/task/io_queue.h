@@ -51,7 +51,7 @@ class IoQueue final : public base::Poller {
 
   storage::Queue* queue_ = nullptr;
   storage::IoList waiting_;  // to be submitted
-  uint32_t turn_count_ = 0;  // calls that nobody waited for since there was a turn for others
+  uint64_t turn_bytes_ = 0;  // that went over since there was a turn for others
 };
 
 }  // namespace task

@@ -66,6 +66,6 @@ MUTATIONS = [
     mutation("control words stay with the thread", ("src/sys/fiber.cc", "  ldmxcsr (%rsp)\n", ""), program="task_test", gtest_filter="*Rounding*"),
 
     # Media that end at once
-    mutation("a task keeps its turn for as long as it reads memory", (IO_QUEUE, "++turn_count_ < kTurnCalls;", "true;"), program="task_test", gtest_filter="*IoQueueTest.OthersHaveTheirTurns*"),
-    mutation("a task waits for memory", (IO_QUEUE, "++turn_count_ < kTurnCalls;", "false;"), program="task_test", gtest_filter="*IoQueueTest.OthersHaveTheirTurns*"),
+    mutation("a task keeps its turn for as long as it reads memory", (IO_QUEUE, "turn_bytes_ < kTurnBytes;", "true;"), program="task_test", gtest_filter="*IoQueueTest.OthersHaveTheirTurns*"),
+    mutation("a task waits for memory", (IO_QUEUE, "turn_bytes_ < kTurnBytes;", "false;"), program="task_test", gtest_filter="*IoQueueTest.OthersHaveTheirTurns*"),
 ]
