@@ -399,6 +399,16 @@ static void age(const char *path) {
     const int descriptor = open(path, O_RDONLY);
     CHECK(descriptor >= 0 && pread(descriptor, &found, 1, 5) == 1 && close(descriptor) == 0);
     CHECK(found == 'a');
+    // Nor of a file that somebody could not remove.
+    spillway_pagecache_view view = {.struct_bytes = sizeof view};
+    CHECK_OK(spillway_pagecache_view_get(own.session, own.file, 0, 1, &view), own.session);
+    CHECK_ERROR(spillway_pagecache_remove(own.session, own.file), SPILLWAY_PAGECACHE_IN_USE, own.session, "");
+    spillway_pagecache_view_release(&view);
+    const uint64_t before = number(own.cache, "use", "written_pages");
+    CHECK_OK(spillway_pagecache_write(own.session, own.file, 5, "a", 1), own.session);
+    for (int i = 0; i < 10000 && round == 0 && number(own.cache, "use", "written_pages") == before; ++i)
+      usleep(1000);
+    CHECK(number(own.cache, "use", "written_pages") == before + (round == 0));
     close_opened(own);
   }
   CHECK(unlink(path) == 0);

@@ -35,6 +35,8 @@ MUTATIONS = [
     mutation("a file with checksums is as large as its bytes", (FILE, "  return std::max(options.bytes, pages * page_bytes);", "  return options.bytes;")),
     mutation("a file that is to have checksums has none", (FILE, "{.checksums = options.checksums != 0}", "{}")),
 
+    mutation("a file that could not be removed is left alone", (FILE, "    pagecache::Servers::take_up(*file.file);\n", "    static_cast<void>(0);\n")),
+
     # Sessions
     mutation("a file for reading only is written to", (SESSION, "  if (file->is_read_only) [[unlikely]]", "  if (false)")),
     mutation("a file of another cache is used", (SESSION, "  if (file->cache != session->cache) [[unlikely]]", "  if (false)")),

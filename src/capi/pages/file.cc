@@ -111,13 +111,19 @@ base::Expected<void> remove(spillway_pagecache_session& session, spillway_pageca
     return base::failure(EBUSY, "page cache: ", count, " requests for ", file.device->name(),
                          " have not ended; poll their queues first");
   if (cache.servers != nullptr) cache.servers->leave(*file.file);
-  if (const size_t count = leave_by_all(cache, file); count > 0)
-    return base::failure(EBUSY, "page cache: ", count, " views of ", file.device->name(),
-                         " are held; release them first");
-  session.gate.enter();
-  auto removed = session.session.remove(*file.file);
-  session.gate.leave();
-  if (removed) cache.files.remove(file);
+  base::Expected<void> removed;
+  if (const size_t count = leave_by_all(cache, file); count > 0) {
+    removed = base::failure(EBUSY, "page cache: ", count, " views of ", file.device->name(),
+                            " are held; release them first");
+  } else {
+    session.gate.enter();
+    removed = session.session.remove(*file.file);
+    session.gate.leave();
+  }
+  if (removed)
+    cache.files.remove(file);
+  else
+    pagecache::Servers::take_up(*file.file);
   return removed;
 }
 
