@@ -207,6 +207,21 @@ TEST(WayTest, WhatIsDirtyAges) {
   EXPECT_TRUE(way.evict());
 }
 
+TEST(WayTest, WhatMovesIsYoung) {
+  Way from, to;
+  from.give_frame(7);
+  from.claim(kKey);
+  from.loaded_for_write();
+  EXPECT_TRUE(from.written());
+  EXPECT_FALSE(from.age());
+  EXPECT_TRUE(from.try_exclude(kKey));
+  from.move_to(to);
+  EXPECT_TRUE(to.is_cleanable());
+  EXPECT_FALSE(to.age());
+  EXPECT_TRUE(to.age());
+  EXPECT_FALSE(from.age());
+}
+
 TEST(WayTest, DirtyPagesStayUntilTheyAreClean) {
   Way way;
   way.claim(kKey);

@@ -158,8 +158,7 @@ void Servers::perform(uint32_t index, task::Work& work) {
     lane.may_flush.release();
     return static_cast<Leave&>(request).left->count_down();
   }
-  if (request.file->is_left_.load(std::memory_order_relaxed))
-    request.file->is_left_.store(false, std::memory_order_relaxed);
+  if (request.file->is_left_.load(std::memory_order_relaxed)) take_up(*request.file);
   request.result = request.kind == Request::Kind::kRead
                        ? lane.session.read(*request.file, request.offset, request.bytes)
                        : lane.session.write(*request.file, request.offset, request.bytes);
@@ -191,11 +190,13 @@ void Servers::run_balancer(void* self) {
   }
 }
 
-// A page that is found dirty twice has been so for half the time at least, and for all of it at most.
+// A page that is found dirty twice has been so for half the time at least, and for all of it at most, if a look takes no longer.
 void Servers::run_sweeper(void* self) {
   auto& servers = *static_cast<Servers*>(self);
+  const uint64_t period_ns = servers.cache_.options().dirty_ns_max / 2;
+  uint64_t next_ns = sys::monotonic_ns();
   for (;;) {
-    const uint64_t next_ns = sys::monotonic_ns() + servers.cache_.options().dirty_ns_max / 2;
+    next_ns = std::max(next_ns + period_ns, sys::monotonic_ns());
     if (servers.is_to_end_sweeps_.acquire({.deadline_ns = next_ns, .cancellable = false}) ==
         task::Woken::kNotified)
       return;
@@ -205,15 +206,12 @@ void Servers::run_sweeper(void* self) {
 
 // Some at a time: a file that is left meanwhile is left alone.
 void Servers::flush_aged(Lane& lane) {
-  constexpr size_t kPagesMost = 256;
-  const std::vector<PageKey> keys = lane.session.aged_pages();
-  for (std::span rest(keys); !rest.empty() && !lane.is_closing;) {
-    const std::span some = rest.first(std::min(rest.size(), kPagesMost));
-    rest = rest.subspan(some.size());
+  lane.session.for_aged_pages([&](std::span<const PageKey> keys) {
     static_cast<void>(lane.may_flush.acquire({.cancellable = false}));
-    count_flushed(lane, lane.session.flush({some.begin(), some.end()}));
+    count_flushed(lane, lane.session.flush({keys.begin(), keys.end()}));
     lane.may_flush.release();
-  }
+    return !lane.is_closing;
+  });
 }
 
 // One batch; the next one waits for its turn.

@@ -64,6 +64,8 @@ class Servers final : private task::LaneUser, private FlushQueue::Server, privat
   // As Session::leave(), of all of them; they do not flush its pages from now on, until there is a request for it. Any thread but theirs.
   // REQUIRES: no request for the file is under way.
   void leave(File& file);
+  // Ends that: they flush its pages again. Any thread.
+  static void take_up(File& file) { file.is_left_.store(false, std::memory_order_relaxed); }
 
   PageCache& cache() const { return cache_; }
   // Any thread.

@@ -15,6 +15,7 @@
 #include "pagecache/page_cache.h"
 #include "storage/buffer_pool.h"
 #include "task/channel.h"
+#include "task/scheduler.h"
 
 namespace pagecache {
 
@@ -216,8 +217,10 @@ class Session {
   // cannot be written is dirty again.
   WriteCounts flush(std::span<PageSet* const> sets);
   WriteCounts flush(std::vector<PageKey> keys);
-  // Pages that are dirty, and were when this was called before. Lets other tasks run meanwhile. REQUIRES: a task.
-  std::vector<PageKey> aged_pages();
+  // Calls act(keys) for pages that are dirty, and were when this was called before, some at a time, and without a lock; no more when it
+  // returns false. Lets others run meanwhile. REQUIRES: a task.
+  template <class Act>
+  void for_aged_pages(const Act& act);
   std::vector<PageKey> pages_to_flush(std::span<PageSet* const> sets);
   base::Expected<void> wait_until_cleanable(const File& file, PageKey key, uint64_t deadline);
   std::vector<PageKey> dirty_pages(const File& file);
@@ -268,6 +271,30 @@ base::Expected<void> Session::for_parts(const File& file, uint64_t offset, uint6
     part.begin = 0;
   }
   return {};
+}
+
+template <class Act>
+void Session::for_aged_pages(const Act& act) {
+  constexpr uint32_t kTurnSets = 256;  // some 20 us
+  constexpr size_t kKeysMost = 1024;
+  std::vector<PageKey> keys;
+  uint32_t count = 0;
+  bool goes_on = true;
+  const auto end_keys = [&] {
+    if (goes_on && !keys.empty()) goes_on = act(std::span<const PageKey>(keys));
+    keys.clear();
+  };
+  cache_->for_all_sets(
+      [&](PageSet& set) {
+        for (uint32_t w = 0; goes_on && w < kWaysMost; ++w)
+          if (Way& way = partition().way(set, w); way.age()) keys.push_back(way.key());
+      },
+      [&] {
+        if (keys.size() >= kKeysMost) end_keys();
+        // Not yield(): messages and what devices have ended have their turn, too.
+        if (++count % kTurnSets == 0) static_cast<void>(task::sleep_until(1));
+      });
+  end_keys();
 }
 
 template <class Change>

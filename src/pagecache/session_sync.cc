@@ -11,7 +11,6 @@
 #include "pagecache/session.h"
 #include "storage/piece_io.h"
 #include "sys/kernel.h"
-#include "task/scheduler.h"
 
 namespace pagecache {
 
@@ -214,22 +213,6 @@ std::vector<PageKey> Session::pages_to_flush(std::span<PageSet* const> sets) {
     for (; ways != 0; ways &= ways - 1)
       keys.push_back(partition().way(*set, static_cast<uint32_t>(std::countr_zero(ways))).key());
   }
-  return keys;
-}
-
-std::vector<PageKey> Session::aged_pages() {
-  constexpr uint32_t kTurnSets = 256;  // some 20 us
-  std::vector<PageKey> keys;
-  uint32_t count = 0;
-  cache_->for_all_sets(
-      [&](PageSet& set) {
-        for (uint32_t w = 0; w < kWaysMost; ++w)
-          if (Way& way = partition().way(set, w); way.age()) keys.push_back(way.key());
-      },
-      [&] {
-        if (++count % kTurnSets == 0) task::yield();
-      });
-  std::ranges::sort(keys);
   return keys;
 }
 

@@ -42,7 +42,8 @@ uint64_t number_of(const Cell& cell) {
 // Each node has one set at least.
 CacheOptions with_frames_most(uint64_t frames_most, cache::SetPolicy policy, uint32_t nodes = 1) {
   const uint64_t frames = std::max<uint64_t>(kFrames, 20 * nodes);
-  CacheOptions options = with_frames(frames, {.policy = policy, .dirty_share_max = 0.25, .nodes = nodes});
+  CacheOptions options = with_frames(
+      frames, {.policy = policy, .dirty_share_max = 0.25, .dirty_ns_max = 4'000'000, .nodes = nodes});
   options.memory_bytes_max = with_frames(frames_most, options).memory_bytes;
   return options;
 }

@@ -6,6 +6,7 @@ base::Expected<void> Channel::open(storage::Device& device, size_t depth) {
   if (!in_task()) return open_for_threads(device);
   auto opened = tasks_queue_.open(device, depth);
   is_of_tasks_ = opened.has_value();
+  if (!opened && opened.error().number == ENOSPC) return open_for_threads(device);
   return opened;
 }
 

@@ -14,8 +14,8 @@ namespace task {
 
 class Channel {
  public:
-  // For the calling thread; in a task for the tasks of its worker, of which `depth` Ios go to the device at a time.
-  // Errors: EMFILE, ENOMEM, ENOSPC when a worker has too many pollers.
+  // For the calling thread; in a task for the tasks of its worker, of which `depth` Ios go to the device at a time. A worker that has no
+  // room for one poller more waits for each Io of this one itself. Errors: EMFILE, ENOMEM.
   base::Expected<void> open(storage::Device& device, size_t depth);
   // For threads, one at a time, whoever opens it: calls block the thread, also under a task. Of a batch `batch_depth` Ios go to the
   // device at a time. Errors: EMFILE, ENOMEM.

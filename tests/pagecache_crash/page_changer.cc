@@ -50,6 +50,7 @@ class Changer {
     options.nodes = 1 + seed % 3;
     options.policy = std::array{cache::SetPolicy::kAlfu, cache::SetPolicy::kS3fifo, cache::SetPolicy::kLru,
                                 cache::SetPolicy::kGclock}[seed / 3 % 4];
+    options.dirty_ns_max = seed % 4 < 2 ? 6'000'000 : 30'000'000'000;
     options.dirty_share_max = seed % 2 == 0 ? 0.2 : 1;
     auto opened = pagecache::PageCache::open(options);
     if (!opened) fail("%s", opened.error().message);

@@ -7,6 +7,7 @@ What is started after a kill (page_changer.cc) first looks at each page of the f
 that came later, whole. A page of which a byte was changed behind its back is refused, and no other is. The device fails now and then; some
 processes are killed while they start. The way to the file, the cache's policy and its nodes change from one start to the next.
 """
+import fcntl
 import os
 import pathlib
 import random
@@ -29,6 +30,7 @@ def damage(path, generator):
     pages = sorted(generator.sample(range(PAGES), 3))
     damaged = []
     with open(path, "r+b") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)  # nothing that the killed process had under way is still to come
         for page in pages:
             file.seek(page * PAGE_BYTES)
             content = bytearray(file.read(PAGE_BYTES))
@@ -57,7 +59,11 @@ def life(changer, path, number, generator, is_last):
             time.sleep(generator.uniform(0.05, 0.5))
         if not is_last:
             process.kill()
-        output, _ = process.communicate(timeout=HANG_SECONDS)
+        try:
+            output, _ = process.communicate(timeout=HANG_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise Failure(f"start {number}: {' '.join(arguments)} does not end") from None
         said.seek(0)
         text = said.read().decode(errors="replace")
     if process.returncode != (0 if is_last else -9) or not (dies_early or output.startswith(b"ready\n")):
