@@ -88,6 +88,8 @@ typedef struct spillway_pagecache_file_options {
   uint32_t read_only;
   // 1: each page has a checksum, in its last 8 bytes, which are not among those that are read and written. A page whose checksum is wrong when it
   // comes from the device is DAMAGED. For files that were made so, with pages of this size, and for zeros. (docs/formats/pagecache.md)
+  // Pages begin at each multiple of page_bytes - 8 of the file then, 4,088 by default: what is to be read and written as a whole, updated or
+  // viewed in one piece, lies between two of those, where not every record of a power of two does; and pieces are aligned to 8 bytes at most.
   uint32_t checksums;
 } spillway_pagecache_file_options;
 
