@@ -72,7 +72,7 @@ MUTATIONS = [
     mutation("a merge takes what it merges for the wrong half", (INDEX_CHANGE, "table.place(home, format_.with_bit(entry, true), true);", "table.place(home, format_.with_bit(entry, false), true);")),
     mutation("a merge leaves its own tags as they are", (INDEX_CHANGE, "    table.set(slot, format_.with_bit(entry, false));", "    table.set(slot, entry);")),
     mutation("memory of a merged table kept", (INDEX_CHANGE, "    sys::release(child.slots.load(std::memory_order_relaxed), kTableBytes);\n", ""), gtest_filter="IndexTest.GivesBack*"),
-    mutation("a table grows for hashes that growth cannot part", (INDEX_CHANGE, "  if (count(region) + count(next_region(region)) < kRegionSlots) return false;\n", "")),
+    mutation("a table grows for hashes that growth cannot part", (INDEX, "both && locks.count() < kRegionSlots ? Outcome::kCannotGrow : Outcome::kNoRoom;", "Outcome::kNoRoom;")),
     mutation("splits of a table that is being merged", (INDEX_CHANGE, "    if (parent->change.load(std::memory_order_relaxed) != Table::Change::kNone &&\n        parent->children", "    if (false &&\n        parent->children"), gtest_filter="IndexTest.*"),
 
     mutation("a merge that has moved nothing keeps growth waiting", (INDEX_CHANGE, "    end_change(table, *table.children[table.depth].load(std::memory_order_relaxed));\n  return true;", "    return true;\n  return true;"), gtest_filter="IndexTest.AMerge*"),

@@ -220,7 +220,7 @@ Index::Inserted Index::insert(uint64_t hash, uint64_t address, uint32_t size, st
   const uint32_t home = home_of(hash);
   bool both = crosses(home);
   for (;;) {
-    enum class Outcome { kDone, kOther, kNoRoom };
+    enum class Outcome { kDone, kOther, kNoRoom, kCannotGrow };
     Table* used = nullptr;
     unsigned depth = 0;
     const Outcome outcome = locked(hash, both, [&](Table& table, RegionLocks& locks) {
@@ -232,12 +232,17 @@ Index::Inserted Index::insert(uint64_t hash, uint64_t address, uint32_t size, st
         return !other;
       });
       if (other) return Outcome::kOther;
-      if (!table.place(home, format_.make(rest(hash, depth), address, size), both)) return Outcome::kNoRoom;
+      if (!table.place(home, format_.make(rest(hash, depth), address, size), both)) {
+        // Regions that are half empty and have no room have entries of one home, which growth does not part. What others remove and move
+        // once the locks are given back does not count.
+        return both && locks.count() < kRegionSlots ? Outcome::kCannotGrow : Outcome::kNoRoom;
+      }
       locks.word() = locks.word().with(depth, locks.word().count() + 1);
       hook({});
       return Outcome::kDone;
     });
     if (outcome == Outcome::kOther) return Inserted::kOther;
+    if (outcome == Outcome::kCannotGrow) return Inserted::kFull;
     if (outcome == Outcome::kDone) {
       help(*used);
       return Inserted::kDone;

@@ -32,11 +32,6 @@ bool Index::reserve(uint64_t entries) {
 
 // Makes room for a home in this region, which had none when its depth was this. Returns false when it cannot.
 bool Index::grow(Table& table, uint32_t region, unsigned depth) {
-  // Regions that are half empty and have no room have entries of one home, which growth does not part.
-  const auto count = [&](uint32_t of) {
-    return RegionWord{table.words[of].load(std::memory_order_relaxed)}.count();
-  };
-  if (count(region) + count(next_region(region)) < kRegionSlots) return false;
   if (Table* const parent = table.parent; parent != nullptr) {
     // The parent's lock is kept: no merge of this table begins (invariant 4).
     sys::LockGuard parent_guard(parent->change_lock);

@@ -275,6 +275,26 @@ TEST_F(IndexTest, ThreadsFindWhatStays) {
   for (uint64_t i = 0; i < kStay; ++i) ASSERT_TRUE(has(hash_of(i), i));
 }
 
+// Who finds no room grows the index, or finds that somebody has, or that there is room by now; also if that was long ago, since there are more
+// threads than CPUs.
+TEST_F(IndexTest, NobodyIsRefusedWhileOthersGrowItAndRemove) {
+  constexpr uint64_t kThreads = 8, kEach = 40'000;
+  const uint64_t rounds = 20 / kEffortParts;
+  std::atomic<uint64_t> refused{0};
+  std::vector<std::thread> threads;
+  for (uint64_t number = 0; number < kThreads; ++number) {
+    threads.emplace_back([&, number] {
+      for (uint64_t round = 0; round < rounds; ++round) {
+        const uint64_t begin = number * kEach, end = begin + kEach;
+        for (uint64_t i = begin; i < end; ++i) refused += !insert(hash_of(i), i);
+        for (uint64_t i = begin; i < end; ++i) index->remove(hash_of(i), i);
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(refused, 0u);
+}
+
 // Two threads that put the same key in: one of them is told of the other.
 TEST_F(IndexTest, OfTwoThatInsertAKeyOneIsToldOfTheOther) {
   constexpr uint64_t kKeys = 60'000;

@@ -138,6 +138,8 @@ class RegionLocks {
 
   // Of the first region; what is set here is in force when the locks are given back.
   RegionWord& word() { return word_; }
+  // Entries of both. REQUIRES: both().
+  uint32_t count() const { return word_.count() + next_word_.count(); }
   bool both() const { return both_; }
 
  private:
