@@ -62,6 +62,13 @@ class File {
     return std::min(page_bytes(), device_.capacity_bytes() - device_offset_of(page));
   }
 
+  // Of a device for so many bytes of a file with checksums, whole pages. More than any file may have stays so.
+  static uint64_t device_bytes_for(uint64_t bytes, uint64_t page_bytes) {
+    const uint64_t data_bytes = page_bytes - kChecksumBytes;
+    const uint64_t pages = bytes / data_bytes + (bytes % data_bytes != 0);
+    return std::max(bytes, pages * page_bytes);
+  }
+
   PageKey key(uint64_t page) const { return static_cast<PageKey>(uint64_t{number_} << kPageBits | page); }
   bool has(PageKey key) const { return number_of(key) == number_; }
   static uint32_t number_of(PageKey key) {

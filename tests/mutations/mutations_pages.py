@@ -32,7 +32,7 @@ MUTATIONS = [
     mutation("a call goes on while its session is acted for", (GATE, "    while (is_inside_.load(std::memory_order_acquire) != 0) sys::futex_wait(is_inside_, 1, kLookNs);\n", ""), test="capi_gate_test"),
     mutation("calls do not look at the gate", (GATE, "      if (is_shut_.load(std::memory_order_acquire) == 0) [[likely]]\n", ""), test="capi_gate_test"),
 
-    mutation("a file with checksums is as large as its bytes", (FILE, "  return std::max(options.bytes, pages * page_bytes);", "  return options.bytes;")),
+    mutation("a file with checksums is as large as its bytes", ("src/pagecache/file.h", "    return std::max(bytes, pages * page_bytes);", "    return bytes;")),
     mutation("a file that is to have checksums has none", (FILE, "{.checksums = options.checksums != 0}", "{}")),
 
     mutation("a file that could not be removed is left alone", (FILE, "    pagecache::Servers::take_up(*file.file);\n", "    static_cast<void>(0);\n")),

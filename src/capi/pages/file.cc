@@ -21,14 +21,6 @@ base::Expected<void> set_sizes(std::string_view text, uint64_t bytes, storage::O
   return {};
 }
 
-// On the device, for so many of the file. More than any file may have stays so.
-uint64_t device_bytes(const spillway_pagecache_file_options& options, uint64_t page_bytes) {
-  if (options.checksums == 0) return options.bytes;
-  const uint64_t data_bytes = page_bytes - pagecache::File::kChecksumBytes;
-  const uint64_t pages = options.bytes / data_bytes + (options.bytes % data_bytes != 0);
-  return std::max(options.bytes, pages * page_bytes);
-}
-
 base::Expected<storage::Device*> open_device(std::string_view text,
                                              const spillway_pagecache_file_options& options,
                                              uint64_t page_bytes) {
@@ -43,9 +35,11 @@ base::Expected<storage::Device*> open_device(std::string_view text,
     parameters.is_locked = true;  // those who only read do not disturb each other
     return storage::open_device(text, parameters);
   }
-  if (options.bytes != 0)
-    if (auto set = set_sizes(text, device_bytes(options, page_bytes), parameters); !set)
-      return std::unexpected(set.error());
+  if (options.bytes != 0) {
+    const uint64_t bytes =
+        options.checksums == 0 ? options.bytes : pagecache::File::device_bytes_for(options.bytes, page_bytes);
+    if (auto set = set_sizes(text, bytes, parameters); !set) return std::unexpected(set.error());
+  }
   return storage::open_device(text, parameters);
 }
 
