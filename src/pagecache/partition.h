@@ -101,12 +101,6 @@ class Partition {
     const uint64_t hash = base::mix(static_cast<uint64_t>(key));
     return {key, set_at(sets().index_of(hash)), PageSet::tag_of(hash)};
   }
-  // Its lines come to the CPU together: whoever looks for a victim needs most of them.
-  void prefetch(const PageSet& set) const {
-    const auto* const bytes = reinterpret_cast<const std::byte*>(&set);
-    for (uint32_t at = base::kLineBytes; at < layout_.bytes; at += base::kLineBytes)
-      __builtin_prefetch(bytes + at, 1);
-  }
   // Its home as long as the caller has the lock of that, which this takes.
   Home lock_home(PageKey key);
   // Calls each(set), with the set's lock, until all have been seen, and between() without one, after each. A page that is there all the

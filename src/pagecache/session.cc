@@ -156,7 +156,6 @@ base::Expected<Session::Held> Session::get(File& file, uint64_t page, Use use, b
 
 Partition::Claim Session::claim(PageKey key, Place& place) {
   uint64_t evictions = 0;
-  partition().prefetch(home_of(key).set);
   const Partition::Home home = lock_home(key);
   place = {.set = &home.set, .index = 0, .page = File::page_of(key)};
   const Partition::Claim claimed = partition().claim(home, place.index, evictions);
