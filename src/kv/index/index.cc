@@ -13,7 +13,7 @@ namespace kv {
 
 namespace {
 
-constexpr size_t kBatch = 16;  // lookups whose cache misses overlap
+constexpr size_t kAhead = 12;  // lookups whose cache misses overlap
 constexpr size_t kDirectoryBytes = (size_t{1} << kDirectoryBitsMax) * sizeof(std::atomic<Table*>);
 // A region that has so few entries makes its table a candidate; it is asked every so many removals.
 constexpr uint32_t kSparse = kRegionSlots / 5;
@@ -178,10 +178,12 @@ Location Index::find(uint64_t hash) const {
 
 void Index::find(std::span<const uint64_t> hashes, std::span<Location> found) const {
   CHECK_EQ(hashes.size(), found.size());
-  for (size_t begin = 0; begin < hashes.size(); begin += kBatch) {
-    const size_t end = std::min(begin + kBatch, hashes.size());
-    for (size_t i = begin; i < end; ++i) prefetch_lookup(*guess(hashes[i]), home_of(hashes[i]));
-    for (size_t i = begin; i < end; ++i) found[i] = find(hashes[i]);
+  const auto prefetch_at = [&](size_t i) { prefetch_lookup(*guess(hashes[i]), home_of(hashes[i])); };
+  const size_t first = std::min(kAhead, hashes.size());
+  for (size_t i = 0; i < first; ++i) prefetch_at(i);
+  for (size_t i = 0; i < hashes.size(); ++i) {
+    if (hashes.size() - i > kAhead) prefetch_at(i + kAhead);
+    found[i] = find(hashes[i]);
   }
 }
 
