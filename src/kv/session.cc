@@ -312,7 +312,7 @@ base::Expected<void> Session::write(const KeyHash& hash, const New& next, Log::R
   const uint64_t bytes = uint64_t{request.grains} * geometry.grain_bytes;
   written.size = size_code::of(request.grains);
   // Before there is memory for it. Who waits has its key: changes of a key are made in the order in which they came.
-  if (!store_->log_.wait_for_grant(request)) return std::unexpected(store_->tell_failure());
+  if (!store_->log_.wait_for_turn(request)) return std::unexpected(store_->tell_failure());
   const storage::Buffer memory(pool_, bytes);
   if (memory.bytes().empty()) return base::failure(ENOMEM, "store: no memory for a record");
   const std::span record = memory.bytes().first(bytes);

@@ -7,7 +7,7 @@
 //   session.put("key", bytes, {});
 //   session.get("key")->value();
 //
-// How a put works: 0 while writers are paced: a grant (log.h)  1 the key's lock (key_locks.h)  2 if it depends on what is there: look that up  3 a sequence, room in the log,
+// How a put works: 0 while writers are paced: its turn (log.h)  1 the key's lock (key_locks.h)  2 if it depends on what is there: look that up  3 a sequence, room in the log,
 // the record is written, and what is there is read meanwhile  4 by the durability, flushed  5 the index learns of it, which is when others see it; what it knew
 // before is released. A remove is the same with a tombstone. A get looks into the index and reads.
 //

@@ -1,7 +1,6 @@
 """Breakages of src/kv: collection, values in pieces, what is made of a medium, what is said of its failures, and what is counted."""
 
 CALLS = "src/kv/calls.cc"
-CALL_WAITER = "src/task/call_waiter.h"
 CHANNEL = "src/kv/media/channel.cc"
 COLLECTOR = "src/kv/collection/collector.cc"
 COLLECTOR_MOVE = "src/kv/collection/collector_move.cc"
@@ -11,6 +10,8 @@ LARGE_VALUES = "src/kv/collection/large_values.cc"
 LOG = "src/kv/log/log.cc"
 LOG_COLLECTOR = "src/kv/log/log_collector.cc"
 LOG_KEEPER = "src/kv/log/log_keeper.cc"
+PACE = "src/kv/log/pace.cc"
+PACE_H = "src/kv/log/pace.h"
 LOG_ROOM = "src/kv/log/log_room.cc"
 READERS = "src/kv/collection/readers.cc"
 RECOVERY = "src/kv/recovery/recovery.cc"
@@ -90,15 +91,28 @@ MUTATIONS = [
     mutation("victim is never left", (LOG_ROOM, "  return available() + emptied_count_ > segments;\n", "  return false;\n"), gtest_filter="LogTest.AVictimMayBeLeft*"),
     mutation("emptied victims make up for nothing", (LOG_ROOM, "  return available() + emptied_count_ > segments;\n", "  return available() > segments;\n"), gtest_filter="LogTest.AVictimMayBeLeft*"),
     mutation("a victim is begun without room for it", (LOG_ROOM, "  return emptied_count_ == 0 || free > kReserve;\n", "  return true;\n"), gtest_filter="LogTest.AVictimMayBeLeft*"),
-    mutation("grant is for everybody", (LOG_ROOM, "  while (!paced_.empty() && granted_grains_.load(std::memory_order_relaxed) > 0) {", "  while (!paced_.empty()) {"), gtest_filter="LogPaceTest.AGrant*"),
-    mutation("who gets a grant does not use it up", (LOG_ROOM, "    granted_grains_.fetch_sub(call.grains, std::memory_order_relaxed);\n", ""), gtest_filter="LogPaceTest.AGrant*"),
-    mutation("who comes last is granted first", (CALL_WAITER, "    (first_ == nullptr ? first_ : last_->next_) = &waiter;\n    last_ = &waiter;", "    waiter.next_ = first_;\n    last_ = first_ == nullptr ? &waiter : last_;\n    first_ = &waiter;"), gtest_filter="LogPaceTest.AGrant*"),
-    mutation("what nobody has asked for is kept", (LOG_ROOM, "std::memory_order_relaxed) > most)", "std::memory_order_relaxed) > 100 * most)"), gtest_filter="LogPaceTest.WhatNobody*"),
-    mutation("who waits for its grant is overtaken by calls of its key", (SESSION, "  Log::Request request = request_for(next);\n", "  Log::Request request = request_for(next);\n  if (!is_remove && when == When::kAlways && !store_->log_.wait_for_grant(request))\n    return std::unexpected(store_->tell_failure());\n"), test="capi_threads_test", gtest_filter="*Paced*"),
+    mutation("who waits for its turn is overtaken by calls of its key", (SESSION, "  Log::Request request = request_for(next);\n", "  Log::Request request = request_for(next);\n  if (!is_remove && when == When::kAlways && !store_->log_.wait_for_turn(request))\n    return std::unexpected(store_->tell_failure());\n"), test="capi_threads_test", gtest_filter="*Paced*"),
     mutation("pieces stay of a head that was never written", ("src/kv/value_writer.cc", "  if (is_done || (!done && has_room)) {", "  if (is_done || !done) {"), gtest_filter="FaultTest.PiecesOf*"),
-    mutation("pace has no end", (LOG_ROOM, "    if (free >= free_high_) paced = end_pace();\n", ""), gtest_filter="LogPaceTest.PaceEnds*"),
-    mutation("the collector waits for what only it gives", (LOG_ROOM, "      if (request.stream == relocation_stream() && available() == 0) return false;\n", ""), gtest_filter="LogTest.TheCollectorDoesNotWait*"),
-    mutation("pace ends for a failed log only", (LOG_ROOM, "    paced = end_pace();\n    const bool has_room", "    const bool has_room"), gtest_filter="LogPaceTest.WhatNobody*"),
+    mutation("turns are not waited for", (LOG_ROOM, "  if (at <= now) return !has_failed();\n", "  static_cast<void>(at);\n  return !has_failed();\n"), gtest_filter="LogPaceTest.WritersHave*"),
+    mutation("who waits for its turn is not told of a failure", (LOG_ROOM, "    failed_.store(true, std::memory_order_release);\n    paced = end_pace();", "    failed_.store(true, std::memory_order_release);"), gtest_filter="LogPaceTest.WhoWaits*"),
+    mutation("turns wait although nobody is paced", (LOG_ROOM, "  if (!is_paced_.load(std::memory_order_relaxed)) return !has_failed();\n", ""), (LOG_ROOM, "    if (has_failed() || !is_paced_.load(std::memory_order_relaxed)) return !has_failed();\n", ""), gtest_filter="LogPaceTest.Nobody*"),
+    mutation("gains are not told to the pace", (LOG_ROOM, "  pace_.gained(grains, level, now_ns());", "  static_cast<void>(level + static_cast<double>(grains));"), gtest_filter="LogPaceTest.WritersAreAsFast*"),
+    mutation("what is left of open segments is not free", (LOG_ROOM, "    free += 1 - Filling::of(filling).used_grains / segment_grains;\n", "    static_cast<void>(filling);\n"), gtest_filter="LogPaceTest.WhatIsFree*"),
+    mutation("what is emptied is not free for the pace", (LOG_ROOM, "static_cast<double>(available() + emptied_count_) - kReserve", "static_cast<double>(available()) - kReserve"), gtest_filter="LogPaceTest.WhatIsFree*"),
+    mutation("nobody settles although writers are short", (LOG_ROOM, "  return available() <= kReserve;\n}", "  return false;\n}"), gtest_filter="LogPaceTest.WhatIsFree*"),
+    mutation("pace heeds no level", (PACE, "gain_ns / level_, kGrainNsMost", "gain_ns / (0 * level_ + 1), kGrainNsMost"), gtest_filter="Pace.ItIsFaster*"),
+    mutation("who begins does not know how much is free", (PACE, "  level_ = std::clamp(level, kLevelLeast, kLevelMost);\n  set_rate();", "  static_cast<void>(level);\n  set_rate();"), gtest_filter="Pace.WhoBegins*"),
+    mutation("pace jumps with each level", (PACE, "  level_ += (std::clamp(level, kLevelLeast, kLevelMost) - level_) * kLevelShare;", "  level_ = std::clamp(level, kLevelLeast, kLevelMost);"), gtest_filter="Pace.OneLevel*"),
+    mutation("pace forgets at once", (PACE, "  const double kept = kMemoryNs / (kMemoryNs + took_ns);", "  const double kept = 0.5;"), gtest_filter="Pace.GainsThat*"),
+    mutation("pace never forgets", (PACE, "  const double kept = kMemoryNs / (kMemoryNs + took_ns);", "  const double kept = 1;"), gtest_filter="Pace.ANewSpeed*"),
+    mutation("time at rest counts for the pace", (PACE_H, "  void rest() { gained_at_ns_ = 0; }", "  void rest() {}"), gtest_filter="Pace.TimeAtRest*"),
+    mutation("a moment says how fast a collector is", (PACE, "worked_ns_ < kKnownNs ?", "worked_ns_ <= 0 ?"), gtest_filter="Pace.BeforeAnything*"),
+    mutation("what no writer uses is kept", (PACE, "std::min(now_ns, kSlackNs)", "std::min(now_ns, 1000 * kSlackNs)"), gtest_filter="Pace.WhatNobody*"),
+    mutation("a turn may be hours away", (PACE, "now_ns + kAheadMostNs)", "now_ns + 100'000 * kAheadMostNs)"), gtest_filter="Pace.Nobody*"),
+    mutation("turns are taken twice", (PACE, "  } while (!next_ns_.compare_exchange_weak(next_ns, at_ns + takes_ns, std::memory_order_relaxed));", "    next_ns_.store(at_ns + takes_ns, std::memory_order_relaxed);\n  } while (false);"), gtest_filter="Pace.Threads*"),
+    mutation("pace has no end", (LOG_ROOM, "    if (free >= free_high_) paced = end_pace();\n", ""), gtest_filter="LogPaceTest.PaceEndsWhenEnough*"),
+    mutation("the collector waits for what only it gives", (LOG_ROOM, "    if (request.stream == relocation_stream() && available() == 0) return false;\n", ""), gtest_filter="LogTest.TheCollectorDoesNotWait*"),
+    mutation("pace ends for a failed log only", (LOG_ROOM, "    paced = end_pace();\n    const bool has_room", "    const bool has_room"), gtest_filter="LogPaceTest.PaceEndsWhenNothing*"),
 
     # Which segment is next
     mutation("the oldest segment is next", (LOG_COLLECTOR, "      benefit = gain;\n", ""), (LOG_COLLECTOR, "      cost = live + grains / kVictimCostParts;\n", ""), gtest_filter="LogTest.ASegmentWithMore*"),

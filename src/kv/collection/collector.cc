@@ -94,7 +94,7 @@ Collector::Failure Collector::step(bool& did) {
     const int error = empty(victim);
     // What has been emptied before may be the room that it lacked.
     if (error != 0 && (error != ENOSPC || !has_to_settle())) return {.error = error};
-    if (error == 0 && to_settle_ < Log::kEmptiedMax) return {};
+    if (error == 0 && to_settle_ < Log::kEmptiedMax && !log_->is_short()) return {};
   }
   if (has_to_settle()) {
     did = true;
@@ -223,7 +223,7 @@ int Collector::empty(uint32_t victim) {
   Segment& segment = log_->segment(victim);
   // Pairs with the release in Log::release().
   const uint64_t all = log_->usable_grains(0), live = segment.live_grains.load(std::memory_order_acquire);
-  uint64_t to_grant = all > live ? all - live : 0;
+  uint64_t to_gain = all > live ? all - live : 0;
   bool is_damaged = false;
   tombstones_.clear();
   if (live > 0) {
@@ -237,11 +237,11 @@ int Collector::empty(uint32_t victim) {
     list_live(victim, entries);
     const uint64_t damaged_before = counts_.damaged_records.load(std::memory_order_relaxed);
     const auto move_piece = [&](const Piece& piece, Piece& next) {
-      const uint64_t part = to_grant * (piece.end - piece.first) / (live_.size() - piece.first);
+      const uint64_t part = to_gain * (piece.end - piece.first) / (live_.size() - piece.first);
       const int moved = move(victim, footer, piece, next);
       if (moved != 0) return moved;
-      log_->grant(part);
-      to_grant -= part;
+      log_->gained(part);
+      to_gain -= part;
       return 0;
     };
     if (!live_.empty() && must_read_first()) {
@@ -279,7 +279,7 @@ int Collector::empty(uint32_t victim) {
   if (segment.used_grains - 1 > live) gained_grains_ += segment.used_grains - 1 - live;
   ++to_settle_;
   log_->emptied(victim);
-  log_->grant(to_grant);
+  log_->gained(to_gain);
   return 0;
 }
 

@@ -7,7 +7,7 @@
 //  4 the index learns of each new address if it still knows the old one; else the copy is void
 //  5 victims are settled a few at a time: a flush, so that the copies are on the medium for good; a wait for those who may still read the
 //    old ones; free headers, a flush (Log::give_back)
-//  6 after each piece of the work writers that are paced are granted its share of what the victim will gain
+//  6 after each piece of the work the log is told of its share of what the victim will gain: writers are paced by that
 //
 // A victim that turns out to be damaged has taken room, and gives none back. The last of the collector's room is not for such: while there is
 // little, all of a victim is read, and looked at, before any of it is moved.
@@ -132,7 +132,7 @@ class Collector {
   static constexpr uint64_t kIoBytes = 128 << 10;
   static constexpr size_t kDepth = 8;
   static constexpr size_t kGentleDepth = 2;  // instead, while nobody waits for room
-  // Moved at a time, and writers that are paced are granted their part: they wait for no more than this. While one piece is written the
+  // Moved at a time, and told to the log as gained in part. While one piece is written the
   // next is read.
   static constexpr uint64_t kPieceBytes = kDepth / 2 * kIoBytes;
   static constexpr uint8_t kReadTries = 3;

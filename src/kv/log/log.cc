@@ -13,19 +13,6 @@ namespace {
 // As the index tells it.
 uint64_t held_grains(uint32_t grains) { return size_code::grains(size_code::of(grains)); }
 
-// Segment::filling, a word so that writers need no lock: one whose holder does not run would stop all others.
-struct Filling {
-  static constexpr uint64_t kClosed = uint64_t{1} << 63;
-
-  uint32_t used_grains;
-  uint32_t entry_count;
-
-  static Filling of(uint64_t word) {
-    return {static_cast<uint32_t>(word), static_cast<uint32_t>((word & ~kClosed) >> 32)};
-  }
-  uint64_t word() const { return uint64_t{entry_count} << 32 | used_grains; }
-};
-
 }  // namespace
 
 base::Expected<void> Log::open(const Identity& identity, uint32_t stream_count) {
@@ -38,6 +25,7 @@ base::Expected<void> Log::open(const Identity& identity, uint32_t stream_count) 
   segments_ = reinterpret_cast<Segment*>(*memory);
   for (uint32_t i = 0; i < segment_count_; ++i) new (&segments_[i]) Segment;
   free_count_ = segment_count_;
+  pace_.open(identity.geometry.grain_bytes);
   free_low_ = kReserve + stream_count;
   free_high_ = free_low_ + 1 + segment_count_ / 128;
   // All streams' segments, and those that are not to be filled, hold nothing when the others are full.
@@ -164,7 +152,6 @@ Log::Room Log::allocate(Request& request, Extent& extent) {
   const bool is_tombstone = request.entry.kind() == RecordKind::kTombstone;
   if (has_failed()) return Room::kFailed;
   if (!is_relocation && !is_tombstone && is_full()) return Room::kWaitForLimit;
-  if (!admit(request)) return Room::kWaitForGrant;
   CHECK_LE(request.grains, usable_grains(1));
   Stream& stream = streams_[request.stream];
   if (append(stream, request, extent)) return Room::kDone;

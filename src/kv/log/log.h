@@ -26,9 +26,8 @@
 // them are kept for the collector itself, of which tombstones may take one: removes go on in a store that is full. It is full when as much
 // is live as may be, which is less by what sealed segments lose at their ends, where the next record was too large; and when no segment is
 // left and none can be gained, until one has been. Writers wait for room, and are told when there is some or will be none. While there is little they
-// are paced: they may write what the collector's work, piece by piece, is gaining (grant()), a little more of it where more is free than
-// need be and less where the reserve is near; first come, first served. So they are not faster than it for long, nor stopped for a
-// whole segment's time.
+// are paced (pace.h): first come, first served, as fast as the collector's work, piece by piece, is gaining room, a little faster where more is
+// free than need be and slower where the reserve is near. So they are not faster than it for long, nor stopped for a whole segment's time.
 //
 // Writers come from all threads. FREE to READY and FULL to SEALED are the keeper's, one thread; SEALED to FREE is the collector's,
 // another.
@@ -37,6 +36,7 @@
 #include <cstdint>
 
 #include "kv/log/flush_group.h"
+#include "kv/log/pace.h"
 #include "kv/media/channel.h"
 #include "kv/media/checkpoint_format.h"
 #include "kv/media/format.h"
@@ -83,6 +83,19 @@ struct Segment {
   std::atomic<uint64_t> first_expiry{0};  // as SegmentFooter::first_expiry
 };
 
+// Segment::filling, a word so that writers need no lock: one whose holder does not run would stop all others.
+struct Filling {
+  static constexpr uint64_t kClosed = uint64_t{1} << 63;
+
+  uint32_t used_grains;
+  uint32_t entry_count;
+
+  static Filling of(uint64_t word) {
+    return {static_cast<uint32_t>(word), static_cast<uint32_t>((word & ~kClosed) >> 32)};
+  }
+  uint64_t word() const { return uint64_t{entry_count} << 32 | used_grains; }
+};
+
 // Room for one record.
 struct Extent {
   uint64_t address = 0;
@@ -127,7 +140,6 @@ class Log {
   enum class Room {
     kDone,
     kWait,          // no segment is ready
-    kWaitForGrant,  // writers are paced
     kWaitForLimit,  // the store is full; only removes and what expires will change that
     kFailed,
   };
@@ -135,13 +147,11 @@ class Log {
   struct Request {
     uint32_t stream = 0;
     uint32_t grains = 0;
-    SummaryEntry entry;       // `grain` and `grains` are set here
-    uint64_t expiry = 0;      // of a value, or 0
-    bool is_granted = false;  // the log's: it has its part of what was granted
+    SummaryEntry entry;   // `grain` and `grains` are set here
+    uint64_t expiry = 0;  // of a value, or 0
   };
-  // While writers are paced, waits until the caller has its part of what is granted; before it takes anything, which allocate() would
-  // have it do again. False: the log has failed.
-  bool wait_for_grant(Request& request);
+  // While writers are paced, waits for the caller's turn; before it takes anything. False: the log has failed.
+  bool wait_for_turn(const Request& request);
   // The caller is a writer of the segment until finish(). Else wait_for_room() tells when to ask again.
   Room allocate(Request& request, Extent& extent);
   // The index knows of the record, or it was not written.
@@ -154,9 +164,9 @@ class Log {
 
   // A number that changes with all that could let a writer go on; taken before allocate().
   uint64_t room_changes() const { return room_changes_.load(std::memory_order_acquire); }
-  // Waits for such a change since, or for a grant. False: the log has failed, or the store is full: nothing is to be gained by
+  // Waits for such a change since. False: the log has failed, or the store is full: nothing is to be gained by
   // collection; of the collector: no segment is left for it.
-  bool wait_for_room(uint64_t since, Room why, Request& request);
+  bool wait_for_room(uint64_t since, Room why, const Request& request);
 
   // Of the keeper.
   // Prepares segments and seals others, as many as it can; 0, or an errno value: it may try again, but for flush_error(). `did` says if
@@ -203,16 +213,21 @@ class Log {
   }
   // Is there room for what one more victim may hold? Writers are paced from then on, if room is short.
   bool may_start_victim();
-  // Does a writer wait for what the collector gains? A hint.
+  // Does a writer wait for its turn? A hint.
   bool is_awaited() const { return paced_count_.load(std::memory_order_relaxed) != 0; }
-  // Writers may write so many grains more while they are paced: who has waited longest goes first, and only as many are woken.
-  void grant(uint64_t grains);
+  // A part of the collector's work is done, which is worth so many grains once its victim is free.
+  void gained(uint64_t grains);
+  // What is free, but for the reserve, what is left of open segments included, for what is to be while room is short: a segment and a half for
+  // each stream, and one.
+  double free_level();
   // Nothing is to be collected: writers that wait and could not go on are told that the store is full, the others go on unpaced.
   void tell_waiting();
   // Why tell_waiting() would tell some that the store is full: kWait, or kWaitForLimit if that alone is so; kDone: it would not.
   Room would_refuse();
   // Are more segments free, or about to be?
   bool has_more_than(uint32_t segments);
+  // Do writers wait, or have to soon, for what has been emptied?
+  bool is_short();
   void emptied(uint32_t segment);
   // EMPTIED segments become free, but for those that are put off. REQUIRES: no reader is left that began before they were emptied. 0, or
   // an errno value.
@@ -272,6 +287,7 @@ class Log {
     sys::Mutex lock;
   };
   struct Call;
+  struct Turn;
 
   uint32_t take_ready(uint32_t reserve);
   void fill(Stream& stream);
@@ -318,12 +334,10 @@ class Log {
   };
   Ends ends_of(const Segment& segment) const;
   void count_ends(const Segment& segment, bool is_sealed);
-  bool admit(Request& request);
   bool append(const Stream& stream, const Request& request, Extent& extent);
   void leave(Segment& segment);
   task::CallWaiters end_pace();
   task::CallWaiters take_limited();
-  task::CallWaiters admit_paced(uint64_t grains);
   // Of values: tombstones, which end by themselves, are no reason to refuse one.
   bool is_full() const {
     return has_no_room_.load(std::memory_order_relaxed) ||
@@ -360,8 +374,8 @@ class Log {
   std::atomic<uint32_t> put_off_count_{0};
   uint64_t hurried_ns_ = 0;  // when what is put off was last tried for somebody; under the lock
   std::atomic<bool> is_paced_{false};
-  std::atomic<int64_t> granted_grains_{0};
-  std::atomic<uint32_t> paced_count_{0};  // of those in paced_; they have taken all that was granted
+  std::atomic<uint32_t> paced_count_{0};  // of those in paced_
+  Pace pace_;                             // the collector's side is under the lock
 
   sys::Mutex lock_;                // after a stream's; guards what follows and all changes of state
   uint64_t generation_ = 0;        // the highest of any segment
@@ -373,7 +387,7 @@ class Log {
   Ends sealed_ends_;            // of all that are sealed
   uint32_t next_free_ = 0;      // where to look
   task::CallWaiters waiting_;   // for a segment, or the limit
-  task::CallWaiters paced_;     // for a grant
+  task::CallWaiters paced_;     // for their turn
 };
 
 }  // namespace kv

@@ -2,66 +2,66 @@
 #include <algorithm>
 
 #include "kv/log/log.h"
+#include "kv/media/clock.h"
 
 namespace kv {
+namespace {
+
+// Those whose turns come within the same so many go on together, when the first one's comes: one wake-up, and one system call, is for several.
+constexpr uint64_t kTickNs = 200'000;
+
+}  // namespace
 
 // A writer that waits for room.
 struct Log::Call final : task::CallWaiter {
   Call() : CallWaiter("room in the store") {}
-  uint32_t grains = 0;
-  bool is_granted = false;
   bool is_limited = false;
   bool is_tombstone = false;
   bool is_refused = false;
 };
 
-// While writers are paced each takes of what has been granted; the last may take more than is left.
-bool Log::admit(Request& request) {
-  if (request.is_granted || request.stream == relocation_stream() ||
-      !is_paced_.load(std::memory_order_relaxed))
-    return true;
-  // Hints; wait_for_room() looks again. Who waits has come before.
-  if (paced_count_.load(std::memory_order_relaxed) != 0 ||
-      granted_grains_.load(std::memory_order_relaxed) <= 0)
-    return false;
-  granted_grains_.fetch_sub(request.grains, std::memory_order_relaxed);
-  request.is_granted = true;
-  return true;
+// A writer that waits for its turn.
+struct Log::Turn final : task::CallWaiter {
+  explicit Turn(Log& of) : CallWaiter("its turn to write"), log(of) {}
+  bool abandon() override {
+    sys::LockGuard scope(log.lock_);
+    return log.paced_.remove(*this);
+  }
+  Log& log;
+};
+
+bool Log::wait_for_turn(const Request& request) {
+  if (!is_paced_.load(std::memory_order_relaxed)) return !has_failed();
+  const uint64_t now = now_ns(), turn_ns = pace_.turn(request.grains, now);
+  const uint64_t at = turn_ns / kTickNs * kTickNs;
+  if (at <= now) return !has_failed();
+  Turn turn(*this);
+  {
+    sys::LockGuard scope(lock_);
+    if (has_failed() || !is_paced_.load(std::memory_order_relaxed)) return !has_failed();
+    paced_.append(turn);
+  }
+  paced_count_.fetch_add(1, std::memory_order_relaxed);
+  turn.wait_until(at);
+  paced_count_.fetch_sub(1, std::memory_order_relaxed);
+  return !has_failed();
 }
 
-bool Log::wait_for_grant(Request& request) {
-  while (!admit(request))
-    if (!wait_for_room(0, Room::kWaitForGrant, request)) return false;
-  return true;
-}
-
-bool Log::wait_for_room(uint64_t since, Room why, Request& request) {
+bool Log::wait_for_room(uint64_t since, Room why, const Request& request) {
   Call call;
   call.is_limited = why == Room::kWaitForLimit;
   call.is_tombstone = request.entry.kind() == RecordKind::kTombstone;
-  call.grains = request.grains;
   {
     sys::LockGuard scope(lock_);
     if (has_failed()) return false;
-    if (why == Room::kWaitForGrant) {
-      if (!is_paced_.load(std::memory_order_relaxed)) return true;
-      if (paced_.empty() && granted_grains_.load(std::memory_order_relaxed) > 0) return true;
-      paced_.append(call);
-      paced_count_.fetch_add(1, std::memory_order_relaxed);
-    } else {
-      if (room_changes_.load(std::memory_order_relaxed) != since) return true;
-      // Nobody makes any but the collector itself.
-      if (request.stream == relocation_stream() && available() == 0) return false;
-      waiting_.append(call);
-    }
+    if (room_changes_.load(std::memory_order_relaxed) != since) return true;
+    // Nobody makes any but the collector itself.
+    if (request.stream == relocation_stream() && available() == 0) return false;
+    waiting_.append(call);
   }
-  // While writers are paced the collector is at work, or will be woken by what it waits for.
-  if (why != Room::kWaitForGrant) {
-    keeper_wanted.notify_all();
-    collector_wanted.notify_all();
-  }
+  keeper_wanted.notify_all();
+  collector_wanted.notify_all();
   call.wait();
-  request.is_granted = request.is_granted || call.is_granted;
   return !call.is_refused && !has_failed();
 }
 
@@ -77,10 +77,9 @@ void Log::changed_room() {
   waiting.wake_all();
 }
 
-// Those that are to be woken: they go on without a grant. REQUIRES: lock_.
+// Those that are to be woken. REQUIRES: lock_.
 task::CallWaiters Log::end_pace() {
   is_paced_.store(false, std::memory_order_relaxed);
-  paced_count_.store(0, std::memory_order_relaxed);
   return paced_.take_all();
 }
 
@@ -128,9 +127,9 @@ Log::Need Log::need() {
     const bool is_over = is_full();
     if (!is_over) limited = take_limited();
     const bool waits = !waiting_.empty(), is_limited = waits && is_over;
-    need = {.collects = !has_failed() && (free < free_high_ || (waits && (is_limited || free <= kReserve))),
-            .is_over_limit = is_limited,
-            .waits = waits};
+    const bool collects = !has_failed() && (free < free_high_ || (waits && (is_limited || free <= kReserve)));
+    if (!collects) pace_.rest();
+    need = {.collects = collects, .is_over_limit = is_limited, .waits = waits};
   }
   paced.wake_all();
   limited.wake_all();
@@ -139,39 +138,37 @@ Log::Need Log::need() {
 
 // A victim's live records fill a segment at most, besides what is left of the collector's present one.
 bool Log::may_start_victim() {
+  const double level = free_level();
   sys::LockGuard scope(lock_);
   const uint32_t free = available();
   if (free < free_low_) is_paced_.store(true, std::memory_order_relaxed);
+  pace_.work(level, now_ns());
   return emptied_count_ == 0 || free > kReserve;
 }
 
-void Log::grant(uint64_t grains) {
-  task::CallWaiters admitted;
-  {
-    sys::LockGuard scope(lock_);
-    // More or less than was gained, so that neither more is free than is needed for a while, nor the reserve is come to.
-    const uint64_t room = available() + emptied_count_;
-    const uint64_t wanted = free_low_ - kReserve, is = room > kReserve ? room - kReserve : 0;
-    admitted = admit_paced(grains * std::clamp<uint64_t>(is, 1, wanted + 2) / wanted);
-  }
-  admitted.wake_all();
+bool Log::is_short() {
+  sys::LockGuard scope(lock_);
+  return available() <= kReserve;
 }
 
-// Those that are to be woken, since so much more is granted. REQUIRES: lock_.
-task::CallWaiters Log::admit_paced(uint64_t grains) {
-  task::CallWaiters admitted;
-  // What nobody has asked for is not kept for later.
-  const auto most = static_cast<int64_t>(identity_->geometry.segment_grains());
-  if (granted_grains_.fetch_add(static_cast<int64_t>(grains), std::memory_order_relaxed) > most)
-    granted_grains_.store(most, std::memory_order_relaxed);
-  while (!paced_.empty() && granted_grains_.load(std::memory_order_relaxed) > 0) {
-    auto& call = static_cast<Call&>(paced_.take_first());
-    paced_count_.fetch_sub(1, std::memory_order_relaxed);
-    granted_grains_.fetch_sub(call.grains, std::memory_order_relaxed);
-    call.is_granted = true;
-    admitted.append(call);
+void Log::gained(uint64_t grains) {
+  const double level = free_level();
+  sys::LockGuard scope(lock_);
+  pace_.gained(grains, level, now_ns());
+}
+
+double Log::free_level() {
+  const auto segment_grains = static_cast<double>(identity_->geometry.segment_grains());
+  sys::LockGuard scope(lock_);
+  double free = static_cast<double>(available() + emptied_count_) - kReserve;
+  for (uint32_t i = 0; i < stream_count_; ++i) {
+    const uint32_t index = streams_[i].segment.load(std::memory_order_relaxed);
+    if (index == kNone) continue;
+    const uint64_t filling = segments_[index].filling.load(std::memory_order_relaxed);
+    free += 1 - Filling::of(filling).used_grains / segment_grains;
   }
-  return admitted;
+  // Victims are given back two at a time: one segment more than streams fill meanwhile.
+  return free / (stream_count_ * 1.5 + 1);
 }
 
 void Log::tell_waiting() {

@@ -95,7 +95,7 @@ class LogTest : public testing::Test {
     return segments;
   }
   State state_of(uint32_t segment) { return log->segment(segment).state.load(); }
-  // Few segments are free, writers are paced, and a grant is neither made more nor less of.
+  // Few segments are free, and writers are paced.
   void begin_pace() {
     fill(false);
     EXPECT_EQ(log->counts().free_segments, Log::kReserve);
@@ -410,12 +410,12 @@ class LogPaceTest : public LogTest {
   void run(F f) {
     ASSERT_TRUE(scheduler.run(task::calls("main", f)));
   }
-  // Writers that want so many grains each, one after the other; `admitted` says which have got their part, in order.
+  // Writers that want so many grains each, one after the other; `admitted` says which have had their turn, in order.
   void start_writers(const std::vector<uint32_t>& grains) {
     for (const uint32_t each : grains) {
       writers.push_back([this, i = writers.size(), each] {
-        Log::Request request = {.grains = each, .entry = {}};
-        (log->wait_for_grant(request) ? admitted : refused).push_back(i);
+        const Log::Request request = {.grains = each, .entry = {}};
+        (log->wait_for_turn(request) ? admitted : refused).push_back(i);
       });
       tasks.push_back(&task::start("writer", writers.back()));
       task::yield();
@@ -424,61 +424,83 @@ class LogPaceTest : public LogTest {
   void join_writers() {
     for (task::Task* writer : tasks) task::join(*writer);
   }
-  const std::vector<size_t>& after_grant(uint64_t grains) {
-    log->grant(grains);
+  void let_run() {
     for (int i = 0; i < 3; ++i) task::yield();
-    return admitted;
   }
+  static double seconds_since(uint64_t begin_ns) { return static_cast<double>(now_ns() - begin_ns) / 1e9; }
 
   using Which = std::vector<size_t>;
+  static constexpr uint32_t kLong = 400'000;  // grains that take longer than a test
   task::Scheduler scheduler;
   std::deque<std::function<void()>> writers;
   std::vector<task::Task*> tasks;
   Which admitted, refused;
 };
 
-TEST_F(LogPaceTest, AGrantIsForAsManyAsItIsEnoughForFirstComeFirstServed) {
+TEST_F(LogPaceTest, NobodyWaitsWhileEnoughIsFree) {
   run([&] {
-    begin_pace();
-    start_writers({100, 50, 10, 10});
-    EXPECT_EQ(admitted, Which{});
-    EXPECT_EQ(after_grant(60), (Which{0})) << "the last may take more than is left";
-    EXPECT_EQ(after_grant(40), (Which{0})) << "which others wait for";
-    EXPECT_EQ(after_grant(10), (Which{0, 1}));
-    EXPECT_EQ(after_grant(51), (Which{0, 1, 2, 3}));
-    // One that comes now, while nothing is granted, waits, and who comes later does not overtake it.
-    start_writers({30, 1});
-    EXPECT_EQ(admitted.size(), 4u);
-    EXPECT_EQ(after_grant(10), (Which{0, 1, 2, 3, 4}));
-    log->fail();
+    start_writers({kLong, kLong, kLong});
+    EXPECT_EQ(admitted, (Which{0, 1, 2}));
+    EXPECT_FALSE(log->is_awaited());
     join_writers();
-    EXPECT_EQ(admitted.size(), 5u);
-    EXPECT_EQ(refused, (Which{5}));
   });
 }
 
-TEST_F(LogPaceTest, WhatNobodyHasAskedForIsNotKept) {
+// 2,000 grains are 1 MB: 12.8 ms at the pace that is the first.
+TEST_F(LogPaceTest, WritersHaveTheirTurnsFirstComeFirstServed) {
   run([&] {
     begin_pace();
-    for (int i = 0; i < 5; ++i) log->grant(2048);
-    start_writers({1024, 1024, 1024, 1024, 1024, 1024});
-    EXPECT_GE(admitted.size(), 2u);
-    EXPECT_LE(admitted.size(), 4u);
-    log->tell_waiting();
-    for (int i = 0; i < 3; ++i) task::yield();
-    EXPECT_EQ(admitted.size(), 6u) << "unpaced, when nothing is to be collected";
+    const uint64_t begin_ns = now_ns();
+    start_writers({2000, 2000, 2000, 1});
+    EXPECT_EQ(admitted, Which{0}) << "nobody came before";
+    EXPECT_TRUE(log->is_awaited());
+    task::join(*tasks[1]);
+    EXPECT_EQ(admitted, (Which{0, 1}));
+    EXPECT_GT(seconds_since(begin_ns), 0.011);
+    join_writers();
+    EXPECT_EQ(admitted, (Which{0, 1, 2, 3}));
+    EXPECT_GT(seconds_since(begin_ns), 0.036);
+    EXPECT_FALSE(log->is_awaited());
+  });
+}
+
+TEST_F(LogPaceTest, WhoWaitsIsToldThatTheLogHasFailed) {
+  run([&] {
+    begin_pace();
+    const uint64_t begin_ns = now_ns();
+    start_writers({kLong, 1, 1});
+    EXPECT_EQ(admitted, Which{0});
     log->fail();
     join_writers();
+    EXPECT_EQ(refused, (Which{1, 2}));
+    EXPECT_LT(seconds_since(begin_ns), 0.5);
+  });
+}
+
+TEST_F(LogPaceTest, PaceEndsWhenNothingIsToBeCollected) {
+  run([&] {
+    begin_pace();
+    const uint64_t begin_ns = now_ns();
+    start_writers({kLong, kLong, 1});
+    EXPECT_EQ(admitted, Which{0});
+    log->tell_waiting();
+    let_run();
+    EXPECT_EQ(admitted, (Which{0, 1, 2}));
+    start_writers({kLong, kLong});
+    EXPECT_EQ(admitted.size(), 5u);
+    join_writers();
+    EXPECT_LT(seconds_since(begin_ns), 0.5);
   });
 }
 
 TEST_F(LogPaceTest, PaceEndsWhenEnoughIsFree) {
   run([&] {
     begin_pace();
-    start_writers({1, 1});
+    const uint64_t begin_ns = now_ns();
+    start_writers({kLong, 1, 1});
     EXPECT_TRUE(log->need().collects);
     task::yield();
-    EXPECT_EQ(admitted, Which{});
+    EXPECT_EQ(admitted, Which{0});
     for (uint32_t i = 0, count = 0; count < 2; ++i) {
       if (state_of(i) != State::kSealed) continue;
       log->emptied(i);
@@ -486,11 +508,51 @@ TEST_F(LogPaceTest, PaceEndsWhenEnoughIsFree) {
     }
     ASSERT_EQ(log->give_back(channel), 0);
     EXPECT_FALSE(log->need().collects);
-    for (int i = 0; i < 3; ++i) task::yield();
-    EXPECT_EQ(admitted, (Which{0, 1}));
-    log->fail();
+    let_run();
+    EXPECT_EQ(admitted, (Which{0, 1, 2}));
+    join_writers();
+    EXPECT_LT(seconds_since(begin_ns), 0.5);
+  });
+}
+
+TEST_F(LogPaceTest, WritersAreAsFastAsTheCollectorGains) {
+  run([&] {
+    begin_pace();
+    // A grain in a ms, or less: with nothing free a quarter of that.
+    for (int i = 0; i < 20; ++i) {
+      log->gained(1);
+      ASSERT_EQ(task::sleep_until(now_ns() + 1'000'000), task::Woken::kTimedOut);
+    }
+    const uint64_t begin_ns = now_ns();
+    start_writers({20, 1});
+    task::join(*tasks[1]);
+    EXPECT_GT(seconds_since(begin_ns), 0.018);
     join_writers();
   });
+}
+
+// What is free in segments that nobody has begun, emptied ones among them, and what is left of open ones; less the reserve.
+TEST_F(LogPaceTest, WhatIsFreeIsSeenByGrains) {
+  constexpr double wanted = 1.5 + 1;  // with one stream
+  EXPECT_NEAR(log->free_level(), (kSegments - Log::kReserve) / wanted, 1e-9);
+  keep();
+  Extent extent;
+  ASSERT_EQ(allocate(512, extent), Room::kDone);
+  log->finish(extent, true);
+  const double used = (1 + 512) / 2048.0;  // the header is one
+  EXPECT_NEAR(log->free_level(), (kSegments - Log::kReserve - used) / wanted, 1e-9);
+  fill(false);
+  EXPECT_LT(log->free_level(), 0.5 / wanted);
+  EXPECT_TRUE(log->is_short());
+  uint32_t sealed = 0;
+  while (state_of(sealed) != State::kSealed) ++sealed;
+  const double before = log->free_level();
+  log->emptied(sealed);
+  EXPECT_NEAR(log->free_level(), before + 1 / wanted, 1e-9);
+  EXPECT_TRUE(log->is_short()) << "it is nobody's yet";
+  ASSERT_EQ(log->give_back(channel), 0);
+  EXPECT_NEAR(log->free_level(), before + 1 / wanted, 1e-9);
+  EXPECT_FALSE(log->is_short());
 }
 
 }  // namespace
