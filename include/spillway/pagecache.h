@@ -84,7 +84,7 @@ typedef struct spillway_pagecache_file_options {
   // A file that is not there is made, and one that has less gets zeros at its end, so that so many bytes may be read and written, rounded up to
   // 4 KiB, with checksums to whole pages. 0: neither.
   uint64_t bytes;
-  // 1: nothing is written; nobody else is kept from the file, whose changes may be seen or not.
+  // 1: nothing is written; nobody else is kept from the file, whose changes may be seen or not. It may have any size but 0.
   uint32_t read_only;
   // 1: each page has a checksum, in its last 8 bytes, which are not among those that are read and written. A page whose checksum is wrong when it
   // comes from the device is DAMAGED. For files that were made so, with pages of this size, and for zeros. (docs/formats/pagecache.md)
@@ -123,7 +123,7 @@ const char *spillway_pagecache_error_text(const spillway_pagecache_session *sess
 // A file or device becomes one of the cache's: a path, or a device string ("memory:64M", "uring:/dev/nvme0n1?qd=128", "stripe:[a,b]";
 // docs/storage.md). Its bytes are read and written through the cache alone from now on: without read_only files are locked (flock), and block
 // devices are opened exclusively in any case. `*file` is null on errors. Errors: NOT_FOUND; INVALID: no such kind of device, a file whose size is
-// 0 or not a multiple of 4,096 (options->bytes makes it one), or with checksums less than a page, blocks larger than a page; IN_USE: by another process or cache, or this
+// 0 or, if it is to be written, not a multiple of 4,096 (options->bytes makes it one), or with checksums less than a page, blocks larger than a page; IN_USE: by another process or cache, or this
 // one, after a second; DENIED; FULL; NO_MEMORY: 65,535 files at most; IO. Any thread. Cost: some system calls.
 int spillway_pagecache_add(spillway_pagecache *cache, const char *device,
                            const spillway_pagecache_file_options *options, spillway_pagecache_file **file);

@@ -1,6 +1,6 @@
 // File: a device whose pages are in a cache, and where on it the file's bytes are.
 //
-//   without checksums   page n is the device's bytes from n * page_bytes on; the last one may have less
+//   without checksums   page n is the device's bytes from n * page_bytes on, to where they end: the last one may have less
 //   with                each page has its checksum in its last 8 bytes (docs/formats/pagecache.md), and the file goes on in the next page:
 //                       it is as many bytes shorter than the device. What follows the last whole page of the device is not used
 #pragma once
@@ -30,8 +30,8 @@ class File {
 
   File(storage::Device& device, uint32_t number, unsigned page_shift, const FileOptions& options)
       : device_(device),
-        bytes_(options.checksums ? (device.capacity_bytes() >> page_shift) * data_bytes(page_shift)
-                                 : device.capacity_bytes()),
+        bytes_(options.checksums ? (device.end_bytes() >> page_shift) * data_bytes(page_shift)
+                                 : device.end_bytes()),
         number_(number),
         page_shift_(page_shift),
         has_checksums_(options.checksums) {}
@@ -54,12 +54,16 @@ class File {
   uint64_t page_data_bytes() const { return has_checksums_ ? data_bytes(page_shift_) : page_bytes(); }
   // Of the file, in this page. REQUIRES, as of what follows: it has such a page.
   uint64_t data_bytes_of(uint64_t page) const {
-    return has_checksums_ ? data_bytes(page_shift_) : device_bytes_of(page);
+    return has_checksums_ ? data_bytes(page_shift_)
+                          : std::min(page_bytes(), bytes_ - device_offset_of(page));
   }
-  // All of the page, on the device.
+  // All of the page, on the device: as many bytes as are to be transferred, and of these, how many there are.
   uint64_t device_offset_of(uint64_t page) const { return page << page_shift_; }
   uint64_t device_bytes_of(uint64_t page) const {
     return std::min(page_bytes(), device_.capacity_bytes() - device_offset_of(page));
+  }
+  uint64_t device_bytes_there(uint64_t page) const {
+    return std::min(page_bytes(), device_.end_bytes() - device_offset_of(page));
   }
 
   // Of a device for so many bytes of a file with checksums, whole pages. More than any file may have stays so.

@@ -132,8 +132,8 @@ base::Expected<File*> PageCache::add(storage::Device& device, const FileOptions&
                          " bytes, pages have ", options_.page_bytes);
   if (device.capacity_bytes() / options_.page_bytes + 1 >= uint64_t{1} << File::kPageBits)
     return base::failure(EFBIG, "page cache: ", device.name(), " is too large");
-  if (options.checksums && device.capacity_bytes() < options_.page_bytes)
-    return base::failure(EINVAL, "page cache: ", device.name(), " has ", device.capacity_bytes(),
+  if (options.checksums && device.end_bytes() < options_.page_bytes)
+    return base::failure(EINVAL, "page cache: ", device.name(), " has ", device.end_bytes(),
                          " bytes, less than a page with a checksum, ", options_.page_bytes);
   sys::LockGuard scope(files_lock_);
   const auto free = std::find(files_.begin(), files_.end(), nullptr);

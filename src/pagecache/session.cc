@@ -73,7 +73,7 @@ base::Error Session::io_error(const File& file, const char* what, uint64_t offse
                            offset, ": ", base::error_name(io.error));
   return base::Error::of(EIO, "page cache: cannot ", what, " ", file.device().name(), " at offset ", offset,
                          ": it ends at ", offset + io.transferred_bytes, ", and had ",
-                         file.device().capacity_bytes(), " bytes when it was opened");
+                         file.device().end_bytes(), " bytes when it was opened");
 }
 
 base::Error Session::busy_error(const File& file, uint64_t page) const {
@@ -203,10 +203,11 @@ base::Expected<Session::Held> Session::load(File& file, const Place& place, Use 
 
 // Of a page that is loading: it is there, or it is not loading any more.
 base::Expected<void> Session::end_read(const File& file, const Place& place, const storage::Io& io) {
-  if (io.whole()) base::increase(reads_, uint64_t{1});
+  const bool is_read = io.error == 0 && io.transferred_bytes >= file.device_bytes_there(place.page);
+  if (is_read) base::increase(reads_, uint64_t{1});
   const auto* const bytes = partition().frame(partition().way(*place.set, place.index));
-  const bool is_damaged = io.whole() && file.has_checksums() && !file.is_intact(place.page, bytes);
-  if (io.whole() && !is_damaged) return {};
+  const bool is_damaged = is_read && file.has_checksums() && !file.is_intact(place.page, bytes);
+  if (is_read && !is_damaged) return {};
   end_failed_load(place);
   if (!is_damaged) return std::unexpected(io_error(file, "read", io.offset_bytes, io));
   base::increase(damaged_, uint64_t{1});

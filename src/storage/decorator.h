@@ -112,6 +112,7 @@ class Decorator : public Device {
   // Takes `inner` over.
   explicit Decorator(Device* inner) : inner_(inner) {
     capacity_bytes_ = inner->capacity_bytes();
+    missing_bytes_ = inner->capacity_bytes() - inner->end_bytes();
     block_bytes_ = inner->block_bytes();
     discards_ = inner->discards();
     whereabouts_ = inner->whereabouts();

@@ -201,6 +201,8 @@ class Device {
   uint32_t block_bytes() const { return block_bytes_; }
   // Offsets at or past this do not exist. Spill files are sparse and report a large value.
   uint64_t capacity_bytes() const { return capacity_bytes_; }
+  // Where its bytes end: there, or, of a file that is only read, less than an OS page before. A read that goes beyond is short.
+  uint64_t end_bytes() const { return capacity_bytes_ - missing_bytes_; }
   // For messages: "uring:/mnt/nvme/spill (unlinked)". Valid as long as the device.
   const char* name() const { return name_; }
   // Would kDiscard give room back? Where not, it completes with success and does nothing. What a discarded
@@ -235,6 +237,7 @@ class Device {
 
   char name_[256] = {};
   uint64_t capacity_bytes_ = 0;
+  uint64_t missing_bytes_ = 0;
   uint32_t block_bytes_ = 512;
   bool discards_ = false;
   Whereabouts whereabouts_;

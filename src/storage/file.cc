@@ -109,6 +109,7 @@ FileDevice::FileDevice(std::string_view scheme, const Medium& medium, size_t max
   CHECK_EQ(medium.block_bytes & (medium.block_bytes - 1), 0u);
   CHECK_EQ(medium.capacity_bytes % medium.block_bytes, 0u);
   capacity_bytes_ = medium.capacity_bytes;
+  missing_bytes_ = medium.missing_bytes;
   block_bytes_ = medium.block_bytes;
   discards_ = medium.discards;
   whereabouts_.descriptor = medium.takes_commands() ? medium.block_descriptor : medium.descriptor;

@@ -18,6 +18,7 @@ namespace storage {
 struct Medium {
   int descriptor = -1;          // the runtime's own
   uint64_t capacity_bytes = 0;  // a multiple of block_bytes
+  uint64_t missing_bytes = 0;   // of its last block: Device::end_bytes
   uint32_t block_bytes = 512;
   bool discards = false;
   bool is_block_device = false;  // discards by BLKDISCARD instead of hole punching

@@ -15,7 +15,7 @@ base::Expected<Device*> open_innermost(const DeviceNode& node, const OpenParamet
   auto medium = open_medium(node.path, {.overwrite = parameters.overwrite,
                                         .spill = parameters.spill,
                                         .store = parameters.store,
-                                        .whole_pages = parameters.whole_pages,
+                                        .whole = parameters.whole,
                                         .is_locked = parameters.is_locked,
                                         .read_only = parameters.read_only && node.scheme != Scheme::kPmem,
                                         .keep_size = node.scheme == Scheme::kPmem});

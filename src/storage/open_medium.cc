@@ -144,17 +144,23 @@ base::Expected<Medium> finish_file(const Path& path, Opened opened, const char* 
   if (long result = describe(opened.get(), "", facts); sys::failed(result))
     return std::unexpected(open_error(path, result));
   if (parameters.store) {
-    if (parameters.whole_pages && (facts.stx_size == 0 || facts.stx_size % base::kOsPageBytes != 0))
+    const bool ends_in_page = facts.stx_size % base::kOsPageBytes != 0;
+    if (parameters.whole && facts.stx_size == 0)
+      return failure(EINVAL, path, ": this file is empty; make it as large as it is to be");
+    if (parameters.whole && ends_in_page && !parameters.read_only)
       return failure(EINVAL, path, ": this file has ", facts.stx_size, " bytes, and not a multiple of ",
-                     base::kOsPageBytes, "; make it that large");
-    if (facts.stx_size < base::kOsPageBytes)
+                     base::kOsPageBytes, "; make it that large, or open it for reading only");
+    if (!parameters.whole && facts.stx_size < base::kOsPageBytes)
       return failure(EINVAL, path, ": this file has ", facts.stx_size, " bytes, and holds no store");
     if (facts.stx_size > *capacity_bytes && facts.stx_size - *capacity_bytes >= base::kOsPageBytes)
       return failure(EFBIG, path, ": files may be no larger than ", *capacity_bytes >> 10,
                      "K in this process; raise ulimit -f");
-    capacity_bytes = base::round_down(facts.stx_size, base::kOsPageBytes);
+    capacity_bytes = parameters.whole ? base::round_up(facts.stx_size, base::kOsPageBytes)
+                                      : base::round_down(facts.stx_size, base::kOsPageBytes);
   }
   Medium medium;
+  if (parameters.whole && *capacity_bytes > facts.stx_size)
+    medium.missing_bytes = *capacity_bytes - facts.stx_size;
   medium.ends_with_process = parameters.spill || parameters.store;
   medium.capacity_bytes = *capacity_bytes;
   medium.discards = can_punch_holes(opened.get(), facts.stx_size);

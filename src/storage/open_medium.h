@@ -11,8 +11,9 @@ struct OpenParameters {
   bool spill = false;      // for spilled pages, which nobody needs after this process
   bool store =
       false;  // for what is to be there after this process, and is nobody else's meanwhile; not with `spill`
-  // With `store`: a file that is not of whole OS pages, whose end would be left out, is refused.
-  bool whole_pages = false;
+  // With `store`: the end of a file that is not of whole OS pages is not left out. It is refused, or, where it is `read_only`, a block of which
+  // only a part is there (Device::end_bytes).
+  bool whole = false;
   bool is_locked = false;  // by the caller, as `store` would (store_files.h)
   bool read_only =
       false;  // what is there is only read: of files and block devices, which may be such that they cannot be written

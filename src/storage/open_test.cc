@@ -248,7 +248,7 @@ TEST_F(OpenTest, WhatIsForAStoreIsNotMadeNorGrownNorShared) {
 }
 
 TEST_F(OpenTest, WhatIsNotOfWholePagesIsRefusedWhereItIsToBe) {
-  constexpr OpenParameters kWhole = {.store = true, .whole_pages = true};
+  constexpr OpenParameters kWhole = {.store = true, .whole = true};
   write_file("file", "");
   for (const size_t bytes : {0, 1, 4095, 4097, 10'001}) {
     std::filesystem::resize_file(path("file"), bytes);
@@ -262,6 +262,35 @@ TEST_F(OpenTest, WhatIsNotOfWholePagesIsRefusedWhereItIsToBe) {
   write_file("other", std::string(5000, 'x'));
   EXPECT_EQ(refusal("stripe:[" + path("file") + "," + path("other") + "]?unit=4K", kWhole).number, EINVAL);
   EXPECT_EQ(refusal(path("file"), kWhole).number, 0);
+}
+
+TEST_F(OpenTest, WhatIsOnlyReadMayEndInAPage) {
+  constexpr OpenParameters kRead = {.store = true, .whole = true, .read_only = true};
+  write_file("file", "");
+  EXPECT_EQ(refusal(path("file"), kRead).number, EINVAL) << "nothing is to be read";
+  for (const size_t bytes : {1, 511, 512, 4095, 4096, 4097, 10'001})
+    for (const std::string scheme : {"", "file:", "uring:", "aio:", "latency:us=1:[file:"}) {
+      write_file("file", std::string(bytes, 'x'));
+      auto device = open_device(scheme + path("file") + (scheme.ends_with("[file:") ? "]" : ""), kRead);
+      ASSERT_TRUE(device.has_value()) << device.error().message;
+      EXPECT_EQ((*device)->capacity_bytes(), (bytes + kBlock - 1) / kBlock * kBlock);
+      EXPECT_EQ((*device)->end_bytes(), bytes);
+      Queue* queue = (*device)->open_queue(1).value();
+      TestIo read(Operation::kRead, 0, {(*device)->capacity_bytes()});
+      queue->run(read.io);
+      EXPECT_EQ(read.io.error, 0) << scheme;
+      EXPECT_EQ(read.io.transferred_bytes, bytes) << scheme;
+      EXPECT_EQ(std::string_view(reinterpret_cast<const char*>(read.bytes), bytes), std::string(bytes, 'x'));
+      (*device)->close_queue(queue);
+      (*device)->close();
+    }
+  // Of a stripe whole units are used only.
+  write_file("other", std::string(3 * kBlock, 'y'));
+  auto stripe = open_device("stripe:[" + path("file") + "," + path("other") + "]?unit=4K", kRead);
+  ASSERT_TRUE(stripe.has_value()) << stripe.error().message;
+  EXPECT_EQ((*stripe)->capacity_bytes(), 4 * kBlock);
+  EXPECT_EQ((*stripe)->end_bytes(), 4 * kBlock);
+  (*stripe)->close();
 }
 
 TEST_F(OpenTest, WhatIsOnlyReadIsNotWritten) {

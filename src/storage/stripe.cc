@@ -22,7 +22,7 @@ class StripeDevice final : public Device {
     for (size_t i = 0; i < members.size(); ++i) {
       members_[i] = members[i];
       const Device& member = *members[i];
-      if (member.capacity_bytes() < least_bytes) least_bytes = member.capacity_bytes();
+      if (member.end_bytes() < least_bytes) least_bytes = member.end_bytes();
       if (member.block_bytes() > block_bytes_) block_bytes_ = member.block_bytes();
       discards_ = discards_ || member.discards();
       opens_descriptors_ = opens_descriptors_ || member.opens_descriptors();

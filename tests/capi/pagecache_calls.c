@@ -188,6 +188,67 @@ static void files(const char *path) {
   CHECK(unlink(path) == 0);
 }
 
+// Files that end anywhere, to be read: all of them, and nothing behind.
+static void ends(const char *path, const char *scheme, uint32_t page_bytes) {
+  static const size_t sizes[] = {1, 511, 512, 4095, 4097, 10001, 7 * kPage + 512, 100001};
+  static char bytes[100001], found[sizeof bytes];
+  spillway_pagecache_options options = with_memory(40 * page_bytes);
+  options.page_bytes = page_bytes;
+  const struct opened own = open_with(&options, "memory:1M");
+  const spillway_pagecache_file_options read_only = {.struct_bytes = sizeof read_only, .read_only = 1};
+  char device[250];
+  snprintf(device, sizeof device, "%s%s", scheme, path);
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; ++i) {
+    const size_t size = sizes[i];
+    fill(bytes, size, 0, (int)i);
+    FILE *const out = fopen(path, "w");
+    CHECK(out != NULL && fwrite(bytes, size, 1, out) == 1 && fclose(out) == 0);
+    spillway_pagecache_file *file;
+    CHECK_OK(spillway_pagecache_add(own.cache, device, &read_only, &file), NULL);
+    CHECK(spillway_pagecache_file_bytes(file) == size);
+    for (int again = 0; again < 2; ++again) {
+      CHECK_OK(spillway_pagecache_read(own.session, file, size - 1, found, 1), own.session);
+      CHECK(found[0] == bytes[size - 1]);
+      CHECK_OK(spillway_pagecache_read(own.session, file, 0, found, size), own.session);
+      CHECK(memcmp(found, bytes, size) == 0);
+    }
+    spillway_pagecache_view view = {.struct_bytes = sizeof view};
+    CHECK_OK(spillway_pagecache_view_get(own.session, file, size - 1, 1, &view), own.session);
+    CHECK(view.data_bytes == 1 && *(const char *)view.data == bytes[size - 1]);
+    spillway_pagecache_view_release(&view);
+    char words[50];
+    snprintf(words, sizeof words, "has %lu bytes", (unsigned long)size);
+    CHECK_ERROR(spillway_pagecache_read(own.session, file, size, found, 1), SPILLWAY_PAGECACHE_INVALID,
+                own.session, words);
+    CHECK_STATUS(spillway_pagecache_read(own.session, file, size - 1, found, 2), SPILLWAY_PAGECACHE_INVALID,
+                 own.session);
+    CHECK_ERROR(spillway_pagecache_write(own.session, file, 0, "x", 1), SPILLWAY_PAGECACHE_DENIED,
+                own.session, "for reading only");
+    CHECK_OK(spillway_pagecache_remove(own.session, file), own.session);
+    check_file(path, (off_t)size, 0, bytes, size);
+  }
+  close_opened(own);
+  CHECK(unlink(path) == 0);
+}
+
+// One whose last byte is gone by the time that it is read.
+static void an_end_that_is_gone(const char *path) {
+  const spillway_pagecache_options options = with_memory(80 * kPage);
+  const struct opened own = open_with(&options, "memory:1M");
+  const int descriptor = open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+  CHECK(descriptor >= 0 && ftruncate(descriptor, 10001) == 0 && close(descriptor) == 0);
+  spillway_pagecache_file *file;
+  const spillway_pagecache_file_options read_only = {.struct_bytes = sizeof read_only, .read_only = 1};
+  CHECK_OK(spillway_pagecache_add(own.cache, path, &read_only, &file), NULL);
+  CHECK(truncate(path, 10000) == 0);
+  char byte;
+  CHECK_ERROR(spillway_pagecache_read(own.session, file, 9000, &byte, 1), SPILLWAY_PAGECACHE_IO, own.session,
+              "it ends at 10000, and had 10001 bytes");
+  CHECK_OK(spillway_pagecache_read(own.session, file, 5000, &byte, 1), own.session);
+  close_opened(own);
+  CHECK(unlink(path) == 0);
+}
+
 static void descriptors(const char *path) {
   const spillway_pagecache_options options = with_memory(80 * kPage);
   const struct opened own = open_with(&options, "memory:1M");
@@ -457,6 +518,10 @@ void test_calls(const char *folder) {
   updates();
   views();
   files(path);
+  ends(path, "", kPage);
+  ends(path, "file:", 4 * kPage);
+  ends(path, "aio:", 16 * kPage);
+  an_end_that_is_gone(path);
   descriptors(path);
   sizes();
   age(path);

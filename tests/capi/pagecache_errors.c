@@ -196,10 +196,12 @@ static void devices_that_are_refused(const char *folder, const char *path) {
     char words[50];
     snprintf(words, sizeof words, "has %lu bytes, and not a multiple of 4096", (unsigned long)sizes[i]);
     CHECK_ERROR(spillway_pagecache_add(own.cache, path, NULL, &file), SPILLWAY_PAGECACHE_INVALID, NULL,
-                words);
-    const spillway_pagecache_file_options read_only = {.struct_bytes = sizeof read_only, .read_only = 1};
-    CHECK_ERROR(spillway_pagecache_add(own.cache, path, &read_only, &file), SPILLWAY_PAGECACHE_INVALID, NULL,
-                words);
+                sizes[i] == 0 ? "is empty" : words);
+    const spillway_pagecache_file_options checked = {
+        .struct_bytes = sizeof checked, .read_only = 1, .checksums = 1};
+    if (sizes[i] < kPage)
+      CHECK_ERROR(spillway_pagecache_add(own.cache, path, &checked, &file), SPILLWAY_PAGECACHE_INVALID, NULL,
+                  sizes[i] == 0 ? "is empty" : "less than a page with a checksum");
     CHECK(stat(path, &facts) == 0 && facts.st_size == sizes[i]);
     const spillway_pagecache_file_options make = {.struct_bytes = sizeof make,
                                                   .bytes = (uint64_t)sizes[i] + 1};

@@ -20,8 +20,10 @@ MUTATIONS = [
     mutation("what sessions that are gone were asked for is forgotten", (SESSION, "    session->cache->closed_counts += session->session.counts();\n", "")),
 
     # Files
-    mutation("a file is one of two caches", (FILE, "{.store = true, .whole_pages = true,", "{.whole_pages = true,")),
-    mutation("a file's end is left out", (FILE, "{.store = true, .whole_pages = true,", "{.store = true,")),
+    mutation("a file is one of two caches", (FILE, "{.store = true, .whole = true,", "{.whole = true,")),
+    mutation("a file's end is left out", (FILE, "{.store = true, .whole = true,", "{.store = true,")),
+    mutation("a file that ends in a page is longer for who reads it", ("src/pagecache/file.h", "                                 : device.end_bytes()),", "                                 : device.capacity_bytes()),")),
+    mutation("an end that is short is a failed read", ("src/pagecache/session.cc", "io.transferred_bytes >= file.device_bytes_there(place.page)", "io.whole()")),
     mutation("readers of a file keep each other out", (FILE, "    parameters.is_locked = true;  // those", "    parameters.is_locked = false;  // those")),
     mutation("a file that could not be made stays", (FILE, "  if (auto set = files.set_sizes(bytes); !set)", "  files.keep();\n  if (auto set = files.set_sizes(bytes); !set)")),
     mutation("a file that was made does not stay", (FILE, "  files.keep();\n", "")),

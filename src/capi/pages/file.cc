@@ -27,7 +27,7 @@ base::Expected<storage::Device*> open_device(std::string_view text,
   if (options.checksums > 1)
     return base::failure(EINVAL, "page cache: checksums is ", options.checksums, "; give 0 or 1");
   const bool is_read_only = options.read_only != 0;
-  storage::OpenParameters parameters = {.store = true, .whole_pages = true, .read_only = is_read_only};
+  storage::OpenParameters parameters = {.store = true, .whole = true, .read_only = is_read_only};
   if (is_read_only) {
     if (options.bytes != 0)
       return base::failure(EINVAL, "page cache: ", text, " is for reading only, and cannot be given ",
