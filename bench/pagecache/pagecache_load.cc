@@ -36,12 +36,13 @@
 
 #include "../measure.h"
 #include "side.h"
+#include "sys/nodes.h"
 
 namespace {
 
 using load::fail;
 
-constexpr uint64_t kBytesMost = uint64_t{1} << 40, kDepthMost = 1024, kNodesMost = 64, kValueMost = 4080;
+constexpr uint64_t kBytesMost = uint64_t{1} << 40, kDepthMost = 1024, kValueMost = 4080;
 constexpr double kSecondsMost = 3600;
 
 std::optional<load::Tree> tree_of(const load::Plan& plan) {
@@ -221,7 +222,7 @@ load::Plan parse(int count, char** words) {
     else if (sign != std::string::npos && name == "theta")
       plan.theta = load::share_of(name, words[i] + sign + 1, 0.999);
     else if (sign != std::string::npos && name == "nodes")
-      plan.nodes = static_cast<uint32_t>(load::count_of(name, words[i] + sign + 1, kNodesMost));
+      plan.nodes = static_cast<uint32_t>(load::count_of(name, words[i] + sign + 1, sys::kNodesMost));
     else if (sign != std::string::npos && name == "value")
       plan.value_bytes = static_cast<uint32_t>(load::count_of(name, words[i] + sign + 1, kValueMost));
     else

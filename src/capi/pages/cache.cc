@@ -25,13 +25,14 @@ base::Expected<pagecache::CacheOptions> cache_options(const spillway_pagecache_o
   if (given.dirty_percent_max > 100)
     return base::failure(EINVAL, "page cache: dirty_percent_max is ", given.dirty_percent_max,
                          "; give 1 to 100");
-  own.dirty_share_max = or_default(given.dirty_percent_max, 50) / 100.0;
-  own.dirty_ns_max = given.dirty_ms_max == SPILLWAY_PAGECACHE_FOR_EVER
-                         ? 0
-                         : uint64_t{or_default(given.dirty_ms_max, 30'000)} * 1'000'000;
+  if (given.dirty_percent_max != 0) own.dirty_share_max = given.dirty_percent_max / 100.0;
+  if (given.dirty_ms_max == SPILLWAY_PAGECACHE_FOR_EVER)
+    own.dirty_ns_max = 0;
+  else if (given.dirty_ms_max != 0)
+    own.dirty_ns_max = uint64_t{given.dirty_ms_max} * 1'000'000;
   own.nodes = given.nodes;
   own.balances_nodes = given.no_balancing == 0;
-  own.wait_ns_max = uint64_t{or_default(given.wait_ms_max, 10'000)} * 1'000'000;
+  if (given.wait_ms_max != 0) own.wait_ns_max = uint64_t{given.wait_ms_max} * 1'000'000;
   return own;
 }
 
