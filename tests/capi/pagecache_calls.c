@@ -1,6 +1,7 @@
 // The calls that block.
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -131,13 +132,14 @@ static void views(void) {
 }
 
 static void check_file(const char *path, size_t bytes, size_t offset, const char *expected, size_t count) {
-  char found[100];
+  char *const found = malloc(count);
   struct stat facts;
   const int descriptor = open(path, O_RDONLY);
   CHECK(descriptor >= 0 && fstat(descriptor, &facts) == 0 && (size_t)facts.st_size == bytes);
-  CHECK(pread(descriptor, found, count, (off_t)offset) == (ssize_t)count &&
+  CHECK(found != NULL && pread(descriptor, found, count, (off_t)offset) == (ssize_t)count &&
         memcmp(found, expected, count) == 0);
   CHECK(close(descriptor) == 0);
+  free(found);
 }
 
 static void files(const char *path) {
@@ -225,7 +227,7 @@ static void ends(const char *path, const char *scheme, uint32_t page_bytes) {
     CHECK_ERROR(spillway_pagecache_write(own.session, file, 0, "x", 1), SPILLWAY_PAGECACHE_DENIED,
                 own.session, "for reading only");
     CHECK_OK(spillway_pagecache_remove(own.session, file), own.session);
-    check_file(path, (off_t)size, 0, bytes, size);
+    check_file(path, size, 0, bytes, size);
   }
   close_opened(own);
   CHECK(unlink(path) == 0);

@@ -46,7 +46,7 @@ MUTATIONS = [
     mutation("a page that is written in part is not read", (SESSION, "    const bool is_whole = part.bytes == file.data_bytes_of(part.page);", "    const bool is_whole = true;"), gtest_filter="*PolicyTest.*"),
     mutation("a page that is written as a whole is read", (SESSION, "    const bool is_whole = part.bytes == file.data_bytes_of(part.page);", "    const bool is_whole = false;")),
     mutation("who writes does not wait for readers", (SESSION, "      if (use != Use::kShare)\n", "      if (false)\n")),
-    mutation("a page counts that could not be read", (SESSION, "  if (io.whole() && !is_damaged) return {};", "  if (!is_damaged) return {};")),
+    mutation("a page counts that could not be read", (SESSION, "  if (is_read && !is_damaged) return {};", "  if (!is_damaged) return {};")),
     mutation("one of many pages that could not be read is not told of", (SESSION, "    else if (result)\n      result = read;\n", "")),
     mutation("pages that have to wait are left out", (SESSION, "  for (size_t i = 0; result && i < later.size(); ++i) result = read_part(file, later[i], to, false);\n", "")),
     mutation("a session keeps files that it has left", (SESSION, "  file.session_count_.fetch_sub(1, std::memory_order_relaxed);\n", "")),
@@ -73,8 +73,8 @@ MUTATIONS = [
     mutation("any page without a checksum was never written", (FILE, "  if (checksum != 0) return false;\n", "  return checksum == 0;\n"), gtest_filter="FileTest.*"),
     mutation("all bytes the same are zeros", (FILE, "bytes[0] == std::byte{0} && memcmp", "memcmp"), gtest_filter="FileTest.*"),
     mutation("the bytes of a file with checksums overlap", (FILE_H, "    return {offset / data_bytes(page_shift_), offset % data_bytes(page_shift_)};", "    return {offset / data_bytes(page_shift_), offset % (data_bytes(page_shift_) - 8)};"), gtest_filter="*FileTest.*"),
-    mutation("a file with checksums ends where its device does", (FILE_H, "options.checksums ? (device.capacity_bytes() >> page_shift) * data_bytes(page_shift)\n", "options.checksums ? device.capacity_bytes()\n"), gtest_filter="*FileTest.*"),
-    mutation("a page that is written as a whole is read, with checksums", (FILE_H, "    return has_checksums_ ? data_bytes(page_shift_) : device_bytes_of(page);", "    return device_bytes_of(page);"), gtest_filter="CheckedFileTest.*"),
+    mutation("a file with checksums ends where its device does", (FILE_H, "options.checksums ? (device.end_bytes() >> page_shift) * data_bytes(page_shift)\n", "options.checksums ? device.capacity_bytes()\n"), gtest_filter="*FileTest.*"),
+    mutation("a page that is written as a whole is read, with checksums", (FILE_H, "    return has_checksums_ ? data_bytes(page_shift_)\n                          : std::min(page_bytes(), bytes_ - device_offset_of(page));", "    return device_bytes_of(page);"), gtest_filter="CheckedFileTest.*"),
     mutation("a page that is damaged stays", (SESSION, "  end_failed_load(place);\n  if (!is_damaged)", "  if (!is_damaged) end_failed_load(place);\n  if (!is_damaged)"), gtest_filter="CheckedFileTest.*"),
 
     # What leaves

@@ -1,11 +1,10 @@
 #include "kv/log/pace.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
-#include <atomic>
 #include <thread>
 #include <vector>
-
-#include "gtest/gtest.h"
 
 namespace kv {
 namespace {
