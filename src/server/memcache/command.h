@@ -1,0 +1,98 @@
+// Command: one request, whichever of memcached's protocols it came in. Who executes it looks at what it asks
+// for; only who writes the reply looks at the protocol.
+//
+//   classic   get KEY..., set KEY FLAGS EXPTIME BYTES [noreply], ...       text.h, classic.h
+//   meta      mg KEY FLAG..., ms KEY BYTES FLAG..., ...                     text.h, meta.h
+//   binary    24 bytes, extras, key, value                                 binary.h
+//
+//  1 key, keys, arguments and what flags hold are parts of the input, or of the parser's buffer for keys in
+//    base64: they end when the consumed bytes go, or the parser is called again
+//  2 the value is no part of a command: value_bytes follow what was consumed, and in text then "\r\n"
+//    (is_block_end)
+//  3 keys are 1 to kKeyBytesMax bytes long, flags fit 32 bits, a value with its key is an item that fits
+//    (item_fits)
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "server/memcache/limits.h"
+#include "server/memcache/meta_flags.h"
+#include "server/memcache/words.h"
+
+namespace server::memcache {
+
+enum class Protocol : uint8_t { kClassic, kMeta, kBinary };
+
+// Of a connection: the first byte that it sends says which.
+constexpr bool begins_binary(char first) { return static_cast<unsigned char>(first) == 0x80; }
+
+// Administrative ones from kSlabs on: `arguments` is all that a parser knows of them.
+enum class Verb : uint8_t {
+  kGet,
+  kGat,  // and sets exptime
+  kTouch,
+  kSet,
+  kAdd,
+  kReplace,
+  kAppend,
+  kPrepend,
+  kCas,  // as a set, if the item has this cas unique
+  kDelete,
+  kIncr,
+  kDecr,
+  kFlushAll,
+  kVersion,
+  kVerbosity,
+  kNoop,
+  kQuit,
+  kStats,
+  kMetaDebug,
+  kShutdown,
+  kSlabs,
+  kLruCrawler,
+  kLru,
+  kCacheMemlimit,
+  kExtstore,
+  kWatch,
+};
+
+constexpr bool takes_value(Verb verb) { return verb >= Verb::kSet && verb <= Verb::kCas; }
+
+struct Command {
+  Protocol protocol = Protocol::kClassic;
+  Verb verb = Verb::kGet;
+  bool is_quiet = false;   // noreply, q, or a quiet opcode: is_sent() of result.h says what that leaves out
+  bool wants_key = false;  // binary: the reply to a get has the key
+  bool wants_cas = false;  // classic: gets and gats
+
+  std::string_view key = {};  // of commands of one key
+  Words keys = {};            // classic get and gat: all of them, or of a line in parts those of this part
+  bool is_last = true;        // false: more keys of the same get follow, in the next command; no END yet
+  // What stands behind the verb, of stats and the administrative ones; of binary stats the key.
+  std::string_view arguments = {};
+
+  uint32_t flags = 0;        // of the item, the client's
+  uint64_t value_bytes = 0;  // takes_value(): how many follow
+  bool has_exptime = false;  // of mg, md and ma: the item's is to become `exptime`. Of others: one was given
+  int64_t exptime = 0;       // as given (expiry.h); flush_all: the delay
+  // Of get, append, prepend, incr and decr: the item is made, with create_exptime, if there is none.
+  bool creates = false;
+  int64_t create_exptime = 0;  // as given
+  bool has_cas = false;        // delete, store, incr and decr only if the item has this cas unique
+  uint64_t cas = 0;
+  bool has_own_cas = false;  // what is stored gets this cas unique instead of the next one
+  uint64_t own_cas = 0;
+  uint64_t number = 0;   // incr and decr: by how much; verbosity: the level
+  uint64_t initial = 0;  // of a number that is created
+
+  MetaFlags meta = {};  // of meta commands
+  uint8_t opcode = 0;   // of binary ones; the reply has the same
+  uint32_t opaque = 0;  // likewise
+};
+
+// What follows a value in text. REQUIRES: two bytes.
+inline constexpr size_t kBlockEndBytes = 2;
+constexpr bool is_block_end(std::string_view end) { return end == "\r\n"; }
+
+}  // namespace server::memcache

@@ -1,0 +1,48 @@
+// Lines of text replies, without their ends, as memcached 1.6.18 has them: clients and its own tests compare
+// them byte for byte.
+#pragma once
+#include <string_view>
+
+namespace server::memcache::messages {
+
+inline constexpr std::string_view kOk = "OK";
+inline constexpr std::string_view kEnd = "END";
+inline constexpr std::string_view kReset = "RESET";  // stats reset
+inline constexpr std::string_view kStored = "STORED";
+inline constexpr std::string_view kNotStored = "NOT_STORED";
+inline constexpr std::string_view kExists = "EXISTS";
+inline constexpr std::string_view kNotFound = "NOT_FOUND";
+inline constexpr std::string_view kDeleted = "DELETED";
+inline constexpr std::string_view kTouched = "TOUCHED";
+
+// No such verb, or too few or too many words for it.
+inline constexpr std::string_view kError = "ERROR";
+inline constexpr std::string_view kBadFormat = "CLIENT_ERROR bad command line format";
+inline constexpr std::string_view kDeleteUsage =
+    "CLIENT_ERROR bad command line format.  Usage: delete <key> [noreply]";
+inline constexpr std::string_view kBadExptime = "CLIENT_ERROR invalid exptime argument";
+inline constexpr std::string_view kBadDelta = "CLIENT_ERROR invalid numeric delta argument";
+inline constexpr std::string_view kBadData = "CLIENT_ERROR bad data chunk";
+inline constexpr std::string_view kNotNumber = "CLIENT_ERROR cannot increment or decrement non-numeric value";
+inline constexpr std::string_view kLineTooLong =
+    "CLIENT_ERROR line too long";  // memcached closes without a word
+inline constexpr std::string_view kTooLarge = "SERVER_ERROR object too large for cache";
+inline constexpr std::string_view kNoMemory = "SERVER_ERROR out of memory storing object";
+
+// Of meta commands.
+inline constexpr std::string_view kGetFlagsTooLong = "CLIENT_ERROR options flags are too long";
+inline constexpr std::string_view kFlagsTooLong = "CLIENT_ERROR options flags too long";
+inline constexpr std::string_view kInvalidFlag = "CLIENT_ERROR invalid flag";
+inline constexpr std::string_view kDuplicateFlag = "CLIENT_ERROR duplicate flag";
+inline constexpr std::string_view kBadFlags =
+    "CLIENT_ERROR invalid or duplicate flag";  // all errors of md's and ma's flags
+inline constexpr std::string_view kBadKey = "CLIENT_ERROR error decoding key";
+inline constexpr std::string_view kBadToken = "CLIENT_ERROR bad token in command line format";
+inline constexpr std::string_view kBadModeLength = "CLIENT_ERROR incorrect length for M token";
+inline constexpr std::string_view kBadInitial = "CLIENT_ERROR invalid numeric initial value";
+inline constexpr std::string_view kBadDeltaFlag = "CLIENT_ERROR invalid numeric delta value";
+inline constexpr std::string_view kOpaqueTooLong = "CLIENT_ERROR opaque token too long";
+inline constexpr std::string_view kBadStoreMode = "CLIENT_ERROR invalid mode for ms M token";
+inline constexpr std::string_view kBadNumberMode = "CLIENT_ERROR invalid mode for ma M token";
+
+}  // namespace server::memcache::messages

@@ -1,0 +1,42 @@
+// Flags of meta commands: a letter, and behind it perhaps an argument: "mg KEY v T30 Oabc".
+//
+// Letters that say what is to be done become fields of Command (flags, exptime, cas, ...); here is what is
+// about the reply, and what only meta commands know.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "base/check.h"
+
+namespace server::memcache {
+
+class MetaFlags {
+ public:
+  // Was this letter given? Any letter may be asked for: those without a meaning for a command are allowed,
+  // and ignored.
+  bool has(char letter) const { return (seen_ >> (letter - 'A') & 1) != 0; }
+  // Those that replies repeat or fill in (kReplied), in the order that they were given in.
+  std::string_view replied() const { return {replied_, replied_count_}; }
+
+  std::string_view key;         // as it was written, in base64 if has('b')
+  std::string_view opaque;      // O: without the letter, at most kOpaqueBytesMax
+  int64_t recache_exptime = 0;  // R: who sees the item with less time left than this is to fetch it anew
+
+  static constexpr std::string_view kReplied = "Ocfhklst";
+  static constexpr size_t kOpaqueBytesMax = 31;
+
+  // REQUIRES: an ASCII letter, not given before.
+  void add(char letter) {
+    CHECK(!has(letter));
+    seen_ |= uint64_t{1} << (letter - 'A');
+    if (kReplied.find(letter) != std::string_view::npos) replied_[replied_count_++] = letter;
+  }
+
+ private:
+  uint64_t seen_ = 0;  // bit 0: 'A'
+  char replied_[kReplied.size()] = {};
+  uint8_t replied_count_ = 0;
+};
+
+}  // namespace server::memcache
