@@ -1,0 +1,35 @@
+// What became of a command, and whether the client is to be told.
+#pragma once
+#include <cstdint>
+
+#include "server/memcache/command.h"
+
+namespace server::memcache {
+
+enum class Result : uint8_t {
+  kDone,       // stored, deleted, touched, changed, found: what was asked for
+  kCreated,    // a get, incr or decr that made the item (Command::creates)
+  kNotStored,  // add, replace, append, prepend: there is an item, or none
+  kExists,     // the item has another cas unique
+  kNotFound,
+  // Errors
+  kBadData,    // the value does not end with "\r\n"
+  kNotNumber,  // incr and decr: of the value
+  kTooLarge,   // append, prepend: with what there was
+  kNoMemory,
+};
+constexpr bool is_error(Result result) { return result >= Result::kBadData; }
+
+// False: the command was to be quiet about this. Of refused commands the parser has decided.
+//   classic   noreply: about all, errors too
+//   meta      q: mg about there being no item, others about having done it; mn about nothing
+//   binary    gets about there being no item, others about having done it
+constexpr bool is_sent(const Command& command, Result result) {
+  if (!command.is_quiet) return true;
+  if (command.protocol == Protocol::kClassic) return false;
+  if (command.verb == Verb::kGet || command.verb == Verb::kGat) return result != Result::kNotFound;
+  if (command.verb == Verb::kNoop) return true;
+  return result != Result::kDone && (result != Result::kCreated || command.protocol == Protocol::kMeta);
+}
+
+}  // namespace server::memcache
