@@ -72,12 +72,11 @@ class Reader {
       Command command;
       const Parsed parsed = next_(std::string_view(buffer_), command);
       CHECK_LE(parsed.consumed_bytes, buffer_.size());
-      const std::string line = describe(parsed, command);
+      if (parsed.outcome != Outcome::kMore) lines_.push_back(describe(parsed, command));
       const bool text_ends = command.protocol != Protocol::kBinary;
       buffer_.erase(0, parsed.consumed_bytes);
       consumed_bytes_ += parsed.consumed_bytes;
       if (parsed.outcome == Outcome::kMore) return;
-      lines_.push_back(line);
       is_closed_ = parsed.refusal.closes;
       skip_bytes_ = parsed.refusal.swallow_bytes;
       if (parsed.outcome == Outcome::kCommand && takes_value(command.verb))
