@@ -18,7 +18,7 @@ std::string written(Write write) {
 }
 
 Command command_of(uint8_t opcode, Verb verb) {
-  return {.protocol = Protocol::kBinary, .verb = verb, .key = "key", .opcode = opcode, .opaque = 0x01020304};
+  return {.protocol = Protocol::kBinary, .verb = verb, .opcode = opcode, .opaque = 0x01020304, .key = "key"};
 }
 
 TEST(BinaryReply, Success) {

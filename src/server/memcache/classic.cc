@@ -126,12 +126,12 @@ Parsed parse_others(const Line& line, Command& command) {
 struct Known {
   std::string_view name;
   Verb verb;
-  size_t words_min, words_max;  // with the verb and noreply
-  bool takes_noreply;           // as the last word
+  uint8_t words_min, words_max;  // with the verb and noreply
+  bool takes_noreply;            // as the last word
   Parsed (*parse)(const Line&, Command&);
 };
 
-constexpr size_t kAny = Line::kWordsMax;
+constexpr uint8_t kAny = Line::kWordsMax;
 // Those that come most often stand first.
 constexpr Known kKnown[] = {
     {"get", Verb::kGet, 2, kAny, false, parse_get},

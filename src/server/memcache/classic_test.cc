@@ -100,14 +100,14 @@ TEST(Classic, Stores) {
     EXPECT_FALSE(command.is_quiet);
     EXPECT_TRUE(accept(name + " key 0 0 0 noreply").is_quiet);
     EXPECT_FALSE(accept(name + " key 0 0 0 Noreply").is_quiet);
-    EXPECT_EQ(accept(name + " " + kLongestKey + " 0 0 0").key, kLongestKey);
+    EXPECT_EQ(accept(joined(name, " ", kLongestKey, " 0 0 0")).key, kLongestKey);
     for (const char* words : {"", " k", " k 0", " k 0 0", " k 0 0 0 noreply x"})
       EXPECT_EQ(refusal(name + words), "ERROR") << words;
     for (const char* words :
          {" k -1 0 0", " k 4294967296 0 0", " k x 0 0", " k 0 x 0", " k 0 9223372036854775808 0", " k 0 0 -1",
           " k 0 0 x", " k 0 0 2147483646", " k 0 0 4294967300"})
       EXPECT_EQ(refusal(name + words), "CLIENT_ERROR bad command line format") << words;
-    EXPECT_EQ(refusal(name + " " + kTooLongKey + " 0 0 0"), "CLIENT_ERROR bad command line format");
+    EXPECT_EQ(refusal(joined(name, " ", kTooLongKey, " 0 0 0")), "CLIENT_ERROR bad command line format");
     EXPECT_EQ(refusal(name + " k x 0 0 noreply"), "");
     EXPECT_EQ(refusal(name + " k 0 0 noreply"), "");
   }
@@ -195,7 +195,7 @@ TEST(Classic, NumbersAndTouches) {
     EXPECT_EQ(refusal(name + " k 7x"), mistake);
     EXPECT_EQ(refusal(name + " k 18446744073709551616"), mistake);
     EXPECT_EQ(refusal(name + " k noreply"), "");
-    EXPECT_EQ(refusal(name + " " + kTooLongKey + " 1"), "CLIENT_ERROR bad command line format");
+    EXPECT_EQ(refusal(joined(name, " ", kTooLongKey, " 1")), "CLIENT_ERROR bad command line format");
   }
   EXPECT_EQ(accept("incr k 18446744073709551615").number, UINT64_MAX);
   EXPECT_EQ(refusal("incr k -1"), "CLIENT_ERROR invalid numeric delta argument");

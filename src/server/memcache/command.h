@@ -62,33 +62,32 @@ constexpr bool takes_value(Verb verb) { return verb >= Verb::kSet && verb <= Ver
 struct Command {
   Protocol protocol = Protocol::kClassic;
   Verb verb = Verb::kGet;
+  uint8_t opcode = 0;      // binary; the reply has the same
   bool is_quiet = false;   // noreply, q, or a quiet opcode: is_sent() of result.h says what that leaves out
   bool wants_key = false;  // binary: the reply to a get has the key
   bool wants_cas = false;  // classic: gets and gats
+  bool is_last = true;     // classic get; false: more of its keys follow in the next command, no END yet
+  uint32_t opaque = 0;     // binary; the reply has the same
 
   std::string_view key = {};  // of commands of one key
   Words keys = {};            // classic get and gat: all of them, or of a line in parts those of this part
-  bool is_last = true;        // false: more keys of the same get follow, in the next command; no END yet
   // What stands behind the verb, of stats and the administrative ones; of binary stats the key.
   std::string_view arguments = {};
 
   uint32_t flags = 0;        // of the item, the client's
-  uint64_t value_bytes = 0;  // takes_value(): how many follow
-  bool has_exptime = false;  // of mg, md and ma: the item's is to become `exptime`. Of others: one was given
-  int64_t exptime = 0;       // as given (expiry.h); flush_all: the delay
-  // Of get, append, prepend, incr and decr: the item is made, with create_exptime, if there is none.
-  bool creates = false;
-  int64_t create_exptime = 0;  // as given
-  bool has_cas = false;        // delete, store, incr and decr only if the item has this cas unique
-  uint64_t cas = 0;
+  bool has_cas = false;      // delete, store, incr and decr only if the item has this cas unique
   bool has_own_cas = false;  // what is stored gets this cas unique instead of the next one
+  bool has_exptime = false;  // of mg, md and ma: the item's is to become `exptime`. Of others: one was given
+  bool creates = false;      // get, append, prepend, incr, decr: if there is no item, one with create_exptime
+  uint64_t value_bytes = 0;  // takes_value(): how many follow
+  uint64_t cas = 0;
   uint64_t own_cas = 0;
-  uint64_t number = 0;   // incr and decr: by how much; verbosity: the level
-  uint64_t initial = 0;  // of a number that is created
+  int64_t exptime = 0;         // as given (expiry.h); flush_all: the delay
+  int64_t create_exptime = 0;  // as given
+  uint64_t number = 0;         // incr and decr: by how much; verbosity: the level
+  uint64_t initial = 0;        // of a number that is created
 
   MetaFlags meta = {};  // of meta commands
-  uint8_t opcode = 0;   // of binary ones; the reply has the same
-  uint32_t opaque = 0;  // likewise
 };
 
 // What follows a value in text. REQUIRES: two bytes.

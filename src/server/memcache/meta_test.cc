@@ -12,7 +12,8 @@ class Meta : public testing::Test {
  protected:
   Parsed parse(std::string_view line) {
     command_ = {};
-    const Parsed parsed = parse_meta(lines_.emplace_back(line), kItemBytesMaxDefault, std::span(key_buffer_), command_);
+    const Parsed parsed =
+        parse_meta(lines_.emplace_back(line), kItemBytesMaxDefault, std::span(key_buffer_), command_);
     EXPECT_EQ(parsed.consumed_bytes, 0u);
     EXPECT_NE(parsed.outcome, Outcome::kMore);
     return parsed;

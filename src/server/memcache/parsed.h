@@ -24,13 +24,11 @@ enum class Status : uint16_t {
 
 // Of a request that is no command.
 struct Refusal {
-  std::string_view text =
-      {};  // of text protocols: the line to be sent, without its end. Empty: none (noreply)
-  Status status = Status::kSuccess;  // of the binary one: to be sent with the command's opcode and opaque
+  std::string_view text = {};        // of text protocols: the line to be sent, without its end. Empty: none
+  Status status = Status::kSuccess;  // of the binary one: to be sent, by write_status(). kSuccess: none
   uint64_t swallow_bytes = 0;        // so many follow what was consumed, and are to be thrown away
   bool closes = false;               // the connection, once the reply is sent
-  bool drops_key =
-      false;  // the item of the command's key is to be removed: its new value was too large to be stored
+  bool drops_key = false;  // the item of the command's key is to go: its new value was too large to be stored
 };
 
 enum class Outcome : uint8_t {

@@ -14,6 +14,13 @@
 
 namespace server::memcache {
 
+template <class... Parts>
+std::string joined(const Parts&... parts) {
+  std::string text;
+  (text.append(parts), ...);
+  return text;
+}
+
 inline std::string all_words(Words words) {
   std::string text;
   for (std::string_view word = words.next(); !word.empty(); word = words.next())

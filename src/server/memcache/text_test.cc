@@ -125,7 +125,9 @@ TEST(Text, MoreIsNeededUntilTheLineEnds) {
 }
 
 TEST(Text, LongestLine) {
-  auto line = [](std::string begin, size_t bytes) { return begin + std::string(bytes - begin.size(), ' '); };
+  auto line = [](const std::string& begin, size_t bytes) {
+    return begin + std::string(bytes - begin.size(), ' ');
+  };
   EXPECT_EQ(transcript(line("delete a", 2048) + "\n"), transcript("delete a\n"));
   EXPECT_EQ(transcript(line("delete a", 2047) + "\r\n"), transcript("delete a\n"));
   EXPECT_TRUE(transcript(line("delete a", 2048)).empty());
@@ -212,9 +214,9 @@ TEST(Text, KeysThatAreTooLongEndAGetInParts) {
   }();
   const std::string too_long(251, 'k');
   const Lines version = transcript("version\r\n");
-  for (const std::string& line :
-       {"get" + many + ' ' + too_long + many, "get " + too_long + many, "get" + many + ' ' + too_long,
-        "get " + std::string(9000, 'k'), "get" + many + ' ' + std::string(9000, 'k') + many}) {
+  for (const std::string& line : {joined("get", many, " ", too_long, many), joined("get ", too_long, many),
+                                  joined("get", many, " ", too_long), joined("get ", std::string(9000, 'k')),
+                                  joined("get", many, " ", std::string(9000, 'k'), many)}) {
     const Lines lines = transcript(line + "\r\nversion\r\n");
     ASSERT_GE(lines.size(), 2u);
     EXPECT_EQ(lines.back(), version[0]);

@@ -38,8 +38,8 @@ class Words {
 template <std::integral Number>
 constexpr std::optional<Number> parse_number(std::string_view word) {
   Number number = 0;
-  const char* const end = word.data() + word.size();
-  const auto [read, error] = std::from_chars(word.data(), end, number);
+  const char *const begin = word.data(), *const end = begin + word.size();
+  const auto [read, error] = std::from_chars(begin, end, number);
   if (error != std::errc() || read != end) return std::nullopt;
   return number;
 }
