@@ -4,18 +4,12 @@
 
 #include <string>
 
+#include "server/memcache/test_reply.h"
+
 namespace server::memcache {
 namespace {
 
 using namespace std::string_literals;
-
-template <class Write>
-std::string written(Write write) {
-  char memory[kReplyBytesMax];
-  ReplyBuffer reply{std::span(memory)};
-  write(reply);
-  return std::string(reply.written());
-}
 
 Command command_of(uint8_t opcode, Verb verb) {
   return {.protocol = Protocol::kBinary, .verb = verb, .opcode = opcode, .opaque = 0x01020304, .key = "key"};

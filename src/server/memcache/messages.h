@@ -27,7 +27,8 @@ inline constexpr std::string_view kNotNumber = "CLIENT_ERROR cannot increment or
 inline constexpr std::string_view kLineTooLong =
     "CLIENT_ERROR line too long";  // memcached closes without a word
 inline constexpr std::string_view kTooLarge = "SERVER_ERROR object too large for cache";
-inline constexpr std::string_view kNoMemory = "SERVER_ERROR out of memory storing object";
+inline constexpr std::string_view kNoMemory = "SERVER_ERROR out of memory";
+inline constexpr std::string_view kNoMemoryToStore = "SERVER_ERROR out of memory storing object";
 
 // Of meta commands.
 inline constexpr std::string_view kGetFlagsTooLong = "CLIENT_ERROR options flags are too long";

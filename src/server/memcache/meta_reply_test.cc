@@ -5,6 +5,7 @@
 #include <string>
 
 #include "server/memcache/meta.h"
+#include "server/memcache/test_reply.h"
 
 namespace server::memcache {
 namespace {
@@ -19,10 +20,7 @@ class MetaReply : public testing::Test {
     return command_;
   }
   std::string reply(std::string_view line, Result result, const MetaItem& item = {}) {
-    char memory[kReplyBytesMax];
-    ReplyBuffer reply{std::span(memory)};
-    write_meta(reply, parse(line), result, item);
-    return std::string(reply.written());
+    return written([&](ReplyBuffer& to) { write_meta(to, parse(line), result, item); });
   }
 
   char key_buffer_[kKeyBytesMax];
@@ -100,16 +98,11 @@ TEST_F(MetaReply, WhenAValueFollows) {
 
 TEST_F(MetaReply, NoopAndDebug) {
   EXPECT_EQ(reply("mn", Result::kDone), "MN\r\n");
-  char memory[kReplyBytesMax];
-  ReplyBuffer debug{std::span(memory)};
-  write_meta_debug(debug, parse("me key"), kItem);
-  EXPECT_EQ(debug.written(), "ME key exp=120 la=7 cas=99 fetch=yes cls=1 size=5\r\n");
-  debug.clear();
-  write_meta_debug(debug, parse("me Zm9v b"), {});
-  EXPECT_EQ(debug.written(), "ME Zm9v exp=-1 la=0 cas=0 fetch=no cls=1 size=0\r\n");
-  debug.clear();
-  write_meta_debug_miss(debug);
-  EXPECT_EQ(debug.written(), "EN\r\n");
+  EXPECT_EQ(written([&](ReplyBuffer& to) { write_meta_debug(to, parse("me key"), kItem); }),
+            "ME key exp=120 la=7 cas=99 fetch=yes cls=1 size=5\r\n");
+  EXPECT_EQ(written([&](ReplyBuffer& to) { write_meta_debug(to, parse("me Zm9v b"), {}); }),
+            "ME Zm9v exp=-1 la=0 cas=0 fetch=no cls=1 size=0\r\n");
+  EXPECT_EQ(written(write_meta_debug_miss), "EN\r\n");
 }
 
 TEST_F(MetaReply, TheLongestFits) {

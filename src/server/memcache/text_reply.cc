@@ -27,7 +27,8 @@ std::string_view line_of(const Command& command, Result result) {
     case Result::kBadData: return messages::kBadData;
     case Result::kNotNumber: return messages::kNotNumber;
     case Result::kTooLarge: return messages::kTooLarge;
-    case Result::kNoMemory: return messages::kNoMemory;
+    case Result::kNoMemory:
+      return takes_value(command.verb) ? messages::kNoMemoryToStore : messages::kNoMemory;
     case Result::kCreated: break;  // no classic command creates
   }
   CHECK(false);

@@ -5,17 +5,10 @@
 #include <string>
 
 #include "server/memcache/messages.h"
+#include "server/memcache/test_reply.h"
 
 namespace server::memcache {
 namespace {
-
-template <class Write>
-std::string written(Write write) {
-  char memory[kReplyBytesMax];
-  ReplyBuffer reply{std::span(memory)};
-  write(reply);
-  return std::string(reply.written());
-}
 
 std::string line(Verb verb, Result result) { return std::string(line_of({.verb = verb}, result)); }
 
@@ -28,6 +21,7 @@ TEST(TextReply, LinesOfResults) {
     EXPECT_EQ(line(verb, Result::kTooLarge), "SERVER_ERROR object too large for cache");
     EXPECT_EQ(line(verb, Result::kNoMemory), "SERVER_ERROR out of memory storing object");
   }
+  EXPECT_EQ(line(Verb::kIncr, Result::kNoMemory), "SERVER_ERROR out of memory");
   EXPECT_EQ(line(Verb::kCas, Result::kExists), "EXISTS");
   EXPECT_EQ(line(Verb::kCas, Result::kNotFound), "NOT_FOUND");
   EXPECT_EQ(line(Verb::kDelete, Result::kDone), "DELETED");
