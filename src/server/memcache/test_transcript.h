@@ -126,4 +126,18 @@ inline auto binary_reader(uint64_t item_bytes_max = kItemBytesMaxDefault) {
   });
 }
 
+// The stream means in two pieces, and in pieces of a byte, what it has meant as a whole. `fresh` has read
+// nothing.
+template <class Next>
+void check_pieces(const auto& whole, const Reader<Next>& fresh, std::string_view stream, size_t split) {
+  Reader<Next> halves = fresh, bytes = fresh;
+  halves.receive(stream.substr(0, split));
+  halves.receive(stream.substr(split));
+  for (const char& c : stream) bytes.receive({&c, 1});
+  for (const Reader<Next>* pieces : {&halves, &bytes}) {
+    CHECK(pieces->lines() == whole.lines());
+    CHECK_EQ(pieces->is_closed(), whole.is_closed());
+  }
+}
+
 }  // namespace server::memcache

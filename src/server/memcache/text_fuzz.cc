@@ -127,14 +127,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   whole.receive(stream);
   CHECK_LE(whole.is_closed() ? 0 : whole.waiting_bytes(), kLineBytesMax);
 
-  const size_t split = stream.size() * data[0] / 256;
-  auto halves = text_reader(item_bytes_max), bytes = text_reader(item_bytes_max);
-  halves.receive(stream.substr(0, split));
-  halves.receive(stream.substr(split));
-  for (const char& c : stream) bytes.receive({&c, 1});
-  CHECK(halves.lines() == whole.lines());
-  CHECK(bytes.lines() == whole.lines());
-  CHECK_EQ(halves.is_closed(), whole.is_closed());
-  CHECK_EQ(bytes.is_closed(), whole.is_closed());
+  check_pieces(whole, text_reader(item_bytes_max), stream, stream.size() * data[0] / 256);
   return 0;
 }
