@@ -5,9 +5,8 @@
 
 namespace server::memcache {
 
-inline constexpr size_t kKeyBytesMax = 250;  // as it is written: of base64 the text
-inline constexpr size_t kLineBytesMax =
-    2048;  // without its "\n"; lines of `get` and `gets` come in parts instead
+inline constexpr size_t kKeyBytesMax = 250;    // as it is written: of base64 the text
+inline constexpr size_t kLineBytesMax = 2048;  // without its "\n"; longer ones of get and gets come in parts
 inline constexpr uint64_t kValueBytesMax = INT32_MAX - 2;
 inline constexpr uint64_t kItemBytesMaxDefault = 1 << 20;
 
