@@ -1,0 +1,80 @@
+#include "server/resp/glob.h"
+
+#include <algorithm>
+#include <cstddef>
+
+namespace server::resp {
+namespace {
+
+// What stands for one byte at the beginning of a pattern.
+struct One {
+  bool matches;  // the byte that was asked for
+  size_t bytes;  // of the pattern
+};
+
+// REQUIRES: the pattern begins with "[".
+One match_bracket(std::string_view pattern, char c) {
+  const auto order = [](char byte) { return static_cast<unsigned char>(byte); };
+  size_t at = 1;
+  const bool is_inverse = at < pattern.size() && pattern[at] == '^';
+  if (is_inverse) ++at;
+  bool is_in = false;
+  for (; at < pattern.size() && pattern[at] != ']'; ++at) {
+    const size_t left = pattern.size() - at;
+    if (pattern[at] == '\\' && left >= 2) {
+      ++at;
+      is_in = is_in || pattern[at] == c;
+    } else if (left >= 3 && pattern[at + 1] == '-') {
+      const auto [low, high] = std::minmax({order(pattern[at]), order(pattern[at + 2])});
+      is_in = is_in || (low <= order(c) && order(c) <= high);
+      at += 2;
+    } else {
+      is_in = is_in || pattern[at] == c;
+    }
+  }
+  const size_t end = std::min(at + 1, pattern.size());
+  return {.matches = is_in != is_inverse, .bytes = end};
+}
+
+// REQUIRES: the pattern begins with something else than "*".
+One match_one(std::string_view pattern, char c) {
+  switch (pattern[0]) {
+    case '?': return {.matches = true, .bytes = 1};
+    case '[': return match_bracket(pattern, c);
+    case '\\':
+      if (pattern.size() >= 2) return {.matches = pattern[1] == c, .bytes = 2};
+      return {.matches = c == '\\', .bytes = 1};
+    default: return {.matches = pattern[0] == c, .bytes = 1};
+  }
+}
+
+}  // namespace
+
+bool glob_matches(std::string_view pattern, std::string_view text) {
+  // Of the stars that were passed only the last may still give way: what the earlier ones took has matched
+  // already.
+  constexpr size_t kNone = std::string_view::npos;
+  size_t star = kNone, star_text = 0;
+  size_t p = 0, t = 0;
+  while (t < text.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      star_text = t;
+      continue;
+    }
+    if (p < pattern.size()) {
+      const One one = match_one(pattern.substr(p), text[t]);
+      if (one.matches) {
+        p += one.bytes;
+        ++t;
+        continue;
+      }
+    }
+    if (star == kNone) return false;
+    p = star + 1;
+    t = ++star_text;
+  }
+  return pattern.find_first_not_of('*', p) == kNone;
+}
+
+}  // namespace server::resp
