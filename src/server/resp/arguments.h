@@ -1,0 +1,97 @@
+// Arguments of the commands that read and change data: with their options, checked as Redis checks them.
+//
+// `arguments` is the whole request, with the command's name; find_command has seen that they are enough.
+// Times become milliseconds since 1970, with `now_ms` as the clock. Views point where the arguments do. All
+// functions are pure and cost what they read.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "server/resp/command.h"
+
+namespace server::resp {
+
+// SET, SETNX, SETEX, PSETEX, GETSET.
+enum class Condition : uint8_t { kNone, kIfAbsent, kIfPresent };
+struct SetRequest {
+  std::string_view key;
+  std::string_view value;
+  int64_t expires_ms = 0;  // 0: never. May be past
+  Condition condition = Condition::kNone;
+  bool keeps_expiry = false;
+  bool returns_old = false;
+};
+// Refused: kSyntax, kNotAnInteger, kInvalidExpire. REQUIRES: `command` is one of those above.
+Accepted<SetRequest> parse_set(const Command& command, Arguments arguments, int64_t now_ms);
+
+// GETEX. Of a time that is none Redis says so only if the key is there; here it is refused before.
+struct GetexRequest {
+  std::string_view key;
+  int64_t expires_ms = 0;  // 0: the expiry stays. May be past: the key is gone then
+  bool persists = false;
+};
+// Refused: as parse_set.
+Accepted<GetexRequest> parse_getex(const Command& command, Arguments arguments, int64_t now_ms);
+
+// EXPIRE, PEXPIRE, EXPIREAT, PEXPIREAT. A key that never expires does so later than all others.
+struct ExpireRequest {
+  std::string_view key;
+  int64_t expires_ms = 0;   // may be past, and below 0
+  bool if_never = false;    // NX: if it has no expiry
+  bool if_some = false;     // XX: if it has one
+  bool if_later = false;    // GT: if the new one is later
+  bool if_earlier = false;  // LT: if it is earlier
+};
+// Refused: kUnsupportedOption, kNxWithOthers, kGtWithLt, kNotAnInteger, kInvalidExpire.
+Accepted<ExpireRequest> parse_expire(const Command& command, Arguments arguments, int64_t now_ms);
+
+// MSET, MSETNX. Keys and values by turns. Refused: kWrongArity, when a value is missing.
+Accepted<Arguments> parse_pairs(const Command& command, Arguments arguments);
+
+// INCR, DECR, INCRBY, DECRBY.
+struct IncrementRequest {
+  std::string_view key;
+  int64_t delta = 0;
+};
+// Refused: kNotAnInteger, kDecrementOverflow.
+Accepted<IncrementRequest> parse_increment(const Command& command, Arguments arguments);
+
+// INCRBYFLOAT, whose number is to be looked at after the value's. Refused: kNotAFloat.
+Accepted<long double> parse_float_argument(std::string_view text);
+
+// GETRANGE: from byte `first` to byte `last`; negative ones count from the end, -1 is the last byte.
+struct GetrangeRequest {
+  std::string_view key;
+  int64_t first = 0;
+  int64_t last = 0;
+};
+// Refused: kNotAnInteger.
+Accepted<GetrangeRequest> parse_getrange(Arguments arguments);
+// Which bytes of a value that has `value_bytes` these are.
+struct ByteRange {
+  uint64_t offset = 0;
+  uint64_t bytes = 0;
+};
+ByteRange bytes_in_range(const GetrangeRequest& request, uint64_t value_bytes);
+
+// SETRANGE.
+struct SetrangeRequest {
+  std::string_view key;
+  uint64_t offset = 0;
+  std::string_view bytes;
+};
+// Refused: kNotAnInteger, kOffsetOutOfRange.
+Accepted<SetrangeRequest> parse_setrange(Arguments arguments);
+
+// SCAN.
+struct ScanRequest {
+  uint64_t cursor = 0;  // 0: from the beginning
+  std::string_view pattern = "*";
+  uint64_t count = 10;
+  std::string_view type;  // empty: any
+};
+// Refused: kInvalidCursor, kNotAnInteger, kSyntax.
+Accepted<ScanRequest> parse_scan(Arguments arguments);
+
+}  // namespace server::resp
