@@ -69,6 +69,9 @@ TEST(Request, InlineCommands) {
   EXPECT_EQ(parse("PING\r\n"), Events{request({"PING"})});
   EXPECT_EQ(parse("get k\n"), Events{request({"get", "k"})});
   EXPECT_EQ(parse("  SET  k\t\"a b\\x41\\n\"  \r\n"), Events{request({"SET", "k", "a bA\n"})});
+  const std::string longer = "a value that is longer than a short one";
+  EXPECT_EQ(parse("SET k \"" + longer + "\" '" + longer + "'\r\n"),
+            Events{request({"SET", "k", longer, longer})});
   EXPECT_EQ(parse("SET k ''\r\n"), Events{request({"SET", "k", ""})});
   EXPECT_EQ(parse("$3\r\nGET\r\n"), (Events{request({"$3"}), request({"GET"})}));
   EXPECT_EQ(parse("a\rb\r\n"), Events{request({"a", "b"})});
@@ -115,6 +118,7 @@ TEST(Request, WhatFollowsALengthOrAStringIsPassedOver) {
 TEST(Request, LinesAreBounded) {
   const std::string most(kLineBytesMax, '1');
   EXPECT_EQ(parse("*" + most), Events{error("too big mbulk count string")});
+  EXPECT_EQ(parse("*" + most + "\r\n"), Events{error("too big mbulk count string")});
   EXPECT_EQ(parse("*" + most.substr(1)), Events{});
   EXPECT_EQ(parse("*1\r\n$" + most), Events{error("too big bulk count string")});
   EXPECT_EQ(parse("*1\r\n$" + most.substr(1)), Events{});
