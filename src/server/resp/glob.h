@@ -1,5 +1,4 @@
-// Patterns of KEYS and of SCAN's MATCH, as Redis reads them. Bytes are compared, not characters, and case
-// counts.
+// Patterns of KEYS, of SCAN's MATCH and of CONFIG GET, as Redis reads them. Bytes are compared, not characters.
 //
 //   *        any bytes, also none
 //   ?        one byte
@@ -13,5 +12,7 @@ namespace server::resp {
 
 // Does the pattern match all of `text`? At most as many steps as the product of both lengths; no recursion.
 bool glob_matches(std::string_view pattern, std::string_view text);
+// The same where A and a are one letter.
+bool glob_matches_in_any_case(std::string_view pattern, std::string_view text);
 
 }  // namespace server::resp

@@ -54,6 +54,16 @@ TEST(Glob, BytesNotCharacters) {
   EXPECT_FALSE(glob_matches(std::string_view("a\0b", 3), std::string_view("a\0c", 3)));
 }
 
+TEST(Glob, InAnyCase) {
+  for (const auto& [pattern, text] :
+       {Case{"MaxMemory*", "maxmemory-policy"}, Case{"[A-C]?", "bX"}, Case{"[a-c]", "B"}, Case{"[^x]", "Y"},
+        Case{"\\A", "a"}, Case{"[\\A]", "a"}, Case{"*", ""}})
+    EXPECT_TRUE(glob_matches_in_any_case(pattern, text)) << pattern << ' ' << text;
+  for (const auto& [pattern, text] :
+       {Case{"A", "b"}, Case{"[^A]", "a"}, Case{"[A-C]", "D"}, Case{"\\*", "a"}})
+    EXPECT_FALSE(glob_matches_in_any_case(pattern, text)) << pattern << ' ' << text;
+}
+
 // Tries every length for every star.
 bool matches_simply(std::string_view pattern, std::string_view text) {
   if (pattern.empty()) return text.empty();
