@@ -65,7 +65,7 @@ Accepted<ClientListRequest> parse_client_list(Arguments arguments);
 
 // CLIENT KILL: connections of which all that is given holds.
 struct ClientKillRequest {
-  // CLIENT KILL ip:port, which is answered with OK, or kNoSuchClient; the other form with how many there were.
+  // CLIENT KILL ip:port, which is answered with OK or kNoSuchClient; other forms with how many there were.
   bool answers_ok = false;
   bool skips_own = true;
   std::optional<std::string_view> address;  // ip:port

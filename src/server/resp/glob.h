@@ -1,9 +1,9 @@
-// Patterns of KEYS, of SCAN's MATCH and of CONFIG GET, as Redis reads them. Bytes are compared, not characters.
+// Patterns of KEYS, SCAN's MATCH and CONFIG GET, as Redis reads them. Bytes are compared, not characters.
 //
 //   *        any bytes, also none
 //   ?        one byte
-//   [...]    one of the bytes in it; a-c is a range, in either order; [^...] is one that is not in it. It ends
-//            at the first ], and without one at the pattern's end
+//   [...]    one of the bytes in it; a-c is a range, in either order; [^...] is one that is not in it. It
+//            ends at the first ], and without one at the pattern's end
 //   \x       x itself, also in brackets; a \ at the pattern's end is itself
 #pragma once
 #include <string_view>

@@ -1,11 +1,11 @@
 // Numbers as Redis reads and prints them. Pure; what is refused is no number, and says nothing more.
 //
-//   integer   "0", or a digit from 1 to 9 and more digits, a minus before them or not, within 64 bits; no plus,
-//             blanks or leading zeros
+//   integer   "0", or a digit from 1 to 9 and more digits, a minus before them or not, within 64 bits; no
+//             plus, blanks or leading zeros
 //   cursor    of SCAN: digits within 64 unsigned bits, also with leading zeros, a plus or a minus, which
 //             negates; "" is 0
-//   float     of INCRBYFLOAT: what C's strtold takes as a whole, but no blanks before it and no NaN; 80 bits on
-//             x86-64
+//   float     of INCRBYFLOAT: what C's strtold takes as a whole, but no blanks before it and no NaN; 80 bits
+//             on x86-64
 #pragma once
 #include <cstddef>
 #include <cstdint>
