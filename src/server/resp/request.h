@@ -4,16 +4,16 @@
 //   *3\r\n$3\r\nSET\r\n$1\r\nk\r\n$5\r\nhello\r\n          an array
 //   SET k "he\x6clo"\r\n                                   inline (inline.h); may also end with \n alone
 //
-//   kBegin ──the count is read──► kArray ──all arguments are there──► kBegin    inline commands stay in kBegin
+//   kBegin ──the count is read──► kArray ──all arguments are there──► kBegin    inline: stays in kBegin
 //                                  │  ▲
 //               a large one begins ▼  │ take()
 //                                 kLarge             each but kLarge ──what came is no request──► kFailed
 //
 // A large argument, most often SET's value, does not pass through the input. When its length is known parse()
 // says kLarge, wherever in the array it stands. The connection moves what the input has of it to memory of
-// its own, cuts the input off there, receives the rest of it and the two bytes behind it into that memory, and
-// says by take() where it is. What stands behind it (SET k v EX 10) comes into the input as if it had never
-// been there:
+// its own, cuts the input off there, receives the rest of it and the two bytes behind it into that memory,
+// and says by take() where it is. What stands behind it (SET k v EX 10) comes into the input as if it had
+// never been there:
 //
 //   input        *5\r\n$3\r\nSET\r\n$1\r\nk\r\n$1000000\r\nxxxxxxx    kLarge; bytes() is where the x begin
 //   after take   *5\r\n$3\r\nSET\r\n$1\r\nk\r\n$1000000\r\n           then comes $2\r\nEX\r\n$2\r\n10\r\n
