@@ -93,7 +93,7 @@ void MultiGet::end(Session& session, const Location& location, std::string_view 
     result = session.do_get(key);
     return;
   }
-  if (has_expired(result->record_.header)) result = Found();
+  if (store.lifetimes_.has_ended(result->record_.header)) result = Found();
 }
 
 }  // namespace kv

@@ -117,7 +117,7 @@ base::Expected<Session::Match> Session::read_for_change(const Location& location
   const RecordHeader& header = record.header;
   const bool is_checked = geometry.grains(record_bytes(header.key_bytes(), header.value_bytes)) <=
                           geometry.grains(record_bytes(key.size(), sizeof(PiecesOf)));
-  const bool decides = *match == Match::kNo || (need == Need::kExpiry && has_expired(header));
+  const bool decides = *match == Match::kNo || (need == Need::kExpiry && store_->lifetimes_.has_ended(header));
   return is_checked || !decides ? match : read_as(true);
 }
 
@@ -165,7 +165,7 @@ base::Expected<bool> Session::find(const KeyHash& hash, std::string_view key, Fo
     }
   }
   if (*match != Match::kYes && is_damaged) return std::unexpected(damaged());
-  if (*match != Match::kYes || has_expired(found.record_.header)) {
+  if (*match != Match::kYes || store_->lifetimes_.has_ended(found.record_.header)) {
     found = Found();
     return true;
   }
@@ -208,11 +208,11 @@ base::Expected<void> Session::look(const KeyHash& hash, std::string_view key, Ne
   return {};
 }
 
-void Session::note(const Location& location, const Record& record, Current& current) {
+void Session::note(const Location& location, const Record& record, Current& current) const {
   current.location = location;
   current.generation = record.header.generation;
   current.version = record.header.sequence();
-  current.is_alive = !has_expired(record.header);
+  current.is_alive = !store_->lifetimes_.has_ended(record.header);
   current.is_head = is_head(record, current.pieces);
 }
 

@@ -154,7 +154,8 @@ base::Expected<void> Store::start() {
                                      .readers = &readers_,
                                      .changes = &changes_,
                                      .large_values = &large_values_,
-                                     .snapshots = &snapshots_},
+                                     .snapshots = &snapshots_,
+                                     .lifetimes = &lifetimes_},
                                     options_.checkpoint_records, *recovered);
       !opened)
     return opened;
@@ -283,6 +284,11 @@ base::Expected<void> Store::compact() {
   if (log_.has_failed()) return std::unexpected(tell_failure());
   const int error = compact_error_.load(std::memory_order_relaxed);
   return error == 0 ? base::Expected<void>() : std::unexpected(cannot_collect(error));
+}
+
+void Store::forget_below(uint64_t version) {
+  lifetimes_.raise_floor(version);
+  log_.collector_wanted.notify_all();  // writers may wait for what this was
 }
 
 void Store::fail(int error, bool is_told) {

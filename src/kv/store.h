@@ -28,6 +28,7 @@
 #include "kv/log/log.h"
 #include "kv/media/channel.h"
 #include "kv/media/format.h"
+#include "kv/media/lifetimes.h"
 #include "kv/recovery/recovery.h"
 #include "storage/buffer_pool.h"
 #include "sys/threads.h"
@@ -58,6 +59,8 @@ struct StoreOptions {
   // Nothing is written to the device, which may be one that cannot be: changes have EROFS, and what recovery would write, it forgets.
   // There is no collector and no keeper.
   bool read_only = false;
+  // What expiry goes by. It outlives the store.
+  const Clock* clock = &kMachineClock;
 };
 
 enum class When : uint8_t { kAlways, kIfAbsent, kIfPresent, kIfVersion };
@@ -158,6 +161,12 @@ class Store {
   // Collects until nothing would gain anything. Errors: those of I/O, ENOSPC and EROFS: it could not go on, or what failed may have been done
   // since. Waits as the three above.
   base::Expected<void> compact();
+  // From now on what has a lower version is not there any more, as if it had expired; a snapshot that is open may leave it out. The store
+  // does not keep this: who opens it says so again. A lower version than before changes nothing. Any thread.
+  void forget_below(uint64_t version);
+  // Nothing with a lower version is there; 0: that has not been said.
+  uint64_t floor() const { return lifetimes_.floor(); }
+  const Clock& clock() const { return lifetimes_.clock(); }
 
   const Identity& identity() const { return identity_; }
   const RecoveryReport& recovery() const { return recovery_; }
@@ -176,7 +185,8 @@ class Store {
   void remove_pieces(const Pieces& pieces) {
     if (large_values_.remove(pieces)) log_.collector_wanted.notify_all();
   }
-  Store(storage::Device& device, const StoreOptions& options) : device_(device), options_(options) {}
+  Store(storage::Device& device, const StoreOptions& options)
+      : device_(device), options_(options), lifetimes_(*options.clock) {}
 
   base::Expected<void> start();
   void release();
@@ -200,6 +210,7 @@ class Store {
   storage::Device& device_;
   storage::Device* own_device_ = nullptr;  // of a store that is read only: device_, over the caller's
   StoreOptions options_;
+  Lifetimes lifetimes_;
   Identity identity_;
   RecoveryReport recovery_;
   Index* index_ = nullptr;
@@ -287,7 +298,7 @@ class Session {
   Match judge(const Location& location, std::string_view key, About about, bool whole, Bytes bytes,
               Record& record) const;
   uint64_t generation_at(uint64_t address) const;
-  static void note(const Location& location, const Record& record, Current& current);
+  void note(const Location& location, const Record& record, Current& current) const;
   base::Expected<bool> find(const KeyHash& hash, std::string_view key, Found& found);
   bool is_current(const KeyHash& hash, uint64_t address) const;
   base::Expected<void> read_piece(Found& found, uint64_t number);

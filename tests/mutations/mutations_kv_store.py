@@ -7,6 +7,7 @@ COLLECTOR_MOVE = "src/kv/collection/collector_move.cc"
 FORMAT = "src/kv/media/format.cc"
 HISTOGRAM = "src/base/histogram.h"
 LARGE_VALUES = "src/kv/collection/large_values.cc"
+LIFETIMES = "src/kv/media/lifetimes.h"
 LOG = "src/kv/log/log.cc"
 LOG_COLLECTOR = "src/kv/log/log_collector.cc"
 LOG_KEEPER = "src/kv/log/log_keeper.cc"
@@ -77,7 +78,7 @@ MUTATIONS = [
     mutation("tombstone ends while it hides something", (COLLECTOR_MOVE, "    ends = move.expiry < oldest;", "    ends = move.expiry < oldest || true;"), gtest_filter="CollectorTest.*:*CrashTest*"),
     mutation("tombstone never ends", (COLLECTOR_MOVE, "    ends = move.expiry < oldest;", "    ends = move.expiry < oldest && false;")),
     mutation("what has expired leaves no tombstone", (COLLECTOR_MOVE, "with_kind(move.from.sequence(), move.kind)},", "with_kind(move.from.sequence(), move.kind == RecordKind::kTombstone && move.from.kind() != RecordKind::kTombstone ? RecordKind::kVoid : move.kind)},"), gtest_filter="CollectorTest.WhatHasExpired*"),
-    mutation("what has expired is moved as it is", (COLLECTOR_MOVE, "  } else if (has_expired(record.header)) {", "  } else if (false) {"), gtest_filter="CollectorTest.WhatHasExpired*"),
+    mutation("what has expired is moved as it is", (COLLECTOR_MOVE, "  } else if (move.kind != RecordKind::kPiece && lifetimes_->has_ended(record.header)) {", "  } else if (false) {"), gtest_filter="CollectorTest.WhatHasExpired*"),
 
     # Room
     mutation("a full store takes more", (LOG, "  if (!is_relocation && !is_tombstone && is_full()) return Room::kWaitForLimit;\n", ""), gtest_filter="LogTest.AStoreWithoutASegment*"),
@@ -121,7 +122,7 @@ MUTATIONS = [
     mutation("victim that gains nothing", (LOG_COLLECTOR, "      if (gain < std::max<uint64_t>(1, grains / kGainParts)) continue;\n", ""), gtest_filter="LogTest.WhatGainsNothing*"),
     mutation("what a snapshot keeps is next", (LOG_COLLECTOR, "  if (segment.keeps.load(std::memory_order_relaxed) != 0) return false;\n", ""), gtest_filter="LogTest.WhatGainsNothing*"),
     mutation("tombstones do not make the oldest segment next", (LOG_COLLECTOR, "  if (expired_ms == 0 && has_many_tombstones())", "  if (false)"), gtest_filter="LogTest.TheOldest*"),
-    mutation("what has not expired is looked for", (LOG_COLLECTOR, "first_expiry == 0 || first_expiry > expired_ms", "first_expiry == 0"), gtest_filter="LogTest.WhatHasExpired*"),
+    mutation("what has not expired is looked for", (LOG_COLLECTOR, "(first_expiry == 0 || first_expiry > expired_ms)", "first_expiry == 0"), gtest_filter="LogTest.WhatHasExpired*"),
     mutation("old copies hold no tombstone", (LOG_COLLECTOR, "    const bool is_oldest = segment.has_old_copies.load(std::memory_order_relaxed);", "    const bool is_oldest = false;"), gtest_filter="CollectorLateTest.*"),
     mutation("copies of a write that failed are not told of", (COLLECTOR_MOVE, "    for (const Move& move : moves) finish_unused(move);\n    return error;\n", "    for (const Move& move : moves) log_->finish(move.to, false);\n    return error;\n"), gtest_filter="CollectorLateTest.*"),
     mutation("a start seals what the index does not know as if it did", ("src/kv/recovery/recovery.cc", "      entry.sequence_and_kind = with_kind(entry.sequence(), RecordKind::kVoid);\n", "      static_cast<void>(entry);\n"), gtest_filter="CollectorLateTest.*"),
@@ -203,4 +204,12 @@ MUTATIONS = [
     mutation("dump keeps a value with a damaged piece", ("tools/spillway/kv_list.cc", "is_whole ? kDumpRecordEnd : kDumpRecordVoid", "kDumpRecordEnd"), test="ctest", gtest_filter="^cli_kv$"),
     mutation("load keeps a void large value open", ("tools/spillway/kv_load.cc", "if (is_large_) puts.abandon();", ""), test="ctest", gtest_filter="^cli_kv$"),
     mutation("check takes two segments of one generation", ("src/kv/recovery/check_segments.cc", "; !is_first)", "; false)"), test="kv_test", gtest_filter="CheckTest.ASegmentThatWasWrittenOver*"),
+
+    # What has ended, by the clock or below the floor
+    mutation("expiry of a store goes by the machine's clock", (LIFETIMES, "header.expiry() <= clock_.now_ms();", "header.expiry() <= kv::now_ms();"), gtest_filter="LifetimesTest.*"),
+    mutation("what is below the floor is there", (LIFETIMES, "    if (header.sequence() < floor_.load(std::memory_order_acquire)) return true;\n", ""), gtest_filter="LifetimesTest.*"),
+    mutation("the mark of a flush is flushed with it", (LIFETIMES, "header.sequence() < floor_", "header.sequence() <= floor_"), gtest_filter="LifetimesTest.*"),
+    mutation("the floor falls", (LIFETIMES, "    while (floor < sequence && !floor_", "    while (!floor_"), gtest_filter="LifetimesTest.*"),
+    mutation("pieces below the floor end before their head", (COLLECTOR_MOVE, "move.kind != RecordKind::kPiece && lifetimes_", "lifetimes_"), gtest_filter="LifetimesTest.Pieces*"),
+    mutation("what is below the floor is no room", (LOG_COLLECTOR, "= is_below ? 0 : segment.live_grains", "= segment.live_grains"), (LOG_COLLECTOR, "if (!is_below && (first_expiry", "if ((first_expiry"), gtest_filter="LifetimesTest.AFull*"),
 ]

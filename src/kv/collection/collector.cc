@@ -41,6 +41,7 @@ base::Expected<void> Collector::open(const Parts& parts, uint64_t checkpoint_rec
   readers_ = parts.readers;
   large_values_ = parts.large_values;
   snapshots_ = parts.snapshots;
+  lifetimes_ = parts.lifetimes;
   checkpointer_.open(*identity_, *index_, *log_, *parts.changes, *large_values_, recovered.last_checkpoint,
                      recovered.checkpoint_segments);
   checkpoint_records_ = checkpoint_records;
@@ -84,9 +85,10 @@ Collector::Failure Collector::step(bool& did) {
   const Log::Need need = log_->need();
   const bool collects = need.collects || wants_all_.load(std::memory_order_relaxed);
   uint32_t victim = Log::kNone;
-  if (need.is_over_limit) victim = log_->choose_victim(now_ms());
-  if (victim == Log::kNone && collects) victim = log_->choose_victim(0);
-  if (victim == Log::kNone && collects && need.waits) victim = log_->choose_victim(now_ms());
+  const uint64_t now_ms = lifetimes_->clock().now_ms(), floor = lifetimes_->floor();
+  if (need.is_over_limit) victim = log_->choose_victim(now_ms, floor);
+  if (victim == Log::kNone && collects) victim = log_->choose_victim(0, floor);
+  if (victim == Log::kNone && collects && need.waits) victim = log_->choose_victim(now_ms, floor);
   if (victim == Log::kNone && collects) log_->fill_oldest();
   if (victim != Log::kNone && is_in_vain()) victim = Log::kNone;
   if (victim != Log::kNone && log_->may_start_victim()) {

@@ -12,9 +12,9 @@
 // A victim that turns out to be damaged has taken room, and gives none back. The last of the collector's room is not for such: while there is
 // little, all of a victim is read, and looked at, before any of it is moved.
 //
-// What has expired leaves the index and becomes a tombstone of the same sequence: an older copy must not come back after a crash.
-// A tombstone ends when nothing on the medium can be older than what it removed: every segment but the victim has a higher
-// generation than any had when the tombstone's own was sealed.
+// What has expired, or is below the store's floor (lifetimes.h), leaves the index and becomes a tombstone of the same sequence: an older
+// copy must not come back after a crash. A tombstone ends when nothing on the medium can be older than what it removed: every segment
+// but the victim has a higher generation than any had when the tombstone's own was sealed.
 //
 // Pieces of values that are gone leave the index first of all (large_values.h). A victim of which a snapshot has kept something meanwhile
 // stays as it is (snapshots.h). When nothing else is to be done a checkpoint may be due (checkpoint.h).
@@ -30,6 +30,7 @@
 #include "kv/collection/snapshots.h"
 #include "kv/index/index.h"
 #include "kv/log/log.h"
+#include "kv/media/lifetimes.h"
 #include "kv/recovery/recovery.h"
 
 namespace kv {
@@ -62,6 +63,7 @@ class Collector {
     Readers* changes = nullptr;  // those who have a sequence, until the index knows of it
     LargeValues* large_values = nullptr;
     Snapshots* snapshots = nullptr;
+    const Lifetimes* lifetimes = nullptr;
   };
   // Errors: ENOMEM, EMFILE.
   base::Expected<void> open(const Parts& parts, uint64_t checkpoint_records, const RecoveredStore& recovered);
@@ -183,6 +185,7 @@ class Collector {
   Readers* readers_ = nullptr;
   LargeValues* large_values_ = nullptr;
   Snapshots* snapshots_ = nullptr;
+  const Lifetimes* lifetimes_ = nullptr;
   Checkpointer checkpointer_;
   uint64_t checkpoint_records_ = 0;   // StoreOptions'
   bool takes_checkpoints_ = true;     // has all been read that a later start might read?

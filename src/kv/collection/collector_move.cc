@@ -199,7 +199,7 @@ bool Collector::check(uint32_t victim, const SegmentFooter& footer, uint64_t old
     // Of a first move.
     if (move.expiry == 0) move.expiry = footer.sealed_generation;
     ends = move.expiry < oldest;
-  } else if (has_expired(record.header)) {
+  } else if (move.kind != RecordKind::kPiece && lifetimes_->has_ended(record.header)) {
     if (record.value.size() == sizeof move.pieces)
       memcpy(&move.pieces, record.value.data(), sizeof move.pieces);
     move.kind = RecordKind::kTombstone;

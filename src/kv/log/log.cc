@@ -80,6 +80,7 @@ uint32_t Log::take_ready(uint32_t reserve) {
     segment.state.store(Segment::State::kOpen, std::memory_order_relaxed);
     segment.filling.store(Filling{.used_grains = 1, .entry_count = 0}.word(), std::memory_order_relaxed);
     segment.first_expiry.store(0, std::memory_order_relaxed);
+    segment.last_sequence.store(0, std::memory_order_relaxed);
     segment.has_old_copies.store(false, std::memory_order_relaxed);
     segment.is_void.store(false, std::memory_order_relaxed);
     segment.is_damaged = false;
@@ -136,6 +137,13 @@ bool Log::append(const Stream& stream, const Request& request, Extent& extent) {
   uint64_t first = segment.first_expiry.load(std::memory_order_relaxed);
   while (request.expiry != 0 && (first == 0 || request.expiry < first) &&
          !segment.first_expiry.compare_exchange_weak(first, request.expiry, std::memory_order_relaxed)) {
+  }
+  // What is moved has been looked at: nothing of it is below the floor, or it is none's to be dropped for that.
+  const bool is_relocation = request.stream == relocation_stream();
+  const uint64_t sequence = is_relocation ? last_sequence() : request.entry.sequence();
+  uint64_t last = segment.last_sequence.load(std::memory_order_relaxed);
+  while (last < sequence &&
+         !segment.last_sequence.compare_exchange_weak(last, sequence, std::memory_order_relaxed)) {
   }
   extent = {.address = identity_->geometry.address(index, filling.used_grains),
             .generation = segment.generation.load(std::memory_order_relaxed),
@@ -239,6 +247,7 @@ void Log::recovered_content(uint32_t index, const SegmentFooter& footer) {
   segment.used_grains = footer.used_grains;
   segment.entry_count = footer.entry_count;
   segment.first_expiry.store(footer.first_expiry, std::memory_order_relaxed);
+  segment.last_sequence.store(footer.last_sequence, std::memory_order_relaxed);
   recovered_live(index, footer.tombstone_grains, footer.tombstone_count);
   tombstone_bytes_.fetch_add(footer.tombstone_grains * uint64_t{identity_->geometry.grain_bytes} +
                                  footer.tombstone_count * charge(0),

@@ -81,6 +81,8 @@ struct Segment {
   // Each its writer's; the keeper's once FULL and without writers, the collector's while UNSEALED.
   SummaryEntry* entries = nullptr;
   std::atomic<uint64_t> first_expiry{0};  // as SegmentFooter::first_expiry
+  // The highest of its records; when a relocation came later, of the store at that time: all of it is of before.
+  std::atomic<uint64_t> last_sequence{0};
 };
 
 // Segment::filling, a word so that writers need no lock: one whose holder does not run would stop all others.
@@ -196,8 +198,9 @@ class Log {
   // The segment to collect next, or kNone when none would gain anything: that with the highest gain times age over cost (what is
   // live in it, and a little), so that what changes often is given the time to, and what does not is moved for less (Rosenblum and
   // Ousterhout, SOSP '91, 3.6); while tombstones take much that which keeps them from ending, if it can be collected; with `expired_ms`
-  // not 0 the oldest whose first value has expired then.
-  uint32_t choose_victim(uint64_t expired_ms);
+  // not 0 the oldest whose first value has expired then. Of a segment all of whose records are below the floor (lifetimes.h), and none
+  // of which has been looked at since, nothing counts as live.
+  uint32_t choose_victim(uint64_t expired_ms, uint64_t floor = 0);
   // Tombstones of lower generations have nothing left to hold down: the least that a segment with records has, but for `victim`.
   uint64_t oldest_generation(uint32_t victim) const { return oldest(victim).generation; }
   // If tombstones take much, and what keeps them from ending is open, it is filled: who writes there may write nothing more for long. The

@@ -15,7 +15,7 @@ constexpr uint32_t kTombstoneParts = 32;
 
 }  // namespace
 
-uint32_t Log::choose_victim(uint64_t expired_ms) {
+uint32_t Log::choose_victim(uint64_t expired_ms, uint64_t floor) {
   const uint32_t grains = identity_->geometry.segment_grains();
   const bool has_room = has_more_than(kReserve);
   // Without a free segment only what needs none is sure to be done.
@@ -35,11 +35,12 @@ uint32_t Log::choose_victim(uint64_t expired_ms) {
   for (uint32_t i = 0; i < segment_count_; ++i) {
     const Segment& segment = segments_[i];
     if (!can_be_collected(segment, has_room)) continue;
-    const uint64_t live = segment.live_grains.load(std::memory_order_relaxed);
+    const bool is_below = segment.last_sequence.load(std::memory_order_relaxed) < floor;
+    const uint64_t live = is_below ? 0 : segment.live_grains.load(std::memory_order_relaxed);
     const uint64_t first_expiry = segment.first_expiry.load(std::memory_order_relaxed);
     uint64_t benefit = 1, cost = 1;
     if (expired_ms != 0) {
-      if (first_expiry == 0 || first_expiry > expired_ms) continue;
+      if (!is_below && (first_expiry == 0 || first_expiry > expired_ms)) continue;
     } else {
       // What is lost at its end is nothing that another segment would use.
       const uint64_t used = usable_grains(segment.entry_count) - ends_of(segment).lost_grains;

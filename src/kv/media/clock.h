@@ -2,8 +2,9 @@
 #pragma once
 #include <time.h>
 
+#include <atomic>
+
 #include "base/histogram.h"
-#include "kv/media/format.h"
 
 namespace kv {
 
@@ -14,10 +15,29 @@ inline uint64_t now_ms() {
   return static_cast<uint64_t>(now.tv_sec) * 1000 + static_cast<uint64_t>(now.tv_nsec) / 1'000'000;
 }
 
-// REQUIRES: it is of a value.
-inline bool has_expired(const RecordHeader& header) {
-  return header.expiry() != 0 && header.expiry() <= now_ms();
-}
+// What expiry goes by: the machine's clock, unless its owner has moved it, or made it stand. Any thread may ask.
+class Clock {
+ public:
+  // Since 1970. Cost: as of kv::now_ms().
+  uint64_t now_ms() const {
+    const uint64_t machine_ms = stands_.load(std::memory_order_relaxed) ? 0 : kv::now_ms();
+    return machine_ms + moved_ms_.load(std::memory_order_relaxed);
+  }
+  // Forth, or back: then what has expired since, and has not been collected, is there again.
+  void move(int64_t ms) { moved_ms_.fetch_add(static_cast<uint64_t>(ms), std::memory_order_relaxed); }
+  // From now on only move() moves it. REQUIRES: nobody asks meanwhile; once.
+  void stop() {
+    moved_ms_.store(now_ms(), std::memory_order_relaxed);
+    stands_.store(true, std::memory_order_relaxed);
+  }
+
+ private:
+  // Relaxed: times, which order nothing.
+  std::atomic<bool> stands_{false};
+  std::atomic<uint64_t> moved_ms_{0};  // by so much, modulo 2^64; since 1970 when it stands
+};
+
+inline constinit const Clock kMachineClock;
 
 // By a clock that never goes back. Cost: no system call where the C library needs none, some 20 to 50 ns.
 inline uint64_t now_ns() {

@@ -89,7 +89,8 @@ struct Life {
                                 .readers = &readers,
                                 .changes = &changes,
                                 .large_values = &large_values,
-                                .snapshots = &snapshots},
+                                .snapshots = &snapshots,
+                                .lifetimes = &lifetimes},
                                0, *recovered));
     keep();
   }
@@ -166,6 +167,7 @@ struct Life {
   Readers readers, changes;
   LargeValues large_values;
   Snapshots snapshots;
+  Lifetimes lifetimes{kMachineClock};
   Channel channel;
   Collector collector;
 };

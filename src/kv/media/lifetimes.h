@@ -1,0 +1,41 @@
+// Lifetimes: which records of a store are not there any more although nobody has removed them: those that have expired, by the store's
+// clock, and those that were written before its floor.
+//
+//  1 one rule for all: lookups, changes, snapshots, and the collector, which makes tombstones of such records
+//  2 the floor only rises, and nobody keeps it: who opens the store again says again where it was
+//  3 a piece lives as long as the large value that it is of, whatever its own sequence is: none is asked about
+#pragma once
+#include <atomic>
+
+#include "kv/media/clock.h"
+#include "kv/media/format.h"
+
+namespace kv {
+
+class Lifetimes {
+ public:
+  // The clock outlives it.
+  explicit Lifetimes(const Clock& clock) : clock_(clock) {}
+
+  // REQUIRES: it is of a value or a head.
+  bool has_ended(const RecordHeader& header) const {
+    // Pairs with the release in raise_floor(): what has been forgotten once is not found again.
+    if (header.sequence() < floor_.load(std::memory_order_acquire)) return true;
+    return header.expiry() != 0 && header.expiry() <= clock_.now_ms();
+  }
+  // What has a lower sequence has ended. A lower floor than there is changes nothing.
+  void raise_floor(uint64_t sequence) {
+    uint64_t floor = floor_.load(std::memory_order_relaxed);
+    while (floor < sequence && !floor_.compare_exchange_weak(floor, sequence, std::memory_order_release,
+                                                             std::memory_order_relaxed)) {
+    }
+  }
+  uint64_t floor() const { return floor_.load(std::memory_order_acquire); }
+  const Clock& clock() const { return clock_; }
+
+ private:
+  const Clock& clock_;
+  std::atomic<uint64_t> floor_{0};
+};
+
+}  // namespace kv
