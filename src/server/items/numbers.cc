@@ -1,0 +1,53 @@
+#include "server/items/numbers.h"
+
+#include <algorithm>
+#include <charconv>
+
+namespace server {
+namespace {
+
+constexpr bool is_blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+template <class Number>
+size_t write(Number number, char* to) {
+  return static_cast<size_t>(std::to_chars(to, to + kDigitsMost, number).ptr - to);
+}
+
+}  // namespace
+
+std::optional<uint64_t> unsigned_of_value(std::string_view value) {
+  while (!value.empty() && is_blank(value.front())) value.remove_prefix(1);
+  if (!value.empty() && value.front() == '+') value.remove_prefix(1);
+  uint64_t number = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+  if (error != std::errc()) return std::nullopt;
+  value.remove_prefix(static_cast<size_t>(end - value.data()));
+  if (!value.empty() && !is_blank(value.front())) return std::nullopt;
+  return number;
+}
+
+std::optional<int64_t> integer_of_value(std::string_view value) {
+  const std::string_view digits = value.substr(value.starts_with('-') ? 1 : 0);
+  if (digits.empty() || !is_digit(digits.front())) return std::nullopt;
+  if (digits.front() == '0' && value.size() > 1) return std::nullopt;
+  int64_t number = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+  if (error != std::errc() || end != value.data() + value.size()) return std::nullopt;
+  return number;
+}
+
+size_t write_unsigned(uint64_t number, char* to) { return write(number, to); }
+size_t write_integer(int64_t number, char* to) { return write(number, to); }
+
+Range range_of(int64_t first, int64_t last, uint64_t value_bytes) {
+  const auto bytes = static_cast<int64_t>(value_bytes);
+  if (first < 0 && last < 0 && first > last) return {};
+  if (first < 0) first = std::max<int64_t>(0, first + bytes);
+  if (last < 0) last = std::max<int64_t>(0, last + bytes);
+  last = std::min(last, bytes - 1);
+  if (first > last) return {};
+  return {.offset = static_cast<uint64_t>(first), .bytes = static_cast<uint64_t>(last - first + 1)};
+}
+
+}  // namespace server

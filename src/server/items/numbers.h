@@ -1,0 +1,30 @@
+// Numbers in values, and parts of values, as memcached and Redis read them. Pure functions.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace server {
+
+// Digits of any number of 64 bits, with its sign.
+inline constexpr size_t kDigitsMost = 20;
+
+// What memcached's incr takes for a number: blanks, then an optional plus, then digits of an unsigned number of 64 bits, then the end or a
+// blank, and behind that anything. Cost: reads all leading blanks.
+std::optional<uint64_t> unsigned_of_value(std::string_view value);
+// What Redis does: an integer of 64 bits, as it would be printed, and nothing else.
+std::optional<int64_t> integer_of_value(std::string_view value);
+// Writes it to `to`, kDigitsMost long; how many characters.
+size_t write_unsigned(uint64_t number, char* to);
+size_t write_integer(int64_t number, char* to);
+
+// From `offset` so many bytes of a value.
+struct Range {
+  uint64_t offset = 0;
+  uint64_t bytes = 0;
+};
+// Redis's GETRANGE: from byte `first` to byte `last`, that one too; below 0 they count from the end, and what is before the beginning is
+// the first byte.
+Range range_of(int64_t first, int64_t last, uint64_t value_bytes);
+
+}  // namespace server

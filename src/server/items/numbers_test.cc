@@ -1,0 +1,85 @@
+#include "server/items/numbers.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <string>
+
+namespace server {
+namespace {
+
+std::string text(uint64_t number) {
+  char digits[kDigitsMost];
+  return {digits, write_unsigned(number, digits)};
+}
+std::string signed_text(int64_t number) {
+  char digits[kDigitsMost];
+  return {digits, write_integer(number, digits)};
+}
+
+TEST(NumbersTest, UnsignedAsMemcachedReadsThem) {
+  EXPECT_EQ(unsigned_of_value("0"), 0u);
+  EXPECT_EQ(unsigned_of_value("007"), 7u);
+  EXPECT_EQ(unsigned_of_value("+7"), 7u);
+  EXPECT_EQ(unsigned_of_value(" \t\r\n\v\f12"), 12u);
+  EXPECT_EQ(unsigned_of_value("12  "), 12u);
+  EXPECT_EQ(unsigned_of_value("12 apples"), 12u);
+  EXPECT_EQ(unsigned_of_value("18446744073709551615"), ~uint64_t{0});
+  EXPECT_EQ(unsigned_of_value("0018446744073709551615"), ~uint64_t{0});
+  for (const char* text : {"", " ", "x", "12x", "1.5", "0x10", "-1", "+-1", "+ 1", "++1",
+                           "18446744073709551616", "99999999999999999999999"})
+    EXPECT_EQ(unsigned_of_value(text), std::nullopt) << text;
+  EXPECT_EQ(unsigned_of_value(std::string_view("1\0", 2)), std::nullopt);
+}
+
+TEST(NumbersTest, IntegersAsRedisReadsThem) {
+  EXPECT_EQ(integer_of_value("0"), 0);
+  EXPECT_EQ(integer_of_value("-1"), -1);
+  EXPECT_EQ(integer_of_value("1234567890"), 1234567890);
+  EXPECT_EQ(integer_of_value("9223372036854775807"), std::numeric_limits<int64_t>::max());
+  EXPECT_EQ(integer_of_value("-9223372036854775808"), std::numeric_limits<int64_t>::min());
+  for (const char* text : {"", "-", "+1", " 1", "1 ", "01", "-0", "-01", "00", "1x", "x", "--1",
+                           "9223372036854775808", "-9223372036854775809", "1e3", "1.0"})
+    EXPECT_EQ(integer_of_value(text), std::nullopt) << text;
+}
+
+TEST(NumbersTest, WrittenAsTheyAreRead) {
+  EXPECT_EQ(text(0), "0");
+  EXPECT_EQ(text(~uint64_t{0}), "18446744073709551615");
+  EXPECT_EQ(signed_text(std::numeric_limits<int64_t>::min()), "-9223372036854775808");
+  for (int64_t number : {int64_t{0}, int64_t{-7}, std::numeric_limits<int64_t>::max()}) {
+    EXPECT_EQ(integer_of_value(signed_text(number)), number);
+    EXPECT_EQ(unsigned_of_value(text(static_cast<uint64_t>(number))), static_cast<uint64_t>(number));
+  }
+}
+
+void expect_range(int64_t first, int64_t last, uint64_t bytes, const char* expected) {
+  const std::string value = std::string("abcdefghij").substr(0, bytes);
+  const Range range = range_of(first, last, bytes);
+  ASSERT_LE(range.offset + range.bytes, bytes) << first << " to " << last;
+  EXPECT_EQ(value.substr(range.offset, range.bytes), expected) << first << " to " << last << " of " << bytes;
+}
+
+TEST(NumbersTest, RangesCountFromBothEnds) {
+  expect_range(0, 0, 10, "a");
+  expect_range(0, -1, 10, "abcdefghij");
+  expect_range(2, 4, 10, "cde");
+  expect_range(-3, -2, 10, "hi");
+  expect_range(-100, 1, 10, "ab");
+  expect_range(8, 100, 10, "ij");
+  expect_range(5, 4, 10, "");
+  expect_range(10, 20, 10, "");
+  expect_range(-1, -3, 10, "");
+  expect_range(0, -11, 10, "a");
+  expect_range(-60, -50, 10, "a");
+  expect_range(-50, -60, 10, "");
+  expect_range(0, -1, 0, "");
+  expect_range(-1, -1, 0, "");
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  expect_range(-kMost - 1, kMost, 10, "abcdefghij");
+  expect_range(kMost, kMost, 10, "");
+  expect_range(-kMost - 1, -kMost - 1, 10, "a");
+}
+
+}  // namespace
+}  // namespace server
