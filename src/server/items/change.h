@@ -1,0 +1,121 @@
+// Change: what is to become of an item, as somebody decides who has looked at it; and what calls say of it.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <type_traits>
+
+#include "base/check.h"
+#include "base/error.h"
+#include "server/items/item.h"
+
+namespace server {
+
+enum class Outcome : uint8_t {
+  kDone,
+  // Nothing was done:
+  kAbsent,     // there is no such item
+  kPresent,    // there is one
+  kOtherCas,   // it has another cas than the one asked for
+  kNotNumber,  // its value is no number
+  kOverflow,   // the number would be beyond 64 bits
+  kTooLong,    // its value would be longer than the server takes
+  kUnmet,      // another condition is not met
+};
+
+// What there is now: of the item that was changed, or, if nothing was done, of the one that is there.
+struct Done {
+  Outcome outcome = Outcome::kDone;
+  uint64_t cas = 0;
+  uint64_t value_bytes = 0;
+  uint64_t expires_ms = 0;
+};
+
+// Some of a value that is to be.
+struct Part {
+  enum class Kind : uint8_t {
+    kBytes,  // these
+    kOld,    // of the value before, from `offset` on
+    kFill,   // one byte again and again
+  };
+  Kind kind = Kind::kBytes;
+  const std::byte* bytes = nullptr;
+  uint64_t offset = 0;
+  char fill = 0;
+  uint64_t length = 0;
+
+  // The memory outlives the change.
+  static Part of(kv::Bytes bytes) { return {.bytes = bytes.data(), .length = bytes.size()}; }
+  static Part old(uint64_t offset, uint64_t length) {
+    return {.kind = Kind::kOld, .offset = offset, .length = length};
+  }
+  static Part filled(char with, uint64_t length) {
+    return {.kind = Kind::kFill, .fill = with, .length = length};
+  }
+};
+
+struct Change {
+  static constexpr size_t kPartsMost = 4;
+  enum class Kind : uint8_t { kNothing, kPut, kRemove };
+
+  Kind kind = Kind::kNothing;
+  Outcome outcome = Outcome::kDone;  // of kNothing: what the call says
+  // Of kPut:
+  ItemHead head = {};
+  uint32_t flags = 0;
+  uint64_t expires_ms = 0;
+  bool is_new_value = true;  // for who asks when it was used (hot_table.h)
+  std::array<Part, kPartsMost> parts = {};
+  size_t part_count = 0;
+
+  static Change nothing(Outcome outcome) { return {.outcome = outcome}; }
+  static Change removal() { return {.kind = Kind::kRemove}; }
+  static Change put(kv::Bytes value, uint32_t flags, uint64_t expires_ms) {
+    Change change = {.kind = Kind::kPut, .flags = flags, .expires_ms = expires_ms};
+    change.add(Part::of(value));
+    return change;
+  }
+  // A value of parts that are to be added, with another cas; all else as it is.
+  static Change value_of(const Item& item) {
+    return {.kind = Kind::kPut,
+            .head = {.marks = item.marks()},
+            .flags = item.flags(),
+            .expires_ms = item.expires_ms()};
+  }
+  // All as it is, the cas too.
+  static Change same_as(const Item& item) {
+    Change change = value_of(item);
+    change.head.own_cas = item.cas();
+    change.is_new_value = false;
+    change.add(Part::old(0, item.value_bytes()));
+    return change;
+  }
+  // REQUIRES: there are fewer than kPartsMost.
+  void add(const Part& part) {
+    CHECK_LT(part_count, kPartsMost);
+    parts[part_count++] = part;
+  }
+  uint64_t value_bytes() const {
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < part_count; ++i) bytes += parts[i].length;
+    return bytes;
+  }
+};
+
+// A function that decides: `base::Expected<Change> decide(Item& item)`, or without the Expected, where `item` may not have been found. It is
+// called again when others have changed the item meanwhile, and outlives the Decision.
+class Decision {
+ public:
+  template <class Function>
+    requires(!std::is_same_v<std::remove_const_t<Function>, Decision>)
+  Decision(Function& function)
+      : function_(&function), call_([](const void* context, Item& item) -> base::Expected<Change> {
+          return (*static_cast<Function*>(const_cast<void*>(context)))(item);
+        }) {}
+  base::Expected<Change> operator()(Item& item) const { return call_(function_, item); }
+
+ private:
+  const void* function_;
+  base::Expected<Change> (*call_)(const void* context, Item& item);
+};
+
+}  // namespace server

@@ -1,0 +1,322 @@
+#include "server/items/items.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "base/single_writer.h"
+#include "kv/multi_get.h"
+
+namespace server {
+
+// In memory of the pool: tasks have small stacks.
+struct Items::Group {
+  StoreKey keys[kv::MultiGet::kGroup];
+  std::string_view texts[kv::MultiGet::kGroup];
+  base::Expected<kv::Found> found[kv::MultiGet::kGroup];
+};
+
+base::Expected<void> Items::open(SharedItems& shared, size_t depth) {
+  if (auto opened = session_.open(shared.store(), depth); !opened) return opened;
+  shared_ = &shared;
+  shared.add(place_);
+  return {};
+}
+
+void Items::close() {
+  shared_->remove(place_);
+  session_.close();
+}
+
+void Items::count(Count count) { base::increase(place_.counts[static_cast<size_t>(count)], uint64_t{1}); }
+
+void Items::count_cas(uint64_t cas, Outcome outcome) {
+  if (cas == 0) return;
+  if (outcome == Outcome::kDone) count(Count::kCasHits);
+  if (outcome == Outcome::kAbsent) count(Count::kCasMisses);
+  if (outcome == Outcome::kOtherCas) count(Count::kCasOthers);
+}
+
+// What each call begins with.
+base::Expected<StoreKey> Items::begin(std::string_view key) {
+  shared_->flush_if_due(session_);
+  return StoreKey::of(key, pool_);
+}
+
+uint64_t Items::hash_of(std::string_view store_key) const {
+  return kv::hash_key(shared_->store().identity().secret, store_key).low;
+}
+
+base::Expected<Item> Items::read_item(std::string_view store_key) {
+  auto found = session_.get(store_key);
+  if (!found) return std::unexpected(found.error());
+  return Item::of(session_, std::move(*found));
+}
+
+void Items::note_get(std::string_view store_key, bool is_hit) {
+  count(is_hit ? Count::kGetHits : Count::kGetMisses);
+  if (is_hit) shared_->hot_.used(hash_of(store_key), now_s());
+}
+
+base::Expected<Item> Items::get(std::string_view key) {
+  auto store_key = begin(key);
+  if (!store_key) return std::unexpected(store_key.error());
+  auto item = read_item(store_key->text());
+  if (item) note_get(store_key->text(), item->found());
+  return item;
+}
+
+void Items::get(std::span<const std::string_view> keys, std::span<base::Expected<Item>> results) {
+  CHECK_EQ(keys.size(), results.size());
+  shared_->flush_if_due(session_);
+  const storage::Buffer memory(pool_, sizeof(Group));
+  if (memory.bytes().empty()) {
+    std::ranges::fill(results, base::failure(ENOMEM, "no memory for many keys"));
+    return;
+  }
+  for (size_t at = 0; at < keys.size(); at += kv::MultiGet::kGroup) {
+    const size_t count = std::min(kv::MultiGet::kGroup, keys.size() - at);
+    Group* const group = new (memory.bytes().data()) Group;
+    get_group(*group, keys.subspan(at, count), results.subspan(at, count));
+    std::destroy_at(group);
+  }
+}
+
+void Items::get_group(Group& group, std::span<const std::string_view> keys,
+                      std::span<base::Expected<Item>> results) {
+  size_t count = 0;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    auto store_key = StoreKey::of(keys[i], pool_);
+    results[i] = store_key ? base::Expected<Item>() : std::unexpected(store_key.error());
+    if (!store_key) continue;
+    group.keys[count] = std::move(*store_key);
+    group.texts[count] = group.keys[count].text();
+    ++count;
+  }
+  kv::MultiGet::get(session_, {group.texts, count}, {group.found, count});
+  for (size_t i = 0, at = 0; i < keys.size(); ++i) {
+    if (!results[i]) continue;
+    auto& found = group.found[at];
+    if (found)
+      results[i] = Item::of(session_, std::move(*found));
+    else
+      results[i] = std::unexpected(found.error());
+    if (results[i]) note_get(group.texts[at], results[i]->found());
+    ++at;
+  }
+}
+
+base::Expected<Fetched> Items::fetch(std::string_view key, const FetchOptions& options) {
+  Fetched fetched;
+  const auto decide = [&](Item& item) -> Change {
+    fetched.is_made = !item.found() && options.makes_until_ms.has_value();
+    fetched.has_claimed = fetched.is_made;
+    if (fetched.is_made) {
+      Change change = Change::put({}, 0, *options.makes_until_ms);
+      change.head = {.marks = {.is_claimed = true}, .own_cas = options.own_cas};
+      return change;
+    }
+    if (!item.found()) return Change::nothing(Outcome::kAbsent);
+    const bool ends_soon = item.expires_ms() != kNever && options.claims_below_ms > 0 &&
+                           ms_left(item.expires_ms(), clock().now_ms()) <
+                               static_cast<int64_t>(std::min(options.claims_below_ms, kLastMs));
+    fetched.has_claimed =
+        !item.marks().is_claimed && ((options.claims_stale && item.marks().is_stale) || ends_soon);
+    Change change = Change::same_as(item);
+    change.expires_ms = options.expires_ms.value_or(item.expires_ms());
+    change.head.marks.is_claimed = item.marks().is_claimed || fetched.has_claimed;
+    const bool is_same = change.expires_ms == item.expires_ms() && !fetched.has_claimed;
+    return is_same ? Change::nothing(Outcome::kDone) : change;
+  };
+  auto store_key = begin(key);
+  if (!store_key) return std::unexpected(store_key.error());
+  fetched.facts = shared_->hot_.facts_of(hash_of(store_key->text()), now_s());
+  auto item = read_item(store_key->text());
+  if (!item) return std::unexpected(item.error());
+  // As a rule it stays as it is.
+  if (decide(*item).kind == Change::Kind::kNothing) {
+    fetched.item = std::move(*item);
+    fetched.cas = fetched.item.cas();
+    fetched.expires_ms = fetched.item.expires_ms();
+  } else {
+    auto done = update(key, decide, &fetched.item);
+    if (!done) return std::unexpected(done.error());
+    fetched.cas = done->cas;
+    fetched.expires_ms = done->expires_ms;
+  }
+  const bool is_hit = fetched.item.found();
+  if (options.expires_ms) count(is_hit ? Count::kTouchHits : Count::kTouchMisses);
+  if (options.leaves_no_trace)
+    count(is_hit ? Count::kGetHits : Count::kGetMisses);
+  else
+    note_get(store_key->text(), is_hit);
+  return fetched;
+}
+
+base::Expected<Done> Items::set_blindly(std::string_view key, kv::Bytes value, const SetOptions& options) {
+  if (value.size() > shared_->options_.value_bytes_most) return Done{.outcome = Outcome::kTooLong};
+  auto store_key = begin(key);
+  if (!store_key) return std::unexpected(store_key.error());
+  const uint64_t hash = hash_of(store_key->text());
+  std::optional<UpdateLocks::Held> held;
+  if (shared_->locks_.is_fought(hash)) held.emplace(shared_->locks_, hash);
+  Change change = Change::put(value, options.flags, options.expires_ms);
+  change.head.own_cas = options.own_cas;
+  Item none;
+  auto put = write(store_key->text(), none, change,
+                   {.when = options.mode == Mode::kAdd ? kv::When::kIfAbsent : kv::When::kAlways,
+                    .expires_ms = options.expires_ms,
+                    .flags = options.flags});
+  if (!put) return std::unexpected(put.error());
+  if (put->outcome != kv::Changed::Outcome::kDone)
+    return Done{.outcome = Outcome::kPresent, .cas = put->version};
+  shared_->hot_.stored(hash, now_s());
+  return Done{.cas = options.own_cas != 0 ? options.own_cas : put->version,
+              .value_bytes = value.size(),
+              .expires_ms = options.expires_ms};
+}
+
+namespace {
+
+bool is_joined(Mode mode) { return mode == Mode::kAppend || mode == Mode::kPrepend; }
+
+Change decide_set(const Item& item, kv::Bytes value, const SetOptions& options) {
+  Change change = Change::put(value, options.flags, options.expires_ms);
+  change.head.own_cas = options.own_cas;
+  if (!item.found()) {
+    if (is_joined(options.mode) && options.makes_until_ms) {
+      change.expires_ms = *options.makes_until_ms;
+      return change;
+    }
+    const bool is_new = options.mode == Mode::kAdd || (options.mode == Mode::kSet && options.cas == 0);
+    return is_new ? change : Change::nothing(Outcome::kAbsent);
+  }
+  if (options.mode == Mode::kAdd) return Change::nothing(Outcome::kPresent);
+  const bool has_other_cas = options.cas != 0 && options.cas != item.cas();
+  if (has_other_cas && !(options.takes_lower_cas && options.cas < item.cas() && !is_joined(options.mode)))
+    return Change::nothing(Outcome::kOtherCas);
+  if (is_joined(options.mode)) {
+    change = Change::value_of(item);
+    change.head = {.own_cas = options.own_cas};
+    if (options.mode == Mode::kPrepend) change.add(Part::of(value));
+    change.add(Part::old(0, item.value_bytes()));
+    if (options.mode == Mode::kAppend) change.add(Part::of(value));
+    return change;
+  }
+  if (has_other_cas) change.head.marks = {.is_stale = true, .is_claimed = item.marks().is_claimed};
+  if (has_other_cas || options.keeps_expiry) change.expires_ms = item.expires_ms();
+  return change;
+}
+
+}  // namespace
+
+base::Expected<Done> Items::set(std::string_view key, kv::Bytes value, const SetOptions& options,
+                                Item* before) {
+  count(Count::kSets);
+  const bool is_blind =
+      before == nullptr && (options.mode == Mode::kAdd ||
+                            (options.mode == Mode::kSet && options.cas == 0 && !options.keeps_expiry));
+  if (is_blind) return set_blindly(key, value, options);
+  const auto decide = [&](Item& item) { return decide_set(item, value, options); };
+  auto done = update(key, decide, before);
+  if (done) count_cas(options.cas, done->outcome);
+  return done;
+}
+
+base::Expected<Done> Items::set_range(std::string_view key, uint64_t offset, kv::Bytes bytes) {
+  count(Count::kSets);
+  const auto decide = [&](Item& item) -> Change {
+    if (bytes.empty()) return Change::nothing(Outcome::kDone);
+    if (offset > shared_->options_.value_bytes_most) return Change::nothing(Outcome::kTooLong);
+    const uint64_t old = item.value_bytes(), kept = std::min(offset, old), end = offset + bytes.size();
+    Change change = Change::value_of(item);
+    change.add(Part::old(0, kept));
+    change.add(Part::filled(0, offset - kept));
+    change.add(Part::of(bytes));
+    if (end < old) change.add(Part::old(end, old - end));
+    return change;
+  };
+  return update(key, decide);
+}
+
+base::Expected<Done> Items::remove(std::string_view key, uint64_t cas, Item* before) {
+  base::Expected<Done> done;
+  if (cas == 0 && before == nullptr) {
+    auto store_key = begin(key);
+    if (!store_key) return std::unexpected(store_key.error());
+    const uint64_t hash = hash_of(store_key->text());
+    std::optional<UpdateLocks::Held> held;
+    if (shared_->locks_.is_fought(hash)) held.emplace(shared_->locks_, hash);
+    auto removed = session_.remove(store_key->text());
+    if (!removed) return std::unexpected(removed.error());
+    if (removed->outcome != kv::Changed::Outcome::kDone) done->outcome = Outcome::kAbsent;
+  } else {
+    const auto decide = [&](Item& item) -> Change {
+      const bool is_other = item.found() && cas != 0 && cas != item.cas();
+      return is_other ? Change::nothing(Outcome::kOtherCas) : Change::removal();
+    };
+    done = update(key, decide, before);
+    if (!done) return done;
+  }
+  if (done->outcome == Outcome::kDone) count(Count::kDeleteHits);
+  if (done->outcome == Outcome::kAbsent) count(Count::kDeleteMisses);
+  return done;
+}
+
+base::Expected<Done> Items::invalidate(std::string_view key, const InvalidateOptions& options) {
+  const auto decide = [&](Item& item) -> Change {
+    if (!item.found()) return Change::nothing(Outcome::kAbsent);
+    if (options.cas != 0 && options.cas != item.cas()) return Change::nothing(Outcome::kOtherCas);
+    Change change = Change::value_of(item);
+    if (options.empties) {
+      change.flags = 0;
+      change.expires_ms = kNever;
+    } else {
+      change.add(Part::old(0, item.value_bytes()));
+    }
+    if (options.expires_ms) change.expires_ms = *options.expires_ms;
+    change.head = {.marks = {.is_stale = options.makes_stale}, .own_cas = options.own_cas};
+    return change;
+  };
+  auto done = update(key, decide);
+  if (done && done->outcome == Outcome::kAbsent) count(Count::kDeleteMisses);
+  return done;
+}
+
+base::Expected<Done> Items::touch(std::string_view key, uint64_t expires_ms) {
+  auto done = expire(key, expires_ms, {});
+  if (done) count(done->outcome == Outcome::kDone ? Count::kTouchHits : Count::kTouchMisses);
+  return done;
+}
+
+base::Expected<Done> Items::expire(std::string_view key, uint64_t expires_ms,
+                                   const ExpireConditions& conditions) {
+  const auto decide = [&](Item& item) -> Change {
+    if (!item.found()) return Change::nothing(Outcome::kAbsent);
+    const uint64_t is = item.expires_ms();
+    // kNever is later than any.
+    const bool is_later = is != kNever && (expires_ms == kNever || expires_ms > is);
+    const bool is_sooner = expires_ms != kNever && (is == kNever || expires_ms < is);
+    if ((conditions.if_never && is != kNever) || (conditions.if_ends && is == kNever) ||
+        (conditions.if_later && !is_later) || (conditions.if_sooner && !is_sooner))
+      return Change::nothing(Outcome::kUnmet);
+    if (is == expires_ms) return Change::nothing(Outcome::kDone);
+    Change change = Change::same_as(item);
+    change.expires_ms = expires_ms;
+    return change;
+  };
+  return update(key, decide);
+}
+
+base::Expected<void> Items::flush() {
+  count(Count::kFlushes);
+  return shared_->flush(session_);
+}
+
+base::Expected<void> Items::flush_at(uint64_t at_ms) {
+  count(Count::kFlushes);
+  if (at_ms <= clock().now_ms()) return shared_->flush(session_);
+  shared_->flush_if_due(session_);
+  return shared_->flush_at(session_, at_ms);
+}
+
+}  // namespace server

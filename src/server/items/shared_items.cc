@@ -1,0 +1,128 @@
+#include "server/items/shared_items.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+
+#include "base/check.h"
+#include "base/log.h"
+
+namespace server {
+namespace {
+
+// The record of flushes (docs/formats/server.md).
+constexpr std::string_view kFlushKey("\0\1flush", 7);
+struct FlushRecord {
+  uint64_t floor = 0;  // items with a lower version are not there; 0: than the record's own
+  uint64_t at_ms = 0;  // 0: none is to come
+};
+static_assert(sizeof(FlushRecord) == 16);
+// No item has a lower version.
+constexpr uint64_t kNoFloor = 1;
+
+// Its version.
+base::Expected<uint64_t> write(kv::Session& session, const FlushRecord& record) {
+  auto done = session.put(kFlushKey, std::as_bytes(std::span(&record, 1)));
+  if (!done) return std::unexpected(done.error());
+  return done->version;
+}
+
+}  // namespace
+
+base::Expected<void> SharedItems::open(kv::Store& store, const ItemsOptions& options) {
+  if (options.value_bytes_most > kValueBytesMost)
+    return base::failure(EINVAL, "values of up to ", options.value_bytes_most, " bytes; give at most ",
+                         kValueBytesMost);
+  if (auto opened = hot_.open(options.hot_words); !opened) return opened;
+  kv::Session session;
+  if (auto opened = session.open(store, 1); !opened) return opened;
+  FlushRecord record;
+  uint64_t version = 0;
+  base::Expected<void> result;
+  if (auto found = session.get(kFlushKey); !found) {
+    result = std::unexpected(found.error());
+  } else if (found->value_bytes() == sizeof record) {
+    memcpy(&record, found->value().data(), sizeof record);
+    version = found->version();
+  } else if (found->found()) {
+    result = base::failure(EBADMSG, "what the store says of flushes is damaged, or of a later version");
+  }
+  session.close();
+  if (!result) return result;
+  store.forget_below(record.floor != 0 ? record.floor : version);
+  flush_at_ms_.store(record.at_ms, std::memory_order_relaxed);
+  store_ = &store;
+  options_ = options;
+  return {};
+}
+
+void SharedItems::close() {
+  CHECK(first_ == nullptr);
+  store_ = nullptr;
+}
+
+void SharedItems::add(Place& place) {
+  sys::LockGuard scope(lock_);
+  place.next = first_;
+  first_ = &place;
+}
+
+void SharedItems::remove(Place& place) {
+  sys::LockGuard scope(lock_);
+  Place** at = &first_;
+  while (*at != &place) at = &(*at)->next;
+  *at = place.next;
+  sum(place, ended_);
+}
+
+void SharedItems::sum(const Place& place, ItemCounts& all) {
+  for (size_t i = 0; i < kCounts; ++i) all.counts[i] += place.counts[i].load(std::memory_order_relaxed);
+}
+
+ItemCounts SharedItems::counts() {
+  sys::LockGuard scope(lock_);
+  ItemCounts all = ended_;
+  for (const Place* place = first_; place != nullptr; place = place->next) sum(*place, all);
+  return all;
+}
+
+base::Expected<void> SharedItems::flush(kv::Session& session) {
+  UpdateLocks::AllHeld held(locks_);
+  return flush_under_locks(session);
+}
+
+base::Expected<void> SharedItems::flush_under_locks(kv::Session& session) {
+  auto floor = write(session, {});
+  if (!floor && floor.error().number == ENOSPC) {
+    const uint64_t above = next_sequence();
+    store_->forget_below(above);
+    floor = write(session, {.floor = above});
+    if (floor) floor = above;
+  }
+  if (!floor) return std::unexpected(floor.error());
+  store_->forget_below(*floor);
+  flush_at_ms_.store(0, std::memory_order_relaxed);
+  return {};
+}
+
+base::Expected<void> SharedItems::flush_at(kv::Session& session, uint64_t at_ms) {
+  UpdateLocks::AllHeld held(locks_);
+  auto written = write(session, {.floor = std::max(store_->floor(), kNoFloor), .at_ms = at_ms});
+  if (!written) return std::unexpected(written.error());
+  flush_at_ms_.store(at_ms, std::memory_order_relaxed);
+  return {};
+}
+
+void SharedItems::flush_if_past(kv::Session& session) {
+  if (!is_past()) return;
+  UpdateLocks::AllHeld held(locks_);
+  if (!is_past()) return;
+  auto flushed = flush_under_locks(session);
+  if (flushed) return;
+  // Nobody is to find what should be gone. The record says that the flush is to come: the next start makes it.
+  base::log("server: a flush that is due is not kept: ", flushed.error().message);
+  store_->forget_below(next_sequence());
+  flush_at_ms_.store(0, std::memory_order_relaxed);
+}
+
+}  // namespace server
