@@ -1,0 +1,65 @@
+"""Breakages of src/server/items: items that are lost or come back, changes that are not atomic, numbers and times read wrongly."""
+
+CHANGE = "src/server/items/change.h"
+EXPIRY = "src/server/items/expiry.cc"
+HOT = "src/server/items/hot_table.cc"
+ITEM = "src/server/items/item.cc"
+ITEMS = "src/server/items/items.cc"
+ITEMS_NUMBERS = "src/server/items/items_numbers.cc"
+ITEMS_UPDATE = "src/server/items/items_update.cc"
+NUMBERS = "src/server/items/numbers.cc"
+SHARED = "src/server/items/shared_items.cc"
+UPDATE_LOCKS = "src/server/items/update_locks.cc"
+
+
+def mutation(name, *patches, test="server_items_test", gtest_filter="*"):
+    return {"name": name, "test": (test, gtest_filter), "patches": list(patches)}
+
+
+MUTATIONS = [
+    # Expiry
+    mutation("31 days from now are absolute no more", (EXPIRY, "kRelativeSecondsMost = 30", "kRelativeSecondsMost = 31"), gtest_filter="ExpiryTest.*"),
+    mutation("a time that is past is never", (EXPIRY, "std::clamp(time_ms, static_cast<int64_t>(kEnded)", "std::clamp(time_ms, static_cast<int64_t>(kNever)"), gtest_filter="ExpiryTest.*"),
+    mutation("a negative exptime is relative", (EXPIRY, "  if (exptime < 0) return kEnded;\n", ""), gtest_filter="ExpiryTest.*"),
+    mutation("seconds that are left are rounded down", (EXPIRY, "(ms + kMsPerSecond - 1) / kMsPerSecond", "ms / kMsPerSecond"), gtest_filter="ExpiryTest.*"),
+    mutation("seconds beyond 64 bits wrap", (EXPIRY, "  if (unit == TimeUnit::kSeconds && __builtin_mul_overflow(time, kMsPerSecond, &ms)) return std::nullopt;\n", "  if (unit == TimeUnit::kSeconds) static_cast<void>(__builtin_mul_overflow(time, kMsPerSecond, &ms));\n"), gtest_filter="ExpiryTest.*"),
+
+    # Numbers
+    mutation("a number with something behind it is one", (NUMBERS, "  if (!value.empty() && !is_blank(value.front())) return std::nullopt;\n", ""), gtest_filter="NumbersTest.*"),
+    mutation("a leading zero is taken for an integer's", (NUMBERS, "  if (digits.front() == '0' && value.size() > 1) return std::nullopt;\n", ""), gtest_filter="NumbersTest.*"),
+    mutation("a range ends one byte early", (NUMBERS, "last - first + 1", "last - first"), gtest_filter="NumbersTest.*"),
+    mutation("a decrease wraps", (ITEMS_NUMBERS, "number - std::min(number, options.delta)", "number - options.delta"), gtest_filter="ItemsNumbersTest.*"),
+    mutation("a number that gets shorter leaves its value shorter", (ITEMS_NUMBERS, "    if (length < item.value_bytes()) change.add", "    if (false) change.add"), gtest_filter="ItemsNumbersTest.*"),
+    mutation("an integer wraps", (ITEMS_NUMBERS, "    if (__builtin_add_overflow(*number, delta, &added.number)) return Change::nothing(Outcome::kOverflow);\n", "    static_cast<void>(__builtin_add_overflow(*number, delta, &added.number));\n"), gtest_filter="ItemsNumbersTest.*"),
+    mutation("a number is added to whatever its cas is", (ITEMS_NUMBERS, "options.cas != 0 && options.cas != item.cas()", "false"), gtest_filter="ItemsNumbersTest.*"),
+
+    # Items as they lie in the store
+    mutation("a client's key looks like the server's own", (ITEM, "  if (!key.empty() && key.front() != kEscape) return own;\n", "  if (!key.empty()) return own;\n"), gtest_filter="StoreKeyTest.*"),
+    mutation("an item of a later version is read", (ITEM, "  if ((marks & ~kKnown) != 0) return std::nullopt;\n", ""), gtest_filter="ItemHeadTest.*"),
+    mutation("a cas that is cut short is read", (ITEM, "  if (from.size() < kBytesMost) return std::nullopt;\n", ""), gtest_filter="ItemHeadTest.*"),
+
+    # Updates
+    mutation("an update writes whatever is there by now", (ITEMS_UPDATE, "{.when = item.found() ? kv::When::kIfVersion : kv::When::kIfAbsent,", "{.when = kv::When::kAlways,"), (UPDATE_LOCKS, "    waiting_.append(waiter);\n", "    return;\n"), gtest_filter="ItemsThreadsTest.*"),
+    mutation("an update that was refused counts as made", (ITEMS_UPDATE, "  if (put->outcome != kv::Changed::Outcome::kDone) return std::nullopt;\n", ""), gtest_filter="ItemsThreadsTest.*"),
+    mutation("two hold the lock of a key", (UPDATE_LOCKS, "    waiting_.append(waiter);\n", "    return;\n"), gtest_filter="UpdateLocksTest.*"),
+    mutation("the lock of a key goes to who came last", (UPDATE_LOCKS, "    if (waiting_.empty())\n      is_taken_ = false;", "    if (waiting_.empty() || true)\n      is_taken_ = false;"), gtest_filter="UpdateLocks*"),
+    mutation("what is longer than the server takes is stored", (ITEMS_UPDATE, "  if (bytes > shared_->options_.value_bytes_most) return Done{.outcome = Outcome::kTooLong};\n", ""), gtest_filter="Items*Test.*"),
+    mutation("parts of a long value are copied from its beginning", (ITEMS_UPDATE, "copy(item, part, at, to)", "copy(item, part, 0, to)"), gtest_filter="ItemsTest.ValuesInPieces*"),
+    mutation("a touch gives another cas", (CHANGE, "    change.head.own_cas = item.cas();\n", ""), gtest_filter="Items*Test.*"),
+    mutation("a prepend appends", (ITEMS, "    if (options.mode == Mode::kPrepend) change.add(Part::of(value));\n", ""), (ITEMS, "    if (options.mode == Mode::kAppend) change.add", "    change.add"), gtest_filter="ItemsTest.Appends*"),
+    mutation("any lower cas is taken", (ITEMS, "!(options.takes_lower_cas && options.cas", "!(options.cas"), gtest_filter="Items*Test.*"),
+    mutation("two claim an item", (ITEMS, "!item.marks().is_claimed && (", "("), gtest_filter="Items*Test.*"),
+    mutation("never is sooner than any time", (ITEMS, "const bool is_sooner = expires_ms != kNever && (is == kNever ||", "const bool is_sooner = (is == kNever ||"), gtest_filter="ItemsModelTest.*"),
+    mutation("a range is written without what was behind it", (ITEMS, "    if (end < old) change.add(Part::old(end, old - end));\n", ""), gtest_filter="ItemsTest.SetsRanges"),
+    mutation("what was stored anew counts as used", (HOT, "(was_used ? kUsed : 0)", "kUsed"), gtest_filter="HotTableTest.*"),
+    mutation("an item is taken for another that was used", (HOT, "  if (word == 0 || tag_of(word) != tag_of(hash)) return {};\n", ""), gtest_filter="HotTableTest.*"),
+
+    # Flushes
+    mutation("flushed items come back with the server", (SHARED, "  store.forget_below(record.floor != 0 ? record.floor : version);\n", ""), gtest_filter="FlushTest.*"),
+    mutation("a flush that is to come flushes at the next start", (SHARED, ".floor = std::max(store_->floor(), kNoFloor), .at_ms", ".floor = 0, .at_ms"), gtest_filter="FlushTest.*"),
+    mutation("a flush that is to come is forgotten with the server", (SHARED, "  flush_at_ms_.store(record.at_ms, std::memory_order_relaxed);\n", ""), gtest_filter="FlushTest.*"),
+    mutation("a full store cannot be flushed", (SHARED, "  if (!floor && floor.error().number == ENOSPC) {", "  if (false) {"), gtest_filter="FlushTest.AFull*"),
+    mutation("a flush at once leaves the one that is to come", (SHARED, "  store_->forget_below(*floor);\n  flush_at_ms_.store(0, std::memory_order_relaxed);\n", "  store_->forget_below(*floor);\n"), gtest_filter="FlushTest.TheLast*"),
+    mutation("an update begun before a flush ends after it", (SHARED, "  UpdateLocks::AllHeld held(locks_);\n  return flush_under_locks(session);\n", "  return flush_under_locks(session);\n"), gtest_filter="SlowFlushTest.*"),
+    mutation("a flush that is due waits for a get", (ITEMS, "base::Expected<StoreKey> Items::begin(std::string_view key) {\n  shared_->flush_if_due(session_);\n", "base::Expected<StoreKey> Items::begin(std::string_view key) {\n"), gtest_filter="FlushTest.*"),
+]
