@@ -10,6 +10,7 @@ ITEMS_UPDATE = "src/server/items/items_update.cc"
 NUMBERS = "src/server/items/numbers.cc"
 SHARED = "src/server/items/shared_items.cc"
 UPDATE_LOCKS = "src/server/items/update_locks.cc"
+WALK = "src/server/items/walk.cc"
 
 
 def mutation(name, *patches, test="server_items_test", gtest_filter="*"):
@@ -62,4 +63,6 @@ MUTATIONS = [
     mutation("a flush at once leaves the one that is to come", (SHARED, "  store_->forget_below(*floor);\n  flush_at_ms_.store(0, std::memory_order_relaxed);\n", "  store_->forget_below(*floor);\n"), gtest_filter="FlushTest.TheLast*"),
     mutation("an update begun before a flush ends after it", (SHARED, "  UpdateLocks::AllHeld held(locks_);\n  return flush_under_locks(session);\n", "  return flush_under_locks(session);\n"), gtest_filter="SlowFlushTest.*"),
     mutation("a flush that is due waits for a get", (ITEMS, "base::Expected<StoreKey> Items::begin(std::string_view key) {\n  shared_->flush_if_due(session_);\n", "base::Expected<StoreKey> Items::begin(std::string_view key) {\n"), gtest_filter="FlushTest.*"),
+    mutation("a flush that is due waits for more than a walk", (WALK, "  items.shared_->flush_if_due(items.session_);\n", ""), gtest_filter="WalkTest.*"),
+    mutation("a walk tells the version for the cas", (WALK, "head->own_cas != 0 ? head->own_cas : found.version", "found.version"), gtest_filter="WalkTest.*"),
 ]

@@ -22,7 +22,7 @@ enum class Outcome : uint8_t {
   kUnmet,      // another condition is not met
 };
 
-// What there is now: of the item that was changed, or, if nothing was done, of the one that is there.
+// What there is now: of the item that was changed, or, if nothing was done, of the one that is there, if the call has read it; else 0.
 struct Done {
   Outcome outcome = Outcome::kDone;
   uint64_t cas = 0;

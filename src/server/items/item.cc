@@ -54,6 +54,10 @@ std::optional<ItemHead> ItemHead::read(kv::Bytes from) {
   return head;
 }
 
+base::Error no_item() {
+  return base::Error::of(EBADMSG, "what the key has is no item of a server, or one of a later version");
+}
+
 base::Expected<Item> Item::of(kv::Session& session, kv::Found found) {
   Item item;
   item.found_ = std::move(found);
@@ -62,8 +66,7 @@ base::Expected<Item> Item::of(kv::Session& session, kv::Found found) {
   auto read = session.read_value(item.found_, 0, first);
   if (!read) return std::unexpected(read.error());
   const std::optional<ItemHead> head = ItemHead::read(std::span(first).first(*read));
-  if (!head)
-    return base::failure(EBADMSG, "what the key has is no item of a server, or one of a later version");
+  if (!head) return std::unexpected(no_item());
   item.head_ = *head;
   return item;
 }

@@ -55,6 +55,9 @@ struct ItemHead {
   static std::optional<ItemHead> read(kv::Bytes from);
 };
 
+// That a value is none.
+base::Error no_item();
+
 // One that was found, or not. It keeps memory of the session, which it must not outlive.
 class Item {
  public:

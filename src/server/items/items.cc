@@ -167,8 +167,7 @@ base::Expected<Done> Items::set_blindly(std::string_view key, kv::Bytes value, c
                     .expires_ms = options.expires_ms,
                     .flags = options.flags});
   if (!put) return std::unexpected(put.error());
-  if (put->outcome != kv::Changed::Outcome::kDone)
-    return Done{.outcome = Outcome::kPresent, .cas = put->version};
+  if (put->outcome != kv::Changed::Outcome::kDone) return Done{.outcome = Outcome::kPresent};
   shared_->hot_.stored(hash, now_s());
   return Done{.cas = options.own_cas != 0 ? options.own_cas : put->version,
               .value_bytes = value.size(),

@@ -20,8 +20,10 @@
 // Each call is at one moment for its key, for all clients, as the store's are, and flushes too. Many keys at once are each for itself.
 //
 // Thread contract: of one thread, or the tasks of one worker. Values that calls are given outlive the call; what they find is in memory of
-// this, which it must not outlive. Errors of all calls: EINVAL for a key of more than kKeyBytesMost, EBADMSG for what is no item, those of the
-// store (kv::Session), ENOMEM; of those that change an item EBUSY, if it is changed by others all the time.
+// this, which it must not outlive.
+//
+// Errors of all calls: EINVAL for a key of more than kKeyBytesMost, EBADMSG for what is no item, those of the store (kv::Session), ENOMEM;
+// of those that change an item EBUSY, if it is changed by others all the time.
 #pragma once
 #include <optional>
 #include <span>
@@ -123,12 +125,12 @@ class Items {
     return item.read(session_, offset, to);
   }
 
-  // Outcomes: kAbsent, kPresent, kOtherCas, kTooLong. `before`: if not null, gets what was there (Redis's SET with GET). Cost: of kSet and kAdd
-  // without more one put; else an update.
+  // Outcomes: kAbsent, kPresent, kOtherCas, kTooLong. `before`: if not null, gets what was there (Redis's SET with GET). Cost: of kSet
+  // and kAdd without more one put; else an update.
   base::Expected<Done> set(std::string_view key, kv::Bytes value, const SetOptions& options = {},
                            Item* before = nullptr);
-  // Writes it from byte `offset` of the value on, which is made longer by zeros if it must be; of an empty `bytes` nothing (Redis's SETRANGE).
-  // Outcomes: kTooLong.
+  // Writes it from byte `offset` of the value on, which is made longer by zeros if it must be; of an empty `bytes` nothing (Redis's
+  // SETRANGE). Outcomes: kTooLong.
   base::Expected<Done> set_range(std::string_view key, uint64_t offset, kv::Bytes bytes);
   // Outcomes: kAbsent, kOtherCas. Cost: without cas and `before`, which is as of set(), one remove; else an update.
   base::Expected<Done> remove(std::string_view key, uint64_t cas = 0, Item* before = nullptr);
@@ -149,13 +151,15 @@ class Items {
   // `decide`; kAbsent for the removal of what is not there. Errors of `decide` too.
   base::Expected<Done> update(std::string_view key, Decision decide, Item* before = nullptr);
 
-  // All items are gone: at once, or, after this time, when anybody next calls anything; at most one is to come.
+  // All items are gone: at once, or, after this time, when anybody next calls anything; at most one is to come. With an error it is not
+  // known whether they are, or will be. Cost: one put, and a wait for the updates that are under way.
   base::Expected<void> flush();
   base::Expected<void> flush_at(uint64_t at_ms);
 
   const kv::Clock& clock() const { return shared_->store().clock(); }
 
  private:
+  friend class Walk;
   static constexpr int kRoundsMost = 1000;
   struct Group;
 

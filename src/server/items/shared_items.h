@@ -2,11 +2,11 @@
 //
 // How all items are flushed
 //  1 all locks of updates are taken (update_locks.h): what was read before is not written after
-//  2 a record of the server's own is put. Its version is the floor: items with a lower one are not there any more (kv::Store::forget_below),
-//    and their room comes back by the store's own collection
+//  2 a record of the server's own is put. Its version is the floor: items with a lower one are not there any more
+//    (kv::Store::forget_below), and their room comes back by the store's own collection
 //  3 the store is told of the floor; the locks are given back
-// For each key this is at one moment within the call: a change that has ended before it is gone, one that begins afterwards stays. At the next
-// start the record says the same. A store that is full takes no record: there the floor comes first, and makes the room.
+// For each key this is at one moment within the call: a change that has ended before it is gone, one that begins afterwards stays. At the
+// next start the record says the same. A store that is full takes no record: there the floor comes first, and makes the room.
 //
 // A flush that is to come at a time is kept in the record, with the floor as it is. Whoever comes first after that time, with any call, makes
 // it before anything else: what was written before the time, also after the command, is gone. The last command counts: a flush at once,
@@ -73,6 +73,7 @@ class SharedItems {
 
  private:
   friend class Items;
+  friend class Walk;
   // Of one Items, which alone adds to it.
   struct Place {
     std::atomic<uint64_t> counts[kCounts] = {};

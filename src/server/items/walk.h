@@ -1,0 +1,39 @@
+// Walk: all items as they are at one moment, one after the other, in no order, while others change them. For what lists or counts keys.
+//
+//   Walk walk;
+//   walk.open(items);
+//   for (Walk::Entry entry; *walk.next(entry);) use(entry.key);
+//   walk.close();
+//
+// Thread contract: as of the Items that it is opened with, which outlive it.
+#pragma once
+#include <string_view>
+
+#include "kv/snapshot.h"
+#include "server/items/items.h"
+
+namespace server {
+
+class Walk {
+ public:
+  struct Entry {
+    std::string_view key;  // the client's, until the next call
+    uint64_t value_bytes = 0;
+    uint64_t cas = 0;
+    uint64_t expires_ms = kNever;
+    uint32_t flags = 0;
+    Marks marks;
+  };
+
+  // The moment is within this call; what ends afterwards may be left out. Errors: as kv::Snapshot::open.
+  base::Expected<void> open(Items& items);
+  // False after the last item. Errors: as kv::Snapshot::next, and EBADMSG for what is no item: another call goes on behind it. Cost: an I/O
+  // for each item, many at a time.
+  base::Expected<bool> next(Entry& entry);
+  void close() { snapshot_.close(); }
+
+ private:
+  kv::Snapshot snapshot_;
+};
+
+}  // namespace server
