@@ -43,7 +43,7 @@ MUTATIONS = [
     mutation("an update writes whatever is there by now", (ITEMS_UPDATE, "{.when = item.found() ? kv::When::kIfVersion : kv::When::kIfAbsent,", "{.when = kv::When::kAlways,"), (UPDATE_LOCKS, "    waiting_.append(waiter);\n", "    return;\n"), gtest_filter="ItemsThreadsTest.*"),
     mutation("an update that was refused counts as made", (ITEMS_UPDATE, "  if (put->outcome != kv::Changed::Outcome::kDone) return std::nullopt;\n", ""), gtest_filter="ItemsThreadsTest.*"),
     mutation("two hold the lock of a key", (UPDATE_LOCKS, "    waiting_.append(waiter);\n", "    return;\n"), gtest_filter="UpdateLocksTest.*"),
-    mutation("the lock of a key goes to who came last", (UPDATE_LOCKS, "    if (waiting_.empty())\n      is_taken_ = false;", "    if (waiting_.empty() || true)\n      is_taken_ = false;"), gtest_filter="UpdateLocks*"),
+    mutation("who waits for the lock of a key is forgotten", (UPDATE_LOCKS, "    if (waiting_.empty())\n      is_taken_ = false;", "    if (waiting_.empty() || true)\n      is_taken_ = false;"), gtest_filter="UpdateLocks*"),
     mutation("what is longer than the server takes is stored", (ITEMS_UPDATE, "  if (bytes > shared_->options_.value_bytes_most) return Done{.outcome = Outcome::kTooLong};\n", ""), gtest_filter="Items*Test.*"),
     mutation("parts of a long value are copied from its beginning", (ITEMS_UPDATE, "copy(item, part, at, to)", "copy(item, part, 0, to)"), gtest_filter="ItemsTest.ValuesInPieces*"),
     mutation("a touch gives another cas", (CHANGE, "    change.head.own_cas = item.cas();\n", ""), gtest_filter="Items*Test.*"),

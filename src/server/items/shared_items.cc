@@ -58,6 +58,8 @@ base::Expected<void> SharedItems::open(kv::Store& store, const ItemsOptions& opt
 
 void SharedItems::close() {
   CHECK(first_ == nullptr);
+  flush_at_ms_.store(0, std::memory_order_relaxed);
+  ended_ = {};
   store_ = nullptr;
 }
 
