@@ -44,6 +44,7 @@ MUTATIONS = [
     mutation("an update that was refused counts as made", (ITEMS_UPDATE, "  if (put->outcome != kv::Changed::Outcome::kDone) return std::nullopt;\n", ""), gtest_filter="ItemsThreadsTest.*"),
     mutation("two hold the lock of a key", (UPDATE_LOCKS, "    waiting_.append(waiter);\n", "    return;\n"), gtest_filter="UpdateLocksTest.*"),
     mutation("who waits for the lock of a key is forgotten", (UPDATE_LOCKS, "    if (waiting_.empty())\n      is_taken_ = false;", "    if (waiting_.empty() || true)\n      is_taken_ = false;"), gtest_filter="UpdateLocks*"),
+    mutation("who sets without looking is kept out of no fight", ("src/server/items/update_locks.h", "fights.load(std::memory_order_relaxed) != 0;", "fights.load(std::memory_order_relaxed) > 1'000'000;"), gtest_filter="ItemsFightTest.*"),
     mutation("what is longer than the server takes is stored", (ITEMS_UPDATE, "  if (bytes > shared_->options_.value_bytes_most) return Done{.outcome = Outcome::kTooLong};\n", ""), gtest_filter="Items*Test.*"),
     mutation("parts of a long value are copied from its beginning", (ITEMS_UPDATE, "copy(item, part, at, to)", "copy(item, part, 0, to)"), gtest_filter="ItemsTest.ValuesInPieces*"),
     mutation("a touch gives another cas", (CHANGE, "    change.head.own_cas = item.cas();\n", ""), gtest_filter="Items*Test.*"),

@@ -7,9 +7,12 @@
 #include <thread>
 #include <vector>
 
+#include "kv/testing/jitter_device.h"
 #include "kv/testing/test_effort.h"
 #include "server/items/items.h"
 #include "server/items/test_items.h"
+#include "server/items/update_locks.h"
+#include "storage/memory.h"
 #include "task/test_tasks.h"
 
 namespace server {
@@ -19,6 +22,7 @@ constexpr int kTimes = static_cast<int>(2000 / kv::kEffortParts);
 
 class ItemsThreadsTest : public ItemsTest {
  protected:
+  using ItemsTest::ItemsTest;
   template <class Body>
   void in_threads(int count, Body body) {
     std::vector<std::thread> threads;
@@ -103,14 +107,22 @@ TEST_F(ItemsThreadsTest, OneAddsAndOneClaims) {
   EXPECT_EQ(made, kKeys);
 }
 
-// Those who set without looking come in between all the time, until there is a fight.
-TEST_F(ItemsThreadsTest, UpdatesEndThoughOthersSetWithoutLooking) {
+// On a device whose requests take a while: whoever sets without looking comes in between nearly every time.
+class ItemsFightTest : public ItemsThreadsTest {
+ protected:
+  ItemsFightTest() : ItemsThreadsTest(new kv::JitterDevice(*storage::make_memory_device(128 << 20), 1)) {}
+};
+
+TEST_F(ItemsFightTest, UpdatesEndThoughOthersSetWithoutLooking) {
+  static_cast<kv::JitterDevice*>(device)->set_slow_of_256(128);
+  reopen();
+  constexpr int kUpdaters = 2, kSetters = 8, kUpdates = kTimes / 40;
   std::atomic<int> ended{0};
-  constexpr int kUpdaters = 2, kSetters = 3;
   set("key", "0");
   in_threads(kUpdaters + kSetters, [&](Items& own, int thread) {
     if (thread < kUpdaters) {
-      for (int i = 0; i < kTimes; ++i) EXPECT_EQ(of(own.add("key", {.initial = 1})).outcome, Outcome::kDone);
+      for (int i = 0; i < kUpdates; ++i)
+        EXPECT_EQ(of(own.add("key", {.initial = 1})).outcome, Outcome::kDone);
       ++ended;
       return;
     }
@@ -120,7 +132,10 @@ TEST_F(ItemsThreadsTest, UpdatesEndThoughOthersSetWithoutLooking) {
       of(own.set("key", bytes_of("7"), {.mode = Mode::kAdd}));
     }
   });
+  // Alone, then with those who were under way when the fight began.
+  constexpr uint64_t kRoundsMost = UpdateLocks::kRoundsAlone + 2 * kSetters;
   EXPECT_GT(shared.counts()[Count::kAnew], 0u);
+  EXPECT_LE(shared.counts()[Count::kAnew], kUpdaters * kUpdates * kRoundsMost);
 }
 
 // The tasks of two workers.
