@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kv/testing/jitter_device.h"
+#include "kv/testing/medium_device.h"
 #include "server/items/items.h"
 #include "server/items/test_items.h"
 
@@ -177,6 +178,43 @@ TEST_F(FlushTest, ARecordThatIsDamagedIsRefused) {
   EXPECT_EQ(shared.open(*store, {.value_bytes_most = kValueBytesMost + 1}).error().number, EINVAL);
   ASSERT_TRUE(shared.open(*store, {}));
   ASSERT_TRUE(items.open(shared));
+}
+
+// A process that ends at once, without closing anything: the next one finds the medium as it was.
+class SuddenEndTest : public FlushTest {
+ protected:
+  SuddenEndTest() : FlushTest(new kv::MediumDevice(std::vector<std::byte>(64 << 20))) {}
+  void end_suddenly() {
+    std::vector<std::byte> medium = static_cast<kv::MediumDevice*>(device)->medium();
+    close();
+    device->close();
+    device = new kv::MediumDevice(std::move(medium));
+    open();
+  }
+};
+
+TEST_F(SuddenEndTest, AFlushThatHasReturnedIsKept) {
+  set("a", "1");
+  set("b", "1");
+  end_suddenly();
+  EXPECT_EQ(get("a"), "1");
+  flush();
+  set("b", "2");
+  end_suddenly();
+  EXPECT_EQ(get("a"), "(none)");
+  EXPECT_EQ(get("b"), "2");
+  flush_after(10'000);
+  set("c", "1");
+  end_suddenly();
+  EXPECT_EQ(shared.flush_at_ms(), now_ms() + 10'000);
+  EXPECT_EQ(get("a"), "(none)");
+  EXPECT_EQ(get("c"), "1");
+  clock.move(10'000);
+  EXPECT_EQ(get("c"), "(none)");
+  set("d", "1");
+  end_suddenly();
+  EXPECT_EQ(get("c"), "(none)");
+  EXPECT_EQ(get("d"), "1") << "it was made once";
 }
 
 // What a writer sets after a flush has returned it finds; what it has set before a flush began nobody finds afterwards, and an append carries
