@@ -3,7 +3,7 @@
 FOLDER = "src/server/memcache/"
 BASE64, BINARY, BINARY_REPLY = FOLDER + "base64.cc", FOLDER + "binary.cc", FOLDER + "binary_reply.cc"
 BUFFER, CLASSIC, COMMAND = FOLDER + "reply_buffer.h", FOLDER + "classic.cc", FOLDER + "command.h"
-EXPIRY, LIMITS, META, META_REPLY = FOLDER + "expiry.h", FOLDER + "limits.h", FOLDER + "meta.cc", FOLDER + "meta_reply.cc"
+LIMITS, META, META_REPLY = FOLDER + "limits.h", FOLDER + "meta.cc", FOLDER + "meta_reply.cc"
 RESULT, TEXT, TEXT_REPLY, WORDS = FOLDER + "result.h", FOLDER + "text.cc", FOLDER + "text_reply.cc", FOLDER + "words.h"
 
 
@@ -150,12 +150,4 @@ MUTATIONS = [
              (BINARY_REPLY, "      if (command.verb == Verb::kAdd) return Status::kExists;\n", "")),
     mutation("replies are written beyond their memory", "ReplyBufferDeathTest.*",
              (BUFFER, "    CHECK_LE(text.size(), room_bytes());\n", "")),
-
-    # When items end
-    mutation("thirty days are a time", "Expiry.UpTo*", (EXPIRY, "exptime <= kRelativeSecondsMax ? now_ms : 0", "exptime < kRelativeSecondsMax ? now_ms : 0")),
-    mutation("a negative exptime is never", "Expiry.Negative*", (EXPIRY, "  if (exptime < 0) return kExpiredMs;", "  if (exptime < 0) return 0;")),
-    mutation("an exptime is longer than the store keeps", "Expiry.WhatIsTooLate*",
-             (EXPIRY, "std::min(begin_ms + seconds * 1000, kExpiryMsMax)", "begin_ms + seconds * 1000 + 0 * kExpiryMsMax"),
-             (EXPIRY, "std::min(static_cast<uint64_t>(exptime), kExpiryMsMax / 1000)", "static_cast<uint64_t>(exptime)")),
-    mutation("part of a second is none", "Expiry.SecondsLeft", (EXPIRY, "(expiry - now_ms + 999) / 1000", "(expiry - now_ms) / 1000")),
 ]

@@ -82,7 +82,7 @@ struct Command {
   uint64_t value_bytes = 0;  // takes_value(): how many follow
   uint64_t cas = 0;
   uint64_t own_cas = 0;
-  int64_t exptime = 0;         // as given (expiry.h); flush_all: the delay
+  int64_t exptime = 0;         // as given (server/items/expiry.h); flush_all: the delay
   int64_t create_exptime = 0;  // as given
   uint64_t number = 0;         // incr and decr: by how much; verbosity: the level
   uint64_t initial = 0;        // of a number that is created
