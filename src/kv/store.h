@@ -136,7 +136,7 @@ struct StoreCounts {
     uint64_t moved_records = 0;
     uint64_t moved_bytes = 0;
     uint64_t read_bytes = 0;
-    uint64_t expired_records = 0;
+    uint64_t expired_records = 0;  // or below the floor
     uint64_t ended_tombstones = 0;
     uint64_t damaged_records = 0;
     uint64_t checkpoints = 0;

@@ -12,7 +12,7 @@
 // it before anything else: what was written before the time, also after the command, is gone. The last command counts: a flush at once,
 // or another time, ends one that is to come.
 //
-// Thread contract: open and close by one thread or task; flush and counts by any.
+// Thread contract: open and close by one thread or task, the rest by any.
 #pragma once
 #include <atomic>
 #include <cstdint>
