@@ -3,7 +3,6 @@
 // All are pure functions; the clock is an argument, so that tests, and memcached's debugtime, have their own.
 #pragma once
 #include <cstdint>
-#include <optional>
 
 namespace server {
 
@@ -19,12 +18,8 @@ uint64_t expiry_of_exptime(int64_t exptime, uint64_t now_ms);
 // Seconds that are left, a part of one counted as one, as meta commands tell: -1 for ever.
 int64_t seconds_left(uint64_t expires_ms, uint64_t now_ms);
 
-enum class TimeUnit : uint8_t { kSeconds, kMs };
-
-// Redis's: a time from now, or since 1970. What is not later than now gives a time that is past, never kNever. None: it is beyond 64 bits of
-// ms, which Redis refuses as an invalid expire time.
-std::optional<uint64_t> expiry_after(int64_t time, TimeUnit unit, uint64_t now_ms);
-std::optional<uint64_t> expiry_at(int64_t time, TimeUnit unit);
+// Redis's, of which its requests say when that is, since 1970 (server/resp/arguments.h). What is past gives a time that is, never kNever.
+uint64_t expiry_of_unix_ms(int64_t at_ms);
 // As PTTL tells: -1 for ever, 0 if it is over.
 int64_t ms_left(uint64_t expires_ms, uint64_t now_ms);
 

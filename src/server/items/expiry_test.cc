@@ -37,33 +37,19 @@ TEST(ExpiryTest, SecondsThatAreLeftAreRoundedUp) {
   EXPECT_EQ(seconds_left(kEnded, kNow), 0);
 }
 
-TEST(ExpiryTest, RedisTimesAreRelativeOrAbsolute) {
-  EXPECT_EQ(expiry_after(5, TimeUnit::kSeconds, kNow), kNow + 5000);
-  EXPECT_EQ(expiry_after(5, TimeUnit::kMs, kNow), kNow + 5);
-  EXPECT_EQ(expiry_after(0, TimeUnit::kMs, kNow), kNow);
-  EXPECT_EQ(expiry_after(-5, TimeUnit::kSeconds, kNow), kNow - 5000);
-  EXPECT_EQ(expiry_at(1'800'000'000, TimeUnit::kSeconds), 1'800'000'000'000u);
-  EXPECT_EQ(expiry_at(1'800'000'000'001, TimeUnit::kMs), 1'800'000'000'001u);
+TEST(ExpiryTest, MillisecondsThatAreLeft) {
   EXPECT_EQ(ms_left(kNow + 7, kNow), 7);
   EXPECT_EQ(ms_left(kNow - 7, kNow), 0);
   EXPECT_EQ(ms_left(kNever, kNow), -1);
 }
 
-TEST(ExpiryTest, RedisTimesThatArePastAreNotNever) {
-  EXPECT_EQ(expiry_at(0, TimeUnit::kSeconds), kEnded);
-  EXPECT_EQ(expiry_at(-1, TimeUnit::kMs), kEnded);
-  EXPECT_EQ(expiry_after(kLeast, TimeUnit::kMs, kNow), kEnded);
-  EXPECT_EQ(expiry_after(-static_cast<int64_t>(kNow), TimeUnit::kMs, kNow), kEnded);
-}
-
-TEST(ExpiryTest, RedisTimesBeyond64BitsAreRefusedAndOthersBeyondTheStoreAreItsLast) {
-  EXPECT_EQ(expiry_after(kMost, TimeUnit::kMs, kNow), std::nullopt);
-  EXPECT_EQ(expiry_after(kMost, TimeUnit::kSeconds, kNow), std::nullopt);
-  EXPECT_EQ(expiry_after(kLeast, TimeUnit::kSeconds, kNow), std::nullopt);
-  EXPECT_EQ(expiry_at(kMost / 1000 + 1, TimeUnit::kSeconds), std::nullopt);
-  EXPECT_EQ(expiry_at(kMost / 1000, TimeUnit::kSeconds), kLastMs);
-  EXPECT_EQ(expiry_at(kMost, TimeUnit::kMs), kLastMs);
-  EXPECT_EQ(expiry_after(kMost - static_cast<int64_t>(kNow), TimeUnit::kMs, kNow), kLastMs);
+TEST(ExpiryTest, RedisTimesThatArePastAreNotNeverAndThoseBeyondTheStoreAreItsLast) {
+  EXPECT_EQ(expiry_of_unix_ms(1'800'000'000'001), 1'800'000'000'001u);
+  for (const int64_t past : {int64_t{1}, int64_t{0}, int64_t{-1}, kLeast})
+    EXPECT_EQ(expiry_of_unix_ms(past), kEnded) << past;
+  EXPECT_EQ(expiry_of_unix_ms(static_cast<int64_t>(kLastMs)), kLastMs);
+  EXPECT_EQ(expiry_of_unix_ms(static_cast<int64_t>(kLastMs) + 1), kLastMs);
+  EXPECT_EQ(expiry_of_unix_ms(kMost), kLastMs);
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "server/items/items.h"
 #include "server/items/numbers.h"
 #include "server/items/test_items.h"
+#include "server/resp/numbers.h"
 
 namespace server {
 namespace {
@@ -243,7 +244,7 @@ class ItemsModelTest : public ItemsTest {
     ModelItem* const is = find(key);
     const int64_t delta = static_cast<int64_t>(random()) >> pick(64);
     const Added<int64_t> added = of(items.add_integer(key, delta));
-    const std::optional<int64_t> number = is != nullptr ? integer_of_value(is->value) : 0;
+    const std::optional<int64_t> number = is != nullptr ? resp::parse_integer(is->value) : 0;
     int64_t sum = 0;
     const bool is_over = number && __builtin_add_overflow(*number, delta, &sum);
     ASSERT_EQ(added.outcome, !number ? Outcome::kNotNumber : is_over ? Outcome::kOverflow : Outcome::kDone);

@@ -3,6 +3,7 @@
 
 #include "server/items/items.h"
 #include "server/items/numbers.h"
+#include "server/resp/numbers.h"
 
 namespace server {
 namespace {
@@ -64,7 +65,7 @@ base::Expected<Added<int64_t>> Items::add_integer(std::string_view key, int64_t 
   const auto decide = [&](Item& item) -> Change {
     added.is_made = !item.found();
     std::optional<int64_t> number = 0;
-    if (item.found()) number = item.is_large() ? std::nullopt : integer_of_value(text_of(item.value()));
+    if (item.found()) number = item.is_large() ? std::nullopt : resp::parse_integer(text_of(item.value()));
     if (!number) return Change::nothing(Outcome::kNotNumber);
     if (__builtin_add_overflow(*number, delta, &added.number)) return Change::nothing(Outcome::kOverflow);
     Change change = Change::value_of(item);

@@ -7,7 +7,6 @@ namespace server {
 namespace {
 
 constexpr bool is_blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
-constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 template <class Number>
 size_t write(Number number, char* to) {
@@ -24,16 +23,6 @@ std::optional<uint64_t> unsigned_of_value(std::string_view value) {
   if (error != std::errc()) return std::nullopt;
   value.remove_prefix(static_cast<size_t>(end - value.data()));
   if (!value.empty() && !is_blank(value.front())) return std::nullopt;
-  return number;
-}
-
-std::optional<int64_t> integer_of_value(std::string_view value) {
-  const std::string_view digits = value.substr(value.starts_with('-') ? 1 : 0);
-  if (digits.empty() || !is_digit(digits.front())) return std::nullopt;
-  if (digits.front() == '0' && value.size() > 1) return std::nullopt;
-  int64_t number = 0;
-  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-  if (error != std::errc() || end != value.data() + value.size()) return std::nullopt;
   return number;
 }
 

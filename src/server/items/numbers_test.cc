@@ -5,6 +5,8 @@
 #include <limits>
 #include <string>
 
+#include "server/resp/numbers.h"
+
 namespace server {
 namespace {
 
@@ -32,23 +34,12 @@ TEST(NumbersTest, UnsignedAsMemcachedReadsThem) {
   EXPECT_EQ(unsigned_of_value(std::string_view("1\0", 2)), std::nullopt);
 }
 
-TEST(NumbersTest, IntegersAsRedisReadsThem) {
-  EXPECT_EQ(integer_of_value("0"), 0);
-  EXPECT_EQ(integer_of_value("-1"), -1);
-  EXPECT_EQ(integer_of_value("1234567890"), 1234567890);
-  EXPECT_EQ(integer_of_value("9223372036854775807"), std::numeric_limits<int64_t>::max());
-  EXPECT_EQ(integer_of_value("-9223372036854775808"), std::numeric_limits<int64_t>::min());
-  for (const char* text : {"", "-", "+1", " 1", "1 ", "01", "-0", "-01", "00", "1x", "x", "--1",
-                           "9223372036854775808", "-9223372036854775809", "1e3", "1.0"})
-    EXPECT_EQ(integer_of_value(text), std::nullopt) << text;
-}
-
 TEST(NumbersTest, WrittenAsTheyAreRead) {
   EXPECT_EQ(text(0), "0");
   EXPECT_EQ(text(~uint64_t{0}), "18446744073709551615");
   EXPECT_EQ(signed_text(std::numeric_limits<int64_t>::min()), "-9223372036854775808");
   for (int64_t number : {int64_t{0}, int64_t{-7}, std::numeric_limits<int64_t>::max()}) {
-    EXPECT_EQ(integer_of_value(signed_text(number)), number);
+    EXPECT_EQ(resp::parse_integer(signed_text(number)), number);
     EXPECT_EQ(unsigned_of_value(text(static_cast<uint64_t>(number))), static_cast<uint64_t>(number));
   }
 }
