@@ -140,7 +140,7 @@ TEST_F(CheckedFileTest, WhatWasWrittenIsRead) {
     } else {
       std::vector<std::byte> found(bytes);
       ASSERT_TRUE(session.read(*file, offset, found));
-      ASSERT_EQ(0, memcmp(found.data(), model.data() + offset, bytes));
+      ASSERT_TRUE(std::ranges::equal(found, std::span(model).subspan(offset, bytes)));
     }
     if (round % 1000 == 999) open_again();
   }
