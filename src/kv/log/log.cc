@@ -173,7 +173,11 @@ Log::Room Log::allocate(Request& request, Extent& extent) {
         is_filled = true;
       }
       sys::LockGuard all(lock_);
-      const uint32_t next = take_ready(is_relocation ? 0 : is_tombstone ? kReserve - 1 : kReserve);
+      // While writers are paced the collector keeps one to begin with, or it could not bring tombstones to their end. If that gains nothing
+      // the pace ends.
+      const uint32_t reserve = is_tombstone ? kReserve - 1 : kReserve;
+      const uint32_t left = is_paced_.load(std::memory_order_relaxed) ? kReserve + 1 : reserve;
+      const uint32_t next = take_ready(is_relocation ? 0 : left);
       if (next == kNone) break;
       stream.segment.store(next, std::memory_order_release);
       is_opened = true;

@@ -127,6 +127,22 @@ TEST_F(LogTest, TombstonesLeaveTheCollectorOneSegment) {
   EXPECT_EQ(fill(true), 1u);
 }
 
+TEST_F(LogTest, WhileWritersArePacedTheCollectorHasASegmentToBeginWith) {
+  begin_pace();
+  uint32_t sealed = 0;
+  while (state_of(sealed) != State::kSealed) ++sealed;
+  log->emptied(sealed);
+  ASSERT_EQ(log->give_back(channel), 0);
+  keep();
+  EXPECT_EQ(log->counts().free_segments, Log::kReserve + 1);
+  Extent extent;
+  EXPECT_EQ(allocate(1024, extent), Room::kWait);
+  EXPECT_EQ(allocate(1024, extent, RecordKind::kTombstone), Room::kWait);
+  log->tell_waiting();
+  ASSERT_EQ(allocate(1024, extent), Room::kDone) << "it gains nothing with it";
+  log->finish(extent, true);
+}
+
 TEST_F(LogTest, ATombstoneGoesWhereAnyStreamHasRoom) {
   log->close();
   log = std::make_unique<Log>();
