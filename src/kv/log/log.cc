@@ -173,11 +173,10 @@ Log::Room Log::allocate(Request& request, Extent& extent) {
         is_filled = true;
       }
       sys::LockGuard all(lock_);
-      // While writers are paced the collector keeps one to begin with, or it could not bring tombstones to their end. If that gains nothing
-      // the pace ends.
+      // While tombstones wait to be ended the collector keeps one to begin with. If that gains nothing the pace ends.
+      const bool leaves_one = is_paced_.load(std::memory_order_relaxed) && has_many_tombstones();
       const uint32_t reserve = is_tombstone ? kReserve - 1 : kReserve;
-      const uint32_t left = is_paced_.load(std::memory_order_relaxed) ? kReserve + 1 : reserve;
-      const uint32_t next = take_ready(is_relocation ? 0 : left);
+      const uint32_t next = take_ready(is_relocation ? 0 : leaves_one ? kReserve + 1 : reserve);
       if (next == kNone) break;
       stream.segment.store(next, std::memory_order_release);
       is_opened = true;

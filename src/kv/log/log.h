@@ -27,8 +27,8 @@
 // is live as may be, which is less by what sealed segments lose at their ends, where the next record was too large; and when no segment is
 // left and none can be gained, until one has been. Writers wait for room, and are told when there is some or will be none. While there is little they
 // are paced (pace.h): first come, first served, as fast as the collector's work, piece by piece, is gaining room, a little faster where more is
-// free than need be and slower where the reserve is near. So they are not faster than it for long, nor stopped for a whole segment's time. One
-// segment more than the reserve is not theirs then: without it the collector could not begin with one that tombstones wait for.
+// free than need be and slower where the reserve is near. So they are not faster than it for long, nor stopped for a whole segment's time. If
+// tombstones take much, one segment more than the reserve is not theirs then: without it the collector could not begin with one that they wait for.
 //
 // Writers come from all threads. FREE to READY and FULL to SEALED are the keeper's, one thread; SEALED to FREE is the collector's,
 // another.

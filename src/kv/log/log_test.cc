@@ -127,7 +127,13 @@ TEST_F(LogTest, TombstonesLeaveTheCollectorOneSegment) {
   EXPECT_EQ(fill(true), 1u);
 }
 
-TEST_F(LogTest, WhileWritersArePacedTheCollectorHasASegmentToBeginWith) {
+TEST_F(LogTest, WhileWritersArePacedTheCollectorHasASegmentToEndTombstonesWith) {
+  Extent extent;
+  for (int i = 0; i < 2; ++i) {
+    keep();
+    ASSERT_EQ(allocate(1024, extent, RecordKind::kTombstone), Room::kDone);
+    log->finish(extent, true);
+  }
   begin_pace();
   uint32_t sealed = 0;
   while (state_of(sealed) != State::kSealed) ++sealed;
@@ -135,7 +141,6 @@ TEST_F(LogTest, WhileWritersArePacedTheCollectorHasASegmentToBeginWith) {
   ASSERT_EQ(log->give_back(channel), 0);
   keep();
   EXPECT_EQ(log->counts().free_segments, Log::kReserve + 1);
-  Extent extent;
   EXPECT_EQ(allocate(1024, extent), Room::kWait);
   EXPECT_EQ(allocate(1024, extent, RecordKind::kTombstone), Room::kWait);
   log->tell_waiting();
