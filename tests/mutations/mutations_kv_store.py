@@ -98,7 +98,7 @@ MUTATIONS = [
     mutation("turns are not waited for", (LOG_ROOM, "  if (at <= now) return !has_failed();\n", "  static_cast<void>(at);\n  return !has_failed();\n"), gtest_filter="LogPaceTest.WritersHave*"),
     mutation("who waits for its turn is not told of a failure", (LOG_ROOM, "    failed_.store(true, std::memory_order_release);\n    paced = end_pace();", "    failed_.store(true, std::memory_order_release);"), gtest_filter="LogPaceTest.WhoWaits*"),
     mutation("turns wait although nobody is paced", (LOG_ROOM, "  if (!is_paced_.load(std::memory_order_relaxed)) return !has_failed();\n", ""), (LOG_ROOM, "    if (has_failed() || !is_paced_.load(std::memory_order_relaxed)) return !has_failed();\n", ""), gtest_filter="LogPaceTest.Nobody*"),
-    mutation("gains are not told to the pace", (LOG_ROOM, "  pace_.gained(grains, level, now_ns());", "  static_cast<void>(level + static_cast<double>(grains));"), gtest_filter="LogPaceTest.WritersAreAsFast*"),
+    mutation("gains are not told to the pace", (LOG_ROOM, "  pace_.gained(grains, free_level(), now_ns());", "  static_cast<void>(grains);"), gtest_filter="LogPaceTest.WritersAreAsFast*"),
     mutation("what is left of open segments is not free", (LOG_ROOM, "    free += 1 - Filling::of(filling).used_grains / segment_grains;\n", "    static_cast<void>(filling);\n"), gtest_filter="LogPaceTest.WhatIsFree*"),
     mutation("what is emptied is not free for the pace", (LOG_ROOM, "static_cast<double>(available() + emptied_count_) - kReserve", "static_cast<double>(available()) - kReserve"), gtest_filter="LogPaceTest.WhatIsFree*"),
     mutation("nobody settles although writers are short", (LOG_ROOM, "  return available() <= kReserve;\n}", "  return false;\n}"), gtest_filter="LogPaceTest.WhatIsFree*"),

@@ -134,8 +134,7 @@ class Collector {
   static constexpr uint64_t kIoBytes = 128 << 10;
   static constexpr size_t kDepth = 8;
   static constexpr size_t kGentleDepth = 2;  // instead, while nobody waits for room
-  // Moved at a time, and told to the log as gained in part. While one piece is written the
-  // next is read.
+  // Moved at a time, and told to the log as gained in part. While one piece is written the next is read.
   static constexpr uint64_t kPieceBytes = kDepth / 2 * kIoBytes;
   static constexpr uint8_t kReadTries = 3;
 

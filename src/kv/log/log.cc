@@ -353,6 +353,7 @@ LogCounts Log::counts() {
   counts.limit_bytes = limit_bytes_.load(std::memory_order_relaxed);
   counts.tombstone_bytes = tombstone_bytes_.load(std::memory_order_relaxed);
   counts.sequence = sequence_.load(std::memory_order_relaxed);
+  counts.free_level = free_level();
   return counts;
 }
 

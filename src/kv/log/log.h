@@ -120,6 +120,9 @@ struct LogCounts {
   uint64_t limit_bytes = 0;      // puts are refused above; less by what segments lose at their ends
   uint64_t tombstone_bytes = 0;  // of them
   uint64_t sequence = 0;
+  // What is free, but for the reserve, what is left of open segments included, for what is to be while room is short: a segment and a half for
+  // each stream, and one.
+  double free_level = 0;
 };
 
 class Log {
@@ -221,9 +224,6 @@ class Log {
   bool is_awaited() const { return paced_count_.load(std::memory_order_relaxed) != 0; }
   // A part of the collector's work is done, which is worth so many grains once its victim is free.
   void gained(uint64_t grains);
-  // What is free, but for the reserve, what is left of open segments included, for what is to be while room is short: a segment and a half for
-  // each stream, and one.
-  double free_level();
   // Nothing is to be collected: writers that wait and could not go on are told that the store is full, the others go on unpaced.
   void tell_waiting();
   // Why tell_waiting() would tell some that the store is full: kWait, or kWaitForLimit if that alone is so; kDone: it would not.
@@ -342,6 +342,7 @@ class Log {
   void leave(Segment& segment);
   task::CallWaiters end_pace();
   task::CallWaiters take_limited();
+  double free_level() const;
   // Of values: tombstones, which end by themselves, are no reason to refuse one.
   bool is_full() const {
     return has_no_room_.load(std::memory_order_relaxed) ||

@@ -138,11 +138,10 @@ Log::Need Log::need() {
 
 // A victim's live records fill a segment at most, besides what is left of the collector's present one.
 bool Log::may_start_victim() {
-  const double level = free_level();
   sys::LockGuard scope(lock_);
   const uint32_t free = available();
   if (free < free_low_) is_paced_.store(true, std::memory_order_relaxed);
-  pace_.work(level, now_ns());
+  pace_.work(free_level(), now_ns());
   return emptied_count_ == 0 || free > kReserve;
 }
 
@@ -152,14 +151,13 @@ bool Log::is_short() {
 }
 
 void Log::gained(uint64_t grains) {
-  const double level = free_level();
   sys::LockGuard scope(lock_);
-  pace_.gained(grains, level, now_ns());
+  pace_.gained(grains, free_level(), now_ns());
 }
 
-double Log::free_level() {
+// As LogCounts has it. REQUIRES: lock_.
+double Log::free_level() const {
   const auto segment_grains = static_cast<double>(identity_->geometry.segment_grains());
-  sys::LockGuard scope(lock_);
   double free = static_cast<double>(available() + emptied_count_) - kReserve;
   for (uint32_t i = 0; i < stream_count_; ++i) {
     const uint32_t index = streams_[i].segment.load(std::memory_order_relaxed);

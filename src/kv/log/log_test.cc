@@ -555,24 +555,24 @@ TEST_F(LogPaceTest, WritersAreAsFastAsTheCollectorGains) {
 // What is free in segments that nobody has begun, emptied ones among them, and what is left of open ones; less the reserve.
 TEST_F(LogPaceTest, WhatIsFreeIsSeenByGrains) {
   constexpr double wanted = 1.5 + 1;  // with one stream
-  EXPECT_NEAR(log->free_level(), (kSegments - Log::kReserve) / wanted, 1e-9);
+  EXPECT_NEAR(log->counts().free_level, (kSegments - Log::kReserve) / wanted, 1e-9);
   keep();
   Extent extent;
   ASSERT_EQ(allocate(512, extent), Room::kDone);
   log->finish(extent, true);
   const double used = (1 + 512) / 2048.0;  // the header is one
-  EXPECT_NEAR(log->free_level(), (kSegments - Log::kReserve - used) / wanted, 1e-9);
+  EXPECT_NEAR(log->counts().free_level, (kSegments - Log::kReserve - used) / wanted, 1e-9);
   fill(false);
-  EXPECT_LT(log->free_level(), 0.5 / wanted);
+  EXPECT_LT(log->counts().free_level, 0.5 / wanted);
   EXPECT_TRUE(log->is_short());
   uint32_t sealed = 0;
   while (state_of(sealed) != State::kSealed) ++sealed;
-  const double before = log->free_level();
+  const double before = log->counts().free_level;
   log->emptied(sealed);
-  EXPECT_NEAR(log->free_level(), before + 1 / wanted, 1e-9);
+  EXPECT_NEAR(log->counts().free_level, before + 1 / wanted, 1e-9);
   EXPECT_TRUE(log->is_short()) << "it is nobody's yet";
   ASSERT_EQ(log->give_back(channel), 0);
-  EXPECT_NEAR(log->free_level(), before + 1 / wanted, 1e-9);
+  EXPECT_NEAR(log->counts().free_level, before + 1 / wanted, 1e-9);
   EXPECT_FALSE(log->is_short());
 }
 
