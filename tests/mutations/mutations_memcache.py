@@ -30,7 +30,7 @@ MUTATIONS = [
     mutation("tabs part words", "Words.*",
              (WORDS, "rest_.substr(0, rest_.find(' '))", "rest_.substr(0, rest_.find_first_of(\" \\t\"))")),
     mutation("digits before something else are a number", "Numbers.*",
-             (WORDS, "  if (error != std::errc() || read != end) return std::nullopt;", "  if (error != std::errc()) return std::nullopt;")),
+             ("src/server/text.h", "  if (error != std::errc() || read != end) return std::nullopt;", "  if (error != std::errc()) return std::nullopt;")),
 
     # Gets in parts
     mutation("a long get is cut inside a key", "Text.*",

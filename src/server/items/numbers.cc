@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <charconv>
 
+#include "server/text.h"
+
 namespace server {
 namespace {
-
-constexpr bool is_blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
 template <class Number>
 size_t write(Number number, char* to) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "server/memcache/messages.h"
+#include "server/text.h"
 
 namespace server::memcache {
 namespace {

@@ -3,6 +3,7 @@
 #include "base/check.h"
 #include "server/memcache/base64.h"
 #include "server/memcache/messages.h"
+#include "server/text.h"
 
 namespace server::memcache {
 namespace {

@@ -1,10 +1,9 @@
-// Words: a line taken apart at its blanks, and the numbers that words say. Only ' ' parts words: a tab is a
-// byte of one, as in memcached.
+// Words: a line taken apart at its blanks. Only ' ' parts words: a tab is a byte of one, as in memcached.
+//
+// Numbers that words say are parse_number()'s. memcached also takes a '+' and tabs before a number and tabs
+// after it, and cuts 32-bit numbers from longer ones.
 #pragma once
-#include <charconv>
 #include <cstddef>
-#include <cstdint>
-#include <optional>
 #include <string_view>
 
 namespace server::memcache {
@@ -31,17 +30,5 @@ class Words {
  private:
   std::string_view rest_;
 };
-
-// All of `word` in decimal digits, for signed types after a '-' perhaps. None: it is something else, or the
-// type has no such number. memcached also takes a '+' and tabs before a number and tabs after it, and cuts
-// 32-bit numbers from longer ones.
-template <std::integral Number>
-constexpr std::optional<Number> parse_number(std::string_view word) {
-  Number number = 0;
-  const char *const begin = word.data(), *const end = begin + word.size();
-  const auto [read, error] = std::from_chars(begin, end, number);
-  if (error != std::errc() || read != end) return std::nullopt;
-  return number;
-}
 
 }  // namespace server::memcache

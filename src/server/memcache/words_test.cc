@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "server/text.h"
+
 namespace server::memcache {
 namespace {
 

@@ -67,6 +67,17 @@ struct ExpiryOption {
   }
 };
 
+// The request with the time of that option, if it was given.
+template <class Request>
+Accepted<Request> with_expiry(Request request, const ExpiryOption& expires, const Command& command,
+                              int64_t now_ms) {
+  if (expires.unit == nullptr) return request;
+  const auto expires_ms = expiry(command, expires.text, *expires.unit, now_ms);
+  if (!expires_ms) return std::unexpected(expires_ms.error());
+  request.expires_ms = *expires_ms;
+  return request;
+}
+
 Accepted<SetRequest> parse_set_options(const Command& command, Arguments arguments, int64_t now_ms) {
   SetRequest request = {.key = arguments[1], .value = arguments[2]};
   ExpiryOption expires;
@@ -83,11 +94,7 @@ Accepted<SetRequest> parse_set_options(const Command& command, Arguments argumen
     else if (request.keeps_expiry || !expires.take(arguments, i))
       return refuse(Problem::kSyntax);
   }
-  if (expires.unit == nullptr) return request;
-  const auto expires_ms = expiry(command, expires.text, *expires.unit, now_ms);
-  if (!expires_ms) return std::unexpected(expires_ms.error());
-  request.expires_ms = *expires_ms;
-  return request;
+  return with_expiry(request, expires, command, now_ms);
 }
 
 // SETEX and PSETEX, whose value comes last.
@@ -129,11 +136,7 @@ Accepted<GetexRequest> parse_getex(const Command& command, Arguments arguments, 
     else if (request.persists || !expires.take(arguments, i))
       return refuse(Problem::kSyntax);
   }
-  if (expires.unit == nullptr) return request;
-  const auto expires_ms = expiry(command, expires.text, *expires.unit, now_ms);
-  if (!expires_ms) return std::unexpected(expires_ms.error());
-  request.expires_ms = *expires_ms;
-  return request;
+  return with_expiry(request, expires, command, now_ms);
 }
 
 Accepted<ExpireRequest> parse_expire(const Command& command, Arguments arguments, int64_t now_ms) {

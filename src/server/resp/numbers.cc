@@ -2,13 +2,13 @@
 
 #include <cerrno>
 #include <cfloat>
-#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
 #include "base/check.h"
+#include "server/text.h"
 
 namespace server::resp {
 namespace {
@@ -17,23 +17,13 @@ static_assert(LDBL_MAX_10_EXP + 1 + 17 + 4 <= kPrintedFloatBytesMax, "of any, wi
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// All of `text` as a number of type T, which from_chars takes without plus and blanks.
-template <class T>
-std::optional<T> whole_number(std::string_view text) {
-  T value = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc() || stop != end) return std::nullopt;
-  return value;
-}
-
 }  // namespace
 
 std::optional<int64_t> parse_integer(std::string_view text) {
   if (text == "0") return 0;
   const std::string_view digits = text.starts_with('-') ? text.substr(1) : text;
   if (digits.empty() || !is_digit(digits[0]) || digits[0] == '0') return std::nullopt;
-  return whole_number<int64_t>(text);
+  return parse_number<int64_t>(text);
 }
 
 std::optional<uint64_t> parse_cursor(std::string_view text) {
@@ -41,14 +31,14 @@ std::optional<uint64_t> parse_cursor(std::string_view text) {
   const bool is_negated = text.starts_with('-');
   if (is_negated || text.starts_with('+')) text.remove_prefix(1);
   if (text.empty() || !is_digit(text[0])) return std::nullopt;
-  const auto value = whole_number<uint64_t>(text);
+  const auto value = parse_number<uint64_t>(text);
   if (!value) return std::nullopt;
   return is_negated ? uint64_t{0} - *value : *value;
 }
 
 std::optional<long double> parse_float(std::string_view text) {
   if (text.empty() || text.size() > kFloatTextBytesMax) return std::nullopt;
-  if (text[0] == ' ' || (text[0] >= '\t' && text[0] <= '\r')) return std::nullopt;
+  if (is_blank(text[0])) return std::nullopt;
   char copy[kFloatTextBytesMax + 1];
   memcpy(copy, text.data(), text.size());
   copy[text.size()] = 0;
