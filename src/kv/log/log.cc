@@ -173,10 +173,7 @@ Log::Room Log::allocate(Request& request, Extent& extent) {
         is_filled = true;
       }
       sys::LockGuard all(lock_);
-      // While tombstones wait to be ended the collector keeps one to begin with. If that gains nothing the pace ends.
-      const bool leaves_one = is_paced_.load(std::memory_order_relaxed) && has_many_tombstones();
-      const uint32_t reserve = is_tombstone ? kReserve - 1 : kReserve;
-      const uint32_t next = take_ready(is_relocation ? 0 : leaves_one ? kReserve + 1 : reserve);
+      const uint32_t next = take_ready(is_relocation ? 0 : is_tombstone ? kReserve - 1 : kReserve);
       if (next == kNone) break;
       stream.segment.store(next, std::memory_order_release);
       is_opened = true;

@@ -27,8 +27,7 @@
 // is live as may be, which is less by what sealed segments lose at their ends, where the next record was too large; and when no segment is
 // left and none can be gained, until one has been. Writers wait for room, and are told when there is some or will be none. While there is little they
 // are paced (pace.h): first come, first served, as fast as the collector's work, piece by piece, is gaining room, a little faster where more is
-// free than need be and slower where the reserve is near. So they are not faster than it for long, nor stopped for a whole segment's time. If
-// tombstones take much, one segment more than the reserve is not theirs then: without it the collector could not begin with one that they wait for.
+// free than need be and slower where the reserve is near. So they are not faster than it for long, nor stopped for a whole segment's time.
 //
 // Writers come from all threads. FREE to READY and FULL to SEALED are the keeper's, one thread; SEALED to FREE is the collector's,
 // another.
@@ -224,7 +223,8 @@ class Log {
   bool is_awaited() const { return paced_count_.load(std::memory_order_relaxed) != 0; }
   // A part of the collector's work is done, which is worth so many grains once its victim is free.
   void gained(uint64_t grains);
-  // Nothing is to be collected: writers that wait and could not go on are told that the store is full, the others go on unpaced.
+  // Nothing is to be collected: writers that wait and could not go on are told that the store is full, unless a segment is being sealed or has
+  // been since need(), which may be a victim; the others go on unpaced.
   void tell_waiting();
   // Why tell_waiting() would tell some that the store is full: kWait, or kWaitForLimit if that alone is so; kDone: it would not.
   Room would_refuse();
@@ -330,7 +330,7 @@ class Log {
   uint32_t available() const { return free_count_ + preparing_count_ + ready_count_; }
   void fill_all();
   void changed_room();
-  bool has_segment_to_seal() const;
+  bool may_gain_soon() const;
   bool is_refused(const Call& call) const;
   struct Ends {
     uint64_t used_grains = 0;
@@ -388,11 +388,12 @@ class Log {
   uint32_t free_count_ = 0;
   uint32_t preparing_count_ = 0;
   uint32_t ready_count_ = 0;
-  uint32_t emptied_count_ = 0;  // but for those that are put off
-  Ends sealed_ends_;            // of all that are sealed
-  uint32_t next_free_ = 0;      // where to look
-  task::CallWaiters waiting_;   // for a segment, or the limit
-  task::CallWaiters paced_;     // for their turn
+  uint32_t emptied_count_ = 0;    // but for those that are put off
+  Ends sealed_ends_;              // of all that are sealed
+  bool has_new_victims_ = false;  // segments were sealed since need()
+  uint32_t next_free_ = 0;        // where to look
+  task::CallWaiters waiting_;     // for a segment, or the limit
+  task::CallWaiters paced_;       // for their turn
 };
 
 }  // namespace kv

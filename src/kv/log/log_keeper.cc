@@ -332,6 +332,7 @@ int Log::seal(Channel& channel, bool& did) {
     } else if (is_of_segment(error)) {
       sys::LockGuard scope(lock_);
       put_off(segment);
+      has_new_victims_ = true;
       segment.state.store(Segment::State::kUnsealed, std::memory_order_release);
     } else if (first_error == 0) {
       first_error = error;
@@ -347,6 +348,7 @@ void Log::sealed(Segment& segment) {
   sys::LockGuard scope(lock_);
   count_ends(segment, true);
   end_put_off(segment);
+  has_new_victims_ = true;
   segment.state.store(Segment::State::kSealed, std::memory_order_release);
 }
 

@@ -122,6 +122,7 @@ Log::Need Log::need() {
   {
     sys::LockGuard scope(lock_);
     const uint32_t free = available();
+    has_new_victims_ = false;
     if (free >= free_high_) paced = end_pace();
     // Whoever made less live since they began to wait has told nobody. Asked once: it may be otherwise the next moment.
     const bool is_over = is_full();
@@ -175,7 +176,7 @@ void Log::tell_waiting() {
     sys::LockGuard scope(lock_);
     paced = end_pace();
     const bool has_room = available() > kReserve;
-    if (has_room || !has_segment_to_seal()) {
+    if (has_room || !may_gain_soon()) {
       if (!has_room && !waiting_.empty()) has_no_room_.store(true, std::memory_order_relaxed);
       room_changes_.fetch_add(1, std::memory_order_release);
       waiting = waiting_.take_all();
@@ -194,8 +195,9 @@ bool Log::is_refused(const Call& call) const {
   return available() <= kReserve - call.is_tombstone || (call.is_limited && is_full());
 }
 
-// REQUIRES: lock_.
-bool Log::has_segment_to_seal() const {
+// By what nobody has looked at: a segment is being sealed, or has been since the collector chose. REQUIRES: lock_.
+bool Log::may_gain_soon() const {
+  if (has_new_victims_) return true;
   for (uint32_t i = 0; i < segment_count_; ++i)
     if (segments_[i].state.load(std::memory_order_relaxed) == Segment::State::kFull) return true;
   return false;
@@ -205,7 +207,7 @@ Log::Room Log::would_refuse() {
   sys::LockGuard scope(lock_);
   if (waiting_.empty()) return Room::kDone;
   const bool has_room = available() > kReserve;
-  if (!has_room && has_segment_to_seal()) return Room::kDone;
+  if (!has_room && may_gain_soon()) return Room::kDone;
   bool any = false;
   waiting_.for_each([&](task::CallWaiter& waiter) { any = any || is_refused(static_cast<Call&>(waiter)); });
   if (!any) return Room::kDone;

@@ -127,27 +127,6 @@ TEST_F(LogTest, TombstonesLeaveTheCollectorOneSegment) {
   EXPECT_EQ(fill(true), 1u);
 }
 
-TEST_F(LogTest, WhileWritersArePacedTheCollectorHasASegmentToEndTombstonesWith) {
-  Extent extent;
-  for (int i = 0; i < 2; ++i) {
-    keep();
-    ASSERT_EQ(allocate(1024, extent, RecordKind::kTombstone), Room::kDone);
-    log->finish(extent, true);
-  }
-  begin_pace();
-  uint32_t sealed = 0;
-  while (state_of(sealed) != State::kSealed) ++sealed;
-  log->emptied(sealed);
-  ASSERT_EQ(log->give_back(channel), 0);
-  keep();
-  EXPECT_EQ(log->counts().free_segments, Log::kReserve + 1);
-  EXPECT_EQ(allocate(1024, extent), Room::kWait);
-  EXPECT_EQ(allocate(1024, extent, RecordKind::kTombstone), Room::kWait);
-  log->tell_waiting();
-  ASSERT_EQ(allocate(1024, extent), Room::kDone) << "it gains nothing with it";
-  log->finish(extent, true);
-}
-
 TEST_F(LogTest, ATombstoneGoesWhereAnyStreamHasRoom) {
   log->close();
   log = std::make_unique<Log>();
@@ -166,9 +145,29 @@ TEST_F(LogTest, ATombstoneGoesWhereAnyStreamHasRoom) {
   EXPECT_EQ(extent.segment, other.segment);
 }
 
+TEST_F(LogTest, NobodyIsRefusedForWhatTheCollectorHasNotLookedAt) {
+  fill(false);
+  bool goes_on = true;
+  std::thread writer([&] {
+    Log::Request request = {.stream = 0, .grains = 1024, .entry = {}};
+    goes_on = log->wait_for_room(log->room_changes(), Room::kWait, request);
+  });
+  while (!log->need().waits) std::this_thread::yield();
+  EXPECT_EQ(log->would_refuse(), Room::kDone) << "a segment is to be sealed";
+  keep();
+  EXPECT_EQ(log->would_refuse(), Room::kDone) << "it was sealed since the collector chose";
+  log->tell_waiting();
+  EXPECT_TRUE(log->need().waits);
+  EXPECT_EQ(log->would_refuse(), Room::kWait);
+  log->tell_waiting();
+  writer.join();
+  EXPECT_FALSE(goes_on);
+}
+
 TEST_F(LogTest, AStoreWithoutASegmentIsFullForPutsUntilOneIsGained) {
   fill(false);
   keep();
+  static_cast<void>(log->need());
   std::atomic<bool> is_told{false};
   std::thread writer([&] {
     Log::Request request = {.stream = 0, .grains = 1024, .entry = {}};
