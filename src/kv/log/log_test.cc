@@ -160,6 +160,8 @@ TEST_F(LogTest, NobodyIsRefusedForWhatTheCollectorHasNotLookedAt) {
   EXPECT_TRUE(log->need().waits);
   EXPECT_EQ(log->would_refuse(), Room::kWait);
   log->tell_waiting();
+  EXPECT_FALSE(log->need().waits);
+  log->refuse_waiting();  // or it would wait for good, where the above does not hold
   writer.join();
   EXPECT_FALSE(goes_on);
 }
