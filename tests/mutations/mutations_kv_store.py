@@ -38,7 +38,7 @@ MUTATIONS = [
     mutation("memory behind a record moved with it", (FORMAT, "  put(header, to);\n  std::ranges::fill(to.subspan(bytes), std::byte{0});\n", "  put(header, to);\n"), gtest_filter="RecordTest.*"),
 
     # A place that the medium does not take, or that now and then is not read
-    mutation("summary that cannot be written holds up the others", (LOG_KEEPER, "    } else if (is_of_segment(error)) {\n      sys::LockGuard scope(lock_);\n      put_off(segment);\n      segment.state.store(Segment::State::kUnsealed, std::memory_order_release);\n    } else if (first_error == 0) {\n      first_error = error;\n", "    } else {\n      return error;\n"), gtest_filter="UnwritableTest.ASummary"),
+    mutation("summary that cannot be written holds up the others", (LOG_KEEPER, "    } else if (is_of_segment(error)) {\n      sys::LockGuard scope(lock_);\n      put_off(segment);\n      has_new_victims_ = true;\n      segment.state.store(Segment::State::kUnsealed, std::memory_order_release);\n    } else if (first_error == 0) {\n      first_error = error;\n", "    } else {\n      return error;\n"), gtest_filter="UnwritableTest.ASummary"),
     mutation("header that cannot be written keeps others from being given back", (LOG_KEEPER, "  int error = 0;\n  for (const NextHeader& header : headers) {", "  int error = 0;\n  for (const NextHeader& header : headers)\n    if (header.error != 0) return header.error;\n  for (const NextHeader& header : headers) {"), gtest_filter="UnwritableTest.TheHeaderOfAnEmptied*"),
     mutation("header that cannot be written keeps others from being prepared", (LOG_KEEPER, "  const bool any = has_written();\n", "  const bool any = std::ranges::all_of(std::span(headers, count), [](const NextHeader& of) { return of.error == 0; });\n"), gtest_filter="UnwritableTest.TheHeaderOfAFree*"),
     mutation("segment that is put off is tried again at once", (LOG_KEEPER, "  return !is_put_off(segment) || sys::monotonic_ns() >= segment.put_off_until_ns;", "  return true;"), gtest_filter="UnwritableTest.*"),
@@ -86,7 +86,7 @@ MUTATIONS = [
     mutation("what is emptied is never given back", (COLLECTOR, "    error = log_->give_back(channel_);", "    error = 0;"), gtest_filter="CollectorTest.AStore*"),
     mutation("who waits is not told that the store is full", (COLLECTOR, "      log_->tell_waiting();\n", ""), gtest_filter="CollectorTest.AFull*"),
 
-    mutation("writers take what is kept for the collector", (LOG, "is_tombstone ? kReserve - 1 : kReserve;", "is_tombstone ? kReserve - 1 : 0u;"), gtest_filter="LogTest.WritersLeave*"),
+    mutation("writers take what is kept for the collector", (LOG, "is_tombstone ? kReserve - 1 : kReserve);", "is_tombstone ? kReserve - 1 : 0u);"), gtest_filter="LogTest.WritersLeave*"),
     mutation("collector takes no more than writers", (LOG, "take_ready(is_relocation ? 0 :", "take_ready("), gtest_filter="LogTest.WritersLeave*"),
     mutation("victim is left though its room is needed", (LOG_ROOM, "  return available() + emptied_count_ > segments;\n", "  return true;\n"), gtest_filter="LogTest.AVictimMayBeLeft*"),
     mutation("victim is never left", (LOG_ROOM, "  return available() + emptied_count_ > segments;\n", "  return false;\n"), gtest_filter="LogTest.AVictimMayBeLeft*"),
