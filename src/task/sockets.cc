@@ -2,7 +2,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sys/epoll.h>
+
+#include <algorithm>
 
 #include "base/check.h"
 #include "sys/files.h"
@@ -85,6 +88,7 @@ void Socket::close() {
   sys::syscall(SYS_epoll_ctl, sockets_.descriptor_, EPOLL_CTL_DEL, descriptor_, &event);
   sys::syscall(SYS_close, descriptor_);
   descriptor_ = -1;
+  has_ended_ = false;
 }
 
 base::Expected<size_t> Socket::receive(void* to, size_t bytes, const Limit& limit) {
@@ -92,6 +96,11 @@ base::Expected<size_t> Socket::receive(void* to, size_t bytes, const Limit& limi
       retry(in_, limit, "receive", [&] { return sys::syscall(SYS_read, descriptor_, to, bytes); });
   if (!received) return std::unexpected(received.error());
   return static_cast<size_t>(*received);
+}
+
+base::Expected<void> Socket::wait_for_input(const Limit& limit) {
+  if (has_ended_) return {};
+  return in_.wait(limit);
 }
 
 base::Expected<void> Socket::send(const void* from, size_t bytes, const Limit& limit) {
@@ -104,6 +113,26 @@ base::Expected<void> Socket::send(const void* from, size_t bytes, const Limit& l
     if (!sent) return std::unexpected(sent.error());
     at += *sent;
     bytes -= static_cast<size_t>(*sent);
+  }
+  return {};
+}
+
+base::Expected<void> Socket::send(std::span<iovec> pieces, const Limit& limit) {
+  while (!pieces.empty()) {
+    msghdr message = {};
+    message.msg_iov = pieces.data();
+    message.msg_iovlen = std::min<size_t>(pieces.size(), IOV_MAX);
+    auto sent = retry(out_, limit, "send",
+                      [&] { return sys::syscall(SYS_sendmsg, descriptor_, &message, MSG_NOSIGNAL); });
+    if (!sent) return std::unexpected(sent.error());
+    auto left = static_cast<size_t>(*sent);
+    while (!pieces.empty() && left >= pieces.front().iov_len) {
+      left -= pieces.front().iov_len;
+      pieces = pieces.subspan(1);
+    }
+    if (left == 0) continue;
+    pieces.front().iov_base = static_cast<char*>(pieces.front().iov_base) + left;
+    pieces.front().iov_len -= left;
   }
   return {};
 }
@@ -162,6 +191,7 @@ size_t Sockets::poll() {
   for (long i = 0; i < count; ++i) {
     Socket& socket = *static_cast<Socket*>(events[i].data.ptr);
     constexpr uint32_t kBoth = EPOLLERR | EPOLLHUP;
+    socket.has_ended_ = socket.has_ended_ || (events[i].events & (EPOLLRDHUP | kBoth)) != 0;
     if ((events[i].events & (EPOLLIN | EPOLLRDHUP | kBoth)) != 0) socket.in_.told();
     if ((events[i].events & (EPOLLOUT | kBoth)) != 0) socket.out_.told();
   }

@@ -14,8 +14,10 @@
 // Thread contract: of one worker and its tasks. One task may receive (or accept) and one send (or connect) at a time.
 #pragma once
 #include <sys/socket.h>
+#include <sys/uio.h>
 
 #include <cstddef>
+#include <span>
 
 #include "base/error.h"
 #include "base/poller.h"
@@ -41,8 +43,13 @@ class Socket {
 
   // Bytes received, at most `bytes`; 0 at the end of the stream.
   base::Expected<size_t> receive(void* to, size_t bytes, const Limit& limit = {});
+  // Waits until there may be something to receive: for who takes memory only then. Of a stream that has been received from before:
+  // REQUIRES that this got less than it had room for, since the kernel tells of what comes afterwards alone.
+  base::Expected<void> wait_for_input(const Limit& limit = {});
   // Sends all. The limit is for all of it; on an error some may have gone.
   base::Expected<void> send(const void* from, size_t bytes, const Limit& limit = {});
+  // The same of pieces, one after the other, in as few system calls as can be; changes them. REQUIRES: it is a socket.
+  base::Expected<void> send(std::span<iovec> pieces, const Limit& limit = {});
   // The descriptor of the next connection, close-on-exec, to be taken by a Socket.
   base::Expected<int> accept(const Limit& limit = {});
   base::Expected<void> connect(const sockaddr* address, socklen_t bytes, const Limit& limit = {});
@@ -72,6 +79,7 @@ class Socket {
 
   Sockets& sockets_;
   int descriptor_ = -1;
+  bool has_ended_ = false;  // the peer sends nothing more: the kernel has told of that, and will not again
   Direction in_{"something to receive"};
   Direction out_{"room to send"};
 };

@@ -1,0 +1,101 @@
+#include "server/clients/hub.h"
+
+#include <algorithm>
+
+namespace server {
+
+Hub::Hub(const Settings& settings, SharedItems& items)
+    : settings_(settings), items_(items), started_ms_(items.store().clock().now_ms()) {}
+
+bool Hub::enter(Connection& connection) {
+  sys::LockGuard scope(lock_);
+  if (ended_.now >= settings_.connections_most) {
+    ++ended_.refused;
+    return false;
+  }
+  ++ended_.now;
+  ++ended_.total;
+  connection.number = next_number_++;
+  connection.previous = last_;
+  (last_ == nullptr ? first_ : last_->next) = &connection;
+  last_ = &connection;
+  return true;
+}
+
+void Hub::leave(Connection& connection) {
+  sys::LockGuard scope(lock_);
+  (connection.previous == nullptr ? first_ : connection.previous->next) = connection.next;
+  (connection.next == nullptr ? last_ : connection.next->previous) = connection.previous;
+  --ended_.now;
+  ended_.received_bytes += connection.received_bytes.load(std::memory_order_relaxed);
+  ended_.sent_bytes += connection.sent_bytes.load(std::memory_order_relaxed);
+  ended_.requests += connection.requests.load(std::memory_order_relaxed);
+}
+
+void Hub::change(Connection& connection, const std::function<void(Connection&)>& change) {
+  sys::LockGuard scope(lock_);
+  change(connection);
+}
+
+void Hub::for_each(const std::function<void(const Connection&)>& look) {
+  sys::LockGuard scope(lock_);
+  for (const Connection* at = first_; at != nullptr; at = at->next) look(*at);
+}
+
+size_t Hub::kill(const std::function<bool(const Connection&)>& is_meant) {
+  sys::LockGuard scope(lock_);
+  size_t count = 0;
+  for (Connection* at = first_; at != nullptr; at = at->next) {
+    if (at->is_killed.load(std::memory_order_relaxed) || !is_meant(*at)) continue;
+    at->is_killed.store(true, std::memory_order_relaxed);
+    // It has not left, and cannot meanwhile: its task is there.
+    task::cancel(*at->task);
+    ++count;
+  }
+  return count;
+}
+
+ConnectionCounts Hub::counts() {
+  sys::LockGuard scope(lock_);
+  ConnectionCounts all = ended_;
+  for (const Connection* at = first_; at != nullptr; at = at->next) {
+    all.received_bytes += at->received_bytes.load(std::memory_order_relaxed);
+    all.sent_bytes += at->sent_bytes.load(std::memory_order_relaxed);
+    all.requests += at->requests.load(std::memory_order_relaxed);
+  }
+  all.total -= before_.total;
+  all.refused -= before_.refused;
+  all.received_bytes -= before_.received_bytes;
+  all.sent_bytes -= before_.sent_bytes;
+  all.requests -= before_.requests;
+  return all;
+}
+
+void Hub::reset_counts() {
+  const ConnectionCounts now = counts();
+  const ItemCounts items_now = items_.counts();
+  sys::LockGuard scope(lock_);
+  before_.total += now.total;
+  before_.refused += now.refused;
+  before_.received_bytes += now.received_bytes;
+  before_.sent_bytes += now.sent_bytes;
+  before_.requests += now.requests;
+  items_before_ = items_now;
+}
+
+ItemCounts Hub::item_counts() {
+  ItemCounts counts = items_.counts();
+  sys::LockGuard scope(lock_);
+  for (size_t i = 0; i < kCounts; ++i)
+    counts.counts[i] -= std::min(counts.counts[i], items_before_.counts[i]);
+  return counts;
+}
+
+void Hub::end(End how) {
+  End known = end_.load(std::memory_order_relaxed);
+  while (known < how && !end_.compare_exchange_weak(known, how, std::memory_order_acq_rel)) {
+  }
+  if (known < how && on_end) on_end();
+}
+
+}  // namespace server

@@ -1,0 +1,114 @@
+// Hub: what all connections of a server share, what is known of each, and what a client may ask of the server.
+//
+// Thread contract: by any, but where it says otherwise. Connections are entered and left by their own task.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "server/items/shared_items.h"
+#include "server/net/stream.h"
+#include "sys/lock.h"
+#include "task/scheduler.h"
+
+namespace server {
+
+// Fixed while the server runs.
+struct Settings {
+  std::string version;  // of the program
+  uint32_t worker_count = 1;
+  uint32_t connections_most = 1024;
+  uint64_t memory_bytes = 64 << 20;    // what the process is to use; clients are told
+  uint64_t item_bytes_most = 1 << 20;  // memcached's: a value with its key and what memcached keeps beside it
+  uint64_t value_bytes_most = 1 << 20;        // Redis's: a value
+  uint16_t memcache_port = 0, resp_port = 0;  // 0: none
+  std::string interface;                      // that it listens on, as memcached's -l
+  std::string password;                       // of RESP; empty: nobody needs one
+  bool takes_shutdown = false;                // from clients of memcached's protocol
+  bool takes_flush = true;                    // flush_all, likewise
+  StreamOptions stream;
+};
+
+enum class Speech : uint8_t { kMemcache, kResp };
+
+// One that is there. It is on its task's stack.
+struct Connection {
+  // Its own, and the hub's that link it.
+  Connection* next = nullptr;
+  Connection* previous = nullptr;
+  uint64_t number = 0;  // from 1 on, never again
+  Speech speech = Speech::kMemcache;
+  Stream* stream = nullptr;
+  task::Task* task = nullptr;
+  uint32_t worker = 0;
+  std::string peer, own;  // addresses: "127.0.0.1:4711", or a path
+  uint64_t begun_ms = 0;  // since 1970
+  // Its task changes these; anybody looks.
+  std::atomic<uint64_t> used_ms{0};  // when the last request came
+  std::atomic<uint64_t> received_bytes{0}, sent_bytes{0}, requests{0};
+  std::atomic<const char*> command{""};  // the last one's name: a text that stays
+  std::atomic<bool> is_killed{false};    // its next wait fails, and it is to say nothing more
+  // Under the hub's lock (Hub::change): what the client has said of itself.
+  std::string name, library, library_version;
+};
+
+struct ConnectionCounts {
+  uint64_t now = 0;
+  uint64_t total = 0;
+  uint64_t refused = 0;                                       // there were too many
+  uint64_t received_bytes = 0, sent_bytes = 0, requests = 0;  // of all, since the start or reset_counts()
+};
+
+class Hub {
+ public:
+  // Both outlive it.
+  Hub(const Settings& settings, SharedItems& items);
+  const Settings& settings() const { return settings_; }
+  SharedItems& items() { return items_; }
+  uint64_t started_ms() const { return started_ms_; }
+
+  // --- connections ---
+
+  // Gives it a number. False: there are too many; it is not entered.
+  bool enter(Connection& connection);
+  // What it has counted goes to the counts.
+  void leave(Connection& connection);
+  // Its client has said something of itself.
+  void change(Connection& connection, const std::function<void(Connection&)>& change);
+  // Of all, oldest first, under the lock: `look` calls nothing of this.
+  void for_each(const std::function<void(const Connection&)>& look);
+  // Ends those for which it holds, likewise; how many. The caller's own too: when it next waits.
+  size_t kill(const std::function<bool(const Connection&)>& is_meant);
+  ConnectionCounts counts();
+  // Both those and what clients are told of items begin at 0 again.
+  void reset_counts();
+  // Of items, since the start or reset_counts().
+  ItemCounts item_counts();
+
+  // --- the server ---
+
+  // A client asks it to end. Who runs it finds out by end_wanted(). A number that is greater counts: more haste.
+  enum class End : uint8_t { kNo, kDrained, kAtOnce };
+  void end(End how);
+  End end_wanted() const { return end_.load(std::memory_order_acquire); }
+  // Called by end(), if set; of the server's start.
+  std::function<void()> on_end;
+
+  std::atomic<int> verbosity{0};
+
+ private:
+  const Settings& settings_;
+  SharedItems& items_;
+  const uint64_t started_ms_;
+  std::atomic<End> end_{End::kNo};
+  sys::Mutex lock_;  // of what follows
+  Connection* first_ = nullptr;
+  Connection* last_ = nullptr;
+  uint64_t next_number_ = 1;
+  ConnectionCounts ended_;   // of those that have left
+  ConnectionCounts before_;  // at the last reset
+  ItemCounts items_before_;
+};
+
+}  // namespace server

@@ -1,0 +1,224 @@
+#include "server/net/stream.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.h"
+#include "sys/kernel.h"
+
+namespace server {
+namespace {
+
+constexpr size_t kPartBytes = 256 << 10;  // of a large value
+
+task::Limit limit_of(uint64_t ns, bool cancellable) {
+  return {.deadline_ns = ns == task::kNever ? task::kNever : sys::monotonic_ns() + ns,
+          .cancellable = cancellable};
+}
+
+}  // namespace
+
+void Stream::close() {
+  socket_.close();
+  drop_output();
+  text_.reset();
+  in_.reset();
+  first_ = end_ = 0;
+}
+
+// --- what comes ---
+
+void Stream::consume(size_t bytes) {
+  CHECK_LE(bytes, end_ - first_);
+  first_ += bytes;
+  if (first_ == end_) first_ = end_ = 0;
+}
+
+// For some input more, behind what there is.
+base::Expected<void> Stream::make_room() {
+  const size_t used = end_ - first_;
+  if (in_.bytes().empty()) return in_.take(pool_, kInputBytes);
+  if (end_ < in_.bytes().size() && (first_ == 0 || end_ < in_.bytes().size() / 2)) return {};
+  if (used <= in_.bytes().size() / 2) {
+    memmove(at(0), at(first_), used);
+    first_ = 0;
+    end_ = used;
+    return {};
+  }
+  if (used >= options_.input_bytes_most)
+    return base::failure(EMSGSIZE, "a request of more than ", options_.input_bytes_most, " bytes");
+  Memory larger;
+  if (auto taken = larger.take(pool_, in_.bytes().size() * 2); !taken) return taken;
+  memcpy(larger.bytes().data(), at(first_), used);
+  in_ = std::move(larger);
+  first_ = 0;
+  end_ = used;
+  return {};
+}
+
+// Sends, and waits until something may be there. False: the server drains.
+base::Expected<bool> Stream::wait() {
+  if (auto sent = send(); !sent) return std::unexpected(sent.error());
+  const bool is_between = end_ == first_;
+  if (is_between && is_draining_) return false;
+  if (is_between) {
+    in_.reset();
+    text_.reset();
+  }
+  waits_for_request_ = is_between;
+  auto waited = socket_.wait_for_input(limit_of(options_.idle_ns, true));
+  waits_for_request_ = false;
+  if (!waited && is_between && is_draining_) return false;
+  if (!waited) return std::unexpected(waited.error());
+  return true;
+}
+
+// 0: the end.
+base::Expected<size_t> Stream::receive_some(std::span<std::byte> to) {
+  auto received = socket_.receive(to.data(), to.size(), limit_of(options_.idle_ns, true));
+  if (!received) return received;
+  has_come_ = *received == to.size();
+  received_bytes_ += *received;
+  return received;
+}
+
+base::Expected<bool> Stream::receive() {
+  if (!has_come_) {
+    auto waited = wait();
+    if (!waited || !*waited) return waited;
+  }
+  if (auto made = make_room(); !made) return std::unexpected(made.error());
+  auto received = receive_some(in_.bytes().subspan(end_));
+  if (!received) return std::unexpected(received.error());
+  end_ += *received;
+  return *received != 0;
+}
+
+base::Expected<bool> Stream::receive_at_least(size_t bytes) {
+  while (end_ - first_ < bytes)
+    if (auto received = receive(); !received || !*received) return received;
+  return true;
+}
+
+base::Expected<bool> Stream::receive_into(size_t from, std::span<std::byte> memory) {
+  CHECK_LE(from, end_ - first_);
+  const size_t has = std::min(memory.size(), end_ - first_ - from);
+  if (has != 0) {
+    memcpy(memory.data(), at(first_ + from), has);
+    memmove(at(first_ + from), at(first_ + from + has), end_ - first_ - from - has);
+    end_ -= has;
+    memory = memory.subspan(has);
+  }
+  while (!memory.empty()) {
+    if (!has_come_)
+      if (auto sent = send(); !sent) return std::unexpected(sent.error());
+    auto received = receive_some(memory);
+    if (!received) return std::unexpected(received.error());
+    if (*received == 0) return false;
+    memory = memory.subspan(*received);
+  }
+  return true;
+}
+
+base::Expected<bool> Stream::skip(uint64_t bytes) {
+  for (;;) {
+    const size_t now = std::min<uint64_t>(bytes, end_ - first_);
+    consume(now);
+    bytes -= now;
+    if (bytes == 0) return true;
+    if (auto received = receive(); !received || !*received) return received;
+  }
+}
+
+// --- what is to be sent ---
+
+base::Expected<std::span<char>> Stream::room(size_t bytes) {
+  CHECK_LE(bytes, kTextBytes);
+  if (!text_.bytes().empty() && text_.bytes().size() - text_bytes_ < bytes)
+    if (auto sent = send(); !sent) return std::unexpected(sent.error());
+  if (text_.bytes().empty())
+    if (auto taken = text_.take(pool_, kTextBytes); !taken) return std::unexpected(taken.error());
+  return std::span(reinterpret_cast<char*>(text_.bytes().data()), text_.bytes().size()).subspan(text_bytes_);
+}
+
+void Stream::wrote(size_t bytes) {
+  CHECK_LE(bytes, text_.bytes().size() - text_bytes_);
+  text_bytes_ += bytes;
+}
+
+base::Expected<void> Stream::write(std::string_view text) {
+  while (!text.empty()) {
+    auto to = room(std::min(text.size(), kTextBytes));
+    if (!to) return std::unexpected(to.error());
+    const size_t now = std::min(text.size(), to->size());
+    memcpy(to->data(), text.data(), now);
+    wrote(now);
+    text = text.substr(now);
+  }
+  return {};
+}
+
+// What was written since the last piece is one.
+void Stream::end_text_piece() {
+  if (text_bytes_ == text_first_) return;
+  pieces_.push_back({.iov_base = text_.bytes().data() + text_first_, .iov_len = text_bytes_ - text_first_});
+  text_first_ = text_bytes_;
+}
+
+base::Expected<void> Stream::write_value(Items& items, Item&& item, std::string_view end) {
+  if (item.is_large()) {
+    if (auto written = write_large(items, item); !written) return written;
+    return write(end);
+  }
+  const kv::Bytes value = item.value();
+  if (value.size() <= kCopiedBytesMost) {
+    if (auto written = write({reinterpret_cast<const char*>(value.data()), value.size()}); !written)
+      return written;
+    return write(end);
+  }
+  if (pieces_.size() + 3 > kPiecesMost || kept_bytes_ + value.size() > kKeptBytesMost)
+    if (auto sent = send(); !sent) return sent;
+  end_text_piece();
+  pieces_.push_back({.iov_base = const_cast<std::byte*>(value.data()), .iov_len = value.size()});
+  kept_bytes_ += value.size();
+  kept_.push_back(std::move(item));
+  return write(end);
+}
+
+base::Expected<void> Stream::write_large(Items& items, Item& item) {
+  Memory part;
+  if (auto taken = part.take(pool_, kPartBytes); !taken) return taken;
+  for (uint64_t offset = 0; offset < item.value_bytes();) {
+    auto read = items.read(item, offset, part.bytes());
+    if (!read) return std::unexpected(read.error());
+    offset += *read;
+    end_text_piece();
+    pieces_.push_back({.iov_base = part.bytes().data(), .iov_len = *read});
+    if (auto sent = send(); !sent) return sent;
+  }
+  return {};
+}
+
+base::Expected<void> Stream::send() {
+  end_text_piece();
+  if (pieces_.empty()) return {};
+  for (const iovec& piece : pieces_) sent_bytes_ += piece.iov_len;
+  // Who drains cancels a task that waits for a request, which may just have come.
+  auto sent = socket_.send(pieces_, limit_of(options_.send_ns, !is_draining_));
+  drop_output();
+  return sent;
+}
+
+void Stream::drop_output() {
+  pieces_.clear();
+  kept_.clear();
+  kept_bytes_ = 0;
+  text_bytes_ = text_first_ = 0;
+}
+
+bool Stream::drain() {
+  is_draining_ = true;
+  return waits_for_request_;
+}
+
+}  // namespace server

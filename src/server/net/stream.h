@@ -1,0 +1,133 @@
+// Stream: a client's connection as bytes: what it has sent and nobody has used yet, and what it is to be sent.
+//
+//   Stream stream(sockets, pool, {});
+//   stream.take(descriptor);
+//   while (*stream.receive())                  sends what is to be sent, waits for more
+//     while (size_t bytes = one request of stream.input()) {
+//       write to stream.room(100), stream.wrote(bytes)...
+//       stream.consume(bytes);
+//     }
+//   stream.send();
+//
+//   in    | consumed | input() |   room    |            kInputBytes of the pool, more while a request needs it
+//   out   | text | value, where it lies | text | ...    text in kTextBytes of the pool
+//
+// Who answers all requests that have come before it waits for more sends all their replies with one system call. A connection on which
+// nothing happens has no memory of the pool.
+//
+// Errors: those of receiving and sending, ETIMEDOUT for a client that is too slow, ENOMEM. After one only close() is left.
+// Thread contract: of one task.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "server/items/items.h"
+#include "server/net/memory.h"
+#include "task/sockets.h"
+
+namespace server {
+
+struct StreamOptions {
+  uint64_t idle_ns = task::kNever;    // the connection ends when nothing comes for so long
+  uint64_t send_ns = 60'000'000'000;  // and when what is to be sent at a time has not gone in so long
+  size_t input_bytes_most = 1 << 20;  // that are kept and not used: the longest request, without its values
+};
+
+class Stream {
+ public:
+  static constexpr size_t kInputBytes = 16 << 10;
+  static constexpr size_t kTextBytes = 16 << 10;
+  static constexpr size_t kCopiedBytesMost =
+      2 << 10;  // values up to this are copied: a piece of its own costs more
+  static constexpr size_t kPiecesMost = 64;
+  static constexpr size_t kKeptBytesMost = 1 << 20;  // of values that are kept until they have been sent
+
+  // The pool, which is the worker's, and the sockets outlive it.
+  Stream(task::Sockets& sockets, storage::BufferPool& pool, const StreamOptions& options)
+      : socket_(sockets), pool_(pool), options_(options) {}
+
+  // Takes the descriptor over. Errors: as task::Socket::take.
+  base::Expected<void> take(int descriptor) { return socket_.take(descriptor); }
+  void close();
+  int descriptor() const { return socket_.descriptor(); }
+
+  // --- what comes ---
+
+  // Until the next call that receives or consumes.
+  std::string_view input() const { return {at(first_), end_ - first_}; }
+  // Its first bytes are not needed any more.
+  void consume(size_t bytes);
+  // Sends what is to be sent, and waits until there is more input. False: there is nothing more to come: the client has ended its side, or
+  // the server drains (drain()) and no request has begun. Errors: also EMSGSIZE: there are input_bytes_most, of one request.
+  base::Expected<bool> receive();
+  // So often, until input() has so many. REQUIRES: bytes <= input_bytes_most.
+  base::Expected<bool> receive_at_least(size_t bytes);
+  // What comes from byte `from` of the input on goes to memory instead, which is filled; the input ends at `from` then, and goes on behind it.
+  // Sends first if it has to wait. False: the client has ended its side before.
+  base::Expected<bool> receive_into(size_t from, std::span<std::byte> memory);
+  // The next bytes are thrown away, and false: as above.
+  base::Expected<bool> skip(uint64_t bytes);
+
+  // --- what is to be sent ---
+
+  // Memory for at least so many bytes, whose first ones are text that is to be sent once wrote() has said how many. May send. REQUIRES: bytes <=
+  // kTextBytes; no other call of this in between.
+  base::Expected<std::span<char>> room(size_t bytes);
+  void wrote(size_t bytes);
+  // Text of any length, which is copied.
+  base::Expected<void> write(std::string_view text);
+  // An item's value, and then `end`. Small values are copied, others are kept until they have been sent, and large ones read and sent a part at
+  // a time. `items` is what the item is of, and outlives this. Errors: also those of reading it; some may have gone, and the connection is of no
+  // use any more.
+  base::Expected<void> write_value(Items& items, Item&& item, std::string_view end);
+  // Sends all that is to be sent.
+  base::Expected<void> send();
+  // Forgets what is to be sent.
+  void drop_output();
+
+  // --- of the server, on the same worker ---
+
+  // The connection is to end when no request is under way: the next receive() without input says that nothing more comes; one that waits
+  // now ends if its task is cancelled. Returns if that is so.
+  bool drain();
+  uint64_t received_bytes() const { return received_bytes_; }
+  uint64_t sent_bytes() const { return sent_bytes_; }
+
+  // Of the pool and of the OS, but for what values are kept in.
+  size_t memory_bytes() const { return in_.bytes().size() + text_.bytes().size(); }
+  storage::BufferPool& pool() { return pool_; }
+
+ private:
+  char* at(size_t offset) const { return reinterpret_cast<char*>(in_.bytes().data()) + offset; }
+  base::Expected<void> make_room();
+  base::Expected<bool> wait();
+  base::Expected<size_t> receive_some(std::span<std::byte> to);
+  void end_text_piece();
+  base::Expected<void> write_large(Items& items, Item& item);
+
+  task::Socket socket_;
+  storage::BufferPool& pool_;
+  const StreamOptions options_;
+  // In.
+  Memory in_;
+  size_t first_ = 0, end_ = 0;  // of what it has
+  bool has_come_ =
+      false;  // something may be there to be received: the last call got as much as it had room for
+  bool is_draining_ = false;
+  bool waits_for_request_ = false;
+  uint64_t received_bytes_ = 0;
+  // Out.
+  Memory text_;
+  size_t text_bytes_ = 0;  // written
+  size_t text_first_ = 0;  // of them, of the piece that is not among the pieces yet
+  std::vector<iovec> pieces_;
+  std::vector<Item> kept_;
+  size_t kept_bytes_ = 0;
+  uint64_t sent_bytes_ = 0;
+};
+
+}  // namespace server

@@ -1,0 +1,317 @@
+// Streams that talk to a thread with the other end of a pair of sockets.
+#include "server/net/stream.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <string>
+#include <thread>
+
+#include "server/items/test_items.h"
+#include "task/test_tasks.h"
+
+namespace server {
+namespace {
+
+class StreamTest : public task::TasksTest {
+ protected:
+  StreamTest() : TasksTest(1) {}
+
+  // `serve` with a stream, in a task, and `ask` with the other end, in a thread, which is closed afterwards.
+  template <class Serve, class Ask>
+  void talk(Serve serve, Ask ask, const StreamOptions& options = {}, int type = SOCK_STREAM) {
+    int ends[2];
+    ASSERT_EQ(socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, ends), 0);
+    std::thread asks([&] {
+      ask(ends[1]);
+      ::close(ends[1]);
+    });
+    run([&] {
+      task::Sockets sockets;
+      ASSERT_TRUE(sockets.open());
+      {
+        storage::BufferPool pool;
+        Stream stream(sockets, pool, options);
+        ASSERT_TRUE(stream.take(ends[0]));
+        serve(stream);
+        stream.close();
+      }
+      sockets.close();
+    });
+    asks.join();
+  }
+  static void say(int descriptor, std::string_view text) {
+    ASSERT_EQ(::write(descriptor, text.data(), text.size()), static_cast<ssize_t>(text.size()));
+  }
+  static std::string hear(int descriptor, size_t bytes) {
+    std::string text(bytes, '\0');
+    size_t has = 0;
+    for (ssize_t got = 1; has < bytes && got > 0; has += static_cast<size_t>(got))
+      got = std::max<ssize_t>(0, ::read(descriptor, text.data() + has, bytes - has));
+    text.resize(has);
+    return text;
+  }
+  static void must_receive(Stream& stream, bool expected = true) {
+    auto received = stream.receive();
+    ASSERT_TRUE(received) << received.error().message;
+    EXPECT_EQ(*received, expected);
+  }
+  static int number_of(const base::Expected<bool>& result) { return result ? 0 : result.error().number; }
+};
+
+TEST_F(StreamTest, WhatIsNotUsedStays) {
+  talk(
+      [](Stream& stream) {
+        must_receive(stream);
+        EXPECT_EQ(stream.input(), "one two");
+        stream.consume(4);
+        EXPECT_EQ(stream.input(), "two");
+        ASSERT_TRUE(stream.write("next"));
+        must_receive(stream);
+        EXPECT_EQ(stream.input(), "two three");
+        stream.consume(stream.input().size());
+        must_receive(stream, false);
+      },
+      [](int other) {
+        say(other, "one two");
+        EXPECT_EQ(hear(other, 4), "next");
+        say(other, " three");
+      });
+}
+
+TEST_F(StreamTest, AnEndThatCameWithTheLastBytesIsSeen) {
+  talk(
+      [](Stream& stream) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));  // of all tasks
+        must_receive(stream);
+        EXPECT_EQ(stream.input(), "bye");
+        must_receive(stream, false);
+      },
+      [](int other) {
+        say(other, "bye");
+        ::shutdown(other, SHUT_WR);
+        EXPECT_EQ(hear(other, 1), "");
+      });
+}
+
+TEST_F(StreamTest, AllRepliesGoTogetherBeforeItWaits) {
+  talk(
+      [](Stream& stream) {
+        must_receive(stream);
+        for (const char* reply : {"one", "two", "three"}) {
+          auto room = stream.room(100);
+          ASSERT_TRUE(room);
+          memcpy(room->data(), reply, strlen(reply));
+          stream.wrote(strlen(reply));
+        }
+        stream.consume(3);
+        must_receive(stream, false);
+        EXPECT_EQ(stream.sent_bytes(), 11u);
+        EXPECT_EQ(stream.received_bytes(), 3u);
+      },
+      [](int other) {
+        say(other, "all");
+        char packet[100];
+        EXPECT_EQ(::read(other, packet, sizeof packet), 11);
+      },
+      {}, SOCK_SEQPACKET);
+}
+
+TEST_F(StreamTest, HasNoMemoryWhileNothingHappens) {
+  std::atomic<size_t> waiting_bytes{1};
+  talk(
+      [&](Stream& stream) {
+        must_receive(stream);
+        EXPECT_EQ(stream.memory_bytes(), Stream::kInputBytes);
+        ASSERT_TRUE(stream.write("reply"));
+        stream.consume(stream.input().size());
+        auto look = [&] { waiting_bytes = stream.memory_bytes(); };
+        task::Task& looks = task::start("looks", look);
+        must_receive(stream);
+        task::join(looks);
+      },
+      [](int other) {
+        say(other, "request");
+        hear(other, 5);
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        say(other, "another");
+      });
+  EXPECT_EQ(waiting_bytes, 0u);
+}
+
+TEST_F(StreamTest, ARequestMayBeLongButNotTooLong) {
+  const std::string first(100'000, 'a'), second(Stream::kInputBytes * 16, 'b');
+  talk(
+      [&](Stream& stream) {
+        auto received = stream.receive_at_least(first.size());
+        ASSERT_TRUE(received && *received);
+        EXPECT_EQ(stream.input().substr(0, first.size()), first);
+        stream.consume(first.size());
+        while (received) received = stream.receive();
+        EXPECT_EQ(number_of(received), EMSGSIZE);
+        EXPECT_EQ(stream.input(), second.substr(0, Stream::kInputBytes * 8));
+      },
+      [&](int other) {
+        say(other, first);
+        say(other, second);
+      },
+      {.input_bytes_most = Stream::kInputBytes * 8});
+}
+
+TEST_F(StreamTest, SomeOfTheInputGoesElsewhere) {
+  const std::string value(50'000, 'v');
+  talk(
+      [&](Stream& stream) {
+        std::string memory(value.size(), ' ');
+        must_receive(stream);
+        EXPECT_EQ(stream.input().substr(0, 4), "set ");
+        auto received = stream.receive_into(4, std::as_writable_bytes(std::span(memory)));
+        ASSERT_TRUE(received && *received);
+        EXPECT_EQ(memory, value);
+        received = stream.receive_at_least(8);
+        ASSERT_TRUE(received && *received);
+        EXPECT_EQ(stream.input(), "set then");
+        // All of it has come.
+        memory.resize(2);
+        received = stream.receive_into(1, std::as_writable_bytes(std::span(memory)));
+        ASSERT_TRUE(received && *received);
+        EXPECT_EQ(memory, "et");
+        EXPECT_EQ(stream.input(), "s then");
+        received = stream.receive_into(0, std::as_writable_bytes(std::span(memory.assign(100, ' '))));
+        ASSERT_TRUE(received);
+        EXPECT_FALSE(*received) << "it ends before";
+      },
+      [&](int other) { say(other, "set " + value + "then"); });
+}
+
+TEST_F(StreamTest, BytesAreThrownAway) {
+  talk(
+      [](Stream& stream) {
+        auto skipped = stream.skip(100'000);
+        ASSERT_TRUE(skipped && *skipped);
+        must_receive(stream);
+        EXPECT_EQ(stream.input(), "then");
+        skipped = stream.skip(5);
+        ASSERT_TRUE(skipped);
+        EXPECT_FALSE(*skipped);
+      },
+      [](int other) {
+        say(other, std::string(100'000, 'x'));
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        say(other, "then");
+      });
+}
+
+TEST_F(StreamTest, AClientThatTakesNothingIsGivenUp) {
+  talk(
+      [](Stream& stream) {
+        base::Expected<void> sent;
+        while (sent) sent = stream.write(std::string(Stream::kTextBytes, 'x'));
+        EXPECT_EQ(sent.error().number, ETIMEDOUT);
+      },
+      [](int) { std::this_thread::sleep_for(std::chrono::milliseconds(100)); }, {.send_ns = 20'000'000});
+}
+
+TEST_F(StreamTest, AClientThatSaysNothingIsGivenUp) {
+  talk([](Stream& stream) { EXPECT_EQ(number_of(stream.receive()), ETIMEDOUT); },
+       [](int other) { EXPECT_EQ(hear(other, 1), ""); }, {.idle_ns = 20'000'000});
+}
+
+TEST_F(StreamTest, WhenItDrainsARequestThatHasBegunIsWaitedFor) {
+  talk(
+      [](Stream& stream) {
+        must_receive(stream);
+        EXPECT_EQ(stream.input(), "be");
+        auto drain = [&] { EXPECT_FALSE(stream.drain()); };
+        task::Task& drains = task::start("drains", drain);
+        must_receive(stream);
+        task::join(drains);
+        EXPECT_EQ(stream.input(), "begun");
+        stream.consume(5);
+        must_receive(stream, false);
+        EXPECT_FALSE(task::is_cancelled());
+      },
+      [](int other) {
+        say(other, "be");
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        say(other, "gun");
+        EXPECT_EQ(hear(other, 1), "");
+      });
+}
+
+TEST_F(StreamTest, WhenItDrainsNoOtherIs) {
+  talk(
+      [](Stream& stream) {
+        task::Task& own = task::self();
+        auto drain = [&] {
+          EXPECT_TRUE(stream.drain());
+          task::cancel(own);
+        };
+        task::Task& drains = task::start("drains", drain);
+        must_receive(stream, false);
+        task::join(drains);
+      },
+      [](int other) { EXPECT_EQ(hear(other, 1), ""); });
+}
+
+// With items of a store.
+class StreamValuesTest : public ItemsTest {
+ protected:
+  static std::string value_of(size_t number) {
+    return std::string(number % 7 == 0   ? 300'000
+                       : number % 3 == 0 ? 2'000
+                                         : 3'000,
+                       static_cast<char>('a' + number % 26));
+  }
+};
+
+TEST_F(StreamValuesTest, GoInTheirOrderWithTheTextAroundThem) {
+  constexpr size_t kItems = 300;
+  std::string expected;
+  for (size_t i = 0; i < kItems; ++i) {
+    set("key" + std::to_string(i), value_of(i));
+    expected += "VALUE " + std::to_string(i) + ":" + value_of(i) + ";";
+  }
+  int ends[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+  std::string heard;
+  std::thread asks([&] {
+    char some[1 << 16];
+    for (ssize_t got; (got = ::read(ends[1], some, sizeof some)) > 0;)
+      heard.append(some, static_cast<size_t>(got));
+    ::close(ends[1]);
+  });
+  task::Scheduler scheduler;
+  ASSERT_TRUE(scheduler.open({.worker_count = 1, .stack_bytes = task::kTestStackBytes}));
+  auto serve = [&] {
+    task::Sockets sockets;
+    ASSERT_TRUE(sockets.open());
+    {
+      storage::BufferPool pool;
+      Items own;
+      ASSERT_TRUE(own.open(shared));
+      Stream stream(sockets, pool, {});
+      ASSERT_TRUE(stream.take(ends[0]));
+      for (size_t i = 0; i < kItems; ++i) {
+        ASSERT_TRUE(stream.write("VALUE " + std::to_string(i) + ":"));
+        auto item = own.get("key" + std::to_string(i));
+        ASSERT_TRUE(item);
+        ASSERT_TRUE(stream.write_value(own, std::move(*item), ";"));
+      }
+      ASSERT_TRUE(stream.send());
+      EXPECT_EQ(stream.sent_bytes(), expected.size());
+      stream.close();
+      own.close();
+    }
+    sockets.close();
+  };
+  ASSERT_TRUE(scheduler.run(task::calls("serves", serve)));
+  scheduler.close();
+  asks.join();
+  EXPECT_TRUE(heard == expected);
+}
+
+}  // namespace
+}  // namespace server
