@@ -55,6 +55,12 @@ size_t Hub::kill(const std::function<bool(const Connection&)>& is_meant) {
   return count;
 }
 
+void Hub::drain(uint32_t worker) {
+  sys::LockGuard scope(lock_);
+  for (Connection* at = first_; at != nullptr; at = at->next)
+    if (at->worker == worker && at->stream->drain()) task::cancel(*at->task);
+}
+
 ConnectionCounts Hub::counts() {
   sys::LockGuard scope(lock_);
   ConnectionCounts all = ended_;

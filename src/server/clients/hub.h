@@ -80,6 +80,8 @@ class Hub {
   void for_each(const std::function<void(const Connection&)>& look);
   // Ends those for which it holds, likewise; how many. The caller's own too: when it next waits.
   size_t kill(const std::function<bool(const Connection&)>& is_meant);
+  // Those of a worker end when no request is under way (stream.h). REQUIRES: on that worker.
+  void drain(uint32_t worker);
   ConnectionCounts counts();
   // Both those and what clients are told of items begin at 0 again.
   void reset_counts();

@@ -1,0 +1,79 @@
+#include "server/front/address.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+
+namespace server {
+namespace {
+
+std::string texts_of(const char* text) {
+  auto parsed = parse_address(text);
+  if (!parsed) return std::string("refused: ") + parsed.error().message;
+  std::string all;
+  for (const Address& address : *parsed)
+    all += (all.empty() ? "" : " ") + address.text() + (address.is_optional ? "?" : "");
+  return all;
+}
+
+TEST(Address, IsOfTheLoopbackUnlessItSaysOtherwise) {
+  EXPECT_EQ(texts_of("11211"), "127.0.0.1:11211 [::1]:11211?");
+  EXPECT_EQ(texts_of(":11211"), "127.0.0.1:11211 [::1]:11211?");
+  EXPECT_EQ(texts_of("*:1"), "0.0.0.0:1 [::]:1?");
+  EXPECT_EQ(texts_of("10.1.2.3:65535"), "10.1.2.3:65535");
+  EXPECT_EQ(texts_of("[fe80::1]:7"), "[fe80::1]:7");
+  EXPECT_EQ(texts_of("/run/some.sock"), "/run/some.sock");
+  EXPECT_EQ(texts_of("./some.sock"), "./some.sock");
+  EXPECT_EQ(texts_of("unix:some.sock"), "some.sock");
+}
+
+TEST(Address, WhatIsNoneIsRefusedWithTheReason) {
+  EXPECT_TRUE(texts_of("").starts_with(
+      "refused: '' is no address to listen at: '' is no port from 0 to 65535; give PORT"));
+  EXPECT_TRUE(texts_of("65536").contains("'65536' is no port"));
+  EXPECT_TRUE(texts_of("127.0.0.1").contains("'127.0.0.1' is no port"));
+  EXPECT_TRUE(texts_of("127.0.0.1:+5").contains("'+5' is no port"));
+  EXPECT_TRUE(texts_of("::1:11211").contains("in brackets"));
+  EXPECT_TRUE(texts_of("999.1.1.1:5").contains("'999.1.1.1:5' is no address"));
+  EXPECT_TRUE(texts_of("unix:").contains("a path is missing"));
+  EXPECT_TRUE(texts_of(("/" + std::string(107, 'a')).c_str()).contains("at most 107 bytes"));
+}
+
+TEST(Address, APortThatIsFreeIsTold) {
+  Address address = parse_address("0")->front();
+  auto listens = listen_at(address);
+  ASSERT_TRUE(listens) << listens.error().message;
+  EXPECT_NE(address.port(), 0);
+  EXPECT_EQ(own_end_of(*listens), address.text());
+  Address same = address;
+  auto again = listen_at(same);
+  ASSERT_FALSE(again);
+  EXPECT_EQ(again.error().number, EADDRINUSE);
+  EXPECT_TRUE(std::string_view(again.error().message).contains("another server is there"))
+      << again.error().message;
+  close(*listens);
+}
+
+TEST(Address, ASocketThatNobodyListensAtIsReplaced) {
+  const std::string path = testing::TempDir() + "address_test." + std::to_string(getpid());
+  Address address = parse_address(path)->front();
+  auto first = listen_at(address);
+  ASSERT_TRUE(first) << first.error().message;
+  auto second = listen_at(address);
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().number, EADDRINUSE);
+  close(*first);
+  second = listen_at(address);
+  ASSERT_TRUE(second) << second.error().message;
+  close(*second);
+  forget(address);
+  EXPECT_NE(access(path.c_str(), F_OK), 0);
+  std::ofstream(path) << "a file";
+  EXPECT_FALSE(listen_at(address));
+  EXPECT_EQ(access(path.c_str(), F_OK), 0) << "it is somebody's";
+  unlink(path.c_str());
+}
+
+}  // namespace
+}  // namespace server
