@@ -1,0 +1,151 @@
+// What a MemcacheClient answers to who changes items.
+#include "server/clients/memcache_client.h"
+#include "server/memcache/binary_reply.h"
+#include "server/memcache/messages.h"
+#include "server/memcache/text_reply.h"
+
+namespace server {
+namespace {
+
+using memcache::Protocol;
+using memcache::Verb;
+
+memcache::Result result_of(Outcome outcome, Verb verb) {
+  using memcache::Result;
+  switch (outcome) {
+    case Outcome::kDone: return Result::kDone;
+    case Outcome::kPresent: return Result::kNotStored;
+    case Outcome::kOtherCas: return Result::kExists;
+    case Outcome::kNotNumber: return Result::kNotNumber;
+    case Outcome::kTooLong: return Result::kTooLarge;
+    case Outcome::kAbsent:
+      return takes_value(verb) && verb != Verb::kCas ? Result::kNotStored : Result::kNotFound;
+    case Outcome::kOverflow:  // Redis's
+    case Outcome::kUnmet: break;
+  }
+  CHECK(false);
+  return Result::kDone;
+}
+
+Mode mode_of(Verb verb) {
+  switch (verb) {
+    case Verb::kAdd: return Mode::kAdd;
+    case Verb::kReplace: return Mode::kReplace;
+    case Verb::kAppend: return Mode::kAppend;
+    case Verb::kPrepend: return Mode::kPrepend;
+    default: return Mode::kSet;
+  }
+}
+
+size_t digits_of(uint64_t number) {
+  size_t digits = 1;
+  for (; number >= 10; number /= 10) ++digits;
+  return digits;
+}
+
+}  // namespace
+
+base::Expected<void> MemcacheClient::answer(const Command& command, Result result,
+                                            const memcache::MetaItem& meta) {
+  if (!memcache::is_sent(command, result)) return {};
+  switch (command.protocol) {
+    case Protocol::kClassic: return write_line(memcache::line_of(command, result));
+    case Protocol::kBinary:
+      return reply([&](auto& to) {
+        memcache::write_status(to, command, memcache::status_of(command, result), meta.cas);
+      });
+    case Protocol::kMeta: break;
+  }
+  if (memcache::is_error(result)) return write_line(memcache::line_of(command, result));
+  return reply([&](auto& to) { memcache::write_meta(to, command, result, meta); });
+}
+
+base::Expected<void> MemcacheClient::answer(const Command& command, const base::Expected<Done>& done) {
+  if (!done) return answer_error(command, done.error());
+  const bool is_done = done->outcome == Outcome::kDone;
+  return answer(command, result_of(done->outcome, command.verb),
+                {.value_bytes = done->value_bytes,
+                 .cas = is_done ? done->cas : 0,
+                 .seconds_left = seconds_left(done->expires_ms, items_.clock().now_ms())});
+}
+
+// Of the store.
+base::Expected<void> MemcacheClient::answer_error(const Command& command, const base::Error& error) {
+  if (error.number == ENOSPC || error.number == ENOMEM || command.protocol == Protocol::kBinary)
+    return answer(command, Result::kNoMemory);
+  if (!memcache::is_sent(command, Result::kNoMemory)) return {};
+  if (auto written = stream_.write("SERVER_ERROR "); !written) return written;
+  return write_line(error.message);
+}
+
+base::Expected<void> MemcacheClient::store(const Command& command, kv::Bytes value) {
+  SetOptions options = {.mode = mode_of(command.verb),
+                        .flags = command.flags,
+                        .expires_ms = expiry_of(command.exptime),
+                        .cas = command.has_cas ? command.cas : 0,
+                        .takes_lower_cas = command.meta.has('I'),
+                        .own_cas = command.has_own_cas ? command.own_cas : 0};
+  if (command.creates) options.makes_until_ms = expiry_of(command.create_exptime);
+  return answer(command, items_.set(command.key, value, options));
+}
+
+base::Expected<void> MemcacheClient::remove(const Command& command) {
+  const uint64_t cas = command.has_cas ? command.cas : 0;
+  if (!command.meta.has('I') && !command.meta.has('x'))
+    return answer(command, items_.remove(command.key, cas));
+  InvalidateOptions options = {.cas = cas,
+                               .own_cas = command.has_own_cas ? command.own_cas : 0,
+                               .makes_stale = command.meta.has('I'),
+                               .empties = command.meta.has('x')};
+  if (command.has_exptime) options.expires_ms = expiry_of(command.exptime);
+  return answer(command, items_.invalidate(command.key, options));
+}
+
+base::Expected<void> MemcacheClient::add(const Command& command) {
+  AddOptions options = {.delta = command.number,
+                        .is_decrease = command.verb == Verb::kDecr,
+                        .cas = command.has_cas ? command.cas : 0,
+                        .own_cas = command.has_own_cas ? command.own_cas : 0};
+  if (command.has_exptime) options.expires_ms = expiry_of(command.exptime);
+  if (command.creates) {
+    options.initial = command.initial;
+    options.initial_expires_ms = expiry_of(command.create_exptime);
+  }
+  auto added = items_.add(command.key, options);
+  if (!added) return answer_error(command, added.error());
+  const Result result = added->is_made ? Result::kCreated : result_of(added->outcome, command.verb);
+  if (added->outcome != Outcome::kDone) return answer(command, result);
+  if (!memcache::is_sent(command, result)) return {};
+  const uint64_t number = added->number;
+  if (command.protocol == Protocol::kBinary)
+    return reply([&](auto& to) { memcache::write_binary_number(to, command, number, added->cas); });
+  if (command.protocol == Protocol::kClassic)
+    return reply([&](auto& to) { memcache::write_number(to, number); });
+  const memcache::MetaItem meta = {.value_bytes = digits_of(number),
+                                   .cas = added->cas,
+                                   .seconds_left = seconds_left(added->expires_ms, items_.clock().now_ms())};
+  return reply([&](auto& to) {
+    memcache::write_meta(to, command, result, meta);
+    if (memcache::answers_with_value(command, result)) memcache::write_number(to, number);
+  });
+}
+
+base::Expected<void> MemcacheClient::touch(const Command& command) {
+  if (command.protocol != Protocol::kBinary)
+    return answer(command, items_.touch(command.key, expiry_of(command.exptime)));
+  auto fetched = items_.fetch(command.key, {.expires_ms = expiry_of(command.exptime)});
+  if (!fetched) return answer_error(command, fetched.error());
+  if (!fetched->item.found()) return answer(command, Result::kNotFound);
+  return reply([&](auto& to) { memcache::write_found(to, command, fetched->item.flags(), 0, fetched->cas); });
+}
+
+// At once, or at a time.
+base::Expected<void> MemcacheClient::flush(const Command& command) {
+  if (!hub_.settings().takes_flush) return write_line("CLIENT_ERROR flush_all not allowed");
+  const uint64_t at_ms = expiry_of(command.exptime);
+  const bool is_now = at_ms == kNever || at_ms == kEnded;
+  auto flushed = is_now ? items_.flush() : items_.flush_at(at_ms);
+  return flushed ? answer(command, Result::kDone) : answer_error(command, flushed.error());
+}
+
+}  // namespace server

@@ -1,0 +1,178 @@
+#include "server/clients/memcache_client.h"
+
+#include <algorithm>
+
+#include "server/memcache/binary_reply.h"
+#include "server/memcache/messages.h"
+#include "server/memcache/text_reply.h"
+
+namespace server {
+namespace {
+
+using memcache::Protocol;
+using memcache::Verb;
+
+// A text that stays, for who lists connections.
+const char* name_of(const memcache::Command& command) {
+  switch (command.verb) {
+    case Verb::kGet: return "get";
+    case Verb::kGat: return "gat";
+    case Verb::kTouch: return "touch";
+    case Verb::kSet: return "set";
+    case Verb::kAdd: return "add";
+    case Verb::kReplace: return "replace";
+    case Verb::kAppend: return "append";
+    case Verb::kPrepend: return "prepend";
+    case Verb::kCas: return "cas";
+    case Verb::kDelete: return "delete";
+    case Verb::kIncr: return "incr";
+    case Verb::kDecr: return "decr";
+    case Verb::kFlushAll: return "flush_all";
+    case Verb::kStats: return "stats";
+    default: return "other";
+  }
+}
+
+}  // namespace
+
+MemcacheClient::MemcacheClient(Hub& hub, Connection& connection, Items& items)
+    : hub_(hub),
+      connection_(connection),
+      stream_(*connection.stream),
+      items_(items),
+      text_(hub.settings().item_bytes_most) {}
+
+base::Expected<void> MemcacheClient::serve() {
+  for (;;) {
+    auto next = stream_.input().empty() ? Next::kNeedsMore : take_one();
+    if (!next) return std::unexpected(next.error());
+    if (*next == Next::kEnds || ends_) return stream_.send();
+    if (*next == Next::kGoesOn) continue;
+    asked_.shrink_to_fit();
+    auto received = stream_.receive();
+    if (!received) return std::unexpected(received.error());
+    if (!*received) return stream_.send();
+    connection_.used_ms.store(items_.clock().now_ms(), std::memory_order_relaxed);
+    connection_.received_bytes.store(stream_.received_bytes(), std::memory_order_relaxed);
+    connection_.sent_bytes.store(stream_.sent_bytes(), std::memory_order_relaxed);
+  }
+}
+
+memcache::Parsed MemcacheClient::parse(std::string_view input, Command& command) {
+  command = {};
+  return is_binary_ ? memcache::parse_binary(input, hub_.settings().item_bytes_most, command)
+                    : text_.next(input, command);
+}
+
+void MemcacheClient::note(const Command& command) {
+  connection_.command.store(name_of(command), std::memory_order_relaxed);
+  connection_.requests.store(connection_.requests.load(std::memory_order_relaxed) + 1,
+                             std::memory_order_relaxed);
+}
+
+uint64_t MemcacheClient::expiry_of(int64_t exptime) const {
+  return expiry_of_exptime(exptime, items_.clock().now_ms());
+}
+
+// REQUIRES: there is some input.
+base::Expected<MemcacheClient::Next> MemcacheClient::take_one() {
+  if (!is_known_) {
+    is_binary_ = memcache::begins_binary(stream_.input().front());
+    is_known_ = true;
+  }
+  Command command;
+  const Parsed parsed = parse(stream_.input(), command);
+  switch (parsed.outcome) {
+    case memcache::Outcome::kMore: stream_.consume(parsed.consumed_bytes); return Next::kNeedsMore;
+    case memcache::Outcome::kRefused: return refuse(command, parsed);
+    case memcache::Outcome::kCommand: break;
+  }
+  note(command);
+  if (is_plain_get(command)) return take_gets(command, parsed.consumed_bytes);
+  size_t line_bytes = parsed.consumed_bytes;
+  kv::Bytes value;
+  if (takes_value(command.verb)) {
+    auto received = receive_value(command, line_bytes, value);
+    if (!received) return std::unexpected(received.error());
+    if (!*received) return Next::kEnds;
+  }
+  const size_t in_place = value.data() != nullptr && value_.bytes().empty() ? value.size() : 0;
+  if (auto executed = execute(command, value); !executed) return std::unexpected(executed.error());
+  stream_.consume(line_bytes + in_place);
+  value_.reset();
+  return Next::kGoesOn;
+}
+
+base::Expected<MemcacheClient::Next> MemcacheClient::refuse(const Command& command, const Parsed& parsed) {
+  const memcache::Refusal& refusal = parsed.refusal;
+  if (refusal.drops_key)
+    if (auto removed = items_.remove(command.key); !removed) return std::unexpected(removed.error());
+  base::Expected<void> replied;
+  if (!refusal.text.empty())
+    replied = write_line(refusal.text);
+  else if (refusal.status != memcache::Status::kSuccess)
+    replied = reply([&](auto& to) { memcache::write_status(to, command, refusal.status); });
+  if (!replied) return std::unexpected(replied.error());
+  stream_.consume(parsed.consumed_bytes);
+  if (refusal.closes) return Next::kEnds;
+  auto skipped = stream_.skip(refusal.swallow_bytes);
+  if (!skipped) return std::unexpected(skipped.error());
+  return *skipped ? Next::kGoesOn : Next::kEnds;
+}
+
+// The value of a command, of text with its end: in the input behind the command, or in value_, when nothing of the command is left in the
+// input. False: the client has gone.
+base::Expected<bool> MemcacheClient::receive_value(Command& command, size_t& line_bytes, kv::Bytes& value) {
+  const size_t bytes = command.value_bytes + (is_binary_ ? 0 : memcache::kBlockEndBytes);
+  if (line_bytes + bytes <= Stream::kInputBytes) {
+    if (stream_.input().size() < line_bytes + bytes) {
+      auto received = stream_.receive_at_least(line_bytes + bytes);
+      if (!received || !*received) return received;
+      // It may have moved.
+      line_bytes = parse(stream_.input(), command).consumed_bytes;
+    }
+    value = std::as_bytes(std::span(stream_.input().substr(line_bytes, bytes)));
+    return true;
+  }
+  line_ = stream_.input().substr(0, line_bytes);
+  parse(line_, command);
+  stream_.consume(line_bytes);
+  line_bytes = 0;
+  if (auto taken = value_.take(stream_.pool(), bytes); !taken) {
+    auto answered = answer(command, Result::kNoMemory);
+    if (!answered) return std::unexpected(answered.error());
+    return false;
+  }
+  value = value_.bytes().first(bytes);
+  return stream_.receive_into(0, value_.bytes().first(bytes));
+}
+
+base::Expected<void> MemcacheClient::execute(Command& command, kv::Bytes value) {
+  if (takes_value(command.verb)) {
+    if (is_binary_) return store(command, value);
+    const kv::Bytes end = value.last(memcache::kBlockEndBytes);
+    if (!memcache::is_block_end({reinterpret_cast<const char*>(end.data()), end.size()})) {
+      return answer(command, Result::kBadData);
+    }
+    return store(command, value.first(command.value_bytes));
+  }
+  switch (command.verb) {
+    case Verb::kGet:
+    case Verb::kGat: {
+      if (command.protocol != Protocol::kClassic) return fetch(command, command.key);
+      for (std::string_view key; !(key = command.keys.next()).empty();)
+        if (auto answered = fetch(command, key); !answered) return answered;
+      return command.is_last ? write_line(memcache::messages::kEnd) : base::Expected<void>();
+    }
+    case Verb::kTouch: return touch(command);
+    case Verb::kDelete: return remove(command);
+    case Verb::kIncr:
+    case Verb::kDecr: return add(command);
+    case Verb::kFlushAll: return flush(command);
+    case Verb::kMetaDebug: return show(command);
+    case Verb::kStats: return answer_stats(command);
+    default: return administer(command);
+  }
+}
+
+}  // namespace server

@@ -1,0 +1,111 @@
+// MemcacheClient: one connection that speaks memcached's protocols, from its first byte to its end.
+//
+//   input ──parser──► command ──► Items ──► reply, value ──► output
+//
+//  1 commands that have come are executed one after the other, in their order; gets that follow each other are looked up together, up to
+//    kGetsMost keys, and answered in their order
+//  2 a value that fits the input is used where it is; a longer one goes to memory of its own
+//  3 what a command refers to lies in the input: no more is received before it is answered. Of one whose value is still to come the line is
+//    copied, or parsed again where it lies then
+//
+// Thread contract: of the connection's task.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "server/clients/hub.h"
+#include "server/items/items.h"
+#include "server/memcache/binary.h"
+#include "server/memcache/meta_reply.h"
+#include "server/memcache/result.h"
+#include "server/memcache/text.h"
+
+namespace server {
+
+class MemcacheClient {
+ public:
+  static constexpr size_t kGetsMost = 64;
+
+  // All outlive it; the items are the worker's.
+  MemcacheClient(Hub& hub, Connection& connection, Items& items);
+  MemcacheClient(const MemcacheClient&) = delete;
+  MemcacheClient& operator=(const MemcacheClient&) = delete;
+
+  // Until the client or the server ends the connection. Errors: those of the stream that ended it.
+  base::Expected<void> serve();
+
+ private:
+  using Command = memcache::Command;
+  using Parsed = memcache::Parsed;
+  using Result = memcache::Result;
+  enum class Next : uint8_t { kGoesOn, kNeedsMore, kEnds };
+  // One key of a get that is looked up with others.
+  struct Asked {
+    Command command;  // meta: the whole; classic: what its keys have in common
+    std::string_view key;
+    bool ends_command = false;  // of classic: END follows
+  };
+
+  // The flow (memcache_client.cc).
+  Parsed parse(std::string_view input, Command& command);
+  base::Expected<Next> take_one();
+  base::Expected<Next> refuse(const Command& command, const Parsed& parsed);
+  base::Expected<bool> receive_value(Command& command, size_t& line_bytes, kv::Bytes& value);
+  base::Expected<void> execute(Command& command, kv::Bytes value);
+  void note(const Command& command);
+  uint64_t expiry_of(int64_t exptime) const;
+
+  // Gets (memcache_gets.cc).
+  static bool is_plain_get(const Command& command);
+  base::Expected<Next> take_gets(const Command& first, size_t first_bytes);
+  void add_keys(const Command& command);
+  base::Expected<void> answer_gets();
+  base::Expected<void> answer_get(const Asked& asked, base::Expected<Item>& found);
+  base::Expected<void> fetch(const Command& command, std::string_view key);
+  base::Expected<void> answer_found(const Command& command, std::string_view key, Item&& item,
+                                    const memcache::MetaItem& meta);
+  base::Expected<void> answer_miss(const Command& command);
+  base::Expected<void> show(const Command& command);
+
+  // Changes (memcache_changes.cc).
+  base::Expected<void> store(const Command& command, kv::Bytes value);
+  base::Expected<void> remove(const Command& command);
+  base::Expected<void> add(const Command& command);
+  base::Expected<void> touch(const Command& command);
+  base::Expected<void> flush(const Command& command);
+  base::Expected<void> answer(const Command& command, Result result, const memcache::MetaItem& meta = {});
+  base::Expected<void> answer(const Command& command, const base::Expected<Done>& done);
+  base::Expected<void> answer_error(const Command& command, const base::Error& error);
+
+  // What is about the server (memcache_stats.cc).
+  base::Expected<void> answer_stats(const Command& command);
+  base::Expected<void> administer(const Command& command);
+  base::Expected<void> write_line(std::string_view line);
+
+  template <class Write>
+  base::Expected<void> reply(Write write);
+
+  Hub& hub_;
+  Connection& connection_;
+  Stream& stream_;
+  Items& items_;
+  bool is_known_ = false, is_binary_ = false;
+  bool ends_ = false;  // once what is to be sent has been
+  memcache::TextParser text_;
+  std::string line_;  // of a command whose value does not fit the input
+  Memory value_;      // and that
+  std::vector<Asked> asked_;
+};
+
+// Writes a reply of at most kReplyBytesMax bytes by a function of a ReplyBuffer.
+template <class Write>
+base::Expected<void> MemcacheClient::reply(Write write) {
+  auto room = stream_.room(memcache::kReplyBytesMax);
+  if (!room) return std::unexpected(room.error());
+  memcache::ReplyBuffer buffer(*room);
+  write(buffer);
+  stream_.wrote(buffer.written().size());
+  return {};
+}
+
+}  // namespace server

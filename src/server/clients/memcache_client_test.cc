@@ -1,0 +1,333 @@
+// Clients of memcached's protocols: what is said, byte for byte, and what is heard. A store in memory, a task that serves, the test as the client.
+#include "server/clients/memcache_client.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <string>
+#include <thread>
+
+#include "server/items/test_items.h"
+#include "task/test_tasks.h"
+
+namespace server {
+namespace {
+
+class MemcacheClientTest : public ItemsTest {
+ protected:
+  void SetUp() override {
+    ItemsTest::SetUp();
+    settings.version = "1.2.3";
+  }
+  void TearDown() override {
+    if (client >= 0) hang_up();
+  }
+  // Begins a connection, which is served by a thread of its own.
+  void connect() {
+    int ends[2];
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    client = ends[1];
+    serves = std::thread([this, end = ends[0]] {
+      task::Scheduler scheduler;
+      ASSERT_TRUE(scheduler.open({.worker_count = 1, .stack_bytes = task::kTestStackBytes}));
+      auto serve = [&] { serve_one(end); };
+      ASSERT_TRUE(scheduler.run(task::calls("serves", serve)));
+      scheduler.close();
+    });
+  }
+  void hang_up() {
+    ::close(client);
+    client = -1;
+    serves.join();
+  }
+  void say(std::string_view text) {
+    ASSERT_EQ(::write(client, text.data(), text.size()), static_cast<ssize_t>(text.size()));
+  }
+  // So many bytes, or all until the end.
+  std::string hear(size_t bytes) {
+    std::string text(bytes, '\0');
+    size_t has = 0;
+    for (ssize_t got = 1; has < bytes && got > 0; has += static_cast<size_t>(std::max<ssize_t>(got, 0)))
+      got = ::read(client, text.data() + has, bytes - has);
+    text.resize(has);
+    return text;
+  }
+  // All that is answered to what is said, and to a last request that is known.
+  std::string ask(const std::string& text) {
+    if (client < 0) connect();
+    say(text + "mn\r\n");
+    std::string heard;
+    while (!heard.ends_with("MN\r\n")) {
+      const std::string more = hear(1);
+      if (more.empty()) return heard + "(end)";
+      heard += more;
+    }
+    return heard.substr(0, heard.size() - 4);
+  }
+
+  Settings settings;
+  int client = -1;
+  std::thread serves;
+
+ private:
+  void serve_one(int end) {
+    task::Sockets sockets;
+    ASSERT_TRUE(sockets.open());
+    {
+      storage::BufferPool pool;
+      Items own;
+      ASSERT_TRUE(own.open(shared));
+      Hub hub(settings, shared);
+      Stream stream(sockets, pool, {});
+      ASSERT_TRUE(stream.take(end));
+      Connection connection;
+      connection.stream = &stream;
+      connection.task = &task::self();
+      ASSERT_TRUE(hub.enter(connection));
+      EXPECT_TRUE(MemcacheClient(hub, connection, own).serve());
+      hub.leave(connection);
+      stream.close();
+      own.close();
+    }
+    sockets.close();
+  }
+};
+
+TEST_F(MemcacheClientTest, StoresAndFinds) {
+  EXPECT_EQ(ask("set a 5 0 3\r\nabc\r\n"), "STORED\r\n");
+  EXPECT_EQ(ask("get a\r\n"), "VALUE a 5 3\r\nabc\r\nEND\r\n");
+  EXPECT_EQ(ask("get none\r\n"), "END\r\n");
+  EXPECT_EQ(ask("get none a none a\r\n"), "VALUE a 5 3\r\nabc\r\nVALUE a 5 3\r\nabc\r\nEND\r\n");
+  EXPECT_EQ(ask("add a 0 0 1\r\nx\r\nadd b 0 0 1\r\nx\r\n"), "NOT_STORED\r\nSTORED\r\n");
+  EXPECT_EQ(ask("replace none 0 0 1\r\nx\r\nreplace b 0 0 1\r\ny\r\n"), "NOT_STORED\r\nSTORED\r\n");
+  EXPECT_EQ(ask("append b 0 0 2\r\nzz\r\nprepend b 0 0 1\r\nx\r\nget b\r\n"),
+            "STORED\r\nSTORED\r\nVALUE b 0 4\r\nxyzz\r\nEND\r\n");
+  EXPECT_EQ(ask("append none 0 0 1\r\nx\r\n"), "NOT_STORED\r\n");
+  EXPECT_EQ(ask("set empty 0 0 0\r\n\r\nget empty\r\n"), "STORED\r\nVALUE empty 0 0\r\n\r\nEND\r\n");
+  EXPECT_EQ(ask("delete b\r\ndelete b\r\n"), "DELETED\r\nNOT_FOUND\r\n");
+}
+
+TEST_F(MemcacheClientTest, TheCasUniqueDecides) {
+  ask("set a 0 0 1\r\nx\r\n");
+  const std::string found = ask("gets a\r\n");
+  const std::string cas = found.substr(12, found.find('\r') - 12);
+  EXPECT_EQ(found, "VALUE a 0 1 " + cas + "\r\nx\r\nEND\r\n");
+  EXPECT_EQ(ask("cas a 0 0 1 " + cas + "1\r\ny\r\n"), "EXISTS\r\n");
+  EXPECT_EQ(ask("cas a 0 0 1 " + cas + "\r\ny\r\n"), "STORED\r\n");
+  EXPECT_EQ(ask("cas a 0 0 1 " + cas + "\r\nz\r\n"), "EXISTS\r\n");
+  EXPECT_EQ(ask("cas none 0 0 1 1\r\nz\r\nget a\r\n"), "NOT_FOUND\r\nVALUE a 0 1\r\ny\r\nEND\r\n");
+}
+
+TEST_F(MemcacheClientTest, Counts) {
+  ask("set n 0 0 2\r\n10\r\nset text 0 0 1\r\nx\r\n");
+  EXPECT_EQ(ask("incr n 5\r\ndecr n 1\r\ndecr n 100\r\n"), "15\r\n14\r\n0\r\n");
+  EXPECT_EQ(ask("incr none 1\r\n"), "NOT_FOUND\r\n");
+  EXPECT_EQ(ask("incr text 1\r\n"), "CLIENT_ERROR cannot increment or decrement non-numeric value\r\n");
+}
+
+TEST_F(MemcacheClientTest, ItemsExpire) {
+  EXPECT_EQ(ask("set a 0 10 1\r\nx\r\nset gone 0 -1 1\r\nx\r\nget a gone\r\n"),
+            "STORED\r\nSTORED\r\nVALUE a 0 1\r\nx\r\nEND\r\n");
+  EXPECT_EQ(ask("touch a 100\r\ntouch none 1\r\n"), "TOUCHED\r\nNOT_FOUND\r\n");
+  clock.move(50'000);
+  EXPECT_EQ(ask("gat 10 a none\r\n"), "VALUE a 0 1\r\nx\r\nEND\r\n");
+  clock.move(11'000);
+  EXPECT_EQ(ask("get a\r\n"), "END\r\n");
+}
+
+TEST_F(MemcacheClientTest, IsQuietWhenItIsToldSo) {
+  EXPECT_EQ(ask("set a 0 0 1 noreply\r\n1\r\nadd a 0 0 1 noreply\r\nx\r\nincr a 1 noreply\r\nget a\r\n"),
+            "VALUE a 0 1\r\n2\r\nEND\r\n");
+  EXPECT_EQ(
+      ask("touch a 0 noreply\r\ndelete a noreply\r\ndelete a noreply\r\nflush_all noreply\r\nget a\r\n"),
+      "END\r\n");
+  EXPECT_EQ(ask("mg none v q\r\nms a 1 q\r\nx\r\nmd a q\r\nmd a\r\n"), "NF\r\n");
+}
+
+TEST_F(MemcacheClientTest, Flushes) {
+  ask("set a 0 0 1\r\nx\r\n");
+  EXPECT_EQ(ask("flush_all\r\nget a\r\nset a 0 0 1\r\ny\r\nget a\r\n"),
+            "OK\r\nEND\r\nSTORED\r\nVALUE a 0 1\r\ny\r\nEND\r\n");
+  EXPECT_EQ(ask("flush_all 10\r\nget a\r\n"), "OK\r\nVALUE a 0 1\r\ny\r\nEND\r\n");
+  clock.move(11'000);
+  EXPECT_EQ(ask("get a\r\n"), "END\r\n");
+  hang_up();
+  settings.takes_flush = false;
+  EXPECT_EQ(ask("flush_all\r\n"), "CLIENT_ERROR flush_all not allowed\r\n");
+}
+
+TEST_F(MemcacheClientTest, MetaCommandsAnswerWhatTheyAreAskedFor) {
+  EXPECT_EQ(ask("ms a 3 T100 F7 c\r\nabc\r\n").substr(0, 4), "HD c");
+  EXPECT_EQ(ask("mg a v f t s k Oq1\r\n"), "VA 3 f7 t100 s3 ka Oq1\r\nabc\r\n");
+  EXPECT_EQ(ask("mg a\r\nmg none v\r\n"), "HD\r\nEN\r\n");
+  EXPECT_EQ(ask("mg a h l\r\nmg a h l\r\n"), "HD h1 l0\r\nHD h1 l0\r\n") << "it was asked for before";
+  EXPECT_EQ(ask("mg new N30 v t\r\nmg new v\r\n"), "VA 0 t30 W\r\n\r\nVA 0 Z\r\n\r\n");
+  EXPECT_EQ(ask("ma n N0 J5\r\nma n v D3\r\nma n MD v\r\n"), "HD\r\nVA 1\r\n8\r\nVA 1\r\n7\r\n");
+  EXPECT_EQ(ask("md a I T30\r\nmg a v\r\nmg a v\r\n"), "HD\r\nVA 3 X W\r\nabc\r\nVA 3 Z X\r\nabc\r\n");
+  EXPECT_EQ(ask("ms a 1 MA\r\nd\r\nmg a v q\r\n").substr(0, 4), "HD\r\n");
+  EXPECT_EQ(ask("md a\r\nmd a\r\n"), "HD\r\nNF\r\n");
+  EXPECT_EQ(ask("ms YmluYXJ5 3 b\r\nabc\r\nmg YmluYXJ5 b k v\r\nget binary\r\n"),
+            "HD\r\nVA 3 kYmluYXJ5 b\r\nabc\r\nVALUE binary 0 3\r\nabc\r\nEND\r\n");
+  EXPECT_EQ(ask("me none\r\n"), "EN\r\n");
+  EXPECT_EQ(ask("me binary\r\n").substr(0, 10), "ME binary ");
+}
+
+TEST_F(MemcacheClientTest, WhatIsWrongIsSaidAndTheConnectionGoesOn) {
+  EXPECT_EQ(ask("fly\r\n"), "ERROR\r\n");
+  EXPECT_EQ(ask("set a 0 0 3\r\nabcde\r\n"), "CLIENT_ERROR bad data chunk\r\nERROR\r\n");
+  EXPECT_EQ(ask("get a\r\n"), "END\r\n");
+  EXPECT_EQ(ask("get " + std::string(251, 'k') + "\r\n"), "CLIENT_ERROR bad command line format\r\n");
+  const std::string large(1 << 20, 'v');
+  ask("set a 0 0 1\r\nx\r\n");
+  EXPECT_EQ(ask("set a 0 0 " + std::to_string(large.size()) + "\r\n" + large + "\r\nget a\r\n"),
+            "SERVER_ERROR object too large for cache\r\nEND\r\n")
+      << "what was there is not what was meant";
+  EXPECT_EQ(ask("slabs reassign 1 2\r\n").substr(0, 12), "CLIENT_ERROR");
+  EXPECT_EQ(ask("shutdown\r\n"), "ERROR: shutdown not enabled\r\n");
+}
+
+TEST_F(MemcacheClientTest, QuitEndsIt) {
+  connect();
+  say("set a 0 0 1\r\nx\r\nquit\r\nget a\r\n");
+  EXPECT_EQ(hear(100), "STORED\r\n");
+}
+
+TEST_F(MemcacheClientTest, AnHttpClientIsNotAnswered) {
+  connect();
+  say("GET / HTTP/1.1\r\n");
+  EXPECT_EQ(hear(100), "");
+}
+
+TEST_F(MemcacheClientTest, ValuesOfAllLengths) {
+  for (const size_t bytes : {1, 2000, 3000, 16'300, 16'384, 16'400, 40'000, 300'000, 1'000'000}) {
+    std::string value(bytes, 'v');
+    value.back() = 'e';
+    const std::string length = std::to_string(bytes);
+    EXPECT_EQ(ask("set key 0 0 " + length + "\r\n" + value + "\r\n"), "STORED\r\n") << bytes;
+    EXPECT_TRUE(ask("get key\r\n") == "VALUE key 0 " + length + "\r\n" + value + "\r\nEND\r\n") << bytes;
+    EXPECT_TRUE(ask("mg key v s\r\n") == "VA " + length + " s" + length + "\r\n" + value + "\r\n") << bytes;
+  }
+}
+
+std::string many_requests(std::string& replies) {
+  std::string requests;
+  for (int i = 0; i < 300; ++i) {
+    const std::string key = "key" + std::to_string(i % 97), value(static_cast<size_t>(i * 37 % 5000), 'v');
+    const std::string length = std::to_string(value.size());
+    requests += "set " + key + " 1 0 " + length + "\r\n" + value + "\r\nget " + key + "\r\nget none " + key +
+                "\r\nmg " + key + " s v\r\nmg none v\r\n";
+    const std::string found = "VALUE " + key + " 1 " + length + "\r\n" + value + "\r\nEND\r\n";
+    replies += "STORED\r\n" + found + found + "VA " + length + " s" + length + "\r\n" + value + "\r\nEN\r\n";
+  }
+  return requests;
+}
+
+TEST_F(MemcacheClientTest, ManyRequestsAtOnceAreAnsweredInTheirOrder) {
+  std::string replies, heard;
+  const std::string requests = many_requests(replies);
+  connect();
+  std::thread says([&] { say(requests); });
+  heard = hear(replies.size());
+  says.join();
+  EXPECT_TRUE(heard == replies);
+}
+
+TEST_F(MemcacheClientTest, PiecesOfRequestsAreAnsweredAsWholeOnes) {
+  std::string replies, heard;
+  const std::string requests = many_requests(replies);
+  connect();
+  std::thread says([&] {
+    for (size_t at = 0; at < requests.size(); at += 613) say(requests.substr(at, 613));
+  });
+  heard = hear(replies.size());
+  says.join();
+  EXPECT_TRUE(heard == replies);
+}
+
+TEST_F(MemcacheClientTest, EachByteMayComeByItself) {
+  connect();
+  const std::string requests = "set a 0 0 3\r\nabc\r\nget a b\r\nmg a v\r\ndelete a\r\n";
+  const std::string replies = "STORED\r\nVALUE a 0 3\r\nabc\r\nEND\r\nVA 3\r\nabc\r\nDELETED\r\n";
+  for (const char byte : requests) {
+    say({&byte, 1});
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(hear(replies.size()), replies);
+}
+
+TEST_F(MemcacheClientTest, GetsOfMoreKeysThanAreLookedUpAtOnce) {
+  std::string line = "get", replies;
+  for (int i = 0; i < 500; ++i) {
+    const std::string key = "key" + std::to_string(i);
+    line += " " + key;
+    if (i % 3 != 0) continue;
+    set(key, "v" + std::to_string(i));
+    replies += "VALUE " + key + " 0 " + std::to_string(1 + std::to_string(i).size()) + "\r\nv" +
+               std::to_string(i) + "\r\n";
+  }
+  EXPECT_EQ(ask(line + "\r\n"), replies + "END\r\n");
+}
+
+TEST_F(MemcacheClientTest, Statistics) {
+  ask("set a 0 0 1\r\nx\r\nget a b\r\n");
+  const std::string stats = ask("stats\r\n");
+  for (const char* line : {"STAT version 1.2.3\r\n", "STAT get_hits 1\r\n", "STAT get_misses 1\r\n",
+                           "STAT cmd_set 1\r\n", "STAT curr_connections 1\r\n", "STAT threads 1\r\n"})
+    EXPECT_TRUE(stats.contains(line)) << line << " in\n" << stats;
+  EXPECT_TRUE(stats.ends_with("END\r\n"));
+  EXPECT_EQ(ask("stats reset\r\n"), "RESET\r\n");
+  EXPECT_TRUE(ask("stats\r\n").contains("STAT get_hits 0\r\n"));
+  EXPECT_TRUE(ask("stats settings\r\n").contains("STAT item_size_max 1048576\r\n"));
+  EXPECT_EQ(ask("stats nothing\r\n"), "ERROR\r\n");
+  EXPECT_EQ(ask("version\r\nverbosity 1\r\n"), "VERSION 1.2.3\r\nOK\r\n");
+}
+
+// 24 bytes, extras, key, value.
+std::string binary(uint8_t opcode, const std::string& extras, const std::string& key,
+                   const std::string& value) {
+  std::string text(24, '\0');
+  text[0] = '\x80';
+  text[1] = static_cast<char>(opcode);
+  text[3] = static_cast<char>(key.size());
+  text[4] = static_cast<char>(extras.size());
+  const size_t body = extras.size() + key.size() + value.size();
+  for (int i = 0; i < 4; ++i) text[8 + i] = static_cast<char>(body >> (24 - 8 * i));
+  text[12] = 'o';
+  return text + extras + key + value;
+}
+
+TEST_F(MemcacheClientTest, SpeaksTheBinaryProtocol) {
+  connect();
+  const std::string flags_and_expiry(8, '\0');
+  say(binary(0x01, flags_and_expiry, "key", "value"));
+  std::string reply = hear(24);
+  EXPECT_EQ(reply.substr(0, 8), std::string("\x81\x01\0\0\0\0\0\0", 8));
+  EXPECT_EQ(reply[12], 'o');
+  say(binary(0x00, "", "key", "") + binary(0x0c, "", "key", "") + binary(0x09, "", "none", "") +
+      binary(0x0a, "", "", ""));
+  reply = hear(24 + 4 + 5);
+  EXPECT_EQ(reply.substr(28), "value");
+  reply = hear(24 + 4 + 3 + 5);
+  EXPECT_EQ(reply.substr(28), "keyvalue");
+  EXPECT_EQ(hear(24)[1], 0x0a) << "of the get that was quiet nothing is said";
+  say(binary(0x04, "", "key", "") + binary(0x04, "", "key", ""));
+  EXPECT_EQ(hear(24)[7], 0);
+  reply = hear(24 + 9);
+  EXPECT_EQ(reply[7], 1);
+  EXPECT_EQ(reply.substr(24), "Not found");
+  say(binary(0x07, "", "", ""));
+  EXPECT_EQ(hear(1000).size(), 24u) << "quit is answered, and ends it";
+}
+
+TEST_F(MemcacheClientTest, LargeBinaryValues) {
+  connect();
+  const std::string value(500'000, 'v'), flags_and_expiry(8, '\0');
+  std::thread says([&] { say(binary(0x01, flags_and_expiry, "key", value) + binary(0x00, "", "key", "")); });
+  EXPECT_EQ(hear(24)[7], 0);
+  EXPECT_TRUE(hear(28 + value.size()).substr(28) == value);
+  says.join();
+}
+
+}  // namespace
+}  // namespace server

@@ -1,0 +1,178 @@
+// What a MemcacheClient answers to who asks for items.
+#include <algorithm>
+
+#include "server/clients/memcache_client.h"
+#include "server/memcache/binary_reply.h"
+#include "server/memcache/messages.h"
+#include "server/memcache/text_reply.h"
+
+namespace server {
+namespace {
+
+using memcache::Protocol;
+using memcache::Verb;
+
+std::string_view end_of(const memcache::Command& command) {
+  return command.protocol == Protocol::kBinary ? "" : "\r\n";
+}
+
+// As a whole line.
+bool begins_with_get(std::string_view input) {
+  if (!input.starts_with("get ") && !input.starts_with("gets ") && !input.starts_with("mg ")) return false;
+  return input.substr(0, memcache::kLineBytesMax).contains('\n');
+}
+
+// Of one that was only looked up.
+memcache::MetaItem meta_of(const Item& item, uint64_t now_ms) {
+  return {.value_bytes = item.value_bytes(),
+          .flags = item.flags(),
+          .cas = item.cas(),
+          .seconds_left = seconds_left(item.expires_ms(), now_ms),
+          .is_stale = item.marks().is_stale,
+          .was_won = item.marks().is_claimed};
+}
+
+}  // namespace
+
+// One that changes nothing, and asks for nothing that only Items::fetch() knows.
+bool MemcacheClient::is_plain_get(const Command& command) {
+  if (command.verb != Verb::kGet) return false;
+  if (command.protocol != Protocol::kMeta) return true;
+  return !command.has_exptime && !command.creates && !command.meta.has('R') && !command.meta.has('u') &&
+         !command.meta.has('h') && !command.meta.has('l') && !command.meta.has('b');
+}
+
+void MemcacheClient::add_keys(const Command& command) {
+  if (command.protocol != Protocol::kClassic) {
+    asked_.push_back({.command = command, .key = command.key});
+    return;
+  }
+  memcache::Words keys = command.keys;
+  for (std::string_view key; !(key = keys.next()).empty();)
+    asked_.push_back({.command = command, .key = key});
+  // A part of a line may have none.
+  if (command.is_last) asked_.push_back({.command = command, .key = {}, .ends_command = true});
+}
+
+// The gets that the input begins with, as far as they are there: nothing is received meanwhile.
+base::Expected<MemcacheClient::Next> MemcacheClient::take_gets(const Command& first, size_t first_bytes) {
+  size_t used = first_bytes;
+  asked_.clear();
+  add_keys(first);
+  while (asked_.size() < kGetsMost && used < stream_.input().size()) {
+    // A whole line that is refused, or another command, is parsed again: that leaves no trace in the parser.
+    const std::string_view rest = stream_.input().substr(used);
+    if (!is_binary_ && !begins_with_get(rest)) break;
+    Command command;
+    const Parsed parsed = parse(rest, command);
+    if (parsed.outcome != memcache::Outcome::kCommand || !is_plain_get(command)) break;
+    note(command);
+    add_keys(command);
+    used += parsed.consumed_bytes;
+  }
+  if (auto answered = answer_gets(); !answered) return std::unexpected(answered.error());
+  asked_.clear();
+  stream_.consume(used);
+  return Next::kGoesOn;
+}
+
+base::Expected<void> MemcacheClient::answer_gets() {
+  for (size_t begin = 0; begin < asked_.size();) {
+    const size_t count = std::min(kGetsMost, asked_.size() - begin);
+    const std::span some = std::span(asked_).subspan(begin, count);
+    begin += count;
+    std::vector<std::string_view> keys;
+    for (const Asked& asked : some)
+      if (!asked.ends_command) keys.push_back(asked.key);
+    std::vector<base::Expected<Item>> found(keys.size());
+    if (keys.size() == 1)
+      found[0] = items_.get(keys[0]);
+    else if (!keys.empty())
+      items_.get(keys, found);
+    size_t next = 0;
+    for (const Asked& asked : some) {
+      auto answered =
+          asked.ends_command ? write_line(memcache::messages::kEnd) : answer_get(asked, found[next++]);
+      if (!answered) return answered;
+    }
+  }
+  return {};
+}
+
+base::Expected<void> MemcacheClient::answer_get(const Asked& asked, base::Expected<Item>& found) {
+  const Command& command = asked.command;
+  if (!found) return answer_error(command, found.error());
+  if (!found->found()) return answer_miss(command);
+  // Somebody is to fetch it anew, perhaps this client: that is decided with the item's lock.
+  if (command.protocol == Protocol::kMeta && found->marks() != Marks{}) return fetch(command, asked.key);
+  const auto meta = meta_of(*found, items_.clock().now_ms());
+  return answer_found(command, asked.key, std::move(*found), meta);
+}
+
+base::Expected<void> MemcacheClient::answer_miss(const Command& command) {
+  if (command.protocol == Protocol::kClassic) return {};
+  return answer(command, Result::kNotFound);
+}
+
+base::Expected<void> MemcacheClient::answer_found(const Command& command, std::string_view key, Item&& item,
+                                                  const memcache::MetaItem& meta) {
+  const uint64_t value_bytes = item.value_bytes();
+  switch (command.protocol) {
+    case Protocol::kClassic: {
+      const auto cas = command.wants_cas ? std::optional(meta.cas) : std::nullopt;
+      auto written =
+          reply([&](auto& to) { memcache::write_value_line(to, key, item.flags(), value_bytes, cas); });
+      if (!written) return written;
+      break;
+    }
+    case Protocol::kBinary: {
+      auto written =
+          reply([&](auto& to) { memcache::write_found(to, command, item.flags(), value_bytes, meta.cas); });
+      if (!written) return written;
+      break;
+    }
+    case Protocol::kMeta: {
+      auto written = reply([&](auto& to) { memcache::write_meta(to, command, Result::kDone, meta); });
+      if (!written || !memcache::answers_with_value(command, Result::kDone)) return written;
+      break;
+    }
+  }
+  return stream_.write_value(items_, std::move(item), end_of(command));
+}
+
+// All that a get may do besides.
+base::Expected<void> MemcacheClient::fetch(const Command& command, std::string_view key) {
+  FetchOptions options = {.leaves_no_trace = command.meta.has('u'),
+                          .own_cas = command.own_cas,
+                          .claims_stale = command.protocol == Protocol::kMeta};
+  if (command.verb == Verb::kGat || command.has_exptime) options.expires_ms = expiry_of(command.exptime);
+  if (command.creates) options.makes_until_ms = expiry_of(command.create_exptime);
+  if (command.meta.has('R') && command.meta.recache_exptime > 0)
+    options.claims_below_ms = static_cast<uint64_t>(command.meta.recache_exptime) * 1000;
+  auto fetched = items_.fetch(key, options);
+  if (!fetched) return answer_error(command, fetched.error());
+  if (!fetched->item.found() && !fetched->is_made) return answer_miss(command);
+  memcache::MetaItem meta = meta_of(fetched->item, items_.clock().now_ms());
+  meta.cas = fetched->cas;
+  meta.seconds_left = seconds_left(fetched->expires_ms, items_.clock().now_ms());
+  meta.idle_seconds = fetched->facts.idle_s;
+  meta.was_used = fetched->facts.was_used;
+  meta.is_won = fetched->has_claimed;
+  if (fetched->item.found()) return answer_found(command, key, std::move(fetched->item), meta);
+  auto written = reply([&](auto& to) { memcache::write_meta(to, command, Result::kCreated, meta); });
+  if (!written || !memcache::answers_with_value(command, Result::kCreated)) return written;
+  return stream_.write("\r\n");
+}
+
+// me: what is known of an item.
+base::Expected<void> MemcacheClient::show(const Command& command) {
+  auto fetched = items_.fetch(command.key, {.leaves_no_trace = true});
+  if (!fetched) return answer_error(command, fetched.error());
+  if (!fetched->item.found()) return reply([&](auto& to) { memcache::write_meta_debug_miss(to); });
+  memcache::MetaItem meta = meta_of(fetched->item, items_.clock().now_ms());
+  meta.idle_seconds = fetched->facts.idle_s;
+  meta.was_used = fetched->facts.was_used;
+  return reply([&](auto& to) { memcache::write_meta_debug(to, command, meta); });
+}
+
+}  // namespace server

@@ -1,0 +1,175 @@
+// What a MemcacheClient answers to who asks about the server, or of it. Statistics have memcached's names where they mean the same; what this
+// server has not, it does not tell.
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <functional>
+
+#include "server/clients/memcache_client.h"
+#include "server/memcache/binary_reply.h"
+#include "server/memcache/messages.h"
+#include "server/memcache/text_reply.h"
+
+namespace server {
+namespace {
+
+using memcache::Protocol;
+using memcache::Verb;
+
+// Tells one statistic after the other.
+using Tell = std::function<void(std::string_view name, const std::string& value)>;
+
+std::string text_of(const timeval& time) {
+  char text[32];
+  snprintf(text, sizeof text, "%ld.%06ld", time.tv_sec, time.tv_usec);
+  return text;
+}
+
+void tell_process(Hub& hub, uint64_t now_ms, const Tell& tell) {
+  rusage used;
+  getrusage(RUSAGE_SELF, &used);
+  tell("pid", std::to_string(getpid()));
+  tell("uptime", std::to_string((now_ms - std::min(now_ms, hub.started_ms())) / 1000));
+  tell("time", std::to_string(now_ms / 1000));
+  tell("version", hub.settings().version);
+  tell("pointer_size", std::to_string(8 * sizeof(void*)));
+  tell("rusage_user", text_of(used.ru_utime));
+  tell("rusage_system", text_of(used.ru_stime));
+}
+
+void tell_connections(Hub& hub, const Tell& tell) {
+  const ConnectionCounts counts = hub.counts();
+  tell("max_connections", std::to_string(hub.settings().connections_most));
+  tell("curr_connections", std::to_string(counts.now));
+  tell("total_connections", std::to_string(counts.total));
+  tell("rejected_connections", std::to_string(counts.refused));
+  tell("bytes_read", std::to_string(counts.received_bytes));
+  tell("bytes_written", std::to_string(counts.sent_bytes));
+}
+
+void tell_commands(const ItemCounts& counts, const Tell& tell) {
+  constexpr std::pair<const char*, Count> kNames[] = {
+      {"get_hits", Count::kGetHits},           {"get_misses", Count::kGetMisses},
+      {"delete_misses", Count::kDeleteMisses}, {"delete_hits", Count::kDeleteHits},
+      {"incr_misses", Count::kIncreaseMisses}, {"incr_hits", Count::kIncreaseHits},
+      {"decr_misses", Count::kDecreaseMisses}, {"decr_hits", Count::kDecreaseHits},
+      {"cas_misses", Count::kCasMisses},       {"cas_hits", Count::kCasHits},
+      {"cas_badval", Count::kCasOthers},       {"touch_hits", Count::kTouchHits},
+      {"touch_misses", Count::kTouchMisses}};
+  tell("cmd_get", std::to_string(counts[Count::kGetHits] + counts[Count::kGetMisses]));
+  tell("cmd_set", std::to_string(counts[Count::kSets]));
+  tell("cmd_flush", std::to_string(counts[Count::kFlushes]));
+  tell("cmd_touch", std::to_string(counts[Count::kTouchHits] + counts[Count::kTouchMisses]));
+  for (const auto& [name, count] : kNames) tell(name, std::to_string(counts[count]));
+}
+
+void tell_general(Hub& hub, uint64_t now_ms, const Tell& tell) {
+  const kv::StoreCounts store = hub.items().store().counts();
+  tell_process(hub, now_ms, tell);
+  tell_connections(hub, tell);
+  tell_commands(hub.item_counts(), tell);
+  tell("limit_maxbytes", std::to_string(hub.settings().memory_bytes));
+  tell("accepting_conns", "1");
+  tell("threads", std::to_string(hub.settings().worker_count));
+  tell("bytes", std::to_string(store.log.live_bytes));
+  tell("curr_items", std::to_string(store.index.entries));
+}
+
+void tell_settings(Hub& hub, const Tell& tell) {
+  const Settings& settings = hub.settings();
+  tell("maxbytes", std::to_string(settings.memory_bytes));
+  tell("maxconns", std::to_string(settings.connections_most));
+  tell("tcpport", std::to_string(settings.memcache_port));
+  tell("udpport", "0");
+  tell("inter", settings.interface.empty() ? "NULL" : settings.interface);
+  tell("verbosity", std::to_string(hub.verbosity.load(std::memory_order_relaxed)));
+  tell("num_threads", std::to_string(settings.worker_count));
+  tell("cas_enabled", "yes");
+  tell("item_size_max", std::to_string(settings.item_bytes_most));
+  tell("flush_enabled", settings.takes_flush ? "yes" : "no");
+  tell("shutdown_command", settings.takes_shutdown ? "yes" : "no");
+}
+
+void tell_each_connection(Hub& hub, uint64_t now_ms, const Tell& tell) {
+  hub.for_each([&](const Connection& connection) {
+    const std::string number = std::to_string(connection.number) + ":";
+    const uint64_t used_ms = connection.used_ms.load(std::memory_order_relaxed);
+    tell(number + "addr", connection.peer);
+    tell(number + "listen_addr", connection.own);
+    tell(number + "secs_since_last_cmd", std::to_string((now_ms - std::min(now_ms, used_ms)) / 1000));
+  });
+}
+
+}  // namespace
+
+base::Expected<void> MemcacheClient::write_line(std::string_view line) {
+  if (auto written = stream_.write(line); !written) return written;
+  return stream_.write("\r\n");
+}
+
+base::Expected<void> MemcacheClient::answer_stats(const Command& command) {
+  memcache::Words words(command.arguments);
+  const std::string_view what = words.next(), more = words.next();
+  base::Expected<void> outcome;
+  const Tell tell = [&](std::string_view name, const std::string& value) {
+    if (!outcome) return;
+    auto room = stream_.room(name.size() + value.size() + memcache::kBinaryStatBytes + memcache::kStatBytes);
+    if (!room) return void(outcome = std::unexpected(room.error()));
+    memcache::ReplyBuffer to(*room);
+    if (is_binary_)
+      memcache::write_binary_stat(to, command, name, value);
+    else
+      memcache::write_stat(to, name, value);
+    stream_.wrote(to.written().size());
+  };
+  const uint64_t now_ms = items_.clock().now_ms();
+  if (what.empty())
+    tell_general(hub_, now_ms, tell);
+  else if (what == "settings")
+    tell_settings(hub_, tell);
+  else if (what == "conns")
+    tell_each_connection(hub_, now_ms, tell);
+  else if (what == "reset")
+    hub_.reset_counts();
+  else if (what != "items" && what != "slabs" && what != "sizes" && what != "detail")
+    return is_binary_ ? answer(command, Result::kNotFound) : write_line(memcache::messages::kError);
+  if (!outcome) return outcome;
+  if (is_binary_) return reply([&](auto& to) { memcache::write_binary_stat(to, command, {}, {}); });
+  if (what == "reset") return write_line(memcache::messages::kReset);
+  if (what == "detail" && more != "dump") return write_line(memcache::messages::kOk);
+  return write_line(memcache::messages::kEnd);
+}
+
+base::Expected<void> MemcacheClient::administer(const Command& command) {
+  const std::string_view first = memcache::Words(command.arguments).next();
+  switch (command.verb) {
+    case Verb::kVersion:
+      return reply([&](auto& to) {
+        if (is_binary_)
+          memcache::write_binary_version(to, command, hub_.settings().version);
+        else
+          memcache::write_version(to, hub_.settings().version);
+      });
+    case Verb::kVerbosity:
+      hub_.verbosity.store(static_cast<int>(std::min<uint64_t>(command.number, 9)),
+                           std::memory_order_relaxed);
+      return answer(command, Result::kDone);
+    case Verb::kNoop: return answer(command, Result::kDone);
+    case Verb::kQuit:
+      ends_ = true;
+      return is_binary_ ? answer(command, Result::kDone) : base::Expected<void>();
+    case Verb::kShutdown:
+      if (!hub_.settings().takes_shutdown) return write_line("ERROR: shutdown not enabled");
+      if (!first.empty() && first != "graceful") return write_line("CLIENT_ERROR invalid shutdown mode");
+      ends_ = true;
+      hub_.end(first.empty() ? Hub::End::kAtOnce : Hub::End::kDrained);
+      return {};
+    case Verb::kLruCrawler:
+      if (command.arguments == "enable" || command.arguments == "disable")
+        return answer(command, Result::kDone);
+      return write_line("CLIENT_ERROR there is no crawler: what has expired goes when room is made");
+    default: return write_line("CLIENT_ERROR not available: items are in a store, not in slabs");
+  }
+}
+
+}  // namespace server
