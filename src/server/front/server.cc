@@ -1,0 +1,313 @@
+#include "server/front/server.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "server/clients/memcache_client.h"
+#include "sys/kernel.h"
+
+namespace server {
+namespace {
+
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+constexpr size_t kStackBytes = 1 << 20;  // frames of the sanitizers are several times as large
+#else
+constexpr size_t kStackBytes = 128 << 10;
+#endif
+constexpr uint64_t kPauseNs = 10'000'000;  // before what may have changed meanwhile is looked at again
+constexpr uint64_t kSecondNs = 1'000'000'000;
+
+constexpr std::string_view kTooMany = "ERROR Too many open connections\r\n";
+
+// What may be otherwise in a moment: others' connections end.
+bool is_passing(int error) {
+  return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
+}
+
+}  // namespace
+
+struct Server::Worker {
+  uint32_t number = 0;
+  task::Worker* thread = nullptr;
+  task::Task* keeps = nullptr;
+  task::Sockets sockets;
+  storage::BufferPool pool;
+  Items items;
+  task::Future began;                    // with an errno value
+  task::Future drained;                  // it has no connections, nor gets any
+  std::atomic<uint64_t> connections{0};  // worker 0 gives them, others end them
+};
+
+struct Server::Arrival {
+  Server* server = nullptr;
+  Worker* worker = nullptr;
+  int descriptor = -1;
+};
+
+Server::Server() = default;
+Server::~Server() = default;
+
+base::Expected<void> Server::listen_at_all(std::string_view text) {
+  auto parsed = parse_address(text);
+  if (!parsed) return std::unexpected(parsed.error());
+  uint16_t port = parsed->front().port();
+  const bool is_any_port = port == 0;
+  for (Address& address : *parsed) {
+    address.set_port(port);
+    auto descriptor = listen_at(address, options_.unix_mode);
+    if (!descriptor) {
+      const int error = descriptor.error().number;
+      const bool is_taken = error == EADDRINUSE && is_any_port;
+      if (address.is_optional && (is_taken || error == EADDRNOTAVAIL || error == EAFNOSUPPORT)) continue;
+      return std::unexpected(descriptor.error());
+    }
+    port = address.port();
+    listening_.push_back({.address = address, .descriptor = *descriptor});
+    if (options_.settings.memcache_port == 0) options_.settings.memcache_port = port;
+  }
+  return {};
+}
+
+base::Expected<void> Server::listen(ServerOptions options) {
+  options_ = std::move(options);
+  for (const std::string& text : options_.memcache)
+    if (auto listens = listen_at_all(text); !listens) {
+      close();
+      return listens;
+    }
+  if (listening_.empty()) return base::failure(EINVAL, "it would listen nowhere: give an address");
+  return {};
+}
+
+base::Expected<void> Server::open(kv::Store& store) {
+  if (auto opened = items_.open(store, {.value_bytes_most = options_.settings.item_bytes_most}); !opened)
+    return opened;
+  hub_ = std::make_unique<Hub>(options_.settings, items_);
+  hub_->on_end = [this] {
+    if (!has_ended_.exchange(true)) ended_.fulfil();
+  };
+  auto opened = scheduler_.open({.worker_count = options_.settings.worker_count, .stack_bytes = kStackBytes});
+  if (opened) return opened;
+  items_.close();
+  hub_.reset();
+  return opened;
+}
+
+void Server::close() {
+  for (const Listening& listening : listening_)
+    if (listening.descriptor >= 0) {
+      ::close(listening.descriptor);
+      forget(listening.address);
+    }
+  listening_.clear();
+  if (hub_ == nullptr) return;
+  scheduler_.close();
+  items_.close();
+  hub_.reset();
+}
+
+base::Expected<void> Server::run() {
+  auto ran = scheduler_.run({.name = "server",
+                             .entry = [](void* server) { static_cast<Server*>(server)->lead(); },
+                             .argument = this});
+  return ran ? outcome_ : ran;
+}
+
+// The task of the whole server's life.
+void Server::lead() {
+  outcome_ = begin_workers();
+  if (!outcome_) hub_->end(Hub::End::kAtOnce);
+  std::vector<task::Task*> accepting, others;
+  const auto start = [&](std::vector<task::Task*>& helpers, const char* name, auto function) {
+    auto task = task::spawn({.name = name,
+                             .entry = [](void* call) { (*static_cast<decltype(function)*>(call))(); },
+                             .closure = &function,
+                             .closure_bytes = sizeof function});
+    if (task)
+      helpers.push_back(*task);
+    else if (outcome_)
+      outcome_ = std::unexpected(task.error()), hub_->end(Hub::End::kAtOnce);
+  };
+  if (outcome_) {
+    for (Listening& listening : listening_)
+      start(accepting, "accepts", [this, &listening] { accept_from(listening); });
+    if (options_.takes_signals) start(others, "signals", [this] { take_signals(); });
+  }
+  ended_.wait();
+  const auto end_all = [](const std::vector<task::Task*>& tasks) {
+    for (task::Task* task : tasks) {
+      task::cancel(*task);
+      task::join(*task);
+    }
+  };
+  end_all(accepting);
+  accepts_none_.fulfil();
+  // A second signal may come meanwhile.
+  for (const auto& worker : workers_)
+    if (worker->keeps != nullptr) worker->drained.wait({.cancellable = false});
+  end_all(others);
+  closes_.fulfil();
+  for (const auto& worker : workers_)
+    if (worker->keeps != nullptr) task::join(*worker->keeps);
+  workers_.clear();
+}
+
+base::Expected<void> Server::begin_workers() {
+  for (uint32_t i = 0; i < scheduler_.worker_count(); ++i) {
+    workers_.push_back(std::make_unique<Worker>());
+    Worker& worker = *workers_.back();
+    worker.number = i;
+    worker.thread = &scheduler_.worker(i);
+    struct Call {
+      Server* server;
+      Worker* worker;
+    } call = {this, &worker};
+    auto task = task::spawn({.name = "worker",
+                             .entry =
+                                 [](void* argument) {
+                                   const Call& of = *static_cast<Call*>(argument);
+                                   of.server->keep_worker(*of.worker);
+                                 },
+                             .worker = worker.thread,
+                             .closure = &call,
+                             .closure_bytes = sizeof call});
+    if (!task) return std::unexpected(task.error());
+    worker.keeps = *task;
+    worker.began.wait({.cancellable = false});
+    if (const uint64_t error = worker.began.value(); error != 0)
+      return base::failure(static_cast<int>(error), "a worker of the server cannot begin: ",
+                           base::error_name(static_cast<int>(error)));
+  }
+  return {};
+}
+
+// On the worker, from its beginning to its end.
+void Server::keep_worker(Worker& worker) {
+  auto opened = worker.sockets.open();
+  const bool has_sockets = opened.has_value();
+  if (has_sockets) opened = worker.items.open(items_);
+  worker.began.fulfil(opened ? 0 : static_cast<uint64_t>(opened.error().number));
+  if (opened) {
+    accepts_none_.wait({.cancellable = false});
+    drain(worker);
+    worker.items.close();
+  }
+  worker.drained.fulfil();
+  closes_.wait({.cancellable = false});
+  if (has_sockets) worker.sockets.close();
+}
+
+void Server::drain(Worker& worker) {
+  const uint64_t until_ns = sys::monotonic_ns() + options_.drain_ns;
+  bool is_cut = false;
+  while (worker.connections.load(std::memory_order_acquire) != 0) {
+    // One that has just begun is told the next time.
+    hub_->drain(worker.number);
+    if (!is_cut && (hub_->end_wanted() == Hub::End::kAtOnce || sys::monotonic_ns() >= until_ns)) {
+      is_cut = true;
+      hub_->kill([&](const Connection& connection) { return connection.worker == worker.number; });
+    }
+    task::sleep_until(sys::monotonic_ns() + kPauseNs);
+  }
+}
+
+void Server::accept_from(Listening& listening) {
+  task::Socket listens(workers_.front()->sockets);
+  if (auto taken = listens.take(std::exchange(listening.descriptor, -1)); !taken) {
+    base::log("server: ", taken.error().message);
+    return hub_->end(Hub::End::kDrained);
+  }
+  for (;;) {
+    auto accepted = listens.accept();
+    if (accepted) {
+      give(listening, *accepted);
+    } else if (accepted.error().number == ECANCELED) {
+      break;
+    } else if (is_passing(accepted.error().number)) {
+      if (const uint64_t now = sys::monotonic_ns(); now - told_ns_ > kSecondNs) {
+        told_ns_ = now;
+        base::log("server: ", listening.address.text(), ": ", accepted.error().message,
+                  "; others wait until connections end (ulimit -n, --connections)");
+      }
+      if (task::sleep_until(sys::monotonic_ns() + kPauseNs) == task::Woken::kCancelled) break;
+    }
+    // Else that connection has gone again.
+  }
+  listens.close();
+  forget(listening.address);
+}
+
+void Server::take_signals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  const int descriptor = signalfd(-1, &signals, SFD_CLOEXEC);
+  task::Socket comes(workers_.front()->sockets);
+  if (descriptor < 0 || !comes.take(descriptor)) return base::log("server: cannot take signals");
+  signalfd_siginfo signal;
+  while (comes.receive(&signal, sizeof signal))
+    hub_->end(hub_->end_wanted() == Hub::End::kNo ? Hub::End::kDrained : Hub::End::kAtOnce);
+}
+
+void Server::give(const Listening& listening, int descriptor) {
+  if (listening.address.port() != 0) {
+    const int on = 1;
+    setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    setsockopt(descriptor, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  }
+  Worker& worker = *workers_[next_worker_++ % workers_.size()];
+  const Arrival arrival = {.server = this, .worker = &worker, .descriptor = descriptor};
+  worker.connections.fetch_add(1, std::memory_order_relaxed);
+  auto task = task::spawn({.name = "memcache",
+                           .entry =
+                               [](void* argument) {
+                                 const auto& of = *static_cast<Arrival*>(argument);
+                                 of.server->serve(of);
+                               },
+                           .worker = worker.thread,
+                           .closure = &arrival,
+                           .closure_bytes = sizeof arrival});
+  if (task) return task::detach(**task);
+  worker.connections.fetch_sub(1, std::memory_order_relaxed);
+  ::close(descriptor);
+}
+
+// A connection's task.
+void Server::serve(const Arrival& arrival) {
+  Worker& worker = *arrival.worker;
+  Stream stream(worker.sockets, worker.pool, options_.settings.stream);
+  if (stream.take(arrival.descriptor)) {
+    Connection connection;
+    connection.stream = &stream;
+    connection.task = &task::self();
+    connection.worker = worker.number;
+    connection.peer = peer_of(arrival.descriptor);
+    connection.own = own_end_of(arrival.descriptor);
+    connection.begun_ms = worker.items.clock().now_ms();
+    if (hub_->enter(connection)) {
+      answer(worker, stream, connection);
+      hub_->leave(connection);
+    } else if (stream.write(kTooMany)) {
+      static_cast<void>(stream.send());
+    }
+    stream.close();
+  }
+  // Pairs with the acquire in drain(): nothing of it is left.
+  worker.connections.fetch_sub(1, std::memory_order_release);
+}
+
+void Server::answer(Worker& worker, Stream& stream, Connection& connection) {
+  auto served = MemcacheClient(*hub_, connection, worker.items).serve();
+  connection.received_bytes.store(stream.received_bytes(), std::memory_order_relaxed);
+  connection.sent_bytes.store(stream.sent_bytes(), std::memory_order_relaxed);
+  if (!served && hub_->verbosity.load(std::memory_order_relaxed) > 0)
+    base::log("server: connection ", connection.number, " from ", connection.peer,
+              " ended: ", served.error().message);
+}
+
+}  // namespace server

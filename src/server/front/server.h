@@ -1,0 +1,96 @@
+// Server: workers that accept connections and answer them, until it is told to end.
+//
+//   Server server;
+//   server.listen({.memcache = {"11211"}});
+//   server.open(store);
+//   server.run();       returns when it has ended
+//   server.close();
+//
+// A worker is a thread with tasks: one for each of its connections. Worker 0 accepts them, and gives them to all in turn.
+//
+//   end() ──► nothing is accepted any more, the sockets are closed
+//         ──► each worker: connections end once no request of theirs is under way (Stream::drain)
+//         ──► those that are left after drain_ns, or when it is to end at once, are cut off
+//         ──► run() returns; what was acknowledged is in the store, which its owner closes
+//
+// Thread contract: listen, open, run and close by one thread; end() by any.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kv/store.h"
+#include "server/clients/hub.h"
+#include "server/front/address.h"
+#include "task/future.h"
+#include "task/scheduler.h"
+
+namespace server {
+
+struct ServerOptions {
+  Settings settings = {};                  // its ports are set by open()
+  std::vector<std::string> memcache = {};  // where it listens, as address.h has it
+  unsigned unix_mode = 0700;               // of sockets in the file system
+  uint64_t drain_ns = 10'000'000'000;
+  // SIGTERM and SIGINT, which the caller has blocked in all threads, end it: the second one at once.
+  bool takes_signals = false;
+};
+
+// Where it listens.
+struct Listening {
+  Address address;
+  int descriptor = -1;
+};
+
+class Server {
+ public:
+  Server();
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  // Clients that connect from now on are answered once it runs. Errors: those of addresses; EINVAL when it would listen nowhere.
+  base::Expected<void> listen(ServerOptions options);
+  // Errors: those of SharedItems, ENOMEM. The store outlives it.
+  base::Expected<void> open(kv::Store& store);
+  // Also of one that only listens, or is not open.
+  void close();
+
+  const std::vector<Listening>& listening() const { return listening_; }
+  Hub& hub() { return *hub_; }
+
+  // Errors: EAGAIN, EMFILE, ENOMEM: it could not begin.
+  base::Expected<void> run();
+  void end(Hub::End how) { hub_->end(how); }
+
+ private:
+  struct Worker;
+  struct Arrival;
+
+  base::Expected<void> listen_at_all(std::string_view text);
+  void lead();
+  base::Expected<void> begin_workers();
+  void keep_worker(Worker& worker);
+  void drain(Worker& worker);
+  void accept_from(Listening& listening);
+  void take_signals();
+  void give(const Listening& listening, int descriptor);
+  void serve(const Arrival& arrival);
+  void answer(Worker& worker, Stream& stream, Connection& connection);
+
+  ServerOptions options_;
+  SharedItems items_;
+  std::unique_ptr<Hub> hub_;
+  std::vector<Listening> listening_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+  task::Scheduler scheduler_;
+  task::Future ended_;  // somebody has called end()
+  std::atomic<bool> has_ended_{false};
+  task::Future accepts_none_;  // connections that come are not given to workers any more
+  task::Future closes_;        // nobody uses the workers' sockets any more
+  size_t next_worker_ = 0;
+  uint64_t told_ns_ = 0;  // when it was last said that connections cannot be accepted
+  base::Expected<void> outcome_;
+};
+
+}  // namespace server

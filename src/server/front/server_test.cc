@@ -1,0 +1,163 @@
+// Servers and many clients at once, on two workers: connections that come and go, end in the middle, and are there when the server ends.
+#include "server/front/server.h"
+
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+
+#include "server/items/test_items.h"
+
+namespace server {
+namespace {
+
+class ServerTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(kv::Store::make(*device, {.segment_bytes = 1 << 20}));
+    auto opened = kv::Store::open(*device, {.durability = kv::Durability::kNone, .stream_count = 2});
+    ASSERT_TRUE(opened);
+    store = *opened;
+    begin();
+  }
+  void TearDown() override {
+    if (runs.joinable()) end(Hub::End::kDrained);
+    ASSERT_TRUE(store->close());
+    device->close();
+  }
+  void begin() {
+    server = std::make_unique<Server>();
+    auto listens =
+        server->listen({.settings = {.version = "1", .worker_count = 2}, .memcache = {"127.0.0.1:0"}});
+    ASSERT_TRUE(listens) << listens.error().message;
+    address = server->listening().front().address;
+    ASSERT_TRUE(server->open(*store));
+    runs = std::thread([this] { EXPECT_TRUE(server->run()); });
+  }
+  void end(Hub::End how) {
+    server->end(how);
+    runs.join();
+    server->close();
+  }
+  // -1: nobody listens.
+  int connect() const {
+    const int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (::connect(descriptor, reinterpret_cast<const sockaddr*>(&address.bytes), address.size) == 0)
+      return descriptor;
+    ::close(descriptor);
+    return -1;
+  }
+  static bool say(int descriptor, std::string_view text) {
+    return ::send(descriptor, text.data(), text.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(text.size());
+  }
+  static std::string hear(int descriptor, size_t bytes) {
+    std::string text(bytes, '\0');
+    size_t has = 0;
+    for (ssize_t got = 1; has < bytes && got > 0; has += static_cast<size_t>(std::max<ssize_t>(got, 0)))
+      got = ::recv(descriptor, text.data() + has, bytes - has, 0);
+    text.resize(has);
+    return text;
+  }
+
+  storage::Device* device = *storage::make_memory_device(64 << 20);
+  kv::Store* store = nullptr;
+  std::unique_ptr<Server> server;
+  Address address;
+  std::thread runs;
+};
+
+TEST_F(ServerTest, ConnectionsComeAndGoAllTheTime) {
+  constexpr int kThreads = 4, kRounds = 60;
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < kThreads; ++thread)
+    threads.emplace_back([&, thread] {
+      std::mt19937 random(static_cast<unsigned>(thread));
+      for (int round = 0; round < kRounds; ++round) {
+        const int client = connect();
+        ASSERT_GE(client, 0);
+        const std::string key = "key" + std::to_string(thread), value(random() % 40'000, 'v');
+        const std::string length = std::to_string(value.size());
+        ASSERT_TRUE(say(client, "set " + key + " 0 0 " + length + "\r\n" + value + "\r\n"));
+        ASSERT_EQ(hear(client, 8), "STORED\r\n");
+        ASSERT_TRUE(say(client, "get " + key + "\r\n"));
+        const std::string reply = "VALUE " + key + " 0 " + length + "\r\n" + value + "\r\nEND\r\n";
+        if (random() % 3 == 0)
+          hear(client, random() % reply.size());  // it goes away in the middle
+        else
+          ASSERT_TRUE(hear(client, reply.size()) == reply);
+        if (random() % 3 == 0) say(client, "set " + key + " 0 0 1000\r\nhalf");
+        ::close(client);
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  const ConnectionCounts counts = server->hub().counts();
+  EXPECT_EQ(counts.total, uint64_t{kThreads * kRounds});
+}
+
+TEST_F(ServerTest, WhatIsAcknowledgedBeforeTheEndIsThere) {
+  constexpr int kThreads = 4;
+  for (const Hub::End how : {Hub::End::kDrained, Hub::End::kAtOnce, Hub::End::kDrained}) {
+    std::atomic<int> acknowledged[kThreads] = {};
+    std::vector<std::thread> threads;
+    for (int thread = 0; thread < kThreads; ++thread)
+      threads.emplace_back([&, thread] {
+        for (int number = 1;;) {
+          const int client = connect();
+          if (client < 0) return;
+          for (int i = 0; i < 20; ++i, ++number) {
+            const std::string text = std::to_string(number);
+            if (!say(client, "set key" + std::to_string(thread) + " 0 0 " + std::to_string(text.size()) +
+                                 "\r\n" + text + "\r\n") ||
+                hear(client, 8) != "STORED\r\n")
+              break;
+            acknowledged[thread] = number;
+          }
+          ::close(client);
+        }
+      });
+    while (acknowledged[0] < 50 || acknowledged[kThreads - 1] < 50) std::this_thread::yield();
+    end(how);
+    for (std::thread& thread : threads) thread.join();
+    kv::Session session;
+    ASSERT_TRUE(session.open(*store));
+    for (int thread = 0; thread < kThreads; ++thread) {
+      auto found = session.get("key" + std::to_string(thread));
+      ASSERT_TRUE(found && found->found());
+      const kv::Bytes value = found->value().subspan(1);
+      EXPECT_GE(std::stoi(std::string(reinterpret_cast<const char*>(value.data()), value.size())),
+                acknowledged[thread]);
+    }
+    session.close();
+    begin();
+  }
+}
+
+TEST_F(ServerTest, ConnectionsMayBeKilled) {
+  const int client = connect(), other = connect();
+  ASSERT_TRUE(say(client, "mn\r\n") && say(other, "mn\r\n"));
+  ASSERT_EQ(hear(client, 4) + hear(other, 4), "MN\r\nMN\r\n");
+  EXPECT_EQ(server->hub().kill([](const Connection& connection) { return connection.number == 1; }), 1u);
+  const int first = hear(client, 1).empty() ? client : other;
+  ASSERT_TRUE(say(first == client ? other : client, "mn\r\n"));
+  EXPECT_EQ(hear(first == client ? other : client, 4), "MN\r\n");
+  ::close(client);
+  ::close(other);
+}
+
+TEST(Server, ListensNowhereIfItCannotListenEverywhere) {
+  Server server;
+  auto listens = server.listen({.memcache = {"127.0.0.1:0", "nowhere"}});
+  ASSERT_FALSE(listens);
+  EXPECT_EQ(listens.error().number, EINVAL);
+  EXPECT_TRUE(server.listening().empty());
+  EXPECT_FALSE(Server().listen({}));
+}
+
+}  // namespace
+}  // namespace server
