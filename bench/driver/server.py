@@ -1,0 +1,198 @@
+"""The server beside memcached, in memory and with extstore: CPU time for each request, requests a second, latency."""
+import json
+import os
+import pathlib
+import resource
+import shutil
+import socket
+import subprocess
+import time
+
+from devices import Cleanup
+from lockstep import Failure, Programs, in_turn, median, spread
+
+DOC = """\
+Microseconds of CPU that the server's process takes for a request, ours beside each peer's: less is better. One CPU is the server's, another one
+the client's; one request in ten stores a value of 1 KiB, the others get one. `1`, `16`: connections with a request each; `16x16`: with 16 requests
+that are sent together. `memcached` has all data in memory; `extstore` is memcached with so much less memory that nearly all values are on the
+disk, as ours are. `rate_ratio`: requests a second over the peer's; more is better. Latencies in microseconds. `idle`: bytes of memory for each of so many
+connections on which nothing happens.
+"""
+MIB = 1 << 20
+POINTS = {"1": (1, 1), "16": (16, 1), "16x16": (16, 16)}
+PEERS = ["memcached", "extstore"]
+SERVER_CPU, CLIENT_CPU = 0, 1  # of those that this may use
+VALUE_BYTES = 1024
+READY_SECONDS = 30
+
+
+class Plan:
+    def __init__(self, context):
+        quick = context.quick
+        self.keys = 20_000 if quick else 400_000
+        self.extstore_mib = 8 if quick else 64
+        self.pairs = context.pairs or (1 if quick else 5)
+        self.window_seconds = 0.3 if quick else 2.0
+        self.idle_connections = 1000 if quick else 10_000
+
+
+class Server:
+    """A server that has been filled; cpu() says what it has taken so far."""
+
+    def __init__(self, contest, name):
+        self.contest, self.name = contest, name
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.program = contest.programs.start(["taskset", "-c", contest.cpus[SERVER_CPU], *contest.command(name, self.port)])
+        self._await()
+
+    def _await(self):
+        deadline = time.monotonic() + READY_SECONDS
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", self.port), 1).close()
+                return
+            except OSError:
+                if self.program.process.poll() is not None:
+                    raise Failure(f"{self.name} ended{self.program.last_words()}") from None
+                if time.monotonic() > deadline:
+                    raise Failure(f"{self.name} does not serve") from None
+                time.sleep(0.02)
+
+    def cpu_us(self):
+        fields = pathlib.Path(f"/proc/{self.program.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) * 1e6 / os.sysconf("SC_CLK_TCK")
+
+    def resident_bytes(self):
+        for line in pathlib.Path(f"/proc/{self.program.process.pid}/status").read_text().splitlines():
+            if line.startswith("VmRSS:"):
+                return int(line.split()[1]) * 1024
+        raise Failure("the kernel does not tell how much memory a process uses")
+
+    def ask(self, what, **words):
+        command = [self.contest.load, f"127.0.0.1:{self.port}", what, f"value={VALUE_BYTES}", f"keys={self.contest.plan.keys}",
+                   f"cpu={CLIENT_CPU}", *(f"{name}={value}" for name, value in words.items())]
+        ended = subprocess.run([str(word) for word in command], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        if ended.returncode != 0:
+            raise Failure(f"{self.name}: {(ended.stderr.strip().splitlines() or ['no message'])[-1]}")
+        return json.loads(ended.stdout)
+
+    def turn(self, point, seconds):
+        connections, pipeline = POINTS[point]
+        before = self.cpu_us()
+        told = self.ask("run", connections=connections, pipeline=pipeline, sets=0.1, seconds=seconds)
+        return {"cpu_us": (self.cpu_us() - before) / told["requests"], "rate": told["per_second"],
+                "hits": told["hits"] / max(1, told["gets"]),
+                **{f"{name}_us": told["latency_ns"][name] / 1e3 for name in ("p50", "p99", "p999")}}
+
+
+class Contest:
+    def __init__(self, context, plan, programs):
+        self.context, self.plan, self.programs = context, plan, programs
+        self.cpus = [str(cpu) for cpu in sorted(os.sched_getaffinity(0))]
+        self.load = context.spillway.parent.parent / "libexec/spillway/server-load"
+
+    def command(self, name, port):
+        data_mib = self.plan.keys * 2 * VALUE_BYTES // MIB + 64
+        user = ["-u", "root"] if os.geteuid() == 0 else []
+        if name == "ours":
+            return [self.context.spillway, "serve", "--storage", self.context.folder / "store", "--capacity", f"{2 * data_mib}M",
+                    "--memcache", port, "--threads", 1, "--connections", self.plan.idle_connections + 100]
+        peer = ["memcached", *user, "-p", port, "-U", 0, "-l", "127.0.0.1", "-t", 1]
+        if name == "memcached":
+            return [*peer, "-m", 2 * data_mib]
+        return [*peer, "-m", self.plan.extstore_mib, "-o", f"ext_path={self.context.folder / 'ext'}:{2 * data_mib}M,ext_item_size=512"]
+
+
+def _row(point, peer, ours, theirs):
+    def middle(turns, what):
+        return median([turn[what] for turn in turns])
+
+    ratios = [one["cpu_us"] / other["cpu_us"] for one, other in zip(ours, theirs)]
+    row = {"case": f"{point}/{peer}", "ours": middle(ours, "cpu_us"), "peer": middle(theirs, "cpu_us"), "ratio": median(ratios),
+           "spread": spread(ratios), "unit": "us",
+           "rate_ratio": median([one["rate"] / other["rate"] for one, other in zip(ours, theirs)])}
+    for what in ("rate", "p50_us", "p99_us", "p999_us", "hits"):
+        row[what], row["peer_" + what] = middle(ours, what), middle(theirs, what)
+    return row
+
+
+def _idle_row(plan, ours):
+    before = ours.resident_bytes()
+    connections = [socket.create_connection(("127.0.0.1", ours.port)) for _ in range(plan.idle_connections)]
+    for connection in connections:
+        connection.sendall(b"mn\r\n")
+        if connection.recv(100) != b"MN\r\n":
+            raise Failure("a connection is not answered")
+    after = ours.resident_bytes()
+    for connection in connections:
+        connection.close()
+    each = (after - before) / plan.idle_connections
+    return {"case": "idle", "ours": each, "peer": "", "ratio": "", "spread": "", "unit": "bytes", "resident_bytes": after}
+
+
+def _check(contest):
+    if not contest.load.exists():
+        raise Failure(f"{contest.load} is not there; build or install Spillway completely", 2)
+    if not shutil.which("memcached"):
+        raise Failure("memcached is not there; install it", 2)
+    if len(contest.cpus) < 2:
+        raise Failure("the server and its client need a CPU each", 2)
+
+
+def _allow_descriptors(count):
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if limits[0] < count:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (count, max(limits[1], count)))
+        except (OSError, ValueError):
+            raise Failure(f"this needs {count} descriptors; raise ulimit -n", 2) from None
+
+
+def run(context):
+    plan = Plan(context)
+    rows = []
+    wanted = [name for name in [*(f"{point}/{peer}" for point in POINTS for peer in PEERS), "idle"]
+              if not context.cases or any(name.startswith(start) for start in context.cases)]
+    _allow_descriptors(plan.idle_connections + 200)
+    with Cleanup(), Programs() as programs:
+        contest = Contest(context, plan, programs)
+        _check(contest)
+        needed = [name for name in ["ours", *PEERS] if name == "ours" or any(case.endswith(name) for case in wanted)]
+        servers = {}
+        for name in needed:
+            context.progress(f"server: filling {name}")
+            servers[name] = Server(contest, name)
+            servers[name].ask("fill", pipeline=32)
+        for point in POINTS:
+            sides = ["ours", *(peer for peer in PEERS if f"{point}/{peer}" in wanted)]
+            turns = {side: [] for side in sides}
+            for number in range(plan.pairs if len(sides) > 1 else 0):
+                for side in in_turn(sides, number):
+                    context.progress(f"server {point}: {side}")
+                    turns[side].append(servers[side].turn(point, plan.window_seconds))
+            for peer in sides[1:]:
+                row = _row(point, peer, turns["ours"], turns[peer])
+                rows.append(row)
+                context.say(f"{row['case']:18} {row['ours']:6.2f} us a request, {row['ratio']:.2f} times the peer's +-{row['spread'] / 2:.0%}; "
+                            f"{row['rate']:>9,.0f}/s, {row['rate_ratio']:.2f} times; p99 {row['p99_us']:,.0f} us, {row['peer_p99_us']:,.0f} us")
+        if "idle" in wanted:
+            rows.append(_idle_row(plan, servers["ours"]))
+            context.say(f"{'idle':18} {rows[-1]['ours']:,.0f} bytes a connection, {rows[-1]['resident_bytes'] / MIB:,.0f} MiB in all")
+    summary = {}
+    for row in rows:
+        name = row["case"].replace("/", "_")
+        summary.update({f"{name}_bytes": row["ours"], "idle_resident_bytes": row["resident_bytes"]} if row["case"] == "idle"
+                       else {f"{name}_cpu_ratio": row["ratio"], f"{name}_rate_ratio": row["rate_ratio"]})
+    result = {
+        "parameters": {"keys": plan.keys, "value_bytes": VALUE_BYTES, "pairs": plan.pairs, "window_seconds": plan.window_seconds,
+                       "extstore_mib": plan.extstore_mib, "idle_connections": plan.idle_connections,
+                       "memcached": context.output(["memcached", "--version"]).strip(), "storage": str(context.storage), "quick": context.quick},
+        "rows": rows, "summary": summary,
+    }
+    compared = [row for row in rows if row["case"] != "idle"]
+    bars = {"title": "the server beside memcached", "subtitle": "ours over the peer's: CPU for a request (less is better), requests a second (more)",
+            "cases": [row["case"] for row in compared],
+            "series": {"CPU": [row["ratio"] for row in compared], "requests a second": [row["rate_ratio"] for row in compared]}}
+    return result, bars

@@ -1,0 +1,240 @@
+#!/usr/bin/env python3
+"""`spillway serve` from its start to its end: words, addresses, signals, restarts.  serve_test.py SPILLWAY [unittest arguments]"""
+import os
+import pathlib
+import pwd
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from support import CLEAN, HANG_SECONDS, ONE_LINE, take_paths  # noqa: E402
+from served import Connection, Server  # noqa: E402
+
+SPILLWAY, = take_paths(1)
+
+
+def key_of(value):
+    return b"set key 5 0 %d\r\n%s\r\n" % (len(value), value)
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory(prefix="spillway-serve-")
+        self.addCleanup(self.folder.cleanup)
+        self.store = os.path.join(self.folder.name, "store")
+
+    def path(self, name):
+        return os.path.join(self.folder.name, name)
+
+    def serve(self, *words, **options):
+        """A server of self.store, which is made the first time."""
+        server = Server(SPILLWAY, "--storage", self.store, "--capacity", "64M", *words, **options)
+        self.addCleanup(server.__exit__)
+        return server
+
+    def connect(self, address):
+        connection = Connection(address)
+        self.addCleanup(connection.close)
+        return connection
+
+    def refused(self, *words, says=(), status=2, environment=None):
+        """It ends with one line that says all these."""
+        ended = subprocess.run([SPILLWAY, "serve", *map(str, words)], capture_output=True, text=True, timeout=HANG_SECONDS,
+                               env={**CLEAN, **(environment or {})})
+        self.assertEqual(ended.returncode, status, ended.stderr)
+        self.assertRegex(ended.stderr, ONE_LINE)
+        self.assertEqual(ended.stdout, "")
+        for text in [says] if isinstance(says, str) else says:
+            self.assertIn(text, ended.stderr)
+
+
+class Words(Case):
+    def test_help(self):
+        text = subprocess.run([SPILLWAY, "serve", "--help"], capture_output=True, text=True, check=True, env=CLEAN).stdout
+        self.assertIn("usage: spillway serve --storage DEVICE", text)
+        for line in text.splitlines():
+            self.assertLess(len(line), 150)
+
+    def test_wrong_words(self):
+        self.refused(says="--storage DEVICE")
+        self.refused("--storage", self.store, says=["listen nowhere", "--memcache 11211"])
+        here = ("--storage", self.store, "--memcache", "0")
+        self.refused(*here, "store", says="'store' is no option")
+        self.refused(*here, "--fly", says=["'--fly'", "--help"])
+        self.refused(*here, "-z", says="'-z'")
+        self.refused(*here, "--threads", says="--threads needs a NUMBER")
+        self.refused(*here, "-t", says="-t needs a NUMBER")
+        self.refused(*here, "-t", "0", says=["'0'", "from 1 to 64"])
+        self.refused(*here, "--daemon=1", says="takes no argument")
+        self.refused(*here, "--durability", "some", says=["'some'", "none, batch and sync"])
+        self.refused(*here, "-I", "2G", says=["2G", "1.0 KiB to 1.0 GiB"])
+        self.refused(*here, "-U", "11211", says="UDP is not served")
+        self.refused(*here, "-a", "800", says="octal")
+        self.refused(*here, "-l", "127.0.0.1,,::1", says="empty")
+        self.refused(*here, "--user", "nobody-of-this-name", says="there is no user")
+        self.refused(*here, "--memcache", "::1:5", "--capacity", "64M", says=["'::1:5'", "brackets"])
+        self.refused(*here, says=["no such file", "--capacity SIZE makes a store"])
+
+    def test_what_is_in_use(self):
+        first = self.serve("--memcache", "0")
+        port = first.address[1]
+        self.refused("--storage", self.store, "--memcache", "0", says="in use", status=1)
+        other = ("--storage", self.path("other"), "--capacity", "64M")
+        ended = subprocess.run([SPILLWAY, "serve", *other, "--memcache", str(port)], capture_output=True, text=True, env=CLEAN,
+                               timeout=HANG_SECONDS)
+        self.assertEqual(ended.returncode, 2)
+        self.assertIn(f"cannot listen at 127.0.0.1:{port}", ended.stderr.splitlines()[-1])
+
+    def test_words_of_memcached(self):
+        server = self.serve("-l", "127.0.0.1", "-p0", "-U", "0", "-m", "64", "-c", "100", "-vt", "1", "-I", "2m")
+        self.connect(server.address).ask(b"version\r\n", b"VERSION ")
+        self.assertEqual(server.end(), 0)
+        place = self.path("socket")
+        server = self.serve("-s", place, "-a", "770")
+        self.assertEqual(os.stat(place).st_mode & 0o777, 0o770)
+        self.connect(place).ask(key_of(b"value"), b"STORED\r\n")
+        self.assertEqual(server.end(), 0)
+        self.assertFalse(os.path.exists(place))
+
+
+class Life(Case):
+    def test_restarts_find_what_was_stored(self):
+        value = b"v" * 3000
+        for number, how in enumerate([signal.SIGTERM, signal.SIGKILL, signal.SIGINT]):
+            server = self.serve("--memcache", "0")
+            connection = self.connect(server.address)
+            if number:
+                connection.ask(b"get key\r\n", b"VALUE key 5 3000\r\n" + value + b"\r\nEND\r\n")
+            for i in range(100):
+                connection.ask(b"set key%d 0 100 1\r\n%d\r\n" % (i, number), b"STORED\r\n")
+            connection.ask(key_of(value), b"STORED\r\n")
+            self.assertEqual(server.end(how), 0 if how != signal.SIGKILL else -signal.SIGKILL)
+        server = self.serve("--memcache", "0")
+        self.assertEqual(server.ready["items"], "101")
+
+    def test_requests_that_have_begun_end(self):
+        server = self.serve("--memcache", "0", "--threads", "2")
+        idle, busy = self.connect(server.address), self.connect(server.address)
+        idle.ask(b"version\r\n", b"VERSION ")
+        idle.line()
+        busy.say(b"set key 0 0 20000\r\n" + b"v" * 10000)
+        busy.say(b"v")
+        time.sleep(0.1)
+        server.send_signal()
+        self.assertTrue(idle.has_ended())
+        deadline = time.monotonic() + HANG_SECONDS
+        while time.monotonic() < deadline:
+            try:
+                Connection(server.address).close()
+            except ConnectionRefusedError:
+                break
+        else:
+            self.fail("it goes on accepting")
+        self.assertIsNone(server.process.poll())
+        busy.ask(b"v" * 9999 + b"\r\n", b"STORED\r\n")
+        self.assertTrue(busy.has_ended())
+        self.assertEqual(server.wait(), 0)
+
+    def test_a_second_signal_waits_for_nobody(self):
+        server = self.serve("--memcache", "0")
+        busy = self.connect(server.address)
+        busy.say(b"set key 0 0 20000\r\n")
+        time.sleep(0.1)
+        begun = time.monotonic()
+        server.send_signal()
+        time.sleep(0.1)
+        self.assertEqual(server.end(), 0)
+        self.assertLess(time.monotonic() - begun, 5)
+        self.assertTrue(busy.has_ended())
+
+    def test_a_client_may_end_it_if_it_is_told_so(self):
+        server = self.serve("--memcache", "0")
+        self.connect(server.address).ask(b"shutdown\r\n", b"ERROR: shutdown not enabled\r\n")
+        self.assertEqual(server.end(), 0)
+        server = self.serve("--memcache", "0", "-A")
+        self.connect(server.address).say(b"shutdown\r\n")
+        self.assertEqual(server.wait(), 0)
+
+    def test_a_daemon(self):
+        place, pid_file = self.path("socket"), self.path("pid")
+        ended = subprocess.run([SPILLWAY, "serve", "--storage", self.store, "--capacity", "64M", "-d", "-P", pid_file, "-s", place],
+                               capture_output=True, text=True, env=CLEAN, timeout=HANG_SECONDS)
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        self.assertRegex(ended.stderr, "ready after")
+        pid = int(pathlib.Path(pid_file).read_text())
+        self.connect(place).ask(b"version\r\n", b"VERSION ")
+        os.kill(pid, signal.SIGTERM)
+        begun = time.monotonic()
+        while os.path.exists(pid_file) and time.monotonic() - begun < HANG_SECONDS:
+            time.sleep(0.01)
+        self.assertFalse(os.path.exists(pid_file))
+
+    def test_a_daemon_that_cannot_begin_says_so(self):
+        self.refused("--storage", self.store, "-d", "-p", "0", says="no such file")
+
+    @unittest.skipIf(os.geteuid() != 0, "needs root")
+    def test_becomes_another_user(self):
+        server = self.serve("--memcache", "0", "-u", "nobody")
+        status = pathlib.Path(f"/proc/{server.process.pid}/status").read_text()
+        self.assertEqual(int(re.search(r"^Uid:\s+(\d+)", status, re.M)[1]), pwd.getpwnam("nobody").pw_uid)
+        self.connect(server.address).ask(key_of(b"value"), b"STORED\r\n")
+        self.assertEqual(server.end(), 0)
+
+
+class Connections(Case):
+    def test_too_many(self):
+        server = self.serve("--memcache", "0", "-c", "2")
+        first, second = self.connect(server.address), self.connect(server.address)
+        for connection in (first, second):
+            connection.ask(b"version\r\n", b"VERSION ")
+        third = self.connect(server.address)
+        self.assertEqual(third.hear(100), b"ERROR Too many open connections\r\n")
+        first.close()
+        deadline = time.monotonic() + HANG_SECONDS
+        while time.monotonic() < deadline:
+            again = self.connect(server.address)
+            again.say(b"version\r\n")
+            if again.hear(8) == b"VERSION ":
+                return
+        self.fail("there is room again, and it is not given")
+
+    def test_nothing_comes(self):
+        server = self.serve("--memcache", "0", "--idle", "1")
+        quiet, talks = self.connect(server.address), self.connect(server.address)
+        for _ in range(3):
+            talks.ask(b"mn\r\n", b"MN\r\n")
+            time.sleep(0.5)
+        self.assertTrue(quiet.has_ended())
+        talks.ask(b"mn\r\n", b"MN\r\n")
+
+    def test_many(self):
+        server = self.serve("--memcache", "0", "-c", "2000", "--threads", "2")
+        clients = [self.connect(server.address) for _ in range(500)]
+        for number, client in enumerate(clients):
+            client.say(b"set key%d 0 0 3\r\n%03d\r\nget key%d\r\n" % (number, number, number))
+        for number, client in enumerate(clients):
+            expected = b"STORED\r\nVALUE key%d 0 3\r\n%03d\r\nEND\r\n" % (number, number)
+            self.assertEqual(client.hear(len(expected)), expected)
+
+    def test_one_that_takes_nothing_disturbs_nobody(self):
+        server = self.serve("--memcache", "0", "--threads", "1")
+        deaf, other = self.connect(server.address), self.connect(server.address)
+        other.ask(b"set key 0 0 100000\r\n" + b"v" * 100000 + b"\r\n", b"STORED\r\n")
+        deaf.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        deaf.socket.settimeout(1)
+        try:
+            for _ in range(1000):
+                deaf.say(b"get key\r\n" * 100)
+        except TimeoutError:
+            pass
+        other.ask(b"mg key s\r\n", b"HD s100000\r\n")
+
+
+if __name__ == "__main__":
+    unittest.main()

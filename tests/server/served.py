@@ -1,0 +1,112 @@
+"""A server of the `spillway` under test, and plain connections to it: bytes that go there, and what comes back."""
+import os
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from support import CLEAN, HANG_SECONDS  # noqa: E402
+
+READY = re.compile(r"^spillway: serve: memcache at (?P<places>.*); (?P<items>\d+) items, ready after (?P<ms>\d+) ms$", re.M)
+
+
+class Connection:
+    """A client of one address: (host, port), or the path of a socket."""
+
+    def __init__(self, address):
+        family = socket.AF_UNIX if isinstance(address, str) else socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+        self.socket = socket.socket(family, socket.SOCK_STREAM)
+        self.socket.settimeout(HANG_SECONDS)
+        self.socket.connect(address)
+        self.left = b""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self):
+        self.socket.close()
+
+    def say(self, request):
+        self.socket.sendall(request)
+
+    def hear(self, count):
+        """So many bytes, or all until the end."""
+        while len(self.left) < count:
+            some = self.socket.recv(1 << 16)
+            if not some:
+                break
+            self.left += some
+        heard, self.left = self.left[:count], self.left[count:]
+        return heard
+
+    def ask(self, request, reply):
+        """The request, and whether its reply is this one; what came instead."""
+        self.say(request)
+        heard = self.hear(len(reply))
+        if heard != reply:
+            raise AssertionError(f"{request[:200]!r} was answered by {heard[:200]!r}, not by {reply[:200]!r}")
+
+    def line(self):
+        text = b""
+        while not text.endswith(b"\n"):
+            byte = self.hear(1)
+            if not byte:
+                break
+            text += byte
+        return text
+
+    def has_ended(self):
+        try:
+            return self.hear(1) == b""
+        except ConnectionResetError:
+            return True
+
+
+class Server:
+    """`spillway serve` with these words, until it is ended; .address is where it listens."""
+
+    def __init__(self, spillway, *words, environment=None):
+        self.process = subprocess.Popen([spillway, "serve", *map(str, words)], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                        env={**CLEAN, **(environment or {})}, text=True)
+        self.said = ""
+        self.ready = None
+        while self.ready is None:
+            line = self.process.stderr.readline()
+            self.said += line
+            self.ready = READY.search(self.said)
+            if not line:
+                self.process.wait(HANG_SECONDS)
+                raise AssertionError(f"it ended with {self.process.returncode}: {self.said}")
+        self.address = self._address(self.ready["places"].split(", ")[0])
+
+    @staticmethod
+    def _address(text):
+        host, _, port = text.rpartition(":")
+        return text if text.startswith(("/", ".")) else (host.strip("[]"), int(port))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.returncode is None:
+            self.process.kill()
+            self.process.wait(HANG_SECONDS)
+        self.process.stderr.close()
+
+    def send_signal(self, number=signal.SIGTERM):
+        os.kill(self.process.pid, number)
+
+    def wait(self):
+        """Its exit status, and all that it said."""
+        self.said += self.process.stderr.read()
+        return self.process.wait(HANG_SECONDS)
+
+    def end(self, number=signal.SIGTERM):
+        self.send_signal(number)
+        return self.wait()

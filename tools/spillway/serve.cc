@@ -1,0 +1,190 @@
+// spillway serve: a store for clients of memcached.
+//
+//  1 everything that can be found wrong is found before it serves, and said in one line; the daemon's parent waits for that
+//  2 the sockets, the store, the user, the file with the process id; then clients are answered
+//  3 the first SIGTERM or SIGINT lets requests end that have begun, the second one does not; what was acknowledged is in the store
+#include <fcntl.h>
+#include <grp.h>
+#include <pwd.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <memory>
+
+#include "base/log.h"
+#include "kv.h"
+#include "kv/make_at.h"
+#include "serve_options.h"
+#include "sys/kernel.h"
+
+namespace tools {
+namespace {
+
+// The parent of a daemon, which says and returns what the daemon would have until it serves.
+class Daemon {
+ public:
+  // Returns in the child alone.
+  void begin() {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error(concat("serve: ", std::strerror(errno)));
+    const pid_t child = fork();
+    if (child < 0) throw std::runtime_error(concat("serve: cannot fork: ", std::strerror(errno)));
+    if (child > 0) {
+      close(ends[1]);
+      wait_for(child, ends[0]);
+    }
+    close(ends[0]);
+    ready_ = ends[1];
+    setsid();
+  }
+  void serves() {
+    if (ready_ < 0) return;
+    if (const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC); nothing >= 0) {
+      for (const int standard : {0, 1, 2}) dup2(nothing, standard);
+      close(nothing);
+    }
+    const char done = 1;
+    static_cast<void>(!write(ready_, &done, 1));
+    close(ready_);
+  }
+
+ private:
+  [[noreturn]] static void wait_for(pid_t child, int ready) {
+    char done = 0;
+    if (read(ready, &done, 1) == 1) _exit(0);
+    int status = 0;
+    waitpid(child, &status, 0);
+    _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
+  }
+  int ready_ = -1;
+};
+
+// The file with the process id, as long as this is there.
+class PidFile {
+ public:
+  explicit PidFile(const std::string& path) : path_(path) {
+    if (path.empty()) return;
+    std::ofstream file(path, std::ios::trunc);
+    file << getpid() << '\n';
+    if (!file.flush()) throw WrongInput(concat("serve: --pid-file: cannot write ", printable(path)));
+  }
+  ~PidFile() {
+    if (!path_.empty()) unlink(path_.c_str());
+  }
+  PidFile(const PidFile&) = delete;
+  PidFile& operator=(const PidFile&) = delete;
+
+ private:
+  const std::string& path_;
+};
+
+const passwd* find_user(const std::string& name) {
+  const passwd* const user = getpwnam(name.c_str());
+  if (user == nullptr) throw WrongInput(concat("serve: --user: there is no user '", printable(name), "'"));
+  return user;
+}
+
+void become_user(const passwd* user) {
+  if (user == nullptr || user->pw_uid == geteuid()) return;
+  if (initgroups(user->pw_name, user->pw_gid) != 0 || setgid(user->pw_gid) != 0 || setuid(user->pw_uid) != 0)
+    throw WrongInput(concat("serve: --user: cannot become '", user->pw_name, "': ", std::strerror(errno)));
+}
+
+// Each connection has a descriptor.
+void allow_descriptors(uint32_t connections) {
+  constexpr rlim_t kOthers = 256;
+  rlimit limit;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  const rlim_t wanted = connections + kOthers;
+  if (limit.rlim_cur >= wanted) return;
+  limit.rlim_cur = wanted;
+  limit.rlim_max = std::max(limit.rlim_max, wanted);
+  if (setrlimit(RLIMIT_NOFILE, &limit) == 0) return;
+  getrlimit(RLIMIT_NOFILE, &limit);
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+  if (limit.rlim_cur < wanted)
+    base::log("serve: ", limit.rlim_cur, " descriptors are allowed, which is too few for ", connections,
+              " connections; others will wait (ulimit -n)");
+}
+
+void block_signals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  sigprocmask(SIG_BLOCK, &signals, nullptr);
+}
+
+void make_store(const ServeOptions& options) {
+  auto made = kv::make_store_at(options.storage, {.store = {.capacity_bytes = options.capacity_bytes},
+                                                  .overwrite_advice = "spillway kv make --overwrite",
+                                                  .capacity_advice = "--capacity SIZE"});
+  if (made)
+    base::log("serve: made a store of ", readable_bytes(made->segment_count * made->segment_bytes), " at ",
+              options.storage);
+  else if (made.error().number != EEXIST)
+    throw_error(made.error());
+}
+
+std::unique_ptr<KvStore> open_store(const ServeOptions& options) {
+  try {
+    return std::make_unique<KvStore>(options.storage, options.store);
+  } catch (const WrongInput& error) {
+    if (options.capacity_bytes != 0) throw;
+    throw WrongInput(concat(error.what(), "; --capacity SIZE makes a store where there is none"));
+  }
+}
+
+std::string listening_text(const server::Server& of) {
+  std::string text;
+  for (const server::Listening& listening : of.listening())
+    text += concat(text.empty() ? "" : ", ", listening.address.text());
+  return text;
+}
+
+}  // namespace
+
+int serve(Arguments arguments) {
+  ServeOptions options;
+  if (!parse_serve(arguments, options)) {
+    std::printf("%s", serve_help().c_str());
+    return 0;
+  }
+  const passwd* const user = options.user.empty() ? nullptr : find_user(options.user);
+  Daemon daemon;
+  if (options.is_daemon) daemon.begin();
+  block_signals();
+  allow_descriptors(options.server.settings.connections_most);
+  const uint64_t begun_ns = sys::monotonic_ns();
+  server::Server serves;
+  options.server.takes_signals = true;
+  value_of(serves.listen(options.server));
+  if (options.capacity_bytes != 0) make_store(options);
+  const std::unique_ptr<KvStore> kept = open_store(options);
+  KvStore& store = *kept;
+  value_of(serves.open(*store));
+  serves.hub().verbosity = options.verbosity;
+  int status = 0;
+  {
+    const PidFile pid_file(options.pid_file);
+    become_user(user);
+    base::log("serve: memcache at ", listening_text(serves), "; ", store->counts().index.entries,
+              " items, ready after ", (sys::monotonic_ns() - begun_ns) / 1'000'000, " ms");
+    daemon.serves();
+    if (auto ran = serves.run(); !ran) {
+      base::log("serve: ", ran.error().message);
+      status = 1;
+    }
+  }
+  serves.close();
+  store.close();
+  return status;
+}
+
+}  // namespace tools

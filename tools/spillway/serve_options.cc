@@ -1,0 +1,235 @@
+#include "serve_options.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "server/text.h"
+#include "sys/threads.h"
+
+namespace tools {
+namespace {
+
+[[noreturn]] void refuse(std::string_view what) { throw WrongInput(concat("serve: ", what)); }
+
+// What the words say, as far as it depends on more than one of them.
+struct Line {
+  ServeOptions& options;
+  std::optional<uint16_t> port;         // -p
+  std::vector<std::string> interfaces;  // -l
+};
+
+using Set = void (*)(Line& line, std::string_view name, std::string_view value);
+
+struct Option {
+  std::string_view name;
+  std::string_view short_name;  // memcached's
+  const char* argument;         // "": it takes none
+  const char* doc;              // "": it is left out of the help
+  Set set;
+};
+
+uint64_t number_of(std::string_view name, std::string_view text, uint64_t least, uint64_t most) {
+  const auto number = server::parse_number<uint64_t>(text);
+  if (!number || *number < least || *number > most)
+    refuse(concat(name, ": '", printable(text), "' is no whole number from ", least, " to ", most));
+  return *number;
+}
+
+uint64_t size_of(std::string_view name, std::string_view text, uint64_t least, uint64_t most) {
+  const auto size = base::parse_size(text);
+  if (!size) refuse(concat(name, ": ", printable(size.error().message)));
+  if (*size < least || *size > most)
+    refuse(concat(name, ": ", printable(text), " is not from ", readable_bytes(least), " to ",
+                  readable_bytes(most)));
+  return *size;
+}
+
+kv::Durability durability_of(std::string_view text) {
+  if (text == "none") return kv::Durability::kNone;
+  if (text == "batch") return kv::Durability::kBatch;
+  if (text == "sync") return kv::Durability::kSync;
+  refuse(concat("--durability: '", printable(text), "' is none of none, batch and sync"));
+}
+
+constexpr uint64_t kSecondNs = 1'000'000'000;
+// Of memcached, whose protocol is spoken as that one does: clients read the version to know what they may ask.
+constexpr std::string_view kSpokenVersion = "1.6.18";
+constexpr uint64_t kItemBytesLeast = 1 << 10;
+
+constexpr Option kOptions[] = {
+    {"--storage", "", "DEVICE", "the store: a path or a device string (docs/storage.md)",
+     [](Line& line, auto, auto value) { line.options.storage = value; }},
+    {"--capacity", "", "SIZE", "makes a store of this size there if there is none, and nothing else",
+     [](Line& line, auto name, auto value) {
+       line.options.capacity_bytes = size_of(name, value, 8 << 20, uint64_t{1} << 50);
+     }},
+    {"--memcache", "", "ADDRESS", "listens for clients of memcached; may be given again",
+     [](Line& line, auto, auto value) { line.options.server.memcache.emplace_back(value); }},
+    {"--durability", "", "none|batch|sync",
+     "what a power cut may take of what was acknowledged: some, the last 10 ms (default), nothing",
+     [](Line& line, auto, auto value) { line.options.store.durability = durability_of(value); }},
+    {"--threads", "-t", "NUMBER", "workers, 1 to 64; default one for each CPU, at most 4",
+     [](Line& line, auto name, auto value) {
+       line.options.server.settings.worker_count = static_cast<uint32_t>(number_of(name, value, 1, 64));
+     }},
+    {"--connections", "-c", "NUMBER", "at most so many at a time; default 1024",
+     [](Line& line, auto name, auto value) {
+       line.options.server.settings.connections_most =
+           static_cast<uint32_t>(number_of(name, value, 1, 1'000'000));
+     }},
+    {"--item-size", "-I", "SIZE", "the largest item, 1K to 1G; default 1M",
+     [](Line& line, auto name, auto value) {
+       const uint64_t bytes = size_of(name, value, kItemBytesLeast, 1 << 30);
+       line.options.server.settings.item_bytes_most = bytes;
+     }},
+    {"--idle", "", "SECONDS", "closes connections on which nothing comes for so long; default never",
+     [](Line& line, auto name, auto value) {
+       line.options.server.settings.stream.idle_ns = number_of(name, value, 1, 1'000'000'000) * kSecondNs;
+     }},
+    {"--unix-mode", "-a", "MODE", "of sockets in the file system, octal; default 700",
+     [](Line& line, auto name, auto value) {
+       unsigned mode = 0;
+       const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), mode, 8);
+       if (error != std::errc() || end != value.data() + value.size() || mode > 0777)
+         refuse(concat(name, ": '", printable(value), "' is no octal mode up to 777"));
+       line.options.server.unix_mode = mode;
+     }},
+    {"--user", "-u", "NAME", "becomes this user once it listens and has opened the store",
+     [](Line& line, auto, auto value) { line.options.user = value; }},
+    {"--daemon", "-d", "", "goes on in the background once it serves",
+     [](Line& line, auto, auto) { line.options.is_daemon = true; }},
+    {"--pid-file", "-P", "FILE", "writes its process id there, and removes the file at the end",
+     [](Line& line, auto, auto value) { line.options.pid_file = value; }},
+    {"--enable-shutdown", "-A", "", "takes memcached's command shutdown from clients",
+     [](Line& line, auto, auto) { line.options.server.settings.takes_shutdown = true; }},
+    {"--disable-flush", "-F", "", "refuses memcached's command flush_all",
+     [](Line& line, auto, auto) { line.options.server.settings.takes_flush = false; }},
+    {"--verbose", "-v", "", "says why connections end; again: more",
+     [](Line& line, auto, auto) { ++line.options.verbosity; }},
+    // memcached's, for scripts that start it.
+    {"--port", "-p", "PORT", "memcached's: the port of --memcache, with -l",
+     [](Line& line, auto name, auto value) {
+       line.port = static_cast<uint16_t>(number_of(name, value, 0, 65535));
+     }},
+    {"--listen", "-l", "HOST,...", "memcached's: the hosts of --memcache, with -p; HOST:PORT too",
+     [](Line& line, auto name, auto value) {
+       for (size_t at = 0; at <= value.size();) {
+         const size_t end = std::min(value.find(',', at), value.size());
+         if (end == at) refuse(concat(name, ": '", printable(value), "' names a host that is empty"));
+         line.interfaces.emplace_back(value.substr(at, end - at));
+         at = end + 1;
+       }
+     }},
+    {"--unix-socket", "-s", "PATH", "memcached's: --memcache PATH",
+     [](Line& line, auto, auto value) { line.options.server.memcache.push_back(concat("unix:", value)); }},
+    {"--memory-limit", "-m", "MEGABYTES", "memcached's: what clients are told; nothing is bounded by it yet",
+     [](Line& line, auto name, auto value) {
+       line.options.server.settings.memory_bytes = number_of(name, value, 1, 1 << 30) << 20;
+     }},
+    {"--udp-port", "-U", "0", "memcached's: no other port, UDP is not served",
+     [](Line&, auto name, auto value) {
+       if (number_of(name, value, 0, 65535) != 0) refuse(concat(name, ": UDP is not served; leave it out"));
+     }},
+};
+
+const Option* find_option(std::string_view word) {
+  const auto found = std::ranges::find_if(kOptions, [&](const Option& option) {
+    return word == option.name || (!word.empty() && word == option.short_name);
+  });
+  return found == std::end(kOptions) ? nullptr : &*found;
+}
+
+bool takes_argument(const Option& option) { return *option.argument != 0; }
+
+// -p11211 and -vv are memcached's way to write -p 11211 and -v -v. Returns how many words it was.
+size_t take_short(Line& line, Arguments left) {
+  std::string_view letters = std::string_view(left[0]).substr(1);
+  while (!letters.empty()) {
+    const std::string name = concat('-', letters.front());
+    const Option* const option = find_option(name);
+    if (option == nullptr)
+      refuse(concat("there is no option '", printable(name), "'; see spillway serve --help"));
+    letters.remove_prefix(1);
+    if (!takes_argument(*option)) {
+      option->set(line, name, "");
+      continue;
+    }
+    if (letters.empty() && left.size() < 2) refuse(concat(name, " needs a ", option->argument));
+    option->set(line, name, letters.empty() ? std::string_view(left[1]) : letters);
+    return letters.empty() ? 2 : 1;
+  }
+  return 1;
+}
+
+size_t take_long(Line& line, Arguments left) {
+  const std::string_view word = left[0];
+  const size_t equals = word.find('=');
+  const Option* const option = find_option(word.substr(0, equals));
+  if (option == nullptr)
+    refuse(concat("there is no option '", printable(word), "'; see spillway serve --help"));
+  if (!takes_argument(*option) && equals != std::string_view::npos)
+    refuse(concat(option->name, " takes no argument"));
+  if (takes_argument(*option) && equals == std::string_view::npos) {
+    if (left.size() < 2) refuse(concat(option->name, " needs a ", option->argument));
+    option->set(line, option->name, left[1]);
+    return 2;
+  }
+  option->set(line, option->name, equals == std::string_view::npos ? "" : word.substr(equals + 1));
+  return 1;
+}
+
+// Of memcached's -l and -p.
+void add_interfaces(Line& line) {
+  const std::string port = std::to_string(line.port.value_or(11211));
+  std::string& told = line.options.server.settings.interface;
+  for (const std::string& host : line.interfaces) {
+    told += concat(told.empty() ? "" : ",", host);
+    const bool has_port = host.contains(':') && (!host.starts_with('[') || host.contains("]:"));
+    const std::string known = host == "0.0.0.0" || host == "::" ? "*" : host;
+    line.options.server.memcache.push_back(has_port ? host : concat(known, ':', port));
+  }
+  if (line.interfaces.empty() && line.port) line.options.server.memcache.push_back(port);
+}
+
+}  // namespace
+
+bool parse_serve(Arguments arguments, ServeOptions& options) {
+  Line line = {.options = options, .port = {}, .interfaces = {}};
+  server::Settings& settings = options.server.settings;
+  settings.version = concat(kSpokenVersion, "-spillway-", SPILLWAY_VERSION);
+  settings.worker_count = std::min(4u, sys::cpu_count());
+  options.store.durability = kv::Durability::kBatch;
+  for (Arguments left = arguments; !left.empty();) {
+    const std::string_view word = left[0];
+    if (word == "--help" || word == "-h") return false;
+    if (!word.starts_with('-') || word.size() < 2)
+      refuse(concat("'", printable(word), "' is no option; see spillway serve --help"));
+    left = left.subspan(word.starts_with("--") ? take_long(line, left) : take_short(line, left));
+  }
+  add_interfaces(line);
+  if (options.storage.empty()) refuse("--storage DEVICE says where the store is; it is missing");
+  if (options.server.memcache.empty())
+    refuse(
+        "it would listen nowhere; give --memcache ADDRESS, for example --memcache "
+        "11211");
+  return true;
+}
+
+std::string serve_help() {
+  std::string text =
+      "usage: spillway serve --storage DEVICE --memcache ADDRESS [OPTION]...\n\n"
+      "Serves a key-value store to clients of memcached, until SIGTERM or SIGINT. ADDRESS is PORT "
+      "(of\n"
+      "the loopback interfaces), HOST:PORT, *:PORT (of all interfaces) or the path of a socket. SIZE takes "
+      "K, M,\n"
+      "G, T. Options of memcached's are taken too, so that scripts that start it go on.\n\n";
+  for (const Option& option : kOptions) {
+    std::string flag = concat(option.short_name.empty() ? "    " : concat(option.short_name, ", "),
+                              option.name, ' ', option.argument);
+    flag.resize(std::max<size_t>(33, flag.size() + 1), ' ');
+    text += concat("  ", flag, option.doc, '\n');
+  }
+  return text;
+}
+
+}  // namespace tools
