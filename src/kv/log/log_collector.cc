@@ -40,7 +40,7 @@ uint32_t Log::choose_victim(uint64_t expired_ms, uint64_t floor) {
     const uint64_t first_expiry = segment.first_expiry.load(std::memory_order_relaxed);
     uint64_t benefit = 1, cost = 1;
     if (expired_ms != 0) {
-      if (!is_below && (first_expiry == 0 || first_expiry > expired_ms || identity_->is_cache)) continue;
+      if (!is_below && (identity_->is_cache || (first_expiry == 0 || first_expiry > expired_ms))) continue;
     } else {
       if (identity_->is_cache && live != 0) continue;
       // What is lost at its end is nothing that another segment would use.
