@@ -77,7 +77,7 @@ const storage::Io* MultiGet::begin(Session& session, Group& group, const Locatio
 
 void MultiGet::end(Session& session, const Location& location, std::string_view key, const storage::Io& io,
                    base::Expected<Found>& result) {
-  const Store& store = *session.store_;
+  Store& store = *session.store_;
   if (!io.whole()) {
     result = std::unexpected(session.io_error(io.error != 0 ? io.error : EIO, "read"));
     return;
@@ -93,7 +93,10 @@ void MultiGet::end(Session& session, const Location& location, std::string_view 
     result = session.do_get(key);
     return;
   }
-  if (store.lifetimes_.has_ended(result->record_.header)) result = Found();
+  if (store.lifetimes_.has_ended(result->record_))
+    result = Found();
+  else
+    store.used_records_.mark(location.address);
 }
 
 }  // namespace kv

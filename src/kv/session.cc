@@ -117,7 +117,8 @@ base::Expected<Session::Match> Session::read_for_change(const Location& location
   const RecordHeader& header = record.header;
   const bool is_checked = geometry.grains(record_bytes(header.key_bytes(), header.value_bytes)) <=
                           geometry.grains(record_bytes(key.size(), sizeof(PiecesOf)));
-  const bool decides = *match == Match::kNo || (need == Need::kExpiry && store_->lifetimes_.has_ended(header));
+  const bool decides =
+      *match == Match::kNo || (need == Need::kExpiry && store_->lifetimes_.has_ended(record));
   return is_checked || !decides ? match : read_as(true);
 }
 
@@ -165,10 +166,11 @@ base::Expected<bool> Session::find(const KeyHash& hash, std::string_view key, Fo
     }
   }
   if (*match != Match::kYes && is_damaged) return std::unexpected(damaged());
-  if (*match != Match::kYes || store_->lifetimes_.has_ended(found.record_.header)) {
+  if (*match != Match::kYes || store_->lifetimes_.has_ended(found.record_)) {
     found = Found();
     return true;
   }
+  store_->used_records_.mark(location.address);
   if (found.record_.header.kind() != RecordKind::kHead) return true;
   Pieces pieces = {.head = hash, .of = {}};
   if (found.record_.value.size() != sizeof pieces.of) return std::unexpected(damaged());
@@ -212,7 +214,7 @@ void Session::note(const Location& location, const Record& record, Current& curr
   current.location = location;
   current.generation = record.header.generation;
   current.version = record.header.sequence();
-  current.is_alive = !store_->lifetimes_.has_ended(record.header);
+  current.is_alive = !store_->lifetimes_.has_ended(record);
   current.is_head = is_head(record, current.pieces);
 }
 

@@ -72,6 +72,9 @@ base::Expected<void> Session::read_piece(Found& found, uint64_t number) {
     found.piece_number_ = number;
     return {};
   }
+  if (store_->lifetimes_.has_dropped(pieces.of))
+    return base::failure(ESTALE,
+                         "store: the value was dropped while it was read, to make room; read it anew");
   return std::unexpected(damaged());
 }
 

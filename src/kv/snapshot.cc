@@ -274,7 +274,7 @@ void Snapshot::examine(Item& item, const storage::Io& io) {
   const KeyHash hash = hash_record(store_->identity_.secret, record);
   // A merge has brought it back behind the cursor: it has been seen.
   if (!item.is_kept && Index::position_of(hash.low) < member_.asked) return;
-  if (store_->lifetimes_.has_ended(record.header)) return;
+  if (store_->lifetimes_.has_ended(record)) return;
   item.state = Item::State::kWhole;
   if (kind == RecordKind::kValue) return;
   item.is_head = true;

@@ -46,6 +46,7 @@ base::Expected<Geometry> Store::make(storage::Device& device, const MakeOptions&
   geometry.segment_bytes = options.segment_bytes != 0 ? options.segment_bytes : segment_bytes_for(capacity);
   geometry.spare_percent = options.spare_percent;
   identity.layout = device.layout();
+  identity.is_cache = options.is_cache;
   if (!may_be_grain_bytes(options.grain_bytes))
     return base::failure(EINVAL, "store: grains of ", options.grain_bytes,
                          " bytes; give 512, 1024, 2048 or 4096");
@@ -133,6 +134,11 @@ base::Expected<void> Store::start() {
   auto recovered = recover(device_, identity_, log_, index_);
   if (!recovered) return std::unexpected(recovered.error());
   recovery_ = recovered->report;
+  // What cannot be read may have told a higher floor: rather nothing is there than what is too old.
+  const bool has_lost_floor = identity_.is_cache && !recovery_.has_read_all();
+  const uint64_t floor = has_lost_floor ? log_.last_sequence() + 1 : recovered->floor;
+  lifetimes_.drop_below(floor);
+  log_.drop_below(floor);
   // After recovery, which has flushed what it found.
   if (const int error = superblocks.mend(device_, keeper_channel_, !options_.read_only); error != 0)
     fail(error, true);
@@ -147,6 +153,10 @@ base::Expected<void> Store::start() {
     fail(EROFS, true);
     return {};
   }
+  if (identity_.is_cache) {
+    const uint64_t grains = identity_.geometry.segment_count * identity_.geometry.segment_grains();
+    if (auto opened = used_records_.open(grains); !opened) return opened;
+  }
   if (auto opened = collector_.open({.device = &device_,
                                      .identity = &identity_,
                                      .index = index_,
@@ -155,7 +165,9 @@ base::Expected<void> Store::start() {
                                      .changes = &changes_,
                                      .large_values = &large_values_,
                                      .snapshots = &snapshots_,
-                                     .lifetimes = &lifetimes_},
+                                     .lifetimes = &lifetimes_,
+                                     .key_locks = &key_locks_,
+                                     .used = &used_records_},
                                     options_.checkpoint_records, *recovered);
       !opened)
     return opened;
@@ -191,6 +203,7 @@ void Store::release() {
   stop_threads();
   collector_.close();
   log_.close();
+  used_records_.close();
   if (index_ != nullptr) index_->close();
   keeper_channel_.close();
   if (own_device_ != nullptr) own_device_->close();
@@ -378,6 +391,9 @@ StoreCounts Store::counts() {
                         .expired_records = get(collector.expired_records),
                         .ended_tombstones = get(collector.ended_tombstones),
                         .damaged_records = get(collector.damaged_records),
+                        .dropped_records = get(collector.dropped_records),
+                        .dropped_bytes = get(collector.dropped_bytes),
+                        .kept_records = get(collector.kept_records),
                         .checkpoints = get(collector.checkpoints),
                         .checkpoint_bytes = get(collector.checkpoint_bytes)},
           .use = use};

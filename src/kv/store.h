@@ -20,11 +20,12 @@
 
 #include "kv/calls.h"
 #include "kv/collection/collector.h"
+#include "kv/collection/key_locks.h"
 #include "kv/collection/large_values.h"
 #include "kv/collection/readers.h"
 #include "kv/collection/snapshots.h"
+#include "kv/collection/used_records.h"
 #include "kv/index/index.h"
-#include "kv/key_locks.h"
 #include "kv/log/log.h"
 #include "kv/media/channel.h"
 #include "kv/media/format.h"
@@ -47,6 +48,8 @@ struct MakeOptions {
   uint64_t segment_bytes = 0;  // 0: by the capacity, 1 to 64 MiB
   uint32_t spare_percent = 10;
   uint64_t capacity_bytes = 0;  // 0: the device's
+  // A store that is full drops what was written longest ago and not read since, instead of refusing puts. For good: it is made so.
+  bool is_cache = false;
 };
 
 struct StoreOptions {
@@ -139,6 +142,10 @@ struct StoreCounts {
     uint64_t expired_records = 0;  // or below the floor
     uint64_t ended_tombstones = 0;
     uint64_t damaged_records = 0;
+    // Of a cache: what was dropped to make room, and what was kept since it was read.
+    uint64_t dropped_records = 0;
+    uint64_t dropped_bytes = 0;
+    uint64_t kept_records = 0;
     uint64_t checkpoints = 0;
     uint64_t checkpoint_bytes = 0;  // in all
   } collected;
@@ -221,6 +228,7 @@ class Store {
   Snapshots snapshots_;
   Collector collector_;
   KeyLocks key_locks_;
+  UsedRecords used_records_;      // of a cache
   SharedTimes sync_flush_times_;  // the log's flushes, one at a time
   Calls calls_;
   std::atomic<uint32_t> next_stream_{0};
@@ -249,7 +257,8 @@ class Session {
   // remove without a condition; with one that depends on it these have the same errors. Cost: one I/O.
   base::Expected<Found> get(std::string_view key);
   // Copies what there is of a found value from `offset` on; how much. It is of the version that was found, whatever others do. Errors: as
-  // get. Cost: one I/O for each piece of a large value that is not the last one's.
+  // get; of a cache ESTALE: what is left of a large value was dropped meanwhile. Cost: one I/O for each piece of a large value that is not
+  // the last one's.
   base::Expected<size_t> read_value(Found& found, uint64_t offset, std::span<std::byte> to);
   // A value of up to kValueBytesMax; a ValueWriter takes one in parts. Errors: EINVAL, E2BIG, ENOSPC when the store is full, EROFS when
   // it is read only, those of I/O.

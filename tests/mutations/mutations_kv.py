@@ -170,11 +170,11 @@ MUTATIONS = [
     mutation("what has expired must be in the index", (CHECK, "? Life::kGone : Life::kEither;\n  }\n\n  bool is_in_index", "? Life::kGone : Life::kLive;\n  }\n\n  bool is_in_index"), gtest_filter="CheckLifeTest.WhatHasExpired*"),
 
     # Calls beside each other
-    mutation("two puts of a key at once", ("src/kv/key_locks.cc", "holder != nullptr && holder->hash_ != hash_", "holder != nullptr"), gtest_filter="StoreTest.Threads*"),
-    mutation("put that could not be made takes others with it", ("src/kv/key_locks.cc", "    if (has_succeeded_) {", "    if (true) {"), gtest_filter="KeyLocks.*"),
-    mutation("call that depends on what is there is superseded", ("src/kv/key_locks.h", "return replaces_ && next.replaces_ &&", "return next.replaces_ &&"), gtest_filter="KeyLocks.*"),
-    mutation("put of one key supersedes another's of the same hash", ("src/kv/key_locks.h", " && hash_ == next.hash_ && key_ == next.key_", " && hash_ == next.hash_"), gtest_filter="KeyLocks.*"),
-    mutation("put of one key waits for each before it", ("src/kv/key_locks.cc", "while (!rest.empty() && heir->is_replaced_by", "while (false && heir->is_replaced_by"), gtest_filter="KeyLocks.*"),
+    mutation("two puts of a key at once", ("src/kv/collection/key_locks.cc", "holder != nullptr && holder->hash_ != hash_", "holder != nullptr"), gtest_filter="StoreTest.Threads*"),
+    mutation("put that could not be made takes others with it", ("src/kv/collection/key_locks.cc", "    if (has_succeeded_) {", "    if (true) {"), gtest_filter="KeyLocks.*"),
+    mutation("call that depends on what is there is superseded", ("src/kv/collection/key_locks.h", "return replaces_ && next.replaces_ &&", "return next.replaces_ &&"), gtest_filter="KeyLocks.*"),
+    mutation("put of one key supersedes another's of the same hash", ("src/kv/collection/key_locks.h", " && hash_ == next.hash_ && key_ == next.key_", " && hash_ == next.hash_"), gtest_filter="KeyLocks.*"),
+    mutation("put of one key waits for each before it", ("src/kv/collection/key_locks.cc", "while (!rest.empty() && heir->is_replaced_by", "while (false && heir->is_replaced_by"), gtest_filter="KeyLocks.*"),
     mutation("key read is not compared", (SESSION, "  return record.key == key && is_piece", "  return is_piece"), gtest_filter="LargeStore.*"),
     mutation("the keeper waits as the task that opened the store", ("src/kv/store.cc", "keeper_channel_.open_for_threads(device_)", "keeper_channel_.open(device_, 1)"), gtest_filter="StoreTest.ATask*"),
 

@@ -78,11 +78,11 @@ MUTATIONS = [
     mutation("tombstone ends while it hides something", (COLLECTOR_MOVE, "    ends = move.expiry < oldest;", "    ends = move.expiry < oldest || true;"), gtest_filter="CollectorTest.*:*CrashTest*"),
     mutation("tombstone never ends", (COLLECTOR_MOVE, "    ends = move.expiry < oldest;", "    ends = move.expiry < oldest && false;")),
     mutation("what has expired leaves no tombstone", (COLLECTOR_MOVE, "with_kind(move.from.sequence(), move.kind)},", "with_kind(move.from.sequence(), move.kind == RecordKind::kTombstone && move.from.kind() != RecordKind::kTombstone ? RecordKind::kVoid : move.kind)},"), gtest_filter="CollectorTest.WhatHasExpired*"),
-    mutation("what has expired is moved as it is", (COLLECTOR_MOVE, "  } else if (move.kind != RecordKind::kPiece && lifetimes_->has_ended(record.header)) {", "  } else if (false) {"), gtest_filter="CollectorTest.WhatHasExpired*"),
+    mutation("what has expired is moved as it is", (COLLECTOR_MOVE, "  } else if (move.kind != RecordKind::kPiece && lifetimes_->has_ended(record)) {", "  } else if (false) {"), gtest_filter="CollectorTest.WhatHasExpired*"),
 
     # Room
-    mutation("a full store takes more", (LOG, "  if (!is_relocation && !is_tombstone && is_full()) return Room::kWaitForLimit;\n", ""), gtest_filter="LogTest.AStoreWithoutASegment*"),
-    mutation("a full store takes no removal", (LOG, "  if (!is_relocation && !is_tombstone && is_full()", "  if (!is_relocation && is_full()"), gtest_filter="CollectorTest.*"),
+    mutation("a full store takes more", (LOG, "  if (!is_relocation && !is_tombstone && !request.is_kept && is_full()) return Room::kWaitForLimit;\n", ""), gtest_filter="LogTest.AStoreWithoutASegment*"),
+    mutation("a full store takes no removal", (LOG, "  if (!is_relocation && !is_tombstone && !request.is_kept", "  if (!is_relocation && !request.is_kept"), gtest_filter="CollectorTest.*"),
     mutation("what is emptied is never given back", (COLLECTOR, "    error = log_->give_back(channel_);", "    error = 0;"), gtest_filter="CollectorTest.AStore*"),
     mutation("who waits is not told that the store is full", (COLLECTOR, "      log_->tell_waiting();\n", ""), gtest_filter="CollectorTest.AFull*"),
 
@@ -123,7 +123,7 @@ MUTATIONS = [
     mutation("the segment with least alive is next, whatever its age", (LOG_COLLECTOR, "    const uint64_t age = newest - std::min(newest, segment.generation.load(std::memory_order_relaxed)) + 1;\n", "    const uint64_t age = 1;\n"), gtest_filter="LogTest.ASegmentWithMore*"),
     mutation("victim that gains nothing", (LOG_COLLECTOR, "      if (gain < std::max<uint64_t>(1, grains / kGainParts)) continue;\n", ""), gtest_filter="LogTest.WhatGainsNothing*"),
     mutation("what a snapshot keeps is next", (LOG_COLLECTOR, "  if (segment.keeps.load(std::memory_order_relaxed) != 0) return false;\n", ""), gtest_filter="LogTest.WhatGainsNothing*"),
-    mutation("tombstones do not make the oldest segment next", (LOG_COLLECTOR, "  if (expired_ms == 0 && has_many_tombstones())", "  if (false)"), gtest_filter="LogTest.TheOldest*"),
+    mutation("tombstones do not make the oldest segment next", (LOG_COLLECTOR, "  if (expired_ms == 0 && has_many_tombstones()", "  if (false"), gtest_filter="LogTest.TheOldest*"),
     mutation("what has not expired is looked for", (LOG_COLLECTOR, "(first_expiry == 0 || first_expiry > expired_ms)", "first_expiry == 0"), gtest_filter="LogTest.WhatHasExpired*"),
     mutation("old copies hold no tombstone", (LOG_COLLECTOR, "    const bool is_oldest = segment.has_old_copies.load(std::memory_order_relaxed);", "    const bool is_oldest = false;"), gtest_filter="CollectorLateTest.*"),
     mutation("copies of a write that failed are not told of", (COLLECTOR_MOVE, "    for (const Move& move : moves) finish_unused(move);\n    return error;\n", "    for (const Move& move : moves) log_->finish(move.to, false);\n    return error;\n"), gtest_filter="CollectorLateTest.*"),
@@ -213,5 +213,10 @@ MUTATIONS = [
     mutation("the mark of a flush is flushed with it", (LIFETIMES, "header.sequence() < floor_", "header.sequence() <= floor_"), gtest_filter="LifetimesTest.*"),
     mutation("the floor falls", (LIFETIMES, "    while (floor < sequence && !floor_", "    while (!floor_"), gtest_filter="LifetimesTest.*"),
     mutation("pieces below the floor end before their head", (COLLECTOR_MOVE, "move.kind != RecordKind::kPiece && lifetimes_", "lifetimes_"), gtest_filter="LifetimesTest.Pieces*"),
-    mutation("what is below the floor is no room", (LOG_COLLECTOR, "= is_below ? 0 : segment.live_grains", "= segment.live_grains"), (LOG_COLLECTOR, "if (!is_below && (first_expiry", "if ((first_expiry"), gtest_filter="LifetimesTest.AFull*"),
+    mutation("a cache refuses what it has no room for", (COLLECTOR, "identity_->is_cache) victim = drop_oldest();", "false) victim = drop_oldest();"), gtest_filter="CacheStoreTest.TakesEverything*"),
+    mutation("a cache keeps nothing that is read", ("src/kv/collection/collector_keep.cc", "  keep_used(oldest);\n", ""), gtest_filter="CacheStoreTest.WhatIsRead*"),
+    mutation("a cache keeps what is not read", ("src/kv/collection/collector_keep.cc", " ||\n        !used_->is_marked(move.old_address))", ")"), gtest_filter="CacheStoreTest.WhatIsRead*"),
+    mutation("a cache forgets its floor", ("src/kv/store.cc", "  lifetimes_.drop_below(floor);\n  log_.drop_below(floor);\n", ""), gtest_filter="CacheStoreTest.KnowsAfter*"),
+    mutation("a lock that somebody has is had by who tries", ("src/kv/collection/key_locks.cc", "    is_held_ = other->hash_ != hash_;\n", "    is_held_ = true;\n"), gtest_filter="KeyLocks.WhoOnly*"),
+    mutation("what is below the floor is no room", (LOG_COLLECTOR, "= is_below ? 0 : segment.live_grains", "= segment.live_grains"), (LOG_COLLECTOR, "if (!is_below && (identity_->is_cache", "if ((identity_->is_cache"), gtest_filter="LifetimesTest.AFull*"),
 ]

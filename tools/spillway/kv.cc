@@ -34,6 +34,7 @@ constexpr Option kMakeOptions[] = {
     {"--segment", "SIZE",
      "what is filled and collected at a time: a power of two from 1M to 1G; default by the capacity"},
     {"--spare", "PERCENT", "of the segments, that records do not fill: 0 to 90, default 10"},
+    {"--cache", "", "a cache: one that is full drops what was not used for longest instead of refusing puts"},
     {"--overwrite", "", "what is on the device is lost"},
 };
 constexpr Option kPutOptions[] = {

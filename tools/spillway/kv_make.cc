@@ -15,6 +15,7 @@ kv::MakeOptions make_options(const KvLine& line) {
   if (line.has("--grain")) options.grain_bytes = static_cast<uint32_t>(std::min(line.size("--grain"), kMost));
   if (line.has("--segment")) options.segment_bytes = line.size("--segment");
   if (line.has("--spare")) options.spare_percent = static_cast<uint32_t>(line.number("--spare", 0, 90));
+  options.is_cache = line.has("--cache");
   if (line.has("--capacity")) {
     options.capacity_bytes = base::round_down(line.size("--capacity"), base::kOsPageBytes);
     if (options.capacity_bytes == 0) line.refuse("--capacity: that is no room for a store; see docs/kv.md");
@@ -33,8 +34,9 @@ int kv_make(const KvLine& line) {
                                                  .overwrite = line.has("--overwrite"),
                                                  .overwrite_advice = "pass --overwrite",
                                                  .capacity_advice = "--capacity SIZE"}));
-  std::printf("made a store of %lu segments of %s; values of more than %s are kept in pieces\n",
-              geometry.segment_count, readable_bytes(geometry.segment_bytes).c_str(),
+  std::printf("made a %s of %lu segments of %s; values of more than %s are kept in pieces\n",
+              line.has("--cache") ? "cache" : "store", geometry.segment_count,
+              readable_bytes(geometry.segment_bytes).c_str(),
               readable_bytes(geometry.value_bytes_max()).c_str());
   return 0;
 }

@@ -122,12 +122,13 @@ void block_signals() {
 }
 
 void make_store(const ServeOptions& options) {
-  auto made = kv::make_store_at(options.storage, {.store = {.capacity_bytes = options.capacity_bytes},
-                                                  .overwrite_advice = "spillway kv make --overwrite",
-                                                  .capacity_advice = "--capacity SIZE"});
+  auto made = kv::make_store_at(
+      options.storage, {.store = {.capacity_bytes = options.capacity_bytes, .is_cache = options.is_cache},
+                        .overwrite_advice = "spillway kv make --overwrite",
+                        .capacity_advice = "--capacity SIZE"});
   if (made)
-    base::log("serve: made a store of ", readable_bytes(made->segment_count * made->segment_bytes), " at ",
-              options.storage);
+    base::log("serve: made a ", options.is_cache ? "cache" : "store", " of ",
+              readable_bytes(made->segment_count * made->segment_bytes), " at ", options.storage);
   else if (made.error().number != EEXIST)
     throw_error(made.error());
 }

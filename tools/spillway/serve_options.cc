@@ -63,6 +63,9 @@ constexpr Option kOptions[] = {
      [](Line& line, auto name, auto value) {
        line.options.capacity_bytes = size_of(name, value, 8 << 20, uint64_t{1} << 50);
      }},
+    {"--cache", "", "",
+     "with --capacity: makes a cache, which drops what was not used for longest when it is full",
+     [](Line& line, auto, auto) { line.options.is_cache = true; }},
     {"--memcache", "", "ADDRESS", "listens for clients of memcached; may be given again",
      [](Line& line, auto, auto value) { line.options.server.memcache.emplace_back(value); }},
     {"--durability", "", "none|batch|sync",
@@ -207,6 +210,9 @@ bool parse_serve(Arguments arguments, ServeOptions& options) {
     left = left.subspan(word.starts_with("--") ? take_long(line, left) : take_short(line, left));
   }
   add_interfaces(line);
+  if (options.is_cache && options.capacity_bytes == 0)
+    refuse(
+        "--cache is said of a store that is made, with --capacity SIZE; one that is there knows what it is");
   if (options.storage.empty()) refuse("--storage DEVICE says where the store is; it is missing");
   if (options.server.memcache.empty())
     refuse(

@@ -11,6 +11,7 @@ namespace tools {
 struct ServeOptions {
   std::string storage;
   uint64_t capacity_bytes = 0;  // of a store that is made if there is none; 0: none is made
+  bool is_cache = false;        // that one
   kv::StoreOptions store;
   server::ServerOptions server;
   bool is_daemon = false;

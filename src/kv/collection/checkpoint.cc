@@ -108,7 +108,8 @@ bool Checkpointer::next_segment(Channel& channel) {
                         .state = SegmentState::kCheckpoint,
                         .part = static_cast<uint32_t>(written_.size() - 1),
                         .opened_sequence = log_->last_sequence(),
-                        .checkpoint = number_},
+                        .checkpoint = number_,
+                        .floor = log_->floor()},
                        header);
   for (const uint64_t offset : geometry.header_offsets(segment))
     if (error_ == 0) error_ = channel.write(offset, header);

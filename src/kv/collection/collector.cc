@@ -42,8 +42,12 @@ base::Expected<void> Collector::open(const Parts& parts, uint64_t checkpoint_rec
   large_values_ = parts.large_values;
   snapshots_ = parts.snapshots;
   lifetimes_ = parts.lifetimes;
+  changes_ = parts.changes;
+  key_locks_ = parts.key_locks;
+  used_ = parts.used;
   checkpointer_.open(*identity_, *index_, *log_, *parts.changes, *large_values_, recovered.last_checkpoint,
                      recovered.checkpoint_segments);
+  changes_->add(change_place_);
   checkpoint_records_ = checkpoint_records;
   takes_checkpoints_ = recovered.report.has_read_all();
   // What had to be replayed is to be in the next one.
@@ -67,6 +71,7 @@ base::Expected<void> Collector::open(const Parts& parts, uint64_t checkpoint_rec
 }
 
 void Collector::close() {
+  if (changes_ != nullptr) changes_->remove(change_place_);
   for (auto* memory : {&summary_, &written_, &pieces_[0].memory, &pieces_[1].memory})
     if (!memory->empty()) sys::unmap(memory->data(), memory->size());
   channel_.close();
@@ -89,6 +94,7 @@ Collector::Failure Collector::step(bool& did) {
   if (need.is_over_limit) victim = log_->choose_victim(now_ms, floor);
   if (victim == Log::kNone && collects) victim = log_->choose_victim(0, floor);
   if (victim == Log::kNone && collects && need.waits) victim = log_->choose_victim(now_ms, floor);
+  if (victim == Log::kNone && need.collects && identity_->is_cache) victim = drop_oldest();
   if (victim == Log::kNone && collects) log_->fill_oldest();
   if (victim != Log::kNone && is_in_vain()) victim = Log::kNone;
   if (victim != Log::kNone && log_->may_start_victim()) {
@@ -237,6 +243,8 @@ int Collector::empty(uint32_t victim) {
     if (error == 0) note_read(segment, place, place);
     is_damaged = error != 0;
     list_live(victim, entries);
+    const uint64_t left = segment.live_grains.load(std::memory_order_relaxed);
+    to_gain = all > left ? all - left : 0;
     const uint64_t damaged_before = counts_.damaged_records.load(std::memory_order_relaxed);
     const auto move_piece = [&](const Piece& piece, Piece& next) {
       const uint64_t part = to_gain * (piece.end - piece.first) / (live_.size() - piece.first);
@@ -281,6 +289,8 @@ int Collector::empty(uint32_t victim) {
   if (segment.used_grains - 1 > live) gained_grains_ += segment.used_grains - 1 - live;
   ++to_settle_;
   log_->emptied(victim);
+  if (identity_->is_cache)
+    used_->clear(identity_->geometry.address(victim, 0), identity_->geometry.segment_grains());
   log_->gained(to_gain);
   return 0;
 }

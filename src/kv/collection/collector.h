@@ -22,12 +22,15 @@
 // Thread contract: one thread, the store's collector.
 #pragma once
 #include <atomic>
+#include <list>
 #include <vector>
 
 #include "kv/collection/checkpoint.h"
+#include "kv/collection/key_locks.h"
 #include "kv/collection/large_values.h"
 #include "kv/collection/readers.h"
 #include "kv/collection/snapshots.h"
+#include "kv/collection/used_records.h"
 #include "kv/index/index.h"
 #include "kv/log/log.h"
 #include "kv/media/lifetimes.h"
@@ -43,6 +46,9 @@ struct CollectorCounts {
   std::atomic<uint64_t> expired_records{0};
   std::atomic<uint64_t> ended_tombstones{0};
   std::atomic<uint64_t> damaged_records{0};
+  std::atomic<uint64_t> dropped_records{0};
+  std::atomic<uint64_t> dropped_bytes{0};
+  std::atomic<uint64_t> kept_records{0};
   std::atomic<uint64_t> checkpoints{0};
   std::atomic<uint64_t> checkpoint_bytes{0};
 };
@@ -63,7 +69,9 @@ class Collector {
     Readers* changes = nullptr;  // those who have a sequence, until the index knows of it
     LargeValues* large_values = nullptr;
     Snapshots* snapshots = nullptr;
-    const Lifetimes* lifetimes = nullptr;
+    Lifetimes* lifetimes = nullptr;
+    KeyLocks* key_locks = nullptr;
+    UsedRecords* used = nullptr;  // of a cache
   };
   // Errors: ENOMEM, EMFILE.
   base::Expected<void> open(const Parts& parts, uint64_t checkpoint_records, const RecoveredStore& recovered);
@@ -139,6 +147,13 @@ class Collector {
   static constexpr uint8_t kReadTries = 3;
 
   int empty(uint32_t victim);
+  uint32_t drop_oldest();
+  void keep_used(uint32_t victim);
+  void list_used(uint32_t victim, std::span<const SummaryEntry> entries);
+  bool is_known(const Move& move) const;
+  bool write_anew(uint32_t victim, const Piece& piece);
+  void install_anew(const Move& move, bool is_written);
+  bool drop(uint32_t victim, const SummaryEntry& entry);
   int read_summary(uint32_t victim, SegmentFooter& footer, std::span<const SummaryEntry>& entries);
   void list_live(uint32_t victim, std::span<const SummaryEntry> entries);
   void plan(size_t first, Piece& piece);
@@ -184,7 +199,11 @@ class Collector {
   Readers* readers_ = nullptr;
   LargeValues* large_values_ = nullptr;
   Snapshots* snapshots_ = nullptr;
-  const Lifetimes* lifetimes_ = nullptr;
+  Lifetimes* lifetimes_ = nullptr;
+  Readers* changes_ = nullptr;
+  Readers::Place change_place_;
+  KeyLocks* key_locks_ = nullptr;
+  UsedRecords* used_ = nullptr;
   Checkpointer checkpointer_;
   uint64_t checkpoint_records_ = 0;   // StoreOptions'
   bool takes_checkpoints_ = true;     // has all been read that a later start might read?

@@ -38,6 +38,30 @@ int Collector::read_summary(uint32_t victim, SegmentFooter& footer, std::span<co
   return entries.size() == footer.entry_count ? 0 : EBADMSG;
 }
 
+// Of a cache: what is below the floor leaves it. No older copy comes back after a crash, since its header says so when the segment is given
+// back. A head has ended with its pieces (lifetimes.h), each of which leaves with its own segment.
+bool Collector::drop(uint32_t victim, const SummaryEntry& entry) {
+  if (entry.sequence() >= lifetimes_->dropped_below()) return false;
+  const uint64_t address = identity_->geometry.address(victim, entry.grain);
+  if (entry.kind() == RecordKind::kTombstone) {
+    Move ended;
+    ended.from = entry;
+    ended.old_address = address;
+    tombstones_.push_back(ended);
+    counts_.ended_tombstones.fetch_add(1, std::memory_order_relaxed);
+    return true;
+  }
+  const auto tell = [&](const Location&) { snapshots_->removed(entry.hash, address); };
+  if (index_->remove(entry.hash.low, address, tell)) {
+    log_->release(address, size_code::of(entry.grains));
+    gained_grains_ += entry.grains;
+    counts_.dropped_records.fetch_add(1, std::memory_order_relaxed);
+    counts_.dropped_bytes.fetch_add(entry.grains * uint64_t{identity_->geometry.grain_bytes},
+                                    std::memory_order_relaxed);
+  }
+  return true;
+}
+
 void Collector::list_live(uint32_t victim, std::span<const SummaryEntry> entries) {
   live_.clear();
   for (const SummaryEntry& entry : entries) {
@@ -45,7 +69,7 @@ void Collector::list_live(uint32_t victim, std::span<const SummaryEntry> entries
     move.from = entry;
     move.kind = entry.kind();
     move.old_address = identity_->geometry.address(victim, entry.grain);
-    if (entry.kind() == RecordKind::kVoid) continue;
+    if (entry.kind() == RecordKind::kVoid || drop(victim, entry)) continue;
     if (entry.kind() == RecordKind::kTombstone) {
       live_.push_back(move);
       continue;
@@ -199,7 +223,7 @@ bool Collector::check(uint32_t victim, const SegmentFooter& footer, uint64_t old
     // Of a first move.
     if (move.expiry == 0) move.expiry = footer.sealed_generation;
     ends = move.expiry < oldest;
-  } else if (move.kind != RecordKind::kPiece && lifetimes_->has_ended(record.header)) {
+  } else if (move.kind != RecordKind::kPiece && lifetimes_->has_ended(record)) {
     if (record.value.size() == sizeof move.pieces)
       memcpy(&move.pieces, record.value.data(), sizeof move.pieces);
     move.kind = RecordKind::kTombstone;

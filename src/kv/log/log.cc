@@ -155,11 +155,25 @@ bool Log::append(const Stream& stream, const Request& request, Extent& extent) {
   return true;
 }
 
+uint32_t Log::newest_stream() const {
+  uint32_t newest = 0;
+  uint64_t highest = 0;
+  for (uint32_t i = 0; i < stream_count_; ++i) {
+    const uint32_t index = streams_[i].segment.load(std::memory_order_relaxed);
+    const uint64_t generation =
+        index == kNone ? 0 : segments_[index].generation.load(std::memory_order_relaxed);
+    if (generation <= highest) continue;
+    newest = i;
+    highest = generation;
+  }
+  return newest;
+}
+
 Log::Room Log::allocate(Request& request, Extent& extent) {
   const bool is_relocation = request.stream == relocation_stream();
   const bool is_tombstone = request.entry.kind() == RecordKind::kTombstone;
   if (has_failed()) return Room::kFailed;
-  if (!is_relocation && !is_tombstone && is_full()) return Room::kWaitForLimit;
+  if (!is_relocation && !is_tombstone && !request.is_kept && is_full()) return Room::kWaitForLimit;
   CHECK_LE(request.grains, usable_grains(1));
   Stream& stream = streams_[request.stream];
   if (append(stream, request, extent)) return Room::kDone;

@@ -32,6 +32,7 @@
 // Writers come from all threads. FREE to READY and FULL to SEALED are the keeper's, one thread; SEALED to FREE is the collector's,
 // another.
 #pragma once
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 
@@ -152,8 +153,9 @@ class Log {
   struct Request {
     uint32_t stream = 0;
     uint32_t grains = 0;
-    SummaryEntry entry;   // `grain` and `grains` are set here
-    uint64_t expiry = 0;  // of a value, or 0
+    SummaryEntry entry;    // `grain` and `grains` are set here
+    uint64_t expiry = 0;   // of a value, or 0
+    bool is_kept = false;  // of a cache: as much as is live now will not be soon
   };
   // While writers are paced, waits for the caller's turn; before it takes anything. False: the log has failed.
   bool wait_for_turn(const Request& request);
@@ -204,6 +206,14 @@ class Log {
   // not 0 the oldest whose first value has expired then. Of a segment all of whose records are below the floor (lifetimes.h), and none
   // of which has been looked at since, nothing counts as live.
   uint32_t choose_victim(uint64_t expired_ms, uint64_t floor = 0);
+  // Of a cache: of the segments that could be collected that whose last record is the oldest; kNone: there is none.
+  uint32_t choose_to_drop();
+  // Of a cache: what has a lower sequence than this is gone (SegmentHeader::floor); a lower one than before changes nothing. All headers say so
+  // from now on.
+  void drop_below(uint64_t sequence) { floor_.store(std::max(sequence, floor()), std::memory_order_relaxed); }
+  // And one that is there is written again, so that it is so for good. 0, or an errno value. REQUIRES: the segment is in use, and the collector's.
+  int keep_floor(Channel& channel, uint32_t segment);
+  uint64_t floor() const { return floor_.load(std::memory_order_relaxed); }
   // Tombstones of lower generations have nothing left to hold down: the least that a segment with records has, but for `victim`.
   uint64_t oldest_generation(uint32_t victim) const { return oldest(victim).generation; }
   // If tombstones take much, and what keeps them from ending is open, it is filled: who writes there may write nothing more for long. The
@@ -246,6 +256,8 @@ class Log {
   // Of sealed segments: what a start without a checkpoint has to apply.
   uint64_t sealed_records();
   uint32_t relocation_stream() const { return stream_count_; }
+  // The stream of writers whose segment is the newest: others may be filled slowly.
+  uint32_t newest_stream() const;
 
   // Of recovery, before anybody else.
   void recovered(uint32_t segment, Segment::State state, uint64_t generation);
@@ -368,6 +380,7 @@ class Log {
   uint64_t limit_most_bytes_ = 0;    // if segments lost nothing at their ends
   Stream streams_[kStreamsMax + 1];  // and the collector's
   std::atomic<uint64_t> sequence_{0};
+  std::atomic<uint64_t> floor_{0};  // the collector's, read by who writes headers
   std::atomic<bool> failed_{false};
   FlushGroup flushes_;
   std::atomic<uint64_t> limit_bytes_{0};

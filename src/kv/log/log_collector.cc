@@ -24,7 +24,7 @@ uint32_t Log::choose_victim(uint64_t expired_ms, uint64_t floor) {
       if (can_be_collected(segments_[i], has_room) &&
           segments_[i].live_grains.load(std::memory_order_relaxed) == 0)
         return i;
-  if (expired_ms == 0 && has_many_tombstones())
+  if (expired_ms == 0 && has_many_tombstones() && !identity_->is_cache)
     if (const uint32_t first = oldest(kNone).segment;
         first != kNone && can_be_collected(segments_[first], has_room))
       return first;
@@ -40,8 +40,9 @@ uint32_t Log::choose_victim(uint64_t expired_ms, uint64_t floor) {
     const uint64_t first_expiry = segment.first_expiry.load(std::memory_order_relaxed);
     uint64_t benefit = 1, cost = 1;
     if (expired_ms != 0) {
-      if (!is_below && (first_expiry == 0 || first_expiry > expired_ms)) continue;
+      if (!is_below && (identity_->is_cache || (first_expiry == 0 || first_expiry > expired_ms))) continue;
     } else {
+      if (identity_->is_cache && live != 0) continue;
       // What is lost at its end is nothing that another segment would use.
       const uint64_t used = usable_grains(segment.entry_count) - ends_of(segment).lost_grains;
       const uint64_t gain = used > live ? used - live : 0;
@@ -56,6 +57,20 @@ uint32_t Log::choose_victim(uint64_t expired_ms, uint64_t floor) {
     chosen = i;
     chosen_benefit = Product{benefit} * age;
     chosen_cost = cost;
+  }
+  return chosen;
+}
+
+// What is not there any more in others, since it is older than what this one holds, is little: they were filled at the same time.
+uint32_t Log::choose_to_drop() {
+  uint32_t chosen = kNone;
+  uint64_t oldest = ~uint64_t{0};
+  for (uint32_t i = 0; i < segment_count_; ++i) {
+    if (!can_be_collected(segments_[i], true)) continue;
+    const uint64_t last = segments_[i].last_sequence.load(std::memory_order_relaxed);
+    if (last >= oldest) continue;
+    chosen = i;
+    oldest = last;
   }
   return chosen;
 }

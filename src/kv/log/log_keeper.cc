@@ -50,6 +50,13 @@ int Log::seal_all(Channel& channel) {
   return flush(channel);
 }
 
+int Log::keep_floor(Channel& channel, uint32_t segment) {
+  NextHeader header = {.segment = segment,
+                       .generation = segments_[segment].generation.load(std::memory_order_relaxed)};
+  write_headers(channel, {&header, 1}, SegmentState::kUsed, kFirst);
+  return header.error != 0 ? header.error : flush(channel);
+}
+
 int Log::give_back(Channel& channel) { return free_all(channel, Segment::State::kEmptied); }
 
 bool Log::is_due_to_give_back() {
@@ -285,7 +292,8 @@ void Log::write_headers(Channel& channel, std::span<NextHeader> headers, Segment
     write_segment_header(*identity_,
                          {.generation = headers[i].generation,
                           .state = state,
-                          .opened_sequence = sequence_.load(std::memory_order_relaxed)},
+                          .opened_sequence = sequence_.load(std::memory_order_relaxed),
+                          .floor = floor()},
                          header);
     pieces[i] = {header.data(), header.size()};
     for (const size_t end : {0, 1}) {

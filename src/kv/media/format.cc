@@ -85,6 +85,7 @@ void write_superblock(const Identity& identity, uint64_t made_ns, std::span<std:
   memcpy(block.magic, kMagic, sizeof kMagic);
   block.byte_order = kByteOrder;
   block.version = kFormatVersion;
+  block.features_needed = identity.is_cache ? kFeatureCache : 0;
   block.store_id = identity.store_id;
   block.made_ns = made_ns;
   block.capacity_bytes = identity.geometry.capacity_bytes;
@@ -108,7 +109,7 @@ base::Expected<Identity> read_superblock(Bytes from) {
                          "holds a store of a machine with the other byte order, which this one cannot read");
   if (block.check != base::checksum(&block, offsetof(Superblock, check)))
     return base::failure(EBADMSG, "has a damaged superblock");
-  if (block.version > kFormatVersion || block.features_needed != 0)
+  if (block.version > kFormatVersion || (block.features_needed & ~kFeatureCache) != 0)
     return base::failure(EPROTONOSUPPORT, "holds a store of a newer format (version ", block.version,
                          ", features ", base::Hex{block.features_needed}, "); this program reads version ",
                          kFormatVersion);
@@ -120,7 +121,8 @@ base::Expected<Identity> read_superblock(Bytes from) {
                    .segment_bytes = block.segment_bytes,
                    .segment_count = block.segment_count,
                    .spare_percent = block.spare_percent},
-      .layout = {.member_count = std::max<uint64_t>(block.member_count, 1), .unit_bytes = block.unit_bytes}};
+      .layout = {.member_count = std::max<uint64_t>(block.member_count, 1), .unit_bytes = block.unit_bytes},
+      .is_cache = (block.features_needed & kFeatureCache) != 0};
   if (block.byte_order != kByteOrder || block.version == 0 || !is_possible(identity.geometry) ||
       !is_possible(identity.layout))
     return base::failure(EBADMSG, "has a superblock that cannot be right");
@@ -229,6 +231,14 @@ void move_record(const Secret& secret, uint64_t generation, RecordKind kind, uin
   std::ranges::fill(to.subspan(bytes), std::byte{0});
   header.check = check_of(secret, to.data() + sizeof header.check, bytes - sizeof header.check);
   put(header.check, to);
+}
+
+void renew_record(const Secret& secret, uint64_t generation, uint64_t sequence, std::span<std::byte> to) {
+  RecordHeader header;
+  CHECK(take(to, header));
+  header.sequence_and_kind = with_kind(sequence, header.kind());
+  put(header, to);
+  move_record(secret, generation, header.kind(), header.expiry(), to);
 }
 
 Reading read_record(const Secret& secret, uint64_t generation, Bytes from, Record& record) {

@@ -39,6 +39,8 @@ static_assert(std::endian::native == std::endian::little, "the format is that of
 using Bytes = std::span<const std::byte>;
 
 inline constexpr uint32_t kFormatVersion = 1;
+// Bits of Superblock::features_needed. The store is a cache: what has a lower sequence than the highest floor of any segment's header is gone.
+inline constexpr uint64_t kFeatureCache = 1;
 inline constexpr uint64_t kSuperblockBytes = 4096;
 inline constexpr uint64_t kSuperblockOffsets[] = {0, 512 << 10};
 inline constexpr uint64_t kSegmentsOffset = 1 << 20;
@@ -126,6 +128,7 @@ struct Identity {
   Secret secret = {};
   Geometry geometry;
   storage::Layout layout = {};  // of the device that it was made on
+  bool is_cache = false;
 
   bool operator==(const Identity&) const = default;
 };
@@ -148,7 +151,7 @@ struct SegmentHeader {
   uint32_t part = 0;             // of kCheckpoint: which of its segments, from 0
   uint64_t opened_sequence = 0;  // the highest that any change had when this was written
   uint64_t checkpoint = 0;       // its number
-  uint64_t reserved = 0;
+  uint64_t floor = 0;            // of a cache: what has a lower sequence was gone when this was written
   uint64_t check = 0;
 };
 static_assert(sizeof(SegmentHeader) == 64);
@@ -285,6 +288,9 @@ void write_record(const Secret& secret, RecordHeader header, std::string_view ke
 // needs. What is behind it in `to` becomes zeros.
 void move_record(const Secret& secret, uint64_t generation, RecordKind kind, uint64_t expiry,
                  std::span<std::byte> to);
+
+// The record at the beginning of `to`, in another segment, with another sequence: as if it had been written anew.
+void renew_record(const Secret& secret, uint64_t generation, uint64_t sequence, std::span<std::byte> to);
 
 enum class Reading {
   kWhole,

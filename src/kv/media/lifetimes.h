@@ -3,8 +3,10 @@
 //
 //  1 one rule for all: lookups, changes, snapshots, and the collector, which makes tombstones of such records
 //  2 the floor only rises, and nobody keeps it: who opens the store again says again where it was
-//  3 a piece lives as long as the large value that it is of, whatever its own sequence is: none is asked about
+//  3 a piece lives as long as the large value that it is of, whatever its own sequence is: none is asked about. In a cache, which drops pieces as
+//    it drops all else, the value lives as long as they do: all of them have one sequence
 #pragma once
+#include <algorithm>
 #include <atomic>
 
 #include "kv/media/clock.h"
@@ -18,9 +20,11 @@ class Lifetimes {
   explicit Lifetimes(const Clock& clock) : clock_(clock) {}
 
   // REQUIRES: it is of a value or a head.
-  bool has_ended(const RecordHeader& header) const {
+  bool has_ended(const Record& record) const {
+    const RecordHeader& header = record.header;
     // Pairs with the release in raise_floor(): what has been forgotten once is not found again.
     if (header.sequence() < floor_.load(std::memory_order_acquire)) return true;
+    if (header.kind() == RecordKind::kHead && is_of_dropped_pieces(record)) return true;
     return header.expiry() != 0 && header.expiry() <= clock_.now_ms();
   }
   // What has a lower sequence has ended. A lower floor than there is changes nothing.
@@ -30,12 +34,29 @@ class Lifetimes {
                                                              std::memory_order_relaxed)) {
     }
   }
+  // Of a cache: the same, and of a value in pieces they count: it has ended if they have a lower one. By one thread.
+  void drop_below(uint64_t sequence) {
+    const uint64_t before = pieces_floor_.load(std::memory_order_relaxed);
+    pieces_floor_.store(std::max(before, sequence), std::memory_order_release);
+    raise_floor(sequence);
+  }
+  // 0: nothing has been dropped.
+  uint64_t dropped_below() const { return pieces_floor_.load(std::memory_order_acquire); }
+  bool has_dropped(const PiecesOf& pieces) const { return pieces.sequence < dropped_below(); }
   uint64_t floor() const { return floor_.load(std::memory_order_acquire); }
   const Clock& clock() const { return clock_; }
 
  private:
+  bool is_of_dropped_pieces(const Record& record) const {
+    PiecesOf pieces;
+    if (record.value.size() != sizeof pieces) return false;
+    memcpy(&pieces, record.value.data(), sizeof pieces);
+    return has_dropped(pieces);
+  }
+
   const Clock& clock_;
   std::atomic<uint64_t> floor_{0};
+  std::atomic<uint64_t> pieces_floor_{0};
 };
 
 }  // namespace kv

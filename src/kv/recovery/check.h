@@ -41,7 +41,7 @@ struct CheckReport {
 };
 
 // Each finding is one line for `finding`; `progress` is told bytes of the segments, again and again. Errors: there is no store, as
-// Store::open says it; what the process lacks: ENOMEM, EMFILE, ENFILE, EAGAIN. What cannot be read is a finding. REQUIRES: nobody
+// Store::open says it; EOPNOTSUPP: it is a cache; what the process lacks: ENOMEM, EMFILE, ENFILE, EAGAIN. What cannot be read is a finding. REQUIRES: nobody
 // writes to the device meanwhile.
 base::Expected<CheckReport> check(storage::Device& device, void (*finding)(void* context, const char* line),
                                   void (*progress)(void* context, uint64_t done_bytes, uint64_t all_bytes),

@@ -87,7 +87,11 @@ base::Expected<void> Recovery::find_all() {
       if (segment.is_known) log_.recovered_sequence(segment.header.opened_sequence);
     return found;
   };
-  return for_all(segments_.size(), RecoveryReader::kFoundAtOnce, find);
+  auto done = for_all(segments_.size(), RecoveryReader::kFoundAtOnce, find);
+  if (!done || !identity_.is_cache) return done;
+  for (const FoundSegment& segment : segments_)
+    if (segment.is_known) recovered_.floor = std::max(recovered_.floor, segment.header.floor);
+  return done;
 }
 
 bool Recovery::has_read_all() const {

@@ -38,6 +38,7 @@ struct RejectedCheckpoint {
 struct RecoveredStore {
   RecoveryReport report;
   std::vector<uint32_t> checkpoint_segments;             // of the one that was used
+  uint64_t floor = 0;                                    // of a cache: what has a lower sequence is gone
   uint64_t last_checkpoint = 0;                          // the highest number of any
   std::vector<RejectedCheckpoint> rejected_checkpoints;  // newer than that
 };

@@ -31,9 +31,13 @@ class CrashModel {
     if (!flushed_ns_) flushed_ns_ = flushed_ns;
   }
   // The key has been found to be so, and is from now on, also after a power cut. False: it may not.
-  bool found(const std::string& key, const std::string& value, Durability durability) {
+  bool found(const std::string& key, const std::string& value, Durability durability, bool is_cache = false) {
     std::vector<Change>& changes = keys_[key];
     const size_t floor = floor_of(changes, durability);
+    if (is_cache && value.empty()) {
+      forget_before(changes, floor);
+      return true;
+    }
     bool may_be = value.empty() && (changes.empty() || floor == kNone);
     std::optional<Change> is;
     for (size_t i = floor == kNone ? 0 : floor; i < changes.size() && !may_be; ++i) {
@@ -87,6 +91,11 @@ class CrashModel {
       if (at_ns != 0 && (!flushed_ns_ || durability == Durability::kSync || at_ns < *flushed_ns_)) return i;
     }
     return kNone;
+  }
+  // It has been dropped, and may come back: what it was by then, or what came after that, as far as it has not been lost.
+  static void forget_before(std::vector<Change>& changes, size_t floor) {
+    if (floor != kNone) changes.erase(changes.begin(), changes.begin() + static_cast<ptrdiff_t>(floor));
+    for (size_t i = 0; i < changes.size(); ++i) changes[i].acknowledged_ns = i == 0 && floor != kNone ? 1 : 0;
   }
 
   std::map<std::string, std::vector<Change>> keys_;

@@ -12,6 +12,7 @@
 //  3 a call that supersedes others takes them with it; if it does not succeed they are the first to come after it, each for itself
 #pragma once
 #include <cstdint>
+#include <mutex>
 #include <string_view>
 
 #include "task/call_waiter.h"
@@ -25,10 +26,13 @@ class KeyLocks {
    public:
     // The key outlives it. `replaces`: what is done does not depend on what is there.
     Hold(KeyLocks& locks, uint64_t hash, std::string_view key, bool replaces);
+    // Only if nobody has it; else is_held() is false, and there is nothing to give back.
+    Hold(KeyLocks& locks, uint64_t hash, std::string_view key, std::try_to_lock_t);
     ~Hold();
     Hold(const Hold&) = delete;
     Hold& operator=(const Hold&) = delete;
 
+    bool is_held() const { return is_held_; }
     // There is nothing left to do: one that replaces this has succeeded, and holds the lock no more.
     bool is_superseded() const { return is_superseded_; }
     // What number_superseded() gave.
@@ -53,6 +57,7 @@ class KeyLocks {
     const uint64_t hash_;
     const std::string_view key_;
     bool replaces_;
+    bool is_held_ = true;
     bool has_succeeded_ = false;
     bool is_superseded_ = false;
     uint64_t version_ = 0;

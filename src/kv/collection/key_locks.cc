@@ -1,4 +1,4 @@
-#include "kv/key_locks.h"
+#include "kv/collection/key_locks.h"
 
 namespace kv {
 
@@ -19,8 +19,19 @@ KeyLocks::Hold::Hold(KeyLocks& locks, uint64_t hash, std::string_view key, bool 
   wait();  // the holder before us has put us into the list, or one that supersedes us is done
 }
 
+KeyLocks::Hold::Hold(KeyLocks& locks, uint64_t hash, std::string_view key, std::try_to_lock_t)
+    : CallWaiter("a key of the store"), locks_(locks), hash_(hash), key_(key), replaces_(false) {
+  List& list = locks_.list_of(hash_);
+  sys::LockGuard scope(list.lock);
+  for (Hold* other = list.first; other != nullptr && is_held_; other = other->next_)
+    is_held_ = other->hash_ != hash_;
+  if (!is_held_) return;
+  next_ = list.first;
+  list.first = this;
+}
+
 KeyLocks::Hold::~Hold() {
-  if (is_superseded_) return;
+  if (is_superseded_ || !is_held_) return;
   List& list = locks_.list_of(hash_);
   Hold* heir = nullptr;
   task::CallWaiters done;

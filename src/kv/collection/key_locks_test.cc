@@ -1,4 +1,4 @@
-#include "kv/key_locks.h"
+#include "kv/collection/key_locks.h"
 
 #include <gtest/gtest.h>
 
@@ -99,6 +99,19 @@ TEST(KeyLocks, WhatASupersedingCallDidNotManageTheOthersDoForThemselves) {
 
 TEST(KeyLocks, NobodySupersedesWhoHoldsTheLock) {
   EXPECT_EQ(Row::run({{"first"}, {"first"}}), (Done{"first", "first@1"}));
+}
+
+TEST(KeyLocks, WhoOnlyTriesDoesNotWait) {
+  KeyLocks locks;
+  {
+    KeyLocks::Hold first(locks, kHash, "a", std::try_to_lock);
+    EXPECT_TRUE(first.is_held());
+    KeyLocks::Hold second(locks, kHash, "a", std::try_to_lock),
+        other(locks, kHash + 1, "b", std::try_to_lock);
+    EXPECT_FALSE(second.is_held());
+    EXPECT_TRUE(other.is_held());
+  }
+  EXPECT_TRUE(KeyLocks::Hold(locks, kHash, "a", true).is_held());
 }
 
 // Each call adds one to what the lock protects, for itself and for those that it supersedes.

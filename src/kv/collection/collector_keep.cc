@@ -1,0 +1,134 @@
+// The collector's part of a cache: what goes to make room, and what of it is kept.
+//
+// The segment whose last record is the oldest goes, and with it all that is as old, wherever it is: the floor rises (SegmentHeader::floor), so
+// that no older copy of what went can come back. Before that, values that were read since they were written are written anew, as their
+// clients could have done: with new sequences, under their keys' locks. They are few, or the oldest of them go too.
+#include "kv/collection/collector.h"
+#include "kv/index/entry.h"
+
+namespace kv {
+namespace {
+
+constexpr uint64_t kGoneParts = 16;  // of a segment at least this part goes
+
+}  // namespace
+
+// kNone: there is no segment, or the medium does not take the floor. It is there for good before anybody finds nothing: who is told that a key is
+// not there, or removes what is not there, must not find it after a crash.
+uint32_t Collector::drop_oldest() {
+  const uint32_t oldest = log_->choose_to_drop();
+  if (oldest == Log::kNone) return Log::kNone;
+  keep_used(oldest);
+  const uint64_t floor = log_->segment(oldest).last_sequence.load(std::memory_order_relaxed) + 1;
+  log_->drop_below(floor);
+  if (log_->keep_floor(channel_, oldest) != 0) return Log::kNone;
+  lifetimes_->drop_below(floor);
+  return oldest;
+}
+
+void Collector::keep_used(uint32_t victim) {
+  SegmentFooter footer;
+  std::span<const SummaryEntry> entries;
+  if (log_->segment(victim).live_grains.load(std::memory_order_acquire) == 0 ||
+      read_summary(victim, footer, entries) != 0)
+    return;
+  list_used(victim, entries);
+  for (Piece piece; piece.end < live_.size();) {
+    plan(piece.end, piece);
+    piece.memory = pieces_[0].memory;
+    static_cast<void>(transfer({}, piece));
+    if (piece.error == 0 && !write_anew(victim, piece)) return;
+  }
+}
+
+void Collector::list_used(uint32_t victim, std::span<const SummaryEntry> entries) {
+  live_.clear();
+  uint64_t left = identity_->geometry.segment_grains() / kGoneParts * (kGoneParts - 1);
+  for (const SummaryEntry& entry : entries) {
+    Move move;
+    move.from = entry;
+    move.kind = entry.kind();
+    move.old_address = identity_->geometry.address(victim, entry.grain);
+    if (entry.kind() != RecordKind::kValue || entry.sequence() < lifetimes_->dropped_below() ||
+        !used_->is_marked(move.old_address))
+      continue;
+    if (entry.grains > left) return;
+    Index::Candidates all;
+    const size_t count = index_->find_all(entry.hash.low, all);
+    for (size_t i = 0; i < count; ++i) {
+      if (all[i].address != move.old_address) continue;
+      move.old_size = all[i].size;
+      live_.push_back(move);
+      left -= entry.grains;
+    }
+  }
+}
+
+// Does the index know it there?
+bool Collector::is_known(const Move& move) const {
+  Index::Candidates all;
+  const size_t count = index_->find_all(move.from.hash.low, all);
+  for (size_t i = 0; i < count; ++i)
+    if (all[i].address == move.old_address) return true;
+  return false;
+}
+
+// Of a piece that has been read. False: there is no room, or the medium does not take it.
+bool Collector::write_anew(uint32_t victim, const Piece& piece) {
+  const uint64_t grain_bytes = identity_->geometry.grain_bytes;
+  const Readers::Reading change(*changes_, change_place_);
+  std::list<KeyLocks::Hold> locks;
+  std::vector<Move> moves;
+  writes_.clear();
+  const uint32_t stream = log_->newest_stream();
+  uint64_t used = 0;
+  for (size_t i = piece.first; i < piece.end; ++i) {
+    Move move = live_[i];
+    Record record;
+    const std::span from = bytes_of(piece, move);
+    if (!is_as_listed(victim, from, move, record) || lifetimes_->has_ended(record)) continue;
+    // Who changes the key, or has since it was listed, has a newer one: no copy of the old one may have a higher sequence.
+    locks.emplace_back(*key_locks_, move.from.hash.low, record.key, std::try_to_lock);
+    if (!locks.back().is_held() || !is_known(move)) {
+      locks.pop_back();
+      continue;
+    }
+    const uint64_t sequence = log_->next_sequence();
+    Log::Request request = {
+        .stream = stream,
+        .grains = move.from.grains,
+        .entry = {.hash = move.from.hash, .sequence_and_kind = with_kind(sequence, move.kind)},
+        .expiry = record.header.expiry(),
+        .is_kept = true};
+    if (log_->allocate(request, move.to) != Log::Room::kDone) break;
+    const std::span to = written_.subspan(used, from.size());
+    memcpy(to.data(), from.data(), from.size());
+    renew_record(identity_->secret, move.to.generation, sequence, to);
+    const uint64_t offset = identity_->geometry.offset_of(move.to.address);
+    if (writes_.empty() || writes_.back().offset_bytes + writes_.back().bytes != offset ||
+        writes_.back().bytes + from.size() > kIoBytes)
+      writes_.push_back({.offset_bytes = offset, .at = used, .bytes = 0});
+    writes_.back().bytes += from.size();
+    used += move.from.grains * grain_bytes;
+    moves.push_back(move);
+  }
+  Piece nothing;
+  const bool is_written = transfer(writes_, nothing) == 0;
+  for (const Move& move : moves) install_anew(move, is_written);
+  return is_written && moves.size() == piece.end - piece.first;
+}
+
+void Collector::install_anew(const Move& move, bool is_written) {
+  const auto tell = [&](const Location& old) {
+    snapshots_->moved(move.from.hash, move.old_address,
+                      {.address = move.to.address, .size = old.size, .found = true});
+  };
+  if (!is_written ||
+      !index_->replace(move.from.hash.low, move.old_address, move.to.address, move.old_size, tell))
+    return finish_unused(move);
+  log_->release(move.old_address, move.old_size);
+  log_->finish(move.to, true);
+  counts_.kept_records.fetch_add(1, std::memory_order_relaxed);
+}
+
+}  // namespace kv
