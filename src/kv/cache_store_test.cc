@@ -19,7 +19,7 @@ class CacheStoreTest : public StoreTest {
  protected:
   static constexpr uint64_t kBytes = 32 << 20;
 
-  CacheStoreTest() : StoreTest(kBytes) {}
+  explicit CacheStoreTest(uint64_t bytes = kBytes) : StoreTest(bytes) {}
   void SetUp() override { make({.segment_bytes = 1 << 20, .is_cache = true}); }
   static std::string key_of(uint64_t number) { return "key" + std::to_string(number); }
   static std::string value_of(uint64_t number, size_t bytes = 2000) {
@@ -47,8 +47,14 @@ TEST_F(CacheStoreTest, TakesEverythingAndDropsTheOldest) {
   EXPECT_GT(collected().dropped_records, kCount / 2);
 }
 
-TEST_F(CacheStoreTest, KnowsAfterAStartWhatWasDropped) {
-  constexpr uint64_t kKeys = 30'000;
+// Large enough to be filled in two segments at a time.
+class CacheOfTwoStreamsTest : public CacheStoreTest {
+ protected:
+  CacheOfTwoStreamsTest() : CacheStoreTest(64 << 20) {}
+};
+
+TEST_F(CacheOfTwoStreamsTest, KnowsAfterAStartWhatWasDropped) {
+  constexpr uint64_t kKeys = 40'000;
   std::vector<bool> was_there(kKeys);
   for (uint64_t round = 0; round < 3; ++round) {
     // Two segments are filled at a time, one of them more slowly: with the other's what it holds goes, too.

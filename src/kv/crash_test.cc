@@ -98,6 +98,7 @@ class CrashTest : public testing::TestWithParam<Durability> {
 
   // A cache may have dropped anything, and has more to take than it has room for.
   bool is_cache_ = false;
+  uint64_t device_bytes_ = kDeviceBytes;
   uint64_t keys_of_thread_ = 40, changes_most_ = 200;
 };
 
@@ -114,7 +115,7 @@ void CrashTest::live_again_and_again() {
     // Also while it is being opened.
     const uint64_t ends_at = 1 + random() % (seed % 3 == 0 ? 8 : 600);
     if (device == nullptr) {
-      device = new storage::CutDevice(std::vector<std::byte>(kDeviceBytes), 0);
+      device = new storage::CutDevice(std::vector<std::byte>(device_bytes_), 0);
       ASSERT_TRUE(Store::make(*device, {.segment_bytes = 1 << 20, .is_cache = is_cache_}));
       model = {};
     }
@@ -188,8 +189,9 @@ TEST_P(CrashTest, NothingIsLostThatWasPromised) { live_again_and_again(); }
 
 TEST_P(CrashTest, ACacheHasNothingOld) {
   is_cache_ = true;
-  keys_of_thread_ = 400;
-  changes_most_ = 500;
+  device_bytes_ = 34 << 20;  // so that two segments are filled at a time
+  keys_of_thread_ = 800;
+  changes_most_ = 1000;
   live_again_and_again();
 }
 

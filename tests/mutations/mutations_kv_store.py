@@ -216,7 +216,7 @@ MUTATIONS = [
     mutation("a cache refuses what it has no room for", (COLLECTOR, "identity_->is_cache) victim = drop_oldest();", "false) victim = drop_oldest();"), gtest_filter="CacheStoreTest.TakesEverything*"),
     mutation("a cache keeps nothing that is read", ("src/kv/collection/collector_keep.cc", "  keep_used(oldest);\n", ""), gtest_filter="CacheStoreTest.WhatIsRead*"),
     mutation("a cache keeps what is not read", ("src/kv/collection/collector_keep.cc", " ||\n        !used_->is_marked(move.old_address))", ")"), gtest_filter="CacheStoreTest.WhatIsRead*"),
-    mutation("a cache forgets its floor", ("src/kv/store.cc", "  lifetimes_.drop_below(floor);\n  log_.drop_below(floor);\n", ""), gtest_filter="CacheStoreTest.KnowsAfter*"),
+    mutation("a cache forgets its floor", ("src/kv/store.cc", "  lifetimes_.drop_below(floor);\n  log_.drop_below(floor);\n", ""), gtest_filter="CacheOfTwoStreamsTest.KnowsAfter*"),
     mutation("a lock that somebody has is had by who tries", ("src/kv/collection/key_locks.cc", "    is_held_ = other->hash_ != hash_;\n", "    is_held_ = true;\n"), gtest_filter="KeyLocks.WhoOnly*"),
     mutation("what is below the floor is no room", (LOG_COLLECTOR, "= is_below ? 0 : segment.live_grains", "= segment.live_grains"), (LOG_COLLECTOR, "if (!is_below && (identity_->is_cache", "if ((identity_->is_cache"), gtest_filter="LifetimesTest.AFull*"),
 ]

@@ -16,16 +16,16 @@ namespace server {
 
 // Fixed while the server runs.
 struct Settings {
-  std::string version;  // as clients are told
+  std::string version = {};  // as clients are told
   uint32_t worker_count = 1;
   uint32_t connections_most = 1024;
   uint64_t memory_bytes = 64 << 20;    // what the process is to use; clients are told
   uint64_t item_bytes_most = 1 << 20;  // memcached's: a value with its key and what memcached keeps beside it
   uint16_t memcache_port = 0;          // 0: none
-  std::string interface;               // that it listens on, as memcached's -l
+  std::string interface = {};          // that it listens on, as memcached's -l
   bool takes_shutdown = false;         // from clients
   bool takes_flush = true;             // likewise
-  StreamOptions stream;
+  StreamOptions stream = {};
 };
 
 // One that is there. It is on its task's stack.
