@@ -73,25 +73,31 @@ base::Expected<bool> Stream::wait() {
   return true;
 }
 
-// 0: the end.
-base::Expected<size_t> Stream::receive_some(std::span<std::byte> to) {
-  auto received = socket_.receive(to.data(), to.size(), limit_of(options_.idle_ns, true));
-  if (!received) return received;
-  has_come_ = *received == to.size();
+// Without waiting. 0: the end; none: nothing is there.
+base::Expected<std::optional<size_t>> Stream::receive_now(std::span<std::byte> to) {
+  auto received = socket_.receive(to.data(), to.size(), {.deadline_ns = 0});
+  if (!received && received.error().number != ETIMEDOUT) return std::unexpected(received.error());
+  has_come_ = received && *received == to.size();
+  if (!received) return std::nullopt;
   received_bytes_ += *received;
-  return received;
+  return *received;
 }
 
 base::Expected<bool> Stream::receive() {
-  if (!has_come_) {
+  for (;;) {
+    if (has_come_) {
+      if (auto made = make_room(); !made) return std::unexpected(made.error());
+      auto received = receive_now(in_.bytes().subspan(end_));
+      if (!received) return std::unexpected(received.error());
+      if (*received) {
+        end_ += **received;
+        return **received != 0;
+      }
+    }
     auto waited = wait();
     if (!waited || !*waited) return waited;
+    has_come_ = true;
   }
-  if (auto made = make_room(); !made) return std::unexpected(made.error());
-  auto received = receive_some(in_.bytes().subspan(end_));
-  if (!received) return std::unexpected(received.error());
-  end_ += *received;
-  return *received != 0;
 }
 
 base::Expected<bool> Stream::receive_at_least(size_t bytes) {
@@ -110,12 +116,19 @@ base::Expected<bool> Stream::receive_into(size_t from, std::span<std::byte> memo
     memory = memory.subspan(has);
   }
   while (!memory.empty()) {
-    if (!has_come_)
-      if (auto sent = send(); !sent) return std::unexpected(sent.error());
-    auto received = receive_some(memory);
-    if (!received) return std::unexpected(received.error());
-    if (*received == 0) return false;
-    memory = memory.subspan(*received);
+    if (has_come_) {
+      auto received = receive_now(memory);
+      if (!received) return std::unexpected(received.error());
+      if (*received) {
+        if (**received == 0) return false;
+        memory = memory.subspan(**received);
+        continue;
+      }
+    }
+    if (auto sent = send(); !sent) return std::unexpected(sent.error());
+    if (auto waited = socket_.wait_for_input(limit_of(options_.idle_ns, true)); !waited)
+      return std::unexpected(waited.error());
+    has_come_ = true;
   }
   return true;
 }

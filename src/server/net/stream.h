@@ -20,6 +20,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -105,7 +106,7 @@ class Stream {
   char* at(size_t offset) const { return reinterpret_cast<char*>(in_.bytes().data()) + offset; }
   base::Expected<void> make_room();
   base::Expected<bool> wait();
-  base::Expected<size_t> receive_some(std::span<std::byte> to);
+  base::Expected<std::optional<size_t>> receive_now(std::span<std::byte> to);
   void end_text_piece();
   base::Expected<void> write_large(Items& items, Item& item);
 

@@ -186,6 +186,26 @@ TEST_F(StreamTest, SomeOfTheInputGoesElsewhere) {
       [&](int other) { say(other, "set " + value + "then"); });
 }
 
+// All that was there has been received, to the last byte that there was room for.
+TEST_F(StreamTest, RepliesAreSentAlsoWhenNothingWasLeftToReceive) {
+  talk(
+      [](Stream& stream) {
+        std::string memory(1000, ' ');
+        must_receive(stream);
+        stream.consume(4);
+        auto received = stream.receive_into(0, std::as_writable_bytes(std::span(memory)));
+        ASSERT_TRUE(received && *received);
+        ASSERT_TRUE(stream.write("done"));
+        must_receive(stream, false);
+      },
+      [](int other) {
+        say(other, "set ");
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        say(other, std::string(1000, 'v'));
+        EXPECT_EQ(hear(other, 4), "done");
+      });
+}
+
 TEST_F(StreamTest, BytesAreThrownAway) {
   talk(
       [](Stream& stream) {
