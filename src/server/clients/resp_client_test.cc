@@ -140,6 +140,38 @@ TEST_F(RespClientTest, WithoutAPasswordNoneIsTaken) {
             "-WRONGPASS invalid username-password pair or user is disabled.\r\n");
 }
 
+TEST_F(RespClientTest, AFullStoreTakesNothingUntilItIsFlushed) {
+  const std::string large(1 << 20, 'x');
+  std::string got, requests;
+  talk([&](int other) {
+    constexpr std::string_view kDone = "+OK\r\n", kFull = "-OOM ";
+    int count = 0;
+    do {
+      say(other, request({"SET", "key" + std::to_string(count), large}));
+      got = hear(other, kDone.size());
+    } while (got == kDone && ++count < 200);
+    EXPECT_EQ(got, kFull);
+    EXPECT_GT(count, 50);
+    exchange(other, "", "command not allowed when used memory > 'maxmemory'.\r\n");
+    exchange(other, request({"STRLEN", "key0"}) + request({"FLUSHALL"}) + request({"GET", "key0"}),
+             ":1048576\r\n+OK\r\n$-1\r\n");
+  });
+}
+
+TEST_F(RespClientTest, RequestsHaveOnlySoMuchOfLargeArguments) {
+  std::string requests = "*200\r\n$4\r\nMGET\r\n";
+  const std::string large = bulk(std::string(1 << 20, 'x'));
+  for (int i = 0; i < 65; ++i) requests += large;
+  EXPECT_EQ(answer(requests), "-ERR Protocol error: too big request\r\n");
+}
+
+TEST_F(RespClientTest, RequestsHaveOnlySoMuchOfOtherArguments) {
+  std::string requests = "*200000\r\n$4\r\nMGET\r\n";
+  const std::string key = bulk(std::string(8000, 'x'));
+  for (int i = 0; i < 200; ++i) requests += key;
+  EXPECT_EQ(answer(requests), "-ERR Protocol error: too big request\r\n");
+}
+
 TEST_F(RespClientTest, WhatIsCountedIsSo) {
   answer(request({"GET", "k"}) + request({"GET", "k"}) + request({"SET", "k", "v"}) + request({"NOPE"}));
   const ConnectionCounts counts = hub->counts();

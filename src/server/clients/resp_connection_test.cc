@@ -82,6 +82,29 @@ TEST_F(RespConnectionTest, ConnectionsAreKilled) {
   EXPECT_EQ(ask("CLIENT KILL 127.0.0.1:4711\r\nPING"), "+OK\r\n");
 }
 
+TEST_F(RespConnectionTest, WhoIsKilledHearsNothingMore) {
+  talk_on<3>([](const std::array<int, 3>& others) {
+    for (const int other : others) exchange(other, "PING\r\n", "+PONG\r\n");
+    exchange(others[0], "CLIENT KILL ID 2\r\n", ":1\r\n");
+    EXPECT_EQ(hear(others[1]), "");
+    exchange(others[2], "PING\r\n", "+PONG\r\n");
+    exchange(others[0], "CLIENT KILL TYPE normal\r\n", ":1\r\n");
+    EXPECT_EQ(hear(others[2]), "");
+    exchange(others[0], "CLIENT KILL ID 2\r\nPING\r\n", ":0\r\n+PONG\r\n");
+  });
+}
+
+TEST_F(RespConnectionTest, OthersAreListed) {
+  talk_on<2>([](const std::array<int, 2>& others) {
+    for (const int other : others) exchange(other, "PING\r\n", "+PONG\r\n");
+    say(others[0], "CLIENT LIST\r\nQUIT\r\n");
+    const std::string got = hear(others[0]);
+    const size_t first = got.find("\nid=1 addr="), second = got.find("\nid=2 addr=");
+    EXPECT_LT(first, second) << got;
+    EXPECT_LT(second, got.size()) << got;
+  });
+}
+
 TEST_F(RespConnectionTest, HelpIsGiven) {
   EXPECT_TRUE(ask("CLIENT HELP").starts_with("*23\r\n+CLIENT <subcommand>"));
 }

@@ -5,9 +5,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <functional>
 #include <initializer_list>
+#include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "server/clients/resp_client.h"
 #include "server/items/test_items.h"
@@ -35,27 +39,28 @@ class RespClientTest : public ItemsTest {
   }
   void TearDown() override { scheduler.close(); }
 
-  // A connection is served, and `ask` has the other end of it, which is closed afterwards.
-  template <class Ask>
-  void talk(Ask ask) {
-    int ends[2];
-    ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+  // Connections are served at a time, and `ask` has their other ends, which are closed afterwards.
+  template <size_t kCount, class Ask>
+  void talk_on(Ask ask) {
+    std::array<int, kCount> ours, others;
+    for (size_t i = 0; i < kCount; ++i) {
+      int ends[2];
+      ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+      ours[i] = ends[0];
+      others[i] = ends[1];
+    }
     std::thread asks([&] {
-      ask(ends[1]);
-      ::close(ends[1]);
+      ask(others);
+      for (const int other : others) ::close(other);
     });
-    auto serve = [&] {
-      task::Sockets sockets;
-      ASSERT_TRUE(sockets.open());
-      Items served;
-      ASSERT_TRUE(served.open(shared));
-      serve_one(sockets, served, ends[0]);
-      served.close();
-      sockets.close();
-    };
+    auto serve = [&] { serve_all(ours); };
     auto ran = scheduler.run(task::calls("serve", serve));
     ASSERT_TRUE(ran) << ran.error().message;
     asks.join();
+  }
+  template <class Ask>
+  void talk(Ask ask) {
+    talk_on<1>([&](const std::array<int, 1>& others) { ask(others[0]); });
   }
 
   // All that a client is answered that sends this, so many bytes at a time, and ends its side then.
@@ -108,6 +113,20 @@ class RespClientTest : public ItemsTest {
   task::Scheduler scheduler;
 
  private:
+  void serve_all(std::span<const int> descriptors) {
+    task::Sockets sockets;
+    ASSERT_TRUE(sockets.open());
+    Items served;
+    ASSERT_TRUE(served.open(shared));
+    std::vector<std::function<void()>> serves;
+    for (const int descriptor : descriptors)
+      serves.emplace_back([&, descriptor] { serve_one(sockets, served, descriptor); });
+    std::vector<task::Task*> tasks;
+    for (auto& one : serves) tasks.push_back(&task::start("serves", one));
+    for (task::Task* const one : tasks) task::join(*one);
+    served.close();
+    sockets.close();
+  }
   void serve_one(task::Sockets& sockets, Items& served, int descriptor) {
     storage::BufferPool pool;
     Stream stream(sockets, pool, settings.stream);
