@@ -115,7 +115,39 @@ TEST_F(RespKeysTest, ScansTellEachKeyOnce) {
     } while (cursor != "0" && ++steps < 20);
     EXPECT_EQ(found.size(), 500u);
     EXPECT_EQ(std::set<std::string>(found.begin(), found.end()), keys);
-    EXPECT_EQ(steps, 5);
+    EXPECT_EQ(steps, 4);
+  });
+}
+
+TEST_F(RespKeysTest, ScansOfManyKeysAreAsAtTheirBeginning) {
+  constexpr int kCount = 2000;
+  for (int i = 0; i < kCount; ++i) set("key" + std::to_string(i), "v");
+  task::Scheduler& tasks = scheduler;
+  auto scan = [&] {
+    RespScans scans(items, 1);
+    std::multiset<std::string> found;
+    uint64_t cursor = 0;
+    do {
+      auto step = scans.step({.cursor = cursor, .count = 300, .type = ""});
+      ASSERT_TRUE(step) << step.error().message;
+      found.insert(step->keys.begin(), step->keys.end());
+      cursor = step->cursor;
+      EXPECT_EQ(items.remove("key7")->outcome == Outcome::kDone, found.size() == 300);
+      set("new" + std::to_string(cursor), "v");
+    } while (cursor != 0);
+    EXPECT_EQ(found.size(), size_t{kCount});
+    for (int i = 0; i < kCount; ++i) EXPECT_EQ(found.count("key" + std::to_string(i)), 1u) << i;
+  };
+  ASSERT_TRUE(tasks.run(task::calls("scan", scan)));
+}
+
+TEST_F(RespKeysTest, FewKeysTakeNoneOfTheStoresSnapshots) {
+  for (int i = 0; i < 10; ++i) set("key" + std::to_string(i), "v");
+  talk_on<12>([](const std::array<int, 12>& others) {
+    for (const int other : others) {
+      say(other, "SCAN 0 COUNT 5\r\n");
+      EXPECT_EQ(hear(other, 4), "*2\r\n");
+    }
   });
 }
 

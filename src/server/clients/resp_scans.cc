@@ -8,19 +8,20 @@
 namespace server {
 
 void RespScans::close() {
-  for (Scan& scan : scans_) scan.walk.reset();
+  for (Scan& scan : scans_) scan.end();
 }
 
 void RespScans::close_idle() {
   const uint64_t now_ms = items_.clock().now_ms();
   for (Scan& scan : scans_)
-    if (scan.walk != nullptr && now_ms > scan.used_ms + kIdleMs) scan.walk.reset();
+    if (now_ms > scan.used_ms + kIdleMs) scan.end();
 }
 
 // In the place of none, or of the one that was not used for longest.
 base::Expected<RespScans::Scan*> RespScans::begin() {
-  const auto age = [](const Scan& scan) { return scan.walk == nullptr ? 0 : scan.used_ms + 1; };
+  const auto age = [](const Scan& scan) { return scan.has_more() ? scan.used_ms + 1 : 0; };
   Scan& scan = *std::ranges::min_element(scans_, {}, age);
+  scan.end();
   scan.walk = std::make_unique<Walk>();
   auto opened = scan.walk->open(items_);
   if (!opened && opened.error().number == EBUSY) {
@@ -30,23 +31,41 @@ base::Expected<RespScans::Scan*> RespScans::begin() {
     opened = scan.walk->open(items_);
   }
   if (opened) return &scan;
-  scan.walk.reset();
+  scan.end();
   return std::unexpected(opened.error());
 }
 
-// False: there are no more keys.
-base::Expected<bool> RespScans::fill(Scan& scan, const resp::ScanRequest& request, Step& step) {
+// REQUIRES: there are none ahead, and a walk.
+base::Expected<void> RespScans::read_ahead(Scan& scan) {
+  for (size_t bytes = 0; scan.ahead.size() < kAheadMost && bytes < kAheadBytesMost;) {
+    Walk::Entry entry;
+    auto more = scan.walk->next(entry);
+    if (!more) return std::unexpected(more.error());
+    if (!*more) {
+      scan.walk.reset();
+      break;
+    }
+    scan.ahead.emplace_back(entry.key);
+    bytes += entry.key.size();
+  }
+  std::ranges::reverse(scan.ahead);
+  return {};
+}
+
+base::Expected<void> RespScans::fill(Scan& scan, const resp::ScanRequest& request, Step& step) {
   const bool takes_strings = request.type.empty() || resp::is_word(request.type, "string");
   size_t bytes = 0;
   for (uint64_t i = 0; i < std::min(request.count, kKeysMost) && bytes < kBytesMost; ++i) {
-    Walk::Entry entry;
-    auto more = scan.walk->next(entry);
-    if (!more || !*more) return more;
-    if (!takes_strings || !resp::glob_matches(request.pattern, entry.key)) continue;
-    step.keys.emplace_back(entry.key);
-    bytes += entry.key.size();
+    if (scan.ahead.empty() && scan.walk != nullptr)
+      if (auto read = read_ahead(scan); !read) return read;
+    if (scan.ahead.empty()) break;
+    std::string key = std::move(scan.ahead.back());
+    scan.ahead.pop_back();
+    if (!takes_strings || !resp::glob_matches(request.pattern, key)) continue;
+    bytes += key.size();
+    step.keys.push_back(std::move(key));
   }
-  return true;
+  return {};
 }
 
 base::Expected<RespScans::Step> RespScans::step(const resp::ScanRequest& request) {
@@ -58,14 +77,18 @@ base::Expected<RespScans::Step> RespScans::step(const resp::ScanRequest& request
     scan = *begun;
   } else {
     for (Scan& one : scans_)
-      if (one.walk != nullptr && one.cursor == request.cursor) scan = &one;
+      if (one.has_more() && one.cursor == request.cursor) scan = &one;
     if (scan == nullptr) return base::failure(ESRCH, "the cursor is not known any more; scan from 0");
   }
   Step step;
-  auto more = fill(*scan, request, step);
-  if (!more || !*more) scan->walk.reset();
-  if (!more) return std::unexpected(more.error());
-  if (!*more) return step;
+  if (auto filled = fill(*scan, request, step); !filled) {
+    scan->end();
+    return std::unexpected(filled.error());
+  }
+  if (!scan->has_more()) {
+    scan->end();
+    return step;
+  }
   scan->cursor = step.cursor = next_cursor_++;
   scan->used_ms = items_.clock().now_ms();
   return step;

@@ -1,6 +1,7 @@
 // RespScans: the scans (SCAN) that a connection has under way, and their cursors.
 //
-// A scan is a Walk that stays open between its calls: it lists the keys as they were when it began, each once. Each call has a new cursor,
+// A scan is a Walk that stays open between its calls: it lists the keys as they were when it began, each once. Some keys are read ahead: a
+// scan of few keeps no Walk open, of which the store has room for some only. Each call has a new cursor,
 // which tells of what is left; none is ever used again, by any connection. A cursor is known until the next call with it; until kMost later
 // scans of the connection have begun; until kIdleMs have passed when another call comes; and to the connection that began it. The store
 // ends a scan itself when it would have to keep too much for it. Who comes with a cursor that is not known is told so: to answer that
@@ -25,6 +26,8 @@ class RespScans {
   static constexpr uint64_t kIdleMs = 60'000;    // since the last call
   static constexpr uint64_t kKeysMost = 4096;    // that are looked at in a call, whatever its count is
   static constexpr size_t kBytesMost = 1 << 20;  // of a call's keys, but for the last one
+  static constexpr size_t kAheadMost = 512;      // keys that are read ahead
+  static constexpr size_t kAheadBytesMost = 64 << 10;
 
   // The connection's number begins its cursors.
   RespScans(Items& items, uint64_t connection_number)
@@ -43,12 +46,17 @@ class RespScans {
   struct Scan {
     uint64_t cursor = 0;
     uint64_t used_ms = 0;
-    std::unique_ptr<Walk> walk;  // null: there is none
+    std::unique_ptr<Walk> walk;      // null: there are no more keys than those ahead
+    std::vector<std::string> ahead;  // the next one last
+
+    bool has_more() const { return walk != nullptr || !ahead.empty(); }
+    void end() { *this = {}; }
   };
 
   void close_idle();
   base::Expected<Scan*> begin();
-  base::Expected<bool> fill(Scan& scan, const resp::ScanRequest& request, Step& step);
+  static base::Expected<void> read_ahead(Scan& scan);
+  static base::Expected<void> fill(Scan& scan, const resp::ScanRequest& request, Step& step);
 
   Items& items_;
   uint64_t next_cursor_;
