@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "base/check.h"
 #include "server/items/items.h"
 #include "server/net/stream.h"
 #include "server/resp/refusal.h"

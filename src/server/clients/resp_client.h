@@ -16,6 +16,8 @@
 // Thread contract: of the connection's task.
 #pragma once
 #include <array>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "server/clients/hub.h"

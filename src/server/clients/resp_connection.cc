@@ -157,7 +157,9 @@ std::string RespClient::line_of(const Connection& connection) const {
   std::string line = "id=" + number(connection.number);
   line += " addr=" + connection.peer + " laddr=" + connection.own + " name=" + connection.name;
   line += " age=" + number(seconds_between(connection.begun_ms, now_ms));
-  line += " idle=" + number(seconds_between(connection.used_ms.load(std::memory_order_relaxed), now_ms));
+  // Who has asked nothing yet has been idle since it came.
+  const uint64_t used_ms = std::max(connection.begun_ms, connection.used_ms.load(std::memory_order_relaxed));
+  line += " idle=" + number(seconds_between(used_ms, now_ms));
   line += " flags=N db=0 sub=0 psub=0 ssub=0 multi=-1 cmd=";
   line += *command == '\0' ? "NULL" : command;
   line += " user=default lib-name=" + connection.library + " lib-ver=" + connection.library_version;

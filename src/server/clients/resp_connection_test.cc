@@ -95,13 +95,16 @@ TEST_F(RespConnectionTest, WhoIsKilledHearsNothingMore) {
 }
 
 TEST_F(RespConnectionTest, OthersAreListed) {
-  talk_on<2>([](const std::array<int, 2>& others) {
-    for (const int other : others) exchange(other, "PING\r\n", "+PONG\r\n");
+  talk_on<2>([&](const std::array<int, 2>& others) {
+    exchange(others[0], "PING\r\n", "+PONG\r\n");
+    clock.move(3000);
     say(others[0], "CLIENT LIST\r\nQUIT\r\n");
     const std::string got = hear(others[0]);
-    const size_t first = got.find("\nid=1 addr="), second = got.find("\nid=2 addr=");
+    const size_t first = got.find("id=1 addr="), second = got.find("\nid=2 addr=");
     EXPECT_LT(first, second) << got;
     EXPECT_LT(second, got.size()) << got;
+    EXPECT_NE(got.find("age=3 idle=0 "), std::string::npos) << got;
+    EXPECT_NE(got.find("age=3 idle=3 "), std::string::npos) << got;
   });
 }
 

@@ -1,6 +1,7 @@
 // Commands that read and change values (resp_client.h).
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "server/clients/resp_client.h"
 #include "server/resp/numbers.h"
