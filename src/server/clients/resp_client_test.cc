@@ -1,6 +1,9 @@
 // How requests come and replies go: pipelines, pieces, large arguments, errors, passwords.
 #include "server/clients/resp_client.h"
 
+#include <map>
+#include <random>
+
 #include "server/clients/resp_test_client.h"
 
 namespace server {
@@ -41,6 +44,43 @@ TEST_F(RespClientTest, GetsSeeTheSetsBeforeThem) {
   }
   EXPECT_EQ(answer(requests), expected);
   EXPECT_EQ(answer(requests, 13), expected);
+}
+
+TEST_F(RespClientTest, RandomPipelinesAreAnsweredAsAMapWould) {
+  for (uint32_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 random(seed);
+    std::map<std::string, std::string> model;
+    std::string requests = request({"FLUSHALL"}), expected = "+OK\r\n";
+    for (int i = 0; i < 300; ++i) {
+      const std::string key = "key" + std::to_string(random() % 10);
+      const std::string value(random() % 8 == 0 ? 8000 + random() % 400 : random() % 3000, 'a' + i % 26);
+      const auto at = model.find(key);
+      const std::string there = at != model.end() ? bulk(at->second) : "$-1\r\n";
+      switch (random() % 10) {
+        case 0:
+          requests += request({"SET", key, value});
+          expected += "+OK\r\n";
+          model[key] = value;
+          break;
+        case 1:
+          requests += request({"GETDEL", key});
+          expected += there;
+          model.erase(key);
+          break;
+        case 2:
+          requests += request({"MGET", key, "none", key});
+          expected += "*3\r\n" + there + "$-1\r\n" + there;
+          break;
+        case 3:
+          requests += "GET " + key + "\r\n\r\n";
+          expected += there;
+          break;
+        default: requests += request({"GET", key}); expected += there;
+      }
+    }
+    expect_same(answer(requests, 1 + random() % 20'000), expected);
+  }
 }
 
 TEST_F(RespClientTest, RequestsMayComeByteByByte) {
