@@ -77,6 +77,8 @@ class Words(Case):
         self.refused(*here, "-U", "11211", says="UDP is not served")
         self.refused(*here, "-a", "800", says="octal")
         self.refused(*here, "-l", "127.0.0.1,,::1", says="empty")
+        self.refused(*here, "--password-file", self.path("none"), says="cannot read")
+        self.refused(*here, "--cache", says="--cache is said of a store that is made")
         self.refused(*here, "--user", "nobody-of-this-name", says="there is no user")
         self.refused(*here, "--memcache", "::1:5", "--capacity", "64M", says=["'::1:5'", "brackets"])
         self.refused(*here, says=["no such file", "--capacity SIZE makes a store"])
@@ -104,6 +106,30 @@ class Words(Case):
 
 
 class Life(Case):
+    def test_both_kinds_of_clients(self):
+        server = self.serve("--memcache", "0", "--resp", self.path("resp"), "--threads", "2")
+        one, other = self.connect(server.address), self.connect(server.resp)
+        one.ask(key_of(b"value"), b"STORED\r\n")
+        other.ask(b"GET key\r\n", b"$5\r\nvalue\r\n")
+        other.ask(b"SET key changed\r\n", b"+OK\r\n")
+        one.ask(b"get key\r\n", b"VALUE key 0 7\r\nchanged\r\nEND\r\n")
+        idle = self.connect(server.resp)
+        server.send_signal()
+        for connection in (one, other, idle):
+            self.assertTrue(connection.has_ended())
+        self.assertEqual(server.wait(), 0)
+
+    def test_a_cache_takes_more_than_it_has_room_for(self):
+        server = self.serve("--memcache", "0", "--resp", "0", "--cache")
+        client, value = self.connect(server.address), b"v" * 100_000
+        for number in range(2000):
+            client.ask(b"set key%d 0 0 %d\r\n%s\r\n" % (number, len(value), value), b"STORED\r\n")
+        client.ask(b"get key0 key1999\r\n", b"VALUE key1999 0 %d\r\n%s\r\nEND\r\n" % (len(value), value))
+        self.assertEqual(server.end(), 0)
+        server = self.serve("--memcache", "0", "--resp", "0")
+        self.connect(server.address).ask(b"get key0 key1999\r\n", b"VALUE key1999 0 %d\r\n%s\r\nEND\r\n" % (len(value), value))
+        self.connect(server.resp).ask(b"CONFIG GET maxmemory-policy\r\n", b"*2\r\n$16\r\nmaxmemory-policy\r\n$11\r\nallkeys-lru\r\n")
+
     def test_restarts_find_what_was_stored(self):
         value = b"v" * 3000
         for number, how in enumerate([signal.SIGTERM, signal.SIGKILL, signal.SIGINT]):
@@ -189,12 +215,13 @@ class Life(Case):
 
 class Connections(Case):
     def test_too_many(self):
-        server = self.serve("--memcache", "0", "-c", "2")
+        server = self.serve("--memcache", "0", "--resp", "0", "-c", "2")
         first, second = self.connect(server.address), self.connect(server.address)
         for connection in (first, second):
             connection.ask(b"version\r\n", b"VERSION ")
         third = self.connect(server.address)
         self.assertEqual(third.hear(100), b"ERROR Too many open connections\r\n")
+        self.assertEqual(self.connect(server.resp).hear(100), b"-ERR max number of clients reached\r\n")
         first.close()
         deadline = time.monotonic() + HANG_SECONDS
         while time.monotonic() < deadline:
@@ -212,6 +239,13 @@ class Connections(Case):
             time.sleep(0.5)
         self.assertTrue(quiet.has_ended())
         talks.ask(b"mn\r\n", b"MN\r\n")
+
+    def test_a_password(self):
+        server = self.serve("--resp", "0", environment={"SPILLWAY_PASSWORD": "secret"})
+        client = self.connect(server.resp)
+        client.ask(b"GET key\r\n", b"-NOAUTH Authentication required.\r\n")
+        client.ask(b"AUTH secret\r\n", b"+OK\r\n")
+        client.ask(b"GET key\r\n", b"$-1\r\n")
 
     def test_many(self):
         server = self.serve("--memcache", "0", "-c", "2000", "--threads", "2")

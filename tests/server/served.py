@@ -10,7 +10,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from support import CLEAN, HANG_SECONDS  # noqa: E402
 
-READY = re.compile(r"^spillway: serve: memcache at (?P<places>.*); (?P<items>\d+) items, ready after (?P<ms>\d+) ms$", re.M)
+READY = re.compile(r"^spillway: serve: (?P<places>.*); (?P<items>\d+) items, ready after (?P<ms>\d+) ms$", re.M)
 
 
 class Connection:
@@ -20,7 +20,11 @@ class Connection:
         family = socket.AF_UNIX if isinstance(address, str) else socket.AF_INET6 if ":" in address[0] else socket.AF_INET
         self.socket = socket.socket(family, socket.SOCK_STREAM)
         self.socket.settimeout(HANG_SECONDS)
-        self.socket.connect(address)
+        try:
+            self.socket.connect(address)
+        except OSError:
+            self.socket.close()
+            raise
         self.left = b""
 
     def __enter__(self):
@@ -69,7 +73,7 @@ class Connection:
 
 
 class Server:
-    """`spillway serve` with these words, until it is ended; .address is where it listens."""
+    """`spillway serve` with these words, until it is ended; .address and .resp are where it listens."""
 
     def __init__(self, spillway, *words, environment=None):
         self.process = subprocess.Popen([spillway, "serve", *map(str, words)], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
@@ -83,12 +87,15 @@ class Server:
             if not line:
                 self.process.wait(HANG_SECONDS)
                 raise AssertionError(f"it ended with {self.process.returncode}: {self.said}")
-        self.address = self._address(self.ready["places"].split(", ")[0])
+        self.address, self.resp = self._address("memcache"), self._address("RESP")
 
-    @staticmethod
-    def _address(text):
-        host, _, port = text.rpartition(":")
-        return text if text.startswith(("/", ".")) else (host.strip("[]"), int(port))
+    def _address(self, name):
+        for place in self.ready["places"].split(", "):
+            if place.startswith(f"{name} at "):
+                text = place.removeprefix(f"{name} at ")
+                host, _, port = text.rpartition(":")
+                return text if text.startswith(("/", ".")) else (host.strip("[]"), int(port))
+        return None
 
     def __enter__(self):
         return self

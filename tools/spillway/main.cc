@@ -18,7 +18,7 @@ constexpr Subcommand kSubcommands[] = {
     {"run", "[OPTION]... -- PROGRAM [ARGUMENT]...", "run a program within a memory budget", tools::run},
     {"kv", "SUBCOMMAND DEVICE ...", "the key-value store", tools::kv},
     {"check", "DEVICE", "verify a store", tools::check},
-    {"serve", "--storage DEVICE [OPTION]...", "a store for clients of memcached", tools::serve},
+    {"serve", "--storage DEVICE [OPTION]...", "a store for clients of memcached and Redis", tools::serve},
     {"bench", "NAME|all [OPTION]...", "measure Spillway beside its peers", tools::bench},
     {"dump", "PID|COREFILE ADDRESS LENGTH [--raw]", "what a running program's spilled memory holds",
      tools::dump},

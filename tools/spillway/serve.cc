@@ -1,4 +1,4 @@
-// spillway serve: a store for clients of memcached.
+// spillway serve: a store for clients of memcached and Redis.
 //
 //  1 everything that can be found wrong is found before it serves, and said in one line; the daemon's parent waits for that
 //  2 the sockets, the store, the user, the file with the process id; then clients are answered
@@ -145,7 +145,9 @@ std::unique_ptr<KvStore> open_store(const ServeOptions& options) {
 std::string listening_text(const server::Server& of) {
   std::string text;
   for (const server::Listening& listening : of.listening())
-    text += concat(text.empty() ? "" : ", ", listening.address.text());
+    text +=
+        concat(text.empty() ? "" : ", ", listening.speech == server::Speech::kMemcache ? "memcache" : "RESP",
+               " at ", listening.address.text());
   return text;
 }
 
@@ -175,8 +177,8 @@ int serve(Arguments arguments) {
   {
     const PidFile pid_file(options.pid_file);
     become_user(user);
-    base::log("serve: memcache at ", listening_text(serves), "; ", store->counts().index.entries,
-              " items, ready after ", (sys::monotonic_ns() - begun_ns) / 1'000'000, " ms");
+    base::log("serve: ", listening_text(serves), "; ", store->counts().index.entries, " items, ready after ",
+              (sys::monotonic_ns() - begun_ns) / 1'000'000, " ms");
     daemon.serves();
     if (auto ran = serves.run(); !ran) {
       base::log("serve: ", ran.error().message);

@@ -1,6 +1,8 @@
 #include "serve_options.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <fstream>
 #include <optional>
 
 #include "server/text.h"
@@ -51,6 +53,16 @@ kv::Durability durability_of(std::string_view text) {
   refuse(concat("--durability: '", printable(text), "' is none of none, batch and sync"));
 }
 
+// The first line of the file.
+std::string password_in(std::string_view path) {
+  std::ifstream file{std::string(path)};
+  std::string password;
+  if (!std::getline(file, password))
+    refuse(concat("--password-file: cannot read a line of ", printable(path)));
+  if (password.empty()) refuse(concat("--password-file: the first line of ", printable(path), " is empty"));
+  return password;
+}
+
 constexpr uint64_t kSecondNs = 1'000'000'000;
 // Of memcached, whose protocol is spoken as that one does: clients read the version to know what they may ask.
 constexpr std::string_view kSpokenVersion = "1.6.18";
@@ -68,6 +80,11 @@ constexpr Option kOptions[] = {
      [](Line& line, auto, auto) { line.options.is_cache = true; }},
     {"--memcache", "", "ADDRESS", "listens for clients of memcached; may be given again",
      [](Line& line, auto, auto value) { line.options.server.memcache.emplace_back(value); }},
+    {"--resp", "", "ADDRESS", "listens for clients of Redis; may be given again",
+     [](Line& line, auto, auto value) { line.options.server.resp.emplace_back(value); }},
+    {"--password-file", "", "FILE",
+     "clients of Redis give the password that its first line is; also the variable SPILLWAY_PASSWORD",
+     [](Line& line, auto, auto value) { line.options.server.settings.password = password_in(value); }},
     {"--durability", "", "none|batch|sync",
      "what a power cut may take of what was acknowledged: some, the last 10 ms (default), nothing",
      [](Line& line, auto, auto value) { line.options.store.durability = durability_of(value); }},
@@ -83,7 +100,7 @@ constexpr Option kOptions[] = {
     {"--item-size", "-I", "SIZE", "the largest item, 1K to 1G; default 1M",
      [](Line& line, auto name, auto value) {
        const uint64_t bytes = size_of(name, value, kItemBytesLeast, 1 << 30);
-       line.options.server.settings.item_bytes_most = bytes;
+       line.options.server.settings.item_bytes_most = line.options.server.settings.value_bytes_most = bytes;
      }},
     {"--idle", "", "SECONDS", "closes connections on which nothing comes for so long; default never",
      [](Line& line, auto name, auto value) {
@@ -214,17 +231,19 @@ bool parse_serve(Arguments arguments, ServeOptions& options) {
     refuse(
         "--cache is said of a store that is made, with --capacity SIZE; one that is there knows what it is");
   if (options.storage.empty()) refuse("--storage DEVICE says where the store is; it is missing");
-  if (options.server.memcache.empty())
+  if (const char* password = getenv("SPILLWAY_PASSWORD"); password != nullptr && settings.password.empty())
+    settings.password = password;
+  if (options.server.memcache.empty() && options.server.resp.empty())
     refuse(
-        "it would listen nowhere; give --memcache ADDRESS, for example --memcache "
+        "it would listen nowhere; give --memcache ADDRESS, --resp ADDRESS or both, for example --memcache "
         "11211");
   return true;
 }
 
 std::string serve_help() {
   std::string text =
-      "usage: spillway serve --storage DEVICE --memcache ADDRESS [OPTION]...\n\n"
-      "Serves a key-value store to clients of memcached, until SIGTERM or SIGINT. ADDRESS is PORT "
+      "usage: spillway serve --storage DEVICE [--memcache ADDRESS] [--resp ADDRESS] [OPTION]...\n\n"
+      "Serves a key-value store to clients of memcached and Redis, until SIGTERM or SIGINT. ADDRESS is PORT "
       "(of\n"
       "the loopback interfaces), HOST:PORT, *:PORT (of all interfaces) or the path of a socket. SIZE takes "
       "K, M,\n"

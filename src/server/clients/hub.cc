@@ -32,6 +32,11 @@ void Hub::leave(Connection& connection) {
   ended_.requests += connection.requests.load(std::memory_order_relaxed);
 }
 
+void Hub::change(Connection& connection, const std::function<void(Connection&)>& change) {
+  sys::LockGuard scope(lock_);
+  change(connection);
+}
+
 void Hub::for_each(const std::function<void(const Connection&)>& look) {
   sys::LockGuard scope(lock_);
   for (const Connection* at = first_; at != nullptr; at = at->next) look(*at);

@@ -21,12 +21,16 @@ struct Settings {
   uint32_t connections_most = 1024;
   uint64_t memory_bytes = 64 << 20;    // what the process is to use; clients are told
   uint64_t item_bytes_most = 1 << 20;  // memcached's: a value with its key and what memcached keeps beside it
-  uint16_t memcache_port = 0;          // 0: none
-  std::string interface = {};          // that it listens on, as memcached's -l
-  bool takes_shutdown = false;         // from clients
-  bool takes_flush = true;             // likewise
+  uint64_t value_bytes_most = 1 << 20;        // Redis's: a value
+  uint16_t memcache_port = 0, resp_port = 0;  // 0: none
+  std::string password = {};                  // of RESP; empty: nobody needs one
+  std::string interface = {};                 // that it listens on, as memcached's -l
+  bool takes_shutdown = false;                // from clients of memcached's protocol
+  bool takes_flush = true;                    // likewise
   StreamOptions stream = {};
 };
+
+enum class Speech : uint8_t { kMemcache, kResp };
 
 // One that is there. It is on its task's stack.
 struct Connection {
@@ -34,6 +38,7 @@ struct Connection {
   Connection* next = nullptr;
   Connection* previous = nullptr;
   uint64_t number = 0;  // from 1 on, never again
+  Speech speech = Speech::kMemcache;
   Stream* stream = nullptr;
   task::Task* task = nullptr;
   uint32_t worker = 0;
@@ -44,6 +49,8 @@ struct Connection {
   std::atomic<uint64_t> received_bytes{0}, sent_bytes{0}, requests{0};
   std::atomic<const char*> command{""};  // the last one's name: a text that stays
   std::atomic<bool> is_killed{false};    // its next wait fails, and it is to say nothing more
+  // Under the hub's lock (Hub::change): what the client has said of itself.
+  std::string name, library, library_version;
 };
 
 struct ConnectionCounts {
@@ -67,6 +74,8 @@ class Hub {
   bool enter(Connection& connection);
   // What it has counted goes to the counts.
   void leave(Connection& connection);
+  // Its client has said something of itself.
+  void change(Connection& connection, const std::function<void(Connection&)>& change);
   // Of all, oldest first, under the lock: `look` calls nothing of this.
   void for_each(const std::function<void(const Connection&)>& look);
   // Ends those for which it holds, likewise; how many. The caller's own too: when it next waits.

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "server/clients/memcache_client.h"
+#include "server/clients/resp_client.h"
 #include "sys/kernel.h"
 
 namespace server {
@@ -21,7 +22,10 @@ constexpr size_t kStackBytes = 128 << 10;
 constexpr uint64_t kPauseNs = 10'000'000;  // before what may have changed meanwhile is looked at again
 constexpr uint64_t kSecondNs = 1'000'000'000;
 
-constexpr std::string_view kTooMany = "ERROR Too many open connections\r\n";
+std::string_view too_many(Speech speech) {
+  return speech == Speech::kMemcache ? "ERROR Too many open connections\r\n"
+                                     : "-ERR max number of clients reached\r\n";
+}
 
 // What may be otherwise in a moment: others' connections end.
 bool is_passing(int error) {
@@ -45,13 +49,14 @@ struct Server::Worker {
 struct Server::Arrival {
   Server* server = nullptr;
   Worker* worker = nullptr;
+  Speech speech = Speech::kMemcache;
   int descriptor = -1;
 };
 
 Server::Server() = default;
 Server::~Server() = default;
 
-base::Expected<void> Server::listen_at_all(std::string_view text) {
+base::Expected<void> Server::listen_at_all(std::string_view text, Speech speech) {
   auto parsed = parse_address(text);
   if (!parsed) return std::unexpected(parsed.error());
   uint16_t port = parsed->front().port();
@@ -66,26 +71,33 @@ base::Expected<void> Server::listen_at_all(std::string_view text) {
       return std::unexpected(descriptor.error());
     }
     port = address.port();
-    listening_.push_back({.address = address, .descriptor = *descriptor});
-    if (options_.settings.memcache_port == 0) options_.settings.memcache_port = port;
+    listening_.push_back({.address = address, .speech = speech, .descriptor = *descriptor});
+    Settings& settings = options_.settings;
+    uint16_t& told = speech == Speech::kMemcache ? settings.memcache_port : settings.resp_port;
+    if (told == 0) told = port;
   }
   return {};
 }
 
 base::Expected<void> Server::listen(ServerOptions options) {
   options_ = std::move(options);
+  base::Expected<void> listens;
   for (const std::string& text : options_.memcache)
-    if (auto listens = listen_at_all(text); !listens) {
-      close();
-      return listens;
-    }
+    if (listens) listens = listen_at_all(text, Speech::kMemcache);
+  for (const std::string& text : options_.resp)
+    if (listens) listens = listen_at_all(text, Speech::kResp);
+  if (!listens) {
+    close();
+    return listens;
+  }
   if (listening_.empty()) return base::failure(EINVAL, "it would listen nowhere: give an address");
   return {};
 }
 
 base::Expected<void> Server::open(kv::Store& store) {
-  if (auto opened = items_.open(store, {.value_bytes_most = options_.settings.item_bytes_most}); !opened)
-    return opened;
+  const uint64_t value_bytes_most =
+      std::max(options_.settings.item_bytes_most, options_.settings.value_bytes_most);
+  if (auto opened = items_.open(store, {.value_bytes_most = value_bytes_most}); !opened) return opened;
   hub_ = std::make_unique<Hub>(options_.settings, items_);
   hub_->on_end = [this] {
     if (!has_ended_.exchange(true)) ended_.fulfil();
@@ -261,9 +273,10 @@ void Server::give(const Listening& listening, int descriptor) {
     setsockopt(descriptor, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
   }
   Worker& worker = *workers_[next_worker_++ % workers_.size()];
-  const Arrival arrival = {.server = this, .worker = &worker, .descriptor = descriptor};
+  const Arrival arrival = {
+      .server = this, .worker = &worker, .speech = listening.speech, .descriptor = descriptor};
   worker.connections.fetch_add(1, std::memory_order_relaxed);
-  auto task = task::spawn({.name = "memcache",
+  auto task = task::spawn({.name = listening.speech == Speech::kMemcache ? "memcache" : "resp",
                            .entry =
                                [](void* argument) {
                                  const auto& of = *static_cast<Arrival*>(argument);
@@ -283,6 +296,7 @@ void Server::serve(const Arrival& arrival) {
   Stream stream(worker.sockets, worker.pool, options_.settings.stream);
   if (stream.take(arrival.descriptor)) {
     Connection connection;
+    connection.speech = arrival.speech;
     connection.stream = &stream;
     connection.task = &task::self();
     connection.worker = worker.number;
@@ -292,7 +306,7 @@ void Server::serve(const Arrival& arrival) {
     if (hub_->enter(connection)) {
       answer(worker, stream, connection);
       hub_->leave(connection);
-    } else if (stream.write(kTooMany)) {
+    } else if (stream.write(too_many(arrival.speech))) {
       static_cast<void>(stream.send());
     }
     stream.close();
@@ -302,7 +316,9 @@ void Server::serve(const Arrival& arrival) {
 }
 
 void Server::answer(Worker& worker, Stream& stream, Connection& connection) {
-  auto served = MemcacheClient(*hub_, connection, worker.items).serve();
+  auto served = connection.speech == Speech::kMemcache
+                    ? MemcacheClient(*hub_, connection, worker.items).serve()
+                    : RespClient(*hub_, connection, worker.items).serve();
   connection.received_bytes.store(stream.received_bytes(), std::memory_order_relaxed);
   connection.sent_bytes.store(stream.sent_bytes(), std::memory_order_relaxed);
   if (!served && hub_->verbosity.load(std::memory_order_relaxed) > 0)

@@ -28,9 +28,9 @@
 namespace server {
 
 struct ServerOptions {
-  Settings settings = {};                  // its ports are set by open()
-  std::vector<std::string> memcache = {};  // where it listens, as address.h has it
-  unsigned unix_mode = 0700;               // of sockets in the file system
+  Settings settings = {};                             // its ports are set by open()
+  std::vector<std::string> memcache = {}, resp = {};  // where it listens for whom, as address.h has it
+  unsigned unix_mode = 0700;                          // of sockets in the file system
   uint64_t drain_ns = 10'000'000'000;
   // SIGTERM and SIGINT, which the caller has blocked in all threads, end it: the second one at once.
   bool takes_signals = false;
@@ -39,6 +39,7 @@ struct ServerOptions {
 // Where it listens.
 struct Listening {
   Address address;
+  Speech speech = Speech::kMemcache;
   int descriptor = -1;
 };
 
@@ -67,7 +68,7 @@ class Server {
   struct Worker;
   struct Arrival;
 
-  base::Expected<void> listen_at_all(std::string_view text);
+  base::Expected<void> listen_at_all(std::string_view text, Speech speech);
   void lead();
   base::Expected<void> begin_workers();
   void keep_worker(Worker& worker);

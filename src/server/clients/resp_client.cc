@@ -1,0 +1,297 @@
+#include "server/clients/resp_client.h"
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "base/single_writer.h"
+#include "server/resp/words.h"
+
+namespace server {
+
+using resp::CommandId;
+using resp::Parsed;
+using resp::Problem;
+
+// In memory of the pool: tasks have small stacks.
+struct RespClient::Group {
+  base::Expected<Item> items[kTogether];
+};
+
+RespClient::RespClient(Hub& hub, Connection& connection, Items& items)
+    : hub_(hub),
+      connection_(connection),
+      items_(items),
+      stream_(*connection.stream),
+      answer_(stream_, items),
+      scans_(items, connection.number),
+      is_authenticated_(hub.settings().password.empty()) {}
+
+base::Expected<void> RespClient::serve() {
+  for (bool goes_on = true; goes_on;) {
+    auto received = stream_.receive();
+    if (!received) return std::unexpected(received.error());
+    if (!*received) break;
+    connection_.used_ms.store(items_.clock().now_ms(), std::memory_order_relaxed);
+    auto executed = execute_input();
+    if (!executed) return std::unexpected(executed.error());
+    goes_on = *executed;
+    connection_.received_bytes.store(stream_.received_bytes(), std::memory_order_relaxed);
+    connection_.sent_bytes.store(stream_.sent_bytes(), std::memory_order_relaxed);
+  }
+  auto sent = stream_.send();
+  connection_.sent_bytes.store(stream_.sent_bytes(), std::memory_order_relaxed);
+  return sent;
+}
+
+resp::RequestLimits RespClient::limits() const {
+  return {.bulk_bytes_max = hub_.settings().value_bytes_most,
+          .large_bytes = kLargeBytes,
+          .input_bytes_max = hub_.settings().stream.input_bytes_most,
+          .is_authenticated = is_authenticated_};
+}
+
+// All requests that are there. False: the connection is to end.
+base::Expected<bool> RespClient::execute_input() {
+  for (;;) {
+    const Parsed parsed = parser_.parse(stream_.input().substr(parsed_bytes_), limits());
+    if (parsed == Parsed::kRequest && note_get()) {
+      if (!answer_.result()) return std::unexpected(answer_.result().error());
+      continue;
+    }
+    answer_noted();
+    size_t used_bytes = parsed_bytes_;
+    parsed_bytes_ = 0;
+    if (parsed == Parsed::kRequest) execute(parser_.arguments());
+    if (parsed == Parsed::kRequest || parsed == Parsed::kNothing) used_bytes += parser_.bytes();
+    stream_.consume(used_bytes);
+    if (parsed == Parsed::kRequest) {
+      large_.clear();
+      large_bytes_ = 0;
+    }
+    if (parsed == Parsed::kLarge)
+      if (auto taken = take_large(); !taken || !*taken) return taken;
+    if (parsed == Parsed::kError) {
+      answer_.is_silent = replies_ != resp::Replies::kOn;
+      answer_.error(parser_.error());
+      has_ended_ = true;
+    }
+    if (!answer_.result()) return std::unexpected(answer_.result().error());
+    if (has_ended_) return false;
+    if (connection_.is_killed.load(std::memory_order_relaxed)) {
+      stream_.drop_output();
+      return false;
+    }
+    if (parsed == Parsed::kMore) return true;
+  }
+}
+
+// The argument that begins in the input. False: the connection is to end.
+base::Expected<bool> RespClient::take_large() {
+  const uint64_t bytes = parser_.large_bytes();
+  large_bytes_ += bytes;
+  if (large_bytes_ > std::max(kAllLargeBytesMost, hub_.settings().value_bytes_most)) {
+    answer_.error("ERR Protocol error: too big request");
+    return false;
+  }
+  Memory memory;
+  const size_t with_end_bytes = bytes + resp::kLineEnd.size();
+  if (auto taken = memory.take(stream_.pool(), with_end_bytes); !taken) {
+    answer_.failed(taken.error());
+    return false;
+  }
+  auto received = stream_.receive_into(parser_.bytes(), memory.bytes().first(with_end_bytes));
+  if (!received || !*received) return received;
+  parser_.take({reinterpret_cast<const char*>(memory.bytes().data()), bytes});
+  large_.push_back(std::move(memory));
+  return true;
+}
+
+// Is the request a GET that may wait for others? Then it is noted.
+bool RespClient::note_get() {
+  const Arguments arguments = parser_.arguments();
+  const bool may_wait = is_authenticated_ && !leaves_no_trace_ && replies_ == resp::Replies::kOn;
+  if (!may_wait || arguments.size() != 2 || !resp::is_word(arguments[0], "get")) return false;
+  const std::string_view input = stream_.input(), key = arguments[1];
+  // That of an inline command, or a large one, lies elsewhere.
+  const std::less<const char*> is_before;
+  if (is_before(key.data(), input.data()) || !is_before(key.data(), input.data() + input.size()))
+    return false;
+  noted_[noted_count_++] = {.offset = static_cast<size_t>(key.data() - input.data()), .bytes = key.size()};
+  parsed_bytes_ += parser_.bytes();
+  count_request("get");
+  if (noted_count_ == kTogether) answer_noted();
+  return true;
+}
+
+void RespClient::answer_noted() {
+  if (noted_count_ == 0) return;
+  answer_.is_silent = false;
+  std::string_view keys[kTogether];
+  for (size_t i = 0; i < noted_count_; ++i)
+    keys[i] = stream_.input().substr(noted_[i].offset, noted_[i].bytes);
+  if (noted_count_ == 1)
+    answer_get(keys[0]);
+  else
+    look_up_together({keys, noted_count_});
+  noted_count_ = 0;
+}
+
+void RespClient::answer_get(std::string_view key) {
+  auto found = get(key);
+  if (Item* const item = done(found)) answer_.value(std::move(*item));
+}
+
+// REQUIRES: at most kTogether.
+void RespClient::look_up_together(std::span<const std::string_view> keys) {
+  const storage::Buffer memory(stream_.pool(), sizeof(Group));
+  if (memory.bytes().empty()) {
+    for (const std::string_view key : keys) answer_get(key);
+    return;
+  }
+  Group* const group = new (memory.bytes().data()) Group;
+  items_.get(keys, {group->items, keys.size()});
+  for (base::Expected<Item>& found : std::span(group->items).first(keys.size()))
+    if (Item* const item = done(found)) answer_.value(std::move(*item));
+  std::destroy_at(group);
+}
+
+base::Expected<Item> RespClient::fetch_quietly(std::string_view key, std::optional<uint64_t> expires_ms) {
+  auto fetched = items_.fetch(key, {.leaves_no_trace = true, .expires_ms = expires_ms});
+  if (!fetched) return std::unexpected(fetched.error());
+  return std::move(fetched->item);
+}
+
+base::Expected<Item> RespClient::get(std::string_view key) {
+  return leaves_no_trace_ ? look(key) : items_.get(key);
+}
+
+void RespClient::count_request(const char* command) {
+  base::increase(connection_.requests, uint64_t{1});
+  connection_.command.store(command, std::memory_order_relaxed);
+}
+
+void RespClient::execute(Arguments arguments) {
+  answer_.is_silent = replies_ != resp::Replies::kOn;
+  if (replies_ == resp::Replies::kSkipNext) replies_ = resp::Replies::kOn;
+  const auto found = resp::find_command(arguments);
+  if (!found) {
+    has_ended_ = found.error().problem == Problem::kHttp;
+    return answer_.refuse(found.error(), arguments);
+  }
+  const Command& command = **found;
+  count_request(command.name.data());
+  if (!is_authenticated_ && !command.is(resp::kNoAuth)) return answer_.refuse(Problem::kNoAuth);
+  run(command, arguments);
+}
+
+void RespClient::run(const Command& command, Arguments arguments) {
+  switch (command.id) {
+    case CommandId::kPing: return ping(arguments);
+    case CommandId::kEcho: return answer_.bulk(arguments[1]);
+    case CommandId::kAuth: return authenticate(arguments);
+    case CommandId::kHello: return hello(arguments);
+    case CommandId::kSelect:
+      if (accepted(resp::parse_select(arguments, 1))) answer_.ok();
+      return;
+    case CommandId::kQuit: has_ended_ = true; return answer_.ok();
+    case CommandId::kReset: return reset();
+    case CommandId::kClientGetname: return tell_name();
+    case CommandId::kClientId: return answer_.integer(static_cast<int64_t>(connection_.number));
+    case CommandId::kClientInfo: return tell_client();
+    case CommandId::kClientKill: return kill_clients(arguments);
+    case CommandId::kClientList: return list_clients(arguments);
+    case CommandId::kClientNoEvict:
+      if (accepted(resp::parse_client_switch(arguments))) answer_.ok();
+      return;
+    case CommandId::kClientNoTouch: return set_no_touch(arguments);
+    case CommandId::kClientReply: return set_replies(arguments);
+    case CommandId::kClientSetinfo: return set_library(arguments);
+    case CommandId::kClientSetname:
+      if (const auto name = accepted(resp::parse_client_setname(arguments))) {
+        name_client(*name);
+        answer_.ok();
+      }
+      return;
+
+    case CommandId::kAppend: return append(arguments);
+    case CommandId::kDecr:
+    case CommandId::kDecrby:
+    case CommandId::kIncr:
+    case CommandId::kIncrby: return add(command, arguments);
+    case CommandId::kGet: return answer_get(arguments[1]);
+    case CommandId::kGetdel: return get_and_remove(arguments);
+    case CommandId::kGetex: return get_and_expire(command, arguments);
+    case CommandId::kGetrange: return get_range(arguments);
+    case CommandId::kIncrbyfloat: return add_float(arguments);
+    case CommandId::kMget: return get_all(arguments);
+    case CommandId::kMset:
+    case CommandId::kMsetnx: return set_all(command, arguments);
+    case CommandId::kGetset:
+    case CommandId::kPsetex:
+    case CommandId::kSet:
+    case CommandId::kSetex:
+    case CommandId::kSetnx: return set(command, arguments);
+    case CommandId::kSetrange: return set_range(arguments);
+    case CommandId::kStrlen: return string_length(arguments);
+
+    case CommandId::kDel:
+    case CommandId::kUnlink: return remove(arguments);
+    case CommandId::kExists: return count_present(arguments, false);
+    case CommandId::kTouch: return count_present(arguments, true);
+    case CommandId::kExpire:
+    case CommandId::kExpireat:
+    case CommandId::kPexpire:
+    case CommandId::kPexpireat: return expire(command, arguments);
+    case CommandId::kExpiretime:
+    case CommandId::kPexpiretime:
+    case CommandId::kPttl:
+    case CommandId::kTtl: return tell_expiry(command, arguments);
+    case CommandId::kKeys: return list_keys(arguments);
+    case CommandId::kObjectEncoding:
+    case CommandId::kObjectFreq:
+    case CommandId::kObjectIdletime:
+    case CommandId::kObjectRefcount: return tell_object(command, arguments);
+    case CommandId::kPersist: return persist(arguments);
+    case CommandId::kRandomkey: return any_key();
+    case CommandId::kScan: return scan(arguments);
+    case CommandId::kType: return tell_type(arguments);
+    case CommandId::kWait: return wait(arguments);
+
+    case CommandId::kBgsave: return background_save(arguments);
+    case CommandId::kCommand:
+    case CommandId::kCommandInfo: return command_infos(arguments);
+    case CommandId::kCommandCount: return count_commands();
+    case CommandId::kCommandDocs: return command_docs(arguments);
+    case CommandId::kCommandGetkeys: return command_keys(arguments);
+    case CommandId::kConfigGet: return get_config(arguments);
+    case CommandId::kConfigResetstat: hub_.reset_counts(); return answer_.ok();
+    case CommandId::kConfigSet: return set_config(arguments);
+    case CommandId::kDbsize: return count_keys();
+    case CommandId::kDebug: return answer_.refuse(Problem::kDebugRefused);
+    case CommandId::kFlushall:
+    case CommandId::kFlushdb: return flush(arguments);
+    case CommandId::kInfo: return info(arguments);
+    // What is acknowledged is kept as the store's durability says: nothing is left to be saved.
+    case CommandId::kLastsave: return answer_.integer(now_ms() / 1000);
+    case CommandId::kSave: return answer_.ok();
+    case CommandId::kMemoryUsage: return memory_usage(arguments);
+    case CommandId::kShutdown: return shut_down(arguments);
+    case CommandId::kTime: return tell_time();
+
+    case CommandId::kClientHelp:
+    case CommandId::kCommandHelp:
+    case CommandId::kConfigHelp:
+    case CommandId::kMemoryHelp:
+    case CommandId::kObjectHelp: return help(command);
+    // Containers: a request is for a subcommand.
+    case CommandId::kClient:
+    case CommandId::kConfig:
+    case CommandId::kMemory:
+    case CommandId::kObject: std::unreachable();
+  }
+}
+
+}  // namespace server

@@ -1,0 +1,204 @@
+// Commands about the connection, and others (resp_client.h).
+#include <algorithm>
+#include <string>
+
+#include "server/clients/resp_client.h"
+#include "server/clients/resp_info.h"
+#include "server/resp/numbers.h"
+
+namespace server {
+
+using resp::CommandId;
+using resp::Problem;
+using resp::Protocol;
+using resp::ReplyWriter;
+
+namespace {
+
+constexpr std::string_view kOnlyUser = "default";
+
+// Takes as long wherever they differ.
+bool is_same_secret(std::string_view secret, std::string_view given) {
+  unsigned difference = secret.size() != given.size();
+  for (size_t i = 0; i < given.size(); ++i)
+    difference |= static_cast<unsigned char>(given[i]) ^
+                  static_cast<unsigned char>(secret.empty() ? 0 : secret[i % secret.size()]);
+  return difference == 0;
+}
+
+uint64_t seconds_between(uint64_t begin_ms, uint64_t end_ms) {
+  return end_ms > begin_ms ? (end_ms - begin_ms) / 1000 : 0;
+}
+
+bool is_meant(const Connection& connection, const resp::ClientKillRequest& request) {
+  return connection.speech == Speech::kResp && (!request.address || *request.address == connection.peer) &&
+         (!request.own_address || *request.own_address == connection.own) &&
+         (!request.id || static_cast<uint64_t>(*request.id) == connection.number) &&
+         request.type.value_or(resp::ClientType::kNormal) == resp::ClientType::kNormal;
+}
+
+bool is_meant(const Connection& connection, const resp::ClientListRequest& request) {
+  if (connection.speech != Speech::kResp) return false;
+  if (request.type) return *request.type == resp::ClientType::kNormal;
+  if (!request.ids) return true;
+  return std::ranges::any_of(*request.ids, [&](std::string_view id) {
+    return resp::parse_integer(id) == static_cast<int64_t>(connection.number);
+  });
+}
+
+}  // namespace
+
+void RespClient::ping(Arguments arguments) {
+  const auto message = accepted(resp::parse_ping(arguments));
+  if (!message) return;
+  if (*message) return answer_.bulk(**message);
+  answer_.simple("PONG");
+}
+
+// As Redis, whose only user needs no password until there is one.
+bool RespClient::knows(const resp::Credentials& credentials) const {
+  const std::string& password = hub_.settings().password;
+  return credentials.user == kOnlyUser &&
+         (password.empty() || is_same_secret(password, credentials.password));
+}
+
+void RespClient::authenticate(Arguments arguments) {
+  const auto credentials = accepted(resp::parse_auth(arguments));
+  if (!credentials) return;
+  if (arguments.size() == 2 && hub_.settings().password.empty()) return answer_.refuse(Problem::kNoPassword);
+  if (!knows(*credentials)) return answer_.refuse(Problem::kWrongPassword);
+  is_authenticated_ = true;
+  answer_.ok();
+}
+
+void RespClient::hello(Arguments arguments) {
+  const auto request = accepted(resp::parse_hello(arguments));
+  if (!request) return;
+  if (request->credentials) {
+    if (!knows(*request->credentials)) return answer_.refuse(Problem::kWrongPassword);
+    is_authenticated_ = true;
+  }
+  if (!is_authenticated_) return answer_.refuse(Problem::kHelloNoAuth);
+  if (request->name) name_client(*request->name);
+  answer_.protocol = request->protocol.value_or(answer_.protocol);
+  answer_.write([&](ReplyWriter& reply) {
+    reply.map(7);
+    reply.bulk("server");
+    reply.bulk("redis");
+    reply.bulk("version");
+    reply.bulk(kRedisVersion);
+    reply.bulk("proto");
+    reply.integer(reply.protocol() == Protocol::kResp3 ? 3 : 2);
+    reply.bulk("id");
+    reply.integer(static_cast<int64_t>(connection_.number));
+    reply.bulk("mode");
+    reply.bulk("standalone");
+    reply.bulk("role");
+    reply.bulk("master");
+    reply.bulk("modules");
+    reply.array(0);
+  });
+}
+
+void RespClient::reset() {
+  name_client("");
+  scans_.close();
+  answer_.protocol = Protocol::kResp2;
+  answer_.is_silent = false;
+  replies_ = resp::Replies::kOn;
+  leaves_no_trace_ = false;
+  is_authenticated_ = hub_.settings().password.empty();
+  answer_.simple("RESET");
+}
+
+void RespClient::name_client(std::string_view name) {
+  hub_.change(connection_, [&](Connection& connection) { connection.name = name; });
+}
+
+void RespClient::set_library(Arguments arguments) {
+  const auto fact = accepted(resp::parse_client_setinfo(arguments));
+  if (!fact) return;
+  hub_.change(connection_, [&](Connection& connection) {
+    const bool is_name = fact->what == resp::LibraryFact::What::kName;
+    (is_name ? connection.library : connection.library_version) = fact->text;
+  });
+  answer_.ok();
+}
+
+// Only ON is answered.
+void RespClient::set_replies(Arguments arguments) {
+  const auto replies = accepted(resp::parse_client_reply(arguments));
+  if (!replies) return;
+  // Who is not answered at all is not answered the next time either.
+  if (*replies != resp::Replies::kSkipNext || replies_ == resp::Replies::kOn) replies_ = *replies;
+  answer_.is_silent = replies_ != resp::Replies::kOn;
+  answer_.ok();
+}
+
+void RespClient::set_no_touch(Arguments arguments) {
+  const auto is_on = accepted(resp::parse_client_switch(arguments));
+  if (!is_on) return;
+  leaves_no_trace_ = *is_on;
+  answer_.ok();
+}
+
+void RespClient::tell_name() {
+  std::string name;
+  hub_.change(connection_, [&](Connection& connection) { name = connection.name; });
+  if (name.empty()) return answer_.null();
+  answer_.bulk(name);
+}
+
+// As Redis 7.0's, without what there is not here. Under the hub's lock.
+std::string RespClient::line_of(const Connection& connection) const {
+  const uint64_t now_ms = items_.clock().now_ms();
+  const char* const command = connection.command.load(std::memory_order_relaxed);
+  const auto number = [](uint64_t value) { return std::to_string(value); };
+  std::string line = "id=" + number(connection.number);
+  line += " addr=" + connection.peer + " laddr=" + connection.own + " name=" + connection.name;
+  line += " age=" + number(seconds_between(connection.begun_ms, now_ms));
+  // Who has asked nothing yet has been idle since it came.
+  const uint64_t used_ms = std::max(connection.begun_ms, connection.used_ms.load(std::memory_order_relaxed));
+  line += " idle=" + number(seconds_between(used_ms, now_ms));
+  line += " flags=N db=0 sub=0 psub=0 ssub=0 multi=-1 cmd=";
+  line += *command == '\0' ? "NULL" : command;
+  line += " user=default lib-name=" + connection.library + " lib-ver=" + connection.library_version;
+  line += " tot-net-in=" + number(connection.received_bytes.load(std::memory_order_relaxed));
+  line += " tot-net-out=" + number(connection.sent_bytes.load(std::memory_order_relaxed));
+  line += " tot-cmds=" + number(connection.requests.load(std::memory_order_relaxed));
+  return line + '\n';
+}
+
+void RespClient::tell_client() {
+  std::string line;
+  hub_.change(connection_, [&](Connection& connection) { line = line_of(connection); });
+  answer_.text_for_people(line);
+}
+
+void RespClient::list_clients(Arguments arguments) {
+  const auto request = accepted(resp::parse_client_list(arguments));
+  if (!request) return;
+  std::string lines;
+  hub_.for_each([&](const Connection& connection) {
+    if (is_meant(connection, *request)) lines += line_of(connection);
+  });
+  answer_.text_for_people(lines);
+}
+
+void RespClient::kill_clients(Arguments arguments) {
+  const auto request = accepted(resp::parse_client_kill(arguments));
+  if (!request) return;
+  if (request->user && *request->user != kOnlyUser)
+    return answer_.refuse(resp::Refusal{Problem::kNoSuchUser, *request->user});
+  const size_t count = hub_.kill([&](const Connection& connection) {
+    const bool is_own = &connection == &connection_;
+    if (!is_meant(connection, *request) || (is_own && request->skips_own)) return false;
+    has_ended_ = has_ended_ || is_own;
+    return true;
+  });
+  if (!request->answers_ok) return answer_.integer(static_cast<int64_t>(count));
+  if (count == 0) return answer_.refuse(Problem::kNoSuchClient);
+  answer_.ok();
+}
+
+}  // namespace server

@@ -1,0 +1,173 @@
+// Commands about keys, whatever their values are (resp_client.h).
+#include <string>
+#include <vector>
+
+#include "server/clients/resp_client.h"
+#include "server/items/walk.h"
+#include "server/resp/glob.h"
+#include "server/resp/numbers.h"
+#include "sys/kernel.h"
+
+namespace server {
+
+using resp::CommandId;
+using resp::Problem;
+
+namespace {
+
+// KEYS finds so much at most; SCAN has no end.
+constexpr size_t kKeysBytesMost = 64 << 20;
+// RANDOMKEY's is one of so many, those that a walk finds first.
+constexpr size_t kAnyOf = 64;
+// DBSIZE counts the keys if the index has no more entries.
+constexpr uint64_t kCountedMost = 1 << 16;
+
+constexpr int64_t kAbsent = -2;  // of expiries
+constexpr int64_t kForEver = -1;
+
+// Calls `use` with each key until it says no.
+template <class Use>
+base::Expected<void> for_each_key(Items& items, const Use& use) {
+  Walk walk;
+  if (auto opened = walk.open(items); !opened) return opened;
+  for (Walk::Entry entry;;) {
+    auto more = walk.next(entry);
+    if (!more) return std::unexpected(more.error());
+    if (!*more || !use(entry.key)) return {};
+  }
+}
+
+// As Redis 7.0 would keep it.
+std::string_view encoding_of(const Item& item) {
+  constexpr uint64_t kEmbeddedBytesMost = 44, kIntegerBytesMost = 20;
+  const kv::Bytes value = item.value();
+  const std::string_view text(reinterpret_cast<const char*>(value.data()), value.size());
+  if (item.is_large() || text.size() > kEmbeddedBytesMost) return "raw";
+  return text.size() <= kIntegerBytesMost && resp::parse_integer(text) ? "int" : "embstr";
+}
+
+}  // namespace
+
+void RespClient::remove(Arguments arguments) {
+  int64_t count = 0;
+  for (const std::string_view key : arguments.subspan(1)) {
+    auto result = items_.remove(key);
+    const Done* const removed = done(result);
+    if (removed == nullptr) return;
+    count += removed->outcome == Outcome::kDone;
+  }
+  answer_.integer(count);
+}
+
+void RespClient::count_present(Arguments arguments, bool marks_used) {
+  int64_t count = 0;
+  for (const std::string_view key : arguments.subspan(1)) {
+    auto found = marks_used ? get(key) : look(key);
+    const Item* const item = done(found);
+    if (item == nullptr) return;
+    count += item->found();
+  }
+  answer_.integer(count);
+}
+
+void RespClient::expire(const Command& command, Arguments arguments) {
+  const auto request = accepted(resp::parse_expire(command, arguments, now_ms()));
+  if (!request) return;
+  auto result = items_.expire(request->key, expiry_of_unix_ms(request->expires_ms),
+                              {.if_never = request->if_never,
+                               .if_ends = request->if_some,
+                               .if_later = request->if_later,
+                               .if_sooner = request->if_earlier});
+  if (const Done* const changed = done(result)) answer_.integer(changed->outcome == Outcome::kDone);
+}
+
+void RespClient::persist(Arguments arguments) {
+  auto result = items_.expire(arguments[1], kNever, {.if_ends = true});
+  if (const Done* const changed = done(result)) answer_.integer(changed->outcome == Outcome::kDone);
+}
+
+void RespClient::tell_expiry(const Command& command, Arguments arguments) {
+  auto found = look(arguments[1]);
+  const Item* const item = done(found);
+  if (item == nullptr) return;
+  if (!item->found()) return answer_.integer(kAbsent);
+  if (item->expires_ms() == kNever) return answer_.integer(kForEver);
+  const bool tells_when = command.id == CommandId::kExpiretime || command.id == CommandId::kPexpiretime;
+  const bool in_seconds = command.id == CommandId::kExpiretime || command.id == CommandId::kTtl;
+  const int64_t ms = tells_when ? static_cast<int64_t>(item->expires_ms())
+                                : ms_left(item->expires_ms(), items_.clock().now_ms());
+  answer_.integer(in_seconds ? (ms + 500) / 1000 : ms);
+}
+
+void RespClient::tell_type(Arguments arguments) {
+  auto found = look(arguments[1]);
+  if (const Item* const item = done(found)) answer_.simple(item->found() ? "string" : "none");
+}
+
+void RespClient::tell_object(const Command& command, Arguments arguments) {
+  auto result = items_.fetch(arguments[2], {.leaves_no_trace = true});
+  const Fetched* const fetched = done(result);
+  if (fetched == nullptr) return;
+  if (!fetched->item.found()) return answer_.null();
+  switch (command.id) {
+    case CommandId::kObjectEncoding: return answer_.bulk(encoding_of(fetched->item));
+    case CommandId::kObjectIdletime: return answer_.integer(static_cast<int64_t>(fetched->facts.idle_s));
+    case CommandId::kObjectRefcount: return answer_.integer(1);
+    default: return answer_.refuse(Problem::kFrequenciesNotKept);
+  }
+}
+
+void RespClient::list_keys(Arguments arguments) {
+  std::vector<std::string> keys;
+  size_t bytes = 0;
+  const auto walked = for_each_key(items_, [&](std::string_view key) {
+    if (!resp::glob_matches(arguments[1], key)) return true;
+    keys.emplace_back(key);
+    bytes += sizeof(std::string) + key.size();
+    return bytes <= kKeysBytesMost;
+  });
+  if (!done(walked)) return;
+  if (bytes > kKeysBytesMost) return answer_.error("ERR too many keys match; SCAN tells them in parts");
+  answer_.array(keys.size());
+  for (const std::string& key : keys) answer_.bulk(key);
+}
+
+void RespClient::any_key() {
+  std::vector<std::string> keys;
+  const auto walked = for_each_key(items_, [&](std::string_view key) {
+    keys.emplace_back(key);
+    return keys.size() < kAnyOf;
+  });
+  if (!done(walked)) return;
+  if (keys.empty()) return answer_.null();
+  constexpr uint64_t kMixes = 0x9e3779b97f4a7c15;
+  answer_.bulk(keys[(sys::monotonic_ns() * kMixes >> 32) % keys.size()]);
+}
+
+void RespClient::scan(Arguments arguments) {
+  const auto request = accepted(resp::parse_scan(arguments));
+  if (!request) return;
+  auto result = scans_.step(*request);
+  const RespScans::Step* const step = done(result);
+  if (step == nullptr) return;
+  base::Text<24> cursor;
+  cursor << step->cursor;
+  answer_.array(2);
+  answer_.bulk(cursor.view());
+  answer_.array(step->keys.size());
+  for (const std::string& key : step->keys) answer_.bulk(key);
+}
+
+// Exact as of a moment within the call, for an I/O a key; of a large store what the index has, which counts some that have ended and pieces
+// of large values too.
+void RespClient::count_keys() {
+  uint64_t count = hub_.items().store().counts().index.entries;
+  if (count <= kCountedMost) {
+    count = 0;
+    const auto walked = for_each_key(items_, [&](std::string_view) { return ++count, true; });
+    if (!done(walked)) return;
+  }
+  answer_.integer(static_cast<int64_t>(count));
+}
+
+}  // namespace server

@@ -1,0 +1,189 @@
+// Transcripts of the commands about keys.
+#include <set>
+
+#include "server/clients/resp_test_client.h"
+
+namespace server {
+namespace {
+
+class RespKeysTest : public RespClientTest {
+ protected:
+  // The keys of an answer of bulk strings, which are words.
+  static std::set<std::string> words_of(std::string_view text) {
+    std::set<std::string> words;
+    for (size_t at = 0; at < text.size();) {
+      const size_t end = std::min(text.find("\r\n", at), text.size());
+      const std::string_view line = text.substr(at, end - at);
+      if (!line.starts_with('$') && !line.starts_with('*')) words.emplace(line);
+      at = end + 2;
+    }
+    return words;
+  }
+};
+
+TEST_F(RespKeysTest, RemoveAndCount) {
+  set("a", "1");
+  set("b", "2");
+  EXPECT_EQ(ask("EXISTS a a none\r\nTOUCH a b none\r\nDEL a none\r\nUNLINK a b\r\nEXISTS a b"),
+            ":2\r\n:2\r\n:1\r\n:1\r\n:0\r\n");
+}
+
+TEST_F(RespKeysTest, Expiry) {
+  set("k", "v");
+  EXPECT_EQ(ask("TTL none\r\nPTTL k\r\nEXPIRE k 100\r\nTTL k\r\nPEXPIRE k 1499\r\nTTL k\r\nPTTL k\r\nEXPIRE "
+                "none 1"),
+            ":-2\r\n:-1\r\n:1\r\n:100\r\n:1\r\n:1\r\n:1499\r\n:0\r\n");
+  EXPECT_EQ(ask("EXPIREAT k 33177117420\r\nEXPIRETIME k\r\nPEXPIRETIME k\r\nPEXPIREAT k 33177117420123\r\n"
+                "PEXPIRETIME k\r\nEXPIRETIME none"),
+            ":1\r\n:33177117420\r\n:33177117420000\r\n:1\r\n:33177117420123\r\n:-2\r\n");
+  EXPECT_EQ(ask("PERSIST k\r\nPERSIST k\r\nPERSIST none\r\nTTL k\r\nEXPIRE k -1\r\nGET k\r\nEXPIRE k a"),
+            ":1\r\n:0\r\n:0\r\n:-1\r\n:1\r\n$-1\r\n-ERR value is not an integer or out of range\r\n");
+}
+
+TEST_F(RespKeysTest, ExpiryOnlyIf) {
+  set("k", "v");
+  EXPECT_EQ(
+      ask("EXPIRE k 10 XX\r\nEXPIRE k 10 GT\r\nEXPIRE k 10 NX\r\nEXPIRE k 20 NX\r\nEXPIRE k 5 GT\r\n"
+          "EXPIRE k 20 GT\r\nEXPIRE k 30 LT\r\nEXPIRE k 5 LT\r\nTTL k\r\nEXPIRE k 1 NX GT\r\nEXPIRE k 1 FOO"),
+      ":0\r\n:0\r\n:1\r\n:0\r\n:0\r\n:1\r\n:0\r\n:1\r\n:5\r\n"
+      "-ERR NX and XX, GT or LT options at the same time are not compatible\r\n"
+      "-ERR Unsupported option FOO\r\n");
+}
+
+TEST_F(RespKeysTest, WhatEndsIsGone) {
+  EXPECT_EQ(ask("SET k v PX 100"), "+OK\r\n");
+  clock.move(100);
+  EXPECT_EQ(ask("GET k\r\nTTL k\r\nEXISTS k\r\nDBSIZE\r\nKEYS *"), "$-1\r\n:-2\r\n:0\r\n:0\r\n*0\r\n");
+}
+
+TEST_F(RespKeysTest, TypesAndObjects) {
+  set("int", "123");
+  set("short", "abc");
+  set("long", std::string(45, 'x'));
+  EXPECT_EQ(ask("TYPE int\r\nTYPE none"), "+string\r\n+none\r\n");
+  EXPECT_EQ(
+      ask("OBJECT ENCODING int\r\nOBJECT ENCODING short\r\nOBJECT ENCODING long\r\nOBJECT ENCODING none"),
+      "$3\r\nint\r\n$6\r\nembstr\r\n$3\r\nraw\r\n$-1\r\n");
+  EXPECT_EQ(ask("OBJECT REFCOUNT int\r\nOBJECT FREQ none"), ":1\r\n$-1\r\n");
+  EXPECT_TRUE(ask("OBJECT FREQ int").starts_with("-ERR An LFU maxmemory policy is not selected"));
+  EXPECT_TRUE(ask("OBJECT HELP").starts_with("*11\r\n+OBJECT <subcommand>"));
+}
+
+TEST_F(RespKeysTest, IdleTimesAreTold) {
+  set("k", "v");
+  clock.move(5000);
+  EXPECT_EQ(
+      ask("OBJECT IDLETIME k\r\nCLIENT NO-TOUCH ON\r\nGET k\r\nMGET k\r\nOBJECT IDLETIME k\r\nTOUCH k\r\n"
+          "OBJECT IDLETIME k\r\nCLIENT NO-TOUCH OFF\r\nGET k\r\nOBJECT IDLETIME k"),
+      ":5\r\n+OK\r\n$1\r\nv\r\n*1\r\n$1\r\nv\r\n:5\r\n:1\r\n:5\r\n+OK\r\n$1\r\nv\r\n:0\r\n");
+}
+
+TEST_F(RespKeysTest, KeysAndSizes) {
+  EXPECT_EQ(ask("DBSIZE\r\nRANDOMKEY\r\nKEYS *"), ":0\r\n$-1\r\n*0\r\n");
+  for (const char* key : {"one", "two", "three"}) set(key, "v");
+  set("large", std::string(300'000, 'x'));
+  EXPECT_EQ(ask("DBSIZE"), ":4\r\n");
+  EXPECT_EQ(words_of(ask("KEYS t*")), (std::set<std::string>{"two", "three"}));
+  EXPECT_TRUE(ask("KEYS t*").starts_with("*2\r\n"));
+  EXPECT_EQ(words_of(ask("KEYS *")).size(), 4u);
+  EXPECT_EQ(words_of(ask("RANDOMKEY")).size(), 1u);
+}
+
+TEST_F(RespKeysTest, ScansTellEachKeyOnce) {
+  std::set<std::string> keys;
+  for (int i = 0; i < 500; ++i) {
+    keys.insert("key" + std::to_string(i));
+    set("key" + std::to_string(i), "v");
+  }
+  talk([&](int other) {
+    std::multiset<std::string> found;
+    std::string cursor = "0";
+    int steps = 0;
+    do {
+      say(other, "SCAN " + cursor + " COUNT 100\r\nPING\r\n");
+      std::string text;
+      while (!text.ends_with("+PONG\r\n")) text += hear(other, 1);
+      const size_t begin = text.find("\r\n", 5) + 2, end = text.find("\r\n", begin);
+      EXPECT_TRUE(text.starts_with("*2\r\n$"));
+      cursor =
+          text.substr(text.find('\n', 4) + 1, text.find("\r\n", text.find('\n', 4)) - text.find('\n', 4) - 1);
+      EXPECT_LE(begin, end);
+      for (const std::string& word : words_of(text.substr(text.find('*', 4))))
+        if (word.starts_with("key")) found.insert(word);
+      // Of what is set or removed meanwhile nothing is missed.
+      exchange(other, "SET new" + std::to_string(steps) + " v\r\n", "+OK\r\n");
+    } while (cursor != "0" && ++steps < 20);
+    EXPECT_EQ(found.size(), 500u);
+    EXPECT_EQ(std::set<std::string>(found.begin(), found.end()), keys);
+    EXPECT_EQ(steps, 4);
+  });
+}
+
+TEST_F(RespKeysTest, ScansOfManyKeysAreAsAtTheirBeginning) {
+  constexpr int kCount = 2000;
+  for (int i = 0; i < kCount; ++i) set("key" + std::to_string(i), "v");
+  task::Scheduler& tasks = scheduler;
+  auto scan = [&] {
+    RespScans scans(items, 1);
+    std::multiset<std::string> found;
+    uint64_t cursor = 0;
+    do {
+      auto step = scans.step({.cursor = cursor, .count = 300, .type = ""});
+      ASSERT_TRUE(step) << step.error().message;
+      found.insert(step->keys.begin(), step->keys.end());
+      cursor = step->cursor;
+      EXPECT_EQ(items.remove("key7")->outcome == Outcome::kDone, found.size() == 300);
+      set("new" + std::to_string(cursor), "v");
+    } while (cursor != 0);
+    EXPECT_EQ(found.size(), size_t{kCount});
+    for (int i = 0; i < kCount; ++i) EXPECT_EQ(found.count("key" + std::to_string(i)), 1u) << i;
+  };
+  ASSERT_TRUE(tasks.run(task::calls("scan", scan)));
+}
+
+TEST_F(RespKeysTest, FewKeysTakeNoneOfTheStoresSnapshots) {
+  for (int i = 0; i < 10; ++i) set("key" + std::to_string(i), "v");
+  talk_on<12>([](const std::array<int, 12>& others) {
+    for (const int other : others) {
+      say(other, "SCAN 0 COUNT 5\r\n");
+      EXPECT_EQ(hear(other, 4), "*2\r\n");
+    }
+  });
+}
+
+TEST_F(RespKeysTest, ScansChooseAndEnd) {
+  for (const char* key : {"one", "two", "three"}) set(key, "v");
+  const std::string got = ask("SCAN 0 MATCH t* COUNT 100");
+  EXPECT_TRUE(got.starts_with("*2\r\n$1\r\n0\r\n*2\r\n")) << got;
+  EXPECT_EQ(ask("SCAN 0 TYPE hash COUNT 100\r\nSCAN a\r\nSCAN 0 COUNT 0"),
+            "*2\r\n$1\r\n0\r\n*0\r\n-ERR invalid cursor\r\n-ERR syntax error\r\n");
+  EXPECT_TRUE(ask("SCAN 0 TYPE string COUNT 100").starts_with("*2\r\n$1\r\n0\r\n*3\r\n"));
+  EXPECT_EQ(ask("SCAN 12345"), "-ERR the cursor is not known any more; scan from 0\r\n");
+}
+
+TEST_F(RespKeysTest, CursorsAreForgotten) {
+  for (int i = 0; i < 10; ++i) set("key" + std::to_string(i), "v");
+  const auto cursor_of = [](int other) {
+    say(other, "SCAN 0 COUNT 1\r\nPING\r\n");
+    std::string text;
+    while (!text.ends_with("+PONG\r\n")) text += hear(other, 1);
+    const size_t begin = text.find('\n', 4) + 1;
+    return text.substr(begin, text.find('\r', begin) - begin);
+  };
+  constexpr std::string_view kForgotten = "-ERR the cursor is not known any more; scan from 0\r\n";
+  talk([&](int other) {
+    const std::string first = cursor_of(other), second = cursor_of(other), third = cursor_of(other);
+    exchange(other, "SCAN " + first + "\r\n", kForgotten);
+    exchange(other, "SCAN " + second + " MATCH none COUNT 1000\r\n", "*2\r\n$1\r\n0\r\n*0\r\n");
+    exchange(other, "SCAN " + second + "\r\n", kForgotten);
+    clock.move(RespScans::kIdleMs + 1);
+    exchange(other, "SCAN " + third + "\r\n", kForgotten);
+  });
+}
+
+TEST_F(RespKeysTest, NobodyWaitsForReplicas) {
+  EXPECT_EQ(ask("WAIT 0 0\r\nWAIT 3 100\r\nWAIT 1 -1"), ":0\r\n:0\r\n-ERR timeout is negative\r\n");
+}
+
+}  // namespace
+}  // namespace server
