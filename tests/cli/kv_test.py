@@ -75,6 +75,13 @@ class Words(Case):
 
 
 class Make(Case):
+    def test_a_cache(self):
+        self.assertRegex(self.make("16M", "--cache"), rb"\Amade a cache of 15 segments")
+        self.done("put", self.device, "key", "value")
+        self.assertEqual(self.done("get", self.device, "key"), b"value")
+        self.assertEqual(json.loads(self.done("stats", "--json", self.device))["collected"]["dropped_records"], 0)
+        self.refused("check", self.device, says="is a cache")
+
     def test_a_file_is_made_and_used(self):
         out = self.make("64M", "--grain", "4K", "--segment", "2M", "--spare", "20")
         self.assertRegex(out, rb"\Amade a store of 31 segments of 2.0 MiB; [^\n]*\n\Z")

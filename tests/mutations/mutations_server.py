@@ -1,0 +1,39 @@
+"""Breakages of connections, what clients are answered, and the server (src/server/net, clients, front)."""
+STREAM = "src/server/net/stream.cc"
+ADDRESS = "src/server/front/address.cc"
+SERVER = "src/server/front/server.cc"
+HUB = "src/server/clients/hub.cc"
+CLIENT = "src/server/clients/memcache_client.cc"
+GETS = "src/server/clients/memcache_gets.cc"
+CHANGES = "src/server/clients/memcache_changes.cc"
+SOCKETS = "src/task/sockets.cc"
+
+def net(name, *patches, gtest_filter="*", test="server_net_test"):
+    return {"name": name, "test": (test, gtest_filter), "patches": list(patches)}
+
+
+def client(name, *patches, gtest_filter="*"):
+    return net(name, *patches, gtest_filter=gtest_filter, test="server_clients_test")
+
+
+def front(name, *patches, gtest_filter="*"):
+    return net(name, *patches, gtest_filter=gtest_filter, test="server_front_test")
+
+
+MUTATIONS = [
+    net("replies wait while a connection does", (STREAM, "  if (auto sent = send(); !sent) return std::unexpected(sent.error());\n  const bool is_between", "  const bool is_between"), gtest_filter="StreamTest.AllReplies*"),
+    net("an idle connection keeps its buffers", (STREAM, "    in_.reset();\n    text_.reset();\n  }\n  waits", "  }\n  waits"), gtest_filter="StreamTest.HasNoMemory*"),
+    net("an end that came with the last bytes is not seen", (SOCKETS, "  if (has_ended_) return {};\n", ""), gtest_filter="StreamTest.AnEndThat*"),
+    net("a request may be of any length", (STREAM, "  if (used >= options_.input_bytes_most)", "  if (false)"), gtest_filter="StreamTest.ARequestMay*"),
+    net("a draining connection that is idle waits on", (STREAM, "  if (is_between && is_draining_) return false;\n", ""), (STREAM, "  if (!waited && is_between && is_draining_) return false;\n", ""), gtest_filter="StreamTest.WhenItDrains*"),
+    net("values do not go where their text is", (STREAM, "  end_text_piece();\n  pieces_.push_back({.iov_base = const_cast", "  pieces_.push_back({.iov_base = const_cast"), gtest_filter="StreamValuesTest.*"),
+    client("a value's end is not looked at", (CLIENT, "    if (!memcache::is_block_end(", "    if (false && !memcache::is_block_end("), gtest_filter="MemcacheClientTest.WhatIsWrong*"),
+    client("a get does not say that it is over", (GETS, "  if (command.is_last) asked_.push_back(", "  if (false) asked_.push_back("), gtest_filter="MemcacheClientTest.StoresAndFinds"),
+    client("a stale item is nobody's to fetch anew", (GETS, "found->marks() != Marks{}", "false"), gtest_filter="MemcacheClientTest.MetaCommands*"),
+    client("an item that was too large leaves what was there", (CLIENT, "  if (refusal.drops_key)", "  if (false)"), gtest_filter="MemcacheClientTest.WhatIsWrong*"),
+    client("cas stores whatever is there", (CHANGES, "                        .cas = command.has_cas ? command.cas : 0,\n                        .takes_lower_cas", "                        .cas = 0,\n                        .takes_lower_cas"), gtest_filter="MemcacheClientTest.TheCas*"),
+    client("counts do not begin again", (HUB, "  items_before_ = items_now;\n", ""), gtest_filter="MemcacheClientTest.Statistics"),
+    front("a socket that is in use is replaced", (ADDRESS, "  const bool is_stale = asks >= 0 &&", "  const bool is_stale = asks >= 0 ||"), gtest_filter="Address.ASocketThat*"),
+    front("a port says nothing of the loopback", (ADDRESS, "of_ipv4(INADDR_LOOPBACK, *port)", "of_ipv4(INADDR_ANY, *port)"), gtest_filter="Address.IsOfThe*"),
+    front("a killed connection goes on", (HUB, "    task::cancel(*at->task);\n    ++count;", "    ++count;"), gtest_filter="ServerTest.ConnectionsMay*"),
+]
