@@ -186,11 +186,7 @@ base::Expected<bool> Session::find(const KeyHash& hash, std::string_view key, Fo
 }
 
 bool Session::is_current(const KeyHash& hash, uint64_t address) const {
-  Index::Candidates all;
-  const size_t count = store_->index_->find_all(hash.low, all);
-  for (size_t i = 0; i < count; ++i)
-    if (all[i].address == address) return true;
-  return false;
+  return store_->index_->find_at(hash.low, address).found;
 }
 
 base::Expected<void> Session::look(const KeyHash& hash, std::string_view key, Need need, Current& current) {

@@ -150,7 +150,6 @@ class Collector {
   uint32_t drop_oldest();
   void keep_used(uint32_t victim);
   void list_used(uint32_t victim, std::span<const SummaryEntry> entries);
-  bool is_known(const Move& move) const;
   bool write_anew(uint32_t victim, const Piece& piece);
   void install_anew(const Move& move, bool is_written);
   bool drop(uint32_t victim, const SummaryEntry& entry);
@@ -171,6 +170,7 @@ class Collector {
                     Record& record) const;
   bool check(uint32_t victim, const SegmentFooter& footer, uint64_t oldest, std::span<const std::byte> bytes,
              Move& move, bool& ends);
+  void add_write(uint64_t address, uint64_t at, uint64_t bytes);
   int write(const Piece& piece, std::span<Move> moves, Piece& next);
   void install(std::span<const Move> moves);
   void finish_unused(const Move& move);

@@ -53,29 +53,16 @@ void Collector::list_used(uint32_t victim, std::span<const SummaryEntry> entries
         !used_->is_marked(move.old_address))
       continue;
     if (entry.grains > left) return;
-    Index::Candidates all;
-    const size_t count = index_->find_all(entry.hash.low, all);
-    for (size_t i = 0; i < count; ++i) {
-      if (all[i].address != move.old_address) continue;
-      move.old_size = all[i].size;
-      live_.push_back(move);
-      left -= entry.grains;
-    }
+    const Location there = index_->find_at(entry.hash.low, move.old_address);
+    if (!there.found) continue;
+    move.old_size = there.size;
+    live_.push_back(move);
+    left -= entry.grains;
   }
-}
-
-// Does the index know it there?
-bool Collector::is_known(const Move& move) const {
-  Index::Candidates all;
-  const size_t count = index_->find_all(move.from.hash.low, all);
-  for (size_t i = 0; i < count; ++i)
-    if (all[i].address == move.old_address) return true;
-  return false;
 }
 
 // Of a piece that has been read. False: there is no room, or the medium does not take it.
 bool Collector::write_anew(uint32_t victim, const Piece& piece) {
-  const uint64_t grain_bytes = identity_->geometry.grain_bytes;
   const Readers::Reading change(*changes_, change_place_);
   std::list<KeyLocks::Hold> locks;
   std::vector<Move> moves;
@@ -89,7 +76,7 @@ bool Collector::write_anew(uint32_t victim, const Piece& piece) {
     if (!is_as_listed(victim, from, move, record) || lifetimes_->has_ended(record)) continue;
     // Who changes the key, or has since it was listed, has a newer one: no copy of the old one may have a higher sequence.
     locks.emplace_back(*key_locks_, move.from.hash.low, record.key, std::try_to_lock);
-    if (!locks.back().is_held() || !is_known(move)) {
+    if (!locks.back().is_held() || !index_->find_at(move.from.hash.low, move.old_address).found) {
       locks.pop_back();
       continue;
     }
@@ -104,12 +91,8 @@ bool Collector::write_anew(uint32_t victim, const Piece& piece) {
     const std::span to = written_.subspan(used, from.size());
     memcpy(to.data(), from.data(), from.size());
     renew_record(identity_->secret, move.to.generation, sequence, to);
-    const uint64_t offset = identity_->geometry.offset_of(move.to.address);
-    if (writes_.empty() || writes_.back().offset_bytes + writes_.back().bytes != offset ||
-        writes_.back().bytes + from.size() > kIoBytes)
-      writes_.push_back({.offset_bytes = offset, .at = used, .bytes = 0});
-    writes_.back().bytes += from.size();
-    used += move.from.grains * grain_bytes;
+    add_write(move.to.address, used, from.size());
+    used += from.size();
     moves.push_back(move);
   }
   Piece nothing;

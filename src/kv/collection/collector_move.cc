@@ -74,13 +74,10 @@ void Collector::list_live(uint32_t victim, std::span<const SummaryEntry> entries
       live_.push_back(move);
       continue;
     }
-    Index::Candidates all;
-    const size_t count = index_->find_all(entry.hash.low, all);
-    for (size_t i = 0; i < count; ++i) {
-      if (all[i].address != move.old_address) continue;
-      move.old_size = all[i].size;
-      live_.push_back(move);
-    }
+    const Location there = index_->find_at(entry.hash.low, move.old_address);
+    if (!there.found) continue;
+    move.old_size = there.size;
+    live_.push_back(move);
   }
 }
 
@@ -235,6 +232,15 @@ bool Collector::check(uint32_t victim, const SegmentFooter& footer, uint64_t old
   return true;
 }
 
+// So many of written_, from `at` on, go to the address: with those before, if they go on where these end.
+void Collector::add_write(uint64_t address, uint64_t at, uint64_t bytes) {
+  const uint64_t offset = identity_->geometry.offset_of(address);
+  if (writes_.empty() || writes_.back().offset_bytes + writes_.back().bytes != offset ||
+      writes_.back().bytes + bytes > kIoBytes)
+    writes_.push_back({.offset_bytes = offset, .at = at, .bytes = 0});
+  writes_.back().bytes += bytes;
+}
+
 // Steps 3 and 4.
 int Collector::write(const Piece& piece, std::span<Move> moves, Piece& next) {
   const uint64_t grain_bytes = identity_->geometry.grain_bytes;
@@ -260,11 +266,7 @@ int Collector::write(const Piece& piece, std::span<Move> moves, Piece& next) {
     const std::span to = written_.subspan(used, bytes);
     memcpy(to.data(), piece.memory.data() + move.read_offset, bytes);
     move_record(identity_->secret, move.to.generation, move.kind, move.expiry, to);
-    const uint64_t offset = identity_->geometry.offset_of(move.to.address);
-    if (writes_.empty() || writes_.back().offset_bytes + writes_.back().bytes != offset ||
-        writes_.back().bytes + bytes > kIoBytes)
-      writes_.push_back({.offset_bytes = offset, .at = used, .bytes = 0});
-    writes_.back().bytes += bytes;
+    add_write(move.to.address, used, bytes);
     used += bytes;
   }
   const int error = transfer(writes_, next);

@@ -199,6 +199,14 @@ size_t Index::find_all(uint64_t hash, std::span<Location, kCandidatesMax> found)
   return count;
 }
 
+Location Index::find_at(uint64_t hash, uint64_t address) const {
+  Candidates all;
+  const size_t count = find_all(hash, all);
+  for (size_t i = 0; i < count; ++i)
+    if (all[i].address == address) return all[i];
+  return {};
+}
+
 void Index::prefetch_lookup(const Table& table, uint32_t home) {
   const std::atomic<uint64_t>* const slots = table.slots.load(std::memory_order_relaxed);
   __builtin_prefetch(&table.words[region_of(home)]);

@@ -95,6 +95,8 @@ class Index {
   };
   // All candidates as they were at one time. Returns how many there are.
   size_t find_all(uint64_t hash, std::span<Location, kCandidatesMax> found) const;
+  // That of these with this address, if there is one.
+  Location find_at(uint64_t hash, uint64_t address) const;
   // Begins to bring what a change for this hash will look at into the cache.
   void prefetch(uint64_t hash) const;
 

@@ -264,10 +264,7 @@ std::vector<SummaryEntry> Recovery::entries_that_count(uint32_t index) {
   std::vector<SummaryEntry> all(entries.begin(), entries.end());
   for (SummaryEntry& entry : all) {
     if (entry.kind() == RecordKind::kTombstone) continue;
-    Index::Candidates known;
-    const size_t count = index_->find_all(entry.hash.low, known);
-    const std::span there = std::span<Location, Index::kCandidatesMax>(known).first(count);
-    if (std::ranges::find(there, geometry_.address(index, entry.grain), &Location::address) == there.end())
+    if (!index_->find_at(entry.hash.low, geometry_.address(index, entry.grain)).found)
       entry.sequence_and_kind = with_kind(entry.sequence(), RecordKind::kVoid);
   }
   return all;

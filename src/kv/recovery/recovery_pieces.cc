@@ -56,9 +56,7 @@ std::vector<Recovery::Placed> Recovery::pieces_in_index() const {
     for (const SummaryEntry& entry : segments_[i].entries) {
       if (entry.kind() != RecordKind::kPiece) continue;
       const uint64_t address = geometry_.address(i, entry.grain);
-      Location found[Index::kCandidatesMax];
-      const size_t count = index_->find_all(entry.hash.low, found);
-      if (std::ranges::find(found, found + count, address, &Location::address) != found + count)
+      if (index_->find_at(entry.hash.low, address).found)
         pieces.push_back({.entry = entry, .address = address});
     }
   }
