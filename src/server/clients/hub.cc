@@ -7,6 +7,19 @@ namespace server {
 Hub::Hub(const Settings& settings, SharedItems& items)
     : settings_(settings), items_(items), started_ms_(items.store().clock().now_ms()) {}
 
+void Hub::add(const Connection& connection, ConnectionCounts& to) {
+  to.received_bytes += connection.stream->received_bytes();
+  to.sent_bytes += connection.stream->sent_bytes();
+  to.requests += connection.requests.load(std::memory_order_relaxed);
+}
+
+// Since the start. REQUIRES: lock_.
+ConnectionCounts Hub::sum() const {
+  ConnectionCounts all = ended_;
+  for (const Connection* at = first_; at != nullptr; at = at->next) add(*at, all);
+  return all;
+}
+
 bool Hub::enter(Connection& connection) {
   sys::LockGuard scope(lock_);
   if (ended_.now >= settings_.connections_most) {
@@ -27,9 +40,7 @@ void Hub::leave(Connection& connection) {
   (connection.previous == nullptr ? first_ : connection.previous->next) = connection.next;
   (connection.next == nullptr ? last_ : connection.next->previous) = connection.previous;
   --ended_.now;
-  ended_.received_bytes += connection.received_bytes.load(std::memory_order_relaxed);
-  ended_.sent_bytes += connection.sent_bytes.load(std::memory_order_relaxed);
-  ended_.requests += connection.requests.load(std::memory_order_relaxed);
+  add(connection, ended_);
 }
 
 void Hub::change(Connection& connection, const std::function<void(Connection&)>& change) {
@@ -63,12 +74,7 @@ void Hub::drain(uint32_t worker) {
 
 ConnectionCounts Hub::counts() {
   sys::LockGuard scope(lock_);
-  ConnectionCounts all = ended_;
-  for (const Connection* at = first_; at != nullptr; at = at->next) {
-    all.received_bytes += at->received_bytes.load(std::memory_order_relaxed);
-    all.sent_bytes += at->sent_bytes.load(std::memory_order_relaxed);
-    all.requests += at->requests.load(std::memory_order_relaxed);
-  }
+  ConnectionCounts all = sum();
   all.total -= before_.total;
   all.refused -= before_.refused;
   all.received_bytes -= before_.received_bytes;
@@ -78,14 +84,9 @@ ConnectionCounts Hub::counts() {
 }
 
 void Hub::reset_counts() {
-  const ConnectionCounts now = counts();
   const ItemCounts items_now = items_.counts();
   sys::LockGuard scope(lock_);
-  before_.total += now.total;
-  before_.refused += now.refused;
-  before_.received_bytes += now.received_bytes;
-  before_.sent_bytes += now.sent_bytes;
-  before_.requests += now.requests;
+  before_ = sum();
   items_before_ = items_now;
 }
 

@@ -7,6 +7,7 @@
 #include <functional>
 #include <string>
 
+#include "base/single_writer.h"
 #include "server/items/shared_items.h"
 #include "server/net/stream.h"
 #include "sys/lock.h"
@@ -46,9 +47,14 @@ struct Connection {
   uint64_t begun_ms = 0;  // since 1970
   // Its task changes these; anybody looks.
   std::atomic<uint64_t> used_ms{0};  // when the last request came
-  std::atomic<uint64_t> received_bytes{0}, sent_bytes{0}, requests{0};
+  std::atomic<uint64_t> requests{0};
   std::atomic<const char*> command{""};  // the last one's name: a text that stays
   std::atomic<bool> is_killed{false};    // its next wait fails, and it is to say nothing more
+  // A request has come; the text stays. Of its task.
+  void note_request(const char* asked) {
+    base::increase(requests, uint64_t{1});
+    command.store(asked, std::memory_order_relaxed);
+  }
   // Under the hub's lock (Hub::change): what the client has said of itself.
   std::string name, library, library_version;
 };
@@ -72,7 +78,7 @@ class Hub {
 
   // Gives it a number. False: there are too many; it is not entered.
   bool enter(Connection& connection);
-  // What it has counted goes to the counts.
+  // What it has counted goes to the counts. REQUIRES: its stream is still there.
   void leave(Connection& connection);
   // Its client has said something of itself.
   void change(Connection& connection, const std::function<void(Connection&)>& change);
@@ -100,6 +106,9 @@ class Hub {
   std::atomic<int> verbosity{0};
 
  private:
+  static void add(const Connection& connection, ConnectionCounts& to);
+  ConnectionCounts sum() const;
+
   const Settings& settings_;
   SharedItems& items_;
   const uint64_t started_ms_;

@@ -53,8 +53,6 @@ base::Expected<void> MemcacheClient::serve() {
     if (!received) return std::unexpected(received.error());
     if (!*received) return stream_.send();
     connection_.used_ms.store(items_.clock().now_ms(), std::memory_order_relaxed);
-    connection_.received_bytes.store(stream_.received_bytes(), std::memory_order_relaxed);
-    connection_.sent_bytes.store(stream_.sent_bytes(), std::memory_order_relaxed);
   }
 }
 
@@ -64,11 +62,7 @@ memcache::Parsed MemcacheClient::parse(std::string_view input, Command& command)
                     : text_.next(input, command);
 }
 
-void MemcacheClient::note(const Command& command) {
-  connection_.command.store(name_of(command), std::memory_order_relaxed);
-  connection_.requests.store(connection_.requests.load(std::memory_order_relaxed) + 1,
-                             std::memory_order_relaxed);
-}
+void MemcacheClient::note(const Command& command) { connection_.note_request(name_of(command)); }
 
 uint64_t MemcacheClient::expiry_of(int64_t exptime) const {
   return expiry_of_exptime(exptime, items_.clock().now_ms());
@@ -89,16 +83,15 @@ base::Expected<MemcacheClient::Next> MemcacheClient::take_one() {
   }
   note(command);
   if (is_plain_get(command)) return take_gets(command, parsed.consumed_bytes);
-  size_t line_bytes = parsed.consumed_bytes;
+  size_t used_bytes = parsed.consumed_bytes;
   kv::Bytes value;
   if (takes_value(command.verb)) {
-    auto received = receive_value(command, line_bytes, value);
+    auto received = receive_value(command, used_bytes, value);
     if (!received) return std::unexpected(received.error());
     if (!*received) return Next::kEnds;
   }
-  const size_t in_place = value.data() != nullptr && value_.bytes().empty() ? value.size() : 0;
   if (auto executed = execute(command, value); !executed) return std::unexpected(executed.error());
-  stream_.consume(line_bytes + in_place);
+  stream_.consume(used_bytes);
   value_.reset();
   return Next::kGoesOn;
 }
@@ -121,23 +114,24 @@ base::Expected<MemcacheClient::Next> MemcacheClient::refuse(const Command& comma
 }
 
 // The value of a command, of text with its end: in the input behind the command, or in value_, when nothing of the command is left in the
-// input. False: the client has gone.
-base::Expected<bool> MemcacheClient::receive_value(Command& command, size_t& line_bytes, kv::Bytes& value) {
+// input. `used_bytes` of the input are the command's, and become those that are the value's too. False: the client has gone.
+base::Expected<bool> MemcacheClient::receive_value(Command& command, size_t& used_bytes, kv::Bytes& value) {
   const size_t bytes = command.value_bytes + (is_binary_ ? 0 : memcache::kBlockEndBytes);
-  if (line_bytes + bytes <= Stream::kInputBytes) {
-    if (stream_.input().size() < line_bytes + bytes) {
-      auto received = stream_.receive_at_least(line_bytes + bytes);
+  if (used_bytes + bytes <= Stream::kInputBytes) {
+    if (stream_.input().size() < used_bytes + bytes) {
+      auto received = stream_.receive_at_least(used_bytes + bytes);
       if (!received || !*received) return received;
       // It may have moved.
-      line_bytes = parse(stream_.input(), command).consumed_bytes;
+      parse(stream_.input(), command);
     }
-    value = std::as_bytes(std::span(stream_.input().substr(line_bytes, bytes)));
+    value = std::as_bytes(std::span(stream_.input().substr(used_bytes, bytes)));
+    used_bytes += bytes;
     return true;
   }
-  line_ = stream_.input().substr(0, line_bytes);
+  line_ = stream_.input().substr(0, used_bytes);
   parse(line_, command);
-  stream_.consume(line_bytes);
-  line_bytes = 0;
+  stream_.consume(used_bytes);
+  used_bytes = 0;
   if (auto taken = value_.take(stream_.pool(), bytes); !taken) {
     auto answered = answer(command, Result::kNoMemory);
     if (!answered) return std::unexpected(answered.error());
@@ -151,9 +145,8 @@ base::Expected<void> MemcacheClient::execute(Command& command, kv::Bytes value) 
   if (takes_value(command.verb)) {
     if (is_binary_) return store(command, value);
     const kv::Bytes end = value.last(memcache::kBlockEndBytes);
-    if (!memcache::is_block_end({reinterpret_cast<const char*>(end.data()), end.size()})) {
+    if (!memcache::is_block_end({reinterpret_cast<const char*>(end.data()), end.size()}))
       return answer(command, Result::kBadData);
-    }
     return store(command, value.first(command.value_bytes));
   }
   switch (command.verb) {

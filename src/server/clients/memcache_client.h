@@ -50,7 +50,7 @@ class MemcacheClient {
   Parsed parse(std::string_view input, Command& command);
   base::Expected<Next> take_one();
   base::Expected<Next> refuse(const Command& command, const Parsed& parsed);
-  base::Expected<bool> receive_value(Command& command, size_t& line_bytes, kv::Bytes& value);
+  base::Expected<bool> receive_value(Command& command, size_t& used_bytes, kv::Bytes& value);
   base::Expected<void> execute(Command& command, kv::Bytes value);
   void note(const Command& command);
   uint64_t expiry_of(int64_t exptime) const;

@@ -6,7 +6,6 @@
 #include <string>
 #include <utility>
 
-#include "base/single_writer.h"
 #include "server/resp/words.h"
 
 namespace server {
@@ -38,12 +37,8 @@ base::Expected<void> RespClient::serve() {
     auto executed = execute_input();
     if (!executed) return std::unexpected(executed.error());
     goes_on = *executed;
-    connection_.received_bytes.store(stream_.received_bytes(), std::memory_order_relaxed);
-    connection_.sent_bytes.store(stream_.sent_bytes(), std::memory_order_relaxed);
   }
-  auto sent = stream_.send();
-  connection_.sent_bytes.store(stream_.sent_bytes(), std::memory_order_relaxed);
-  return sent;
+  return stream_.send();
 }
 
 resp::RequestLimits RespClient::limits() const {
@@ -121,7 +116,7 @@ bool RespClient::note_get() {
     return false;
   noted_[noted_count_++] = {.offset = static_cast<size_t>(key.data() - input.data()), .bytes = key.size()};
   parsed_bytes_ += parser_.bytes();
-  count_request("get");
+  connection_.note_request("get");
   if (noted_count_ == kTogether) answer_noted();
   return true;
 }
@@ -168,11 +163,6 @@ base::Expected<Item> RespClient::get(std::string_view key) {
   return leaves_no_trace_ ? look(key) : items_.get(key);
 }
 
-void RespClient::count_request(const char* command) {
-  base::increase(connection_.requests, uint64_t{1});
-  connection_.command.store(command, std::memory_order_relaxed);
-}
-
 void RespClient::execute(Arguments arguments) {
   answer_.is_silent = replies_ != resp::Replies::kOn;
   if (replies_ == resp::Replies::kSkipNext) replies_ = resp::Replies::kOn;
@@ -182,7 +172,7 @@ void RespClient::execute(Arguments arguments) {
     return answer_.refuse(found.error(), arguments);
   }
   const Command& command = **found;
-  count_request(command.name.data());
+  connection_.note_request(command.name.data());
   if (!is_authenticated_ && !command.is(resp::kNoAuth)) return answer_.refuse(Problem::kNoAuth);
   run(command, arguments);
 }

@@ -61,7 +61,6 @@ class RespClient {
   void execute(Arguments arguments);
   void run(const Command& command, Arguments arguments);
   resp::RequestLimits limits() const;
-  void count_request(const char* command);
 
   // What a parser has accepted, or none: it was refused, and that is answered.
   template <class T>

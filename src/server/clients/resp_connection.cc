@@ -163,8 +163,8 @@ std::string RespClient::line_of(const Connection& connection) const {
   line += " flags=N db=0 sub=0 psub=0 ssub=0 multi=-1 cmd=";
   line += *command == '\0' ? "NULL" : command;
   line += " user=default lib-name=" + connection.library + " lib-ver=" + connection.library_version;
-  line += " tot-net-in=" + number(connection.received_bytes.load(std::memory_order_relaxed));
-  line += " tot-net-out=" + number(connection.sent_bytes.load(std::memory_order_relaxed));
+  line += " tot-net-in=" + number(connection.stream->received_bytes());
+  line += " tot-net-out=" + number(connection.stream->sent_bytes());
   line += " tot-cmds=" + number(connection.requests.load(std::memory_order_relaxed));
   return line + '\n';
 }

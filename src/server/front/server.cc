@@ -27,6 +27,16 @@ std::string_view too_many(Speech speech) {
                                      : "-ERR max number of clients reached\r\n";
 }
 
+// A task of the worker, of the caller's if there is none, that calls a copy of `function`.
+template <class Function>
+base::Expected<task::Task*> spawn(const char* name, task::Worker* worker, Function function) {
+  return task::spawn({.name = name,
+                      .entry = [](void* call) { (*static_cast<Function*>(call))(); },
+                      .worker = worker,
+                      .closure = &function,
+                      .closure_bytes = sizeof function});
+}
+
 // What may be otherwise in a moment: others' connections end.
 bool is_passing(int error) {
   return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
@@ -44,13 +54,6 @@ struct Server::Worker {
   task::Future began;                    // with an errno value
   task::Future drained;                  // it has no connections, nor gets any
   std::atomic<uint64_t> connections{0};  // worker 0 gives them, others end them
-};
-
-struct Server::Arrival {
-  Server* server = nullptr;
-  Worker* worker = nullptr;
-  Speech speech = Speech::kMemcache;
-  int descriptor = -1;
 };
 
 Server::Server() = default;
@@ -135,10 +138,7 @@ void Server::lead() {
   if (!outcome_) hub_->end(Hub::End::kAtOnce);
   std::vector<task::Task*> accepting, others;
   const auto start = [&](std::vector<task::Task*>& helpers, const char* name, auto function) {
-    auto task = task::spawn({.name = name,
-                             .entry = [](void* call) { (*static_cast<decltype(function)*>(call))(); },
-                             .closure = &function,
-                             .closure_bytes = sizeof function});
+    auto task = spawn(name, nullptr, function);
     if (task)
       helpers.push_back(*task);
     else if (outcome_)
@@ -174,19 +174,7 @@ base::Expected<void> Server::begin_workers() {
     Worker& worker = *workers_.back();
     worker.number = i;
     worker.thread = &scheduler_.worker(i);
-    struct Call {
-      Server* server;
-      Worker* worker;
-    } call = {this, &worker};
-    auto task = task::spawn({.name = "worker",
-                             .entry =
-                                 [](void* argument) {
-                                   const Call& of = *static_cast<Call*>(argument);
-                                   of.server->keep_worker(*of.worker);
-                                 },
-                             .worker = worker.thread,
-                             .closure = &call,
-                             .closure_bytes = sizeof call});
+    auto task = spawn("worker", worker.thread, [this, &worker] { keep_worker(worker); });
     if (!task) return std::unexpected(task.error());
     worker.keeps = *task;
     worker.began.wait({.cancellable = false});
@@ -273,40 +261,31 @@ void Server::give(const Listening& listening, int descriptor) {
     setsockopt(descriptor, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
   }
   Worker& worker = *workers_[next_worker_++ % workers_.size()];
-  const Arrival arrival = {
-      .server = this, .worker = &worker, .speech = listening.speech, .descriptor = descriptor};
   worker.connections.fetch_add(1, std::memory_order_relaxed);
-  auto task = task::spawn({.name = listening.speech == Speech::kMemcache ? "memcache" : "resp",
-                           .entry =
-                               [](void* argument) {
-                                 const auto& of = *static_cast<Arrival*>(argument);
-                                 of.server->serve(of);
-                               },
-                           .worker = worker.thread,
-                           .closure = &arrival,
-                           .closure_bytes = sizeof arrival});
+  const Speech speech = listening.speech;
+  auto task = spawn(speech == Speech::kMemcache ? "memcache" : "resp", worker.thread,
+                    [this, &worker, speech, descriptor] { serve(worker, speech, descriptor); });
   if (task) return task::detach(**task);
   worker.connections.fetch_sub(1, std::memory_order_relaxed);
   ::close(descriptor);
 }
 
 // A connection's task.
-void Server::serve(const Arrival& arrival) {
-  Worker& worker = *arrival.worker;
+void Server::serve(Worker& worker, Speech speech, int descriptor) {
   Stream stream(worker.sockets, worker.pool, options_.settings.stream);
-  if (stream.take(arrival.descriptor)) {
+  if (stream.take(descriptor)) {
     Connection connection;
-    connection.speech = arrival.speech;
+    connection.speech = speech;
     connection.stream = &stream;
     connection.task = &task::self();
     connection.worker = worker.number;
-    connection.peer = peer_of(arrival.descriptor);
-    connection.own = own_end_of(arrival.descriptor);
+    connection.peer = peer_of(descriptor);
+    connection.own = own_end_of(descriptor);
     connection.begun_ms = worker.items.clock().now_ms();
     if (hub_->enter(connection)) {
       answer(worker, stream, connection);
       hub_->leave(connection);
-    } else if (stream.write(too_many(arrival.speech))) {
+    } else if (stream.write(too_many(speech))) {
       static_cast<void>(stream.send());
     }
     stream.close();
@@ -319,8 +298,6 @@ void Server::answer(Worker& worker, Stream& stream, Connection& connection) {
   auto served = connection.speech == Speech::kMemcache
                     ? MemcacheClient(*hub_, connection, worker.items).serve()
                     : RespClient(*hub_, connection, worker.items).serve();
-  connection.received_bytes.store(stream.received_bytes(), std::memory_order_relaxed);
-  connection.sent_bytes.store(stream.sent_bytes(), std::memory_order_relaxed);
   if (!served && hub_->verbosity.load(std::memory_order_relaxed) > 0)
     base::log("server: connection ", connection.number, " from ", connection.peer,
               " ended: ", served.error().message);

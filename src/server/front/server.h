@@ -66,7 +66,6 @@ class Server {
 
  private:
   struct Worker;
-  struct Arrival;
 
   base::Expected<void> listen_at_all(std::string_view text, Speech speech);
   void lead();
@@ -76,7 +75,7 @@ class Server {
   void accept_from(Listening& listening);
   void take_signals();
   void give(const Listening& listening, int descriptor);
-  void serve(const Arrival& arrival);
+  void serve(Worker& worker, Speech speech, int descriptor);
   void answer(Worker& worker, Stream& stream, Connection& connection);
 
   ServerOptions options_;

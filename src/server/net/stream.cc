@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "base/single_writer.h"
 #include "sys/kernel.h"
 
 namespace server {
@@ -79,7 +80,7 @@ base::Expected<std::optional<size_t>> Stream::receive_now(std::span<std::byte> t
   if (!received && received.error().number != ETIMEDOUT) return std::unexpected(received.error());
   has_come_ = received && *received == to.size();
   if (!received) return std::nullopt;
-  received_bytes_ += *received;
+  base::increase(received_bytes_, uint64_t{*received});
   return *received;
 }
 
@@ -215,7 +216,7 @@ base::Expected<void> Stream::write_large(Items& items, Item& item) {
 base::Expected<void> Stream::send() {
   end_text_piece();
   if (pieces_.empty()) return {};
-  for (const iovec& piece : pieces_) sent_bytes_ += piece.iov_len;
+  for (const iovec& piece : pieces_) base::increase(sent_bytes_, uint64_t{piece.iov_len});
   // Who drains cancels a task that waits for a request, which may just have come.
   auto sent = socket_.send(pieces_, limit_of(options_.send_ns, !is_draining_));
   drop_output();

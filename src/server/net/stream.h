@@ -18,6 +18,7 @@
 // Errors: those of receiving and sending, ETIMEDOUT for a client that is too slow, ENOMEM. After one only close() is left.
 // Thread contract: of one task.
 #pragma once
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -95,8 +96,9 @@ class Stream {
   // The connection is to end when no request is under way: the next receive() without input says that nothing more comes; one that waits
   // now ends if its task is cancelled. Returns if that is so.
   bool drain();
-  uint64_t received_bytes() const { return received_bytes_; }
-  uint64_t sent_bytes() const { return sent_bytes_; }
+  // These two by anybody.
+  uint64_t received_bytes() const { return received_bytes_.load(std::memory_order_relaxed); }
+  uint64_t sent_bytes() const { return sent_bytes_.load(std::memory_order_relaxed); }
 
   // Of the pool and of the OS, but for what values are kept in.
   size_t memory_bytes() const { return in_.bytes().size() + text_.bytes().size(); }
@@ -120,7 +122,7 @@ class Stream {
       false;  // something may be there to be received: the last call got as much as it had room for
   bool is_draining_ = false;
   bool waits_for_request_ = false;
-  uint64_t received_bytes_ = 0;
+  std::atomic<uint64_t> received_bytes_{0};
   // Out.
   Memory text_;
   size_t text_bytes_ = 0;  // written
@@ -128,7 +130,7 @@ class Stream {
   std::vector<iovec> pieces_;
   std::vector<Item> kept_;
   size_t kept_bytes_ = 0;
-  uint64_t sent_bytes_ = 0;
+  std::atomic<uint64_t> sent_bytes_{0};
 };
 
 }  // namespace server
