@@ -1,6 +1,7 @@
 #include "command.h"
 
 #include <algorithm>
+#include <charconv>
 #include <iomanip>
 
 namespace tools {
@@ -32,6 +33,20 @@ std::string default_of(const base::OptionInfo& option) {
   // Of a text option the data file holds a quoted literal.
   if (option.kind == base::OptionKind::kText) text = text.substr(1, text.size() - 2);
   return std::string(text);
+}
+
+uint64_t number_argument(std::string_view who, std::string_view text, uint64_t least, uint64_t most) {
+  uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size() || number < least || number > most)
+    throw WrongInput(concat(who, ": '", printable(text), "' is no whole number from ", least, " to ", most));
+  return number;
+}
+
+uint64_t size_argument(std::string_view who, std::string_view text) {
+  const auto size = base::parse_size(text);
+  if (!size) throw WrongInput(concat(who, ": ", printable(size.error().message)));
+  return *size;
 }
 
 std::string options_help() {

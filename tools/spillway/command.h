@@ -50,6 +50,10 @@ std::string variable_name(const base::OptionInfo& option);
 // Its default as a user would write it, "" for an empty text.
 std::string default_of(const base::OptionInfo& option);
 
+// The argument of an option, `who`, which begins what is said of a wrong one: "kv make: --spare". They throw WrongInput.
+uint64_t number_argument(std::string_view who, std::string_view text, uint64_t least, uint64_t most);
+uint64_t size_argument(std::string_view who, std::string_view text);
+
 // One line for each option: flag, argument, doc, default, variable.
 std::string options_help();
 

@@ -2,7 +2,6 @@
 #include "kv.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 
 namespace tools {
@@ -215,18 +214,11 @@ const Subcommand& subcommand_called(std::string_view name) {
 void KvLine::refuse(std::string_view what) const { throw WrongInput(concat("kv ", name, ": ", what)); }
 
 uint64_t KvLine::number(std::string_view option, uint64_t least, uint64_t most) const {
-  const std::string_view text = options.at(option);
-  uint64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size() || number < least || number > most)
-    refuse(concat(option, ": '", printable(text), "' is no whole number from ", least, " to ", most));
-  return number;
+  return number_argument(concat("kv ", name, ": ", option), options.at(option), least, most);
 }
 
 uint64_t KvLine::size(std::string_view option) const {
-  const auto size = base::parse_size(options.at(option));
-  if (!size) refuse(concat(option, ": ", printable(size.error().message)));
-  return *size;
+  return size_argument(concat("kv ", name, ": ", option), options.at(option));
 }
 
 std::string escaped(std::string_view key) {

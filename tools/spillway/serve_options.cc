@@ -1,11 +1,11 @@
 #include "serve_options.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
 #include <fstream>
 #include <optional>
 
-#include "server/text.h"
 #include "sys/threads.h"
 
 namespace tools {
@@ -31,19 +31,15 @@ struct Option {
 };
 
 uint64_t number_of(std::string_view name, std::string_view text, uint64_t least, uint64_t most) {
-  const auto number = server::parse_number<uint64_t>(text);
-  if (!number || *number < least || *number > most)
-    refuse(concat(name, ": '", printable(text), "' is no whole number from ", least, " to ", most));
-  return *number;
+  return number_argument(concat("serve: ", name), text, least, most);
 }
 
 uint64_t size_of(std::string_view name, std::string_view text, uint64_t least, uint64_t most) {
-  const auto size = base::parse_size(text);
-  if (!size) refuse(concat(name, ": ", printable(size.error().message)));
-  if (*size < least || *size > most)
+  const uint64_t size = size_argument(concat("serve: ", name), text);
+  if (size < least || size > most)
     refuse(concat(name, ": ", printable(text), " is not from ", readable_bytes(least), " to ",
                   readable_bytes(most)));
-  return *size;
+  return size;
 }
 
 kv::Durability durability_of(std::string_view text) {
