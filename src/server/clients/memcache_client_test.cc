@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "server/items/test_items.h"
+#include "server/net/test_peer.h"
 #include "task/test_tasks.h"
 
 namespace server {
@@ -41,18 +42,8 @@ class MemcacheClientTest : public ItemsTest {
     client = -1;
     serves.join();
   }
-  void say(std::string_view text) {
-    ASSERT_EQ(::write(client, text.data(), text.size()), static_cast<ssize_t>(text.size()));
-  }
-  // So many bytes, or all until the end.
-  std::string hear(size_t bytes) {
-    std::string text(bytes, '\0');
-    size_t has = 0;
-    for (ssize_t got = 1; has < bytes && got > 0; has += static_cast<size_t>(std::max<ssize_t>(got, 0)))
-      got = ::read(client, text.data() + has, bytes - has);
-    text.resize(has);
-    return text;
-  }
+  void say(std::string_view text) { ASSERT_TRUE(server::say(client, text)); }
+  std::string hear(size_t bytes) { return server::hear(client, bytes); }
   // All that is answered to what is said, and to a last request that is known.
   std::string ask(const std::string& text) {
     if (client < 0) connect();

@@ -15,6 +15,7 @@
 
 #include "server/clients/resp_client.h"
 #include "server/items/test_items.h"
+#include "server/net/test_peer.h"
 #include "task/test_tasks.h"
 
 namespace server {
@@ -82,26 +83,6 @@ class RespClientTest : public ItemsTest {
   // A request that is inline: words between blanks.
   std::string ask(const std::string& words) { return answer(words + "\r\n"); }
 
-  // False: nobody reads it any more.
-  static bool say(int descriptor, std::string_view text) {
-    while (!text.empty()) {
-      const ssize_t said = ::send(descriptor, text.data(), text.size(), MSG_NOSIGNAL);
-      if (said <= 0) return false;
-      text.remove_prefix(static_cast<size_t>(said));
-    }
-    return true;
-  }
-  // So many bytes, or all to the end.
-  static std::string hear(int descriptor, size_t bytes = SIZE_MAX) {
-    std::string text;
-    char part[4096];
-    while (text.size() < bytes) {
-      const ssize_t got = ::read(descriptor, part, std::min(sizeof part, bytes - text.size()));
-      if (got <= 0) break;
-      text.append(part, static_cast<size_t>(got));
-    }
-    return text;
-  }
   // Says it, and expects this to be answered.
   static void exchange(int descriptor, std::string_view text, std::string_view expected) {
     say(descriptor, text);

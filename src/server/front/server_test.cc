@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "server/items/test_items.h"
+#include "server/net/test_peer.h"
 
 namespace server {
 namespace {
@@ -52,17 +53,6 @@ class ServerTest : public testing::Test {
       return descriptor;
     ::close(descriptor);
     return -1;
-  }
-  static bool say(int descriptor, std::string_view text) {
-    return ::send(descriptor, text.data(), text.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(text.size());
-  }
-  static std::string hear(int descriptor, size_t bytes) {
-    std::string text(bytes, '\0');
-    size_t has = 0;
-    for (ssize_t got = 1; has < bytes && got > 0; has += static_cast<size_t>(std::max<ssize_t>(got, 0)))
-      got = ::recv(descriptor, text.data() + has, bytes - has, 0);
-    text.resize(has);
-    return text;
   }
 
   storage::Device* device = *storage::make_memory_device(64 << 20);

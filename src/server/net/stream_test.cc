@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "server/items/test_items.h"
+#include "server/net/test_peer.h"
 #include "task/test_tasks.h"
 
 namespace server {
@@ -41,17 +42,6 @@ class StreamTest : public task::TasksTest {
       sockets.close();
     });
     asks.join();
-  }
-  static void say(int descriptor, std::string_view text) {
-    ASSERT_EQ(::write(descriptor, text.data(), text.size()), static_cast<ssize_t>(text.size()));
-  }
-  static std::string hear(int descriptor, size_t bytes) {
-    std::string text(bytes, '\0');
-    size_t has = 0;
-    for (ssize_t got = 1; has < bytes && got > 0; has += static_cast<size_t>(got))
-      got = std::max<ssize_t>(0, ::read(descriptor, text.data() + has, bytes - has));
-    text.resize(has);
-    return text;
   }
   static void must_receive(Stream& stream, bool expected = true) {
     auto received = stream.receive();
