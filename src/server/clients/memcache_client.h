@@ -3,7 +3,7 @@
 //   input ──parser──► command ──► Items ──► reply, value ──► output
 //
 //  1 commands that have come are executed one after the other, in their order; gets that follow each other are looked up together, up to
-//    kGetsMost keys, and answered in their order
+//    kLookedUpTogether keys, and answered in their order
 //  2 a value that fits the input is used where it is; a longer one goes to memory of its own
 //  3 what a command refers to lies in the input: no more is received before it is answered. Of one whose value is still to come the line is
 //    copied, or parsed again where it lies then
@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "server/clients/hub.h"
+#include "server/clients/look_up.h"
 #include "server/items/items.h"
 #include "server/memcache/binary.h"
 #include "server/memcache/meta_reply.h"
@@ -24,8 +25,6 @@ namespace server {
 
 class MemcacheClient {
  public:
-  static constexpr size_t kGetsMost = 64;
-
   // All outlive it; the items are the worker's.
   MemcacheClient(Hub& hub, Connection& connection, Items& items);
   MemcacheClient(const MemcacheClient&) = delete;
@@ -60,6 +59,7 @@ class MemcacheClient {
   base::Expected<Next> take_gets(const Command& first, size_t first_bytes);
   void add_keys(const Command& command);
   base::Expected<void> answer_gets();
+  base::Expected<void> end_gets(size_t& next);
   base::Expected<void> answer_get(const Asked& asked, base::Expected<Item>& found);
   base::Expected<void> fetch(const Command& command, std::string_view key);
   base::Expected<void> answer_found(const Command& command, std::string_view key, Item&& item,

@@ -59,7 +59,7 @@ base::Expected<MemcacheClient::Next> MemcacheClient::take_gets(const Command& fi
   size_t used = first_bytes;
   asked_.clear();
   add_keys(first);
-  while (asked_.size() < kGetsMost && used < stream_.input().size()) {
+  while (asked_.size() < kLookedUpTogether && used < stream_.input().size()) {
     // A whole line that is refused, or another command, is parsed again: that leaves no trace in the parser.
     const std::string_view rest = stream_.input().substr(used);
     if (!is_binary_ && !begins_with_get(rest)) break;
@@ -77,25 +77,25 @@ base::Expected<MemcacheClient::Next> MemcacheClient::take_gets(const Command& fi
 }
 
 base::Expected<void> MemcacheClient::answer_gets() {
-  for (size_t begin = 0; begin < asked_.size();) {
-    const size_t count = std::min(kGetsMost, asked_.size() - begin);
-    const std::span some = std::span(asked_).subspan(begin, count);
-    begin += count;
-    std::vector<std::string_view> keys;
-    for (const Asked& asked : some)
-      if (!asked.ends_command) keys.push_back(asked.key);
-    std::vector<base::Expected<Item>> found(keys.size());
-    if (keys.size() == 1)
-      found[0] = items_.get(keys[0]);
-    else if (!keys.empty())
-      items_.get(keys, found);
-    size_t next = 0;
-    for (const Asked& asked : some) {
-      auto answered =
-          asked.ends_command ? write_line(memcache::messages::kEnd) : answer_get(asked, found[next++]);
-      if (!answered) return answered;
-    }
+  for (size_t next = 0; next < asked_.size();) {
+    std::string_view keys[kLookedUpTogether];
+    size_t count = 0;
+    for (size_t i = next; i < asked_.size() && count < kLookedUpTogether; ++i)
+      if (!asked_[i].ends_command) keys[count++] = asked_[i].key;
+    base::Expected<void> written = end_gets(next);
+    look_up_together(items_, stream_.pool(), {keys, count}, [&](base::Expected<Item>& found) {
+      if (written) written = answer_get(asked_[next++], found);
+      if (written) written = end_gets(next);
+    });
+    if (!written) return written;
   }
+  return {};
+}
+
+// The ends of commands from here on, to the next key.
+base::Expected<void> MemcacheClient::end_gets(size_t& next) {
+  for (; next < asked_.size() && asked_[next].ends_command; ++next)
+    if (auto written = write_line(memcache::messages::kEnd); !written) return written;
   return {};
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <memory>
 #include <string>
 #include <utility>
 
@@ -13,11 +12,6 @@ namespace server {
 using resp::CommandId;
 using resp::Parsed;
 using resp::Problem;
-
-// In memory of the pool: tasks have small stacks.
-struct RespClient::Group {
-  base::Expected<Item> items[kTogether];
-};
 
 RespClient::RespClient(Hub& hub, Connection& connection, Items& items)
     : hub_(hub),
@@ -117,20 +111,17 @@ bool RespClient::note_get() {
   noted_[noted_count_++] = {.offset = static_cast<size_t>(key.data() - input.data()), .bytes = key.size()};
   parsed_bytes_ += parser_.bytes();
   connection_.note_request("get");
-  if (noted_count_ == kTogether) answer_noted();
+  if (noted_count_ == kLookedUpTogether) answer_noted();
   return true;
 }
 
 void RespClient::answer_noted() {
   if (noted_count_ == 0) return;
   answer_.is_silent = false;
-  std::string_view keys[kTogether];
+  std::string_view keys[kLookedUpTogether];
   for (size_t i = 0; i < noted_count_; ++i)
     keys[i] = stream_.input().substr(noted_[i].offset, noted_[i].bytes);
-  if (noted_count_ == 1)
-    answer_get(keys[0]);
-  else
-    look_up_together({keys, noted_count_});
+  answer_gets({keys, noted_count_});
   noted_count_ = 0;
 }
 
@@ -139,18 +130,11 @@ void RespClient::answer_get(std::string_view key) {
   if (Item* const item = done(found)) answer_.value(std::move(*item));
 }
 
-// REQUIRES: at most kTogether.
-void RespClient::look_up_together(std::span<const std::string_view> keys) {
-  const storage::Buffer memory(stream_.pool(), sizeof(Group));
-  if (memory.bytes().empty()) {
-    for (const std::string_view key : keys) answer_get(key);
-    return;
-  }
-  Group* const group = new (memory.bytes().data()) Group;
-  items_.get(keys, {group->items, keys.size()});
-  for (base::Expected<Item>& found : std::span(group->items).first(keys.size()))
+// REQUIRES: at most kLookedUpTogether.
+void RespClient::answer_gets(std::span<const std::string_view> keys) {
+  look_up_together(items_, stream_.pool(), keys, [&](base::Expected<Item>& found) {
     if (Item* const item = done(found)) answer_.value(std::move(*item));
-  std::destroy_at(group);
+  });
 }
 
 base::Expected<Item> RespClient::fetch_quietly(std::string_view key, std::optional<uint64_t> expires_ms) {

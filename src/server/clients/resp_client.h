@@ -1,7 +1,7 @@
 // RespClient: a client that speaks the Redis protocol, from its connection's first byte to its end.
 //
 // How what has come is answered
-//  1 requests are parsed where they lie in the input. As long as they are plain GETs they are only noted, up to kTogether, and are looked up
+//  1 requests are parsed where they lie in the input. As long as they are plain GETs they are only noted, up to kLookedUpTogether, and are looked up
 //    together then: that many I/Os at a time. Any other request, one that is not complete, and the end of the input end the group
 //  2 another request is executed behind the group: replies are in the order of requests
 //  3 both go from the input
@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "server/clients/hub.h"
+#include "server/clients/look_up.h"
 #include "server/clients/resp_answer.h"
 #include "server/clients/resp_scans.h"
 #include "server/resp/administration.h"
@@ -41,14 +42,12 @@ class RespClient {
   using Command = resp::Command;
   using Arguments = resp::Arguments;
 
-  static constexpr size_t kTogether = 64;
   static constexpr size_t kLargeBytes = 8 << 10;            // arguments of so many are large
   static constexpr uint64_t kAllLargeBytesMost = 64 << 20;  // in one request, or what one value may have
   struct Key {
     size_t offset = 0;  // in the input
     size_t bytes = 0;
   };
-  struct Group;
 
   // --- resp_client.cc: what comes ---
 
@@ -56,7 +55,7 @@ class RespClient {
   base::Expected<bool> take_large();
   bool note_get();
   void answer_noted();
-  void look_up_together(std::span<const std::string_view> keys);
+  void answer_gets(std::span<const std::string_view> keys);
   void answer_get(std::string_view key);
   void execute(Arguments arguments);
   void run(const Command& command, Arguments arguments);
@@ -163,7 +162,7 @@ class RespClient {
   bool has_ended_ = false;  // nothing more is read; what was answered is sent
   // The beginning of the input that has been parsed: GETs, and what is answered with nothing.
   size_t parsed_bytes_ = 0;
-  std::array<Key, kTogether> noted_;
+  std::array<Key, kLookedUpTogether> noted_;
   size_t noted_count_ = 0;
   std::vector<Memory> large_;  // arguments of the request
   uint64_t large_bytes_ = 0;

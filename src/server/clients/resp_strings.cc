@@ -78,10 +78,10 @@ void RespClient::get_all(Arguments arguments) {
   Arguments keys = arguments.subspan(1);
   answer_.array(keys.size());
   while (!keys.empty()) {
-    const Arguments group = keys.first(std::min(keys.size(), kTogether));
+    const Arguments group = keys.first(std::min(keys.size(), kLookedUpTogether));
     keys = keys.subspan(group.size());
     if (!leaves_no_trace_)
-      look_up_together(group);
+      answer_gets(group);
     else
       for (const std::string_view key : group) answer_get(key);
   }

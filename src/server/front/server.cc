@@ -283,7 +283,7 @@ void Server::serve(Worker& worker, Speech speech, int descriptor) {
     connection.own = own_end_of(descriptor);
     connection.begun_ms = worker.items.clock().now_ms();
     if (hub_->enter(connection)) {
-      answer(worker, stream, connection);
+      answer(worker, connection);
       hub_->leave(connection);
     } else if (stream.write(too_many(speech))) {
       static_cast<void>(stream.send());
@@ -294,7 +294,7 @@ void Server::serve(Worker& worker, Speech speech, int descriptor) {
   worker.connections.fetch_sub(1, std::memory_order_release);
 }
 
-void Server::answer(Worker& worker, Stream& stream, Connection& connection) {
+void Server::answer(Worker& worker, Connection& connection) {
   auto served = connection.speech == Speech::kMemcache
                     ? MemcacheClient(*hub_, connection, worker.items).serve()
                     : RespClient(*hub_, connection, worker.items).serve();

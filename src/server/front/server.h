@@ -76,7 +76,7 @@ class Server {
   void take_signals();
   void give(const Listening& listening, int descriptor);
   void serve(Worker& worker, Speech speech, int descriptor);
-  void answer(Worker& worker, Stream& stream, Connection& connection);
+  void answer(Worker& worker, Connection& connection);
 
   ServerOptions options_;
   SharedItems items_;
