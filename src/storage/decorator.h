@@ -123,6 +123,9 @@ class Decorator : public Device {
   }
   ~Decorator() = default;
 
+  bool do_has_room_at(uint64_t offset_bytes, uint64_t length_bytes) const override {
+    return inner_->has_room_at(offset_bytes, length_bytes);
+  }
   void do_close() override {
     inner_->close();
     free_object(static_cast<DeviceType*>(this), 0);

@@ -208,6 +208,11 @@ class Device {
   // Would kDiscard give room back? Where not, it completes with success and does nothing. What a discarded
   // range reads as until it is written again is not defined: zeros, or what it held.
   bool discards() const { return discards_; }
+  // Has all of this range room on the medium, so that a write there has none to find first, which costs many times as much? Not where a file has
+  // holes, or was never written. True where nobody can tell. Cost: up to a system call.
+  bool has_room_at(uint64_t offset_bytes, uint64_t length_bytes) const {
+    return do_has_room_at(offset_bytes, length_bytes);
+  }
   // Where another process that looks into this one finds the bytes, offset for offset: in the file of a descriptor, or
   // in memory. Neither: nowhere.
   struct Whereabouts {
@@ -252,6 +257,7 @@ class Device {
   friend class Queue;
 
   virtual base::Expected<Queue*> do_open_queue(size_t depth, const QueueUse& use) = 0;
+  virtual bool do_has_room_at(uint64_t, uint64_t) const { return true; }
   virtual void do_close() = 0;
 
   std::atomic<size_t> open_queue_count_{0};

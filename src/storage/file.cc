@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <linux/falloc.h>
+#include <linux/fiemap.h>
 #include <linux/fs.h>
 
 #include "base/check.h"
@@ -118,6 +119,29 @@ FileDevice::FileDevice(std::string_view scheme, const Medium& medium, size_t max
 
 void FileDevice::set_scheme(std::string_view scheme) {
   base::TextRef(name_, sizeof name_) << scheme << ':' << medium_.label;
+}
+
+bool FileDevice::do_has_room_at(uint64_t offset_bytes, uint64_t length_bytes) const {
+  constexpr uint32_t kExtents = 32;
+  if (medium_.is_block_device || medium_.takes_commands()) return true;
+  alignas(fiemap) char memory[sizeof(fiemap) + kExtents * sizeof(fiemap_extent)];
+  auto* const map = reinterpret_cast<fiemap*>(memory);
+  const uint64_t end = offset_bytes + length_bytes;
+  for (uint64_t at = offset_bytes; at < end;) {
+    *map = {};
+    map->fm_start = at;
+    map->fm_length = end - at;
+    map->fm_extent_count = kExtents;
+    // Most file systems know; of the others nothing is to be found out.
+    if (sys::failed(sys::syscall(SYS_ioctl, medium_.descriptor, FS_IOC_FIEMAP, map))) return true;
+    if (map->fm_mapped_extents == 0) return false;
+    for (uint32_t i = 0; i < map->fm_mapped_extents; ++i) {
+      const fiemap_extent& extent = map->fm_extents[i];
+      if (extent.fe_logical > at || (extent.fe_flags & FIEMAP_EXTENT_UNWRITTEN) != 0) return false;
+      at = extent.fe_logical + extent.fe_length;
+    }
+  }
+  return true;
 }
 
 base::Expected<void> FileDevice::start_helpers(uint32_t helper_count) {

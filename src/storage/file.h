@@ -67,6 +67,7 @@ class FileDevice : public Device {
 
  protected:
   base::Expected<Queue*> do_open_queue(size_t depth, const QueueUse& use) override;
+  bool do_has_room_at(uint64_t offset_bytes, uint64_t length_bytes) const override;
   void do_close() override;
   ~FileDevice() = default;
   // What it is called, "uring" or so, is what it turned out to be.

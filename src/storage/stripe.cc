@@ -38,6 +38,14 @@ class StripeDevice final : public Device {
   const StripeMap& map() const { return map_; }
 
  private:
+  bool do_has_room_at(uint64_t offset_bytes, uint64_t length_bytes) const override {
+    for (size_t i = 0; i < map_.member_count; ++i) {
+      const StripeMap::Range range = map_.range_on(i, offset_bytes, length_bytes);
+      const uint64_t bytes = range.end_bytes - range.begin_bytes;
+      if (bytes != 0 && !members_[i]->has_room_at(range.begin_bytes, bytes)) return false;
+    }
+    return true;
+  }
   base::Expected<Queue*> do_open_queue(size_t depth, const QueueUse& use) override;
   void do_close() override {
     for (size_t i = 0; i < map_.member_count; ++i) members_[i]->close();

@@ -318,6 +318,7 @@ class Log {
   };
   void write_headers(Channel& channel, std::span<NextHeader> headers, SegmentState state, unsigned which);
   size_t choose_to_prepare(std::span<NextHeader> to);
+  void find_room(Channel& channel, uint32_t segment);
   void write_prepared(Channel& channel, std::span<NextHeader> headers);
   void prepared(std::span<const NextHeader> headers, bool puts_off);
   int seal(Channel& channel, bool& did);

@@ -15,6 +15,10 @@ constexpr uint64_t kReadyBytes = 32 << 20;
 constexpr uint32_t kReadyParts = 32;
 constexpr uint64_t kPutOffNs = 100'000'000;
 constexpr uint8_t kPutOffDoublings = 6;
+// Written at a time where a file has no room yet: others' requests wait behind no more.
+constexpr uint64_t kZeroBytes = 128 << 10;
+// The largest grain, and as much as file systems give at a time.
+constexpr uint64_t kHeaderRoomBytes = 4096;
 // What a medium writes at once, or not at all.
 constexpr uint32_t kBlockBytesLeast = 512;
 // Which headers.
@@ -265,9 +269,27 @@ void Log::write_prepared(Channel& channel, std::span<NextHeader> headers) {
     if (segment.entries != nullptr) continue;
     if (!map_entries(segment)) header.error = ENOMEM;
   }
+  for (const NextHeader& header : headers) find_room(channel, header.segment);
   write_headers(channel, headers, SegmentState::kUsed, kFirst | kLast);
   if (const int error = headers.empty() ? 0 : flush(channel); error != 0)
     for (NextHeader& header : headers) header.error = error;
+}
+
+// In a file that was never written there each record would have to find its room, one after the other: a put would cost ten times as much. What
+// cannot be written here is the records' to find out.
+void Log::find_room(Channel& channel, uint32_t segment) {
+  const Geometry& geometry = identity_->geometry;
+  // Both ends hold headers, and have room.
+  const uint64_t begin = geometry.segment_offset(segment) + kHeaderRoomBytes;
+  const uint64_t end = geometry.segment_offset(segment + 1) - kHeaderRoomBytes;
+  if (channel.has_room_at(begin, end - begin)) return;
+  auto memory = sys::map_anonymous(kZeroBytes, "zeros");
+  if (!memory) return;
+  const std::span zeros(reinterpret_cast<const std::byte*>(*memory), kZeroBytes);
+  int error = 0;
+  for (uint64_t at = begin; at < end && error == 0; at += kZeroBytes)
+    error = channel.write(at, zeros.first(std::min(kZeroBytes, end - at)));
+  sys::unmap(*memory, kZeroBytes);
 }
 
 // Those of each that has no error but the medium's so far, all under way together.

@@ -10,13 +10,18 @@ bool is_of_medium(int error) {
   return error == EIO || error == ENODATA || error == EILSEQ || error == EREMOTEIO;
 }
 
-base::Expected<void> Channel::open(storage::Device& device, size_t depth) {
+void Channel::begin(const storage::Device& device) {
   for (IoCounter& counter : io_) counter.reset();
+  device_ = &device;
+}
+
+base::Expected<void> Channel::open(storage::Device& device, size_t depth) {
+  begin(device);
   return channel_.open(device, depth);
 }
 
 base::Expected<void> Channel::open_for_threads(storage::Device& device, size_t batch_depth) {
-  for (IoCounter& counter : io_) counter.reset();
+  begin(device);
   return channel_.open_for_threads(device, batch_depth);
 }
 

@@ -25,6 +25,10 @@ class Channel {
                                         size_t batch_depth = task::Channel::kBatchDepth);
   void close() { channel_.close(); }
   void fix_memory(std::span<std::byte> memory) { channel_.fix_memory(memory); }
+  // As Device's.
+  bool has_room_at(uint64_t offset_bytes, uint64_t bytes) const {
+    return device_->has_room_at(offset_bytes, bytes);
+  }
   bool overlaps() const { return channel_.overlaps(); }
 
   // What is done from now on is counted as done for that, where a call does not say so itself.
@@ -46,11 +50,13 @@ class Channel {
   void run(std::span<storage::Io* const> batch, IoFor purpose);
 
  private:
+  void begin(const storage::Device& device);
   void run(storage::Io& io, IoFor purpose);
   int transfer(storage::Operation operation, uint64_t offset_bytes, const void* memory, size_t bytes,
                IoFor purpose);
 
   task::Channel channel_;
+  const storage::Device* device_ = nullptr;
   IoFor purpose_ = IoFor::kChanges;
   IoCounter io_[kIoForCount];
 };
