@@ -9,8 +9,12 @@ namespace base {
 // shows `until_ns`, or `descriptor` becomes readable.
 struct Quiet {
   static constexpr uint64_t kForever = ~uint64_t{0};
+  // Who would end it: a device, in microseconds, for which it is worth looking on before one sleeps; or people and other machines.
+  enum class Outlook : uint8_t { kUnknown, kSoon, kLate };
+
   uint64_t until_ns = 0;
   int descriptor = -1;  // -1: none; always the same one
+  Outlook outlook = Outlook::kUnknown;
 
   void no_longer_than(uint64_t ns) {
     if (ns < until_ns) until_ns = ns;

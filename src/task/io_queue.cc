@@ -8,8 +8,9 @@ namespace task {
 namespace {
 
 constexpr size_t kBatch = 64;
-constexpr uint64_t kLeastBytes = 4096;     // what a call costs, as bytes
-constexpr uint64_t kTurnBytes = 16 << 10;  // some 8 us: with 64 tasks at work each waits half a millisecond for its next turn
+constexpr uint64_t kLeastBytes = 4096;  // what a call costs, as bytes
+constexpr uint64_t kTurnBytes =
+    16 << 10;  // some 8 us: with 64 tasks at work each waits half a millisecond for its next turn
 
 // A task that waits for its Ios; `owner` of each while it is under way.
 class IoWait final : public Waiting {
@@ -87,6 +88,7 @@ size_t IoQueue::poll() {
 base::Quiet IoQueue::quiet() {
   base::Quiet quiet = queue_->quiet();
   if (!waiting_.empty() && queue_->in_flight_count() < queue_->depth()) quiet.until_ns = 0;
+  if (queue_->in_flight_count() > 0) quiet.outlook = base::Quiet::Outlook::kSoon;
   return quiet;
 }
 

@@ -92,7 +92,10 @@ class Sockets final : public base::Poller {
   void close();
 
   size_t poll() override;
-  base::Quiet quiet() override { return {.until_ns = base::Quiet::kForever, .descriptor = descriptor_}; }
+  base::Quiet quiet() override {
+    return {
+        .until_ns = base::Quiet::kForever, .descriptor = descriptor_, .outlook = base::Quiet::Outlook::kLate};
+  }
 
  private:
   friend class Socket;

@@ -101,7 +101,7 @@ void Worker::run() {
     }
     choice_point();
     relax();
-    if (!idle_.should_sleep(now_ns, kPace)) continue;
+    if (!should_sleep()) continue;
     // Not before: who spawns tasks elsewhere writes to what this reads.
     if (scheduler_->has_ended()) break;
     uint64_t until_ns = timers_.due_ns();
@@ -112,6 +112,18 @@ void Worker::run() {
     sleep(until_ns);
   }
   current_worker = before;
+}
+
+// After a turn that found nothing. Who waits for peers alone does not look on for them: a request that comes in the meantime costs less than
+// the looking.
+bool Worker::should_sleep() {
+  bool is_late = false;
+  for (uint32_t i = 0; i < poller_count_; ++i) {
+    const base::Quiet::Outlook outlook = pollers_[i]->quiet().outlook;
+    if (outlook == base::Quiet::Outlook::kSoon) return idle_.should_sleep(now_ns, kPace);
+    is_late = is_late || outlook == base::Quiet::Outlook::kLate;
+  }
+  return is_late || idle_.should_sleep(now_ns, kPace);
 }
 
 void Worker::sleep(uint64_t until_ns) {

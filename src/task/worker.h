@@ -6,7 +6,7 @@
 //  3 up to kTasksPerTurn runnable tasks, first in, first out, each until it blocks, yields or ends; one is switched to
 //    the next directly
 //  4 every poller
-//  5 nothing ran and nothing came for some turns (base/idle.h): it sleeps, until a message comes, a poller's descriptor is readable,
+//  5 nothing ran and nothing came for some turns (base/idle.h), or, where only peers are waited for, for one: it sleeps, until a message comes, a poller's descriptor is readable,
 //    or the first of the timers and of the pollers' own times is due
 //
 // Sleep and wake, without a lost wake-up
@@ -85,6 +85,7 @@ class Worker {
   void end_watch(int descriptor);
   void sleep_until_woken(uint64_t until_ns);
   void end_sleep();
+  bool should_sleep();
   bool is_idle() const { return runnable_ == nullptr && inbox_.load(std::memory_order_acquire) == nullptr; }
   Task* take_runnable();
   void switch_away(bool ends);
@@ -110,7 +111,7 @@ class Worker {
   sys::Event woken_;      // of these, by other threads
   // What others write.
   alignas(64) std::atomic<Message*> inbox_{nullptr};  // last in, first
-  std::atomic<uint32_t> posting_{0};  // those in post()
+  std::atomic<uint32_t> posting_{0};                  // those in post()
   std::atomic<uint32_t> asleep_{0};
 };
 
