@@ -93,6 +93,8 @@ typedef struct spillway_kv_open_options {
   uint32_t batch_ms;    // of SPILLWAY_KV_BATCH; 0: 10
   uint32_t read_only;   // 1: nothing is written, also where nothing can be; changes have DENIED
   uint32_t reserved;
+  // For copies of records that are in use, which then need no I/O; 0: none. The index and buffers come besides.
+  uint64_t memory_bytes;
 } spillway_kv_open_options;
 
 typedef struct spillway_kv_change_options {

@@ -23,6 +23,7 @@ base::Expected<kv::StoreOptions> store_options(const spillway_kv_open_options* o
                            "; give SPILLWAY_KV_SYNC, _BATCH or _NONE");
   }
   own.read_only = given->read_only != 0;
+  own.memory_bytes = given->memory_bytes;
   if (given->batch_ms != 0) own.batch_ns = uint64_t{given->batch_ms} * 1'000'000;
   return own;
 }
@@ -72,7 +73,8 @@ void write_ratio(const char* name, double ratio, base::TextRef& text) {
 }
 
 void write_use(const kv::UseCounts& use, base::TextRef& text) {
-  text << ", \"use\": {\"asked_keys\": " << use.asked_keys << ", \"got_bytes\": " << use.got_bytes
+  text << ", \"use\": {\"asked_keys\": " << use.asked_keys << ", \"from_memory\": " << use.from_memory
+       << ", \"got_bytes\": " << use.got_bytes
        << ", \"put_bytes\": " << use.put_bytes;
   write_ratio("reads_per_get", use.reads_per_get(), text);
   write_ratio("writes_per_change", use.writes_per_change(), text);
@@ -101,6 +103,10 @@ void write_statistics(spillway_kv& store, base::TextRef& text) {
        << ", \"segment_bytes\": " << geometry.segment_bytes << ", \"segments\": " << geometry.segment_count
        << ", \"grain_bytes\": " << geometry.grain_bytes << ", \"value_bytes_max\": " << kv::kValueBytesMax
        << ", \"plain_value_bytes_max\": " << geometry.value_bytes_max()
+       << "}, \"tier\": {\"budget_bytes\": " << counts.tier.budget_bytes
+       << ", \"used_bytes\": " << counts.tier.used_bytes << ", \"records\": " << counts.tier.record_count
+       << ", \"record_bytes\": " << counts.tier.record_bytes << ", \"kept\": " << counts.tier.kept_records
+       << ", \"promoted\": " << counts.tier.promoted_records
        << "}, \"log\": {\"live_bytes\": " << counts.log.live_grains * geometry.grain_bytes
        << ", \"free_segments\": " << counts.log.free_segments
        << ", \"sealed_segments\": " << counts.log.sealed_segments

@@ -24,7 +24,8 @@ double UseCounts::write_amplification() const { return ratio(all_io().written_by
 double UseCounts::reads_per_get() const { return ratio(io_for(IoFor::kGets).reads, asked_keys); }
 
 double UseCounts::writes_per_change() const {
-  return ratio(all_io().writes, latency(CallKind::kPut).count + latency(CallKind::kRemove).count);
+  return ratio(all_io().writes,
+               latency(CallKind::kPut).count + put_many_keys + latency(CallKind::kRemove).count);
 }
 
 Latency latency_of(const Times& times) {
@@ -38,7 +39,9 @@ Latency latency_of(const Times& times) {
 
 void SessionCounts::add_to(UseCounts& all) const {
   all.asked_keys += asked_keys_.load(std::memory_order_relaxed);
+  all.from_memory += from_memory_.load(std::memory_order_relaxed);
   all.got_bytes += got_bytes_.load(std::memory_order_relaxed);
+  all.put_many_keys += put_many_keys_.load(std::memory_order_relaxed);
   all.put_bytes += put_bytes_.load(std::memory_order_relaxed);
 }
 

@@ -23,10 +23,11 @@ enum class CallKind : uint8_t {
   kGet,
   kGetMany,  // of up to MultiGet::kGroup keys
   kPut,      // of a ValueWriter its commit
+  kPutMany,  // of up to MultiPut::kGroup keys
   kRemove,
   kSyncFlush,  // of the device, which calls that it is for share
 };
-inline constexpr const char* kCallNames[] = {"get", "get_many", "put", "remove", "sync_flush"};
+inline constexpr const char* kCallNames[] = {"get", "get_many", "put", "put_many", "remove", "sync_flush"};
 inline constexpr size_t kCallCount = std::size(kCallNames);
 
 struct Latency {
@@ -39,8 +40,10 @@ struct UseCounts {
   Latency latencies[kCallCount];  // by CallKind
   IoCounts io[kIoForCount];       // by IoFor
   uint64_t asked_keys = 0;        // of gets, and of those of many
-  uint64_t got_bytes = 0;  // of keys that were found and of their values; of large values what was read
-  uint64_t put_bytes = 0;  // of keys and values of puts that were done
+  uint64_t from_memory = 0;       // records of theirs that needed no I/O
+  uint64_t got_bytes = 0;      // of keys that were found and of their values; of large values what was read
+  uint64_t put_many_keys = 0;  // of kPutMany
+  uint64_t put_bytes = 0;      // of keys and values of puts that were done
 
   const Latency& latency(CallKind call) const { return latencies[static_cast<size_t>(call)]; }
   const IoCounts& io_for(IoFor purpose) const { return io[static_cast<size_t>(purpose)]; }
@@ -73,17 +76,22 @@ class SessionCounts {
   SharedTimes& times(CallKind call) { return times_[static_cast<size_t>(call)]; }
   const SharedTimes& times(CallKind call) const { return times_[static_cast<size_t>(call)]; }
   void asked(uint64_t keys) { base::increase(asked_keys_, keys); }
+  void got_from_memory(uint64_t records) { base::increase(from_memory_, records); }
   void got(uint64_t bytes) { base::increase(got_bytes_, bytes); }
   void put(uint64_t bytes) { base::increase(put_bytes_, bytes); }
+  void put_many(uint64_t bytes) {
+    base::increase(put_many_keys_, uint64_t{1});
+    put(bytes);
+  }
   void add_to(UseCounts& all) const;
 
   static constexpr size_t kCalls = kCallCount - 1;
 
  private:
   SharedTimes times_[kCalls];
-  std::atomic<uint64_t> asked_keys_{0}, got_bytes_{0}, put_bytes_{0};
+  std::atomic<uint64_t> asked_keys_{0}, from_memory_{0}, got_bytes_{0}, put_many_keys_{0}, put_bytes_{0};
 };
-static_assert(sizeof(SessionCounts) <= 16 << 10, "each session has one");
+static_assert(sizeof(SessionCounts) <= 20 << 10, "each session has one");
 
 class Calls {
  public:

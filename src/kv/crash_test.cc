@@ -3,6 +3,7 @@
 // Longer: SPILLWAY_CUTS=20000. A seed that fails: SPILLWAY_SEED=n SPILLWAY_CUTS=1.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <string>
@@ -10,6 +11,7 @@
 
 #include "kv/media/clock.h"
 #include "kv/multi_get.h"
+#include "kv/multi_put.h"
 #include "kv/store.h"
 #include "kv/testing/crash_model.h"
 #include "kv/testing/test_effort.h"
@@ -43,6 +45,10 @@ class CrashTest : public testing::TestWithParam<Durability> {
       const std::string key =
           "key" + std::to_string(thread) + "." + std::to_string(random() % keys_of_thread_);
       if (random() % 60 == 0) abandon(session, key);
+      if (random() % 16 == 0) {
+        if (!put_many(session, thread, number, random, model)) break;
+        continue;
+      }
       const bool is_remove = random() % 4 == 0;
       const std::string value = is_remove ? "" : value_of(key, number, random);
       // Soon it is as if it were removed, and older values do not come back.
@@ -56,6 +62,25 @@ class CrashTest : public testing::TestWithParam<Durability> {
     }
     session.close();
     return number == count;
+  }
+
+  // Keys of a thread, each once. False: not all were put.
+  bool put_many(Session& session, int thread, uint64_t number, std::mt19937_64& random,
+                CrashModel& model) const {
+    std::vector<std::string> keys, values;
+    for (uint64_t i = random() % 3; i < keys_of_thread_ && keys.size() < 20; i += 1 + random() % 5) {
+      keys.push_back("key" + std::to_string(thread) + "." + std::to_string(i));
+      values.push_back(value_of(keys.back(), number, random));
+      model.begin(keys.back(), values.back(), false);
+    }
+    std::vector<MultiPut::Put> puts;
+    for (size_t i = 0; i < keys.size(); ++i)
+      puts.push_back({.key = keys[i], .value = std::as_bytes(std::span(values[i]))});
+    std::vector<base::Expected<Changed>> results(puts.size());
+    MultiPut::put(session, puts, results);
+    for (size_t i = 0; i < keys.size(); ++i)
+      if (results[i]) model.acknowledge(keys[i]);
+    return std::ranges::all_of(results, [](const auto& result) { return result.has_value(); });
   }
 
   // A value that comes in parts, and never becomes one.
@@ -126,7 +151,8 @@ void CrashTest::live_again_and_again() {
     auto opened = Store::open(*device, {.durability = GetParam(),
                                         .batch_ns = 1'000'000,
                                         .stream_count = 2,
-                                        .checkpoint_records = checkpoint_records});
+                                        .checkpoint_records = checkpoint_records,
+                                        .memory_bytes = random() % 2 == 0 ? 0 : uint64_t{4} << 20});
     bool is_full = false;
     if (opened) {
       segments_scanned += (*opened)->recovery().scanned_segments;

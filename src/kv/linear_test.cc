@@ -31,6 +31,7 @@ struct Choices {
     durability = static_cast<Durability>(random() % 3);
     key_count = 3 + random() % 6;
     region = random() % kRegions;
+    memory_bytes = random() % 2 == 0 ? 0 : uint64_t{4} << 20;
   }
   std::mt19937_64 random;
   uint32_t slow_of_256;
@@ -38,6 +39,7 @@ struct Choices {
   Durability durability;
   size_t key_count;
   uint32_t region;
+  uint64_t memory_bytes;
 };
 
 // A store, those who use it, and what they were told.
@@ -48,8 +50,10 @@ class Stage {
   // `churn_is_slow`: as slow as the clients. Errors: those of Store::open. REQUIRES: it is not open.
   base::Expected<void> open(JitterDevice& device, bool churn_is_slow) {
     device.set_slow_of_256(choices.keeper_is_slow ? choices.slow_of_256 : 0);
-    auto opened =
-        Store::open(device, {.durability = choices.durability, .batch_ns = 1'000'000, .stream_count = 2});
+    auto opened = Store::open(device, {.durability = choices.durability,
+                                       .batch_ns = 1'000'000,
+                                       .stream_count = 2,
+                                       .memory_bytes = choices.memory_bytes});
     if (!opened) return std::unexpected(opened.error());
     store = *opened;
     device.set_slow_of_256(churn_is_slow ? choices.slow_of_256 : 0);

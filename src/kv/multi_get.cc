@@ -47,7 +47,7 @@ void MultiGet::get_group(Session& session, Group& group, std::span<const std::st
     group.of_key[i] = nullptr;
     results[i] = Found();
     if (!group.locations[i].found || keys[i].empty() || keys[i].size() > kKeyBytesMax) continue;
-    group.of_key[i] = begin(session, group, group.locations[i], results[i]);
+    group.of_key[i] = begin(session, group, group.locations[i], keys[i], results[i]);
   }
   session.channel_.run(group.ios.all(), IoFor::kGets);
   for (size_t i = 0; i < keys.size(); ++i) {
@@ -60,15 +60,21 @@ void MultiGet::get_group(Session& session, Group& group, std::span<const std::st
   counts.asked(keys.size());
 }
 
-// Memory for the record, and the Io that reads it. Null: the result says why not.
+// Memory for the record, and the Io that reads it. Null: the result has it, or says why not.
 const storage::Io* MultiGet::begin(Session& session, Group& group, const Location& location,
-                                   base::Expected<Found>& result) {
+                                   std::string_view key, base::Expected<Found>& result) {
   const Geometry& geometry = session.store_->identity_.geometry;
   const uint64_t left = geometry.segment_grains() - geometry.grain_of(location.address);
   const uint64_t bytes = std::min<uint64_t>(size_code::grains(location.size), left) * geometry.grain_bytes;
   result->memory_ = storage::Buffer(session.pool_, bytes);
   if (result->memory_.bytes().empty()) {
     result = base::failure(ENOMEM, "store: no memory for a record");
+    return nullptr;
+  }
+  if (session.read_from_memory(location, key, true, result->memory_.bytes().first(bytes), result->record_) &&
+      result->record_.header.kind() == RecordKind::kValue) {
+    session.calls_.counts->got_from_memory(1);
+    end(session, location, result);
     return nullptr;
   }
   return &group.ios.add(storage::Operation::kRead, geometry.offset_of(location.address),
@@ -93,6 +99,13 @@ void MultiGet::end(Session& session, const Location& location, std::string_view 
     result = session.do_get(key);
     return;
   }
+  store.tier_.keep(location.address, record.first(result->record_.bytes()));
+  end(session, location, result);
+}
+
+// The record is the key's.
+void MultiGet::end(Session& session, const Location& location, base::Expected<Found>& result) {
+  Store& store = *session.store_;
   if (store.lifetimes_.has_ended(result->record_))
     result = Found();
   else

@@ -3,7 +3,8 @@
 //
 //  1 the keys of a group, up to kGroup, are looked up in the index together: its cache misses overlap
 //  2 one read for each that has a candidate, all under way at once
-//  3 a record that is not the key's, or damaged, or the head of a large value, is looked for again, alone: Session::get says what is so
+//  3 what is in memory (tier/memory_tier.h) needs none
+//  4 a record that is not the key's, or damaged, or the head of a large value, is looked for again, alone: Session::get says what is so
 //
 // Thread contract: as Session.
 #pragma once
@@ -27,7 +28,8 @@ class MultiGet {
   static void get_group(Session& session, Group& group, std::span<const std::string_view> keys,
                         std::span<base::Expected<Found>> results);
   static const storage::Io* begin(Session& session, Group& group, const Location& location,
-                                  base::Expected<Found>& result);
+                                  std::string_view key, base::Expected<Found>& result);
+  static void end(Session& session, const Location& location, base::Expected<Found>& result);
   static void end(Session& session, const Location& location, std::string_view key, const storage::Io& io,
                   base::Expected<Found>& result);
 };

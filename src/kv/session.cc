@@ -97,10 +97,24 @@ base::Expected<Session::Match> Session::read(const Location& location, std::stri
                                              Record& record) {
   const std::span to = room_for(location, key.size(), whole, memory);
   if (to.empty()) return base::failure(ENOMEM, "store: no memory for a record");
+  if (about == About::kKey && read_from_memory(location, key, whole, to, record)) {
+    if (purpose == IoFor::kGets) calls_.counts->got_from_memory(1);
+    return Match::kYes;
+  }
   if (const int error = channel_.read(store_->identity_.geometry.offset_of(location.address), to, purpose);
       error != 0)
     return std::unexpected(io_error(error, "read"));
-  return judge(location, key, about, whole, to, record);
+  const Match match = judge(location, key, about, whole, to, record);
+  if (match == Match::kYes && purpose == IoFor::kGets && about == About::kKey)
+    store_->tier_.keep(location.address, to.first(record.bytes()));
+  return match;
+}
+
+// What is kept there may be of an earlier life of the segment.
+bool Session::read_from_memory(const Location& location, std::string_view key, bool whole,
+                               std::span<std::byte> to, Record& record) const {
+  const size_t bytes = store_->tier_.read(location.address, to);
+  return bytes != 0 && judge(location, key, About::kKey, whole, to.first(bytes), record) == Match::kYes;
 }
 
 // The key's record, as a change needs it: of a long one only the beginning is read, which no check is of. So what seldom is so, and
@@ -270,12 +284,18 @@ base::Expected<Changed> Session::change(const New& next, bool* has_room) {
   auto wrote = write(hash, next, request, current, written);
   if (has_room != nullptr) *has_room = written.change.has_value();
   if (!wrote) return std::unexpected(wrote.error());
+  return conclude(hash, next, current, written, hold);
+}
+
+// The record is on the medium.
+base::Expected<Changed> Session::conclude(const KeyHash& hash, const New& next, Current& current,
+                                          const Written& written, KeyLocks::Hold& hold) {
   auto installed = install(hash, next, current, written);
   store_->log_.finish(written.extent, installed.has_value());
   if (!installed) return std::unexpected(installed.error());
   hold.succeed();
   if (current.is_head) store_->remove_pieces({.head = hash, .of = current.pieces});
-  return Changed{Outcome::kDone, is_remove ? 0 : written.sequence};
+  return Changed{Changed::Outcome::kDone, next.kind == RecordKind::kTombstone ? 0 : written.sequence};
 }
 
 Log::Request Session::request_for(const New& next) const {
@@ -288,17 +308,25 @@ Log::Request Session::request_for(const New& next) const {
 
 // A sequence, and room. Who has a sequence is counted until the index knows of it: never while it waits for room, which a checkpoint,
 // whose begin waits for those that are counted, may hold up.
+Log::Room Session::allocate_now(const KeyHash& hash, const New& next, Log::Request& request,
+                                Written& written) {
+  Log& log = store_->log_;
+  written.change.emplace(store_->changes_, change_place_);
+  written.sequence = next.kind == RecordKind::kPiece ? next.sequence : log.next_sequence();
+  written.size = size_code::of(request.grains);
+  request.entry = {.hash = hash, .sequence_and_kind = with_kind(written.sequence, next.kind)};
+  const Log::Room room = log.allocate(request, written.extent);
+  if (room != Log::Room::kDone) written.change.reset();
+  return room;
+}
+
 base::Expected<void> Session::allocate(const KeyHash& hash, const New& next, Log::Request& request,
                                        Written& written) {
   Log& log = store_->log_;
   for (;;) {
     const uint64_t seen = log.room_changes();
-    written.change.emplace(store_->changes_, change_place_);
-    written.sequence = next.kind == RecordKind::kPiece ? next.sequence : log.next_sequence();
-    request.entry = {.hash = hash, .sequence_and_kind = with_kind(written.sequence, next.kind)};
-    const Log::Room room = log.allocate(request, written.extent);
+    const Log::Room room = allocate_now(hash, next, request, written);
     if (room == Log::Room::kDone) return {};
-    written.change.reset();
     if (room == Log::Room::kFailed || !log.wait_for_room(seen, room, request))
       return std::unexpected(store_->tell_failure());
   }
@@ -308,39 +336,59 @@ base::Expected<void> Session::write(const KeyHash& hash, const New& next, Log::R
                                     Current& current, Written& written) {
   const Geometry& geometry = store_->identity_.geometry;
   const uint64_t bytes = uint64_t{request.grains} * geometry.grain_bytes;
-  written.size = size_code::of(request.grains);
   // Before there is memory for it. Who waits has its key: changes of a key are made in the order in which they came.
   if (!store_->log_.wait_for_turn(request)) return std::unexpected(store_->tell_failure());
   const storage::Buffer memory(pool_, bytes);
   if (memory.bytes().empty()) return base::failure(ENOMEM, "store: no memory for a record");
   const std::span record = memory.bytes().first(bytes);
-  if (!next.value.empty())  // it may be null
-    memcpy(record.data() + record_bytes(next.key.size(), 0), next.value.data(), next.value.size());
   if (auto allocated = allocate(hash, next, request, written); !allocated) return allocated;
-  write_record(store_->identity_.secret,
-               {.generation = written.extent.generation,
-                .sequence_and_kind = with_kind(written.sequence, next.kind),
-                .expiry_and_key = next.options.expires_ms << 16,
-                .flags = next.options.flags},
-               next.key, next.value.size(), record);
+  fill_record(next, written, record);
   const uint64_t offset = geometry.offset_of(written.extent.address);
   int error = next.kind == RecordKind::kPiece || current.location.found || !channel_.overlaps()
                   ? channel_.write(offset, record)
                   : write_and_look(hash, next.key, offset, record, current);
   const char* what = "write";
   // What is a piece's is flushed when all of them are there.
-  if (error == 0 && store_->options_.durability == Durability::kSync && next.kind != RecordKind::kPiece) {
-    error = store_->log_.flush(channel_, &store_->sync_flush_times_);
+  if (error == 0 && next.kind != RecordKind::kPiece) {
+    error = keep_promise();
     what = "flush";
+  }
+  if (error == 0) {
+    if (next.kind == RecordKind::kValue || next.kind == RecordKind::kHead)
+      keep_in_memory(next, written, record);
+    return {};
+  }
+  store_->log_.finish(written.extent, false);
+  return std::unexpected(io_error(error, what));
+}
+
+void Session::fill_record(const New& next, const Written& written, std::span<std::byte> record) const {
+  if (!next.value.empty())  // it may be null
+    memcpy(record.data() + record_bytes(next.key.size(), 0), next.value.data(), next.value.size());
+  write_record(store_->identity_.secret,
+               {.generation = written.extent.generation,
+                .sequence_and_kind = with_kind(written.sequence, next.kind),
+                .expiry_and_key = next.options.expires_ms << 16,
+                .flags = next.options.flags},
+               next.key, next.value.size(), record);
+}
+
+void Session::keep_in_memory(const New& next, const Written& written, Bytes record) const {
+  store_->tier_.keep(written.extent.address, record.first(record_bytes(next.key.size(), next.value.size())));
+}
+
+// What the durability says of what has been written is made so: 0, or the errno value of a flush.
+int Session::keep_promise() {
+  if (store_->options_.durability == Durability::kSync) {
+    const int error = store_->log_.flush(channel_, &store_->sync_flush_times_);
     if (error != 0) store_->fail(error, true);
+    return error;
   }
   // Pairs with the acquire of the keeper, which flushes what was written before.
   if (store_->options_.durability == Durability::kBatch &&
       !store_->wrote_.exchange(true, std::memory_order_release))
     store_->log_.keeper_wanted.notify_all();
-  if (error == 0) return {};
-  store_->log_.finish(written.extent, false);
-  return std::unexpected(io_error(error, what));
+  return 0;
 }
 
 // The record is written while the one that it will replace, as far as one can tell, is read: `current`, if that is the key's. 0, or the
@@ -352,6 +400,11 @@ int Session::write_and_look(const KeyHash& hash, std::string_view key, uint64_t 
   if (!location.found) return channel_.write(offset, record);
   storage::Buffer memory;
   const std::span to = room_for(location, key.size(), false, memory);
+  Record found;
+  if (!to.empty() && read_from_memory(location, key, false, to, found)) {
+    note(location, found, current);
+    return channel_.write(offset, record);
+  }
   if (to.empty()) return channel_.write(offset, record);
   storage::PieceIo write(storage::Operation::kWrite, offset, record.data(), record.size());
   storage::PieceIo look(storage::Operation::kRead, store_->identity_.geometry.offset_of(location.address),
@@ -359,7 +412,6 @@ int Session::write_and_look(const KeyHash& hash, std::string_view key, uint64_t 
   storage::Io* const both[] = {&write, &look};
   channel_.run(both);
   // What could not be read, or is another key's, is install()'s to find out.
-  Record found;
   if (look.whole() && judge(location, key, About::kKey, false, to, found) == Match::kYes)
     note(location, found, current);
   if (write.whole()) return 0;
@@ -412,6 +464,7 @@ base::Expected<void> Session::install(const KeyHash& hash, const New& next, Curr
                                   : index.replace(hash.low, own->address, address, written.size, hand_over);
       if (!done) continue;  // it has been moved
       store_->log_.release(own->address, own->size);
+      store_->tier_.replace(own->address, address);
       return {};
     }
     current.is_head = false;

@@ -142,6 +142,7 @@ base::Expected<void> Store::start() {
   // After recovery, which has flushed what it found.
   if (const int error = superblocks.mend(device_, keeper_channel_, !options_.read_only); error != 0)
     fail(error, true);
+  if (auto opened = tier_.open(options_.memory_bytes); !opened) return opened;
   snapshots_.open(log_, large_values_, identity_.geometry);
   if (!recovery_.has_read_all())
     base::log(
@@ -204,6 +205,7 @@ void Store::release() {
   collector_.close();
   log_.close();
   used_records_.close();
+  tier_.close();
   if (index_ != nullptr) index_->close();
   keeper_channel_.close();
   if (own_device_ != nullptr) own_device_->close();
@@ -396,6 +398,7 @@ StoreCounts Store::counts() {
                         .kept_records = get(collector.kept_records),
                         .checkpoints = get(collector.checkpoints),
                         .checkpoint_bytes = get(collector.checkpoint_bytes)},
+          .tier = tier_.counts(),
           .use = use};
 }
 
@@ -404,6 +407,7 @@ void Store::verify() {
   if (has_threads) stop_threads();
   index_->verify();
   log_.verify();
+  tier_.verify();
   if (!has_threads) return;
   stopping_.store(false, std::memory_order_relaxed);
   is_collected_.store(false, std::memory_order_relaxed);

@@ -31,6 +31,7 @@
 #include "kv/media/format.h"
 #include "kv/media/lifetimes.h"
 #include "kv/recovery/recovery.h"
+#include "kv/tier/memory_tier.h"
 #include "storage/buffer_pool.h"
 #include "sys/threads.h"
 
@@ -62,6 +63,8 @@ struct StoreOptions {
   // Nothing is written to the device, which may be one that cannot be: changes have EROFS, and what recovery would write, it forgets.
   // There is no collector and no keeper.
   bool read_only = false;
+  // For copies of records that are in use, so that they need no I/O: the most there will be (Store::set_memory); 0: none.
+  uint64_t memory_bytes = 0;
   // What expiry goes by. It outlives the store.
   const Clock* clock = &kMachineClock;
 };
@@ -149,6 +152,7 @@ struct StoreCounts {
     uint64_t checkpoints = 0;
     uint64_t checkpoint_bytes = 0;  // in all
   } collected;
+  TierCounts tier;
   // But for recovery, of which its report tells.
   UseCounts use;
 };
@@ -174,6 +178,10 @@ class Store {
   // Nothing with a lower version is there; 0: that has not been said.
   uint64_t floor() const { return lifetimes_.floor(); }
   const Clock& clock() const { return lifetimes_.clock(); }
+  // What copies of records may use from now on, up to StoreOptions::memory_bytes. Any thread. Cost: of less than before, giving it back.
+  void set_memory(uint64_t bytes) { tier_.set_budget(bytes); }
+  // What they use now. Any thread. Cost: a load.
+  uint64_t memory_in_use() const { return tier_.used_bytes(); }
 
   const Identity& identity() const { return identity_; }
   const RecoveryReport& recovery() const { return recovery_; }
@@ -185,6 +193,7 @@ class Store {
  private:
   friend class Found;
   friend class MultiGet;
+  friend class MultiPut;
   friend class Session;
   friend class Snapshot;
   friend class ValueWriter;
@@ -228,7 +237,8 @@ class Store {
   Snapshots snapshots_;
   Collector collector_;
   KeyLocks key_locks_;
-  UsedRecords used_records_;      // of a cache
+  UsedRecords used_records_;  // of a cache
+  MemoryTier tier_;
   SharedTimes sync_flush_times_;  // the log's flushes, one at a time
   Calls calls_;
   std::atomic<uint32_t> next_stream_{0};
@@ -268,6 +278,7 @@ class Session {
 
  private:
   friend class MultiGet;
+  friend class MultiPut;
   friend class Snapshot;
   friend class ValueWriter;
   // The key's record, as far as a change knows it.
@@ -302,6 +313,8 @@ class Session {
                              IoFor purpose, storage::Buffer& memory, Record& record);
   base::Expected<Match> read_for_change(const Location& location, std::string_view key, Need need,
                                         storage::Buffer& memory, Record& record);
+  bool read_from_memory(const Location& location, std::string_view key, bool whole, std::span<std::byte> to,
+                        Record& record) const;
   std::span<std::byte> room_for(const Location& location, size_t key_bytes, bool whole,
                                 storage::Buffer& memory);
   Match judge(const Location& location, std::string_view key, About about, bool whole, Bytes bytes,
@@ -323,10 +336,16 @@ class Session {
     std::optional<Readers::Reading> change;
   };
   Log::Request request_for(const New& next) const;
+  Log::Room allocate_now(const KeyHash& hash, const New& next, Log::Request& request, Written& written);
   base::Expected<void> allocate(const KeyHash& hash, const New& next, Log::Request& request,
                                 Written& written);
   base::Expected<void> write(const KeyHash& hash, const New& next, Log::Request& request, Current& current,
                              Written& written);
+  void fill_record(const New& next, const Written& written, std::span<std::byte> record) const;
+  void keep_in_memory(const New& next, const Written& written, Bytes record) const;
+  int keep_promise();
+  base::Expected<Changed> conclude(const KeyHash& hash, const New& next, Current& current,
+                                   const Written& written, KeyLocks::Hold& hold);
   int write_and_look(const KeyHash& hash, std::string_view key, uint64_t offset_bytes, Bytes record,
                      Current& current);
   base::Expected<void> install(const KeyHash& hash, const New& next, Current& current,

@@ -11,12 +11,14 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "base/mix.h"
 #include "kv/index/table.h"
+#include "kv/multi_put.h"
 #include "kv/store.h"
 #include "kv/testing/history.h"
 #include "task/scheduler.h"
@@ -90,6 +92,7 @@ class Client {
     const auto key = static_cast<uint32_t>(random_() % keys_.size());
     const uint64_t drawn = random_() % 32;
     if (drawn < 13 || (reads_ && drawn < 31)) return get(session, key);
+    if (drawn >= 30) return put_many(session);
     Call call = {.key = key, .kind = drawn < 17 ? Call::Kind::kRemove : Call::Kind::kPut};
     if (drawn < 15 || drawn >= 25)
       call.when = When::kAlways;
@@ -135,6 +138,39 @@ class Client {
     call.is_known = false;
     if (done.error().number != ENOSPC) calls.push_back(call);
     return fail(done.error());
+  }
+
+  // Of any keys, some of them twice: each is a call, all at the same time.
+  bool put_many(Session& session) {
+    std::vector<Call> made(1 + random_() % 6);
+    std::vector<std::vector<std::byte>> values;
+    std::vector<MultiPut::Put> puts;
+    for (Call& call : made) {
+      call = {.key = static_cast<uint32_t>(random_() % keys_.size()),
+              .kind = Call::Kind::kPut,
+              .value = ++next_value_};
+      call.when = When::kAlways;
+      values.push_back(value_of(call.value));
+    }
+    for (size_t i = 0; i < made.size(); ++i) puts.push_back({.key = keys_[made[i].key], .value = values[i]});
+    std::vector<base::Expected<Changed>> results(puts.size());
+    for (Call& call : made) call.began = clock_.stamp();
+    MultiPut::put(session, puts, results);
+    std::optional<base::Error> error;
+    for (size_t i = 0; i < made.size(); ++i) {
+      made[i].is_known = results[i].has_value();
+      if (results[i]) {
+        made[i].ended = clock_.stamp();
+        made[i].outcome = results[i]->outcome;
+        made[i].version = results[i]->version;
+        add(made[i]);
+      } else {
+        error = results[i].error();
+        // A full store has done nothing.
+        if (error->number != ENOSPC) calls.push_back(made[i]);
+      }
+    }
+    return error ? fail(*error) : true;
   }
 
   bool add(const Call& call) {

@@ -1,0 +1,189 @@
+#include "kv/multi_put.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <optional>
+
+#include "base/check.h"
+#include "kv/index/entry.h"
+#include "storage/piece_io.h"
+
+namespace kv {
+
+struct MultiPut::One {
+  KeyHash hash;
+  Session::New next;
+  std::optional<KeyLocks::Hold> hold;
+  Log::Request request;
+  Session::Written written;
+  std::span<std::byte> record;
+  const storage::Io* write = nullptr;  // that has its record
+  // What the index knows, and the read of that.
+  Location there;
+  storage::Buffer memory;
+  const storage::Io* look = nullptr;
+  Session::Current current;
+};
+
+// In memory of the session's pool: tasks have small stacks.
+struct MultiPut::Group {
+  One ones[kGroup];
+  storage::PieceIos<2 * kGroup> ios;
+  uint64_t bytes = 0;  // of its records
+};
+
+void MultiPut::put(Session& session, std::span<const Put> puts, std::span<base::Expected<Changed>> results) {
+  CHECK_EQ(puts.size(), results.size());
+  const auto put_alone = [&](size_t i) {
+    results[i] =
+        session.put(puts[i].key, puts[i].value, {.expires_ms = puts[i].expires_ms, .flags = puts[i].flags});
+  };
+  const storage::Buffer memory(session.pool_, sizeof(Group));
+  for (size_t at = 0; at < puts.size();) {
+    size_t count = 0;
+    if (!memory.bytes().empty()) {
+      const Timing timing(session.calls_.counts->times(CallKind::kPutMany));
+      Group* const group = new (memory.bytes().data()) Group;
+      const size_t taken = take(session, *group, puts.subspan(at));
+      const storage::Buffer records(session.pool_, group->bytes);
+      if (!records.bytes().empty()) count = allocate(session, {group->ones, taken});
+      // Those without room wait for it without their locks.
+      for (size_t i = count; i < taken; ++i) group->ones[i].hold.reset();
+      const std::span ones(group->ones, count);
+      if (count > 0) {
+        write(session, *group, ones, records.bytes());
+        finish(session, ones, results.subspan(at, count));
+      }
+      std::destroy_at(group);
+    }
+    if (count == 0) put_alone(at);
+    at += std::max<size_t>(count, 1);
+  }
+}
+
+// How many are of the group.
+size_t MultiPut::take(Session& session, Group& group, std::span<const Put> puts) {
+  const uint32_t grain_bytes = session.store_->identity_.geometry.grain_bytes;
+  const size_t most = std::min(puts.size(), kGroup);
+  for (size_t i = 0; i < most; ++i) {
+    One& one = group.ones[i];
+    if (!take_one(session, one, puts[i])) return i;
+    const uint64_t bytes = uint64_t{one.request.grains} * grain_bytes;
+    if (i > 0 && group.bytes + bytes > kBytesMost) {
+      one.hold.reset();
+      return i;
+    }
+    group.bytes += bytes;
+  }
+  return most;
+}
+
+bool MultiPut::take_one(Session& session, One& one, const Put& put) {
+  Store& store = *session.store_;
+  if (!check_key(put.key) || put.value.size() > store.identity_.geometry.value_bytes_max() ||
+      store.options_.read_only)
+    return false;
+  one.next = {.kind = RecordKind::kValue,
+              .key = put.key,
+              .value = put.value,
+              .options = {.expires_ms = put.expires_ms, .flags = put.flags}};
+  if (!check_options(one.next.options)) return false;
+  one.hash = hash_key(store.identity_.secret, put.key);
+  one.hold.emplace(store.key_locks_, one.hash.low, put.key, std::try_to_lock);
+  one.request = session.request_for(one.next);
+  if (one.hold->is_held() && store.log_.wait_for_turn(one.request)) return true;
+  one.hold.reset();
+  return false;
+}
+
+// For how many there is room.
+size_t MultiPut::allocate(Session& session, std::span<One> ones) {
+  for (size_t i = 0; i < ones.size(); ++i)
+    if (session.allocate_now(ones[i].hash, ones[i].next, ones[i].request, ones[i].written) !=
+        Log::Room::kDone)
+      return i;
+  return ones.size();
+}
+
+void MultiPut::write(Session& session, Group& group, std::span<One> ones, std::span<std::byte> memory) {
+  const Geometry& geometry = session.store_->identity_.geometry;
+  // What is read must not be written over meanwhile.
+  const Readers::Reading reading(session.store_->readers_, session.place_);
+  std::span<std::byte> run;  // of records that lie behind each other
+  size_t first = 0;
+  const auto add_run = [&](size_t end) {
+    const storage::Io& io =
+        group.ios.add(storage::Operation::kWrite, geometry.offset_of(ones[first].written.extent.address),
+                      run.data(), run.size());
+    for (; first < end; ++first) ones[first].write = &io;
+  };
+  uint64_t next_address = ones[0].written.extent.address;
+  run = memory.first(0);
+  for (size_t i = 0; i < ones.size(); ++i) {
+    One& one = ones[i];
+    const uint64_t address = one.written.extent.address;
+    if (address != next_address) {
+      add_run(i);
+      run = memory.first(0);
+    }
+    one.record = memory.first(one.request.grains * uint64_t{geometry.grain_bytes});
+    session.fill_record(one.next, one.written, one.record);
+    memory = memory.subspan(one.record.size());
+    run = {run.data(), run.size() + one.record.size()};
+    next_address = address + one.request.grains;
+  }
+  add_run(ones.size());
+  look(session, group, ones);
+  session.channel_.run(group.ios.all());
+  for (One& one : ones)
+    if (Record found;
+        one.look != nullptr && one.look->whole() &&
+        session.judge(one.there, one.next.key, Session::About::kKey, false,
+                      one.memory.bytes().first(one.look->length_bytes), found) == Session::Match::kYes)
+      session.note(one.there, found, one.current);
+}
+
+// Reads of what the puts will replace, as far as one can tell; what they do not find is Session::install's to find out.
+void MultiPut::look(Session& session, Group& group, std::span<One> ones) {
+  uint64_t hashes[kGroup];
+  Location locations[kGroup];
+  for (size_t i = 0; i < ones.size(); ++i) hashes[i] = ones[i].hash.low;
+  session.store_->index_->find({hashes, ones.size()}, {locations, ones.size()});
+  for (size_t i = 0; i < ones.size(); ++i) {
+    One& one = ones[i];
+    one.there = locations[i];
+    if (!one.there.found) continue;
+    const std::span to = session.room_for(one.there, one.next.key.size(), false, one.memory);
+    if (Record found; !to.empty() && session.read_from_memory(one.there, one.next.key, false, to, found))
+      session.note(one.there, found, one.current);
+    else if (!to.empty())
+      one.look = &group.ios.add(storage::Operation::kRead,
+                                session.store_->identity_.geometry.offset_of(one.there.address), to.data(),
+                                to.size());
+  }
+}
+
+void MultiPut::finish(Session& session, std::span<One> ones, std::span<base::Expected<Changed>> results) {
+  const bool has_written = std::ranges::any_of(ones, [](const One& one) { return one.write->whole(); });
+  const int flush_error = has_written ? session.keep_promise() : 0;
+  for (size_t i = 0; i < ones.size(); ++i) {
+    One& one = ones[i];
+    const int write_error = one.write->error != 0 ? one.write->error : EIO;
+    if (!one.write->whole() || flush_error != 0) {
+      session.store_->log_.finish(one.written.extent, false);
+      results[i] = std::unexpected(one.write->whole() ? session.io_error(flush_error, "flush")
+                                                      : session.io_error(write_error, "write"));
+    } else {
+      session.keep_in_memory(one.next, one.written, one.record);
+      results[i] = session.conclude(one.hash, one.next, one.current, one.written, *one.hold);
+    }
+    // Others may change the key, and a checkpoint begin.
+    one.written.change.reset();
+    one.hold.reset();
+    if (results[i]) session.calls_.counts->put_many(one.next.key.size() + one.next.value.size());
+  }
+}
+
+}  // namespace kv
