@@ -286,6 +286,14 @@ uint64_t machine_memory_bytes() {
   return total ? *total * 1024 : memory_told_of().total;
 }
 
+uint64_t resident_bytes() {
+  char text[256];
+  const long n = read_small_file("/proc/self/statm", text);
+  // The second number.
+  const auto pages = number_after({text, n > 0 ? static_cast<size_t>(n) : 0}, " ");
+  return pages ? *pages * base::kOsPageBytes : 0;
+}
+
 uint64_t free_memory_bytes() {
   char text[4096];
   long n = read_small_file("/proc/meminfo", text);

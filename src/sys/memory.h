@@ -76,5 +76,7 @@ bool populate(void* address, bool to_write);
 // its cgroups (v1 or v2) leave.
 uint64_t free_memory_bytes();
 uint64_t machine_memory_bytes();
+// What of this process is in memory, of files too; 0 if the kernel does not tell. Cost: some 5 us.
+uint64_t resident_bytes();
 
 }  // namespace sys

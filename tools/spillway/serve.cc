@@ -165,6 +165,11 @@ int serve(Arguments arguments) {
   block_signals();
   allow_descriptors(options.server.settings.connections_most);
   const uint64_t begun_ns = sys::monotonic_ns();
+  kv::Clock clock;
+  if (options.has_movable_clock) {
+    options.store.clock = &clock;
+    options.server.settings.movable_clock = &clock;
+  }
   server::Server serves;
   options.server.takes_signals = true;
   value_of(serves.listen(options.server));

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <optional>
 
+#include "sys/memory.h"
 #include "sys/threads.h"
 
 namespace tools {
@@ -84,6 +85,12 @@ constexpr Option kOptions[] = {
     {"--durability", "", "none|batch|sync",
      "what a power cut may take of what was acknowledged: some, the last 10 ms (default), nothing",
      [](Line& line, auto, auto value) { line.options.store.durability = durability_of(value); }},
+    {"--memory", "", "SIZE",
+     "what the process may use, at least 32M: keys, connections, and items in use; default a quarter of all",
+     [](Line& line, auto name, auto value) {
+       line.options.server.settings.memory_bytes =
+           size_of(name, value, server::MemoryBound::kBytesLeast, uint64_t{1} << 50);
+     }},
     {"--threads", "-t", "NUMBER", "workers, 1 to 64; default one for each CPU, at most 4",
      [](Line& line, auto name, auto value) {
        line.options.server.settings.worker_count = static_cast<uint32_t>(number_of(name, value, 1, 64));
@@ -120,6 +127,8 @@ constexpr Option kOptions[] = {
      [](Line& line, auto, auto) { line.options.server.settings.takes_shutdown = true; }},
     {"--disable-flush", "-F", "", "refuses memcached's command flush_all",
      [](Line& line, auto, auto) { line.options.server.settings.takes_flush = false; }},
+    {"--debug-time", "", "", "for tests: takes memcached's command debugtime, which moves the clock",
+     [](Line& line, auto, auto) { line.options.has_movable_clock = true; }},
     {"--verbose", "-v", "", "says why connections end; again: more",
      [](Line& line, auto, auto) { ++line.options.verbosity; }},
     // memcached's, for scripts that start it.
@@ -138,15 +147,22 @@ constexpr Option kOptions[] = {
      }},
     {"--unix-socket", "-s", "PATH", "memcached's: --memcache PATH",
      [](Line& line, auto, auto value) { line.options.server.memcache.push_back(concat("unix:", value)); }},
-    {"--memory-limit", "-m", "MEGABYTES", "memcached's: what clients are told; nothing is bounded by it yet",
+    {"--memory-limit", "-m", "MEGABYTES", "memcached's: --memory, in MiB",
      [](Line& line, auto name, auto value) {
-       line.options.server.settings.memory_bytes = number_of(name, value, 1, 1 << 30) << 20;
+       line.options.server.settings.memory_bytes =
+           number_of(name, value, server::MemoryBound::kBytesLeast >> 20, 1 << 30) << 20;
      }},
     {"--udp-port", "-U", "0", "memcached's: no other port, UDP is not served",
      [](Line&, auto name, auto value) {
        if (number_of(name, value, 0, 65535) != 0) refuse(concat(name, ": UDP is not served; leave it out"));
      }},
 };
+
+// Of the machine's, or of what its container leaves, if that is less.
+uint64_t default_memory() {
+  const uint64_t whole = std::min(sys::machine_memory_bytes(), sys::free_memory_bytes());
+  return std::max(whole / 4, server::MemoryBound::kBytesLeast);
+}
 
 const Option* find_option(std::string_view word) {
   const auto found = std::ranges::find_if(kOptions, [&](const Option& option) {
@@ -223,6 +239,8 @@ bool parse_serve(Arguments arguments, ServeOptions& options) {
     left = left.subspan(word.starts_with("--") ? take_long(line, left) : take_short(line, left));
   }
   add_interfaces(line);
+  if (settings.memory_bytes == 0) settings.memory_bytes = default_memory();
+  options.store.memory_bytes = settings.memory_bytes;
   if (options.is_cache && options.capacity_bytes == 0)
     refuse(
         "--cache is said of a store that is made, with --capacity SIZE; one that is there knows what it is");

@@ -18,6 +18,7 @@ struct ServeOptions {
   std::string pid_file;
   std::string user;  // to become once it listens; empty: nobody else
   int verbosity = 0;
+  bool has_movable_clock = false;
 };
 
 // False: help was asked for. Throws WrongInput.

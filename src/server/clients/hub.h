@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/single_writer.h"
+#include "server/clients/prefix_counts.h"
 #include "server/items/shared_items.h"
 #include "server/net/stream.h"
 #include "sys/lock.h"
@@ -20,7 +21,7 @@ struct Settings {
   std::string version = {};  // as clients are told
   uint32_t worker_count = 1;
   uint32_t connections_most = 1024;
-  uint64_t memory_bytes = 64 << 20;    // what the process is to use; clients are told
+  uint64_t memory_bytes = 0;           // that the process may use (front/memory_bound.h); 0: any
   uint64_t item_bytes_most = 1 << 20;  // memcached's: a value with its key and what memcached keeps beside it
   uint64_t value_bytes_most = 1 << 20;        // Redis's: a value
   uint16_t memcache_port = 0, resp_port = 0;  // 0: none
@@ -28,6 +29,7 @@ struct Settings {
   std::string interface = {};                 // that it listens on, as memcached's -l
   bool takes_shutdown = false;                // from clients of memcached's protocol
   bool takes_flush = true;                    // likewise
+  kv::Clock* movable_clock = nullptr;  // the store's: clients may move it (debugtime), for tests; null: not
   StreamOptions stream = {};
 };
 
@@ -104,6 +106,7 @@ class Hub {
   std::function<void()> on_end;
 
   std::atomic<int> verbosity{0};
+  PrefixCounts prefixes;  // of memcached's clients
 
  private:
   static void add(const Connection& connection, ConnectionCounts& to);

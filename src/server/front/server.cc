@@ -98,6 +98,8 @@ base::Expected<void> Server::listen(ServerOptions options) {
 }
 
 base::Expected<void> Server::open(kv::Store& store) {
+  if (options_.settings.memory_bytes != 0)
+    if (auto opened = memory_.open(store, options_.settings.memory_bytes); !opened) return opened;
   const uint64_t value_bytes_most =
       std::max(options_.settings.item_bytes_most, options_.settings.value_bytes_most);
   if (auto opened = items_.open(store, {.value_bytes_most = value_bytes_most}); !opened) return opened;
@@ -119,6 +121,7 @@ void Server::close() {
       forget(listening.address);
     }
   listening_.clear();
+  memory_.close();
   if (hub_ == nullptr) return;
   scheduler_.close();
   items_.close();

@@ -22,6 +22,7 @@
 #include "kv/store.h"
 #include "server/clients/hub.h"
 #include "server/front/address.h"
+#include "server/front/memory_bound.h"
 #include "task/future.h"
 #include "task/scheduler.h"
 
@@ -52,7 +53,7 @@ class Server {
 
   // Clients that connect from now on are answered once it runs. Errors: those of addresses; EINVAL when it would listen nowhere.
   base::Expected<void> listen(ServerOptions options);
-  // Errors: those of SharedItems, ENOMEM. The store outlives it.
+  // Errors: those of SharedItems and MemoryBound, ENOMEM. The store, opened with Settings::memory_bytes, outlives it.
   base::Expected<void> open(kv::Store& store);
   // Also of one that only listens, or is not open.
   void close();
@@ -80,6 +81,7 @@ class Server {
 
   ServerOptions options_;
   SharedItems items_;
+  MemoryBound memory_;
   std::unique_ptr<Hub> hub_;
   std::vector<Listening> listening_;
   std::vector<std::unique_ptr<Worker>> workers_;

@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 #include "base/single_writer.h"
-#include "sys/kernel.h"
+#include "kv/media/clock.h"
 
 namespace server {
 namespace {
@@ -13,8 +13,7 @@ namespace {
 constexpr size_t kPartBytes = 256 << 10;  // of a large value
 
 task::Limit limit_of(uint64_t ns, bool cancellable) {
-  return {.deadline_ns = ns == task::kNever ? task::kNever : sys::monotonic_ns() + ns,
-          .cancellable = cancellable};
+  return {.deadline_ns = ns == task::kNever ? task::kNever : kv::now_ns() + ns, .cancellable = cancellable};
 }
 
 }  // namespace
