@@ -2,35 +2,43 @@
 import json
 import os
 import pathlib
+import re
 import resource
 import shutil
 import socket
 import subprocess
 import time
 
+from memory_group import MemoryGroup, Unavailable
 from devices import Cleanup
 from lockstep import Failure, Programs, in_turn, median, spread
 
 DOC = """\
 Microseconds of CPU that the server's process takes for a request, ours beside each peer's: less is better. One CPU is the server's, another one
-the client's; one request in ten stores a value of 1 KiB, the others get one. `1`, `16`: connections with a request each; `16x16`: with 16 requests
-that are sent together. `memcached` has all data in memory; `extstore` is memcached with so much less memory that nearly all values are on the
-disk, as ours are. `rate_ratio`: requests a second over the peer's; more is better. Latencies in microseconds. `idle`: bytes of memory for each of so many
-connections on which nothing happens.
+the client's; one request in ten stores a value of 1 KiB, the others get one, of any key alike. `1`, `16`: connections with a request each;
+`16x16`: with 16 requests that are sent together. Beside `memcached` all data fit both servers' memory, though ours are on the disk too. Beside
+`extstore`, memcached's own tier on the disk, both are in a group whose memory, the kernel's page cache included, is about half of the data.
+`rate_ratio`: requests a second over the peer's; more is better. Latencies in microseconds. `read`: parts of gets that our server read from the
+disk. `idle`: bytes of memory for each of so many connections on which nothing happens.
 """
 MIB = 1 << 20
 POINTS = {"1": (1, 1), "16": (16, 1), "16x16": (16, 16)}
-PEERS = ["memcached", "extstore"]
+# Each beside one of ours, with as much memory.
+PEERS = {"memcached": "ours in memory", "extstore": "ours on disk"}
 SERVER_CPU, CLIENT_CPU = 0, 1  # of those that this may use
 VALUE_BYTES = 1024
 READY_SECONDS = 30
+FILLS_MOST, FILL_PAUSE_SECONDS, FILL_CHECK_SECONDS = 8, 1, 0.5
+# Of a group, for what the kernel counts besides a process's own memory: sockets, page tables.
+GROUP_REST_MIB = 8
 
 
 class Plan:
     def __init__(self, context):
         quick = context.quick
         self.keys = 20_000 if quick else 400_000
-        self.extstore_mib = 8 if quick else 64
+        self.extstore_mib = 8 if quick else 64  # for items; their index and the page cache come besides
+        self.group_mib = 64 if quick else 256   # in all, of a server on the disk
         self.pairs = context.pairs or (1 if quick else 5)
         self.window_seconds = 0.3 if quick else 2.0
         self.idle_connections = 1000 if quick else 10_000
@@ -44,7 +52,8 @@ class Server:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
-        self.program = contest.programs.start(["taskset", "-c", contest.cpus[SERVER_CPU], *contest.command(name, self.port)])
+        self.program = contest.programs.start(["taskset", "-c", contest.cpus[SERVER_CPU], *contest.command(name, self.port)],
+                                              contest.groups.get(name))
         self._await()
 
     def _await(self):
@@ -64,6 +73,16 @@ class Server:
         fields = pathlib.Path(f"/proc/{self.program.process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) * 1e6 / os.sysconf("SC_CLK_TCK")
 
+    def reads(self):
+        """Gets that went to the disk so far; of memcached without a tier there none."""
+        with socket.create_connection(("127.0.0.1", self.port), READY_SECONDS) as asks:
+            asks.sendall(b"stats\r\n")
+            told = b""
+            while not told.endswith(b"END\r\n"):
+                told += asks.recv(1 << 16)
+        found = re.search(rb"STAT get_extstore (\d+)", told)
+        return int(found[1]) if found else 0
+
     def resident_bytes(self):
         for line in pathlib.Path(f"/proc/{self.program.process.pid}/status").read_text().splitlines():
             if line.startswith("VmRSS:"):
@@ -78,31 +97,43 @@ class Server:
             raise Failure(f"{self.name}: {(ended.stderr.strip().splitlines() or ['no message'])[-1]}")
         return json.loads(ended.stdout)
 
+    def fill(self):
+        """Till nearly all is there: extstore drops items at first, until its memory is parted as it should be."""
+        for _ in range(FILLS_MOST):
+            self.ask("fill", pipeline=1 if self.name == "extstore" else 32)
+            time.sleep(FILL_PAUSE_SECONDS)
+            told = self.ask("run", connections=16, pipeline=1, sets=0, seconds=FILL_CHECK_SECONDS)
+            if told["hits"] >= 0.99 * told["gets"]:
+                return
+        raise Failure(f"{self.name} has but {told['hits'] / told['gets']:.0%} of its items after {FILLS_MOST} fills")
+
     def turn(self, point, seconds):
         connections, pipeline = POINTS[point]
-        before = self.cpu_us()
+        before, reads_before = self.cpu_us(), self.reads()
         told = self.ask("run", connections=connections, pipeline=pipeline, sets=0.1, seconds=seconds)
         return {"cpu_us": (self.cpu_us() - before) / told["requests"], "rate": told["per_second"],
-                "hits": told["hits"] / max(1, told["gets"]),
+                "hits": told["hits"] / max(1, told["gets"]), "read": (self.reads() - reads_before) / max(1, told["gets"]),
                 **{f"{name}_us": told["latency_ns"][name] / 1e3 for name in ("p50", "p99", "p999")}}
 
 
 class Contest:
-    def __init__(self, context, plan, programs):
-        self.context, self.plan, self.programs = context, plan, programs
+    def __init__(self, context, plan, programs, groups):
+        self.context, self.plan, self.programs, self.groups = context, plan, programs, groups
         self.cpus = [str(cpu) for cpu in sorted(os.sched_getaffinity(0))]
         self.load = context.spillway.parent.parent / "libexec/spillway/server-load"
 
     def command(self, name, port):
         data_mib = self.plan.keys * 2 * VALUE_BYTES // MIB + 64
         user = ["-u", "root"] if os.geteuid() == 0 else []
-        if name == "ours":
-            return [self.context.spillway, "serve", "--storage", self.context.folder / "store", "--capacity", f"{2 * data_mib}M",
+        if name in PEERS.values():
+            memory_mib = self.plan.group_mib - GROUP_REST_MIB if name in self.groups else 2 * data_mib
+            return [self.context.spillway, "serve", "--storage", self.context.folder / name.replace(" ", "-"),
+                    "--capacity", f"{2 * data_mib}M", "--memory", f"{memory_mib}M",
                     "--memcache", port, "--threads", 1, "--connections", self.plan.idle_connections + 100]
         peer = ["memcached", *user, "-p", port, "-U", 0, "-l", "127.0.0.1", "-t", 1]
         if name == "memcached":
             return [*peer, "-m", 2 * data_mib]
-        return [*peer, "-m", self.plan.extstore_mib, "-o", f"ext_path={self.context.folder / 'ext'}:{2 * data_mib}M,ext_item_size=512"]
+        return [*peer, "-m", self.plan.extstore_mib, "-o", f"ext_path={self.context.folder / 'ext'}:{2 * data_mib}M,ext_item_size=512,slab_automove=2"]
 
 
 def _row(point, peer, ours, theirs):
@@ -113,7 +144,7 @@ def _row(point, peer, ours, theirs):
     row = {"case": f"{point}/{peer}", "ours": middle(ours, "cpu_us"), "peer": middle(theirs, "cpu_us"), "ratio": median(ratios),
            "spread": spread(ratios), "unit": "us",
            "rate_ratio": median([one["rate"] / other["rate"] for one, other in zip(ours, theirs)])}
-    for what in ("rate", "p50_us", "p99_us", "p999_us", "hits"):
+    for what in ("rate", "p50_us", "p99_us", "p999_us", "hits", "read"):
         row[what], row["peer_" + what] = middle(ours, what), middle(theirs, what)
     return row
 
@@ -130,6 +161,15 @@ def _idle_row(plan, ours):
         connection.close()
     each = (after - before) / plan.idle_connections
     return {"case": "idle", "ours": each, "peer": "", "ratio": "", "spread": "", "unit": "bytes", "resident_bytes": after}
+
+
+def _group(cleanup, plan, name):
+    try:
+        group = cleanup.acquire(lambda: MemoryGroup.create(plan.group_mib * MIB, f"bench-{name.replace(' ', '-')}"), MemoryGroup.remove)
+    except Unavailable as reason:
+        raise Failure(f"{reason}; leave out extstore: --only 1/memcached", 2) from None
+    group.forbid_swap()
+    return group
 
 
 def _check(contest):
@@ -156,29 +196,34 @@ def run(context):
     wanted = [name for name in [*(f"{point}/{peer}" for point in POINTS for peer in PEERS), "idle"]
               if not context.cases or any(name.startswith(start) for start in context.cases)]
     _allow_descriptors(plan.idle_connections + 200)
-    with Cleanup(), Programs() as programs:
-        contest = Contest(context, plan, programs)
+    with Cleanup() as cleanup, Programs() as programs:
+        peers = [peer for peer in PEERS if any(case.endswith(peer) for case in wanted)]
+        needed = [name for peer in peers for name in (PEERS[peer], peer)]
+        if "idle" in wanted and PEERS["memcached"] not in needed:
+            needed.append(PEERS["memcached"])
+        groups = {name: _group(cleanup, plan, name) for name in needed if name in (PEERS["extstore"], "extstore")}
+        contest = Contest(context, plan, programs, groups)
         _check(contest)
-        needed = [name for name in ["ours", *PEERS] if name == "ours" or any(case.endswith(name) for case in wanted)]
         servers = {}
         for name in needed:
             context.progress(f"server: filling {name}")
             servers[name] = Server(contest, name)
-            servers[name].ask("fill", pipeline=32)
+            servers[name].fill()
         for point in POINTS:
-            sides = ["ours", *(peer for peer in PEERS if f"{point}/{peer}" in wanted)]
+            sides = [side for peer in PEERS if f"{point}/{peer}" in wanted for side in (PEERS[peer], peer)]
             turns = {side: [] for side in sides}
-            for number in range(plan.pairs if len(sides) > 1 else 0):
+            for number in range(plan.pairs):
                 for side in in_turn(sides, number):
                     context.progress(f"server {point}: {side}")
                     turns[side].append(servers[side].turn(point, plan.window_seconds))
-            for peer in sides[1:]:
-                row = _row(point, peer, turns["ours"], turns[peer])
+            for peer in (side for side in sides if side in PEERS):
+                row = _row(point, peer, turns[PEERS[peer]], turns[peer])
                 rows.append(row)
                 context.say(f"{row['case']:18} {row['ours']:6.2f} us a request, {row['ratio']:.2f} times the peer's +-{row['spread'] / 2:.0%}; "
-                            f"{row['rate']:>9,.0f}/s, {row['rate_ratio']:.2f} times; p99 {row['p99_us']:,.0f} us, {row['peer_p99_us']:,.0f} us")
+                            f"{row['rate']:>9,.0f}/s, {row['rate_ratio']:.2f} times; p99 {row['p99_us']:,.0f} us, {row['peer_p99_us']:,.0f} us; "
+                            f"read {row['read']:.2f}, {row['peer_read']:.2f}")
         if "idle" in wanted:
-            rows.append(_idle_row(plan, servers["ours"]))
+            rows.append(_idle_row(plan, servers[PEERS["memcached"]]))
             context.say(f"{'idle':18} {rows[-1]['ours']:,.0f} bytes a connection, {rows[-1]['resident_bytes'] / MIB:,.0f} MiB in all")
     summary = {}
     for row in rows:
@@ -187,7 +232,7 @@ def run(context):
                        else {f"{name}_cpu_ratio": row["ratio"], f"{name}_rate_ratio": row["rate_ratio"]})
     result = {
         "parameters": {"keys": plan.keys, "value_bytes": VALUE_BYTES, "pairs": plan.pairs, "window_seconds": plan.window_seconds,
-                       "extstore_mib": plan.extstore_mib, "idle_connections": plan.idle_connections,
+                       "extstore_mib": plan.extstore_mib, "group_mib": plan.group_mib, "idle_connections": plan.idle_connections,
                        "memcached": context.output(["memcached", "--version"]).strip(), "storage": str(context.storage), "quick": context.quick},
         "rows": rows, "summary": summary,
     }

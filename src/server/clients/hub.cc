@@ -84,6 +84,7 @@ ConnectionCounts Hub::counts() {
 }
 
 void Hub::reset_counts() {
+  prefixes.reset();
   const ItemCounts items_now = items_.counts();
   sys::LockGuard scope(lock_);
   before_ = sum();

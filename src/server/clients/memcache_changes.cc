@@ -37,6 +37,12 @@ Mode mode_of(Verb verb) {
   }
 }
 
+// As a whole line.
+bool begins_with_set(std::string_view input) {
+  if (!input.starts_with("set ") && !input.starts_with("ms ")) return false;
+  return input.substr(0, memcache::kLineBytesMax).contains('\n');
+}
+
 size_t digits_of(uint64_t number) {
   size_t digits = 1;
   for (; number >= 10; number /= 10) ++digits;
@@ -79,18 +85,78 @@ base::Expected<void> MemcacheClient::answer_error(const Command& command, const 
 }
 
 base::Expected<void> MemcacheClient::store(const Command& command, kv::Bytes value) {
+  hub_.prefixes.stored(command.key);
   SetOptions options = {.mode = mode_of(command.verb),
                         .flags = command.flags,
                         .expires_ms = expiry_of(command.exptime),
-                        .cas = command.has_cas ? command.cas : 0,
+                        .cas = command.has_cas ? std::optional(command.cas) : std::nullopt,
                         .takes_lower_cas = command.meta.has('I'),
                         .own_cas = command.has_own_cas ? command.own_cas : 0};
   if (command.creates) options.makes_until_ms = expiry_of(command.create_exptime);
   return answer(command, items_.set(command.key, value, options));
 }
 
+// One that asks nothing of what is there.
+bool MemcacheClient::is_plain_set(const Command& command) {
+  return command.verb == Verb::kSet && !command.has_cas && !command.has_own_cas && !command.creates &&
+         !command.meta.has('I');
+}
+
+// That of a command whose line ends there in the input, if it is there, and ends as it should.
+std::optional<kv::Bytes> MemcacheClient::value_there(const Command& command, size_t line_end) const {
+  const size_t end_bytes = is_binary_ ? 0 : memcache::kBlockEndBytes;
+  const std::string_view input = stream_.input();
+  if (input.size() - line_end < command.value_bytes + end_bytes) return std::nullopt;
+  if (!is_binary_ && !memcache::is_block_end(input.substr(line_end + command.value_bytes, end_bytes)))
+    return std::nullopt;
+  return std::as_bytes(std::span(input.substr(line_end, command.value_bytes)));
+}
+
+// The sets that the input begins with, as take_gets().
+base::Expected<MemcacheClient::Next> MemcacheClient::take_sets(const Command& first, size_t first_bytes) {
+  const size_t end_bytes = is_binary_ ? 0 : memcache::kBlockEndBytes;
+  stored_.clear();
+  stored_.push_back({.command = first, .value = *value_there(first, first_bytes)});
+  size_t used = first_bytes + first.value_bytes + end_bytes;
+  while (stored_.size() < kTogether && used < stream_.input().size()) {
+    const std::string_view rest = stream_.input().substr(used);
+    if (!is_binary_ && !begins_with_set(rest)) break;
+    Command command;
+    const Parsed parsed = parse(rest, command);
+    if (parsed.outcome != memcache::Outcome::kCommand || !is_plain_set(command)) break;
+    const auto value = value_there(command, used + parsed.consumed_bytes);
+    if (!value) break;
+    note(command);
+    stored_.push_back({.command = command, .value = *value});
+    used += parsed.consumed_bytes + command.value_bytes + end_bytes;
+  }
+  if (auto answered = answer_sets(); !answered) return std::unexpected(answered.error());
+  stored_.clear();
+  stream_.consume(used);
+  return Next::kGoesOn;
+}
+
+base::Expected<void> MemcacheClient::answer_sets() {
+  NewItem items[kTogether];
+  for (size_t i = 0; i < stored_.size(); ++i) {
+    hub_.prefixes.stored(stored_[i].command.key);
+    items[i] = {.key = stored_[i].command.key,
+                .value = stored_[i].value,
+                .flags = stored_[i].command.flags,
+                .expires_ms = expiry_of(stored_[i].command.exptime)};
+  }
+  base::Expected<void> written;
+  size_t next = 0;
+  set_together(items_, stream_.pool(), {items, stored_.size()}, [&](const base::Expected<Done>& done) {
+    const Command& command = stored_[next++].command;
+    if (written) written = answer(command, done);
+  });
+  return written;
+}
+
 base::Expected<void> MemcacheClient::remove(const Command& command) {
-  const uint64_t cas = command.has_cas ? command.cas : 0;
+  hub_.prefixes.deleted(command.key);
+  const auto cas = command.has_cas ? std::optional(command.cas) : std::nullopt;
   if (!command.meta.has('I') && !command.meta.has('x'))
     return answer(command, items_.remove(command.key, cas));
   InvalidateOptions options = {.cas = cas,

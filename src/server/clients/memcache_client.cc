@@ -49,6 +49,7 @@ base::Expected<void> MemcacheClient::serve() {
     if (*next == Next::kEnds || ends_) return stream_.send();
     if (*next == Next::kGoesOn) continue;
     asked_.shrink_to_fit();
+    stored_.shrink_to_fit();
     auto received = stream_.receive();
     if (!received) return std::unexpected(received.error());
     if (!*received) return stream_.send();
@@ -83,6 +84,8 @@ base::Expected<MemcacheClient::Next> MemcacheClient::take_one() {
   }
   note(command);
   if (is_plain_get(command)) return take_gets(command, parsed.consumed_bytes);
+  if (is_plain_set(command) && value_there(command, parsed.consumed_bytes))
+    return take_sets(command, parsed.consumed_bytes);
   size_t used_bytes = parsed.consumed_bytes;
   kv::Bytes value;
   if (takes_value(command.verb)) {

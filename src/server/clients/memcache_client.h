@@ -3,18 +3,19 @@
 //   input ──parser──► command ──► Items ──► reply, value ──► output
 //
 //  1 commands that have come are executed one after the other, in their order; gets that follow each other are looked up together, up to
-//    kLookedUpTogether keys, and answered in their order
+//    kTogether keys, and sets, whose values are there, are made together; they are answered in their order
 //  2 a value that fits the input is used where it is; a longer one goes to memory of its own
 //  3 what a command refers to lies in the input: no more is received before it is answered. Of one whose value is still to come the line is
 //    copied, or parsed again where it lies then
 //
 // Thread contract: of the connection's task.
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "server/clients/hub.h"
-#include "server/clients/look_up.h"
+#include "server/clients/together.h"
 #include "server/items/items.h"
 #include "server/memcache/binary.h"
 #include "server/memcache/meta_reply.h"
@@ -45,6 +46,12 @@ class MemcacheClient {
     bool ends_command = false;  // of classic: END follows
   };
 
+  // A set that is made with others.
+  struct Stored {
+    Command command;
+    kv::Bytes value;
+  };
+
   // The flow (memcache_client.cc).
   Parsed parse(std::string_view input, Command& command);
   base::Expected<Next> take_one();
@@ -68,6 +75,10 @@ class MemcacheClient {
   base::Expected<void> show(const Command& command);
 
   // Changes (memcache_changes.cc).
+  static bool is_plain_set(const Command& command);
+  std::optional<kv::Bytes> value_there(const Command& command, size_t line_end) const;
+  base::Expected<Next> take_sets(const Command& first, size_t first_bytes);
+  base::Expected<void> answer_sets();
   base::Expected<void> store(const Command& command, kv::Bytes value);
   base::Expected<void> remove(const Command& command);
   base::Expected<void> add(const Command& command);
@@ -79,6 +90,8 @@ class MemcacheClient {
 
   // What is about the server (memcache_stats.cc).
   base::Expected<void> answer_stats(const Command& command);
+  base::Expected<void> answer_detail(std::string_view what);
+  base::Expected<void> move_time(std::string_view seconds);
   base::Expected<void> administer(const Command& command);
   base::Expected<void> write_line(std::string_view line);
 
@@ -95,6 +108,7 @@ class MemcacheClient {
   std::string line_;  // of a command whose value does not fit the input
   Memory value_;      // and that
   std::vector<Asked> asked_;
+  std::vector<Stored> stored_;
 };
 
 // Writes a reply of at most kReplyBytesMax bytes by a function of a ReplyBuffer.

@@ -108,6 +108,9 @@ TEST_F(MemcacheClientTest, TheCasUniqueDecides) {
   EXPECT_EQ(ask("cas a 0 0 1 " + cas + "\r\ny\r\n"), "STORED\r\n");
   EXPECT_EQ(ask("cas a 0 0 1 " + cas + "\r\nz\r\n"), "EXISTS\r\n");
   EXPECT_EQ(ask("cas none 0 0 1 1\r\nz\r\nget a\r\n"), "NOT_FOUND\r\nVALUE a 0 1\r\ny\r\nEND\r\n");
+  // No item has this one.
+  EXPECT_EQ(ask("cas a 0 0 1 0\r\nz\r\ncas none 0 0 1 0\r\nz\r\n"), "EXISTS\r\nNOT_FOUND\r\n");
+  EXPECT_EQ(ask("ms a 1 C0\r\nz\r\nms a 1 C0 I\r\nz\r\nmd a C0\r\n"), "EX\r\nEX\r\nEX\r\n");
 }
 
 TEST_F(MemcacheClientTest, Counts) {
@@ -245,6 +248,59 @@ TEST_F(MemcacheClientTest, EachByteMayComeByItself) {
     std::this_thread::yield();
   }
   EXPECT_EQ(hear(replies.size()), replies);
+}
+
+TEST_F(MemcacheClientTest, SetsThatComeTogetherAreMadeTogether) {
+  std::string says, hears;
+  for (int i = 0; i < 200; ++i) {
+    const std::string key = "key" + std::to_string(i % 150), value = std::to_string(i * i);
+    const std::string line = "set " + key + " 1 0 " + std::to_string(value.size());
+    says += i % 10 == 3 ? line + " noreply\r\n" + value + "\r\n" : line + "\r\n" + value + "\r\n";
+    if (i % 10 != 3) hears += "STORED\r\n";
+    if (i % 50 == 20) {
+      says += "set bad 0 0 2\r\nxxxx\r\nms meta 1 c\r\nx\r\nms meta 1 MA\r\ny\r\ncas key1 0 0 1 5\r\nz\r\n";
+      hears += "CLIENT_ERROR bad data chunk\r\nERROR\r\n";
+    }
+  }
+  std::string heard = ask(says);
+  // The meta sets tell their items' cas uniques.
+  for (size_t at; (at = heard.find("HD c")) != std::string::npos;) {
+    const size_t end = heard.find("HD\r\nEXISTS\r\n", at);
+    ASSERT_NE(end, std::string::npos);
+    heard.erase(at, end + std::string("HD\r\nEXISTS\r\n").size() - at);
+  }
+  EXPECT_EQ(heard, hears);
+  for (int i = 50; i < 200; ++i) {
+    const std::string value = std::to_string(i * i), key = "key" + std::to_string(i % 150);
+    EXPECT_EQ(ask("get " + key + "\r\n"),
+              "VALUE " + key + " 1 " + std::to_string(value.size()) + "\r\n" + value + "\r\nEND\r\n");
+  }
+  EXPECT_EQ(ask("get meta\r\n"), "VALUE meta 0 2\r\nxy\r\nEND\r\n");
+  EXPECT_GT(store->counts().use.put_many_keys, 150u);
+}
+
+TEST_F(MemcacheClientTest, TellsOfPrefixes) {
+  EXPECT_EQ(ask("stats detail dump\r\nstats detail on\r\n"), "END\r\nOK\r\n");
+  ask("set a:1 0 0 1\r\nx\r\nset b:1 0 0 1\r\nx\r\nadd b:1 0 0 1\r\nx\r\nset c 0 0 1\r\nx\r\n");
+  ask("get a:1 a:2 b:1\r\nmg b:1 t\r\ngat 5 a:1\r\ndelete a:9\r\n");
+  EXPECT_EQ(ask("stats detail dump\r\n"),
+            "PREFIX a get 3 hit 2 set 1 del 1\r\nPREFIX b get 2 hit 2 set 2 del 0\r\nEND\r\n");
+  EXPECT_EQ(ask("stats detail off\r\nget a:1\r\n"), "OK\r\nVALUE a:1 0 1\r\nx\r\nEND\r\n");
+  EXPECT_EQ(
+      ask("stats detail dump\r\nstats reset\r\nstats detail dump\r\n"),
+      "PREFIX a get 3 hit 2 set 1 del 1\r\nPREFIX b get 2 hit 2 set 2 del 0\r\nEND\r\nRESET\r\nEND\r\n");
+  EXPECT_EQ(
+      ask("stats detail\r\nstats detail x\r\n"),
+      "CLIENT_ERROR usage: stats detail on|off|dump\r\nCLIENT_ERROR usage: stats detail on|off|dump\r\n");
+}
+
+TEST_F(MemcacheClientTest, TestsMoveTheClock) {
+  EXPECT_EQ(ask("debugtime 5\r\n"), "ERROR\r\n");
+  hang_up();
+  settings.movable_clock = &clock;
+  ask("set a 0 10 1\r\nx\r\n");
+  EXPECT_EQ(ask("debugtime 5\r\nget a\r\n"), "OK\r\nVALUE a 0 1\r\nx\r\nEND\r\n");
+  EXPECT_EQ(ask("debugtime 6\r\nget a\r\ndebugtime x\r\ndebugtime\r\n"), "OK\r\nEND\r\nERROR\r\nERROR\r\n");
 }
 
 TEST_F(MemcacheClientTest, GetsOfMoreKeysThanAreLookedUpAtOnce) {

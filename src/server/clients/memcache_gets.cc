@@ -59,7 +59,7 @@ base::Expected<MemcacheClient::Next> MemcacheClient::take_gets(const Command& fi
   size_t used = first_bytes;
   asked_.clear();
   add_keys(first);
-  while (asked_.size() < kLookedUpTogether && used < stream_.input().size()) {
+  while (asked_.size() < kTogether && used < stream_.input().size()) {
     // A whole line that is refused, or another command, is parsed again: that leaves no trace in the parser.
     const std::string_view rest = stream_.input().substr(used);
     if (!is_binary_ && !begins_with_get(rest)) break;
@@ -78,9 +78,9 @@ base::Expected<MemcacheClient::Next> MemcacheClient::take_gets(const Command& fi
 
 base::Expected<void> MemcacheClient::answer_gets() {
   for (size_t next = 0; next < asked_.size();) {
-    std::string_view keys[kLookedUpTogether];
+    std::string_view keys[kTogether];
     size_t count = 0;
-    for (size_t i = next; i < asked_.size() && count < kLookedUpTogether; ++i)
+    for (size_t i = next; i < asked_.size() && count < kTogether; ++i)
       if (!asked_[i].ends_command) keys[count++] = asked_[i].key;
     base::Expected<void> written = end_gets(next);
     look_up_together(items_, stream_.pool(), {keys, count}, [&](base::Expected<Item>& found) {
@@ -102,6 +102,7 @@ base::Expected<void> MemcacheClient::end_gets(size_t& next) {
 base::Expected<void> MemcacheClient::answer_get(const Asked& asked, base::Expected<Item>& found) {
   const Command& command = asked.command;
   if (!found) return answer_error(command, found.error());
+  hub_.prefixes.got(asked.key, found->found());
   if (!found->found()) return answer_miss(command);
   // Somebody is to fetch it anew, perhaps this client: that is decided with the item's lock.
   if (command.protocol == Protocol::kMeta && found->marks() != Marks{}) return fetch(command, asked.key);
@@ -151,6 +152,7 @@ base::Expected<void> MemcacheClient::fetch(const Command& command, std::string_v
     options.claims_below_ms = static_cast<uint64_t>(command.meta.recache_exptime) * 1000;
   auto fetched = items_.fetch(key, options);
   if (!fetched) return answer_error(command, fetched.error());
+  hub_.prefixes.got(key, fetched->item.found());
   if (!fetched->item.found() && !fetched->is_made) return answer_miss(command);
   memcache::MetaItem meta = meta_of(fetched->item, items_.clock().now_ms());
   meta.cas = fetched->cas;

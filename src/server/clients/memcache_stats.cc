@@ -9,6 +9,7 @@
 #include "server/memcache/binary_reply.h"
 #include "server/memcache/messages.h"
 #include "server/memcache/text_reply.h"
+#include "server/text.h"
 
 namespace server {
 namespace {
@@ -73,6 +74,11 @@ void tell_general(Hub& hub, uint64_t now_ms, const Tell& tell) {
   tell("threads", std::to_string(hub.settings().worker_count));
   tell("bytes", std::to_string(store.log.live_bytes));
   tell("curr_items", std::to_string(store.index.entries));
+  tell("total_items", std::to_string(hub.item_counts()[Count::kSets]));
+  tell("evictions", std::to_string(store.collected.dropped_records));
+  tell("reclaimed", std::to_string(store.collected.expired_records));
+  // Of memcached's own tier on flash; here what was not in memory.
+  tell("get_extstore", std::to_string(store.use.io_for(kv::IoFor::kGets).reads));
 }
 
 void tell_settings(Hub& hub, const Tell& tell) {
@@ -84,6 +90,7 @@ void tell_settings(Hub& hub, const Tell& tell) {
   tell("inter", settings.interface.empty() ? "NULL" : settings.interface);
   tell("verbosity", std::to_string(hub.verbosity.load(std::memory_order_relaxed)));
   tell("num_threads", std::to_string(settings.worker_count));
+  tell("evictions", hub.items().store().identity().is_cache ? "on" : "off");
   tell("cas_enabled", "yes");
   tell("item_size_max", std::to_string(settings.item_bytes_most));
   tell("flush_enabled", settings.takes_flush ? "yes" : "no");
@@ -123,6 +130,7 @@ base::Expected<void> MemcacheClient::answer_stats(const Command& command) {
     stream_.wrote(to.written().size());
   };
   const uint64_t now_ms = items_.clock().now_ms();
+  if (what == "detail" && !is_binary_) return answer_detail(more);
   if (what.empty())
     tell_general(hub_, now_ms, tell);
   else if (what == "settings")
@@ -136,12 +144,37 @@ base::Expected<void> MemcacheClient::answer_stats(const Command& command) {
   if (!outcome) return outcome;
   if (is_binary_) return reply([&](auto& to) { memcache::write_binary_stat(to, command, {}, {}); });
   if (what == "reset") return write_line(memcache::messages::kReset);
-  if (what == "detail" && more != "dump") return write_line(memcache::messages::kOk);
   return write_line(memcache::messages::kEnd);
 }
 
+base::Expected<void> MemcacheClient::answer_detail(std::string_view what) {
+  PrefixCounts& prefixes = hub_.prefixes;
+  if (what == "dump") {
+    std::string text;
+    prefixes.for_each([&](const std::string& prefix, const PrefixCounts::Counts& counts) {
+      text += "PREFIX " + prefix + " get " + std::to_string(counts.gets) + " hit " +
+              std::to_string(counts.hits) + " set " + std::to_string(counts.sets) + " del " +
+              std::to_string(counts.deletes) + "\r\n";
+    });
+    if (auto written = stream_.write(text); !written) return written;
+    return write_line(memcache::messages::kEnd);
+  }
+  if (what != "on" && what != "off") return write_line(memcache::messages::kDetailUsage);
+  prefixes.turn(what == "on");
+  return write_line(memcache::messages::kOk);
+}
+
+// Of tests: the clock goes on by so many seconds, or back.
+base::Expected<void> MemcacheClient::move_time(std::string_view seconds) {
+  const auto by = parse_number<int64_t>(seconds);
+  if (hub_.settings().movable_clock == nullptr || !by) return write_line(memcache::messages::kError);
+  hub_.settings().movable_clock->move(*by * 1000);
+  return write_line(memcache::messages::kOk);
+}
+
 base::Expected<void> MemcacheClient::administer(const Command& command) {
-  const std::string_view first = memcache::Words(command.arguments).next();
+  memcache::Words words(command.arguments);
+  const std::string_view first = words.next(), second = words.next();
   switch (command.verb) {
     case Verb::kVersion:
       return reply([&](auto& to) {
@@ -164,10 +197,17 @@ base::Expected<void> MemcacheClient::administer(const Command& command) {
       ends_ = true;
       hub_.end(first.empty() ? Hub::End::kAtOnce : Hub::End::kDrained);
       return {};
+    case Verb::kDebugTime: return move_time(first);
     case Verb::kLruCrawler:
       if (command.arguments == "enable" || command.arguments == "disable")
         return answer(command, Result::kDone);
       return write_line("CLIENT_ERROR there is no crawler: what has expired goes when room is made");
+    case Verb::kSlabs:
+      // Room is always made where it is wanted.
+      if (first == "automove" && !parse_number<uint64_t>(second))
+        return write_line(memcache::messages::kBadFormat);
+      if (first == "automove") return answer(command, Result::kDone);
+      [[fallthrough]];
     default: return write_line("CLIENT_ERROR not available: items are in a store, not in slabs");
   }
 }

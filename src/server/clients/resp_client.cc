@@ -46,7 +46,7 @@ resp::RequestLimits RespClient::limits() const {
 base::Expected<bool> RespClient::execute_input() {
   for (;;) {
     const Parsed parsed = parser_.parse(stream_.input().substr(parsed_bytes_), limits());
-    if (parsed == Parsed::kRequest && note_get()) {
+    if (parsed == Parsed::kRequest && note()) {
       if (!answer_.result()) return std::unexpected(answer_.result().error());
       continue;
     }
@@ -98,31 +98,60 @@ base::Expected<bool> RespClient::take_large() {
   return true;
 }
 
-// Is the request a GET that may wait for others? Then it is noted.
-bool RespClient::note_get() {
-  const Arguments arguments = parser_.arguments();
-  const bool may_wait = is_authenticated_ && !leaves_no_trace_ && replies_ == resp::Replies::kOn;
-  if (!may_wait || arguments.size() != 2 || !resp::is_word(arguments[0], "get")) return false;
-  const std::string_view input = stream_.input(), key = arguments[1];
-  // That of an inline command, or a large one, lies elsewhere.
+// Of an argument that lies there; that of an inline command, or a large one, lies elsewhere.
+std::optional<RespClient::Place> RespClient::place_of(std::string_view argument) const {
+  const std::string_view input = stream_.input();
   const std::less<const char*> is_before;
-  if (is_before(key.data(), input.data()) || !is_before(key.data(), input.data() + input.size()))
-    return false;
-  noted_[noted_count_++] = {.offset = static_cast<size_t>(key.data() - input.data()), .bytes = key.size()};
+  if (is_before(argument.data(), input.data()) || !is_before(argument.data(), input.data() + input.size()))
+    return std::nullopt;
+  return Place{.offset = static_cast<size_t>(argument.data() - input.data()), .bytes = argument.size()};
+}
+
+// Is the request one that may wait for others? Then it is noted.
+bool RespClient::note() {
+  const Arguments arguments = parser_.arguments();
+  if (!is_authenticated_ || replies_ != resp::Replies::kOn) return false;
+  const bool is_get = arguments.size() == 2 && !leaves_no_trace_ && resp::is_word(arguments[0], "get");
+  const bool is_set = arguments.size() == 3 && resp::is_word(arguments[0], "set");
+  if (!is_get && !is_set) return false;
+  const auto key = place_of(arguments[1]), value = place_of(arguments.back());
+  if (!key || !value) return false;
+  if (noted_are_sets_ != is_set) answer_noted();
+  noted_are_sets_ = is_set;
+  noted_[noted_count_++] = {.key = *key, .value = *value};
   parsed_bytes_ += parser_.bytes();
-  connection_.note_request("get");
-  if (noted_count_ == kLookedUpTogether) answer_noted();
+  connection_.note_request(is_set ? "set" : "get");
+  if (noted_count_ == kTogether) answer_noted();
   return true;
 }
 
 void RespClient::answer_noted() {
   if (noted_count_ == 0) return;
   answer_.is_silent = false;
-  std::string_view keys[kLookedUpTogether];
-  for (size_t i = 0; i < noted_count_; ++i)
-    keys[i] = stream_.input().substr(noted_[i].offset, noted_[i].bytes);
-  answer_gets({keys, noted_count_});
+  if (noted_are_sets_) {
+    NewItem items[kTogether];
+    for (size_t i = 0; i < noted_count_; ++i)
+      items[i] = {.key = text_at(noted_[i].key), .value = std::as_bytes(std::span(text_at(noted_[i].value)))};
+    make_sets({items, noted_count_}, true);
+  } else {
+    std::string_view keys[kTogether];
+    for (size_t i = 0; i < noted_count_; ++i) keys[i] = text_at(noted_[i].key);
+    answer_gets({keys, noted_count_});
+  }
   noted_count_ = 0;
+}
+
+// False: one was not; else what is wrong with it is answered if they are not all.
+bool RespClient::make_sets(std::span<const NewItem> items, bool answers_each) {
+  bool all = true;
+  set_together(items_, stream_.pool(), items, [&](base::Expected<Done>& result) {
+    const Done* const set = all || answers_each ? done(result) : nullptr;
+    const bool is_set = set != nullptr && set->outcome == Outcome::kDone;
+    if (set != nullptr && !is_set) answer_.refuse(Problem::kTooLong);
+    if (is_set && answers_each) answer_.ok();
+    all = all && is_set;
+  });
+  return all;
 }
 
 void RespClient::answer_get(std::string_view key) {
@@ -130,7 +159,7 @@ void RespClient::answer_get(std::string_view key) {
   if (Item* const item = done(found)) answer_.value(std::move(*item));
 }
 
-// REQUIRES: at most kLookedUpTogether.
+// REQUIRES: at most kTogether.
 void RespClient::answer_gets(std::span<const std::string_view> keys) {
   look_up_together(items_, stream_.pool(), keys, [&](base::Expected<Item>& found) {
     if (Item* const item = done(found)) answer_.value(std::move(*item));

@@ -1,8 +1,9 @@
 // RespClient: a client that speaks the Redis protocol, from its connection's first byte to its end.
 //
 // How what has come is answered
-//  1 requests are parsed where they lie in the input. As long as they are plain GETs they are only noted, up to kLookedUpTogether, and are looked up
-//    together then: that many I/Os at a time. Any other request, one that is not complete, and the end of the input end the group
+//  1 requests are parsed where they lie in the input. As long as they are plain GETs, or SETs without options, they are only noted, up to
+//    kTogether, and are looked up, or made, together then: that many I/Os at a time. Any other request, one that is not complete, and the end
+//    of the input end the group
 //  2 another request is executed behind the group: replies are in the order of requests
 //  3 both go from the input
 // A large argument goes to memory of its own, past the input, until its request has been answered.
@@ -21,9 +22,9 @@
 #include <vector>
 
 #include "server/clients/hub.h"
-#include "server/clients/look_up.h"
 #include "server/clients/resp_answer.h"
 #include "server/clients/resp_scans.h"
+#include "server/clients/together.h"
 #include "server/resp/administration.h"
 #include "server/resp/arguments.h"
 #include "server/resp/request.h"
@@ -44,17 +45,27 @@ class RespClient {
 
   static constexpr size_t kLargeBytes = 8 << 10;            // arguments of so many are large
   static constexpr uint64_t kAllLargeBytesMost = 64 << 20;  // in one request, or what one value may have
-  struct Key {
-    size_t offset = 0;  // in the input
+  // Of the input.
+  struct Place {
+    size_t offset = 0;
     size_t bytes = 0;
+  };
+  // A request that waits for others like it.
+  struct Noted {
+    Place key, value;  // of a SET
   };
 
   // --- resp_client.cc: what comes ---
 
   base::Expected<bool> execute_input();
   base::Expected<bool> take_large();
-  bool note_get();
+  bool note();
+  std::optional<Place> place_of(std::string_view argument) const;
+  std::string_view text_at(const Place& place) const {
+    return stream_.input().substr(place.offset, place.bytes);
+  }
   void answer_noted();
+  bool make_sets(std::span<const NewItem> items, bool answers_each);
   void answer_gets(std::span<const std::string_view> keys);
   void answer_get(std::string_view key);
   void execute(Arguments arguments);
@@ -91,6 +102,7 @@ class RespClient {
 
   void set(const Command& command, Arguments arguments);
   void set_all(const Command& command, Arguments arguments);
+  void set_if_absent(Arguments pairs);
   void get_all(Arguments arguments);
   void get_and_remove(Arguments arguments);
   void get_and_expire(const Command& command, Arguments arguments);
@@ -160,10 +172,11 @@ class RespClient {
   bool leaves_no_trace_ = false;  // CLIENT NO-TOUCH
   resp::Replies replies_ = resp::Replies::kOn;
   bool has_ended_ = false;  // nothing more is read; what was answered is sent
-  // The beginning of the input that has been parsed: GETs, and what is answered with nothing.
+  // The beginning of the input that has been parsed: what is noted, and what is answered with nothing.
   size_t parsed_bytes_ = 0;
-  std::array<Key, kLookedUpTogether> noted_;
+  std::array<Noted, kTogether> noted_;
   size_t noted_count_ = 0;
+  bool noted_are_sets_ = false;
   std::vector<Memory> large_;  // arguments of the request
   uint64_t large_bytes_ = 0;
 };

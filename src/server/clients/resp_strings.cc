@@ -56,29 +56,36 @@ void RespClient::set(const Command& command, Arguments arguments) {
   answer_.ok();
 }
 
-// Each for itself: what was set before an error stays so.
+// Each for itself: what was set beside an error stays so.
 void RespClient::set_all(const Command& command, Arguments arguments) {
   const auto pairs = accepted(resp::parse_pairs(command, arguments));
   if (!pairs) return;
-  const bool if_absent = command.id == CommandId::kMsetnx;
-  if (if_absent && pairs->size() > 2)
-    return answer_.error("ERR MSETNX is only for one key here: keys are set each for itself");
-  for (size_t i = 0; i < pairs->size(); i += 2) {
-    auto result =
-        items_.set((*pairs)[i], bytes_of((*pairs)[i + 1]), {.mode = if_absent ? Mode::kAdd : Mode::kSet});
-    const Done* const set = done(result);
-    if (set == nullptr) return;
-    if (set->outcome == Outcome::kTooLong) return answer_.refuse(Problem::kTooLong);
-    if (if_absent) return answer_.integer(set->outcome == Outcome::kDone);
+  if (command.id == CommandId::kMsetnx) return set_if_absent(*pairs);
+  for (size_t at = 0; at < pairs->size();) {
+    NewItem items[kTogether];
+    size_t count = 0;
+    for (; count < kTogether && at < pairs->size(); ++count, at += 2)
+      items[count] = {.key = (*pairs)[at], .value = bytes_of((*pairs)[at + 1])};
+    if (!make_sets({items, count}, false)) return;
   }
   answer_.ok();
+}
+
+void RespClient::set_if_absent(Arguments pairs) {
+  if (pairs.size() > 2)
+    return answer_.error("ERR MSETNX is only for one key here: keys are set each for itself");
+  auto result = items_.set(pairs[0], bytes_of(pairs[1]), {.mode = Mode::kAdd});
+  const Done* const set = done(result);
+  if (set == nullptr) return;
+  if (set->outcome == Outcome::kTooLong) return answer_.refuse(Problem::kTooLong);
+  answer_.integer(set->outcome == Outcome::kDone);
 }
 
 void RespClient::get_all(Arguments arguments) {
   Arguments keys = arguments.subspan(1);
   answer_.array(keys.size());
   while (!keys.empty()) {
-    const Arguments group = keys.first(std::min(keys.size(), kLookedUpTogether));
+    const Arguments group = keys.first(std::min(keys.size(), kTogether));
     keys = keys.subspan(group.size());
     if (!leaves_no_trace_)
       answer_gets(group);
@@ -89,7 +96,7 @@ void RespClient::get_all(Arguments arguments) {
 
 void RespClient::get_and_remove(Arguments arguments) {
   Item before;
-  auto result = items_.remove(arguments[1], 0, &before);
+  auto result = items_.remove(arguments[1], std::nullopt, &before);
   if (done(result) != nullptr) answer_.value(std::move(before));
 }
 

@@ -5,14 +5,28 @@
 
 #include "base/single_writer.h"
 #include "kv/multi_get.h"
+#include "kv/multi_put.h"
 
 namespace server {
+namespace {
+
+// Of values that are set together.
+constexpr size_t kGroupBytes = 256 << 10;
+
+}  // namespace
 
 // In memory of the pool: tasks have small stacks.
 struct Items::Group {
   StoreKey keys[kv::MultiGet::kGroup];
   std::string_view texts[kv::MultiGet::kGroup];
   base::Expected<kv::Found> found[kv::MultiGet::kGroup];
+};
+
+struct Items::SetGroup {
+  StoreKey keys[kv::MultiPut::kGroup];
+  uint64_t hashes[kv::MultiPut::kGroup];
+  kv::MultiPut::Put puts[kv::MultiPut::kGroup];
+  base::Expected<kv::Changed> changed[kv::MultiPut::kGroup];
 };
 
 base::Expected<void> Items::open(SharedItems& shared, size_t depth) {
@@ -29,8 +43,7 @@ void Items::close() {
 
 void Items::count(Count count) { base::increase(place_.counts[static_cast<size_t>(count)], uint64_t{1}); }
 
-void Items::count_cas(uint64_t cas, Outcome outcome) {
-  if (cas == 0) return;
+void Items::count_cas(Outcome outcome) {
   if (outcome == Outcome::kDone) count(Count::kCasHits);
   if (outcome == Outcome::kAbsent) count(Count::kCasMisses);
   if (outcome == Outcome::kOtherCas) count(Count::kCasOthers);
@@ -186,12 +199,13 @@ Change decide_set(const Item& item, kv::Bytes value, const SetOptions& options) 
       change.expires_ms = *options.makes_until_ms;
       return change;
     }
-    const bool is_new = options.mode == Mode::kAdd || (options.mode == Mode::kSet && options.cas == 0);
+    const bool is_new = options.mode == Mode::kAdd || (options.mode == Mode::kSet && !options.cas);
     return is_new ? change : Change::nothing(Outcome::kAbsent);
   }
   if (options.mode == Mode::kAdd) return Change::nothing(Outcome::kPresent);
-  const bool has_other_cas = options.cas != 0 && options.cas != item.cas();
-  if (has_other_cas && !(options.takes_lower_cas && options.cas < item.cas() && !is_joined(options.mode)))
+  const bool has_other_cas = options.cas && *options.cas != item.cas();
+  const bool has_lower_cas = has_other_cas && *options.cas != 0 && *options.cas < item.cas();
+  if (has_other_cas && !(options.takes_lower_cas && has_lower_cas && !is_joined(options.mode)))
     return Change::nothing(Outcome::kOtherCas);
   if (is_joined(options.mode)) {
     change = Change::value_of(item);
@@ -212,13 +226,70 @@ base::Expected<Done> Items::set(std::string_view key, kv::Bytes value, const Set
                                 Item* before) {
   count(Count::kSets);
   const bool is_blind =
-      before == nullptr && (options.mode == Mode::kAdd ||
-                            (options.mode == Mode::kSet && options.cas == 0 && !options.keeps_expiry));
+      before == nullptr &&
+      (options.mode == Mode::kAdd || (options.mode == Mode::kSet && !options.cas && !options.keeps_expiry));
   if (is_blind) return set_blindly(key, value, options);
   const auto decide = [&](Item& item) { return decide_set(item, value, options); };
   auto done = update(key, decide, before);
-  if (done) count_cas(options.cas, done->outcome);
+  if (done && options.cas) count_cas(done->outcome);
   return done;
+}
+
+void Items::set(std::span<const NewItem> items, std::span<base::Expected<Done>> results) {
+  CHECK_EQ(items.size(), results.size());
+  shared_->flush_if_due(session_);
+  const storage::Buffer memory(pool_, sizeof(SetGroup));
+  for (size_t at = 0; at < items.size();) {
+    size_t count = 0;
+    if (!memory.bytes().empty()) {
+      SetGroup* const group = new (memory.bytes().data()) SetGroup;
+      count = set_group(*group, items.subspan(at), results.subspan(at));
+      std::destroy_at(group);
+    }
+    if (count == 0) {
+      const NewItem& one = items[at];
+      results[at] = set(one.key, one.value, {.flags = one.flags, .expires_ms = one.expires_ms});
+      count = 1;
+    }
+    at += count;
+  }
+}
+
+// How many of them, from the first on, were set: what is long, refused or fought for is not for groups.
+size_t Items::set_group(SetGroup& group, std::span<const NewItem> items,
+                        std::span<base::Expected<Done>> results) {
+  const storage::Buffer memory(pool_, kGroupBytes);
+  const ItemHead head;
+  size_t count = 0, used = 0;
+  for (; count < std::min(items.size(), kv::MultiPut::kGroup); ++count) {
+    const NewItem& item = items[count];
+    const size_t bytes = head.bytes() + item.value.size();
+    if (used + bytes > memory.bytes().size() || item.value.size() > shared_->options_.value_bytes_most) break;
+    auto key = StoreKey::of(item.key, pool_);
+    if (!key) break;
+    group.keys[count] = std::move(*key);
+    group.hashes[count] = hash_of(group.keys[count].text());
+    if (shared_->locks_.is_fought(group.hashes[count])) break;
+    const std::span value = memory.bytes().subspan(used, bytes);
+    head.write(value.data());
+    std::ranges::copy(item.value, value.begin() + static_cast<ptrdiff_t>(head.bytes()));
+    group.puts[count] = {
+        .key = group.keys[count].text(), .value = value, .expires_ms = item.expires_ms, .flags = item.flags};
+    used += bytes;
+  }
+  kv::MultiPut::put(session_, {group.puts, count}, {group.changed, count});
+  for (size_t i = 0; i < count; ++i) {
+    this->count(Count::kSets);
+    const auto& changed = group.changed[i];
+    if (!changed) {
+      results[i] = std::unexpected(changed.error());
+      continue;
+    }
+    shared_->hot_.stored(group.hashes[i], now_s());
+    results[i] = Done{
+        .cas = changed->version, .value_bytes = items[i].value.size(), .expires_ms = items[i].expires_ms};
+  }
+  return count;
 }
 
 base::Expected<Done> Items::set_range(std::string_view key, uint64_t offset, kv::Bytes bytes) {
@@ -237,9 +308,9 @@ base::Expected<Done> Items::set_range(std::string_view key, uint64_t offset, kv:
   return update(key, decide);
 }
 
-base::Expected<Done> Items::remove(std::string_view key, uint64_t cas, Item* before) {
+base::Expected<Done> Items::remove(std::string_view key, std::optional<uint64_t> cas, Item* before) {
   base::Expected<Done> done;
-  if (cas == 0 && before == nullptr) {
+  if (!cas && before == nullptr) {
     auto store_key = begin(key);
     if (!store_key) return std::unexpected(store_key.error());
     const uint64_t hash = hash_of(store_key->text());
@@ -250,7 +321,7 @@ base::Expected<Done> Items::remove(std::string_view key, uint64_t cas, Item* bef
     if (removed->outcome != kv::Changed::Outcome::kDone) done->outcome = Outcome::kAbsent;
   } else {
     const auto decide = [&](Item& item) -> Change {
-      const bool is_other = item.found() && cas != 0 && cas != item.cas();
+      const bool is_other = item.found() && cas && *cas != item.cas();
       return is_other ? Change::nothing(Outcome::kOtherCas) : Change::removal();
     };
     done = update(key, decide, before);
@@ -264,7 +335,7 @@ base::Expected<Done> Items::remove(std::string_view key, uint64_t cas, Item* bef
 base::Expected<Done> Items::invalidate(std::string_view key, const InvalidateOptions& options) {
   const auto decide = [&](Item& item) -> Change {
     if (!item.found()) return Change::nothing(Outcome::kAbsent);
-    if (options.cas != 0 && options.cas != item.cas()) return Change::nothing(Outcome::kOtherCas);
+    if (options.cas && *options.cas != item.cas()) return Change::nothing(Outcome::kOtherCas);
     Change change = Change::value_of(item);
     if (options.empties) {
       change.flags = 0;

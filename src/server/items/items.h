@@ -43,12 +43,21 @@ struct SetOptions {
   uint32_t flags = 0;  // of the three that replace a value; the others, and what follows, leave the item's
   uint64_t expires_ms = kNever;
   bool keeps_expiry = false;  // instead, if there is an item
-  uint64_t cas = 0;           // that of the item, which must be there then; 0: any. Not of kAdd
+  std::optional<uint64_t> cas =
+      std::nullopt;  // that of the item, which must be there then; 0 is none's. Not of kAdd
   // It may be one lower than the item's: then that stays stale, and ends when it did (ms with I).
   bool takes_lower_cas = false;
   uint64_t own_cas = 0;  // what it is to be; 0: the version
   // Of kAppend and kPrepend, when there is no item: one is made that ends then.
   std::optional<uint64_t> makes_until_ms = std::nullopt;
+};
+
+// For many that are set at once.
+struct NewItem {
+  std::string_view key;
+  kv::Bytes value;
+  uint32_t flags = 0;
+  uint64_t expires_ms = kNever;
 };
 
 struct FetchOptions {
@@ -72,7 +81,7 @@ struct Fetched {
 };
 
 struct InvalidateOptions {
-  uint64_t cas = 0;  // as of SetOptions
+  std::optional<uint64_t> cas = std::nullopt;  // as of SetOptions
   uint64_t own_cas = 0;
   bool makes_stale = true;  // (md with I)
   bool empties = false;     // its value and flags go, and it never ends but by expires_ms (md with x)
@@ -82,7 +91,7 @@ struct InvalidateOptions {
 struct AddOptions {
   uint64_t delta = 1;
   bool is_decrease = false;
-  uint64_t cas = 0;  // as of SetOptions
+  uint64_t cas = 0;  // that of the item; 0: any
   uint64_t own_cas = 0;
   std::optional<uint64_t> expires_ms = std::nullopt;  // from now on, of an item that was there
   // When there is none, one is made with this number, that ends then.
@@ -129,11 +138,14 @@ class Items {
   // and kAdd without more one put; else an update.
   base::Expected<Done> set(std::string_view key, kv::Bytes value, const SetOptions& options = {},
                            Item* before = nullptr);
+  // Each is what set() would return of it, one after the other. REQUIRES: as many results as items. Cost: as of kv::MultiPut::put.
+  void set(std::span<const NewItem> items, std::span<base::Expected<Done>> results);
   // Writes it from byte `offset` of the value on, which is made longer by zeros if it must be; of an empty `bytes` nothing (Redis's
   // SETRANGE). Outcomes: kTooLong.
   base::Expected<Done> set_range(std::string_view key, uint64_t offset, kv::Bytes bytes);
   // Outcomes: kAbsent, kOtherCas. Cost: without cas and `before`, which is as of set(), one remove; else an update.
-  base::Expected<Done> remove(std::string_view key, uint64_t cas = 0, Item* before = nullptr);
+  base::Expected<Done> remove(std::string_view key, std::optional<uint64_t> cas = std::nullopt,
+                              Item* before = nullptr);
   // memcached's md, where it leaves an item. Outcomes: as of remove().
   base::Expected<Done> invalidate(std::string_view key, const InvalidateOptions& options);
   // Its cas stays. Outcomes: kAbsent.
@@ -162,6 +174,7 @@ class Items {
   friend class Walk;
   static constexpr int kRoundsMost = 1000;
   struct Group;
+  struct SetGroup;
 
   base::Expected<StoreKey> begin(std::string_view key);
   uint64_t hash_of(std::string_view store_key) const;
@@ -170,6 +183,7 @@ class Items {
   void note_get(std::string_view store_key, bool is_hit);
   void get_group(Group& group, std::span<const std::string_view> keys,
                  std::span<base::Expected<Item>> results);
+  size_t set_group(SetGroup& group, std::span<const NewItem> items, std::span<base::Expected<Done>> results);
   base::Expected<Done> set_blindly(std::string_view key, kv::Bytes value, const SetOptions& options);
   base::Expected<std::optional<Done>> apply(std::string_view store_key, uint64_t hash, Item& item,
                                             const Change& change);
@@ -179,7 +193,7 @@ class Items {
                                              const kv::PutOptions& options);
   base::Expected<void> copy(Item& item, const Part& part, uint64_t offset, std::span<std::byte> to);
   void count(Count count);
-  void count_cas(uint64_t cas, Outcome outcome);
+  void count_cas(Outcome outcome);
 
   SharedItems* shared_ = nullptr;
   SharedItems::Place place_;

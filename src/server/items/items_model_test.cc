@@ -53,9 +53,10 @@ class ItemsModelTest : public ItemsTest {
   bool flip() { return pick(2) == 0; }
   std::string some_key() { return std::string("key") + static_cast<char>('0' + pick(6)); }
   uint64_t some_expiry() { return flip() ? kNever : now_ms() + pick(30) - 3; }
-  uint64_t some_cas(const ModelItem* item) {
+  std::optional<uint64_t> some_cas(const ModelItem* item) {
     const uint64_t kind = pick(4);
-    return kind == 0 && item != nullptr ? item->cas : kind == 1 ? 1 + pick(1000) : 0;
+    if (kind == 0 && item != nullptr) return item->cas;
+    return kind == 1 ? std::optional(pick(1000)) : std::nullopt;
   }
   std::string some_value() {
     if (pick(3) == 0) return std::to_string(static_cast<int64_t>(random()) >> pick(64));
@@ -148,13 +149,14 @@ class ItemsModelTest : public ItemsTest {
     Outcome outcome = Outcome::kDone;
     if (is == nullptr) {
       const bool is_new = joins ? set_options.makes_until_ms.has_value()
-                                : mode == Mode::kAdd || (mode == Mode::kSet && set_options.cas == 0);
+                                : mode == Mode::kAdd || (mode == Mode::kSet && !set_options.cas);
       if (!is_new) outcome = Outcome::kAbsent;
       if (joins && is_new) next.expires_ms = *set_options.makes_until_ms;
     } else {
-      const uint64_t cas = set_options.cas;
-      const bool is_other = cas != 0 && cas != is->cas;
-      const bool takes = is_other && set_options.takes_lower_cas && cas < is->cas && !joins;
+      const auto cas = set_options.cas;
+      const bool is_other = cas && *cas != is->cas;
+      const bool is_lower = is_other && *cas != 0 && *cas < is->cas;
+      const bool takes = is_lower && set_options.takes_lower_cas && !joins;
       if (mode == Mode::kAdd)
         outcome = Outcome::kPresent;
       else if (is_other && !takes)
@@ -180,9 +182,9 @@ class ItemsModelTest : public ItemsTest {
 
   void call_remove(const std::string& key) {
     ModelItem* const is = find(key);
-    const uint64_t cas = some_cas(is);
+    const auto cas = some_cas(is);
     const Done done = of(items.remove(key, cas));
-    const bool is_other = is != nullptr && cas != 0 && cas != is->cas;
+    const bool is_other = is != nullptr && cas && *cas != is->cas;
     ASSERT_EQ(done.outcome, is == nullptr ? Outcome::kAbsent
                             : is_other    ? Outcome::kOtherCas
                                           : Outcome::kDone);
@@ -213,7 +215,7 @@ class ItemsModelTest : public ItemsTest {
 
   void call_add(const std::string& key) {
     ModelItem* const is = find(key);
-    AddOptions add = {.delta = random() >> pick(64), .is_decrease = flip(), .cas = some_cas(is)};
+    AddOptions add = {.delta = random() >> pick(64), .is_decrease = flip(), .cas = some_cas(is).value_or(0)};
     if (flip()) add.initial = random() >> pick(64);
     add.initial_expires_ms = some_expiry();
     if (pick(4) == 0) add.expires_ms = some_expiry();
@@ -306,7 +308,7 @@ class ItemsModelTest : public ItemsTest {
     InvalidateOptions invalidate = {.cas = some_cas(is), .makes_stale = flip(), .empties = flip()};
     if (flip()) invalidate.expires_ms = some_expiry();
     const Done done = of(items.invalidate(key, invalidate));
-    const bool is_other = is != nullptr && invalidate.cas != 0 && invalidate.cas != is->cas;
+    const bool is_other = is != nullptr && invalidate.cas && *invalidate.cas != is->cas;
     ASSERT_EQ(done.outcome, is == nullptr ? Outcome::kAbsent
                             : is_other    ? Outcome::kOtherCas
                                           : Outcome::kDone);

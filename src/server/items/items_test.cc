@@ -155,9 +155,9 @@ TEST_F(ItemsTest, SetsThatKeepTheExpiryOrGiveWhatWasThere) {
   EXPECT_EQ(of(items.get("key")).expires_ms(), now_ms() + 7);
   EXPECT_EQ(set("key", "5"), Outcome::kDone);
   EXPECT_EQ(of(items.get("key")).expires_ms(), kNever);
-  EXPECT_EQ(of(items.remove("key", 0, &before)).outcome, Outcome::kDone);
+  EXPECT_EQ(of(items.remove("key", std::nullopt, &before)).outcome, Outcome::kDone);
   EXPECT_EQ(whole_value(items, before), "5");
-  EXPECT_EQ(of(items.remove("key", 0, &before)).outcome, Outcome::kAbsent);
+  EXPECT_EQ(of(items.remove("key", std::nullopt, &before)).outcome, Outcome::kAbsent);
   EXPECT_FALSE(before.found());
   EXPECT_EQ(of(items.set("key", bytes_of("6"), {.mode = Mode::kReplace}, &before)).outcome, Outcome::kAbsent);
   EXPECT_EQ(set("key", "7", {.keeps_expiry = true}), Outcome::kDone);

@@ -162,6 +162,7 @@ constexpr Known kKnown[] = {
     {"cache_memlimit", Verb::kCacheMemlimit, 2, 3, true, parse_others},
     {"extstore", Verb::kExtstore, 2, kAny, true, parse_others},
     {"watch", Verb::kWatch, 1, kAny, true, parse_others},
+    {"debugtime", Verb::kDebugTime, 2, 2, false, parse_others},
 };
 
 }  // namespace

@@ -55,6 +55,7 @@ enum class Verb : uint8_t {
   kCacheMemlimit,
   kExtstore,
   kWatch,
+  kDebugTime,
 };
 
 constexpr bool takes_value(Verb verb) { return verb >= Verb::kSet && verb <= Verb::kCas; }

@@ -26,6 +26,7 @@ inline constexpr std::string_view kBadData = "CLIENT_ERROR bad data chunk";
 inline constexpr std::string_view kNotNumber = "CLIENT_ERROR cannot increment or decrement non-numeric value";
 inline constexpr std::string_view kLineTooLong =
     "CLIENT_ERROR line too long";  // memcached closes without a word
+inline constexpr std::string_view kDetailUsage = "CLIENT_ERROR usage: stats detail on|off|dump";
 inline constexpr std::string_view kTooLarge = "SERVER_ERROR object too large for cache";
 inline constexpr std::string_view kNoMemory = "SERVER_ERROR out of memory";
 inline constexpr std::string_view kNoMemoryToStore = "SERVER_ERROR out of memory storing object";
