@@ -156,8 +156,9 @@ static void statistics(void) {
   CHECK(strstr(text, "\"put_latency\": {\"count\": 9, \"mean_ns\": ") != NULL &&
         strstr(text, "\"remove_latency\": {\"count\": 0, \"mean_ns\": 0, \"p50_ns\": 0, \"p99_ns\": 0, ") !=
             NULL);
-  CHECK(strstr(text, "\"asked_keys\": 0, \"got_bytes\": 0, \"put_bytes\": 63, \"reads_per_get\": 0.000, ") !=
-        NULL);
+  CHECK(strstr(text,
+               "\"asked_keys\": 0, \"from_memory\": 0, \"got_bytes\": 0, \"put_bytes\": 63, "
+               "\"reads_per_get\": 0.000, ") != NULL);
   CHECK(strstr(text,
                "\"io_for_changes\": {\"reads\": 0, \"read_bytes\": 0, \"writes\": 9, \"written_bytes\": "
                "4608, \"flushes\": 9}") != NULL);
@@ -172,8 +173,9 @@ static void statistics(void) {
   CHECK_STATUS(spillway_kv_get(own.session, "none", 4, NULL, 0, NULL), SPILLWAY_KV_ABSENT, own.session);
   CHECK_STATUS(spillway_kv_session_close(own.session), SPILLWAY_KV_OK, NULL);
   CHECK_STATUS(spillway_kv_stats(own.store, text, sizeof text, NULL), SPILLWAY_KV_OK, NULL);
-  CHECK(strstr(text, "\"asked_keys\": 2, \"got_bytes\": 7, \"put_bytes\": 63, \"reads_per_get\": 0.500, ") !=
-        NULL);
+  CHECK(strstr(text,
+               "\"asked_keys\": 2, \"from_memory\": 0, \"got_bytes\": 7, \"put_bytes\": 63, "
+               "\"reads_per_get\": 0.500, ") != NULL);
   CHECK(strstr(text, "\"get_latency\": {\"count\": 2, ") != NULL);
   CHECK_STATUS(spillway_kv_close(own.store), SPILLWAY_KV_OK, NULL);
 }
@@ -191,6 +193,21 @@ static void check_large(spillway_kv_session* session, const char* key, int seed)
   CHECK(value.data_bytes == kLarge);
   CHECK_STATUS(spillway_kv_get(session, key, strlen(key), read, kLarge, &value), SPILLWAY_KV_OK, session);
   for (size_t i = 0; i < kLarge; ++i) CHECK(read[i] == byte_of(i, seed));
+}
+
+// Records in use are kept in memory, and then are not read.
+static void memory(void) {
+  const spillway_kv_open_options options = {.struct_bytes = sizeof options, .memory_bytes = 8 << 20};
+  struct opened own;
+  CHECK_STATUS(spillway_kv_open_memory(64 << 20, &options, &own.store), SPILLWAY_KV_OK, NULL);
+  CHECK_STATUS(spillway_kv_session_open(own.store, &own.session), SPILLWAY_KV_OK, NULL);
+  CHECK_STATUS(put(own.session, "key", "value"), SPILLWAY_KV_OK, own.session);
+  CHECK(has(own.session, "key", "value") && has(own.session, "key", "value"));
+  char text[8192];
+  CHECK_STATUS(spillway_kv_stats(own.store, text, sizeof text, NULL), SPILLWAY_KV_OK, NULL);
+  CHECK(strstr(text, "\"from_memory\": 2,") != NULL && strstr(text, "\"reads_per_get\": 0.000,") != NULL);
+  CHECK(strstr(text, "\"tier\": {\"budget_bytes\": 8388608, ") != NULL);
+  close_opened(own);
 }
 
 static void large_values(void) {
@@ -288,6 +305,7 @@ void test_calls(void) {
   puts_and_removes();
   many();
   statistics();
+  memory();
   large_values();
   writers();
 }
