@@ -9,6 +9,7 @@ packages=(
   libjemalloc-dev libxxhash-dev libgtest-dev nlohmann-json3-dev
   dpkg-dev gdb python3 python3-numpy xz-utils meson csmith libcsmith-dev ccache tcl8.6-dev zlib1g-dev libevent-dev
   fio libcuckoo-dev librocksdb-dev gcc python3-dev python3-pip python3-setuptools python3-wheel default-jdk-headless
+  memcached libmemcached-tools redis-tools python3-pymemcache python3-redis
 )
 
 missing=()
@@ -25,3 +26,7 @@ fi
 echo "installing: ${missing[*]}"
 "${as_root[@]}" apt-get update -q
 "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${missing[@]}"
+# Its package starts it, and at each boot: tests start their own.
+if [[ " ${missing[*]} " == *" memcached "* ]] && [ -d /run/systemd/system ]; then
+  "${as_root[@]}" systemctl disable --now memcached
+fi

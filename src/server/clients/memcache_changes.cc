@@ -86,10 +86,13 @@ base::Expected<void> MemcacheClient::answer_error(const Command& command, const 
 
 base::Expected<void> MemcacheClient::store(const Command& command, kv::Bytes value) {
   hub_.prefixes.stored(command.key);
+  // 0 is no item's, but for what is appended or prepended any.
+  const bool is_joined = command.verb == Verb::kAppend || command.verb == Verb::kPrepend;
+  const bool asks_for_cas = command.has_cas && (command.cas != 0 || !is_joined);
   SetOptions options = {.mode = mode_of(command.verb),
                         .flags = command.flags,
                         .expires_ms = expiry_of(command.exptime),
-                        .cas = command.has_cas ? std::optional(command.cas) : std::nullopt,
+                        .cas = asks_for_cas ? std::optional(command.cas) : std::nullopt,
                         .takes_lower_cas = command.meta.has('I'),
                         .own_cas = command.has_own_cas ? command.own_cas : 0};
   if (command.creates) options.makes_until_ms = expiry_of(command.create_exptime);

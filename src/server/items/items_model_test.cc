@@ -229,7 +229,10 @@ class ItemsModelTest : public ItemsTest {
     }
     const std::optional<uint64_t> number = unsigned_of_value(is->value);
     const bool is_other = add.cas != 0 && add.cas != is->cas;
-    ASSERT_EQ(added.outcome, is_other ? Outcome::kOtherCas : !number ? Outcome::kNotNumber : Outcome::kDone);
+    ASSERT_EQ(added.outcome, is->value.empty() ? Outcome::kNotNumber
+                             : is_other        ? Outcome::kOtherCas
+                             : !number         ? Outcome::kNotNumber
+                                               : Outcome::kDone);
     if (added.outcome != Outcome::kDone) return;
     const uint64_t sum = !add.is_decrease      ? *number + add.delta
                          : add.delta > *number ? 0

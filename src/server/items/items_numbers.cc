@@ -33,9 +33,10 @@ base::Expected<Added<uint64_t>> Items::add(std::string_view key, const AddOption
       return change;
     }
     if (!item.found()) return Change::nothing(Outcome::kAbsent);
+    // In memcached's order.
+    if (item.is_large() || item.value_bytes() == 0) return Change::nothing(Outcome::kNotNumber);
     if (options.cas != 0 && options.cas != item.cas()) return Change::nothing(Outcome::kOtherCas);
-    const std::optional<uint64_t> number =
-        item.is_large() ? std::nullopt : unsigned_of_value(text_of(item.value()));
+    const std::optional<uint64_t> number = unsigned_of_value(text_of(item.value()));
     if (!number) return Change::nothing(Outcome::kNotNumber);
     added.number = sum(*number, options);
     const size_t length = write_unsigned(added.number, digits);

@@ -1,0 +1,199 @@
+#!/usr/bin/env python3
+"""A server that clients of memcached and Redis load is killed, again and again: what they were told is there afterwards, with the time it has left.
+
+  server_kill_test.py SPILLWAY          8 kills; SPILLWAY_KILLS=100 for as many, SPILLWAY_SEED=n for others
+
+Each client has keys of its own and sends some requests at a time. A key may be what was acknowledged last, or what a request that was
+under way would have made of it: never anything older, or torn. A killed process loses nothing, whatever the durability, so that it changes
+from one life to the next, as does the memory for items.
+"""
+import os
+import random
+import sys
+import tempfile
+import threading
+import time
+
+from served import Connection, Server
+
+KEYS = 60  # of a client
+DURABILITIES = ["none", "batch", "sync"]
+MEMORIES = ["32M", "64M", "1G"]
+READY_SECONDS_MOST = 1.0
+
+
+class State:
+    """What a key may be: a value or None, and when it ends, as [earliest, latest], or None for never."""
+
+    def __init__(self, value=None, ends=None):
+        self.value, self.ends = value, ends
+
+    def may_be_gone(self, now):
+        return self.value is None or (self.ends is not None and self.ends[0] <= now)
+
+
+class Client:
+    """Sends requests until its connection ends, and keeps what its keys may be by then."""
+
+    def __init__(self, name, seed):
+        self.name = name
+        self.random = random.Random(seed)
+        self.possible = {f"{name}:{i}": [State()] for i in range(KEYS)}
+        self.number = 0
+        self.acknowledged = self.wrong = 0
+        self.trouble = None
+
+    def value(self):
+        self.number += 1
+        text = f"{self.name}.{self.number}."
+        return (text * (1 + self.random.choice([0, 10, 100, 2000 if self.random.random() < 0.1 else 5]))).encode()
+
+    def run(self, address):
+        try:
+            with Connection(address) as connection:
+                while self.batch(connection):
+                    pass
+        except OSError:
+            pass
+        except Exception as error:
+            self.trouble = error
+
+    def batch(self, connection):
+        keys = self.random.sample(list(self.possible), self.random.choice([1, 1, 5, 20]))
+        requests = [self.request(key) for key in keys]
+        began = time.time()
+        for key, (_, make, _) in zip(keys, requests):
+            self.possible[key] = self.possible[key] + [make(old, began, began + 3600) for old in self.possible[key]]
+        connection.say(b"".join(text for text, _, _ in requests))
+        for key, (_, make, replies) in zip(keys, requests):
+            line = connection.line()
+            if not line.endswith(b"\r\n"):
+                return False
+            if line not in replies:
+                raise AssertionError(f"{key}: {line!r} is none of {replies}")
+            # Of one that began it is not known which state it found; but no other request of the key is under way.
+            before = self.possible[key]
+            self.possible[key] = [make(old, began, time.time()) for old in before[:len(before) // 2]]
+            self.acknowledged += 1
+        return True
+
+    def expiry(self):
+        """Seconds, or 0 for never."""
+        return self.random.choice([0, 0, 0, 1, 2, 100, 5000])
+
+
+def ends(seconds, began, ended):
+    return [began + seconds, ended + seconds] if seconds else None
+
+
+class Memcache(Client):
+    def request(self, key):
+        kind, seconds = self.random.random(), self.expiry()
+        if kind < 0.15:
+            return f"delete {key}\r\n".encode(), lambda old, b, e: State(), (b"DELETED\r\n", b"NOT_FOUND\r\n")
+        if kind < 0.3:
+            def touched(old, began, ended):
+                return State() if old.may_be_gone(ended) and old.value is None else State(old.value, ends(seconds, began, ended))
+            if all(state.value is not None and state.ends is None for state in self.possible[key]):
+                return f"touch {key} {seconds}\r\n".encode(), touched, (b"TOUCHED\r\n",)
+        value = self.value()
+        return (b"set %s 0 %d %d\r\n%s\r\n" % (key.encode(), seconds, len(value), value),
+                lambda old, began, ended: State(value, ends(seconds, began, ended)), (b"STORED\r\n",))
+
+    def look(self, connection, key):
+        """Its value and how many seconds it has left, -1 for ever; or None."""
+        connection.say(f"mg {key} t v\r\n".encode())
+        line = connection.line()
+        if line == b"EN\r\n":
+            return None
+        words = line.split()
+        value = connection.hear(int(words[1]) + 2)[:-2]
+        return value, int(words[2][1:])
+
+
+class Resp(Client):
+    @staticmethod
+    def command(*words):
+        words = [word if isinstance(word, bytes) else str(word).encode() for word in words]
+        return b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in words)
+
+    def request(self, key):
+        kind, seconds = self.random.random(), self.expiry()
+        if kind < 0.15:
+            return self.command("DEL", key), lambda old, b, e: State(), (b":0\r\n", b":1\r\n")
+        value = self.value()
+        make = lambda old, began, ended: State(value, ends(seconds, began, ended))  # noqa: E731
+        if kind < 0.4 and not seconds:
+            return self.command("MSET", key, value), make, (b"+OK\r\n",)
+        more = ["PX", seconds * 1000] if seconds else []
+        return self.command("SET", key, value, *more), make, (b"+OK\r\n",)
+
+    def look(self, connection, key):
+        connection.say(self.command("PTTL", key) + self.command("GET", key))
+        left = int(connection.line()[1:])
+        line = connection.line()
+        if line == b"$-1\r\n":
+            return None
+        value = connection.hear(int(line[1:]) + 2)[:-2]
+        return value, left / 1000 if left >= 0 else -1
+
+
+def check(client, address):
+    with Connection(address) as connection:
+        for key, possible in client.possible.items():
+            before = time.time()
+            found = client.look(connection, key)
+            after = time.time()
+            if found is None:
+                fitting = [state for state in possible if state.may_be_gone(after)]
+                client.possible[key] = [State()] if fitting else []
+            else:
+                value, left = found
+                fitting = [state for state in possible if state.value == value and (
+                    left < 0 if state.ends is None else left >= 0 and state.ends[0] - 1 <= after + left and before + left <= state.ends[1] + 2)]
+                client.possible[key] = fitting
+            if not fitting:
+                states = [(state.value and state.value[:30], state.ends and [round(end - after, 2) for end in state.ends]) for state in possible]
+                raise AssertionError(f"{key} is {found and (found[0][:30], found[1])}, and may be {states}")
+
+
+def main():
+    spillway = sys.argv[1]
+    kills = int(os.environ.get("SPILLWAY_KILLS", "8"))
+    seed = int(os.environ.get("SPILLWAY_SEED", "1"))
+    chance = random.Random(seed)
+    clients = [Memcache("m0", seed), Memcache("m1", seed + 1), Resp("r0", seed + 2), Resp("r1", seed + 3)]
+    slowest = 0.0
+    with tempfile.TemporaryDirectory(prefix="spillway-", dir=os.environ.get("TMPDIR", "/var/tmp")) as folder:
+        for life in range(kills + 1):
+            began = time.monotonic()
+            with Server(spillway, "--storage", f"{folder}/store", "--capacity", "256M", "--memory", chance.choice(MEMORIES),
+                        "--durability", chance.choice(DURABILITIES), "--threads", "2", "--memcache", "0", "--resp", "0") as server:
+                with Connection(server.address) as first:
+                    first.ask(b"mn\r\n", b"MN\r\n")
+                if life > 0:
+                    slowest = max(slowest, time.monotonic() - began)
+                for client in clients:
+                    check(client, server.address if isinstance(client, Memcache) else server.resp)
+                if life == kills:
+                    server.end()
+                    break
+                threads = [threading.Thread(target=client.run, args=(server.address if isinstance(client, Memcache) else server.resp,))
+                           for client in clients]
+                for thread in threads:
+                    thread.start()
+                time.sleep(chance.uniform(0.05, 0.6))
+                server.process.kill()
+                for thread in threads:
+                    thread.join()
+                for client in clients:
+                    if client.trouble:
+                        raise client.trouble
+    acknowledged = sum(client.acknowledged for client in clients)
+    print(f"{kills} kills, {acknowledged} changes acknowledged, slowest start {slowest:.2f} s, seed {seed}")
+    assert acknowledged > 100 * kills, "hardly anything was done"
+    assert slowest < READY_SECONDS_MOST, "a start took too long"
+
+
+if __name__ == "__main__":
+    main()
