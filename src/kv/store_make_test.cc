@@ -1,5 +1,9 @@
 // What is made of a medium, and what is said when it fails.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/fiemap.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -20,6 +24,15 @@ std::string make_folder() {
   const std::string folder = testing::TempDir() + "spillway-store-" + std::to_string(getpid());
   EXPECT_TRUE(std::filesystem::create_directory(folder));
   return folder;
+}
+
+bool can_tell_of_holes(const std::string& path) {
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  fiemap map = {};
+  map.fm_length = 4096;
+  const bool can = ioctl(descriptor, FS_IOC_FIEMAP, &map) == 0;
+  close(descriptor);
+  return can;
 }
 
 SegmentHeader header_of(storage::Device& device, uint64_t segment, Identity& identity) {
@@ -71,6 +84,43 @@ TEST(StoreMake, AFileIsAsLargeAsItsStore) {
     EXPECT_TRUE((*store)->close());
     (*device)->close();
     unlink(path.c_str());
+  }
+  std::filesystem::remove_all(folder);
+}
+
+// Where a file has holes the log fills segments before they are used, all but their headers.
+TEST(StoreMake, ASegmentOfAFileHasRoomBeforeItIsUsed) {
+  const std::string folder = make_folder();
+  const std::string a = folder + "/a", b = folder + "/b";
+  for (const std::string& text : {"uring:" + a, "stripe:[" + a + "," + b + "]?unit=64K"}) {
+    auto device = storage::open_device(text, {});
+    ASSERT_TRUE(device) << device.error().message;
+    ASSERT_TRUE(Store::make(**device, {.segment_bytes = 1 << 20, .capacity_bytes = 32 << 20}));
+    const auto segments_with_room = [&](const Geometry& geometry) {
+      uint64_t count = 0;
+      for (uint64_t i = 0; i < geometry.segment_count; ++i)
+        count += (*device)->has_room_at(geometry.segment_offset(i), geometry.segment_bytes);
+      return count;
+    };
+    auto store = Store::open(**device, {.durability = Durability::kNone, .stream_count = 1});
+    ASSERT_TRUE(store) << store.error().message;
+    const Geometry geometry = (*store)->identity().geometry;
+    Session session;
+    ASSERT_TRUE(session.open(**store));
+    ASSERT_TRUE(session.put("key", bytes_of("value")));
+    const uint64_t used = segments_with_room(geometry);
+    EXPECT_GE(used, 1u);
+    if (can_tell_of_holes(a)) EXPECT_LT(used, geometry.segment_count / 2) << "all of it was written";
+    session.close();
+    ASSERT_TRUE((*store)->close());
+    // The headers are as they were.
+    store = Store::open(**device, {});
+    ASSERT_TRUE(store) << store.error().message;
+    EXPECT_EQ((*store)->recovery().lost_segments, 0u);
+    ASSERT_TRUE((*store)->close());
+    (*device)->close();
+    unlink(a.c_str());
+    unlink(b.c_str());
   }
   std::filesystem::remove_all(folder);
 }

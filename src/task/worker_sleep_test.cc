@@ -10,9 +10,12 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdlib>
+#include <initializer_list>
+#include <vector>
 
 #include "task/scheduler.h"
 #include "task/test_tasks.h"
+#include "task/worker.h"
 
 namespace task {
 namespace {
@@ -55,6 +58,47 @@ uint64_t voluntary_switches() {
 TEST(WorkerSleepDeathTest, SleepsWithoutEpollPwait2) {
   EXPECT_EXIT(sleep_and_exit(ENOSYS), testing::ExitedWithCode(0), "");
   EXPECT_EXIT(sleep_and_exit(EPERM), testing::ExitedWithCode(0), "");
+}
+
+// Finds nothing, and counts how often it is asked.
+class IdlePoller final : public base::Poller {
+ public:
+  explicit IdlePoller(base::Quiet::Outlook outlook) : outlook_(outlook) {}
+  size_t poll() override {
+    ++polls;
+    return 0;
+  }
+  base::Quiet quiet() override { return {.until_ns = base::Quiet::kForever, .outlook = outlook_}; }
+  uint64_t polls = 0;
+
+ private:
+  base::Quiet::Outlook outlook_;
+};
+
+// How often pollers are asked while a task sleeps so often.
+constexpr uint64_t kSleeps = 20;
+uint64_t polls_of_sleeps(std::initializer_list<base::Quiet::Outlook> outlooks) {
+  Scheduler scheduler;
+  EXPECT_TRUE(scheduler.open({.worker_count = 1, .stack_bytes = kTestStackBytes}));
+  uint64_t polls = 0;
+  auto sleeper = [&] {
+    std::vector<IdlePoller> pollers(outlooks.begin(), outlooks.end());
+    for (IdlePoller& poller : pollers) EXPECT_TRUE(Worker::current()->add_poller(poller));
+    for (uint64_t i = 0; i < kSleeps; ++i) sleep_until(now_ns() + 1'000'000);
+    for (IdlePoller& poller : pollers) Worker::current()->remove_poller(poller);
+    polls = pollers.front().polls;
+  };
+  EXPECT_TRUE(scheduler.run(calls("sleeper", sleeper)));
+  scheduler.close();
+  return polls;
+}
+
+TEST(WorkerSleepTest, LooksOnForDevicesAndNotForPeers) {
+  using enum base::Quiet::Outlook;
+  EXPECT_LE(polls_of_sleeps({kLate}), 3 * kSleeps);
+  EXPECT_LE(polls_of_sleeps({kUnknown, kLate}), 3 * kSleeps);
+  EXPECT_GE(polls_of_sleeps({kUnknown}), 4 * kSleeps);
+  EXPECT_GE(polls_of_sleeps({kLate, kSoon}), 4 * kSleeps);
 }
 
 }  // namespace

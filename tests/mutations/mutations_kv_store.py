@@ -20,6 +20,8 @@ RECOVERY_PIECES = "src/kv/recovery/recovery_pieces.cc"
 RECOVERY_READER = "src/kv/recovery/recovery_reader.cc"
 SESSION = "src/kv/session.cc"
 STORE = "src/kv/store.cc"
+TIER = "src/kv/tier/memory_tier.cc"
+TIER_H = "src/kv/tier/memory_tier.h"
 SUPERBLOCKS = "src/kv/media/superblocks.cc"
 VALUE_WRITER = "src/kv/value_writer.cc"
 
@@ -175,7 +177,7 @@ MUTATIONS = [
     mutation("times that a closed session has counted are lost", (CALLS, "      ended_times_[i].add(place.counts->times(static_cast<CallKind>(i)));\n", "      static_cast<void>(i);\n"), gtest_filter="CallsTest.*"),
     mutation("bytes that a closed session has counted are lost", (CALLS, "    place.counts->add_to(ended_);\n", ""), gtest_filter="CallsTest.*"),
     mutation("I/O that a closed session has counted is lost", (CALLS, "    place.channel->add_io(ended_.io);\n", ""), gtest_filter="CallsTest.*"),
-    mutation("a session that is opened again counts what it has counted before", (CHANNEL, "  for (IoCounter& counter : io_) counter.reset();\n  return channel_.open_for_threads(", "  return channel_.open_for_threads("), gtest_filter="CallsTest.*"),
+    mutation("a session that is opened again counts what it has counted before", (CHANNEL, "  for (IoCounter& counter : io_) counter.reset();\n", ""), gtest_filter="CallsTest.*"),
     mutation("a call takes as long as its beginning", ("src/kv/calls.h", "  ~Timing() { times_.add(now_ns() - began_ns_); }", "  ~Timing() { times_.add(1 + 0 * began_ns_); }"), gtest_filter="Calls*"),
     mutation("a get of many keys is another get", ("src/kv/multi_get.cc", "      results[i] = session.do_get(keys[i]);", "      results[i] = session.get(keys[i]);"), gtest_filter="CallsTest.*"),
     mutation("a put of a large value is two", (SESSION, "    return writer.do_commit(options);", "    return writer.commit(options);"), gtest_filter="CallsTest.*"),
@@ -219,4 +221,20 @@ MUTATIONS = [
     mutation("a cache forgets its floor", ("src/kv/store.cc", "  lifetimes_.drop_below(floor);\n  log_.drop_below(floor);\n", ""), gtest_filter="CacheOfTwoStreamsTest.KnowsAfter*"),
     mutation("a lock that somebody has is had by who tries", ("src/kv/collection/key_locks.cc", "    is_held_ = other->hash_ != hash_;\n", "    is_held_ = true;\n"), gtest_filter="KeyLocks.WhoOnly*"),
     mutation("what is below the floor is no room", (LOG_COLLECTOR, "= is_below ? 0 : segment.live_grains", "= segment.live_grains"), (LOG_COLLECTOR, "if (!is_below && (identity_->is_cache", "if ((identity_->is_cache"), gtest_filter="LifetimesTest.AFull*"),
+    # Memory for records
+    mutation("what is used does not stay in memory", (TIER_H, "kUsesToStay = 2;", "kUsesToStay = 9;"), gtest_filter="MemoryTierTest.WhatIsUsed*"),
+    mutation("what passes takes the room of what is used", (TIER, "shard.main.count == 0 || shard.small.count * kSmallPart > count", "shard.main.count == 0"), gtest_filter="MemoryTierTest.WhatIsUsed*"),
+    mutation("what comes back is not known", (TIER, "      ghost_of(shard, hash) = ghost_mark(hash);\n", ""), gtest_filter="MemoryTierTest.WhatComesBack*"),
+    mutation("memory is not given back", (TIER, "  for (bool gives = true; gives && is_over();) {", "  for (bool gives = true; false && gives;) {"), gtest_filter="MemoryTierTest.TheBudget*"),
+    mutation("an address has two records", (TIER, "    unlink(shard, hash, *old);\n", ""), gtest_filter="MemoryTierTest.AnAddress*"),
+    mutation("a successor is as if it were new", (TIER, "box->uses = std::max", "std::ignore = std::max"), gtest_filter="MemoryTierTest.ASuccessor*"),
+    mutation("what is in memory is read all the same", ("src/kv/multi_get.cc", "  if (session.read_from_memory(", "  if (false && session.read_from_memory("), gtest_filter="TierStoreTest.ManyAtOnce"),
+    mutation("what is written is not kept in memory", (SESSION, "  store_->tier_.keep(written.extent.address,", "  if (false) store_->tier_.keep(written.extent.address,"), gtest_filter="TierStoreTest.WhatWasWritten*"),
+    # Many puts
+    mutation("many puts are acknowledged before they are flushed", ("src/kv/multi_put.cc", "has_written ? session.keep_promise() : 0", "0"), gtest_filter="MultiPutFaultTest.*"),
+    mutation("one of many puts that failed is there", ("src/kv/multi_put.cc", "    if (!one.write->whole() || flush_error != 0) {", "    if (flush_error != 0) {"), gtest_filter="MultiPutFaultTest.*"),
+    mutation("records of many puts lie where others do", ("src/kv/multi_put.cc", "    if (address != next_address) {", "    if (false) {"), gtest_filter="MultiPutTest.*"),
+    mutation("what many puts replace is not released", (SESSION, "  if (current.is_head) store_->remove_pieces({.head = hash, .of = current.pieces});\n  return Changed{Changed", "  return Changed{Changed"), gtest_filter="MultiPutTest.WhatIsReplaced*"),
+    mutation("a segment of a file has no room", (LOG_KEEPER, "  for (const NextHeader& header : headers) find_room(channel, header.segment);\n", ""), gtest_filter="StoreMake.ASegment*"),
+    mutation("a segment that gets room loses its headers", (LOG_KEEPER, "kHeaderRoomBytes = 4096;", "kHeaderRoomBytes = 0;"), gtest_filter="StoreMake.ASegment*"),
 ]

@@ -47,7 +47,7 @@ MUTATIONS = [
     mutation("parts of a long value are copied from its beginning", (ITEMS_UPDATE, "copy(item, part, at, to)", "copy(item, part, 0, to)"), gtest_filter="ItemsTest.ValuesInPieces*"),
     mutation("a touch gives another cas", (CHANGE, "    change.head.own_cas = item.cas();\n", ""), gtest_filter="Items*Test.*"),
     mutation("a prepend appends", (ITEMS, "    if (options.mode == Mode::kPrepend) change.add(Part::of(value));\n", ""), (ITEMS, "    if (options.mode == Mode::kAppend) change.add", "    change.add"), gtest_filter="ItemsTest.Appends*"),
-    mutation("any lower cas is taken", (ITEMS, "!(options.takes_lower_cas && options.cas", "!(options.cas"), gtest_filter="Items*Test.*"),
+    mutation("any lower cas is taken", (ITEMS, "!(options.takes_lower_cas && has_lower_cas", "!(has_lower_cas"), gtest_filter="Items*Test.*"),
     mutation("two claim an item", (ITEMS, "!item.marks().is_claimed && (", "("), gtest_filter="Items*Test.*"),
     mutation("never is sooner than any time", (ITEMS, "const bool is_sooner = expires_ms != kNever && (is == kNever ||", "const bool is_sooner = (is == kNever ||"), gtest_filter="ItemsModelTest.*"),
     mutation("a range is written without what was behind it", (ITEMS, "    if (end < old) change.add(Part::old(end, old - end));\n", ""), gtest_filter="ItemsTest.SetsRanges"),

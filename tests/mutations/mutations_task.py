@@ -68,4 +68,6 @@ MUTATIONS = [
     # Media that end at once
     mutation("a task keeps its turn for as long as it reads memory", (IO_QUEUE, "turn_bytes_ < kTurnBytes;", "true;"), program="task_test", gtest_filter="*IoQueueTest.OthersHaveTheirTurns*"),
     mutation("a task waits for memory", (IO_QUEUE, "turn_bytes_ < kTurnBytes;", "false;"), program="task_test", gtest_filter="*IoQueueTest.OthersHaveTheirTurns*"),
+    mutation("a worker looks on for peers", (WORKER, "  return is_late || idle_", "  return idle_"), program="task_test", gtest_filter="WorkerSleepTest.*"),
+    mutation("a worker does not look on for a device", (WORKER, "    if (outlook == base::Quiet::Outlook::kSoon) return", "    if (false) return"), program="task_test", gtest_filter="WorkerSleepTest.*"),
 ]
