@@ -11,6 +11,7 @@ import time
 
 from memory_group import MemoryGroup, Unavailable
 from devices import Cleanup
+import server_overload
 from lockstep import Failure, Programs, in_turn, median, spread
 
 DOC = """\
@@ -19,7 +20,9 @@ the client's; one request in ten stores a value of 1 KiB, the others get one, of
 `16x16`: with 16 requests that are sent together. Beside `memcached` all data fit both servers' memory, though ours are on the disk too. Beside
 `extstore`, memcached's own tier on the disk, both are in a group whose memory, the kernel's page cache included, is about half of the data.
 `rate_ratio`: requests a second over the peer's; more is better. Latencies in microseconds. `read`: parts of gets that our server read from the
-disk. `idle`: bytes of memory for each of so many connections on which nothing happens.
+disk. `idle`: bytes of memory for each of so many connections on which nothing happens. `overload` (with --only alone): minutes with ten times as much
+data as memory; the 99.9th percentile of a request's time, beside fio's with as many I/Os a second in turns; `memory_share`: the most that the process
+had, of what it may.
 """
 MIB = 1 << 20
 POINTS = {"1": (1, 1), "16": (16, 1), "16x16": (16, 16)}
@@ -31,6 +34,7 @@ READY_SECONDS = 30
 FILLS_MOST, FILL_PAUSE_SECONDS, FILL_CHECK_SECONDS = 8, 1, 0.5
 # Of a group, for what the kernel counts besides a process's own memory: sockets, page tables.
 GROUP_REST_MIB = 8
+OVERLOADED = "ours with ten times the data"
 
 
 class Plan:
@@ -42,6 +46,10 @@ class Plan:
         self.pairs = context.pairs or (1 if quick else 5)
         self.window_seconds = 0.3 if quick else 2.0
         self.idle_connections = 1000 if quick else 10_000
+        self.overload_seconds, self.overload_window_seconds = (6, 1) if quick else (600, 10)
+        self.overload_memory_bytes = (32 if quick else 96) * MIB
+        self.overload_keys = 10 * self.overload_memory_bytes // VALUE_BYTES
+        self.overload_data_bytes = self.overload_keys * server_overload.RECORD_BYTES
 
 
 class Server:
@@ -90,8 +98,8 @@ class Server:
         raise Failure("the kernel does not tell how much memory a process uses")
 
     def ask(self, what, **words):
-        command = [self.contest.load, f"127.0.0.1:{self.port}", what, f"value={VALUE_BYTES}", f"keys={self.contest.plan.keys}",
-                   f"cpu={CLIENT_CPU}", *(f"{name}={value}" for name, value in words.items())]
+        words = {"value": VALUE_BYTES, "keys": self.contest.plan.keys, "cpu": CLIENT_CPU, **words}
+        command = [self.contest.load, f"127.0.0.1:{self.port}", what, *(f"{name}={value}" for name, value in words.items())]
         ended = subprocess.run([str(word) for word in command], stdin=subprocess.DEVNULL, capture_output=True, text=True)
         if ended.returncode != 0:
             raise Failure(f"{self.name}: {(ended.stderr.strip().splitlines() or ['no message'])[-1]}")
@@ -125,6 +133,9 @@ class Contest:
     def command(self, name, port):
         data_mib = self.plan.keys * 2 * VALUE_BYTES // MIB + 64
         user = ["-u", "root"] if os.geteuid() == 0 else []
+        if name == OVERLOADED:
+            return [self.context.spillway, "serve", "--storage", self.context.folder / "overloaded", "--capacity", 2 * self.plan.overload_data_bytes,
+                    "--memory", self.plan.overload_memory_bytes, "--memcache", port, "--threads", 1]
         if name in PEERS.values():
             memory_mib = self.plan.group_mib - GROUP_REST_MIB if name in self.groups else 2 * data_mib
             return [self.context.spillway, "serve", "--storage", self.context.folder / name.replace(" ", "-"),
@@ -193,8 +204,9 @@ def _allow_descriptors(count):
 def run(context):
     plan = Plan(context)
     rows = []
-    wanted = [name for name in [*(f"{point}/{peer}" for point in POINTS for peer in PEERS), "idle"]
-              if not context.cases or any(name.startswith(start) for start in context.cases)]
+    wanted = [name for name in [*(f"{point}/{peer}" for point in POINTS for peer in PEERS), "idle", "overload"]
+              if any(name.startswith(start) for start in context.cases) or (not context.cases and name != "overload")]
+    series = {}
     _allow_descriptors(plan.idle_connections + 200)
     with Cleanup() as cleanup, Programs() as programs:
         peers = [peer for peer in PEERS if any(case.endswith(peer) for case in wanted)]
@@ -225,19 +237,34 @@ def run(context):
         if "idle" in wanted:
             rows.append(_idle_row(plan, servers[PEERS["memcached"]]))
             context.say(f"{'idle':18} {rows[-1]['ours']:,.0f} bytes a connection, {rows[-1]['resident_bytes'] / MIB:,.0f} MiB in all")
+        if "overload" in wanted:
+            server = Server(contest, OVERLOADED)
+            context.progress("server overload: filling")
+            server.ask("fill", pipeline=32, keys=plan.overload_keys)
+            row, series["requests a second"] = server_overload.measure(context, cleanup, server, plan)
+            rows.append(row)
+            context.say(f"{'overload':18} p99.9 {row['ours']:,.0f} us, {row['ratio']:.2f} times fio's +-{row['spread'] / 2:.0%}, at most {row['max_us']:,.0f} us, "
+                        f"fio {row['peer_max_us']:,.0f}; {row['rate']:,.0f}/s, {row['rate_least']:,.0f} in the worst window; memory {row['memory_share']:.1%}")
     summary = {}
     for row in rows:
         name = row["case"].replace("/", "_")
-        summary.update({f"{name}_bytes": row["ours"], "idle_resident_bytes": row["resident_bytes"]} if row["case"] == "idle"
-                       else {f"{name}_cpu_ratio": row["ratio"], f"{name}_rate_ratio": row["rate_ratio"]})
+        if row["case"] == "idle":
+            summary.update({f"{name}_bytes": row["ours"], "idle_resident_bytes": row["resident_bytes"]})
+        elif row["case"] == "overload":
+            summary.update({"overload_tail_ratio": row["ratio"], "overload_max_ratio": row["max_us"] / row["peer_max_us"],
+                            "overload_memory_share": row["memory_share"], "overload_per_second": row["rate"]})
+        else:
+            summary.update({f"{name}_cpu_ratio": row["ratio"], f"{name}_rate_ratio": row["rate_ratio"]})
     result = {
         "parameters": {"keys": plan.keys, "value_bytes": VALUE_BYTES, "pairs": plan.pairs, "window_seconds": plan.window_seconds,
                        "extstore_mib": plan.extstore_mib, "group_mib": plan.group_mib, "idle_connections": plan.idle_connections,
                        "memcached": context.output(["memcached", "--version"]).strip(), "storage": str(context.storage), "quick": context.quick},
-        "rows": rows, "summary": summary,
+        "rows": rows, "summary": summary, "series": series,
     }
-    compared = [row for row in rows if row["case"] != "idle"]
+    compared = [row for row in rows if row["case"] not in ("idle", "overload")]
     bars = {"title": "the server beside memcached", "subtitle": "ours over the peer's: CPU for a request (less is better), requests a second (more)",
             "cases": [row["case"] for row in compared],
             "series": {"CPU": [row["ratio"] for row in compared], "requests a second": [row["rate_ratio"] for row in compared]}}
+    if series:
+        bars["lines"] = {"title": "requests a second with ten times as much data as memory", "seconds": {name: 1 for name in series}, "series": series}
     return result, bars

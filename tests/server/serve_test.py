@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """`spillway serve` from its start to its end: words, addresses, signals, restarts.  serve_test.py SPILLWAY [unittest arguments]"""
+import http.client
 import os
 import pathlib
 import pwd
@@ -11,6 +12,8 @@ import sys
 import tempfile
 import time
 import unittest
+import urllib.error
+import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from support import CLEAN, HANG_SECONDS, ONE_LINE, take_paths  # noqa: E402
@@ -210,6 +213,32 @@ class Life(Case):
         status = pathlib.Path(f"/proc/{server.process.pid}/status").read_text()
         self.assertEqual(int(re.search(r"^Uid:\s+(\d+)", status, re.M)[1]), pwd.getpwnam("nobody").pw_uid)
         self.connect(server.address).ask(key_of(b"value"), b"STORED\r\n")
+        self.assertEqual(server.end(), 0)
+
+
+class Metrics(Case):
+    def test_pages(self):
+        server = self.serve("--memcache", "0", "--metrics", "0")
+        self.connect(server.address).ask(b"set a 0 0 1\r\nx\r\nget a\r\n", b"STORED\r\nVALUE a 0 1\r\nx\r\nEND\r\n")
+        url = "http://{}:{}".format(*server.metrics)
+        with urllib.request.urlopen(f"{url}/metrics", timeout=HANG_SECONDS) as page:
+            self.assertIn("version=0.0.4", page.headers["Content-Type"])
+            text = page.read().decode()
+        self.assertIn('\nspillway_item_calls_total{call="get",result="hit"} 1\n', text)
+        self.assertIn("\nspillway_connections 2\n", text)
+        with self.assertRaises(urllib.error.HTTPError) as other:
+            urllib.request.urlopen(f"{url}/other", timeout=HANG_SECONDS)
+        self.assertEqual(other.exception.code, 404)
+        # One connection may ask again and again.
+        asks = http.client.HTTPConnection(*server.metrics, timeout=HANG_SECONDS)
+        self.addCleanup(asks.close)
+        for method in ("GET", "HEAD", "GET"):
+            asks.request(method, "/metrics")
+            answer = asks.getresponse()
+            self.assertEqual((answer.status, len(answer.read()) > 1000), (200, method == "GET"))
+        garbage = self.connect(server.metrics)
+        garbage.say(b"x" * 20_000)
+        self.assertTrue(garbage.has_ended())
         self.assertEqual(server.end(), 0)
 
 

@@ -73,7 +73,7 @@ class Connection:
 
 
 class Server:
-    """`spillway serve` with these words, until it is ended; .address and .resp are where it listens."""
+    """`spillway serve` with these words, until it is ended; .address, .resp and .metrics are where it listens."""
 
     def __init__(self, spillway, *words, environment=None):
         self.process = subprocess.Popen([spillway, "serve", *map(str, words)], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
@@ -87,7 +87,7 @@ class Server:
             if not line:
                 self.process.wait(HANG_SECONDS)
                 raise AssertionError(f"it ended with {self.process.returncode}: {self.said}")
-        self.address, self.resp = self._address("memcache"), self._address("RESP")
+        self.address, self.resp, self.metrics = self._address("memcache"), self._address("RESP"), self._address("metrics")
 
     def _address(self, name):
         for place in self.ready["places"].split(", "):

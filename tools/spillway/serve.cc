@@ -142,12 +142,19 @@ std::unique_ptr<KvStore> open_store(const ServeOptions& options) {
   }
 }
 
+const char* name_of(server::Speech speech) {
+  switch (speech) {
+    case server::Speech::kMemcache: return "memcache";
+    case server::Speech::kResp: return "RESP";
+    case server::Speech::kMetrics: return "metrics";
+  }
+  return "";
+}
+
 std::string listening_text(const server::Server& of) {
   std::string text;
   for (const server::Listening& listening : of.listening())
-    text +=
-        concat(text.empty() ? "" : ", ", listening.speech == server::Speech::kMemcache ? "memcache" : "RESP",
-               " at ", listening.address.text());
+    text += concat(text.empty() ? "" : ", ", name_of(listening.speech), " at ", listening.address.text());
   return text;
 }
 

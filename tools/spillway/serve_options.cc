@@ -79,6 +79,8 @@ constexpr Option kOptions[] = {
      [](Line& line, auto, auto value) { line.options.server.memcache.emplace_back(value); }},
     {"--resp", "", "ADDRESS", "listens for clients of Redis; may be given again",
      [](Line& line, auto, auto value) { line.options.server.resp.emplace_back(value); }},
+    {"--metrics", "", "ADDRESS", "listens for Prometheus, which asks for http://ADDRESS/metrics",
+     [](Line& line, auto, auto value) { line.options.server.metrics.emplace_back(value); }},
     {"--password-file", "", "FILE",
      "clients of Redis give the password that its first line is; also the variable SPILLWAY_PASSWORD",
      [](Line& line, auto, auto value) { line.options.server.settings.password = password_in(value); }},

@@ -72,6 +72,11 @@ void Hub::drain(uint32_t worker) {
     if (at->worker == worker && at->stream->drain()) task::cancel(*at->task);
 }
 
+ConnectionCounts Hub::counts_since_start() {
+  sys::LockGuard scope(lock_);
+  return sum();
+}
+
 ConnectionCounts Hub::counts() {
   sys::LockGuard scope(lock_);
   ConnectionCounts all = sum();

@@ -33,7 +33,7 @@ struct Settings {
   StreamOptions stream = {};
 };
 
-enum class Speech : uint8_t { kMemcache, kResp };
+enum class Speech : uint8_t { kMemcache, kResp, kMetrics };
 
 // One that is there. It is on its task's stack.
 struct Connection {
@@ -91,6 +91,7 @@ class Hub {
   // Those of a worker end when no request is under way (stream.h). REQUIRES: on that worker.
   void drain(uint32_t worker);
   ConnectionCounts counts();
+  ConnectionCounts counts_since_start();
   // Both those and what clients are told of items begin at 0 again.
   void reset_counts();
   // Of items, since the start or reset_counts().

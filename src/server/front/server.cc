@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "server/clients/memcache_client.h"
+#include "server/clients/metrics.h"
 #include "server/clients/resp_client.h"
 #include "sys/kernel.h"
 
@@ -23,8 +24,17 @@ constexpr uint64_t kPauseNs = 10'000'000;  // before what may have changed meanw
 constexpr uint64_t kSecondNs = 1'000'000'000;
 
 std::string_view too_many(Speech speech) {
-  return speech == Speech::kMemcache ? "ERROR Too many open connections\r\n"
-                                     : "-ERR max number of clients reached\r\n";
+  switch (speech) {
+    case Speech::kMemcache: return "ERROR Too many open connections\r\n";
+    case Speech::kResp: return "-ERR max number of clients reached\r\n";
+    case Speech::kMetrics:
+      return "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+  }
+  return {};
+}
+
+const char* name_of(Speech speech) {
+  return speech == Speech::kMemcache ? "memcache" : speech == Speech::kResp ? "resp" : "metrics";
 }
 
 // A task of the worker, of the caller's if there is none, that calls a copy of `function`.
@@ -75,11 +85,20 @@ base::Expected<void> Server::listen_at_all(std::string_view text, Speech speech)
     }
     port = address.port();
     listening_.push_back({.address = address, .speech = speech, .descriptor = *descriptor});
-    Settings& settings = options_.settings;
-    uint16_t& told = speech == Speech::kMemcache ? settings.memcache_port : settings.resp_port;
-    if (told == 0) told = port;
+    if (uint16_t* const told = told_port(speech); told != nullptr && *told == 0) *told = port;
   }
   return {};
+}
+
+// Which clients are told; null: they are not.
+uint16_t* Server::told_port(Speech speech) {
+  Settings& settings = options_.settings;
+  switch (speech) {
+    case Speech::kMemcache: return &settings.memcache_port;
+    case Speech::kResp: return &settings.resp_port;
+    case Speech::kMetrics: return nullptr;
+  }
+  return nullptr;
 }
 
 base::Expected<void> Server::listen(ServerOptions options) {
@@ -89,6 +108,8 @@ base::Expected<void> Server::listen(ServerOptions options) {
     if (listens) listens = listen_at_all(text, Speech::kMemcache);
   for (const std::string& text : options_.resp)
     if (listens) listens = listen_at_all(text, Speech::kResp);
+  for (const std::string& text : options_.metrics)
+    if (listens) listens = listen_at_all(text, Speech::kMetrics);
   if (!listens) {
     close();
     return listens;
@@ -266,7 +287,7 @@ void Server::give(const Listening& listening, int descriptor) {
   Worker& worker = *workers_[next_worker_++ % workers_.size()];
   worker.connections.fetch_add(1, std::memory_order_relaxed);
   const Speech speech = listening.speech;
-  auto task = spawn(speech == Speech::kMemcache ? "memcache" : "resp", worker.thread,
+  auto task = spawn(name_of(speech), worker.thread,
                     [this, &worker, speech, descriptor] { serve(worker, speech, descriptor); });
   if (task) return task::detach(**task);
   worker.connections.fetch_sub(1, std::memory_order_relaxed);
@@ -298,9 +319,12 @@ void Server::serve(Worker& worker, Speech speech, int descriptor) {
 }
 
 void Server::answer(Worker& worker, Connection& connection) {
-  auto served = connection.speech == Speech::kMemcache
-                    ? MemcacheClient(*hub_, connection, worker.items).serve()
-                    : RespClient(*hub_, connection, worker.items).serve();
+  base::Expected<void> served;
+  switch (connection.speech) {
+    case Speech::kMemcache: served = MemcacheClient(*hub_, connection, worker.items).serve(); break;
+    case Speech::kResp: served = RespClient(*hub_, connection, worker.items).serve(); break;
+    case Speech::kMetrics: served = MetricsClient(*hub_, connection).serve(); break;
+  }
   if (!served && hub_->verbosity.load(std::memory_order_relaxed) > 0)
     base::log("server: connection ", connection.number, " from ", connection.peer,
               " ended: ", served.error().message);

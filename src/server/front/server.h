@@ -30,7 +30,7 @@ namespace server {
 
 struct ServerOptions {
   Settings settings = {};                             // its ports are set by open()
-  std::vector<std::string> memcache = {}, resp = {};  // where it listens for whom, as address.h has it
+  std::vector<std::string> memcache = {}, resp = {}, metrics = {};  // where it listens for whom, as address.h has it
   unsigned unix_mode = 0700;                          // of sockets in the file system
   uint64_t drain_ns = 10'000'000'000;
   // SIGTERM and SIGINT, which the caller has blocked in all threads, end it: the second one at once.
@@ -68,6 +68,7 @@ class Server {
  private:
   struct Worker;
 
+  uint16_t* told_port(Speech speech);
   base::Expected<void> listen_at_all(std::string_view text, Speech speech);
   void lead();
   base::Expected<void> begin_workers();

@@ -1,0 +1,197 @@
+#include "server/clients/metrics.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <initializer_list>
+#include <utility>
+
+#include "sys/memory.h"
+
+namespace server {
+namespace {
+
+constexpr size_t kHeadBytesMost = 8 << 10;
+constexpr std::string_view kHeadEnd = "\r\n\r\n";
+
+// Metrics with their lines of help and type.
+class Page {
+ public:
+  using Labels = std::initializer_list<std::pair<std::string_view, std::string_view>>;
+
+  // Of what follows, until the next one.
+  void begin(std::string_view name, std::string_view type, std::string_view help) {
+    name_ = name;
+    text_.append("# HELP spillway_").append(name).append(" ").append(help).append("\n");
+    text_.append("# TYPE spillway_").append(name).append(" ").append(type).append("\n");
+  }
+  template <class Number>
+  void add(Labels labels, Number value, std::string_view suffix = "") {
+    text_.append("spillway_").append(name_).append(suffix);
+    char before = '{';
+    for (const auto& [name, label] : labels) {
+      text_ += before;
+      text_.append(name).append("=\"").append(label).append("\"");
+      before = ',';
+    }
+    if (labels.size() != 0) text_ += '}';
+    char digits[32];
+    text_.append(" ").append(digits, std::to_chars(digits, digits + sizeof digits, value).ptr).append("\n");
+  }
+  void counter(std::string_view name, std::string_view help, uint64_t value) {
+    begin(name, "counter", help);
+    add({}, value);
+  }
+  void gauge(std::string_view name, std::string_view help, uint64_t value) {
+    begin(name, "gauge", help);
+    add({}, value);
+  }
+  std::string take() { return std::move(text_); }
+
+ private:
+  std::string_view name_;
+  std::string text_;
+};
+
+void tell_server(Hub& hub, Page& page) {
+  const ConnectionCounts connections = hub.counts_since_start();
+  page.begin("info", "gauge", "1, with the version.");
+  page.add({{"version", hub.settings().version}}, uint64_t{1});
+  page.begin("start_time_seconds", "gauge", "When the server was started, since 1970.");
+  page.add({}, static_cast<double>(hub.started_ms()) / 1000);
+  page.gauge("connections", "Connections that are there.", connections.now);
+  page.gauge("connections_most", "Connections that there may be.", hub.settings().connections_most);
+  page.counter("connections_total", "Connections that have been accepted.", connections.total);
+  page.counter("connections_refused_total", "Connections that were refused: there were too many.",
+               connections.refused);
+  page.counter("requests_total", "Requests of clients.", connections.requests);
+  page.counter("received_bytes_total", "Bytes that clients have sent.", connections.received_bytes);
+  page.counter("sent_bytes_total", "Bytes that clients were sent.", connections.sent_bytes);
+  page.gauge("resident_bytes", "Memory of the process that is resident.", sys::resident_bytes());
+  page.gauge("memory_bytes", "Memory that the process may use; 0: any.", hub.settings().memory_bytes);
+}
+
+void tell_items(Hub& hub, Page& page) {
+  constexpr std::pair<std::string_view, std::pair<Count, Count>> kByResult[] = {
+      {"get", {Count::kGetHits, Count::kGetMisses}},
+      {"touch", {Count::kTouchHits, Count::kTouchMisses}},
+      {"delete", {Count::kDeleteHits, Count::kDeleteMisses}},
+      {"incr", {Count::kIncreaseHits, Count::kIncreaseMisses}},
+      {"decr", {Count::kDecreaseHits, Count::kDecreaseMisses}},
+      {"cas", {Count::kCasHits, Count::kCasMisses}}};
+  const ItemCounts counts = hub.items().counts();
+  page.begin("item_calls_total", "counter", "Calls for an item, by what they found.");
+  for (const auto& [call, results] : kByResult) {
+    page.add({{"call", call}, {"result", "hit"}}, counts[results.first]);
+    page.add({{"call", call}, {"result", "miss"}}, counts[results.second]);
+  }
+  page.add({{"call", "cas"}, {"result", "other"}}, counts[Count::kCasOthers]);
+  page.counter("item_sets_total", "Calls that store an item.", counts[Count::kSets]);
+  page.counter("item_flushes_total", "Calls that flush all items.", counts[Count::kFlushes]);
+}
+
+void tell_store(const kv::StoreCounts& counts, Page& page) {
+  page.gauge("store_keys", "Keys that the index knows, ended ones among them until their room is used again.",
+             counts.index.entries);
+  page.gauge("store_index_bytes", "Memory of the index.", counts.index.memory_bytes);
+  page.gauge("store_live_bytes", "Bytes of the store that are in use.", counts.log.live_bytes);
+  page.gauge("store_limit_bytes", "Bytes that may be.", counts.log.limit_bytes);
+  page.begin("store_segments", "gauge", "Segments, by what they are.");
+  page.add({{"state", "free"}}, counts.log.free_segments);
+  page.add({{"state", "open"}}, counts.log.open_segments);
+  page.add({{"state", "sealed"}}, counts.log.sealed_segments);
+  page.add({{"state", "checkpoint"}}, counts.log.checkpoint_segments);
+  page.counter("store_collected_segments_total", "Segments that were collected.", counts.collected.victims);
+  page.counter("store_moved_bytes_total", "Bytes that collection has moved.", counts.collected.moved_bytes);
+  page.counter("store_dropped_records_total", "Records that a cache has dropped to make room.",
+               counts.collected.dropped_records);
+  page.counter("store_kept_records_total", "Records that a cache has kept since they were read.",
+               counts.collected.kept_records);
+  page.counter("store_expired_records_total", "Records that had ended when they were collected.",
+               counts.collected.expired_records);
+  page.counter("store_damaged_records_total", "Records that were found damaged.",
+               counts.collected.damaged_records);
+  page.gauge("memory_tier_bytes", "Memory for records that are in use.", counts.tier.used_bytes);
+  page.gauge("memory_tier_budget_bytes", "Memory that may be for records that are in use.",
+             counts.tier.budget_bytes);
+  page.gauge("memory_tier_records", "Records in memory.", counts.tier.record_count);
+  page.counter("memory_tier_hits_total", "Records of gets that needed no I/O.", counts.use.from_memory);
+}
+
+void tell_use(const kv::UseCounts& use, Page& page) {
+  page.begin("store_call_seconds", "summary", "How long calls of the store take.");
+  for (size_t i = 0; i < kv::kCallCount; ++i) {
+    const kv::Latency& latency = use.latencies[i];
+    const std::string_view call = kv::kCallNames[i];
+    page.add({{"call", call}, {"quantile", "0.5"}}, static_cast<double>(latency.p50_ns) / 1e9);
+    page.add({{"call", call}, {"quantile", "0.99"}}, static_cast<double>(latency.p99_ns) / 1e9);
+    page.add({{"call", call}, {"quantile", "0.999"}}, static_cast<double>(latency.p999_ns) / 1e9);
+    page.add({{"call", call}},
+             static_cast<double>(latency.count) * static_cast<double>(latency.mean_ns) / 1e9, "_sum");
+    page.add({{"call", call}}, latency.count, "_count");
+  }
+  page.begin("device_ios_total", "counter", "I/Os on the store's device, by what they were for.");
+  for (size_t i = 0; i < kv::kIoForCount; ++i) {
+    page.add({{"for", kv::kIoForNames[i]}, {"io", "read"}}, use.io[i].reads);
+    page.add({{"for", kv::kIoForNames[i]}, {"io", "write"}}, use.io[i].writes);
+    page.add({{"for", kv::kIoForNames[i]}, {"io", "flush"}}, use.io[i].flushes);
+  }
+  page.begin("device_bytes_total", "counter", "Bytes read from and written to the store's device.");
+  for (size_t i = 0; i < kv::kIoForCount; ++i) {
+    page.add({{"for", kv::kIoForNames[i]}, {"io", "read"}}, use.io[i].read_bytes);
+    page.add({{"for", kv::kIoForNames[i]}, {"io", "write"}}, use.io[i].written_bytes);
+  }
+}
+
+// Does a request's head say it, whatever the case of its letters? `what` is in small ones.
+bool says(std::string_view head, std::string_view what) {
+  const auto is_same = [](char a, char b) { return (a >= 'A' && a <= 'Z' ? a + ('a' - 'A') : a) == b; };
+  return std::search(head.begin(), head.end(), what.begin(), what.end(), is_same) != head.end();
+}
+
+}  // namespace
+
+std::string metrics_text(Hub& hub) {
+  Page page;
+  const kv::StoreCounts counts = hub.items().store().counts();
+  tell_server(hub, page);
+  tell_items(hub, page);
+  tell_store(counts, page);
+  tell_use(counts.use, page);
+  return page.take();
+}
+
+base::Expected<void> MetricsClient::serve() {
+  for (bool goes_on = true; goes_on;) {
+    const size_t end = stream_.input().find(kHeadEnd);
+    if (end == std::string_view::npos) {
+      if (stream_.input().size() > kHeadBytesMost) return base::failure(EMSGSIZE, "a request without an end");
+      auto received = stream_.receive();
+      if (!received) return std::unexpected(received.error());
+      if (!*received) break;
+      connection_.used_ms.store(hub_.items().store().clock().now_ms(), std::memory_order_relaxed);
+      continue;
+    }
+    connection_.note_request("metrics");
+    if (auto answered = answer(stream_.input().substr(0, end), goes_on); !answered) return answered;
+    stream_.consume(end + kHeadEnd.size());
+  }
+  return stream_.send();
+}
+
+base::Expected<void> MetricsClient::answer(std::string_view head, bool& goes_on) {
+  const bool is_head = head.starts_with("HEAD ");
+  const std::string_view target = head.substr(std::min(head.size(), size_t{is_head ? 5u : 4u}));
+  const bool is_known = (is_head || head.starts_with("GET ")) &&
+                        (target.starts_with("/metrics ") || target.starts_with("/metrics?"));
+  goes_on = is_known && says(head, "http/1.1") && !says(head, "connection: close");
+  const std::string body = is_known ? metrics_text(hub_) : "There is nothing but /metrics.\n";
+  std::string text = is_known ? "HTTP/1.1 200 OK\r\n" : "HTTP/1.1 404 Not Found\r\n";
+  text += "Content-Type: text/plain; version=0.0.4; charset=utf-8\r\nContent-Length: " +
+          std::to_string(body.size());
+  text += goes_on ? "\r\n\r\n" : "\r\nConnection: close\r\n\r\n";
+  if (!is_head) text += body;
+  return stream_.write(text);
+}
+
+}  // namespace server
