@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """`spillway serve` from its start to its end: words, addresses, signals, restarts.  serve_test.py SPILLWAY [unittest arguments]"""
+import fcntl
 import http.client
 import os
 import pathlib
@@ -240,6 +241,49 @@ class Metrics(Case):
         garbage.say(b"x" * 20_000)
         self.assertTrue(garbage.has_ended())
         self.assertEqual(server.end(), 0)
+
+
+class ServiceManager(Case):
+    def given(self, *sockets, names, words=()):
+        """A server that finds these sockets open, as systemd has it."""
+        copies = [os.dup(socket.fileno()) for socket in sockets]
+        for copy in copies:
+            self.addCleanup(os.close, copy)
+
+        def place():
+            high = [fcntl.fcntl(copy, fcntl.F_DUPFD, 100) for copy in copies]
+            for number, descriptor in enumerate(high):
+                os.dup2(descriptor, 3 + number)
+
+        script = f'LISTEN_PID=$$ LISTEN_FDS={len(sockets)} LISTEN_FDNAMES={names} exec "$0" "$@"'
+        return {"before": ["sh", "-c", script], "preexec_fn": place, "pass_fds": range(3, 3 + len(sockets))}
+
+    def listening(self):
+        listens = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(listens.close)
+        return listens
+
+    def test_sockets_and_readiness(self):
+        memcache, resp = self.listening(), self.listening()
+        manager = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.addCleanup(manager.close)
+        manager.bind(self.path("notify"))
+        manager.settimeout(HANG_SECONDS)
+        server = self.serve(environment={"NOTIFY_SOCKET": self.path("notify")}, **self.given(memcache, resp, names="memcache:resp-2"))
+        self.assertEqual(manager.recv(100), b"READY=1")
+        self.assertEqual((server.address, server.resp), (memcache.getsockname(), resp.getsockname()))
+        self.connect(memcache.getsockname()).ask(b"set a 0 0 1\r\nx\r\n", b"STORED\r\n")
+        self.connect(resp.getsockname()).ask(b"GET a\r\n", b"$1\r\nx\r\n")
+        self.assertEqual(server.end(), 0)
+        self.assertEqual(manager.recv(100), b"STOPPING=1")
+
+    def test_what_nobody_said_whom_it_is_for(self):
+        given = self.given(self.listening(), names="web")
+        ended = subprocess.run([*given.pop("before"), SPILLWAY, "serve", "--storage", self.store], capture_output=True, text=True,
+                               timeout=HANG_SECONDS, env=CLEAN, **given)
+        self.assertEqual(ended.returncode, 2)
+        self.assertRegex(ended.stderr, ONE_LINE)
+        self.assertIn("FileDescriptorName=", ended.stderr)
 
 
 class Connections(Case):

@@ -75,9 +75,10 @@ class Connection:
 class Server:
     """`spillway serve` with these words, until it is ended; .address, .resp and .metrics are where it listens."""
 
-    def __init__(self, spillway, *words, environment=None):
-        self.process = subprocess.Popen([spillway, "serve", *map(str, words)], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                                        env={**CLEAN, **(environment or {})}, text=True)
+    def __init__(self, spillway, *words, environment=None, before=(), **popen):
+        """`before`: a command that is given the server's. `popen`: subprocess's own words."""
+        self.process = subprocess.Popen([*before, spillway, "serve", *map(str, words)], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                        env={**CLEAN, **(environment or {})}, text=True, **popen)
         self.said = ""
         self.ready = None
         while self.ready is None:

@@ -20,6 +20,7 @@
 #include "kv.h"
 #include "kv/make_at.h"
 #include "serve_options.h"
+#include "server/front/service_manager.h"
 #include "sys/kernel.h"
 
 namespace tools {
@@ -158,10 +159,25 @@ std::string listening_text(const server::Server& of) {
   return text;
 }
 
+// The sockets that a service manager has opened, each for whom its name says.
+void take_given_sockets(server::ServerOptions& options) {
+  for (const server::GivenSocket& socket : value_of(server::take_sockets())) {
+    const bool is_memcache = socket.name.starts_with("memcache"), is_resp = socket.name.starts_with("resp");
+    if (!is_memcache && !is_resp && !socket.name.starts_with("metrics"))
+      throw WrongInput(concat("serve: the socket that is called '", printable(socket.name),
+                              "' may be for any clients; FileDescriptorName= is memcache, resp or metrics"));
+    options.given.emplace_back(is_memcache ? server::Speech::kMemcache
+                               : is_resp   ? server::Speech::kResp
+                                           : server::Speech::kMetrics,
+                               socket.descriptor);
+  }
+}
+
 }  // namespace
 
 int serve(Arguments arguments) {
   ServeOptions options;
+  take_given_sockets(options.server);
   if (!parse_serve(arguments, options)) {
     std::printf("%s", serve_help().c_str());
     return 0;
@@ -192,11 +208,13 @@ int serve(Arguments arguments) {
     base::log("serve: ", listening_text(serves), "; ", store->counts().index.entries, " items, ready after ",
               (sys::monotonic_ns() - begun_ns) / 1'000'000, " ms");
     daemon.serves();
+    server::tell_manager("READY=1");
     if (auto ran = serves.run(); !ran) {
       base::log("serve: ", ran.error().message);
       status = 1;
     }
   }
+  server::tell_manager("STOPPING=1");
   serves.close();
   store.close();
   return status;

@@ -249,7 +249,9 @@ bool parse_serve(Arguments arguments, ServeOptions& options) {
   if (options.storage.empty()) refuse("--storage DEVICE says where the store is; it is missing");
   if (const char* password = getenv("SPILLWAY_PASSWORD"); password != nullptr && settings.password.empty())
     settings.password = password;
-  if (options.server.memcache.empty() && options.server.resp.empty())
+  const bool has_given = std::ranges::any_of(
+      options.server.given, [](const auto& socket) { return socket.first != server::Speech::kMetrics; });
+  if (options.server.memcache.empty() && options.server.resp.empty() && !has_given)
     refuse(
         "it would listen nowhere; give --memcache ADDRESS, --resp ADDRESS or both, for example --memcache "
         "11211");

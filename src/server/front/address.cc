@@ -174,6 +174,13 @@ base::Expected<std::vector<Address>> parse_address(std::string_view text) {
   return look_up(text, std::string(host), *port);
 }
 
+Address address_of(int descriptor) {
+  Address address;
+  address.size = sizeof address.bytes;
+  getsockname(descriptor, reinterpret_cast<sockaddr*>(&address.bytes), &address.size);
+  return address;
+}
+
 std::string peer_of(int descriptor) { return name_by(getpeername, descriptor); }
 std::string own_end_of(int descriptor) { return name_by(getsockname, descriptor); }
 

@@ -30,6 +30,8 @@ struct Address {
 
 // Errors: EINVAL for what is no address, with what is wrong and the forms that there are; what names cannot be found.
 base::Expected<std::vector<Address>> parse_address(std::string_view text);
+// Of a socket that listens.
+Address address_of(int descriptor);
 // That of the peer of a connection, or its own end's; what cannot be told is "".
 std::string peer_of(int descriptor);
 std::string own_end_of(int descriptor);

@@ -104,6 +104,11 @@ uint16_t* Server::told_port(Speech speech) {
 base::Expected<void> Server::listen(ServerOptions options) {
   options_ = std::move(options);
   base::Expected<void> listens;
+  for (const auto& [speech, descriptor] : options_.given) {
+    const Address address = address_of(descriptor);
+    listening_.push_back({.address = address, .speech = speech, .descriptor = descriptor, .is_given = true});
+    if (uint16_t* const told = told_port(speech); told != nullptr && *told == 0) *told = address.port();
+  }
   for (const std::string& text : options_.memcache)
     if (listens) listens = listen_at_all(text, Speech::kMemcache);
   for (const std::string& text : options_.resp)
@@ -139,7 +144,7 @@ void Server::close() {
   for (const Listening& listening : listening_)
     if (listening.descriptor >= 0) {
       ::close(listening.descriptor);
-      forget(listening.address);
+      if (!listening.is_given) forget(listening.address);
     }
   listening_.clear();
   memory_.close();
@@ -262,7 +267,7 @@ void Server::accept_from(Listening& listening) {
     // Else that connection has gone again.
   }
   listens.close();
-  forget(listening.address);
+  if (!listening.is_given) forget(listening.address);
 }
 
 void Server::take_signals() {

@@ -17,6 +17,7 @@
 #pragma once
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kv/store.h"
@@ -29,9 +30,12 @@
 namespace server {
 
 struct ServerOptions {
-  Settings settings = {};                             // its ports are set by open()
-  std::vector<std::string> memcache = {}, resp = {}, metrics = {};  // where it listens for whom, as address.h has it
-  unsigned unix_mode = 0700;                          // of sockets in the file system
+  Settings settings = {};  // its ports are set by open()
+  std::vector<std::string> memcache = {}, resp = {},
+                           metrics = {};  // where it listens for whom, as address.h has it
+  // Sockets that listen already, and become the server's: the descriptors.
+  std::vector<std::pair<Speech, int>> given = {};
+  unsigned unix_mode = 0700;  // of sockets in the file system
   uint64_t drain_ns = 10'000'000'000;
   // SIGTERM and SIGINT, which the caller has blocked in all threads, end it: the second one at once.
   bool takes_signals = false;
@@ -42,6 +46,7 @@ struct Listening {
   Address address;
   Speech speech = Speech::kMemcache;
   int descriptor = -1;
+  bool is_given = false;  // its file is somebody else's
 };
 
 class Server {
