@@ -236,5 +236,5 @@ MUTATIONS = [
     mutation("records of many puts lie where others do", ("src/kv/multi_put.cc", "    if (address != next_address) {", "    if (false) {"), gtest_filter="MultiPutTest.*"),
     mutation("what many puts replace is not released", (SESSION, "  if (current.is_head) store_->remove_pieces({.head = hash, .of = current.pieces});\n  return Changed{Changed", "  return Changed{Changed"), gtest_filter="MultiPutTest.WhatIsReplaced*"),
     mutation("a segment of a file has no room", (LOG_KEEPER, "  for (const NextHeader& header : headers) find_room(channel, header.segment);\n", ""), gtest_filter="StoreMake.ASegment*"),
-    mutation("a segment that gets room loses its headers", (LOG_KEEPER, "kHeaderRoomBytes = 4096;", "kHeaderRoomBytes = 0;"), gtest_filter="StoreMake.ASegment*"),
+    mutation("a segment that gets room loses its headers", (LOG_KEEPER, "kHeaderRoomBytes = 4096;", "kHeaderRoomBytes = 0;"), gtest_filter="LogTest.WhatIsFilled*"),
 ]

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "kv/index/entry.h"
+#include "kv/testing/medium_device.h"
 #include "kv/testing/test_identity.h"
 #include "storage/memory.h"
 #include "task/test_tasks.h"
@@ -575,6 +576,44 @@ TEST_F(LogPaceTest, WhatIsFreeIsSeenByGrains) {
   ASSERT_EQ(log->give_back(channel), 0);
   EXPECT_NEAR(log->counts().free_level, before + 1 / wanted, 1e-9);
   EXPECT_FALSE(log->is_short());
+}
+
+// A medium with holes, which notes writes of zeros where headers are.
+class HolesDevice final : public MediumDevice {
+ public:
+  explicit HolesDevice(const Identity& identity)
+      : MediumDevice(std::vector<std::byte>(identity.geometry.capacity_bytes)),
+        geometry_(identity.geometry) {}
+  uint64_t filled_bytes = 0, lost_headers = 0;
+
+ private:
+  bool do_has_room_at(uint64_t, uint64_t) const override { return false; }
+  int before(const storage::Io& io) override {
+    const auto* const bytes =
+        static_cast<const std::byte*>(io.segments != nullptr ? io.segments->iov_base : nullptr);
+    if (io.operation != storage::Operation::kWrite ||
+        !std::all_of(bytes, bytes + io.length_bytes, [](std::byte byte) { return byte == std::byte{0}; }))
+      return 0;
+    filled_bytes += io.length_bytes;
+    for (uint64_t i = 0; i < geometry_.segment_count; ++i)
+      for (const uint64_t header : geometry_.header_offsets(i))
+        lost_headers +=
+            io.offset_bytes < header + geometry_.grain_bytes && header < io.offset_bytes + io.length_bytes;
+    return 0;
+  }
+  const Geometry& geometry_;
+};
+
+// Headers that are there stay: a power cut may come before the next ones are written.
+TEST_F(LogTest, WhatIsFilledBeforehandIsNoHeader) {
+  auto* const holes = new HolesDevice(identity);
+  Channel filling;
+  ASSERT_TRUE(filling.open_for_threads(*holes));
+  for (bool did = true; did;) ASSERT_EQ(log->keep(filling, did), 0);
+  EXPECT_GT(holes->filled_bytes, identity.geometry.segment_bytes);
+  EXPECT_EQ(holes->lost_headers, 0u);
+  filling.close();
+  holes->close();
 }
 
 }  // namespace
