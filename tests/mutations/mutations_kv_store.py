@@ -223,7 +223,7 @@ MUTATIONS = [
     mutation("what is below the floor is no room", (LOG_COLLECTOR, "= is_below ? 0 : segment.live_grains", "= segment.live_grains"), (LOG_COLLECTOR, "if (!is_below && (identity_->is_cache", "if ((identity_->is_cache"), gtest_filter="LifetimesTest.AFull*"),
     # Memory for records
     mutation("what is used does not stay in memory", (TIER_H, "kUsesToStay = 2;", "kUsesToStay = 9;"), gtest_filter="MemoryTierTest.WhatIsUsed*"),
-    mutation("what passes takes the room of what is used", (TIER, "shard.main.count == 0 || shard.small.count * kSmallPart > count", "shard.main.count == 0"), gtest_filter="MemoryTierTest.WhatIsUsed*"),
+    mutation("what passes takes the room of what is used", (TIER, "shard.main.count == 0 || shard.small.count * kSmallPart > block_count_of(shard);", "shard.main.count == 0;"), gtest_filter="MemoryTierTest.WhatIsUsed*"),
     mutation("what comes back is not known", (TIER, "      ghost_of(shard, hash) = ghost_mark(hash);\n", ""), gtest_filter="MemoryTierTest.WhatComesBack*"),
     mutation("memory is not given back", (TIER, "  for (bool gives = true; gives && is_over();) {", "  for (bool gives = true; false && gives;) {"), gtest_filter="MemoryTierTest.TheBudget*"),
     mutation("an address has two records", (TIER, "    unlink(shard, hash, *old);\n", ""), gtest_filter="MemoryTierTest.AnAddress*"),

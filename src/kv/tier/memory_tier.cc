@@ -173,21 +173,35 @@ bool MemoryTier::append(Shard& shard, Queue& queue, uint64_t hash, uint64_t addr
 
 // One that is in no queue. kNone: there is none.
 uint32_t MemoryTier::take_block(Shard& shard) {
-  while (is_over() && give_one(shard)) {
-  }
+  // The rest is set_budget()'s, from all in turn.
+  if (is_over()) give_one(shard);
+  if (block_count_of(shard) + 1 < kBlocksLeast && !is_over()) have_one_given(shard);
   if (shard.spare == kNone) shard.spare = take_free();
   if (shard.spare == kNone) return kNone;
   if (const uint32_t block = take_free(); block != kNone) return block;
   return make_room(shard);
 }
 
+// By one that has more than it needs, while all are taken: else who has lost its blocks would have none ever again.
+void MemoryTier::have_one_given(const Shard& shard) {
+  if (used_blocks_.load(std::memory_order_relaxed) < budget_blocks_.load(std::memory_order_relaxed)) return;
+  for (uint32_t i = 0; i < shard_count_; ++i) {
+    Shard& other = shards_[i];
+    // Whose lock is held is let be: two may be here at once.
+    if (&other == &shard || !other.lock.try_lock()) continue;
+    const bool gives = block_count_of(other) > kBlocksLeast && give_one(other);
+    other.lock.unlock();
+    if (gives) return;
+  }
+}
+
 // The oldest goes, until one is free besides the spare one.
 uint32_t MemoryTier::make_room(Shard& shard) {
-  if (shard.small.count + shard.main.count == 0) return kNone;
+  if (block_count_of(shard) == 0) return kNone;
   CHECK(shard.spare != kNone);
   for (int tries = 0;; ++tries) {
-    const uint32_t count = shard.small.count + shard.main.count;
-    const bool is_from_small = shard.main.count == 0 || shard.small.count * kSmallPart > count;
+    const bool is_from_small =
+        shard.main.count == 0 || shard.small.count * kSmallPart > block_count_of(shard);
     Queue& from = is_from_small ? shard.small : shard.main;
     const uint32_t block = from.first;
     if (evict(shard, from, tries < kInVainMost)) return block;
@@ -343,7 +357,7 @@ void MemoryTier::verify() {
       CHECK_EQ(in_queue, queue->count);
       blocks += in_queue;
     }
-    CHECK(shard.spare != kNone || shard.small.count + shard.main.count == 0);
+    CHECK(shard.spare != kNone || block_count_of(shard) == 0);
     blocks += shard.spare != kNone ? 1 : 0;
     CHECK_EQ(count, shard.counts.record_count);
     CHECK_EQ(bytes, shard.counts.record_bytes);

@@ -121,7 +121,10 @@ class MemoryTier {
               std::span<const std::byte> record);
   void add_block(Queue& queue, uint32_t block);
   bool has_room(const Queue& queue, uint32_t bytes) const;
+  // In its queues.
+  static uint32_t block_count_of(const Shard& shard) { return shard.small.count + shard.main.count; }
   uint32_t take_block(Shard& shard);
+  void have_one_given(const Shard& shard);
   uint32_t make_room(Shard& shard);
   bool evict(Shard& shard, Queue& from, bool keeps);
   bool give_one(Shard& shard);

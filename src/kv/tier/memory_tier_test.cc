@@ -181,6 +181,21 @@ TEST_F(MemoryTierTest, TheBudgetMayChange) {
   }
 }
 
+// A shard that has lost all it had is given some by others.
+TEST_F(MemoryTierTest, NoPartOfItStaysEmpty) {
+  ASSERT_TRUE(tier.open(64 * kMiB));
+  // So little that some shards have all of it.
+  tier.set_budget(7 * kMiB);
+  for (uint64_t i = 0; i < 40; ++i)
+    for (uint64_t k = 0; k < 500; ++k) keep(i << 20 | k);
+  tier.set_budget(64 * kMiB);
+  tier.set_budget(7 * kMiB);
+  for (uint64_t i = 0; i < 20'000; ++i) keep(i);
+  // Each address has its turn: the last ones are there, whatever shard they are of.
+  EXPECT_EQ(count_there(19'500, 500), 500u);
+  tier.verify();
+}
+
 // Whatever is done: what is there is what was kept last under that address.
 TEST_F(MemoryTierTest, IsAsAModelSays) {
   ASSERT_TRUE(tier.open(12 * kMiB));
