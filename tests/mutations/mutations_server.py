@@ -40,4 +40,5 @@ MUTATIONS = [
     client("sets that ask for a cas are made with others", (CHANGES, "command.verb == Verb::kSet && !command.has_cas", "takes_value(command.verb)"), gtest_filter="MemcacheClientTest.SetsThat*"),
     client("any cas is that of an item that has none", (CHANGES, "command.has_cas && (command.cas != 0 || !is_joined)", "command.has_cas && command.cas != 0"), gtest_filter="MemcacheClientTest.TheCas*"),
     front("records in memory do not give way", ("src/server/front/memory_bound.cc", "others < bytes_ ? bytes_ - others : 0", "bytes_"), gtest_filter="MemoryBoundTest.*"),
+    client("keys in base64 are the last one's", (CHANGES, " && !command.meta.has('b');", ";"), gtest_filter="MemcacheClientTest.KeysInBase64*"),
 ]

@@ -99,10 +99,10 @@ base::Expected<void> MemcacheClient::store(const Command& command, kv::Bytes val
   return answer(command, items_.set(command.key, value, options));
 }
 
-// One that asks nothing of what is there.
+// One that asks nothing of what is there, and whose key stays where it is while others are parsed.
 bool MemcacheClient::is_plain_set(const Command& command) {
   return command.verb == Verb::kSet && !command.has_cas && !command.has_own_cas && !command.creates &&
-         !command.meta.has('I');
+         !command.meta.has('I') && !command.meta.has('b');
 }
 
 // That of a command whose line ends there in the input, if it is there, and ends as it should.

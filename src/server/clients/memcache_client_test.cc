@@ -279,6 +279,17 @@ TEST_F(MemcacheClientTest, SetsThatComeTogetherAreMadeTogether) {
   EXPECT_GT(store->counts().use.put_many_keys, 150u);
 }
 
+TEST_F(MemcacheClientTest, KeysInBase64AreEachTheirOwn) {
+  EXPECT_EQ(
+      ask("ms a2V5MQ== 1 b\r\n1\r\nms a2V5Mg== 1 b\r\n2\r\nms plain 1\r\n3\r\nms a2V5Mw== 1 b\r\n4\r\n"),
+      "HD\r\nHD\r\nHD\r\nHD\r\n");
+  EXPECT_EQ(ask("mg a2V5MQ== b k v\r\nmg a2V5Mg== b k v\r\n"),
+            "VA 1 ka2V5MQ== b\r\n1\r\nVA 1 ka2V5Mg== b\r\n2\r\n");
+  EXPECT_EQ(
+      ask("get key1 key2 key3 plain\r\n"),
+      "VALUE key1 0 1\r\n1\r\nVALUE key2 0 1\r\n2\r\nVALUE key3 0 1\r\n4\r\nVALUE plain 0 1\r\n3\r\nEND\r\n");
+}
+
 TEST_F(MemcacheClientTest, TellsOfPrefixes) {
   EXPECT_EQ(ask("stats detail dump\r\nstats detail on\r\n"), "END\r\nOK\r\n");
   ask("set a:1 0 0 1\r\nx\r\nset b:1 0 0 1\r\nx\r\nadd b:1 0 0 1\r\nx\r\nset c 0 0 1\r\nx\r\n");
