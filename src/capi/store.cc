@@ -74,8 +74,7 @@ void write_ratio(const char* name, double ratio, base::TextRef& text) {
 
 void write_use(const kv::UseCounts& use, base::TextRef& text) {
   text << ", \"use\": {\"asked_keys\": " << use.asked_keys << ", \"from_memory\": " << use.from_memory
-       << ", \"got_bytes\": " << use.got_bytes
-       << ", \"put_bytes\": " << use.put_bytes;
+       << ", \"got_bytes\": " << use.got_bytes << ", \"put_bytes\": " << use.put_bytes;
   write_ratio("reads_per_get", use.reads_per_get(), text);
   write_ratio("writes_per_change", use.writes_per_change(), text);
   write_ratio("write_amplification", use.write_amplification(), text);

@@ -17,7 +17,9 @@ double share(uint64_t part, uint64_t whole) {
 
 // Where there is something to tell.
 void add_use(const kv::UseCounts& use, Json& stats) {
-  if (use.asked_keys + use.latency(kv::CallKind::kPut).count + use.put_many_keys + use.latency(kv::CallKind::kRemove).count > 0)
+  if (use.asked_keys + use.latency(kv::CallKind::kPut).count + use.put_many_keys +
+          use.latency(kv::CallKind::kRemove).count >
+      0)
     stats["use"] = {{"asked_keys", use.asked_keys},
                     {"from_memory", use.from_memory},
                     {"got_bytes", use.got_bytes},
