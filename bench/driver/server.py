@@ -35,6 +35,7 @@ FILLS_MOST, FILL_PAUSE_SECONDS, FILL_CHECK_SECONDS = 8, 1, 0.5
 # Of a group, for what the kernel counts besides a process's own memory: sockets, page tables.
 GROUP_REST_MIB = 8
 OVERLOADED = "ours with ten times the data"
+IDLE = "ours without data"
 
 
 class Plan:
@@ -136,7 +137,7 @@ class Contest:
         if name == OVERLOADED:
             return [self.context.spillway, "serve", "--storage", self.context.folder / "overloaded", "--capacity", 2 * self.plan.overload_data_bytes,
                     "--memory", self.plan.overload_memory_bytes, "--memcache", port, "--threads", 1]
-        if name in PEERS.values():
+        if name in (IDLE, *PEERS.values()):
             memory_mib = self.plan.group_mib - GROUP_REST_MIB if name in self.groups else 2 * data_mib
             return [self.context.spillway, "serve", "--storage", self.context.folder / name.replace(" ", "-"),
                     "--capacity", f"{2 * data_mib}M", "--memory", f"{memory_mib}M",
@@ -211,8 +212,6 @@ def run(context):
     with Cleanup() as cleanup, Programs() as programs:
         peers = [peer for peer in PEERS if any(case.endswith(peer) for case in wanted)]
         needed = [name for peer in peers for name in (PEERS[peer], peer)]
-        if "idle" in wanted and PEERS["memcached"] not in needed:
-            needed.append(PEERS["memcached"])
         groups = {name: _group(cleanup, plan, name) for name in needed if name in (PEERS["extstore"], "extstore")}
         contest = Contest(context, plan, programs, groups)
         _check(contest)
@@ -235,7 +234,7 @@ def run(context):
                             f"{row['rate']:>9,.0f}/s, {row['rate_ratio']:.2f} times; p99 {row['p99_us']:,.0f} us, {row['peer_p99_us']:,.0f} us; "
                             f"read {row['read']:.2f}, {row['peer_read']:.2f}")
         if "idle" in wanted:
-            rows.append(_idle_row(plan, servers[PEERS["memcached"]]))
+            rows.append(_idle_row(plan, Server(contest, IDLE)))
             context.say(f"{'idle':18} {rows[-1]['ours']:,.0f} bytes a connection, {rows[-1]['resident_bytes'] / MIB:,.0f} MiB in all")
         if "overload" in wanted:
             server = Server(contest, OVERLOADED)
