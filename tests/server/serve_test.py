@@ -73,6 +73,7 @@ class Words(Case):
         self.refused(*here, "--fly", says=["'--fly'", "--help"])
         self.refused(*here, "-z", says="'-z'")
         self.refused(*here, "--threads", says="--threads needs a NUMBER")
+        self.refused(*here, "--memory", "31M", says=["--memory", "from 32.0 MiB"])
         self.refused(*here, "-t", says="-t needs a NUMBER")
         self.refused(*here, "-t", "0", says=["'0'", "from 1 to 64"])
         self.refused(*here, "--daemon=1", says="takes no argument")
@@ -98,8 +99,12 @@ class Words(Case):
         self.assertIn(f"cannot listen at 127.0.0.1:{port}", ended.stderr.splitlines()[-1])
 
     def test_words_of_memcached(self):
-        server = self.serve("-l", "127.0.0.1", "-p0", "-U", "0", "-m", "64", "-c", "100", "-vt", "1", "-I", "2m")
-        self.connect(server.address).ask(b"version\r\n", b"VERSION ")
+        server = self.serve("-l", "127.0.0.1", "-p0", "-U", "0", "-m", "3", "-c", "100", "-vt", "1", "-I", "2m")
+        connection = self.connect(server.address)
+        connection.ask(b"version\r\n", b"VERSION ")
+        connection.line()
+        connection.say(b"stats settings\r\n")
+        self.assertEqual(connection.line(), b"STAT maxbytes 33554432\r\n")
         self.assertEqual(server.end(), 0)
         place = self.path("socket")
         server = self.serve("-s", place, "-a", "770")

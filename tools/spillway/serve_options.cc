@@ -149,10 +149,11 @@ constexpr Option kOptions[] = {
      }},
     {"--unix-socket", "-s", "PATH", "memcached's: --memcache PATH",
      [](Line& line, auto, auto value) { line.options.server.memcache.push_back(concat("unix:", value)); }},
-    {"--memory-limit", "-m", "MEGABYTES", "memcached's: --memory, in MiB",
+    // Scripts that start memcached with less go on.
+    {"--memory-limit", "-m", "MEGABYTES", "memcached's: --memory, in MiB; less than 32 is 32",
      [](Line& line, auto name, auto value) {
        line.options.server.settings.memory_bytes =
-           number_of(name, value, server::MemoryBound::kBytesLeast >> 20, 1 << 30) << 20;
+           std::max(number_of(name, value, 1, 1 << 30) << 20, server::MemoryBound::kBytesLeast);
      }},
     {"--udp-port", "-U", "0", "memcached's: no other port, UDP is not served",
      [](Line&, auto name, auto value) {
