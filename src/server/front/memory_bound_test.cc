@@ -39,8 +39,15 @@ class MemoryBoundTest : public kv::StoreTest {
     ASSERT_TRUE(kv::Store::make(*device, {}));
     open({.durability = kv::Durability::kNone, .stream_count = 1, .memory_bytes = bytes});
   }
-  // For some steps.
-  static void wait() { std::this_thread::sleep_for(std::chrono::nanoseconds(5 * MemoryBound::kStepNs)); }
+  // Soon: its thread looks every kStepNs.
+  template <class Condition>
+  static bool comes_true(const Condition& condition) {
+    for (int tries = 0; tries < 1000; ++tries) {
+      if (condition()) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    return false;
+  }
   void fill() {
     for (uint64_t i = 0; i < kValues; ++i) put("key" + std::to_string(i), std::string(1000, 'v'));
   }
@@ -54,9 +61,8 @@ TEST_F(MemoryBoundTest, WhatIsLeftIsForRecords) {
   MemoryBound bound;
   ASSERT_TRUE(bound.open(*store, most));
   fill();
-  wait();
-  EXPECT_GT(store->memory_in_use(), 20 * kMiB);
-  EXPECT_LE(sys::resident_bytes(), most);
+  EXPECT_TRUE(
+      comes_true([&] { return store->memory_in_use() > 20 * kMiB && sys::resident_bytes() <= most; }));
 }
 
 TEST_F(MemoryBoundTest, RecordsGiveWay) {
@@ -68,18 +74,18 @@ TEST_F(MemoryBoundTest, RecordsGiveWay) {
   const uint64_t before = store->memory_in_use();
   ASSERT_GT(before, 20 * kMiB);
   const Others some(60 * kMiB);
-  wait();
-  EXPECT_LT(store->memory_in_use(), before);
-  EXPECT_GT(store->memory_in_use(), 0u);
-  EXPECT_LE(sys::resident_bytes(), most);
+  EXPECT_TRUE(comes_true([&] {
+    const uint64_t now = store->memory_in_use();
+    return now < before && now > 0 && sys::resident_bytes() <= most;
+  }));
   {
     const Others more_than_there_is(160 * kMiB);
-    wait();
-    EXPECT_EQ(store->memory_in_use(), 0u);
+    EXPECT_TRUE(comes_true([&] { return store->memory_in_use() == 0; }));
   }
-  wait();
-  put("key", "value");
-  EXPECT_GT(store->memory_in_use(), 0u);
+  EXPECT_TRUE(comes_true([&] {
+    put("key", "value");
+    return store->memory_in_use() > 0;
+  }));
 }
 
 #endif
