@@ -9,17 +9,17 @@ namespace base {
 // shows `until_ns`, or `descriptor` becomes readable.
 struct Quiet {
   static constexpr uint64_t kForever = ~uint64_t{0};
-  // Who would end it: a device, in microseconds, for which it is worth looking on before one sleeps; or people and other machines.
-  enum class Outlook : uint8_t { kUnknown, kSoon, kLate };
-
   uint64_t until_ns = 0;
   int descriptor = -1;  // -1: none; always the same one
-  Outlook outlook = Outlook::kUnknown;
 
   void no_longer_than(uint64_t ns) {
     if (ns < until_ns) until_ns = ns;
   }
 };
+
+// Who would give a poller something to do: a device, in microseconds, for which it is worth looking on before one sleeps; or people and other
+// machines.
+enum class Outlook : uint8_t { kUnknown, kSoon, kLate };
 
 // Something that makes progress when polled: a storage queue, a set of timers. One thread at a time.
 class Poller {
@@ -28,6 +28,8 @@ class Poller {
   virtual size_t poll() = 0;
   // A poller that cannot be waited for has to be polled all the time.
   virtual Quiet quiet() { return {}; }
+  // Cost: no system call.
+  virtual Outlook outlook() const { return Outlook::kUnknown; }
 
  protected:
   ~Poller() = default;

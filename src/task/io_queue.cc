@@ -88,7 +88,6 @@ size_t IoQueue::poll() {
 base::Quiet IoQueue::quiet() {
   base::Quiet quiet = queue_->quiet();
   if (!waiting_.empty() && queue_->in_flight_count() < queue_->depth()) quiet.until_ns = 0;
-  if (queue_->in_flight_count() > 0) quiet.outlook = base::Quiet::Outlook::kSoon;
   return quiet;
 }
 

@@ -44,6 +44,9 @@ class IoQueue final : public base::Poller {
 
   size_t poll() override;
   base::Quiet quiet() override;
+  base::Outlook outlook() const override {
+    return queue_->in_flight_count() > 0 ? base::Outlook::kSoon : base::Outlook::kUnknown;
+  }
 
  private:
   base::Expected<uint64_t> transfer(storage::Operation operation, uint64_t offset_bytes, const void* memory,

@@ -92,10 +92,8 @@ class Sockets final : public base::Poller {
   void close();
 
   size_t poll() override;
-  base::Quiet quiet() override {
-    return {
-        .until_ns = base::Quiet::kForever, .descriptor = descriptor_, .outlook = base::Quiet::Outlook::kLate};
-  }
+  base::Quiet quiet() override { return {.until_ns = base::Quiet::kForever, .descriptor = descriptor_}; }
+  base::Outlook outlook() const override { return base::Outlook::kLate; }
 
  private:
   friend class Socket;

@@ -119,9 +119,9 @@ void Worker::run() {
 bool Worker::should_sleep() {
   bool is_late = false;
   for (uint32_t i = 0; i < poller_count_; ++i) {
-    const base::Quiet::Outlook outlook = pollers_[i]->quiet().outlook;
-    if (outlook == base::Quiet::Outlook::kSoon) return idle_.should_sleep(now_ns, kPace);
-    is_late = is_late || outlook == base::Quiet::Outlook::kLate;
+    const base::Outlook outlook = pollers_[i]->outlook();
+    if (outlook == base::Outlook::kSoon) return idle_.should_sleep(now_ns, kPace);
+    is_late = is_late || outlook == base::Outlook::kLate;
   }
   return is_late || idle_.should_sleep(now_ns, kPace);
 }

@@ -69,5 +69,6 @@ MUTATIONS = [
     mutation("a task keeps its turn for as long as it reads memory", (IO_QUEUE, "turn_bytes_ < kTurnBytes;", "true;"), program="task_test", gtest_filter="*IoQueueTest.OthersHaveTheirTurns*"),
     mutation("a task waits for memory", (IO_QUEUE, "turn_bytes_ < kTurnBytes;", "false;"), program="task_test", gtest_filter="*IoQueueTest.OthersHaveTheirTurns*"),
     mutation("a worker looks on for peers", (WORKER, "  return is_late || idle_", "  return idle_"), program="task_test", gtest_filter="WorkerSleepTest.*"),
-    mutation("a worker does not look on for a device", (WORKER, "    if (outlook == base::Quiet::Outlook::kSoon) return", "    if (false) return"), program="task_test", gtest_filter="WorkerSleepTest.*"),
+    mutation("a worker does not look on for a device", (WORKER, "    if (outlook == base::Outlook::kSoon) return", "    if (false) return"), program="task_test", gtest_filter="WorkerSleepTest.*"),
+    mutation("a worker that looks on asks how long it may sleep", (WORKER, "outlook = pollers_[i]->outlook();", "outlook = (pollers_[i]->quiet(), pollers_[i]->outlook());"), program="task_test", gtest_filter="WorkerSleepTest.*"),
 ]
