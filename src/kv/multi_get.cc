@@ -4,7 +4,6 @@
 #include <new>
 
 #include "base/check.h"
-#include "kv/index/entry.h"
 #include "kv/media/clock.h"
 #include "storage/piece_io.h"
 
@@ -63,22 +62,19 @@ void MultiGet::get_group(Session& session, Group& group, std::span<const std::st
 // Memory for the record, and the Io that reads it. Null: the result has it, or says why not.
 const storage::Io* MultiGet::begin(Session& session, Group& group, const Location& location,
                                    std::string_view key, base::Expected<Found>& result) {
-  const Geometry& geometry = session.store_->identity_.geometry;
-  const uint64_t left = geometry.segment_grains() - geometry.grain_of(location.address);
-  const uint64_t bytes = std::min<uint64_t>(size_code::grains(location.size), left) * geometry.grain_bytes;
-  result->memory_ = storage::Buffer(session.pool_, bytes);
-  if (result->memory_.bytes().empty()) {
+  const std::span to = session.room_for(location, key.size(), true, result->memory_);
+  if (to.empty()) {
     result = base::failure(ENOMEM, "store: no memory for a record");
     return nullptr;
   }
-  if (session.read_from_memory(location, key, true, result->memory_.bytes().first(bytes), result->record_) &&
+  if (session.read_from_memory(location, key, true, to, result->record_) &&
       result->record_.header.kind() == RecordKind::kValue) {
     session.calls_.counts->got_from_memory(1);
     end(session, location, result);
     return nullptr;
   }
-  return &group.ios.add(storage::Operation::kRead, geometry.offset_of(location.address),
-                        result->memory_.bytes().data(), bytes);
+  const uint64_t offset = session.store_->identity_.geometry.offset_of(location.address);
+  return &group.ios.add(storage::Operation::kRead, offset, to.data(), to.size());
 }
 
 void MultiGet::end(Session& session, const Location& location, std::string_view key, const storage::Io& io,

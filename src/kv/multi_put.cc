@@ -1,13 +1,11 @@
 #include "kv/multi_put.h"
 
 #include <algorithm>
-#include <cstring>
 #include <memory>
 #include <new>
 #include <optional>
 
 #include "base/check.h"
-#include "kv/index/entry.h"
 #include "storage/piece_io.h"
 
 namespace kv {
@@ -111,38 +109,28 @@ void MultiPut::write(Session& session, Group& group, std::span<One> ones, std::s
   const Geometry& geometry = session.store_->identity_.geometry;
   // What is read must not be written over meanwhile.
   const Readers::Reading reading(session.store_->readers_, session.place_);
-  std::span<std::byte> run;  // of records that lie behind each other
-  size_t first = 0;
-  const auto add_run = [&](size_t end) {
-    const storage::Io& io =
-        group.ios.add(storage::Operation::kWrite, geometry.offset_of(ones[first].written.extent.address),
-                      run.data(), run.size());
-    for (; first < end; ++first) ones[first].write = &io;
-  };
-  uint64_t next_address = ones[0].written.extent.address;
-  run = memory.first(0);
-  for (size_t i = 0; i < ones.size(); ++i) {
-    One& one = ones[i];
-    const uint64_t address = one.written.extent.address;
-    if (address != next_address) {
-      add_run(i);
-      run = memory.first(0);
-    }
+  for (One& one : ones) {
     one.record = memory.first(one.request.grains * uint64_t{geometry.grain_bytes});
-    session.fill_record(one.next, one.written, one.record);
     memory = memory.subspan(one.record.size());
-    run = {run.data(), run.size() + one.record.size()};
-    next_address = address + one.request.grains;
+    session.fill_record(one.next, one.written, one.record);
   }
-  add_run(ones.size());
+  // One write is for all that lie behind each other.
+  for (size_t first = 0; first < ones.size();) {
+    const uint64_t address = ones[first].written.extent.address;
+    uint64_t grains = 0;
+    size_t end = first;
+    for (; end < ones.size() && ones[end].written.extent.address == address + grains; ++end)
+      grains += ones[end].request.grains;
+    const storage::Io& io = group.ios.add(storage::Operation::kWrite, geometry.offset_of(address),
+                                          ones[first].record.data(), grains * geometry.grain_bytes);
+    for (; first < end; ++first) ones[first].write = &io;
+  }
   look(session, group, ones);
   session.channel_.run(group.ios.all());
   for (One& one : ones)
-    if (Record found;
-        one.look != nullptr && one.look->whole() &&
-        session.judge(one.there, one.next.key, Session::About::kKey, false,
-                      one.memory.bytes().first(one.look->length_bytes), found) == Session::Match::kYes)
-      session.note(one.there, found, one.current);
+    if (one.look != nullptr && one.look->whole())
+      session.note_read(one.there, one.next.key, one.memory.bytes().first(one.look->length_bytes),
+                        one.current);
 }
 
 // Reads of what the puts will replace, as far as one can tell; what they do not find is Session::install's to find out.
@@ -156,12 +144,10 @@ void MultiPut::look(Session& session, Group& group, std::span<One> ones) {
     one.there = locations[i];
     if (!one.there.found) continue;
     const std::span to = session.room_for(one.there, one.next.key.size(), false, one.memory);
-    if (Record found; !to.empty() && session.read_from_memory(one.there, one.next.key, false, to, found))
-      session.note(one.there, found, one.current);
-    else if (!to.empty())
-      one.look = &group.ios.add(storage::Operation::kRead,
-                                session.store_->identity_.geometry.offset_of(one.there.address), to.data(),
-                                to.size());
+    if (to.empty() || session.note_from_memory(one.there, one.next.key, to, one.current)) continue;
+    one.look =
+        &group.ios.add(storage::Operation::kRead,
+                       session.store_->identity_.geometry.offset_of(one.there.address), to.data(), to.size());
   }
 }
 

@@ -220,6 +220,23 @@ base::Expected<void> Session::look(const KeyHash& hash, std::string_view key, Ne
   return {};
 }
 
+// What has been read there is what the change will replace, if it is the key's, as far as one can tell; else false.
+bool Session::note_read(const Location& location, std::string_view key, Bytes bytes, Current& current) const {
+  Record record;
+  if (judge(location, key, About::kKey, false, bytes, record) != Match::kYes) return false;
+  note(location, record, current);
+  return true;
+}
+
+// The same of what memory has there, for which `to` is room.
+bool Session::note_from_memory(const Location& location, std::string_view key, std::span<std::byte> to,
+                               Current& current) const {
+  Record record;
+  if (!read_from_memory(location, key, false, to, record)) return false;
+  note(location, record, current);
+  return true;
+}
+
 void Session::note(const Location& location, const Record& record, Current& current) const {
   current.location = location;
   current.generation = record.header.generation;
@@ -400,20 +417,14 @@ int Session::write_and_look(const KeyHash& hash, std::string_view key, uint64_t 
   if (!location.found) return channel_.write(offset, record);
   storage::Buffer memory;
   const std::span to = room_for(location, key.size(), false, memory);
-  Record found;
-  if (!to.empty() && read_from_memory(location, key, false, to, found)) {
-    note(location, found, current);
-    return channel_.write(offset, record);
-  }
-  if (to.empty()) return channel_.write(offset, record);
+  if (to.empty() || note_from_memory(location, key, to, current)) return channel_.write(offset, record);
   storage::PieceIo write(storage::Operation::kWrite, offset, record.data(), record.size());
   storage::PieceIo look(storage::Operation::kRead, store_->identity_.geometry.offset_of(location.address),
                         to.data(), to.size());
   storage::Io* const both[] = {&write, &look};
   channel_.run(both);
   // What could not be read, or is another key's, is install()'s to find out.
-  if (look.whole() && judge(location, key, About::kKey, false, to, found) == Match::kYes)
-    note(location, found, current);
+  if (look.whole()) note_read(location, key, to, current);
   if (write.whole()) return 0;
   return write.error != 0 ? write.error : EIO;
 }

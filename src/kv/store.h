@@ -320,6 +320,9 @@ class Session {
   Match judge(const Location& location, std::string_view key, About about, bool whole, Bytes bytes,
               Record& record) const;
   uint64_t generation_at(uint64_t address) const;
+  bool note_read(const Location& location, std::string_view key, Bytes bytes, Current& current) const;
+  bool note_from_memory(const Location& location, std::string_view key, std::span<std::byte> to,
+                        Current& current) const;
   void note(const Location& location, const Record& record, Current& current) const;
   base::Expected<bool> find(const KeyHash& hash, std::string_view key, Found& found);
   bool is_current(const KeyHash& hash, uint64_t address) const;

@@ -265,16 +265,23 @@ void MemoryTier::set_budget(uint64_t bytes) {
 
 // --- calls ---
 
-size_t MemoryTier::read(uint64_t address, std::span<std::byte> to) {
-  if (shard_count_ == 0) return 0;
+// Calls use(shard, hash, box) under the shard's lock, if the address has one.
+template <class Use>
+void MemoryTier::with_box(uint64_t address, const Use& use) {
+  if (shard_count_ == 0) return;
   const uint64_t hash = hash_of(address);
   Shard& shard = shard_of(hash);
   sys::LockGuard scope(shard.lock);
-  Box* const box = find(shard, hash, address);
-  if (box == nullptr) return 0;
-  if (box->uses < kUsesMost) ++box->uses;
-  const size_t bytes = std::min<size_t>(box->bytes, to.size());
-  memcpy(to.data(), box->record().data(), bytes);
+  if (Box* const box = find(shard, hash, address); box != nullptr) use(shard, hash, *box);
+}
+
+size_t MemoryTier::read(uint64_t address, std::span<std::byte> to) {
+  size_t bytes = 0;
+  with_box(address, [&](Shard&, uint64_t, Box& box) {
+    if (box.uses < kUsesMost) ++box.uses;
+    bytes = std::min<size_t>(box.bytes, to.size());
+    memcpy(to.data(), box.record().data(), bytes);
+  });
   return bytes;
 }
 
@@ -299,23 +306,18 @@ void MemoryTier::keep(uint64_t address, std::span<const std::byte> record) {
 void MemoryTier::replace(uint64_t address, uint64_t by) {
   const uint8_t uses = take_out(address);
   if (uses == 0) return;
-  const uint64_t hash = hash_of(by);
-  Shard& shard = shard_of(hash);
-  sys::LockGuard scope(shard.lock);
-  if (Box* const box = find(shard, hash, by); box != nullptr) box->uses = std::max<uint64_t>(box->uses, uses);
+  with_box(by, [&](Shard&, uint64_t, Box& box) { box.uses = std::max<uint64_t>(box.uses, uses); });
 }
 
 // What it leaves of its uses to another one.
 uint8_t MemoryTier::take_out(uint64_t address) {
-  if (shard_count_ == 0) return 0;
-  const uint64_t hash = hash_of(address);
-  Shard& shard = shard_of(hash);
-  sys::LockGuard scope(shard.lock);
-  Box* const box = find(shard, hash, address);
-  if (box == nullptr) return 0;
-  unlink(shard, hash, *box);
-  const auto uses = static_cast<uint8_t>(box->uses);
-  return box->is_in_main ? std::max(uses, kUsesToStay) : uses;
+  uint8_t uses = 0;
+  with_box(address, [&](Shard& shard, uint64_t hash, Box& box) {
+    unlink(shard, hash, box);
+    uses = static_cast<uint8_t>(box.uses);
+    if (box.is_in_main) uses = std::max(uses, kUsesToStay);
+  });
+  return uses;
 }
 
 TierCounts MemoryTier::counts() {

@@ -116,6 +116,8 @@ class MemoryTier {
   Box& box_at(uint32_t position) const;
   uint32_t position_of(const Box& box) const;
   Box* find(Shard& shard, uint64_t hash, uint64_t address) const;
+  template <class Use>
+  void with_box(uint64_t address, const Use& use);
   void unlink(Shard& shard, uint64_t hash, Box& box);
   bool append(Shard& shard, Queue& queue, uint64_t hash, uint64_t address, uint8_t uses,
               std::span<const std::byte> record);
