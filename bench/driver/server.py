@@ -9,10 +9,10 @@ import socket
 import subprocess
 import time
 
-from memory_group import MemoryGroup, Unavailable
-from devices import Cleanup
 import server_overload
+from devices import Cleanup
 from lockstep import Failure, Programs, in_turn, median, spread
+from memory_group import MemoryGroup, Unavailable
 
 DOC = """\
 Microseconds of CPU that the server's process takes for a request, ours beside each peer's: less is better. One CPU is the server's, another one

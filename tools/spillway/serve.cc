@@ -143,33 +143,28 @@ std::unique_ptr<KvStore> open_store(const ServeOptions& options) {
   }
 }
 
-const char* name_of(server::Speech speech) {
-  switch (speech) {
-    case server::Speech::kMemcache: return "memcache";
-    case server::Speech::kResp: return "RESP";
-    case server::Speech::kMetrics: return "metrics";
-  }
-  return "";
-}
-
 std::string listening_text(const server::Server& of) {
   std::string text;
   for (const server::Listening& listening : of.listening())
-    text += concat(text.empty() ? "" : ", ", name_of(listening.speech), " at ", listening.address.text());
+    text += concat(text.empty() ? "" : ", ",
+                   listening.speech == server::Speech::kResp ? "RESP" : server::name_of(listening.speech),
+                   " at ", listening.address.text());
   return text;
 }
 
 // The sockets that a service manager has opened, each for whom its name says.
 void take_given_sockets(server::ServerOptions& options) {
+  using enum server::Speech;
+  constexpr server::Speech kAll[] = {kMemcache, kResp, kMetrics};
   for (const server::GivenSocket& socket : value_of(server::take_sockets())) {
-    const bool is_memcache = socket.name.starts_with("memcache"), is_resp = socket.name.starts_with("resp");
-    if (!is_memcache && !is_resp && !socket.name.starts_with("metrics"))
+    const auto is_meant = [&](server::Speech speech) {
+      return socket.name.starts_with(server::name_of(speech));
+    };
+    const auto* const speech = std::ranges::find_if(kAll, is_meant);
+    if (speech == std::end(kAll))
       throw WrongInput(concat("serve: the socket that is called '", printable(socket.name),
                               "' may be for any clients; FileDescriptorName= is memcache, resp or metrics"));
-    options.given.emplace_back(is_memcache ? server::Speech::kMemcache
-                               : is_resp   ? server::Speech::kResp
-                                           : server::Speech::kMetrics,
-                               socket.descriptor);
+    options.given.emplace_back(*speech, socket.descriptor);
   }
 }
 

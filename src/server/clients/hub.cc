@@ -4,6 +4,15 @@
 
 namespace server {
 
+const char* name_of(Speech speech) {
+  switch (speech) {
+    case Speech::kMemcache: return "memcache";
+    case Speech::kResp: return "resp";
+    case Speech::kMetrics: return "metrics";
+  }
+  return "";
+}
+
 Hub::Hub(const Settings& settings, SharedItems& items)
     : settings_(settings), items_(items), started_ms_(items.store().clock().now_ms()) {}
 

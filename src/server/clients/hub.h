@@ -34,6 +34,8 @@ struct Settings {
 };
 
 enum class Speech : uint8_t { kMemcache, kResp, kMetrics };
+// "memcache", "resp", "metrics": texts that stay.
+const char* name_of(Speech speech);
 
 // One that is there. It is on its task's stack.
 struct Connection {

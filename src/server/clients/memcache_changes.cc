@@ -37,12 +37,6 @@ Mode mode_of(Verb verb) {
   }
 }
 
-// As a whole line.
-bool begins_with_set(std::string_view input) {
-  if (!input.starts_with("set ") && !input.starts_with("ms ")) return false;
-  return input.substr(0, memcache::kLineBytesMax).contains('\n');
-}
-
 size_t digits_of(uint64_t number) {
   size_t digits = 1;
   for (; number >= 10; number /= 10) ++digits;
@@ -107,32 +101,25 @@ bool MemcacheClient::is_plain_set(const Command& command) {
 
 // That of a command whose line ends there in the input, if it is there, and ends as it should.
 std::optional<kv::Bytes> MemcacheClient::value_there(const Command& command, size_t line_end) const {
-  const size_t end_bytes = is_binary_ ? 0 : memcache::kBlockEndBytes;
-  const std::string_view input = stream_.input();
-  if (input.size() - line_end < command.value_bytes + end_bytes) return std::nullopt;
-  if (!is_binary_ && !memcache::is_block_end(input.substr(line_end + command.value_bytes, end_bytes)))
-    return std::nullopt;
-  return std::as_bytes(std::span(input.substr(line_end, command.value_bytes)));
+  const std::string_view block = stream_.input().substr(line_end, block_bytes(command));
+  if (block.size() < block_bytes(command)) return std::nullopt;
+  if (!is_binary_ && !memcache::is_block_end(block.substr(command.value_bytes))) return std::nullopt;
+  return std::as_bytes(std::span(block.substr(0, command.value_bytes)));
 }
 
 // The sets that the input begins with, as take_gets().
-base::Expected<MemcacheClient::Next> MemcacheClient::take_sets(const Command& first, size_t first_bytes) {
-  const size_t end_bytes = is_binary_ ? 0 : memcache::kBlockEndBytes;
+base::Expected<MemcacheClient::Next> MemcacheClient::take_sets(const Command& first, size_t first_bytes,
+                                                               kv::Bytes value) {
   stored_.clear();
-  stored_.push_back({.command = first, .value = *value_there(first, first_bytes)});
-  size_t used = first_bytes + first.value_bytes + end_bytes;
-  while (stored_.size() < kTogether && used < stream_.input().size()) {
-    const std::string_view rest = stream_.input().substr(used);
-    if (!is_binary_ && !begins_with_set(rest)) break;
-    Command command;
-    const Parsed parsed = parse(rest, command);
-    if (parsed.outcome != memcache::Outcome::kCommand || !is_plain_set(command)) break;
-    const auto value = value_there(command, used + parsed.consumed_bytes);
-    if (!value) break;
-    note(command);
-    stored_.push_back({.command = command, .value = *value});
-    used += parsed.consumed_bytes + command.value_bytes + end_bytes;
-  }
+  stored_.push_back({.command = first, .value = value});
+  const size_t used = take_more(first_bytes + block_bytes(first), {"set ", "ms "}, stored_,
+                                [&](const Command& command, size_t line_end) {
+                                  const auto more =
+                                      is_plain_set(command) ? value_there(command, line_end) : std::nullopt;
+                                  if (!more) return size_t{0};
+                                  stored_.push_back({.command = command, .value = *more});
+                                  return line_end + block_bytes(command);
+                                });
   if (auto answered = answer_sets(); !answered) return std::unexpected(answered.error());
   stored_.clear();
   stream_.consume(used);

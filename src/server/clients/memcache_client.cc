@@ -63,6 +63,12 @@ memcache::Parsed MemcacheClient::parse(std::string_view input, Command& command)
                     : text_.next(input, command);
 }
 
+// One of the names, as the beginning of a whole line.
+bool MemcacheClient::begins_with_line(std::string_view input, std::initializer_list<std::string_view> names) {
+  return std::ranges::any_of(names, [&](std::string_view name) { return input.starts_with(name); }) &&
+         input.substr(0, memcache::kLineBytesMax).contains('\n');
+}
+
 void MemcacheClient::note(const Command& command) { connection_.note_request(name_of(command)); }
 
 uint64_t MemcacheClient::expiry_of(int64_t exptime) const {
@@ -84,8 +90,9 @@ base::Expected<MemcacheClient::Next> MemcacheClient::take_one() {
   }
   note(command);
   if (is_plain_get(command)) return take_gets(command, parsed.consumed_bytes);
-  if (is_plain_set(command) && value_there(command, parsed.consumed_bytes))
-    return take_sets(command, parsed.consumed_bytes);
+  if (is_plain_set(command))
+    if (const auto value = value_there(command, parsed.consumed_bytes))
+      return take_sets(command, parsed.consumed_bytes, *value);
   size_t used_bytes = parsed.consumed_bytes;
   kv::Bytes value;
   if (takes_value(command.verb)) {
@@ -119,7 +126,7 @@ base::Expected<MemcacheClient::Next> MemcacheClient::refuse(const Command& comma
 // The value of a command, of text with its end: in the input behind the command, or in value_, when nothing of the command is left in the
 // input. `used_bytes` of the input are the command's, and become those that are the value's too. False: the client has gone.
 base::Expected<bool> MemcacheClient::receive_value(Command& command, size_t& used_bytes, kv::Bytes& value) {
-  const size_t bytes = command.value_bytes + (is_binary_ ? 0 : memcache::kBlockEndBytes);
+  const size_t bytes = block_bytes(command);
   if (used_bytes + bytes <= Stream::kInputBytes) {
     if (stream_.input().size() < used_bytes + bytes) {
       auto received = stream_.receive_at_least(used_bytes + bytes);

@@ -10,6 +10,7 @@
 //
 // Thread contract: of the connection's task.
 #pragma once
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <vector>
@@ -61,6 +62,15 @@ class MemcacheClient {
   void note(const Command& command);
   uint64_t expiry_of(int64_t exptime) const;
 
+  // What follows a command's line: its value, of text with its end.
+  size_t block_bytes(const Command& command) const {
+    return command.value_bytes + (is_binary_ ? 0 : memcache::kBlockEndBytes);
+  }
+  static bool begins_with_line(std::string_view input, std::initializer_list<std::string_view> names);
+  template <class Taken, class Take>
+  size_t take_more(size_t used_bytes, std::initializer_list<std::string_view> names,
+                   const std::vector<Taken>& taken, const Take& take);
+
   // Gets (memcache_gets.cc).
   static bool is_plain_get(const Command& command);
   base::Expected<Next> take_gets(const Command& first, size_t first_bytes);
@@ -77,7 +87,7 @@ class MemcacheClient {
   // Changes (memcache_changes.cc).
   static bool is_plain_set(const Command& command);
   std::optional<kv::Bytes> value_there(const Command& command, size_t line_end) const;
-  base::Expected<Next> take_sets(const Command& first, size_t first_bytes);
+  base::Expected<Next> take_sets(const Command& first, size_t first_bytes, kv::Bytes value);
   base::Expected<void> answer_sets();
   base::Expected<void> store(const Command& command, kv::Bytes value);
   base::Expected<void> remove(const Command& command);
@@ -110,6 +120,26 @@ class MemcacheClient {
   std::vector<Asked> asked_;
   std::vector<Stored> stored_;
 };
+
+// Commands of text that begin with one of the names, or any binary ones, of which the input's first bytes are used so far: as long as their lines are
+// there, and take(command, the line's end in the input) takes them and says where they end; 0: it does not. Returns how much is used then.
+template <class Taken, class Take>
+size_t MemcacheClient::take_more(size_t used_bytes, std::initializer_list<std::string_view> names,
+                                 const std::vector<Taken>& taken, const Take& take) {
+  while (taken.size() < kTogether && used_bytes < stream_.input().size()) {
+    // A whole line that is refused, or another command, is parsed again: that leaves no trace in the parser.
+    const std::string_view rest = stream_.input().substr(used_bytes);
+    if (!is_binary_ && !begins_with_line(rest, names)) break;
+    Command command;
+    const Parsed parsed = parse(rest, command);
+    const size_t end =
+        parsed.outcome == memcache::Outcome::kCommand ? take(command, used_bytes + parsed.consumed_bytes) : 0;
+    if (end == 0) break;
+    note(command);
+    used_bytes = end;
+  }
+  return used_bytes;
+}
 
 // Writes a reply of at most kReplyBytesMax bytes by a function of a ReplyBuffer.
 template <class Write>

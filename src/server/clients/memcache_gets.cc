@@ -16,12 +16,6 @@ std::string_view end_of(const memcache::Command& command) {
   return command.protocol == Protocol::kBinary ? "" : "\r\n";
 }
 
-// As a whole line.
-bool begins_with_get(std::string_view input) {
-  if (!input.starts_with("get ") && !input.starts_with("gets ") && !input.starts_with("mg ")) return false;
-  return input.substr(0, memcache::kLineBytesMax).contains('\n');
-}
-
 // Of one that was only looked up.
 memcache::MetaItem meta_of(const Item& item, uint64_t now_ms) {
   return {.value_bytes = item.value_bytes(),
@@ -56,20 +50,14 @@ void MemcacheClient::add_keys(const Command& command) {
 
 // The gets that the input begins with, as far as they are there: nothing is received meanwhile.
 base::Expected<MemcacheClient::Next> MemcacheClient::take_gets(const Command& first, size_t first_bytes) {
-  size_t used = first_bytes;
   asked_.clear();
   add_keys(first);
-  while (asked_.size() < kTogether && used < stream_.input().size()) {
-    // A whole line that is refused, or another command, is parsed again: that leaves no trace in the parser.
-    const std::string_view rest = stream_.input().substr(used);
-    if (!is_binary_ && !begins_with_get(rest)) break;
-    Command command;
-    const Parsed parsed = parse(rest, command);
-    if (parsed.outcome != memcache::Outcome::kCommand || !is_plain_get(command)) break;
-    note(command);
-    add_keys(command);
-    used += parsed.consumed_bytes;
-  }
+  const size_t used =
+      take_more(first_bytes, {"get ", "gets ", "mg "}, asked_, [&](const Command& command, size_t line_end) {
+        if (!is_plain_get(command)) return size_t{0};
+        add_keys(command);
+        return line_end;
+      });
   if (auto answered = answer_gets(); !answered) return std::unexpected(answered.error());
   asked_.clear();
   stream_.consume(used);

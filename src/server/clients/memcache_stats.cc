@@ -66,15 +66,16 @@ void tell_commands(const ItemCounts& counts, const Tell& tell) {
 
 void tell_general(Hub& hub, uint64_t now_ms, const Tell& tell) {
   const kv::StoreCounts store = hub.items().store().counts();
+  const ItemCounts items = hub.item_counts();
   tell_process(hub, now_ms, tell);
   tell_connections(hub, tell);
-  tell_commands(hub.item_counts(), tell);
+  tell_commands(items, tell);
   tell("limit_maxbytes", std::to_string(hub.settings().memory_bytes));
   tell("accepting_conns", "1");
   tell("threads", std::to_string(hub.settings().worker_count));
   tell("bytes", std::to_string(store.log.live_bytes));
   tell("curr_items", std::to_string(store.index.entries));
-  tell("total_items", std::to_string(hub.item_counts()[Count::kSets]));
+  tell("total_items", std::to_string(items[Count::kSets]));
   tell("evictions", std::to_string(store.collected.dropped_records));
   tell("reclaimed", std::to_string(store.collected.expired_records));
   // Of memcached's own tier on flash; here what was not in memory.

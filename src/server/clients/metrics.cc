@@ -6,6 +6,7 @@
 #include <initializer_list>
 #include <utility>
 
+#include "server/resp/words.h"
 #include "sys/memory.h"
 
 namespace server {
@@ -145,8 +146,8 @@ void tell_use(const kv::UseCounts& use, Page& page) {
 
 // Does a request's head say it, whatever the case of its letters? `what` is in small ones.
 bool says(std::string_view head, std::string_view what) {
-  const auto is_same = [](char a, char b) { return (a >= 'A' && a <= 'Z' ? a + ('a' - 'A') : a) == b; };
-  return std::search(head.begin(), head.end(), what.begin(), what.end(), is_same) != head.end();
+  const auto is_same = [](char a, char b) { return resp::to_lower(a) == b; };
+  return !std::ranges::search(head, what, is_same).empty();
 }
 
 }  // namespace

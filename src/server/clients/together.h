@@ -11,48 +11,41 @@ namespace server {
 
 inline constexpr size_t kTogether = 64;
 
-// Calls use(base::Expected<Item>&) for each key, in their order: that many I/Os at a time. The results are in memory of the pool, since tasks
-// have small stacks; without any they are looked up one by one. REQUIRES: at most kTogether.
-template <class Use>
-void look_up_together(Items& items, storage::BufferPool& pool, std::span<const std::string_view> keys,
-                      const Use& use) {
+// Calls use(base::Expected<Result>&) for each of `count`, in their order: with what all(results) gives for all of them at once, that many I/Os at a
+// time. The results are in memory of the pool, since tasks have small stacks; without any one(i) gives each. REQUIRES: at most kTogether.
+template <class Result, class All, class One, class Use>
+void do_together(storage::BufferPool& pool, size_t count, const All& all, const One& one, const Use& use) {
   struct Results {
-    base::Expected<Item> of[kTogether];
+    base::Expected<Result> of[kTogether];
   };
-  const storage::Buffer memory = keys.size() > 1 ? storage::Buffer(pool, sizeof(Results)) : storage::Buffer();
+  const storage::Buffer memory = count > 1 ? storage::Buffer(pool, sizeof(Results)) : storage::Buffer();
   if (memory.bytes().empty()) {
-    for (const std::string_view key : keys) {
-      auto found = items.get(key);
-      use(found);
+    for (size_t i = 0; i < count; ++i) {
+      base::Expected<Result> result = one(i);
+      use(result);
     }
     return;
   }
   auto* const results = new (memory.bytes().data()) Results;
-  const std::span found(results->of, keys.size());
-  items.get(keys, found);
-  for (base::Expected<Item>& one : found) use(one);
+  const std::span some(results->of, count);
+  all(some);
+  for (base::Expected<Result>& result : some) use(result);
   std::destroy_at(results);
 }
 
-// The same of items that are set: use(base::Expected<Done>&).
+template <class Use>
+void look_up_together(Items& items, storage::BufferPool& pool, std::span<const std::string_view> keys,
+                      const Use& use) {
+  do_together<Item>(
+      pool, keys.size(), [&](auto found) { items.get(keys, found); },
+      [&](size_t i) { return items.get(keys[i]); }, use);
+}
+
 template <class Use>
 void set_together(Items& items, storage::BufferPool& pool, std::span<const NewItem> all, const Use& use) {
-  struct Results {
-    base::Expected<Done> of[kTogether];
-  };
-  const storage::Buffer memory = all.size() > 1 ? storage::Buffer(pool, sizeof(Results)) : storage::Buffer();
-  if (memory.bytes().empty()) {
-    for (const NewItem& one : all) {
-      auto done = items.set(one.key, one.value, {.flags = one.flags, .expires_ms = one.expires_ms});
-      use(done);
-    }
-    return;
-  }
-  auto* const results = new (memory.bytes().data()) Results;
-  const std::span done(results->of, all.size());
-  items.set(all, done);
-  for (base::Expected<Done>& one : done) use(one);
-  std::destroy_at(results);
+  do_together<Done>(
+      pool, all.size(), [&](auto done) { items.set(all, done); }, [&](size_t i) { return items.set(all[i]); },
+      use);
 }
 
 }  // namespace server

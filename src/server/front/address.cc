@@ -76,12 +76,13 @@ base::Expected<std::vector<Address>> look_up(std::string_view text, const std::s
   return all;
 }
 
+// Of no family if it cannot be told.
 template <class Call>
-std::string name_by(Call call, int descriptor) {
+Address address_by(Call call, int descriptor) {
   Address address;
   address.size = sizeof address.bytes;
-  if (call(descriptor, reinterpret_cast<sockaddr*>(&address.bytes), &address.size) != 0) return "";
-  return address.text();
+  return call(descriptor, reinterpret_cast<sockaddr*>(&address.bytes), &address.size) == 0 ? address
+                                                                                           : Address();
 }
 
 // Was there a socket that nobody listens at any more?
@@ -174,15 +175,9 @@ base::Expected<std::vector<Address>> parse_address(std::string_view text) {
   return look_up(text, std::string(host), *port);
 }
 
-Address address_of(int descriptor) {
-  Address address;
-  address.size = sizeof address.bytes;
-  getsockname(descriptor, reinterpret_cast<sockaddr*>(&address.bytes), &address.size);
-  return address;
-}
-
-std::string peer_of(int descriptor) { return name_by(getpeername, descriptor); }
-std::string own_end_of(int descriptor) { return name_by(getsockname, descriptor); }
+Address address_of(int descriptor) { return address_by(getsockname, descriptor); }
+std::string peer_of(int descriptor) { return address_by(getpeername, descriptor).text(); }
+std::string own_end_of(int descriptor) { return address_of(descriptor).text(); }
 
 base::Expected<int> listen_at(Address& address, unsigned unix_mode) {
   const int descriptor = socket(address.bytes.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);

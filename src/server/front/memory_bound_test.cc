@@ -39,6 +39,13 @@ class MemoryBoundTest : public kv::StoreTest {
     ASSERT_TRUE(kv::Store::make(*device, {}));
     open({.durability = kv::Durability::kNone, .stream_count = 1, .memory_bytes = bytes});
   }
+  // With so much more than there is by now, and than the device will have; the store is full of values then.
+  void begin(uint64_t more) {
+    most = sys::resident_bytes() + kDeviceBytes + more;
+    open_with(most);
+    ASSERT_TRUE(bound.open(*store, most));
+    fill();
+  }
   // Soon: its thread looks every kStepNs.
   template <class Condition>
   static bool comes_true(const Condition& condition) {
@@ -51,26 +58,22 @@ class MemoryBoundTest : public kv::StoreTest {
   void fill() {
     for (uint64_t i = 0; i < kValues; ++i) put("key" + std::to_string(i), std::string(1000, 'v'));
   }
+  void TearDown() override { bound.close(); }
+
+  uint64_t most = 0;
+  MemoryBound bound;
 };
 
 // A sanitizer's own memory is resident too, a multiple of ours.
 #if !__has_feature(address_sanitizer) && !__has_feature(thread_sanitizer)
 TEST_F(MemoryBoundTest, WhatIsLeftIsForRecords) {
-  const uint64_t most = sys::resident_bytes() + kDeviceBytes + 40 * kMiB;
-  open_with(most);
-  MemoryBound bound;
-  ASSERT_TRUE(bound.open(*store, most));
-  fill();
+  begin(40 * kMiB);
   EXPECT_TRUE(
       comes_true([&] { return store->memory_in_use() > 20 * kMiB && sys::resident_bytes() <= most; }));
 }
 
 TEST_F(MemoryBoundTest, RecordsGiveWay) {
-  const uint64_t most = sys::resident_bytes() + kDeviceBytes + 100 * kMiB;
-  open_with(most);
-  MemoryBound bound;
-  ASSERT_TRUE(bound.open(*store, most));
-  fill();
+  begin(100 * kMiB);
   const uint64_t before = store->memory_in_use();
   ASSERT_GT(before, 20 * kMiB);
   const Others some(60 * kMiB);
@@ -92,7 +95,6 @@ TEST_F(MemoryBoundTest, RecordsGiveWay) {
 
 TEST_F(MemoryBoundTest, TooLittleIsRefused) {
   open_with(kMiB);
-  MemoryBound bound;
   auto opened = bound.open(*store, kMiB);
   ASSERT_FALSE(opened);
   EXPECT_EQ(opened.error().number, EINVAL);

@@ -33,10 +33,6 @@ std::string_view too_many(Speech speech) {
   return {};
 }
 
-const char* name_of(Speech speech) {
-  return speech == Speech::kMemcache ? "memcache" : speech == Speech::kResp ? "resp" : "metrics";
-}
-
 // A task of the worker, of the caller's if there is none, that calls a copy of `function`.
 template <class Function>
 base::Expected<task::Task*> spawn(const char* name, task::Worker* worker, Function function) {
@@ -84,31 +80,25 @@ base::Expected<void> Server::listen_at_all(std::string_view text, Speech speech)
       return std::unexpected(descriptor.error());
     }
     port = address.port();
-    listening_.push_back({.address = address, .speech = speech, .descriptor = *descriptor});
-    if (uint16_t* const told = told_port(speech); told != nullptr && *told == 0) *told = port;
+    add({.address = address, .speech = speech, .descriptor = *descriptor});
   }
   return {};
 }
 
-// Which clients are told; null: they are not.
-uint16_t* Server::told_port(Speech speech) {
+// Of each kind clients are told the first port.
+void Server::add(const Listening& listening) {
+  listening_.push_back(listening);
+  if (listening.speech == Speech::kMetrics) return;
   Settings& settings = options_.settings;
-  switch (speech) {
-    case Speech::kMemcache: return &settings.memcache_port;
-    case Speech::kResp: return &settings.resp_port;
-    case Speech::kMetrics: return nullptr;
-  }
-  return nullptr;
+  uint16_t& told = listening.speech == Speech::kMemcache ? settings.memcache_port : settings.resp_port;
+  if (told == 0) told = listening.address.port();
 }
 
 base::Expected<void> Server::listen(ServerOptions options) {
   options_ = std::move(options);
   base::Expected<void> listens;
-  for (const auto& [speech, descriptor] : options_.given) {
-    const Address address = address_of(descriptor);
-    listening_.push_back({.address = address, .speech = speech, .descriptor = descriptor, .is_given = true});
-    if (uint16_t* const told = told_port(speech); told != nullptr && *told == 0) *told = address.port();
-  }
+  for (const auto& [speech, descriptor] : options_.given)
+    add({.address = address_of(descriptor), .speech = speech, .descriptor = descriptor, .is_given = true});
   for (const std::string& text : options_.memcache)
     if (listens) listens = listen_at_all(text, Speech::kMemcache);
   for (const std::string& text : options_.resp)

@@ -73,7 +73,7 @@ class Server {
  private:
   struct Worker;
 
-  uint16_t* told_port(Speech speech);
+  void add(const Listening& listening);
   base::Expected<void> listen_at_all(std::string_view text, Speech speech);
   void lead();
   base::Expected<void> begin_workers();

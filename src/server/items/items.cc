@@ -247,8 +247,7 @@ void Items::set(std::span<const NewItem> items, std::span<base::Expected<Done>> 
       std::destroy_at(group);
     }
     if (count == 0) {
-      const NewItem& one = items[at];
-      results[at] = set(one.key, one.value, {.flags = one.flags, .expires_ms = one.expires_ms});
+      results[at] = set(items[at]);
       count = 1;
     }
     at += count;

@@ -138,6 +138,9 @@ class Items {
   // and kAdd without more one put; else an update.
   base::Expected<Done> set(std::string_view key, kv::Bytes value, const SetOptions& options = {},
                            Item* before = nullptr);
+  base::Expected<Done> set(const NewItem& item) {
+    return set(item.key, item.value, {.flags = item.flags, .expires_ms = item.expires_ms});
+  }
   // Each is what set() would return of it, one after the other. REQUIRES: as many results as items. Cost: as of kv::MultiPut::put.
   void set(std::span<const NewItem> items, std::span<base::Expected<Done>> results);
   // Writes it from byte `offset` of the value on, which is made longer by zeros if it must be; of an empty `bytes` nothing (Redis's
