@@ -98,6 +98,15 @@ base::Expected<size_t> Socket::receive(void* to, size_t bytes, const Limit& limi
   return static_cast<size_t>(*received);
 }
 
+base::Expected<std::optional<size_t>> Socket::receive_now(void* to, size_t bytes) {
+  long result;
+  do result = sys::syscall(SYS_read, descriptor_, to, bytes);
+  while (result == -EINTR);
+  if (result == -EAGAIN) return std::nullopt;
+  if (sys::failed(result)) return std::unexpected(error_of("receive", result));
+  return static_cast<size_t>(result);
+}
+
 base::Expected<void> Socket::wait_for_input(const Limit& limit) {
   if (has_ended_) return {};
   return in_.wait(limit);

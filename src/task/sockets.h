@@ -17,6 +17,7 @@
 #include <sys/uio.h>
 
 #include <cstddef>
+#include <optional>
 #include <span>
 
 #include "base/error.h"
@@ -43,6 +44,8 @@ class Socket {
 
   // Bytes received, at most `bytes`; 0 at the end of the stream.
   base::Expected<size_t> receive(void* to, size_t bytes, const Limit& limit = {});
+  // The same of what is there now, without waiting; none if nothing is.
+  base::Expected<std::optional<size_t>> receive_now(void* to, size_t bytes);
   // Waits until there may be something to receive: for who takes memory only then. Of a stream that has been received from before:
   // REQUIRES that this got less than it had room for, since the kernel tells of what comes afterwards alone.
   base::Expected<void> wait_for_input(const Limit& limit = {});

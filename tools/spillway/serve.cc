@@ -2,7 +2,8 @@
 //
 //  1 everything that can be found wrong is found before it serves, and said in one line; the daemon's parent waits for that
 //  2 the sockets, the store, the user, the file with the process id; then clients are answered
-//  3 the first SIGTERM or SIGINT lets requests end that have begun, the second one does not; what was acknowledged is in the store
+//  3 the first SIGTERM or SIGINT lets requests end that have begun, the second one does not; what was acknowledged is in the store; SIGHUP has
+//    the files of TLS read again
 #include <fcntl.h>
 #include <grp.h>
 #include <pwd.h>
@@ -119,6 +120,7 @@ void block_signals() {
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGHUP);
   sigprocmask(SIG_BLOCK, &signals, nullptr);
 }
 
@@ -148,7 +150,7 @@ std::string listening_text(const server::Server& of) {
   for (const server::Listening& listening : of.listening())
     text += concat(text.empty() ? "" : ", ",
                    listening.speech == server::Speech::kResp ? "RESP" : server::name_of(listening.speech),
-                   " at ", listening.address.text());
+                   listening.is_tls ? " by TLS at " : " at ", listening.address.text());
   return text;
 }
 

@@ -6,6 +6,8 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "base/log.h"
 #include "server/clients/memcache_client.h"
 #include "server/clients/metrics.h"
@@ -21,6 +23,7 @@ constexpr size_t kStackBytes = 1 << 20;  // frames of the sanitizers are several
 constexpr size_t kStackBytes = 128 << 10;
 #endif
 constexpr uint64_t kPauseNs = 10'000'000;  // before what may have changed meanwhile is looked at again
+constexpr std::string_view kTlsPrefix = "tls:";
 constexpr uint64_t kSecondNs = 1'000'000'000;
 
 std::string_view too_many(Speech speech) {
@@ -66,6 +69,8 @@ Server::Server() = default;
 Server::~Server() = default;
 
 base::Expected<void> Server::listen_at_all(std::string_view text, Speech speech) {
+  const bool is_tls = text.starts_with(kTlsPrefix);
+  if (is_tls) text.remove_prefix(kTlsPrefix.size());
   auto parsed = parse_address(text);
   if (!parsed) return std::unexpected(parsed.error());
   uint16_t port = parsed->front().port();
@@ -80,7 +85,7 @@ base::Expected<void> Server::listen_at_all(std::string_view text, Speech speech)
       return std::unexpected(descriptor.error());
     }
     port = address.port();
-    add({.address = address, .speech = speech, .descriptor = *descriptor});
+    add({.address = address, .speech = speech, .descriptor = *descriptor, .is_tls = is_tls});
   }
   return {};
 }
@@ -105,12 +110,23 @@ base::Expected<void> Server::listen(ServerOptions options) {
     if (listens) listens = listen_at_all(text, Speech::kResp);
   for (const std::string& text : options_.metrics)
     if (listens) listens = listen_at_all(text, Speech::kMetrics);
+  if (listens) listens = open_tls();
   if (!listens) {
     close();
     return listens;
   }
   if (listening_.empty()) return base::failure(EINVAL, "it would listen nowhere: give an address");
   return {};
+}
+
+// Before it serves, since what is wrong with its files is to be known then.
+base::Expected<void> Server::open_tls() {
+  const bool is_wanted = std::ranges::any_of(listening_, &Listening::is_tls);
+  if (is_wanted == !options_.tls.certificate.empty())
+    return is_wanted ? tls_.open(options_.tls) : base::Expected<void>();
+  if (is_wanted)
+    return base::failure(EINVAL, "an address begins with ", kTlsPrefix, ", which needs a certificate");
+  return base::failure(EINVAL, "a certificate is of no use where no address begins with ", kTlsPrefix);
 }
 
 base::Expected<void> Server::open(kv::Store& store) {
@@ -265,12 +281,25 @@ void Server::take_signals() {
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGHUP);
   const int descriptor = signalfd(-1, &signals, SFD_CLOEXEC);
   task::Socket comes(workers_.front()->sockets);
   if (descriptor < 0 || !comes.take(descriptor)) return base::log("server: cannot take signals");
   signalfd_siginfo signal;
-  while (comes.receive(&signal, sizeof signal))
-    hub_->end(hub_->end_wanted() == Hub::End::kNo ? Hub::End::kDrained : Hub::End::kAtOnce);
+  while (comes.receive(&signal, sizeof signal)) {
+    if (signal.ssi_signo == SIGHUP)
+      renew_tls();
+    else
+      hub_->end(hub_->end_wanted() == Hub::End::kNo ? Hub::End::kDrained : Hub::End::kAtOnce);
+  }
+}
+
+void Server::renew_tls() {
+  if (options_.tls.certificate.empty()) return;
+  if (auto renewed = tls_.renew(); !renewed)
+    base::log("server: ", renewed.error().message, "; goes on with what there was");
+  else
+    base::log("server: TLS: has read the certificate again");
 }
 
 void Server::give(const Listening& listening, int descriptor) {
@@ -281,18 +310,18 @@ void Server::give(const Listening& listening, int descriptor) {
   }
   Worker& worker = *workers_[next_worker_++ % workers_.size()];
   worker.connections.fetch_add(1, std::memory_order_relaxed);
-  const Speech speech = listening.speech;
-  auto task = spawn(name_of(speech), worker.thread,
-                    [this, &worker, speech, descriptor] { serve(worker, speech, descriptor); });
+  auto task = spawn(name_of(listening.speech), worker.thread,
+                    [this, &worker, &listening, descriptor] { serve(worker, listening, descriptor); });
   if (task) return task::detach(**task);
   worker.connections.fetch_sub(1, std::memory_order_relaxed);
   ::close(descriptor);
 }
 
 // A connection's task.
-void Server::serve(Worker& worker, Speech speech, int descriptor) {
+void Server::serve(Worker& worker, const Listening& listening, int descriptor) {
+  const Speech speech = listening.speech;
   Stream stream(worker.sockets, worker.pool, options_.settings.stream);
-  if (stream.take(descriptor)) {
+  if (stream.take(descriptor, listening.is_tls ? &tls_ : nullptr)) {
     Connection connection;
     connection.speech = speech;
     connection.stream = &stream;

@@ -31,13 +31,14 @@ namespace server {
 
 struct ServerOptions {
   Settings settings = {};  // its ports are set by open()
-  std::vector<std::string> memcache = {}, resp = {},
-                           metrics = {};  // where it listens for whom, as address.h has it
+  // Where it listens for whom, as address.h has it; behind "tls:" by TLS.
+  std::vector<std::string> memcache = {}, resp = {}, metrics = {};
+  TlsOptions tls = {};  // without a certificate there is no TLS
   // Sockets that listen already, and become the server's: the descriptors.
   std::vector<std::pair<Speech, int>> given = {};
   unsigned unix_mode = 0700;  // of sockets in the file system
   uint64_t drain_ns = 10'000'000'000;
-  // SIGTERM and SIGINT, which the caller has blocked in all threads, end it: the second one at once.
+  // SIGTERM and SIGINT, which the caller has blocked in all threads, end it: the second one at once. At SIGHUP the files of TLS are read again.
   bool takes_signals = false;
 };
 
@@ -46,6 +47,7 @@ struct Listening {
   Address address;
   Speech speech = Speech::kMemcache;
   int descriptor = -1;
+  bool is_tls = false;
   bool is_given = false;  // its file is somebody else's
 };
 
@@ -56,7 +58,8 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // Clients that connect from now on are answered once it runs. Errors: those of addresses; EINVAL when it would listen nowhere.
+  // Clients that connect from now on are answered once it runs. Errors: those of addresses and of Tls::open; EINVAL when it would listen nowhere, or
+  // a certificate is missing, or of no use.
   base::Expected<void> listen(ServerOptions options);
   // Errors: those of SharedItems and MemoryBound, ENOMEM. The store, opened with Settings::memory_bytes, outlives it.
   base::Expected<void> open(kv::Store& store);
@@ -75,17 +78,20 @@ class Server {
 
   void add(const Listening& listening);
   base::Expected<void> listen_at_all(std::string_view text, Speech speech);
+  base::Expected<void> open_tls();
   void lead();
   base::Expected<void> begin_workers();
   void keep_worker(Worker& worker);
   void drain(Worker& worker);
   void accept_from(Listening& listening);
   void take_signals();
+  void renew_tls();
   void give(const Listening& listening, int descriptor);
-  void serve(Worker& worker, Speech speech, int descriptor);
+  void serve(Worker& worker, const Listening& listening, int descriptor);
   void answer(Worker& worker, Connection& connection);
 
   ServerOptions options_;
+  Tls tls_;
   SharedItems items_;
   MemoryBound memory_;
   std::unique_ptr<Hub> hub_;

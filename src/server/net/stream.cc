@@ -19,7 +19,7 @@ task::Limit limit_of(uint64_t ns, bool cancellable) {
 }  // namespace
 
 void Stream::close() {
-  socket_.close();
+  channel_.close();
   drop_output();
   text_.reset();
   in_.reset();
@@ -66,7 +66,7 @@ base::Expected<bool> Stream::wait() {
     text_.reset();
   }
   waits_for_request_ = is_between;
-  auto waited = socket_.wait_for_input(limit_of(options_.idle_ns, true));
+  auto waited = channel_.wait_for_input(limit_of(options_.idle_ns, true));
   waits_for_request_ = false;
   if (!waited && is_between && is_draining_) return false;
   if (!waited) return std::unexpected(waited.error());
@@ -75,17 +75,14 @@ base::Expected<bool> Stream::wait() {
 
 // Without waiting. 0: the end; none: nothing is there.
 base::Expected<std::optional<size_t>> Stream::receive_now(std::span<std::byte> to) {
-  auto received = socket_.receive(to.data(), to.size(), {.deadline_ns = 0});
-  if (!received && received.error().number != ETIMEDOUT) return std::unexpected(received.error());
-  has_come_ = received && *received == to.size();
-  if (!received) return std::nullopt;
-  base::increase(received_bytes_, uint64_t{*received});
-  return *received;
+  auto received = channel_.receive(to, limit_of(options_.send_ns, !is_draining_));
+  if (received && *received) base::increase(received_bytes_, uint64_t{**received});
+  return received;
 }
 
 base::Expected<bool> Stream::receive() {
   for (;;) {
-    if (has_come_) {
+    if (channel_.has_more()) {
       if (auto made = make_room(); !made) return std::unexpected(made.error());
       auto received = receive_now(in_.bytes().subspan(end_));
       if (!received) return std::unexpected(received.error());
@@ -94,9 +91,7 @@ base::Expected<bool> Stream::receive() {
         return **received != 0;
       }
     }
-    auto waited = wait();
-    if (!waited || !*waited) return waited;
-    has_come_ = true;
+    if (auto waited = wait(); !waited || !*waited) return waited;
   }
 }
 
@@ -116,7 +111,7 @@ base::Expected<bool> Stream::receive_into(size_t from, std::span<std::byte> memo
     memory = memory.subspan(has);
   }
   while (!memory.empty()) {
-    if (has_come_) {
+    if (channel_.has_more()) {
       auto received = receive_now(memory);
       if (!received) return std::unexpected(received.error());
       if (*received) {
@@ -126,9 +121,8 @@ base::Expected<bool> Stream::receive_into(size_t from, std::span<std::byte> memo
       }
     }
     if (auto sent = send(); !sent) return std::unexpected(sent.error());
-    if (auto waited = socket_.wait_for_input(limit_of(options_.idle_ns, true)); !waited)
+    if (auto waited = channel_.wait_for_input(limit_of(options_.idle_ns, true)); !waited)
       return std::unexpected(waited.error());
-    has_come_ = true;
   }
   return true;
 }
@@ -217,7 +211,7 @@ base::Expected<void> Stream::send() {
   if (pieces_.empty()) return {};
   for (const iovec& piece : pieces_) base::increase(sent_bytes_, uint64_t{piece.iov_len});
   // Who drains cancels a task that waits for a request, which may just have come.
-  auto sent = socket_.send(pieces_, limit_of(options_.send_ns, !is_draining_));
+  auto sent = channel_.send(pieces_, limit_of(options_.send_ns, !is_draining_));
   drop_output();
   return sent;
 }

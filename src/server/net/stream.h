@@ -28,8 +28,8 @@
 
 #include "base/error.h"
 #include "server/items/items.h"
+#include "server/net/channel.h"
 #include "server/net/memory.h"
-#include "task/sockets.h"
 
 namespace server {
 
@@ -50,12 +50,12 @@ class Stream {
 
   // The pool, which is the worker's, and the sockets outlive it.
   Stream(task::Sockets& sockets, storage::BufferPool& pool, const StreamOptions& options)
-      : socket_(sockets), pool_(pool), options_(options) {}
+      : channel_(sockets), pool_(pool), options_(options) {}
 
-  // Takes the descriptor over. Errors: as task::Socket::take.
-  base::Expected<void> take(int descriptor) { return socket_.take(descriptor); }
+  // As Channel::take.
+  base::Expected<void> take(int descriptor, Tls* tls = nullptr) { return channel_.take(descriptor, tls); }
   void close();
-  int descriptor() const { return socket_.descriptor(); }
+  int descriptor() const { return channel_.descriptor(); }
 
   // --- what comes ---
 
@@ -112,14 +112,12 @@ class Stream {
   void end_text_piece();
   base::Expected<void> write_large(Items& items, Item& item);
 
-  task::Socket socket_;
+  Channel channel_;
   storage::BufferPool& pool_;
   const StreamOptions options_;
   // In.
   Memory in_;
   size_t first_ = 0, end_ = 0;  // of what it has
-  bool has_come_ =
-      false;  // something may be there to be received: the last call got as much as it had room for
   bool is_draining_ = false;
   bool waits_for_request_ = false;
   std::atomic<uint64_t> received_bytes_{0};

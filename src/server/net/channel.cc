@@ -1,0 +1,176 @@
+#include "server/net/channel.h"
+
+#include <openssl/bio.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/check.h"
+
+namespace server {
+namespace {
+
+constexpr size_t kKeptBytesMost = 64 << 10;  // then they are sent
+
+}  // namespace
+
+// What a session reads from and writes to.
+struct ChannelBio {
+  static Channel& of(BIO* bio) { return *static_cast<Channel*>(BIO_get_data(bio)); }
+
+  static int read(BIO* bio, char* to, int bytes) {
+    Channel& channel = of(bio);
+    BIO_clear_retry_flags(bio);
+    auto received = channel.socket_.receive_now(to, static_cast<size_t>(bytes));
+    if (!received) {
+      channel.error_ = received.error();
+      return -1;
+    }
+    channel.socket_has_ended_ = *received && **received == 0;
+    channel.socket_has_more_ = *received && **received == static_cast<size_t>(bytes);
+    if (*received) return static_cast<int>(**received);
+    BIO_set_retry_read(bio);
+    return -1;
+  }
+  static int write(BIO* bio, const char* from, int bytes) {
+    BIO_clear_retry_flags(bio);
+    const auto* const first = reinterpret_cast<const std::byte*>(from);
+    of(bio).kept_.insert(of(bio).kept_.end(), first, first + bytes);
+    return bytes;
+  }
+  static long control(BIO* bio, int command, long, void*) {
+    if (command == BIO_CTRL_EOF) return of(bio).socket_has_ended_ ? 1 : 0;
+    return command == BIO_CTRL_FLUSH ? 1 : 0;
+  }
+
+  static BIO_METHOD* method() {
+    static BIO_METHOD* const method = [] {
+      BIO_METHOD* const made = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "channel");
+      BIO_meth_set_read(made, read);
+      BIO_meth_set_write(made, write);
+      BIO_meth_set_ctrl(made, control);
+      return made;
+    }();
+    return method;
+  }
+};
+
+base::Expected<void> Channel::take(int descriptor, Tls* tls) {
+  close();
+  if (auto taken = socket_.take(descriptor); !taken) return taken;
+  has_more_ = socket_has_more_ = socket_has_ended_ = false;
+  if (tls == nullptr) return {};
+  session_ = tls->begin();
+  BIO* const bio = session_ == nullptr ? nullptr : BIO_new(ChannelBio::method());
+  if (bio == nullptr) {
+    close();
+    return base::failure(ENOMEM, "no memory for a session of TLS");
+  }
+  BIO_set_data(bio, this);
+  BIO_set_init(bio, 1);
+  SSL_set_bio(session_.get(), bio, bio);
+  SSL_set_accept_state(session_.get());
+  return {};
+}
+
+void Channel::close() {
+  if (session_ != nullptr) {
+    ERR_clear_error();
+    if (!is_broken_ && SSL_is_init_finished(session_.get())) SSL_shutdown(session_.get());
+    // Perhaps only why it is refused.
+    if (!kept_.empty() && socket_.descriptor() >= 0)
+      static_cast<void>(
+          ::send(socket_.descriptor(), kept_.data(), kept_.size(), MSG_NOSIGNAL | MSG_DONTWAIT));
+  }
+  session_.reset();
+  kept_ = {};
+  error_.reset();
+  is_broken_ = false;
+  socket_.close();
+}
+
+base::Expected<void> Channel::send_kept(const task::Limit& limit) {
+  if (kept_.empty()) return {};
+  auto sent = socket_.send(kept_.data(), kept_.size(), limit);
+  kept_.clear();
+  if (!sent) is_broken_ = true;
+  return sent;
+}
+
+// After a call of the session that has not done what it was to do.
+base::Expected<Channel::Wants> Channel::wants_after(int result, const char* doing) {
+  switch (SSL_get_error(session_.get(), result)) {
+    case SSL_ERROR_WANT_READ: return Wants::kInput;
+    case SSL_ERROR_ZERO_RETURN: return Wants::kClosed;
+    default: break;
+  }
+  is_broken_ = true;
+  if (error_) return std::unexpected(*error_);
+  return base::failure(EPROTO, "TLS: cannot ", doing, ": ", tls_reason());
+}
+
+base::Expected<std::optional<size_t>> Channel::receive(std::span<std::byte> to, const task::Limit& limit) {
+  if (session_ == nullptr) {
+    auto received = socket_.receive_now(to.data(), to.size());
+    has_more_ = received && *received && **received == to.size();
+    return received;
+  }
+  ERR_clear_error();
+  size_t bytes = 0;
+  const int result = SSL_read_ex(session_.get(), to.data(), to.size(), &bytes);
+  Wants wants = Wants::kNothing;
+  if (result != 1) {
+    auto found = wants_after(result, "receive");
+    if (!found) return std::unexpected(found.error());
+    wants = *found;
+  }
+  if (auto sent = send_kept(limit); !sent) return std::unexpected(sent.error());
+  if (wants == Wants::kClosed) return 0;
+  if (wants == Wants::kInput) {
+    has_more_ = false;
+    return std::nullopt;
+  }
+  has_more_ = socket_has_more_ || SSL_has_pending(session_.get()) == 1;
+  return bytes;
+}
+
+base::Expected<void> Channel::wait_for_input(const task::Limit& limit) {
+  kept_.shrink_to_fit();
+  auto waited = socket_.wait_for_input(limit);
+  has_more_ = socket_has_more_ = waited.has_value();
+  return waited;
+}
+
+// To what is kept; a handshake that has not happened yet happens here.
+base::Expected<void> Channel::write(std::span<const std::byte> bytes, const task::Limit& limit) {
+  while (!bytes.empty()) {
+    ERR_clear_error();
+    size_t written = 0;
+    const int result =
+        SSL_write_ex(session_.get(), bytes.data(), std::min(bytes.size(), kKeptBytesMost), &written);
+    if (result == 1) {
+      bytes = bytes.subspan(written);
+      if (kept_.size() < kKeptBytesMost) continue;
+      if (auto sent = send_kept(limit); !sent) return sent;
+      continue;
+    }
+    auto wants = wants_after(result, "send");
+    if (!wants) return std::unexpected(wants.error());
+    if (*wants == Wants::kClosed) return base::failure(EPIPE, "TLS: the client has ended the session");
+    if (auto sent = send_kept(limit); !sent) return sent;
+    if (auto waited = wait_for_input(limit); !waited) return waited;
+  }
+  return {};
+}
+
+base::Expected<void> Channel::send(std::span<iovec> pieces, const task::Limit& limit) {
+  if (session_ == nullptr) return socket_.send(pieces, limit);
+  for (const iovec& piece : pieces)
+    if (auto written = write({static_cast<const std::byte*>(piece.iov_base), piece.iov_len}, limit); !written)
+      return written;
+  return send_kept(limit);
+}
+
+}  // namespace server

@@ -1,0 +1,196 @@
+// Connections by TLS, with OpenSSL's client at the other end; plain ones are what stream_test.cc is about.
+#include "server/net/channel.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <functional>
+#include <random>
+#include <string>
+#include <thread>
+
+#include "server/net/stream.h"
+#include "server/net/test_certificate.h"
+#include "server/net/test_peer.h"
+#include "task/test_tasks.h"
+
+namespace server {
+namespace {
+
+constexpr size_t kStackBytes = 256 << 10;
+
+class ChannelTest : public testing::Test {
+ protected:
+  ChannelTest() {
+    files.make("server");
+    files.make("client");
+    files.make("stranger");
+  }
+  void open(const std::string& authorities = "") {
+    ASSERT_TRUE(tls.open({.certificate = files.path("server.crt"),
+                          .key = files.path("server.key"),
+                          .client_authorities = authorities.empty() ? "" : files.path(authorities)}));
+  }
+  // `serve` has the stream in a task, `ask` the other end in a thread.
+  void talk(const std::function<void(Stream&)>& serve, const std::function<void(int)>& ask) {
+    int ends[2];
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    std::thread asks([&] {
+      ask(ends[1]);
+      ::close(ends[1]);
+    });
+    task::Scheduler scheduler;
+    ASSERT_TRUE(
+        scheduler.open({.worker_count = 1, .stack_bytes = std::max(kStackBytes, task::kTestStackBytes)}));
+    auto run = [&] {
+      task::Sockets sockets;
+      ASSERT_TRUE(sockets.open());
+      {
+        storage::BufferPool pool;
+        Stream stream(sockets, pool, {});
+        ASSERT_TRUE(stream.take(ends[0], &tls));
+        serve(stream);
+        stream.close();
+      }
+      sockets.close();
+    };
+    ASSERT_TRUE(scheduler.run(task::calls("serves", run)));
+    scheduler.close();
+    asks.join();
+  }
+  // Sends back what comes.
+  static void echo(Stream& stream) {
+    for (;;) {
+      auto received = stream.receive();
+      ASSERT_TRUE(received) << received.error().message;
+      if (!*received) break;
+      ASSERT_TRUE(stream.write(stream.input()));
+      stream.consume(stream.input().size());
+    }
+    ASSERT_TRUE(stream.send());
+  }
+  // What the connection ends with, which nothing comes of.
+  static int refused(Stream& stream) {
+    auto received = stream.receive();
+    return received ? 0 : received.error().number;
+  }
+
+  TestCertificates files;
+  Tls tls;
+};
+
+TEST_F(ChannelTest, BytesGoBothWaysUnchanged) {
+  open();
+  for (const int version : {TLS1_2_VERSION, TLS1_3_VERSION})
+    talk(echo, [&](int descriptor) {
+      TestTlsPeer peer(files, "server", "", version);
+      ASSERT_TRUE(peer.connect(descriptor));
+      std::mt19937 random(1);
+      for (const size_t bytes : {1, 100, 16'383, 16'384, 16'385, 40'000, 65'536, 300'000}) {
+        std::string text(bytes, ' ');
+        for (char& c : text) c = static_cast<char>(random());
+        std::thread says([&] { ASSERT_TRUE(peer.say(text)); });
+        says.join();
+        ASSERT_TRUE(peer.hear(bytes) == text) << bytes;
+      }
+      peer.end();
+      EXPECT_EQ(peer.hear(), "");
+      EXPECT_TRUE(peer.has_heard_the_end());
+    });
+}
+
+TEST_F(ChannelTest, ManyRecordsThatComeAtOnceAreAllReceived) {
+  open();
+  talk(echo, [&](int descriptor) {
+    TestTlsPeer peer(files, "server");
+    ASSERT_TRUE(peer.connect(descriptor));
+    std::string all;
+    for (int i = 0; i < 200; ++i) {
+      const std::string text = "request " + std::to_string(i) + "\r\n";
+      ASSERT_TRUE(peer.say(text));
+      all += text;
+    }
+    EXPECT_TRUE(peer.hear(all.size()) == all);
+  });
+}
+
+TEST_F(ChannelTest, AClientThatGoesWithoutAWordHasEnded) {
+  open();
+  talk([](Stream& stream) { EXPECT_EQ(refused(stream), 0); },
+       [&](int descriptor) {
+         TestTlsPeer peer(files, "server");
+         ASSERT_TRUE(peer.connect(descriptor));
+         ::shutdown(descriptor, SHUT_WR);
+         peer.hear();
+       });
+}
+
+TEST_F(ChannelTest, WhatIsNoTlsIsRefused) {
+  open();
+  for (const std::string& text : {std::string("get key\r\n"), std::string("GET / HTTP/1.1\r\n\r\n"),
+                                  std::string(200, '\x16'), std::string(1, '\x80')})
+    talk([](Stream& stream) { EXPECT_NE(refused(stream), ECANCELED); },
+         [&](int descriptor) {
+           say(descriptor, text);
+           ::shutdown(descriptor, SHUT_WR);
+           hear(descriptor);
+         });
+}
+
+TEST_F(ChannelTest, OldVersionsAreRefused) {
+  open();
+  talk([](Stream& stream) { EXPECT_EQ(refused(stream), EPROTO); },
+       [&](int descriptor) {
+         TestTlsPeer peer(files, "server", "", TLS1_1_VERSION);
+         EXPECT_FALSE(peer.connect(descriptor));
+       });
+}
+
+TEST_F(ChannelTest, ClientsNeedACertificateOfTheAuthority) {
+  open("client.crt");
+  talk(echo, [&](int descriptor) {
+    TestTlsPeer peer(files, "server", "client");
+    ASSERT_TRUE(peer.connect(descriptor));
+    ASSERT_TRUE(peer.say("hello"));
+    EXPECT_EQ(peer.hear(5), "hello");
+    peer.end();
+    peer.hear();
+  });
+  for (const char* other : {"", "stranger"})
+    talk([](Stream& stream) { EXPECT_EQ(refused(stream), EPROTO); },
+         [&](int descriptor) {
+           TestTlsPeer peer(files, "server", other);
+           // In TLS 1.3 a client has its own end open before the server has looked.
+           if (peer.connect(descriptor)) EXPECT_EQ(peer.hear(1), "");
+         });
+}
+
+TEST_F(ChannelTest, WhatIsSaidFirstGoesBehindTheHandshake) {
+  open();
+  talk(
+      [](Stream& stream) {
+        ASSERT_TRUE(stream.write("too many"));
+        EXPECT_TRUE(stream.send());
+      },
+      [&](int descriptor) {
+        TestTlsPeer peer(files, "server");
+        ASSERT_TRUE(peer.connect(descriptor));
+        EXPECT_EQ(peer.hear(), "too many");
+      });
+}
+
+TEST_F(ChannelTest, SessionsBeginWithACertificateThatWasReadAgain) {
+  open();
+  files.make("server");
+  ASSERT_TRUE(tls.renew());
+  talk(echo, [&](int descriptor) {
+    TestTlsPeer peer(files, "server");
+    ASSERT_TRUE(peer.connect(descriptor));
+    peer.end();
+    peer.hear();
+  });
+}
+
+}  // namespace
+}  // namespace server
