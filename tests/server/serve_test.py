@@ -18,44 +18,14 @@ import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from support import CLEAN, HANG_SECONDS, ONE_LINE, take_paths  # noqa: E402
-from served import Connection, Server  # noqa: E402
+from served import Case, Connection, Server  # noqa: E402
 
 SPILLWAY, = take_paths(1)
+Case.spillway = SPILLWAY
 
 
 def key_of(value):
     return b"set key 5 0 %d\r\n%s\r\n" % (len(value), value)
-
-
-class Case(unittest.TestCase):
-    def setUp(self):
-        self.folder = tempfile.TemporaryDirectory(prefix="spillway-serve-")
-        self.addCleanup(self.folder.cleanup)
-        self.store = os.path.join(self.folder.name, "store")
-
-    def path(self, name):
-        return os.path.join(self.folder.name, name)
-
-    def serve(self, *words, **options):
-        """A server of self.store, which is made the first time."""
-        server = Server(SPILLWAY, "--storage", self.store, "--capacity", "64M", *words, **options)
-        self.addCleanup(server.__exit__)
-        return server
-
-    def connect(self, address):
-        connection = Connection(address)
-        self.addCleanup(connection.close)
-        return connection
-
-    def refused(self, *words, says=(), status=2, environment=None):
-        """It ends with one line that says all these."""
-        ended = subprocess.run([SPILLWAY, "serve", *map(str, words)], capture_output=True, text=True, timeout=HANG_SECONDS,
-                               env={**CLEAN, **(environment or {})})
-        self.assertEqual(ended.returncode, status, ended.stderr)
-        self.assertRegex(ended.stderr, ONE_LINE)
-        self.assertEqual(ended.stdout, "")
-        for text in [says] if isinstance(says, str) else says:
-            self.assertIn(text, ended.stderr)
 
 
 class Words(Case):

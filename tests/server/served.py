@@ -6,9 +6,11 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
+import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from support import CLEAN, HANG_SECONDS  # noqa: E402
+from support import CLEAN, HANG_SECONDS, ONE_LINE  # noqa: E402
 
 READY = re.compile(r"^spillway: serve: (?P<places>.*); (?P<items>\d+) items, ready after (?P<ms>\d+) ms$", re.M)
 
@@ -16,12 +18,15 @@ READY = re.compile(r"^spillway: serve: (?P<places>.*); (?P<items>\d+) items, rea
 class Connection:
     """A client of one address: (host, port), or the path of a socket."""
 
-    def __init__(self, address):
+    def __init__(self, address, tls=None):
+        """`tls`: a context of module ssl."""
         family = socket.AF_UNIX if isinstance(address, str) else socket.AF_INET6 if ":" in address[0] else socket.AF_INET
         self.socket = socket.socket(family, socket.SOCK_STREAM)
         self.socket.settimeout(HANG_SECONDS)
         try:
             self.socket.connect(address)
+            if tls is not None:
+                self.socket = tls.wrap_socket(self.socket)
         except OSError:
             self.socket.close()
             raise
@@ -73,7 +78,7 @@ class Connection:
 
 
 class Server:
-    """`spillway serve` with these words, until it is ended; .address, .resp and .metrics are where it listens."""
+    """`spillway serve` with these words, until it is ended; .address, .resp, .metrics, .tls_address and .tls_resp are where it listens."""
 
     def __init__(self, spillway, *words, environment=None, before=(), **popen):
         """`before`: a command that is given the server's. `popen`: subprocess's own words."""
@@ -89,6 +94,7 @@ class Server:
                 self.process.wait(HANG_SECONDS)
                 raise AssertionError(f"it ended with {self.process.returncode}: {self.said}")
         self.address, self.resp, self.metrics = self._address("memcache"), self._address("RESP"), self._address("metrics")
+        self.tls_address, self.tls_resp = self._address("memcache by TLS"), self._address("RESP by TLS")
 
     def _address(self, name):
         for place in self.ready["places"].split(", "):
@@ -118,3 +124,37 @@ class Server:
     def end(self, number=signal.SIGTERM):
         self.send_signal(number)
         return self.wait()
+
+
+class Case(unittest.TestCase):
+    """A test with a store, which serve() makes the first time."""
+    spillway = None  # of who runs the tests
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory(prefix="spillway-serve-")
+        self.addCleanup(self.folder.cleanup)
+        self.store = os.path.join(self.folder.name, "store")
+
+    def path(self, name):
+        return os.path.join(self.folder.name, name)
+
+    def serve(self, *words, **options):
+        """A server of self.store."""
+        server = Server(self.spillway, "--storage", self.store, "--capacity", "64M", *words, **options)
+        self.addCleanup(server.__exit__)
+        return server
+
+    def connect(self, address, tls=None):
+        connection = Connection(address, tls)
+        self.addCleanup(connection.close)
+        return connection
+
+    def refused(self, *words, says=(), status=2, environment=None):
+        """It ends with one line that says all these."""
+        ended = subprocess.run([self.spillway, "serve", *map(str, words)], capture_output=True, text=True, timeout=HANG_SECONDS,
+                               env={**CLEAN, **(environment or {})})
+        self.assertEqual(ended.returncode, status, ended.stderr)
+        self.assertRegex(ended.stderr, ONE_LINE)
+        self.assertEqual(ended.stdout, "")
+        for text in [says] if isinstance(says, str) else says:
+            self.assertIn(text, ended.stderr)

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <optional>
+#include <sstream>
 
 #include "sys/memory.h"
 #include "sys/threads.h"
@@ -19,6 +20,7 @@ struct Line {
   ServeOptions& options;
   std::optional<uint16_t> port;         // -p
   std::vector<std::string> interfaces;  // -l
+  bool has_tls_ports = false;           // -Z
 };
 
 using Set = void (*)(Line& line, std::string_view name, std::string_view value);
@@ -50,14 +52,16 @@ kv::Durability durability_of(std::string_view text) {
   refuse(concat("--durability: '", printable(text), "' is none of none, batch and sync"));
 }
 
-// The first line of the file.
-std::string password_in(std::string_view path) {
+server::Accounts accounts_in(std::string_view name, std::string_view path) {
+  errno = 0;
   std::ifstream file{std::string(path)};
-  std::string password;
-  if (!std::getline(file, password))
-    refuse(concat("--password-file: cannot read a line of ", printable(path)));
-  if (password.empty()) refuse(concat("--password-file: the first line of ", printable(path), " is empty"));
-  return password;
+  std::stringstream lines;
+  if (!file || !(lines << file.rdbuf()))
+    refuse(concat(name, ": cannot read ", printable(path), ": ",
+                  errno != 0 ? base::error_name(errno) : "it is empty"));
+  auto accounts = server::Accounts::parse(lines.str());
+  if (!accounts) refuse(concat(name, ": ", printable(path), ": ", accounts.error().message));
+  return std::move(*accounts);
 }
 
 constexpr uint64_t kSecondNs = 1'000'000'000;
@@ -81,9 +85,17 @@ constexpr Option kOptions[] = {
      [](Line& line, auto, auto value) { line.options.server.resp.emplace_back(value); }},
     {"--metrics", "", "ADDRESS", "listens for Prometheus, which asks for http://ADDRESS/metrics",
      [](Line& line, auto, auto value) { line.options.server.metrics.emplace_back(value); }},
-    {"--password-file", "", "FILE",
-     "clients of Redis give the password that its first line is; also the variable SPILLWAY_PASSWORD",
-     [](Line& line, auto, auto value) { line.options.server.settings.password = password_in(value); }},
+    {"--password-file", "-Y", "FILE",
+     "clients say who they are; lines USER:PASSWORD, or PASSWORD; also the variable SPILLWAY_PASSWORD",
+     [](Line& line, auto name, auto value) {
+       line.options.server.settings.accounts = accounts_in(name, value);
+     }},
+    {"--tls-cert", "", "FILE", "the certificate for addresses tls:ADDRESS, PEM; read again at SIGHUP",
+     [](Line& line, auto, auto value) { line.options.server.tls.certificate = value; }},
+    {"--tls-key", "", "FILE", "its key, if that is not in the same file",
+     [](Line& line, auto, auto value) { line.options.server.tls.key = value; }},
+    {"--tls-ca", "", "FILE", "clients need a certificate of one of these authorities",
+     [](Line& line, auto, auto value) { line.options.server.tls.client_authorities = value; }},
     {"--durability", "", "none|batch|sync",
      "what a power cut may take of what was acknowledged: some, the last 10 ms (default), nothing",
      [](Line& line, auto, auto value) { line.options.store.durability = durability_of(value); }},
@@ -155,6 +167,8 @@ constexpr Option kOptions[] = {
        line.options.server.settings.memory_bytes =
            std::max(number_of(name, value, 1, 1 << 30) << 20, server::MemoryBound::kBytesLeast);
      }},
+    {"--enable-ssl", "-Z", "", "memcached's: the ports of -p and -l are tls:",
+     [](Line& line, auto, auto) { line.has_tls_ports = true; }},
     {"--udp-port", "-U", "0", "memcached's: no other port, UDP is not served",
      [](Line&, auto name, auto value) {
        if (number_of(name, value, 0, 65535) != 0) refuse(concat(name, ": UDP is not served; leave it out"));
@@ -216,14 +230,15 @@ size_t take_long(Line& line, Arguments left) {
 // Of memcached's -l and -p.
 void add_interfaces(Line& line) {
   const std::string port = std::to_string(line.port.value_or(11211));
+  const std::string_view tls = line.has_tls_ports ? "tls:" : "";
   std::string& told = line.options.server.settings.interface;
   for (const std::string& host : line.interfaces) {
     told += concat(told.empty() ? "" : ",", host);
     const bool has_port = host.contains(':') && (!host.starts_with('[') || host.contains("]:"));
     const std::string known = host == "0.0.0.0" || host == "::" ? "*" : host;
-    line.options.server.memcache.push_back(has_port ? host : concat(known, ':', port));
+    line.options.server.memcache.push_back(concat(tls, has_port ? host : concat(known, ':', port)));
   }
-  if (line.interfaces.empty() && line.port) line.options.server.memcache.push_back(port);
+  if (line.interfaces.empty() && line.port) line.options.server.memcache.push_back(concat(tls, port));
 }
 
 }  // namespace
@@ -248,8 +263,11 @@ bool parse_serve(Arguments arguments, ServeOptions& options) {
     refuse(
         "--cache is said of a store that is made, with --capacity SIZE; one that is there knows what it is");
   if (options.storage.empty()) refuse("--storage DEVICE says where the store is; it is missing");
-  if (const char* password = getenv("SPILLWAY_PASSWORD"); password != nullptr && settings.password.empty())
-    settings.password = password;
+  if (const char* password = getenv("SPILLWAY_PASSWORD"); password != nullptr && settings.accounts.is_empty())
+    settings.accounts = server::Accounts::of_password(password);
+  if (options.server.tls.certificate.empty() &&
+      !(options.server.tls.key.empty() && options.server.tls.client_authorities.empty()))
+    refuse("--tls-key and --tls-ca are said beside --tls-cert FILE, which is missing");
   const bool has_given = std::ranges::any_of(
       options.server.given, [](const auto& socket) { return socket.first != server::Speech::kMetrics; });
   if (options.server.memcache.empty() && options.server.resp.empty() && !has_given)
@@ -264,9 +282,10 @@ std::string serve_help() {
       "usage: spillway serve --storage DEVICE [--memcache ADDRESS] [--resp ADDRESS] [OPTION]...\n\n"
       "Serves a key-value store to clients of memcached and Redis, until SIGTERM or SIGINT. ADDRESS is PORT "
       "(of\n"
-      "the loopback interfaces), HOST:PORT, *:PORT (of all interfaces) or the path of a socket. SIZE takes "
-      "K, M,\n"
-      "G, T. Options of memcached's are taken too, so that scripts that start it go on.\n\n";
+      "the loopback interfaces), HOST:PORT, *:PORT (of all interfaces) or the path of a socket; tls:ADDRESS "
+      "is\n"
+      "one by TLS. SIZE takes K, M, G, T. Options of memcached's are taken too, so that scripts that start "
+      "it go on.\n\n";
   for (const Option& option : kOptions) {
     std::string flag = concat(option.short_name.empty() ? "    " : concat(option.short_name, ", "),
                               option.name, ' ', option.argument);

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/single_writer.h"
+#include "server/clients/accounts.h"
 #include "server/clients/prefix_counts.h"
 #include "server/items/shared_items.h"
 #include "server/net/stream.h"
@@ -25,7 +26,7 @@ struct Settings {
   uint64_t item_bytes_most = 1 << 20;  // memcached's: a value with its key and what memcached keeps beside it
   uint64_t value_bytes_most = 1 << 20;        // Redis's: a value
   uint16_t memcache_port = 0, resp_port = 0;  // 0: none
-  std::string password = {};                  // of RESP; empty: nobody needs one
+  Accounts accounts = {};                     // of clients; none: nobody says who he is
   std::string interface = {};                 // that it listens on, as memcached's -l
   bool takes_shutdown = false;                // from clients of memcached's protocol
   bool takes_flush = true;                    // likewise
@@ -99,6 +100,15 @@ class Hub {
   // Of items, since the start or reset_counts().
   ItemCounts item_counts();
 
+  // A client has said who it is.
+  void note_admission(bool is_admitted) {
+    admissions_.fetch_add(1, std::memory_order_relaxed);
+    if (!is_admitted) rejections_.fetch_add(1, std::memory_order_relaxed);
+  }
+  // How many did, and how many of them were turned away.
+  uint64_t admissions() const { return admissions_.load(std::memory_order_relaxed); }
+  uint64_t rejections() const { return rejections_.load(std::memory_order_relaxed); }
+
   // --- the server ---
 
   // A client asks it to end. Who runs it finds out by end_wanted(). A number that is greater counts: more haste.
@@ -119,6 +129,7 @@ class Hub {
   SharedItems& items_;
   const uint64_t started_ms_;
   std::atomic<End> end_{End::kNo};
+  std::atomic<uint64_t> admissions_{0}, rejections_{0};
   sys::Mutex lock_;  // of what follows
   Connection* first_ = nullptr;
   Connection* last_ = nullptr;

@@ -40,6 +40,7 @@ MemcacheClient::MemcacheClient(Hub& hub, Connection& connection, Items& items)
       connection_(connection),
       stream_(*connection.stream),
       items_(items),
+      is_admitted_(hub.settings().accounts.is_empty()),
       text_(hub.settings().item_bytes_most) {}
 
 base::Expected<void> MemcacheClient::serve() {
@@ -81,8 +82,15 @@ base::Expected<MemcacheClient::Next> MemcacheClient::take_one() {
     is_binary_ = memcache::begins_binary(stream_.input().front());
     is_known_ = true;
   }
+  if (!is_admitted_ && !is_binary_) return take_credentials();
   Command command;
   const Parsed parsed = parse(stream_.input(), command);
+  if (!may_ask(parsed, command)) {
+    auto replied =
+        reply([&](auto& to) { memcache::write_status(to, command, memcache::Status::kAuthError); });
+    if (!replied) return std::unexpected(replied.error());
+    return Next::kEnds;
+  }
   switch (parsed.outcome) {
     case memcache::Outcome::kMore: stream_.consume(parsed.consumed_bytes); return Next::kNeedsMore;
     case memcache::Outcome::kRefused: return refuse(command, parsed);
@@ -104,6 +112,41 @@ base::Expected<MemcacheClient::Next> MemcacheClient::take_one() {
   stream_.consume(used_bytes);
   value_.reset();
   return Next::kGoesOn;
+}
+
+base::Expected<MemcacheClient::Next> MemcacheClient::take_credentials() {
+  memcache::Credentials credentials;
+  const Parsed parsed = memcache::parse_credentials(stream_.input(), credentials);
+  switch (parsed.outcome) {
+    case memcache::Outcome::kMore: return Next::kNeedsMore;
+    case memcache::Outcome::kRefused: return refuse({}, parsed);
+    case memcache::Outcome::kCommand: break;
+  }
+  const bool is_admitted = admit(credentials);
+  auto written = write_line(is_admitted ? memcache::messages::kStored : memcache::messages::kNotAdmitted);
+  if (!written) return std::unexpected(written.error());
+  stream_.consume(parsed.consumed_bytes);
+  return Next::kGoesOn;
+}
+
+// Who is turned away is nobody any more, whoever it was before.
+bool MemcacheClient::admit(const memcache::Credentials& credentials) {
+  is_admitted_ = hub_.settings().accounts.admits(credentials.user, credentials.password);
+  hub_.note_admission(is_admitted_);
+  return is_admitted_;
+}
+
+// Before a client that speaks binary has said who it is.
+bool MemcacheClient::may_ask(const Parsed& parsed, const Command& command) const {
+  if (is_admitted_ || parsed.outcome == memcache::Outcome::kMore) return true;
+  if (parsed.outcome == memcache::Outcome::kRefused) return false;
+  switch (command.verb) {
+    case Verb::kVersion:
+    case Verb::kSaslMechanisms:
+    case Verb::kSaslAuth:
+    case Verb::kSaslStep: return true;
+    default: return false;
+  }
 }
 
 base::Expected<MemcacheClient::Next> MemcacheClient::refuse(const Command& command, const Parsed& parsed) {

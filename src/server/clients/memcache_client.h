@@ -2,10 +2,11 @@
 //
 //   input ──parser──► command ──► Items ──► reply, value ──► output
 //
-//  1 commands that have come are executed one after the other, in their order; gets that follow each other are looked up together, up to
+//  1 where clients have to say who they are, nothing is done before they have; who speaks binary and does not is left
+//  2 commands that have come are executed one after the other, in their order; gets that follow each other are looked up together, up to
 //    kTogether keys, and sets, whose values are there, are made together; they are answered in their order
-//  2 a value that fits the input is used where it is; a longer one goes to memory of its own
-//  3 what a command refers to lies in the input: no more is received before it is answered. Of one whose value is still to come the line is
+//  3 a value that fits the input is used where it is; a longer one goes to memory of its own
+//  4 what a command refers to lies in the input: no more is received before it is answered. Of one whose value is still to come the line is
 //    copied, or parsed again where it lies then
 //
 // Thread contract: of the connection's task.
@@ -19,6 +20,7 @@
 #include "server/clients/together.h"
 #include "server/items/items.h"
 #include "server/memcache/binary.h"
+#include "server/memcache/credentials.h"
 #include "server/memcache/meta_reply.h"
 #include "server/memcache/result.h"
 #include "server/memcache/text.h"
@@ -57,6 +59,9 @@ class MemcacheClient {
   Parsed parse(std::string_view input, Command& command);
   base::Expected<Next> take_one();
   base::Expected<Next> refuse(const Command& command, const Parsed& parsed);
+  base::Expected<Next> take_credentials();
+  bool admit(const memcache::Credentials& credentials);
+  bool may_ask(const Parsed& parsed, const Command& command) const;
   base::Expected<bool> receive_value(Command& command, size_t& used_bytes, kv::Bytes& value);
   base::Expected<void> execute(Command& command, kv::Bytes value);
   void note(const Command& command);
@@ -102,6 +107,7 @@ class MemcacheClient {
   base::Expected<void> answer_stats(const Command& command);
   base::Expected<void> answer_detail(std::string_view what);
   base::Expected<void> move_time(std::string_view seconds);
+  base::Expected<void> answer_sasl(const Command& command);
   base::Expected<void> administer(const Command& command);
   base::Expected<void> write_line(std::string_view line);
 
@@ -113,6 +119,7 @@ class MemcacheClient {
   Stream& stream_;
   Items& items_;
   bool is_known_ = false, is_binary_ = false;
+  bool is_admitted_;   // it has said who it is, or need not
   bool ends_ = false;  // once what is to be sent has been
   memcache::TextParser text_;
   std::string line_;  // of a command whose value does not fit the input

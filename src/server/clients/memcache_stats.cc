@@ -71,6 +71,8 @@ void tell_general(Hub& hub, uint64_t now_ms, const Tell& tell) {
   tell_connections(hub, tell);
   tell_commands(items, tell);
   tell("limit_maxbytes", std::to_string(hub.settings().memory_bytes));
+  tell("auth_cmds", std::to_string(hub.admissions()));
+  tell("auth_errors", std::to_string(hub.rejections()));
   tell("accepting_conns", "1");
   tell("threads", std::to_string(hub.settings().worker_count));
   tell("bytes", std::to_string(store.log.live_bytes));
@@ -93,6 +95,8 @@ void tell_settings(Hub& hub, const Tell& tell) {
   tell("num_threads", std::to_string(settings.worker_count));
   tell("evictions", hub.items().store().identity().is_cache ? "on" : "off");
   tell("cas_enabled", "yes");
+  tell("auth_enabled_sasl", settings.accounts.is_empty() ? "no" : "yes");
+  tell("auth_enabled_ascii", settings.accounts.is_empty() ? "no" : "yes");
   tell("item_size_max", std::to_string(settings.item_bytes_most));
   tell("flush_enabled", settings.takes_flush ? "yes" : "no");
   tell("shutdown_command", settings.takes_shutdown ? "yes" : "no");
@@ -173,6 +177,20 @@ base::Expected<void> MemcacheClient::move_time(std::string_view seconds) {
   return write_line(memcache::messages::kOk);
 }
 
+// As memcached with and without its -S.
+base::Expected<void> MemcacheClient::answer_sasl(const Command& command) {
+  if (hub_.settings().accounts.is_empty())
+    return reply([&](auto& to) { memcache::write_status(to, command, memcache::Status::kUnknownCommand); });
+  if (command.verb == Verb::kSaslMechanisms)
+    return reply([&](auto& to) { memcache::write_binary_text(to, command, memcache::kSaslMechanisms); });
+  memcache::Credentials credentials;
+  const bool is_said = command.verb == Verb::kSaslAuth && command.key == memcache::kSaslMechanisms &&
+                       memcache::parse_plain(command.arguments, credentials);
+  if (!admit(is_said ? credentials : memcache::Credentials()))
+    return reply([&](auto& to) { memcache::write_status(to, command, memcache::Status::kAuthError); });
+  return reply([&](auto& to) { memcache::write_binary_text(to, command, "Authenticated"); });
+}
+
 base::Expected<void> MemcacheClient::administer(const Command& command) {
   memcache::Words words(command.arguments);
   const std::string_view first = words.next(), second = words.next();
@@ -180,7 +198,7 @@ base::Expected<void> MemcacheClient::administer(const Command& command) {
     case Verb::kVersion:
       return reply([&](auto& to) {
         if (is_binary_)
-          memcache::write_binary_version(to, command, hub_.settings().version);
+          memcache::write_binary_text(to, command, hub_.settings().version);
         else
           memcache::write_version(to, hub_.settings().version);
       });
@@ -192,6 +210,9 @@ base::Expected<void> MemcacheClient::administer(const Command& command) {
     case Verb::kQuit:
       ends_ = true;
       return is_binary_ ? answer(command, Result::kDone) : base::Expected<void>();
+    case Verb::kSaslMechanisms:
+    case Verb::kSaslAuth:
+    case Verb::kSaslStep: return answer_sasl(command);
     case Verb::kShutdown:
       if (!hub_.settings().takes_shutdown) return write_line("ERROR: shutdown not enabled");
       if (!first.empty() && first != "graceful") return write_line("CLIENT_ERROR invalid shutdown mode");

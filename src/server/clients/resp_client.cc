@@ -20,7 +20,7 @@ RespClient::RespClient(Hub& hub, Connection& connection, Items& items)
       stream_(*connection.stream),
       answer_(stream_, items),
       scans_(items, connection.number),
-      is_authenticated_(hub.settings().password.empty()) {}
+      is_authenticated_(hub.settings().accounts.is_empty()) {}
 
 base::Expected<void> RespClient::serve() {
   for (bool goes_on = true; goes_on;) {

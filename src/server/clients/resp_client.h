@@ -131,7 +131,7 @@ class RespClient {
 
   void ping(Arguments arguments);
   void authenticate(Arguments arguments);
-  bool knows(const resp::Credentials& credentials) const;
+  bool admits(const resp::Credentials& credentials) const;
   void hello(Arguments arguments);
   void reset();
   void name_client(std::string_view name);

@@ -157,7 +157,7 @@ TEST_F(RespClientTest, QuitIsAnsweredAndEndsTheConnection) {
 }
 
 TEST_F(RespClientTest, PasswordsComeFirst) {
-  settings.password = "secret";
+  settings.accounts = Accounts::of_password("secret");
   EXPECT_EQ(ask("GET k\r\nNOPE\r\nGET"),
             "-NOAUTH Authentication required.\r\n-ERR unknown command 'NOPE', with args beginning with: \r\n"
             "-ERR wrong number of arguments for 'get' command\r\n");

@@ -15,17 +15,6 @@ using resp::ReplyWriter;
 
 namespace {
 
-constexpr std::string_view kOnlyUser = "default";
-
-// Takes as long wherever they differ.
-bool is_same_secret(std::string_view secret, std::string_view given) {
-  unsigned difference = secret.size() != given.size();
-  for (size_t i = 0; i < given.size(); ++i)
-    difference |= static_cast<unsigned char>(given[i]) ^
-                  static_cast<unsigned char>(secret.empty() ? 0 : secret[i % secret.size()]);
-  return difference == 0;
-}
-
 uint64_t seconds_between(uint64_t begin_ms, uint64_t end_ms) {
   return end_ms > begin_ms ? (end_ms - begin_ms) / 1000 : 0;
 }
@@ -56,17 +45,21 @@ void RespClient::ping(Arguments arguments) {
 }
 
 // As Redis, whose only user needs no password until there is one.
-bool RespClient::knows(const resp::Credentials& credentials) const {
-  const std::string& password = hub_.settings().password;
-  return credentials.user == kOnlyUser &&
-         (password.empty() || is_same_secret(password, credentials.password));
+bool RespClient::admits(const resp::Credentials& credentials) const {
+  const Accounts& accounts = hub_.settings().accounts;
+  const std::string_view user = credentials.user;
+  const bool is_admitted =
+      accounts.is_empty() ? user == Accounts::kDefaultUser : accounts.admits(user, credentials.password);
+  hub_.note_admission(is_admitted);
+  return is_admitted;
 }
 
 void RespClient::authenticate(Arguments arguments) {
   const auto credentials = accepted(resp::parse_auth(arguments));
   if (!credentials) return;
-  if (arguments.size() == 2 && hub_.settings().password.empty()) return answer_.refuse(Problem::kNoPassword);
-  if (!knows(*credentials)) return answer_.refuse(Problem::kWrongPassword);
+  if (arguments.size() == 2 && hub_.settings().accounts.is_empty())
+    return answer_.refuse(Problem::kNoPassword);
+  if (!admits(*credentials)) return answer_.refuse(Problem::kWrongPassword);
   is_authenticated_ = true;
   answer_.ok();
 }
@@ -75,7 +68,7 @@ void RespClient::hello(Arguments arguments) {
   const auto request = accepted(resp::parse_hello(arguments));
   if (!request) return;
   if (request->credentials) {
-    if (!knows(*request->credentials)) return answer_.refuse(Problem::kWrongPassword);
+    if (!admits(*request->credentials)) return answer_.refuse(Problem::kWrongPassword);
     is_authenticated_ = true;
   }
   if (!is_authenticated_) return answer_.refuse(Problem::kHelloNoAuth);
@@ -107,7 +100,7 @@ void RespClient::reset() {
   answer_.is_silent = false;
   replies_ = resp::Replies::kOn;
   leaves_no_trace_ = false;
-  is_authenticated_ = hub_.settings().password.empty();
+  is_authenticated_ = hub_.settings().accounts.is_empty();
   answer_.simple("RESET");
 }
 
@@ -188,7 +181,7 @@ void RespClient::list_clients(Arguments arguments) {
 void RespClient::kill_clients(Arguments arguments) {
   const auto request = accepted(resp::parse_client_kill(arguments));
   if (!request) return;
-  if (request->user && *request->user != kOnlyUser)
+  if (request->user && *request->user != Accounts::kDefaultUser)
     return answer_.refuse(resp::Refusal{Problem::kNoSuchUser, *request->user});
   const size_t count = hub_.kill([&](const Connection& connection) {
     const bool is_own = &connection == &connection_;

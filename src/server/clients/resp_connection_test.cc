@@ -26,7 +26,7 @@ TEST_F(RespConnectionTest, HelloTellsOfTheServer) {
 }
 
 TEST_F(RespConnectionTest, HelloMayAuthenticate) {
-  settings.password = "secret";
+  settings.accounts = Accounts::of_password("secret");
   EXPECT_TRUE(ask("HELLO 3").starts_with("-NOAUTH HELLO must be called"));
   EXPECT_TRUE(ask("HELLO 3 AUTH default wrong").starts_with("-WRONGPASS "));
   const std::string got = ask("HELLO 3 AUTH default secret\r\nGET k");

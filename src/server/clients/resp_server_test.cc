@@ -22,7 +22,7 @@ TEST_F(RespServerTest, CommandsAreTold) {
 
 TEST_F(RespServerTest, SettingsAreTold) {
   settings.memory_bytes = 1000;
-  settings.password = "";
+  settings.accounts = {};
   EXPECT_EQ(
       ask("CONFIG GET maxmemory\r\nCONFIG GET save appendonly none\r\nCONFIG GET requirepass"),
       "*2\r\n$9\r\nmaxmemory\r\n$4\r\n1000\r\n*4\r\n$10\r\nappendonly\r\n$3\r\nyes\r\n$4\r\nsave\r\n$0\r\n"

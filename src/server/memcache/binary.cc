@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "server/memcache/credentials.h"
+
 namespace server::memcache {
 namespace {
 
@@ -15,6 +17,7 @@ enum class Shape : uint8_t {
   kChange,   // extras and key
   kStore,    // extras, key, value
   kExtend,   // key, value
+  kSasl,     // key, value, which is short and part of the command
   kUnknown,  // whatever it is
 };
 
@@ -58,9 +61,9 @@ constexpr Opcode kOpcodes[] = {
     {Verb::kGat, Shape::kKeyAndExptime},               // 0x1d
     {Verb::kGat, Shape::kKeyAndExptime, true},         // 0x1e gatq
     {},                                                // 0x1f
-    {},                                                // 0x20 SASL
-    {},                                                // 0x21 SASL
-    {},                                                // 0x22 SASL
+    {Verb::kSaslMechanisms, Shape::kNothing},          // 0x20
+    {Verb::kSaslAuth, Shape::kSasl},                   // 0x21
+    {Verb::kSaslStep, Shape::kSasl},                   // 0x22
     {Verb::kGat, Shape::kKeyAndExptime, false, true},  // 0x23 gatk
     {Verb::kGat, Shape::kKeyAndExptime, true, true},   // 0x24 gatkq
 };
@@ -89,7 +92,8 @@ bool fits(Shape shape, const Lengths& lengths) {
     case Shape::kMaybeDelay: return (extras_bytes == 0 || extras_bytes == 4) && !has_key && !has_value;
     case Shape::kChange: return extras_bytes == 20 && has_key && !has_value;
     case Shape::kStore: return extras_bytes == 8 && has_key;
-    case Shape::kExtend: return extras_bytes == 0 && has_key;
+    case Shape::kExtend:
+    case Shape::kSasl: return extras_bytes == 0 && has_key;
     case Shape::kUnknown: return true;
   }
   return false;
@@ -130,7 +134,7 @@ Parsed parse_binary(std::string_view input, uint64_t item_bytes_max, Command& co
   const Lengths lengths = {.extras_bytes = static_cast<uint8_t>(input[4]),
                            .key_bytes = big_endian<uint16_t>(input, 2),
                            .body_bytes = big_endian<uint32_t>(input, 8)};
-  const size_t head_bytes = kHeaderBytes + lengths.extras_bytes + lengths.key_bytes;
+  size_t head_bytes = kHeaderBytes + lengths.extras_bytes + lengths.key_bytes;
   if (lengths.extras_bytes + lengths.key_bytes > lengths.body_bytes)
     return refuse_and_close(Status::kUnknownCommand);
   if (lengths.key_bytes > kKeyBytesMax) return refuse_and_close(Status::kInvalid);
@@ -141,6 +145,10 @@ Parsed parse_binary(std::string_view input, uint64_t item_bytes_max, Command& co
     refused.refusal.swallow_bytes = lengths.body_bytes;
     return refused.consuming(kHeaderBytes);
   }
+  if (opcode.shape == Shape::kSasl) {
+    if (lengths.value_bytes() > kCredentialsBytesMost) return refuse_and_close(Status::kTooLarge);
+    head_bytes += lengths.value_bytes();
+  }
   if (input.size() < head_bytes) return {};
 
   command.verb = opcode.verb;
@@ -148,6 +156,10 @@ Parsed parse_binary(std::string_view input, uint64_t item_bytes_max, Command& co
   command.wants_key = opcode.wants_key;
   command.key = input.substr(kHeaderBytes + lengths.extras_bytes, lengths.key_bytes);
   if (opcode.verb == Verb::kStats) command.arguments = command.key;
+  if (opcode.shape == Shape::kSasl) {
+    command.arguments = input.substr(head_bytes - lengths.value_bytes(), lengths.value_bytes());
+    return accept().consuming(head_bytes);
+  }
   command.cas = big_endian<uint64_t>(input, 16);
   command.has_cas = command.cas != 0;
   if (opcode.shape == Shape::kStore && command.has_cas) command.verb = Verb::kCas;

@@ -10,11 +10,13 @@
 // | touch, gat                    | exptime 4                                    |
 // | flush                         | none, or the delay 4                         |
 //
+// SASL's commands have the mechanism as the key, and its message as the value, which is part of the command.
 // A set, add or replace with a cas is a kCas, whichever it is.
 //
 //  1 what is wrong with a header is said when the header is there: no length of it is waited for that a
 //    request may not have
-//  2 so a request is at most kHeaderBytes + 20 + kKeyBytesMax bytes without its value
+//  2 so a request is at most kHeaderBytes + 20 + kKeyBytesMax bytes without its value; SASL's also have
+//    kCredentialsBytesMost
 #pragma once
 #include <string_view>
 
@@ -30,7 +32,7 @@ inline constexpr size_t kHeaderBytes = 24;
 //
 // As memcached has it: lengths that contradict each other, or that the opcode does not allow (kInvalid), and
 // a key that is too long close the connection; so does a first byte that is not 0x80, without a word. An
-// opcode that is not known (SASL's are not) and a value that is too large are refused, and their bodies
+// opcode that is not known and a value that is too large are refused, and their bodies
 // swallowed. Unlike memcached, gets, touches and stats with bytes behind the key are refused. Cost: inline.
 Parsed parse_binary(std::string_view input, uint64_t item_bytes_max, Command& command);
 

@@ -89,9 +89,9 @@ void write_binary_number(ReplyBuffer& reply, const Command& command, uint64_t nu
   reply.put_big_endian(number);
 }
 
-void write_binary_version(ReplyBuffer& reply, const Command& command, std::string_view version) {
-  write_header(reply, command, {.value_bytes = version.size()});
-  reply << version;
+void write_binary_text(ReplyBuffer& reply, const Command& command, std::string_view text) {
+  write_header(reply, command, {.value_bytes = text.size()});
+  reply << text;
 }
 
 void write_binary_stat(ReplyBuffer& reply, const Command& command, std::string_view name,

@@ -30,7 +30,8 @@ void write_found(ReplyBuffer& reply, const Command& command, uint32_t flags, uin
                  uint64_t cas);
 // What incr and decr have made of it.
 void write_binary_number(ReplyBuffer& reply, const Command& command, uint64_t number, uint64_t cas);
-void write_binary_version(ReplyBuffer& reply, const Command& command, std::string_view version);
+// A version, or what SASL says.
+void write_binary_text(ReplyBuffer& reply, const Command& command, std::string_view text);
 // One statistic; an empty name and value end them. REQUIRES: room for both and kBinaryStatBytes.
 void write_binary_stat(ReplyBuffer& reply, const Command& command, std::string_view name,
                        std::string_view value);

@@ -70,11 +70,10 @@ TEST(BinaryReply, NumbersVersionAndStats) {
               write_binary_number(reply, command_of(0x05, Verb::kIncr), 0x0a0b, 2);
             }),
             "\x81\x05\0\0\0\0\0\0\0\0\0\x08\x01\x02\x03\x04\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\x0a\x0b"s);
-  EXPECT_EQ(written([&](ReplyBuffer& reply) {
-              write_binary_version(reply, command_of(0x0b, Verb::kVersion), "1.6");
-            }),
-            "\x81\x0b\0\0\0\0\0\0\0\0\0\x03\x01\x02\x03\x04\0\0\0\0\0\0\0\0"
-            "1.6"s);
+  EXPECT_EQ(
+      written([&](ReplyBuffer& reply) { write_binary_text(reply, command_of(0x0b, Verb::kVersion), "1.6"); }),
+      "\x81\x0b\0\0\0\0\0\0\0\0\0\x03\x01\x02\x03\x04\0\0\0\0\0\0\0\0"
+      "1.6"s);
   const Command stats = command_of(0x10, Verb::kStats);
   EXPECT_EQ(written([&](ReplyBuffer& reply) { write_binary_stat(reply, stats, "pid", "42"); }),
             "\x81\x10\0\x03\0\0\0\0\0\0\0\x05\x01\x02\x03\x04\0\0\0\0\0\0\0\0pid42"s);

@@ -178,7 +178,7 @@ TEST(Binary, Others) {
 }
 
 TEST(Binary, UnknownOpcodesAreSwallowed) {
-  for (const unsigned opcode : {0x1bu, 0x1fu, 0x20u, 0x21u, 0x22u, 0x25u, 0x30u, 0x80u, 0xffu}) {
+  for (const unsigned opcode : {0x1bu, 0x1fu, 0x25u, 0x30u, 0x80u, 0xffu}) {
     const Request request = {
         .opcode = static_cast<uint8_t>(opcode), .extras = "1234", .key = "key", .value = "value"};
     Command command;
@@ -191,6 +191,30 @@ TEST(Binary, UnknownOpcodesAreSwallowed) {
     EXPECT_EQ(command.opcode, opcode);
     EXPECT_EQ(command.opaque, 0xdeadbeefu);
   }
+}
+
+TEST(Binary, WhatSaslSaysIsPartOfTheCommand) {
+  EXPECT_EQ(accept({.opcode = 0x20}).verb, Verb::kSaslMechanisms);
+  const std::string bytes = Request{.opcode = 0x21, .key = "PLAIN", .value = "some text"}.bytes();
+  for (size_t size = 0; size < bytes.size(); ++size) {
+    Command command;
+    EXPECT_EQ(parse_binary(bytes.substr(0, size), kItemBytesMaxDefault, command).outcome, Outcome::kMore);
+  }
+  const std::string input = bytes + "more";
+  Command command;
+  const Parsed parsed = parse_binary(input, kItemBytesMaxDefault, command);
+  EXPECT_EQ(parsed.outcome, Outcome::kCommand);
+  EXPECT_EQ(parsed.consumed_bytes, bytes.size());
+  EXPECT_EQ(command.verb, Verb::kSaslAuth);
+  EXPECT_EQ(command.key, "PLAIN");
+  EXPECT_EQ(command.arguments, "some text");
+  EXPECT_EQ(command.value_bytes, 0u);
+  EXPECT_EQ(accept({.opcode = 0x22, .key = "PLAIN"}).verb, Verb::kSaslStep);
+
+  const Request longer = {.opcode = 0x21, .key = "PLAIN", .value = std::string(1025, 'x')};
+  const Parsed refused = parse(longer, command);
+  EXPECT_EQ(refused.refusal.status, Status::kTooLarge);
+  EXPECT_TRUE(refused.refusal.closes);
 }
 
 TEST(Binary, LengthsThatContradictEachOther) {
@@ -258,7 +282,7 @@ std::string all_requests() {
     if (opcode == 0x0e || opcode == 0x0f || opcode == 0x19 || opcode == 0x1a)
       request.value = std::string(300, '\x80');
     const bool has_no_key = opcode == 0x07 || opcode == 0x08 || opcode == 0x0a || opcode == 0x0b ||
-                            opcode == 0x17 || opcode == 0x18;
+                            opcode == 0x17 || opcode == 0x18 || opcode == 0x20;
     if (!has_no_key) request.key = "key" + std::to_string(opcode);
     stream += request.bytes();
   }

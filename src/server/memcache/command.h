@@ -49,6 +49,9 @@ enum class Verb : uint8_t {
   kStats,
   kMetaDebug,
   kShutdown,
+  kSaslMechanisms,  // binary alone, as the next two: which there are
+  kSaslAuth,        // `key` is the mechanism, `arguments` its message
+  kSaslStep,
   kSlabs,
   kLruCrawler,
   kLru,

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "base/check.h"
+#include "server/memcache/credentials.h"
 #include "server/memcache/reply_buffer.h"
 #include "server/memcache/test_transcript.h"
 
@@ -12,7 +13,7 @@ namespace {
 
 using namespace server::memcache;
 
-constexpr size_t kRequestBytesMax = kHeaderBytes + 20 + kKeyBytesMax;
+constexpr size_t kRequestBytesMax = kHeaderBytes + kKeyBytesMax + kCredentialsBytesMost;
 
 void write_extras(ReplyBuffer& to, const Command& command) {
   const auto exptime = static_cast<uint32_t>(command.exptime);
@@ -37,15 +38,19 @@ void check_command(const Command& command, std::string_view read, uint64_t item_
   ReplyBuffer written{std::span(memory)}, extras{std::span(extras_memory)};
   write_extras(extras, command);
   const size_t extras_bytes = extras.written().size();
+  const bool is_sasl = command.verb == Verb::kSaslAuth || command.verb == Verb::kSaslStep;
+  const std::string_view message = is_sasl ? command.arguments : std::string_view();
   written.put_big_endian(uint8_t{0x80})
       .put_big_endian(command.opcode)
       .put_big_endian(static_cast<uint16_t>(command.key.size()))
       .put_big_endian(static_cast<uint8_t>(extras_bytes));
   written << read.substr(5, 3);  // type and vbucket, which mean nothing
-  written.put_big_endian(static_cast<uint32_t>(extras_bytes + command.key.size() + command.value_bytes))
+  written
+      .put_big_endian(
+          static_cast<uint32_t>(extras_bytes + command.key.size() + message.size() + command.value_bytes))
       .put_big_endian(command.opaque)
       .put_big_endian(command.cas);
-  written << extras.written() << command.key;
+  written << extras.written() << command.key << message;
   CHECK(written.written() == read);
 }
 

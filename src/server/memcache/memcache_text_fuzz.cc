@@ -13,11 +13,36 @@ namespace {
 
 using namespace server::memcache;
 
-constexpr const char* kNames[] = {
-    "get",         "gat", "touch",          "set",      "add",   "replace",   "append",
-    "prepend",     "cas", "delete",         "incr",     "decr",  "flush_all", "version",
-    "verbosity",   "",    "quit",           "stats",    "",      "shutdown",  "slabs",
-    "lru_crawler", "lru", "cache_memlimit", "extstore", "watch", "debugtime"};
+constexpr const char* kNames[] = {"get",
+                                  "gat",
+                                  "touch",
+                                  "set",
+                                  "add",
+                                  "replace",
+                                  "append",
+                                  "prepend",
+                                  "cas",
+                                  "delete",
+                                  "incr",
+                                  "decr",
+                                  "flush_all",
+                                  "version",
+                                  "verbosity",
+                                  "",
+                                  "quit",
+                                  "stats",
+                                  "",
+                                  "",
+                                  "",
+                                  "",
+                                  "shutdown",
+                                  "slabs",
+                                  "lru_crawler",
+                                  "lru",
+                                  "cache_memlimit",
+                                  "extstore",
+                                  "watch",
+                                  "debugtime"};
 static_assert(std::size(kNames) == static_cast<size_t>(Verb::kDebugTime) + 1);
 
 std::string words_of(Words words) {

@@ -31,6 +31,12 @@ inline constexpr std::string_view kTooLarge = "SERVER_ERROR object too large for
 inline constexpr std::string_view kNoMemory = "SERVER_ERROR out of memory";
 inline constexpr std::string_view kNoMemoryToStore = "SERVER_ERROR out of memory storing object";
 
+// Of clients that have to say who they are.
+inline constexpr std::string_view kUnauthenticated = "CLIENT_ERROR unauthenticated";
+inline constexpr std::string_view kBadCredentials = "CLIENT_ERROR bad authentication token format";
+inline constexpr std::string_view kBadCredentialsEnd = "CLIENT_ERROR bad command line termination";
+inline constexpr std::string_view kNotAdmitted = "CLIENT_ERROR authentication failure";
+
 // Of meta commands.
 inline constexpr std::string_view kGetFlagsTooLong = "CLIENT_ERROR options flags are too long";
 inline constexpr std::string_view kFlagsTooLong = "CLIENT_ERROR options flags too long";

@@ -1,0 +1,28 @@
+// Credentials: how clients of memcached's protocols say who they are, when a server wants to know.
+//
+//   text     set ANY ANY ANY BYTES\r\nUSER PASSWORD\r\n      before anything else; as memcached's -Y
+//   binary   SASL auth with the mechanism PLAIN: AUTHORITY \0 USER \0 PASSWORD (RFC 4616)
+#pragma once
+#include <string_view>
+
+#include "server/memcache/parsed.h"
+
+namespace server::memcache {
+
+// Parts of the input.
+struct Credentials {
+  std::string_view user, password;
+};
+
+inline constexpr size_t kCredentialsBytesMost = 1 << 10;  // of both together
+inline constexpr std::string_view kSaslMechanisms = "PLAIN";
+
+// The command of text that the input begins with; kCommand: `credentials` are what it says. As memcached has it: what is no set of
+// credentials is refused, and a line that does not end closes the connection. Unlike it, more than kCredentialsBytesMost are
+// thrown away and refused.
+Parsed parse_credentials(std::string_view input, Credentials& credentials);
+
+// False: it is none of the mechanism's.
+bool parse_plain(std::string_view message, Credentials& credentials);
+
+}  // namespace server::memcache
