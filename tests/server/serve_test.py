@@ -2,6 +2,7 @@
 """`spillway serve` from its start to its end: words, addresses, signals, restarts.  serve_test.py SPILLWAY [unittest arguments]"""
 import fcntl
 import http.client
+import json
 import os
 import pathlib
 import pwd
@@ -10,7 +11,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 import urllib.error
@@ -216,6 +216,28 @@ class Metrics(Case):
         garbage.say(b"x" * 20_000)
         self.assertTrue(garbage.has_ended())
         self.assertEqual(server.end(), 0)
+
+    def top(self, *words):
+        return subprocess.run([SPILLWAY, "top", "--once", *words], capture_output=True, text=True, env=CLEAN, timeout=HANG_SECONDS)
+
+    def test_top(self):
+        server = self.serve("--memcache", "0", "--metrics", "0")
+        self.connect(server.address).ask(b"set a 0 0 1\r\nx\r\nget a\r\n", b"STORED\r\nVALUE a 0 1\r\nx\r\nEND\r\n")
+        address, nobody = "{}:{}".format(*server.metrics), "127.0.0.1:1"
+        table = self.top(address).stdout.splitlines()
+        self.assertEqual(table[0].split()[:3], ["server", "clients", "requests/s"])
+        self.assertEqual(table[1].split()[:2], [address, "2"])
+        self.assertIn(["item_sets_total", "1", "0"], [line.split() for line in table])
+        both = json.loads(self.top("--json", address, nobody).stdout)["servers"]
+        self.assertEqual(both[0]["metrics"]["item_sets_total"], 1)
+        self.assertIn("Connection refused", both[1]["problem"])
+        self.assertIn(f"\n{nobody}", self.top(address, nobody).stdout)
+        alone = self.top(nobody)
+        self.assertEqual(alone.returncode, 1)
+        self.assertRegex(alone.stderr, ONE_LINE)
+        self.assertEqual(self.top("{}:{}".format(*server.address)).returncode, 1)  # where no metrics are
+        for words in ("host:",), (address, "1"):
+            self.assertEqual(self.top(*words).returncode, 2)
 
 
 class ServiceManager(Case):

@@ -22,7 +22,7 @@ constexpr Subcommand kSubcommands[] = {
     {"bench", "NAME|all [OPTION]...", "measure Spillway beside its peers", tools::bench},
     {"dump", "PID|COREFILE ADDRESS LENGTH [--raw]", "what a running program's spilled memory holds",
      tools::dump},
-    {"top", "[PID] [--once] [--json]", "live counters of running programs", tools::top},
+    {"top", "[PID|HOST:PORT...] [--once] [--json]", "live counters of programs and servers", tools::top},
     {"info", "[--json] [DEVICE]", "what this machine or a device offers, what stands in the way",
      tools::info},
     {"docs", "options|statistics", "print a reference page in Markdown", tools::docs},

@@ -1,0 +1,45 @@
+#include "server_metrics.h"
+
+#include <gtest/gtest.h>
+
+#include "command.h"
+
+namespace tools {
+namespace {
+
+TEST(ServerMetrics, AreNamesAndValues) {
+  const Metrics metrics = parse_metrics(
+      "HTTP/1.1 200 OK\r\n\r\n# HELP spillway_connections Connections.\n# TYPE spillway_connections gauge\n"
+      "spillway_connections 3\nspillway_item_calls_total{call=\"get\",result=\"hit\"} 100\n"
+      "spillway_store_call_seconds{call=\"get\",quantile=\"0.5\"} 6.5e-05\nother 1\nspillway_wrong "
+      "1x\nspillway_none\n"
+      "spillway_last 7");
+  const Metrics expected = {{"connections", 3},
+                            {"item_calls_total{call=\"get\",result=\"hit\"}", 100},
+                            {"store_call_seconds{call=\"get\",quantile=\"0.5\"}", 6.5e-5},
+                            {"last", 7}};
+  EXPECT_EQ(metrics, expected);
+  EXPECT_TRUE(parse_metrics("").empty());
+}
+
+TEST(ServerMetrics, AddressesAreHostsAndPorts) {
+  using Pair = std::pair<std::string, std::string>;
+  EXPECT_EQ(split_address(":9150"), Pair("localhost", "9150"));
+  EXPECT_EQ(split_address("cache.example:9150"), Pair("cache.example", "9150"));
+  EXPECT_EQ(split_address("[::1]:9150"), Pair("::1", "9150"));
+  for (const char* wrong : {"", "host", "host:"}) EXPECT_THROW(split_address(wrong), WrongInput);
+}
+
+TEST(ServerMetrics, WhatDoesNotAnswerIsNamed) {
+  try {
+    fetch_metrics("127.0.0.1:1");
+    FAIL();
+  } catch (const std::runtime_error& error) {
+    EXPECT_EQ(
+        std::string(error.what()),
+        "nothing tells metrics at 127.0.0.1:1: Connection refused; it is where a server's --metrics listens");
+  }
+}
+
+}  // namespace
+}  // namespace tools

@@ -1,0 +1,37 @@
+// TopView: what `spillway top` shows, of programs or of servers: looked at again and again, as a table or as JSON.
+#pragma once
+#include <sys/types.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tools {
+
+class TopView {
+ public:
+  virtual ~TopView() = default;
+  // What is there now. Rates are between the last two looks.
+  virtual void look() = 0;
+  // Why there is nothing to show; "": there is something.
+  virtual std::string problem() const = 0;
+  // What has gone may be there again later.
+  virtual bool may_come_back() const = 0;
+  // REQUIRES: no problem.
+  virtual std::string table() = 0;
+  virtual nlohmann::ordered_json json() = 0;
+};
+
+// 0: all programs. Throws WrongInput: there is no such process, or it does not run Spillway.
+std::unique_ptr<TopView> watch_programs(pid_t pid);
+// Servers, by the addresses of their metrics: HOST:PORT, :PORT of this machine. Throws WrongInput for what is no address.
+std::unique_ptr<TopView> watch_servers(const std::vector<std::string>& addresses);
+
+// Cells of tables; of no value "".
+std::string padded(std::string text, size_t width, bool right = true);
+std::string count_text(std::optional<double> value);
+std::string bytes_text(std::optional<double> value);
+
+}  // namespace tools
