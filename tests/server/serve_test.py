@@ -317,6 +317,37 @@ class Connections(Case):
         client.ask(b"AUTH secret\r\n", b"+OK\r\n")
         client.ask(b"GET key\r\n", b"$-1\r\n")
 
+    def test_watch(self):
+        server = self.serve("--memcache", "0", "--threads", "2")
+        client = self.connect(server.address)
+        client.ask(b"mn\r\n", b"MN\r\n")  # it has a number
+        watcher = self.connect(server.address)
+        watcher.ask(b"watch fetchers mutations connevents\r\n", b"OK\r\n")
+        client.ask(b"set a%b 5 60 1\r\nx\r\nget a%b none\r\nmg none\r\nadd a%b 0 0 1\r\ny\r\n",
+                   b"STORED\r\nVALUE a%b 5 1\r\nx\r\nEND\r\nEN\r\nNOT_STORED\r\n")
+        client.close()
+        ended = self.connect(server.address)
+        ended.close()
+        heard = [watcher.line().decode() for _ in range(8)]
+        numbers = [int(re.match(r"ts=\d+\.\d{6} gid=(\d+) ", line)[1]) for line in heard]
+        self.assertEqual(numbers, list(range(numbers[0], numbers[0] + 8)))
+        told = [line.split(" ", 2)[2].strip() for line in heard]
+        self.assertEqual(told[:5], ["type=item_store key=a%25b status=stored cmd=set ttl=60 clsid=0 cfd=1 size=1",
+                                    "type=item_get key=a%25b status=found clsid=0 cfd=1 size=1",
+                                    "type=item_get key=none status=not_found clsid=0 cfd=1 size=0",
+                                    "type=item_get key=none status=not_found clsid=0 cfd=1 size=0",
+                                    "type=item_store key=a%25b status=not_stored cmd=add ttl=0 clsid=0 cfd=1 size=1"])
+        closed = "type=conn_close rip=127.0.0.1 rport={} transport=tcp reason=normal cfd=1"
+        self.assertRegex("\n".join(told[5:]), closed.format(r"\d+"))
+        self.assertRegex("\n".join(told[5:]), r"type=conn_new rip=127.0.0.1 rport=\d+ transport=tcp cfd=3")
+        other = self.connect(server.address)
+        other.ask(b"watch evictions\r\n", b"CLIENT_ERROR there is nothing to watch but fetchers, mutations and connevents\r\n")
+        self.assertEqual(server.end(), 0)
+
+    def test_watch_may_be_refused(self):
+        server = self.serve("--memcache", "0", "-W")
+        self.connect(server.address).ask(b"watch\r\n", b"CLIENT_ERROR watch commands not allowed\r\n")
+
     def test_many(self):
         server = self.serve("--memcache", "0", "-c", "2000", "--threads", "2")
         clients = [self.connect(server.address) for _ in range(500)]

@@ -141,6 +141,8 @@ constexpr Option kOptions[] = {
      [](Line& line, auto, auto) { line.options.server.settings.takes_shutdown = true; }},
     {"--disable-flush", "-F", "", "refuses memcached's command flush_all",
      [](Line& line, auto, auto) { line.options.server.settings.takes_flush = false; }},
+    {"--disable-watch", "-W", "", "refuses memcached's command watch",
+     [](Line& line, auto, auto) { line.options.server.settings.takes_watch = false; }},
     {"--debug-time", "", "", "for tests: takes memcached's command debugtime, which moves the clock",
      [](Line& line, auto, auto) { line.options.has_movable_clock = true; }},
     {"--verbose", "-v", "", "says why connections end; again: more",

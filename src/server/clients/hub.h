@@ -10,6 +10,7 @@
 #include "base/single_writer.h"
 #include "server/clients/accounts.h"
 #include "server/clients/prefix_counts.h"
+#include "server/clients/watchers.h"
 #include "server/items/shared_items.h"
 #include "server/net/stream.h"
 #include "sys/lock.h"
@@ -30,6 +31,7 @@ struct Settings {
   std::string interface = {};                 // that it listens on, as memcached's -l
   bool takes_shutdown = false;                // from clients of memcached's protocol
   bool takes_flush = true;                    // likewise
+  bool takes_watch = true;                    // likewise
   kv::Clock* movable_clock = nullptr;  // the store's: clients may move it (debugtime), for tests; null: not
   StreamOptions stream = {};
 };
@@ -120,6 +122,7 @@ class Hub {
 
   std::atomic<int> verbosity{0};
   PrefixCounts prefixes;  // of memcached's clients
+  Watchers watchers;      // what those fetch and store, and the connections of all
 
  private:
   static void add(const Connection& connection, ConnectionCounts& to);

@@ -37,6 +37,28 @@ Mode mode_of(Verb verb) {
   }
 }
 
+// memcached's words, for who watches.
+std::string_view word_of(const base::Expected<Done>& done) {
+  if (!done) return "no_memory";
+  switch (done->outcome) {
+    case Outcome::kDone: return "stored";
+    case Outcome::kOtherCas: return "exists";
+    case Outcome::kTooLong: return "too_large";
+    default: return "not_stored";
+  }
+}
+
+std::string_view command_word_of(Verb verb) {
+  switch (verb) {
+    case Verb::kAdd: return "add";
+    case Verb::kReplace: return "replace";
+    case Verb::kAppend: return "append";
+    case Verb::kPrepend: return "prepend";
+    case Verb::kCas: return "cas";
+    default: return "set";
+  }
+}
+
 size_t digits_of(uint64_t number) {
   size_t digits = 1;
   for (; number >= 10; number /= 10) ++digits;
@@ -90,7 +112,15 @@ base::Expected<void> MemcacheClient::store(const Command& command, kv::Bytes val
                         .takes_lower_cas = command.meta.has('I'),
                         .own_cas = command.has_own_cas ? command.own_cas : 0};
   if (command.creates) options.makes_until_ms = expiry_of(command.create_exptime);
-  return answer(command, items_.set(command.key, value, options));
+  auto done = items_.set(command.key, value, options);
+  note_stored(command, done);
+  return answer(command, done);
+}
+
+void MemcacheClient::note_stored(const Command& command, const base::Expected<Done>& done) {
+  if (!hub_.watchers.wants(Watchers::kStores)) return;
+  hub_.watchers.tell_stored(command.key, word_of(done), command_word_of(command.verb), command.exptime,
+                            command.value_bytes, connection_.number);
 }
 
 // One that asks nothing of what is there, and whose key stays where it is while others are parsed.
@@ -139,6 +169,7 @@ base::Expected<void> MemcacheClient::answer_sets() {
   size_t next = 0;
   set_together(items_, stream_.pool(), {items, stored_.size()}, [&](const base::Expected<Done>& done) {
     const Command& command = stored_[next++].command;
+    note_stored(command, done);
     if (written) written = answer(command, done);
   });
   return written;

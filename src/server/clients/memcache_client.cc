@@ -48,6 +48,7 @@ base::Expected<void> MemcacheClient::serve() {
     auto next = stream_.input().empty() ? Next::kNeedsMore : take_one();
     if (!next) return std::unexpected(next.error());
     if (*next == Next::kEnds || ends_) return stream_.send();
+    if (watched_ != 0) return watch();
     if (*next == Next::kGoesOn) continue;
     asked_.shrink_to_fit();
     stored_.shrink_to_fit();

@@ -80,6 +80,7 @@ class MemcacheClient {
   static bool is_plain_get(const Command& command);
   base::Expected<Next> take_gets(const Command& first, size_t first_bytes);
   void add_keys(const Command& command);
+  void note_fetched(std::string_view key, const Item& item);
   base::Expected<void> answer_gets();
   base::Expected<void> end_gets(size_t& next);
   base::Expected<void> answer_get(const Asked& asked, base::Expected<Item>& found);
@@ -93,6 +94,7 @@ class MemcacheClient {
   static bool is_plain_set(const Command& command);
   std::optional<kv::Bytes> value_there(const Command& command, size_t line_end) const;
   base::Expected<Next> take_sets(const Command& first, size_t first_bytes, kv::Bytes value);
+  void note_stored(const Command& command, const base::Expected<Done>& done);
   base::Expected<void> answer_sets();
   base::Expected<void> store(const Command& command, kv::Bytes value);
   base::Expected<void> remove(const Command& command);
@@ -108,6 +110,8 @@ class MemcacheClient {
   base::Expected<void> answer_detail(std::string_view what);
   base::Expected<void> move_time(std::string_view seconds);
   base::Expected<void> answer_sasl(const Command& command);
+  base::Expected<void> begin_watch(std::string_view kinds);
+  base::Expected<void> watch();
   base::Expected<void> administer(const Command& command);
   base::Expected<void> write_line(std::string_view line);
 
@@ -119,8 +123,9 @@ class MemcacheClient {
   Stream& stream_;
   Items& items_;
   bool is_known_ = false, is_binary_ = false;
-  bool is_admitted_;   // it has said who it is, or need not
-  bool ends_ = false;  // once what is to be sent has been
+  bool is_admitted_;      // it has said who it is, or need not
+  bool ends_ = false;     // once what is to be sent has been
+  unsigned watched_ = 0;  // of Watchers::Kind: from now on it only watches
   memcache::TextParser text_;
   std::string line_;  // of a command whose value does not fit the input
   Memory value_;      // and that

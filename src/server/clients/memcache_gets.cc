@@ -87,10 +87,16 @@ base::Expected<void> MemcacheClient::end_gets(size_t& next) {
   return {};
 }
 
+void MemcacheClient::note_fetched(std::string_view key, const Item& item) {
+  hub_.prefixes.got(key, item.found());
+  if (hub_.watchers.wants(Watchers::kFetches))
+    hub_.watchers.tell_fetched(key, item.found(), item.found() ? item.value_bytes() : 0, connection_.number);
+}
+
 base::Expected<void> MemcacheClient::answer_get(const Asked& asked, base::Expected<Item>& found) {
   const Command& command = asked.command;
   if (!found) return answer_error(command, found.error());
-  hub_.prefixes.got(asked.key, found->found());
+  note_fetched(asked.key, *found);
   if (!found->found()) return answer_miss(command);
   // Somebody is to fetch it anew, perhaps this client: that is decided with the item's lock.
   if (command.protocol == Protocol::kMeta && found->marks() != Marks{}) return fetch(command, asked.key);
@@ -140,7 +146,7 @@ base::Expected<void> MemcacheClient::fetch(const Command& command, std::string_v
     options.claims_below_ms = static_cast<uint64_t>(command.meta.recache_exptime) * 1000;
   auto fetched = items_.fetch(key, options);
   if (!fetched) return answer_error(command, fetched.error());
-  hub_.prefixes.got(key, fetched->item.found());
+  note_fetched(key, fetched->item);
   if (!fetched->item.found() && !fetched->is_made) return answer_miss(command);
   memcache::MetaItem meta = meta_of(fetched->item, items_.clock().now_ms());
   meta.cas = fetched->cas;

@@ -73,6 +73,10 @@ void tell_general(Hub& hub, uint64_t now_ms, const Tell& tell) {
   tell("limit_maxbytes", std::to_string(hub.settings().memory_bytes));
   tell("auth_cmds", std::to_string(hub.admissions()));
   tell("auth_errors", std::to_string(hub.rejections()));
+  const Watchers::Counts watchers = hub.watchers.counts();
+  tell("log_watcher_skipped", std::to_string(watchers.skipped));
+  tell("log_watcher_sent", std::to_string(watchers.sent));
+  tell("log_watchers", std::to_string(watchers.watchers));
   tell("accepting_conns", "1");
   tell("threads", std::to_string(hub.settings().worker_count));
   tell("bytes", std::to_string(store.log.live_bytes));
@@ -191,6 +195,37 @@ base::Expected<void> MemcacheClient::answer_sasl(const Command& command) {
   return reply([&](auto& to) { memcache::write_binary_text(to, command, "Authenticated"); });
 }
 
+base::Expected<void> MemcacheClient::begin_watch(std::string_view kinds) {
+  if (!hub_.settings().takes_watch) return write_line("CLIENT_ERROR watch commands not allowed");
+  constexpr std::pair<std::string_view, unsigned> kNames[] = {{"fetchers", Watchers::kFetches},
+                                                              {"mutations", Watchers::kStores},
+                                                              {"connevents", Watchers::kConnections}};
+  unsigned watched = 0;
+  memcache::Words words(kinds);
+  for (std::string_view word; !(word = words.next()).empty();) {
+    const auto* const named = std::ranges::find(kNames, word, &std::pair<std::string_view, unsigned>::first);
+    if (named == std::end(kNames))
+      return write_line("CLIENT_ERROR there is nothing to watch but fetchers, mutations and connevents");
+    watched |= named->second;
+  }
+  watched_ = watched == 0 ? unsigned{Watchers::kFetches} : watched;
+  return write_line(memcache::messages::kOk);
+}
+
+// Until the client goes; what it says is not looked at any more.
+base::Expected<void> MemcacheClient::watch() {
+  constexpr uint64_t kTurnNs = 20'000'000;
+  Watchers::Watcher watcher(hub_.watchers, watched_);
+  for (;;) {
+    if (auto written = stream_.write(watcher.take()); !written) return written;
+    if (auto sent = stream_.send(); !sent) return sent;
+    stream_.consume(stream_.input().size());
+    auto received = stream_.receive_within(kTurnNs);
+    if (!received) return std::unexpected(received.error());
+    if (*received && !**received) return {};
+  }
+}
+
 base::Expected<void> MemcacheClient::administer(const Command& command) {
   memcache::Words words(command.arguments);
   const std::string_view first = words.next(), second = words.next();
@@ -219,6 +254,7 @@ base::Expected<void> MemcacheClient::administer(const Command& command) {
       ends_ = true;
       hub_.end(first.empty() ? Hub::End::kAtOnce : Hub::End::kDrained);
       return {};
+    case Verb::kWatch: return begin_watch(command.arguments);
     case Verb::kDebugTime: return move_time(first);
     case Verb::kLruCrawler:
       if (command.arguments == "enable" || command.arguments == "disable")

@@ -331,7 +331,12 @@ void Server::serve(Worker& worker, const Listening& listening, int descriptor) {
     connection.own = own_end_of(descriptor);
     connection.begun_ms = worker.items.clock().now_ms();
     if (hub_->enter(connection)) {
-      answer(worker, connection);
+      Watchers& watchers = hub_->watchers;
+      if (watchers.wants(Watchers::kConnections))
+        watchers.tell_connection(connection.peer, "", connection.number);
+      const bool is_done = answer(worker, connection);
+      if (watchers.wants(Watchers::kConnections))
+        watchers.tell_connection(connection.peer, is_done ? "normal" : "error", connection.number);
       hub_->leave(connection);
     } else if (stream.write(too_many(speech))) {
       static_cast<void>(stream.send());
@@ -342,7 +347,8 @@ void Server::serve(Worker& worker, const Listening& listening, int descriptor) {
   worker.connections.fetch_sub(1, std::memory_order_release);
 }
 
-void Server::answer(Worker& worker, Connection& connection) {
+// False: it has ended in the middle.
+bool Server::answer(Worker& worker, Connection& connection) {
   base::Expected<void> served;
   switch (connection.speech) {
     case Speech::kMemcache: served = MemcacheClient(*hub_, connection, worker.items).serve(); break;
@@ -352,6 +358,7 @@ void Server::answer(Worker& worker, Connection& connection) {
   if (!served && hub_->verbosity.load(std::memory_order_relaxed) > 0)
     base::log("server: connection ", connection.number, " from ", connection.peer,
               " ended: ", served.error().message);
+  return served.has_value();
 }
 
 }  // namespace server

@@ -88,7 +88,7 @@ class Server {
   void renew_tls();
   void give(const Listening& listening, int descriptor);
   void serve(Worker& worker, const Listening& listening, int descriptor);
-  void answer(Worker& worker, Connection& connection);
+  bool answer(Worker& worker, Connection& connection);
 
   ServerOptions options_;
   Tls tls_;

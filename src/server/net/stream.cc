@@ -57,7 +57,7 @@ base::Expected<void> Stream::make_room() {
 }
 
 // Sends, and waits until something may be there. False: the server drains.
-base::Expected<bool> Stream::wait() {
+base::Expected<bool> Stream::wait(uint64_t ns) {
   if (auto sent = send(); !sent) return std::unexpected(sent.error());
   const bool is_between = end_ == first_;
   if (is_between && is_draining_) return false;
@@ -66,7 +66,7 @@ base::Expected<bool> Stream::wait() {
     text_.reset();
   }
   waits_for_request_ = is_between;
-  auto waited = channel_.wait_for_input(limit_of(options_.idle_ns, true));
+  auto waited = channel_.wait_for_input(limit_of(ns, true));
   waits_for_request_ = false;
   if (!waited && is_between && is_draining_) return false;
   if (!waited) return std::unexpected(waited.error());
@@ -80,7 +80,7 @@ base::Expected<std::optional<size_t>> Stream::receive_now(std::span<std::byte> t
   return received;
 }
 
-base::Expected<bool> Stream::receive() {
+base::Expected<bool> Stream::receive_in(uint64_t ns) {
   for (;;) {
     if (channel_.has_more()) {
       if (auto made = make_room(); !made) return std::unexpected(made.error());
@@ -91,8 +91,18 @@ base::Expected<bool> Stream::receive() {
         return **received != 0;
       }
     }
-    if (auto waited = wait(); !waited || !*waited) return waited;
+    if (auto waited = wait(ns); !waited || !*waited) return waited;
   }
+}
+
+base::Expected<bool> Stream::receive() { return receive_in(options_.idle_ns); }
+
+base::Expected<std::optional<bool>> Stream::receive_within(uint64_t ns) {
+  CHECK(pieces_.empty() && text_bytes_ == text_first_);
+  auto received = receive_in(ns);
+  if (received) return *received;
+  if (received.error().number == ETIMEDOUT) return std::nullopt;
+  return std::unexpected(received.error());
 }
 
 base::Expected<bool> Stream::receive_at_least(size_t bytes) {

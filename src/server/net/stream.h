@@ -66,6 +66,8 @@ class Stream {
   // Sends what is to be sent, and waits until there is more input. False: there is nothing more to come: the client has ended its side, or
   // the server drains (drain()) and no request has begun. Errors: also EMSGSIZE: there are input_bytes_most, of one request.
   base::Expected<bool> receive();
+  // The same, in so long a time; none: nothing has come. REQUIRES: nothing is to be sent.
+  base::Expected<std::optional<bool>> receive_within(uint64_t ns);
   // So often, until input() has so many. REQUIRES: bytes <= input_bytes_most.
   base::Expected<bool> receive_at_least(size_t bytes);
   // What comes from byte `from` of the input on goes to memory instead, which is filled; the input ends at `from` then, and goes on behind it.
@@ -107,7 +109,8 @@ class Stream {
  private:
   char* at(size_t offset) const { return reinterpret_cast<char*>(in_.bytes().data()) + offset; }
   base::Expected<void> make_room();
-  base::Expected<bool> wait();
+  base::Expected<bool> wait(uint64_t ns);
+  base::Expected<bool> receive_in(uint64_t ns);
   base::Expected<std::optional<size_t>> receive_now(std::span<std::byte> to);
   void end_text_piece();
   base::Expected<void> write_large(Items& items, Item& item);

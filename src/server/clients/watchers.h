@@ -1,0 +1,74 @@
+// Watchers: connections that are told, a line each, what others do, as memcached's `watch` has it.
+//
+//   Watchers::Watcher watcher(watchers, Watchers::kFetches | Watchers::kStores);
+//   watcher.take();                                     the lines since the last time
+//
+//   ts=1700000000.123456 gid=7 type=item_get key=KEY status=found clsid=0 cfd=3 size=5
+//   ts=1700000000.123460 gid=8 type=item_store key=KEY status=stored cmd=set ttl=0 clsid=0 cfd=3 size=5
+//   ts=1700000000.123470 gid=9 type=conn_new rip=127.0.0.1 rport=4711 transport=tcp cfd=4
+//
+// cfd is the connection's number, as `stats conns` tells it; classes there are none. Keys are encoded as in addresses of the Web.
+//
+//  1 who is watched never waits: lines that a watcher has no room for are left out, and it is told how many (skipped=N)
+//  2 where nobody watches, a line costs one load: wants() is asked before it is put together
+//
+// Thread contract: any; a Watcher's take() by its own task.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sys/lock.h"
+
+namespace server {
+
+class Watchers {
+ public:
+  enum Kind : uint8_t { kFetches = 1, kStores = 2, kConnections = 4 };
+  static constexpr size_t kBytesMost = 256 << 10;  // that wait for one watcher
+
+  class Watcher {
+   public:
+    // Is told of these kinds from now on, as long as it is there.
+    Watcher(Watchers& watchers, unsigned kinds);
+    ~Watcher();
+    Watcher(const Watcher&) = delete;
+    Watcher& operator=(const Watcher&) = delete;
+    std::string take();
+
+   private:
+    friend class Watchers;
+    Watchers& watchers_;
+    const unsigned kinds_;
+    std::string lines_;
+    uint64_t skipped_ = 0;
+  };
+
+  bool wants(Kind kind) const { return (wanted_.load(std::memory_order_relaxed) & kind) != 0; }
+  void tell_fetched(std::string_view key, bool is_found, uint64_t value_bytes, uint64_t connection);
+  // `status` and `command` are memcached's words.
+  void tell_stored(std::string_view key, std::string_view status, std::string_view command, int64_t exptime,
+                   uint64_t value_bytes, uint64_t connection);
+  // `peer` is HOST:PORT, or another text for what has none. `reason`: why it has ended; "": it has begun.
+  void tell_connection(std::string_view peer, std::string_view reason, uint64_t connection);
+
+  struct Counts {
+    uint64_t watchers = 0;
+    uint64_t sent = 0, skipped = 0;  // lines, since the start
+  };
+  Counts counts();
+
+ private:
+  void tell(Kind kind, std::string_view event);
+  void set_wanted();
+
+  std::atomic<unsigned> wanted_{0};  // kinds, of all
+  sys::Mutex lock_;                  // of what follows, and of what watchers have
+  std::vector<Watcher*> watchers_;
+  uint64_t next_number_ = 1;
+  Counts counts_;
+};
+
+}  // namespace server
