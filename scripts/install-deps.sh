@@ -9,7 +9,7 @@ packages=(
   libjemalloc-dev libxxhash-dev libgtest-dev nlohmann-json3-dev libssl-dev openssl
   dpkg-dev gdb python3 python3-numpy xz-utils meson csmith libcsmith-dev ccache tcl8.6-dev zlib1g-dev libevent-dev
   fio libcuckoo-dev librocksdb-dev gcc python3-dev python3-pip python3-setuptools python3-wheel default-jdk-headless
-  memcached libmemcached-tools libsasl2-modules redis-tools python3-pymemcache python3-redis
+  memcached libmemcached-tools libsasl2-modules redis-tools python3-pymemcache python3-redis maven golang-go
 )
 
 missing=()

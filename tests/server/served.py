@@ -138,9 +138,9 @@ class Case(unittest.TestCase):
     def path(self, name):
         return os.path.join(self.folder.name, name)
 
-    def serve(self, *words, **options):
+    def serve(self, *words, capacity="64M", **options):
         """A server of self.store."""
-        server = Server(self.spillway, "--storage", self.store, "--capacity", "64M", *words, **options)
+        server = Server(self.spillway, "--storage", self.store, "--capacity", capacity, *words, **options)
         self.addCleanup(server.__exit__)
         return server
 

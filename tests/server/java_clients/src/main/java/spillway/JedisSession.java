@@ -1,0 +1,167 @@
+package spillway;
+
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import redis.clients.jedis.DefaultJedisClientConfig;
+import redis.clients.jedis.HostAndPort;
+import redis.clients.jedis.Jedis;
+import redis.clients.jedis.JedisPool;
+import redis.clients.jedis.Pipeline;
+import redis.clients.jedis.RedisProtocol;
+import redis.clients.jedis.Response;
+import redis.clients.jedis.exceptions.JedisDataException;
+import redis.clients.jedis.params.GetExParams;
+import redis.clients.jedis.params.ScanParams;
+import redis.clients.jedis.params.SetParams;
+import redis.clients.jedis.resps.ScanResult;
+
+/** Sessions of jedis, by RESP2 and RESP3. JedisSession HOST PORT [USER PASSWORD] */
+public final class JedisSession {
+    private static final int MANY = 5_000;
+
+    private JedisSession() {}
+
+    public static void main(String[] words) throws Exception {
+        HostAndPort address = new HostAndPort(words[0], Integer.parseInt(words[1]));
+        for (RedisProtocol protocol : RedisProtocol.values()) {
+            var config = DefaultJedisClientConfig.builder().protocol(protocol).clientName("session");
+            if (words.length == 4) {
+                config.user(words[2]).password(words[3]);
+            }
+            try (Jedis jedis = new Jedis(address, config.build())) {
+                session(jedis);
+                many(jedis);
+                scan(jedis);
+            }
+            try (JedisPool pool = new JedisPool(new redis.clients.jedis.JedisFactory(address, config.build()) {})) {
+                together(pool);
+            }
+        }
+        Checks.done();
+    }
+
+    private static void session(Jedis jedis) {
+        Checks.equal("ping", "PONG", jedis.ping());
+        Checks.equal("flush", "OK", jedis.flushDB());
+        Checks.equal("get of nothing", null, jedis.get("key"));
+        Checks.equal("set", "OK", jedis.set("key", "value"));
+        Checks.equal("get", "value", jedis.get("key"));
+        Checks.equal("set nx of what is there", null, jedis.set("key", "x", SetParams.setParams().nx()));
+        Checks.equal("set xx of nothing", null, jedis.set("none", "x", SetParams.setParams().xx()));
+        Checks.equal("set with an end", "OK", jedis.set("key", "ends", SetParams.setParams().ex(100)));
+        Checks.holds("ttl", jedis.ttl("key") > 90);
+        Checks.equal("set that keeps it", "OK", jedis.set("key", "kept", SetParams.setParams().keepTtl()));
+        Checks.holds("pttl", jedis.pttl("key") > 90_000);
+        Checks.equal("set get", "kept", jedis.setGet("key", "value"));
+        Checks.equal("ttl of none", -1L, jedis.ttl("key"));
+        Checks.equal("ttl of nothing", -2L, jedis.ttl("none"));
+        Checks.equal("expire", 1L, jedis.expire("key", 50));
+        Checks.equal("persist", 1L, jedis.persist("key"));
+        Checks.equal("pexpire", 1L, jedis.pexpire("key", 50_000));
+        Checks.equal("getex", "value", jedis.getEx("key", GetExParams.getExParams().persist()));
+        Checks.equal("what getex has left", -1L, jedis.ttl("key"));
+        Checks.equal("setex", "OK", jedis.setex("short", 100, "x"));
+        Checks.equal("psetex", "OK", jedis.psetex("short", 100_000, "x"));
+        Checks.equal("setnx", 1L, jedis.setnx("first", "a"));
+        Checks.equal("setnx again", 0L, jedis.setnx("first", "b"));
+        Checks.equal("getdel", "a", jedis.getDel("first"));
+        Checks.equal("getset", "value", jedis.getSet("key", "other"));
+        Checks.equal("mset", "OK", jedis.mset("a", "1", "b", "2"));
+        List<String> expected = new ArrayList<>(List.of("1", "2"));
+        expected.add(null);
+        Checks.equal("mget", expected, jedis.mget("a", "b", "none"));
+        Checks.equal("incr", 2L, jedis.incr("a"));
+        Checks.equal("incrby", 12L, jedis.incrBy("a", 10));
+        Checks.equal("decr", 11L, jedis.decr("a"));
+        Checks.equal("decrby", 1L, jedis.decrBy("a", 10));
+        Checks.equal("incrbyfloat", 1.5, jedis.incrByFloat("a", 0.5));
+        Checks.equal("append", 7L, jedis.append("b", "345678"));
+        Checks.equal("strlen", 7L, jedis.strlen("b"));
+        Checks.equal("getrange", "345", jedis.getrange("b", 1, 3));
+        Checks.equal("setrange", 7L, jedis.setrange("b", 1, "xyz"));
+        Checks.equal("what setrange has made", "2xyz678", jedis.get("b"));
+        Checks.equal("exists", 2L, jedis.exists("a", "b", "none"));
+        Checks.equal("type", "string", jedis.type("a"));
+        Checks.equal("type of nothing", "none", jedis.type("none"));
+        Checks.equal("unlink", 1L, jedis.unlink("a", "none"));
+        Checks.equal("del", 1L, jedis.del("b"));
+        Checks.equal("dbsize", 2L, jedis.dbSize());
+        Checks.holds("info", jedis.info().contains("redis_version:7"));
+        Checks.equal("client name", "session", jedis.clientGetname());
+        Checks.equal("config get", Set.of("maxclients"), jedis.configGet("maxclients").keySet());
+        byte[] large = new byte[900_000];
+        for (int i = 0; i < large.length; i++) {
+            large[i] = (byte) (i * 31 >> 3);
+        }
+        jedis.set("large".getBytes(), large);
+        Checks.equal("large value", large, jedis.get("large".getBytes()));
+        try {
+            jedis.lpush("list", "x");
+            Checks.holds("a command that there is not is refused", false);
+        } catch (JedisDataException refused) {
+            Checks.holds("it is refused by name", refused.getMessage().contains("lpush") || refused.getMessage().contains("LPUSH"));
+        }
+        try {
+            jedis.incr("key");
+            Checks.holds("incr of a text is refused", false);
+        } catch (JedisDataException refused) {
+            Checks.equal("how", "ERR value is not an integer or out of range", refused.getMessage());
+        }
+    }
+
+    private static void many(Jedis jedis) {
+        jedis.flushDB();
+        Map<String, Response<String>> found = new HashMap<>();
+        try (Pipeline pipeline = jedis.pipelined()) {
+            for (int i = 0; i < MANY; i++) {
+                pipeline.set("many" + i, "value of " + i);
+                found.put("value of " + i, pipeline.get("many" + i));
+            }
+            pipeline.sync();
+        }
+        for (Map.Entry<String, Response<String>> each : found.entrySet()) {
+            Checks.equal("one of many", each.getKey(), each.getValue().get());
+        }
+    }
+
+    private static void scan(Jedis jedis) {
+        Set<String> keys = new HashSet<>();
+        String cursor = ScanParams.SCAN_POINTER_START;
+        do {
+            ScanResult<String> part = jedis.scan(cursor, new ScanParams().match("many*").count(500));
+            keys.addAll(part.getResult());
+            cursor = part.getCursor();
+        } while (!cursor.equals(ScanParams.SCAN_POINTER_START));
+        Checks.equal("all keys", MANY, keys.size());
+    }
+
+    private static void together(JedisPool pool) throws Exception {
+        ExecutorService threads = Executors.newFixedThreadPool(8);
+        List<Future<Void>> all = new ArrayList<>();
+        for (int thread = 0; thread < 8; thread++) {
+            all.add(threads.submit((Callable<Void>) () -> {
+                for (int i = 0; i < 500; i++) {
+                    try (Jedis jedis = pool.getResource()) {
+                        jedis.incr("together");
+                    }
+                }
+                return null;
+            }));
+        }
+        for (Future<Void> each : all) {
+            each.get();
+        }
+        threads.shutdown();
+        try (Jedis jedis = pool.getResource()) {
+            Checks.equal("what all have counted", "4000", jedis.getDel("together"));
+        }
+    }
+}
