@@ -23,7 +23,7 @@ import report  # noqa: E402
 from lockstep import Failure  # noqa: E402
 
 BENCHMARKS = ["delegation", "device", "fibers", "hitrate", "kernels", "kv", "kv-index", "kv-restart", "pagecache", "random", "server",
-              "speedtest1", "tasks"]
+              "speedtest1", "tasks", "ycsb"]
 
 
 class Context:

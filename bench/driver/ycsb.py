@@ -1,0 +1,183 @@
+"""YCSB's core workloads: the server, in memory and on the disk, beside memcached and Redis."""
+import json
+import os
+import pathlib
+import shutil
+import socket
+import time
+
+from lockstep import Failure, Programs, in_turn, median, spread
+
+DOC = """\
+Operations a second of YCSB's core workloads (site.ycsb:core 0.17.0): A reads and updates alike, B reads 95 of 100, C reads, F reads or reads, changes and
+writes, D reads what was inserted last and inserts 5 of 100; keys by Zipf's law but for D. A record is one value of 1 KiB, an update writes it whole.
+One CPU is the server's, another one YCSB's, whose 64 threads (of the 256 that a server with 20 cores was measured with) have a connection
+each: more is better, but what YCSB itself can do on its CPU bounds it; `cpu_us` is what the server takes for an operation: less is better. `ours`
+speaks the peer's protocol: memcached's or Redis'. `disk`: as many records in a server with a fourth of that memory, beside memcached with all in memory:
+that is no contest, it says what the disk costs. Our server has on the disk what it has acknowledged, the peers have nothing there. Latencies in microseconds.
+"""
+WORKLOADS = {  # in the order in which they run: D inserts
+    "A": {"readproportion": 0.5, "updateproportion": 0.5, "requestdistribution": "zipfian"},
+    "B": {"readproportion": 0.95, "updateproportion": 0.05, "requestdistribution": "zipfian"},
+    "C": {"readproportion": 1, "updateproportion": 0, "requestdistribution": "zipfian"},
+    "F": {"readproportion": 0.5, "updateproportion": 0, "readmodifywriteproportion": 0.5, "requestdistribution": "zipfian"},
+    "D": {"readproportion": 0.95, "updateproportion": 0, "insertproportion": 0.05, "requestdistribution": "latest"},
+}
+# What runs against what, and how it is spoken to.
+CASES = {"memcached": ("ours", "memcached", "MemcacheDb"), "redis": ("ours", "redis", "RespDb"), "disk": ("ours on disk", "memcached", "MemcacheDb")}
+SERVER_CPU, CLIENT_CPU = 0, 1
+RECORD_BYTES = 1100  # with its fields' names
+READY_SECONDS = 30
+
+
+class Plan:
+    def __init__(self, context):
+        quick = context.quick
+        self.records = 20_000 if quick else 1_000_000
+        self.threads = 16 if quick else 64
+        self.pairs = context.pairs or (1 if quick else 2)
+        self.seconds = 1 if quick else 8
+        data_mib = self.records * RECORD_BYTES >> 20
+        self.memory_mib = 2 * data_mib + 256
+        self.disk_memory_mib = max(32, data_mib // 4)
+
+
+def _free_port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+class Server:
+    def __init__(self, contest, name):
+        self.contest, self.name, self.ports = contest, name, {"MemcacheDb": _free_port(), "RespDb": _free_port()}
+        self.program = contest.programs.start(["taskset", "-c", contest.cpus[SERVER_CPU], *self._command()])
+        deadline = time.monotonic() + READY_SECONDS
+        port = self.ports["RespDb" if name == "redis" else "MemcacheDb"]
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", port), 1).close()
+                return
+            except OSError:
+                if self.program.process.poll() is not None:
+                    raise Failure(f"{name} ended{self.program.last_words()}") from None
+                if time.monotonic() > deadline:
+                    raise Failure(f"{name} does not serve") from None
+                time.sleep(0.02)
+
+    def _command(self):
+        plan, context = self.contest.plan, self.contest.context
+        memcache, resp = self.ports["MemcacheDb"], self.ports["RespDb"]
+        if self.name == "memcached":
+            user = ["-u", "root"] if os.geteuid() == 0 else []
+            return ["memcached", *user, "-p", memcache, "-U", 0, "-l", "127.0.0.1", "-t", 1, "-m", plan.memory_mib]
+        if self.name == "redis":
+            return ["redis-server", "--port", resp, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]
+        memory_mib = plan.memory_mib if self.name == "ours" else plan.disk_memory_mib
+        return [context.spillway, "serve", "--storage", context.folder / self.name.replace(" ", "-"), "--capacity", f"{2 * plan.memory_mib}M",
+                "--memory", f"{memory_mib}M", "--memcache", memcache, "--resp", resp, "--threads", 1]
+
+    def cpu_us(self):
+        fields = pathlib.Path(f"/proc/{self.program.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) * 1e6 / os.sysconf("SC_CLK_TCK")
+
+    def run(self, database, what, words):
+        """What YCSB has measured, by operation and figure."""
+        context, plan = self.contest.context, self.contest.plan
+        told = context.folder / "measured.json"
+        words = {"recordcount": plan.records, "workload": "site.ycsb.workloads.CoreWorkload", "host": "127.0.0.1", "port": self.ports[database],
+                 "writeallfields": "true", "measurementtype": "hdrhistogram", "hdrhistogram.percentiles": "50,95,99,99.9",
+                 "exporter": "site.ycsb.measurements.exporter.JSONArrayMeasurementsExporter", "exportfile": told, **words}
+        command = ["taskset", "-c", self.contest.cpus[CLIENT_CPU], "java", "-Xmx1g", "-XX:+UseSerialGC", "-cp", self.contest.classes, "site.ycsb.Client", what,
+                   "-threads", plan.threads, "-db", f"spillway.{database}", *(word for name, value in words.items() for word in ("-p", f"{name}={value}"))]
+        before = self.cpu_us()
+        context.output(command)
+        measured = {(each["metric"], each["measurement"]): each["value"] for each in json.loads(told.read_text())}
+        wrong = {f"{metric} {name}": value for (metric, name), value in measured.items() if name.startswith("Return=") and name != "Return=OK"}
+        if wrong:
+            raise Failure(f"{self.name}: not all operations succeeded: {wrong}")
+        operations = sum(value for (metric, name), value in measured.items() if name == "Return=OK" and "-" not in metric)
+        return measured, (self.cpu_us() - before) / max(1, operations)
+
+    def fill(self):
+        self.run("RespDb" if self.name == "redis" else "MemcacheDb", "-load", {})
+
+    def turn(self, database, workload):
+        measured, cpu_us = self.run(database, "-t", {"operationcount": 1 << 30, "maxexecutiontime": self.contest.plan.seconds, **WORKLOADS[workload]})
+        turn = {"rate": measured[("OVERALL", "Throughput(ops/sec)")], "cpu_us": cpu_us}
+        for operation in ("READ", "UPDATE", "INSERT"):
+            for name, figure in (("p50", "50thPercentileLatency(us)"), ("p99", "99thPercentileLatency(us)"), ("p999", "99.9PercentileLatency(us)")):
+                if (operation, figure) in measured:
+                    turn[f"{operation.lower()}_{name}_us"] = measured[(operation, figure)]
+        return turn
+
+
+class Contest:
+    def __init__(self, context, plan, programs):
+        self.context, self.plan, self.programs = context, plan, programs
+        self.cpus = [str(cpu) for cpu in sorted(os.sched_getaffinity(0))]
+        if len(self.cpus) < 2:
+            raise Failure("the server and YCSB need a CPU each", 2)
+        for program in ("memcached", "redis-server", "java", "mvn"):
+            if not shutil.which(program):
+                raise Failure(f"{program} is not there; install it", 2)
+        output = context.folder / "ycsb"
+        context.build("YCSB", ["mvn", "-q", "-B", f"-Doutput={output}", "package"], cwd=pathlib.Path(__file__).resolve().parents[1] / "ycsb")
+        self.classes = f"{output}/classes:{output}/dependency/*"
+
+
+def _row(case, workload, ours, theirs):
+    ratios = [one["rate"] / other["rate"] for one, other in zip(ours, theirs)]
+
+    def middle(turns, what):
+        return median([turn[what] for turn in turns])
+
+    row = {"case": f"{workload}/{case}", "ours": middle(ours, "rate"), "peer": middle(theirs, "rate"), "ratio": median(ratios), "spread": spread(ratios),
+           "unit": "operations a second", "cpu_ratio": median([one["cpu_us"] / other["cpu_us"] for one, other in zip(ours, theirs)])}
+    for what in ours[0]:
+        if what != "rate":
+            row[what], row["peer_" + what] = middle(ours, what), middle(theirs, what)
+    return row
+
+
+def run(context):
+    plan = Plan(context)
+    names = [f"{workload}/{case}" for workload in WORKLOADS for case in CASES]
+    wanted = [name for name in names if not context.cases or any(name.startswith(start) for start in context.cases)]
+    if not wanted:
+        raise Failure(f"there is no case of this name; there are {', '.join(names)}", 2)
+    rows = []
+    with Programs() as programs:
+        contest = Contest(context, plan, programs)
+        servers = {}
+        for case in CASES:
+            for name in CASES[case][:2]:
+                if name not in servers and any(each.endswith(case) for each in wanted):
+                    context.progress(f"ycsb: filling {name}")
+                    servers[name] = Server(contest, name)
+                    servers[name].fill()
+        for workload in WORKLOADS:
+            for case, (ours, peer, database) in CASES.items():
+                if f"{workload}/{case}" not in wanted:
+                    continue
+                turns = {ours: [], peer: []}
+                for number in range(plan.pairs):
+                    for side in in_turn((ours, peer), number):
+                        context.progress(f"ycsb {workload}: {side}")
+                        turns[side].append(servers[side].turn(database, workload))
+                row = _row(case, workload, turns[ours], turns[peer])
+                rows.append(row)
+                context.say(f"{row['case']:12} {row['ours']:>9,.0f}/s, {row['ratio']:.2f} times the peer's +-{row['spread'] / 2:.0%}; CPU {row['cpu_us']:.1f} us, "
+                            f"{row['cpu_ratio']:.2f} times; read p99 {row['read_p99_us']:,.0f} us, {row['peer_read_p99_us']:,.0f} us")
+    summary = {}
+    for row in rows:
+        name = row["case"].replace("/", "_").lower()
+        summary.update({f"{name}_rate_ratio": row["ratio"], f"{name}_cpu_ratio": row["cpu_ratio"]})
+    versions = {"memcached": context.output(["memcached", "--version"]).strip(), "redis": context.output(["redis-server", "--version"]).split()[2]}
+    result = {"parameters": {"records": plan.records, "threads": plan.threads, "pairs": plan.pairs, "seconds_each": plan.seconds, "memory_mib": plan.memory_mib,
+                             "disk_memory_mib": plan.disk_memory_mib, **versions, "storage": str(context.storage), "quick": context.quick},
+              "rows": rows, "summary": summary}
+    bars = {"title": "YCSB's core workloads", "subtitle": "ours over the peer's: operations a second (more is better), CPU for one (less)",
+            "cases": [row["case"] for row in rows],
+            "series": {"operations a second": [row["ratio"] for row in rows], "CPU": [row["cpu_ratio"] for row in rows]}}
+    return result, bars
