@@ -10,6 +10,7 @@ packages=(
   dpkg-dev gdb python3 python3-numpy xz-utils meson csmith libcsmith-dev ccache tcl8.6-dev zlib1g-dev libevent-dev
   fio libcuckoo-dev librocksdb-dev gcc python3-dev python3-pip python3-setuptools python3-wheel default-jdk-headless
   memcached libmemcached-tools libsasl2-modules redis-tools python3-pymemcache python3-redis maven golang-go
+  redis-server nutcracker python3-pylibmc iproute2
 )
 
 missing=()
@@ -26,7 +27,9 @@ fi
 echo "installing: ${missing[*]}"
 "${as_root[@]}" apt-get update -q
 "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${missing[@]}"
-# Its package starts it, and at each boot: tests start their own.
-if [[ " ${missing[*]} " == *" memcached "* ]] && [ -d /run/systemd/system ]; then
-  "${as_root[@]}" systemctl disable --now memcached
-fi
+# Their packages start them, and at each boot: tests start their own.
+for service in memcached redis-server nutcracker; do
+  if [[ " ${missing[*]} " == *" $service "* ]] && [ -d /run/systemd/system ]; then
+    "${as_root[@]}" systemctl disable --now "$service"
+  fi
+done

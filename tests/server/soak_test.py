@@ -232,7 +232,7 @@ class Soak(Case):
         threads = [load.start(kind(load, f"{SEED} {number}"), connect) for number, (kind, connect) in enumerate(
             ((Text, plain), (Text, plain), (Text, secure), (Binary, plain), (Binary, secure), (Resp, resp), (Resp, resp), (Resp, secure_resp),
              (Unwanted, plain), (Unwanted, resp), (Unwanted, secure), (Unwanted, lambda: Connection(server.tls_address))))]
-        turn = 0
+        turn, began = 0, time.monotonic()
         while not load.ends():
             with Connection(server.address) as watcher, urllib.request.urlopen("http://{}:{}/metrics".format(*server.metrics)) as page:
                 watcher.ask(b"watch fetchers mutations connevents\r\n", b"OK\r\n")
@@ -241,7 +241,7 @@ class Soak(Case):
                 watcher.line()
             turn += 1
             if sys.stderr.isatty() or turn % 60 == 0:
-                print(f"\r{turn} s, {load.count} requests, {int(dropped[1])} items dropped", end="\n" if turn % 60 == 0 else "", flush=True)
+                print(f"\r{time.monotonic() - began:.0f} s, {load.count} requests, {int(dropped[1])} items dropped", end="\n" if turn % 60 == 0 else "", flush=True)
         for thread in threads:
             thread.join()
         self.assertEqual(load.failed, [])
