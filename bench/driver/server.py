@@ -9,6 +9,7 @@ import socket
 import subprocess
 import time
 
+import server_hitrate
 import server_overload
 from devices import Cleanup
 from lockstep import Failure, Programs, in_turn, median, spread
@@ -22,7 +23,9 @@ the client's; one request in ten stores a value of 1 KiB, the others get one, of
 `rate_ratio`: requests a second over the peer's; more is better. Latencies in microseconds. `read`: parts of gets that our server read from the
 disk. `idle`: bytes of memory for each of so many connections on which nothing happens. `overload` (with --only alone): minutes with ten times as much
 data as memory; the 99.9th percentile of a request's time, beside fio's with as many I/Os a second in turns; `memory_share`: the most that the process
-had, of what it may.
+had, of what it may. `hitrate` (with --only alone): the part of gets that a cache of ours answers, whose file is a quarter of the data, beside memcached
+with as much memory; `lru_of_bytes`, `lru_of_items`: a list from which always the least recently used goes, with as many bytes of keys and values as that file, and
+with as many items as ours had: more is better.
 """
 MIB = 1 << 20
 POINTS = {"1": (1, 1), "16": (16, 1), "16x16": (16, 16)}
@@ -35,7 +38,9 @@ FILLS_MOST, FILL_PAUSE_SECONDS, FILL_CHECK_SECONDS = 8, 1, 0.5
 # Of a group, for what the kernel counts besides a process's own memory: sockets, page tables.
 GROUP_REST_MIB = 8
 OVERLOADED = "ours with ten times the data"
+CACHE, CACHE_PEER = "ours as a cache", "memcached as a cache"
 IDLE = "ours without data"
+LONG = ("overload", *(f"hitrate/{trace}" for trace in server_hitrate.TRACES))  # only for who asks for them
 
 
 class Plan:
@@ -47,6 +52,8 @@ class Plan:
         self.pairs = context.pairs or (1 if quick else 5)
         self.window_seconds = 0.3 if quick else 2.0
         self.idle_connections = 1000 if quick else 10_000
+        self.hitrate_keys, self.hitrate_requests = (20_000, 60_000) if quick else (200_000, 1_000_000)
+        self.hitrate_mib = max(16, self.hitrate_keys * VALUE_BYTES // MIB // 4)
         self.overload_seconds, self.overload_window_seconds = (6, 1) if quick else (600, 10)
         self.overload_memory_bytes = (32 if quick else 96) * MIB
         self.overload_keys = 10 * self.overload_memory_bytes // VALUE_BYTES
@@ -82,15 +89,19 @@ class Server:
         fields = pathlib.Path(f"/proc/{self.program.process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) * 1e6 / os.sysconf("SC_CLK_TCK")
 
-    def reads(self):
-        """Gets that went to the disk so far; of memcached without a tier there none."""
+    def stat(self, name):
+        """0: it does not tell."""
         with socket.create_connection(("127.0.0.1", self.port), READY_SECONDS) as asks:
             asks.sendall(b"stats\r\n")
             told = b""
             while not told.endswith(b"END\r\n"):
                 told += asks.recv(1 << 16)
-        found = re.search(rb"STAT get_extstore (\d+)", told)
+        found = re.search(rb"STAT %s (\d+)" % name.encode(), told)
         return int(found[1]) if found else 0
+
+    def reads(self):
+        """Gets that went to the disk so far; of memcached without a tier there none."""
+        return self.stat("get_extstore")
 
     def resident_bytes(self):
         for line in pathlib.Path(f"/proc/{self.program.process.pid}/status").read_text().splitlines():
@@ -142,9 +153,14 @@ class Contest:
             return [self.context.spillway, "serve", "--storage", self.context.folder / name.replace(" ", "-"),
                     "--capacity", f"{2 * data_mib}M", "--memory", f"{memory_mib}M",
                     "--memcache", port, "--threads", 1, "--connections", self.plan.idle_connections + 100]
+        if name == CACHE:
+            return [self.context.spillway, "serve", "--storage", self.context.folder / "cache", "--capacity", f"{self.plan.hitrate_mib}M", "--cache",
+                    "--memory", "64M", "--memcache", port, "--threads", 1]
         peer = ["memcached", *user, "-p", port, "-U", 0, "-l", "127.0.0.1", "-t", 1]
         if name == "memcached":
             return [*peer, "-m", 2 * data_mib]
+        if name == CACHE_PEER:
+            return [*peer, "-m", self.plan.hitrate_mib]
         return [*peer, "-m", self.plan.extstore_mib, "-o", f"ext_path={self.context.folder / 'ext'}:{2 * data_mib}M,ext_item_size=512,slab_automove=2"]
 
 
@@ -173,6 +189,26 @@ def _idle_row(plan, ours):
         connection.close()
     each = (after - before) / plan.idle_connections
     return {"case": "idle", "ours": each, "peer": "", "ratio": "", "spread": "", "unit": "bytes", "resident_bytes": after}
+
+
+def _hitrate_row(contest, trace):
+    plan = contest.plan
+    rates = {}
+    for name in (CACHE, CACHE_PEER):
+        contest.context.progress(f"server hitrate/{trace}: {name}")
+        server = Server(contest, name)
+        rates[name] = server_hitrate.hit_rate(server_hitrate.Client(server.port), trace, plan.hitrate_keys, plan.hitrate_requests)
+        if name == CACHE:
+            items = server.stat("curr_items")
+        server.program.process.terminate()
+        server.program.process.wait()
+    (contest.context.folder / "cache").unlink()
+    contest.context.progress(f"server hitrate/{trace}: lists")
+    row = {"case": f"hitrate/{trace}", "ours": rates[CACHE], "peer": rates[CACHE_PEER], "ratio": rates[CACHE] / rates[CACHE_PEER], "spread": "", "unit": "of gets",
+           "items": items}
+    for name, most in (("lru_of_bytes", plan.hitrate_mib * MIB // (VALUE_BYTES + server_hitrate.KEY_BYTES)), ("lru_of_items", items)):
+        row[name] = server_hitrate.hit_rate(server_hitrate.Lru(most), trace, plan.hitrate_keys, plan.hitrate_requests)
+    return row
 
 
 def _group(cleanup, plan, name):
@@ -205,8 +241,8 @@ def _allow_descriptors(count):
 def run(context):
     plan = Plan(context)
     rows = []
-    wanted = [name for name in [*(f"{point}/{peer}" for point in POINTS for peer in PEERS), "idle", "overload"]
-              if any(name.startswith(start) for start in context.cases) or (not context.cases and name != "overload")]
+    wanted = [name for name in [*(f"{point}/{peer}" for point in POINTS for peer in PEERS), "idle", "overload", *(f"hitrate/{trace}" for trace in server_hitrate.TRACES)]
+              if any(name.startswith(start) for start in context.cases) or (not context.cases and name not in LONG)]
     series = {}
     _allow_descriptors(plan.idle_connections + 200)
     with Cleanup() as cleanup, Programs() as programs:
@@ -236,6 +272,12 @@ def run(context):
         if "idle" in wanted:
             rows.append(_idle_row(plan, Server(contest, IDLE)))
             context.say(f"{'idle':18} {rows[-1]['ours']:,.0f} bytes a connection, {rows[-1]['resident_bytes'] / MIB:,.0f} MiB in all")
+        for name in wanted:
+            if name.startswith("hitrate/"):
+                rows.append(_hitrate_row(contest, name.removeprefix("hitrate/")))
+                row = rows[-1]
+                context.say(f"{name:18} {row['ours']:.1%} of gets, memcached {row['peer']:.1%}, LRU lists of as many items {row['lru_of_items']:.1%}, "
+                            f"of as many bytes {row['lru_of_bytes']:.1%}")
         if "overload" in wanted:
             server = Server(contest, OVERLOADED)
             context.progress("server overload: filling")
@@ -249,6 +291,9 @@ def run(context):
         name = row["case"].replace("/", "_")
         if row["case"] == "idle":
             summary.update({f"{name}_bytes": row["ours"], "idle_resident_bytes": row["resident_bytes"]})
+        elif row["case"].startswith("hitrate/"):
+            summary.update({f"{name}_ours": row["ours"], f"{name}_memcached": row["peer"], f"{name}_lru_of_items": row["lru_of_items"],
+                            f"{name}_lru_of_bytes": row["lru_of_bytes"]})
         elif row["case"] == "overload":
             summary.update({"overload_tail_ratio": row["ratio"], "overload_max_ratio": row["max_us"] / row["peer_max_us"],
                             "overload_memory_share": row["memory_share"], "overload_per_second": row["rate"]})
@@ -260,7 +305,7 @@ def run(context):
                        "memcached": context.output(["memcached", "--version"]).strip(), "storage": str(context.storage), "quick": context.quick},
         "rows": rows, "summary": summary, "series": series,
     }
-    compared = [row for row in rows if row["case"] not in ("idle", "overload")]
+    compared = [row for row in rows if row["case"] not in ("idle", *LONG)]
     bars = {"title": "the server beside memcached", "subtitle": "ours over the peer's: CPU for a request (less is better), requests a second (more)",
             "cases": [row["case"] for row in compared],
             "series": {"CPU": [row["ratio"] for row in compared], "requests a second": [row["rate_ratio"] for row in compared]}}
