@@ -4,6 +4,7 @@ FOLDER = "src/server/memcache/"
 BASE64, BINARY, BINARY_REPLY = FOLDER + "base64.cc", FOLDER + "binary.cc", FOLDER + "binary_reply.cc"
 BUFFER, CLASSIC, COMMAND = FOLDER + "reply_buffer.h", FOLDER + "classic.cc", FOLDER + "command.h"
 LIMITS, META, META_REPLY = FOLDER + "limits.h", FOLDER + "meta.cc", FOLDER + "meta_reply.cc"
+CREDENTIALS = FOLDER + "credentials.cc"
 RESULT, TEXT, TEXT_REPLY, WORDS = FOLDER + "result.h", FOLDER + "text.cc", FOLDER + "text_reply.cc", FOLDER + "words.h"
 
 
@@ -148,6 +149,13 @@ MUTATIONS = [
              (BINARY_REPLY, "  if (status == Status::kNotFound && command.wants_key) {", "  if (false) {")),
     mutation("an add that found an item was not stored", "BinaryReply.StatusOfResults",
              (BINARY_REPLY, "      if (command.verb == Verb::kAdd) return Status::kExists;\n", "")),
+    # Credentials
+    mutation("a password's line may be as long as it likes", "TextCredentials.ALine*", (CREDENTIALS, "    if (input.size() <= kLineBytesMax) return {};\n", "    return {};\n")),
+    mutation("what is no set says who a client is", "TextCredentials.WhatIsNone*", (CREDENTIALS, "  if (!is_set || !bytes)", "  if (!bytes)")),
+    mutation("credentials without an end are taken", "TextCredentials.WhatIsNone*", (CREDENTIALS, "  if (!is_block_end(", "  if (false && !is_block_end(")),
+    mutation("a user without a name is one", "Plain.*", (CREDENTIALS, "  return !credentials.user.empty();", "  return true;")),
+    mutation("SASL's message is taken for the next request", "Binary.WhatSaslSays*", (BINARY, "    head_bytes += lengths.value_bytes();\n", "")),
+    mutation("SASL's message may be as long as it likes", "Binary.WhatSaslSays*", (BINARY, "    if (lengths.value_bytes() > kCredentialsBytesMost) return refuse_and_close(Status::kTooLarge);\n", "")),
     mutation("replies are written beyond their memory", "ReplyBufferDeathTest.*",
              (BUFFER, "    CHECK_LE(text.size(), room_bytes());\n", "")),
 ]

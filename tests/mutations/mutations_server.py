@@ -7,6 +7,8 @@ CLIENT = "src/server/clients/memcache_client.cc"
 GETS = "src/server/clients/memcache_gets.cc"
 CHANGES = "src/server/clients/memcache_changes.cc"
 SOCKETS = "src/task/sockets.cc"
+CHANNEL, TLS = "src/server/net/channel.cc", "src/server/net/tls.cc"
+ACCOUNTS, WATCHERS = "src/server/clients/accounts.cc", "src/server/clients/watchers.cc"
 
 def net(name, *patches, gtest_filter="*", test="server_net_test"):
     return {"name": name, "test": (test, gtest_filter), "patches": list(patches)}
@@ -41,4 +43,18 @@ MUTATIONS = [
     client("any cas is that of an item that has none", (CHANGES, "command.has_cas && (command.cas != 0 || !is_joined)", "command.has_cas && command.cas != 0"), gtest_filter="MemcacheClientTest.TheCas*"),
     front("records in memory do not give way", ("src/server/front/memory_bound.cc", "others < bytes_ ? bytes_ - others : 0", "bytes_"), gtest_filter="MemoryBoundTest.*"),
     client("keys in base64 are the last one's", (CHANGES, " && !command.meta.has('b');", ";"), gtest_filter="MemcacheClientTest.KeysInBase64*"),
+    net("what TLS says is not sent before a client is waited for", (CHANNEL, "  if (auto sent = send_kept(limit); !sent) return std::unexpected(sent.error());\n  if (wants == Wants::kClosed)", "  if (wants == Wants::kClosed)"), gtest_filter="ChannelTest.BytesGo*"),
+    net("records that came with others wait for more", (CHANNEL, "socket_has_more_ || SSL_has_pending(session_.get()) == 1", "socket_has_more_"), gtest_filter="ChannelTest.ManyRecords*"),
+    net("an end without a goodbye is an error", (CHANNEL, "    if (command == BIO_CTRL_EOF) return of(bio).socket_has_ended_ ? 1 : 0;\n", ""), gtest_filter="ChannelTest.AClientThat*"),
+    net("nobody says goodbye by TLS", (CHANNEL, "    if (!is_broken_ && SSL_is_init_finished(session_.get())) SSL_shutdown(session_.get());\n", ""), gtest_filter="ChannelTest.BytesGo*"),
+    net("clients need no certificate", (TLS, "SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT", "SSL_VERIFY_NONE"), gtest_filter="ChannelTest.ClientsNeed*"),
+    net("any version of TLS is taken", (TLS, "  SSL_CTX_set_min_proto_version(raw, TLS1_2_VERSION);\n", "  SSL_CTX_set_min_proto_version(raw, TLS1_VERSION);\n  SSL_CTX_set_security_level(raw, 0);\n"), gtest_filter="ChannelTest.OldVersions*"),
+    net("a certificate that cannot be read again takes the old one along", (TLS, "  auto loaded = load(options_);\n", "  context_.reset();\n  auto loaded = load(options_);\n"), gtest_filter="TlsTest.WhatCannotBeReadAgain*"),
+    client("a password may be a part of the right one", (ACCOUNTS, "  unsigned difference = secret.size() != given.size();", "  unsigned difference = 0;"), gtest_filter="Accounts.*"),
+    client("a user who is not known needs no password", (ACCOUNTS, "is_same_secret(secret, password) && !secret.empty()", "is_same_secret(secret, password)"), gtest_filter="Accounts.*"),
+    client("text is served before its client is known", (CLIENT, "  if (!is_admitted_ && !is_binary_) return take_credentials();\n", ""), gtest_filter="MemcacheClientTest.NobodyIsServed*"),
+    client("what is refused takes an item along before its client is known", (CLIENT, "  if (parsed.outcome == memcache::Outcome::kRefused) return false;\n", "  if (parsed.outcome == memcache::Outcome::kRefused) return true;\n"), gtest_filter="MemcacheClientTest.NobodyIsServed*"),
+    client("binary is served before its client is known", (CLIENT, "    default: return false;\n  }\n}\n\nbase::Expected<MemcacheClient::Next> MemcacheClient::refuse", "    default: return true;\n  }\n}\n\nbase::Expected<MemcacheClient::Next> MemcacheClient::refuse"), gtest_filter="MemcacheClientTest.NobodyIsServed*"),
+    client("a watcher that reads nothing takes all memory", (WATCHERS, "watcher->lines_.size() >= kBytesMost", "watcher->lines_.size() >= 100 * kBytesMost"), gtest_filter="Watchers.WhatOne*"),
+    client("a watcher is told all kinds", (WATCHERS, "    if ((watcher->kinds_ & kind) == 0) continue;\n", ""), gtest_filter="Watchers.AreTold*"),
 ]

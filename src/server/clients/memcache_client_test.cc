@@ -378,6 +378,31 @@ TEST_F(MemcacheClientTest, SpeaksTheBinaryProtocol) {
   EXPECT_EQ(hear(1000).size(), 24u) << "quit is answered, and ends it";
 }
 
+TEST_F(MemcacheClientTest, NobodyIsServedWhoHasNotSaidWhoHeIs) {
+  settings.accounts = Accounts::of_password("secret");
+  EXPECT_EQ(ask("set key 0 0 14\r\ndefault secret\r\nset key 0 0 1\r\nx\r\n"), "STORED\r\nSTORED\r\n");
+  hang_up();
+  connect();
+  const std::string unknown = "CLIENT_ERROR unauthenticated\r\n";
+  say("get key\r\ndelete key\r\nset key 0 0 13\r\ndefault wrong\r\nget key\r\n");
+  const std::string expected = unknown + unknown + "CLIENT_ERROR authentication failure\r\n" + unknown;
+  EXPECT_EQ(hear(expected.size()), expected);
+  hang_up();
+  // Binary: a delete, and a set that is too large, which would take what is there.
+  for (const std::string& request :
+       {binary(0x04, "", "key", ""), binary(0x01, std::string(8, '\0'), "key", std::string(2 << 20, 'x')),
+        binary(0x21, "", "PLAIN", std::string("\0default\0wrong", 14)) + binary(0x04, "", "key", "")}) {
+    connect();
+    server::say(client, request);  // as far as anybody reads it
+    EXPECT_EQ(hear(8).substr(6), std::string("\0\x20", 2));
+    hang_up();
+  }
+  connect();
+  say(binary(0x21, "", "PLAIN", std::string("\0default\0secret", 15)) + binary(0x00, "", "key", ""));
+  EXPECT_EQ(hear(24 + 13).substr(24), "Authenticated");
+  EXPECT_EQ(hear(24 + 4 + 1).substr(28), "x");
+}
+
 TEST_F(MemcacheClientTest, LargeBinaryValues) {
   connect();
   const std::string value(500'000, 'v'), flags_and_expiry(8, '\0');
