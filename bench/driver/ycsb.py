@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import socket
 import time
@@ -50,7 +51,8 @@ def _free_port():
 
 class Server:
     def __init__(self, contest, name):
-        self.contest, self.name, self.ports = contest, name, {"MemcacheDb": _free_port(), "RespDb": _free_port()}
+        self.contest, self.name, self.records = contest, name, contest.plan.records
+        self.ports = {"MemcacheDb": _free_port(), "RespDb": _free_port()}
         self.program = contest.programs.start(["taskset", "-c", contest.cpus[SERVER_CPU], *self._command()])
         deadline = time.monotonic() + READY_SECONDS
         port = self.ports["RespDb" if name == "redis" else "MemcacheDb"]
@@ -85,28 +87,41 @@ class Server:
         """What YCSB has measured, by operation and figure."""
         context, plan = self.contest.context, self.contest.plan
         told = context.folder / "measured.json"
-        words = {"recordcount": plan.records, "workload": "site.ycsb.workloads.CoreWorkload", "host": "127.0.0.1", "port": self.ports[database],
+        told.unlink(missing_ok=True)  # of the run before
+        words = {"recordcount": self.records, "workload": "site.ycsb.workloads.CoreWorkload", "host": "127.0.0.1", "port": self.ports[database],
                  "writeallfields": "true", "measurementtype": "hdrhistogram", "hdrhistogram.percentiles": "50,95,99,99.9",
                  "exporter": "site.ycsb.measurements.exporter.JSONArrayMeasurementsExporter", "exportfile": told, **words}
         command = ["taskset", "-c", self.contest.cpus[CLIENT_CPU], "java", "-Xmx1g", "-XX:+UseSerialGC", "-cp", self.contest.classes, "site.ycsb.Client", what,
                    "-threads", plan.threads, "-db", f"spillway.{database}", *(word for name, value in words.items() for word in ("-p", f"{name}={value}"))]
         before = self.cpu_us()
-        context.output(command)
+        said = context.output(command)
+        # YCSB ends well whatever its threads throw, and goes on without those that find no connection.
+        thrown = [line for line in said.splitlines() if re.match(r"[\w.$]+(Exception|Error)\b", line)]
+        if thrown or not told.exists():
+            raise Failure(f"{self.name}: YCSB ended early: {(thrown or said.splitlines() or ['no message'])[0]}")
         measured = {(each["metric"], each["measurement"]): each["value"] for each in json.loads(told.read_text())}
         wrong = {f"{metric} {name}": value for (metric, name), value in measured.items() if name.startswith("Return=") and name != "Return=OK"}
         if wrong:
             raise Failure(f"{self.name}: not all operations succeeded: {wrong}")
-        operations = sum(value for (metric, name), value in measured.items() if name == "Return=OK" and "-" not in metric)
+        operations = measured[("OVERALL", "Throughput(ops/sec)")] * measured[("OVERALL", "RunTime(ms)")] / 1000
         return measured, (self.cpu_us() - before) / max(1, operations)
 
     def fill(self):
-        self.run("RespDb" if self.name == "redis" else "MemcacheDb", "-load", {})
+        measured, _ = self.run("RespDb" if self.name == "redis" else "MemcacheDb", "-load", {})
+        loaded = measured.get(("INSERT", "Return=OK"), 0)
+        if loaded != self.records:
+            raise Failure(f"{self.name}: {loaded} of {self.records} records were loaded")
 
     def turn(self, database, workload):
         measured, cpu_us = self.run(database, "-t", {"operationcount": 1 << 30, "maxexecutiontime": self.contest.plan.seconds, **WORKLOADS[workload]})
+        if not cpu_us:
+            raise Failure(f"{self.name} took no CPU time that can be measured; measure on a machine that does nothing else")
+        # What comes next inserts behind these.
+        self.records += measured.get(("INSERT", "Return=OK"), 0)
         turn = {"rate": measured[("OVERALL", "Throughput(ops/sec)")], "cpu_us": cpu_us}
         for operation in ("READ", "UPDATE", "INSERT"):
-            for name, figure in (("p50", "50thPercentileLatency(us)"), ("p99", "99thPercentileLatency(us)"), ("p999", "99.9PercentileLatency(us)")):
+            for name, figure in (("p50", "50thPercentileLatency(us)"), ("p95", "95thPercentileLatency(us)"),
+                                 ("p99", "99thPercentileLatency(us)"), ("p999", "99.9PercentileLatency(us)")):
                 if (operation, figure) in measured:
                     turn[f"{operation.lower()}_{name}_us"] = measured[(operation, figure)]
         return turn

@@ -13,6 +13,9 @@ public final class MemcacheDb extends SocketDb {
         if (head.equals("END")) {
             return null;
         }
+        if (!head.startsWith("VALUE ")) {
+            throw new StreamCorruptedException(head);
+        }
         byte[] value = block(Integer.parseInt(head.substring(head.lastIndexOf(' ') + 1)));
         expect("END", line());
         return value;
