@@ -7,10 +7,10 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math/rand"
 	"os"
 	"reflect"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/bradfitz/gomemcache/memcache"
@@ -22,7 +22,7 @@ var passed int
 // The first wrong answer ends the program.
 func equal(what string, expected, got interface{}) {
 	if !reflect.DeepEqual(expected, got) {
-		fmt.Fprintf(os.Stderr, "%s: %.200v was expected, %.200v came\n", what, expected, got)
+		fmt.Fprintf(os.Stderr, "%s: %.200s was expected, %.200s came\n", what, fmt.Sprint(expected), fmt.Sprint(got))
 		os.Exit(1)
 	}
 	passed++
@@ -30,18 +30,41 @@ func equal(what string, expected, got interface{}) {
 
 func done(what string, err error) { equal(what, nil, err) }
 
+func said(err error) string {
+	if err == nil {
+		return "no error"
+	}
+	return err.Error()
+}
+
 func large() []byte {
 	value := make([]byte, 900_000)
-	for i := range value {
-		value[i] = byte(i * 31 >> 3)
-	}
+	rand.New(rand.NewSource(1)).Read(value)
 	return value
 }
 
-func memcacheSession(address string) {
-	client := memcache.New(address)
-	client.Timeout = 20 * time.Second
-	client.MaxIdleConns = 16
+// So many at a time, each over and over; their first error.
+func together(step func() error) error {
+	errs := make(chan error, 8)
+	for i := 0; i < cap(errs); i++ {
+		go func() {
+			var err error
+			for j := 0; j < 500 && err == nil; j++ {
+				err = step()
+			}
+			errs <- err
+		}()
+	}
+	var first error
+	for i := 0; i < cap(errs); i++ {
+		if err := <-errs; first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+func memcacheSession(client *memcache.Client) {
 	done("ping", client.Ping())
 	done("flush", client.DeleteAll())
 	_, err := client.Get("key")
@@ -54,6 +77,8 @@ func memcacheSession(address string) {
 	equal("add of what is there", memcache.ErrNotStored, client.Add(&memcache.Item{Key: "key", Value: []byte("x")}))
 	done("add", client.Add(&memcache.Item{Key: "new", Value: []byte("1")}))
 	equal("replace of nothing", memcache.ErrNotStored, client.Replace(&memcache.Item{Key: "none", Value: []byte("x")}))
+	equal("append to nothing", memcache.ErrNotStored, client.Append(&memcache.Item{Key: "none", Value: []byte("x")}))
+	equal("prepend to nothing", memcache.ErrNotStored, client.Prepend(&memcache.Item{Key: "none", Value: []byte("x")}))
 	done("replace", client.Replace(&memcache.Item{Key: "new", Value: []byte("2")}))
 	done("append", client.Append(&memcache.Item{Key: "new", Value: []byte("3")}))
 	done("prepend", client.Prepend(&memcache.Item{Key: "new", Value: []byte("1")}))
@@ -65,6 +90,10 @@ func memcacheSession(address string) {
 	done("cas", client.CompareAndSwap(first))
 	second.Value = []byte("20")
 	equal("cas of before", memcache.ErrCASConflict, client.CompareAndSwap(second))
+	gone, _ := client.Get("key")
+	done("delete", client.Delete("key"))
+	equal("cas of nothing", memcache.ErrCacheMiss, client.CompareAndSwap(gone))
+	done("set", client.Set(gone))
 	number, err := client.Increment("new", 5)
 	done("incr", err)
 	equal("what it is", uint64(15), number)
@@ -73,14 +102,30 @@ func memcacheSession(address string) {
 	equal("what it is", uint64(0), number)
 	_, err = client.Increment("none", 1)
 	equal("incr of nothing", memcache.ErrCacheMiss, err)
+	_, err = client.Decrement("none", 1)
+	equal("decr of nothing", memcache.ErrCacheMiss, err)
 	_, err = client.Increment("key", 1)
 	equal("incr of a text", true, err != nil && strings.Contains(err.Error(), "non-numeric"))
 	done("touch", client.Touch("key", 200))
 	equal("touch of nothing", memcache.ErrCacheMiss, client.Touch("none", 200))
+	done("set that ends soon", client.Set(&memcache.Item{Key: "short", Value: []byte("x"), Expiration: 1}))
+	done("touch that ends it soon", client.Touch("new", 1))
+	time.Sleep(2100 * time.Millisecond)
+	_, err = client.Get("short")
+	equal("what has ended", memcache.ErrCacheMiss, err)
+	_, err = client.Get("new")
+	equal("what has ended by touch", memcache.ErrCacheMiss, err)
+	_, err = client.Get("key")
+	done("what has not ended", err)
+}
+
+func memcacheMany(client *memcache.Client) {
 	done("set of a large value", client.Set(&memcache.Item{Key: "large", Value: large()}))
-	item, err = client.Get("large")
+	item, err := client.Get("large")
 	done("get of a large value", err)
 	equal("large value", true, bytes.Equal(large(), item.Value))
+	err = client.Set(&memcache.Item{Key: "large", Value: append(large(), large()...)})
+	equal("set of what is too large", true, err != nil && strings.Contains(err.Error(), "SERVER_ERROR object too large for cache"))
 	var keys []string
 	for i := 0; i < 2000; i++ {
 		key := fmt.Sprintf("many%d", i)
@@ -95,47 +140,92 @@ func memcacheSession(address string) {
 	}
 	done("delete", client.Delete("key"))
 	equal("delete of nothing", memcache.ErrCacheMiss, client.Delete("key"))
-	var together sync.WaitGroup
 	done("set", client.Set(&memcache.Item{Key: "number", Value: []byte("0")}))
-	for i := 0; i < 8; i++ {
-		together.Add(1)
-		go func() {
-			defer together.Done()
-			for j := 0; j < 500; j++ {
-				client.Increment("number", 1)
-			}
-		}()
-	}
-	together.Wait()
+	done("incr of several at a time", together(func() error {
+		_, err := client.Increment("number", 1)
+		return err
+	}))
 	item, err = client.Get("number")
 	done("get", err)
 	equal("what all have counted", "4000", string(item.Value))
+	done("flush", client.DeleteAll())
+	items, err = client.GetMulti(append(keys, "number"))
+	done("get of many", err)
+	equal("what was flushed", 0, len(items))
+	done("set", client.Set(item))
+	done("flush", client.FlushAll())
+	_, err = client.Get("number")
+	equal("what was flushed", memcache.ErrCacheMiss, err)
 }
 
-func redisSession(address string) {
-	ctx := context.Background()
-	client := redis.NewClient(&redis.Options{Addr: address, ReadTimeout: 20 * time.Second})
-	defer client.Close()
+func redisSession(ctx context.Context, client *redis.Client) {
 	done("ping", client.Ping(ctx).Err())
 	done("flush", client.FlushDB(ctx).Err())
 	equal("get of nothing", redis.Nil, client.Get(ctx, "key").Err())
 	done("set", client.Set(ctx, "key", "value", time.Minute).Err())
 	equal("get", "value", client.Get(ctx, "key").Val())
 	equal("ttl", true, client.TTL(ctx, "key").Val() > 50*time.Second)
-	equal("setnx", false, client.SetNX(ctx, "key", "x", 0).Val())
+	equal("setnx of what is there", false, client.SetNX(ctx, "key", "x", 0).Val())
+	equal("setnx", true, client.SetNX(ctx, "new", "x", 0).Val())
+	equal("setxx", true, client.SetXX(ctx, "new", "y", 0).Val())
+	equal("setxx of nothing", false, client.SetXX(ctx, "none", "x", 0).Val())
+	equal("set nx get", "y", client.SetArgs(ctx, "new", "z", redis.SetArgs{Mode: "NX", Get: true}).Val())
+	equal("getset", "y", client.GetSet(ctx, "new", "10.5").Val())
+	equal("incrbyfloat", 10.75, client.IncrByFloat(ctx, "new", 0.25).Val())
 	done("set keepttl", client.Set(ctx, "key", "kept", redis.KeepTTL).Err())
 	equal("persist", true, client.Persist(ctx, "key").Val())
 	done("mset", client.MSet(ctx, "a", "1", "b", "2").Err())
 	equal("mget", []interface{}{"1", "2", nil}, client.MGet(ctx, "a", "b", "none").Val())
 	equal("incrby", int64(11), client.IncrBy(ctx, "a", 10).Val())
+	equal("decrby", int64(1), client.DecrBy(ctx, "a", 10).Val())
 	equal("append", int64(3), client.Append(ctx, "b", "34").Val())
 	equal("getrange", "34", client.GetRange(ctx, "b", 1, 2).Val())
-	equal("getdel", "234", client.GetDel(ctx, "b").Val())
+	equal("setrange", int64(3), client.SetRange(ctx, "b", 1, "xy").Val())
+	equal("strlen", int64(3), client.StrLen(ctx, "b").Val())
+	equal("getdel", "2xy", client.GetDel(ctx, "b").Val())
 	equal("exists", int64(2), client.Exists(ctx, "a", "b", "key").Val())
+	equal("type", "string", client.Type(ctx, "a").Val())
+	equal("unlink", int64(1), client.Unlink(ctx, "new", "none").Val())
+	equal("del", int64(1), client.Del(ctx, "a", "none").Val())
+	equal("dbsize", int64(1), client.DBSize(ctx).Val())
+	equal("info", true, strings.Contains(client.Info(ctx, "server").Val(), "redis_version:7"))
+	equal("incr of a text", "ERR value is not an integer or out of range", said(client.Incr(ctx, "key").Err()))
+	equal("a command that there is not", "ERR unknown command 'lpush', with args beginning with: 'list' 'x' ", said(client.LPush(ctx, "list", "x").Err()))
+}
+
+func redisEnds(ctx context.Context, client *redis.Client) {
+	at := time.Now().Add(100 * time.Second).Truncate(time.Millisecond)
+	done("set", client.Set(ctx, "key", "value", 0).Err())
+	equal("ttl of none", time.Duration(-1), client.TTL(ctx, "key").Val())
+	equal("ttl of nothing", time.Duration(-2), client.TTL(ctx, "none").Val())
+	equal("pexpireat", true, client.PExpireAt(ctx, "key", at).Val())
+	equal("pexpiretime", at.UnixMilli(), client.PExpireTime(ctx, "key").Val().Milliseconds())
+	equal("expirenx of what ends", false, client.ExpireNX(ctx, "key", time.Hour).Val())
+	equal("expiregt", true, client.ExpireGT(ctx, "key", time.Hour).Val())
+	equal("pttl", true, client.PTTL(ctx, "key").Val() > 30*time.Minute)
+	equal("getex", "value", client.GetEx(ctx, "key", 2*time.Hour).Val())
+	equal("what it has made", true, client.TTL(ctx, "key").Val() > time.Hour)
+	equal("getex persist", "value", client.GetEx(ctx, "key", 0).Val())
+	equal("what it has left", time.Duration(-1), client.TTL(ctx, "key").Val())
+	equal("expire", true, client.Expire(ctx, "key", time.Hour).Val())
+	done("setex", client.SetEx(ctx, "short", "x", time.Hour).Err())
+	done("set with an end", client.SetArgs(ctx, "short", "x", redis.SetArgs{ExpireAt: at}).Err())
+	equal("expiretime", at.Unix(), int64(client.ExpireTime(ctx, "short").Val()/time.Second))
+	done("set that ends soon", client.Set(ctx, "short", "x", time.Millisecond).Err())
+	equal("pexpire that ends soon", true, client.PExpire(ctx, "key", time.Millisecond).Val())
+	time.Sleep(50 * time.Millisecond)
+	equal("what has ended", redis.Nil, client.Get(ctx, "short").Err())
+	equal("what has ended by pexpire", redis.Nil, client.Get(ctx, "key").Err())
+}
+
+func redisMany(ctx context.Context, client *redis.Client) {
 	done("set of a large value", client.Set(ctx, "large", large(), 0).Err())
 	got, err := client.Get(ctx, "large").Bytes()
 	done("get of a large value", err)
 	equal("large value", true, bytes.Equal(large(), got))
+	done("set", client.Set(ctx, "number", 0, 0).Err())
+	done("incr of several at a time", together(func() error { return client.Incr(ctx, "number").Err() }))
+	equal("what all have counted", "4000", client.Get(ctx, "number").Val())
 	pipeline := client.Pipeline()
 	var found []*redis.StringCmd
 	for i := 0; i < 2000; i++ {
@@ -155,12 +245,23 @@ func redisSession(address string) {
 	}
 	done("scan", iterator.Err())
 	equal("all keys", 2000, len(seen))
-	equal("a command that there is not", true, client.LPush(ctx, "list", "x").Err() != nil)
-	equal("del", int64(1), client.Del(ctx, "key", "none").Val())
+	done("flush", client.FlushDB(ctx).Err())
+	equal("what was flushed", int64(0), client.DBSize(ctx).Val())
 }
 
 func main() {
-	memcacheSession(os.Args[1])
-	redisSession(os.Args[2])
+	memcached := memcache.New(os.Args[1])
+	memcached.Timeout = 20 * time.Second
+	memcached.MaxIdleConns = 16
+	memcacheSession(memcached)
+	memcacheMany(memcached)
+	done("close", memcached.Close())
+
+	ctx := context.Background()
+	resp := redis.NewClient(&redis.Options{Addr: os.Args[2], ReadTimeout: 20 * time.Second})
+	redisSession(ctx, resp)
+	redisEnds(ctx, resp)
+	redisMany(ctx, resp)
+	done("close", resp.Close())
 	fmt.Printf("%d checks passed\n", passed)
 }
