@@ -282,6 +282,13 @@ class ServiceManager(Case):
         self.assertRegex(ended.stderr, ONE_LINE)
         self.assertIn("FileDescriptorName=", ended.stderr)
 
+    def test_one_by_tls_needs_a_certificate(self):
+        given = self.given(self.listening(), names="memcache-tls")
+        ended = subprocess.run([*given.pop("before"), SPILLWAY, "serve", "--storage", self.store, "--capacity", "64M"], capture_output=True, text=True,
+                               timeout=HANG_SECONDS, env=CLEAN, **given)
+        self.assertEqual(ended.returncode, 2)
+        self.assertIn("needs a certificate (--tls-cert)", ended.stderr)
+
 
 class Connections(Case):
     def test_too_many(self):

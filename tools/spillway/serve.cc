@@ -164,9 +164,11 @@ void take_given_sockets(server::ServerOptions& options) {
     };
     const auto* const speech = std::ranges::find_if(kAll, is_meant);
     if (speech == std::end(kAll))
-      throw WrongInput(concat("serve: the socket that is called '", printable(socket.name),
-                              "' may be for any clients; FileDescriptorName= is memcache, resp or metrics"));
-    options.given.emplace_back(*speech, socket.descriptor);
+      throw WrongInput(
+          concat("serve: the socket that is called '", printable(socket.name),
+                 "' may be for any clients; FileDescriptorName= is memcache, resp or metrics, or one of them "
+                 "with -tls"));
+    options.given.push_back({*speech, socket.name.ends_with("-tls"), socket.descriptor});
   }
 }
 

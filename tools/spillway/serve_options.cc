@@ -271,7 +271,7 @@ bool parse_serve(Arguments arguments, ServeOptions& options) {
       !(options.server.tls.key.empty() && options.server.tls.client_authorities.empty()))
     refuse("--tls-key and --tls-ca are said beside --tls-cert FILE, which is missing");
   const bool has_given = std::ranges::any_of(
-      options.server.given, [](const auto& socket) { return socket.first != server::Speech::kMetrics; });
+      options.server.given, [](const auto& socket) { return socket.speech != server::Speech::kMetrics; });
   if (options.server.memcache.empty() && options.server.resp.empty() && !has_given)
     refuse(
         "it would listen nowhere; give --memcache ADDRESS, --resp ADDRESS or both, for example --memcache "

@@ -102,8 +102,12 @@ void Server::add(const Listening& listening) {
 base::Expected<void> Server::listen(ServerOptions options) {
   options_ = std::move(options);
   base::Expected<void> listens;
-  for (const auto& [speech, descriptor] : options_.given)
-    add({.address = address_of(descriptor), .speech = speech, .descriptor = descriptor, .is_given = true});
+  for (const auto& [speech, is_tls, descriptor] : options_.given)
+    add({.address = address_of(descriptor),
+         .speech = speech,
+         .descriptor = descriptor,
+         .is_tls = is_tls,
+         .is_given = true});
   for (const std::string& text : options_.memcache)
     if (listens) listens = listen_at_all(text, Speech::kMemcache);
   for (const std::string& text : options_.resp)
@@ -125,7 +129,8 @@ base::Expected<void> Server::open_tls() {
   if (is_wanted == !options_.tls.certificate.empty())
     return is_wanted ? tls_.open(options_.tls) : base::Expected<void>();
   if (is_wanted)
-    return base::failure(EINVAL, "an address begins with ", kTlsPrefix, ", which needs a certificate");
+    return base::failure(EINVAL, "an address begins with ", kTlsPrefix,
+                         ", which needs a certificate (--tls-cert)");
   return base::failure(EINVAL, "a certificate is of no use where no address begins with ", kTlsPrefix);
 }
 

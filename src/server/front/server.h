@@ -34,8 +34,13 @@ struct ServerOptions {
   // Where it listens for whom, as address.h has it; behind "tls:" by TLS.
   std::vector<std::string> memcache = {}, resp = {}, metrics = {};
   TlsOptions tls = {};  // without a certificate there is no TLS
-  // Sockets that listen already, and become the server's: the descriptors.
-  std::vector<std::pair<Speech, int>> given = {};
+  // Sockets that listen already, and become the server's.
+  struct Given {
+    Speech speech = Speech::kMemcache;
+    bool is_tls = false;
+    int descriptor = -1;
+  };
+  std::vector<Given> given = {};
   unsigned unix_mode = 0700;  // of sockets in the file system
   uint64_t drain_ns = 10'000'000'000;
   // SIGTERM and SIGINT, which the caller has blocked in all threads, end it: the second one at once. At SIGHUP the files of TLS are read again.
