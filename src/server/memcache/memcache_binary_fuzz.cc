@@ -34,11 +34,16 @@ void check_command(const Command& command, std::string_view read, uint64_t item_
     CHECK(item_fits(command.key.size(), command.flags, command.value_bytes, item_bytes_max));
   else
     CHECK_EQ(command.value_bytes, 0u);
+  const bool is_sasl = command.verb == Verb::kSaslAuth || command.verb == Verb::kSaslStep;
+  Credentials credentials;
+  if (is_sasl && parse_plain(command.arguments, credentials)) {
+    CHECK(!credentials.user.empty());
+    CHECK_LE(credentials.user.size() + credentials.password.size() + 2, command.arguments.size());
+  }
   char memory[kRequestBytesMax], extras_memory[20];
   ReplyBuffer written{std::span(memory)}, extras{std::span(extras_memory)};
   write_extras(extras, command);
   const size_t extras_bytes = extras.written().size();
-  const bool is_sasl = command.verb == Verb::kSaslAuth || command.verb == Verb::kSaslStep;
   const std::string_view message = is_sasl ? command.arguments : std::string_view();
   written.put_big_endian(uint8_t{0x80})
       .put_big_endian(command.opcode)

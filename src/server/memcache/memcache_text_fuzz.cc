@@ -1,11 +1,12 @@
 // Fuzzes TextParser. The first byte of an input chooses where the rest, a stream, is split, and the largest
 // item: the stream means the same in pieces; no more than one line of it waits for more; and the line that
-// says what a command says is the same command.
+// says what a command says is the same command. Where clients say who they are first, what a piece means all of it means.
 #include <cstddef>
 #include <cstdint>
 
 #include "base/check.h"
 #include "server/memcache/classic.h"
+#include "server/memcache/credentials.h"
 #include "server/memcache/meta.h"
 #include "server/memcache/test_transcript.h"
 
@@ -13,36 +14,12 @@ namespace {
 
 using namespace server::memcache;
 
-constexpr const char* kNames[] = {"get",
-                                  "gat",
-                                  "touch",
-                                  "set",
-                                  "add",
-                                  "replace",
-                                  "append",
-                                  "prepend",
-                                  "cas",
-                                  "delete",
-                                  "incr",
-                                  "decr",
-                                  "flush_all",
-                                  "version",
-                                  "verbosity",
-                                  "",
-                                  "quit",
-                                  "stats",
-                                  "",
-                                  "",
-                                  "",
-                                  "",
-                                  "shutdown",
-                                  "slabs",
-                                  "lru_crawler",
-                                  "lru",
-                                  "cache_memlimit",
-                                  "extstore",
-                                  "watch",
-                                  "debugtime"};
+constexpr const char* kNames[] = {
+    "get",       "gat",      "touch",  "set",         "add",  "replace",        "append",
+    "prepend",   "cas",      "delete", "incr",        "decr", "flush_all",      "version",
+    "verbosity", "",         "quit",   "stats",       "",     "shutdown",       "",
+    "",          "",         "slabs",  "lru_crawler", "lru",  "cache_memlimit", "extstore",
+    "watch",     "debugtime"};
 static_assert(std::size(kNames) == static_cast<size_t>(Verb::kDebugTime) + 1);
 
 std::string words_of(Words words) {
@@ -139,6 +116,18 @@ void check_command(const Command& command, uint64_t item_bytes_max) {
   CHECK(describe(again) == describe(command));
 }
 
+void check_credentials(std::string_view stream, size_t split) {
+  Credentials first, all;
+  const Parsed of_piece = parse_credentials(stream.substr(0, split), first);
+  const Parsed of_all = parse_credentials(stream, all);
+  CHECK_LE(of_all.consumed_bytes, kLineBytesMax + 1 + kCredentialsBytesMost + kBlockEndBytes);
+  if (of_piece.outcome == Outcome::kMore) return;
+  CHECK(of_piece.outcome == of_all.outcome);
+  CHECK_EQ(of_piece.consumed_bytes, of_all.consumed_bytes);
+  CHECK(of_piece.refusal.text == of_all.refusal.text);
+  CHECK(first.user == all.user && first.password == all.password);
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -153,6 +142,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   whole.receive(stream);
   CHECK_LE(whole.is_closed() ? 0 : whole.waiting_bytes(), kLineBytesMax);
 
-  check_pieces(whole, text_reader(item_bytes_max), stream, stream.size() * data[0] / 256);
+  const size_t split = stream.size() * data[0] / 256;
+  check_pieces(whole, text_reader(item_bytes_max), stream, split);
+  check_credentials(stream, split);
   return 0;
 }
