@@ -50,6 +50,7 @@ MUTATIONS = [
     net("clients need no certificate", (TLS, "SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT", "SSL_VERIFY_NONE"), gtest_filter="ChannelTest.ClientsNeed*"),
     net("any version of TLS is taken", (TLS, "  SSL_CTX_set_min_proto_version(raw, TLS1_2_VERSION);\n", "  SSL_CTX_set_min_proto_version(raw, TLS1_VERSION);\n  SSL_CTX_set_security_level(raw, 0);\n"), gtest_filter="ChannelTest.OldVersions*"),
     net("a certificate that cannot be read again takes the old one along", (TLS, "  auto loaded = load(options_);\n", "  context_.reset();\n  auto loaded = load(options_);\n"), gtest_filter="TlsTest.WhatCannotBeReadAgain*"),
+    client("a value that is too large is refused before it has come", (CLIENT, "  auto skipped = stream_.skip(refusal.swallow_bytes);\n  if (!skipped) return std::unexpected(skipped.error());\n  if (!*skipped) return Next::kEnds;\n", ""), gtest_filter="MemcacheClientTest.AValueThat*"),
     client("a password may be a part of the right one", (ACCOUNTS, "  unsigned difference = secret.size() != given.size();", "  unsigned difference = 0;"), gtest_filter="Accounts.*"),
     client("a user who is not known needs no password", (ACCOUNTS, "is_same_secret(secret, password) && !secret.empty()", "is_same_secret(secret, password)"), gtest_filter="Accounts.*"),
     client("text is served before its client is known", (CLIENT, "  if (!is_admitted_ && !is_binary_) return take_credentials();\n", ""), gtest_filter="MemcacheClientTest.NobodyIsServed*"),

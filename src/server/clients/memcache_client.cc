@@ -150,21 +150,22 @@ bool MemcacheClient::may_ask(const Parsed& parsed, const Command& command) const
   }
 }
 
+// Says so when all of the request has come: who has not sent its value yet, as a proxy that sends it in parts, expects no reply.
 base::Expected<MemcacheClient::Next> MemcacheClient::refuse(const Command& command, const Parsed& parsed) {
   const memcache::Refusal& refusal = parsed.refusal;
   if (refusal.drops_key)
     if (auto removed = items_.remove(command.key); !removed) return std::unexpected(removed.error());
+  stream_.consume(parsed.consumed_bytes);
+  auto skipped = stream_.skip(refusal.swallow_bytes);
+  if (!skipped) return std::unexpected(skipped.error());
+  if (!*skipped) return Next::kEnds;
   base::Expected<void> replied;
   if (!refusal.text.empty())
     replied = write_line(refusal.text);
   else if (refusal.status != memcache::Status::kSuccess)
     replied = reply([&](auto& to) { memcache::write_status(to, command, refusal.status); });
   if (!replied) return std::unexpected(replied.error());
-  stream_.consume(parsed.consumed_bytes);
-  if (refusal.closes) return Next::kEnds;
-  auto skipped = stream_.skip(refusal.swallow_bytes);
-  if (!skipped) return std::unexpected(skipped.error());
-  return *skipped ? Next::kGoesOn : Next::kEnds;
+  return refusal.closes ? Next::kEnds : Next::kGoesOn;
 }
 
 // The value of a command, of text with its end: in the input behind the command, or in value_, when nothing of the command is left in the

@@ -2,6 +2,7 @@
 #include "server/clients/memcache_client.h"
 
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -179,6 +180,19 @@ TEST_F(MemcacheClientTest, WhatIsWrongIsSaidAndTheConnectionGoesOn) {
       << "what was there is not what was meant";
   EXPECT_EQ(ask("slabs reassign 1 2\r\n").substr(0, 12), "CLIENT_ERROR");
   EXPECT_EQ(ask("shutdown\r\n"), "ERROR: shutdown not enabled\r\n");
+}
+
+TEST_F(MemcacheClientTest, AValueThatIsTooLargeIsRefusedWhenAllOfItHasCome) {
+  const std::string value(2'000'000, 'v'), size = std::to_string(value.size());
+  for (const std::string& head : {"set key 0 0 " + size + "\r\n", "ms key " + size + "\r\n"}) {
+    if (client < 0) connect();
+    say(head + value.substr(1));
+    pollfd readable = {.fd = client, .events = POLLIN, .revents = 0};
+    EXPECT_EQ(poll(&readable, 1, 50), 0) << head;
+    say("v\r\nmn\r\n");
+    const std::string expected = "SERVER_ERROR object too large for cache\r\nMN\r\n";
+    EXPECT_EQ(hear(expected.size()), expected);
+  }
 }
 
 TEST_F(MemcacheClientTest, QuitEndsIt) {
