@@ -156,12 +156,12 @@ Parsed parse_binary(std::string_view input, uint64_t item_bytes_max, Command& co
   command.wants_key = opcode.wants_key;
   command.key = input.substr(kHeaderBytes + lengths.extras_bytes, lengths.key_bytes);
   if (opcode.verb == Verb::kStats) command.arguments = command.key;
+  command.cas = big_endian<uint64_t>(input, 16);
+  command.has_cas = command.cas != 0;
   if (opcode.shape == Shape::kSasl) {
     command.arguments = input.substr(head_bytes - lengths.value_bytes(), lengths.value_bytes());
     return accept().consuming(head_bytes);
   }
-  command.cas = big_endian<uint64_t>(input, 16);
-  command.has_cas = command.cas != 0;
   if (opcode.shape == Shape::kStore && command.has_cas) command.verb = Verb::kCas;
   read_extras(input.substr(kHeaderBytes, lengths.extras_bytes), opcode.shape, command);
   command.value_bytes = lengths.value_bytes();
