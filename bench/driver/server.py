@@ -1,7 +1,6 @@
 """The server beside memcached, in memory and with extstore: CPU time for each request, requests a second, latency."""
 import json
 import os
-import pathlib
 import re
 import resource
 import shutil
@@ -14,6 +13,7 @@ import server_overload
 from devices import Cleanup
 from lockstep import Failure, Programs, in_turn, median, spread
 from memory_group import MemoryGroup, Unavailable
+from server_process import CLIENT_CPU, READY_SECONDS, ServerProcess, cpus, free_port
 
 DOC = """\
 Microseconds of CPU that the server's process takes for a request, ours beside each peer's: less is better. One CPU is the server's, another one
@@ -31,9 +31,7 @@ MIB = 1 << 20
 POINTS = {"1": (1, 1), "16": (16, 1), "16x16": (16, 16)}
 # Each beside one of ours, with as much memory.
 PEERS = {"memcached": "ours in memory", "extstore": "ours on disk"}
-SERVER_CPU, CLIENT_CPU = 0, 1  # of those that this may use
 VALUE_BYTES = 1024
-READY_SECONDS = 30
 FILLS_MOST, FILL_PAUSE_SECONDS, FILL_CHECK_SECONDS = 8, 1, 0.5
 # Of a group, for what the kernel counts besides a process's own memory: sockets, page tables.
 GROUP_REST_MIB = 8
@@ -60,34 +58,12 @@ class Plan:
         self.overload_data_bytes = self.overload_keys * server_overload.RECORD_BYTES
 
 
-class Server:
-    """A server that has been filled; cpu() says what it has taken so far."""
+class Server(ServerProcess):
+    """A server that has been filled."""
 
     def __init__(self, contest, name):
-        self.contest, self.name = contest, name
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
-        self.program = contest.programs.start(["taskset", "-c", contest.cpus[SERVER_CPU], *contest.command(name, self.port)],
-                                              contest.groups.get(name))
-        self._await()
-
-    def _await(self):
-        deadline = time.monotonic() + READY_SECONDS
-        while True:
-            try:
-                socket.create_connection(("127.0.0.1", self.port), 1).close()
-                return
-            except OSError:
-                if self.program.process.poll() is not None:
-                    raise Failure(f"{self.name} ended{self.program.last_words()}") from None
-                if time.monotonic() > deadline:
-                    raise Failure(f"{self.name} does not serve") from None
-                time.sleep(0.02)
-
-    def cpu_us(self):
-        fields = pathlib.Path(f"/proc/{self.program.process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) * 1e6 / os.sysconf("SC_CLK_TCK")
+        self.contest, self.port = contest, free_port()
+        super().__init__(contest.programs, name, contest.command(name, self.port), self.port, contest.groups.get(name))
 
     def stat(self, name):
         """0: it does not tell."""
@@ -102,12 +78,6 @@ class Server:
     def reads(self):
         """Gets that went to the disk so far; of memcached without a tier there none."""
         return self.stat("get_extstore")
-
-    def resident_bytes(self):
-        for line in pathlib.Path(f"/proc/{self.program.process.pid}/status").read_text().splitlines():
-            if line.startswith("VmRSS:"):
-                return int(line.split()[1]) * 1024
-        raise Failure("the kernel does not tell how much memory a process uses")
 
     def ask(self, what, **words):
         words = {"value": VALUE_BYTES, "keys": self.contest.plan.keys, "cpu": CLIENT_CPU, **words}
@@ -139,7 +109,6 @@ class Server:
 class Contest:
     def __init__(self, context, plan, programs, groups):
         self.context, self.plan, self.programs, self.groups = context, plan, programs, groups
-        self.cpus = [str(cpu) for cpu in sorted(os.sched_getaffinity(0))]
         self.load = context.spillway.parent.parent / "libexec/spillway/server-load"
 
     def command(self, name, port):
@@ -225,8 +194,7 @@ def _check(contest):
         raise Failure(f"{contest.load} is not there; build or install Spillway completely", 2)
     if not shutil.which("memcached"):
         raise Failure("memcached is not there; install it", 2)
-    if len(contest.cpus) < 2:
-        raise Failure("the server and its client need a CPU each", 2)
+    cpus()
 
 
 def _allow_descriptors(count):

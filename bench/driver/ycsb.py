@@ -4,10 +4,9 @@ import os
 import pathlib
 import re
 import shutil
-import socket
-import time
 
 from lockstep import Failure, Programs, in_turn, median, spread
+from server_process import CLIENT_CPU, ServerProcess, cpus, free_port
 
 DOC = """\
 Operations a second of YCSB's core workloads (site.ycsb:core 0.17.0): A reads and updates alike, B reads 95 of 100, C reads, F reads or reads, changes and
@@ -26,9 +25,7 @@ WORKLOADS = {  # in the order in which they run: D inserts
 }
 # What runs against what, and how it is spoken to.
 CASES = {"memcached": ("ours", "memcached", "MemcacheDb"), "redis": ("ours", "redis", "RespDb"), "disk": ("ours on disk", "memcached", "MemcacheDb")}
-SERVER_CPU, CLIENT_CPU = 0, 1
 RECORD_BYTES = 1100  # with its fields' names
-READY_SECONDS = 30
 
 
 class Plan:
@@ -43,45 +40,23 @@ class Plan:
         self.disk_memory_mib = max(32, data_mib // 4)
 
 
-def _free_port():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
-
-
-class Server:
+class Server(ServerProcess):
     def __init__(self, contest, name):
-        self.contest, self.name, self.records = contest, name, contest.plan.records
-        self.ports = {"MemcacheDb": _free_port(), "RespDb": _free_port()}
-        self.program = contest.programs.start(["taskset", "-c", contest.cpus[SERVER_CPU], *self._command()])
-        deadline = time.monotonic() + READY_SECONDS
-        port = self.ports["RespDb" if name == "redis" else "MemcacheDb"]
-        while True:
-            try:
-                socket.create_connection(("127.0.0.1", port), 1).close()
-                return
-            except OSError:
-                if self.program.process.poll() is not None:
-                    raise Failure(f"{name} ended{self.program.last_words()}") from None
-                if time.monotonic() > deadline:
-                    raise Failure(f"{name} does not serve") from None
-                time.sleep(0.02)
+        self.contest, self.records = contest, contest.plan.records
+        self.ports = {"MemcacheDb": free_port(), "RespDb": free_port()}
+        super().__init__(contest.programs, name, self._command(name), self.ports["RespDb" if name == "redis" else "MemcacheDb"])
 
-    def _command(self):
+    def _command(self, name):
         plan, context = self.contest.plan, self.contest.context
         memcache, resp = self.ports["MemcacheDb"], self.ports["RespDb"]
-        if self.name == "memcached":
+        if name == "memcached":
             user = ["-u", "root"] if os.geteuid() == 0 else []
             return ["memcached", *user, "-p", memcache, "-U", 0, "-l", "127.0.0.1", "-t", 1, "-m", plan.memory_mib]
-        if self.name == "redis":
+        if name == "redis":
             return ["redis-server", "--port", resp, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]
-        memory_mib = plan.memory_mib if self.name == "ours" else plan.disk_memory_mib
-        return [context.spillway, "serve", "--storage", context.folder / self.name.replace(" ", "-"), "--capacity", f"{2 * plan.memory_mib}M",
+        memory_mib = plan.memory_mib if name == "ours" else plan.disk_memory_mib
+        return [context.spillway, "serve", "--storage", context.folder / name.replace(" ", "-"), "--capacity", f"{2 * plan.memory_mib}M",
                 "--memory", f"{memory_mib}M", "--memcache", memcache, "--resp", resp, "--threads", 1]
-
-    def cpu_us(self):
-        fields = pathlib.Path(f"/proc/{self.program.process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) * 1e6 / os.sysconf("SC_CLK_TCK")
 
     def run(self, database, what, words):
         """What YCSB has measured, by operation and figure."""
@@ -91,7 +66,7 @@ class Server:
         words = {"recordcount": self.records, "workload": "site.ycsb.workloads.CoreWorkload", "host": "127.0.0.1", "port": self.ports[database],
                  "writeallfields": "true", "measurementtype": "hdrhistogram", "hdrhistogram.percentiles": "50,95,99,99.9",
                  "exporter": "site.ycsb.measurements.exporter.JSONArrayMeasurementsExporter", "exportfile": told, **words}
-        command = ["taskset", "-c", self.contest.cpus[CLIENT_CPU], "java", "-Xmx1g", "-XX:+UseSerialGC", "-cp", self.contest.classes, "site.ycsb.Client", what,
+        command = ["taskset", "-c", cpus()[CLIENT_CPU], "java", "-Xmx1g", "-XX:+UseSerialGC", "-cp", self.contest.classes, "site.ycsb.Client", what,
                    "-threads", plan.threads, "-db", f"spillway.{database}", *(word for name, value in words.items() for word in ("-p", f"{name}={value}"))]
         before = self.cpu_us()
         said = context.output(command)
@@ -130,9 +105,7 @@ class Server:
 class Contest:
     def __init__(self, context, plan, programs):
         self.context, self.plan, self.programs = context, plan, programs
-        self.cpus = [str(cpu) for cpu in sorted(os.sched_getaffinity(0))]
-        if len(self.cpus) < 2:
-            raise Failure("the server and YCSB need a CPU each", 2)
+        cpus()
         for program in ("memcached", "redis-server", "java", "mvn"):
             if not shutil.which(program):
                 raise Failure(f"{program} is not there; install it", 2)

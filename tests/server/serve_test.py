@@ -18,7 +18,7 @@ import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from support import CLEAN, HANG_SECONDS, ONE_LINE, take_paths  # noqa: E402
-from served import Case, Connection, Server  # noqa: E402
+from served import Case, Connection  # noqa: E402
 
 SPILLWAY, = take_paths(1)
 Case.spillway = SPILLWAY
