@@ -32,6 +32,7 @@ TEST(TextCredentials, ASetOfUserAndPassword) {
 
 TEST(TextCredentials, WhatIsNoneIsRefused) {
   EXPECT_EQ(parse("get foo\r\n"), "CLIENT_ERROR unauthenticated, 9 and 0");
+  EXPECT_EQ(parse("get foo 0 0 7\r\nfoo bar\r\n"), "CLIENT_ERROR unauthenticated, 15 and 0");
   EXPECT_EQ(parse("\n"), "CLIENT_ERROR unauthenticated, 1 and 0");
   EXPECT_EQ(parse("set foo 0 0\r\n"), "CLIENT_ERROR unauthenticated, 13 and 0");
   EXPECT_EQ(parse("set foo 0 0 -1\r\n"), "CLIENT_ERROR unauthenticated, 16 and 0");
