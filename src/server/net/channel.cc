@@ -25,11 +25,11 @@ struct ChannelBio {
     BIO_clear_retry_flags(bio);
     auto received = channel.socket_.receive_now(to, static_cast<size_t>(bytes));
     if (!received) {
-      channel.error_ = received.error();
+      channel.secure_->error = received.error();
       return -1;
     }
-    channel.socket_has_ended_ = *received && **received == 0;
-    channel.socket_has_more_ = *received && **received == static_cast<size_t>(bytes);
+    channel.secure_->has_ended = *received && **received == 0;
+    channel.secure_->has_more = *received && **received == static_cast<size_t>(bytes);
     if (*received) return static_cast<int>(**received);
     BIO_set_retry_read(bio);
     return -1;
@@ -37,11 +37,12 @@ struct ChannelBio {
   static int write(BIO* bio, const char* from, int bytes) {
     BIO_clear_retry_flags(bio);
     const auto* const first = reinterpret_cast<const std::byte*>(from);
-    of(bio).kept_.insert(of(bio).kept_.end(), first, first + bytes);
+    std::vector<std::byte>& kept = of(bio).secure_->kept;
+    kept.insert(kept.end(), first, first + bytes);
     return bytes;
   }
   static long control(BIO* bio, int command, long, void*) {
-    if (command == BIO_CTRL_EOF) return of(bio).socket_has_ended_ ? 1 : 0;
+    if (command == BIO_CTRL_EOF) return of(bio).secure_->has_ended ? 1 : 0;
     return command == BIO_CTRL_FLUSH ? 1 : 0;
   }
 
@@ -60,66 +61,65 @@ struct ChannelBio {
 base::Expected<void> Channel::take(int descriptor, Tls* tls) {
   close();
   if (auto taken = socket_.take(descriptor); !taken) return taken;
-  has_more_ = socket_has_more_ = socket_has_ended_ = false;
+  has_more_ = false;
   if (tls == nullptr) return {};
-  session_ = tls->begin();
-  BIO* const bio = session_ == nullptr ? nullptr : BIO_new(ChannelBio::method());
+  secure_ = std::make_unique<Secure>();
+  secure_->session = tls->begin();
+  BIO* const bio = secure_->session == nullptr ? nullptr : BIO_new(ChannelBio::method());
   if (bio == nullptr) {
     close();
     return base::failure(ENOMEM, "no memory for a session of TLS");
   }
   BIO_set_data(bio, this);
   BIO_set_init(bio, 1);
-  SSL_set_bio(session_.get(), bio, bio);
-  SSL_set_accept_state(session_.get());
+  SSL_set_bio(secure_->session.get(), bio, bio);
+  SSL_set_accept_state(secure_->session.get());
   return {};
 }
 
 void Channel::close() {
-  if (session_ != nullptr) {
+  if (secure_ != nullptr && secure_->session != nullptr) {
+    SSL* const session = secure_->session.get();
     ERR_clear_error();
-    if (!is_broken_ && SSL_is_init_finished(session_.get())) SSL_shutdown(session_.get());
+    if (!secure_->is_broken && SSL_is_init_finished(session)) SSL_shutdown(session);
     // Perhaps only why it is refused.
-    if (!kept_.empty() && socket_.descriptor() >= 0)
-      static_cast<void>(
-          ::send(socket_.descriptor(), kept_.data(), kept_.size(), MSG_NOSIGNAL | MSG_DONTWAIT));
+    const std::vector<std::byte>& kept = secure_->kept;
+    if (!kept.empty() && socket_.descriptor() >= 0)
+      static_cast<void>(::send(socket_.descriptor(), kept.data(), kept.size(), MSG_NOSIGNAL | MSG_DONTWAIT));
   }
-  session_.reset();
-  kept_ = {};
-  error_.reset();
-  is_broken_ = false;
+  secure_.reset();
   socket_.close();
 }
 
 base::Expected<void> Channel::send_kept(const task::Limit& limit) {
-  if (kept_.empty()) return {};
-  auto sent = socket_.send(kept_.data(), kept_.size(), limit);
-  kept_.clear();
-  if (!sent) is_broken_ = true;
+  if (secure_->kept.empty()) return {};
+  auto sent = socket_.send(secure_->kept.data(), secure_->kept.size(), limit);
+  secure_->kept.clear();
+  if (!sent) secure_->is_broken = true;
   return sent;
 }
 
 // After a call of the session that has not done what it was to do.
 base::Expected<Channel::Wants> Channel::wants_after(int result, const char* doing) {
-  switch (SSL_get_error(session_.get(), result)) {
+  switch (SSL_get_error(secure_->session.get(), result)) {
     case SSL_ERROR_WANT_READ: return Wants::kInput;
     case SSL_ERROR_ZERO_RETURN: return Wants::kClosed;
     default: break;
   }
-  is_broken_ = true;
-  if (error_) return std::unexpected(*error_);
+  secure_->is_broken = true;
+  if (secure_->error) return std::unexpected(*secure_->error);
   return base::failure(EPROTO, "TLS: cannot ", doing, ": ", tls_reason());
 }
 
 base::Expected<std::optional<size_t>> Channel::receive(std::span<std::byte> to, const task::Limit& limit) {
-  if (session_ == nullptr) {
+  if (secure_ == nullptr) {
     auto received = socket_.receive_now(to.data(), to.size());
     has_more_ = received && *received && **received == to.size();
     return received;
   }
   ERR_clear_error();
   size_t bytes = 0;
-  const int result = SSL_read_ex(session_.get(), to.data(), to.size(), &bytes);
+  const int result = SSL_read_ex(secure_->session.get(), to.data(), to.size(), &bytes);
   Wants wants = Wants::kNothing;
   if (result != 1) {
     auto found = wants_after(result, "receive");
@@ -132,14 +132,15 @@ base::Expected<std::optional<size_t>> Channel::receive(std::span<std::byte> to, 
     has_more_ = false;
     return std::nullopt;
   }
-  has_more_ = socket_has_more_ || SSL_has_pending(session_.get()) == 1;
+  has_more_ = secure_->has_more || SSL_has_pending(secure_->session.get()) == 1;
   return bytes;
 }
 
 base::Expected<void> Channel::wait_for_input(const task::Limit& limit) {
-  kept_.shrink_to_fit();
+  if (secure_ != nullptr) secure_->kept.shrink_to_fit();
   auto waited = socket_.wait_for_input(limit);
-  has_more_ = socket_has_more_ = waited.has_value();
+  has_more_ = waited.has_value();
+  if (secure_ != nullptr) secure_->has_more = has_more_;
   return waited;
 }
 
@@ -149,10 +150,10 @@ base::Expected<void> Channel::write(std::span<const std::byte> bytes, const task
     ERR_clear_error();
     size_t written = 0;
     const int result =
-        SSL_write_ex(session_.get(), bytes.data(), std::min(bytes.size(), kKeptBytesMost), &written);
+        SSL_write_ex(secure_->session.get(), bytes.data(), std::min(bytes.size(), kKeptBytesMost), &written);
     if (result == 1) {
       bytes = bytes.subspan(written);
-      if (kept_.size() < kKeptBytesMost) continue;
+      if (secure_->kept.size() < kKeptBytesMost) continue;
       if (auto sent = send_kept(limit); !sent) return sent;
       continue;
     }
@@ -166,7 +167,7 @@ base::Expected<void> Channel::write(std::span<const std::byte> bytes, const task
 }
 
 base::Expected<void> Channel::send(std::span<iovec> pieces, const task::Limit& limit) {
-  if (session_ == nullptr) return socket_.send(pieces, limit);
+  if (secure_ == nullptr) return socket_.send(pieces, limit);
   for (const iovec& piece : pieces)
     if (auto written = write({static_cast<const std::byte*>(piece.iov_base), piece.iov_len}, limit); !written)
       return written;

@@ -15,6 +15,7 @@
 // Thread contract: of one task.
 #pragma once
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -52,18 +53,22 @@ class Channel {
   friend struct ChannelBio;
   enum class Wants : uint8_t { kNothing, kInput, kClosed };
 
+  // A session, and what is between it and the socket: of connections by TLS alone, since there are many others.
+  struct Secure {
+    TlsSession session;
+    std::vector<std::byte> kept;               // the session's, not sent yet
+    std::optional<base::Error> error;          // of the socket, when the session read
+    bool has_more = false, has_ended = false;  // of the socket
+    bool is_broken = false;                    // nothing more can be said
+  };
+
   base::Expected<Wants> wants_after(int result, const char* doing);
   base::Expected<void> send_kept(const task::Limit& limit);
   base::Expected<void> write(std::span<const std::byte> bytes, const task::Limit& limit);
 
   task::Socket socket_;
   bool has_more_ = false;
-  // By TLS.
-  bool socket_has_more_ = false, socket_has_ended_ = false;
-  TlsSession session_;
-  std::vector<std::byte> kept_;       // the session's, not sent yet
-  std::optional<base::Error> error_;  // of the socket, when the session read
-  bool is_broken_ = false;            // nothing more can be said
+  std::unique_ptr<Secure> secure_;
 };
 
 }  // namespace server
