@@ -37,7 +37,7 @@ Mode mode_of(Verb verb) {
   }
 }
 
-// memcached's words, for who watches.
+// memcached's word, for who watches.
 std::string_view word_of(const base::Expected<Done>& done) {
   if (!done) return "no_memory";
   switch (done->outcome) {
@@ -45,17 +45,6 @@ std::string_view word_of(const base::Expected<Done>& done) {
     case Outcome::kOtherCas: return "exists";
     case Outcome::kTooLong: return "too_large";
     default: return "not_stored";
-  }
-}
-
-std::string_view command_word_of(Verb verb) {
-  switch (verb) {
-    case Verb::kAdd: return "add";
-    case Verb::kReplace: return "replace";
-    case Verb::kAppend: return "append";
-    case Verb::kPrepend: return "prepend";
-    case Verb::kCas: return "cas";
-    default: return "set";
   }
 }
 
@@ -118,8 +107,7 @@ base::Expected<void> MemcacheClient::store(const Command& command, kv::Bytes val
 }
 
 void MemcacheClient::note_stored(const Command& command, const base::Expected<Done>& done) {
-  if (!hub_.watchers.wants(Watchers::kStores)) return;
-  hub_.watchers.tell_stored(command.key, word_of(done), command_word_of(command.verb), command.exptime,
+  hub_.watchers.tell_stored(command.key, word_of(done), name_of(command), command.exptime,
                             command.value_bytes, connection_.number);
 }
 

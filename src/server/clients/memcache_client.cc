@@ -7,33 +7,9 @@
 #include "server/memcache/text_reply.h"
 
 namespace server {
-namespace {
 
 using memcache::Protocol;
 using memcache::Verb;
-
-// A text that stays, for who lists connections.
-const char* name_of(const memcache::Command& command) {
-  switch (command.verb) {
-    case Verb::kGet: return "get";
-    case Verb::kGat: return "gat";
-    case Verb::kTouch: return "touch";
-    case Verb::kSet: return "set";
-    case Verb::kAdd: return "add";
-    case Verb::kReplace: return "replace";
-    case Verb::kAppend: return "append";
-    case Verb::kPrepend: return "prepend";
-    case Verb::kCas: return "cas";
-    case Verb::kDelete: return "delete";
-    case Verb::kIncr: return "incr";
-    case Verb::kDecr: return "decr";
-    case Verb::kFlushAll: return "flush_all";
-    case Verb::kStats: return "stats";
-    default: return "other";
-  }
-}
-
-}  // namespace
 
 MemcacheClient::MemcacheClient(Hub& hub, Connection& connection, Items& items)
     : hub_(hub),
@@ -69,6 +45,26 @@ memcache::Parsed MemcacheClient::parse(std::string_view input, Command& command)
 bool MemcacheClient::begins_with_line(std::string_view input, std::initializer_list<std::string_view> names) {
   return std::ranges::any_of(names, [&](std::string_view name) { return input.starts_with(name); }) &&
          input.substr(0, memcache::kLineBytesMax).contains('\n');
+}
+
+const char* MemcacheClient::name_of(const Command& command) {
+  switch (command.verb) {
+    case Verb::kGet: return "get";
+    case Verb::kGat: return "gat";
+    case Verb::kTouch: return "touch";
+    case Verb::kSet: return "set";
+    case Verb::kAdd: return "add";
+    case Verb::kReplace: return "replace";
+    case Verb::kAppend: return "append";
+    case Verb::kPrepend: return "prepend";
+    case Verb::kCas: return "cas";
+    case Verb::kDelete: return "delete";
+    case Verb::kIncr: return "incr";
+    case Verb::kDecr: return "decr";
+    case Verb::kFlushAll: return "flush_all";
+    case Verb::kStats: return "stats";
+    default: return "other";
+  }
 }
 
 void MemcacheClient::note(const Command& command) { connection_.note_request(name_of(command)); }

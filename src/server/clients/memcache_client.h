@@ -64,6 +64,8 @@ class MemcacheClient {
   bool may_ask(const Parsed& parsed, const Command& command) const;
   base::Expected<bool> receive_value(Command& command, size_t& used_bytes, kv::Bytes& value);
   base::Expected<void> execute(Command& command, kv::Bytes value);
+  // memcached's word for it, a text that stays; of what is rare "other".
+  static const char* name_of(const Command& command);
   void note(const Command& command);
   uint64_t expiry_of(int64_t exptime) const;
 

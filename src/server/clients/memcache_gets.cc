@@ -89,8 +89,7 @@ base::Expected<void> MemcacheClient::end_gets(size_t& next) {
 
 void MemcacheClient::note_fetched(std::string_view key, const Item& item) {
   hub_.prefixes.got(key, item.found());
-  if (hub_.watchers.wants(Watchers::kFetches))
-    hub_.watchers.tell_fetched(key, item.found(), item.found() ? item.value_bytes() : 0, connection_.number);
+  hub_.watchers.tell_fetched(key, item.found(), item.found() ? item.value_bytes() : 0, connection_.number);
 }
 
 base::Expected<void> MemcacheClient::answer_get(const Asked& asked, base::Expected<Item>& found) {

@@ -49,18 +49,21 @@ void Watchers::set_wanted() {
 }
 
 void Watchers::tell_fetched(std::string_view key, bool is_found, uint64_t value_bytes, uint64_t connection) {
+  if (!wants(kFetches)) return;
   tell(kFetches, "type=item_get key=" + encoded(key) + " status=" + (is_found ? "found" : "not_found") +
                      " clsid=0 cfd=" + std::to_string(connection) + " size=" + std::to_string(value_bytes));
 }
 
 void Watchers::tell_stored(std::string_view key, std::string_view status, std::string_view command,
                            int64_t exptime, uint64_t value_bytes, uint64_t connection) {
+  if (!wants(kStores)) return;
   tell(kStores, "type=item_store key=" + encoded(key) + " status=" + std::string(status) +
                     " cmd=" + std::string(command) + " ttl=" + std::to_string(std::max<int64_t>(exptime, 0)) +
                     " clsid=0 cfd=" + std::to_string(connection) + " size=" + std::to_string(value_bytes));
 }
 
 void Watchers::tell_connection(std::string_view peer, std::string_view reason, uint64_t connection) {
+  if (!wants(kConnections)) return;
   const size_t colon = peer.rfind(':');
   const bool is_local = colon == std::string_view::npos;
   const std::string_view host = peer.substr(0, colon);

@@ -10,7 +10,7 @@
 // cfd is the connection's number, as `stats conns` tells it; classes there are none. Keys are encoded as in addresses of the Web.
 //
 //  1 who is watched never waits: lines that a watcher has no room for are left out, and it is told how many (skipped=N)
-//  2 where nobody watches, a line costs one load: wants() is asked before it is put together
+//  2 where nobody watches, a line costs a call and one load
 //
 // Thread contract: any; a Watcher's take() by its own task.
 #pragma once

@@ -336,12 +336,9 @@ void Server::serve(Worker& worker, const Listening& listening, int descriptor) {
     connection.own = own_end_of(descriptor);
     connection.begun_ms = worker.items.clock().now_ms();
     if (hub_->enter(connection)) {
-      Watchers& watchers = hub_->watchers;
-      if (watchers.wants(Watchers::kConnections))
-        watchers.tell_connection(connection.peer, "", connection.number);
+      hub_->watchers.tell_connection(connection.peer, "", connection.number);
       const bool is_done = answer(worker, connection);
-      if (watchers.wants(Watchers::kConnections))
-        watchers.tell_connection(connection.peer, is_done ? "normal" : "error", connection.number);
+      hub_->watchers.tell_connection(connection.peer, is_done ? "normal" : "error", connection.number);
       hub_->leave(connection);
     } else if (stream.write(too_many(speech))) {
       static_cast<void>(stream.send());

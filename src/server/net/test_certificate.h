@@ -20,9 +20,8 @@ namespace server {
 class TestCertificates {
  public:
   TestCertificates() {
-    char name[] = "/tmp/spillway-tls-XXXXXX";
-    EXPECT_NE(mkdtemp(name), nullptr);
-    directory_ = name;
+    directory_ = testing::TempDir() + "spillway-tls-XXXXXX";
+    EXPECT_NE(mkdtemp(directory_.data()), nullptr);
   }
   ~TestCertificates() { std::filesystem::remove_all(directory_); }
   TestCertificates(const TestCertificates&) = delete;
