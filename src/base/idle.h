@@ -19,6 +19,9 @@ class Idle {
     turns_ = 0;
   }
 
+  // Turns in a row that found nothing.
+  uint32_t turns() const { return turns_; }
+
   struct Pace {
     uint64_t look_ns;
     uint32_t turns_per_clock;  // the clock is a system call

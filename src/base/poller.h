@@ -6,7 +6,7 @@
 namespace base {
 
 // Until when a poller that has just been polled need not be polled again, as far as it knows: until the monotonic clock
-// shows `until_ns`, or `descriptor` becomes readable.
+// shows `until_ns`, or `descriptor` becomes readable, also if it was before.
 struct Quiet {
   static constexpr uint64_t kForever = ~uint64_t{0};
   uint64_t until_ns = 0;
@@ -17,10 +17,6 @@ struct Quiet {
   }
 };
 
-// Who would give a poller something to do: a device, in microseconds, for which it is worth looking on before one sleeps; or people and other
-// machines.
-enum class Outlook : uint8_t { kUnknown, kSoon, kLate };
-
 // Something that makes progress when polled: a storage queue, a set of timers. One thread at a time.
 class Poller {
  public:
@@ -28,8 +24,8 @@ class Poller {
   virtual size_t poll() = 0;
   // A poller that cannot be waited for has to be polled all the time.
   virtual Quiet quiet() { return {}; }
-  // Cost: no system call.
-  virtual Outlook outlook() const { return Outlook::kUnknown; }
+  // A device will give it something to do in microseconds, for which it is worth looking on before one sleeps. Cost: no system call.
+  virtual bool expects_soon() const { return false; }
 
  protected:
   ~Poller() = default;

@@ -1,7 +1,6 @@
 #include "sys/events.h"
 
 #include <poll.h>
-#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <time.h>
 
@@ -14,6 +13,8 @@ namespace sys {
 namespace {
 
 using base::Quiet;
+
+constexpr int kMostEvents = 64;  // of a call
 
 base::Expected<void> own(long made, int& to) {
   if (failed(made)) {
@@ -29,6 +30,7 @@ base::Expected<void> own(long made, int& to) {
 
 // Until then; false: it is past.
 bool time_until(uint64_t until_ns, timespec& timeout) {
+  if (until_ns == 0) return false;
   const uint64_t now_ns = monotonic_ns();
   if (until_ns <= now_ns) return false;
   timeout = {.tv_sec = static_cast<time_t>((until_ns - now_ns) / 1'000'000'000),
@@ -71,12 +73,14 @@ base::Expected<void> EventSet::open() { return own(syscall(SYS_epoll_create1, EP
 
 void EventSet::close() {
   close_owned(descriptor_);
+  listener_count_ = 0;
   waits_in_ms_ = false;
 }
 
-base::Expected<void> EventSet::add(int descriptor, Wakes wakes) {
+base::Expected<void> EventSet::add(int descriptor, uint32_t events, Listener* listener) {
   epoll_event event = {};
-  event.events = wakes == Wakes::kWhileReadable ? EPOLLIN : EPOLLIN | EPOLLET;
+  event.events = events;
+  event.data.ptr = listener;
   const long result = syscall(SYS_epoll_ctl, descriptor_, EPOLL_CTL_ADD, descriptor, &event);
   if (!failed(result)) return {};
   const int number = static_cast<int>(-result);
@@ -84,28 +88,62 @@ base::Expected<void> EventSet::add(int descriptor, Wakes wakes) {
                        base::error_name(number));
 }
 
+base::Expected<void> EventSet::add(int descriptor, Wakes wakes) {
+  return add(descriptor, wakes == Wakes::kWhileReadable ? EPOLLIN : EPOLLIN | EPOLLET, nullptr);
+}
+
+base::Expected<void> EventSet::add(int descriptor, Listener& listener) {
+  auto added = add(descriptor, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, &listener);
+  if (added) ++listener_count_;
+  return added;
+}
+
 void EventSet::remove(int descriptor) {
   epoll_event event = {};
   syscall(SYS_epoll_ctl, descriptor_, EPOLL_CTL_DEL, descriptor, &event);
 }
 
-void EventSet::wait_until(uint64_t until_ns) {
-  constexpr int kMostEvents = 4;  // nobody looks at them
-  epoll_event events[kMostEvents];
-  timespec timeout = {};
-  if (until_ns != Quiet::kForever && !time_until(until_ns, timeout)) return;
-  if (!waits_in_ms_) {
-    const long result = syscall(SYS_epoll_pwait2, descriptor_, events, kMostEvents,
-                                until_ns == Quiet::kForever ? nullptr : &timeout, nullptr, 0);
-    // Linux before 5.11, and what filters system calls that it does not know.
-    waits_in_ms_ = result == -ENOSYS || result == -EPERM;
-    if (!waits_in_ms_) return;
+void EventSet::remove(int descriptor, Listener&) {
+  remove(descriptor);
+  --listener_count_;
+}
+
+void EventSet::tell(const epoll_event* events, long count) {
+  constexpr uint32_t kEnds = EPOLLERR | EPOLLHUP;
+  for (long i = 0; i < count; ++i) {
+    const uint32_t what = events[i].events;
+    if (auto* const listener = static_cast<Listener*>(events[i].data.ptr); listener != nullptr)
+      listener->changed({.readable = (what & (EPOLLIN | EPOLLRDHUP | kEnds)) != 0,
+                         .writable = (what & (EPOLLOUT | kEnds)) != 0,
+                         .ended = (what & (EPOLLRDHUP | kEnds)) != 0});
   }
-  constexpr long kMostMs = 1'000'000;
-  const long ms = until_ns == Quiet::kForever
-                      ? -1
-                      : std::min(timeout.tv_sec, kMostMs / 1000) * 1000 + timeout.tv_nsec / 1'000'000 + 1;
-  syscall(SYS_epoll_pwait, descriptor_, events, kMostEvents, ms, nullptr, 0);
+}
+
+void EventSet::look() {
+  if (listener_count_ == 0) return;
+  epoll_event events[kMostEvents];
+  tell(events, syscall(SYS_epoll_pwait, descriptor_, events, kMostEvents, 0, nullptr, 0));
+}
+
+void EventSet::wait_until(uint64_t until_ns) {
+  timespec timeout = {};
+  if (until_ns != Quiet::kForever && !time_until(until_ns, timeout)) return look();
+  epoll_event events[kMostEvents];
+  long count = -ENOSYS;
+  if (!waits_in_ms_) {
+    count = syscall(SYS_epoll_pwait2, descriptor_, events, kMostEvents,
+                    until_ns == Quiet::kForever ? nullptr : &timeout, nullptr, 0);
+    // Linux before 5.11, and what filters system calls that it does not know.
+    waits_in_ms_ = count == -ENOSYS || count == -EPERM;
+  }
+  if (waits_in_ms_) {
+    constexpr long kMostMs = 1'000'000;
+    const long ms = until_ns == Quiet::kForever
+                        ? -1
+                        : std::min(timeout.tv_sec, kMostMs / 1000) * 1000 + timeout.tv_nsec / 1'000'000 + 1;
+    count = syscall(SYS_epoll_pwait, descriptor_, events, kMostEvents, ms, nullptr, 0);
+  }
+  tell(events, count);
 }
 
 }  // namespace sys

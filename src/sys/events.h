@@ -1,10 +1,13 @@
 // Events, and sets of descriptors: what a thread sleeps on when several things may have something to tell it.
 //
 //   Event      an eventfd: readable from set() until clear()
-//   EventSet   an epoll descriptor: readable while one of its members is, so it may be a member of another
+//   EventSet   an epoll descriptor: readable while one of its members is, so it may be a member of another. Members with a listener
+//              tell that what has happened to them; of the others it is only known that the sleep is over
 //
 // Without a lost wake-up: clear(), then look whether something has happened, then sleep. Descriptors are the runtime's own.
 #pragma once
+#include <sys/epoll.h>
+
 #include <cstdint>
 
 #include "base/error.h"
@@ -38,6 +41,19 @@ class EventSet {
     kWhenItBecomesReadable,  // again each time that an Event is set: nobody need clear it
   };
 
+  struct Change {
+    bool readable, writable;
+    bool ended;  // nothing more will be readable than is; the kernel says so once
+  };
+  class Listener {
+   public:
+    // By the thread that looks or waits. REQUIRES of it: it removes no member.
+    virtual void changed(Change change) = 0;
+
+   protected:
+    ~Listener() = default;
+  };
+
   // Errors: EMFILE, ENOMEM.
   base::Expected<void> open();
   void close();
@@ -45,15 +61,26 @@ class EventSet {
 
   // Errors: ENOMEM, ENOSPC, EPERM (a file that is always ready), ELOOP (sets five deep).
   base::Expected<void> add(int descriptor, Wakes wakes = Wakes::kWhileReadable);
-  // REQUIRES: it was added, and is still open.
+  // The listener is told of each change once. It stays until it is removed.
+  base::Expected<void> add(int descriptor, Listener& listener);
+  // REQUIRES: it was added so, and is still open.
   void remove(int descriptor);
+  void remove(int descriptor, Listener& listener);
+  bool has_listeners() const { return listener_count_ > 0; }
 
-  // Sleeps until a member is readable, the monotonic clock shows `until_ns`, or a signal came. base::Quiet::kForever: no time.
-  // One thread at a time.
+  // One thread at a time looks or waits.
+  // Tells listeners of what has changed. Cost: a system call if there are any.
+  void look();
+  // Sleeps until a member is readable or has changed, the monotonic clock shows `until_ns`, or a signal came; base::Quiet::kForever: no
+  // time. Tells listeners, as look() does. Cost: a system call, and one for the clock if there is a time.
   void wait_until(uint64_t until_ns);
 
  private:
+  base::Expected<void> add(int descriptor, uint32_t events, Listener* listener);
+  void tell(const epoll_event* events, long count);
+
   int descriptor_ = -1;
+  uint32_t listener_count_ = 0;
   bool waits_in_ms_ = false;  // there is no epoll_pwait2
 };
 

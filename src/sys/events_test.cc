@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <thread>
@@ -82,6 +84,52 @@ TEST_F(EventsTest, EachSetWakesOnce) {
     set.wait_until(until_ns);  // not again
     EXPECT_GE(monotonic_ns(), until_ns);
   }
+}
+
+struct Hears final : EventSet::Listener {
+  void changed(EventSet::Change change) override {
+    ++count;
+    last = change;
+  }
+  int count = 0;
+  EventSet::Change last = {};
+};
+
+TEST_F(EventsTest, ListenersAreToldOfEachChangeOnce) {
+  int ends[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
+  Hears hears;
+  EXPECT_FALSE(set.has_listeners());
+  ASSERT_TRUE(set.add(ends[0], hears));
+  ASSERT_TRUE(set.add(events[0].descriptor()));
+  EXPECT_TRUE(set.has_listeners());
+  set.wait_until(Quiet::kForever);  // there is room to write
+  EXPECT_EQ(hears.count, 1);
+  EXPECT_FALSE(hears.last.readable);
+  EXPECT_TRUE(hears.last.writable);
+  EXPECT_FALSE(hears.last.ended);
+  set.look();
+  events[0].set();
+  set.wait_until(Quiet::kForever);  // of who has no listener nobody hears
+  events[0].clear();
+  EXPECT_EQ(hears.count, 1);
+  ASSERT_EQ(write(ends[1], "x", 1), 1);
+  set.wait_until(1);  // its time is over, but listeners are told
+  EXPECT_EQ(hears.count, 2);
+  EXPECT_TRUE(hears.last.readable);
+  EXPECT_FALSE(hears.last.ended);
+  set.look();
+  EXPECT_EQ(hears.count, 2);
+  close(ends[1]);
+  set.look();
+  EXPECT_EQ(hears.count, 3);
+  EXPECT_TRUE(hears.last.readable);
+  EXPECT_TRUE(hears.last.ended);
+  set.remove(ends[0], hears);
+  EXPECT_FALSE(set.has_listeners());
+  close(ends[0]);
+  set.look();
+  EXPECT_EQ(hears.count, 3);
 }
 
 TEST_F(EventsTest, SleepsUntilItsTime) {

@@ -34,6 +34,7 @@ base::Expected<void> IoQueue::open(storage::Device& device, size_t depth) {
   auto queue = device.open_queue(depth, {.sleeps = true, .by_one_thread = true});
   if (!queue) return std::unexpected(queue.error());
   queue_ = *queue;
+  descriptor_ = queue_->quiet().descriptor;
   auto added = Worker::current()->add_poller(*this);
   if (!added) device.close_queue(queue_);
   return added;
@@ -86,6 +87,9 @@ size_t IoQueue::poll() {
 }
 
 base::Quiet IoQueue::quiet() {
+  // Before it asks the device, which is a system call.
+  if (waiting_.empty() && queue_->in_flight_count() == 0)
+    return {.until_ns = base::Quiet::kForever, .descriptor = descriptor_};
   base::Quiet quiet = queue_->quiet();
   if (!waiting_.empty() && queue_->in_flight_count() < queue_->depth()) quiet.until_ns = 0;
   return quiet;

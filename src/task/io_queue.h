@@ -44,15 +44,14 @@ class IoQueue final : public base::Poller {
 
   size_t poll() override;
   base::Quiet quiet() override;
-  base::Outlook outlook() const override {
-    return queue_->in_flight_count() > 0 ? base::Outlook::kSoon : base::Outlook::kUnknown;
-  }
+  bool expects_soon() const override { return queue_->in_flight_count() > 0; }
 
  private:
   base::Expected<uint64_t> transfer(storage::Operation operation, uint64_t offset_bytes, const void* memory,
                                     uint64_t bytes);
 
   storage::Queue* queue_ = nullptr;
+  int descriptor_ = -1;      // of its quiet()
   storage::IoList waiting_;  // to be submitted
   uint64_t turn_bytes_ = 0;  // that went over since there was a turn for others
 };

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <memory>
@@ -108,6 +109,33 @@ TEST_P(IoQueueTest, ATaskWaitsForManyIosTogether) {
     all(storage::Operation::kRead, read);
     EXPECT_EQ(memcmp(read.data(), blocks.data(), kCount * kBlock), 0);
     queue.run({});
+    queue.close();
+  });
+}
+
+// What a device has told of is over, also if nobody has taken note of all of it.
+TEST_P(IoQueueTest, ItsWorkerSleepsAfterwards) {
+  open(GetParam());
+  const auto cpu_ns = [] {
+    timespec time = {};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(time.tv_nsec);
+  };
+  run([&] {
+    IoQueue queue;
+    ASSERT_TRUE(queue.open(*device, 8));
+    AlignedBlock block = {};
+    auto writes = [&] { ASSERT_EQ(*queue.write(0, block.bytes, kBlock), kBlock); };
+    for (int round = 0; round < 3; ++round) {
+      Task& first = start("does I/O", writes);
+      Task& second = start("does I/O", writes);
+      join(first);
+      join(second);
+      constexpr uint64_t kSleepNs = 100'000'000;
+      const uint64_t before_ns = cpu_ns();
+      sleep_until(now_ns() + kSleepNs);
+      EXPECT_LT(cpu_ns() - before_ns, kSleepNs / 4);
+    }
     queue.close();
   });
 }

@@ -110,6 +110,7 @@ base::Expected<void> Worker::open_sleep() { return {}; }
 void Worker::close_sleep() {}
 base::Expected<void> Worker::watch(int) { return {}; }
 void Worker::end_watch(int) {}
+void Worker::look_for_peers() {}
 
 void Worker::sleep_until_woken(uint64_t until_ns) {
   Player& player = play.players[index_];

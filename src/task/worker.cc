@@ -95,13 +95,15 @@ void Worker::run() {
   current_worker = this;
   for (;;) {
     const size_t done = take_messages() + fire_timers() + run_tasks() + poll_all();
-    if (done > 0) {
-      idle_.end();
+    if (done == 0) {
+      choice_point();
+      relax();
+    }
+    if (!should_sleep(done == 0)) {
+      // A system call, as the clock is.
+      if (idle_.turns() % kPace.turns_per_clock == 0) look_for_peers();
       continue;
     }
-    choice_point();
-    relax();
-    if (!should_sleep()) continue;
     // Not before: who spawns tasks elsewhere writes to what this reads.
     if (scheduler_->has_ended()) break;
     uint64_t until_ns = timers_.due_ns();
@@ -114,23 +116,23 @@ void Worker::run() {
   current_worker = before;
 }
 
-// After a turn that found nothing. Who waits for peers alone does not look on for them: a request that comes in the meantime costs less than
-// the looking.
-bool Worker::should_sleep() {
-  bool is_late = false;
-  for (uint32_t i = 0; i < poller_count_; ++i) {
-    const base::Outlook outlook = pollers_[i]->outlook();
-    if (outlook == base::Outlook::kSoon) return idle_.should_sleep(now_ns, kPace);
-    is_late = is_late || outlook == base::Outlook::kLate;
-  }
-  return is_late || idle_.should_sleep(now_ns, kPace);
+// At the end of a turn.
+bool Worker::should_sleep(bool was_idle) {
+  if (!was_idle) idle_.end();
+  if (runnable_ != nullptr) return false;
+  bool looks_on = !events_.has_listeners();
+  for (uint32_t i = 0; i < poller_count_ && !looks_on; ++i) looks_on = pollers_[i]->expects_soon();
+  return !looks_on || (was_idle && idle_.should_sleep(now_ns, kPace));
 }
 
 void Worker::sleep(uint64_t until_ns) {
   asleep_.store(1, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with the one in rouse()
   choice_point();
-  if (is_idle() && !scheduler_->has_ended()) sleep_until_woken(until_ns);
+  if (is_idle() && !scheduler_->has_ended())
+    sleep_until_woken(until_ns);
+  else
+    look_for_peers();
   choice_point();
   asleep_.store(0, std::memory_order_relaxed);
 }

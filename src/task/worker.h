@@ -6,8 +6,10 @@
 //  3 up to kTasksPerTurn runnable tasks, first in, first out, each until it blocks, yields or ends; one is switched to
 //    the next directly
 //  4 every poller
-//  5 nothing ran and nothing came for some turns (base/idle.h), or, where only peers are waited for, for one: it sleeps, until a message comes, a poller's descriptor is readable,
-//    or the first of the timers and of the pollers' own times is due
+//  5 what has happened to sockets. If nothing ran and nothing came for some turns (base/idle.h), it sleeps until it does: until a socket has
+//    changed, a message comes, a poller's descriptor becomes readable, or the first of the timers and of the pollers' own times is due.
+//    Who has sockets and expects nothing soon asks and sleeps with one system call, as soon as no task is to run: a request that
+//    comes in the meantime costs less than the looking
 //
 // Sleep and wake, without a lost wake-up
 //  worker: asleep_ = 1; fence; looks at the inbox; sleeps on an event among others; asleep_ = 0
@@ -57,6 +59,9 @@ class Worker {
   // REQUIRES: it was added; its descriptor is still open.
   void remove_poller(base::Poller& poller);
 
+  // Sockets: what tells tasks of this worker what peers do. REQUIRES: the worker runs.
+  sys::EventSet& peers() { return events_; }
+
   // Blocks the running task (waiting.h).
   Woken block(Waiting& waiting, const Limit& limit);
   // Lets the other runnable tasks run first.
@@ -83,9 +88,10 @@ class Worker {
   void close_sleep();
   base::Expected<void> watch(int descriptor);
   void end_watch(int descriptor);
+  void look_for_peers();
   void sleep_until_woken(uint64_t until_ns);
   void end_sleep();
-  bool should_sleep();
+  bool should_sleep(bool was_idle);
   bool is_idle() const { return runnable_ == nullptr && inbox_.load(std::memory_order_acquire) == nullptr; }
   Task* take_runnable();
   void switch_away(bool ends);
@@ -107,7 +113,7 @@ class Worker {
   Timers timers_;
   base::Poller* pollers_[kMostPollers] = {};
   uint32_t poller_count_ = 0;
-  sys::EventSet events_;  // it sleeps on
+  sys::EventSet events_;  // it sleeps on; sockets among them
   sys::Event woken_;      // of these, by other threads
   // What others write.
   alignas(64) std::atomic<Message*> inbox_{nullptr};  // last in, first

@@ -14,9 +14,13 @@ void Worker::close_sleep() {
   events_.close();
 }
 
-base::Expected<void> Worker::watch(int descriptor) { return events_.add(descriptor); }
+base::Expected<void> Worker::watch(int descriptor) {
+  return events_.add(descriptor, sys::EventSet::Wakes::kWhenItBecomesReadable);
+}
 
 void Worker::end_watch(int descriptor) { events_.remove(descriptor); }
+
+void Worker::look_for_peers() { events_.look(); }
 
 void Worker::sleep_until_woken(uint64_t until_ns) { events_.wait_until(until_ns); }
 

@@ -4,16 +4,17 @@
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstddef>
 #include <cstdlib>
-#include <initializer_list>
-#include <vector>
+#include <thread>
 
 #include "task/scheduler.h"
+#include "task/socket.h"
 #include "task/test_tasks.h"
 #include "task/worker.h"
 
@@ -47,6 +48,17 @@ uint64_t voluntary_switches() {
   CHECK(scheduler.open({.worker_count = 1, .stack_bytes = kTestStackBytes}).has_value());
   auto sleeper = [] {
     for (uint64_t i = 0; i < kSleeps; ++i) sleep_until(now_ns() + kSleepNs);
+    int ends[2];
+    CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
+    Socket socket;
+    CHECK(socket.take(ends[0]).has_value());
+    std::thread peer([&] {
+      usleep(2000);
+      CHECK(write(ends[1], "x", 1) == 1);
+    });
+    char byte = 0;
+    CHECK(socket.receive(&byte, 1).value_or(0) == 1 && byte == 'x');
+    peer.join();
   };
   const uint64_t before = voluntary_switches();
   CHECK(scheduler.run(calls("sleeper", sleeper)).has_value());
@@ -63,7 +75,7 @@ TEST(WorkerSleepDeathTest, SleepsWithoutEpollPwait2) {
 // Finds nothing, and counts how often it is asked.
 class IdlePoller final : public base::Poller {
  public:
-  explicit IdlePoller(base::Outlook outlook) : outlook_(outlook) {}
+  explicit IdlePoller(bool expects_soon) : expects_soon_(expects_soon) {}
   size_t poll() override {
     ++polls;
     return 0;
@@ -72,27 +84,35 @@ class IdlePoller final : public base::Poller {
     ++quiets;
     return {.until_ns = base::Quiet::kForever};
   }
-  base::Outlook outlook() const override { return outlook_; }
+  bool expects_soon() const override { return expects_soon_; }
   uint64_t polls = 0, quiets = 0;
 
  private:
-  base::Outlook outlook_;
+  bool expects_soon_;
 };
 
-// How often pollers are asked while a task sleeps so often.
+// How often a poller is asked while a task sleeps so often, with a connection or without.
 constexpr uint64_t kSleeps = 20;
-uint64_t polls_of_sleeps(std::initializer_list<base::Outlook> outlooks) {
+uint64_t polls_of_sleeps(bool expects_soon, bool is_connected) {
   Scheduler scheduler;
   EXPECT_TRUE(scheduler.open({.worker_count = 1, .stack_bytes = kTestStackBytes}));
   uint64_t polls = 0;
   auto sleeper = [&] {
-    std::vector<IdlePoller> pollers(outlooks.begin(), outlooks.end());
-    for (IdlePoller& poller : pollers) EXPECT_TRUE(Worker::current()->add_poller(poller));
+    IdlePoller poller(expects_soon);
+    EXPECT_TRUE(Worker::current()->add_poller(poller));
+    Socket socket;
+    int ends[2];
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    if (is_connected)
+      EXPECT_TRUE(socket.take(ends[0]));
+    else
+      close(ends[0]);
     for (uint64_t i = 0; i < kSleeps; ++i) sleep_until(now_ns() + 1'000'000);
-    for (IdlePoller& poller : pollers) Worker::current()->remove_poller(poller);
-    polls = pollers.front().polls;
+    close(ends[1]);
+    Worker::current()->remove_poller(poller);
+    polls = poller.polls;
     // May cost a system call, of a device: not in each turn, but once before a sleep, and when it comes and goes.
-    EXPECT_LE(pollers.front().quiets, 2 * kSleeps + 4);
+    EXPECT_LE(poller.quiets, 2 * kSleeps + 4);
   };
   EXPECT_TRUE(scheduler.run(calls("sleeper", sleeper)));
   scheduler.close();
@@ -100,11 +120,9 @@ uint64_t polls_of_sleeps(std::initializer_list<base::Outlook> outlooks) {
 }
 
 TEST(WorkerSleepTest, LooksOnForDevicesAndNotForPeers) {
-  using enum base::Outlook;
-  EXPECT_LE(polls_of_sleeps({kLate}), 3 * kSleeps);
-  EXPECT_LE(polls_of_sleeps({kUnknown, kLate}), 3 * kSleeps);
-  EXPECT_GE(polls_of_sleeps({kUnknown}), 4 * kSleeps);
-  EXPECT_GE(polls_of_sleeps({kLate, kSoon}), 4 * kSleeps);
+  EXPECT_LE(polls_of_sleeps(false, true), 2 * kSleeps + 2);
+  EXPECT_GE(polls_of_sleeps(false, false), 4 * kSleeps);
+  EXPECT_GE(polls_of_sleeps(true, true), 4 * kSleeps);
 }
 
 }  // namespace

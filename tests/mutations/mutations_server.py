@@ -6,7 +6,7 @@ HUB = "src/server/clients/hub.cc"
 CLIENT = "src/server/clients/memcache_client.cc"
 GETS = "src/server/clients/memcache_gets.cc"
 CHANGES = "src/server/clients/memcache_changes.cc"
-SOCKETS = "src/task/sockets.cc"
+SOCKETS = "src/task/socket.cc"
 CHANNEL, TLS = "src/server/net/channel.cc", "src/server/net/tls.cc"
 ACCOUNTS, WATCHERS = "src/server/clients/accounts.cc", "src/server/clients/watchers.cc"
 

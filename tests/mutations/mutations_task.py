@@ -17,10 +17,10 @@ def mutation(name, *patches, program="task_simulation_test", gtest_filter="*"):
 
 MUTATIONS = [
     # Sleep and wake
-    mutation("worker sleeps without a second look", (WORKER, "  if (is_idle() && !scheduler_->has_ended()) sleep_until_woken", "  sleep_until_woken")),
+    mutation("worker sleeps without a second look", (WORKER, "  if (is_idle() && !scheduler_->has_ended())\n    sleep_until_woken", "  if (true)\n    sleep_until_woken")),
     mutation("worker looks before it says that it sleeps",
              (WORKER, "  asleep_.store(1, std::memory_order_relaxed);\n", "  const bool idle = is_idle() && !scheduler_->has_ended();\n  choice_point();\n  asleep_.store(1, std::memory_order_relaxed);\n"),
-             (WORKER, "  if (is_idle() && !scheduler_->has_ended()) sleep_until_woken", "  if (idle) sleep_until_woken")),
+             (WORKER, "  if (is_idle() && !scheduler_->has_ended())\n    sleep_until_woken", "  if (idle)\n    sleep_until_woken")),
     mutation("the last task's end wakes nobody", (SCHEDULER, "  for (uint32_t i = 0; i < worker_count_; ++i) workers_[i].rouse();\n", "")),
     mutation("a message wakes nobody", (WORKER, "  choice_point();\n  rouse();\n", "  choice_point();\n")),
     mutation("messages put in while others are read are lost",
@@ -68,7 +68,9 @@ MUTATIONS = [
     # Media that end at once
     mutation("a task keeps its turn for as long as it reads memory", (IO_QUEUE, "turn_bytes_ < kTurnBytes;", "true;"), program="task_test", gtest_filter="*IoQueueTest.OthersHaveTheirTurns*"),
     mutation("a task waits for memory", (IO_QUEUE, "turn_bytes_ < kTurnBytes;", "false;"), program="task_test", gtest_filter="*IoQueueTest.OthersHaveTheirTurns*"),
-    mutation("a worker looks on for peers", (WORKER, "  return is_late || idle_", "  return idle_"), program="task_test", gtest_filter="WorkerSleepTest.*"),
-    mutation("a worker does not look on for a device", (WORKER, "    if (outlook == base::Outlook::kSoon) return", "    if (false) return"), program="task_test", gtest_filter="WorkerSleepTest.*"),
-    mutation("a worker that looks on asks how long it may sleep", (WORKER, "outlook = pollers_[i]->outlook();", "outlook = (pollers_[i]->quiet(), pollers_[i]->outlook());"), program="task_test", gtest_filter="WorkerSleepTest.*"),
+    mutation("a worker looks on for peers", (WORKER, "  bool looks_on = !events_.has_listeners();", "  bool looks_on = true;"), program="task_test", gtest_filter="WorkerSleepTest.*"),
+    mutation("sockets are forgotten without epoll_pwait2", ("src/sys/events.cc", "    count = syscall(SYS_epoll_pwait, descriptor_, events, kMostEvents, ms", "    syscall(SYS_epoll_pwait, descriptor_, events, kMostEvents, ms"), program="task_test", gtest_filter="WorkerSleepDeathTest.*"),
+    mutation("a worker that a device has told something does not sleep any more", ("src/task/worker_sleep.cc", "  return events_.add(descriptor, sys::EventSet::Wakes::kWhenItBecomesReadable);", "  return events_.add(descriptor);"), program="task_test", gtest_filter="*IoQueue*"),
+    mutation("a worker does not look on for a device", (WORKER, "looks_on = pollers_[i]->expects_soon();", "looks_on = false;"), program="task_test", gtest_filter="WorkerSleepTest.*"),
+    mutation("a worker that looks on asks how long it may sleep", (WORKER, "looks_on = pollers_[i]->expects_soon();", "looks_on = (pollers_[i]->quiet(), pollers_[i]->expects_soon());"), program="task_test", gtest_filter="WorkerSleepTest.*"),
 ]

@@ -64,25 +64,20 @@ class MemcacheClientTest : public ItemsTest {
 
  private:
   void serve_one(int end) {
-    task::Sockets sockets;
-    ASSERT_TRUE(sockets.open());
-    {
-      storage::BufferPool pool;
-      Items own;
-      ASSERT_TRUE(own.open(shared));
-      Hub hub(settings, shared);
-      Stream stream(sockets, pool, {});
-      ASSERT_TRUE(stream.take(end));
-      Connection connection;
-      connection.stream = &stream;
-      connection.task = &task::self();
-      ASSERT_TRUE(hub.enter(connection));
-      EXPECT_TRUE(MemcacheClient(hub, connection, own).serve());
-      hub.leave(connection);
-      stream.close();
-      own.close();
-    }
-    sockets.close();
+    storage::BufferPool pool;
+    Items own;
+    ASSERT_TRUE(own.open(shared));
+    Hub hub(settings, shared);
+    Stream stream(pool, {});
+    ASSERT_TRUE(stream.take(end));
+    Connection connection;
+    connection.stream = &stream;
+    connection.task = &task::self();
+    ASSERT_TRUE(hub.enter(connection));
+    EXPECT_TRUE(MemcacheClient(hub, connection, own).serve());
+    hub.leave(connection);
+    stream.close();
+    own.close();
   }
 };
 

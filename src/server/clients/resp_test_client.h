@@ -95,22 +95,19 @@ class RespClientTest : public ItemsTest {
 
  private:
   void serve_all(std::span<const int> descriptors) {
-    task::Sockets sockets;
-    ASSERT_TRUE(sockets.open());
     Items served;
     ASSERT_TRUE(served.open(shared));
     std::vector<std::function<void()>> serves;
     for (const int descriptor : descriptors)
-      serves.emplace_back([&, descriptor] { serve_one(sockets, served, descriptor); });
+      serves.emplace_back([&, descriptor] { serve_one(served, descriptor); });
     std::vector<task::Task*> tasks;
     for (auto& one : serves) tasks.push_back(&task::start("serves", one));
     for (task::Task* const one : tasks) task::join(*one);
     served.close();
-    sockets.close();
   }
-  void serve_one(task::Sockets& sockets, Items& served, int descriptor) {
+  void serve_one(Items& served, int descriptor) {
     storage::BufferPool pool;
-    Stream stream(sockets, pool, settings.stream);
+    Stream stream(pool, settings.stream);
     ASSERT_TRUE(stream.take(descriptor));
     Connection connection;
     connection.speech = Speech::kResp;

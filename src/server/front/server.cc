@@ -57,11 +57,9 @@ struct Server::Worker {
   uint32_t number = 0;
   task::Worker* thread = nullptr;
   task::Task* keeps = nullptr;
-  task::Sockets sockets;
   storage::BufferPool pool;
   Items items;
   task::Future began;                    // with an errno value
-  task::Future drained;                  // it has no connections, nor gets any
   std::atomic<uint64_t> connections{0};  // worker 0 gives them, others end them
 };
 
@@ -200,11 +198,8 @@ void Server::lead() {
   accepts_none_.fulfil();
   // A second signal may come meanwhile.
   for (const auto& worker : workers_)
-    if (worker->keeps != nullptr) worker->drained.wait({.cancellable = false});
-  end_all(others);
-  closes_.fulfil();
-  for (const auto& worker : workers_)
     if (worker->keeps != nullptr) task::join(*worker->keeps);
+  end_all(others);
   workers_.clear();
 }
 
@@ -227,18 +222,13 @@ base::Expected<void> Server::begin_workers() {
 
 // On the worker, from its beginning to its end.
 void Server::keep_worker(Worker& worker) {
-  auto opened = worker.sockets.open();
-  const bool has_sockets = opened.has_value();
-  if (has_sockets) opened = worker.items.open(items_);
+  auto opened = worker.items.open(items_);
   worker.began.fulfil(opened ? 0 : static_cast<uint64_t>(opened.error().number));
   if (opened) {
     accepts_none_.wait({.cancellable = false});
     drain(worker);
     worker.items.close();
   }
-  worker.drained.fulfil();
-  closes_.wait({.cancellable = false});
-  if (has_sockets) worker.sockets.close();
 }
 
 void Server::drain(Worker& worker) {
@@ -256,7 +246,7 @@ void Server::drain(Worker& worker) {
 }
 
 void Server::accept_from(Listening& listening) {
-  task::Socket listens(workers_.front()->sockets);
+  task::Socket listens;
   if (auto taken = listens.take(std::exchange(listening.descriptor, -1)); !taken) {
     base::log("server: ", taken.error().message);
     return hub_->end(Hub::End::kDrained);
@@ -288,7 +278,7 @@ void Server::take_signals() {
   sigaddset(&signals, SIGINT);
   sigaddset(&signals, SIGHUP);
   const int descriptor = signalfd(-1, &signals, SFD_CLOEXEC);
-  task::Socket comes(workers_.front()->sockets);
+  task::Socket comes;
   if (descriptor < 0 || !comes.take(descriptor)) return base::log("server: cannot take signals");
   signalfd_siginfo signal;
   while (comes.receive(&signal, sizeof signal)) {
@@ -325,7 +315,7 @@ void Server::give(const Listening& listening, int descriptor) {
 // A connection's task.
 void Server::serve(Worker& worker, const Listening& listening, int descriptor) {
   const Speech speech = listening.speech;
-  Stream stream(worker.sockets, worker.pool, options_.settings.stream);
+  Stream stream(worker.pool, options_.settings.stream);
   if (stream.take(descriptor, listening.is_tls ? &tls_ : nullptr)) {
     Connection connection;
     connection.speech = speech;

@@ -1,6 +1,6 @@
 // Channel: the bytes of a client's connection, as they are or by TLS.
 //
-//   Channel channel(sockets);
+//   Channel channel;
 //   channel.take(descriptor, nullptr);               or &tls
 //   for (;;) {
 //     auto received = channel.receive(memory, limit);   // none: nothing is there now
@@ -22,7 +22,7 @@
 
 #include "base/error.h"
 #include "server/net/tls.h"
-#include "task/sockets.h"
+#include "task/socket.h"
 
 struct bio_st;
 
@@ -30,7 +30,7 @@ namespace server {
 
 class Channel {
  public:
-  explicit Channel(task::Sockets& sockets) : socket_(sockets) {}
+  Channel() = default;
   ~Channel() { close(); }
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;

@@ -44,16 +44,11 @@ class ChannelTest : public testing::Test {
     ASSERT_TRUE(
         scheduler.open({.worker_count = 1, .stack_bytes = std::max(kStackBytes, task::kTestStackBytes)}));
     auto run = [&] {
-      task::Sockets sockets;
-      ASSERT_TRUE(sockets.open());
-      {
-        storage::BufferPool pool;
-        Stream stream(sockets, pool, {});
-        ASSERT_TRUE(stream.take(ends[0], &tls));
-        serve(stream);
-        stream.close();
-      }
-      sockets.close();
+      storage::BufferPool pool;
+      Stream stream(pool, {});
+      ASSERT_TRUE(stream.take(ends[0], &tls));
+      serve(stream);
+      stream.close();
     };
     ASSERT_TRUE(scheduler.run(task::calls("serves", run)));
     scheduler.close();

@@ -1,6 +1,6 @@
 // Stream: a client's connection as bytes: what it has sent and nobody has used yet, and what it is to be sent.
 //
-//   Stream stream(sockets, pool, {});
+//   Stream stream(pool, {});
 //   stream.take(descriptor);
 //   while (*stream.receive())                  sends what is to be sent, waits for more
 //     while (size_t bytes = one request of stream.input()) {
@@ -48,9 +48,8 @@ class Stream {
   static constexpr size_t kPiecesMost = 64;
   static constexpr size_t kKeptBytesMost = 1 << 20;  // of values that are kept until they have been sent
 
-  // The pool, which is the worker's, and the sockets outlive it.
-  Stream(task::Sockets& sockets, storage::BufferPool& pool, const StreamOptions& options)
-      : channel_(sockets), pool_(pool), options_(options) {}
+  // The pool, which is the worker's, outlives it.
+  Stream(storage::BufferPool& pool, const StreamOptions& options) : pool_(pool), options_(options) {}
 
   // As Channel::take.
   base::Expected<void> take(int descriptor, Tls* tls = nullptr) { return channel_.take(descriptor, tls); }

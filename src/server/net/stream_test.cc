@@ -30,16 +30,11 @@ class StreamTest : public task::TasksTest {
       ::close(ends[1]);
     });
     run([&] {
-      task::Sockets sockets;
-      ASSERT_TRUE(sockets.open());
-      {
-        storage::BufferPool pool;
-        Stream stream(sockets, pool, options);
-        ASSERT_TRUE(stream.take(ends[0]));
-        serve(stream);
-        stream.close();
-      }
-      sockets.close();
+      storage::BufferPool pool;
+      Stream stream(pool, options);
+      ASSERT_TRUE(stream.take(ends[0]));
+      serve(stream);
+      stream.close();
     });
     asks.join();
   }
@@ -296,26 +291,21 @@ TEST_F(StreamValuesTest, GoInTheirOrderWithTheTextAroundThem) {
   task::Scheduler scheduler;
   ASSERT_TRUE(scheduler.open({.worker_count = 1, .stack_bytes = task::kTestStackBytes}));
   auto serve = [&] {
-    task::Sockets sockets;
-    ASSERT_TRUE(sockets.open());
-    {
-      storage::BufferPool pool;
-      Items own;
-      ASSERT_TRUE(own.open(shared));
-      Stream stream(sockets, pool, {});
-      ASSERT_TRUE(stream.take(ends[0]));
-      for (size_t i = 0; i < kItems; ++i) {
-        ASSERT_TRUE(stream.write("VALUE " + std::to_string(i) + ":"));
-        auto item = own.get("key" + std::to_string(i));
-        ASSERT_TRUE(item);
-        ASSERT_TRUE(stream.write_value(own, std::move(*item), ";"));
-      }
-      ASSERT_TRUE(stream.send());
-      EXPECT_EQ(stream.sent_bytes(), expected.size());
-      stream.close();
-      own.close();
+    storage::BufferPool pool;
+    Items own;
+    ASSERT_TRUE(own.open(shared));
+    Stream stream(pool, {});
+    ASSERT_TRUE(stream.take(ends[0]));
+    for (size_t i = 0; i < kItems; ++i) {
+      ASSERT_TRUE(stream.write("VALUE " + std::to_string(i) + ":"));
+      auto item = own.get("key" + std::to_string(i));
+      ASSERT_TRUE(item);
+      ASSERT_TRUE(stream.write_value(own, std::move(*item), ";"));
     }
-    sockets.close();
+    ASSERT_TRUE(stream.send());
+    EXPECT_EQ(stream.sent_bytes(), expected.size());
+    stream.close();
+    own.close();
   };
   ASSERT_TRUE(scheduler.run(task::calls("serves", serve)));
   scheduler.close();

@@ -1,14 +1,12 @@
-#include "task/sockets.h"
+#include "task/socket.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <sys/epoll.h>
 
 #include <algorithm>
 
 #include "base/check.h"
-#include "sys/files.h"
 #include "sys/kernel.h"
 #include "task/task.h"
 #include "task/worker.h"
@@ -67,26 +65,27 @@ base::Expected<long> Socket::retry(Direction& direction, const Limit& limit, con
 
 base::Expected<void> Socket::take(int descriptor) {
   close();
-  descriptor_ = descriptor;
   const long flags = sys::syscall(SYS_fcntl, descriptor, F_GETFL);
-  long result = sys::syscall(SYS_fcntl, descriptor, F_SETFL, flags | O_NONBLOCK);
-  if (!sys::failed(result)) {
-    epoll_event event = {};
-    event.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
-    event.data.ptr = this;
-    result = sys::syscall(SYS_epoll_ctl, sockets_.descriptor_, EPOLL_CTL_ADD, descriptor, &event);
+  const long result = sys::syscall(SYS_fcntl, descriptor, F_SETFL, flags | O_NONBLOCK);
+  base::Expected<void> taken;
+  if (sys::failed(result)) taken = std::unexpected(error_of("wait for a descriptor", result));
+  Worker* const worker = Worker::current();
+  if (taken) taken = worker->peers().add(descriptor, *this);
+  if (!taken) {
+    sys::syscall(SYS_close, descriptor);
+    return taken;
   }
-  if (!sys::failed(result)) return {};
-  close();
-  return std::unexpected(error_of("wait for a descriptor", result));
+  worker_ = worker;
+  descriptor_ = descriptor;
+  return {};
 }
 
 void Socket::close() {
   if (descriptor_ < 0) return;
   // A duplicate of it that somebody has would stay registered.
-  epoll_event event = {};
-  sys::syscall(SYS_epoll_ctl, sockets_.descriptor_, EPOLL_CTL_DEL, descriptor_, &event);
+  worker_->peers().remove(descriptor_, *this);
   sys::syscall(SYS_close, descriptor_);
+  worker_ = nullptr;
   descriptor_ = -1;
   has_ended_ = false;
 }
@@ -128,6 +127,7 @@ base::Expected<void> Socket::send(const void* from, size_t bytes, const Limit& l
 
 base::Expected<void> Socket::send(std::span<iovec> pieces, const Limit& limit) {
   while (!pieces.empty()) {
+    if (pieces.size() == 1) return send(pieces[0].iov_base, pieces[0].iov_len, limit);
     msghdr message = {};
     message.msg_iov = pieces.data();
     message.msg_iovlen = std::min<size_t>(pieces.size(), IOV_MAX);
@@ -173,38 +173,10 @@ base::Expected<void> Socket::connect(const sockaddr* address, socklen_t bytes, c
   return {};
 }
 
-base::Expected<void> Sockets::open() {
-  const long descriptor = sys::syscall(SYS_epoll_create1, EPOLL_CLOEXEC);
-  if (sys::failed(descriptor)) return std::unexpected(error_of("wait for sockets", descriptor));
-  auto owned = sys::own_new_descriptor(descriptor);
-  if (!owned) return std::unexpected(owned.error());
-  descriptor_ = *owned;
-  auto added = Worker::current()->add_poller(*this);
-  if (!added) {
-    sys::close_own_descriptor(descriptor_);
-    descriptor_ = -1;
-  }
-  return added;
-}
-
-void Sockets::close() {
-  Worker::current()->remove_poller(*this);
-  sys::close_own_descriptor(descriptor_);
-  descriptor_ = -1;
-}
-
-size_t Sockets::poll() {
-  epoll_event events[64];
-  const long count = sys::syscall(SYS_epoll_pwait, descriptor_, events, 64, 0, nullptr, 0);
-  if (count <= 0) return 0;
-  for (long i = 0; i < count; ++i) {
-    Socket& socket = *static_cast<Socket*>(events[i].data.ptr);
-    constexpr uint32_t kBoth = EPOLLERR | EPOLLHUP;
-    socket.has_ended_ = socket.has_ended_ || (events[i].events & (EPOLLRDHUP | kBoth)) != 0;
-    if ((events[i].events & (EPOLLIN | EPOLLRDHUP | kBoth)) != 0) socket.in_.told();
-    if ((events[i].events & (EPOLLOUT | kBoth)) != 0) socket.out_.told();
-  }
-  return static_cast<size_t>(count);
+void Socket::changed(sys::EventSet::Change change) {
+  has_ended_ = has_ended_ || change.ended;
+  if (change.readable) in_.told();
+  if (change.writable) out_.told();
 }
 
 }  // namespace task

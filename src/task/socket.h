@@ -1,10 +1,8 @@
-// Sockets: network connections of one worker's tasks, whose calls suspend the task instead of the thread. An epoll
-// instance of the worker's own. (papers/udepot.txt, section 3: Epoll)
+// Socket: a network connection of a worker's tasks, whose calls suspend the task instead of the thread. The worker sleeps on all its
+// sockets, by an epoll instance of its own. (papers/udepot.txt, section 3: Epoll)
 //
-//   Sockets sockets;                     // one for each worker
-//   sockets.open();                      // in a task of the worker
-//   Socket client(sockets);
-//   client.take(descriptor);             // any descriptor that epoll knows: sockets, pipes
+//   Socket client;
+//   client.take(descriptor);             // in a task of the worker; any descriptor that epoll knows: sockets, pipes
 //   client.receive(buffer, sizeof buffer, {.deadline_ns = now_ns() + 1'000'000'000});
 //
 // Each call tries first and waits only if the kernel has nothing: the kernel tells of a change once (EPOLLET), so what it told is
@@ -21,22 +19,22 @@
 #include <span>
 
 #include "base/error.h"
-#include "base/poller.h"
+#include "sys/events.h"
 #include "task/waiting.h"
 
 namespace task {
 
-class Sockets;
+class Worker;
 
-class Socket {
+class Socket final : private sys::EventSet::Listener {
  public:
-  explicit Socket(Sockets& sockets) : sockets_(sockets) {}
+  Socket() = default;
   ~Socket() { close(); }
   Socket(const Socket&) = delete;
   Socket& operator=(const Socket&) = delete;
 
-  // Takes the descriptor over and makes it non-blocking. Errors: EPERM for what cannot be waited for (files), ENOMEM; then it is
-  // closed.
+  // Takes the descriptor over and makes it non-blocking; it is the worker's of the task that calls. Errors: EPERM for what cannot be
+  // waited for (files), ENOMEM, ENOSPC; then it is closed. REQUIRES: in a task.
   base::Expected<void> take(int descriptor);
   // Closes it. REQUIRES: no task waits for it.
   void close();
@@ -58,8 +56,6 @@ class Socket {
   base::Expected<void> connect(const sockaddr* address, socklen_t bytes, const Limit& limit = {});
 
  private:
-  friend class Sockets;
-
   // One direction: what waits for it.
   class Direction final : public Waiting {
    public:
@@ -79,28 +75,13 @@ class Socket {
   // Calls `call` until it does not say EAGAIN, and waits in between; its result.
   template <class Call>
   base::Expected<long> retry(Direction& direction, const Limit& limit, const char* what, Call call);
+  void changed(sys::EventSet::Change change) override;
 
-  Sockets& sockets_;
+  Worker* worker_ = nullptr;  // while it has a descriptor
   int descriptor_ = -1;
   bool has_ended_ = false;  // the peer sends nothing more: the kernel has told of that, and will not again
   Direction in_{"something to receive"};
   Direction out_{"room to send"};
-};
-
-class Sockets final : public base::Poller {
- public:
-  // Errors: EMFILE, ENOMEM, ENOSPC (too many pollers). REQUIRES: in a task.
-  base::Expected<void> open();
-  // REQUIRES: all its Sockets are closed.
-  void close();
-
-  size_t poll() override;
-  base::Quiet quiet() override { return {.until_ns = base::Quiet::kForever, .descriptor = descriptor_}; }
-  base::Outlook outlook() const override { return base::Outlook::kLate; }
-
- private:
-  friend class Socket;
-  int descriptor_ = -1;
 };
 
 }  // namespace task

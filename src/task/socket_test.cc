@@ -1,0 +1,160 @@
+// Tasks that talk over sockets, on one worker and between two; deadlines, cancellation, peers that go away.
+#include "task/socket.h"
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <unistd.h>
+
+#include <string>
+#include <vector>
+
+#include "base/check.h"
+#include "task/scheduler.h"
+#include "task/sync.h"
+#include "task/test_tasks.h"
+
+namespace task {
+namespace {
+
+class SocketsTest : public TasksTest {
+ protected:
+  SocketsTest() : TasksTest(2) {}
+
+  // A listening socket of the loopback interface, and its address.
+  static int listen_on_loopback(sockaddr_in& address) {
+    const int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    address = {};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    CHECK(bind(descriptor, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
+    CHECK(listen(descriptor, 128) == 0);
+    socklen_t bytes = sizeof address;
+    CHECK(getsockname(descriptor, reinterpret_cast<sockaddr*>(&address), &bytes) == 0);
+    return descriptor;
+  }
+};
+
+TEST_F(SocketsTest, AServerAndManyClients) {
+  constexpr int kClients = 50, kRounds = 20;
+  constexpr size_t kBytes = 30'000;  // more than fits on the way at once
+  sockaddr_in address;
+  const int listening = listen_on_loopback(address);
+  std::atomic<int> answered{0};
+  run([&] {
+    auto serve = [&] {
+      Socket listener;
+      ASSERT_TRUE(listener.take(listening));
+      int next = 0;
+      auto echo = [&] {
+        Socket connection;
+        ASSERT_TRUE(connection.take(next));
+        char buffer[4096];
+        for (;;) {
+          auto received = connection.receive(buffer, sizeof buffer);
+          ASSERT_TRUE(received);
+          if (*received == 0) return;
+          ASSERT_TRUE(connection.send(buffer, *received));
+        }
+      };
+      std::vector<Task*> echoes;
+      for (int i = 0; i < kClients; ++i) {
+        auto accepted = listener.accept();
+        ASSERT_TRUE(accepted);
+        next = *accepted;
+        echoes.push_back(&start("talks", echo));
+        yield();  // it takes its descriptor
+      }
+      for (Task* task : echoes) join(*task);
+    };
+    auto ask = [&] {
+      auto talk = [&] {
+        Socket connection;
+        ASSERT_TRUE(connection.take(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)));
+        ASSERT_TRUE(connection.connect(reinterpret_cast<sockaddr*>(&address), sizeof address));
+        const int number = answered.load();
+        std::string sent(kBytes, static_cast<char>(number)), got(kBytes, 0);
+        for (int round = 0; round < kRounds; ++round) {
+          auto send = [&] { ASSERT_TRUE(connection.send(sent.data(), sent.size())); };
+          Task& sender = start("talks", send);
+          size_t at = 0;
+          while (at < kBytes) {
+            auto received = connection.receive(got.data() + at, kBytes - at);
+            ASSERT_TRUE(received);
+            ASSERT_GT(*received, 0u);
+            at += *received;
+          }
+          join(sender);
+          ASSERT_EQ(got, sent);
+          ++answered;
+        }
+      };
+      std::vector<Task*> clients;
+      for (int i = 0; i < kClients; ++i) clients.push_back(&start("talks", talk));
+      for (Task* task : clients) join(*task);
+    };
+    Task& server = start("talks", serve, &scheduler.worker(0));
+    Task& client = start("talks", ask, &scheduler.worker(1));
+    join(server);
+    join(client);
+  });
+  EXPECT_EQ(answered, kClients * kRounds);
+}
+
+TEST_F(SocketsTest, WaitsEndByDeadlineAndCancel) {
+  run([&] {
+    int pair[2];
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+    Socket one, other;
+    ASSERT_TRUE(one.take(pair[0]));
+    ASSERT_TRUE(other.take(pair[1]));
+    char byte;
+    EXPECT_EQ(one.receive(&byte, 1, {.deadline_ns = now_ns() + 5'000'000}).error().number, ETIMEDOUT);
+    auto waits = [&] { EXPECT_EQ(one.receive(&byte, 1).error().number, ECANCELED); };
+    Task& task = start("talks", waits);
+    yield();
+    cancel(task);
+    join(task);
+    // What comes later is not lost.
+    EXPECT_TRUE(other.send("x", 1));
+    EXPECT_EQ(*one.receive(&byte, 1), 1u);
+    EXPECT_EQ(byte, 'x');
+    // Nobody reads: the way is full, and the deadline ends that too.
+    const std::string much(1 << 20, 'y');
+    EXPECT_EQ(other.send(much.data(), much.size(), {.deadline_ns = now_ns() + 5'000'000}).error().number,
+              ETIMEDOUT);
+    one.close();
+    EXPECT_EQ(other.send("z", 1).error().number, EPIPE);
+  });
+}
+
+TEST_F(SocketsTest, WhatCannotBeDoneIsSaid) {
+  run([&] {
+    // Nobody listens there any more.
+    sockaddr_in address;
+    close(listen_on_loopback(address));
+    Socket refused;
+    ASSERT_TRUE(refused.take(socket(AF_INET, SOCK_STREAM, 0)));
+    auto connected = refused.connect(reinterpret_cast<sockaddr*>(&address), sizeof address);
+    ASSERT_FALSE(connected);
+    EXPECT_EQ(connected.error().number, ECONNREFUSED);
+    EXPECT_EQ(std::string(connected.error().message), "cannot connect: connection refused");
+    // Files cannot be waited for.
+    Socket file;
+    EXPECT_EQ(file.take(fileno(tmpfile())).error().number, EPERM);
+    // A pipe can.
+    int ends[2];
+    ASSERT_EQ(pipe(ends), 0);
+    Socket in, out;
+    ASSERT_TRUE(in.take(ends[0]));
+    ASSERT_TRUE(out.take(ends[1]));
+    EXPECT_TRUE(out.send("abc", 3));
+    char buffer[8];
+    EXPECT_EQ(*in.receive(buffer, sizeof buffer), 3u);
+    out.close();
+    EXPECT_EQ(*in.receive(buffer, sizeof buffer), 0u);
+  });
+}
+
+}  // namespace
+}  // namespace task
