@@ -8,6 +8,7 @@ GETS = "src/server/clients/memcache_gets.cc"
 CHANGES = "src/server/clients/memcache_changes.cc"
 SOCKETS = "src/task/socket.cc"
 CHANNEL, TLS = "src/server/net/channel.cc", "src/server/net/tls.cc"
+SCANS = "src/server/clients/resp_scans.cc"
 ACCOUNTS, WATCHERS = "src/server/clients/accounts.cc", "src/server/clients/watchers.cc"
 
 def net(name, *patches, gtest_filter="*", test="server_net_test"):
@@ -16,6 +17,10 @@ def net(name, *patches, gtest_filter="*", test="server_net_test"):
 
 def client(name, *patches, gtest_filter="*"):
     return net(name, *patches, gtest_filter=gtest_filter, test="server_clients_test")
+
+
+def resp(name, *patches, gtest_filter="*"):
+    return net(name, *patches, gtest_filter=gtest_filter, test="resp_client_test")
 
 
 def front(name, *patches, gtest_filter="*"):
@@ -58,4 +63,8 @@ MUTATIONS = [
     client("binary is served before its client is known", (CLIENT, "    case Verb::kSaslStep: return true;\n    default: return false;", "    case Verb::kSaslStep: return true;\n    default: return true;"), gtest_filter="MemcacheClientTest.NobodyIsServed*"),
     client("a watcher that reads nothing takes all memory", (WATCHERS, "watcher->lines_.size() >= kBytesMost", "watcher->lines_.size() >= 100 * kBytesMost"), gtest_filter="Watchers.WhatOne*"),
     client("a watcher is told all kinds", (WATCHERS, "    if ((watcher->kinds_ & kind) == 0) continue;\n", ""), gtest_filter="Watchers.AreTold*"),
+    resp("a step of a scan is made where the connection is", (SCANS, "                           .worker = &table->home()});", "                           .worker = nullptr});"), gtest_filter="RespKeysTest.AScanGoesOn*"),
+    resp("scans that nobody goes on with stay", (SCANS, "now_ms > scan.used_ms + kIdleMs) scan.end();", "now_ms < scan.used_ms) scan.end();"), gtest_filter="RespKeysTest.CursorsAre*"),
+    resp("a scan that is used ends for another one", (SCANS, "items_.clock().now_ms() < oldest->used_ms + kUsedMs) return opened;", "false) return opened;"), gtest_filter="RespKeysTest.UsedScans*"),
+    resp("the youngest scan ends for another one", (SCANS, "other.used_ms < oldest->used_ms))", "other.used_ms > oldest->used_ms))"), gtest_filter="RespKeysTest.UsedScans*"),
 ]

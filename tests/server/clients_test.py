@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from concurrent.futures import ThreadPoolExecutor
 
 import pymemcache
 import redis
@@ -115,6 +116,27 @@ class RedisTools(ClientsTest):
 
 
 class RedisPy(ClientsTest):
+    def test_any_connection_goes_on_with_a_scan(self):
+        keys = sorted(f"key{i}".encode() for i in range(3000))
+        clients = [redis.Redis(*self.server.resp, socket_timeout=HANG_SECONDS, single_connection_client=True) for _ in range(8)]
+        clients[0].mset({key: "v" for key in keys})
+        for first in range(2):  # the workers have connections by turns
+            cursor, found = 0, []
+            for number in range(100):
+                cursor, some = clients[(first + number) % len(clients)].scan(cursor, count=100)
+                found += some
+                if cursor == 0:
+                    break
+            self.assertEqual(sorted(found), keys)
+        with self.assertRaisesRegex(redis.ResponseError, "cursor is not known"):
+            clients[0].scan(4711)
+        # As a pool's clients do, many at a time; none stays behind.
+        with redis.Redis(*self.server.resp, socket_timeout=HANG_SECONDS) as pooled, ThreadPoolExecutor(6) as threads:
+            for listed in threads.map(lambda _: sorted(pooled.scan_iter(count=50)), range(24)):
+                self.assertEqual(listed, keys)
+        for client in clients:
+            client.close()
+
     def test_session(self):
         with redis.Redis(*self.server.resp, socket_timeout=HANG_SECONDS) as client:
             self.assertTrue(client.ping())

@@ -10,6 +10,7 @@
 #include "base/single_writer.h"
 #include "server/clients/accounts.h"
 #include "server/clients/prefix_counts.h"
+#include "server/clients/resp_scans.h"
 #include "server/clients/watchers.h"
 #include "server/items/shared_items.h"
 #include "server/net/stream.h"
@@ -123,6 +124,7 @@ class Hub {
   std::atomic<int> verbosity{0};
   PrefixCounts prefixes;  // of memcached's clients
   Watchers watchers;      // what those fetch and store, and the connections of all
+  RespScans scans;        // of Redis' clients
 
  private:
   static void add(const Connection& connection, ConnectionCounts& to);

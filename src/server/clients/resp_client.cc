@@ -19,7 +19,6 @@ RespClient::RespClient(Hub& hub, Connection& connection, Items& items)
       items_(items),
       stream_(*connection.stream),
       answer_(stream_, items),
-      scans_(items, connection.number),
       is_authenticated_(hub.settings().accounts.is_empty()) {}
 
 base::Expected<void> RespClient::serve() {

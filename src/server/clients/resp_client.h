@@ -23,7 +23,6 @@
 
 #include "server/clients/hub.h"
 #include "server/clients/resp_answer.h"
-#include "server/clients/resp_scans.h"
 #include "server/clients/together.h"
 #include "server/resp/administration.h"
 #include "server/resp/arguments.h"
@@ -166,7 +165,6 @@ class RespClient {
   Items& items_;
   Stream& stream_;
   RespAnswer answer_;
-  RespScans scans_;
   resp::RequestParser parser_;
   bool is_authenticated_;
   bool leaves_no_trace_ = false;  // CLIENT NO-TOUCH

@@ -95,7 +95,6 @@ void RespClient::hello(Arguments arguments) {
 
 void RespClient::reset() {
   name_client("");
-  scans_.close();
   answer_.protocol = Protocol::kResp2;
   answer_.is_silent = false;
   replies_ = resp::Replies::kOn;

@@ -147,7 +147,7 @@ void RespClient::any_key() {
 void RespClient::scan(Arguments arguments) {
   const auto request = accepted(resp::parse_scan(arguments));
   if (!request) return;
-  auto result = scans_.step(*request);
+  auto result = hub_.scans.step(connection_.worker, *request);
   const RespScans::Step* const step = done(result);
   if (step == nullptr) return;
   base::Text<24> cursor;

@@ -124,11 +124,12 @@ TEST_F(RespKeysTest, ScansOfManyKeysAreAsAtTheirBeginning) {
   for (int i = 0; i < kCount; ++i) set("key" + std::to_string(i), "v");
   task::Scheduler& tasks = scheduler;
   auto scan = [&] {
-    RespScans scans(items, 1);
+    RespScans scans;
+    scans.begin(0, items);
     std::multiset<std::string> found;
     uint64_t cursor = 0;
     do {
-      auto step = scans.step({.cursor = cursor, .count = 300, .type = ""});
+      auto step = scans.step(0, {.cursor = cursor, .count = 300, .type = ""});
       ASSERT_TRUE(step) << step.error().message;
       found.insert(step->keys.begin(), step->keys.end());
       cursor = step->cursor;
@@ -137,6 +138,7 @@ TEST_F(RespKeysTest, ScansOfManyKeysAreAsAtTheirBeginning) {
     } while (cursor != 0);
     EXPECT_EQ(found.size(), size_t{kCount});
     for (int i = 0; i < kCount; ++i) EXPECT_EQ(found.count("key" + std::to_string(i)), 1u) << i;
+    scans.end(0);
   };
   ASSERT_TRUE(tasks.run(task::calls("scan", scan)));
 }
@@ -161,23 +163,114 @@ TEST_F(RespKeysTest, ScansChooseAndEnd) {
   EXPECT_EQ(ask("SCAN 12345"), "-ERR the cursor is not known any more; scan from 0\r\n");
 }
 
+constexpr std::string_view kForgotten = "-ERR the cursor is not known any more; scan from 0\r\n";
+
+std::string cursor_of(int other, std::string_view request = "SCAN 0 COUNT 1") {
+  say(other, std::string(request) + "\r\nPING\r\n");
+  std::string text;
+  while (!text.ends_with("+PONG\r\n")) text += hear(other, 1);
+  const size_t begin = text.find('\n', 4) + 1;
+  return text.substr(begin, text.find('\r', begin) - begin);
+}
+
 TEST_F(RespKeysTest, CursorsAreForgotten) {
   for (int i = 0; i < 10; ++i) set("key" + std::to_string(i), "v");
-  const auto cursor_of = [](int other) {
-    say(other, "SCAN 0 COUNT 1\r\nPING\r\n");
-    std::string text;
-    while (!text.ends_with("+PONG\r\n")) text += hear(other, 1);
-    const size_t begin = text.find('\n', 4) + 1;
-    return text.substr(begin, text.find('\r', begin) - begin);
-  };
-  constexpr std::string_view kForgotten = "-ERR the cursor is not known any more; scan from 0\r\n";
   talk([&](int other) {
     const std::string first = cursor_of(other), second = cursor_of(other), third = cursor_of(other);
-    exchange(other, "SCAN " + first + "\r\n", kForgotten);
     exchange(other, "SCAN " + second + " MATCH none COUNT 1000\r\n", "*2\r\n$1\r\n0\r\n*0\r\n");
     exchange(other, "SCAN " + second + "\r\n", kForgotten);
+    for (size_t i = 0; i < RespScans::kMost; ++i) {
+      clock.move(1);
+      cursor_of(other);
+    }
+    exchange(other, "SCAN " + first + "\r\n", kForgotten);
+    const std::string last = cursor_of(other);
     clock.move(RespScans::kIdleMs + 1);
-    exchange(other, "SCAN " + third + "\r\n", kForgotten);
+    exchange(other, "SCAN " + last + "\r\n", kForgotten);
+  });
+}
+
+TEST_F(RespKeysTest, AnyConnectionGoesOnWithAScan) {
+  for (int i = 0; i < 10; ++i) set("key" + std::to_string(i), "v");
+  talk_on<2>([](const std::array<int, 2>& others) {
+    std::string cursor = "0";
+    int calls = 0;
+    do cursor = cursor_of(others[static_cast<size_t>(calls++ % 2)], "SCAN " + cursor + " COUNT 2");
+    while (cursor != "0");
+    EXPECT_EQ(calls, 5);
+  });
+}
+
+// Of two workers: each has its own Items, and clients come to either.
+TEST_F(RespKeysTest, AScanGoesOnWhereItBegan) {
+  constexpr int kCount = 3000;
+  constexpr size_t kScans = 6;
+  for (int i = 0; i < kCount; ++i) set("key" + std::to_string(i), "v");
+  task::Scheduler two;
+  ASSERT_TRUE(two.open({.worker_count = 2, .stack_bytes = task::kTestStackBytes}));
+  RespScans scans;
+  std::atomic<uint64_t> cursors[kScans] = {};
+  std::multiset<std::string> found[kScans];
+  std::atomic<uint32_t> turn[kScans] = {};
+  task::Future began[2], done[2];
+  // Both make steps of all scans, by turns.
+  const auto work = [&](uint32_t worker) {
+    Items own;
+    ASSERT_TRUE(own.open(shared));
+    scans.begin(worker, own);
+    began[worker].fulfil();
+    began[1 - worker].wait();
+    for (bool has_more = true; has_more;) {
+      has_more = false;
+      for (uint32_t i = 0; i < kScans; ++i) {
+        if (turn[i] > 0 && cursors[i] == 0) continue;
+        has_more = true;
+        if ((turn[i] + i) % 2 != worker) continue;
+        auto step = scans.step(worker, {.cursor = cursors[i], .count = 100, .type = ""});
+        ASSERT_TRUE(step) << step.error().message;
+        found[i].insert(step->keys.begin(), step->keys.end());
+        cursors[i] = step->cursor;
+        ++turn[i];
+      }
+      task::yield();
+    }
+    EXPECT_EQ(scans.step(worker, {.cursor = 12345, .count = 1, .type = ""}).error().number, ESRCH);
+    done[worker].fulfil();
+    done[1 - worker].wait();
+    scans.end(worker);
+    own.close();
+  };
+  auto run = [&] {
+    auto first = [&] { work(0); };
+    auto second = [&] { work(1); };
+    task::Task& a = task::start("scans", first, &two.worker(0));
+    task::Task& b = task::start("scans", second, &two.worker(1));
+    task::join(a);
+    task::join(b);
+  };
+  ASSERT_TRUE(two.run(task::calls("scans", run)));
+  two.close();
+  for (const std::multiset<std::string>& one : found) {
+    EXPECT_EQ(one.size(), size_t{kCount});
+    EXPECT_EQ(std::set<std::string>(one.begin(), one.end()).size(), size_t{kCount});
+  }
+}
+
+// Who begins one ends another that nobody goes on with, but none that is used.
+TEST_F(RespKeysTest, UsedScansStay) {
+  constexpr int kCount = 2000;  // more than are read ahead
+  for (int i = 0; i < kCount; ++i) set("key" + std::to_string(i), "v");
+  talk([&](int other) {
+    std::vector<std::string> cursors;
+    for (size_t i = 0; i < kv::Snapshots::kMost; ++i) cursors.push_back(cursor_of(other));
+    say(other, "SCAN 0\r\n");
+    EXPECT_EQ(hear(other, 5), "-ERR ");
+    while (hear(other, 1) != "\n");
+    clock.move(RespScans::kUsedMs);
+    cursors.back() = cursor_of(other, "SCAN " + cursors.back() + " COUNT 1");
+    cursor_of(other);
+    exchange(other, "SCAN " + cursors.front() + "\r\n", kForgotten);
+    EXPECT_NE(cursor_of(other, "SCAN " + cursors.back() + " COUNT 1"), "0");
   });
 }
 

@@ -97,12 +97,14 @@ class RespClientTest : public ItemsTest {
   void serve_all(std::span<const int> descriptors) {
     Items served;
     ASSERT_TRUE(served.open(shared));
+    hub->scans.begin(0, served);
     std::vector<std::function<void()>> serves;
     for (const int descriptor : descriptors)
       serves.emplace_back([&, descriptor] { serve_one(served, descriptor); });
     std::vector<task::Task*> tasks;
     for (auto& one : serves) tasks.push_back(&task::start("serves", one));
     for (task::Task* const one : tasks) task::join(*one);
+    hub->scans.end(0);
     served.close();
   }
   void serve_one(Items& served, int descriptor) {

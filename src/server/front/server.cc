@@ -25,6 +25,7 @@ constexpr size_t kStackBytes = 128 << 10;
 constexpr uint64_t kPauseNs = 10'000'000;  // before what may have changed meanwhile is looked at again
 constexpr std::string_view kTlsPrefix = "tls:";
 constexpr uint64_t kSecondNs = 1'000'000'000;
+constexpr uint64_t kLookNs = 10 * kSecondNs;  // at scans that nobody goes on with
 
 std::string_view too_many(Speech speech) {
   switch (speech) {
@@ -60,6 +61,7 @@ struct Server::Worker {
   storage::BufferPool pool;
   Items items;
   task::Future began;                    // with an errno value
+  task::Future drained;                  // it has no connections, nor gets any
   std::atomic<uint64_t> connections{0};  // worker 0 gives them, others end them
 };
 
@@ -198,6 +200,9 @@ void Server::lead() {
   accepts_none_.fulfil();
   // A second signal may come meanwhile.
   for (const auto& worker : workers_)
+    if (worker->keeps != nullptr) worker->drained.wait({.cancellable = false});
+  closes_.fulfil();
+  for (const auto& worker : workers_)
     if (worker->keeps != nullptr) task::join(*worker->keeps);
   end_all(others);
   workers_.clear();
@@ -223,12 +228,18 @@ base::Expected<void> Server::begin_workers() {
 // On the worker, from its beginning to its end.
 void Server::keep_worker(Worker& worker) {
   auto opened = worker.items.open(items_);
+  if (opened) hub_->scans.begin(worker.number, worker.items);
   worker.began.fulfil(opened ? 0 : static_cast<uint64_t>(opened.error().number));
-  if (opened) {
-    accepts_none_.wait({.cancellable = false});
-    drain(worker);
-    worker.items.close();
-  }
+  if (!opened) return worker.drained.fulfil();
+  while (accepts_none_.wait({.deadline_ns = sys::monotonic_ns() + kLookNs, .cancellable = false}) !=
+         task::Woken::kNotified)
+    hub_->scans.end_idle(worker.number);
+  drain(worker);
+  worker.drained.fulfil();
+  // Others' clients may still scan here.
+  closes_.wait({.cancellable = false});
+  hub_->scans.end(worker.number);
+  worker.items.close();
 }
 
 void Server::drain(Worker& worker) {

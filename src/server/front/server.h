@@ -106,6 +106,7 @@ class Server {
   task::Future ended_;  // somebody has called end()
   std::atomic<bool> has_ended_{false};
   task::Future accepts_none_;  // connections that come are not given to workers any more
+  task::Future closes_;        // no worker has any
   size_t next_worker_ = 0;
   uint64_t told_ns_ = 0;  // when it was last said that connections cannot be accepted
   base::Expected<void> outcome_;
