@@ -315,7 +315,11 @@ class Connections(Case):
             talks.ask(b"mn\r\n", b"MN\r\n")
             time.sleep(0.5)
         self.assertTrue(quiet.has_ended())
-        talks.ask(b"mn\r\n", b"MN\r\n")
+        talks.say(b"stats\r\n")
+        told = b""
+        while not told.endswith(b"END\r\n"):
+            told += talks.line()
+        self.assertIn(b"STAT idle_kicks 1\r\n", told)
 
     def test_a_password(self):
         server = self.serve("--resp", "0", environment={"SPILLWAY_PASSWORD": "secret"})

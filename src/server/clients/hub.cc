@@ -49,6 +49,7 @@ void Hub::leave(Connection& connection) {
   (connection.previous == nullptr ? first_ : connection.previous->next) = connection.next;
   (connection.next == nullptr ? last_ : connection.next->previous) = connection.previous;
   --ended_.now;
+  ended_.idle += connection.stream->was_idle();
   add(connection, ended_);
 }
 
@@ -91,6 +92,7 @@ ConnectionCounts Hub::counts() {
   ConnectionCounts all = sum();
   all.total -= before_.total;
   all.refused -= before_.refused;
+  all.idle -= before_.idle;
   all.received_bytes -= before_.received_bytes;
   all.sent_bytes -= before_.sent_bytes;
   all.requests -= before_.requests;

@@ -71,6 +71,7 @@ struct ConnectionCounts {
   uint64_t now = 0;
   uint64_t total = 0;
   uint64_t refused = 0;                                       // there were too many
+  uint64_t idle = 0;                                          // have ended since nothing came
   uint64_t received_bytes = 0, sent_bytes = 0, requests = 0;  // of all, since the start or reset_counts()
 };
 

@@ -44,6 +44,7 @@ void tell_connections(Hub& hub, const Tell& tell) {
   tell("curr_connections", std::to_string(counts.now));
   tell("total_connections", std::to_string(counts.total));
   tell("rejected_connections", std::to_string(counts.refused));
+  tell("idle_kicks", std::to_string(counts.idle));
   tell("bytes_read", std::to_string(counts.received_bytes));
   tell("bytes_written", std::to_string(counts.sent_bytes));
 }

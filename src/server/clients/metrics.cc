@@ -65,6 +65,8 @@ void tell_server(Hub& hub, Page& page) {
   page.counter("connections_total", "Connections that have been accepted.", connections.total);
   page.counter("connections_refused_total", "Connections that were refused: there were too many.",
                connections.refused);
+  page.counter("connections_idle_total", "Connections that were closed since nothing came (--idle).",
+               connections.idle);
   page.counter("requests_total", "Requests of clients.", connections.requests);
   page.counter("received_bytes_total", "Bytes that clients have sent.", connections.received_bytes);
   page.counter("sent_bytes_total", "Bytes that clients were sent.", connections.sent_bytes);

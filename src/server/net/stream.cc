@@ -69,6 +69,7 @@ base::Expected<bool> Stream::wait(uint64_t ns) {
   auto waited = channel_.wait_for_input(limit_of(ns, true));
   waits_for_request_ = false;
   if (!waited && is_between && is_draining_) return false;
+  was_idle_ = !waited && waited.error().number == ETIMEDOUT;
   if (!waited) return std::unexpected(waited.error());
   return true;
 }
@@ -101,7 +102,10 @@ base::Expected<std::optional<bool>> Stream::receive_within(uint64_t ns) {
   CHECK(pieces_.empty() && text_bytes_ == text_first_);
   auto received = receive_in(ns);
   if (received) return *received;
-  if (received.error().number == ETIMEDOUT) return std::nullopt;
+  if (received.error().number == ETIMEDOUT) {
+    was_idle_ = false;
+    return std::nullopt;
+  }
   return std::unexpected(received.error());
 }
 
@@ -131,8 +135,9 @@ base::Expected<bool> Stream::receive_into(size_t from, std::span<std::byte> memo
       }
     }
     if (auto sent = send(); !sent) return std::unexpected(sent.error());
-    if (auto waited = channel_.wait_for_input(limit_of(options_.idle_ns, true)); !waited)
-      return std::unexpected(waited.error());
+    auto waited = channel_.wait_for_input(limit_of(options_.idle_ns, true));
+    was_idle_ = !waited && waited.error().number == ETIMEDOUT;
+    if (!waited) return std::unexpected(waited.error());
   }
   return true;
 }

@@ -97,6 +97,8 @@ class Stream {
   // The connection is to end when no request is under way: the next receive() without input says that nothing more comes; one that waits
   // now ends if its task is cancelled. Returns if that is so.
   bool drain();
+  // It has ended since nothing came for StreamOptions::idle_ns.
+  bool was_idle() const { return was_idle_; }
   // These two by anybody.
   uint64_t received_bytes() const { return received_bytes_.load(std::memory_order_relaxed); }
   uint64_t sent_bytes() const { return sent_bytes_.load(std::memory_order_relaxed); }
@@ -122,6 +124,7 @@ class Stream {
   size_t first_ = 0, end_ = 0;  // of what it has
   bool is_draining_ = false;
   bool waits_for_request_ = false;
+  bool was_idle_ = false;
   std::atomic<uint64_t> received_bytes_{0};
   // Out.
   Memory text_;

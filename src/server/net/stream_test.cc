@@ -215,13 +215,20 @@ TEST_F(StreamTest, AClientThatTakesNothingIsGivenUp) {
         base::Expected<void> sent;
         while (sent) sent = stream.write(std::string(Stream::kTextBytes, 'x'));
         EXPECT_EQ(sent.error().number, ETIMEDOUT);
+        EXPECT_FALSE(stream.was_idle());
       },
       [](int) { std::this_thread::sleep_for(std::chrono::milliseconds(100)); }, {.send_ns = 20'000'000});
 }
 
 TEST_F(StreamTest, AClientThatSaysNothingIsGivenUp) {
-  talk([](Stream& stream) { EXPECT_EQ(number_of(stream.receive()), ETIMEDOUT); },
-       [](int other) { EXPECT_EQ(hear(other, 1), ""); }, {.idle_ns = 20'000'000});
+  talk(
+      [](Stream& stream) {
+        EXPECT_FALSE(stream.receive_within(1'000'000)->has_value());
+        EXPECT_FALSE(stream.was_idle());
+        EXPECT_EQ(number_of(stream.receive()), ETIMEDOUT);
+        EXPECT_TRUE(stream.was_idle());
+      },
+      [](int other) { EXPECT_EQ(hear(other, 1), ""); }, {.idle_ns = 20'000'000});
 }
 
 TEST_F(StreamTest, WhenItDrainsARequestThatHasBegunIsWaitedFor) {
