@@ -165,6 +165,7 @@ class RespClient {
   Items& items_;
   Stream& stream_;
   RespAnswer answer_;
+  RespScans::Caller scans_;
   resp::RequestParser parser_;
   bool is_authenticated_;
   bool leaves_no_trace_ = false;  // CLIENT NO-TOUCH

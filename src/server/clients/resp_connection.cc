@@ -95,6 +95,7 @@ void RespClient::hello(Arguments arguments) {
 
 void RespClient::reset() {
   name_client("");
+  scans_.leave();
   answer_.protocol = Protocol::kResp2;
   answer_.is_silent = false;
   replies_ = resp::Replies::kOn;

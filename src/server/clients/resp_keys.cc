@@ -27,9 +27,9 @@ constexpr int64_t kForEver = -1;
 
 // Calls `use` with each key until it says no.
 template <class Use>
-base::Expected<void> for_each_key(Items& items, const Use& use) {
+base::Expected<void> for_each_key(RespScans::Caller& scans, const Use& use) {
   Walk walk;
-  if (auto opened = walk.open(items); !opened) return opened;
+  if (auto opened = scans.open(walk); !opened) return opened;
   for (Walk::Entry entry;;) {
     auto more = walk.next(entry);
     if (!more) return std::unexpected(more.error());
@@ -120,7 +120,7 @@ void RespClient::tell_object(const Command& command, Arguments arguments) {
 void RespClient::list_keys(Arguments arguments) {
   std::vector<std::string> keys;
   size_t bytes = 0;
-  const auto walked = for_each_key(items_, [&](std::string_view key) {
+  const auto walked = for_each_key(scans_, [&](std::string_view key) {
     if (!resp::glob_matches(arguments[1], key)) return true;
     keys.emplace_back(key);
     bytes += sizeof(std::string) + key.size();
@@ -134,7 +134,7 @@ void RespClient::list_keys(Arguments arguments) {
 
 void RespClient::any_key() {
   std::vector<std::string> keys;
-  const auto walked = for_each_key(items_, [&](std::string_view key) {
+  const auto walked = for_each_key(scans_, [&](std::string_view key) {
     keys.emplace_back(key);
     return keys.size() < kAnyOf;
   });
@@ -147,7 +147,7 @@ void RespClient::any_key() {
 void RespClient::scan(Arguments arguments) {
   const auto request = accepted(resp::parse_scan(arguments));
   if (!request) return;
-  auto result = hub_.scans.step(connection_.worker, *request);
+  auto result = scans_.step(*request);
   const RespScans::Step* const step = done(result);
   if (step == nullptr) return;
   base::Text<24> cursor;
@@ -164,7 +164,7 @@ void RespClient::count_keys() {
   uint64_t count = hub_.items().store().counts().index.entries;
   if (count <= kCountedMost) {
     count = 0;
-    const auto walked = for_each_key(items_, [&](std::string_view) { return ++count, true; });
+    const auto walked = for_each_key(scans_, [&](std::string_view) { return ++count, true; });
     if (!done(walked)) return;
   }
   answer_.integer(static_cast<int64_t>(count));

@@ -1,4 +1,5 @@
 // Transcripts of the commands about keys.
+#include <optional>
 #include <set>
 
 #include "server/clients/resp_test_client.h"
@@ -126,10 +127,11 @@ TEST_F(RespKeysTest, ScansOfManyKeysAreAsAtTheirBeginning) {
   auto scan = [&] {
     RespScans scans;
     scans.begin(0, items);
+    std::optional<RespScans::Caller> caller(std::in_place, scans, 0u, items);
     std::multiset<std::string> found;
     uint64_t cursor = 0;
     do {
-      auto step = scans.step(0, {.cursor = cursor, .count = 300, .type = ""});
+      auto step = caller->step({.cursor = cursor, .count = 300, .type = ""});
       ASSERT_TRUE(step) << step.error().message;
       found.insert(step->keys.begin(), step->keys.end());
       cursor = step->cursor;
@@ -138,6 +140,7 @@ TEST_F(RespKeysTest, ScansOfManyKeysAreAsAtTheirBeginning) {
     } while (cursor != 0);
     EXPECT_EQ(found.size(), size_t{kCount});
     for (int i = 0; i < kCount; ++i) EXPECT_EQ(found.count("key" + std::to_string(i)), 1u) << i;
+    caller.reset();
     scans.end(0);
   };
   ASSERT_TRUE(tasks.run(task::calls("scan", scan)));
@@ -218,6 +221,7 @@ TEST_F(RespKeysTest, AScanGoesOnWhereItBegan) {
     Items own;
     ASSERT_TRUE(own.open(shared));
     scans.begin(worker, own);
+    std::optional<RespScans::Caller> caller(std::in_place, scans, worker, own);
     began[worker].fulfil();
     began[1 - worker].wait();
     for (bool has_more = true; has_more;) {
@@ -226,7 +230,7 @@ TEST_F(RespKeysTest, AScanGoesOnWhereItBegan) {
         if (turn[i] > 0 && cursors[i] == 0) continue;
         has_more = true;
         if ((turn[i] + i) % 2 != worker) continue;
-        auto step = scans.step(worker, {.cursor = cursors[i], .count = 100, .type = ""});
+        auto step = caller->step({.cursor = cursors[i], .count = 100, .type = ""});
         ASSERT_TRUE(step) << step.error().message;
         found[i].insert(step->keys.begin(), step->keys.end());
         cursors[i] = step->cursor;
@@ -234,7 +238,8 @@ TEST_F(RespKeysTest, AScanGoesOnWhereItBegan) {
       }
       task::yield();
     }
-    EXPECT_EQ(scans.step(worker, {.cursor = 12345, .count = 1, .type = ""}).error().number, ESRCH);
+    EXPECT_EQ(caller->step({.cursor = 12345, .count = 1, .type = ""}).error().number, ESRCH);
+    caller.reset();
     done[worker].fulfil();
     done[1 - worker].wait();
     scans.end(worker);
@@ -256,21 +261,43 @@ TEST_F(RespKeysTest, AScanGoesOnWhereItBegan) {
   }
 }
 
-// Who begins one ends another that nobody goes on with, but none that is used.
-TEST_F(RespKeysTest, UsedScansStay) {
-  constexpr int kCount = 2000;  // more than are read ahead
-  for (int i = 0; i < kCount; ++i) set("key" + std::to_string(i), "v");
-  talk([&](int other) {
+// More than are read ahead.
+constexpr int kManyKeys = 2000;
+
+std::string line_of(int other) {
+  std::string line;
+  while (!line.ends_with('\n')) line += hear(other, 1);
+  return line;
+}
+
+TEST_F(RespKeysTest, ScansThatAreUsedStay) {
+  for (int i = 0; i < kManyKeys; ++i) set("key" + std::to_string(i), "v");
+  talk_on<kv::Snapshots::kMost + 1>([&](const auto& others) {
     std::vector<std::string> cursors;
-    for (size_t i = 0; i < kv::Snapshots::kMost; ++i) cursors.push_back(cursor_of(other));
-    say(other, "SCAN 0\r\n");
-    EXPECT_EQ(hear(other, 5), "-ERR ");
-    while (hear(other, 1) != "\n");
+    for (size_t i = 0; i < kv::Snapshots::kMost; ++i) cursors.push_back(cursor_of(others[i]));
+    for (const char* request : {"SCAN 0", "KEYS *", "DBSIZE", "RANDOMKEY"}) {
+      say(others.back(), std::string(request) + "\r\n");
+      EXPECT_TRUE(line_of(others.back()).starts_with("-ERR ")) << request;
+    }
+    // Nobody comes to the first one for long, and it goes; to the last one somebody does.
     clock.move(RespScans::kUsedMs);
-    cursors.back() = cursor_of(other, "SCAN " + cursors.back() + " COUNT 1");
-    cursor_of(other);
-    exchange(other, "SCAN " + cursors.front() + "\r\n", kForgotten);
-    EXPECT_NE(cursor_of(other, "SCAN " + cursors.back() + " COUNT 1"), "0");
+    cursors.back() = cursor_of(others[0], "SCAN " + cursors.back() + " COUNT 1");
+    exchange(others.back(), "DBSIZE\r\n", ":2000\r\n");
+    exchange(others[0], "SCAN " + cursors.front() + "\r\n", kForgotten);
+    EXPECT_NE(cursor_of(others[0], "SCAN " + cursors.back() + " COUNT 1"), "0");
+  });
+}
+
+TEST_F(RespKeysTest, ScansOfWhoBeginsOthersOrHasGoneDoNotHoldUpAnybody) {
+  for (int i = 0; i < kManyKeys; ++i) set("key" + std::to_string(i), "v");
+  talk_on<2>([&](const std::array<int, 2>& others) {
+    const std::string kept = cursor_of(others[1]);
+    std::string last;
+    for (size_t i = 0; i < 3 * kv::Snapshots::kMost; ++i) EXPECT_NE(last = cursor_of(others[0]), "0");
+    say(others[0], "QUIT\r\n");
+    EXPECT_EQ(line_of(others[0]), "+OK\r\n");
+    for (size_t i = 0; i < kv::Snapshots::kMost - 2; ++i) cursor_of(others[1]);
+    EXPECT_NE(cursor_of(others[1], "SCAN " + kept + " COUNT 1"), "0");
   });
 }
 

@@ -15,6 +15,8 @@ constexpr unsigned kWorkerBits = 8, kStepsPerMsBits = 4;
 static_assert(RespScans::kWorkersMost == 1 << kWorkerBits &&
               task::Scheduler::kMostWorkers <= RespScans::kWorkersMost);
 
+uint32_t home_of(uint64_t cursor) { return static_cast<uint32_t>(cursor & (RespScans::kWorkersMost - 1)); }
+
 base::Error unknown() { return base::Error::of(ESRCH, "the cursor is not known any more; scan from 0"); }
 
 }  // namespace
@@ -30,7 +32,11 @@ class RespScans::Table {
 
   task::Worker& home() const { return home_; }
   void end_idle();
-  base::Expected<Step> step(const resp::ScanRequest& request);
+  // Nobody seems to go on with it, if it is still there.
+  void disown(uint64_t cursor);
+  // Of those with a walk that nobody seems to go on with the one that was not used for longest. False: there is none.
+  bool end_oldest_walk();
+  base::Expected<Step> step(const resp::ScanRequest& request, Caller& caller);
 
  private:
   struct Scan {
@@ -39,13 +45,21 @@ class RespScans::Table {
     std::unique_ptr<Walk> walk;      // null: there are no more keys than those ahead
     std::vector<std::string> ahead;  // the next one last
     bool is_under_way = false;       // a task makes a step
+    bool is_disowned = false;
 
     bool has_more() const { return walk != nullptr || !ahead.empty(); }
+    // Not for so long; or since a time that is yet to come, by a clock that was put back.
+    bool is_unused(uint64_t ms, uint64_t now_ms) const {
+      return !is_under_way && (now_ms < used_ms || now_ms - used_ms >= ms);
+    }
+    bool may_go(uint64_t now_ms) const {
+      return !is_under_way && (is_disowned || is_unused(kUsedMs, now_ms));
+    }
     void end() { *this = {}; }
   };
 
-  base::Expected<Scan*> begin();
-  base::Expected<void> open(Scan& scan);
+  base::Expected<Scan*> begin(Caller& caller);
+  Scan* find(uint64_t cursor);
   static base::Expected<void> read_ahead(Scan& scan);
   static base::Expected<void> fill(Scan& scan, const resp::ScanRequest& request, Step& step);
 
@@ -59,38 +73,45 @@ class RespScans::Table {
 void RespScans::Table::end_idle() {
   const uint64_t now_ms = items_.clock().now_ms();
   for (Scan& scan : scans_)
-    if (!scan.is_under_way && now_ms > scan.used_ms + kIdleMs) scan.end();
+    if (scan.is_unused(kIdleMs, now_ms)) scan.end();
+}
+
+RespScans::Table::Scan* RespScans::Table::find(uint64_t cursor) {
+  for (Scan& scan : scans_)
+    if (scan.has_more() && scan.cursor == cursor) return &scan;
+  return nullptr;
+}
+
+void RespScans::Table::disown(uint64_t cursor) {
+  if (Scan* const scan = find(cursor); scan != nullptr) scan->is_disowned = true;
+}
+
+bool RespScans::Table::end_oldest_walk() {
+  const uint64_t now_ms = items_.clock().now_ms();
+  Scan* oldest = nullptr;
+  for (Scan& scan : scans_)
+    if (scan.walk != nullptr && scan.may_go(now_ms) && (oldest == nullptr || scan.used_ms < oldest->used_ms))
+      oldest = &scan;
+  if (oldest != nullptr) oldest->end();
+  return oldest != nullptr;
 }
 
 // In the place of none, or of the one that was not used for longest.
-base::Expected<RespScans::Table::Scan*> RespScans::Table::begin() {
-  const auto age = [](const Scan& scan) {
-    return scan.is_under_way ? UINT64_MAX : scan.has_more() ? scan.used_ms + 1 : 0;
-  };
-  Scan& scan = *std::ranges::min_element(scans_, {}, age);
-  if (scan.is_under_way) return base::failure(EBUSY, "too many scan at a time");
-  scan.end();
-  scan.is_under_way = true;
-  if (auto opened = open(scan); !opened) {
-    scan.end();
-    return std::unexpected(opened.error());
+base::Expected<RespScans::Table::Scan*> RespScans::Table::begin(Caller& caller) {
+  auto walk = std::make_unique<Walk>();
+  if (auto opened = caller.open(*walk); !opened) return std::unexpected(opened.error());
+  const uint64_t now_ms = items_.clock().now_ms();
+  Scan* place = nullptr;
+  for (Scan& scan : scans_) {
+    const bool is_free = !scan.is_under_way && !scan.has_more();
+    if (!is_free && (!scan.may_go(now_ms) || (place != nullptr && place->used_ms <= scan.used_ms))) continue;
+    place = &scan;
+    if (is_free) break;
   }
-  return &scan;
-}
-
-base::Expected<void> RespScans::Table::open(Scan& scan) {
-  scan.walk = std::make_unique<Walk>();
-  auto opened = scan.walk->open(items_);
-  if (opened || opened.error().number != EBUSY) return opened;
-  Scan* oldest = nullptr;
-  for (Scan& other : scans_)
-    if (&other != &scan && other.walk != nullptr && !other.is_under_way &&
-        (oldest == nullptr || other.used_ms < oldest->used_ms))
-      oldest = &other;
-  if (oldest == nullptr || items_.clock().now_ms() < oldest->used_ms + kUsedMs) return opened;
-  oldest->end();
-  scan.walk = std::make_unique<Walk>();
-  return scan.walk->open(items_);
+  if (place == nullptr) return base::failure(EBUSY, "too many scans are under way; go on with one");
+  place->end();
+  place->walk = std::move(walk);
+  return place;
 }
 
 // REQUIRES: there are none ahead, and a walk.
@@ -126,20 +147,15 @@ base::Expected<void> RespScans::Table::fill(Scan& scan, const resp::ScanRequest&
   return {};
 }
 
-base::Expected<RespScans::Step> RespScans::Table::step(const resp::ScanRequest& request) {
+base::Expected<RespScans::Step> RespScans::Table::step(const resp::ScanRequest& request, Caller& caller) {
   end_idle();
-  Scan* scan = nullptr;
-  if (request.cursor == 0) {
-    auto begun = begin();
-    if (!begun) return std::unexpected(begun.error());
-    scan = *begun;
-  } else {
-    for (Scan& one : scans_)
-      if (one.has_more() && one.cursor == request.cursor) scan = &one;
-    if (scan == nullptr) return std::unexpected(unknown());
-  }
+  auto begun = request.cursor == 0 ? begin(caller) : find(request.cursor);
+  if (!begun) return std::unexpected(begun.error());
+  Scan* const scan = *begun;
+  if (scan == nullptr) return std::unexpected(unknown());
   scan->cursor = 0;
   scan->is_under_way = true;
+  scan->is_disowned = false;
   Step step;
   auto filled = fill(*scan, request, step);
   scan->is_under_way = false;
@@ -163,21 +179,61 @@ void RespScans::end_idle(uint32_t worker) { tables_[worker]->end_idle(); }
 
 void RespScans::end(uint32_t worker) { tables_[worker].reset(); }
 
-base::Expected<RespScans::Step> RespScans::step(uint32_t worker, const resp::ScanRequest& request) {
-  const uint32_t at =
-      request.cursor == 0 ? worker : static_cast<uint32_t>(request.cursor & (kWorkersMost - 1));
-  Table* const table = tables_[at].get();
-  if (table == nullptr) return std::unexpected(unknown());
-  if (at == worker) return table->step(request);
-  base::Expected<Step> step;
-  auto there = [&] { step = table->step(request); };
+// For a task of `worker`.
+template <class Function>
+base::Expected<void> RespScans::run_at(uint32_t home, uint32_t worker, Function function) {
+  if (home == worker) return function(), base::Expected<void>();
   auto task = task::spawn({.name = "scans",
-                           .entry = [](void* call) { (*static_cast<decltype(there)*>(call))(); },
-                           .argument = &there,
-                           .worker = &table->home()});
+                           .entry = [](void* call) { (*static_cast<Function*>(call))(); },
+                           .argument = &function,
+                           .worker = &tables_[home]->home()});
   if (!task) return std::unexpected(task.error());
   task::join(**task);
+  return {};
+}
+
+void RespScans::disown(uint32_t worker, uint64_t cursor) {
+  const uint32_t home = home_of(cursor);
+  // Without memory for that it is there for a while longer.
+  static_cast<void>(run_at(home, worker, [&] { tables_[home]->disown(cursor); }));
+}
+
+base::Expected<void> RespScans::Caller::open(Walk& walk) {
+  auto opened = walk.open(items_);
+  if (opened || opened.error().number != EBUSY) return opened;
+  leave();
+  for (uint32_t i = 0; i < kWorkersMost && !opened && opened.error().number == EBUSY; ++i) {
+    const uint32_t home = (worker_ + i) % kWorkersMost;
+    Table* const table = scans_.tables_[home].get();
+    if (table == nullptr) continue;
+    bool has_ended = false;
+    auto ran = scans_.run_at(home, worker_, [&] { has_ended = table->end_oldest_walk(); });
+    if (!ran) return ran;
+    if (has_ended) opened = walk.open(items_);
+  }
+  return opened;
+}
+
+base::Expected<RespScans::Step> RespScans::Caller::step(const resp::ScanRequest& request) {
+  const uint32_t home = request.cursor == 0 ? worker_ : home_of(request.cursor);
+  Table* const table = scans_.tables_[home].get();
+  if (table == nullptr) return std::unexpected(unknown());
+  std::erase(cursors_, request.cursor);
+  base::Expected<Step> step;
+  auto ran = scans_.run_at(home, worker_, [&] { step = table->step(request, *this); });
+  if (!ran) return std::unexpected(ran.error());
+  if (!step || step->cursor == 0) return step;
+  if (cursors_.size() == kMostKept) {
+    scans_.disown(worker_, cursors_.front());
+    cursors_.erase(cursors_.begin());
+  }
+  cursors_.push_back(step->cursor);
   return step;
+}
+
+void RespScans::Caller::leave() {
+  for (const uint64_t cursor : cursors_) scans_.disown(worker_, cursor);
+  cursors_.clear();
 }
 
 }  // namespace server
