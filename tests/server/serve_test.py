@@ -339,18 +339,20 @@ class Connections(Case):
         client.close()
         ended = self.connect(server.address)
         ended.close()
-        heard = [watcher.line().decode() for _ in range(8)]
+        heard = [watcher.line().decode() for _ in range(10)]
         numbers = [int(re.match(r"ts=\d+\.\d{6} gid=(\d+) ", line)[1]) for line in heard]
-        self.assertEqual(numbers, list(range(numbers[0], numbers[0] + 8)))
+        self.assertEqual(numbers, list(range(numbers[0], numbers[0] + 10)))
         told = [line.split(" ", 2)[2].strip() for line in heard]
-        self.assertEqual(told[:5], ["type=item_store key=a%25b status=stored cmd=set ttl=60 clsid=0 cfd=1 size=1",
+        self.assertEqual(told[:7], ["type=item_get key=a%25b status=not_found clsid=0 cfd=1 size=0",
+                                    "type=item_store key=a%25b status=stored cmd=set ttl=60 clsid=0 cfd=1 size=1",
                                     "type=item_get key=a%25b status=found clsid=0 cfd=1 size=1",
                                     "type=item_get key=none status=not_found clsid=0 cfd=1 size=0",
                                     "type=item_get key=none status=not_found clsid=0 cfd=1 size=0",
+                                    "type=item_get key=a%25b status=found clsid=0 cfd=1 size=1",
                                     "type=item_store key=a%25b status=not_stored cmd=add ttl=0 clsid=0 cfd=1 size=1"])
         closed = "type=conn_close rip=127.0.0.1 rport={} transport=tcp reason=normal cfd=1"
-        self.assertRegex("\n".join(told[5:]), closed.format(r"\d+"))
-        self.assertRegex("\n".join(told[5:]), r"type=conn_new rip=127.0.0.1 rport=\d+ transport=tcp cfd=3")
+        self.assertRegex("\n".join(told[7:]), closed.format(r"\d+"))
+        self.assertRegex("\n".join(told[7:]), r"type=conn_new rip=127.0.0.1 rport=\d+ transport=tcp cfd=3")
         other = self.connect(server.address)
         other.ask(b"watch evictions\r\n", b"CLIENT_ERROR there is nothing to watch but fetchers, mutations and connevents\r\n")
         self.assertEqual(server.end(), 0)

@@ -89,8 +89,17 @@ base::Expected<void> MemcacheClient::answer_error(const Command& command, const 
   return write_line(error.message);
 }
 
-base::Expected<void> MemcacheClient::store(const Command& command, kv::Bytes value) {
+// memcached looks an item up before it stores another, and says so to who watches what is fetched.
+void MemcacheClient::note_storing(const Command& command) {
   hub_.prefixes.stored(command.key);
+  if (!hub_.watchers.wants(Watchers::kFetches)) return;
+  if (const auto item = items_.look(command.key))
+    hub_.watchers.tell_fetched(command.key, item->found(), item->found() ? item->value_bytes() : 0,
+                               connection_.number);
+}
+
+base::Expected<void> MemcacheClient::store(const Command& command, kv::Bytes value) {
+  note_storing(command);
   // 0 is no item's, but for what is appended or prepended any.
   const bool is_joined = command.verb == Verb::kAppend || command.verb == Verb::kPrepend;
   const bool asks_for_cas = command.has_cas && (command.cas != 0 || !is_joined);
@@ -147,7 +156,7 @@ base::Expected<MemcacheClient::Next> MemcacheClient::take_sets(const Command& fi
 base::Expected<void> MemcacheClient::answer_sets() {
   NewItem items[kTogether];
   for (size_t i = 0; i < stored_.size(); ++i) {
-    hub_.prefixes.stored(stored_[i].command.key);
+    note_storing(stored_[i].command);
     items[i] = {.key = stored_[i].command.key,
                 .value = stored_[i].value,
                 .flags = stored_[i].command.flags,

@@ -96,6 +96,7 @@ class MemcacheClient {
   static bool is_plain_set(const Command& command);
   std::optional<kv::Bytes> value_there(const Command& command, size_t line_end) const;
   base::Expected<Next> take_sets(const Command& first, size_t first_bytes, kv::Bytes value);
+  void note_storing(const Command& command);
   void note_stored(const Command& command, const base::Expected<Done>& done);
   base::Expected<void> answer_sets();
   base::Expected<void> store(const Command& command, kv::Bytes value);

@@ -70,6 +70,11 @@ void Items::note_get(std::string_view store_key, bool is_hit) {
   if (is_hit) shared_->hot_.used(hash_of(store_key), now_s());
 }
 
+base::Expected<Item> Items::look(std::string_view key) {
+  auto store_key = begin(key);
+  return store_key ? read_item(store_key->text()) : std::unexpected(store_key.error());
+}
+
 base::Expected<Item> Items::get(std::string_view key) {
   auto store_key = begin(key);
   if (!store_key) return std::unexpected(store_key.error());

@@ -125,6 +125,8 @@ class Items {
 
   // Cost: one I/O, or two of a large value.
   base::Expected<Item> get(std::string_view key);
+  // As get(), but nothing counts it, nor the item as used.
+  base::Expected<Item> look(std::string_view key);
   // Each is what get() would return. REQUIRES: as many results as keys. Cost: as of kv::MultiGet::get.
   void get(std::span<const std::string_view> keys, std::span<base::Expected<Item>> results);
   // All that memcached's gat and mg do. Cost: as get(), and, if it changes the item, an update.
