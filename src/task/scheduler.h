@@ -2,7 +2,7 @@
 //
 //   Scheduler scheduler;
 //   scheduler.open({.worker_count = 2});
-//   scheduler.run("main", entry, argument);     returns when all tasks have ended
+//   scheduler.run({.name = "main", .entry = entry, .argument = argument});     returns when all tasks have ended
 //   scheduler.close();
 //
 // Memory: a task that does little takes one OS page, of which its record is part, and its share of page tables.
@@ -61,7 +61,6 @@ class Scheduler {
   uint32_t worker_count() const { return worker_count_; }
   const StackPool& stacks() const { return stacks_; }
   bool has_ended() const { return live_count_.load(std::memory_order_acquire) == 0; }
-  uint64_t live_count() const { return live_count_.load(std::memory_order_relaxed); }
 
   // Calls f for every task that is there, now or a moment ago; others go on meanwhile, so what it sees may be old.
   void for_each_task(void (*f)(void* context, const Task& task), void* context);

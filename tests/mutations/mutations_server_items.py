@@ -26,7 +26,6 @@ MUTATIONS = [
 
     # Numbers
     mutation("a number with something behind it is one", (NUMBERS, "  if (!value.empty() && !is_blank(value.front())) return std::nullopt;\n", ""), gtest_filter="NumbersTest.*"),
-    mutation("a range ends one byte early", (NUMBERS, "last - first + 1", "last - first"), gtest_filter="NumbersTest.*"),
     mutation("a decrease wraps", (ITEMS_NUMBERS, "number - std::min(number, options.delta)", "number - options.delta"), gtest_filter="ItemsNumbersTest.*"),
     mutation("a number that gets shorter leaves its value shorter", (ITEMS_NUMBERS, "    if (length < item.value_bytes()) change.add", "    if (false) change.add"), gtest_filter="ItemsNumbersTest.*"),
     mutation("an integer wraps", (ITEMS_NUMBERS, "    if (__builtin_add_overflow(*number, delta, &added.number)) return Change::nothing(Outcome::kOverflow);\n", "    static_cast<void>(__builtin_add_overflow(*number, delta, &added.number));\n"), gtest_filter="ItemsNumbersTest.*"),

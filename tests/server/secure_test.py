@@ -16,7 +16,7 @@ import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from support import take_paths  # noqa: E402
-from served import Case  # noqa: E402
+from served import Case, free_port  # noqa: E402
 
 Case.spillway, = take_paths(1)
 
@@ -82,7 +82,13 @@ class Accounts(Case):
         client.ask(b"GET key\r\n", b"-NOAUTH Authentication required.\r\n")
         wrong = b"-WRONGPASS invalid username-password pair or user is disabled.\r\n"
         client.ask(b"AUTH one\r\nAUTH alice secret\r\nAUTH bob one\r\n", 3 * wrong)
-        client.ask(b"AUTH alice one\r\nGET key\r\nAUTH default secret\r\n", b"+OK\r\n$-1\r\n+OK\r\n")
+        client.ask(b"AUTH alice one\r\nGET key\r\n", b"+OK\r\n$-1\r\n")
+        client.say(b"CLIENT INFO\r\n")
+        self.assertTrue(client.line().startswith(b"$"))
+        self.assertIn(b" user=alice ", client.line())
+        client.line()
+        client.ask(b"CLIENT KILL USER bob\r\nCLIENT KILL USER default\r\n", b"-ERR No such user 'bob'\r\n:0\r\n")
+        client.ask(b"AUTH default secret\r\nCLIENT KILL USER alice\r\n", b"+OK\r\n:0\r\n")
 
     def test_without_accounts_there_is_no_sasl(self):
         self.server.end()
@@ -234,7 +240,7 @@ class Tls(Case):
         self.assertEqual(failed, [])
 
     def test_memcached_words(self):
-        server = self.serve("-p", "0", "-l", "127.0.0.1", "-Z", *self.words)
+        server = self.serve("-p", free_port(), "-l", "127.0.0.1", "-Z", *self.words)
         self.connect(server.tls_address, self.tls()).ask(b"mn\r\n", b"MN\r\n")
         self.assertIsNone(server.address)
 

@@ -18,7 +18,7 @@ import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from support import CLEAN, HANG_SECONDS, ONE_LINE, take_paths  # noqa: E402
-from served import Case, Connection  # noqa: E402
+from served import Case, Connection, free_port  # noqa: E402
 
 SPILLWAY, = take_paths(1)
 Case.spillway = SPILLWAY
@@ -58,10 +58,29 @@ class Words(Case):
         self.refused(*here, "--memcache", "::1:5", "--capacity", "64M", says=["'::1:5'", "brackets"])
         self.refused(*here, says=["no such file", "--capacity SIZE makes a store"])
 
+    def test_a_store_that_is_there_is_as_it_was_made(self):
+        self.assertEqual(self.serve("--memcache", "0").end(), 0)
+        self.refused("--storage", self.store, "--capacity", "64M", "--cache", "--memcache", "0", says=["--cache", "is no cache"])
+        server = self.serve("--memcache", "0", capacity="256M")
+        self.assertRegex(server.said, "store is there, with 6[0-9.]+ MiB; --capacity says what is made where nothing is\n")
+        self.assertEqual(server.end(), 0)
+        self.assertNotIn("--capacity", self.serve("--memcache", "0").said)
+
+    def test_no_port(self):
+        place = self.path("socket")
+        server = self.serve("-p", "0", "-s", place, "-F", "--resp", "0")
+        self.assertEqual(server.address, place)
+        self.assertEqual(server.said.count("memcache at"), 1)
+        self.connect(place).ask(b"flush_all\r\n", b"CLIENT_ERROR flush_all not allowed\r\n")
+        self.connect(server.resp).ask(b"SET key value\r\nFLUSHALL\r\nFLUSHDB ASYNC\r\nGET key\r\n",
+                                      b"+OK\r\n" + 2 * b"-NOPERM nothing may be flushed here (--disable-flush)\r\n" + b"$5\r\nvalue\r\n")
+        self.refused("--storage", self.path("none"), "-l", "127.0.0.1", "-p", "0", says=["-l 127.0.0.1", "-p 0"])
+
     def test_what_is_in_use(self):
         first = self.serve("--memcache", "0")
         port = first.address[1]
-        self.refused("--storage", self.store, "--memcache", "0", says="in use", status=1)
+        self.refused("--storage", self.store, "--memcache", "0", says="in use")
+        self.refused("--storage", self.store, "--capacity", "64M", "--memcache", "0", says="in use")
         other = ("--storage", self.path("other"), "--capacity", "64M")
         ended = subprocess.run([SPILLWAY, "serve", *other, "--memcache", str(port)], capture_output=True, text=True, env=CLEAN,
                                timeout=HANG_SECONDS)
@@ -69,7 +88,9 @@ class Words(Case):
         self.assertIn(f"cannot listen at 127.0.0.1:{port}", ended.stderr.splitlines()[-1])
 
     def test_words_of_memcached(self):
-        server = self.serve("-l", "127.0.0.1", "-p0", "-U", "0", "-m", "3", "-c", "100", "-vt", "1", "-I", "2m")
+        server = self.serve("-l", "127.0.0.1", f"-p{free_port()}", "-U", "0", "-m", "3", "-c", "100", "-vt", "1", "-I", "2m", "-kR", "20", "-b", "512",
+                            "-o", "modern,idle_timeout=77,hashpower=20")
+        self.assertIn("has no effect here: -k, -R, -b, -o modern, -o hashpower=20\n", server.said)
         connection = self.connect(server.address)
         connection.ask(b"version\r\n", b"VERSION ")
         connection.line()
@@ -181,7 +202,7 @@ class Life(Case):
         self.assertFalse(os.path.exists(pid_file))
 
     def test_a_daemon_that_cannot_begin_says_so(self):
-        self.refused("--storage", self.store, "-d", "-p", "0", says="no such file")
+        self.refused("--storage", self.store, "-d", "--memcache", "0", says="no such file")
 
     @unittest.skipIf(os.geteuid() != 0, "needs root")
     def test_becomes_another_user(self):

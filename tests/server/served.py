@@ -77,6 +77,12 @@ class Connection:
             return True
 
 
+def free_port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
 class Server:
     """`spillway serve` with these words, until it is ended; .address, .resp, .metrics, .tls_address and .tls_resp are where it listens."""
 

@@ -41,7 +41,12 @@ int kv_load(const KvLine& line);
 int kv_check(const KvLine& line);
 int kv_compact(const KvLine& line);
 
-// The store's error for the user: WrongInput for what was asked, else a runtime_error for what the medium or the system did.
+// What the medium or the system did.
+struct SystemFailure : std::runtime_error {
+  SystemFailure(int error, const std::string& text) : std::runtime_error(text), number(error) {}
+  int number;  // an errno value
+};
+// The store's error for the user: WrongInput for what was asked, else a SystemFailure.
 [[noreturn]] void throw_error(const base::Error& error);
 template <class T>
 T value_of(base::Expected<T> expected) {

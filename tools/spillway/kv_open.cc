@@ -33,7 +33,7 @@ bool is_failure(int number) {
 
 void throw_error(const base::Error& error) {
   const std::string line = printable(error.message);
-  if (is_failure(error.number)) throw std::runtime_error(line);
+  if (is_failure(error.number)) throw SystemFailure(error.number, line);
   throw WrongInput(line);
 }
 

@@ -136,9 +136,30 @@ void make_store(const ServeOptions& options) {
     throw_error(made.error());
 }
 
+// One that was there is as it was made.
+void compare(const kv::Identity& identity, const ServeOptions& options) {
+  if (options.is_cache && !identity.is_cache)
+    throw WrongInput(concat(
+        "serve: --cache: ", options.storage,
+        " is there, and is no cache: it would refuse writes when it is full; leave out --cache, or make a "
+        "cache elsewhere"));
+  const uint64_t bytes = identity.geometry.segment_count * identity.geometry.segment_bytes;
+  if (options.capacity_bytes / 2 > bytes || options.capacity_bytes < bytes - bytes / 8)
+    base::log("serve: ", options.storage, " is there, with ", readable_bytes(bytes),
+              "; --capacity says what is made where nothing is");
+}
+
+// Made first, if it is not there and may be.
 std::unique_ptr<KvStore> open_store(const ServeOptions& options) {
   try {
-    return std::make_unique<KvStore>(options.storage, options.store);
+    if (options.capacity_bytes != 0) make_store(options);
+    auto store = std::make_unique<KvStore>(options.storage, options.store);
+    if (options.capacity_bytes != 0) compare((*store)->identity(), options);
+    return store;
+  } catch (const SystemFailure& error) {
+    // As an address that is.
+    if (error.number == EBUSY) throw WrongInput(error.what());
+    throw;
   } catch (const WrongInput& error) {
     if (options.capacity_bytes != 0) throw;
     throw WrongInput(concat(error.what(), "; --capacity SIZE makes a store where there is none"));
@@ -194,8 +215,8 @@ int serve(Arguments arguments) {
   }
   server::Server serves;
   options.server.takes_signals = true;
+  if (!options.without_effect.empty()) base::log("serve: has no effect here: ", options.without_effect);
   value_of(serves.listen(options.server));
-  if (options.capacity_bytes != 0) make_store(options);
   const std::unique_ptr<KvStore> kept = open_store(options);
   KvStore& store = *kept;
   value_of(serves.open(*store));

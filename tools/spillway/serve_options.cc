@@ -23,13 +23,18 @@ struct Line {
   bool has_tls_ports = false;           // -Z
 };
 
+void note_without_effect(Line& line, std::string_view what) {
+  std::string& all = line.options.without_effect;
+  all += concat(all.empty() ? "" : ", ", printable(what));
+}
+
 using Set = void (*)(Line& line, std::string_view name, std::string_view value);
 
 struct Option {
   std::string_view name;
   std::string_view short_name;  // memcached's
   const char* argument;         // "": it takes none
-  const char* doc;              // "": it is left out of the help
+  const char* doc;              // null: it is left out of the help
   Set set;
 };
 
@@ -65,6 +70,28 @@ server::Accounts accounts_in(std::string_view name, std::string_view path) {
 }
 
 constexpr uint64_t kSecondNs = 1'000'000'000;
+
+void set_idle(Line& line, std::string_view name, std::string_view seconds) {
+  line.options.server.settings.stream.idle_ns = number_of(name, seconds, 1, 1'000'000'000) * kSecondNs;
+}
+
+// memcached's -o NAME[=VALUE],...
+void set_extended(Line& line, std::string_view name, std::string_view words) {
+  for (size_t at = 0; at <= words.size();) {
+    const size_t end = std::min(words.find(',', at), words.size());
+    const std::string_view word = words.substr(at, end - at);
+    constexpr std::string_view kIdle = "idle_timeout=";
+    if (word.starts_with(kIdle))
+      set_idle(line, concat(name, " idle_timeout"), word.substr(kIdle.size()));
+    else
+      note_without_effect(line, concat(name, ' ', word));
+    at = end + 1;
+  }
+}
+
+// Of memcached's own threads, memory and sockets.
+void set_nothing(Line& line, std::string_view name, std::string_view) { note_without_effect(line, name); }
+
 // Of memcached, whose protocol is spoken as that one does: clients read the version to know what they may ask.
 constexpr std::string_view kSpokenVersion = "1.6.18";
 constexpr uint64_t kItemBytesLeast = 1 << 10;
@@ -100,7 +127,8 @@ constexpr Option kOptions[] = {
      "what a power cut may take of what was acknowledged: some, the last 10 ms (default), nothing",
      [](Line& line, auto, auto value) { line.options.store.durability = durability_of(value); }},
     {"--memory", "", "SIZE",
-     "what the process may use, at least 32M: keys, connections, and items in use; default a quarter of all",
+     "what the process may use, at least 32M: keys, connections, items in use; default a quarter of what is "
+     "free",
      [](Line& line, auto name, auto value) {
        line.options.server.settings.memory_bytes =
            size_of(name, value, server::MemoryBound::kBytesLeast, uint64_t{1} << 50);
@@ -120,9 +148,7 @@ constexpr Option kOptions[] = {
        line.options.server.settings.item_bytes_most = line.options.server.settings.value_bytes_most = bytes;
      }},
     {"--idle", "", "SECONDS", "closes connections on which nothing comes for so long; default never",
-     [](Line& line, auto name, auto value) {
-       line.options.server.settings.stream.idle_ns = number_of(name, value, 1, 1'000'000'000) * kSecondNs;
-     }},
+     set_idle},
     {"--unix-mode", "-a", "MODE", "of sockets in the file system, octal; default 700",
      [](Line& line, auto name, auto value) {
        unsigned mode = 0;
@@ -139,16 +165,16 @@ constexpr Option kOptions[] = {
      [](Line& line, auto, auto value) { line.options.pid_file = value; }},
     {"--enable-shutdown", "-A", "", "takes memcached's command shutdown from clients",
      [](Line& line, auto, auto) { line.options.server.settings.takes_shutdown = true; }},
-    {"--disable-flush", "-F", "", "refuses memcached's command flush_all",
+    {"--disable-flush", "-F", "", "refuses memcached's flush_all, and Redis' FLUSHALL and FLUSHDB",
      [](Line& line, auto, auto) { line.options.server.settings.takes_flush = false; }},
     {"--disable-watch", "-W", "", "refuses memcached's command watch",
      [](Line& line, auto, auto) { line.options.server.settings.takes_watch = false; }},
     {"--debug-time", "", "", "for tests: takes memcached's command debugtime, which moves the clock",
      [](Line& line, auto, auto) { line.options.has_movable_clock = true; }},
-    {"--verbose", "-v", "", "says why connections end; again: more",
+    {"--verbose", "-v", "", "says why connections end",
      [](Line& line, auto, auto) { ++line.options.verbosity; }},
     // memcached's, for scripts that start it.
-    {"--port", "-p", "PORT", "memcached's: the port of --memcache, with -l",
+    {"--port", "-p", "PORT", "memcached's: the port of --memcache, with -l; 0: none",
      [](Line& line, auto name, auto value) {
        line.port = static_cast<uint16_t>(number_of(name, value, 0, 65535));
      }},
@@ -175,6 +201,17 @@ constexpr Option kOptions[] = {
      [](Line&, auto name, auto value) {
        if (number_of(name, value, 0, 65535) != 0) refuse(concat(name, ": UDP is not served; leave it out"));
      }},
+    {"--extended", "-o", "NAME=VALUE,...", "memcached's: idle_timeout is --idle, the rest has no effect",
+     set_extended},
+    {"", "-b", "NUMBER", nullptr, set_nothing},
+    {"", "-B", "PROTOCOL", nullptr, set_nothing},
+    {"", "-C", "", nullptr, set_nothing},
+    {"", "-f", "FACTOR", nullptr, set_nothing},
+    {"", "-k", "", nullptr, set_nothing},
+    {"", "-L", "", nullptr, set_nothing},
+    {"", "-n", "BYTES", nullptr, set_nothing},
+    {"", "-r", "", nullptr, set_nothing},
+    {"", "-R", "NUMBER", nullptr, set_nothing},
 };
 
 // Of the machine's, or of what its container leaves, if that is less.
@@ -185,7 +222,7 @@ uint64_t default_memory() {
 
 const Option* find_option(std::string_view word) {
   const auto found = std::ranges::find_if(kOptions, [&](const Option& option) {
-    return word == option.name || (!word.empty() && word == option.short_name);
+    return !word.empty() && (word == option.name || word == option.short_name);
   });
   return found == std::end(kOptions) ? nullptr : &*found;
 }
@@ -237,10 +274,14 @@ void add_interfaces(Line& line) {
   for (const std::string& host : line.interfaces) {
     told += concat(told.empty() ? "" : ",", host);
     const bool has_port = host.contains(':') && (!host.starts_with('[') || host.contains("]:"));
+    if (!has_port && line.port == 0)
+      refuse(concat("-l ", printable(host),
+                    " says where to listen, and -p 0 that nowhere; leave out one of them"));
     const std::string known = host == "0.0.0.0" || host == "::" ? "*" : host;
     line.options.server.memcache.push_back(concat(tls, has_port ? host : concat(known, ':', port)));
   }
-  if (line.interfaces.empty() && line.port) line.options.server.memcache.push_back(concat(tls, port));
+  if (line.interfaces.empty() && line.port.value_or(0) != 0)
+    line.options.server.memcache.push_back(concat(tls, port));
 }
 
 }  // namespace
@@ -289,6 +330,7 @@ std::string serve_help() {
       "one by TLS. SIZE takes K, M, G, T. Options of memcached's are taken too, so that scripts that start "
       "it go on.\n\n";
   for (const Option& option : kOptions) {
+    if (option.doc == nullptr) continue;
     std::string flag = concat(option.short_name.empty() ? "    " : concat(option.short_name, ", "),
                               option.name, ' ', option.argument);
     flag.resize(std::max<size_t>(33, flag.size() + 1), ' ');

@@ -19,6 +19,7 @@ struct ServeOptions {
   std::string user;  // to become once it listens; empty: nobody else
   int verbosity = 0;
   bool has_movable_clock = false;
+  std::string without_effect;  // what was said of memcached's that means nothing here: "-k, -o modern"
 };
 
 // False: help was asked for. Throws WrongInput.

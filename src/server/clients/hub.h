@@ -31,8 +31,8 @@ struct Settings {
   Accounts accounts = {};                     // of clients; none: nobody says who he is
   std::string interface = {};                 // that it listens on, as memcached's -l
   bool takes_shutdown = false;                // from clients of memcached's protocol
-  bool takes_flush = true;                    // likewise
   bool takes_watch = true;                    // likewise
+  bool takes_flush = true;                    // from any
   kv::Clock* movable_clock = nullptr;  // the store's: clients may move it (debugtime), for tests; null: not
   StreamOptions stream = {};
 };
@@ -65,6 +65,7 @@ struct Connection {
   }
   // Under the hub's lock (Hub::change): what the client has said of itself.
   std::string name, library, library_version;
+  std::string user{Accounts::kDefaultUser};  // who it is, of Redis' clients
 };
 
 struct ConnectionCounts {
@@ -99,7 +100,7 @@ class Hub {
   void drain(uint32_t worker);
   ConnectionCounts counts();
   ConnectionCounts counts_since_start();
-  // Both those and what clients are told of items begin at 0 again.
+  // Both those, the prefixes', and what clients are told of items begin at 0 again.
   void reset_counts();
   // Of items, since the start or reset_counts().
   ItemCounts item_counts();

@@ -11,7 +11,7 @@
 // Many keys (MGET, MSET, DEL) are each for itself: others may see some of them changed and some not yet. So MSETNX of more than one is
 // refused. All that is told of the server is true, or left out.
 //
-// The commands: resp_strings.cc, resp_keys.cc, resp_connection.cc, resp_server.cc. To add one: a row in resp/commands.inc, and its case in
+// The commands: resp_strings.cc, resp_keys.cc, resp_connection.cc, resp_administration.cc. To add one: a row in resp/commands.inc, and its case in
 // run().
 //
 // Thread contract: of the connection's task.
@@ -130,7 +130,8 @@ class RespClient {
 
   void ping(Arguments arguments);
   void authenticate(Arguments arguments);
-  bool admits(const resp::Credentials& credentials) const;
+  bool admit(const resp::Credentials& credentials);
+  void set_user(std::string_view user);
   void hello(Arguments arguments);
   void reset();
   void name_client(std::string_view name);
@@ -143,7 +144,7 @@ class RespClient {
   void kill_clients(Arguments arguments);
   std::string line_of(const Connection& connection) const;
 
-  // --- resp_server.cc ---
+  // --- resp_administration.cc ---
 
   void count_commands();
   void command_infos(Arguments arguments);

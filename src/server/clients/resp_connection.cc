@@ -23,6 +23,7 @@ bool is_meant(const Connection& connection, const resp::ClientKillRequest& reque
   return connection.speech == Speech::kResp && (!request.address || *request.address == connection.peer) &&
          (!request.own_address || *request.own_address == connection.own) &&
          (!request.id || static_cast<uint64_t>(*request.id) == connection.number) &&
+         (!request.user || *request.user == connection.user) &&
          request.type.value_or(resp::ClientType::kNormal) == resp::ClientType::kNormal;
 }
 
@@ -45,13 +46,19 @@ void RespClient::ping(Arguments arguments) {
 }
 
 // As Redis, whose only user needs no password until there is one.
-bool RespClient::admits(const resp::Credentials& credentials) const {
+bool RespClient::admit(const resp::Credentials& credentials) {
   const Accounts& accounts = hub_.settings().accounts;
   const std::string_view user = credentials.user;
   const bool is_admitted =
       accounts.is_empty() ? user == Accounts::kDefaultUser : accounts.admits(user, credentials.password);
   hub_.note_admission(is_admitted);
+  if (is_admitted) set_user(user);
+  is_authenticated_ = is_authenticated_ || is_admitted;
   return is_admitted;
+}
+
+void RespClient::set_user(std::string_view user) {
+  hub_.change(connection_, [&](Connection& connection) { connection.user = user; });
 }
 
 void RespClient::authenticate(Arguments arguments) {
@@ -59,18 +66,14 @@ void RespClient::authenticate(Arguments arguments) {
   if (!credentials) return;
   if (arguments.size() == 2 && hub_.settings().accounts.is_empty())
     return answer_.refuse(Problem::kNoPassword);
-  if (!admits(*credentials)) return answer_.refuse(Problem::kWrongPassword);
-  is_authenticated_ = true;
+  if (!admit(*credentials)) return answer_.refuse(Problem::kWrongPassword);
   answer_.ok();
 }
 
 void RespClient::hello(Arguments arguments) {
   const auto request = accepted(resp::parse_hello(arguments));
   if (!request) return;
-  if (request->credentials) {
-    if (!admits(*request->credentials)) return answer_.refuse(Problem::kWrongPassword);
-    is_authenticated_ = true;
-  }
+  if (request->credentials && !admit(*request->credentials)) return answer_.refuse(Problem::kWrongPassword);
   if (!is_authenticated_) return answer_.refuse(Problem::kHelloNoAuth);
   if (request->name) name_client(*request->name);
   answer_.protocol = request->protocol.value_or(answer_.protocol);
@@ -95,6 +98,7 @@ void RespClient::hello(Arguments arguments) {
 
 void RespClient::reset() {
   name_client("");
+  set_user(Accounts::kDefaultUser);
   scans_.leave();
   answer_.protocol = Protocol::kResp2;
   answer_.is_silent = false;
@@ -155,7 +159,8 @@ std::string RespClient::line_of(const Connection& connection) const {
   line += " idle=" + number(seconds_between(used_ms, now_ms));
   line += " flags=N db=0 sub=0 psub=0 ssub=0 multi=-1 cmd=";
   line += *command == '\0' ? "NULL" : command;
-  line += " user=default lib-name=" + connection.library + " lib-ver=" + connection.library_version;
+  line += " user=" + connection.user + " lib-name=" + connection.library +
+          " lib-ver=" + connection.library_version;
   line += " tot-net-in=" + number(connection.stream->received_bytes());
   line += " tot-net-out=" + number(connection.stream->sent_bytes());
   line += " tot-cmds=" + number(connection.requests.load(std::memory_order_relaxed));
@@ -181,7 +186,8 @@ void RespClient::list_clients(Arguments arguments) {
 void RespClient::kill_clients(Arguments arguments) {
   const auto request = accepted(resp::parse_client_kill(arguments));
   if (!request) return;
-  if (request->user && *request->user != Accounts::kDefaultUser)
+  if (request->user && *request->user != Accounts::kDefaultUser &&
+      hub_.settings().accounts.password_of(*request->user).empty())
     return answer_.refuse(resp::Refusal{Problem::kNoSuchUser, *request->user});
   const size_t count = hub_.kill([&](const Connection& connection) {
     const bool is_own = &connection == &connection_;

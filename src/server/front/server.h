@@ -30,7 +30,7 @@
 namespace server {
 
 struct ServerOptions {
-  Settings settings = {};  // its ports are set by open()
+  Settings settings = {};  // its ports are set by listen()
   // Where it listens for whom, as address.h has it; behind "tls:" by TLS.
   std::vector<std::string> memcache = {}, resp = {}, metrics = {};
   TlsOptions tls = {};  // without a certificate there is no TLS

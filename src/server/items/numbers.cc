@@ -29,14 +29,4 @@ std::optional<uint64_t> unsigned_of_value(std::string_view value) {
 size_t write_unsigned(uint64_t number, char* to) { return write(number, to); }
 size_t write_integer(int64_t number, char* to) { return write(number, to); }
 
-Range range_of(int64_t first, int64_t last, uint64_t value_bytes) {
-  const auto bytes = static_cast<int64_t>(value_bytes);
-  if (first < 0 && last < 0 && first > last) return {};
-  if (first < 0) first = std::max<int64_t>(0, first + bytes);
-  if (last < 0) last = std::max<int64_t>(0, last + bytes);
-  last = std::min(last, bytes - 1);
-  if (first > last) return {};
-  return {.offset = static_cast<uint64_t>(first), .bytes = static_cast<uint64_t>(last - first + 1)};
-}
-
 }  // namespace server

@@ -1,4 +1,4 @@
-// Numbers in values as memcached reads them, and parts of values as Redis names them. Pure functions. What Redis takes for an integer is in
+// Numbers in values as memcached reads them. Pure functions. What Redis takes for an integer is in
 // server/resp/numbers.h.
 #pragma once
 #include <cstdint>
@@ -16,14 +16,5 @@ std::optional<uint64_t> unsigned_of_value(std::string_view value);
 // Writes it to `to`, kDigitsMost long; how many characters.
 size_t write_unsigned(uint64_t number, char* to);
 size_t write_integer(int64_t number, char* to);
-
-// From `offset` so many bytes of a value.
-struct Range {
-  uint64_t offset = 0;
-  uint64_t bytes = 0;
-};
-// Redis's GETRANGE: from byte `first` to byte `last`, that one too; below 0 they count from the end, and what is before the beginning is
-// the first byte.
-Range range_of(int64_t first, int64_t last, uint64_t value_bytes);
 
 }  // namespace server

@@ -44,33 +44,5 @@ TEST(NumbersTest, WrittenAsTheyAreRead) {
   }
 }
 
-void expect_range(int64_t first, int64_t last, uint64_t bytes, const char* expected) {
-  const std::string value = std::string("abcdefghij").substr(0, bytes);
-  const Range range = range_of(first, last, bytes);
-  ASSERT_LE(range.offset + range.bytes, bytes) << first << " to " << last;
-  EXPECT_EQ(value.substr(range.offset, range.bytes), expected) << first << " to " << last << " of " << bytes;
-}
-
-TEST(NumbersTest, RangesCountFromBothEnds) {
-  expect_range(0, 0, 10, "a");
-  expect_range(0, -1, 10, "abcdefghij");
-  expect_range(2, 4, 10, "cde");
-  expect_range(-3, -2, 10, "hi");
-  expect_range(-100, 1, 10, "ab");
-  expect_range(8, 100, 10, "ij");
-  expect_range(5, 4, 10, "");
-  expect_range(10, 20, 10, "");
-  expect_range(-1, -3, 10, "");
-  expect_range(0, -11, 10, "a");
-  expect_range(-60, -50, 10, "a");
-  expect_range(-50, -60, 10, "");
-  expect_range(0, -1, 0, "");
-  expect_range(-1, -1, 0, "");
-  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
-  expect_range(-kMost - 1, kMost, 10, "abcdefghij");
-  expect_range(kMost, kMost, 10, "");
-  expect_range(-kMost - 1, -kMost - 1, 10, "a");
-}
-
 }  // namespace
 }  // namespace server

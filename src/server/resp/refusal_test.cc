@@ -81,7 +81,9 @@ TEST(Refusal, AllFit) {
     EXPECT_EQ(text.find_first_of("\r\n"), text.size() - 2) << text;
     EXPECT_LT(text.size(), kErrorBytesMax) << "cut off: " << text;
     const std::string code = text.substr(1, text.find(' ') - 1);
-    EXPECT_TRUE(code == "ERR" || code == "NOAUTH" || code == "WRONGPASS" || code == "NOPROTO") << text;
+    EXPECT_TRUE(code == "ERR" || code == "NOAUTH" || code == "NOPERM" || code == "WRONGPASS" ||
+                code == "NOPROTO")
+        << text;
   }
 }
 

@@ -4,9 +4,9 @@
 namespace server {
 namespace {
 
-using RespServerTest = RespClientTest;
+using RespAdministrationTest = RespClientTest;
 
-TEST_F(RespServerTest, CommandsAreTold) {
+TEST_F(RespAdministrationTest, CommandsAreTold) {
   const std::string count = ask("COMMAND COUNT");
   EXPECT_EQ("*" + count.substr(1), ask("COMMAND").substr(0, count.size()));
   EXPECT_EQ(ask("COMMAND INFO get none"),
@@ -20,7 +20,7 @@ TEST_F(RespServerTest, CommandsAreTold) {
             "-ERR Invalid command specified\r\n");
 }
 
-TEST_F(RespServerTest, SettingsAreTold) {
+TEST_F(RespAdministrationTest, SettingsAreTold) {
   settings.memory_bytes = 1000;
   settings.accounts = {};
   EXPECT_EQ(
@@ -32,21 +32,21 @@ TEST_F(RespServerTest, SettingsAreTold) {
             "*2\r\n$9\r\ndatabases\r\n$1\r\n1\r\n");
 }
 
-TEST_F(RespServerTest, SettingsAreNotChanged) {
+TEST_F(RespAdministrationTest, SettingsAreNotChanged) {
   EXPECT_EQ(ask("CONFIG SET databases 1\r\nCONFIG SET databases 2\r\nCONFIG SET nope 1\r\nCONFIG SET a b c"),
             "+OK\r\n-ERR CONFIG SET failed (possibly related to argument 'databases') - can't set immutable "
             "config\r\n-ERR Unknown option or number of arguments for CONFIG SET - 'nope'\r\n"
             "-ERR syntax error\r\n");
 }
 
-TEST_F(RespServerTest, CountersBeginAnew) {
+TEST_F(RespAdministrationTest, CountersBeginAnew) {
   ask("GET k");
   EXPECT_NE(ask("INFO stats").find("keyspace_misses:1\r\n"), std::string::npos);
   EXPECT_EQ(ask("CONFIG RESETSTAT"), "+OK\r\n");
   EXPECT_NE(ask("INFO stats").find("keyspace_misses:0\r\n"), std::string::npos);
 }
 
-TEST_F(RespServerTest, InfoHasSections) {
+TEST_F(RespAdministrationTest, InfoHasSections) {
   const std::string got = ask("INFO");
   for (const char* title :
        {"# Server\r\nredis_version:7.0.15\r\n", "\r\n\r\n# Clients\r\nconnected_clients:1\r\n", "# Memory",
@@ -61,7 +61,7 @@ TEST_F(RespServerTest, InfoHasSections) {
   EXPECT_NE(ask("INFO keyspace").find("db0:keys=1\r\n"), std::string::npos);
 }
 
-TEST_F(RespServerTest, AllIsFlushed) {
+TEST_F(RespAdministrationTest, AllIsFlushed) {
   for (const char* flush : {"FLUSHALL", "FLUSHDB", "FLUSHALL ASYNC", "FLUSHDB SYNC"}) {
     set("k", "v");
     EXPECT_EQ(ask(std::string(flush) + "\r\nGET k\r\nDBSIZE"), "+OK\r\n$-1\r\n:0\r\n") << flush;
@@ -69,25 +69,25 @@ TEST_F(RespServerTest, AllIsFlushed) {
   EXPECT_EQ(ask("FLUSHALL NOW"), "-ERR syntax error\r\n");
 }
 
-TEST_F(RespServerTest, NothingIsLeftToBeSaved) {
+TEST_F(RespAdministrationTest, NothingIsLeftToBeSaved) {
   EXPECT_EQ(ask("SAVE\r\nBGSAVE\r\nBGSAVE SCHEDULE\r\nBGSAVE a\r\nLASTSAVE"),
             "+OK\r\n+Background saving started\r\n+Background saving started\r\n-ERR syntax error\r\n:" +
                 std::to_string(now_ms() / 1000) + "\r\n");
 }
 
-TEST_F(RespServerTest, MemoryOfKeys) {
+TEST_F(RespAdministrationTest, MemoryOfKeys) {
   set("k", "v");
   EXPECT_EQ(ask("MEMORY USAGE k\r\nMEMORY USAGE none\r\nMEMORY USAGE k SAMPLES a"),
             ":512\r\n$-1\r\n-ERR value is not an integer or out of range\r\n");
 }
 
-TEST_F(RespServerTest, TheTimeIsTold) {
+TEST_F(RespAdministrationTest, TheTimeIsTold) {
   const std::string seconds = std::to_string(now_ms() / 1000),
                     micros = std::to_string(now_ms() % 1000 * 1000);
   EXPECT_EQ(ask("TIME"), "*2\r\n" + bulk(seconds) + bulk(micros));
 }
 
-TEST_F(RespServerTest, TheServerIsEnded) {
+TEST_F(RespAdministrationTest, TheServerIsEnded) {
   EXPECT_EQ(ask("SHUTDOWN ABORT\r\nSHUTDOWN SAVE NOSAVE"),
             "-ERR No shutdown in progress.\r\n-ERR syntax error\r\n");
   EXPECT_EQ(hub->end_wanted(), Hub::End::kNo);

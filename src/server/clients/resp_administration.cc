@@ -106,6 +106,7 @@ void RespClient::set_config(Arguments arguments) {
 // Takes as little time at once as later.
 void RespClient::flush(Arguments arguments) {
   if (!accepted(resp::parse_flush(arguments))) return;
+  if (!hub_.settings().takes_flush) return answer_.refuse(Problem::kNoFlush);
   if (done(items_.flush())) answer_.ok();
 }
 
