@@ -47,7 +47,7 @@ class Socket final : private sys::EventSet::Listener {
   // Waits until there may be something to receive: for who takes memory only then. Of a stream that has been received from before:
   // REQUIRES that this got less than it had room for, since the kernel tells of what comes afterwards alone.
   base::Expected<void> wait_for_input(const Limit& limit = {});
-  // Sends all. The limit is for all of it; on an error some may have gone.
+  // Sends all. The deadline is for all of it; on an error some may have gone.
   base::Expected<void> send(const void* from, size_t bytes, const Limit& limit = {});
   // The same of pieces, one after the other, in as few system calls as can be; changes them. REQUIRES: it is a socket.
   base::Expected<void> send(std::span<iovec> pieces, const Limit& limit = {});

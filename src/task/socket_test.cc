@@ -110,6 +110,13 @@ TEST_F(SocketsTest, WaitsEndByDeadlineAndCancel) {
     ASSERT_TRUE(other.take(pair[1]));
     char byte;
     EXPECT_EQ(one.receive(&byte, 1, {.deadline_ns = now_ns() + 5'000'000}).error().number, ETIMEDOUT);
+    const uint64_t begun_ns = now_ns();
+    EXPECT_EQ(one.receive(&byte, 1, {.within_ns = 5'000'000}).error().number, ETIMEDOUT);
+    EXPECT_GE(now_ns() - begun_ns, 5'000'000u);
+    EXPECT_EQ(
+        one.receive(&byte, 1, {.deadline_ns = now_ns() + 5'000'000, .within_ns = kNever - 1}).error().number,
+        ETIMEDOUT);
+    EXPECT_GE(now_ns() - begun_ns, 10'000'000u);
     auto waits = [&] { EXPECT_EQ(one.receive(&byte, 1).error().number, ECANCELED); };
     Task& task = start("talks", waits);
     yield();

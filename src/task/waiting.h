@@ -22,6 +22,7 @@ enum class Woken : uint8_t { kNotified, kTimedOut, kCancelled };
 // What ends a wait besides that which is waited for.
 struct Limit {
   uint64_t deadline_ns = kNever;  // by the monotonic clock; 0: do not wait
+  uint64_t within_ns = kNever;    // of when the task blocks, each time: no clock is asked before
   bool cancellable = true;
 };
 

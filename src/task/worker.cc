@@ -2,6 +2,8 @@
 
 #include <errno.h>
 
+#include <algorithm>
+
 #include "base/check.h"
 #include "base/log.h"
 #include "task/scheduler.h"
@@ -295,8 +297,13 @@ Woken Worker::block(Waiting& waiting, const Limit& limit) {
     return Woken::kCancelled;
   if (limit.deadline_ns == 0 && waiting.abandon()) return Woken::kTimedOut;
   TaskTimer timer;
-  if (limit.deadline_ns != kNever) {
-    timer.due_ns = limit.deadline_ns;
+  uint64_t due_ns = limit.deadline_ns;
+  if (limit.within_ns != kNever) {
+    const uint64_t now = now_ns();
+    due_ns = std::min(due_ns, now + std::min(limit.within_ns, kNever - now));
+  }
+  if (due_ns != kNever) {
+    timer.due_ns = due_ns;
     timer.task = &task;
     timers_.add(timer);
   }

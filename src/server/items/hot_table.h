@@ -28,6 +28,10 @@ class HotTable {
   Facts facts_of(uint64_t hash, uint64_t now_s) const;
   void used(uint64_t hash, uint64_t now_s) { set(hash, now_s, true); }
   void stored(uint64_t hash, uint64_t now_s) { set(hash, now_s, false); }
+  // One of these will come soon.
+  void prefetch(uint64_t hash) const {
+    if (count_ != 0) __builtin_prefetch(&word_of(hash), 1);
+  }
 
  private:
   void set(uint64_t hash, uint64_t now_s, bool was_used);

@@ -65,9 +65,9 @@ base::Expected<Item> Items::read_item(std::string_view store_key) {
   return Item::of(session_, std::move(*found));
 }
 
-void Items::note_get(std::string_view store_key, bool is_hit) {
+void Items::note_get(uint64_t hash, bool is_hit) {
   count(is_hit ? Count::kGetHits : Count::kGetMisses);
-  if (is_hit) shared_->hot_.used(hash_of(store_key), now_s());
+  if (is_hit) shared_->hot_.used(hash, now_s());
 }
 
 base::Expected<Item> Items::look(std::string_view key) {
@@ -78,8 +78,10 @@ base::Expected<Item> Items::look(std::string_view key) {
 base::Expected<Item> Items::get(std::string_view key) {
   auto store_key = begin(key);
   if (!store_key) return std::unexpected(store_key.error());
+  const uint64_t hash = hash_of(store_key->text());
+  shared_->hot_.prefetch(hash);
   auto item = read_item(store_key->text());
-  if (item) note_get(store_key->text(), item->found());
+  if (item) note_get(hash, item->found());
   return item;
 }
 
@@ -118,7 +120,7 @@ void Items::get_group(Group& group, std::span<const std::string_view> keys,
       results[i] = Item::of(session_, std::move(*found));
     else
       results[i] = std::unexpected(found.error());
-    if (results[i]) note_get(group.texts[at], results[i]->found());
+    if (results[i]) note_get(hash_of(group.texts[at]), results[i]->found());
     ++at;
   }
 }
@@ -147,7 +149,8 @@ base::Expected<Fetched> Items::fetch(std::string_view key, const FetchOptions& o
   };
   auto store_key = begin(key);
   if (!store_key) return std::unexpected(store_key.error());
-  fetched.facts = shared_->hot_.facts_of(hash_of(store_key->text()), now_s());
+  const uint64_t hash = hash_of(store_key->text());
+  fetched.facts = shared_->hot_.facts_of(hash, now_s());
   auto item = read_item(store_key->text());
   if (!item) return std::unexpected(item.error());
   // As a rule it stays as it is.
@@ -166,7 +169,7 @@ base::Expected<Fetched> Items::fetch(std::string_view key, const FetchOptions& o
   if (options.leaves_no_trace)
     count(is_hit ? Count::kGetHits : Count::kGetMisses);
   else
-    note_get(store_key->text(), is_hit);
+    note_get(hash, is_hit);
   return fetched;
 }
 

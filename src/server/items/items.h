@@ -185,7 +185,7 @@ class Items {
   uint64_t hash_of(std::string_view store_key) const;
   uint64_t now_s() const { return clock().now_ms() / 1000; }
   base::Expected<Item> read_item(std::string_view store_key);
-  void note_get(std::string_view store_key, bool is_hit);
+  void note_get(uint64_t hash, bool is_hit);
   void get_group(Group& group, std::span<const std::string_view> keys,
                  std::span<base::Expected<Item>> results);
   size_t set_group(SetGroup& group, std::span<const NewItem> items, std::span<base::Expected<Done>> results);

@@ -5,16 +5,13 @@
 
 #include "base/check.h"
 #include "base/single_writer.h"
-#include "kv/media/clock.h"
 
 namespace server {
 namespace {
 
 constexpr size_t kPartBytes = 256 << 10;  // of a large value
 
-task::Limit limit_of(uint64_t ns, bool cancellable) {
-  return {.deadline_ns = ns == task::kNever ? task::kNever : kv::now_ns() + ns, .cancellable = cancellable};
-}
+task::Limit limit_of(uint64_t ns, bool cancellable) { return {.within_ns = ns, .cancellable = cancellable}; }
 
 }  // namespace
 
