@@ -22,8 +22,8 @@ the client's; one request in ten stores a value of 1 KiB, the others get one, of
 `extstore`, memcached's own tier on the disk, both are in a group whose memory, the kernel's page cache included, is about half of the data.
 `rate_ratio`: requests a second over the peer's; more is better. Latencies in microseconds. `read`: parts of gets that our server read from the
 disk. `idle`: bytes of memory for each of so many connections on which nothing happens. `overload` (with --only alone): minutes with ten times as much
-data as memory; the 99.9th percentile of a request's time, beside fio's with as many I/Os a second in turns; `memory_share`: the most that the process
-had, of what it may. `hitrate` (with --only alone): the part of gets that a cache of ours answers, whose file is a quarter of the data, beside memcached
+data as memory; the 99.9th percentile of a request's time at three quarters of what the server does, beside fio's with as many I/Os a second in turns;
+`busy`: the same when it does all that it can; `memory_share`: the most that the process had, of what it may. `hitrate` (with --only alone): the part of gets that a cache of ours answers, whose file is a quarter of the data, beside memcached
 with as much memory; `lru_of_bytes`, `lru_of_items`: a list from which always the least recently used goes, with as many bytes of keys and values as that file, and
 with as many items as ours had: more is better.
 """
@@ -253,7 +253,7 @@ def run(context):
             row, series["requests a second"] = server_overload.measure(context, cleanup, server, plan)
             rows.append(row)
             context.say(f"{'overload':18} p99.9 {row['ours']:,.0f} us, {row['ratio']:.2f} times fio's +-{row['spread'] / 2:.0%}, at most {row['max_us']:,.0f} us, "
-                        f"fio {row['peer_max_us']:,.0f}; {row['rate']:,.0f}/s, {row['rate_least']:,.0f} in the worst window; memory {row['memory_share']:.1%}")
+                        f"fio {row['peer_max_us']:,.0f}; busy {row['busy_p999_us']:,.0f} us, at most {row['busy_max_us']:,.0f}; {row['rate']:,.0f}/s, {row['rate_least']:,.0f} in the worst window; memory {row['memory_share']:.1%}")
     summary = {}
     for row in rows:
         name = row["case"].replace("/", "_")

@@ -10,6 +10,7 @@
 // | connections | of run; fill has 4                                                        | 1       |
 // | pipeline    | requests that a connection sends together; all are answered before the next | 1     |
 // | sets        | of run: which part of the requests are sets; the others are gets          | 0.1     |
+// | rate        | of run: requests a second, whose beginnings come as Poisson has them, as far as connections are free; 0: each connection goes on at once | 0 |
 // | theta       | 0: all keys alike; else Zipf's law with this exponent, below 1            | 0       |
 // | seconds     | of run                                                                   | 1       |
 // | cpu         | index of the CPU that it stays on; -1: any                               | -1      |
@@ -23,11 +24,13 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/epoll.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -51,6 +54,7 @@ struct Plan {
   uint64_t connections = 1;
   uint64_t pipeline = 1;
   double sets = 0.1;
+  double rate = 0;
   double theta = 0;
   double seconds = 1;
   double interval = 0;
@@ -79,6 +83,8 @@ Plan parse(int count, char** words) {
       plan.pipeline = count_of(name, text, 1024);
     else if (name == "sets")
       plan.sets = share_of(name, text, 1);
+    else if (name == "rate")
+      plan.rate = share_of(name, text, 1e9);
     else if (name == "theta")
       plan.theta = share_of(name, text, 0.999);
     else if (name == "seconds")
@@ -93,6 +99,7 @@ Plan parse(int count, char** words) {
   if (plan.keys == 0 || plan.connections == 0 || plan.pipeline == 0 || plan.value_bytes < 8)
     fail(2, "keys, connections and pipeline are at least 1, value 8");
   if (plan.fills) plan.connections = std::min<uint64_t>(4, plan.keys);
+  if (plan.rate > 0 && (plan.fills || plan.pipeline > 1)) fail(2, "a rate is of run, with a pipeline of 1");
   return plan;
 }
 
@@ -310,6 +317,9 @@ void run(const Plan& plan) {
   const uint64_t end = begun + static_cast<uint64_t>((plan.fills ? 1e6 : plan.seconds) * 1e9);
   const auto part = static_cast<uint64_t>(plan.interval * 1e9);
   size_t busy = 0;
+  std::vector<Client*> free;  // of those that have a rate
+  Random arrivals(begun);
+  double due = static_cast<double>(begun);
   const auto go_on = [&](Client& client) {
     if (cases::clock_ns(CLOCK_MONOTONIC) >= end) return;
     auto next = requests.next(plan.pipeline);
@@ -317,17 +327,42 @@ void run(const Plan& plan) {
     ++busy;
     client.ask(std::move(next));
   };
-  for (const auto& client : clients) go_on(*client);
+  // Those that are due, or the time until the next one is.
+  const auto go_on_as_due = [&]() -> timespec {
+    if (plan.rate == 0) return {.tv_sec = 1, .tv_nsec = 0};
+    for (;;) {
+      const auto now = static_cast<double>(cases::clock_ns(CLOCK_MONOTONIC));
+      if (free.empty() || now >= static_cast<double>(end)) return {.tv_sec = 1, .tv_nsec = 0};
+      if (now < due) return {.tv_sec = 0, .tv_nsec = static_cast<long>(std::min(due - now, 1e8))};
+      due += -std::log(1 - arrivals.unit()) / plan.rate * 1e9;
+      Client& client = *free.back();
+      free.pop_back();
+      go_on(client);
+    }
+  };
+  // Else the kernel ends sleeps up to 50 us late.
+  if (plan.rate > 0) prctl(PR_SET_TIMERSLACK, 1);
+  for (const auto& client : clients) {
+    if (plan.rate > 0)
+      free.push_back(client.get());
+    else
+      go_on(*client);
+  }
   uint64_t told = 0;
-  while (busy > 0) {
+  while (true) {
+    const timespec timeout = go_on_as_due();
+    if (busy == 0 && (plan.rate == 0 || cases::clock_ns(CLOCK_MONOTONIC) >= end)) break;
     epoll_event ready[64];
-    const int count = epoll_wait(events, ready, 64, 1000);
+    const int count = epoll_pwait2(events, ready, 64, &timeout, nullptr);
     for (int i = 0; i < count; ++i) {
       auto& client = *static_cast<Client*>(ready[i].data.ptr);
       client.take(counts, times);
       if (client.is_waiting()) continue;
       --busy;
-      go_on(client);
+      if (plan.rate > 0)
+        free.push_back(&client);
+      else
+        go_on(client);
     }
     if (part == 0) continue;
     for (const uint64_t now = cases::clock_ns(CLOCK_MONOTONIC); begun + (series.size() + 1) * part <= now;) {
