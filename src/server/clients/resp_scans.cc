@@ -201,8 +201,9 @@ void RespScans::disown(uint32_t worker, uint64_t cursor) {
 base::Expected<void> RespScans::Caller::open(Walk& walk) {
   auto opened = walk.open(items_);
   if (opened || opened.error().number != EBUSY) return opened;
-  leave();
-  for (uint32_t i = 0; i < kWorkersMost && !opened && opened.error().number == EBUSY; ++i) {
+  for (uint32_t i = 0; i < 2 * kWorkersMost && !opened && opened.error().number == EBUSY; ++i) {
+    // Its own go when there is no other.
+    if (i == kWorkersMost) leave();
     const uint32_t home = (worker_ + i) % kWorkersMost;
     Table* const table = scans_.tables_[home].get();
     if (table == nullptr) continue;
