@@ -5,7 +5,7 @@
 // scan of few keeps no Walk open, of which the store has room for some only. Each call has a new cursor,
 // which tells of what is left, and is never used again; they have at most 53 bits, since some clients keep numbers as doubles. A cursor is known until the
 // next call with it, or until nobody has come with it for kIdleMs. Where a worker has kMost scans, or the store no room for another Walk, one goes that
-// nobody seems to go on with: whose last connection has gone, or has come to many others since, or that was not used for kUsedMs. If there is none,
+// nobody seems to go on with: whose last connection has gone, or has come to two others since, or that was not used for kUsedMs. If there is none,
 // who comes is refused. The store
 // ends a scan itself when it would have to keep too much for it. Who comes with a cursor that is not known is told so: to answer that
 // nothing is left would hide keys.
@@ -68,7 +68,7 @@ class RespScans {
     void leave();
 
    private:
-    static constexpr size_t kMostKept = 8;
+    static constexpr size_t kMostKept = 2;
     RespScans& scans_;
     const uint32_t worker_;
     Items& items_;
