@@ -75,18 +75,25 @@ void set_idle(Line& line, std::string_view name, std::string_view seconds) {
   line.options.server.settings.stream.idle_ns = number_of(name, seconds, 1, 1'000'000'000) * kSecondNs;
 }
 
-// memcached's -o NAME[=VALUE],...
-void set_extended(Line& line, std::string_view name, std::string_view words) {
+// Words between commas, in order; one at least, which may be empty.
+template <class Use>
+void for_each_word(std::string_view words, const Use& use) {
   for (size_t at = 0; at <= words.size();) {
     const size_t end = std::min(words.find(',', at), words.size());
-    const std::string_view word = words.substr(at, end - at);
+    use(words.substr(at, end - at));
+    at = end + 1;
+  }
+}
+
+// memcached's -o NAME[=VALUE],...
+void set_extended(Line& line, std::string_view name, std::string_view words) {
+  for_each_word(words, [&](std::string_view word) {
     constexpr std::string_view kIdle = "idle_timeout=";
     if (word.starts_with(kIdle))
       set_idle(line, concat(name, " idle_timeout"), word.substr(kIdle.size()));
     else
       note_without_effect(line, concat(name, ' ', word));
-    at = end + 1;
-  }
+  });
 }
 
 // Of memcached's own threads, memory and sockets.
@@ -180,12 +187,10 @@ constexpr Option kOptions[] = {
      }},
     {"--listen", "-l", "HOST,...", "memcached's: the hosts of --memcache, with -p; HOST:PORT too",
      [](Line& line, auto name, auto value) {
-       for (size_t at = 0; at <= value.size();) {
-         const size_t end = std::min(value.find(',', at), value.size());
-         if (end == at) refuse(concat(name, ": '", printable(value), "' names a host that is empty"));
-         line.interfaces.emplace_back(value.substr(at, end - at));
-         at = end + 1;
-       }
+       for_each_word(value, [&](std::string_view host) {
+         if (host.empty()) refuse(concat(name, ": '", printable(value), "' names a host that is empty"));
+         line.interfaces.emplace_back(host);
+       });
      }},
     {"--unix-socket", "-s", "PATH", "memcached's: --memcache PATH",
      [](Line& line, auto, auto value) { line.options.server.memcache.push_back(concat("unix:", value)); }},

@@ -93,9 +93,7 @@ base::Expected<void> MemcacheClient::answer_error(const Command& command, const 
 void MemcacheClient::note_storing(const Command& command) {
   hub_.prefixes.stored(command.key);
   if (!hub_.watchers.wants(Watchers::kFetches)) return;
-  if (const auto item = items_.look(command.key))
-    hub_.watchers.tell_fetched(command.key, item->found(), item->found() ? item->value_bytes() : 0,
-                               connection_.number);
+  if (const auto item = items_.look(command.key)) tell_fetched(command.key, *item);
 }
 
 base::Expected<void> MemcacheClient::store(const Command& command, kv::Bytes value) {

@@ -83,6 +83,7 @@ class MemcacheClient {
   base::Expected<Next> take_gets(const Command& first, size_t first_bytes);
   void add_keys(const Command& command);
   void note_fetched(std::string_view key, const Item& item);
+  void tell_fetched(std::string_view key, const Item& item);
   base::Expected<void> answer_gets();
   base::Expected<void> end_gets(size_t& next);
   base::Expected<void> answer_get(const Asked& asked, base::Expected<Item>& found);

@@ -89,6 +89,11 @@ base::Expected<void> MemcacheClient::end_gets(size_t& next) {
 
 void MemcacheClient::note_fetched(std::string_view key, const Item& item) {
   hub_.prefixes.got(key, item.found());
+  tell_fetched(key, item);
+}
+
+// Who watches.
+void MemcacheClient::tell_fetched(std::string_view key, const Item& item) {
   hub_.watchers.tell_fetched(key, item.found(), item.found() ? item.value_bytes() : 0, connection_.number);
 }
 
