@@ -33,7 +33,7 @@ import pylibmc
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from support import HANG_SECONDS, take_paths  # noqa: E402
-from served import Connection, Server  # noqa: E402
+from served import Connection, Server, free_port  # noqa: E402
 
 SPILLWAY, = take_paths(1)
 SECONDS = float(os.environ.get("SPILLWAY_SECONDS", "3"))
@@ -220,7 +220,7 @@ class Nutcracker:
     """Listens at a port of the loopback interface."""
 
     def __init__(self, folder, speech, ejects, timeout_ms=20_000):
-        self.address, told = self._free_address(), self._free_address()
+        self.address, told = ("127.0.0.1", free_port()), ("127.0.0.1", free_port())
         servers = "".join(f"    - {Network.host(node)}:{PORT}:1 node{node}\n" for node in range(NODES))
         path = pathlib.Path(folder, "nutcracker.yml")
         path.write_text(f"caches:\n  listen: 127.0.0.1:{self.address[1]}\n  redis: {speech.redis}\n  hash: md5\n  distribution: ketama\n"
@@ -237,12 +237,6 @@ class Nutcracker:
                 if time.monotonic() > deadline or self.process.poll() is not None:
                     raise
                 time.sleep(0.02)
-
-    @staticmethod
-    def _free_address():
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            return free.getsockname()
 
     def cpu_us(self):
         fields = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()

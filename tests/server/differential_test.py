@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 
-from served import Connection, Server
+from served import Connection, Server, free_port
 
 KEYS = [b"a", b"b", b"key", b"k" * 250, b"n1", b"n2", b"foo:1"]
 NUMBERS = [b"0", b"1", b"5", b"10", b"18446744073709551615", b"18446744073709551616", b"-1", b"x", b"1x", b""]
@@ -157,12 +157,6 @@ def without_own(answer):
             line = re.sub(rb" ([cth])-?\d+", rb" \1", line)
         lines.append(line)
     return b"\r\n".join(lines)
-
-
-def free_port():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
 
 
 def await_port(port):
