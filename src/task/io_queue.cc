@@ -1,5 +1,7 @@
 #include "task/io_queue.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 #include "storage/piece_io.h"
 #include "task/worker.h"
@@ -34,6 +36,12 @@ base::Expected<void> IoQueue::open(storage::Device& device, size_t depth) {
   auto queue = device.open_queue(depth, {.sleeps = true, .by_one_thread = true});
   if (!queue) return std::unexpected(queue.error());
   queue_ = *queue;
+  free_joined_ = nullptr;
+  for (Joined& joined : joined_) {
+    joined.queue = this;
+    joined.next_free = free_joined_;
+    free_joined_ = &joined;
+  }
   descriptor_ = queue_->quiet().descriptor;
   auto added = Worker::current()->add_poller(*this);
   if (!added) device.close_queue(queue_);
@@ -71,14 +79,63 @@ void IoQueue::run(std::span<storage::Io* const> batch) {
   static_cast<void>(block(wait, {.cancellable = false}));
 }
 
+// Whether `next` is a part of `first` from now on, which is a write that may be a joined one already.
+bool IoQueue::join(storage::Io*& first, storage::Io& next) {
+  if (next.operation != storage::Operation::kWrite ||
+      next.offset_bytes != first->offset_bytes + first->length_bytes ||
+      first->length_bytes + next.length_bytes > kJoinedBytes ||
+      first->segment_count + next.segment_count > kJoinedPieces)
+    return false;
+  Joined* joined = static_cast<Joined*>(first->done == end_joined ? first->owner : free_joined_);
+  if (joined == nullptr) return false;
+  const auto add = [&](storage::Io& write) {
+    std::copy_n(write.segments, write.segment_count, joined->pieces + joined->io.segment_count);
+    joined->io.segment_count += write.segment_count;
+    joined->io.length_bytes += write.length_bytes;
+    joined->writes.append(write);
+  };
+  if (joined == free_joined_) {
+    free_joined_ = joined->next_free;
+    joined->io = {.operation = storage::Operation::kWrite,
+                  .offset_bytes = first->offset_bytes,
+                  .segments = joined->pieces,
+                  .done = end_joined,
+                  .owner = joined};
+    add(*first);
+    first = &joined->io;
+  }
+  add(next);
+  return true;
+}
+
+void IoQueue::end_joined(storage::Io& io) {
+  Joined& joined = *static_cast<Joined*>(io.owner);
+  uint64_t left_bytes = io.transferred_bytes;
+  while (!joined.writes.empty()) {
+    storage::Io& write = joined.writes.take_first();
+    write.transferred_bytes = std::min(write.length_bytes, left_bytes);
+    left_bytes -= write.transferred_bytes;
+    write.error = write.transferred_bytes == write.length_bytes ? 0 : io.error;
+    write.done(write);
+  }
+  joined.next_free = joined.queue->free_joined_;
+  joined.queue->free_joined_ = &joined;
+}
+
 size_t IoQueue::poll() {
   size_t count = 0;
   while (!waiting_.empty() && queue_->in_flight_count() < queue_->depth()) {
     storage::Io* batch[kBatch];
     const size_t room = queue_->depth() - queue_->in_flight_count();
     size_t batch_count = 0;
-    while (batch_count < kBatch && batch_count < room && !waiting_.empty())
-      batch[batch_count++] = &waiting_.take_first();
+    storage::Io** last_write = nullptr;  // of the batch
+    while (batch_count < kBatch && batch_count < room && !waiting_.empty()) {
+      storage::Io& io = waiting_.take_first();
+      if (last_write != nullptr && join(*last_write, io)) continue;
+      batch[batch_count] = &io;
+      if (io.operation == storage::Operation::kWrite) last_write = &batch[batch_count];
+      ++batch_count;
+    }
     const size_t taken = queue_->submit({batch, batch_count});
     CHECK_EQ(taken, batch_count);  // there was room
     count += taken;

@@ -5,8 +5,9 @@
 //   queue.open(device, 128);                // in a task of the worker
 //   queue.read(offset, buffer, bytes);      // other tasks run meanwhile
 //
-// What tasks ask for in one turn of the worker is submitted as one batch, at the turn's end. Where a device ends all at once nobody waits: the
-// task goes on, and gives others a turn now and then.
+// What tasks ask for in one turn of the worker is submitted as one batch, at the turn's end; of writes those that lie behind each other are one
+// for the device, as the records of a log do. Where a device ends all at once nobody waits: the task goes on, and gives others a turn now and
+// then.
 //
 // A task that waits for an Io is not cancelled and has no deadline: its memory is the device's until the Io has ended.
 // Thread contract: of one worker and its tasks.
@@ -50,10 +51,26 @@ class IoQueue final : public base::Poller {
   base::Expected<uint64_t> transfer(storage::Operation operation, uint64_t offset_bytes, const void* memory,
                                     uint64_t bytes);
 
+  // Writes of several tasks that lie behind each other, in the order of their places: one Io for the device.
+  static constexpr size_t kJoinedMost = 4;  // under way
+  static constexpr uint32_t kJoinedPieces = 16;
+  static constexpr uint64_t kJoinedBytes = 64 << 10;
+  struct Joined {
+    storage::Io io;
+    iovec pieces[kJoinedPieces];
+    storage::IoList writes;
+    IoQueue* queue = nullptr;
+    Joined* next_free = nullptr;
+  };
+  static void end_joined(storage::Io& io);
+  bool join(storage::Io*& first, storage::Io& next);
+
   storage::Queue* queue_ = nullptr;
   int descriptor_ = -1;      // of its quiet()
   storage::IoList waiting_;  // to be submitted
   uint64_t turn_bytes_ = 0;  // that went over since there was a turn for others
+  Joined joined_[kJoinedMost];
+  Joined* free_joined_ = nullptr;
 };
 
 }  // namespace task

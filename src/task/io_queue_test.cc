@@ -9,6 +9,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
@@ -155,6 +156,54 @@ TEST_F(IoQueueTest, ErrorsReachTheTask) {
     EXPECT_EQ(queue.read(0, block.bytes, kBlock).error().number, ENOSPC);
     queue.close();
   });
+}
+
+// One Io is for writes of a turn that lie behind each other, and how it ends is each one's own.
+TEST_F(IoQueueTest, WritesBehindEachOtherAreJoined) {
+  const auto write_all = [&](const char* kind, std::vector<uint64_t> places) {
+    open(kind);
+    std::vector<int> errors(places.size());
+    std::vector<uint64_t> transferred(places.size());
+    run([&] {
+      IoQueue queue;
+      ASSERT_TRUE(queue.open(*device, 8));
+      std::vector<AlignedBlock> blocks(places.size());
+      size_t next = 0;
+      auto writes = [&] {
+        const size_t i = next++;
+        memset(blocks[i].bytes, static_cast<int>(places[i]) + 1, kBlock);
+        storage::PieceIo io(storage::Operation::kWrite, places[i] * kBlock, blocks[i].bytes, kBlock);
+        queue.run(io);
+        errors[i] = io.error;
+        transferred[i] = io.transferred_bytes;
+      };
+      std::vector<Task*> tasks;
+      for (size_t i = 0; i < places.size(); ++i) tasks.push_back(&start("writes", writes));
+      for (Task* task : tasks) join(*task);
+      for (size_t i = 0; i < places.size(); ++i) {
+        if (errors[i] != 0 || transferred[i] != kBlock) continue;
+        AlignedBlock block = {};
+        ASSERT_EQ(*queue.read(places[i] * kBlock, block.bytes, kBlock), kBlock);
+        EXPECT_EQ(memcmp(block.bytes, blocks[i].bytes, kBlock), 0) << places[i];
+      }
+      queue.close();
+    });
+    device->close();
+    device = nullptr;
+    return std::pair(errors, transferred);
+  };
+  using Errors = std::vector<int>;
+  EXPECT_EQ(write_all("fault:write_eio=@2:[memory:64M]", {0, 1, 2, 10, 11, 7}).first,
+            Errors({0, 0, 0, EIO, EIO, 0}));
+  // Not what lies before, or over the same place.
+  EXPECT_EQ(write_all("fault:write_eio=@2:[memory:64M]", {5, 4, 6}).first, Errors({0, EIO, 0}));
+  const std::vector<uint64_t> sizes = write_all("fault:write_short=@1:[memory:64M]", {0, 1, 2, 3}).second;
+  EXPECT_EQ(sizes[0], kBlock);
+  EXPECT_EQ(sizes[3], 0u);
+  // More than are joined, and more at a time than there is room for.
+  std::vector<uint64_t> many;
+  for (uint64_t i = 0; i < 60; ++i) many.push_back(i < 40 ? i : i * 3);
+  EXPECT_EQ(write_all("uring:DIR", many).first, Errors(many.size()));
 }
 
 // Of memory there is nothing to wait for: a task does many reads in one turn, and others have theirs all the same.

@@ -65,6 +65,12 @@ MUTATIONS = [
     mutation("a task begins with another's exceptions", (WORKER, "  LibraryState().bring_back();\n", ""), program="task_test", gtest_filter="*Exceptions*"),
     mutation("control words stay with the thread", ("src/sys/fiber.cc", "  ldmxcsr (%rsp)\n", ""), program="task_test", gtest_filter="*Rounding*"),
 
+    # Writes that are joined
+    mutation("writes that lie elsewhere are joined", (IO_QUEUE, "      next.offset_bytes != first->offset_bytes + first->length_bytes ||", "      false ||"), program="task_test", gtest_filter="*IoQueueTest.*Joined*"),
+    mutation("no write is joined", (IO_QUEUE, "if (last_write != nullptr && join(*last_write, io)) continue;", ""), program="task_test", gtest_filter="*IoQueueTest.*Joined*"),
+    mutation("a joined write that ended early is told to have been whole", (IO_QUEUE, "std::min(write.length_bytes, left_bytes);", "write.length_bytes;"), program="task_test", gtest_filter="*IoQueueTest.*Joined*"),
+    mutation("the error of a joined write is nobody's", (IO_QUEUE, "write.transferred_bytes == write.length_bytes ? 0 : io.error;", "0;"), program="task_test", gtest_filter="*IoQueueTest.*Joined*"),
+
     # Media that end at once
     mutation("a task keeps its turn for as long as it reads memory", (IO_QUEUE, "turn_bytes_ < kTurnBytes;", "true;"), program="task_test", gtest_filter="*IoQueueTest.OthersHaveTheirTurns*"),
     mutation("a task waits for memory", (IO_QUEUE, "turn_bytes_ < kTurnBytes;", "false;"), program="task_test", gtest_filter="*IoQueueTest.OthersHaveTheirTurns*"),
