@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "capi/common.h"
-#include "capi/pages/gate.h"
 #include "pagecache/request_queue.h"
 #include "spillway/pagecache.h"
+#include "sys/gate.h"
 
 namespace capi::pages {
 
@@ -103,7 +103,7 @@ struct spillway_pagecache_session : capi::pages::Member<spillway_pagecache_sessi
   explicit spillway_pagecache_session(spillway_pagecache& of) : cache(&of), gate(of.has_barrier) {}
 
   spillway_pagecache* const cache;
-  capi::pages::Gate gate;  // of what follows, but for the line
+  sys::Gate gate;  // of what follows, but for the line
   pagecache::Session session;
   std::vector<uint32_t> view_counts;  // by the file's number - 1
   size_t view_count = 0;              // of all files

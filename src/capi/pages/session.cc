@@ -62,7 +62,7 @@ class Turn {
   Turn& operator=(const Turn&) = delete;
 
  private:
-  Gate& gate_;
+  sys::Gate& gate_;
 };
 
 // Only the first page's part is looked at, of a range that is within the file. REQUIRES: the view holds nothing.

@@ -15,7 +15,7 @@
 #include "sys/barrier.h"
 #include "sys/lock.h"
 
-namespace capi::pages {
+namespace sys {
 
 class Gate {
  public:
@@ -34,7 +34,7 @@ class Gate {
       if (is_shut_.load(std::memory_order_acquire) == 0) [[likely]]
         return;
       leave();
-      sys::futex_wait(is_shut_, 1);
+      futex_wait(is_shut_, 1);
     }
   }
   // Pairs with the acquire in shut().
@@ -44,14 +44,14 @@ class Gate {
   void shut() {
     is_shut_.store(1, std::memory_order_relaxed);
     if (has_barrier_)
-      sys::process_barrier();
+      process_barrier();
     else
       std::atomic_thread_fence(std::memory_order_seq_cst);
-    while (is_inside_.load(std::memory_order_acquire) != 0) sys::futex_wait(is_inside_, 1, kLookNs);
+    while (is_inside_.load(std::memory_order_acquire) != 0) futex_wait(is_inside_, 1, kLookNs);
   }
   void open() {
     is_shut_.store(0, std::memory_order_release);
-    sys::futex_wake(is_shut_, INT_MAX);
+    futex_wake(is_shut_, INT_MAX);
   }
 
  private:
@@ -62,4 +62,4 @@ class Gate {
   const bool has_barrier_;
 };
 
-}  // namespace capi::pages
+}  // namespace sys

@@ -1,18 +1,18 @@
 // Calls and who acts in their place never meet.
-#include "capi/pages/gate.h"
+#include "sys/gate.h"
 
 #include <gtest/gtest.h>
 
 #include <thread>
 #include <vector>
 
-namespace capi::pages {
+namespace sys {
 namespace {
 
 class GateTest : public testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
-    if (GetParam() && !sys::register_barrier()) GTEST_SKIP() << "the kernel has no barriers";
+    if (GetParam() && !register_barrier()) GTEST_SKIP() << "the kernel has no barriers";
   }
 };
 INSTANTIATE_TEST_SUITE_P(All, GateTest, testing::Bool(),
@@ -75,4 +75,4 @@ TEST_P(GateTest, WhoShutsItWaitsForTheCall) {
 }
 
 }  // namespace
-}  // namespace capi::pages
+}  // namespace sys
