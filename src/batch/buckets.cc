@@ -1,0 +1,94 @@
+#include "batch/buckets.h"
+
+#include <sched.h>
+
+#include <utility>
+
+#include "base/check.h"
+#include "sys/huge_pages.h"
+#include "sys/memory.h"
+
+namespace batch {
+namespace {
+
+constexpr int kSpins = 200;
+
+}  // namespace
+
+base::Expected<void> Buckets::open(const Shape& shape, const Spread& spread, bool has_tags) {
+  CHECK(memory_ == nullptr);
+  shape_ = shape;
+  spread_ = spread;
+  tag_bytes_ = shape.slots() <= 16 ? 16 : shape.slots() <= 32 ? 32 : 64;
+  const uint64_t heads_at = count() * shape.bucket_bytes;
+  const uint64_t tags_at = base::round_up(heads_at + count() * sizeof(uint16_t), base::kLineBytes);
+  const uint64_t bytes = tags_at + (has_tags ? count() * tag_bytes_ : 0);
+  memory_bytes_ = base::round_up(bytes, sys::kHugePageBytes);
+  // Somewhere in it a large page begins.
+  auto mapped = sys::map_anonymous(memory_bytes_ + sys::kHugePageBytes, "the buckets of a table");
+  if (!mapped) return std::unexpected(mapped.error());
+  memory_ = *mapped;
+  char* const first = memory_ + (-reinterpret_cast<uintptr_t>(memory_) & (sys::kHugePageBytes - 1));
+  sys::prefer_huge_pages(first, memory_bytes_);
+  records_ = reinterpret_cast<std::byte*>(first);
+  heads_ = reinterpret_cast<std::atomic<uint16_t>*>(first + heads_at);
+  tags_ = has_tags ? reinterpret_cast<uint8_t*>(first + tags_at) : nullptr;
+  return {};
+}
+
+void Buckets::close() {
+  if (memory_ != nullptr) sys::unmap(memory_, memory_bytes_ + sys::kHugePageBytes);
+  memory_ = nullptr;
+}
+
+void Buckets::swap(Buckets& other) {
+  std::swap(shape_, other.shape_);
+  std::swap(spread_, other.spread_);
+  std::swap(memory_, other.memory_);
+  std::swap(memory_bytes_, other.memory_bytes_);
+  std::swap(records_, other.records_);
+  std::swap(heads_, other.heads_);
+  std::swap(tags_, other.tags_);
+  std::swap(tag_bytes_, other.tag_bytes_);
+}
+
+Head Buckets::lock_slow(uint64_t index) const {
+  for (int spins = 0;; ++spins) {
+    if (heads_[index].load(std::memory_order_relaxed) == Head::kLocked) {
+      if (spins < kSpins)
+        __builtin_ia32_pause();
+      else
+        sched_yield();  // the holder's CPU is wanted by others
+      continue;
+    }
+    // Pairs with the release in unlock().
+    const uint16_t word = heads_[index].exchange(Head::kLocked, std::memory_order_acquire);
+    if (word != Head::kLocked) return Head::of(word);
+  }
+}
+
+void Buckets::verify() const {
+  for (uint64_t i = 0; i < count(); ++i) {
+    const uint16_t word = heads_[i].load(std::memory_order_relaxed);
+    CHECK_EQ(word & Head::kLocked, 0);
+    const Head head = Head::of(word);
+    CHECK_LE(head.count, shape_.slots());
+    CHECK(i < spread_.bucket_count() || head.reach == 0);
+    for (uint32_t slot = 0; slot < head.count; ++slot) {
+      const Key key = load_key(record(i, slot), shape_.key_bytes);
+      CHECK(spread_.has(key));
+      const uint64_t home = spread_.home(key);
+      CHECK_LE(home, i);
+      CHECK_LE(i - home, Head::of(heads_[home].load(std::memory_order_relaxed)).reach);
+      if (has_tags()) CHECK_EQ(tags(i)[slot], tag_of(key));
+      // Another one of this key would lie from the home on, too.
+      for (uint64_t j = home; j <= i; ++j) {
+        const uint32_t end = j == i ? slot : Head::of(heads_[j].load(std::memory_order_relaxed)).count;
+        for (uint32_t other = 0; other < end; ++other)
+          CHECK(load_key(record(j, other), shape_.key_bytes) != key);
+      }
+    }
+  }
+}
+
+}  // namespace batch

@@ -1,0 +1,75 @@
+// Buckets: the records of a table, and what is known of each bucket. Memory and nothing else: kernels work on it (kernels.h).
+//
+// A record that finds its home full lies in one of the buckets behind it, Head::kReachMax at most, of which there are as many at the end.
+//
+// Invariants, while no head is locked (verify)
+//  1 a record lies from its home on, not farther than its home's reach says
+//  2 no key is there twice
+//  3 with tags, slot i's is that of record i, for all records that there are
+#pragma once
+#include <atomic>
+
+#include "base/error.h"
+#include "batch/shape.h"
+#include "batch/spread.h"
+
+namespace batch {
+
+class Buckets {
+ public:
+  Buckets() = default;
+  Buckets(const Buckets&) = delete;
+  Buckets& operator=(const Buckets&) = delete;
+  ~Buckets() { close(); }
+
+  // Empty ones, in memory of large OS pages where there are some. Errors: ENOMEM. REQUIRES: closed, or as it was made.
+  base::Expected<void> open(const Shape& shape, const Spread& spread, bool has_tags);
+  void close();
+  void swap(Buckets& other);
+
+  const Shape& shape() const { return shape_; }
+  const Spread& spread() const { return spread_; }
+  bool has_tags() const { return tags_ != nullptr; }
+  // Homes, and those behind the last one.
+  uint64_t count() const { return spread_.bucket_count() + Head::kReachMax; }
+  uint64_t memory_bytes() const { return memory_bytes_; }
+
+  std::byte* bucket(uint64_t index) const { return records_ + index * shape_.bucket_bytes; }
+  std::byte* record(uint64_t index, uint32_t slot) const {
+    return bucket(index) + slot * shape_.record_bytes();
+  }
+  std::atomic<uint16_t>& head(uint64_t index) const { return heads_[index]; }
+  // Bytes of tags for each bucket: as many as a comparison of vectors looks at.
+  uint32_t tag_bytes() const { return tag_bytes_; }
+  uint8_t* tags(uint64_t index) const { return tags_ + index * tag_bytes_; }
+  static uint8_t tag_of(const Key& key) { return static_cast<uint8_t>(hash_of(key)); }
+
+  // What the bucket's head was. Spins, and yields after a while. Cost: an atomic exchange.
+  Head lock(uint64_t index) const {
+    // Pairs with the release in unlock().
+    const uint16_t word = heads_[index].exchange(Head::kLocked, std::memory_order_acquire);
+    if (word != Head::kLocked) [[likely]]
+      return Head::of(word);
+    return lock_slow(index);
+  }
+  void unlock(uint64_t index, const Head& head) const {
+    heads_[index].store(head.word(), std::memory_order_release);
+  }
+
+  // For tests; nobody else may use it meanwhile. Ends the process where an invariant does not hold.
+  void verify() const;
+
+ private:
+  Head lock_slow(uint64_t index) const;
+
+  Shape shape_;
+  Spread spread_;
+  char* memory_ = nullptr;  // of all
+  uint64_t memory_bytes_ = 0;
+  std::byte* records_ = nullptr;
+  std::atomic<uint16_t>* heads_ = nullptr;
+  uint8_t* tags_ = nullptr;
+  uint32_t tag_bytes_ = 0;
+};
+
+}  // namespace batch

@@ -1,0 +1,61 @@
+// The kernels for every CPU, and the choice.
+#include "batch/kernels.h"
+
+#include "batch/kernels_inside.h"
+
+namespace batch {
+namespace {
+
+// Looks at all slots that a bucket has.
+template <class Sizes>
+class WholeLayout : public Sizes {
+ public:
+  explicit WholeLayout(const Shape& shape) : Sizes(shape), slots_(shape.slots()) {}
+
+  uint64_t matches(const std::byte* bucket, const Key& key) const {
+    uint64_t found = 0;
+    for (uint32_t slot = 0; slot < slots_; ++slot)
+      found |= uint64_t{load_key(bucket + slot * Sizes::record_bytes(), Sizes::key_bytes()) == key} << slot;
+    return found;
+  }
+  [[clang::no_sanitize("thread")]] uint64_t tag_matches(const uint8_t* tags, uint8_t tag) const {
+    uint64_t found = 0;
+    for (uint32_t slot = 0; slot < slots_; ++slot) found |= uint64_t{tags[slot] == tag} << slot;
+    return found;
+  }
+
+ protected:
+  const uint32_t slots_;
+};
+
+// Stops at the first one that is found.
+template <class Sizes>
+class LinearLayout : public WholeLayout<Sizes> {
+ public:
+  using WholeLayout<Sizes>::WholeLayout;
+
+  uint64_t matches(const std::byte* bucket, const Key& key) const {
+    for (uint32_t slot = 0; slot < this->slots_; ++slot)
+      if (load_key(bucket + slot * Sizes::record_bytes(), Sizes::key_bytes()) == key)
+        return uint64_t{1} << slot;
+    return 0;
+  }
+};
+
+template <template <class> class Layout>
+Kernels choose_plain(const Shape& shape) {
+  Kernels kernels;
+  if (!choose_common<Layout>(shape, kernels)) choose_of<Layout, AnySizes>(shape, kernels);
+  return kernels;
+}
+
+}  // namespace
+
+Kernels choose_kernels(const Shape& shape, Search search) {
+  if (search == Search::kLinear) return choose_plain<LinearLayout>(shape);
+  Kernels kernels = choose_plain<WholeLayout>(shape);
+  if (__builtin_cpu_supports("avx2")) choose_avx2_kernels(shape, kernels);
+  return kernels;
+}
+
+}  // namespace batch

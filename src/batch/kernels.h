@@ -1,0 +1,31 @@
+// Kernels: the loops that do a job on buckets, each way of searching and fetching ahead compiled for the shapes that are common.
+#pragma once
+#include "batch/buckets.h"
+#include "batch/job.h"
+
+namespace batch {
+
+// How a bucket is searched.
+enum class Search : uint8_t {
+  kVector,  // a line at a time, by vectors where the CPU has them
+  kLinear,  // one record after the other until it is found: the thesis's (section 4.2.2), to be measured beside
+};
+
+// Does the job's keys from `from` on, in their order: returns how many of the job are done. Less than all: the next one's record finds no room
+// from its home on. REQUIRES: the spread has all keys.
+using Run = size_t (*)(const Buckets& buckets, Job& job, size_t from);
+
+struct Kernels {
+  Run direct = nullptr;    // one key after the other
+  Run prefetch = nullptr;  // buckets are fetched some keys ahead
+  Run tagged =
+      nullptr;  // tags are fetched ahead, and then the lines of those records that they tell; REQUIRES: tags
+};
+
+// The fastest that this CPU has.
+Kernels choose_kernels(const Shape& shape, Search search);
+
+// A part of it: for CPUs with AVX2. Shapes for which it has no vectors are left alone.
+void choose_avx2_kernels(const Shape& shape, Kernels& kernels);
+
+}  // namespace batch

@@ -1,0 +1,266 @@
+// What kernels are made of. For the files that compile them, each for other CPUs: everything is of the file that includes it.
+//
+// A Layout says how keys are found in a bucket:
+//
+//   struct Layout : Sizes {
+//     explicit Layout(const Shape&);
+//     uint64_t matches(const std::byte* bucket, const Key&) const;             // bits of slots, the lowest one that has the key among them; those behind `count` mean nothing
+//     uint64_t tag_matches(const uint8_t* tags, uint8_t tag) const;            // the same of tags, which others may be changing
+//   };
+// and Sizes, the bytes of keys, values and records, are constants where they are known.
+#pragma once
+#include <algorithm>
+#include <bit>
+
+#include "batch/kernels.h"
+
+namespace batch {
+namespace {
+
+// Keys that a loop is ahead with, so that what it looks at has come when it looks: some 100 ns of memory at a few ns a key. 8 to 32 make no
+// difference.
+constexpr size_t kAhead = 16;
+constexpr size_t kRing = 2 * kAhead;
+static_assert(std::has_single_bit(kRing));
+
+constexpr uint32_t kNoSlot = 64;
+
+class AnySizes {
+ public:
+  explicit AnySizes(const Shape& shape) : shape_(shape) {}
+  uint32_t key_bytes() const { return shape_.key_bytes; }
+  uint32_t value_bytes() const { return shape_.value_bytes; }
+  uint32_t record_bytes() const { return shape_.record_bytes(); }
+  static bool fit(const Shape&) { return true; }
+
+ private:
+  Shape shape_;
+};
+
+template <uint32_t kKeyBytes, uint32_t kRecordBytes>
+class FixedSizes {
+ public:
+  explicit FixedSizes(const Shape&) {}
+  static constexpr uint32_t key_bytes() { return kKeyBytes; }
+  static constexpr uint32_t value_bytes() { return kRecordBytes - kKeyBytes; }
+  static constexpr uint32_t record_bytes() { return kRecordBytes; }
+  static bool fit(const Shape& shape) {
+    return shape.key_bytes == kKeyBytes && shape.record_bytes() == kRecordBytes;
+  }
+};
+
+inline uint64_t below(uint32_t count) { return count >= 64 ? ~uint64_t{0} : (uint64_t{1} << count) - 1; }
+
+// Where a record is, and the head of its bucket, which is locked.
+struct Found {
+  uint64_t bucket = 0;
+  uint32_t slot = kNoSlot;
+  Head head;
+};
+
+template <class Layout, bool kHasTags>
+class Loop {
+ public:
+  Loop(const Buckets& buckets, Job& job) : buckets_(buckets), job_(job), layout_(buckets.shape()) {}
+
+  size_t direct(size_t from) {
+    for (size_t i = from; i < job_.count; ++i) {
+      const Key key = key_at(i);
+      const uint64_t home = buckets_.spread().home(key);
+      if (!do_one(i, key, home)) return i;
+    }
+    return job_.count;
+  }
+
+  size_t prefetch(size_t from) {
+    uint64_t homes[kRing];
+    const auto fetch = [&](size_t i) {
+      const uint64_t home = buckets_.spread().home(key_at(i));
+      homes[i % kRing] = home;
+      fetch_bucket(home);
+    };
+    const size_t first_end = std::min(job_.count, from + kAhead);
+    for (size_t i = from; i < first_end; ++i) fetch(i);
+    for (size_t i = from; i < job_.count; ++i) {
+      if (i + kAhead < job_.count) fetch(i + kAhead);
+      if (!do_one(i, key_at(i), homes[i % kRing])) return i;
+    }
+    return job_.count;
+  }
+
+  size_t tagged(size_t from) {
+    uint64_t homes[kRing];
+    const auto fetch_tags = [&](size_t i) {
+      const uint64_t home = buckets_.spread().home(key_at(i));
+      homes[i % kRing] = home;
+      __builtin_prefetch(&buckets_.head(home), 1);
+      __builtin_prefetch(buckets_.tags(home), 0);
+    };
+    const auto fetch_record = [&](size_t i) {
+      const uint64_t home = homes[i % kRing];
+      const uint64_t matches = guess(home, key_at(i));
+      if (matches == 0) return;
+      const std::byte* const record = buckets_.record(home, static_cast<uint32_t>(std::countr_zero(matches)));
+      __builtin_prefetch(record, 1);
+      // It may lie in two.
+      __builtin_prefetch(record + layout_.record_bytes() - 1, 1);
+    };
+    constexpr size_t kHalf = kAhead / 2;
+    const size_t tags_end = std::min(job_.count, from + kAhead),
+                 records_end = std::min(job_.count, from + kHalf);
+    for (size_t i = from; i < tags_end; ++i) fetch_tags(i);
+    for (size_t i = from; i < records_end; ++i) fetch_record(i);
+    for (size_t i = from; i < job_.count; ++i) {
+      if (i + kAhead < job_.count) fetch_tags(i + kAhead);
+      if (i + kHalf < job_.count) fetch_record(i + kHalf);
+      if (!do_one(i, key_at(i), homes[i % kRing])) return i;
+    }
+    return job_.count;
+  }
+
+ private:
+  Key key_at(size_t i) const { return load_key(job_.keys + i * layout_.key_bytes(), layout_.key_bytes()); }
+  void fetch_bucket(uint64_t home) const {
+    __builtin_prefetch(&buckets_.head(home), 1);
+    const std::byte* const bucket = buckets_.bucket(home);
+    for (uint32_t at = 0; at < buckets_.shape().bucket_bytes; at += base::kLineBytes)
+      __builtin_prefetch(bucket + at, 1);
+  }
+  const std::byte* given_at(size_t i) const { return job_.given + i * layout_.value_bytes(); }
+
+  // Without its lock, which may be another one's: what it says is looked at again under the lock.
+  uint64_t guess(uint64_t home, const Key& key) const {
+    return layout_.tag_matches(buckets_.tags(home), Buckets::tag_of(key));
+  }
+
+  // REQUIRES: the bucket is locked.
+  uint32_t find_in(uint64_t bucket, const Head& head, const Key& key) const {
+    if constexpr (kHasTags) {
+      uint64_t left = layout_.tag_matches(buckets_.tags(bucket), Buckets::tag_of(key)) & below(head.count);
+      for (; left != 0; left &= left - 1) {
+        const auto slot = static_cast<uint32_t>(std::countr_zero(left));
+        if (load_key(record(bucket, slot), layout_.key_bytes()) == key) return slot;
+      }
+      return kNoSlot;
+    } else {
+      return static_cast<uint32_t>(
+          std::countr_zero(layout_.matches(buckets_.bucket(bucket), key) & below(head.count)));
+    }
+  }
+
+  std::byte* record(uint64_t bucket, uint32_t slot) const {
+    return buckets_.bucket(bucket) + slot * layout_.record_bytes();
+  }
+
+  // False: there is no room for it.
+  bool do_one(size_t i, const Key& key, uint64_t home) {
+    Found found{.bucket = home, .head = buckets_.lock(home)};
+    found.slot = find_in(home, found.head, key);
+    bool is_done = true;
+    if (found.slot != kNoSlot || (found.head.reach == 0 && job_.action != Action::kUpsert)) [[likely]] {
+      found.slot != kNoSlot ? act(i, found) : note_absent(i);
+      buckets_.unlock(home, found.head);
+    } else {
+      Head home_head = found.head;
+      is_done = do_beyond(i, key, home, home_head);
+      buckets_.unlock(home, home_head);
+    }
+    return is_done;
+  }
+
+  // It is not in its home, which is locked.
+  [[gnu::noinline]] bool do_beyond(size_t i, const Key& key, uint64_t home, Head& home_head) {
+    for (uint32_t distance = 1; distance <= home_head.reach; ++distance) {
+      const uint64_t bucket = home + distance;
+      Found found{.bucket = bucket, .head = buckets_.lock(bucket)};
+      found.slot = find_in(bucket, found.head, key);
+      if (found.slot != kNoSlot) act(i, found);
+      buckets_.unlock(bucket, found.head);
+      if (found.slot != kNoSlot) return true;
+    }
+    if (job_.action != Action::kUpsert) return note_absent(i), true;
+    if (home_head.count < buckets_.shape().slots()) return insert(i, key, home, home_head), true;
+    for (uint32_t distance = 1; distance <= Head::kReachMax; ++distance) {
+      const uint64_t bucket = home + distance;
+      Head head = buckets_.lock(bucket);
+      const bool has_room = head.count < buckets_.shape().slots();
+      if (has_room) insert(i, key, bucket, head);
+      buckets_.unlock(bucket, head);
+      if (!has_room) continue;
+      home_head.reach = std::max(home_head.reach, distance);
+      return true;
+    }
+    return false;
+  }
+
+  void act(size_t i, Found& found) {
+    std::byte* const at = record(found.bucket, found.slot);
+    std::byte* const value = at + layout_.key_bytes();
+    switch (job_.action) {
+      case Action::kRead:
+        __builtin_memcpy(job_.read + i * layout_.value_bytes(), value, layout_.value_bytes());
+        break;
+      case Action::kUpdate:
+      case Action::kUpsert: __builtin_memcpy(value, given_at(i), layout_.value_bytes()); break;
+      case Action::kChange: job_.change.function(job_.change.context, value, given_at(i)); break;
+      case Action::kRemove: remove(found); break;
+    }
+    note(i, Outcome::kDone);
+  }
+
+  void insert(size_t i, const Key& key, uint64_t bucket, Head& head) {
+    std::byte* const at = record(bucket, head.count);
+    __builtin_memcpy(at, job_.keys + i * layout_.key_bytes(), layout_.key_bytes());
+    __builtin_memcpy(at + layout_.key_bytes(), given_at(i), layout_.value_bytes());
+    if (buckets_.has_tags()) buckets_.tags(bucket)[head.count] = Buckets::tag_of(key);
+    ++head.count;
+    ++job_.inserted_count;
+    note(i, Outcome::kInserted);
+  }
+
+  // The last one of the bucket takes its place.
+  void remove(Found& found) {
+    const uint32_t last = --found.head.count;
+    if (found.slot == last) return;
+    __builtin_memcpy(record(found.bucket, found.slot), record(found.bucket, last), layout_.record_bytes());
+    if (!buckets_.has_tags()) return;
+    uint8_t* const tags = buckets_.tags(found.bucket);
+    tags[found.slot] = tags[last];
+  }
+
+  void note(size_t i, Outcome outcome) {
+    if (job_.outcomes != nullptr) job_.outcomes[i] = outcome;
+  }
+  void note_absent(size_t i) {
+    ++job_.absent_count;
+    note(i, Outcome::kAbsent);
+  }
+
+  const Buckets& buckets_;
+  Job& job_;
+  const Layout layout_;
+};
+
+template <class Layout>
+Kernels kernels_of() {
+  return {.direct = [](const Buckets& buckets, Job& job,
+                       size_t from) { return Loop<Layout, false>(buckets, job).direct(from); },
+          .prefetch = [](const Buckets& buckets, Job& job,
+                         size_t from) { return Loop<Layout, false>(buckets, job).prefetch(from); },
+          .tagged = [](const Buckets& buckets, Job& job,
+                       size_t from) { return Loop<Layout, true>(buckets, job).tagged(from); }};
+}
+
+// Of the sizes that are compiled on their own, if the shape has some of these.
+template <template <class> class Layout, class... Sizes>
+bool choose_of(const Shape& shape, Kernels& kernels) {
+  return ((Sizes::fit(shape) && (kernels = kernels_of<Layout<Sizes>>(), true)) || ...);
+}
+template <template <class> class Layout>
+bool choose_common(const Shape& shape, Kernels& kernels) {
+  return choose_of<Layout, FixedSizes<4, 8>, FixedSizes<4, 16>, FixedSizes<8, 16>, FixedSizes<8, 32>,
+                   FixedSizes<16, 32>, FixedSizes<8, 64>, FixedSizes<16, 64>>(shape, kernels);
+}
+
+}  // namespace
+}  // namespace batch

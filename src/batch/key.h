@@ -1,0 +1,38 @@
+// Key: the bytes of a key as two words, which are the same for the same bytes and length.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "base/mix.h"
+
+namespace batch {
+
+struct Key {
+  uint64_t low = 0;   // of up to 8 bytes the number that they are, the lowest byte first
+  uint64_t high = 0;  // of more: the last 8
+
+  friend bool operator==(const Key&, const Key&) = default;
+};
+
+// Unaligned, and not the C library's: these are in the innermost loops.
+template <class Word>
+[[gnu::always_inline]] inline Word load_word(const std::byte* at) {
+  Word word;
+  __builtin_memcpy(&word, at, sizeof word);
+  return word;
+}
+
+// REQUIRES: kKeyBytesMin <= bytes <= kKeyBytesMax.
+[[gnu::always_inline]] inline Key load_key(const std::byte* at, uint32_t bytes) {
+  if (bytes >= 8) return {load_word<uint64_t>(at), bytes == 8 ? 0 : load_word<uint64_t>(at + bytes - 8)};
+  // The second word has bytes of the first one, which are shifted out.
+  return {load_word<uint32_t>(at) | uint64_t{load_word<uint32_t>(at + bytes - 4)} >> 8 * (8 - bytes) << 32,
+          0};
+}
+
+[[gnu::always_inline]] inline uint64_t hash_of(const Key& key) {
+  // The two words of a long key overlap: neither may undo the other.
+  return base::mix(key.low ^ base::mix(key.high));
+}
+
+}  // namespace batch

@@ -1,0 +1,53 @@
+// Spread: which bucket is a key's home. Both ways keep an order, so that a table grows from front to back: by the keys' hashes, or by the
+// keys themselves, which then are numbers below a bound, about evenly spread.
+#pragma once
+#include <cstdint>
+
+#include "batch/key.h"
+
+namespace batch {
+
+class Spread {
+ public:
+  // By hash. REQUIRES: bucket_count > 0.
+  static Spread by_hash(uint64_t bucket_count) {
+    Spread spread;
+    spread.bucket_count_ = bucket_count;
+    return spread;
+  }
+  // Each bucket has as many neighbouring numbers; the last one may have fewer. REQUIRES: 0 < key_space <= kKeySpaceMax, bucket_count > 0.
+  static Spread by_number(uint64_t key_space, uint64_t bucket_count) {
+    Spread spread;
+    spread.bucket_count_ = bucket_count;
+    spread.key_space_ = key_space;
+    const uint64_t span = (key_space - 1) / bucket_count + 1;
+    while (uint64_t{1} << spread.shift_ < span) ++spread.shift_;
+    spread.shift_ += kNumberBits;
+    spread.factor_ = static_cast<uint64_t>((Wide{1} << spread.shift_) / span) + 1;
+    return spread;
+  }
+
+  static constexpr unsigned kNumberBits = 62;
+  static constexpr uint64_t kKeySpaceMax = uint64_t{1} << kNumberBits;
+
+  bool is_by_number() const { return key_space_ != 0; }
+  uint64_t key_space() const { return key_space_; }
+  uint64_t bucket_count() const { return bucket_count_; }
+  bool has(const Key& key) const { return key_space_ == 0 || key.low < key_space_; }
+  // Less than bucket_count. REQUIRES: has(key).
+  [[gnu::always_inline]] uint64_t home(const Key& key) const {
+    if (key_space_ == 0) return static_cast<uint64_t>(Wide{hash_of(key)} * bucket_count_ >> 64);
+    // Division by the span, for numbers of kNumberBits (Granlund and Montgomery, PLDI '94, theorem 4.2).
+    return static_cast<uint64_t>(Wide{key.low} * factor_ >> shift_);
+  }
+
+ private:
+  using Wide = unsigned __int128;
+
+  uint64_t bucket_count_ = 0;
+  uint64_t key_space_ = 0;  // 0: by hash
+  uint64_t factor_ = 0;
+  unsigned shift_ = 0;
+};
+
+}  // namespace batch

@@ -1,0 +1,221 @@
+#include "batch/table.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/check.h"
+#include "base/single_writer.h"
+#include "sys/barrier.h"
+
+namespace batch {
+namespace {
+
+constexpr uint32_t kSlotsWanted = 16, kBucketBytesWanted = 128;
+// Of a table of any keys, how full it is when it has what it was made for.
+constexpr uint64_t kFullPercent = 80;
+// One that is emptier than this and has no room for a record does not grow: its keys are not spread.
+constexpr uint64_t kSpreadPercent = 5;
+
+base::Expected<void> check_options(Options& options) {
+  Shape& shape = options.shape;
+  if (shape.key_bytes < kKeyBytesMin || shape.key_bytes > kKeyBytesMax)
+    return base::failure(EINVAL, "keys have ", uint64_t{kKeyBytesMin}, " to ", uint64_t{kKeyBytesMax},
+                         " bytes, not ", uint64_t{shape.key_bytes});
+  if (shape.value_bytes == 0 || shape.value_bytes > kRecordBytesMax ||
+      shape.record_bytes() < kRecordBytesMin || shape.record_bytes() > kRecordBytesMax)
+    return base::failure(EINVAL, "a record has ", uint64_t{kRecordBytesMin}, " to ",
+                         uint64_t{kRecordBytesMax}, " bytes, of which one at least is its value's; not ",
+                         uint64_t{shape.key_bytes}, " and ", uint64_t{shape.value_bytes});
+  if (shape.bucket_bytes == 0)
+    shape.bucket_bytes = static_cast<uint32_t>(std::min<uint64_t>(
+        kBucketBytesMax,
+        std::max<uint64_t>(kBucketBytesWanted,
+                           base::round_up(kSlotsWanted * shape.record_bytes(), base::kLineBytes))));
+  if (shape.bucket_bytes % base::kLineBytes != 0 || shape.bucket_bytes < kBucketBytesMin ||
+      shape.bucket_bytes > kBucketBytesMax)
+    return base::failure(EINVAL, "a bucket has a multiple of ", uint64_t{base::kLineBytes}, " bytes, up to ",
+                         uint64_t{kBucketBytesMax}, ", not ", uint64_t{shape.bucket_bytes});
+  if (options.records == 0) return base::failure(EINVAL, "say how many records the table is made for");
+  if (options.key_space == 0) return {};
+  if (shape.key_bytes > sizeof(uint64_t))
+    return base::failure(EINVAL, "keys that are numbers have up to 8 bytes, not ", uint64_t{shape.key_bytes});
+  if (options.key_space > Spread::kKeySpaceMax)
+    return base::failure(EINVAL, "a key space has up to ", Spread::kKeySpaceMax, " numbers, not ",
+                         options.key_space);
+  options.records = std::min(options.records, options.key_space);
+  return {};
+}
+
+uint64_t divide_up(uint64_t value, uint64_t by) { return (value - 1) / by + 1; }
+
+Spread spread_for(const Options& options) {
+  const uint64_t slots = options.shape.slots();
+  const uint64_t homes =
+      divide_up(options.records, slots * kFullPercent / 100 == 0 ? 1 : slots * kFullPercent / 100);
+  if (options.key_space == 0) return Spread::by_hash(homes);
+  // Buckets that have room for all of their numbers are never too few.
+  return Spread::by_number(options.key_space, std::min(homes, divide_up(options.key_space, slots)));
+}
+
+Spread spread_twice(const Spread& spread) {
+  return spread.is_by_number() ? Spread::by_number(spread.key_space(), 2 * spread.bucket_count())
+                               : Spread::by_hash(2 * spread.bucket_count());
+}
+
+}  // namespace
+
+const char* name_of(Engine engine) {
+  switch (engine) {
+    case Engine::kDirect: return "direct";
+    case Engine::kPrefetch: return "prefetch";
+    case Engine::kTagged: return "tagged";
+  }
+  return "";
+}
+
+base::Expected<void> Table::open(const Options& options) {
+  options_ = options;
+  if (auto checked = check_options(options_); !checked) return checked;
+  has_barrier_ = sys::register_barrier().has_value();
+  kernels_ = choose_kernels(options_.shape, options_.search);
+  return buckets_.open(options_.shape, spread_for(options_), options_.engine == Engine::kTagged);
+}
+
+void Table::close() {
+  CHECK(sessions_ == nullptr);
+  buckets_.close();
+}
+
+uint64_t Table::record_count() {
+  sys::LockGuard scope(sessions_lock_);
+  int64_t count = gone_records_.load(std::memory_order_relaxed);
+  for (const Session* session = sessions_; session != nullptr; session = session->next_)
+    count += session->records_.load(std::memory_order_relaxed);
+  return static_cast<uint64_t>(std::max<int64_t>(count, 0));
+}
+
+uint64_t Table::memory_bytes() {
+  sys::LockGuard scope(growth_lock_);
+  return buckets_.memory_bytes();
+}
+
+uint64_t Table::bucket_count() {
+  sys::LockGuard scope(growth_lock_);
+  return buckets_.count();
+}
+
+Run Table::engine_run() const {
+  switch (options_.engine) {
+    case Engine::kDirect: return kernels_.direct;
+    case Engine::kPrefetch: return kernels_.prefetch;
+    case Engine::kTagged: return kernels_.tagged;
+  }
+  return nullptr;
+}
+
+void Table::shut_gates() {
+  sessions_lock_.lock();
+  for (Session* session = sessions_; session != nullptr; session = session->next_) session->gate_.shut();
+}
+
+void Table::open_gates() {
+  for (Session* session = sessions_; session != nullptr; session = session->next_) session->gate_.open();
+  sessions_lock_.unlock();
+}
+
+// False: they have no room for a record.
+bool Table::move_to(Buckets& to) const {
+  const Shape& shape = options_.shape;
+  std::byte keys[kSlotsMax * kKeyBytesMax], values[kBucketBytesMax];
+  for (uint64_t i = 0; i < buckets_.count(); ++i) {
+    const Head head = Head::of(buckets_.head(i).load(std::memory_order_relaxed));
+    for (uint32_t slot = 0; slot < head.count; ++slot) {
+      const std::byte* const record = buckets_.record(i, slot);
+      memcpy(keys + slot * shape.key_bytes, record, shape.key_bytes);
+      memcpy(values + slot * shape.value_bytes, record + shape.key_bytes, shape.value_bytes);
+    }
+    Job job{.action = Action::kUpsert, .count = head.count, .keys = keys, .given = values};
+    if (engine_run()(to, job, 0) != job.count) return false;
+  }
+  return true;
+}
+
+Table::Grown Table::grow(uint64_t growths_seen) {
+  sys::LockGuard scope(growth_lock_);
+  if (growths_.load(std::memory_order_relaxed) != growths_seen) return Grown::kYes;
+  const uint64_t slots = buckets_.count() * options_.shape.slots();
+  if (!options_.grows || record_count() * 100 < slots * kSpreadPercent) return Grown::kNo;
+  Grown grown = Grown::kNoMemory;
+  shut_gates();
+  Spread spread = buckets_.spread();
+  // Twice is enough, but where keys are not spread.
+  for (int tries = 0; grown != Grown::kYes && tries < 4; ++tries) {
+    spread = spread_twice(spread);
+    Buckets larger;
+    if (!larger.open(options_.shape, spread, buckets_.has_tags())) break;
+    if (!move_to(larger)) continue;
+    buckets_.swap(larger);
+    growths_.store(growths_seen + 1, std::memory_order_relaxed);
+    grown = Grown::kYes;
+  }
+  open_gates();
+  return grown;
+}
+
+void Table::verify() {
+  buckets_.verify();
+  uint64_t count = 0;
+  for (uint64_t i = 0; i < buckets_.count(); ++i)
+    count += Head::of(buckets_.head(i).load(std::memory_order_relaxed)).count;
+  CHECK_EQ(count, record_count());
+}
+
+Session::Session(Table& table) : table_(table), gate_(table.has_barrier_) {
+  sys::LockGuard scope(table_.sessions_lock_);
+  next_ = table_.sessions_;
+  table_.sessions_ = this;
+}
+
+Session::~Session() {
+  sys::LockGuard scope(table_.sessions_lock_);
+  Session** at = &table_.sessions_;
+  while (*at != this) at = &(*at)->next_;
+  *at = next_;
+  table_.gone_records_.fetch_add(records_.load(std::memory_order_relaxed), std::memory_order_relaxed);
+}
+
+Session::Ran Session::run(Job& job) {
+  const uint32_t key_bytes = table_.options_.shape.key_bytes;
+  job.done_count = job.absent_count = job.inserted_count = 0;
+  if (const uint64_t key_space = table_.options_.key_space; key_space != 0)
+    for (size_t i = 0; i < job.count; ++i)
+      if (load_key(job.keys + i * key_bytes, key_bytes).low >= key_space)
+        return job.done_count = i, Ran::kOutside;
+  for (;;) {
+    gate_.enter();
+    const uint64_t growths = table_.growths_.load(std::memory_order_relaxed);
+    const size_t before = job.done_count, absent_before = job.absent_count,
+                 inserted_before = job.inserted_count;
+    job.done_count = table_.engine_run()(table_.buckets_, job, before);
+    const auto inserted = static_cast<int64_t>(job.inserted_count - inserted_before);
+    const auto found = static_cast<int64_t>(job.done_count - before - (job.absent_count - absent_before));
+    base::increase(records_, job.action == Action::kRemove ? -found : inserted);
+    gate_.leave();
+    if (job.done_count == job.count) return Ran::kAll;
+    switch (table_.grow(growths)) {
+      case Table::Grown::kYes: break;
+      case Table::Grown::kNo: return Ran::kFull;
+      case Table::Grown::kNoMemory: return Ran::kNoMemory;
+    }
+  }
+}
+
+uint32_t Session::copy_bucket(uint64_t index, std::byte* copy) const {
+  const Head head = table_.buckets_.lock(index);
+  memcpy(copy, table_.buckets_.bucket(index), head.count * table_.options_.shape.record_bytes());
+  table_.buckets_.unlock(index, head);
+  return head.count;
+}
+
+}  // namespace batch

@@ -1,0 +1,139 @@
+// Table: records of fixed size that are updated at random places faster than one after the other could be.
+// (papers/cache-aware-batch-update.txt; docs/batch.md)
+//
+//   Table table;                         table.open({.shape = {.key_bytes = 8, .value_bytes = 8}, .records = 10'000'000});
+//   Session session(table);              // one for each thread
+//   Job job{.action = Action::kUpsert, .count = 64, .keys = keys, .given = values};
+//   session.run(job);                    // many keys in a call: their misses overlap
+//
+// Growth. A table without room near a record's home is made twice as large: all sessions wait meanwhile.
+//
+//  1 a call of a session is inside its gate (sys/gate.h), from before it looks at the buckets until it has left them
+//  2 who finds no room leaves its gate, and takes the lock of growth. If the table has grown meanwhile there is nothing to do
+//  3 else it shuts all sessions' gates, moves all records to other buckets, front to back, and opens the gates
+// So calls pay a store and a load for growth.
+//
+// Thread contract: open and close alone; a session is for one call at a time, from any thread; sessions come and go at any time.
+#pragma once
+#include <atomic>
+
+#include "base/error.h"
+#include "batch/kernels.h"
+#include "sys/gate.h"
+#include "sys/lock.h"
+
+namespace batch {
+
+// What does a job's keys.
+enum class Engine : uint8_t {
+  kDirect,    // one after the other, a lock for each bucket: the thesis's baseline (section 2.2.1)
+  kPrefetch,  // the same, with the buckets of a call's next keys on their way
+  kTagged,    // a byte for each record tells the one line that is needed; for large buckets
+};
+
+inline constexpr Engine kEngines[] = {Engine::kDirect, Engine::kPrefetch, Engine::kTagged};
+// "direct", "prefetch", "tagged"
+const char* name_of(Engine engine);
+
+struct Options {
+  Shape shape;           // bucket_bytes 0: as many as hold 16 records, 128 at least
+  uint64_t records = 0;  // that it is made for; more are welcome
+  // Keys are numbers, the lowest byte first, below this; they are about evenly spread, and neighbours lie together, in their order. 0: any keys.
+  uint64_t key_space = 0;
+  Engine engine = Engine::kPrefetch;
+  Search search = Search::kVector;
+  bool grows = true;
+};
+
+class Session;
+
+class Table {
+ public:
+  Table() = default;
+  Table(const Table&) = delete;
+  Table& operator=(const Table&) = delete;
+  ~Table() { close(); }
+
+  // Errors: EINVAL, with what may be; ENOMEM.
+  base::Expected<void> open(const Options& options);
+  // REQUIRES: no sessions. Of one that is not open: nothing.
+  void close();
+
+  const Options& options() const { return options_; }
+  // Exact while nobody is in a call.
+  uint64_t record_count();
+  // Of buckets and what is known of them, 0 of a growth that is under way.
+  uint64_t memory_bytes();
+  uint64_t bucket_count();
+  uint64_t growth_count() const { return growths_.load(std::memory_order_relaxed); }
+
+  // For tests; nobody else may use it meanwhile.
+  void verify();
+
+ private:
+  friend class Session;
+  enum class Grown { kYes, kNo, kNoMemory };
+
+  Run engine_run() const;
+  Grown grow(uint64_t growths_seen);
+  bool move_to(Buckets& to) const;
+  void shut_gates();
+  void open_gates();
+
+  Options options_;
+  Kernels kernels_;
+  Buckets buckets_;  // changes under growth_lock_, with all gates shut
+  std::atomic<uint64_t> growths_{0};
+  bool has_barrier_ = false;
+  sys::Mutex growth_lock_;
+  sys::Mutex sessions_lock_;  // taken after growth_lock_
+  Session* sessions_ = nullptr;
+  std::atomic<int64_t> gone_records_{
+      0};  // that sessions that are gone have inserted, less those that they removed
+};
+
+class Session {
+ public:
+  explicit Session(Table& table);
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  enum class Ran {
+    kAll,
+    kOutside,   // a key is not in the key space: nothing is done, and job.done_count says which it is
+    kFull,      // job.done_count are done; the next one's record has no room, and there may be no more
+    kNoMemory,  // the same, for want of memory to grow
+  };
+  // Does the job's keys in their order; what it did is seen by every call that begins when it has returned. Cost: each key's share of overlapping
+  // misses; of a growth, see above.
+  Ran run(Job& job);
+
+  // Calls visit(key, value) for each record: those that are there all the time once. The records of a bucket are copied under its lock; visit() may call
+  // sessions, but for upserts: the table does not grow meanwhile.
+  template <class Visit>
+  void for_each(Visit visit) {
+    gate_.enter();
+    std::byte copy[kBucketBytesMax];
+    const Shape shape = table_.options_.shape;
+    for (uint64_t i = 0; i < table_.buckets_.count(); ++i) {
+      const uint32_t count = copy_bucket(i, copy);
+      for (uint32_t slot = 0; slot < count; ++slot) {
+        const std::byte* const record = copy + slot * shape.record_bytes();
+        visit(record, record + shape.key_bytes);
+      }
+    }
+    gate_.leave();
+  }
+
+ private:
+  friend class Table;
+  uint32_t copy_bucket(uint64_t index, std::byte* copy) const;
+
+  Table& table_;
+  sys::Gate gate_;
+  std::atomic<int64_t> records_{0};  // inserted, less removed; this session's
+  Session* next_ = nullptr;          // under the table's sessions_lock_
+};
+
+}  // namespace batch

@@ -1,0 +1,299 @@
+// A table does what a map does, with every engine, way of searching and shape.
+#include "batch/table.h"
+
+#include <gtest/gtest.h>
+#include <string.h>
+
+#include <map>
+#include <random>
+#include <string>
+#include <tuple>
+#include <vector>
+
+namespace batch {
+namespace {
+
+using Sizes = std::tuple<uint32_t, uint32_t, uint32_t>;  // of a key, a value, a bucket
+
+class Keys {
+ public:
+  explicit Keys(const Shape& shape) : shape_(shape) {}
+  void add(const std::string& key, const std::string& value = {}) {
+    keys_ += key;
+    given_ += value.empty() ? std::string(shape_.value_bytes, 0) : value;
+    ++count_;
+  }
+  Job job(Action action) {
+    read_.assign(given_.size(), '?');
+    outcomes_.assign(count_, Outcome::kDone);
+    return {.action = action,
+            .count = count_,
+            .keys = reinterpret_cast<const std::byte*>(keys_.data()),
+            .given = reinterpret_cast<const std::byte*>(given_.data()),
+            .read = reinterpret_cast<std::byte*>(read_.data()),
+            .outcomes = outcomes_.data()};
+  }
+  std::string read(size_t i) const { return read_.substr(i * shape_.value_bytes, shape_.value_bytes); }
+  Outcome outcome(size_t i) const { return outcomes_[i]; }
+
+ private:
+  const Shape shape_;
+  std::string keys_, given_, read_;
+  std::vector<Outcome> outcomes_;
+  size_t count_ = 0;
+};
+
+std::string bytes_of(uint64_t number, uint32_t bytes) {
+  std::string text(bytes, 0);
+  memcpy(text.data(), &number, std::min<size_t>(bytes, sizeof number));
+  // Bytes behind the number tell keys apart too.
+  for (uint32_t i = sizeof number; i < bytes; ++i) text[i] = static_cast<char>(number >> (i - sizeof number));
+  return text;
+}
+
+// The first byte of the value becomes the sum.
+void add_first(void* context, void* value, const void* given) {
+  *static_cast<uint8_t*>(value) =
+      static_cast<uint8_t>(*static_cast<uint8_t*>(value) + *static_cast<const uint8_t*>(given));
+  ++*static_cast<size_t*>(context);
+}
+
+class TableModelTest : public testing::TestWithParam<std::tuple<Engine, Search, Sizes>> {
+ protected:
+  Options options(uint64_t records, uint64_t key_space = 0) const {
+    const auto& [engine, search, sizes] = GetParam();
+    return {.shape = {.key_bytes = std::get<0>(sizes),
+                      .value_bytes = std::get<1>(sizes),
+                      .bucket_bytes = std::get<2>(sizes)},
+            .records = records,
+            .key_space = key_space,
+            .engine = engine,
+            .search = search};
+  }
+
+  // Random jobs, beside a map.
+  void run(const Options& wanted, uint64_t numbers, int jobs) {
+    Table table;
+    auto opened = table.open(wanted);
+    ASSERT_TRUE(opened) << opened.error().message;
+    const Shape shape = table.options().shape;
+    {
+      Session session(table);
+      std::map<std::string, std::string> model;
+      std::mt19937_64 random(11);
+      for (int i = 0; i < jobs; ++i) {
+        static constexpr Action kActions[] = {Action::kUpsert, Action::kUpsert, Action::kUpsert,
+                                              Action::kRead,   Action::kUpdate, Action::kChange,
+                                              Action::kRemove};
+        const Action action = kActions[random() % std::size(kActions)];
+        const size_t count = random() % 100;
+        Keys keys(shape);
+        std::vector<std::pair<std::string, std::string>> asked;
+        for (size_t k = 0; k < count; ++k) {
+          asked.emplace_back(bytes_of(random() % numbers, shape.key_bytes),
+                             bytes_of(random(), shape.value_bytes));
+          keys.add(asked.back().first, asked.back().second);
+        }
+        Job job = keys.job(action);
+        size_t changed = 0;
+        job.change = {.function = add_first, .context = &changed};
+        ASSERT_EQ(session.run(job), Session::Ran::kAll);
+        ASSERT_EQ(job.done_count, count);
+        size_t absent = 0, inserted = 0, there = 0;
+        for (size_t k = 0; k < count; ++k) {
+          const auto& [key, value] = asked[k];
+          const auto found = model.find(key);
+          if (found == model.end()) {
+            ASSERT_EQ(keys.outcome(k), action == Action::kUpsert ? Outcome::kInserted : Outcome::kAbsent);
+            if (action != Action::kUpsert) {
+              ++absent;
+              continue;
+            }
+            ++inserted;
+            model[key] = value;
+            continue;
+          }
+          ++there;
+          ASSERT_EQ(keys.outcome(k), Outcome::kDone);
+          switch (action) {
+            case Action::kRead: ASSERT_EQ(keys.read(k), found->second); break;
+            case Action::kUpdate:
+            case Action::kUpsert: found->second = value; break;
+            case Action::kChange: found->second[0] = static_cast<char>(found->second[0] + value[0]); break;
+            case Action::kRemove: model.erase(found); break;
+          }
+        }
+        ASSERT_EQ(job.absent_count, absent);
+        ASSERT_EQ(job.inserted_count, inserted);
+        ASSERT_EQ(changed, action == Action::kChange ? there : 0);
+        ASSERT_EQ(table.record_count(), model.size());
+      }
+      table.verify();
+      std::map<std::string, std::string> seen;
+      session.for_each([&](const std::byte* key, const std::byte* value) {
+        const bool is_new = seen.emplace(std::string(reinterpret_cast<const char*>(key), shape.key_bytes),
+                                         std::string(reinterpret_cast<const char*>(value), shape.value_bytes))
+                                .second;
+        EXPECT_TRUE(is_new);
+      });
+      EXPECT_EQ(seen, model);
+    }
+  }
+};
+std::string name_of_case(const testing::TestParamInfo<std::tuple<Engine, Search, Sizes>>& tested) {
+  const auto& [engine, search, sizes] = tested.param;
+  const auto& [key, value, bucket] = sizes;
+  return name_of(engine) + std::string(search == Search::kVector ? "_vector_" : "_linear_") +
+         std::to_string(key) + "_" + std::to_string(value) + "_" + std::to_string(bucket);
+}
+INSTANTIATE_TEST_SUITE_P(
+    All, TableModelTest,
+    testing::Combine(testing::ValuesIn(kEngines), testing::Values(Search::kVector, Search::kLinear),
+                     testing::Values(Sizes{4, 4, 128}, Sizes{4, 4, 512}, Sizes{4, 12, 256}, Sizes{8, 8, 128},
+                                     Sizes{8, 8, 512}, Sizes{8, 24, 256}, Sizes{16, 16, 512},
+                                     Sizes{8, 56, 128}, Sizes{16, 48, 512}, Sizes{5, 4, 64}, Sizes{7, 3, 192},
+                                     Sizes{12, 12, 320}, Sizes{16, 5, 448})),
+    name_of_case);
+
+TEST_P(TableModelTest, AnyKeys) { run(options(2000), 2000, 400); }
+// A bucket or two, which all keys want.
+TEST_P(TableModelTest, ATableThatGrows) { run(options(1), 3000, 400); }
+class TableOfNumbersTest : public TableModelTest {};
+INSTANTIATE_TEST_SUITE_P(
+    All, TableOfNumbersTest,
+    testing::Combine(testing::ValuesIn(kEngines), testing::Values(Search::kVector, Search::kLinear),
+                     testing::Values(Sizes{4, 4, 128}, Sizes{8, 8, 256}, Sizes{5, 4, 64}, Sizes{7, 30, 512})),
+    name_of_case);
+TEST_P(TableOfNumbersTest, NumbersThatAreAllThere) { run(options(3000, 3000), 3000, 400); }
+TEST_P(TableOfNumbersTest, NumbersThatAreFew) { run(options(500, 1 << 20), 1 << 20, 200); }
+// All of them in the first buckets of many.
+TEST_P(TableOfNumbersTest, NumbersThatAreNotSpread) { run(options(3000, 1 << 13), 1 << 10, 200); }
+
+Options numbers(uint64_t key_space, Engine engine = Engine::kPrefetch) {
+  return {.shape = {.key_bytes = 8, .value_bytes = 8, .bucket_bytes = 128},
+          .records = key_space,
+          .key_space = key_space,
+          .engine = engine};
+}
+
+TEST(TableTest, AKeyOutsideTheSpaceStopsAllOfTheCall) {
+  Table table;
+  ASSERT_TRUE(table.open(numbers(100)));
+  Session session(table);
+  Keys keys(table.options().shape);
+  for (const uint64_t number : {5, 99, 100, 7}) keys.add(bytes_of(number, 8));
+  Job job = keys.job(Action::kUpsert);
+  EXPECT_EQ(session.run(job), Session::Ran::kOutside);
+  EXPECT_EQ(job.done_count, 2u);
+  EXPECT_EQ(table.record_count(), 0u);
+}
+
+TEST(TableTest, NumbersThatAllFitNeverMakeItGrow) {
+  for (const uint64_t count : {1, 7, 8, 9, 1000, 1023}) {
+    Table table;
+    ASSERT_TRUE(table.open(numbers(count)));
+    EXPECT_EQ(table.bucket_count(), (count + 7) / 8 + Head::kReachMax);
+    {
+      Session session(table);
+      Keys keys(table.options().shape);
+      for (uint64_t i = count; i-- > 0;) keys.add(bytes_of(i, 8), bytes_of(i * 3, 8));
+      Job job = keys.job(Action::kUpsert);
+      ASSERT_EQ(session.run(job), Session::Ran::kAll);
+      EXPECT_EQ(job.inserted_count, count);
+      // In the keys' order, bucket by bucket.
+      const uint64_t span = (count - 1) / (table.bucket_count() - Head::kReachMax) + 1;
+      uint64_t last_bucket = 0, seen = 0;
+      session.for_each([&](const std::byte* key, const std::byte*) {
+        const uint64_t bucket = load_key(key, 8).low / span;
+        EXPECT_GE(bucket, last_bucket);
+        last_bucket = bucket;
+        ++seen;
+      });
+      EXPECT_EQ(seen, count);
+    }
+    EXPECT_EQ(table.growth_count(), 0u);
+    table.verify();
+  }
+}
+
+TEST(TableTest, OneThatMayNotGrowIsFull) {
+  Options options = {.shape = {.key_bytes = 8, .value_bytes = 8}, .records = 100, .grows = false};
+  Table table;
+  ASSERT_TRUE(table.open(options));
+  {
+    Session session(table);
+    Keys keys(table.options().shape);
+    for (uint64_t i = 0; i < 10'000; ++i) keys.add(bytes_of(i, 8), bytes_of(~i, 8));
+    Job job = keys.job(Action::kUpsert);
+    EXPECT_EQ(session.run(job), Session::Ran::kFull);
+    EXPECT_GE(job.done_count, 100u);
+    EXPECT_LT(job.done_count, table.bucket_count() * table.options().shape.slots() + 1);
+    EXPECT_EQ(job.inserted_count, job.done_count);
+    const uint64_t there = job.done_count;
+    Job read = keys.job(Action::kRead);
+    EXPECT_EQ(session.run(read), Session::Ran::kAll);
+    EXPECT_EQ(read.absent_count, 10'000 - there);
+    for (uint64_t i = 0; i < there; ++i) ASSERT_EQ(keys.read(i), bytes_of(~i, 8));
+  }
+  table.verify();
+}
+
+TEST(TableTest, NumbersThatAreAllTheSameEndWithoutEndlessGrowth) {
+  Options options = numbers(uint64_t{1} << 40);
+  options.records = 1'000'000;
+  Table table;
+  ASSERT_TRUE(table.open(options));
+  const uint64_t memory_bytes = table.memory_bytes();
+  {
+    Session session(table);
+    Keys keys(table.options().shape);
+    for (uint64_t i = 0; i < 10'000; ++i) keys.add(bytes_of(i, 8));  // of a span of a million
+    Job job = keys.job(Action::kUpsert);
+    EXPECT_EQ(session.run(job), Session::Ran::kFull);
+    EXPECT_EQ(job.done_count, 16 * 8u);
+  }
+  EXPECT_EQ(table.memory_bytes(), memory_bytes);
+}
+
+TEST(TableTest, BucketsHaveSixteenRecordsUnlessTheyAreLarge) {
+  const auto bucket_bytes = [](uint32_t key, uint32_t value) {
+    Table table;
+    EXPECT_TRUE(table.open({.shape = {.key_bytes = key, .value_bytes = value}, .records = 1}));
+    return table.options().shape.bucket_bytes;
+  };
+  EXPECT_EQ(bucket_bytes(4, 4), 128u);
+  EXPECT_EQ(bucket_bytes(8, 8), 256u);
+  EXPECT_EQ(bucket_bytes(8, 12), 320u);
+  EXPECT_EQ(bucket_bytes(16, 48), 512u);
+}
+
+TEST(TableTest, OptionsThatCannotBe) {
+  const auto refuses = [](Options options, const char* text) {
+    Table table;
+    auto opened = table.open(options);
+    ASSERT_FALSE(opened) << text;
+    EXPECT_EQ(opened.error().number, EINVAL);
+    EXPECT_STREQ(opened.error().message, text);
+  };
+  const Shape fine = {.key_bytes = 8, .value_bytes = 8};
+  refuses({.shape = {.key_bytes = 3, .value_bytes = 8}, .records = 1}, "keys have 4 to 16 bytes, not 3");
+  refuses({.shape = {.key_bytes = 17, .value_bytes = 8}, .records = 1}, "keys have 4 to 16 bytes, not 17");
+  refuses({.shape = {.key_bytes = 8, .value_bytes = 57}, .records = 1},
+          "a record has 8 to 64 bytes, of which one at least is its value's; not 8 and 57");
+  refuses({.shape = {.key_bytes = 8}, .records = 1},
+          "a record has 8 to 64 bytes, of which one at least is its value's; not 8 and 0");
+  refuses({.shape = {.key_bytes = 4, .value_bytes = 3}, .records = 1},
+          "a record has 8 to 64 bytes, of which one at least is its value's; not 4 and 3");
+  refuses({.shape = {.key_bytes = 8, .value_bytes = 8, .bucket_bytes = 100}, .records = 1},
+          "a bucket has a multiple of 64 bytes, up to 512, not 100");
+  refuses({.shape = {.key_bytes = 8, .value_bytes = 8, .bucket_bytes = 576}, .records = 1},
+          "a bucket has a multiple of 64 bytes, up to 512, not 576");
+  refuses({.shape = fine}, "say how many records the table is made for");
+  refuses({.shape = {.key_bytes = 12, .value_bytes = 8}, .records = 1, .key_space = 1},
+          "keys that are numbers have up to 8 bytes, not 12");
+  refuses({.shape = fine, .records = 1, .key_space = ~uint64_t{0}},
+          "a key space has up to 4611686018427387904 numbers, not 18446744073709551615");
+}
+
+}  // namespace
+}  // namespace batch

@@ -1,0 +1,173 @@
+// Threads at once: nobody's change is lost, each sees what it has done, and a table grows under them.
+#include <gtest/gtest.h>
+#include <string.h>
+
+#include <atomic>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "batch/table.h"
+
+namespace batch {
+namespace {
+
+constexpr uint32_t kThreads = 4;
+
+class TableThreadsTest : public testing::TestWithParam<Engine> {
+ protected:
+  Options options(uint64_t records, uint64_t key_space = 0) const {
+    return {.shape = {.key_bytes = 8, .value_bytes = 8, .bucket_bytes = 256},
+            .records = records,
+            .key_space = key_space,
+            .engine = GetParam()};
+  }
+
+  template <class Work>
+  void run(Work work) {
+    std::vector<std::thread> threads;
+    for (uint32_t i = 0; i < kThreads; ++i) threads.emplace_back([&, i] { work(i); });
+    for (std::thread& thread : threads) thread.join();
+  }
+
+  static Job job(Action action, std::vector<uint64_t>& keys, std::vector<uint64_t>& values) {
+    values.resize(keys.size());
+    return {.action = action,
+            .count = keys.size(),
+            .keys = reinterpret_cast<const std::byte*>(keys.data()),
+            .given = reinterpret_cast<const std::byte*>(values.data()),
+            .read = reinterpret_cast<std::byte*>(values.data())};
+  }
+
+  Table table;
+};
+INSTANTIATE_TEST_SUITE_P(All, TableThreadsTest, testing::ValuesIn(kEngines),
+                         [](const auto& tested) { return name_of(tested.param); });
+
+// All threads add to all keys: the sums are right, and the count of changes.
+TEST_P(TableThreadsTest, NoChangeIsLost) {
+  constexpr uint64_t kKeys = 512, kJobs = 400, kEach = 64;
+  ASSERT_TRUE(table.open(options(kKeys, kKeys)));
+  {
+    Session session(table);
+    std::vector<uint64_t> keys, values;
+    for (uint64_t i = 0; i < kKeys; ++i) keys.push_back(i);
+    values.assign(kKeys, 0);
+    Job all = job(Action::kUpsert, keys, values);
+    ASSERT_EQ(session.run(all), Session::Ran::kAll);
+  }
+  std::atomic<uint64_t> total{0};
+  run([&](uint32_t thread) {
+    Session session(table);
+    std::mt19937_64 random(thread);
+    uint64_t added = 0;
+    for (uint64_t i = 0; i < kJobs; ++i) {
+      std::vector<uint64_t> keys, values;
+      for (uint64_t k = 0; k < kEach; ++k) {
+        keys.push_back(random() % kKeys);
+        values.push_back(random() % 100);
+        added += values.back();
+      }
+      Job adds = job(Action::kChange, keys, values);
+      adds.change.function = [](void*, void* value, const void* given) {
+        uint64_t sum, by;
+        memcpy(&sum, value, sizeof sum);
+        memcpy(&by, given, sizeof by);
+        sum += by;
+        memcpy(value, &sum, sizeof sum);
+      };
+      ASSERT_EQ(session.run(adds), Session::Ran::kAll);
+    }
+    total += added;
+  });
+  Session session(table);
+  uint64_t sum = 0;
+  session.for_each([&](const std::byte*, const std::byte* value) {
+    uint64_t one;
+    memcpy(&one, value, sizeof one);
+    sum += one;
+  });
+  EXPECT_EQ(sum, total.load());
+  EXPECT_EQ(table.record_count(), kKeys);
+}
+
+// Each thread has keys of its own, beside those of others in the same buckets, in a table that grows: it reads what it wrote last.
+TEST_P(TableThreadsTest, EachReadsWhatItWroteWhileTheTableGrows) {
+  constexpr uint64_t kKeysEach = 20'000, kJobs = 1500;
+  ASSERT_TRUE(table.open(options(100)));
+  std::atomic<uint64_t> there{0};
+  run([&](uint32_t thread) {
+    Session session(table);
+    std::mt19937_64 random(thread);
+    std::vector<uint64_t> last(kKeysEach);  // 0: it is not there
+    for (uint64_t i = 0; i < kJobs; ++i) {
+      std::vector<uint64_t> keys, values, numbers;
+      const size_t count = 1 + random() % 64;
+      const uint64_t first = random() % kKeysEach;
+      for (size_t k = 0; k < count; ++k) {
+        numbers.push_back((first + k) % kKeysEach);
+        keys.push_back(numbers.back() * kThreads + thread);
+        values.push_back(i << 8 | (k + 1));
+      }
+      const uint64_t what = random() % 4;
+      if (what == 0) {
+        Job read = job(Action::kRead, keys, values);
+        std::vector<Outcome> outcomes(count);
+        read.outcomes = outcomes.data();
+        ASSERT_EQ(session.run(read), Session::Ran::kAll);
+        for (size_t k = 0; k < count; ++k) {
+          ASSERT_EQ(outcomes[k], last[numbers[k]] == 0 ? Outcome::kAbsent : Outcome::kDone);
+          if (last[numbers[k]] != 0) ASSERT_EQ(values[k], last[numbers[k]]);
+        }
+        continue;
+      }
+      Job change = job(what == 1 ? Action::kRemove : Action::kUpsert, keys, values);
+      ASSERT_EQ(session.run(change), Session::Ran::kAll);
+      for (size_t k = 0; k < count; ++k) last[numbers[k]] = what == 1 ? 0 : values[k];
+    }
+    for (const uint64_t value : last) there += value != 0;
+  });
+  table.verify();
+  EXPECT_EQ(table.record_count(), there.load());
+  EXPECT_GE(table.growth_count(), 5u);
+}
+
+// One goes through all records, which the others change: what is there all the time it sees once.
+TEST_P(TableThreadsTest, WhatIsThereAllTheTimeIsSeenOnce) {
+  constexpr uint64_t kKeys = 4096;
+  ASSERT_TRUE(table.open(options(kKeys)));
+  std::vector<uint64_t> stay, values;
+  for (uint64_t i = 0; i < kKeys; i += 2) stay.push_back(i);
+  {
+    Session session(table);
+    Job all = job(Action::kUpsert, stay, values);
+    ASSERT_EQ(session.run(all), Session::Ran::kAll);
+  }
+  std::atomic<bool> is_over{false};
+  run([&](uint32_t thread) {
+    Session session(table);
+    if (thread == 0) {
+      for (int round = 0; round < 20; ++round) {
+        std::vector<uint32_t> seen(kKeys);
+        session.for_each([&](const std::byte* key, const std::byte*) { ++seen[load_key(key, 8).low]; });
+        for (uint64_t i = 0; i < kKeys; ++i) {
+          EXPECT_LE(seen[i], 1u) << i;
+          if (i % 2 == 0) EXPECT_EQ(seen[i], 1u) << i;
+        }
+      }
+      is_over = true;
+      return;
+    }
+    std::mt19937_64 random(thread);
+    while (!is_over.load(std::memory_order_relaxed)) {
+      std::vector<uint64_t> keys, given;
+      for (int k = 0; k < 32; ++k) keys.push_back(random() % kKeys | 1);
+      Job change = job(random() % 2 == 0 ? Action::kUpsert : Action::kRemove, keys, given);
+      ASSERT_EQ(session.run(change), Session::Ran::kAll);
+    }
+  });
+  table.verify();
+}
+
+}  // namespace
+}  // namespace batch
