@@ -36,7 +36,7 @@ struct Settings {
 };
 
 Settings settings_of(int count, char** words) {
-  load::program_name = words[0];
+  load::program_name = "batch-load";
   Settings settings;
   for (int i = 1; i < count; ++i) {
     const std::string word = words[i];
@@ -50,6 +50,18 @@ Settings settings_of(int count, char** words) {
       load::fail(2, "no such word: " + word);
     }
   }
+  const auto check = [&](const char* name, uint64_t least, uint64_t most) {
+    if (settings[name] >= least && settings[name] <= most) return;
+    load::fail(
+        2, std::string(name) + " is a number from " + std::to_string(least) + " to " + std::to_string(most));
+  };
+  check("key", batch::kKeyBytesMin, batch::kKeyBytesMax);
+  check("record", std::max<uint64_t>(batch::kRecordBytesMin, settings["key"] + 1), batch::kRecordBytesMax);
+  check("bucket", batch::kBucketBytesMin, batch::kBucketBytesMax);
+  if (settings["bucket"] % base::kLineBytes != 0) load::fail(2, "bucket is a multiple of 64 bytes");
+  check("buckets", 1, uint64_t{1} << 32);
+  check("threads", 1, 256);
+  check("turns", 1, 1000);
   return settings;
 }
 

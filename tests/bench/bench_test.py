@@ -51,13 +51,13 @@ class Words(Case):
     def test_help_names_every_benchmark(self):
         ended = bench("--help")
         self.assertEqual(ended.returncode, 0, ended.stderr)
-        for name in ("delegation", "device", "fibers", "hitrate", "kernels", "kv", "kv-index", "kv-restart", "pagecache", "random", "speedtest1", "tasks", "--out", "--quick"):
+        for name in ("batch", "delegation", "device", "fibers", "hitrate", "kernels", "kv", "kv-index", "kv-restart", "pagecache", "random", "speedtest1", "tasks", "--out", "--quick"):
             self.assertIn(name, ended.stdout)
 
     def test_wrong_input_is_one_line_and_status_2(self):
         (self.folder / "file").touch()
         for arguments in ([], ["nothing"], ["kernels", "--fast"], ["kernels", "--pairs", "many"], ["kernels", "--pairs", "-1"],
-                          ["tasks", "--only", "nothing"], ["hitrate", "--only", "nothing"], ["hitrate", "--traces", self.folder / "none"],
+                          ["batch", "--only", "nothing"], ["tasks", "--only", "nothing"], ["hitrate", "--only", "nothing"], ["hitrate", "--traces", self.folder / "none"],
                           ["kv-index", "--only", "nothing"], ["kv-restart", "--only", "nothing"], ["kv", "--only", "nothing"],
                           ["pagecache", "--only", "nothing"], ["kernels", "--storage", self.folder / "none"], ["kernels", "--out", self.folder / "file" / "x"]):
             ended = bench(*arguments, cwd=self.folder)
@@ -348,6 +348,28 @@ class HitRate(Case):
             self.assertRegex(ended.stderr, ONE_LINE)
             self.assertIn(str(path), ended.stderr)
             path.unlink()
+
+
+class Batch(Case):
+    """The program of `batch`: every engine updates the records that there are."""
+    PROGRAM = SPILLWAY.parent.parent / "libexec/spillway/batch-load"
+
+    def test_all_engines_in_turns(self):
+        for words in (["key=4", "record=8", "bucket=512"], ["key=8", "record=32", "bucket=128", "threads=2", "active=50"], ["key=12", "record=20"]):
+            ended = run_in(self.folder, self.PROGRAM, "buckets=1000", "seconds=0.01", "turns=3", *words)
+            self.assertEqual((ended.returncode, ended.stderr), (0, ""), words)
+            answer = json.loads(ended.stdout)
+            self.assertEqual(set(answer["engines"]), {"direct_linear", "direct", "prefetch", "tagged"})
+            for times in answer["engines"].values():
+                self.assertEqual(len(times), 3)
+                self.assertLess(0, min(times))
+
+    def test_wrong_words_are_one_line_and_status_2(self):
+        for words in (["record"], ["records=5"], ["record=x"], ["seconds=-1"], ["key=3"], ["record=8", "key=8"], ["record=65"], ["bucket=100"], ["buckets=0"],
+                      ["threads=0"], ["turns=0"]):
+            ended = run_in(self.folder, self.PROGRAM, *words)
+            self.assertEqual((ended.returncode, ended.stdout), (2, ""), words)
+            self.assertRegex(ended.stderr, r"\Abatch-load: [^\n]{10,300}\n\Z", words)
 
 
 class KvIndex(Case):

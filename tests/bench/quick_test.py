@@ -93,6 +93,12 @@ class Quick(Case):
             self.assertLessEqual({"switch_instructions", "notify_remote_ratio", "bytes_per_task_ratio"}, set(result["summary"]))
             self.assertLess(result["summary"]["switch_instructions"], 1000)
 
+    def test_batch(self):
+        result = self.results("batch", "--only", "16/512/20k/1", "--only", "8/128")
+        self.assertLessEqual({f"{case}/{engine}" for case in ("16/512/20k/1", "16/512/20k/1/clustered", "8/128/20k/1") for engine in ("direct", "prefetch", "tagged")},
+                             {row["case"] for row in result["rows"]})
+        self.assertEqual(set(result["summary"]), {"direct_times_as_fast", "prefetch_times_as_fast", "tagged_times_as_fast"})
+
     def test_kv_index(self):
         if not kv_index.PEER_HEADER.exists():
             self.skipTest("libcuckoo is not there")

@@ -1,0 +1,77 @@
+"""The batched update table: updates of random records by each engine, beside the thesis's way."""
+import json
+import os
+
+from lockstep import Failure, Programs, geometric_mean, median, spread
+
+DOC = """\
+Nanoseconds of an update of a random record of a full table, all threads together: less is better. A case is the bytes of a record and of a bucket,
+how many thousand buckets, and threads, as in table 4.2 of the thesis (its 5 and 10 threads as far as there are CPUs for them); `clustered`: of the
+buckets a quarter takes part at a time. `peer` is the thesis's baseline, a lock for each bucket and a linear search of its records; `direct` is the same with vectors.
+All are in large OS pages, in turns on the same records, and requests are made meanwhile, which is in the time. In the summary: times as fast as the peer.
+"""
+RECORDS, BUCKETS, THOUSANDS = (8, 16, 32), (128, 256, 512), (200, 400, 600, 800)
+LARGE = (2000, 8000)  # thousand buckets, of the middle bucket alone
+THREADS = (1, 2, 5, 10)
+PEER = "direct_linear"
+CLUSTERED_PART = 4
+RUN_SECONDS = 600
+
+
+def _key_bytes(record):
+    """The thesis's records of 8 bytes have keys of 4."""
+    return min(8, record // 2)
+
+
+class Plan:
+    def __init__(self, context, cpu_count):
+        quick = context.quick
+        self.turns = context.pairs or (1 if quick else 3)
+        self.seconds = 0.05 if quick else 0.25
+        threads = [count for count in THREADS if count <= cpu_count]
+        thousands = (20,) if quick else THOUSANDS
+        self.cases = [(record, bucket, many, count, False) for record in RECORDS for bucket in BUCKETS for many in thousands for count in threads]
+        if not quick:
+            self.cases += [(record, 256, many, count, False) for record in RECORDS for many in LARGE for count in threads]
+        self.cases += [(16, 512, thousands[-1], count, True) for count in threads]
+
+
+def _name(case):
+    record, bucket, many, threads, clustered = case
+    return f"{record}/{bucket}/{many}k/{threads}" + ("/clustered" if clustered else "")
+
+
+def run(context):
+    plan = Plan(context, len(os.sched_getaffinity(0)))
+    load = context.spillway.parent.parent / "libexec/spillway/batch-load"
+    if not load.exists():
+        raise Failure(f"{load} is not there; build or install Spillway completely", 2)
+    wanted = [case for case in plan.cases if not context.cases or any(_name(case).startswith(start) for start in context.cases)]
+    if not wanted:
+        raise Failure(f"batch has no case that begins with {context.cases[0]!r}; there are {_name(plan.cases[0])}, {_name(plan.cases[-1])} and others", 2)
+    rows, ratios = [], {}
+    for number, case in enumerate(wanted):
+        record, bucket, many, threads, clustered = case
+        context.progress(f"batch {_name(case)}: {number + 1} of {len(wanted)}")
+        words = {"key": _key_bytes(record), "record": record, "bucket": bucket, "buckets": many * 1000, "threads": threads, "turns": plan.turns,
+                 "seconds": plan.seconds, "active": many * 1000 // CLUSTERED_PART if clustered else 0}
+        with Programs() as programs:
+            program = programs.start([load, *(f"{name}={value}" for name, value in words.items())])
+            told = json.loads(program.read(RUN_SECONDS))
+            program.finish()
+        peer = told["engines"].pop(PEER)
+        for engine, times in told["engines"].items():
+            each = [ours / theirs for theirs, ours in zip(peer, times)]
+            rows.append({"case": f"{_name(case)}/{engine}", "ours": median(times), "peer": median(peer), "ratio": median(each), "spread": spread(each),
+                         "unit": "ns", "memory_bytes": told["memory_bytes"]})
+            ratios.setdefault(engine, []).append(rows[-1]["ratio"])
+        context.say(f"{_name(case):24} {median(peer):6.1f} ns; " + ", ".join(
+            f"{engine} {median(peer) / median(times):.2f}" for engine, times in told["engines"].items()))
+    summary = {f"{engine}_times_as_fast": 1 / geometric_mean(all_ratios) for engine, all_ratios in ratios.items()}
+    result = {"parameters": {"turns": plan.turns, "window_seconds": plan.seconds, "quick": context.quick}, "rows": rows, "summary": summary}
+    shown = [case for case in wanted if case[3] == wanted[0][3] and not case[4]]
+    by_name = {row["case"]: row for row in rows}
+    bars = {"title": "batch: updates of random records", "subtitle": "time over the thesis's baseline's, less is better",
+            "cases": [_name(case) for case in shown],
+            "series": {engine: [by_name[f"{_name(case)}/{engine}"]["ratio"] for case in shown] for engine in ratios}}
+    return result, bars
