@@ -444,7 +444,10 @@ class Kv(Case):
                         # The default's record is one I/O of 4 KiB; whoever changes a key looks at it first.
                         self.assertEqual((answer["record_bytes"], answer["keys"]), (4096, self.KEYS))
                         self.assertAlmostEqual(answer["reads"], 0 if operation == "put" else 1, delta=0.005)
-                        self.assertAlmostEqual(answer["writes"], answer["puts"] / 3000, delta=0.05)
+                        # Those of several tasks are one where they lie behind each other, and are waited for.
+                        most_at_a_time = 1 if by == "threads" or place.startswith("memory:") else 7
+                        self.assertLess(answer["writes"], answer["puts"] / 3000 + 0.05)
+                        self.assertGreater(answer["writes"], answer["puts"] / 3000 / most_at_a_time - 0.05)
                         self.assertEqual(answer["allocations"], 0)
                         if answer["reads"] == 1:
                             self.assertEqual(answer["read_bytes"], 4096)
