@@ -121,7 +121,12 @@ class Requests {
       memcpy(&values_[i * shape_.value_bytes], &random, std::min<size_t>(shape_.value_bytes, sizeof random));
     }
     made_ += kGroup;
-    return {.action = batch::Action::kUpdate, .count = kGroup, .keys = keys_.data(), .given = values_.data()};
+    return {.code = {batch::Action::kUpdate},
+            .count = kGroup,
+            .keys = keys_.data(),
+            .given = values_.data(),
+            .key_stride = shape_.key_bytes,
+            .given_stride = shape_.value_bytes};
   }
 
  private:

@@ -5,8 +5,6 @@
 #include <utility>
 
 #include "base/check.h"
-#include "sys/huge_pages.h"
-#include "sys/memory.h"
 
 namespace batch {
 namespace {
@@ -16,36 +14,25 @@ constexpr int kSpins = 200;
 }  // namespace
 
 base::Expected<void> Buckets::open(const Shape& shape, const Spread& spread, bool has_tags) {
-  CHECK(memory_ == nullptr);
+  CHECK(!memory_.is_open());
   shape_ = shape;
   spread_ = spread;
   tag_bytes_ = shape.slots() <= 16 ? 16 : shape.slots() <= 32 ? 32 : 64;
   const uint64_t heads_at = count() * shape.bucket_bytes;
   const uint64_t tags_at = base::round_up(heads_at + count() * sizeof(uint16_t), base::kLineBytes);
-  const uint64_t bytes = tags_at + (has_tags ? count() * tag_bytes_ : 0);
-  memory_bytes_ = base::round_up(bytes, sys::kHugePageBytes);
-  // Somewhere in it a large page begins.
-  auto mapped = sys::map_anonymous(memory_bytes_ + sys::kHugePageBytes, "the buckets of a table");
-  if (!mapped) return std::unexpected(mapped.error());
-  memory_ = *mapped;
-  char* const first = memory_ + (-reinterpret_cast<uintptr_t>(memory_) & (sys::kHugePageBytes - 1));
-  sys::prefer_huge_pages(first, memory_bytes_);
-  records_ = reinterpret_cast<std::byte*>(first);
-  heads_ = reinterpret_cast<std::atomic<uint16_t>*>(first + heads_at);
-  tags_ = has_tags ? reinterpret_cast<uint8_t*>(first + tags_at) : nullptr;
+  if (auto opened = memory_.open(tags_at + (has_tags ? count() * tag_bytes_ : 0), "the buckets of a table");
+      !opened)
+    return opened;
+  records_ = memory_.at<std::byte>(0);
+  heads_ = memory_.at<std::atomic<uint16_t>>(heads_at);
+  tags_ = has_tags ? memory_.at<uint8_t>(tags_at) : nullptr;
   return {};
-}
-
-void Buckets::close() {
-  if (memory_ != nullptr) sys::unmap(memory_, memory_bytes_ + sys::kHugePageBytes);
-  memory_ = nullptr;
 }
 
 void Buckets::swap(Buckets& other) {
   std::swap(shape_, other.shape_);
   std::swap(spread_, other.spread_);
-  std::swap(memory_, other.memory_);
-  std::swap(memory_bytes_, other.memory_bytes_);
+  memory_.swap(other.memory_);
   std::swap(records_, other.records_);
   std::swap(heads_, other.heads_);
   std::swap(tags_, other.tags_);

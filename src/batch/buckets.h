@@ -10,6 +10,7 @@
 #include <atomic>
 
 #include "base/error.h"
+#include "batch/huge_memory.h"
 #include "batch/shape.h"
 #include "batch/spread.h"
 
@@ -20,11 +21,10 @@ class Buckets {
   Buckets() = default;
   Buckets(const Buckets&) = delete;
   Buckets& operator=(const Buckets&) = delete;
-  ~Buckets() { close(); }
 
   // Empty ones, in memory of large OS pages where there are some. Errors: ENOMEM. REQUIRES: closed, or as it was made.
   base::Expected<void> open(const Shape& shape, const Spread& spread, bool has_tags);
-  void close();
+  void close() { memory_.close(); }
   void swap(Buckets& other);
 
   const Shape& shape() const { return shape_; }
@@ -32,7 +32,7 @@ class Buckets {
   bool has_tags() const { return tags_ != nullptr; }
   // Homes, and those behind the last one.
   uint64_t count() const { return spread_.bucket_count() + Head::kReachMax; }
-  uint64_t memory_bytes() const { return memory_bytes_; }
+  uint64_t memory_bytes() const { return memory_.bytes(); }
 
   std::byte* bucket(uint64_t index) const { return records_ + index * shape_.bucket_bytes; }
   std::byte* record(uint64_t index, uint32_t slot) const {
@@ -64,8 +64,7 @@ class Buckets {
 
   Shape shape_;
   Spread spread_;
-  char* memory_ = nullptr;  // of all
-  uint64_t memory_bytes_ = 0;
+  HugeMemory memory_;  // of all
   std::byte* records_ = nullptr;
   std::atomic<uint16_t>* heads_ = nullptr;
   uint8_t* tags_ = nullptr;

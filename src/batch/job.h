@@ -26,19 +26,41 @@ struct Change {
   void* context = nullptr;
 };
 
-struct Job {
+// What is done with a key, in a byte: an action, and of kChange the number of its function.
+struct Code {
+  static constexpr uint32_t kFunctionsMax = 32;
+
   Action action = Action::kRead;
+  uint8_t function = 0;
+
+  static constexpr Code of(uint8_t byte) {
+    return {static_cast<Action>(byte & 7), static_cast<uint8_t>(byte >> 3)};
+  }
+  constexpr uint8_t byte() const {
+    return static_cast<uint8_t>(static_cast<uint8_t>(action) | function << 3);
+  }
+};
+
+// The key and what is given for it lie at a distance of so many bytes from those of the next one: 0, until the session that is asked sets it, for
+// arrays without gaps.
+struct Job {
+  Code code = {};
   size_t count = 0;
-  const std::byte* keys = nullptr;   // count * key_bytes
-  const std::byte* given = nullptr;  // count * value_bytes; reads and removes: none
+  const std::byte* keys = nullptr;   // of key_bytes each
+  const std::byte* given = nullptr;  // of value_bytes each; reads and removes: none
   std::byte* read = nullptr;    // of reads: count * value_bytes; of what is absent they are left as they are
   Outcome* outcomes = nullptr;  // count of them; null: nobody asks
-  Change change = {};
+  // Of whom keys are done by a session.
+  uint32_t key_stride = 0;
+  uint32_t given_stride = 0;
+  const uint8_t* codes = nullptr;     // for each key; null: `code` is for all
+  const Change* functions = nullptr;  // by their numbers
 
   // Set by who does it: how many are done, the first ones, and of those
   size_t done_count = 0;
   size_t absent_count = 0;
   size_t inserted_count = 0;
+  size_t removed_count = 0;
 };
 
 }  // namespace batch

@@ -119,14 +119,15 @@ class Loop {
   }
 
  private:
-  Key key_at(size_t i) const { return load_key(job_.keys + i * layout_.key_bytes(), layout_.key_bytes()); }
+  Key key_at(size_t i) const { return load_key(job_.keys + i * job_.key_stride, layout_.key_bytes()); }
   void fetch_bucket(uint64_t home) const {
     __builtin_prefetch(&buckets_.head(home), 1);
     const std::byte* const bucket = buckets_.bucket(home);
     for (uint32_t at = 0; at < buckets_.shape().bucket_bytes; at += base::kLineBytes)
       __builtin_prefetch(bucket + at, 1);
   }
-  const std::byte* given_at(size_t i) const { return job_.given + i * layout_.value_bytes(); }
+  Code code_at(size_t i) const { return job_.codes == nullptr ? job_.code : Code::of(job_.codes[i]); }
+  const std::byte* given_at(size_t i) const { return job_.given + i * job_.given_stride; }
 
   // Without its lock, which may be another one's: what it says is looked at again under the lock.
   uint64_t guess(uint64_t home, const Key& key) const {
@@ -157,7 +158,7 @@ class Loop {
     Found found{.bucket = home, .head = buckets_.lock(home)};
     found.slot = find_in(home, found.head, key);
     bool is_done = true;
-    if (found.slot != kNoSlot || (found.head.reach == 0 && job_.action != Action::kUpsert)) [[likely]] {
+    if (found.slot != kNoSlot || (found.head.reach == 0 && code_at(i).action != Action::kUpsert)) [[likely]] {
       found.slot != kNoSlot ? act(i, found) : note_absent(i);
       buckets_.unlock(home, found.head);
     } else {
@@ -178,7 +179,7 @@ class Loop {
       buckets_.unlock(bucket, found.head);
       if (found.slot != kNoSlot) return true;
     }
-    if (job_.action != Action::kUpsert) return note_absent(i), true;
+    if (code_at(i).action != Action::kUpsert) return note_absent(i), true;
     if (home_head.count < buckets_.shape().slots()) return insert(i, key, home, home_head), true;
     for (uint32_t distance = 1; distance <= Head::kReachMax; ++distance) {
       const uint64_t bucket = home + distance;
@@ -196,13 +197,18 @@ class Loop {
   void act(size_t i, Found& found) {
     std::byte* const at = record(found.bucket, found.slot);
     std::byte* const value = at + layout_.key_bytes();
-    switch (job_.action) {
+    const Code code = code_at(i);
+    switch (code.action) {
       case Action::kRead:
         __builtin_memcpy(job_.read + i * layout_.value_bytes(), value, layout_.value_bytes());
         break;
       case Action::kUpdate:
       case Action::kUpsert: __builtin_memcpy(value, given_at(i), layout_.value_bytes()); break;
-      case Action::kChange: job_.change.function(job_.change.context, value, given_at(i)); break;
+      case Action::kChange: {
+        const Change& change = job_.functions[code.function];
+        change.function(change.context, value, given_at(i));
+        break;
+      }
       case Action::kRemove: remove(found); break;
     }
     note(i, Outcome::kDone);
@@ -210,7 +216,7 @@ class Loop {
 
   void insert(size_t i, const Key& key, uint64_t bucket, Head& head) {
     std::byte* const at = record(bucket, head.count);
-    __builtin_memcpy(at, job_.keys + i * layout_.key_bytes(), layout_.key_bytes());
+    __builtin_memcpy(at, job_.keys + i * job_.key_stride, layout_.key_bytes());
     __builtin_memcpy(at + layout_.key_bytes(), given_at(i), layout_.value_bytes());
     if (buckets_.has_tags()) buckets_.tags(bucket)[head.count] = Buckets::tag_of(key);
     ++head.count;
@@ -221,6 +227,7 @@ class Loop {
   // The last one of the bucket takes its place.
   void remove(Found& found) {
     const uint32_t last = --found.head.count;
+    ++job_.removed_count;
     if (found.slot == last) return;
     __builtin_memcpy(record(found.bucket, found.slot), record(found.bucket, last), layout_.record_bytes());
     if (!buckets_.has_tags()) return;

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/single_writer.h"
+#include "batch/cache_buckets.h"
 #include "sys/barrier.h"
 
 namespace batch {
@@ -70,6 +71,7 @@ const char* name_of(Engine engine) {
     case Engine::kDirect: return "direct";
     case Engine::kPrefetch: return "prefetch";
     case Engine::kTagged: return "tagged";
+    case Engine::kCacheBuckets: return "cache_buckets";
   }
   return "";
 }
@@ -78,40 +80,60 @@ base::Expected<void> Table::open(const Options& options) {
   options_ = options;
   if (auto checked = check_options(options_); !checked) return checked;
   has_barrier_ = sys::register_barrier().has_value();
-  kernels_ = choose_kernels(options_.shape, options_.search);
-  return buckets_.open(options_.shape, spread_for(options_), options_.engine == Engine::kTagged);
+  const Kernels kernels = choose_kernels(options_.shape, options_.search);
+  const Spread spread = spread_for(options_);
+  switch (options_.engine) {
+    case Engine::kDirect: run_ = kernels.direct; break;
+    case Engine::kPrefetch: run_ = kernels.prefetch; break;
+    case Engine::kTagged: run_ = kernels.tagged; break;
+    case Engine::kCacheBuckets: {
+      run_ = kernels.direct;
+      auto made = CacheBuckets::make(options_.shape, options_.staging_bytes, options_.key_space,
+                                     spread.bucket_count());
+      if (!made) return std::unexpected(made.error());
+      staging_ = std::move(*made);
+    }
+  }
+  return buckets_.open(options_.shape, spread, options_.engine == Engine::kTagged);
 }
 
 void Table::close() {
   CHECK(sessions_ == nullptr);
   buckets_.close();
+  staging_.reset();
+}
+
+uint8_t Table::add_function(const Change& change) {
+  CHECK(sessions_ == nullptr);
+  CHECK_LT(function_count_, Code::kFunctionsMax);
+  functions_[function_count_] = change;
+  return static_cast<uint8_t>(function_count_++);
 }
 
 uint64_t Table::record_count() {
   sys::LockGuard scope(sessions_lock_);
-  int64_t count = gone_records_.load(std::memory_order_relaxed);
+  int64_t count = gone_records_;
   for (const Session* session = sessions_; session != nullptr; session = session->next_)
     count += session->records_.load(std::memory_order_relaxed);
   return static_cast<uint64_t>(std::max<int64_t>(count, 0));
 }
 
+uint64_t Table::missed_count() {
+  sys::LockGuard scope(sessions_lock_);
+  uint64_t count = gone_missed_;
+  for (const Session* session = sessions_; session != nullptr; session = session->next_)
+    count += session->missed_.load(std::memory_order_relaxed);
+  return count;
+}
+
 uint64_t Table::memory_bytes() {
   sys::LockGuard scope(growth_lock_);
-  return buckets_.memory_bytes();
+  return buckets_.memory_bytes() + (staging_ == nullptr ? 0 : staging_->memory_bytes());
 }
 
 uint64_t Table::bucket_count() {
   sys::LockGuard scope(growth_lock_);
   return buckets_.count();
-}
-
-Run Table::engine_run() const {
-  switch (options_.engine) {
-    case Engine::kDirect: return kernels_.direct;
-    case Engine::kPrefetch: return kernels_.prefetch;
-    case Engine::kTagged: return kernels_.tagged;
-  }
-  return nullptr;
 }
 
 void Table::shut_gates() {
@@ -135,8 +157,13 @@ bool Table::move_to(Buckets& to) const {
       memcpy(keys + slot * shape.key_bytes, record, shape.key_bytes);
       memcpy(values + slot * shape.value_bytes, record + shape.key_bytes, shape.value_bytes);
     }
-    Job job{.action = Action::kUpsert, .count = head.count, .keys = keys, .given = values};
-    if (engine_run()(to, job, 0) != job.count) return false;
+    Job job{.code = {Action::kUpsert},
+            .count = head.count,
+            .keys = keys,
+            .given = values,
+            .key_stride = shape.key_bytes,
+            .given_stride = shape.value_bytes};
+    if (run_(to, job, 0) != job.count) return false;
   }
   return true;
 }
@@ -182,33 +209,62 @@ Session::~Session() {
   Session** at = &table_.sessions_;
   while (*at != this) at = &(*at)->next_;
   *at = next_;
-  table_.gone_records_.fetch_add(records_.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  table_.gone_records_ += records_.load(std::memory_order_relaxed);
+  table_.gone_missed_ += missed_.load(std::memory_order_relaxed);
 }
 
-Session::Ran Session::run(Job& job) {
-  const uint32_t key_bytes = table_.options_.shape.key_bytes;
-  job.done_count = job.absent_count = job.inserted_count = 0;
-  if (const uint64_t key_space = table_.options_.key_space; key_space != 0)
-    for (size_t i = 0; i < job.count; ++i)
-      if (load_key(job.keys + i * key_bytes, key_bytes).low >= key_space)
-        return job.done_count = i, Ran::kOutside;
+// what() -> whether there was room.
+template <class Do>
+Session::Ran Session::run_with_room(Do what) {
   for (;;) {
     gate_.enter();
     const uint64_t growths = table_.growths_.load(std::memory_order_relaxed);
-    const size_t before = job.done_count, absent_before = job.absent_count,
-                 inserted_before = job.inserted_count;
-    job.done_count = table_.engine_run()(table_.buckets_, job, before);
-    const auto inserted = static_cast<int64_t>(job.inserted_count - inserted_before);
-    const auto found = static_cast<int64_t>(job.done_count - before - (job.absent_count - absent_before));
-    base::increase(records_, job.action == Action::kRemove ? -found : inserted);
+    const bool had_room = what();
     gate_.leave();
-    if (job.done_count == job.count) return Ran::kAll;
+    if (had_room) return Ran::kAll;
     switch (table_.grow(growths)) {
       case Table::Grown::kYes: break;
       case Table::Grown::kNo: return Ran::kFull;
       case Table::Grown::kNoMemory: return Ran::kNoMemory;
     }
   }
+}
+
+void Session::apply(Job& job) {
+  job.functions = table_.functions_;
+  const size_t inserted = job.inserted_count, removed = job.removed_count;
+  job.done_count = table_.run_(table_.buckets_, job, job.done_count);
+  base::increase(records_, static_cast<int64_t>(job.inserted_count - inserted) -
+                               static_cast<int64_t>(job.removed_count - removed));
+  if (job.codes != nullptr) base::increase(missed_, uint64_t{job.absent_count});
+}
+
+Session::Ran Session::run(Job& job) {
+  const Shape& shape = table_.options_.shape;
+  job.key_stride = shape.key_bytes;
+  job.given_stride = shape.value_bytes;
+  job.done_count = job.absent_count = job.inserted_count = job.removed_count = 0;
+  if (const uint64_t key_space = table_.options_.key_space; key_space != 0)
+    for (size_t i = 0; i < job.count; ++i)
+      if (load_key(job.keys + i * job.key_stride, shape.key_bytes).low >= key_space)
+        return job.done_count = i, Ran::kOutside;
+  Staging* const staging = table_.staging_.get();
+  const bool is_staged = staging != nullptr && job.code.action != Action::kRead && job.outcomes == nullptr;
+  const Ran ran = run_with_room([&] {
+    if (is_staged) return staging->put(*this, job);
+    if (staging != nullptr && !staging->settle(*this, job)) return false;
+    apply(job);
+    return job.done_count == job.count;
+  });
+  if (!is_staged || ran != Ran::kAll || table_.options_.stale_changes_max == 0) return ran;
+  stale_changes_ += job.count;
+  return stale_changes_ < table_.options_.stale_changes_max ? ran : flush();
+}
+
+Session::Ran Session::flush() {
+  stale_changes_ = 0;
+  if (table_.staging_ == nullptr) return Ran::kAll;
+  return run_with_room([&] { return table_.staging_->flush(*this); });
 }
 
 uint32_t Session::copy_bucket(uint64_t index, std::byte* copy) const {

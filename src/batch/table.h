@@ -16,9 +16,11 @@
 // Thread contract: open and close alone; a session is for one call at a time, from any thread; sessions come and go at any time.
 #pragma once
 #include <atomic>
+#include <memory>
 
 #include "base/error.h"
 #include "batch/kernels.h"
+#include "batch/staging.h"
 #include "sys/gate.h"
 #include "sys/lock.h"
 
@@ -29,10 +31,13 @@ enum class Engine : uint8_t {
   kDirect,    // one after the other, a lock for each bucket: the thesis's baseline (section 2.2.1)
   kPrefetch,  // the same, with the buckets of a call's next keys on their way
   kTagged,    // a byte for each record tells the one line that is needed; for large buckets
+  // Changes are staged, and their outcomes not known at once.
+  kCacheBuckets,  // in buckets that stay in the CPU's cache: the thesis's (section 3.1; cache_buckets.h)
 };
 
-inline constexpr Engine kEngines[] = {Engine::kDirect, Engine::kPrefetch, Engine::kTagged};
-// "direct", "prefetch", "tagged"
+inline constexpr Engine kEngines[] = {Engine::kDirect, Engine::kPrefetch, Engine::kTagged,
+                                      Engine::kCacheBuckets};
+// "direct", "prefetch", "tagged", "cache_buckets"
 const char* name_of(Engine engine);
 
 struct Options {
@@ -43,6 +48,10 @@ struct Options {
   Engine engine = Engine::kPrefetch;
   Search search = Search::kVector;
   bool grows = true;
+  // Of an engine that stages: memory for what is staged. Less than it takes at least is EINVAL.
+  uint64_t staging_bytes = uint64_t{4} << 20;
+  // After so many changes of a session all that anybody has staged is made; 0: when there is no room for it, or somebody reads it.
+  uint64_t stale_changes_max = 0;
 };
 
 class Session;
@@ -59,10 +68,15 @@ class Table {
   // REQUIRES: no sessions. Of one that is not open: nothing.
   void close();
 
+  // The number of a function for kChange, for all sessions. REQUIRES: no sessions yet, fewer than Code::kFunctionsMax.
+  uint8_t add_function(const Change& change);
+
   const Options& options() const { return options_; }
-  // Exact while nobody is in a call.
+  // Exact while nobody is in a call, and nothing is staged.
   uint64_t record_count();
-  // Of buckets and what is known of them, 0 of a growth that is under way.
+  // Changes that were staged and found no record.
+  uint64_t missed_count();
+  // Of buckets, what is known of them, and what is staged.
   uint64_t memory_bytes();
   uint64_t bucket_count();
   uint64_t growth_count() const { return growths_.load(std::memory_order_relaxed); }
@@ -74,22 +88,25 @@ class Table {
   friend class Session;
   enum class Grown { kYes, kNo, kNoMemory };
 
-  Run engine_run() const;
   Grown grow(uint64_t growths_seen);
   bool move_to(Buckets& to) const;
   void shut_gates();
   void open_gates();
 
   Options options_;
-  Kernels kernels_;
-  Buckets buckets_;  // changes under growth_lock_, with all gates shut
+  Run run_ = nullptr;  // a job on the buckets
+  Change functions_[Code::kFunctionsMax];
+  uint32_t function_count_ = 0;
+  std::unique_ptr<Staging> staging_;  // null: nothing is staged
+  Buckets buckets_;                   // changes under growth_lock_, with all gates shut
   std::atomic<uint64_t> growths_{0};
   bool has_barrier_ = false;
   sys::Mutex growth_lock_;
   sys::Mutex sessions_lock_;  // taken after growth_lock_
   Session* sessions_ = nullptr;
-  std::atomic<int64_t> gone_records_{
-      0};  // that sessions that are gone have inserted, less those that they removed
+  // Of sessions that are gone, as theirs; under sessions_lock_.
+  int64_t gone_records_ = 0;
+  uint64_t gone_missed_ = 0;
 };
 
 class Session {
@@ -105,11 +122,14 @@ class Session {
     kFull,      // job.done_count are done; the next one's record has no room, and there may be no more
     kNoMemory,  // the same, for want of memory to grow
   };
-  // Does the job's keys in their order; what it did is seen by every call that begins when it has returned. Cost: each key's share of overlapping
-  // misses; of a growth, see above.
+  // Does the job's keys in their order; what it did is seen by every call that begins when it has returned, of any session. With an engine that stages
+  // changes without job.outcomes are: of them job.done_count alone is told. kFull and kNoMemory may be of what was staged before; it stays. Cost: each
+  // key's share of overlapping misses; of a growth, see above.
   Ran run(Job& job);
+  // All that was staged when it was called, by any session, is made: also for_each() sees it. Nothing where nothing is staged.
+  Ran flush();
 
-  // Calls visit(key, value) for each record: those that are there all the time once. The records of a bucket are copied under its lock; visit() may call
+  // Calls visit(key, value) for each record that is not only staged: those that are there all the time once. The records of a bucket are copied under its lock; visit() may call
   // sessions, but for upserts: the table does not grow meanwhile.
   template <class Visit>
   void for_each(Visit visit) {
@@ -126,13 +146,20 @@ class Session {
     gate_.leave();
   }
 
+  // Of staging, in the session's gate: does the job's keys from job.done_count on in the table, as far as there is room.
+  void apply(Job& job);
+
  private:
   friend class Table;
+  template <class Do>
+  Ran run_with_room(Do what);
   uint32_t copy_bucket(uint64_t index, std::byte* copy) const;
 
   Table& table_;
   sys::Gate gate_;
-  std::atomic<int64_t> records_{0};  // inserted, less removed; this session's
+  std::atomic<int64_t> records_{0};  // inserted, less removed; this session's, as the next
+  std::atomic<uint64_t> missed_{0};  // of what was staged
+  uint64_t stale_changes_ = 0;       // staged since the last flush
   Session* next_ = nullptr;          // under the table's sessions_lock_
 };
 

@@ -20,7 +20,8 @@ class TableThreadsTest : public testing::TestWithParam<Engine> {
     return {.shape = {.key_bytes = 8, .value_bytes = 8, .bucket_bytes = 256},
             .records = records,
             .key_space = key_space,
-            .engine = GetParam()};
+            .engine = GetParam(),
+            .staging_bytes = 64 << 10};
   }
 
   template <class Work>
@@ -32,7 +33,7 @@ class TableThreadsTest : public testing::TestWithParam<Engine> {
 
   static Job job(Action action, std::vector<uint64_t>& keys, std::vector<uint64_t>& values) {
     values.resize(keys.size());
-    return {.action = action,
+    return {.code = {action},
             .count = keys.size(),
             .keys = reinterpret_cast<const std::byte*>(keys.data()),
             .given = reinterpret_cast<const std::byte*>(values.data()),
@@ -48,6 +49,13 @@ INSTANTIATE_TEST_SUITE_P(All, TableThreadsTest, testing::ValuesIn(kEngines),
 TEST_P(TableThreadsTest, NoChangeIsLost) {
   constexpr uint64_t kKeys = 512, kJobs = 400, kEach = 64;
   ASSERT_TRUE(table.open(options(kKeys, kKeys)));
+  const uint8_t function = table.add_function({.function = [](void*, void* value, const void* given) {
+    uint64_t sum, by;
+    memcpy(&sum, value, sizeof sum);
+    memcpy(&by, given, sizeof by);
+    sum += by;
+    memcpy(value, &sum, sizeof sum);
+  }});
   {
     Session session(table);
     std::vector<uint64_t> keys, values;
@@ -69,18 +77,13 @@ TEST_P(TableThreadsTest, NoChangeIsLost) {
         added += values.back();
       }
       Job adds = job(Action::kChange, keys, values);
-      adds.change.function = [](void*, void* value, const void* given) {
-        uint64_t sum, by;
-        memcpy(&sum, value, sizeof sum);
-        memcpy(&by, given, sizeof by);
-        sum += by;
-        memcpy(value, &sum, sizeof sum);
-      };
+      adds.code.function = function;
       ASSERT_EQ(session.run(adds), Session::Ran::kAll);
     }
     total += added;
   });
   Session session(table);
+  ASSERT_EQ(session.flush(), Session::Ran::kAll);
   uint64_t sum = 0;
   session.for_each([&](const std::byte*, const std::byte* value) {
     uint64_t one;
@@ -126,6 +129,7 @@ TEST_P(TableThreadsTest, EachReadsWhatItWroteWhileTheTableGrows) {
       for (size_t k = 0; k < count; ++k) last[numbers[k]] = what == 1 ? 0 : values[k];
     }
     for (const uint64_t value : last) there += value != 0;
+    ASSERT_EQ(session.flush(), Session::Ran::kAll);
   });
   table.verify();
   EXPECT_EQ(table.record_count(), there.load());
@@ -142,6 +146,7 @@ TEST_P(TableThreadsTest, WhatIsThereAllTheTimeIsSeenOnce) {
     Session session(table);
     Job all = job(Action::kUpsert, stay, values);
     ASSERT_EQ(session.run(all), Session::Ran::kAll);
+    ASSERT_EQ(session.flush(), Session::Ran::kAll);
   }
   std::atomic<bool> is_over{false};
   run([&](uint32_t thread) {
@@ -165,6 +170,7 @@ TEST_P(TableThreadsTest, WhatIsThereAllTheTimeIsSeenOnce) {
       Job change = job(random() % 2 == 0 ? Action::kUpsert : Action::kRemove, keys, given);
       ASSERT_EQ(session.run(change), Session::Ran::kAll);
     }
+    ASSERT_EQ(session.flush(), Session::Ran::kAll);
   });
   table.verify();
 }

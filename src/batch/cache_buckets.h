@@ -1,0 +1,56 @@
+// CacheBuckets: staging in buckets that stay in the CPU's cache, each with a lock, made empty by the thread that fills it.
+// (papers/cache-aware-batch-update.txt, section 3.1)
+//
+//   cache-bucket   | record 0 | record 1 | ...     |     each a change: its key, and what is given for it
+//   codes          a byte for each of them: what is to be done (job.h)
+//   head           the lock, and how many there are
+//
+//  1 who stages a change has the bucket's lock; so has who makes those that are in it, one after the other
+//  2 a bucket that is full is emptied by who filled it, or, if the table had no room, by who comes next
+#pragma once
+#include <atomic>
+#include <memory>
+
+#include "base/error.h"
+#include "batch/huge_memory.h"
+#include "batch/spread.h"
+#include "batch/staging.h"
+#include "sys/lock.h"
+
+namespace batch {
+
+class CacheBuckets final : public Staging {
+ public:
+  // The thesis's few and large ones (section 4.6).
+  static constexpr uint32_t kBucketBytes = 1024;
+
+  // As many as `bytes` hold, but not more than homes. Errors: ENOMEM, EINVAL: not even one.
+  static base::Expected<std::unique_ptr<Staging>> make(const Shape& shape, uint64_t bytes, uint64_t key_space,
+                                                       uint64_t home_count);
+  bool put(Session& session, Job& job) override;
+  bool settle(Session& session, const Job& job) override;
+  bool flush(Session& session) override;
+  uint64_t memory_bytes() const override { return memory_.bytes(); }
+
+ private:
+  struct Head {
+    sys::Mutex lock;
+    std::atomic<uint32_t> count{0};  // changes under the lock
+  };
+
+  CacheBuckets(const Shape& shape, const Spread& regions) : shape_(shape), regions_(regions) {}
+  bool has(uint64_t region, const Key& key) const;
+  bool empty(Session& session, uint64_t region);
+  uint32_t capacity() const { return kBucketBytes / shape_.record_bytes(); }
+  std::byte* records(uint64_t region) const { return records_ + region * kBucketBytes; }
+  uint8_t* codes(uint64_t region) const { return codes_ + region * capacity(); }
+
+  const Shape shape_;
+  const Spread regions_;
+  HugeMemory memory_;
+  std::byte* records_ = nullptr;
+  Head* heads_ = nullptr;
+  uint8_t* codes_ = nullptr;
+};
+
+}  // namespace batch
