@@ -257,10 +257,12 @@ void Store::collect() {
   while (!stopping_.load(std::memory_order_acquire)) {
     const uint32_t key = log_.collector_wanted.prepare();
     bool did = false;
-    const bool compacts = collector_.wants_all();
+    const uint64_t compaction = collector_.wants_all() ? compactions_.load(std::memory_order_relaxed) : 0;
     const Collector::Failure failure = collector_.step(did);
     if (failure.is_of_flush) fail(failure.error, false);
-    if (compacts && failure.error != 0) compact_error_.store(failure.error, std::memory_order_relaxed);
+    if (compaction != 0 && failure.error != 0)
+      compaction_failure_.store(compaction << 32 | static_cast<uint32_t>(failure.error),
+                                std::memory_order_relaxed);
     if (failure.error != 0 && !has_told && !log_.has_failed() && !collector_.wants_all())
       base::log(cannot_collect(failure.error).message);
     has_told = failure.error != 0;
@@ -287,7 +289,7 @@ base::Error Store::io_error(int error, const char* what) const {
 }
 
 base::Expected<void> Store::compact() {
-  compact_error_.store(0, std::memory_order_relaxed);
+  const uint64_t compaction = compactions_.fetch_add(1, std::memory_order_relaxed) + 1;
   collector_.wants_all(true);
   // One step that finds nothing, after one that began since.
   for (int steps = 0; steps < 2 && !log_.has_failed(); ++steps) {
@@ -297,8 +299,10 @@ base::Expected<void> Store::compact() {
   }
   collector_.wants_all(false);
   if (log_.has_failed()) return std::unexpected(tell_failure());
-  const int error = compact_error_.load(std::memory_order_relaxed);
-  return error == 0 ? base::Expected<void>() : std::unexpected(cannot_collect(error));
+  const uint64_t failure = compaction_failure_.load(std::memory_order_relaxed);
+  // A step that has begun before says nothing of this.
+  if (failure >> 32 < compaction) return {};
+  return std::unexpected(cannot_collect(static_cast<int>(static_cast<uint32_t>(failure))));
 }
 
 void Store::forget_below(uint64_t version) {

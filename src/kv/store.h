@@ -242,10 +242,12 @@ class Store {
   SharedTimes sync_flush_times_;  // the log's flushes, one at a time
   Calls calls_;
   std::atomic<uint32_t> next_stream_{0};
-  std::atomic<bool> wrote_{false};     // since the keeper's last flush; of kBatch
-  std::atomic<int> error_{0};          // why the log has failed
-  std::atomic<bool> is_told_{false};   // that it has
-  std::atomic<int> compact_error_{0};  // of a step for compact(), since it began
+  std::atomic<bool> wrote_{false};        // since the keeper's last flush; of kBatch
+  std::atomic<int> error_{0};             // why the log has failed
+  std::atomic<bool> is_told_{false};      // that it has
+  std::atomic<uint64_t> compactions_{0};  // calls of compact()
+  // Of a step for one of them: which was the last then, and its error in the lower half.
+  std::atomic<uint64_t> compaction_failure_{0};
   std::atomic<int> keeper_error_{0};  // why no segments could be prepared or sealed, when that was tried last
   Channel keeper_channel_;            // the keeper's
   uint64_t told_put_off_ = 0;         // segments; the keeper's, and close()'s
