@@ -65,7 +65,7 @@ bool CacheBuckets::empty(Session& session, uint64_t region) {
           .key_stride = record_bytes,
           .given_stride = record_bytes,
           .codes = codes(region)};
-  session.apply(job);
+  session.apply_staged(job);
   const uint64_t left = count - job.done_count;
   memmove(first, first + job.done_count * record_bytes, left * record_bytes);
   memmove(codes(region), codes(region) + job.done_count, left);

@@ -3,12 +3,19 @@
 // A region is a run of neighbouring homes, as Spread deals keys to regions. Changes of a key are made in the order in which they were staged.
 // Whoever reads keys, or wants to know how a change ends, has what is staged of them made first.
 #pragma once
+#include "base/error.h"
 #include "batch/job.h"
 #include "batch/shape.h"
 
 namespace batch {
 
 class Session;
+
+// What a session has for itself, where it has something.
+class StagingLane {
+ public:
+  virtual ~StagingLane() = default;
+};
 
 class Staging {
  public:
@@ -26,6 +33,11 @@ class Staging {
   // Nothing is staged that was when it was called.
   virtual bool flush(Session& session) = 0;
 
+  // Before a session's first put(), and after its last. Null: it needs none. Errors: ENOMEM.
+  virtual base::Expected<StagingLane*> open_lane() { return nullptr; }
+  virtual void close_lane(StagingLane*) {}
+
+  // Any thread.
   virtual uint64_t memory_bytes() const = 0;
 
  protected:

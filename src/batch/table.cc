@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/single_writer.h"
 #include "batch/cache_buckets.h"
+#include "batch/partitioned.h"
 #include "sys/barrier.h"
 
 namespace batch {
@@ -72,6 +73,7 @@ const char* name_of(Engine engine) {
     case Engine::kPrefetch: return "prefetch";
     case Engine::kTagged: return "tagged";
     case Engine::kCacheBuckets: return "cache_buckets";
+    case Engine::kPartitioned: return "partitioned";
   }
   return "";
 }
@@ -86,15 +88,26 @@ base::Expected<void> Table::open(const Options& options) {
     case Engine::kDirect: run_ = kernels.direct; break;
     case Engine::kPrefetch: run_ = kernels.prefetch; break;
     case Engine::kTagged: run_ = kernels.tagged; break;
-    case Engine::kCacheBuckets: {
-      run_ = kernels.direct;
-      auto made = CacheBuckets::make(options_.shape, options_.staging_bytes, options_.key_space,
-                                     spread.bucket_count());
-      if (!made) return std::unexpected(made.error());
-      staging_ = std::move(*made);
-    }
+    case Engine::kCacheBuckets: run_ = kernels.direct; break;
+    case Engine::kPartitioned: run_ = kernels.prefetch; break;
   }
+  if (auto staged = open_staging(spread); !staged) return staged;
   return buckets_.open(options_.shape, spread, options_.engine == Engine::kTagged);
+}
+
+base::Expected<void> Table::open_staging(const Spread& spread) {
+  const auto keep = [&](base::Expected<std::unique_ptr<Staging>> made) -> base::Expected<void> {
+    if (!made) return std::unexpected(made.error());
+    staging_ = std::move(*made);
+    return {};
+  };
+  if (options_.engine == Engine::kCacheBuckets)
+    return keep(CacheBuckets::make(options_.shape, options_.staging_bytes, options_.key_space,
+                                   spread.bucket_count()));
+  if (options_.engine == Engine::kPartitioned)
+    return keep(Partitioned::make(options_.shape, options_.staging_bytes, options_.key_space,
+                                  spread.bucket_count(), has_barrier_));
+  return {};
 }
 
 void Table::close() {
@@ -205,6 +218,7 @@ Session::Session(Table& table) : table_(table), gate_(table.has_barrier_) {
 }
 
 Session::~Session() {
+  if (lane_ != nullptr) table_.staging_->close_lane(lane_);
   sys::LockGuard scope(table_.sessions_lock_);
   Session** at = &table_.sessions_;
   while (*at != this) at = &(*at)->next_;
@@ -236,7 +250,11 @@ void Session::apply(Job& job) {
   job.done_count = table_.run_(table_.buckets_, job, job.done_count);
   base::increase(records_, static_cast<int64_t>(job.inserted_count - inserted) -
                                static_cast<int64_t>(job.removed_count - removed));
-  if (job.codes != nullptr) base::increase(missed_, uint64_t{job.absent_count});
+}
+
+void Session::apply_staged(Job& job) {
+  apply(job);
+  base::increase(missed_, uint64_t{job.absent_count});
 }
 
 Session::Ran Session::run(Job& job) {
@@ -250,6 +268,11 @@ Session::Ran Session::run(Job& job) {
         return job.done_count = i, Ran::kOutside;
   Staging* const staging = table_.staging_.get();
   const bool is_staged = staging != nullptr && job.code.action != Action::kRead && job.outcomes == nullptr;
+  if (is_staged && lane_ == nullptr) {
+    auto lane = staging->open_lane();
+    if (!lane) return Ran::kNoMemory;
+    lane_ = *lane;
+  }
   const Ran ran = run_with_room([&] {
     if (is_staged) return staging->put(*this, job);
     if (staging != nullptr && !staging->settle(*this, job)) return false;

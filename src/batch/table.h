@@ -33,11 +33,12 @@ enum class Engine : uint8_t {
   kTagged,    // a byte for each record tells the one line that is needed; for large buckets
   // Changes are staged, and their outcomes not known at once.
   kCacheBuckets,  // in buckets that stay in the CPU's cache: the thesis's (section 3.1; cache_buckets.h)
+  kPartitioned,  // by each session for itself, in memory beside the table: fastest where much may be staged (partitioned.h)
 };
 
 inline constexpr Engine kEngines[] = {Engine::kDirect, Engine::kPrefetch, Engine::kTagged,
-                                      Engine::kCacheBuckets};
-// "direct", "prefetch", "tagged", "cache_buckets"
+                                      Engine::kCacheBuckets, Engine::kPartitioned};
+// "direct", "prefetch", "tagged", "cache_buckets", "partitioned"
 const char* name_of(Engine engine);
 
 struct Options {
@@ -48,7 +49,7 @@ struct Options {
   Engine engine = Engine::kPrefetch;
   Search search = Search::kVector;
   bool grows = true;
-  // Of an engine that stages: memory for what is staged. Less than it takes at least is EINVAL.
+  // Of an engine that stages: memory for what is staged, of kPartitioned for each session. Less than it takes at least is EINVAL.
   uint64_t staging_bytes = uint64_t{4} << 20;
   // After so many changes of a session all that anybody has staged is made; 0: when there is no room for it, or somebody reads it.
   uint64_t stale_changes_max = 0;
@@ -88,6 +89,7 @@ class Table {
   friend class Session;
   enum class Grown { kYes, kNo, kNoMemory };
 
+  base::Expected<void> open_staging(const Spread& spread);
   Grown grow(uint64_t growths_seen);
   bool move_to(Buckets& to) const;
   void shut_gates();
@@ -146,13 +148,15 @@ class Session {
     gate_.leave();
   }
 
-  // Of staging, in the session's gate: does the job's keys from job.done_count on in the table, as far as there is room.
-  void apply(Job& job);
+  // Of staging. In the session's gate: does the job's keys in the table, as far as there is room.
+  void apply_staged(Job& job);
+  StagingLane* lane() const { return lane_; }
 
  private:
   friend class Table;
   template <class Do>
   Ran run_with_room(Do what);
+  void apply(Job& job);
   uint32_t copy_bucket(uint64_t index, std::byte* copy) const;
 
   Table& table_;
@@ -160,7 +164,8 @@ class Session {
   std::atomic<int64_t> records_{0};  // inserted, less removed; this session's, as the next
   std::atomic<uint64_t> missed_{0};  // of what was staged
   uint64_t stale_changes_ = 0;       // staged since the last flush
-  Session* next_ = nullptr;          // under the table's sessions_lock_
+  StagingLane* lane_ = nullptr;
+  Session* next_ = nullptr;  // under the table's sessions_lock_
 };
 
 }  // namespace batch

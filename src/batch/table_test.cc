@@ -69,7 +69,7 @@ class TableModelTest : public testing::TestWithParam<std::tuple<Engine, Search, 
             .key_space = key_space,
             .engine = engine,
             .search = search,
-            .staging_bytes = 8 << 10};
+            .staging_bytes = uint64_t{engine == Engine::kPartitioned ? 64u << 10 : 8u << 10}};
   }
 
   // Random jobs, beside a map.
@@ -78,7 +78,7 @@ class TableModelTest : public testing::TestWithParam<std::tuple<Engine, Search, 
     auto opened = table.open(wanted);
     ASSERT_TRUE(opened) << opened.error().message;
     const Shape shape = table.options().shape;
-    const bool stages = table.options().engine == Engine::kCacheBuckets;
+    const bool stages = table.options().engine >= Engine::kCacheBuckets;
     size_t changed = 0, should_be_changed = 0, should_be_missed = 0;
     const uint8_t function = table.add_function({.function = add_first, .context = &changed});
     {
