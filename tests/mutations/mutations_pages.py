@@ -2,7 +2,6 @@
 
 CACHE = "src/capi/pages/cache.cc"
 FILE = "src/capi/pages/file.cc"
-GATE = "src/sys/gate.h"
 QUEUE = "src/capi/pages/queue.cc"
 SESSION = "src/capi/pages/session.cc"
 
@@ -31,8 +30,6 @@ MUTATIONS = [
     mutation("a file is removed under its requests", (FILE, "count += queue->slots[i].used_file.load(std::memory_order_relaxed) == &file;", "count += 0;")),
     mutation("a file is removed under views", (FILE, "index < session->view_counts.size() ? session->view_counts[index] : 0", "index < session->view_counts.size() && false ? session->view_counts[index] : 0")),
     mutation("sessions keep a file that is removed", (FILE, "    if (views == 0) session->session.leave(*file.file);\n", "")),
-    mutation("a call goes on while its session is acted for", (GATE, "    while (is_inside_.load(std::memory_order_acquire) != 0) futex_wait(is_inside_, 1, kLookNs);\n", ""), program="sys_test", gtest_filter="*GateTest*"),
-    mutation("calls do not look at the gate", (GATE, "      if (is_shut_.load(std::memory_order_acquire) == 0) [[likely]]\n", ""), program="sys_test", gtest_filter="*GateTest*"),
 
     mutation("a file with checksums is as large as its bytes", ("src/pagecache/file.h", "    return std::max(bytes, pages * page_bytes);", "    return bytes;")),
     mutation("a file that is to have checksums has none", (FILE, "{.checksums = options.checksums != 0}", "{}")),

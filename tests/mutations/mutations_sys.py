@@ -1,6 +1,7 @@
 """Breakages of src/sys: locks and events, descriptors, rings, memory, threads."""
 
 FILES = "src/sys/files.cc"
+GATE = "src/sys/gate.h"
 WATCH = "src/sys/write_watch.cc"
 MEMORY = "src/sys/memory.cc"
 RING = "src/sys/io_ring.cc"
@@ -12,6 +13,8 @@ def mutation(name, gtest_filter, *patches):
 
 
 MUTATIONS = [
+    mutation("a call goes on while its session is acted for", "*GateTest*", (GATE, "    while (is_inside_.load(std::memory_order_acquire) != 0) futex_wait(is_inside_, 1, kLookNs);\n", "")),
+    mutation("calls do not look at the gate", "*GateTest*", (GATE, "      if (is_shut_.load(std::memory_order_acquire) == 0) [[likely]]\n", "")),
     mutation("child's lifeline is its parent's too", "Lifeline.*",
              ("src/sys/lifeline.cc", "  if (mapping_ != nullptr) syscall(SYS_munmap, mapping_, base::kOsPageBytes);\n", "")),
     mutation("lifeline is not in the child", "Lifeline.*",
