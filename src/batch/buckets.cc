@@ -13,19 +13,28 @@ constexpr int kSpins = 200;
 
 }  // namespace
 
-base::Expected<void> Buckets::open(const Shape& shape, const Spread& spread, bool has_tags) {
+base::Expected<void> Buckets::open(const Shape& shape, const Spread& spread) {
   CHECK(!memory_.is_open());
   shape_ = shape;
   spread_ = spread;
   tag_bytes_ = shape.slots() <= 16 ? 16 : shape.slots() <= 32 ? 32 : 64;
   const uint64_t heads_at = count() * shape.bucket_bytes;
-  const uint64_t tags_at = base::round_up(heads_at + count() * sizeof(uint16_t), base::kLineBytes);
-  if (auto opened = memory_.open(tags_at + (has_tags ? count() * tag_bytes_ : 0), "the buckets of a table");
-      !opened)
+  if (auto opened = memory_.open(heads_at + count() * sizeof(uint16_t), "the buckets of a table"); !opened)
     return opened;
   records_ = memory_.at<std::byte>(0);
   heads_ = memory_.at<std::atomic<uint16_t>>(heads_at);
-  tags_ = has_tags ? memory_.at<uint8_t>(tags_at) : nullptr;
+  return {};
+}
+
+base::Expected<void> Buckets::add_tags() {
+  if (has_tags()) return {};
+  if (auto opened = tags_memory_.open(count() * tag_bytes_, "the tags of a table"); !opened) return opened;
+  tags_ = tags_memory_.at<uint8_t>(0);
+  for (uint64_t i = 0; i < count(); ++i) {
+    const uint32_t records = Head::of(heads_[i].load(std::memory_order_relaxed)).count;
+    for (uint32_t slot = 0; slot < records; ++slot)
+      tags(i)[slot] = tag_of(load_key(record(i, slot), shape_.key_bytes));
+  }
   return {};
 }
 
@@ -33,6 +42,7 @@ void Buckets::swap(Buckets& other) {
   std::swap(shape_, other.shape_);
   std::swap(spread_, other.spread_);
   memory_.swap(other.memory_);
+  tags_memory_.swap(other.tags_memory_);
   std::swap(records_, other.records_);
   std::swap(heads_, other.heads_);
   std::swap(tags_, other.tags_);

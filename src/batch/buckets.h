@@ -23,8 +23,14 @@ class Buckets {
   Buckets& operator=(const Buckets&) = delete;
 
   // Empty ones, in memory of large OS pages where there are some. Errors: ENOMEM. REQUIRES: closed, or as it was made.
-  base::Expected<void> open(const Shape& shape, const Spread& spread, bool has_tags);
-  void close() { memory_.close(); }
+  base::Expected<void> open(const Shape& shape, const Spread& spread);
+  void close() {
+    memory_.close();
+    tags_memory_.close();
+    tags_ = nullptr;
+  }
+  // Tags of all records, from now on. Errors: ENOMEM. REQUIRES: nobody else uses it.
+  base::Expected<void> add_tags();
   void swap(Buckets& other);
 
   const Shape& shape() const { return shape_; }
@@ -32,7 +38,7 @@ class Buckets {
   bool has_tags() const { return tags_ != nullptr; }
   // Homes, and those behind the last one.
   uint64_t count() const { return spread_.bucket_count() + Head::kReachMax; }
-  uint64_t memory_bytes() const { return memory_.bytes(); }
+  uint64_t memory_bytes() const { return memory_.bytes() + tags_memory_.bytes(); }
 
   std::byte* bucket(uint64_t index) const { return records_ + index * shape_.bucket_bytes; }
   std::byte* record(uint64_t index, uint32_t slot) const {
@@ -64,7 +70,8 @@ class Buckets {
 
   Shape shape_;
   Spread spread_;
-  HugeMemory memory_;  // of all
+  HugeMemory memory_;  // of records and heads
+  HugeMemory tags_memory_;
   std::byte* records_ = nullptr;
   std::atomic<uint16_t>* heads_ = nullptr;
   uint8_t* tags_ = nullptr;

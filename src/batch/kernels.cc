@@ -42,18 +42,15 @@ class LinearLayout : public WholeLayout<Sizes> {
   }
 };
 
-template <template <class> class Layout>
-Kernels choose_plain(const Shape& shape) {
-  Kernels kernels;
-  if (!choose_common<Layout>(shape, kernels)) choose_of<Layout, AnySizes>(shape, kernels);
-  return kernels;
-}
-
 }  // namespace
 
-Kernels choose_kernels(const Shape& shape, Search search) {
-  if (search == Search::kLinear) return choose_plain<LinearLayout>(shape);
-  Kernels kernels = choose_plain<WholeLayout>(shape);
+Kernels choose_kernels(const Shape& shape) {
+  Kernels kernels;
+  const auto set = [&]<class Sizes>(Sizes) {
+    set_linear<LinearLayout<Sizes>>(kernels);
+    set_kernels<WholeLayout<Sizes>>(kernels);
+  };
+  if (!with_common_sizes(shape, set)) with_sizes<AnySizes>(shape, set);
   if (__builtin_cpu_supports("avx2")) choose_avx2_kernels(shape, kernels);
   return kernels;
 }

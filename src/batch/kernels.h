@@ -5,25 +5,21 @@
 
 namespace batch {
 
-// How a bucket is searched.
-enum class Search : uint8_t {
-  kVector,  // a line at a time, by vectors where the CPU has them
-  kLinear,  // one record after the other until it is found: the thesis's (section 4.2.2), to be measured beside
-};
-
 // Does the job's keys from `from` on, in their order: returns how many of the job are done. Less than all: the next one's record finds no room
 // from its home on. REQUIRES: the spread has all keys.
 using Run = size_t (*)(const Buckets& buckets, Job& job, size_t from);
 
 struct Kernels {
-  Run direct = nullptr;    // one key after the other
+  Run linear = nullptr;  // one key after the other, and of its bucket one record, until it is found
+  Run direct =
+      nullptr;  // one key after the other; of a bucket a line at a time, by vectors where the CPU has them, as those that follow
   Run prefetch = nullptr;  // buckets are fetched some keys ahead
   Run tagged =
       nullptr;  // tags are fetched ahead, and then the lines of those records that they tell; REQUIRES: tags
 };
 
 // The fastest that this CPU has.
-Kernels choose_kernels(const Shape& shape, Search search);
+Kernels choose_kernels(const Shape& shape);
 
 // A part of it: for CPUs with AVX2. Shapes for which it has no vectors are left alone.
 void choose_avx2_kernels(const Shape& shape, Kernels& kernels);

@@ -92,7 +92,8 @@ class VectorLayout : public Sizes {
 }  // namespace
 
 void choose_avx2_kernels(const Shape& shape, Kernels& kernels) {
-  static_cast<void>(choose_common<VectorLayout>(shape, kernels));
+  static_cast<void>(
+      with_common_sizes(shape, [&]<class Sizes>(Sizes) { set_kernels<VectorLayout<Sizes>>(kernels); }));
 }
 
 }  // namespace batch

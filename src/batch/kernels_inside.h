@@ -249,24 +249,33 @@ class Loop {
 };
 
 template <class Layout>
-Kernels kernels_of() {
-  return {.direct = [](const Buckets& buckets, Job& job,
-                       size_t from) { return Loop<Layout, false>(buckets, job).direct(from); },
-          .prefetch = [](const Buckets& buckets, Job& job,
-                         size_t from) { return Loop<Layout, false>(buckets, job).prefetch(from); },
-          .tagged = [](const Buckets& buckets, Job& job,
-                       size_t from) { return Loop<Layout, true>(buckets, job).tagged(from); }};
+void set_kernels(Kernels& kernels) {
+  kernels.direct = [](const Buckets& buckets, Job& job, size_t from) {
+    return Loop<Layout, false>(buckets, job).direct(from);
+  };
+  kernels.prefetch = [](const Buckets& buckets, Job& job, size_t from) {
+    return Loop<Layout, false>(buckets, job).prefetch(from);
+  };
+  kernels.tagged = [](const Buckets& buckets, Job& job, size_t from) {
+    return Loop<Layout, true>(buckets, job).tagged(from);
+  };
+}
+template <class Layout>
+void set_linear(Kernels& kernels) {
+  kernels.linear = [](const Buckets& buckets, Job& job, size_t from) {
+    return Loop<Layout, false>(buckets, job).direct(from);
+  };
 }
 
-// Of the sizes that are compiled on their own, if the shape has some of these.
-template <template <class> class Layout, class... Sizes>
-bool choose_of(const Shape& shape, Kernels& kernels) {
-  return ((Sizes::fit(shape) && (kernels = kernels_of<Layout<Sizes>>(), true)) || ...);
+// Calls set(Sizes) for those sizes, among what is compiled on its own, that the shape has. False: it has none of these.
+template <class... Sizes, class Set>
+bool with_sizes(const Shape& shape, Set set) {
+  return ((Sizes::fit(shape) && (set(Sizes(shape)), true)) || ...);
 }
-template <template <class> class Layout>
-bool choose_common(const Shape& shape, Kernels& kernels) {
-  return choose_of<Layout, FixedSizes<4, 8>, FixedSizes<4, 16>, FixedSizes<8, 16>, FixedSizes<8, 32>,
-                   FixedSizes<16, 32>, FixedSizes<8, 64>, FixedSizes<16, 64>>(shape, kernels);
+template <class Set>
+bool with_common_sizes(const Shape& shape, Set set) {
+  return with_sizes<FixedSizes<4, 8>, FixedSizes<4, 16>, FixedSizes<8, 16>, FixedSizes<8, 32>,
+                    FixedSizes<16, 32>, FixedSizes<8, 64>, FixedSizes<16, 64>>(shape, set);
 }
 
 }  // namespace

@@ -69,6 +69,7 @@ Spread spread_twice(const Spread& spread) {
 
 const char* name_of(Engine engine) {
   switch (engine) {
+    case Engine::kLinear: return "linear";
     case Engine::kDirect: return "direct";
     case Engine::kPrefetch: return "prefetch";
     case Engine::kTagged: return "tagged";
@@ -82,32 +83,54 @@ base::Expected<void> Table::open(const Options& options) {
   options_ = options;
   if (auto checked = check_options(options_); !checked) return checked;
   has_barrier_ = sys::register_barrier().has_value();
-  const Kernels kernels = choose_kernels(options_.shape, options_.search);
-  const Spread spread = spread_for(options_);
-  switch (options_.engine) {
-    case Engine::kDirect: run_ = kernels.direct; break;
-    case Engine::kPrefetch: run_ = kernels.prefetch; break;
-    case Engine::kTagged: run_ = kernels.tagged; break;
-    case Engine::kCacheBuckets: run_ = kernels.direct; break;
-    case Engine::kPartitioned: run_ = kernels.prefetch; break;
-  }
-  if (auto staged = open_staging(spread); !staged) return staged;
-  return buckets_.open(options_.shape, spread, options_.engine == Engine::kTagged);
+  kernels_ = choose_kernels(options_.shape);
+  if (auto opened = buckets_.open(options_.shape, spread_for(options_)); !opened) return opened;
+  return set_engine(options_.engine);
 }
 
-base::Expected<void> Table::open_staging(const Spread& spread) {
-  const auto keep = [&](base::Expected<std::unique_ptr<Staging>> made) -> base::Expected<void> {
-    if (!made) return std::unexpected(made.error());
-    staging_ = std::move(*made);
-    return {};
-  };
-  if (options_.engine == Engine::kCacheBuckets)
-    return keep(CacheBuckets::make(options_.shape, options_.staging_bytes, options_.key_space,
-                                   spread.bucket_count()));
-  if (options_.engine == Engine::kPartitioned)
-    return keep(Partitioned::make(options_.shape, options_.staging_bytes, options_.key_space,
-                                  spread.bucket_count(), has_barrier_));
+base::Expected<std::unique_ptr<Staging>> Table::make_staging(Engine engine) const {
+  const uint64_t homes = buckets_.spread().bucket_count();
+  if (engine == Engine::kCacheBuckets)
+    return CacheBuckets::make(options_.shape, options_.staging_bytes, options_.key_space, homes);
+  if (engine == Engine::kPartitioned)
+    return Partitioned::make(options_.shape, options_.staging_bytes, options_.key_space, homes, has_barrier_);
+  return nullptr;
+}
+
+// REQUIRES: nobody else uses it; nothing is staged.
+base::Expected<void> Table::set_engine(Engine engine) {
+  auto staging = make_staging(engine);
+  if (!staging) return std::unexpected(staging.error());
+  if (engine == Engine::kTagged)
+    if (auto added = buckets_.add_tags(); !added) return added;
+  for (Session* session = sessions_; session != nullptr; session = session->next_) session->lane_ = nullptr;
+  staging_ = std::move(*staging);
+  engine_.store(engine, std::memory_order_relaxed);
+  switch (engine) {
+    case Engine::kLinear: run_ = kernels_.linear; break;
+    case Engine::kDirect:
+    case Engine::kCacheBuckets: run_ = kernels_.direct; break;
+    case Engine::kPrefetch:
+    case Engine::kPartitioned: run_ = kernels_.prefetch; break;
+    case Engine::kTagged: run_ = kernels_.tagged; break;
+  }
   return {};
+}
+
+// REQUIRES: all gates are shut.
+bool Table::flush_all(Session& session) {
+  while (staging_ != nullptr && !staging_->flush(session))
+    if (grow_alone() != Grown::kYes) return false;
+  return true;
+}
+
+base::Expected<void> Table::use(Session& session, Engine engine) {
+  sys::LockGuard scope(growth_lock_);
+  shut_gates();
+  base::Expected<void> used = base::failure(ENOSPC, "what is staged has no room in the table");
+  if (flush_all(session)) used = set_engine(engine);
+  open_gates();
+  return used;
 }
 
 void Table::close() {
@@ -184,23 +207,32 @@ bool Table::move_to(Buckets& to) const {
 Table::Grown Table::grow(uint64_t growths_seen) {
   sys::LockGuard scope(growth_lock_);
   if (growths_.load(std::memory_order_relaxed) != growths_seen) return Grown::kYes;
-  const uint64_t slots = buckets_.count() * options_.shape.slots();
-  if (!options_.grows || record_count() * 100 < slots * kSpreadPercent) return Grown::kNo;
-  Grown grown = Grown::kNoMemory;
   shut_gates();
-  Spread spread = buckets_.spread();
-  // Twice is enough, but where keys are not spread.
-  for (int tries = 0; grown != Grown::kYes && tries < 4; ++tries) {
-    spread = spread_twice(spread);
-    Buckets larger;
-    if (!larger.open(options_.shape, spread, buckets_.has_tags())) break;
-    if (!move_to(larger)) continue;
-    buckets_.swap(larger);
-    growths_.store(growths_seen + 1, std::memory_order_relaxed);
-    grown = Grown::kYes;
-  }
+  const Grown grown = grow_alone();
   open_gates();
   return grown;
+}
+
+// REQUIRES: all gates are shut.
+Table::Grown Table::grow_alone() {
+  const uint64_t slots = buckets_.count() * options_.shape.slots();
+  uint64_t records = 0;
+  for (uint64_t i = 0; i < buckets_.count(); ++i)
+    records += Head::of(buckets_.head(i).load(std::memory_order_relaxed)).count;
+  if (!options_.grows || records * 100 < slots * kSpreadPercent) return Grown::kNo;
+  Spread spread = buckets_.spread();
+  // Twice is enough, but where keys are not spread.
+  for (int tries = 0; tries < 4; ++tries) {
+    spread = spread_twice(spread);
+    Buckets larger;
+    if (!larger.open(options_.shape, spread)) break;
+    if (buckets_.has_tags() && !larger.add_tags()) break;
+    if (!move_to(larger)) continue;
+    buckets_.swap(larger);
+    growths_.fetch_add(1, std::memory_order_relaxed);
+    return Grown::kYes;
+  }
+  return Grown::kNoMemory;
 }
 
 void Table::verify() {
@@ -218,8 +250,8 @@ Session::Session(Table& table) : table_(table), gate_(table.has_barrier_) {
 }
 
 Session::~Session() {
-  if (lane_ != nullptr) table_.staging_->close_lane(lane_);
   sys::LockGuard scope(table_.sessions_lock_);
+  if (lane_ != nullptr) table_.staging_->close_lane(lane_);
   Session** at = &table_.sessions_;
   while (*at != this) at = &(*at)->next_;
   *at = next_;
@@ -227,15 +259,16 @@ Session::~Session() {
   table_.gone_missed_ += missed_.load(std::memory_order_relaxed);
 }
 
-// what() -> whether there was room.
+// what() -> Did.
 template <class Do>
 Session::Ran Session::run_with_room(Do what) {
   for (;;) {
     gate_.enter();
     const uint64_t growths = table_.growths_.load(std::memory_order_relaxed);
-    const bool had_room = what();
+    const Did did = what();
     gate_.leave();
-    if (had_room) return Ran::kAll;
+    if (did == Did::kAll) return Ran::kAll;
+    if (did == Did::kNoMemory) return Ran::kNoMemory;
     switch (table_.grow(growths)) {
       case Table::Grown::kYes: break;
       case Table::Grown::kNo: return Ran::kFull;
@@ -266,28 +299,35 @@ Session::Ran Session::run(Job& job) {
     for (size_t i = 0; i < job.count; ++i)
       if (load_key(job.keys + i * job.key_stride, shape.key_bytes).low >= key_space)
         return job.done_count = i, Ran::kOutside;
-  Staging* const staging = table_.staging_.get();
-  const bool is_staged = staging != nullptr && job.code.action != Action::kRead && job.outcomes == nullptr;
-  if (is_staged && lane_ == nullptr) {
-    auto lane = staging->open_lane();
-    if (!lane) return Ran::kNoMemory;
-    lane_ = *lane;
-  }
+  bool is_staged = false;
   const Ran ran = run_with_room([&] {
-    if (is_staged) return staging->put(*this, job);
-    if (staging != nullptr && !staging->settle(*this, job)) return false;
+    Staging* const staging = table_.staging_.get();
+    is_staged = staging != nullptr && job.code.action != Action::kRead && job.outcomes == nullptr;
+    if (is_staged) return stage(*staging, job);
+    if (staging != nullptr && !staging->settle(*this, job)) return Did::kNoRoom;
     apply(job);
-    return job.done_count == job.count;
+    return job.done_count == job.count ? Did::kAll : Did::kNoRoom;
   });
   if (!is_staged || ran != Ran::kAll || table_.options_.stale_changes_max == 0) return ran;
   stale_changes_ += job.count;
   return stale_changes_ < table_.options_.stale_changes_max ? ran : flush();
 }
 
+Session::Did Session::stage(Staging& staging, Job& job) {
+  if (lane_ == nullptr) {
+    auto lane = staging.open_lane();
+    if (!lane) return Did::kNoMemory;
+    lane_ = *lane;
+  }
+  return staging.put(*this, job) ? Did::kAll : Did::kNoRoom;
+}
+
 Session::Ran Session::flush() {
   stale_changes_ = 0;
-  if (table_.staging_ == nullptr) return Ran::kAll;
-  return run_with_room([&] { return table_.staging_->flush(*this); });
+  return run_with_room([&] {
+    Staging* const staging = table_.staging_.get();
+    return staging == nullptr || staging->flush(*this) ? Did::kAll : Did::kNoRoom;
+  });
 }
 
 uint32_t Session::copy_bucket(uint64_t index, std::byte* copy) const {

@@ -28,18 +28,20 @@ namespace batch {
 
 // What does a job's keys.
 enum class Engine : uint8_t {
-  kDirect,    // one after the other, a lock for each bucket: the thesis's baseline (section 2.2.1)
-  kPrefetch,  // the same, with the buckets of a call's next keys on their way
+  kLinear,  // one after the other, with a lock for each bucket and a search of one record after the other: the thesis's baseline (section 2.2.1)
+  kDirect,  // the same, searching by vectors, as do those that follow
+  kPrefetch,  // the buckets of a call's next keys are on their way meanwhile
   kTagged,    // a byte for each record tells the one line that is needed; for large buckets
   // Changes are staged, and their outcomes not known at once.
   kCacheBuckets,  // in buckets that stay in the CPU's cache: the thesis's (section 3.1; cache_buckets.h)
-  kPartitioned,  // by each session for itself, in memory beside the table: fastest where much may be staged (partitioned.h)
+  kPartitioned,   // by each session for itself, in memory beside the table (partitioned.h)
 };
 
-inline constexpr Engine kEngines[] = {Engine::kDirect, Engine::kPrefetch, Engine::kTagged,
-                                      Engine::kCacheBuckets, Engine::kPartitioned};
-// "direct", "prefetch", "tagged", "cache_buckets", "partitioned"
+inline constexpr Engine kEngines[] = {Engine::kLinear, Engine::kDirect,       Engine::kPrefetch,
+                                      Engine::kTagged, Engine::kCacheBuckets, Engine::kPartitioned};
+// "linear", "direct", "prefetch", "tagged", "cache_buckets", "partitioned"
 const char* name_of(Engine engine);
+constexpr bool is_staging(Engine engine) { return engine >= Engine::kCacheBuckets; }
 
 struct Options {
   Shape shape;           // bucket_bytes 0: as many as hold 16 records, 128 at least
@@ -47,7 +49,6 @@ struct Options {
   // Keys are numbers, the lowest byte first, below this; they are about evenly spread, and neighbours lie together, in their order. 0: any keys.
   uint64_t key_space = 0;
   Engine engine = Engine::kPrefetch;
-  Search search = Search::kVector;
   bool grows = true;
   // Of an engine that stages: memory for what is staged, of kPartitioned for each session. Less than it takes at least is EINVAL.
   uint64_t staging_bytes = uint64_t{4} << 20;
@@ -73,6 +74,12 @@ class Table {
   uint8_t add_function(const Change& change);
 
   const Options& options() const { return options_; }
+  // That of the calls that begin now.
+  Engine engine() const { return engine_.load(std::memory_order_relaxed); }
+  // Another one does what calls ask for that begin from now on, when all that was staged is made. Others wait meanwhile. `session` is the caller's. Errors, after
+  // which all is as it was: ENOMEM; EINVAL: less staging_bytes than it takes; ENOSPC: what is staged has no room.
+  base::Expected<void> use(Session& session, Engine engine);
+
   // Exact while nobody is in a call, and nothing is staged.
   uint64_t record_count();
   // Changes that were staged and found no record.
@@ -89,13 +96,19 @@ class Table {
   friend class Session;
   enum class Grown { kYes, kNo, kNoMemory };
 
-  base::Expected<void> open_staging(const Spread& spread);
+  base::Expected<std::unique_ptr<Staging>> make_staging(Engine engine) const;
+  base::Expected<void> set_engine(Engine engine);
+  bool flush_all(Session& session);
   Grown grow(uint64_t growths_seen);
+  Grown grow_alone();
   bool move_to(Buckets& to) const;
   void shut_gates();
   void open_gates();
 
   Options options_;
+  Kernels kernels_;
+  // Change with all gates shut.
+  std::atomic<Engine> engine_{Engine::kDirect};
   Run run_ = nullptr;  // a job on the buckets
   Change functions_[Code::kFunctionsMax];
   uint32_t function_count_ = 0;
@@ -154,8 +167,10 @@ class Session {
 
  private:
   friend class Table;
+  enum class Did { kAll, kNoRoom, kNoMemory };
   template <class Do>
   Ran run_with_room(Do what);
+  Did stage(Staging& staging, Job& job);
   void apply(Job& job);
   uint32_t copy_bucket(uint64_t index, std::byte* copy) const;
 

@@ -58,17 +58,16 @@ void add_first(void* context, void* value, const void* given) {
   ++*static_cast<size_t*>(context);
 }
 
-class TableModelTest : public testing::TestWithParam<std::tuple<Engine, Search, Sizes>> {
+class TableModelTest : public testing::TestWithParam<std::tuple<Engine, Sizes>> {
  protected:
   Options options(uint64_t records, uint64_t key_space = 0) const {
-    const auto& [engine, search, sizes] = GetParam();
+    const auto& [engine, sizes] = GetParam();
     return {.shape = {.key_bytes = std::get<0>(sizes),
                       .value_bytes = std::get<1>(sizes),
                       .bucket_bytes = std::get<2>(sizes)},
             .records = records,
             .key_space = key_space,
             .engine = engine,
-            .search = search,
             .staging_bytes = uint64_t{engine == Engine::kPartitioned ? 64u << 10 : 8u << 10}};
   }
 
@@ -78,7 +77,7 @@ class TableModelTest : public testing::TestWithParam<std::tuple<Engine, Search, 
     auto opened = table.open(wanted);
     ASSERT_TRUE(opened) << opened.error().message;
     const Shape shape = table.options().shape;
-    const bool stages = table.options().engine >= Engine::kCacheBuckets;
+    const bool stages = is_staging(table.engine());
     size_t changed = 0, should_be_changed = 0, should_be_missed = 0;
     const uint8_t function = table.add_function({.function = add_first, .context = &changed});
     {
@@ -158,15 +157,15 @@ class TableModelTest : public testing::TestWithParam<std::tuple<Engine, Search, 
     }
   }
 };
-std::string name_of_case(const testing::TestParamInfo<std::tuple<Engine, Search, Sizes>>& tested) {
-  const auto& [engine, search, sizes] = tested.param;
+std::string name_of_case(const testing::TestParamInfo<std::tuple<Engine, Sizes>>& tested) {
+  const auto& [engine, sizes] = tested.param;
   const auto& [key, value, bucket] = sizes;
-  return name_of(engine) + std::string(search == Search::kVector ? "_vector_" : "_linear_") +
-         std::to_string(key) + "_" + std::to_string(value) + "_" + std::to_string(bucket);
+  return name_of(engine) + std::string("_") + std::to_string(key) + "_" + std::to_string(value) + "_" +
+         std::to_string(bucket);
 }
 INSTANTIATE_TEST_SUITE_P(
     All, TableModelTest,
-    testing::Combine(testing::ValuesIn(kEngines), testing::Values(Search::kVector, Search::kLinear),
+    testing::Combine(testing::ValuesIn(kEngines),
                      testing::Values(Sizes{4, 4, 128}, Sizes{4, 4, 512}, Sizes{4, 12, 256}, Sizes{8, 8, 128},
                                      Sizes{8, 8, 512}, Sizes{8, 24, 256}, Sizes{16, 16, 512},
                                      Sizes{8, 56, 128}, Sizes{16, 48, 512}, Sizes{5, 4, 64}, Sizes{7, 3, 192},
@@ -177,11 +176,11 @@ TEST_P(TableModelTest, AnyKeys) { run(options(2000), 2000, 400); }
 // A bucket or two, which all keys want.
 TEST_P(TableModelTest, ATableThatGrows) { run(options(1), 3000, 400); }
 class TableOfNumbersTest : public TableModelTest {};
-INSTANTIATE_TEST_SUITE_P(
-    All, TableOfNumbersTest,
-    testing::Combine(testing::ValuesIn(kEngines), testing::Values(Search::kVector, Search::kLinear),
-                     testing::Values(Sizes{4, 4, 128}, Sizes{8, 8, 256}, Sizes{5, 4, 64}, Sizes{7, 30, 512})),
-    name_of_case);
+INSTANTIATE_TEST_SUITE_P(All, TableOfNumbersTest,
+                         testing::Combine(testing::ValuesIn(kEngines),
+                                          testing::Values(Sizes{4, 4, 128}, Sizes{8, 8, 256}, Sizes{5, 4, 64},
+                                                          Sizes{7, 30, 512})),
+                         name_of_case);
 TEST_P(TableOfNumbersTest, NumbersThatAreAllThere) { run(options(3000, 3000), 3000, 400); }
 TEST_P(TableOfNumbersTest, NumbersThatAreFew) { run(options(500, 1 << 20), 1 << 20, 200); }
 // All of them in the first buckets of many.

@@ -173,6 +173,50 @@ TEST_P(TableThreadsTest, WhoComesLaterChangesLater) {
   table.verify();
 }
 
+// All engines, one after the other, while others are at work: no change is lost, and each reads what it wrote.
+TEST_P(TableThreadsTest, EnginesChangeUnderLoad) {
+  constexpr uint64_t kKeysEach = 5000;
+  ASSERT_TRUE(table.open(options(kKeysEach)));
+  std::atomic<bool> is_over{false};
+  run([&](uint32_t thread) {
+    Session session(table);
+    if (thread == 0) {
+      for (int round = 0; round < 100; ++round)
+        ASSERT_TRUE(table.use(session, kEngines[static_cast<size_t>(round) % std::size(kEngines)]));
+      ASSERT_TRUE(table.use(session, GetParam()));
+      is_over = true;
+      return;
+    }
+    std::mt19937_64 random(thread);
+    std::vector<uint64_t> last(kKeysEach);
+    for (uint64_t i = 1; !is_over.load(std::memory_order_relaxed); ++i) {
+      std::vector<uint64_t> keys, values, numbers;
+      const uint64_t first = random() % kKeysEach;
+      for (size_t k = 0; k < 40; ++k) {
+        numbers.push_back((first + k) % kKeysEach);
+        keys.push_back(numbers.back() * kThreads + thread);
+        values.push_back(i);
+      }
+      Job change = job(Action::kUpsert, keys, values);
+      ASSERT_EQ(session.run(change), Session::Ran::kAll);
+      for (const uint64_t number : numbers) last[number] = i;
+      if (i % 8 != 0) continue;
+      Job read = job(Action::kRead, keys, values);
+      ASSERT_EQ(session.run(read), Session::Ran::kAll);
+      for (size_t k = 0; k < keys.size(); ++k) ASSERT_EQ(values[k], last[numbers[k]]);
+    }
+    std::vector<uint64_t> keys, values;
+    for (uint64_t number = 0; number < kKeysEach; ++number) keys.push_back(number * kThreads + thread);
+    Job read = job(Action::kRead, keys, values);
+    ASSERT_EQ(session.run(read), Session::Ran::kAll);
+    EXPECT_EQ(values, last);
+  });
+  EXPECT_EQ(table.engine(), GetParam());
+  Session session(table);
+  ASSERT_EQ(session.flush(), Session::Ran::kAll);
+  table.verify();
+}
+
 // One goes through all records, which the others change: what is there all the time it sees once.
 TEST_P(TableThreadsTest, WhatIsThereAllTheTimeIsSeenOnce) {
   constexpr uint64_t kKeys = 4096;
