@@ -1,13 +1,14 @@
-// Updates of random records of a full table, by each engine in turn, on the same buckets.
+// Updates of random records of a full table, by each engine in turn, on the same records.
 // (papers/cache-aware-batch-update.txt, sections 4.2 to 4.4)
 //
-//   PROGRAM key=8 record=16 bucket=512 buckets=400000 [threads=1] [seconds=0.3] [turns=5] [active=N] [seed=1]
+//   PROGRAM key=8 record=16 bucket=512 buckets=400000 [threads=1] [seconds=0.3] [turns=5] [active=N] [cache=KIB] [staging=KIB] [engine=NAME] [seed=1]
 //
-//   {"records": N, "memory_bytes": N, "huge": N, "engines": {"direct_linear": [ns, ...], "direct": [...], "prefetch": [...], "tagged": [...]}}
+//   {"records": N, "memory_bytes": N, "huge": N, "engines": {"linear": [ns, ...], "direct": [...], ...}}
 //
 // Nanoseconds of an update, of all threads together, a number for each turn; the engines' order changes from turn to turn. Records' keys are numbers,
 // as many in each bucket as it has room for, in random order there. Requests are made as they are needed, kGroup at a time, which is in the
-// time. `active`: of all buckets so many take part, others after a while (clustered random).
+// time. `active`: of all buckets so many take part, others after a while (clustered random). An engine that stages has staged as much as it may before its
+// time begins.
 #include <algorithm>
 #include <atomic>
 #include <map>
@@ -18,7 +19,8 @@
 #include "../measure.h"
 #include "../random.h"
 #include "../words.h"
-#include "batch/kernels.h"
+#include "base/single_writer.h"
+#include "batch/table.h"
 
 namespace {
 
@@ -27,10 +29,11 @@ constexpr size_t kGroup = 256;
 constexpr uint64_t kPeriod = 1 << 20;
 
 struct Settings {
-  std::map<std::string, uint64_t> numbers = {{"key", 8},           {"record", 16}, {"bucket", 512},
-                                             {"buckets", 400'000}, {"threads", 1}, {"turns", 5},
-                                             {"active", 0},        {"seed", 1}};
+  std::map<std::string, uint64_t> numbers = {
+      {"key", 8},   {"record", 16}, {"bucket", 512}, {"buckets", 400'000}, {"threads", 1},
+      {"turns", 5}, {"active", 0},  {"seed", 1},     {"cache", 16 << 10},  {"staging", 64 << 10}};
   double seconds = 0.3;
+  std::string engine;  // alone; "": all
 
   uint64_t operator[](const char* name) const { return numbers.at(name); }
 };
@@ -44,6 +47,10 @@ Settings settings_of(int count, char** words) {
     const std::string name = word.substr(0, at);
     if (at != std::string::npos && name == "seconds") {
       settings.seconds = load::share_of(name, words[i] + at + 1, 1000);
+    } else if (at != std::string::npos && name == "engine") {
+      std::vector<std::string> names;
+      for (const batch::Engine one : batch::kEngines) names.emplace_back(batch::name_of(one));
+      settings.engine = load::word_of(name, words[i] + at + 1, names);
     } else if (at != std::string::npos && settings.numbers.contains(name)) {
       settings.numbers[name] = load::count_of(name, words[i] + at + 1, uint64_t{1} << 40);
     } else {
@@ -65,41 +72,31 @@ Settings settings_of(int count, char** words) {
   return settings;
 }
 
-struct Engine {
-  const char* name;
-  batch::Search search;
-  batch::Run batch::Kernels::* run;
-};
-constexpr Engine kEngines[] = {
-    {"direct_linear", batch::Search::kLinear, &batch::Kernels::direct},
-    {"direct", batch::Search::kVector, &batch::Kernels::direct},
-    {"prefetch", batch::Search::kVector, &batch::Kernels::prefetch},
-    {"tagged", batch::Search::kVector, &batch::Kernels::tagged},
-};
-
-void fill(const batch::Buckets& buckets, uint64_t seed) {
-  const batch::Shape& shape = buckets.shape();
+void fill(batch::Table& table, uint64_t buckets, uint64_t seed) {
+  const batch::Shape& shape = table.options().shape;
   const uint32_t slots = shape.slots();
+  batch::Session session(table);
   load::Random random(seed);
   std::vector<uint64_t> order(slots);
-  for (uint64_t i = 0; i < buckets.spread().bucket_count(); ++i) {
+  std::vector<std::byte> keys(slots * shape.key_bytes), values(slots * shape.value_bytes);
+  for (uint64_t i = 0; i < buckets; ++i) {
     for (uint32_t slot = 0; slot < slots; ++slot) order[slot] = i * slots + slot;
     for (uint32_t slot = slots - 1; slot > 0; --slot) std::swap(order[slot], order[random.below(slot + 1)]);
-    for (uint32_t slot = 0; slot < slots; ++slot) {
-      memcpy(buckets.record(i, slot), &order[slot], std::min<size_t>(shape.key_bytes, sizeof order[slot]));
-      buckets.tags(i)[slot] = buckets.tag_of(batch::load_key(buckets.record(i, slot), shape.key_bytes));
-    }
-    static_cast<void>(buckets.lock(i));
-    buckets.unlock(i, {.count = slots});
+    for (uint32_t slot = 0; slot < slots; ++slot)
+      memcpy(&keys[slot * shape.key_bytes], &order[slot],
+             std::min<size_t>(shape.key_bytes, sizeof order[slot]));
+    batch::Job job{
+        .code = {batch::Action::kUpsert}, .count = slots, .keys = keys.data(), .given = values.data()};
+    if (session.run(job) != batch::Session::Ran::kAll) load::fail(1, "the table has no room");
   }
 }
 
 // Requests of a thread.
 class Requests {
  public:
-  Requests(const batch::Buckets& buckets, uint64_t active, uint64_t seed)
-      : shape_(buckets.shape()),
-        count_(buckets.spread().bucket_count()),
+  Requests(const batch::Shape& shape, uint64_t buckets, uint64_t active, uint64_t seed)
+      : shape_(shape),
+        count_(buckets),
         active_(active == 0 ? count_ : std::min(active, count_)),
         random_(seed),
         keys_(kGroup * shape_.key_bytes),
@@ -121,12 +118,7 @@ class Requests {
       memcpy(&values_[i * shape_.value_bytes], &random, std::min<size_t>(shape_.value_bytes, sizeof random));
     }
     made_ += kGroup;
-    return {.code = {batch::Action::kUpdate},
-            .count = kGroup,
-            .keys = keys_.data(),
-            .given = values_.data(),
-            .key_stride = shape_.key_bytes,
-            .given_stride = shape_.value_bytes};
+    return {.code = {batch::Action::kUpdate}, .count = kGroup, .keys = keys_.data(), .given = values_.data()};
   }
 
  private:
@@ -137,33 +129,46 @@ class Requests {
   std::vector<std::byte> keys_, values_;
 };
 
+struct alignas(64) Count {
+  std::atomic<uint64_t> value{0};
+};
+
 // Nanoseconds of an update.
-double measure(const batch::Buckets& buckets, batch::Run run, const Settings& settings, uint64_t turn) {
-  const uint64_t threads = settings["threads"];
-  std::atomic<uint64_t> ready{0}, done{0};
-  std::atomic<bool> begins{false}, ends{false};
+double measure(batch::Table& table, const Settings& settings, uint64_t turn) {
+  const uint64_t threads = settings["threads"], shape_bytes = table.options().shape.record_bytes();
+  const uint64_t before =
+      batch::is_staging(table.engine()) ? (settings["staging"] << 10) / shape_bytes : kGroup;
+  std::vector<Count> counts(threads);
+  std::atomic<bool> ends{false};
   std::vector<std::thread> all;
   for (uint64_t t = 0; t < threads; ++t)
     all.emplace_back([&, t] {
       if (static_cast<int>(threads) <= cases::cpu_count()) cases::stay_on_cpu(static_cast<int>(t));
-      Requests requests(buckets, settings["active"], settings["seed"] + turn * threads + t);
-      uint64_t mine = 0;
-      ready.fetch_add(1);
-      while (!begins.load(std::memory_order_relaxed)) __builtin_ia32_pause();
+      batch::Session session(table);
+      Requests requests(table.options().shape, settings["buckets"], settings["active"],
+                        settings["seed"] + turn * threads + t);
       while (!ends.load(std::memory_order_relaxed)) {
         batch::Job job = requests.next();
-        if (run(buckets, job, 0) != kGroup || job.absent_count != 0) load::fail(1, "a record is not there");
-        mine += kGroup;
+        if (session.run(job) != batch::Session::Ran::kAll || job.absent_count != 0)
+          load::fail(1, "a record is not there");
+        base::increase(counts[t].value, uint64_t{kGroup});
       }
-      done.fetch_add(mine);
     });
-  while (ready.load() != threads) std::this_thread::yield();
-  const uint64_t begin_ns = cases::clock_ns(CLOCK_MONOTONIC);
-  begins.store(true);
+  const auto sum = [&] {
+    uint64_t total = 0;
+    for (const Count& count : counts) total += count.value.load(std::memory_order_relaxed);
+    return total;
+  };
+  for (const Count& count : counts)
+    while (count.value.load(std::memory_order_relaxed) < before)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  const uint64_t begin_ns = cases::clock_ns(CLOCK_MONOTONIC), begin = sum();
   std::this_thread::sleep_for(std::chrono::duration<double>(settings.seconds));
+  const uint64_t end = sum(), end_ns = cases::clock_ns(CLOCK_MONOTONIC);
   ends.store(true);
   for (std::thread& thread : all) thread.join();
-  return static_cast<double>(cases::clock_ns(CLOCK_MONOTONIC) - begin_ns) / static_cast<double>(done.load());
+  if (table.missed_count() != 0) load::fail(1, "a record is not there");
+  return static_cast<double>(end_ns - begin_ns) / static_cast<double>(end - begin);
 }
 
 }  // namespace
@@ -175,20 +180,29 @@ int main(int count, char** words) {
                               .value_bytes = static_cast<uint32_t>(settings["record"]) - key,
                               .bucket_bytes = static_cast<uint32_t>(settings["bucket"])};
   const uint64_t records = settings["buckets"] * shape.slots();
-  batch::Buckets buckets;
-  if (auto opened = buckets.open(shape, batch::Spread::by_number(records, settings["buckets"]), true);
-      !opened)
-    load::fail(1, opened.error().message);
-  fill(buckets, settings["seed"]);
+  const auto expect = [](const base::Expected<void>& done) {
+    if (!done) load::fail(1, done.error().message);
+  };
+  batch::Table table;
+  expect(table.open({.shape = shape,
+                     .records = records,
+                     .key_space = key > sizeof(uint64_t) ? 0 : records,
+                     .cache_bytes = settings["cache"] << 10,
+                     .staging_bytes = settings["staging"] << 10}));
+  fill(table, settings["buckets"], settings["seed"]);
   std::map<std::string, std::vector<double>> times;
   for (uint64_t turn = 0; turn < settings["turns"]; ++turn)
-    for (size_t i = 0; i < std::size(kEngines); ++i) {
-      const Engine& engine = kEngines[(i + turn) % std::size(kEngines)];
-      times[engine.name].push_back(
-          measure(buckets, batch::choose_kernels(shape, engine.search).*engine.run, settings, turn));
+    for (size_t i = 0; i < std::size(batch::kEngines); ++i) {
+      const batch::Engine engine = batch::kEngines[(i + turn) % std::size(batch::kEngines)];
+      if (!settings.engine.empty() && settings.engine != batch::name_of(engine)) continue;
+      {
+        batch::Session session(table);
+        expect(table.use(session, engine));
+      }
+      times[batch::name_of(engine)].push_back(measure(table, settings, turn));
     }
   std::printf("{\"records\": %lu, \"memory_bytes\": %lu, \"huge\": %lu, \"engines\": {", records,
-              buckets.memory_bytes(), cases::bytes_of("/proc/self/smaps_rollup", "AnonHugePages:"));
+              table.memory_bytes(), cases::bytes_of("/proc/self/smaps_rollup", "AnonHugePages:"));
   for (const auto& [name, all] : times) {
     std::printf("%s\"%s\": [", name == times.begin()->first ? "" : ", ", name.c_str());
     for (size_t i = 0; i < all.size(); ++i) std::printf("%s%.2f", i == 0 ? "" : ", ", all[i]);

@@ -62,6 +62,14 @@ class Buckets {
     heads_[index].store(head.word(), std::memory_order_release);
   }
 
+  // Brings the buckets [begin, end) into the CPU's cache, front to back, as far as they have room there.
+  void fetch(uint64_t begin, uint64_t end) const {
+    uint64_t sum = 0;
+    for (const std::byte* at = bucket(begin); at < bucket(end); at += base::kLineBytes)
+      sum += load_word<uint64_t>(at);
+    asm volatile("" : : "r"(sum));
+  }
+
   // For tests; nobody else may use it meanwhile. Ends the process where an invariant does not hold.
   void verify() const;
 

@@ -10,12 +10,16 @@ namespace batch {
 using Run = size_t (*)(const Buckets& buckets, Job& job, size_t from);
 
 struct Kernels {
+  // Of a table that several use, and of one that nobody but the caller does, for whom no bucket is locked.
+  struct Pair {
+    Run shared = nullptr;
+    Run alone = nullptr;
+  };
   Run linear = nullptr;  // one key after the other, and of its bucket one record, until it is found
-  Run direct =
-      nullptr;  // one key after the other; of a bucket a line at a time, by vectors where the CPU has them, as those that follow
-  Run prefetch = nullptr;  // buckets are fetched some keys ahead
-  Run tagged =
-      nullptr;  // tags are fetched ahead, and then the lines of those records that they tell; REQUIRES: tags
+  // One key after the other; of a bucket a line at a time, by vectors where the CPU has them, as those that follow.
+  Run direct = nullptr;
+  Pair prefetch;  // buckets are fetched some keys ahead
+  Pair tagged;  // tags are fetched ahead, and then the lines of those records that they tell; REQUIRES: tags
 };
 
 // The fastest that this CPU has.

@@ -13,6 +13,7 @@
 #include <bit>
 
 #include "batch/kernels.h"
+#include "batch/sizes.h"
 
 namespace batch {
 namespace {
@@ -25,30 +26,6 @@ static_assert(std::has_single_bit(kRing));
 
 constexpr uint32_t kNoSlot = 64;
 
-class AnySizes {
- public:
-  explicit AnySizes(const Shape& shape) : shape_(shape) {}
-  uint32_t key_bytes() const { return shape_.key_bytes; }
-  uint32_t value_bytes() const { return shape_.value_bytes; }
-  uint32_t record_bytes() const { return shape_.record_bytes(); }
-  static bool fit(const Shape&) { return true; }
-
- private:
-  Shape shape_;
-};
-
-template <uint32_t kKeyBytes, uint32_t kRecordBytes>
-class FixedSizes {
- public:
-  explicit FixedSizes(const Shape&) {}
-  static constexpr uint32_t key_bytes() { return kKeyBytes; }
-  static constexpr uint32_t value_bytes() { return kRecordBytes - kKeyBytes; }
-  static constexpr uint32_t record_bytes() { return kRecordBytes; }
-  static bool fit(const Shape& shape) {
-    return shape.key_bytes == kKeyBytes && shape.record_bytes() == kRecordBytes;
-  }
-};
-
 inline uint64_t below(uint32_t count) { return count >= 64 ? ~uint64_t{0} : (uint64_t{1} << count) - 1; }
 
 // Where a record is, and the head of its bucket, which is locked.
@@ -58,7 +35,7 @@ struct Found {
   Head head;
 };
 
-template <class Layout, bool kHasTags>
+template <class Layout, bool kHasTags, bool kLocks = true>
 class Loop {
  public:
   Loop(const Buckets& buckets, Job& job) : buckets_(buckets), job_(job), layout_(buckets.shape()) {}
@@ -153,18 +130,27 @@ class Loop {
     return buckets_.bucket(bucket) + slot * layout_.record_bytes();
   }
 
+  Head lock(uint64_t bucket) const {
+    if constexpr (kLocks) return buckets_.lock(bucket);
+    return Head::of(buckets_.head(bucket).load(std::memory_order_relaxed));
+  }
+  void unlock(uint64_t bucket, const Head& head) const {
+    if constexpr (kLocks) return buckets_.unlock(bucket, head);
+    buckets_.head(bucket).store(head.word(), std::memory_order_relaxed);
+  }
+
   // False: there is no room for it.
   bool do_one(size_t i, const Key& key, uint64_t home) {
-    Found found{.bucket = home, .head = buckets_.lock(home)};
+    Found found{.bucket = home, .head = lock(home)};
     found.slot = find_in(home, found.head, key);
     bool is_done = true;
     if (found.slot != kNoSlot || (found.head.reach == 0 && code_at(i).action != Action::kUpsert)) [[likely]] {
       found.slot != kNoSlot ? act(i, found) : note_absent(i);
-      buckets_.unlock(home, found.head);
+      unlock(home, found.head);
     } else {
       Head home_head = found.head;
       is_done = do_beyond(i, key, home, home_head);
-      buckets_.unlock(home, home_head);
+      unlock(home, home_head);
     }
     return is_done;
   }
@@ -173,20 +159,20 @@ class Loop {
   [[gnu::noinline]] bool do_beyond(size_t i, const Key& key, uint64_t home, Head& home_head) {
     for (uint32_t distance = 1; distance <= home_head.reach; ++distance) {
       const uint64_t bucket = home + distance;
-      Found found{.bucket = bucket, .head = buckets_.lock(bucket)};
+      Found found{.bucket = bucket, .head = lock(bucket)};
       found.slot = find_in(bucket, found.head, key);
       if (found.slot != kNoSlot) act(i, found);
-      buckets_.unlock(bucket, found.head);
+      unlock(bucket, found.head);
       if (found.slot != kNoSlot) return true;
     }
     if (code_at(i).action != Action::kUpsert) return note_absent(i), true;
     if (home_head.count < buckets_.shape().slots()) return insert(i, key, home, home_head), true;
     for (uint32_t distance = 1; distance <= Head::kReachMax; ++distance) {
       const uint64_t bucket = home + distance;
-      Head head = buckets_.lock(bucket);
+      Head head = lock(bucket);
       const bool has_room = head.count < buckets_.shape().slots();
       if (has_room) insert(i, key, bucket, head);
-      buckets_.unlock(bucket, head);
+      unlock(bucket, head);
       if (!has_room) continue;
       home_head.reach = std::max(home_head.reach, distance);
       return true;
@@ -253,29 +239,24 @@ void set_kernels(Kernels& kernels) {
   kernels.direct = [](const Buckets& buckets, Job& job, size_t from) {
     return Loop<Layout, false>(buckets, job).direct(from);
   };
-  kernels.prefetch = [](const Buckets& buckets, Job& job, size_t from) {
-    return Loop<Layout, false>(buckets, job).prefetch(from);
-  };
-  kernels.tagged = [](const Buckets& buckets, Job& job, size_t from) {
-    return Loop<Layout, true>(buckets, job).tagged(from);
-  };
+  kernels.prefetch = {[](const Buckets& buckets, Job& job, size_t from) {
+                        return Loop<Layout, false>(buckets, job).prefetch(from);
+                      },
+                      [](const Buckets& buckets, Job& job, size_t from) {
+                        return Loop<Layout, false, false>(buckets, job).prefetch(from);
+                      }};
+  kernels.tagged = {[](const Buckets& buckets, Job& job, size_t from) {
+                      return Loop<Layout, true>(buckets, job).tagged(from);
+                    },
+                    [](const Buckets& buckets, Job& job, size_t from) {
+                      return Loop<Layout, true, false>(buckets, job).tagged(from);
+                    }};
 }
 template <class Layout>
 void set_linear(Kernels& kernels) {
   kernels.linear = [](const Buckets& buckets, Job& job, size_t from) {
     return Loop<Layout, false>(buckets, job).direct(from);
   };
-}
-
-// Calls set(Sizes) for those sizes, among what is compiled on its own, that the shape has. False: it has none of these.
-template <class... Sizes, class Set>
-bool with_sizes(const Shape& shape, Set set) {
-  return ((Sizes::fit(shape) && (set(Sizes(shape)), true)) || ...);
-}
-template <class Set>
-bool with_common_sizes(const Shape& shape, Set set) {
-  return with_sizes<FixedSizes<4, 8>, FixedSizes<4, 16>, FixedSizes<8, 16>, FixedSizes<8, 32>,
-                    FixedSizes<16, 32>, FixedSizes<8, 64>, FixedSizes<16, 64>>(shape, set);
 }
 
 }  // namespace

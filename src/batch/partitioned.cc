@@ -1,11 +1,14 @@
 #include "batch/partitioned.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <new>
 
 #include "base/check.h"
+#include "batch/sizes.h"
 #include "batch/table.h"
 #include "sys/barrier.h"
 #include "sys/streaming.h"
@@ -21,6 +24,8 @@ constexpr uint32_t kMixed = 1 << 8;
 constexpr uint32_t kChunk = 128;
 constexpr uint64_t kDeltaMax = ~uint32_t{0};
 constexpr uint32_t kScannedMost = 64;
+constexpr uint64_t kLinesPerChange = 4;
+constexpr uint32_t kNone = ~uint32_t{0};
 
 // To or from a line, which its owner may be changing while others copy it: they find out afterwards (look()). A race by design, of words that no one
 // relies on then.
@@ -37,7 +42,9 @@ __attribute__((no_sanitize("thread"))) void copy_open(std::byte* to, const std::
 struct Partitioned::Region {
   std::atomic<uint32_t> count{0};  // staged; the owner's
   uint32_t made = 0;               // the first ones, in the table already; under the region's lock
-  uint64_t begin_stamp = 0;        // of the first one; published by count
+  // From which on they have stamps, and that of this one; published by count. kNone: none has.
+  std::atomic<uint32_t> first_stamped{0};
+  uint64_t begin_stamp = 0;
   // That of all, or kMixed: they have different ones.
   std::atomic<uint32_t> code{0};
 };
@@ -60,13 +67,21 @@ struct Partitioned::Part {
   const uint32_t* stamps;
   const uint8_t* codes;  // null: `code` is that of all
   uint8_t code;
-  uint32_t at, end;     // entries
+  uint32_t at, end;  // entries
+  uint32_t first_stamped;
   uint64_t line_begin;  // bytes from here on are in the line
   alignas(base::kLineBytes) std::byte line[base::kLineBytes];
 
-  uint64_t stamp() const { return region->begin_stamp + stamps[at]; }
-  void copy(uint32_t index, uint32_t record_bytes, std::byte* to, uint32_t bytes) const {
+  // 0: older than all that have one.
+  uint64_t stamp() const { return at < first_stamped ? 0 : region->begin_stamp + stamps[at]; }
+  // The first bytes of a record.
+  [[gnu::always_inline]] void copy(uint32_t index, uint32_t record_bytes, std::byte* to,
+                                   uint32_t bytes) const {
     const uint64_t first = uint64_t{index} * record_bytes;
+    if (first + bytes <= line_begin) [[likely]] {
+      __builtin_memcpy(to, buffer + first, bytes);
+      return;
+    }
     const uint64_t before = first >= line_begin ? 0 : std::min<uint64_t>(bytes, line_begin - first);
     memcpy(to, buffer + first, before);
     if (before < bytes) memcpy(to + before, line + (first + before - line_begin), bytes - before);
@@ -85,9 +100,13 @@ base::Expected<std::unique_ptr<Staging>> Partitioned::make(const Shape& shape, u
       shape, key_space == 0 ? Spread::by_hash(count) : Spread::by_number(key_space, count)));
   if (made == nullptr) return base::failure(ENOMEM, "no memory for what is staged");
   made->streams_ = has_barrier;
-  const uint64_t each = shape.record_bytes() + sizeof(uint32_t) + sizeof(uint8_t);
+  const auto set = [&]<class Sizes>(Sizes) {
+    made->put_ = &Partitioned::put_all<Sizes>;
+    made->make_merged_ = &Partitioned::make_merged<Sizes>;
+  };
+  if (!with_common_sizes(shape, set)) with_sizes<AnySizes>(shape, set);
   const uint64_t region_bytes = lane_bytes / count - base::kLineBytes - sizeof(Region);
-  made->capacity_ = static_cast<uint32_t>(std::min<uint64_t>(region_bytes / each, kMixed << 16));
+  made->capacity_ = static_cast<uint32_t>(std::min<uint64_t>(region_bytes / shape.record_bytes(), kNone - 1));
   made->buffer_bytes_ = base::round_up(uint64_t{made->capacity_} * shape.record_bytes(), base::kLineBytes);
   if (auto opened = made->locks_memory_.open(count * sizeof(sys::Mutex), "the locks of regions"); !opened)
     return std::unexpected(opened.error());
@@ -132,9 +151,25 @@ base::Expected<StagingLane*> Partitioned::open_lane() {
   lane->regions = lane->memory.at<Region>(regions_at);  // of zeros: empty
   lane->codes = lane->memory.at<uint8_t>(codes_at);
   lanes_[count] = lane.release();
+  if (count == 1) begin_stamps();
   // Pairs with the acquire of who looks at all lanes.
   lane_count_.store(count + 1, std::memory_order_release);
   return lanes_[count];
+}
+
+// Of one lane alone changes have their order without them. What it has staged by now is older than all that others will.
+void Partitioned::begin_stamps() {
+  has_stamps_.store(true, std::memory_order_relaxed);
+  full_fence();
+  // A call that may not have seen this ends before others stage anything. Pairs with the release in put().
+  const std::atomic<uint64_t>& call_stamp = lanes_[0]->call_stamp;
+  const uint64_t under_way = call_stamp.load(std::memory_order_acquire);
+  while (under_way != 0 && call_stamp.load(std::memory_order_acquire) == under_way) sched_yield();
+}
+
+// With calls' half of it, in put().
+void Partitioned::full_fence() const {
+  streams_ ? sys::process_barrier() : std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
 // What it has staged stays, for who comes next.
@@ -145,53 +180,76 @@ void Partitioned::close_lane(StagingLane* lane) {
 
 bool Partitioned::put(Session& session, Job& job) {
   Lane& lane = *static_cast<Lane*>(session.lane());
-  const uint32_t key_bytes = shape_.key_bytes, record_bytes = shape_.record_bytes();
   const uint64_t stamp = sys::cycle_clock();
-  // Relaxed: the counts that follow publish it.
+  // Relaxed: the counts that follow publish it; and see begin_stamps().
   lane.call_stamp.store(stamp, std::memory_order_relaxed);
-  bool has_room = true;
-  for (; job.done_count < job.count; ++job.done_count) {
-    const std::byte* const key = job.keys + job.done_count * job.key_stride;
-    const uint64_t number = regions_.home(load_key(key, key_bytes));
-    Region& region = lane.regions[number];
-    uint32_t count = region.count.load(std::memory_order_relaxed);
-    if (count == capacity_ || (count != 0 && stamp - region.begin_stamp > kDeltaMax)) [[unlikely]] {
-      has_room = make_region(session, number);
-      if (!has_room) break;
-      count = region.count.load(std::memory_order_relaxed);
-    }
-    const uint32_t code = job.code.byte();
-    uint8_t* const codes = lane.codes + number * capacity_;
-    if (count == 0) {
-      region.begin_stamp = stamp;
-      region.code.store(code, std::memory_order_relaxed);
-    } else if (const uint32_t known = region.code.load(std::memory_order_relaxed); known != code) {
-      if (known != kMixed) memset(codes, static_cast<int>(known), count);
-      codes[count] = static_cast<uint8_t>(code);
-      // Pairs with the acquire in look(): whoever sees it sees the codes.
-      if (known != kMixed) region.code.store(kMixed, std::memory_order_release);
-    }
-    lane.stamps[number * capacity_ + count] = static_cast<uint32_t>(stamp - region.begin_stamp);
-    std::byte record[kRecordBytesMax];
-    memcpy(record, key, key_bytes);
-    if (job.given != nullptr)
-      memcpy(record + key_bytes, job.given + job.done_count * job.given_stride, shape_.value_bytes);
-    const uint64_t at = uint64_t{count} * record_bytes, in_line = at % base::kLineBytes;
-    std::byte* const line = lane.lines + number * base::kLineBytes;
-    const uint64_t first = std::min<uint64_t>(record_bytes, base::kLineBytes - in_line);
-    copy_open(line + in_line, record, first);
-    if (in_line + first == base::kLineBytes) {
-      std::byte* const to = lane.buffers + number * buffer_bytes_ + (at - in_line);
-      streams_ ? sys::stream_line(to, line) : static_cast<void>(memcpy(to, line, base::kLineBytes));
-      copy_open(line, record + first, record_bytes - first);
-    }
-    // Pairs with the acquire in look().
-    region.count.store(count + 1, std::memory_order_release);
-  }
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  if (!streams_) std::atomic_thread_fence(std::memory_order_seq_cst);
+  const bool has_room =
+      (this->*put_)(session, job, lane, has_stamps_.load(std::memory_order_relaxed) ? stamp : 0);
   sys::drain_streams();
   // Pairs with the acquire in look(): who sees that it has ended sees all of it.
   lane.call_stamp.store(0, std::memory_order_release);
   return has_room;
+}
+
+// `stamp` 0: without.
+template <class Sizes>
+bool Partitioned::put_all(Session& session, Job& job, Lane& lane, uint64_t stamp) {
+  const Sizes sizes(shape_);
+  const uint32_t code = job.code.byte();
+  for (; job.done_count < job.count; ++job.done_count) {
+    const std::byte* const key = job.keys + job.done_count * job.key_stride;
+    const uint64_t number = regions_.home(load_key(key, sizes.key_bytes()));
+    Region& region = lane.regions[number];
+    uint32_t count = region.count.load(std::memory_order_relaxed);
+    if (count == capacity_ ||
+        (stamp != 0 && count != 0 && region.first_stamped.load(std::memory_order_relaxed) != kNone &&
+         stamp - region.begin_stamp > kDeltaMax)) [[unlikely]] {
+      if (!make_region(session, number)) return false;
+      count = region.count.load(std::memory_order_relaxed);
+    }
+    if (count == 0) {
+      region.first_stamped.store(kNone, std::memory_order_relaxed);
+      region.code.store(code, std::memory_order_relaxed);
+    } else if (const uint32_t known = region.code.load(std::memory_order_relaxed); known != code)
+        [[unlikely]] {
+      note_code(region, lane.codes + number * capacity_, count, code);
+    }
+    if (stamp != 0) {
+      if (region.first_stamped.load(std::memory_order_relaxed) == kNone) {
+        region.begin_stamp = stamp;
+        region.first_stamped.store(count, std::memory_order_relaxed);
+      }
+      lane.stamps[number * capacity_ + count] = static_cast<uint32_t>(stamp - region.begin_stamp);
+    }
+    std::byte record[kRecordBytesMax];
+    __builtin_memcpy(record, key, sizes.key_bytes());
+    if (job.given != nullptr)
+      __builtin_memcpy(record + sizes.key_bytes(), job.given + job.done_count * job.given_stride,
+                       sizes.value_bytes());
+    const uint64_t at = uint64_t{count} * sizes.record_bytes(), in_line = at % base::kLineBytes;
+    std::byte* const line = lane.lines + number * base::kLineBytes;
+    const uint64_t first = std::min<uint64_t>(sizes.record_bytes(), base::kLineBytes - in_line);
+    copy_open(line + in_line, record, first);
+    if (in_line + first == base::kLineBytes) {
+      std::byte* const to = lane.buffers + number * buffer_bytes_ + (at - in_line);
+      streams_ ? sys::stream_line(to, line) : static_cast<void>(memcpy(to, line, base::kLineBytes));
+      copy_open(line, record + first, sizes.record_bytes() - first);
+    }
+    // Pairs with the acquire in look().
+    region.count.store(count + 1, std::memory_order_release);
+  }
+  return true;
+}
+
+// Another one than those before have, or they have different ones already.
+void Partitioned::note_code(Region& region, uint8_t* codes, uint32_t count, uint32_t code) {
+  const uint32_t known = region.code.load(std::memory_order_relaxed);
+  if (known != kMixed) memset(codes, static_cast<int>(known), count);
+  codes[count] = static_cast<uint8_t>(code);
+  // Pairs with the acquire in look(): whoever sees it sees the codes.
+  if (known != kMixed) region.code.store(kMixed, std::memory_order_release);
 }
 
 // False: there is nothing. REQUIRES: the region's lock.
@@ -206,12 +264,15 @@ bool Partitioned::look(Lane& lane, uint64_t number, const Lane* own, Part& part)
   const std::byte* const line = lane.lines + number * base::kLineBytes;
   for (bool has_changed = false;;) {
     const uint64_t call_stamp = &lane == own ? 0 : lane.call_stamp.load(std::memory_order_acquire);
+    part.first_stamped = region.first_stamped.load(std::memory_order_relaxed);
     part.end = count;
-    while (call_stamp != 0 && part.end > part.at &&
+    while (call_stamp != 0 && part.end > std::max(part.at, part.first_stamped) &&
            region.begin_stamp + part.stamps[part.end - 1] >= call_stamp)
       --part.end;
     part.line_begin = base::round_down(uint64_t{count} * shape_.record_bytes(), base::kLineBytes);
-    if (streams_ && (part.end < count || has_changed)) sys::process_barrier();  // step 3
+    // Step 3. Of what has no stamps it is not known which call it is of.
+    if (streams_ && (has_changed || (call_stamp != 0 && (part.end < count || part.at < part.first_stamped))))
+      sys::process_barrier();
     copy_open(part.line, line, base::kLineBytes);
     std::atomic_thread_fence(std::memory_order_acquire);
     const uint32_t now = region.count.load(std::memory_order_acquire);
@@ -235,6 +296,14 @@ uint32_t Partitioned::look_at_all(uint64_t number, const Lane* own, Part* parts)
   return found;
 }
 
+// The region's buckets come into the cache from front to back, which is faster than at random where most of them are wanted.
+void Partitioned::fetch(const Session& session, uint64_t number, uint32_t changes) const {
+  const Buckets& buckets = session.buckets();
+  const uint64_t begin = buckets.spread().home_of_first(regions_, number),
+                 end = buckets.spread().home_of_first(regions_, number + 1);
+  if (changes * kLinesPerChange >= (end - begin) * shape_.lines()) buckets.fetch(begin, end);
+}
+
 // Those of the caller's own lane alone, where they are.
 bool Partitioned::make_own(Session& session, Lane& own, uint64_t number, Part& part) const {
   const uint32_t record_bytes = shape_.record_bytes();
@@ -254,8 +323,10 @@ bool Partitioned::make_own(Session& session, Lane& own, uint64_t number, Part& p
 }
 
 // By their stamps.
+template <class Sizes>
 bool Partitioned::make_merged(Session& session, std::span<Part> parts) const {
-  const uint32_t record_bytes = shape_.record_bytes();
+  const Sizes sizes(shape_);
+  const uint32_t record_bytes = sizes.record_bytes();
   std::byte records[kChunk * kRecordBytesMax];
   uint8_t codes[kChunk];
   Region* from[kChunk];
@@ -274,7 +345,7 @@ bool Partitioned::make_merged(Session& session, std::span<Part> parts) const {
     if (count == 0) return true;
     Job job{.count = count,
             .keys = records,
-            .given = records + shape_.key_bytes,
+            .given = records + sizes.key_bytes(),
             .key_stride = record_bytes,
             .given_stride = record_bytes,
             .codes = codes};
@@ -289,8 +360,11 @@ bool Partitioned::make_region(Session& session, uint64_t number) {
   sys::LockGuard scope(locks_[number]);
   Part parts[kLanesMax];
   const uint32_t count = look_at_all(number, own, parts);
+  uint32_t changes = 0;
+  for (const Part& part : std::span(parts, count)) changes += part.end - part.at;
+  fetch(session, number, changes);
   const bool is_own = count == 1 && own != nullptr && parts[0].region == &own->regions[number];
-  if (!(is_own ? make_own(session, *own, number, parts[0]) : make_merged(session, {parts, count})))
+  if (!(is_own ? make_own(session, *own, number, parts[0]) : (this->*make_merged_)(session, {parts, count})))
     return false;
   // Step 4.
   if (own == nullptr ||

@@ -4,7 +4,8 @@
 //   lane            of a session, one after the other: for each region
 //     line          what comes next, in the CPU's cache, until a line is full
 //     buffer        | record 0 | record 1 | ...         |   whole lines, streamed; only the last, open one is not there yet
-//     stamps        when each was staged: the CPU's clock at the begin of its call, counted from the region's first one
+//     stamps        when each was staged: the CPU's clock at the begin of its call, counted from the region's first one; only where there are several
+//                   lanes
 //     codes         what is to be done with each
 //
 //  1 a session appends to its own lane, and publishes the count. Nobody waits for anybody
@@ -50,18 +51,28 @@ class Partitioned final : public Staging {
   struct Part;
 
   Partitioned(const Shape& shape, const Spread& regions) : shape_(shape), regions_(regions) {}
+  template <class Sizes>
+  bool put_all(Session& session, Job& job, Lane& lane, uint64_t stamp);
+  static void note_code(Region& region, uint8_t* codes, uint32_t count, uint32_t code);
+  void begin_stamps();
+  void full_fence() const;
   bool look(Lane& lane, uint64_t number, const Lane* own, Part& part) const;
   uint32_t look_at_all(uint64_t number, const Lane* own, Part* parts) const;
+  void fetch(const Session& session, uint64_t number, uint32_t changes) const;
   bool make_own(Session& session, Lane& own, uint64_t number, Part& part) const;
+  template <class Sizes>
   bool make_merged(Session& session, std::span<Part> parts) const;
   bool make_region(Session& session, uint64_t number);
   bool may_have(uint64_t number, const Key& key, const Lane* own);
 
   const Shape shape_;
   const Spread regions_;
-  bool streams_ = false;       // with the kernel's barriers alone
-  uint32_t capacity_ = 0;      // entries of a region in a lane
-  uint64_t buffer_bytes_ = 0;  // of these
+  bool (Partitioned::*make_merged_)(Session&, std::span<Part>) const = nullptr;
+  bool (Partitioned::*put_)(Session&, Job&, Lane&, uint64_t) = nullptr;
+  std::atomic<bool> has_stamps_{false};  // from the second lane on
+  bool streams_ = false;                 // with the kernel's barriers alone
+  uint32_t capacity_ = 0;                // entries of a region in a lane
+  uint64_t buffer_bytes_ = 0;            // of these
   HugeMemory locks_memory_;
   sys::Mutex* locks_ = nullptr;  // of regions
   sys::Mutex lanes_lock_;

@@ -20,10 +20,10 @@ class Spread {
     Spread spread;
     spread.bucket_count_ = bucket_count;
     spread.key_space_ = key_space;
-    const uint64_t span = (key_space - 1) / bucket_count + 1;
-    while (uint64_t{1} << spread.shift_ < span) ++spread.shift_;
+    spread.span_ = (key_space - 1) / bucket_count + 1;
+    while (uint64_t{1} << spread.shift_ < spread.span_) ++spread.shift_;
     spread.shift_ += kNumberBits;
-    spread.factor_ = static_cast<uint64_t>((Wide{1} << spread.shift_) / span) + 1;
+    spread.factor_ = static_cast<uint64_t>((Wide{1} << spread.shift_) / spread.span_) + 1;
     return spread;
   }
 
@@ -41,11 +41,19 @@ class Spread {
     return static_cast<uint64_t>(Wide{key.low} * factor_ >> shift_);
   }
 
+  // The home here of the first key that has its home there in that one, or of one before; the same for one behind the last: the end of all.
+  uint64_t home_of_first(const Spread& other, uint64_t home) const {
+    const Wide first =
+        key_space_ == 0 ? Wide{home} * bucket_count_ / other.bucket_count_ : Wide{home} * other.span_ / span_;
+    return static_cast<uint64_t>(first < bucket_count_ ? first : bucket_count_);
+  }
+
  private:
   using Wide = unsigned __int128;
 
   uint64_t bucket_count_ = 0;
   uint64_t key_space_ = 0;  // 0: by hash
+  uint64_t span_ = 0;
   uint64_t factor_ = 0;
   unsigned shift_ = 0;
 };

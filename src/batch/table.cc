@@ -91,7 +91,7 @@ base::Expected<void> Table::open(const Options& options) {
 base::Expected<std::unique_ptr<Staging>> Table::make_staging(Engine engine) const {
   const uint64_t homes = buckets_.spread().bucket_count();
   if (engine == Engine::kCacheBuckets)
-    return CacheBuckets::make(options_.shape, options_.staging_bytes, options_.key_space, homes);
+    return CacheBuckets::make(options_.shape, options_.cache_bytes, options_.key_space, homes);
   if (engine == Engine::kPartitioned)
     return Partitioned::make(options_.shape, options_.staging_bytes, options_.key_space, homes, has_barrier_);
   return nullptr;
@@ -101,20 +101,27 @@ base::Expected<std::unique_ptr<Staging>> Table::make_staging(Engine engine) cons
 base::Expected<void> Table::set_engine(Engine engine) {
   auto staging = make_staging(engine);
   if (!staging) return std::unexpected(staging.error());
-  if (engine == Engine::kTagged)
+  if (engine == Engine::kTagged || engine == Engine::kPartitioned)
     if (auto added = buckets_.add_tags(); !added) return added;
   for (Session* session = sessions_; session != nullptr; session = session->next_) session->lane_ = nullptr;
   staging_ = std::move(*staging);
   engine_.store(engine, std::memory_order_relaxed);
-  switch (engine) {
+  choose_run();
+  return {};
+}
+
+// REQUIRES: nobody else uses it.
+void Table::choose_run() {
+  const bool is_alone = sessions_ == nullptr || sessions_->next_ == nullptr;
+  const auto of = [&](const Kernels::Pair& pair) { return is_alone ? pair.alone : pair.shared; };
+  switch (engine()) {
     case Engine::kLinear: run_ = kernels_.linear; break;
     case Engine::kDirect:
     case Engine::kCacheBuckets: run_ = kernels_.direct; break;
-    case Engine::kPrefetch:
-    case Engine::kPartitioned: run_ = kernels_.prefetch; break;
-    case Engine::kTagged: run_ = kernels_.tagged; break;
+    case Engine::kPrefetch: run_ = of(kernels_.prefetch); break;
+    case Engine::kTagged:
+    case Engine::kPartitioned: run_ = of(kernels_.tagged); break;
   }
-  return {};
 }
 
 // REQUIRES: all gates are shut.
@@ -244,19 +251,25 @@ void Table::verify() {
 }
 
 Session::Session(Table& table) : table_(table), gate_(table.has_barrier_) {
-  sys::LockGuard scope(table_.sessions_lock_);
+  sys::LockGuard scope(table_.growth_lock_);
+  table_.shut_gates();
   next_ = table_.sessions_;
   table_.sessions_ = this;
+  table_.choose_run();
+  table_.open_gates();
 }
 
 Session::~Session() {
-  sys::LockGuard scope(table_.sessions_lock_);
+  sys::LockGuard scope(table_.growth_lock_);
+  table_.shut_gates();
   if (lane_ != nullptr) table_.staging_->close_lane(lane_);
   Session** at = &table_.sessions_;
   while (*at != this) at = &(*at)->next_;
   *at = next_;
   table_.gone_records_ += records_.load(std::memory_order_relaxed);
   table_.gone_missed_ += missed_.load(std::memory_order_relaxed);
+  table_.choose_run();
+  table_.open_gates();
 }
 
 // what() -> Did.

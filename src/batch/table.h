@@ -11,7 +11,8 @@
 //  1 a call of a session is inside its gate (sys/gate.h), from before it looks at the buckets until it has left them
 //  2 who finds no room leaves its gate, and takes the lock of growth. If the table has grown meanwhile there is nothing to do
 //  3 else it shuts all sessions' gates, moves all records to other buckets, front to back, and opens the gates
-// So calls pay a store and a load for growth.
+// So calls pay a store and a load for growth. In the same way, with the gates shut, a table gets another engine, and it becomes known whether several
+// sessions are open: while there is but one, it locks no buckets.
 //
 // Thread contract: open and close alone; a session is for one call at a time, from any thread; sessions come and go at any time.
 #pragma once
@@ -50,8 +51,10 @@ struct Options {
   uint64_t key_space = 0;
   Engine engine = Engine::kPrefetch;
   bool grows = true;
-  // Of an engine that stages: memory for what is staged, of kPartitioned for each session. Less than it takes at least is EINVAL.
-  uint64_t staging_bytes = uint64_t{4} << 20;
+  // Memory for what is staged: of cache-buckets, which are to stay in the cache that processors share; and of kPartitioned, for each session. Less than
+  // it takes at least is EINVAL when the engine is used.
+  uint64_t cache_bytes = uint64_t{8} << 20;
+  uint64_t staging_bytes = uint64_t{64} << 20;
   // After so many changes of a session all that anybody has staged is made; 0: when there is no room for it, or somebody reads it.
   uint64_t stale_changes_max = 0;
 };
@@ -98,6 +101,7 @@ class Table {
 
   base::Expected<std::unique_ptr<Staging>> make_staging(Engine engine) const;
   base::Expected<void> set_engine(Engine engine);
+  void choose_run();
   bool flush_all(Session& session);
   Grown grow(uint64_t growths_seen);
   Grown grow_alone();
@@ -163,6 +167,7 @@ class Session {
 
   // Of staging. In the session's gate: does the job's keys in the table, as far as there is room.
   void apply_staged(Job& job);
+  const Buckets& buckets() const { return table_.buckets_; }
   StagingLane* lane() const { return lane_; }
 
  private:

@@ -68,7 +68,8 @@ class TableModelTest : public testing::TestWithParam<std::tuple<Engine, Sizes>> 
             .records = records,
             .key_space = key_space,
             .engine = engine,
-            .staging_bytes = uint64_t{engine == Engine::kPartitioned ? 64u << 10 : 8u << 10}};
+            .cache_bytes = 8 << 10,
+            .staging_bytes = 64 << 10};
   }
 
   // Random jobs, beside a map.
@@ -185,6 +186,30 @@ TEST_P(TableOfNumbersTest, NumbersThatAreAllThere) { run(options(3000, 3000), 30
 TEST_P(TableOfNumbersTest, NumbersThatAreFew) { run(options(500, 1 << 20), 1 << 20, 200); }
 // All of them in the first buckets of many.
 TEST_P(TableOfNumbersTest, NumbersThatAreNotSpread) { run(options(3000, 1 << 13), 1 << 10, 200); }
+
+// The halves of which are those of others.
+TEST_P(TableModelTest, LongKeysAreTheirWholeLength) {
+  Table table;
+  ASSERT_TRUE(table.open(options(100)));
+  const Shape shape = table.options().shape;
+  {
+    Session session(table);
+    Keys keys(shape);
+    const std::string half(shape.key_bytes / 2, 'h'), other(shape.key_bytes - half.size(), 'o');
+    const std::string a = half + other, b = half + std::string(other.size(), 'x'),
+                      c = std::string(half.size(), 'x') + other;
+    keys.add(a, bytes_of(1, shape.value_bytes));
+    keys.add(b, bytes_of(2, shape.value_bytes));
+    keys.add(c, bytes_of(3, shape.value_bytes));
+    Job put = keys.job(Action::kUpsert);
+    ASSERT_EQ(session.run(put), Session::Ran::kAll);
+    EXPECT_EQ(put.inserted_count, 3u);
+    Job read = keys.job(Action::kRead);
+    ASSERT_EQ(session.run(read), Session::Ran::kAll);
+    for (size_t i = 0; i < 3; ++i) EXPECT_EQ(keys.read(i), bytes_of(i + 1, shape.value_bytes));
+  }
+  table.verify();
+}
 
 Options numbers(uint64_t key_space, Engine engine = Engine::kPrefetch) {
   return {.shape = {.key_bytes = 8, .value_bytes = 8, .bucket_bytes = 128},
