@@ -190,7 +190,7 @@ TEST_P(TableOfNumbersTest, NumbersThatAreNotSpread) { run(options(3000, 1 << 13)
 // The halves of which are those of others.
 TEST_P(TableModelTest, LongKeysAreTheirWholeLength) {
   Table table;
-  ASSERT_TRUE(table.open(options(100)));
+  ASSERT_TRUE(table.open(options(1)));  // one home
   const Shape shape = table.options().shape;
   {
     Session session(table);
