@@ -85,7 +85,9 @@ base::Expected<void> Table::open(const Options& options) {
   has_barrier_ = sys::register_barrier().has_value();
   kernels_ = choose_kernels(options_.shape);
   if (auto opened = buckets_.open(options_.shape, spread_for(options_)); !opened) return opened;
-  return set_engine(options_.engine);
+  auto set = set_engine(options_.engine);
+  if (!set) buckets_.close();
+  return set;
 }
 
 base::Expected<std::unique_ptr<Staging>> Table::make_staging(Engine engine) const {

@@ -139,7 +139,7 @@ class Session {
     kAll,
     kOutside,   // a key is not in the key space: nothing is done, and job.done_count says which it is
     kFull,      // job.done_count are done; the next one's record has no room, and there may be no more
-    kNoMemory,  // the same, for want of memory to grow
+    kNoMemory,  // the same, for want of memory to grow, or to stage
   };
   // Does the job's keys in their order; what it did is seen by every call that begins when it has returned, of any session. With an engine that stages
   // changes without job.outcomes are: of them job.done_count alone is told. kFull and kNoMemory may be of what was staged before; it stays. Cost: each

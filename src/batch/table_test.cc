@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include <map>
+#include <memory>
 #include <random>
 #include <string>
 #include <tuple>
@@ -295,6 +296,77 @@ TEST(TableTest, NumbersThatAreAllTheSameEndWithoutEndlessGrowth) {
     EXPECT_EQ(job.done_count, 16 * 8u);
   }
   EXPECT_EQ(table.memory_bytes(), memory_bytes);
+}
+
+TEST(TableTest, WhatIsStagedIsMadeAfterSoManyChanges) {
+  for (const Engine engine : {Engine::kCacheBuckets, Engine::kPartitioned}) {
+    Options options = numbers(1000, engine);
+    options.stale_changes_max = 100;
+    Table table;
+    ASSERT_TRUE(table.open(options));
+    Session session(table);
+    const auto seen = [&] {
+      size_t count = 0;
+      session.for_each([&](const std::byte*, const std::byte*) { ++count; });
+      return count;
+    };
+    Keys keys(table.options().shape);
+    for (uint64_t i = 0; i < 60; ++i) keys.add(bytes_of(i * 16, 8));
+    Job job = keys.job(Action::kUpsert);
+    job.outcomes = nullptr;
+    ASSERT_EQ(session.run(job), Session::Ran::kAll);
+    EXPECT_EQ(seen(), 0u) << name_of(engine);
+    ASSERT_EQ(session.run(job), Session::Ran::kAll);
+    EXPECT_EQ(seen(), 60u) << name_of(engine);
+  }
+}
+
+TEST(TableTest, MoreSessionsThanMayStageAreTold) {
+  Options options = numbers(1000, Engine::kPartitioned);
+  options.staging_bytes = 64 << 10;
+  Table table;
+  ASSERT_TRUE(table.open(options));
+  Keys keys(table.options().shape);
+  keys.add(bytes_of(7, 8), bytes_of(9, 8));
+  std::vector<std::unique_ptr<Session>> sessions;
+  for (int i = 0; i < 257; ++i) {
+    sessions.push_back(std::make_unique<Session>(table));
+    Job job = keys.job(Action::kUpsert);
+    job.outcomes = nullptr;
+    ASSERT_EQ(sessions.back()->run(job), i < 256 ? Session::Ran::kAll : Session::Ran::kNoMemory) << i;
+  }
+  // Who is gone leaves its place to others.
+  sessions.erase(sessions.begin());
+  Job job = keys.job(Action::kUpsert);
+  job.outcomes = nullptr;
+  EXPECT_EQ(sessions.back()->run(job), Session::Ran::kAll);
+  EXPECT_EQ(sessions.back()->flush(), Session::Ran::kAll);
+  EXPECT_EQ(table.record_count(), 1u);
+}
+
+TEST(TableTest, LessThanStagingTakesIsRefused) {
+  const auto refuses = [](Options options, const char* text) {
+    Table table;
+    auto opened = table.open(options);
+    ASSERT_FALSE(opened);
+    EXPECT_EQ(opened.error().number, EINVAL);
+    EXPECT_STREQ(opened.error().message, text);
+    // And by a table that has another engine, which it keeps.
+    options.engine = Engine::kDirect;
+    const Engine engine = options.cache_bytes < 1024 ? Engine::kCacheBuckets : Engine::kPartitioned;
+    ASSERT_TRUE(table.open(options));
+    Session session(table);
+    auto used = table.use(session, engine);
+    ASSERT_FALSE(used);
+    EXPECT_STREQ(used.error().message, text);
+    EXPECT_EQ(table.engine(), Engine::kDirect);
+  };
+  Options options = numbers(1000, Engine::kCacheBuckets);
+  options.cache_bytes = 1000;
+  refuses(options, "cache-buckets take 1096 bytes each, and there are but 1000");
+  options = numbers(1000, Engine::kPartitioned);
+  options.staging_bytes = 65'535;
+  refuses(options, "what a session stages takes 65536 bytes at least, not 65535");
 }
 
 TEST(TableTest, BucketsHaveSixteenRecordsUnlessTheyAreLarge) {
