@@ -11,6 +11,8 @@ namespace batch {
 
 class HugeMemory {
  public:
+  static constexpr uint64_t kMost = uint64_t{1} << 47;  // of an address space
+
   HugeMemory() = default;
   HugeMemory(const HugeMemory&) = delete;
   HugeMemory& operator=(const HugeMemory&) = delete;
@@ -18,10 +20,12 @@ class HugeMemory {
 
   // At least so many bytes, which begin at a large page. Errors: ENOMEM. REQUIRES: closed, or as it was made.
   base::Expected<void> open(uint64_t bytes, const char* purpose) {
-    bytes_ = base::round_up(bytes, sys::kHugePageBytes);
+    if (bytes > kMost) return base::failure(ENOMEM, "no memory for ", purpose, ": ", bytes, " bytes");
+    const uint64_t rounded = base::round_up(bytes, sys::kHugePageBytes);
     // Somewhere in it a large page begins.
-    auto mapped = sys::map_anonymous(bytes_ + sys::kHugePageBytes, purpose);
+    auto mapped = sys::map_anonymous(rounded + sys::kHugePageBytes, purpose);
     if (!mapped) return std::unexpected(mapped.error());
+    bytes_ = rounded;
     mapped_ = *mapped;
     begin_ = mapped_ + (-reinterpret_cast<uintptr_t>(mapped_) & (sys::kHugePageBytes - 1));
     sys::prefer_huge_pages(begin_, bytes_);

@@ -41,8 +41,6 @@ struct Code {
   }
 };
 
-// The key and what is given for it lie at a distance of so many bytes from those of the next one: 0, until the session that is asked sets it, for
-// arrays without gaps.
 struct Job {
   Code code = {};
   size_t count = 0;
@@ -50,7 +48,7 @@ struct Job {
   const std::byte* given = nullptr;  // of value_bytes each; reads and removes: none
   std::byte* read = nullptr;    // of reads: count * value_bytes; of what is absent they are left as they are
   Outcome* outcomes = nullptr;  // count of them; null: nobody asks
-  // Of whom keys are done by a session.
+  // Set by the session that is asked: keys, and what is given, at so many bytes from the next, in arrays without gaps.
   uint32_t key_stride = 0;
   uint32_t given_stride = 0;
   const uint8_t* codes = nullptr;     // for each key; null: `code` is for all

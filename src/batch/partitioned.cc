@@ -53,11 +53,16 @@ struct Partitioned::Lane final : StagingLane {
   std::atomic<uint64_t> call_stamp{0};  // of the call that is under way; 0: none is
   bool is_free = false;                 // under lanes_lock_
   HugeMemory memory;
-  std::byte* lines = nullptr;
+  std::byte* lines = nullptr;  // two for each region, in turns: the open one, and that before it
   Region* regions = nullptr;
   std::byte* buffers = nullptr;
   uint32_t* stamps = nullptr;
   uint8_t* codes = nullptr;
+
+  // That which has these bytes of the region's buffer while they are not there.
+  std::byte* line(uint64_t number, uint64_t offset_bytes) const {
+    return lines + (2 * number + (offset_bytes / base::kLineBytes & 1)) * base::kLineBytes;
+  }
 };
 
 // What a lane has in a region, as it is to be seen by who has its lock. Set by look().
@@ -105,7 +110,7 @@ base::Expected<std::unique_ptr<Staging>> Partitioned::make(const Shape& shape, u
     made->make_merged_ = &Partitioned::make_merged<Sizes>;
   };
   if (!with_common_sizes(shape, set)) with_sizes<AnySizes>(shape, set);
-  const uint64_t region_bytes = lane_bytes / count - base::kLineBytes - sizeof(Region);
+  const uint64_t region_bytes = lane_bytes / count - 2 * base::kLineBytes - sizeof(Region);
   made->capacity_ = static_cast<uint32_t>(std::min<uint64_t>(region_bytes / shape.record_bytes(), kNone - 1));
   made->buffer_bytes_ = base::round_up(uint64_t{made->capacity_} * shape.record_bytes(), base::kLineBytes);
   if (auto opened = made->locks_memory_.open(count * sizeof(sys::Mutex), "the locks of regions"); !opened)
@@ -141,7 +146,7 @@ base::Expected<StagingLane*> Partitioned::open_lane() {
   const uint64_t buffers_at = 0, stamps_at = buffers_at + regions * buffer_bytes_;
   const uint64_t lines_at =
       base::round_up(stamps_at + regions * capacity_ * sizeof(uint32_t), base::kLineBytes);
-  const uint64_t regions_at = lines_at + regions * base::kLineBytes;
+  const uint64_t regions_at = lines_at + regions * 2 * base::kLineBytes;
   const uint64_t codes_at = regions_at + regions * sizeof(Region);
   if (auto opened = lane->memory.open(codes_at + regions * capacity_, "what a session stages"); !opened)
     return std::unexpected(opened.error());
@@ -229,16 +234,18 @@ bool Partitioned::put_all(Session& session, Job& job, Lane& lane, uint64_t stamp
       __builtin_memcpy(record + sizes.key_bytes(), job.given + job.done_count * job.given_stride,
                        sizes.value_bytes());
     const uint64_t at = uint64_t{count} * sizes.record_bytes(), in_line = at % base::kLineBytes;
-    std::byte* const line = lane.lines + number * base::kLineBytes;
+    std::byte* const line = lane.line(number, at);
     const uint64_t first = std::min<uint64_t>(sizes.record_bytes(), base::kLineBytes - in_line);
     copy_open(line + in_line, record, first);
     if (in_line + first == base::kLineBytes) {
       std::byte* const to = lane.buffers + number * buffer_bytes_ + (at - in_line);
       streams_ ? sys::stream_line(to, line) : static_cast<void>(memcpy(to, line, base::kLineBytes));
-      copy_open(line, record + first, sizes.record_bytes() - first);
+      copy_open(lane.line(number, at + first), record + first, sizes.record_bytes() - first);
     }
     // Pairs with the acquire in look().
     region.count.store(count + 1, std::memory_order_release);
+    // Nor is the line that was open before this one written to until that is known.
+    std::atomic_signal_fence(std::memory_order_seq_cst);
   }
   return true;
 }
@@ -253,7 +260,7 @@ void Partitioned::note_code(Region& region, uint8_t* codes, uint32_t count, uint
 }
 
 // False: there is nothing. REQUIRES: the region's lock.
-bool Partitioned::look(Lane& lane, uint64_t number, const Lane* own, Part& part) const {
+bool Partitioned::look(Lane& lane, uint64_t number, const Lane* own, uint64_t limit, Part& part) const {
   Region& region = lane.regions[number];
   uint32_t count = region.count.load(std::memory_order_acquire);
   if (count == region.made) return false;
@@ -261,19 +268,20 @@ bool Partitioned::look(Lane& lane, uint64_t number, const Lane* own, Part& part)
   part.buffer = lane.buffers + number * buffer_bytes_;
   part.stamps = lane.stamps + number * capacity_;
   part.at = region.made;
-  const std::byte* const line = lane.lines + number * base::kLineBytes;
   for (bool has_changed = false;;) {
     const uint64_t call_stamp = &lane == own ? 0 : lane.call_stamp.load(std::memory_order_acquire);
+    uint64_t end_stamp = &lane == own ? ~uint64_t{0} : limit;
+    if (call_stamp != 0) end_stamp = std::min(call_stamp, limit);
     part.first_stamped = region.first_stamped.load(std::memory_order_relaxed);
     part.end = count;
-    while (call_stamp != 0 && part.end > std::max(part.at, part.first_stamped) &&
-           region.begin_stamp + part.stamps[part.end - 1] >= call_stamp)
+    while (part.end > std::max(part.at, part.first_stamped) &&
+           region.begin_stamp + part.stamps[part.end - 1] >= end_stamp)
       --part.end;
     part.line_begin = base::round_down(uint64_t{count} * shape_.record_bytes(), base::kLineBytes);
     // Step 3. Of what has no stamps it is not known which call it is of.
     if (streams_ && (has_changed || (call_stamp != 0 && (part.end < count || part.at < part.first_stamped))))
       sys::process_barrier();
-    copy_open(part.line, line, base::kLineBytes);
+    copy_open(part.line, lane.line(number, part.line_begin), base::kLineBytes);
     std::atomic_thread_fence(std::memory_order_acquire);
     const uint32_t now = region.count.load(std::memory_order_acquire);
     if (now == count) break;
@@ -290,9 +298,12 @@ bool Partitioned::look(Lane& lane, uint64_t number, const Lane* own, Part& part)
 // Those of all lanes that have some. REQUIRES: the region's lock.
 uint32_t Partitioned::look_at_all(uint64_t number, const Lane* own, Part* parts) const {
   uint32_t found = 0;
+  // Lanes are looked at one after the other: what is of later than this may follow on something that one of them did not have yet.
+  const uint64_t limit = sys::cycle_clock();
+  sys::finish_loads();
   // Pairs with the release in open_lane().
   const uint32_t count = lane_count_.load(std::memory_order_acquire);
-  for (uint32_t i = 0; i < count; ++i) found += look(*lanes_[i], number, own, parts[found]);
+  for (uint32_t i = 0; i < count; ++i) found += look(*lanes_[i], number, own, limit, parts[found]);
   return found;
 }
 

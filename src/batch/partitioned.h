@@ -2,7 +2,8 @@
 // them is full, and made together while its part of the table is in the cache.
 //
 //   lane            of a session, one after the other: for each region
-//     line          what comes next, in the CPU's cache, until a line is full
+//     lines         what comes next, in the CPU's cache, until a line is full: two in turns, so that who looks at one finds out by the count that it
+//                   was written over
 //     buffer        | record 0 | record 1 | ...         |   whole lines, streamed; only the last, open one is not there yet
 //     stamps        when each was staged: the CPU's clock at the begin of its call, counted from the region's first one; only where there are several
 //                   lanes
@@ -10,7 +11,7 @@
 //
 //  1 a session appends to its own lane, and publishes the count. Nobody waits for anybody
 //  2 who makes a region's changes has its lock. It takes the changes of all lanes, by their stamps: what had returned before another call began
-//    comes first. Those of calls that have not returned yet it leaves for later: they are of now
+//    comes first. Those of calls that have not returned yet, or that began since it looks, it leaves for later
 //  3 a call drains its streams before it says that it has ended. Where the lane of a call that is under way has something in the region, its lines
 //    of earlier calls may still be on their way: who wants to read them has all processors pass a barrier
 //  4 the owner alone empties a lane's region: when all of it has been made, with the region's lock
@@ -56,7 +57,7 @@ class Partitioned final : public Staging {
   static void note_code(Region& region, uint8_t* codes, uint32_t count, uint32_t code);
   void begin_stamps();
   void full_fence() const;
-  bool look(Lane& lane, uint64_t number, const Lane* own, Part& part) const;
+  bool look(Lane& lane, uint64_t number, const Lane* own, uint64_t limit, Part& part) const;
   uint32_t look_at_all(uint64_t number, const Lane* own, Part* parts) const;
   void fetch(const Session& session, uint64_t number, uint32_t changes) const;
   bool make_own(Session& session, Lane& own, uint64_t number, Part& part) const;

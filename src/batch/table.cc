@@ -146,6 +146,10 @@ void Table::close() {
   CHECK(sessions_ == nullptr);
   buckets_.close();
   staging_.reset();
+  function_count_ = 0;
+  gone_records_ = 0;
+  gone_missed_ = 0;
+  growths_.store(0, std::memory_order_relaxed);
 }
 
 uint8_t Table::add_function(const Change& change) {
@@ -234,14 +238,14 @@ Table::Grown Table::grow_alone() {
   for (int tries = 0; tries < 4; ++tries) {
     spread = spread_twice(spread);
     Buckets larger;
-    if (!larger.open(options_.shape, spread)) break;
-    if (buckets_.has_tags() && !larger.add_tags()) break;
+    if (!larger.open(options_.shape, spread)) return Grown::kNoMemory;
+    if (buckets_.has_tags() && !larger.add_tags()) return Grown::kNoMemory;
     if (!move_to(larger)) continue;
     buckets_.swap(larger);
     growths_.fetch_add(1, std::memory_order_relaxed);
     return Grown::kYes;
   }
-  return Grown::kNoMemory;
+  return Grown::kNo;
 }
 
 void Table::verify() {
@@ -309,6 +313,7 @@ Session::Ran Session::run(Job& job) {
   const Shape& shape = table_.options_.shape;
   job.key_stride = shape.key_bytes;
   job.given_stride = shape.value_bytes;
+  job.codes = nullptr;
   job.done_count = job.absent_count = job.inserted_count = job.removed_count = 0;
   if (const uint64_t key_space = table_.options_.key_space; key_space != 0)
     for (size_t i = 0; i < job.count; ++i)

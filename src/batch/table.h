@@ -51,7 +51,7 @@ struct Options {
   uint64_t key_space = 0;
   Engine engine = Engine::kPrefetch;
   bool grows = true;
-  // Memory for what is staged: of cache-buckets, which are to stay in the cache that processors share; and of kPartitioned, for each session. Less than
+  // Memory for what is staged, without some 5 bytes for each change that partitions may need: of cache-buckets, which are to stay in the cache that processors share; and of kPartitioned, for each session. Less than
   // it takes at least is EINVAL when the engine is used.
   uint64_t cache_bytes = uint64_t{8} << 20;
   uint64_t staging_bytes = uint64_t{64} << 20;
@@ -148,8 +148,8 @@ class Session {
   // All that was staged when it was called, by any session, is made: also for_each() sees it. Nothing where nothing is staged.
   Ran flush();
 
-  // Calls visit(key, value) for each record that is not only staged: those that are there all the time once. The records of a bucket are copied under its lock; visit() may call
-  // sessions, but for upserts: the table does not grow meanwhile.
+  // Calls visit(key, value) for each record that is not only staged: those that are there all the time once. The records of a bucket are copied under its
+  // lock. visit() calls nothing of the table: it does not change as a whole meanwhile.
   template <class Visit>
   void for_each(Visit visit) {
     gate_.enter();

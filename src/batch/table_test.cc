@@ -298,6 +298,32 @@ TEST(TableTest, NumbersThatAreAllTheSameEndWithoutEndlessGrowth) {
   EXPECT_EQ(table.memory_bytes(), memory_bytes);
 }
 
+TEST(TableTest, MoreThanThereIsMemoryForIsAnError) {
+  for (const uint64_t records : {uint64_t{1} << 50, uint64_t{860'000'000'000'000'000}, ~uint64_t{0}}) {
+    Table table;
+    auto opened = table.open({.shape = {.key_bytes = 8, .value_bytes = 8}, .records = records});
+    ASSERT_FALSE(opened) << records;
+    EXPECT_EQ(opened.error().number, ENOMEM);
+  }
+}
+
+TEST(TableTest, OneThatWasClosedIsOpenedEmpty) {
+  Table table;
+  for (int round = 0; round < 2; ++round) {
+    ASSERT_TRUE(table.open(numbers(1000)));
+    {
+      Session session(table);
+      Keys keys(table.options().shape);
+      for (uint64_t i = 0; i < 100; ++i) keys.add(bytes_of(i, 8));
+      Job job = keys.job(Action::kUpsert);
+      ASSERT_EQ(session.run(job), Session::Ran::kAll);
+      EXPECT_EQ(table.record_count(), 100u);
+    }
+    table.verify();
+    table.close();
+  }
+}
+
 TEST(TableTest, WhatIsStagedIsMadeAfterSoManyChanges) {
   for (const Engine engine : {Engine::kCacheBuckets, Engine::kPartitioned}) {
     Options options = numbers(1000, engine);

@@ -4,7 +4,9 @@
 
 #include <atomic>
 #include <random>
+#include <string>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include "batch/table.h"
@@ -14,13 +16,17 @@ namespace {
 
 constexpr uint32_t kThreads = 4;
 
-class TableThreadsTest : public testing::TestWithParam<Engine> {
+// By engine, and the bytes of a value. Records of 24 bytes go over the ends of lines.
+class TableThreadsTest : public testing::TestWithParam<std::tuple<Engine, uint32_t>> {
  protected:
+  static Engine engine() { return std::get<0>(GetParam()); }
+  static uint32_t words() { return std::get<1>(GetParam()) / sizeof(uint64_t); }
+
   Options options(uint64_t records, uint64_t key_space = 0) const {
-    return {.shape = {.key_bytes = 8, .value_bytes = 8, .bucket_bytes = 256},
+    return {.shape = {.key_bytes = 8, .value_bytes = std::get<1>(GetParam()), .bucket_bytes = 384},
             .records = records,
             .key_space = key_space,
-            .engine = GetParam(),
+            .engine = engine(),
             .cache_bytes = 64 << 10,
             .staging_bytes = 64 << 10};
   }
@@ -32,30 +38,44 @@ class TableThreadsTest : public testing::TestWithParam<Engine> {
     for (std::thread& thread : threads) thread.join();
   }
 
+  // Each value is its first word, several times. `values`: one for each key, of which there are as many words afterwards.
   static Job job(Action action, std::vector<uint64_t>& keys, std::vector<uint64_t>& values) {
     values.resize(keys.size());
+    std::vector<uint64_t> all;
+    for (const uint64_t value : values) all.insert(all.end(), words(), value);
+    values = std::move(all);
     return {.code = {action},
             .count = keys.size(),
             .keys = reinterpret_cast<const std::byte*>(keys.data()),
             .given = reinterpret_cast<const std::byte*>(values.data()),
             .read = reinterpret_cast<std::byte*>(values.data())};
   }
+  static uint64_t value_at(const std::vector<uint64_t>& values, size_t i) {
+    for (uint32_t word = 1; word < words(); ++word)
+      EXPECT_EQ(values[i * words() + word], values[i * words()]);
+    return values[i * words()];
+  }
 
   Table table;
 };
-INSTANTIATE_TEST_SUITE_P(All, TableThreadsTest, testing::ValuesIn(kEngines),
-                         [](const auto& tested) { return name_of(tested.param); });
+std::string name_of_case(const testing::TestParamInfo<std::tuple<Engine, uint32_t>>& tested) {
+  return name_of(std::get<0>(tested.param)) + std::string("_") + std::to_string(std::get<1>(tested.param));
+}
+INSTANTIATE_TEST_SUITE_P(All, TableThreadsTest,
+                         testing::Combine(testing::ValuesIn(kEngines), testing::Values(8, 16)), name_of_case);
 
 // All threads add to all keys: the sums are right, and the count of changes.
 TEST_P(TableThreadsTest, NoChangeIsLost) {
   constexpr uint64_t kKeys = 512, kJobs = 400, kEach = 64;
   ASSERT_TRUE(table.open(options(kKeys, kKeys)));
   const uint8_t function = table.add_function({.function = [](void*, void* value, const void* given) {
-    uint64_t sum, by;
-    memcpy(&sum, value, sizeof sum);
-    memcpy(&by, given, sizeof by);
-    sum += by;
-    memcpy(value, &sum, sizeof sum);
+    for (size_t at = 0; at < words() * sizeof(uint64_t); at += sizeof(uint64_t)) {
+      uint64_t sum, by;
+      memcpy(&sum, static_cast<char*>(value) + at, sizeof sum);
+      memcpy(&by, static_cast<const char*>(given) + at, sizeof by);
+      sum += by;
+      memcpy(static_cast<char*>(value) + at, &sum, sizeof sum);
+    }
   }});
   {
     Session session(table);
@@ -121,13 +141,13 @@ TEST_P(TableThreadsTest, EachReadsWhatItWroteWhileTheTableGrows) {
         ASSERT_EQ(session.run(read), Session::Ran::kAll);
         for (size_t k = 0; k < count; ++k) {
           ASSERT_EQ(outcomes[k], last[numbers[k]] == 0 ? Outcome::kAbsent : Outcome::kDone);
-          if (last[numbers[k]] != 0) ASSERT_EQ(values[k], last[numbers[k]]);
+          if (last[numbers[k]] != 0) ASSERT_EQ(value_at(values, k), last[numbers[k]]);
         }
         continue;
       }
       Job change = job(what == 1 ? Action::kRemove : Action::kUpsert, keys, values);
       ASSERT_EQ(session.run(change), Session::Ran::kAll);
-      for (size_t k = 0; k < count; ++k) last[numbers[k]] = what == 1 ? 0 : values[k];
+      for (size_t k = 0; k < count; ++k) last[numbers[k]] = what == 1 ? 0 : value_at(values, k);
     }
     for (const uint64_t value : last) there += value != 0;
     ASSERT_EQ(session.flush(), Session::Ran::kAll);
@@ -137,31 +157,46 @@ TEST_P(TableThreadsTest, EachReadsWhatItWroteWhileTheTableGrows) {
   EXPECT_GE(table.growth_count(), 5u);
 }
 
-// One after the other: whose call begins when another's has returned comes later, whatever each has staged.
+// Two take turns: whose call begins when the other's has returned comes later, whatever each has staged. Others read meanwhile, and have what is staged made: no value is
+// ever followed by an older one.
 TEST_P(TableThreadsTest, WhoComesLaterChangesLater) {
-  constexpr uint64_t kKeys = 3000, kRounds = 4000;
+  constexpr uint64_t kKeys = 3000, kRounds = 6000, kWriters = 2;
   ASSERT_TRUE(table.open(options(kKeys)));
   std::vector<uint64_t> last(kKeys);  // of who has the turn
   std::atomic<uint64_t> turn{0};
   run([&](uint32_t thread) {
     Session session(table);
     std::mt19937_64 random(thread);
-    for (uint64_t round = thread; round < kRounds; round += kThreads) {
-      std::vector<uint64_t> keys, values;
-      for (uint64_t k = 1 + random() % 20; k > 0; --k) {
-        keys.push_back(random() % kKeys);
-        values.push_back(round * 100 + k + 1);
+    std::vector<uint64_t> seen(kKeys);
+    const auto random_keys = [&] {
+      std::vector<uint64_t> keys;
+      for (uint64_t k = 1 + random() % 20; k > 0; --k) keys.push_back(random() % kKeys);
+      return keys;
+    };
+    while (thread >= kWriters && turn.load(std::memory_order_relaxed) < kRounds) {
+      std::vector<uint64_t> keys = random_keys(), values;
+      Job read = job(Action::kRead, keys, values);
+      EXPECT_EQ(session.run(read), Session::Ran::kAll);
+      for (size_t k = 0; k < keys.size(); ++k) {
+        EXPECT_GE(value_at(values, k), seen[keys[k]]);
+        seen[keys[k]] = value_at(values, k);
       }
-      Job change = job(Action::kUpsert, keys, values);
+    }
+    for (uint64_t round = thread; thread < kWriters && round < kRounds; round += kWriters) {
+      std::vector<uint64_t> keys = random_keys(), values;
+      for (size_t k = 0; k < keys.size(); ++k) values.push_back(round * 100 + k + 1);
+      const bool reads = random() % 8 == 0;
+      Job asked = job(reads ? Action::kRead : Action::kUpsert, keys, values);
       while (turn.load(std::memory_order_acquire) != round) std::this_thread::yield();
-      if (random() % 8 == 0) {
-        Job read = job(Action::kRead, keys, values);
-        EXPECT_EQ(session.run(read), Session::Ran::kAll);
-        for (size_t k = 0; k < keys.size(); ++k)
-          if (last[keys[k]] != 0) EXPECT_EQ(values[k], last[keys[k]]) << "round " << round;
-      } else {
-        EXPECT_EQ(session.run(change), Session::Ran::kAll);
-        for (size_t k = 0; k < keys.size(); ++k) last[keys[k]] = values[k];
+      std::vector<Outcome> outcomes(keys.size());
+      if (reads) asked.outcomes = outcomes.data();
+      EXPECT_EQ(session.run(asked), Session::Ran::kAll);
+      for (size_t k = 0; k < keys.size(); ++k) {
+        if (reads)
+          EXPECT_EQ(outcomes[k] == Outcome::kAbsent ? 0 : value_at(values, k), last[keys[k]])
+              << "round " << round;
+        else
+          last[keys[k]] = value_at(values, k);
       }
       turn.store(round + 1, std::memory_order_release);
     }
@@ -184,7 +219,7 @@ TEST_P(TableThreadsTest, EnginesChangeUnderLoad) {
     if (thread == 0) {
       for (int round = 0; round < 100; ++round)
         ASSERT_TRUE(table.use(session, kEngines[static_cast<size_t>(round) % std::size(kEngines)]));
-      ASSERT_TRUE(table.use(session, GetParam()));
+      ASSERT_TRUE(table.use(session, engine()));
       is_over = true;
       return;
     }
@@ -204,15 +239,15 @@ TEST_P(TableThreadsTest, EnginesChangeUnderLoad) {
       if (i % 8 != 0) continue;
       Job read = job(Action::kRead, keys, values);
       ASSERT_EQ(session.run(read), Session::Ran::kAll);
-      for (size_t k = 0; k < keys.size(); ++k) ASSERT_EQ(values[k], last[numbers[k]]);
+      for (size_t k = 0; k < keys.size(); ++k) ASSERT_EQ(value_at(values, k), last[numbers[k]]);
     }
     std::vector<uint64_t> keys, values;
     for (uint64_t number = 0; number < kKeysEach; ++number) keys.push_back(number * kThreads + thread);
     Job read = job(Action::kRead, keys, values);
     ASSERT_EQ(session.run(read), Session::Ran::kAll);
-    EXPECT_EQ(values, last);
+    for (size_t k = 0; k < kKeysEach; ++k) EXPECT_EQ(value_at(values, k), last[k]);
   });
-  EXPECT_EQ(table.engine(), GetParam());
+  EXPECT_EQ(table.engine(), engine());
   Session session(table);
   ASSERT_EQ(session.flush(), Session::Ran::kAll);
   table.verify();

@@ -25,4 +25,7 @@ inline uint64_t cycle_clock() {
   return __rdtsc();
 }
 
+// Loads that follow come after all that precede, and after cycle_clock().
+inline void finish_loads() { _mm_lfence(); }
+
 }  // namespace sys
