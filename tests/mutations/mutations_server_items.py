@@ -24,6 +24,10 @@ MUTATIONS = [
     mutation("a negative exptime is relative", (EXPIRY, "  if (exptime < 0) return kEnded;\n", ""), gtest_filter="ExpiryTest.*"),
     mutation("seconds that are left are rounded down", (EXPIRY, "(ms + kMsPerSecond - 1) / kMsPerSecond", "ms / kMsPerSecond"), gtest_filter="ExpiryTest.*"),
 
+    # What a cache drops
+    mutation("an item that was dropped before it was read is an error", (ITEM, "  if (!read && read.error().number == ESTALE) return Item();\n", ""), gtest_filter="CacheItemsTest.*"),
+    mutation("a change of what was dropped is an error", (ITEMS_UPDATE, "  if (!put && put.error().number == ESTALE) return std::nullopt;\n", ""), gtest_filter="CacheItemsTest.*"),
+
     # Numbers
     mutation("a number with something behind it is one", (NUMBERS, "  if (!value.empty() && !is_blank(value.front())) return std::nullopt;\n", ""), gtest_filter="NumbersTest.*"),
     mutation("a decrease wraps", (ITEMS_NUMBERS, "number - std::min(number, options.delta)", "number - options.delta"), gtest_filter="ItemsNumbersTest.*"),

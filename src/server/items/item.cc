@@ -1,5 +1,6 @@
 #include "server/items/item.h"
 
+#include <cerrno>
 #include <cstring>
 
 namespace server {
@@ -64,6 +65,8 @@ base::Expected<Item> Item::of(kv::Session& session, kv::Found found) {
   if (!item.found()) return item;
   std::byte first[ItemHead::kBytesMost];
   auto read = session.read_value(item.found_, 0, first);
+  // A cache has dropped it meanwhile: it is not there.
+  if (!read && read.error().number == ESTALE) return Item();
   if (!read) return std::unexpected(read.error());
   const std::optional<ItemHead> head = ItemHead::read(std::span(first).first(*read));
   if (!head) return std::unexpected(no_item());

@@ -313,5 +313,51 @@ TEST_F(ItemsTest, CountsOfWhoIsGoneStay) {
   EXPECT_EQ(shared.counts()[Count::kGetHits], 0u);
 }
 
+// What a cache drops while somebody is at it is not there.
+class CacheItemsTest : public ItemsTest {
+ protected:
+  static constexpr size_t kLargeBytes = 600 << 10;
+
+  CacheItemsTest() : ItemsTest(*storage::make_memory_device(32 << 20)) {}
+  void SetUp() override {
+    ASSERT_TRUE(kv::Store::make(*device, {.segment_bytes = 1 << 20, .is_cache = true}));
+    open();
+  }
+  void drop_all(Items& by) {
+    const std::string value(kLargeBytes, 'o');
+    for (int i = 0; i < 100; ++i) of(by.set("other" + std::to_string(i), bytes_of(value)));
+  }
+};
+
+TEST_F(CacheItemsTest, BeforeItIsReadItIsAbsent) {
+  set("large", std::string(kLargeBytes, 'l'));
+  kv::Session session;
+  ASSERT_TRUE(session.open(*store));
+  kv::Found found = of(session.get("large"));
+  ASSERT_TRUE(found.found());
+  drop_all(items);
+  const Item item = of(Item::of(session, std::move(found)));
+  EXPECT_FALSE(item.found());
+  session.close();
+}
+
+TEST_F(CacheItemsTest, WhileItIsChangedItIsAnew) {
+  set("large", std::string(kLargeBytes, 'l'));
+  Items other;
+  ASSERT_TRUE(other.open(shared));
+  std::vector<bool> was_there;
+  auto appends = [&](const Item& item) -> base::Expected<Change> {
+    was_there.push_back(item.found());
+    if (!item.found()) return Change::nothing(Outcome::kAbsent);
+    drop_all(other);
+    Change change = Change::value_of(item);
+    change.add(Part::old(0, item.value_bytes()));
+    return change;
+  };
+  EXPECT_EQ(of(items.update("large", appends)).outcome, Outcome::kAbsent);
+  EXPECT_EQ(was_there, std::vector<bool>({true, false}));
+  other.close();
+}
+
 }  // namespace
 }  // namespace server

@@ -1,5 +1,6 @@
 // Updates: an item is read, what it is to become is decided, and that is written (items.h).
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 
 #include "server/items/items.h"
@@ -57,6 +58,8 @@ base::Expected<std::optional<Done>> Items::apply(std::string_view store_key, uin
                     .version = item.version(),
                     .expires_ms = change.expires_ms,
                     .flags = change.flags});
+  // A cache has dropped meanwhile what of it was to be copied.
+  if (!put && put.error().number == ESTALE) return std::nullopt;
   if (!put) return std::unexpected(put.error());
   if (put->outcome != kv::Changed::Outcome::kDone) return std::nullopt;
   if (change.is_new_value) shared_->hot_.stored(hash, now_s());
