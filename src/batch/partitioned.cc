@@ -25,6 +25,7 @@ constexpr uint32_t kChunk = 128;
 constexpr uint64_t kDeltaMax = ~uint32_t{0};
 constexpr uint32_t kScannedMost = 64;
 constexpr uint64_t kLinesPerChange = 4;
+constexpr uint64_t kNoStamp = ~uint64_t{0};
 constexpr uint32_t kNone = ~uint32_t{0};
 
 // To or from a line, which its owner may be changing while others copy it: they find out afterwards (look()). A race by design, of words that no one
@@ -74,6 +75,9 @@ struct Partitioned::Part {
   uint8_t code;
   uint32_t at, end;  // entries
   uint32_t first_stamped;
+  // Of a merge: the stamp of the one at `at`, or kNoStamp; and where `at` was.
+  uint64_t next_stamp;
+  uint32_t begin;
   uint64_t line_begin;  // bytes from here on are in the line
   alignas(base::kLineBytes) std::byte line[base::kLineBytes];
 
@@ -340,18 +344,22 @@ bool Partitioned::make_merged(Session& session, std::span<Part> parts) const {
   const uint32_t record_bytes = sizes.record_bytes();
   std::byte records[kChunk * kRecordBytesMax];
   uint8_t codes[kChunk];
-  Region* from[kChunk];
+  const Part* from[kChunk];
+  for (Part& part : parts) part.next_stamp = part.stamp();
   for (;;) {
+    for (Part& part : parts) part.begin = part.at;
     uint32_t count = 0;
     for (; count < kChunk; ++count) {
-      Part* oldest = nullptr;
-      for (Part& part : parts)
-        if (part.at < part.end && (oldest == nullptr || part.stamp() < oldest->stamp())) oldest = &part;
-      if (oldest == nullptr) break;
+      // Without a branch that depends on which it is: that is random.
+      Part* oldest = parts.data();
+      for (Part& part : parts.subspan(std::min<size_t>(1, parts.size())))
+        oldest = part.next_stamp < oldest->next_stamp ? &part : oldest;
+      if (parts.empty() || oldest->next_stamp == kNoStamp) break;
       oldest->copy(oldest->at, record_bytes, records + count * record_bytes, record_bytes);
       codes[count] = oldest->codes == nullptr ? oldest->code : oldest->codes[oldest->at];
-      from[count] = oldest->region;
+      from[count] = oldest;
       ++oldest->at;
+      oldest->next_stamp = oldest->at < oldest->end ? oldest->stamp() : kNoStamp;
     }
     if (count == 0) return true;
     Job job{.count = count,
@@ -361,8 +369,11 @@ bool Partitioned::make_merged(Session& session, std::span<Part> parts) const {
             .given_stride = record_bytes,
             .codes = codes};
     session.apply_staged(job);
-    for (size_t i = 0; i < job.done_count; ++i) ++from[i]->made;
-    if (job.done_count < count) return false;
+    if (job.done_count < count) {
+      for (size_t i = 0; i < job.done_count; ++i) ++from[i]->region->made;
+      return false;
+    }
+    for (const Part& part : parts) part.region->made += part.at - part.begin;
   }
 }
 
