@@ -169,16 +169,11 @@ base::Expected<StagingLane*> Partitioned::open_lane() {
 // Of one lane alone changes have their order without them. What it has staged by now is older than all that others will.
 void Partitioned::begin_stamps() {
   has_stamps_.store(true, std::memory_order_relaxed);
-  full_fence();
+  sys::pass_seldom(streams_);  // put() passes often
   // A call that may not have seen this ends before others stage anything. Pairs with the release in put().
   const std::atomic<uint64_t>& call_stamp = lanes_[0]->call_stamp;
   const uint64_t under_way = call_stamp.load(std::memory_order_acquire);
   while (under_way != 0 && call_stamp.load(std::memory_order_acquire) == under_way) sched_yield();
-}
-
-// With calls' half of it, in put().
-void Partitioned::full_fence() const {
-  streams_ ? sys::process_barrier() : std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
 // What it has staged stays, for who comes next.
@@ -192,8 +187,7 @@ bool Partitioned::put(Session& session, Job& job) {
   const uint64_t stamp = sys::cycle_clock();
   // Relaxed: the counts that follow publish it; and see begin_stamps().
   lane.call_stamp.store(stamp, std::memory_order_relaxed);
-  std::atomic_signal_fence(std::memory_order_seq_cst);
-  if (!streams_) std::atomic_thread_fence(std::memory_order_seq_cst);
+  sys::pass_often(streams_);
   const bool has_room =
       (this->*put_)(session, job, lane, has_stamps_.load(std::memory_order_relaxed) ? stamp : 0);
   sys::drain_streams();

@@ -56,7 +56,6 @@ class Partitioned final : public Staging {
   bool put_all(Session& session, Job& job, Lane& lane, uint64_t stamp);
   static void note_code(Region& region, uint8_t* codes, uint32_t count, uint32_t code);
   void begin_stamps();
-  void full_fence() const;
   bool look(Lane& lane, uint64_t number, const Lane* own, uint64_t limit, Part& part) const;
   uint32_t look_at_all(uint64_t number, const Lane* own, Part* parts) const;
   void fetch(const Session& session, uint64_t number, uint32_t changes) const;

@@ -1,9 +1,9 @@
 // Table: records of fixed size that are updated at random places faster than one after the other could be.
-// (papers/cache-aware-batch-update.txt; docs/batch.md)
+// (papers/cache-aware-batch-update.txt)
 //
 //   Table table;                         table.open({.shape = {.key_bytes = 8, .value_bytes = 8}, .records = 10'000'000});
 //   Session session(table);              // one for each thread
-//   Job job{.action = Action::kUpsert, .count = 64, .keys = keys, .given = values};
+//   Job job{.code = {Action::kUpsert}, .count = 64, .keys = keys, .given = values};
 //   session.run(job);                    // many keys in a call: their misses overlap
 //
 // Growth. A table without room near a record's home is made twice as large: all sessions wait meanwhile.

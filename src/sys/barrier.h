@@ -1,5 +1,7 @@
 // The asymmetric memory barrier: readers pay nothing, the writer pays a system call.
 #pragma once
+#include <atomic>
+
 #include "base/error.h"
 
 namespace sys {
@@ -11,6 +13,21 @@ base::Expected<void> register_barrier();
 // On return every thread of the process has passed a full memory barrier since the call. Cost: 0.4 us
 // alone, about 5 us with other threads running (an interrupt each).
 void process_barrier();
+
+// The two sides of a barrier between who comes often and who comes seldom: each stores, passes its side, and looks at what the other has stored; one of
+// them sees it. `has_barrier`: register_barrier() has succeeded; without it both pay the same.
+inline void pass_often(bool has_barrier) {
+  if (has_barrier)
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  else
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+}
+inline void pass_seldom(bool has_barrier) {
+  if (has_barrier)
+    process_barrier();
+  else
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+}
 
 // Orders that the kernel keeps and the thread sanitizer cannot see. It is told here; in other builds these are
 // nothing.

@@ -26,10 +26,7 @@ class Gate {
   void enter() {
     for (;;) {
       is_inside_.store(1, std::memory_order_relaxed);
-      if (has_barrier_)
-        std::atomic_signal_fence(std::memory_order_seq_cst);
-      else
-        std::atomic_thread_fence(std::memory_order_seq_cst);
+      pass_often(has_barrier_);
       // Pairs with the release in open().
       if (is_shut_.load(std::memory_order_acquire) == 0) [[likely]]
         return;
@@ -43,10 +40,7 @@ class Gate {
   // May block for as long as a call takes. Whoever is inside tells nobody when it leaves: this looks again.
   void shut() {
     is_shut_.store(1, std::memory_order_relaxed);
-    if (has_barrier_)
-      process_barrier();
-    else
-      std::atomic_thread_fence(std::memory_order_seq_cst);
+    pass_seldom(has_barrier_);
     while (is_inside_.load(std::memory_order_acquire) != 0) futex_wait(is_inside_, 1, kLookNs);
   }
   void open() {
