@@ -43,8 +43,7 @@ class Loop {
   size_t direct(size_t from) {
     for (size_t i = from; i < job_.count; ++i) {
       const Key key = key_at(i);
-      const uint64_t home = buckets_.spread().home(key);
-      if (!do_one(i, key, home)) return i;
+      if (!do_one(i, key, buckets_.spread().home(key))) return i;
     }
     return job_.count;
   }
@@ -144,14 +143,13 @@ class Loop {
     Found found{.bucket = home, .head = lock(home)};
     found.slot = find_in(home, found.head, key);
     bool is_done = true;
-    if (found.slot != kNoSlot || (found.head.reach == 0 && code_at(i).action != Action::kUpsert)) [[likely]] {
-      found.slot != kNoSlot ? act(i, found) : note_absent(i);
-      unlock(home, found.head);
-    } else {
-      Head home_head = found.head;
-      is_done = do_beyond(i, key, home, home_head);
-      unlock(home, home_head);
-    }
+    if (found.slot != kNoSlot)
+      act(i, found);
+    else if (found.head.reach == 0 && code_at(i).action != Action::kUpsert)
+      note_absent(i);
+    else
+      is_done = do_beyond(i, key, home, found.head);
+    unlock(home, found.head);
     return is_done;
   }
 

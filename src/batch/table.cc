@@ -53,8 +53,7 @@ uint64_t divide_up(uint64_t value, uint64_t by) { return (value - 1) / by + 1; }
 
 Spread spread_for(const Options& options) {
   const uint64_t slots = options.shape.slots();
-  const uint64_t homes =
-      divide_up(options.records, slots * kFullPercent / 100 == 0 ? 1 : slots * kFullPercent / 100);
+  const uint64_t homes = divide_up(options.records, std::max<uint64_t>(slots * kFullPercent / 100, 1));
   if (options.key_space == 0) return Spread::by_hash(homes);
   // Buckets that have room for all of their numbers are never too few.
   return Spread::by_number(options.key_space, std::min(homes, divide_up(options.key_space, slots)));
