@@ -1,17 +1,11 @@
 #include "batch/buckets.h"
 
-#include <sched.h>
-
 #include <utility>
 
 #include "base/check.h"
+#include "sys/spin.h"
 
 namespace batch {
-namespace {
-
-constexpr int kSpins = 200;
-
-}  // namespace
 
 base::Expected<void> Buckets::open(const Shape& shape, const Spread& spread) {
   CHECK(!memory_.is_open());
@@ -55,10 +49,7 @@ void Buckets::swap(Buckets& other) {
 Head Buckets::lock_slow(uint64_t index) const {
   for (int spins = 0;; ++spins) {
     if (heads_[index].load(std::memory_order_relaxed) == Head::kLocked) {
-      if (spins < kSpins)
-        __builtin_ia32_pause();
-      else
-        sched_yield();  // the holder's CPU is wanted by others
+      sys::spin(spins);
       continue;
     }
     // Pairs with the release in unlock().

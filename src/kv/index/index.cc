@@ -8,6 +8,7 @@
 #include "base/ids.h"
 #include "kv/index/index_inside.h"
 #include "sys/memory.h"
+#include "sys/spin.h"
 
 namespace kv {
 
@@ -139,7 +140,7 @@ void Index::search(uint64_t hash, const Look& look) const {
     const RegionWord word{table->words[region].load(std::memory_order_acquire)};
     const RegionWord other{both ? table->words[next].load(std::memory_order_acquire) : 0};
     if (word.is_locked() || other.is_locked()) {
-      Table::pause(spins++);
+      sys::spin(spins++);
       continue;
     }
     if (Table* const better = nearer(*table, hash, word.depth()); better != nullptr) {

@@ -1,16 +1,9 @@
 #include "kv/index/table.h"
 
-#include <sched.h>
-
 #include "base/check.h"
+#include "sys/spin.h"
 
 namespace kv {
-
-namespace {
-
-constexpr int kSpins = 200;
-
-}  // namespace
 
 RegionWord Table::lock(uint32_t region) {
   for (int spins = 0;; ++spins) {
@@ -22,15 +15,7 @@ RegionWord Table::lock(uint32_t region) {
       std::atomic_thread_fence(std::memory_order_release);
       return {bits | RegionWord::kLocked};
     }
-    pause(spins);
-  }
-}
-
-void Table::pause(int spins) {
-  if (spins < kSpins) {
-    _mm_pause();
-  } else {
-    sched_yield();  // the holder's CPU is wanted by others
+    sys::spin(spins);
   }
 }
 

@@ -83,8 +83,6 @@ struct alignas(64) Table {
 
   // Follows invariant 2. Spins; a holder does no I/O. Returns the word, locked.
   RegionWord lock(uint32_t region);
-  // Of who has looked so often already at a lock that another thread holds.
-  static void pause(int spins);
   // Ends it: a new version, with this depth and count.
   void unlock(uint32_t region, RegionWord word) {
     words[region].store((word.bits & ~RegionWord::kLocked) + RegionWord::kVersion, std::memory_order_release);
