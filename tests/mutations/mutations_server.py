@@ -68,4 +68,6 @@ MUTATIONS = [
     resp("a scan that is used ends for another one", (SCANS, "(is_disowned || is_unused(kUsedMs, now_ms));", "(is_disowned || is_unused(0, now_ms));"), gtest_filter="RespKeysTest.ScansThatAreUsed*"),
     resp("the youngest scan ends for another one", (SCANS, "(oldest == nullptr || scan.used_ms < oldest->used_ms))", "(oldest == nullptr || scan.used_ms > oldest->used_ms))"), gtest_filter="RespKeysTest.ScansThatAreUsed*"),
     resp("a scan whose connection has gone holds up others", (SCANS, "void RespScans::Caller::leave() {\n", "void RespScans::Caller::leave() {\n  return;\n"), gtest_filter="RespKeysTest.ScansOfWho*"),
+    net("a part of a value begins at its first byte", (STREAM, "items.read(item, offset, part_.bytes().first(most))", "items.read(item, 0, part_.bytes().first(most))"), gtest_filter="StreamValuesTest.Parts*"),
+    net("what follows a value's first part is that once more", (STREAM, "    part_bytes_ = *read;\n  }\n  part_.reset();", "    part_bytes_ = *read;\n    if (auto again = items.read(item, 0, part_.bytes().first(*read)); !again) return std::unexpected(again.error());\n  }\n  part_.reset();"), gtest_filter="StreamValuesTest.*"),
 ]

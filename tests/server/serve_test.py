@@ -130,6 +130,37 @@ class Life(Case):
         self.connect(server.address).ask(b"get key0 key1999\r\n", b"VALUE key1999 0 %d\r\n%s\r\nEND\r\n" % (len(value), value))
         self.connect(server.resp).ask(b"CONFIG GET maxmemory-policy\r\n", b"*2\r\n$16\r\nmaxmemory-policy\r\n$11\r\nallkeys-lru\r\n")
 
+    def test_what_a_cache_drops_while_a_client_is_slow_is_absent(self):
+        """Large values are found together, and read one after the other while they are sent: some are gone by then."""
+        server = self.serve("--cache", "--memcache", "0", "--resp", "0", "--memory", "64M", capacity="128M")
+        names, value = [f"key{i}" for i in range(60)], b"v" * 400_000
+        for address, request in ((server.address, f"get {' '.join(names)}\r\n"),
+                                 (server.resp, f"*61\r\n$4\r\nMGET\r\n{''.join(f'${len(name)}{chr(13)}{chr(10)}{name}{chr(13)}{chr(10)}' for name in names)}")):
+            with self.subTest(request[:4]):
+                slow, others = self.connect(address), self.connect(server.address)
+                for name in names:
+                    others.ask(b"set %s 0 0 400000\r\n%s\r\n" % (name.encode(), value), b"STORED\r\n")
+                slow.say(request.encode())
+                slow.hear_some(1)  # it is being answered
+                for i in range(400):
+                    others.ask(b"set other%d 0 0 400000\r\n%s\r\n" % (i, value), b"STORED\r\n")
+                found = 0
+                if address == server.address:
+                    for head in iter(slow.line, b"END\r\n"):
+                        self.assertEqual(head.split()[0::3], [b"VALUE", b"400000"])
+                        self.assertTrue(slow.hear(400_002) == value + b"\r\n")
+                        found += 1
+                else:
+                    self.assertEqual(slow.line(), b"*60\r\n")
+                    for _ in names:
+                        head = slow.line()
+                        self.assertIn(head, (b"$400000\r\n", b"$-1\r\n"))
+                        if head == b"$400000\r\n":
+                            self.assertTrue(slow.hear(400_002) == value + b"\r\n")
+                            found += 1
+                self.assertTrue(0 < found < len(names), found)
+                slow.ask(b"get none\r\n" if address == server.address else b"GET none\r\n", b"END\r\n" if address == server.address else b"$-1\r\n")
+
     def test_restarts_find_what_was_stored(self):
         value = b"v" * 3000
         for number, how in enumerate([signal.SIGTERM, signal.SIGKILL, signal.SIGINT]):

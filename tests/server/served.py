@@ -54,6 +54,10 @@ class Connection:
         heard, self.left = self.left[:count], self.left[count:]
         return heard
 
+    def hear_some(self, count):
+        """Waits until so many bytes are there, which the next call hears."""
+        self.left = self.hear(count) + self.left
+
     def ask(self, request, reply):
         """The request, and whether its reply is this one; what came instead."""
         self.say(request)

@@ -116,6 +116,13 @@ base::Expected<void> MemcacheClient::answer_miss(const Command& command) {
 base::Expected<void> MemcacheClient::answer_found(const Command& command, std::string_view key, Item&& item,
                                                   const memcache::MetaItem& meta) {
   const uint64_t value_bytes = item.value_bytes();
+  const bool has_value =
+      command.protocol != Protocol::kMeta || memcache::answers_with_value(command, Result::kDone);
+  if (has_value) {
+    auto begun = stream_.begin_value(items_, item, 0, value_bytes);
+    if (!begun) return answer_error(command, begun.error());
+    if (!*begun) return answer_miss(command);
+  }
   switch (command.protocol) {
     case Protocol::kClassic: {
       const auto cas = command.wants_cas ? std::optional(meta.cas) : std::nullopt;
@@ -132,7 +139,7 @@ base::Expected<void> MemcacheClient::answer_found(const Command& command, std::s
     }
     case Protocol::kMeta: {
       auto written = reply([&](auto& to) { memcache::write_meta(to, command, Result::kDone, meta); });
-      if (!written || !memcache::answers_with_value(command, Result::kDone)) return written;
+      if (!written || !has_value) return written;
       break;
     }
   }

@@ -53,6 +53,9 @@ void RespAnswer::text_for_people(std::string_view text) {
 
 void RespAnswer::value(Item&& item) {
   if (!item.found()) return null();
+  auto begun = stream_.begin_value(items_, item, 0, item.value_bytes());
+  if (!begun) return failed(begun.error());
+  if (!*begun) return null();
   write([&](ReplyWriter& reply) { reply.bulk_header(item.value_bytes()); });
   if (!is_open()) return;
   if (auto written = stream_.write_value(items_, std::move(item), resp::kLineEnd); !written)
@@ -60,18 +63,12 @@ void RespAnswer::value(Item&& item) {
 }
 
 void RespAnswer::part_of_value(Item& item, uint64_t offset, uint64_t bytes) {
+  auto begun = stream_.begin_value(items_, item, offset, bytes);
+  if (!begun) return failed(begun.error());
+  if (!*begun) return bulk("");
   write([&](ReplyWriter& reply) { reply.bulk_header(bytes); });
-  while (bytes > 0 && is_open()) {
-    const size_t most = std::min<uint64_t>(bytes, Stream::kTextBytes);
-    auto room = stream_.room(most);
-    if (!room) return fail(room.error());
-    auto read = items_.read(item, offset, std::as_writable_bytes(room->first(most)));
-    if (!read) return fail(read.error());
-    CHECK_EQ(*read, most);
-    stream_.wrote(most);
-    offset += most;
-    bytes -= most;
-  }
+  if (!is_open()) return;
+  if (auto written = stream_.write_part(items_, item, offset, bytes); !written) return fail(written.error());
   raw(resp::kLineEnd);
 }
 

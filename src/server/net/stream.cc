@@ -1,6 +1,7 @@
 #include "server/net/stream.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 
 #include "base/check.h"
@@ -8,8 +9,6 @@
 
 namespace server {
 namespace {
-
-constexpr size_t kPartBytes = 256 << 10;  // of a large value
 
 task::Limit limit_of(uint64_t ns, bool cancellable) { return {.within_ns = ns, .cancellable = cancellable}; }
 
@@ -184,9 +183,20 @@ void Stream::end_text_piece() {
   text_first_ = text_bytes_;
 }
 
+base::Expected<bool> Stream::begin_value(Items& items, Item& item, uint64_t offset, uint64_t bytes) {
+  if (!item.is_large() || bytes == 0) return true;
+  const size_t most = std::min<uint64_t>(bytes, kPartBytes);
+  if (auto taken = part_.take(pool_, most); !taken) return std::unexpected(taken.error());
+  auto read = items.read(item, offset, part_.bytes().first(most));
+  if (read) return part_bytes_ = *read, true;
+  part_.reset();
+  if (read.error().number == ESTALE) return false;
+  return std::unexpected(read.error());
+}
+
 base::Expected<void> Stream::write_value(Items& items, Item&& item, std::string_view end) {
   if (item.is_large()) {
-    if (auto written = write_large(items, item); !written) return written;
+    if (auto written = write_part(items, item, 0, item.value_bytes()); !written) return written;
     return write(end);
   }
   const kv::Bytes value = item.value();
@@ -204,18 +214,24 @@ base::Expected<void> Stream::write_value(Items& items, Item&& item, std::string_
   return write(end);
 }
 
-base::Expected<void> Stream::write_large(Items& items, Item& item) {
-  Memory part;
-  if (auto taken = part.take(pool_, kPartBytes); !taken) return taken;
-  for (uint64_t offset = 0; offset < item.value_bytes();) {
-    auto read = items.read(item, offset, part.bytes());
-    if (!read) return std::unexpected(read.error());
-    offset += *read;
-    end_text_piece();
-    pieces_.push_back({.iov_base = part.bytes().data(), .iov_len = *read});
-    if (auto sent = send(); !sent) return sent;
+base::Expected<void> Stream::write_part(Items& items, Item& item, uint64_t offset, uint64_t bytes) {
+  if (!item.is_large()) {
+    const kv::Bytes part = item.value().subspan(offset, bytes);
+    return write({reinterpret_cast<const char*>(part.data()), part.size()});
   }
-  return {};
+  base::Expected<void> done;
+  for (const uint64_t end = offset + bytes; offset < end && done;) {
+    end_text_piece();
+    pieces_.push_back({.iov_base = part_.bytes().data(), .iov_len = part_bytes_});
+    offset += part_bytes_;
+    done = send();
+    if (!done || offset == end) break;
+    auto read = items.read(item, offset, part_.bytes().first(std::min<uint64_t>(end - offset, kPartBytes)));
+    if (!read) return std::unexpected(read.error());
+    part_bytes_ = *read;
+  }
+  part_.reset();
+  return done;
 }
 
 base::Expected<void> Stream::send() {

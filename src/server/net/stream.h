@@ -47,6 +47,7 @@ class Stream {
       2 << 10;  // values up to this are copied: a piece of its own costs more
   static constexpr size_t kPiecesMost = 64;
   static constexpr size_t kKeptBytesMost = 1 << 20;  // of values that are kept until they have been sent
+  static constexpr size_t kPartBytes = 1 << 20;      // of a large value
 
   // The pool, which is the worker's, outlives it.
   Stream(storage::BufferPool& pool, const StreamOptions& options) : pool_(pool), options_(options) {}
@@ -83,10 +84,14 @@ class Stream {
   void wrote(size_t bytes);
   // Text of any length, which is copied.
   base::Expected<void> write(std::string_view text);
-  // An item's value, and then `end`. Small values are copied, others are kept until they have been sent, and large ones read and sent a part at
-  // a time. `items` is what the item is of, and outlives this. Errors: also those of reading it; some may have gone, and the connection is of no
-  // use any more.
+  // Before a client is told of an item's value, or of that part of it: of a large one as much is read as is kept in memory at a time, kPartBytes. False: a cache
+  // has dropped it since it was found. `items` is what the item is of, and outlives this.
+  base::Expected<bool> begin_value(Items& items, Item& item, uint64_t offset, uint64_t bytes);
+  // The value of the item that was begun last, and then `end`. Small values are copied, others are kept until they have been sent, and large ones read and
+  // sent a part at a time. Errors: also those of reading it, dropped by a cache after its first part; some may have gone, and the connection is of no use any more.
   base::Expected<void> write_value(Items& items, Item&& item, std::string_view end);
+  // The same of the part that was begun last.
+  base::Expected<void> write_part(Items& items, Item& item, uint64_t offset, uint64_t bytes);
   // Sends all that is to be sent.
   base::Expected<void> send();
   // Forgets what is to be sent.
@@ -114,7 +119,6 @@ class Stream {
   base::Expected<bool> receive_in(uint64_t ns);
   base::Expected<std::optional<size_t>> receive_now(std::span<std::byte> to);
   void end_text_piece();
-  base::Expected<void> write_large(Items& items, Item& item);
 
   Channel channel_;
   storage::BufferPool& pool_;
@@ -133,6 +137,8 @@ class Stream {
   std::vector<iovec> pieces_;
   std::vector<Item> kept_;
   size_t kept_bytes_ = 0;
+  Memory part_;  // of a large value
+  size_t part_bytes_ = 0;
   std::atomic<uint64_t> sent_bytes_{0};
 };
 

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "server/items/test_items.h"
 #include "server/net/test_peer.h"
@@ -271,12 +272,55 @@ TEST_F(StreamTest, WhenItDrainsNoOtherIs) {
 // With items of a store.
 class StreamValuesTest : public ItemsTest {
  protected:
+  StreamValuesTest() { options.value_bytes_most = 4 * Stream::kPartBytes; }
   static std::string value_of(size_t number) {
-    return std::string(number % 7 == 0   ? 300'000
+    return std::string(number % 50 == 0  ? 5 * Stream::kPartBytes / 2
+                       : number % 7 == 0 ? 300'000
                        : number % 3 == 0 ? 2'000
                                          : 3'000,
                        static_cast<char>('a' + number % 26));
   }
+
+  // What the other end hears of send(stream, items), which is a task's.
+  template <class Send>
+  std::string heard_of(Send send) {
+    int ends[2];
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    std::string heard;
+    std::thread asks([&] {
+      heard = hear(ends[1]);
+      ::close(ends[1]);
+    });
+    task::Scheduler scheduler;
+    EXPECT_TRUE(scheduler.open({.worker_count = 1, .stack_bytes = task::kTestStackBytes}));
+    auto serve = [&] {
+      storage::BufferPool pool;
+      Items own;
+      ASSERT_TRUE(own.open(shared));
+      Stream stream(pool, {});
+      ASSERT_TRUE(stream.take(ends[0]));
+      send(stream, own);
+      ASSERT_TRUE(stream.send());
+      sent_bytes = stream.sent_bytes();
+      stream.close();
+      own.close();
+    };
+    EXPECT_TRUE(scheduler.run(task::calls("serves", serve)));
+    scheduler.close();
+    asks.join();
+    return heard;
+  }
+  static Item found(Items& items, const std::string& key) {
+    auto item = items.get(key);
+    EXPECT_TRUE(item && item->found()) << key;
+    return item ? std::move(*item) : Item();
+  }
+  static void begin(Stream& stream, Items& items, Item& item, uint64_t offset, uint64_t bytes) {
+    auto begun = stream.begin_value(items, item, offset, bytes);
+    EXPECT_TRUE(begun && *begun);
+  }
+
+  uint64_t sent_bytes = 0;
 };
 
 TEST_F(StreamValuesTest, GoInTheirOrderWithTheTextAroundThem) {
@@ -286,37 +330,43 @@ TEST_F(StreamValuesTest, GoInTheirOrderWithTheTextAroundThem) {
     set("key" + std::to_string(i), value_of(i));
     expected += "VALUE " + std::to_string(i) + ":" + value_of(i) + ";";
   }
-  int ends[2];
-  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
-  std::string heard;
-  std::thread asks([&] {
-    char some[1 << 16];
-    for (ssize_t got; (got = ::read(ends[1], some, sizeof some)) > 0;)
-      heard.append(some, static_cast<size_t>(got));
-    ::close(ends[1]);
-  });
-  task::Scheduler scheduler;
-  ASSERT_TRUE(scheduler.open({.worker_count = 1, .stack_bytes = task::kTestStackBytes}));
-  auto serve = [&] {
-    storage::BufferPool pool;
-    Items own;
-    ASSERT_TRUE(own.open(shared));
-    Stream stream(pool, {});
-    ASSERT_TRUE(stream.take(ends[0]));
+  const std::string heard = heard_of([](Stream& stream, Items& own) {
     for (size_t i = 0; i < kItems; ++i) {
+      Item item = found(own, "key" + std::to_string(i));
+      begin(stream, own, item, 0, item.value_bytes());
       ASSERT_TRUE(stream.write("VALUE " + std::to_string(i) + ":"));
-      auto item = own.get("key" + std::to_string(i));
-      ASSERT_TRUE(item);
-      ASSERT_TRUE(stream.write_value(own, std::move(*item), ";"));
+      ASSERT_TRUE(stream.write_value(own, std::move(item), ";"));
     }
-    ASSERT_TRUE(stream.send());
-    EXPECT_EQ(stream.sent_bytes(), expected.size());
-    stream.close();
-    own.close();
-  };
-  ASSERT_TRUE(scheduler.run(task::calls("serves", serve)));
-  scheduler.close();
-  asks.join();
+  });
+  EXPECT_EQ(sent_bytes, expected.size());
+  EXPECT_TRUE(heard == expected);
+}
+
+// Of a large value and of a small one.
+TEST_F(StreamValuesTest, PartsAreWhatLiesThere) {
+  std::string large, expected;
+  for (uint32_t i = 0; large.size() < 3 * Stream::kPartBytes; ++i) large += std::to_string(i) + ' ';
+  const std::string small = large.substr(0, 3000);
+  set("large", large);
+  set("small", small);
+  const std::pair<size_t, size_t> parts[] = {{0, 10},
+                                             {0, 0},
+                                             {2999, 1},
+                                             {17, 2900},
+                                             {1000, 300'000},
+                                             {1, 2 * Stream::kPartBytes},
+                                             {5, Stream::kPartBytes}};
+  const std::string heard = heard_of([&](Stream& stream, Items& own) {
+    for (const auto& [offset, bytes] : parts)
+      for (const std::string* value : {&std::as_const(large), &small}) {
+        if (offset + bytes > value->size()) continue;
+        Item item = found(own, value == &large ? "large" : "small");
+        EXPECT_EQ(item.is_large(), value == &large);
+        begin(stream, own, item, offset, bytes);
+        ASSERT_TRUE(stream.write_part(own, item, offset, bytes));
+        expected += value->substr(offset, bytes);
+      }
+  });
   EXPECT_TRUE(heard == expected);
 }
 
