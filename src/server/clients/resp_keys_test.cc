@@ -3,6 +3,7 @@
 #include <set>
 
 #include "server/clients/resp_test_client.h"
+#include "storage/latency.h"
 
 namespace server {
 namespace {
@@ -315,6 +316,55 @@ TEST_F(RespKeysTest, ScansOfWhoBeginsOthersOrHasGoneDoNotHoldUpAnybody) {
 
 TEST_F(RespKeysTest, NobodyWaitsForReplicas) {
   EXPECT_EQ(ask("WAIT 0 0\r\nWAIT 3 100\r\nWAIT 1 -1"), ":0\r\n:0\r\n-ERR timeout is negative\r\n");
+}
+
+// A cache that drops items all the time.
+class RespCacheScansTest : public ItemsTest {
+ protected:
+  // Reading takes so long that much is changed meanwhile.
+  RespCacheScansTest()
+      : ItemsTest(*storage::make_latency_device(*storage::make_memory_device(32 << 20),
+                                                {.mean_us = 1000, .channel_count = 64})) {}
+  void SetUp() override {
+    ASSERT_TRUE(kv::Store::make(*device, {.segment_bytes = 1 << 20, .is_cache = true}));
+    open();
+  }
+};
+
+TEST_F(RespCacheScansTest, WhatIsDroppedMeanwhileIsLeftOut) {
+  for (int i = 0; i < 2000; ++i) set("key" + std::to_string(i), std::string(1000, 'v'));
+  std::atomic<bool> is_over{false};
+  std::vector<std::thread> others;
+  for (int t = 0; t < 3; ++t)
+    others.emplace_back([&, t] {
+      Items own;
+      ASSERT_TRUE(own.open(shared));
+      const std::string large(400'000, 'o');
+      for (int i = 0; !is_over.load(std::memory_order_relaxed); ++i)
+        of(own.set("key" + std::to_string(t) + "-" + std::to_string(i % 20), bytes_of(large)));
+      own.close();
+    });
+  auto scan = [&] {
+    Items own;
+    ASSERT_TRUE(own.open(shared));
+    RespScans scans;
+    scans.begin(0, own);
+    {
+      RespScans::Caller caller(scans, 0, own);
+      for (int i = 0; i < 8; ++i) {
+        auto step = caller.step({.cursor = 0, .count = 4096, .type = ""});
+        ASSERT_TRUE(step) << step.error().message;
+      }
+    }
+    scans.end(0);
+    own.close();
+  };
+  task::Scheduler scheduler;
+  ASSERT_TRUE(scheduler.open({.worker_count = 1, .stack_bytes = task::kTestStackBytes}));
+  EXPECT_TRUE(scheduler.run(task::calls("scans", scan)));
+  scheduler.close();
+  is_over = true;
+  for (std::thread& other : others) other.join();
 }
 
 }  // namespace

@@ -31,6 +31,8 @@ class RespScans::Table {
         next_step_(items.clock().now_ms() << kStepsPerMsBits) {}
 
   task::Worker& home() const { return home_; }
+  static constexpr int kBeginsMost = 20;
+
   void end_idle();
   // Nobody seems to go on with it, if it is still there.
   void disown(uint64_t cursor);
@@ -60,6 +62,7 @@ class RespScans::Table {
 
   base::Expected<Scan*> begin(Caller& caller);
   Scan* find(uint64_t cursor);
+  base::Expected<Step> go_on(Scan& scan, const resp::ScanRequest& request);
   static base::Expected<void> read_ahead(Scan& scan);
   static base::Expected<void> fill(Scan& scan, const resp::ScanRequest& request, Step& step);
 
@@ -147,25 +150,35 @@ base::Expected<void> RespScans::Table::fill(Scan& scan, const resp::ScanRequest&
   return {};
 }
 
-base::Expected<RespScans::Step> RespScans::Table::step(const resp::ScanRequest& request, Caller& caller) {
-  end_idle();
-  auto begun = request.cursor == 0 ? begin(caller) : find(request.cursor);
-  if (!begun) return std::unexpected(begun.error());
-  Scan* const scan = *begun;
-  if (scan == nullptr) return std::unexpected(unknown());
-  scan->cursor = 0;
-  scan->is_under_way = true;
-  scan->is_disowned = false;
+base::Expected<RespScans::Step> RespScans::Table::go_on(Scan& scan, const resp::ScanRequest& request) {
+  scan.cursor = 0;
+  scan.is_under_way = true;
+  scan.is_disowned = false;
   Step step;
-  auto filled = fill(*scan, request, step);
-  scan->is_under_way = false;
-  if (!filled || !scan->has_more()) {
-    scan->end();
+  auto filled = fill(scan, request, step);
+  scan.is_under_way = false;
+  if (!filled || !scan.has_more()) {
+    scan.end();
     return filled ? base::Expected<Step>(std::move(step)) : std::unexpected(filled.error());
   }
-  scan->cursor = step.cursor = next_step_++ << kWorkerBits | worker_;
-  scan->used_ms = items_.clock().now_ms();
+  scan.cursor = step.cursor = next_step_++ << kWorkerBits | worker_;
+  scan.used_ms = items_.clock().now_ms();
   return step;
+}
+
+base::Expected<RespScans::Step> RespScans::Table::step(const resp::ScanRequest& request, Caller& caller) {
+  end_idle();
+  if (request.cursor != 0) {
+    Scan* const scan = find(request.cursor);
+    return scan != nullptr ? go_on(*scan, request) : std::unexpected(unknown());
+  }
+  for (int begins = 1;; ++begins) {
+    auto begun = begin(caller);
+    if (!begun) return std::unexpected(begun.error());
+    auto step = go_on(**begun, request);
+    // Too much has changed meanwhile, as where a cache drops items all the time: nobody has been told of a key yet.
+    if (step || step.error().number != ECANCELED || begins == kBeginsMost) return step;
+  }
 }
 
 RespScans::RespScans() = default;

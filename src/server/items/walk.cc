@@ -1,5 +1,7 @@
 #include "server/items/walk.h"
 
+#include <cerrno>
+
 namespace server {
 
 base::Expected<void> Walk::open(Items& items) {
@@ -17,6 +19,8 @@ base::Expected<bool> Walk::next(Entry& entry) {
     kv::Bytes begin = found.value;
     if (found.is_large) {
       auto read = snapshot_.read_value(0, first);
+      // A cache has dropped it meanwhile.
+      if (!read && read.error().number == ESTALE) continue;
       if (!read) return std::unexpected(read.error());
       begin = std::span(first).first(*read);
     }

@@ -25,7 +25,7 @@ class Walk {
     Marks marks;
   };
 
-  // The moment is within this call; what ends afterwards may be left out. Errors: as kv::Snapshot::open.
+  // The moment is within this call; what ends afterwards, or is dropped by a cache, may be left out. Errors: as kv::Snapshot::open.
   base::Expected<void> open(Items& items);
   // False after the last item. Errors: as kv::Snapshot::next, and EBADMSG for what is no item: another call goes on behind it. Cost: an I/O
   // for each item, many at a time.
