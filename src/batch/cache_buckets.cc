@@ -30,7 +30,7 @@ base::Expected<std::unique_ptr<Staging>> CacheBuckets::make(const Shape& shape, 
   return made;
 }
 
-bool CacheBuckets::put(Session& session, Job& job) {
+Staged CacheBuckets::put(Session& session, Job& job) {
   const uint32_t record_bytes = shape_.record_bytes();
   for (; job.done_count < job.count; ++job.done_count) {
     const std::byte* const key = job.keys + job.done_count * job.key_stride;
@@ -39,7 +39,7 @@ bool CacheBuckets::put(Session& session, Job& job) {
     sys::LockGuard scope(head.lock);
     uint32_t count = head.count.load(std::memory_order_relaxed);
     if (count == capacity()) {
-      if (!empty(session, region)) return false;
+      if (!empty(session, region)) return Staged::kNoRoom;
       count = 0;
     }
     std::byte* const record = records(region) + count * record_bytes;
@@ -51,7 +51,7 @@ bool CacheBuckets::put(Session& session, Job& job) {
     // Who comes next tries again, if there is no room.
     if (count + 1 == capacity()) static_cast<void>(empty(session, region));
   }
-  return true;
+  return Staged::kDone;
 }
 
 // REQUIRES: its lock.
@@ -81,24 +81,24 @@ bool CacheBuckets::has(uint64_t region, const Key& key) const {
   return false;
 }
 
-bool CacheBuckets::settle(Session& session, const Job& job) {
+Staged CacheBuckets::settle(Session& session, const Job& job) {
   for (size_t i = 0; i < job.count; ++i) {
     const Key key = load_key(job.keys + i * job.key_stride, shape_.key_bytes);
     const uint64_t region = regions_.home(key);
     sys::LockGuard scope(heads_[region].lock);
-    if (has(region, key) && !empty(session, region)) return false;
+    if (has(region, key) && !empty(session, region)) return Staged::kNoRoom;
   }
-  return true;
+  return Staged::kDone;
 }
 
-bool CacheBuckets::flush(Session& session) {
+Staged CacheBuckets::flush(Session& session) {
   for (uint64_t region = 0; region < regions_.bucket_count(); ++region) {
     // Relaxed: who staged what is to be flushed has returned, and is known to have.
     if (heads_[region].count.load(std::memory_order_relaxed) == 0) continue;
     sys::LockGuard scope(heads_[region].lock);
-    if (!empty(session, region)) return false;
+    if (!empty(session, region)) return Staged::kNoRoom;
   }
-  return true;
+  return Staged::kDone;
 }
 
 }  // namespace batch

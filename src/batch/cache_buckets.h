@@ -27,9 +27,9 @@ class CacheBuckets final : public Staging {
   // As many as `bytes` hold, but not more than homes. Errors: ENOMEM, EINVAL: not even one.
   static base::Expected<std::unique_ptr<Staging>> make(const Shape& shape, uint64_t bytes, uint64_t key_space,
                                                        uint64_t home_count);
-  bool put(Session& session, Job& job) override;
-  bool settle(Session& session, const Job& job) override;
-  bool flush(Session& session) override;
+  Staged put(Session& session, Job& job) override;
+  Staged settle(Session& session, const Job& job) override;
+  Staged flush(Session& session) override;
   uint64_t memory_bytes() const override { return memory_.bytes(); }
 
  private:

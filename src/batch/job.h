@@ -11,12 +11,16 @@ enum class Action : uint8_t {
   kChange,  // a function makes a new value of the old one, if the record is there, and what is given
   kUpsert,  // as update; a record that is not there is made
   kRemove,
+  kMerge,  // as change; a record that is not there is made, with what is given
 };
+constexpr bool may_insert(Action action) { return action == Action::kUpsert || action == Action::kMerge; }
+constexpr bool calls_function(Action action) { return action == Action::kChange || action == Action::kMerge; }
+constexpr bool takes_values(Action action) { return action != Action::kRead && action != Action::kRemove; }
 
 enum class Outcome : uint8_t {
   kDone,
   kAbsent,    // there is no such record, and nothing was done
-  kInserted,  // by an upsert
+  kInserted,  // by an upsert or a merge
 };
 
 // Changes value_bytes at `value`, aligned to nothing, by as many bytes at `given`. Calls nothing of the table, and throws nothing. The bucket is
@@ -26,7 +30,7 @@ struct Change {
   void* context = nullptr;
 };
 
-// What is done with a key, in a byte: an action, and of kChange the number of its function.
+// What is done with a key, in a byte: an action, and of those that call a function its number.
 struct Code {
   static constexpr uint32_t kFunctionsMax = 32;
 
@@ -48,6 +52,7 @@ struct Job {
   const std::byte* given = nullptr;  // of value_bytes each; reads and removes: none
   std::byte* read = nullptr;    // of reads: count * value_bytes; of what is absent they are left as they are
   Outcome* outcomes = nullptr;  // count of them; null: nobody asks
+  const Change* own_function = nullptr;  // instead of one of the table's; then nothing is staged
   // Set by the session that is asked: keys, and what is given, at so many bytes from the next, in arrays without gaps.
   uint32_t key_stride = 0;
   uint32_t given_stride = 0;

@@ -145,7 +145,7 @@ class Loop {
     bool is_done = true;
     if (found.slot != kNoSlot)
       act(i, found);
-    else if (found.head.reach == 0 && code_at(i).action != Action::kUpsert)
+    else if (found.head.reach == 0 && !may_insert(code_at(i).action))
       note_absent(i);
     else
       is_done = do_beyond(i, key, home, found.head);
@@ -163,7 +163,7 @@ class Loop {
       unlock(bucket, found.head);
       if (found.slot != kNoSlot) return true;
     }
-    if (code_at(i).action != Action::kUpsert) return note_absent(i), true;
+    if (!may_insert(code_at(i).action)) return note_absent(i), true;
     if (home_head.count < buckets_.shape().slots()) return insert(i, key, home, home_head), true;
     for (uint32_t distance = 1; distance <= Head::kReachMax; ++distance) {
       const uint64_t bucket = home + distance;
@@ -188,7 +188,8 @@ class Loop {
         break;
       case Action::kUpdate:
       case Action::kUpsert: __builtin_memcpy(value, given_at(i), layout_.value_bytes()); break;
-      case Action::kChange: {
+      case Action::kChange:
+      case Action::kMerge: {
         const Change& change = job_.functions[code.function];
         change.function(change.context, value, given_at(i));
         break;

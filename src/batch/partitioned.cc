@@ -182,7 +182,7 @@ void Partitioned::close_lane(StagingLane* lane) {
   static_cast<Lane*>(lane)->is_free = true;
 }
 
-bool Partitioned::put(Session& session, Job& job) {
+Staged Partitioned::put(Session& session, Job& job) {
   Lane& lane = *static_cast<Lane*>(session.lane());
   const uint64_t stamp = sys::cycle_clock();
   // Relaxed: the counts that follow publish it; and see begin_stamps().
@@ -193,7 +193,7 @@ bool Partitioned::put(Session& session, Job& job) {
   sys::drain_streams();
   // Pairs with the acquire in look(): who sees that it has ended sees all of it.
   lane.call_stamp.store(0, std::memory_order_release);
-  return has_room;
+  return has_room ? Staged::kDone : Staged::kNoRoom;
 }
 
 // `stamp` 0: without.
@@ -407,20 +407,20 @@ bool Partitioned::may_have(uint64_t number, const Key& key, const Lane* own) {
   return false;
 }
 
-bool Partitioned::settle(Session& session, const Job& job) {
+Staged Partitioned::settle(Session& session, const Job& job) {
   for (size_t i = 0; i < job.count; ++i) {
     const Key key = load_key(job.keys + i * job.key_stride, shape_.key_bytes);
     const uint64_t number = regions_.home(key);
     if (may_have(number, key, static_cast<Lane*>(session.lane())) && !make_region(session, number))
-      return false;
+      return Staged::kNoRoom;
   }
-  return true;
+  return Staged::kDone;
 }
 
-bool Partitioned::flush(Session& session) {
+Staged Partitioned::flush(Session& session) {
   for (uint64_t number = 0; number < regions_.bucket_count(); ++number)
-    if (!make_region(session, number)) return false;
-  return true;
+    if (!make_region(session, number)) return Staged::kNoRoom;
+  return Staged::kDone;
 }
 
 }  // namespace batch

@@ -38,9 +38,9 @@ class Partitioned final : public Staging {
                                                        bool has_barrier);
   ~Partitioned() override;
 
-  bool put(Session& session, Job& job) override;
-  bool settle(Session& session, const Job& job) override;
-  bool flush(Session& session) override;
+  Staged put(Session& session, Job& job) override;
+  Staged settle(Session& session, const Job& job) override;
+  Staged flush(Session& session) override;
   base::Expected<StagingLane*> open_lane() override;
   void close_lane(StagingLane* lane) override;
   uint64_t memory_bytes() const override;

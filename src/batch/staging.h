@@ -17,21 +17,29 @@ class StagingLane {
   virtual ~StagingLane() = default;
 };
 
+// How a call of a staging went.
+enum class Staged : uint8_t {
+  kDone,
+  kNoRoom,  // something that is staged has no room in the table, which has to grow
+  kWait,    // for others, while somebody shuts the caller's gate: it leaves, and comes back
+};
+
 class Staging {
  public:
   virtual ~Staging() = default;
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
 
-  // False of these three: something that is staged has no room in the table, which has to grow; then they go on where they were. The caller is in
-  // its session's gate (table.h), and has the job's strides set.
+  // The caller of these three is in its session's gate (table.h), and has the job's strides set. Where they are not done they go on where they were.
 
   // Stages changes, from job.done_count on, which says how many are.
-  virtual bool put(Session& session, Job& job) = 0;
+  virtual Staged put(Session& session, Job& job) = 0;
   // Of the job's keys, and maybe of others, nothing is staged that was when it was called.
-  virtual bool settle(Session& session, const Job& job) = 0;
+  virtual Staged settle(Session& session, const Job& job) = 0;
   // Nothing is staged that was when it was called.
-  virtual bool flush(Session& session) = 0;
+  virtual Staged flush(Session& session) = 0;
+  // The same while nobody else is in a gate. False: no room.
+  virtual bool flush_alone(Session& session) { return flush(session) == Staged::kDone; }
 
   // Before a session's first put(), and after its last. Null: it needs none. Errors: ENOMEM.
   virtual base::Expected<StagingLane*> open_lane() { return nullptr; }

@@ -5,9 +5,10 @@
 #include <cstring>
 
 #include "base/check.h"
-#include "base/single_writer.h"
 #include "batch/cache_buckets.h"
+#include "batch/decoupled.h"
 #include "batch/partitioned.h"
+#include "batch/sweeper.h"
 #include "sys/barrier.h"
 
 namespace batch {
@@ -38,6 +39,9 @@ base::Expected<void> check_options(Options& options) {
       shape.bucket_bytes > kBucketBytesMax)
     return base::failure(EINVAL, "a bucket has a multiple of ", uint64_t{base::kLineBytes}, " bytes, up to ",
                          uint64_t{kBucketBytesMax}, ", not ", uint64_t{shape.bucket_bytes});
+  if (options.flushers == 0 || options.flushers > Options::kFlushersMax)
+    return base::failure(EINVAL, "a table has 1 to ", uint64_t{Options::kFlushersMax}, " threads, not ",
+                         uint64_t{options.flushers});
   if (options.records == 0) return base::failure(EINVAL, "say how many records the table is made for");
   if (options.key_space == 0) return {};
   if (shape.key_bytes > sizeof(uint64_t))
@@ -66,17 +70,8 @@ Spread spread_twice(const Spread& spread) {
 
 }  // namespace
 
-const char* name_of(Engine engine) {
-  switch (engine) {
-    case Engine::kLinear: return "linear";
-    case Engine::kDirect: return "direct";
-    case Engine::kPrefetch: return "prefetch";
-    case Engine::kTagged: return "tagged";
-    case Engine::kCacheBuckets: return "cache_buckets";
-    case Engine::kPartitioned: return "partitioned";
-  }
-  return "";
-}
+Table::Table() = default;
+Table::~Table() { close(); }
 
 base::Expected<void> Table::open(const Options& options) {
   options_ = options;
@@ -84,31 +79,69 @@ base::Expected<void> Table::open(const Options& options) {
   has_barrier_ = sys::register_barrier().has_value();
   kernels_ = choose_kernels(options_.shape);
   if (auto opened = buckets_.open(options_.shape, spread_for(options_)); !opened) return opened;
-  auto set = set_engine(options_.engine);
-  if (!set) buckets_.close();
-  return set;
+  base::Expected<void> done;
+  {
+    sys::LockGuard scope(growth_lock_);
+    if (auto started = start(options_.engine); !started) done = std::unexpected(started.error());
+  }
+  if (done && options_.stale_ms_max != 0) {
+    auto sweeper = Sweeper::start(*this, options_.stale_ms_max);
+    if (sweeper)
+      sweeper_ = std::move(*sweeper);
+    else
+      done = std::unexpected(sweeper.error());
+  }
+  if (!done) close();
+  return done;
 }
 
-base::Expected<std::unique_ptr<Staging>> Table::make_staging(Engine engine) const {
+// With that one, or one that the table chooses. REQUIRES: growth_lock_; nobody is in a gate; nothing is staged.
+base::Expected<Table::OldStaging> Table::start(std::optional<Engine> engine) {
+  if (engine) {
+    auto set = set_engine(*engine);
+    if (!set) return set;
+    chooses_.store(false, std::memory_order_relaxed);
+    choice_.stop();
+    return set;
+  }
+  base_costs_ = measure_base_costs(options_.shape);
+  choice_.want(Choice::Why::kOpened);
+  choice_.begin(load(), this_machine(), base_costs_);
+  for (;;) {
+    auto set = set_engine(choice_.engine());
+    if (set) chooses_.store(true, std::memory_order_relaxed);
+    if (!set && choice_.leave_out()) continue;
+    if (!set) choice_.stop();
+    return set;
+  }
+}
+
+base::Expected<std::unique_ptr<Staging>> Table::make_staging(Engine engine) {
   const uint64_t homes = buckets_.spread().bucket_count();
-  if (engine == Engine::kCacheBuckets)
-    return CacheBuckets::make(options_.shape, options_.cache_bytes, options_.key_space, homes);
-  if (engine == Engine::kPartitioned)
-    return Partitioned::make(options_.shape, options_.staging_bytes, options_.key_space, homes, has_barrier_);
-  return nullptr;
+  switch (engine) {
+    case Engine::kCacheBuckets:
+      return CacheBuckets::make(options_.shape, options_.cache_bytes, options_.key_space, homes);
+    case Engine::kDecoupled:
+      return Decoupled::make(*this, options_.shape, options_.cache_bytes, options_.key_space, homes,
+                             options_.flushers);
+    case Engine::kPartitioned:
+      return Partitioned::make(options_.shape, options_.staging_bytes, options_.key_space, homes,
+                               has_barrier_);
+    default: return nullptr;
+  }
 }
 
-// REQUIRES: nobody else uses it; nothing is staged.
-base::Expected<void> Table::set_engine(Engine engine) {
+// REQUIRES: growth_lock_; nobody is in a gate; nothing is staged.
+base::Expected<Table::OldStaging> Table::set_engine(Engine engine) {
   auto staging = make_staging(engine);
   if (!staging) return std::unexpected(staging.error());
   if (engine == Engine::kTagged || engine == Engine::kPartitioned)
-    if (auto added = buckets_.add_tags(); !added) return added;
+    if (auto added = buckets_.add_tags(); !added) return std::unexpected(added.error());
   for (Session* session = sessions_; session != nullptr; session = session->next_) session->lane_ = nullptr;
-  staging_ = std::move(*staging);
+  std::swap(staging_, *staging);
   engine_.store(engine, std::memory_order_relaxed);
   choose_run();
-  return {};
+  return std::move(*staging);
 }
 
 // REQUIRES: nobody else uses it.
@@ -118,7 +151,8 @@ void Table::choose_run() {
   switch (engine()) {
     case Engine::kLinear: run_ = kernels_.linear; break;
     case Engine::kDirect:
-    case Engine::kCacheBuckets: run_ = kernels_.direct; break;
+    case Engine::kCacheBuckets:
+    case Engine::kDecoupled: run_ = kernels_.direct; break;
     case Engine::kPrefetch: run_ = of(kernels_.prefetch); break;
     case Engine::kTagged:
     case Engine::kPartitioned: run_ = of(kernels_.tagged); break;
@@ -127,51 +161,67 @@ void Table::choose_run() {
 
 // REQUIRES: all gates are shut.
 bool Table::flush_all(Session& session) {
-  while (staging_ != nullptr && !staging_->flush(session))
+  while (staging_ != nullptr && !staging_->flush_alone(session))
     if (grow_alone() != Grown::kYes) return false;
   return true;
 }
 
-base::Expected<void> Table::use(Session& session, Engine engine) {
+base::Expected<void> Table::use(Session& session, std::optional<Engine> engine) {
+  OldStaging old;
   sys::LockGuard scope(growth_lock_);
   shut_gates();
-  base::Expected<void> used = base::failure(ENOSPC, "what is staged has no room in the table");
-  if (flush_all(session)) used = set_engine(engine);
+  base::Expected<void> used;
+  if (!flush_all(session))
+    used = base::failure(ENOSPC, "what is staged has no room in the table");
+  else if (auto started = start(engine))
+    old = std::move(*started);
+  else
+    used = std::unexpected(started.error());
   open_gates();
   return used;
 }
 
 void Table::close() {
+  sweeper_.reset();
+  staging_.reset();
   CHECK(sessions_ == nullptr);
   buckets_.close();
-  staging_.reset();
   function_count_ = 0;
-  gone_records_ = 0;
-  gone_missed_ = 0;
+  gone_ = {};
   growths_.store(0, std::memory_order_relaxed);
 }
 
 uint8_t Table::add_function(const Change& change) {
-  CHECK(sessions_ == nullptr);
+  CHECK_EQ(callers_sessions_, 0u);
   CHECK_LT(function_count_, Code::kFunctionsMax);
   functions_[function_count_] = change;
   return static_cast<uint8_t>(function_count_++);
 }
 
+// REQUIRES: sessions_lock_.
+template <class Of>
+auto Table::sum(Of of) const {
+  decltype(of(*sessions_)) total{};
+  for (const Session* session = sessions_; session != nullptr; session = session->next_)
+    total += of(*session);
+  return total;
+}
+
 uint64_t Table::record_count() {
   sys::LockGuard scope(sessions_lock_);
-  int64_t count = gone_records_;
-  for (const Session* session = sessions_; session != nullptr; session = session->next_)
-    count += session->records_.load(std::memory_order_relaxed);
+  const int64_t count =
+      gone_.records + sum([](const Session& one) { return one.records_.load(std::memory_order_relaxed); });
   return static_cast<uint64_t>(std::max<int64_t>(count, 0));
 }
 
 uint64_t Table::missed_count() {
   sys::LockGuard scope(sessions_lock_);
-  uint64_t count = gone_missed_;
-  for (const Session* session = sessions_; session != nullptr; session = session->next_)
-    count += session->missed_.load(std::memory_order_relaxed);
-  return count;
+  return gone_.missed + sum([](const Session& one) { return one.missed_.load(std::memory_order_relaxed); });
+}
+
+uint64_t Table::dropped_count() {
+  sys::LockGuard scope(sessions_lock_);
+  return gone_.dropped + sum([](const Session& one) { return one.dropped_.load(std::memory_order_relaxed); });
 }
 
 uint64_t Table::memory_bytes() {
@@ -184,9 +234,28 @@ uint64_t Table::bucket_count() {
   return buckets_.count();
 }
 
+Statistics Table::statistics() {
+  Statistics all = {.records = record_count(), .missed = missed_count(), .dropped = dropped_count()};
+  sys::LockGuard scope(growth_lock_);
+  sys::LockGuard sessions(sessions_lock_);
+  all.engine = engine();
+  all.buckets = buckets_.count();
+  all.sessions = callers_sessions_;
+  all.growths = growth_count();
+  all.table_bytes = buckets_.memory_bytes();
+  all.staging_bytes = staging_ == nullptr ? 0 : staging_->memory_bytes();
+  all.keys = gone_.keys + sum([](const Session& one) { return one.keys_.load(std::memory_order_relaxed); });
+  all.answers =
+      gone_.answers + sum([](const Session& one) { return one.answers_.load(std::memory_order_relaxed); });
+  return all;
+}
+
 void Table::shut_gates() {
   sessions_lock_.lock();
-  for (Session* session = sessions_; session != nullptr; session = session->next_) session->gate_.shut();
+  for (Session* session = sessions_; session != nullptr; session = session->next_)
+    session->gate_.begin_shut();
+  sys::pass_seldom(has_barrier_);
+  for (Session* session = sessions_; session != nullptr; session = session->next_) session->gate_.end_shut();
 }
 
 void Table::open_gates() {
@@ -242,9 +311,67 @@ Table::Grown Table::grow_alone() {
     if (!move_to(larger)) continue;
     buckets_.swap(larger);
     growths_.fetch_add(1, std::memory_order_relaxed);
+    want_choice(Choice::Why::kGrown);
     return Grown::kYes;
   }
   return Grown::kNo;
+}
+
+Load Table::load() const {
+  return {.shape = options_.shape,
+          .buckets = buckets_.count(),
+          .tag_bytes = buckets_.tag_bytes(),
+          .cache_bytes = options_.cache_bytes,
+          .staging_bytes = options_.staging_bytes,
+          .sessions = std::max<uint32_t>(callers_sessions_, 1)};
+}
+
+// REQUIRES: growth_lock_; nobody is in a gate.
+void Table::want_choice(Choice::Why why) {
+  if (chooses_.load(std::memory_order_relaxed)) choice_.want(why);
+}
+
+// REQUIRES: as want_choice().
+void Table::note_session_count() {
+  const uint64_t before = choice_.load().sessions, now = std::max<uint32_t>(callers_sessions_, 1);
+  if (now >= 2 * before || 2 * now <= before) want_choice(Choice::Why::kSessions);
+}
+
+// A step, if it is time for one.
+void Table::go_on_with_choice(Session& session) {
+  const auto tried = [](const Session& one) { return one.tried_keys_.load(std::memory_order_relaxed); };
+  {
+    sys::LockGuard scope(sessions_lock_);
+    if (sum(tried) < choice_.keys_of_phase()) return;
+  }
+  OldStaging old;
+  sys::LockGuard scope(growth_lock_);
+  shut_gates();
+  // Another session may have gone on meanwhile.
+  if (choice_.is_trying() && sum(tried) >= choice_.keys_of_phase()) old = step_choice(session);
+  open_gates();
+}
+
+// REQUIRES: growth_lock_; nobody is in a gate.
+Table::OldStaging Table::step_choice(Session& session) {
+  const auto take = [&](std::atomic<uint64_t> Session::* count) {
+    uint64_t total = 0;
+    for (Session* one = sessions_; one != nullptr; one = one->next_)
+      total += (one->*count).exchange(0, std::memory_order_relaxed);
+    return static_cast<double>(total);
+  };
+  const double keys = std::max(take(&Session::tried_keys_), 1.0), cycles = take(&Session::tried_cycles_),
+               answers = take(&Session::tried_answers_);
+  if (choice_.is_wanted())
+    choice_.begin(load(), this_machine(), base_costs_);
+  else
+    choice_.step(cycles * choice_.machine().ns_per_cycle / keys, answers / keys);
+  while (choice_.engine() != engine() && flush_all(session)) {
+    if (auto set = set_engine(choice_.engine())) return std::move(*set);
+    if (!choice_.leave_out()) break;
+  }
+  if (choice_.engine() != engine()) choice_.stay(engine());
+  return nullptr;
 }
 
 void Table::verify() {
@@ -253,107 +380,6 @@ void Table::verify() {
   for (uint64_t i = 0; i < buckets_.count(); ++i)
     count += Head::of(buckets_.head(i).load(std::memory_order_relaxed)).count;
   CHECK_EQ(count, record_count());
-}
-
-Session::Session(Table& table) : table_(table), gate_(table.has_barrier_) {
-  sys::LockGuard scope(table_.growth_lock_);
-  table_.shut_gates();
-  next_ = table_.sessions_;
-  table_.sessions_ = this;
-  table_.choose_run();
-  table_.open_gates();
-}
-
-Session::~Session() {
-  sys::LockGuard scope(table_.growth_lock_);
-  table_.shut_gates();
-  if (lane_ != nullptr) table_.staging_->close_lane(lane_);
-  Session** at = &table_.sessions_;
-  while (*at != this) at = &(*at)->next_;
-  *at = next_;
-  table_.gone_records_ += records_.load(std::memory_order_relaxed);
-  table_.gone_missed_ += missed_.load(std::memory_order_relaxed);
-  table_.choose_run();
-  table_.open_gates();
-}
-
-// what() -> Did.
-template <class Do>
-Session::Ran Session::run_with_room(Do what) {
-  for (;;) {
-    gate_.enter();
-    const uint64_t growths = table_.growths_.load(std::memory_order_relaxed);
-    const Did did = what();
-    gate_.leave();
-    if (did == Did::kAll) return Ran::kAll;
-    if (did == Did::kNoMemory) return Ran::kNoMemory;
-    switch (table_.grow(growths)) {
-      case Table::Grown::kYes: break;
-      case Table::Grown::kNo: return Ran::kFull;
-      case Table::Grown::kNoMemory: return Ran::kNoMemory;
-    }
-  }
-}
-
-void Session::apply(Job& job) {
-  job.functions = table_.functions_;
-  const size_t inserted = job.inserted_count, removed = job.removed_count;
-  job.done_count = table_.run_(table_.buckets_, job, job.done_count);
-  base::increase(records_, static_cast<int64_t>(job.inserted_count - inserted) -
-                               static_cast<int64_t>(job.removed_count - removed));
-}
-
-void Session::apply_staged(Job& job) {
-  apply(job);
-  base::increase(missed_, uint64_t{job.absent_count});
-}
-
-Session::Ran Session::run(Job& job) {
-  const Shape& shape = table_.options_.shape;
-  job.key_stride = shape.key_bytes;
-  job.given_stride = shape.value_bytes;
-  job.codes = nullptr;
-  job.done_count = job.absent_count = job.inserted_count = job.removed_count = 0;
-  if (const uint64_t key_space = table_.options_.key_space; key_space != 0)
-    for (size_t i = 0; i < job.count; ++i)
-      if (load_key(job.keys + i * job.key_stride, shape.key_bytes).low >= key_space)
-        return job.done_count = i, Ran::kOutside;
-  bool is_staged = false;
-  const Ran ran = run_with_room([&] {
-    Staging* const staging = table_.staging_.get();
-    is_staged = staging != nullptr && job.code.action != Action::kRead && job.outcomes == nullptr;
-    if (is_staged) return stage(*staging, job);
-    if (staging != nullptr && !staging->settle(*this, job)) return Did::kNoRoom;
-    apply(job);
-    return job.done_count == job.count ? Did::kAll : Did::kNoRoom;
-  });
-  if (!is_staged || ran != Ran::kAll || table_.options_.stale_changes_max == 0) return ran;
-  stale_changes_ += job.count;
-  return stale_changes_ < table_.options_.stale_changes_max ? ran : flush();
-}
-
-Session::Did Session::stage(Staging& staging, Job& job) {
-  if (lane_ == nullptr) {
-    auto lane = staging.open_lane();
-    if (!lane) return Did::kNoMemory;
-    lane_ = *lane;
-  }
-  return staging.put(*this, job) ? Did::kAll : Did::kNoRoom;
-}
-
-Session::Ran Session::flush() {
-  stale_changes_ = 0;
-  return run_with_room([&] {
-    Staging* const staging = table_.staging_.get();
-    return staging == nullptr || staging->flush(*this) ? Did::kAll : Did::kNoRoom;
-  });
-}
-
-uint32_t Session::copy_bucket(uint64_t index, std::byte* copy) const {
-  const Head head = table_.buckets_.lock(index);
-  memcpy(copy, table_.buckets_.bucket(index), head.count * table_.options_.shape.record_bytes());
-  table_.buckets_.unlock(index, head);
-  return head.count;
 }
 
 }  // namespace batch

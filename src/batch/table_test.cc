@@ -11,53 +11,12 @@
 #include <tuple>
 #include <vector>
 
+#include "batch/test_tables.h"
+
 namespace batch {
 namespace {
 
 using Sizes = std::tuple<uint32_t, uint32_t, uint32_t>;  // of a key, a value, a bucket
-
-class Keys {
- public:
-  explicit Keys(const Shape& shape) : shape_(shape) {}
-  void add(const std::string& key, const std::string& value = {}) {
-    keys_ += key;
-    given_ += value.empty() ? std::string(shape_.value_bytes, 0) : value;
-    ++count_;
-  }
-  Job job(Action action) {
-    read_.assign(given_.size(), '?');
-    outcomes_.assign(count_, Outcome::kDone);
-    return {.code = {action},
-            .count = count_,
-            .keys = reinterpret_cast<const std::byte*>(keys_.data()),
-            .given = reinterpret_cast<const std::byte*>(given_.data()),
-            .read = reinterpret_cast<std::byte*>(read_.data()),
-            .outcomes = outcomes_.data()};
-  }
-  std::string read(size_t i) const { return read_.substr(i * shape_.value_bytes, shape_.value_bytes); }
-  Outcome outcome(size_t i) const { return outcomes_[i]; }
-
- private:
-  const Shape shape_;
-  std::string keys_, given_, read_;
-  std::vector<Outcome> outcomes_;
-  size_t count_ = 0;
-};
-
-std::string bytes_of(uint64_t number, uint32_t bytes) {
-  std::string text(bytes, 0);
-  memcpy(text.data(), &number, std::min<size_t>(bytes, sizeof number));
-  // Bytes behind the number tell keys apart too.
-  for (uint32_t i = sizeof number; i < bytes; ++i) text[i] = static_cast<char>(number >> (i - sizeof number));
-  return text;
-}
-
-// The first byte of the value becomes the sum.
-void add_first(void* context, void* value, const void* given) {
-  *static_cast<uint8_t*>(value) =
-      static_cast<uint8_t>(*static_cast<uint8_t*>(value) + *static_cast<const uint8_t*>(given));
-  ++*static_cast<size_t*>(context);
-}
 
 class TableModelTest : public testing::TestWithParam<std::tuple<Engine, Sizes>> {
  protected:
@@ -80,7 +39,8 @@ class TableModelTest : public testing::TestWithParam<std::tuple<Engine, Sizes>> 
     ASSERT_TRUE(opened) << opened.error().message;
     const Shape shape = table.options().shape;
     const bool stages = is_staging(table.engine());
-    size_t changed = 0, should_be_changed = 0, should_be_missed = 0;
+    std::atomic<size_t> changed{0};
+    size_t should_be_changed = 0, should_be_missed = 0;
     const uint8_t function = table.add_function({.function = add_first, .context = &changed});
     {
       Session session(table);
@@ -89,7 +49,7 @@ class TableModelTest : public testing::TestWithParam<std::tuple<Engine, Sizes>> 
       for (int i = 0; i < jobs; ++i) {
         static constexpr Action kActions[] = {Action::kUpsert, Action::kUpsert, Action::kUpsert,
                                               Action::kRead,   Action::kUpdate, Action::kChange,
-                                              Action::kRemove};
+                                              Action::kMerge,  Action::kRemove};
         const Action action = kActions[random() % std::size(kActions)];
         const bool asks = action == Action::kRead || random() % 4 == 0;
         const bool is_staged = stages && !asks;
@@ -111,10 +71,10 @@ class TableModelTest : public testing::TestWithParam<std::tuple<Engine, Sizes>> 
           const auto& [key, value] = asked[k];
           const auto found = model.find(key);
           if (found == model.end()) {
-            const bool is_upsert = action == Action::kUpsert;
-            if (asks) ASSERT_EQ(keys.outcome(k), is_upsert ? Outcome::kInserted : Outcome::kAbsent);
-            ++(is_upsert ? inserted : absent);
-            if (is_upsert) model[key] = value;
+            const bool inserts = may_insert(action);
+            if (asks) ASSERT_EQ(keys.outcome(k), inserts ? Outcome::kInserted : Outcome::kAbsent);
+            ++(inserts ? inserted : absent);
+            if (inserts) model[key] = value;
             continue;
           }
           if (asks) ASSERT_EQ(keys.outcome(k), Outcome::kDone);
@@ -123,6 +83,7 @@ class TableModelTest : public testing::TestWithParam<std::tuple<Engine, Sizes>> 
             case Action::kUpdate:
             case Action::kUpsert: found->second = value; break;
             case Action::kChange:
+            case Action::kMerge:
               found->second[0] = static_cast<char>(found->second[0] + value[0]);
               ++should_be_changed;
               break;
@@ -140,11 +101,11 @@ class TableModelTest : public testing::TestWithParam<std::tuple<Engine, Sizes>> 
         ASSERT_EQ(job.inserted_count, inserted);
         ASSERT_EQ(job.removed_count, removed);
         if (stages) continue;
-        ASSERT_EQ(changed, should_be_changed);
+        ASSERT_EQ(changed.load(), should_be_changed);
         ASSERT_EQ(table.record_count(), model.size());
       }
       ASSERT_EQ(session.flush(), Session::Ran::kAll);
-      EXPECT_EQ(changed, should_be_changed);
+      EXPECT_EQ(changed.load(), should_be_changed);
       EXPECT_EQ(table.missed_count(), should_be_missed);
       EXPECT_EQ(table.record_count(), model.size());
       table.verify();
@@ -154,6 +115,7 @@ class TableModelTest : public testing::TestWithParam<std::tuple<Engine, Sizes>> 
                                          std::string(reinterpret_cast<const char*>(value), shape.value_bytes))
                                 .second;
         EXPECT_TRUE(is_new);
+        return true;
       });
       EXPECT_EQ(seen, model);
     }
@@ -212,13 +174,6 @@ TEST_P(TableModelTest, LongKeysAreTheirWholeLength) {
   table.verify();
 }
 
-Options numbers(uint64_t key_space, Engine engine = Engine::kPrefetch) {
-  return {.shape = {.key_bytes = 8, .value_bytes = 8, .bucket_bytes = 128},
-          .records = key_space,
-          .key_space = key_space,
-          .engine = engine};
-}
-
 TEST(TableTest, AKeyOutsideTheSpaceStopsAllOfTheCall) {
   Table table;
   ASSERT_TRUE(table.open(numbers(100)));
@@ -251,6 +206,7 @@ TEST(TableTest, NumbersThatAllFitNeverMakeItGrow) {
         EXPECT_GE(bucket, last_bucket);
         last_bucket = bucket;
         ++seen;
+        return true;
       });
       EXPECT_EQ(seen, count);
     }
@@ -322,77 +278,6 @@ TEST(TableTest, OneThatWasClosedIsOpenedEmpty) {
     table.verify();
     table.close();
   }
-}
-
-TEST(TableTest, WhatIsStagedIsMadeAfterSoManyChanges) {
-  for (const Engine engine : {Engine::kCacheBuckets, Engine::kPartitioned}) {
-    Options options = numbers(1000, engine);
-    options.stale_changes_max = 100;
-    Table table;
-    ASSERT_TRUE(table.open(options));
-    Session session(table);
-    const auto seen = [&] {
-      size_t count = 0;
-      session.for_each([&](const std::byte*, const std::byte*) { ++count; });
-      return count;
-    };
-    Keys keys(table.options().shape);
-    for (uint64_t i = 0; i < 60; ++i) keys.add(bytes_of(i * 16, 8));
-    Job job = keys.job(Action::kUpsert);
-    job.outcomes = nullptr;
-    ASSERT_EQ(session.run(job), Session::Ran::kAll);
-    EXPECT_EQ(seen(), 0u) << name_of(engine);
-    ASSERT_EQ(session.run(job), Session::Ran::kAll);
-    EXPECT_EQ(seen(), 60u) << name_of(engine);
-  }
-}
-
-TEST(TableTest, MoreSessionsThanMayStageAreTold) {
-  Options options = numbers(1000, Engine::kPartitioned);
-  options.staging_bytes = 64 << 10;
-  Table table;
-  ASSERT_TRUE(table.open(options));
-  Keys keys(table.options().shape);
-  keys.add(bytes_of(7, 8), bytes_of(9, 8));
-  std::vector<std::unique_ptr<Session>> sessions;
-  for (int i = 0; i < 257; ++i) {
-    sessions.push_back(std::make_unique<Session>(table));
-    Job job = keys.job(Action::kUpsert);
-    job.outcomes = nullptr;
-    ASSERT_EQ(sessions.back()->run(job), i < 256 ? Session::Ran::kAll : Session::Ran::kNoMemory) << i;
-  }
-  // Who is gone leaves its place to others.
-  sessions.erase(sessions.begin());
-  Job job = keys.job(Action::kUpsert);
-  job.outcomes = nullptr;
-  EXPECT_EQ(sessions.back()->run(job), Session::Ran::kAll);
-  EXPECT_EQ(sessions.back()->flush(), Session::Ran::kAll);
-  EXPECT_EQ(table.record_count(), 1u);
-}
-
-TEST(TableTest, LessThanStagingTakesIsRefused) {
-  const auto refuses = [](Options options, const char* text) {
-    Table table;
-    auto opened = table.open(options);
-    ASSERT_FALSE(opened);
-    EXPECT_EQ(opened.error().number, EINVAL);
-    EXPECT_STREQ(opened.error().message, text);
-    // And by a table that has another engine, which it keeps.
-    options.engine = Engine::kDirect;
-    const Engine engine = options.cache_bytes < 1024 ? Engine::kCacheBuckets : Engine::kPartitioned;
-    ASSERT_TRUE(table.open(options));
-    Session session(table);
-    auto used = table.use(session, engine);
-    ASSERT_FALSE(used);
-    EXPECT_STREQ(used.error().message, text);
-    EXPECT_EQ(table.engine(), Engine::kDirect);
-  };
-  Options options = numbers(1000, Engine::kCacheBuckets);
-  options.cache_bytes = 1000;
-  refuses(options, "cache-buckets take 1096 bytes each, and there are but 1000");
-  options = numbers(1000, Engine::kPartitioned);
-  options.staging_bytes = 65'535;
-  refuses(options, "what a session stages takes 65536 bytes at least, not 65535");
 }
 
 TEST(TableTest, BucketsHaveSixteenRecordsUnlessTheyAreLarge) {

@@ -110,6 +110,7 @@ TEST_P(TableThreadsTest, NoChangeIsLost) {
     uint64_t one;
     memcpy(&one, value, sizeof one);
     sum += one;
+    return true;
   });
   EXPECT_EQ(sum, total.load());
   EXPECT_EQ(table.record_count(), kKeys);
@@ -206,6 +207,7 @@ TEST_P(TableThreadsTest, WhoComesLaterChangesLater) {
   ASSERT_EQ(session.flush(), Session::Ran::kAll);
   session.for_each([&](const std::byte* key, const std::byte* value) {
     EXPECT_EQ(load_key(value, 8).low, last[load_key(key, 8).low]);
+    return true;
   });
   table.verify();
 }
@@ -272,7 +274,8 @@ TEST_P(TableThreadsTest, WhatIsThereAllTheTimeIsSeenOnce) {
     if (thread == 0) {
       for (int round = 0; round < 200; ++round) {
         std::vector<uint32_t> seen(kKeys);
-        session.for_each([&](const std::byte* key, const std::byte*) { ++seen[load_key(key, 8).low]; });
+        session.for_each(
+            [&](const std::byte* key, const std::byte*) { return ++seen[load_key(key, 8).low], true; });
         for (const uint64_t key : stay) EXPECT_EQ(seen[key], 1u) << key;
       }
       is_over = true;

@@ -34,13 +34,20 @@ class Gate {
       futex_wait(is_shut_, 1);
     }
   }
+  // Does somebody wait for the call that is inside? One that waits for others leaves, and comes back.
+  bool is_shut() const { return is_shut_.load(std::memory_order_relaxed) != 0; }
   // Pairs with the acquire in shut().
   void leave() { is_inside_.store(0, std::memory_order_release); }
 
   // May block for as long as a call takes. Whoever is inside tells nobody when it leaves: this looks again.
   void shut() {
-    is_shut_.store(1, std::memory_order_relaxed);
+    begin_shut();
     pass_seldom(has_barrier_);
+    end_shut();
+  }
+  // The same of several gates, so that nobody inside of one waits for somebody who does not know of it yet: begin for each, pass_seldom(), end for each.
+  void begin_shut() { is_shut_.store(1, std::memory_order_relaxed); }
+  void end_shut() {
     while (is_inside_.load(std::memory_order_acquire) != 0) futex_wait(is_inside_, 1, kLookNs);
   }
   void open() {

@@ -1,0 +1,87 @@
+// Choice: which engine a table has that chooses for itself.
+//
+//  1 the model (model.h) says what an update costs with each engine; those that it takes for more than kModelFactor times as slow as the best are not tried
+//  2 the others are tried in turns, the best one first, on what is asked for anyhow: until as much is staged as may be, and then for so many keys whose
+//    time counts: that of the calls, of all sessions
+//  3 after a round those that are kTrialFactor times as slow as the best are left out; after kRounds the one whose fastest trial was the best stays. One that stages
+//    has to be better by kStagingGain
+//  4 all begins again when the table has grown, has twice or half as many sessions, or when the share of keys that want an answer has changed by kShareChange
+//
+// Thread contract: as is said, by any thread; all else with the table's gates shut, or alone.
+#pragma once
+#include <atomic>
+#include <span>
+
+#include "batch/model.h"
+
+namespace batch {
+
+class Choice {
+ public:
+  enum class Why : uint8_t { kOpened, kGrown, kSessions, kAnswers };
+
+  // It is to begin, or to begin again: it does in the next begin().
+  void want(Why why);
+  bool is_wanted() const { return is_wanted_; }
+  // `base`: of the shape.
+  void begin(const Load& load, const Machine& machine, const BaseCosts& base);
+  // No: the choice is made, and nobody is timed.
+  bool is_trying() const { return is_trying_.load(std::memory_order_acquire); }
+  // So many keys, of all sessions, until step(). Any thread.
+  uint64_t keys_of_phase() const { return keys_of_phase_.load(std::memory_order_relaxed); }
+
+  // That is being tried, or has been chosen.
+  Engine engine() const { return candidates_[at_].engine; }
+  // Goes on after keys_of_phase() keys, each of which took a thread so long; `answers`: the share of them that wanted one. Then engine() is next.
+  void step(double ns_each, double answers);
+  // engine() cannot be used: it is left out. False: there is no other one.
+  bool leave_out();
+  // With this one.
+  void stay(Engine engine);
+  // Without a decision: nobody wants one any more.
+  void stop();
+  // The share of keys that want an answer has come to be another one than it was when the choice was made. Any thread.
+  bool has_other_answers(double answers) const;
+
+  // For statistics.
+  struct Candidate {
+    Engine engine = Engine::kPrefetch;
+    double modelled_ns = 0;
+    double measured_ns = 0;  // of a key, of a session; 0: not tried, or not yet
+    bool is_in = false;
+  };
+  static constexpr size_t kCandidateCount = 5;
+  std::span<const Candidate, kCandidateCount> candidates() const { return candidates_; }
+  uint32_t decision_count() const { return decisions_; }
+  Why why() const { return why_; }
+  const Load& load() const { return load_; }
+  const Machine& machine() const { return machine_; }
+
+ private:
+  static constexpr Engine kCandidates[kCandidateCount] = {Engine::kDirect, Engine::kPrefetch, Engine::kTagged,
+                                                          Engine::kCacheBuckets, Engine::kPartitioned};
+  static constexpr int kRounds = 3;
+  static constexpr double kModelFactor = 2.5, kTrialFactor = 1.15, kStagingGain = 1.01, kShareChange = 0.1;
+
+  void begin_phase(bool warms);
+  void end();
+  uint64_t staged_keys(Engine engine) const;
+  bool next();
+  void decide();
+  double best_measured() const;
+
+  std::atomic<bool> is_trying_{false};
+  std::atomic<uint64_t> keys_of_phase_{0};
+  std::atomic<double> answers_{0};
+  bool is_wanted_ = false;
+  bool warms_ = false;  // the phase
+  int round_ = 0;
+  size_t at_ = 0;
+  Candidate candidates_[kCandidateCount];
+  Load load_;
+  Machine machine_;
+  Why why_ = Why::kOpened;
+  uint32_t decisions_ = 0;
+};
+
+}  // namespace batch

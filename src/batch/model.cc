@@ -1,0 +1,70 @@
+#include "batch/model.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "batch/cache_buckets.h"
+
+namespace batch {
+namespace {
+
+// What part of as many bytes, asked for at random, is not in the cache: equation 2.2.
+double miss_share(double bytes, double cache_bytes) {
+  return bytes <= cache_bytes ? 0 : 1 - cache_bytes / bytes;
+}
+
+double divide(uint64_t a, uint64_t b) { return static_cast<double>(a) / static_cast<double>(b); }
+
+}  // namespace
+
+double ThesisModel::hits() const { return std::min(1.0, s / (m * a)); }
+
+double ThesisModel::buckets_of_flush() const { return m / n * (1 - std::pow((m - n) / m, c)); }
+
+double modelled_ns(Engine engine, const Load& load, const Machine& machine, const BaseCosts& base) {
+  const auto buckets = static_cast<double>(load.buckets);
+  const double lines = load.shape.lines(), record_bytes = load.shape.record_bytes();
+  const double records_bytes = buckets * load.shape.bucket_bytes, heads_bytes = buckets * sizeof(uint16_t);
+  const double head_misses = miss_share(heads_bytes, machine.cache_bytes);
+  // A search that goes on from line to line finds its record half way on average; they follow each other, so that the CPU fetches them ahead.
+  const double searched = (lines + 1) / 2;
+  const double misses = miss_share(records_bytes + heads_bytes, machine.cache_bytes);
+  const double one_by_one =
+      machine.latency_ns + (searched - 1) * std::min(machine.line_ns, machine.latency_ns / 4);
+  switch (engine) {
+    case Engine::kDirect: return base.direct_ns + misses * one_by_one + head_misses * machine.latency_ns / 2;
+    case Engine::kPrefetch:
+      return base.prefetch_ns + misses * lines * machine.line_ns / 2 + head_misses * machine.line_ns;
+    case Engine::kTagged: {
+      const double tags_bytes = buckets * load.tag_bytes;
+      return base.tagged_ns + misses * machine.line_ns +
+             miss_share(records_bytes + tags_bytes + heads_bytes, machine.cache_bytes) * machine.line_ns +
+             head_misses * machine.line_ns;
+    }
+    case Engine::kCacheBuckets: {
+      // They take the cache from the table.
+      const auto bytes = static_cast<double>(load.cache_bytes);
+      ThesisModel thesis{.m = buckets,
+                         .a = static_cast<double>(load.shape.bucket_bytes),
+                         .r = record_bytes,
+                         .s = machine.cache_bytes};
+      thesis.c = std::floor(CacheBuckets::kBucketBytes / record_bytes);
+      thesis.n = std::min(bytes / CacheBuckets::kBucketBytes, buckets);
+      const double staged_misses = miss_share(bytes, machine.cache_bytes);
+      return 2 * base.direct_ns + staged_misses * machine.latency_ns +
+             std::min(misses, thesis.batched_misses()) * one_by_one;
+    }
+    case Engine::kPartitioned: {
+      const double changes = divide(load.staging_bytes * load.sessions, load.shape.record_bytes());
+      const double streamed_lines = 2 * record_bytes / base::kLineBytes;
+      // A region's buckets come from front to back where it has about as many changes as lines; else those that are asked for.
+      const double fetched = std::min(buckets * lines / changes, 2.0) * std::min(1.0, misses * 2);
+      return base.stage_ns + base.tagged_ns + (streamed_lines + fetched) * machine.stream_ns;
+    }
+    case Engine::kLinear:
+    case Engine::kDecoupled: break;
+  }
+  return HUGE_VAL;
+}
+
+}  // namespace batch

@@ -1,0 +1,174 @@
+// Sessions: jobs, with room made for them.
+#include <cstring>
+
+#include "base/single_writer.h"
+#include "batch/table.h"
+#include "sys/streaming.h"
+
+namespace batch {
+
+Session::Session(Table& table, Whose whose) : table_(table), gate_(table.has_barrier_), whose_(whose) {
+  sys::LockGuard scope(table_.growth_lock_);
+  table_.shut_gates();
+  next_ = table_.sessions_;
+  table_.sessions_ = this;
+  if (whose_ == Whose::kCallers) ++table_.callers_sessions_;
+  table_.note_session_count();
+  table_.choose_run();
+  table_.open_gates();
+}
+
+Session::~Session() {
+  sys::LockGuard scope(table_.growth_lock_);
+  table_.shut_gates();
+  if (lane_ != nullptr) table_.staging_->close_lane(lane_);
+  Session** at = &table_.sessions_;
+  while (*at != this) at = &(*at)->next_;
+  *at = next_;
+  if (whose_ == Whose::kCallers) --table_.callers_sessions_;
+  Table::Counts& gone = table_.gone_;
+  gone.records += records_.load(std::memory_order_relaxed);
+  gone.missed += missed_.load(std::memory_order_relaxed);
+  gone.dropped += dropped_.load(std::memory_order_relaxed);
+  gone.keys += keys_.load(std::memory_order_relaxed);
+  gone.answers += answers_.load(std::memory_order_relaxed);
+  table_.note_session_count();
+  table_.choose_run();
+  table_.open_gates();
+}
+
+// what() -> Did.
+template <class Do>
+Session::Ran Session::run_with_room(Do what) {
+  bool has_dropped = false;
+  Ran ran = Ran::kAll;
+  for (bool is_done = false; !is_done;) {
+    gate_.enter();
+    const uint64_t growths = table_.growths_.load(std::memory_order_relaxed);
+    const Did did = what();
+    gate_.leave();
+    is_done = did == Did::kAll || did == Did::kNoMemory;
+    if (did == Did::kNoMemory) ran = Ran::kNoMemory;
+    if (is_done || did == Did::kWait) continue;
+    const Table::Grown grown = table_.grow(growths);
+    if (grown == Table::Grown::kYes) continue;
+    // What is staged and has no room is dropped when it is tried once more.
+    drops_ = grown == Table::Grown::kNo && did == Did::kNoStagedRoom;
+    has_dropped |= drops_;
+    is_done = !drops_;
+    if (is_done) ran = grown == Table::Grown::kNo ? Ran::kFull : Ran::kNoMemory;
+  }
+  drops_ = false;
+  return ran == Ran::kAll && has_dropped ? Ran::kFull : ran;
+}
+
+void Session::apply(Job& job) {
+  job.functions = job.own_function != nullptr ? job.own_function : table_.functions_;
+  const size_t inserted = job.inserted_count, removed = job.removed_count;
+  job.done_count = table_.run_(table_.buckets_, job, job.done_count);
+  base::increase(records_, static_cast<int64_t>(job.inserted_count - inserted) -
+                               static_cast<int64_t>(job.removed_count - removed));
+}
+
+void Session::apply_staged(Job& job) {
+  for (apply(job); job.done_count < job.count && drops_; apply(job)) {
+    ++job.done_count;
+    base::increase(dropped_, uint64_t{1});
+  }
+  base::increase(missed_, uint64_t{job.absent_count});
+}
+
+Session::Ran Session::run(Job& job) {
+  const Shape& shape = table_.options_.shape;
+  job.key_stride = shape.key_bytes;
+  job.given_stride = shape.value_bytes;
+  job.codes = nullptr;
+  job.done_count = job.absent_count = job.inserted_count = job.removed_count = 0;
+  if (const uint64_t key_space = table_.options_.key_space; key_space != 0)
+    for (size_t i = 0; i < job.count; ++i)
+      if (load_key(job.keys + i * job.key_stride, shape.key_bytes).low >= key_space)
+        return job.done_count = i, Ran::kOutside;
+  const bool wants_answers =
+      job.code.action == Action::kRead || job.outcomes != nullptr || job.own_function != nullptr;
+  bool is_staged = false, is_tried = false;
+  const Ran ran = run_with_room([&] {
+    is_tried = table_.choice_.is_trying();
+    const uint64_t begin = is_tried ? sys::cycle_clock() : 0;
+    Staging* const staging = table_.staging_.get();
+    is_staged = staging != nullptr && !wants_answers;
+    const Did did = is_staged ? stage(*staging, job) : settle_and_apply(staging, job);
+    if (is_tried) {
+      base::increase(tried_cycles_, sys::cycle_clock() - begin);
+      base::increase(tried_keys_, uint64_t{job.count});
+      if (wants_answers) base::increase(tried_answers_, uint64_t{job.count});
+    }
+    return did;
+  });
+  note_keys(job.count, wants_answers);
+  if (is_tried) table_.go_on_with_choice(*this);
+  // Whoever asks for something else is not told what of others was dropped.
+  if (!is_staged && job.done_count == job.count && ran == Ran::kFull) return Ran::kAll;
+  if (!is_staged || ran != Ran::kAll || table_.options_.stale_changes_max == 0) return ran;
+  stale_changes_ += job.count;
+  return stale_changes_ < table_.options_.stale_changes_max ? ran : flush();
+}
+
+Session::Did Session::did_of(Staged staged) {
+  switch (staged) {
+    case Staged::kDone: return Did::kAll;
+    case Staged::kNoRoom: return Did::kNoStagedRoom;
+    case Staged::kWait: return Did::kWait;
+  }
+  return Did::kAll;
+}
+
+Session::Did Session::stage(Staging& staging, Job& job) {
+  if (lane_ == nullptr) {
+    auto lane = staging.open_lane();
+    if (!lane) return Did::kNoMemory;
+    lane_ = *lane;
+  }
+  return did_of(staging.put(*this, job));
+}
+
+Session::Did Session::settle_and_apply(Staging* staging, Job& job) {
+  if (staging != nullptr)
+    if (const Staged settled = staging->settle(*this, job); settled != Staged::kDone) return did_of(settled);
+  apply(job);
+  return job.done_count == job.count ? Did::kAll : Did::kNoRoom;
+}
+
+// Counts them, and has the table choose again when more or less of them want answers than when it has chosen.
+void Session::note_keys(uint64_t keys, bool want_answers) {
+  const uint64_t answers = want_answers ? keys : 0;
+  base::increase(keys_, keys);
+  base::increase(answers_, answers);
+  if (!table_.chooses_.load(std::memory_order_relaxed)) return;
+  recent_keys_ += keys;
+  recent_answers_ += answers;
+  if (recent_keys_ < kRecentKeys) return;
+  const double share = static_cast<double>(recent_answers_) / static_cast<double>(recent_keys_);
+  recent_keys_ = recent_answers_ = 0;
+  if (table_.choice_.is_trying() || !table_.choice_.has_other_answers(share)) return;
+  sys::LockGuard scope(table_.growth_lock_);
+  table_.shut_gates();
+  if (!table_.choice_.is_trying()) table_.want_choice(Choice::Why::kAnswers);
+  table_.open_gates();
+}
+
+Session::Ran Session::flush() {
+  stale_changes_ = 0;
+  return run_with_room([&] {
+    Staging* const staging = table_.staging_.get();
+    return staging == nullptr ? Did::kAll : did_of(staging->flush(*this));
+  });
+}
+
+uint32_t Session::copy_bucket(uint64_t index, std::byte* copy) const {
+  const Head head = table_.buckets_.lock(index);
+  memcpy(copy, table_.buckets_.bucket(index), head.count * table_.options_.shape.record_bytes());
+  table_.buckets_.unlock(index, head);
+  return head.count;
+}
+
+}  // namespace batch

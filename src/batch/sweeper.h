@@ -1,0 +1,34 @@
+// Sweeper: a thread of a table's that makes what is staged after a while, if nothing else has.
+#pragma once
+#include <atomic>
+#include <memory>
+
+#include "base/error.h"
+#include "sys/lock.h"
+#include "sys/threads.h"
+
+namespace batch {
+
+class Table;
+
+class Sweeper {
+ public:
+  // Nothing is staged for longer than so many milliseconds, as far as the machine has time for the thread. Errors: ENOMEM, EAGAIN. REQUIRES: stale_ms_max > 0.
+  static base::Expected<std::unique_ptr<Sweeper>> start(Table& table, uint32_t stale_ms_max);
+  Sweeper(const Sweeper&) = delete;
+  Sweeper& operator=(const Sweeper&) = delete;
+  // REQUIRES: the table's lock of growth is free.
+  ~Sweeper();
+
+ private:
+  Sweeper(Table& table, uint32_t stale_ms_max) : table_(table), stale_ms_max_(stale_ms_max) {}
+  static void run(void* sweeper);
+
+  Table& table_;
+  const uint32_t stale_ms_max_;
+  std::atomic<bool> ends_{false};
+  sys::EventCount event_;
+  sys::Thread thread_;
+};
+
+}  // namespace batch
