@@ -1,0 +1,40 @@
+// What the objects behind the batched update table's C API are made of, and how its calls answer. (include/spillway/batch.h is the contract)
+//
+// Invariants
+//  1 no C++ type, exception or symbol but spillway_batch_* leaves the library: it is built as the runtime is
+//  2 every call checks what it is given: a mistake of the caller is SPILLWAY_BATCH_INVALID, and no CHECK of the layers below; but for handles
+//    that are gone
+//  3 a table is closed when it has no sessions
+#pragma once
+#include "batch/table.h"
+#include "capi/common.h"
+#include "spillway/batch.h"
+
+namespace capi::batching {
+
+int status_of(const base::Error& error);
+// Keeps the error's line, for the session or, null, for the calling thread, and returns its status.
+int refuse(spillway_batch_session* session, const base::Error& error);
+// The same of a mistake of the caller.
+template <class... Parts>
+int refuse_invalid(spillway_batch_session* session, const Parts&... parts) {
+  return refuse(session, base::Error::of(EINVAL, parts...));
+}
+// Of how a session's call has ended, OK or with a line.
+int answer(spillway_batch_session& session, batch::Session::Ran ran);
+
+}  // namespace capi::batching
+
+struct spillway_batch {
+  batch::Table table;
+  std::atomic<uint32_t> session_count{0};
+  uint32_t function_count = 0;
+};
+
+struct spillway_batch_session {
+  explicit spillway_batch_session(spillway_batch& of) : table(&of), session(of.table) {}
+
+  spillway_batch* const table;
+  batch::Session session;
+  char error[sizeof(base::Error::message)] = {};
+};
