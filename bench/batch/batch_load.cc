@@ -3,15 +3,19 @@
 //
 //   PROGRAM key=8 record=16 bucket=512 buckets=400000 [threads=1] [seconds=0.3] [turns=5] [active=N] [cache=KIB] [staging=KIB] [engine=NAME] [seed=1]
 //
-//   {"records": N, "memory_bytes": N, "huge": N, "engines": {"linear": [ns, ...], "direct": [...], ...}}
+//   {"records": N, "memory_bytes": N, "huge": N, "cache_bytes": N, "engines": {"linear": [ns, ...], "direct": [...], ...},
+//    "chosen": NAME, "choosing_seconds": S, "modelled": {"direct": ns, ...}}
 //
-// Nanoseconds of an update, of all threads together, a number for each turn; the engines' order changes from turn to turn. Records' keys are numbers,
+// Nanoseconds of an update, of all threads together, a number for each turn; the engines' order changes from turn to turn. `auto` is the table that has chosen for
+// itself, before the first turn; `modelled`: by its model, of one thread's updates, for engines that it may choose. Records' keys are numbers,
 // as many in each bucket as it has room for, in random order there. Requests are made as they are needed, kGroup at a time, which is in the
 // time. `active`: of all buckets so many take part, others after a while (clustered random). An engine that stages has staged as much as it may before its
 // time begins.
 #include <algorithm>
 #include <atomic>
+#include <cstdio>
 #include <map>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -25,6 +29,7 @@
 namespace {
 
 constexpr size_t kGroup = 256;
+constexpr char kAuto[] = "auto";
 // Requests between two choices of the buckets that take part.
 constexpr uint64_t kPeriod = 1 << 20;
 
@@ -50,6 +55,7 @@ Settings settings_of(int count, char** words) {
     } else if (at != std::string::npos && name == "engine") {
       std::vector<std::string> names;
       for (const batch::Engine one : batch::kEngines) names.emplace_back(batch::name_of(one));
+      names.emplace_back(kAuto);
       settings.engine = load::word_of(name, words[i] + at + 1, names);
     } else if (at != std::string::npos && settings.numbers.contains(name)) {
       settings.numbers[name] = load::count_of(name, words[i] + at + 1, uint64_t{1} << 40);
@@ -129,46 +135,122 @@ class Requests {
   std::vector<std::byte> keys_, values_;
 };
 
-struct alignas(64) Count {
-  std::atomic<uint64_t> value{0};
+// Threads that update until they are told to end, which count what they do.
+class Load {
+ public:
+  Load(batch::Table& table, const Settings& settings, uint64_t seed) : counts_(settings["threads"]) {
+    const uint64_t threads = settings["threads"];
+    for (uint64_t t = 0; t < threads; ++t)
+      all_.emplace_back([&, seed, t, threads] {
+        if (static_cast<int>(threads) <= cases::cpu_count()) cases::stay_on_cpu(static_cast<int>(t));
+        batch::Session session(table);
+        Requests requests(table.options().shape, settings["buckets"], settings["active"], seed * threads + t);
+        while (!ends_.load(std::memory_order_relaxed)) {
+          batch::Job job = requests.next();
+          if (session.run(job) != batch::Session::Ran::kAll || job.absent_count != 0)
+            load::fail(1, "a record is not there");
+          base::increase(counts_[t].value, uint64_t{kGroup});
+        }
+      });
+  }
+  ~Load() {
+    ends_.store(true);
+    for (std::thread& thread : all_) thread.join();
+  }
+
+  uint64_t sum() const {
+    uint64_t total = 0;
+    for (const Count& count : counts_) total += count.value.load(std::memory_order_relaxed);
+    return total;
+  }
+  // Each of them has done so many.
+  void await(uint64_t updates) const {
+    for (const Count& count : counts_)
+      while (count.value.load(std::memory_order_relaxed) < updates)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+
+ private:
+  struct alignas(64) Count {
+    std::atomic<uint64_t> value{0};
+  };
+
+  std::vector<Count> counts_;
+  std::atomic<bool> ends_{false};
+  std::vector<std::thread> all_;
 };
 
 // Nanoseconds of an update.
 double measure(batch::Table& table, const Settings& settings, uint64_t turn) {
-  const uint64_t threads = settings["threads"], shape_bytes = table.options().shape.record_bytes();
-  const uint64_t before =
-      batch::is_staging(table.engine()) ? (settings["staging"] << 10) / shape_bytes : kGroup;
-  std::vector<Count> counts(threads);
-  std::atomic<bool> ends{false};
-  std::vector<std::thread> all;
-  for (uint64_t t = 0; t < threads; ++t)
-    all.emplace_back([&, t] {
-      if (static_cast<int>(threads) <= cases::cpu_count()) cases::stay_on_cpu(static_cast<int>(t));
-      batch::Session session(table);
-      Requests requests(table.options().shape, settings["buckets"], settings["active"],
-                        settings["seed"] + turn * threads + t);
-      while (!ends.load(std::memory_order_relaxed)) {
-        batch::Job job = requests.next();
-        if (session.run(job) != batch::Session::Ran::kAll || job.absent_count != 0)
-          load::fail(1, "a record is not there");
-        base::increase(counts[t].value, uint64_t{kGroup});
-      }
-    });
-  const auto sum = [&] {
-    uint64_t total = 0;
-    for (const Count& count : counts) total += count.value.load(std::memory_order_relaxed);
-    return total;
-  };
-  for (const Count& count : counts)
-    while (count.value.load(std::memory_order_relaxed) < before)
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  const uint64_t begin_ns = cases::clock_ns(CLOCK_MONOTONIC), begin = sum();
-  std::this_thread::sleep_for(std::chrono::duration<double>(settings.seconds));
-  const uint64_t end = sum(), end_ns = cases::clock_ns(CLOCK_MONOTONIC);
-  ends.store(true);
-  for (std::thread& thread : all) thread.join();
+  const uint64_t shape_bytes = table.options().shape.record_bytes();
+  double ns = 0;
+  {
+    const Load load(table, settings, settings["seed"] + turn);
+    load.await(batch::is_staging(table.engine()) ? (settings["staging"] << 10) / shape_bytes : kGroup);
+    const uint64_t begin_ns = cases::clock_ns(CLOCK_MONOTONIC), begin = load.sum();
+    std::this_thread::sleep_for(std::chrono::duration<double>(settings.seconds));
+    const uint64_t end = load.sum(), end_ns = cases::clock_ns(CLOCK_MONOTONIC);
+    ns = static_cast<double>(end_ns - begin_ns) / static_cast<double>(end - begin);
+  }
   if (table.missed_count() != 0) load::fail(1, "a record is not there");
-  return static_cast<double>(end_ns - begin_ns) / static_cast<double>(end - begin);
+  return ns;
+}
+
+void expect(const base::Expected<void>& done) {
+  if (!done) load::fail(1, done.error().message);
+}
+
+void use(batch::Table& table, std::optional<batch::Engine> engine) {
+  batch::Session session(table);
+  expect(table.use(session, engine));
+}
+
+// The engine that the table chooses under this load.
+struct Chosen {
+  batch::Engine engine;
+  double seconds = 0;
+  double cache_bytes = 0;
+  std::map<std::string, double> modelled;
+};
+Chosen choose(batch::Table& table, const Settings& settings) {
+  Chosen chosen;
+  const uint64_t begin_ns = cases::clock_ns(CLOCK_MONOTONIC);
+  {
+    const Load load(table, settings, settings["seed"]);
+    load.await(kGroup);  // all of their sessions are there
+    use(table, std::nullopt);
+    for (bool is_trying = true; is_trying;) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      table.visit_choice([&](const batch::Choice& choice) {
+        is_trying = choice.is_trying();
+        chosen.cache_bytes = choice.machine().cache_bytes;
+        for (const auto& candidate : choice.candidates())
+          chosen.modelled[batch::name_of(candidate.engine)] = candidate.modelled_ns;
+      });
+    }
+    chosen.engine = table.engine();
+  }
+  chosen.seconds = static_cast<double>(cases::clock_ns(CLOCK_MONOTONIC) - begin_ns) / 1e9;
+  return chosen;
+}
+
+// `{"name": text_of(value), ...}`
+template <class Values, class TextOf>
+std::string object_of(const Values& values, TextOf text_of) {
+  std::string text;
+  for (const auto& [name, value] : values)
+    text += (text.empty() ? "{\"" : ", \"") + name + "\": " + text_of(value);
+  return text + "}";
+}
+std::string text_of(double number) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%.2f", number);
+  return text;
+}
+std::string list_of(const std::vector<double>& numbers) {
+  std::string text = "[";
+  for (size_t i = 0; i < numbers.size(); ++i) text += (i == 0 ? "" : ", ") + text_of(numbers[i]);
+  return text + "]";
 }
 
 }  // namespace
@@ -180,9 +262,6 @@ int main(int count, char** words) {
                               .value_bytes = static_cast<uint32_t>(settings["record"]) - key,
                               .bucket_bytes = static_cast<uint32_t>(settings["bucket"])};
   const uint64_t records = settings["buckets"] * shape.slots();
-  const auto expect = [](const base::Expected<void>& done) {
-    if (!done) load::fail(1, done.error().message);
-  };
   batch::Table table;
   expect(table.open({.shape = shape,
                      .records = records,
@@ -190,24 +269,30 @@ int main(int count, char** words) {
                      .cache_bytes = settings["cache"] << 10,
                      .staging_bytes = settings["staging"] << 10}));
   fill(table, settings["buckets"], settings["seed"]);
+  // What is measured, by its name.
+  std::vector<std::pair<std::string, batch::Engine>> all;
+  for (const batch::Engine engine : batch::kEngines)
+    if (settings.engine.empty() || settings.engine == batch::name_of(engine))
+      all.emplace_back(batch::name_of(engine), engine);
+  Chosen chosen;
+  if (settings.engine.empty() || settings.engine == kAuto) {
+    chosen = choose(table, settings);
+    all.emplace_back(kAuto, chosen.engine);
+  }
   std::map<std::string, std::vector<double>> times;
   for (uint64_t turn = 0; turn < settings["turns"]; ++turn)
-    for (size_t i = 0; i < std::size(batch::kEngines); ++i) {
-      const batch::Engine engine = batch::kEngines[(i + turn) % std::size(batch::kEngines)];
-      if (!settings.engine.empty() && settings.engine != batch::name_of(engine)) continue;
-      {
-        batch::Session session(table);
-        expect(table.use(session, engine));
-      }
-      times[batch::name_of(engine)].push_back(measure(table, settings, turn));
+    for (size_t i = 0; i < all.size(); ++i) {
+      const auto& [name, engine] = all[(i + turn) % all.size()];
+      use(table, engine);
+      times[name].push_back(measure(table, settings, turn));
     }
-  std::printf("{\"records\": %lu, \"memory_bytes\": %lu, \"huge\": %lu, \"engines\": {", records,
-              table.memory_bytes(), cases::bytes_of("/proc/self/smaps_rollup", "AnonHugePages:"));
-  for (const auto& [name, all] : times) {
-    std::printf("%s\"%s\": [", name == times.begin()->first ? "" : ", ", name.c_str());
-    for (size_t i = 0; i < all.size(); ++i) std::printf("%s%.2f", i == 0 ? "" : ", ", all[i]);
-    std::printf("]");
-  }
-  std::puts("}}");
+  std::printf(
+      "{\"records\": %lu, \"memory_bytes\": %lu, \"huge\": %lu, \"cache_bytes\": %.0f, \"engines\": %s",
+      records, table.memory_bytes(), cases::bytes_of("/proc/self/smaps_rollup", "AnonHugePages:"),
+      chosen.cache_bytes, object_of(times, list_of).c_str());
+  if (!chosen.modelled.empty())
+    std::printf(", \"chosen\": \"%s\", \"choosing_seconds\": %.2f, \"modelled\": %s",
+                batch::name_of(chosen.engine), chosen.seconds, object_of(chosen.modelled, text_of).c_str());
+  std::puts("}");
   return 0;
 }

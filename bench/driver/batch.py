@@ -7,14 +7,17 @@ from lockstep import Failure, Programs, geometric_mean, median, spread
 DOC = """\
 Nanoseconds of an update of a random record of a full table, all threads together: less is better. A case is the bytes of a record and of a bucket,
 how many thousand buckets, and threads, as in table 4.2 of the thesis (its 5 and 10 threads as far as there are CPUs for them); `clustered`: of the
-buckets a quarter takes part at a time. `peer` is the thesis's baseline, a lock for each bucket and a linear search of its records; `direct` is the same with vectors. Those that stage, `cache_buckets` in 16 MiB and `partitioned` in 64 MiB for each thread, have staged
-as much as they may before their time begins. All are in large OS pages, in turns on the same records, and requests are made meanwhile, which is in the time. In the summary: times as fast as the peer.
+buckets a quarter takes part at a time. `peer` is the thesis's baseline, a lock for each bucket and a linear search of its records; `direct` is the same with vectors. Those that stage, `cache_buckets` and `decoupled` in 16 MiB and `partitioned` in 64 MiB for each thread, have staged
+as much as they may before their time begins; `auto` is the engine that the table chose under this load, `chosen`, before the first turn. All are in large OS pages, in turns on the same records, and requests are made meanwhile, which is in the time. In the summary: times as fast as the peer; and of the engine that was
+chosen its speed over the best one's, and over `direct`'s, at the worst; `large`: the same of cases whose table is more than four times as large as the cache was measured to be, geometric means.
 """
 RECORDS, BUCKETS, THOUSANDS = (8, 16, 32), (128, 256, 512), (200, 400, 600, 800)
 LARGE = (2000, 8000)  # thousand buckets, of the middle bucket alone
 THREADS = (1, 2, 5, 10)
 PEER = "linear"
 CLUSTERED_PART = 4
+AS_GOOD = 0.98  # as the best engine
+LARGE_TABLE = 4  # times the cache
 RUN_SECONDS = 600
 
 
@@ -41,6 +44,27 @@ def _name(case):
     return f"{record}/{bucket}/{many}k/{threads}" + ("/clustered" if clustered else "")
 
 
+def _choice(case, told, peer):
+    """How good the engine is that the table has chosen, by its own times in the same turns."""
+    times = {engine: median(all_times) for engine, all_times in told["engines"].items() if engine != "auto"}
+    chosen = times[told["chosen"]] if told["chosen"] in times else peer
+    record, bucket, many, _, _ = case
+    return {"case": _name(case), "chosen": told["chosen"], "seconds": told["choosing_seconds"], "over_best": min(times.values()) / chosen,
+            "over_direct": times["direct"] / chosen, "over_peer": peer / chosen,
+            "is_large": many * 1000 * bucket > LARGE_TABLE * told["cache_bytes"]}
+
+
+def _summary(choices):
+    summary = {"auto_as_good_share": sum(choice["over_best"] >= AS_GOOD for choice in choices) / len(choices),
+               "auto_over_best_worst": min(choice["over_best"] for choice in choices),
+               "auto_over_direct_worst": min(choice["over_direct"] for choice in choices),
+               "auto_seconds_most": max(choice["seconds"] for choice in choices)}
+    if large := [choice for choice in choices if choice["is_large"]]:
+        summary |= {"large_auto_times_as_fast": geometric_mean([choice["over_peer"] for choice in large]),
+                    "large_auto_over_direct": geometric_mean([choice["over_direct"] for choice in large])}
+    return summary
+
+
 def run(context):
     plan = Plan(context, len(os.sched_getaffinity(0)))
     load = context.spillway.parent.parent / "libexec/spillway/batch-load"
@@ -49,7 +73,7 @@ def run(context):
     wanted = [case for case in plan.cases if not context.cases or any(_name(case).startswith(start) for start in context.cases)]
     if not wanted:
         raise Failure(f"batch has no case that begins with {context.cases[0]!r}; there are {_name(plan.cases[0])}, {_name(plan.cases[-1])} and others", 2)
-    rows, ratios = [], {}
+    rows, ratios, choices = [], {}, []
     for number, case in enumerate(wanted):
         record, bucket, many, threads, clustered = case
         context.progress(f"batch {_name(case)}: {number + 1} of {len(wanted)}")
@@ -60,15 +84,17 @@ def run(context):
             told = json.loads(program.read(RUN_SECONDS))
             program.finish()
         peer = told["engines"].pop(PEER)
+        choices.append(_choice(case, told, median(peer)))
         for engine, times in told["engines"].items():
             each = [ours / theirs for theirs, ours in zip(peer, times)]
             rows.append({"case": f"{_name(case)}/{engine}", "ours": median(times), "peer": median(peer), "ratio": median(each), "spread": spread(each),
-                         "unit": "ns", "memory_bytes": told["memory_bytes"]})
+                         "unit": "ns", "memory_bytes": told["memory_bytes"], "modelled_ns": told["modelled"].get(engine)})
             ratios.setdefault(engine, []).append(rows[-1]["ratio"])
         context.say(f"{_name(case):24} {median(peer):6.1f} ns; " + ", ".join(
-            f"{engine} {median(peer) / median(times):.2f}" for engine, times in told["engines"].items()))
+            f"{engine} {median(peer) / median(times):.2f}" for engine, times in told["engines"].items()) + f"; {told['chosen']}")
     summary = {f"{engine}_times_as_fast": 1 / geometric_mean(all_ratios) for engine, all_ratios in ratios.items()}
-    result = {"parameters": {"turns": plan.turns, "window_seconds": plan.seconds, "quick": context.quick}, "rows": rows, "summary": summary}
+    summary |= _summary(choices)
+    result = {"parameters": {"turns": plan.turns, "window_seconds": plan.seconds, "quick": context.quick}, "rows": rows, "choices": choices, "summary": summary}
     shown = [case for case in wanted if case[3] == wanted[0][3] and not case[4]]
     by_name = {row["case"]: row for row in rows}
     bars = {"title": "batch: updates of random records", "subtitle": "time over the thesis's baseline's, less is better",

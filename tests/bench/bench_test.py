@@ -359,7 +359,10 @@ class Batch(Case):
             ended = run_in(self.folder, self.PROGRAM, "buckets=1000", "seconds=0.01", "turns=3", "staging=1024", *words)
             self.assertEqual((ended.returncode, ended.stderr), (0, ""), words)
             answer = json.loads(ended.stdout)
-            self.assertEqual(set(answer["engines"]), {"linear", "direct", "prefetch", "tagged", "cache_buckets", "partitioned"})
+            self.assertEqual(set(answer["engines"]), {"linear", "direct", "prefetch", "tagged", "cache_buckets", "decoupled", "partitioned", "auto"})
+            self.assertIn(answer["chosen"], {"direct", "prefetch", "tagged", "cache_buckets", "partitioned"})
+            self.assertLessEqual({answer["chosen"], "direct", "prefetch", "tagged"}, set(answer["modelled"]))
+            self.assertLess(0, answer["choosing_seconds"])
             for times in answer["engines"].values():
                 self.assertEqual(len(times), 3)
                 self.assertLess(0, min(times))

@@ -95,9 +95,13 @@ class Quick(Case):
 
     def test_batch(self):
         result = self.results("batch", "--only", "16/512/20k/1", "--only", "8/128")
-        self.assertLessEqual({f"{case}/{engine}" for case in ("16/512/20k/1", "16/512/20k/1/clustered", "8/128/20k/1") for engine in ("direct", "prefetch", "tagged", "cache_buckets", "partitioned")},
+        self.assertLessEqual({f"{case}/{engine}" for case in ("16/512/20k/1", "16/512/20k/1/clustered", "8/128/20k/1") for engine in ("direct", "prefetch", "tagged", "cache_buckets", "decoupled", "partitioned", "auto")},
                              {row["case"] for row in result["rows"]})
-        self.assertLessEqual({"direct_times_as_fast", "tagged_times_as_fast", "partitioned_times_as_fast"}, set(result["summary"]))
+        self.assertLessEqual({"direct_times_as_fast", "tagged_times_as_fast", "partitioned_times_as_fast", "auto_as_good_share", "auto_over_direct_worst"},
+                             set(result["summary"]))
+        for choice in result["choices"]:
+            self.assertLess(0, choice["over_best"])
+            self.assertLessEqual(choice["over_best"], 1)
 
     def test_kv_index(self):
         if not kv_index.PEER_HEADER.exists():
