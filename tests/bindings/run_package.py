@@ -54,12 +54,12 @@ def check_runs(work, program):
     """The batched update table's example counts runs of letters."""
     letters = random.Random(8).choices("ACGT", k=200_000)
     text = "".join(letters[:100_000]) + "GATTACAGATTACA" * 50 + "N" + "".join(letters[100_000:])
-    counts = collections.Counter(run for i in range(len(text) - 11) if "N" not in (run := text[i:i + 12]))
+    counts = collections.Counter(each for each in (text[i:i + 12] for i in range(len(text) - 11)) if "N" not in each)
     frequent = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:5]
     sequence = work / "sequence"
     sequence.write_text("\n".join(text[i:i + 60] for i in range(0, len(text), 60)))
     printed = run(program, sequence, 5)
-    expected = f"{len(counts)} runs\n" + "".join(f"{run} {count}\n" for run, count in frequent)
+    expected = f"{len(counts)} runs\n" + "".join(f"{each} {count}\n" for each, count in frequent)
     if printed != expected:
         raise Failure(f"{program} prints {printed!r}, not {expected!r}")
 

@@ -2,10 +2,13 @@
 
 BUCKETS = "src/batch/buckets.h"
 CACHE_BUCKETS = "src/batch/cache_buckets.cc"
+CHOICE = "src/batch/choice.cc"
+DECOUPLED = "src/batch/decoupled.cc"
 KEY = "src/batch/key.h"
 KERNELS = "src/batch/kernels_inside.h"
 PARTITIONED = "src/batch/partitioned.cc"
 SPREAD = "src/batch/spread.h"
+SESSION = "src/batch/session.cc"
 TABLE = "src/batch/table.cc"
 VECTORS = "src/batch/kernels_avx2.cc"
 
@@ -19,7 +22,7 @@ MUTATIONS = [
     mutation("the last bytes of a short key are counted twice", (KEY, "uint64_t{load_word<uint32_t>(at + bytes - 4)} >> 8 * (8 - bytes) << 32", "uint64_t{load_word<uint32_t>(at + bytes - 4)} << 32"), gtest_filter="SpreadTest.*"),
     mutation("a long key is its first bytes", (KEY, "bytes == 8 ? 0 : load_word<uint64_t>(at + bytes - 8)", "0"), gtest_filter="SpreadTest.*"),
     mutation("the multiplier of a division is too small", (SPREAD, "(Wide{1} << spread.shift_) / spread.span_) + 1;", "(Wide{1} << spread.shift_) / spread.span_);"), gtest_filter="SpreadTest.*"),
-    mutation("numbers outside the space are keys", (TABLE, "key_bytes).low >= key_space)", "key_bytes).low > key_space)"), gtest_filter="TableTest.*"),
+    mutation("numbers outside the space are keys", (SESSION, "key_bytes).low >= key_space)", "key_bytes).low > key_space)"), gtest_filter="TableTest.*"),
 
     # Searches
     mutation("vectors tell records in the order of lanes", (VECTORS, "_mm256_permute4x64_epi64(keys, _MM_SHUFFLE(3, 1, 2, 0))", "keys"), gtest_filter="*TableModelTest.AnyKeys*"),
@@ -34,18 +37,18 @@ MUTATIONS = [
     # Locks, sessions and growth
     mutation("a bucket has several owners", (BUCKETS, "    if (word != Head::kLocked) [[likely]]\n      return Head::of(word);\n    return lock_slow(index);", "    return Head::of(word);"), gtest_filter="*Threads*"),
     mutation("growth leaves records behind", (TABLE, "for (uint64_t i = 0; i < buckets_.count(); ++i) {\n    const Head head", "for (uint64_t i = 0; i + 1 < buckets_.count(); ++i) {\n    const Head head"), gtest_filter="*ATableThatGrows*"),
-    mutation("calls go on while the table grows", (TABLE, "session = session->next_) session->gate_.shut();", "session = session->next_) {}"), gtest_filter="*Threads*"),
+    mutation("calls go on while the table grows", (TABLE, "session = session->next_) session->gate_.end_shut();", "session = session->next_) {}"), gtest_filter="*Threads*"),
     mutation("keys that are not spread take all memory", (TABLE, " || records * 100 < slots * kSpreadPercent)", ")"), gtest_filter="TableTest.*"),
-    mutation("what sessions that are gone have inserted is forgotten", (TABLE, "  table_.gone_records_ += records_.load(std::memory_order_relaxed);\n", ""), gtest_filter="TableTest.*:*Threads*"),
+    mutation("what sessions that are gone have inserted is forgotten", (SESSION, "  gone.records += records_.load(std::memory_order_relaxed);\n", ""), gtest_filter="TableTest.*:*Threads*"),
 
     # Cache-buckets
-    mutation("reads do not see what a cache-bucket has", (CACHE_BUCKETS, "    if (has(region, key) && !empty(session, region)) return false;\n", ""), gtest_filter="*AnyKeys*cache_buckets*"),
+    mutation("reads do not see what a cache-bucket has", (CACHE_BUCKETS, "    if (has(region, key) && !empty(session, region)) return Staged::kNoRoom;\n", ""), gtest_filter="*AnyKeys*cache_buckets*"),
     mutation("what a table has no room for is lost", (CACHE_BUCKETS, "  const uint64_t left = count - job.done_count;", "  const uint64_t left = 0;"), gtest_filter="*ATableThatGrows*cache_buckets*"),
     mutation("what was made is made again", (CACHE_BUCKETS, "  memmove(first, first + job.done_count * record_bytes, left * record_bytes);\n", ""), gtest_filter="*ATableThatGrows*cache_buckets*"),
     mutation("a cache-bucket is anybody's", (CACHE_BUCKETS, "    Head& head = heads_[region];\n    sys::LockGuard scope(head.lock);\n", "    Head& head = heads_[region];\n"), gtest_filter="*Threads*cache_buckets*"),
 
     mutation("a table that several use locks no buckets", (TABLE, "sessions_ == nullptr || sessions_->next_ == nullptr;", "true;"), gtest_filter="*Threads*"),
-    mutation("what is staged is lost with its engine", (TABLE, "  if (flush_all(session)) used = set_engine(engine);", "  used = set_engine(engine);"), gtest_filter="*Threads*"),
+    mutation("what is staged is lost with its engine", (TABLE, "  if (!flush_all(session))\n    used = base::failure(ENOSPC", "  if (false)\n    used = base::failure(ENOSPC"), gtest_filter="*Threads*"),
 
     # Partitions
     mutation("what one session staged without stamps is younger than all", (PARTITIONED, "return at < first_stamped ? 0 :", "return at < first_stamped ? ~uint64_t{0} :"), gtest_filter="*Threads*partitioned*"),
@@ -57,4 +60,27 @@ MUTATIONS = [
     mutation("what of others' is in a line is not looked at", (PARTITIONED, "    copy_open(part.line, lane.line(number, part.line_begin), base::kLineBytes);\n", ""), gtest_filter="*partitioned*"),
     mutation("reads do not see what sessions have staged", (PARTITIONED, "    if (may_have(number, key,", "    if (false && may_have(number, key,"), gtest_filter="*partitioned*"),
     mutation("changes of a merge that found no room are gone", (PARTITIONED, "      for (size_t i = 0; i < job.done_count; ++i) ++from[i]->region->made;\n", "      for (size_t i = 0; i < count; ++i) ++from[i]->region->made;\n"), gtest_filter="*Threads*partitioned*"),
+
+    # Decoupled
+    mutation("reads do not wait for a flusher", (DECOUPLED, "        ticket = std::max(ticket, asked != 0 ? asked : ask(region));\n", "        ticket = 0;\n"), gtest_filter="*AnyKeys*decoupled*"),
+    mutation("a half is filled before it has been emptied", (DECOUPLED, "      if (const Staged waited = wait(session, flusher_of(region), head.tickets[active]);\n          waited != Staged::kDone)\n        return waited;\n", ""), gtest_filter="*decoupled*:StagingTest.*"),
+    mutation("a flusher begins a half anew that it has made in part", (DECOUPLED, "is_empty ? 0 : static_cast<uint32_t>(job.done_count);", "0;"), gtest_filter="*ATableThatGrows*decoupled*"),
+    mutation("a flush leaves what is not full", (DECOUPLED, "      if (head.tickets[head.active] == 0 && head.counts[head.active] != 0) ask(region);\n    }\n    for (uint32_t i = 0; i < flusher_count_; ++i)\n      tickets", "      static_cast<void>(head);\n    }\n    for (uint32_t i = 0; i < flusher_count_; ++i)\n      tickets"), gtest_filter="*AnyKeys*decoupled*:StagingTest.*"),
+
+    # No room
+    mutation("what is staged and has no room holds up its region", (SESSION, "job.done_count < job.count && drops_; apply(job))", "job.done_count < job.count && false; apply(job))"), gtest_filter="StagingTest.What*"),
+    mutation("nobody is told of what is dropped", (SESSION, "  return ran == Ran::kAll && has_dropped ? Ran::kFull : ran;", "  return ran;"), gtest_filter="StagingTest.WhatHasNoRoom*"),
+    mutation("what is dropped is not counted", (SESSION, "    base::increase(dropped_, uint64_t{1});\n", ""), gtest_filter="StagingTest.WhatHasNoRoom*"),
+    mutation("a function of a job's own is staged", (SESSION, " || job.own_function != nullptr;", ";"), gtest_filter="StagingTest.AFunction*"),
+    mutation("nothing is made after a while", ("src/batch/sweeper.cc", "    if (is_staging(self.table_.engine())) static_cast<void>(session.flush());\n", ""), gtest_filter="StagingTest.WhatIsStagedIsMadeAfterAWhile"),
+    mutation("a merge of a record that is there replaces it", (KERNELS, "      case Action::kUpdate:\n", "      case Action::kUpdate:\n      case Action::kMerge:\n"), (KERNELS, "      case Action::kChange:\n      case Action::kMerge: {", "      case Action::kChange: {"), gtest_filter="*AnyKeys*"),
+
+    # Models and choice
+    mutation("equation 3.1 without its power", ("src/batch/model.cc", "std::pow((m - n) / m, c)", "(m - n) / m"), gtest_filter="ThesisModelTest.*"),
+    mutation("what comes first is timed", (CHOICE, "  if (warms_) return begin_phase(false);\n", ""), gtest_filter="ChoiceTest.*"),
+    mutation("the last one that is tried stays", (CHOICE, "    if (cost >= best) continue;\n", ""), gtest_filter="ChoiceTest.*"),
+    mutation("a table stages without a budget", (CHOICE, "load.staging_bytes != 0 || !is_staging(kCandidates[i])", "true"), gtest_filter="ChoiceTest.*"),
+    mutation("staging for nothing is chosen", ("src/batch/choice.h", "kStagingGain = 1.01", "kStagingGain = 1"), gtest_filter="ChoiceTest.*"),
+    mutation("growth changes no choice", (TABLE, "    want_choice(Choice::Why::kGrown);\n", ""), gtest_filter="ChoiceTest.ATable*"),
+    mutation("reads change no choice", (SESSION, "table_.want_choice(Choice::Why::kAnswers);", "static_cast<void>(0);"), gtest_filter="ChoiceTest.ATable*"),
 ]
