@@ -11,8 +11,9 @@
 // Results. Calls return a status: SPILLWAY_BATCH_OK, or above 0 an outcome (nothing went wrong), or below 0 an error, of which
 // spillway_batch_error_text() has one line that says what could not be done.
 //
-// Threads. A table is for all threads. A session is for one call at a time, from any thread: have one for each thread. Calls do not block but for others
-// that are in the same part of the table, and while the table grows. After fork() the child uses none of these.
+// Threads. A table is for all threads. A session is for one call at a time, from any thread: have one for each thread. Calls wait for others that are in the
+// same part of the table; while the table grows, or changes its engine; and where "decoupled" stages, for each other and for its threads. After fork() the child
+// uses none of these.
 //
 // What is staged. With options.staging_bytes, or an engine that stages, changes whose outcomes nobody asks for are put away and made later, many of the
 // same part of the table together. Nobody sees the difference but spillway_batch_for_each(): whoever reads a key, or asks for an outcome, has what is
@@ -138,14 +139,15 @@ const char *spillway_batch_error_text(const spillway_batch_session *session);
 
 // ---- Sessions
 
-// Errors: NO_MEMORY. Cost: all other sessions wait for a moment.
+// As many as there is memory for; of "partitioned" 256 may have staged something, and changes of others are NO_MEMORY. Errors: NO_MEMORY. Cost: all other
+// sessions wait for a moment.
 int spillway_batch_session_open(spillway_batch *table, spillway_batch_session **session);
 // What it has staged stays staged, and others see it as before. Null: nothing is done. Cost: all other sessions wait for a moment.
 int spillway_batch_session_close(spillway_batch_session *session);
 
 // Does the job's keys in their order: what it did is seen by every call that begins when it has returned, of any session. OK also where records were not
 // there: the counts and outcomes say so. Errors: INVALID: nothing is done; a key that is not in the key space is number job->done_count. NO_MEMORY: job->done_count
-// are done. FULL: the same; or, where all are done: some of what was staged before, by any session, had no room and is dropped, which the statistics count.
+// are done. FULL: the same; or, where all are done: something that was staged, by any session, had no room; the statistics count what was dropped, also where nobody was told.
 // Cost: with an array of keys each one's share of misses that overlap; now and then a growth, for which all sessions wait.
 int spillway_batch_run(spillway_batch_session *session, spillway_batch_job *job);
 
@@ -161,8 +163,8 @@ int spillway_batch_merge(spillway_batch_session *session, const void *key, uint3
                          const void *given);
 int spillway_batch_remove(spillway_batch_session *session, const void *key);
 
-// All that was staged when it was called, by any session, is made. FULL: some of it had no room, and is dropped; NO_MEMORY: the rest stays. Cost: all
-// that is staged.
+// All that was staged when it was called, by any session, is made. FULL: something had no room, and is dropped; NO_MEMORY: the rest stays. Cost: all that
+// is staged.
 int spillway_batch_flush(spillway_batch_session *session);
 
 // Calls visit() for each record that is not only staged: those that are there all the time once. Others may change records meanwhile; it sees each as it was at

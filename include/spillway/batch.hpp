@@ -158,6 +158,7 @@ class BatchTable {
       };
       const bool is_there = run(job).absent == 0;
       if (once.thrown) std::rethrow_exception(once.thrown);
+      table_->rethrow();
       return is_there;
     }
 

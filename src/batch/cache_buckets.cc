@@ -101,4 +101,11 @@ Staged CacheBuckets::flush(Session& session) {
   return Staged::kDone;
 }
 
+uint64_t CacheBuckets::staged_count() const {
+  uint64_t count = 0;
+  for (uint64_t region = 0; region < regions_.bucket_count(); ++region)
+    count += heads_[region].count.load(std::memory_order_relaxed);
+  return count;
+}
+
 }  // namespace batch

@@ -30,6 +30,7 @@ class CacheBuckets final : public Staging {
   Staged put(Session& session, Job& job) override;
   Staged settle(Session& session, const Job& job) override;
   Staged flush(Session& session) override;
+  uint64_t staged_count() const override;
   uint64_t memory_bytes() const override { return memory_.bytes(); }
 
  private:

@@ -6,7 +6,7 @@
 namespace batch {
 namespace {
 
-constexpr uint64_t kWarmKeys = 1 << 14, kTimedKeys = 1 << 18;
+constexpr uint64_t kWarmKeys = 1 << 14, kTimedKeys = 1 << 18, kStagedKeysMost = 1 << 26;
 
 }  // namespace
 
@@ -37,14 +37,19 @@ void Choice::begin(const Load& load, const Machine& machine, const BaseCosts& ba
 
 uint64_t Choice::staged_keys(Engine engine) const {
   const uint64_t record_bytes = load_.shape.record_bytes();
-  if (engine == Engine::kPartitioned) return load_.sessions * load_.staging_bytes / record_bytes;
-  return engine == Engine::kCacheBuckets ? load_.cache_bytes / record_bytes : 0;
+  const uint64_t table_bytes = load_.buckets * load_.shape.bucket_bytes;
+  switch (engine) {
+    case Engine::kPartitioned: return load_.staging_bytes / record_bytes * load_.sessions;
+    case Engine::kCacheBuckets: return std::min(load_.cache_bytes, table_bytes) / record_bytes;
+    default: return 0;
+  }
 }
 
 void Choice::begin_phase(bool warms) {
   warms_ = warms;
-  keys_of_phase_.store(std::max(staged_keys(engine()), warms ? kWarmKeys : kTimedKeys),
-                       std::memory_order_relaxed);
+  const uint64_t keys =
+      std::max(std::min(staged_keys(engine()), kStagedKeysMost), warms ? kWarmKeys : kTimedKeys);
+  keys_of_phase_.store(keys, std::memory_order_relaxed);
 }
 
 void Choice::step(double ns_each, double answers) {
@@ -66,7 +71,7 @@ bool Choice::next() {
     while (at_ < kCandidateCount && !candidates_[at_].is_in) ++at_;
     if (at_ < kCandidateCount) return begin_phase(true), true;
     const double best = best_measured();
-    if (best == HUGE_VAL) return false;
+    if (best == HUGE_VAL) return at_ = 0, false;
     for (Candidate& candidate : candidates_)
       if (candidate.measured_ns > best * kTrialFactor) candidate.is_in = false;
     if (++round_ == kRounds || std::ranges::count_if(candidates_, &Candidate::is_in) == 1) break;

@@ -129,9 +129,21 @@ TEST(ChoiceTest, WhatCannotBeUsedIsLeftOut) {
   while (choice.leave_out()) {
   }
   EXPECT_TRUE(choice.is_trying());
+  EXPECT_LE(choice.engine(), Engine::kPartitioned);
   choice.stay(Engine::kDirect);
   EXPECT_EQ(choice.engine(), Engine::kDirect);
   EXPECT_FALSE(choice.is_trying());
+}
+
+TEST(ChoiceTest, APhaseEnds) {
+  Load load = load_of(1000, uint64_t{1} << 62);
+  load.cache_bytes = uint64_t{1} << 62;
+  load.sessions = 1000;
+  Choice choice;
+  choice.want(Choice::Why::kOpened);
+  choice.begin(load, kMachine, kBase);
+  do EXPECT_LE(choice.keys_of_phase(), uint64_t{1} << 26);
+  while (choice.leave_out());
 }
 
 TEST(MachineTest, ItsNumbersAreThoseOfSomeMachine) {
@@ -212,6 +224,33 @@ TEST(ChoiceTest, ATableChoosesAndChoosesAgain) {
   EXPECT_GT(table.growth_count(), 0u);
   for (int i = 0; i < 20; ++i) change(Action::kRead);
   table.verify();
+}
+
+// A session that only reads beside one that only writes: that is no change, and the choice stays.
+TEST(ChoiceTest, ReadersBesideWritersAreNoChange) {
+  constexpr uint64_t kGroup = 4096;
+  Options options = numbers(10'000);
+  options.engine = std::nullopt;
+  Table table;
+  ASSERT_TRUE(table.open(options));
+  Session reader(table), writer(table);
+  Keys keys(table.options().shape);
+  for (uint64_t i = 0; i < kGroup; ++i) keys.add(bytes_of(i * 2, 8));
+  uint32_t decisions = 0;
+  const auto run = [&](int rounds) {
+    for (int i = 0; i < rounds; ++i) {
+      Job change = keys.job(Action::kUpsert);
+      change.outcomes = nullptr;
+      ASSERT_EQ(writer.run(change), Session::Ran::kAll);
+      Job read = keys.job(Action::kRead);
+      ASSERT_EQ(reader.run(read), Session::Ran::kAll);
+    }
+    table.visit_choice([&](const Choice& choice) { decisions = choice.decision_count(); });
+  };
+  for (int i = 0; i < 1000 && decisions == 0; ++i) run(10);
+  ASSERT_EQ(decisions, 1u);
+  run(3 * (1 << 20) / kGroup);
+  EXPECT_EQ(decisions, 1u);
 }
 
 }  // namespace

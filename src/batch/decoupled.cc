@@ -51,7 +51,7 @@ struct alignas(base::kLineBytes) Decoupled::Flusher {
   alignas(base::kLineBytes) std::atomic<uint64_t> asked{0};  // by the foreground; publishes the FIFO
   alignas(base::kLineBytes) std::atomic<uint64_t> done{0};   // publishes that halves are empty
   std::atomic<bool> is_stuck{false};
-  std::atomic<bool> drops{false};  // what has no room, the next time that it goes on
+  std::atomic<bool> drops{false};  // what has no room, of the next half
   std::atomic<bool> ends{false};
   sys::EventCount event;
 };
@@ -121,10 +121,11 @@ void Decoupled::run_flusher(void* argument) {
   while (flusher.await_work()) {
     if (!session) session.emplace(flusher.decoupled->table_, Session::Whose::kTables);
     session->inside([&] {
-      session->set_drops(flusher.drops.exchange(false, std::memory_order_relaxed));
-      while (flusher.has_work() && !session->must_leave())
+      while (flusher.has_work() && !session->must_leave()) {
+        session->set_drops(flusher.drops.exchange(false, std::memory_order_relaxed));
         if (!flusher.decoupled->empty_next(*session, flusher))
           flusher.is_stuck.store(true, std::memory_order_release);
+      }
     });
   }
 }
@@ -262,6 +263,17 @@ bool Decoupled::flush_alone(Session& session) {
     flusher.is_stuck.store(false, std::memory_order_relaxed);
   }
   return true;
+}
+
+uint64_t Decoupled::staged_count() const {
+  uint64_t count = 0;
+  for (uint64_t region = 0; region < regions_.bucket_count(); ++region) {
+    const Head& head = heads_[region];
+    const uint64_t done = flusher_of(region).done.load(std::memory_order_relaxed);
+    for (uint32_t half = 0; half < 2; ++half)
+      if (head.tickets[half] == 0 || head.tickets[half] > done) count += head.counts[half];
+  }
+  return count;
 }
 
 }  // namespace batch

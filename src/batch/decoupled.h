@@ -42,6 +42,7 @@ class Decoupled final : public Staging {
   Staged settle(Session& session, const Job& job) override;
   Staged flush(Session& session) override;
   bool flush_alone(Session& session) override;
+  uint64_t staged_count() const override;
   uint64_t memory_bytes() const override { return memory_.bytes(); }
 
  private:

@@ -423,4 +423,15 @@ Staged Partitioned::flush(Session& session) {
   return Staged::kDone;
 }
 
+uint64_t Partitioned::staged_count() const {
+  uint64_t count = 0;
+  const uint32_t lanes = lane_count_.load(std::memory_order_acquire);
+  for (uint32_t i = 0; i < lanes; ++i)
+    for (uint64_t number = 0; number < regions_.bucket_count(); ++number) {
+      const Region& region = lanes_[i]->regions[number];
+      count += region.count.load(std::memory_order_relaxed) - region.made;
+    }
+  return count;
+}
+
 }  // namespace batch

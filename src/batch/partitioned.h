@@ -32,7 +32,7 @@ class Partitioned final : public Staging {
  public:
   // Of a lane, at least.
   static constexpr uint64_t kLaneBytesMin = 64 << 10;
-  // Errors: EINVAL: less than that; ENOMEM. `table_bytes` decides how many regions there are: of each a part of a CPU's cache.
+  // Errors: EINVAL: less than that; ENOMEM.
   static base::Expected<std::unique_ptr<Staging>> make(const Shape& shape, uint64_t lane_bytes,
                                                        uint64_t key_space, uint64_t home_count,
                                                        bool has_barrier);
@@ -43,6 +43,7 @@ class Partitioned final : public Staging {
   Staged flush(Session& session) override;
   base::Expected<StagingLane*> open_lane() override;
   void close_lane(StagingLane* lane) override;
+  uint64_t staged_count() const override;
   uint64_t memory_bytes() const override;
 
  private:

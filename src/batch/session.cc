@@ -51,6 +51,7 @@ Session::Ran Session::run_with_room(Do what) {
     if (did == Did::kNoMemory) ran = Ran::kNoMemory;
     if (is_done || did == Did::kWait) continue;
     const Table::Grown grown = table_.grow(growths);
+    drops_ = false;
     if (grown == Table::Grown::kYes) continue;
     // What is staged and has no room is dropped when it is tried once more.
     drops_ = grown == Table::Grown::kNo && did == Did::kNoStagedRoom;
@@ -71,10 +72,14 @@ void Session::apply(Job& job) {
 }
 
 void Session::apply_staged(Job& job) {
+  bool has_dropped = false;
   for (apply(job); job.done_count < job.count && drops_; apply(job)) {
     ++job.done_count;
     base::increase(dropped_, uint64_t{1});
+    has_dropped = true;
   }
+  // The table may have become one that grows, for what comes next.
+  if (has_dropped && table_.options_.grows) drops_ = false;
   base::increase(missed_, uint64_t{job.absent_count});
 }
 
@@ -99,8 +104,8 @@ Session::Ran Session::run(Job& job) {
     const Did did = is_staged ? stage(*staging, job) : settle_and_apply(staging, job);
     if (is_tried) {
       base::increase(tried_cycles_, sys::cycle_clock() - begin);
-      base::increase(tried_keys_, uint64_t{job.count});
-      if (wants_answers) base::increase(tried_answers_, uint64_t{job.count});
+      base::increase(tried_keys_, uint64_t{job.done_count});
+      if (wants_answers) base::increase(tried_answers_, uint64_t{job.done_count});
     }
     return did;
   });
@@ -125,6 +130,8 @@ Session::Did Session::did_of(Staged staged) {
 Session::Did Session::stage(Staging& staging, Job& job) {
   if (lane_ == nullptr) {
     auto lane = staging.open_lane();
+    // Whoever did not ask for staging does not go without it.
+    if (!lane && table_.chooses_.load(std::memory_order_relaxed)) return settle_and_apply(&staging, job);
     if (!lane) return Did::kNoMemory;
     lane_ = *lane;
   }
@@ -138,22 +145,15 @@ Session::Did Session::settle_and_apply(Staging* staging, Job& job) {
   return job.done_count == job.count ? Did::kAll : Did::kNoRoom;
 }
 
-// Counts them, and has the table choose again when more or less of them want answers than when it has chosen.
+// Counts them, and now and then has the table look whether more or less of them want answers than when it has chosen.
 void Session::note_keys(uint64_t keys, bool want_answers) {
-  const uint64_t answers = want_answers ? keys : 0;
   base::increase(keys_, keys);
-  base::increase(answers_, answers);
+  if (want_answers) base::increase(answers_, keys);
   if (!table_.chooses_.load(std::memory_order_relaxed)) return;
   recent_keys_ += keys;
-  recent_answers_ += answers;
   if (recent_keys_ < kRecentKeys) return;
-  const double share = static_cast<double>(recent_answers_) / static_cast<double>(recent_keys_);
-  recent_keys_ = recent_answers_ = 0;
-  if (table_.choice_.is_trying() || !table_.choice_.has_other_answers(share)) return;
-  sys::LockGuard scope(table_.growth_lock_);
-  table_.shut_gates();
-  if (!table_.choice_.is_trying()) table_.want_choice(Choice::Why::kAnswers);
-  table_.open_gates();
+  recent_keys_ = 0;
+  table_.look_at_answers();
 }
 
 Session::Ran Session::flush() {

@@ -45,6 +45,8 @@ class Staging {
   virtual base::Expected<StagingLane*> open_lane() { return nullptr; }
   virtual void close_lane(StagingLane*) {}
 
+  // Changes that are staged. While nobody else is in a gate.
+  virtual uint64_t staged_count() const = 0;
   // Any thread.
   virtual uint64_t memory_bytes() const = 0;
 

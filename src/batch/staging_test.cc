@@ -125,6 +125,55 @@ TEST(StagingTest, WhatHasNoRoomIsDroppedAndTold) {
   }
 }
 
+// What is staged is most of a table that grows: a part of it is full before others have anything.
+TEST(StagingTest, ATableGrowsForWhatIsStaged) {
+  for (const Engine engine : kStagingEngines) {
+    constexpr uint64_t kKeys = 700'000;
+    Table table;
+    ASSERT_TRUE(table.open({.shape = {.key_bytes = 8, .value_bytes = 8},
+                            .records = 300'000,
+                            .engine = engine,
+                            .cache_bytes = 16 << 20,
+                            .staging_bytes = 16 << 20}));
+    Session session(table);
+    for (uint64_t i = 0; i < kKeys; i += 1000)
+      ASSERT_EQ(stage(session, table, Action::kUpsert, i, i + 1000), Session::Ran::kAll);
+    EXPECT_EQ(session.flush(), Session::Ran::kAll) << name_of(engine);
+    EXPECT_EQ(table.dropped_count(), 0u) << name_of(engine);
+    EXPECT_EQ(table.record_count(), kKeys) << name_of(engine);
+    EXPECT_GT(table.growth_count(), 0u) << name_of(engine);
+    table.verify();
+  }
+}
+
+// One place of a table that grows is full for good; all else has room, and gets it.
+TEST(StagingTest, OnlyWhatHasNoRoomIsDropped) {
+  for (const Engine engine : kStagingEngines) {
+    Options options = numbers(uint64_t{1} << 40, engine);
+    options.records = 2000;
+    Table table;
+    ASSERT_TRUE(table.open(options));
+    Session session(table);
+    constexpr uint64_t kApart = (uint64_t{1} << 40) / 4000;
+    for (uint64_t i = 0; i < 4000; i += 100) {
+      Keys keys(table.options().shape);
+      for (uint64_t k = i; k < i + 100; ++k) {
+        keys.add(bytes_of(k * kApart, 8));
+        if (k % 20 == 0)
+          keys.add(bytes_of(kApart * 7 + 1 + k, 8));  // neighbours, which no growth takes apart
+      }
+      Job job = keys.job(Action::kUpsert);
+      job.outcomes = nullptr;
+      session.run(job);
+    }
+    session.flush();
+    EXPECT_GT(table.dropped_count(), 0u) << name_of(engine);
+    EXPECT_EQ(table.record_count() + table.dropped_count(), 4200u) << name_of(engine);
+    EXPECT_GE(table.record_count(), 4000u) << name_of(engine);
+    table.verify();
+  }
+}
+
 // A reader of what is in the way of nobody's room gets its answer.
 TEST(StagingTest, WhoReadsGoesOnWhereSomethingHasNoRoom) {
   for (const Engine engine : kStagingEngines) {

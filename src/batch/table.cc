@@ -296,11 +296,13 @@ Table::Grown Table::grow(uint64_t growths_seen) {
 
 // REQUIRES: all gates are shut.
 Table::Grown Table::grow_alone() {
+  if (!options_.grows) return Grown::kNo;
   const uint64_t slots = buckets_.count() * options_.shape.slots();
-  uint64_t records = 0;
+  // What is staged may be most of it: a part of the table gets all of its records before others get any.
+  uint64_t records = staging_ == nullptr ? 0 : staging_->staged_count();
   for (uint64_t i = 0; i < buckets_.count(); ++i)
     records += Head::of(buckets_.head(i).load(std::memory_order_relaxed)).count;
-  if (!options_.grows || records * 100 < slots * kSpreadPercent) return Grown::kNo;
+  if (records * 100 < slots * kSpreadPercent) return Grown::kNo;
   Spread spread = buckets_.spread();
   // Twice is enough, but where keys are not spread.
   for (int tries = 0; tries < 4; ++tries) {
@@ -337,6 +339,27 @@ void Table::note_session_count() {
   if (now >= 2 * before || 2 * now <= before) want_choice(Choice::Why::kSessions);
 }
 
+// Of what all sessions have asked for since the last look: one that only reads beside one that only writes is no change.
+void Table::look_at_answers() {
+  double share = 0;
+  {
+    sys::LockGuard scope(sessions_lock_);
+    const uint64_t keys =
+        gone_.keys + sum([](const Session& one) { return one.keys_.load(std::memory_order_relaxed); });
+    const uint64_t answers =
+        gone_.answers + sum([](const Session& one) { return one.answers_.load(std::memory_order_relaxed); });
+    share = static_cast<double>(answers - seen_answers_) /
+            static_cast<double>(std::max<uint64_t>(keys - seen_keys_, 1));
+    seen_keys_ = keys;
+    seen_answers_ = answers;
+  }
+  if (choice_.is_trying() || !choice_.has_other_answers(share)) return;
+  sys::LockGuard scope(growth_lock_);
+  shut_gates();
+  if (!choice_.is_trying()) want_choice(Choice::Why::kAnswers);
+  open_gates();
+}
+
 // A step, if it is time for one.
 void Table::go_on_with_choice(Session& session) {
   const auto tried = [](const Session& one) { return one.tried_keys_.load(std::memory_order_relaxed); };
@@ -366,11 +389,12 @@ Table::OldStaging Table::step_choice(Session& session) {
     choice_.begin(load(), this_machine(), base_costs_);
   else
     choice_.step(cycles * choice_.machine().ns_per_cycle / keys, answers / keys);
-  while (choice_.engine() != engine() && flush_all(session)) {
-    if (auto set = set_engine(choice_.engine())) return std::move(*set);
-    if (!choice_.leave_out()) break;
+  while (choice_.engine() != engine()) {
+    if (flush_all(session))
+      if (auto set = set_engine(choice_.engine())) return std::move(*set);
+    // What was chosen at last, or all that could be tried, cannot be used.
+    if (!choice_.is_trying() || !choice_.leave_out()) choice_.stay(engine());
   }
-  if (choice_.engine() != engine()) choice_.stay(engine());
   return nullptr;
 }
 

@@ -15,7 +15,7 @@
 // sessions are open: while there is but one, it locks no buckets.
 //
 // No room. A change without outcomes may be staged before it is known that its record has no room in a table that may not grow. It is dropped when it
-// is to be made: dropped_count() has it, and the call that makes it says kFull, whoever has staged it.
+// is to be made: dropped_count() has it, and the call that comes to it says kFull, whoever has staged it, unless it asks for something else.
 //
 // Thread contract: open and close alone; a session is for one call at a time, from any thread; sessions come and go at any time.
 #pragma once
@@ -130,6 +130,7 @@ class Table {
   Load load() const;
   void want_choice(Choice::Why why);
   void note_session_count();
+  void look_at_answers();
   void go_on_with_choice(Session& session);
   OldStaging step_choice(Session& session);
   template <class Of>
@@ -157,6 +158,8 @@ class Table {
     int64_t records = 0;  // inserted, less removed
     uint64_t missed = 0, dropped = 0, keys = 0, answers = 0;
   } gone_;  // of sessions that are gone; under sessions_lock_
+  // When answers were looked at, by all sessions; under sessions_lock_.
+  uint64_t seen_keys_ = 0, seen_answers_ = 0;
   std::unique_ptr<Sweeper> sweeper_;
 };
 
@@ -246,7 +249,7 @@ class Session {
   std::atomic<uint64_t> missed_{0}, dropped_{0}, keys_{0}, answers_{0};
   // Since the choice's step; set to 0 with the gate shut.
   std::atomic<uint64_t> tried_cycles_{0}, tried_keys_{0}, tried_answers_{0};
-  uint64_t recent_keys_ = 0, recent_answers_ = 0;
+  uint64_t recent_keys_ = 0;    // since the table looked at answers
   uint64_t stale_changes_ = 0;  // staged since the last flush
   bool drops_ = false;
   StagingLane* lane_ = nullptr;

@@ -261,6 +261,10 @@ TEST(TableTest, MoreThanThereIsMemoryForIsAnError) {
     ASSERT_FALSE(opened) << records;
     EXPECT_EQ(opened.error().number, ENOMEM);
   }
+  // As many homes as records.
+  Table table;
+  EXPECT_FALSE(table.open(
+      {.shape = {.key_bytes = 16, .value_bytes = 48, .bucket_bytes = 64}, .records = ~uint64_t{0}}));
 }
 
 TEST(TableTest, OneThatWasClosedIsOpenedEmpty) {

@@ -82,5 +82,7 @@ MUTATIONS = [
     mutation("a table stages without a budget", (CHOICE, "load.staging_bytes != 0 || !is_staging(kCandidates[i])", "true"), gtest_filter="ChoiceTest.*"),
     mutation("staging for nothing is chosen", ("src/batch/choice.h", "kStagingGain = 1.01", "kStagingGain = 1"), gtest_filter="ChoiceTest.*"),
     mutation("growth changes no choice", (TABLE, "    want_choice(Choice::Why::kGrown);\n", ""), gtest_filter="ChoiceTest.ATable*"),
-    mutation("reads change no choice", (SESSION, "table_.want_choice(Choice::Why::kAnswers);", "static_cast<void>(0);"), gtest_filter="ChoiceTest.ATable*"),
+    mutation("reads change no choice", (TABLE, "want_choice(Choice::Why::kAnswers);", "static_cast<void>(0);"), gtest_filter="ChoiceTest.ATable*"),
+    mutation("what is staged does not make a table grow", (TABLE, "staging_ == nullptr ? 0 : staging_->staged_count()", "0"), gtest_filter="StagingTest.ATable*"),
+    mutation("a session that reads is a change", (TABLE, "    seen_keys_ = keys;\n    seen_answers_ = answers;\n", "    share = answers > keys / 2 ? 1 : 0;\n    seen_keys_ = keys;\n    seen_answers_ = answers;\n"), gtest_filter="ChoiceTest.Readers*"),
 ]

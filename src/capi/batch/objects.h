@@ -27,7 +27,8 @@ int answer(spillway_batch_session& session, batch::Session::Ran ran);
 
 struct spillway_batch {
   batch::Table table;
-  std::atomic<uint32_t> session_count{0};
+  sys::Mutex lock;  // of what follows, and of what the table's sessions and functions are
+  uint32_t session_count = 0;
   uint32_t function_count = 0;
 };
 

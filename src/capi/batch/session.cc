@@ -83,9 +83,10 @@ int spillway_batch_session_open(spillway_batch* table, spillway_batch_session** 
   if (session != nullptr) *session = nullptr;
   if (table == nullptr || session == nullptr)
     return refuse_invalid(nullptr, "table: the table or the place for a session is null");
+  sys::LockGuard scope(table->lock);
   auto* const own = capi::make<spillway_batch_session>(*table);
   if (own == nullptr) return refuse(nullptr, base::Error::of(ENOMEM, "table: no memory for a session"));
-  table->session_count.fetch_add(1, std::memory_order_relaxed);
+  ++table->session_count;
   *session = own;
   return SPILLWAY_BATCH_OK;
 }
@@ -94,9 +95,9 @@ int spillway_batch_session_close(spillway_batch_session* session) {
   using namespace capi::batching;
   if (session == nullptr) return SPILLWAY_BATCH_OK;
   spillway_batch& table = *session->table;
+  sys::LockGuard scope(table.lock);
   capi::destroy(session);
-  // Pairs with the acquire of who closes the table.
-  table.session_count.fetch_sub(1, std::memory_order_release);
+  --table.session_count;
   return SPILLWAY_BATCH_OK;
 }
 

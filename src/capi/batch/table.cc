@@ -116,7 +116,10 @@ int spillway_batch_open(const spillway_batch_options* options, spillway_batch** 
 int spillway_batch_close(spillway_batch* table) {
   using namespace capi::batching;
   if (table == nullptr) return SPILLWAY_BATCH_OK;
-  if (const uint32_t count = table->session_count.load(std::memory_order_acquire); count > 0)
+  table->lock.lock();
+  const uint32_t count = table->session_count;
+  table->lock.unlock();
+  if (count > 0)
     return refuse(nullptr, base::Error::of(EBUSY, "table: ", count, " sessions are open; close them first"));
   capi::destroy(table);
   return SPILLWAY_BATCH_OK;
@@ -127,9 +130,10 @@ int spillway_batch_add_function(spillway_batch* table, spillway_batch_function f
   using namespace capi::batching;
   if (table == nullptr || function == nullptr || number == nullptr)
     return refuse_invalid(nullptr, "table: the table, the function or the place for its number is null");
-  if (const uint32_t count = table->session_count.load(std::memory_order_acquire); count > 0)
+  sys::LockGuard scope(table->lock);
+  if (table->session_count > 0)
     return refuse(nullptr, base::Error::of(EBUSY, "table: functions are added before sessions are opened; ",
-                                           count, " are open"));
+                                           table->session_count, " are open"));
   if (table->function_count == batch::Code::kFunctionsMax)
     return refuse_invalid(nullptr, "table: it has ", batch::Code::kFunctionsMax,
                           " functions, and takes no more");
