@@ -237,6 +237,7 @@ TEST(ChoiceTest, ReadersBesideWritersAreNoChange) {
   Keys keys(table.options().shape);
   for (uint64_t i = 0; i < kGroup; ++i) keys.add(bytes_of(i * 2, 8));
   uint32_t decisions = 0;
+  bool is_trying = false;
   const auto run = [&](int rounds) {
     for (int i = 0; i < rounds; ++i) {
       Job change = keys.job(Action::kUpsert);
@@ -245,12 +246,16 @@ TEST(ChoiceTest, ReadersBesideWritersAreNoChange) {
       Job read = keys.job(Action::kRead);
       ASSERT_EQ(reader.run(read), Session::Ran::kAll);
     }
-    table.visit_choice([&](const Choice& choice) { decisions = choice.decision_count(); });
+    table.visit_choice([&](const Choice& choice) {
+      decisions = choice.decision_count();
+      is_trying = choice.is_trying();
+    });
   };
   for (int i = 0; i < 1000 && decisions == 0; ++i) run(10);
   ASSERT_EQ(decisions, 1u);
   run(3 * (1 << 20) / kGroup);
   EXPECT_EQ(decisions, 1u);
+  EXPECT_FALSE(is_trying);
 }
 
 }  // namespace
