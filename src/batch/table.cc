@@ -348,8 +348,9 @@ void Table::look_at_answers() {
         gone_.keys + sum([](const Session& one) { return one.keys_.load(std::memory_order_relaxed); });
     const uint64_t answers =
         gone_.answers + sum([](const Session& one) { return one.answers_.load(std::memory_order_relaxed); });
-    share = static_cast<double>(answers - seen_answers_) /
-            static_cast<double>(std::max<uint64_t>(keys - seen_keys_, 1));
+    // Another session has just looked.
+    if (keys - seen_keys_ < Session::kRecentKeys) return;
+    share = static_cast<double>(answers - seen_answers_) / static_cast<double>(keys - seen_keys_);
     seen_keys_ = keys;
     seen_answers_ = answers;
   }
