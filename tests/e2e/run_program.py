@@ -12,7 +12,7 @@ block says what is expected, one "// key: value" a line:
   stderr     same, or a regular expression for the spilled program's: it is not compared  (same)
   memory     budget                                       1M
   pages      page sizes of the runs in chaos mode         4K 16K 64K
-  chaos      how many seeds                               3; SPILLWAY_TEST_SEEDS overrides
+  chaos      how many seeds                               3, and at most SPILLWAY_TEST_SEEDS_MOST; SPILLWAY_TEST_SEEDS overrides
   storage    device                                       a directory
   servers    "yes": also runs with one server, two, and one that is always asked, each plain and in chaos mode
   expect     bounds of the statistics of a run with a small budget, "cache.evictions>=100 spill.faults<=1"; at
@@ -80,7 +80,8 @@ class Program:
         self.stderr = settings.get("stderr", ["same"])[0]
         self.memory = settings.get("memory", ["1M"])[0]
         self.pages = " ".join(settings.get("pages", ["4K 16K 64K"])).split()
-        self.seeds = int(os.environ.get("SPILLWAY_TEST_SEEDS", settings.get("chaos", ["3"])[0]))
+        seeds = min(int(settings.get("chaos", ["3"])[0]), int(os.environ.get("SPILLWAY_TEST_SEEDS_MOST", "1000")))
+        self.seeds = int(os.environ.get("SPILLWAY_TEST_SEEDS", seeds))
         if settings.get("chaos") == ["0"]:
             self.seeds = 0
         self.storage = settings.get("storage", [None])[0]
