@@ -26,15 +26,18 @@ Session::~Session() {
   while (*at != this) at = &(*at)->next_;
   *at = next_;
   if (whose_ == Whose::kCallers) --table_.callers_sessions_;
-  Table::Counts& gone = table_.gone_;
-  gone.records += records_.load(std::memory_order_relaxed);
-  gone.missed += missed_.load(std::memory_order_relaxed);
-  gone.dropped += dropped_.load(std::memory_order_relaxed);
-  gone.keys += keys_.load(std::memory_order_relaxed);
-  gone.answers += answers_.load(std::memory_order_relaxed);
+  table_.gone_ += counts();
   table_.note_session_count();
   table_.choose_run();
   table_.open_gates();
+}
+
+Table::Counts Session::counts() const {
+  return {.records = records_.load(std::memory_order_relaxed),
+          .missed = missed_.load(std::memory_order_relaxed),
+          .dropped = dropped_.load(std::memory_order_relaxed),
+          .keys = keys_.load(std::memory_order_relaxed),
+          .answers = answers_.load(std::memory_order_relaxed)};
 }
 
 // what() -> Did.

@@ -198,31 +198,22 @@ uint8_t Table::add_function(const Change& change) {
   return static_cast<uint8_t>(function_count_++);
 }
 
-// REQUIRES: sessions_lock_.
-template <class Of>
-auto Table::sum(Of of) const {
-  decltype(of(*sessions_)) total{};
+// Of all sessions, those that are gone among them. REQUIRES: sessions_lock_.
+Table::Counts Table::count_all() const {
+  Counts all = gone_;
   for (const Session* session = sessions_; session != nullptr; session = session->next_)
-    total += of(*session);
-  return total;
+    all += session->counts();
+  return all;
 }
 
-uint64_t Table::record_count() {
+Table::Counts Table::counts() {
   sys::LockGuard scope(sessions_lock_);
-  const int64_t count =
-      gone_.records + sum([](const Session& one) { return one.records_.load(std::memory_order_relaxed); });
-  return static_cast<uint64_t>(std::max<int64_t>(count, 0));
+  return count_all();
 }
 
-uint64_t Table::missed_count() {
-  sys::LockGuard scope(sessions_lock_);
-  return gone_.missed + sum([](const Session& one) { return one.missed_.load(std::memory_order_relaxed); });
-}
-
-uint64_t Table::dropped_count() {
-  sys::LockGuard scope(sessions_lock_);
-  return gone_.dropped + sum([](const Session& one) { return one.dropped_.load(std::memory_order_relaxed); });
-}
+uint64_t Table::record_count() { return static_cast<uint64_t>(std::max<int64_t>(counts().records, 0)); }
+uint64_t Table::missed_count() { return counts().missed; }
+uint64_t Table::dropped_count() { return counts().dropped; }
 
 uint64_t Table::memory_bytes() {
   sys::LockGuard scope(growth_lock_);
@@ -235,19 +226,19 @@ uint64_t Table::bucket_count() {
 }
 
 Statistics Table::statistics() {
-  Statistics all = {.records = record_count(), .missed = missed_count(), .dropped = dropped_count()};
   sys::LockGuard scope(growth_lock_);
-  sys::LockGuard sessions(sessions_lock_);
-  all.engine = engine();
-  all.buckets = buckets_.count();
-  all.sessions = callers_sessions_;
-  all.growths = growth_count();
-  all.table_bytes = buckets_.memory_bytes();
-  all.staging_bytes = staging_ == nullptr ? 0 : staging_->memory_bytes();
-  all.keys = gone_.keys + sum([](const Session& one) { return one.keys_.load(std::memory_order_relaxed); });
-  all.answers =
-      gone_.answers + sum([](const Session& one) { return one.answers_.load(std::memory_order_relaxed); });
-  return all;
+  const Counts all = counts();
+  return {.engine = engine(),
+          .records = static_cast<uint64_t>(std::max<int64_t>(all.records, 0)),
+          .buckets = buckets_.count(),
+          .sessions = callers_sessions_,
+          .growths = growth_count(),
+          .table_bytes = buckets_.memory_bytes(),
+          .staging_bytes = staging_ == nullptr ? 0 : staging_->memory_bytes(),
+          .keys = all.keys,
+          .answers = all.answers,
+          .missed = all.missed,
+          .dropped = all.dropped};
 }
 
 void Table::shut_gates() {
@@ -344,15 +335,12 @@ void Table::look_at_answers() {
   double share = 0;
   {
     sys::LockGuard scope(sessions_lock_);
-    const uint64_t keys =
-        gone_.keys + sum([](const Session& one) { return one.keys_.load(std::memory_order_relaxed); });
-    const uint64_t answers =
-        gone_.answers + sum([](const Session& one) { return one.answers_.load(std::memory_order_relaxed); });
+    const Counts all = count_all();
     // Another session has just looked.
-    if (keys - seen_keys_ < Session::kRecentKeys) return;
-    share = static_cast<double>(answers - seen_answers_) / static_cast<double>(keys - seen_keys_);
-    seen_keys_ = keys;
-    seen_answers_ = answers;
+    if (all.keys - seen_keys_ < Session::kRecentKeys) return;
+    share = static_cast<double>(all.answers - seen_answers_) / static_cast<double>(all.keys - seen_keys_);
+    seen_keys_ = all.keys;
+    seen_answers_ = all.answers;
   }
   if (choice_.is_trying() || !choice_.has_other_answers(share)) return;
   sys::LockGuard scope(growth_lock_);
@@ -361,18 +349,25 @@ void Table::look_at_answers() {
   open_gates();
 }
 
+// Keys that were tried since the last step. REQUIRES: sessions_lock_.
+uint64_t Table::count_tried() const {
+  uint64_t count = 0;
+  for (const Session* session = sessions_; session != nullptr; session = session->next_)
+    count += session->tried_keys_.load(std::memory_order_relaxed);
+  return count;
+}
+
 // A step, if it is time for one.
 void Table::go_on_with_choice(Session& session) {
-  const auto tried = [](const Session& one) { return one.tried_keys_.load(std::memory_order_relaxed); };
   {
     sys::LockGuard scope(sessions_lock_);
-    if (sum(tried) < choice_.keys_of_phase()) return;
+    if (count_tried() < choice_.keys_of_phase()) return;
   }
   OldStaging old;
   sys::LockGuard scope(growth_lock_);
   shut_gates();
   // Another session may have gone on meanwhile.
-  if (choice_.is_trying() && sum(tried) >= choice_.keys_of_phase()) old = step_choice(session);
+  if (choice_.is_trying() && count_tried() >= choice_.keys_of_phase()) old = step_choice(session);
   open_gates();
 }
 

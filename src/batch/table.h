@@ -115,6 +115,20 @@ class Table {
  private:
   friend class Session;
   enum class Grown { kYes, kNo, kNoMemory };
+  // Of a session.
+  struct Counts {
+    int64_t records = 0;  // inserted, less removed
+    uint64_t missed = 0, dropped = 0, keys = 0, answers = 0;
+
+    Counts& operator+=(const Counts& more) {
+      records += more.records;
+      missed += more.missed;
+      dropped += more.dropped;
+      keys += more.keys;
+      answers += more.answers;
+      return *this;
+    }
+  };
   using OldStaging = std::unique_ptr<Staging>;  // to be destroyed when growth_lock_ is free
 
   base::Expected<OldStaging> start(std::optional<Engine> engine);
@@ -133,8 +147,9 @@ class Table {
   void look_at_answers();
   void go_on_with_choice(Session& session);
   OldStaging step_choice(Session& session);
-  template <class Of>
-  auto sum(Of of) const;
+  uint64_t count_tried() const;
+  Counts count_all() const;
+  Counts counts();
 
   Options options_;
   Kernels kernels_;
@@ -154,10 +169,7 @@ class Table {
   sys::Mutex sessions_lock_;  // taken after growth_lock_
   Session* sessions_ = nullptr;
   uint32_t callers_sessions_ = 0;  // those that are not the table's
-  struct Counts {
-    int64_t records = 0;  // inserted, less removed
-    uint64_t missed = 0, dropped = 0, keys = 0, answers = 0;
-  } gone_;  // of sessions that are gone; under sessions_lock_
+  Counts gone_;                    // of sessions that are gone; under sessions_lock_
   // When answers were looked at, by all sessions; under sessions_lock_.
   uint64_t seen_keys_ = 0, seen_answers_ = 0;
   std::unique_ptr<Sweeper> sweeper_;
@@ -235,6 +247,7 @@ class Session {
   template <class Do>
   Ran run_with_room(Do what);
   static Did did_of(Staged staged);
+  Table::Counts counts() const;
   Did stage(Staging& staging, Job& job);
   Did settle_and_apply(Staging* staging, Job& job);
   void apply(Job& job);
