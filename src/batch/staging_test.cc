@@ -98,14 +98,19 @@ Session::Ran stage(Session& session, const Table& table, Action action, uint64_t
   return ran;
 }
 
+// A table that may not grow, for numbers that are not spread: neighbours have 128 places.
+Options crowded(Engine engine) {
+  Options options = numbers(uint64_t{1} << 40, engine);
+  options.records = 1'000'000;
+  options.grows = false;
+  return options;
+}
+
 // Of a table that may not grow and has more to do than room: what has none is dropped and counted, and all else is made.
 TEST(StagingTest, WhatHasNoRoomIsDroppedAndTold) {
   for (const Engine engine : kStagingEngines) {
-    Options options = numbers(uint64_t{1} << 40, engine);
-    options.records = 1'000'000;
-    options.grows = false;
     Table table;
-    ASSERT_TRUE(table.open(options));
+    ASSERT_TRUE(table.open(crowded(engine)));
     Session session(table);
     constexpr uint64_t kRoom = 16 * 8;  // of a home, and of those behind it
     bool is_told = false;
@@ -177,11 +182,8 @@ TEST(StagingTest, OnlyWhatHasNoRoomIsDropped) {
 // A reader of what is in the way of nobody's room gets its answer.
 TEST(StagingTest, WhoReadsGoesOnWhereSomethingHasNoRoom) {
   for (const Engine engine : kStagingEngines) {
-    Options options = numbers(uint64_t{1} << 40, engine);
-    options.records = 1'000'000;
-    options.grows = false;
     Table table;
-    ASSERT_TRUE(table.open(options));
+    ASSERT_TRUE(table.open(crowded(engine)));
     Session session(table);
     for (uint64_t i = 0; i < 140; i += 10) stage(session, table, Action::kUpsert, i, i + 10);
     Keys keys(table.options().shape);

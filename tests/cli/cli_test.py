@@ -88,7 +88,7 @@ class Run(Case):
         self.assertEqual(ended.stdout, "--memory||a b|--|")
         ended = spillway("run", "cat", input="in")
         self.assertEqual(ended.stdout, "in")
-        child = subprocess.Popen([SPILLWAY, "run", "--", "sh", "-c", "echo $$"], stdout=subprocess.PIPE, text=True)
+        child = subprocess.Popen([SPILLWAY, "run", "--", "sh", "-c", "echo $$"], stdout=subprocess.PIPE, text=True, env=CLEAN)
         self.assertEqual(int(child.communicate()[0]), child.pid)
 
     def test_each_option_becomes_its_variable(self):
