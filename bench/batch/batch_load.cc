@@ -4,7 +4,7 @@
 //   PROGRAM key=8 record=16 bucket=512 buckets=400000 [threads=1] [seconds=0.3] [turns=5] [active=N] [cache=KIB] [staging=KIB] [engine=NAME] [seed=1] [updates=N]
 //
 //   {"records": N, "memory_bytes": N, "huge": N, "cache_bytes": N, "engines": {"linear": [ns, ...], "direct": [...], ...},
-//    "chosen": NAME, "choosing_seconds": S, "modelled": {"direct": ns, ...}}
+//    "chosen": NAME, "choosing_seconds": S, "modelled": {"direct": ns, ...}, "tried": {...}}
 //
 // Nanoseconds of an update, of all threads together, a number for each turn; the engines' order changes from turn to turn. `auto` is the table that has chosen for
 // itself, before the first turn; `modelled`: by its model, of one thread's updates, for engines that it may choose. Records' keys are numbers,
@@ -237,7 +237,7 @@ struct Chosen {
   batch::Engine engine;
   double seconds = 0;
   double cache_bytes = 0;
-  std::map<std::string, double> modelled;
+  std::map<std::string, double> modelled, tried;
 };
 Chosen choose(batch::Table& table, const Settings& settings) {
   Chosen chosen;
@@ -251,8 +251,10 @@ Chosen choose(batch::Table& table, const Settings& settings) {
       table.visit_choice([&](const batch::Choice& choice) {
         is_trying = choice.is_trying();
         chosen.cache_bytes = choice.machine().cache_bytes;
-        for (const auto& candidate : choice.candidates())
+        for (const auto& candidate : choice.candidates()) {
           chosen.modelled[batch::name_of(candidate.engine)] = candidate.modelled_ns;
+          chosen.tried[batch::name_of(candidate.engine)] = candidate.measured_ns;
+        }
       });
     }
     chosen.engine = table.engine();
@@ -325,8 +327,9 @@ int main(int count, char** words) {
       records, table.memory_bytes(), cases::bytes_of("/proc/self/smaps_rollup", "AnonHugePages:"),
       chosen.cache_bytes, object_of(times, list_of).c_str());
   if (!chosen.modelled.empty())
-    std::printf(", \"chosen\": \"%s\", \"choosing_seconds\": %.2f, \"modelled\": %s",
-                batch::name_of(chosen.engine), chosen.seconds, object_of(chosen.modelled, text_of).c_str());
+    std::printf(", \"chosen\": \"%s\", \"choosing_seconds\": %.2f, \"modelled\": %s, \"tried\": %s",
+                batch::name_of(chosen.engine), chosen.seconds, object_of(chosen.modelled, text_of).c_str(),
+                object_of(chosen.tried, text_of).c_str());
   std::puts("}");
   return 0;
 }
