@@ -7,10 +7,10 @@
 //    "chosen": NAME, "choosing_seconds": S, "modelled": {"direct": ns, ...}, "tried": {...}}
 //
 // Nanoseconds of an update, of all threads together, a number for each turn; the engines' order changes from turn to turn. `auto` is the table that has chosen for
-// itself, before the first turn; `modelled`: by its model, of one thread's updates, for engines that it may choose. Records' keys are numbers,
+// itself, before the first turn; `modelled`: by its model, of one thread's updates, for engines that it may choose; `tried`: as it has measured them. Records' keys are numbers,
 // as many in each bucket as it has room for, in random order there. Requests are made as they are needed, kGroup at a time, which is in the
 // time. `active`: of all buckets so many take part, others after a while (clustered random). An engine that stages has staged as much as it may before its
-// time begins.
+// time begins, which is longer then.
 //
 // With updates=N and an engine there are no turns: so many updates by one thread, for who counts what they do, and what the thesis says of a cache as large as
 // the cache-buckets (equation 3.4):
@@ -36,6 +36,8 @@ namespace {
 
 constexpr size_t kGroup = 256;
 constexpr char kAuto[] = "auto";
+// As much as is staged is made so often while a staging engine is measured, at least: at first all of its regions are full at about the same time.
+constexpr uint64_t kCycles = 4;
 // Requests between two choices of the buckets that take part.
 constexpr uint64_t kPeriod = 1 << 20;
 
@@ -194,9 +196,12 @@ double measure(batch::Table& table, const Settings& settings, uint64_t turn) {
   double ns = 0;
   {
     const Load load(table, settings, settings["seed"] + turn);
-    load.await(batch::is_staging(table.engine()) ? (settings["staging"] << 10) / shape_bytes : kGroup);
+    const uint64_t staged = batch::is_staging(table.engine()) ? (settings["staging"] << 10) / shape_bytes : 0;
+    load.await(std::max<uint64_t>(staged, kGroup));
     const uint64_t begin_ns = cases::clock_ns(CLOCK_MONOTONIC), begin = load.sum();
     std::this_thread::sleep_for(std::chrono::duration<double>(settings.seconds));
+    while (load.sum() - begin < kCycles * staged * settings["threads"])
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
     const uint64_t end = load.sum(), end_ns = cases::clock_ns(CLOCK_MONOTONIC);
     ns = static_cast<double>(end_ns - begin_ns) / static_cast<double>(end - begin);
   }
