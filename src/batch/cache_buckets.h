@@ -1,8 +1,7 @@
 // CacheBuckets: staging in buckets that stay in the CPU's cache, each with a lock, made empty by the thread that fills it.
 // (papers/cache-aware-batch-update.txt, section 3.1)
 //
-//   cache-bucket   | record 0 | record 1 | ...     |     each a change: its key, and what is given for it
-//   codes          a byte for each of them: what is to be done (job.h)
+//   cache-bucket   a cell of changes (staged_cells.h)
 //   head           the lock, and how many there are
 //
 //  1 who stages a change has the bucket's lock; so has who makes those that are in it, one after the other
@@ -12,8 +11,8 @@
 #include <memory>
 
 #include "base/error.h"
-#include "batch/huge_memory.h"
 #include "batch/spread.h"
+#include "batch/staged_cells.h"
 #include "batch/staging.h"
 #include "sys/lock.h"
 
@@ -31,7 +30,7 @@ class CacheBuckets final : public Staging {
   Staged settle(Session& session, const Job& job) override;
   Staged flush(Session& session) override;
   uint64_t staged_count() const override;
-  uint64_t memory_bytes() const override { return memory_.bytes(); }
+  uint64_t memory_bytes() const override { return cells_.memory_bytes(); }
 
  private:
   struct Head {
@@ -39,19 +38,14 @@ class CacheBuckets final : public Staging {
     std::atomic<uint32_t> count{0};  // changes under the lock
   };
 
-  CacheBuckets(const Shape& shape, const Spread& regions) : shape_(shape), regions_(regions) {}
-  bool has(uint64_t region, const Key& key) const;
+  CacheBuckets(const Shape& shape, const Spread& regions)
+      : shape_(shape), regions_(regions), cells_(shape, kBucketBytes) {}
   bool empty(Session& session, uint64_t region);
-  uint32_t capacity() const { return kBucketBytes / shape_.record_bytes(); }
-  std::byte* records(uint64_t region) const { return records_ + region * kBucketBytes; }
-  uint8_t* codes(uint64_t region) const { return codes_ + region * capacity(); }
 
   const Shape shape_;
   const Spread regions_;
-  HugeMemory memory_;
-  std::byte* records_ = nullptr;
+  StagedCells cells_;  // one for each region
   Head* heads_ = nullptr;
-  uint8_t* codes_ = nullptr;
 };
 
 }  // namespace batch

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <new>
 #include <optional>
 
@@ -59,14 +58,15 @@ struct alignas(base::kLineBytes) Decoupled::Flusher {
 base::Expected<std::unique_ptr<Staging>> Decoupled::make(Table& table, const Shape& shape, uint64_t bytes,
                                                          uint64_t key_space, uint64_t home_count,
                                                          uint32_t flusher_count) {
-  const uint64_t each = 2 * (kHalfBytes + kHalfBytes / shape.record_bytes()) + sizeof(Head);
+  const uint64_t each = 2 * StagedCells(shape, kHalfBytes).bytes_each() + sizeof(Head);
   const uint64_t count = std::min(bytes / each, home_count);
   if (count == 0)
     return base::failure(EINVAL, "cache-buckets take ", each, " bytes each, and there are but ", bytes);
-  std::unique_ptr<Decoupled> made(new (std::nothrow) Decoupled(
-      table, shape, key_space == 0 ? Spread::by_hash(count) : Spread::by_number(key_space, count)));
+  std::unique_ptr<Decoupled> made(new (std::nothrow) Decoupled(table, shape, Spread::of(key_space, count)));
   if (made == nullptr) return base::failure(ENOMEM, "no memory for cache-buckets");
-  if (auto opened = made->open_memory(); !opened) return std::unexpected(opened.error());
+  if (auto opened = made->cells_.open(2 * count, count * sizeof(Head)); !opened)
+    return std::unexpected(opened.error());
+  made->heads_ = made->cells_.beside<Head>();  // of zeros: empty
   if (auto started = made->start_flushers(static_cast<uint32_t>(std::min<uint64_t>(flusher_count, count)));
       !started)
     return std::unexpected(started.error());
@@ -74,18 +74,7 @@ base::Expected<std::unique_ptr<Staging>> Decoupled::make(Table& table, const Sha
 }
 
 Decoupled::Decoupled(Table& table, const Shape& shape, const Spread& regions)
-    : table_(table), shape_(shape), regions_(regions) {}
-
-base::Expected<void> Decoupled::open_memory() {
-  const uint64_t count = regions_.bucket_count(), heads_at = count * 2 * kHalfBytes,
-                 codes_at = base::round_up(heads_at + count * sizeof(Head), base::kLineBytes);
-  if (auto opened = memory_.open(codes_at + count * 2 * capacity(), "the cache-buckets of a table"); !opened)
-    return opened;
-  records_ = memory_.at<std::byte>(0);
-  heads_ = memory_.at<Head>(heads_at);  // of zeros: empty
-  codes_ = memory_.at<uint8_t>(codes_at);
-  return {};
-}
+    : table_(table), shape_(shape), regions_(regions), cells_(shape, kHalfBytes) {}
 
 base::Expected<void> Decoupled::start_flushers(uint32_t count) {
   flushers_.reset(new (std::nothrow) Flusher[count]);
@@ -134,15 +123,9 @@ void Decoupled::run_flusher(void* argument) {
 bool Decoupled::empty_next(Session& session, Flusher& flusher) const {
   const uint64_t done = flusher.done.load(std::memory_order_relaxed);
   const uint64_t half = flusher.fifo[done % flusher.fifo_size];
-  const uint32_t count = heads_[half / 2].counts[half % 2], record_bytes = shape_.record_bytes();
-  const std::byte* const first = records(half);
-  Job job{.count = count,
-          .keys = first,
-          .given = first + shape_.key_bytes,
-          .key_stride = record_bytes,
-          .given_stride = record_bytes,
-          .codes = codes(half),
-          .done_count = flusher.done_of_next};
+  const uint32_t count = heads_[half / 2].counts[half % 2];
+  Job job = cells_.job_of(half, count);
+  job.done_count = flusher.done_of_next;
   session.apply_staged(job);
   const bool is_empty = job.done_count == count;
   flusher.done_of_next = is_empty ? 0 : static_cast<uint32_t>(job.done_count);
@@ -175,7 +158,6 @@ Staged Decoupled::wait(const Session& session, Flusher& flusher, uint64_t ticket
 }
 
 Staged Decoupled::put(Session& session, Job& job) {
-  const uint32_t record_bytes = shape_.record_bytes();
   sys::LockGuard scope(foreground_);
   for (; job.done_count < job.count; ++job.done_count) {
     const std::byte* const key = job.keys + job.done_count * job.key_stride;
@@ -189,14 +171,9 @@ Staged Decoupled::put(Session& session, Job& job) {
       head.tickets[active] = 0;
       head.counts[active] = 0;
     }
-    const uint64_t half = 2 * region + active;
     const uint32_t at = head.counts[active]++;
-    std::byte* const record = records(half) + at * record_bytes;
-    memcpy(record, key, shape_.key_bytes);
-    if (job.given != nullptr)
-      memcpy(record + shape_.key_bytes, job.given + job.done_count * job.given_stride, shape_.value_bytes);
-    codes(half)[at] = job.code.byte();
-    if (at + 1 == capacity()) ask(region);
+    cells_.put(2 * region + active, at, job);
+    if (at + 1 == cells_.capacity()) ask(region);
   }
   return Staged::kDone;
 }
@@ -207,14 +184,28 @@ bool Decoupled::has(uint64_t region, uint32_t half, const Key& key) const {
   if (head.tickets[half] != 0 &&
       flusher_of(region).done.load(std::memory_order_acquire) >= head.tickets[half])
     return false;
-  const std::byte* const first = records(2 * region + half);
-  for (uint32_t i = 0; i < head.counts[half]; ++i)
-    if (load_key(first + i * shape_.record_bytes(), shape_.key_bytes) == key) return true;
-  return false;
+  return cells_.has(2 * region + half, head.counts[half], key);
+}
+
+// Of each flusher, for as many halves; 0: not for it.
+Staged Decoupled::wait_for(const Session& session, const Tickets& tickets) const {
+  for (uint32_t i = 0; i < flusher_count_; ++i) {
+    if (tickets[i] == 0) continue;
+    if (const Staged waited = wait(session, flushers_[i], tickets[i]); waited != Staged::kDone) return waited;
+  }
+  return Staged::kDone;
+}
+
+// For all halves that have something. REQUIRES: the foreground, or nobody else is in a gate.
+void Decoupled::ask_all() {
+  for (uint64_t region = 0; region < regions_.bucket_count(); ++region) {
+    const Head& head = heads_[region];
+    if (head.tickets[head.active] == 0 && head.counts[head.active] != 0) ask(region);
+  }
 }
 
 Staged Decoupled::settle(Session& session, const Job& job) {
-  uint64_t tickets[Options::kFlushersMax] = {};  // to wait for
+  Tickets tickets = {};
   {
     sys::LockGuard scope(foreground_);
     for (size_t i = 0; i < job.count; ++i) {
@@ -228,34 +219,22 @@ Staged Decoupled::settle(Session& session, const Job& job) {
       }
     }
   }
-  for (uint32_t i = 0; i < flusher_count_; ++i) {
-    if (tickets[i] == 0) continue;
-    if (const Staged waited = wait(session, flushers_[i], tickets[i]); waited != Staged::kDone) return waited;
-  }
-  return Staged::kDone;
+  return wait_for(session, tickets);
 }
 
 Staged Decoupled::flush(Session& session) {
-  uint64_t tickets[Options::kFlushersMax] = {};
+  Tickets tickets = {};
   {
     sys::LockGuard scope(foreground_);
-    for (uint64_t region = 0; region < regions_.bucket_count(); ++region) {
-      const Head& head = heads_[region];
-      if (head.tickets[head.active] == 0 && head.counts[head.active] != 0) ask(region);
-    }
+    ask_all();
     for (uint32_t i = 0; i < flusher_count_; ++i)
       tickets[i] = flushers_[i].asked.load(std::memory_order_relaxed);
   }
-  for (uint32_t i = 0; i < flusher_count_; ++i)
-    if (const Staged waited = wait(session, flushers_[i], tickets[i]); waited != Staged::kDone) return waited;
-  return Staged::kDone;
+  return wait_for(session, tickets);
 }
 
 bool Decoupled::flush_alone(Session& session) {
-  for (uint64_t region = 0; region < regions_.bucket_count(); ++region) {
-    const Head& head = heads_[region];
-    if (head.tickets[head.active] == 0 && head.counts[head.active] != 0) ask(region);
-  }
+  ask_all();
   for (uint32_t i = 0; i < flusher_count_; ++i) {
     Flusher& flusher = flushers_[i];
     while (flusher.done.load(std::memory_order_relaxed) < flusher.asked.load(std::memory_order_relaxed))

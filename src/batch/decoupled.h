@@ -1,7 +1,7 @@
 // Decoupled: staging in cache-buckets that one thread fills while others make them empty, without a lock for each.
 // (papers/cache-aware-batch-update.txt, section 3.3)
 //
-//   cache-bucket   | half 0 | half 1 |      changes, as in cache_buckets.h: one half is being filled, the other one is empty, or its flusher's
+//   cache-bucket   | half 0 | half 1 |      cells of changes (staged_cells.h): one half is being filled, the other one is empty, or its flusher's
 //   flusher        a thread, to whom a region of neighbouring cache-buckets belongs, and a FIFO of their halves that it is to empty
 //   ticket         how many halves a flusher has been asked for, this one included; it has been emptied when as many are done
 //
@@ -17,8 +17,9 @@
 #include <memory>
 
 #include "base/error.h"
-#include "batch/huge_memory.h"
+#include "batch/engine.h"
 #include "batch/spread.h"
+#include "batch/staged_cells.h"
 #include "batch/staging.h"
 #include "sys/lock.h"
 
@@ -43,10 +44,11 @@ class Decoupled final : public Staging {
   Staged flush(Session& session) override;
   bool flush_alone(Session& session) override;
   uint64_t staged_count() const override;
-  uint64_t memory_bytes() const override { return memory_.bytes(); }
+  uint64_t memory_bytes() const override { return cells_.memory_bytes(); }
 
  private:
   struct Flusher;
+  using Tickets = uint64_t[kFlushersMax];
   // The foreground's, but for the counts of halves that a flusher has.
   struct Head {
     uint64_t tickets[2];  // 0: it is not asked for
@@ -55,25 +57,21 @@ class Decoupled final : public Staging {
   };
 
   Decoupled(Table& table, const Shape& shape, const Spread& regions);
-  base::Expected<void> open_memory();
   base::Expected<void> start_flushers(uint32_t count);
   static void run_flusher(void* flusher);
   Flusher& flusher_of(uint64_t region) const;
   uint64_t ask(uint64_t region);
   bool has(uint64_t region, uint32_t half, const Key& key) const;
   static Staged wait(const Session& session, Flusher& flusher, uint64_t ticket);
+  Staged wait_for(const Session& session, const Tickets& tickets) const;
+  void ask_all();
   bool empty_next(Session& session, Flusher& flusher) const;
-  uint32_t capacity() const { return kHalfBytes / shape_.record_bytes(); }
-  std::byte* records(uint64_t half) const { return records_ + half * kHalfBytes; }
-  uint8_t* codes(uint64_t half) const { return codes_ + half * capacity(); }
 
   Table& table_;
   const Shape shape_;
   const Spread regions_;
-  HugeMemory memory_;
-  std::byte* records_ = nullptr;
+  StagedCells cells_;  // two for each region
   Head* heads_ = nullptr;
-  uint8_t* codes_ = nullptr;
   sys::Mutex foreground_;
   std::unique_ptr<Flusher[]> flushers_;
   uint32_t flusher_count_ = 0;  // that are running

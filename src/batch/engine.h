@@ -18,6 +18,7 @@ enum class Engine : uint8_t {
 inline constexpr Engine kEngines[] = {Engine::kLinear,     Engine::kDirect,       Engine::kPrefetch,
                                       Engine::kTagged,     Engine::kCacheBuckets, Engine::kDecoupled,
                                       Engine::kPartitioned};
+inline constexpr uint32_t kFlushersMax = 64;  // threads of kDecoupled
 constexpr bool is_staging(Engine engine) { return engine >= Engine::kCacheBuckets; }
 
 // "linear", "direct", "prefetch", "tagged", "cache_buckets", "decoupled", "partitioned"

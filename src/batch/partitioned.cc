@@ -105,8 +105,7 @@ base::Expected<std::unique_ptr<Staging>> Partitioned::make(const Shape& shape, u
                          lane_bytes);
   const uint64_t wanted = home_count * shape.bucket_bytes / kRegionTableBytes;
   const uint64_t count = std::clamp<uint64_t>(wanted, 1, lane_bytes / kRegionLaneBytes);
-  std::unique_ptr<Partitioned> made(new (std::nothrow) Partitioned(
-      shape, key_space == 0 ? Spread::by_hash(count) : Spread::by_number(key_space, count)));
+  std::unique_ptr<Partitioned> made(new (std::nothrow) Partitioned(shape, Spread::of(key_space, count)));
   if (made == nullptr) return base::failure(ENOMEM, "no memory for what is staged");
   made->streams_ = has_barrier;
   const auto set = [&]<class Sizes>(Sizes) {

@@ -27,10 +27,14 @@ class Spread {
     return spread;
   }
 
+  // By numbers below the key space; 0: by hash.
+  static Spread of(uint64_t key_space, uint64_t bucket_count) {
+    return key_space == 0 ? by_hash(bucket_count) : by_number(key_space, bucket_count);
+  }
+
   static constexpr unsigned kNumberBits = 62;
   static constexpr uint64_t kKeySpaceMax = uint64_t{1} << kNumberBits;
 
-  bool is_by_number() const { return key_space_ != 0; }
   uint64_t key_space() const { return key_space_; }
   uint64_t bucket_count() const { return bucket_count_; }
   bool has(const Key& key) const { return key_space_ == 0 || key.low < key_space_; }

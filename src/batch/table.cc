@@ -39,8 +39,8 @@ base::Expected<void> check_options(Options& options) {
       shape.bucket_bytes > kBucketBytesMax)
     return base::failure(EINVAL, "a bucket has a multiple of ", uint64_t{base::kLineBytes}, " bytes, up to ",
                          uint64_t{kBucketBytesMax}, ", not ", uint64_t{shape.bucket_bytes});
-  if (options.flushers == 0 || options.flushers > Options::kFlushersMax)
-    return base::failure(EINVAL, "a table has 1 to ", uint64_t{Options::kFlushersMax}, " threads, not ",
+  if (options.flushers == 0 || options.flushers > kFlushersMax)
+    return base::failure(EINVAL, "a table has 1 to ", uint64_t{kFlushersMax}, " threads, not ",
                          uint64_t{options.flushers});
   if (options.records == 0) return base::failure(EINVAL, "say how many records the table is made for");
   if (options.key_space == 0) return {};
@@ -64,8 +64,7 @@ Spread spread_for(const Options& options) {
 }
 
 Spread spread_twice(const Spread& spread) {
-  return spread.is_by_number() ? Spread::by_number(spread.key_space(), 2 * spread.bucket_count())
-                               : Spread::by_hash(2 * spread.bucket_count());
+  return Spread::of(spread.key_space(), 2 * spread.bucket_count());
 }
 
 }  // namespace

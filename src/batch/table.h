@@ -35,8 +35,6 @@
 namespace batch {
 
 struct Options {
-  static constexpr uint32_t kFlushersMax = 64;
-
   Shape shape;           // bucket_bytes 0: as many as hold 16 records, 128 at least
   uint64_t records = 0;  // that it is made for; more are welcome
   // Keys are numbers, the lowest byte first, below this; they are about evenly spread, and neighbours lie together, in their order. 0: any keys.
