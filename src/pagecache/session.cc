@@ -201,9 +201,10 @@ base::Expected<Session::Held> Session::load(File& file, const Place& place, Use 
   return end_load(place, use);
 }
 
-// Of a page that is loading: it is there, or it is not loading any more.
+// Of a page that is loading, by this Io, maybe with others: it is there, or it is not loading any more.
 base::Expected<void> Session::end_read(const File& file, const Place& place, const storage::Io& io) {
-  const bool is_read = io.error == 0 && io.transferred_bytes >= file.device_bytes_there(place.page);
+  const uint64_t end = file.device_offset_of(place.page) + file.device_bytes_there(place.page);
+  const bool is_read = io.error == 0 && io.offset_bytes + io.transferred_bytes >= end;
   if (is_read) base::increase(reads_, uint64_t{1});
   const auto* const bytes = partition().frame(partition().way(*place.set, place.index));
   const bool is_damaged = is_read && file.has_checksums() && !file.is_intact(place.page, bytes);
@@ -212,7 +213,8 @@ base::Expected<void> Session::end_read(const File& file, const Place& place, con
   if (!is_damaged) return std::unexpected(io_error(file, "read", io.offset_bytes, io));
   base::increase(damaged_, uint64_t{1});
   return base::failure(
-      EBADMSG, "page cache: page ", place.page, " of ", file.device().name(), ", at offset ", io.offset_bytes,
+      EBADMSG, "page cache: page ", place.page, " of ", file.device().name(), ", at offset ",
+      file.device_offset_of(place.page),
       ", has not its checksum: it is damaged, or the file was not made with checksums of pages of ",
       cache_->page_bytes(), " bytes; write the whole page anew, or restore the file");
 }
@@ -243,7 +245,8 @@ base::Expected<void> Session::read(File& file, uint64_t offset, std::span<std::b
   if (try_read(file, offset, to)) return {};
   if (!is_within(file, offset, to.size())) return range_error(file, "read", offset, to.size());
   if (is_in_page(file, offset, to.size())) return read_part(file, part_of(file, offset, to.size()), to, true);
-  return read_many(file, offset, to);
+  const Piece piece = {.offset = offset, .to = to};
+  return read(file, std::span(&piece, 1));
 }
 
 bool Session::try_read(File& file, uint64_t offset, std::span<std::byte> to) {
@@ -290,70 +293,103 @@ void Session::copy_out(const Held& held, const Part& part, std::span<std::byte> 
 
 // Some pages at a time
 //  1 those that are there are copied, and those that a frame is there for are claimed
-//  2 what was claimed is read together, and copied
-//  3 the others come one after the other
+//  2 what was claimed is read together, neighbours in one Io, and copied
+//  3 the others come one after the other, and so do neighbours whose Io has failed: one of them may be at fault
 // Nothing is held while this waits for somebody else: all that is claimed in 1 has been given up in 2.
 struct Session::ReadBatch {
-  struct Claimed {
+  struct Wanted {
     Part part;
-    Place place;
+    std::span<std::byte> to;  // of the range
+    Place place;              // once it is claimed
+    uint32_t io = 0;          // that reads it
   };
-  Claimed claimed[kBatchPages];
-  Part later[kBatchPages];
+  Wanted claimed[kBatchPages];
+  Wanted later[2 * kBatchPages];
   uint32_t claimed_count = 0;
   uint32_t later_count = 0;
-  storage::PieceIos<kBatchPages> ios;
+  storage::Io ios[kBatchPages];
+  storage::Io* all_ios[kBatchPages];
+  iovec segments[kBatchPages];  // of claimed pages
 };
 
-base::Expected<void> Session::read_many(File& file, uint64_t offset, std::span<std::byte> to) {
+base::Expected<void> Session::read(File& file, std::span<const Piece> pieces) {
   const storage::Buffer memory(pool_, sizeof(ReadBatch));
   if (memory.bytes().empty()) return base::failure(ENOMEM, "page cache: no memory to read many pages");
   ReadBatch& batch = *new (memory.bytes().data()) ReadBatch;
-  auto begun = for_parts(file, offset, to.size(), [&](const Part& part) -> base::Expected<void> {
-    begin_read(file, part, batch, to);
-    const bool is_full = batch.claimed_count == kBatchPages || batch.later_count == kBatchPages;
-    return is_full ? end_reads(file, batch, to) : base::Expected<void>();
-  });
-  if (!begun) return begun;
-  return end_reads(file, batch, to);
+  for (const Piece& piece : pieces) {
+    if (!is_within(file, piece.offset, piece.to.size()))
+      return range_error(file, "read", piece.offset, piece.to.size());
+  }
+  for (const Piece& piece : pieces) {
+    auto begun =
+        for_parts(file, piece.offset, piece.to.size(), [&](const Part& part) -> base::Expected<void> {
+          begin_read(file, part, batch, piece.to);
+          const bool is_full = batch.claimed_count == kBatchPages || batch.later_count == kBatchPages;
+          return is_full ? end_reads(file, batch) : base::Expected<void>();
+        });
+    if (!begun) return begun;
+  }
+  return end_reads(file, batch);
 }
 
 // Step 1.
 void Session::begin_read(const File& file, const Part& part, ReadBatch& batch, std::span<std::byte> to) {
   const PageKey key = file.key(part.page);
   if (read_if_there(home_of(key), part, to)) return;
-  Place place;
-  if (claim(key, place) == Partition::Claim::kClaimed)
-    batch.claimed[batch.claimed_count++] = {part, place};
+  ReadBatch::Wanted wanted = {.part = part, .to = to, .place = {}};
+  if (claim(key, wanted.place) == Partition::Claim::kClaimed)
+    batch.claimed[batch.claimed_count++] = wanted;
   else
-    batch.later[batch.later_count++] = part;
+    batch.later[batch.later_count++] = wanted;
 }
 
 // Steps 2 and 3. The batch is empty afterwards.
-base::Expected<void> Session::end_reads(File& file, ReadBatch& batch, std::span<std::byte> to) {
+base::Expected<void> Session::end_reads(File& file, ReadBatch& batch) {
   const std::span claimed = std::span(batch.claimed).first(batch.claimed_count);
-  const std::span later = std::span(batch.later).first(batch.later_count);
-  batch.claimed_count = batch.later_count = 0;
-  auto channel = channel_of(file);
-  if (!channel) {
-    for (const auto& [part, place] : claimed) end_failed_load(place);
-    return std::unexpected(channel.error());
-  }
-  batch.ios.clear();
-  for (const auto& [part, place] : claimed)
-    batch.ios.add(storage::Operation::kRead, file.device_offset_of(place.page),
-                  partition().frame(partition().way(*place.set, place.index)),
-                  file.device_bytes_of(place.page));
-  if (batch.ios.size() != 0) (*channel)->run(batch.ios.all());
+  batch.claimed_count = 0;
   base::Expected<void> result;
-  for (size_t i = 0; i < claimed.size(); ++i) {
-    auto read = end_read(file, claimed[i].place, batch.ios[i]);
-    if (read)
-      copy_out(end_load(claimed[i].place, Use::kShare), claimed[i].part, to);
-    else if (result)
-      result = read;
+  if (!claimed.empty()) {
+    auto channel = channel_of(file);
+    if (!channel) {
+      for (const auto& wanted : claimed) end_failed_load(wanted.place);
+      batch.later_count = 0;
+      return std::unexpected(channel.error());
+    }
+    uint32_t io_count = 0;
+    for (size_t i = 0; i < claimed.size(); ++i) {
+      const uint64_t page = claimed[i].part.page, bytes = file.device_bytes_of(page);
+      Way& way = partition().way(*claimed[i].place.set, claimed[i].place.index);
+      batch.segments[i] = {partition().frame(way), bytes};
+      if (i == 0 || page != claimed[i - 1].part.page + 1) {
+        storage::Io& io = *new (&batch.ios[io_count]) storage::Io;
+        io.offset_bytes = file.device_offset_of(page);
+        io.segments = &batch.segments[i];
+        batch.all_ios[io_count++] = &io;
+      }
+      storage::Io& io = batch.ios[io_count - 1];
+      ++io.segment_count;
+      io.length_bytes += bytes;
+      claimed[i].io = io_count - 1;
+    }
+    (*channel)->run(std::span(batch.all_ios).first(io_count));
+    for (const auto& wanted : claimed) {
+      const storage::Io& io = batch.ios[wanted.io];
+      if (io.error != 0 && io.segment_count > 1) {
+        end_failed_load(wanted.place);
+        batch.later[batch.later_count++] = wanted;
+        continue;
+      }
+      auto read = end_read(file, wanted.place, io);
+      if (read)
+        copy_out(end_load(wanted.place, Use::kShare), wanted.part, wanted.to);
+      else if (result)
+        result = read;
+    }
   }
-  for (size_t i = 0; result && i < later.size(); ++i) result = read_part(file, later[i], to, false);
+  const std::span later = std::span(batch.later).first(batch.later_count);
+  batch.later_count = 0;
+  for (size_t i = 0; result && i < later.size(); ++i)
+    result = read_part(file, later[i].part, later[i].to, false);
   return result;
 }
 

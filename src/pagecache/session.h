@@ -49,6 +49,12 @@ struct WriteCounts {
 
 class Session;
 
+// A range of a file that is to be read, and where to.
+struct Piece {
+  uint64_t offset = 0;
+  std::span<std::byte> to;
+};
+
 // Some bytes of a page, which stays where it is until the view ends. Nobody writes to the page meanwhile.
 class View {
  public:
@@ -88,6 +94,8 @@ class Session {
   // All of the range, or an error. Pages that are not there are read together. Errors: EINVAL: the range is not within the file; those of
   // I/O; EIO: the device has become shorter; EBADMSG: a page has not its checksum; EBUSY (CacheOptions::wait_ns_max).
   base::Expected<void> read(File& file, uint64_t offset, std::span<std::byte> to);
+  // The same of several ranges: what is not there is read together, neighbours in one Io.
+  base::Expected<void> read(File& file, std::span<const Piece> pieces);
   // As read(). Of a page that is written as a whole nothing is read. After an error some pages of the range may be written.
   base::Expected<void> write(File& file, uint64_t offset, std::span<const std::byte> from);
   // Read, modify, write: change(bytes of a page, their offset in the file) for each page of the range, which nobody else sees meanwhile.
@@ -203,9 +211,8 @@ class Session {
   bool read_if_there(const Partition::Home& home, const Part& part, std::span<std::byte> to);
   base::Expected<void> read_part(File& file, const Part& part, std::span<std::byte> to, bool is_missing);
   void copy_out(const Held& held, const Part& part, std::span<std::byte> to);
-  base::Expected<void> read_many(File& file, uint64_t offset, std::span<std::byte> to);
   void begin_read(const File& file, const Part& part, ReadBatch& batch, std::span<std::byte> to);
-  base::Expected<void> end_reads(File& file, ReadBatch& batch, std::span<std::byte> to);
+  base::Expected<void> end_reads(File& file, ReadBatch& batch);
   enum class Clean : uint8_t { kBegun, kIsClean, kBusy };
   base::Expected<WriteBatch*> new_batch(const storage::Buffer& memory, const storage::Buffer& copies);
   void add_copy(WriteBatch& batch, const Place& place);

@@ -142,15 +142,50 @@ TEST_F(SessionTest, AReadThatFailsLeavesNothing) {
   test.device.fail(Failing::kReads, EIO, 1, 1);
   EXPECT_EQ(read(kPage, 5), "page cache: cannot read failing at offset 4096: input/output error");
   EXPECT_EQ(read(kPage, 5), std::string(5, 0));
-  test.device.fail(Failing::kReads, EIO, 3, 1);
+  // What is read together comes one after the other then: the first of them alone fails, too.
+  test.device.fail(Failing::kReads, EIO, 1, 2);
   EXPECT_EQ(read(10 * kPage, 5 * kPage),
-            "page cache: cannot read failing at offset 49152: input/output error");
+            "page cache: cannot read failing at offset 40960: input/output error");
   EXPECT_EQ(read(10 * kPage, 5 * kPage), std::string(5 * kPage, 0));
+  test.device.fail(Failing::kReads, EIO, 1, 1);
+  EXPECT_EQ(read(20 * kPage, 5 * kPage), std::string(5 * kPage, 0));
+  EXPECT_TRUE(test.device.has_failed());
   // A part of a page that cannot be read cannot be written either.
   test.device.fail(Failing::kReads, EIO, 1, 1);
   EXPECT_EQ(write(50 * kPage, "x"), "page cache: cannot read failing at offset 204800: input/output error");
   EXPECT_EQ(write(50 * kPage, "x"), "");
   EXPECT_EQ(read(50 * kPage, 2), std::string("x\0", 2));
+}
+
+TEST_F(SessionTest, PiecesOfAFileAreReadInOneCall) {
+  std::string all(100 * kPage, 0);
+  for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<char>('a' + i / 1000 % 26);
+  ASSERT_EQ(write(0, all), "");
+  ASSERT_EQ(sync(), "");
+  open(32);
+  ASSERT_EQ(read(7 * kPage, 1), all.substr(7 * kPage, 1));  // some are there
+  // More than there are frames; across pages, one twice, and a piece of none.
+  std::vector<std::pair<uint64_t, size_t>> ranges;
+  for (uint64_t i = 0; i < 40; ++i) ranges.emplace_back((i * 37 % 90) * kPage + i, 1 + i * 300);
+  ranges.insert(ranges.end(), {{5 * kPage, 10}, {5 * kPage + 5, 10}, {0, 0}, {7 * kPage, 2 * kPage}});
+  std::vector<std::string> found;
+  for (const auto& [offset, bytes] : ranges) found.emplace_back(bytes, 0);
+  std::vector<Piece> pieces;
+  for (size_t i = 0; i < ranges.size(); ++i)
+    pieces.push_back({.offset = ranges[i].first, .to = std::as_writable_bytes(std::span(found[i]))});
+  ASSERT_TRUE(session.read(*file, pieces));
+  for (size_t i = 0; i < ranges.size(); ++i)
+    EXPECT_EQ(found[i], all.substr(ranges[i].first, ranges[i].second)) << i;
+
+  // Neighbours are one Io: there is no second one.
+  open(32);
+  test.device.fail(Failing::kReads, EIO, 2, 1);
+  EXPECT_EQ(read(0, 20 * kPage), all.substr(0, 20 * kPage));
+  EXPECT_FALSE(test.device.has_failed());
+
+  // Nothing is read where one of them is not in the file.
+  pieces = {{.offset = 0, .to = pieces[0].to}, {.offset = kFileBytes, .to = pieces[1].to}};
+  EXPECT_FALSE(session.read(*file, pieces));
 }
 
 TEST_F(SessionTest, WhatCannotBeWrittenStays) {
