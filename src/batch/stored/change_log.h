@@ -1,0 +1,153 @@
+// ChangeLog: the changes of a stored table in the order in which they came, on a medium of their own: what has not been made in a slot that a
+// checkpoint knows is made again from here. (docs/formats/batch.md)
+//
+//   block 0     Header
+//   the rest    a ring of records: position p is at kBlockBytes + p % capacity. Positions are never used twice
+//
+//   record      RecordHeader, and entries: a code, a key, and what is given
+//
+// Two buffers: changes come to one, while the other is written by somebody, without the lock. What is written begins and ends with a block, so that no
+// block that is there for good is written again before the ring has come round.
+//
+// Who reads goes on where a record's predecessor ends, or, if there is none, with the next block; and no further than where none is. Records of the time before a
+// crash, which were not found after it, are told by their incarnation: that of the table's opening, after which only those since count.
+//
+// Thread contract: under the table's lock, but for write(), which is of one thread at a time.
+#pragma once
+#include <memory>
+
+#include "base/check.h"
+#include "base/error.h"
+#include "batch/job.h"
+#include "batch/stored/format.h"
+#include "storage/buffer_pool.h"
+#include "storage/device.h"
+
+namespace batch {
+
+class ChangeLog {
+ public:
+  static constexpr uint64_t kBlockBytes = 4096;
+  struct Header {
+    static constexpr char kMagic[8] = {'S', 'P', 'I', 'L', 'L', 'L', 'O', 'G'};
+    char magic[8] = {};
+    uint32_t version = 1;
+    uint32_t entry_bytes = 0;
+    TableId table;
+    uint64_t id = 0;  // 0: nobody needs it
+    uint64_t capacity = 0;
+    uint64_t checksum = 0;
+  };
+  struct RecordHeader {
+    uint64_t checksum = 0;  // of the rest, and of the entries
+    uint64_t position = 0;
+    uint64_t previous_end = 0;
+    uint32_t count = 0;  // of entries
+    uint32_t incarnation = 0;
+  };
+  static_assert(sizeof(RecordHeader) == 32);
+
+  // The device is the caller's. Errors: EINVAL: it is too small, or is neither a log nor empty; of I/O; ENOMEM.
+  static base::Expected<std::unique_ptr<ChangeLog>> open(storage::Device& device, const Shape& shape,
+                                                         uint64_t buffer_bytes);
+  ~ChangeLog();
+
+  // As it was found: id 0 where it was empty.
+  const Header& header() const { return header_; }
+  const char* name() const { return device_.name(); }
+  uint32_t entry_bytes() const { return header_.entry_bytes; }
+  uint64_t capacity() const { return header_.capacity; }
+
+  // It is this table's from now on, without records. Returns when that is there for good.
+  base::Expected<void> begin(const TableId& table, uint64_t id);
+  // Records come from this position on; those before it are needed no more.
+  void go_on(uint64_t position, uint32_t incarnation);
+
+  // Calls visit(record's position, entries, count) -> base::Expected<void> for each record of that incarnation from `tail` on. Returns where the last one ends.
+  template <class Visit>
+  base::Expected<uint64_t> replay(uint64_t tail, uint32_t incarnation, const Visit& visit) {
+    Reader reader = {.position = tail, .incarnation = incarnation};
+    for (;;) {
+      auto read = read_record(reader);
+      if (!read) return std::unexpected(read.error());
+      if (!*read) return reader.position;
+      if (auto visited = visit(reader.header.position, reader.entries, reader.header.count); !visited)
+        return std::unexpected(visited.error());
+    }
+  }
+
+  // Where the next record begins.
+  uint64_t end() const { return begin_ + used_; }
+  // Entries that a record may have now: 0: the buffer has to be written, or the ring is full.
+  uint64_t room() const;
+  bool is_full() const { return ring_left() < kBlockBytes + sizeof(RecordHeader) + entry_bytes(); }
+  void set_tail(uint64_t tail) { tail_ = tail; }
+  // fill(i, to) makes the entry i. REQUIRES: 0 < count <= room().
+  template <class Fill>
+  void append(uint32_t count, const Fill& fill) {
+    CHECK_LE(count, room());
+    std::byte* const to = buffers_[active_].bytes().data() + used_;
+    for (uint32_t i = 0; i < count; ++i)
+      fill(i, to + sizeof(RecordHeader) + uint64_t{i} * header_.entry_bytes);
+    seal_record(to, count);
+  }
+  static void fill_entry(const Shape& shape, Code code, const std::byte* key, const std::byte* given,
+                         std::byte* to);
+
+  // Is all up to here on the medium for good?
+  bool is_durable(uint64_t position) const { return position <= durable_; }
+  // What there is is to be written: false: it is being done. Then write() without the lock, and end_write() with it.
+  bool begin_write();
+  base::Expected<void> write(bool to_flush);
+  void end_write(bool is_done, bool is_flushed);
+
+  base::Expected<void> flush();
+
+  // Nobody needs it any more.
+  base::Expected<void> end_use();
+
+ private:
+  struct Reader {
+    uint64_t position = 0;  // where the next one may be
+    uint32_t incarnation = 0;
+    bool is_first = true;
+    RecordHeader header = {};
+    const std::byte* entries = nullptr;
+    // In memory.
+    uint64_t window_begin = 0, window_bytes = 0;
+  };
+  ChangeLog(storage::Device& device, storage::Queue* queue) : device_(device), queue_(queue) {}
+  uint64_t ring_left() const { return header_.capacity - (end() - tail_); }
+  void seal_record(std::byte* record, uint32_t count);
+  base::Expected<bool> read_record(Reader& reader);
+  base::Expected<const std::byte*> look(Reader& reader, uint64_t position, uint64_t bytes);
+  bool is_record_at(Reader& reader, const std::byte* at, uint64_t position, uint64_t left) const;
+  base::Expected<void> transfer(storage::Operation what, uint64_t offset, const std::byte* bytes,
+                                uint64_t count);
+  base::Expected<void> transfer_ring(storage::Operation what, uint64_t position, const std::byte* bytes,
+                                     uint64_t count);
+  base::Expected<void> write_header();
+
+  storage::Device& device_;
+  storage::Queue* const queue_;
+  storage::BufferPool pool_;
+  storage::Buffer buffers_[2];
+  storage::Buffer block_;
+  Header header_;
+  uint64_t buffer_bytes_ = 0;
+  uint32_t incarnation_ = 0;
+  // The active buffer: from which position on, and how much is in it.
+  uint32_t active_ = 0;
+  uint64_t begin_ = 0;
+  uint64_t used_ = 0;
+  uint64_t previous_end_ = 0;
+  uint64_t tail_ = 0;
+  // The other one.
+  bool is_writing_ = false;
+  bool is_to_write_ = false;  // it has something that is not on the medium
+  uint64_t writing_begin_ = 0, writing_end_ = 0;
+  uint64_t durable_ = 0;
+  int flush_error_ = 0;  // for good: nobody knows what the device has lost
+};
+
+}  // namespace batch

@@ -1,0 +1,414 @@
+// Regions of a stored table are made, and checkpoints.
+#include <algorithm>
+
+#include "base/ids.h"
+#include "batch/stored/stored_table.h"
+
+namespace batch {
+namespace {
+
+constexpr uint64_t kErrorNs = 10'000'000;  // until what went wrong is tried again
+
+}  // namespace
+
+void StoredTable::run_maker(void* argument) {
+  Thread& self = *static_cast<Thread*>(argument);
+  StoredTable& table = *self.table;
+  sys::LockGuard scope(table.lock_);
+  table.make_while_needed(self.maker);
+}
+
+void StoredTable::make_while_needed(Maker& maker) {
+  while (!ends_) {
+    const uint32_t index = wants_making() ? choose() : kNone;
+    if (index == kNone) {
+      wait();
+      continue;
+    }
+    if (auto made = make(index, maker); !made) {
+      error_ = made.error();
+      ++error_count_;
+      event_.notify_all();
+      wait(kErrorNs);
+    }
+  }
+}
+
+// The next region that has changes, and that nobody makes.
+uint32_t StoredTable::choose() {
+  for (size_t i = 0; i < regions_.size(); ++i) {
+    const uint32_t index = find(cursor_);
+    const Region& region = regions_[index];
+    cursor_ = region.end();
+    if (!region.is_making && !region.staged.is_empty()) return index;
+  }
+  return kNone;
+}
+
+base::Expected<void> StoredTable::make_all(Maker& maker) {
+  ++flusher_count_;
+  event_.notify_all();
+  base::Expected<void> result;
+  for (uint64_t position = 0; result;) {
+    const uint32_t index = find(position);
+    Region& region = regions_[index];
+    if (region.is_making) {
+      wait();
+      continue;
+    }
+    if (!region.staged.is_empty()) {
+      result = make(index, maker);
+      continue;
+    }
+    position = region.end();
+    if (position == 0) break;
+  }
+  --flusher_count_;
+  return result;
+}
+
+base::Expected<void> StoredTable::make(uint32_t index, Maker& maker) {
+  Region& region = regions_[index];
+  region.is_making = true;
+  region.making = region.staged;
+  region.making_from = region.staged_from;
+  region.staged = {};
+  const MapEntry entry = region.entry;
+  const uint64_t made = sequence_;
+  maker.changes.clear();
+  maker.parts.clear();
+  base::Expected<Merge::Result> result;
+  {
+    const Unlocked scope(*this);
+    gather(region.making, maker);
+    result = make_records(entry, maker);
+    if (result && !cut(maker, 0, result->count, entry.depth, region.prefix))
+      result = base::failure(ENOSPC, "table: too many keys are near each other for a key space of ",
+                             positions_.key_space(), "; they have to be spread");
+  }
+  base::Expected<void> done;
+  if (!result) done = std::unexpected(result.error());
+  if (done) done = take_slots(maker);
+  if (done) {
+    const Unlocked scope(*this);
+    for (size_t i = 0; done && i < maker.parts.size(); ++i) done = write_part(maker.parts[i], made, maker);
+  }
+  if (done) {
+    counts_.records += result->inserted - result->removed;
+    counts_.missed += result->missed;
+    ++counts_.regions_made;
+    counts_.changes_made += region.making.count;
+    install(index, maker, made);
+  } else {
+    for (const Part& part : maker.parts) give_back(part.slot);
+    staged_.append(region.making, region.staged);
+    region.staged = region.making;
+    region.staged_from = region.making_from;
+    region.making = {};
+  }
+  region.is_making = false;
+  event_.notify_all();
+  return done;
+}
+
+void StoredTable::gather(const Staged::List& list, Maker& maker) const {
+  staged_.for_each(list, [&](Code code, const std::byte* record) {
+    maker.changes.push_back({.position = positions_.of(load_key(record, shape_.key_bytes)),
+                             .order = static_cast<uint32_t>(maker.changes.size()),
+                             .code = code,
+                             .record = record});
+  });
+}
+
+// Reads a slot, and makes the changes.
+base::Expected<Merge::Result> StoredTable::make_records(const MapEntry& entry, Maker& maker) const {
+  const uint32_t record_bytes = shape_.record_bytes();
+  const uint64_t pages_bytes = entry.page_count * kPageBytes;
+  if (!maker.pages.reserve(pages_bytes) || !maker.records.reserve(entry.count * record_bytes) ||
+      !maker.made_records.reserve((entry.count + maker.changes.size()) * record_bytes))
+    return base::failure(ENOMEM, "table: no memory to make changes");
+  const BucketStore::Piece piece = {.offset = slot_offset(entry.slot), .to = maker.pages.first(pages_bytes)};
+  if (entry.page_count > 0)
+    if (auto read = maker.access->read({&piece, 1}); !read) return std::unexpected(read.error());
+  uint64_t count = 0;
+  for (uint32_t page = 0; page < entry.page_count; ++page) {
+    const std::span bytes = piece.to.subspan(page * kPageBytes, kPageBytes);
+    uint32_t page_count = 0;
+    if (!read_page(shape_, bytes, entry.made, page_count) || page_count > entry.count - count)
+      return std::unexpected(damaged(slot_offset(entry.slot) + page * kPageBytes));
+    memcpy(maker.records.data() + count * record_bytes, page_records(bytes),
+           size_t{page_count} * record_bytes);
+    count += page_count;
+  }
+  if (count != entry.count) return std::unexpected(damaged(slot_offset(entry.slot)));
+  return merge_->run(maker.records.data(), count, maker.changes, maker.made_records.data());
+}
+
+base::Error StoredTable::damaged(uint64_t offset) const {
+  return base::Error::of(EBADMSG, "table: the page of ", store_->name(), " at offset ", offset,
+                         " is damaged; restore the file");
+}
+
+// Records of an interval of positions become parts that have room in a slot each. False: they lie too near each other.
+bool StoredTable::cut(Maker& maker, uint64_t begin, uint64_t end, uint32_t depth, uint64_t prefix) const {
+  if (end - begin <= records_of_slot()) {
+    Part& part = maker.parts.emplace_back();
+    part.depth = depth;
+    part.prefix = prefix;
+    part.begin = begin;
+    part.count = end - begin;
+    return true;
+  }
+  if (depth == kDepthMax) return false;
+  const uint64_t half = prefix | uint64_t{1} << (63 - depth);
+  uint64_t low = begin, high = end;
+  while (low < high) {
+    const uint64_t middle = low + (high - low) / 2;
+    const std::byte* const record = maker.made_records.data() + middle * shape_.record_bytes();
+    if (positions_.of(load_key(record, shape_.key_bytes)) < half)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return cut(maker, begin, low, depth + 1, prefix) && cut(maker, low, end, depth + 1, half);
+}
+
+base::Expected<void> StoredTable::write_part(Part& part, uint64_t made, Maker& maker) const {
+  if (part.count == 0) return {};
+  const uint32_t record_bytes = shape_.record_bytes();
+  part.page_count = static_cast<uint32_t>((part.count + page_records_ - 1) / page_records_);
+  const uint64_t bytes = part.page_count * kPageBytes;
+  if (!maker.pages.reserve(bytes)) return base::failure(ENOMEM, "table: no memory to make changes");
+  for (uint32_t i = 0; i < part.page_count; ++i) {
+    const uint64_t first = uint64_t{i} * page_records_;
+    const auto count = static_cast<uint32_t>(std::min<uint64_t>(page_records_, part.count - first));
+    const std::byte* const from = maker.made_records.data() + (part.begin + first) * record_bytes;
+    const std::span page = maker.pages.first(bytes).subspan(i * kPageBytes, kPageBytes);
+    memcpy(page.data() + sizeof(PageHeader), from, size_t{count} * record_bytes);
+    seal_page(shape_, page, made, count);
+    part.fences[i] = fence_of(positions_.of(load_key(from, shape_.key_bytes)), part.depth);
+  }
+  return maker.access->write(slot_offset(part.slot), maker.pages.first(bytes));
+}
+
+// What a maker has written counts from now on.
+void StoredTable::install(uint32_t index, Maker& maker, uint64_t made) {
+  give_up(regions_[index].entry.slot);
+  staged_.clear(regions_[index].making);
+  for (size_t i = 0; i < maker.parts.size(); ++i) {
+    const Part& part = maker.parts[i];
+    const auto at = i == 0 ? index : static_cast<uint32_t>(regions_.size());
+    Region& region = i == 0 ? regions_[index] : regions_.emplace_back();
+    region.entry = {.slot = part.slot,
+                    .made = made,
+                    .count = part.count,
+                    .depth = part.depth,
+                    .page_count = part.page_count};
+    region.prefix = part.prefix;
+    memcpy(region.fences, part.fences, part.page_count * sizeof(uint32_t));
+    ++region.version;
+    if (maker.parts.size() > 1) set_directory(region, at);
+  }
+  if (maker.parts.size() == 1) return;
+  // What has come meanwhile.
+  const uint64_t from = regions_[index].staged_from;
+  Staged::List list = regions_[index].staged;
+  regions_[index].staged = {};
+  staged_.drain(list, [&](Code code, const std::byte* record) {
+    const Key key = load_key(record, shape_.key_bytes);
+    Region& region = regions_[find(positions_.of(key))];
+    region.staged_from = from;
+    staged_.append(region.staged, code, key, record, record + shape_.key_bytes);
+  });
+}
+
+void StoredTable::set_directory(const Region& region, uint32_t index) {
+  if (region.entry.depth > depth_ || directory_.empty()) {
+    std::vector<uint32_t> larger(size_t{1} << std::max(depth_, region.entry.depth));
+    const uint32_t more = std::max(depth_, region.entry.depth) - depth_;
+    if (!directory_.empty())
+      for (size_t i = 0; i < larger.size(); ++i) larger[i] = directory_[i >> more];
+    depth_ += more;
+    directory_ = std::move(larger);
+  }
+  const uint64_t begin = depth_ == 0 ? 0 : region.prefix >> (64 - depth_);
+  const uint64_t count = uint64_t{1} << (depth_ - region.entry.depth);
+  std::fill_n(directory_.begin() + static_cast<ptrdiff_t>(begin), count, index);
+}
+
+// ---- Slots
+
+// 0: there is none below the limit.
+uint64_t StoredTable::find_slot() {
+  const uint64_t words = (slot_limit_ + 63) / 64;
+  for (uint64_t i = 0; i <= words; ++i) {
+    // The first word twice: behind the place, and before it.
+    const uint64_t word = (next_slot_ / 64 + i) % words;
+    uint64_t left = ~used_[word];
+    if (i == 0) left &= ~uint64_t{0} << next_slot_ % 64;
+    if (left == 0) continue;
+    const uint64_t found = word * 64 + static_cast<uint64_t>(std::countr_zero(left));
+    if (found >= slot_limit_) continue;
+    used_[word] |= uint64_t{1} << found % 64;
+    ++used_count_;
+    next_slot_ = found + 1 < slot_limit_ ? found + 1 : 1;
+    return found;
+  }
+  return 0;
+}
+
+uint64_t StoredTable::find_map_slot() {
+  const uint64_t found = find_slot();
+  if (found != 0 || slot_limit_ == slot_count_) return found;
+  slot_limit_ = std::min(slot_count_, slot_limit_ + kSlotsLeft);
+  return find_slot();
+}
+
+void StoredTable::give_back(uint64_t slot) {
+  if (slot == 0) return;
+  used_[slot / 64] &= ~(uint64_t{1} << slot % 64);
+  --used_count_;
+}
+
+// It is free when the next checkpoint is there for good.
+void StoredTable::give_up(uint64_t slot) {
+  if (slot != 0) given_up_.push_back(slot);
+}
+
+// For each part that has records.
+base::Expected<void> StoredTable::take_slots(Maker& maker) {
+  for (Part& part : maker.parts) {
+    while (part.count > 0) {
+      // The next checkpoint has to have some for its map.
+      const bool is_short = slot_count_ - used_count_ <= map_slot_count() + 1;
+      if (!is_short && (part.slot = find_slot()) != 0) break;
+      if (is_checkpointing_) {
+        wait();
+        continue;
+      }
+      const bool may_rise = slot_limit_ < slot_count_ && !is_short;
+      if (may_rise && given_up_.size() < std::max(kSlotsLeft, used_count_ / (2 * kSpareShare))) {
+        slot_limit_ = std::min(slot_count_, slot_limit_ + std::max(kSlotsLeft, used_count_ / kSpareShare));
+        continue;
+      }
+      if (given_up_.empty())
+        return base::failure(ENOSPC, "table: no room left in ", store_->name(), ", which has ",
+                             store_->bytes(), " bytes; make it larger");
+      if (auto done = checkpoint(*maker.access); !done) return done;
+    }
+  }
+  return {};
+}
+
+// ---- Checkpoints
+
+uint64_t StoredTable::map_bytes() const {
+  uint64_t pages = 0;
+  for (const Region& region : regions_) pages += region.entry.page_count;
+  return regions_.size() * sizeof(MapEntry) + pages * sizeof(uint32_t);
+}
+
+// At most, whatever regions become of pages that there are.
+uint64_t StoredTable::map_slot_count() const {
+  const uint64_t most = regions_.size() * (sizeof(MapEntry) + superblock_.slot_pages * sizeof(uint32_t));
+  return most / (slot_bytes() - sizeof(MapHeader)) + 1;
+}
+
+// Where the log's first record is that a start would need.
+uint64_t StoredTable::log_tail() const {
+  uint64_t tail = is_replaying_ ? record_begin_ : log_->end();
+  for (const Region& region : regions_) tail = std::min(tail, region.oldest());
+  return tail;
+}
+
+std::vector<std::byte> StoredTable::make_map() const {
+  std::vector<std::byte> map;
+  map.reserve(map_bytes());
+  const auto add = [&](const void* from, size_t bytes) {
+    const auto* const begin = static_cast<const std::byte*>(from);
+    map.insert(map.end(), begin, begin + bytes);
+  };
+  uint64_t position = 0;
+  do {
+    const Region& region = regions_[find(position)];
+    add(&region.entry, sizeof region.entry);
+    add(region.fences, region.entry.page_count * sizeof(uint32_t));
+    position = region.end();
+  } while (position != 0);
+  return map;
+}
+
+base::Expected<void> StoredTable::write_map(BucketStore::Access& access, std::span<const std::byte> map,
+                                            std::span<const uint64_t> slots, uint64_t number) const {
+  Bytes slot;
+  if (!slot.reserve(slot_bytes())) return base::failure(ENOMEM, "table: no memory for a checkpoint");
+  for (size_t i = 0; i < slots.size(); ++i) {
+    const uint64_t bytes = std::min<uint64_t>(map.size(), slot_bytes() - sizeof(MapHeader));
+    memcpy(slot.data() + sizeof(MapHeader), map.data(), bytes);
+    map = map.subspan(bytes);
+    const uint64_t used = base::round_up(sizeof(MapHeader) + bytes, kPageBytes);
+    memset(slot.data() + sizeof(MapHeader) + bytes, 0, used - sizeof(MapHeader) - bytes);
+    seal_map_slot(slot.first(used),
+                  {.number = number, .next_slot = i + 1 < slots.size() ? slots[i + 1] : 0, .bytes = bytes});
+    if (auto written = access.write(slot_offset(slots[i]), slot.first(used)); !written) return written;
+  }
+  return {};
+}
+
+base::Expected<void> StoredTable::write_superblock(BucketStore::Access& access, Superblock superblock) const {
+  superblock.seal();
+  std::byte page[kPageBytes] = {};
+  memcpy(page, &superblock, sizeof superblock);
+  if (auto written = access.write(superblock.number % 2 * kPageBytes, page); !written) return written;
+  return access.sync();
+}
+
+base::Expected<void> StoredTable::checkpoint(BucketStore::Access& access, bool is_last) {
+  while (is_checkpointing_) wait();
+  is_checkpointing_ = true;
+  Superblock next = superblock_;
+  ++next.number;
+  next.sequence = sequence_;
+  if (log_ != nullptr) next.log_tail = log_tail();
+  if (is_last) next.log_id = 0;
+  const std::vector<std::byte> map = make_map();
+  next.map_bytes = map.size();
+  const uint64_t slot_data = slot_bytes() - sizeof(MapHeader);
+  std::vector<uint64_t> map_slots((map.size() + slot_data - 1) / slot_data);
+  for (uint64_t& slot : map_slots) slot = find_map_slot();
+  std::vector<uint64_t> given_up = std::move(given_up_);
+  given_up_.clear();
+  next.map_slot = map_slots[0];
+  base::Expected<void> done;
+  if (std::ranges::find(map_slots, uint64_t{0}) != map_slots.end())
+    done = base::failure(ENOSPC, "table: no room left for a map in ", store_->name());
+  if (done) {
+    const Unlocked scope(*this);
+    done = write_map(access, map, map_slots, next.number);
+    // Also what makers have written to slots that the map has.
+    if (done) done = access.sync();
+  }
+  // Invariant 4.
+  if (done && log_ != nullptr && next.log_id != 0 && !is_replaying_) done = sync_log();
+  if (done) {
+    const Unlocked scope(*this);
+    done = write_superblock(access, next);
+  }
+  if (done) {
+    for (const uint64_t slot : given_up) give_back(slot);
+    for (const uint64_t slot : map_slots_) give_back(slot);
+    map_slots_ = std::move(map_slots);
+    superblock_ = next;
+    if (log_ != nullptr && !is_replaying_) log_->set_tail(next.log_tail);
+    ++counts_.checkpoints;
+  } else {
+    // The superblock may be there all the same: its map stays until the next one is.
+    given_up_.insert(given_up_.end(), given_up.begin(), given_up.end());
+    for (const uint64_t slot : map_slots) give_up(slot);
+  }
+  is_checkpointing_ = false;
+  event_.notify_all();
+  return done;
+}
+
+}  // namespace batch

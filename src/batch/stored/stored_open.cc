@@ -1,0 +1,383 @@
+// Opening and closing of a stored table: what is on the medium, the log, and the threads.
+#include <algorithm>
+
+#include "base/ids.h"
+#include "batch/spread.h"
+#include "batch/stored/stored_table.h"
+#include "sys/kernel.h"
+
+namespace batch {
+namespace {
+
+constexpr uint32_t kChunkBytesMin = 512, kChunkBytesMax = 16 << 10;
+constexpr double kFilled = 0.8;  // of a slot, when there are as many records as a table is made for
+
+uint64_t random_word() {
+  uint64_t word = 0;
+  static_cast<void>(sys::syscall(SYS_getrandom, &word, sizeof word, 0));
+  return word | 1;  // not 0, which is none
+}
+
+uint32_t depth_for(uint64_t records, uint64_t records_of_slot) {
+  uint32_t depth = 0;
+  while (depth < kDepthMax &&
+         static_cast<double>(records_of_slot << depth) * kFilled < static_cast<double>(records))
+    ++depth;
+  return depth;
+}
+
+base::Expected<void> not_a_table(const BucketStore& store) {
+  return base::failure(EINVAL, "table: ", store.name(), " has content, and is no table; name another file");
+}
+
+}  // namespace
+
+StoredTable::~StoredTable() { static_cast<void>(close()); }
+
+uint64_t StoredTable::store_bytes_for(const Shape& shape, uint64_t records, uint32_t slot_pages) {
+  const uint64_t slot_bytes = slot_pages * kPageBytes;
+  const uint32_t depth = depth_for(records, uint64_t{slot_pages} * records_of_page(shape));
+  const uint64_t regions = uint64_t{1} << depth;
+  return (regions + regions / kSpareShare + kSlotsLeft) * slot_bytes;
+}
+
+base::Expected<void> StoredTable::check(const StoredOptions& options) const {
+  const Shape& shape = options.shape;
+  if (shape.key_bytes < kKeyBytesMin || shape.key_bytes > kKeyBytesMax)
+    return base::failure(EINVAL, "table: keys have ", kKeyBytesMin, " to ", kKeyBytesMax, " bytes, not ",
+                         shape.key_bytes);
+  if (shape.value_bytes == 0 || shape.record_bytes() < kRecordBytesMin ||
+      shape.record_bytes() > kRecordBytesMax)
+    return base::failure(EINVAL, "table: a key and its value have ", kRecordBytesMin, " to ", kRecordBytesMax,
+                         " bytes together, not ", shape.key_bytes, " and ", shape.value_bytes);
+  if (options.records == 0) return base::failure(EINVAL, "table: records is 0; say how many it is for");
+  const uint64_t key_space_most =
+      shape.key_bytes >= 8 ? Spread::kKeySpaceMax : uint64_t{1} << 8 * shape.key_bytes;
+  if (options.key_space > key_space_most || (options.key_space != 0 && shape.key_bytes > 8))
+    return base::failure(EINVAL, "table: keys of ", shape.key_bytes, " bytes are no numbers below ",
+                         options.key_space);
+  if (options.makers == 0 || options.makers > kMakersMax)
+    return base::failure(EINVAL, "table: 1 to ", kMakersMax, " threads, not ", options.makers);
+  if (!std::has_single_bit(options.slot_pages) || options.slot_pages < kSlotPagesMin ||
+      options.slot_pages > kSlotPagesMax)
+    return base::failure(EINVAL, "table: a slot has ", kSlotPagesMin, " to ", kSlotPagesMax,
+                         " pages, a power of two, not ", options.slot_pages);
+  return {};
+}
+
+base::Expected<void> StoredTable::open(BucketStore& store, const StoredOptions& options) {
+  CHECK(store_ == nullptr);
+  if (auto checked = check(options); !checked) return checked;
+  options_ = options;
+  store_ = &store;
+  shape_ = options.shape;
+  positions_ = Positions(options.key_space);
+  page_records_ = records_of_page(shape_);
+  merge_.reset(new (std::nothrow) Merge(shape_, positions_, functions_));
+  if (merge_ == nullptr) return base::failure(ENOMEM, "table: no memory");
+  auto access = store.open_access();
+  base::Expected<void> opened;
+  if (!access)
+    opened = std::unexpected(access.error());
+  else
+    opened = open_store(**access);
+  if (opened) opened = open_log();
+  if (!opened) forget();
+  return opened;
+}
+
+void StoredTable::forget() {
+  store_ = nullptr;
+  log_ = nullptr;
+}
+
+base::Expected<void> StoredTable::open_store(BucketStore::Access& access) {
+  auto found = read_superblocks(access);
+  if (!found) return std::unexpected(found.error());
+  if (!*found) {
+    if (auto made = make_new(); !made) return made;
+  }
+  slot_count_ = store_->bytes() / slot_bytes();
+  used_.assign(slot_count_ / 64 + 1, 0);
+  used_[0] = 1;  // the superblocks
+  used_count_ = 1;
+  if (*found) {
+    if (auto read = read_map(access); !read) return read;
+  }
+  sequence_ = superblock_.sequence;
+  for (uint32_t i = 0; i < regions_.size(); ++i) set_directory(regions_[i], i);
+  slot_limit_ = std::min(slot_count_, used_count_ + used_count_ / kSpareShare + kSlotsLeft);
+
+  const uint64_t share = options_.staging_bytes / (8 * regions_.size());
+  const uint32_t most = static_cast<uint32_t>(std::min<uint64_t>(kChunkBytesMax, slot_bytes() / 4));
+  const uint32_t chunk_bytes =
+      static_cast<uint32_t>(std::clamp<uint64_t>(std::bit_floor(share), kChunkBytesMin, most));
+  if (auto staged = staged_.open(shape_, options_.staging_bytes, chunk_bytes); !staged) return staged;
+  low_water_ = std::max(2 * kChunksLeft, staged_.chunk_count() / 8);
+  sys::LockGuard scope(lock_);
+  return *found ? base::Expected<void>() : checkpoint(access);
+}
+
+// False: there are only zeros.
+base::Expected<bool> StoredTable::read_superblocks(BucketStore::Access& access) {
+  if (store_->bytes() < kSlotsLeft * kSlotPagesMin * kPageBytes)
+    return base::failure(ENOSPC, "table: ", store_->name(), " has ", store_->bytes(),
+                         " bytes, which is too small for a table");
+  Bytes pages;
+  if (!pages.reserve(2 * kPageBytes)) return base::failure(ENOMEM, "table: no memory");
+  const BucketStore::Piece piece = {.offset = 0, .to = pages.first(2 * kPageBytes)};
+  if (auto read = access.read({&piece, 1}); !read) return std::unexpected(read.error());
+  bool is_found = false;
+  for (uint64_t i = 0; i < 2; ++i) {
+    Superblock one;
+    memcpy(&one, pages.data() + i * kPageBytes, sizeof one);
+    if (!one.is_sealed() || (is_found && one.number < superblock_.number)) continue;
+    superblock_ = one;
+    is_found = true;
+  }
+  if (!is_found) {
+    if (std::ranges::all_of(piece.to, [](std::byte byte) { return byte == std::byte{0}; })) return false;
+    return std::unexpected(not_a_table(*store_).error());
+  }
+  const Superblock& it = superblock_;
+  if (it.version != Superblock::kVersion)
+    return base::failure(EINVAL, "table: ", store_->name(), " has format ", it.version, "; this is for ",
+                         Superblock::kVersion);
+  if (it.key_bytes != shape_.key_bytes || it.value_bytes != shape_.value_bytes ||
+      it.key_space != options_.key_space)
+    return base::failure(EINVAL, "table: ", store_->name(), " has keys of ", it.key_bytes,
+                         " bytes, values of ", it.value_bytes, " and the key space ", it.key_space, "; not ",
+                         shape_.key_bytes, ", ", shape_.value_bytes, " and ", options_.key_space);
+  if (!std::has_single_bit(it.slot_pages) || it.slot_pages < kSlotPagesMin || it.slot_pages > kSlotPagesMax)
+    return std::unexpected(not_a_table(*store_).error());
+  return true;
+}
+
+base::Expected<void> StoredTable::make_new() {
+  superblock_ = {};
+  superblock_.key_bytes = shape_.key_bytes;
+  superblock_.value_bytes = shape_.value_bytes;
+  superblock_.slot_pages = options_.slot_pages;
+  superblock_.key_space = options_.key_space;
+  superblock_.id = {{random_word(), random_word()}};
+  const uint64_t needed = store_bytes_for(shape_, options_.records, options_.slot_pages);
+  if (store_->bytes() < needed)
+    return base::failure(ENOSPC, "table: ", store_->name(), " has ", store_->bytes(), " bytes; ",
+                         options_.records, " records take ", needed);
+  const uint32_t depth = depth_for(options_.records, records_of_slot());
+  for (uint64_t i = 0; i < uint64_t{1} << depth; ++i) {
+    Region& region = regions_.emplace_back();
+    region.entry.depth = depth;
+    region.prefix = depth == 0 ? 0 : i << (64 - depth);
+  }
+  return {};
+}
+
+base::Expected<void> StoredTable::read_map(BucketStore::Access& access) {
+  const auto damaged = [&] {
+    return base::failure(EBADMSG, "table: the map of ", store_->name(), " is damaged; restore the file");
+  };
+  std::vector<std::byte> map;
+  Bytes slot;
+  if (!slot.reserve(slot_bytes())) return base::failure(ENOMEM, "table: no memory");
+  const auto take = [&](uint64_t number) {
+    uint64_t& word = used_[number / 64];
+    const uint64_t bit = uint64_t{1} << number % 64;
+    if ((word & bit) != 0) return false;
+    word |= bit;
+    ++used_count_;
+    return true;
+  };
+  for (uint64_t at = superblock_.map_slot; at != 0;) {
+    if (at >= slot_count_ || !take(at)) return damaged();
+    const BucketStore::Piece piece = {.offset = slot_offset(at), .to = slot.first(slot_bytes())};
+    if (auto read = access.read({&piece, 1}); !read) return read;
+    MapHeader header;
+    if (!read_map_slot(piece.to, superblock_.number, header)) return damaged();
+    const std::byte* const begin = piece.to.data() + sizeof header;
+    map.insert(map.end(), begin, begin + header.bytes);
+    map_slots_.push_back(at);
+    at = header.next_slot;
+  }
+  if (map.size() != superblock_.map_bytes) return damaged();
+
+  using Wide = unsigned __int128;
+  constexpr Wide kAll = Wide{1} << 64;
+  Wide prefix = 0;
+  for (size_t at = 0; at < map.size();) {
+    MapEntry entry;
+    if (map.size() - at < sizeof entry || prefix >= kAll) return damaged();
+    memcpy(&entry, map.data() + at, sizeof entry);
+    at += sizeof entry;
+    const size_t fence_bytes = size_t{entry.page_count} * sizeof(uint32_t);
+    if (entry.depth > kDepthMax || entry.page_count > superblock_.slot_pages ||
+        entry.made > superblock_.sequence || map.size() - at < fence_bytes)
+      return damaged();
+    const Wide span = kAll >> entry.depth;
+    const uint64_t pages = (entry.count + page_records_ - 1) / page_records_;
+    if (prefix % span != 0 || pages != entry.page_count || (entry.slot == 0) != (entry.count == 0))
+      return damaged();
+    if (entry.slot >= slot_count_ || (entry.slot != 0 && !take(entry.slot))) return damaged();
+    Region& region = regions_.emplace_back();
+    region.entry = entry;
+    region.prefix = static_cast<uint64_t>(prefix);
+    memcpy(region.fences, map.data() + at, fence_bytes);
+    at += fence_bytes;
+    prefix += span;
+    counts_.records += entry.count;
+  }
+  if (prefix != kAll) return damaged();
+  return {};
+}
+
+base::Expected<void> StoredTable::open_log() {
+  const bool is_needed = superblock_.log_id != 0;
+  if (options_.log == nullptr) {
+    if (!is_needed) return {};
+    return base::failure(EINVAL, "table: ", store_->name(),
+                         " was not closed, and its log has changes that are not in it; name the log");
+  }
+  auto log = ChangeLog::open(*options_.log, shape_, options_.log_buffer_bytes);
+  if (!log) return std::unexpected(log.error());
+  log_ = std::move(*log);
+  const ChangeLog::Header& header = log_->header();
+  if (is_needed && (header.id != superblock_.log_id || header.table != superblock_.id))
+    return base::failure(EINVAL, "table: ", store_->name(), " was not closed, and ", log_->name(),
+                         " is not its log; name that");
+  if (!is_needed && header.id != 0 && header.table != superblock_.id)
+    return base::failure(EINVAL, "table: ", log_->name(),
+                         " is the log of another table, which was not closed");
+  return {};
+}
+
+uint8_t StoredTable::add_function(const Change& change) {
+  CHECK_LT(function_count_, Code::kFunctionsMax);
+  functions_[function_count_] = change;
+  return static_cast<uint8_t>(function_count_++);
+}
+
+// The first session's. What fails stays so: some of the log may be in lists by then.
+base::Expected<void> StoredTable::start() {
+  sys::LockGuard scope(start_lock_);
+  if (!is_started_) {
+    is_started_ = true;
+    started_ = start_alone();
+    if (!started_) stop_makers();
+  }
+  return started_;
+}
+
+base::Expected<void> StoredTable::start_alone() {
+  ends_ = false;
+  for (uint32_t i = 0; i < options_.makers; ++i) {
+    auto made = std::make_unique<Thread>();
+    made->table = this;
+    auto access = store_->open_access();
+    if (!access) return std::unexpected(access.error());
+    made->maker.access = std::move(*access);
+    auto thread = sys::start_thread(&StoredTable::run_maker, made.get(), "batch-maker");
+    if (!thread) return std::unexpected(thread.error());
+    made->thread = *thread;
+    threads_.push_back(std::move(made));
+  }
+  if (log_ == nullptr) return {};
+  auto access = store_->open_access();
+  if (!access) return std::unexpected(access.error());
+  sys::LockGuard scope(lock_);
+  if (superblock_.log_id != 0) {
+    // What is found counts, so it has to be there for good before anything that it is in.
+    if (auto flushed = log_->flush(); !flushed) return flushed;
+    is_replaying_ = true;
+    if (auto replayed = replay(); !replayed) return replayed;
+    Maker maker;
+    maker.access = std::move(*access);
+    if (auto made = make_all(maker); !made) return made;
+    access = std::move(maker.access);
+  } else {
+    const uint64_t id = random_word();
+    if (auto begun = log_->begin(superblock_.id, id); !begun) return begun;
+    superblock_.log_id = id;
+  }
+  // All is in slots: none of the records that there are is needed once this is there for good.
+  while (is_checkpointing_) wait();
+  ++superblock_.incarnation;
+  log_->go_on(sequence_, superblock_.incarnation);
+  record_begin_ = log_->end();
+  is_replaying_ = false;
+  return checkpoint(**access);
+}
+
+// REQUIRES: the lock.
+base::Expected<void> StoredTable::replay() {
+  const uint32_t entry_bytes = log_->entry_bytes();
+  const auto make = [&](uint64_t at, const std::byte* entries, uint32_t count) -> base::Expected<void> {
+    record_begin_ = at;
+    for (uint32_t i = 0; i < count; ++i) {
+      const std::byte* const entry = entries + uint64_t{i} * entry_bytes;
+      const Code code = Code::of(static_cast<uint8_t>(*entry));
+      const Key key = load_key(entry + 1, shape_.key_bytes);
+      if (code.action == Action::kRead || code.action > Action::kMerge || !positions_.has(key))
+        return base::failure(EBADMSG, "table: the log ", log_->name(), " has what is no change");
+      if (calls_function(code.action) && code.function >= function_count_)
+        return base::failure(EINVAL, "table: the log ", log_->name(), " has changes by the function number ",
+                             code.function, "; add so many functions before the first session is opened");
+      const uint64_t sequence = at + sizeof(ChangeLog::RecordHeader) + uint64_t{i + 1} * entry_bytes;
+      if (sequence > regions_[find(positions_.of(key))].entry.made) {
+        if (auto has_room = wait_for_room(); !has_room) return has_room;
+        stage(find(positions_.of(key)), code, key, entry + 1, entry + 1 + shape_.key_bytes);
+      }
+      sequence_ = std::max(sequence_, sequence);
+    }
+    return {};
+  };
+  const auto end = log_->replay(superblock_.log_tail, superblock_.incarnation, make);
+  if (!end) return std::unexpected(end.error());
+  if (*end < superblock_.sequence)
+    return base::failure(EBADMSG, "table: the log ", log_->name(), " ends before what ", store_->name(),
+                         " has of it; it is damaged");
+  return {};
+}
+
+void StoredTable::stop_makers() {
+  {
+    sys::LockGuard scope(lock_);
+    ends_ = true;
+  }
+  event_.notify_all();
+  for (const auto& thread : threads_) sys::join_thread(thread->thread);
+  threads_.clear();
+}
+
+base::Expected<void> StoredTable::close() {
+  if (store_ == nullptr) return {};
+  base::Expected<void> closed;
+  if (is_started_ && started_) {
+    stop_makers();
+    Maker maker;
+    auto access = store_->open_access();
+    if (access)
+      maker.access = std::move(*access);
+    else
+      closed = std::unexpected(access.error());
+    sys::LockGuard scope(lock_);
+    if (closed) closed = make_all(maker);
+    if (closed) closed = checkpoint(*maker.access, true);
+    if (closed && log_ != nullptr) closed = log_->end_use();
+  }
+  forget();
+  return closed;
+}
+
+StoredStatistics StoredTable::statistics() {
+  sys::LockGuard scope(lock_);
+  StoredStatistics all = counts_;
+  all.regions = regions_.size();
+  all.slots = slot_count_;
+  all.slots_used = used_count_;
+  all.staging_bytes = staged_.memory_bytes();
+  if (log_ != nullptr) all.log_bytes = log_->end() - log_tail();
+  for (const Region& region : regions_) all.staged += region.staged.count + region.making.count;
+  return all;
+}
+
+}  // namespace batch

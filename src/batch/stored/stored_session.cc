@@ -1,0 +1,300 @@
+// Sessions of a stored table: changes that are staged, and answers.
+#include <algorithm>
+
+#include "batch/stored/stored_table.h"
+
+namespace batch {
+
+base::Expected<void> StoredSession::open(StoredTable& table) {
+  if (auto started = table.start(); !started) return started;
+  auto access = table.store_->open_access();
+  if (!access) return std::unexpected(access.error());
+  maker_.access = std::move(*access);
+  table_ = &table;
+  return {};
+}
+
+base::Expected<void> StoredSession::run(Job& job) {
+  const Shape& shape = table_->shape_;
+  job.key_stride = shape.key_bytes;
+  job.given_stride = shape.value_bytes;
+  job.done_count = job.absent_count = job.inserted_count = job.removed_count = 0;
+  if (table_->options_.key_space != 0)
+    for (size_t i = 0; i < job.count; ++i)
+      if (!table_->positions_.has(load_key(job.keys + i * job.key_stride, shape.key_bytes))) {
+        job.done_count = i;
+        return base::failure(EINVAL, "table: a key is not below the key space, ", table_->options_.key_space);
+      }
+  const bool wants_answers =
+      job.code.action == Action::kRead || job.outcomes != nullptr || job.own_function != nullptr;
+  return wants_answers ? answer(job) : stage(job);
+}
+
+base::Expected<void> StoredSession::stage(Job& job) {
+  StoredTable& table = *table_;
+  const Shape& shape = table.shape_;
+  sys::LockGuard scope(table.lock_);
+  table.counts_.keys += job.count;
+  while (job.done_count < job.count) {
+    ChangeLog* const log = table.log_.get();
+    const size_t begin = job.done_count;
+    const uint64_t most =
+        log == nullptr ? job.count - begin : std::min<uint64_t>(job.count - begin, log->room());
+    uint32_t staged = 0;
+    const auto given_at = [&](size_t i) {
+      return job.given == nullptr ? nullptr : job.given + i * job.given_stride;
+    };
+    for (; staged < most && table.staged_.free_count() > StoredTable::kChunksLeft; ++staged) {
+      const std::byte* const at = job.keys + (begin + staged) * job.key_stride;
+      const Key key = load_key(at, shape.key_bytes);
+      table.stage(table.find(table.positions_.of(key)), job.code, key, at, given_at(begin + staged));
+    }
+    if (staged > 0) {
+      table.append(staged, [&](uint32_t i, std::byte* to) {
+        ChangeLog::fill_entry(shape, job.code, job.keys + (begin + i) * job.key_stride, given_at(begin + i),
+                              to);
+      });
+      job.done_count += staged;
+      if (table.wants_making()) table.event_.notify_all();
+      continue;
+    }
+    auto has_room = most > 0 ? table.wait_for_room() : table.make_log_room(maker_);
+    if (!has_room) return has_room;
+  }
+  return {};
+}
+
+base::Expected<void> StoredSession::flush() {
+  sys::LockGuard scope(table_->lock_);
+  return table_->make_all(maker_);
+}
+
+base::Expected<void> StoredSession::sync() {
+  sys::LockGuard scope(table_->lock_);
+  if (table_->log_ != nullptr) return table_->sync_log();
+  if (auto made = table_->make_all(maker_); !made) return made;
+  return table_->checkpoint(*maker_.access);
+}
+
+// ---- Answers
+//
+// Some keys at a time
+//  1 with the lock: in which pages they may be
+//  2 without it: these are read together, and the records found
+//  3 with the lock, one after the other: where the region is still the one whose page that was, the changes that wait are made in a copy of
+//    the value, and what is asked for is done with it. What that makes of the record is staged: it is another value, or the record is gone
+// Where it is another one it is looked for anew, with the keys that follow.
+base::Expected<void> StoredSession::answer(Job& job) {
+  StoredTable& table = *table_;
+  const uint32_t entry_bytes = 1 + table.shape_.record_bytes();
+  if (!pages_.reserve(kWindow * kPageBytes)) return base::failure(ENOMEM, "table: no memory to read pages");
+  entries_.reserve(size_t{kWindow} * entry_bytes);
+  while (job.done_count < job.count) {
+    const size_t begin = job.done_count;
+    const uint32_t count = look_for(job, static_cast<uint32_t>(std::min<size_t>(kWindow, job.count - begin)));
+    BucketStore::Piece pieces[kWindow];
+    uint32_t piece_count = 0;
+    for (uint32_t i = 0; i < count; ++i)
+      if (wanted_[i].page_count > 0)
+        pieces[piece_count++] = {
+            .offset = wanted_[i].offset,
+            .to = pages_.first(kWindow * kPageBytes)
+                      .subspan(wanted_[i].first_page * kPageBytes, wanted_[i].page_count * kPageBytes)};
+    // What is read may be another region's by now, or be written just then.
+    base::Expected<void> read;
+    if (piece_count > 0) read = maker_.access->read(std::span(pieces).first(piece_count));
+    for (uint32_t i = 0; read && i < count; ++i)
+      find_in_pages(job.keys + (begin + i) * job.key_stride, wanted_[i]);
+    if (!read) return read;
+
+    sys::LockGuard scope(table.lock_);
+    if (job.code.action != Action::kRead) {
+      const bool has_log_room = table.log_ == nullptr || table.log_->room() > 0;
+      if (auto made = has_log_room ? table.wait_for_room() : table.make_log_room(maker_); !made) return made;
+    }
+    base::Expected<void> answered = answer_window(job, count);
+    table.counts_.keys += job.done_count - begin;
+    table.counts_.answers += job.done_count - begin;
+    if (!answered) return answered;
+  }
+  return {};
+}
+
+// Step 3. Does some of them, or none.
+base::Expected<void> StoredSession::answer_window(Job& job, uint32_t count) {
+  StoredTable& table = *table_;
+  const uint32_t entry_bytes = 1 + table.shape_.record_bytes();
+  entries_.clear();
+  const auto has_room = [&] {
+    const size_t changes = entries_.size() / entry_bytes;
+    return table.staged_.free_count() > StoredTable::kChunksLeft &&
+           (table.log_ == nullptr || changes < table.log_->room());
+  };
+  base::Expected<void> answered;
+  for (uint32_t i = 0; i < count; ++i) {
+    if (job.code.action != Action::kRead && !has_room()) break;
+    const Wanted& wanted = wanted_[i];
+    if (table.regions_[wanted.region].version != wanted.version) break;
+    if (wanted.damaged_at != 0) {
+      answered = std::unexpected(table.damaged(wanted.damaged_at));
+      break;
+    }
+    answer_one(job, wanted);
+    ++job.done_count;
+  }
+  if (const auto changes = static_cast<uint32_t>(entries_.size() / entry_bytes); changes > 0) {
+    table.append(changes, [&](uint32_t i, std::byte* to) {
+      memcpy(to, entries_.data() + size_t{i} * entry_bytes, entry_bytes);
+    });
+    if (table.wants_making()) table.event_.notify_all();
+  }
+  return answered;
+}
+
+// Step 1, for as many as there is room for their pages.
+uint32_t StoredSession::look_for(const Job& job, uint32_t most) {
+  StoredTable& table = *table_;
+  sys::LockGuard scope(table.lock_);
+  uint32_t pages = 0;
+  for (uint32_t i = 0; i < most; ++i) {
+    const Key key = load_key(job.keys + (job.done_count + i) * job.key_stride, table.shape_.key_bytes);
+    Wanted& wanted = wanted_[i];
+    wanted = {.position = table.positions_.of(key)};
+    wanted.region = table.find(wanted.position);
+    const StoredTable::Region& region = table.regions_[wanted.region];
+    wanted.version = region.version;
+    wanted.made = region.entry.made;
+    // A change that does not ask what there was says all.
+    bool is_known = false;
+    const auto look = [&](Code code, const std::byte*) {
+      is_known |= code.action == Action::kUpsert || code.action == Action::kRemove;
+    };
+    table.staged_.for_each_of(region.making, key, look);
+    table.staged_.for_each_of(region.staged, key, look);
+    if (is_known || region.entry.page_count == 0) continue;
+    // Its records lie behind the last fence before it, but where several pages begin with what is the same as far as fences go.
+    const uint32_t fence = StoredTable::fence_of(wanted.position, region.entry.depth);
+    const uint32_t* const begin = region.fences;
+    const uint32_t* const end = begin + region.entry.page_count;
+    const uint32_t* const last = std::upper_bound(begin, end, fence);
+    if (last == begin) continue;  // before all
+    const uint32_t* first = std::lower_bound(begin, end, fence);
+    if (first != begin) --first;
+    const auto page_count = static_cast<uint32_t>(last - first);
+    if (pages + page_count > kWindow) return i;
+    wanted.first_page = pages;
+    wanted.page_count = page_count;
+    wanted.offset = table.slot_offset(region.entry.slot) + static_cast<uint64_t>(first - begin) * kPageBytes;
+    pages += page_count;
+  }
+  return most;
+}
+
+// Step 2.
+void StoredSession::find_in_pages(const std::byte* key_bytes, Wanted& wanted) const {
+  const Shape& shape = table_->shape_;
+  const Key key = load_key(key_bytes, shape.key_bytes);
+  for (uint32_t i = 0; i < wanted.page_count; ++i) {
+    const std::span<const std::byte> page =
+        pages_.first(kWindow * kPageBytes).subspan((wanted.first_page + i) * kPageBytes, kPageBytes);
+    uint32_t count = 0;
+    if (!read_page(shape, page, wanted.made, count)) {
+      wanted.damaged_at = wanted.offset + i * kPageBytes;
+      return;
+    }
+    const std::byte* const records = page_records(page);
+    const auto position_at = [&](uint32_t at) {
+      return table_->positions_.of(load_key(records + size_t{at} * shape.record_bytes(), shape.key_bytes));
+    };
+    uint32_t low = 0, high = count;
+    while (low < high) {
+      const uint32_t middle = low + (high - low) / 2;
+      if (position_at(middle) < wanted.position)
+        low = middle + 1;
+      else
+        high = middle;
+    }
+    for (; low < count && position_at(low) == wanted.position; ++low) {
+      const std::byte* const record = records + size_t{low} * shape.record_bytes();
+      if (load_key(record, shape.key_bytes) == key) wanted.record = record;
+    }
+  }
+}
+
+void StoredSession::answer_one(Job& job, const Wanted& wanted) {
+  StoredTable& table = *table_;
+  const Shape& shape = table.shape_;
+  const size_t i = job.done_count;
+  const std::byte* const key_bytes = job.keys + i * job.key_stride;
+  const Key key = load_key(key_bytes, shape.key_bytes);
+  const StoredTable::Region& region = table.regions_[wanted.region];
+  std::byte value[kRecordBytesMax];
+  bool is_there = wanted.record != nullptr;
+  if (is_there) memcpy(value, wanted.record + shape.key_bytes, shape.value_bytes);
+  MergeCounts counts;
+  const auto make = [&](Code code, const std::byte* record) {
+    apply_change(shape, table.functions_, code, record + shape.key_bytes, value, is_there, counts);
+  };
+  table.staged_.for_each_of(region.making, key, make);
+  table.staged_.for_each_of(region.staged, key, make);
+
+  const bool was_there = is_there;
+  if (job.code.action == Action::kRead) {
+    if (is_there) memcpy(job.read + i * shape.value_bytes, value, shape.value_bytes);
+  } else {
+    const Change* const functions = job.own_function != nullptr ? job.own_function : table.functions_;
+    const std::byte* const given = job.given == nullptr ? nullptr : job.given + i * job.given_stride;
+    apply_change(shape, functions, job.code, given, value, is_there, counts);
+    if (was_there || is_there) {
+      const Code code = {.action = is_there ? Action::kUpsert : Action::kRemove};
+      table.stage(wanted.region, code, key, key_bytes, is_there ? value : nullptr);
+      const size_t at = entries_.size();
+      entries_.resize(at + 1 + shape.record_bytes());
+      ChangeLog::fill_entry(shape, code, key_bytes, is_there ? value : nullptr, entries_.data() + at);
+    }
+  }
+  Outcome outcome = Outcome::kDone;
+  if (!was_there) outcome = is_there ? Outcome::kInserted : Outcome::kAbsent;
+  if (job.outcomes != nullptr) job.outcomes[i] = outcome;
+  job.absent_count += outcome == Outcome::kAbsent;
+  job.inserted_count += outcome == Outcome::kInserted;
+  job.removed_count += was_there && !is_there;
+}
+
+// ---- All records
+
+base::Expected<uint64_t> StoredSession::read_region(uint64_t& position) {
+  StoredTable& table = *table_;
+  const uint32_t record_bytes = table.shape_.record_bytes();
+  sys::LockGuard scope(table.lock_);
+  for (;;) {
+    const uint32_t index = table.find(position);
+    const StoredTable::Region& region = table.regions_[index];
+    const uint32_t version = region.version;
+    const MapEntry entry = region.entry;
+    const uint64_t end = region.end();
+    // In a copy: what is staged may be made meanwhile.
+    const uint64_t count = uint64_t{region.making.count} + region.staged.count;
+    if (!maker_.copies.reserve(count * record_bytes))
+      return base::failure(ENOMEM, "table: no memory to read");
+    maker_.changes.clear();
+    table.gather(region.making, maker_);
+    table.gather(region.staged, maker_);
+    for (size_t i = 0; i < maker_.changes.size(); ++i) {
+      std::byte* const copy = maker_.copies.data() + i * record_bytes;
+      memcpy(copy, maker_.changes[i].record, record_bytes);
+      maker_.changes[i].record = copy;
+    }
+    base::Expected<Merge::Result> made;
+    {
+      const StoredTable::Unlocked unlocked(table);
+      made = table.make_records(entry, maker_);
+    }
+    if (table.regions_[index].version != version) continue;
+    if (!made) return std::unexpected(made.error());
+    position = end;
+    return made->count;
+  }
+}
+
+}  // namespace batch

@@ -1,0 +1,60 @@
+// What sessions and makers of a stored table share: waiting, what is staged, and the log.
+#include "batch/stored/stored_table.h"
+
+namespace batch {
+
+void StoredTable::wait(uint64_t timeout_ns) {
+  // Whoever changes something has the lock until after this, and tells of it afterwards.
+  const uint32_t key = event_.prepare();
+  const Unlocked scope(*this);
+  event_.wait(key, timeout_ns);
+}
+
+base::Expected<void> StoredTable::wait_for_room() {
+  const uint64_t errors = error_count_;
+  while (staged_.free_count() <= kChunksLeft) {
+    if (error_count_ != errors) return std::unexpected(error_);
+    event_.notify_all();
+    wait();
+  }
+  return {};
+}
+
+void StoredTable::stage(uint32_t index, Code code, const Key& key, const std::byte* key_bytes,
+                        const std::byte* given) {
+  Region& region = regions_[index];
+  if (region.staged.is_empty()) region.staged_from = record_begin_;
+  staged_.append(region.staged, code, key, key_bytes, given);
+}
+
+// The buffer is written; or, where the ring is full, all changes are made, and a checkpoint.
+base::Expected<void> StoredTable::make_log_room(Maker& maker) {
+  if (!log_->is_full()) return write_log(false);
+  if (auto made = make_all(maker); !made) return made;
+  return checkpoint(*maker.access);
+}
+
+base::Expected<void> StoredTable::write_log(bool to_flush) {
+  if (!log_->begin_write()) {
+    wait();
+    return {};
+  }
+  record_begin_ = log_->end();  // it may be that of a block
+  base::Expected<void> written;
+  {
+    const Unlocked scope(*this);
+    written = log_->write(to_flush);
+  }
+  log_->end_write(written.has_value(), to_flush);
+  event_.notify_all();
+  return written;
+}
+
+base::Expected<void> StoredTable::sync_log() {
+  const uint64_t end = log_->end();
+  while (!log_->is_durable(end))
+    if (auto written = write_log(true); !written) return written;
+  return {};
+}
+
+}  // namespace batch

@@ -1,0 +1,206 @@
+// For tests: a table's store that is a device, and a stored table with one session.
+#pragma once
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <random>
+#include <string>
+
+#include "batch/stored/stored_table.h"
+#include "storage/buffer_pool.h"
+#include "storage/memory.h"
+#include "storage/piece_io.h"
+#include "storage/test_fail_device.h"
+
+namespace batch {
+
+class DeviceStore final : public BucketStore {
+ public:
+  explicit DeviceStore(storage::Device& device) : device_(device) {}
+  uint64_t bytes() const override { return device_.capacity_bytes(); }
+  const char* name() const override { return device_.name(); }
+
+  base::Expected<std::unique_ptr<Access>> open_access() override {
+    return std::make_unique<DeviceAccess>(device_);
+  }
+
+ private:
+  class DeviceAccess final : public Access {
+   public:
+    explicit DeviceAccess(storage::Device& device)
+        : device_(device), queue_(*device.open_queue(4)), buffer_(pool_, kBytes) {}
+    ~DeviceAccess() override { device_.close_queue(queue_); }
+
+    base::Expected<void> read(std::span<const Piece> pieces) override {
+      for (const Piece& piece : pieces)
+        for (uint64_t done = 0; done < piece.to.size(); done += kBytes) {
+          const uint64_t bytes = std::min<uint64_t>(kBytes, piece.to.size() - done);
+          if (auto ran = run(storage::Operation::kRead, piece.offset + done, bytes); !ran) return ran;
+          memcpy(piece.to.data() + done, buffer_.bytes().data(), bytes);
+        }
+      return {};
+    }
+    base::Expected<void> write(uint64_t offset, std::span<const std::byte> from) override {
+      for (uint64_t done = 0; done < from.size(); done += kBytes) {
+        const uint64_t bytes = std::min<uint64_t>(kBytes, from.size() - done);
+        memcpy(buffer_.bytes().data(), from.data() + done, bytes);
+        if (auto ran = run(storage::Operation::kWrite, offset + done, bytes); !ran) return ran;
+      }
+      return {};
+    }
+    base::Expected<void> sync() override {
+      storage::Io io;
+      io.operation = storage::Operation::kFlush;
+      queue_->run(io);
+      return io.error == 0 ? base::Expected<void>() : base::failure(io.error, "cannot flush");
+    }
+
+   private:
+    static constexpr uint64_t kBytes = 16 << 10;
+
+    base::Expected<void> run(storage::Operation what, uint64_t offset, uint64_t bytes) {
+      storage::PieceIo io(what, offset, buffer_.bytes().data(), bytes);
+      queue_->run(io);
+      if (io.whole()) return {};
+      return base::failure(io.error != 0 ? io.error : EIO,
+                           what == storage::Operation::kRead ? "cannot read" : "cannot write");
+    }
+
+    storage::Device& device_;
+    storage::Queue* const queue_;
+    storage::BufferPool pool_;
+    storage::Buffer buffer_;
+  };
+
+  storage::Device& device_;
+};
+
+inline uint64_t number_of(const std::byte* value, size_t bytes = 8) {
+  uint64_t number = 0;
+  memcpy(&number, value, bytes);
+  return number;
+}
+
+// Values are numbers of 8 bytes: one function adds what is given, another keeps the larger one.
+inline void add_test_functions(StoredTable& table) {
+  table.add_function({.function = [](void*, void* value, const void* given) {
+    uint64_t sum = 0, more = 0;
+    memcpy(&sum, value, 8);
+    memcpy(&more, given, 8);
+    sum += more;
+    memcpy(value, &sum, 8);
+  }});
+  table.add_function({.function = [](void*, void* value, const void* given) {
+    uint64_t most = 0, other = 0;
+    memcpy(&most, value, 8);
+    memcpy(&other, given, 8);
+    most = std::max(most, other);
+    memcpy(value, &most, 8);
+  }});
+}
+
+// Small slots, so that a few thousand records are many regions.
+inline StoredOptions small_options(uint32_t key_bytes = 8) {
+  return {.shape = {.key_bytes = key_bytes, .value_bytes = 8},
+          .records = 1000,
+          .staging_bytes = 64 << 10,
+          .makers = 1,
+          .slot_pages = 2,
+          .log_buffer_bytes = 8 << 10};
+}
+
+// What a table is to be.
+using Model = std::map<std::string, uint64_t>;
+
+// Some keys with the same action.
+struct Batch {
+  Code code;
+  bool wants_outcomes = false;
+  std::vector<std::string> keys = {};
+  std::vector<uint64_t> given = {};
+  // Found.
+  std::vector<Outcome> outcomes = {};
+  std::vector<uint64_t> read = {};
+};
+
+// As the model says. With outcomes, and what reads find, where they are asked for.
+inline void make_in(Model& model, Batch& batch) {
+  batch.outcomes.clear();
+  batch.read.clear();
+  for (size_t i = 0; i < batch.keys.size(); ++i) {
+    const auto found = model.find(batch.keys[i]);
+    const bool was_there = found != model.end();
+    Outcome outcome = was_there ? Outcome::kDone : Outcome::kAbsent;
+    batch.read.push_back(was_there ? found->second : 0);
+    switch (batch.code.action) {
+      case Action::kRead: break;
+      case Action::kRemove:
+        if (was_there) model.erase(found);
+        break;
+      case Action::kUpdate:
+      case Action::kUpsert:
+      case Action::kChange:
+      case Action::kMerge:
+        if (!was_there && may_insert(batch.code.action)) {
+          model[batch.keys[i]] = batch.given[i];
+          outcome = Outcome::kInserted;
+        } else if (was_there && !calls_function(batch.code.action)) {
+          found->second = batch.given[i];
+        } else if (was_there) {
+          found->second = batch.code.function == 0 ? found->second + batch.given[i]
+                                                   : std::max(found->second, batch.given[i]);
+        }
+    }
+    batch.outcomes.push_back(outcome);
+  }
+}
+
+// Some keys at random, and what to do with them. `key(random)` makes one.
+template <class MakeKey>
+Batch random_batch(std::mt19937_64& random, size_t most, const MakeKey& key) {
+  constexpr Action kActions[] = {Action::kRead,   Action::kUpdate, Action::kChange, Action::kUpsert,
+                                 Action::kUpsert, Action::kMerge,  Action::kMerge,  Action::kRemove};
+  Batch batch = {.code = {.action = kActions[random() % std::size(kActions)]},
+                 .wants_outcomes = random() % 4 == 0};
+  if (calls_function(batch.code.action)) batch.code.function = static_cast<uint8_t>(random() % 2);
+  const size_t count = 1 + random() % most;
+  for (size_t i = 0; i < count; ++i) {
+    batch.keys.push_back(key(random));
+    batch.given.push_back(random() % 1000);
+  }
+  return batch;
+}
+
+// Returns the error's line, or none.
+inline std::string run(StoredSession& session, Batch& batch) {
+  std::string keys;
+  for (const std::string& key : batch.keys) keys += key;
+  batch.read.assign(batch.keys.size(), 0);
+  batch.outcomes.assign(batch.keys.size(), Outcome::kDone);
+  const bool reads = batch.code.action == Action::kRead;
+  Job job{.code = batch.code,
+          .count = batch.keys.size(),
+          .keys = reinterpret_cast<const std::byte*>(keys.data()),
+          .given = takes_values(batch.code.action) ? reinterpret_cast<const std::byte*>(batch.given.data())
+                                                   : nullptr,
+          .read = reads ? reinterpret_cast<std::byte*>(batch.read.data()) : nullptr,
+          .outcomes = reads || batch.wants_outcomes ? batch.outcomes.data() : nullptr};
+  auto ran = session.run(job);
+  return ran ? "" : ran.error().message;
+}
+
+inline Model content_of(StoredSession& session, uint32_t key_bytes) {
+  Model found;
+  auto visited = session.for_each([&](const std::byte* key, const std::byte* value) {
+    const auto [at, is_new] =
+        found.emplace(std::string(reinterpret_cast<const char*>(key), key_bytes), number_of(value));
+    EXPECT_TRUE(is_new);
+    return true;
+  });
+  EXPECT_TRUE(visited) << visited.error().message;
+  return found;
+}
+
+}  // namespace batch

@@ -1,0 +1,22 @@
+// PageStore: a file in a page cache, where a table that is larger than memory is kept.
+#pragma once
+#include "batch/bucket_store.h"
+#include "pagecache/session.h"
+
+namespace pagecache {
+
+class PageStore final : public batch::BucketStore {
+ public:
+  // Both outlive it.
+  PageStore(PageCache& cache, File& file) : cache_(cache), file_(file) {}
+
+  uint64_t bytes() const override { return file_.bytes(); }
+  const char* name() const override { return file_.device().name(); }
+  base::Expected<std::unique_ptr<Access>> open_access() override;
+
+ private:
+  PageCache& cache_;
+  File& file_;
+};
+
+}  // namespace pagecache
