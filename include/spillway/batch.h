@@ -19,6 +19,10 @@
 // same part of the table together. Nobody sees the difference but spillway_batch_for_each(): whoever reads a key, or asks for an outcome, has what is
 // staged of it made first, of all threads; changes of a key are made in the order of the calls.
 //
+// Tables larger than memory. With options.file a table is kept in a file, of which a part is in memory, and is there again when that is opened once more. Changes
+// wait in memory until there are many for the same part of the file, which then is read and written as a whole. Reads see them, as above: they read at most a
+// page of the file for a key. spillway_batch_sync() says when changes are there for good; with options.log that costs one write.
+//
 // Keys and values are bytes of fixed size, side by side in the caller's arrays, aligned to nothing. Two keys are the same when their bytes are.
 //
 // Structs that a caller gives begin with `struct_bytes`, to be set to their sizeof, all else 0 where nothing is wanted, so that they may
@@ -47,7 +51,12 @@ enum {
   SPILLWAY_BATCH_NO_MEMORY = -2,  // or no threads
   SPILLWAY_BATCH_FULL =
       -3,  // no room for a record, in a table that may not grow, or whose keys are not spread
-  SPILLWAY_BATCH_IN_USE = -4,  // by what has to be closed first
+  SPILLWAY_BATCH_IN_USE = -4,  // by what has to be closed first; a file by another process
+  // Of tables in files.
+  SPILLWAY_BATCH_IO = -5,
+  SPILLWAY_BATCH_NOT_FOUND = -6,
+  SPILLWAY_BATCH_DENIED = -7,
+  SPILLWAY_BATCH_DAMAGED = -8,  // what was read is not what was written
 };
 
 typedef struct spillway_batch_options {
@@ -69,7 +78,15 @@ typedef struct spillway_batch_options {
   // Nothing is staged for longer than so many changes of a session, or than so long, about; 0: for as long as there is room.
   uint64_t stale_changes_max;
   uint32_t stale_ms_max;
-  uint32_t threads;  // of "decoupled": 1 to 64; 0: 1
+  uint32_t threads;  // of "decoupled": 1 to 64, 0: 1; of a table in a file, those that make changes in it: 1 to 64, 0: 2
+  // Where the table is kept: a path or a device string ("uring:/dev/nvme0n1", "stripe:[a,b]"; docs/storage.md). It is made if it is not there, or has only zeros;
+  // else it has a table with the same keys and values. Null: the table is in memory, and the rest is 0 or null. With a file engine, bucket_bytes, no_growth,
+  // cache_bytes and stale_... are 0 or null, and staging_bytes, for the changes that wait, of all sessions, 0: 64 MiB.
+  const char *file;
+  uint64_t file_bytes;    // that it has at least; 0: four times what the records take, most of which are holes
+  uint64_t memory_bytes;  // for pages of the file; 0: 32 MiB
+  const char *log;        // the same of its log; null: it has none
+  uint64_t log_bytes;     // 0: 64 MiB and four times staging_bytes
 } spillway_batch_options;
 
 enum {
@@ -89,7 +106,8 @@ enum {
 };
 
 // Changes the value's bytes; `given` is the job's for the key, as many bytes. Neither is aligned. A part of the table is locked meanwhile: it calls nothing of
-// this library, and no exception leaves it. What is staged may be changed by any thread that calls.
+// this library, and no exception leaves it. What is staged may be changed by any thread that calls. Of a table in a file it may be called more than once for a
+// change, with copies of the value, and, by a log, when the table is opened: what it makes depends on the two values alone.
 typedef void (*spillway_batch_function)(void *context, void *value, const void *given);
 
 // One action for many keys, one after the other. The arrays are the caller's.
@@ -115,12 +133,14 @@ typedef struct spillway_batch_job {
 
 // ---- Tables
 
-// An empty table. `*table` is null on errors. Errors: INVALID: an option, which the text names, with what may be; NO_MEMORY. Cost: some system calls; with "auto" the
+// An empty table, or what is in the file. `*table` is null on errors. Errors: INVALID: an option, which the text names, with what may be; a file that has
+// something else; a log that is missing, or another one; FULL: file_bytes is too little for the records; NO_MEMORY; those of files. Cost: some system calls; with "auto" the
 // first one of a process measures the machine, in some 0.2 s, with 128 MiB of memory meanwhile. Memory comes with use.
 int spillway_batch_open(const spillway_batch_options *options, spillway_batch **table);
-// All is gone. IN_USE, and nothing is done, while sessions are open. Null: nothing is done. No other thread is in a call of the table.
+// All is gone; of a table in a file it is there for good, and the log is needed no more. IN_USE, and nothing is done, while sessions are open; with another error
+// it is closed all the same: what was synced is there, and with a log all that came to it. Null: nothing is done. No other thread is in a call of the table.
 int spillway_batch_close(spillway_batch *table);
-// A function for changes of all sessions. `*number` is what jobs call it by. Errors: INVALID: it is null, or the 33rd; IN_USE: sessions are open.
+// A function for changes of all sessions. Of a table in a file with a log it has the same number each time that the table is opened. `*number` is what jobs call it by. Errors: INVALID: it is null, or the 33rd; IN_USE: sessions are open.
 int spillway_batch_add_function(spillway_batch *table, spillway_batch_function function, void *context,
                                 uint32_t *number);
 
@@ -163,11 +183,14 @@ int spillway_batch_merge(spillway_batch_session *session, const void *key, uint3
                          const void *given);
 int spillway_batch_remove(spillway_batch_session *session, const void *key);
 
+// All that had returned when it was called, by any session, is in the file, or the log, for good when this returns OK. Errors: INVALID: the table is in memory; IO, FULL.
+// Cost: with a log a write and a flush, which calls share; without one as spillway_batch_flush(), and two flushes of the file.
+int spillway_batch_sync(spillway_batch_session *session);
 // All that was staged when it was called, by any session, is made. FULL: something had no room, and is dropped; NO_MEMORY: the rest stays. Cost: all that
 // is staged.
 int spillway_batch_flush(spillway_batch_session *session);
 
-// Calls visit() for each record that is not only staged: those that are there all the time once. Others may change records meanwhile; it sees each as it was at
+// Calls visit() for each record that is not only staged; of a table in a file for all: those that are there all the time once. Others may change records meanwhile; it sees each as it was at
 // some moment, in a copy. It returns 0 to go on; else the call returns STOPPED. It calls nothing of this table, and no exception leaves it.
 typedef int (*spillway_batch_visit)(void *context, const void *key, const void *value);
 int spillway_batch_for_each(spillway_batch_session *session, spillway_batch_visit visit, void *context);

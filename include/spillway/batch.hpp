@@ -30,7 +30,7 @@
 
 namespace spillway {
 
-// status(): SPILLWAY_BATCH_INVALID, _NO_MEMORY, _FULL or _IN_USE.
+// status(): SPILLWAY_BATCH_INVALID, _NO_MEMORY, _FULL, _IN_USE; of tables in files also _IO, _NOT_FOUND, _DENIED, _DAMAGED.
 class BatchError : public std::runtime_error {
  public:
   BatchError(int status, const char *line) : std::runtime_error(line), status_(status) {}
@@ -52,6 +52,12 @@ struct BatchOptions {
   uint64_t stale_changes_max = 0;
   uint32_t stale_ms_max = 0;
   uint32_t threads = 0;
+  // Of a table in a file.
+  const char *file = nullptr;
+  uint64_t file_bytes = 0;
+  uint64_t memory_bytes = 0;
+  const char *log = nullptr;
+  uint64_t log_bytes = 0;
 };
 
 // What of a call's keys became, of those whose changes were not staged.
@@ -166,6 +172,11 @@ class BatchTable {
       check(spillway_batch_flush(session_));
       table_->rethrow();
     }
+    // Of a table in a file.
+    void sync() {
+      check(spillway_batch_sync(session_));
+      table_->rethrow();
+    }
     // visit(key, value) -> whether to go on, for each record that is not only staged. False: it did not want to. What it throws is thrown here.
     template <class F>
     bool for_each(F &&visit) {
@@ -248,12 +259,23 @@ class BatchTable {
     all.stale_changes_max = options.stale_changes_max;
     all.stale_ms_max = options.stale_ms_max;
     all.threads = options.threads;
+    all.file = options.file;
+    all.file_bytes = options.file_bytes;
+    all.memory_bytes = options.memory_bytes;
+    all.log = options.log;
+    all.log_bytes = options.log_bytes;
     check(spillway_batch_open(&all, &table_));
   }
   BatchTable(const BatchTable &) = delete;
   BatchTable &operator=(const BatchTable &) = delete;
   // Its sessions are gone.
   ~BatchTable() { spillway_batch_close(table_); }
+  // The same, for who wants to know whether a table in a file is there for good. Nothing but its end comes after it.
+  void close() {
+    const int status = spillway_batch_close(table_);
+    if (status != SPILLWAY_BATCH_IN_USE) table_ = nullptr;
+    check(status);
+  }
 
   // function(value, given) changes the value: up to 32 of them, before the first session. It may be called by any thread that has a session, and by the
   // table's own.

@@ -16,6 +16,7 @@
 #pragma once
 #include <cstdint>
 
+#include "base/error.h"
 #include "base/ids.h"
 
 namespace batch {
@@ -35,6 +36,9 @@ struct Shape {
   constexpr uint32_t slots() const { return bucket_bytes / record_bytes(); }
   constexpr uint32_t lines() const { return bucket_bytes / base::kLineBytes; }
 };
+
+// Can there be a table of such records? Errors: EINVAL, with what may be. Not of buckets.
+base::Expected<void> check_records(const Shape& shape, uint64_t records, uint64_t key_space);
 
 struct Head {
   static constexpr uint16_t kLocked = 1 << 15;

@@ -22,14 +22,7 @@ constexpr uint64_t kSpreadPercent = 5;
 
 base::Expected<void> check_options(Options& options) {
   Shape& shape = options.shape;
-  if (shape.key_bytes < kKeyBytesMin || shape.key_bytes > kKeyBytesMax)
-    return base::failure(EINVAL, "keys have ", uint64_t{kKeyBytesMin}, " to ", uint64_t{kKeyBytesMax},
-                         " bytes, not ", uint64_t{shape.key_bytes});
-  if (shape.value_bytes == 0 || shape.value_bytes > kRecordBytesMax ||
-      shape.record_bytes() < kRecordBytesMin || shape.record_bytes() > kRecordBytesMax)
-    return base::failure(EINVAL, "a record has ", uint64_t{kRecordBytesMin}, " to ",
-                         uint64_t{kRecordBytesMax}, " bytes, of which one at least is its value's; not ",
-                         uint64_t{shape.key_bytes}, " and ", uint64_t{shape.value_bytes});
+  if (auto checked = check_records(shape, options.records, options.key_space); !checked) return checked;
   if (shape.bucket_bytes == 0)
     shape.bucket_bytes = static_cast<uint32_t>(std::min<uint64_t>(
         kBucketBytesMax,
@@ -42,14 +35,7 @@ base::Expected<void> check_options(Options& options) {
   if (options.flushers == 0 || options.flushers > kFlushersMax)
     return base::failure(EINVAL, "a table has 1 to ", uint64_t{kFlushersMax}, " threads, not ",
                          uint64_t{options.flushers});
-  if (options.records == 0) return base::failure(EINVAL, "say how many records the table is made for");
-  if (options.key_space == 0) return {};
-  if (shape.key_bytes > sizeof(uint64_t))
-    return base::failure(EINVAL, "keys that are numbers have up to 8 bytes, not ", uint64_t{shape.key_bytes});
-  if (options.key_space > Spread::kKeySpaceMax)
-    return base::failure(EINVAL, "a key space has up to ", Spread::kKeySpaceMax, " numbers, not ",
-                         options.key_space);
-  options.records = std::min(options.records, options.key_space);
+  if (options.key_space != 0) options.records = std::min(options.records, options.key_space);
   return {};
 }
 

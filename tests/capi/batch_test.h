@@ -38,4 +38,5 @@ static inline void close_opened(struct opened opened) {
 
 void test_calls(void);
 void test_errors(void);
+void test_stored(const char *folder);
 #endif

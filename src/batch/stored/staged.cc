@@ -8,7 +8,7 @@
 
 namespace batch {
 
-base::Expected<void> Staged::open(const Shape& shape, uint64_t bytes, uint32_t chunk_bytes) {
+base::Expected<void> StagedChanges::open(const Shape& shape, uint64_t bytes, uint32_t chunk_bytes) {
   shape_ = shape;
   chunk_bytes_ = chunk_bytes;
   // Each change takes a tag, a code and a record; a few bytes are left for whole groups of tags.
@@ -25,7 +25,7 @@ base::Expected<void> Staged::open(const Shape& shape, uint64_t bytes, uint32_t c
   return memory_.open(uint64_t{chunk_count_} * chunk_bytes, "what is staged");
 }
 
-uint32_t Staged::take() {
+uint32_t StagedChanges::take() {
   CHECK_GT(free_count_, 0u);
   --free_count_;
   uint32_t taken = first_free_;
@@ -37,14 +37,14 @@ uint32_t Staged::take() {
   return taken;
 }
 
-void Staged::free(uint32_t index) {
+void StagedChanges::free(uint32_t index) {
   head(index).next = first_free_;
   first_free_ = index;
   ++free_count_;
 }
 
-void Staged::append(List& list, Code code, const Key& key, const std::byte* key_bytes,
-                    const std::byte* given) {
+void StagedChanges::append(List& list, Code code, const Key& key, const std::byte* key_bytes,
+                           const std::byte* given) {
   if (list.last == kNone || head(list.last).count == capacity_) {
     const uint32_t taken = take();
     (list.last == kNone ? list.first : head(list.last).next) = taken;
@@ -62,7 +62,7 @@ void Staged::append(List& list, Code code, const Key& key, const std::byte* key_
     memset(to + shape_.key_bytes, 0, shape_.value_bytes);
 }
 
-void Staged::append(List& list, List& more) {
+void StagedChanges::append(List& list, List& more) {
   if (more.is_empty()) return;
   (list.last == kNone ? list.first : head(list.last).next) = more.first;
   list.last = more.last;
@@ -70,7 +70,7 @@ void Staged::append(List& list, List& more) {
   more = {};
 }
 
-void Staged::clear(List& list) {
+void StagedChanges::clear(List& list) {
   drain(list, [](Code, const std::byte*) {});
 }
 

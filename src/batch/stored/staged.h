@@ -13,7 +13,7 @@
 
 namespace batch {
 
-class Staged {
+class StagedChanges {
  public:
   static constexpr uint32_t kNone = ~uint32_t{0};
   // Changes of a region, in the order in which they came.

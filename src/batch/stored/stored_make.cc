@@ -111,7 +111,7 @@ base::Expected<void> StoredTable::make(uint32_t index, Maker& maker) {
   return done;
 }
 
-void StoredTable::gather(const Staged::List& list, Maker& maker) const {
+void StoredTable::gather(const StagedChanges::List& list, Maker& maker) const {
   staged_.for_each(list, [&](Code code, const std::byte* record) {
     maker.changes.push_back({.position = positions_.of(load_key(record, shape_.key_bytes)),
                              .order = static_cast<uint32_t>(maker.changes.size()),
@@ -212,7 +212,7 @@ void StoredTable::install(uint32_t index, Maker& maker, uint64_t made) {
   if (maker.parts.size() == 1) return;
   // What has come meanwhile.
   const uint64_t from = regions_[index].staged_from;
-  Staged::List list = regions_[index].staged;
+  StagedChanges::List list = regions_[index].staged;
   regions_[index].staged = {};
   staged_.drain(list, [&](Code code, const std::byte* record) {
     const Key key = load_key(record, shape_.key_bytes);
@@ -258,10 +258,11 @@ uint64_t StoredTable::find_slot() {
 }
 
 uint64_t StoredTable::find_map_slot() {
-  const uint64_t found = find_slot();
-  if (found != 0 || slot_limit_ == slot_count_) return found;
-  slot_limit_ = std::min(slot_count_, slot_limit_ + kSlotsLeft);
-  return find_slot();
+  for (;;) {
+    const uint64_t found = find_slot();
+    if (found != 0 || slot_limit_ == slot_count_) return found;
+    slot_limit_ = std::min(slot_count_, slot_limit_ + kSlotsLeft);
+  }
 }
 
 void StoredTable::give_back(uint64_t slot) {

@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "base/ids.h"
-#include "batch/spread.h"
 #include "batch/stored/stored_table.h"
 #include "sys/kernel.h"
 
@@ -41,26 +40,15 @@ uint64_t StoredTable::store_bytes_for(const Shape& shape, uint64_t records, uint
   return (regions + regions / kSpareShare + kSlotsLeft) * slot_bytes;
 }
 
-base::Expected<void> StoredTable::check(const StoredOptions& options) const {
-  const Shape& shape = options.shape;
-  if (shape.key_bytes < kKeyBytesMin || shape.key_bytes > kKeyBytesMax)
-    return base::failure(EINVAL, "table: keys have ", kKeyBytesMin, " to ", kKeyBytesMax, " bytes, not ",
-                         shape.key_bytes);
-  if (shape.value_bytes == 0 || shape.record_bytes() < kRecordBytesMin ||
-      shape.record_bytes() > kRecordBytesMax)
-    return base::failure(EINVAL, "table: a key and its value have ", kRecordBytesMin, " to ", kRecordBytesMax,
-                         " bytes together, not ", shape.key_bytes, " and ", shape.value_bytes);
-  if (options.records == 0) return base::failure(EINVAL, "table: records is 0; say how many it is for");
-  const uint64_t key_space_most =
-      shape.key_bytes >= 8 ? Spread::kKeySpaceMax : uint64_t{1} << 8 * shape.key_bytes;
-  if (options.key_space > key_space_most || (options.key_space != 0 && shape.key_bytes > 8))
-    return base::failure(EINVAL, "table: keys of ", shape.key_bytes, " bytes are no numbers below ",
-                         options.key_space);
+base::Expected<void> StoredTable::check(const StoredOptions& options) {
+  if (auto checked = check_records(options.shape, options.records, options.key_space); !checked)
+    return checked;
   if (options.makers == 0 || options.makers > kMakersMax)
-    return base::failure(EINVAL, "table: 1 to ", kMakersMax, " threads, not ", options.makers);
+    return base::failure(EINVAL, "a table has 1 to ", uint64_t{kMakersMax}, " threads, not ",
+                         uint64_t{options.makers});
   if (!std::has_single_bit(options.slot_pages) || options.slot_pages < kSlotPagesMin ||
       options.slot_pages > kSlotPagesMax)
-    return base::failure(EINVAL, "table: a slot has ", kSlotPagesMin, " to ", kSlotPagesMax,
+    return base::failure(EINVAL, "a slot has ", kSlotPagesMin, " to ", kSlotPagesMax,
                          " pages, a power of two, not ", options.slot_pages);
   return {};
 }

@@ -72,6 +72,8 @@ class StoredTable {
   StoredTable(const StoredTable&) = delete;
   StoredTable& operator=(const StoredTable&) = delete;
 
+  // Errors: EINVAL, with what may be.
+  static base::Expected<void> check(const StoredOptions& options);
   // That a store takes for so many records.
   static uint64_t store_bytes_for(const Shape& shape, uint64_t records, uint32_t slot_pages = kSlotPagesMax);
   // What is in the store, or a new one, if that has only zeros. REQUIRES: it never was. Errors: EINVAL: options, another table than they say, no table, the log is missing or another
@@ -84,6 +86,7 @@ class StoredTable {
   uint8_t add_function(const Change& change);
 
   const StoredOptions& options() const { return options_; }
+  uint64_t slot_bytes() const { return uint64_t{superblock_.slot_pages} * kPageBytes; }
   // The numbers are of one moment. Any thread.
   StoredStatistics statistics();
 
@@ -102,7 +105,7 @@ class StoredTable {
     bool is_making = false;
     // Where the log's record is that has the first change of the list.
     uint64_t staged_from = 0, making_from = 0;
-    Staged::List staged, making;
+    StagedChanges::List staged, making;
     uint32_t fences[kSlotPagesMax] = {};  // of pages: their first records' fence_of()
 
     // The first position of the next one; 0: it is the last.
@@ -139,12 +142,10 @@ class StoredTable {
   static uint32_t fence_of(uint64_t position, uint32_t depth) {
     return static_cast<uint32_t>((position << depth) >> 32);
   }
-  uint64_t slot_bytes() const { return uint64_t{superblock_.slot_pages} * kPageBytes; }
   uint64_t slot_offset(uint64_t slot) const { return slot * slot_bytes(); }
   uint64_t records_of_slot() const { return uint64_t{superblock_.slot_pages} * page_records_; }
 
   // Opening. (stored_open.cc)
-  base::Expected<void> check(const StoredOptions& options) const;
   base::Expected<void> open_store(BucketStore::Access& access);
   base::Expected<bool> read_superblocks(BucketStore::Access& access);
   base::Expected<void> make_new();
@@ -184,7 +185,7 @@ class StoredTable {
   base::Expected<void> make(uint32_t index, Maker& maker);
   base::Expected<void> make_all(Maker& maker);
   base::Expected<Merge::Result> make_records(const MapEntry& entry, Maker& maker) const;
-  void gather(const Staged::List& list, Maker& maker) const;
+  void gather(const StagedChanges::List& list, Maker& maker) const;
   bool cut(Maker& maker, uint64_t begin, uint64_t end, uint32_t depth, uint64_t prefix) const;
   base::Expected<void> write_part(Part& part, uint64_t made, Maker& maker) const;
   base::Error damaged(uint64_t offset) const;
@@ -220,7 +221,7 @@ class StoredTable {
   sys::Mutex lock_;  // of all that follows
   sys::EventCount event_;
   Superblock superblock_;  // the newest
-  Staged staged_;
+  StagedChanges staged_;
   std::deque<Region> regions_;
   std::vector<uint32_t> directory_;  // by the first depth_ bits of a position
   uint32_t depth_ = 0;

@@ -86,8 +86,14 @@ TEST_P(StoredModelTest, DoesWhatTheModelDoes) {
     make_in(model, expected);
     if (batch.code.action == Action::kRead) ASSERT_EQ(batch.read, expected.read) << i;
     if (batch.wants_outcomes) ASSERT_EQ(batch.outcomes, expected.outcomes) << i;
-    if (i % 100 == 50) ASSERT_TRUE(tables.session->flush());
-    if (i % 100 == 70) ASSERT_TRUE(tables.session->sync());
+    if (i % 100 == 50) {
+      auto flushed = tables.session->flush();
+      ASSERT_TRUE(flushed) << flushed.error().message;
+    }
+    if (i % 100 == 70) {
+      auto synced = tables.session->sync();
+      ASSERT_TRUE(synced) << synced.error().message;
+    }
     if (i % 300 == 299) {
       ASSERT_EQ(content_of(*tables.session, kind.key_bytes), model);
       count();
@@ -240,16 +246,15 @@ TEST(StoredTest, OptionsThatMakeNoTableAreRefused) {
     change(options);
     return Tables(options, false).open();
   };
-  EXPECT_EQ(refused([](StoredOptions& o) { o.shape.key_bytes = 3; }),
-            "table: keys have 4 to 16 bytes, not 3");
+  EXPECT_EQ(refused([](StoredOptions& o) { o.shape.key_bytes = 3; }), "keys have 4 to 16 bytes, not 3");
   EXPECT_EQ(refused([](StoredOptions& o) { o.shape.value_bytes = 57; }),
-            "table: a key and its value have 8 to 64 bytes together, not 8 and 57");
-  EXPECT_EQ(refused([](StoredOptions& o) { o.records = 0; }), "table: records is 0; say how many it is for");
-  EXPECT_EQ(refused([](StoredOptions& o) { o.makers = 0; }), "table: 1 to 64 threads, not 0");
+            "a record has 8 to 64 bytes, of which one at least is its value's; not 8 and 57");
+  EXPECT_EQ(refused([](StoredOptions& o) { o.records = 0; }), "say how many records the table is made for");
+  EXPECT_EQ(refused([](StoredOptions& o) { o.makers = 0; }), "a table has 1 to 64 threads, not 0");
   EXPECT_EQ(refused([](StoredOptions& o) { o.slot_pages = 3; }),
-            "table: a slot has 2 to 64 pages, a power of two, not 3");
+            "a slot has 2 to 64 pages, a power of two, not 3");
   EXPECT_EQ(refused([](StoredOptions& o) { o.key_space = ~uint64_t{0}; }),
-            "table: keys of 8 bytes are no numbers below 18446744073709551615");
+            "a key space has up to 4611686018427387904 numbers, not 18446744073709551615");
   EXPECT_EQ(refused([](StoredOptions& o) { o.staging_bytes = 100; }),
             "what is staged takes 4096 bytes at least, not 100");
   EXPECT_EQ(refused([](StoredOptions& o) { o.records = 1 << 20; }),
@@ -280,7 +285,10 @@ TEST(StoredTest, ATableThatWasNotClosedNeedsItsLog) {
   ASSERT_EQ(tables.open(), "");
   Batch batch = {.code = {.action = Action::kUpsert}, .keys = {number_key(1, 8)}, .given = {1}};
   ASSERT_EQ(run(*tables.session, batch), "");
-  ASSERT_TRUE(tables.session->sync());
+  {
+    auto synced = tables.session->sync();
+    ASSERT_TRUE(synced) << synced.error().message;
+  }
   // It is left as a process that is killed leaves it.
   tables.device.fail(storage::FailDevice::Failing::kWrites, EIO);
   tables.log_device.fail(storage::FailDevice::Failing::kWrites, EIO);
@@ -320,7 +328,10 @@ TEST(StoredTest, ALogWithAFunctionThatIsMissingIsRefusedUntilItIsThere) {
   ASSERT_EQ(tables.open(), "");
   Batch batch = {.code = {.action = Action::kMerge, .function = 1}, .keys = {number_key(1, 8)}, .given = {7}};
   ASSERT_EQ(run(*tables.session, batch), "");
-  ASSERT_TRUE(tables.session->sync());
+  {
+    auto synced = tables.session->sync();
+    ASSERT_TRUE(synced) << synced.error().message;
+  }
   tables.device.fail(storage::FailDevice::Failing::kWrites, EIO);
   EXPECT_NE(tables.close(), "");
   tables.device.fail(storage::FailDevice::Failing::kNothing, 0);
@@ -422,7 +433,10 @@ TEST(StoredTest, ADamagedPageIsToldOfAndOthersAreRead) {
     batch.given.push_back(i);
   }
   ASSERT_EQ(run(*tables.session, batch), "");
-  ASSERT_TRUE(tables.session->sync());
+  {
+    auto synced = tables.session->sync();
+    ASSERT_TRUE(synced) << synced.error().message;
+  }
   // A bit of each page in the first half of what is used.
   const StoredStatistics statistics = tables.table->statistics();
   auto access = *tables.store_.open_access();

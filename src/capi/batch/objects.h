@@ -6,7 +6,10 @@
 //    that are gone
 //  3 a table is closed when it has no sessions
 #pragma once
+#include <optional>
+
 #include "batch/table.h"
+#include "capi/batch/stored.h"
 #include "capi/common.h"
 #include "spillway/batch.h"
 
@@ -22,20 +25,24 @@ int refuse_invalid(spillway_batch_session* session, const Parts&... parts) {
 }
 // Of how a session's call has ended, OK or with a line.
 int answer(spillway_batch_session& session, batch::Session::Ran ran);
+int answer(spillway_batch_session& session, const base::Expected<void>& ran);
 
 }  // namespace capi::batching
 
 struct spillway_batch {
-  batch::Table table;
+  batch::Table table;  // closed, where it is one in a file
+  std::unique_ptr<capi::batching::Stored> stored;
   sys::Mutex lock;  // of what follows, and of what the table's sessions and functions are
   uint32_t session_count = 0;
   uint32_t function_count = 0;
 };
 
 struct spillway_batch_session {
-  explicit spillway_batch_session(spillway_batch& of) : table(&of), session(of.table) {}
+  explicit spillway_batch_session(spillway_batch& of) : table(&of) {}
 
   spillway_batch* const table;
-  batch::Session session;
+  // One of them.
+  std::optional<batch::Session> session;
+  std::optional<batch::StoredSession> stored;
   char error[sizeof(base::Error::message)] = {};
 };

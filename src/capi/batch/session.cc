@@ -50,12 +50,13 @@ int run(spillway_batch_session& session, spillway_batch_job& job) {
       .outcomes = reinterpret_cast<batch::Outcome*>(job.outcomes),
       .own_function = is_own ? &own_function : nullptr,
   };
-  const batch::Session::Ran ran = session.session.run(own);
+  const int status = session.session ? answer(session, session.session->run(own))
+                                     : answer(session, session.stored->run(own));
   job.done_count = own.done_count;
   job.absent_count = own.absent_count;
   job.inserted_count = own.inserted_count;
   job.removed_count = own.removed_count;
-  return answer(session, ran);
+  return status;
 }
 
 int run_one(spillway_batch_session* session, uint32_t action, uint32_t function, const void* key,
@@ -86,6 +87,12 @@ int spillway_batch_session_open(spillway_batch* table, spillway_batch_session** 
   sys::LockGuard scope(table->lock);
   auto* const own = capi::make<spillway_batch_session>(*table);
   if (own == nullptr) return refuse(nullptr, base::Error::of(ENOMEM, "table: no memory for a session"));
+  if (table->stored == nullptr) {
+    own->session.emplace(table->table);
+  } else if (auto opened = own->stored.emplace().open(table->stored->table()); !opened) {
+    capi::destroy(own);
+    return refuse(nullptr, opened.error());
+  }
   ++table->session_count;
   *session = own;
   return SPILLWAY_BATCH_OK;
@@ -134,16 +141,29 @@ int spillway_batch_remove(spillway_batch_session* session, const void* key) {
 int spillway_batch_flush(spillway_batch_session* session) {
   using namespace capi::batching;
   if (session == nullptr) return refuse_invalid(nullptr, "table: session is null");
-  return answer(*session, session->session.flush());
+  return session->session ? answer(*session, session->session->flush())
+                          : answer(*session, session->stored->flush());
+}
+
+int spillway_batch_sync(spillway_batch_session* session) {
+  using namespace capi::batching;
+  if (session == nullptr) return refuse_invalid(nullptr, "table: session is null");
+  if (!session->stored)
+    return refuse_invalid(session, "table: it is in memory, and gone with the process; name a file for it");
+  return answer(*session, session->stored->sync());
 }
 
 int spillway_batch_for_each(spillway_batch_session* session, spillway_batch_visit visit, void* context) {
   using namespace capi::batching;
   if (session == nullptr) return refuse_invalid(nullptr, "table: session is null");
   if (visit == nullptr) return refuse_invalid(session, "table: the callback is null");
-  const bool went_on = session->session.for_each(
-      [&](const std::byte* key, const std::byte* value) { return visit(context, key, value) == 0; });
-  return went_on ? SPILLWAY_BATCH_OK : SPILLWAY_BATCH_STOPPED;
+  const auto visit_one = [&](const std::byte* key, const std::byte* value) {
+    return visit(context, key, value) == 0;
+  };
+  base::Expected<bool> went_on;
+  went_on = session->session ? session->session->for_each(visit_one) : session->stored->for_each(visit_one);
+  if (!went_on) return refuse(session, went_on.error());
+  return *went_on ? SPILLWAY_BATCH_OK : SPILLWAY_BATCH_STOPPED;
 }
 
 }  // extern "C"

@@ -7,12 +7,26 @@ namespace capi::batching {
 
 int status_of(const base::Error& error) {
   switch (error.number) {
+    case EINVAL:
+    case EFBIG:
+    case EISDIR:
+    case ELOOP:
+    case ENOTDIR:
+    case ENAMETOOLONG: return SPILLWAY_BATCH_INVALID;
     case ENOMEM:
     case EAGAIN:
-    case ENOSYS: return SPILLWAY_BATCH_NO_MEMORY;
-    case ENOSPC: return SPILLWAY_BATCH_FULL;
+    case ENOSYS:
+    case EMFILE:
+    case ENFILE: return SPILLWAY_BATCH_NO_MEMORY;
+    case ENOSPC:
+    case EDQUOT: return SPILLWAY_BATCH_FULL;
     case EBUSY: return SPILLWAY_BATCH_IN_USE;
-    default: return SPILLWAY_BATCH_INVALID;
+    case EBADMSG: return SPILLWAY_BATCH_DAMAGED;
+    case ENOENT: return SPILLWAY_BATCH_NOT_FOUND;
+    case EACCES:
+    case EPERM:
+    case EROFS: return SPILLWAY_BATCH_DENIED;
+    default: return SPILLWAY_BATCH_IO;
   }
 }
 
@@ -38,6 +52,10 @@ int answer(spillway_batch_session& session, batch::Session::Ran ran) {
   return SPILLWAY_BATCH_INVALID;
 }
 
+int answer(spillway_batch_session& session, const base::Expected<void>& ran) {
+  return ran ? SPILLWAY_BATCH_OK : refuse(&session, ran.error());
+}
+
 }  // namespace capi::batching
 
 extern "C" {
@@ -54,6 +72,10 @@ const char* spillway_batch_status_text(int status) {
     case SPILLWAY_BATCH_NO_MEMORY: return "no memory or threads left";
     case SPILLWAY_BATCH_FULL: return "no room left";
     case SPILLWAY_BATCH_IN_USE: return "in use";
+    case SPILLWAY_BATCH_IO: return "input or output error";
+    case SPILLWAY_BATCH_NOT_FOUND: return "no such file or device";
+    case SPILLWAY_BATCH_DENIED: return "permission denied";
+    case SPILLWAY_BATCH_DAMAGED: return "damaged";
     default: return "unknown status";
   }
 }

@@ -10,24 +10,25 @@ namespace {
 
 constexpr uint64_t kStagingBytes = 64 << 20, kCacheBytes = 8 << 20;
 
-base::Expected<batch::Options> table_options(const spillway_batch_options* options) {
-  auto given = read_struct(options, "spillway_batch_options");
-  if (!given) return std::unexpected(given.error());
+base::Expected<batch::Options> table_options(const spillway_batch_options& given) {
+  if (given.log != nullptr || given.file_bytes != 0 || given.memory_bytes != 0 || given.log_bytes != 0)
+    return base::failure(
+        EINVAL, "table: log, log_bytes, file_bytes and memory_bytes are for a table in a file; name one");
   batch::Options own = {
-      .shape = {.key_bytes = given->key_bytes,
-                .value_bytes = given->value_bytes,
-                .bucket_bytes = given->bucket_bytes},
-      .records = given->records,
-      .key_space = given->key_space,
+      .shape = {.key_bytes = given.key_bytes,
+                .value_bytes = given.value_bytes,
+                .bucket_bytes = given.bucket_bytes},
+      .records = given.records,
+      .key_space = given.key_space,
       .engine = std::nullopt,
-      .grows = given->no_growth == 0,
-      .cache_bytes = given->cache_bytes != 0 ? given->cache_bytes : kCacheBytes,
-      .staging_bytes = given->staging_bytes,
-      .flushers = given->threads != 0 ? given->threads : 1,
-      .stale_changes_max = given->stale_changes_max,
-      .stale_ms_max = given->stale_ms_max,
+      .grows = given.no_growth == 0,
+      .cache_bytes = given.cache_bytes != 0 ? given.cache_bytes : kCacheBytes,
+      .staging_bytes = given.staging_bytes,
+      .flushers = given.threads != 0 ? given.threads : 1,
+      .stale_changes_max = given.stale_changes_max,
+      .stale_ms_max = given.stale_ms_max,
   };
-  const std::string_view name = given->engine != nullptr ? given->engine : "auto";
+  const std::string_view name = given.engine != nullptr ? given.engine : "auto";
   if (name == "auto") return own;
   for (const batch::Engine engine : batch::kEngines)
     if (name == name_of(engine)) own.engine = engine;
@@ -72,7 +73,24 @@ void write_choice(const batch::Choice& choice, base::TextRef& text) {
   text << "]}";
 }
 
+void write_stored(spillway_batch& table, base::TextRef& text) {
+  const batch::StoredOptions& options = table.stored->table().options();
+  const batch::StoredStatistics all = table.stored->table().statistics();
+  sys::LockGuard scope(table.lock);
+  text << "{\"table\": {\"engine\": \"stored\", \"key_bytes\": " << options.shape.key_bytes
+       << ", \"value_bytes\": " << options.shape.value_bytes << ", \"records\": " << all.records
+       << ", \"regions\": " << all.regions << ", \"sessions\": " << table.session_count
+       << ", \"file_bytes\": " << table.stored->file_bytes()
+       << ", \"used_bytes\": " << all.slots_used * table.stored->slot_bytes()
+       << ", \"staging_bytes\": " << all.staging_bytes << "}, \"use\": {\"keys\": " << all.keys
+       << ", \"answers\": " << all.answers << ", \"missed\": " << all.missed
+       << "}, \"making\": {\"staged\": " << all.staged << ", \"regions\": " << all.regions_made
+       << ", \"changes\": " << all.changes_made << ", \"checkpoints\": " << all.checkpoints
+       << ", \"log_bytes\": " << all.log_bytes << "}}";
+}
+
 void write_statistics(spillway_batch& table, base::TextRef& text) {
+  if (table.stored != nullptr) return write_stored(table, text);
   const batch::Options& options = table.table.options();
   const batch::Statistics all = table.table.statistics();
   text << "{\"table\": {\"engine\": \"" << name_of(all.engine)
@@ -89,6 +107,17 @@ void write_statistics(spillway_batch& table, base::TextRef& text) {
   text << '}';
 }
 
+base::Expected<void> open(spillway_batch& table, const spillway_batch_options& given) {
+  if (given.file == nullptr) {
+    const auto own = table_options(given);
+    return own ? table.table.open(*own) : std::unexpected(own.error());
+  }
+  auto stored = Stored::open(given);
+  if (!stored) return std::unexpected(stored.error());
+  table.stored = std::move(*stored);
+  return {};
+}
+
 }  // namespace
 }  // namespace capi::batching
 
@@ -101,11 +130,11 @@ int spillway_batch_open(const spillway_batch_options* options, spillway_batch** 
   if (options == nullptr)
     return refuse_invalid(nullptr,
                           "table: the options are null; key_bytes, value_bytes and records are needed");
-  const auto own_options = table_options(options);
-  if (!own_options) return refuse(nullptr, own_options.error());
+  const auto given = capi::read_struct(options, "spillway_batch_options");
+  if (!given) return refuse(nullptr, given.error());
   auto* const own = capi::make<spillway_batch>();
   if (own == nullptr) return refuse(nullptr, base::Error::of(ENOMEM, "table: no memory"));
-  if (auto opened = own->table.open(*own_options); !opened) {
+  if (auto opened = open(*own, *given); !opened) {
     capi::destroy(own);
     return refuse(nullptr, opened.error());
   }
@@ -121,8 +150,10 @@ int spillway_batch_close(spillway_batch* table) {
   table->lock.unlock();
   if (count > 0)
     return refuse(nullptr, base::Error::of(EBUSY, "table: ", count, " sessions are open; close them first"));
+  base::Expected<void> closed;
+  if (table->stored != nullptr) closed = table->stored->close();
   capi::destroy(table);
-  return SPILLWAY_BATCH_OK;
+  return closed ? SPILLWAY_BATCH_OK : refuse(nullptr, closed.error());
 }
 
 int spillway_batch_add_function(spillway_batch* table, spillway_batch_function function, void* context,
@@ -137,7 +168,9 @@ int spillway_batch_add_function(spillway_batch* table, spillway_batch_function f
   if (table->function_count == batch::Code::kFunctionsMax)
     return refuse_invalid(nullptr, "table: it has ", batch::Code::kFunctionsMax,
                           " functions, and takes no more");
-  *number = table->table.add_function({.function = function, .context = context});
+  const batch::Change change = {.function = function, .context = context};
+  *number = table->stored != nullptr ? table->stored->table().add_function(change)
+                                     : table->table.add_function(change);
   ++table->function_count;
   return SPILLWAY_BATCH_OK;
 }
