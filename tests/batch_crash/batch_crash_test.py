@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+"""A process that changes a table in a file with a log is killed, again and again.
+
+  batch_crash_test.py BUILD        15 kills; SPILLWAY_KILLS=200 for as many, SPILLWAY_SEED=n for others
+
+What is started after a kill (table_changer.cc) looks at all of the table first: it is what the first so many steps have made, and no fewer than were
+synced. Some processes are killed while they make again what the log has.
+"""
+import os
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+import threading
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from support import CLEAN, HANG_SECONDS, Failure, status_of  # noqa: E402
+
+
+def life(changer, folder, synced, kill_seconds, is_early):
+    """Starts the changer, which is killed so long after its start, or after it has looked; None: it ends by itself. Returns what was found, and how many steps are synced."""
+    command = [str(changer), str(folder / "table"), str(folder / "log"), str(synced)]
+    with tempfile.TemporaryFile(dir=folder) as said:
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said, env=CLEAN)
+        timer = threading.Timer(kill_seconds if is_early else HANG_SECONDS, process.kill)
+        timer.start()
+        found = None
+        if kill_seconds is None:
+            process.stdin.close()
+        for line in process.stdout:
+            words = line.split()
+            if words[1:] == [b"found"]:
+                found = int(words[0])
+                if kill_seconds is not None and not is_early:
+                    timer.cancel()
+                    timer = threading.Timer(kill_seconds, process.kill)
+                    timer.start()
+            elif line.endswith(b"\n"):
+                synced = int(words[0])
+        status = process.wait()
+        timer.cancel()
+        said.seek(0)
+        text = said.read().decode(errors="replace")
+    if text or status != (0 if kill_seconds is None else -9):
+        raise Failure(f"{' '.join(command)} ended with {status}: {text}")
+    return found, synced
+
+
+def test(build):
+    kills = int(os.environ.get("SPILLWAY_KILLS", "15"))
+    seed = int(os.environ.get("SPILLWAY_SEED", "0")) or random.SystemRandom().getrandbits(32)
+    generator = random.Random(seed)
+    changer = pathlib.Path(build) / "tests" / "table_changer"
+    synced, starts, later = 0, 0, 0
+    with tempfile.TemporaryDirectory(prefix="batch_crash", dir=os.environ.get("TMPDIR", "/var/tmp")) as folder:
+        try:
+            for _ in range(kills):
+                is_early = generator.random() < 0.25
+                before = synced
+                found, synced = life(changer, pathlib.Path(folder), synced, generator.uniform(0.02, 0.1 if is_early else 0.2), is_early)
+                starts += found is not None
+                later += found is not None and found > before
+            found, synced = life(changer, pathlib.Path(folder), synced, None, False)
+        except Failure as failure:
+            raise Failure(f"{failure}\nSPILLWAY_SEED={seed}") from None
+    print(f"{kills} kills, seed {seed}: {synced} steps synced, {starts} starts that found all, {later} of them steps that were not synced")
+    if kills >= 10 and (synced < 200 * kills or starts < kills // 3 or later < kills // 5):
+        raise Failure("too little was done for the test to find anything")
+
+
+if __name__ == "__main__":
+    sys.exit(status_of("batch_crash_test", test, sys.argv[1]))
