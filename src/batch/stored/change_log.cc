@@ -50,7 +50,8 @@ base::Expected<std::unique_ptr<ChangeLog>> ChangeLog::open(storage::Device& devi
     return base::failure(EINVAL, "table: ", device.name(), " has content, and is no log; name another file");
   if (is_one && log->header_.id != 0 &&
       (log->header_.version != 1 || log->header_.entry_bytes != entry_bytes ||
-       log->header_.capacity > capacity))
+       log->header_.capacity > capacity || log->header_.capacity % kBlockBytes != 0 ||
+       log->header_.capacity < 2 * buffer_bytes))
     return base::failure(EINVAL, "table: the log ", device.name(),
                          " is of a table with other records, or has become shorter");
   if (!is_one || log->header_.id == 0) {

@@ -10,9 +10,10 @@
 namespace batch {
 
 bool Bytes::reserve(size_t bytes) {
-  if (bytes <= capacity_) return true;
-  bytes_.reset(new (std::nothrow) std::byte[bytes]);
-  capacity_ = bytes_ == nullptr ? 0 : bytes;
+  if (bytes <= capacity_ && bytes_ != nullptr) return true;
+  capacity_ = std::max<size_t>(bytes, 1);  // none is not null
+  bytes_.reset(new (std::nothrow) std::byte[capacity_]);
+  if (bytes_ == nullptr) capacity_ = 0;
   return bytes_ != nullptr;
 }
 

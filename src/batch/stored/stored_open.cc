@@ -203,13 +203,15 @@ base::Expected<void> StoredTable::read_map(BucketStore::Access& access) {
       return damaged();
     const Wide span = kAll >> entry.depth;
     const uint64_t pages = (entry.count + page_records_ - 1) / page_records_;
-    if (prefix % span != 0 || pages != entry.page_count || (entry.slot == 0) != (entry.count == 0))
+    if (entry.count > records_of_slot() || prefix % span != 0 || pages != entry.page_count ||
+        (entry.slot == 0) != (entry.count == 0))
       return damaged();
     if (entry.slot >= slot_count_ || (entry.slot != 0 && !take(entry.slot))) return damaged();
     Region& region = regions_.emplace_back();
     region.entry = entry;
     region.prefix = static_cast<uint64_t>(prefix);
     memcpy(region.fences, map.data() + at, fence_bytes);
+    if (!std::ranges::is_sorted(std::span(region.fences).first(entry.page_count))) return damaged();
     at += fence_bytes;
     prefix += span;
     counts_.records += entry.count;
