@@ -217,7 +217,6 @@ TEST(ChoiceTest, ATableChoosesAndChoosesAgain) {
   // Reads, of which the table takes notice after a while.
   decide(Action::kRead, 2);
   EXPECT_EQ(why(), Choice::Why::kAnswers);
-  EXPECT_FALSE(is_staging(table.engine()));
   model.resize(4 * kKeys);
   decide(Action::kUpsert, 3);
   EXPECT_EQ(why(), Choice::Why::kGrown);

@@ -47,8 +47,11 @@ MUTATIONS = [
     mutation("a page that is written as a whole is read", (SESSION, "    const bool is_whole = part.bytes == file.data_bytes_of(part.page);", "    const bool is_whole = false;")),
     mutation("who writes does not wait for readers", (SESSION, "      if (use != Use::kShare)\n", "      if (false)\n")),
     mutation("a page counts that could not be read", (SESSION, "  if (is_read && !is_damaged) return {};", "  if (!is_damaged) return {};")),
-    mutation("one of many pages that could not be read is not told of", (SESSION, "    else if (result)\n      result = read;\n", "")),
-    mutation("pages that have to wait are left out", (SESSION, "  for (size_t i = 0; result && i < later.size(); ++i) result = read_part(file, later[i], to, false);\n", "")),
+    mutation("one of many pages that could not be read is not told of", (SESSION, "      else if (result)\n        result = read;\n", "")),
+    mutation("pages that have to wait are left out", (SESSION, "    result = read_part(file, later[i].part, later[i].to, false);\n", "    result = {};\n")),
+    mutation("neighbours are read one by one", (SESSION, "if (i == 0 || page != claimed[i - 1].part.page + 1) {", "if (true) {"), gtest_filter="SessionTest.*"),
+    mutation("what is no neighbour is read with it", (SESSION, "if (i == 0 || page != claimed[i - 1].part.page + 1) {", "if (i == 0) {"), gtest_filter="SessionTest.*"),
+    mutation("neighbours of a page that cannot be read are not read either", (SESSION, "io.error != 0 && io.segment_count > 1", "false"), gtest_filter="SessionTest.*"),
     mutation("a session keeps files that it has left", (SESSION, "  file.session_count_.fetch_sub(1, std::memory_order_relaxed);\n", "")),
     mutation("a page is read past the file's end", (FILE_H, "    return std::min(page_bytes(), device_.capacity_bytes() - device_offset_of(page));", "    return page_bytes();")),
 

@@ -8,8 +8,8 @@ std::unique_ptr<BucketStore> on_device(storage::Device& device) {
   return std::make_unique<DeviceStore>(device);
 }
 
-TEST(StoredPowerCutTest, WithALogAPrefixIsFound) { cut_many(true, 150, on_device); }
-TEST(StoredPowerCutTest, WithoutALogEachKeyIsAsItWasAtSomeMoment) { cut_many(false, 150, on_device); }
+TEST(StoredPowerCutTest, WithALogAPrefixIsFound) { cut_many(true, 100, on_device); }
+TEST(StoredPowerCutTest, WithoutALogEachKeyIsAsItWasAtSomeMoment) { cut_many(false, 100, on_device); }
 
 }  // namespace
 }  // namespace batch
