@@ -1,6 +1,6 @@
 // Updates of random records of a table that is larger than memory: made in batches, as they wait for others, or each in its page.
 //
-//   PROGRAM staged|in_place PLACE records=N memory=BYTES [cache=BYTES] [threads=1] [log=PLACE] [slot=PAGES]
+//   PROGRAM staged|in_place PLACE records=N memory=BYTES [cache=BYTES] [threads=1] [log=PLACE] [slot=PAGES] [makers=8]
 //
 // Records are a number of 8 bytes, the key, and another one, which updates add to. `memory` is for all: the page cache's frames, of staged ones `cache` bytes of
 // it, and what is staged. PLACE is a file of that many records, or larger, or a device; it is written to. Answers a line when the table is full:
@@ -41,7 +41,7 @@ struct Settings {
   std::string side, place, log;
   std::map<std::string, uint64_t> numbers = {
       {"records", 0}, {"memory", 0}, {"cache", 0}, {"threads", 1}, {"slot", batch::kSlotPagesMax},
-      {"seed", 1}};
+      {"makers", 8},  {"seed", 1}};
 
   uint64_t operator[](const char* name) const { return numbers.at(name); }
 };
@@ -107,6 +107,7 @@ class Staged final : public Side {
     batch::StoredOptions options = {.shape = kShape,
                                     .records = settings["records"],
                                     .staging_bytes = settings["memory"] - settings["cache"],
+                                    .makers = static_cast<uint32_t>(settings["makers"]),
                                     .slot_pages = static_cast<uint32_t>(settings["slot"])};
     if (!settings.log.empty()) options.log = open(settings.log);
     require(table_.open(*store_, options));

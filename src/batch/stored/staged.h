@@ -35,6 +35,17 @@ class StagedChanges {
 
   // REQUIRES: free_count() > 0.
   void append(List& list, Code code, const Key& key, const std::byte* key_bytes, const std::byte* given);
+  // Brings what the next append() looks at into the cache, in two steps.
+  void fetch_head(const List& list) const {
+    if (list.last != kNone) __builtin_prefetch(chunk(list.last), 1);
+  }
+  void fetch_end(const List& list) const {
+    if (list.last == kNone) return;
+    const uint32_t i = head(list.last).count;
+    __builtin_prefetch(tags(list.last) + i, 1);
+    __builtin_prefetch(codes(list.last) + i, 1);
+    __builtin_prefetch(record(list.last, i), 1);
+  }
   // `more` comes behind what there is, and is empty afterwards.
   void append(List& list, List& more);
   void clear(List& list);

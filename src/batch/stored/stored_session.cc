@@ -44,7 +44,20 @@ base::Expected<void> StoredSession::stage(Job& job) {
     const auto given_at = [&](size_t i) {
       return job.given == nullptr ? nullptr : job.given + i * job.given_stride;
     };
+    const auto position_at = [&](uint64_t i) {
+      return table.positions_.of(load_key(job.keys + (begin + i) * job.key_stride, shape.key_bytes));
+    };
+    const auto fetch = [&](uint64_t i) {
+      if (i + 3 * kAhead < most) __builtin_prefetch(table.directory_at(position_at(i + 3 * kAhead)));
+      if (i + 2 * kAhead < most)
+        __builtin_prefetch(&table.regions_[table.find(position_at(i + 2 * kAhead))].staged, 1);
+      if (i + kAhead < most)
+        table.staged_.fetch_head(table.regions_[table.find(position_at(i + kAhead))].staged);
+      if (i + kAhead / 2 < most)
+        table.staged_.fetch_end(table.regions_[table.find(position_at(i + kAhead / 2))].staged);
+    };
     for (; staged < most && table.staged_.free_count() > StoredTable::kChunksLeft; ++staged) {
+      fetch(staged);
       const std::byte* const at = job.keys + (begin + staged) * job.key_stride;
       const Key key = load_key(at, shape.key_bytes);
       table.stage(table.find(table.positions_.of(key)), job.code, key, at, given_at(begin + staged));

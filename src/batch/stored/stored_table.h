@@ -45,7 +45,7 @@ struct StoredOptions {
   uint64_t records = 0;  // that a new one is made for; more are welcome
   uint64_t key_space = 0;
   uint64_t staging_bytes = uint64_t{64} << 20;  // for changes that wait
-  uint32_t makers = 2;                          // threads, kMakersMax at most
+  uint32_t makers = 8;                          // threads, kMakersMax at most
   uint32_t slot_pages = kSlotPagesMax;          // of a new one
   storage::Device* log = nullptr;               // the caller's; null: none
   uint64_t log_buffer_bytes = uint64_t{1} << 20;
@@ -99,13 +99,13 @@ class StoredTable {
   static constexpr uint32_t kChunksLeft = 4;
 
   struct Region {
-    MapEntry entry;
-    uint64_t prefix = 0;  // its first position
-    uint32_t version = 0;
-    bool is_making = false;
     // Where the log's record is that has the first change of the list.
     uint64_t staged_from = 0, making_from = 0;
     StagedChanges::List staged, making;
+    uint32_t version = 0;
+    bool is_making = false;
+    MapEntry entry;
+    uint64_t prefix = 0;                  // its first position
     uint32_t fences[kSlotPagesMax] = {};  // of pages: their first records' fence_of()
 
     // The first position of the next one; 0: it is the last.
@@ -158,7 +158,10 @@ class StoredTable {
   void forget();
 
   // What follows REQUIRES the lock; those that return base::Expected let go of it meanwhile. (stored_table.cc)
-  uint32_t find(uint64_t position) const { return directory_[depth_ == 0 ? 0 : position >> (64 - depth_)]; }
+  const uint32_t* directory_at(uint64_t position) const {
+    return &directory_[depth_ == 0 ? 0 : position >> (64 - depth_)];
+  }
+  uint32_t find(uint64_t position) const { return *directory_at(position); }
   // Waits for others to do something, for a while.
   void wait(uint64_t timeout_ns = 0);
   base::Expected<void> wait_for_room();
@@ -297,6 +300,7 @@ class StoredSession {
 
  private:
   static constexpr uint32_t kWindow = 64;  // keys, and pages
+  static constexpr uint64_t kAhead = 8;    // keys that staging is ahead with, in each of its steps
   // Of a key whose outcome or value is asked for.
   struct Wanted {
     uint32_t region = 0;

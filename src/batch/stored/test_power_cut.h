@@ -55,7 +55,7 @@ class PowerCut {
     const auto key = [](std::mt19937_64& from) { return key_of(from() % kCutKeys); };
     bool is_closed = false;
     for (int i = 0; i < 600 && !is_off(); ++i) {
-      Batch batch = random_batch(random_, 3, key);
+      Batch batch = random_batch(random_, random_() % 8 == 0 ? 150 : 3, key);
       if (batch.code.action == Action::kRead) continue;
       life_.changes.push_back(batch);
       if (run(session, batch) != "") break;

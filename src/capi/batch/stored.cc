@@ -13,7 +13,7 @@ constexpr uint64_t kStagingBytes = uint64_t{64} << 20, kMemoryBytes = uint64_t{3
                    kLogBytes = uint64_t{64} << 20;
 constexpr uint64_t kGrowth = 4;       // that a file has room for, without file_bytes
 constexpr uint64_t kLogStagings = 4;  // that a log has room for, without log_bytes
-constexpr uint32_t kMakers = 2;
+constexpr uint32_t kMakers = 8;
 
 base::Expected<void> check(const spillway_batch_options& options) {
   const std::string_view engine = options.engine != nullptr ? options.engine : "auto";
