@@ -135,7 +135,11 @@ MUTATIONS = [
     mutation("a checkpoint without one of its pieces counts", (RECOVERY_CHECKPOINT, " || header.number != expected) return", ") return"), gtest_filter="CheckpointRead*"),
     mutation("a checkpoint without its end counts", (RECOVERY_CHECKPOINT, "  return std::unexpected(not_whole().error());", "  has_end_ = true;\n  return Pieces{};"), gtest_filter="CheckpointRead*"),
     mutation("records of the last part are not replayed", (RECOVERY_APPLY, "  return for_all(part_count_, 1,", "  return for_all(part_count_ - 1, 1,"), gtest_filter="StoreTest.*"),
-    mutation("what the first part of a segment's records is begins too late", (RECOVERY_APPLY, "part == 0 ? 0 : parted.ends[part - 1]", "part == 0 ? 1 : parted.ends[part - 1]"), gtest_filter="StoreTest.*"),
+    mutation("the first part of what is staged begins too late", (RECOVERY_APPLY, "part == 0 ? 0 : part_ends_[part - 1]", "part == 0 ? 1 : part_ends_[part - 1]"), gtest_filter="StoreTest.*"),
+    mutation("what is staged after the first segments is not applied", (RECOVERY_APPLY, "begin < segments_.size(); begin = end)", "begin == 0; begin = end)"), gtest_filter="RecoveryApplyTest.*"),
+    mutation("records of a part are staged over each other", (RECOVERY_APPLY, "staged[parts[part_of(entry.hash)]++]", "staged[parts[part_of(entry.hash)]]"), gtest_filter="RecoveryApplyTest.*"),
+    mutation("a start makes the index as large as the log", (RECOVERY_APPLY, "(sample.size() - repeated.size()) * part_count_", "sample.size() * part_count_"), gtest_filter="RecoveryApplyTest.*"),
+    mutation("the child of a region without entries does not get its homes", (INDEX_CHANGE, "    its.word() = its.word().with(table.depth + 1, 0);\n", ""), gtest_filter="IndexTest.*:RecoveryApplyTest.*"),
 
     # Check
     mutation("check writes", ("src/kv/media/forgetful_device.cc", "    if (io.operation == storage::Operation::kRead) {\n", "    if (true) {\n"), gtest_filter="CheckTest.*"),

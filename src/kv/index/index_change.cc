@@ -188,6 +188,11 @@ void Index::publish(Table& child, Table& table) {
 // Moves those homes' entries that have a 1 next to the child. All or none: false, when there is no room or an entry has no bit.
 bool Index::move_out(Table& table, Table& child, uint32_t region) {
   RegionLocks own(table, region, true), its(child, region, true);
+  if (own.word().count() == 0) {  // as where room is made beforehand, in memory that nobody has touched yet
+    its.word() = its.word().with(table.depth + 1, 0);
+    own.word() = own.word().with(table.depth + 1, 0);
+    return true;
+  }
   bool fits = true;
   uint32_t count = 0;
   for_each_homed(table, region, [&](uint32_t, uint32_t home, uint64_t entry) {

@@ -19,7 +19,7 @@
 // what a checkpoint knows there cannot be read, and what is only there is not known: of a key an older value may be.
 //
 // Each step does many segments at a time, on several threads. Memory, while it runs: 32 bytes for each record of replayed segments, and of
-// those with pieces.
+// those with pieces; 10 more for each that is replayed, up to 40 MiB.
 #pragma once
 #include "kv/index/index.h"
 #include "kv/log/log.h"

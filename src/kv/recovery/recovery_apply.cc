@@ -1,7 +1,11 @@
 // Recovery's steps 4 and 5: records of replayed segments go to the index.
 //
-// They are parted by the bits of the hash that choose a table of the index, and each part is applied by one thread: it looks at a table or
-// two, which stay in its CPU's cache, and others look at other ones.
+//  1 records are counted by part: the bits of the hash that choose a table of the index. All of a key are of the same part
+//  2 the index is made as large as the keys need: how many there are the first part's tell
+//  3 some segments at a time, their records are staged, part after part, by several threads at places that are known beforehand
+//  4 each part of what is staged is applied by one thread: it looks at a table or two, which stay in its CPU's cache, and others look at other
+//    ones. In which order does not matter: of two records of a key the newer one counts, whenever it comes
+// (papers/cache-aware-batch-update.txt)
 #include <algorithm>
 #include <bit>
 #include <utility>
@@ -17,19 +21,21 @@ namespace {
 constexpr uint64_t kPartRecords = 4096;
 constexpr uint64_t kPartsMax = 1024;
 constexpr size_t kPrefetched = 8;  // records whose cache misses overlap
-// How many records of a log are dead is not known before: the index is to have room for these at once, and grows as it must.
-constexpr uint64_t kReservedPart = 8;
+// Records that are staged at a time: a share of all, within bounds, or those of one segment, if they are more.
+constexpr uint64_t kStagedShare = 4, kStagedLeast = 4096, kStagedMost = 1 << 20;
 
-// Where the entry at this grain would be if all records were alike in size, as they are as a rule. REQUIRES: not empty.
-size_t guess(std::span<const SummaryEntry> entries, uint32_t grain) {
-  const uint64_t end_grain = entries.back().grain + uint64_t{entries.back().grains};
-  return std::min(entries.size() - 1, static_cast<size_t>(grain * entries.size() / end_grain));
+// Where the entry at this grain would be if all records were alike in size, as they are as a rule. Looks at none of them: each is a cache miss.
+// REQUIRES: there are some.
+size_t guess(const FoundSegment& segment, uint32_t grain) {
+  const size_t count = segment.entries.size();
+  return std::min(count - 1, static_cast<size_t>(grain * uint64_t{count} / segment.footer.used_grains));
 }
 
 // The first entry at this grain or behind it; the end, if there is none; null of none at all.
-const SummaryEntry* first_from(std::span<const SummaryEntry> entries, uint32_t grain) {
+const SummaryEntry* first_from(const FoundSegment& segment, uint32_t grain) {
+  const std::vector<SummaryEntry>& entries = segment.entries;
   if (entries.empty()) return nullptr;
-  const size_t first = guess(entries, grain);
+  const size_t first = guess(segment, grain);
   if (entries[first].grain == grain) return &entries[first];
   size_t begin = first, end = first;
   for (size_t step = 1; begin > 0 && entries[begin].grain > grain; step *= 2)
@@ -71,7 +77,7 @@ base::Expected<const SummaryEntry*> Recovery::entry_at(Worker& worker, uint64_t 
   }
   const uint32_t grain = geometry_.grain_of(address);
   const std::span<const SummaryEntry> entries = segment.entries;
-  const SummaryEntry* const at = first_from(entries, grain);
+  const SummaryEntry* const at = first_from(segment, grain);
   return at != nullptr && at != entries.data() + entries.size() && at->grain == grain ? at : nullptr;
 }
 
@@ -88,51 +94,90 @@ base::Expected<void> Recovery::apply_all() {
   if (count == 0) return {};
   part_count_ =
       static_cast<uint32_t>(std::bit_ceil(std::clamp<uint64_t>(count / kPartRecords, 1, kPartsMax)));
-  if (recovered_.report.checkpoint == 0 && !index_->reserve(count / kReservedPart))
+  part_ends_.resize(part_count_);
+  if (auto counted = for_all_segments(&Recovery::count_parts); !counted) return counted;
+  if (recovered_.report.checkpoint == 0 && !reserve())
     return base::failure(ENOMEM, "store: no memory for the index");
-  if (auto parted = for_all_segments(&Recovery::part); !parted) return parted;
+  uint64_t most = std::clamp(count / kStagedShare, kStagedLeast, kStagedMost);
+  for (const Parted& parted : parted_) most = std::max<uint64_t>(most, parted.count);
+  staging_ = std::make_unique_for_overwrite<std::byte[]>(std::min(count, most) * sizeof(Placed));
+  for (uint32_t begin = 0, end = 0; begin < segments_.size(); begin = end) {
+    for (uint64_t some = 0; end < segments_.size() && some + parted_[end].count <= most; ++end)
+      some += parted_[end].count;
+    if (auto applied = apply_some(begin, end); !applied) return applied;
+  }
+  staging_.reset();
+  return {};
+}
+
+base::Expected<void> Recovery::count_parts(Worker& worker, uint32_t index) {
+  if (!is_replayed_[index]) return {};
+  Parted& parted = parted_[index];
+  parted.parts.resize(part_count_);
+  uint64_t last_sequence = 0;
+  for (const SummaryEntry& entry : segments_[index].entries) {
+    if (!is_to_apply(index, entry)) continue;
+    last_sequence = std::max(last_sequence, entry.sequence());
+    const uint32_t part = part_of(entry.hash);
+    if (part == 0) worker.sample.push_back(entry.hash.low);
+    ++parted.parts[part];
+    ++parted.count;
+  }
+  log_.recovered_sequence(last_sequence);
+  return {};
+}
+
+// The keys of the first part have all their records there: as many, times the parts, there are in the log. Tables take some more than
+// Index::reserve() counts on; so the index does not become larger than it would by growing.
+bool Recovery::reserve() {
+  std::vector<uint64_t> sample;
+  for (uint32_t i = 0; i < worker_count_; ++i)
+    sample.insert(sample.end(), workers_[i].sample.begin(), workers_[i].sample.end());
+  std::ranges::sort(sample);
+  const auto repeated = std::ranges::unique(sample);
+  uint64_t records = 0;
+  for (const Parted& parted : parted_) records += parted.count;
+  // A medium whose hashes are not random may have all of them in one part.
+  const uint64_t keys = std::min(records, (sample.size() - repeated.size()) * part_count_);
+  has_others_ = keys < records - records / 8;
+  return index_->reserve(keys - keys / 16);
+}
+
+// The records of these segments.
+base::Expected<void> Recovery::apply_some(uint32_t begin, uint32_t end) {
+  uint32_t staged = 0;
+  for (uint32_t part = 0; part < part_count_; ++part) {
+    for (uint32_t i = begin; i < end; ++i)
+      if (is_replayed_[i]) staged += std::exchange(parted_[i].parts[part], staged);
+    part_ends_[part] = staged;
+  }
+  const auto stage_some = [&](Worker&, uint64_t i, uint64_t) {
+    if (is_replayed_[begin + i]) stage(static_cast<uint32_t>(begin + i));
+    return base::Expected<void>();
+  };
+  if (auto done = for_all(end - begin, 1, stage_some); !done) return done;
   return for_all(part_count_, 1, [&](Worker& worker, uint64_t part, uint64_t) {
     return apply(worker, static_cast<uint32_t>(part));
   });
 }
 
-base::Expected<void> Recovery::part(Worker&, uint32_t index) {
-  if (!is_replayed_[index]) return {};
-  const std::span<const SummaryEntry> entries = segments_[index].entries;
-  Parted& parted = parted_[index];
-  parted.ends.resize(part_count_);
-  uint64_t last_sequence = 0;
-  uint32_t count = 0;
-  for (const SummaryEntry& entry : entries) {
-    if (!is_to_apply(index, entry)) continue;
-    last_sequence = std::max(last_sequence, entry.sequence());
-    ++parted.ends[part_of(entry.hash)];
-    ++count;
-  }
-  log_.recovered_sequence(last_sequence);
-  parted.numbers.resize(count);
-  uint32_t before = 0;
-  for (uint32_t& end : parted.ends) before += std::exchange(end, before);  // its part's beginning, so far
-  for (uint32_t i = 0; i < entries.size(); ++i)
-    if (is_to_apply(index, entries[i])) parted.numbers[parted.ends[part_of(entries[i].hash)]++] = i;
-  return {};
+void Recovery::stage(uint32_t index) {
+  Placed* const staged = staged_records();
+  std::vector<uint32_t>& parts = parted_[index].parts;
+  for (const SummaryEntry& entry : segments_[index].entries)
+    if (is_to_apply(index, entry))
+      staged[parts[part_of(entry.hash)]++] = {.entry = entry,
+                                              .address = geometry_.address(index, entry.grain)};
 }
 
 base::Expected<void> Recovery::apply(Worker& worker, uint32_t part) {
-  std::vector<Placed>& replayed = worker.replayed;
-  replayed.clear();
-  for (uint32_t i = 0; i < segments_.size(); ++i) {
-    if (!is_replayed_[i]) continue;
-    const Parted& parted = parted_[i];
-    for (uint32_t at = part == 0 ? 0 : parted.ends[part - 1]; at < parted.ends[part]; ++at) {
-      const SummaryEntry& entry = segments_[i].entries[parted.numbers[at]];
-      replayed.push_back({.entry = entry, .address = geometry_.address(i, entry.grain)});
-    }
-  }
-  for (size_t i = 0; i < replayed.size(); ++i) {
-    if (i + kPrefetched < replayed.size()) prefetch(replayed[i + kPrefetched].entry);
+  const uint32_t begin = part == 0 ? 0 : part_ends_[part - 1];
+  const std::span all(staged_records() + begin, part_ends_[part] - begin);
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (i + 2 * kPrefetched < all.size()) index_->prefetch(all[i + 2 * kPrefetched].entry.hash.low);
+    if (has_others_ && i + kPrefetched < all.size()) prefetch_other(all[i + kPrefetched].entry);
     for (bool is_applied = false; !is_applied;) {
-      auto applied = try_apply(worker, replayed[i].entry, replayed[i].address);
+      auto applied = try_apply(worker, all[i].entry, all[i].address);
       if (!applied) return std::unexpected(applied.error());
       is_applied = *applied;
     }
@@ -140,18 +185,14 @@ base::Expected<void> Recovery::apply(Worker& worker, uint32_t part) {
   return {};
 }
 
-// Begins to bring what try_apply() will look at into the cache: with a checkpoint most keys are in the index, without one few.
-void Recovery::prefetch(const SummaryEntry& entry) const {
-  if (recovered_.report.checkpoint == 0) {
-    index_->prefetch(entry.hash.low);
-    return;
-  }
+// Begins to bring what is listed of the record that the index has of the key, if it has one, into the cache.
+void Recovery::prefetch_other(const SummaryEntry& entry) const {
   const Location other = index_->find(entry.hash.low);
   if (!other.found) return;
   const FoundSegment& segment = segments_[segment_of(other.address)];
   // As in entry_at().
   if (!segment.is_listed.load(std::memory_order_acquire) || segment.entries.empty()) return;
-  __builtin_prefetch(&segment.entries[guess(segment.entries, geometry_.grain_of(other.address))]);
+  __builtin_prefetch(&segment.entries[guess(segment, geometry_.grain_of(other.address))]);
 }
 
 // False: others have changed what it looked at.

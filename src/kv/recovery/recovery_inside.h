@@ -29,6 +29,11 @@ class Recovery {
     SummaryEntry entry;
     uint64_t address = 0;
   };
+  // A replayed segment's records that are to be applied.
+  struct Parted {
+    std::vector<uint32_t> parts;  // how many each part has; while they are staged: where its next one goes
+    uint32_t count = 0;           // of all parts
+  };
   // What the index has of a key; null: nothing.
   struct Known {
     Location at;
@@ -38,14 +43,9 @@ class Recovery {
   struct Worker {
     RecoveryReader reader;
     std::vector<Live> live;        // by segment
-    std::vector<Placed> replayed;  // of the part that is applied
+    std::vector<uint64_t> sample;  // KeyHash::low of records of the first part
     Location candidates[Index::kCandidatesMax];
     uint64_t others[Index::kCandidatesMax];
-  };
-  // Which records of a replayed segment are to be applied, part by part: numbers of entries, up to ends[part] those of this part.
-  struct Parted {
-    std::vector<uint32_t> numbers;
-    std::vector<uint32_t> ends;
   };
   using Step = base::Expected<void> (Recovery::*)(Worker& worker, uint32_t segment);
 
@@ -82,10 +82,14 @@ class Recovery {
   base::Expected<const SummaryEntry*> entry_at(Worker& worker, uint64_t address);
   uint32_t part_of(const KeyHash& hash) const;
   base::Expected<void> apply_all();
-  base::Expected<void> part(Worker& worker, uint32_t index);
+  base::Expected<void> count_parts(Worker& worker, uint32_t index);
+  bool reserve();
+  base::Expected<void> apply_some(uint32_t begin, uint32_t end);
+  void stage(uint32_t index);
   base::Expected<void> apply(Worker& worker, uint32_t part);
   base::Expected<bool> try_apply(Worker& worker, const SummaryEntry& entry, uint64_t address);
-  void prefetch(const SummaryEntry& entry) const;
+  Placed* staged_records() const { return reinterpret_cast<Placed*>(staging_.get()); }
+  void prefetch_other(const SummaryEntry& entry) const;
   base::Expected<void> end_tombstones(Worker& worker, uint32_t index);
 
   bool may_have_headless() const;
@@ -124,9 +128,12 @@ class Recovery {
   Index* index_ = nullptr;
   std::vector<FoundSegment> segments_;
   std::vector<char> is_replayed_;
-  std::vector<char> was_ready_;  // when the checkpoint began
-  std::vector<Parted> parted_;   // of a replayed one
-  uint32_t part_count_ = 1;      // a power of two
+  std::vector<char> was_ready_;           // when the checkpoint began
+  uint32_t part_count_ = 1;               // a power of two
+  std::vector<Parted> parted_;            // of a replayed one
+  std::unique_ptr<std::byte[]> staging_;  // Placed, each of which is written before it is read
+  bool has_others_ = true;  // of many records that are applied the index knows another one of the key
+  std::vector<uint32_t> part_ends_;  // in it
   CheckpointState state_;
   std::atomic<bool> has_dropped_{false};  // what was in the checkpoint, and now is in no segment of that time
   RecoveredStore recovered_;

@@ -38,7 +38,7 @@ base::Expected<void> Recovery::end_pieces() {
 bool Recovery::may_have_headless() const {
   return recovered_.report.checkpoint == 0 || state_.headless_count > 0 ||
          has_dropped_.load(std::memory_order_relaxed) ||
-         std::ranges::any_of(parted_, [](const Parted& parted) { return !parted.numbers.empty(); });
+         std::ranges::any_of(parted_, [](const Parted& parted) { return parted.count > 0; });
 }
 
 base::Expected<void> Recovery::list_pieces(Worker& worker, uint32_t index) {
