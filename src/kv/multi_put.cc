@@ -10,6 +10,12 @@
 
 namespace kv {
 
+namespace {
+
+constexpr size_t kPrefetched = 8;  // of a group's changes of the index, whose cache misses overlap
+
+}  // namespace
+
 struct MultiPut::One {
   KeyHash hash;
   Session::New next;
@@ -155,6 +161,7 @@ void MultiPut::finish(Session& session, std::span<One> ones, std::span<base::Exp
   const bool has_written = std::ranges::any_of(ones, [](const One& one) { return one.write->whole(); });
   const int flush_error = has_written ? session.keep_promise() : 0;
   for (size_t i = 0; i < ones.size(); ++i) {
+    if (i + kPrefetched < ones.size()) session.store_->index_->prefetch(ones[i + kPrefetched].hash.low);
     One& one = ones[i];
     const int write_error = one.write->error != 0 ? one.write->error : EIO;
     if (!one.write->whole() || flush_error != 0) {
