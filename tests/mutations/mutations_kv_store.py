@@ -206,6 +206,8 @@ MUTATIONS = [
     mutation("interrupted load goes on", ("tools/spillway/kv_load.cc", "    return polled[1].revents != 0;", "    return false;"), test="ctest", gtest_filter="^cli_kv_many$"),
     mutation("list and dump are whole without a damaged record", ("tools/spillway/kv_list.cc", "count_++ < kSaid", "count_ < kSaid"), test="ctest", gtest_filter="^cli_kv$"),
     mutation("dump keeps a value with a damaged piece", ("tools/spillway/kv_list.cc", "is_whole ? kDumpRecordEnd : kDumpRecordVoid", "kDumpRecordEnd"), test="ctest", gtest_filter="^cli_kv$"),
+    mutation("load puts two records of a key together", ("tools/spillway/kv_load.cc", "return batch.has(key, hash); })) drain();", "return batch.has(key, hash); })) return;"), test="ctest", gtest_filter="^cli_kv_many$"),
+    mutation("load leaves what is not many enough", ("tools/spillway/kv_load.cc", "    if (filling_ != nullptr) start();\n", ""), test="ctest", gtest_filter="^cli_kv_many$"),
     mutation("load keeps a void large value open", ("tools/spillway/kv_load.cc", "if (is_large_) puts.abandon();", ""), test="ctest", gtest_filter="^cli_kv$"),
     mutation("check takes two segments of one generation", ("src/kv/recovery/check_segments.cc", "; !is_first)", "; false)"), test="kv_test", gtest_filter="CheckTest.ASegmentThatWasWrittenOver*"),
 

@@ -1,6 +1,7 @@
 // spillway kv load: puts what a dump holds, many records at a time.
 //
-// 1 one task reads and takes the dump apart (kv_dump.h); each record is put by a task of its own, kDepth at a time
+// 1 one task reads, takes the dump apart (kv_dump.h) and collects records; as many as kv::MultiPut puts together are put by a task of
+//   their own, while the next ones are collected
 // 2 of records with the same key the later one is put when the one before it has been: two such are never under way together
 //   A value that one record of the store cannot hold is not kept in memory: the task that reads puts it, piece by piece
 // 3 before it waits for more input, all records that have been read are put
@@ -18,11 +19,13 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <memory>
 #include <optional>
 #include <utility>
 
 #include "base/check.h"
 #include "kv.h"
+#include "kv/multi_put.h"
 #include "kv_dump.h"
 #include "progress.h"
 #include "task/overflow.h"
@@ -32,11 +35,11 @@
 namespace tools {
 namespace {
 
-constexpr uint32_t kDepth = 64;
+constexpr uint32_t kBatches = 4;  // one of which is being filled
 constexpr size_t kReadBytes = 1 << 20;
 constexpr size_t kStackBytes = 256 << 10;
 
-// Puts of a session, so many at a time. Of the tasks of one worker.
+// Puts of a session, many at a time. Of the tasks of one worker.
 class Puts {
  public:
   struct Record {
@@ -50,26 +53,20 @@ class Puts {
   Puts(const Puts&) = delete;
   Puts& operator=(const Puts&) = delete;
 
-  // Begins to put it, when there is room. Errors are said by error(), later.
+  // It is put with others, when there are enough of them, or by drain(). Errors are said by error(), later.
   void put(Record record) {
-    wait_for(record.key);
-    static_cast<void>(room_.acquire({.cancellable = false}));
-    Slot& slot = *std::ranges::find(slots_, false, &Slot::is_busy);
-    slot.puts = this;
-    slot.record = std::move(record);
-    slot.is_busy = true;
-    auto task = task::spawn(
-        {.name = "put",
-         .entry = [](void* self) { static_cast<Slot*>(self)->puts->run(*static_cast<Slot*>(self)); },
-         .argument = &slot});
-    if (task)
-      task::detach(**task);
-    else
-      end(slot, task.error());
+    const size_t hash = hash_of(record.key);
+    wait_for(record.key, hash);
+    if (filling_ == nullptr) {
+      static_cast<void>(room_.acquire({.cancellable = false}));
+      filling_ = &*std::ranges::find(all(), 0u, &Batch::count);
+    }
+    filling_->add(std::move(record), hash);
+    if (filling_->is_full()) start();
   }
   // The same for one whose value comes in parts: begin(), append() for each, commit(). It has been put when that returns.
   void begin(const Record& record) {
-    wait_for(record.key);
+    wait_for(record.key, hash_of(record.key));
     options_ = record.options;
     note(writer_.open(session_, record.key));
   }
@@ -78,46 +75,85 @@ class Puts {
     if (note(writer_.commit(options_))) ++done_count_;
   }
   void abandon() { writer_.abandon(); }
-  // Waits until nothing is under way.
+  // Waits until all that there are have been put.
   void drain() {
-    for (uint32_t i = 0; i < kDepth; ++i) static_cast<void>(room_.acquire({.cancellable = false}));
-    room_.release(kDepth);
+    if (filling_ != nullptr) start();
+    for (uint32_t i = 0; i < kBatches; ++i) static_cast<void>(room_.acquire({.cancellable = false}));
+    room_.release(kBatches);
   }
   uint64_t done_count() const { return done_count_; }
   const std::optional<base::Error>& error() const { return error_; }
 
  private:
-  struct Slot {
+  struct Batch {
+    static constexpr uint32_t kMost = kv::MultiPut::kGroup;
+
+    bool is_full() const { return count == kMost || value_bytes >= kv::MultiPut::kBytesMost; }
+    bool has(std::string_view key, size_t hash) const {
+      for (uint32_t i = 0; i < count; ++i)
+        if (hashes[i] == hash && records[i].key == key) return true;
+      return false;
+    }
+    void add(Record record, size_t hash) {
+      value_bytes += record.value.size();
+      hashes[count] = hash;
+      records[count++] = std::move(record);
+    }
+
     Puts* puts = nullptr;
-    Record record;
-    bool is_busy = false;
+    uint32_t count = 0;  // 0: it is free
+    size_t value_bytes = 0;
+    size_t hashes[kMost];  // of the keys
+    Record records[kMost];
+    kv::MultiPut::Put calls[kMost];
+    base::Expected<kv::Changed> results[kMost];
   };
 
-  void wait_for(std::string_view key) {
-    if (std::ranges::any_of(slots_, [&](const Slot& slot) { return slot.is_busy && slot.record.key == key; }))
-      drain();
+  std::span<Batch> all() { return {batches_.get(), kBatches}; }
+  static size_t hash_of(std::string_view key) { return std::hash<std::string_view>()(key); }
+  void wait_for(std::string_view key, size_t hash) {
+    if (std::ranges::any_of(all(), [&](const Batch& batch) { return batch.has(key, hash); })) drain();
   }
   template <class T>
   bool note(const base::Expected<T>& done) {
     if (!done && !error_) error_ = done.error();
     return done.has_value();
   }
-  void run(Slot& slot) {
-    auto done = session_.put(slot.record.key, slot.record.value, slot.record.options);
-    end(slot, done ? std::nullopt : std::optional(done.error()));
+  // What is being filled.
+  void start() {
+    Batch& batch = *std::exchange(filling_, nullptr);
+    batch.puts = this;
+    auto task = task::spawn(
+        {.name = "put",
+         .entry = [](void* self) { static_cast<Batch*>(self)->puts->run(*static_cast<Batch*>(self)); },
+         .argument = &batch});
+    if (note(task))
+      task::detach(**task);
+    else
+      end(batch);
   }
-  void end(Slot& slot, const std::optional<base::Error>& error) {
-    if (!error)
-      ++done_count_;
-    else if (!error_)
-      error_ = error;
-    slot.is_busy = false;
+  void run(Batch& batch) {
+    const std::span calls(batch.calls, batch.count);
+    const std::span results(batch.results, batch.count);
+    for (uint32_t i = 0; i < batch.count; ++i) {
+      const Record& record = batch.records[i];
+      calls[i] = {record.key, record.value, record.options.expires_ms, record.options.flags};
+    }
+    kv::MultiPut::put(session_, calls, results);
+    for (const auto& result : results)
+      if (note(result)) ++done_count_;
+    end(batch);
+  }
+  void end(Batch& batch) {
+    batch.count = 0;
+    batch.value_bytes = 0;
     room_.release();
   }
 
   kv::Session& session_;
-  Slot slots_[kDepth];
-  task::IntraSemaphore room_{kDepth};
+  std::unique_ptr<Batch[]> batches_ = std::make_unique<Batch[]>(kBatches);  // a stack is small
+  Batch* filling_ = nullptr;
+  task::IntraSemaphore room_{kBatches};
   kv::ValueWriter writer_;
   kv::PutOptions options_;  // of what it writes
   uint64_t done_count_ = 0;
@@ -219,7 +255,8 @@ class Load {
   // In a task.
   Ending run() {
     kv::Session session;
-    if (auto opened = session.open(store_, kDepth); !opened) return {.failure = opened.error().message};
+    if (auto opened = session.open(store_, kBatches * kv::MultiPut::kGroup); !opened)
+      return {.failure = opened.error().message};
     Ending ending;
     {
       Puts puts(session);
