@@ -1,9 +1,11 @@
-"""The key-value store's starts: after a close, after kill -9, and without a checkpoint, beside plain reads of as many bytes."""
+"""The key-value store's starts: after a close, after kill -9, and without a checkpoint, beside plain reads of as many bytes. And how long it took to fill it."""
 import json
 import mmap
 import os
 import random
+import resource
 import shutil
+import subprocess
 import threading
 import time
 
@@ -14,12 +16,14 @@ from lockstep import Failure, Programs, in_turn, median, spread
 DOC = """\
 Seconds to open a store (ours), and to read as many bytes of the same file in large pieces past the page cache (peer): less is better.
 `log` is after kill -9 without a checkpoint, `clean` after a close, `killed` after kill -9 with the checkpoint of that close and as many
-changes since as there are in the mean. `cpu_seconds` are of all threads, `peak_bytes` the process's memory at its most.
+changes since as there are in the mean. `load` is `spillway kv load` of a dump with as many records into an empty store, beside plain writes of as many bytes
+as its records and their summaries take. `cpu_seconds` are of all threads, `peak_bytes` the process's memory at its most.
 """
 MIB = 1 << 20
 KEYS, QUICK_KEYS = 10_000_000, 100_000
 PAIRS, QUICK_PAIRS = 5, 2
-CASES = ["log", "clean", "killed"]  # in the order in which one comes out of the other
+STARTS = ["log", "clean", "killed"]  # in the order in which one comes out of the other
+CASES = [*STARTS, "load"]
 GRAIN_BYTES, VALUE_BYTES = 512, 100
 CAPACITY_PER_KEY = 860  # a grain and its entry, what is not to be filled, and room for changes and checkpoints
 CAPACITY_MORE = 64 * MIB  # a store with few keys is not to be near its end
@@ -28,41 +32,70 @@ SPARE_BYTES = 1 << 30  # that the disk has left
 KILLED_AFTER = 1 / 4
 LOG_KILLED_AFTER = 1 / 100
 PLAIN_BYTES, PLAIN_THREADS = 4 * MIB, 2
+DUMP_RECORDS = 100_000  # written at a time
+ENTRY_BYTES = 32  # of a record in its segment's summary
 RUN_SECONDS = 7200
 
 
-def read_plainly(place, size_bytes):
-    """Seconds to read so many bytes of a file, from its beginning, by threads that take pieces in turn."""
+def go_over(place, size_bytes, flags, transfer):
+    """Seconds in which threads that take pieces in turn have done transfer(descriptor, memory, offset) with so many bytes of a file, from its beginning, and
+    flushed what was written."""
     pieces = iter(range(0, size_bytes, PLAIN_BYTES))
     lock = threading.Lock()
     failures = []
 
     def work():
         memory = mmap.mmap(-1, PLAIN_BYTES)
-        descriptor = os.open(place, os.O_RDONLY | os.O_DIRECT)
+        memory[:] = os.urandom(PLAIN_BYTES)
+        descriptor = os.open(place, flags | os.O_DIRECT)
+        ready.wait()
         try:
             while True:
                 with lock:
                     at = next(pieces, None)
                 if at is None:
-                    return
+                    break
                 length = min(PLAIN_BYTES, size_bytes - at)
-                if os.preadv(descriptor, [memoryview(memory)[:length]], at) != length:
+                if transfer(descriptor, [memoryview(memory)[:length]], at) != length:
                     raise OSError(f"{place} ends early")
+            if flags != os.O_RDONLY:
+                os.fdatasync(descriptor)
         except OSError as error:
             failures.append(error)
         finally:
             os.close(descriptor)
 
+    ready = threading.Barrier(PLAIN_THREADS + 1)
     threads = [threading.Thread(target=work) for _ in range(PLAIN_THREADS)]
-    began = time.monotonic()
     for thread in threads:
         thread.start()
+    ready.wait()
+    began = time.monotonic()
     for thread in threads:
         thread.join()
     if failures:
-        raise Failure(f"kv-restart: cannot read {place}: {failures[0]}")
+        raise Failure(f"kv-restart: cannot go over {place}: {failures[0]}")
     return time.monotonic() - began
+
+
+def read_plainly(place, size_bytes):
+    return go_over(place, size_bytes, os.O_RDONLY, os.preadv)
+
+
+def write_plainly(place, size_bytes):
+    return go_over(place, size_bytes, os.O_WRONLY, os.pwritev)
+
+
+def write_dump(place, keys):
+    """A dump of so many records (docs/formats/kv-dump.md), whose keys are in no order."""
+    values = os.urandom(VALUE_BYTES * 500).hex().encode()
+    with open(place, "xb") as file:
+        file.write(b"spillway-dump 1\n")
+        for begin in range(0, keys, DUMP_RECORDS):
+            file.write(b"".join(b"+16,%d,0,0:%016d->%b\n" % (VALUE_BYTES, number * 2_654_435_761 % (1 << 50), values[at:at + VALUE_BYTES])
+                                for number in range(begin, min(begin + DUMP_RECORDS, keys))
+                                for at in [number % 1000 * VALUE_BYTES]))
+        file.write(b".%d\n" % keys)
 
 
 class Contest:
@@ -121,6 +154,43 @@ class Contest:
         return row
 
 
+class Loads:
+    """The same dump, loaded into a new store again and again."""
+
+    def __init__(self, context, place, dump, keys, pairs):
+        self.context, self.place, self.dump, self.keys, self.pairs = context, place, dump, keys, pairs
+
+    def spillway(self, *words):
+        ended = subprocess.run([self.context.spillway, "kv", *words], capture_output=True, text=True, timeout=RUN_SECONDS)
+        if ended.returncode != 0:
+            raise Failure(f"kv-restart: spillway kv {words[0]} failed: {ended.stderr.strip()}")
+        return ended.stdout
+
+    def load(self, capacity):
+        self.spillway("make", self.place, "--capacity", str(capacity), "--grain", str(GRAIN_BYTES), "--overwrite")
+        before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+        self.spillway("load", self.place, self.dump)
+        seconds, after = time.monotonic() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
+        entries = json.loads(self.spillway("stats", self.place, "--json"))["index"]["entries"]
+        if entries != self.keys:
+            raise Failure(f"kv-restart: {entries} keys were loaded, not {self.keys}")
+        return seconds, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+    def measure(self, capacity):
+        plain_bytes = self.keys * (GRAIN_BYTES + ENTRY_BYTES) // GRAIN_BYTES * GRAIN_BYTES
+        own, plain = [], []
+        for number in range(self.pairs):
+            self.context.progress(f"kv-restart: load, pair {number + 1} of {self.pairs}")
+            for side in in_turn(["ours", "plain"], number):
+                if side == "ours":
+                    own.append(self.load(capacity))
+                else:
+                    plain.append(write_plainly(self.place, plain_bytes))
+        ratios = [seconds / other for (seconds, _), other in zip(own, plain)]
+        return {"case": "load", "ours": median([seconds for seconds, _ in own]), "peer": median(plain), "ratio": median(ratios),
+                "spread": spread(ratios), "unit": "s", "cpu_seconds": median([cpu for _, cpu in own]), "written_bytes": plain_bytes}
+
+
 def run(context):
     for case in context.cases:
         if case not in CASES:
@@ -132,8 +202,9 @@ def run(context):
     pairs = context.pairs or (QUICK_PAIRS if context.quick else PAIRS)
     wanted = context.cases or CASES
     capacity = keys * CAPACITY_PER_KEY // MIB * MIB + CAPACITY_MORE
-    if shutil.disk_usage(context.storage).free < capacity + SPARE_BYTES:
-        raise Failure(f"{context.storage} has no {capacity + SPARE_BYTES} bytes free; give another folder with --storage", 2)
+    needed = capacity + SPARE_BYTES + (keys * 2 * VALUE_BYTES if "load" in wanted else 0)
+    if shutil.disk_usage(context.storage).free < needed:
+        raise Failure(f"{context.storage} has no {needed} bytes free; give another folder with --storage", 2)
     rows, summary = [], {}
 
     def add(contest, case):
@@ -152,23 +223,34 @@ def run(context):
         context.progress("kv-restart: filling the disk")
         place = file_of(cleanup, context.folder / "store", capacity)
         fill_random(place, capacity)
-        contest = Contest(context, load, place, keys, pairs)
-        context.progress(f"kv-restart: putting in {keys:,} keys")
-        contest.write_until_killed(int(keys * LOG_KILLED_AFTER), make=1, capacity=capacity, grain=GRAIN_BYTES, checkpoints=0)
-        add(contest, "log")
-        ended = contest.end()
-        summary.update({"close_seconds": ended["close_seconds"], "checkpoint_bytes": ended["close_write_bytes"]})
-        add(contest, "clean")
-        if "killed" in wanted:
-            context.progress(f"kv-restart: changing {int(keys * KILLED_AFTER):,} keys")
-            contest.write_until_killed(int(keys * KILLED_AFTER))
-            add(contest, "killed")
+        if set(wanted) & set(STARTS):
+            contest = Contest(context, load, place, keys, pairs)
+            context.progress(f"kv-restart: putting in {keys:,} keys")
+            contest.write_until_killed(int(keys * LOG_KILLED_AFTER), make=1, capacity=capacity, grain=GRAIN_BYTES, checkpoints=0)
+            add(contest, "log")
+            ended = contest.end()
+            summary.update({"close_seconds": ended["close_seconds"], "checkpoint_bytes": ended["close_write_bytes"]})
+            add(contest, "clean")
+            if "killed" in wanted:
+                context.progress(f"kv-restart: changing {int(keys * KILLED_AFTER):,} keys")
+                contest.write_until_killed(int(keys * KILLED_AFTER))
+                add(contest, "killed")
+        if "load" in wanted:
+            context.progress("kv-restart: writing a dump")
+            dump = context.folder / "dump"
+            write_dump(dump, keys)
+            row = Loads(context, place, dump, keys, pairs).measure(capacity)
+            dump.unlink()
+            rows.append(row)
+            context.say(f"load     {row['ours']:8.3f} s, CPU {row['cpu_seconds']:.3f} s, {row['ratio']:.2f} times plain writes of "
+                        f"{row['written_bytes'] / 1e6:,.1f} MB +-{row['spread'] / 2:.0%}")
+            summary.update({f"load_{figure}": row[figure] for figure in ("cpu_seconds", "ratio")}, load_seconds=row["ours"])
     result = {
         "parameters": {"keys": keys, "value_bytes": VALUE_BYTES, "grain_bytes": GRAIN_BYTES, "capacity_bytes": capacity, "pairs": pairs,
                        "plain": f"{PLAIN_THREADS} threads, {PLAIN_BYTES >> 20} MiB at a time", "storage": str(context.storage),
                        "quick": context.quick},
         "rows": rows, "summary": summary,
     }
-    bars = {"title": "kv-restart: seconds to open a store", "subtitle": "times plain reads of as many bytes, less is better",
-            "cases": [row["case"] for row in rows], "series": {"over plain reads": [row["ratio"] for row in rows]}}
+    bars = {"title": "kv-restart: seconds to open a store, and to fill it", "subtitle": "times plain reads, or writes, of as many bytes, less is better",
+            "cases": [row["case"] for row in rows], "series": {"over plain reads or writes": [row["ratio"] for row in rows]}}
     return result, bars

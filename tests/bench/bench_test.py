@@ -578,6 +578,16 @@ class KvRestart(Case):
         self.assertGreater(kv_restart.read_plainly(self.place, (9 << 20) + 512), 0)
         with self.assertRaises(lockstep.Failure):
             kv_restart.read_plainly(self.place, 97 << 20)
+        self.assertGreater(kv_restart.write_plainly(self.place, (9 << 20) + 512), 0)
+        self.assertEqual(self.place.stat().st_size, 96 << 20)
+
+    def test_the_dump_that_is_loaded_has_a_record_for_each_key(self):
+        dump = self.folder / "dump"
+        kv_restart.write_dump(dump, 2500)
+        for words in (["make", self.place, "--overwrite"], ["load", self.place, dump]):
+            self.assertEqual(run_in(self.folder, SPILLWAY, "kv", *words).returncode, 0)
+        listed = run_in(self.folder, SPILLWAY, "kv", "list", self.place)
+        self.assertEqual(len(set(listed.stdout.splitlines())), 2500)
 
     def test_wrong_words_are_one_line_and_status_2(self):
         right = ["memory:64M", "open", "keys=5"]

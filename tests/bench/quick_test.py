@@ -135,7 +135,8 @@ class Quick(Case):
         result = self.results("kv-restart")
         self.assertEqual([row["case"] for row in result["rows"]], kv_restart.CASES)
         self.assertLessEqual({"clean_seconds", "clean_read_bytes", "killed_seconds", "killed_read_bytes", "killed_replayed_records", "log_seconds",
-                              "clean_peak_bytes", "killed_peak_bytes", "log_peak_bytes", "close_seconds", "checkpoint_bytes"}, set(result["summary"]))
+                              "clean_peak_bytes", "killed_peak_bytes", "log_peak_bytes", "close_seconds", "checkpoint_bytes",
+                              "load_seconds", "load_cpu_seconds"}, set(result["summary"]))
         self.assertEqual(result["summary"]["clean_replayed_records"], 0)
         self.assertLess(result["summary"]["clean_read_bytes"], 4 << 20)
 
