@@ -11,7 +11,11 @@ import subprocess
 import time
 import unittest
 
-from bench_test import HANG_SECONDS, SPILLWAY, Case, bench, kv, kv_index, kv_restart
+from bench_case import HANG_SECONDS, SPILLWAY, Case, bench
+
+import kv
+import kv_index
+import kv_restart
 
 KERNELS = 19
 

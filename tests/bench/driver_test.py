@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+"""spillway bench: its words, its figures, and that it leaves nothing behind; quick_test.py runs whole benchmarks.  driver_test.py SPILLWAY [unittest arguments]
+
+Times are never looked at.
+"""
+import json
+import os
+import shutil
+import signal
+import unittest
+import xml.etree.ElementTree
+
+from bench_case import ONE_LINE, Case, bench
+
+import devices
+import lockstep
+import plot
+import report
+
+BARS = {"title": "t", "subtitle": "s <&>", "cases": ["a", "b"], "series": {"x": [0.5, 20.0], "y": [None, 1.0]}}
+
+
+class Words(Case):
+    def test_help_names_every_benchmark(self):
+        ended = bench("--help")
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        for name in ("batch", "delegation", "device", "fibers", "hitrate", "kernels", "kv", "kv-index", "kv-restart", "pagecache", "random", "speedtest1", "tasks", "--out", "--quick"):
+            self.assertIn(name, ended.stdout)
+
+    def test_wrong_input_is_one_line_and_status_2(self):
+        (self.folder / "file").touch()
+        for arguments in ([], ["nothing"], ["kernels", "--fast"], ["kernels", "--pairs", "many"], ["kernels", "--pairs", "-1"],
+                          ["batch", "--only", "nothing"], ["tasks", "--only", "nothing"], ["hitrate", "--only", "nothing"], ["hitrate", "--traces", self.folder / "none"],
+                          ["kv-index", "--only", "nothing"], ["kv-restart", "--only", "nothing"], ["kv", "--only", "nothing"],
+                          ["pagecache", "--only", "nothing"], ["kernels", "--storage", self.folder / "none"], ["kernels", "--out", self.folder / "file" / "x"]):
+            ended = bench(*arguments, cwd=self.folder)
+            self.assertEqual((ended.returncode, ended.stdout), (2, ""), (arguments, ended))
+            self.assertRegex(ended.stderr, ONE_LINE, arguments)
+
+    def test_a_missing_fio_is_one_line_and_status_2(self):
+        for program in ("python3", "clang-19", "clang++-19"):
+            (self.folder / program).symlink_to(shutil.which(program))
+        ended = bench("device", cwd=self.folder, env={"PATH": str(self.folder)})
+        self.assertEqual((ended.returncode, ended.stdout), (2, ""), ended)
+        self.assertRegex(ended.stderr, ONE_LINE)
+        self.assertIn("fio", ended.stderr)
+
+
+class Figures(Case):
+    def test_statistics(self):
+        self.assertEqual(lockstep.median([3, 1, 2]), 2)
+        self.assertAlmostEqual(lockstep.spread([1.0, 2.0, 4.0]), 1.5)
+        self.assertAlmostEqual(lockstep.geometric_mean([1.0, 4.0, 16.0]), 4.0)
+
+    def test_plot_is_svg_with_a_bar_for_each_value(self):
+        root = xml.etree.ElementTree.fromstring(plot.bars(**BARS))
+        words = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
+        for word in ("t", "s <&>", "a", "b", "x", "y", "0.5", "20"):
+            self.assertIn(word, words)
+        bars = [element for element in root.iter("{http://www.w3.org/2000/svg}rect") if element.get("height") == str(plot.BAR_HEIGHT - 1)]
+        self.assertEqual(len(bars), 3)
+        # A bar is as long as its value is far from 1, whichever side it is on.
+        half, twenty, one = (float(bar.get("width")) for bar in bars)
+        self.assertAlmostEqual(twenty / half, 4.32, delta=0.05)
+        self.assertEqual(one, 1)
+
+    def test_lines_are_svg_with_a_point_for_each_value_below_the_bars(self):
+        drawn = plot.lines("t", {"a": 0.5, "b": 1.0}, {"a": [1.0, 2.0, 4.0], "b": [0.0, 3.0]})
+        root = xml.etree.ElementTree.fromstring(plot.above(plot.bars(**BARS), drawn))
+        below = root.findall("{http://www.w3.org/2000/svg}svg")
+        self.assertEqual(below[1].get("y"), below[0].get("height"))
+        first, second = ([tuple(map(float, point.split(","))) for point in line.get("points").split()]
+                         for line in root.iter("{http://www.w3.org/2000/svg}polyline"))
+        self.assertEqual([len(first), len(second)], [3, 2])
+        # Heights from 0, and seconds, are to scale.
+        floor = second[0][1]
+        self.assertAlmostEqual((floor - first[2][1]) / (floor - first[0][1]), 4, delta=0.05)
+        self.assertAlmostEqual((second[1][0] - second[0][0]) / (first[1][0] - first[0][0]), 2, delta=0.01)
+
+    def test_report_writes_three_complete_files(self):
+        row = {"case": "a", "ours": 2.0, "peer": 1.0, "ratio": 2.0, "spread": 0.25, "unit": "ms", "extra": 7.0}
+        result = {"name": "n", "machine": report.machine(), "parameters": {"p": 1}, "rows": [row], "summary": {"figure": 2.0},
+                  "notes": ["nothing else"]}
+        report.write(self.folder, result, "What it is.", BARS)
+        self.assertEqual({path.name for path in self.folder.iterdir()}, {"n.json", "n.md", "n.svg"})
+        self.assertEqual(json.loads((self.folder / "n.json").read_text())["rows"], [row])
+        table = (self.folder / "n.md").read_text()
+        for line in ("| case | ours | peer | ratio | spread | unit | extra |", "| a | 2 | 1 | 2 | 0.25 | ms | 7 |",
+                     "| figure | 2 |", "Note: nothing else."):
+            self.assertIn(line, table)
+
+
+class Cleaning(Case):
+    def test_a_signal_neither_parts_taking_from_noting_nor_stops_the_release(self):
+        done = []
+
+        def on_signal(number, frame):
+            raise KeyboardInterrupt
+
+        old = signal.signal(signal.SIGTERM, on_signal)
+        self.addCleanup(signal.signal, signal.SIGTERM, old)
+        with self.assertRaises(KeyboardInterrupt), devices.Cleanup() as cleanup:
+            def take():
+                os.kill(os.getpid(), signal.SIGTERM)
+                done.append("taken")
+                return "it"
+            cleanup.acquire(take, lambda it: (os.kill(os.getpid(), signal.SIGTERM), done.append("released " + it)))
+            done.append("not reached")
+        self.assertEqual(done, ["taken", "released it"])
+
+    def test_programs_are_gone_after_a_failure(self):
+        with self.assertRaisesRegex(lockstep.Failure, "gave no answer"), lockstep.Programs() as programs:
+            program = programs.start(["sleep", "100"])
+            program.ask("hello\n", 0.1)
+        self.assertEqual(program.process.returncode, -signal.SIGKILL)
+
+    def test_a_program_that_ends_early_says_why(self):
+        with lockstep.Programs() as programs:
+            program = programs.start(["sh", "-c", "echo the reason >&2; exit 3"])
+            with self.assertRaisesRegex(lockstep.Failure, "ended early with status 3: the reason"):
+                program.read(10)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+"""The programs of `kv`: what they count, and that they look at what they read.  kv_test.py SPILLWAY [unittest arguments]
+
+Times are never looked at.
+"""
+import json
+import math
+import unittest
+
+from bench_case import BENCH, LIBEXEC, Case, built_in, run_in
+
+import kv
+
+
+class Kv(Case):
+    PROGRAM = LIBEXEC / "kv-load"
+    KEYS = 500
+
+    def load(self, place, operation, program=None, **settings):
+        words = [program or self.PROGRAM, place, operation, *(f"{name}={value}" for name, value in settings.items())]
+        return run_in(self.folder, *words)
+
+    def answer(self, *words, **settings):
+        ended = self.load(*words, **settings)
+        self.assertEqual((ended.returncode, ended.stderr), (0, ""), (words, settings))
+        return json.loads(ended.stdout)
+
+    def check_counts(self, answer, operation):
+        self.assertEqual(answer["operations"], 3000)
+        self.assertEqual(answer["gets"] + answer["puts"], answer["operations"])
+        self.assertEqual(answer["found"], answer["gets"])
+        share = {"get": 1, "mixed": 0.7}.get(operation, 0)
+        self.assertAlmostEqual(answer["gets"] / answer["operations"], share, delta=0.05 if operation == "mixed" else 0)
+        for times, count in ((answer["get_ns"], answer["gets"]), (answer["put_ns"], answer["puts"])):
+            self.assertEqual(0 < times["p50"] <= times["p99"] <= times["p999"] <= times["max"], count > 0, times)
+        self.assertGreater(answer["per_second"], 0)
+
+    def test_its_counts_add_up(self):
+        for place, by in (("memory:64M", "tasks"), ("memory:64M", "threads"), ("uring:data", "tasks"), ("aio:data", "tasks"), ("file:data", "threads")):
+            for operation in ("get", "put", "update", "mixed"):
+                for durability in ("none", "batch", "sync"):
+                    with self.subTest(f"{place} {by} {operation} {durability}"):
+                        answer = self.answer(place, operation, make=1, keys=self.KEYS, capacity=64 << 20, depth=7, by=by, seconds=0, most=3000,
+                                             durability=durability)
+                        self.check_counts(answer, operation)
+                        # The default's record is one I/O of 4 KiB; whoever changes a key looks at it first.
+                        self.assertEqual((answer["record_bytes"], answer["keys"]), (4096, self.KEYS))
+                        self.assertAlmostEqual(answer["reads"], 0 if operation == "put" else 1, delta=0.005)
+                        # Those of several tasks are one where they lie behind each other, and are waited for.
+                        most_at_a_time = 1 if by == "threads" or place.startswith("memory:") else 7
+                        self.assertLess(answer["writes"], answer["puts"] / 3000 + 0.05)
+                        self.assertGreater(answer["writes"], answer["puts"] / 3000 / most_at_a_time - 0.05)
+                        self.assertEqual(answer["allocations"], 0)
+                        if answer["reads"] == 1:
+                            self.assertEqual(answer["read_bytes"], 4096)
+
+    def test_a_store_is_there_for_the_next_run(self):
+        self.answer("file:data", "fill", keys=self.KEYS, capacity=16 << 20, depth=3)
+        self.check_counts(self.answer("file:data", "get", keys=self.KEYS, seconds=0, most=3000), "get")
+        half = self.answer("file:data", "get", keys=2 * self.KEYS, seconds=0, most=3000)
+        self.assertAlmostEqual(half["found"] / half["gets"], 0.5, delta=0.06)
+
+    def test_a_value_that_is_another_ends_it(self):
+        self.answer("file:data", "fill", keys=self.KEYS, capacity=16 << 20, value=1000)
+        ended = self.load("file:data", "get", keys=self.KEYS, value=1001)
+        self.assertEqual((ended.returncode, ended.stdout), (1, ""))
+        self.assertRegex(ended.stderr, r"\Akv-load: key [0-9]+ has a value that is not its own\n\Z")
+
+    def test_a_full_store_ends_puts(self):
+        ended = self.load("memory:16M", "put", make=1, capacity=16 << 20, seconds=0, most=5000)
+        self.assertEqual((ended.returncode, ended.stdout, ended.stderr), (1, "", "kv-load: the store is full\n"))
+
+    def test_overwrite_finds_what_a_store_takes(self):
+        for theta in (0, 0.99):
+            answer = self.answer("memory:32M", "overwrite", capacity=32 << 20, depth=8, by="tasks", rounds=0.05, theta=theta)
+            self.assertEqual(answer["keys"], answer["full_keys"] * 9 // 10)
+            self.assertLessEqual(answer["full_keys"], answer["slots"])
+            self.assertGreater(answer["full_keys"], answer["slots"] // 2)
+            self.assertEqual(answer["operations"], (32 << 20) // 20 // 4096)
+            # Puts of one key that wait for each other share a write.
+            self.assertGreater(answer["amplification"], 1 if theta == 0 else 0.9)
+            self.assertGreater(answer["write_bytes"], 0)
+
+    def test_what_collection_must_write(self):
+        for used in (0.3, 0.6, 0.9):
+            alive = 1 - 1 / kv.fifo_amplification(100_000, int(100_000 * used), 0)
+            self.assertAlmostEqual(alive, math.exp(-(1 - alive) / used), delta=1e-6)
+        self.assertGreater(kv.fifo_amplification(10_000, 8_000, 0.99), kv.fifo_amplification(10_000, 8_000, 0.5))
+
+    def test_rocksdb_does_the_same(self):
+        if not kv.ROCKSDB_HEADER.exists():
+            self.skipTest("RocksDB is not there")
+        program = built_in(self.folder, "clang++-19", *kv.FLAGS, f"-I{kv.SRC}", BENCH / "kv/rocksdb_load.cc", "-o", "rocksdb-load", "-lrocksdb")
+        for operation in ("get", "put", "update", "mixed"):
+            answer = self.answer("database", operation, program, make=1, keys=self.KEYS, depth=7, seconds=0, most=3000)
+            self.check_counts(answer, operation)
+            self.assertGreater(answer["allocations"], 1)
+        self.check_counts(self.answer("database", "get", program, keys=self.KEYS, seconds=0, most=3000), "get")
+
+    def test_wrong_words_are_one_line_and_status_2(self):
+        right = ["memory:64M", "get", "make=1", "keys=5"]
+        wrong = [[], right[:1], ["memory:64M", "get"], ["nothing:x", *right[1:]], ["memory:64M", "nothing", "keys=5"],
+                 ["memory:64M", "overwrite"], ["memory:64M", "overwrite", "keys=5", "capacity=5"], ["memory:64M", "fill"]]
+        wrong += [[*right, word] for word in ("nothing", "no=1", "depth=0", "depth=-1", "value=23", "seconds=nan", "seconds=0", "by=fork",
+                                              "durability=some", "theta=1", "keys=5x", "make=2", "most=")]
+        for words in wrong:
+            with self.subTest(words):
+                ended = run_in(self.folder, self.PROGRAM, *words)
+                self.assertEqual((ended.returncode, ended.stdout), (2, ""), words)
+                self.assertRegex(ended.stderr, r"\Akv-load: [^\n]{10,300}\n\Z", words)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
