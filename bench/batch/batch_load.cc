@@ -1,7 +1,7 @@
 // Updates of random records of a full table, by each engine in turn, on the same records.
 // (papers/cache-aware-batch-update.txt, sections 4.2 to 4.4)
 //
-//   PROGRAM key=8 record=16 bucket=512 buckets=400000 [threads=1] [seconds=0.3] [turns=5] [active=N] [cache=KIB] [staging=KIB] [engine=NAME] [seed=1] [updates=N]
+//   PROGRAM key=8 record=16 bucket=512 buckets=400000 [threads=1] [seconds=0.3] [turns=5] [active=N] [cache=KIB] [cell=1024] [staging=KIB] [engine=NAME] [seed=1] [updates=N]
 //
 //   {"records": N, "memory_bytes": N, "huge": N, "cache_bytes": N, "engines": {"linear": [ns, ...], "direct": [...], ...},
 //    "chosen": NAME, "choosing_seconds": S, "modelled": {"direct": ns, ...}, "tried": {...}}
@@ -9,7 +9,7 @@
 // Nanoseconds of an update, of all threads together, a number for each turn; the engines' order changes from turn to turn. `auto` is the table that has chosen for
 // itself, before the first turn; `modelled`: by its model, of one thread's updates, for engines that it may choose; `tried`: as it has measured them. Records' keys are numbers,
 // as many in each bucket as it has room for, in random order there. Requests are made as they are needed, kGroup at a time, which is in the
-// time. `active`: of all buckets so many take part, others after a while (clustered random). An engine that stages has staged as much as it may before its
+// time. `cell`: bytes of a cache-bucket. `active`: of all buckets so many take part, others after a while (clustered random). An engine that stages has staged as much as it may before its
 // time begins, which is longer then.
 //
 // With updates=N and an engine there are no turns: so many updates by one thread, for who counts what they do, and what the thesis says of a cache as large as
@@ -29,7 +29,6 @@
 #include "../random.h"
 #include "../words.h"
 #include "base/single_writer.h"
-#include "batch/cache_buckets.h"
 #include "batch/table.h"
 
 namespace {
@@ -42,9 +41,18 @@ constexpr uint64_t kCycles = 4;
 constexpr uint64_t kPeriod = 1 << 20;
 
 struct Settings {
-  std::map<std::string, uint64_t> numbers = {
-      {"key", 8},    {"record", 16}, {"bucket", 512},     {"buckets", 400'000},  {"threads", 1}, {"turns", 5},
-      {"active", 0}, {"seed", 1},    {"cache", 16 << 10}, {"staging", 64 << 10}, {"updates", 0}};
+  std::map<std::string, uint64_t> numbers = {{"key", 8},
+                                             {"record", 16},
+                                             {"bucket", 512},
+                                             {"buckets", 400'000},
+                                             {"threads", 1},
+                                             {"turns", 5},
+                                             {"active", 0},
+                                             {"seed", 1},
+                                             {"cache", 16 << 10},
+                                             {"cell", batch::kCacheBucketBytes},
+                                             {"staging", 64 << 10},
+                                             {"updates", 0}};
   double seconds = 0.3;
   std::string engine;  // alone; "": all
 
@@ -80,6 +88,8 @@ Settings settings_of(int count, char** words) {
   check("record", std::max<uint64_t>(batch::kRecordBytesMin, settings["key"] + 1), batch::kRecordBytesMax);
   check("bucket", batch::kBucketBytesMin, batch::kBucketBytesMax);
   if (settings["bucket"] % base::kLineBytes != 0) load::fail(2, "bucket is a multiple of 64 bytes");
+  check("cell", base::kLineBytes, 1 << 20);
+  if (settings["cell"] % base::kLineBytes != 0) load::fail(2, "cell is a multiple of 64 bytes");
   check("buckets", 1, uint64_t{1} << 32);
   check("threads", 1, 256);
   check("turns", 1, 1000);
@@ -233,7 +243,7 @@ double relative_misses(const batch::Shape& shape, const Settings& settings) {
                            .a = static_cast<double>(shape.bucket_bytes),
                            .r = static_cast<double>(shape.record_bytes()),
                            .s = static_cast<double>(settings["cache"] << 10)};
-  model.fill_cache(batch::CacheBuckets::kBucketBytes / shape.record_bytes());
+  model.fill_cache(static_cast<double>(settings["cell"] / shape.record_bytes()));
   return model.relative_misses();
 }
 
@@ -301,6 +311,7 @@ int main(int count, char** words) {
                      .records = records,
                      .key_space = key > sizeof(uint64_t) ? 0 : records,
                      .cache_bytes = settings["cache"] << 10,
+                     .cache_bucket_bytes = static_cast<uint32_t>(settings["cell"]),
                      .staging_bytes = settings["staging"] << 10}));
   fill(table, settings["buckets"], settings["seed"]);
   if (settings["updates"] != 0) {

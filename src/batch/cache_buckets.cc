@@ -8,13 +8,15 @@
 
 namespace batch {
 
-base::Expected<std::unique_ptr<Staging>> CacheBuckets::make(const Shape& shape, uint64_t bytes,
-                                                            uint64_t key_space, uint64_t home_count) {
-  const uint64_t each = StagedCells(shape, kBucketBytes).bytes_each() + sizeof(Head);
+base::Expected<std::unique_ptr<Staging>> CacheBuckets::make(const Shape& shape, uint32_t bucket_bytes,
+                                                            uint64_t bytes, uint64_t key_space,
+                                                            uint64_t home_count) {
+  const uint64_t each = StagedCells(shape, bucket_bytes).bytes_each() + sizeof(Head);
   const uint64_t count = std::min(bytes / each, home_count);
   if (count == 0)
     return base::failure(EINVAL, "cache-buckets take ", each, " bytes each, and there are but ", bytes);
-  std::unique_ptr<CacheBuckets> made(new (std::nothrow) CacheBuckets(shape, Spread::of(key_space, count)));
+  std::unique_ptr<CacheBuckets> made(new (std::nothrow)
+                                         CacheBuckets(shape, bucket_bytes, Spread::of(key_space, count)));
   if (made == nullptr) return base::failure(ENOMEM, "no memory for cache-buckets");
   if (auto opened = made->cells_.open(count, count * sizeof(Head)); !opened)
     return std::unexpected(opened.error());

@@ -20,11 +20,9 @@ namespace batch {
 
 class CacheBuckets final : public Staging {
  public:
-  // The thesis's few and large ones (section 4.6).
-  static constexpr uint32_t kBucketBytes = 1024;
-
-  // As many as `bytes` hold, but not more than homes. Errors: ENOMEM, EINVAL: not even one.
-  static base::Expected<std::unique_ptr<Staging>> make(const Shape& shape, uint64_t bytes, uint64_t key_space,
+  // As many of `bucket_bytes` as `bytes` hold, but not more than homes. Errors: ENOMEM, EINVAL: not even one. REQUIRES: one has room for a record.
+  static base::Expected<std::unique_ptr<Staging>> make(const Shape& shape, uint32_t bucket_bytes,
+                                                       uint64_t bytes, uint64_t key_space,
                                                        uint64_t home_count);
   Staged put(Session& session, Job& job) override;
   Staged settle(Session& session, const Job& job) override;
@@ -38,8 +36,8 @@ class CacheBuckets final : public Staging {
     std::atomic<uint32_t> count{0};  // changes under the lock
   };
 
-  CacheBuckets(const Shape& shape, const Spread& regions)
-      : shape_(shape), regions_(regions), cells_(shape, kBucketBytes) {}
+  CacheBuckets(const Shape& shape, uint32_t bucket_bytes, const Spread& regions)
+      : shape_(shape), regions_(regions), cells_(shape, bucket_bytes) {}
   bool empty(Session& session, uint64_t region);
 
   const Shape shape_;

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "batch/cache_buckets.h"
-
 namespace batch {
 namespace {
 
@@ -49,12 +47,13 @@ double modelled_ns(Engine engine, const Load& load, const Machine& machine, cons
     case Engine::kCacheBuckets: {
       // They take the cache from the table.
       const auto bytes = static_cast<double>(load.cache_bytes);
+      const double bucket_bytes = load.cache_bucket_bytes;
       ThesisModel thesis{.m = buckets,
                          .a = static_cast<double>(load.shape.bucket_bytes),
                          .r = record_bytes,
                          .s = machine.cache_bytes};
-      thesis.c = std::floor(CacheBuckets::kBucketBytes / record_bytes);
-      thesis.n = std::min(bytes / CacheBuckets::kBucketBytes, buckets);
+      thesis.c = std::floor(bucket_bytes / record_bytes);
+      thesis.n = std::min(bytes / bucket_bytes, buckets);
       const double staged_misses = miss_share(bytes, machine.cache_bytes);
       return 2 * base.direct_ns + staged_misses * kSeen * machine.latency_ns +
              std::min(misses, thesis.batched_misses()) * one_by_one;

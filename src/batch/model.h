@@ -37,8 +37,9 @@ struct ThesisModel {
 struct Load {
   Shape shape;
   uint64_t buckets = 0;
-  uint32_t tag_bytes = 0;      // of a bucket
-  uint64_t cache_bytes = 0;    // for cache-buckets
+  uint32_t tag_bytes = 0;    // of a bucket
+  uint64_t cache_bytes = 0;  // for cache-buckets
+  uint32_t cache_bucket_bytes = kCacheBucketBytes;
   uint64_t staging_bytes = 0;  // for partitions, of each session
   uint64_t sessions = 1;
 };

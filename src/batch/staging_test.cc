@@ -98,6 +98,23 @@ Session::Ran stage(Session& session, const Table& table, Action action, uint64_t
   return ran;
 }
 
+// Changes of records that are not there are counted when they are made.
+TEST(StagingTest, ACacheBucketIsEmptiedWhenItIsFull) {
+  for (const uint32_t bucket_bytes : {64, 128, 1024}) {
+    Options options = numbers(1 << 20, Engine::kCacheBuckets);
+    options.cache_bucket_bytes = bucket_bytes;
+    Table table;
+    ASSERT_TRUE(table.open(options));
+    Session session(table);
+    const uint64_t most = bucket_bytes / options.shape.record_bytes();
+    for (uint64_t i = 0; i < most; ++i) {
+      EXPECT_EQ(table.missed_count(), 0u) << bucket_bytes;
+      EXPECT_EQ(stage(session, table, Action::kUpdate, 0, 1), Session::Ran::kAll);
+    }
+    EXPECT_EQ(table.missed_count(), most) << bucket_bytes;
+  }
+}
+
 // A table that may not grow, for numbers that are not spread: neighbours have 128 places.
 Options crowded(Engine engine) {
   Options options = numbers(uint64_t{1} << 40, engine);

@@ -35,6 +35,9 @@ base::Expected<void> check_options(Options& options) {
   if (options.flushers == 0 || options.flushers > kFlushersMax)
     return base::failure(EINVAL, "a table has 1 to ", uint64_t{kFlushersMax}, " threads, not ",
                          uint64_t{options.flushers});
+  if (options.cache_bucket_bytes == 0 || options.cache_bucket_bytes % base::kLineBytes != 0)
+    return base::failure(EINVAL, "a cache-bucket has a multiple of ", uint64_t{base::kLineBytes},
+                         " bytes, not ", uint64_t{options.cache_bucket_bytes});
   if (options.key_space != 0) options.records = std::min(options.records, options.key_space);
   return {};
 }
@@ -105,7 +108,8 @@ base::Expected<std::unique_ptr<Staging>> Table::make_staging(Engine engine) {
   const uint64_t homes = buckets_.spread().bucket_count();
   switch (engine) {
     case Engine::kCacheBuckets:
-      return CacheBuckets::make(options_.shape, options_.cache_bytes, options_.key_space, homes);
+      return CacheBuckets::make(options_.shape, options_.cache_bucket_bytes, options_.cache_bytes,
+                                options_.key_space, homes);
     case Engine::kDecoupled:
       return Decoupled::make(*this, options_.shape, options_.cache_bytes, options_.key_space, homes,
                              options_.flushers);
@@ -300,6 +304,7 @@ Load Table::load() const {
           .buckets = buckets_.count(),
           .tag_bytes = buckets_.tag_bytes(),
           .cache_bytes = options_.cache_bytes,
+          .cache_bucket_bytes = options_.cache_bucket_bytes,
           .staging_bytes = options_.staging_bytes,
           .sessions = std::max<uint32_t>(callers_sessions_, 1)};
 }

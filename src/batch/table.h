@@ -45,6 +45,7 @@ struct Options {
   // Memory for what is staged, without some 5 bytes for each change that partitions may need: of cache-buckets, which are to stay in the cache that processors share; and of kPartitioned, for each session. Less than
   // it takes at least is EINVAL when the engine is used.
   uint64_t cache_bytes = uint64_t{8} << 20;
+  uint32_t cache_bucket_bytes = kCacheBucketBytes;  // a multiple of base::kLineBytes
   uint64_t staging_bytes = uint64_t{64} << 20;
   // Threads of kDecoupled.
   uint32_t flushers = 1;  // up to kFlushersMax

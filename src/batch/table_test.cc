@@ -317,6 +317,10 @@ TEST(TableTest, OptionsThatCannotBe) {
           "a bucket has a multiple of 64 bytes, up to 512, not 100");
   refuses({.shape = {.key_bytes = 8, .value_bytes = 8, .bucket_bytes = 576}, .records = 1},
           "a bucket has a multiple of 64 bytes, up to 512, not 576");
+  refuses({.shape = fine, .records = 1, .cache_bucket_bytes = 0},
+          "a cache-bucket has a multiple of 64 bytes, not 0");
+  refuses({.shape = fine, .records = 1, .cache_bucket_bytes = 1000},
+          "a cache-bucket has a multiple of 64 bytes, not 1000");
   refuses({.shape = fine}, "say how many records the table is made for");
   refuses({.shape = {.key_bytes = 12, .value_bytes = 8}, .records = 1, .key_space = 1},
           "keys that are numbers have up to 8 bytes, not 12");

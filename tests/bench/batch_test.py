@@ -26,7 +26,7 @@ class Batch(Case):
                 self.assertLess(0, min(times))
 
     def test_wrong_words_are_one_line_and_status_2(self):
-        for words in (["record"], ["records=5"], ["record=x"], ["seconds=-1"], ["key=3"], ["record=8", "key=8"], ["record=65"], ["bucket=100"], ["buckets=0"],
+        for words in (["record"], ["records=5"], ["record=x"], ["seconds=-1"], ["key=3"], ["record=8", "key=8"], ["record=65"], ["bucket=100"], ["cell=0"], ["cell=100"], ["buckets=0"],
                       ["threads=0"], ["turns=0"], ["engine=x"]):
             ended = run_in(self.folder, self.PROGRAM, *words)
             self.assertEqual((ended.returncode, ended.stdout), (2, ""), words)

@@ -46,6 +46,7 @@ MUTATIONS = [
     mutation("what a table has no room for is lost", (CACHE_BUCKETS, "  const uint64_t left = count - job.done_count;", "  const uint64_t left = 0;"), gtest_filter="*ATableThatGrows*cache_buckets*"),
     mutation("what was made is made again", ("src/batch/staged_cells.h", "    memmove(records(cell), records(cell) + made * record_bytes, left * record_bytes);\n", ""), gtest_filter="*ATableThatGrows*cache_buckets*"),
     mutation("a cache-bucket is anybody's", (CACHE_BUCKETS, "    Head& head = heads_[region];\n    sys::LockGuard scope(head.lock);\n", "    Head& head = heads_[region];\n"), gtest_filter="*Threads*cache_buckets*"),
+    mutation("all cache-buckets are of one size", (TABLE, "CacheBuckets::make(options_.shape, options_.cache_bucket_bytes,", "CacheBuckets::make(options_.shape, kCacheBucketBytes,"), gtest_filter="StagingTest.ACacheBucket*"),
 
     mutation("a table that several use locks no buckets", (TABLE, "sessions_ == nullptr || sessions_->next_ == nullptr;", "true;"), gtest_filter="*Threads*"),
     mutation("what is staged is lost with its engine", (TABLE, "  if (!flush_all(session))\n    used = base::failure(ENOSPC", "  if (false)\n    used = base::failure(ENOSPC"), gtest_filter="*Threads*"),
