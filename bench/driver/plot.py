@@ -1,8 +1,8 @@
-"""Bar charts, and lines over time, as SVG."""
+"""Bar charts, lines over time, and curves and dots over numbers, as SVG."""
 import html
 import math
 
-COLOURS = ["#1f6f8b", "#d9822b", "#8aa399", "#7a4e7e", "#b0413e"]
+COLOURS = ["#1f6f8b", "#d9822b", "#8aa399", "#7a4e7e", "#b0413e", "#4c9a4c", "#b59a2c", "#5a6fc0", "#9c6b4e"]
 LABEL_WIDTH, CHART_WIDTH, BAR_HEIGHT, GAP, TOP = 240, 560, 11, 9, 76
 
 
@@ -79,6 +79,37 @@ def lines(title, seconds, series):
         at += 32 + 7 * len(name)
         points = " ".join(place(name, i, value) for i, value in enumerate(values))
         out.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.5"/>')
+    return "\n".join(out + ["</svg>", ""])
+
+
+def curves(title, subtitle, x_name, series, dots=()):
+    """Values over numbers: {name: [(x, y), ...]}, from 0 on; those whose names are in `dots` are not joined."""
+    points = [point for each in series.values() for point in each] or [(1, 1)]
+    most_x, most_y = (max(point[axis] for point in points) * 1.05 or 1 for axis in (0, 1))
+    width, height, left, top, bottom = LABEL_WIDTH + CHART_WIDTH + 70, 330, 90, 70, 280
+
+    def place(point):
+        return left + (width - left - 40) * point[0] / most_x, bottom - (bottom - top) * point[1] / most_y
+
+    out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" font-family="sans-serif" font-size="11">',
+           f'<rect width="{width}" height="{height}" fill="white"/>',
+           f'<text x="12" y="22" font-size="15" font-weight="bold">{html.escape(title)}</text>',
+           f'<text x="12" y="40" fill="#555">{html.escape(subtitle)}</text>',
+           f'<text x="{width - 40}" y="{bottom + 32}" text-anchor="end" fill="#555">{html.escape(x_name)}</text>']
+    for part in range(5):
+        x, y = place((most_x * part / 4, most_y * part / 4))
+        out.append(f'<line x1="{left}" x2="{width - 40}" y1="{y:.1f}" y2="{y:.1f}" stroke="#e4e4e4"/>'
+                   f'<text x="{left - 8}" y="{y + 4:.1f}" text-anchor="end" fill="#555">{most_y * part / 4:.3g}</text>'
+                   f'<text x="{x:.1f}" y="{bottom + 16}" text-anchor="middle" fill="#555">{most_x * part / 4:.3g}</text>')
+    at = left
+    for colour, (name, each) in zip(COLOURS, series.items()):
+        out.append(f'<rect x="{at}" y="50" width="9" height="9" fill="{colour}"/><text x="{at + 15}" y="59">{html.escape(name)}</text>')
+        at += 32 + 7 * len(name)
+        placed = [place(point) for point in sorted(each)]
+        if name not in dots:
+            line = " ".join(f"{x:.1f},{y:.1f}" for x, y in placed)
+            out.append(f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="1.5"/>')
+        out += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>' for x, y in placed]
     return "\n".join(out + ["</svg>", ""])
 
 

@@ -1,4 +1,5 @@
 """What a benchmark leaves in its folder: NAME.json, NAME.md and NAME.svg."""
+import functools
 import json
 import os
 import pathlib
@@ -49,13 +50,21 @@ def figure(value):
     return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
-def markdown(result, doc):
-    rows = result["rows"]
+def _table(rows):
     keys = ROW_KEYS + [key for key in (rows[0] if rows else {}) if key not in ROW_KEYS]
     keys = [key for key in keys if any(key in row for row in rows)]
+    lines = ["| " + " | ".join(keys) + " |", "|" + "|".join("---" if key in ("case", "unit") else "--:" for key in keys) + "|"]
+    return lines + ["| " + " | ".join(figure(row.get(key, "")) for key in keys) + " |" for row in rows]
+
+
+def markdown(result, doc):
+    """`parts` of a result, {name: title}: rows whose case begins with the name and a slash are a table of their own, below that title."""
+    parts = {name: [row for row in result["rows"] if row["case"].startswith(name + "/")] for name in result.get("parts", {})}
+    others = [row for row in result["rows"] if not any(row in rows for rows in parts.values())]
     lines = [f"# {result['name']}", "", doc.strip(), ""]
-    lines += ["| " + " | ".join(keys) + " |", "|" + "|".join("---" if key in ("case", "unit") else "--:" for key in keys) + "|"]
-    lines += ["| " + " | ".join(figure(row.get(key, "")) for key in keys) + " |" for row in rows]
+    lines += _table(others) if others or not parts else []
+    for name, rows in parts.items():
+        lines += ["", f"## {name}: {result['parts'][name]}", "", *_table(rows)] if rows else []
     lines += ["", "| figure | value |", "|---|--:|"]
     lines += [f"| {key} | {figure(value)} |" for key, value in result["summary"].items()]
     lines += [""] + [f"Note: {note}." for note in result.get("notes", [])]
@@ -66,11 +75,13 @@ def markdown(result, doc):
 
 
 def write(folder, result, doc, bars):
-    """Writes the three files, each complete or not at all. bars: arguments of plot.bars, and `lines`, those of plot.lines, if there
-    is anything over time."""
+    """Writes the three files, each complete or not at all. bars: arguments of plot.bars, with `lines`, those of plot.lines, if there
+    is anything over time, and `more`, pictures that follow."""
     result["machine"]["load_after"] = load()
-    lines = bars.pop("lines", None)
-    picture = plot.bars(**bars) if lines is None else plot.above(plot.bars(**bars), plot.lines(**lines))
+    lines, more = bars.pop("lines", None), bars.pop("more", [])
+    pictures = [plot.bars(**bars)] if "cases" in bars else []
+    pictures += [] if lines is None else [plot.lines(**lines)]
+    picture = functools.reduce(plot.above, pictures + more)
     texts = {".json": json.dumps(result, indent=2) + "\n", ".md": markdown(result, doc), ".svg": picture}
     for suffix, text in texts.items():
         path = folder / (result["name"] + suffix)

@@ -77,6 +77,31 @@ class Figures(Case):
         self.assertAlmostEqual((floor - first[2][1]) / (floor - first[0][1]), 4, delta=0.05)
         self.assertAlmostEqual((second[1][0] - second[0][0]) / (first[1][0] - first[0][0]), 2, delta=0.01)
 
+    def test_curves_are_svg_with_a_dot_for_each_point(self):
+        drawn = plot.curves("t", "s", "x <&>", {"a": [(2, 4.0), (1, 2.0), (4, 1.0)], "b": [(1, 1.0), (4, 4.0)]}, dots=("b",))
+        root = xml.etree.ElementTree.fromstring(drawn)
+        self.assertIn("x <&>", [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")])
+        [line] = root.iter("{http://www.w3.org/2000/svg}polyline")
+        first, second, third = (tuple(map(float, point.split(","))) for point in line.get("points").split())
+        # In the order of x; both axes are to scale.
+        self.assertAlmostEqual((third[0] - first[0]) / (second[0] - first[0]), 3, delta=0.01)
+        self.assertAlmostEqual((third[1] - second[1]) / (third[1] - first[1]), 3, delta=0.02)
+        self.assertEqual(len(list(root.iter("{http://www.w3.org/2000/svg}circle"))), 5)
+
+    def test_a_report_has_a_table_for_each_part_and_further_pictures(self):
+        rows = [{"case": case, "ours": 1.0, "peer": 1.0, "ratio": 1.0, "spread": 0.0, "unit": "ms", **more}
+                for case, more in (("a/1", {}), ("part/1", {"extra": 7.0}), ("part/2", {"extra": 8.0}), ("party", {}))]
+        result = {"name": "n", "machine": report.machine(), "parameters": {}, "rows": rows, "summary": {}, "parts": {"part": "its title", "none": "nothing"}}
+        report.write(self.folder, result, "What it is.", {"more": [plot.bars(**BARS), plot.bars(**BARS)]})
+        written = (self.folder / "n.md").read_text()
+        before, after = written.split("\n## part: its title\n")
+        self.assertIn("| a/1 | 1 | 1 | 1 | 0 | ms |\n| party | 1 |", before)
+        self.assertIn("| case | ours | peer | ratio | spread | unit | extra |", after)
+        self.assertIn("| part/1 | 1 | 1 | 1 | 0 | ms | 7 |\n| part/2 |", after)
+        self.assertNotIn("nothing", written)
+        root = xml.etree.ElementTree.fromstring((self.folder / "n.svg").read_text())
+        self.assertEqual(len(root.findall("{http://www.w3.org/2000/svg}svg")), 2)
+
     def test_report_writes_three_complete_files(self):
         row = {"case": "a", "ours": 2.0, "peer": 1.0, "ratio": 2.0, "spread": 0.25, "unit": "ms", "extra": 7.0}
         result = {"name": "n", "machine": report.machine(), "parameters": {"p": 1}, "rows": [row], "summary": {"figure": 2.0},
