@@ -1,9 +1,9 @@
 // Updates of random records of a full table, by each engine in turn, on the same records.
 // (papers/cache-aware-batch-update.txt, sections 4.2 to 4.4)
 //
-//   PROGRAM key=8 record=16 bucket=512 buckets=400000 [threads=1] [seconds=0.3] [turns=5] [active=N] [cache=KIB] [cell=1024] [staging=KIB] [engine=NAME] [seed=1] [updates=N]
+//   PROGRAM key=8 record=16 bucket=512 buckets=400000 [threads=1] [seconds=0.3] [turns=5] [active=N] [cache=KIB] [cell=1024] [staging=KIB] [engine=NAME]... [seed=1] [updates=N] [base=1]
 //
-//   {"records": N, "memory_bytes": N, "huge": N, "cache_bytes": N, "engines": {"linear": [ns, ...], "direct": [...], ...},
+//   {"records": N, "memory_bytes": N, "huge": N, "cache_bytes": N, "ns_per_cycle": N, "engines": {"linear": [ns, ...], "direct": [...], ...},
 //    "chosen": NAME, "choosing_seconds": S, "modelled": {"direct": ns, ...}, "tried": {...}}
 //
 // Nanoseconds of an update, of all threads together, a number for each turn; the engines' order changes from turn to turn. `auto` is the table that has chosen for
@@ -11,6 +11,10 @@
 // as many in each bucket as it has room for, in random order there. Requests are made as they are needed, kGroup at a time, which is in the
 // time. `cell`: bytes of a cache-bucket. `active`: of all buckets so many take part, others after a while (clustered random). An engine that stages has staged as much as it may before its
 // time begins, which is longer then.
+//
+// With engines only these are measured. `ns_per_cycle`: of the CPU's clock, which counts at a frequency of its own.
+//
+// With base=1 there is no table: `linear` and `cache_buckets` do what has nothing to do with its buckets (base_cost.h).
 //
 // With updates=N and an engine there are no turns: so many updates by one thread, for who counts what they do, and what the thesis says of a cache as large as
 // the cache-buckets (equation 3.4):
@@ -20,6 +24,7 @@
 #include <atomic>
 #include <cstdio>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <thread>
@@ -29,16 +34,18 @@
 #include "../random.h"
 #include "../words.h"
 #include "base/single_writer.h"
+#include "base_cost.h"
 #include "batch/table.h"
+#include "requests.h"
+#include "sys/streaming.h"
 
 namespace {
 
-constexpr size_t kGroup = 256;
 constexpr char kAuto[] = "auto";
 // As much as is staged is made so often while a staging engine is measured, at least: at first all of its regions are full at about the same time.
 constexpr uint64_t kCycles = 4;
-// Requests between two choices of the buckets that take part.
-constexpr uint64_t kPeriod = 1 << 20;
+
+using load::kGroup;
 
 struct Settings {
   std::map<std::string, uint64_t> numbers = {{"key", 8},
@@ -52,11 +59,23 @@ struct Settings {
                                              {"cache", 16 << 10},
                                              {"cell", batch::kCacheBucketBytes},
                                              {"staging", 64 << 10},
-                                             {"updates", 0}};
+                                             {"updates", 0},
+                                             {"base", 0}};
   double seconds = 0.3;
-  std::string engine;  // alone; "": all
+  std::vector<std::string> engines;  // none: all
 
   uint64_t operator[](const char* name) const { return numbers.at(name); }
+  bool wants(const std::string& engine) const {
+    return engines.empty() || std::ranges::find(engines, engine) != engines.end();
+  }
+  // Updates of a thread until all that it may stage is staged.
+  uint64_t staged_updates(batch::Engine engine) const {
+    if (!batch::is_staging(engine)) return 0;
+    // Cache-buckets are all threads'.
+    const uint64_t kib =
+        engine == batch::Engine::kPartitioned ? (*this)["staging"] : (*this)["cache"] / (*this)["threads"];
+    return (kib << 10) / (*this)["record"];
+  }
 };
 
 Settings settings_of(int count, char** words) {
@@ -72,7 +91,7 @@ Settings settings_of(int count, char** words) {
       std::vector<std::string> names;
       for (const batch::Engine one : batch::kEngines) names.emplace_back(batch::name_of(one));
       names.emplace_back(kAuto);
-      settings.engine = load::word_of(name, words[i] + at + 1, names);
+      settings.engines.push_back(load::word_of(name, words[i] + at + 1, names));
     } else if (at != std::string::npos && settings.numbers.contains(name)) {
       settings.numbers[name] = load::count_of(name, words[i] + at + 1, uint64_t{1} << 40);
     } else {
@@ -93,7 +112,8 @@ Settings settings_of(int count, char** words) {
   check("buckets", 1, uint64_t{1} << 32);
   check("threads", 1, 256);
   check("turns", 1, 1000);
-  if (settings["updates"] != 0 && (settings.engine.empty() || settings.engine == kAuto))
+  check("base", 0, 1);
+  if (settings["updates"] != 0 && (settings.engines.size() != 1 || settings.wants(kAuto)))
     load::fail(2, "updates wants an engine");
   return settings;
 }
@@ -117,62 +137,32 @@ void fill(batch::Table& table, uint64_t buckets, uint64_t seed) {
   }
 }
 
-// Requests of a thread.
-class Requests {
- public:
-  Requests(const batch::Shape& shape, uint64_t buckets, uint64_t active, uint64_t seed)
-      : shape_(shape),
-        count_(buckets),
-        active_(active == 0 ? count_ : std::min(active, count_)),
-        random_(seed),
-        keys_(kGroup * shape_.key_bytes),
-        values_(kGroup * shape_.value_bytes) {}
-
-  batch::Job next() {
-    if (active_ < count_ && made_ % kPeriod < kGroup) first_ = random_.below(count_);
-    for (size_t i = 0; i < kGroup; ++i) {
-      const uint64_t random = random_.next();
-      const uint64_t slots = shape_.slots();
-      uint64_t number =
-          static_cast<uint64_t>(static_cast<unsigned __int128>(random) * (active_ * slots) >> 64);
-      // Those that take part lie at equal distances, as the thesis's do, which has some for each cache-bucket.
-      if (active_ < count_) {
-        const uint64_t bucket = (first_ + number / slots * (count_ / active_)) % count_;
-        number = bucket * slots + number % slots;
-      }
-      memcpy(&keys_[i * shape_.key_bytes], &number, std::min<size_t>(shape_.key_bytes, sizeof number));
-      memcpy(&values_[i * shape_.value_bytes], &random, std::min<size_t>(shape_.value_bytes, sizeof random));
-    }
-    made_ += kGroup;
-    return {.code = {batch::Action::kUpdate}, .count = kGroup, .keys = keys_.data(), .given = values_.data()};
-  }
-
- private:
-  const batch::Shape shape_;
-  const uint64_t count_, active_;
-  load::Random random_;
-  uint64_t first_ = 0, made_ = 0;
-  std::vector<std::byte> keys_, values_;
-};
-
-// Threads that update until they are told to end, which count what they do.
+// Threads that make requests until they are told to end, and count them. make_worker() gives each what does a job.
 class Load {
  public:
-  Load(batch::Table& table, const Settings& settings, uint64_t seed) : counts_(settings["threads"]) {
+  template <class MakeWorker>
+  Load(const batch::Shape& shape, const Settings& settings, uint64_t seed, MakeWorker make_worker)
+      : counts_(settings["threads"]) {
     const uint64_t threads = settings["threads"];
     for (uint64_t t = 0; t < threads; ++t)
-      all_.emplace_back([&, seed, t, threads] {
+      all_.emplace_back([&, shape, seed, t, threads, make_worker] {
         if (static_cast<int>(threads) <= cases::cpu_count()) cases::stay_on_cpu(static_cast<int>(t));
-        batch::Session session(table);
-        Requests requests(table.options().shape, settings["buckets"], settings["active"], seed * threads + t);
+        const auto work = make_worker();
+        load::Requests requests(shape, settings["buckets"], settings["active"], seed * threads + t);
         while (!ends_.load(std::memory_order_relaxed)) {
           batch::Job job = requests.next();
-          if (session.run(job) != batch::Session::Ran::kAll || job.absent_count != 0)
-            load::fail(1, "a record is not there");
+          work(job);
           base::increase(counts_[t].value, uint64_t{kGroup});
         }
       });
   }
+  Load(batch::Table& table, const Settings& settings, uint64_t seed)
+      : Load(table.options().shape, settings, seed, [&table] {
+          return [session = std::make_unique<batch::Session>(table)](batch::Job& job) {
+            if (session->run(job) != batch::Session::Ran::kAll || job.absent_count != 0)
+              load::fail(1, "a record is not there");
+          };
+        }) {}
   ~Load() {
     ends_.store(true);
     for (std::thread& thread : all_) thread.join();
@@ -200,23 +190,35 @@ class Load {
   std::vector<std::thread> all_;
 };
 
-// Nanoseconds of an update.
-double measure(batch::Table& table, const Settings& settings, uint64_t turn) {
-  const uint64_t shape_bytes = table.options().shape.record_bytes();
+// What an update takes.
+struct Cost {
   double ns = 0;
+  double ns_per_cycle = 0;
+};
+
+// Of updates that stage so many before they begin to be made, of each thread.
+Cost measure(const Load& load, const Settings& settings, uint64_t staged) {
+  load.await(std::max<uint64_t>(staged, kGroup));
+  const uint64_t begin_ns = cases::clock_ns(CLOCK_MONOTONIC), begin = load.sum(),
+                 begin_cycles = sys::cycle_clock();
+  std::this_thread::sleep_for(std::chrono::duration<double>(settings.seconds));
+  while (load.sum() - begin < kCycles * staged * settings["threads"])
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  const uint64_t end = load.sum(), end_ns = cases::clock_ns(CLOCK_MONOTONIC), end_cycles = sys::cycle_clock();
+  const auto passed_ns = static_cast<double>(end_ns - begin_ns);
+  return {.ns = passed_ns / static_cast<double>(end - begin),
+          .ns_per_cycle = passed_ns / static_cast<double>(end_cycles - begin_cycles)};
+}
+
+// By the engine that the table has.
+Cost measure(batch::Table& table, const Settings& settings, uint64_t turn) {
+  Cost cost;
   {
     const Load load(table, settings, settings["seed"] + turn);
-    const uint64_t staged = batch::is_staging(table.engine()) ? (settings["staging"] << 10) / shape_bytes : 0;
-    load.await(std::max<uint64_t>(staged, kGroup));
-    const uint64_t begin_ns = cases::clock_ns(CLOCK_MONOTONIC), begin = load.sum();
-    std::this_thread::sleep_for(std::chrono::duration<double>(settings.seconds));
-    while (load.sum() - begin < kCycles * staged * settings["threads"])
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    const uint64_t end = load.sum(), end_ns = cases::clock_ns(CLOCK_MONOTONIC);
-    ns = static_cast<double>(end_ns - begin_ns) / static_cast<double>(end - begin);
+    cost = measure(load, settings, settings.staged_updates(table.engine()));
   }
   if (table.missed_count() != 0) load::fail(1, "a record is not there");
-  return ns;
+  return cost;
 }
 
 void expect(const base::Expected<void>& done) {
@@ -231,7 +233,7 @@ void use(batch::Table& table, std::optional<batch::Engine> engine) {
 // Updates by the caller.
 void update(batch::Table& table, const Settings& settings) {
   batch::Session session(table);
-  Requests requests(table.options().shape, settings["buckets"], settings["active"], settings["seed"]);
+  load::Requests requests(table.options().shape, settings["buckets"], settings["active"], settings["seed"]);
   for (uint64_t done = 0; done < settings["updates"]; done += kGroup) {
     batch::Job job = requests.next();
     if (session.run(job) != batch::Session::Ran::kAll) load::fail(1, "the table has no room");
@@ -297,6 +299,65 @@ std::string list_of(const std::vector<double>& numbers) {
   return text + "]";
 }
 
+using Times = std::map<std::string, std::vector<double>>;
+
+// Without a table, in turns.
+void print_base_costs(const batch::Shape& shape, const Settings& settings) {
+  const uint64_t key_space = settings["buckets"] * shape.slots();
+  load::OnlyLocks locks;
+  load::OnlyStages stages(shape, static_cast<uint32_t>(settings["cell"]));
+  expect(locks.open(shape, batch::Spread::by_number(key_space, settings["buckets"])));
+  expect(stages.open(settings["cache"] << 10, key_space));
+  Times times;
+  double ns_per_cycle = 0;
+  const auto measure_with = [&](batch::Engine engine, uint64_t turn, auto run) {
+    const Load load(shape, settings, settings["seed"] + turn, [run] { return run; });
+    const Cost cost = measure(load, settings, settings.staged_updates(engine));
+    times[batch::name_of(engine)].push_back(cost.ns);
+    ns_per_cycle = cost.ns_per_cycle;
+  };
+  for (uint64_t turn = 0; turn < settings["turns"]; ++turn) {
+    measure_with(batch::Engine::kLinear, turn, [&](batch::Job& job) { locks.run(job); });
+    measure_with(batch::Engine::kCacheBuckets, turn, [&](batch::Job& job) { stages.run(job); });
+  }
+  std::printf("{\"ns_per_cycle\": %.5f, \"engines\": %s}\n", ns_per_cycle, object_of(times, list_of).c_str());
+}
+
+// Engines beside each other, and what the table chooses, if it is asked for that.
+void print_costs(batch::Table& table, const Settings& settings) {
+  // What is measured, by its name.
+  std::vector<std::pair<std::string, batch::Engine>> all;
+  for (const batch::Engine engine : batch::kEngines)
+    if (settings.wants(batch::name_of(engine))) all.emplace_back(batch::name_of(engine), engine);
+  Chosen chosen;
+  if (settings.wants(kAuto)) {
+    chosen = choose(table, settings);
+    all.emplace_back(kAuto, chosen.engine);
+  }
+  Times times;
+  double ns_per_cycle = 0;
+  for (uint64_t turn = 0; turn < settings["turns"]; ++turn)
+    for (size_t i = 0; i < all.size(); ++i) {
+      const auto& [name, engine] = all[(i + turn) % all.size()];
+      use(table, engine);
+      const Cost cost = measure(table, settings, turn);
+      times[name].push_back(cost.ns);
+      ns_per_cycle = cost.ns_per_cycle;
+    }
+  std::printf(
+      "{\"records\": %lu, \"memory_bytes\": %lu, \"huge\": %lu, \"cache_bytes\": %.0f, \"ns_per_cycle\": "
+      "%.5f, "
+      "\"engines\": %s",
+      table.record_count(), table.memory_bytes(),
+      cases::bytes_of("/proc/self/smaps_rollup", "AnonHugePages:"), chosen.cache_bytes, ns_per_cycle,
+      object_of(times, list_of).c_str());
+  if (!chosen.modelled.empty())
+    std::printf(", \"chosen\": \"%s\", \"choosing_seconds\": %.2f, \"modelled\": %s, \"tried\": %s",
+                batch::name_of(chosen.engine), chosen.seconds, object_of(chosen.modelled, text_of).c_str(),
+                object_of(chosen.tried, text_of).c_str());
+  std::puts("}");
+}
+
 }  // namespace
 
 int main(int count, char** words) {
@@ -305,6 +366,7 @@ int main(int count, char** words) {
   const batch::Shape shape = {.key_bytes = key,
                               .value_bytes = static_cast<uint32_t>(settings["record"]) - key,
                               .bucket_bytes = static_cast<uint32_t>(settings["bucket"])};
+  if (settings["base"] != 0) return print_base_costs(shape, settings), 0;
   const uint64_t records = settings["buckets"] * shape.slots();
   batch::Table table;
   expect(table.open({.shape = shape,
@@ -314,38 +376,10 @@ int main(int count, char** words) {
                      .cache_bucket_bytes = static_cast<uint32_t>(settings["cell"]),
                      .staging_bytes = settings["staging"] << 10}));
   fill(table, settings["buckets"], settings["seed"]);
-  if (settings["updates"] != 0) {
-    for (const batch::Engine engine : batch::kEngines)
-      if (settings.engine == batch::name_of(engine)) use(table, engine);
-    update(table, settings);
-    std::printf("{\"records\": %lu, \"relative_misses\": %.4f}\n", records, relative_misses(shape, settings));
-    return 0;
-  }
-  // What is measured, by its name.
-  std::vector<std::pair<std::string, batch::Engine>> all;
+  if (settings["updates"] == 0) return print_costs(table, settings), 0;
   for (const batch::Engine engine : batch::kEngines)
-    if (settings.engine.empty() || settings.engine == batch::name_of(engine))
-      all.emplace_back(batch::name_of(engine), engine);
-  Chosen chosen;
-  if (settings.engine.empty() || settings.engine == kAuto) {
-    chosen = choose(table, settings);
-    all.emplace_back(kAuto, chosen.engine);
-  }
-  std::map<std::string, std::vector<double>> times;
-  for (uint64_t turn = 0; turn < settings["turns"]; ++turn)
-    for (size_t i = 0; i < all.size(); ++i) {
-      const auto& [name, engine] = all[(i + turn) % all.size()];
-      use(table, engine);
-      times[name].push_back(measure(table, settings, turn));
-    }
-  std::printf(
-      "{\"records\": %lu, \"memory_bytes\": %lu, \"huge\": %lu, \"cache_bytes\": %.0f, \"engines\": %s",
-      records, table.memory_bytes(), cases::bytes_of("/proc/self/smaps_rollup", "AnonHugePages:"),
-      chosen.cache_bytes, object_of(times, list_of).c_str());
-  if (!chosen.modelled.empty())
-    std::printf(", \"chosen\": \"%s\", \"choosing_seconds\": %.2f, \"modelled\": %s, \"tried\": %s",
-                batch::name_of(chosen.engine), chosen.seconds, object_of(chosen.modelled, text_of).c_str(),
-                object_of(chosen.tried, text_of).c_str());
-  std::puts("}");
+    if (settings.wants(batch::name_of(engine))) use(table, engine);
+  update(table, settings);
+  std::printf("{\"records\": %lu, \"relative_misses\": %.4f}\n", records, relative_misses(shape, settings));
   return 0;
 }
