@@ -53,5 +53,35 @@ class Batch(Case):
             self.assertRegex(ended.stderr, r"\Abatch-load: [^\n]{10,300}\n\Z", words)
 
 
+class Colouring(Case):
+    """The program of `colouring`: records are found wherever their pages are."""
+    PROGRAM = LIBEXEC / "colouring-load"
+    SMALL = ("buckets=2000", "cache=64", "colours=8", "taken=4")
+
+    def test_updates_for_who_counts_them(self):
+        for placement in ("plain", "coloured"):
+            for bucket in (128, 512, 4096):
+                ended = run_in(self.folder, self.PROGRAM, *self.SMALL, f"bucket={bucket}", f"placement={placement}", "updates=20000")
+                self.assertEqual((ended.returncode, ended.stderr), (0, ""))
+                self.assertEqual(json.loads(ended.stdout), {"records": 2000 * bucket // 16})
+
+    def test_all_placements_in_turns(self):
+        ended = run_in(self.folder, self.PROGRAM, *self.SMALL, "near=2", "seconds=0.01", "turns=3")
+        self.assertEqual((ended.returncode, ended.stderr), (0, ""))
+        answer = json.loads(ended.stdout)
+        if "unavailable" in answer:
+            self.skipTest("the system does not tell physical addresses")
+        self.assertEqual({name: len(times) for name, times in answer["placements"].items()}, {"plain": 3, "coloured": 3, "huge": 3})
+        self.assertEqual(set(answer["lines"]), {"mixed", "near", "same"})
+        self.assertLess(0, min(answer["lines"].values()))
+
+    def test_wrong_words_are_one_line_and_status_2(self):
+        for words in (["bucket"], ["buckets=0"], ["bucket=100"], ["bucket=8192"], ["cell=96"], ["record=8"], ["cache=1"], ["taken=0"], ["taken=8", "colours=8"],
+                      ["near=9", "colours=8", "taken=1"], ["placement=huge"], ["colours=1"], ["seconds=x"], ["turns=0"]):
+            ended = run_in(self.folder, self.PROGRAM, *words)
+            self.assertEqual((ended.returncode, ended.stdout), (2, ""), words)
+            self.assertRegex(ended.stderr, r"\Acolouring-load: [^\n]{10,300}\n\Z", words)
+
+
 if __name__ == "__main__":
     unittest.main(verbosity=2)
