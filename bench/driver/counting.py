@@ -7,10 +7,12 @@ import re
 
 from lockstep import Failure
 
+WAYS, LINE_BYTES = 16, 64  # of the cache that is simulated
+
 
 def counting(log, words, cache_bytes=0):
     """The words that run a program under valgrind, with a last-level cache of so many bytes, a power of two, if its misses are wanted."""
-    simulation = ["--cache-sim=yes", f"--LL={cache_bytes},16,64"] if cache_bytes else ["--cache-sim=no"]
+    simulation = ["--cache-sim=yes", f"--LL={cache_bytes},{WAYS},{LINE_BYTES}"] if cache_bytes else ["--cache-sim=no"]
     return ["valgrind", "--tool=cachegrind", *simulation, "--cachegrind-out-file=/dev/null", f"--log-file={log}", *words]
 
 

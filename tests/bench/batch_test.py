@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
-"""The programs of `batch`: every engine updates the records that there are.  batch_test.py SPILLWAY [unittest arguments]
+"""The programs of `batch`: every engine updates the records that there are; and the thesis's figures, of answers that are given.  batch_test.py SPILLWAY [unittest arguments]
 
 Times are never looked at.
 """
 import json
 import unittest
+import xml.etree.ElementTree
 
 from bench_case import LIBEXEC, Case, run_in
 
-PEER, OURS = "linear", "cache_buckets"
+import batch_colouring
+import batch_figures
+from batch_load import OURS, PEER
 
 
 class Batch(Case):
@@ -16,7 +19,7 @@ class Batch(Case):
 
     def test_all_engines_in_turns(self):
         for words in (["key=4", "record=8", "bucket=512"], ["key=8", "record=32", "bucket=128", "threads=2", "active=50"], ["key=12", "record=20"]):
-            ended = run_in(self.folder, self.PROGRAM, "buckets=1000", "seconds=0.01", "turns=3", "staging=1024", *words)
+            ended = run_in(self.folder, self.PROGRAM, "buckets=1000", "seconds=0.01", "turns=3", "cache=1024", "staging=1024", *words)
             self.assertEqual((ended.returncode, ended.stderr), (0, ""), words)
             answer = json.loads(ended.stdout)
             self.assertEqual(set(answer["engines"]), {"linear", "direct", "prefetch", "tagged", "cache_buckets", "decoupled", "partitioned", "auto"})
@@ -81,6 +84,110 @@ class Colouring(Case):
             ended = run_in(self.folder, self.PROGRAM, *words)
             self.assertEqual((ended.returncode, ended.stdout), (2, ""), words)
             self.assertRegex(ended.stderr, r"\Acolouring-load: [^\n]{10,300}\n\Z", words)
+
+    def test_colours_of_a_cache(self):
+        for name, level, sets, ways in (("index2", 2, 2048, 8), ("index3", 3, 32768, 16)):
+            cache = self.folder / name
+            cache.mkdir()
+            for file, number in (("level", level), ("number_of_sets", sets), ("ways_of_associativity", ways)):
+                (cache / file).write_text(f"{number}\n")
+        self.assertEqual(batch_colouring.colours_of(3, self.folder), (512, 32 << 20))
+        self.assertEqual(batch_colouring.colours_of(2, self.folder), (32, 1 << 20))
+        self.assertIsNone(batch_colouring.colours_of(4, self.folder))
+
+    def test_rows_and_figures(self):
+        rows = [{"case": "colouring/misses/128/4", "ratio": 0.5}, {"case": "colouring/misses/512/4", "ratio": 2.0},
+                {"case": "colouring/time/128/4", "ratio": 3.0, "huge_ratio": 0.25}, {"case": "colouring/lines", "ratio": 7.0}]
+        self.assertEqual({key: round(value, 6) for key, value in batch_colouring.summarise(rows).items()},
+                         {"colouring_misses_ratio": 1, "colouring_time_ratio": 3, "colouring_lines_ratio": 7})
+        words = [element.text for element in xml.etree.ElementTree.fromstring(batch_colouring.picture(rows)).iter("{http://www.w3.org/2000/svg}text")]
+        for word in ("128/4", "512/4", "0.5", "2", "3", "0.25", "misses, simulated", "time", "time in large OS pages"):
+            self.assertIn(word, words)
+        self.assertNotIn("7", words)
+
+
+class Given:
+    """Answers whose figures are known: a cycle is half a nanosecond; an update by one thread costs the peer 10 ns and 4 for each miss, cache-buckets 20 and 8, a miss
+    each for the peer for 100 thousand buckets, and half as many for cache-buckets; two threads are twice as fast together."""
+
+    def __init__(self):
+        self.asked = []
+
+    @staticmethod
+    def misses(record, bucket, thousands, cell=1024):
+        return thousands / 200, thousands / 100, 0.25
+
+    def costs(self, record, bucket, thousands, threads, cell=1024):
+        self.asked.append((record, bucket, thousands, threads, cell))
+        ours, peer, _ = self.misses(record, bucket, thousands)
+        return {"ns_per_cycle": 0.5, "engines": {PEER: [(10 + 4 * peer) / threads] * 3, OURS: [(20 + 8 * ours) / threads] * 3}}
+
+    def base_costs(self, record, threads):
+        return {"ns_per_cycle": 0.5, "engines": {PEER: [10 / threads, 10 / threads], OURS: [(10 + record) / threads] * 2}}
+
+
+class Figures(Case):
+    def setUp(self):
+        super().setUp()
+        self.given = Given()
+        self.figures = batch_figures.Figures(self.given, (8, 16, 32), (128, 256, 512), (200, 400, 600, 800), (1, 2))
+        self.cases = self.figures.cases()
+
+    def rows(self, start):
+        return [make() for case, make in self.cases.items() if case.startswith(start)]
+
+    def test_there_are_as_many_cases_as_the_thesis_has(self):
+        counts = {}
+        for case in self.cases:
+            name = case.split("/")[0]
+            counts[name] = counts.get(name, 0) + 1
+        self.assertEqual(counts, {"figure4.3": 3 * 2, "table4.3": 3 * 2, "table4.4": 3, "figure4.4": 5 * 2, "figure4.5": 12, "figure4.6": 12, "figure4.7": 12,
+                                  "figure4.8": 24 * 2, "figure4.9": 24, "table4.5": 3 * 2})
+        self.assertEqual(set(counts), set(batch_figures.PARTS))
+
+    def test_base_costs_are_cycles_of_a_thread(self):
+        for row, record in zip(self.rows("figure4.3"), (8, 8, 16, 16, 32, 32)):
+            self.assertEqual((row["ours"], row["peer"], row["more"], row["unit"]), (20 + 2 * record, 20, 2 * record, "cycles"), row)
+
+    def test_organisations_have_cache_buckets_of_their_sizes(self):
+        self.assertEqual([row["case"] for row in self.rows("table4.3")], [f"table4.3/{cell}/{threads}" for cell in (1024, 512, 256) for threads in (1, 2)])
+        self.assertEqual(self.given.asked, [(16, 512, 400, threads, cell) for cell in (1024, 512, 256) for threads in (1, 2)])
+
+    def test_throughput_and_misses_are_over_the_baselines(self):
+        [row] = self.rows("figure4.5/512/800k")
+        self.assertAlmostEqual(row["ours"], 1000 / 52)
+        self.assertAlmostEqual(row["peer"], 1000 / 42)
+        self.assertAlmostEqual(row["ratio"], 42 / 52)
+        [row] = self.rows("figure4.7/512/800k")
+        self.assertEqual((row["ours"], row["peer"], row["ratio"], row["model"]), (4, 8, 0.5, 0.25))
+
+    def test_a_line_through_all_tables(self):
+        self.assertEqual(batch_figures.regress([(0, 1), (1, 3), (2, 5)]), (1, 2, 1))
+        base, slope, explained = batch_figures.regress([(0, 0), (1, 3), (2, 0)])
+        self.assertEqual((base, slope, explained), (1, 0, 0))
+        for row in self.rows("table4.5"):
+            for key, value in (("base_cycles", 40), ("miss_cycles", 16), ("peer_base_cycles", 20), ("peer_miss_cycles", 8), ("explained", 1), ("peer_explained", 1)):
+                self.assertAlmostEqual(row[key], value, msg=key)
+            # Of a table in the middle: 2.5 of 5 misses.
+            self.assertAlmostEqual(row["misses_share"], (32 / 72 + 48 / 88) / 2)
+            self.assertAlmostEqual(row["peer_misses_share"], (32 / 52 + 48 / 68) / 2)
+
+    def test_a_picture_of_each(self):
+        dots = {"figure4.4": 20, "figure4.5": 12, "figure4.6": 12, "figure4.7": 24, "table4.5": 2 * 12 + 4}
+        rects = {"figure4.3": 6, "table4.3": 6, "table4.4": 3, "figure4.8": 48, "figure4.9": 48}
+        for name in batch_figures.PARTS:
+            with self.subTest(name):
+                root = xml.etree.ElementTree.fromstring(self.figures.picture(name, self.rows(name)))
+                self.assertEqual(len(list(root.iter("{http://www.w3.org/2000/svg}circle"))), dots.get(name, 0))
+                bars = [element for element in root.iter("{http://www.w3.org/2000/svg}rect") if element.get("height") == "10"]
+                self.assertEqual(len(bars), rects.get(name, 0))
+
+    def test_summary(self):
+        summary = batch_figures.summarise(self.rows("figure4.3") + self.rows("figure4.7") + self.rows("figure4.8") + self.rows("figure4.9"))
+        self.assertEqual(set(summary), {"base_cost_more_cycles", "throughput_ratio_most", "throughput_ratio_least", "misses_ratio_least", "figure4.7_misses_over_model"})
+        self.assertEqual((summary["base_cost_more_cycles"], summary["misses_ratio_least"]), (32, 0.5))
+        self.assertAlmostEqual(summary["figure4.7_misses_over_model"], 2)
+        self.assertEqual(batch_figures.summarise([]), {})
 
 
 if __name__ == "__main__":

@@ -107,6 +107,15 @@ class Quick(Case):
             self.assertLess(0, choice["over_best"])
             self.assertLessEqual(choice["over_best"], 1)
 
+    def test_figures_of_batch(self):
+        if not shutil.which("valgrind"):
+            self.skipTest("valgrind is not there")
+        result = self.results("batch", "--only", "figure4.3", "--only", "figure4.7/128", "--only", "table4.5/16/1", "--only", "colouring/misses/512")
+        self.assertLessEqual({"figure4.3/16/1", "figure4.7/128/20k", "figure4.7/128/80k", "table4.5/16/1", "colouring/misses/512/4"}, {row["case"] for row in result["rows"]})
+        self.assertLessEqual({"base_cost_more_cycles", "figure4.7_misses_over_model", "colouring_misses_ratio"}, set(result["summary"]))
+        # A count, not a time: pages of other colours take no places of cache-buckets.
+        self.assertLess(result["summary"]["colouring_misses_ratio"], 1)
+
     def test_kv_index(self):
         if not kv_index.PEER_HEADER.exists():
             self.skipTest("libcuckoo is not there")
