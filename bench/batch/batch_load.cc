@@ -3,7 +3,7 @@
 //
 //   PROGRAM key=8 record=16 bucket=512 buckets=400000 [threads=1] [seconds=0.3] [turns=5] [active=N] [cache=KIB] [cell=1024] [staging=KIB] [engine=NAME]... [seed=1] [updates=N] [base=1]
 //
-//   {"records": N, "memory_bytes": N, "huge": N, "cache_bytes": N, "ns_per_cycle": N, "engines": {"linear": [ns, ...], "direct": [...], ...},
+//   {"records": N, "memory_bytes": N, "huge": N, "cache_bytes": N, "ns_per_cycle": N, "engines": {"linear": [ns, ...], "direct": [...], ...}, "cpu": {...},
 //    "chosen": NAME, "choosing_seconds": S, "modelled": {"direct": ns, ...}, "tried": {...}}
 //
 // Nanoseconds of an update, of all threads together, a number for each turn; the engines' order changes from turn to turn. `auto` is the table that has chosen for
@@ -12,7 +12,8 @@
 // time. `cell`: bytes of a cache-bucket. `active`: of all buckets so many take part, others after a while (clustered random). An engine that stages has staged as much as it may before its
 // time begins, which is longer then.
 //
-// With engines only these are measured. `ns_per_cycle`: of the CPU's clock, which counts at a frequency of its own.
+// With engines only these are measured. `cpu`: the same as `engines` in CPU time of all threads. `ns_per_cycle`: of the CPU's clock, which counts at a frequency
+// of its own.
 //
 // With base=1 there is no table: `linear` and `cache_buckets` do what has nothing to do with its buckets (base_cost.h).
 //
@@ -193,21 +194,28 @@ class Load {
 // What an update takes.
 struct Cost {
   double ns = 0;
+  double cpu_ns = 0;  // of all threads
   double ns_per_cycle = 0;
 };
 
 // Of updates that stage so many before they begin to be made, of each thread.
 Cost measure(const Load& load, const Settings& settings, uint64_t staged) {
   load.await(std::max<uint64_t>(staged, kGroup));
-  const uint64_t begin_ns = cases::clock_ns(CLOCK_MONOTONIC), begin = load.sum(),
-                 begin_cycles = sys::cycle_clock();
+  struct Now {
+    explicit Now(const Load& load) : updates(load.sum()) {}
+    uint64_t updates, ns = cases::clock_ns(CLOCK_MONOTONIC),
+                      cpu_ns = cases::clock_ns(CLOCK_PROCESS_CPUTIME_ID), cycles = sys::cycle_clock();
+  };
+  const Now begin(load);
   std::this_thread::sleep_for(std::chrono::duration<double>(settings.seconds));
-  while (load.sum() - begin < kCycles * staged * settings["threads"])
+  while (load.sum() - begin.updates < kCycles * staged * settings["threads"])
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  const uint64_t end = load.sum(), end_ns = cases::clock_ns(CLOCK_MONOTONIC), end_cycles = sys::cycle_clock();
-  const auto passed_ns = static_cast<double>(end_ns - begin_ns);
-  return {.ns = passed_ns / static_cast<double>(end - begin),
-          .ns_per_cycle = passed_ns / static_cast<double>(end_cycles - begin_cycles)};
+  const Now end(load);
+  const auto updates = static_cast<double>(end.updates - begin.updates),
+             ns = static_cast<double>(end.ns - begin.ns);
+  return {.ns = ns / updates,
+          .cpu_ns = static_cast<double>(end.cpu_ns - begin.cpu_ns) / updates,
+          .ns_per_cycle = ns / static_cast<double>(end.cycles - begin.cycles)};
 }
 
 // By the engine that the table has.
@@ -299,7 +307,23 @@ std::string list_of(const std::vector<double>& numbers) {
   return text + "]";
 }
 
-using Times = std::map<std::string, std::vector<double>>;
+// Of all turns, by the engines' names.
+class Costs {
+ public:
+  void add(const std::string& name, const Cost& cost) {
+    ns_[name].push_back(cost.ns);
+    cpu_ns_[name].push_back(cost.cpu_ns);
+    ns_per_cycle_ = cost.ns_per_cycle;
+  }
+  void print() const {
+    std::printf("\"ns_per_cycle\": %.5f, \"engines\": %s, \"cpu\": %s", ns_per_cycle_,
+                object_of(ns_, list_of).c_str(), object_of(cpu_ns_, list_of).c_str());
+  }
+
+ private:
+  std::map<std::string, std::vector<double>> ns_, cpu_ns_;
+  double ns_per_cycle_ = 0;
+};
 
 // Without a table, in turns.
 void print_base_costs(const batch::Shape& shape, const Settings& settings) {
@@ -308,19 +332,18 @@ void print_base_costs(const batch::Shape& shape, const Settings& settings) {
   load::OnlyStages stages(shape, static_cast<uint32_t>(settings["cell"]));
   expect(locks.open(shape, batch::Spread::by_number(key_space, settings["buckets"])));
   expect(stages.open(settings["cache"] << 10, key_space));
-  Times times;
-  double ns_per_cycle = 0;
+  Costs costs;
   const auto measure_with = [&](batch::Engine engine, uint64_t turn, auto run) {
     const Load load(shape, settings, settings["seed"] + turn, [run] { return run; });
-    const Cost cost = measure(load, settings, settings.staged_updates(engine));
-    times[batch::name_of(engine)].push_back(cost.ns);
-    ns_per_cycle = cost.ns_per_cycle;
+    costs.add(batch::name_of(engine), measure(load, settings, settings.staged_updates(engine)));
   };
   for (uint64_t turn = 0; turn < settings["turns"]; ++turn) {
     measure_with(batch::Engine::kLinear, turn, [&](batch::Job& job) { locks.run(job); });
     measure_with(batch::Engine::kCacheBuckets, turn, [&](batch::Job& job) { stages.run(job); });
   }
-  std::printf("{\"ns_per_cycle\": %.5f, \"engines\": %s}\n", ns_per_cycle, object_of(times, list_of).c_str());
+  std::printf("{");
+  costs.print();
+  std::puts("}");
 }
 
 // Engines beside each other, and what the table chooses, if it is asked for that.
@@ -334,23 +357,17 @@ void print_costs(batch::Table& table, const Settings& settings) {
     chosen = choose(table, settings);
     all.emplace_back(kAuto, chosen.engine);
   }
-  Times times;
-  double ns_per_cycle = 0;
+  Costs costs;
   for (uint64_t turn = 0; turn < settings["turns"]; ++turn)
     for (size_t i = 0; i < all.size(); ++i) {
       const auto& [name, engine] = all[(i + turn) % all.size()];
       use(table, engine);
-      const Cost cost = measure(table, settings, turn);
-      times[name].push_back(cost.ns);
-      ns_per_cycle = cost.ns_per_cycle;
+      costs.add(name, measure(table, settings, turn));
     }
-  std::printf(
-      "{\"records\": %lu, \"memory_bytes\": %lu, \"huge\": %lu, \"cache_bytes\": %.0f, \"ns_per_cycle\": "
-      "%.5f, "
-      "\"engines\": %s",
-      table.record_count(), table.memory_bytes(),
-      cases::bytes_of("/proc/self/smaps_rollup", "AnonHugePages:"), chosen.cache_bytes, ns_per_cycle,
-      object_of(times, list_of).c_str());
+  std::printf("{\"records\": %lu, \"memory_bytes\": %lu, \"huge\": %lu, \"cache_bytes\": %.0f, ",
+              table.record_count(), table.memory_bytes(),
+              cases::bytes_of("/proc/self/smaps_rollup", "AnonHugePages:"), chosen.cache_bytes);
+  costs.print();
   if (!chosen.modelled.empty())
     std::printf(", \"chosen\": \"%s\", \"choosing_seconds\": %.2f, \"modelled\": %s, \"tried\": %s",
                 batch::name_of(chosen.engine), chosen.seconds, object_of(chosen.modelled, text_of).c_str(),

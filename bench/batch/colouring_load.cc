@@ -5,7 +5,7 @@
 //
 //   {"records": N, "placements": {"plain": [ns, ...], "coloured": [...], "huge": [...]}, "lines": {"mixed": ns, "near": ns, "same": ns}}
 //
-// Nanoseconds of an update, a number for each turn. `plain`: in small OS pages as they come; `coloured`: cache-buckets, `cache` KiB with their counts, in pages
+// Nanoseconds of an update, as CPU time, a number for each turn. `plain`: in small OS pages as they come; `coloured`: cache-buckets, `cache` KiB with their counts, in pages
 // of the first `taken` of all colours, the table in pages of the others; `huge`: all in large OS pages. Colours are by physical addresses. `lines`: of a chain of
 // random lines in 64 pages: of all colours, of one in a cache of `near` colours, of one in the cache of all: what colours mean on this machine.
 // Where the system does not tell physical addresses: {"unavailable": 1}.
@@ -183,13 +183,16 @@ load::PagedMemory pages_of(batch::HugeMemory& memory, uint64_t count) {
 }
 
 double nanoseconds(Staged& staged, double seconds) {
-  const uint64_t begin_ns = cases::clock_ns(CLOCK_MONOTONIC);
-  uint64_t updates = 0, now_ns = begin_ns;
-  for (; static_cast<double>(now_ns - begin_ns) < seconds * 1e9; now_ns = cases::clock_ns(CLOCK_MONOTONIC)) {
+  cases::Stopwatch watch;
+  watch.start();
+  const uint64_t end_ns = cases::clock_ns(CLOCK_MONOTONIC) + static_cast<uint64_t>(seconds * 1e9);
+  uint64_t updates = 0;
+  do {
     staged.update(kGroup);
     updates += kGroup;
-  }
-  return static_cast<double>(now_ns - begin_ns) / static_cast<double>(updates);
+  } while (cases::clock_ns(CLOCK_MONOTONIC) < end_ns);
+  watch.stop();
+  return static_cast<double>(watch.cpu_ns()) / static_cast<double>(updates);
 }
 
 // Nanoseconds of a line, of a chain through all lines of these pages in random order.

@@ -82,18 +82,18 @@ class Figures:
         return cases
 
     @staticmethod
-    def cycles(told, engine, threads):
-        """By the CPU's clock, of each thread for itself."""
-        return [ns * threads / told["ns_per_cycle"] for ns in told["engines"][engine]]
+    def cycles(told, engine):
+        """By the CPU's clock, of a thread: what others have of the CPU meanwhile is not in it."""
+        return [ns / told["ns_per_cycle"] for ns in told["cpu"][engine]]
 
     def base_cost(self, case, record, threads):
         told = self.measured.base_costs(record, threads)
-        row = _row(case, self.cycles(told, OURS, threads), self.cycles(told, PEER, threads), "cycles")
+        row = _row(case, self.cycles(told, OURS), self.cycles(told, PEER), "cycles")
         return {**row, "more": row["ours"] - row["peer"]}
 
     def cost(self, case, record, bucket, thousands, threads):
         told = self.measured.costs(record, bucket, thousands, threads)
-        return _row(case, self.cycles(told, OURS, threads), self.cycles(told, PEER, threads), "cycles")
+        return _row(case, self.cycles(told, OURS), self.cycles(told, PEER), "cycles")
 
     def throughput(self, case, *numbers):
         told = self.measured.costs(*numbers)["engines"]
@@ -111,7 +111,7 @@ class Figures:
                 ours, peer, _ = self.measured.misses(record, bucket, many)
                 for engine, missed in ((OURS, ours), (PEER, peer)):
                     # Tables are beside each other here, not turns: whoever shares the machine makes some slower.
-                    points[engine].append((missed, min(self.cycles(told, engine, threads))))
+                    points[engine].append((missed, min(self.cycles(told, engine))))
         self.points[case] = points
         row = _row(case, *([cycles for _, cycles in points[engine]] for engine in (OURS, PEER)), "cycles")
         for engine, prefix in ((OURS, ""), (PEER, "peer_")):

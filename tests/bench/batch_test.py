@@ -37,6 +37,7 @@ class Batch(Case):
         self.assertEqual({engine: len(times) for engine, times in answer["engines"].items()}, {PEER: 2, OURS: 2})
         self.assertNotIn("chosen", answer)
         self.assertTrue(0.1 < answer["ns_per_cycle"] < 2, answer)
+        self.assertEqual({engine: len(times) for engine, times in answer["cpu"].items()}, {PEER: 2, OURS: 2})
 
     def test_base_costs(self):
         for words in (["key=4", "record=8"], ["record=32", "threads=2", "cell=64"]):
@@ -44,7 +45,7 @@ class Batch(Case):
             self.assertEqual((ended.returncode, ended.stderr), (0, ""), words)
             answer = json.loads(ended.stdout)
             self.assertEqual({engine: len(times) for engine, times in answer["engines"].items()}, {PEER: 2, OURS: 2})
-            self.assertLess(0, min(min(times) for times in answer["engines"].values()))
+            self.assertLess(0, min(min(times) for of in ("engines", "cpu") for times in answer[of].values()))
             self.assertNotIn("records", answer)
 
     def test_wrong_words_are_one_line_and_status_2(self):
@@ -120,10 +121,11 @@ class Given:
     def costs(self, record, bucket, thousands, threads, cell=1024):
         self.asked.append((record, bucket, thousands, threads, cell))
         ours, peer, _ = self.misses(record, bucket, thousands)
-        return {"ns_per_cycle": 0.5, "engines": {PEER: [(10 + 4 * peer) / threads] * 3, OURS: [(20 + 8 * ours) / threads] * 3}}
+        return {"ns_per_cycle": 0.5, "engines": {PEER: [(10 + 4 * peer) / threads] * 3, OURS: [(20 + 8 * ours) / threads] * 3},
+                "cpu": {PEER: [10 + 4 * peer, 11 + 4 * peer, 10 + 4 * peer], OURS: [20 + 8 * ours] * 3}}
 
     def base_costs(self, record, threads):
-        return {"ns_per_cycle": 0.5, "engines": {PEER: [10 / threads, 10 / threads], OURS: [(10 + record) / threads] * 2}}
+        return {"ns_per_cycle": 0.5, "cpu": {PEER: [10, 10], OURS: [10 + record] * 2}}
 
 
 class Figures(Case):
