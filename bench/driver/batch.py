@@ -174,4 +174,4 @@ def run(context):
     bars["more"] = pictures + more
     return {"parameters": {"turns": plan.turns, "window_seconds": plan.seconds, "quick": context.quick},
             "rows": engines.rows + misses_rows + figure_rows + colouring_rows, "choices": engines.choices, "summary": summary, "notes": colouring.notes,
-            "parts": {"misses": "misses of the last-level cache, simulated", **batch_figures.PARTS, batch_colouring.NAME: batch_colouring.TITLE}}, bars
+            "parts": {"misses": "misses of the last-level cache, simulated", **batch_figures.PARTS, **batch_colouring.PARTS}}, bars

@@ -6,6 +6,7 @@ from counting import LINE_BYTES, WAYS
 from lockstep import geometric_mean, median, spread
 
 NAME, TITLE = "colouring", "pages of different colours for cache-buckets and table, over pages as they come"
+PARTS = {"colouring/misses": f"{TITLE}, simulated", "colouring/time": TITLE, "colouring/lines": "a line of pages of one colour, over one of pages of all"}
 PAGE_BYTES = 4096
 EIGHTHS = (4, 6, 7)  # of the cache, for cache-buckets
 TIMED_EIGHTHS = (4, 6)

@@ -58,8 +58,8 @@ def _table(rows):
 
 
 def markdown(result, doc):
-    """`parts` of a result, {name: title}: rows whose case begins with the name and a slash are a table of their own, below that title."""
-    parts = {name: [row for row in result["rows"] if row["case"].startswith(name + "/")] for name in result.get("parts", {})}
+    """`parts` of a result, {name: title}: rows whose case has that name, or begins with it and a slash, are a table of their own, below that title."""
+    parts = {name: [row for row in result["rows"] if (row["case"] + "/").startswith(name + "/")] for name in result.get("parts", {})}
     others = [row for row in result["rows"] if not any(row in rows for rows in parts.values())]
     lines = [f"# {result['name']}", "", doc.strip(), ""]
     lines += _table(others) if others or not parts else []

@@ -90,14 +90,16 @@ class Figures(Case):
 
     def test_a_report_has_a_table_for_each_part_and_further_pictures(self):
         rows = [{"case": case, "ours": 1.0, "peer": 1.0, "ratio": 1.0, "spread": 0.0, "unit": "ms", **more}
-                for case, more in (("a/1", {}), ("part/1", {"extra": 7.0}), ("part/2", {"extra": 8.0}), ("party", {}))]
-        result = {"name": "n", "machine": report.machine(), "parameters": {}, "rows": rows, "summary": {}, "parts": {"part": "its title", "none": "nothing"}}
+                for case, more in (("a/1", {}), ("part/1", {"extra": 7.0}), ("part/2", {"extra": 8.0}), ("party", {}), ("one", {"own": 9.0}))]
+        result = {"name": "n", "machine": report.machine(), "parameters": {}, "rows": rows, "summary": {}, "parts": {"part": "its title", "one": "alone", "none": "nothing"}}
         report.write(self.folder, result, "What it is.", {"more": [plot.bars(**BARS), plot.bars(**BARS)]})
         written = (self.folder / "n.md").read_text()
         before, after = written.split("\n## part: its title\n")
         self.assertIn("| a/1 | 1 | 1 | 1 | 0 | ms |\n| party | 1 |", before)
         self.assertIn("| case | ours | peer | ratio | spread | unit | extra |", after)
         self.assertIn("| part/1 | 1 | 1 | 1 | 0 | ms | 7 |\n| part/2 |", after)
+        self.assertIn("\n## one: alone\n", after)
+        self.assertIn("| one | 1 | 1 | 1 | 0 | ms | 9 |", after)
         self.assertNotIn("nothing", written)
         root = xml.etree.ElementTree.fromstring((self.folder / "n.svg").read_text())
         self.assertEqual(len(root.findall("{http://www.w3.org/2000/svg}svg")), 2)
