@@ -137,7 +137,7 @@ def _colouring(context, colouring, names):
         if row is not None:
             rows.append(row)
             context.say(f"{name:32} {row['ours']:.4g} {row['unit']}, as they come {row['peer']:.4g}, ratio {row['ratio']:.3g}")
-    return rows, [batch_colouring.picture(rows)] if any(row["case"] != "colouring/lines" for row in rows) else []
+    return rows, [batch_colouring.picture(rows)] if rows else []
 
 
 def run(context):
@@ -165,6 +165,9 @@ def run(context):
     misses_rows = [_misses(context, measured, case) for case in misses]
     figure_rows, pictures = _figures(context, figures, figure_names)
     colouring_rows, more = _colouring(context, colouring, colouring_names)
+    rows = engines.rows + misses_rows + figure_rows + colouring_rows
+    if not rows:
+        raise Failure("; ".join(colouring.notes))
     summary = {f"{engine}_times_as_fast": 1 / geometric_mean(all_ratios) for engine, all_ratios in engines.ratios.items()}
     summary |= _summary(engines.choices) if engines.choices else {}
     if misses:
@@ -173,5 +176,5 @@ def run(context):
     bars = engines.bars(wanted) if wanted else _misses_bars(misses_rows) if misses else {}
     bars["more"] = pictures + more
     return {"parameters": {"turns": plan.turns, "window_seconds": plan.seconds, "quick": context.quick},
-            "rows": engines.rows + misses_rows + figure_rows + colouring_rows, "choices": engines.choices, "summary": summary, "notes": colouring.notes,
+            "rows": rows, "choices": engines.choices, "summary": summary, "notes": colouring.notes,
             "parts": {"misses": "misses of the last-level cache, simulated", **batch_figures.PARTS, **batch_colouring.PARTS}}, bars

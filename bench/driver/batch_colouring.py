@@ -59,20 +59,21 @@ class Colouring:
         """In memory whose colours are those of what the system takes for physical addresses. None: it does not tell them."""
         last, second = colours_of(3), colours_of(2)
         if last is None or second is None:
-            self.notes.append("nothing of colouring/time: the system does not tell how large the CPU's caches are")
-            return None
+            return self.without("the system does not tell how large the CPU's caches are")
         self.measured.progress(f"batch: {case}")
         words = {"bucket": bucket, "buckets": TIMED_THOUSANDS * (100 if self.quick else 1000), "cache": (last[1] >> 10) * eighths // 8, "colours": last[0],
                  "taken": last[0] * eighths // 8, "near": min(second[0], last[0]), "turns": self.measured.turns, "seconds": self.measured.seconds}
         told = self.measured.ask("colouring", words)
         if "unavailable" in told:
-            self.notes.append("nothing of colouring/time: the system tells physical addresses to root only, or has too little memory of each colour")
-            return None
+            return self.without("the system tells physical addresses to root only, or has too little memory of each colour")
         self.lines = told["lines"]
         plain, coloured, huge = (told["placements"][name] for name in ("plain", "coloured", "huge"))
         each = [ours / peer for ours, peer in zip(coloured, plain)]
         return {"case": case, "ours": median(coloured), "peer": median(plain), "ratio": median(each), "spread": spread(each), "unit": "ns",
                 "huge": median(huge), "huge_ratio": median([ours / peer for ours, peer in zip(huge, plain)])}
+
+    def without(self, why):
+        self.notes = [f"nothing of colouring/time and colouring/lines: {why}"]
 
     def lines_of_colours(self, case):
         """A line of pages that have one colour, over one of pages that have all: what colours mean here."""
@@ -91,6 +92,8 @@ def picture(rows):
             series["misses, simulated"][case] = row["ratio"]
         elif what == "time":
             series["time"][case], series["time in large OS pages"][case] = row["ratio"], row["huge_ratio"]
+        else:
+            series["time"]["lines of one colour"] = row["ratio"]
     cases = list(dict.fromkeys(case for each in series.values() for case in each))
     return plot.bars(f"{NAME}: {TITLE}", "bytes of a bucket, eighths of the cache for cache-buckets; less is better", cases,
                      {name: [each.get(case) for case in cases] for name, each in series.items() if each})
