@@ -7,7 +7,7 @@ import json
 import signal
 import unittest
 
-from bench_case import HANG_SECONDS, LIBEXEC, Case, run_in
+from bench_case import HANG_SECONDS, LIBEXEC, SPILLWAY, Case, run_in
 
 import kv_restart
 import lockstep
