@@ -65,6 +65,8 @@ Settings settings_of(int count, char** words) {
   }
   if (settings["records"] == 0 || settings["memory"] == 0 || settings["threads"] == 0)
     load::fail(2, "records, memory and threads are needed");
+  if (settings.side == "staged" && settings["memory"] <= settings["cache"])
+    load::fail(2, "memory is for cache, and for what waits: more than cache");
   return settings;
 }
 
@@ -75,7 +77,9 @@ T require(base::Expected<T>&& made) {
 }
 
 storage::Device* open(const std::string& place) {
-  return require(storage::open_device(place, {.store = true, .whole = true}));
+  auto device = storage::open_device(place, {.store = true, .whole = true});
+  if (!device) load::fail(2, device.error().message);
+  return *device;
 }
 
 // What updates a table: one for each thread.
@@ -103,7 +107,6 @@ class Staged final : public Side {
     cache_ = require(pagecache::PageCache::open({.memory_bytes = settings["cache"]}));
     file_ = require(cache_->add(*device_));
     store_ = std::make_unique<pagecache::PageStore>(*cache_, *file_);
-    if (settings["memory"] <= settings["cache"]) load::fail(2, "memory is more than cache");
     batch::StoredOptions options = {.shape = kShape,
                                     .records = settings["records"],
                                     .staging_bytes = settings["memory"] - settings["cache"],

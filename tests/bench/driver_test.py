@@ -24,13 +24,13 @@ class Words(Case):
     def test_help_names_every_benchmark(self):
         ended = bench("--help")
         self.assertEqual(ended.returncode, 0, ended.stderr)
-        for name in ("batch", "delegation", "device", "fibers", "hitrate", "kernels", "kv", "kv-index", "kv-restart", "pagecache", "random", "speedtest1", "tasks", "--out", "--quick"):
+        for name in ("batch", "batch-stored", "delegation", "device", "fibers", "hitrate", "kernels", "kv", "kv-index", "kv-restart", "pagecache", "random", "speedtest1", "tasks", "--out", "--quick"):
             self.assertIn(name, ended.stdout)
 
     def test_wrong_input_is_one_line_and_status_2(self):
         (self.folder / "file").touch()
         for arguments in ([], ["nothing"], ["kernels", "--fast"], ["kernels", "--pairs", "many"], ["kernels", "--pairs", "-1"],
-                          ["batch", "--only", "nothing"], ["tasks", "--only", "nothing"], ["hitrate", "--only", "nothing"], ["hitrate", "--traces", self.folder / "none"],
+                          ["batch", "--only", "nothing"], ["batch-stored", "--only", "nothing"], ["tasks", "--only", "nothing"], ["hitrate", "--only", "nothing"], ["hitrate", "--traces", self.folder / "none"],
                           ["kv-index", "--only", "nothing"], ["kv-restart", "--only", "nothing"], ["kv", "--only", "nothing"],
                           ["pagecache", "--only", "nothing"], ["kernels", "--storage", self.folder / "none"], ["kernels", "--out", self.folder / "file" / "x"]):
             ended = bench(*arguments, cwd=self.folder)

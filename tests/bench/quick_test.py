@@ -107,6 +107,13 @@ class Quick(Case):
             self.assertLess(0, choice["over_best"])
             self.assertLessEqual(choice["over_best"], 1)
 
+    def test_batch_stored(self):
+        result = self.results("batch-stored")
+        self.assertEqual([row["case"] for row in result["rows"]], ["plain/1", "plain/32", "log/1", "log/32"])
+        for row in result["rows"]:
+            self.assertLess(row["read"], row["peer_read"])
+            self.assertGreater(row["ours"], 0)
+
     def test_figures_of_batch(self):
         if not shutil.which("valgrind"):
             self.skipTest("valgrind is not there")
