@@ -311,7 +311,7 @@ uint64_t StoredTable::map_bytes() const {
 
 // At most, whatever regions become of pages that there are.
 uint64_t StoredTable::map_slot_count() const {
-  const uint64_t most = regions_.size() * (sizeof(MapEntry) + superblock_.slot_pages * sizeof(uint32_t));
+  const uint64_t most = regions_.size() * (sizeof(MapEntry) + slot_pages_ * sizeof(uint32_t));
   return most / (slot_bytes() - sizeof(MapHeader)) + 1;
 }
 

@@ -138,6 +138,7 @@ base::Expected<bool> StoredTable::read_superblocks(BucketStore::Access& access) 
                          shape_.key_bytes, ", ", shape_.value_bytes, " and ", options_.key_space);
   if (!std::has_single_bit(it.slot_pages) || it.slot_pages < kSlotPagesMin || it.slot_pages > kSlotPagesMax)
     return std::unexpected(not_a_table(*store_).error());
+  slot_pages_ = it.slot_pages;
   return true;
 }
 
@@ -145,7 +146,7 @@ base::Expected<void> StoredTable::make_new() {
   superblock_ = {};
   superblock_.key_bytes = shape_.key_bytes;
   superblock_.value_bytes = shape_.value_bytes;
-  superblock_.slot_pages = options_.slot_pages;
+  superblock_.slot_pages = slot_pages_ = options_.slot_pages;
   superblock_.key_space = options_.key_space;
   superblock_.id = {{random_word(), random_word()}};
   const uint64_t needed = store_bytes_for(shape_, options_.records, options_.slot_pages);
@@ -198,8 +199,8 @@ base::Expected<void> StoredTable::read_map(BucketStore::Access& access) {
     memcpy(&entry, map.data() + at, sizeof entry);
     at += sizeof entry;
     const size_t fence_bytes = size_t{entry.page_count} * sizeof(uint32_t);
-    if (entry.depth > kDepthMax || entry.page_count > superblock_.slot_pages ||
-        entry.made > superblock_.sequence || map.size() - at < fence_bytes)
+    if (entry.depth > kDepthMax || entry.page_count > slot_pages_ || entry.made > superblock_.sequence ||
+        map.size() - at < fence_bytes)
       return damaged();
     const Wide span = kAll >> entry.depth;
     const uint64_t pages = (entry.count + page_records_ - 1) / page_records_;

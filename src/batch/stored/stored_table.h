@@ -86,7 +86,7 @@ class StoredTable {
   uint8_t add_function(const Change& change);
 
   const StoredOptions& options() const { return options_; }
-  uint64_t slot_bytes() const { return uint64_t{superblock_.slot_pages} * kPageBytes; }
+  uint64_t slot_bytes() const { return uint64_t{slot_pages_} * kPageBytes; }
   // The numbers are of one moment. Any thread.
   StoredStatistics statistics();
 
@@ -143,7 +143,7 @@ class StoredTable {
     return static_cast<uint32_t>((position << depth) >> 32);
   }
   uint64_t slot_offset(uint64_t slot) const { return slot * slot_bytes(); }
-  uint64_t records_of_slot() const { return uint64_t{superblock_.slot_pages} * page_records_; }
+  uint64_t records_of_slot() const { return uint64_t{slot_pages_} * page_records_; }
 
   // Opening. (stored_open.cc)
   base::Expected<void> open_store(BucketStore::Access& access);
@@ -212,7 +212,7 @@ class StoredTable {
   StoredOptions options_;
   Shape shape_;
   Positions positions_;
-  uint32_t page_records_ = 0;
+  uint32_t page_records_ = 0, slot_pages_ = 0;
   Change functions_[Code::kFunctionsMax];
   uint32_t function_count_ = 0;
   std::unique_ptr<ChangeLog> log_;
