@@ -3,7 +3,6 @@
 #include <fcntl.h>
 
 #include "storage/content.h"
-#include "storage/open.h"
 #include "sys/files.h"
 
 namespace storage {
@@ -118,18 +117,6 @@ base::Expected<void> StoreFiles::set_size(size_t index, uint64_t bytes) {
   if (sys::failed(result))
     return base::failure(static_cast<int>(-result), path, ": it cannot be made as large as that: ",
                          base::error_name(static_cast<int>(-result)));
-  return {};
-}
-
-base::Expected<void> make_files(std::string_view text, uint64_t capacity_bytes, OpenParameters parameters) {
-  StoreFiles files;
-  if (auto locked = files.open(text); !locked) return locked;
-  if (auto set = files.set_sizes(capacity_bytes); !set) return set;
-  parameters.is_locked = true;
-  auto device = open_device(text, parameters);
-  if (!device) return std::unexpected(device.error());
-  (*device)->close();
-  files.keep();
   return {};
 }
 

@@ -50,8 +50,4 @@ class StoreFiles {
   bool is_kept_ = false;
 };
 
-// Files of `text` that are missing are made, and none is smaller than what a device of so many bytes needs: it can be opened with these parameters. What
-// fails leaves them as they were. Errors: of StoreFiles, and of opening the device.
-base::Expected<void> make_files(std::string_view text, uint64_t capacity_bytes, OpenParameters parameters);
-
 }  // namespace storage

@@ -213,6 +213,7 @@ bool ChangeLog::is_record_at(Reader& reader, const std::byte* at, uint64_t posit
 base::Expected<bool> ChangeLog::read_record(Reader& reader) {
   const uint64_t next_block = base::round_up(reader.position, kBlockBytes);
   for (const uint64_t position : {reader.position, next_block}) {
+    if (position != reader.position && reader.is_first && reader.is_exact) break;
     // It may go on behind the window: then this one has to begin with it.
     for (const bool is_anew : {false, true}) {
       if (is_anew) reader.window_bytes = 0;

@@ -63,10 +63,11 @@ class ChangeLog {
   // Records come from this position on; those before it are needed no more.
   void go_on(uint64_t position, uint32_t incarnation);
 
-  // Calls visit(record's position, entries, count) -> base::Expected<void> for each record of that incarnation from `tail` on. Returns where the last one ends.
+  // Calls visit(record's position, entries, count) -> base::Expected<void> for each record of that incarnation from `tail` on: with is_there the first one is exactly
+  // there. Returns where the last one ends.
   template <class Visit>
-  base::Expected<uint64_t> replay(uint64_t tail, uint32_t incarnation, const Visit& visit) {
-    Reader reader = {.position = tail, .incarnation = incarnation};
+  base::Expected<uint64_t> replay(uint64_t tail, uint32_t incarnation, bool is_there, const Visit& visit) {
+    Reader reader = {.position = tail, .incarnation = incarnation, .is_exact = is_there};
     for (;;) {
       auto read = read_record(reader);
       if (!read) return std::unexpected(read.error());
@@ -111,6 +112,7 @@ class ChangeLog {
     uint64_t position = 0;  // where the next one may be
     uint32_t incarnation = 0;
     bool is_first = true;
+    bool is_exact = false;  // the first one is where it may be, and not with the next block
     RecordHeader header = {};
     const std::byte* entries = nullptr;
     // In memory.

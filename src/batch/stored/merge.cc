@@ -42,7 +42,7 @@ void apply_change(const Shape& shape, const Change* functions, Code code, const 
 
 template <class Sizes>
 Merge::Result Merge::run_as(const std::byte* records, uint64_t count, std::span<StoredChange> changes,
-                            std::byte* to) const {
+                            std::span<const Interval> full, std::byte* to) const {
   const Sizes sizes(shape_);
   const uint32_t record_bytes = sizes.record_bytes();
   std::ranges::sort(changes, {},
@@ -64,6 +64,9 @@ Merge::Result Merge::run_as(const std::byte* records, uint64_t count, std::span<
     for (; from != end && positions_.of(load_key(from, sizes.key_bytes())) == position;
          from += record_bytes, out += record_bytes)
       memcpy(out, from, record_bytes);
+    const bool has_room = std::ranges::none_of(full, [&](const Interval& interval) {
+      return interval.begin <= position && position <= interval.last;
+    });
     for (; i < changes.size() && changes[i].position == position; ++i) {
       const std::byte* const change = changes[i].record;
       const Key key = load_key(change, sizes.key_bytes());
@@ -71,6 +74,10 @@ Merge::Result Merge::run_as(const std::byte* records, uint64_t count, std::span<
       while (at != out && load_key(at, sizes.key_bytes()) != key) at += record_bytes;
       const bool was_there = at != out;
       bool is_there = was_there;
+      if (!is_there && !has_room && may_insert(changes[i].code.action)) {
+        ++result.dropped;
+        continue;
+      }
       apply_change(shape_, functions_, changes[i].code, change + sizes.key_bytes(), at + sizes.key_bytes(),
                    is_there, result);
       if (is_there && !was_there) {

@@ -31,35 +31,44 @@ struct StoredChange {
 
 struct MergeCounts {
   uint64_t inserted = 0, removed = 0;
-  uint64_t missed = 0;  // changes of records that are not there
+  uint64_t missed = 0;   // changes of records that are not there
+  uint64_t dropped = 0;  // that would have made one where there is no room
 };
 
 // What a change makes of a record, or of none: the value at `value`, and whether there is one. `functions` are those that codes have numbers of.
 void apply_change(const Shape& shape, const Change* functions, Code code, const std::byte* given,
                   std::byte* value, bool& is_there, MergeCounts& counts);
 
+// Positions from `begin` on, up to `last`.
+struct PositionInterval {
+  uint64_t begin = 0, last = 0;
+};
+
 class Merge {
  public:
   Merge(const Shape& shape, const Positions& positions, const Change* functions);
 
+  using Interval = PositionInterval;
   struct Result : MergeCounts {
     uint64_t count = 0;  // of records
   };
   // `count` records at `records`, sorted by position, become others at `to`, sorted. Sorts `changes`. REQUIRES: `to` has room for a record for each record and
-  // each change.
-  Result run(const std::byte* records, uint64_t count, std::span<StoredChange> changes, std::byte* to) const {
-    return (this->*run_)(records, count, changes, to);
+  // each change. Where it is `full` no records are made.
+  Result run(const std::byte* records, uint64_t count, std::span<StoredChange> changes,
+             std::span<const Interval> full, std::byte* to) const {
+    return (this->*run_)(records, count, changes, full, to);
   }
 
  private:
   template <class Sizes>
   Result run_as(const std::byte* records, uint64_t count, std::span<StoredChange> changes,
-                std::byte* to) const;
+                std::span<const Interval> full, std::byte* to) const;
 
   const Shape shape_;
   const Positions positions_;
   const Change* const functions_;
-  Result (Merge::*run_)(const std::byte*, uint64_t, std::span<StoredChange>, std::byte*) const = nullptr;
+  Result (Merge::*run_)(const std::byte*, uint64_t, std::span<StoredChange>, std::span<const Interval>,
+                        std::byte*) const = nullptr;
 };
 
 }  // namespace batch

@@ -25,13 +25,14 @@ class StagedChanges {
   };
 
   // Memory of so many bytes, in chunks of so many. Errors: EINVAL: less than kChunksMin of these; ENOMEM.
-  static constexpr uint32_t kChunksMin = 8;
+  static constexpr uint32_t kChunksMin = 64;
   base::Expected<void> open(const Shape& shape, uint64_t bytes, uint32_t chunk_bytes);
 
   uint64_t memory_bytes() const { return memory_.bytes(); }
   uint32_t chunk_count() const { return chunk_count_; }
   uint32_t free_count() const { return free_count_; }
-  uint32_t changes_per_chunk() const { return capacity_; }
+  // That the list has at least.
+  uint32_t chunks_of(const List& list) const { return (list.count + capacity_ - 1) / capacity_; }
 
   // REQUIRES: free_count() > 0.
   void append(List& list, Code code, const Key& key, const std::byte* key_bytes, const std::byte* given);

@@ -1,8 +1,11 @@
 // Regions of a stored table are made, and checkpoints.
 #include <algorithm>
+#include <new>
+#include <utility>
 
 #include "base/ids.h"
 #include "batch/stored/stored_table.h"
+#include "sys/kernel.h"
 
 namespace batch {
 namespace {
@@ -26,16 +29,21 @@ void StoredTable::make_while_needed(Maker& maker) {
       continue;
     }
     if (auto made = make(index, maker); !made) {
+      if (made.error().number == EAGAIN) continue;
       error_ = made.error();
       ++error_count_;
       event_.notify_all();
-      wait(kErrorNs);
+      // Whoever is told of something does not begin before that.
+      const uint64_t until = sys::monotonic_ns() + kErrorNs;
+      for (uint64_t now; !ends_ && (now = sys::monotonic_ns()) < until;) wait(until - now);
     }
   }
 }
 
 // The next region that has changes, and that nobody makes.
 uint32_t StoredTable::choose() {
+  if (const uint32_t index = std::exchange(long_list_, kNone); index != kNone)
+    if (!regions_[index].is_making && !regions_[index].staged.is_empty()) return index;
   for (size_t i = 0; i < regions_.size(); ++i) {
     const uint32_t index = find(cursor_);
     const Region& region = regions_[index];
@@ -56,15 +64,33 @@ base::Expected<void> StoredTable::make_all(Maker& maker) {
       wait();
       continue;
     }
-    if (!region.staged.is_empty()) {
-      result = make(index, maker);
+    // What comes to it, or to what becomes of it, from now on, came later than the call.
+    const uint64_t end = region.end();
+    if (!region.staged.is_empty()) result = make(index, maker);
+    if (!result && result.error().number == EAGAIN) {
+      result = make_others(index, maker);
       continue;
     }
-    position = region.end();
+    position = end;
     if (position == 0) break;
   }
   --flusher_count_;
+  if (result && std::exchange(has_dropped_, false))
+    return base::failure(ENOSPC, "table: some records have no room: too many keys are near each other");
   return result;
+}
+
+// Some region that is not this one, so that there are chunks for its parts.
+base::Expected<void> StoredTable::make_others(uint32_t index, Maker& maker) {
+  for (uint64_t position = regions_[index].end(); find(position) != index;
+       position = regions_[find(position)].end()) {
+    const uint32_t other = find(position);
+    if (regions_[other].is_making || regions_[other].staged.is_empty()) continue;
+    auto made = make(other, maker);
+    if (made || made.error().number != EAGAIN) return made;
+  }
+  wait(kErrorNs);  // others make them
+  return {};
 }
 
 base::Expected<void> StoredTable::make(uint32_t index, Maker& maker) {
@@ -74,28 +100,41 @@ base::Expected<void> StoredTable::make(uint32_t index, Maker& maker) {
   region.making_from = region.staged_from;
   region.staged = {};
   const MapEntry entry = region.entry;
-  const uint64_t made = sequence_;
-  maker.changes.clear();
+  const uint64_t made = is_replaying_ ? replayed_ : sequence_;
   maker.parts.clear();
   base::Expected<Merge::Result> result;
   {
     const Unlocked scope(*this);
-    gather(region.making, maker);
-    result = make_records(entry, maker);
-    if (result && !cut(maker, 0, result->count, entry.depth, region.prefix))
-      result = base::failure(ENOSPC, "table: too many keys are near each other for a key space of ",
-                             positions_.key_space(), "; they have to be spread");
+    if (gather(region.making, {}, maker))
+      result = make_records(region.prefix, entry, maker);
+    else
+      result = base::failure(ENOMEM, "table: no memory to make changes");
   }
   base::Expected<void> done;
   if (!result) done = std::unexpected(result.error());
-  if (done) done = take_slots(maker);
-  if (done) {
+  // Those that the changes are in are free then.
+  const uint32_t own_chunks = staged_.chunks_of(region.making);
+  const auto parts = static_cast<uint32_t>(maker.parts.size());
+  const uint32_t reserved = parts > 1 && parts > own_chunks ? parts - own_chunks : 0;
+  if (done && reserved > 0 && staged_.free_count() < reserved_chunks_ + reserved)
+    done = base::failure(EAGAIN, "table: no room for changes of what becomes of a region");
+  const bool is_reserved = done.has_value();
+  if (is_reserved) {
+    reserved_chunks_ += reserved;
+    done = take_slots(maker);
+  }
+  const bool is_writing = done.has_value();
+  if (is_writing) {
+    ++writing_count_;
     const Unlocked scope(*this);
     for (size_t i = 0; done && i < maker.parts.size(); ++i) done = write_part(maker.parts[i], made, maker);
   }
+  if (is_reserved) reserved_chunks_ -= reserved;
   if (done) {
     counts_.records += result->inserted - result->removed;
     counts_.missed += result->missed;
+    counts_.dropped += result->dropped;
+    has_dropped_ |= result->dropped > 0;
     ++counts_.regions_made;
     counts_.changes_made += region.making.count;
     install(index, maker, made);
@@ -106,26 +145,37 @@ base::Expected<void> StoredTable::make(uint32_t index, Maker& maker) {
     region.staged_from = region.making_from;
     region.making = {};
   }
+  writing_count_ -= is_writing;
   region.is_making = false;
+  if (region.staged.count >= kLongList) long_list_ = index;
   event_.notify_all();
   return done;
 }
 
-void StoredTable::gather(const StagedChanges::List& list, Maker& maker) const {
-  staged_.for_each(list, [&](Code code, const std::byte* record) {
-    maker.changes.push_back({.position = positions_.of(load_key(record, shape_.key_bytes)),
-                             .order = static_cast<uint32_t>(maker.changes.size()),
-                             .code = code,
-                             .record = record});
-  });
+// False: there is no memory.
+bool StoredTable::gather(const StagedChanges::List& list, const StagedChanges::List& more,
+                         Maker& maker) const {
+  const uint64_t count = uint64_t{list.count} + more.count;
+  if (!maker.change_bytes.reserve(count * sizeof(StoredChange))) return false;
+  maker.changes = {reinterpret_cast<StoredChange*>(maker.change_bytes.data()), count};
+  uint32_t order = 0;
+  const auto add = [&](Code code, const std::byte* record) {
+    new (&maker.changes[order]) StoredChange{.position = positions_.of(load_key(record, shape_.key_bytes)),
+                                             .order = order,
+                                             .code = code,
+                                             .record = record};
+    ++order;
+  };
+  staged_.for_each(list, add);
+  staged_.for_each(more, add);
+  return true;
 }
 
-// Reads a slot, and makes the changes.
-base::Expected<Merge::Result> StoredTable::make_records(const MapEntry& entry, Maker& maker) const {
+// What a slot has, one record behind the other.
+base::Expected<uint64_t> StoredTable::read_records(const MapEntry& entry, Maker& maker) const {
   const uint32_t record_bytes = shape_.record_bytes();
   const uint64_t pages_bytes = entry.page_count * kPageBytes;
-  if (!maker.pages.reserve(pages_bytes) || !maker.records.reserve(entry.count * record_bytes) ||
-      !maker.made_records.reserve((entry.count + maker.changes.size()) * record_bytes))
+  if (!maker.pages.reserve(pages_bytes) || !maker.records.reserve(entry.count * record_bytes))
     return base::failure(ENOMEM, "table: no memory to make changes");
   const BucketStore::Piece piece = {.offset = slot_offset(entry.slot), .to = maker.pages.first(pages_bytes)};
   if (entry.page_count > 0)
@@ -141,7 +191,23 @@ base::Expected<Merge::Result> StoredTable::make_records(const MapEntry& entry, M
     count += page_count;
   }
   if (count != entry.count) return std::unexpected(damaged(slot_offset(entry.slot)));
-  return merge_->run(maker.records.data(), count, maker.changes, maker.made_records.data());
+  return count;
+}
+
+// Makes the changes in what the slot has, and cuts that into parts. Where too many keys are near each other for a part, no more records are made there.
+base::Expected<Merge::Result> StoredTable::make_records(uint64_t prefix, const MapEntry& entry,
+                                                        Maker& maker) const {
+  const auto count = read_records(entry, maker);
+  if (!count) return std::unexpected(count.error());
+  if (!maker.made_records.reserve((*count + maker.changes.size()) * shape_.record_bytes()))
+    return base::failure(ENOMEM, "table: no memory to make changes");
+  maker.full.clear();
+  for (;;) {
+    const Merge::Result made =
+        merge_->run(maker.records.data(), *count, maker.changes, maker.full, maker.made_records.data());
+    maker.parts.clear();
+    if (cut(maker, 0, made.count, entry.depth, prefix)) return made;
+  }
 }
 
 base::Error StoredTable::damaged(uint64_t offset) const {
@@ -149,7 +215,7 @@ base::Error StoredTable::damaged(uint64_t offset) const {
                          " is damaged; restore the file");
 }
 
-// Records of an interval of positions become parts that have room in a slot each. False: they lie too near each other.
+// Records of an interval of positions become parts that have room in a slot each. False: they lie too near each other, in what is full from now on.
 bool StoredTable::cut(Maker& maker, uint64_t begin, uint64_t end, uint32_t depth, uint64_t prefix) const {
   if (end - begin <= records_of_slot()) {
     Part& part = maker.parts.emplace_back();
@@ -159,7 +225,10 @@ bool StoredTable::cut(Maker& maker, uint64_t begin, uint64_t end, uint32_t depth
     part.count = end - begin;
     return true;
   }
-  if (depth == kDepthMax) return false;
+  if (depth == kDepthMax) {
+    maker.full.push_back({prefix, prefix + ((uint64_t{1} << (64 - depth)) - 1)});
+    return false;
+  }
   const uint64_t half = prefix | uint64_t{1} << (63 - depth);
   uint64_t low = begin, high = end;
   while (low < high) {
@@ -292,6 +361,11 @@ base::Expected<void> StoredTable::take_slots(Maker& maker) {
         slot_limit_ = std::min(slot_count_, slot_limit_ + std::max(kSlotsLeft, used_count_ / kSpareShare));
         continue;
       }
+      // Others may give up what they had before, when they have written.
+      if (given_up_.empty() && writing_count_ > 0) {
+        wait();
+        continue;
+      }
       if (given_up_.empty())
         return base::failure(ENOSPC, "table: no room left in ", store_->name(), ", which has ",
                              store_->bytes(), " bytes; make it larger");
@@ -381,6 +455,7 @@ base::Expected<void> StoredTable::checkpoint(BucketStore::Access& access, bool i
   given_up_.clear();
   next.map_slot = map_slots[0];
   base::Expected<void> done;
+  bool may_be_there = false;
   if (std::ranges::find(map_slots, uint64_t{0}) != map_slots.end())
     done = base::failure(ENOSPC, "table: no room left for a map in ", store_->name());
   if (done) {
@@ -392,6 +467,7 @@ base::Expected<void> StoredTable::checkpoint(BucketStore::Access& access, bool i
   // Invariant 4.
   if (done && log_ != nullptr && next.log_id != 0 && !is_replaying_) done = sync_log();
   if (done) {
+    may_be_there = true;
     const Unlocked scope(*this);
     done = write_superblock(access, next);
   }
@@ -403,9 +479,9 @@ base::Expected<void> StoredTable::checkpoint(BucketStore::Access& access, bool i
     if (log_ != nullptr && !is_replaying_) log_->set_tail(next.log_tail);
     ++counts_.checkpoints;
   } else {
-    // The superblock may be there all the same: its map stays until the next one is.
     given_up_.insert(given_up_.end(), given_up.begin(), given_up.end());
-    for (const uint64_t slot : map_slots) give_up(slot);
+    // The superblock may be there all the same: then its map stays until the next one is.
+    for (const uint64_t slot : map_slots) may_be_there ? give_up(slot) : give_back(slot);
   }
   is_checkpointing_ = false;
   event_.notify_all();

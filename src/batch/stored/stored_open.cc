@@ -8,7 +8,7 @@
 namespace batch {
 namespace {
 
-constexpr uint32_t kChunkBytesMin = 512, kChunkBytesMax = 16 << 10;
+constexpr uint32_t kChunkBytesMin = 256, kChunkBytesMax = 16 << 10;
 constexpr double kFilled = 0.8;  // of a slot, when there are as many records as a table is made for
 
 uint64_t random_word() {
@@ -54,7 +54,7 @@ base::Expected<void> StoredTable::check(const StoredOptions& options) {
 }
 
 base::Expected<void> StoredTable::open(BucketStore& store, const StoredOptions& options) {
-  CHECK(store_ == nullptr);
+  CHECK(store_ == nullptr && regions_.empty());
   if (auto checked = check(options); !checked) return checked;
   options_ = options;
   store_ = &store;
@@ -65,11 +65,19 @@ base::Expected<void> StoredTable::open(BucketStore& store, const StoredOptions& 
   if (merge_ == nullptr) return base::failure(ENOMEM, "table: no memory");
   auto access = store.open_access();
   base::Expected<void> opened;
-  if (!access)
+  bool is_new = false;
+  if (!access) {
     opened = std::unexpected(access.error());
-  else
-    opened = open_store(**access);
+  } else if (auto found = open_store(**access); !found) {
+    opened = std::unexpected(found.error());
+  } else {
+    is_new = !*found;
+  }
   if (opened) opened = open_log();
+  if (opened && is_new) {
+    sys::LockGuard scope(lock_);
+    opened = checkpoint(**access);
+  }
   if (!opened) forget();
   return opened;
 }
@@ -79,31 +87,34 @@ void StoredTable::forget() {
   log_ = nullptr;
 }
 
-base::Expected<void> StoredTable::open_store(BucketStore::Access& access) {
+// False: it is a new one, which nothing on the medium tells of yet.
+base::Expected<bool> StoredTable::open_store(BucketStore::Access& access) {
   auto found = read_superblocks(access);
-  if (!found) return std::unexpected(found.error());
+  if (!found) return found;
   if (!*found) {
-    if (auto made = make_new(); !made) return made;
+    if (auto made = make_new(); !made) return std::unexpected(made.error());
   }
   slot_count_ = store_->bytes() / slot_bytes();
   used_.assign(slot_count_ / 64 + 1, 0);
   used_[0] = 1;  // the superblocks
   used_count_ = 1;
   if (*found) {
-    if (auto read = read_map(access); !read) return read;
+    if (auto read = read_map(access); !read) return std::unexpected(read.error());
   }
   sequence_ = superblock_.sequence;
   for (uint32_t i = 0; i < regions_.size(); ++i) set_directory(regions_[i], i);
   slot_limit_ = std::min(slot_count_, used_count_ + used_count_ / kSpareShare + kSlotsLeft);
 
-  const uint64_t share = options_.staging_bytes / (8 * regions_.size());
+  const uint64_t share =
+      options_.staging_bytes / std::max<uint64_t>(8 * regions_.size(), 2 * StagedChanges::kChunksMin);
   const uint32_t most = static_cast<uint32_t>(std::min<uint64_t>(kChunkBytesMax, slot_bytes() / 4));
   const uint32_t chunk_bytes =
       static_cast<uint32_t>(std::clamp<uint64_t>(std::bit_floor(share), kChunkBytesMin, most));
-  if (auto staged = staged_.open(shape_, options_.staging_bytes, chunk_bytes); !staged) return staged;
+  if (auto staged = staged_.open(shape_, options_.staging_bytes, chunk_bytes); !staged)
+    return std::unexpected(staged.error());
+  static_assert(StagedChanges::kChunksMin >= 2 * kChunksForParts);
   low_water_ = std::max(2 * kChunksLeft, staged_.chunk_count() / 8);
-  sys::LockGuard scope(lock_);
-  return *found ? base::Expected<void>() : checkpoint(access);
+  return found;
 }
 
 // False: there are only zeros.
@@ -279,6 +290,7 @@ base::Expected<void> StoredTable::start_alone() {
     // What is found counts, so it has to be there for good before anything that it is in.
     if (auto flushed = log_->flush(); !flushed) return flushed;
     is_replaying_ = true;
+    replayed_ = superblock_.log_tail;
     if (auto replayed = replay(); !replayed) return replayed;
     Maker maker;
     maker.access = std::move(*access);
@@ -291,6 +303,7 @@ base::Expected<void> StoredTable::start_alone() {
   }
   // All is in slots: none of the records that there are is needed once this is there for good.
   while (is_checkpointing_) wait();
+  has_dropped_ = false;  // nobody of this time has changed anything
   ++superblock_.incarnation;
   log_->go_on(sequence_, superblock_.incarnation);
   record_begin_ = log_->end();
@@ -317,11 +330,13 @@ base::Expected<void> StoredTable::replay() {
         if (auto has_room = wait_for_room(); !has_room) return has_room;
         stage(find(positions_.of(key)), code, key, entry + 1, entry + 1 + shape_.key_bytes);
       }
+      replayed_ = sequence;
       sequence_ = std::max(sequence_, sequence);
     }
     return {};
   };
-  const auto end = log_->replay(superblock_.log_tail, superblock_.incarnation, make);
+  const bool is_there = superblock_.log_tail < superblock_.sequence;
+  const auto end = log_->replay(superblock_.log_tail, superblock_.incarnation, is_there, make);
   if (!end) return std::unexpected(end.error());
   if (*end < superblock_.sequence)
     return base::failure(EBADMSG, "table: the log ", log_->name(), " ends before what ", store_->name(),
@@ -354,6 +369,8 @@ base::Expected<void> StoredTable::close() {
     if (closed) closed = make_all(maker);
     if (closed) closed = checkpoint(*maker.access, true);
     if (closed && log_ != nullptr) closed = log_->end_use();
+    // What has returned is in the log then, as far as that can be written.
+    if (!closed && log_ != nullptr) static_cast<void>(sync_log());
   }
   forget();
   return closed;
@@ -366,7 +383,7 @@ StoredStatistics StoredTable::statistics() {
   all.slots = slot_count_;
   all.slots_used = used_count_;
   all.staging_bytes = staged_.memory_bytes();
-  if (log_ != nullptr) all.log_bytes = log_->end() - log_tail();
+  if (log_ != nullptr && log_->end() != 0 && !is_replaying_) all.log_bytes = log_->end() - log_tail();
   for (const Region& region : regions_) all.staged += region.staged.count + region.making.count;
   return all;
 }

@@ -33,13 +33,13 @@ base::Expected<void> StoredSession::run(Job& job) {
 base::Expected<void> StoredSession::stage(Job& job) {
   StoredTable& table = *table_;
   const Shape& shape = table.shape_;
-  sys::LockGuard scope(table.lock_);
-  table.counts_.keys += job.count;
   while (job.done_count < job.count) {
+    // Others have their turn in between.
+    sys::LockGuard scope(table.lock_);
     ChangeLog* const log = table.log_.get();
     const size_t begin = job.done_count;
-    const uint64_t most =
-        log == nullptr ? job.count - begin : std::min<uint64_t>(job.count - begin, log->room());
+    uint64_t most = std::min<uint64_t>(job.count - begin, kStretch);
+    if (log != nullptr) most = std::min(most, log->room());
     uint32_t staged = 0;
     const auto given_at = [&](size_t i) {
       return job.given == nullptr ? nullptr : job.given + i * job.given_stride;
@@ -56,7 +56,7 @@ base::Expected<void> StoredSession::stage(Job& job) {
       if (i + kAhead / 2 < most)
         table.staged_.fetch_end(table.regions_[table.find(position_at(i + kAhead / 2))].staged);
     };
-    for (; staged < most && table.staged_.free_count() > StoredTable::kChunksLeft; ++staged) {
+    for (; staged < most && table.has_room(); ++staged) {
       fetch(staged);
       const std::byte* const at = job.keys + (begin + staged) * job.key_stride;
       const Key key = load_key(at, shape.key_bytes);
@@ -68,6 +68,7 @@ base::Expected<void> StoredSession::stage(Job& job) {
                               to);
       });
       job.done_count += staged;
+      table.counts_.keys += staged;
       if (table.wants_making()) table.event_.notify_all();
       continue;
     }
@@ -140,8 +141,7 @@ base::Expected<void> StoredSession::answer_window(Job& job, uint32_t count) {
   entries_.clear();
   const auto has_room = [&] {
     const size_t changes = entries_.size() / entry_bytes;
-    return table.staged_.free_count() > StoredTable::kChunksLeft &&
-           (table.log_ == nullptr || changes < table.log_->room());
+    return table.has_room() && (table.log_ == nullptr || changes < table.log_->room());
   };
   base::Expected<void> answered;
   for (uint32_t i = 0; i < count; ++i) {
@@ -288,11 +288,9 @@ base::Expected<uint64_t> StoredSession::read_region(uint64_t& position) {
     const uint64_t end = region.end();
     // In a copy: what is staged may be made meanwhile.
     const uint64_t count = uint64_t{region.making.count} + region.staged.count;
-    if (!maker_.copies.reserve(count * record_bytes))
+    if (!maker_.copies.reserve(count * record_bytes) || !table.gather(region.making, region.staged, maker_))
       return base::failure(ENOMEM, "table: no memory to read");
-    maker_.changes.clear();
-    table.gather(region.making, maker_);
-    table.gather(region.staged, maker_);
+    const uint64_t prefix = region.prefix;
     for (size_t i = 0; i < maker_.changes.size(); ++i) {
       std::byte* const copy = maker_.copies.data() + i * record_bytes;
       memcpy(copy, maker_.changes[i].record, record_bytes);
@@ -301,7 +299,7 @@ base::Expected<uint64_t> StoredSession::read_region(uint64_t& position) {
     base::Expected<Merge::Result> made;
     {
       const StoredTable::Unlocked unlocked(table);
-      made = table.make_records(entry, maker_);
+      made = table.make_records(prefix, entry, maker_);
     }
     if (table.regions_[index].version != version) continue;
     if (!made) return std::unexpected(made.error());

@@ -10,11 +10,14 @@ void StoredTable::wait(uint64_t timeout_ns) {
   event_.wait(key, timeout_ns);
 }
 
+// With an error if makers have met one, and have made nothing since.
 base::Expected<void> StoredTable::wait_for_room() {
-  const uint64_t errors = error_count_;
-  while (staged_.free_count() <= kChunksLeft) {
-    if (error_count_ != errors) return std::unexpected(error_);
-    event_.notify_all();
+  if (!has_room()) event_.notify_all();
+  uint64_t errors = error_count_, made = counts_.regions_made;
+  while (!has_room()) {
+    if (error_count_ != errors && counts_.regions_made == made) return std::unexpected(error_);
+    errors = error_count_;
+    made = counts_.regions_made;
     wait();
   }
   return {};
@@ -25,13 +28,15 @@ void StoredTable::stage(uint32_t index, Code code, const Key& key, const std::by
   Region& region = regions_[index];
   if (region.staged.is_empty()) region.staged_from = record_begin_;
   staged_.append(region.staged, code, key, key_bytes, given);
+  if (region.staged.count == kLongList && !region.is_making) long_list_ = index;
 }
 
 // The buffer is written; or, where the ring is full, all changes are made, and a checkpoint.
 base::Expected<void> StoredTable::make_log_room(Maker& maker) {
   if (!log_->is_full()) return write_log(false);
   if (auto made = make_all(maker); !made) return made;
-  return checkpoint(*maker.access);
+  // Another one may have come before.
+  return log_->is_full() ? checkpoint(*maker.access) : base::Expected<void>();
 }
 
 base::Expected<void> StoredTable::write_log(bool to_flush) {

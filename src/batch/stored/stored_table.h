@@ -24,7 +24,7 @@
 //  4 a checkpoint has no change that the log has not: what is found after a crash is what was changed up to some moment, and all that was synced. Without
 //    a log it is all that was synced, and of what came later, some
 //
-// One lock is held while lists, regions and the log's buffer are looked at or changed, and never during I/O.
+// One lock is held while lists, regions and the log's buffer are looked at or changed, and never during I/O, but when the first session makes what the log has.
 //
 // Thread contract: open, add_function and close alone; a session is for one call at a time; sessions come and go at any time.
 #pragma once
@@ -56,7 +56,7 @@ struct StoredStatistics {
   uint64_t regions = 0, slots = 0, slots_used = 0;
   uint64_t staged = 0;  // changes
   uint64_t staging_bytes = 0;
-  uint64_t keys = 0, answers = 0, missed = 0;
+  uint64_t keys = 0, answers = 0, missed = 0, dropped = 0;
   uint64_t regions_made = 0, changes_made = 0, checkpoints = 0;
   uint64_t log_bytes = 0;  // that a start would read
 };
@@ -95,8 +95,10 @@ class StoredTable {
   static constexpr uint32_t kNone = ~uint32_t{0};
   static constexpr uint64_t kSpareShare = 8;  // of slots, that there are more of than regions
   static constexpr uint64_t kSlotsLeft = 8;   // and so many at least
-  // Chunks that are left for a region that becomes several.
-  static constexpr uint32_t kChunksLeft = 4;
+  // Chunks that are left, and in a table at least: a region becomes at most so many more than the chunks that its changes were in.
+  static constexpr uint32_t kChunksLeft = 4, kChunksForParts = kDepthMax + 2;
+  // A list that is so long is made before others: who makes it has a copy of it.
+  static constexpr uint32_t kLongList = 1 << 18;
 
   struct Region {
     // Where the log's record is that has the first change of the list.
@@ -127,9 +129,10 @@ class StoredTable {
   // How one caller at a time makes regions.
   struct Maker {
     std::unique_ptr<BucketStore::Access> access;
-    Bytes pages, records, made_records, copies;
-    std::vector<StoredChange> changes;
+    Bytes pages, records, made_records, copies, change_bytes;
+    std::span<StoredChange> changes;  // in change_bytes
     std::vector<Part> parts;
+    std::vector<Merge::Interval> full;  // where no records have room
   };
   struct Thread {
     StoredTable* table = nullptr;
@@ -146,7 +149,7 @@ class StoredTable {
   uint64_t records_of_slot() const { return uint64_t{slot_pages_} * page_records_; }
 
   // Opening. (stored_open.cc)
-  base::Expected<void> open_store(BucketStore::Access& access);
+  base::Expected<bool> open_store(BucketStore::Access& access);
   base::Expected<bool> read_superblocks(BucketStore::Access& access);
   base::Expected<void> make_new();
   base::Expected<void> read_map(BucketStore::Access& access);
@@ -183,12 +186,17 @@ class StoredTable {
   // Making. (stored_make.cc)
   static void run_maker(void* argument);
   void make_while_needed(Maker& maker);
-  bool wants_making() const { return flusher_count_ > 0 || staged_.free_count() < low_water_; }
+  bool wants_making() const {
+    return flusher_count_ > 0 || staged_.free_count() < low_water_ || long_list_ != kNone;
+  }
+  bool has_room() const { return staged_.free_count() > kChunksLeft + reserved_chunks_; }
   uint32_t choose();
   base::Expected<void> make(uint32_t index, Maker& maker);
   base::Expected<void> make_all(Maker& maker);
-  base::Expected<Merge::Result> make_records(const MapEntry& entry, Maker& maker) const;
-  void gather(const StagedChanges::List& list, Maker& maker) const;
+  base::Expected<void> make_others(uint32_t index, Maker& maker);
+  base::Expected<Merge::Result> make_records(uint64_t prefix, const MapEntry& entry, Maker& maker) const;
+  base::Expected<uint64_t> read_records(const MapEntry& entry, Maker& maker) const;
+  bool gather(const StagedChanges::List& list, const StagedChanges::List& more, Maker& maker) const;
   bool cut(Maker& maker, uint64_t begin, uint64_t end, uint32_t depth, uint64_t prefix) const;
   base::Expected<void> write_part(Part& part, uint64_t made, Maker& maker) const;
   base::Error damaged(uint64_t offset) const;
@@ -230,7 +238,9 @@ class StoredTable {
   uint32_t depth_ = 0;
   uint64_t sequence_ = 0;
   uint64_t record_begin_ = 0;  // of the change that comes next, in the log
+  // While the log is made again: that of the last change.
   bool is_replaying_ = false;
+  uint64_t replayed_ = 0;
 
   // Slots: one bit each.
   std::vector<uint64_t> used_;
@@ -244,6 +254,10 @@ class StoredTable {
   std::vector<std::unique_ptr<Thread>> threads_;
   bool ends_ = false;
   uint32_t low_water_ = 0;
+  uint32_t reserved_chunks_ = 0;  // for parts of regions that are being written
+  uint32_t writing_count_ = 0;    // makers that have slots which are no region's yet
+  uint32_t long_list_ = kNone;    // a region that has one
+  bool has_dropped_ = false;      // since somebody was told
   uint32_t flusher_count_ = 0;
   uint64_t cursor_ = 0;  // a position: where makers are
   uint64_t error_count_ = 0;
@@ -276,9 +290,9 @@ class StoredSession {
   // nothing is done; ENOSPC: the store is full; EBADMSG: a page is damaged; of I/O. Cost: of changes whose outcome nobody asks for a copy or two, and, on average, their
   // share of what makers do; of others a read of the medium, some of which overlap.
   base::Expected<void> run(Job& job);
-  // All that was staged when it was called is made.
+  // All that was staged when it was called is made, but for what had no room (ENOSPC, once).
   base::Expected<void> flush();
-  // All that had returned when it was called is there for good. Cost: with a log a write and a flush of that, which callers share; else a flush, and a checkpoint.
+  // All that had returned when it was called is there for good, but for what had no room (ENOSPC, once). Cost: with a log a write and a flush of that, which callers share; else a flush, and a checkpoint.
   base::Expected<void> sync();
   // Calls visit(key, value) for each record, in the order of positions, as each region was at some moment. It returns whether to go on. False: it did not want to.
   template <class Visit>
@@ -299,8 +313,9 @@ class StoredSession {
   }
 
  private:
-  static constexpr uint32_t kWindow = 64;  // keys, and pages
-  static constexpr uint64_t kAhead = 8;    // keys that staging is ahead with, in each of its steps
+  static constexpr uint32_t kWindow = 64;     // keys, and pages
+  static constexpr uint64_t kStretch = 4096;  // keys that are staged without letting go of the lock
+  static constexpr uint64_t kAhead = 8;       // keys that staging is ahead with, in each of its steps
   // Of a key whose outcome or value is asked for.
   struct Wanted {
     uint32_t region = 0;

@@ -1,6 +1,8 @@
 // Stored tables beside a model of them: jobs of all kinds, growth, starts, threads, and what goes wrong.
+#include <atomic>
 #include <thread>
 
+#include "batch/spread.h"
 #include "batch/stored/test_store.h"
 
 namespace batch {
@@ -18,9 +20,10 @@ std::string number_key(uint64_t number, uint32_t bytes) {
 // A table in memory that fails when it is told to, with a log, or without.
 class Tables {
  public:
-  explicit Tables(const StoredOptions& options, bool has_log = true, uint64_t store_bytes = kStoreBytes)
+  explicit Tables(const StoredOptions& options, bool has_log = true, uint64_t store_bytes = kStoreBytes,
+                  uint64_t log_bytes = kLogBytes)
       : device(*new storage::FailDevice(*storage::make_memory_device(store_bytes))),
-        log_device(*new storage::FailDevice(*storage::make_memory_device(kLogBytes))),
+        log_device(*new storage::FailDevice(*storage::make_memory_device(log_bytes))),
         options_(options),
         store_(device) {
     if (has_log) options_.log = &log_device;
@@ -256,7 +259,7 @@ TEST(StoredTest, OptionsThatMakeNoTableAreRefused) {
   EXPECT_EQ(refused([](StoredOptions& o) { o.key_space = ~uint64_t{0}; }),
             "a key space has up to 4611686018427387904 numbers, not 18446744073709551615");
   EXPECT_EQ(refused([](StoredOptions& o) { o.staging_bytes = 100; }),
-            "what is staged takes 4096 bytes at least, not 100");
+            "what is staged takes 16384 bytes at least, not 100");
   EXPECT_EQ(refused([](StoredOptions& o) { o.records = 1 << 20; }),
             "table: failing has 8388608 bytes; 1048576 records take 37814272");
 }
@@ -422,6 +425,185 @@ TEST(StoredTest, AFullStoreIsToldAndKeepsWhatItHas) {
   }
   ASSERT_EQ(run(*tables.session, reads), "");
   EXPECT_EQ(reads.read, expected);
+}
+
+TEST(StoredTest, AFullStoreGoesOnWhenItIsLarger) {
+  const StoredOptions options = small_options();
+  const uint64_t bytes = StoredTable::store_bytes_for(options.shape, options.records, 2) + (64 << 10);
+  storage::Device* const large = *storage::make_memory_device(kStoreBytes);
+  Model model;
+  {
+    DeviceStore store(*large, bytes);
+    StoredTable table;
+    ASSERT_TRUE(table.open(store, options));
+    StoredSession session;
+    ASSERT_TRUE(session.open(table));
+    for (uint64_t number = 0; number < 1'000'000;) {
+      Batch batch = {.code = {.action = Action::kUpsert}};
+      for (int i = 0; i < 100; ++i, ++number) {
+        batch.keys.push_back(number_key(number, 8));
+        batch.given.push_back(number);
+      }
+      if (run(session, batch) != "") break;
+      make_in(model, batch);
+      if (!session.sync()) break;
+    }
+    EXPECT_FALSE(session.sync());
+    static_cast<void>(table.close());
+  }
+  DeviceStore store(*large);
+  StoredTable table;
+  ASSERT_TRUE(table.open(store, options));
+  {
+    StoredSession session;
+    ASSERT_TRUE(session.open(table));
+    Batch batch = {.code = {.action = Action::kUpsert}};
+    for (const auto& [key, value] : model) {
+      batch.keys.push_back(key);
+      batch.given.push_back(value);
+    }
+    ASSERT_EQ(run(session, batch), "");
+    ASSERT_TRUE(session.sync());
+    EXPECT_EQ(content_of(session, 8), model);
+  }
+  EXPECT_TRUE(table.close());
+  large->close();
+}
+
+// As many makers as may be, in as small a store as may be.
+TEST(StoredTest, ManyMakersInASmallStore) {
+  StoredOptions options = small_options();
+  options.makers = 16;
+  Tables tables(options, true, StoredTable::store_bytes_for(options.shape, options.records, 2));
+  ASSERT_EQ(tables.open(), "");
+  std::mt19937_64 random(3);
+  Model model;
+  const auto key = [](std::mt19937_64& from) { return number_key(from() % 1000, 8); };
+  for (int i = 0; i < 600; ++i) {
+    Batch batch = random_batch(random, 200, key);
+    ASSERT_EQ(run(*tables.session, batch), "") << i;
+    make_in(model, batch);
+    if (i % 50 == 0) {
+      auto flushed = tables.session->flush();
+      ASSERT_TRUE(flushed) << flushed.error().message;
+    }
+  }
+  EXPECT_EQ(content_of(*tables.session, 8), model);
+}
+
+// One thread changes a key all the time: another one's flush and sync end nevertheless.
+TEST(StoredTest, AFlushEndsWhileOthersChangeWhatItMakes) {
+  Tables tables(small_options(), false);
+  ASSERT_EQ(tables.open(), "");
+  std::atomic<bool> ends{false};
+  std::atomic<uint64_t> changes{0};
+  std::thread writer([&] {
+    StoredSession session;
+    ASSERT_TRUE(session.open(*tables.table));
+    while (!ends) {
+      Batch batch = {.code = {.action = Action::kMerge}, .keys = {number_key(1, 8)}, .given = {1}};
+      ASSERT_EQ(run(session, batch), "");
+      ++changes;
+    }
+  });
+  while (changes == 0) std::this_thread::yield();
+  for (int i = 0; i < 50; ++i) {
+    ASSERT_TRUE(tables.session->flush());
+    ASSERT_TRUE(tables.session->sync());
+  }
+  ends = true;
+  writer.join();
+  EXPECT_EQ(content_of(*tables.session, 8), (Model{{number_key(1, 8), changes.load()}}));
+}
+
+TEST(StoredTest, CheckpointsThatFailDoNotUseUpTheStore) {
+  Tables tables(small_options(), false);
+  ASSERT_EQ(tables.open(), "");
+  Batch batch = {.code = {.action = Action::kUpsert}};
+  for (uint64_t i = 0; i < 500; ++i) {
+    batch.keys.push_back(number_key(i, 8));
+    batch.given.push_back(i);
+  }
+  ASSERT_EQ(run(*tables.session, batch), "");
+  ASSERT_TRUE(tables.session->flush());
+  tables.device.fail(storage::FailDevice::Failing::kWrites, ENOSPC);
+  for (int i = 0; i < 3000; ++i) ASSERT_FALSE(tables.session->sync());
+  tables.device.fail(storage::FailDevice::Failing::kNothing, 0);
+  auto synced = tables.session->sync();
+  EXPECT_TRUE(synced) << synced.error().message;
+}
+
+// Numbers that are not spread over the space that they are declared for: those that have no room are told of, once, and all else goes on.
+TEST(StoredTest, KeysThatAreTooNearEachOtherAreDropped) {
+  StoredOptions options = small_options();
+  options.key_space = Spread::kKeySpaceMax;
+  Tables tables(options);
+  ASSERT_EQ(tables.open(), "");
+  Model model;
+  std::mt19937_64 random(4);
+  const auto add = [&](uint64_t count, auto key) {
+    Batch batch = {.code = {.action = Action::kUpsert}};
+    for (uint64_t i = 0; i < count; ++i) {
+      batch.keys.push_back(number_key(key(i), 8));
+      batch.given.push_back(i);
+    }
+    ASSERT_EQ(run(*tables.session, batch), "");
+    make_in(model, batch);
+  };
+  add(1000, [&](uint64_t) { return random() % Spread::kKeySpaceMax; });
+  add(300, [](uint64_t i) { return i; });
+  ASSERT_TRUE(tables.session->flush());
+  add(2000, [](uint64_t i) { return 1000 + i; });
+  auto flushed = tables.session->flush();
+  ASSERT_FALSE(flushed);
+  EXPECT_STREQ(flushed.error().message,
+               "table: some records have no room: too many keys are near each other");
+  EXPECT_TRUE(tables.session->flush());
+  EXPECT_GT(tables.table->statistics().dropped, 0u);
+  add(1000, [&](uint64_t) { return random() % Spread::kKeySpaceMax; });
+  ASSERT_TRUE(tables.session->flush());
+  ASSERT_EQ(tables.close(), "");
+  ASSERT_EQ(tables.open(), "");
+  const Model found = content_of(*tables.session, 8);
+  for (const auto& [key, value] : found) EXPECT_EQ(model.at(key), value);
+  // All that were there before, and those that are spread.
+  uint64_t missing = 0;
+  for (const auto& [key, value] : model)
+    if (!found.contains(key)) {
+      ++missing;
+      const uint64_t number = number_of(reinterpret_cast<const std::byte*>(key.data()));
+      EXPECT_TRUE(number >= 1000 && number < 3000) << number;
+    }
+  EXPECT_GT(missing, 0u);
+  EXPECT_LE(missing, 2000u);
+}
+
+// Of a table whose changes had room, and have not when it is opened with less.
+TEST(StoredTest, ALogIsMadeAgainInLessMemory) {
+  StoredOptions options = small_options();
+  options.staging_bytes = 128 << 10;
+  Tables tables(options, true, kStoreBytes, 4 << 20);
+  ASSERT_EQ(tables.open(), "");
+  std::mt19937_64 random(6);
+  Model model;
+  const auto key = [](std::mt19937_64& from) { return number_key(from() % 3000, 8); };
+  const auto change = [&](int rounds) {
+    for (int i = 0; i < rounds; ++i) {
+      Batch batch = random_batch(random, 100, key);
+      ASSERT_EQ(run(*tables.session, batch), "");
+      make_in(model, batch);
+    }
+  };
+  // Until there have been checkpoints, while most of what came before them waited.
+  while (tables.table->statistics().checkpoints < 6) change(3);
+  ASSERT_TRUE(tables.session->sync());
+  ASSERT_GT(tables.table->statistics().staged, 1'000u);
+  tables.device.fail(storage::FailDevice::Failing::kWrites, EIO);
+  EXPECT_NE(tables.close(), "");
+  tables.device.fail(storage::FailDevice::Failing::kNothing, 0);
+  tables.options_.staging_bytes = 16 << 10;
+  ASSERT_EQ(tables.open(), "");
+  EXPECT_EQ(content_of(*tables.session, 8), model);
 }
 
 TEST(StoredTest, ADamagedPageIsToldOfAndOthersAreRead) {

@@ -10,8 +10,10 @@ namespace batch {
 
 class DeviceStore final : public BucketStore {
  public:
-  explicit DeviceStore(storage::Device& device) : device_(device) {}
-  uint64_t bytes() const override { return device_.capacity_bytes(); }
+  explicit DeviceStore(storage::Device& device) : DeviceStore(device, device.capacity_bytes()) {}
+  // The first so many of its bytes.
+  DeviceStore(storage::Device& device, uint64_t bytes) : device_(device), bytes_(bytes) {}
+  uint64_t bytes() const override { return bytes_; }
   const char* name() const override { return device_.name(); }
 
   base::Expected<std::unique_ptr<Access>> open_access() override {
@@ -67,6 +69,7 @@ class DeviceStore final : public BucketStore {
   };
 
   storage::Device& device_;
+  const uint64_t bytes_;
 };
 
 }  // namespace batch

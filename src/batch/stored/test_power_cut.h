@@ -43,7 +43,7 @@ class PowerCut {
     const std::unique_ptr<BucketStore> store = open_store_(*store_);
     StoredTable table;
     StoredOptions options = small_options();
-    options.staging_bytes = 24 << 10;
+    options.staging_bytes = (16 + random_() % 64) << 10;
     if (has_log_) options.log = log_;
     if (!table.open(*store, options)) return;
     add_test_functions(table);
@@ -90,7 +90,7 @@ class PowerCut {
     const std::unique_ptr<BucketStore> store = open_store_(*store_);
     StoredTable table;
     StoredOptions options = small_options();
-    options.staging_bytes = 24 << 10;
+    options.staging_bytes = (16 + random_() % 64) << 10;
     if (has_log_) options.log = log_;
     auto opened = table.open(*store, options);
     ASSERT_TRUE(opened) << opened.error().message;

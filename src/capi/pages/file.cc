@@ -8,6 +8,19 @@
 namespace capi::pages {
 namespace {
 
+// Files are as large as they are to be first. What fails leaves them as they were.
+base::Expected<void> set_sizes(std::string_view text, uint64_t bytes, storage::OpenParameters parameters) {
+  storage::StoreFiles files;
+  if (auto locked = files.open(text); !locked) return std::unexpected(locked.error());
+  if (auto set = files.set_sizes(bytes); !set) return std::unexpected(set.error());
+  parameters.is_locked = true;
+  auto device = storage::open_device(text, parameters);
+  if (!device) return std::unexpected(device.error());
+  (*device)->close();
+  files.keep();
+  return {};
+}
+
 base::Expected<storage::Device*> open_device(std::string_view text,
                                              const spillway_pagecache_file_options& options,
                                              uint64_t page_bytes) {
@@ -25,7 +38,7 @@ base::Expected<storage::Device*> open_device(std::string_view text,
   if (options.bytes != 0) {
     const uint64_t bytes =
         options.checksums == 0 ? options.bytes : pagecache::File::device_bytes_for(options.bytes, page_bytes);
-    if (auto set = storage::make_files(text, bytes, parameters); !set) return std::unexpected(set.error());
+    if (auto set = set_sizes(text, bytes, parameters); !set) return std::unexpected(set.error());
   }
   return storage::open_device(text, parameters);
 }
