@@ -3,7 +3,7 @@
 //   PROGRAM staged|in_place PLACE records=N memory=BYTES [cache=BYTES] [threads=1] [log=PLACE] [slot=PAGES] [makers=8]
 //
 // Records are a number of 8 bytes, the key, and another one, which updates add to. `memory` is for all: the page cache's frames, of staged ones `cache` bytes of
-// it, and what is staged. PLACE is a file of that many records, or larger, or a device; it is written to. Answers a line when the table is full:
+// it, a MiB for each maker, and what is staged. PLACE is a file of that many records, or larger, or a device; it is written to. Answers a line when the table is full:
 //
 //   {"store_bytes": N}
 //
@@ -44,6 +44,11 @@ struct Settings {
       {"makers", 8},  {"seed", 1}};
 
   uint64_t operator[](const char* name) const { return numbers.at(name); }
+  // Of a staged side: what is left beside pages and makers, whose buffers have four slots each.
+  uint64_t other_bytes() const {
+    return numbers.at("cache") + numbers.at("makers") * 4 * numbers.at("slot") * 4096;
+  }
+  uint64_t staging_bytes() const { return numbers.at("memory") - other_bytes(); }
 };
 
 Settings settings_of(int count, char** words) {
@@ -65,8 +70,10 @@ Settings settings_of(int count, char** words) {
   }
   if (settings["records"] == 0 || settings["memory"] == 0 || settings["threads"] == 0)
     load::fail(2, "records, memory and threads are needed");
-  if (settings.side == "staged" && settings["memory"] <= settings["cache"])
-    load::fail(2, "memory is for cache, and for what waits: more than cache");
+  if (settings.side == "staged" && settings["memory"] <= settings.other_bytes())
+    load::fail(2, "memory is for cache, makers, and what waits: more than " +
+                      std::to_string(settings.other_bytes()));
+  if (settings["records"] % kGroup != 0) load::fail(2, "records is a multiple of " + std::to_string(kGroup));
   return settings;
 }
 
@@ -109,10 +116,10 @@ class Staged final : public Side {
     store_ = std::make_unique<pagecache::PageStore>(*cache_, *file_);
     batch::StoredOptions options = {.shape = kShape,
                                     .records = settings["records"],
-                                    .staging_bytes = settings["memory"] - settings["cache"],
+                                    .staging_bytes = settings.staging_bytes(),
                                     .makers = static_cast<uint32_t>(settings["makers"]),
                                     .slot_pages = static_cast<uint32_t>(settings["slot"])};
-    if (!settings.log.empty()) options.log = open(settings.log);
+    if (!settings.log.empty()) options.log = log_ = open(settings.log);
     require(table_.open(*store_, options));
     table_.add_function({.function = [](void*, void* value, const void* given) {
       uint64_t sum = 0, more = 0;
@@ -132,6 +139,7 @@ class Staged final : public Side {
     require(table_.close());
     store_.reset();
     cache_->close();
+    if (log_ != nullptr) log_->close();
     device_->close();
   }
 
@@ -176,6 +184,7 @@ class Staged final : public Side {
 
   const Settings& settings_;
   storage::Device* const device_;
+  storage::Device* log_ = nullptr;
   pagecache::PageCache* cache_ = nullptr;
   pagecache::File* file_ = nullptr;
   std::unique_ptr<pagecache::PageStore> store_;

@@ -13,6 +13,7 @@ bytes for an update, `cpu_us` the time of all processors. All programs are there
 MIB = 1 << 20
 RECORD_BYTES = 16
 MEMORY_PART = 4  # of the table
+MAKERS = 8
 CACHE_PART = 8  # of the memory, is for pages; the rest is for what waits
 PEER_THREADS = (1, 32)
 FILE_ROOM = 3  # of a table: regions are not full, and are written elsewhere
@@ -22,7 +23,7 @@ ANSWER_SECONDS = 900
 
 class Plan:
     def __init__(self, context):
-        quick = context.quick
+        self.quick = quick = context.quick
         self.table_bytes = (64 if quick else 1024) * MIB
         self.pairs = context.pairs or (1 if quick else 5)
         self.seconds = 1 if quick else 10
@@ -31,7 +32,8 @@ class Plan:
     def settings(self, side):
         memory = self.table_bytes // MEMORY_PART
         words = {"records": self.table_bytes // RECORD_BYTES, "memory": memory}
-        return words | ({"cache": memory // CACHE_PART} if side in self.sides else {})
+        makers = {"makers": MAKERS, "slot": 8 if self.quick else 64}
+        return words | ({"cache": memory // CACHE_PART, **makers} if side in self.sides else {})
 
 
 def _of_update(answers, figure):

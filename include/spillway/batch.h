@@ -83,10 +83,10 @@ typedef struct spillway_batch_options {
   // else it has a table with the same keys and values. Null: the table is in memory, and the rest is 0 or null. With a file engine, bucket_bytes, no_growth,
   // cache_bytes and stale_... are 0 or null, and staging_bytes, for the changes that wait, of all sessions, 0: 64 MiB.
   const char *file;
-  uint64_t file_bytes;    // that it has at least; 0: four times what the records take, most of which are holes
+  uint64_t file_bytes;    // that it has at least; 0: room for four times the records, most of which are holes
   uint64_t memory_bytes;  // for pages of the file; 0: 32 MiB
   const char *log;        // the same of its log; null: it has none
-  uint64_t log_bytes;     // 0: 64 MiB and four times staging_bytes
+  uint64_t log_bytes;     // 4 MiB and 4 KiB at least; 0: 64 MiB and four times staging_bytes
 } spillway_batch_options;
 
 enum {
@@ -138,7 +138,7 @@ typedef struct spillway_batch_job {
 // first one of a process measures the machine, in some 0.2 s, with 128 MiB of memory meanwhile. Memory comes with use.
 int spillway_batch_open(const spillway_batch_options *options, spillway_batch **table);
 // All is gone; of a table in a file it is there for good, and the log is needed no more. IN_USE, and nothing is done, while sessions are open; with another error
-// it is closed all the same: what was synced is there, and with a log all that came to it. Null: nothing is done. No other thread is in a call of the table.
+// it is closed all the same: what was synced is there, and with a log all that could be written to it. Null: nothing is done. No other thread is in a call of the table.
 int spillway_batch_close(spillway_batch *table);
 // A function for changes of all sessions. Of a table in a file with a log it has the same number each time that the table is opened. `*number` is what jobs call it by. Errors: INVALID: it is null, or the 33rd; IN_USE: sessions are open.
 int spillway_batch_add_function(spillway_batch *table, spillway_batch_function function, void *context,
@@ -160,13 +160,14 @@ const char *spillway_batch_error_text(const spillway_batch_session *session);
 // ---- Sessions
 
 // As many as there is memory for; of "partitioned" 256 may have staged something, and changes of others are NO_MEMORY. Errors: NO_MEMORY. Cost: all other
-// sessions wait for a moment.
+// sessions wait for a moment. Of a table in a file the first one makes what its log has, which may take as long as reading and writing all of the file: also INVALID,
+// where the log has changes by a function that was not added (close the table then, and open it anew); DAMAGED; FULL; IO.
 int spillway_batch_session_open(spillway_batch *table, spillway_batch_session **session);
 // What it has staged stays staged, and others see it as before. Null: nothing is done. Cost: all other sessions wait for a moment.
 int spillway_batch_session_close(spillway_batch_session *session);
 
 // Does the job's keys in their order: what it did is seen by every call that begins when it has returned, of any session. OK also where records were not
-// there: the counts and outcomes say so. Errors: INVALID: nothing is done; a key that is not in the key space is number job->done_count. NO_MEMORY: job->done_count
+// there: the counts and outcomes say so. Errors: INVALID: nothing is done; a key that is not in the key space is number job->done_count. NO_MEMORY, and of a table in a file IO and DAMAGED: job->done_count
 // are done. FULL: the same; or, where all are done: something that was staged, by any session, had no room; the statistics count what was dropped, also where nobody was told.
 // Cost: with an array of keys each one's share of misses that overlap; now and then a growth, for which all sessions wait.
 int spillway_batch_run(spillway_batch_session *session, spillway_batch_job *job);
@@ -186,11 +187,11 @@ int spillway_batch_remove(spillway_batch_session *session, const void *key);
 // All that had returned when it was called, by any session, is in the file, or the log, for good when this returns OK. Errors: INVALID: the table is in memory; IO, FULL.
 // Cost: with a log a write and a flush, which calls share; without one as spillway_batch_flush(), and two flushes of the file.
 int spillway_batch_sync(spillway_batch_session *session);
-// All that was staged when it was called, by any session, is made. FULL: something had no room, and is dropped; NO_MEMORY: the rest stays. Cost: all that
+// All that was staged when it was called, by any session, is made. FULL: something had no room, and is dropped, or the file has none, and the rest stays; NO_MEMORY, IO, DAMAGED: the rest stays. Cost: all that
 // is staged.
 int spillway_batch_flush(spillway_batch_session *session);
 
-// Calls visit() for each record that is not only staged; of a table in a file for all: those that are there all the time once. Others may change records meanwhile; it sees each as it was at
+// Calls visit() for each record that is not only staged; of a table in a file for all: those that are there all the time once. Errors, of a table in a file: IO, DAMAGED, NO_MEMORY. Others may change records meanwhile; it sees each as it was at
 // some moment, in a copy. It returns 0 to go on; else the call returns STOPPED. It calls nothing of this table, and no exception leaves it.
 typedef int (*spillway_batch_visit)(void *context, const void *key, const void *value);
 int spillway_batch_for_each(spillway_batch_session *session, spillway_batch_visit visit, void *context);

@@ -177,7 +177,7 @@ class BatchTable {
       check(spillway_batch_sync(session_));
       table_->rethrow();
     }
-    // visit(key, value) -> whether to go on, for each record that is not only staged. False: it did not want to. What it throws is thrown here.
+    // visit(key, value) -> whether to go on, for each record that is not only staged, in a file for all. False: it did not want to. What it throws is thrown here.
     template <class F>
     bool for_each(F &&visit) {
       struct All {

@@ -32,6 +32,8 @@ class BucketStore {
   virtual ~BucketStore() = default;
   // The same for its whole life. What was never written reads as zeros.
   virtual uint64_t bytes() const = 0;
+  // Would whoever makes a table in it lose something? Errors: of I/O.
+  virtual base::Expected<bool> has_content() const = 0;
   // "/mnt/nvme/table", for messages
   virtual const char* name() const = 0;
   // Any thread. Errors: ENOMEM, EMFILE.

@@ -2,6 +2,7 @@
 #pragma once
 #include "batch/bucket_store.h"
 #include "pagecache/session.h"
+#include "storage/content.h"
 
 namespace pagecache {
 
@@ -11,6 +12,7 @@ class PageStore final : public batch::BucketStore {
   PageStore(PageCache& cache, File& file) : cache_(cache), file_(file) {}
 
   uint64_t bytes() const override { return file_.bytes(); }
+  base::Expected<bool> has_content() const override { return storage::device_has_content(file_.device()); }
   const char* name() const override { return file_.device().name(); }
   base::Expected<std::unique_ptr<Access>> open_access() override;
 

@@ -15,6 +15,7 @@ class OwnStore final : public batch::BucketStore {
   ~OwnStore() override { cache_->close(); }
 
   uint64_t bytes() const override { return store_.bytes(); }
+  base::Expected<bool> has_content() const override { return store_.has_content(); }
   const char* name() const override { return store_.name(); }
   base::Expected<std::unique_ptr<Access>> open_access() override { return store_.open_access(); }
 

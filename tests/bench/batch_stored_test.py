@@ -13,7 +13,7 @@ from support import CLEAN
 
 class BatchStored(Case):
     PROGRAM = LIBEXEC / "batch-stored-load"
-    RECORDS, MEMORY = 200_000, 1 << 20
+    RECORDS, MEMORY = 204_800, 1 << 20
 
     def place(self, name, size_bytes):
         path = self.folder / name
@@ -35,7 +35,7 @@ class BatchStored(Case):
         return answers
 
     def test_updates_that_wait_and_those_in_place(self):
-        staged = self.answers("staged", f"cache={self.MEMORY // 4}")
+        staged = self.answers("staged", f"cache={self.MEMORY // 4}", "slot=8", "makers=2")
         logged = self.answers("staged", f"cache={self.MEMORY // 4}", f"log={self.place('log', 16 << 20)}", "threads=2", "slot=16", "makers=1")
         in_place = self.answers("in_place", "threads=3")
         # Each update in place reads a page, as a rule; those that wait share what they read.
@@ -48,9 +48,9 @@ class BatchStored(Case):
 
     def test_wrong_words_are_one_line_and_status_2(self):
         place = self.place("table", 1 << 20)
-        right = ["staged", place, "records=1000", "memory=1000000"]
+        right = ["staged", place, "records=1024", "memory=10000000"]
         for words in ([], ["staged"], ["other", *right[1:]], right[:3], [*right, "records=x"], [*right, "other=1"], [*right, "threads=0"],
-                      [*right, "cache=1000000"], ["staged", self.folder / "none", *right[2:]]):
+                      [*right, "cache=10000000"], [*right, "records=1000"], ["staged", self.folder / "none", *right[2:]]):
             ended = run_in(self.folder, self.PROGRAM, *words)
             self.assertEqual((ended.returncode, ended.stdout), (2, ""), words)
             self.assertRegex(ended.stderr, r"\Abatch-stored-load: [^\n]{10,300}\n\Z", words)

@@ -177,6 +177,10 @@ static void files_that_are_refused(void) {
   const int file = open(other, O_CREAT | O_WRONLY, 0600);
   CHECK(file >= 0 && write(file, "a text of somebody's", 20) == 20 && close(file) == 0);
   REFUSED(SPILLWAY_BATCH_INVALID, "has content, and is no table", options.file = other);
+  REFUSED(SPILLWAY_BATCH_INVALID, "has content, and is no log", options.log = other);
+  // It is as it was.
+  struct stat facts;
+  CHECK(stat(other, &facts) == 0 && facts.st_size == 20);
   CHECK(unlink(other) == 0);
   // What is in memory is not there for good.
   const spillway_batch_options in_memory = of_numbers("direct");

@@ -42,6 +42,7 @@ MUTATIONS = [
     mutation("a superblock is written before what it tells of is there", (MAKE, "    if (done) done = access.sync();\n", ""), gtest_filter=CUT),
     mutation("a superblock is not there for good when its slots are used again", (MAKE, "  return access.sync();\n", "  return {};\n"), gtest_filter=CUT),
     mutation("a checkpoint has what the log has not", (MAKE, "!is_replaying_) done = sync_log();", "!is_replaying_) done = {};"), gtest_filter=CUT),
+    mutation("nothing says that a table is being made", (OPEN, "  if (opened && is_new) opened = write_superblock(**access, superblock_);\n", ""), gtest_filter=CUT),
     mutation("a map that could not be written keeps its slots", (MAKE, "may_be_there ? give_up(slot) : give_back(slot);", "give_up(slot);"), gtest_filter="StoredTest.Checkpoints*"),
     mutation("a flush makes what comes while it does", (MAKE, "    position = end;\n", "    if (!region.staged.is_empty()) continue;\n    position = end;\n"), gtest_filter="StoredTest.AFlush*"),
     mutation("records that have no room keep their region from being made", (MERGE, "      if (!is_there && !has_room && may_insert", "      if (false && may_insert"), gtest_filter="StoredTest.KeysThat*"),

@@ -7,6 +7,7 @@
 
 #include "base/checksum.h"
 #include "base/ids.h"
+#include "storage/content.h"
 #include "storage/piece_io.h"
 
 namespace batch {
@@ -46,8 +47,13 @@ base::Expected<std::unique_ptr<ChangeLog>> ChangeLog::open(storage::Device& devi
   memcpy(&log->header_, block.data(), sizeof log->header_);
   const bool is_one = memcmp(log->header_.magic, Header::kMagic, sizeof Header::kMagic) == 0 &&
                       log->header_.checksum == checksum_of(log->header_);
-  if (!is_one && std::ranges::any_of(block, [](std::byte byte) { return byte != std::byte{0}; }))
-    return base::failure(EINVAL, "table: ", device.name(), " has content, and is no log; name another file");
+  if (!is_one) {
+    const auto has_content = storage::device_has_content(device);
+    if (!has_content) return std::unexpected(has_content.error());
+    if (*has_content)
+      return base::failure(EINVAL, "table: ", device.name(),
+                           " has content, and is no log; name another file");
+  }
   if (is_one && log->header_.id != 0 &&
       (log->header_.version != 1 || log->header_.entry_bytes != entry_bytes ||
        log->header_.capacity > capacity || log->header_.capacity % kBlockBytes != 0 ||

@@ -64,7 +64,7 @@ struct Superblock {
   uint32_t slot_pages = 0;
   uint64_t key_space = 0;
   TableId id;
-  uint64_t number = 0;    // of the checkpoint
+  uint64_t number = 0;    // of the checkpoint; 0: there is none yet, nor anything else
   uint64_t map_slot = 0;  // the first one; 0: there are no regions but one without records
   uint64_t map_bytes = 0;
   uint64_t sequence = 0;     // of the last change that may be in a slot

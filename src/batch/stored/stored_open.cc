@@ -74,6 +74,8 @@ base::Expected<void> StoredTable::open(BucketStore& store, const StoredOptions& 
     is_new = !*found;
   }
   if (opened) opened = open_log();
+  // Number 0 says that it is being made, until there is another one.
+  if (opened && is_new) opened = write_superblock(**access, superblock_);
   if (opened && is_new) {
     sys::LockGuard scope(lock_);
     opened = checkpoint(**access);
@@ -135,9 +137,11 @@ base::Expected<bool> StoredTable::read_superblocks(BucketStore::Access& access) 
     is_found = true;
   }
   if (!is_found) {
-    if (std::ranges::all_of(piece.to, [](std::byte byte) { return byte == std::byte{0}; })) return false;
-    return std::unexpected(not_a_table(*store_).error());
+    auto has_content = store_->has_content();
+    if (has_content && *has_content) return std::unexpected(not_a_table(*store_).error());
+    return has_content;
   }
+  if (superblock_.number == 0) return false;
   const Superblock& it = superblock_;
   if (it.version != Superblock::kVersion)
     return base::failure(EINVAL, "table: ", store_->name(), " has format ", it.version, "; this is for ",

@@ -4,6 +4,7 @@
 
 #include "batch/stored/stored_table.h"
 #include "storage/buffer_pool.h"
+#include "storage/content.h"
 #include "storage/piece_io.h"
 
 namespace batch {
@@ -14,6 +15,7 @@ class DeviceStore final : public BucketStore {
   // The first so many of its bytes.
   DeviceStore(storage::Device& device, uint64_t bytes) : device_(device), bytes_(bytes) {}
   uint64_t bytes() const override { return bytes_; }
+  base::Expected<bool> has_content() const override { return storage::device_has_content(device_); }
   const char* name() const override { return device_.name(); }
 
   base::Expected<std::unique_ptr<Access>> open_access() override {

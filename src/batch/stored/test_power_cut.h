@@ -25,6 +25,7 @@ class PowerCut {
  public:
   PowerCut(uint64_t seed, bool has_log, OpenStore open_store)
       : random_(seed),
+        first_ends_at_(seed < 20 ? seed + 1 : 0),
         has_log_(has_log),
         open_store_(std::move(open_store)),
         store_(new storage::CutDevice(std::vector<std::byte>(kCutStoreBytes), ~uint64_t{0})),
@@ -36,8 +37,13 @@ class PowerCut {
 
   // The power goes off after so many writes and flushes of one of the devices.
   void live() {
-    const uint64_t ends_at = 1 + random_() % 400;
-    const bool is_log = has_log_ && random_() % 2 == 0;
+    uint64_t ends_at = 1 + random_() % 400;
+    bool is_log = has_log_ && random_() % 2 == 0;
+    // While it is made.
+    if (const uint64_t first = std::exchange(first_ends_at_, 0); first != 0) {
+      ends_at = first;
+      is_log = false;
+    }
     (is_log ? log_ : store_)->start_again(is_log ? ends_at / 4 + 1 : ends_at);
     life_ = {};
     const std::unique_ptr<BucketStore> store = open_store_(*store_);
@@ -160,6 +166,7 @@ class PowerCut {
   }
 
   std::mt19937_64 random_;
+  uint64_t first_ends_at_;
   const bool has_log_;
   const OpenStore open_store_;
   storage::CutDevice* store_;

@@ -4,7 +4,6 @@
 #include <string_view>
 
 #include "storage/open.h"
-#include "storage/store_files.h"
 
 namespace capi::batching {
 namespace {
@@ -30,13 +29,18 @@ base::Expected<void> check(const spillway_batch_options& options) {
   return {};
 }
 
-base::Expected<storage::Device*> open_device(std::string_view text, uint64_t bytes) {
-  const storage::OpenParameters parameters = {.store = true, .whole = true};
-  if (auto made = storage::make_files(text, bytes, parameters); !made) return std::unexpected(made.error());
-  return storage::open_device(text, parameters);
-}
-
 }  // namespace
+
+// The files stay locked by `files`, for as long as the table is open.
+base::Expected<void> Stored::Place::open(const char* name, uint64_t bytes) {
+  text = name;
+  if (auto locked = files.open(text); !locked) return locked;
+  if (auto set = files.set_sizes(bytes); !set) return set;
+  auto opened = storage::open_device(text, {.store = true, .whole = true, .is_locked = true});
+  if (!opened) return std::unexpected(opened.error());
+  device = *opened;
+  return {};
+}
 
 base::Expected<std::unique_ptr<Stored>> Stored::open(const spillway_batch_options& options) {
   if (auto checked = check(options); !checked) return std::unexpected(checked.error());
@@ -59,34 +63,34 @@ base::Expected<void> Stored::open_files(const spillway_batch_options& options,
   const uint64_t file_bytes = options.file_bytes != 0
                                   ? options.file_bytes
                                   : kGrowth * batch::StoredTable::store_bytes_for(own.shape, own.records);
-  auto device = open_device(options.file, file_bytes);
-  if (!device) return std::unexpected(device.error());
-  device_ = *device;
+  if (auto opened = table_place_.open(options.file, file_bytes); !opened) return opened;
   batch::StoredOptions with_log = own;
   if (options.log != nullptr) {
     const uint64_t log_bytes =
         options.log_bytes != 0 ? options.log_bytes : kLogBytes + kLogStagings * own.staging_bytes;
-    auto log = open_device(options.log, log_bytes);
-    if (!log) return std::unexpected(log.error());
-    with_log.log = log_ = *log;
+    if (auto opened = log_place_.open(options.log, log_bytes); !opened) return opened;
+    with_log.log = log_place_.device;
   }
   auto cache = pagecache::PageCache::open(
       {.memory_bytes = options.memory_bytes != 0 ? options.memory_bytes : kMemoryBytes});
   if (!cache) return std::unexpected(cache.error());
   cache_ = *cache;
-  auto file = cache_->add(*device_);
+  auto file = cache_->add(*table_place_.device);
   if (!file) return std::unexpected(file.error());
   file_ = *file;
   store_.reset(new (std::nothrow) pagecache::PageStore(*cache_, *file_));
   if (store_ == nullptr) return base::failure(ENOMEM, "table: no memory");
-  return table_.open(*store_, with_log);
+  if (auto opened = table_.open(*store_, with_log); !opened) return opened;
+  table_place_.files.keep();
+  log_place_.files.keep();
+  return {};
 }
 
 Stored::~Stored() {
   static_cast<void>(table_.close());
   if (cache_ != nullptr) cache_->close();
-  if (log_ != nullptr) log_->close();
-  if (device_ != nullptr) device_->close();
+  for (const Place* place : {&log_place_, &table_place_})
+    if (place->device != nullptr) place->device->close();
 }
 
 }  // namespace capi::batching

@@ -1,10 +1,12 @@
 // A table that is kept in a file: the file, the page cache that it is reached through, and its log.
 #pragma once
 #include <memory>
+#include <string>
 
 #include "batch/stored/stored_table.h"
 #include "pagecache/bucket_store.h"
 #include "spillway/batch.h"
+#include "storage/store_files.h"
 
 namespace capi::batching {
 
@@ -21,10 +23,17 @@ class Stored {
   base::Expected<void> close() { return table_.close(); }
 
  private:
+  // A file or device that is locked, and as it was before until `files` are kept.
+  struct Place {
+    std::string text;
+    storage::StoreFiles files;
+    storage::Device* device = nullptr;
+
+    base::Expected<void> open(const char* name, uint64_t bytes);
+  };
   base::Expected<void> open_files(const spillway_batch_options& options, const batch::StoredOptions& own);
 
-  storage::Device* device_ = nullptr;
-  storage::Device* log_ = nullptr;
+  Place table_place_, log_place_;
   pagecache::PageCache* cache_ = nullptr;
   pagecache::File* file_ = nullptr;
   std::unique_ptr<pagecache::PageStore> store_;
