@@ -75,9 +75,13 @@ base::Expected<void> StoredTable::make_all(Maker& maker) {
     if (position == 0) break;
   }
   --flusher_count_;
-  if (result && std::exchange(has_dropped_, false))
-    return base::failure(ENOSPC, "table: some records have no room: too many keys are near each other");
   return result;
+}
+
+// Of what had no room since somebody was told of that.
+base::Expected<void> StoredTable::tell_dropped() {
+  if (!std::exchange(has_dropped_, false)) return {};
+  return base::failure(ENOSPC, "table: some records have no room: too many keys are near each other");
 }
 
 // Some region that is not this one, so that there are chunks for its parts.

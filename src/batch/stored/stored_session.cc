@@ -80,14 +80,16 @@ base::Expected<void> StoredSession::stage(Job& job) {
 
 base::Expected<void> StoredSession::flush() {
   sys::LockGuard scope(table_->lock_);
-  return table_->make_all(maker_);
+  if (auto made = table_->make_all(maker_); !made) return made;
+  return table_->tell_dropped();
 }
 
 base::Expected<void> StoredSession::sync() {
   sys::LockGuard scope(table_->lock_);
   if (table_->log_ != nullptr) return table_->sync_log();
   if (auto made = table_->make_all(maker_); !made) return made;
-  return table_->checkpoint(*maker_.access);
+  if (auto done = table_->checkpoint(*maker_.access); !done) return done;
+  return table_->tell_dropped();
 }
 
 // ---- Answers

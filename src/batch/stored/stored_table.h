@@ -194,6 +194,7 @@ class StoredTable {
   base::Expected<void> make(uint32_t index, Maker& maker);
   base::Expected<void> make_all(Maker& maker);
   base::Expected<void> make_others(uint32_t index, Maker& maker);
+  base::Expected<void> tell_dropped();
   base::Expected<Merge::Result> make_records(uint64_t prefix, const MapEntry& entry, Maker& maker) const;
   base::Expected<uint64_t> read_records(const MapEntry& entry, Maker& maker) const;
   bool gather(const StagedChanges::List& list, const StagedChanges::List& more, Maker& maker) const;

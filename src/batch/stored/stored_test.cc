@@ -562,7 +562,15 @@ TEST(StoredTest, KeysThatAreTooNearEachOtherAreDropped) {
   EXPECT_GT(tables.table->statistics().dropped, 0u);
   add(1000, [&](uint64_t) { return random() % Spread::kKeySpaceMax; });
   ASSERT_TRUE(tables.session->flush());
+  // Neither does a table fail to close by that, nor to make again what its log has.
+  add(2000, [](uint64_t i) { return 1000 + i; });
   ASSERT_EQ(tables.close(), "");
+  ASSERT_EQ(tables.open(), "");
+  add(2000, [](uint64_t i) { return 1000 + i; });
+  ASSERT_TRUE(tables.session->sync());
+  tables.device.fail(storage::FailDevice::Failing::kWrites, EIO);
+  EXPECT_NE(tables.close(), "");
+  tables.device.fail(storage::FailDevice::Failing::kNothing, 0);
   ASSERT_EQ(tables.open(), "");
   const Model found = content_of(*tables.session, 8);
   for (const auto& [key, value] : found) EXPECT_EQ(model.at(key), value);
