@@ -88,6 +88,7 @@ static void what_is_closed_is_there_again(void) {
   char text[4096];
   CHECK_OK(spillway_batch_stats(opened.table, text, sizeof text, NULL), NULL);
   CHECK(strstr(text, "\"engine\": \"stored\"") != NULL && strstr(text, "\"records\": 100000") != NULL);
+  CHECK(strstr(text, "\"keys\": 150003, \"answers\": 3, \"missed\": 0, \"dropped\": 0}") != NULL);
   CHECK_ERROR(spillway_batch_close(opened.table), SPILLWAY_BATCH_IN_USE, NULL, "1 sessions are open");
   close_opened(opened);
 

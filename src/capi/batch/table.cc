@@ -84,9 +84,9 @@ void write_stored(spillway_batch& table, base::TextRef& text) {
        << ", \"used_bytes\": " << all.slots_used * table.stored->slot_bytes()
        << ", \"staging_bytes\": " << all.staging_bytes << "}, \"use\": {\"keys\": " << all.keys
        << ", \"answers\": " << all.answers << ", \"missed\": " << all.missed
-       << "}, \"making\": {\"staged\": " << all.staged << ", \"regions\": " << all.regions_made
-       << ", \"changes\": " << all.changes_made << ", \"checkpoints\": " << all.checkpoints
-       << ", \"log_bytes\": " << all.log_bytes << "}}";
+       << ", \"dropped\": " << all.dropped << "}, \"making\": {\"staged\": " << all.staged
+       << ", \"regions\": " << all.regions_made << ", \"changes\": " << all.changes_made
+       << ", \"checkpoints\": " << all.checkpoints << ", \"log_bytes\": " << all.log_bytes << "}}";
 }
 
 void write_statistics(spillway_batch& table, base::TextRef& text) {
