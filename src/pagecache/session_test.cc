@@ -183,6 +183,19 @@ TEST_F(SessionTest, PiecesOfAFileAreReadInOneCall) {
   EXPECT_EQ(read(0, 20 * kPage), all.substr(0, 20 * kPage));
   EXPECT_FALSE(test.device.has_failed());
 
+  // One that fails is told of, whatever the others do.
+  open(32);
+  std::string first(10, 0), second(10, 0);
+  pieces = {{.offset = 40 * kPage, .to = std::as_writable_bytes(std::span(first))},
+            {.offset = 42 * kPage, .to = std::as_writable_bytes(std::span(second))}};
+  test.device.fail(Failing::kReads, EIO, 2, 1);
+  auto failed = session.read(*file, pieces);
+  ASSERT_FALSE(failed);
+  EXPECT_STREQ(failed.error().message,
+               "page cache: cannot read failing at offset 172032: input/output error");
+  ASSERT_TRUE(session.read(*file, pieces));
+  EXPECT_EQ(second, all.substr(42 * kPage, 10));
+
   // Nothing is read where one of them is not in the file.
   pieces = {{.offset = 0, .to = pieces[0].to}, {.offset = kFileBytes, .to = pieces[1].to}};
   EXPECT_FALSE(session.read(*file, pieces));
