@@ -3,6 +3,9 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "batch/key.h"
+#include "batch/shape.h"
+
 namespace batch {
 
 enum class Action : uint8_t {
@@ -64,6 +67,22 @@ struct Job {
   size_t absent_count = 0;
   size_t inserted_count = 0;
   size_t removed_count = 0;
+
+  // Of the session that is asked: sets what it sets. False: a key is not below the key space, and done_count says which it is.
+  bool begin(const Shape& shape, uint64_t key_space) {
+    key_stride = shape.key_bytes;
+    given_stride = shape.value_bytes;
+    codes = nullptr;
+    done_count = absent_count = inserted_count = removed_count = 0;
+    if (key_space == 0) return true;
+    for (size_t i = 0; i < count; ++i)
+      if (load_key(keys + i * key_stride, shape.key_bytes).low >= key_space) return done_count = i, false;
+    return true;
+  }
+  // Is an outcome or a value asked for, or a function of its own called?
+  bool wants_answers() const {
+    return code.action == Action::kRead || outcomes != nullptr || own_function != nullptr;
+  }
 };
 
 }  // namespace batch

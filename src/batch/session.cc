@@ -87,17 +87,8 @@ void Session::apply_staged(Job& job) {
 }
 
 Session::Ran Session::run(Job& job) {
-  const Shape& shape = table_.options_.shape;
-  job.key_stride = shape.key_bytes;
-  job.given_stride = shape.value_bytes;
-  job.codes = nullptr;
-  job.done_count = job.absent_count = job.inserted_count = job.removed_count = 0;
-  if (const uint64_t key_space = table_.options_.key_space; key_space != 0)
-    for (size_t i = 0; i < job.count; ++i)
-      if (load_key(job.keys + i * job.key_stride, shape.key_bytes).low >= key_space)
-        return job.done_count = i, Ran::kOutside;
-  const bool wants_answers =
-      job.code.action == Action::kRead || job.outcomes != nullptr || job.own_function != nullptr;
+  if (!job.begin(table_.options_.shape, table_.options_.key_space)) return Ran::kOutside;
+  const bool wants_answers = job.wants_answers();
   bool is_staged = false, is_tried = false;
   const Ran ran = run_with_room([&] {
     is_tried = table_.choice_.is_trying();

@@ -22,7 +22,7 @@ MUTATIONS = [
     mutation("the last bytes of a short key are counted twice", (KEY, "uint64_t{load_word<uint32_t>(at + bytes - 4)} >> 8 * (8 - bytes) << 32", "uint64_t{load_word<uint32_t>(at + bytes - 4)} << 32"), gtest_filter="SpreadTest.*"),
     mutation("a long key is its first bytes", (KEY, "bytes == 8 ? 0 : load_word<uint64_t>(at + bytes - 8)", "0"), gtest_filter="SpreadTest.*"),
     mutation("the multiplier of a division is too small", (SPREAD, "(Wide{1} << spread.shift_) / spread.span_) + 1;", "(Wide{1} << spread.shift_) / spread.span_);"), gtest_filter="SpreadTest.*"),
-    mutation("numbers outside the space are keys", (SESSION, "key_bytes).low >= key_space)", "key_bytes).low > key_space)"), gtest_filter="TableTest.*"),
+    mutation("numbers outside the space are keys", ("src/batch/job.h", "key_bytes).low >= key_space)", "key_bytes).low > key_space)"), gtest_filter="TableTest.*"),
 
     # Searches
     mutation("vectors tell records in the order of lanes", (VECTORS, "_mm256_permute4x64_epi64(keys, _MM_SHUFFLE(3, 1, 2, 0))", "keys"), gtest_filter="*TableModelTest.AnyKeys*"),
@@ -72,7 +72,7 @@ MUTATIONS = [
     mutation("what is staged and has no room holds up its region", (SESSION, "job.done_count < job.count && drops_; apply(job))", "job.done_count < job.count && false; apply(job))"), gtest_filter="StagingTest.What*"),
     mutation("nobody is told of what is dropped", (SESSION, "  return ran == Ran::kAll && has_dropped ? Ran::kFull : ran;", "  return ran;"), gtest_filter="StagingTest.WhatHasNoRoom*"),
     mutation("what is dropped is not counted", (SESSION, "    base::increase(dropped_, uint64_t{1});\n", ""), gtest_filter="StagingTest.WhatHasNoRoom*"),
-    mutation("a function of a job's own is staged", (SESSION, " || job.own_function != nullptr;", ";"), gtest_filter="StagingTest.AFunction*"),
+    mutation("a function of a job's own is staged", ("src/batch/job.h", " || own_function != nullptr;", ";"), gtest_filter="StagingTest.AFunction*"),
     mutation("nothing is made after a while", ("src/batch/sweeper.cc", "    if (is_staging(self.table_.engine())) static_cast<void>(session.flush());\n", ""), gtest_filter="StagingTest.WhatIsStagedIsMadeAfterAWhile"),
     mutation("a merge of a record that is there replaces it", (KERNELS, "      case Action::kUpdate:\n", "      case Action::kUpdate:\n      case Action::kMerge:\n"), (KERNELS, "      case Action::kChange:\n      case Action::kMerge: {", "      case Action::kChange: {"), gtest_filter="*AnyKeys*"),
 

@@ -381,16 +381,13 @@ base::Expected<void> StoredTable::take_slots(Maker& maker) {
 
 // ---- Checkpoints
 
-uint64_t StoredTable::map_bytes() const {
-  uint64_t pages = 0;
-  for (const Region& region : regions_) pages += region.entry.page_count;
-  return regions_.size() * sizeof(MapEntry) + pages * sizeof(uint32_t);
+// As if all slots were full.
+uint64_t StoredTable::map_bytes_most() const {
+  return regions_.size() * (sizeof(MapEntry) + slot_pages_ * sizeof(uint32_t));
 }
 
-// At most, whatever regions become of pages that there are.
 uint64_t StoredTable::map_slot_count() const {
-  const uint64_t most = regions_.size() * (sizeof(MapEntry) + slot_pages_ * sizeof(uint32_t));
-  return most / (slot_bytes() - sizeof(MapHeader)) + 1;
+  return map_bytes_most() / (slot_bytes() - sizeof(MapHeader)) + 1;
 }
 
 // Where the log's first record is that a start would need.
@@ -402,7 +399,7 @@ uint64_t StoredTable::log_tail() const {
 
 std::vector<std::byte> StoredTable::make_map() const {
   std::vector<std::byte> map;
-  map.reserve(map_bytes());
+  map.reserve(map_bytes_most());
   const auto add = [&](const void* from, size_t bytes) {
     const auto* const begin = static_cast<const std::byte*>(from);
     map.insert(map.end(), begin, begin + bytes);

@@ -3,7 +3,7 @@
 
 #include "base/ids.h"
 #include "batch/stored/stored_table.h"
-#include "sys/kernel.h"
+#include "sys/files.h"
 
 namespace batch {
 namespace {
@@ -13,7 +13,7 @@ constexpr double kFilled = 0.8;  // of a slot, when there are as many records as
 
 uint64_t random_word() {
   uint64_t word = 0;
-  static_cast<void>(sys::syscall(SYS_getrandom, &word, sizeof word, 0));
+  sys::random_bytes({reinterpret_cast<unsigned char*>(&word), sizeof word});
   return word | 1;  // not 0, which is none
 }
 

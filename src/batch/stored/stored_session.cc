@@ -15,19 +15,9 @@ base::Expected<void> StoredSession::open(StoredTable& table) {
 }
 
 base::Expected<void> StoredSession::run(Job& job) {
-  const Shape& shape = table_->shape_;
-  job.key_stride = shape.key_bytes;
-  job.given_stride = shape.value_bytes;
-  job.done_count = job.absent_count = job.inserted_count = job.removed_count = 0;
-  if (table_->options_.key_space != 0)
-    for (size_t i = 0; i < job.count; ++i)
-      if (!table_->positions_.has(load_key(job.keys + i * job.key_stride, shape.key_bytes))) {
-        job.done_count = i;
-        return base::failure(EINVAL, "table: a key is not below the key space, ", table_->options_.key_space);
-      }
-  const bool wants_answers =
-      job.code.action == Action::kRead || job.outcomes != nullptr || job.own_function != nullptr;
-  return wants_answers ? answer(job) : stage(job);
+  if (!job.begin(table_->shape_, table_->options_.key_space))
+    return base::failure(EINVAL, "table: a key is not below the key space, ", table_->options_.key_space);
+  return job.wants_answers() ? answer(job) : stage(job);
 }
 
 base::Expected<void> StoredSession::stage(Job& job) {
@@ -44,28 +34,28 @@ base::Expected<void> StoredSession::stage(Job& job) {
     const auto given_at = [&](size_t i) {
       return job.given == nullptr ? nullptr : job.given + i * job.given_stride;
     };
-    const auto position_at = [&](uint64_t i) {
-      return table.positions_.of(load_key(job.keys + (begin + i) * job.key_stride, shape.key_bytes));
+    const auto key_at = [&](uint64_t i) { return job.keys + (begin + i) * job.key_stride; };
+    uint64_t positions[kRing];
+    const auto list_of = [&](uint64_t i) -> const StagedChanges::List& {
+      return table.regions_[table.find(positions[i % kRing])].staged;
     };
-    const auto fetch = [&](uint64_t i) {
-      if (i + 3 * kAhead < most) __builtin_prefetch(table.directory_at(position_at(i + 3 * kAhead)));
-      if (i + 2 * kAhead < most)
-        __builtin_prefetch(&table.regions_[table.find(position_at(i + 2 * kAhead))].staged, 1);
-      if (i + kAhead < most)
-        table.staged_.fetch_head(table.regions_[table.find(position_at(i + kAhead))].staged);
-      if (i + kAhead / 2 < most)
-        table.staged_.fetch_end(table.regions_[table.find(position_at(i + kAhead / 2))].staged);
+    const auto fetch_directory = [&](uint64_t i) {
+      positions[i % kRing] = table.positions_.of(load_key(key_at(i), shape.key_bytes));
+      __builtin_prefetch(table.directory_at(positions[i % kRing]));
     };
+    for (uint64_t i = 0; i < std::min(most, 3 * kAhead); ++i) fetch_directory(i);
     for (; staged < most && table.has_room(); ++staged) {
-      fetch(staged);
-      const std::byte* const at = job.keys + (begin + staged) * job.key_stride;
-      const Key key = load_key(at, shape.key_bytes);
-      table.stage(table.find(table.positions_.of(key)), job.code, key, at, given_at(begin + staged));
+      if (staged + 3 * kAhead < most) fetch_directory(staged + 3 * kAhead);
+      if (staged + 2 * kAhead < most) __builtin_prefetch(&list_of(staged + 2 * kAhead), 1);
+      if (staged + kAhead < most) table.staged_.fetch_head(list_of(staged + kAhead));
+      if (staged + kAhead / 2 < most) table.staged_.fetch_end(list_of(staged + kAhead / 2));
+      const std::byte* const at = key_at(staged);
+      table.stage(table.find(positions[staged % kRing]), job.code, load_key(at, shape.key_bytes), at,
+                  given_at(begin + staged));
     }
     if (staged > 0) {
       table.append(staged, [&](uint32_t i, std::byte* to) {
-        ChangeLog::fill_entry(shape, job.code, job.keys + (begin + i) * job.key_stride, given_at(begin + i),
-                              to);
+        ChangeLog::fill_entry(shape, job.code, key_at(i), given_at(begin + i), to);
       });
       job.done_count += staged;
       table.counts_.keys += staged;
@@ -119,9 +109,8 @@ base::Expected<void> StoredSession::answer(Job& job) {
     // What is read may be another region's by now, or be written just then.
     base::Expected<void> read;
     if (piece_count > 0) read = maker_.access->read(std::span(pieces).first(piece_count));
-    for (uint32_t i = 0; read && i < count; ++i)
-      find_in_pages(job.keys + (begin + i) * job.key_stride, wanted_[i]);
     if (!read) return read;
+    for (uint32_t i = 0; i < count; ++i) find_in_pages(job.keys + (begin + i) * job.key_stride, wanted_[i]);
 
     sys::LockGuard scope(table.lock_);
     if (job.code.action != Action::kRead) {

@@ -209,7 +209,7 @@ class StoredTable {
   void give_back(uint64_t slot);
   void give_up(uint64_t slot);
   base::Expected<void> checkpoint(BucketStore::Access& access, bool is_last = false);
-  uint64_t map_bytes() const;
+  uint64_t map_bytes_most() const;
   uint64_t map_slot_count() const;
   uint64_t log_tail() const;
   std::vector<std::byte> make_map() const;
@@ -314,9 +314,10 @@ class StoredSession {
   }
 
  private:
-  static constexpr uint32_t kWindow = 64;     // keys, and pages
-  static constexpr uint64_t kStretch = 4096;  // keys that are staged without letting go of the lock
-  static constexpr uint64_t kAhead = 8;       // keys that staging is ahead with, in each of its steps
+  static constexpr uint32_t kWindow = 64;        // keys, and pages
+  static constexpr uint64_t kStretch = 4096;     // keys that are staged without letting go of the lock
+  static constexpr uint64_t kAhead = 8;          // keys that staging is ahead with, in each of its steps
+  static constexpr uint64_t kRing = 4 * kAhead;  // of their positions
   // Of a key whose outcome or value is asked for.
   struct Wanted {
     uint32_t region = 0;
