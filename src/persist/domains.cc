@@ -1,0 +1,120 @@
+#include "persist/domains.h"
+
+#include <algorithm>
+
+#include "base/ids.h"
+#include "sys/spin.h"
+
+namespace persist {
+
+const char* name_of(DomainKind kind) {
+  switch (kind) {
+    case DomainKind::kMemory: return "memory";
+    case DomainKind::kFlushOnFail: return "flush_on_fail";
+    case DomainKind::kFile: return "file";
+    case DomainKind::kDevice: return "device";
+  }
+  return "";
+}
+
+Domain Domains::Cell::load() const {
+  return {.begin = begin.load(std::memory_order_relaxed),
+          .end = end.load(std::memory_order_relaxed),
+          .kind = kind.load(std::memory_order_relaxed),
+          .device = device.load(std::memory_order_relaxed),
+          .descriptor = descriptor.load(std::memory_order_relaxed)};
+}
+
+void Domains::Cell::store(const Domain& domain) {
+  begin.store(domain.begin, std::memory_order_relaxed);
+  end.store(domain.end, std::memory_order_relaxed);
+  kind.store(domain.kind, std::memory_order_relaxed);
+  device.store(domain.device, std::memory_order_relaxed);
+  descriptor.store(domain.descriptor, std::memory_order_relaxed);
+}
+
+void Domains::publish(const Domain* domains, size_t count) {
+  const uint64_t version = version_.load(std::memory_order_relaxed);
+  version_.store(version + 1, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_release);  // pairs with the acquire fence in find()
+  for (size_t i = 0; i < count; ++i) cells_[i].store(domains[i]);
+  count_.store(count, std::memory_order_relaxed);
+  version_.store(version + 2, std::memory_order_release);  // pairs with the acquire in version()
+}
+
+base::Expected<void> Domains::add(const Domain& domain) {
+  if (domain.begin >= domain.end || (domain.begin | domain.end) % base::kLineBytes != 0)
+    return base::failure(
+        EINVAL,
+        "a domain is of whole lines of 64 bytes, one at least; give address and size as multiples of it");
+  Domain all[kDomainsMax];
+  size_t count = 0, place = 0;
+  for (size_t i = 0; i < size(); ++i) {
+    const Domain other = cells_[i].load();
+    if (other.begin < domain.end && domain.begin < other.end)
+      return base::failure(EEXIST, "memory at ", base::Hex{domain.begin},
+                           " is in a domain already; remove that first");
+    all[count++] = other;
+    if (other.begin < domain.begin) place = count;
+  }
+  if (count == kDomainsMax)
+    return base::failure(ENOSPC, "there are ", kDomainsMax,
+                         " domains already; remove some, or make one of neighbours");
+  std::move_backward(all + place, all + count, all + count + 1);
+  all[place] = domain;
+  publish(all, count + 1);
+  return {};
+}
+
+bool Domains::remove(uintptr_t begin, uintptr_t end) {
+  Domain left[kDomainsMax];
+  size_t count = 0;
+  bool is_changed = false;
+  const auto keep = [&](Domain piece, uintptr_t piece_begin, uintptr_t piece_end) {
+    piece.begin = piece_begin;
+    piece.end = piece_end;
+    if (piece_begin < piece_end && count < kDomainsMax) left[count++] = piece;
+  };
+  for (size_t i = 0; i < size(); ++i) {
+    const Domain domain = cells_[i].load();
+    if (domain.end <= begin || end <= domain.begin) {
+      keep(domain, domain.begin, domain.end);
+      continue;
+    }
+    is_changed = true;
+    keep(domain, domain.begin, std::max(domain.begin, begin));
+    keep(domain, std::min(domain.end, end), domain.end);
+  }
+  if (is_changed) publish(left, count);
+  return is_changed;
+}
+
+Domains::Found Domains::find(uintptr_t address) const {
+  for (int spins = 0;; ++spins) {
+    Found found;
+    found.version = version();
+    const size_t count = std::min(size(), kDomainsMax);
+    // The first that ends behind the address.
+    size_t low = 0, high = count;
+    while (low < high) {
+      const size_t middle = (low + high) / 2;
+      if (cells_[middle].end.load(std::memory_order_relaxed) <= address)
+        low = middle + 1;
+      else
+        high = middle;
+    }
+    const Domain next =
+        low < count ? cells_[low].load() : Domain{.begin = ~uintptr_t{0}, .end = ~uintptr_t{0}};
+    found.is_inside = next.holds(address);
+    if (found.is_inside)
+      found.domain = next;
+    else
+      found.domain = {.begin = low > 0 ? cells_[low - 1].end.load(std::memory_order_relaxed) : 0,
+                      .end = next.begin};
+    std::atomic_thread_fence(std::memory_order_acquire);  // pairs with the release fence in publish()
+    if (found.version % 2 == 0 && version_.load(std::memory_order_relaxed) == found.version) return found;
+    sys::spin(spins);
+  }
+}
+
+}  // namespace persist

@@ -1,0 +1,67 @@
+// Domains: which domain an address is in.
+//
+// Invariants
+//  1 domains do not overlap; they stand in the order of their addresses
+//  2 readers take no lock: they read a version, what they need, and the version again; it is odd while something changes
+//  3 a reader keeps what it found as long as version() stays the same
+//
+// Thread contract: find() and version() by any thread at any time, and in signal handlers; add() and remove() under the caller's lock.
+#pragma once
+#include <atomic>
+
+#include "base/error.h"
+#include "persist/domain.h"
+
+namespace persist {
+
+class Domains {
+ public:
+  static constexpr size_t kDomainsMax = 256;
+
+  // Errors: EINVAL: empty, or not of whole lines; EEXIST: it overlaps another; ENOSPC: there are too many.
+  base::Expected<void> add(const Domain& domain);
+  // Removes what lies in [begin, end); a domain that lies in it in part loses that part, and becomes two if it was the middle. Returns whether anything did.
+  // Of more than kDomainsMax pieces the last are lost, and are no domains any more.
+  bool remove(uintptr_t begin, uintptr_t end);
+
+  uint64_t version() const { return version_.load(std::memory_order_acquire); }
+
+  struct Found {
+    Domain domain;  // if is_inside; else only `begin` and `end`, of the addresses around that are in none
+    bool is_inside = false;
+    uint64_t version = 0;  // it is true of
+  };
+  Found find(uintptr_t address) const;
+
+  // visit(domain) for each, beside changes: of those that stay, all.
+  template <class Visit>
+  void visit(const Visit& visit) const {
+    for (uintptr_t address = 0;;) {
+      const Found found = find(address);
+      if (found.is_inside) visit(found.domain);
+      if (found.domain.end == ~uintptr_t{0}) return;
+      address = found.domain.end;
+    }
+  }
+  size_t size() const { return count_.load(std::memory_order_relaxed); }
+
+ private:
+  // As Domain; relaxed, under the version.
+  struct Cell {
+    std::atomic<uintptr_t> begin{0}, end{0};
+    std::atomic<DomainKind> kind{DomainKind::kMemory};
+    std::atomic<LineDevice*> device{nullptr};
+    std::atomic<int> descriptor{-1};
+
+    Domain load() const;
+    void store(const Domain& domain);
+  };
+  // Writes all anew.
+  void publish(const Domain* domains, size_t count);
+
+  std::atomic<uint64_t> version_{0};
+  std::atomic<size_t> count_{0};
+  Cell cells_[kDomainsMax];
+};
+
+}  // namespace persist

@@ -1,0 +1,75 @@
+#include "persist/fifo.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <thread>
+#include <vector>
+
+namespace persist {
+namespace {
+
+TEST(Fifo, HandsOutWhatWasPushedInItsOrder) {
+  const auto fifo = std::make_unique<Fifo>();
+  uintptr_t lines[Fifo::kClaimLinesMax];
+  EXPECT_EQ(fifo->claim(lines), 0u);
+  EXPECT_TRUE(fifo->is_done());
+  for (uintptr_t i = 1; i <= 100; ++i) ASSERT_TRUE(fifo->push(i * 64));
+  EXPECT_EQ(fifo->waiting(), 100u);
+  EXPECT_EQ(fifo->claim(lines), Fifo::kClaimLinesMax);
+  EXPECT_EQ(lines[0], 64u);
+  EXPECT_EQ(lines[63], 64u * 64);
+  EXPECT_FALSE(fifo->is_done());
+  EXPECT_EQ(fifo->claim(lines, 30), 30u);
+  EXPECT_EQ(lines[0], 65u * 64);
+  EXPECT_EQ(fifo->claim(lines), 6u);
+  fifo->finish(6);
+  fifo->finish(64);
+  EXPECT_FALSE(fifo->is_done());
+  fifo->finish(30);
+  EXPECT_TRUE(fifo->is_done());
+}
+
+TEST(Fifo, TakesNoMoreThanItHolds) {
+  const auto fifo = std::make_unique<Fifo>();
+  for (uint32_t i = 0; i < Fifo::kLines; ++i) ASSERT_TRUE(fifo->push(64));
+  EXPECT_FALSE(fifo->push(64));
+  uintptr_t lines[Fifo::kClaimLinesMax];
+  EXPECT_EQ(fifo->claim(lines, 1), 1u);
+  EXPECT_TRUE(fifo->push(128));
+  EXPECT_FALSE(fifo->push(64));
+}
+
+// Each line is claimed once, whoever claims; a fence returns when all of them are done, and not before.
+TEST(Fifo, SeveralClaimAndNothingIsLostOrClaimedTwice) {
+  const auto fifo = std::make_unique<Fifo>();
+  constexpr uint64_t kRounds = 3'000, kClaimers = 3;
+  std::vector<std::atomic<uint32_t>> claims(kRounds * 20 + 1);
+  std::atomic<bool> is_over{false};
+  std::vector<std::thread> claimers;
+  for (uint64_t i = 0; i < kClaimers; ++i)
+    claimers.emplace_back([&] {
+      uintptr_t lines[Fifo::kClaimLinesMax];
+      while (!is_over.load()) {
+        const uint32_t count = fifo->claim(lines, 7);
+        for (uint32_t k = 0; k < count; ++k) claims[lines[k]].fetch_add(1, std::memory_order_relaxed);
+        if (count > 0)
+          fifo->finish(count);
+        else
+          std::this_thread::yield();
+      }
+    });
+  uint64_t pushed = 0;
+  for (uint64_t round = 0; round < kRounds; ++round) {
+    for (uint64_t i = 0; i < round % 20; ++i)
+      if (fifo->push(pushed + 1)) ++pushed;
+    fifo->wait();
+    for (uint64_t i = 0; i < round % 20 && i < pushed; ++i) ASSERT_EQ(claims[pushed - i].load(), 1u);
+  }
+  is_over = true;
+  for (std::thread& claimer : claimers) claimer.join();
+  for (uint64_t i = 1; i <= pushed; ++i) ASSERT_EQ(claims[i].load(), 1u) << i;
+}
+
+}  // namespace
+}  // namespace persist

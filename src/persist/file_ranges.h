@@ -1,0 +1,46 @@
+// FileRanges: what one thread has flushed of files' mappings since its last fence, as ranges of OS pages.
+//
+// The kernel writes whole OS pages, so lines of a page are one range, and neighbours join. A fence with one range of a file has the kernel write that (msync); with
+// several, or more than there is room for, all of the file (fdatasync), since each call waits for the device by itself.
+//
+// Thread contract: one thread's.
+#pragma once
+#include <cstddef>
+
+#include "base/error.h"
+#include "persist/domain.h"
+
+namespace persist {
+
+// Has the kernel write what has changed in [begin, end), part of a mapping of a file, and waits for it. Errors: as the kernel says, EIO or ENOSPC. May block for the time of an I/O.
+base::Expected<void> write_range(uintptr_t begin, uintptr_t end);
+
+class FileRanges {
+ public:
+  // Notes [begin, end), which lies in the domain, of kind kFile. Cost: some 10 ns; without room for another domain's range it writes what it has, and write()
+  // tells of the error.
+  void add(const Domain& domain, uintptr_t begin, uintptr_t end);
+  bool is_empty() const { return count_ == 0; }
+  // Has the kernel write what was noted, and waits for it; nothing is noted any more. Errors: as the kernel says, EIO or ENOSPC, of the first that fails: what was noted may
+  // not be durable then, and the kernel will not try again by itself. May block for the time of an I/O.
+  base::Expected<void> write();
+  void forget() { count_ = 0; }
+
+ private:
+  static constexpr size_t kRangesMax = 16;
+
+  struct Range {
+    uintptr_t begin, end;  // OS pages
+    uintptr_t domain_begin;
+    int descriptor;
+  };
+
+  // Returns 0 or an errno value.
+  int write_all();
+
+  size_t count_ = 0;
+  int error_ = 0;  // of what was written early
+  Range ranges_[kRangesMax];
+};
+
+}  // namespace persist

@@ -1,0 +1,97 @@
+// Flushers: threads that flush what others have pushed to their FIFOs. (Ribbon, PACT'20, 2.1 and 2.2)
+//
+//   flusher i      serves all threads' FIFOs, from the i-th on, while fewer than count() flushers come before it; the others sleep
+//   controller     each period tells the Governor how many lines became durable, and is told how many flushers there are to be
+//   proactive      flushes lines that threads have stored to lately, so that their own flush finds them clean
+//
+//  1 a flusher that finds nothing looks on for a while, and then sleeps; whoever pushes wakes one that sleeps, and whoever waits at a fence looks again
+//  2 what it has claimed it looks up: lines that are in no domain any more are dropped
+//
+// Thread contract: start(), stop() by one thread at a time; the rest by any. All signals are blocked in its threads.
+#pragma once
+#include <atomic>
+#include <cstdint>
+
+#include "base/error.h"
+#include "persist/governor.h"
+#include "sys/gate.h"
+#include "sys/lock.h"
+#include "sys/threads.h"
+
+namespace persist {
+
+class Fifo;
+class Runtime;
+
+class Flushers {
+ public:
+  static constexpr uint32_t kFlushersMax = 64;
+
+  struct Settings {
+    uint32_t least = 1, most = 0;      // 0: as many as processors
+    uint64_t period_ns = 250'000'000;  // of the controller; 0: `most` run, always
+  };
+
+  // Starts them all, unless they run. Errors: EAGAIN, ENOMEM: no threads.
+  base::Expected<void> start(Runtime& runtime, const Settings& settings);
+  // Ends them. REQUIRES: nobody pushes, and nobody waits.
+  void stop();
+  bool are_running() const { return is_running_.load(std::memory_order_acquire); }
+
+  // Lines were pushed. Cost: a load, unless one sleeps.
+  void wake() {
+    if (sleepers_.load(std::memory_order_relaxed) != 0) work_.notify_all();
+  }
+  // The same, and none of them oversees it: before waiting.
+  void wake_surely() {
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with the one in EventCount::prepare()
+    wake();
+  }
+
+  // How many flush now, at most.
+  uint32_t count() const { return count_.load(std::memory_order_relaxed); }
+  uint64_t executed_lines() const { return executed_lines_.load(std::memory_order_relaxed); }
+  uint64_t proactive_lines() const { return proactive_lines_.load(std::memory_order_relaxed); }
+
+  // Each is in the middle of nothing that it began before.
+  void pass_all();
+  // Around a fork: none is being started; in the child there is none.
+  void before_fork() { lock_.lock(); }
+  void after_fork_in_parent() { lock_.unlock(); }
+  void after_fork_in_child();
+
+ private:
+  struct Member {
+    Flushers* flushers = nullptr;
+    uint32_t index = 0;
+    bool is_proactive = false;
+    sys::Thread thread;
+    sys::Gate gate{false};
+  };
+
+  static void run_member(void* member);
+  static void run_controller(void* flushers);
+  void serve(Member& member);
+  // Looks once at all FIFOs. Returns how many lines it has flushed.
+  uint32_t look(Member& member);
+  // Takes and flushes some lines of a FIFO. Returns how many.
+  uint32_t flush_some(Fifo& fifo);
+  void control();
+  void end_all();
+
+  sys::Mutex lock_;  // of starts and stops
+  Runtime* runtime_ = nullptr;
+  Settings settings_;
+  std::atomic<bool> is_running_{false};
+  std::atomic<uint32_t> is_ending_{0};
+  std::atomic<uint32_t> count_{0};
+  std::atomic<uint32_t> sleepers_{0};
+  sys::EventCount work_;
+  std::atomic<uint64_t> executed_lines_{0}, proactive_lines_{0};
+  uint32_t member_count_ = 0;
+  bool has_controller_ = false;
+  sys::Thread controller_;
+  Member members_[kFlushersMax + 1];
+};
+
+}  // namespace persist

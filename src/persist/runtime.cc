@@ -1,0 +1,119 @@
+#include "persist/runtime.h"
+
+#include <sys/mman.h>
+
+#include <new>
+
+#include "sys/barrier.h"
+#include "sys/kernel.h"
+#include "sys/memory.h"
+#include "sys/persistent.h"
+
+namespace persist {
+
+void Runtime::configure(const Settings& settings) {
+  settings_ = settings;
+  has_barrier_ = sys::register_barrier().has_value();
+}
+
+base::Expected<void> Runtime::add_domain(const Domain& domain) {
+  sys::LockGuard scope(lock_);
+  return domains_.add(domain);
+}
+
+base::Expected<bool> Runtime::remove_domain(uintptr_t begin, uintptr_t end) {
+  sys::LockGuard scope(lock_);
+  Domain removed[Domains::kDomainsMax];
+  size_t count = 0;
+  domains_.visit([&](Domain domain) {
+    domain.begin = std::max(domain.begin, begin);
+    domain.end = std::min(domain.end, end);
+    if (domain.begin < domain.end) removed[count++] = domain;
+  });
+  if (!domains_.remove(begin, end)) return false;
+  visit_threads([&](Thread& thread) {
+    thread.gate().shut();
+    for (size_t i = 0; i < count; ++i) thread.execute_for(removed[i]);
+    thread.gate().open();
+  });
+  flushers_.pass_all();
+  base::Expected<bool> result = true;
+  for (size_t i = 0; i < count; ++i) {
+    if (removed[i].kind == DomainKind::kDevice) removed[i].device->fence();
+    if (removed[i].kind != DomainKind::kFile) continue;
+    if (auto written = write_range(removed[i].begin, removed[i].end); !written)
+      result = std::unexpected(written.error());
+  }
+  sys::fence_stores();
+  return result;
+}
+
+base::Expected<void> Runtime::write_files() {
+  base::Expected<void> result;
+  domains_.visit([&](const Domain& domain) {
+    if (domain.kind != DomainKind::kFile) return;
+    if (auto written = write_range(domain.begin, domain.end); !written) result = written;
+  });
+  return result;
+}
+
+void Runtime::fence_devices() {
+  domains_.visit([&](const Domain& domain) {
+    if (domain.kind == DomainKind::kDevice) domain.device->fence();
+  });
+}
+
+Thread* Runtime::enter() {
+  sys::LockGuard scope(lock_);
+  const size_t count = thread_count_.load(std::memory_order_relaxed);
+  size_t place = 0;
+  while (place < count && threads_[place].load(std::memory_order_relaxed) != nullptr) ++place;
+  if (place == kThreadsMax) return nullptr;
+  const auto memory = sys::map_anonymous(sizeof(Thread), "a thread's flushes");
+  if (!memory) return nullptr;
+  auto* const thread = new (*memory) Thread(*this);
+  if (!thread->set_way(settings_.way)) (void)thread->set_way(Way::kEpoch);  // which takes nothing
+  threads_[place].store(thread, std::memory_order_release);
+  if (place == count) thread_count_.store(count + 1, std::memory_order_release);
+  return thread;
+}
+
+base::Expected<void> Runtime::leave(Thread* thread) {
+  auto fenced = thread->fence();
+  sys::LockGuard scope(lock_);
+  visit_places([&](std::atomic<Thread*>& place) {
+    if (place.load(std::memory_order_relaxed) == thread) place.store(nullptr, std::memory_order_release);
+  });
+  // No flusher looks at its queues any more.
+  flushers_.pass_all();
+  left_.add(thread->counts());
+  discard(thread);
+  return fenced;
+}
+
+void Runtime::discard(Thread* thread) {
+  for (Fifo* const queue : {thread->fifo(), thread->recent()})
+    if (queue != nullptr) sys::unmap(queue, sizeof(Fifo));
+  sys::unmap(thread, sizeof(Thread));
+}
+
+Counts Runtime::counts() {
+  sys::LockGuard scope(lock_);
+  Counts all = left_;
+  visit_threads([&](Thread& thread) { all.add(thread.counts()); });
+  return all;
+}
+
+void Runtime::after_fork_in_child(Thread* own) {
+  flushers_.after_fork_in_child();
+  visit_places([&](std::atomic<Thread*>& place) {
+    Thread* const thread = place.load(std::memory_order_relaxed);
+    if (thread == nullptr || thread == own) return;
+    place.store(nullptr, std::memory_order_relaxed);
+    discard(thread);
+  });
+  if (own != nullptr) own->enter_child();
+  lock_.unlock();
+}
+
+}  // namespace persist

@@ -1,0 +1,111 @@
+// Runtime: all threads that flush, the domains that they flush to, and who flushes for them.
+//
+//   thread    put off: LineSet, FileRanges      fence
+//     │ decoupled                                 ▲ waits for its FIFO
+//     └─► Fifo ──claim──► flusher ──► domain ─────┘
+//            how many of them: Governor
+//
+// To remove a domain, so that its memory can be unmapped:
+//  1 it is a domain no more: whoever flushes there from now on, flushes in no domain
+//  2 of each thread, with its gate shut: what it has put off there is executed. It stays in its list, and is dropped at its fence (thread.h, invariant 1)
+//  3 of each flusher: its gate is shut once, so that it is in the middle of nothing that it claimed before 1; what it claims later, it looks up
+//  4 files: the kernel writes all of the domain that has changed
+//
+// Thread contract: any thread calls any of it; enter(), leave() for itself.
+#pragma once
+#include "base/error.h"
+#include "persist/domains.h"
+#include "persist/flushers.h"
+#include "persist/policy.h"
+#include "persist/thread.h"
+#include "sys/line_flush.h"
+#include "sys/lock.h"
+
+namespace persist {
+
+struct Settings {
+  Way way = Way::kAuto;
+  sys::LineFlush instruction = sys::LineFlush::kClflush;
+  Flushers::Settings flushers;
+  uint32_t sample_stores = 64;  // of so many stores that are counted, one is looked at
+};
+
+class Runtime {
+ public:
+  static constexpr size_t kThreadsMax = 1024;
+
+  explicit constexpr Runtime() = default;
+  Runtime(const Runtime&) = delete;
+  Runtime& operator=(const Runtime&) = delete;
+
+  // Before the first thread enters.
+  void configure(const Settings& settings);
+  const Settings& settings() const { return settings_; }
+
+  const Domains& domains() const { return domains_; }
+  // Errors: as Domains::add.
+  base::Expected<void> add_domain(const Domain& domain);
+  // Returns whether any of [begin, end) was in a domain. The caller has fenced what it has flushed there itself. May block for an I/O. Errors: EIO, ENOSPC: of a file; it is
+  // removed all the same.
+  base::Expected<bool> remove_domain(uintptr_t begin, uintptr_t end);
+
+  // The calling thread's. Null: there is no memory for it, or there are kThreadsMax: then it executes each flush where it stands.
+  Thread* enter();
+  // All that the thread has flushed is durable, as if by a fence; the thread is not used any more.
+  base::Expected<void> leave(Thread* thread);
+
+  Flushers& flushers() { return flushers_; }
+  Counts counts();
+  bool has_barrier() const { return has_barrier_; }
+
+  // visit(thread) for each that has entered, beside their use.
+  template <class Visit>
+  void visit_threads(const Visit& visit) const {
+    const size_t count = thread_count_.load(std::memory_order_acquire);
+    for (size_t i = 0; i < count; ++i)
+      if (Thread* const thread = threads_[i].load(std::memory_order_acquire); thread != nullptr)
+        visit(*thread);
+  }
+  // The same, beginning with the i-th, so that flushers do not all come to the same one first.
+  template <class Visit>
+  void visit_threads_from(size_t begin, const Visit& visit) const {
+    const size_t count = thread_count_.load(std::memory_order_acquire);
+    for (size_t i = 0; i < count; ++i)
+      if (Thread* const thread = threads_[(begin + i) % count].load(std::memory_order_acquire);
+          thread != nullptr)
+        visit(*thread);
+  }
+
+  // For a handler's fence that does not know what its thread has noted: all files that are domains are written, and all devices fence. May block for an I/O. Errors: EIO, ENOSPC.
+  base::Expected<void> write_files();
+  void fence_devices();
+
+  // Around a fork: no other thread is in the middle of anything here; in the child only `own` is left (may be null), and no flusher runs.
+  void before_fork() {
+    lock_.lock();
+    flushers_.before_fork();
+  }
+  void after_fork_in_parent() {
+    flushers_.after_fork_in_parent();
+    lock_.unlock();
+  }
+  void after_fork_in_child(Thread* own);
+
+ private:
+  template <class Visit>
+  void visit_places(const Visit& visit) {
+    for (size_t i = 0; i < thread_count_.load(std::memory_order_relaxed); ++i) visit(threads_[i]);
+  }
+  static void discard(Thread* thread);
+
+  Settings settings_;
+  Domains domains_;
+  Flushers flushers_;
+  sys::Mutex lock_;  // of what follows, and of changes of the domains
+  bool has_barrier_ = false;
+  std::atomic<size_t> thread_count_{0};  // places in use, empty ones among them
+  std::atomic<Thread*> threads_[kThreadsMax] = {};
+  Counts left_;  // of threads that have left
+};
+
+}  // namespace persist

@@ -1,0 +1,345 @@
+#include "persist/thread.h"
+
+#include <new>
+
+#include "base/single_writer.h"
+#include "persist/runtime.h"
+#include "sys/memory.h"
+#include "sys/persistent.h"
+#include "sys/streaming.h"
+
+extern "C" {
+constinit thread_local uint32_t __spillway_persist_pending = 0;
+}
+
+namespace persist {
+
+namespace {
+
+// Lines that [begin, end) lies in.
+uint64_t lines_of(uintptr_t begin, uintptr_t end) {
+  return (base::round_up(end, base::kLineBytes) - base::round_down(begin, base::kLineBytes)) /
+         base::kLineBytes;
+}
+
+}  // namespace
+
+void Counts::add(const Counts& other) {
+  asked_lines += other.asked_lines;
+  executed_lines += other.executed_lines;
+  pushed_lines += other.pushed_lines;
+  noted_lines += other.noted_lines;
+  outside_lines += other.outside_lines;
+  fences += other.fences;
+  copied_lines += other.copied_lines;
+  sampled_stores += other.sampled_stores;
+}
+
+// While one lives, handlers of signals leave alone what the thread has put off.
+struct Thread::Inside {
+  explicit Inside(Thread& thread) : thread_(thread) {
+    thread.is_inside_.store(1, std::memory_order_relaxed);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  }
+  ~Inside() {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    thread_.is_inside_.store(0, std::memory_order_relaxed);
+  }
+  Thread& thread_;
+};
+
+Thread::Thread(Runtime& runtime) : runtime_(runtime), policy_(Way::kInline), gate_(runtime.has_barrier()) {}
+
+bool Thread::is_known(uintptr_t line) const {
+  return line - place_.begin < place_.bytes && place_.version == runtime_.domains().version() &&
+         is_inside_.load(std::memory_order_relaxed) == 0;
+}
+
+void Thread::flush(uintptr_t address) {
+  const uintptr_t line = base::round_down(address, base::kLineBytes);
+  base::increase<uint64_t>(counts_.asked_lines, 1);
+  if (is_known(line)) [[likely]]
+    flush_by(place_, line);
+  else
+    flush_slowly(line);
+}
+
+void Thread::flush(uintptr_t address, size_t bytes) {
+  if (bytes == 0) return;
+  const uintptr_t end = address + bytes;
+  for (uintptr_t line = base::round_down(address, base::kLineBytes); line < end; line += base::kLineBytes) {
+    if (is_known(line) && place_.action == Action::kNote) {
+      const uintptr_t piece_end = std::min(end, place_.begin + place_.bytes);
+      base::increase<uint64_t>(counts_.asked_lines, lines_of(line, piece_end));
+      note(place_, line, piece_end);
+      line = base::round_up(piece_end, base::kLineBytes) - base::kLineBytes;
+    } else {
+      flush(line);
+    }
+  }
+}
+
+Thread::Action Thread::action_of(const Domain& domain) const {
+  const Way way = policy_.chosen();
+  switch (domain.kind) {
+    case DomainKind::kFile: return Action::kNote;
+    case DomainKind::kFlushOnFail: return Action::kNothing;
+    case DomainKind::kMemory:
+    case DomainKind::kDevice: break;
+  }
+  if (way == Way::kDecoupled && runtime_.flushers().are_running()) return Action::kPush;
+  const bool is_device = domain.kind == DomainKind::kDevice;
+  if (way == Way::kInline) return is_device ? Action::kDevice : Action::kExecute;
+  return is_device ? Action::kDeviceSet : Action::kSet;
+}
+
+Thread::Place Thread::find_place(uintptr_t line) const {
+  const Domains::Found found = runtime_.domains().find(line);
+  return {.begin = found.domain.begin,
+          .bytes = found.domain.end - found.domain.begin,
+          .version = found.version,
+          .action = found.is_inside ? action_of(found.domain) : Action::kExecute,
+          .is_outside = !found.is_inside,
+          .domain = found.domain};
+}
+
+// The line is in another place than the one before, or a handler is at work.
+void Thread::flush_slowly(uintptr_t line) {
+  if (is_inside_.load(std::memory_order_relaxed) != 0) return flush_in_handler(line);
+  {
+    Inside inside(*this);
+    place_ = find_place(line);
+  }
+  flush_by(place_, line);
+}
+
+// What a handler flushes while its thread is inside is durable at once, so that no fence has to know of it.
+void Thread::flush_in_handler(uintptr_t line) {
+  const Place place = find_place(line);
+  if (!place.is_outside && place.domain.kind == DomainKind::kFile) {
+    FileRanges ranges;
+    ranges.add(place.domain, line, line + base::kLineBytes);
+    if (!ranges.write()) handler_failed_.store(1, std::memory_order_relaxed);
+  } else {
+    execute(place, line);
+    if (place.domain.kind == DomainKind::kDevice) place.domain.device->fence();
+  }
+}
+
+void Thread::flush_by(const Place& place, uintptr_t line) {
+  switch (place.action) {
+    case Action::kExecute:
+      if (place.is_outside) base::increase<uint64_t>(counts_.outside_lines, 1);
+      execute(place, line);
+      return;
+    case Action::kDevice:
+      execute(place, line);
+      note_device(place.domain.device);
+      return;
+    case Action::kSet:
+    case Action::kDeviceSet: return put(place, line);
+    case Action::kPush: return push(place, line);
+    case Action::kNote: return note(place, line, line + base::kLineBytes);
+    case Action::kNothing: return;
+  }
+}
+
+void Thread::execute(const Place& place, uintptr_t line) {
+  if (place.domain.kind == DomainKind::kDevice)
+    place.domain.device->flush(&line, 1);
+  else if (place.is_outside || place.domain.kind == DomainKind::kMemory)
+    sys::flush_line(line, runtime_.settings().instruction);
+  base::increase<uint64_t>(counts_.executed_lines, 1);
+}
+
+void Thread::put(const Place& place, uintptr_t line) {
+  switch (set_.add(line)) {
+    case LineSet::Flush::kPutOff: return;
+    case LineSet::Flush::kNow: execute(place, line); break;
+    case LineSet::Flush::kPutIn: {
+      Inside inside(*this);
+      __spillway_persist_pending = 1;
+      if (set_.is_full()) execute_put_off();
+      set_.put_in(line);
+    }
+  }
+  if (place.domain.kind == DomainKind::kDevice) note_device(place.domain.device);
+}
+
+void Thread::push(const Place& place, uintptr_t line) {
+  bool is_pushed;
+  {
+    Inside inside(*this);
+    __spillway_persist_pending = 1;
+    is_pushed = fifo()->push(line);
+  }
+  if (is_pushed) {
+    base::increase<uint64_t>(counts_.pushed_lines, 1);
+    runtime_.flushers().wake();
+    return;
+  }
+  // Flushers cannot keep up: the line is one more that this thread flushes, as if nobody else did.
+  runtime_.flushers().wake_surely();
+  execute(place, line);
+  if (place.domain.kind == DomainKind::kDevice) note_device(place.domain.device);
+}
+
+void Thread::note(const Place& place, uintptr_t begin, uintptr_t end) {
+  Inside inside(*this);
+  __spillway_persist_pending = 1;
+  ranges_.add(place.domain, begin, end);
+  base::increase<uint64_t>(counts_.noted_lines, lines_of(begin, end));
+}
+
+void Thread::note_device(LineDevice* device) {
+  for (size_t i = 0; i < device_count_; ++i)
+    if (devices_[i] == device) return;
+  Inside inside(*this);
+  __spillway_persist_pending = 1;
+  if (device_count_ == kDevicesMax) {
+    for (LineDevice* const other : devices_) other->fence();
+    device_count_ = 0;
+  }
+  devices_[device_count_++] = device;
+}
+
+void Thread::execute_put_off() {
+  gate_.enter();
+  Place place;
+  set_.visit([&](uintptr_t line) {
+    if (line - place.begin >= place.bytes || place.version != runtime_.domains().version())
+      place = find_place(line);
+    if (!place.is_outside) execute(place, line);  // else its domain was removed, and the line executed then
+  });
+  gate_.leave();
+  set_.clear();
+  set_.begin_epoch();
+}
+
+void Thread::execute_for(const Domain& removed) const {
+  set_.visit([&](uintptr_t line) {
+    if (!removed.holds(line)) return;
+    if (removed.kind == DomainKind::kDevice)
+      removed.device->flush(&line, 1);
+    else
+      sys::flush_line(line, runtime_.settings().instruction);
+  });
+}
+
+base::Expected<void> Thread::fence() {
+  base::increase<uint64_t>(counts_.fences, 1);
+  base::Expected<void> result;
+  if (__spillway_persist_pending != 0) {
+    result = fence_slowly();
+  } else {
+    sys::fence_stores();
+    set_.begin_epoch();
+  }
+  if (policy_.on_fence(&sys::cycle_clock, counts_.asked_lines.load(std::memory_order_relaxed)))
+    forget_place();
+  return result;
+}
+
+base::Expected<void> Thread::fence_slowly() {
+  if (is_inside_.load(std::memory_order_relaxed) != 0) return fence_in_handler();
+  Inside inside(*this);
+  Fifo* const pushed = fifo();
+  const bool waits = pushed != nullptr && !pushed->is_done();
+  if (waits) runtime_.flushers().wake_surely();
+  execute_put_off();
+  if (waits) pushed->wait();
+  base::Expected<void> result;
+  if (!ranges_.is_empty()) result = ranges_.write();
+  for (size_t i = 0; i < device_count_; ++i) devices_[i]->fence();
+  device_count_ = 0;
+  sys::fence_stores();
+  __spillway_persist_pending = 0;
+  if (handler_failed_.exchange(0, std::memory_order_relaxed) != 0 && result)
+    return base::failure(EIO, "what a signal handler flushed of a file's mapping cannot be written");
+  return result;
+}
+
+// What the thread was doing is not known: all that it may have put off is executed, and stays put off.
+base::Expected<void> Thread::fence_in_handler() {
+  Place place;
+  set_.visit([&](uintptr_t line) {
+    if (line - place.begin >= place.bytes) place = find_place(line);
+    if (!place.is_outside) execute(place, line);
+  });
+  if (Fifo* const pushed = fifo(); pushed != nullptr && !pushed->is_done()) {
+    runtime_.flushers().wake_surely();
+    pushed->wait();
+  }
+  auto result = runtime_.write_files();
+  runtime_.fence_devices();
+  sys::fence_stores();
+  return result;
+}
+
+void Thread::flush_ordered(uintptr_t address) {
+  const uintptr_t line = base::round_down(address, base::kLineBytes);
+  base::increase<uint64_t>(counts_.asked_lines, 1);
+  const Place place = find_place(line);
+  if (place.is_outside || place.domain.kind == DomainKind::kMemory) {
+    sys::flush_line(line, sys::LineFlush::kClflush);
+    base::increase<uint64_t>(counts_.executed_lines, 1);
+  } else if (place.domain.kind != DomainKind::kFlushOnFail) {
+    flush_in_handler(line);
+  }
+}
+
+void Thread::sample_store(uintptr_t address) {
+  base::increase<uint64_t>(counts_.sampled_stores, 1);
+  if (policy_.chosen() != Way::kProactive) return;
+  if (recent()->push(base::round_down(address, base::kLineBytes))) runtime_.flushers().wake();
+}
+
+void Thread::forget_place() {
+  Inside inside(*this);
+  place_ = {};
+}
+
+base::Expected<void> Thread::take_queues() {
+  for (std::atomic<Fifo*>* const queue : {&fifo_, &recent_}) {
+    if (queue->load(std::memory_order_relaxed) != nullptr) continue;
+    const auto memory = sys::map_anonymous(sizeof(Fifo), "a queue of lines to flush");
+    if (!memory) return std::unexpected(memory.error());
+    queue->store(new (*memory) Fifo,
+                 std::memory_order_release);  // pairs with the acquire in fifo() and recent()
+  }
+  return {};
+}
+
+base::Expected<void> Thread::set_way(Way way) {
+  if (way == Way::kDecoupled || way == Way::kProactive)
+    if (auto taken = use_flushers(); !taken) return taken;
+  policy_.ask(way);
+  forget_place();
+  return {};
+}
+
+base::Expected<void> Thread::use_flushers() {
+  if (auto taken = take_queues(); !taken) return taken;
+  return runtime_.flushers().start(runtime_, runtime_.settings().flushers);
+}
+
+void Thread::enter_child() {
+  Inside inside(*this);
+  for (Fifo* const queue : {fifo(), recent()})
+    if (queue != nullptr) queue->forget();
+  place_ = {};
+}
+
+Counts Thread::counts() const {
+  const auto get = [](const std::atomic<uint64_t>& count) { return count.load(std::memory_order_relaxed); };
+  return {.asked_lines = get(counts_.asked_lines),
+          .executed_lines = get(counts_.executed_lines),
+          .pushed_lines = get(counts_.pushed_lines),
+          .noted_lines = get(counts_.noted_lines),
+          .outside_lines = get(counts_.outside_lines),
+          .fences = get(counts_.fences),
+          .copied_lines = get(counts_.copied_lines),
+          .sampled_stores = get(counts_.sampled_stores)};
+}
+
+}  // namespace persist

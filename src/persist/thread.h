@@ -1,0 +1,150 @@
+// Thread: what one thread of the process has flushed and not fenced, and how it does so.
+//
+// A flush is, by the thread's way (Way) and the line's domain:
+//
+//                   inline          epoch                        decoupled
+//   memory          executed        executed, or put off until   pushed to the FIFO, and
+//                                   the fence (line_set.h)       executed by a flusher
+//   device          to the device   the same                     the same
+//   file            noted as a range, whatever the way
+//   flush_on_fail   nothing, whatever the way
+//   in no domain    executed, whatever the way: it may be unmapped before the fence
+//
+// and a fence 1 executes what was put off, 2 waits for the FIFO, 3 has the kernel write the ranges, 4 has the devices fence, 5 is an sfence.
+//
+// Why the semantics stay: a flush promises nothing before its thread's fence, and a line that is flushed later holds what it held then, or newer content, which
+// may have become durable at any time in any case. So every state that a crash can leave is one that it could leave before. What is promised is promised by the fence, at
+// whose end all that was asked for is durable. clflush, which comes before what is stored later, is executed at once (flush_ordered).
+//
+// Signals: a handler may call all of this at any moment of its thread. While the thread changes what it has put off, is_inside_ is set: then a handler's
+// flush is executed at once, and its fence executes, too, what its thread has put off, and leaves it there.
+//
+// Invariants
+//  1 what is put off or noted lies in a domain, or did: what is in none any more when it is executed is dropped; who removed the domain has executed it
+//  2 lines are executed under the gate, so that a domain can be removed while no thread is in the middle of it (runtime.h)
+//  3 `__spillway_persist_pending` of the thread is 0 only if a locked instruction orders all that it has flushed
+//
+// Thread contract: one thread's, and its signal handlers'; others as runtime.h says.
+#pragma once
+#include <atomic>
+
+#include "base/error.h"
+#include "base/single_writer.h"
+#include "persist/domains.h"
+#include "persist/fifo.h"
+#include "persist/file_ranges.h"
+#include "persist/line_set.h"
+#include "persist/policy.h"
+#include "sys/gate.h"
+#include "sys/line_flush.h"
+
+// 1 while the thread has flushed what no instruction has written back yet: then mfence and locked instructions need a fence of the runtime's before them.
+extern "C" __attribute__((visibility("default"),
+                          tls_model("initial-exec"))) thread_local uint32_t __spillway_persist_pending;
+
+namespace persist {
+
+class Runtime;
+
+// Counts of one thread, or of all; each goes up only.
+struct Counts {
+  uint64_t asked_lines = 0;     // flushes of a line that were asked for
+  uint64_t executed_lines = 0;  // written back by the thread itself, by instructions or a device
+  uint64_t pushed_lines = 0;    // handed to flushers
+  uint64_t noted_lines = 0;     // of files' mappings, for the kernel to write
+  uint64_t outside_lines = 0;   // of those asked for: in no domain
+  uint64_t fences = 0;
+  uint64_t copied_lines = 0;  // written past the caches
+  uint64_t sampled_stores = 0;
+
+  void add(const Counts& other);
+};
+
+class alignas(base::kLineBytes) Thread {
+ public:
+  explicit Thread(Runtime& runtime);
+  Thread(const Thread&) = delete;
+  Thread& operator=(const Thread&) = delete;
+
+  // Flushes the line of this address. Cost: some 2 ns, and what the instruction takes.
+  void flush(uintptr_t address);
+  // Flushes the lines of [address, address + bytes).
+  void flush(uintptr_t address, size_t bytes);
+  // The same, before whatever the thread stores afterwards.
+  void flush_ordered(uintptr_t address);
+  // All that the thread has flushed is durable. Errors: EIO, ENOSPC of a file that the kernel cannot write.
+  base::Expected<void> fence();
+
+  // Lines that were written past the caches, and need no flush.
+  void note_copied(uint64_t lines) { base::increase(counts_.copied_lines, lines); }
+  // The address of a store, now and then. Cost: some 10 ns.
+  void sample_store(uintptr_t address);
+
+  // How the thread flushes from now on; what is put off stays so. Takes memory for its queues. Errors: ENOMEM; EAGAIN: no flusher can be started; the way stays then.
+  base::Expected<void> set_way(Way way);
+  Way way() const { return policy_.chosen(); }
+
+  Counts counts() const;
+  // Null as long as it has pushed nothing.
+  Fifo* fifo() const { return fifo_.load(std::memory_order_acquire); }
+  // Lines that it stored to lately; null as long as its way is not proactive.
+  Fifo* recent() const { return recent_.load(std::memory_order_acquire); }
+
+  // Of another thread, while this one is kept out by its gate: executes what this one has put off of a domain that is being removed, and leaves it there.
+  sys::Gate& gate() { return gate_; }
+  void execute_for(const Domain& removed) const;
+  // In the child of a fork, of the thread that forked.
+  void enter_child();
+
+ private:
+  // Where the last line was, and what is done with lines there.
+  enum class Action : uint8_t { kExecute, kSet, kPush, kDevice, kDeviceSet, kNote, kNothing };
+  struct Place {
+    uintptr_t begin = 0, bytes = 0;
+    uint64_t version = 0;  // of the domains
+    Action action = Action::kExecute;
+    bool is_outside = true;
+    Domain domain;
+  };
+  struct Inside;
+  // As Counts; changed by the thread alone.
+  struct OwnCounts {
+    std::atomic<uint64_t> asked_lines{0}, executed_lines{0}, pushed_lines{0}, noted_lines{0},
+        outside_lines{0}, fences{0}, copied_lines{0}, sampled_stores{0};
+  };
+  bool is_known(uintptr_t line) const;
+  Place find_place(uintptr_t line) const;
+  Action action_of(const Domain& domain) const;
+  void flush_slowly(uintptr_t line);
+  void flush_in_handler(uintptr_t line);
+  void flush_by(const Place& place, uintptr_t line);
+  void execute(const Place& place, uintptr_t line);
+  void put(const Place& place, uintptr_t line);
+  void push(const Place& place, uintptr_t line);
+  void note(const Place& place, uintptr_t begin, uintptr_t end);
+  void note_device(LineDevice* device);
+  // Under the gate.
+  void execute_put_off();
+  base::Expected<void> fence_slowly();
+  base::Expected<void> fence_in_handler();
+  void forget_place();
+  base::Expected<void> take_queues();
+  base::Expected<void> use_flushers();
+
+  Place place_;
+  std::atomic<uint32_t> is_inside_{0};
+  std::atomic<uint32_t> handler_failed_{0};  // of a handler's files, to be told by the next fence
+  Runtime& runtime_;
+  LineSet set_;
+  Policy policy_;
+  FileRanges ranges_;
+  static constexpr size_t kDevicesMax = 4;
+  LineDevice* devices_[kDevicesMax] = {};  // that lines went to since the last fence
+  size_t device_count_ = 0;
+  std::atomic<Fifo*> fifo_{nullptr};
+  std::atomic<Fifo*> recent_{nullptr};
+  OwnCounts counts_;
+  sys::Gate gate_;
+};
+
+}  // namespace persist
