@@ -4,6 +4,7 @@
 //   flush_on_fail  the caches' content is saved when power fails (eADR, battery-backed hosts, CXL with GPF): flushes fall away, a fence is an sfence
 //   file           any file: what is flushed is noted as ranges, and a fence has the kernel write them (msync, or fdatasync of many)
 //   device         lines go to a LineDevice: the modelled device, or a test's
+//   none           a mapping that was looked at, and is nothing of this: as what is in no domain
 //
 // All have the semantics of the CPU's instructions: a flush promises nothing by itself; what a thread has flushed before its fence is durable when that returns.
 #pragma once
@@ -12,9 +13,7 @@
 
 namespace persist {
 
-enum class DomainKind : uint8_t { kMemory, kFlushOnFail, kFile, kDevice };
-inline constexpr DomainKind kDomainKinds[] = {DomainKind::kMemory, DomainKind::kFlushOnFail,
-                                              DomainKind::kFile, DomainKind::kDevice};
+enum class DomainKind : uint8_t { kMemory, kFlushOnFail, kFile, kDevice, kNone };
 const char* name_of(DomainKind kind);
 
 // Where lines go that the CPU's instructions do not write back. Any thread calls any of it at any time.

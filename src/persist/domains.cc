@@ -13,6 +13,7 @@ const char* name_of(DomainKind kind) {
     case DomainKind::kFlushOnFail: return "flush_on_fail";
     case DomainKind::kFile: return "file";
     case DomainKind::kDevice: return "device";
+    case DomainKind::kNone: return "none";
   }
   return "";
 }

@@ -23,11 +23,15 @@
 
 namespace persist {
 
+// Makes the mapping that the address is in a domain. Returns whether there is one now.
+using FindDomain = bool (*)(uintptr_t address);
+
 struct Settings {
   Way way = Way::kAuto;
   sys::LineFlush instruction = sys::LineFlush::kClflush;
   Flushers::Settings flushers;
-  uint32_t sample_stores = 64;  // of so many stores that are counted, one is looked at
+  uint32_t sample_stores = 64;       // of so many stores that are counted, one is looked at
+  FindDomain find_domain = nullptr;  // asked about what is flushed in no domain; null: nobody is
 };
 
 class Runtime {

@@ -84,6 +84,7 @@ Thread::Action Thread::action_of(const Domain& domain) const {
   switch (domain.kind) {
     case DomainKind::kFile: return Action::kNote;
     case DomainKind::kFlushOnFail: return Action::kNothing;
+    case DomainKind::kNone: return Action::kExecute;
     case DomainKind::kMemory:
     case DomainKind::kDevice: break;
   }
@@ -99,16 +100,20 @@ Thread::Place Thread::find_place(uintptr_t line) const {
           .bytes = found.domain.end - found.domain.begin,
           .version = found.version,
           .action = found.is_inside ? action_of(found.domain) : Action::kExecute,
-          .is_outside = !found.is_inside,
+          .is_outside = !found.is_inside || found.domain.kind == DomainKind::kNone,
           .domain = found.domain};
 }
 
 // The line is in another place than the one before, or a handler is at work.
 void Thread::flush_slowly(uintptr_t line) {
   if (is_inside_.load(std::memory_order_relaxed) != 0) return flush_in_handler(line);
+  Place place = find_place(line);
+  const FindDomain find_domain = runtime_.settings().find_domain;
+  if (find_domain != nullptr && !runtime_.domains().find(line).is_inside && find_domain(line))
+    place = find_place(line);
   {
     Inside inside(*this);
-    place_ = find_place(line);
+    place_ = place;
   }
   flush_by(place_, line);
 }

@@ -20,7 +20,7 @@ namespace sys {
 class Gate {
  public:
   // Does the kernel have barriers for this process?
-  explicit Gate(bool has_barrier) : has_barrier_(has_barrier) {}
+  explicit constexpr Gate(bool has_barrier) : has_barrier_(has_barrier) {}
 
   // Cost: a store, a load, and another store.
   void enter() {

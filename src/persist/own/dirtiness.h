@@ -1,0 +1,50 @@
+// Dirtiness: how much of the lines that a program flushes it had changed. (Ribbon, PACT'20, 2.3 and 3: the share of dirty bytes in flushed lines)
+//
+// It keeps a copy of every domain, compares each flushed line with it, and copies the line. So a byte counts as dirty that differs from what it was when
+// its line was flushed last, whoever stored to it; one that was stored to with the value that it had does not.
+#pragma once
+#include <atomic>
+
+#include "persist/domain.h"
+#include "persist/own/observer.h"
+#include "sys/lock.h"
+
+namespace persist {
+
+class Dirtiness final : public Observer {
+ public:
+  constexpr Dirtiness() = default;
+
+  // A domain for whose copy there is no memory, or that is one too many, is left out: nothing of it is counted.
+  void add(const Domain& domain, std::string_view path, uint64_t offset_bytes) override;
+  void remove(uintptr_t begin, uintptr_t end) override;
+  void store(uintptr_t, size_t, bool, const void*) override {}
+  void flush(uintptr_t address, size_t bytes, bool is_ordered, const void* site) override;
+  void fence(const void* site) override;
+  void mark(std::string_view) override {}
+  void write_statistics(base::TextRef& text) const override;
+  void finish() override {}
+
+  struct Counts {
+    uint64_t lines = 0, clean_lines = 0;  // flushed; of them: nothing had changed
+    uint64_t dirty_bytes = 0;
+    uint64_t fences = 0;
+  };
+  Counts counts() const;
+
+ private:
+  static constexpr size_t kDomainsMax = 64;
+
+  struct Copy {
+    uintptr_t begin = 0, end = 0;
+    char* bytes = nullptr;
+  };
+
+  void flush_line(uintptr_t line);
+
+  mutable sys::Mutex lock_;
+  Copy copies_[kDomainsMax];
+  Counts counts_;
+};
+
+}  // namespace persist

@@ -1,0 +1,67 @@
+#include "persist/own/options.h"
+
+#include <gtest/gtest.h>
+
+namespace persist {
+namespace {
+
+base::Expected<Plan> plan_of(std::vector<const char*> environment) {
+  environment.push_back(nullptr);
+  const auto options = read_environment(environment.data());
+  if (!options) return std::unexpected(options.error());
+  return plan(*options);
+}
+
+TEST(PersistOptions, HaveDefaults) {
+  const auto plan = plan_of({"HOME=/", "SPILLWAY_MEMORY=4G"});
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->settings.way, Way::kAuto);
+  EXPECT_EQ(plan->settings.instruction, sys::best_line_flush());
+  EXPECT_EQ(plan->settings.flushers.least, 1u);
+  EXPECT_GE(plan->settings.flushers.most, 1u);
+  EXPECT_FALSE(plan->found);
+  EXPECT_TRUE(plan->stats.empty());
+}
+
+TEST(PersistOptions, AreReadFromTheEnvironment) {
+  const auto plan = plan_of({"SPILLWAY_PERSIST_POLICY=decoupled", "SPILLWAY_PERSIST_INSTRUCTION=clflush",
+                             "SPILLWAY_PERSIST_FLUSHERS=2-5", "SPILLWAY_PERSIST_DOMAIN=file",
+                             "SPILLWAY_PERSIST_SAMPLE=1000", "SPILLWAY_PERSIST_STATS=/tmp/x=y",
+                             "SPILLWAY_PERSIST_DIRTINESS=1"});
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_EQ(plan->settings.way, Way::kDecoupled);
+  EXPECT_EQ(plan->settings.instruction, sys::LineFlush::kClflush);
+  EXPECT_EQ(plan->settings.flushers.least, 2u);
+  EXPECT_EQ(plan->settings.flushers.most, 5u);
+  EXPECT_NE(plan->settings.flushers.period_ns, 0u);
+  EXPECT_EQ(plan->found, DomainKind::kFile);
+  EXPECT_EQ(plan->settings.sample_stores, 1000u);
+  EXPECT_EQ(plan->stats, "/tmp/x=y");
+  EXPECT_TRUE(plan->counts_dirtiness);
+  EXPECT_EQ(plan_of({"SPILLWAY_PERSIST_FLUSHERS=3"})->settings.flushers.period_ns, 0u);
+}
+
+TEST(PersistOptions, WhatIsWrongIsSaidWithItsName) {
+  for (const auto& [variable, name] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"SPILLWAY_PERSIST_POLICY=fast", "policy: 'fast'"},
+           {"SPILLWAY_PERSIST_POLICY=", "policy: ''"},
+           {"SPILLWAY_PERSIST_INSTRUCTION=sfence", "instruction: 'sfence'"},
+           {"SPILLWAY_PERSIST_FLUSHERS=0", "flushers: '0'"},
+           {"SPILLWAY_PERSIST_FLUSHERS=65", "flushers: '65'"},
+           {"SPILLWAY_PERSIST_FLUSHERS=4-2", "flushers: '4-2'"},
+           {"SPILLWAY_PERSIST_FLUSHERS=-", "flushers: '-'"},
+           {"SPILLWAY_PERSIST_SAMPLE=0", "sample: '0'"},
+           {"SPILLWAY_PERSIST_SAMPLE=99999999999999999999", "sample: '9"},
+           {"SPILLWAY_PERSIST_DOMAIN=disk", "domain: 'disk'"},
+           {"SPILLWAY_PERSIST_DIRTINESS=yes", "dirtiness: 'yes'"},
+           {"SPILLWAY_PERSIST_POLICE=auto", "SPILLWAY_PERSIST_POLICE: there is no such option"}}) {
+    const auto plan = plan_of({variable});
+    ASSERT_FALSE(plan) << variable;
+    EXPECT_NE(std::string_view(plan.error().message).find(name), std::string_view::npos)
+        << plan.error().message;
+  }
+  EXPECT_FALSE(plan_of({"SPILLWAY_PERSIST_RECORD=/tmp/x", "SPILLWAY_PERSIST_DIRTINESS=1"}));
+}
+
+}  // namespace
+}  // namespace persist

@@ -1,0 +1,299 @@
+#include "persist/own/own.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+#include "persist/own/dirtiness.h"
+#include "persist/own/found.h"
+#include "sys/kernel.h"
+#include "sys/lock.h"
+#include "sys/persistent.h"
+#include "sys/threads.h"
+
+extern "C" {
+constinit thread_local int32_t __spillway_persist_countdown = 0;
+}
+
+namespace persist::own {
+
+constinit thread_local Thread* thread = nullptr;
+
+namespace {
+
+// The thread's last destructors run, or there was no memory for it.
+constinit thread_local bool is_without = false;
+// Of a thread without a Thread: a file's mapping that could not be written when it was flushed; an errno value.
+constinit thread_local int failure = 0;
+
+constinit Runtime process_runtime;
+constinit Dirtiness process_dirtiness;
+constinit sys::Mutex lock;  // of what follows
+constinit std::atomic<bool> is_started{false};
+constinit std::atomic<Observer*> process_observer{nullptr};
+constinit Plan process_plan;
+constinit pthread_key_t key = 0;
+
+bool find_domain(uintptr_t address);
+
+[[noreturn]] void refuse(const base::Error& error) {
+  base::log("persist: ", error.message);
+  for (;;) sys::syscall(SYS_exit_group, 2);
+}
+
+// The value is the round of destructors, as far as others' may still flush.
+void leave_thread(void* value) {
+  const auto round = reinterpret_cast<uintptr_t>(value);
+  if (round < sys::kLastDestructorRound) {
+    pthread_setspecific(key, reinterpret_cast<void*>(round + 1));
+    return;
+  }
+  Thread* const leaving = thread;
+  is_without = true;
+  thread = nullptr;
+  if (leaving == nullptr) return;
+  if (auto left = process_runtime.leave(leaving); !left)
+    base::log("persist: a thread ends: ", left.error().message);
+}
+
+void before_fork() {
+  if (thread != nullptr)
+    if (auto fenced = thread->fence(); !fenced) base::log("persist: before fork: ", fenced.error().message);
+  lock.lock();
+  process_runtime.before_fork();
+}
+void after_fork_in_parent() {
+  process_runtime.after_fork_in_parent();
+  lock.unlock();
+}
+void after_fork_in_child() {
+  process_runtime.after_fork_in_child(thread);
+  lock.unlock();
+}
+
+// Under the lock.
+void start_as(const Plan& plan) {
+  process_plan = plan;
+  if (plan.found) process_plan.settings.find_domain = find_domain;
+  process_runtime.configure(process_plan.settings);
+  if (plan.counts_dirtiness) process_observer.store(&process_dirtiness, std::memory_order_relaxed);
+  if (const int error = pthread_key_create(&key, leave_thread); error != 0)
+    refuse(base::Error::of(error, "no key for what ends with a thread: ", base::error_name(error)));
+  if (const int error = pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child); error != 0)
+    refuse(base::Error::of(error, "no memory for what is done around a fork"));
+  is_started.store(true, std::memory_order_release);
+}
+
+void start() {
+  if (is_started.load(std::memory_order_acquire)) return;
+  sys::LockGuard scope(lock);
+  if (is_started.load(std::memory_order_relaxed)) return;
+  const auto options = read_environment(environ);
+  if (!options) refuse(options.error());
+  const auto plan = persist::plan(*options);
+  if (!plan) refuse(plan.error());
+  start_as(*plan);
+}
+
+// A mapping that nobody has made a domain becomes one, if the options say so: of none, so that it is not looked at again, unless it is shared and a file's.
+bool find_domain(uintptr_t address) {
+  if (!process_plan.found) return false;
+  const FoundMapping mapping = find_mapping(address);
+  if (mapping.begin == mapping.end) return false;
+  const Domain domain = {.begin = mapping.begin,
+                         .end = mapping.end,
+                         .kind = mapping.is_shared ? *process_plan.found : DomainKind::kNone};
+  return add_domain(domain, mapping.path, mapping.offset_bytes).has_value();
+}
+
+void execute(const Domain& domain, bool is_inside, uintptr_t line, bool is_ordered) {
+  if (!is_inside || domain.kind == DomainKind::kMemory || domain.kind == DomainKind::kNone) {
+    sys::flush_line(line, is_ordered ? sys::LineFlush::kClflush : process_plan.settings.instruction);
+  } else if (domain.kind == DomainKind::kFile) {
+    if (auto written = write_range(line, line + base::kLineBytes); !written) failure = written.error().number;
+  }
+}
+
+// Where no Thread is: executed where it stands.
+void execute_all(uintptr_t address, size_t bytes, bool is_ordered) {
+  Domains::Found found;
+  for (uintptr_t line = base::round_down(address, base::kLineBytes); line < address + bytes;
+       line += base::kLineBytes) {
+    if (!found.domain.holds(line)) found = process_runtime.domains().find(line);
+    execute(found.domain, found.is_inside, line, is_ordered);
+  }
+}
+
+}  // namespace
+
+Runtime& runtime() {
+  start();
+  return process_runtime;
+}
+
+Observer* observer() {
+  start();
+  return process_observer.load(std::memory_order_relaxed);
+}
+
+base::Expected<void> configure(const Options& options) {
+  const auto plan = persist::plan(options);
+  if (!plan) return std::unexpected(plan.error());
+  sys::LockGuard scope(lock);
+  if (is_started.load(std::memory_order_relaxed))
+    return base::failure(
+        EBUSY, "the runtime has started already; configure it before anything is flushed or mapped");
+  start_as(*plan);
+  return {};
+}
+
+Thread* enter() {
+  start();
+  if (thread != nullptr || is_without || observer() != nullptr) return thread;
+  // Handlers that come in between find the thread without one.
+  is_without = true;
+  Thread* const entered = process_runtime.enter();
+  if (entered == nullptr || pthread_setspecific(key, reinterpret_cast<void*>(1)) != 0) return nullptr;
+  thread = entered;
+  is_without = false;
+  __spillway_persist_countdown = static_cast<int32_t>(process_plan.settings.sample_stores);
+  return thread;
+}
+
+void flush_slowly(uintptr_t address, size_t bytes, const void* site) {
+  if (Thread* const own = enter(); own != nullptr) return own->flush(address, bytes);
+  if (Observer* const observing = observer(); observing != nullptr) {
+    if (!process_runtime.domains().find(address).is_inside) find_domain(address);
+    observing->flush(address, bytes, false, site);
+  }
+  execute_all(address, bytes, false);
+}
+
+void flush_ordered(uintptr_t address, const void* site) {
+  if (Thread* const own = enter(); own != nullptr) return own->flush_ordered(address);
+  if (Observer* const observing = observer(); observing != nullptr) {
+    if (!process_runtime.domains().find(address).is_inside) find_domain(address);
+    observing->flush(address, 1, true, site);
+  }
+  execute_all(address, 1, true);
+}
+
+base::Expected<void> fence_slowly(const void* site) {
+  if (Thread* const own = enter(); own != nullptr) return own->fence();
+  sys::fence_stores();
+  if (Observer* const observing = observer(); observing != nullptr) observing->fence(site);
+  const int number = std::exchange(failure, 0);
+  if (number == 0) return {};
+  return base::failure(number,
+                       "what was flushed of a file's mapping cannot be written: ", base::error_name(number));
+}
+
+void store(uintptr_t address, size_t bytes, const void* site) {
+  if (Observer* const observing = observer(); observing != nullptr)
+    observing->store(address, bytes, false, site);
+}
+
+void mark(std::string_view text) {
+  if (Observer* const observing = observer(); observing != nullptr) observing->mark(text);
+}
+
+void copied(uintptr_t address, size_t bytes, const void* site) {
+  if (Thread* const own = enter(); own != nullptr) return own->note_copied(bytes / base::kLineBytes);
+  if (Observer* const observing = observer(); observing != nullptr)
+    observing->store(address, bytes, true, site);
+}
+
+void sampled(uintptr_t address) {
+  Thread* const own = enter();
+  __spillway_persist_countdown = static_cast<int32_t>(process_plan.settings.sample_stores);
+  if (own != nullptr) own->sample_store(address);
+}
+
+base::Expected<void> set_way(Way way) {
+  Thread* const own = enter();
+  if (own != nullptr) return own->set_way(way);
+  return base::failure(EBUSY,
+                       "this thread has no way of its own: it is observed, or there was no memory for it");
+}
+
+base::Expected<void> add_domain(const Domain& domain, std::string_view path, uint64_t offset_bytes) {
+  if (auto added = runtime().add_domain(domain); !added) return added;
+  if (Observer* const observing = observer(); observing != nullptr && domain.kind != DomainKind::kNone)
+    observing->add(domain, path, offset_bytes);
+  return {};
+}
+
+base::Expected<void> remove_domain(uintptr_t begin, uintptr_t end) {
+  if (Observer* const observing = observer(); observing != nullptr) observing->remove(begin, end);
+  base::Expected<void> fenced;
+  if (thread != nullptr) fenced = thread->fence();
+  if (auto removed = runtime().remove_domain(begin, end); !removed) return std::unexpected(removed.error());
+  return fenced;
+}
+
+void write_statistics(base::TextRef& text) {
+  Runtime& own = runtime();
+  const Counts all = own.counts();
+  text << "{\"persist\": {\"asked_lines\": " << all.asked_lines
+       << ", \"executed_lines\": " << all.executed_lines << ", \"pushed_lines\": " << all.pushed_lines
+       << ", \"noted_lines\": " << all.noted_lines << ", \"outside_lines\": " << all.outside_lines
+       << ", \"copied_lines\": " << all.copied_lines << ", \"sampled_stores\": " << all.sampled_stores
+       << ", \"fences\": " << all.fences << ", \"domains\": " << own.domains().size()
+       << ", \"instruction\": \"" << sys::name_of(own.settings().instruction) << "\", \"policy\": \""
+       << name_of(own.settings().way)
+       << "\"}, \"flushers\": {\"running\": " << (own.flushers().are_running() ? own.flushers().count() : 0)
+       << ", \"executed_lines\": " << own.flushers().executed_lines()
+       << ", \"proactive_lines\": " << own.flushers().proactive_lines() << '}';
+  if (const Observer* const observing = observer(); observing != nullptr) observing->write_statistics(text);
+  text << "}\n";
+}
+
+namespace {
+
+// As the option names it, with the process's number for %p. Written beside and renamed, so that nobody reads half of it.
+void write_statistics_file(std::string_view name) {
+  base::Text<1024> path;
+  for (size_t i = 0; i < name.size(); ++i) {
+    if (name.substr(i).starts_with("%p")) {
+      path << sys::syscall(SYS_getpid);
+      ++i;
+    } else {
+      path << name[i];
+    }
+  }
+  base::Text<1100> beside;
+  beside << path.view() << ".new";
+  base::Text<4096> text;
+  write_statistics(text);
+  long result =
+      sys::syscall(SYS_openat, AT_FDCWD, beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (!sys::failed(result)) {
+    const long file = result;
+    result = sys::syscall(SYS_write, file, text.view().data(), text.size());
+    if (result == static_cast<long>(text.size()))
+      result = sys::syscall(SYS_rename, beside.c_str(), path.c_str());
+    else if (!sys::failed(result))
+      result = -ENOSPC;
+    sys::syscall(SYS_close, file);
+  }
+  if (sys::failed(result))
+    base::log("persist: cannot write statistics to ", path.view(), ": ",
+              base::error_name(static_cast<int>(-result)));
+}
+
+}  // namespace
+
+void finish() {
+  if (!is_started.load(std::memory_order_acquire)) return;
+  if (thread != nullptr)
+    if (auto fenced = thread->fence(); !fenced)
+      base::log("persist: the program ends: ", fenced.error().message);
+  if (!process_plan.stats.empty()) write_statistics_file(process_plan.stats);
+  if (Observer* const observing = observer(); observing != nullptr) observing->finish();
+}
+
+}  // namespace persist::own

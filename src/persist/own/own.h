@@ -1,0 +1,73 @@
+// The process's own runtime: what compiled code, the C API and the preload library call.
+//
+// It starts with the first call, as the environment says (options.inc); a variable that is wrong ends the process then, with one line and exit status 2.
+//
+//   thread    its first flush makes its Thread; its end fences what it has flushed and not fenced, which is more than the CPU would do. What its last destructors flush
+//             afterwards is executed where it stands
+//   fork      the child has the domains and goes on, with flushers of its own when it needs some. What the forking thread has flushed is fenced before, in the parent;
+//             what other threads have put off is theirs. Children of a raw clone() without handlers of pthread_atfork must not flush
+//   no memory for a thread: it executes each flush where it stands
+//   observed  (dirtiness, record) no thread has a Thread: every call comes to the observer, then it is executed
+#pragma once
+#include "persist/own/observer.h"
+#include "persist/own/options.h"
+#include "persist/runtime.h"
+
+// What code that spillcc -fspill-persist=sample compiled counts down at each store; below 0 it calls __spillway_persist_sampled.
+extern "C" __attribute__((visibility("default"),
+                          tls_model("initial-exec"))) thread_local int32_t __spillway_persist_countdown;
+
+namespace persist::own {
+
+extern constinit thread_local Thread* thread;
+
+Runtime& runtime();
+// Null: nobody observes.
+Observer* observer();
+
+// Settings other than the environment's. Errors: EBUSY: the runtime has started.
+base::Expected<void> configure(const Options& options);
+
+void flush_slowly(uintptr_t address, size_t bytes, const void* site);
+base::Expected<void> fence_slowly(const void* site);
+Thread* enter();
+
+// Of the calling thread; `site`: where the program called.
+inline void flush(uintptr_t address, const void* site) {
+  if (thread != nullptr) [[likely]]
+    thread->flush(address);
+  else
+    flush_slowly(address, 1, site);
+}
+inline void flush(uintptr_t address, size_t bytes, const void* site) {
+  if (thread != nullptr) [[likely]]
+    thread->flush(address, bytes);
+  else
+    flush_slowly(address, bytes, site);
+}
+inline base::Expected<void> fence(const void* site) {
+  if (thread != nullptr) [[likely]]
+    return thread->fence();
+  return fence_slowly(site);
+}
+void flush_ordered(uintptr_t address, const void* site);
+// Nothing unless somebody observes.
+void store(uintptr_t address, size_t bytes, const void* site);
+void mark(std::string_view text);
+// After a copy past the caches, which needs a fence and no flush.
+void copied(uintptr_t address, size_t bytes, const void* site);
+void sampled(uintptr_t address);
+
+base::Expected<void> set_way(Way way);
+
+// A mapping, or part of one, is a domain from now on, or no more: before it is unmapped. Errors: as Runtime's.
+base::Expected<void> add_domain(const Domain& domain, std::string_view path, uint64_t offset_bytes);
+base::Expected<void> remove_domain(uintptr_t begin, uintptr_t end);
+
+// What the process has done so far, as a JSON object. Cost: a look at each thread.
+void write_statistics(base::TextRef& text);
+
+// The process ends, by exit(): statistics and records are written. Called by the library that has it all, once.
+void finish();
+
+}  // namespace persist::own

@@ -1,0 +1,278 @@
+// The process's own runtime: each test is a process of its own (a child), since there is one runtime in each.
+#include "persist/own/own.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <thread>
+
+#include "persist/own/copy.h"
+#include "persist/own/dirtiness.h"
+#include "persist/own/found.h"
+
+namespace persist {
+namespace {
+
+// Runs it in a child, in whose environment the variables are; returns its exit status, 128 + the signal that killed it.
+int in_child(std::initializer_list<std::pair<const char*, const char*>> variables,
+             const std::function<int()>& run) {
+  fflush(nullptr);
+  const pid_t child = fork();
+  if (child == 0) {
+    for (const auto& [name, value] : variables) setenv(name, value, 1);
+    const int status = run();
+    fflush(nullptr);
+    _exit(status);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+// 0: all of them hold; else the line of the first that does not.
+#define REQUIRE(condition) \
+  if (!(condition)) return __LINE__ % 100 + 100;
+
+alignas(4096) char memory[1 << 16];
+const auto begin = reinterpret_cast<uintptr_t>(memory);
+
+std::string statistics() {
+  char buffer[4096];
+  base::TextRef text(buffer, sizeof buffer);
+  own::write_statistics(text);
+  return buffer;
+}
+bool has(const std::string& text, const char* part) { return text.find(part) != text.npos; }
+
+TEST(OwnRuntime, FlushesAndFences) {
+  EXPECT_EQ(
+      in_child({{"SPILLWAY_PERSIST_POLICY", "epoch"}},
+               [] {
+                 REQUIRE(own::add_domain({.begin = begin, .end = begin + sizeof memory}, "", 0));
+                 for (int i = 0; i < 10; ++i) own::flush(begin + 64, nullptr);
+                 own::flush(begin, 4096, nullptr);
+                 REQUIRE(own::fence(nullptr));
+                 own::flush_ordered(begin, nullptr);
+                 const std::string all = statistics();
+                 REQUIRE(has(all, "\"asked_lines\": 75,"));
+                 REQUIRE(
+                     has(all, "\"executed_lines\": 66,"));  // the hot one at once, and once more at the fence
+                 REQUIRE(has(all, "\"fences\": 1,"));
+                 REQUIRE(has(all, "\"domains\": 1,"));
+                 REQUIRE(own::remove_domain(begin, begin + sizeof memory));
+                 return 0;
+               }),
+      0);
+}
+
+TEST(OwnRuntime, ThreadsThatEndHaveFenced) {
+  EXPECT_EQ(in_child({{"SPILLWAY_PERSIST_POLICY", "decoupled"}},
+                     [] {
+                       REQUIRE(own::add_domain({.begin = begin, .end = begin + sizeof memory}, "", 0));
+                       for (int round = 0; round < 20; ++round)
+                         std::thread([] { own::flush(begin, 1024, nullptr); }).join();
+                       const std::string all = statistics();
+                       REQUIRE(has(all, "\"asked_lines\": 320,"));
+                       REQUIRE(has(all, "\"fences\": 20,"));
+                       return 0;
+                     }),
+            0);
+}
+
+// The destructors of a thread's values flush, after the thread's own end.
+TEST(OwnRuntime, LastDestructorsMayFlush) {
+  EXPECT_EQ(in_child({},
+                     [] {
+                       static pthread_key_t last;
+                       static int rounds = 0;
+                       pthread_key_create(&last, [](void* value) {
+                         own::flush(begin, nullptr);
+                         if (!own::fence(nullptr)) _exit(99);
+                         if (++rounds < PTHREAD_DESTRUCTOR_ITERATIONS) pthread_setspecific(last, value);
+                       });
+                       std::thread([] {
+                         own::flush(begin, nullptr);
+                         pthread_setspecific(last, memory);
+                       }).join();
+                       REQUIRE(rounds == PTHREAD_DESTRUCTOR_ITERATIONS);
+                       return 0;
+                     }),
+            0);
+}
+
+TEST(OwnRuntime, AWrongVariableEndsTheProcessWithOneLine) {
+  EXPECT_EQ(in_child({{"SPILLWAY_PERSIST_POLICY", "quick"}},
+                     [] {
+                       own::flush(begin, nullptr);
+                       return 0;
+                     }),
+            2);
+  EXPECT_EQ(in_child({{"SPILLWAY_PERSIST_NOTHING", "1"}},
+                     [] {
+                       (void)own::fence(nullptr);
+                       return 0;
+                     }),
+            2);
+}
+
+TEST(OwnRuntime, IsConfiguredOnceAndBefore) {
+  EXPECT_EQ(in_child({{"SPILLWAY_PERSIST_POLICY", "inline"}},
+                     [] {
+                       Options options;
+                       options.policy = "slow";
+                       REQUIRE(!own::configure(options));
+                       options.policy = "epoch";
+                       REQUIRE(own::configure(options));
+                       own::flush(begin, nullptr);
+                       REQUIRE(own::configure(options).error().number == EBUSY);
+                       REQUIRE(has(statistics(), "\"policy\": \"epoch\""));
+                       return 0;
+                     }),
+            0);
+}
+
+TEST(OwnRuntime, AChildGoesOn) {
+  for (const char* way : {"inline", "epoch", "decoupled", "auto"})
+    EXPECT_EQ(in_child({{"SPILLWAY_PERSIST_POLICY", way}},
+                       [] {
+                         REQUIRE(own::add_domain({.begin = begin, .end = begin + sizeof memory}, "", 0));
+                         own::flush(begin, 4096, nullptr);
+                         const int status = in_child({}, [] {
+                           for (int i = 0; i < 100; ++i) {
+                             own::flush(begin, 4096, nullptr);
+                             REQUIRE(own::fence(nullptr));
+                           }
+                           std::thread([] {
+                             own::flush(begin, 4096, nullptr);
+                             if (!own::fence(nullptr)) _exit(98);
+                           }).join();
+                           return 0;
+                         });
+                         REQUIRE(status == 0);
+                         own::flush(begin, 4096, nullptr);
+                         REQUIRE(own::fence(nullptr));
+                         return 0;
+                       }),
+              0)
+        << way;
+}
+
+TEST(OwnRuntime, FindsMappingsThatNobodyMadeDomains) {
+  EXPECT_EQ(in_child({{"SPILLWAY_PERSIST_DOMAIN", "file"}},
+                     [] {
+                       char path[] = "/tmp/spillway-persist-found-XXXXXX";
+                       const int file = mkstemp(path);
+                       unlink(path);
+                       REQUIRE(ftruncate(file, 1 << 16) == 0);
+                       auto* const mapped = static_cast<char*>(
+                           mmap(nullptr, 1 << 16, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0));
+                       mapped[100] = 1;
+                       own::flush(reinterpret_cast<uintptr_t>(mapped) + 100, nullptr);
+                       REQUIRE(own::fence(nullptr));
+                       own::flush(begin, nullptr);  // memory of nobody's
+                       own::flush(begin, nullptr);
+                       const std::string all = statistics();
+                       REQUIRE(has(all, "\"noted_lines\": 1,"));
+                       REQUIRE(has(all, "\"outside_lines\": 2,"));
+                       REQUIRE(has(all, "\"domains\": 2,"));
+                       return 0;
+                     }),
+            0);
+}
+
+TEST(OwnRuntime, CountsDirtyBytes) {
+  EXPECT_EQ(
+      in_child(
+          {{"SPILLWAY_PERSIST_DIRTINESS", "1"}},
+          [] {
+            REQUIRE(own::add_domain({.begin = begin, .end = begin + sizeof memory}, "", 0));
+            memset(memory, 1, 16);
+            memset(memory + 64, 1, 64);
+            own::flush(begin, 192, nullptr);
+            REQUIRE(own::fence(nullptr));
+            own::flush(begin + 10, nullptr);
+            const std::string all = statistics();
+            REQUIRE(has(
+                all,
+                "\"lines\": 4, \"clean_lines\": 2, \"dirty_bytes\": 80, \"fences\": 1, \"share\": 0.312500"));
+            return 0;
+          }),
+      0);
+}
+
+TEST(OwnRuntime, WritesStatistics) {
+  const std::string path = "/tmp/spillway-persist-stats-" + std::to_string(getpid());
+  EXPECT_EQ(in_child({{"SPILLWAY_PERSIST_STATS", (path + "-%p").c_str()}},
+                     [&] {
+                       own::flush(begin, nullptr);
+                       own::finish();
+                       return std::filesystem::exists(path + '-' + std::to_string(getpid())) &&
+                                      std::filesystem::remove(path + '-' + std::to_string(getpid()))
+                                  ? 0
+                                  : 1;
+                     }),
+            0);
+}
+
+// Copies of every length and at every place, against memmove; each line of what was written is flushed or went past the caches.
+TEST(OwnRuntime, CopiesAreWhatMemmoveMakes) {
+  EXPECT_EQ(
+      in_child({{"SPILLWAY_PERSIST_POLICY", "inline"}},
+               [] {
+                 char expected[4096], source[4096];
+                 for (size_t i = 0; i < sizeof source; ++i) source[i] = static_cast<char>(i * 7 + 1);
+                 for (const own::Caches caches :
+                      {own::Caches::kChoose, own::Caches::kThrough, own::Caches::kPast})
+                   for (const size_t to : {0, 1, 63, 64, 100})
+                     for (const size_t from : {0, 5, 64})
+                       for (const size_t bytes : {0, 1, 63, 64, 65, 127, 128, 129, 255, 256, 300, 1000}) {
+                         memset(memory, 9, 4096);
+                         memset(expected, 9, 4096);
+                         memmove(expected + to, source + from, bytes);
+                         own::copy(memory + to, source + from, bytes, caches, nullptr);
+                         REQUIRE(own::fence(nullptr));
+                         REQUIRE(memcmp(memory, expected, 4096) == 0);
+                         // Onto itself, a little further on and back.
+                         memmove(expected + to + 10, expected + to, bytes);
+                         own::copy(memory + to + 10, memory + to, bytes, caches, nullptr);
+                         memmove(expected + to, expected + to + 40, bytes);
+                         own::copy(memory + to, memory + to + 40, bytes, caches, nullptr);
+                         memset(expected + from, 3, bytes);
+                         own::set(memory + from, 3, bytes, caches, nullptr);
+                         REQUIRE(own::fence(nullptr));
+                         REQUIRE(memcmp(memory, expected, 4096) == 0);
+                       }
+                 own::copy(memory, source, 256, own::Caches::kChoose, nullptr);
+                 REQUIRE(!has(statistics(), "\"copied_lines\": 0,"));
+                 return 0;
+               }),
+      0);
+}
+
+TEST(FoundMapping, ReadsLinesOfTheKernels) {
+  FoundMapping found;
+  EXPECT_TRUE(parse_mapping("7f0000000000-7f0000002000 rw-s 00003000 fd:00 1234   /dev/shm/a file", found));
+  EXPECT_EQ(found.begin, 0x7f0000000000u);
+  EXPECT_EQ(found.end, 0x7f0000002000u);
+  EXPECT_EQ(found.offset_bytes, 0x3000u);
+  EXPECT_EQ(std::string_view(found.path), "/dev/shm/a file");
+  EXPECT_TRUE(found.is_shared);
+  EXPECT_TRUE(parse_mapping("7f0000000000-7f0000002000 rw-p 00003000 fd:00 1234   /dev/shm/a", found));
+  EXPECT_FALSE(found.is_shared);
+  EXPECT_TRUE(parse_mapping("7ffc0000-7ffd0000 rw-p 00000000 00:00 0 ", found));
+  EXPECT_EQ(std::string_view(found.path), "");
+  for (const char* line : {"", "7f-", "7f-80", "7f-80 rw-s", "x-80 rw-s 0 0 0", "7f-80 rw 0 fd:00 1 /x",
+                           "7f-80 rw-s zz fd:00 1 /x"})
+    EXPECT_FALSE(parse_mapping(line, found)) << line;
+}
+
+}  // namespace
+}  // namespace persist
