@@ -1,5 +1,7 @@
 #include "base/options.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 
 namespace base {
@@ -54,8 +56,8 @@ Expected<void> set_value(OptionText& field, const OptionInfo& info, std::string_
   return {};
 }
 
-// SPILLWAY_COMPILER_...: spillcc's, which may be set while a build runs what it built.
-constexpr std::string_view kCompilerPrefix = "COMPILER_";
+// SPILLWAY_COMPILER_...: spillcc's, which may be set while a build runs what it built; SPILLWAY_PERSIST_...: the persistence runtime's, which may be in the same process.
+constexpr std::string_view kOthersPrefixes[] = {"COMPILER_", "PERSIST_"};
 
 constexpr std::string_view kAutomatic = "auto";
 
@@ -153,7 +155,9 @@ Expected<void> read_options_from_environment(Options& options, const char* const
     std::string_view entry = *environment;
     if (!entry.starts_with(kVariablePrefix)) continue;
     entry.remove_prefix(kVariablePrefix.size());
-    if (entry.starts_with(kCompilerPrefix)) continue;
+    if (std::ranges::any_of(kOthersPrefixes,
+                            [&](std::string_view prefix) { return entry.starts_with(prefix); }))
+      continue;
     size_t equals = entry.find('=');
     if (equals == std::string_view::npos) continue;
     std::string_view upper = entry.substr(0, equals);

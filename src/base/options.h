@@ -68,7 +68,7 @@ inline constexpr std::string_view kVariablePrefix = "SPILLWAY_";
 
 // Reads every SPILLWAY_<NAME> of an environment block ("NAME=value" strings, null-terminated).
 // An unknown SPILLWAY_ variable is an error (EINVAL), so that a misspelt one is noticed; SPILLWAY_COMPILER_
-// ones are spillcc's and passed over.
+// ones are spillcc's, SPILLWAY_PERSIST_ ones the persistence runtime's: they are passed over.
 Expected<void> read_options_from_environment(Options& options, const char* const* environment);
 
 }  // namespace base

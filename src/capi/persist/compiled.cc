@@ -1,0 +1,45 @@
+// What code calls that spillcc -fspill-persist compiled (spillway/abi.inc): the instructions that it had in their place.
+//
+// A fence of the CPU cannot fail, and neither can its caller be told: a file's mapping that the kernel cannot write ends the process, before it believes
+// that something is durable that is not.
+#include <cstddef>
+#include <cstdint>
+
+#include "base/log.h"
+#include "persist/own/own.h"
+
+namespace {
+
+uintptr_t number_of(const void* address) { return reinterpret_cast<uintptr_t>(address); }
+
+}  // namespace
+
+extern "C" {
+#pragma GCC visibility push(default)
+
+void __spillway_persist_flush(const void* address) {
+  persist::own::flush(number_of(address), __builtin_return_address(0));
+}
+
+void __spillway_persist_flush_ordered(const void* address) {
+  persist::own::flush_ordered(number_of(address), __builtin_return_address(0));
+}
+
+void __spillway_persist_fence(void) {
+  if (const auto fenced = persist::own::fence(__builtin_return_address(0)); !fenced) {
+    base::log("persist: ", fenced.error().message);
+    base::platform_abort();
+  }
+}
+
+void __spillway_persist_store(const void* address, size_t bytes) {
+  persist::own::store(number_of(address), bytes, __builtin_return_address(0));
+}
+
+void __spillway_persist_sampled(const void* address) { persist::own::sampled(number_of(address)); }
+
+#pragma GCC visibility pop
+}  // extern "C"
+
+// At exit(), and when the library is unloaded.
+__attribute__((destructor)) static void end_of_process() { persist::own::finish(); }

@@ -1,0 +1,183 @@
+// Mappings of files that are domains, and those of the caller.
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <string_view>
+
+#include "base/ids.h"
+#include "capi/persist/objects.h"
+#include "persist/own/own.h"
+#include "sys/lock.h"
+#include "sys/persistent.h"
+
+namespace capi::persisting {
+namespace {
+
+using persist::DomainKind;
+
+// A mapping that spillway_persist_map() made.
+struct Mapping {
+  char* address = nullptr;
+  size_t bytes = 0;
+  int descriptor = -1;
+  Mapping* next = nullptr;
+};
+constinit Mapping* mappings = nullptr;
+constinit sys::Mutex mappings_lock;
+
+// kNone: it is no kind of domain.
+DomainKind kind_of(std::string_view name) {
+  if (name == "dram") return DomainKind::kMemory;
+  for (const DomainKind kind : {DomainKind::kMemory, DomainKind::kFlushOnFail, DomainKind::kFile})
+    if (name == persist::name_of(kind)) return kind;
+  return DomainKind::kNone;
+}
+
+// Makes the file that large and all of it real, so that no store finds the device full. Returns its bytes.
+base::Expected<size_t> size_file(int descriptor, const char* path, size_t bytes) {
+  struct stat facts = {};
+  if (fstat(descriptor, &facts) != 0) return base::failure(errno, path, ": ", base::error_name(errno));
+  if (!S_ISREG(facts.st_mode) && !S_ISCHR(facts.st_mode) && !S_ISBLK(facts.st_mode))
+    return base::failure(EINVAL, path, ": this is neither a file nor a device; name one");
+  const auto file_bytes = static_cast<size_t>(facts.st_size);
+  if (bytes == 0) bytes = base::round_down(file_bytes, base::kOsPageBytes);
+  if (bytes == 0 || bytes % base::kOsPageBytes != 0)
+    return base::failure(EINVAL, path, ": ", bytes,
+                         " bytes are no whole number of OS pages; give a multiple of 4096");
+  if (S_ISREG(facts.st_mode))
+    if (const int error = posix_fallocate(descriptor, 0, static_cast<off_t>(bytes)); error != 0)
+      return base::failure(error, path, ": cannot allocate ", base::Bytes{bytes}, ": ",
+                           base::error_name(error));
+  return bytes;
+}
+
+// Maps it as the kind says, and sets what it turned out to be.
+base::Expected<char*> map(int descriptor, const char* path, size_t bytes, std::string_view kind,
+                          DomainKind& domain) {
+  const bool needs_memory = kind == "memory" || kind == "flush_on_fail";
+  domain = kind == "auto" ? DomainKind::kMemory : kind_of(kind);
+  if (needs_memory || kind == "auto") {
+    auto mapped = sys::map_file(descriptor, bytes, true);
+    if (mapped) return mapped;
+    if (mapped.error().number != EOPNOTSUPP)
+      return base::failure(mapped.error().number, path, ": ", mapped.error().message);
+    if (needs_memory)
+      return base::failure(
+          ENOTSUP, path,
+          ": this is not persistent memory (a file system with DAX); give file, or for tests dram");
+    domain = DomainKind::kFile;
+  }
+  auto mapped = sys::map_file(descriptor, bytes, false);
+  if (!mapped) return base::failure(mapped.error().number, path, ": ", mapped.error().message);
+  return mapped;
+}
+
+base::Expected<Mapping> open_mapping(const char* path, size_t bytes, std::string_view kind) {
+  Mapping mapping;
+  mapping.descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (mapping.descriptor < 0) return base::failure(errno, path, ": ", base::error_name(errno));
+  base::Error error;
+  const auto sized = size_file(mapping.descriptor, path, bytes);
+  if (!sized) {
+    error = sized.error();
+  } else {
+    DomainKind domain;
+    const auto mapped = map(mapping.descriptor, path, *sized, kind, domain);
+    if (!mapped) {
+      error = mapped.error();
+    } else {
+      mapping.address = *mapped;
+      mapping.bytes = *sized;
+      const auto begin = reinterpret_cast<uintptr_t>(*mapped);
+      const auto added = persist::own::add_domain({.begin = begin,
+                                                   .end = begin + *sized,
+                                                   .kind = domain,
+                                                   .device = nullptr,
+                                                   .descriptor = mapping.descriptor},
+                                                  path, 0);
+      if (added) return mapping;
+      error = added.error();
+      munmap(*mapped, *sized);
+    }
+  }
+  close(mapping.descriptor);
+  return std::unexpected(error);
+}
+
+}  // namespace
+}  // namespace capi::persisting
+
+extern "C" {
+
+int spillway_persist_map(const char* path, size_t bytes, const char* kind, void** address,
+                         size_t* mapped_bytes) {
+  using namespace capi::persisting;
+  if (path == nullptr || kind == nullptr || address == nullptr)
+    return refuse_invalid("map: the path, the kind or the place for the address is null");
+  *address = nullptr;
+  if (kind_of(kind) == DomainKind::kNone && strcmp(kind, "auto") != 0)
+    return refuse_invalid("map: there is no kind '", kind,
+                          "'; give auto, memory, flush_on_fail, file or dram");
+  auto mapping = open_mapping(path, bytes, kind);
+  if (!mapping) return refuse(mapping.error());
+  auto* const kept = capi::make<Mapping>(*mapping);
+  if (kept == nullptr) {
+    const auto begin = reinterpret_cast<uintptr_t>(mapping->address);
+    (void)persist::own::remove_domain(begin, begin + mapping->bytes);  // nothing was stored there
+    munmap(mapping->address, mapping->bytes);
+    close(mapping->descriptor);
+    return refuse(base::Error::of(ENOMEM, "map: no memory"));
+  }
+  *address = mapping->address;
+  if (mapped_bytes != nullptr) *mapped_bytes = mapping->bytes;
+  sys::LockGuard scope(mappings_lock);
+  kept->next = mappings;
+  mappings = kept;
+  return SPILLWAY_PERSIST_OK;
+}
+
+int spillway_persist_unmap(void* address) {
+  using namespace capi::persisting;
+  Mapping* found = nullptr;
+  {
+    sys::LockGuard scope(mappings_lock);
+    for (Mapping** place = &mappings; *place != nullptr; place = &(*place)->next) {
+      if ((*place)->address != address) continue;
+      found = *place;
+      *place = found->next;
+      break;
+    }
+  }
+  if (found == nullptr) return SPILLWAY_PERSIST_ABSENT;
+  const auto begin = reinterpret_cast<uintptr_t>(found->address);
+  const auto removed = persist::own::remove_domain(begin, begin + found->bytes);
+  munmap(found->address, found->bytes);
+  close(found->descriptor);
+  capi::destroy(found);
+  return answer(removed);
+}
+
+int spillway_persist_add(void* address, size_t bytes, const char* kind, int descriptor) {
+  using namespace capi::persisting;
+  if (address == nullptr || kind == nullptr) return refuse_invalid("add: the address or the kind is null");
+  const DomainKind domain = kind_of(kind);
+  if (domain == DomainKind::kNone)
+    return refuse_invalid("add: there is no kind '", kind, "'; give memory, flush_on_fail, file or dram");
+  const auto begin = reinterpret_cast<uintptr_t>(address);
+  return answer(persist::own::add_domain(
+      {.begin = begin, .end = begin + bytes, .kind = domain, .device = nullptr, .descriptor = descriptor}, "",
+      0));
+}
+
+int spillway_persist_remove(void* address, size_t bytes) {
+  using namespace capi::persisting;
+  const auto begin = reinterpret_cast<uintptr_t>(address);
+  const persist::Domains::Found found = persist::own::runtime().domains().find(begin);
+  if (bytes == 0 || (!found.is_inside && found.domain.end >= begin + bytes)) return SPILLWAY_PERSIST_ABSENT;
+  return answer(persist::own::remove_domain(begin, begin + bytes));
+}
+
+}  // extern "C"
