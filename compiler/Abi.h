@@ -32,6 +32,8 @@ namespace abi {
 #define SPILLWAY_NUMBER(Name, Value, Doc) constexpr uint64_t Name = Value;
 #define SPILLWAY_SYMBOL(Name, Symbol, Doc)                                     \
   constexpr llvm::StringLiteral Name = Symbol;
+#define SPILLWAY_PERSIST_SYMBOL(Name, Symbol, Doc)                             \
+  constexpr llvm::StringLiteral Name = Symbol;
 #include "spillway/abi.inc"
 constexpr uint64_t PageSize = 1ull << TableShift;
 } // namespace abi

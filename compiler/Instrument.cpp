@@ -56,7 +56,6 @@ private:
   chosenSites(Function &F, const Chunks &Loops,
               const SmallPtrSetImpl<Instruction *> &InPage);
   void instrument(Function &F);
-  void dropMemoryAttributes(Function &F);
 
   Module &M;
   FunctionAnalysisManager &FAM;
@@ -109,9 +108,7 @@ bool ModuleInstrumenter::isExempt(const Function &F) const {
          matches(options::SkipFunction, F.getName());
 }
 
-// Blocks are split at every translation: static allocas must not end up outside
-// the entry block, where they would become dynamic.
-static void gatherStaticAllocas(Function &F) {
+void gatherStaticAllocas(Function &F) {
   BasicBlock &Entry = F.getEntryBlock();
   Instruction *Front = &*Entry.begin();
   SmallVector<AllocaInst *, 16> Late;
@@ -204,9 +201,9 @@ void ModuleInstrumenter::instrument(Function &F) {
     Rewriter.perform(S);
 }
 
-// A function that only read its argument's memory writes hazard slots now, and
-// so does whoever calls it.
-void ModuleInstrumenter::dropMemoryAttributes(Function &F) {
+// A function that only read its argument's memory writes hazard slots now, or
+// calls the other runtime, and so does whoever calls it.
+void dropMemoryAttributes(Function &F) {
   if (F.isIntrinsic())
     return;
   for (Attribute::AttrKind Kind :

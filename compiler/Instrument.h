@@ -16,6 +16,14 @@ public:
                               llvm::ModuleAnalysisManager &MAM);
 };
 
+/// Moves static allocas to the front: where blocks are split, they must not end
+/// up outside the entry block, in which they would become dynamic.
+void gatherStaticAllocas(llvm::Function &F);
+
+/// Takes away from a function, and from the calls in it, what is said of the
+/// memory that they access: they are to call the runtime.
+void dropMemoryAttributes(llvm::Function &F);
+
 } // namespace spillway
 
 #endif

@@ -53,6 +53,19 @@ cl::opt<uint64_t> SpillGlobals(
     "spill-globals", cl::init(0),
     cl::desc("Spill globals of at least that many bytes; 0: none"));
 
+cl::opt<bool> Translate("spill-translate", cl::init(true),
+                        cl::desc("Translate accesses to spilled memory"));
+
+cl::opt<PersistMode> Persist(
+    "spill-persist", cl::init(PersistMode::Off),
+    cl::desc("Leave flushes of persistent memory to the runtime"),
+    cl::values(clEnumValN(PersistMode::Off, "off", "No"),
+               clEnumValN(PersistMode::Flush, "flush", "Flushes and fences"),
+               clEnumValN(PersistMode::Sample, "sample",
+                          "and tell it of some stores"),
+               clEnumValN(PersistMode::Record, "record",
+                          "and tell it of all stores")));
+
 void readEnvironment() {
   const char *Text = std::getenv("SPILLWAY_COMPILER_OPTIONS");
   if (!Text)

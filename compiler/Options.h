@@ -29,6 +29,12 @@ extern llvm::cl::opt<bool> Loops;
 
 extern llvm::cl::opt<uint64_t> SpillGlobals;
 
+/// Whether accesses are translated at all: spillcc -fno-spill -fspill-persist.
+extern llvm::cl::opt<bool> Translate;
+
+enum class PersistMode { Off, Flush, Sample, Record };
+extern llvm::cl::opt<PersistMode> Persist;
+
 /// Takes options from SPILLWAY_COMPILER_OPTIONS, separated by blanks. Ends the
 /// program on one that is unknown.
 void readEnvironment();

@@ -1,7 +1,8 @@
 //===- Plugin.cpp - Where the pass enters LLVM's pipelines ----------------===//
 //
 // What is hidden is hidden first, and what is marked (Once.h) is marked. Translation comes last, after vectorisation:
-// the optimiser sees the program's own accesses. Without link-time
+// the optimiser sees the program's own accesses; just before it what concerns
+// persistent memory (Persist.h), which may be all there is to do. Without link-time
 // optimisation, and in ThinLTO's back ends, that is the "optimizer last" point.
 // Full link-time optimisation has its own; its compile step and ThinLTO's come
 // too early, so spillcc does not load us there.
@@ -11,6 +12,7 @@
 #include "Instrument.h"
 #include "Once.h"
 #include "Options.h"
+#include "Persist.h"
 
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Passes/PassPlugin.h"
@@ -21,14 +23,20 @@ static void registerCallbacks(PassBuilder &PB) {
   // Once: ThinLTO builds a pipeline per module, in several threads.
   [[maybe_unused]] static const bool Read =
       (spillway::options::readEnvironment(), true);
-  auto AddLast = [](ModulePassManager &MPM, OptimizationLevel) {
-    MPM.addPass(spillway::InstrumentPass());
+  static constexpr auto AddFirst = [](ModulePassManager &MPM,
+                                      OptimizationLevel) {
+    if (!spillway::options::Translate)
+      return;
+    MPM.addPass(spillway::HidePass());
+    MPM.addPass(spillway::OncePass());
   };
-  PB.registerPipelineStartEPCallback(
-      [](ModulePassManager &MPM, OptimizationLevel) {
-        MPM.addPass(spillway::HidePass());
-        MPM.addPass(spillway::OncePass());
-      });
+  static constexpr auto AddLast = [](ModulePassManager &MPM,
+                                     OptimizationLevel) {
+    MPM.addPass(spillway::PersistPass());
+    if (spillway::options::Translate)
+      MPM.addPass(spillway::InstrumentPass());
+  };
+  PB.registerPipelineStartEPCallback(AddFirst);
   PB.registerOptimizerLastEPCallback(AddLast);
   PB.registerFullLinkTimeOptimizationLastEPCallback(AddLast);
   PB.registerPipelineParsingCallback(
@@ -36,9 +44,8 @@ static void registerCallbacks(PassBuilder &PB) {
          ArrayRef<PassBuilder::PipelineElement>) {
         if (Name != "spillway")
           return false;
-        MPM.addPass(spillway::HidePass());
-        MPM.addPass(spillway::OncePass());
-        MPM.addPass(spillway::InstrumentPass());
+        AddFirst(MPM, OptimizationLevel::O2);
+        AddLast(MPM, OptimizationLevel::O2);
         return true;
       });
 }

@@ -32,13 +32,16 @@ static bool returnsPlainPointer(const CallBase &Call) {
   return Callee->isDeclaration() && Names.contains(Callee->getName());
 }
 
-static bool isPlainObject(const Value *Object) {
+static bool isPlainGlobal(const GlobalValue &Global) {
+  auto *G = dyn_cast_or_null<GlobalVariable>(Global.getAliaseeObject());
+  return !G || !mayBeSpilled(*G);
+}
+
+static bool isPlainObject(const Value *Object, bool AllGlobals) {
   if (isa<AllocaInst, Function, GlobalIFunc, BlockAddress>(Object))
     return true;
-  if (auto *Global = dyn_cast<GlobalValue>(Object)) {
-    auto *G = dyn_cast_or_null<GlobalVariable>(Global->getAliaseeObject());
-    return !G || !mayBeSpilled(*G);
-  }
+  if (auto *Global = dyn_cast<GlobalValue>(Object))
+    return AllGlobals || isPlainGlobal(*Global);
   if (isa<ConstantPointerNull, UndefValue>(Object))
     return true;
   if (const auto *A = dyn_cast<Argument>(Object))
@@ -48,15 +51,26 @@ static bool isPlainObject(const Value *Object) {
   return false;
 }
 
-bool isPlain(const Value *Pointer) {
+static bool isPlain(const Value *Pointer, bool AllGlobals) {
   if (!Pointer->getType()->isPointerTy() ||
       Pointer->getType()->getPointerAddressSpace() != 0)
     return true;
-  if (isPlainObject(getUnderlyingObject(Pointer, /*MaxLookup=*/32)))
+  auto Plain = [=](const Value *Object) {
+    return isPlainObject(Object, AllGlobals);
+  };
+  if (Plain(getUnderlyingObject(Pointer, /*MaxLookup=*/32)))
     return true;
   SmallVector<const Value *, 8> Objects;
   getUnderlyingObjects(Pointer, Objects, /*LI=*/nullptr, /*MaxLookup=*/32);
-  return !Objects.empty() && all_of(Objects, isPlainObject);
+  return !Objects.empty() && all_of(Objects, Plain);
+}
+
+bool isPlain(const Value *Pointer) {
+  return isPlain(Pointer, /*AllGlobals=*/false);
+}
+
+bool mayPersist(const Value *Pointer) {
+  return !isPlain(Pointer, /*AllGlobals=*/true);
 }
 
 } // namespace spillway

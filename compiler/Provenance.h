@@ -20,6 +20,10 @@ namespace spillway {
 /// cannot be translated because it is in another address space.
 bool isPlain(const llvm::Value *Pointer);
 
+/// False if memory accessed through Pointer provably is not persistent: that is
+/// mapped, so that it is none of the above, and no global either.
+bool mayPersist(const llvm::Value *Pointer);
+
 } // namespace spillway
 
 #endif

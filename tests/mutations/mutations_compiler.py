@@ -14,6 +14,9 @@ SITES = "compiler/Sites.cpp"
 SLOTS = "compiler/Slots.cpp"
 SPLIT = "compiler/LoopSplit.cpp"
 TRANSLATE = "compiler/Translate.cpp"
+FLUSH_ASSEMBLY = "compiler/FlushAssembly.cpp"
+PERSIST = "compiler/Persist.cpp"
+STORES = "compiler/Stores.cpp"
 
 # Programs over the strict runtime of tests/ir, and random ones.
 KERNELS = "^ir_program_kernels.c_O2$"
@@ -216,5 +219,42 @@ MUTATIONS = [
     mutation("renamed malloc still known as malloc", "^ir_calls$",
              ("compiler/Rename.cpp", "  F.removeFnAttr(\"alloc-family\");\n", "")),
     mutation("pointer to the stack or the heap taken for one to the stack", "^ir_either$",
-             ("compiler/Provenance.cpp", "!Objects.empty() && all_of(Objects, isPlainObject)", "!Objects.empty() && any_of(Objects, isPlainObject)")),
+             ("compiler/Provenance.cpp", "!Objects.empty() && all_of(Objects, Plain)", "!Objects.empty() && any_of(Objects, Plain)")),
+
+    # Persistent memory
+    mutation("clflush taken for clwb", "^ir_persist_flush$",
+             (PERSIST, "Step.Kind == FlushKind::Flush ? abi::PersistFlush", "Step.Kind != FlushKind::Fence ? abi::PersistFlush")),
+    mutation("clflushopt with a prefix taken for clflush", "^ir_persist_assembly$",
+             (FLUSH_ASSEMBLY, 'Mnemonic == "clflush" && !Prefixed;', 'Mnemonic == "clflush";')),
+    mutation("register taken for an operand in memory", "^ir_persist_assembly_mixed$",
+             (FLUSH_ASSEMBLY, "C.isIndirect != InMemory || ", "")),
+    mutation("assembly with other instructions replaced", "^ir_persist_assembly_mixed$",
+             (FLUSH_ASSEMBLY, "      if (!parseStatement(Statement.trim()))\n        return false;", "      parseStatement(Statement.trim());")),
+    mutation("mfence lost with its assembly", "^ir_persist_assembly$",
+             (PERSIST, "    if (Step.Kind != FlushKind::FullFence) {", "    if (true) {")),
+    mutation("flushes put off past a locked instruction", "^ir_persist_order$",
+             (PERSIST, "  if (isa<AtomicRMWInst, AtomicCmpXchgInst>(I))\n    return true;", "  if (isa<AtomicRMWInst>(I))\n    return true;")),
+    mutation("flushes put off past an xchg", "^ir_persist_order$",
+             (PERSIST, "(S->getOrdering() == AtomicOrdering::SequentiallyConsistent ||", "(")),
+    mutation("flushes put off past a lock of the C library", "^persist_cc$",
+             (PERSIST, "    return callsLock(*Call);", "    return false;")),
+    mutation("flushes executed for nothing but the compiler", "^ir_persist_order$",
+             (PERSIST, " &&\n           Fence->getSyncScopeID() != SyncScope::SingleThread", "")),
+    mutation("function done again for persistent memory", "^ir_persist_once$",
+             (PERSIST, "        !F.hasFnAttribute(DoneAttribute) && ", "        ")),
+    mutation("addresses of translations told to the persistence runtime", "^ir_persist_spill$",
+             ("compiler/Plugin.cpp", "    MPM.addPass(spillway::PersistPass());\n    if (spillway::options::Translate)\n      MPM.addPass(spillway::InstrumentPass());",
+              "    if (spillway::options::Translate)\n      MPM.addPass(spillway::InstrumentPass());\n    MPM.addPass(spillway::PersistPass());")),
+    mutation("store told of before it", "^persist_cc$",
+             (STORES, "    return S.Inst->getNextNode();", "    return S.Inst;")),
+    mutation("failed exchange told of as a store", "^ir_persist_record$",
+             (STORES, "B.CreateSelect(B.CreateExtractValue(S.Inst, 1), Bytes, None)", "Bytes")),
+    mutation("all of a string told of after an append", "^ir_persist_record$",
+             (STORES, "OldLength ? B.CreatePtrAdd(S.Address, OldLength) : S.Address", "S.Address")),
+    mutation("string told of without its end", "^ir_persist_record$",
+             (STORES, "B.CreateAdd(callStringLength(B, Begin), B.getInt64(1))", "callStringLength(B, Begin)")),
+    mutation("lanes told of one after the other where they are not", "^ir_persist_record_lanes$",
+             (STORES, "Lane * S.Bytes", "Lane")),
+    mutation("globals told of as persistent memory", "^ir_persist_record$",
+             ("compiler/Provenance.cpp", "    return AllGlobals || isPlainGlobal(*Global);", "    return !AllGlobals && isPlainGlobal(*Global);")),
 ]

@@ -1,0 +1,52 @@
+//===- FlushAssembly.h - Cache flushes in inline assembly -------*- C++ -*-===//
+//
+// Programs for persistent memory write clwb, clflushopt, clflush and sfence as
+// inline assembly, to be compiled without -mclwb, or by assemblers which do not
+// know them: with a prefix as a byte before clflush (clflushopt) or xsaveopt
+// (clwb).
+//
+// Understood is text made of such instructions, mfence, and nothing else: any
+// blanks, case, comments, newlines and semicolons, of AT&T's or Intel's
+// dialect; the line is a memory operand, %0, or a register that an operand is
+// in, (%0) or [%0]. All other text is searched for words.
+//
+//===----------------------------------------------------------------------===//
+#ifndef SPILLWAY_COMPILER_FLUSHASSEMBLY_H
+#define SPILLWAY_COMPILER_FLUSHASSEMBLY_H
+
+#include "llvm/ADT/SmallVector.h"
+
+namespace llvm {
+class CallBase;
+class Value;
+} // namespace llvm
+
+namespace spillway {
+
+enum class FlushKind {
+  Flush,        // clwb, clflushopt
+  FlushOrdered, // clflush
+  Fence,        // sfence
+  FullFence,    // mfence
+};
+
+struct FlushStep {
+  FlushKind Kind;
+  llvm::Value *Address; // a pointer or an i64; null for fences
+};
+
+/// The instructions of the assembly that Call is, in order. None if it has
+/// others, or an operand or result that is not understood.
+llvm::SmallVector<FlushStep, 2> parseFlushes(const llvm::CallBase &Call);
+
+/// Whether the assembly has an instruction that flushes, or words that may
+/// stand for one.
+bool mayFlush(const llvm::CallBase &Call);
+
+/// Whether the assembly has an instruction that orders earlier flushes, or
+/// words that may stand for one.
+bool mayOrderFlushes(const llvm::CallBase &Call);
+
+} // namespace spillway
+
+#endif
