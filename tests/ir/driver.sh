@@ -57,6 +57,7 @@ echo 'int main() { return 0; }' | "$bin/spillc++" -Wall -Werror -x c++ - -o from
 "$bin/spillcc" --version | grep -q clang
 "$bin/spillcc" --help >help
 grep -q '^  -fspill-globals' help
+grep -q '^  -fspill-persist=record' help
 grep -q '^USAGE: clang' help
 "$bin/spillcc" -print-prog-name=ld | grep -q ld
 "$bin/spillcc" -dumpmachine | grep -q linux
@@ -73,7 +74,8 @@ readelf -d order | grep NEEDED | head -1 | grep -q libspillway.so
 # Plain clang on demand; one line and status 2 for what cannot be.
 "$bin/spillcc" -fno-spill -c use.c -o plain.o
 ! nm plain.o | grep -q spillway
-for refused in -fsanitize=address -fspill-translation=satc -fspill-globals=none -fspill-persist; do
+for refused in -fsanitize=address -fspill-translation=satc -fspill-globals=none -fspill-persist=all \
+  '-fspill-persist -static' -fspill-persist; do  # the last: this tree has no runtime for persistent memory
   status=0
   "$bin/spillcc" $refused main.c use.c -o refused 2>message || status=$?
   [ $status = 2 ]

@@ -117,12 +117,14 @@ struct Parsed {
   std::vector<std::string> passed_on;
   std::string error;
   bool spill = true;
+  std::string persist;  // -fspill-persist: flush, sample or record; empty: no
   bool stops_before_link = false;
   bool no_runtime = false;  // -nostdlib or the like
   bool names_c_library = false;
   bool lto = false;
   bool thin_lto = false;
   bool unoptimised = false;  // -O0
+  std::string narrow;        // the option that asks for a program that is not of 64 bits
   bool fat_objects = false;
   std::string static_link;  // the option that asks for one
   bool shared = false;
@@ -166,7 +168,13 @@ bool parse_own(std::string_view argument, Parsed& parsed) {
     else
       parsed.globals_bytes = *bytes;
   } else if (argument == "-fspill-persist") {
-    refuse(parsed, std::string(argument) + ": not built yet; leave it out");
+    parsed.persist = "flush";
+  } else if (argument == "-fno-spill-persist") {
+    parsed.persist.clear();
+  } else if (argument.starts_with("-fspill-persist=")) {
+    parsed.persist = argument.substr(argument.find('=') + 1);
+    if (parsed.persist != "sample" && parsed.persist != "record")
+      refuse(parsed, std::string(argument) + ": unknown; use -fspill-persist, or =sample or =record with it");
   } else {
     return false;
   }
@@ -201,9 +209,7 @@ void inspect_option(std::string_view argument, Parsed& parsed) {
   } else if (contains(kNoRuntime, argument)) {
     parsed.no_runtime = true;
   } else if (argument == "-m32" || argument == "-mx32") {
-    if (parsed.spill)
-      refuse(parsed,
-             std::string(argument) + ": Spillway is for 64-bit programs; leave it out, or give -fno-spill");
+    parsed.narrow = argument;
   } else if (argument.starts_with("-Wl,") || (argument.starts_with("-l") && argument.size() > 2)) {
     parsed.has_input = true;
     parsed.only_headers = false;
@@ -222,10 +228,6 @@ void inspect_value(std::string_view option, std::string_view value, Parsed& pars
 
 Parsed parse(const std::vector<std::string>& arguments) {
   Parsed parsed;
-  // Known first: it decides whether others are refused.
-  for (const std::string& argument : arguments) {
-    if (argument == "-fno-spill" || argument == "-fspill") parsed.spill = argument == "-fspill";
-  }
   bool only_inputs = false;  // after "--"
   for (size_t i = 0; i < arguments.size(); ++i) {
     const std::string& argument = arguments[i];
@@ -254,30 +256,50 @@ Parsed parse(const std::vector<std::string>& arguments) {
   }
   // clang links a shared library then; whatever else -static does to it is clang's.
   if (parsed.shared) parsed.static_link.clear();
-  if (parsed.globals_bytes != 0)
-    parsed.plugin_options += "-spill-globals=" + std::to_string(parsed.globals_bytes) + ' ';
-  if (parsed.spill && parsed.lto && parsed.fat_objects)
+  return parsed;
+}
+
+bool instruments(const Parsed& parsed) { return parsed.spill || !parsed.persist.empty(); }
+
+// What does not go together. To be asked when all arguments are known: a later one takes an earlier one back.
+void refuse_combinations(Parsed& parsed) {
+  if (!instruments(parsed)) return;
+  const std::string without = parsed.spill ? "-fno-spill" : "-fno-spill-persist";
+  if (!parsed.narrow.empty())
+    refuse(parsed, parsed.narrow + ": Spillway is for 64-bit programs; leave it out, or give " + without);
+  if (parsed.lto && parsed.fat_objects)
     refuse(parsed, "-ffat-lto-objects: the half that is no bitcode would not be instrumented; leave it out");
-  if (parsed.spill && !parsed.sanitizer.empty()) {
+  if (parsed.spill && !parsed.sanitizer.empty())
     refuse(parsed, parsed.sanitizer +
                        ": sanitizers and spilling do not go together; leave it out, or give -fno-spill");
-  }
-  return parsed;
+  if (!parsed.persist.empty() && !parsed.static_link.empty())
+    refuse(parsed, parsed.static_link +
+                       ": -fspill-persist has a shared library only; leave one of the two options out");
 }
 
 bool is_lld(std::string_view linker) { return linker.find("lld") != std::string_view::npos; }
 
-// What brings the runtime into a link.
+// What brings the runtimes into a link.
 std::vector<std::string> runtime_arguments(const Parsed& parsed, const std::string& libraries) {
   // The runtime needs functions of libm, which C programs do not name.
   if (!parsed.static_link.empty())
     return {"@" + libraries + "/spillway-static.options", libraries + "/spillway-static.o", "-lm"};
+  std::vector<std::string> words = {"--push-state", "--no-as-needed"};
+  if (parsed.spill) words.push_back(libraries + "/libspillway.so");
+  if (!parsed.persist.empty()) words.push_back(libraries + "/libspillway_persist.so");
+  words.insert(words.end(), {"--pop-state", "-rpath", libraries});
   std::vector<std::string> result;
-  for (const std::string& word :
-       {std::string("--push-state"), std::string("--no-as-needed"), libraries + "/libspillway.so",
-        std::string("--pop-state"), std::string("-rpath"), libraries}) {
-    result.insert(result.end(), {"-Xlinker", word});
-  }
+  for (const std::string& word : words) result.insert(result.end(), {"-Xlinker", word});
+  return result;
+}
+
+// The plugin's options: those given as they are, and what others say.
+std::string plugin_options(const Parsed& parsed) {
+  std::string result = parsed.plugin_options;
+  if (parsed.spill && parsed.globals_bytes != 0)
+    result += "-spill-globals=" + std::to_string(parsed.globals_bytes) + ' ';
+  if (!parsed.persist.empty()) result += "-spill-persist=" + parsed.persist + ' ';
+  if (!parsed.spill) result += "-spill-translate=0 ";
   return result;
 }
 
@@ -285,17 +307,19 @@ std::vector<std::string> runtime_arguments(const Parsed& parsed, const std::stri
 
 std::expected<Plan, std::string> plan(const std::vector<std::string>& arguments, const Toolchain& toolchain) {
   Parsed parsed = parse(arguments);
+  refuse_combinations(parsed);
   if (!parsed.error.empty()) return std::unexpected(parsed.error);
-  if (!parsed.spill) return Plan{std::move(parsed.passed_on), ""};
+  if (!instruments(parsed)) return Plan{std::move(parsed.passed_on), ""};
 
   const bool links =
       parsed.has_input && !parsed.stops_before_link && !(parsed.header_language || parsed.only_headers);
   std::vector<std::string> result = {"--start-no-unused-arguments"};
+  if (parsed.spill) result.insert(result.end(), {"-cxx-isystem", toolchain.libraries + "/spillway-c++"});
   // What headers of ours lead to must be hidden before the linker sees it.
-  const std::string in_compiler =
-      parsed.lto ? toolchain.libraries + "/libspillway-hide.so" : toolchain.plugin;
-  result.insert(result.end(),
-                {"-cxx-isystem", toolchain.libraries + "/spillway-c++", "-fpass-plugin=" + in_compiler});
+  if (!parsed.lto)
+    result.push_back("-fpass-plugin=" + toolchain.plugin);
+  else if (parsed.spill)
+    result.push_back("-fpass-plugin=" + toolchain.libraries + "/libspillway-hide.so");
   // Why lld is needed, if it is.
   const std::string why = parsed.lto ? "link-time optimisation" : parsed.static_link;
   if (links && (!why.empty() || is_lld(parsed.linker))) {
@@ -317,7 +341,7 @@ std::expected<Plan, std::string> plan(const std::vector<std::string>& arguments,
   }
   result.push_back("--end-no-unused-arguments");
   result.insert(result.end(), parsed.passed_on.begin(), parsed.passed_on.end());
-  return Plan{std::move(result), std::move(parsed.plugin_options)};
+  return Plan{std::move(result), plugin_options(parsed)};
 }
 
 }  // namespace spillcc

@@ -9,6 +9,8 @@
 //                      it is the linker, gets the plugin for whatever bitcode it meets
 //   link, -static      the runtime as one object, and the linker options that lead the C library's callers
 //                      to it (src/spill/static); lld
+//   -fspill-persist    the same plugin and, when linking, a runtime of its own beside the other; with -fno-spill
+//                      instead of it, and nothing of the rest: neither our headers nor what is hidden for them
 //
 // Everything else is passed on as it came.
 #pragma once
@@ -27,12 +29,18 @@ inline constexpr char kHelp[] =
     "  -fspill-globals[=SIZE]    spill variables of static storage of SIZE and more, 64K without a size\n"
     "  -fno-spill-globals        leave them in plain memory, the default\n"
     "  -fspill-translation=table the only translation built so far\n"
+    "  -fspill-persist           let the runtime flush cache lines of persistent memory, also with "
+    "-fno-spill\n"
+    "  -fspill-persist=sample    and clean lines ahead of their flushes, by samples of the program's stores\n"
+    "  -fspill-persist=record    and check that all stores are flushed, docs/persist.md\n"
+    "  -fno-spill-persist        leave flushes as they are, the default\n"
     "  -mllvm -spill-...         knobs of the plugin, docs/spill.md\n\n";
 
 struct Toolchain {
-  std::string clang;      // clang or clang++
-  std::string plugin;     // libspillway-compiler.so
-  std::string libraries;  // directory of libspillway.so, spillway-static.o, libspillway-hide.so and spillway-c++/
+  std::string clang;   // clang or clang++
+  std::string plugin;  // libspillway-compiler.so
+  // Directory of libspillway.so, libspillway_persist.so, spillway-static.o, libspillway-hide.so and spillway-c++/.
+  std::string libraries;
 };
 
 struct Plan {

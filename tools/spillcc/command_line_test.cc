@@ -33,6 +33,7 @@ bool has(const Words& words, const std::string& word) {
 bool instruments(const Words& words) { return has(words, "-fpass-plugin=/lib/plugin.so"); }
 bool instruments_at_link(const Words& words) { return has(words, "--load-pass-plugin=/lib/plugin.so"); }
 bool links_runtime(const Words& words) { return has(words, "/lib/libspillway.so"); }
+bool links_persist_runtime(const Words& words) { return has(words, "/lib/libspillway_persist.so"); }
 bool links_static_runtime(const Words& words) { return has(words, "/lib/spillway-static.o"); }
 
 TEST(CommandLine, CompilesWithThePluginAndLinksTheRuntime) {
@@ -65,7 +66,8 @@ TEST(CommandLine, LinksOnlyWhenClangWould) {
   EXPECT_TRUE(links_runtime(planned({"-x", "c", "-"})));
   EXPECT_TRUE(links_runtime(planned({"-shared", "a.o", "-o", "a.so"})));
   EXPECT_FALSE(links_runtime(planned({"-nostdlib", "a.o"})));
-  EXPECT_TRUE(links_runtime(planned({"-shared", "-nostdlib", "crti.o", "a.o", "-lstdc++", "-lc"})));  // libtool's
+  EXPECT_TRUE(
+      links_runtime(planned({"-shared", "-nostdlib", "crti.o", "a.o", "-lstdc++", "-lc"})));  // libtool's
 }
 
 TEST(CommandLine, RuntimePrecedesTheProgramsLibraries) {
@@ -131,6 +133,53 @@ TEST(CommandLine, SpillsGlobals) {
   EXPECT_EQ(planned({"-fno-spill", "-fspill-globals", "a.c"}), Words{"a.c"});
 }
 
+TEST(CommandLine, PersistsBesideSpilling) {
+  const auto options = [](Words words) { return plan(words, kToolchain).value_or(Plan{}).plugin_options; };
+  EXPECT_EQ(options({"-fspill-persist", "a.c"}), "-spill-persist=flush ");
+  EXPECT_EQ(options({"-fspill-persist=sample", "a.c"}), "-spill-persist=sample ");
+  EXPECT_EQ(options({"-fspill-persist", "-fspill-persist=record", "-flto", "a.c"}), "-spill-persist=record ");
+  EXPECT_EQ(options({"-fspill-persist", "-fno-spill-persist", "a.c"}), "");
+  const Words got = planned({"-fspill-persist=sample", "a.c", "-lc"});
+  EXPECT_TRUE(instruments(got) && links_runtime(got) && links_persist_runtime(got));
+  EXPECT_FALSE(has(got, "-fspill-persist=sample"));
+  // The C library comes after both.
+  EXPECT_LT(std::ranges::find(got, "/lib/libspillway.so"),
+            std::ranges::find(got, "/lib/libspillway_persist.so"));
+  EXPECT_LT(std::ranges::find(got, "/lib/libspillway_persist.so"), std::ranges::find(got, "-lc"));
+  EXPECT_FALSE(links_persist_runtime(planned({"a.c"})));
+  EXPECT_FALSE(links_persist_runtime(planned({"-fspill-persist", "-c", "a.c"})));
+  EXPECT_FALSE(links_persist_runtime(planned({"-fspill-persist", "-fno-spill-persist", "a.c"})));
+}
+
+TEST(CommandLine, PersistsWithoutSpilling) {
+  const auto options = [](Words words) { return plan(words, kToolchain).value_or(Plan{}).plugin_options; };
+  const Words got = planned({"-fno-spill", "-fspill-persist", "-fsanitize=address", "a.cc"});
+  EXPECT_TRUE(instruments(got) && links_persist_runtime(got));
+  EXPECT_FALSE(links_runtime(got) || has(got, "-cxx-isystem"));
+  EXPECT_EQ(options({"-fno-spill", "-fspill-persist", "-fspill-globals", "a.c"}),
+            "-spill-persist=flush -spill-translate=0 ");
+  EXPECT_EQ(planned({"-fno-spill", "-fspill-persist", "-fno-spill-persist", "a.c"}), Words{"a.c"});
+  // Bitcode is left to the linker: there is nothing to hide.
+  const Words compile = planned({"-fno-spill", "-fspill-persist", "-flto", "-c", "a.c"});
+  EXPECT_FALSE(instruments(compile) || has(compile, "-fpass-plugin=/lib/libspillway-hide.so"));
+  const Words link = planned({"-fno-spill", "-fspill-persist", "-flto=thin", "-O0", "a.o"});
+  EXPECT_TRUE(instruments_at_link(link) && has(link, "-fuse-ld=lld") && has(link, "--lto-O1"));
+  EXPECT_FALSE(links_persist_runtime(planned({"-fno-spill", "-fspill-persist", "-nostdlib", "a.o"})));
+}
+
+TEST(CommandLine, PersistsInSharedProgramsOnly) {
+  for (const char* spill : {"-fspill", "-fno-spill"}) {
+    for (const char* option : {"-static", "-static-pie"}) {
+      const std::string said = refusal({spill, option, "-fspill-persist", "a.c"});
+      EXPECT_NE(said.find(std::string(option) + ": -fspill-persist"), std::string::npos) << said;
+    }
+    EXPECT_TRUE(links_persist_runtime(planned({spill, "-static", "-shared", "-fspill-persist", "a.c"})));
+  }
+  EXPECT_NE(refusal({"-fno-spill", "-fspill-persist", "-flto", "-ffat-lto-objects", "a.c"})
+                .find("-ffat-lto-objects"),
+            std::string::npos);
+}
+
 TEST(CommandLine, OwnHeadersStandBeforeTheCxxLibrarys) {
   for (const char* option : {"-O2", "-E", "-flto"}) {
     const Words got = planned({option, "-c", "a.cc"});
@@ -158,7 +207,10 @@ TEST(CommandLine, RefusesWhatItCannotDo) {
     const std::string option = std::string("-fspill-globals=") + size;
     EXPECT_NE(refusal({option, "a.c"}).find(option + ": not a size"), std::string::npos) << size;
   }
-  EXPECT_NE(refusal({"-fspill-persist", "a.c"}).find("-fspill-persist"), std::string::npos);
+  EXPECT_NE(refusal({"-fspill-persist=all", "a.c"}).find("-fspill-persist=all: unknown"), std::string::npos);
+  EXPECT_NE(refusal({"-m32", "a.c"}).find("-m32: Spillway is for 64-bit programs"), std::string::npos);
+  EXPECT_NE(refusal({"-fno-spill", "-fspill-persist", "-mx32", "a.c"}).find("give -fno-spill-persist"),
+            std::string::npos);
   EXPECT_FALSE(has(planned({"-fspill-translation=table", "a.c"}), "-fspill-translation=table"));
   EXPECT_NE(refusal({"-flto", "-ffat-lto-objects", "a.c"}).find("-ffat-lto-objects"), std::string::npos);
   EXPECT_TRUE(instruments(planned({"-ffat-lto-objects", "a.c"})));

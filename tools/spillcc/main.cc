@@ -90,8 +90,9 @@ int main(int argc, char** argv) {
   auto planned = spillcc::plan(spillcc::expand_response_files(given), toolchain);
   if (!planned) return fail(name, planned.error());
   // What clang or the linker would miss in words of their own.
-  for (const std::string& file : {toolchain.plugin, toolchain.libraries + "/libspillway-hide.so",
-                                  toolchain.libraries + "/spillway-static.o"}) {
+  for (const std::string& file :
+       {toolchain.plugin, toolchain.libraries + "/libspillway-hide.so",
+        toolchain.libraries + "/spillway-static.o", toolchain.libraries + "/libspillway_persist.so"}) {
     const bool needed = std::ranges::any_of(
         planned->arguments, [&](const std::string& a) { return a.find(file) != std::string::npos; });
     if (needed && access(file.c_str(), R_OK) != 0)
