@@ -5,7 +5,8 @@
 #       constructors or thread-safe statics; calls to memcpy and its kin that the compiler makes up
 #       go to base::plain_* (src/base/plain_memory.h), never to the C library's intercepted names.
 #   spillway_test(NAME SOURCES ... DEPENDS ... [LABELS ...])
-#       a GoogleTest program registered with ctest, one ctest entry per program.
+#       a GoogleTest program registered with ctest, one ctest entry per program. Without RTTI: its devices and the like derive from classes
+#       of the runtime, which have none.
 #   spillway_require_all_tests(FOLDER ...)
 #       after all tests of the folders: every *_test.cc there is in one.
 #   spillway_fuzz(NAME SOURCES ... DEPENDS ...)
@@ -49,6 +50,15 @@ function(spillway_runtime_library name)
   target_link_libraries(${name} PRIVATE spillway_runtime_flags)
 endfunction()
 
+# GoogleTest's headers take most of the time of every test: parsed once, and shared by all.
+if(BUILD_TESTING)
+  file(WRITE ${CMAKE_BINARY_DIR}/test_headers.cc "// Owns the precompiled headers of all tests.\n")
+  add_library(spillway_test_headers OBJECT ${CMAKE_BINARY_DIR}/test_headers.cc)
+  target_link_libraries(spillway_test_headers PRIVATE spillway_common GTest::gtest GTest::gtest_main)
+  target_compile_options(spillway_test_headers PRIVATE -fno-rtti -fPIE)
+  target_precompile_headers(spillway_test_headers PRIVATE <gtest/gtest.h>)
+endif()
+
 # Object libraries do not carry their objects through each other, so a test names every layer it links.
 function(spillway_test name)
   cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;DEPENDS;LABELS" ${ARGN})
@@ -59,6 +69,8 @@ function(spillway_test name)
   list(TRANSFORM ARG_SOURCES PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/ OUTPUT_VARIABLE sources)
   set_property(GLOBAL APPEND PROPERTY SPILLWAY_TEST_SOURCES ${sources})
   target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} spillway_common GTest::gtest GTest::gtest_main)
+  target_compile_options(${name} PRIVATE -fno-rtti)
+  target_precompile_headers(${name} REUSE_FROM spillway_test_headers)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   add_test(NAME ${name} COMMAND ${name})
   if(NOT ARG_TIMEOUT)
@@ -95,6 +107,7 @@ function(spillway_fuzz name)
     target_sources(${name} PRIVATE $<TARGET_OBJECTS:${dependency}>)
   endforeach()
   target_link_libraries(${name} PRIVATE spillway_common)
+  target_compile_options(${name} PRIVATE -fno-rtti)  # as tests
   if(NOT SPILLWAY_FUZZ)
     target_sources(${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests/fuzz/replay.cc)
     set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
