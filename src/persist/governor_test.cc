@@ -7,9 +7,12 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <memory>
 #include <random>
 #include <string>
 #include <vector>
+
+#include "persist/model/test_load.h"
 
 namespace persist {
 namespace {
@@ -293,6 +296,31 @@ TEST(GovernorTest, LinesAloneLoseHalfOfTheRate) {
   EXPECT_GT(step_search, 0.99);
   // Where they are a good description, they are nearly right.
   EXPECT_GT(parts([](double n) { return n <= 7 ? n : 7 - (n - 7) / 4; }).first, 0.99);
+}
+
+// The same on the curves of a modelled device: streams of lines, and lines anywhere.
+TEST(GovernorTest, LinesAloneMissThePeakOfAModelledDevice) {
+  constexpr Bounds kRange = {1, 24};
+  double lines_worst = 1;
+  for (const TestLoad& load :
+       {TestLoad{}, TestLoad{.fence_lines = 16}, TestLoad{.fence_lines = 1, .is_random = true},
+        TestLoad{.is_random = true}, TestLoad{.fence_lines = 1, .compute_ns = 200}}) {
+    Curve curve(kRange.upper + 1);
+    for (uint32_t n = 1; n <= kRange.upper; ++n) {
+      TestLoad of_n = load;
+      of_n.writers = n;
+      const auto device = std::make_unique<DeviceModel>(DeviceParameters{});
+      curve[n] = run_virtually(*device, of_n, 3e5);
+    }
+    const double best = best_rate(curve, kRange);
+    Governor governor(kRange.lower, kRange.upper);
+    World(Noise::kNone, 1).run(governor, curve, kRange, kSearch);
+    EXPECT_TRUE(governor.is_watching());
+    EXPECT_GT(curve[governor.count()], 0.97 * best);
+    lines_worst = std::min(lines_worst, curve[estimate_of(curve, kRange)] / best);
+  }
+  EXPECT_LT(lines_worst, 0.9);
+  RecordProperty("lines_worst", std::to_string(lines_worst));
 }
 
 TEST(GovernorTest, FewCountsAreAllSampled) {
