@@ -24,7 +24,6 @@
 //
 // Thread contract: one thread at a time. No clock, no I/O, no memory but its own.
 #pragma once
-#include <cstddef>
 #include <cstdint>
 
 namespace persist {

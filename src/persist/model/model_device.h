@@ -19,6 +19,7 @@
 #include <span>
 
 #include "base/error.h"
+#include "base/ids.h"
 #include "persist/model/clean_lines.h"
 #include "persist/model/device_model.h"
 #include "persist/model/dilated_clock.h"
