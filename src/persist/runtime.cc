@@ -63,7 +63,7 @@ void Runtime::fence_devices() {
   });
 }
 
-Thread* Runtime::enter() {
+Thread* Runtime::enter(uint32_t* pending) {
   sys::LockGuard scope(lock_);
   const size_t count = thread_count_.load(std::memory_order_relaxed);
   size_t place = 0;
@@ -71,7 +71,7 @@ Thread* Runtime::enter() {
   if (place == kThreadsMax) return nullptr;
   const auto memory = sys::map_anonymous(sizeof(Thread), "a thread's flushes");
   if (!memory) return nullptr;
-  auto* const thread = new (*memory) Thread(*this);
+  auto* const thread = new (*memory) Thread(*this, pending);
   if (!thread->set_way(settings_.way)) (void)thread->set_way(Way::kEpoch);  // which takes nothing
   threads_[place].store(thread, std::memory_order_release);
   if (place == count) thread_count_.store(count + 1, std::memory_order_release);

@@ -53,8 +53,8 @@ class Runtime {
   // removed all the same.
   base::Expected<bool> remove_domain(uintptr_t begin, uintptr_t end);
 
-  // The calling thread's. Null: there is no memory for it, or there are kThreadsMax: then it executes each flush where it stands.
-  Thread* enter();
+  // For the calling thread; `pending` as Thread's. Null: there is no memory for it, or there are kThreadsMax: then it executes each flush where it stands.
+  Thread* enter(uint32_t* pending = nullptr);
   // All that the thread has flushed is durable, as if by a fence; the thread is not used any more.
   base::Expected<void> leave(Thread* thread);
 

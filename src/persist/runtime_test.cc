@@ -180,6 +180,25 @@ TEST(Runtime, HotLinesAreExecutedOnceAFence) {
   EXPECT_EQ(runtime->counts().fences, 100u);
 }
 
+// As storage's queues: what one has put off is not another's.
+TEST(Runtime, SeveralInOneThreadAreApart) {
+  Own runtime(Way::kEpoch);
+  ShadowDevice device(1 << 16);
+  ASSERT_TRUE(runtime->add_domain(device.domain()));
+  Thread* const one = runtime->enter();
+  Thread* const other = runtime->enter();
+  for (int i = 0; i < 3; ++i) one->flush(device.begin());
+  EXPECT_EQ(one->pending(), 1u);
+  EXPECT_EQ(other->pending(), 0u);
+  other->flush(device.begin() + 64);
+  store(device.memory(), 5);
+  ASSERT_TRUE(other->fence());
+  EXPECT_EQ(one->pending(), 1u);
+  ASSERT_TRUE(one->fence());
+  EXPECT_TRUE(device.is_durable(device.memory(), 8));
+  EXPECT_EQ(one->pending(), 0u);
+}
+
 TEST(Runtime, AFlushInNoDomainIsExecutedWhereItStands) {
   for (const Way way : kOwnWays) {
     Own runtime(way);

@@ -8,10 +8,6 @@
 #include "sys/persistent.h"
 #include "sys/streaming.h"
 
-extern "C" {
-constinit thread_local uint32_t __spillway_persist_pending = 0;
-}
-
 namespace persist {
 
 namespace {
@@ -48,7 +44,11 @@ struct Thread::Inside {
   Thread& thread_;
 };
 
-Thread::Thread(Runtime& runtime) : runtime_(runtime), policy_(Way::kInline), gate_(runtime.has_barrier()) {}
+Thread::Thread(Runtime& runtime, uint32_t* pending)
+    : pending_(pending != nullptr ? pending : &own_pending_),
+      runtime_(runtime),
+      policy_(Way::kInline),
+      gate_(runtime.has_barrier()) {}
 
 bool Thread::is_known(uintptr_t line) const {
   return line - place_.begin < place_.bytes && place_.version == runtime_.domains().version() &&
@@ -163,7 +163,7 @@ void Thread::put(const Place& place, uintptr_t line) {
     case LineSet::Flush::kNow: execute(place, line); break;
     case LineSet::Flush::kPutIn: {
       Inside inside(*this);
-      __spillway_persist_pending = 1;
+      *pending_ = 1;
       if (set_.is_full()) execute_put_off();
       set_.put_in(line);
     }
@@ -175,7 +175,7 @@ void Thread::push(const Place& place, uintptr_t line) {
   bool is_pushed;
   {
     Inside inside(*this);
-    __spillway_persist_pending = 1;
+    *pending_ = 1;
     is_pushed = fifo()->push(line);
   }
   if (is_pushed) {
@@ -191,7 +191,7 @@ void Thread::push(const Place& place, uintptr_t line) {
 
 void Thread::note(const Place& place, uintptr_t begin, uintptr_t end) {
   Inside inside(*this);
-  __spillway_persist_pending = 1;
+  *pending_ = 1;
   ranges_.add(place.domain, begin, end);
   base::increase<uint64_t>(counts_.noted_lines, lines_of(begin, end));
 }
@@ -200,7 +200,7 @@ void Thread::note_device(LineDevice* device) {
   for (size_t i = 0; i < device_count_; ++i)
     if (devices_[i] == device) return;
   Inside inside(*this);
-  __spillway_persist_pending = 1;
+  *pending_ = 1;
   if (device_count_ == kDevicesMax) {
     for (LineDevice* const other : devices_) other->fence();
     device_count_ = 0;
@@ -234,7 +234,7 @@ void Thread::execute_for(const Domain& removed) const {
 base::Expected<void> Thread::fence() {
   base::increase<uint64_t>(counts_.fences, 1);
   base::Expected<void> result;
-  if (__spillway_persist_pending != 0) {
+  if (*pending_ != 0) {
     result = fence_slowly();
   } else {
     sys::fence_stores();
@@ -258,7 +258,7 @@ base::Expected<void> Thread::fence_slowly() {
   for (size_t i = 0; i < device_count_; ++i) devices_[i]->fence();
   device_count_ = 0;
   sys::fence_stores();
-  __spillway_persist_pending = 0;
+  *pending_ = 0;
   if (handler_failed_.exchange(0, std::memory_order_relaxed) != 0 && result)
     return base::failure(EIO, "what a signal handler flushed of a file's mapping cannot be written");
   return result;

@@ -22,7 +22,7 @@
 // Invariants
 //  1 what is put off or noted lies in a domain, or did: what is in none any more when it is executed is dropped; who removed the domain has executed it
 //  2 lines are executed under the gate, so that a domain can be removed while no thread is in the middle of it (runtime.h)
-//  3 `__spillway_persist_pending` of the thread is 0 only if a locked instruction orders all that it has flushed
+//  3 pending() is 0 only if a locked instruction orders all that it has flushed
 //
 // Thread contract: one thread's, and its signal handlers'; others as runtime.h says.
 #pragma once
@@ -37,10 +37,6 @@
 #include "persist/policy.h"
 #include "sys/gate.h"
 #include "sys/line_flush.h"
-
-// 1 while the thread has flushed what no instruction has written back yet: then mfence and locked instructions need a fence of the runtime's before them.
-extern "C" __attribute__((visibility("default"),
-                          tls_model("initial-exec"))) thread_local uint32_t __spillway_persist_pending;
 
 namespace persist {
 
@@ -62,7 +58,8 @@ struct Counts {
 
 class alignas(base::kLineBytes) Thread {
  public:
-  explicit Thread(Runtime& runtime);
+  // `pending`: where pending() is kept, for compiled code to look at; null: in the thread itself.
+  explicit Thread(Runtime& runtime, uint32_t* pending = nullptr);
   Thread(const Thread&) = delete;
   Thread& operator=(const Thread&) = delete;
 
@@ -79,6 +76,10 @@ class alignas(base::kLineBytes) Thread {
   void note_copied(uint64_t lines) { base::increase(counts_.copied_lines, lines); }
   // The address of a store, now and then. Cost: some 10 ns.
   void sample_store(uintptr_t address);
+
+  // 1 while it has flushed what no instruction has written back yet: then mfence and locked instructions, which order flushes as sfence does, need a fence of
+  // the thread's before them.
+  uint32_t pending() const { return *pending_; }
 
   // How the thread flushes from now on; what is put off stays so. Takes memory for its queues. Errors: ENOMEM; EAGAIN: no flusher can be started; the way stays then.
   base::Expected<void> set_way(Way way);
@@ -133,6 +134,8 @@ class alignas(base::kLineBytes) Thread {
 
   Place place_;
   std::atomic<uint32_t> is_inside_{0};
+  uint32_t own_pending_ = 0;
+  uint32_t* const pending_;
   std::atomic<uint32_t> handler_failed_{0};  // of a handler's files, to be told by the next fence
   Runtime& runtime_;
   LineSet set_;

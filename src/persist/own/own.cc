@@ -17,6 +17,7 @@
 
 extern "C" {
 constinit thread_local int32_t __spillway_persist_countdown = 0;
+constinit thread_local uint32_t __spillway_persist_pending = 0;
 }
 
 namespace persist::own {
@@ -156,7 +157,7 @@ Thread* enter() {
   if (thread != nullptr || is_without || observer() != nullptr) return thread;
   // Handlers that come in between find the thread without one.
   is_without = true;
-  Thread* const entered = process_runtime.enter();
+  Thread* const entered = process_runtime.enter(&__spillway_persist_pending);
   if (entered == nullptr || pthread_setspecific(key, reinterpret_cast<void*>(1)) != 0) return nullptr;
   thread = entered;
   is_without = false;

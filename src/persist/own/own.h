@@ -16,6 +16,9 @@
 // What code that spillcc -fspill-persist=sample compiled counts down at each store; below 0 it calls __spillway_persist_sampled.
 extern "C" __attribute__((visibility("default"),
                           tls_model("initial-exec"))) thread_local int32_t __spillway_persist_countdown;
+// pending() of the thread.
+extern "C" __attribute__((visibility("default"),
+                          tls_model("initial-exec"))) thread_local uint32_t __spillway_persist_pending;
 
 namespace persist::own {
 
