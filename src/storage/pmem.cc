@@ -4,7 +4,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/check.h"
 #include "base/ids.h"
+#include "persist/copy.h"
+#include "persist/runtime.h"
 #include "storage/objects.h"
 #include "sys/files.h"
 #include "sys/kernel.h"
@@ -13,47 +16,56 @@
 namespace storage {
 namespace {
 
+using persist::DomainKind;
+
 class PmemDevice final : public Device {
  public:
-  PmemDevice(const Medium& medium, char* bytes, uint64_t capacity_bytes, bool is_memory)
-      : bytes_(bytes), descriptor_(medium.descriptor), is_memory_(is_memory) {
+  // `descriptor` is closed with the device; -1: of no file.
+  PmemDevice(char* bytes, uint64_t capacity_bytes, int descriptor, DomainKind kind)
+      : bytes_(bytes), descriptor_(descriptor), kind_(kind) {
     capacity_bytes_ = capacity_bytes;
-    whereabouts_.descriptor = medium.descriptor;
-    // The label's last word, direct or buffered, is of transfers by system calls.
-    const std::string_view label(medium.label);
-    base::TextRef(name_, sizeof name_) << "pmem:" << label.substr(0, label.rfind(','))
-                                       << (is_memory ? ", mapped)" : ", mapped by the page cache)");
+    whereabouts_.descriptor = descriptor;
+    persist::Settings settings;
+    settings.way = persist::Way::kInline;
+    settings.instruction = sys::best_line_flush();
+    runtime_.configure(settings);
   }
+
+  // What is written is durable from now on. Errors: as persist::Runtime::add_domain.
+  base::Expected<void> begin(persist::LineDevice* lines) {
+    const auto address = reinterpret_cast<uintptr_t>(bytes_);
+    return runtime_.add_domain(
+        {.begin = address, .end = address + capacity_bytes_, .kind = kind_, .device = lines});
+  }
+  void set_name(std::string_view name) { base::TextRef(name_, sizeof name_) << name; }
 
   char* at(uint64_t offset_bytes) const { return bytes_ + offset_bytes; }
-
-  // Returns 0 or an errno value.
-  int flush() const {
-    sys::fence_stores();
-    if (is_memory_) return 0;
-    long result;
-    do {
-      result = sys::syscall(SYS_fdatasync, descriptor_);
-    } while (result == -EINTR);
-    return static_cast<int>(-result);
-  }
+  DomainKind kind() const { return kind_; }
+  persist::Runtime& runtime() { return runtime_; }
 
  private:
   base::Expected<Queue*> do_open_queue(size_t depth, const QueueUse& use) override;
   void do_close() override {
     sys::unmap(bytes_, capacity_bytes_);
-    sys::close_own_descriptor(descriptor_);
+    if (descriptor_ >= 0) sys::close_own_descriptor(descriptor_);
     free_object(this, 0);
   }
 
   char* const bytes_;
   const int descriptor_;
-  const bool is_memory_;
+  const DomainKind kind_;
+  persist::Runtime runtime_;
 };
 
 class PmemQueue final : public Queue {
  public:
-  PmemQueue(PmemDevice& device, size_t depth) : Queue(device, depth), pmem_(device) {}
+  PmemQueue(PmemDevice& device, size_t depth, persist::Thread& thread)
+      : Queue(device, depth), pmem_(device), thread_(thread) {}
+
+  // What copies flush by.
+  void flush(uintptr_t address, size_t bytes) { thread_.flush(address, bytes); }
+  void copied(uintptr_t, size_t bytes) { thread_.note_copied(bytes / base::kLineBytes); }
+  bool has_streams(uintptr_t) const { return pmem_.kind() == DomainKind::kMemory; }
 
  private:
   void do_start(Io& io) override {
@@ -62,23 +74,38 @@ class PmemQueue final : public Queue {
       const iovec& segment = io.segments[i];
       if (io.operation == Operation::kRead)
         memcpy(segment.iov_base, at, segment.iov_len);
+      else if (pmem_.kind() == DomainKind::kFile)
+        memcpy(at, segment.iov_base, segment.iov_len);
       else
-        sys::copy_past_caches(at, segment.iov_base, segment.iov_len);
+        persist::copy(*this, at, segment.iov_base, segment.iov_len, persist::Caches::kPast);
       at += segment.iov_len;
     }
-    if (io.operation == Operation::kWrite) sys::fence_stores();
-    if (io.operation == Operation::kFlush) io.error = pmem_.flush();
+    if (io.operation != Operation::kRead) finish(io);
     if (io.error == 0) io.transferred_bytes = io.length_bytes;
     complete(io);
   }
+  // A write is durable as it ends; where the kernel has to see to that, a flush has it write what all queues have written.
+  void finish(Io& io) {
+    if (pmem_.kind() == DomainKind::kFile && io.operation == Operation::kWrite) return;
+    const auto done = pmem_.kind() == DomainKind::kFile ? pmem_.runtime().write_files() : thread_.fence();
+    if (!done) io.error = done.error().number;
+  }
   void do_poll(bool) override {}  // nothing is ever left to finish
-  void do_close() override { free_object(this, 0); }
+  void do_close() override {
+    (void)pmem_.runtime().leave(&thread_);  // every write has fenced by itself
+    free_object(this, 0);
+  }
 
   PmemDevice& pmem_;
+  persist::Thread& thread_;
 };
 
 base::Expected<Queue*> PmemDevice::do_open_queue(size_t depth, const QueueUse&) {
-  return make_object<PmemQueue>(0, "a storage queue", *this, depth);
+  persist::Thread* const thread = runtime_.enter();
+  if (thread == nullptr) return base::failure(ENOMEM, "no memory for a queue's flushes");
+  auto queue = make_object<PmemQueue>(0, "a storage queue", *this, depth, *thread);
+  if (!queue) (void)runtime_.leave(thread);
+  return queue;
 }
 
 uint64_t file_size(const Medium& medium) {
@@ -128,8 +155,18 @@ base::Expected<Device*> make_device(const Medium& medium, const PmemSettings& se
       !allocated) {
     error = allocated.error();
   } else {
-    auto device = make_object<PmemDevice>(0, "a pmem device", medium, *mapped, bytes, settings.needs_dax);
-    if (device) return *device;
+    const DomainKind kind = settings.needs_dax ? DomainKind::kMemory : DomainKind::kFile;
+    auto device = make_object<PmemDevice>(0, "a pmem device", *mapped, bytes, medium.descriptor, kind);
+    if (device) {
+      // The label's last word, direct or buffered, is of transfers by system calls.
+      const std::string_view label(medium.label);
+      base::Text<sizeof medium.label + 32> name;
+      name << "pmem:" << label.substr(0, label.rfind(','))
+           << (settings.needs_dax ? ", mapped)" : ", mapped by the page cache)");
+      (*device)->set_name(name.view());
+      CHECK((*device)->begin(nullptr));
+      return *device;
+    }
     error = device.error();
   }
   sys::unmap(*mapped, bytes);
@@ -145,6 +182,14 @@ base::Expected<Device*> make_pmem_device(const Medium& medium, const PmemSetting
   auto device = make_device(medium, settings);
   if (!device) close_medium(medium);
   return device;
+}
+
+base::Expected<Device*> make_pmem_device(char* bytes, uint64_t capacity_bytes, persist::LineDevice& lines) {
+  auto device = make_object<PmemDevice>(0, "a pmem device", bytes, capacity_bytes, -1, DomainKind::kDevice);
+  if (!device) return std::unexpected(device.error());
+  (*device)->set_name("pmem:memory");
+  CHECK((*device)->begin(&lines));
+  return *device;
 }
 
 }  // namespace storage

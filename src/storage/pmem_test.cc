@@ -10,6 +10,7 @@
 #include <string>
 
 #include "storage/open.h"
+#include "storage/test_pmem_cut.h"
 #include "storage/test_queue.h"
 #include "sys/files.h"
 
@@ -106,6 +107,24 @@ TEST_F(PmemTest, WhatIsRefusedKeepsItsContent) {
   EXPECT_TRUE(std::string_view((*used)->name()).ends_with("(file, mapped by the page cache)"))
       << (*used)->name();
   (*used)->close();
+}
+
+// Each write that has ended is durable, by lines that were flushed and fenced; reads and flushes take none.
+TEST_F(PmemTest, WritesAreDurableWhenTheyEnd) {
+  PmemCut memory(std::vector<std::byte>(1 << 20), 0);
+  device = &memory.device();
+  auto opened = device->open_queue(8);
+  ASSERT_TRUE(opened);
+  queue = *opened;
+  run(Operation::kWrite, 3 * kBlock, 2 * kBlock, 7);
+  const std::vector<std::byte> medium = memory.medium(1, 0);
+  for (size_t i = 0; i < 2 * kBlock; ++i)
+    ASSERT_EQ(static_cast<unsigned char>(medium[3 * kBlock + i]), TestIo::pattern(3 * kBlock + i, 7)) << i;
+  EXPECT_EQ(medium[3 * kBlock - 1], std::byte{0});
+  EXPECT_EQ(memory.count(), 2 * kBlock / base::kLineBytes + 1);
+  run(Operation::kRead, 0, kBlock);
+  EXPECT_EQ(memory.count(), 2 * kBlock / base::kLineBytes + 1);
+  close();
 }
 
 }  // namespace

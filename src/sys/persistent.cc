@@ -3,7 +3,6 @@
 #include <emmintrin.h>
 #include <sys/mman.h>
 
-#include "base/check.h"
 #include "sys/barrier.h"
 #include "sys/kernel.h"
 
@@ -19,14 +18,6 @@ base::Expected<char*> map_file(int descriptor, uint64_t bytes, bool is_memory) {
   note_map();
   syscall(SYS_madvise, result, bytes, MADV_DONTDUMP);
   return reinterpret_cast<char*>(result);
-}
-
-void copy_past_caches(void* to, const void* from, size_t bytes) {
-  auto* target = static_cast<__m128i*>(to);
-  auto* source = static_cast<const __m128i*>(from);
-  DCHECK((reinterpret_cast<uintptr_t>(to) | reinterpret_cast<uintptr_t>(from) | bytes) % sizeof *target == 0);
-  for (size_t i = 0; i < bytes / sizeof *target; ++i)
-    _mm_stream_si128(&target[i], _mm_load_si128(&source[i]));
 }
 
 void fence_stores() { _mm_sfence(); }

@@ -1,4 +1,4 @@
-// Files that are memory: mapped, and stored to past the CPU's caches.
+// Files that are memory.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -12,9 +12,7 @@ namespace sys {
 // (DAX: MAP_SYNC). Errors: EOPNOTSUPP if it does not; ENOMEM, and what else mmap says.
 base::Expected<char*> map_file(int descriptor, uint64_t bytes, bool is_memory);
 
-// Copies without leaving the bytes in a cache. They are in memory after fence_stores(), and may come to lie there in any order before.
-// REQUIRES: addresses and length are multiples of 16.
-void copy_past_caches(void* to, const void* from, size_t bytes);
+// What the thread has stored past the caches, and what lines it has flushed, is in memory.
 void fence_stores();
 
 }  // namespace sys

@@ -14,16 +14,6 @@
 namespace sys {
 namespace {
 
-TEST(Persistent, CopiesWhatItShouldAndNoMore) {
-  alignas(16) char from[160], to[160];
-  for (size_t i = 0; i < sizeof from; ++i) from[i] = static_cast<char>(i + 1);
-  memset(to, 0, sizeof to);
-  copy_past_caches(to + 16, from, 128);
-  fence_stores();
-  EXPECT_EQ(memcmp(to + 16, from, 128), 0);
-  for (size_t i = 0; i < 16; ++i) EXPECT_EQ(to[i] | to[144 + i], 0);
-}
-
 TEST(Persistent, AMappedFileIsTheFile) {
   const int file = ::open(testing::TempDir().c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   ASSERT_GE(file, 0);

@@ -42,12 +42,12 @@ int spillway_persist(const void* address, size_t bytes) {
 }
 
 void* spillway_persist_copy(void* to, const void* from, size_t bytes) {
-  persist::own::copy(to, from, bytes, persist::own::Caches::kChoose, __builtin_return_address(0));
+  persist::own::copy(to, from, bytes, persist::Caches::kChoose, __builtin_return_address(0));
   return to;
 }
 
 void* spillway_persist_set(void* to, int byte, size_t bytes) {
-  persist::own::set(to, byte, bytes, persist::own::Caches::kChoose, __builtin_return_address(0));
+  persist::own::set(to, byte, bytes, persist::Caches::kChoose, __builtin_return_address(0));
   return to;
 }
 

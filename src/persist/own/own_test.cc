@@ -229,8 +229,8 @@ TEST(OwnRuntime, CopiesAreWhatMemmoveMakes) {
                [] {
                  char expected[4096], source[4096];
                  for (size_t i = 0; i < sizeof source; ++i) source[i] = static_cast<char>(i * 7 + 1);
-                 for (const own::Caches caches :
-                      {own::Caches::kChoose, own::Caches::kThrough, own::Caches::kPast})
+                 for (const Caches caches :
+                      {Caches::kChoose, Caches::kThrough, Caches::kPast})
                    for (const size_t to : {0, 1, 63, 64, 100})
                      for (const size_t from : {0, 5, 64})
                        for (const size_t bytes : {0, 1, 63, 64, 65, 127, 128, 129, 255, 256, 300, 1000}) {
@@ -250,7 +250,7 @@ TEST(OwnRuntime, CopiesAreWhatMemmoveMakes) {
                          REQUIRE(own::fence(nullptr));
                          REQUIRE(memcmp(memory, expected, 4096) == 0);
                        }
-                 own::copy(memory, source, 256, own::Caches::kChoose, nullptr);
+                 own::copy(memory, source, 256, Caches::kChoose, nullptr);
                  REQUIRE(!has(statistics(), "\"copied_lines\": 0,"));
                  return 0;
                }),
