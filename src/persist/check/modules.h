@@ -1,0 +1,32 @@
+// Modules: which code of which files is mapped where, written to a log as sites of it turn up: they are names only as long as the
+// process is there.
+//
+// Thread contract: as LogWriter's. Cost of a site in code that is known: a search of a short list; of others a read of the process's mappings.
+#pragma once
+#include "persist/check/log_writer.h"
+
+namespace persist {
+
+class Modules {
+ public:
+  // The log has a kModule record of the site's code when this returns, if it is of a file.
+  void note(const void* site, LogWriter& log);
+
+ private:
+  static constexpr uint32_t kCountMax = 512;
+  static constexpr uint32_t kScansMax = 256;  // code that is made at run time would have it scan for ever
+
+  struct Range {
+    uint64_t begin = 0, end = 0;
+  };
+  bool knows(uint64_t site);
+  void scan(LogWriter& log);
+  void read_line(std::string_view line, LogWriter& log);
+
+  Range ranges_[kCountMax];
+  uint32_t count_ = 0;
+  uint32_t last_ = 0;  // where a site was found
+  uint32_t scans_ = 0;
+};
+
+}  // namespace persist
