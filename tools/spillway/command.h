@@ -32,6 +32,7 @@ int docs(Arguments arguments);
 int bench(Arguments arguments);
 int dump(Arguments arguments);
 int kv(Arguments arguments);
+int persist(Arguments arguments);
 int serve(Arguments arguments);
 int check(Arguments arguments);
 

@@ -18,6 +18,7 @@ constexpr Subcommand kSubcommands[] = {
     {"run", "[OPTION]... -- PROGRAM [ARGUMENT]...", "run a program within a memory budget", tools::run},
     {"kv", "SUBCOMMAND DEVICE ...", "the key-value store", tools::kv},
     {"check", "DEVICE", "verify a store", tools::check},
+    {"persist", "SUBCOMMAND ...", "programs with persistent memory", tools::persist},
     {"serve", "--storage DEVICE [OPTION]...", "a store for clients of memcached and Redis", tools::serve},
     {"bench", "NAME|all [OPTION]...", "measure Spillway beside its peers", tools::bench},
     {"dump", "PID|COREFILE ADDRESS LENGTH [--raw]", "what a running program's spilled memory holds",
@@ -31,7 +32,7 @@ constexpr Subcommand kSubcommands[] = {
 void print_help() {
   std::puts("usage: spillway SUBCOMMAND ...\n");
   for (const auto& subcommand : kSubcommands)
-    std::printf("  spillway %-5s %-38s %s\n", subcommand.name, subcommand.arguments, subcommand.doc);
+    std::printf("  spillway %-7s %-38s %s\n", subcommand.name, subcommand.arguments, subcommand.doc);
   std::puts("  spillway --version\n  spillway --help\n\n'spillway run --help' lists all options.");
 }
 

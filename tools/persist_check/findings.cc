@@ -1,0 +1,99 @@
+#include "findings.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+#include <unordered_map>
+
+#include "medium.h"
+
+namespace persist_check {
+namespace {
+
+class Walk {
+ public:
+  explicit Walk(const History& history) : history_(history), medium_(history) {}
+
+  std::vector<Finding> run() {
+    for (size_t i = 0; i < history_.events.size(); ++i) {
+      const Event& event = history_.events[i];
+      if (event.kind == RecordKind::kStore) take_store(event);
+      if (event.kind == RecordKind::kFlush) take_flush(event, i);
+      if (event.kind == RecordKind::kFence && !has_flushed_.erase(event.thread))
+        add(FindingKind::kRedundantFence, event.site, i, {});
+      if (event.kind == RecordKind::kUnmap) take_unmap(event);
+      medium_.advance();
+    }
+    std::vector<Finding> all;
+    for (const auto& [key, finding] : findings_) all.push_back(finding);
+    std::ranges::sort(all, {}, &Finding::event);
+    return all;
+  }
+
+ private:
+  void add(FindingKind kind, uint64_t site, size_t event, LineId line, bool is_found = false) {
+    Finding& finding = findings_[{kind, site, is_found}];
+    if (finding.count++ == 0)
+      finding = {.kind = kind, .site = site, .is_found = is_found, .count = 1, .event = event, .line = line};
+  }
+
+  void take_store(const Event& event) {
+    const bool is_past_caches = (event.flags & persist::kPastCaches) != 0;
+    for (const Piece& piece : history_.pieces_of(event)) is_dirty_[piece.line] = !is_past_caches;
+    if (is_past_caches) has_flushed_.insert(event.thread);
+  }
+
+  void take_flush(const Event& event, size_t number) {
+    has_flushed_.insert(event.thread);
+    bool has_dirty = false, has_stored = false;
+    for (uint64_t i = 0; i < event.line_count; ++i) {
+      const auto found = is_dirty_.find(line_id(event.file, event.first_line + i));
+      if (found == is_dirty_.end()) continue;
+      has_stored = true;
+      has_dirty |= found->second;
+      found->second = false;
+    }
+    if (has_dirty) return;
+    add(has_stored ? FindingKind::kRedundantFlush : FindingKind::kFlushOfNothing, event.site, number,
+        line_id(event.file, event.first_line));
+  }
+
+  // What is not sure as a mapping ends. Told of once, also if the file is mapped again.
+  void take_unmap(const Event& event) {
+    const LineId begin = line_id(event.file, event.first_line);
+    const LineId end = line_id(event.file, event.first_line + event.line_count);
+    const auto& open = medium_.open_lines();
+    for (auto at = open.lower_bound(begin); at != open.end() && *at < end; ++at) {
+      const Medium::Line& line = medium_.line(*at);
+      uint64_t& told = told_[*at];
+      std::set<std::pair<uint64_t, bool>> sites;  // of this line: each counts once
+      for (uint64_t position = std::max({line.flushed, line.sure, told}); position < line.end(); ++position) {
+        const size_t store = line.pending[position - line.sure].event;
+        const Event& stored = history_.events[store];
+        const bool is_found = (stored.flags & persist::kFound) != 0;
+        if (sites.emplace(stored.site, is_found).second)
+          add(FindingKind::kMissingFlush, stored.site, store, *at, is_found);
+      }
+      told = line.end();
+    }
+    for (const Medium::Unfenced& flushed : medium_.unfenced())
+      if (flushed.line >= begin && flushed.line < end &&
+          told_fences_.emplace(flushed.line, flushed.event).second)
+        add(FindingKind::kMissingFence, history_.events[flushed.event].site, flushed.event, flushed.line);
+  }
+
+  const History& history_;
+  Medium medium_;
+  std::map<std::tuple<FindingKind, uint64_t, bool>, Finding> findings_;
+  std::unordered_map<LineId, bool> is_dirty_;  // of lines that were ever stored to
+  std::set<uint32_t> has_flushed_;             // threads, since their last fence
+  std::unordered_map<LineId, uint64_t> told_;  // up to which position
+  std::set<std::pair<LineId, size_t>> told_fences_;
+};
+
+}  // namespace
+
+std::vector<Finding> find_static(const History& history) { return Walk(history).run(); }
+
+}  // namespace persist_check

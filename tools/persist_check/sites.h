@@ -1,0 +1,33 @@
+// Sites: what the addresses of code in a history are to its user: a source line, from the debug information of the files that it was in.
+#pragma once
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "history.h"
+
+namespace persist_check {
+
+class Sites {
+ public:
+  // Asks addr2line, or else llvm-symbolizer, once for each module of these sites. Without either, and for what has no debug
+  // information, names are a function's or a place in the file.
+  Sites(const History& history, std::span<const uint64_t> sites);
+
+  // "table.c:120 (insert)"; "libx.so+0x1234"; "unknown code" for 0.
+  const std::string& name(uint64_t site) const;
+  // "/path/table.c:120", or "" if that is not known.
+  const std::string& place(uint64_t site) const;
+
+ private:
+  struct Named {
+    std::string name, place;
+  };
+  void ask(const Module& module, const std::vector<uint64_t>& sites);
+  void take_answer(const std::string& answer, std::span<const uint64_t> sites);
+
+  std::map<uint64_t, Named> names_;
+};
+
+}  // namespace persist_check

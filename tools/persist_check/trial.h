@@ -1,0 +1,55 @@
+// Trial: an image of all files of a history, in files that a recovery command works on, one image after the other.
+#pragma once
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "history.h"
+
+namespace persist_check {
+
+// How a recovery ended.
+struct Outcome {
+  bool is_good = false;
+  std::string text;  // "exit status 1", "signal 11 (Segmentation fault)", "no end within 10 s"
+};
+
+struct TrialOptions {
+  // {} stands for the image of the first file, {2} and so on for those of the others in the order in which they were first mapped;
+  // {marker} for the text of the last marker before the crash. All are quoted for a shell.
+  std::string command;
+  std::string folder;  // for the images and what the command says; must be there
+  std::chrono::milliseconds timeout{10'000};
+};
+
+class Trial {
+ public:
+  // Makes the files. Throws std::runtime_error, in one line; so do all below.
+  Trial(const History& history, const TrialOptions& options);
+  ~Trial();
+  Trial(const Trial&) = delete;
+  Trial& operator=(const Trial&) = delete;
+
+  bool needs_marker() const { return options_.command.find("{marker}") != std::string::npos; }
+
+  // Writes `content` of all files, as Medium::sure() has it, but for the parts that are there already, and runs the command.
+  Outcome run(const std::vector<std::vector<Units>>& content, const std::string& marker);
+
+  // Writes the content to files that stay: FOLDER/NAME.image, .image2 and so on. Returns the command that looks at them. What the last
+  // command said is in FOLDER/NAME.txt then.
+  std::string keep(const std::vector<std::vector<Units>>& content, const std::string& marker,
+                   const std::string& name);
+
+ private:
+  std::string image_path(const std::string& name, size_t file) const;
+  std::string command_for(const std::string& name, const std::string& marker) const;
+  void write_image(const std::string& path, const File& file, const std::vector<Units>& content) const;
+
+  const History& history_;
+  const TrialOptions options_;
+};
+
+// The text as one word of a shell's.
+std::string quoted(const std::string& text);
+
+}  // namespace persist_check
