@@ -105,8 +105,10 @@ class Reader {
     const auto content = load_(record.number, record.length);
     if (!content || content->size() != record.length)
       throw Damage{"what was in a domain is not beside the log"};
-    if (map.file_offset > 64 * content->size() + (uint64_t{1} << 32))
-      throw Damage{"a mapping that does not fit"};
+    // All of a file up to its mappings' ends is held in memory.
+    constexpr uint64_t kTimesMax = 1024, kBeforeMax = 16 << 20;
+    if (map.file_offset > kTimesMax * content->size() + kBeforeMax)
+      throw Damage{"a mapping too far into its file"};
     const uint32_t number = file_called(text_of(payload.subspan(sizeof map)));
     File& file = history_.files[number];
     file.image_bytes = std::max(file.image_bytes, file.path.empty() ? record.length : map.file_bytes);

@@ -147,6 +147,10 @@ TEST_F(DamageTest, OfAMappingWithoutContent) {
            std::string(24, '\0'));
   expect("what was in a domain is not beside the log");
 }
+TEST_F(DamageTest, OfAMappingThatWouldTakeAllMemory) {
+  log_.map(2, kAddress * 2, std::vector<uint64_t>(8), "g", uint64_t{1} << 39);
+  expect("a mapping too far into its file");
+}
 TEST_F(DamageTest, OfAnEnd) {
   log_.unmap(7);
   expect("the end of no mapping");

@@ -50,12 +50,14 @@ void Modules::read_line(std::string_view line, LogWriter& log) {
   const uint64_t end = take_hex(line);
   const size_t path = line.find('/');
   if (path == line.npos || line.size() < 6 || line[3] != 'x' || end <= begin) return;
-  std::string_view rest = line.substr(6);
+  std::string_view rest = line;
+  rest.remove_prefix(6);
   const uint64_t offset = take_hex(rest);
+  line.remove_prefix(path);
   if (count_ == kCountMax || knows(begin)) return;
   ranges_[count_++] = {begin, end};
   log.write({.kind = RecordKind::kModule, .site = offset, .address = begin, .length = end - begin}, nullptr,
-            0, line.substr(path));
+            0, line);
 }
 
 void Modules::scan(LogWriter& log) {

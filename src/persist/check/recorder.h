@@ -41,7 +41,7 @@ class Recorder {
   bool is_started() const { return process_.load(std::memory_order_acquire) != 0; }
 
   // A domain: `bytes` at `address`, a multiple of 64, that are those of the file at `path` from `offset` on; path "" without a file.
-  // `bytes` is rounded up to whole lines, which must be readable. The file may be one that was mapped before. `file_bytes` is how
+  // `bytes` is rounded up to whole lines, which must be readable. The file may be one that was mapped before: it is known by its path's text. `file_bytes` is how
   // long it is. Memory: `bytes` again; and a copy beside the log of what is not zero. Errors: EINVAL: not aligned, or
   // another domain is there; ENFILE: too many; ENOMEM, ENOSPC.
   base::Expected<void> map(const void* address, uint64_t bytes, const char* path, uint64_t offset,
