@@ -71,6 +71,13 @@ TEST_F(FindingsTest, MissingFence) {
             (Found{{FindingKind::kMissingFence, kFlush, 1}, {FindingKind::kRedundantFence, kFence, 1}}));
 }
 
+TEST_F(FindingsTest, AStorePastTheCachesNeedsAFenceAlone) {
+  log_.store(1, kStore, kAddress, {1}, persist::kPastCaches);
+  log_.fence(1, kFence);
+  end();
+  EXPECT_EQ(found(), Found{});
+}
+
 TEST_F(FindingsTest, AnotherThreadsFlushAndFenceAreAsGood) {
   log_.store(1, kStore, kAddress, {1});
   log_.flush(2, kOther, kAddress);
@@ -101,9 +108,11 @@ TEST_F(FindingsTest, Waste) {
 }
 
 TEST_F(FindingsTest, AFlushOfALineThatNeedsItIsNoWaste) {
-  log_.store(1, kStore, kAddress + 64, {1});
-  log_.flush(1, kFlush, kAddress, 2);
-  log_.fence(1, kFence);
+  for (const uint64_t line : {1, 0}) {
+    log_.store(1, kStore, kAddress + 64 * line, {1});
+    log_.flush(1, kFlush, kAddress, 2);
+    log_.fence(1, kFence);
+  }
   end();
   EXPECT_EQ(found(), Found{});
 }

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <latch>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -232,11 +233,13 @@ TEST_F(RecorderTest, AChildOfForkRecordsNothing) {
 }
 
 TEST_F(RecorderTest, ThreadsHaveOneOrder) {
-  constexpr int kThreads = 4, kStores = 5000;
+  constexpr int kThreads = 4, kStores = 20'000;
   start();
+  std::latch all_are_there(kThreads);
   std::vector<std::thread> threads;
   for (int t = 0; t < kThreads; ++t)
     threads.emplace_back([&, t] {
+      all_are_there.arrive_and_wait();
       for (int i = 0; i < kStores; ++i) {
         const uint64_t value = static_cast<uint64_t>(i) + 1;
         memcpy(memory_ + 64 * t, &value, sizeof value);

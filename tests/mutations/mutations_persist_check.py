@@ -1,0 +1,67 @@
+"""Breakages of the checker of programs with persistent memory: what its recorder leaves out, images that a crash cannot leave or that are not tried,
+findings that are none."""
+
+CHECKER = "tools/persist_check/checker.cc"
+FINDINGS = "tools/persist_check/findings.cc"
+HISTORY = "tools/persist_check/history.cc"
+IMAGES = "tools/persist_check/images.cc"
+MEDIUM = "tools/persist_check/medium.cc"
+MODULES = "src/persist/check/modules.cc"
+RECORDER = "src/persist/check/recorder.cc"
+TRIAL = "tools/persist_check/trial.cc"
+WRITER = "src/persist/check/log_writer.cc"
+
+
+def mutation(name, *patches, test="persist_analysis_test", gtest_filter="*"):
+    return {"name": name, "test": (test, gtest_filter), "patches": list(patches)}
+
+
+def recorder(name, *patches, gtest_filter="RecorderTest.*"):
+    return mutation(name, *patches, test="persist_check_test", gtest_filter=gtest_filter)
+
+
+MUTATIONS = [
+    # The record
+    recorder("stores are recorded without their first unit", (RECORDER, "const uint64_t begin = base::round_down(first, unit);", "const uint64_t begin = base::round_up(first, unit);")),
+    recorder("what nobody told is not looked for at flushes", (RECORDER, "    find_stores(domain, begin, end, site);\n    if (log_.begin(0)", "    if (log_.begin(0)")),
+    recorder("what nobody told is looked for behind the flush", (RECORDER, "are_stores_told_ || domain.bytes", "true || domain.bytes")),
+    recorder("large domains are compared at fences", (RECORDER, " || domain.bytes > compare_bytes_max_", "")),
+    recorder("what is told of is found once more", (RECORDER, "      *reinterpret_cast<uint64_t*>(shadow + unit) = value;\n", "")),
+    recorder("a child of fork records", (RECORDER, " || this_process() != process", "")),
+    recorder("records are not made one at a time", (RECORDER, "    recorder.lock_.lock();\n", ""), (RECORDER, "    recorder_.lock_.unlock();\n", "")),
+    recorder("the last window of a log has no end", (WRITER, "sizeof(Record) + base::round_up(bytes, 8) + sizeof(Record)", "sizeof(Record) + base::round_up(bytes, 8)")),
+    recorder("records of the next window lie in the last one's place", (WRITER, "  window_offset_ += kWindowBytes;\n", "")),
+    recorder("code is named once for each site", (MODULES, "address == 0 || knows(address) || ", "address == 0 || "), (MODULES, "count_ == kCountMax || knows(begin)", "count_ == kCountMax")),
+
+    # What may be on the medium
+    mutation("a flush covers what comes after it", (MEDIUM, "    for (const Unfenced& flushed : unfenced_[event.thread]) make_sure(flushed.line, flushed.end);", "    for (const Unfenced& flushed : unfenced_[event.thread]) make_sure(flushed.line, lines_.at(flushed.line).end());"), gtest_filter="*MediumTest*:OneLineTest.*"),
+    mutation("any thread's fence will do", (MEDIUM, "  if (event.kind == RecordKind::kFence) {\n", "  if (event.kind == RecordKind::kFence) {\n    for (const auto& [thread, list] : unfenced_)\n      for (const Unfenced& flushed : list) make_sure(flushed.line, flushed.end);\n"), gtest_filter="MediumTest.*:OneLineTest.*"),
+    mutation("an ordered flush waits for a fence", (MEDIUM, "(event.flags & persist::kOrdered) != 0)\n    make_sure(id, line.end());\n  else\n", "false)\n    make_sure(id, line.end());\n  else\n"), gtest_filter="MediumTest.*:OneLineTest.*"),
+    mutation("stores past the caches are never sure", (MEDIUM, "(event.flags & persist::kPastCaches) != 0) flush", "false) flush"), gtest_filter="MediumTest.*:OneLineTest.*"),
+    mutation("stores are never torn", (MEDIUM, "if (!is_found && std::popcount(piece.changed) > 1)", "if (false)"), gtest_filter="MediumTest.*:OneLineTest.*"),
+    mutation("what is found is torn", (MEDIUM, "if (!is_found && std::popcount(piece.changed) > 1)", "if (std::popcount(piece.changed) > 1)"), gtest_filter="MediumTest.*:OneLineTest.*"),
+    mutation("the units of a torn store arrive in their order", (MEDIUM, "      choices.push_back(static_cast<uint8_t>(units));\n    return choices;", "      if ((units & (units + (changed & -changed))) == 0) choices.push_back(static_cast<uint8_t>(units));\n    return choices;"), gtest_filter="MediumTest.*:OneLineTest.*"),
+    mutation("fences make nothing sure of earlier pieces", (MEDIUM, "for (size_t i = 0; i < count; ++i) apply(content", "for (size_t i = count - 1; i < count; ++i) apply(content"), gtest_filter="MediumTest.*:OneLineTest.*"),
+    mutation("another mapping's content is a store", (MEDIUM, "        if (piece.is_outside) make_sure(piece.line, line.end());\n", ""), gtest_filter="OneLineTest.*"),
+
+    # Images
+    mutation("no line is held back alone", (IMAGES, "for (const bool is_ahead : {true, false})", "for (const bool is_ahead : {true})"), gtest_filter="ImagesTest.*"),
+    mutation("a seed does not matter", (IMAGES, "  state_ += base::kMixStep;\n", ""), gtest_filter="*"),
+    mutation("images are tried again", (CHECKER, "    if (!is_new) return std::nullopt;\n", ""), gtest_filter="CheckerTest.*"),
+    mutation("images are the same whatever was marked", (CHECKER, "if (has_marker_) hash", "if (false) hash"), gtest_filter="CheckerTest.*"),
+    mutation("crashes come only behind fences", (CHECKER, "if (medium.advance()) preferred.insert({i, i + 1});", "if (medium.advance()) preferred.insert(i + 1);"), gtest_filter="CheckerTest.*"),
+    mutation("a failure is not narrowed to its lines", (CHECKER, "          image = other;\n", ""), gtest_filter="CheckerTest.*"),
+    mutation("lines that do not matter are named", (CHECKER, "          if (!to_newest) matters[i] = false;\n", ""), gtest_filter="CheckerTest.*"),
+    mutation("what a recovery changed is there for the next", (TRIAL, "    if (memcmp(there + at, wanted + at, length) == 0) continue;\n", "    if (there[at] == wanted[at]) continue;\n"), gtest_filter="TrialTest.*"),
+    mutation("an image is longer than its file", (TRIAL, "static_cast<off_t>(file.image_bytes)) != 0", "static_cast<off_t>(content.size() * sizeof(Units))) != 0"), gtest_filter="TrialTest.*"),
+
+    # Findings and their source
+    mutation("a store behind a flush counts as flushed", (FINDINGS, "std::max({line.flushed, line.sure, told})", "(line.flushed != 0 ? line.end() : std::max(line.sure, told))"), gtest_filter="FindingsTest.*"),
+    mutation("a flush without a fence is enough", (FINDINGS, "    for (const Medium::Unfenced& flushed : medium_.unfenced())\n", "    for (const Medium::Unfenced& flushed : std::vector<Medium::Unfenced>())\n"), gtest_filter="FindingsTest.*"),
+    mutation("a flush of one dirty line and others is waste", (FINDINGS, "has_dirty |= found->second;", "has_dirty = found->second;"), gtest_filter="FindingsTest.*"),
+    mutation("a store past the caches needs a flush", (FINDINGS, "is_dirty_[piece.line] = !is_past_caches;\n    if (is_past_caches) has_flushed_.insert(event.thread);", "is_dirty_[piece.line] = !is_past_caches;"), gtest_filter="FindingsTest.*"),
+    mutation("findings are told again when a file is mapped again", (FINDINGS, "      told = line.end();\n", ""), gtest_filter="FindingsTest.*"),
+    mutation("stores beyond a mapping are taken", (HISTORY, "          record.length <= domain.bytes - (record.address - domain.begin) && record.length != 0)", "          record.length != 0)"), gtest_filter="DamageTest.*"),
+    mutation("damaged records are taken", (HISTORY, "if (record.check != check_of(record, at)) throw Damage{\"no record\"};", ""), gtest_filter="DamageTest.*"),
+    mutation("a file that is mapped again is another one", (HISTORY, "if (!path.empty() && history_.files[i].path == path) return i;", "if (false) return i;"), gtest_filter="HistoryTest.*"),
+]
