@@ -49,7 +49,7 @@ class Case(unittest.TestCase):
 class Correct(Case):
     def test_has_no_findings(self):
         for program in SOURCES:
-            report, text = self.check(program, 0, "--images", 200)
+            report, text = self.check(program, 0, "--images", 60)
             self.assertEqual((report["bugs"], report["findings"], report["is_ended"]), ([], [], True), text)
             self.assertGreater(report["recovery"]["images"], 500)
             self.assertIn(": no bugs\n", text)
@@ -69,7 +69,7 @@ class Mistakes(Case):
     about: `behind`, `ahead`, and whether a store was torn."""
 
     def find(self, program, bug, kinds=(), behind=None, ahead=None, is_torn=False, **more):
-        report, text = self.check(program, bug, "--images", 30, **more)
+        report, text = self.check(program, bug, "--images", 12, **more)
         self.assertEqual({finding["kind"] for finding in report["findings"]}, set(kinds), text)
         self.assertTrue(report["bugs"], text)
         first = report["bugs"][0]

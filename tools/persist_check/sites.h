@@ -12,7 +12,7 @@ namespace persist_check {
 class Sites {
  public:
   // Asks addr2line, or else llvm-symbolizer, once for each module of these sites. Without either, and for what has no debug
-  // information, names are a function's or a place in the file.
+  // information, names are places in the file.
   Sites(const History& history, std::span<const uint64_t> sites);
 
   // "table.c:120 (insert)"; "libx.so+0x1234"; "unknown code" for 0.

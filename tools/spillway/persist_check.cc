@@ -143,6 +143,7 @@ int persist_check(Arguments arguments) {
     print_help();
     return 0;
   }
+  line.out = std::filesystem::absolute(line.out);  // what is printed holds in other folders, too
   std::error_code error;
   std::filesystem::create_directories(line.out, error);
   if (error)

@@ -2,6 +2,9 @@
 // intrinsics; a header that is included before may have other definitions of STORE and its kin, which tell of what is done.
 #ifndef PM_H
 #define PM_H
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
 #include <fcntl.h>
 #include <immintrin.h>
 #include <stdint.h>
