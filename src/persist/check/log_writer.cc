@@ -27,8 +27,8 @@ base::Expected<void> LogWriter::open(const char* path, uint64_t bytes_max) {
   header.version = LogHeader::kVersion;
   header.process = static_cast<uint32_t>(sys::syscall(SYS_getpid));
   header.window_bytes = kWindowBytes;
-  if (!sys::write_file_piece(descriptor_, 0, &header, sizeof header) ||
-      (window_ = map(kWindowBytes)) == nullptr) {
+  if (sys::write_file_piece(descriptor_, 0, &header, sizeof header)) window_ = map(kWindowBytes);
+  if (window_ == nullptr) {
     sys::close_own_descriptor(descriptor_);
     descriptor_ = -1;
     return base::failure(ENOSPC, "persist: no room for the log '", path, "'");

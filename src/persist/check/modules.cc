@@ -63,7 +63,7 @@ void Modules::read_line(std::string_view line, LogWriter& log) {
 void Modules::scan(LogWriter& log) {
   const long file = sys::syscall(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC);
   if (sys::failed(file)) return;
-  char text[2 * kTextBytesMax];
+  char text[2 * kTextBytesMax] = {};
   size_t held = 0;
   for (;;) {
     const long got = sys::syscall(SYS_read, file, text + held, sizeof text - held);
