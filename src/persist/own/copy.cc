@@ -8,7 +8,10 @@ namespace {
 struct OwnSink {
   const void* site;
 
-  void flush(uintptr_t address, size_t bytes) const { own::flush(address, bytes, site); }
+  void flush(uintptr_t address, size_t bytes) const {
+    if (thread == nullptr) own::store(address, bytes, site);
+    own::flush(address, bytes, site);
+  }
   void copied(uintptr_t address, size_t bytes) const { own::copied(address, bytes, site); }
   bool has_streams(uintptr_t address) const {
     return persist::has_streams(runtime().domains().find(address));

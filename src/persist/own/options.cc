@@ -1,5 +1,7 @@
 #include "persist/own/options.h"
 
+#include <tuple>
+
 #include "sys/threads.h"
 
 namespace persist {
@@ -104,9 +106,11 @@ base::Expected<Plan> plan(const Options& options) {
   if (!plan.found && options.domain != "none")
     return base::failure(EINVAL, "domain: '", options.domain,
                          "' is none; give memory, flush_on_fail, file or none");
-  if (options.dirtiness != "0" && options.dirtiness != "1")
-    return base::failure(EINVAL, "dirtiness: '", options.dirtiness, "' is not 0 or 1");
-  plan.counts_dirtiness = options.dirtiness == "1";
+  for (const auto& [name, value, flag] : {std::tuple("dirtiness", options.dirtiness, &plan.counts_dirtiness),
+                                          std::tuple("compare", options.compare, &plan.compares)}) {
+    if (value != "0" && value != "1") return base::failure(EINVAL, name, ": '", value, "' is not 0 or 1");
+    *flag = value == "1";
+  }
   if (plan.counts_dirtiness && !options.record.empty())
     return base::failure(EINVAL, "dirtiness and record do not go together; leave one of them out");
   plan.stats = options.stats;

@@ -39,6 +39,7 @@ struct Plan {
   std::optional<DomainKind> found;  // what mappings become that are found; none: they are left alone
   std::string_view stats, record;
   bool counts_dirtiness = false;
+  bool compares = true;  // where it records
 };
 base::Expected<Plan> plan(const Options& options);
 

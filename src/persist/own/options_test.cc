@@ -54,6 +54,7 @@ TEST(PersistOptions, WhatIsWrongIsSaidWithItsName) {
            {"SPILLWAY_PERSIST_SAMPLE=99999999999999999999", "sample: '9"},
            {"SPILLWAY_PERSIST_DOMAIN=disk", "domain: 'disk'"},
            {"SPILLWAY_PERSIST_DIRTINESS=yes", "dirtiness: 'yes'"},
+           {"SPILLWAY_PERSIST_COMPARE=2", "compare: '2'"},
            {"SPILLWAY_PERSIST_POLICE=auto", "SPILLWAY_PERSIST_POLICE: there is no such option"}}) {
     const auto plan = plan_of({variable});
     ASSERT_FALSE(plan) << variable;

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "persist/own/dirtiness.h"
 #include "persist/own/found.h"
+#include "persist/own/recording.h"
 #include "sys/kernel.h"
 #include "sys/lock.h"
 #include "sys/persistent.h"
@@ -33,6 +34,7 @@ constinit thread_local int failure = 0;
 
 constinit Runtime process_runtime;
 constinit Dirtiness process_dirtiness;
+constinit Recording process_recording;
 constinit sys::Mutex lock;  // of what follows
 constinit std::atomic<bool> is_started{false};
 constinit std::atomic<Observer*> process_observer{nullptr};
@@ -82,6 +84,11 @@ void start_as(const Plan& plan) {
   if (plan.found) process_plan.settings.find_domain = find_domain;
   process_runtime.configure(process_plan.settings);
   if (plan.counts_dirtiness) process_observer.store(&process_dirtiness, std::memory_order_relaxed);
+  if (!plan.record.empty()) {
+    process_recording.begin(plan.record.data(),
+                            plan.compares);  // of the environment, or of a caller's: it ends with 0
+    process_observer.store(&process_recording, std::memory_order_relaxed);
+  }
   if (const int error = pthread_key_create(&key, leave_thread); error != 0)
     refuse(base::Error::of(error, "no key for what ends with a thread: ", base::error_name(error)));
   if (const int error = pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child); error != 0)

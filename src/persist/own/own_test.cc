@@ -229,8 +229,7 @@ TEST(OwnRuntime, CopiesAreWhatMemmoveMakes) {
                [] {
                  char expected[4096], source[4096];
                  for (size_t i = 0; i < sizeof source; ++i) source[i] = static_cast<char>(i * 7 + 1);
-                 for (const Caches caches :
-                      {Caches::kChoose, Caches::kThrough, Caches::kPast})
+                 for (const Caches caches : {Caches::kChoose, Caches::kThrough, Caches::kPast})
                    for (const size_t to : {0, 1, 63, 64, 100})
                      for (const size_t from : {0, 5, 64})
                        for (const size_t bytes : {0, 1, 63, 64, 65, 127, 128, 129, 255, 256, 300, 1000}) {

@@ -1,0 +1,62 @@
+#include "persist/own/recording.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "base/log.h"
+#include "persist/domain.h"
+#include "sys/kernel.h"
+
+namespace persist {
+namespace {
+
+// What cannot be recorded is not checked: nobody is to take the rest for all.
+[[noreturn]] void refuse(const base::Error& error) {
+  base::log(error.message);
+  for (;;) sys::syscall(SYS_exit_group, 2);
+}
+
+const void* address_of(uintptr_t number) { return reinterpret_cast<const void*>(number); }
+
+uint64_t file_bytes_of(const char* path) {
+  struct stat facts = {};
+  if (sys::failed(sys::syscall(SYS_newfstatat, AT_FDCWD, path, &facts, 0))) return 0;
+  return static_cast<uint64_t>(facts.st_size);
+}
+
+}  // namespace
+
+void Recording::begin(const char* path, bool compares) {
+  path_ = path;
+  compares_ = compares;
+}
+
+void Recording::add(const Domain& domain, std::string_view path, uint64_t offset_bytes) {
+  {
+    sys::LockGuard scope(lock_);
+    if (!recorder_.is_started())
+      if (auto started = recorder_.start({.path = path_, .are_stores_told = !compares_}); !started)
+        refuse(started.error());
+  }
+  base::Text<512> name;
+  name << path;
+  const auto mapped = recorder_.map(address_of(domain.begin), domain.end - domain.begin, name.c_str(),
+                                    offset_bytes, file_bytes_of(name.c_str()));
+  if (!mapped) refuse(mapped.error());
+}
+
+void Recording::remove(uintptr_t begin, uintptr_t end) { recorder_.unmap(address_of(begin), end - begin); }
+
+void Recording::store(uintptr_t address, size_t bytes, bool is_past_caches, const void* site) {
+  recorder_.store(address_of(address), bytes, site, is_past_caches);
+}
+
+void Recording::flush(uintptr_t address, size_t bytes, bool is_ordered, const void* site) {
+  recorder_.flush(address_of(address), bytes, is_ordered, site);
+}
+
+void Recording::fence(const void* site) { recorder_.fence(site); }
+void Recording::mark(std::string_view text) { recorder_.marker(text); }
+void Recording::finish() { recorder_.finish(); }
+
+}  // namespace persist

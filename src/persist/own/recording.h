@@ -1,0 +1,33 @@
+// Recording: an Observer that writes down what it is told, for the checker (persist/check/recorder.h).
+#pragma once
+#include "persist/check/recorder.h"
+#include "persist/own/observer.h"
+#include "sys/lock.h"
+
+namespace persist {
+
+class Recording final : public Observer {
+ public:
+  constexpr Recording() = default;
+
+  // `path`: of the log, which is made when the first domain comes, so that a shell that starts the program leaves none; stays valid. `compares`: fences look for
+  // stores that nobody told of. What then cannot be recorded ends the process, with one line and exit status 2.
+  void begin(const char* path, bool compares);
+
+  void add(const Domain& domain, std::string_view path, uint64_t offset_bytes) override;
+  void remove(uintptr_t begin, uintptr_t end) override;
+  void store(uintptr_t address, size_t bytes, bool is_past_caches, const void* site) override;
+  void flush(uintptr_t address, size_t bytes, bool is_ordered, const void* site) override;
+  void fence(const void* site) override;
+  void mark(std::string_view text) override;
+  void write_statistics(base::TextRef&) const override {}
+  void finish() override;
+
+ private:
+  const char* path_ = nullptr;
+  bool compares_ = true;
+  sys::Mutex lock_;  // of the start
+  Recorder recorder_;
+};
+
+}  // namespace persist
