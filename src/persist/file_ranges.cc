@@ -51,14 +51,14 @@ void FileRanges::add(const Domain& domain, uintptr_t begin, uintptr_t end) {
     return;
   }
   if (count_ == kRangesMax) {
-    const int error = write_all();
+    const int error = write_all(nullptr);
     if (error_ == 0) error_ = error;
   }
   ranges_[count_++] = {
       .begin = begin, .end = end, .domain_begin = domain.begin, .descriptor = domain.descriptor};
 }
 
-int FileRanges::write_all() {
+int FileRanges::write_all(SharedSyncs* shared) {
   int error = 0;
   const size_t count = count_;
   count_ = 0;
@@ -71,16 +71,35 @@ int FileRanges::write_all() {
       is_alone = false;
       if (range.descriptor >= 0) ranges_[k].end = ranges_[k].begin;
     }
-    const int result = range.descriptor >= 0 && !is_alone
-                           ? call(SYS_fdatasync, range.descriptor)
-                           : call(SYS_msync, range.begin, range.end - range.begin, MS_SYNC);
+    SharedSync* const together =
+        shared != nullptr && range.descriptor >= 0 ? shared->of(range.descriptor) : nullptr;
+    const auto sync = [&] { return call(SYS_fdatasync, range.descriptor); };
+    int result;
+    if (together != nullptr)
+      result = together->run(sync);
+    else if (range.descriptor >= 0 && !is_alone)
+      result = sync();
+    else
+      result = call(SYS_msync, range.begin, range.end - range.begin, MS_SYNC);
     if (error == 0) error = result;
   }
   return error;
 }
 
-base::Expected<void> FileRanges::write() {
-  const int error = write_all();
+void FileRanges::drop_removed(const Domains& domains) {
+  size_t kept = 0;
+  for (size_t i = 0; i < count_; ++i) {
+    const Domains::Found found = domains.find(ranges_[i].domain_begin);
+    if (found.is_inside && found.domain.kind == DomainKind::kFile &&
+        found.domain.begin == ranges_[i].domain_begin &&
+        ranges_[i].end <= base::round_up(found.domain.end, base::kOsPageBytes))
+      ranges_[kept++] = ranges_[i];
+  }
+  count_ = kept;
+}
+
+base::Expected<void> FileRanges::write(SharedSyncs* shared) {
+  const int error = write_all(shared);
   const int first = error_ != 0 ? error_ : error;
   error_ = 0;
   return answer(first);

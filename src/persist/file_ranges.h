@@ -8,7 +8,8 @@
 #include <cstddef>
 
 #include "base/error.h"
-#include "persist/domain.h"
+#include "persist/domains.h"
+#include "persist/shared_sync.h"
 
 namespace persist {
 
@@ -21,10 +22,11 @@ class FileRanges {
   // tells of the error.
   void add(const Domain& domain, uintptr_t begin, uintptr_t end);
   bool is_empty() const { return count_ == 0; }
-  // Has the kernel write what was noted, and waits for it; nothing is noted any more. Errors: as the kernel says, EIO or ENOSPC, of the first that fails: what was noted may
+  // Has the kernel write what was noted, and waits for it; nothing is noted any more. `shared`: who else waits for the same file, if that is to be shared. Errors: as the kernel says, EIO or ENOSPC, of the first that fails: what was noted may
   // not be durable then, and the kernel will not try again by itself. May block for the time of an I/O.
-  base::Expected<void> write();
-  void forget() { count_ = 0; }
+  base::Expected<void> write(SharedSyncs* shared = nullptr);
+  // Forgets what was noted of domains that are none any more, or less: all of them was written when they were removed.
+  void drop_removed(const Domains& domains);
 
  private:
   static constexpr size_t kRangesMax = 16;
@@ -36,7 +38,7 @@ class FileRanges {
   };
 
   // Returns 0 or an errno value.
-  int write_all();
+  int write_all(SharedSyncs* shared);
 
   size_t count_ = 0;
   int error_ = 0;  // of what was written early

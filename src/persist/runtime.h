@@ -17,6 +17,7 @@
 #include "persist/domains.h"
 #include "persist/flushers.h"
 #include "persist/policy.h"
+#include "persist/shared_sync.h"
 #include "persist/thread.h"
 #include "sys/line_flush.h"
 #include "sys/lock.h"
@@ -31,6 +32,7 @@ struct Settings {
   sys::LineFlush instruction = sys::LineFlush::kClflush;
   Flushers::Settings flushers;
   uint32_t sample_stores = 64;       // of so many stores that are counted, one is looked at
+  bool shares_syncs = false;         // shared_sync.h
   FindDomain find_domain = nullptr;  // asked about what is flushed in no domain; null: nobody is
 };
 
@@ -60,6 +62,8 @@ class Runtime {
 
   Flushers& flushers() { return flushers_; }
   Counts counts();
+  // Null: each thread has its own ranges written.
+  SharedSyncs* shared_syncs() { return settings_.shares_syncs ? &shared_syncs_ : nullptr; }
   bool has_barrier() const { return has_barrier_; }
 
   // visit(thread) for each that has entered, beside their use.
@@ -105,6 +109,7 @@ class Runtime {
   Settings settings_;
   Domains domains_;
   Flushers flushers_;
+  SharedSyncs shared_syncs_;
   sys::Mutex lock_;  // of what follows, and of changes of the domains
   bool has_barrier_ = false;
   std::atomic<size_t> thread_count_{0};  // places in use, empty ones among them

@@ -365,6 +365,41 @@ TEST_F(FileTest, ADomainOfAFileIsWrittenWhenItIsRemoved) {
   EXPECT_TRUE(runtime->leave(thread));
 }
 
+// A mapping of a file that goes between the flush and the fence: it was written when it went.
+TEST_F(FileTest, AMappingOfAFileMayGoBeforeTheFence) {
+  Own runtime(Way::kEpoch);
+  ASSERT_TRUE(runtime->add_domain(domain(-1)));
+  Thread* const thread = runtime->enter();
+  store(memory_, 5);
+  thread->flush(begin(), 64);
+  std::thread([&] { ASSERT_TRUE(runtime->remove_domain(begin(), begin() + kBytes).value()); }).join();
+  munmap(memory_, kBytes);
+  EXPECT_TRUE(thread->fence());
+  EXPECT_TRUE(runtime->leave(thread));
+}
+
+TEST_F(FileTest, FencesOfSeveralThreadsMayShareAnIo) {
+  Settings settings;
+  settings.way = Way::kInline;
+  settings.shares_syncs = true;
+  const auto runtime = std::make_unique<Runtime>();
+  runtime->configure(settings);
+  ASSERT_TRUE(runtime->add_domain(domain(descriptor_)));
+  std::vector<std::thread> threads;
+  for (uintptr_t t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      Thread* const thread = runtime->enter();
+      for (uint64_t i = 1; i <= 20; ++i) {
+        store(memory_ + t * 8192, i);
+        thread->flush(begin() + t * 8192, 8);
+        ASSERT_TRUE(thread->fence());
+      }
+      ASSERT_TRUE(runtime->leave(thread));
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(dirty_bytes(), 0u);
+}
+
 // A child has its parent's domains, flushes by itself, and starts flushers of its own when it needs some.
 TEST_P(WayTest, AChildGoesOn) {
   if (kIsThreadSanitizer)

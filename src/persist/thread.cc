@@ -254,7 +254,12 @@ base::Expected<void> Thread::fence_slowly() {
   execute_put_off();
   if (waits) pushed->wait();
   base::Expected<void> result;
-  if (!ranges_.is_empty()) result = ranges_.write();
+  if (!ranges_.is_empty()) {
+    gate_.enter();
+    ranges_.drop_removed(runtime_.domains());
+    result = ranges_.write(runtime_.shared_syncs());
+    gate_.leave();
+  }
   for (size_t i = 0; i < device_count_; ++i) devices_[i]->fence();
   device_count_ = 0;
   sys::fence_stores();

@@ -107,7 +107,8 @@ base::Expected<Plan> plan(const Options& options) {
     return base::failure(EINVAL, "domain: '", options.domain,
                          "' is none; give memory, flush_on_fail, file or none");
   for (const auto& [name, value, flag] : {std::tuple("dirtiness", options.dirtiness, &plan.counts_dirtiness),
-                                          std::tuple("compare", options.compare, &plan.compares)}) {
+                                          std::tuple("compare", options.compare, &plan.compares),
+                                          std::tuple("group", options.group, &plan.settings.shares_syncs)}) {
     if (value != "0" && value != "1") return base::failure(EINVAL, name, ": '", value, "' is not 0 or 1");
     *flag = value == "1";
   }

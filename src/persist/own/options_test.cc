@@ -27,7 +27,7 @@ TEST(PersistOptions, AreReadFromTheEnvironment) {
   const auto plan = plan_of({"SPILLWAY_PERSIST_POLICY=decoupled", "SPILLWAY_PERSIST_INSTRUCTION=clflush",
                              "SPILLWAY_PERSIST_FLUSHERS=2-5", "SPILLWAY_PERSIST_DOMAIN=file",
                              "SPILLWAY_PERSIST_SAMPLE=1000", "SPILLWAY_PERSIST_STATS=/tmp/x=y",
-                             "SPILLWAY_PERSIST_DIRTINESS=1"});
+                             "SPILLWAY_PERSIST_GROUP=1", "SPILLWAY_PERSIST_DIRTINESS=1"});
   ASSERT_TRUE(plan) << plan.error().message;
   EXPECT_EQ(plan->settings.way, Way::kDecoupled);
   EXPECT_EQ(plan->settings.instruction, sys::LineFlush::kClflush);
@@ -38,6 +38,7 @@ TEST(PersistOptions, AreReadFromTheEnvironment) {
   EXPECT_EQ(plan->settings.sample_stores, 1000u);
   EXPECT_EQ(plan->stats, "/tmp/x=y");
   EXPECT_TRUE(plan->counts_dirtiness);
+  EXPECT_TRUE(plan->settings.shares_syncs);
   EXPECT_EQ(plan_of({"SPILLWAY_PERSIST_FLUSHERS=3"})->settings.flushers.period_ns, 0u);
 }
 
@@ -55,6 +56,7 @@ TEST(PersistOptions, WhatIsWrongIsSaidWithItsName) {
            {"SPILLWAY_PERSIST_DOMAIN=disk", "domain: 'disk'"},
            {"SPILLWAY_PERSIST_DIRTINESS=yes", "dirtiness: 'yes'"},
            {"SPILLWAY_PERSIST_COMPARE=2", "compare: '2'"},
+           {"SPILLWAY_PERSIST_GROUP=all", "group: 'all'"},
            {"SPILLWAY_PERSIST_POLICE=auto", "SPILLWAY_PERSIST_POLICE: there is no such option"}}) {
     const auto plan = plan_of({variable});
     ASSERT_FALSE(plan) << variable;
