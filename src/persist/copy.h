@@ -5,7 +5,7 @@
 //
 //   Sink   flush(address, bytes)     lines that were stored to
 //          copied(address, bytes)    whole lines that went past the caches
-//          has_streams(address)      are those durable after a fence there?
+//          has_streams(begin, end)   are those durable after a fence, in all of this?
 #pragma once
 #include <string.h>
 
@@ -32,7 +32,7 @@ void write_lines(Sink& sink, void* place, size_t bytes, Caches caches, const Sto
   const uintptr_t whole_begin = base::round_up(to, base::kLineBytes);
   const uintptr_t whole_end = base::round_down(end, base::kLineBytes);
   const bool is_past = caches == Caches::kPast || (caches == Caches::kChoose && bytes >= kPastCachesBytes);
-  if (!is_past || whole_begin >= whole_end || !sink.has_streams(whole_begin)) {
+  if (!is_past || whole_begin >= whole_end || !sink.has_streams(whole_begin, whole_end)) {
     store(0, bytes);
     sink.flush(to, bytes);
     return;

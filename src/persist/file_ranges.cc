@@ -34,6 +34,12 @@ base::Expected<void> write_range(uintptr_t begin, uintptr_t end) {
   return answer(call(SYS_msync, begin, base::round_up(end, base::kOsPageBytes) - begin, MS_SYNC));
 }
 
+bool FileRanges::has_room(const Domain& domain) const {
+  for (size_t i = 0; i < count_; ++i)
+    if (ranges_[i].domain_begin == domain.begin) return true;
+  return count_ < kRangesMax;
+}
+
 void FileRanges::add(const Domain& domain, uintptr_t begin, uintptr_t end) {
   begin = base::round_down(begin, base::kOsPageBytes);
   end = base::round_up(end, base::kOsPageBytes);
@@ -50,56 +56,60 @@ void FileRanges::add(const Domain& domain, uintptr_t begin, uintptr_t end) {
     last->end = std::max(last->end, end);
     return;
   }
-  if (count_ == kRangesMax) {
-    const int error = write_all(nullptr);
-    if (error_ == 0) error_ = error;
-  }
   ranges_[count_++] = {
       .begin = begin, .end = end, .domain_begin = domain.begin, .descriptor = domain.descriptor};
 }
 
-int FileRanges::write_all(SharedSyncs* shared) {
-  int error = 0;
-  const size_t count = count_;
-  count_ = 0;
-  for (size_t i = 0; i < count; ++i) {
-    Range& range = ranges_[i];
-    if (range.begin == range.end) continue;  // written with another
-    bool is_alone = true;
-    for (size_t k = i + 1; k < count; ++k) {
-      if (ranges_[k].domain_begin != range.domain_begin) continue;
-      is_alone = false;
-      if (range.descriptor >= 0) ranges_[k].end = ranges_[k].begin;
+bool FileRanges::is_alone(size_t number) const {
+  for (size_t i = number + 1; i < count_; ++i)
+    if (ranges_[i].domain_begin == ranges_[number].domain_begin && ranges_[i].begin < ranges_[i].end)
+      return false;
+  return true;
+}
+
+void FileRanges::skip_others(size_t number) {
+  for (size_t i = number + 1; i < count_; ++i)
+    if (ranges_[i].domain_begin == ranges_[number].domain_begin) ranges_[i].end = ranges_[i].begin;
+}
+
+// A domain may have been removed since, or a part of it, whose memory is not to be touched: whoever removed it has had it written.
+int FileRanges::write_one(const Domains& domains, size_t number, SharedSyncs* shared) {
+  const Range& range = ranges_[number];
+  for (uintptr_t address = range.begin; address < range.end;) {
+    const Domains::Found found = domains.find(address);
+    const uintptr_t piece_end = std::min(range.end, found.domain.end);
+    if (found.is_inside && found.domain.kind == DomainKind::kFile) {
+      const bool has_file = range.descriptor >= 0 && range.descriptor == found.domain.descriptor;
+      SharedSync* const together = has_file && shared != nullptr ? shared->of(range.descriptor) : nullptr;
+      if (together != nullptr || (has_file && !is_alone(number))) {
+        skip_others(number);
+        const auto sync = [&] { return call(SYS_fdatasync, range.descriptor); };
+        return together != nullptr ? together->run(sync) : sync();
+      }
+      if (auto written = write_range(address, piece_end); !written) return written.error().number;
     }
-    SharedSync* const together =
-        shared != nullptr && range.descriptor >= 0 ? shared->of(range.descriptor) : nullptr;
-    const auto sync = [&] { return call(SYS_fdatasync, range.descriptor); };
-    int result;
-    if (together != nullptr)
-      result = together->run(sync);
-    else if (range.descriptor >= 0 && !is_alone)
-      result = sync();
-    else
-      result = call(SYS_msync, range.begin, range.end - range.begin, MS_SYNC);
+    address = piece_end;
+  }
+  return 0;
+}
+
+int FileRanges::write_all(const Domains& domains, SharedSyncs* shared) {
+  int error = 0;
+  for (size_t i = 0; i < count_; ++i) {
+    const int result = write_one(domains, i, shared);
     if (error == 0) error = result;
   }
+  count_ = 0;
   return error;
 }
 
-void FileRanges::drop_removed(const Domains& domains) {
-  size_t kept = 0;
-  for (size_t i = 0; i < count_; ++i) {
-    const Domains::Found found = domains.find(ranges_[i].domain_begin);
-    if (found.is_inside && found.domain.kind == DomainKind::kFile &&
-        found.domain.begin == ranges_[i].domain_begin &&
-        ranges_[i].end <= base::round_up(found.domain.end, base::kOsPageBytes))
-      ranges_[kept++] = ranges_[i];
-  }
-  count_ = kept;
+void FileRanges::write_early(const Domains& domains) {
+  const int error = write_all(domains, nullptr);
+  if (error_ == 0) error_ = error;
 }
 
-base::Expected<void> FileRanges::write(SharedSyncs* shared) {
-  const int error = write_all(shared);
+base::Expected<void> FileRanges::write(const Domains& domains, SharedSyncs* shared) {
+  const int error = write_all(domains, shared);
   const int first = error_ != 0 ? error_ : error;
   error_ = 0;
   return answer(first);

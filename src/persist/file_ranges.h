@@ -18,15 +18,17 @@ base::Expected<void> write_range(uintptr_t begin, uintptr_t end);
 
 class FileRanges {
  public:
-  // Notes [begin, end), which lies in the domain, of kind kFile. Cost: some 10 ns; without room for another domain's range it writes what it has, and write()
-  // tells of the error.
+  // Is there room for one more range of this domain, be it in another one of it?
+  bool has_room(const Domain& domain) const;
+  // Notes [begin, end), which lies in the domain, of kind kFile. REQUIRES: has_room(). Cost: some 10 ns.
   void add(const Domain& domain, uintptr_t begin, uintptr_t end);
   bool is_empty() const { return count_ == 0; }
-  // Has the kernel write what was noted, and waits for it; nothing is noted any more. `shared`: who else waits for the same file, if that is to be shared. Errors: as the kernel says, EIO or ENOSPC, of the first that fails: what was noted may
-  // not be durable then, and the kernel will not try again by itself. May block for the time of an I/O.
-  base::Expected<void> write(SharedSyncs* shared = nullptr);
-  // Forgets what was noted of domains that are none any more, or less: all of them was written when they were removed.
-  void drop_removed(const Domains& domains);
+  // Has the kernel write what was noted and lies in a file's domain still, and waits for it; nothing is noted any more. `shared`: who else waits for the same file, if that is to be shared. REQUIRES: none of them is removed meanwhile.
+  // Errors: as the kernel says, EIO or ENOSPC, of the first that fails: what was noted may not be durable then, and the kernel will not try again by itself. May block for
+  // the time of an I/O.
+  base::Expected<void> write(const Domains& domains, SharedSyncs* shared = nullptr);
+  // The same, to have room; write() tells of the error.
+  void write_early(const Domains& domains);
 
  private:
   static constexpr size_t kRangesMax = 16;
@@ -37,8 +39,12 @@ class FileRanges {
     int descriptor;
   };
 
-  // Returns 0 or an errno value.
-  int write_all(SharedSyncs* shared);
+  // Each returns 0 or an errno value.
+  int write_all(const Domains& domains, SharedSyncs* shared);
+  int write_one(const Domains& domains, size_t number, SharedSyncs* shared);
+  // Of ranges behind it that are of its domain's file: one fdatasync writes them all.
+  bool is_alone(size_t number) const;
+  void skip_others(size_t number);
 
   size_t count_ = 0;
   int error_ = 0;  // of what was written early

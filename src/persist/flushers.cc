@@ -83,6 +83,7 @@ void Flushers::after_fork_in_child() {
 }
 
 void Flushers::pass_all() {
+  sys::LockGuard scope(lock_);
   for (uint32_t i = 0; i < member_count_; ++i) {
     members_[i].gate.shut();
     members_[i].gate.open();

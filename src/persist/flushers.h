@@ -53,7 +53,7 @@ class Flushers {
   uint64_t executed_lines() const { return executed_lines_.load(std::memory_order_relaxed); }
   uint64_t proactive_lines() const { return proactive_lines_.load(std::memory_order_relaxed); }
 
-  // Each is in the middle of nothing that it began before.
+  // Each is in the middle of nothing that it began before. May block while some are started.
   void pass_all();
   // Around a fork: none is being started; in the child there is none.
   void before_fork() { lock_.lock(); }

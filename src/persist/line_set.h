@@ -97,10 +97,12 @@ class LineSet {
   // A line's number, the epoch that it was last flushed in, and kPutOff and kAgain of that epoch.
   using Entry = uint64_t;
   static constexpr Entry kPutOff = 1, kAgain = 2;
-  static constexpr unsigned kFlagBits = 2, kEpochBits = 16, kNumberShift = kFlagBits + kEpochBits;
+  static constexpr unsigned kFlagBits = 2, kEpochBits = 12, kNumberShift = kFlagBits + kEpochBits;
   static constexpr Entry kEpochOne = 1u << kFlagBits,
                          kEpochs = (1u << kEpochBits) - 1;  // the last is no epoch
   static constexpr size_t kEntries = 256;
+  // All lines that programs can have with 57-bit addresses have room beside that: no two are taken for one.
+  static_assert(64 - kNumberShift >= 56 - 6);
 
   Entry& entry_of(uint64_t number) { return table_[(number ^ number / kEntries) % kEntries]; }
 

@@ -71,6 +71,17 @@ TEST(LineSet, WhatStaysInTheListIsPutInAgainInTheNextEpoch) {
   EXPECT_NE(set.add(line(1)), Flush::kPutOff);
 }
 
+// Programs have 56 bits of addresses where the CPU has 57.
+TEST(LineSet, LinesThatAreFarApartAreNotTakenForOne) {
+  for (unsigned bit = 14; bit < 56; ++bit) {
+    LineSet set;
+    set.add(line(1));
+    set.put_in(line(1));
+    EXPECT_EQ(set.add(line(1)), Flush::kPutOff);
+    EXPECT_EQ(set.add(line(1) ^ uintptr_t{1} << bit), Flush::kNow) << bit;
+  }
+}
+
 // Whatever the order of flushes and fences: a line that was flushed is executed at or after its last flush, before the fence ends.
 TEST(LineSet, EveryFlushIsFollowedByAnExecutionBeforeTheFenceEnds) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {

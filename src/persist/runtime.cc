@@ -17,12 +17,12 @@ void Runtime::configure(const Settings& settings) {
 }
 
 base::Expected<void> Runtime::add_domain(const Domain& domain) {
-  sys::LockGuard scope(lock_);
+  sys::QuietLockGuard scope(lock_);
   return domains_.add(domain);
 }
 
 base::Expected<bool> Runtime::remove_domain(uintptr_t begin, uintptr_t end) {
-  sys::LockGuard scope(lock_);
+  sys::QuietLockGuard scope(lock_);
   Domain removed[Domains::kDomainsMax];
   size_t count = 0;
   domains_.visit([&](Domain domain) {
@@ -64,7 +64,7 @@ void Runtime::fence_devices() {
 }
 
 Thread* Runtime::enter(uint32_t* pending) {
-  sys::LockGuard scope(lock_);
+  sys::QuietLockGuard scope(lock_);
   const size_t count = thread_count_.load(std::memory_order_relaxed);
   size_t place = 0;
   while (place < count && threads_[place].load(std::memory_order_relaxed) != nullptr) ++place;
@@ -80,7 +80,7 @@ Thread* Runtime::enter(uint32_t* pending) {
 
 base::Expected<void> Runtime::leave(Thread* thread) {
   auto fenced = thread->fence();
-  sys::LockGuard scope(lock_);
+  sys::QuietLockGuard scope(lock_);
   visit_places([&](std::atomic<Thread*>& place) {
     if (place.load(std::memory_order_relaxed) == thread) place.store(nullptr, std::memory_order_release);
   });
@@ -98,7 +98,7 @@ void Runtime::discard(Thread* thread) {
 }
 
 Counts Runtime::counts() {
-  sys::LockGuard scope(lock_);
+  sys::QuietLockGuard scope(lock_);
   Counts all = left_;
   visit_threads([&](Thread& thread) { all.add(thread.counts()); });
   return all;

@@ -11,7 +11,7 @@
 //  3 of each flusher: its gate is shut once, so that it is in the middle of nothing that it claimed before 1; what it claims later, it looks up
 //  4 files: the kernel writes all of the domain that has changed
 //
-// Thread contract: any thread calls any of it; enter(), leave() for itself.
+// Thread contract: any thread calls any of it; enter(), leave() for itself. Handlers of signals may, too: whoever holds the lock has its own thread's blocked.
 #pragma once
 #include "base/error.h"
 #include "persist/domains.h"
@@ -89,6 +89,7 @@ class Runtime {
   void fence_devices();
 
   // Around a fork: no other thread is in the middle of anything here; in the child only `own` is left (may be null), and no flusher runs.
+  // REQUIRES: the thread's signals are blocked.
   void before_fork() {
     lock_.lock();
     flushers_.before_fork();

@@ -31,17 +31,19 @@ void Counts::add(const Counts& other) {
   sampled_stores += other.sampled_stores;
 }
 
-// While one lives, handlers of signals leave alone what the thread has put off.
+// While one lives, handlers of signals leave alone where the thread flushes to and what it has put off. One may live inside of another's life.
 struct Thread::Inside {
-  explicit Inside(Thread& thread) : thread_(thread) {
+  explicit Inside(Thread& thread)
+      : thread_(thread), before_(thread.is_inside_.load(std::memory_order_relaxed)) {
     thread.is_inside_.store(1, std::memory_order_relaxed);
     std::atomic_signal_fence(std::memory_order_seq_cst);
   }
   ~Inside() {
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    thread_.is_inside_.store(0, std::memory_order_relaxed);
+    thread_.is_inside_.store(before_, std::memory_order_relaxed);
   }
   Thread& thread_;
+  const uint32_t before_;
 };
 
 Thread::Thread(Runtime& runtime, uint32_t* pending)
@@ -51,32 +53,70 @@ Thread::Thread(Runtime& runtime, uint32_t* pending)
       gate_(runtime.has_barrier()) {}
 
 bool Thread::is_known(uintptr_t line) const {
-  return line - place_.begin < place_.bytes && place_.version == runtime_.domains().version() &&
-         is_inside_.load(std::memory_order_relaxed) == 0;
+  return line - place_.begin < place_.bytes && place_.version == runtime_.domains().version();
+}
+
+void Thread::put_in(uintptr_t line) {
+  Inside inside(*this);
+  *pending_ = 1;
+  if (set_.is_full()) execute_put_off();
+  set_.put_in(line);
+}
+
+[[gnu::always_inline]] inline void Thread::execute(LineDevice* device, uintptr_t line) {
+  if (device != nullptr)
+    device->flush(&line, 1);
+  else
+    sys::flush_line(line, runtime_.settings().instruction);
+  base::increase<uint64_t>(counts_.executed_lines, 1);
+}
+
+[[gnu::always_inline]] inline void Thread::execute_now(LineDevice* device, uintptr_t line) {
+  execute(device, line);
+  if (device != nullptr) note_device(device);
+}
+
+[[gnu::always_inline]] inline void Thread::put(LineDevice* device, uintptr_t line) {
+  switch (set_.add(line)) {
+    case LineSet::Flush::kPutOff: return;
+    case LineSet::Flush::kNow: return execute_now(device, line);
+    case LineSet::Flush::kPutIn: put_in(line);
+  }
+}
+
+// Of a line in the place of the line before. Returns false if it is none. A handler that comes in between may leave another place behind: then place_changes_ says so.
+[[gnu::always_inline]] inline bool Thread::flush_quickly(uintptr_t line) {
+  const uint32_t changes = place_changes_;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  const Action action = place_.action;
+  LineDevice* const device = place_.domain.device;
+  if (!is_known(line) || is_inside_.load(std::memory_order_relaxed) != 0) return false;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  if (place_changes_ != changes) return false;
+  switch (action) {
+    case Action::kSet: put(device, line); return true;
+    case Action::kExecute: execute_now(device, line); return true;
+    case Action::kPush: push(device, line); return true;
+    case Action::kNothing: return true;
+    case Action::kOutside:
+    case Action::kNote: return false;
+  }
+  return false;
 }
 
 void Thread::flush(uintptr_t address) {
   const uintptr_t line = base::round_down(address, base::kLineBytes);
   base::increase<uint64_t>(counts_.asked_lines, 1);
-  if (is_known(line)) [[likely]]
-    flush_by(place_, line);
-  else
-    flush_slowly(line);
+  if (!flush_quickly(line)) [[unlikely]]
+    flush_slowly(line, line + base::kLineBytes);
 }
 
 void Thread::flush(uintptr_t address, size_t bytes) {
   if (bytes == 0) return;
   const uintptr_t end = address + bytes;
-  for (uintptr_t line = base::round_down(address, base::kLineBytes); line < end; line += base::kLineBytes) {
-    if (is_known(line) && place_.action == Action::kNote) {
-      const uintptr_t piece_end = std::min(end, place_.begin + place_.bytes);
-      base::increase<uint64_t>(counts_.asked_lines, lines_of(line, piece_end));
-      note(place_, line, piece_end);
-      line = base::round_up(piece_end, base::kLineBytes) - base::kLineBytes;
-    } else {
-      flush(line);
-    }
-  }
+  uintptr_t line = base::round_down(address, base::kLineBytes);
+  base::increase<uint64_t>(counts_.asked_lines, lines_of(line, end));
+  while (line < end) line = flush_quickly(line) ? line + base::kLineBytes : flush_slowly(line, end);
 }
 
 Thread::Action Thread::action_of(const Domain& domain) const {
@@ -84,14 +124,12 @@ Thread::Action Thread::action_of(const Domain& domain) const {
   switch (domain.kind) {
     case DomainKind::kFile: return Action::kNote;
     case DomainKind::kFlushOnFail: return Action::kNothing;
-    case DomainKind::kNone: return Action::kExecute;
+    case DomainKind::kNone: return Action::kOutside;
     case DomainKind::kMemory:
     case DomainKind::kDevice: break;
   }
   if (way == Way::kDecoupled && runtime_.flushers().are_running()) return Action::kPush;
-  const bool is_device = domain.kind == DomainKind::kDevice;
-  if (way == Way::kInline) return is_device ? Action::kDevice : Action::kExecute;
-  return is_device ? Action::kDeviceSet : Action::kSet;
+  return way == Way::kInline ? Action::kExecute : Action::kSet;
 }
 
 Thread::Place Thread::find_place(uintptr_t line) const {
@@ -99,79 +137,65 @@ Thread::Place Thread::find_place(uintptr_t line) const {
   return {.begin = found.domain.begin,
           .bytes = found.domain.end - found.domain.begin,
           .version = found.version,
-          .action = found.is_inside ? action_of(found.domain) : Action::kExecute,
-          .is_outside = !found.is_inside || found.domain.kind == DomainKind::kNone,
+          .action = found.is_inside ? action_of(found.domain) : Action::kOutside,
           .domain = found.domain};
 }
 
-// The line is in another place than the one before, or a handler is at work.
-void Thread::flush_slowly(uintptr_t line) {
-  if (is_inside_.load(std::memory_order_relaxed) != 0) return flush_in_handler(line);
-  Place place = find_place(line);
+void Thread::take_place(uintptr_t line) {
+  ++place_changes_;
+  place_ = find_place(line);
   const FindDomain find_domain = runtime_.settings().find_domain;
-  if (find_domain != nullptr && !runtime_.domains().find(line).is_inside && find_domain(line))
-    place = find_place(line);
-  {
-    Inside inside(*this);
-    place_ = place;
-  }
-  flush_by(place_, line);
+  if (place_.action == Action::kOutside && find_domain != nullptr &&
+      !runtime_.domains().find(line).is_inside && find_domain(line))
+    place_ = find_place(line);
+}
+
+void Thread::forget_place() {
+  ++place_changes_;
+  place_ = {};
 }
 
 // What a handler flushes while its thread is inside is durable at once, so that no fence has to know of it.
 void Thread::flush_in_handler(uintptr_t line) {
   const Place place = find_place(line);
-  if (!place.is_outside && place.domain.kind == DomainKind::kFile) {
-    FileRanges ranges;
-    ranges.add(place.domain, line, line + base::kLineBytes);
-    if (!ranges.write()) handler_failed_.store(1, std::memory_order_relaxed);
-  } else {
-    execute(place, line);
-    if (place.domain.kind == DomainKind::kDevice) place.domain.device->fence();
-  }
-}
-
-void Thread::flush_by(const Place& place, uintptr_t line) {
   switch (place.action) {
-    case Action::kExecute:
-      if (place.is_outside) base::increase<uint64_t>(counts_.outside_lines, 1);
-      execute(place, line);
-      return;
-    case Action::kDevice:
-      execute(place, line);
-      note_device(place.domain.device);
-      return;
-    case Action::kSet:
-    case Action::kDeviceSet: return put(place, line);
-    case Action::kPush: return push(place, line);
-    case Action::kNote: return note(place, line, line + base::kLineBytes);
     case Action::kNothing: return;
+    case Action::kNote:
+      if (write_range(line, line + base::kLineBytes)) return;
+      handler_failed_.store(1, std::memory_order_relaxed);
+      *pending_ = 1;  // so that the next fence looks
+      return;
+    default:
+      execute(place.domain.device, line);
+      if (place.domain.device != nullptr) place.domain.device->fence();
   }
 }
 
-void Thread::execute(const Place& place, uintptr_t line) {
-  if (place.domain.kind == DomainKind::kDevice)
-    place.domain.device->flush(&line, 1);
-  else if (place.is_outside || place.domain.kind == DomainKind::kMemory)
-    sys::flush_line(line, runtime_.settings().instruction);
-  base::increase<uint64_t>(counts_.executed_lines, 1);
-}
-
-void Thread::put(const Place& place, uintptr_t line) {
-  switch (set_.add(line)) {
-    case LineSet::Flush::kPutOff: return;
-    case LineSet::Flush::kNow: execute(place, line); break;
-    case LineSet::Flush::kPutIn: {
-      Inside inside(*this);
-      *pending_ = 1;
-      if (set_.is_full()) execute_put_off();
-      set_.put_in(line);
-    }
+// One line, or as many of [line, end) as one note takes. Returns where those end.
+uintptr_t Thread::flush_slowly(uintptr_t line, uintptr_t end) {
+  uintptr_t next = line + base::kLineBytes;
+  if (is_inside_.load(std::memory_order_relaxed) != 0) {
+    flush_in_handler(line);
+    return next;
   }
-  if (place.domain.kind == DomainKind::kDevice) note_device(place.domain.device);
+  Inside inside(*this);
+  if (!is_known(line)) take_place(line);
+  LineDevice* const device = place_.domain.device;
+  switch (place_.action) {
+    case Action::kOutside: base::increase<uint64_t>(counts_.outside_lines, 1); [[fallthrough]];
+    case Action::kExecute: execute_now(device, line); break;
+    case Action::kSet: put(device, line); break;
+    case Action::kPush: push(device, line); break;
+    case Action::kNote:
+      next = std::min(base::round_up(end, base::kLineBytes), place_.domain.end);
+      note(line, next);
+      break;
+    case Action::kNothing: break;
+  }
+  return next;
 }
 
-void Thread::push(const Place& place, uintptr_t line) {
+void Thread::push(LineDevice* device, uintptr_t line) {
   bool is_pushed;
   {
     Inside inside(*this);
@@ -185,14 +209,18 @@ void Thread::push(const Place& place, uintptr_t line) {
   }
   // Flushers cannot keep up: the line is one more that this thread flushes, as if nobody else did.
   runtime_.flushers().wake_surely();
-  execute(place, line);
-  if (place.domain.kind == DomainKind::kDevice) note_device(place.domain.device);
+  execute_now(device, line);
 }
 
-void Thread::note(const Place& place, uintptr_t begin, uintptr_t end) {
-  Inside inside(*this);
+// Of place_, which is a file's.
+void Thread::note(uintptr_t begin, uintptr_t end) {
   *pending_ = 1;
-  ranges_.add(place.domain, begin, end);
+  if (!ranges_.has_room(place_.domain)) {
+    gate_.enter();
+    ranges_.write_early(runtime_.domains());
+    gate_.leave();
+  }
+  ranges_.add(place_.domain, begin, end);
   base::increase<uint64_t>(counts_.noted_lines, lines_of(begin, end));
 }
 
@@ -208,13 +236,21 @@ void Thread::note_device(LineDevice* device) {
   devices_[device_count_++] = device;
 }
 
+// What is put off was put off in memory or a device; if its place is another thing by now, its domain was removed, and the line executed then.
+bool Thread::execute_again(Place& place, uintptr_t line) {
+  if (line - place.begin >= place.bytes || place.version != runtime_.domains().version())
+    place = find_place(line);
+  if (place.action == Action::kOutside || place.action == Action::kNote || place.action == Action::kNothing)
+    return false;
+  execute(place.domain.device, line);
+  return true;
+}
+
 void Thread::execute_put_off() {
   gate_.enter();
   Place place;
   set_.visit([&](uintptr_t line) {
-    if (line - place.begin >= place.bytes || place.version != runtime_.domains().version())
-      place = find_place(line);
-    if (!place.is_outside) execute(place, line);  // else its domain was removed, and the line executed then
+    if (execute_again(place, line) && place.domain.device != nullptr) note_device(place.domain.device);
   });
   gate_.leave();
   set_.clear();
@@ -233,6 +269,9 @@ void Thread::execute_for(const Domain& removed) const {
 
 base::Expected<void> Thread::fence() {
   base::increase<uint64_t>(counts_.fences, 1);
+  if (is_inside_.load(std::memory_order_relaxed) != 0) [[unlikely]]
+    return fence_in_handler();
+  Inside inside(*this);
   base::Expected<void> result;
   if (*pending_ != 0) {
     result = fence_slowly();
@@ -246,8 +285,6 @@ base::Expected<void> Thread::fence() {
 }
 
 base::Expected<void> Thread::fence_slowly() {
-  if (is_inside_.load(std::memory_order_relaxed) != 0) return fence_in_handler();
-  Inside inside(*this);
   Fifo* const pushed = fifo();
   const bool waits = pushed != nullptr && !pushed->is_done();
   if (waits) runtime_.flushers().wake_surely();
@@ -256,8 +293,7 @@ base::Expected<void> Thread::fence_slowly() {
   base::Expected<void> result;
   if (!ranges_.is_empty()) {
     gate_.enter();
-    ranges_.drop_removed(runtime_.domains());
-    result = ranges_.write(runtime_.shared_syncs());
+    result = ranges_.write(runtime_.domains(), runtime_.shared_syncs());
     gate_.leave();
   }
   for (size_t i = 0; i < device_count_; ++i) devices_[i]->fence();
@@ -271,11 +307,12 @@ base::Expected<void> Thread::fence_slowly() {
 
 // What the thread was doing is not known: all that it may have put off is executed, and stays put off.
 base::Expected<void> Thread::fence_in_handler() {
+  if (*pending_ == 0) {
+    sys::fence_stores();
+    return {};
+  }
   Place place;
-  set_.visit([&](uintptr_t line) {
-    if (line - place.begin >= place.bytes) place = find_place(line);
-    if (!place.is_outside) execute(place, line);
-  });
+  set_.visit([&](uintptr_t line) { execute_again(place, line); });
   if (Fifo* const pushed = fifo(); pushed != nullptr && !pushed->is_done()) {
     runtime_.flushers().wake_surely();
     pushed->wait();
@@ -290,10 +327,10 @@ void Thread::flush_ordered(uintptr_t address) {
   const uintptr_t line = base::round_down(address, base::kLineBytes);
   base::increase<uint64_t>(counts_.asked_lines, 1);
   const Place place = find_place(line);
-  if (place.is_outside || place.domain.kind == DomainKind::kMemory) {
+  if (place.action == Action::kOutside || place.domain.kind == DomainKind::kMemory) {
     sys::flush_line(line, sys::LineFlush::kClflush);
     base::increase<uint64_t>(counts_.executed_lines, 1);
-  } else if (place.domain.kind != DomainKind::kFlushOnFail) {
+  } else {
     flush_in_handler(line);
   }
 }
@@ -302,11 +339,6 @@ void Thread::sample_store(uintptr_t address) {
   base::increase<uint64_t>(counts_.sampled_stores, 1);
   if (policy_.chosen() != Way::kProactive) return;
   if (recent()->push(base::round_down(address, base::kLineBytes))) runtime_.flushers().wake();
-}
-
-void Thread::forget_place() {
-  Inside inside(*this);
-  place_ = {};
 }
 
 base::Expected<void> Thread::take_queues() {
@@ -323,6 +355,7 @@ base::Expected<void> Thread::take_queues() {
 base::Expected<void> Thread::set_way(Way way) {
   if (way == Way::kDecoupled || way == Way::kProactive)
     if (auto taken = use_flushers(); !taken) return taken;
+  Inside inside(*this);
   policy_.ask(way);
   forget_place();
   return {};
@@ -337,7 +370,7 @@ void Thread::enter_child() {
   Inside inside(*this);
   for (Fifo* const queue : {fifo(), recent()})
     if (queue != nullptr) queue->forget();
-  place_ = {};
+  forget_place();
 }
 
 Counts Thread::counts() const {

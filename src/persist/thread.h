@@ -16,12 +16,12 @@
 // may have become durable at any time in any case. So every state that a crash can leave is one that it could leave before. What is promised is promised by the fence, at
 // whose end all that was asked for is durable. clflush, which comes before what is stored later, is executed at once (flush_ordered).
 //
-// Signals: a handler may call all of this at any moment of its thread. While the thread changes what it has put off, is_inside_ is set: then a handler's
+// Signals: a handler may call all of this at any moment of its thread. While the thread changes where it flushes to or what it has put off, is_inside_ is set: then a handler's
 // flush is executed at once, and its fence executes, too, what its thread has put off, and leaves it there.
 //
 // Invariants
 //  1 what is put off or noted lies in a domain, or did: what is in none any more when it is executed is dropped; who removed the domain has executed it
-//  2 lines are executed under the gate, so that a domain can be removed while no thread is in the middle of it (runtime.h)
+//  2 what was put off or noted is executed under the gate, so that a domain can be removed while no thread is in the middle of it (runtime.h)
 //  3 pending() is 0 only if a locked instruction orders all that it has flushed
 //
 // Thread contract: one thread's, and its signal handlers'; others as runtime.h says.
@@ -99,13 +99,12 @@ class alignas(base::kLineBytes) Thread {
 
  private:
   // Where the last line was, and what is done with lines there.
-  enum class Action : uint8_t { kExecute, kSet, kPush, kDevice, kDeviceSet, kNote, kNothing };
+  enum class Action : uint8_t { kOutside, kExecute, kSet, kPush, kNote, kNothing };
   struct Place {
     uintptr_t begin = 0, bytes = 0;
     uint64_t version = 0;  // of the domains
-    Action action = Action::kExecute;
-    bool is_outside = true;
-    Domain domain;
+    Action action = Action::kOutside;
+    Domain domain;  // its device is null unless it is of that kind
   };
   struct Inside;
   // As Counts; changed by the thread alone.
@@ -116,23 +115,30 @@ class alignas(base::kLineBytes) Thread {
   bool is_known(uintptr_t line) const;
   Place find_place(uintptr_t line) const;
   Action action_of(const Domain& domain) const;
-  void flush_slowly(uintptr_t line);
+  void take_place(uintptr_t line);
+  void forget_place();
+  bool flush_quickly(uintptr_t line);
+  uintptr_t flush_slowly(uintptr_t line, uintptr_t end);
   void flush_in_handler(uintptr_t line);
-  void flush_by(const Place& place, uintptr_t line);
-  void execute(const Place& place, uintptr_t line);
-  void put(const Place& place, uintptr_t line);
-  void push(const Place& place, uintptr_t line);
-  void note(const Place& place, uintptr_t begin, uintptr_t end);
+  // To the device; null: by the CPU's instruction.
+  void execute(LineDevice* device, uintptr_t line);
+  void execute_now(LineDevice* device, uintptr_t line);  // and it is known at the fence
+  void put(LineDevice* device, uintptr_t line);
+  void put_in(uintptr_t line);
+  void push(LineDevice* device, uintptr_t line);
+  void note(uintptr_t begin, uintptr_t end);
+  // Returns whether it was executed; `place` is where the line before was.
+  bool execute_again(Place& place, uintptr_t line);
   void note_device(LineDevice* device);
   // Under the gate.
   void execute_put_off();
   base::Expected<void> fence_slowly();
   base::Expected<void> fence_in_handler();
-  void forget_place();
   base::Expected<void> take_queues();
   base::Expected<void> use_flushers();
 
   Place place_;
+  uint32_t place_changes_ = 0;  // how often it became another
   std::atomic<uint32_t> is_inside_{0};
   uint32_t own_pending_ = 0;
   uint32_t* const pending_;

@@ -65,7 +65,7 @@ class PmemQueue final : public Queue {
   // What copies flush by.
   void flush(uintptr_t address, size_t bytes) { thread_.flush(address, bytes); }
   void copied(uintptr_t, size_t bytes) { thread_.note_copied(bytes / base::kLineBytes); }
-  bool has_streams(uintptr_t) const { return pmem_.kind() == DomainKind::kMemory; }
+  bool has_streams(uintptr_t, uintptr_t) const { return pmem_.kind() == DomainKind::kMemory; }
 
  private:
   void do_start(Io& io) override {

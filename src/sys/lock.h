@@ -43,6 +43,27 @@ class LockGuard {
   Lock& lock_;
 };
 
+// The calling thread's signals are blocked, but those that its own instructions raise and the two of the C library's. Returns the mask that was, for restore_signals().
+uint64_t block_signals();
+void restore_signals(uint64_t mask);
+
+// Holds a lock that handlers of signals take too: none of this thread's comes meanwhile.
+template <class Lock>
+class QuietLockGuard {
+ public:
+  explicit QuietLockGuard(Lock& lock) : mask_(block_signals()), lock_(lock) { lock_.lock(); }
+  ~QuietLockGuard() {
+    lock_.unlock();
+    restore_signals(mask_);
+  }
+  QuietLockGuard(const QuietLockGuard&) = delete;
+  QuietLockGuard& operator=(const QuietLockGuard&) = delete;
+
+ private:
+  const uint64_t mask_;
+  Lock& lock_;
+};
+
 // Lets threads sleep until "something happened": key = prepare(), check the condition, wait(key).
 // Whoever changes the condition calls notify_all() afterwards.
 class EventCount {

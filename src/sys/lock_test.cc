@@ -1,6 +1,7 @@
 #include "sys/lock.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <atomic>
 #include <chrono>
@@ -112,6 +113,34 @@ TEST(Futex, ReturnsWhenTheWordDiffersAlready) {
   std::atomic<uint32_t> word{5};
   futex_wait(word, 4);
   futex_wake(word, 1);
+}
+
+int quiet_signals = 0;
+
+TEST(QuietLockGuard, SignalsWaitUntilTheLockIsFree) {
+  Mutex mutex;
+  struct sigaction action = {}, old;
+  action.sa_handler = [](int) { ++quiet_signals; };
+  sigaction(SIGUSR1, &action, &old);
+  {
+    QuietLockGuard scope(mutex);
+    raise(SIGUSR1);
+    EXPECT_EQ(quiet_signals, 0);
+    EXPECT_FALSE(mutex.try_lock());
+  }
+  EXPECT_EQ(quiet_signals, 1);
+  EXPECT_TRUE(mutex.try_lock());
+  // One that was blocked before is so afterwards.
+  sigset_t blocked, before;
+  sigemptyset(&blocked);
+  sigaddset(&blocked, SIGUSR1);
+  sigprocmask(SIG_BLOCK, &blocked, &before);
+  restore_signals(block_signals());
+  raise(SIGUSR1);
+  EXPECT_EQ(quiet_signals, 1);
+  sigprocmask(SIG_SETMASK, &before, nullptr);
+  EXPECT_EQ(quiet_signals, 2);
+  sigaction(SIGUSR1, &old, nullptr);
 }
 
 }  // namespace

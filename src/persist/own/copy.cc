@@ -13,8 +13,9 @@ struct OwnSink {
     own::flush(address, bytes, site);
   }
   void copied(uintptr_t address, size_t bytes) const { own::copied(address, bytes, site); }
-  bool has_streams(uintptr_t address) const {
-    return persist::has_streams(runtime().domains().find(address));
+  bool has_streams(uintptr_t begin, uintptr_t end) const {
+    const Domains::Found found = find_place(begin);
+    return found.domain.end >= end && persist::has_streams(found);
   }
 };
 

@@ -11,7 +11,7 @@ namespace persist {
 
 void Dirtiness::add(const Domain& domain, std::string_view, uint64_t) {
   const size_t bytes = domain.end - domain.begin;
-  sys::LockGuard scope(lock_);
+  sys::QuietLockGuard scope(lock_);
   for (Copy& copy : copies_) {
     if (copy.bytes != nullptr) continue;
     const auto memory = sys::map_anonymous(bytes, "a copy of a domain");
@@ -23,7 +23,7 @@ void Dirtiness::add(const Domain& domain, std::string_view, uint64_t) {
 }
 
 void Dirtiness::remove(uintptr_t begin, uintptr_t end) {
-  sys::LockGuard scope(lock_);
+  sys::QuietLockGuard scope(lock_);
   for (Copy& copy : copies_) {
     if (copy.bytes == nullptr || copy.begin >= end || begin >= copy.end) continue;
     sys::unmap(copy.bytes, copy.end - copy.begin);
@@ -32,7 +32,7 @@ void Dirtiness::remove(uintptr_t begin, uintptr_t end) {
 }
 
 void Dirtiness::flush(uintptr_t address, size_t bytes, bool, const void*) {
-  sys::LockGuard scope(lock_);
+  sys::QuietLockGuard scope(lock_);
   for (uintptr_t line = base::round_down(address, base::kLineBytes); line < address + bytes;
        line += base::kLineBytes)
     flush_line(line);
@@ -54,12 +54,12 @@ void Dirtiness::flush_line(uintptr_t line) {
 }
 
 void Dirtiness::fence(const void*) {
-  sys::LockGuard scope(lock_);
+  sys::QuietLockGuard scope(lock_);
   ++counts_.fences;
 }
 
 Dirtiness::Counts Dirtiness::counts() const {
-  sys::LockGuard scope(lock_);
+  sys::QuietLockGuard scope(lock_);
   return counts_;
 }
 

@@ -25,6 +25,10 @@ class Dirtiness final : public Observer {
   void write_statistics(base::TextRef& text) const override;
   void finish() override {}
 
+  // Around a fork: no other thread is in the middle of anything here. REQUIRES: the thread's signals are blocked.
+  void before_fork() { lock_.lock(); }
+  void after_fork() { lock_.unlock(); }
+
   struct Counts {
     uint64_t lines = 0, clean_lines = 0;  // flushed; of them: nothing had changed
     uint64_t dirty_bytes = 0;

@@ -114,6 +114,9 @@ base::Expected<Plan> plan(const Options& options) {
   }
   if (plan.counts_dirtiness && !options.record.empty())
     return base::failure(EINVAL, "dirtiness and record do not go together; leave one of them out");
+  if (options.stats.size() > 1000)
+    return base::failure(EINVAL, "stats: a path of ", options.stats.size(),
+                         " bytes is too long; at most 1000");
   plan.stats = options.stats;
   plan.record = options.record;
   return plan;

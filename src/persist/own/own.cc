@@ -40,6 +40,9 @@ constinit std::atomic<bool> is_started{false};
 constinit std::atomic<Observer*> process_observer{nullptr};
 constinit Plan process_plan;
 constinit pthread_key_t key = 0;
+constinit uint64_t mask_before_fork = 0;
+// Of the options: the caller's texts, and those of the environment, may change.
+constinit char stats_path[1024] = {};
 
 bool find_domain(uintptr_t address);
 
@@ -66,21 +69,34 @@ void leave_thread(void* value) {
 void before_fork() {
   if (thread != nullptr)
     if (auto fenced = thread->fence(); !fenced) base::log("persist: before fork: ", fenced.error().message);
+  const uint64_t mask = sys::block_signals();
   lock.lock();
+  mask_before_fork = mask;
   process_runtime.before_fork();
+  process_dirtiness.before_fork();
+}
+void unlock_after_fork() {
+  const uint64_t mask = mask_before_fork;
+  lock.unlock();
+  sys::restore_signals(mask);
 }
 void after_fork_in_parent() {
+  process_dirtiness.after_fork();
   process_runtime.after_fork_in_parent();
-  lock.unlock();
+  unlock_after_fork();
 }
 void after_fork_in_child() {
+  process_dirtiness.after_fork();
   process_runtime.after_fork_in_child(thread);
-  lock.unlock();
+  unlock_after_fork();
 }
 
 // Under the lock.
 void start_as(const Plan& plan) {
   process_plan = plan;
+  base::TextRef stats(stats_path, sizeof stats_path);
+  stats << plan.stats;
+  process_plan.stats = stats.view();
   if (plan.found) process_plan.settings.find_domain = find_domain;
   process_runtime.configure(process_plan.settings);
   if (plan.counts_dirtiness) process_observer.store(&process_dirtiness, std::memory_order_relaxed);
@@ -98,7 +114,7 @@ void start_as(const Plan& plan) {
 
 void start() {
   if (is_started.load(std::memory_order_acquire)) return;
-  sys::LockGuard scope(lock);
+  sys::QuietLockGuard scope(lock);
   if (is_started.load(std::memory_order_relaxed)) return;
   const auto options = read_environment(environ);
   if (!options) refuse(options.error());
@@ -148,10 +164,16 @@ Observer* observer() {
   return process_observer.load(std::memory_order_relaxed);
 }
 
+Domains::Found find_place(uintptr_t address) {
+  start();
+  const Domains::Found found = process_runtime.domains().find(address);
+  return found.is_inside || !find_domain(address) ? found : process_runtime.domains().find(address);
+}
+
 base::Expected<void> configure(const Options& options) {
   const auto plan = persist::plan(options);
   if (!plan) return std::unexpected(plan.error());
-  sys::LockGuard scope(lock);
+  sys::QuietLockGuard scope(lock);
   if (is_started.load(std::memory_order_relaxed))
     return base::failure(
         EBUSY, "the runtime has started already; configure it before anything is flushed or mapped");
@@ -175,7 +197,7 @@ Thread* enter() {
 void flush_slowly(uintptr_t address, size_t bytes, const void* site) {
   if (Thread* const own = enter(); own != nullptr) return own->flush(address, bytes);
   if (Observer* const observing = observer(); observing != nullptr) {
-    if (!process_runtime.domains().find(address).is_inside) find_domain(address);
+    find_place(address);
     observing->flush(address, bytes, false, site);
   }
   execute_all(address, bytes, false);
@@ -184,7 +206,7 @@ void flush_slowly(uintptr_t address, size_t bytes, const void* site) {
 void flush_ordered(uintptr_t address, const void* site) {
   if (Thread* const own = enter(); own != nullptr) return own->flush_ordered(address);
   if (Observer* const observing = observer(); observing != nullptr) {
-    if (!process_runtime.domains().find(address).is_inside) find_domain(address);
+    find_place(address);
     observing->flush(address, 1, true, site);
   }
   execute_all(address, 1, true);

@@ -28,12 +28,15 @@ Runtime& runtime();
 // Null: nobody observes.
 Observer* observer();
 
-// Settings other than the environment's. Errors: EBUSY: the runtime has started.
+// Settings other than the environment's. The texts are copied. Errors: as plan()'s; EBUSY: the runtime has started.
 base::Expected<void> configure(const Options& options);
 
 void flush_slowly(uintptr_t address, size_t bytes, const void* site);
 base::Expected<void> fence_slowly(const void* site);
 Thread* enter();
+
+// The domain that the address is in; a mapping that nobody has made one becomes one, if the options say so.
+Domains::Found find_place(uintptr_t address);
 
 // Of the calling thread; `site`: where the program called.
 inline void flush(uintptr_t address, const void* site) {

@@ -188,6 +188,57 @@ TEST(OwnRuntime, FindsMappingsThatNobodyMadeDomains) {
             0);
 }
 
+// Copies go past the caches only where that makes them durable.
+TEST(OwnRuntime, CopiesFindMappingsThatNobodyMadeDomains) {
+  EXPECT_EQ(in_child({{"SPILLWAY_PERSIST_DOMAIN", "file"}},
+                     [] {
+                       char path[] = "/tmp/spillway-persist-found-XXXXXX";
+                       const int file = mkstemp(path);
+                       unlink(path);
+                       REQUIRE(ftruncate(file, 1 << 16) == 0);
+                       auto* const mapped = static_cast<char*>(
+                           mmap(nullptr, 1 << 16, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0));
+                       own::set(mapped, 7, 4096, own::Caches::kChoose, nullptr);
+                       REQUIRE(own::fence(nullptr));
+                       REQUIRE(has(statistics(), "\"noted_lines\": 64,"));
+                       REQUIRE(has(statistics(), "\"copied_lines\": 0,"));
+                       return 0;
+                     }),
+            0);
+}
+
+// From memory to a file's mapping that follows: only flushes make both durable.
+TEST(OwnRuntime, ACopyMayReachIntoAnotherDomain) {
+  EXPECT_EQ(in_child({},
+                     [] {
+                       REQUIRE(own::add_domain({.begin = begin, .end = begin + 4096}, "", 0));
+                       REQUIRE(own::add_domain(
+                           {.begin = begin + 4096, .end = begin + 8192, .kind = DomainKind::kFile}, "", 0));
+                       own::set(memory, 7, 8192, own::Caches::kPast, nullptr);
+                       REQUIRE(own::fence(nullptr));
+                       REQUIRE(has(statistics(), "\"noted_lines\": 64,"));
+                       return 0;
+                     }),
+            0);
+}
+
+// The options' texts may change once the runtime has started.
+TEST(OwnRuntime, KeepsItsOptions) {
+  EXPECT_EQ(in_child({},
+                     [] {
+                       std::string path = "/tmp/spillway-persist-kept-" + std::to_string(getpid());
+                       const std::string expected = path;
+                       Options options;
+                       options.stats = path;
+                       REQUIRE(own::configure(options));
+                       path.assign(path.size(), 'x');
+                       own::finish();
+                       REQUIRE(std::filesystem::remove(expected));
+                       return 0;
+                     }),
+            0);
+}
+
 TEST(OwnRuntime, CountsDirtyBytes) {
   EXPECT_EQ(
       in_child(
