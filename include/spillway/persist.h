@@ -68,7 +68,8 @@ int spillway_persist_configure(const spillway_persist_options *options);
 //   "flush_on_fail"  the same, where the caches' content is saved when power fails (eADR): flushes fall away
 //   "file"           any file: a fence has the kernel write it
 //   "dram"           as memory, whatever the file is: for tests and measurements, since a power failure may lose it
-// 0 bytes: as large as the file is. `mapped_bytes` may be null. INVALID, NOT_FOUND, DENIED, FULL, NO_MEMORY, UNSUPPORTED, IO. May block.
+// A file that is new is there after a power failure, and is removed if it cannot be mapped. `bytes`: a multiple of 4096; 0: as many of them as the file has. `mapped_bytes` may
+// be null. INVALID, NOT_FOUND, DENIED, FULL, NO_MEMORY, UNSUPPORTED, IO. May block.
 int spillway_persist_map(const char *path, size_t bytes, const char *kind, void **address,
                          size_t *mapped_bytes);
 // Ends that domain and unmaps it; what was flushed there by anybody is durable, and of a file all that was stored. ABSENT: spillway_persist_map() has not made it. IO.
@@ -77,7 +78,8 @@ int spillway_persist_unmap(void *address);
 // Makes a mapping of the caller's a domain: whole lines of 64 bytes. `kind` as above, but for "auto"; nobody checks that it is true. `descriptor`: of the mapped file, for "file", open as long
 // as the domain is there, or -1: then each range that was flushed costs an I/O of its own. INVALID; FULL: there are 256 domains.
 int spillway_persist_add(void *address, size_t bytes, const char *kind, int descriptor);
-// It is none any more, or only the rest: before it is unmapped. ABSENT; IO.
+// What is in domains of these lines is in none any more: before it is unmapped. What was flushed there by anybody is durable, and of a file all that was stored.
+// ABSENT: it was in none; INVALID: no whole lines; IO.
 int spillway_persist_remove(void *address, size_t bytes);
 
 // Flushes the lines of [address, address + bytes). Promises nothing before the fence. Cost: some 2 ns a line, and what the instruction takes.
@@ -91,7 +93,8 @@ int spillway_persist(const void *address, size_t bytes);
 void *spillway_persist_copy(void *to, const void *from, size_t bytes);
 void *spillway_persist_set(void *to, int byte, size_t bytes);
 
-// How the calling thread flushes from now on; names as in the options. INVALID; NO_MEMORY.
+// How the calling thread flushes from now on; names as in the options. INVALID; NO_MEMORY; IN_USE: it is observed, or there was no memory for it, and executes each flush where it
+// stands.
 int spillway_persist_set_policy(const char *policy);
 
 // For spillway persist check: the program says how far it has come. Nothing otherwise.

@@ -33,12 +33,12 @@ void spillway_persist_flush(const void* address, size_t bytes) {
 }
 
 int spillway_persist_fence(void) {
-  return capi::persisting::answer(persist::own::fence(__builtin_return_address(0)));
+  return capi::persisting::answer_written(persist::own::fence(__builtin_return_address(0)));
 }
 
 int spillway_persist(const void* address, size_t bytes) {
   persist::own::flush(capi::persisting::number_of(address), bytes, __builtin_return_address(0));
-  return capi::persisting::answer(persist::own::fence(__builtin_return_address(0)));
+  return capi::persisting::answer_written(persist::own::fence(__builtin_return_address(0)));
 }
 
 void* spillway_persist_copy(void* to, const void* from, size_t bytes) {

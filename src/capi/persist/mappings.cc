@@ -1,5 +1,6 @@
 // Mappings of files that are domains, and those of the caller.
 #include <fcntl.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -27,6 +28,10 @@ struct Mapping {
 };
 constinit Mapping* mappings = nullptr;
 constinit sys::Mutex mappings_lock;
+constinit bool is_at_fork = false;  // the child of a fork finds the lock free
+
+void lock_mappings() { mappings_lock.lock(); }
+void unlock_mappings() { mappings_lock.unlock(); }
 
 // kNone: it is no kind of domain.
 DomainKind kind_of(std::string_view name) {
@@ -75,12 +80,41 @@ base::Expected<char*> map(int descriptor, const char* path, size_t bytes, std::s
   return mapped;
 }
 
+// Opens the file, or makes it.
+base::Expected<int> open_file(const char* path, bool& is_new) {
+  for (is_new = false;; is_new = !is_new) {
+    const int descriptor =
+        open(path, is_new ? O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC : O_RDWR | O_CLOEXEC, 0600);
+    if (descriptor >= 0) return descriptor;
+    // Somebody else may have made it, or removed it, in between.
+    if (errno != (is_new ? EEXIST : ENOENT)) return base::failure(errno, path, ": ", base::error_name(errno));
+  }
+}
+
+// The new file's name is there after a power failure.
+base::Expected<void> sync_name(int descriptor, std::string_view path) {
+  const size_t slash = path.rfind('/');
+  base::Text<4096> folder;
+  folder << (slash == path.npos ? "." : slash == 0 ? "/" : path.substr(0, slash));
+  const int opened = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  // A folder that may be searched but not read cannot be synced; nor can those of file systems that say EINVAL, which keep no names.
+  const bool is_synced = fsync(descriptor) == 0 && (opened < 0 || fsync(opened) == 0 || errno == EINVAL);
+  const int error = errno;
+  if (opened >= 0) close(opened);
+  if (is_synced) return {};
+  return base::failure(error, path, ": cannot be made durable: ", base::error_name(error));
+}
+
 base::Expected<Mapping> open_mapping(const char* path, size_t bytes, std::string_view kind) {
+  bool is_new = false;
+  const auto opened = open_file(path, is_new);
+  if (!opened) return std::unexpected(opened.error());
   Mapping mapping;
-  mapping.descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (mapping.descriptor < 0) return base::failure(errno, path, ": ", base::error_name(errno));
+  mapping.descriptor = *opened;
   base::Error error;
-  const auto sized = size_file(mapping.descriptor, path, bytes);
+  auto sized = size_file(mapping.descriptor, path, bytes);
+  if (sized && is_new)
+    if (auto synced = sync_name(mapping.descriptor, path); !synced) sized = std::unexpected(synced.error());
   if (!sized) {
     error = sized.error();
   } else {
@@ -104,6 +138,7 @@ base::Expected<Mapping> open_mapping(const char* path, size_t bytes, std::string
     }
   }
   close(mapping.descriptor);
+  if (is_new) unlink(path);
   return std::unexpected(error);
 }
 
@@ -134,6 +169,7 @@ int spillway_persist_map(const char* path, size_t bytes, const char* kind, void*
   *address = mapping->address;
   if (mapped_bytes != nullptr) *mapped_bytes = mapping->bytes;
   sys::LockGuard scope(mappings_lock);
+  if (!is_at_fork) is_at_fork = pthread_atfork(lock_mappings, unlock_mappings, unlock_mappings) == 0;
   kept->next = mappings;
   mappings = kept;
   return SPILLWAY_PERSIST_OK;
@@ -157,7 +193,7 @@ int spillway_persist_unmap(void* address) {
   munmap(found->address, found->bytes);
   close(found->descriptor);
   capi::destroy(found);
-  return answer(removed);
+  return answer_written(removed);
 }
 
 int spillway_persist_add(void* address, size_t bytes, const char* kind, int descriptor) {
@@ -167,6 +203,8 @@ int spillway_persist_add(void* address, size_t bytes, const char* kind, int desc
   if (domain == DomainKind::kNone)
     return refuse_invalid("add: there is no kind '", kind, "'; give memory, flush_on_fail, file or dram");
   const auto begin = reinterpret_cast<uintptr_t>(address);
+  if (domain == DomainKind::kFile && descriptor >= 0 && fcntl(descriptor, F_GETFD) < 0)
+    return refuse_invalid("add: ", descriptor, " is no open descriptor; give the mapped file's, or -1");
   return answer(persist::own::add_domain(
       {.begin = begin, .end = begin + bytes, .kind = domain, .device = nullptr, .descriptor = descriptor}, "",
       0));
@@ -175,9 +213,12 @@ int spillway_persist_add(void* address, size_t bytes, const char* kind, int desc
 int spillway_persist_remove(void* address, size_t bytes) {
   using namespace capi::persisting;
   const auto begin = reinterpret_cast<uintptr_t>(address);
+  if ((begin | bytes) % base::kLineBytes != 0 || begin + bytes < begin)
+    return refuse_invalid("remove: ", bytes, " bytes at ", base::Hex{begin},
+                          " are not whole lines; give address and size as multiples of 64");
   const persist::Domains::Found found = persist::own::runtime().domains().find(begin);
   if (bytes == 0 || (!found.is_inside && found.domain.end >= begin + bytes)) return SPILLWAY_PERSIST_ABSENT;
-  return answer(persist::own::remove_domain(begin, begin + bytes));
+  return answer_written(persist::own::remove_domain(begin, begin + bytes));
 }
 
 }  // extern "C"

@@ -20,5 +20,7 @@ int refuse_invalid(const Parts&... parts) {
 }
 // Of how something has ended, OK or with a line.
 int answer(const base::Expected<void>& ended);
+// The same, of the kernel's writing: OK, FULL or IO.
+int answer_written(const base::Expected<void>& ended);
 
 }  // namespace capi::persisting

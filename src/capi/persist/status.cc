@@ -26,6 +26,7 @@ int status_of(const base::Error& error) {
     case EACCES:
     case EPERM:
     case EROFS: return SPILLWAY_PERSIST_DENIED;
+    case ENODEV:
     case ENOTSUP: return SPILLWAY_PERSIST_UNSUPPORTED;
     default: return SPILLWAY_PERSIST_IO;
   }
@@ -37,6 +38,11 @@ int refuse(const base::Error& error) {
 }
 
 int answer(const base::Expected<void>& ended) { return ended ? SPILLWAY_PERSIST_OK : refuse(ended.error()); }
+
+int answer_written(const base::Expected<void>& ended) {
+  const int status = answer(ended);
+  return status == SPILLWAY_PERSIST_OK || status == SPILLWAY_PERSIST_FULL ? status : SPILLWAY_PERSIST_IO;
+}
 
 }  // namespace capi::persisting
 
