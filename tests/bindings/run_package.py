@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """An installed C library: what it exports and needs, and programs that find it by pkg-config and CMake.
 
-  run_package.py SOURCE BUILD WORK batch|kv|pagecache
+  run_package.py SOURCE BUILD WORK batch|kv|pagecache|persist
 """
 import collections
 import os
@@ -25,10 +25,15 @@ target_link_libraries(user PRIVATE Spillway::{name})
 """
 
 
-def check_library(library, header, name):
-    """It exports what the header declares, and nothing else; it needs the C library, and nothing else."""
+def names_of_compiled_code(source):
+    """What code calls that spillcc -fspill-persist compiled."""
+    return set(re.findall(r'^SPILLWAY_PERSIST_SYMBOL\(\w+, "(\w+)"', (source / "include" / "spillway" / "abi.inc").read_text(), re.M))
+
+
+def check_library(library, header, name, more):
+    """It exports what the header declares and `more`, and nothing else; it needs the C library, and nothing else."""
     text = re.sub(r"//.*", "", header.read_text())
-    declared = set(re.findall(rf"\b(spillway_{name}_\w+)\(", text))
+    declared = set(re.findall(rf"\b(spillway_{name}(?:_\w+)?)\(", text)) | more
     exported = {line.split()[-1].split("@")[0] for line in run("nm", "-D", "--defined-only", library).splitlines()}
     if len(declared) < 15 or declared != exported:
         raise Failure(f"declared and exported differ: {declared ^ exported}")
@@ -68,7 +73,11 @@ def test(source, build, work, name):
     prefix = fresh(work) / "prefix"
     library_folder = install(build, prefix, name)
     header = prefix / "include" / "spillway" / f"{name}.h"
-    check_library(library_folder / f"libspillway_{name}.so", header, name)
+    library = library_folder / f"libspillway_{name}.so"
+    check_library(library, header, name, names_of_compiled_code(source) if name == "persist" else set())
+    # Threads end through it, and flushers run in it, whatever dlclose() is asked for.
+    if ("NODELETE" in run("readelf", "-dW", library)) != (name == "persist"):
+        raise Failure(f"{library} may be unloaded, and must not, or the other way round")
     for each in header.parent.iterdir():
         check_header(each, work, name)
     example = source / "examples" / f"{name}_example.c"
