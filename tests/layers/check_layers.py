@@ -32,6 +32,7 @@ LAYERS = {
 }
 # Folders within a layer, lowest first; "" is the layer's own files. `testing` comes last: only tests and fuzzers include it.
 ORDERS = {
+    "persist": ["", "model", "check", "own"],
     "kv": ["index", "media", "log", "recovery", "tier", "collection", "", "testing"],
     "server": ["", "memcache", "resp", "items", "net", "clients", "front"],
 }
