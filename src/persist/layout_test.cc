@@ -56,6 +56,15 @@ TEST(Layout, RefusesWhatItCannotDo) {
   EXPECT_EQ(lay_out({}).bytes, 0u);
 }
 
+// A part goes where the least is left: two others have room together in the larger rest then.
+TEST(Layout, SmallPartsFillWhatIsLeft) {
+  const std::vector<size_t> parts = {40, 32, 24, 16, 16};
+  const LaidOut all = lay_out(parts);
+  EXPECT_EQ(all.bytes, 128u);
+  for (size_t i = 0; i < parts.size(); ++i)
+    EXPECT_EQ(all.offsets[i] / 64, (all.offsets[i] + parts[i] - 1) / 64) << i;
+}
+
 // Parts of any sizes do not overlap, are aligned, and take no more lines than one behind the other, in that order of sizes.
 TEST(Layout, PartsOfAnySize) {
   std::mt19937_64 random(5);

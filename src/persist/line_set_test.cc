@@ -71,6 +71,20 @@ TEST(LineSet, WhatStaysInTheListIsPutInAgainInTheNextEpoch) {
   EXPECT_NE(set.add(line(1)), Flush::kPutOff);
 }
 
+// Epochs' numbers come again.
+TEST(LineSet, AMarkOfLongAgoIsNotOfThisEpoch) {
+  for (const unsigned power : {8, 10, 12, 14, 16})
+    for (int epochs = (1 << power) - 2; epochs <= (1 << power) + 1; ++epochs) {
+      LineSet set;
+      set.add(line(1));
+      set.put_in(line(1));
+      EXPECT_EQ(set.add(line(1)), Flush::kPutOff);
+      set.clear();
+      for (int i = 0; i < epochs; ++i) set.begin_epoch();
+      EXPECT_NE(set.add(line(1)), Flush::kPutOff) << epochs;
+    }
+}
+
 // Programs have 56 bits of addresses where the CPU has 57.
 TEST(LineSet, LinesThatAreFarApartAreNotTakenForOne) {
   for (unsigned bit = 14; bit < 56; ++bit) {

@@ -95,6 +95,20 @@ TEST(Policy, TrialsCostLittleWhereInlineIsBest) {
   EXPECT_GT(driven.policy().trials(), 2u);
 }
 
+// What one way leaves behind is paid for in the other's first window: lines that were put off, or thrown out of the caches.
+TEST(Policy, TheFirstWindowAfterAChangeIsNotTheWaysOwn) {
+  Driven driven(Way::kAuto);
+  for (uint64_t windows = 0; driven.policy().trials() == 0; ++windows) {
+    ASSERT_LT(windows, kTrialFences);
+    const uint64_t before = driven.by_way[static_cast<int>(Way::kEpoch)];
+    driven.run(1, {1000, 1100, 0, 0}, 0.01);
+    const bool changes =
+        driven.by_way[static_cast<int>(Way::kEpoch)] != before && driven.policy().chosen() == Way::kInline;
+    if (changes) driven.run(Policy::kWindowFences - 1, {3000, 1100, 0, 0}, 0.01);
+  }
+  EXPECT_EQ(driven.policy().chosen(), Way::kInline);
+}
+
 TEST(Policy, AWindowHasEnoughLines) {
   Driven driven(Way::kAuto);
   // Fences without flushes say nothing.

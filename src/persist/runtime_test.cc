@@ -180,6 +180,104 @@ TEST(Runtime, HotLinesAreExecutedOnceAFence) {
   EXPECT_EQ(runtime->counts().fences, 100u);
 }
 
+// Lines that are put off, without a fence until long after the list is full.
+TEST(Runtime, MoreLinesArePutOffThanTheListHolds) {
+  Own runtime(Way::kEpoch);
+  ShadowDevice device(1 << 16);
+  ASSERT_TRUE(runtime->add_domain(device.domain()));
+  Thread* const thread = runtime->enter();
+  for (uint64_t round = 1; round <= 3; ++round) {
+    for (uint64_t i = 0; i < 5 * LineSet::kListLines; ++i)
+      for (uint64_t again = 0; again < 3; ++again) {
+        store(device.memory() + i * 64, round * 10 + again);
+        thread->flush(device.begin() + i * 64);
+      }
+    ASSERT_TRUE(thread->fence());
+    ASSERT_TRUE(device.is_durable(device.memory(), 5 * LineSet::kListLines * 64)) << round;
+  }
+  EXPECT_LE(device.flushed_lines(), 3u * 2 * 5 * LineSet::kListLines);
+}
+
+// A device that keeps all but its owner's thread inside until it is opened.
+class ClosedDevice final : public LineDevice {
+ public:
+  explicit ClosedDevice(ShadowDevice& device) : device_(device) {}
+
+  void flush(const uintptr_t* lines, size_t count) override {
+    inside_.fetch_add(1);
+    while (std::this_thread::get_id() != owner_ && !is_open_.load()) std::this_thread::yield();
+    device_.flush(lines, count);
+  }
+  void fence() override { device_.fence(); }
+  void open() { is_open_.store(true); }
+  void wait_for_somebody() const {
+    while (inside_.load() == 0) std::this_thread::yield();
+  }
+  Domain domain() {
+    return {.begin = device_.begin(),
+            .end = device_.begin() + device_.bytes(),
+            .kind = DomainKind::kDevice,
+            .device = this};
+  }
+
+ private:
+  ShadowDevice& device_;
+  const std::thread::id owner_ = std::this_thread::get_id();
+  std::atomic<bool> is_open_{false};
+  std::atomic<uint32_t> inside_{0};
+};
+
+// Flushers that cannot keep up: who flushes does the rest.
+TEST(Runtime, AFullQueueLosesNothing) {
+  Own runtime(Way::kDecoupled);
+  ShadowDevice shadow(1 << 18);
+  ClosedDevice device(shadow);
+  ASSERT_TRUE(runtime->add_domain(device.domain()));
+  Thread* const thread = runtime->enter();
+  constexpr uint64_t kLines = 3 * Fifo::kLines;
+  for (uint64_t i = 0; i < kLines; ++i) {
+    store(shadow.memory() + i * 64, i + 1);
+    thread->flush(shadow.begin() + i * 64);
+  }
+  EXPECT_GE(thread->counts().executed_lines, kLines / 2);
+  device.open();
+  ASSERT_TRUE(thread->fence());
+  EXPECT_TRUE(shadow.is_durable(shadow.memory(), kLines * 64));
+  EXPECT_EQ(thread->counts().executed_lines + thread->counts().pushed_lines, kLines);
+}
+
+// A flusher has claimed lines of a mapping and is held up before it comes to them: the mapping goes only when it is done with them.
+TEST(Runtime, AMappingStaysWhileFlushersAreAtIt) {
+  constexpr size_t kBytes = 1 << 14;
+  for (int round = 0; round < 5; ++round) {
+    Own runtime(Way::kDecoupled, 1);
+    ShadowDevice shadow(1 << 14);
+    ClosedDevice device(shadow);
+    void* const memory = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const auto begin = reinterpret_cast<uintptr_t>(memory);
+    ASSERT_TRUE(runtime->add_domain(device.domain()));
+    ASSERT_TRUE(runtime->add_domain({.begin = begin, .end = begin + kBytes}));
+    Thread* const thread = runtime->enter();
+    // Memory, the device, memory: whatever the flusher claims at a time, some of it comes after what holds it up.
+    thread->flush(begin, 512);
+    thread->flush(shadow.begin());
+    thread->flush(begin, kBytes);
+    device.wait_for_somebody();
+    std::atomic<bool> is_gone{false};
+    std::thread other([&] {
+      ASSERT_TRUE(runtime->remove_domain(begin, begin + kBytes).value());
+      munmap(memory, kBytes);
+      is_gone = true;
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    EXPECT_FALSE(is_gone.load());
+    device.open();
+    other.join();
+    ASSERT_TRUE(thread->fence());
+    ASSERT_TRUE(runtime->leave(thread));
+  }
+}
+
 // As storage's queues: what one has put off is not another's.
 TEST(Runtime, SeveralInOneThreadAreApart) {
   Own runtime(Way::kEpoch);
@@ -439,6 +537,69 @@ TEST_F(FileTest, FencesOfSeveralThreadsMayShareAnIo) {
     });
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(dirty_bytes(), 0u);
+}
+
+// What was written early, to have room for other domains' ranges, and failed, is told by the fence.
+TEST_F(FileTest, WhatCouldNotBeWrittenEarlyIsTold) {
+  Own runtime(Way::kEpoch);
+  const int null = open("/dev/null", O_RDONLY);  // has nothing that could be synced
+  for (uintptr_t i = 0; i < 20; ++i)
+    ASSERT_TRUE(runtime->add_domain({.begin = begin() + i * 32768,
+                                     .end = begin() + (i + 1) * 32768,
+                                     .kind = DomainKind::kFile,
+                                     .device = nullptr,
+                                     .descriptor = i == 0 ? null : descriptor_}));
+  Thread* const thread = runtime->enter();
+  thread->flush(begin() + 16384, 8);
+  for (uintptr_t i = 0; i < 20; ++i) thread->flush(begin() + i * 32768, 8);
+  const auto fenced = thread->fence();
+  ASSERT_FALSE(fenced);
+  EXPECT_EQ(fenced.error().number, EINVAL);
+  EXPECT_TRUE(thread->fence());
+  close(null);
+}
+
+// A device whose flush a signal comes in the middle of, so that the thread is inside.
+class RaisingDevice final : public LineDevice {
+ public:
+  void flush(const uintptr_t*, size_t) override { raise(SIGUSR2); }
+  void fence() override {}
+};
+Thread* raised_thread = nullptr;
+uintptr_t raised_line = 0;
+
+// What a handler flushes of a file then is written at once; if it cannot be, its thread's next fence tells.
+TEST_F(FileTest, HandlersInTheMiddleWriteAtOnce) {
+  Own runtime(Way::kInline);
+  RaisingDevice device;
+  alignas(64) static char lines[128];
+  const auto own = reinterpret_cast<uintptr_t>(lines);
+  ASSERT_TRUE(
+      runtime->add_domain({.begin = own, .end = own + 128, .kind = DomainKind::kDevice, .device = &device}));
+  ASSERT_TRUE(runtime->add_domain(domain(descriptor_)));
+  void* const gone = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  const auto gone_begin = reinterpret_cast<uintptr_t>(gone);
+  ASSERT_TRUE(
+      runtime->add_domain({.begin = gone_begin, .end = gone_begin + 4096, .kind = DomainKind::kFile}));
+  munmap(gone, 4096);
+  Thread* const thread = raised_thread = runtime->enter();
+  struct sigaction action = {}, old;
+  action.sa_handler = [](int) { raised_thread->flush(raised_line); };
+  sigaction(SIGUSR2, &action, &old);
+  store(memory_ + 4096, 3);
+  raised_line = begin() + 4096;
+  thread->flush(own);
+  EXPECT_EQ(dirty_bytes(), 0u);
+  ASSERT_TRUE(thread->fence());
+  raised_line = gone_begin;
+  ASSERT_TRUE(runtime->add_domain(
+      {.begin = own + (1 << 20), .end = own + (1 << 20) + 64}));  // places are looked up anew
+  thread->flush(own);
+  const auto fenced = thread->fence();
+  ASSERT_FALSE(fenced);
+  EXPECT_EQ(fenced.error().number, EIO);
+  EXPECT_TRUE(thread->fence());
+  sigaction(SIGUSR2, &old, nullptr);
 }
 
 // A child has its parent's domains, flushes by itself, and starts flushers of its own when it needs some.

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -76,8 +77,13 @@ class ShadowDevice final : public LineDevice {
  private:
   using Content = std::array<char, base::kLineBytes>;
   Content read(uintptr_t line) const {
+    // Whole words, as they are at some moment: the owner may store to the line meanwhile.
     Content content;
-    memcpy(content.data(), reinterpret_cast<const void*>(line), content.size());
+    const auto* const words = reinterpret_cast<const std::atomic<uint64_t>*>(line);
+    for (size_t i = 0; i < base::kLineBytes / sizeof *words; ++i) {
+      const uint64_t word = words[i].load(std::memory_order_relaxed);
+      memcpy(&content[i * sizeof word], &word, sizeof word);
+    }
     return content;
   }
 

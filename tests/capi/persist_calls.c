@@ -30,6 +30,9 @@ static void files(const char *folder) {
     CHECK_OK(spillway_persist(memory + 99, 1));
     CHECK(dirty_bytes(path) == 0);
     CHECK(statistic("executed_lines") == 0);  // nothing by the CPU
+    memset(memory, 'm', kBytes);
+    CHECK_OK(spillway_persist(memory, kBytes));
+    CHECK(dirty_bytes(path) == 0);
     // What nobody has flushed is written when it ends.
     memory[kBytes - 1] = 'y';
     CHECK_OK(spillway_persist_unmap(memory));

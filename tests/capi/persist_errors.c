@@ -61,7 +61,9 @@ static void maps(const char *folder) {
 static void limits(const char *folder) {
   char path[4200];
   strcpy(path, path_in(folder, "file"));
-  const struct rlimit small = {1 << 20, 1 << 20};
+  struct rlimit all_bytes, all_files;
+  CHECK(getrlimit(RLIMIT_FSIZE, &all_bytes) == 0 && getrlimit(RLIMIT_NOFILE, &all_files) == 0);
+  const struct rlimit small = {1 << 20, all_bytes.rlim_max};
   signal(SIGXFSZ, SIG_IGN);
   CHECK(setrlimit(RLIMIT_FSIZE, &small) == 0);
   refused_without_a_trace(path, 2 << 20, "auto", SPILLWAY_PERSIST_INVALID,
@@ -69,11 +71,12 @@ static void limits(const char *folder) {
   char *const memory = map_new(path, 1 << 20, "auto");
   CHECK_OK(spillway_persist_unmap(memory));
   const int next = open("/dev/null", O_RDONLY);
-  const struct rlimit few = {(rlim_t)next, (rlim_t)next};
+  const struct rlimit few = {(rlim_t)next, all_files.rlim_max};
   close(next);
   CHECK(setrlimit(RLIMIT_NOFILE, &few) == 0);
   refused_without_a_trace(path, 4096, "auto", SPILLWAY_PERSIST_NO_MEMORY, "too many open files");
   unlink(path);
+  CHECK(setrlimit(RLIMIT_FSIZE, &all_bytes) == 0 && setrlimit(RLIMIT_NOFILE, &all_files) == 0);
 }
 
 static void full_device(const char *folder) {
@@ -96,6 +99,7 @@ static void not_allowed(const char *folder) {
   if (geteuid() == 0) CHECK(chmod(folder, 0700) == 0 && setegid(65534) == 0 && seteuid(65534) == 0);
   CHECK_REFUSED(spillway_persist_map(path_in(folder, "file"), 4096, "auto", &address, NULL),
                 SPILLWAY_PERSIST_DENIED, "permission denied");
+  if (geteuid() != getuid()) CHECK(seteuid(getuid()) == 0 && setegid(getgid()) == 0);
 }
 
 static _Alignas(4096) char memory[1 << 16];

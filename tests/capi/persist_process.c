@@ -84,6 +84,7 @@ static void *unmap_it(void *memory) {
 static void mappings_that_go(const char *folder) {
   const char *const path = path_in(folder, "file");
   const char *const kinds[] = {"file", "dram"};
+  CHECK_OK(spillway_persist_set_policy("epoch"));
   for (int round = 0; round < 20; ++round) {
     char *const memory = map_new(path, kBytes, kinds[round % 2]);
     for (int i = 0; i < 3; ++i) {

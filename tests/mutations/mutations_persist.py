@@ -1,0 +1,97 @@
+"""Breakages of src/persist and its C API: lines that are not durable when their fence returns, memory that is touched after it is gone, handlers and forks that hang."""
+
+CALLS = "src/capi/persist/calls.cc"
+COPY = "src/persist/own/copy.cc"
+DOMAINS = "src/persist/domains.cc"
+FIFO = "src/persist/fifo.h"
+FLUSHERS = "src/persist/flushers.cc"
+FOUND = "src/persist/own/found.cc"
+LAYOUT = "src/persist/layout.cc"
+LINE_SET = "src/persist/line_set.h"
+MAPPINGS = "src/capi/persist/mappings.cc"
+OPTIONS = "src/persist/own/options.cc"
+OWN = "src/persist/own/own.cc"
+POLICY = "src/persist/policy.cc"
+RANGES = "src/persist/file_ranges.cc"
+RUNTIME = "src/persist/runtime.cc"
+THREAD = "src/persist/thread.cc"
+
+CAPI = ("capi_persist_test", "*")
+
+
+def mutation(name, *patches, gtest_filter="*", test=None):
+    return {"name": name, "test": test or ("persist_test", gtest_filter), "patches": list(patches)}
+
+
+def own(name, *patches, gtest_filter="*"):
+    return mutation(name, *patches, test=("persist_own_test", gtest_filter))
+
+
+MUTATIONS = [
+    # Lines that are put off
+    mutation("a line that was put off in an epoch before is in the list", (LINE_SET, "kFlagBits + kEpochBits;", "kFlagBits;"), gtest_filter="LineSet.*"),
+    mutation("lines whose addresses differ far up are one", (LINE_SET, "kEpochBits = 12", "kEpochBits = 16"), (LINE_SET, "  static_assert(64 - kNumberShift >= 56 - 6);\n", ""), gtest_filter="LineSet.*"),
+    mutation("what is put off is forgotten when the list is full", (THREAD, "  if (set_.is_full()) execute_put_off();\n", "  if (set_.is_full()) set_.clear();\n"), gtest_filter="Runtime.*"),
+    mutation("epochs begin anew with marks of the first ones", (LINE_SET, "    if (epoch_bits_ == 0) [[unlikely]]\n      memset(table_, 0xff, sizeof table_);", "    if (false)\n      memset(table_, 0xff, sizeof table_);"), gtest_filter="LineSet.*"),
+    mutation("lines that are flushed again and again are executed each time", (LINE_SET, "      if (difference == 0) return Flush::kPutIn;\n", "      if (difference == 0) return Flush::kNow;\n"), gtest_filter="Runtime.HotLines*"),
+    mutation("a fence executes nothing", (THREAD, "  if (waits) runtime_.flushers().wake_surely();\n  execute_put_off();\n", "  if (waits) runtime_.flushers().wake_surely();\n"), gtest_filter="*WhatWasFlushed*epoch"),
+
+    # FIFOs and flushers
+    mutation("a place is written again before it was copied", (FIFO, "== kLines) return false;", "== 2 * kLines) return false;"), gtest_filter="Fifo*:*WayTest*decoupled"),
+    mutation("lines are taken twice", (FIFO, "compare_exchange_strong(claimed, claimed + count,", "compare_exchange_strong(claimed, claimed + (count + 1) / 2,"), gtest_filter="Fifo*"),
+    mutation("a fence does not wait for flushers", (THREAD, "  if (waits) pushed->wait();\n", ""), gtest_filter="*WhatWasFlushed*decoupled"),
+    mutation("a line that finds the FIFO full is lost", (THREAD, "  runtime_.flushers().wake_surely();\n  execute_now(device, line);\n}", "  runtime_.flushers().wake_surely();\n}"), gtest_filter="Runtime.*"),
+    mutation("flushers tell of what is not durable yet", (FLUSHERS, "      found.domain.device->flush(lines + i, end - i);\n      found.domain.device->fence();\n", "      found.domain.device->flush(lines + i, end - i);\n"), gtest_filter="*WayTest*decoupled"),
+    mutation("flushers touch memory that is gone", (RUNTIME, "  flushers_.pass_all();\n  base::Expected<bool>", "  base::Expected<bool>"), gtest_filter="Runtime.AMappingStays*"),
+
+    # Domains
+    mutation("domains stand in the order of their making", (DOMAINS, "    if (other.begin < domain.begin) place = count;\n", "    place = count;\n"), gtest_filter="Domains*"),
+    mutation("domains may overlap", (DOMAINS, "other.begin < domain.end && domain.begin < other.end", "other.begin == domain.begin"), gtest_filter="Domains*"),
+    mutation("the middle of a domain takes its end with it", (DOMAINS, "    keep(domain, std::min(domain.end, end), domain.end);\n", ""), gtest_filter="Domains*"),
+    mutation("what others have put off is lost with its domain", (RUNTIME, "    for (size_t i = 0; i < count; ++i) thread.execute_for(removed[i]);\n", ""), gtest_filter="Runtime.*"),
+    mutation("a fence touches lines whose domain is gone", (THREAD, "  if (place.action == Action::kOutside || place.action == Action::kNote || place.action == Action::kNothing)\n    return false;\n", ""), test=CAPI),
+    mutation("a thread goes on in a domain that is gone", (THREAD, "line - place_.begin < place_.bytes && place_.version == runtime_.domains().version();", "line - place_.begin < place_.bytes;"), test=CAPI),
+
+    # Files
+    mutation("a file's domain is not written when it is removed", (RUNTIME, "    if (removed[i].kind != DomainKind::kFile) continue;\n", "    continue;\n"), gtest_filter="FileTest.*"),
+    mutation("only the first range of a file is written", (RANGES, "    skip_others(number);\n        return call(SYS_fdatasync, range.descriptor);", "    skip_others(number);\n        return 0;"), gtest_filter="FileTest.*"),
+    mutation("ranges are written whose mapping is gone", (RANGES, "if (found.is_inside && found.domain.kind == DomainKind::kFile) {", "{"), gtest_filter="FileTest.*"),
+    mutation("what was written early and failed is forgotten", (RANGES, "  if (error_ == 0) error_ = error;\n}", "  (void)error;\n}"), gtest_filter="FileTest.*"),
+    mutation("ranges without room are forgotten", (THREAD, "    ranges_.write_early(runtime_.domains());\n", "    ranges_ = {};\n"), gtest_filter="FileTest.*"),
+    mutation("a note ends with its line", (THREAD, "      next = std::min(base::round_up(end, base::kLineBytes), place_.domain.end);\n      note(line, next);", "      next = std::min(base::round_up(end, base::kLineBytes), place_.domain.end);\n      note(line, line + base::kLineBytes);"), test=CAPI),
+
+    # Policies
+    mutation("noise is a gain", (POLICY, "    if (middle < 1 - noise && middle < best_ratio) {", "    if (middle < best_ratio) {"), gtest_filter="Policy*"),
+    mutation("a way that is far worse stays in the trial", (POLICY, "costs[round_ - 1] > kFarWorse * plain.costs[round_ - 1]", "costs[round_ - 1] > 100 * kFarWorse * plain.costs[round_ - 1]"), gtest_filter="Policy*"),
+    mutation("the first window after a change counts", (POLICY, "  if (!is_warm_) {\n    is_warm_ = true;\n    return false;\n  }\n", ""), gtest_filter="Policy*"),
+    mutation("a winner holds for ever", (POLICY, "    if (now < held_until_) return false;\n", "    if (trials_ > 0) return false;\n"), gtest_filter="Policy*"),
+
+    # Layouts
+    mutation("parts are laid where the most is left", (LAYOUT, "rest.end - rest.begin < best->end - best->begin))", "rest.end - rest.begin > best->end - best->begin))"), gtest_filter="Layout*"),
+    mutation("parts are not aligned in the rest of a line", (LAYOUT, "base::round_up(best->begin + part, alignment)", "best->begin + part"), gtest_filter="Layout*"),
+
+    # Handlers of signals
+    mutation("a handler finds the runtime's lock held", ("src/sys/lock.h", "explicit QuietLockGuard(Lock& lock) : mask_(block_signals()), lock_(lock)", "explicit QuietLockGuard(Lock& lock) : mask_(0), lock_(lock)"), ("src/sys/lock.h", "    lock_.unlock();\n    restore_signals(mask_);", "    lock_.unlock();"), test=CAPI),
+    mutation("what a handler flushes waits for a fence that does not know of it", (THREAD, "      execute(place.domain.device, line);\n      if (place.domain.device != nullptr) place.domain.device->fence();\n", "      (void)place;\n"), gtest_filter="*Handlers*"),
+    mutation("a handler's fence leaves out what its thread has put off", (THREAD, "  set_.visit([&](uintptr_t line) { execute_again(place, line); });\n", ""), gtest_filter="*Handlers*epoch"),
+    mutation("a handler's flush in a file is nobody's", (THREAD, "      if (write_range(line, line + base::kLineBytes)) return;\n", "      return;\n"), gtest_filter="FileTest.*"),
+
+    # The process's own runtime
+    own("a thread's end fences nothing", (OWN, "  if (leaving == nullptr) return;\n  if (auto left", "  if (leaving == nullptr || true) return;\n  if (auto left"), gtest_filter="OwnRuntime.*"),
+    own("last destructors use a thread that is gone", (OWN, "  is_without = true;\n  thread = nullptr;\n", "  thread = nullptr;\n"), gtest_filter="OwnRuntime.LastDestructors*"),
+    own("a child finds its parent's locks held", (OWN, "  process_runtime.after_fork_in_child(thread);\n  unlock_after_fork();", "  process_runtime.after_fork_in_child(thread);"), gtest_filter="OwnRuntime.AChild*"),
+    own("a child counts on its parent's flushers", ("src/persist/flushers.cc", "  is_running_.store(false, std::memory_order_relaxed);\n  member_count_ = 0;", "  member_count_ = 0;"), gtest_filter="OwnRuntime.AChild*"),
+    own("copies go past the caches into files", (COPY, "found.domain.kind != DomainKind::kFile &&", "found.domain.kind != DomainKind::kNone &&"), gtest_filter="OwnRuntime.*"),
+    own("a copy asks only where it begins", (COPY, "found.domain.end >= end &&", "true &&"), gtest_filter="OwnRuntime.*"),
+    own("copies do not find mappings", (COPY, "= find_place(begin);", "= runtime().domains().find(begin);"), gtest_filter="OwnRuntime.*"),
+    own("the line at a copy's end is not flushed", (COPY, "    flush(whole_end, end - whole_end, site);\n", ""), gtest_filter="OwnRuntime.*"),
+    own("an option changes with the text it was given by", (OWN, "  process_plan.stats = stats.view();\n", ""), gtest_filter="OwnRuntime.*"),
+    own("private mappings of files are the files", (FOUND, "rights[3] == 's' &&", "rights[3] != '-' &&"), gtest_filter="FoundMapping.*"),
+    own("an option that is misspelt is left out", (OPTIONS, "    if (!is_known)\n", "    if (false)\n"), gtest_filter="*Options*"),
+
+    # The C API
+    mutation("a new file that was refused stays", (MAPPINGS, "  if (is_new) unlink(path);\n", ""), test=CAPI),
+    mutation("a file is not made as large as its mapping", (MAPPINGS, "posix_fallocate(descriptor, 0, static_cast<off_t>(bytes))", "posix_fallocate(descriptor, 0, 4096)"), test=CAPI),
+    mutation("a domain outlives its mapping", (MAPPINGS, "  const auto removed = persist::own::remove_domain(begin, begin + found->bytes);", "  const base::Expected<void> removed; (void)begin;"), test=CAPI),
+    mutation("a fence's failure is the caller's mistake", (CALLS, "  persist::own::flush(capi::persisting::number_of(address), bytes, __builtin_return_address(0));\n  return capi::persisting::answer_written", "  persist::own::flush(capi::persisting::number_of(address), bytes, __builtin_return_address(0));\n  return capi::persisting::answer"), (CALLS, "int spillway_persist_fence(void) {\n  return capi::persisting::answer_written", "int spillway_persist_fence(void) {\n  return capi::persisting::answer"), test=CAPI),
+]
