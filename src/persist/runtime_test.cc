@@ -581,7 +581,6 @@ TEST_F(FileTest, HandlersInTheMiddleWriteAtOnce) {
   const auto gone_begin = reinterpret_cast<uintptr_t>(gone);
   ASSERT_TRUE(
       runtime->add_domain({.begin = gone_begin, .end = gone_begin + 4096, .kind = DomainKind::kFile}));
-  munmap(gone, 4096);
   Thread* const thread = raised_thread = runtime->enter();
   struct sigaction action = {}, old;
   action.sa_handler = [](int) { raised_thread->flush(raised_line); };
@@ -592,6 +591,7 @@ TEST_F(FileTest, HandlersInTheMiddleWriteAtOnce) {
   EXPECT_EQ(dirty_bytes(), 0u);
   ASSERT_TRUE(thread->fence());
   raised_line = gone_begin;
+  munmap(gone, 4096);
   ASSERT_TRUE(runtime->add_domain(
       {.begin = own + (1 << 20), .end = own + (1 << 20) + 64}));  // places are looked up anew
   thread->flush(own);

@@ -1,7 +1,7 @@
 // A LineDevice for tests: memory, and what of it would be left after a power failure.
 //
 // A line that is flushed is read at some moment between the flush and the fence that follows it by the same caller: at once here, and again at the fence, by a coin;
-// what was read reaches the medium at the fence. Of lines that are flushed and not fenced, and of all others, crash() gives a state that a crash may leave.
+// what was read reaches the medium at the fence, unless something newer of the line is there. Of lines that are flushed and not fenced, and of all others, crash() gives a state that a crash may leave.
 #pragma once
 #include <sys/mman.h>
 
@@ -48,8 +48,11 @@ class ShadowDevice final : public LineDevice {
   void fence() override {
     const std::scoped_lock scope(lock_);
     for (const auto& [line, content] : begun_[std::this_thread::get_id()]) {
-      const Content& at_last = random_() % 2 == 0 ? content : read(line);
-      memcpy(&durable_[line - begin()], at_last.data(), base::kLineBytes);
+      const Content at_last = random_() % 2 == 0 ? content : read(line);
+      uint64_t& newest = newest_[line];
+      if (at_last.read_number < newest) continue;
+      newest = at_last.read_number;
+      memcpy(&durable_[line - begin()], at_last.bytes.data(), base::kLineBytes);
     }
     begun_[std::this_thread::get_id()].clear();
     ++fences_;
@@ -75,14 +78,18 @@ class ShadowDevice final : public LineDevice {
   }
 
  private:
-  using Content = std::array<char, base::kLineBytes>;
-  Content read(uintptr_t line) const {
+  struct Content {
+    std::array<char, base::kLineBytes> bytes;
+    uint64_t read_number;  // of all reads
+  };
+  Content read(uintptr_t line) {
     // Whole words, as they are at some moment: the owner may store to the line meanwhile.
     Content content;
+    content.read_number = ++reads_;
     const auto* const words = reinterpret_cast<const std::atomic<uint64_t>*>(line);
     for (size_t i = 0; i < base::kLineBytes / sizeof *words; ++i) {
       const uint64_t word = words[i].load(std::memory_order_relaxed);
-      memcpy(&content[i * sizeof word], &word, sizeof word);
+      memcpy(&content.bytes[i * sizeof word], &word, sizeof word);
     }
     return content;
   }
@@ -93,7 +100,8 @@ class ShadowDevice final : public LineDevice {
   std::vector<char> durable_;
   std::map<std::thread::id, std::map<uintptr_t, Content>> begun_;
   std::mt19937_64 random_;
-  uint64_t flushed_lines_ = 0, fences_ = 0;
+  std::map<uintptr_t, uint64_t> newest_;  // the read that a line on the medium is of
+  uint64_t flushed_lines_ = 0, fences_ = 0, reads_ = 0;
 };
 
 }  // namespace persist
