@@ -222,7 +222,7 @@ TEST(OwnRuntime, CopiesFindMappingsThatNobodyMadeDomains) {
                        REQUIRE(ftruncate(file, 1 << 16) == 0);
                        auto* const mapped = static_cast<char*>(
                            mmap(nullptr, 1 << 16, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0));
-                       own::set(mapped, 7, 4096, own::Caches::kChoose, nullptr);
+                       own::set(mapped, 7, 4096, Caches::kChoose, nullptr);
                        REQUIRE(own::fence(nullptr));
                        REQUIRE(has(statistics(), "\"noted_lines\": 64,"));
                        REQUIRE(has(statistics(), "\"copied_lines\": 0,"));
@@ -238,7 +238,7 @@ TEST(OwnRuntime, ACopyMayReachIntoAnotherDomain) {
                        REQUIRE(own::add_domain({.begin = begin, .end = begin + 4096}, "", 0));
                        REQUIRE(own::add_domain(
                            {.begin = begin + 4096, .end = begin + 8192, .kind = DomainKind::kFile}, "", 0));
-                       own::set(memory, 7, 8192, own::Caches::kPast, nullptr);
+                       own::set(memory, 7, 8192, Caches::kPast, nullptr);
                        REQUIRE(own::fence(nullptr));
                        REQUIRE(has(statistics(), "\"noted_lines\": 64,"));
                        return 0;
@@ -334,15 +334,15 @@ TEST(OwnRuntime, EachLineOfACopyIsFlushedOrGoesPastTheCaches) {
   EXPECT_EQ(in_child({{"SPILLWAY_PERSIST_POLICY", "inline"}},
                      [] {
                        char source[300] = {};
-                       own::copy(memory + 60, source, 300, own::Caches::kChoose, nullptr);
+                       own::copy(memory + 60, source, 300, Caches::kChoose, nullptr);
                        REQUIRE(has(statistics(), "\"asked_lines\": 2,"));
                        REQUIRE(has(statistics(), "\"copied_lines\": 4,"));
-                       own::set(memory + 60, 1, 100, own::Caches::kChoose, nullptr);
+                       own::set(memory + 60, 1, 100, Caches::kChoose, nullptr);
                        REQUIRE(has(statistics(), "\"asked_lines\": 5,"));
-                       own::set(memory + 64, 1, 128, own::Caches::kPast, nullptr);
+                       own::set(memory + 64, 1, 128, Caches::kPast, nullptr);
                        REQUIRE(has(statistics(), "\"asked_lines\": 5,"));
                        REQUIRE(has(statistics(), "\"copied_lines\": 6,"));
-                       own::set(memory + 64, 1, 512, own::Caches::kThrough, nullptr);
+                       own::set(memory + 64, 1, 512, Caches::kThrough, nullptr);
                        REQUIRE(has(statistics(), "\"asked_lines\": 13,"));
                        return 0;
                      }),
