@@ -15,7 +15,9 @@ void* find_c_function(const char* name, const char* version) {
   if (void* found = dlsym(RTLD_DEFAULT, interceptor.c_str())) return found;
 #endif
   void* found = version != nullptr ? dlvsym(RTLD_NEXT, name, version) : nullptr;
-  return found != nullptr ? found : dlsym(RTLD_NEXT, name);
+  if (found == nullptr) found = dlsym(RTLD_NEXT, name);
+  // A library that another one needs which was preloaded comes after the C library, so that none follows it; and the first of all is none of its own.
+  return found != nullptr ? found : dlsym(RTLD_DEFAULT, name);
 }
 
 }  // namespace sys
