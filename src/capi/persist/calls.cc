@@ -20,7 +20,7 @@ int spillway_persist_configure(const spillway_persist_options* options) {
   using namespace capi::persisting;
   const auto given = capi::read_struct(options, "spillway_persist_options");
   if (!given) return refuse(given.error());
-  persist::Options own;
+  persist::Options own = persist::own::default_options();
   if (given->policy != nullptr) own.policy = given->policy;
   if (given->instruction != nullptr) own.instruction = given->instruction;
   if (given->flushers != nullptr) own.flushers = given->flushers;

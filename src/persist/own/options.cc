@@ -55,8 +55,7 @@ base::Expected<Flushers::Settings> parse_flushers(std::string_view text) {
 
 }  // namespace
 
-base::Expected<Options> read_environment(const char* const* environment) {
-  Options options;
+base::Expected<Options> read_environment(const char* const* environment, Options options) {
   for (; *environment != nullptr; ++environment) {
     std::string_view variable = *environment;
     if (!variable.starts_with(kVariablePrefix)) continue;

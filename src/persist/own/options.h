@@ -30,8 +30,9 @@ inline constexpr OptionInfo kOptions[] = {
 };
 inline constexpr std::string_view kVariablePrefix = "SPILLWAY_PERSIST_";
 
-// Reads every SPILLWAY_PERSIST_<NAME> of an environment block ("NAME=value" strings, null-terminated); values stay where they are. Errors: EINVAL: there is no such option.
-base::Expected<Options> read_environment(const char* const* environment);
+// Reads every SPILLWAY_PERSIST_<NAME> of an environment block ("NAME=value" strings, null-terminated) over `options`; values stay where they are. Errors: EINVAL: there is no
+// such option.
+base::Expected<Options> read_environment(const char* const* environment, Options options = {});
 
 // What the options say. Errors: EINVAL, ENOTSUP: an instruction that the CPU does not have. Each names option and value.
 struct Plan {

@@ -19,6 +19,9 @@
 extern "C" {
 constinit thread_local int32_t __spillway_persist_countdown = 0;
 constinit thread_local uint32_t __spillway_persist_pending = 0;
+
+// The preload library has it: where programs flush that know nothing of domains.
+extern const char __spillway_persist_preloaded[] __attribute__((weak, visibility("default")));
 }
 
 namespace persist::own {
@@ -116,7 +119,7 @@ void start() {
   if (is_started.load(std::memory_order_acquire)) return;
   sys::QuietLockGuard scope(lock);
   if (is_started.load(std::memory_order_relaxed)) return;
-  const auto options = read_environment(environ);
+  const auto options = read_environment(environ, default_options());
   if (!options) refuse(options.error());
   const auto plan = persist::plan(*options);
   if (!plan) refuse(plan.error());
@@ -128,10 +131,14 @@ bool find_domain(uintptr_t address) {
   if (!process_plan.found) return false;
   const FoundMapping mapping = find_mapping(address);
   if (mapping.begin == mapping.end) return false;
-  const Domain domain = {.begin = mapping.begin,
-                         .end = mapping.end,
+  // A mapping grows, and what it was before is a domain already: only the rest of it is new.
+  const Domains::Found gap = process_runtime.domains().find(address);
+  if (gap.is_inside) return true;
+  const uintptr_t begin = std::max(mapping.begin, gap.domain.begin);
+  const Domain domain = {.begin = begin,
+                         .end = std::min(mapping.end, gap.domain.end),
                          .kind = mapping.is_shared ? *process_plan.found : DomainKind::kNone};
-  return add_domain(domain, mapping.path, mapping.offset_bytes).has_value();
+  return add_domain(domain, mapping.path, mapping.offset_bytes + (begin - mapping.begin)).has_value();
 }
 
 void execute(const Domain& domain, bool is_inside, uintptr_t line, bool is_ordered) {
@@ -168,6 +175,12 @@ Domains::Found find_place(uintptr_t address) {
   start();
   const Domains::Found found = process_runtime.domains().find(address);
   return found.is_inside || !find_domain(address) ? found : process_runtime.domains().find(address);
+}
+
+Options default_options() {
+  Options options;
+  if (__spillway_persist_preloaded != nullptr) options.domain = name_of(DomainKind::kMemory);
+  return options;
 }
 
 base::Expected<void> configure(const Options& options) {
@@ -263,6 +276,37 @@ base::Expected<void> remove_domain(uintptr_t begin, uintptr_t end) {
   if (thread != nullptr) fenced = thread->fence();
   if (auto removed = runtime().remove_domain(begin, end); !removed) return std::unexpected(removed.error());
   return fenced;
+}
+
+DomainKind kind_at(uintptr_t address) {
+  Domains::Found found = runtime().domains().find(address);
+  if (!found.is_inside && find_domain(address)) found = process_runtime.domains().find(address);
+  return found.is_inside ? found.domain.kind : DomainKind::kNone;
+}
+
+void begin_mapping(uintptr_t begin, size_t bytes, bool is_memory) {
+  start();
+  end_mapping(begin, bytes);
+  const FoundMapping mapping = find_mapping(begin);
+  if (!mapping.is_shared) return;
+  Domain domain = {
+      .begin = begin, .end = base::round_up(begin + bytes, base::kOsPageBytes), .kind = DomainKind::kFile};
+  if (is_memory) domain.kind = process_plan.found.value_or(DomainKind::kMemory);
+  (void)add_domain(domain, mapping.path, mapping.offset_bytes + (begin - mapping.begin));
+}
+
+void end_mapping(uintptr_t begin, size_t bytes) {
+  if (!is_started.load(std::memory_order_acquire) || bytes == 0) return;
+  const uintptr_t end = base::round_up(begin + bytes, base::kOsPageBytes);
+  const Domains::Found found = process_runtime.domains().find(begin);
+  if (!found.is_inside && found.domain.end >= end) return;
+  if (auto removed = remove_domain(begin, end); !removed)
+    base::log("persist: a mapping ends: ", removed.error().message);
+}
+
+bool is_flush_on_fail() {
+  start();
+  return process_plan.found == DomainKind::kFlushOnFail;
 }
 
 void write_statistics(base::TextRef& text) {

@@ -28,6 +28,9 @@ Runtime& runtime();
 // Null: nobody observes.
 Observer* observer();
 
+// What options are that nobody has set: as options.inc says, but for `domain`, which is memory in a process with the preload library.
+Options default_options();
+
 // Settings other than the environment's. The texts are copied. Errors: as plan()'s; EBUSY: the runtime has started.
 base::Expected<void> configure(const Options& options);
 
@@ -69,6 +72,16 @@ base::Expected<void> set_way(Way way);
 // A mapping, or part of one, is a domain from now on, or no more: before it is unmapped. Errors: as Runtime's.
 base::Expected<void> add_domain(const Domain& domain, std::string_view path, uint64_t offset_bytes);
 base::Expected<void> remove_domain(uintptr_t begin, uintptr_t end);
+
+// What is at an address: the kind of its domain, of one that is found there now, too; kNone: it is in none.
+DomainKind kind_at(uintptr_t address);
+// A library says that it has mapped [begin, begin + bytes), of persistent memory or of another file: a domain of the kind that fits, if the mapping is shared. What was a domain there is none
+// any more. Memory is flush_on_fail, or file, where the option `domain` says so. Where no domain can be made (there are too many), flushes are executed where they stand.
+void begin_mapping(uintptr_t begin, size_t bytes, bool is_memory);
+// The program unmaps that, or maps something else there: domains end. Cost: a look at the domains where there is none.
+void end_mapping(uintptr_t begin, size_t bytes);
+// Does the option `domain` say that the caches' content is saved?
+bool is_flush_on_fail();
 
 // What the process has done so far, as a JSON object. Cost: a look at each thread.
 void write_statistics(base::TextRef& text);
