@@ -35,6 +35,7 @@ int kv(Arguments arguments);
 int persist(Arguments arguments);
 int serve(Arguments arguments);
 int check(Arguments arguments);
+int persist(Arguments arguments);
 
 // The parts as one text, each as an ostream prints it.
 template <class... Parts>

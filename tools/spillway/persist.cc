@@ -16,6 +16,8 @@ struct Subcommand {
 
 // persist.h says how to add one.
 constexpr Subcommand kSubcommands[] = {
+    {"run", "[OPTION]... -- PROGRAM [ARGUMENT]...", "run a program over libpmem through the runtime",
+     persist_run},
     {"check", "[OPTION]... -- PROGRAM [ARGUMENT]...", "what a crash of a program could leave", persist_check},
 };
 

@@ -1,6 +1,7 @@
 // Starting a program; and a look into its ELF file for what its memory comes from.
 #include "program.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -107,7 +108,8 @@ Kind kind_of_file(const std::string& path) {
   return loader.ends_with("/ld-linux-x86-64.so.2") ? Kind::kDynamic : Kind::kForeign;
 }
 
-// What of the file makes the loader ignore LD_PRELOAD; empty: nothing.
+}  // namespace
+
 std::string privilege_of(const std::string& path) {
   struct stat status = {};
   if (stat(path.c_str(), &status) != 0) return "";
@@ -119,33 +121,43 @@ std::string privilege_of(const std::string& path) {
   return "";
 }
 
-// The library of preload mode, beside the program `spillway` as it was built or installed.
-std::string preload_library() {
+void preload_into_children(std::string_view name, std::string_view instead) {
   namespace fs = std::filesystem;
   const fs::path root = fs::read_symlink("/proc/self/exe").parent_path().parent_path();
+  fs::path library;
   for (const char* directory : {"lib", SPILLWAY_LIBRARY_DIRECTORY}) {
-    fs::path library = root / directory / "libspillway-preload.so";
     std::error_code error;
-    if (!fs::exists(library, error)) continue;
-    // LD_PRELOAD is a list.
-    if (library.native().find_first_of(": \t\n") != std::string::npos)
-      throw WrongInput(concat("the loader takes no path with a blank or colon: '",
-                              printable(library.native()),
-                              "'; install Spillway elsewhere, or give --preload=0"));
-    return library;
+    if (library.empty() && fs::exists(root / directory / name, error)) library = root / directory / name;
   }
-  throw WrongInput(
-      "libspillway-preload.so is not beside this program; build or install Spillway completely, or give "
-      "--preload=0");
-}
-
-// In front of what is preloaded already.
-void preload_into_children() {
+  if (library.empty())
+    throw WrongInput(
+        concat(name, " is not beside this program; build or install Spillway completely", instead));
+  // LD_PRELOAD is a list.
+  if (library.native().find_first_of(": \t\n") != std::string::npos)
+    throw WrongInput(concat("the loader takes no path with a blank or colon: '", printable(library.native()),
+                            "'; install Spillway elsewhere", instead));
   const char* before = std::getenv("LD_PRELOAD");
-  const std::string library = preload_library();
-  const std::string all = before != nullptr && *before != 0 ? concat(library, ":", before) : library;
+  const std::string all =
+      before != nullptr && *before != 0 ? concat(library.native(), ":", before) : library.native();
   setenv("LD_PRELOAD", all.c_str(), 1);
 }
+
+void check_file_to_write(std::string_view option, std::string_view pattern) {
+  std::string path(pattern);
+  if (size_t at = path.find("%p"); at != std::string::npos) path.replace(at, 2, std::to_string(getpid()));
+  int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  bool created = file >= 0;
+  // One that is there keeps its content until then. A pipe without a reader is refused, not waited for.
+  if (!created && errno == EEXIST) file = open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+  if (file < 0) {
+    throw WrongInput(concat(option, ": cannot write '", printable(path), "': ", std::strerror(errno),
+                            "; give a file in a directory that you may write to"));
+  }
+  close(file);
+  if (created) unlink(path.c_str());
+}
+
+namespace {
 
 void say_native(const std::string& path, std::string_view why) {
   std::fprintf(
@@ -155,7 +167,7 @@ void say_native(const std::string& path, std::string_view why) {
 }
 
 // Preload mode for the program at `path`, if it needs it. Throws WrongInput when it could not work.
-void prepare(const std::string& path, bool preload) {
+void prepare_budget(const std::string& path, bool preload) {
   const Kind kind = kind_of_program(path);
   if (kind == Kind::kUnknown || kind == Kind::kCompiled) return;
   if (!preload) return say_native(path, "");
@@ -177,12 +189,12 @@ void prepare(const std::string& path, bool preload) {
   if (auto opened = faults.open(); !opened)
     return say_native(path, concat(", and not spilled without it, since ", opened.error().message));
   faults.close();
-  preload_into_children();
+  preload_into_children("libspillway-preload.so", ", or give --preload=0");
 }
 
 // Tries `path`; returns only when that failed, with errno.
-void try_program(const std::string& path, std::vector<char*>& words, bool preload) {
-  if (access(path.c_str(), X_OK) == 0) prepare(path, preload);
+void try_program(const std::string& path, std::vector<char*>& words, const Prepare& prepare) {
+  if (access(path.c_str(), X_OK) == 0) prepare(path);
   execve(path.c_str(), words.data(), environ);
 }
 
@@ -200,13 +212,17 @@ Kind kind_of_program(const std::string& path) {
 }
 
 void become(Arguments program, bool preload) {
+  become_prepared(program, [&](const std::string& path) { prepare_budget(path, preload); });
+}
+
+void become_prepared(Arguments program, const Prepare& prepare) {
   std::vector<char*> words(program.begin(), program.end());
   words.push_back(nullptr);
   std::string name = program[0];
   std::string found = name;
   int error = ENOENT;
   if (name.find('/') != std::string::npos) {
-    try_program(name, words, preload);
+    try_program(name, words, prepare);
     error = errno;
   } else {
     const char* variable = std::getenv("PATH");
@@ -216,7 +232,7 @@ void become(Arguments program, bool preload) {
       size_t end = std::min(path.find(':', at), path.size());
       std::string candidate = (end == at ? "." : std::string(path.substr(at, end - at))) + "/" + name;
       at = end + 1;
-      try_program(candidate, words, preload);
+      try_program(candidate, words, prepare);
       if (errno == ENOENT || errno == ENOTDIR) continue;
       error = errno;
       found = candidate;

@@ -1,6 +1,8 @@
 // Starting the program that `spillway run` was given: found as the shell finds it, named in every message.
 #pragma once
+#include <functional>
 #include <string>
+#include <string_view>
 
 #include "command.h"
 
@@ -11,6 +13,19 @@ namespace tools {
 // pages be supplied, one line on standard error says that the budget only holds for what it starts. Throws WrongInput
 // when it cannot be started, or preload mode cannot work in it. REQUIRES: program is not empty.
 [[noreturn]] void become(Arguments program, bool preload);
+
+// The same with another preparation: called with the path of each file that is tried and may be executed. It throws WrongInput where the program is not to start.
+using Prepare = std::function<void(const std::string& path)>;
+[[noreturn]] void become_prepared(Arguments program, const Prepare& prepare);
+
+// Adds a library, which lies beside this program as it was built or installed, to LD_PRELOAD, in front of what is there already. Throws WrongInput if it is not there, or its path
+// is none for the loader; `instead` ends the line with what else the user can do.
+void preload_into_children(std::string_view name, std::string_view instead);
+// What of the file makes the loader ignore LD_PRELOAD: "setuid" and such; empty: nothing.
+std::string privilege_of(const std::string& path);
+
+// Something will be written there when the program ends (%p is its process id): that it cannot be is said now. Throws WrongInput, which begins with the option.
+void check_file_to_write(std::string_view option, std::string_view pattern);
 
 // How the program in a file gets its memory.
 enum class Kind {

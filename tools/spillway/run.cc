@@ -3,13 +3,10 @@
 // 1 everything that can be found wrong is found before the program starts, and said in one line
 // 2 the process becomes the program (execve): its exit status, signals and descriptors are its own
 // 3 the variables are inherited, so that `spillway run -- make test` reaches the programs that make starts
-#include <fcntl.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <map>
 
@@ -70,22 +67,6 @@ CommandLine parse(Arguments arguments) {
 
 [[noreturn]] void refuse(const base::Error& error) { throw WrongInput(printable(error.message)); }
 
-// The statistics are written when the program ends; that they cannot be is said now.
-void check_stats_file(std::string_view pattern) {
-  std::string path(pattern);
-  if (size_t at = path.find("%p"); at != std::string::npos) path.replace(at, 2, std::to_string(getpid()));
-  int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  bool created = file >= 0;
-  // One that is there keeps its content until then. A pipe without a reader is refused, not waited for.
-  if (!created && errno == EEXIST) file = open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
-  if (file < 0) {
-    throw WrongInput(concat("stats: cannot write '", printable(path), "': ", std::strerror(errno),
-                            "; give a file in a directory that you may write to"));
-  }
-  close(file);
-  if (created) unlink(path.c_str());
-}
-
 }  // namespace
 
 int run(Arguments arguments) {
@@ -117,7 +98,7 @@ int run(Arguments arguments) {
   if (!options.storage.view().empty())
     if (auto parsed = storage::parse_device_string(options.storage.view()); !parsed) refuse(parsed.error());
   if (!options.stats.view().empty()) {
-    check_stats_file(options.stats.view());
+    check_file_to_write("stats", options.stats.view());
     // The program may change its directory before the file is written.
     setenv("SPILLWAY_STATS", std::filesystem::absolute(options.stats.view()).c_str(), 1);
   }

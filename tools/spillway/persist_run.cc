@@ -1,0 +1,150 @@
+// spillway persist run: turns its flags into SPILLWAY_PERSIST_ variables, preloads the library that takes libpmem's calls, and becomes the program.
+//
+// 1 everything that can be found wrong is found before the program starts, and said in one line
+// 2 the process becomes the program (execve): its exit status, signals and descriptors are its own
+// 3 variables and library are inherited by what the program starts
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+
+#include "persist.h"
+#include "persist/own/options.h"
+#include "program.h"
+
+namespace tools {
+namespace {
+
+struct CommandLine {
+  std::map<std::string, std::string> values;  // by option name, as written
+  Arguments program;
+  bool help = false;
+};
+
+std::string flag_name(const persist::OptionInfo& option) {
+  std::string flag = concat("--", option.name);
+  std::ranges::replace(flag, '_', '-');
+  return flag;
+}
+
+std::string variable_name(std::string_view option) {
+  std::string variable(persist::kVariablePrefix);
+  for (const char c : option) variable += c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  return variable;
+}
+
+// One that is on or off, which is on when it stands alone.
+bool is_switch(const persist::OptionInfo& option) { return option.argument == std::string_view("0|1"); }
+
+// As in a process with the preload library (persist::own::default_options).
+std::string default_of(const persist::OptionInfo& option) {
+  if (option.name == std::string_view("domain")) return persist::name_of(persist::DomainKind::kMemory);
+  return option.default_text;
+}
+
+void print_help() {
+  std::puts(
+      "usage: spillway persist run [OPTION]... -- PROGRAM [ARGUMENT]...\n\n"
+      "Runs PROGRAM with the calls of libpmem and libpmem2, its own and those of libraries such as "
+      "libpmemobj, "
+      "through the\n"
+      "persistence runtime (docs/persist.md). The exit status is the program's; 2 says that it was not "
+      "started.\n");
+  for (const persist::OptionInfo& option : persist::kOptions) {
+    const std::string flag =
+        is_switch(option) ? flag_name(option) : concat(flag_name(option), ' ', option.argument);
+    const std::string value = default_of(option);
+    std::printf("  %-20s  %s\n  %-20s  default %s, variable %s\n", flag.c_str(), option.doc, "",
+                value.empty() ? "empty" : value.c_str(), variable_name(option.name).c_str());
+  }
+}
+
+CommandLine parse(Arguments arguments) {
+  CommandLine line;
+  size_t at = 0;
+  for (; at < arguments.size(); ++at) {
+    const std::string_view word = arguments[at];
+    if (word == "--") {
+      ++at;
+      break;
+    }
+    if (!word.starts_with('-')) break;
+    if (word == "--help" || word == "-h") {
+      line.help = true;
+      return line;
+    }
+    const size_t equals = word.find('=');
+    const std::string_view flag = word.substr(0, equals);
+    const auto option = std::ranges::find(persist::kOptions, flag, flag_name);
+    if (option == std::end(persist::kOptions))
+      throw WrongInput(
+          concat("persist run has no option '", printable(flag), "'; see spillway persist run --help"));
+    std::string& value = line.values[option->name];
+    if (equals != std::string_view::npos) {
+      value = word.substr(equals + 1);
+    } else if (is_switch(*option)) {
+      value = "1";
+    } else {
+      if (++at == arguments.size() || std::string_view(arguments[at]) == "--")
+        throw WrongInput(concat(flag, " needs ", option->argument, "; see spillway persist run --help"));
+      value = arguments[at];
+    }
+  }
+  line.program = arguments.subspan(at);
+  return line;
+}
+
+[[noreturn]] void refuse(const base::Error& error) {
+  throw WrongInput(concat("persist run: ", printable(error.message)));
+}
+
+// A file that is written when the program ends, which may have changed its directory by then.
+void name_absolutely(const char* option, std::string_view file) {
+  if (file.empty()) return;
+  check_file_to_write(concat("persist run: ", option), file);
+  setenv(variable_name(option).c_str(), std::filesystem::absolute(file).c_str(), 1);
+}
+
+// Throws WrongInput where the loader would preload nothing.
+void prepare(const std::string& path) {
+  const Kind kind = kind_of_program(path);
+  if (kind == Kind::kStatic)
+    throw WrongInput(concat("'", printable(path),
+                            "' is linked statically, so nothing can take libpmem's place; build it with "
+                            "spillcc -fspill-persist"));
+  if (kind == Kind::kForeign || kind == Kind::k32Bit)
+    throw WrongInput(
+        concat("'", printable(path), "' is not for 64-bit glibc, which the library to preload is for"));
+  if (const std::string privilege = privilege_of(path); !privilege.empty())
+    throw WrongInput(concat("'", printable(path), "' is ", privilege,
+                            ", and the loader preloads nothing into it; run it as its owner"));
+  preload_into_children("libspillway_persist_preload.so", "");
+}
+
+}  // namespace
+
+int persist_run(Arguments arguments) {
+  const CommandLine line = parse(arguments);
+  if (line.help) {
+    print_help();
+    return 0;
+  }
+  if (line.program.empty())
+    throw WrongInput(
+        "persist run: no program to run; write spillway persist run [OPTION]... -- PROGRAM [ARGUMENT]...");
+  // The environment's own variables count too, and flags go before them.
+  for (const auto& [name, value] : line.values) setenv(variable_name(name).c_str(), value.c_str(), 1);
+  const auto options = persist::read_environment(environ);
+  if (!options) refuse(options.error());
+  if (const auto plan = persist::plan(*options); !plan) refuse(plan.error());
+  // Copies: the environment, which the options lie in, changes.
+  const std::string stats(options->stats), record(options->record);
+  name_absolutely("stats", stats);
+  name_absolutely("record", record);
+  become_prepared(line.program, prepare);
+}
+
+}  // namespace tools
