@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+"""`spillway persist run` as a user meets it.  persist_run_test.py SPILLWAY SRC_PERSIST [unittest arguments]
+
+Every wrong input ends with exit status 2, nothing on standard output, and one line on standard error; then no program was started.
+"""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from support import CLEAN, HANG_SECONDS, ONE_LINE, take_paths, temporary_folder  # noqa: E402
+
+SPILLWAY, SRC_PERSIST = take_paths(2)
+OPTIONS = re.findall(r'^PERSIST_OPTION\((\w+), "([^"]*)", "([^"]*)",', (SRC_PERSIST / "own/options.inc").read_text(), flags=re.M)
+LIBRARY = "libspillway_persist_preload.so"
+
+
+def persist(*arguments, environment=None, program=SPILLWAY, **keywords):
+    return subprocess.run([str(program), "persist", *map(str, arguments)], capture_output=True, text=True, env={**CLEAN, **(environment or {})},
+                          timeout=HANG_SECONDS, **keywords)
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.folder = temporary_folder(self)
+
+    def refused(self, *arguments, says=(), **keywords):
+        ended = persist(*arguments, **keywords)
+        self.assertEqual((ended.returncode, ended.stdout), (2, ""), ended)
+        self.assertRegex(ended.stderr, ONE_LINE)
+        for part in says:
+            self.assertIn(part, ended.stderr)
+
+    def seen(self, *flags, environment=None, **keywords):
+        """The variables that a program sees."""
+        ended = persist("run", *flags, "--", "env", environment=environment, **keywords)
+        self.assertEqual((ended.returncode, ended.stderr), (0, ""))
+        return dict(line.split("=", 1) for line in ended.stdout.splitlines() if line.startswith(("SPILLWAY_PERSIST_", "LD_PRELOAD=")))
+
+
+class Persist(Case):
+    def test_subcommands(self):
+        self.refused(says=["no subcommand", "--help"])
+        self.refused("fly", says=["'fly'", "--help"])
+        ended = persist("--help")
+        self.assertEqual((ended.returncode, ended.stderr), (0, ""))
+        self.assertIn("spillway persist run", ended.stdout)
+
+    def test_help_has_all_options(self):
+        ended = persist("run", "--help")
+        self.assertEqual((ended.returncode, ended.stderr), (0, ""))
+        self.assertGreater(len(OPTIONS), 5)
+        for name, _, argument in OPTIONS:
+            self.assertRegex(ended.stdout, f"--{name} {'' if argument == '0|1' else argument}")
+            self.assertIn(f"variable SPILLWAY_PERSIST_{name.upper()}\n", ended.stdout)
+        self.assertRegex(ended.stdout, "default memory, variable SPILLWAY_PERSIST_DOMAIN")
+
+
+class Run(Case):
+    def test_flags_become_variables(self):
+        self.assertEqual(set(self.seen()), {"LD_PRELOAD"})
+        seen = self.seen("--policy", "epoch", "--flushers=1-2", "--instruction", "clflush", "--domain", "file", "--dirtiness")
+        del seen["LD_PRELOAD"]
+        self.assertEqual(seen, {"SPILLWAY_PERSIST_POLICY": "epoch", "SPILLWAY_PERSIST_FLUSHERS": "1-2", "SPILLWAY_PERSIST_INSTRUCTION": "clflush",
+                                "SPILLWAY_PERSIST_DOMAIN": "file", "SPILLWAY_PERSIST_DIRTINESS": "1"})
+
+    def test_flags_go_before_variables(self):
+        variables = {"SPILLWAY_PERSIST_POLICY": "inline", "SPILLWAY_PERSIST_SAMPLE": "8"}
+        seen = self.seen("--policy=epoch", environment=variables)
+        self.assertEqual((seen["SPILLWAY_PERSIST_POLICY"], seen["SPILLWAY_PERSIST_SAMPLE"]), ("epoch", "8"))
+
+    def test_the_library_is_in_front_of_what_is_preloaded(self):
+        alone = self.seen()["LD_PRELOAD"]
+        self.assertEqual(alone, str(SPILLWAY.parent.parent / "lib" / LIBRARY))
+        self.assertEqual(self.seen(environment={"LD_PRELOAD": alone})["LD_PRELOAD"], f"{alone}:{alone}")
+
+    def test_statistics_are_named_absolutely_and_written(self):
+        seen = self.seen("--stats", "s%p.json", cwd=self.folder)
+        self.assertEqual(seen["SPILLWAY_PERSIST_STATS"], str(self.folder / "s%p.json"))
+        self.assertEqual(list(self.folder.iterdir()), [])
+
+    def test_the_program_is_the_process(self):
+        self.assertEqual(persist("run", "--", "sh", "-c", "exit 7").returncode, 7)
+        self.assertEqual(persist("run", "sh", "-c", "kill -9 $$").returncode, -9)
+
+    def test_wrong_words(self):
+        self.refused("run", says=["no program"])
+        self.refused("run", "--", says=["no program"])
+        self.refused("run", "--speed", "1", "--", "true", says=["--speed", "--help"])
+        self.refused("run", "--policy", says=["--policy", "WAY"])
+        self.refused("run", "--policy", "--", "true", says=["--policy", "WAY"])
+        for flag, value in (("policy", "fast"), ("instruction", "mov"), ("flushers", "0"), ("flushers", "3-2"), ("domain", "disk"), ("sample", "0"), ("dirtiness", "2")):
+            self.refused("run", f"--{flag}={value}", "--", "true", says=[flag, f"'{value}'"])
+        self.refused("run", "--dirtiness", "--record", self.folder / "record", "--", "true", says=["together"])
+        self.refused("run", "--", "true", environment={"SPILLWAY_PERSIST_SPEED": "1"}, says=["SPILLWAY_PERSIST_SPEED"])
+        for option in ("stats", "record"):
+            self.refused("run", f"--{option}", "/nowhere/file", "--", "true", says=[option, "/nowhere/file"])
+
+    def test_programs_that_cannot_start(self):
+        self.refused("run", "--", "nosuch", says=["'nosuch'", "not found"])
+        self.refused("run", "--", self.folder, says=["directory"])
+        (self.folder / "text").write_text("")
+        self.refused("run", "--", self.folder / "text", says=["not executable"])
+
+    def test_programs_that_nothing_is_preloaded_into(self):
+        source = self.folder / "main.c"
+        source.write_text("int main(void) { return 0; }\n")
+        subprocess.run(["clang-19", "-static", "-o", self.folder / "static", source], check=True)
+        self.refused("run", "--", self.folder / "static", says=["statically", "spillcc -fspill-persist"])
+        if os.getuid() == 0:
+            subprocess.run(["clang-19", "-o", self.folder / "setuid", source], check=True)
+            os.chown(self.folder / "setuid", 1, 1)
+            os.chmod(self.folder / "setuid", 0o4755)
+            self.refused("run", "--", self.folder / "setuid", says=["setuid"])
+
+    def test_the_library_is_missing(self):
+        (self.folder / "bin").mkdir()
+        shutil.copy(SPILLWAY, self.folder / "bin/spillway")
+        self.refused("run", "--", "true", program=self.folder / "bin/spillway", says=[LIBRARY, "install"])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
