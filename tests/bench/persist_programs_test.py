@@ -1,0 +1,68 @@
+#!/usr/bin/env python3
+"""The programs of `persist-programs`, and the benchmark with few operations.  persist_programs_test.py SPILLWAY [unittest arguments]
+
+Times are never looked at.
+"""
+import json
+import os
+import unittest
+
+from bench_case import LIBEXEC, Case, bench, run_in
+
+import persist_programs
+from lockstep import Failure
+
+
+class Context:
+    spillway = LIBEXEC.parent.parent / "bin/spillway"
+    cases, quick, pairs = [], True, 1
+
+    def progress(self, _):
+        pass
+
+    def say(self, _):
+        pass
+
+
+@unittest.skipUnless((LIBEXEC / "persist-maps").exists() and os.access("/dev/shm", os.W_OK), "libpmemobj or /dev/shm is not there")
+class PersistPrograms(Case):
+    def test_each_case_is_counted(self):
+        contest = persist_programs.Contest(Context(), self.folder, 600)
+        rows = {case: contest.measure(case, 1) for case in persist_programs.CASES}
+        for case, row in rows.items():
+            # A change of a map is one fence at least, and what is asked for is what the operations need, not what the pool does.
+            self.assertLess(0.5, row["fences"], case)
+            self.assertLess(0.5, row["asked"], case)
+            self.assertLess(row["asked"], 50, case)
+            self.assertLessEqual(row["executed"], row["asked"], case)
+            self.assertTrue(0 < row["dirtiness"] < 1 and 0 <= row["clean"] < 1, row)
+        self.assertLess(rows["kv/together"]["asked"], rows["kv/separate"]["asked"])
+        self.assertLess(rows["kv/separate"]["dirtiness"], rows["kv/together"]["dirtiness"])
+
+    def test_another_content_ends_it(self):
+        contest = persist_programs.Contest(Context(), self.folder, 100)
+        contest.contents["ctree"] = {}
+        with self.assertRaisesRegex(Failure, "another content"):
+            contest.measure("ctree", 1)
+
+    def test_wrong_words_are_one_line_and_status_2(self):
+        for program, cases in (("persist-maps", ([], ["p", "ctree", "1", "1"], ["p", "heap", "1", "1", "1"], ["p", "ctree", "1x", "1", "1"], ["p", "ctree", "1", "0", "1"],
+                                                 ["p", "ctree", "1", "1", "1", "more"])),
+                               ("persist-kv", ([], ["p", "apart", "1", "1", "1"], ["p", "separate", "0", "1", "1"], ["p", "separate", "1", "x", "1"]))):
+            for words in cases:
+                ended = run_in(self.folder, LIBEXEC / program, *words)
+                self.assertEqual((ended.returncode, ended.stdout), (2, ""), words)
+                self.assertRegex(ended.stderr, r"\A[^\n]{10,300}\n\Z", words)
+        self.assertEqual(list(self.folder.iterdir()), [])
+
+    def test_the_benchmark_writes_what_it_found(self):
+        ended = bench("persist-programs", "--quick", "--pairs", 1, "--only", "kv/separate", "--only", "kv/together", "--out", self.folder)
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        result = json.loads((self.folder / "persist-programs.json").read_text())
+        self.assertEqual([row["case"] for row in result["rows"]], ["kv/separate", "kv/together"])
+        self.assertLess(result["summary"]["dirtiness_separate"], result["summary"]["dirtiness_together"])
+        self.assertLess(result["summary"]["lines_together_over_separate"], 1)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
