@@ -34,7 +34,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 COPIED = ["CMakeLists.txt", "bindings", "cmake", "include", "src", "compiler", "tools", "bench", "scripts", "tests"]
 # What tests of the product run.
-PRODUCT = ["product", "spillway_ir_tree"]
+PRODUCT = ["product", "spillway_ir_tree", "pmem_calls"]
 PROGRAM_SECONDS_MAX = 15
 CTEST_SECONDS_MAX = 120
 
