@@ -11,13 +11,17 @@ import subprocess
 import time
 import unittest
 
-from bench_case import HANG_SECONDS, SPILLWAY, Case, bench
+from bench_case import HANG_SECONDS, LIBEXEC, SPILLWAY, Case, bench
 
 import kv
 import kv_index
 import kv_restart
 
 KERNELS = 19
+
+
+def persist_programs_are_there():
+    return (LIBEXEC / "persist-maps").exists()
 
 
 def left_behind():
@@ -186,6 +190,13 @@ class Quick(Case):
         for row in result["rows"]:
             if row["case"].startswith("hot/array"):
                 self.assertLess(row["reads"], 1e-4)
+
+    def test_persist_programs(self):
+        if not persist_programs_are_there():
+            self.skipTest("libpmemobj is not there")
+        result = self.results("persist-programs", "--only", "rbtree", "--only", "hashmap_atomic")
+        self.assertEqual([row["case"] for row in result["rows"]], ["rbtree", "hashmap_atomic"])
+        self.assertLessEqual({"worst_auto_ratio", "best_epoch_ratio", "worst_decoupled_ratio"}, set(result["summary"]))
 
     def test_nothing_is_left_after_an_interrupt(self):
         before = left_behind()
