@@ -11,6 +11,7 @@ packages=(
   fio libcuckoo-dev librocksdb-dev gcc python3-dev python3-pip python3-setuptools python3-wheel default-jdk-headless
   memcached libmemcached-tools libsasl2-modules redis-tools python3-pymemcache python3-redis maven golang-go
   redis-server nutcracker python3-pylibmc iproute2
+  libpmem-dev libpmem2-dev libpmemobj-dev pmdk-tools
 )
 
 missing=()

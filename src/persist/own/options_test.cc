@@ -23,6 +23,14 @@ TEST(PersistOptions, HaveDefaults) {
   EXPECT_TRUE(plan->stats.empty());
 }
 
+TEST(PersistOptions, OfTheEnvironmentGoBeforeOthers) {
+  const char* const environment[] = {"SPILLWAY_PERSIST_POLICY=epoch", nullptr};
+  const auto options = read_environment(environment, {.policy = "inline", .domain = "memory"});
+  ASSERT_TRUE(options);
+  EXPECT_EQ(options->policy, "epoch");
+  EXPECT_EQ(options->domain, "memory");
+}
+
 TEST(PersistOptions, AreReadFromTheEnvironment) {
   const auto plan = plan_of({"SPILLWAY_PERSIST_POLICY=decoupled", "SPILLWAY_PERSIST_INSTRUCTION=clflush",
                              "SPILLWAY_PERSIST_FLUSHERS=2-5", "SPILLWAY_PERSIST_DOMAIN=file",
