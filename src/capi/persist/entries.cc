@@ -10,11 +10,11 @@ namespace {
 
 uintptr_t number_of(const void* address) { return reinterpret_cast<uintptr_t>(address); }
 
-persist::own::Caches caches_of(int caches) {
+persist::Caches caches_of(int caches) {
   switch (caches) {
-    case kCachesThrough: return persist::own::Caches::kThrough;
-    case kCachesPast: return persist::own::Caches::kPast;
-    default: return persist::own::Caches::kChoose;
+    case kCachesThrough: return persist::Caches::kThrough;
+    case kCachesPast: return persist::Caches::kPast;
+    default: return persist::Caches::kChoose;
   }
 }
 
