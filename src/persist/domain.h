@@ -19,7 +19,8 @@ const char* name_of(DomainKind kind);
 // Where lines go that the CPU's instructions do not write back. Any thread calls any of it at any time.
 class LineDevice {
  public:
-  // Begins to make the lines durable; each is the address of a line's first byte. May block while the device has no room.
+  // Begins to make the lines durable; each is the address of a line's first byte. May block while the device has no room. Several threads may flush a line at the same time:
+  // content never becomes durable in the place of newer content, as with caches, which are coherent.
   virtual void flush(const uintptr_t* lines, size_t count) = 0;
   // Returns when all is durable that the calling thread has begun.
   virtual void fence() = 0;

@@ -4,6 +4,7 @@
 #include <new>
 
 #include "persist/runtime.h"
+#include "persist/together.h"
 #include "sys/kernel.h"
 #include "sys/persistent.h"
 #include "sys/spin.h"
@@ -15,6 +16,8 @@ namespace {
 constexpr int kSpins = 400;
 // A flusher that sleeps looks by itself so often; nobody relies on it.
 constexpr uint64_t kSleepNs = 50'000'000;
+// Lines that a flusher takes at least: a fence for each share costs some 100 ns, and memory is written in blocks of 256 bytes.
+constexpr uint32_t kShareLeast = 4;
 
 }  // namespace
 
@@ -57,7 +60,7 @@ base::Expected<void> Flushers::start(Runtime& runtime, const Settings& settings)
 
 void Flushers::end_all() {
   is_ending_.store(1, std::memory_order_seq_cst);
-  work_.notify_all();
+  for (sys::EventCount* const event : {&work_, &wanted_, &ahead_}) event->notify_all();
   sys::futex_wake(is_ending_, 1);
   for (uint32_t i = 0; i < member_count_; ++i) sys::join_thread(members_[i].thread);
   if (has_controller_) sys::join_thread(controller_);
@@ -76,8 +79,11 @@ void Flushers::after_fork_in_child() {
   is_running_.store(false, std::memory_order_relaxed);
   member_count_ = 0;
   has_controller_ = false;
-  sleepers_.store(0, std::memory_order_relaxed);
-  new (&work_) sys::EventCount;
+  tries_together_.store(false, std::memory_order_relaxed);
+  are_together_.store(false, std::memory_order_relaxed);
+  for (std::atomic<uint32_t>* const counted : {&lookers_, &sleepers_, &ahead_sleeps_})
+    counted->store(0, std::memory_order_relaxed);
+  for (sys::EventCount* const event : {&work_, &wanted_, &ahead_}) new (event) sys::EventCount;
   for (Member& member : members_) new (&member) Member;
   lock_.unlock();
 }
@@ -92,7 +98,8 @@ void Flushers::pass_all() {
 
 uint32_t Flushers::flush_some(Fifo& fifo) {
   uintptr_t lines[Fifo::kClaimLinesMax];
-  const uint32_t count = fifo.claim(lines);
+  const auto share = static_cast<uint32_t>(fifo.waiting() / count_.load(std::memory_order_relaxed));
+  const uint32_t count = fifo.claim(lines, std::clamp(share, kShareLeast, Fifo::kClaimLinesMax));
   if (count == 0) return 0;
   const Domains& domains = runtime_->domains();
   const sys::LineFlush instruction = runtime_->settings().instruction;
@@ -129,44 +136,84 @@ uint32_t Flushers::look(Member& member) {
 }
 
 void Flushers::serve(Member& member) {
-  const auto is_wanted = [&] { return member.is_proactive || member.index < count(); };
-  for (int spins = 0; is_ending_.load(std::memory_order_relaxed) == 0;) {
-    if (is_wanted() && look(member) != 0) {
-      spins = 0;
-    } else if (is_wanted() && spins < kSpins) {
-      sys::spin(spins++);
-    } else {
-      sleepers_.fetch_add(1, std::memory_order_relaxed);
-      const uint32_t key = work_.prepare();
-      // Pairs with the fence in wake_surely(): either this looks after the push, or the push is followed by a look at sleepers_.
-      std::atomic_thread_fence(std::memory_order_seq_cst);
-      if (is_ending_.load(std::memory_order_relaxed) != 0 || (is_wanted() && look(member) != 0))
-        work_.cancel();
+  while (!is_ending()) {
+    if (!is_wanted(member)) {
+      const uint32_t key = wanted_.prepare();
+      if (is_ending() || is_wanted(member))
+        wanted_.cancel();
       else
-        work_.wait(key, kSleepNs);
-      sleepers_.fetch_sub(1, std::memory_order_relaxed);
-      spins = 0;
+        wanted_.wait(key, kSleepNs);
+    } else if (look(member) == 0) {
+      look_and_sleep(member);
     }
+  }
+}
+
+void Flushers::look_and_sleep(Member& member) {
+  lookers_.fetch_add(1, std::memory_order_relaxed);
+  uint32_t found = 0;
+  for (int spins = 0; found == 0 && spins < kSpins && is_wanted(member) && !is_ending(); ++spins) {
+    sys::spin(spins);
+    found = look(member);
+  }
+  sleepers_.fetch_add(1, std::memory_order_relaxed);
+  const uint32_t key = work_.prepare();
+  lookers_.fetch_sub(1, std::memory_order_relaxed);
+  // Pairs with the fence in wake_surely(): either this looks after the push, or who pushed looks at lookers_ and sleepers_ after this.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (found != 0 || is_ending() || look(member) != 0 || !is_wanted(member))
+    work_.cancel();
+  else
+    work_.wait(key, kSleepNs);
+  sleepers_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void Flushers::serve_ahead(Member& member) {
+  while (!is_ending()) {
+    if (look(member) != 0) continue;
+    ahead_sleeps_.store(1, std::memory_order_relaxed);
+    const uint32_t key = ahead_.prepare();
+    // Nobody relies on it: what it oversees it finds later, or never.
+    if (is_ending() || look(member) != 0)
+      ahead_.cancel();
+    else
+      ahead_.wait(key, kSleepNs);
+    ahead_sleeps_.store(0, std::memory_order_relaxed);
   }
 }
 
 void Flushers::control() {
   Governor governor(settings_.least, settings_.most);
+  Together together;
   count_.store(governor.count(), std::memory_order_relaxed);
-  uint64_t lines = executed_lines(), begin_ns = sys::monotonic_ns();
+  uint64_t lines = executed_lines(), asked = runtime_->counts().asked_lines, begin_ns = sys::monotonic_ns();
+  bool is_mixed = false;  // the period is of threads that hand over in part
   while (is_ending_.load(std::memory_order_relaxed) == 0) {
     sys::futex_wait(is_ending_, 0, settings_.period_ns);
-    const uint64_t now_ns = sys::monotonic_ns(), now_lines = executed_lines();
-    governor.on_sample(static_cast<double>(now_lines - lines) / static_cast<double>(now_ns - begin_ns));
+    const uint64_t now_ns = sys::monotonic_ns(), now_lines = executed_lines(),
+                   now_asked = runtime_->counts().asked_lines;
+    const auto rate = [&](uint64_t count) {
+      return static_cast<double>(count) / static_cast<double>(now_ns - begin_ns);
+    };
+    if (!is_mixed) governor.on_sample(rate(now_lines - lines));
+    is_mixed = tries_together_.load(std::memory_order_relaxed) && together.on_period(rate(now_asked - asked));
+    if (is_mixed) {
+      are_together_.store(together.is_on(), std::memory_order_relaxed);
+      runtime_->forget_places();
+    }
     begin_ns = now_ns;
     lines = now_lines;
-    if (count_.exchange(governor.count(), std::memory_order_relaxed) < governor.count()) wake();
+    asked = now_asked;
+    if (count_.exchange(governor.count(), std::memory_order_relaxed) < governor.count()) wanted_.notify_all();
   }
 }
 
 void Flushers::run_member(void* member) {
   auto& own = *static_cast<Member*>(member);
-  own.flushers->serve(own);
+  if (own.is_proactive)
+    own.flushers->serve_ahead(own);
+  else
+    own.flushers->serve(own);
 }
 
 void Flushers::run_controller(void* flushers) { static_cast<Flushers*>(flushers)->control(); }

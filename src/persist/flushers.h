@@ -2,10 +2,14 @@
 //
 //   flusher i      serves all threads' FIFOs, from the i-th on, while fewer than count() flushers come before it; the others sleep
 //   controller     each period tells the Governor how many lines became durable, and is told how many flushers there are to be
+//   together       so does whether all threads that are auto and flush to devices hand their lines over (together.h)
 //   proactive      flushes lines that threads have stored to lately, so that their own flush finds them clean
 //
-//  1 a flusher that finds nothing looks on for a while, and then sleeps; whoever pushes wakes one that sleeps, and whoever waits at a fence looks again
-//  2 what it has claimed it looks up: lines that are in no domain any more are dropped
+//  1 a flusher that finds nothing looks on for a while, and then sleeps. Who pushes wakes one that sleeps unless one is looking: that will find the line, or looks once more
+//    when it ends looking
+//  2 those that are not wanted sleep where nobody who pushes wakes them
+//  3 of what waits in a FIFO a flusher takes its share only, so that others flush beside it
+//  4 what it has claimed it looks up: lines that are in no domain any more are dropped
 //
 // Thread contract: start(), stop() by one thread at a time; the rest by any. All signals are blocked in its threads.
 #pragma once
@@ -38,9 +42,10 @@ class Flushers {
   void stop();
   bool are_running() const { return is_running_.load(std::memory_order_acquire); }
 
-  // Lines were pushed. Cost: a load, unless one sleeps.
+  // Lines were pushed. Cost: two loads, unless one sleeps and none looks.
   void wake() {
-    if (sleepers_.load(std::memory_order_relaxed) != 0) work_.notify_all();
+    if (lookers_.load(std::memory_order_relaxed) == 0 && sleepers_.load(std::memory_order_relaxed) != 0)
+      work_.notify_one();
   }
   // The same, and none of them oversees it: before waiting.
   void wake_surely() {
@@ -48,8 +53,17 @@ class Flushers {
     wake();
   }
 
+  // Lines that were stored to lately were pushed.
+  void wake_ahead() {
+    if (ahead_sleeps_.load(std::memory_order_relaxed) != 0) ahead_.notify_one();
+  }
+
   // How many flush now, at most.
   uint32_t count() const { return count_.load(std::memory_order_relaxed); }
+  // Threads have begun that may hand their lines over together.
+  void try_together() { tries_together_.store(true, std::memory_order_relaxed); }
+  // Whether they do now.
+  bool are_together() const { return are_together_.load(std::memory_order_relaxed) && are_running(); }
   uint64_t executed_lines() const { return executed_lines_.load(std::memory_order_relaxed); }
   uint64_t proactive_lines() const { return proactive_lines_.load(std::memory_order_relaxed); }
 
@@ -71,7 +85,12 @@ class Flushers {
 
   static void run_member(void* member);
   static void run_controller(void* flushers);
+  bool is_ending() const { return is_ending_.load(std::memory_order_relaxed) != 0; }
+  bool is_wanted(const Member& member) const { return member.index < count(); }
   void serve(Member& member);
+  void serve_ahead(Member& member);
+  // Until there is something to do, or the member is not wanted.
+  void look_and_sleep(Member& member);
   // Looks once at all FIFOs. Returns how many lines it has flushed.
   uint32_t look(Member& member);
   // Takes and flushes some lines of a FIFO. Returns how many.
@@ -85,8 +104,10 @@ class Flushers {
   std::atomic<bool> is_running_{false};
   std::atomic<uint32_t> is_ending_{0};
   std::atomic<uint32_t> count_{0};
-  std::atomic<uint32_t> sleepers_{0};
-  sys::EventCount work_;
+  std::atomic<bool> tries_together_{false}, are_together_{false};
+  std::atomic<uint32_t> lookers_{0}, sleepers_{0};  // of those that are wanted and have nothing to do
+  std::atomic<uint32_t> ahead_sleeps_{0};
+  sys::EventCount work_, wanted_, ahead_;
   std::atomic<uint64_t> executed_lines_{0}, proactive_lines_{0};
   uint32_t member_count_ = 0;
   bool has_controller_ = false;

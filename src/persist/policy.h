@@ -38,6 +38,13 @@ class Policy {
   // More ways for kAuto to try, from the next trial on. REQUIRES: kDecoupled or kProactive.
   void add_candidate(Way way);
 
+  bool is_auto() const { return asked_ == Way::kAuto; }
+  // What came since the last window was of no way that is a candidate: a trial begins anew.
+  void interrupt() {
+    fences_ = 0;
+    if (is_trying_) is_first_window_ = true;
+  }
+
   // What the thread does now.
   Way chosen() const { return chosen_; }
   bool is_trying() const { return is_trying_; }
@@ -45,13 +52,10 @@ class Policy {
   uint32_t trials() const { return trials_; }
   uint32_t changes() const { return changes_; }
 
-  // A fence has ended at this time, in any unit, when so many lines had been flushed in all. Returns whether chosen() is another one now. Cost: some 1 ns; at a window's end
-  // some 10 ns more.
-  bool on_fence(uint64_t (*clock)(), uint64_t lines) {
-    if (asked_ != Way::kAuto || ++fences_ < kWindowFences) [[likely]]
-      return false;
-    return end_window(clock(), lines);
-  }
+  // For each fence. Returns whether end_window() is to be called after it. Cost: some 1 ns.
+  bool count_fence() { return asked_ == Way::kAuto && ++fences_ >= kWindowFences; }
+  // Now, in any unit of time, so many lines have been flushed in all. Returns whether chosen() is another one now. Cost: some 10 ns.
+  bool end_window(uint64_t now, uint64_t lines);
 
  private:
   struct Candidate {
@@ -60,7 +64,6 @@ class Policy {
     double costs[kRounds];  // time of a line
   };
 
-  bool end_window(uint64_t now, uint64_t lines);
   void begin_trial(uint64_t now);
   bool end_trial(uint64_t now);
   bool choose(Way way);

@@ -84,6 +84,12 @@ class Runtime {
         visit(*thread);
   }
 
+  // Threads decide anew what they do with lines.
+  void forget_places() {
+    sys::LockGuard scope(lock_);
+    domains_.touch();
+  }
+
   // For a handler's fence that does not know what its thread has noted: all files that are domains are written, and all devices fence. May block for an I/O. Errors: EIO, ENOSPC.
   base::Expected<void> write_files();
   void fence_devices();

@@ -164,6 +164,93 @@ TEST_P(WayTest, ThreadsDoNotDisturbEachOther) {
   other.join();
 }
 
+// A fence waits for every device, also for one whose lines were put off while lines went to more of them than a thread keeps in mind.
+TEST(Runtime, LinesThatArePutOffAreDurableOnEveryDevice) {
+  Own runtime(Way::kEpoch);
+  constexpr int kDevices = 7;
+  std::vector<std::unique_ptr<ShadowDevice>> devices;
+  for (int i = 0; i < kDevices; ++i) {
+    devices.push_back(std::make_unique<ShadowDevice>(1 << 12));
+    ASSERT_TRUE(runtime->add_domain(devices.back()->domain()));
+  }
+  Thread* const thread = runtime->enter();
+  for (uint64_t epoch = 1; epoch < 8; ++epoch) {
+    for (int again = 0; again < 2; ++again)
+      for (const auto& device : devices) {
+        store(device->memory(), 2 * epoch + static_cast<uint64_t>(again));
+        thread->flush(device->begin());
+      }
+    ASSERT_TRUE(thread->fence());
+    for (const auto& device : devices) EXPECT_TRUE(device->is_durable(device->memory(), 64)) << epoch;
+  }
+  ASSERT_TRUE(runtime->leave(thread));
+}
+
+// Other threads are tried where they may pay: on devices, and nowhere else.
+TEST(Runtime, AutoTriesFlushersOnDevices) {
+  for (const bool is_device : {true, false}) {
+    Own runtime(Way::kAuto);
+    ShadowDevice device(1 << 16);
+    Domain domain = device.domain();
+    if (!is_device) domain.kind = DomainKind::kMemory;
+    ASSERT_TRUE(runtime->add_domain(domain));
+    Thread* const thread = runtime->enter();
+    bool was_proactive = false;
+    // A trial of four ways, and more.
+    for (uint64_t fence = 0; fence < uint64_t{6} * Policy::kRounds * 2 * Policy::kWindowFences; ++fence) {
+      for (uint64_t i = 0; i < 8; ++i) {
+        store(device.memory() + i * 64, fence);
+        thread->flush(device.begin() + i * 64);
+      }
+      ASSERT_TRUE(thread->fence());
+      if (is_device) ASSERT_TRUE(device.is_durable(device.memory(), 512));
+      was_proactive |= thread->way() == Way::kProactive;
+    }
+    EXPECT_EQ(runtime->counts().pushed_lines > 0, is_device);
+    EXPECT_EQ(was_proactive, is_device);
+    EXPECT_EQ(runtime->flushers().are_running(), is_device);
+    ASSERT_TRUE(runtime->leave(thread));
+  }
+}
+
+// Threads hand their lines over all at the same time, and take them back, under way.
+TEST(Runtime, ThreadsOnDevicesHandOverTogether) {
+  Own runtime(Way::kAuto);
+  ShadowDevice device(1 << 16);
+  ASSERT_TRUE(runtime->add_domain(device.domain()));
+  std::atomic<bool> is_over{false};
+  std::atomic<uint32_t> together_count{0};
+  std::vector<std::thread> threads;
+  for (uint64_t t = 0; t < 2; ++t)
+    threads.emplace_back([&, t] {
+      Thread* const thread = runtime->enter();
+      char* const own = device.memory() + t * 1024;
+      bool has_been = false;
+      for (uint64_t round = 1; !is_over.load(); ++round) {
+        for (uint64_t i = 0; i < 8; ++i) {
+          store(own + i * 64, round);
+          thread->flush(reinterpret_cast<uintptr_t>(own) + i * 64);
+        }
+        ASSERT_TRUE(thread->fence());
+        ASSERT_TRUE(device.is_durable(own, 512));
+        if (runtime->flushers().are_together() && thread->way() == Way::kDecoupled && !has_been) {
+          has_been = true;
+          ++together_count;
+        }
+      }
+      ASSERT_TRUE(runtime->leave(thread));
+    });
+  const auto wait_for = [](const auto& condition) {
+    for (int i = 0; i < 60'000 && !condition(); ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return condition();
+  };
+  EXPECT_TRUE(wait_for([&] { return together_count.load() == 2; }));
+  EXPECT_TRUE(wait_for([&] { return !runtime->flushers().are_together(); }));
+  is_over = true;
+  for (std::thread& thread : threads) thread.join();
+}
+
 TEST(Runtime, HotLinesAreExecutedOnceAFence) {
   Own runtime(Way::kEpoch);
   ShadowDevice device(1 << 16);

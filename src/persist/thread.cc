@@ -5,7 +5,6 @@
 #include "base/single_writer.h"
 #include "persist/runtime.h"
 #include "sys/memory.h"
-#include "sys/persistent.h"
 #include "sys/streaming.h"
 
 namespace persist {
@@ -47,75 +46,49 @@ struct Thread::Inside {
 };
 
 Thread::Thread(Runtime& runtime, uint32_t* pending)
-    : pending_(pending != nullptr ? pending : &own_pending_),
+    : instruction_(runtime.settings().instruction),
+      domains_(runtime.domains()),
+      pending_(pending != nullptr ? pending : &own_pending_),
       runtime_(runtime),
       policy_(Way::kInline),
       gate_(runtime.has_barrier()) {}
 
-bool Thread::is_known(uintptr_t line) const {
-  return line - place_.begin < place_.bytes && place_.version == runtime_.domains().version();
+// Where the line is written back.
+void Thread::execute(LineDevice* device, uintptr_t line) const {
+  if (device != nullptr)
+    device->flush(&line, 1);
+  else
+    sys::flush_line(line, instruction_);
+}
+
+void Thread::flush_to_device(LineDevice* device, uintptr_t line) {
+  execute(device, line);
+  base::increase<uint64_t>(counts_.now_lines, 1);
+  note_device(device);
+}
+
+void Thread::put_to_device(LineDevice* device, uintptr_t line) {
+  switch (set_.add(line)) {
+    case LineSet::Flush::kNow: return flush_to_device(device, line);
+    case LineSet::Flush::kPutOff: return base::increase<uint64_t>(counts_.away_lines, 1);
+    case LineSet::Flush::kPutIn: return put_in(line);
+  }
 }
 
 void Thread::put_in(uintptr_t line) {
+  base::increase<uint64_t>(counts_.away_lines, 1);
   Inside inside(*this);
   *pending_ = 1;
   if (set_.is_full()) execute_put_off();
   set_.put_in(line);
 }
 
-[[gnu::always_inline]] inline void Thread::execute(LineDevice* device, uintptr_t line) {
-  if (device != nullptr)
-    device->flush(&line, 1);
-  else
-    sys::flush_line(line, runtime_.settings().instruction);
-  base::increase<uint64_t>(counts_.executed_lines, 1);
-}
-
-[[gnu::always_inline]] inline void Thread::execute_now(LineDevice* device, uintptr_t line) {
-  execute(device, line);
-  if (device != nullptr) note_device(device);
-}
-
-[[gnu::always_inline]] inline void Thread::put(LineDevice* device, uintptr_t line) {
-  switch (set_.add(line)) {
-    case LineSet::Flush::kPutOff: return;
-    case LineSet::Flush::kNow: return execute_now(device, line);
-    case LineSet::Flush::kPutIn: put_in(line);
-  }
-}
-
-// Of a line in the place of the line before. Returns false if it is none. A handler that comes in between may leave another place behind: then place_changes_ says so.
-[[gnu::always_inline]] inline bool Thread::flush_quickly(uintptr_t line) {
-  const uint32_t changes = place_changes_;
-  std::atomic_signal_fence(std::memory_order_seq_cst);
-  const Action action = place_.action;
-  LineDevice* const device = place_.domain.device;
-  if (!is_known(line) || is_inside_.load(std::memory_order_relaxed) != 0) return false;
-  std::atomic_signal_fence(std::memory_order_seq_cst);
-  if (place_changes_ != changes) return false;
-  switch (action) {
-    case Action::kSet: put(device, line); return true;
-    case Action::kExecute: execute_now(device, line); return true;
-    case Action::kPush: push(device, line); return true;
-    case Action::kNothing: return true;
-    case Action::kOutside:
-    case Action::kNote: return false;
-  }
-  return false;
-}
-
-void Thread::flush(uintptr_t address) {
-  const uintptr_t line = base::round_down(address, base::kLineBytes);
-  base::increase<uint64_t>(counts_.asked_lines, 1);
-  if (!flush_quickly(line)) [[unlikely]]
-    flush_slowly(line, line + base::kLineBytes);
-}
+void Thread::flush_otherwise(uintptr_t line) { flush_slowly(line, line + base::kLineBytes); }
 
 void Thread::flush(uintptr_t address, size_t bytes) {
   if (bytes == 0) return;
   const uintptr_t end = address + bytes;
   uintptr_t line = base::round_down(address, base::kLineBytes);
-  base::increase<uint64_t>(counts_.asked_lines, lines_of(line, end));
   while (line < end) line = flush_quickly(line) ? line + base::kLineBytes : flush_slowly(line, end);
 }
 
@@ -128,12 +101,20 @@ Thread::Action Thread::action_of(const Domain& domain) const {
     case DomainKind::kMemory:
     case DomainKind::kDevice: break;
   }
-  if (way == Way::kDecoupled && runtime_.flushers().are_running()) return Action::kPush;
-  return way == Way::kInline ? Action::kExecute : Action::kSet;
+  if ((way == Way::kDecoupled && runtime_.flushers().are_running()) || is_together(domain))
+    return Action::kPush;
+  const bool is_device = domain.kind == DomainKind::kDevice;
+  if (way == Way::kInline) return is_device ? Action::kDevice : Action::kExecute;
+  return is_device ? Action::kDeviceSet : Action::kSet;
+}
+
+bool Thread::is_together(const Domain& domain) const {
+  return domain.kind == DomainKind::kDevice && policy_.is_auto() && offer_ == Offer::kMade &&
+         runtime_.flushers().are_together();
 }
 
 Thread::Place Thread::find_place(uintptr_t line) const {
-  const Domains::Found found = runtime_.domains().find(line);
+  const Domains::Found found = domains_.find(line);
   return {.begin = found.domain.begin,
           .bytes = found.domain.end - found.domain.begin,
           .version = found.version,
@@ -145,9 +126,12 @@ void Thread::take_place(uintptr_t line) {
   ++place_changes_;
   place_ = find_place(line);
   const FindDomain find_domain = runtime_.settings().find_domain;
-  if (place_.action == Action::kOutside && find_domain != nullptr &&
-      !runtime_.domains().find(line).is_inside && find_domain(line))
+  if (place_.action == Action::kOutside && find_domain != nullptr && !domains_.find(line).is_inside &&
+      find_domain(line))
     place_ = find_place(line);
+  is_together_ = is_together(place_.domain);
+  // The CPU's own instructions are over before another thread has heard of the line: there others never pay.
+  if (place_.domain.kind == DomainKind::kDevice && offer_ == Offer::kNone) offer_ = Offer::kWanted;
 }
 
 void Thread::forget_place() {
@@ -159,14 +143,16 @@ void Thread::forget_place() {
 void Thread::flush_in_handler(uintptr_t line) {
   const Place place = find_place(line);
   switch (place.action) {
-    case Action::kNothing: return;
+    case Action::kNothing: return base::increase<uint64_t>(counts_.away_lines, 1);
     case Action::kNote:
+      base::increase<uint64_t>(counts_.away_lines, 1);
       if (write_range(line, line + base::kLineBytes)) return;
       handler_failed_.store(1, std::memory_order_relaxed);
       *pending_ = 1;  // so that the next fence looks
       return;
     default:
       execute(place.domain.device, line);
+      base::increase<uint64_t>(counts_.now_lines, 1);
       if (place.domain.device != nullptr) place.domain.device->fence();
   }
 }
@@ -183,14 +169,16 @@ uintptr_t Thread::flush_slowly(uintptr_t line, uintptr_t end) {
   LineDevice* const device = place_.domain.device;
   switch (place_.action) {
     case Action::kOutside: base::increase<uint64_t>(counts_.outside_lines, 1); [[fallthrough]];
-    case Action::kExecute: execute_now(device, line); break;
-    case Action::kSet: put(device, line); break;
+    case Action::kExecute: execute_now(line); break;
+    case Action::kSet: put(line); break;
+    case Action::kDevice: flush_to_device(device, line); break;
+    case Action::kDeviceSet: put_to_device(device, line); break;
     case Action::kPush: push(device, line); break;
     case Action::kNote:
       next = std::min(base::round_up(end, base::kLineBytes), place_.domain.end);
       note(line, next);
       break;
-    case Action::kNothing: break;
+    case Action::kNothing: base::increase<uint64_t>(counts_.away_lines, 1); break;
   }
   return next;
 }
@@ -209,7 +197,10 @@ void Thread::push(LineDevice* device, uintptr_t line) {
   }
   // Flushers cannot keep up: the line is one more that this thread flushes, as if nobody else did.
   runtime_.flushers().wake_surely();
-  execute_now(device, line);
+  if (device != nullptr)
+    flush_to_device(device, line);
+  else
+    execute_now(line);
 }
 
 // Of place_, which is a file's.
@@ -217,7 +208,7 @@ void Thread::note(uintptr_t begin, uintptr_t end) {
   *pending_ = 1;
   if (!ranges_.has_room(place_.domain)) {
     gate_.enter();
-    ranges_.write_early(runtime_.domains());
+    ranges_.write_early(domains_);
     gate_.leave();
   }
   ranges_.add(place_.domain, begin, end);
@@ -230,6 +221,7 @@ void Thread::note_device(LineDevice* device) {
   Inside inside(*this);
   *pending_ = 1;
   if (device_count_ == kDevicesMax) {
+    // What is put off of one of these is noted again when it is executed.
     for (LineDevice* const other : devices_) other->fence();
     device_count_ = 0;
   }
@@ -238,11 +230,11 @@ void Thread::note_device(LineDevice* device) {
 
 // What is put off was put off in memory or a device; if its place is another thing by now, its domain was removed, and the line executed then.
 bool Thread::execute_again(Place& place, uintptr_t line) {
-  if (line - place.begin >= place.bytes || place.version != runtime_.domains().version())
-    place = find_place(line);
+  if (line - place.begin >= place.bytes || place.version != domains_.version()) place = find_place(line);
   if (place.action == Action::kOutside || place.action == Action::kNote || place.action == Action::kNothing)
     return false;
   execute(place.domain.device, line);
+  base::increase<uint64_t>(counts_.late_lines, 1);
   return true;
 }
 
@@ -263,7 +255,7 @@ void Thread::execute_for(const Domain& removed) const {
     if (removed.kind == DomainKind::kDevice)
       removed.device->flush(&line, 1);
     else
-      sys::flush_line(line, runtime_.settings().instruction);
+      sys::flush_line(line, instruction_);
   });
 }
 
@@ -276,11 +268,12 @@ base::Expected<void> Thread::fence() {
   if (*pending_ != 0) {
     result = fence_slowly();
   } else {
-    sys::fence_stores();
+    // What is done before the instruction goes on while lines are written back, and costs nothing.
     set_.begin_epoch();
+    sys::fence_stores();
   }
-  if (policy_.on_fence(&sys::cycle_clock, counts_.asked_lines.load(std::memory_order_relaxed)))
-    forget_place();
+  if (policy_.count_fence()) [[unlikely]]
+    end_window();
   return result;
 }
 
@@ -293,7 +286,7 @@ base::Expected<void> Thread::fence_slowly() {
   base::Expected<void> result;
   if (!ranges_.is_empty()) {
     gate_.enter();
-    result = ranges_.write(runtime_.domains(), runtime_.shared_syncs());
+    result = ranges_.write(domains_, runtime_.shared_syncs());
     gate_.leave();
   }
   for (size_t i = 0; i < device_count_; ++i) devices_[i]->fence();
@@ -325,11 +318,10 @@ base::Expected<void> Thread::fence_in_handler() {
 
 void Thread::flush_ordered(uintptr_t address) {
   const uintptr_t line = base::round_down(address, base::kLineBytes);
-  base::increase<uint64_t>(counts_.asked_lines, 1);
   const Place place = find_place(line);
   if (place.action == Action::kOutside || place.domain.kind == DomainKind::kMemory) {
     sys::flush_line(line, sys::LineFlush::kClflush);
-    base::increase<uint64_t>(counts_.executed_lines, 1);
+    base::increase<uint64_t>(counts_.now_lines, 1);
   } else {
     flush_in_handler(line);
   }
@@ -338,7 +330,23 @@ void Thread::flush_ordered(uintptr_t address) {
 void Thread::sample_store(uintptr_t address) {
   base::increase<uint64_t>(counts_.sampled_stores, 1);
   if (policy_.chosen() != Way::kProactive) return;
-  if (recent()->push(base::round_down(address, base::kLineBytes))) runtime_.flushers().wake();
+  if (recent()->push(base::round_down(address, base::kLineBytes))) runtime_.flushers().wake_ahead();
+}
+
+void Thread::end_window() {
+  if (offer_ == Offer::kWanted) offer_flushers();
+  if (is_together_) return policy_.interrupt();
+  if (policy_.end_window(sys::cycle_clock(), counts_.asked_lines())) forget_place();
+}
+
+void Thread::offer_flushers() {
+  // Without memory or threads the policy has the ways that need none.
+  offer_ = Offer::kRefused;
+  if (!use_flushers()) return;
+  offer_ = Offer::kMade;
+  policy_.add_candidate(Way::kDecoupled);
+  policy_.add_candidate(Way::kProactive);
+  runtime_.flushers().try_together();
 }
 
 base::Expected<void> Thread::take_queues() {
@@ -375,8 +383,8 @@ void Thread::enter_child() {
 
 Counts Thread::counts() const {
   const auto get = [](const std::atomic<uint64_t>& count) { return count.load(std::memory_order_relaxed); };
-  return {.asked_lines = get(counts_.asked_lines),
-          .executed_lines = get(counts_.executed_lines),
+  return {.asked_lines = counts_.asked_lines(),
+          .executed_lines = get(counts_.now_lines) + get(counts_.late_lines),
           .pushed_lines = get(counts_.pushed_lines),
           .noted_lines = get(counts_.noted_lines),
           .outside_lines = get(counts_.outside_lines),

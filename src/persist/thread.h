@@ -37,6 +37,7 @@
 #include "persist/policy.h"
 #include "sys/gate.h"
 #include "sys/line_flush.h"
+#include "sys/persistent.h"
 
 namespace persist {
 
@@ -63,8 +64,11 @@ class alignas(base::kLineBytes) Thread {
   Thread(const Thread&) = delete;
   Thread& operator=(const Thread&) = delete;
 
-  // Flushes the line of this address. Cost: some 2 ns, and what the instruction takes.
-  void flush(uintptr_t address);
+  // Flushes the line of this address. Cost: some 1 ns beside the instruction, if it is in the domain of the flush before (spillway bench persist).
+  [[gnu::always_inline]] void flush(uintptr_t address) {
+    const uintptr_t line = base::round_down(address, base::kLineBytes);
+    if (!flush_quickly(line)) flush_otherwise(line);
+  }
   // Flushes the lines of [address, address + bytes).
   void flush(uintptr_t address, size_t bytes);
   // The same, before whatever the thread stores afterwards.
@@ -83,7 +87,8 @@ class alignas(base::kLineBytes) Thread {
 
   // How the thread flushes from now on; what is put off stays so. Takes memory for its queues. Errors: ENOMEM; EAGAIN: no flusher can be started; the way stays then.
   base::Expected<void> set_way(Way way);
-  Way way() const { return policy_.chosen(); }
+  // The one that it has now, as auto has decided; decoupled, too, while all that are auto hand over their lines (together.h).
+  Way way() const { return is_together_ ? Way::kDecoupled : policy_.chosen(); }
 
   Counts counts() const;
   // Null as long as it has pushed nothing.
@@ -99,7 +104,7 @@ class alignas(base::kLineBytes) Thread {
 
  private:
   // Where the last line was, and what is done with lines there.
-  enum class Action : uint8_t { kOutside, kExecute, kSet, kPush, kNote, kNothing };
+  enum class Action : uint8_t { kOutside, kExecute, kSet, kDevice, kDeviceSet, kPush, kNote, kNothing };
   struct Place {
     uintptr_t begin = 0, bytes = 0;
     uint64_t version = 0;  // of the domains
@@ -107,23 +112,66 @@ class alignas(base::kLineBytes) Thread {
     Domain domain;  // its device is null unless it is of that kind
   };
   struct Inside;
-  // As Counts; changed by the thread alone.
+  // Changed by the thread alone. A line that it is asked for is counted once, by what is done with it: so a flush changes one count, and the sum is what it was asked for.
   struct OwnCounts {
-    std::atomic<uint64_t> asked_lines{0}, executed_lines{0}, pushed_lines{0}, noted_lines{0},
-        outside_lines{0}, fences{0}, copied_lines{0}, sampled_stores{0};
+    std::atomic<uint64_t> now_lines{0};   // executed where the flush stands
+    std::atomic<uint64_t> away_lines{0};  // put off; or nothing was to be done
+    std::atomic<uint64_t> pushed_lines{0}, noted_lines{0};
+    // Beside these: executed of those that were put off; in no domain.
+    std::atomic<uint64_t> late_lines{0}, outside_lines{0};
+    std::atomic<uint64_t> fences{0}, copied_lines{0}, sampled_stores{0};
+
+    uint64_t asked_lines() const {
+      const auto get = [](const std::atomic<uint64_t>& count) {
+        return count.load(std::memory_order_relaxed);
+      };
+      return get(now_lines) + get(away_lines) + get(pushed_lines) + get(noted_lines);
+    }
   };
-  bool is_known(uintptr_t line) const;
+  [[gnu::always_inline]] bool is_known(uintptr_t line) const {
+    return line - place_.begin < place_.bytes && place_.version == domains_.version();
+  }
+  // Of a line in memory in the place of the line before. Returns false if it is another, which flush_otherwise() is for. A handler that comes in between may leave another
+  // place behind: then place_changes_ says so.
+  [[gnu::always_inline]] bool flush_quickly(uintptr_t line) {
+    const uint32_t changes = place_changes_;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    const Action action = place_.action;
+    if (!is_known(line) || is_inside_.load(std::memory_order_relaxed) != 0) return false;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (place_changes_ != changes) return false;
+    if (action == Action::kExecute) {
+      execute_now(line);
+      return true;
+    }
+    if (action != Action::kSet) return false;
+    put(line);
+    return true;
+  }
+  // In memory.
+  [[gnu::always_inline]] void execute_now(uintptr_t line) {
+    sys::flush_line(line, instruction_);
+    base::increase<uint64_t>(counts_.now_lines, 1);
+  }
+  [[gnu::always_inline]] void put(uintptr_t line) {
+    switch (set_.add(line)) {
+      case LineSet::Flush::kNow: return execute_now(line);
+      case LineSet::Flush::kPutOff: return base::increase<uint64_t>(counts_.away_lines, 1);
+      case LineSet::Flush::kPutIn: return put_in(line);
+    }
+  }
+  void flush_otherwise(uintptr_t line);
   Place find_place(uintptr_t line) const;
   Action action_of(const Domain& domain) const;
+  bool is_together(const Domain& domain) const;
   void take_place(uintptr_t line);
   void forget_place();
-  bool flush_quickly(uintptr_t line);
   uintptr_t flush_slowly(uintptr_t line, uintptr_t end);
   void flush_in_handler(uintptr_t line);
   // To the device; null: by the CPU's instruction.
-  void execute(LineDevice* device, uintptr_t line);
-  void execute_now(LineDevice* device, uintptr_t line);  // and it is known at the fence
-  void put(LineDevice* device, uintptr_t line);
+  void execute(LineDevice* device, uintptr_t line) const;
+  void flush_to_device(LineDevice* device, uintptr_t line);  // and it is known at the fence
+  void put_to_device(LineDevice* device, uintptr_t line);
   void put_in(uintptr_t line);
   void push(LineDevice* device, uintptr_t line);
   void note(uintptr_t begin, uintptr_t end);
@@ -132,14 +180,22 @@ class alignas(base::kLineBytes) Thread {
   void note_device(LineDevice* device);
   // Under the gate.
   void execute_put_off();
+  // The policy decides anew.
+  void end_window();
+  // From now on the policy tries other threads, too: once, when the thread has come to a domain where they may pay.
+  void offer_flushers();
   base::Expected<void> fence_slowly();
   base::Expected<void> fence_in_handler();
   base::Expected<void> take_queues();
   base::Expected<void> use_flushers();
 
+  // What a flush needs lies in the first lines.
   Place place_;
   uint32_t place_changes_ = 0;  // how often it became another
   std::atomic<uint32_t> is_inside_{0};
+  const sys::LineFlush instruction_;
+  const Domains& domains_;
+  OwnCounts counts_;
   uint32_t own_pending_ = 0;
   uint32_t* const pending_;
   std::atomic<uint32_t> handler_failed_{0};  // of a handler's files, to be told by the next fence
@@ -150,9 +206,11 @@ class alignas(base::kLineBytes) Thread {
   static constexpr size_t kDevicesMax = 4;
   LineDevice* devices_[kDevicesMax] = {};  // that lines went to since the last fence
   size_t device_count_ = 0;
+  enum class Offer : uint8_t { kNone, kWanted, kRefused, kMade };
+  Offer offer_ = Offer::kNone;
+  bool is_together_ = false;  // of its last place
   std::atomic<Fifo*> fifo_{nullptr};
   std::atomic<Fifo*> recent_{nullptr};
-  OwnCounts counts_;
   sys::Gate gate_;
 };
 

@@ -73,18 +73,22 @@ class EventCount {
     return epoch_.load(std::memory_order_acquire);
   }
   void cancel() { waiters_.fetch_sub(1, std::memory_order_relaxed); }
-  // timeout_ns 0 waits without limit. Returns after a notify_all() since prepare(), the timeout, or spuriously.
+  // timeout_ns 0 waits without limit. Returns after a notify_all() or notify_one() since prepare(), the timeout, or spuriously.
   void wait(uint32_t key, uint64_t timeout_ns = 0) {
     if (epoch_.load(std::memory_order_acquire) == key) futex_wait(epoch_, key, timeout_ns);
     cancel();
   }
-  void notify_all() {
-    epoch_.fetch_add(1, std::memory_order_release);
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-    if (waiters_.load(std::memory_order_relaxed) != 0) futex_wake(epoch_, ~uint32_t{0} >> 1);
-  }
+  void notify_all() { notify(~uint32_t{0} >> 1); }
+  // Wakes one that waits, if any does; more than one may come back from wait().
+  void notify_one() { notify(1); }
 
  private:
+  void notify(uint32_t count) {
+    epoch_.fetch_add(1, std::memory_order_release);
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    if (waiters_.load(std::memory_order_relaxed) != 0) futex_wake(epoch_, count);
+  }
+
   std::atomic<uint32_t> epoch_{0};
   std::atomic<uint32_t> waiters_{0};
 };

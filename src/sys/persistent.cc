@@ -1,6 +1,5 @@
 #include "sys/persistent.h"
 
-#include <emmintrin.h>
 #include <sys/mman.h>
 
 #include "sys/barrier.h"
@@ -19,7 +18,5 @@ base::Expected<char*> map_file(int descriptor, uint64_t bytes, bool is_memory) {
   syscall(SYS_madvise, result, bytes, MADV_DONTDUMP);
   return reinterpret_cast<char*>(result);
 }
-
-void fence_stores() { _mm_sfence(); }
 
 }  // namespace sys

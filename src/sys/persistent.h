@@ -1,5 +1,7 @@
 // Files that are memory.
 #pragma once
+#include <immintrin.h>
+
 #include <cstddef>
 #include <cstdint>
 
@@ -13,6 +15,6 @@ namespace sys {
 base::Expected<char*> map_file(int descriptor, uint64_t bytes, bool is_memory);
 
 // What the thread has stored past the caches, and what lines it has flushed, is in memory.
-void fence_stores();
+inline void fence_stores() { _mm_sfence(); }
 
 }  // namespace sys

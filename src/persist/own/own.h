@@ -42,7 +42,7 @@ Thread* enter();
 Domains::Found find_place(uintptr_t address);
 
 // Of the calling thread; `site`: where the program called.
-inline void flush(uintptr_t address, const void* site) {
+[[gnu::always_inline]] inline void flush(uintptr_t address, const void* site) {
   if (thread != nullptr) [[likely]]
     thread->flush(address);
   else
@@ -54,7 +54,7 @@ inline void flush(uintptr_t address, size_t bytes, const void* site) {
   else
     flush_slowly(address, bytes, site);
 }
-inline base::Expected<void> fence(const void* site) {
+[[gnu::always_inline]] inline base::Expected<void> fence(const void* site) {
   if (thread != nullptr) [[likely]]
     return thread->fence();
   return fence_slowly(site);

@@ -1,0 +1,81 @@
+// Together: whether all threads that leave their way to the runtime hand their lines of devices to flushers, from nothing but how fast they flush.
+//
+// A thread finds out by itself which way is best for it (policy.h) while the others go on as they are. That more of them than a device can take stand in each other's way it
+// cannot find out: one that flushes less gains little, and all the others a little. So they try it all at the same time, in turns with each on its own.
+//
+//   rounds   | alone | together, at first until the Governor has found its number | alone | together | ...       then hold
+//
+// Together wins if it is better in every round, by more than noise. A result holds for many times what the rounds took, longer each time that it is the same again.
+//
+// Pure: who calls brings the rates. Thread contract: one thread's. (In the paper all threads hand their lines over, always: Ribbon, PACT'20, 2.1)
+#pragma once
+#include <algorithm>
+#include <cstdint>
+
+#include "persist/governor.h"
+
+namespace persist {
+
+class Together {
+ public:
+  static constexpr uint32_t kRounds = 3, kBlockPeriods = 4;
+  static constexpr uint32_t kSettlePeriods = Governor::kSearchSamplesMost + 2;
+  static constexpr uint32_t kHoldPeriods = 400, kHoldPeriodsMost = 6400;
+  static constexpr double kGainLeast = 0.04;
+
+  bool is_on() const { return is_on_; }
+  bool is_holding() const { return hold_left_ > 0; }
+
+  // A period has ended in which is_on() was what it is: so many lines were flushed in a unit of time. One in which nobody flushed says nothing. Returns whether is_on() is another now.
+  bool on_period(double rate) {
+    if (!(rate > 0)) return false;
+    if (hold_left_ > 0) {
+      if (--hold_left_ > 0) return false;
+      return begin_block(false);
+    }
+    if (skip_left_ > 0) {
+      --skip_left_;
+      return false;
+    }
+    sum_ += rate;
+    if (++block_periods_ < kBlockPeriods) return false;
+    const double mean = sum_ / kBlockPeriods;
+    if (!is_on_) {
+      alone_ = mean;
+      return begin_block(true);
+    }
+    wins_ += mean > (1 + kGainLeast) * alone_;
+    if (++round_ < kRounds) return begin_block(false);
+    return end_trial();
+  }
+
+ private:
+  bool begin_block(bool is_on) {
+    skip_left_ = is_on && round_ == 0 ? kSettlePeriods : 1;  // what was begun in the other way ends
+    block_periods_ = 0;
+    sum_ = 0;
+    return set(is_on);
+  }
+  bool end_trial() {
+    const bool wins = wins_ == kRounds;
+    hold_periods_ =
+        has_result_ && wins == result_ ? std::min(2 * hold_periods_, kHoldPeriodsMost) : kHoldPeriods;
+    hold_left_ = hold_periods_;
+    has_result_ = true;
+    result_ = wins;
+    round_ = wins_ = 0;
+    return set(wins);
+  }
+  bool set(bool is_on) {
+    const bool is_changed = is_on_ != is_on;
+    is_on_ = is_on;
+    return is_changed;
+  }
+
+  bool is_on_ = false, has_result_ = false, result_ = false;
+  uint32_t round_ = 0, wins_ = 0, skip_left_ = 1, block_periods_ = 0;
+  uint32_t hold_left_ = 0, hold_periods_ = kHoldPeriods;
+  double sum_ = 0, alone_ = 0;
+};
+
+}  // namespace persist
