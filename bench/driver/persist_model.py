@@ -1,0 +1,163 @@
+"""`persist` on the modelled device: the paper's experiments. Everything here is the model's time, not a device's. (papers/ribbon.txt, section 3)"""
+import collections
+import json
+
+import plot
+from lockstep import Programs, in_turn, median, spread
+
+STRUCTURES, THREADS = ("hash", "tree", "log", "swap", "store"), (4, 24)
+COALESCED = "coalesced"
+PAPER_GAIN = {4: 9.3, 24: 20.2}  # per cent, of all three techniques' average but the coalescing
+PAPER_COALESCED_GAIN = (18, 33)
+PEER, WAYS = "inline", ("decoupled", "proactive", "auto")
+RUN_SECONDS = 120
+# A second of the wall is so much less of the device's; trials of auto are as many fences whatever the time, so that it has a faster one.
+DILATION, AUTO_DILATION = 4000, 2000
+# Of the Governor: seconds of the wall for a sample, longer where it is looked at itself; as many as 3 s have of the 250 ms that it takes otherwise.
+SAMPLE_SECONDS, LOOKED_AT_SAMPLE_SECONDS = 0.1, 0.2
+SAMPLES_MOST, SAMPLES_AFTER = 12, 24
+COUNTS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 14, 16, 20, 24, 32)
+MOST = 32
+# What the threads do, and what they do afterwards.
+SHIFTS = (("log", "hash", 24), ("tree", "log", 24), ("log", "tree", 4))
+
+
+class Model:
+    def __init__(self, context, program):
+        quick = context.quick
+        self.context, self.program = context, program
+        self.pairs = context.pairs or (1 if quick else 5)
+        self.quick = quick
+        self.window = 0.4 if quick else 0.8
+        self.settle = {"inline": 0.2, "decoupled": 1.2 if quick else 2.4, "proactive": 0.5, "auto": 8}  # a trial of all threads together, and each one's own
+        self.cases, structures = {}, ("log", "store") if quick else STRUCTURES
+        for threads in THREADS[-1:] if quick else THREADS:
+            for structure in structures:
+                for way in WAYS[:1] if quick else WAYS:
+                    self.cases[f"model/{structure}/{threads}/{way}"] = (structure, threads, way)
+            for way in (PEER, "decoupled"):
+                self.cases[f"model/{COALESCED}/{threads}/{way}"] = (COALESCED, threads, way)
+        self.governor_cases = {f"governor/{first}-{then}/{threads}": (first, then, threads) for first, then, threads in (SHIFTS[:1] if quick else SHIFTS)}
+        self.counts = COUNTS[2::4] if quick else COUNTS
+        self.window_of_count = 0.3 if quick else 0.8
+        self.after = 8 if quick else SAMPLES_AFTER
+        self.governor_runs = 1 if quick else 3
+        self.curves = {}
+
+    def ask(self, words, questions):
+        """The last answer to each question of a program that is started for them."""
+        with Programs() as programs:
+            started = programs.start([self.program, *(f"{name}={value}" for name, value in words.items())])
+            answers = [json.loads(started.ask(question + "\n", RUN_SECONDS)) for question in questions]
+            started.finish()
+        return answers
+
+    def rate(self, structure, threads, way, dilation, more=None, settle=None, window=None):
+        """Million operations in a second of the device, and what else there is to say."""
+        words = {"structure": structure, "threads": threads, "way": way, "dilation": dilation, "most": MOST, "period": SAMPLE_SECONDS, **(more or {})}
+        answer = self.ask(words, [f"run {settle or self.settle[way]}", f"run {window or self.window}"])[-1]
+        return answer["operations"] / answer["device_seconds"] / 1e6, answer
+
+    def measure(self, case):
+        """Ours is a way; the peer is the program as it is, without a runtime between: it flushes where it stands. Of `coalesced` it is the program whose keys and values lie apart,
+        which flushes in the same way."""
+        structure, threads, way = self.cases[case]
+        dilation = AUTO_DILATION if way == "auto" else DILATION
+        sides = {"ours": (structure, way), "peer": ("store", way) if structure == COALESCED else (structure, PEER)}
+        rates, told = {side: [] for side in sides}, {}
+        for number in range(min(self.pairs, 3) if way == "auto" else self.pairs):
+            self.context.progress(f"persist: {case}, pair {number + 1}")
+            for side in in_turn(sides, number):
+                rate, told[side] = self.rate(sides[side][0], threads, sides[side][1], dilation)
+                rates[side].append(rate)
+        each = [ours / peer for ours, peer in zip(rates["ours"], rates["peer"])]
+        row = {"case": case, "ours": median(rates["ours"]), "peer": median(rates["peer"]), "ratio": median(each), "spread": spread(each), "unit": "M/s, modelled",
+               "gain_percent": 100 * (median(each) - 1), "flushers": told["ours"]["flushers"],
+               "dirtiness": told["ours"]["dirtiness"], "peer_dirtiness": told["peer"]["dirtiness"]}
+        if way == "auto":
+            row["ways"] = " ".join(f"{name}:{count}" for name, count in sorted(told["ours"]["ways"].items()))
+        self.context.say(f"{case:28} {row['ours']:7.3f} M/s, modelled; the program's own {row['peer']:7.3f}: {row['gain_percent']:+.1f} %")
+        return row
+
+    def curve(self, structure, threads):
+        """{flushers: million operations}, each number of them by itself."""
+        if (structure, threads) not in self.curves:
+            rates = {}
+            for count in self.counts:
+                self.context.progress(f"persist: {structure}/{threads} with {count} flushers")
+                rates[count], _ = self.rate(structure, threads, "decoupled", DILATION, {"least": count, "most": count, "period": 0}, 0.3, self.window_of_count)
+            self.curves[structure, threads] = rates
+        return self.curves[structure, threads]
+
+    def governor(self, case):
+        """Two rows: where the Governor comes to at first, and after the load is another."""
+        first, then, threads = self.governor_cases[case]
+        curves = {"first": self.curve(first, threads), "shift": self.curve(then, threads)}
+        reached, settled = {part: [] for part in curves}, {part: [] for part in curves}
+        for number in range(self.governor_runs):
+            self.context.progress(f"persist: {case}, run {number + 1}")
+            words = {"structure": first, "threads": threads, "way": "decoupled", "dilation": DILATION, "most": MOST, "period": LOOKED_AT_SAMPLE_SECONDS}
+            sample = f"run {LOOKED_AT_SAMPLE_SECONDS}"
+            samples = [sample] * (SAMPLES_MOST + self.after)
+            answers = self.ask(words, [*samples, f"shift {then}", *samples])
+            for part, begin in (("first", 0), ("shift", len(samples) + 1)):
+                after = answers[begin + SAMPLES_MOST:begin + len(samples)]
+                counts = collections.Counter(answer["flushers"] for answer in after)
+                settled[part].append(counts.most_common(1)[0][0])
+                reached[part].append(median([answer["operations"] / answer["device_seconds"] / 1e6 for answer in after]))
+        rows = []
+        for part, curve in curves.items():
+            best = max(curve.values())
+            each = [rate / best for rate in reached[part]]
+            rows.append({"case": f"{case}/{part}", "ours": median(reached[part]), "peer": best, "ratio": median(each), "spread": spread(each), "unit": "M/s, modelled",
+                         "flushers": median(settled[part]), "best_flushers": max(curve, key=curve.get), "flushers_of_runs": " ".join(map(str, settled[part])),
+                         "by_curve": median([_at(curve, count) / best for count in settled[part]])})
+            self.context.say(f"{rows[-1]['case']:28} {rows[-1]['flushers']:g} flushers, the best are {rows[-1]['best_flushers']}; the rate is {rows[-1]['ratio']:.3f} of theirs, "
+                             f"by the curve {rows[-1]['by_curve']:.3f}")
+        return rows
+
+    def pictures(self, rows):
+        shown = [case for case in self.cases if any(row["case"] == case for row in rows)]
+        by_name = {row["case"]: row for row in rows}
+        pictures = []
+        if shown:
+            pictures.append(plot.bars("persist: throughput on the modelled device", "over the program's own, modelled, more is better",
+                                      [case.removeprefix("model/") for case in shown], {"runtime": [by_name[case]["ratio"] for case in shown]}))
+        if self.curves:
+            pictures.append(plot.curves("persist: flushers on the modelled device", "million operations a second of the device, modelled", "flushers",
+                                        {f"{structure}, {threads} threads": list(curve.items()) for (structure, threads), curve in self.curves.items()}))
+        return pictures
+
+
+def _at(curve, count):
+    """Between the numbers of flushers that were measured, on the line through them."""
+    below, above = max(n for n in curve if n <= max(count, min(curve))), min(n for n in curve if n >= min(count, max(curve)))
+    if below == above:
+        return curve[below]
+    return curve[below] + (curve[above] - curve[below]) * (count - below) / (above - below)
+
+
+def summarise(rows):
+    summary = {}
+    for threads in THREADS:
+        for way in WAYS:
+            gains = [row["gain_percent"] for row in rows if row["case"].startswith("model/") and row["case"].endswith(f"/{threads}/{way}")
+                     and f"/{COALESCED}/" not in row["case"]]
+            if gains:
+                summary[f"modelled_{way}_gain_percent_{threads}"] = sum(gains) / len(gains)
+                summary[f"modelled_{way}_gain_percent_{threads}_least"] = min(gains)
+                summary[f"modelled_{way}_gain_percent_{threads}_most"] = max(gains)
+        if any(key.endswith(f"_{threads}") for key in summary):
+            summary[f"paper_gain_percent_{threads}"] = PAPER_GAIN[threads]
+        for way in (PEER, "decoupled"):
+            for row in rows:
+                if row["case"] == f"model/{COALESCED}/{threads}/{way}":
+                    summary[f"modelled_{COALESCED}_{way}_gain_percent_{threads}"] = row["gain_percent"]
+    if any(COALESCED in key for key in summary):
+        summary["paper_coalesced_gain_percent_least"], summary["paper_coalesced_gain_percent_most"] = PAPER_COALESCED_GAIN
+    for part in ("first", "shift"):
+        reached = [row for row in rows if row["case"].startswith("governor/") and row["case"].endswith("/" + part)]
+        if reached:
+            summary[f"modelled_governor_{part}_over_best_least"] = min(row["ratio"] for row in reached)
+            summary[f"modelled_governor_{part}_by_curve_least"] = min(row["by_curve"] for row in reached)
+    return summary

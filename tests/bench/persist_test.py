@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""The programs of `persist`, and what the driver makes of their answers.  persist_test.py SPILLWAY [unittest arguments]
+
+Times are never looked at.
+"""
+import json
+import subprocess
+import unittest
+
+from bench_case import HANG_SECONDS, LIBEXEC, Case, run_in
+from support import CLEAN
+
+import persist_lines
+import persist_model
+
+
+class Lines(Case):
+    PROGRAM = LIBEXEC / "persist-lines-load"
+
+    def test_each_way_has_a_figure_for_each_turn(self):
+        for words in (["state=dirty", "fence=4"], ["state=clean", "fence=0"], ["state=absent", "fence=64", "threads=2"], ["hot=4", "again=4"],
+                      ["hot=16", "again=2", "order=random", "instruction=clflush"]):
+            ended = run_in(self.folder, self.PROGRAM, "turns=2", "seconds=0.001", "instruction=clflush", *words)
+            self.assertEqual((ended.returncode, ended.stderr), (0, ""), words)
+            ways = json.loads(ended.stdout)["ways"]
+            self.assertEqual(set(ways), {persist_lines.PEER, *persist_lines.WAYS})
+            for figures in ways.values():
+                self.assertEqual(len(figures), 2)
+                self.assertGreater(min(figures), 0)
+
+    def test_wrong_words_are_one_line_and_status_2(self):
+        for words in (["other=1"], ["instruction=sfence"], ["state=new"], ["threads=0"], ["fence=2000"], ["way=fast"], ["hot=x"], ["nothing"]):
+            ended = run_in(self.folder, self.PROGRAM, *words)
+            self.assertEqual((ended.returncode, ended.stdout), (2, ""), words)
+            self.assertRegex(ended.stderr, r"\Apersist-lines-load: [^\n]{10,300}\n\Z", words)
+
+
+class Model(Case):
+    PROGRAM = LIBEXEC / "persist-model-load"
+
+    def answers(self, words, questions):
+        ended = subprocess.run([str(word) for word in (self.PROGRAM, *words)], input="".join(question + "\n" for question in questions), env=CLEAN,
+                               capture_output=True, text=True, timeout=HANG_SECONDS)
+        self.assertEqual((ended.returncode, ended.stderr), (0, ""), words)
+        return [json.loads(line) for line in ended.stdout.splitlines()]
+
+    def test_structures_are_right_in_every_way(self):
+        """The program looks at them itself when it ends, and when its threads go on with another."""
+        for structure, then in (("hash", "tree"), ("tree", "log"), ("log", "swap"), ("swap", "store"), ("store", "coalesced"), ("coalesced", "hash")):
+            for way in ("inline", "decoupled"):
+                words = [f"structure={structure}", f"way={way}", "threads=3", "most=2", "dilation=100", "period=0.01"]
+                first, shifted, second = self.answers(words, ["run 0.1", f"shift {then}", "run 0.1"])
+                self.assertEqual(shifted, {"structure": then})
+                for answer in (first, second):
+                    self.assertGreater(answer["operations"], 0)
+                    self.assertGreater(answer["lines"], answer["operations"])
+                    self.assertEqual(answer["ways"], {way: 3})
+                    self.assertGreater(answer["device_seconds"], 0.0009)
+                    self.assertEqual(answer["flushers"] > 0, way == "decoupled")
+
+    def test_coalesced_blocks_have_fewer_lines(self):
+        lines = {}
+        for structure in ("store", "coalesced"):
+            [answer] = self.answers([f"structure={structure}", "threads=2", "dilation=100"], ["run 0.3"])
+            lines[structure] = answer["lines"] / answer["operations"], answer["dirtiness"]
+        self.assertLess(lines["coalesced"][0], lines["store"][0])
+        self.assertGreater(lines["coalesced"][1], lines["store"][1])
+
+    def test_wrong_words_are_one_line_and_status_2(self):
+        for words in ([], ["structure=list"], ["structure=log", "way=fast"], ["structure=log", "threads=0"], ["structure=log", "least=3", "most=2"],
+                      ["structure=log", "most=65"], ["structure=log", "dilation=0"], ["structure=log", "other=1"]):
+            ended = run_in(self.folder, self.PROGRAM, *words)
+            self.assertEqual((ended.returncode, ended.stdout), (2, ""), words)
+            self.assertRegex(ended.stderr, r"\Apersist-model-load: [^\n]{10,300}\n\Z", words)
+
+
+class Figures(Case):
+    def test_speeds_are_the_peers_time_over_ours(self):
+        def row(case, ratio, **more):
+            return {"case": case, "ours": ratio, "peer": 1.0, "ratio": ratio, "spread": 0.0, "unit": "ns", **more}
+
+        rows = [row("hot/4/2/round/1/epoch", 0.25), row("hot/4/4/round/1/epoch", 1.0), row("hot/64/4/round/1/epoch", 0.5), row("lines/clwb/dirty/4/1/epoch", 1.25),
+                row("lines/clwb/dirty/none/1/epoch", 2.0), row("lines/clwb/dirty/4/1/auto", 1.0, over_best=1.5, over_inline=1.1, over_inline_spread=0.05),
+                row("hot/4/2/round/1/auto", 1.0, over_best=1.0, over_inline=1.1, over_inline_spread=0.2), row("hot/4/2/round/1/decoupled", 16.0)]
+        summary = persist_lines.summarise(rows)
+        for key, value in {"hot_4_epoch_speed": 2, "hot_4_epoch_speed_least": 1, "hot_64_epoch_speed": 2, "hot_epoch_speed": 2, "lines_epoch_speed": 0.8,
+                           "lines_unfenced_epoch_speed_least": 0.5, "auto_over_best": 1.5 ** 0.5, "auto_over_best_most": 1.5, "auto_loses_to_inline_cases": 1,
+                           "decoupled_times_as_slow": 16}.items():
+            self.assertAlmostEqual(summary[key], value, msg=key)
+
+    def test_gains_are_means_of_structures_and_those_of_coalescing_are_their_own(self):
+        def row(case, gain):
+            return {"case": case, "gain_percent": gain, "ratio": 1 + gain / 100}
+
+        summary = persist_model.summarise([row("model/log/24/decoupled", 10.0), row("model/hash/24/decoupled", 30.0), row("model/coalesced/24/decoupled", 90.0),
+                                           row("model/coalesced/24/inline", 25.0), row("model/log/4/auto", -1.0)])
+        self.assertEqual(summary["modelled_decoupled_gain_percent_24"], 20)
+        self.assertEqual(summary["modelled_decoupled_gain_percent_24_least"], 10)
+        self.assertEqual(summary["modelled_coalesced_inline_gain_percent_24"], 25)
+        self.assertEqual(summary["modelled_auto_gain_percent_4"], -1)
+        self.assertEqual((summary["paper_gain_percent_4"], summary["paper_gain_percent_24"]), (9.3, 20.2))
+
+    def test_a_curve_is_read_between_its_points(self):
+        curve = {1: 10.0, 4: 40.0, 8: 20.0}
+        for count, value in ((1, 10), (2, 20), (4, 40), (6, 30), (8, 20), (32, 20)):
+            self.assertAlmostEqual(persist_model._at(curve, count), value)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
