@@ -1,9 +1,12 @@
-"""Breakages of src/persist: a Governor that stays where it is not best, a modelled device that has no limits or is not waited for."""
+"""Breakages of src/persist: a Governor that stays where it is not best, threads that hand lines over where it does not pay or never, a modelled device that has no limits or is not waited for."""
 
 GOVERNOR = "src/persist/governor.cc"
 DEVICE = "src/persist/model/device_model.cc"
 CLEAN = "src/persist/model/clean_lines.h"
 THREADS = "src/persist/model/model_device.cc"
+LINES = "src/persist/model/model_lines.cc"
+TOGETHER = "src/persist/together.h"
+THREAD = "src/persist/thread.cc"
 
 
 def mutation(name, *patches, gtest_filter="*"):
@@ -24,7 +27,18 @@ MUTATIONS = [
     mutation("probes leave the bounds", (GOVERNOR, "return std::clamp(count, lower_, upper_);", "return count;"), gtest_filter="*Governor*"),
     mutation("an idle period is a sample", (GOVERNOR, "if (!(rate > 0)) return;", "if (rate < 0) return;"), gtest_filter="GovernorTest.*"),
 
+    # Handing over
+    mutation("one better round is believed", (TOGETHER, "wins_ == kRounds", "wins_ >= 1"), gtest_filter="Together.*"),
+    mutation("a result holds for ever", (TOGETHER, "if (--hold_left_ > 0) return false;", "if (hold_left_ > 0) return false;"), gtest_filter="Together.*"),
+    mutation("an idle period is one of a trial", (TOGETHER, "if (!(rate > 0)) return false;", "if (rate < 0) return false;"), gtest_filter="Together.*"),
+    mutation("the Governor has no time to find its number", (TOGETHER, "is_on && round_ == 0 ? kSettlePeriods : 1", "1"), gtest_filter="Together.*"),
+    mutation("flushers are tried on memory", (THREAD, "if (place.domain.kind == DomainKind::kDevice && offer_ == Offer::kNone)", "if (offer_ == Offer::kNone)"), gtest_filter="Runtime.AutoTries*"),
+    mutation("flushers are never tried", (THREAD, "  if (offer_ == Offer::kWanted) offer_flushers();\n", ""), gtest_filter="Runtime.AutoTries*"),
+    mutation("threads never hand over together", (THREAD, "  runtime_.flushers().try_together();\n", ""), gtest_filter="Runtime.ThreadsOnDevices*"),
+    mutation("lines of a device that is forgotten are put off", (THREAD, "    execute_put_off();  // what is put off is one of these devices', too\n", ""), gtest_filter="Runtime.LinesThatArePutOff*"),
+
     # The modelled device
+    mutation("lines that were stored to are clean", (LINES, "    device_.stored(line);\n", "    if (line == 0) device_.stored(line);\n"), gtest_filter="ModelLines.*"),
     mutation("the queue has no end", (DEVICE, "const double taken_ns = std::max(now_ns, oldest_left_ns);", "const double taken_ns = now_ns;"), gtest_filter="DeviceModelTest.*"),
     mutation("a fence waits for nothing", (DEVICE, "return std::max(now_ns, writers_[writer].taken_ns) + parameters_.fence_ns;", "return now_ns + parameters_.fence_ns;"), gtest_filter="DeviceModelTest.*"),
     mutation("a full block stays open", (DEVICE, "  if (found->lines == (1u << kBlockLines) - 1) media_ns += write_media(*found, crowd);\n", ""), gtest_filter="DeviceModelTest.*"),
