@@ -14,7 +14,7 @@ MUTATIONS = [
     mutation("libpmem's drain is no fence", (PMEM, "SPILLWAY_EXPORT void pmem_drain(void) { __spillway_persist_fence_surely_from(SPILLWAY_SITE); }", "SPILLWAY_EXPORT void pmem_drain(void) {}")),
     mutation("libpmem's copy without a drain has one", (PMEM, "  __spillway_persist_copy_from(to, from, bytes, caches_of(flags), site);\n  if ((flags & kNoDrain) == 0) ", "  __spillway_persist_copy_from(to, from, bytes, caches_of(flags), site);\n  ")),
     mutation("libpmem's copy without a flush has one", (PMEM, "  if ((flags & kNoFlush) != 0) {\n    memmove", "  if ((flags & kNoFlush) > kNoFlush) {\n    memmove")),
-    mutation("memmove of libpmem as memcpy", ("src/persist/own/copy.cc", "  if (distance < bytes || -distance < bytes) caches = Caches::kThrough;\n", "")),
+    mutation("memmove of libpmem as memcpy", ("src/persist/copy.h", "  if (distance < bytes || -distance < bytes) caches = Caches::kThrough;\n", "")),
     mutation("what libpmem writes by the kernel is flushed by lines", (PMEM, "  if (__spillway_persist_is_file(address)) {", "  if (true) {")),
     mutation("unmapped memory stays a domain", (MAPPINGS, "int munmap(void* address, size_t bytes) noexcept {\n  __spillway_persist_end_mapping(address, bytes);", "int munmap(void* address, size_t bytes) noexcept {")),
     mutation("moved memory stays a domain", (MAPPINGS, "  va_end(more);\n  __spillway_persist_end_mapping(address, bytes);", "  va_end(more);")),
