@@ -81,6 +81,13 @@ class Fifo {
     waiter_.store(0, std::memory_order_relaxed);
   }
 
+  // visit(line) for each line that was pushed and is not durable yet, and for others that were pushed before, beside what the thread and flushers do.
+  template <class Visit>
+  void visit(const Visit& visit) const {
+    for (const auto& line : lines_)
+      if (const uintptr_t address = line.load(std::memory_order_relaxed); address != 0) visit(address);
+  }
+
   // After fork, in the child: whatever was pushed is the parent's to flush.
   void forget() {
     const uint64_t head = head_.load(std::memory_order_relaxed);

@@ -7,7 +7,7 @@
 //
 // To remove a domain, so that its memory can be unmapped:
 //  1 it is a domain no more: whoever flushes there from now on, flushes in no domain
-//  2 of each thread, with its gate shut: what it has put off there is executed. It stays in its list, and is dropped at its fence (thread.h, invariant 1)
+//  2 of each thread, with its gate shut: what it has put off there, or pushed, is executed. It stays where it is, and is dropped at its fence (thread.h, invariant 1) or when it is claimed
 //  3 of each flusher: its gate is shut once, so that it is in the middle of nothing that it claimed before 1; what it claims later, it looks up
 //  4 files: the kernel writes all of the domain that has changed
 //

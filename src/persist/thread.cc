@@ -250,13 +250,15 @@ void Thread::execute_put_off() {
 }
 
 void Thread::execute_for(const Domain& removed) const {
-  set_.visit([&](uintptr_t line) {
+  const auto flush = [&](uintptr_t line) {
     if (!removed.holds(line)) return;
     if (removed.kind == DomainKind::kDevice)
       removed.device->flush(&line, 1);
     else
       sys::flush_line(line, instruction_);
-  });
+  };
+  set_.visit(flush);
+  if (const Fifo* const pushed = fifo(); pushed != nullptr) pushed->visit(flush);
 }
 
 base::Expected<void> Thread::fence() {

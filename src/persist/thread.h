@@ -96,7 +96,7 @@ class alignas(base::kLineBytes) Thread {
   // Lines that it stored to lately; null as long as its way is not proactive.
   Fifo* recent() const { return recent_.load(std::memory_order_acquire); }
 
-  // Of another thread, while this one is kept out by its gate: executes what this one has put off of a domain that is being removed, and leaves it there.
+  // Of another thread, while this one is kept out by its gate: executes what this one has put off or pushed of a domain that is being removed, and leaves it there.
   sys::Gate& gate() { return gate_; }
   void execute_for(const Domain& removed) const;
   // In the child of a fork, of the thread that forked.

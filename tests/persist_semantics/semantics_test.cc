@@ -1,0 +1,151 @@
+// With the persistence runtime a crash leaves nothing that it could not leave without it, whatever a program stores, flushes and fences, in all ways, and while ways change
+// (machine.h). All programs that are short, and random ones that are long.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <functional>
+#include <random>
+#include <thread>
+
+#include "machine.h"
+
+namespace persist_semantics {
+namespace {
+
+// The slow tier: longer programs, and more of them.
+const bool is_long = getenv("SPILLWAY_TEST_LONG") != nullptr;
+
+using Programs = std::function<void(const std::vector<Step>&)>;
+
+// Every program of `length` steps of these threads on at most `lines` lines; of those that differ by names of lines and threads only, one.
+void for_each_program(size_t length, uint32_t lines, uint32_t threads, const Programs& take) {
+  std::vector<Step> steps;
+  const std::function<void(uint32_t, uint32_t)> extend = [&](uint32_t used_lines, uint32_t used_threads) {
+    if (steps.size() == length) return take(steps);
+    for (uint32_t t = 0; t < std::min(threads, used_threads + 1); ++t)
+      for (const Step::Act act : {Step::kStore, Step::kFlush, Step::kFlushOrdered, Step::kFence})
+        for (uint32_t line = 0; line < (act == Step::kFence ? 1 : std::min(lines, used_lines + 1)); ++line) {
+          steps.push_back({act, static_cast<uint8_t>(t), line});
+          extend(std::max(used_lines, act == Step::kFence ? 0 : line + 1), std::max(used_threads, t + 1));
+          steps.pop_back();
+        }
+  };
+  extend(0, 0);
+}
+
+class SemanticsTest : public testing::TestWithParam<Way> {
+ protected:
+  // Runs all of them on one machine, which so remembers what the programs before did.
+  void check_all(size_t length, uint32_t lines, uint32_t threads) {
+    Machine machine(GetParam(), lines);
+    size_t count = 0;
+    for_each_program(length, lines, threads, [&](const std::vector<Step>& steps) {
+      if (HasFailure()) return;
+      for (const Step& step : steps) machine.run(step);
+      const std::string why = why_not(machine.device().take_log(), lines);
+      ASSERT_EQ(why, "") << text_of(steps);
+      for (uint8_t t = 0; t < threads; ++t) machine.run({Step::kFence, t});
+      machine.device().take_log();
+      ++count;
+    });
+    EXPECT_GT(count, 1000u);
+  }
+  // Those that need other threads to do something take longer.
+  bool is_quick() const { return GetParam() == Way::kInline || GetParam() == Way::kEpoch; }
+};
+INSTANTIATE_TEST_SUITE_P(Ways, SemanticsTest, testing::ValuesIn(persist::kWays),
+                         [](const auto& way) { return persist::name_of(way.param); });
+
+TEST_P(SemanticsTest, AllShortProgramsOfOneThread) {
+  check_all((is_quick() ? 6 : 5) + 2 * is_long, 2, 1);
+  check_all((is_quick() ? 5 : 4) + 2 * is_long, 3, 1);
+}
+
+TEST_P(SemanticsTest, AllShortProgramsOfTwoThreads) { check_all(4 + is_long, 2, 2); }
+
+Step random_step(std::mt19937_64& random, uint32_t lines, uint32_t threads) {
+  const auto line = static_cast<uint32_t>(random() % lines);
+  const auto thread = static_cast<uint8_t>(random() % threads);
+  const uint64_t draw = random() % 64;
+  if (draw < 1) return {Step::kWay, thread, static_cast<uint32_t>(random() % 5)};
+  if (draw < 2) return random() % 2 == 0 ? Step{Step::kRemove, thread, line} : Step{Step::kLeave, thread};
+  if (draw < 4) return {Step::kFlushOrdered, thread, line};
+  if (draw < 8) return {Step::kFence, thread};
+  return {draw < 36 ? Step::kStore : Step::kFlush, thread, line};
+}
+
+// Of few lines, and of more than the runtime can put off or keep apart; ways change in the middle.
+TEST_P(SemanticsTest, RandomProgramsOfTwoThreadsThatTakeTurns) {
+  for (uint64_t seed = 1; seed <= (is_long ? 400 : 40); ++seed) {
+    std::mt19937_64 random(seed);
+    const auto lines = static_cast<uint32_t>(seed % 4 == 0 ? 700 : 1 + random() % 12);
+    const size_t length = lines > 100 ? 4000 : 200;
+    Machine machine(GetParam(), lines);
+    std::vector<Step> steps;
+    // Fences that are far from each other, so that there is no room for what is put off.
+    for (size_t i = 0; i < length; ++i) {
+      Step step = random_step(random, lines, Machine::kThreads);
+      if (lines > 100 && step.act == Step::kFence && random() % 8 != 0) step.act = Step::kFlush;
+      steps.push_back(step);
+      machine.run(step);
+    }
+    for (uint8_t t = 0; t < Machine::kThreads; ++t) machine.run({Step::kFence, t});
+    ASSERT_EQ(why_not(machine.device().take_log(), lines, lines > 100 ? 64 : 1), "")
+        << seed << ": " << (length < 1000 ? text_of(steps) : "");
+  }
+}
+
+TEST_P(SemanticsTest, RandomProgramsOfTwoThreadsAtOnce) {
+  for (uint64_t seed = 1; seed <= (is_long ? 200 : 20); ++seed) {
+    const auto lines = static_cast<uint32_t>(2 + seed % 5);
+    Machine machine(GetParam(), lines);
+    std::vector<std::thread> threads;
+    for (uint8_t t = 0; t < Machine::kThreads; ++t)
+      threads.emplace_back([&, t] {
+        std::mt19937_64 random(2 * seed + t);
+        for (size_t i = 0; i < 300; ++i) {
+          Step step = random_step(random, lines, 1);
+          if (step.act == Step::kRemove) continue;  // the other thread flushes meanwhile
+          step.thread = t;
+          machine.run(step);
+        }
+        machine.run({Step::kFence, t});
+      });
+    for (std::thread& thread : threads) thread.join();
+    ASSERT_EQ(why_not(machine.device().take_log(), lines), "") << seed;
+  }
+}
+
+// A flusher that claims a line later finds it in no domain.
+TEST_P(SemanticsTest, WhatWaitsToBeFlushedIsDurableWhenAnotherThreadRemovesItsDomain) {
+  constexpr uint32_t kLines = 300;
+  Machine machine(GetParam(), kLines);
+  for (int again = 0; again < 100; ++again) {
+    for (const Step::Act act : {Step::kStore, Step::kFlush, Step::kStore, Step::kFlush})
+      for (uint32_t line = 0; line < kLines; ++line) machine.run({act, 0, line});
+    machine.run({Step::kRemove, 1, static_cast<uint32_t>(again)});
+    machine.run({Step::kFence, 0});
+    ASSERT_EQ(why_not(machine.device().take_log(), kLines, kLines), "") << again;
+  }
+}
+
+// The log of a runtime that does one thing less than it must is told from one that does it.
+TEST(WhyNot, TellsWhatIsMissing) {
+  const Noted store = {Noted::kBoth, RecordKind::kStore, 1, 0, 1};
+  const Noted flush = {Noted::kProgram, RecordKind::kFlush, 1},
+              fence = {Noted::kProgram, RecordKind::kFence, 1};
+  const Noted by_device = {Noted::kDevice, RecordKind::kFlush, 7},
+              fence_of_device = {Noted::kDevice, RecordKind::kFence, 7};
+  EXPECT_EQ(why_not({store, flush, by_device, fence_of_device, fence}, 1), "");
+  EXPECT_EQ(why_not({store, flush, by_device}, 1), "");
+  EXPECT_NE(why_not({store, flush, by_device, fence}, 1), "");
+  EXPECT_NE(why_not({store, flush, fence_of_device, fence}, 1), "");
+  EXPECT_NE(why_not({store, flush, by_device, fence, fence_of_device}, 1), "");
+  // By another thread than fenced; before what it is to cover was stored.
+  EXPECT_NE(why_not({store, flush, {Noted::kDevice, RecordKind::kFlush, 8}, fence_of_device, fence}, 1), "");
+  EXPECT_NE(why_not({by_device, store, flush, fence_of_device, fence}, 1), "");
+}
+
+}  // namespace
+}  // namespace persist_semantics
