@@ -190,7 +190,8 @@ static bool ordersFlushes(const Instruction &I) {
 void Persister::record(const Store &S) {
   ++Stores;
   forEachRange(S, [&](IRBuilderBase &B, Value *Address, Value *Bytes) {
-    call(B, abi::PersistStore, {Address, Bytes});
+    call(B, S.IsPastCaches ? abi::PersistStorePastCaches : abi::PersistStore,
+         {Address, Bytes});
   });
 }
 

@@ -152,12 +152,45 @@ static void collectAll(Instruction &I, SmallVectorImpl<Store> &Stores) {
   }
 }
 
+// Whether the processor writes it past its caches: movnti, movntdq and their
+// kin. Of stores that say so, those which code generation has such instructions
+// for; a plain one of another type would be taken for flushed.
+static bool isPastCaches(const Instruction &I) {
+  if (auto *S = dyn_cast<StoreInst>(&I)) {
+    Type *T = S->getValueOperand()->getType();
+    uint64_t Bytes = storeSize(I, T);
+    if (!S->hasMetadata(LLVMContext::MD_nontemporal))
+      return false;
+    if (T->isVectorTy())
+      return Bytes >= 16 && isPowerOf2_64(Bytes) &&
+             S->getAlign().value() >= Bytes;
+    return (T->isIntegerTy() || T->isPointerTy()) && (Bytes == 4 || Bytes == 8);
+  }
+  auto *Call = dyn_cast<CallBase>(&I);
+  if (!Call)
+    return false;
+  if (Call->isInlineAsm())
+    return StringRef(cast<InlineAsm>(Call->getCalledOperand())->getAsmString())
+        .contains_insensitive("movnt");
+  switch (Call->getIntrinsicID()) {
+  case Intrinsic::x86_sse2_maskmov_dqu:
+  case Intrinsic::x86_directstore32:
+  case Intrinsic::x86_directstore64:
+  case Intrinsic::x86_movdir64b:
+    return true;
+  default:
+    return false;
+  }
+}
+
 void collectStores(Instruction &I, SmallVectorImpl<Store> &Stores) {
   SmallVector<Store, 2> All;
   collectAll(I, All);
-  for (const Store &S : All)
-    if (S.Kind == StoreKind::Scatter || mayPersist(S.Address))
+  for (Store &S : All)
+    if (S.Kind == StoreKind::Scatter || mayPersist(S.Address)) {
+      S.IsPastCaches = isPastCaches(I);
       Stores.push_back(S);
+    }
 }
 
 Instruction *after(const Store &S) {

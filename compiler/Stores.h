@@ -35,6 +35,7 @@ struct Store {
   uint64_t Bytes = 0;
   llvm::Value *Count = nullptr; // of units
   llvm::Value *Mask = nullptr;  // one bit, or with the sign bit, for each lane
+  bool IsPastCaches = false;    // it needs a fence, and no flush
 };
 
 /// Adds the stores of I, but those which provably are not to persistent memory.

@@ -13,13 +13,19 @@
 ; CHECK-NEXT: store <4 x i32> %v, ptr %p
 ; CHECK-NEXT: call void @__spillway_persist_store(ptr %p, i64 16)
 ; CHECK-NEXT: store <8 x i64> zeroinitializer, ptr %p, align 64, !nontemporal
-; CHECK-NEXT: call void @__spillway_persist_store(ptr %p, i64 64)
+; CHECK-NEXT: call void @__spillway_persist_store_past_caches(ptr %p, i64 64)
 ; CHECK-NEXT: store atomic i32 1, ptr %p release
 ; CHECK-NEXT: call void @__spillway_persist_store(ptr %p, i64 4)
 ; CHECK-NEXT: store i128 1, ptr %p
 ; CHECK-NEXT: call void @__spillway_persist_store(ptr %p, i64 16)
 ; CHECK-NEXT: store i1 true, ptr %p
 ; CHECK-NEXT: call void @__spillway_persist_store(ptr %p, i64 1)
+; CHECK-NEXT: store i64 1, ptr %p, align 8, !nontemporal
+; CHECK-NEXT: call void @__spillway_persist_store_past_caches(ptr %p, i64 8)
+; CHECK-NEXT: store i16 1, ptr %p, align 2, !nontemporal
+; CHECK-NEXT: call void @__spillway_persist_store(ptr %p, i64 2)
+; CHECK-NEXT: call void asm "movnti $1, $0"
+; CHECK-NEXT: call void @__spillway_persist_store_past_caches(ptr %p, i64 8)
 ; CHECK-NEXT: ret
 define void @stores(ptr %p, <4 x i32> %v) {
   store i8 1, ptr %p
@@ -29,6 +35,9 @@ define void @stores(ptr %p, <4 x i32> %v) {
   store atomic i32 1, ptr %p release, align 4
   store i128 1, ptr %p
   store i1 true, ptr %p
+  store i64 1, ptr %p, align 8, !nontemporal !0
+  store i16 1, ptr %p, align 2, !nontemporal !0
+  call void asm "movnti $1, $0", "=*m,r"(ptr elementtype(i64) %p, i64 1)
   ret void
 }
 
@@ -104,7 +113,7 @@ define void @strings(ptr %p, ptr %q) {
 ; What assembly says it writes, unless that is how it flushes.
 ; CHECK-LABEL: define void @assembly(
 ; CHECK-NEXT: asm sideeffect "movntiq $2, $1"
-; CHECK-NEXT: call void @__spillway_persist_store(ptr %q, i64 8)
+; CHECK-NEXT: call void @__spillway_persist_store_past_caches(ptr %q, i64 8)
 ; CHECK-NEXT: asm sideeffect "clwb $0; nop"
 ; CHECK-NEXT: ret
 define void @assembly(ptr %p, ptr %q) {

@@ -46,7 +46,7 @@ define void @compress(ptr %p, <2 x i16> %v, <2 x i1> %m) {
 ; CHECK-NEXT: [[ON:%.*]] = icmp slt i32 [[M0]], 0
 ; CHECK-NEXT: select i1 [[ON]], i64 4, i64 0
 ; CHECK: call void @llvm.x86.sse2.maskmov.dqu
-; CHECK-COUNT-16: call void @__spillway_persist_store
+; CHECK-COUNT-16: call void @__spillway_persist_store_past_caches
 ; CHECK: ret
 define void @signs(ptr %p, <4 x float> %v, <4 x i32> %m, <16 x i8> %b) {
   call void @llvm.x86.avx.maskstore.ps(ptr %p, <4 x i32> %m, <4 x float> %v)
@@ -56,9 +56,9 @@ define void @signs(ptr %p, <4 x float> %v, <4 x i32> %m, <16 x i8> %b) {
 
 ; Straight to memory.
 ; CHECK-LABEL: define void @direct(
-; CHECK: call void @__spillway_persist_store(ptr %p, i64 4)
-; CHECK: call void @__spillway_persist_store(ptr %p, i64 8)
-; CHECK: call void @__spillway_persist_store(ptr %p, i64 64)
+; CHECK: call void @__spillway_persist_store_past_caches(ptr %p, i64 4)
+; CHECK: call void @__spillway_persist_store_past_caches(ptr %p, i64 8)
+; CHECK: call void @__spillway_persist_store_past_caches(ptr %p, i64 64)
 define void @direct(ptr %p, ptr %q) {
   call void @llvm.x86.directstore32(ptr %p, i32 1)
   call void @llvm.x86.directstore64(ptr %p, i64 1)

@@ -41,6 +41,9 @@ void __spillway_persist_store(const void* address, size_t bytes) {
   const uintptr_t offset = (uintptr_t)address - (uintptr_t)REGION;
   if (offset < kRegionBytes) memcpy(copy + offset, address, bytes);
 }
+void __spillway_persist_store_past_caches(const void* address, size_t bytes) {
+  __spillway_persist_store(address, bytes);
+}
 void __spillway_persist_sampled(const void* address) {
   (void)address;
   atomic_fetch_add(&samples, 1);

@@ -33,7 +33,11 @@ void __spillway_persist_fence(void) {
 }
 
 void __spillway_persist_store(const void* address, size_t bytes) {
-  persist::own::store(number_of(address), bytes, __builtin_return_address(0));
+  persist::own::store(number_of(address), bytes, false, __builtin_return_address(0));
+}
+
+void __spillway_persist_store_past_caches(const void* address, size_t bytes) {
+  persist::own::store(number_of(address), bytes, true, __builtin_return_address(0));
 }
 
 void __spillway_persist_sampled(const void* address) { persist::own::sampled(number_of(address)); }

@@ -9,7 +9,7 @@ struct OwnSink {
   const void* site;
 
   void flush(uintptr_t address, size_t bytes) const {
-    if (thread == nullptr) own::store(address, bytes, site);
+    if (thread == nullptr) own::store(address, bytes, false, site);
     own::flush(address, bytes, site);
   }
   void copied(uintptr_t address, size_t bytes) const { own::copied(address, bytes, site); }

@@ -149,6 +149,16 @@ void execute(const Domain& domain, bool is_inside, uintptr_t line, bool is_order
   }
 }
 
+// Tells who observes, if anybody does. Of a mapping that is found by a flush nobody knows what was stored before: that there was something to flush is taken for granted.
+void observe_flush(uintptr_t address, size_t bytes, bool is_ordered, const void* site) {
+  Observer* const observing = observer();
+  if (observing == nullptr) return;
+  if (!process_runtime.domains().find(address).is_inside && find_domain(address))
+    observing->store(address, bytes, false, site);
+  observing->flush(address, bytes, is_ordered, site);
+  if (!is_ordered) __spillway_persist_pending = 1;
+}
+
 // Where no Thread is: executed where it stands.
 void execute_all(uintptr_t address, size_t bytes, bool is_ordered) {
   Domains::Found found;
@@ -209,19 +219,13 @@ Thread* enter() {
 
 void flush_slowly(uintptr_t address, size_t bytes, const void* site) {
   if (Thread* const own = enter(); own != nullptr) return own->flush(address, bytes);
-  if (Observer* const observing = observer(); observing != nullptr) {
-    find_place(address);
-    observing->flush(address, bytes, false, site);
-  }
+  observe_flush(address, bytes, false, site);
   execute_all(address, bytes, false);
 }
 
 void flush_ordered(uintptr_t address, const void* site) {
   if (Thread* const own = enter(); own != nullptr) return own->flush_ordered(address);
-  if (Observer* const observing = observer(); observing != nullptr) {
-    find_place(address);
-    observing->flush(address, 1, true, site);
-  }
+  observe_flush(address, 1, true, site);
   execute_all(address, 1, true);
 }
 
@@ -229,15 +233,18 @@ base::Expected<void> fence_slowly(const void* site) {
   if (Thread* const own = enter(); own != nullptr) return own->fence();
   sys::fence_stores();
   if (Observer* const observing = observer(); observing != nullptr) observing->fence(site);
+  __spillway_persist_pending = 0;
   const int number = std::exchange(failure, 0);
   if (number == 0) return {};
   return base::failure(number,
                        "what was flushed of a file's mapping cannot be written: ", base::error_name(number));
 }
 
-void store(uintptr_t address, size_t bytes, const void* site) {
-  if (Observer* const observing = observer(); observing != nullptr)
-    observing->store(address, bytes, false, site);
+void store(uintptr_t address, size_t bytes, bool is_past_caches, const void* site) {
+  if (Observer* const observing = observer(); observing != nullptr) {
+    observing->store(address, bytes, is_past_caches, site);
+    if (is_past_caches) __spillway_persist_pending = 1;
+  }
 }
 
 void mark(std::string_view text) {
@@ -265,7 +272,13 @@ base::Expected<void> set_way(Way way) {
 
 base::Expected<void> add_domain(const Domain& domain, std::string_view path, uint64_t offset_bytes) {
   if (auto added = runtime().add_domain(domain); !added) return added;
-  if (Observer* const observing = observer(); observing != nullptr && domain.kind != DomainKind::kNone)
+  Observer* const observing = observer();
+  if (observing == nullptr || domain.kind == DomainKind::kNone) return {};
+  FoundMapping mapping;
+  if (path.empty()) mapping = find_mapping(domain.begin);
+  if (mapping.is_shared)
+    observing->add(domain, mapping.path, mapping.offset_bytes + (domain.begin - mapping.begin));
+  else
     observing->add(domain, path, offset_bytes);
   return {};
 }

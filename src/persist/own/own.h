@@ -16,7 +16,7 @@
 // What code that spillcc -fspill-persist=sample compiled counts down at each store; below 0 it calls __spillway_persist_sampled.
 extern "C" __attribute__((visibility("default"),
                           tls_model("initial-exec"))) thread_local int32_t __spillway_persist_countdown;
-// pending() of the thread.
+// pending() of the thread; of one that is observed, whether it has flushed and not fenced.
 extern "C" __attribute__((visibility("default"),
                           tls_model("initial-exec"))) thread_local uint32_t __spillway_persist_pending;
 
@@ -61,7 +61,7 @@ inline void flush(uintptr_t address, size_t bytes, const void* site) {
 }
 void flush_ordered(uintptr_t address, const void* site);
 // Nothing unless somebody observes.
-void store(uintptr_t address, size_t bytes, const void* site);
+void store(uintptr_t address, size_t bytes, bool is_past_caches, const void* site);
 void mark(std::string_view text);
 // After a copy past the caches, which needs a fence and no flush.
 void copied(uintptr_t address, size_t bytes, const void* site);
@@ -69,7 +69,7 @@ void sampled(uintptr_t address);
 
 base::Expected<void> set_way(Way way);
 
-// A mapping, or part of one, is a domain from now on, or no more: before it is unmapped. Errors: as Runtime's.
+// A mapping, or part of one, is a domain from now on, or no more: before it is unmapped. Without a path, an observer is told the file's that is mapped there. Errors: as Runtime's.
 base::Expected<void> add_domain(const Domain& domain, std::string_view path, uint64_t offset_bytes);
 base::Expected<void> remove_domain(uintptr_t begin, uintptr_t end);
 
