@@ -11,7 +11,6 @@ namespace persist_check {
 namespace {
 
 constexpr size_t kStatesMax = 64;     // of a line
-constexpr size_t kBugsMax = 20;       // with more there is no end to reading
 constexpr size_t kFailuresMax = 300;  // images
 constexpr size_t kLinesToNarrowMax = 64;
 
@@ -66,13 +65,14 @@ class Checker {
 
   CheckResult run() {
     Random random(options_.seed);
-    for (const size_t point :
-         choose_crash_points(history_, options_.crash_points_max, random, result_.is_all)) {
+    const auto points = choose_crash_points(history_, options_.crash_points_max, random, result_.is_all);
+    for (const size_t point : points) {
+      if (options_.on_progress) options_.on_progress(result_, points.size());
       while (medium_.event_count() < point) take_event();
       ++result_.crash_points;
       const Choices choices(medium_, kStatesMax);
       for (const Image& image : choose_images(choices, options_.images_max, random, result_.is_all)) {
-        if (result_.bugs.size() == kBugsMax || failures_ == kFailuresMax) {
+        if (result_.bugs.size() == options_.bugs_max || failures_ == kFailuresMax) {
           result_.is_stopped = true;
           result_.is_all = false;
           return std::move(result_);
@@ -107,6 +107,7 @@ class Checker {
     for (size_t i = 0; i < image.size(); ++i)
       medium_.show(choices.lines[i], choices.states[i].front().content);
     ++result_.images;
+    result_.failures += !outcome.is_good;
     return outcome;
   }
 

@@ -10,10 +10,15 @@
 
 namespace persist_check {
 
+struct CheckResult;
+
 struct CheckOptions {
   size_t crash_points_max = 1000;
   size_t images_max = 100;  // of one crash point
+  size_t bugs_max = 20;     // with more there is no end to reading
   uint64_t seed = 1;
+  // Before each crash point; how many there are.
+  std::function<void(const CheckResult& so_far, size_t crash_points)> on_progress = {};
 };
 
 // What an image has of a line that was not sure.
@@ -40,8 +45,9 @@ struct CheckResult {
   std::vector<Bug> bugs;
   size_t crash_points = 0;
   size_t images = 0;        // that the recovery ran on
+  size_t failures = 0;      // those of them that it was not good on, whatever for
   bool is_all = true;       // there are no others, at no crash point
-  bool is_stopped = false;  // there were so many failures that the rest was left out
+  bool is_stopped = false;  // there were so many bugs or failures that the rest was left out
 };
 
 // Runs the recovery. `content` is of all files.

@@ -141,6 +141,9 @@ std::string as_text(const Report& report) {
       text << ", first at " << line_name(*report.history, finding.line);
     text << '\n';
   }
+  const CheckResult& checked = report.checked;
+  if (report.has_recovery && checked.images != 0 && checked.failures == checked.images)
+    text << "the recovery failed on every image; does it succeed at all?\n";
   const History& history = *report.history;
   if (!history.damage.empty())
     text << "the log is damaged " << history.damage << "; only what is before was looked at\n";
@@ -150,7 +153,7 @@ std::string as_text(const Report& report) {
   text << history.events.size() << " events";
   if (report.has_recovery)
     text << ", " << report.checked.crash_points << " crash points, " << report.checked.images << " images"
-         << (report.checked.is_stopped ? ", stopped: too many failures"
+         << (report.checked.is_stopped ? ", stopped: enough bugs or failures"
              : report.checked.is_all   ? ", all that there are"
                                        : ", a choice (seed " + std::to_string(report.options.seed) + ")");
   text << (report.has_bugs() ? "\n" : ": no bugs\n");
@@ -180,6 +183,7 @@ std::string as_json(const Report& report) {
   if (report.has_recovery)
     json["recovery"] = {{"crash_points", report.checked.crash_points},
                         {"images", report.checked.images},
+                        {"failures", report.checked.failures},
                         {"is_all", report.checked.is_all},
                         {"is_stopped", report.checked.is_stopped}};
   for (const Bug& bug : report.checked.bugs) json["bugs"].push_back(bug_json(report, sites, bug));

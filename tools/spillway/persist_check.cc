@@ -14,6 +14,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 
 #include "persist.h"
 #include "tools/persist_check/report.h"
@@ -23,6 +24,8 @@ namespace tools {
 namespace {
 
 constexpr const char* kRecordVariable = "SPILLWAY_PERSIST_RECORD";
+// So that mappings are known that the program tells nobody of.
+constexpr const char* kDomainVariable = "SPILLWAY_PERSIST_DOMAIN";
 
 struct CommandLine {
   persist_check::CheckOptions check;
@@ -30,6 +33,7 @@ struct CommandLine {
   std::chrono::milliseconds timeout{10'000};
   std::string out = "persist-check";
   std::string log;
+  bool is_log_given = false;
   Arguments program;
   bool help = false;
 };
@@ -48,17 +52,27 @@ void print_help() {
       "  --crash-points NUMBER at so many points at most, default 1000\n"
       "  --images NUMBER       at each of them so many at most, default 100\n"
       "  --seed NUMBER         which ones, where there are more; default 1\n"
+      "  --bugs NUMBER         ends when so many were found; default 20\n"
       "  --timeout SECONDS     a CMD that takes longer has failed; default 10\n"
       "  --out DIR             for logs, images and report.json, default persist-check\n\n"
       "Exit status: 0 no bugs; 1 bugs, or the system failed; 2 wrong input.");
 }
 
+constexpr std::string_view kNames[] = {"--recover", "--crash-points", "--images", "--seed",
+                                       "--bugs",    "--timeout",      "--out",    "--log"};
+
+bool is_option(std::string_view word) {
+  return std::ranges::find(kNames, word.substr(0, word.find('='))) != std::end(kNames);
+}
+
 CommandLine parse(Arguments arguments) {
   CommandLine line;
   size_t at = 0;
+  bool has_end = false;  // of the options: what follows is the program's
   for (; at < arguments.size(); ++at) {
     const std::string_view word = arguments[at];
     if (word == "--") {
+      has_end = true;
       ++at;
       break;
     }
@@ -69,9 +83,7 @@ CommandLine parse(Arguments arguments) {
     }
     const size_t equals = word.find('=');
     const std::string_view name = word.substr(0, equals);
-    constexpr std::string_view kNames[] = {"--recover", "--crash-points", "--images", "--seed",
-                                           "--timeout", "--out",          "--log"};
-    if (std::ranges::find(kNames, name) == std::end(kNames))
+    if (!is_option(name))
       throw WrongInput(
           concat("persist check has no option '", printable(name), "'; see spillway persist check --help"));
     if (equals == std::string_view::npos && ++at == arguments.size())
@@ -82,27 +94,54 @@ CommandLine parse(Arguments arguments) {
     if (name == "--crash-points") line.check.crash_points_max = number_argument(who, value, 1, 1'000'000'000);
     if (name == "--images") line.check.images_max = number_argument(who, value, 2, 1'000'000);
     if (name == "--seed") line.check.seed = number_argument(who, value, 0, ~uint64_t{0});
+    if (name == "--bugs") line.check.bugs_max = number_argument(who, value, 1, 1'000'000);
     if (name == "--timeout") line.timeout = std::chrono::seconds(number_argument(who, value, 1, 1'000'000));
     if (name == "--out") line.out = value;
     if (name == "--log") line.log = value;
+    if (name == "--recover" && line.recover.find("{}") == std::string::npos &&
+        line.recover.find("{1}") == std::string::npos)
+      throw WrongInput(
+          "persist check: --recover looks at no image: its CMD has no {}, which stands for the image's path");
   }
+  line.is_log_given = !line.log.empty();
   line.program = arguments.subspan(at);
+  for (size_t i = 1; i < line.program.size() && !has_end; ++i)
+    if (is_option(line.program[i]))
+      throw WrongInput(concat("persist check: ", printable(line.program[i]),
+                              " stands behind PROGRAM; options come before it, and -- between them"));
   if (line.log.empty() == line.program.empty())
     throw WrongInput(
         "persist check: give either a program to run or the --log of one; see spillway persist check --help");
   return line;
 }
 
-// Removes what an earlier check left of a record: a log that is there is another's.
+// Removes what an earlier check left: it is not of this one.
 void remove_record(const std::string& log) {
   std::filesystem::remove(log);
   for (size_t i = 1; std::filesystem::remove(log + "." + std::to_string(i)); ++i) {
   }
 }
 
+void remove_bugs(const std::string& out) {
+  std::filesystem::remove(out + "/report.json");
+  for (size_t i = 1;; ++i) {
+    const std::string bug = out + "/bug-" + std::to_string(i);
+    std::filesystem::remove(bug + ".txt");
+    if (!std::filesystem::remove(bug + ".image")) return;
+    for (size_t file = 2; std::filesystem::remove(bug + ".image" + std::to_string(file)); ++file) {
+    }
+  }
+}
+
+std::string ending_of(int status) {
+  if (WIFEXITED(status)) return concat("exit status ", std::to_string(WEXITSTATUS(status)));
+  return concat("signal ", std::to_string(WTERMSIG(status)), " (", strsignal(WTERMSIG(status)), ")");
+}
+
 // The program's exit status does not matter: that it fails, or is killed, is a crash like another.
 void record(Arguments program, const std::string& log) {
   setenv(kRecordVariable, std::filesystem::absolute(log).c_str(), 1);
+  setenv(kDomainVariable, "memory", 0);
   std::vector<char*> words(program.begin(), program.end());
   words.push_back(nullptr);
   pid_t child = 0;
@@ -112,23 +151,80 @@ void record(Arguments program, const std::string& log) {
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   unsetenv(kRecordVariable);
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-    std::fprintf(stderr, "spillway: '%s' ended with %s %d\n", printable(words[0]).c_str(),
-                 WIFEXITED(status) ? "exit status" : "signal",
-                 WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
+  const std::string ended = concat("'", printable(words[0]), "' ended with ", ending_of(status));
   if (!std::filesystem::exists(log))
-    throw WrongInput(
-        concat("'", printable(words[0]),
-               "' recorded nothing: it maps no persistent memory that Spillway knows of, or was not "
-               "compiled to record"));
+    throw WrongInput(concat(
+        status == 0 ? concat("'", printable(words[0]), "'") : ended, status == 0 ? "" : " and",
+        " recorded nothing: it was not compiled by spillcc -fspill-persist=record, or it flushes no shared "
+        "mapping of a file; over libpmem: spillway persist check -- spillway persist run PROGRAM"));
+  if (status != 0) std::fprintf(stderr, "spillway: %s; what it did before is checked\n", ended.c_str());
 }
+
+persist_check::History read(const CommandLine& line) {
+  try {
+    return persist_check::read_history(line.log);
+  } catch (const std::runtime_error& error) {
+    if (!line.is_log_given) throw;
+    throw WrongInput(concat("persist check: ", error.what()));
+  }
+}
+
+// Else CMD got words in braces as they stand, and failed on every image.
+void require_files(const std::string& recover, size_t file_count) {
+  for (size_t number = file_count + 1; number < 100; ++number)
+    if (const std::string word = concat("{", std::to_string(number), "}"); recover.contains(word))
+      throw WrongInput(concat("persist check: --recover has ", word, ", but the program mapped ",
+                              std::to_string(file_count), file_count == 1 ? " file" : " files"));
+}
+
+// What the command said, in a line.
+std::string first_line(const std::string& path) {
+  std::ifstream file(path);
+  std::string text;
+  std::getline(file, text);
+  return printable(text.substr(0, 200));
+}
+
+// How far it has come, on a terminal's last line; gone when the check is over.
+class Progress {
+ public:
+  ~Progress() {
+    if (is_shown_) std::fputs("\r\x1b[K", stderr);
+  }
+  void show(const persist_check::CheckResult& so_far, size_t crash_points) {
+    const auto now = std::chrono::steady_clock::now();
+    if (!is_terminal_ || now < next_) return;
+    next_ = now + std::chrono::milliseconds(200);
+    is_shown_ = true;
+    std::fprintf(stderr, "\r\x1b[K%zu of %zu crash points, %zu images, %zu bugs", so_far.crash_points,
+                 crash_points, so_far.images, so_far.bugs.size());
+  }
+
+ private:
+  const bool is_terminal_ = isatty(STDERR_FILENO) == 1;
+  bool is_shown_ = false;
+  std::chrono::steady_clock::time_point next_ = std::chrono::steady_clock::now();
+};
 
 persist_check::CheckResult check_recovery(const CommandLine& line, const persist_check::History& history) {
   using Content = std::vector<std::vector<persist_check::Units>>;
+  require_files(line.recover, history.files.size());
   persist_check::Trial trial(history, {line.recover, line.out, line.timeout});
+  Progress progress;
+  persist_check::CheckOptions options = line.check;
+  options.on_progress = [&](const auto& so_far, size_t points) { progress.show(so_far, points); };
+  bool is_first = true;
   return persist_check::check(
-      history, line.check,
-      [&](const Content& content, const std::string& marker) { return trial.run(content, marker); },
+      history, options,
+      [&](const Content& content, const std::string& marker) {
+        const persist_check::Outcome outcome = trial.run(content, marker);
+        // As a shell says that there is no such command, or that it is none.
+        if (is_first && (outcome.text == "exit status 127" || outcome.text == "exit status 126"))
+          throw WrongInput(
+              concat("persist check: --recover cannot be run: ", first_line(line.out + "/recovery.txt")));
+        is_first = false;
+        return outcome;
+      },
       [&](const Content& content, const std::string& marker, size_t bug) {
         return trial.keep(content, marker, "bug-" + std::to_string(bug + 1));
       },
@@ -149,12 +245,13 @@ int persist_check(Arguments arguments) {
   if (error)
     throw WrongInput(
         concat("persist check: cannot make the folder '", printable(line.out), "': ", error.message()));
-  if (line.log.empty()) {
+  remove_bugs(line.out);
+  if (!line.is_log_given) {
     line.log = line.out + "/log";
     remove_record(line.log);
     record(line.program, line.log);
   }
-  const persist_check::History history = persist_check::read_history(line.log);
+  const persist_check::History history = read(line);
   persist_check::Report report;
   report.history = &history;
   report.options = line.check;

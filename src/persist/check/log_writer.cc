@@ -17,7 +17,8 @@ base::Expected<void> LogWriter::open(const char* path, uint64_t bytes_max) {
   const long made = sys::syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (sys::failed(made))
     return base::failure(static_cast<int>(-made), "persist: cannot make the log '", path,
-                         "': ", base::error_name(static_cast<int>(-made)));
+                         made == -EEXIST ? "': another process records there, or has: " : "': ",
+                         base::error_name(static_cast<int>(-made)));
   const auto owned = sys::own_new_descriptor(made);
   if (!owned) return std::unexpected(owned.error());
   descriptor_ = *owned;
