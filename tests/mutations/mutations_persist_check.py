@@ -17,7 +17,7 @@ def mutation(name, *patches, test="persist_analysis_test", gtest_filter="*"):
 
 
 def recorder(name, *patches, gtest_filter="RecorderTest.*"):
-    return mutation(name, *patches, test="persist_check_test", gtest_filter=gtest_filter)
+    return mutation(name, *patches, test="persist_recorder_test", gtest_filter=gtest_filter)
 
 
 MUTATIONS = [

@@ -119,7 +119,7 @@ int main(int count, char** arguments) {
     return verify(head, (unsigned)atoi(arguments[3]));
   }
   bug = atoi(arguments[3]);
-  PM_DOMAIN(head, kBytes, arguments[2]);
+  pm_domain(head, kBytes);
   uint64_t at = 0;
   for (unsigned i = 1; i <= kAppends; ++i) {
     if ((i - 1) % kPerGeneration == 0) {
@@ -129,6 +129,6 @@ int main(int count, char** arguments) {
     at = append(head, at, i);
     pm_done(i);
   }
-  PM_DOMAIN_ENDS(head, kBytes);
+  pm_domain_ends(head, kBytes);
   return 0;
 }

@@ -1,5 +1,5 @@
-// What the programs here share: a file that is mapped and takes stores, flushes and fences as persistent memory does. Plain C with the CPU's
-// intrinsics; a header that is included before may have other definitions of STORE and its kin, which tell of what is done.
+// What the programs here share: a file that is mapped and takes stores, flushes and fences as persistent memory does. Plain C with the CPU's intrinsics, for any
+// compiler; a program that has the persistence runtime, as spillcc -fspill-persist links it, tells it of the mapping and how far it has come.
 #ifndef PM_H
 #define PM_H
 #ifndef _GNU_SOURCE
@@ -14,15 +14,15 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "spillway/persist.h"
+
+#pragma weak spillway_persist_add
+#pragma weak spillway_persist_remove
+#pragma weak spillway_persist_mark
+#pragma weak spillway_persist_error_text
+
 // As it stands: neither left out nor reordered by the compiler.
-#ifndef STORE
 #define STORE(place, value) (*(volatile __typeof__(*(place))*)(place) = (value))
-#endif
-#ifndef PM_DOMAIN
-#define PM_DOMAIN(address, bytes, path) ((void)0)
-#define PM_DOMAIN_ENDS(address, bytes) ((void)0)
-#define PM_MARKER(text) ((void)0)
-#endif
 
 #define PERSIST_FENCE() _mm_sfence()
 #define PERSIST_FLUSH(address, bytes)                               \
@@ -47,11 +47,22 @@ static inline void* pm_open(const char* path, size_t bytes) {
   return memory;
 }
 
+static inline void pm_domain(void* address, size_t bytes) {
+  if (spillway_persist_add == NULL) return;
+  if (spillway_persist_add(address, bytes, "dram", -1) == SPILLWAY_PERSIST_OK) return;
+  fprintf(stderr, "%s\n", spillway_persist_error_text());
+  exit(2);
+}
+
+static inline void pm_domain_ends(void* address, size_t bytes) {
+  if (spillway_persist_remove != NULL) spillway_persist_remove(address, bytes);
+}
+
 // So many operations are done, for good: a recovery must find them.
 static inline void pm_done(unsigned count) {
   char text[16];
   snprintf(text, sizeof text, "%u", count);
-  PM_MARKER(text);
+  if (spillway_persist_mark != NULL) spillway_persist_mark(text);
 }
 
 static inline int pm_fail(const char* what, unsigned number) {

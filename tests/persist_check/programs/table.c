@@ -185,13 +185,13 @@ int main(int count, char** arguments) {
     return verify(table, (unsigned)atoi(arguments[3]));
   }
   bug = atoi(arguments[3]);
-  PM_DOMAIN(table, kBytes, arguments[2]);
+  pm_domain(table, kBytes);
   make(table);
   unsigned model[kKeys] = {0};
   for (unsigned i = 1; i <= kOperations; ++i) {
     operate(i, table, model);
     pm_done(i);
   }
-  PM_DOMAIN_ENDS(table, kBytes);
+  pm_domain_ends(table, kBytes);
   return 0;
 }
