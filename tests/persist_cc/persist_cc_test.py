@@ -1,7 +1,13 @@
 #!/usr/bin/env python3
-"""Programs compiled with -fspill-persist over a stand-in for its runtime.  persist_cc_test.py BUILD WORK [unittest arguments]"""
+"""Programs compiled with -fspill-persist over a stand-in for its runtime.  persist_cc_test.py BUILD WORK [unittest arguments]
+
+Each program, level and mode of -fspill-persist comes with each of the others in the slow tier (SPILLWAY_TEST_LONG); else each mode of each program with some levels, so that each
+level has each mode with one of the programs.
+"""
+import concurrent.futures
 import functools
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -17,6 +23,9 @@ BIN = WORK / "tree" / "bin"
 run, built = functools.partial(run_in, WORK), functools.partial(built_in, WORK)
 PROGRAMS = ("forms.c", "structures.cc")
 NATIVE = {}  # what each program prints, by its source
+IS_LONG = "SPILLWAY_TEST_LONG" in os.environ
+POOL = concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0)))
+MODES = ("flush", "record", "sample")
 LEVELS = {"O0": ["-O0"], "O2": ["-O2"], "wide": ["-O3", "-march=x86-64-v3"], "lto": ["-O2", "-flto"],
           "thin": ["-O2", "-flto=thin"], "thinO0": ["-O0", "-flto=thin"]}
 
@@ -48,7 +57,7 @@ def compiled(source, name, *flags):
 class PersistCc(unittest.TestCase):
     def reported(self, program, source, **settings):
         """What the stand-in says of a run that printed the same as natively, with the calls that it foretold."""
-        report = WORK / "report.json"
+        report = WORK / f"{program.name}.json"
         report.unlink(missing_ok=True)
         ended = run("env", f"STAND_IN_REPORT={report}", program, **settings)
         self.assertEqual((ended.returncode, ended.stderr, ended.stdout), (0, "", NATIVE[source]))
@@ -59,34 +68,49 @@ class PersistCc(unittest.TestCase):
         self.assertEqual(told["outside"], 0)
         return told
 
-    def check(self, source, name, flags, **settings):
-        """In all modes. Sampling counts what recording reports; the copy that is made of reports is complete."""
-        told = self.reported(compiled(source, name, "-fspill-persist", *flags), source, **settings)
-        self.assertEqual((told["stores"], told["samples"]), (0, 0))
-        told = self.reported(compiled(source, name, "-fspill-persist=record", *flags), source, **settings)
-        self.assertEqual((told["missed_bytes"], told["samples"]), (0, 0))
-        self.assertGreater(told["stores"], 5000)
-        stores = told["stores"]
-        told = self.reported(compiled(source, name, "-fspill-persist=sample", *flags), source, **settings)
-        self.assertEqual(told["stores"], 0)
-        self.assertGreater(told["samples"], stores // 150)
-        # Each thread begins with one; stores of no bytes are counted and not reported.
-        self.assertLess(told["samples"], stores // 80)
+    def check(self, source, name, mode, flags, settings):
+        """The copy that is made of reports is complete. Returns what the stand-in says."""
+        option = "-fspill-persist" if mode == "flush" else f"-fspill-persist={mode}"
+        told = self.reported(compiled(source, f"{name}_{mode}", option, *flags), source, **settings)
+        if mode != "sample":
+            self.assertEqual(told["samples"], 0)
+        if mode != "record":
+            self.assertEqual(told["stores"], 0)
+        else:
+            self.assertEqual(told["missed_bytes"], 0)
+            self.assertGreater(told["stores"], 5000)
+        return told
+
+    def check_all(self, levels, prefix, flags, **settings):
+        """Modes and levels of both programs, side by side."""
+        jobs = {}
+        for number, source in enumerate(PROGRAMS):
+            for at, level in enumerate(levels):
+                for mode in MODES:
+                    # Sampling is compared with recording, and so comes with it.
+                    is_pair = (at + number) % 2 == 0
+                    if IS_LONG or (is_pair if mode != "flush" else not is_pair):
+                        jobs[source, level, mode] = POOL.submit(self.check, source, prefix + level, mode, [*flags, *LEVELS[level]], settings)
+        told = {}
+        for (source, level, mode), job in jobs.items():
+            with self.subTest(source=source, level=level, mode=mode):
+                told[source, level, mode] = job.result()
+                if mode == "sample":
+                    stores = told[source, level, "record"]["stores"]
+                    self.assertGreater(told[source, level, mode]["samples"], stores // 150)
+                    # Each thread begins with one; stores of no bytes are counted and not reported.
+                    self.assertLess(told[source, level, mode]["samples"], stores // 80)
+        self.assertEqual({(level, mode) for _, level, mode in told}, {(level, mode) for level in levels for mode in MODES})
+        return [WORK / f"{prefix}{level}_{mode}_{source}" for source, level, mode in told]
 
     def test_without_spilling(self):
-        for source in PROGRAMS:
-            for name, flags in LEVELS.items():
-                with self.subTest(source=source, level=name):
-                    self.check(source, name, ["-fno-spill", *flags])
-                    needed = run("readelf", "-d", WORK / f"{name}_{source}").stdout
-                    self.assertIn("libspillway_persist.so", needed)
-                    self.assertNotIn("libspillway.so", needed)
+        for program in self.check_all(LEVELS, "", ["-fno-spill"]):
+            needed = run("readelf", "-d", program).stdout
+            self.assertIn("libspillway_persist.so", needed)
+            self.assertNotIn("libspillway.so", needed)
 
     def test_beside_spilling(self):
-        for source in PROGRAMS:
-            for name in ("O0", "O2", "lto", "thin"):
-                with self.subTest(source=source, level=name):
-                    self.check(source, f"spill_{name}", LEVELS[name], memory="4M", spill_all=1, storage=WORK)
+        self.check_all(("O0", "O2", "lto", "thin"), "spill_", [], memory="4M", spill_all=1, storage=WORK)
 
     def test_masked_stores(self):
         if "avx512vl" not in pathlib.Path("/proc/cpuinfo").read_text():
