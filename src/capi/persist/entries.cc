@@ -47,7 +47,7 @@ void __spillway_persist_set_from(void* to, int byte, size_t bytes, int caches, c
 }
 
 void __spillway_persist_stored_from(const void* address, size_t bytes, const void* site) {
-  persist::own::store(number_of(address), bytes, site);
+  persist::own::store(number_of(address), bytes, false, site);
 }
 
 void __spillway_persist_begin_mapping(const void* address, size_t bytes, int is_memory) {
