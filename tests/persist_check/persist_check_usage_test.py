@@ -125,6 +125,14 @@ class Usage(unittest.TestCase):
         spillway("check", "--out", self.out, *self.program)
         self.assertEqual(sorted(path.name for path in self.out.iterdir()), ["bug-list", "log", "log.1", "report.json"])
 
+    def test_findings_of_others_are_left_out(self):
+        said = {}
+        for name in ("nothing", "write_record", "table.c"):
+            (self.folder / "memory").unlink(missing_ok=True)
+            ended = spillway("check", "--out", self.out, "--ignore", name, "--", TABLE, "run", self.folder / "memory", 1)
+            said[name] = (ended.returncode, "missing flush" in ended.stdout, "redundant fence" in ended.stdout)
+        self.assertEqual(said, {"nothing": (1, True, True), "write_record": (0, False, False), "table.c": (0, False, False)})
+
     def test_progress_on_a_terminal(self):
         ours, theirs = pty.openpty()
         child = subprocess.Popen([SPILLWAY, "persist", "check", "--out", self.out, "--recover", "sleep 0.05; : {}", "--crash-points", "12", "--images",

@@ -129,6 +129,18 @@ bool Report::has_bugs() const {
          std::ranges::any_of(findings, [](const Finding& finding) { return is_bug(finding.kind); });
 }
 
+std::vector<Finding> without(const std::vector<std::string>& ignored, const History& history,
+                             std::vector<Finding> findings) {
+  std::vector<uint64_t> addresses;
+  for (const Finding& finding : findings) addresses.push_back(finding.site);
+  const Sites sites(history, addresses);
+  std::erase_if(findings, [&](const Finding& finding) {
+    return std::ranges::any_of(
+        ignored, [&](const std::string& text) { return sites.name(finding.site).contains(text); });
+  });
+  return findings;
+}
+
 std::string as_text(const Report& report) {
   const Sites sites(*report.history, sites_of(report));
   std::ostringstream text;

@@ -18,6 +18,10 @@ struct Report {
   bool has_bugs() const;
 };
 
+// The findings but for those at sites whose names have one of these texts in them: a library's, whose code is not the one that is checked.
+std::vector<Finding> without(const std::vector<std::string>& ignored, const History& history,
+                             std::vector<Finding> findings);
+
 // Lines, each ended.
 std::string as_text(const Report& report);
 // One JSON object, pretty, ended by a newline.

@@ -32,6 +32,7 @@ struct CommandLine {
   std::string recover;
   std::chrono::milliseconds timeout{10'000};
   std::string out = "persist-check";
+  std::vector<std::string> ignored;
   std::string log;
   bool is_log_given = false;
   Arguments program;
@@ -54,12 +55,15 @@ void print_help() {
       "  --seed NUMBER         which ones, where there are more; default 1\n"
       "  --bugs NUMBER         ends when so many were found; default 20\n"
       "  --timeout SECONDS     a CMD that takes longer has failed; default 10\n"
+      "  --ignore NAME         says nothing of flushes and fences in functions, files or libraries with NAME "
+      "in theirs;\n"
+      "                        may be repeated\n"
       "  --out DIR             for logs, images and report.json, default persist-check\n\n"
       "Exit status: 0 no bugs; 1 bugs, or the system failed; 2 wrong input.");
 }
 
-constexpr std::string_view kNames[] = {"--recover", "--crash-points", "--images", "--seed",
-                                       "--bugs",    "--timeout",      "--out",    "--log"};
+constexpr std::string_view kNames[] = {"--recover", "--crash-points", "--images", "--seed", "--bugs",
+                                       "--timeout", "--ignore",       "--out",    "--log"};
 
 bool is_option(std::string_view word) {
   return std::ranges::find(kNames, word.substr(0, word.find('='))) != std::end(kNames);
@@ -96,6 +100,7 @@ CommandLine parse(Arguments arguments) {
     if (name == "--seed") line.check.seed = number_argument(who, value, 0, ~uint64_t{0});
     if (name == "--bugs") line.check.bugs_max = number_argument(who, value, 1, 1'000'000);
     if (name == "--timeout") line.timeout = std::chrono::seconds(number_argument(who, value, 1, 1'000'000));
+    if (name == "--ignore") line.ignored.emplace_back(value);
     if (name == "--out") line.out = value;
     if (name == "--log") line.log = value;
     if (name == "--recover" && line.recover.find("{}") == std::string::npos &&
@@ -255,7 +260,7 @@ int persist_check(Arguments arguments) {
   persist_check::Report report;
   report.history = &history;
   report.options = line.check;
-  report.findings = persist_check::find_static(history);
+  report.findings = persist_check::without(line.ignored, history, persist_check::find_static(history));
   report.has_recovery = !line.recover.empty();
   if (report.has_recovery) report.checked = check_recovery(line, history);
   std::fputs(persist_check::as_text(report).c_str(), stdout);
