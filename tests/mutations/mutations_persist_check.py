@@ -6,6 +6,7 @@ FINDINGS = "tools/persist_check/findings.cc"
 HISTORY = "tools/persist_check/history.cc"
 IMAGES = "tools/persist_check/images.cc"
 MEDIUM = "tools/persist_check/medium.cc"
+OWN = "src/persist/own/own.cc"
 MODULES = "src/persist/check/modules.cc"
 RECORDER = "src/persist/check/recorder.cc"
 TRIAL = "tools/persist_check/trial.cc"
@@ -32,6 +33,12 @@ MUTATIONS = [
     recorder("the last window of a log has no end", (WRITER, "sizeof(Record) + base::round_up(bytes, 8) + sizeof(Record)", "sizeof(Record) + base::round_up(bytes, 8)")),
     recorder("records of the next window lie in the last one's place", (WRITER, "  window_offset_ += kWindowBytes;\n", "")),
     recorder("code is named once for each site", (MODULES, "address == 0 || knows(address) || ", "address == 0 || "), (MODULES, "count_ == kCountMax || knows(begin)", "count_ == kCountMax")),
+
+    # What compiled code and the runtime tell
+    mutation("stores past the caches told of as others", ("compiler/Stores.cpp", "      S.IsPastCaches = isPastCaches(I);\n", ""), test="ctest", gtest_filter="^ir_persist_record$|^persist_check$"),
+    mutation("locks are no fences when recording", (OWN, "  if (!is_ordered) __spillway_persist_pending = 1;\n", ""), test="ctest", gtest_filter="^persist_check_usage$"),
+    mutation("a mapping that is added is no file's", (OWN, "  if (path.empty()) mapping = find_mapping(domain.begin);\n", ""), test="ctest", gtest_filter="^persist_check$"),
+    mutation("the first flush of a mapping flushes nothing", (OWN, "    observing->store(address, bytes, false, site);\n  observing->flush", "    (void)site;\n  observing->flush"), test="ctest", gtest_filter="^persist_check_usage$"),
 
     # What may be on the medium
     mutation("a flush covers what comes after it", (MEDIUM, "    for (const Unfenced& flushed : unfenced_[event.thread]) make_sure(flushed.line, flushed.end);", "    for (const Unfenced& flushed : unfenced_[event.thread]) make_sure(flushed.line, lines_.at(flushed.line).end());"), gtest_filter="*MediumTest*:OneLineTest.*"),
