@@ -16,7 +16,7 @@ MUTATIONS = [
     mutation("a line stays put off in the next epoch", (LINE_SET, "    if (difference >> kFlagBits == 0) {  // of this epoch\n", "    if ((entry & kPutOff) != 0) return Flush::kPutOff;\n    if (difference >> kFlagBits == 0) {  // of this epoch\n")),
     mutation("a line that takes the entry of one that is put off is taken for it", (LINE_SET, "    if (difference >> kNumberShift != 0) {\n      entry = now;\n      return Flush::kNow;\n    }\n", "    if (difference >> kNumberShift != 0) {\n      const Flush other = (entry & kPutOff) != 0 ? Flush::kPutOff : Flush::kNow;\n      entry = now;\n      return other;\n    }\n")),
     mutation("a full list is emptied without its lines", (THREAD, "  if (set_.is_full()) execute_put_off();\n", "  if (set_.is_full()) set_.clear();\n")),
-    mutation("the first flush of a line is put off for ever", (THREAD, "    case LineSet::Flush::kNow: return execute_now(device, line);\n", "    case LineSet::Flush::kNow: return;\n")),
+    mutation("the first flush of a line is put off for ever", (THREAD, "    case LineSet::Flush::kNow: return flush_to_device(device, line);\n", "    case LineSet::Flush::kNow: return;\n")),
     mutation("a fence returns before flushers are done", (THREAD, "  if (waits) pushed->wait();\n", "")),
     mutation("a fence leaves what is put off where it is", (THREAD, "  execute_put_off();\n  if (waits)", "  if (waits)")),
     mutation("a fence fences no device", (THREAD, "  for (size_t i = 0; i < device_count_; ++i) devices_[i]->fence();\n", "")),
