@@ -24,7 +24,6 @@ MUTATIONS = [
     mutation("clflush is put off", (THREAD, "    flush_in_handler(line);\n  }\n}\n\nvoid Thread::sample", "    flush(line);\n  }\n}\n\nvoid Thread::sample")),
     mutation("a way that changes forgets what was put off", (THREAD, "  policy_.ask(way);\n", "  policy_.ask(way);\n  set_.clear();\n")),
     mutation("a flusher is done before its fence", (FLUSHERS, "      found.domain.device->fence();\n", "      fifo.finish(0);\n")),
-    mutation("flushers tell of a claim what it was to be", (FIFO, "std::memory_order_acq_rel) ? count : 0;", "std::memory_order_acq_rel), count;")),
     mutation("a queue is done when its last line is", (FIFO, "return done_.load(std::memory_order_acquire) == head_.load(std::memory_order_relaxed);", "return claimed_.load(std::memory_order_acquire) == head_.load(std::memory_order_relaxed);")),
     mutation("what is put off of a removed domain is dropped", (THREAD, "  set_.visit(flush);\n", "")),
     mutation("what waits for flushers of a removed domain is dropped", (THREAD, "  if (const Fifo* const pushed = fifo(); pushed != nullptr) pushed->visit(flush);\n", "")),

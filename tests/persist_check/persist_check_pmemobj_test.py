@@ -43,17 +43,17 @@ class Pmemobj(unittest.TestCase):
         return report, ended.stdout
 
     def test_each_image_opens_and_holds_what_was_committed(self):
-        options = ["--images", 40] if IS_LONG else ["--images", 4, "--crash-points", 16]
+        options = ["--images", 10] if IS_LONG else ["--images", 4, "--crash-points", 16]
         jobs = [POOL.submit(self.check, 0, *options, kind=kind) for kind in ("told", "plain")]
         for job in jobs:
             report, text = job.result()
             self.assertEqual((report["bugs"], report["findings"], report["is_ended"]), ([], [], True), text)
-            self.assertGreater(report["recovery"]["images"], 1000 if IS_LONG else 40)
+            self.assertGreater(report["recovery"]["images"], 400 if IS_LONG else 40)
 
     def test_mistakes_are_found(self):
         """Stores that a transaction does not know of, and one that is a transaction of its own."""
         bugs = {1: "balances[to] += amount", 2: None, 3: "balances[to] += amount"}
-        options = ["--images", 20] if IS_LONG else ["--images", 6, "--bugs", 1]
+        options = ["--images", 6] if IS_LONG else ["--images", 6, "--bugs", 1]
         jobs = {(bug, kind): POOL.submit(self.check, bug, *options, kind=kind) for bug in bugs for kind in ("told", "plain")
                 if IS_LONG or kind == "told" or bug == 1}
         for (bug, kind), job in jobs.items():
