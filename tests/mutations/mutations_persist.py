@@ -6,7 +6,7 @@ COPY = "src/persist/own/copy.cc"
 DOMAINS = "src/persist/domains.cc"
 FIFO = "src/persist/fifo.h"
 FLUSHERS = "src/persist/flushers.cc"
-FOUND = "src/persist/own/found.cc"
+FOUND = "src/sys/mappings.cc"
 LAYOUT = "src/persist/layout.cc"
 LINE_SET = "src/persist/line_set.h"
 MAPPINGS = "src/capi/persist/mappings.cc"
@@ -87,7 +87,7 @@ MUTATIONS = [
     own("copies do not find mappings", (COPY, "= find_place(begin);", "= runtime().domains().find(begin);"), gtest_filter="OwnRuntime.*"),
     own("the line at a copy's end is not flushed", (COPIES, "    sink.flush(whole_end, end - whole_end);\n", ""), gtest_filter="OwnRuntime.*"),
     own("an option changes with the text it was given by", (OWN, "  process_plan.stats = stats.view();\n", ""), gtest_filter="OwnRuntime.*"),
-    own("private mappings of files are the files", (FOUND, "rights[3] == 's' &&", "rights[3] != '-' &&"), gtest_filter="FoundMapping.*"),
+    mutation("private mappings of files are the files", (FOUND, "rights[3] == 's' &&", "rights[3] != '-' &&"), test=("sys_test", "Mappings.*")),
     own("an option that is misspelt is left out", (OPTIONS, "    if (!is_known)\n", "    if (false)\n"), gtest_filter="*Options*"),
 
     # The C API

@@ -32,12 +32,12 @@ MUTATIONS = [
     recorder("records are not made one at a time", (RECORDER, "    recorder.lock_.lock();\n", ""), (RECORDER, "    recorder_.lock_.unlock();\n", "")),
     recorder("the last window of a log has no end", (WRITER, "sizeof(Record) + base::round_up(bytes, 8) + sizeof(Record)", "sizeof(Record) + base::round_up(bytes, 8)")),
     recorder("records of the next window lie in the last one's place", (WRITER, "  window_offset_ += kWindowBytes;\n", "")),
-    recorder("code is named once for each site", (MODULES, "address == 0 || knows(address) || ", "address == 0 || "), (MODULES, "count_ == kCountMax || knows(begin)", "count_ == kCountMax")),
+    recorder("code is named once for each site", (MODULES, "address == 0 || knows(address) || ", "address == 0 || "), (MODULES, "!mapping.path.starts_with('/') || knows(mapping.begin)", "!mapping.path.starts_with('/')")),
 
     # What compiled code and the runtime tell
     mutation("stores past the caches told of as others", ("compiler/Stores.cpp", "      S.IsPastCaches = isPastCaches(I);\n", ""), test="ctest", gtest_filter="^ir_persist_record$|^persist_check$"),
     mutation("locks are no fences when recording", (OWN, "  if (!is_ordered) __spillway_persist_pending = 1;\n", ""), test="ctest", gtest_filter="^persist_check_usage$"),
-    mutation("a mapping that is added is no file's", (OWN, "  if (path.empty()) mapping = find_mapping(domain.begin);\n", ""), test="ctest", gtest_filter="^persist_check$"),
+    mutation("a mapping that is added is no file's", (OWN, "  if (path.empty()) mapping = sys::find_mapping(domain.begin);\n", ""), test="ctest", gtest_filter="^persist_check$"),
     mutation("the first flush of a mapping flushes nothing", (OWN, "    observing->store(address, bytes, false, site);\n  observing->flush", "    (void)site;\n  observing->flush"), test="ctest", gtest_filter="^persist_check_usage$"),
 
     # What may be on the medium

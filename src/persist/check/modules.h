@@ -21,7 +21,6 @@ class Modules {
   };
   bool knows(uint64_t site);
   void scan(LogWriter& log);
-  void read_line(std::string_view line, LogWriter& log);
 
   Range ranges_[kCountMax];
   uint32_t count_ = 0;

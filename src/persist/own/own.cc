@@ -9,10 +9,10 @@
 
 #include "base/log.h"
 #include "persist/own/dirtiness.h"
-#include "persist/own/found.h"
 #include "persist/own/recording.h"
 #include "sys/kernel.h"
 #include "sys/lock.h"
+#include "sys/mappings.h"
 #include "sys/persistent.h"
 #include "sys/threads.h"
 
@@ -129,7 +129,7 @@ void start() {
 // A mapping that nobody has made a domain becomes one, if the options say so: of none, so that it is not looked at again, unless it is shared and a file's.
 bool find_domain(uintptr_t address) {
   if (!process_plan.found) return false;
-  const FoundMapping mapping = find_mapping(address);
+  const sys::FoundMapping mapping = sys::find_mapping(address);
   if (mapping.begin == mapping.end) return false;
   // A mapping grows, and what it was before is a domain already: only the rest of it is new.
   const Domains::Found gap = process_runtime.domains().find(address);
@@ -274,8 +274,8 @@ base::Expected<void> add_domain(const Domain& domain, std::string_view path, uin
   if (auto added = runtime().add_domain(domain); !added) return added;
   Observer* const observing = observer();
   if (observing == nullptr || domain.kind == DomainKind::kNone) return {};
-  FoundMapping mapping;
-  if (path.empty()) mapping = find_mapping(domain.begin);
+  sys::FoundMapping mapping;
+  if (path.empty()) mapping = sys::find_mapping(domain.begin);
   if (mapping.is_shared)
     observing->add(domain, mapping.path, mapping.offset_bytes + (domain.begin - mapping.begin));
   else
@@ -300,7 +300,7 @@ DomainKind kind_at(uintptr_t address) {
 void begin_mapping(uintptr_t begin, size_t bytes, bool is_memory) {
   start();
   end_mapping(begin, bytes);
-  const FoundMapping mapping = find_mapping(begin);
+  const sys::FoundMapping mapping = sys::find_mapping(begin);
   if (!mapping.is_shared) return;
   Domain domain = {
       .begin = begin, .end = base::round_up(begin + bytes, base::kOsPageBytes), .kind = DomainKind::kFile};

@@ -17,7 +17,6 @@
 
 #include "persist/own/copy.h"
 #include "persist/own/dirtiness.h"
-#include "persist/own/found.h"
 #include "sys/threads.h"
 
 namespace persist {
@@ -347,23 +346,6 @@ TEST(OwnRuntime, EachLineOfACopyIsFlushedOrGoesPastTheCaches) {
                        return 0;
                      }),
             0);
-}
-
-TEST(FoundMapping, ReadsLinesOfTheKernels) {
-  FoundMapping found;
-  EXPECT_TRUE(parse_mapping("7f0000000000-7f0000002000 rw-s 00003000 fd:00 1234   /dev/shm/a file", found));
-  EXPECT_EQ(found.begin, 0x7f0000000000u);
-  EXPECT_EQ(found.end, 0x7f0000002000u);
-  EXPECT_EQ(found.offset_bytes, 0x3000u);
-  EXPECT_EQ(std::string_view(found.path), "/dev/shm/a file");
-  EXPECT_TRUE(found.is_shared);
-  EXPECT_TRUE(parse_mapping("7f0000000000-7f0000002000 rw-p 00003000 fd:00 1234   /dev/shm/a", found));
-  EXPECT_FALSE(found.is_shared);
-  EXPECT_TRUE(parse_mapping("7ffc0000-7ffd0000 rw-p 00000000 00:00 0 ", found));
-  EXPECT_EQ(std::string_view(found.path), "");
-  for (const char* line : {"", "7f-", "7f-80", "7f-80 rw-s", "x-80 rw-s 0 0 0", "7f-80 rw 0 fd:00 1 /x",
-                           "7f-80 rw-s zz fd:00 1 /x"})
-    EXPECT_FALSE(parse_mapping(line, found)) << line;
 }
 
 }  // namespace

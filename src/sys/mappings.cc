@@ -1,4 +1,4 @@
-#include "persist/own/found.h"
+#include "sys/mappings.h"
 
 #include <fcntl.h>
 
@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "sys/kernel.h"
 
-namespace persist {
+namespace sys {
 namespace {
 
 std::optional<uint64_t> take_hex(std::string_view& text) {
@@ -48,49 +48,58 @@ std::string_view take_word(std::string_view& text) {
 
 }  // namespace
 
-bool parse_mapping(std::string_view line, FoundMapping& mapping) {
+bool parse_mapping(std::string_view line, Mapping& mapping) {
   const auto begin = take_hex(line);
   if (!begin || !take(line, '-')) return false;
   const auto end = take_hex(line);
-  if (!end || !take(line, ' ')) return false;
+  if (!end || *end <= *begin || !take(line, ' ')) return false;
   const std::string_view rights = take_word(line);
   const auto offset = take_hex(line);
   if (rights.size() != 4 || !offset || !take(line, ' ')) return false;
   take_word(line);  // the device
   const std::string_view inode = take_word(line);
-  mapping.begin = *begin;
-  mapping.end = *end;
-  mapping.offset_bytes = *offset;
-  base::TextRef(mapping.path, sizeof mapping.path) << line;
-  mapping.is_shared = rights[3] == 's' && inode != "0";
+  mapping = {.begin = *begin,
+             .end = *end,
+             .offset_bytes = *offset,
+             .path = line,
+             .is_executable = rights[2] == 'x',
+             .is_shared = rights[3] == 's' && inode != "0"};
   return !inode.empty();
 }
 
-FoundMapping find_mapping(uintptr_t address) {
-  const long file = sys::syscall(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC);
-  if (sys::failed(file)) return {};
+void read_mappings(bool (*visit)(const Mapping& mapping, void* context), void* context) {
+  const long file = syscall(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC);
+  if (failed(file)) return;
   char buffer[4096];
   size_t held = 0;
-  FoundMapping found;
-  for (bool is_over = false; !is_over && found.begin == found.end;) {
-    const long count = sys::syscall(SYS_read, file, buffer + held, sizeof buffer - held);
+  for (bool goes_on = true; goes_on;) {
+    const long count = syscall(SYS_read, file, buffer + held, sizeof buffer - held);
     if (count == -EINTR) continue;
-    is_over = count <= 0;
-    if (!is_over) held += static_cast<size_t>(count);
+    if (count <= 0) break;
+    held += static_cast<size_t>(count);
     std::string_view rest(buffer, held);
-    for (size_t end; (end = rest.find('\n')) != rest.npos; rest.remove_prefix(end + 1)) {
-      FoundMapping mapping;
-      if (!parse_mapping(rest.substr(0, end), mapping) || address < mapping.begin || address >= mapping.end)
-        continue;
-      found = mapping;
-      break;
+    for (size_t end; goes_on && (end = rest.find('\n')) != rest.npos; rest.remove_prefix(end + 1)) {
+      Mapping mapping;
+      if (parse_mapping(rest.substr(0, end), mapping)) goes_on = visit(mapping, context);
     }
-    // A line that is longer than the buffer is none of a file's.
     held = rest.size() == sizeof buffer ? 0 : rest.size();
     memmove(buffer, rest.data(), held);
   }
-  sys::syscall(SYS_close, file);
+  syscall(SYS_close, file);
+}
+
+FoundMapping find_mapping(uintptr_t address) {
+  FoundMapping found;
+  visit_mappings([&](const Mapping& mapping) {
+    if (address < mapping.begin || address >= mapping.end) return true;
+    found = {.begin = mapping.begin,
+             .end = mapping.end,
+             .offset_bytes = mapping.offset_bytes,
+             .is_shared = mapping.is_shared};
+    base::TextRef(found.path, sizeof found.path) << mapping.path;
+    return false;
+  });
   return found;
 }
 
-}  // namespace persist
+}  // namespace sys

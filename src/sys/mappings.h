@@ -1,0 +1,39 @@
+// What is mapped where in this process, as the kernel tells: lines of /proc/self/maps.
+#pragma once
+#include <cstdint>
+#include <string_view>
+#include <type_traits>
+
+namespace sys {
+
+struct Mapping {
+  uintptr_t begin = 0, end = 0;
+  uint64_t offset_bytes = 0;  // in the file
+  std::string_view path;      // or "[stack]", or empty
+  bool is_executable = false;
+  bool is_shared = false;  // and of a file: what is stored there is the file's
+};
+
+// One line: "7f00-7f10 rw-s 00001000 fd:00 123   /path". The path stays part of it. Returns whether it is one.
+bool parse_mapping(std::string_view line, Mapping& mapping);
+
+// visit(mapping, context) for each, by address, until it returns false; its path is there during the call. A line longer than 4 KiB is left out. Cost: some 50 us.
+void read_mappings(bool (*visit)(const Mapping& mapping, void* context), void* context);
+// The same for a function object.
+template <class Visit>
+void visit_mappings(Visit&& visit) {
+  using Plain = std::remove_reference_t<Visit>;
+  read_mappings(
+      [](const Mapping& mapping, void* context) { return (*static_cast<Plain*>(context))(mapping); }, &visit);
+}
+
+struct FoundMapping {
+  uintptr_t begin = 0, end = 0;
+  uint64_t offset_bytes = 0;
+  bool is_shared = false;
+  char path[512] = {};
+};
+// The mapping that the address is in; begin == end: there is none, or the kernel does not tell.
+FoundMapping find_mapping(uintptr_t address);
+
+}  // namespace sys
