@@ -86,4 +86,25 @@ std::string printable(std::string_view text) {
   return result;
 }
 
+std::string_view LeadingOptions::next() {
+  if (at_ == arguments_.size()) return {};
+  const std::string_view word = arguments_[at_];
+  is_marked_ = word == "--";
+  if (is_marked_) ++at_;
+  if (is_marked_ || !word.starts_with('-')) return {};
+  ++at_;
+  const size_t equals = word.find('=');
+  name_ = word.substr(0, equals);
+  value_.reset();
+  if (equals != std::string_view::npos) value_ = word.substr(equals + 1);
+  return name_;
+}
+
+std::string LeadingOptions::value(std::string_view needs, std::string_view help) {
+  if (value_) return std::string(*value_);
+  if (at_ == arguments_.size() || std::string_view(arguments_[at_]) == "--")
+    throw WrongInput(concat(name_, " needs ", needs, "; see ", help));
+  return arguments_[at_++];
+}
+
 }  // namespace tools

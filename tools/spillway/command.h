@@ -4,6 +4,7 @@
 // file and name that file in CMakeLists.txt, 3) a row in main.cc's table, 4) its cases in
 // tests/cli/cli_test.py.
 #pragma once
+#include <optional>
 #include <span>
 #include <sstream>
 #include <stdexcept>
@@ -35,7 +36,6 @@ int kv(Arguments arguments);
 int persist(Arguments arguments);
 int serve(Arguments arguments);
 int check(Arguments arguments);
-int persist(Arguments arguments);
 
 // The parts as one text, each as an ostream prints it.
 template <class... Parts>
@@ -51,6 +51,28 @@ std::string flag_with_argument(const base::OptionInfo& option);  // --min-alloc 
 std::string variable_name(const base::OptionInfo& option);
 // Its default as a user would write it, "" for an empty text.
 std::string default_of(const base::OptionInfo& option);
+
+// Options in front of a program: [--NAME[=VALUE] | --NAME VALUE]... [--] [PROGRAM [ARGUMENT]...]
+class LeadingOptions {
+ public:
+  explicit LeadingOptions(Arguments arguments) : arguments_(arguments) {}
+
+  // The next option, "--NAME", or "-h"; empty: there is none, and rest() is the program.
+  std::string_view next();
+  bool has_value() const { return value_.has_value(); }
+  // What stands behind "=", or the next word. Throws WrongInput, if there is none or it is "--": that the option `needs` that, and what `help` says.
+  std::string value(std::string_view needs, std::string_view help);
+  Arguments rest() const { return arguments_.subspan(at_); }
+  // Did "--" come before it?
+  bool is_rest_marked() const { return is_marked_; }
+
+ private:
+  Arguments arguments_;
+  size_t at_ = 0;
+  std::string_view name_;
+  std::optional<std::string_view> value_;
+  bool is_marked_ = false;
+};
 
 // The argument of an option, `who`, which begins what is said of a wrong one: "kv make: --spare". They throw WrongInput.
 uint64_t number_argument(std::string_view who, std::string_view text, uint64_t least, uint64_t most);

@@ -71,28 +71,16 @@ bool is_option(std::string_view word) {
 
 CommandLine parse(Arguments arguments) {
   CommandLine line;
-  size_t at = 0;
-  bool has_end = false;  // of the options: what follows is the program's
-  for (; at < arguments.size(); ++at) {
-    const std::string_view word = arguments[at];
-    if (word == "--") {
-      has_end = true;
-      ++at;
-      break;
-    }
-    if (!word.starts_with('-')) break;
-    if (word == "--help" || word == "-h") {
+  LeadingOptions options(arguments);
+  for (std::string_view name; !(name = options.next()).empty();) {
+    if (name == "--help" || name == "-h") {
       line.help = true;
       return line;
     }
-    const size_t equals = word.find('=');
-    const std::string_view name = word.substr(0, equals);
     if (!is_option(name))
       throw WrongInput(
           concat("persist check has no option '", printable(name), "'; see spillway persist check --help"));
-    if (equals == std::string_view::npos && ++at == arguments.size())
-      throw WrongInput(concat("persist check: ", name, " needs an argument"));
-    const std::string_view value = equals == std::string_view::npos ? arguments[at] : word.substr(equals + 1);
+    const std::string value = options.value("an argument", "spillway persist check --help");
     const std::string who = concat("persist check: ", name);
     if (name == "--recover") line.recover = value;
     if (name == "--crash-points") line.check.crash_points_max = number_argument(who, value, 1, 1'000'000'000);
@@ -109,8 +97,8 @@ CommandLine parse(Arguments arguments) {
           "persist check: --recover looks at no image: its CMD has no {}, which stands for the image's path");
   }
   line.is_log_given = !line.log.empty();
-  line.program = arguments.subspan(at);
-  for (size_t i = 1; i < line.program.size() && !has_end; ++i)
+  line.program = options.rest();
+  for (size_t i = 1; i < line.program.size() && !options.is_rest_marked(); ++i)
     if (is_option(line.program[i]))
       throw WrongInput(concat("persist check: ", printable(line.program[i]),
                               " stands behind PROGRAM; options come before it, and -- between them"));

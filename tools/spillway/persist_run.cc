@@ -64,36 +64,21 @@ void print_help() {
 
 CommandLine parse(Arguments arguments) {
   CommandLine line;
-  size_t at = 0;
-  for (; at < arguments.size(); ++at) {
-    const std::string_view word = arguments[at];
-    if (word == "--") {
-      ++at;
-      break;
-    }
-    if (!word.starts_with('-')) break;
-    if (word == "--help" || word == "-h") {
+  LeadingOptions options(arguments);
+  for (std::string_view flag; !(flag = options.next()).empty();) {
+    if (flag == "--help" || flag == "-h") {
       line.help = true;
       return line;
     }
-    const size_t equals = word.find('=');
-    const std::string_view flag = word.substr(0, equals);
     const auto option = std::ranges::find(persist::kOptions, flag, flag_name);
     if (option == std::end(persist::kOptions))
       throw WrongInput(
           concat("persist run has no option '", printable(flag), "'; see spillway persist run --help"));
-    std::string& value = line.values[option->name];
-    if (equals != std::string_view::npos) {
-      value = word.substr(equals + 1);
-    } else if (is_switch(*option)) {
-      value = "1";
-    } else {
-      if (++at == arguments.size() || std::string_view(arguments[at]) == "--")
-        throw WrongInput(concat(flag, " needs ", option->argument, "; see spillway persist run --help"));
-      value = arguments[at];
-    }
+    const bool is_switched_on = is_switch(*option) && !options.has_value();
+    line.values[option->name] =
+        is_switched_on ? "1" : options.value(option->argument, "spillway persist run --help");
   }
-  line.program = arguments.subspan(at);
+  line.program = options.rest();
   return line;
 }
 

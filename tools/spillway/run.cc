@@ -32,36 +32,22 @@ const base::OptionInfo* find_option(std::string_view flag) {
 
 CommandLine parse(Arguments arguments) {
   CommandLine line;
-  size_t at = 0;
-  for (; at < arguments.size(); ++at) {
-    std::string_view word = arguments[at];
-    if (word == "--") {
-      ++at;
-      break;
-    }
-    if (!word.starts_with('-')) break;
-    if (word == "--help" || word == "-h") {
+  LeadingOptions options(arguments);
+  for (std::string_view flag; !(flag = options.next()).empty();) {
+    if (flag == "--help" || flag == "-h") {
       line.help = true;
       return line;
     }
-    size_t equals = word.find('=');
-    std::string_view flag = word.substr(0, equals);
     const base::OptionInfo* option = find_option(flag);
     if (option == nullptr)
       throw WrongInput(concat("run has no option '", printable(flag), "'; see spillway run --help"));
-    std::string value = "1";
-    if (equals != std::string_view::npos) {
-      value = word.substr(equals + 1);
-    } else if (option->kind != base::OptionKind::kFlag) {
-      if (++at == arguments.size() || std::string_view(arguments[at]) == "--")
-        throw WrongInput(concat(flag, " needs a ", option->argument, "; see spillway run --help"));
-      value = arguments[at];
-    }
+    const bool is_switched_on = option->kind == base::OptionKind::kFlag && !options.has_value();
     if (flag == "--storage" && line.values.contains("storage"))
       throw WrongInput("--storage is given twice; give one device, spilled pages go to one");
-    line.values[option->name] = value;
+    line.values[option->name] =
+        is_switched_on ? "1" : options.value(concat("a ", option->argument), "spillway run --help");
   }
-  line.program = arguments.subspan(at);
+  line.program = options.rest();
   return line;
 }
 
