@@ -4,6 +4,7 @@
 
 #include <new>
 
+#include "base/log.h"
 #include "sys/barrier.h"
 #include "sys/kernel.h"
 #include "sys/memory.h"
@@ -72,7 +73,12 @@ Thread* Runtime::enter(uint32_t* pending) {
   const auto memory = sys::map_anonymous(sizeof(Thread), "a thread's flushes");
   if (!memory) return nullptr;
   auto* const thread = new (*memory) Thread(*this, pending);
-  if (!thread->set_way(settings_.way)) (void)thread->set_way(Way::kEpoch);  // which takes nothing
+  if (auto taken = thread->set_way(settings_.way); !taken) {
+    if (!has_told_.exchange(true, std::memory_order_relaxed))
+      base::log("persist: ", taken.error().message, "; threads flush by epoch instead of ",
+                name_of(settings_.way));
+    (void)thread->set_way(Way::kEpoch);  // which takes nothing
+  }
   threads_[place].store(thread, std::memory_order_release);
   if (place == count) thread_count_.store(count + 1, std::memory_order_release);
   return thread;

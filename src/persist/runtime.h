@@ -121,7 +121,8 @@ class Runtime {
   bool has_barrier_ = false;
   std::atomic<size_t> thread_count_{0};  // places in use, empty ones among them
   std::atomic<Thread*> threads_[kThreadsMax] = {};
-  Counts left_;  // of threads that have left
+  Counts left_;                        // of threads that have left
+  std::atomic<bool> has_told_{false};  // that threads cannot have their way
 };
 
 }  // namespace persist
