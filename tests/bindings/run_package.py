@@ -25,9 +25,11 @@ target_link_libraries(user PRIVATE Spillway::{name})
 """
 
 
-def names_of_compiled_code(source):
-    """What code calls that spillcc -fspill-persist compiled."""
-    return set(re.findall(r'^SPILLWAY_PERSIST_SYMBOL\(\w+, "(\w+)"', (source / "include" / "spillway" / "abi.inc").read_text(), re.M))
+def names_of_others(source):
+    """What is called of the persistence runtime besides its API: by code that spillcc -fspill-persist compiled, and by the preload library."""
+    compiled = re.findall(r'^SPILLWAY_PERSIST_SYMBOL\(\w+, "(\w+)"', (source / "include" / "spillway" / "abi.inc").read_text(), re.M)
+    preload = re.findall(r"\b(__spillway_persist_\w+)\(", (source / "src" / "capi" / "persist" / "entries.h").read_text())
+    return set(compiled + preload)
 
 
 def check_library(library, header, name, more):
@@ -74,7 +76,7 @@ def test(source, build, work, name):
     library_folder = install(build, prefix, name)
     header = prefix / "include" / "spillway" / f"{name}.h"
     library = library_folder / f"libspillway_{name}.so"
-    check_library(library, header, name, names_of_compiled_code(source) if name == "persist" else set())
+    check_library(library, header, name, names_of_others(source) if name == "persist" else set())
     # Threads end through it, and flushers run in it, whatever dlclose() is asked for.
     if ("NODELETE" in run("readelf", "-dW", library)) != (name == "persist"):
         raise Failure(f"{library} may be unloaded, and must not, or the other way round")
