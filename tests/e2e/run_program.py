@@ -24,7 +24,8 @@ Each level runs with a small budget and everything spilled; O2 (or the only leve
 and with the option's defaults. Standard output, standard error and exit status must be the native ones.
 A run that lasts SECONDS_MAX hangs; on a quiet machine the longest of a program, which its line of success names,
 should take a twentieth of that.
-MODE: tiny, default, chaos or servers (of any program), to run only those. SPILLWAY_TEST_LEVELS overrides the levels;
+MODE: tiny, default, chaos or servers (of any program), to run only those. SPILLWAY_TEST_LEVELS overrides the levels, SPILLWAY_TEST_LEVELS_LEFT_OUT leaves some out
+of programs that have others;
 SPILLWAY_TEST_FLAGS are for spillcc (a build with a sanitizer links its runtime with them).
 """
 import json
@@ -74,7 +75,9 @@ class Program:
         self.flags = shlex.split(" ".join(settings.get("flags", [])))
         self.spillcc_flags = shlex.split(" ".join(settings.get("spillcc", []) + [os.environ.get("SPILLWAY_TEST_FLAGS", "")]))
         levels = settings.get("levels", ["O0 O2" if self.cxx else "O0 O2 O3"])
+        left_out = os.environ.get("SPILLWAY_TEST_LEVELS_LEFT_OUT", "").split()
         self.levels = os.environ.get("SPILLWAY_TEST_LEVELS", " ".join(levels)).split()
+        self.levels = [level for level in self.levels if level not in left_out] or self.levels
         self.cases = [self.parse_case(text) for text in settings.get("case", [""])]
         self.input = settings.get("input", [None])[0]
         self.stderr = settings.get("stderr", ["same"])[0]
