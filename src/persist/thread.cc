@@ -342,9 +342,9 @@ void Thread::end_window() {
 }
 
 void Thread::offer_flushers() {
-  // Without memory or threads the policy has the ways that need none.
+  // Without memory or threads the policy has the ways that need none. A handler of a signal may come here: it starts none.
   offer_ = Offer::kRefused;
-  if (!use_flushers()) return;
+  if (!runtime_.flushers().are_running() || !take_queues()) return;
   offer_ = Offer::kMade;
   policy_.add_candidate(Way::kDecoupled);
   policy_.add_candidate(Way::kProactive);
