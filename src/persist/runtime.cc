@@ -19,7 +19,9 @@ void Runtime::configure(const Settings& settings) {
 
 base::Expected<void> Runtime::add_domain(const Domain& domain) {
   // Before anybody hands lines over: that may first be in a handler of a signal, which must not start threads. Without them there are the ways that need none.
-  if (domain.kind == DomainKind::kDevice) (void)flushers_.start(*this, settings_.flushers);
+  const bool may_need_flushers = settings_.way != Way::kInline && settings_.way != Way::kEpoch;
+  if (domain.kind == DomainKind::kDevice && may_need_flushers)
+    (void)flushers_.start(*this, settings_.flushers);
   sys::QuietLockGuard scope(lock_);
   return domains_.add(domain);
 }

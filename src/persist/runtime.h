@@ -49,7 +49,7 @@ class Runtime {
   const Settings& settings() const { return settings_; }
 
   const Domains& domains() const { return domains_; }
-  // One of a device starts the flushers, unless they run: who gives the runtime up stops them before. Errors: as Domains::add.
+  // One of a device starts the flushers if threads' way may need them: who gives the runtime up stops them before. Errors: as Domains::add.
   base::Expected<void> add_domain(const Domain& domain);
   // Returns whether any of [begin, end) was in a domain. The caller has fenced what it has flushed there itself. May block for an I/O. Errors: EIO, ENOSPC: of a file; it is
   // removed all the same.
