@@ -52,7 +52,7 @@ endfunction()
 
 # GoogleTest's headers take most of the time of every test: parsed once, and shared by all.
 if(BUILD_TESTING)
-  file(WRITE ${CMAKE_BINARY_DIR}/test_headers.cc "// Owns the precompiled headers of all tests.\n")
+  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/test_headers.cc CONTENT "// Owns the precompiled headers of all tests.\n")
   add_library(spillway_test_headers OBJECT ${CMAKE_BINARY_DIR}/test_headers.cc)
   target_link_libraries(spillway_test_headers PRIVATE spillway_common GTest::gtest GTest::gtest_main)
   target_compile_options(spillway_test_headers PRIVATE -fno-rtti -fPIE)
