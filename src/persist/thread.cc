@@ -126,8 +126,8 @@ void Thread::take_place(uintptr_t line) {
   ++place_changes_;
   place_ = find_place(line);
   const FindDomain find_domain = runtime_.settings().find_domain;
-  if (place_.action == Action::kOutside && find_domain != nullptr && !domains_.find(line).is_inside &&
-      find_domain(line))
+  if (place_.action == Action::kOutside && place_.domain.kind != DomainKind::kNone &&
+      find_domain != nullptr && find_domain(line))
     place_ = find_place(line);
   is_together_ = is_together(place_.domain);
   // The CPU's own instructions are over before another thread has heard of the line: there others never pay.
@@ -251,11 +251,7 @@ void Thread::execute_put_off() {
 
 void Thread::execute_for(const Domain& removed) const {
   const auto flush = [&](uintptr_t line) {
-    if (!removed.holds(line)) return;
-    if (removed.kind == DomainKind::kDevice)
-      removed.device->flush(&line, 1);
-    else
-      sys::flush_line(line, instruction_);
+    if (removed.holds(line)) execute(removed.device, line);
   };
   set_.visit(flush);
   if (const Fifo* const pushed = fifo(); pushed != nullptr) pushed->visit(flush);

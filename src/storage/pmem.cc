@@ -46,7 +46,6 @@ class PmemDevice final : public Device {
  private:
   base::Expected<Queue*> do_open_queue(size_t depth, const QueueUse& use) override;
   void do_close() override {
-    runtime_.flushers().stop();
     sys::unmap(bytes_, capacity_bytes_);
     if (descriptor_ >= 0) sys::close_own_descriptor(descriptor_);
     free_object(this, 0);

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/log.h"
 #include "persist/own/own.h"
 
 namespace {
@@ -25,12 +24,7 @@ void __spillway_persist_flush_ordered(const void* address) {
   persist::own::flush_ordered(number_of(address), __builtin_return_address(0));
 }
 
-void __spillway_persist_fence(void) {
-  if (const auto fenced = persist::own::fence(__builtin_return_address(0)); !fenced) {
-    base::log("persist: ", fenced.error().message);
-    base::platform_abort();
-  }
-}
+void __spillway_persist_fence(void) { persist::own::fence_surely(__builtin_return_address(0)); }
 
 void __spillway_persist_store(const void* address, size_t bytes) {
   persist::own::store(number_of(address), bytes, false, __builtin_return_address(0));

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 
-#include "base/log.h"
 #include "persist/own/copy.h"
 #include "persist/own/own.h"
 
@@ -31,12 +30,7 @@ int __spillway_persist_fence_from(const void* site) {
   return fenced ? 0 : fenced.error().number;
 }
 
-void __spillway_persist_fence_surely_from(const void* site) {
-  if (const auto fenced = persist::own::fence(site); !fenced) {
-    base::log("persist: ", fenced.error().message);
-    base::platform_abort();
-  }
-}
+void __spillway_persist_fence_surely_from(const void* site) { persist::own::fence_surely(site); }
 
 void __spillway_persist_copy_from(void* to, const void* from, size_t bytes, int caches, const void* site) {
   persist::own::copy(to, from, bytes, caches_of(caches), site);

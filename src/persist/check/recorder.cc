@@ -257,15 +257,13 @@ void Recorder::marker(std::string_view text) {
 }
 
 void Recorder::finish() {
-  {
-    const Turn turn(*this);
-    if (!turn) return;
-    for (uint32_t i = 0; i < domain_count_; ++i)
-      if (domains_[i].bytes != 0) end_domain(domains_[i]);
-    if (log_.begin(0) != nullptr) log_.commit({.kind = RecordKind::kExit}, 0);
-    log_.close();
-    process_.store(0, std::memory_order_release);
-  }
+  const Turn turn(*this);
+  if (!turn) return;
+  for (uint32_t i = 0; i < domain_count_; ++i)
+    if (domains_[i].bytes != 0) end_domain(domains_[i]);
+  if (log_.begin(0) != nullptr) log_.commit({.kind = RecordKind::kExit}, 0);
+  log_.close();
+  process_.store(0, std::memory_order_release);
 }
 
 }  // namespace persist

@@ -223,6 +223,11 @@ void flush_slowly(uintptr_t address, size_t bytes, const void* site) {
   execute_all(address, bytes, false);
 }
 
+void end_unwritten(const base::Error& error) {
+  base::log("persist: ", error.message);
+  base::platform_abort();
+}
+
 void flush_ordered(uintptr_t address, const void* site) {
   if (Thread* const own = enter(); own != nullptr) return own->flush_ordered(address);
   observe_flush(address, 1, true, site);
@@ -292,8 +297,7 @@ base::Expected<void> remove_domain(uintptr_t begin, uintptr_t end) {
 }
 
 DomainKind kind_at(uintptr_t address) {
-  Domains::Found found = runtime().domains().find(address);
-  if (!found.is_inside && find_domain(address)) found = process_runtime.domains().find(address);
+  const Domains::Found found = find_place(address);
   return found.is_inside ? found.domain.kind : DomainKind::kNone;
 }
 

@@ -59,6 +59,11 @@ inline void flush(uintptr_t address, size_t bytes, const void* site) {
     return thread->fence();
   return fence_slowly(site);
 }
+// For a caller who cannot be told that a file's mapping is not written: the process ends then, with a line, before it believes that something is durable that is not.
+[[noreturn]] void end_unwritten(const base::Error& error);
+[[gnu::always_inline]] inline void fence_surely(const void* site) {
+  if (const auto fenced = fence(site); !fenced) end_unwritten(fenced.error());
+}
 void flush_ordered(uintptr_t address, const void* site);
 // Nothing unless somebody observes.
 void store(uintptr_t address, size_t bytes, bool is_past_caches, const void* site);
