@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <string>
 
 namespace sys {
 namespace {
@@ -30,15 +31,15 @@ TEST(Mappings, LinesOfTheKernelsAreRead) {
 }
 
 TEST(Mappings, TheOneOfAnAddressIsFound) {
-  char path[] = "/tmp/spillway-mappings-XXXXXX";
-  const int file = mkstemp(path);
+  std::string path = testing::TempDir() + "spillway-mappings-XXXXXX";
+  const int file = mkstemp(path.data());
   ASSERT_EQ(ftruncate(file, 3 * 4096), 0);
   auto* const mapped = static_cast<char*>(mmap(nullptr, 2 * 4096, PROT_READ, MAP_SHARED, file, 4096));
   const FoundMapping found = find_mapping(reinterpret_cast<uintptr_t>(mapped) + 5000);
   EXPECT_EQ(found.begin, reinterpret_cast<uintptr_t>(mapped));
   EXPECT_EQ(found.end, found.begin + 2 * 4096);
   EXPECT_EQ(found.offset_bytes, 4096u);
-  EXPECT_STREQ(found.path, path);
+  EXPECT_EQ(found.path, path);
   EXPECT_TRUE(found.is_shared);
   const FoundMapping none = find_mapping(64);
   EXPECT_EQ(none.begin, none.end);
@@ -55,7 +56,7 @@ TEST(Mappings, TheOneOfAnAddressIsFound) {
   EXPECT_TRUE(has_code);
   munmap(mapped, 2 * 4096);
   close(file);
-  unlink(path);
+  unlink(path.c_str());
 }
 
 }  // namespace

@@ -172,8 +172,8 @@ TEST(HistoryTest, WhatIsNoLogIsRefused) {
 
 // As one process leaves it, and another reads it.
 TEST(HistoryTest, ReadsWhatARecorderWrites) {
-  char name[] = "/tmp/history_test.XXXXXX";
-  const std::string folder = mkdtemp(name), path = folder + "/log";
+  std::string name = testing::TempDir() + "history_test.XXXXXX";
+  const std::string folder = mkdtemp(name.data()), path = folder + "/log";
   alignas(64) static uint64_t memory[64];
   memory[60] = 4;
   const auto recorder = std::make_unique<persist::Recorder>();

@@ -13,8 +13,8 @@ namespace {
 class TrialTest : public testing::Test {
  protected:
   void SetUp() override {
-    char name[] = "/tmp/trial_test.XXXXXX";
-    folder_ = mkdtemp(name);
+    std::string name = testing::TempDir() + "trial_test.XXXXXX";
+    folder_ = mkdtemp(name.data());
     LogBuilder log;
     log.map(1, 0x10000, std::vector<uint64_t>(1024, 0x4141414141414141), "a", 0, 8000);
     log.map(2, 0x20000, std::vector<uint64_t>(8, 0x4242424242424242), "b");

@@ -29,8 +29,8 @@ struct Read {
 class RecorderTest : public testing::Test {
  protected:
   void SetUp() override {
-    char name[] = "/tmp/recorder_test.XXXXXX";
-    folder_ = mkdtemp(name);
+    std::string name = testing::TempDir() + "recorder_test.XXXXXX";
+    folder_ = mkdtemp(name.data());
     memset(memory_, 0, sizeof memory_);
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }

@@ -48,6 +48,8 @@ constexpr bool kIsThreadSanitizer = false;
 #define REQUIRE(condition) \
   if (!(condition)) return __LINE__ % 100 + 100;
 
+int open_unnamed() { return open(testing::TempDir().c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600); }
+
 alignas(4096) char memory[1 << 16];
 const auto begin = reinterpret_cast<uintptr_t>(memory);
 
@@ -191,9 +193,7 @@ TEST(OwnRuntime, AChildGoesOn) {
 TEST(OwnRuntime, FindsMappingsThatNobodyMadeDomains) {
   EXPECT_EQ(in_child({{"SPILLWAY_PERSIST_DOMAIN", "file"}},
                      [] {
-                       char path[] = "/tmp/spillway-persist-found-XXXXXX";
-                       const int file = mkstemp(path);
-                       unlink(path);
+                       const int file = open_unnamed();
                        REQUIRE(ftruncate(file, 1 << 16) == 0);
                        auto* const mapped = static_cast<char*>(
                            mmap(nullptr, 1 << 16, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0));
@@ -215,9 +215,7 @@ TEST(OwnRuntime, FindsMappingsThatNobodyMadeDomains) {
 TEST(OwnRuntime, CopiesFindMappingsThatNobodyMadeDomains) {
   EXPECT_EQ(in_child({{"SPILLWAY_PERSIST_DOMAIN", "file"}},
                      [] {
-                       char path[] = "/tmp/spillway-persist-found-XXXXXX";
-                       const int file = mkstemp(path);
-                       unlink(path);
+                       const int file = open_unnamed();
                        REQUIRE(ftruncate(file, 1 << 16) == 0);
                        auto* const mapped = static_cast<char*>(
                            mmap(nullptr, 1 << 16, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0));
@@ -249,7 +247,8 @@ TEST(OwnRuntime, ACopyMayReachIntoAnotherDomain) {
 TEST(OwnRuntime, KeepsItsOptions) {
   EXPECT_EQ(in_child({},
                      [] {
-                       std::string path = "/tmp/spillway-persist-kept-" + std::to_string(getpid());
+                       std::string path =
+                           testing::TempDir() + "spillway-persist-kept-" + std::to_string(getpid());
                        const std::string expected = path;
                        Options options;
                        options.stats = path;
@@ -283,7 +282,7 @@ TEST(OwnRuntime, CountsDirtyBytes) {
 }
 
 TEST(OwnRuntime, WritesStatistics) {
-  const std::string path = "/tmp/spillway-persist-stats-" + std::to_string(getpid());
+  const std::string path = testing::TempDir() + "spillway-persist-stats-" + std::to_string(getpid());
   EXPECT_EQ(in_child({{"SPILLWAY_PERSIST_STATS", (path + "-%p").c_str()}},
                      [&] {
                        own::flush(begin, nullptr);
