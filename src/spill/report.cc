@@ -1,34 +1,16 @@
 #include "spill/report.h"
 
-#include <fcntl.h>
-
 #include "base/log.h"
 #include "base/statistics.h"
 #include "spill/code_place.h"
 #include "spill/runtime.h"
-#include "sys/kernel.h"
+#include "sys/statistics_file.h"
 
 namespace spill {
 namespace {
 
 // --verbose tells of so many sites of faults.
 constexpr uint32_t kSitesLogged = 3;
-
-// A file that is written line by line. The first error is kept, nothing is written after it.
-class Output {
- public:
-  explicit Output(long file) : file_(file) {}
-  void put(const base::TextRef& text) {
-    if (error_ != 0) return;
-    const long written = sys::syscall(SYS_write, file_, text.c_str(), text.size());
-    if (written != static_cast<long>(text.size())) error_ = sys::failed(written) ? written : -ENOSPC;
-  }
-  long error() const { return error_; }
-
- private:
-  long file_;
-  long error_ = 0;
-};
 
 // As a JSON string. A path is bytes, and need not be UTF-8: those above 0x7f are written one by one.
 void append_quoted(base::TextRef& text, std::string_view value) {
@@ -50,12 +32,12 @@ base::MissCurve::Point point_of(const base::MissCurve& curve, size_t step) {
                      base::statistics.cache_misses.get());
 }
 
-void write_sites(const base::StatisticInfo& info, const base::SiteTable& table, Output& output) {
+void write_sites(const base::StatisticInfo& info, const base::SiteTable& table, sys::StatisticsFile& file) {
   base::SiteTable::Site sites[base::kSitesTold];
   const uint32_t count = table.hottest(sites);
   base::Text<128> head;
   head << ",\n    \"" << info.name << "\": [";
-  output.put(head);
+  file.put(head);
   for (uint32_t i = 0; i < count; ++i) {
     CodePlace place;
     find_code_place(sites[i].address, place);
@@ -66,31 +48,31 @@ void write_sites(const base::StatisticInfo& info, const base::SiteTable& table, 
     line << ", \"offset\": \"" << base::Hex{place.offset} << "\", \"symbol\": ";
     append_quoted(line, place.symbol.view());
     line << '}';
-    output.put(line);
+    file.put(line);
   }
   base::Text<16> tail;
   tail << (count > 0 ? "\n    ]" : "]");
-  output.put(tail);
+  file.put(tail);
 }
 
-void write_curve(const base::StatisticInfo& info, const base::MissCurve& curve, Output& output) {
+void write_curve(const base::StatisticInfo& info, const base::MissCurve& curve, sys::StatisticsFile& file) {
   base::Text<128> head;
   head << ",\n    \"" << info.name << "\": [";
-  output.put(head);
+  file.put(head);
   const size_t count = curve.is_empty() ? 0 : base::MissCurve::kStepCount;
   for (size_t i = 0; i < count; ++i) {
     const auto point = point_of(curve, i);
     base::Text<128> line;
     line << (i == 0 ? "\n" : ",\n") << "      {\"memory_bytes\": " << point.memory_bytes
          << ", \"misses\": " << point.misses << '}';
-    output.put(line);
+    file.put(line);
   }
   base::Text<16> tail;
   tail << (count > 0 ? "\n    ]" : "]");
-  output.put(tail);
+  file.put(tail);
 }
 
-void write_json(Output& output) {
+void write_json(sys::StatisticsFile& file) {
   for (size_t i = 0; i < base::kStatisticCount; ++i) {
     const base::StatisticInfo& info = base::kStatisticInfo[i];
     const std::string_view folder = info.folder;
@@ -102,49 +84,25 @@ void write_json(Output& output) {
     else
       line << ',';
     line << "\n    \"" << info.name << "\": " << base::statistic_value(i);
-    output.put(line);
+    file.put(line);
     if (i + 1 < base::kStatisticCount && folder == base::kStatisticInfo[i + 1].folder) continue;
     for (size_t list = 0; list < base::kSitesCount; ++list)
       if (folder == base::kSitesInfo[list].folder)
-        write_sites(base::kSitesInfo[list], base::statistic_sites(list), output);
+        write_sites(base::kSitesInfo[list], base::statistic_sites(list), file);
     for (size_t curve = 0; curve < base::kCurveCount; ++curve)
       if (folder == base::kCurveInfo[curve].folder)
-        write_curve(base::kCurveInfo[curve], base::statistic_curve(curve), output);
+        write_curve(base::kCurveInfo[curve], base::statistic_curve(curve), file);
   }
   base::Text<16> end;
   end << "\n  }\n}\n";
-  output.put(end);
-}
-
-// The option with %p replaced by the process id.
-void compose_path(base::TextRef& path) {
-  std::string_view option = runtime.options.stats.view();
-  for (size_t i = 0; i < option.size(); ++i) {
-    if (option.substr(i).starts_with("%p")) {
-      path << sys::syscall(SYS_getpid);
-      ++i;
-    } else {
-      path << option[i];
-    }
-  }
+  file.put(end);
 }
 
 void write_statistics_file() {
-  base::Text<1024> path;
-  compose_path(path);
-  // Written beside and renamed, so that a reader never sees half of it.
-  base::Text<1100> beside;
-  beside << path.view() << ".new";
-  long file =
-      sys::syscall(SYS_openat, AT_FDCWD, beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (!sys::failed(file)) {
-    Output output(file);
-    write_json(output);
-    sys::syscall(SYS_close, file);
-    file = output.error() == 0 ? sys::syscall(SYS_rename, beside.c_str(), path.c_str()) : output.error();
-  }
-  if (sys::failed(file))
-    base::log("cannot write statistics to ", path.view(), ": ", base::error_name(static_cast<int>(-file)));
+  sys::StatisticsFile file(runtime.options.stats.view());
+  write_json(file);
+  if (auto finished = file.finish(); !finished)
+    base::log("cannot write statistics to ", file.path(), ": ", finished.error().message);
 }
 
 void log_fault_sites() {

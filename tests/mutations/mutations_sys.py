@@ -6,6 +6,7 @@ WATCH = "src/sys/write_watch.cc"
 MEMORY = "src/sys/memory.cc"
 RING = "src/sys/io_ring.cc"
 AIO = "src/sys/aio_ring.cc"
+STATISTICS = "src/sys/statistics_file.cc"
 
 
 def mutation(name, gtest_filter, *patches):
@@ -121,4 +122,8 @@ MUTATIONS = [
     mutation("pages that were stored to taken for untouched", "WriteWatchTest.APageIsUntouched*",
              (WATCH, "  scan.category_inverted = kPageWritten;", "  scan.category_mask = 0;"),
              (WATCH, "  scan.category_mask = kPageWritten | kPagePresent;", "  scan.category_mask = kPagePresent;")),
+    mutation("statistics file that is not whole takes the name", "StatisticsFileTest.*",
+             (STATISTICS, "  if (error_ == 0) {\n    const long renamed", "  {\n    const long renamed")),
+    mutation("statistics file of a name that was cut", "StatisticsFileTest.*",
+             (STATISTICS, "  if (path_.size() > kPathBytesMost) {\n", "  if (false) {\n")),
 ]

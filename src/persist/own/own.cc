@@ -1,6 +1,5 @@
 #include "persist/own/own.h"
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <unistd.h>
 
@@ -14,6 +13,7 @@
 #include "sys/lock.h"
 #include "sys/mappings.h"
 #include "sys/persistent.h"
+#include "sys/statistics_file.h"
 #include "sys/threads.h"
 
 extern "C" {
@@ -345,35 +345,13 @@ void write_statistics(base::TextRef& text) {
 
 namespace {
 
-// As the option names it, with the process's number for %p. Written beside and renamed, so that nobody reads half of it.
-void write_statistics_file(std::string_view name) {
-  base::Text<1024> path;
-  for (size_t i = 0; i < name.size(); ++i) {
-    if (name.substr(i).starts_with("%p")) {
-      path << sys::syscall(SYS_getpid);
-      ++i;
-    } else {
-      path << name[i];
-    }
-  }
-  base::Text<1100> beside;
-  beside << path.view() << ".new";
+void write_statistics_file() {
+  sys::StatisticsFile file(process_plan.stats);
   base::Text<4096> text;
   write_statistics(text);
-  long result =
-      sys::syscall(SYS_openat, AT_FDCWD, beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (!sys::failed(result)) {
-    const long file = result;
-    result = sys::syscall(SYS_write, file, text.view().data(), text.size());
-    if (result == static_cast<long>(text.size()))
-      result = sys::syscall(SYS_rename, beside.c_str(), path.c_str());
-    else if (!sys::failed(result))
-      result = -ENOSPC;
-    sys::syscall(SYS_close, file);
-  }
-  if (sys::failed(result))
-    base::log("persist: cannot write statistics to ", path.view(), ": ",
-              base::error_name(static_cast<int>(-result)));
+  file.put(text);
+  if (auto finished = file.finish(); !finished)
+    base::log("persist: cannot write statistics to ", file.path(), ": ", finished.error().message);
 }
 
 }  // namespace
@@ -383,7 +361,7 @@ void finish() {
   if (thread != nullptr)
     if (auto fenced = thread->fence(); !fenced)
       base::log("persist: the program ends: ", fenced.error().message);
-  if (!process_plan.stats.empty()) write_statistics_file(process_plan.stats);
+  if (!process_plan.stats.empty()) write_statistics_file();
   if (Observer* const observing = observer(); observing != nullptr) observing->finish();
 }
 

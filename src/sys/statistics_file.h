@@ -1,0 +1,37 @@
+// StatisticsFile: the file in which a program that ends tells what it did.
+//
+// It is written beside its name, and renamed when it is whole, so that nobody reads half of it.
+//
+// Thread contract: one thread's.
+#pragma once
+#include <cstddef>
+#include <string_view>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace sys {
+
+class StatisticsFile {
+ public:
+  static constexpr size_t kPathBytesMost = 1023;
+
+  // Begins it: in `name` each %p becomes the process id.
+  explicit StatisticsFile(std::string_view name);
+  StatisticsFile(const StatisticsFile&) = delete;
+  StatisticsFile& operator=(const StatisticsFile&) = delete;
+
+  std::string_view path() const { return path_.view(); }
+  // Appends the text; after an error it does nothing.
+  void put(const base::TextRef& text);
+  // Ends it: the file has all of it, or is what it was. Once. Errors: the first of all: ENAMETOOLONG; ENOSPC: less was written than was put; as the kernel says. The message is why, without the path.
+  base::Expected<void> finish();
+
+ private:
+  base::Text<kPathBytesMost + 2> path_;    // one byte more than it may have shows that it is too long
+  base::Text<kPathBytesMost + 6> beside_;  // .new
+  long file_ = -1;
+  long error_ = 0;  // 0 or -errno
+};
+
+}  // namespace sys

@@ -1,0 +1,110 @@
+#include "sys/statistics_file.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+namespace sys {
+namespace {
+
+class StatisticsFileTest : public testing::Test {
+ protected:
+  StatisticsFileTest() {
+    folder_ = std::filesystem::temp_directory_path() / ("spillway-statistics-" + std::to_string(getpid()));
+    std::filesystem::create_directory(folder_);
+  }
+  ~StatisticsFileTest() override { std::filesystem::remove_all(folder_); }
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  std::string content(const std::string& name) const {
+    std::ifstream file(folder_ / name);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  // What one put() of the text ends with: 0, or an errno value.
+  static int write(const std::string& at, const char* text) {
+    StatisticsFile file(at);
+    base::Text<256> line;
+    line << text;
+    file.put(line);
+    const auto finished = file.finish();
+    return finished ? 0 : finished.error().number;
+  }
+  size_t files() const {
+    return static_cast<size_t>(std::distance(std::filesystem::directory_iterator(folder_), {}));
+  }
+
+  std::filesystem::path folder_;
+};
+
+TEST_F(StatisticsFileTest, IsThereWhenItIsWhole) {
+  ASSERT_EQ(write(path("all"), "before"), 0);
+  StatisticsFile file(path("all"));
+  base::Text<16> part;
+  part << "one\n";
+  file.put(part);
+  part << "two\n";
+  file.put(part);
+  EXPECT_EQ(file.path(), path("all"));
+  EXPECT_EQ(content("all"), "before");
+  ASSERT_TRUE(file.finish());
+  EXPECT_EQ(content("all"), "one\none\ntwo\n");
+  EXPECT_EQ(files(), 1u);
+}
+
+TEST_F(StatisticsFileTest, ProcessIdStandsForEachMark) {
+  const std::string id = std::to_string(getpid());
+  ASSERT_EQ(write(path("%p-%p"), "twice"), 0);
+  EXPECT_EQ(content(id + "-" + id), "twice");
+  ASSERT_EQ(write(path("a%p"), "at the end"), 0);
+  EXPECT_EQ(content("a" + id), "at the end");
+  ASSERT_EQ(write(path("p%%pp%"), "beside what is none"), 0);
+  EXPECT_EQ(content("p%" + id + "p%"), "beside what is none");
+  EXPECT_EQ(files(), 3u);
+}
+
+TEST_F(StatisticsFileTest, WhatCannotBeMadeIsToldOf) {
+  EXPECT_EQ(write(path("no/folder"), "text"), ENOENT);
+  std::filesystem::create_directory(folder_ / "taken");
+  EXPECT_EQ(write(path("taken"), "text"), EISDIR);
+  StatisticsFile file(path("no/folder"));
+  const auto finished = file.finish();
+  ASSERT_FALSE(finished);
+  EXPECT_STREQ(finished.error().message, base::error_name(ENOENT));
+}
+
+// A file of a name that was cut would be another one.
+TEST_F(StatisticsFileTest, NameThatIsTooLongIsToldOf) {
+  std::string name = path("");
+  name.append(StatisticsFile::kPathBytesMost - 1 - name.size(), '/');
+  EXPECT_EQ(write(name + "x", "fits"), 0);
+  EXPECT_EQ(write(name + "xy", "text"), ENAMETOOLONG);
+  EXPECT_EQ(content("x"), "fits");
+  EXPECT_EQ(files(), 1u);
+}
+
+TEST_F(StatisticsFileTest, FileThatIsNotWholeIsNotRenamed) {
+  ASSERT_EQ(write(path("all"), "before"), 0);
+  EXPECT_EXIT(
+      {
+        rlimit limit;
+        limit.rlim_cur = limit.rlim_max = 4;
+        setrlimit(RLIMIT_FSIZE, &limit);
+        StatisticsFile file(path("all"));
+        base::Text<16> part;
+        part << "12345";
+        file.put(part);
+        file.put(part);  // would raise SIGXFSZ
+        const auto finished = file.finish();
+        _exit(!finished && finished.error().number == ENOSPC ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
+  EXPECT_EQ(content("all"), "before");
+}
+
+}  // namespace
+}  // namespace sys
