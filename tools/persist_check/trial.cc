@@ -16,26 +16,16 @@
 #include <filesystem>
 #include <stdexcept>
 
+#include "tools/spillway/descriptor.h"
+
 namespace persist_check {
 namespace {
+
+using tools::Descriptor;
 
 [[noreturn]] void fail(const std::string& what, const std::string& path) {
   throw std::runtime_error(what + " '" + path + "': " + strerror(errno));
 }
-
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  ~Descriptor() {
-    if (number_ >= 0) close(number_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int operator*() const { return number_; }
-
- private:
-  const int number_;
-};
 
 // Replaces each `word` of the text.
 void replace(std::string& text, const std::string& word, const std::string& by) {

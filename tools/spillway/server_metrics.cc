@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "command.h"
+#include "descriptor.h"
 
 namespace tools {
 namespace {
@@ -18,20 +19,6 @@ namespace {
 constexpr std::string_view kPrefix = "spillway_";
 constexpr time_t kSeconds = 5;  // that an answer may take
 constexpr size_t kPageBytesMost = 4 << 20;
-
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  ~Descriptor() {
-    if (number_ >= 0) close(number_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int number() const { return number_; }
-
- private:
-  int number_;
-};
 
 [[noreturn]] void fail(const std::string& address, std::string_view why) {
   throw std::runtime_error(concat("nothing tells metrics at ", printable(address), ": ", why,
