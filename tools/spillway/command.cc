@@ -11,21 +11,26 @@ constexpr size_t kHelpColumn = 26;
 
 }  // namespace
 
-std::string flag_name(const base::OptionInfo& option) {
+std::string flag_name(std::string_view option) {
   std::string flag = "--";
-  for (char c : std::string_view(option.name)) flag += c == '_' ? '-' : c;
+  for (char c : option) flag += c == '_' ? '-' : c;
   return flag;
 }
+
+std::string variable_name(std::string_view prefix, std::string_view option) {
+  std::string variable(prefix);
+  for (char c : option) variable += c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  return variable;
+}
+
+std::string flag_name(const base::OptionInfo& option) { return flag_name(option.name); }
 
 std::string flag_with_argument(const base::OptionInfo& option) {
   return *option.argument != 0 ? concat(flag_name(option), ' ', option.argument) : flag_name(option);
 }
 
 std::string variable_name(const base::OptionInfo& option) {
-  std::string variable(base::kVariablePrefix);
-  for (char c : std::string_view(option.name))
-    variable += c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
-  return variable;
+  return variable_name(base::kVariablePrefix, option.name);
 }
 
 std::string default_of(const base::OptionInfo& option) {

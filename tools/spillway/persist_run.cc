@@ -24,17 +24,9 @@ struct CommandLine {
   bool help = false;
 };
 
-std::string flag_name(const persist::OptionInfo& option) {
-  std::string flag = concat("--", option.name);
-  std::ranges::replace(flag, '_', '-');
-  return flag;
-}
+std::string flag_of(const persist::OptionInfo& option) { return flag_name(option.name); }
 
-std::string variable_name(std::string_view option) {
-  std::string variable(persist::kVariablePrefix);
-  for (const char c : option) variable += c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
-  return variable;
-}
+std::string variable_of(std::string_view option) { return variable_name(persist::kVariablePrefix, option); }
 
 // One that is on or off, which is on when it stands alone.
 bool is_switch(const persist::OptionInfo& option) { return option.argument == std::string_view("0|1"); }
@@ -55,10 +47,10 @@ void print_help() {
       "started.\n");
   for (const persist::OptionInfo& option : persist::kOptions) {
     const std::string flag =
-        is_switch(option) ? flag_name(option) : concat(flag_name(option), ' ', option.argument);
+        is_switch(option) ? flag_of(option) : concat(flag_of(option), ' ', option.argument);
     const std::string value = default_of(option);
     std::printf("  %-20s  %s\n  %-20s  default %s, variable %s\n", flag.c_str(), option.doc, "",
-                value.empty() ? "empty" : value.c_str(), variable_name(option.name).c_str());
+                value.empty() ? "empty" : value.c_str(), variable_of(option.name).c_str());
   }
 }
 
@@ -70,7 +62,7 @@ CommandLine parse(Arguments arguments) {
       line.help = true;
       return line;
     }
-    const auto option = std::ranges::find(persist::kOptions, flag, flag_name);
+    const auto option = std::ranges::find(persist::kOptions, flag, flag_of);
     if (option == std::end(persist::kOptions))
       throw WrongInput(
           concat("persist run has no option '", printable(flag), "'; see spillway persist run --help"));
@@ -90,7 +82,7 @@ CommandLine parse(Arguments arguments) {
 void name_absolutely(const char* option, std::string_view file) {
   if (file.empty()) return;
   check_file_to_write(concat("persist run: ", option), file);
-  setenv(variable_name(option).c_str(), std::filesystem::absolute(file).c_str(), 1);
+  setenv(variable_of(option).c_str(), std::filesystem::absolute(file).c_str(), 1);
 }
 
 // Throws WrongInput where the loader would preload nothing.
@@ -121,7 +113,7 @@ int persist_run(Arguments arguments) {
     throw WrongInput(
         "persist run: no program to run; write spillway persist run [OPTION]... -- PROGRAM [ARGUMENT]...");
   // The environment's own variables count too, and flags go before them.
-  for (const auto& [name, value] : line.values) setenv(variable_name(name).c_str(), value.c_str(), 1);
+  for (const auto& [name, value] : line.values) setenv(variable_of(name).c_str(), value.c_str(), 1);
   const auto options = persist::read_environment(environ);
   if (!options) refuse(options.error());
   if (const auto plan = persist::plan(*options); !plan) refuse(plan.error());
