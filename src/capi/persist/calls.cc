@@ -1,18 +1,8 @@
 // Flushes, fences, copies; what the runtime is told, and tells.
-#include <cstdint>
-
 #include "capi/persist/objects.h"
 #include "persist/layout.h"
 #include "persist/own/copy.h"
 #include "persist/own/own.h"
-
-namespace capi::persisting {
-namespace {
-
-uintptr_t number_of(const void* address) { return reinterpret_cast<uintptr_t>(address); }
-
-}  // namespace
-}  // namespace capi::persisting
 
 extern "C" {
 

@@ -1,13 +1,12 @@
 #include "capi/persist/entries.h"
 
-#include <cstdint>
-
+#include "capi/persist/objects.h"
 #include "persist/own/copy.h"
 #include "persist/own/own.h"
 
 namespace {
 
-uintptr_t number_of(const void* address) { return reinterpret_cast<uintptr_t>(address); }
+using capi::persisting::number_of;
 
 persist::Caches caches_of(int caches) {
   switch (caches) {

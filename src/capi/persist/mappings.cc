@@ -125,7 +125,7 @@ base::Expected<Mapping> open_mapping(const char* path, size_t bytes, std::string
     } else {
       mapping.address = *mapped;
       mapping.bytes = *sized;
-      const auto begin = reinterpret_cast<uintptr_t>(*mapped);
+      const auto begin = number_of(*mapped);
       const auto added = persist::own::add_domain({.begin = begin,
                                                    .end = begin + *sized,
                                                    .kind = domain,
@@ -160,7 +160,7 @@ int spillway_persist_map(const char* path, size_t bytes, const char* kind, void*
   if (!mapping) return refuse(mapping.error());
   auto* const kept = capi::make<Mapping>(*mapping);
   if (kept == nullptr) {
-    const auto begin = reinterpret_cast<uintptr_t>(mapping->address);
+    const auto begin = number_of(mapping->address);
     (void)persist::own::remove_domain(begin, begin + mapping->bytes);  // nothing was stored there
     munmap(mapping->address, mapping->bytes);
     close(mapping->descriptor);
@@ -188,7 +188,7 @@ int spillway_persist_unmap(void* address) {
     }
   }
   if (found == nullptr) return SPILLWAY_PERSIST_ABSENT;
-  const auto begin = reinterpret_cast<uintptr_t>(found->address);
+  const auto begin = number_of(found->address);
   const auto removed = persist::own::remove_domain(begin, begin + found->bytes);
   munmap(found->address, found->bytes);
   close(found->descriptor);
@@ -202,7 +202,7 @@ int spillway_persist_add(void* address, size_t bytes, const char* kind, int desc
   const DomainKind domain = kind_of(kind);
   if (domain == DomainKind::kNone)
     return refuse_invalid("add: there is no kind '", kind, "'; give memory, flush_on_fail, file or dram");
-  const auto begin = reinterpret_cast<uintptr_t>(address);
+  const auto begin = number_of(address);
   if (domain == DomainKind::kFile && descriptor >= 0 && fcntl(descriptor, F_GETFD) < 0)
     return refuse_invalid("add: ", descriptor, " is no open descriptor; give the mapped file's, or -1");
   return answer(persist::own::add_domain(
@@ -212,7 +212,7 @@ int spillway_persist_add(void* address, size_t bytes, const char* kind, int desc
 
 int spillway_persist_remove(void* address, size_t bytes) {
   using namespace capi::persisting;
-  const auto begin = reinterpret_cast<uintptr_t>(address);
+  const auto begin = number_of(address);
   if ((begin | bytes) % base::kLineBytes != 0 || begin + bytes < begin)
     return refuse_invalid("remove: ", bytes, " bytes at ", base::Hex{begin},
                           " are not whole lines; give address and size as multiples of 64");

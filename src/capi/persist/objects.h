@@ -4,6 +4,8 @@
 //  1 no C++ type, exception or symbol but spillway_persist* and what compiled code calls (spillway/abi.inc) leaves the library
 //  2 every call checks what it is given, but for addresses
 #pragma once
+#include <cstdint>
+
 #include "base/error.h"
 #include "capi/common.h"
 #include "spillway/persist.h"
@@ -22,5 +24,7 @@ int refuse_invalid(const Parts&... parts) {
 int answer(const base::Expected<void>& ended);
 // The same, of the kernel's writing: OK, FULL or IO.
 int answer_written(const base::Expected<void>& ended);
+
+inline uintptr_t number_of(const void* address) { return reinterpret_cast<uintptr_t>(address); }
 
 }  // namespace capi::persisting
