@@ -17,12 +17,27 @@ inline const char* program_name = "load";
   _exit(status);  // other threads are at work
 }
 
+// A word NAME=VALUE. Of one without "=" the value is empty.
+struct Word {
+  explicit Word(const char* word)
+      : whole(word),
+        name(whole.substr(0, whole.find('='))),
+        text(word + name.size() + (name.size() < whole.size() ? 1 : 0)) {}
+  std::string whole, name;
+  const char* text;
+};
+
 inline uint64_t count_of(const std::string& name, const char* text, uint64_t most) {
   char* end = nullptr;
   const uint64_t number = std::strtoull(text, &end, 10);
   if (*text < '0' || *text > '9' || *end != 0 || number > most)
     fail(2, name + " is a number up to " + std::to_string(most) + ", not '" + text + "'");
   return number;
+}
+
+inline void check_range(const std::string& name, uint64_t number, uint64_t least, uint64_t most) {
+  if (number < least || number > most)
+    fail(2, name + " is a number from " + std::to_string(least) + " to " + std::to_string(most));
 }
 
 inline double share_of(const std::string& name, const char* text, double most) {

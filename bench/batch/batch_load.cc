@@ -83,26 +83,22 @@ Settings settings_of(int count, char** words) {
   load::program_name = "batch-load";
   Settings settings;
   for (int i = 1; i < count; ++i) {
-    const std::string word = words[i];
-    const size_t at = word.find('=');
-    const std::string name = word.substr(0, at);
-    if (at != std::string::npos && name == "seconds") {
-      settings.seconds = load::share_of(name, words[i] + at + 1, 1000);
-    } else if (at != std::string::npos && name == "engine") {
+    const auto [word, name, text] = load::Word(words[i]);
+    if (name == "seconds") {
+      settings.seconds = load::share_of(name, text, 1000);
+    } else if (name == "engine") {
       std::vector<std::string> names;
       for (const batch::Engine one : batch::kEngines) names.emplace_back(batch::name_of(one));
       names.emplace_back(kAuto);
-      settings.engines.push_back(load::word_of(name, words[i] + at + 1, names));
-    } else if (at != std::string::npos && settings.numbers.contains(name)) {
-      settings.numbers[name] = load::count_of(name, words[i] + at + 1, uint64_t{1} << 40);
+      settings.engines.push_back(load::word_of(name, text, names));
+    } else if (settings.numbers.contains(name)) {
+      settings.numbers[name] = load::count_of(name, text, uint64_t{1} << 40);
     } else {
       load::fail(2, "no such word: " + word);
     }
   }
   const auto check = [&](const char* name, uint64_t least, uint64_t most) {
-    if (settings[name] >= least && settings[name] <= most) return;
-    load::fail(
-        2, std::string(name) + " is a number from " + std::to_string(least) + " to " + std::to_string(most));
+    load::check_range(name, settings[name], least, most);
   };
   check("key", batch::kKeyBytesMin, batch::kKeyBytesMax);
   check("record", std::max<uint64_t>(batch::kRecordBytesMin, settings["key"] + 1), batch::kRecordBytesMax);

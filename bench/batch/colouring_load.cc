@@ -46,22 +46,18 @@ Settings settings_of(int count, char** words) {
   load::program_name = "colouring-load";
   Settings settings;
   for (int i = 1; i < count; ++i) {
-    const std::string word = words[i];
-    const size_t at = word.find('=');
-    const std::string name = word.substr(0, at);
-    if (at != std::string::npos && name == "seconds")
-      settings.seconds = load::share_of(name, words[i] + at + 1, 1000);
-    else if (at != std::string::npos && name == "placement")
-      settings.placement = load::word_of(name, words[i] + at + 1, {"plain", "coloured"});
-    else if (at != std::string::npos && settings.numbers.contains(name))
-      settings.numbers[name] = load::count_of(name, words[i] + at + 1, uint64_t{1} << 40);
+    const auto [word, name, text] = load::Word(words[i]);
+    if (name == "seconds")
+      settings.seconds = load::share_of(name, text, 1000);
+    else if (name == "placement")
+      settings.placement = load::word_of(name, text, {"plain", "coloured"});
+    else if (settings.numbers.contains(name))
+      settings.numbers[name] = load::count_of(name, text, uint64_t{1} << 40);
     else
       load::fail(2, "no such word: " + word);
   }
   const auto check = [&](const char* name, uint64_t least, uint64_t most) {
-    if (settings[name] >= least && settings[name] <= most) return;
-    load::fail(
-        2, std::string(name) + " is a number from " + std::to_string(least) + " to " + std::to_string(most));
+    load::check_range(name, settings[name], least, most);
   };
   check("record", 2 * sizeof(uint64_t), batch::kRecordBytesMax);
   check("bucket", settings["record"], load::kPageBytes);

@@ -58,13 +58,11 @@ Settings settings_of(int count, char** words) {
   settings.side = load::word_of("the side", words[1], {"staged", "in_place"});
   settings.place = words[2];
   for (int i = 3; i < count; ++i) {
-    const std::string word = words[i];
-    const size_t at = word.find('=');
-    const std::string name = word.substr(0, at);
-    if (at != std::string::npos && name == "log")
-      settings.log = word.substr(at + 1);
-    else if (at != std::string::npos && settings.numbers.contains(name))
-      settings.numbers[name] = load::count_of(name, words[i] + at + 1, uint64_t{1} << 44);
+    const auto [word, name, text] = load::Word(words[i]);
+    if (name == "log")
+      settings.log = text;
+    else if (settings.numbers.contains(name))
+      settings.numbers[name] = load::count_of(name, text, uint64_t{1} << 44);
     else
       load::fail(2, "no such word: " + word);
   }

@@ -214,17 +214,15 @@ load::Plan parse(int count, char** words) {
   if (plan.bytes == 0 || plan.bytes % load::kPageBytes != 0) fail(2, "BYTES are whole pages");
   plan.memory_bytes = plan.bytes;
   for (int i = 4; i < count; ++i) {
-    const std::string word = words[i];
-    const size_t sign = word.find('=');
-    const std::string name = word.substr(0, sign);
-    if (sign != std::string::npos && name == "memory")
-      plan.memory_bytes = load::count_of(name, words[i] + sign + 1, kBytesMost);
-    else if (sign != std::string::npos && name == "theta")
-      plan.theta = load::share_of(name, words[i] + sign + 1, 0.999);
-    else if (sign != std::string::npos && name == "nodes")
-      plan.nodes = static_cast<uint32_t>(load::count_of(name, words[i] + sign + 1, sys::kNodesMost));
-    else if (sign != std::string::npos && name == "value")
-      plan.value_bytes = static_cast<uint32_t>(load::count_of(name, words[i] + sign + 1, kValueMost));
+    const auto [word, name, text] = load::Word(words[i]);
+    if (name == "memory")
+      plan.memory_bytes = load::count_of(name, text, kBytesMost);
+    else if (name == "theta")
+      plan.theta = load::share_of(name, text, 0.999);
+    else if (name == "nodes")
+      plan.nodes = static_cast<uint32_t>(load::count_of(name, text, sys::kNodesMost));
+    else if (name == "value")
+      plan.value_bytes = static_cast<uint32_t>(load::count_of(name, text, kValueMost));
     else
       fail(2, "a setting is memory=N, theta=X, nodes=N or value=N, not '" + word + "'");
   }

@@ -61,10 +61,7 @@ Settings settings_of(int count, char** words) {
   load::program_name = "persist-lines-load";
   Settings settings;
   for (int i = 1; i < count; ++i) {
-    const std::string word = words[i];
-    const size_t at = word.find('=');
-    const std::string name = word.substr(0, at);
-    const char* const text = at == std::string::npos ? "" : words[i] + at + 1;
+    const auto [word, name, text] = load::Word(words[i]);
     if (name == "instruction")
       settings.instruction = load::word_of(name, text, kInstructions);
     else if (name == "state")

@@ -49,10 +49,7 @@ Settings settings_of(int count, char** words) {
   load::program_name = "persist-model-load";
   Settings settings;
   for (int i = 1; i < count; ++i) {
-    const std::string word = words[i];
-    const size_t at = word.find('=');
-    const std::string name = word.substr(0, at);
-    const char* const text = at == std::string::npos ? "" : words[i] + at + 1;
+    const auto [word, name, text] = load::Word(words[i]);
     std::vector<std::string> ways;
     for (const persist::Way way : persist::kWays) ways.emplace_back(persist::name_of(way));
     if (name == "structure")
@@ -68,8 +65,7 @@ Settings settings_of(int count, char** words) {
   }
   if (settings.structure.empty()) load::fail(2, "structure= says what the threads do");
   const auto check = [&](const char* name, uint64_t most) {
-    if (settings[name] < 1 || settings[name] > most)
-      load::fail(2, std::string(name) + " is a number from 1 to " + std::to_string(most));
+    load::check_range(name, settings[name], 1, most);
   };
   check("threads", 64);
   check("most", persist::Flushers::kFlushersMax);

@@ -67,10 +67,7 @@ Plan parse(int count, char** words) {
   plan.address = words[1];
   plan.fills = word_of("what to do", words[2], {"fill", "run"}) == "fill";
   for (int i = 3; i < count; ++i) {
-    const std::string word = words[i];
-    const size_t equals = word.find('=');
-    const std::string name = word.substr(0, equals);
-    const char* const text = equals == std::string::npos ? "" : words[i] + equals + 1;
+    const auto [word, name, text] = load::Word(words[i]);
     if (name == "speech")
       plan.is_resp = word_of(name, text, {"memcache", "resp"}) == "resp";
     else if (name == "keys")
