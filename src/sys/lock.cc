@@ -21,9 +21,10 @@ void futex_wake(std::atomic<uint32_t>& word, uint32_t count) {
 namespace {
 
 constexpr uint64_t bit(int signal) { return uint64_t{1} << (signal - 1); }
-// 32 and 33 are the C library's, between its threads (cancellation, setuid).
+// What the thread's own instructions raise kills the process where it is blocked: SIGSYS, too, of a system call that a sandbox answers in a
+// handler. 32 and 33 are the C library's, between its threads (cancellation, setuid).
 constexpr uint64_t kUnblocked =
-    bit(SIGSEGV) | bit(SIGBUS) | bit(SIGFPE) | bit(SIGILL) | bit(SIGTRAP) | bit(32) | bit(33);
+    bit(SIGSEGV) | bit(SIGBUS) | bit(SIGFPE) | bit(SIGILL) | bit(SIGTRAP) | bit(SIGSYS) | bit(32) | bit(33);
 
 }  // namespace
 

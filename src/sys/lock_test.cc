@@ -118,6 +118,7 @@ TEST(Futex, ReturnsWhenTheWordDiffersAlready) {
 int quiet_signals = 0;
 
 TEST(QuietLockGuard, SignalsWaitUntilTheLockIsFree) {
+  quiet_signals = 0;
   Mutex mutex;
   struct sigaction action = {}, old;
   action.sa_handler = [](int) { ++quiet_signals; };
@@ -141,6 +142,22 @@ TEST(QuietLockGuard, SignalsWaitUntilTheLockIsFree) {
   sigprocmask(SIG_SETMASK, &before, nullptr);
   EXPECT_EQ(quiet_signals, 2);
   sigaction(SIGUSR1, &old, nullptr);
+}
+
+TEST(QuietLockGuard, WhatAnInstructionRaisesDoesNotWait) {
+  Mutex mutex;
+  for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS}) {
+    quiet_signals = 0;
+    struct sigaction action = {}, old;
+    action.sa_handler = [](int) { ++quiet_signals; };
+    sigaction(signal, &action, &old);
+    {
+      QuietLockGuard scope(mutex);
+      raise(signal);
+      EXPECT_EQ(quiet_signals, 1) << signal;
+    }
+    sigaction(signal, &old, nullptr);
+  }
 }
 
 }  // namespace
