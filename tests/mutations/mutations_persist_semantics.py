@@ -3,12 +3,18 @@
 FIFO = "src/persist/fifo.h"
 FLUSHERS = "src/persist/flushers.cc"
 LINE_SET = "src/persist/line_set.h"
+RANGES = "src/persist/file_ranges.cc"
 RUNTIME = "src/persist/runtime.cc"
+SHARED_SYNC = "src/persist/shared_sync.h"
 THREAD = "src/persist/thread.cc"
 
 
 def mutation(name, *patches, gtest_filter="*SemanticsTest.*"):
     return {"name": name, "test": ("persist_semantics_test", gtest_filter), "patches": list(patches)}
+
+
+def of_files(name, *patches):
+    return mutation(name, *patches, gtest_filter="*FileDomainsTest*")
 
 
 MUTATIONS = [
@@ -29,4 +35,20 @@ MUTATIONS = [
     mutation("what waits for flushers of a removed domain is dropped", (THREAD, "  if (const Fifo* const pushed = fifo(); pushed != nullptr) pushed->visit(flush);\n", "")),
     mutation("a removed domain's device is not fenced", (RUNTIME, "    if (removed[i].kind == DomainKind::kDevice) removed[i].device->fence();\n", "")),
     mutation("a thread that leaves does not fence", (RUNTIME, "  auto fenced = thread->fence();\n", "  base::Expected<void> fenced;\n")),
+    of_files("the end of a range is cut by a line", (RANGES, "  end = base::round_up(end, base::kOsPageBytes);\n", "  end = base::round_up(end - base::kLineBytes, base::kOsPageBytes);\n")),
+    of_files("the last page of what is written is left out", (RANGES, "base::round_up(end, base::kOsPageBytes) - begin, MS_SYNC", "base::round_up(end, base::kOsPageBytes) - base::kOsPageBytes - begin, MS_SYNC")),
+    of_files("a range that joins another is forgotten", (RANGES, "    last->end = std::max(last->end, end);\n", "")),
+    of_files("a range is forgotten when there is room for no other", (RANGES, "    last->begin = std::min(last->begin, begin);\n    last->end = std::max(last->end, end);\n", "    if (last->begin > end || begin > last->end) return;\n    last->begin = std::min(last->begin, begin);\n    last->end = std::max(last->end, end);\n")),
+    of_files("the last range is forgotten", (RANGES, "  for (size_t i = 0; i < count_; ++i) {\n    const int result", "  for (size_t i = 0; i + (count_ > 1) < count_; ++i) {\n    const int result")),
+    of_files("ranges that wait are forgotten when there is no room", (RANGES, "  const int error = write_all(domains, nullptr);\n", "  const int error = 0;\n  count_ = 0;\n")),
+    of_files("files of one descriptor and of none are taken for one", (RANGES, "  return true;\n}\n\nvoid FileRanges::skip_others", "  return false;\n}\n\nvoid FileRanges::skip_others"), (RANGES, "    if (ranges_[i].domain_begin == ranges_[number].domain_begin) ranges_[i].end = ranges_[i].begin;\n", "    ranges_[i].end = ranges_[i].begin;\n")),
+    of_files("a range goes on behind its domain as if it were written", (RANGES, "    address = piece_end;\n", "    address = range.end;\n")),
+    of_files("a fence leaves files' ranges", (THREAD, "  if (!ranges_.is_empty()) {\n", "  if (false) {\n")),
+    of_files("clflush is noted of files", (THREAD, "      if (write_range(line, line + base::kLineBytes)) return;\n", "      return ranges_.add(place.domain, line, line + base::kLineBytes);\n")),
+    of_files("lines behind those whose caches are saved are not flushed", (THREAD, "    case Action::kNothing: base::increase<uint64_t>(counts_.away_lines, 1); break;\n", "    case Action::kNothing: base::increase<uint64_t>(counts_.away_lines, 1); next = end; break;\n")),
+    of_files("lines behind those of a file are not flushed", (THREAD, "      next = std::min(base::round_up(end, base::kLineBytes), place_.domain.end);\n      note(line, next);\n", "      next = base::round_up(end, base::kLineBytes);\n      note(line, std::min(next, place_.domain.end));\n")),
+    of_files("who comes while a file is synced shares that", (SHARED_SYNC, "    const uint64_t own = begun_ + 1;\n", "    const uint64_t own = is_running_ ? begun_ : begun_ + 1;\n")),
+    of_files("who comes while a file is synced does not wait", (SHARED_SYNC, "      if (is_running_) {\n", "      if (is_running_) {\n        break;\n")),
+    of_files("lines whose caches are saved are flushed", (THREAD, "    case DomainKind::kFlushOnFail: return Action::kNothing;\n", "    case DomainKind::kFlushOnFail: return Action::kExecute;\n")),
+    of_files("files are not written when they are removed", (RUNTIME, "    if (removed[i].kind != DomainKind::kFile) continue;\n", "    if (removed[i].kind != DomainKind::kNone) continue;\n")),
 ]

@@ -1,26 +1,34 @@
 // A program of stores, flushes and fences, run by the persistence runtime on a device that keeps a log: in one order, what the program asked for and what reached the
-// device. legal_images() puts both to the checker's model of the CPU.
+// device. why_not() puts both to the checker's model of the CPU.
 //
 //   program    store  flush  store  fence                    as the CPU would do it without the runtime
 //   device     store         store         flush fence       what is written back in fact, by whom it may be
 //
 // A flush of the program counts from its begin, a fence at its return, and clflush, which the CPU orders by itself, covers what was stored when it began and is done when it returns.
+//
+// The device's side of the log has the other domains, too: where the kernel is asked to write (trapped_syncs.h), it flushes the lines there when the call begins, and fences
+// when it returns; where caches are saved when power fails, each store is durable at once.
 #pragma once
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "persist/runtime.h"
 #include "tools/persist_check/medium.h"
+#include "trapped_syncs.h"
 
 namespace persist_semantics {
 
+using persist::DomainKind;
 using persist::Way;
 using persist_check::LineId;
 using persist_check::Medium;
@@ -28,15 +36,17 @@ using persist_check::RecordKind;
 using persist_check::Units;
 
 struct Step {
-  enum Act : uint8_t { kStore, kFlush, kFlushOrdered, kFence, kWay, kRemove, kLeave };
+  enum Act : uint8_t { kStore, kFlush, kFlushTwo, kFlushOrdered, kFence, kWay, kRemove, kLeave };
   Act act;
   uint8_t thread = 0;
-  // kWay: which of persist::kWays. kRemove, after which all lines are mapped again: 1: the other thread fences in between.
+  // kFlushTwo: the first, at the end of a page, of two. kWay: which of persist::kWays.
+  // kRemove, after which all lines are mapped again: of bits, 0: the other thread fences in between; 1: of a domain a part is left until then; the rest: which pair of lines that lies in.
   uint32_t line = 0;
 };
 
 inline std::string text_of(const std::vector<Step>& steps) {
-  static constexpr const char* kNames[] = {"store", "flush", "clflush", "fence", "way", "remove", "leave"};
+  static constexpr const char* kNames[] = {"store", "flush", "flush two", "clflush",
+                                           "fence", "way",   "remove",    "leave"};
   std::string text;
   for (const Step& step : steps)
     text += std::to_string(step.thread) + ":" + kNames[step.act] + " " + std::to_string(step.line) + "; ";
@@ -56,45 +66,140 @@ struct Noted {
 inline std::atomic<uint32_t> next_flusher{1000};
 inline thread_local uint32_t caller = 0;
 
-class LogDevice final : public persist::LineDevice {
+// So many lines that are a domain, behind those of the parts before.
+struct Part {
+  DomainKind kind = DomainKind::kDevice;  // or kFile, or kFlushOnFail
+  uint32_t line_count = 1;
+  int descriptor = -1;  // of kFile; none of the process's
+};
+
+struct MachineOptions {
+  Way way = Way::kEpoch;
+  std::vector<Part> parts;
+  // Lines lie in pairs, at both sides of the edge between two pages, with two pages behind them; otherwise all in a row.
+  bool is_paged = true;
+  bool shares_syncs = false;
+  bool is_kernel_slow = false;  // so that others come while it writes
+};
+
+class LogDevice final : public persist::LineDevice, public Syncs {
  public:
-  explicit LogDevice(size_t lines)
-      : bytes_(lines * base::kLineBytes),
-        begin_(reinterpret_cast<uintptr_t>(
-            mmap(nullptr, bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {}
+  explicit LogDevice(const MachineOptions& options)
+      : is_paged_(options.is_paged), is_slow_(options.is_kernel_slow) {
+    log_.reserve(kLogMost);
+    for (const Part& part : options.parts) kinds_.insert(kinds_.end(), part.line_count, part.kind);
+    bytes_ = base::round_up(distance(static_cast<uint32_t>(kinds_.size())), 4 * base::kOsPageBytes);
+    begin_ =
+        reinterpret_cast<uintptr_t>(mmap(nullptr, bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    uint32_t line = 0;
+    for (const Part& part : options.parts) {
+      uintptr_t begin = address(line), end = address(line + part.line_count - 1) + base::kLineBytes;
+      if (is_paged_) {
+        begin = base::round_down(begin, base::kOsPageBytes);
+        end = base::round_up(end, base::kOsPageBytes);
+      }
+      domains_.push_back({.begin = begin,
+                          .end = end,
+                          .kind = part.kind,
+                          .device = part.kind == DomainKind::kDevice ? this : nullptr,
+                          .descriptor = part.descriptor});
+      line += part.line_count;
+    }
+  }
   ~LogDevice() { munmap(reinterpret_cast<void*>(begin_), bytes_); }
   LogDevice(const LogDevice&) = delete;
   LogDevice& operator=(const LogDevice&) = delete;
 
-  persist::Domain domain() {
-    return {.begin = begin_, .end = begin_ + bytes_, .kind = persist::DomainKind::kDevice, .device = this};
-  }
-  uintptr_t address(uint32_t line) const { return begin_ + line * base::kLineBytes; }
+  const std::vector<persist::Domain>& domains() const { return domains_; }
+  uintptr_t address(uint32_t line) const { return begin_ + distance(line); }
 
   void note(const Noted& noted) {
     const std::scoped_lock scope(lock_);
     log_.push_back(noted);
   }
+  void note_store(const Noted& store) {
+    const std::scoped_lock scope(lock_);
+    log_.push_back(store);
+    if (kinds_[store.line] != DomainKind::kFlushOnFail) return;
+    const uint32_t who = kSaversBegin + store.who;
+    log_.push_back({Noted::kDevice, RecordKind::kFlush, who, store.line});
+    log_.push_back({Noted::kDevice, RecordKind::kFence, who});
+  }
   std::vector<Noted> take_log() {
     const std::scoped_lock scope(lock_);
-    return std::exchange(log_, {});
+    std::vector<Noted> taken = log_;
+    log_.clear();
+    return taken;
   }
 
   void flush(const uintptr_t* lines, size_t count) override {
     for (size_t i = 0; i < count; ++i)
-      note({Noted::kDevice, RecordKind::kFlush, who(),
-            static_cast<uint32_t>((lines[i] - begin_) / base::kLineBytes)});
+      EXPECT_EQ(note_flushes(lines[i], lines[i] + base::kLineBytes, who(), DomainKind::kDevice), 1u);
   }
   void fence() override { note({Noted::kDevice, RecordKind::kFence, who()}); }
 
+  int write_range(uintptr_t begin, uintptr_t end) override {
+    const auto is_around = [&](const persist::Domain& domain) {
+      return domain.kind == DomainKind::kFile && domain.begin <= begin && end <= domain.end;
+    };
+    if (begin % base::kOsPageBytes != 0 || !std::ranges::any_of(domains_, is_around)) return ENOMEM;
+    note_flushes(begin, end, kKernelsBegin + who(), DomainKind::kFile);
+    end_write();
+    return 0;
+  }
+  int write_file(int descriptor) override {
+    bool is_file = false;
+    for (const persist::Domain& domain : domains_) {
+      if (domain.kind != DomainKind::kFile || domain.descriptor != descriptor) continue;
+      note_flushes(domain.begin, domain.end, kKernelsBegin + who(), DomainKind::kFile);
+      is_file = true;
+    }
+    end_write();
+    return is_file ? 0 : EBADF;
+  }
+
  private:
+  // Added to who calls: the kernel in the middle of its call; what saves the caches that it has stored to.
+  static constexpr uint32_t kKernelsBegin = 1'000'000, kSaversBegin = 2'000'000;
+  // Room for what is noted until it is taken: the kernel's side notes in a handler of a signal, which takes no memory.
+  static constexpr size_t kLogMost = 1 << 16;
+
   static uint32_t who() {
     if (caller == 0) caller = next_flusher.fetch_add(1);
     return caller;
   }
+  uintptr_t distance(uint32_t line) const {
+    if (!is_paged_) return line * base::kLineBytes;
+    return (line / 2 * 4 + 1) * base::kOsPageBytes + line % 2 * base::kLineBytes - base::kLineBytes;
+  }
+  // Of lines of this kind alone. Returns how many there are.
+  size_t note_flushes(uintptr_t begin, uintptr_t end, uint32_t by, DomainKind kind) {
+    size_t count = 0;
+    for (uint32_t line = line_from(begin); line < kinds_.size() && address(line) < end; ++line) {
+      if (kinds_[line] != kind) continue;
+      note({Noted::kDevice, RecordKind::kFlush, by, line});
+      ++count;
+    }
+    return count;
+  }
+  // The first that lies there or behind it.
+  uint32_t line_from(uintptr_t begin) const {
+    const uintptr_t distance_of_begin = begin - begin_;
+    auto line = static_cast<uint32_t>(is_paged_ ? distance_of_begin / (4 * base::kOsPageBytes) * 2
+                                                : distance_of_begin / base::kLineBytes);
+    while (distance(line) < distance_of_begin) ++line;
+    return line;
+  }
+  void end_write() {
+    if (is_slow_) std::this_thread::sleep_for(std::chrono::microseconds(20));
+    note({Noted::kDevice, RecordKind::kFence, kKernelsBegin + who()});
+  }
 
-  const size_t bytes_;
-  const uintptr_t begin_;  // nothing is ever stored there: what is stored is in the log
+  const bool is_paged_, is_slow_;
+  std::vector<DomainKind> kinds_;  // of lines
+  std::vector<persist::Domain> domains_;
+  size_t bytes_ = 0;
+  uintptr_t begin_ = 0;  // nothing is ever stored there: what is stored is in the log
   std::mutex lock_;
   std::vector<Noted> log_;
 };
@@ -104,11 +209,16 @@ class Machine {
  public:
   static constexpr uint32_t kThreads = 2;
 
-  Machine(Way way, size_t lines) : device_(lines) {
-    runtime_->configure({.way = way,
+  // Of a device alone.
+  Machine(Way way, uint32_t lines)
+      : Machine(MachineOptions{.way = way, .parts = {{.line_count = lines}}, .is_paged = false}) {}
+  explicit Machine(const MachineOptions& options) : device_(options) {
+    runtime_->configure({.way = options.way,
                          .instruction = sys::best_line_flush(),
-                         .flushers = {.least = 1, .most = 2, .period_ns = 20'000'000}});
-    EXPECT_TRUE(runtime_->add_domain(device_.domain()));
+                         .flushers = {.least = 1, .most = 2, .period_ns = 20'000'000},
+                         .shares_syncs = options.shares_syncs});
+    answering.store(&device_);
+    add_domains();
     for (auto& thread : threads_) thread = runtime_->enter();
   }
   ~Machine() {
@@ -117,6 +227,7 @@ class Machine {
       EXPECT_TRUE(runtime_->leave(threads_[i]));
     }
     runtime_->flushers().stop();
+    answering.store(nullptr);
   }
 
   LogDevice& device() { return device_; }
@@ -124,7 +235,7 @@ class Machine {
   // A store of one unit, or of two. Units take turns, so that what is torn shows.
   void store(uint32_t who, uint32_t line, uint64_t number) {
     const auto units = static_cast<uint8_t>(number % 3 == 0 ? 3u << number % 7 : 1u << number % 8);
-    device_.note({Noted::kBoth, RecordKind::kStore, who, line, units});
+    device_.note_store({Noted::kBoth, RecordKind::kStore, who, line, units});
   }
 
   void run(const Step& step) {
@@ -139,6 +250,11 @@ class Machine {
         device_.note({Noted::kProgram, RecordKind::kFlush, who, step.line});
         thread->flush(device_.address(step.line) + step.line % base::kLineBytes);
         break;
+      case Step::kFlushTwo:
+        for (const uint32_t line : {step.line, step.line + 1})
+          device_.note({Noted::kProgram, RecordKind::kFlush, who, line});
+        thread->flush(device_.address(step.line) + 8, base::kLineBytes);
+        break;
       case Step::kFlushOrdered: {
         const uint32_t alone = 100 + who;
         device_.note({Noted::kProgram, RecordKind::kFlush, alone, step.line});
@@ -150,10 +266,14 @@ class Machine {
       case Step::kWay: EXPECT_TRUE(thread->set_way(persist::kWays[step.line % 5])); break;
       case Step::kRemove: {
         fence(thread->fence(), who);
-        const persist::Domain domain = device_.domain();
-        EXPECT_TRUE(runtime_->remove_domain(domain.begin, domain.end).value());
+        const auto& domains = device_.domains();
+        const uintptr_t begin = domains.front().begin, end = domains.back().end;
+        const bool is_partly = step.line / 2 % 2 != 0;
+        const uintptr_t cut = is_partly ? device_.address(step.line / 4 * 2) + base::kLineBytes : end;
+        EXPECT_TRUE(runtime_->remove_domain(begin, cut).value());
         if (step.line % 2 != 0) run({Step::kFence, static_cast<uint8_t>(1 - step.thread)});
-        EXPECT_TRUE(runtime_->add_domain(domain));
+        if (is_partly) EXPECT_TRUE(runtime_->remove_domain(cut, end));
+        add_domains();
         break;
       }
       case Step::kLeave:
@@ -164,6 +284,9 @@ class Machine {
   }
 
  private:
+  void add_domains() {
+    for (const persist::Domain& domain : device_.domains()) EXPECT_TRUE(runtime_->add_domain(domain));
+  }
   void fence(const base::Expected<void>& result, uint32_t who) {
     EXPECT_TRUE(result);
     device_.note({Noted::kProgram, RecordKind::kFence, who});

@@ -2,54 +2,16 @@
 // (machine.h). All programs that are short, and random ones that are long.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cstdlib>
-#include <functional>
-#include <random>
-#include <thread>
-
-#include "machine.h"
+#include "programs.h"
 
 namespace persist_semantics {
 namespace {
 
-// The slow tier: longer programs, and more of them.
-const bool is_long = getenv("SPILLWAY_TEST_LONG") != nullptr;
-
-using Programs = std::function<void(const std::vector<Step>&)>;
-
-// Every program of `length` steps of these threads on at most `lines` lines; of those that differ by names of lines and threads only, one.
-void for_each_program(size_t length, uint32_t lines, uint32_t threads, const Programs& take) {
-  std::vector<Step> steps;
-  const std::function<void(uint32_t, uint32_t)> extend = [&](uint32_t used_lines, uint32_t used_threads) {
-    if (steps.size() == length) return take(steps);
-    for (uint32_t t = 0; t < std::min(threads, used_threads + 1); ++t)
-      for (const Step::Act act : {Step::kStore, Step::kFlush, Step::kFlushOrdered, Step::kFence})
-        for (uint32_t line = 0; line < (act == Step::kFence ? 1 : std::min(lines, used_lines + 1)); ++line) {
-          steps.push_back({act, static_cast<uint8_t>(t), line});
-          extend(std::max(used_lines, act == Step::kFence ? 0 : line + 1), std::max(used_threads, t + 1));
-          steps.pop_back();
-        }
-  };
-  extend(0, 0);
-}
-
 class SemanticsTest : public testing::TestWithParam<Way> {
  protected:
-  // Runs all of them on one machine, which so remembers what the programs before did.
   void check_all(size_t length, uint32_t lines, uint32_t threads) {
     Machine machine(GetParam(), lines);
-    size_t count = 0;
-    for_each_program(length, lines, threads, [&](const std::vector<Step>& steps) {
-      if (HasFailure()) return;
-      for (const Step& step : steps) machine.run(step);
-      const std::string why = why_not(machine.device().take_log(), lines);
-      ASSERT_EQ(why, "") << text_of(steps);
-      for (uint8_t t = 0; t < threads; ++t) machine.run({Step::kFence, t});
-      machine.device().take_log();
-      ++count;
-    });
-    EXPECT_GT(count, 1000u);
+    persist_semantics::check_all(machine, length, {.lines = lines, .threads = threads});
   }
   // Those that need other threads to do something take longer.
   bool is_quick() const { return GetParam() == Way::kInline || GetParam() == Way::kEpoch; }
@@ -63,17 +25,6 @@ TEST_P(SemanticsTest, AllShortProgramsOfOneThread) {
 }
 
 TEST_P(SemanticsTest, AllShortProgramsOfTwoThreads) { check_all(4 + is_long, 2, 2); }
-
-Step random_step(std::mt19937_64& random, uint32_t lines, uint32_t threads) {
-  const auto line = static_cast<uint32_t>(random() % lines);
-  const auto thread = static_cast<uint8_t>(random() % threads);
-  const uint64_t draw = random() % 64;
-  if (draw < 1) return {Step::kWay, thread, static_cast<uint32_t>(random() % 5)};
-  if (draw < 2) return random() % 2 == 0 ? Step{Step::kRemove, thread, line} : Step{Step::kLeave, thread};
-  if (draw < 4) return {Step::kFlushOrdered, thread, line};
-  if (draw < 8) return {Step::kFence, thread};
-  return {draw < 36 ? Step::kStore : Step::kFlush, thread, line};
-}
 
 // Of few lines, and of more than the runtime can put off or keep apart; ways change in the middle.
 TEST_P(SemanticsTest, RandomProgramsOfTwoThreadsThatTakeTurns) {
@@ -100,19 +51,7 @@ TEST_P(SemanticsTest, RandomProgramsOfTwoThreadsAtOnce) {
   for (uint64_t seed = 1; seed <= (is_long ? 200 : 20); ++seed) {
     const auto lines = static_cast<uint32_t>(2 + seed % 5);
     Machine machine(GetParam(), lines);
-    std::vector<std::thread> threads;
-    for (uint8_t t = 0; t < Machine::kThreads; ++t)
-      threads.emplace_back([&, t] {
-        std::mt19937_64 random(2 * seed + t);
-        for (size_t i = 0; i < 300; ++i) {
-          Step step = random_step(random, lines, 1);
-          if (step.act == Step::kRemove) continue;  // the other thread flushes meanwhile
-          step.thread = t;
-          machine.run(step);
-        }
-        machine.run({Step::kFence, t});
-      });
-    for (std::thread& thread : threads) thread.join();
+    run_at_once(machine, seed, lines);
     ASSERT_EQ(why_not(machine.device().take_log(), lines), "") << seed;
   }
 }
