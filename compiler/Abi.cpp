@@ -22,6 +22,25 @@ GlobalVariable *Abi::slotsVariable() {
                             nullptr, GlobalValue::InitialExecTLSModel);
 }
 
+Value *Abi::threadVariable(IRBuilderBase &B, StringRef Symbol, Type *Kind) {
+  GlobalVariable *Variable = M.getNamedGlobal(Symbol);
+  if (!Variable)
+    Variable = new GlobalVariable(M, Kind, /*isConstant=*/false,
+                                  GlobalValue::ExternalLinkage, nullptr, Symbol,
+                                  nullptr, GlobalValue::InitialExecTLSModel);
+  return B.CreateThreadLocalAddress(Variable);
+}
+
+Value *Abi::persistThread(IRBuilderBase &B, uint64_t Offset) {
+  Value *Variable = threadVariable(
+      B, abi::PersistThread, ArrayType::get(I64, abi::PersistThreadWords));
+  return B.CreateConstInBoundsGEP1_64(B.getInt8Ty(), Variable, Offset);
+}
+
+void leaveOut(Instruction *I) {
+  I->setMetadata(LLVMContext::MD_nosanitize, MDNode::get(I->getContext(), {}));
+}
+
 // A naked function of the object, merged with those of other objects. ${0:P} in
 // Code is Target.
 Function *Abi::makeStub(const Twine &Symbol, FunctionType *Kind,

@@ -66,6 +66,12 @@ public:
   llvm::FunctionCallee intercepted(llvm::StringRef Name,
                                    llvm::FunctionType *Type);
 
+  /// A thread-local variable of a runtime, and the part at Offset of the one
+  /// that PersistThread is.
+  llvm::Value *threadVariable(llvm::IRBuilderBase &B, llvm::StringRef Symbol,
+                              llvm::Type *Kind);
+  llvm::Value *persistThread(llvm::IRBuilderBase &B, uint64_t Offset);
+
   /// Makes the object refer to the runtime's version symbol, for good.
   void requireVersion();
 
@@ -85,6 +91,9 @@ private:
   llvm::CallInst *callCrossing(llvm::IRBuilderBase &B, llvm::StringRef Symbol,
                                llvm::ArrayRef<llvm::Value *> Arguments);
 };
+
+/// Sanitizers, which come later, look at the program's accesses, and not at I.
+void leaveOut(llvm::Instruction *I);
 
 } // namespace spillway
 

@@ -89,8 +89,12 @@ bool Parser::parseInstruction(StringRef Mnemonic, StringRef Operand) {
                         : Mnemonic == "clflush" || Mnemonic == "clflushopt" ||
                               Mnemonic == "clwb";
   Value *Line = Known ? lineOf(Operand) : nullptr;
-  bool Ordered = Mnemonic == "clflush" && !Prefixed;
-  Steps.push_back({Ordered ? FlushKind::FlushOrdered : FlushKind::Flush, Line});
+  FlushKind Kind = FlushKind::Clwb;
+  if (Mnemonic == "clflushopt" || (Mnemonic == "clflush" && Prefixed))
+    Kind = FlushKind::Clflushopt;
+  else if (Mnemonic == "clflush")
+    Kind = FlushKind::Clflush;
+  Steps.push_back({Kind, Line});
   return Line;
 }
 

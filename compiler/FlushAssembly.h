@@ -24,10 +24,11 @@ class Value;
 namespace spillway {
 
 enum class FlushKind {
-  Flush,        // clwb, clflushopt
-  FlushOrdered, // clflush
-  Fence,        // sfence
-  FullFence,    // mfence
+  Clwb,
+  Clflushopt,
+  Clflush,   // orders later stores as well
+  Fence,     // sfence
+  FullFence, // mfence
 };
 
 struct FlushStep {

@@ -66,6 +66,10 @@ cl::opt<PersistMode> Persist(
                clEnumValN(PersistMode::Record, "record",
                           "and tell it of all stores")));
 
+cl::opt<bool> PersistDirect(
+    "spill-persist-direct", cl::init(true),
+    cl::desc("Flush and fence without a call where the runtime allows it"));
+
 void readEnvironment() {
   const char *Text = std::getenv("SPILLWAY_COMPILER_OPTIONS");
   if (!Text)

@@ -34,6 +34,7 @@ extern llvm::cl::opt<bool> Translate;
 
 enum class PersistMode { Off, Flush, Sample, Record };
 extern llvm::cl::opt<PersistMode> Persist;
+extern llvm::cl::opt<bool> PersistDirect;
 
 /// Takes options from SPILLWAY_COMPILER_OPTIONS, separated by blanks. Ends the
 /// program on one that is unknown.

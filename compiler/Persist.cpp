@@ -1,6 +1,7 @@
 //===- Persist.cpp - Flushes of persistent memory by the runtime ----------===//
 #include "Persist.h"
 #include "Abi.h"
+#include "Direct.h"
 #include "FlushAssembly.h"
 #include "Instrument.h"
 #include "Options.h"
@@ -35,8 +36,9 @@ private:
   void instrument(Function &F);
   bool replace(Instruction &I);
   void emit(IRBuilderBase &B, const FlushStep &Step);
-  void call(IRBuilderBase &B, StringRef Symbol, ArrayRef<Value *> Arguments);
-  Value *variable(IRBuilderBase &B, StringRef Symbol);
+  CallInst *call(IRBuilderBase &B, StringRef Symbol,
+                 ArrayRef<Value *> Arguments);
+  Value *countdown(IRBuilderBase &B);
   void fenceIfPending(Instruction *Before);
   void record(const Store &S);
   void sample(const Store &S);
@@ -48,37 +50,28 @@ private:
 
 } // namespace
 
-void Persister::call(IRBuilderBase &B, StringRef Symbol,
-                     ArrayRef<Value *> Arguments) {
+CallInst *Persister::call(IRBuilderBase &B, StringRef Symbol,
+                          ArrayRef<Value *> Arguments) {
   SmallVector<Type *, 2> Types;
   for (Value *Argument : Arguments)
     Types.push_back(Argument->getType());
-  B.CreateCall(M.getOrInsertFunction(
-                   Symbol, FunctionType::get(B.getVoidTy(), Types, false)),
-               Arguments)
-      ->setDoesNotThrow();
+  CallInst *Call =
+      B.CreateCall(M.getOrInsertFunction(
+                       Symbol, FunctionType::get(B.getVoidTy(), Types, false)),
+                   Arguments);
+  Call->setDoesNotThrow();
+  return Call;
 }
 
-// A thread-local variable of the runtime.
-Value *Persister::variable(IRBuilderBase &B, StringRef Symbol) {
-  GlobalVariable *Variable = M.getNamedGlobal(Symbol);
-  if (!Variable)
-    Variable = new GlobalVariable(M, B.getInt32Ty(), /*isConstant=*/false,
-                                  GlobalValue::ExternalLinkage, nullptr, Symbol,
-                                  nullptr, GlobalValue::InitialExecTLSModel);
-  return B.CreateThreadLocalAddress(Variable);
-}
-
-// Sanitizers, which come later, look at the program's accesses.
-static void leaveOut(Instruction *I) {
-  I->setMetadata(LLVMContext::MD_nosanitize, MDNode::get(I->getContext(), {}));
+Value *Persister::countdown(IRBuilderBase &B) {
+  return Runtime.threadVariable(B, abi::PersistCountdown, B.getInt32Ty());
 }
 
 void Persister::fenceIfPending(Instruction *Before) {
   ++Checks;
   BuilderBefore B(Before);
-  LoadInst *Pending =
-      B.CreateLoad(B.getInt32Ty(), variable(B, abi::PersistPending));
+  LoadInst *Pending = B.CreateLoad(
+      B.getInt32Ty(), Runtime.persistThread(B, abi::PersistThreadPending));
   leaveOut(Pending);
   Instruction *Then = SplitBlockAndInsertIfThen(
       B.CreateICmpNE(Pending, B.getInt32(0)), Before->getIterator(),
@@ -89,18 +82,23 @@ void Persister::fenceIfPending(Instruction *Before) {
 }
 
 void Persister::emit(IRBuilderBase &B, const FlushStep &Step) {
-  if (Step.Kind == FlushKind::Fence || Step.Kind == FlushKind::FullFence) {
+  CallInst *Call;
+  if (Step.Kind == FlushKind::Fence) {
     ++Fences;
-    return call(B, abi::PersistFence, {});
+    Call = call(B, abi::PersistFence, {});
+  } else {
+    ++Flushes;
+    Value *Address = Step.Address;
+    if (!Address->getType()->isPointerTy())
+      Address = B.CreateIntToPtr(Address, Runtime.Ptr);
+    Call = call(B,
+                Step.Kind == FlushKind::Clflush ? abi::PersistFlushOrdered
+                                                : abi::PersistFlush,
+                {Address});
   }
-  ++Flushes;
-  Value *Address = Step.Address;
-  if (!Address->getType()->isPointerTy())
-    Address = B.CreateIntToPtr(Address, Runtime.Ptr);
-  call(B,
-       Step.Kind == FlushKind::Flush ? abi::PersistFlush
-                                     : abi::PersistFlushOrdered,
-       {Address});
+  // Who records is told of each.
+  if (options::Persist != options::PersistMode::Record)
+    markDirect(*Call, Step.Kind);
 }
 
 // The instruction as what it asks of the runtime; empty if it stays.
@@ -115,10 +113,11 @@ static SmallVector<FlushStep, 2> stepsOf(Instruction &I) {
     return {};
   switch (II->getIntrinsicID()) {
   case Intrinsic::x86_clwb:
+    return {{FlushKind::Clwb, II->getArgOperand(0)}};
   case Intrinsic::x86_clflushopt:
-    return {{FlushKind::Flush, II->getArgOperand(0)}};
+    return {{FlushKind::Clflushopt, II->getArgOperand(0)}};
   case Intrinsic::x86_sse2_clflush:
-    return {{FlushKind::FlushOrdered, II->getArgOperand(0)}};
+    return {{FlushKind::Clflush, II->getArgOperand(0)}};
   case Intrinsic::x86_sse_sfence:
     return {{FlushKind::Fence, nullptr}};
   default:
@@ -200,7 +199,7 @@ void Persister::sample(const Store &S) {
   Instruction *After = after(S);
   BuilderBefore B(After);
   B.SetCurrentDebugLocation(S.Inst->getDebugLoc());
-  Value *Countdown = variable(B, abi::PersistCountdown);
+  Value *Countdown = countdown(B);
   LoadInst *Old = B.CreateLoad(B.getInt32Ty(), Countdown);
   leaveOut(Old);
   Value *New = B.CreateSub(Old, B.getInt32(1));

@@ -2,12 +2,14 @@
 //
 // What is hidden is hidden first, and what is marked (Once.h) is marked. Translation comes last, after vectorisation:
 // the optimiser sees the program's own accesses; just before it what concerns
-// persistent memory (Persist.h), which may be all there is to do. Without link-time
+// persistent memory (Persist.h), which may be all there is to do, and after it what
+// of that needs no call (Direct.h). Without link-time
 // optimisation, and in ThinLTO's back ends, that is the "optimizer last" point.
 // Full link-time optimisation has its own; its compile step and ThinLTO's come
 // too early, so spillcc does not load us there.
 //
 //===----------------------------------------------------------------------===//
+#include "Direct.h"
 #include "Hide.h"
 #include "Instrument.h"
 #include "Once.h"
@@ -35,6 +37,7 @@ static void registerCallbacks(PassBuilder &PB) {
     MPM.addPass(spillway::PersistPass());
     if (spillway::options::Translate)
       MPM.addPass(spillway::InstrumentPass());
+    MPM.addPass(spillway::DirectPass());
   };
   PB.registerPipelineStartEPCallback(AddFirst);
   PB.registerOptimizerLastEPCallback(AddLast);

@@ -14,7 +14,7 @@
 //   fence=N        a fence after so many flushes; 0: none
 //   hot, again     so many lines are flushed so many times each before a fence, with a store before each flush; order=random: not one after another, but in a random order
 //
-// `native` is inline assembly in this program, without any runtime; the others call what code calls that spillcc has compiled. What is measured is the mean of short batches but their
+// `native` is the instructions as they stand in lines_work.cc, without any runtime; the others are the same source compiled by spillcc -fspill-persist. What is measured is the mean of short batches but their
 // slowest tenth, which something else has interrupted. Before a way's turn it has been in use for a while: `auto` has chosen, by a trial that is a 64th of the time in the long run.
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -30,21 +30,17 @@
 #include "../measure.h"
 #include "../random.h"
 #include "../words.h"
+#include "lines_work.h"
 #include "spillway/persist.h"
-
-// What compiled code calls (spillway/abi.inc).
-extern "C" void __spillway_persist_flush(const void* address);
-extern "C" void __spillway_persist_fence();
 
 namespace {
 
-constexpr size_t kLineBytes = 64;
-constexpr uint64_t kLines = 1024;  // of a thread: 64 KiB, which is in its second-level cache
-constexpr uint64_t kBatchFlushes = 1024;
 constexpr uint64_t kBatchesLeast = 3;
 // A trial of two ways has some 1200 fences, of one line some 5000 (persist/policy.h).
 constexpr uint64_t kTrialFences = 6000;
-const std::vector<std::string> kInstructions = {"clwb", "clflushopt", "clflush"};
+const std::vector<std::string> kInstructions = {"clwb", "clflushopt", "clflush"},
+                               kStates = {"dirty", "clean",
+                                          "absent"};  // in the order of lines::Instruction and State
 const std::vector<std::string> kWays = {"native", "inline", "epoch", "auto", "decoupled"};
 
 struct Settings {
@@ -65,7 +61,7 @@ Settings settings_of(int count, char** words) {
     if (name == "instruction")
       settings.instruction = load::word_of(name, text, kInstructions);
     else if (name == "state")
-      settings.state = load::word_of(name, text, {"dirty", "clean", "absent"});
+      settings.state = load::word_of(name, text, kStates);
     else if (name == "order")
       settings.order = load::word_of(name, text, {"round", "random"});
     else if (name == "way")
@@ -73,13 +69,13 @@ Settings settings_of(int count, char** words) {
     else if (name == "seconds")
       settings.seconds = load::share_of(name, text, 1000);
     else if (settings.numbers.contains(name))
-      settings.numbers[name] = load::count_of(name, text, kLines);
+      settings.numbers[name] = load::count_of(name, text, lines::kLines);
     else
       load::fail(2, "no such word: " + word);
   }
   for (const char* name : {"threads", "turns", "again"})
     if (settings[name] == 0) load::fail(2, std::string(name) + " is a number from 1 on");
-  if (settings["fence"] > kBatchFlushes) load::fail(2, "fence is a number up to 1024");
+  if (settings["fence"] > lines::kBatchFlushes) load::fail(2, "fence is a number up to 1024");
   if (settings.ways.empty()) settings.ways = kWays;
   return settings;
 }
@@ -88,116 +84,33 @@ void expect(int status) {
   if (status != SPILLWAY_PERSIST_OK) load::fail(1, spillway_persist_error_text());
 }
 
-enum class Instruction { kClwb, kClflushopt, kClflush };
+size_t place_of(const std::vector<std::string>& words, const std::string& word) {
+  return static_cast<size_t>(std::ranges::find(words, word) - words.begin());
+}
 
-template <Instruction kInstruction>
-struct Native {
-  static void flush(char* line) {
-    auto* const byte = static_cast<volatile char*>(line);
-    if constexpr (kInstruction == Instruction::kClwb)
-      asm volatile("clwb %0" : "+m"(*byte));
-    else if constexpr (kInstruction == Instruction::kClflushopt)
-      asm volatile("clflushopt %0" : "+m"(*byte));
-    else
-      asm volatile("clflush %0" : "+m"(*byte));
-  }
-  static void fence() { asm volatile("sfence" ::: "memory"); }
-};
-
-struct Called {
-  static void flush(char* line) { __spillway_persist_flush(line); }
-  static void fence() { __spillway_persist_fence(); }
-};
-
-void store(char* line, uint64_t value) { *reinterpret_cast<volatile uint64_t*>(line) = value; }
-
-// What a thread does, a batch at a time.
-class Work {
- public:
-  Work(const Settings& settings, char* lines, uint64_t number)
-      : settings_(settings),
-        lines_(lines),
-        fence_(settings["fence"] == 0 ? kBatchFlushes : settings["fence"]),
-        has_fences_(settings["fence"] != 0) {
-    load::Random random(settings["seed"] + number);
-    for (uint64_t again = 0; again < settings["again"]; ++again)
-      for (uint64_t line = 0; line < settings["hot"]; ++line)
-        order_.push_back(static_cast<uint32_t>(line * kLineBytes));
-    if (settings.order == "random")
-      for (size_t i = order_.size(); i > 1; --i) std::swap(order_[i - 1], order_[random.below(i)]);
-  }
-
-  uint64_t flushes() const { return order_.empty() ? kBatchFlushes : order_.size() * epochs(); }
-  // Of a batch, and those that are not timed.
-  uint64_t fences() const { return 1 + (order_.empty() ? has_fences_ * kBatchFlushes / fence_ : epochs()); }
-  // Returns its ticks of the time stamp counter.
-  template <class Flusher>
-  uint64_t run() {
-    if (order_.empty()) prepare();
-    const uint64_t begin = __builtin_ia32_rdtsc();
-    if (!order_.empty())
-      run_hot<Flusher>();
-    else if (settings_.state == "dirty")
-      run_lines<Flusher, true>();
-    else
-      run_lines<Flusher, false>();
-    const uint64_t ticks = __builtin_ia32_rdtsc() - begin;
-    Flusher::fence();
-    return ticks;
-  }
-
- private:
-  uint64_t epochs() const { return std::max<uint64_t>(1, kBatchFlushes / order_.size()); }
-
-  void prepare() {
-    uint64_t sum = 0;
-    for (uint64_t i = 0; i < kLines; ++i) {
-      char* const line = lines_ + i * kLineBytes;
-      if (settings_.state == "clean") sum += *reinterpret_cast<volatile uint64_t*>(line);
-      if (settings_.state == "absent") Native<Instruction::kClflushopt>::flush(line);
-    }
-    asm volatile("mfence" ::"r"(sum) : "memory");
-  }
-  template <class Flusher, bool kStores>
-  void run_lines() {
-    char* line = lines_;
-    for (uint64_t left = kBatchFlushes; left > 0;) {
-      const uint64_t count = std::min(left, fence_);
-      for (uint64_t i = 0; i < count; ++i, line += kLineBytes) {
-        if (kStores) store(line, ++value_);
-        Flusher::flush(line);
-      }
-      if (has_fences_) Flusher::fence();
-      left -= count;
-    }
-  }
-  template <class Flusher>
-  void run_hot() {
-    for (uint64_t epoch = epochs(); epoch > 0; --epoch) {
-      for (const uint32_t offset : order_) {
-        store(lines_ + offset, ++value_);
-        Flusher::flush(lines_ + offset);
-      }
-      Flusher::fence();
-    }
-  }
-
-  const Settings& settings_;
-  char* const lines_;
-  const uint64_t fence_;
-  const bool has_fences_;
-  std::vector<uint32_t> order_;  // offsets of lines, of an epoch; empty: not hot
-  uint64_t value_ = 0;
-};
+lines::Work work_of(const Settings& settings, char* memory, uint64_t number) {
+  lines::Work work = {
+      .memory = memory,
+      .instruction = static_cast<lines::Instruction>(place_of(kInstructions, settings.instruction)),
+      .state = static_cast<lines::State>(place_of(kStates, settings.state)),
+      .fence = settings["fence"],
+      .order = {}};
+  load::Random random(settings["seed"] + number);
+  for (uint64_t again = 0; again < settings["again"]; ++again)
+    for (uint64_t line = 0; line < settings["hot"]; ++line)
+      work.order.push_back(static_cast<uint32_t>(line * lines::kLineBytes));
+  if (settings.order == "random")
+    for (size_t i = work.order.size(); i > 1; --i) std::swap(work.order[i - 1], work.order[random.below(i)]);
+  return work;
+}
 
 // Batches for so long, and so many at least. Returns nanoseconds of a flush.
-template <class Flusher>
-double measure(Work& work, double seconds, uint64_t batches_least) {
+double measure(lines::Work& work, uint64_t run(lines::Work&), double seconds, uint64_t batches_least) {
   std::vector<double> batches;
   const uint64_t begin_ns = cases::clock_ns(CLOCK_MONOTONIC), begin = __builtin_ia32_rdtsc();
   uint64_t now_ns = begin_ns;
   do {
-    batches.push_back(static_cast<double>(work.run<Flusher>()));
+    batches.push_back(static_cast<double>(run(work)));
     now_ns = cases::clock_ns(CLOCK_MONOTONIC);
   } while (static_cast<double>(now_ns - begin_ns) < seconds * 1e9 || batches.size() < batches_least);
   const double ns_per_tick =
@@ -208,14 +121,6 @@ double measure(Work& work, double seconds, uint64_t batches_least) {
   return sum * ns_per_tick / static_cast<double>(batches.size() * work.flushes());
 }
 
-double measure(Work& work, const Settings& settings, const std::string& way, double seconds, uint64_t least) {
-  if (way != "native") return measure<Called>(work, seconds, least);
-  if (settings.instruction == "clwb") return measure<Native<Instruction::kClwb>>(work, seconds, least);
-  if (settings.instruction == "clflushopt")
-    return measure<Native<Instruction::kClflushopt>>(work, seconds, least);
-  return measure<Native<Instruction::kClflush>>(work, seconds, least);
-}
-
 std::map<std::string, std::vector<double>> measure_all(const Settings& settings, char* memory) {
   const uint64_t threads = settings["threads"], turns = settings["turns"];
   std::map<std::string, std::vector<double>> ways;
@@ -223,16 +128,17 @@ std::map<std::string, std::vector<double>> measure_all(const Settings& settings,
   std::barrier barrier(static_cast<std::ptrdiff_t>(threads));
   std::vector<std::vector<double>> costs(threads);
   const auto run = [&](uint64_t number) {
-    Work work(settings, memory + number * kLines * kLineBytes, number);
+    lines::Work work = work_of(settings, memory + number * lines::kLines * lines::kLineBytes, number);
     for (uint64_t turn = 0; turn < turns; ++turn)
       for (size_t i = 0; i < settings.ways.size(); ++i) {
         const std::string& way = settings.ways[(i + turn) % settings.ways.size()];
         if (way != "native") expect(spillway_persist_set_policy(way.c_str()));
+        const auto run_batch = way == "native" ? lines::run_native : lines::run_compiled;
         barrier.arrive_and_wait();
-        measure(work, settings, way, settings.seconds / 2,
+        measure(work, run_batch, settings.seconds / 2,
                 way == "auto" ? kTrialFences / work.fences() + 1 : kBatchesLeast);
         barrier.arrive_and_wait();
-        costs[number].push_back(measure(work, settings, way, settings.seconds, kBatchesLeast));
+        costs[number].push_back(measure(work, run_batch, settings.seconds, kBatchesLeast));
       }
   };
   std::vector<std::thread> all;
@@ -256,7 +162,7 @@ int main(int count, char** words) {
   options.instruction = settings.instruction.c_str();
   expect(spillway_persist_configure(&options));
 
-  const size_t bytes = settings["threads"] * kLines * kLineBytes;
+  const size_t bytes = settings["threads"] * lines::kLines * lines::kLineBytes;
   const int file = memfd_create("spillway-bench", MFD_CLOEXEC);
   if (file < 0 || ftruncate(file, static_cast<off_t>(bytes)) != 0) cases::fail("memory that is shared");
   void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file, 0);

@@ -24,6 +24,7 @@
 #include <cstdint>
 
 #include "base/ids.h"
+#include "persist/direct.h"
 
 namespace persist {
 
@@ -89,9 +90,12 @@ class LineSet {
   // What is flushed from now on is flushed for the first time. What is put off stays so.
   void begin_epoch() {
     epoch_bits_ = (epoch_bits_ + kEpochOne) % (kEpochs * kEpochOne);
+    table_.mark = epoch_bits_ | kPutOff | kAgain;
     if (epoch_bits_ == 0) [[unlikely]]
-      memset(table_, 0xff, sizeof table_);  // of no line, and of no epoch
+      memset(table_.entries, 0xff, sizeof table_.entries);  // of no line, and of no epoch
   }
+  // For compiled code: lines for which add() has nothing to do. Those that were put in and not flushed again are not among them yet.
+  const PutOff& put_off() const { return table_; }
 
  private:
   // A line's number, the epoch that it was last flushed in, and kPutOff and kAgain of that epoch.
@@ -100,15 +104,15 @@ class LineSet {
   static constexpr unsigned kFlagBits = 2, kEpochBits = 12, kNumberShift = kFlagBits + kEpochBits;
   static constexpr Entry kEpochOne = 1u << kFlagBits,
                          kEpochs = (1u << kEpochBits) - 1;  // the last is no epoch
-  static constexpr size_t kEntries = 256;
+  static_assert(kNumberShift == kAbiPersistPutOffShift);
   // All lines that programs can have with 57-bit addresses have room beside that: no two are taken for one.
   static_assert(64 - kNumberShift >= 56 - 6);
 
-  Entry& entry_of(uint64_t number) { return table_[(number ^ number / kEntries) % kEntries]; }
+  Entry& entry_of(uint64_t number) { return table_.entries[PutOff::index_of(number)]; }
 
   Entry epoch_bits_ = kEpochOne;  // what is all zeros is of none
   std::atomic<uint32_t> count_{0};
-  Entry table_[kEntries] = {};
+  PutOff table_ = {.mark = kEpochOne | kPutOff | kAgain};
   std::atomic<uintptr_t> list_[kListLines];
 };
 

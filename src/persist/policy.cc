@@ -66,7 +66,7 @@ void Policy::begin_trial(uint64_t now) {
 bool Policy::end_window(uint64_t now, uint64_t lines) {
   const uint64_t flushed = lines - window_lines_;
   fences_ = 0;  // one with too few lines goes on: it is looked at again after as many fences
-  if (!is_first_window_ && flushed < kWindowLines) return false;
+  if (is_trying_ && !is_first_window_ && flushed < kWindowLines) return false;
   const uint64_t began = window_begin_;
   window_begin_ = now;
   window_lines_ = lines;

@@ -30,6 +30,7 @@ class Policy {
   static constexpr size_t kCandidatesMax = 4;
   static constexpr uint32_t kRounds = 9;
   static constexpr uint64_t kWindowFences = 32, kWindowLines = 128;
+  static constexpr uint64_t kHeldFences = 256;  // between looks at whether a way is still held
   static constexpr uint32_t kHoldTrials = 64, kHoldTrialsMax = 1024;
 
   // With kAuto it begins with a trial of inline, epoch, and what else is a candidate; with another way it is that one for good.
@@ -39,6 +40,8 @@ class Policy {
   void add_candidate(Way way);
 
   bool is_auto() const { return asked_ == Way::kAuto; }
+  // Does it have to know of each line now? Between trials fences are enough.
+  bool is_measuring() const { return is_auto() && (is_trying_ || is_first_window_); }
   // What came since the last window was of no way that is a candidate: a trial begins anew.
   void interrupt() {
     fences_ = 0;
@@ -52,9 +55,9 @@ class Policy {
   uint32_t trials() const { return trials_; }
   uint32_t changes() const { return changes_; }
 
-  // For each fence. Returns whether end_window() is to be called after it. Cost: some 1 ns.
-  bool count_fence() { return asked_ == Way::kAuto && ++fences_ >= kWindowFences; }
-  // Now, in any unit of time, so many lines have been flushed in all. Returns whether chosen() is another one now. Cost: some 10 ns.
+  // For each fence, or several. Returns whether end_window() is to be called after it. Cost: some 1 ns.
+  bool count_fences(uint64_t count) { return asked_ == Way::kAuto && (fences_ += count) >= kWindowFences; }
+  // Now, in any unit of time, so many lines have been flushed in all (but between trials). Returns whether chosen() is another one now. Cost: some 10 ns.
   bool end_window(uint64_t now, uint64_t lines);
 
  private:

@@ -22,7 +22,7 @@ class Driven {
       now += static_cast<uint64_t>(costs[static_cast<int>(policy_.chosen())] * factor);
       ++by_way[static_cast<int>(policy_.chosen())];
       lines += lines_per_fence;
-      if (policy_.count_fence()) policy_.end_window(now, lines);
+      if (policy_.count_fences(1)) policy_.end_window(now, lines);
     }
   }
   uint64_t by_way[4] = {};

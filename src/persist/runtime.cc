@@ -23,7 +23,9 @@ base::Expected<void> Runtime::add_domain(const Domain& domain) {
   if (domain.kind == DomainKind::kDevice && may_need_flushers)
     (void)flushers_.start(*this, settings_.flushers);
   sys::QuietLockGuard scope(lock_);
-  return domains_.add(domain);
+  auto added = domains_.add(domain);
+  close_all();
+  return added;
 }
 
 base::Expected<bool> Runtime::remove_domain(uintptr_t begin, uintptr_t end) {
@@ -36,6 +38,7 @@ base::Expected<bool> Runtime::remove_domain(uintptr_t begin, uintptr_t end) {
     if (domain.begin < domain.end) removed[count++] = domain;
   });
   if (!domains_.remove(begin, end)) return false;
+  close_all();
   visit_threads([&](Thread& thread) {
     thread.gate().shut();
     for (size_t i = 0; i < count; ++i) thread.execute_for(removed[i]);
@@ -53,6 +56,14 @@ base::Expected<bool> Runtime::remove_domain(uintptr_t begin, uintptr_t end) {
   return result;
 }
 
+// Once for who was opening (Thread::open_put_off), and once so that what is done by what was open is done.
+void Runtime::close_all() {
+  if (!has_barrier_) return;
+  sys::process_barrier();
+  visit_threads([](Thread& thread) { thread.direct().close(); });
+  sys::process_barrier();
+}
+
 base::Expected<void> Runtime::write_files() {
   base::Expected<void> result;
   domains_.visit([&](const Domain& domain) {
@@ -68,7 +79,7 @@ void Runtime::fence_devices() {
   });
 }
 
-Thread* Runtime::enter(uint32_t* pending) {
+Thread* Runtime::enter(Direct* direct) {
   sys::QuietLockGuard scope(lock_);
   const size_t count = thread_count_.load(std::memory_order_relaxed);
   size_t place = 0;
@@ -76,7 +87,7 @@ Thread* Runtime::enter(uint32_t* pending) {
   if (place == kThreadsMax) return nullptr;
   const auto memory = sys::map_anonymous(sizeof(Thread), "a thread's flushes");
   if (!memory) return nullptr;
-  auto* const thread = new (*memory) Thread(*this, pending);
+  auto* const thread = new (*memory) Thread(*this, direct);
   if (auto taken = thread->set_way(settings_.way); !taken) {
     if (!has_told_.exchange(true, std::memory_order_relaxed))
       base::log("persist: ", taken.error().message, "; threads flush by epoch instead of ",
@@ -90,6 +101,7 @@ Thread* Runtime::enter(uint32_t* pending) {
 
 base::Expected<void> Runtime::leave(Thread* thread) {
   auto fenced = thread->fence();
+  thread->close_direct();
   sys::QuietLockGuard scope(lock_);
   visit_places([&](std::atomic<Thread*>& place) {
     if (place.load(std::memory_order_relaxed) == thread) place.store(nullptr, std::memory_order_release);

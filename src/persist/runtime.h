@@ -31,8 +31,9 @@ struct Settings {
   Way way = Way::kAuto;
   sys::LineFlush instruction = sys::LineFlush::kClflush;
   Flushers::Settings flushers;
-  uint32_t sample_stores = 64;       // of so many stores that are counted, one is looked at
-  bool shares_syncs = false;         // shared_sync.h
+  uint32_t sample_stores = 64;  // of so many stores that are counted, one is looked at
+  bool shares_syncs = false;    // shared_sync.h
+  bool counts_all = false;      // also what compiled code could flush and fence without a call (direct.h)
   FindDomain find_domain = nullptr;  // asked about what is flushed in no domain; null: nobody is
 };
 
@@ -55,8 +56,8 @@ class Runtime {
   // removed all the same.
   base::Expected<bool> remove_domain(uintptr_t begin, uintptr_t end);
 
-  // For the calling thread; `pending` as Thread's. Null: there is no memory for it, or there are kThreadsMax: then it executes each flush where it stands.
-  Thread* enter(uint32_t* pending = nullptr);
+  // For the calling thread; `direct` as Thread's. Null: there is no memory for it, or there are kThreadsMax: then it executes each flush where it stands.
+  Thread* enter(Direct* direct = nullptr);
   // All that the thread has flushed is durable, as if by a fence; the thread is not used any more.
   base::Expected<void> leave(Thread* thread);
 
@@ -88,6 +89,7 @@ class Runtime {
   void forget_places() {
     sys::LockGuard scope(lock_);
     domains_.touch();
+    close_all();
   }
 
   // For a handler's fence that does not know what its thread has noted: all files that are domains are written, and all devices fence. May block for an I/O. Errors: EIO, ENOSPC.
@@ -112,6 +114,8 @@ class Runtime {
     for (size_t i = 0; i < thread_count_.load(std::memory_order_relaxed); ++i) visit(threads_[i]);
   }
   static void discard(Thread* thread);
+  // The domains have changed: what compiled code does without a call is of those before.
+  void close_all();
 
   Settings settings_;
   Domains domains_;

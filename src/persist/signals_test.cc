@@ -8,6 +8,7 @@
 #include <random>
 #include <thread>
 
+#include "persist/test_compiled.h"
 #include "persist/test_runtime.h"
 
 namespace persist {
@@ -62,9 +63,9 @@ void handle(int) {
   const uint64_t count = handled->count.fetch_add(1) + 1;
   const size_t line = 32 + count % 8;
   handled->device.word(line).store(count);
-  handled->thread->flush(handled->device.begin() + line * base::kLineBytes);
+  flush_compiled(*handled->thread, handled->device.begin() + line * base::kLineBytes);
   if (count % 2 == 0) return;
-  if (!handled->thread->fence() || handled->device.durable[line].load() != count)
+  if (!fence_compiled(*handled->thread) || handled->device.durable[line].load() != count)
     handled->failures.fetch_add(1);
   for (size_t i = 0; i < 16; ++i)
     if (handled->device.durable[i].load() < handled->flushed[i].load()) handled->failures.fetch_add(1);
@@ -92,10 +93,10 @@ TEST_P(SignalTest, HandlersOfSignalsFlushInTheMiddleOfAnything) {
   for (uint64_t step = 1; own->count.load() < 3'000; ++step) {
     const size_t line = random() % 16;
     own->device.word(line).store(step);
-    own->thread->flush(own->device.begin() + line * base::kLineBytes);
+    flush_compiled(*own->thread, own->device.begin() + line * base::kLineBytes);
     own->flushed[line].store(step);
     if (step % 32 != 0) continue;
-    ASSERT_TRUE(own->thread->fence());
+    ASSERT_TRUE(fence_compiled(*own->thread));
     for (size_t i = 0; i < 16; ++i) ASSERT_GE(own->device.durable[i].load(), own->flushed[i].load());
   }
   is_over = true;

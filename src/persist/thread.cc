@@ -1,6 +1,9 @@
 #include "persist/thread.h"
 
+#include <algorithm>
+#include <limits>
 #include <new>
+#include <utility>
 
 #include "base/single_writer.h"
 #include "persist/runtime.h"
@@ -45,10 +48,11 @@ struct Thread::Inside {
   const uint32_t before_;
 };
 
-Thread::Thread(Runtime& runtime, uint32_t* pending)
+Thread::Thread(Runtime& runtime, Direct* direct)
     : instruction_(runtime.settings().instruction),
       domains_(runtime.domains()),
-      pending_(pending != nullptr ? pending : &own_pending_),
+      direct_(direct != nullptr ? *direct : own_direct_),
+      pending_(&direct_.pending),
       runtime_(runtime),
       policy_(Way::kInline),
       gate_(runtime.has_barrier()) {}
@@ -129,14 +133,65 @@ void Thread::take_place(uintptr_t line) {
   if (place_.action == Action::kOutside && place_.domain.kind != DomainKind::kNone &&
       find_domain != nullptr && find_domain(line))
     place_ = find_place(line);
+  // What was put off may have been of a domain that there is no more: the table must not say so of what is there now.
+  if (std::exchange(set_version_, place_.version) != place_.version) set_.begin_epoch();
   is_together_ = is_together(place_.domain);
   // The CPU's own instructions are over before another thread has heard of the line: there others never pay.
   if (place_.domain.kind == DomainKind::kDevice && offer_ == Offer::kNone) offer_ = Offer::kWanted;
+  open_direct();
 }
 
 void Thread::forget_place() {
   ++place_changes_;
   place_ = {};
+  close_direct();
+}
+
+bool Thread::counts_all() const { return runtime_.settings().counts_all || policy_.is_measuring(); }
+
+void Thread::close_direct() {
+  take_fences();
+  direct_.close();
+}
+
+// Of place_. Without a barrier nobody could close it.
+void Thread::open_direct() {
+  const auto set = [&](sys::LineFlush instruction, uint64_t range) {
+    direct_.ranges[static_cast<size_t>(instruction)].store(range, std::memory_order_relaxed);
+  };
+  direct_.close();
+  if (counts_all() || !runtime_.has_barrier()) return;
+  if (place_.action != Action::kOutside && place_.domain.kind == DomainKind::kMemory) {
+    const uint64_t range = Direct::range_of(place_.begin, place_.bytes);
+    set(sys::LineFlush::kClflush, range);
+    if (place_.action == Action::kExecute) set(instruction_, range);
+  }
+  open_put_off();
+}
+
+void Thread::open_put_off() {
+  if (counts_all() || !runtime_.has_barrier()) return;
+  if (place_.action == Action::kSet || place_.action == Action::kDeviceSet)
+    direct_.put_off.store(&set_.put_off(), std::memory_order_relaxed);
+  sys::pass_often(true);  // pairs with the barriers of Runtime::close_all()
+  if (place_.version != domains_.version()) direct_.close();
+}
+
+void Thread::grant_fences() {
+  granted_fences_ = 0;
+  if (policy_.chosen() == Way::kInline && !counts_all())
+    granted_fences_ =
+        policy_.is_auto() ? static_cast<int32_t>(Policy::kHeldFences) : std::numeric_limits<int32_t>::max();
+  direct_.fences.store(granted_fences_, std::memory_order_relaxed);
+}
+
+// A handler's may come between compiled code's look and its subtraction: then it is a few more or less.
+uint64_t Thread::take_fences() {
+  const int32_t left = direct_.fences.exchange(0, std::memory_order_relaxed);
+  const int32_t taken = std::max(granted_fences_ - std::max(left, 0), 0);
+  granted_fences_ = 0;
+  base::increase(counts_.fences, static_cast<uint64_t>(taken));
+  return static_cast<uint64_t>(taken);
 }
 
 // What a handler flushes while its thread is inside is durable at once, so that no fence has to know of it.
@@ -239,6 +294,9 @@ bool Thread::execute_again(Place& place, uintptr_t line) {
 }
 
 void Thread::execute_put_off() {
+  // A handler's flush of such a line may come after it was executed.
+  direct_.put_off.store(&kNonePutOff, std::memory_order_relaxed);
+  std::atomic_signal_fence(std::memory_order_seq_cst);
   gate_.enter();
   Place place;
   set_.visit([&](uintptr_t line) {
@@ -247,6 +305,7 @@ void Thread::execute_put_off() {
   gate_.leave();
   set_.clear();
   set_.begin_epoch();
+  open_put_off();
 }
 
 void Thread::execute_for(const Domain& removed) const {
@@ -262,6 +321,7 @@ base::Expected<void> Thread::fence() {
   if (is_inside_.load(std::memory_order_relaxed) != 0) [[unlikely]]
     return fence_in_handler();
   Inside inside(*this);
+  const uint64_t direct_fences = granted_fences_ != 0 ? take_fences() : 0;
   base::Expected<void> result;
   if (*pending_ != 0) {
     result = fence_slowly();
@@ -270,8 +330,9 @@ base::Expected<void> Thread::fence() {
     set_.begin_epoch();
     sys::fence_stores();
   }
-  if (policy_.count_fence()) [[unlikely]]
+  if (policy_.count_fences(1 + direct_fences)) [[unlikely]]
     end_window();
+  grant_fences();
   return result;
 }
 
@@ -332,9 +393,11 @@ void Thread::sample_store(uintptr_t address) {
 }
 
 void Thread::end_window() {
+  const bool was_measuring = policy_.is_measuring();
   if (offer_ == Offer::kWanted) offer_flushers();
   if (is_together_) return policy_.interrupt();
-  if (policy_.end_window(sys::cycle_clock(), counts_.asked_lines())) forget_place();
+  const bool is_other = policy_.end_window(sys::cycle_clock(), counts_.asked_lines());
+  if (is_other || policy_.is_measuring() != was_measuring) forget_place();
 }
 
 void Thread::offer_flushers() {

@@ -24,12 +24,18 @@
 //  2 what was put off or noted is executed under the gate, so that a domain can be removed while no thread is in the middle of it (runtime.h)
 //  3 pending() is 0 only if a locked instruction orders all that it has flushed
 //
+// Compiled code flushes and fences without a call as far as direct() is open (direct.h). That is while nobody wants each to be counted: neither a trial of the policy, nor who has the process count.
+//  4 a range is open while the last line was in it, of memory: of the instruction if that is what a flush is there; of clflush, in any case
+//  5 what is put off is open while no put-off line is being executed, and the last line was where lines may be put off
+//  6 fences are open while the way is inline: what else a fence has to do makes pending() 1
+//
 // Thread contract: one thread's, and its signal handlers'; others as runtime.h says.
 #pragma once
 #include <atomic>
 
 #include "base/error.h"
 #include "base/single_writer.h"
+#include "persist/direct.h"
 #include "persist/domains.h"
 #include "persist/fifo.h"
 #include "persist/file_ranges.h"
@@ -59,8 +65,8 @@ struct Counts {
 
 class alignas(base::kLineBytes) Thread {
  public:
-  // `pending`: where pending() is kept, for compiled code to look at; null: in the thread itself.
-  explicit Thread(Runtime& runtime, uint32_t* pending = nullptr);
+  // `direct`: the thread's, for compiled code to look at, as long as the thread is used; null: nobody looks.
+  explicit Thread(Runtime& runtime, Direct* direct = nullptr);
   Thread(const Thread&) = delete;
   Thread& operator=(const Thread&) = delete;
 
@@ -84,6 +90,7 @@ class alignas(base::kLineBytes) Thread {
   // 1 while it has flushed what no instruction has written back yet: then mfence and locked instructions, which order flushes as sfence does, need a fence of
   // the thread's before them.
   uint32_t pending() const { return *pending_; }
+  Direct& direct() { return direct_; }
 
   // How the thread flushes from now on; what is put off stays so. Takes memory for its queues. Errors: ENOMEM; EAGAIN: no flusher can be started; the way stays then.
   base::Expected<void> set_way(Way way);
@@ -101,6 +108,8 @@ class alignas(base::kLineBytes) Thread {
   void execute_for(const Domain& removed) const;
   // In the child of a fork, of the thread that forked.
   void enter_child();
+  // The thread itself flushes no more: compiled code is to call.
+  void close_direct();
 
  private:
   // Where the last line was, and what is done with lines there.
@@ -166,6 +175,13 @@ class alignas(base::kLineBytes) Thread {
   bool is_together(const Domain& domain) const;
   void take_place(uintptr_t line);
   void forget_place();
+  // Is each flush and fence to be counted?
+  bool counts_all() const;
+  void open_direct();
+  void open_put_off();
+  // Fences that compiled code may execute from now on, and those that it has.
+  void grant_fences();
+  uint64_t take_fences();
   uintptr_t flush_slowly(uintptr_t line, uintptr_t end);
   void flush_in_handler(uintptr_t line);
   // To the device; null: by the CPU's instruction.
@@ -196,11 +212,14 @@ class alignas(base::kLineBytes) Thread {
   const sys::LineFlush instruction_;
   const Domains& domains_;
   OwnCounts counts_;
-  uint32_t own_pending_ = 0;
-  uint32_t* const pending_;
+  Direct own_direct_;
+  Direct& direct_;
+  uint32_t* const pending_;  // of it
+  int32_t granted_fences_ = 0;
   std::atomic<uint32_t> handler_failed_{0};  // of a handler's files, to be told by the next fence
   Runtime& runtime_;
   LineSet set_;
+  uint64_t set_version_ = 0;  // of the domains, that its epoch began with or later
   Policy policy_;
   FileRanges ranges_;
   static constexpr size_t kDevicesMax = 4;

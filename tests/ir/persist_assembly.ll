@@ -1,7 +1,7 @@
-; OPTIONS: -spill-persist=flush -spill-translate=0
+; OPTIONS: -spill-persist=flush -spill-translate=0 -spill-persist-direct=0
 ; Inline assembly that only flushes and fences is replaced whole: each way to write it.
 
-; CHECK: @__spillway_persist_pending = external thread_local(initialexec) global i32
+; CHECK: @__spillway_persist_thread = external thread_local(initialexec) global [5 x i64]
 
 ; CHECK-LABEL: define void @memory(
 ; CHECK-NEXT: call void @__spillway_persist_flush(ptr %p)
@@ -63,8 +63,9 @@ define void @intel(ptr %p) {
 ; CHECK-NEXT: call void @__spillway_persist_flush(ptr %q)
 ; CHECK-NEXT: call void @__spillway_persist_fence()
 ; CHECK-NEXT: call void @__spillway_persist_flush_ordered(ptr %q)
-; CHECK-NEXT: [[P:%.*]] = call ptr @llvm.threadlocal.address.p0(ptr @__spillway_persist_pending)
-; CHECK-NEXT: [[PENDING:%.*]] = load i32, ptr [[P]], align 4, !nosanitize
+; CHECK-NEXT: [[P:%.*]] = call ptr @llvm.threadlocal.address.p0(ptr @__spillway_persist_thread)
+; CHECK-NEXT: [[AT:%.*]] = getelementptr inbounds i8, ptr [[P]], i64 32
+; CHECK-NEXT: [[PENDING:%.*]] = load i32, ptr [[AT]], align 4, !nosanitize
 ; CHECK-NEXT: [[ANY:%.*]] = icmp ne i32 [[PENDING]], 0
 ; CHECK-NEXT: br i1 [[ANY]], label %[[FLUSH:.*]], label %[[GO:.*]], !prof
 ; CHECK: [[FLUSH]]:

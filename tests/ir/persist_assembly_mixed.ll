@@ -1,4 +1,4 @@
-; OPTIONS: -spill-persist=flush -spill-translate=0
+; OPTIONS: -spill-persist=flush -spill-translate=0 -spill-persist-direct=0
 ; Assembly of other instructions stays whole. Nothing is put off past what orders flushes, or may.
 
 ; CHECK-LABEL: define void @mixed(

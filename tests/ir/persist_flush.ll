@@ -1,4 +1,4 @@
-; OPTIONS: -spill-persist=flush -spill-translate=0
+; OPTIONS: -spill-persist=flush -spill-translate=0 -spill-persist-direct=0
 ; Flushes and fences become calls; nothing else is touched, and nothing is translated.
 
 ; CHECK-NOT: __spillway_slots

@@ -1,4 +1,4 @@
-; OPTIONS: -spill-persist=flush
+; OPTIONS: -spill-persist=flush -spill-persist-direct=0
 ; A function is done once for persistent memory, and once for spilled memory, independently.
 
 @annotation = private constant [11 x i8] c"spill_none\00"

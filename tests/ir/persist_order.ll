@@ -1,7 +1,7 @@
-; OPTIONS: -spill-persist=flush -spill-translate=0
+; OPTIONS: -spill-persist=flush -spill-translate=0 -spill-persist-direct=0
 ; What also orders flushes, and stays, has pending ones executed before it.
 
-; CHECK: @__spillway_persist_pending = external thread_local(initialexec) global i32
+; CHECK: @__spillway_persist_thread = external thread_local(initialexec) global [5 x i64]
 ; CHECK-LABEL: define void @orders(
 ; CHECK: [[P:%.*]] = load i32, ptr %{{.*}}, align 4, !nosanitize
 ; CHECK-NEXT: [[ANY:%.*]] = icmp ne i32 [[P]], 0

@@ -1,4 +1,4 @@
-; OPTIONS: -spill-persist=sample -spill-translate=0
+; OPTIONS: -spill-persist=sample -spill-translate=0 -spill-persist-direct=0
 ; Stores are counted down; the runtime is told of the one with which the count gets negative.
 
 ; CHECK: @__spillway_persist_countdown = external thread_local(initialexec) global i32

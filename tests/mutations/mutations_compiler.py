@@ -15,6 +15,7 @@ SLOTS = "compiler/Slots.cpp"
 SPLIT = "compiler/LoopSplit.cpp"
 TRANSLATE = "compiler/Translate.cpp"
 FLUSH_ASSEMBLY = "compiler/FlushAssembly.cpp"
+DIRECT = "compiler/Direct.cpp"
 PERSIST = "compiler/Persist.cpp"
 STORES = "compiler/Stores.cpp"
 
@@ -223,9 +224,9 @@ MUTATIONS = [
 
     # Persistent memory
     mutation("clflush taken for clwb", "^ir_persist_flush$",
-             (PERSIST, "Step.Kind == FlushKind::Flush ? abi::PersistFlush", "Step.Kind != FlushKind::Fence ? abi::PersistFlush")),
+             (PERSIST, "Step.Kind == FlushKind::Clflush ? abi::PersistFlushOrdered", "Step.Kind == FlushKind::Fence ? abi::PersistFlushOrdered")),
     mutation("clflushopt with a prefix taken for clflush", "^ir_persist_assembly$",
-             (FLUSH_ASSEMBLY, 'Mnemonic == "clflush" && !Prefixed;', 'Mnemonic == "clflush";')),
+             (FLUSH_ASSEMBLY, ' || (Mnemonic == "clflush" && Prefixed)', "")),
     mutation("register taken for an operand in memory", "^ir_persist_assembly_mixed$",
              (FLUSH_ASSEMBLY, "C.isIndirect != InMemory || ", "")),
     mutation("assembly with other instructions replaced", "^ir_persist_assembly_mixed$",
@@ -245,6 +246,20 @@ MUTATIONS = [
     mutation("addresses of translations told to the persistence runtime", "^ir_persist_spill$",
              ("compiler/Plugin.cpp", "    MPM.addPass(spillway::PersistPass());\n    if (spillway::options::Translate)\n      MPM.addPass(spillway::InstrumentPass());",
               "    if (spillway::options::Translate)\n      MPM.addPass(spillway::InstrumentPass());\n    MPM.addPass(spillway::PersistPass());")),
+    mutation("fence executed where flushes are pending", "^persist_cc$",
+             (DIRECT, "B.CreateICmpNE(Pending, B.getInt32(0))", "B.getFalse()")),
+    mutation("fences that nobody granted", "^persist_cc$",
+             (DIRECT, "B.CreateICmpSLE(Left, B.getInt32(0))", "B.CreateICmpEQ(Left, B.getInt32(0))")),
+    mutation("line behind a range flushed without a call", "^persist_cc$",
+             (DIRECT, "B.CreateICmpULT(B.CreateSub(Page, First), Count)", "B.CreateICmpULE(B.CreateSub(Page, First), Count)")),
+    mutation("range of another instruction", "^persist_cc$",
+             (DIRECT, 'Name == "clflushopt" ? 1 : 2', 'Name == "clflushopt" ? 0 : 2')),
+    mutation("line taken for another that is put off", "^persist_cc$",
+             (DIRECT, "B.CreateOr(B.CreateShl(Line, abi::PersistPutOffShift), Mark)", "B.CreateOr(B.CreateShl(B.CreateAnd(Line, 0xff), abi::PersistPutOffShift), Mark)")),
+    mutation("clflush put off", "^ir_persist_direct$",
+             (DIRECT, '  if (Name == "clflush")\n    return Call->moveBefore(Otherwise);\n', "")),
+    mutation("who records is not told of each flush", "^persist_check_usage$",
+             (PERSIST, "  if (options::Persist != options::PersistMode::Record)\n    markDirect", "  markDirect")),
     mutation("store told of before it", "^persist_cc$",
              (STORES, "    return S.Inst->getNextNode();", "    return S.Inst;")),
     mutation("failed exchange told of as a store", "^ir_persist_record$",

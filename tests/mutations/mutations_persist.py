@@ -3,6 +3,7 @@
 CALLS = "src/capi/persist/calls.cc"
 COPIES = "src/persist/copy.h"
 COPY = "src/persist/own/copy.cc"
+DIRECT = "src/persist/direct.h"
 DOMAINS = "src/persist/domains.cc"
 FIFO = "src/persist/fifo.h"
 FLUSHERS = "src/persist/flushers.cc"
@@ -33,9 +34,21 @@ MUTATIONS = [
     mutation("a line that was put off in an epoch before is in the list", (LINE_SET, "kFlagBits + kEpochBits;", "kFlagBits;"), gtest_filter="LineSet.*"),
     mutation("lines whose addresses differ far up are one", (LINE_SET, "kEpochBits = 12", "kEpochBits = 16"), (LINE_SET, "  static_assert(64 - kNumberShift >= 56 - 6);\n", ""), gtest_filter="LineSet.*"),
     mutation("what is put off is forgotten when the list is full", (THREAD, "  if (set_.is_full()) execute_put_off();\n", "  if (set_.is_full()) set_.clear();\n"), gtest_filter="Runtime.*"),
-    mutation("epochs begin anew with marks of the first ones", (LINE_SET, "    if (epoch_bits_ == 0) [[unlikely]]\n      memset(table_, 0xff, sizeof table_);", "    if (false)\n      memset(table_, 0xff, sizeof table_);"), gtest_filter="LineSet.*"),
+    mutation("epochs begin anew with marks of the first ones", (LINE_SET, "    if (epoch_bits_ == 0) [[unlikely]]\n", "    if (false)\n"), gtest_filter="LineSet.*"),
     mutation("lines that are flushed again and again are executed each time", (LINE_SET, "      if (difference == 0) return Flush::kPutIn;\n", "      if (difference == 0) return Flush::kNow;\n"), gtest_filter="Runtime.HotLines*"),
     mutation("a fence executes nothing", (THREAD, "  if (waits) runtime_.flushers().wake_surely();\n  execute_put_off();\n", "  if (waits) runtime_.flushers().wake_surely();\n"), gtest_filter="*WhatWasFlushed*epoch"),
+
+    # What compiled code does without a call
+    mutation("a range reaches into the page before it", (DIRECT, "(begin + base::kOsPageBytes - 1) / base::kOsPageBytes", "begin / base::kOsPageBytes"), gtest_filter="Direct.*"),
+    mutation("what is put off is left out while it is executed", (THREAD, "  direct_.put_off.store(&kNonePutOff, std::memory_order_relaxed);\n  std::atomic_signal_fence(std::memory_order_seq_cst);\n  gate_.enter();", "  gate_.enter();"), gtest_filter="*SignalTest*epoch"),
+    mutation("what was put off is taken for what is mapped there now", (THREAD, "  if (std::exchange(set_version_, place_.version) != place_.version) set_.begin_epoch();\n", ""), gtest_filter="Direct.*"),
+    mutation("domains come and compiled code goes on", (RUNTIME, "  auto added = domains_.add(domain);\n  close_all();\n", "  auto added = domains_.add(domain);\n"), gtest_filter="Direct.*"),
+    mutation("domains go and compiled code goes on", (RUNTIME, "  if (!domains_.remove(begin, end)) return false;\n  close_all();\n", "  if (!domains_.remove(begin, end)) return false;\n"), gtest_filter="Direct.*"),
+    mutation("a trial counts nothing", (THREAD, "  if (is_other || policy_.is_measuring() != was_measuring) forget_place();\n", "  if (is_other) forget_place();\n"), gtest_filter="Direct.*"),
+    mutation("a way is held until lines are counted that are not", (POLICY, "  if (is_trying_ && !is_first_window_ &&", "  if (!is_first_window_ &&"), gtest_filter="Direct.*"),
+    mutation("fences begin no epoch", (THREAD, "  if (policy_.chosen() == Way::kInline && !counts_all())", "  if (!counts_all())"), gtest_filter="Direct.*"),
+    mutation("a thread that has left flushes on", (RUNTIME, "  thread->close_direct();\n", ""), gtest_filter="Direct.*"),
+    own("who counts misses what compiled code does", (OWN, "  process_plan.settings.counts_all = !plan.stats.empty();\n", ""), gtest_filter="OwnRuntime.CompiledCode*"),
 
     # FIFOs and flushers
     mutation("a place is written again before it was copied", (FIFO, "== kLines) return false;", "== 2 * kLines) return false;"), gtest_filter="Fifo*:*WayTest*decoupled"),

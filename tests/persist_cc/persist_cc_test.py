@@ -131,6 +131,13 @@ class PersistCc(unittest.TestCase):
         program = built(BIN / "spillcc", "-fno-spill", "-fspill-persist=record", "-O2", text, "-o", "twice")
         self.assertEqual(self.reported(program, "forms.c")["missed_bytes"], 0)
 
+    def test_what_needs_no_call(self):
+        for number, (level, flags) in enumerate(LEVELS.items()):
+            spills = number % 2 != 0 and level != "wide"
+            with self.subTest(level=level, spills=spills):
+                program = compiled("direct.c", f"direct_{level}", "-fspill-persist" + ("=sample" if number % 3 == 0 else ""), *flags, *([] if spills else ["-fno-spill"]))
+                self.assertEqual(run(program).stdout, "direct\n")
+
     def test_libraries(self):
         """A program and a library of whose flushes each waits for the other's fence."""
         (WORK / "line.c").write_text('void flush(char* p) { __asm__ volatile("clwb %0" : "+m"(*(volatile char*)p)); }\n')

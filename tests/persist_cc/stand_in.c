@@ -11,7 +11,16 @@
 
 enum { kSamplePeriod = 100 };
 
-__attribute__((tls_model("initial-exec"))) _Thread_local uint32_t __spillway_persist_pending;
+// As abi.inc says. Nothing is open unless the program opens it.
+static const struct put_off {
+  uint64_t mark, entries[256];
+} none = {.mark = 3};
+__attribute__((tls_model("initial-exec"))) _Thread_local struct {
+  uint64_t ranges[3];
+  const struct put_off* put_off;
+  uint32_t pending;
+  int32_t fences;
+} __spillway_persist_thread = {.put_off = &none};
 __attribute__((tls_model("initial-exec"))) _Thread_local int32_t __spillway_persist_countdown;
 
 static atomic_uint flushes, flushes_ordered, fences, stores, samples, outside;
@@ -24,16 +33,16 @@ static void check_address(const void* address) {
 void __spillway_persist_flush(const void* address) {
   check_address(address);
   atomic_fetch_add(&flushes, 1);
-  __spillway_persist_pending = 1;
+  __spillway_persist_thread.pending = 1;
 }
 void __spillway_persist_flush_ordered(const void* address) {
   check_address(address);
   atomic_fetch_add(&flushes_ordered, 1);
-  __spillway_persist_pending = 1;
+  __spillway_persist_thread.pending = 1;
 }
 void __spillway_persist_fence(void) {
   atomic_fetch_add(&fences, 1);
-  __spillway_persist_pending = 0;
+  __spillway_persist_thread.pending = 0;
 }
 void __spillway_persist_store(const void* address, size_t bytes) {
   if (bytes == 0) return;
@@ -48,6 +57,12 @@ void __spillway_persist_sampled(const void* address) {
   (void)address;
   atomic_fetch_add(&samples, 1);
   __spillway_persist_countdown = kSamplePeriod - 1;
+}
+
+void stand_in_counts(unsigned counts[3]) {
+  counts[0] = flushes;
+  counts[1] = flushes_ordered;
+  counts[2] = fences;
 }
 
 __attribute__((destructor)) static void report(void) {

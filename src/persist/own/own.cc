@@ -18,7 +18,7 @@
 
 extern "C" {
 constinit thread_local int32_t __spillway_persist_countdown = 0;
-constinit thread_local uint32_t __spillway_persist_pending = 0;
+constinit thread_local persist::Direct __spillway_persist_thread;
 
 // The preload library has it: where programs flush that know nothing of domains.
 extern const char __spillway_persist_preloaded[] __attribute__((weak, visibility("default")));
@@ -100,6 +100,7 @@ void start_as(const Plan& plan) {
   base::TextRef stats(stats_path, sizeof stats_path);
   stats << plan.stats;
   process_plan.stats = stats.view();
+  process_plan.settings.counts_all = !plan.stats.empty();
   if (plan.found) process_plan.settings.find_domain = find_domain;
   process_runtime.configure(process_plan.settings);
   if (plan.counts_dirtiness) process_observer.store(&process_dirtiness, std::memory_order_relaxed);
@@ -156,7 +157,7 @@ void observe_flush(uintptr_t address, size_t bytes, bool is_ordered, const void*
   if (!process_runtime.domains().find(address).is_inside && find_domain(address))
     observing->store(address, bytes, false, site);
   observing->flush(address, bytes, is_ordered, site);
-  if (!is_ordered) __spillway_persist_pending = 1;
+  if (!is_ordered) __spillway_persist_thread.pending = 1;
 }
 
 // Where no Thread is: executed where it stands.
@@ -209,7 +210,7 @@ Thread* enter() {
   if (thread != nullptr || is_without || observer() != nullptr) return thread;
   // Handlers that come in between find the thread without one.
   is_without = true;
-  Thread* const entered = process_runtime.enter(&__spillway_persist_pending);
+  Thread* const entered = process_runtime.enter(&__spillway_persist_thread);
   if (entered == nullptr || pthread_setspecific(key, reinterpret_cast<void*>(1)) != 0) return nullptr;
   thread = entered;
   is_without = false;
@@ -238,7 +239,7 @@ base::Expected<void> fence_slowly(const void* site) {
   if (Thread* const own = enter(); own != nullptr) return own->fence();
   sys::fence_stores();
   if (Observer* const observing = observer(); observing != nullptr) observing->fence(site);
-  __spillway_persist_pending = 0;
+  __spillway_persist_thread.pending = 0;
   const int number = std::exchange(failure, 0);
   if (number == 0) return {};
   return base::failure(number,
@@ -248,7 +249,7 @@ base::Expected<void> fence_slowly(const void* site) {
 void store(uintptr_t address, size_t bytes, bool is_past_caches, const void* site) {
   if (Observer* const observing = observer(); observing != nullptr) {
     observing->store(address, bytes, is_past_caches, site);
-    if (is_past_caches) __spillway_persist_pending = 1;
+    if (is_past_caches) __spillway_persist_thread.pending = 1;
   }
 }
 

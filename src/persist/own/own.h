@@ -16,9 +16,9 @@
 // What code that spillcc -fspill-persist=sample compiled counts down at each store; below 0 it calls __spillway_persist_sampled.
 extern "C" __attribute__((visibility("default"),
                           tls_model("initial-exec"))) thread_local int32_t __spillway_persist_countdown;
-// pending() of the thread; of one that is observed, whether it has flushed and not fenced.
+// The thread's; closed while it has no Thread. Of one that is observed `pending` is whether it has flushed and not fenced.
 extern "C" __attribute__((visibility("default"),
-                          tls_model("initial-exec"))) thread_local uint32_t __spillway_persist_pending;
+                          tls_model("initial-exec"))) thread_local persist::Direct __spillway_persist_thread;
 
 namespace persist::own {
 

@@ -44,6 +44,9 @@ constexpr bool kIsThreadSanitizer = true;
 constexpr bool kIsThreadSanitizer = false;
 #endif
 
+// Whether a child of the calling process ends so.
+bool fork_is(int status, const std::function<int()>& run) { return in_child({}, run) == status; }
+
 // 0: all of them hold; else the line of the first that does not.
 #define REQUIRE(condition) \
   if (!(condition)) return __LINE__ % 100 + 100;
@@ -94,6 +97,43 @@ TEST(OwnRuntime, ThreadsThatEndHaveFenced) {
                        return 0;
                      }),
             0);
+}
+
+// The thread's variable is open while the process does not count, nobody observes, and the thread has not ended.
+TEST(OwnRuntime, CompiledCodeIsToldWhatNeedsNoCall) {
+  const auto use = [] {
+    own::flush(begin, nullptr);
+    if (!own::fence(nullptr)) _exit(99);
+    return __spillway_persist_thread.ranges[2].load() != 0 && __spillway_persist_thread.fences.load() > 0;
+  };
+  const auto add = [] {
+    return own::add_domain({.begin = begin, .end = begin + sizeof memory}, "", 0).has_value();
+  };
+  EXPECT_EQ(in_child({{"SPILLWAY_PERSIST_POLICY", "inline"}},
+                     [&] {
+                       REQUIRE(add());
+                       REQUIRE(use());
+                       REQUIRE(fork_is(0, [&] { return use() ? 0 : 1; }));
+                       own::flush(begin, nullptr);
+                       REQUIRE(own::remove_domain(begin, begin + sizeof memory));
+                       REQUIRE(!use());
+                       return 0;
+                     }),
+            0);
+  const std::string path = testing::TempDir() + "spillway_own_test_direct";
+  for (const char* variable :
+       {"SPILLWAY_PERSIST_STATS", "SPILLWAY_PERSIST_RECORD", "SPILLWAY_PERSIST_DIRTINESS"}) {
+    const bool is_file = std::string(variable) != "SPILLWAY_PERSIST_DIRTINESS";
+    EXPECT_EQ(in_child({{"SPILLWAY_PERSIST_POLICY", "inline"}, {variable, is_file ? path.c_str() : "1"}},
+                       [&] {
+                         REQUIRE(add());
+                         REQUIRE(!use());
+                         return 0;
+                       }),
+              0)
+        << variable;
+  }
+  std::filesystem::remove(path);
 }
 
 // The destructors of a thread's values flush, after the thread's own end.
