@@ -6,8 +6,8 @@ import persist_model
 from lockstep import Failure
 
 DOC = f"""\
-`lines` and `hot`: nanoseconds of a flush of a line on this machine, its part of the fences included: less is better. The peer is the CPU's instruction where it stands, without a runtime; ours what
-compiled code calls, by way. `lines/INSTRUCTION/STATE/FENCE/THREADS`: as many flushes before each fence; dirty lines are stored to before, in the time.
+`lines` and `hot`: nanoseconds of a flush of a line on this machine, its part of the fences included: less is better. The peer is the CPU's instruction where it stands, without a runtime; ours the same
+source compiled by spillcc -fspill-persist, by way. `lines/INSTRUCTION/STATE/FENCE/THREADS`: as many flushes before each fence; dirty lines are stored to before, in the time.
 `hot/LINES/TIMES/ORDER/THREADS`: so many lines, each stored to and flushed so many times before a fence. `over_inline`, `over_best`: auto's time over inline's, and over the better one's of inline and epoch. In the
 summary `_speed` is the peer's time over ours, a geometric mean, `_speed_least` the least.
 `model` and `governor`: on a modelled device, nothing of it a measurement of one: million operations in a second of the device's time, more is better. The peer of `model/STRUCTURE/THREADS/WAY` is

@@ -109,7 +109,7 @@ void spillway_persist_mark(const char *text);
 size_t spillway_persist_layout(const size_t *part_bytes, size_t count, size_t part_alignment,
                                size_t *offsets);
 
-// What the process has done so far, as a JSON object (docs/persist.md). `needed_bytes` may be null. TOO_SMALL.
+// What the process has done so far, as a JSON object (docs/persist.md); of code that spillcc compiled all of it only if `stats` is configured. `needed_bytes` may be null. TOO_SMALL.
 int spillway_persist_stats(char *text, size_t bytes, size_t *needed_bytes);
 
 // "0.1.0"
