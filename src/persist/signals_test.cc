@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <random>
 #include <thread>
@@ -106,6 +107,62 @@ TEST_P(SignalTest, HandlersOfSignalsFlushInTheMiddleOfAnything) {
   for (size_t i = 32; i < 40; ++i) EXPECT_EQ(own->device.durable[i].load(), own->device.word(i).load());
   EXPECT_EQ(own->failures.load(), 0u);
   EXPECT_TRUE(runtime->leave(own->thread));
+}
+
+// A device in whose flushes a signal comes, right after the line has been written back.
+class InterruptedDevice final : public LineDevice {
+ public:
+  static constexpr size_t kLines = 64;
+
+  void flush(const uintptr_t* lines, size_t count) override {
+    for (size_t i = 0; i < count; ++i) {
+      durable[(lines[i] - begin()) / base::kLineBytes] = *reinterpret_cast<uint64_t*>(lines[i]);
+      if (interrupt) interrupt(lines[i]);
+    }
+  }
+  void fence() override {}
+  uintptr_t begin() const { return reinterpret_cast<uintptr_t>(memory_); }
+  Domain domain() {
+    return {.begin = begin(), .end = begin() + sizeof memory_, .kind = DomainKind::kDevice, .device = this};
+  }
+
+  std::function<void(uintptr_t)> interrupt;
+  uint64_t durable[kLines] = {};
+
+ private:
+  alignas(base::kLineBytes) char memory_[kLines * base::kLineBytes] = {};
+};
+
+// The line stands among those that are put off, but a flush that comes after it was executed is another one.
+TEST(Signals, AHandlersFlushOfALineThatIsJustBeingExecutedIsNotLost) {
+  Own runtime(Way::kEpoch);
+  const auto device = std::make_unique<InterruptedDevice>();
+  ASSERT_TRUE(runtime->add_domain(device->domain()));
+  Thread* const thread = runtime->enter();
+  uint64_t value = 0, interrupts = 0;
+  for (uint64_t epoch = 0; epoch < 100; ++epoch) {
+    device->interrupt = nullptr;
+    for (size_t i = 0; i < 12; ++i) {
+      const uintptr_t line = device->begin() + i % 4 * base::kLineBytes;
+      *reinterpret_cast<uint64_t*>(line) = ++value;
+      flush_compiled(*thread, line);
+    }
+    device->interrupt = [&](uintptr_t line) {
+      const auto interrupt = std::exchange(device->interrupt, nullptr);
+      *reinterpret_cast<uint64_t*>(line) = ++value;
+      flush_compiled(*thread, line);
+      ++interrupts;
+      device->interrupt = interrupt;
+    };
+    ASSERT_TRUE(fence_compiled(*thread));
+    device->interrupt = nullptr;
+    ASSERT_TRUE(fence_compiled(*thread));
+    for (size_t i = 0; i < 4; ++i)
+      ASSERT_EQ(device->durable[i], *reinterpret_cast<uint64_t*>(device->begin() + i * base::kLineBytes))
+          << epoch;
+  }
+  EXPECT_GE(interrupts, 400u);
+  ASSERT_TRUE(runtime->leave(thread));
 }
 
 }  // namespace

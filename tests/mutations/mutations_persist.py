@@ -40,7 +40,7 @@ MUTATIONS = [
 
     # What compiled code does without a call
     mutation("a range reaches into the page before it", (DIRECT, "(begin + base::kOsPageBytes - 1) / base::kOsPageBytes", "begin / base::kOsPageBytes"), gtest_filter="Direct.*"),
-    mutation("what is put off is left out while it is executed", (THREAD, "  direct_.put_off.store(&kNonePutOff, std::memory_order_relaxed);\n  std::atomic_signal_fence(std::memory_order_seq_cst);\n  gate_.enter();", "  gate_.enter();"), gtest_filter="*SignalTest*epoch"),
+    mutation("what is put off is left out while it is executed", (THREAD, "  direct_.put_off.store(&kNonePutOff, std::memory_order_relaxed);\n  std::atomic_signal_fence(std::memory_order_seq_cst);\n  gate_.enter();", "  gate_.enter();"), gtest_filter="Signals.*"),
     mutation("what was put off is taken for what is mapped there now", (THREAD, "  if (std::exchange(set_version_, place_.version) != place_.version) set_.begin_epoch();\n", ""), gtest_filter="Direct.*"),
     mutation("domains come and compiled code goes on", (RUNTIME, "  auto added = domains_.add(domain);\n  close_all();\n", "  auto added = domains_.add(domain);\n"), gtest_filter="Direct.*"),
     mutation("domains go and compiled code goes on", (RUNTIME, "  if (!domains_.remove(begin, end)) return false;\n  close_all();\n", "  if (!domains_.remove(begin, end)) return false;\n"), gtest_filter="Direct.*"),

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "persist/runtime.h"
+#include "persist/test_compiled.h"
 #include "tools/persist_check/medium.h"
 #include "trapped_syncs.h"
 
@@ -248,7 +249,7 @@ class Machine {
         break;
       case Step::kFlush:
         device_.note({Noted::kProgram, RecordKind::kFlush, who, step.line});
-        thread->flush(device_.address(step.line) + step.line % base::kLineBytes);
+        persist::flush_compiled(*thread, device_.address(step.line) + step.line % base::kLineBytes);
         break;
       case Step::kFlushTwo:
         for (const uint32_t line : {step.line, step.line + 1})
@@ -258,14 +259,14 @@ class Machine {
       case Step::kFlushOrdered: {
         const uint32_t alone = 100 + who;
         device_.note({Noted::kProgram, RecordKind::kFlush, alone, step.line});
-        thread->flush_ordered(device_.address(step.line));
+        persist::flush_compiled(*thread, device_.address(step.line), sys::LineFlush::kClflush);
         device_.note({Noted::kProgram, RecordKind::kFence, alone});
         break;
       }
-      case Step::kFence: fence(thread->fence(), who); break;
+      case Step::kFence: fence(persist::fence_compiled(*thread), who); break;
       case Step::kWay: EXPECT_TRUE(thread->set_way(persist::kWays[step.line % 5])); break;
       case Step::kRemove: {
-        fence(thread->fence(), who);
+        fence(persist::fence_compiled(*thread), who);
         const auto& domains = device_.domains();
         const uintptr_t begin = domains.front().begin, end = domains.back().end;
         const bool is_partly = step.line / 2 % 2 != 0;

@@ -5,13 +5,10 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "capi/persist/objects.h"
 #include "persist/own/own.h"
 
-namespace {
-
-uintptr_t number_of(const void* address) { return reinterpret_cast<uintptr_t>(address); }
-
-}  // namespace
+using capi::persisting::number_of;
 
 extern "C" {
 #pragma GCC visibility push(default)
