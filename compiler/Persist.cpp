@@ -96,9 +96,7 @@ void Persister::emit(IRBuilderBase &B, const FlushStep &Step) {
                                                 : abi::PersistFlush,
                 {Address});
   }
-  // Who records is told of each.
-  if (options::Persist != options::PersistMode::Record)
-    markDirect(*Call, Step.Kind);
+  markDirect(*Call, Step.Kind);
 }
 
 // The instruction as what it asks of the runtime; empty if it stays.

@@ -1,4 +1,4 @@
-; OPTIONS: -spill-persist=record -spill-translate=0
+; OPTIONS: -spill-persist=record -spill-translate=0 -spill-persist-direct=0
 ; Each store that may be to persistent memory is reported after it, with its bytes.
 
 @global = global i64 0

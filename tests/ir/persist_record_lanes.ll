@@ -1,4 +1,4 @@
-; OPTIONS: -spill-persist=record -spill-translate=0
+; OPTIONS: -spill-persist=record -spill-translate=0 -spill-persist-direct=0
 ; Of vectors with a mask only the lanes that are on are stored: others are reported with no bytes.
 
 ; CHECK-LABEL: define void @masked(

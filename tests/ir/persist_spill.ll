@@ -1,4 +1,4 @@
-; OPTIONS: -spill-persist=record
+; OPTIONS: -spill-persist=record -spill-persist-direct=0
 ; Beside spilling: the runtime for persistent memory gets the program's own addresses, what is stored goes where the
 ; translation says, and calls of that runtime are calls like others, after which a page is translated anew.
 

@@ -258,8 +258,6 @@ MUTATIONS = [
              (DIRECT, "B.CreateOr(B.CreateShl(Line, abi::PersistPutOffShift), Mark)", "B.CreateOr(B.CreateShl(B.CreateAnd(Line, 0xff), abi::PersistPutOffShift), Mark)")),
     mutation("clflush put off", "^ir_persist_direct$",
              (DIRECT, '  if (Name == "clflush")\n    return Call->moveBefore(Otherwise);\n', "")),
-    mutation("who records is not told of each flush", "^persist_check_usage$",
-             (PERSIST, "  if (options::Persist != options::PersistMode::Record)\n    markDirect", "  markDirect")),
     mutation("store told of before it", "^persist_cc$",
              (STORES, "    return S.Inst->getNextNode();", "    return S.Inst;")),
     mutation("failed exchange told of as a store", "^ir_persist_record$",
