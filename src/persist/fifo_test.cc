@@ -40,6 +40,65 @@ TEST(Fifo, TakesNoMoreThanItHolds) {
   EXPECT_FALSE(fifo->push(64));
 }
 
+// Of what its thread has taken itself, a handler of that thread neither waits for it nor leaves it out.
+TEST(Fifo, SaysWhatItsThreadHolds) {
+  const auto fifo = std::make_unique<Fifo>();
+  uintptr_t lines[Fifo::kClaimLinesMax];
+  EXPECT_EQ(fifo->hold(), 0u);
+  for (uintptr_t i = 1; i <= 100; ++i) ASSERT_TRUE(fifo->push(i * 64));
+  EXPECT_EQ(fifo->claim(lines, 10), 10u);
+  EXPECT_EQ(fifo->hold(), Fifo::kClaimLinesMax);
+  EXPECT_EQ(fifo->held_count(), Fifo::kClaimLinesMax);
+  EXPECT_EQ(fifo->held()[0], 11u * 64);
+  EXPECT_EQ(fifo->held()[63], 74u * 64);
+  EXPECT_EQ(fifo->claim(lines), 26u);
+  fifo->finish(26);
+  EXPECT_FALSE(fifo->is_done());
+  fifo->finish(10);
+  EXPECT_TRUE(fifo->is_done());
+  fifo->finish_held();
+  EXPECT_EQ(fifo->held_count(), 0u);
+  EXPECT_TRUE(fifo->is_done());
+}
+
+// A fork in a handler that has interrupted the thread between any two of its steps.
+TEST(Fifo, ForgetsWhatItsThreadDoesNotHold) {
+  const auto fifo = std::make_unique<Fifo>();
+  uintptr_t lines[Fifo::kClaimLinesMax];
+  for (int round = 0; round < 3; ++round) {
+    for (uintptr_t i = 0; i < 100; ++i) ASSERT_TRUE(fifo->push(64));
+    EXPECT_EQ(fifo->claim(lines, 20), 20u);
+    if (round > 0) EXPECT_EQ(fifo->hold(), Fifo::kClaimLinesMax);
+    if (round > 1) fifo->finish_held();
+    EXPECT_FALSE(fifo->is_done());
+    fifo->forget();
+    EXPECT_TRUE(fifo->is_done());
+    EXPECT_EQ(fifo->held_count(), round == 1 ? Fifo::kClaimLinesMax : 0);
+    if (round == 1) fifo->finish_held();
+    EXPECT_TRUE(fifo->is_done());
+    ASSERT_TRUE(fifo->push(128));
+    EXPECT_FALSE(fifo->is_done());
+    EXPECT_EQ(fifo->claim(lines), 1u);
+    EXPECT_EQ(lines[0], 128u);
+    fifo->finish(1);
+    EXPECT_TRUE(fifo->is_done());
+  }
+}
+
+TEST(Fifo, IsWorthwhileWhenManyWaitOrTheThreadDoes) {
+  const auto fifo = std::make_unique<Fifo>();
+  for (uint32_t i = 0; i < Fifo::kWorthLines - 1; ++i) ASSERT_TRUE(fifo->push(64));
+  EXPECT_FALSE(fifo->is_worthwhile());
+  fifo->ask();
+  EXPECT_TRUE(fifo->is_worthwhile());
+  while (fifo->hold() > 0) fifo->finish_held();
+  fifo->wait();
+  for (uint32_t i = 0; i < Fifo::kWorthLines - 1; ++i) ASSERT_TRUE(fifo->push(64));
+  EXPECT_FALSE(fifo->is_worthwhile());
+  ASSERT_TRUE(fifo->push(64));
+  EXPECT_TRUE(fifo->is_worthwhile());
+}
+
 // Each line is claimed once, whoever claims; a fence returns when all of them are done, and not before.
 TEST(Fifo, SeveralClaimAndNothingIsLostOrClaimedTwice) {
   const auto fifo = std::make_unique<Fifo>();
@@ -63,6 +122,12 @@ TEST(Fifo, SeveralClaimAndNothingIsLostOrClaimedTwice) {
   for (uint64_t round = 0; round < kRounds; ++round) {
     for (uint64_t i = 0; i < round % 20; ++i)
       if (fifo->push(pushed + 1)) ++pushed;
+    // The thread takes some itself, or leaves them to others.
+    if (round % 3 != 0) {
+      const uint32_t count = fifo->hold();
+      for (uint32_t k = 0; k < count; ++k) claims[fifo->held()[k]].fetch_add(1, std::memory_order_relaxed);
+      fifo->finish_held();
+    }
     fifo->wait();
     for (uint64_t i = 0; i < round % 20 && i < pushed; ++i) ASSERT_EQ(claims[pushed - i].load(), 1u);
   }

@@ -26,7 +26,8 @@ base::Expected<void> Flushers::start(Runtime& runtime, const Settings& settings)
   if (are_running()) return {};
   runtime_ = &runtime;
   settings_ = settings;
-  if (settings_.most == 0) settings_.most = sys::cpu_count();
+  is_free_ = settings_.most == 0;
+  if (is_free_) settings_.most = sys::cpu_count();
   settings_.most = std::min(settings_.most, kFlushersMax);
   settings_.least = std::clamp<uint32_t>(settings_.least, 1, settings_.most);
   is_ending_.store(0, std::memory_order_relaxed);
@@ -98,9 +99,25 @@ void Flushers::pass_all() {
 
 uint32_t Flushers::flush_some(Fifo& fifo) {
   uintptr_t lines[Fifo::kClaimLinesMax];
-  const auto share = static_cast<uint32_t>(fifo.waiting() / count_.load(std::memory_order_relaxed));
+  const auto share = static_cast<uint32_t>(fifo.waiting() / wanted_count());
   const uint32_t count = fifo.claim(lines, std::clamp(share, kShareLeast, Fifo::kClaimLinesMax));
   if (count == 0) return 0;
+  execute(lines, count);
+  fifo.finish(count);
+  return count;
+}
+
+uint32_t Flushers::execute_waiting(Fifo& fifo) {
+  uint32_t all = 0;
+  while (const uint32_t count = fifo.hold()) {
+    execute(fifo.held(), count);
+    fifo.finish_held();
+    all += count;
+  }
+  return all;
+}
+
+void Flushers::execute(const uintptr_t* lines, uint32_t count) const {
   const Domains& domains = runtime_->domains();
   const sys::LineFlush instruction = runtime_->settings().instruction;
   // Lines that follow each other for the same device go to it together.
@@ -118,8 +135,6 @@ uint32_t Flushers::flush_some(Fifo& fifo) {
     i = end;
   }
   sys::fence_stores();
-  fifo.finish(count);
-  return count;
 }
 
 uint32_t Flushers::look(Member& member) {
@@ -127,7 +142,7 @@ uint32_t Flushers::look(Member& member) {
   member.gate.enter();
   runtime_->visit_threads_from(member.index, [&](Thread& thread) {
     Fifo* const fifo = member.is_proactive ? thread.recent() : thread.fifo();
-    if (fifo != nullptr) found += flush_some(*fifo);
+    if (fifo != nullptr && (member.is_proactive || may_take(*fifo))) found += flush_some(*fifo);
   });
   member.gate.leave();
   auto& count = member.is_proactive ? proactive_lines_ : executed_lines_;
@@ -166,6 +181,8 @@ void Flushers::look_and_sleep(Member& member) {
   else
     work_.wait(key, kSleepNs);
   sleepers_.fetch_sub(1, std::memory_order_relaxed);
+  // What it was woken for is another's.
+  if (!is_wanted(member)) wake_surely();
 }
 
 void Flushers::serve_ahead(Member& member) {
@@ -186,12 +203,19 @@ void Flushers::control() {
   Governor governor(settings_.least, settings_.most);
   Together together;
   count_.store(governor.count(), std::memory_order_relaxed);
-  uint64_t lines = executed_lines(), asked = runtime_->counts().asked_lines, begin_ns = sys::monotonic_ns();
+  // Whoever executes what was pushed.
+  const auto pushed_and_executed = [this](const Counts& counts) {
+    return executed_lines() + counts.fence_lines;
+  };
+  const Counts at_begin = runtime_->counts();
+  uint64_t lines = pushed_and_executed(at_begin), asked = at_begin.asked_lines,
+           begin_ns = sys::monotonic_ns();
   bool is_mixed = false;  // the period is of threads that hand over in part
   while (is_ending_.load(std::memory_order_relaxed) == 0) {
     sys::futex_wait(is_ending_, 0, settings_.period_ns);
-    const uint64_t now_ns = sys::monotonic_ns(), now_lines = executed_lines(),
-                   now_asked = runtime_->counts().asked_lines;
+    const Counts counts = runtime_->counts();
+    const uint64_t now_ns = sys::monotonic_ns(), now_lines = pushed_and_executed(counts),
+                   now_asked = counts.asked_lines;
     const auto rate = [&](uint64_t count) {
       return static_cast<double>(count) / static_cast<double>(now_ns - begin_ns);
     };
@@ -204,7 +228,9 @@ void Flushers::control() {
     begin_ns = now_ns;
     lines = now_lines;
     asked = now_asked;
-    if (count_.exchange(governor.count(), std::memory_order_relaxed) < governor.count()) wanted_.notify_all();
+    // With fewer that may flush more flushers can be wanted: those that fences were.
+    if (count_.exchange(governor.count(), std::memory_order_relaxed) != governor.count())
+      wanted_.notify_all();
   }
 }
 

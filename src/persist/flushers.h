@@ -1,6 +1,7 @@
 // Flushers: threads that flush what others have pushed to their FIFOs. (Ribbon, PACT'20, 2.1 and 2.2)
 //
-//   flusher i      serves all threads' FIFOs, from the i-th on, while fewer than count() flushers come before it; the others sleep
+//   flusher i      serves all threads' FIFOs, from the i-th on, while it is wanted; the others sleep
+//   fence          executes what waits in its thread's FIFO by itself, if all threads that hand lines over may flush at the same time
 //   controller     each period tells the Governor how many lines became durable, and is told how many flushers there are to be
 //   together       so does whether all threads that are auto and flush to devices hand their lines over (together.h)
 //   proactive      flushes lines that threads have stored to lately, so that their own flush finds them clean
@@ -10,6 +11,9 @@
 //  2 those that are not wanted sleep where nobody who pushes wakes them
 //  3 of what waits in a FIFO a flusher takes its share only, so that others flush beside it
 //  4 what it has claimed it looks up: lines that are in no domain any more are dropped
+//  5 count() are to flush at the same time. While there are no more threads with FIFOs than that, each of their fences is one of them, and the rest of count() is wanted, but one
+//    flusher always; those take what is worth the way to another core, and what a thread asks for. While there are more, fences execute nothing, and count() flushers are wanted.
+//    So who may flush is known without a word that all fences write to: that would go from core to core itself, which is what they are to be spared
 //
 // Thread contract: start(), stop() by one thread at a time; the rest by any. All signals are blocked in its threads.
 #pragma once
@@ -17,6 +21,7 @@
 #include <cstdint>
 
 #include "base/error.h"
+#include "persist/fifo.h"
 #include "persist/governor.h"
 #include "sys/gate.h"
 #include "sys/lock.h"
@@ -24,7 +29,6 @@
 
 namespace persist {
 
-class Fifo;
 class Runtime;
 
 class Flushers {
@@ -42,7 +46,21 @@ class Flushers {
   void stop();
   bool are_running() const { return is_running_.load(std::memory_order_acquire); }
 
-  // Lines were pushed. Cost: two loads, unless one sleeps and none looks.
+  // Threads that have a FIFO: one more, one less.
+  void count_pusher(int difference) {
+    pushers_.fetch_add(static_cast<uint32_t>(difference), std::memory_order_relaxed);
+    wanted_.notify_all();
+  }
+  // Does a fence execute what waits? Cost: a few loads.
+  bool do_fences_execute() const {
+    const uint32_t count = this->count();
+    return pushers_.load(std::memory_order_relaxed) <= count || (is_free_ && count == settings_.most);
+  }
+  // Of its thread, at its fence, inside of its gate: executes what nobody has claimed. Returns how many lines.
+  uint32_t execute_waiting(Fifo& fifo);
+  // Are flushers to take what waits there?
+  bool may_take(const Fifo& fifo) const { return !do_fences_execute() || fifo.is_worthwhile(); }
+  // Lines were pushed that they may take. Cost: two loads, unless one sleeps and none looks.
   void wake() {
     if (lookers_.load(std::memory_order_relaxed) == 0 && sleepers_.load(std::memory_order_relaxed) != 0)
       work_.notify_one();
@@ -58,12 +76,13 @@ class Flushers {
     if (ahead_sleeps_.load(std::memory_order_relaxed) != 0) ahead_.notify_one();
   }
 
-  // How many flush now, at most.
+  // How many flush now, at most; by invariant 5.
   uint32_t count() const { return count_.load(std::memory_order_relaxed); }
   // Threads have begun that may hand their lines over together.
   void try_together() { tries_together_.store(true, std::memory_order_relaxed); }
   // Whether they do now.
   bool are_together() const { return are_together_.load(std::memory_order_relaxed) && are_running(); }
+  // By flushers.
   uint64_t executed_lines() const { return executed_lines_.load(std::memory_order_relaxed); }
   uint64_t proactive_lines() const { return proactive_lines_.load(std::memory_order_relaxed); }
 
@@ -86,7 +105,12 @@ class Flushers {
   static void run_member(void* member);
   static void run_controller(void* flushers);
   bool is_ending() const { return is_ending_.load(std::memory_order_relaxed) != 0; }
-  bool is_wanted(const Member& member) const { return member.index < count(); }
+  uint32_t wanted_count() const {
+    const uint32_t count = this->count(), pushers = pushers_.load(std::memory_order_relaxed);
+    if (!do_fences_execute()) return count;
+    return pushers < count ? count - pushers : 1;
+  }
+  bool is_wanted(const Member& member) const { return member.index < wanted_count(); }
   void serve(Member& member);
   void serve_ahead(Member& member);
   // Until there is something to do, or the member is not wanted.
@@ -95,15 +119,18 @@ class Flushers {
   uint32_t look(Member& member);
   // Takes and flushes some lines of a FIFO. Returns how many.
   uint32_t flush_some(Fifo& fifo);
+  // Flushes lines that were claimed, and fences.
+  void execute(const uintptr_t* lines, uint32_t count) const;
   void control();
   void end_all();
 
   sys::Mutex lock_;  // of starts and stops
   Runtime* runtime_ = nullptr;
   Settings settings_;
+  bool is_free_ = false;  // `most` is the processors: more cannot run at the same time in any case
   std::atomic<bool> is_running_{false};
   std::atomic<uint32_t> is_ending_{0};
-  std::atomic<uint32_t> count_{0};
+  std::atomic<uint32_t> count_{0}, pushers_{0};
   std::atomic<bool> tries_together_{false}, are_together_{false};
   std::atomic<uint32_t> lookers_{0}, sleepers_{0};  // of those that are wanted and have nothing to do
   std::atomic<uint32_t> ahead_sleeps_{0};

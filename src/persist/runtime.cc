@@ -114,6 +114,7 @@ base::Expected<void> Runtime::leave(Thread* thread) {
 }
 
 void Runtime::discard(Thread* thread) {
+  if (thread->fifo() != nullptr) flushers_.count_pusher(-1);
   for (Fifo* const queue : {thread->fifo(), thread->recent()})
     if (queue != nullptr) sys::unmap(queue, sizeof(Fifo));
   sys::unmap(thread, sizeof(Thread));

@@ -1,7 +1,7 @@
 // Runtime: all threads that flush, the domains that they flush to, and who flushes for them.
 //
 //   thread    put off: LineSet, FileRanges      fence
-//     │ decoupled                                 ▲ waits for its FIFO
+//     │ decoupled                                 ▲ waits for its FIFO, or executes what waits there
 //     └─► Fifo ──claim──► flusher ──► domain ─────┘
 //            how many of them: Governor
 //
@@ -113,7 +113,7 @@ class Runtime {
   void visit_places(const Visit& visit) {
     for (size_t i = 0; i < thread_count_.load(std::memory_order_relaxed); ++i) visit(threads_[i]);
   }
-  static void discard(Thread* thread);
+  void discard(Thread* thread);
   // The domains have changed: what compiled code does without a call is of those before.
   void close_all();
 

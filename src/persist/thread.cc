@@ -26,6 +26,7 @@ void Counts::add(const Counts& other) {
   asked_lines += other.asked_lines;
   executed_lines += other.executed_lines;
   pushed_lines += other.pushed_lines;
+  fence_lines += other.fence_lines;
   noted_lines += other.noted_lines;
   outside_lines += other.outside_lines;
   fences += other.fences;
@@ -247,7 +248,7 @@ void Thread::push(LineDevice* device, uintptr_t line) {
   }
   if (is_pushed) {
     base::increase<uint64_t>(counts_.pushed_lines, 1);
-    runtime_.flushers().wake();
+    if (runtime_.flushers().may_take(*fifo())) runtime_.flushers().wake();
     return;
   }
   // Flushers cannot keep up: the line is one more that this thread flushes, as if nobody else did.
@@ -336,10 +337,22 @@ base::Expected<void> Thread::fence() {
   return result;
 }
 
+void Thread::take_or_ask(Fifo& pushed) {
+  Flushers& flushers = runtime_.flushers();
+  if (flushers.do_fences_execute()) {
+    gate_.enter();
+    base::increase<uint64_t>(counts_.fence_lines, flushers.execute_waiting(pushed));
+    gate_.leave();
+  } else {
+    pushed.ask();
+    flushers.wake_surely();
+  }
+}
+
 base::Expected<void> Thread::fence_slowly() {
   Fifo* const pushed = fifo();
   const bool waits = pushed != nullptr && !pushed->is_done();
-  if (waits) runtime_.flushers().wake_surely();
+  if (waits) take_or_ask(*pushed);
   execute_put_off();
   if (waits) pushed->wait();
   base::Expected<void> result;
@@ -365,9 +378,13 @@ base::Expected<void> Thread::fence_in_handler() {
   }
   Place place;
   set_.visit([&](uintptr_t line) { execute_again(place, line); });
-  if (Fifo* const pushed = fifo(); pushed != nullptr && !pushed->is_done()) {
-    runtime_.flushers().wake_surely();
-    pushed->wait();
+  if (Fifo* const pushed = fifo(); pushed != nullptr) {
+    for (uint32_t i = 0; i < pushed->held_count(); ++i) execute_again(place, pushed->held()[i]);
+    if (!pushed->is_done()) {
+      pushed->ask();
+      runtime_.flushers().wake_surely();
+      pushed->wait();
+    }
   }
   auto result = runtime_.write_files();
   runtime_.fence_devices();
@@ -417,6 +434,7 @@ base::Expected<void> Thread::take_queues() {
     if (!memory) return std::unexpected(memory.error());
     queue->store(new (*memory) Fifo,
                  std::memory_order_release);  // pairs with the acquire in fifo() and recent()
+    if (queue == &fifo_) runtime_.flushers().count_pusher(1);
   }
   return {};
 }
@@ -447,6 +465,7 @@ Counts Thread::counts() const {
   return {.asked_lines = counts_.asked_lines(),
           .executed_lines = get(counts_.now_lines) + get(counts_.late_lines),
           .pushed_lines = get(counts_.pushed_lines),
+          .fence_lines = get(counts_.fence_lines),
           .noted_lines = get(counts_.noted_lines),
           .outside_lines = get(counts_.outside_lines),
           .fences = get(counts_.fences),

@@ -3,21 +3,21 @@
 // A flush is, by the thread's way (Way) and the line's domain:
 //
 //                   inline          epoch                        decoupled
-//   memory          executed        executed, or put off until   pushed to the FIFO, and
-//                                   the fence (line_set.h)       executed by a flusher
+//   memory          executed        executed, or put off until   pushed to the FIFO, and executed
+//                                   the fence (line_set.h)       by a flusher, or by the fence
 //   device          to the device   the same                     the same
 //   file            noted as a range, whatever the way
 //   flush_on_fail   nothing, whatever the way
 //   in no domain    executed, whatever the way: it may be unmapped before the fence
 //
-// and a fence 1 executes what was put off, 2 waits for the FIFO, 3 has the kernel write the ranges, 4 has the devices fence, 5 is an sfence.
+// and a fence 1 executes what was put off, and what waits in the FIFO unless it is the flushers' (flushers.h), 2 waits for what those have taken, 3 has the kernel write the ranges, 4 has the devices fence, 5 is an sfence.
 //
 // Why the semantics stay: a flush promises nothing before its thread's fence, and a line that is flushed later holds what it held then, or newer content, which
 // may have become durable at any time in any case. So every state that a crash can leave is one that it could leave before. What is promised is promised by the fence, at
 // whose end all that was asked for is durable. clflush, which comes before what is stored later, is executed at once (flush_ordered).
 //
 // Signals: a handler may call all of this at any moment of its thread. While the thread changes where it flushes to or what it has put off, is_inside_ is set: then a handler's
-// flush is executed at once, and its fence executes, too, what its thread has put off, and leaves it there.
+// flush is executed at once, and its fence executes, too, what its thread has put off, and leaves it there; and what it was about to execute of its FIFO: nobody else will (fifo.h).
 //
 // Invariants
 //  1 what is put off or noted lies in a domain, or did: what is in none any more when it is executed is dropped; who removed the domain has executed it
@@ -54,6 +54,7 @@ struct Counts {
   uint64_t asked_lines = 0;     // flushes of a line that were asked for
   uint64_t executed_lines = 0;  // written back by the thread itself, by instructions or a device
   uint64_t pushed_lines = 0;    // handed to flushers
+  uint64_t fence_lines = 0;     // of these: no flusher had taken them at the fence, which executed them
   uint64_t noted_lines = 0;     // of files' mappings, for the kernel to write
   uint64_t outside_lines = 0;   // of those asked for: in no domain
   uint64_t fences = 0;
@@ -126,8 +127,8 @@ class alignas(base::kLineBytes) Thread {
     std::atomic<uint64_t> now_lines{0};   // executed where the flush stands
     std::atomic<uint64_t> away_lines{0};  // put off; or nothing was to be done
     std::atomic<uint64_t> pushed_lines{0}, noted_lines{0};
-    // Beside these: executed of those that were put off; in no domain.
-    std::atomic<uint64_t> late_lines{0}, outside_lines{0};
+    // Beside these: executed of those that were put off; in no domain; executed at a fence of those that were pushed.
+    std::atomic<uint64_t> late_lines{0}, outside_lines{0}, fence_lines{0};
     std::atomic<uint64_t> fences{0}, copied_lines{0}, sampled_stores{0};
 
     uint64_t asked_lines() const {
@@ -200,6 +201,8 @@ class alignas(base::kLineBytes) Thread {
   void end_window();
   // From now on the policy tries other threads, too: once, when the thread has come to a domain where they may pay.
   void offer_flushers();
+  // What waits in the FIFO is executed, or flushers are asked for it.
+  void take_or_ask(Fifo& pushed);
   base::Expected<void> fence_slowly();
   base::Expected<void> fence_in_handler();
   base::Expected<void> take_queues();

@@ -30,7 +30,7 @@ MUTATIONS = [
     mutation("clflush is put off", (THREAD, "    flush_in_handler(line);\n  }\n}\n\nvoid Thread::sample", "    flush(line);\n  }\n}\n\nvoid Thread::sample")),
     mutation("a way that changes forgets what was put off", (THREAD, "  policy_.ask(way);\n", "  policy_.ask(way);\n  set_.clear();\n")),
     mutation("a flusher is done before its fence", (FLUSHERS, "      found.domain.device->fence();\n", "      fifo.finish(0);\n")),
-    mutation("a queue is done when its last line is", (FIFO, "return done_.load(std::memory_order_acquire) == head_.load(std::memory_order_relaxed);", "return claimed_.load(std::memory_order_acquire) == head_.load(std::memory_order_relaxed);")),
+    mutation("a queue is done when its last line is", (FIFO, " &&\n           (state & (kClaimed - 1)) == (kTaken + kHeld) * (state & kHeldMost);", ";")),
     mutation("what is put off of a removed domain is dropped", (THREAD, "  set_.visit(flush);\n", "")),
     mutation("what waits for flushers of a removed domain is dropped", (THREAD, "  if (const Fifo* const pushed = fifo(); pushed != nullptr) pushed->visit(flush);\n", "")),
     mutation("a removed domain's device is not fenced", (RUNTIME, "    if (removed[i].kind == DomainKind::kDevice) removed[i].device->fence();\n", "")),
