@@ -34,21 +34,6 @@ void Counts::add(const Counts& other) {
   sampled_stores += other.sampled_stores;
 }
 
-// While one lives, handlers of signals leave alone where the thread flushes to and what it has put off. One may live inside of another's life.
-struct Thread::Inside {
-  explicit Inside(Thread& thread)
-      : thread_(thread), before_(thread.is_inside_.load(std::memory_order_relaxed)) {
-    thread.is_inside_.store(1, std::memory_order_relaxed);
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-  }
-  ~Inside() {
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    thread_.is_inside_.store(before_, std::memory_order_relaxed);
-  }
-  Thread& thread_;
-  const uint32_t before_;
-};
-
 Thread::Thread(Runtime& runtime, Direct* direct)
     : instruction_(runtime.settings().instruction),
       domains_(runtime.domains()),
@@ -178,23 +163,6 @@ void Thread::open_put_off() {
   if (place_.version != domains_.version()) direct_.close();
 }
 
-void Thread::grant_fences() {
-  granted_fences_ = 0;
-  if (policy_.chosen() == Way::kInline && !counts_all())
-    granted_fences_ =
-        policy_.is_auto() ? static_cast<int32_t>(Policy::kHeldFences) : std::numeric_limits<int32_t>::max();
-  direct_.fences.store(granted_fences_, std::memory_order_relaxed);
-}
-
-// A handler's may come between compiled code's look and its subtraction: then it is a few more or less.
-uint64_t Thread::take_fences() {
-  const int32_t left = direct_.fences.exchange(0, std::memory_order_relaxed);
-  const int32_t taken = std::max(granted_fences_ - std::max(left, 0), 0);
-  granted_fences_ = 0;
-  base::increase(counts_.fences, static_cast<uint64_t>(taken));
-  return static_cast<uint64_t>(taken);
-}
-
 // What a handler flushes while its thread is inside is durable at once, so that no fence has to know of it.
 void Thread::flush_in_handler(uintptr_t line) {
   const Place place = find_place(line);
@@ -282,114 +250,6 @@ void Thread::note_device(LineDevice* device) {
     device_count_ = 0;
   }
   devices_[device_count_++] = device;
-}
-
-// What is put off was put off in memory or a device; if its place is another thing by now, its domain was removed, and the line executed then.
-bool Thread::execute_again(Place& place, uintptr_t line) {
-  if (line - place.begin >= place.bytes || place.version != domains_.version()) place = find_place(line);
-  if (place.action == Action::kOutside || place.action == Action::kNote || place.action == Action::kNothing)
-    return false;
-  execute(place.domain.device, line);
-  base::increase<uint64_t>(counts_.late_lines, 1);
-  return true;
-}
-
-void Thread::execute_put_off() {
-  // A handler's flush of such a line may come after it was executed.
-  direct_.put_off.store(&kNonePutOff, std::memory_order_relaxed);
-  std::atomic_signal_fence(std::memory_order_seq_cst);
-  gate_.enter();
-  Place place;
-  set_.visit([&](uintptr_t line) {
-    if (execute_again(place, line) && place.domain.device != nullptr) note_device(place.domain.device);
-  });
-  gate_.leave();
-  set_.clear();
-  set_.begin_epoch();
-  open_put_off();
-}
-
-void Thread::execute_for(const Domain& removed) const {
-  const auto flush = [&](uintptr_t line) {
-    if (removed.holds(line)) execute(removed.device, line);
-  };
-  set_.visit(flush);
-  if (const Fifo* const pushed = fifo(); pushed != nullptr) pushed->visit(flush);
-}
-
-base::Expected<void> Thread::fence() {
-  base::increase<uint64_t>(counts_.fences, 1);
-  if (is_inside_.load(std::memory_order_relaxed) != 0) [[unlikely]]
-    return fence_in_handler();
-  Inside inside(*this);
-  const uint64_t direct_fences = granted_fences_ != 0 ? take_fences() : 0;
-  base::Expected<void> result;
-  if (*pending_ != 0) {
-    result = fence_slowly();
-  } else {
-    // What is done before the instruction goes on while lines are written back, and costs nothing.
-    set_.begin_epoch();
-    sys::fence_stores();
-  }
-  if (policy_.count_fences(1 + direct_fences)) [[unlikely]]
-    end_window();
-  grant_fences();
-  return result;
-}
-
-void Thread::take_or_ask(Fifo& pushed) {
-  Flushers& flushers = runtime_.flushers();
-  if (flushers.do_fences_execute()) {
-    gate_.enter();
-    base::increase<uint64_t>(counts_.fence_lines, flushers.execute_waiting(pushed));
-    gate_.leave();
-  } else {
-    pushed.ask();
-    flushers.wake_surely();
-  }
-}
-
-base::Expected<void> Thread::fence_slowly() {
-  Fifo* const pushed = fifo();
-  const bool waits = pushed != nullptr && !pushed->is_done();
-  if (waits) take_or_ask(*pushed);
-  execute_put_off();
-  if (waits) pushed->wait();
-  base::Expected<void> result;
-  if (!ranges_.is_empty()) {
-    gate_.enter();
-    result = ranges_.write(domains_, runtime_.shared_syncs());
-    gate_.leave();
-  }
-  for (size_t i = 0; i < device_count_; ++i) devices_[i]->fence();
-  device_count_ = 0;
-  sys::fence_stores();
-  *pending_ = 0;
-  if (handler_failed_.exchange(0, std::memory_order_relaxed) != 0 && result)
-    return base::failure(EIO, "what a signal handler flushed of a file's mapping cannot be written");
-  return result;
-}
-
-// What the thread was doing is not known: all that it may have put off is executed, and stays put off.
-base::Expected<void> Thread::fence_in_handler() {
-  if (*pending_ == 0) {
-    sys::fence_stores();
-    return {};
-  }
-  Place place;
-  set_.visit([&](uintptr_t line) { execute_again(place, line); });
-  if (Fifo* const pushed = fifo(); pushed != nullptr) {
-    for (uint32_t i = 0; i < pushed->held_count(); ++i) execute_again(place, pushed->held()[i]);
-    if (!pushed->is_done()) {
-      pushed->ask();
-      runtime_.flushers().wake_surely();
-      pushed->wait();
-    }
-  }
-  auto result = runtime_.write_files();
-  runtime_.fence_devices();
-  sys::fence_stores();
-  return result;
 }
 
 void Thread::flush_ordered(uintptr_t address) {

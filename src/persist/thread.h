@@ -236,4 +236,19 @@ class alignas(base::kLineBytes) Thread {
   sys::Gate gate_;
 };
 
+// While one lives, handlers of signals leave alone where the thread flushes to and what it has put off. One may live inside of another's life.
+struct Thread::Inside {
+  explicit Inside(Thread& thread)
+      : thread_(thread), before_(thread.is_inside_.load(std::memory_order_relaxed)) {
+    thread.is_inside_.store(1, std::memory_order_relaxed);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  }
+  ~Inside() {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    thread_.is_inside_.store(before_, std::memory_order_relaxed);
+  }
+  Thread& thread_;
+  const uint32_t before_;
+};
+
 }  // namespace persist

@@ -16,6 +16,7 @@ OWN = "src/persist/own/own.cc"
 POLICY = "src/persist/policy.cc"
 RANGES = "src/persist/file_ranges.cc"
 RUNTIME = "src/persist/runtime.cc"
+FENCE = "src/persist/thread_fence.cc"
 THREAD = "src/persist/thread.cc"
 
 CAPI = ("capi_persist_test", "*")
@@ -36,33 +37,33 @@ MUTATIONS = [
     mutation("what is put off is forgotten when the list is full", (THREAD, "  if (set_.is_full()) execute_put_off();\n", "  if (set_.is_full()) set_.clear();\n"), gtest_filter="Runtime.*"),
     mutation("epochs begin anew with marks of the first ones", (LINE_SET, "    if (epoch_bits_ == 0) [[unlikely]]\n", "    if (false)\n"), gtest_filter="LineSet.*"),
     mutation("lines that are flushed again and again are executed each time", (LINE_SET, "      if (difference == 0) return Flush::kPutIn;\n", "      if (difference == 0) return Flush::kNow;\n"), gtest_filter="Runtime.HotLines*"),
-    mutation("a fence executes nothing", (THREAD, "  if (waits) take_or_ask(*pushed);\n  execute_put_off();\n", "  if (waits) take_or_ask(*pushed);\n"), gtest_filter="*WhatWasFlushed*epoch"),
+    mutation("a fence executes nothing", (FENCE, "  if (waits) take_or_ask(*pushed);\n  execute_put_off();\n", "  if (waits) take_or_ask(*pushed);\n"), gtest_filter="*WhatWasFlushed*epoch"),
 
     # What compiled code does without a call
     mutation("a range reaches into the page before it", (DIRECT, "(begin + base::kOsPageBytes - 1) / base::kOsPageBytes", "begin / base::kOsPageBytes"), gtest_filter="Direct.*"),
-    mutation("what is put off is left out while it is executed", (THREAD, "  direct_.put_off.store(&kNonePutOff, std::memory_order_relaxed);\n  std::atomic_signal_fence(std::memory_order_seq_cst);\n  gate_.enter();", "  gate_.enter();"), gtest_filter="Signals.*"),
+    mutation("what is put off is left out while it is executed", (FENCE, "  direct_.put_off.store(&kNonePutOff, std::memory_order_relaxed);\n  std::atomic_signal_fence(std::memory_order_seq_cst);\n  gate_.enter();", "  gate_.enter();"), gtest_filter="Signals.*"),
     mutation("what was put off is taken for what is mapped there now", (THREAD, "  if (std::exchange(set_version_, place_.version) != place_.version) set_.begin_epoch();\n", ""), gtest_filter="Direct.*"),
     mutation("domains come and compiled code goes on", (RUNTIME, "  auto added = domains_.add(domain);\n  close_all();\n", "  auto added = domains_.add(domain);\n"), gtest_filter="Direct.*"),
     mutation("domains go and compiled code goes on", (RUNTIME, "  if (!domains_.remove(begin, end)) return false;\n  close_all();\n", "  if (!domains_.remove(begin, end)) return false;\n"), gtest_filter="Direct.*"),
     mutation("a trial counts nothing", (THREAD, "  if (is_other || policy_.is_measuring() != was_measuring) forget_place();\n", "  if (is_other) forget_place();\n"), gtest_filter="Direct.*"),
     mutation("a way is held until lines are counted that are not", (POLICY, "  if (is_trying_ && !is_first_window_ &&", "  if (!is_first_window_ &&"), gtest_filter="Direct.*"),
-    mutation("fences begin no epoch", (THREAD, "  if (policy_.chosen() == Way::kInline && !counts_all())", "  if (!counts_all())"), gtest_filter="Direct.*"),
+    mutation("fences begin no epoch", (FENCE, "  if (policy_.chosen() == Way::kInline && !counts_all())", "  if (!counts_all())"), gtest_filter="Direct.*"),
     mutation("a thread that has left flushes on", (RUNTIME, "  thread->close_direct();\n", ""), gtest_filter="Direct.*"),
     own("who counts misses what compiled code does", (OWN, "  process_plan.settings.counts_all = !plan.stats.empty();\n", ""), gtest_filter="OwnRuntime.CompiledCode*"),
 
     # FIFOs and flushers
     mutation("a place is written again before it was copied", (FIFO, "== kLines) return false;", "== 2 * kLines) return false;"), gtest_filter="Fifo*:*WayTest*decoupled"),
     mutation("lines are taken twice", (FIFO, "state + (kClaimed + kTaken + held) * count;", "state + kClaimed * ((count + 1) / 2) + (kTaken + held) * count;"), gtest_filter="Fifo*"),
-    mutation("a fence does not wait for flushers", (THREAD, "  if (waits) pushed->wait();\n", ""), gtest_filter="*WhatWasFlushed*decoupled"),
+    mutation("a fence does not wait for flushers", (FENCE, "  if (waits) pushed->wait();\n", ""), gtest_filter="*WhatWasFlushed*decoupled"),
     mutation("a line that finds the FIFO full is lost", (THREAD, "  if (device != nullptr)\n    flush_to_device(device, line);\n  else\n    execute_now(line);\n}", "}"), gtest_filter="Flushers.*"),
     mutation("flushers tell of what is not durable yet", (FLUSHERS, "      found.domain.device->flush(lines + i, end - i);\n      found.domain.device->fence();\n", "      found.domain.device->flush(lines + i, end - i);\n"), gtest_filter="*WayTest*decoupled"),
-    mutation("a fence is the only one that executes", (THREAD, "  if (flushers.do_fences_execute()) {", "  if (true) {"), gtest_filter="Flushers.NoMoreThreads*"),
-    mutation("no fence executes what waits", (THREAD, "  if (flushers.do_fences_execute()) {", "  if (false) {"), gtest_filter="Flushers.AFenceExecutes*"),
+    mutation("a fence is the only one that executes", (FENCE, "  if (flushers.do_fences_execute()) {", "  if (true) {"), gtest_filter="Flushers.NoMoreThreads*"),
+    mutation("no fence executes what waits", (FENCE, "  if (flushers.do_fences_execute()) {", "  if (false) {"), gtest_filter="Flushers.AFenceExecutes*"),
     mutation("flushers take what a fence executes", (FLUSHERS, "(member.is_proactive || may_take(*fifo))", "true"), gtest_filter="Flushers.AFenceExecutes*"),
     mutation("nobody is asked for a few lines", (FIFO, "    return waiting() >= kWorthLines || asks_", "    return waiting() >= kWorthLines && asks_"), gtest_filter="Fifo*"),
     mutation("what fences execute is no part of the rate", (FLUSHERS, "    return executed_lines() + counts.fence_lines;", "    return executed_lines() + 0 * counts.fence_lines;"), gtest_filter="Flushers.TheGovernor*"),
     mutation("a thread that has left still counts", (RUNTIME, "  if (thread->fifo() != nullptr) flushers_.count_pusher(-1);\n", ""), gtest_filter="Flushers.NoMoreThreads*"),
-    mutation("a fence touches pushed lines beside a removal", (THREAD, "    gate_.enter();\n    base::increase<uint64_t>(counts_.fence_lines, flushers.execute_waiting(pushed));\n    gate_.leave();\n", "    base::increase<uint64_t>(counts_.fence_lines, flushers.execute_waiting(pushed));\n"), gtest_filter="Flushers.AMappingStays*"),
+    mutation("a fence touches pushed lines beside a removal", (FENCE, "    gate_.enter();\n    base::increase<uint64_t>(counts_.fence_lines, flushers.execute_waiting(pushed));\n    gate_.leave();\n", "    base::increase<uint64_t>(counts_.fence_lines, flushers.execute_waiting(pushed));\n"), gtest_filter="Flushers.AMappingStays*"),
     mutation("flushers touch memory that is gone", (RUNTIME, "  flushers_.pass_all();\n  base::Expected<bool>", "  base::Expected<bool>"), gtest_filter="Flushers.AMappingStays*"),
 
     # Domains
@@ -70,7 +71,7 @@ MUTATIONS = [
     mutation("domains may overlap", (DOMAINS, "other.begin < domain.end && domain.begin < other.end", "other.begin == domain.begin"), gtest_filter="Domains*"),
     mutation("the middle of a domain takes its end with it", (DOMAINS, "    keep(domain, std::min(domain.end, end), domain.end);\n", ""), gtest_filter="Domains*"),
     mutation("what others have put off is lost with its domain", (RUNTIME, "    for (size_t i = 0; i < count; ++i) thread.execute_for(removed[i]);\n", ""), gtest_filter="Runtime.*"),
-    mutation("a fence touches lines whose domain is gone", (THREAD, "  if (place.action == Action::kOutside || place.action == Action::kNote || place.action == Action::kNothing)\n    return false;\n", ""), test=CAPI),
+    mutation("a fence touches lines whose domain is gone", (FENCE, "  if (place.action == Action::kOutside || place.action == Action::kNote || place.action == Action::kNothing)\n    return false;\n", ""), test=CAPI),
     mutation("a thread goes on in a domain that is gone", ("src/persist/thread.h", "line - place_.begin < place_.bytes && place_.version == domains_.version();", "line - place_.begin < place_.bytes;"), test=CAPI),
 
     # Files
@@ -94,8 +95,8 @@ MUTATIONS = [
     # Handlers of signals
     mutation("a handler finds the runtime's lock held", ("src/sys/lock.h", "explicit QuietLockGuard(Lock& lock) : mask_(block_signals()), lock_(lock)", "explicit QuietLockGuard(Lock& lock) : mask_(0), lock_(lock)"), ("src/sys/lock.h", "    lock_.unlock();\n    restore_signals(mask_);", "    lock_.unlock();"), test=CAPI),
     mutation("what a handler flushes waits for a fence that does not know of it", (THREAD, "      execute(place.domain.device, line);\n      base::increase<uint64_t>(counts_.now_lines, 1);\n", ""), gtest_filter="*Handlers*"),
-    mutation("a handler's fence leaves out what its thread has put off", (THREAD, "  set_.visit([&](uintptr_t line) { execute_again(place, line); });\n", ""), gtest_filter="*Handlers*epoch"),
-    mutation("a handler's fence leaves out what its thread was executing", (THREAD, "    for (uint32_t i = 0; i < pushed->held_count(); ++i) execute_again(place, pushed->held()[i]);\n", ""), gtest_filter="*Handlers*decoupled"),
+    mutation("a handler's fence leaves out what its thread has put off", (FENCE, "  set_.visit([&](uintptr_t line) { execute_again(place, line); });\n", ""), gtest_filter="*Handlers*epoch"),
+    mutation("a handler's fence leaves out what its thread was executing", (FENCE, "    for (uint32_t i = 0; i < pushed->held_count(); ++i) execute_again(place, pushed->held()[i]);\n", ""), gtest_filter="*Handlers*decoupled"),
     mutation("a handler waits for the thread that it interrupts", (FIFO, "(state & (kClaimed - 1)) == (kTaken + kHeld) * (state & kHeldMost);", "(state & (kClaimed - 1)) == 0;"), gtest_filter="Fifo*"),
     mutation("a child waits for what its parent's thread held", (FIFO, "head_.load(std::memory_order_relaxed) + (kTaken + kHeld) * held,", "head_.load(std::memory_order_relaxed) + 0 * held,"), gtest_filter="Fifo*"),
     mutation("a handler's flush in a file is nobody's", (THREAD, "      if (write_range(line, line + base::kLineBytes)) return;\n", "      return;\n"), gtest_filter="FileTest.*"),

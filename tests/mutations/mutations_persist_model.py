@@ -6,6 +6,7 @@ CLEAN = "src/persist/model/clean_lines.h"
 THREADS = "src/persist/model/model_device.cc"
 LINES = "src/persist/model/model_lines.cc"
 TOGETHER = "src/persist/together.h"
+FENCE = "src/persist/thread_fence.cc"
 THREAD = "src/persist/thread.cc"
 
 
@@ -35,7 +36,7 @@ MUTATIONS = [
     mutation("flushers are tried on memory", (THREAD, "if (place_.domain.kind == DomainKind::kDevice && offer_ == Offer::kNone)", "if (offer_ == Offer::kNone)"), gtest_filter="Runtime.AutoTries*"),
     mutation("flushers are never tried", (THREAD, "  if (offer_ == Offer::kWanted) offer_flushers();\n", ""), gtest_filter="Runtime.AutoTries*"),
     mutation("threads never hand over together", (THREAD, "  runtime_.flushers().try_together();\n", ""), gtest_filter="Runtime.ThreadsOnDevices*"),
-    mutation("lines of a device that is forgotten are put off", (THREAD, "if (execute_again(place, line) && place.domain.device != nullptr) note_device(place.domain.device);", "execute_again(place, line);"), gtest_filter="Runtime.LinesThatArePutOff*"),
+    mutation("lines of a device that is forgotten are put off", (FENCE, "if (execute_again(place, line) && place.domain.device != nullptr) note_device(place.domain.device);", "execute_again(place, line);"), gtest_filter="Runtime.LinesThatArePutOff*"),
 
     # The modelled device
     mutation("lines that were stored to are clean", (LINES, "    device_.stored(line);\n", "    if (line == 0) device_.stored(line);\n"), gtest_filter="ModelLines.*"),

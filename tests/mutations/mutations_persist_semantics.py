@@ -6,6 +6,7 @@ LINE_SET = "src/persist/line_set.h"
 RANGES = "src/persist/file_ranges.cc"
 RUNTIME = "src/persist/runtime.cc"
 SHARED_SYNC = "src/persist/shared_sync.h"
+FENCE = "src/persist/thread_fence.cc"
 THREAD = "src/persist/thread.cc"
 
 
@@ -23,16 +24,16 @@ MUTATIONS = [
     mutation("a line that takes the entry of one that is put off is taken for it", (LINE_SET, "    if (difference >> kNumberShift != 0) {\n      entry = now;\n      return Flush::kNow;\n    }\n", "    if (difference >> kNumberShift != 0) {\n      const Flush other = (entry & kPutOff) != 0 ? Flush::kPutOff : Flush::kNow;\n      entry = now;\n      return other;\n    }\n")),
     mutation("a full list is emptied without its lines", (THREAD, "  if (set_.is_full()) execute_put_off();\n", "  if (set_.is_full()) set_.clear();\n")),
     mutation("the first flush of a line is put off for ever", (THREAD, "    case LineSet::Flush::kNow: return flush_to_device(device, line);\n", "    case LineSet::Flush::kNow: return;\n")),
-    mutation("a fence returns before flushers are done", (THREAD, "  if (waits) pushed->wait();\n", "")),
-    mutation("a fence leaves what is put off where it is", (THREAD, "  execute_put_off();\n  if (waits)", "  if (waits)")),
-    mutation("a fence fences no device", (THREAD, "  for (size_t i = 0; i < device_count_; ++i) devices_[i]->fence();\n", "")),
-    mutation("devices are fenced before what is put off", (THREAD, "  execute_put_off();\n  if (waits)", "  for (size_t i = 0; i < device_count_; ++i) devices_[i]->fence();\n  execute_put_off();\n  if (waits)"), (THREAD, "  for (size_t i = 0; i < device_count_; ++i) devices_[i]->fence();\n  device_count_ = 0;\n  sys::fence_stores();\n", "  device_count_ = 0;\n  sys::fence_stores();\n")),
+    mutation("a fence returns before flushers are done", (FENCE, "  if (waits) pushed->wait();\n", "")),
+    mutation("a fence leaves what is put off where it is", (FENCE, "  execute_put_off();\n  if (waits)", "  if (waits)")),
+    mutation("a fence fences no device", (FENCE, "  for (size_t i = 0; i < device_count_; ++i) devices_[i]->fence();\n", "")),
+    mutation("devices are fenced before what is put off", (FENCE, "  execute_put_off();\n  if (waits)", "  for (size_t i = 0; i < device_count_; ++i) devices_[i]->fence();\n  execute_put_off();\n  if (waits)"), (FENCE, "  for (size_t i = 0; i < device_count_; ++i) devices_[i]->fence();\n  device_count_ = 0;\n  sys::fence_stores();\n", "  device_count_ = 0;\n  sys::fence_stores();\n")),
     mutation("clflush is put off", (THREAD, "    flush_in_handler(line);\n  }\n}\n\nvoid Thread::sample", "    flush(line);\n  }\n}\n\nvoid Thread::sample")),
     mutation("a way that changes forgets what was put off", (THREAD, "  policy_.ask(way);\n", "  policy_.ask(way);\n  set_.clear();\n")),
     mutation("a flusher is done before its fence", (FLUSHERS, "      found.domain.device->fence();\n", "      fifo.finish(0);\n")),
     mutation("a queue is done when its last line is", (FIFO, " &&\n           (state & (kClaimed - 1)) == (kTaken + kHeld) * (state & kHeldMost);", ";")),
-    mutation("what is put off of a removed domain is dropped", (THREAD, "  set_.visit(flush);\n", "")),
-    mutation("what waits for flushers of a removed domain is dropped", (THREAD, "  if (const Fifo* const pushed = fifo(); pushed != nullptr) pushed->visit(flush);\n", "")),
+    mutation("what is put off of a removed domain is dropped", (FENCE, "  set_.visit(flush);\n", "")),
+    mutation("what waits for flushers of a removed domain is dropped", (FENCE, "  if (const Fifo* const pushed = fifo(); pushed != nullptr) pushed->visit(flush);\n", "")),
     mutation("a removed domain's device is not fenced", (RUNTIME, "    if (removed[i].kind == DomainKind::kDevice) removed[i].device->fence();\n", "")),
     mutation("a thread that leaves does not fence", (RUNTIME, "  auto fenced = thread->fence();\n", "  base::Expected<void> fenced;\n")),
     of_files("the end of a range is cut by a line", (RANGES, "  end = base::round_up(end, base::kOsPageBytes);\n", "  end = base::round_up(end - base::kLineBytes, base::kOsPageBytes);\n")),
@@ -43,7 +44,7 @@ MUTATIONS = [
     of_files("ranges that wait are forgotten when there is no room", (RANGES, "  const int error = write_all(domains, nullptr);\n", "  const int error = 0;\n  count_ = 0;\n")),
     of_files("files of one descriptor and of none are taken for one", (RANGES, "  return true;\n}\n\nvoid FileRanges::skip_others", "  return false;\n}\n\nvoid FileRanges::skip_others"), (RANGES, "    if (ranges_[i].domain_begin == ranges_[number].domain_begin) ranges_[i].end = ranges_[i].begin;\n", "    ranges_[i].end = ranges_[i].begin;\n")),
     of_files("a range goes on behind its domain as if it were written", (RANGES, "    address = piece_end;\n", "    address = range.end;\n")),
-    of_files("a fence leaves files' ranges", (THREAD, "  if (!ranges_.is_empty()) {\n", "  if (false) {\n")),
+    of_files("a fence leaves files' ranges", (FENCE, "  if (!ranges_.is_empty()) {\n", "  if (false) {\n")),
     of_files("clflush is noted of files", (THREAD, "      if (write_range(line, line + base::kLineBytes)) return;\n", "      return ranges_.add(place.domain, line, line + base::kLineBytes);\n")),
     of_files("lines behind those whose caches are saved are not flushed", (THREAD, "    case Action::kNothing: base::increase<uint64_t>(counts_.away_lines, 1); break;\n", "    case Action::kNothing: base::increase<uint64_t>(counts_.away_lines, 1); next = end; break;\n")),
     of_files("lines behind those of a file are not flushed", (THREAD, "      next = std::min(base::round_up(end, base::kLineBytes), place_.domain.end);\n      note(line, next);\n", "      next = base::round_up(end, base::kLineBytes);\n      note(line, std::min(next, place_.domain.end));\n")),
