@@ -5,10 +5,12 @@
 //   a fence                pending is 0, fences above 0:    it executes sfence, and then counts down
 //   else                   it calls
 //
-// A thread's own (thread.h says when it opens what). Others close it after the domains have changed: they have all threads pass a barrier, close it, and have them pass another. Who opens it looks
-// at the domains' version afterwards, and closes it again if that is new: one of both comes later and sees the other.
+// A thread's own (thread.h says when it opens what). Others close it after the domains have changed, and so do handlers of the thread's signals:
+//  1 who changes the domains has all threads pass a barrier, then closes it for each, and has them pass another: what was stored before a look at what was open is stored
+//  2 who opens it writes tickets, which open nothing, looks at the domains' version, and puts what it opens in the place of the tickets, unless they are gone: either the look
+//    comes later than the change, or the tickets are closed
 //
-// What is flushed and fenced so is not counted.
+// Lines that are flushed so are not counted; fences are, later.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -30,8 +32,8 @@ struct PutOff {
 
   static constexpr size_t index_of(uint64_t number) { return (number ^ number / kEntries) % kEntries; }
 };
-// None: no entry has that mark.
-inline constexpr PutOff kNonePutOff;
+// None, and a ticket: no entry has that mark.
+inline constexpr PutOff kNonePutOff, kPutOffTicket;
 
 struct alignas(base::kLineBytes) Direct {
   std::atomic<uint64_t> ranges[3] = {};  // by sys::LineFlush; range_of(), or 0
@@ -39,7 +41,18 @@ struct alignas(base::kLineBytes) Direct {
   uint32_t pending = 0;  // Thread::pending()
   std::atomic<int32_t> fences{0};
 
-  // Of another thread, too.
+  static constexpr uint64_t kRangeTicket = uint64_t{1} << kAbiPersistRangeShift;  // of no pages
+
+  // Opens one of these, if `looks` says that the domains are still those. REQUIRES: it is not open. A ticket that is left opens nothing.
+  template <class Look>
+  void open_range(size_t instruction, uint64_t range, const Look& looks) {
+    open(ranges[instruction], kRangeTicket, range, looks);
+  }
+  template <class Look>
+  void open_put_off(const PutOff& table, const Look& looks) {
+    open<const PutOff*>(put_off, &kPutOffTicket, &table, looks);
+  }
+  // Of another thread, or a handler, too.
   void close() {
     for (auto& range : ranges) range.store(0, std::memory_order_relaxed);
     put_off.store(&kNonePutOff, std::memory_order_relaxed);
@@ -52,7 +65,16 @@ struct alignas(base::kLineBytes) Direct {
     if (end <= first || !fits) return 0;
     return first << kAbiPersistRangeShift | (end - first);
   }
+
+ private:
+  template <class Value, class Look>
+  static void open(std::atomic<Value>& place, Value ticket, Value value, const Look& looks) {
+    place.store(ticket, std::memory_order_relaxed);
+    if (looks()) place.compare_exchange_strong(ticket, value, std::memory_order_relaxed);
+  }
 };
+static_assert(sizeof(Direct) >= 8 * kAbiPersistThreadWords &&
+              offsetof(Direct, fences) + 4 <= 8 * kAbiPersistThreadWords);
 static_assert(offsetof(Direct, ranges) == kAbiPersistThreadRanges &&
               offsetof(Direct, put_off) == kAbiPersistThreadPutOff &&
               offsetof(Direct, pending) == kAbiPersistThreadPending &&

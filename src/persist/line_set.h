@@ -69,6 +69,8 @@ class LineSet {
     list_[count].store(line, std::memory_order_relaxed);
     std::atomic_signal_fence(std::memory_order_release);  // pairs with the one in visit()
     count_.store(count + 1, std::memory_order_relaxed);
+    std::atomic_signal_fence(
+        std::memory_order_release);  // what compiled code of a handler reads is true by then
     entry = entry >> kFlagBits == now >> kFlagBits ? now | kPutOff | kAgain : now | kPutOff;
   }
 
@@ -79,7 +81,7 @@ class LineSet {
   template <class FlushLine>
   void visit(const FlushLine& flush) const {
     const uint32_t count = count_.load(std::memory_order_relaxed);
-    std::atomic_signal_fence(std::memory_order_acquire);  // pairs with the one in put_off()
+    std::atomic_signal_fence(std::memory_order_acquire);  // pairs with the one in put_in()
     for (uint32_t i = 0; i < count; ++i) flush(list_[i].load(std::memory_order_relaxed));
   }
   // Nothing is put off any more. REQUIRES: all that was has been flushed.
@@ -89,10 +91,13 @@ class LineSet {
   }
   // What is flushed from now on is flushed for the first time. What is put off stays so.
   void begin_epoch() {
-    epoch_bits_ = (epoch_bits_ + kEpochOne) % (kEpochs * kEpochOne);
-    table_.mark = epoch_bits_ | kPutOff | kAgain;
-    if (epoch_bits_ == 0) [[unlikely]]
+    const Entry next = (epoch_bits_ + kEpochOne) % (kEpochs * kEpochOne);
+    if (next == 0) [[unlikely]]
       memset(table_.entries, 0xff, sizeof table_.entries);  // of no line, and of no epoch
+    // A handler's compiled code may read both meanwhile: no entry is of the new epoch.
+    std::atomic_signal_fence(std::memory_order_release);
+    epoch_bits_ = next;
+    table_.mark = next | kPutOff | kAgain;
   }
   // For compiled code: lines for which add() has nothing to do. Those that were put in and not flushed again are not among them yet.
   const PutOff& put_off() const { return table_; }

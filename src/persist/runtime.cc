@@ -9,6 +9,7 @@
 #include "sys/kernel.h"
 #include "sys/memory.h"
 #include "sys/persistent.h"
+#include "sys/threads.h"
 
 namespace persist {
 
@@ -24,7 +25,7 @@ base::Expected<void> Runtime::add_domain(const Domain& domain) {
     (void)flushers_.start(*this, settings_.flushers);
   sys::QuietLockGuard scope(lock_);
   auto added = domains_.add(domain);
-  close_all();
+  if (added) close_all();
   return added;
 }
 
@@ -56,11 +57,13 @@ base::Expected<bool> Runtime::remove_domain(uintptr_t begin, uintptr_t end) {
   return result;
 }
 
-// Once for who was opening (Thread::open_put_off), and once so that what is done by what was open is done.
+// (direct.h) Of a thread that has ended without leaving there is no variable any more.
 void Runtime::close_all() {
   if (!has_barrier_) return;
   sys::process_barrier();
-  visit_threads([](Thread& thread) { thread.direct().close(); });
+  visit_threads([](Thread& thread) {
+    if (!sys::has_ended(thread.id())) thread.direct().close();
+  });
   sys::process_barrier();
 }
 

@@ -9,6 +9,7 @@
 #include "persist/runtime.h"
 #include "sys/memory.h"
 #include "sys/streaming.h"
+#include "sys/threads.h"
 
 namespace persist {
 
@@ -37,6 +38,7 @@ void Counts::add(const Counts& other) {
 Thread::Thread(Runtime& runtime, Direct* direct)
     : instruction_(runtime.settings().instruction),
       domains_(runtime.domains()),
+      id_(sys::thread_id()),
       direct_(direct != nullptr ? *direct : own_direct_),
       pending_(&direct_.pending),
       runtime_(runtime),
@@ -113,18 +115,35 @@ Thread::Place Thread::find_place(uintptr_t line) const {
 }
 
 void Thread::take_place(uintptr_t line) {
-  ++place_changes_;
-  place_ = find_place(line);
+  const uint32_t changes = ++place_changes_;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  Place place = find_place(line);
   const FindDomain find_domain = runtime_.settings().find_domain;
-  if (place_.action == Action::kOutside && place_.domain.kind != DomainKind::kNone &&
-      find_domain != nullptr && find_domain(line))
-    place_ = find_place(line);
+  if (place.action == Action::kOutside && place.domain.kind != DomainKind::kNone && find_domain != nullptr &&
+      find_domain(line))
+    place = find_place(line);
   // What was put off may have been of a domain that there is no more: the table must not say so of what is there now.
-  if (std::exchange(set_version_, place_.version) != place_.version) set_.begin_epoch();
-  is_together_ = is_together(place_.domain);
+  if (std::exchange(set_version_, place.version) != place.version) set_.begin_epoch();
+  is_together_ = is_together(place.domain);
   // The CPU's own instructions are over before another thread has heard of the line: there others never pay.
-  if (place_.domain.kind == DomainKind::kDevice && offer_ == Offer::kNone) offer_ = Offer::kWanted;
+  if (place.domain.kind == DomainKind::kDevice && offer_ == Offer::kNone) offer_ = Offer::kWanted;
+  place_ = place;
   open_direct();
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  // A handler has changed the way, or forked: what was found is of before.
+  if (place_changes_ != changes) forget_place();
+}
+
+// As it is when a handler that may change it has not come in between.
+Thread::Place Thread::known_place(uintptr_t line) {
+  for (;;) {
+    if (!is_known(line)) take_place(line);
+    const uint32_t changes = place_changes_;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    const Place place = place_;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (place_changes_ == changes && line - place.begin < place.bytes) return place;
+  }
 }
 
 void Thread::forget_place() {
@@ -140,27 +159,30 @@ void Thread::close_direct() {
   direct_.close();
 }
 
-// Of place_. Without a barrier nobody could close it.
+// Without a barrier nobody could close it.
+bool Thread::may_open() const { return !counts_all() && runtime_.has_barrier(); }
+
+bool Thread::is_place_true() const {
+  sys::pass_often(true);  // pairs with the barriers of Runtime::close_all()
+  return place_.version == domains_.version();
+}
+
+// Of place_, anew.
 void Thread::open_direct() {
-  const auto set = [&](sys::LineFlush instruction, uint64_t range) {
-    direct_.ranges[static_cast<size_t>(instruction)].store(range, std::memory_order_relaxed);
-  };
   direct_.close();
-  if (counts_all() || !runtime_.has_barrier()) return;
-  if (place_.action != Action::kOutside && place_.domain.kind == DomainKind::kMemory) {
+  const auto looks = [this] { return is_place_true(); };
+  if (may_open() && place_.action != Action::kOutside && place_.domain.kind == DomainKind::kMemory) {
     const uint64_t range = Direct::range_of(place_.begin, place_.bytes);
-    set(sys::LineFlush::kClflush, range);
-    if (place_.action == Action::kExecute) set(instruction_, range);
+    direct_.open_range(static_cast<size_t>(sys::LineFlush::kClflush), range, looks);
+    if (place_.action == Action::kExecute && instruction_ != sys::LineFlush::kClflush)
+      direct_.open_range(static_cast<size_t>(instruction_), range, looks);
   }
   open_put_off();
 }
 
 void Thread::open_put_off() {
-  if (counts_all() || !runtime_.has_barrier()) return;
-  if (place_.action == Action::kSet || place_.action == Action::kDeviceSet)
-    direct_.put_off.store(&set_.put_off(), std::memory_order_relaxed);
-  sys::pass_often(true);  // pairs with the barriers of Runtime::close_all()
-  if (place_.version != domains_.version()) direct_.close();
+  if (may_open() && (place_.action == Action::kSet || place_.action == Action::kDeviceSet))
+    direct_.open_put_off(set_.put_off(), [this] { return is_place_true(); });
 }
 
 // What a handler flushes while its thread is inside is durable at once, so that no fence has to know of it.
@@ -189,9 +211,9 @@ uintptr_t Thread::flush_slowly(uintptr_t line, uintptr_t end) {
     return next;
   }
   Inside inside(*this);
-  if (!is_known(line)) take_place(line);
-  LineDevice* const device = place_.domain.device;
-  switch (place_.action) {
+  const Place place = known_place(line);
+  LineDevice* const device = place.domain.device;
+  switch (place.action) {
     case Action::kOutside: base::increase<uint64_t>(counts_.outside_lines, 1); [[fallthrough]];
     case Action::kExecute: execute_now(line); break;
     case Action::kSet: put(line); break;
@@ -199,8 +221,8 @@ uintptr_t Thread::flush_slowly(uintptr_t line, uintptr_t end) {
     case Action::kDeviceSet: put_to_device(device, line); break;
     case Action::kPush: push(device, line); break;
     case Action::kNote:
-      next = std::min(base::round_up(end, base::kLineBytes), place_.domain.end);
-      note(line, next);
+      next = std::min(base::round_up(end, base::kLineBytes), place.domain.end);
+      note(place.domain, line, next);
       break;
     case Action::kNothing: base::increase<uint64_t>(counts_.away_lines, 1); break;
   }
@@ -227,15 +249,15 @@ void Thread::push(LineDevice* device, uintptr_t line) {
     execute_now(line);
 }
 
-// Of place_, which is a file's.
-void Thread::note(uintptr_t begin, uintptr_t end) {
+// Of a file's domain.
+void Thread::note(const Domain& domain, uintptr_t begin, uintptr_t end) {
   *pending_ = 1;
-  if (!ranges_.has_room(place_.domain)) {
+  if (!ranges_.has_room(domain)) {
     gate_.enter();
     ranges_.write_early(domains_);
     gate_.leave();
   }
-  ranges_.add(place_.domain, begin, end);
+  ranges_.add(domain, begin, end);
   base::increase<uint64_t>(counts_.noted_lines, lines_of(begin, end));
 }
 
@@ -315,6 +337,7 @@ base::Expected<void> Thread::use_flushers() {
 
 void Thread::enter_child() {
   Inside inside(*this);
+  id_ = sys::thread_id();
   for (Fifo* const queue : {fifo(), recent()})
     if (queue != nullptr) queue->forget();
   forget_place();

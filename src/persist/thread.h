@@ -26,7 +26,7 @@
 //
 // Compiled code flushes and fences without a call as far as direct() is open (direct.h). That is while nobody wants each to be counted: neither a trial of the policy, nor who has the process count.
 //  4 a range is open while the last line was in it, of memory: of the instruction if that is what a flush is there; of clflush, in any case
-//  5 what is put off is open while no put-off line is being executed, and the last line was where lines may be put off
+//  5 what is put off is open while the thread's own fence executes none of it, and the last line was where lines may be put off
 //  6 fences are open while the way is inline: what else a fence has to do makes pending() 1
 //
 // Thread contract: one thread's, and its signal handlers'; others as runtime.h says.
@@ -92,6 +92,8 @@ class alignas(base::kLineBytes) Thread {
   // the thread's before them.
   uint32_t pending() const { return *pending_; }
   Direct& direct() { return direct_; }
+  // Of the kernel.
+  int id() const { return id_; }
 
   // How the thread flushes from now on; what is put off stays so. Takes memory for its queues. Errors: ENOMEM; EAGAIN: no flusher can be started; the way stays then.
   base::Expected<void> set_way(Way way);
@@ -175,9 +177,12 @@ class alignas(base::kLineBytes) Thread {
   Action action_of(const Domain& domain) const;
   bool is_together(const Domain& domain) const;
   void take_place(uintptr_t line);
+  Place known_place(uintptr_t line);
   void forget_place();
   // Is each flush and fence to be counted?
   bool counts_all() const;
+  bool may_open() const;
+  bool is_place_true() const;
   void open_direct();
   void open_put_off();
   // Fences that compiled code may execute from now on, and those that it has.
@@ -191,7 +196,7 @@ class alignas(base::kLineBytes) Thread {
   void put_to_device(LineDevice* device, uintptr_t line);
   void put_in(uintptr_t line);
   void push(LineDevice* device, uintptr_t line);
-  void note(uintptr_t begin, uintptr_t end);
+  void note(const Domain& domain, uintptr_t begin, uintptr_t end);
   // Returns whether it was executed; `place` is where the line before was.
   bool execute_again(Place& place, uintptr_t line);
   void note_device(LineDevice* device);
@@ -215,6 +220,7 @@ class alignas(base::kLineBytes) Thread {
   const sys::LineFlush instruction_;
   const Domains& domains_;
   OwnCounts counts_;
+  int id_;
   Direct own_direct_;
   Direct& direct_;
   uint32_t* const pending_;  // of it

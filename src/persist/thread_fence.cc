@@ -48,6 +48,7 @@ void Thread::execute_put_off() {
   gate_.leave();
   set_.clear();
   set_.begin_epoch();
+  std::atomic_signal_fence(std::memory_order_release);
   open_put_off();
 }
 
@@ -81,7 +82,8 @@ base::Expected<void> Thread::fence() {
 
 void Thread::take_or_ask(Fifo& pushed) {
   Flushers& flushers = runtime_.flushers();
-  if (flushers.do_fences_execute()) {
+  // (In a child of a handler's fork there is none to ask.)
+  if (!flushers.are_running() || flushers.do_fences_execute()) {
     gate_.enter();
     base::increase<uint64_t>(counts_.fence_lines, flushers.execute_waiting(pushed));
     gate_.leave();

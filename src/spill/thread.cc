@@ -28,8 +28,7 @@ constinit std::atomic<uint32_t> alive_count{0};
 bool is_registered(const Slot* slots) { return reinterpret_cast<uint64_t>(slots) != kUnregisteredSlots; }
 
 bool is_dead(const Thread& thread) {
-  long process = sys::syscall(SYS_getpid);
-  return sys::syscall(SYS_tgkill, process, thread.thread_id.load(std::memory_order_relaxed), 0) == -ESRCH;
+  return sys::has_ended(static_cast<int>(thread.thread_id.load(std::memory_order_relaxed)));
 }
 
 // Nothing is left of the thread that had the record, which is gone.

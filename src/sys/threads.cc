@@ -1,5 +1,6 @@
 #include "sys/threads.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -41,6 +42,10 @@ void* run_thread(void* start_argument) {
 constexpr uint64_t kBlockedSignals = ~((uint64_t{1} << (32 - 1)) | (uint64_t{1} << (33 - 1)));
 
 }  // namespace
+
+int thread_id() { return static_cast<int>(syscall(SYS_gettid)); }
+
+bool has_ended(int thread_id) { return syscall(SYS_tgkill, syscall(SYS_getpid), thread_id, 0) == -ESRCH; }
 
 uint32_t cpu_count() {
   uint64_t allowed[128] = {};

@@ -21,6 +21,11 @@ inline constexpr unsigned kLastDestructorRound = PTHREAD_DESTRUCTOR_ITERATIONS;
 // Processors that the calling thread may use, at least 1.
 uint32_t cpu_count();
 
+// The calling thread's number, of the kernel. Cost: a system call.
+int thread_id();
+// Is there no thread of this process any more that has this number? (It may be another one by now.)
+bool has_ended(int thread_id);
+
 struct Thread {
   unsigned long handle = 0;  // a pthread_t
 };

@@ -54,19 +54,16 @@ bool find_domain(uintptr_t address);
   for (;;) sys::syscall(SYS_exit_group, 2);
 }
 
-// The value is the round of destructors, as far as others' may still flush.
-void leave_thread(void* value) {
-  const auto round = reinterpret_cast<uintptr_t>(value);
-  if (round < sys::kLastDestructorRound) {
-    pthread_setspecific(key, reinterpret_cast<void*>(round + 1));
-    return;
-  }
-  Thread* const leaving = thread;
-  is_without = true;
+// In the first round of destructors that comes to it: a thread may have flushed first in one of the last. What is flushed afterwards is executed where it stands.
+void leave_thread(void*) {
+  if (thread == nullptr) return;
+  // A handler in between would find the thread without what it has put off.
+  const uint64_t mask = sys::block_signals();
+  const auto left = process_runtime.leave(thread);
   thread = nullptr;
-  if (leaving == nullptr) return;
-  if (auto left = process_runtime.leave(leaving); !left)
-    base::log("persist: a thread ends: ", left.error().message);
+  is_without = true;
+  sys::restore_signals(mask);
+  if (!left) base::log("persist: a thread ends: ", left.error().message);
 }
 
 void before_fork() {
@@ -208,12 +205,17 @@ base::Expected<void> configure(const Options& options) {
 Thread* enter() {
   start();
   if (thread != nullptr || is_without || observer() != nullptr) return thread;
-  // Handlers that come in between find the thread without one.
-  is_without = true;
+  // A handler in between that forks would leave the child with a Thread that is nobody's.
+  const uint64_t mask = sys::block_signals();
   Thread* const entered = process_runtime.enter(&__spillway_persist_thread);
-  if (entered == nullptr || pthread_setspecific(key, reinterpret_cast<void*>(1)) != 0) return nullptr;
-  thread = entered;
-  is_without = false;
+  is_without = entered == nullptr;
+  if (entered != nullptr && pthread_setspecific(key, &key) != 0) {
+    (void)process_runtime.leave(entered);
+    is_without = true;
+  }
+  if (!is_without) thread = entered;
+  sys::restore_signals(mask);
+  if (is_without) return nullptr;
   __spillway_persist_countdown = static_cast<int32_t>(process_plan.settings.sample_stores);
   return thread;
 }

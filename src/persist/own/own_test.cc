@@ -163,6 +163,40 @@ TEST(OwnRuntime, LastDestructorsMayFlush) {
       0);
 }
 
+// A thread that flushes first in a destructor leaves as well, unless that is the very last; then nothing is written to where its variables were.
+TEST(OwnRuntime, AThreadMayFlushFirstInADestructor) {
+  for (const unsigned round : {1u, 2u, sys::kLastDestructorRound})
+    EXPECT_EQ(in_child({{"SPILLWAY_PERSIST_POLICY", "epoch"}},
+                       [round] {
+                         static pthread_key_t late;
+                         static unsigned rounds = 0, first_round = round;
+                         static void* variable = nullptr;
+                         first_round = round;
+                         REQUIRE(own::add_domain({.begin = begin, .end = begin + 4096}, "", 0));
+                         pthread_key_create(&late, [](void* value) {
+                           if (++rounds < first_round) {
+                             pthread_setspecific(late, value);
+                             return;
+                           }
+                           for (int again = 0; again < 3; ++again) own::flush(begin, nullptr);
+                           variable = &__spillway_persist_thread;
+                         });
+                         std::thread([] { pthread_setspecific(late, memory); }).join();
+                         REQUIRE(rounds == round);
+                         size_t threads = 0;
+                         own::runtime().visit_threads([&](const Thread&) { ++threads; });
+                         REQUIRE(threads == (round == sys::kLastDestructorRound ? 1 : 0));
+                         // The C library keeps the stack for another thread, and these lie on it.
+                         memset(variable, 0x5a, sizeof(Direct));
+                         REQUIRE(own::add_domain({.begin = begin + 8192, .end = begin + 16384}, "", 0));
+                         for (size_t i = 0; i < sizeof(Direct); ++i)
+                           REQUIRE(static_cast<char*>(variable)[i] == 0x5a);
+                         return 0;
+                       }),
+              0)
+        << round;
+}
+
 TEST(OwnRuntime, AWrongVariableEndsTheProcessWithOneLine) {
   EXPECT_EQ(in_child({{"SPILLWAY_PERSIST_POLICY", "quick"}},
                      [] {

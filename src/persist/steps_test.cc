@@ -1,0 +1,161 @@
+// Handlers of signals after each instruction of what a thread does.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "persist/test_compiled.h"
+#include "persist/test_runtime.h"
+#include "persist/test_steps.h"
+
+namespace persist {
+namespace {
+
+// A line's first word is durable when it is flushed. Everything is one thread's, and flushers': words only grow.
+class WordsDevice final : public LineDevice {
+ public:
+  static constexpr size_t kLines = 64;
+
+  void flush(const uintptr_t* lines, size_t count) override {
+    for (size_t i = 0; i < count; ++i) {
+      std::atomic<uint64_t>& to = durable[(lines[i] - begin()) / base::kLineBytes];
+      const uint64_t now = reinterpret_cast<std::atomic<uint64_t>*>(lines[i])->load();
+      for (uint64_t before = to.load(); before < now && !to.compare_exchange_weak(before, now);) {
+      }
+    }
+  }
+  void fence() override {}
+
+  uintptr_t begin() const { return reinterpret_cast<uintptr_t>(memory_); }
+  uintptr_t line(size_t i) const { return begin() + i * base::kLineBytes; }
+  Domain domain() {
+    return {.begin = begin(), .end = begin() + sizeof memory_, .kind = DomainKind::kDevice, .device = this};
+  }
+
+  std::atomic<uint64_t> durable[kLines] = {};
+
+ private:
+  alignas(base::kLineBytes) char memory_[kLines * base::kLineBytes] = {};
+};
+
+// What a thread and its handler do to three lines, and what of it must be durable.
+class Program {
+ public:
+  explicit Program(Way way) : runtime_(way) {
+    EXPECT_TRUE(runtime_->add_domain(device_->domain()));
+    thread_ = runtime_->enter();
+  }
+  ~Program() { EXPECT_TRUE(runtime_->leave(thread_)); }
+
+  // One line flushed again and again, and one once, twice over: so that it is put off in the second epoch from the beginning.
+  void run() {
+    for (int epoch = 0; epoch < 2; ++epoch) {
+      for (const size_t line : {0, 0, 0, 1}) {
+        store_and_flush(line);
+        flushed_[line] = value_.load();
+      }
+      fence();
+    }
+  }
+
+  enum Act { kFlushOther, kFlushSame, kFlushAndFence, kFence, kWay, kActs };
+  void handle(Act act) {
+    switch (act) {
+      case kFlushOther: return store_and_flush(2);
+      case kFlushSame: return store_and_flush(0);
+      case kFlushAndFence: store_and_flush(2); [[fallthrough]];
+      case kFence: {
+        const uint64_t flushed[] = {flushed_[0], flushed_[1], act == kFence ? 0 : value_.load()};
+        failures_ += !fence_compiled(*thread_);
+        for (size_t i = 0; i < 3; ++i) failures_ += device_->durable[i].load() < flushed[i];
+        return;
+      }
+      case kWay:
+        failures_ += !thread_->set_way(thread_->way() == Way::kEpoch ? Way::kInline : Way::kEpoch);
+        return;
+      case kActs: return;
+    }
+  }
+  // What a handler has flushed and not fenced is so after the thread's next fence.
+  bool is_right() {
+    fence();
+    for (size_t i = 0; i < 3; ++i) failures_ += device_->durable[i].load() != word(i).load();
+    return failures_ == 0;
+  }
+  Thread& thread() { return *thread_; }
+
+ private:
+  std::atomic<uint64_t>& word(size_t line) {
+    return *reinterpret_cast<std::atomic<uint64_t>*>(device_->line(line));
+  }
+  void store_and_flush(size_t line) {
+    value_ += 1;
+    word(line).store(value_);
+    flush_compiled(*thread_, device_->line(line));
+  }
+  void fence() {
+    const uint64_t flushed[] = {flushed_[0], flushed_[1]};
+    failures_ += !fence_compiled(*thread_);
+    for (size_t i = 0; i < 2; ++i) failures_ += device_->durable[i].load() < flushed[i];
+  }
+
+  Own runtime_;
+  std::unique_ptr<WordsDevice> device_ = std::make_unique<WordsDevice>();
+  Thread* thread_;
+  std::atomic<uint64_t> value_{0}, flushed_[2] = {}, failures_{0};  // a handler's, too
+};
+
+class StepsTest : public testing::TestWithParam<Way> {};
+INSTANTIATE_TEST_SUITE_P(Ways, StepsTest, testing::ValuesIn(kOwnWays),
+                         [](const auto& way) { return name_of(way.param); });
+
+TEST_P(StepsTest, AHandlerAfterAnyInstruction) {
+  if (kIsThreadSanitizer) GTEST_SKIP() << "the thread sanitizer calls handlers later";
+  Steps steps;
+  for (int act = 0; act < Program::kActs; ++act) {
+    Program program(GetParam());
+    program.run();
+    uint64_t handled = 0;
+    for (uint64_t number = static_cast<uint64_t>(act);; number += 3 + number % 5) {
+      const bool has_acted = steps.act_after(
+          number, [&] { program.run(); }, [&] { program.handle(static_cast<Program::Act>(act)); });
+      ASSERT_TRUE(program.is_right()) << "act " << act << " after " << number << " instructions";
+      if (act == Program::kWay) ASSERT_TRUE(program.thread().set_way(GetParam()));
+      if (!has_acted) break;
+      ++handled;
+    }
+    EXPECT_GT(handled, 50u);
+  }
+}
+
+// While epochs' numbers begin anew, no line looks as if it were put off.
+TEST(Steps, EpochsBeginAnewUnderAHandlersEyes) {
+  if (kIsThreadSanitizer) GTEST_SKIP() << "the thread sanitizer calls handlers later";
+  constexpr uint64_t kEpochs = (1 << 12) - 1;
+  constexpr uintptr_t kLine = 0x7000'0000'0000;
+  Steps steps;
+  const auto set = std::make_unique<LineSet>();
+  const auto is_put_off = [&] {
+    const uint64_t number = kLine / base::kLineBytes;
+    return set->put_off().entries[PutOff::index_of(number)] ==
+           (number << kAbiPersistPutOffShift | set->put_off().mark);
+  };
+  for (uint64_t number = 0; number < 400; ++number) {
+    // To the first of all numbers, where the line is put off; and once around.
+    while (set->put_off().mark >> 2 != 0) set->begin_epoch();
+    set->add(kLine);
+    ASSERT_EQ(set->add(kLine), LineSet::Flush::kPutIn);
+    set->put_in(kLine);
+    ASSERT_TRUE(is_put_off());
+    set->clear();
+    for (uint64_t epoch = 1; epoch < kEpochs; ++epoch) set->begin_epoch();
+    bool was_put_off = false;
+    steps.act_after(number, [&] { set->begin_epoch(); }, [&] { was_put_off = is_put_off(); });
+    ASSERT_EQ(set->put_off().mark >> 2, 0u);
+    ASSERT_FALSE(was_put_off) << number;
+    ASSERT_FALSE(is_put_off());
+  }
+}
+
+}  // namespace
+}  // namespace persist
