@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <memory>
+#include <random>
 
 #include "persist/test_compiled.h"
 #include "persist/test_runtime.h"
@@ -51,8 +53,7 @@ class Program {
   void run() {
     for (int epoch = 0; epoch < 2; ++epoch) {
       for (const size_t line : {0, 0, 0, 1}) {
-        store_and_flush(line);
-        flushed_[line] = value_.load();
+        flushed_[line] = store_and_flush(line);
       }
       fence();
     }
@@ -61,11 +62,11 @@ class Program {
   enum Act { kFlushOther, kFlushSame, kFlushAndFence, kFence, kWay, kActs };
   void handle(Act act) {
     switch (act) {
-      case kFlushOther: return store_and_flush(2);
-      case kFlushSame: return store_and_flush(0);
-      case kFlushAndFence: store_and_flush(2); [[fallthrough]];
+      case kFlushOther: store_and_flush(2); return;
+      case kFlushSame: store_and_flush(0); return;
+      case kFlushAndFence:
       case kFence: {
-        const uint64_t flushed[] = {flushed_[0], flushed_[1], act == kFence ? 0 : value_.load()};
+        const uint64_t flushed[] = {flushed_[0], flushed_[1], act == kFence ? 0 : store_and_flush(2)};
         failures_ += !fence_compiled(*thread_);
         for (size_t i = 0; i < 3; ++i) failures_ += device_->durable[i].load() < flushed[i];
         return;
@@ -88,10 +89,14 @@ class Program {
   std::atomic<uint64_t>& word(size_t line) {
     return *reinterpret_cast<std::atomic<uint64_t>*>(device_->line(line));
   }
-  void store_and_flush(size_t line) {
-    value_ += 1;
-    word(line).store(value_);
+  // Returns what was stored, unless something newer was.
+  uint64_t store_and_flush(size_t line) {
+    const uint64_t value = value_.fetch_add(1) + 1;
+    for (uint64_t before = word(line).load();
+         before < value && !word(line).compare_exchange_weak(before, value);) {
+    }
     flush_compiled(*thread_, device_->line(line));
+    return value;
   }
   void fence() {
     const uint64_t flushed[] = {flushed_[0], flushed_[1]};
@@ -111,12 +116,15 @@ INSTANTIATE_TEST_SUITE_P(Ways, StepsTest, testing::ValuesIn(kOwnWays),
 
 TEST_P(StepsTest, AHandlerAfterAnyInstruction) {
   if (kIsThreadSanitizer) GTEST_SKIP() << "the thread sanitizer calls handlers later";
+  // A step costs a virtual machine some 20 us. The slow tier is close.
+  const uint64_t kStride = getenv("SPILLWAY_TEST_LONG") != nullptr ? 6 : 250;
+  std::mt19937_64 random(static_cast<uint64_t>(GetParam()) + 1);
   Steps steps;
   for (int act = 0; act < Program::kActs; ++act) {
     Program program(GetParam());
     program.run();
     uint64_t handled = 0;
-    for (uint64_t number = static_cast<uint64_t>(act);; number += 3 + number % 5) {
+    for (uint64_t number = random() % kStride;; number += 1 + random() % kStride) {
       const bool has_acted = steps.act_after(
           number, [&] { program.run(); }, [&] { program.handle(static_cast<Program::Act>(act)); });
       ASSERT_TRUE(program.is_right()) << "act " << act << " after " << number << " instructions";
@@ -124,7 +132,7 @@ TEST_P(StepsTest, AHandlerAfterAnyInstruction) {
       if (!has_acted) break;
       ++handled;
     }
-    EXPECT_GT(handled, 50u);
+    EXPECT_GT(handled, 3u);
   }
 }
 

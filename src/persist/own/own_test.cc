@@ -109,17 +109,24 @@ TEST(OwnRuntime, CompiledCodeIsToldWhatNeedsNoCall) {
   const auto add = [] {
     return own::add_domain({.begin = begin, .end = begin + sizeof memory}, "", 0).has_value();
   };
-  EXPECT_EQ(in_child({{"SPILLWAY_PERSIST_POLICY", "inline"}},
-                     [&] {
-                       REQUIRE(add());
-                       REQUIRE(use());
-                       REQUIRE(fork_is(0, [&] { return use() ? 0 : 1; }));
-                       own::flush(begin, nullptr);
-                       REQUIRE(own::remove_domain(begin, begin + sizeof memory));
-                       REQUIRE(!use());
-                       return 0;
-                     }),
-            0);
+  EXPECT_EQ(
+      in_child({{"SPILLWAY_PERSIST_POLICY", "inline"}},
+               [&] {
+                 REQUIRE(add());
+                 REQUIRE(use());
+                 REQUIRE(fork_is(0, [&] {
+                   if (!use()) return 1;
+                   if (!own::add_domain({.begin = begin + sizeof memory, .end = begin + sizeof memory + 4096},
+                                        "", 0))
+                     return 2;
+                   return __spillway_persist_thread.ranges[2].load() == 0 ? 0 : 3;
+                 }));
+                 own::flush(begin, nullptr);
+                 REQUIRE(own::remove_domain(begin, begin + sizeof memory));
+                 REQUIRE(!use());
+                 return 0;
+               }),
+      0);
   const std::string path = testing::TempDir() + "spillway_own_test_direct";
   for (const char* variable :
        {"SPILLWAY_PERSIST_STATS", "SPILLWAY_PERSIST_RECORD", "SPILLWAY_PERSIST_DIRTINESS"}) {
