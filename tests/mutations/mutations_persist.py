@@ -42,8 +42,8 @@ MUTATIONS = [
     # What compiled code does without a call
     mutation("a range reaches into the page before it", (DIRECT, "(begin + base::kOsPageBytes - 1) / base::kOsPageBytes", "begin / base::kOsPageBytes"), gtest_filter="Direct.*"),
     mutation("what is put off is left out while it is executed", (FENCE, "  direct_.put_off.store(&kNonePutOff, std::memory_order_relaxed);\n  std::atomic_signal_fence(std::memory_order_seq_cst);\n  gate_.enter();", "  gate_.enter();"), gtest_filter="Signals.*"),
-    mutation("what was put off is taken for what is mapped there now", (THREAD, "  if (std::exchange(set_version_, place_.version) != place_.version) set_.begin_epoch();\n", ""), gtest_filter="Direct.*"),
-    mutation("domains come and compiled code goes on", (RUNTIME, "  auto added = domains_.add(domain);\n  close_all();\n", "  auto added = domains_.add(domain);\n"), gtest_filter="Direct.*"),
+    mutation("what was put off is taken for what is mapped there now", (THREAD, "  if (std::exchange(set_version_, place.version) != place.version) set_.begin_epoch();\n", ""), gtest_filter="Direct.*"),
+    mutation("domains come and compiled code goes on", (RUNTIME, "  if (added) close_all();\n", ""), gtest_filter="Direct.*"),
     mutation("domains go and compiled code goes on", (RUNTIME, "  if (!domains_.remove(begin, end)) return false;\n  close_all();\n", "  if (!domains_.remove(begin, end)) return false;\n"), gtest_filter="Direct.*"),
     mutation("epochs begin anew before their marks are gone", (LINE_SET, "    if (next == 0) [[unlikely]]\n      memset(", "    table_.mark = next | kPutOff | kAgain;\n    std::atomic_signal_fence(std::memory_order_seq_cst);\n    if (next == 0) [[unlikely]]\n      memset("), gtest_filter="Steps.*"),
     mutation("what was opened before domains changed stays open", (DIRECT, "    if (looks()) place.compare_exchange_strong(ticket, value, std::memory_order_relaxed);", "    place.store(value, std::memory_order_relaxed);"), gtest_filter="Direct.NothingIsMissed*"),
@@ -61,8 +61,8 @@ MUTATIONS = [
     mutation("a fence does not wait for flushers", (FENCE, "  if (waits) pushed->wait();\n", ""), gtest_filter="*WhatWasFlushed*decoupled"),
     mutation("a line that finds the FIFO full is lost", (THREAD, "  if (device != nullptr)\n    flush_to_device(device, line);\n  else\n    execute_now(line);\n}", "}"), gtest_filter="Flushers.*"),
     mutation("flushers tell of what is not durable yet", (FLUSHERS, "      found.domain.device->flush(lines + i, end - i);\n      found.domain.device->fence();\n", "      found.domain.device->flush(lines + i, end - i);\n"), gtest_filter="*WayTest*decoupled"),
-    mutation("a fence is the only one that executes", (FENCE, "  if (flushers.do_fences_execute()) {", "  if (true) {"), gtest_filter="Flushers.NoMoreThreads*"),
-    mutation("no fence executes what waits", (FENCE, "  if (flushers.do_fences_execute()) {", "  if (false) {"), gtest_filter="Flushers.AFenceExecutes*"),
+    mutation("a fence is the only one that executes", (FENCE, "  if (!flushers.are_running() || flushers.do_fences_execute()) {", "  if (true) {"), gtest_filter="Flushers.NoMoreThreads*"),
+    mutation("no fence executes what waits", (FENCE, "  if (!flushers.are_running() || flushers.do_fences_execute()) {", "  if (!flushers.are_running()) {"), gtest_filter="Flushers.AFenceExecutes*"),
     mutation("flushers take what a fence executes", (FLUSHERS, "(member.is_proactive || may_take(*fifo))", "true"), gtest_filter="Flushers.AFenceExecutes*"),
     mutation("nobody is asked for a few lines", (FIFO, "    return waiting() >= kWorthLines || asks_", "    return waiting() >= kWorthLines && asks_"), gtest_filter="Fifo*"),
     mutation("what fences execute is no part of the rate", (FLUSHERS, "    return executed_lines() + counts.fence_lines;", "    return executed_lines() + 0 * counts.fence_lines;"), gtest_filter="Flushers.TheGovernor*"),
@@ -84,7 +84,7 @@ MUTATIONS = [
     mutation("ranges are written whose mapping is gone", (RANGES, "if (found.is_inside && found.domain.kind == DomainKind::kFile) {", "{"), gtest_filter="FileTest.*"),
     mutation("what was written early and failed is forgotten", (RANGES, "  if (error_ == 0) error_ = error;\n}", "  (void)error;\n}"), gtest_filter="FileTest.*"),
     mutation("ranges without room are forgotten", (THREAD, "    ranges_.write_early(domains_);\n", "    ranges_ = {};\n"), gtest_filter="FileTest.*"),
-    mutation("a note ends with its line", (THREAD, "      next = std::min(base::round_up(end, base::kLineBytes), place_.domain.end);\n      note(line, next);", "      next = std::min(base::round_up(end, base::kLineBytes), place_.domain.end);\n      note(line, line + base::kLineBytes);"), test=CAPI),
+    mutation("a note ends with its line", (THREAD, "      note(place.domain, line, next);", "      note(place.domain, line, line + base::kLineBytes);"), test=CAPI),
 
     # Policies
     mutation("noise is a gain", (POLICY, "    if (middle < 1 - noise && middle < best_ratio) {", "    if (middle < best_ratio) {"), gtest_filter="Policy*"),
@@ -106,8 +106,8 @@ MUTATIONS = [
     mutation("a handler's flush in a file is nobody's", (THREAD, "      if (write_range(line, line + base::kLineBytes)) return;\n", "      return;\n"), gtest_filter="FileTest.*"),
 
     # The process's own runtime
-    own("a thread's end fences nothing", (OWN, "  if (leaving == nullptr) return;\n  if (auto left", "  if (leaving == nullptr || true) return;\n  if (auto left"), gtest_filter="OwnRuntime.*"),
-    own("last destructors use a thread that is gone", (OWN, "  is_without = true;\n  thread = nullptr;\n", "  thread = nullptr;\n"), gtest_filter="OwnRuntime.LastDestructors*"),
+    own("a thread's end fences nothing", (OWN, "  if (thread == nullptr) return;\n", "  thread = nullptr;\n  is_without = true;\n  if (thread == nullptr) return;\n"), gtest_filter="OwnRuntime.*"),
+    own("last destructors use a thread that is gone", (OWN, "  thread = nullptr;\n  is_without = true;\n", "  thread = nullptr;\n"), gtest_filter="OwnRuntime.LastDestructors*"),
     own("a child finds its parent's locks held", (OWN, "  process_runtime.after_fork_in_child(thread);\n  unlock_after_fork();", "  process_runtime.after_fork_in_child(thread);"), gtest_filter="OwnRuntime.AChild*"),
     own("a child counts on its parent's flushers", ("src/persist/flushers.cc", "  is_running_.store(false, std::memory_order_relaxed);\n  member_count_ = 0;", "  member_count_ = 0;"), gtest_filter="OwnRuntime.AChild*"),
     own("copies go past the caches into files", (COPIES, "(found.domain.kind != DomainKind::kFile &&", "(found.domain.kind != DomainKind::kNone &&"), gtest_filter="OwnRuntime.*"),

@@ -33,7 +33,7 @@ MUTATIONS = [
     mutation("a result holds for ever", (TOGETHER, "if (--hold_left_ > 0) return false;", "if (hold_left_ > 0) return false;"), gtest_filter="Together.*"),
     mutation("an idle period is one of a trial", (TOGETHER, "if (!(rate > 0)) return false;", "if (rate < 0) return false;"), gtest_filter="Together.*"),
     mutation("the Governor has no time to find its number", (TOGETHER, "is_on && round_ == 0 ? kSettlePeriods : 1", "1"), gtest_filter="Together.*"),
-    mutation("flushers are tried on memory", (THREAD, "if (place_.domain.kind == DomainKind::kDevice && offer_ == Offer::kNone)", "if (offer_ == Offer::kNone)"), gtest_filter="Runtime.AutoTries*"),
+    mutation("flushers are tried on memory", (THREAD, "if (place.domain.kind == DomainKind::kDevice && offer_ == Offer::kNone)", "if (offer_ == Offer::kNone)"), gtest_filter="Runtime.AutoTries*"),
     mutation("flushers are never tried", (THREAD, "  if (offer_ == Offer::kWanted) offer_flushers();\n", ""), gtest_filter="Runtime.AutoTries*"),
     mutation("threads never hand over together", (THREAD, "  runtime_.flushers().try_together();\n", ""), gtest_filter="Runtime.ThreadsOnDevices*"),
     mutation("lines of a device that is forgotten are put off", (FENCE, "if (execute_again(place, line) && place.domain.device != nullptr) note_device(place.domain.device);", "execute_again(place, line);"), gtest_filter="Runtime.LinesThatArePutOff*"),
