@@ -84,8 +84,10 @@ Value *Expander::isPutOff(IRBuilderBase &B, Value *Address) {
       load(B, Runtime.Ptr, Runtime.persistThread(B, abi::PersistThreadPutOff));
   Value *Line = B.CreateLShr(Address, 6);
   Value *Number = B.CreateAnd(
-      B.CreateXor(Line, B.CreateUDiv(Line, B.getInt64(Entries))), Entries - 1);
-  Value *Mark = load(B, Runtime.I64, Table);
+      B.CreateXor(Line, B.CreateLShr(Line, Log2_64(Entries))), Entries - 1);
+  // Before the entry: a handler in between may begin new epochs.
+  LoadInst *Mark = load(B, Runtime.I64, Table);
+  Mark->setOrdering(AtomicOrdering::Acquire);
   Value *Entry =
       load(B, Runtime.I64,
            B.CreateGEP(Runtime.I64, Table, B.CreateAdd(Number, B.getInt64(1))));

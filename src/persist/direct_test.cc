@@ -13,7 +13,9 @@
 namespace persist {
 namespace {
 
-constexpr sys::LineFlush kOther = sys::LineFlush::kClflushopt;
+// Which is not what flushes are here.
+const sys::LineFlush kOther =
+    kBestFlush == sys::LineFlush::kClwb ? sys::LineFlush::kClflushopt : sys::LineFlush::kClwb;
 
 // Pages of memory that a domain may be made of.
 class Pages {
@@ -52,6 +54,7 @@ TEST(Direct, ARangeIsOfWholePages) {
 }
 
 TEST(Direct, MemoryIsFlushedWithoutACallWhileTheWayIsInline) {
+  if (kBestFlush == sys::LineFlush::kClflush) GTEST_SKIP() << "this CPU has clflush alone";
   Own runtime(Way::kInline);
   const Pages pages(4), others(2);
   ASSERT_TRUE(runtime->add_domain(pages.domain()));
@@ -62,7 +65,7 @@ TEST(Direct, MemoryIsFlushedWithoutACallWhileTheWayIsInline) {
   for (const uintptr_t address : {pages.begin(), pages.begin() + 8191, pages.end() - 1}) {
     EXPECT_EQ(flush_compiled(*thread, address), By::kInstruction);
     EXPECT_EQ(flush_compiled(*thread, address, sys::LineFlush::kClflush), By::kInstruction);
-    EXPECT_EQ(flush_compiled(*thread, address, kOther), By::kCall);  // which is not what flushes are here
+    EXPECT_EQ(flush_compiled(*thread, address, kOther), By::kCall);
   }
   EXPECT_EQ(runtime->counts().asked_lines, 4u);
   EXPECT_EQ(flush_compiled(*thread, others.begin()), By::kCall);
@@ -77,7 +80,7 @@ TEST(Direct, MemoryIsFlushedWithoutACallWhileTheWayIsInline) {
   ASSERT_TRUE(thread->set_way(Way::kInline));
   ASSERT_TRUE(thread->fence());
   flush_compiled(*thread, pages.begin());
-  EXPECT_NE(direct.ranges[0].load() | direct.ranges[1].load(), 0u);
+  EXPECT_NE(direct.ranges[static_cast<size_t>(kBestFlush)].load(), 0u);
   EXPECT_GT(direct.fences.load(), 0);
   ASSERT_TRUE(runtime->leave(thread));
   for (const auto& range : direct.ranges) EXPECT_EQ(range.load(), 0u);

@@ -22,10 +22,10 @@
 ; CHECK: [[AT:%.*]] = getelementptr inbounds i8, ptr %{{.*}}, i64 24
 ; CHECK: [[TABLE:%.*]] = load atomic ptr, ptr [[AT]] monotonic, align 8, !nosanitize
 ; CHECK: [[LINE:%.*]] = lshr i64 [[A]], 6
-; CHECK: [[HIGH:%.*]] = udiv i64 [[LINE]], 256
+; CHECK: [[HIGH:%.*]] = lshr i64 [[LINE]], 8
 ; CHECK: [[MIX:%.*]] = xor i64 [[LINE]], [[HIGH]]
 ; CHECK: [[INDEX:%.*]] = and i64 [[MIX]], 255
-; CHECK: [[MARK:%.*]] = load atomic i64, ptr [[TABLE]] monotonic, align 8, !nosanitize
+; CHECK: [[MARK:%.*]] = load atomic i64, ptr [[TABLE]] acquire, align 8, !nosanitize
 ; CHECK: [[NEXT:%.*]] = add i64 [[INDEX]], 1
 ; CHECK: [[PLACE:%.*]] = getelementptr i64, ptr [[TABLE]], i64 [[NEXT]]
 ; CHECK: [[ENTRY:%.*]] = load atomic i64, ptr [[PLACE]] monotonic, align 8, !nosanitize

@@ -2,7 +2,7 @@
 //
 // It starts with the first call, as the environment says (options.inc); a variable that is wrong ends the process then, with one line and exit status 2.
 //
-//   thread    its first flush makes its Thread; its end fences what it has flushed and not fenced, which is more than the CPU would do. What its last destructors flush
+//   thread    its first flush makes its Thread; its end fences what it has flushed and not fenced, which is more than the CPU would do. What its destructors flush
 //             afterwards is executed where it stands
 //   fork      the child has the domains and goes on, with flushers of its own when it needs some. What the forking thread has flushed is fenced before, in the parent;
 //             what other threads have put off is theirs. Children of a raw clone() without handlers of pthread_atfork must not flush
