@@ -287,9 +287,9 @@ Chosen choose(batch::Table& table, const Settings& settings) {
 // `{"name": text_of(value), ...}`
 template <class Values, class TextOf>
 std::string object_of(const Values& values, TextOf text_of) {
-  std::string text;
+  std::string text = "{";
   for (const auto& [name, value] : values)
-    text += (text.empty() ? "{\"" : ", \"") + name + "\": " + text_of(value);
+    text += (text.size() == 1 ? "\"" : ", \"") + name + "\": " + text_of(value);
   return text + "}";
 }
 std::string text_of(double number) {

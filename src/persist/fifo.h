@@ -13,7 +13,7 @@
 //    lines it must not wait for, and finds them in held_
 // (In the paper a queue has one flushing thread; here several may serve one, so that there can be more of them than application threads, and the thread itself.)
 //
-// Thread contract: claim() and finish() by flushers; the rest by the thread, whose handlers may call what is const, ask() and wait().
+// Thread contract: claim() and finish() by flushers; waiting(), is_worthwhile() and visit() by any; the rest by the thread, whose handlers may call what is const, ask() and wait().
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -32,6 +32,8 @@ class Fifo {
   // So many that wait are worth the way to another core, although the thread's fence could execute them: who sleeps there is woken by a system call, which takes as long as some
   // fifty lines.
   static constexpr uint32_t kWorthLines = 128;
+  // That all who claim may have taken at a time.
+  static constexpr uint32_t kTakenMost = (1 << 14) - 1;
 
   // False: it is full. Cost: some 1 ns.
   bool push(uintptr_t line) {
@@ -116,7 +118,7 @@ class Fifo {
   static constexpr uint64_t kHeldMost = kTaken - 1;
   static_assert(kClaimLinesMax <= kHeldMost);
 
-  // From what is claimed to the head. REQUIRES: the head was read after the state.
+  // From what is claimed to the head. REQUIRES: the head was read after the state, or by the thread that pushes.
   static uint64_t between(uint64_t state, uint64_t head) {
     return (kClaimed * head - (state & ~(kClaimed - 1))) / kClaimed;
   }

@@ -26,7 +26,7 @@ base::Expected<void> Flushers::start(Runtime& runtime, const Settings& settings)
   if (are_running()) return {};
   runtime_ = &runtime;
   settings_ = settings;
-  is_free_ = settings_.most == 0;
+  is_free_ = settings_.most == 0 && sys::cpu_count() <= kFlushersMax;
   if (is_free_) settings_.most = sys::cpu_count();
   settings_.most = std::min(settings_.most, kFlushersMax);
   settings_.least = std::clamp<uint32_t>(settings_.least, 1, settings_.most);
@@ -76,7 +76,8 @@ void Flushers::stop() {
   end_all();
 }
 
-void Flushers::after_fork_in_child() {
+void Flushers::after_fork_in_child(uint32_t pushers) {
+  pushers_.store(pushers, std::memory_order_relaxed);
   is_running_.store(false, std::memory_order_relaxed);
   member_count_ = 0;
   has_controller_ = false;
@@ -87,14 +88,6 @@ void Flushers::after_fork_in_child() {
   for (sys::EventCount* const event : {&work_, &wanted_, &ahead_}) new (event) sys::EventCount;
   for (Member& member : members_) new (&member) Member;
   lock_.unlock();
-}
-
-void Flushers::pass_all() {
-  sys::LockGuard scope(lock_);
-  for (uint32_t i = 0; i < member_count_; ++i) {
-    members_[i].gate.shut();
-    members_[i].gate.open();
-  }
 }
 
 uint32_t Flushers::flush_some(Fifo& fifo) {
@@ -145,6 +138,7 @@ uint32_t Flushers::look(Member& member) {
     if (fifo != nullptr && (member.is_proactive || may_take(*fifo))) found += flush_some(*fifo);
   });
   member.gate.leave();
+  if (found == 0) return 0;
   auto& count = member.is_proactive ? proactive_lines_ : executed_lines_;
   count.fetch_add(found, std::memory_order_relaxed);
   return found;
@@ -158,8 +152,10 @@ void Flushers::serve(Member& member) {
         wanted_.cancel();
       else
         wanted_.wait(key, kSleepNs);
-    } else if (look(member) == 0) {
-      look_and_sleep(member);
+    } else {
+      if (look(member) == 0) look_and_sleep(member);
+      // What it was woken for, or kept others from being woken for, is another's.
+      if (!is_wanted(member)) wake_surely();
     }
   }
 }
@@ -181,8 +177,6 @@ void Flushers::look_and_sleep(Member& member) {
   else
     work_.wait(key, kSleepNs);
   sleepers_.fetch_sub(1, std::memory_order_relaxed);
-  // What it was woken for is another's.
-  if (!is_wanted(member)) wake_surely();
 }
 
 void Flushers::serve_ahead(Member& member) {

@@ -12,7 +12,8 @@
 //  3 of what waits in a FIFO a flusher takes its share only, so that others flush beside it
 //  4 what it has claimed it looks up: lines that are in no domain any more are dropped
 //  5 count() are to flush at the same time. While there are no more threads with FIFOs than that, each of their fences is one of them, and the rest of count() is wanted, but one
-//    flusher always; those take what is worth the way to another core, and what a thread asks for. While there are more, fences execute nothing, and count() flushers are wanted.
+//    flusher always; those take what is worth the way to another core, and what a thread asks for. While there are more, fences execute nothing, and count() flushers are wanted; but
+//    fences do, however many there are, where nobody has said how many flushers there may be and count() has come to the processors: no more run at the same time in any case.
 //    So who may flush is known without a word that all fences write to: that would go from core to core itself, which is what they are to be spared
 //
 // Thread contract: start(), stop() by one thread at a time; the rest by any. All signals are blocked in its threads.
@@ -34,6 +35,7 @@ class Runtime;
 class Flushers {
  public:
   static constexpr uint32_t kFlushersMax = 64;
+  static_assert((kFlushersMax + 1) * Fifo::kClaimLinesMax <= Fifo::kTakenMost);
 
   struct Settings {
     uint32_t least = 1, most = 0;      // 0: as many as processors
@@ -42,7 +44,7 @@ class Flushers {
 
   // Starts them all, unless they run. Errors: EAGAIN, ENOMEM: no threads.
   base::Expected<void> start(Runtime& runtime, const Settings& settings);
-  // Ends them. REQUIRES: nobody pushes, and nobody waits.
+  // Ends them. REQUIRES: nobody pushes, and nobody waits; no thread leaves or forks, and no domain is removed.
   void stop();
   bool are_running() const { return is_running_.load(std::memory_order_acquire); }
 
@@ -54,7 +56,8 @@ class Flushers {
   // Does a fence execute what waits? Cost: a few loads.
   bool do_fences_execute() const {
     const uint32_t count = this->count();
-    return pushers_.load(std::memory_order_relaxed) <= count || (is_free_ && count == settings_.most);
+    return pushers_.load(std::memory_order_relaxed) <= count || (is_free_ && count == settings_.most) ||
+           !are_running();
   }
   // Of its thread, at its fence, inside of its gate: executes what nobody has claimed. Returns how many lines.
   uint32_t execute_waiting(Fifo& fifo);
@@ -87,11 +90,21 @@ class Flushers {
   uint64_t proactive_lines() const { return proactive_lines_.load(std::memory_order_relaxed); }
 
   // Each is in the middle of nothing that it began before. May block while some are started.
-  void pass_all();
+  void pass_all() {
+    while_shut([] {});
+  }
+  // act() while each is in the middle of nothing. The same.
+  template <class Act>
+  void while_shut(const Act& act) {
+    sys::LockGuard scope(lock_);
+    for (uint32_t i = 0; i < member_count_; ++i) members_[i].gate.shut();
+    act();
+    for (uint32_t i = 0; i < member_count_; ++i) members_[i].gate.open();
+  }
   // Around a fork: none is being started; in the child there is none.
   void before_fork() { lock_.lock(); }
   void after_fork_in_parent() { lock_.unlock(); }
-  void after_fork_in_child();
+  void after_fork_in_child(uint32_t pushers);
 
  private:
   struct Member {

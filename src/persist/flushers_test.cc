@@ -97,6 +97,41 @@ TEST(Flushers, AMappingStaysWhileFlushersAreAtIt) {
 }
 
 // The same of a fence that executes what waits.
+// A fence that comes while its domain is being removed returns when its lines are durable, whatever the removal waits for meanwhile.
+TEST(Flushers, AFenceBesideARemovalWaitsForIt) {
+  for (const Way way : {Way::kEpoch, Way::kDecoupled}) {
+    Own runtime(way, 4);
+    ShadowDevice shadow(1 << 14), removed(1 << 14);
+    ClosedDevice device(shadow);
+    ASSERT_TRUE(runtime->add_domain(device.domain()));
+    ASSERT_TRUE(runtime->add_domain(removed.domain()));
+    Thread* const thread = runtime->enter();
+    for (uint64_t again = 1; again <= 3; ++again) {
+      store(removed.memory(), again);
+      thread->flush(removed.begin());
+    }
+    std::thread slow([&] {
+      Thread* const other = runtime->enter();
+      for (int again = 0; again < 3; ++again) other->flush(shadow.begin());
+      ASSERT_TRUE(other->fence());
+      ASSERT_TRUE(runtime->leave(other));
+    });
+    device.wait_for_somebody();
+    std::thread removing([&] {
+      ASSERT_TRUE(runtime->remove_domain(removed.begin(), removed.begin() + removed.bytes()).value());
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    std::thread opening([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      device.open();
+    });
+    ASSERT_TRUE(thread->fence());
+    EXPECT_TRUE(removed.is_durable(removed.memory(), 64)) << name_of(way);
+    for (std::thread* const each : {&slow, &removing, &opening}) each->join();
+    ASSERT_TRUE(runtime->leave(thread));
+  }
+}
+
 TEST(Flushers, AMappingStaysWhileAFenceIsAtIt) {
   constexpr size_t kBytes = 1 << 12;
   Own runtime(Way::kDecoupled, 1);
@@ -153,7 +188,7 @@ TEST(Flushers, AFenceExecutesWhatWaits) {
 // Threads that hand lines over are at most as many as may flush, or their fences leave it to flushers.
 TEST(Flushers, NoMoreThreadsFlushThanMay) {
   for (const bool is_bound : {true, false}) {
-    const uint32_t most = sys::cpu_count();
+    const uint32_t most = std::min(sys::cpu_count(), Flushers::kFlushersMax);
     const auto runtime = std::make_unique<Runtime>();
     runtime->configure({.way = Way::kDecoupled,
                         .instruction = sys::best_line_flush(),

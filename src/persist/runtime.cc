@@ -38,33 +38,39 @@ base::Expected<bool> Runtime::remove_domain(uintptr_t begin, uintptr_t end) {
     domain.end = std::min(domain.end, end);
     if (domain.begin < domain.end) removed[count++] = domain;
   });
-  if (!domains_.remove(begin, end)) return false;
-  close_all();
-  visit_threads([&](Thread& thread) {
-    thread.gate().shut();
-    for (size_t i = 0; i < count; ++i) thread.execute_for(removed[i]);
-    thread.gate().open();
-  });
-  flushers_.pass_all();
+  if (count == 0) return false;
   base::Expected<bool> result = true;
-  for (size_t i = 0; i < count; ++i) {
-    if (removed[i].kind == DomainKind::kDevice) removed[i].device->fence();
-    if (removed[i].kind != DomainKind::kFile) continue;
-    if (auto written = write_range(removed[i].begin, removed[i].end); !written)
-      result = std::unexpected(written.error());
-  }
-  sys::fence_stores();
+  // A handler's fence waits for flushers inside of its thread's gate: those are shut later.
+  visit_threads([](Thread& thread) { thread.gate().begin_shut(); });
+  sys::pass_seldom(has_barrier_);
+  visit_threads([](Thread& thread) { thread.gate().end_shut(); });
+  flushers_.while_shut([&] {
+    domains_.remove(begin, end);
+    close_all();
+    for (size_t i = 0; i < count; ++i)
+      if (auto executed = execute_for(removed[i]); !executed) result = std::unexpected(executed.error());
+    sys::fence_stores();
+  });
+  visit_threads([](Thread& thread) { thread.gate().open(); });
   return result;
+}
+
+// All that was flushed there and is not durable yet.
+base::Expected<void> Runtime::execute_for(const Domain& removed) {
+  if (removed.kind == DomainKind::kFile) return write_range(removed.begin, removed.end);
+  visit_threads([&](Thread& thread) { thread.execute_for(removed); });
+  if (removed.kind == DomainKind::kDevice) removed.device->fence();
+  return {};
 }
 
 // (direct.h) Of a thread that has ended without leaving there is no variable any more.
 void Runtime::close_all() {
-  if (!has_barrier_) return;
-  sys::process_barrier();
+  sys::pass_seldom(has_barrier_);
+  if (!has_barrier_) return;  // nothing is open
   visit_threads([](Thread& thread) {
     if (!sys::has_ended(thread.id())) thread.direct().close();
   });
-  sys::process_barrier();
+  sys::pass_seldom(has_barrier_);
 }
 
 base::Expected<void> Runtime::write_files() {
@@ -112,12 +118,12 @@ base::Expected<void> Runtime::leave(Thread* thread) {
   // No flusher looks at its queues any more.
   flushers_.pass_all();
   left_.add(thread->counts());
+  if (thread->fifo() != nullptr) flushers_.count_pusher(-1);
   discard(thread);
   return fenced;
 }
 
 void Runtime::discard(Thread* thread) {
-  if (thread->fifo() != nullptr) flushers_.count_pusher(-1);
   for (Fifo* const queue : {thread->fifo(), thread->recent()})
     if (queue != nullptr) sys::unmap(queue, sizeof(Fifo));
   sys::unmap(thread, sizeof(Thread));
@@ -131,13 +137,13 @@ Counts Runtime::counts() {
 }
 
 void Runtime::after_fork_in_child(Thread* own) {
-  flushers_.after_fork_in_child();
   visit_places([&](std::atomic<Thread*>& place) {
     Thread* const thread = place.load(std::memory_order_relaxed);
     if (thread == nullptr || thread == own) return;
     place.store(nullptr, std::memory_order_relaxed);
     discard(thread);
   });
+  flushers_.after_fork_in_child(own != nullptr && own->fifo() != nullptr ? 1 : 0);
   if (own != nullptr) own->enter_child();
   lock_.unlock();
 }

@@ -6,12 +6,14 @@
 //            how many of them: Governor
 //
 // To remove a domain, so that its memory can be unmapped:
-//  1 it is a domain no more: whoever flushes there from now on, flushes in no domain
-//  2 of each thread, with its gate shut: what it has put off there, or pushed, is executed. It stays where it is, and is dropped at its fence (thread.h, invariant 1) or when it is claimed
-//  3 of each flusher: its gate is shut once, so that it is in the middle of nothing that it claimed before 1; what it claims later, it looks up
-//  4 files: the kernel writes all of the domain that has changed
+//  1 the gates of all threads are shut: no fence is in the middle of executing anything, and none returns before 4 that has something there
+//  2 the gates of all flushers are shut: what they had claimed is durable
+//  3 it is a domain no more: whoever flushes there from now on, flushes in no domain, and looks again if it has put off or pushed a line meanwhile (thread.cc)
+//  4 what each thread has put off there, or pushed, is executed, and the kernel writes files. It stays where it is, and is dropped at its fence (thread.h, invariant 1) or when it is claimed
+//  5 all gates are open
 //
-// Thread contract: any thread calls any of it; enter(), leave() for itself. Handlers of signals may, too: whoever holds the lock has its own thread's blocked.
+// Thread contract: any thread calls any of it; enter(), leave() for itself. Handlers of signals may, too, unless another thread removes a domain: whoever holds the lock has its own thread's blocked, but
+// removal waits for gates, and a handler that waits for the lock inside of its thread's never leaves that.
 #pragma once
 #include "base/error.h"
 #include "persist/domains.h"
@@ -113,7 +115,9 @@ class Runtime {
   void visit_places(const Visit& visit) {
     for (size_t i = 0; i < thread_count_.load(std::memory_order_relaxed); ++i) visit(threads_[i]);
   }
-  void discard(Thread* thread);
+  static void discard(Thread* thread);
+  // Under the gates of all threads and flushers.
+  base::Expected<void> execute_for(const Domain& removed);
   // The domains have changed: what compiled code does without a call is of those before.
   void close_all();
 

@@ -73,6 +73,13 @@ void Thread::put_in(uintptr_t line) {
   *pending_ = 1;
   if (set_.is_full()) execute_put_off();
   set_.put_in(line);
+  look_again(line);
+}
+
+// The line was put off or pushed. If its domain has been removed since it was found, nobody may have executed it, and the fence will not.
+void Thread::look_again(uintptr_t line) {
+  if (is_place_true() || find_place(line).action != Action::kOutside) return;
+  execute_now(line);
 }
 
 void Thread::flush_otherwise(uintptr_t line) { flush_slowly(line, line + base::kLineBytes); }
@@ -162,8 +169,9 @@ void Thread::close_direct() {
 // Without a barrier nobody could close it.
 bool Thread::may_open() const { return !counts_all() && runtime_.has_barrier(); }
 
+// Looked at after something was stored that those who change the domains look for.
 bool Thread::is_place_true() const {
-  sys::pass_often(true);  // pairs with the barriers of Runtime::close_all()
+  sys::pass_often(runtime_.has_barrier());  // pairs with the barriers of Runtime::close_all()
   return place_.version == domains_.version();
 }
 
@@ -230,14 +238,10 @@ uintptr_t Thread::flush_slowly(uintptr_t line, uintptr_t end) {
 }
 
 void Thread::push(LineDevice* device, uintptr_t line) {
-  bool is_pushed;
-  {
-    Inside inside(*this);
-    *pending_ = 1;
-    is_pushed = fifo()->push(line);
-  }
-  if (is_pushed) {
+  *pending_ = 1;
+  if (fifo()->push(line)) {
     base::increase<uint64_t>(counts_.pushed_lines, 1);
+    look_again(line);
     if (runtime_.flushers().may_take(*fifo())) runtime_.flushers().wake();
     return;
   }
@@ -287,7 +291,8 @@ void Thread::flush_ordered(uintptr_t address) {
 
 void Thread::sample_store(uintptr_t address) {
   base::increase<uint64_t>(counts_.sampled_stores, 1);
-  if (policy_.chosen() != Way::kProactive) return;
+  if (policy_.chosen() != Way::kProactive || is_inside_.load(std::memory_order_relaxed) != 0) return;
+  Inside inside(*this);
   if (recent()->push(base::round_down(address, base::kLineBytes))) runtime_.flushers().wake_ahead();
 }
 
@@ -302,37 +307,33 @@ void Thread::end_window() {
 void Thread::offer_flushers() {
   // Without memory or threads the policy has the ways that need none. A handler of a signal may come here: it starts none.
   offer_ = Offer::kRefused;
-  if (!runtime_.flushers().are_running() || !take_queues()) return;
+  if (!runtime_.flushers().are_running() || !take_queue(fifo_) || !take_queue(recent_)) return;
   offer_ = Offer::kMade;
   policy_.add_candidate(Way::kDecoupled);
   policy_.add_candidate(Way::kProactive);
   runtime_.flushers().try_together();
 }
 
-base::Expected<void> Thread::take_queues() {
-  for (std::atomic<Fifo*>* const queue : {&fifo_, &recent_}) {
-    if (queue->load(std::memory_order_relaxed) != nullptr) continue;
-    const auto memory = sys::map_anonymous(sizeof(Fifo), "a queue of lines to flush");
-    if (!memory) return std::unexpected(memory.error());
-    queue->store(new (*memory) Fifo,
-                 std::memory_order_release);  // pairs with the acquire in fifo() and recent()
-    if (queue == &fifo_) runtime_.flushers().count_pusher(1);
-  }
+base::Expected<void> Thread::take_queue(std::atomic<Fifo*>& queue) {
+  if (queue.load(std::memory_order_relaxed) != nullptr) return {};
+  const auto memory = sys::map_anonymous(sizeof(Fifo), "a queue of lines to flush");
+  if (!memory) return std::unexpected(memory.error());
+  queue.store(new (*memory) Fifo,
+              std::memory_order_release);  // pairs with the acquire in fifo() and recent()
+  if (&queue == &fifo_) runtime_.flushers().count_pusher(1);
   return {};
 }
 
 base::Expected<void> Thread::set_way(Way way) {
-  if (way == Way::kDecoupled || way == Way::kProactive)
-    if (auto taken = use_flushers(); !taken) return taken;
+  if (way == Way::kDecoupled || way == Way::kProactive) {
+    if (auto taken = take_queue(way == Way::kDecoupled ? fifo_ : recent_); !taken) return taken;
+    if (auto started = runtime_.flushers().start(runtime_, runtime_.settings().flushers); !started)
+      return started;
+  }
   Inside inside(*this);
   policy_.ask(way);
   forget_place();
   return {};
-}
-
-base::Expected<void> Thread::use_flushers() {
-  if (auto taken = take_queues(); !taken) return taken;
-  return runtime_.flushers().start(runtime_, runtime_.settings().flushers);
 }
 
 void Thread::enter_child() {

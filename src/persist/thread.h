@@ -195,6 +195,7 @@ class alignas(base::kLineBytes) Thread {
   void flush_to_device(LineDevice* device, uintptr_t line);  // and it is known at the fence
   void put_to_device(LineDevice* device, uintptr_t line);
   void put_in(uintptr_t line);
+  void look_again(uintptr_t line);
   void push(LineDevice* device, uintptr_t line);
   void note(const Domain& domain, uintptr_t begin, uintptr_t end);
   // Returns whether it was executed; `place` is where the line before was.
@@ -210,8 +211,7 @@ class alignas(base::kLineBytes) Thread {
   void take_or_ask(Fifo& pushed);
   base::Expected<void> fence_slowly();
   base::Expected<void> fence_in_handler();
-  base::Expected<void> take_queues();
-  base::Expected<void> use_flushers();
+  base::Expected<void> take_queue(std::atomic<Fifo*>& queue);
 
   // What a flush needs lies in the first lines.
   Place place_;

@@ -82,8 +82,7 @@ base::Expected<void> Thread::fence() {
 
 void Thread::take_or_ask(Fifo& pushed) {
   Flushers& flushers = runtime_.flushers();
-  // (In a child of a handler's fork there is none to ask.)
-  if (!flushers.are_running() || flushers.do_fences_execute()) {
+  if (flushers.do_fences_execute()) {
     gate_.enter();
     base::increase<uint64_t>(counts_.fence_lines, flushers.execute_waiting(pushed));
     gate_.leave();

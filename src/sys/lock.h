@@ -47,7 +47,7 @@ class LockGuard {
 uint64_t block_signals();
 void restore_signals(uint64_t mask);
 
-// Holds a lock that handlers of signals take too: none of this thread's comes meanwhile.
+// Holds a lock that handlers of signals take too: none of this thread's comes meanwhile, but of what its own instructions raise.
 template <class Lock>
 class QuietLockGuard {
  public:

@@ -1,5 +1,6 @@
 #include "sys/statistics_file.h"
 
+#include <algorithm>
 #include <fcntl.h>
 
 #include "sys/kernel.h"
@@ -31,10 +32,11 @@ void StatisticsFile::put(const base::TextRef& text) {
 }
 
 base::Expected<void> StatisticsFile::finish() {
-  if (file_ >= 0) syscall(SYS_close, file_);
-  if (error_ == 0) {
-    const long renamed = syscall(SYS_rename, beside_.c_str(), path_.c_str());
-    if (failed(renamed)) error_ = renamed;
+  if (file_ >= 0) {
+    const long closed = syscall(SYS_close, file_);
+    if (error_ == 0 && failed(closed)) error_ = closed;
+    if (error_ == 0) error_ = std::min(syscall(SYS_rename, beside_.c_str(), path_.c_str()), 0L);
+    if (error_ != 0) syscall(SYS_unlink, beside_.c_str());
   }
   if (error_ == 0) return {};
   const int number = static_cast<int>(-error_);

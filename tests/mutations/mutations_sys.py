@@ -123,7 +123,7 @@ MUTATIONS = [
              (WATCH, "  scan.category_inverted = kPageWritten;", "  scan.category_mask = 0;"),
              (WATCH, "  scan.category_mask = kPageWritten | kPagePresent;", "  scan.category_mask = kPagePresent;")),
     mutation("statistics file that is not whole takes the name", "StatisticsFileTest.*",
-             (STATISTICS, "  if (error_ == 0) {\n    const long renamed", "  {\n    const long renamed")),
+             (STATISTICS, "    if (error_ == 0) error_ = std::min(syscall(SYS_rename", "    error_ = std::min(syscall(SYS_rename")),
     mutation("statistics file of a name that was cut", "StatisticsFileTest.*",
              (STATISTICS, "  if (path_.size() > kPathBytesMost) {\n", "  if (false) {\n")),
 ]
