@@ -9,6 +9,7 @@
 #include "spill/signals.h"
 #include "sys/kernel.h"
 #include "sys/memory.h"
+#include "sys/threads.h"
 
 namespace spill {
 

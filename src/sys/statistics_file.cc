@@ -1,7 +1,8 @@
 #include "sys/statistics_file.h"
 
-#include <algorithm>
 #include <fcntl.h>
+
+#include <algorithm>
 
 #include "sys/kernel.h"
 
