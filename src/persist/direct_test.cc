@@ -72,6 +72,11 @@ TEST(Direct, MemoryIsFlushedWithoutACallWhileTheWayIsInline) {
   EXPECT_EQ(flush_compiled(*thread, others.begin()), By::kInstruction);
   EXPECT_EQ(flush_compiled(*thread, pages.begin()), By::kCall);
 
+  for (const Pages* const each : {&others, &pages}) {
+    EXPECT_EQ(flush_compiled(*thread, each->begin(), sys::LineFlush::kClflush), By::kCall);
+    EXPECT_EQ(flush_compiled(*thread, each->begin(), sys::LineFlush::kClflush), By::kInstruction);
+  }
+
   ASSERT_TRUE(thread->set_way(Way::kEpoch));
   for (int again = 0; again < 2; ++again) EXPECT_EQ(flush_compiled(*thread, pages.begin()), By::kCall);
   EXPECT_EQ(flush_compiled(*thread, pages.begin() + 640), By::kCall);

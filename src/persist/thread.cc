@@ -280,7 +280,13 @@ void Thread::note_device(LineDevice* device) {
 
 void Thread::flush_ordered(uintptr_t address) {
   const uintptr_t line = base::round_down(address, base::kLineBytes);
-  const Place place = find_place(line);
+  Place place;
+  if (is_inside_.load(std::memory_order_relaxed) != 0) {
+    place = find_place(line);
+  } else {
+    Inside inside(*this);
+    place = known_place(line);
+  }
   if (place.action == Action::kOutside || place.domain.kind == DomainKind::kMemory) {
     sys::flush_line(line, sys::LineFlush::kClflush);
     base::increase<uint64_t>(counts_.now_lines, 1);
