@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/mix.h"
 
 namespace persist {
 namespace {
@@ -65,7 +66,8 @@ void Policy::begin_trial(uint64_t now) {
 
 bool Policy::end_window(uint64_t now, uint64_t lines) {
   const uint64_t flushed = lines - window_lines_;
-  fences_ = 0;  // one with too few lines goes on: it is looked at again after as many fences
+  fences_ = 0;  // one with too few lines goes on: it is looked at again after some more fences
+  window_fences_ = kWindowFences + base::mix(++window_count_) % (kWindowFencesMost - kWindowFences + 1);
   if (is_trying_ && !is_first_window_ && flushed < kWindowLines) return false;
   const uint64_t began = window_begin_;
   window_begin_ = now;

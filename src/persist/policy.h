@@ -1,6 +1,6 @@
 // Policy: which way a thread's flushes take, from what each costs it.
 //
-// A trial goes through rounds; in each, every candidate has a window of some fences, and its cost is the time from the window's begin to its end, the program's own
+// A trial goes through rounds; in each, every candidate has a window of some fences, not always as many, so that none meets with what the program does now and then more often than others, and its cost is the time from the window's begin to its end, the program's own
 // work included, for each line that was flushed in it. So what a way costs outside of the flush counts as well: stores that wait for a line's write-back,
 // caches that lines were thrown out of. Candidates are compared round by round with inline, which is what the program does without the runtime: another wins only if the median
 // of its ratios is below 1 by more than their noise. Then the winner holds for many times what the trial took, longer each time that it wins again.
@@ -29,7 +29,7 @@ class Policy {
  public:
   static constexpr size_t kCandidatesMax = 4;
   static constexpr uint32_t kRounds = 9;
-  static constexpr uint64_t kWindowFences = 32, kWindowLines = 128;
+  static constexpr uint64_t kWindowFences = 32, kWindowFencesMost = 63, kWindowLines = 128;
   static constexpr uint64_t kHeldFences = 256;  // between looks at whether a way is still held
   static constexpr uint32_t kHoldTrials = 64, kHoldTrialsMax = 1024;
 
@@ -56,7 +56,7 @@ class Policy {
   uint32_t changes() const { return changes_; }
 
   // For each fence, or several. Returns whether end_window() is to be called after it. Cost: some 1 ns.
-  bool count_fences(uint64_t count) { return asked_ == Way::kAuto && (fences_ += count) >= kWindowFences; }
+  bool count_fences(uint64_t count) { return asked_ == Way::kAuto && (fences_ += count) >= window_fences_; }
   // Now, in any unit of time, so many lines have been flushed in all (but between trials). Returns whether chosen() is another one now. Cost: some 10 ns.
   bool end_window(uint64_t now, uint64_t lines);
 
@@ -78,6 +78,7 @@ class Policy {
   bool is_first_window_ = true;  // whose begin nobody noted
   bool is_warm_ = false;         // the window follows another of the same way
   uint64_t fences_ = 0;          // of the window
+  uint64_t window_fences_ = kWindowFences, window_count_ = 0;
   uint64_t window_begin_ = 0, window_lines_ = 0;
   uint64_t trial_begin_ = 0, held_until_ = 0;
   uint32_t hold_trials_ = kHoldTrials;

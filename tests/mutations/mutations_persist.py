@@ -50,6 +50,7 @@ MUTATIONS = [
     mutation("what was opened before domains changed stays open", (DIRECT, "    if (looks()) place.compare_exchange_strong(ticket, value, std::memory_order_relaxed);", "    place.store(value, std::memory_order_relaxed);"), gtest_filter="Direct.NothingIsMissed*"),
     own("domains change and threads that have ended are written to", (RUNTIME, "    if (!sys::has_ended(thread.id())) thread.direct().close();\n", "    thread.direct().close();\n"), gtest_filter="OwnRuntime.AThreadMay*"),
     own("a child of fork is taken for a thread that has ended", (THREAD, "  id_ = sys::thread_id();\n", ""), gtest_filter="OwnRuntime.CompiledCode*"),
+    mutation("windows of a trial that come as regularly as the program's work", (POLICY, " + base::mix(++window_count_) % (kWindowFencesMost - kWindowFences + 1)", ""), gtest_filter="Policy.*"),
     mutation("a trial counts nothing", (THREAD, "  if (is_other || policy_.is_measuring() != was_measuring) forget_place();\n", "  if (is_other) forget_place();\n"), gtest_filter="Direct.*"),
     mutation("a way is held until lines are counted that are not", (POLICY, "  if (is_trying_ && !is_first_window_ &&", "  if (!is_first_window_ &&"), gtest_filter="Direct.*"),
     mutation("fences begin no epoch", (FENCE, "  if (policy_.chosen() == Way::kInline && !counts_all())", "  if (!counts_all())"), gtest_filter="Direct.*"),
