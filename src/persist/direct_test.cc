@@ -53,6 +53,31 @@ TEST(Direct, ARangeIsOfWholePages) {
   EXPECT_EQ(Direct::range_of((uint64_t{1} << 48) - 0x2000, 0x1000), range((uint64_t{1} << 36) - 2, 1));
 }
 
+// Domains change, or a handler comes, between the look at them and the opening.
+TEST(Direct, WhatIsClosedMeanwhileIsNotOpened) {
+  Direct direct;
+  const PutOff table;
+  const auto closes = [&] {
+    direct.close();
+    return true;
+  };
+  direct.open_range(0, Direct::range_of(0x10000, 0x3000), closes);
+  direct.open_put_off(table, closes);
+  EXPECT_EQ(direct.ranges[0].load(), 0u);
+  EXPECT_EQ(direct.put_off.load(), &kNonePutOff);
+  const auto is_other = [] { return false; };
+  direct.open_range(0, Direct::range_of(0x10000, 0x3000), is_other);
+  direct.open_put_off(table, is_other);
+  EXPECT_EQ(direct.ranges[0].load() % (1 << kAbiPersistRangeShift), 0u);
+  EXPECT_NE(direct.put_off.load(), &table);
+  direct.close();
+  const auto is_same = [] { return true; };
+  direct.open_range(0, Direct::range_of(0x10000, 0x3000), is_same);
+  direct.open_put_off(table, is_same);
+  EXPECT_EQ(direct.ranges[0].load(), Direct::range_of(0x10000, 0x3000));
+  EXPECT_EQ(direct.put_off.load(), &table);
+}
+
 TEST(Direct, MemoryIsFlushedWithoutACallWhileTheWayIsInline) {
   if (kBestFlush == sys::LineFlush::kClflush) GTEST_SKIP() << "this CPU has clflush alone";
   Own runtime(Way::kInline);

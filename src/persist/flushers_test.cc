@@ -28,6 +28,10 @@ class ClosedDevice final : public LineDevice {
   }
   void fence() override { device_.fence(); }
   void open() { is_open_.store(true); }
+  void shut() {
+    inside_.store(0);
+    is_open_.store(false);
+  }
   void wait_for_somebody() const {
     while (inside_.load() == 0) std::this_thread::yield();
   }
@@ -106,21 +110,31 @@ TEST(Flushers, AFenceBesideARemovalWaitsForIt) {
     ASSERT_TRUE(runtime->add_domain(device.domain()));
     ASSERT_TRUE(runtime->add_domain(removed.domain()));
     Thread* const thread = runtime->enter();
-    for (uint64_t again = 1; again <= 3; ++again) {
+    // Flushed again and again in the epoch before, the line is put off from its first flush on.
+    for (uint64_t again = 1; again <= 4; ++again) {
+      if (again == 4) ASSERT_TRUE(thread->fence());
       store(removed.memory(), again);
       thread->flush(removed.begin());
     }
+    // Another thread stands in the middle of its fence.
+    device.open();
+    std::atomic<bool> has_flushed{false};
     std::thread slow([&] {
       Thread* const other = runtime->enter();
       for (int again = 0; again < 3; ++again) other->flush(shadow.begin());
+      device.shut();
+      has_flushed = true;
       ASSERT_TRUE(other->fence());
       ASSERT_TRUE(runtime->leave(other));
     });
+    while (!has_flushed.load()) std::this_thread::yield();
     device.wait_for_somebody();
     std::thread removing([&] {
       ASSERT_TRUE(runtime->remove_domain(removed.begin(), removed.begin() + removed.bytes()).value());
     });
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    // It waits; if it did not, the domain would be gone soon.
+    for (int i = 0; i < 100 && runtime->domains().find(removed.begin()).is_inside; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
     std::thread opening([&] {
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
       device.open();
