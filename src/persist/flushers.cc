@@ -27,7 +27,7 @@ base::Expected<void> Flushers::start(Runtime& runtime, const Settings& settings)
   runtime_ = &runtime;
   settings_ = settings;
   is_free_ = settings_.most == 0 && sys::cpu_count() <= kFlushersMax;
-  if (is_free_) settings_.most = sys::cpu_count();
+  if (settings_.most == 0) settings_.most = sys::cpu_count();
   settings_.most = std::min(settings_.most, kFlushersMax);
   settings_.least = std::clamp<uint32_t>(settings_.least, 1, settings_.most);
   is_ending_.store(0, std::memory_order_relaxed);
