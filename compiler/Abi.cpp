@@ -14,26 +14,24 @@ Abi::Abi(Module &M)
       Ptr(PointerType::get(M.getContext(), 0)),
       ColdWeights(MDBuilder(M.getContext()).createBranchWeights(1, 1 << 20)) {}
 
-GlobalVariable *Abi::slotsVariable() {
-  if (auto *Existing = M.getNamedGlobal(abi::Slots))
+GlobalVariable *Abi::slotsVariable() { return threadVariable(abi::Slots, Ptr); }
+
+GlobalVariable *Abi::threadVariable(StringRef Symbol, Type *Kind) {
+  if (auto *Existing = M.getNamedGlobal(Symbol))
     return Existing;
-  return new GlobalVariable(M, Ptr, /*isConstant=*/false,
-                            GlobalValue::ExternalLinkage, nullptr, abi::Slots,
+  return new GlobalVariable(M, Kind, /*isConstant=*/false,
+                            GlobalValue::ExternalLinkage, nullptr, Symbol,
                             nullptr, GlobalValue::InitialExecTLSModel);
 }
 
-Value *Abi::threadVariable(IRBuilderBase &B, StringRef Symbol, Type *Kind) {
-  GlobalVariable *Variable = M.getNamedGlobal(Symbol);
-  if (!Variable)
-    Variable = new GlobalVariable(M, Kind, /*isConstant=*/false,
-                                  GlobalValue::ExternalLinkage, nullptr, Symbol,
-                                  nullptr, GlobalValue::InitialExecTLSModel);
-  return B.CreateThreadLocalAddress(Variable);
+Value *Abi::persistCountdown(IRBuilderBase &B) {
+  return B.CreateThreadLocalAddress(
+      threadVariable(abi::PersistCountdown, B.getInt32Ty()));
 }
 
 Value *Abi::persistThread(IRBuilderBase &B, uint64_t Offset) {
-  Value *Variable = threadVariable(
-      B, abi::PersistThread, ArrayType::get(I64, abi::PersistThreadWords));
+  Value *Variable = B.CreateThreadLocalAddress(threadVariable(
+      abi::PersistThread, ArrayType::get(I64, abi::PersistThreadWords)));
   return B.CreateConstInBoundsGEP1_64(B.getInt8Ty(), Variable, Offset);
 }
 

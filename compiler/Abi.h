@@ -66,10 +66,8 @@ public:
   llvm::FunctionCallee intercepted(llvm::StringRef Name,
                                    llvm::FunctionType *Type);
 
-  /// A thread-local variable of a runtime, and the part at Offset of the one
-  /// that PersistThread is.
-  llvm::Value *threadVariable(llvm::IRBuilderBase &B, llvm::StringRef Symbol,
-                              llvm::Type *Kind);
+  /// The thread's PersistCountdown, and its PersistThread at this offset.
+  llvm::Value *persistCountdown(llvm::IRBuilderBase &B);
   llvm::Value *persistThread(llvm::IRBuilderBase &B, uint64_t Offset);
 
   /// Makes the object refer to the runtime's version symbol, for good.
@@ -81,6 +79,8 @@ public:
   llvm::MDNode *const ColdWeights;
 
 private:
+  llvm::GlobalVariable *threadVariable(llvm::StringRef Symbol,
+                                       llvm::Type *Kind);
   llvm::Function *makeStub(const llvm::Twine &Symbol, llvm::FunctionType *Type,
                            const llvm::Twine &Code,
                            llvm::Function *Target = nullptr);

@@ -38,7 +38,6 @@ private:
   void emit(IRBuilderBase &B, const FlushStep &Step);
   CallInst *call(IRBuilderBase &B, StringRef Symbol,
                  ArrayRef<Value *> Arguments);
-  Value *countdown(IRBuilderBase &B);
   void fenceIfPending(Instruction *Before);
   void record(const Store &S);
   void sample(const Store &S);
@@ -61,10 +60,6 @@ CallInst *Persister::call(IRBuilderBase &B, StringRef Symbol,
                    Arguments);
   Call->setDoesNotThrow();
   return Call;
-}
-
-Value *Persister::countdown(IRBuilderBase &B) {
-  return Runtime.threadVariable(B, abi::PersistCountdown, B.getInt32Ty());
 }
 
 void Persister::fenceIfPending(Instruction *Before) {
@@ -197,7 +192,7 @@ void Persister::sample(const Store &S) {
   Instruction *After = after(S);
   BuilderBefore B(After);
   B.SetCurrentDebugLocation(S.Inst->getDebugLoc());
-  Value *Countdown = countdown(B);
+  Value *Countdown = Runtime.persistCountdown(B);
   LoadInst *Old = B.CreateLoad(B.getInt32Ty(), Countdown);
   leaveOut(Old);
   Value *New = B.CreateSub(Old, B.getInt32(1));

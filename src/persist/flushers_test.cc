@@ -68,6 +68,36 @@ TEST(Flushers, AFullQueueLosesNothing) {
   EXPECT_EQ(thread->counts().executed_lines + thread->counts().pushed_lines, kLines);
 }
 
+// A domain of memory that can be unmapped.
+class Mapping {
+ public:
+  Mapping(Runtime& runtime, size_t bytes)
+      : runtime_(runtime),
+        bytes_(bytes),
+        memory_(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
+    EXPECT_TRUE(runtime_.add_domain({.begin = begin(), .end = begin() + bytes_}));
+  }
+  uintptr_t begin() const { return reinterpret_cast<uintptr_t>(memory_); }
+  // Removed and unmapped by another thread: not before the device lets go of who is inside of it.
+  void expect_to_stay_until_open(ClosedDevice& device) const {
+    std::atomic<bool> is_gone{false};
+    std::thread other([&] {
+      ASSERT_TRUE(runtime_.remove_domain(begin(), begin() + bytes_).value());
+      munmap(memory_, bytes_);
+      is_gone = true;
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    EXPECT_FALSE(is_gone.load());
+    device.open();
+    other.join();
+  }
+
+ private:
+  Runtime& runtime_;
+  const size_t bytes_;
+  void* const memory_;
+};
+
 // A flusher has claimed lines of a mapping and is held up before it comes to them: the mapping goes only when it is done with them.
 TEST(Flushers, AMappingStaysWhileFlushersAreAtIt) {
   constexpr size_t kBytes = 1 << 14;
@@ -75,32 +105,21 @@ TEST(Flushers, AMappingStaysWhileFlushersAreAtIt) {
     Own runtime(Way::kDecoupled, 1);
     ShadowDevice shadow(1 << 14);
     ClosedDevice device(shadow);
-    void* const memory = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    const auto begin = reinterpret_cast<uintptr_t>(memory);
     ASSERT_TRUE(runtime->add_domain(device.domain()));
-    ASSERT_TRUE(runtime->add_domain({.begin = begin, .end = begin + kBytes}));
+    const Mapping mapping(*runtime, kBytes);
+    const uintptr_t begin = mapping.begin();
     Thread* const thread = runtime->enter();
     // Memory, the device, memory: whatever the flusher claims at a time, some of it comes after what holds it up.
     thread->flush(begin, 512);
     thread->flush(shadow.begin());
     thread->flush(begin, kBytes);
     device.wait_for_somebody();
-    std::atomic<bool> is_gone{false};
-    std::thread other([&] {
-      ASSERT_TRUE(runtime->remove_domain(begin, begin + kBytes).value());
-      munmap(memory, kBytes);
-      is_gone = true;
-    });
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    EXPECT_FALSE(is_gone.load());
-    device.open();
-    other.join();
+    mapping.expect_to_stay_until_open(device);
     ASSERT_TRUE(thread->fence());
     ASSERT_TRUE(runtime->leave(thread));
   }
 }
 
-// The same of a fence that executes what waits.
 // A fence that comes while its domain is being removed returns when its lines are durable, whatever the removal waits for meanwhile.
 TEST(Flushers, AFenceBesideARemovalWaitsForIt) {
   for (const Way way : {Way::kEpoch, Way::kDecoupled}) {
@@ -146,15 +165,15 @@ TEST(Flushers, AFenceBesideARemovalWaitsForIt) {
   }
 }
 
+// As of flushers, of a fence that executes what waits.
 TEST(Flushers, AMappingStaysWhileAFenceIsAtIt) {
   constexpr size_t kBytes = 1 << 12;
   Own runtime(Way::kDecoupled, 1);
   ShadowDevice shadow(1 << 14);
   ClosedDevice device(shadow);
-  void* const memory = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  const auto begin = reinterpret_cast<uintptr_t>(memory);
   ASSERT_TRUE(runtime->add_domain(device.domain()));
-  ASSERT_TRUE(runtime->add_domain({.begin = begin, .end = begin + kBytes}));
+  const Mapping mapping(*runtime, kBytes);
+  const uintptr_t begin = mapping.begin();
   std::thread fencing([&] {
     Thread* const thread = runtime->enter();
     thread->flush(shadow.begin());
@@ -164,16 +183,7 @@ TEST(Flushers, AMappingStaysWhileAFenceIsAtIt) {
     ASSERT_TRUE(runtime->leave(thread));
   });
   device.wait_for_somebody();
-  std::atomic<bool> is_gone{false};
-  std::thread other([&] {
-    ASSERT_TRUE(runtime->remove_domain(begin, begin + kBytes).value());
-    munmap(memory, kBytes);
-    is_gone = true;
-  });
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  EXPECT_FALSE(is_gone.load());
-  device.open();
-  other.join();
+  mapping.expect_to_stay_until_open(device);
   fencing.join();
 }
 

@@ -4,13 +4,13 @@
 #include <signal.h>
 
 #include <atomic>
-#include <functional>
 #include <memory>
 #include <random>
 #include <thread>
 
 #include "persist/test_compiled.h"
 #include "persist/test_runtime.h"
+#include "persist/test_words.h"
 
 namespace persist {
 namespace {
@@ -18,37 +18,6 @@ namespace {
 class SignalTest : public testing::TestWithParam<Way> {};
 INSTANTIATE_TEST_SUITE_P(Ways, SignalTest, testing::ValuesIn(kOwnWays),
                          [](const auto& way) { return name_of(way.param); });
-
-// A device without locks, since handlers come while the thread is inside of it: a line's first word is durable when it is flushed.
-class WordDevice final : public LineDevice {
- public:
-  static constexpr size_t kLines = 64;
-
-  void flush(const uintptr_t* lines, size_t count) override {
-    // Words only grow; whoever has read one and was stopped then must not put it over a newer one.
-    for (size_t i = 0; i < count; ++i) {
-      std::atomic<uint64_t>& to = durable[index(lines[i])];
-      const uint64_t now = word(index(lines[i])).load();
-      for (uint64_t before = to.load(); before < now && !to.compare_exchange_weak(before, now);) {
-      }
-    }
-  }
-  void fence() override {}
-
-  std::atomic<uint64_t>& word(size_t i) {
-    return *reinterpret_cast<std::atomic<uint64_t>*>(memory + i * base::kLineBytes);
-  }
-  size_t index(uintptr_t line) const { return (line - begin()) / base::kLineBytes; }
-  uintptr_t begin() const { return reinterpret_cast<uintptr_t>(memory); }
-  Domain domain() {
-    return {.begin = begin(), .end = begin() + sizeof memory, .kind = DomainKind::kDevice, .device = this};
-  }
-
-  std::atomic<uint64_t> durable[kLines] = {};
-
- private:
-  alignas(base::kLineBytes) char memory[kLines * base::kLineBytes] = {};
-};
 
 struct Handled {
   Thread* thread = nullptr;
@@ -64,7 +33,7 @@ void handle(int) {
   const uint64_t count = handled->count.fetch_add(1) + 1;
   const size_t line = 32 + count % 8;
   handled->device.word(line).store(count);
-  flush_compiled(*handled->thread, handled->device.begin() + line * base::kLineBytes);
+  flush_compiled(*handled->thread, handled->device.line(line));
   if (count % 2 == 0) return;
   if (!fence_compiled(*handled->thread) || handled->device.durable[line].load() != count)
     handled->failures.fetch_add(1);
@@ -94,7 +63,7 @@ TEST_P(SignalTest, HandlersOfSignalsFlushInTheMiddleOfAnything) {
   for (uint64_t step = 1; own->count.load() < 3'000; ++step) {
     const size_t line = random() % 16;
     own->device.word(line).store(step);
-    flush_compiled(*own->thread, own->device.begin() + line * base::kLineBytes);
+    flush_compiled(*own->thread, own->device.line(line));
     own->flushed[line].store(step);
     if (step % 32 != 0) continue;
     ASSERT_TRUE(fence_compiled(*own->thread));
@@ -109,47 +78,22 @@ TEST_P(SignalTest, HandlersOfSignalsFlushInTheMiddleOfAnything) {
   EXPECT_TRUE(runtime->leave(own->thread));
 }
 
-// A device in whose flushes a signal comes, right after the line has been written back.
-class InterruptedDevice final : public LineDevice {
- public:
-  static constexpr size_t kLines = 64;
-
-  void flush(const uintptr_t* lines, size_t count) override {
-    for (size_t i = 0; i < count; ++i) {
-      durable[(lines[i] - begin()) / base::kLineBytes] = *reinterpret_cast<uint64_t*>(lines[i]);
-      if (interrupt) interrupt(lines[i]);
-    }
-  }
-  void fence() override {}
-  uintptr_t begin() const { return reinterpret_cast<uintptr_t>(memory_); }
-  Domain domain() {
-    return {.begin = begin(), .end = begin() + sizeof memory_, .kind = DomainKind::kDevice, .device = this};
-  }
-
-  std::function<void(uintptr_t)> interrupt;
-  uint64_t durable[kLines] = {};
-
- private:
-  alignas(base::kLineBytes) char memory_[kLines * base::kLineBytes] = {};
-};
-
 // The line stands among those that are put off, but a flush that comes after it was executed is another one.
 TEST(Signals, AHandlersFlushOfALineThatIsJustBeingExecutedIsNotLost) {
   Own runtime(Way::kEpoch);
-  const auto device = std::make_unique<InterruptedDevice>();
+  const auto device = std::make_unique<WordDevice>();
   ASSERT_TRUE(runtime->add_domain(device->domain()));
   Thread* const thread = runtime->enter();
   uint64_t value = 0, interrupts = 0;
   for (uint64_t epoch = 0; epoch < 100; ++epoch) {
     device->interrupt = nullptr;
     for (size_t i = 0; i < 12; ++i) {
-      const uintptr_t line = device->begin() + i % 4 * base::kLineBytes;
-      *reinterpret_cast<uint64_t*>(line) = ++value;
-      flush_compiled(*thread, line);
+      device->word(i % 4).store(++value);
+      flush_compiled(*thread, device->line(i % 4));
     }
     device->interrupt = [&](uintptr_t line) {
       const auto interrupt = std::exchange(device->interrupt, nullptr);
-      *reinterpret_cast<uint64_t*>(line) = ++value;
+      device->word(device->index(line)).store(++value);
       flush_compiled(*thread, line);
       ++interrupts;
       device->interrupt = interrupt;
@@ -157,9 +101,7 @@ TEST(Signals, AHandlersFlushOfALineThatIsJustBeingExecutedIsNotLost) {
     ASSERT_TRUE(fence_compiled(*thread));
     device->interrupt = nullptr;
     ASSERT_TRUE(fence_compiled(*thread));
-    for (size_t i = 0; i < 4; ++i)
-      ASSERT_EQ(device->durable[i], *reinterpret_cast<uint64_t*>(device->begin() + i * base::kLineBytes))
-          << epoch;
+    for (size_t i = 0; i < 4; ++i) ASSERT_EQ(device->durable[i].load(), device->word(i).load()) << epoch;
   }
   EXPECT_GE(interrupts, 400u);
   ASSERT_TRUE(runtime->leave(thread));

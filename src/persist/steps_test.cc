@@ -9,36 +9,10 @@
 #include "persist/test_compiled.h"
 #include "persist/test_runtime.h"
 #include "persist/test_steps.h"
+#include "persist/test_words.h"
 
 namespace persist {
 namespace {
-
-// A line's first word is durable when it is flushed. Everything is one thread's, and flushers': words only grow.
-class WordsDevice final : public LineDevice {
- public:
-  static constexpr size_t kLines = 64;
-
-  void flush(const uintptr_t* lines, size_t count) override {
-    for (size_t i = 0; i < count; ++i) {
-      std::atomic<uint64_t>& to = durable[(lines[i] - begin()) / base::kLineBytes];
-      const uint64_t now = reinterpret_cast<std::atomic<uint64_t>*>(lines[i])->load();
-      for (uint64_t before = to.load(); before < now && !to.compare_exchange_weak(before, now);) {
-      }
-    }
-  }
-  void fence() override {}
-
-  uintptr_t begin() const { return reinterpret_cast<uintptr_t>(memory_); }
-  uintptr_t line(size_t i) const { return begin() + i * base::kLineBytes; }
-  Domain domain() {
-    return {.begin = begin(), .end = begin() + sizeof memory_, .kind = DomainKind::kDevice, .device = this};
-  }
-
-  std::atomic<uint64_t> durable[kLines] = {};
-
- private:
-  alignas(base::kLineBytes) char memory_[kLines * base::kLineBytes] = {};
-};
 
 // What a thread and its handler do to three lines, and what of it must be durable.
 class Program {
@@ -80,21 +54,16 @@ class Program {
   // What a handler has flushed and not fenced is so after the thread's next fence.
   bool is_right() {
     fence();
-    for (size_t i = 0; i < 3; ++i) failures_ += device_->durable[i].load() != word(i).load();
+    for (size_t i = 0; i < 3; ++i) failures_ += device_->durable[i].load() != device_->word(i).load();
     return failures_ == 0;
   }
   Thread& thread() { return *thread_; }
 
  private:
-  std::atomic<uint64_t>& word(size_t line) {
-    return *reinterpret_cast<std::atomic<uint64_t>*>(device_->line(line));
-  }
   // Returns what was stored, unless something newer was.
   uint64_t store_and_flush(size_t line) {
     const uint64_t value = value_.fetch_add(1) + 1;
-    for (uint64_t before = word(line).load();
-         before < value && !word(line).compare_exchange_weak(before, value);) {
-    }
+    WordDevice::raise(device_->word(line), value);
     flush_compiled(*thread_, device_->line(line));
     return value;
   }
@@ -105,7 +74,7 @@ class Program {
   }
 
   Own runtime_;
-  std::unique_ptr<WordsDevice> device_ = std::make_unique<WordsDevice>();
+  std::unique_ptr<WordDevice> device_ = std::make_unique<WordDevice>();
   Thread* thread_;
   std::atomic<uint64_t> value_{0}, flushed_[2] = {}, failures_{0};  // a handler's, too
 };

@@ -193,9 +193,8 @@ void Thread::open_put_off() {
     direct_.open_put_off(set_.put_off(), [this] { return is_place_true(); });
 }
 
-// What a handler flushes while its thread is inside is durable at once, so that no fence has to know of it.
-void Thread::flush_in_handler(uintptr_t line) {
-  const Place place = find_place(line);
+// What a handler flushes while its thread is inside is durable at once, so that no fence has to know of it; and what is flushed before later stores.
+void Thread::flush_alone(const Place& place, uintptr_t line) {
   switch (place.action) {
     case Action::kNothing: return base::increase<uint64_t>(counts_.away_lines, 1);
     case Action::kNote:
@@ -215,7 +214,7 @@ void Thread::flush_in_handler(uintptr_t line) {
 uintptr_t Thread::flush_slowly(uintptr_t line, uintptr_t end) {
   uintptr_t next = line + base::kLineBytes;
   if (is_inside_.load(std::memory_order_relaxed) != 0) {
-    flush_in_handler(line);
+    flush_alone(find_place(line), line);
     return next;
   }
   Inside inside(*this);
@@ -291,7 +290,7 @@ void Thread::flush_ordered(uintptr_t address) {
     sys::flush_line(line, sys::LineFlush::kClflush);
     base::increase<uint64_t>(counts_.now_lines, 1);
   } else {
-    flush_in_handler(line);
+    flush_alone(place, line);
   }
 }
 

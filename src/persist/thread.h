@@ -189,7 +189,7 @@ class alignas(base::kLineBytes) Thread {
   void grant_fences();
   uint64_t take_fences();
   uintptr_t flush_slowly(uintptr_t line, uintptr_t end);
-  void flush_in_handler(uintptr_t line);
+  void flush_alone(const Place& place, uintptr_t line);
   // To the device; null: by the CPU's instruction.
   void execute(LineDevice* device, uintptr_t line) const;
   void flush_to_device(LineDevice* device, uintptr_t line);  // and it is known at the fence

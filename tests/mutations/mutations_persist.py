@@ -55,7 +55,7 @@ MUTATIONS = [
     mutation("a way is held until lines are counted that are not", (POLICY, "  if (is_trying_ && !is_first_window_ &&", "  if (!is_first_window_ &&"), gtest_filter="Direct.*"),
     mutation("fences begin no epoch", (FENCE, "  if (policy_.chosen() == Way::kInline && !counts_all())", "  if (!counts_all())"), gtest_filter="Direct.*"),
     mutation("a thread that has left flushes on", (RUNTIME, "  thread->close_direct();\n", ""), gtest_filter="Direct.*"),
-    own("who counts misses what compiled code does", (OWN, "  process_plan.settings.counts_all = !plan.stats.empty();\n", ""), gtest_filter="OwnRuntime.CompiledCode*"),
+    own("who counts misses what compiled code does", (OPTIONS, "  plan.settings.counts_all = !options.stats.empty();\n", ""), gtest_filter="OwnRuntime.CompiledCode*"),
 
     # FIFOs and flushers
     mutation("a place is written again before it was copied", (FIFO, "== kLines) return false;", "== 2 * kLines) return false;"), gtest_filter="Fifo*:*WayTest*decoupled"),

@@ -28,7 +28,7 @@ MUTATIONS = [
     mutation("a fence leaves what is put off where it is", (FENCE, "  execute_put_off();\n  if (waits)", "  if (waits)")),
     mutation("a fence fences no device", (FENCE, "  for (size_t i = 0; i < device_count_; ++i) devices_[i]->fence();\n", "")),
     mutation("devices are fenced before what is put off", (FENCE, "  execute_put_off();\n  if (waits)", "  for (size_t i = 0; i < device_count_; ++i) devices_[i]->fence();\n  execute_put_off();\n  if (waits)"), (FENCE, "  for (size_t i = 0; i < device_count_; ++i) devices_[i]->fence();\n  device_count_ = 0;\n  sys::fence_stores();\n", "  device_count_ = 0;\n  sys::fence_stores();\n")),
-    mutation("clflush is put off", (THREAD, "    flush_in_handler(line);\n  }\n}\n\nvoid Thread::sample", "    flush(line);\n  }\n}\n\nvoid Thread::sample")),
+    mutation("clflush is put off", (THREAD, "    flush_alone(place, line);\n  }\n}\n\nvoid Thread::sample", "    flush(line);\n  }\n}\n\nvoid Thread::sample")),
     mutation("a way that changes forgets what was put off", (THREAD, "  policy_.ask(way);\n", "  policy_.ask(way);\n  set_.clear();\n")),
     mutation("a flusher is done before its fence", (FLUSHERS, "      found.domain.device->fence();\n", "")),
     mutation("a queue is done when its last line is", (FIFO, " &&\n           (state & (kClaimed - 1)) == (kTaken + kHeld) * (state & kHeldMost);", ";")),

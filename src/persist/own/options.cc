@@ -117,6 +117,7 @@ base::Expected<Plan> plan(const Options& options) {
     return base::failure(EINVAL, "stats: a path of ", options.stats.size(),
                          " bytes is too long; at most 1000");
   plan.stats = options.stats;
+  plan.settings.counts_all = !options.stats.empty();
   plan.record = options.record;
   return plan;
 }

@@ -97,7 +97,6 @@ void start_as(const Plan& plan) {
   base::TextRef stats(stats_path, sizeof stats_path);
   stats << plan.stats;
   process_plan.stats = stats.view();
-  process_plan.settings.counts_all = !plan.stats.empty();
   if (plan.found) process_plan.settings.find_domain = find_domain;
   process_runtime.configure(process_plan.settings);
   if (plan.counts_dirtiness) process_observer.store(&process_dirtiness, std::memory_order_relaxed);
