@@ -50,6 +50,7 @@ base::Expected<Cache*> Cache::create(const CacheParameters& parameters, storage:
   shared.page_bytes = page_bytes;
   shared.read_ahead_pages = parameters.read_ahead_pages;
   shared.chaos_seed = parameters.chaos_seed;
+  shared.large_pages = parameters.large_pages;
   shared.device = &device;
   shared.table = &cache->table_;
   shared.holders = &holders;

@@ -28,6 +28,7 @@ struct CacheParameters {
   uint64_t chaos_seed = 0;
   Origins* origins = nullptr;  // outlives the cache; null: all pages begin as zeros
   Closed* closed = nullptr;    // outlives the cache; null: nothing is closed
+  bool large_pages = false;    // frames in large OS pages, where there are some
   bool watch = true;  // the kernel says which pages were not stored to, where it can; else all are compared
 };
 

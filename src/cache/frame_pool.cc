@@ -3,6 +3,7 @@
 #include <new>
 
 #include "sys/files.h"
+#include "sys/huge_pages.h"
 #include "sys/kernel.h"
 #include "sys/memory.h"
 
@@ -18,7 +19,7 @@ constexpr uint32_t kRunsPerWord = 64 / FramePool::kRunFrames;
 }  // namespace
 
 base::Expected<void> FramePool::open(uint32_t frame_count, size_t page_bytes, Budget& budget,
-                                     sys::WriteWatch& watch) {
+                                     sys::WriteWatch& watch, bool large) {
   CHECK_GT(frame_count, 0u);
   frame_count_ = frame_count;
   page_bytes_ = page_bytes;
@@ -28,12 +29,17 @@ base::Expected<void> FramePool::open(uint32_t frame_count, size_t page_bytes, Bu
   const uint64_t frames_bytes = base::round_up(uint64_t{frame_count} * sizeof(Frame), base::kLineBytes);
   const uint64_t fingerprints_bytes = uint64_t{frame_count} * pieces * sizeof(base::Fingerprint);
   const uint64_t bits_bytes = base::round_up(frame_count, 64) / 8;
-  metadata_bytes_ = base::round_up(frames_bytes + fingerprints_bytes + bits_bytes, base::kOsPageBytes);
+  const auto block_frames =
+      static_cast<uint32_t>(sys::kHugePageBytes > page_bytes ? sys::kHugePageBytes / page_bytes : 1);
+  const uint32_t block_count = frame_count / block_frames;
+  metadata_bytes_ = base::round_up(
+      frames_bytes + fingerprints_bytes + bits_bytes + Blocks::bytes_for(block_count), base::kOsPageBytes);
   auto metadata = sys::map_anonymous(metadata_bytes_, "frame metadata");
   if (!metadata) return std::unexpected(metadata.error());
   frames_ = reinterpret_cast<Frame*>(*metadata);
   fingerprints_ = reinterpret_cast<base::Fingerprint*>(*metadata + frames_bytes);
   free_bits_ = reinterpret_cast<uint64_t*>(*metadata + frames_bytes + fingerprints_bytes);
+  blocks_.open(*metadata + frames_bytes + fingerprints_bytes + bits_bytes, block_count, block_frames);
 
   auto file = sys::create_memory_file(uint64_t{frame_count} * page_bytes, "spillway-frames");
   if (!file) return std::unexpected(file.error());
@@ -42,7 +48,8 @@ base::Expected<void> FramePool::open(uint32_t frame_count, size_t page_bytes, Bu
   auto memory = sys::map_shared_high(descriptor_, uint64_t{frame_count} * page_bytes);
   if (!memory) return std::unexpected(memory.error());
   memory_ = unwatched_memory_ = *memory;
-  if (watch.is_open() && watch.add(memory_, uint64_t{frame_count} * page_bytes)) watch_ = &watch;
+  watch_ = &watch;
+  if (large && reinterpret_cast<uintptr_t>(memory_) % sys::kHugePageBytes == 0) large_failures_ = 0;
   if (auto mapped = map_unwatched(); !mapped) return mapped;
   for (uint32_t i = 0; i < frame_count; ++i) {
     (new (&frames_[i]) Frame)->add();
@@ -77,6 +84,7 @@ FrameId FramePool::taken(uint32_t frame) {
   const uint64_t run_bits = kRunMask << (frame % 64 / kRunFrames * kRunFrames);
   if ((free_bits_[frame / 64] & run_bits) == run_bits && free_runs_ > 0) --free_runs_;
   free_bits_[frame / 64] &= ~(uint64_t{1} << (frame % 64));
+  blocks_.add_free(frame, -1);
   base::increase(free_count_, ~uint32_t{0});
   if (!frames_[frame].fresh) base::increase(free_touched_count_, ~uint32_t{0});
   return FrameId{frame};
@@ -85,13 +93,45 @@ FrameId FramePool::taken(uint32_t frame) {
 FrameId FramePool::take(PageId page, FrameId wish, bool allow_fresh) {
   if ((allow_fresh ? free_count() : free_touched_count()) == 0) return base::kNoFrame;
   if (wish != base::kNoFrame && acceptable(index(wish), allow_fresh)) return taken(index(wish));
-  FrameId frame = find_in_free_run(page, allow_fresh);
+  FrameId frame = find_in_block(page, allow_fresh);
+  if (frame == base::kNoFrame) frame = find_in_free_run(page, allow_fresh);
   if (frame == base::kNoFrame) frame = find_any(allow_fresh);
   if (frame == base::kNoFrame) return frame;
-  // What was never touched takes memory twice if it stays private.
-  if (frames_[index(frame)].backing != Backing::kOwn && frames_[index(frame)].fresh)
-    share_free_neighbours(frame);
+  if (frames_[index(frame)].fresh) {
+    // What was never touched takes memory twice if it stays private.
+    if (frames_[index(frame)].backing != Backing::kOwn) share_free_neighbours(frame);
+    if (const uint32_t block = blocks_.of(index(frame)); block != Blocks::kNone && blocks_.is_fresh(block))
+      fill_block(block);
+  }
   return taken(index(frame));
+}
+
+// Gives a block that holds no memory all of it, as one large OS page, if that can be had.
+void FramePool::fill_block(uint32_t block) {
+  const FrameId first{block * blocks_.frames_per_block()};
+  const uint64_t bytes_of_block = uint64_t{blocks_.frames_per_block()} * page_bytes_;
+  if (large_failures_ == kMostLargeFailures || frames_[index(first)].backing != Backing::kOwn || is_watching_)
+    return;
+  if (budget_->exceeded_by(bytes_of_block + budget_->limit_bytes() / 8)) return;
+  if (!sys::fill_huge_page(bytes(first))) {
+    ++large_failures_;
+    return;
+  }
+  for (uint32_t i = 0; i < blocks_.frames_per_block(); ++i) {
+    if (is_free(index(first) + i)) base::increase(free_touched_count_, 1u);
+    touch(first + i);
+  }
+  base::statistics.memory_large_bytes.add(bytes_of_block);
+}
+
+FrameId FramePool::find_in_block(PageId page, bool allow_fresh) {
+  const uint64_t region = index(page) / blocks_.frames_per_block();
+  uint32_t block = blocks_.find(region);
+  if (block == Blocks::kNone) block = blocks_.give(region, allow_fresh);
+  if (block == Blocks::kNone) return base::kNoFrame;
+  const uint32_t frame =
+      block * blocks_.frames_per_block() + static_cast<uint32_t>(index(page) % blocks_.frames_per_block());
+  return acceptable(frame, allow_fresh) ? FrameId{frame} : base::kNoFrame;
 }
 
 FrameId FramePool::find_in_free_run(PageId page, bool allow_fresh) {
@@ -130,6 +170,7 @@ void FramePool::give_back(FrameId frame) {
   CHECK(!is_free(i));
   CHECK(frames_[i].state() == State::kFree);
   free_bits_[i / 64] |= uint64_t{1} << (i % 64);
+  blocks_.add_free(i, 1);
   base::increase(free_count_, 1u);
   if (!frames_[i].fresh) base::increase(free_touched_count_, 1u);
   const uint64_t run_bits = kRunMask << (i % 64 / kRunFrames * kRunFrames);
@@ -150,11 +191,23 @@ void FramePool::release_memory(FrameId frame) {
 void FramePool::drop_content(FrameId frame) {
   if (frames_[index(frame)].fresh) return;
   frames_[index(frame)].fresh = true;
+  blocks_.add_fresh(index(frame), 1);
   base::increase(free_touched_count_, ~uint32_t{0});
   base::increase(touched_count_, ~uint32_t{0});
   frames_[index(frame)].poisoned = false;
   frames_[index(frame)].watched = false;
   budget_->subtract(page_bytes_);
+}
+
+bool FramePool::protect(FrameId first, uint32_t count) {
+  if (!is_watching_) {
+    if (!watch_->add(memory_, uint64_t{frame_count_} * page_bytes_)) {
+      watch_ = nullptr;
+      return false;
+    }
+    is_watching_ = true;
+  }
+  return watch_->protect(bytes(first), count * page_bytes_);
 }
 
 void FramePool::set_backing(FrameId frame, Backing backing) {
@@ -233,6 +286,7 @@ void FramePool::become_child() {
   if (descriptor_ >= 0) sys::close_own_descriptor(descriptor_);
   descriptor_ = -1;
   is_base_ = false;
+  is_watching_ = true;          // piece by piece, as they are shared
   unwatched_memory_ = memory_;  // the other mapping was not inherited
   CHECK_EQ(stale_load_count_, 0u);
   process_ = sys::syscall(SYS_getpid);
@@ -291,7 +345,7 @@ bool FramePool::share(FrameId first, uint32_t count) {
   }
   sys::keep_from_children(memory, length);
   // Where it is refused, the kernel says of nothing here that it is untouched.
-  if (can_watch()) static_cast<void>(watch_->add(memory, length).has_value());
+  if (can_watch() && is_watching_) static_cast<void>(watch_->add(memory, length).has_value());
   for (FrameId frame = first; index(frame) < index(first) + count; frame = frame + 1) {
     set_backing(frame, Backing::kOwn);
     if (dropped && is_free(index(frame))) drop_content(frame);

@@ -2,7 +2,12 @@
 //
 // Frames are handed out so that neighbouring pages lie in neighbouring frames (hardware prefetch and
 // large reads work across them): next to the frame of the page before or after; else at the page's
-// position within a wholly free run of kRunFrames; else anywhere.
+// position in its region's block (blocks.h); else within a wholly free run of kRunFrames; else anywhere.
+//
+// A block whose memory was never touched gets all of it at its first use, as one large OS page, where the kernel has one and
+// an eighth of the budget stays free: a miss of the CPU's translation caches is the greater part of what a random access to memory
+// costs, and 2 MiB come at half of the price of 512 times 4 KiB. A block is one large page until a frame of it is watched,
+// mapped elsewhere or given back.
 //
 // The memory is mapped twice: where compiled code stores, which a WriteWatch may watch and guards may forbid, and for what
 // the cache itself puts there, which leaves no trace and is never forbidden.
@@ -18,10 +23,11 @@
 // A frame that is neither kOwn nor fresh works like any other, but is not watched and cannot be mapped elsewhere.
 //
 // Thread contract: guarded by its partition's lock. Memory: 24 bytes a frame plus one bit, plus 16
-// bytes of fingerprint per OS page.
+// bytes of fingerprint per OS page, and a block's.
 #pragma once
 #include "base/error.h"
 #include "base/single_writer.h"
+#include "cache/blocks.h"
 #include "cache/budget.h"
 #include "cache/frame.h"
 #include "sys/memory.h"
@@ -44,8 +50,9 @@ class FramePool {
       1024;  // the kernel allows 65,530 mappings, and each of these splits one
 
   // Reserves room for frame_count frames of page_bytes. `watch` may be closed; what it refuses to watch is not
-  // watched. Errors: ENOMEM, EMFILE.
-  base::Expected<void> open(uint32_t frame_count, size_t page_bytes, Budget& budget, sys::WriteWatch& watch);
+  // watched. `large`: in large OS pages, where there are some. Errors: ENOMEM, EMFILE.
+  base::Expected<void> open(uint32_t frame_count, size_t page_bytes, Budget& budget, sys::WriteWatch& watch,
+                            bool large = false);
   void close();
 
   uint32_t frame_count() const { return frame_count_; }
@@ -69,8 +76,11 @@ class FramePool {
     return memory + uint64_t{index(frame)} * page_bytes_;
   }
   bool can_watch() const { return watch_ != nullptr && watch_->is_open(); }
+  // As WriteWatch's, of frames that lie side by side. Takes a large page apart that they are of: what it holds is mapped again OS
+  // page by OS page, by faults of 1 us. REQUIRES: can_watch().
+  bool protect(FrameId first, uint32_t count);
   // REQUIRES: can_watch().
-  sys::WriteWatch& watch() { return *watch_; }
+  const sys::WriteWatch& watch() const { return *watch_; }
   base::Fingerprint* fingerprints(FrameId frame) {
     return fingerprints_ + uint64_t{index(frame)} * (page_bytes_ / base::kOsPageBytes);
   }
@@ -121,11 +131,14 @@ class FramePool {
   void touch(FrameId frame) {
     if (!frames_[index(frame)].fresh) return;
     frames_[index(frame)].fresh = false;
+    blocks_.add_fresh(index(frame), -1);
     budget_->add(page_bytes_);
     base::increase(touched_count_, 1u);
   }
 
  private:
+  static constexpr uint32_t kMostLargeFailures = 4;
+
   bool is_free(uint32_t frame) const { return (free_bits_[frame / 64] >> (frame % 64) & 1) != 0; }
   bool acceptable(uint32_t frame, bool allow_fresh) const {
     return frame < frame_count_ && is_free(frame) && (allow_fresh || !frames_[frame].fresh);
@@ -136,6 +149,8 @@ class FramePool {
   void share_free_neighbours(FrameId frame);
   void drop_content(FrameId frame);
   FrameId taken(uint32_t frame);
+  void fill_block(uint32_t block);
+  FrameId find_in_block(PageId page, bool allow_fresh);
   FrameId find_in_free_run(PageId page, bool allow_fresh);
   FrameId find_any(bool allow_fresh);
 
@@ -156,9 +171,12 @@ class FramePool {
   uint32_t share_cursor_ = 0;
   uint32_t stale_load_count_ = 0;
   uint32_t guarded_count_ = 0;
+  uint32_t large_failures_ = kMostLargeFailures;  // so many: no large pages are asked for any more
+  bool is_watching_ = false;                      // the memory was added to the watch
   char* memory_ = nullptr;
   char* unwatched_memory_ = nullptr;
   sys::WriteWatch* watch_ = nullptr;  // null: not watched
+  Blocks blocks_;
   Frame* frames_ = nullptr;
   base::Fingerprint* fingerprints_ = nullptr;
   uint64_t* free_bits_ = nullptr;

@@ -3,16 +3,30 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <cstdio>
+#include <fstream>
 #include <set>
+#include <string>
 #include <vector>
+
+#include "sys/huge_pages.h"
+#include "sys/memory.h"
 
 namespace cache {
 namespace {
 
+constexpr uint32_t kBlockFrames = sys::kHugePageBytes / base::kOsPageBytes;
+
+bool kernel_has_large_pages() {
+  auto file = sys::create_memory_file(sys::kHugePageBytes, "probe");
+  auto memory = sys::map_shared_high(*file, sys::kHugePageBytes);
+  return sys::fill_huge_page(*memory);
+}
+
 class FramePoolTest : public testing::Test {
  protected:
-  void open(uint32_t frame_count, size_t page_bytes = base::kOsPageBytes) {
-    ASSERT_TRUE(pool.open(frame_count, page_bytes, budget, unwatched));
+  void open(uint32_t frame_count, size_t page_bytes = base::kOsPageBytes, bool large = false) {
+    ASSERT_TRUE(pool.open(frame_count, page_bytes, budget, watch, large));
     opened = true;
   }
   ~FramePoolTest() override {
@@ -29,8 +43,21 @@ class FramePoolTest : public testing::Test {
     return static_cast<uint64_t>(status.st_blocks) * 512;
   }
 
+  // What of the pool's memory is mapped as large OS pages.
+  uint64_t mapped_large_bytes() {
+    std::ifstream maps("/proc/self/smaps");
+    const auto begin = reinterpret_cast<uint64_t>(pool.bytes(FrameId{0}));
+    bool here = false;
+    for (std::string line; std::getline(maps, line);) {
+      uint64_t from, to, kilobytes;
+      if (sscanf(line.c_str(), "%lx-%lx ", &from, &to) == 2) here = from <= begin && begin < to;
+      if (here && sscanf(line.c_str(), "ShmemPmdMapped: %lu kB", &kilobytes) == 1) return kilobytes << 10;
+    }
+    return 0;
+  }
+
   Budget budget;
-  sys::WriteWatch unwatched;  // closed
+  sys::WriteWatch watch;  // closed, unless a test opens it
   FramePool pool;
   bool opened = false;
 };
@@ -38,7 +65,7 @@ class FramePoolTest : public testing::Test {
 TEST_F(FramePoolTest, HandsOutEveryFrameOnce) {
   for (uint32_t count : {1u, 8u, 15u, 16u, 17u, 63u, 64u, 65u, 200u}) {
     FramePool some;
-    ASSERT_TRUE(some.open(count, base::kOsPageBytes, budget, unwatched));
+    ASSERT_TRUE(some.open(count, base::kOsPageBytes, budget, watch));
     std::set<uint32_t> seen;
     for (uint32_t i = 0; i < count; ++i) {
       EXPECT_EQ(some.free_count(), count - i);
@@ -158,7 +185,109 @@ TEST_F(FramePoolTest, OnlyFreeMemoryIsReleased) {
   EXPECT_DEATH(pool.release_memory(frame), "is_free");
 }
 
-// Random takes and returns against a set.
+TEST_F(FramePoolTest, PagesOfARegionGetTheirOwnPositionsInOneBlock) {
+  open(3 * kBlockFrames + 100);
+  const FrameId first = pool.take(PageId{7 * kBlockFrames + 300}, base::kNoFrame, true);
+  EXPECT_EQ(index(first) % kBlockFrames, 300u);
+  const FrameId other = pool.take(PageId{9 * kBlockFrames + 300}, base::kNoFrame, true);
+  EXPECT_EQ(index(other) % kBlockFrames, 300u);
+  EXPECT_NE(index(other) / kBlockFrames, index(first) / kBlockFrames);
+  // In any order, far apart.
+  EXPECT_EQ(pool.take(PageId{7 * kBlockFrames + 511}, base::kNoFrame, true), first + 211);
+  EXPECT_EQ(pool.take(PageId{7 * kBlockFrames}, base::kNoFrame, true), FrameId{index(first) - 300});
+  EXPECT_EQ(pool.take(PageId{9 * kBlockFrames + 299}, base::kNoFrame, true), FrameId{index(other) - 1});
+}
+
+TEST_F(FramePoolTest, ABlockThatBecameFreeIsGivenToAnotherRegion) {
+  open(kBlockFrames);
+  const FrameId first = pool.take(PageId{5}, base::kNoFrame, true);
+  EXPECT_EQ(index(first), 5u);
+  const FrameId second = pool.take(PageId{kBlockFrames + 200}, base::kNoFrame, true);
+  EXPECT_NE(second, FrameId{200}) << "a block that is in use is not another region's";
+  pool.give_back(first);
+  pool.give_back(second);
+  EXPECT_EQ(pool.take(PageId{3 * kBlockFrames + 44}, base::kNoFrame, true), FrameId{44});
+  // Whose block it was.
+  EXPECT_NE(pool.take(PageId{5 + 40}, base::kNoFrame, true), FrameId{45});
+}
+
+TEST_F(FramePoolTest, ABlockIsTakenAsOneLargePageAndCounted) {
+  open(2 * kBlockFrames, base::kOsPageBytes, true);
+  const uint64_t empty = budget.used_bytes();
+  const FrameId frame = pool.take(PageId{3}, base::kNoFrame, true);
+  const bool large = kernel_has_large_pages();
+  EXPECT_EQ(budget.used_bytes() - empty, large ? sys::kHugePageBytes : 0);
+  EXPECT_EQ(pool.touched_count(), large ? kBlockFrames : 0);
+  EXPECT_EQ(pool.free_touched_count(), large ? kBlockFrames - 1 : 0);
+  EXPECT_EQ(pool.free_count(), 2 * kBlockFrames - 1);
+  EXPECT_EQ(mapped_large_bytes(), large ? sys::kHugePageBytes : 0);
+  pool.touch(frame);
+  EXPECT_EQ(budget.used_bytes() - empty, large ? sys::kHugePageBytes : base::kOsPageBytes);
+  for (size_t i = 0; i < base::kOsPageBytes; ++i) ASSERT_EQ(pool.bytes(frame)[i], 0);
+  // Its frames go one by one.
+  pool.give_back(frame);
+  pool.release_memory(frame);
+  EXPECT_EQ(budget.used_bytes() - empty, large ? sys::kHugePageBytes - base::kOsPageBytes : 0);
+  EXPECT_EQ(allocated_bytes(), large ? sys::kHugePageBytes - base::kOsPageBytes : 0);
+}
+
+TEST_F(FramePoolTest, NoLargePageWhereTheBudgetIsNearlyUsedUp) {
+  open(4 * kBlockFrames, base::kOsPageBytes, true);
+  budget.set_limit(budget.used_bytes() + 2 * sys::kHugePageBytes);
+  const uint64_t empty = budget.used_bytes();
+  pool.take(PageId{0}, base::kNoFrame, true);
+  pool.take(PageId{kBlockFrames}, base::kNoFrame, true);
+  // The second would have filled it.
+  EXPECT_EQ(budget.used_bytes() - empty, kernel_has_large_pages() ? sys::kHugePageBytes : 0);
+}
+
+TEST_F(FramePoolTest, WatchedFramesOfALargePageKeepTheirContent) {
+  if (auto opened = watch.open(); !opened) GTEST_SKIP() << opened.error().message;
+  open(kBlockFrames, base::kOsPageBytes, true);
+  std::vector<FrameId> all;
+  for (uint32_t page = 0; page < kBlockFrames; ++page) {
+    all.push_back(pool.take(PageId{page}, base::kNoFrame, true));
+    pool.bytes(all.back())[7] = static_cast<char>(page % 251);
+  }
+  ASSERT_TRUE(pool.protect(FrameId{40}, 2));
+  // What is not mapped does not count as untouched, and the large page was taken apart.
+  for (FrameId frame : all) ASSERT_EQ(pool.bytes(frame)[9], 0);
+  pool.bytes(FrameId{41})[8] = 1;
+  uint64_t untouched[1];
+  pool.watch().find_untouched(pool.bytes(FrameId{38}), 8, untouched);
+  EXPECT_EQ(untouched[0], 1u << 2) << "frame 40 alone";
+  for (uint32_t page = 0; page < kBlockFrames; ++page)
+    ASSERT_EQ(pool.bytes(all[page])[7], static_cast<char>(page % 251));
+}
+
+// Random takes and returns against a set, in a pool with blocks and in a small one.
+TEST_F(FramePoolTest, AgreesWithAModelOfBlocks) {
+  constexpr uint32_t kFrames = 2 * kBlockFrames + 77;
+  open(kFrames, base::kOsPageBytes, true);
+  uint64_t random = 88172645463325252;
+  std::set<uint32_t> taken;
+  for (int i = 0; i < 40'000; ++i) {
+    random ^= random << 13, random ^= random >> 7, random ^= random << 17;
+    if (random % 8 < (i / 5000 % 2 == 0 ? 5 : 3)) {
+      const FrameId frame = pool.take(PageId{(random >> 32) % (4 * kBlockFrames)}, base::kNoFrame, true);
+      ASSERT_EQ(frame == base::kNoFrame, taken.size() == kFrames);
+      if (frame == base::kNoFrame) continue;
+      ASSERT_LT(index(frame), kFrames);
+      ASSERT_TRUE(taken.insert(index(frame)).second);
+      pool.touch(frame);
+    } else if (!taken.empty()) {
+      auto it = taken.lower_bound(static_cast<uint32_t>(random >> 8) % kFrames);
+      if (it == taken.end()) it = taken.begin();
+      pool.give_back(FrameId{*it});
+      if (random % 64 == 0) pool.release_memory(FrameId{*it});
+      taken.erase(it);
+    }
+    ASSERT_EQ(pool.free_count(), kFrames - taken.size());
+    ASSERT_GE(pool.touched_count(), taken.size());
+    ASSERT_EQ(pool.touched_count() - pool.free_touched_count(), taken.size());
+  }
+}
+
 TEST_F(FramePoolTest, AgreesWithAModel) {
   open(77);
   uint64_t random = 88172645463325252;

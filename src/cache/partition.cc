@@ -34,7 +34,9 @@ base::Expected<void> Partition::open(Shared& shared, uint32_t frame_count) {
   shared_ = &shared;
   pieces_ = shared.page_bytes / base::kOsPageBytes;
   CHECK_LE(pieces_, Lane::kMaxPieces);
-  if (auto opened = frames_.open(frame_count, shared.page_bytes, shared.budget, shared.watch); !opened)
+  if (auto opened =
+          frames_.open(frame_count, shared.page_bytes, shared.budget, shared.watch, shared.large_pages);
+      !opened)
     return opened;
   if (auto opened = map_.open(shared.directory, uint64_t{1} << 28, shared.budget); !opened) return opened;
   const uint32_t ghost_count = frame_count / kFramesPerGhost;

@@ -61,6 +61,7 @@ struct Shared {
   unsigned region_shift = 0;  // aligned runs of 1 << region_shift pages belong to one partition
   uint32_t read_ahead_pages = 0;
   uint64_t chaos_seed = 0;  // 0: off
+  bool large_pages = false;
   Partition* partitions = nullptr;
   uint32_t partition_count = 0;
   storage::Device* device = nullptr;

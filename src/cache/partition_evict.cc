@@ -230,7 +230,7 @@ void Partition::watch_unchanged(Lane& lane) {
     const FrameId first = lane.victims[v].frame;
     uint32_t end = v + 1;
     while (end < lane.victim_count && lane.victims[end].frame == first + (end - v) && watchable(end)) ++end;
-    const bool is_protected = frames_.watch().protect(frames_.bytes(first), (end - v) * shared_->page_bytes);
+    const bool is_protected = frames_.can_watch() && frames_.protect(first, end - v);
     for (; v < end; ++v) lane.victims[v].newly_protected = is_protected;
   }
 }

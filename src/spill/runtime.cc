@@ -169,6 +169,7 @@ extern "C" void spillway_start(int, char**, char** environment) {
   parameters.memory_bytes = options.memory;
   parameters.read_ahead_pages = static_cast<uint32_t>(options.read_ahead);
   parameters.chaos_seed = options.chaos;
+  parameters.large_pages = options.large_pages;
   parameters.origins = &file_origins();
   parameters.closed = &closed_pages();
   runtime.cache = require(cache::Cache::create(parameters, *runtime.device, hazard_holders()));

@@ -8,7 +8,7 @@
 // A page counts as untouched only if it is in memory and protected when asked: a page that the kernel swapped
 // out, moved or never mapped does not. What takes the place of memory that was given back may: it was not stored to.
 //
-// Thread contract: open and add before any other thread calls; the rest from any thread.
+// Thread contract: open before any other thread calls; the rest from any thread.
 #pragma once
 #include <cstddef>
 #include <cstdint>

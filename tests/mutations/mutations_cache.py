@@ -10,6 +10,7 @@ FORGET = "src/cache/partition_forget.cc"
 MOVE = "src/cache/partition_move.cc"
 PLACES = "src/cache/places.cc"
 POOL = "src/cache/frame_pool.cc"
+BLOCKS = "src/cache/blocks.h"
 FORK = "src/cache/partition_fork.cc"
 TABLE = "src/cache/table.cc"
 READER = "src/cache/page_reader.cc"
@@ -56,6 +57,20 @@ MUTATIONS = [
     mutation("last OS page of a page is not compared", "ProtocolTest.OnlyTheOsPages*",
              (EVICT, "    for (uint64_t piece = 0; piece < pieces_; ++piece) {\n      if (victim.watched",
               "    for (uint64_t piece = 0; piece + 1 < pieces_ || piece == 0; ++piece) {\n      if (victim.watched")),
+
+    # Blocks
+    mutation("a region's page does not take its own position in the block", "FramePoolTest.PagesOfARegion*",
+             (POOL, "static_cast<uint32_t>(index(page) % blocks_.frames_per_block());", "static_cast<uint32_t>(index(page) % kRunFrames);")),
+    mutation("a block that is in use is given to another region", "FramePoolTest.ABlockThatBecameFree*",
+             (BLOCKS, "if (!is_free(block) || (!allow_fresh", "if ((!allow_fresh")),
+    mutation("the memory of a large page is not charged", "FramePoolTest.ABlockIsTaken*",
+             (POOL, "    touch(first + i);\n", "    frames_[index(first) + i].fresh = false;\n")),
+    mutation("frames of a large page are not counted as touched while they are free", "FramePoolTest.ABlockIsTaken*:FramePoolTest.AgreesWithAModelOfBlocks",
+             (POOL, "    if (is_free(index(first) + i)) base::increase(free_touched_count_, 1u);\n", "")),
+    mutation("large pages are taken up to the end of the budget", "FramePoolTest.NoLargePageWhere*",
+             (POOL, "bytes_of_block + budget_->limit_bytes() / 8", "bytes_of_block")),
+    mutation("watching begins without the memory being added", "FramePoolTest.WatchedFrames*",
+             (POOL, "    if (!watch_->add(memory_, uint64_t{frame_count_} * page_bytes_)) {", "    if (false) {")),
 
     # Watch
     mutation("what the kernel says of watched pages is not asked for", "WatchTest.AStore*",

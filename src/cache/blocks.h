@@ -1,0 +1,90 @@
+// Blocks: the pieces of a FramePool that are as large as a large OS page, and which of them a region of addresses was given.
+//
+// Pages of a region lie in its block, each at its own position, as long as nothing else took that: so what a program fills in
+// order lies in order, over 2 MiB, and one entry of the CPU's translation caches reaches all of it where the block is one large
+// OS page. Who owns a block is a hint: a frame of it that is free may be anybody's.
+//
+// Thread contract: guarded by the partition's lock. Memory: 24 bytes a block.
+#pragma once
+#include <cstdint>
+
+#include "base/ids.h"
+
+namespace cache {
+
+class Blocks {
+ public:
+  static constexpr uint32_t kNone = ~uint32_t{0};
+
+  static uint64_t bytes_for(uint32_t block_count) {
+    return block_count * (sizeof(Block) + 2 * sizeof(uint32_t));
+  }
+  // `memory` has bytes_for(block_count) bytes, zeros, aligned as uint64_t.
+  void open(char* memory, uint32_t block_count, uint32_t frames_per_block) {
+    blocks_ = reinterpret_cast<Block*>(memory);
+    hints_ = reinterpret_cast<uint32_t*>(memory + block_count * sizeof(Block));
+    count_ = block_count;
+    frames_ = frames_per_block;
+    for (uint32_t b = 0; b < count_; ++b)
+      blocks_[b] = {.region = ~uint64_t{0},
+                    .free_count = static_cast<uint16_t>(frames_),
+                    .fresh_count = static_cast<uint16_t>(frames_)};
+  }
+
+  uint32_t count() const { return count_; }
+  uint32_t frames_per_block() const { return frames_; }
+  // kNone for the frames behind the last whole block.
+  uint32_t of(uint32_t frame) const { return frame / frames_ < count_ ? frame / frames_ : kNone; }
+  bool is_free(uint32_t block) const { return blocks_[block].free_count == frames_; }
+  bool is_fresh(uint32_t block) const { return blocks_[block].fresh_count == frames_; }
+  bool has_fresh(uint32_t block) const { return blocks_[block].fresh_count != 0; }
+
+  void add_free(uint32_t frame, int by) {
+    if (const uint32_t block = of(frame); block != kNone)
+      blocks_[block].free_count = static_cast<uint16_t>(blocks_[block].free_count + by);
+  }
+  void add_fresh(uint32_t frame, int by) {
+    if (const uint32_t block = of(frame); block != kNone)
+      blocks_[block].fresh_count = static_cast<uint16_t>(blocks_[block].fresh_count + by);
+  }
+
+  // The region's block; kNone if it has none, or another region took its place among the hints.
+  uint32_t find(uint64_t region) const {
+    if (count_ == 0) return kNone;
+    const uint32_t block = hints_[hint_of(region)];
+    return blocks_[block].region == region ? block : kNone;
+  }
+  // Gives the region a block that is wholly free: the next one after that which was given last. kNone if none of a few is.
+  uint32_t give(uint64_t region, bool allow_fresh) {
+    constexpr uint32_t kMostLooks = 16;
+    for (uint32_t looked = 0; looked < count_ && looked < kMostLooks; ++looked) {
+      const uint32_t block = cursor_;
+      cursor_ = cursor_ + 1 == count_ ? 0 : cursor_ + 1;
+      if (!is_free(block) || (!allow_fresh && has_fresh(block))) continue;
+      blocks_[block].region = region;
+      hints_[hint_of(region)] = block;
+      return block;
+    }
+    return kNone;
+  }
+
+ private:
+  struct Block {
+    uint64_t region;
+    uint16_t free_count;
+    uint16_t fresh_count;
+  };
+
+  // A partition's regions are every so many of all.
+  uint64_t hint_of(uint64_t region) const {
+    return (region * 0x9e3779b97f4a7c15 >> 32) * (2 * uint64_t{count_}) >> 32;
+  }
+
+  Block* blocks_ = nullptr;
+  uint32_t* hints_ = nullptr;  // two for each block
+  uint32_t count_ = 0;
+  uint32_t frames_ = 1;
+  uint32_t cursor_ = 0;
+};
+
+}  // namespace cache
