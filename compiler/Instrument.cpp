@@ -7,6 +7,7 @@
 #include "Intrinsics.h"
 #include "Loops.h"
 #include "Options.h"
+#include "PlainPointers.h"
 #include "Rename.h"
 #include "Reuse.h"
 #include "Segments.h"
@@ -31,6 +32,7 @@ namespace {
 struct Counters {
   unsigned Functions = 0, Sites = 0, Accesses = 0, Followers = 0, Checks = 0;
   unsigned Pointers = 0; // translated ahead of loops
+  unsigned Copies = 0;   // of functions, for plain arguments
 
   void add(const Site &S) {
     for (const Access &A : S.Accesses) {
@@ -221,12 +223,15 @@ void dropMemoryAttributes(Function &F) {
 
 bool ModuleInstrumenter::run() {
   collectExempt();
+  bool Renamed = renameIntercepted(Runtime);
+  GlobalCounters Globals = spillGlobals(M, Exempt);
+  if (options::PlainCalls && !emitsBenchCalls())
+    Count.Copies =
+        findPlainPointers(M, [this](const Function &F) { return isExempt(F); });
   SmallVector<Function *, 0> Work;
   for (Function &F : M)
     if (!isExempt(F))
       Work.push_back(&F);
-  bool Renamed = renameIntercepted(Runtime);
-  GlobalCounters Globals = spillGlobals(M, Exempt);
   if (Work.empty() && !Renamed && Globals.Spilled == 0)
     return false;
   for (Function *F : Work)
@@ -241,7 +246,8 @@ bool ModuleInstrumenter::run() {
            << " functions, " << Count.Sites << " sites, " << Count.Accesses
            << " accesses, " << Count.Followers << " share a translation, "
            << Count.Checks << " checks for the edge, " << Count.Pointers
-           << " pointers ahead of loops\n";
+           << " pointers ahead of loops, " << Count.Copies
+           << " functions copied for plain pointers\n";
   if (options::Stats && options::SpillGlobals != 0)
     errs() << "spillway: " << M.getSourceFileName() << ": " << Globals.Spilled
            << " globals spilled; left are " << Globals.Small << " small, "

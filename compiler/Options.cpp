@@ -36,6 +36,10 @@ cl::opt<bool> AssumeAligned(
              "objects against the rules of C then read and write other "
              "memory at a page's edge"));
 
+cl::opt<bool>
+    PlainCalls("spill-plain-calls", cl::init(true),
+               cl::desc("Find pointers across calls that need no translation"));
+
 cl::opt<bool> Reuse("spill-reuse", cl::init(true),
                     cl::desc("Let accesses share translations"));
 cl::opt<unsigned> ReuseWindow(

@@ -22,6 +22,7 @@ extern llvm::cl::opt<bool> Stats;
 extern llvm::cl::opt<bool> Verify;
 
 extern llvm::cl::opt<bool> AssumeAligned;
+extern llvm::cl::opt<bool> PlainCalls;
 extern llvm::cl::opt<bool> Reuse;
 extern llvm::cl::opt<unsigned> ReuseWindow;
 extern llvm::cl::opt<bool> Segments;

@@ -1,6 +1,7 @@
 //===- Provenance.cpp - What provably is not spill memory -----------------===//
 #include "Provenance.h"
 #include "Globals.h"
+#include "PlainPointers.h"
 
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Analysis/ValueTracking.h"
@@ -16,6 +17,8 @@ static bool returnsPlainPointer(const CallBase &Call) {
   const Function *Callee = Call.getCalledFunction();
   if (!Callee)
     return false;
+  if (isMarkedPlain(*Callee))
+    return true;
   switch (Callee->getIntrinsicID()) {
   case Intrinsic::threadlocal_address:
   case Intrinsic::frameaddress:
@@ -45,7 +48,7 @@ static bool isPlainObject(const Value *Object, bool AllGlobals) {
   if (isa<ConstantPointerNull, UndefValue>(Object))
     return true;
   if (const auto *A = dyn_cast<Argument>(Object))
-    return A->hasByValAttr();
+    return A->hasByValAttr() || isMarkedPlain(*A);
   if (const auto *Call = dyn_cast<CallBase>(Object))
     return returnsPlainPointer(*Call);
   return false;

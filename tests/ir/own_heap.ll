@@ -2,7 +2,7 @@
 ; runtime's (Hide.h). A private function of such a name is the program's; so are operators, and
 ; other functions that the runtime exports.
 
-; CHECK: define internal ptr @own.malloc(i64 %bytes)
+; CHECK: define internal {{.*}}ptr @own.malloc(i64 %bytes)
 define ptr @malloc(i64 %bytes) {
   ret ptr null
 }
@@ -10,7 +10,7 @@ define ptr @malloc(i64 %bytes) {
 define weak void @free(ptr %block) {
   ret void
 }
-; CHECK: define ptr @_Znwm(i64 %bytes)
+; CHECK: define {{.*}}ptr @_Znwm(i64 %bytes)
 define ptr @_Znwm(i64 %bytes) {
   ret ptr null
 }
@@ -18,11 +18,11 @@ define ptr @_Znwm(i64 %bytes) {
 define i64 @syscall(i64 %number) {
   ret i64 0
 }
-; CHECK: define internal ptr @valloc(i64 %bytes)
+; CHECK: define internal {{.*}}ptr @valloc(i64 %bytes)
 define internal ptr @valloc(i64 %bytes) {
   ret ptr null
 }
-; CHECK: define ptr @uses(i64 %bytes)
+; CHECK: define {{.*}}ptr @uses(i64 %bytes)
 define ptr @uses(i64 %bytes) {
 ; CHECK: call ptr @__spill_malloc(
   %block = call ptr @malloc(i64 %bytes)
