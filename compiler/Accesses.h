@@ -15,6 +15,10 @@
 #include "llvm/IR/ValueHandle.h"
 #include "llvm/Support/Alignment.h"
 
+namespace llvm {
+class AllocaInst;
+}
+
 namespace spillway {
 
 /// Largest constant-size memory intrinsic that is translated in place.
@@ -49,6 +53,11 @@ struct Translation {
   /// Set when the leader is rewritten: the table entry, or 0 if the bytes do
   /// cross a page's edge.
   llvm::Value *Entry = nullptr;
+  /// Of a leader that holds its page (Held.h): variables for the entry and,
+  /// unless the address is always the same, the page; and the loop's blocks.
+  llvm::AllocaInst *HeldEntry = nullptr;
+  llvm::AllocaInst *HeldPage = nullptr;
+  llvm::SmallVector<llvm::BasicBlock *, 0> HeldIn = {};
 };
 
 struct Access {

@@ -4,6 +4,7 @@
 #include "Accesses.h"
 #include "BenchCalls.h"
 #include "Globals.h"
+#include "Held.h"
 #include "Intrinsics.h"
 #include "Loops.h"
 #include "Options.h"
@@ -201,6 +202,7 @@ void ModuleInstrumenter::instrument(Function &F) {
   bool Duplicates = options::Segments && !F.hasOptNone() && !F.hasMinSize();
   for (const Step &S : arrangeSteps(Sites, Duplicates))
     Rewriter.perform(S);
+  promoteHeldPages(F, Loops.Translations);
 }
 
 // A function that only read its argument's memory writes hazard slots now, or

@@ -46,6 +46,9 @@ cl::opt<unsigned> ReuseWindow(
     "spill-reuse-window", cl::init(256),
     cl::desc("Bytes that one shared translation may cover at most"));
 
+cl::opt<bool> Held("spill-held", cl::init(true),
+                   cl::desc("Hold the pages that loops stay in"));
+
 cl::opt<bool> Segments(
     "spill-segments", cl::init(true),
     cl::desc("Duplicate straight code whose accesses share translations"));

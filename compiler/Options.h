@@ -25,6 +25,7 @@ extern llvm::cl::opt<bool> AssumeAligned;
 extern llvm::cl::opt<bool> PlainCalls;
 extern llvm::cl::opt<bool> Reuse;
 extern llvm::cl::opt<unsigned> ReuseWindow;
+extern llvm::cl::opt<bool> Held;
 extern llvm::cl::opt<bool> Segments;
 extern llvm::cl::opt<bool> Loops;
 

@@ -3,6 +3,7 @@
 #include "Abi.h"
 #include "Address.h"
 #include "Flow.h"
+#include "Held.h"
 #include "Options.h"
 
 #include "llvm/IR/Dominators.h"
@@ -119,9 +120,11 @@ void shareTranslations(Function &F, MutableArrayRef<Site> Sites,
   Sharing Result(F, Translations);
   for (Site &S : Sites)
     Result.visit(S);
+  if (options::Held && !F.hasOptNone() && !F.hasMinSize())
+    holdPages(F, Sites, Translations);
   for (Site &S : Sites)
     for (Access &A : S.Accesses)
-      if (A.Shared && A.Shared->Followers.empty())
+      if (A.Shared && A.Shared->Followers.empty() && !A.Shared->HeldEntry)
         A.Shared = nullptr;
       else if (S.leads(A))
         chooseReference(*A.Shared, S.pointer(A), F.getDataLayout());

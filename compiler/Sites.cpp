@@ -118,8 +118,9 @@ void SiteRewriter::bounceIf(Value *Crosses, const Site &S) {
   }
 }
 
-void SiteRewriter::shareNothingIf(Value *Cold, const Site &S) {
+BranchInst *SiteRewriter::shareNothingIf(Value *Cold, const Site &S) {
   Instruction *ColdEnd, *HotEnd;
+  BasicBlock *Head = S.Inst->getParent();
   PHINode *Result = split(Cold, S, ColdEnd, HotEnd);
   Site Alone = S;
   Alone.Inst = S.Inst->clone();
@@ -140,6 +141,7 @@ void SiteRewriter::shareNothingIf(Value *Cold, const Site &S) {
       A.Shared->Entry = Entry;
     }
   rewriteAccesses(Alone, /*OutOfLine=*/true);
+  return cast<BranchInst>(Head->getTerminator());
 }
 
 // Whether A must not use what it shares; null: never.
@@ -150,11 +152,65 @@ Value *SiteRewriter::coldCondition(const Site &S, const Access &A,
     return nullptr;
   if (!S.leads(A))
     return B.CreateICmpEQ(Shared->Entry, B.getInt64(0), "spill.crossed");
-  Value *Low = Shared->Reference
-                   ? T.address(B, Shared->Reference)
-                   : B.CreateAdd(T.address(B, S.pointer(A)),
-                                 B.getInt64(uint64_t(Shared->Low)));
-  return T.crossesPage(B, Low, Shared->High - Shared->Low);
+  return T.crossesPage(B, windowBegin(S, A, B), Shared->High - Shared->Low);
+}
+
+// The lowest address of the window that S leads.
+Value *SiteRewriter::windowBegin(const Site &S, const Access &A,
+                                 IRBuilderBase &B) {
+  const Translation *Shared = A.Shared;
+  return Shared->Reference ? T.address(B, Shared->Reference)
+                           : B.CreateAdd(T.address(B, S.pointer(A)),
+                                         B.getInt64(uint64_t(Shared->Low)));
+}
+
+// Before the only access of S, which leads: translates unless the page is held.
+// Cold decides whether S shares nothing (true) or goes on, and is decided by
+// whether the window crosses; null if it never does.
+void SiteRewriter::holdOr(BranchInst *Cold, const Site &S) {
+  const Access &A = S.Accesses.front();
+  const Translation &Shared = *A.Shared;
+  uint64_t Size = Shared.High - Shared.Low;
+  BuilderBefore B(Cold ? Cold : S.Inst);
+  Value *Begin = windowBegin(S, A, B);
+  Value *Elsewhere;
+  if (Shared.HeldPage) {
+    Value *Page = B.CreateLoad(T.Runtime.I64, Shared.HeldPage);
+    Elsewhere =
+        B.CreateICmpUGT(B.CreateSub(Begin, Page),
+                        B.getInt64(abi::PageSize - Size), "spill.elsewhere");
+  } else {
+    Value *Entry = B.CreateLoad(T.Runtime.I64, Shared.HeldEntry);
+    Elsewhere = B.CreateICmpEQ(Entry, B.getInt64(0), "spill.elsewhere");
+  }
+  Instruction *End;
+  if (Cold) {
+    BasicBlock *Alone = Cold->getSuccessor(0), *Hot = Cold->getSuccessor(1);
+    Function *F = Hot->getParent();
+    LLVMContext &C = F->getContext();
+    BasicBlock *Move = BasicBlock::Create(C, "spill.move", F, Alone);
+    BasicBlock *Translate = BasicBlock::Create(C, "spill.arrive", F, Alone);
+    B.CreateCondBr(Elsewhere, Move, Hot, T.Runtime.ColdWeights);
+    DebugLoc Location = B.getCurrentDebugLocation();
+    Cold->eraseFromParent();
+    B.SetInsertPoint(Move);
+    B.SetCurrentDebugLocation(Location);
+    B.CreateCondBr(T.crossesPage(B, Begin, Size), Alone, Translate,
+                   T.Runtime.ColdWeights);
+    B.SetInsertPoint(Translate);
+    B.SetCurrentDebugLocation(Location);
+    End = B.CreateBr(Hot);
+  } else {
+    End =
+        SplitBlockAndInsertIfThen(Elsewhere, S.Inst->getIterator(),
+                                  /*Unreachable=*/false, T.Runtime.ColdWeights);
+  }
+  Value *Entry = T.translate(End, Begin, Shared.Slot, S.Live);
+  BuilderBefore EndB(End);
+  if (Shared.HeldPage)
+    EndB.CreateStore(EndB.CreateAnd(Begin, EndB.getInt64(-abi::PageSize)),
+                     Shared.HeldPage);
+  EndB.CreateStore(Entry, Shared.HeldEntry);
 }
 
 // The entry for a native access of its own that may cross an edge.
@@ -241,7 +297,35 @@ void SiteRewriter::rewrite(const Site &S) {
   if (S.Kind == SiteKind::Native)
     return rewriteNative(S);
 
-  rewriteAccesses(S, S.IsCold);
+  const Access &First = S.Accesses.front();
+  if (S.leads(First) && First.Shared->HeldEntry)
+    rewriteHolder(S);
+  else
+    rewriteAccesses(S, S.IsCold);
+}
+
+void SiteRewriter::rewriteHolder(const Site &S) {
+  const Access &A = S.Accesses.front();
+  // What was decided for a segment is done already.
+  if (!A.Checked)
+    holdOr(A.Shared->MayCross
+               ? shareNothingIf(ConstantInt::getFalse(S.Inst->getContext()), S)
+               : nullptr,
+           S);
+  BuilderBefore B(S.Inst);
+  Value *Entry = B.CreateLoad(T.Runtime.I64, A.Shared->HeldEntry, "spill.d");
+  S.Inst->setOperand(A.Operand, T.redirect(B, S.pointer(A), Entry));
+  publish(S, A, Entry);
+}
+
+// Lets those that follow A know its entry.
+void SiteRewriter::publish(const Site &S, const Access &A, Value *Entry) {
+  if (!S.leads(A))
+    return;
+  if (auto *Joined = cast_or_null<PHINode>(A.Shared->Entry))
+    Joined->addIncoming(Entry, S.Inst->getParent());
+  else
+    A.Shared->Entry = Entry;
 }
 
 void SiteRewriter::perform(const Step &S) {
@@ -249,8 +333,11 @@ void SiteRewriter::perform(const Step &S) {
   case Step::Rewrite:
     return rewrite(S.S);
   case Step::Decide: {
+    const Access &First = S.S.Accesses.front();
+    if (S.S.leads(First) && First.Shared->HeldEntry)
+      return holdOr(S.Branch, S.S);
     BuilderBefore B(S.Branch);
-    S.Branch->setCondition(coldCondition(S.S, S.S.Accesses.front(), B));
+    S.Branch->setCondition(coldCondition(S.S, First, B));
     S.Branch->setMetadata(LLVMContext::MD_prof, T.Runtime.ColdWeights);
     return;
   }
@@ -299,14 +386,8 @@ void SiteRewriter::rewriteAccesses(const Site &S, bool OutOfLine) {
     S.Inst->setOperand(A.Operand, T.redirect(HotB, S.pointer(A), Entry));
     Entries.push_back(Entry);
   }
-  for (auto [A, Entry] : zip(S.Accesses, Entries)) {
-    if (!S.leads(A))
-      continue;
-    if (auto *Joined = cast_or_null<PHINode>(A.Shared->Entry))
-      Joined->addIncoming(Entry, S.Inst->getParent());
-    else
-      A.Shared->Entry = Entry;
-  }
+  for (auto [A, Entry] : zip(S.Accesses, Entries))
+    publish(S, A, Entry);
 }
 
 } // namespace spillway

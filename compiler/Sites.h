@@ -15,7 +15,8 @@
 //                                         translated by the leader
 //
 // where the leader checks the window, and a follower asks whether the leader
-// has an entry.
+// has an entry. A leader that holds its page asks first whether the window is
+// in it (Held.h).
 //
 //===----------------------------------------------------------------------===//
 #ifndef SPILLWAY_COMPILER_SITES_H
@@ -37,11 +38,16 @@ public:
 private:
   void rewrite(const Site &S);
   void rewriteAccesses(const Site &S, bool OutOfLine);
+  void rewriteHolder(const Site &S);
+  void holdOr(llvm::BranchInst *Cold, const Site &S);
+  void publish(const Site &S, const Access &A, llvm::Value *Entry);
   llvm::Value *coldCondition(const Site &S, const Access &A,
                              llvm::IRBuilderBase &B);
   llvm::PHINode *split(llvm::Value *Cold, const Site &S,
                        llvm::Instruction *&ColdEnd, llvm::Instruction *&HotEnd);
-  void shareNothingIf(llvm::Value *Cold, const Site &S);
+  llvm::Value *windowBegin(const Site &S, const Access &A,
+                           llvm::IRBuilderBase &B);
+  llvm::BranchInst *shareNothingIf(llvm::Value *Cold, const Site &S);
   void bounceIf(llvm::Value *Crosses, const Site &S);
   llvm::Value *bounceLoad(const Site &S, llvm::IRBuilderBase &B);
   void bounceStore(const Site &S, llvm::IRBuilderBase &B);

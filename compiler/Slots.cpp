@@ -32,11 +32,15 @@ public:
 
 private:
   bool isLiveAfter(const Translation *T, const Instruction *I) const;
+  bool meet(const Translation *T, const Translation *Other) const;
+  SlotSet slotsOfHeld(const Translation *T) const;
   void begin(Translation *T);
+  bool take(Translation *T, SlotSet Used);
 
   DenseMap<const Translation *, LiveRange> Ranges;
   DenseMap<const BasicBlock *, SmallVector<Translation *, 4>> LiveInOf;
   SmallPtrSet<const Translation *, 4> Dropped;
+  SmallVector<Translation *, 4> Held;    // have their slots from the start
   SmallVector<Translation *, 16> Active; // at the point being looked at
 };
 
@@ -44,9 +48,10 @@ private:
 
 SlotAssigner::SlotAssigner(std::deque<Translation> &Translations) {
   for (Translation &T : Translations) {
-    if (T.Followers.empty())
+    if (T.Followers.empty() && !T.HeldEntry)
       continue;
     LiveRange &Range = Ranges[&T];
+    Range.LiveIn.insert(T.HeldIn.begin(), T.HeldIn.end());
     for (Instruction *Follower : T.Followers) {
       SmallVector<BasicBlock *, 8> LiveIn;
       Flow::collectLiveIn(T.Leader, Follower, LiveIn);
@@ -55,9 +60,34 @@ SlotAssigner::SlotAssigner(std::deque<Translation> &Translations) {
       if (!Last || Last->comesBefore(Follower))
         Last = Follower;
     }
-    for (BasicBlock *BB : Range.LiveIn)
-      LiveInOf[BB].push_back(&T);
   }
+  // A loop's does not begin at its leader.
+  for (Translation &T : Translations)
+    if (T.HeldEntry && take(&T, slotsOfHeld(&T)))
+      Held.push_back(&T);
+  for (Translation &T : Translations)
+    if (auto Found = Ranges.find(&T); Found != Ranges.end())
+      for (BasicBlock *BB : Found->second.LiveIn)
+        LiveInOf[BB].push_back(&T);
+}
+
+// Whether there is a block in which both are live.
+bool SlotAssigner::meet(const Translation *T, const Translation *Other) const {
+  auto IsIn = [&](const Translation *Of, const BasicBlock *BB) {
+    return Of->Leader->getParent() == BB ||
+           Ranges.find(Of)->second.LiveIn.contains(BB);
+  };
+  return IsIn(Other, T->Leader->getParent()) ||
+         any_of(Ranges.find(T)->second.LiveIn,
+                [&](const BasicBlock *BB) { return IsIn(Other, BB); });
+}
+
+SlotSet SlotAssigner::slotsOfHeld(const Translation *T) const {
+  SlotSet Slots = (SlotSet(1) << ScratchSlots) - 1;
+  for (const Translation *Other : Held)
+    if (meet(T, Other))
+      Slots |= SlotSet(1) << Other->Slot;
+  return Slots;
 }
 
 bool SlotAssigner::isLiveAfter(const Translation *T,
@@ -71,18 +101,30 @@ bool SlotAssigner::isLiveAfter(const Translation *T,
   });
 }
 
-void SlotAssigner::begin(Translation *T) {
-  SlotSet Used = (SlotSet(1) << ScratchSlots) - 1;
-  for (Translation *Other : Active)
-    Used |= SlotSet(1) << Other->Slot;
+bool SlotAssigner::take(Translation *T, SlotSet Used) {
   static_assert(abi::SlotCount == 32, "SlotSet has a bit for each slot");
   unsigned Free = llvm::countr_one(Used);
   if (Free >= abi::SlotCount) {
     Dropped.insert(T);
-    return;
+    return false;
   }
   T->Slot = Free;
-  Active.push_back(T);
+  return true;
+}
+
+void SlotAssigner::begin(Translation *T) {
+  if (is_contained(Held, T)) {
+    if (!is_contained(Active, T))
+      Active.push_back(T);
+    return;
+  }
+  if (isDropped(T))
+    return;
+  SlotSet Used = slotsOfHeld(T);
+  for (Translation *Other : Active)
+    Used |= SlotSet(1) << Other->Slot;
+  if (take(T, Used))
+    Active.push_back(T);
 }
 
 void SlotAssigner::assign(MutableArrayRef<Site> Block) {

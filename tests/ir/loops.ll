@@ -1,3 +1,4 @@
+; OPTIONS: -spill-held=0
 ; Loops split at page edges.
 
 declare void @other()

@@ -12,6 +12,7 @@ TYPES = {"uint8_t": 1, "uint16_t": 2, "uint32_t": 4, "uint64_t": 8, "int8_t": 1,
 class Program:
     def __init__(self, seed):
         self.random = random.Random(seed)
+        self.walks = seed > 12  # the programs of smaller seeds stay what they were
         self.loops = 0
         self.lines = []
 
@@ -54,8 +55,10 @@ class Program:
         self.lines.append("  " * depth + text)
 
     def statement(self, depth, indices):
-        kind = self.number(0, 13)
-        if kind <= 3:
+        kind = self.number(0, 15 if self.walks else 13)
+        if kind >= 14:
+            self.walk(depth, indices)
+        elif kind <= 3:
             self.emit(depth, f"{self.variable()} {self.operation()}= {self.cell(indices)};")
         elif kind <= 5:
             self.emit(depth, f"{self.cell(indices)} = {self.value(indices)} {self.operation()} {self.value(indices)};")
@@ -115,6 +118,28 @@ class Program:
         if self.number(0, 4) == 0:
             self.emit(depth + 1, f"if ({self.cell(indices + [index])} == 7) break;")
         self.emit(depth, "} }")
+
+    def walk(self, depth, indices):
+        """A loop that ends when it finds something: pointers go on, by more than one way, and something stays."""
+        self.loops += 1
+        name = self.random.choice(list(TYPES))
+        p, q, end = f"p{self.loops}", f"q{self.loops}", f"end{self.loops}"
+        self.emit(depth, f"{{ {name}* {p} = ({name}*)({self.buffer()} + {self.place(indices, TYPES[name])});")
+        self.emit(depth + 1, f"{name}* {end} = {p} + {self.pick(7, 60, 140)}; uint32_t* {q} = &{self.cell32(indices)};")
+        self.emit(depth, f"while ({p} < {end} && *{p} != ({name}){self.value(indices)}) {{")
+        for _ in range(self.number(1, 4)):
+            self.emit(depth + 1, self.pick(
+                f"{self.variable()} += *{p};", f"*{p} ^= {self.variable()};", f"++*{q};",
+                f"if ({self.variable()} & 3) {p} += {self.number(1, 3)};",
+                f"if (!({self.variable()} & 15)) {self.variable()} = bump({self.variable()});",
+                f"if (*{p} & 1) {self.variable()} ^= {self.cell(indices)};",
+                f"for (int k = 0; k < 3 && {p}[k] & 1; ++k) {{ *{q} += {p}[k]; }}",
+                f"{self.variable()} += {q}[{self.variable()} & 7];"))
+        self.emit(depth + 1, f"++{p};")
+        self.emit(depth, "} }")
+
+    def cell32(self, indices):
+        return f"*(uint32_t*)({self.buffer()} + {self.place(indices, 4)})"
 
     def block(self, depth, indices):
         for _ in range(self.number(1, 5)):

@@ -4,10 +4,12 @@ ABI = "compiler/Abi.cpp"
 ACCESSES = "compiler/Accesses.cpp"
 FLOW = "compiler/Flow.cpp"
 GLOBALS = "compiler/Globals.cpp"
+HELD = "compiler/Held.cpp"
 INSTRUMENT = "compiler/Instrument.cpp"
 INTRINSICS = "compiler/Intrinsics.cpp"
 KILLS = "compiler/Kills.cpp"
 LANES = "compiler/Lanes.cpp"
+PLAIN = "compiler/PlainPointers.cpp"
 PLAN = "compiler/LoopPlan.cpp"
 REUSE = "compiler/Reuse.cpp"
 SITES = "compiler/Sites.cpp"
@@ -23,6 +25,7 @@ STORES = "compiler/Stores.cpp"
 KERNELS = "^ir_program_kernels.c_O2$"
 CORNERS = "^ir_program_corners.c_O2$"
 RANDOM = "^ir_random_[1-6]$"
+WALKS = "^ir_random_1[3-8]$"
 
 
 def mutation(name, pattern, *patches):
@@ -79,6 +82,34 @@ MUTATIONS = [
               "LLVMContext::MD_invariant_load, LLVMContext::MD_invariant_group}")),
     mutation("function still said to write nothing", "^ir_calls$",
              (INSTRUMENT, "{Attribute::Memory, Attribute::Speculatable, Attribute::NoSync}", "{Attribute::Speculatable, Attribute::NoSync}")),
+
+    # Pointers that are plain across calls
+    mutation("argument taken for plain although the address of its function is taken", "^ir_plain_calls$",
+             (PLAIN, "         !F.use_empty() &&\n         all_of(F.uses(), [&](const Use &U) { return directCall(U, F); });",
+              "         !F.use_empty();")),
+    mutation("argument taken for plain although others may call its function", "^ir_plain_calls$",
+             (PLAIN, "  return F.hasLocalLinkage() && !F.isDeclaration()", "  return !F.isDeclaration()")),
+    mutation("argument taken for plain because one call passes a plain pointer", "^ir_plain_calls$",
+             (PLAIN, "if (isMarkedPlain(A) && !all_of(F.uses()", "if (isMarkedPlain(A) && none_of(F.uses()")),
+    mutation("result of a function that may be replaced taken for plain", "^ir_plain_calls$",
+             (PLAIN, "isPointer(F.getReturnType()) && F.hasExactDefinition()", "isPointer(F.getReturnType()) && !F.isDeclaration()")),
+    mutation("result taken for plain although memory is returned too", "^ir_plain_calls$",
+             (PLAIN, "          Return && !isPlain(Return->getReturnValue())) {", "          Return && !Return->getReturnValue()) {")),
+
+    # Pages that loops hold
+    mutation("page held over a call", "^ir_held$",
+             (HELD, "      for (Instruction *Call : Found->second)\n        Forget(Call);\n", "      (void)Found;\n")),
+    mutation("page held from the last time that the loop ran", WALKS,
+             (HELD, "    if (!L->contains(Pred))\n      Forget(Pred->getTerminator());\n",
+              "    if (!L->contains(Pred) && L->getLoopDepth() == 1)\n      Forget(F.getEntryBlock().getTerminator());\n")),
+    mutation("held page reaches too far", WALKS,
+             (SITES, '                        B.getInt64(abi::PageSize - Size), "spill.elsewhere");', '                        B.getInt64(abi::PageSize - 1), "spill.elsewhere");')),
+    mutation("slot of a held page is another's too", WALKS,
+             (SLOTS, "  SlotSet Used = slotsOfHeld(T);\n", "  SlotSet Used = (SlotSet(1) << ScratchSlots) - 1;\n")),
+    mutation("slot of a held page is live behind its leader only", WALKS,
+             (SLOTS, "    Range.LiveIn.insert(T.HeldIn.begin(), T.HeldIn.end());\n", "")),
+    mutation("held page begins where it was met", WALKS,
+             (SITES, "EndB.CreateAnd(Begin, EndB.getInt64(-abi::PageSize))", "EndB.CreateAnd(Begin, EndB.getInt64(-1))")),
 
     # Reuse
     mutation("translation kept over a call", "^ir_reuse$", (KILLS, "  if (!II)\n    return true;", "  if (!II)\n    return Call->isInlineAsm();")),

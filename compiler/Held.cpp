@@ -1,0 +1,222 @@
+//===- Held.cpp - Pages that loops stay in --------------------------------===//
+#include "Held.h"
+#include "Abi.h"
+#include "Kills.h"
+
+#include "llvm/Analysis/LoopInfo.h"
+#include "llvm/IR/Dominators.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/Instructions.h"
+#include "llvm/Transforms/Utils/PromoteMemToReg.h"
+
+using namespace llvm;
+
+namespace spillway {
+
+// Each of them takes one or two registers in the whole loop.
+static constexpr unsigned MaxPerLoop = 4;
+static constexpr unsigned MaxPerFunction = 12;
+// Values that an address may be computed from in a loop.
+static constexpr unsigned MaxValues = 48;
+// What it may advance by at once.
+static constexpr uint64_t MaxStep = 512;
+
+namespace {
+
+enum class Course { Constant, Advancing, Wild };
+
+class Holder {
+public:
+  Holder(Function &F, MutableArrayRef<Site> Sites)
+      : F(F), DL(F.getDataLayout()), Dominators(F), Loops(Dominators),
+        Sites(Sites) {}
+  void run();
+
+private:
+  Course course(Value *Pointer, const Loop *L) const;
+  bool returnsFreely(const Instruction *Leader, const Loop *L) const;
+  void hold(Translation &T, Course C, const Loop *L);
+
+  Function &F;
+  const DataLayout &DL;
+  DominatorTree Dominators;
+  LoopInfo Loops;
+  MutableArrayRef<Site> Sites;
+  DenseMap<const BasicBlock *, SmallVector<Instruction *, 2>> Calls;
+};
+
+} // namespace
+
+static bool isSmall(const Value *V) {
+  auto *C = dyn_cast<ConstantInt>(V);
+  return C && C->getValue().abs().ule(MaxStep);
+}
+
+static bool isDisjointOr(const BinaryOperator *Op) {
+  auto *Or = dyn_cast<PossiblyDisjointInst>(Op);
+  return Or && Or->isDisjoint();
+}
+
+static bool scales(const Instruction *I) {
+  unsigned Code = I->getOpcode();
+  return (Code == Instruction::Shl || Code == Instruction::Mul) &&
+         isSmall(I->getOperand(1));
+}
+
+// An index of few values.
+static bool isSmallMask(const Instruction *I) {
+  return I->getOpcode() == Instruction::And && isSmall(I->getOperand(1));
+}
+
+// Whether I is its first operand and a little more.
+static bool addsLittle(const Instruction *I, const DataLayout &DL) {
+  if (auto *GEP = dyn_cast<GetElementPtrInst>(I)) {
+    APInt Offset(64, 0);
+    return GEP->accumulateConstantOffset(DL, Offset) &&
+           Offset.abs().ule(MaxStep);
+  }
+  auto *Op = dyn_cast<BinaryOperator>(I);
+  return Op && (Op->getOpcode() == Instruction::Add || isDisjointOr(Op)) &&
+         isSmall(Op->getOperand(1));
+}
+
+// Follows the values of a loop that an address is made of, back to where they
+// enter it. What is computed from one iteration's for the next may only add a
+// little; what is computed for the address itself may multiply too.
+Course Holder::course(Value *Pointer, const Loop *L) const {
+  Course Result = Course::Constant;
+  SmallPtrSet<Instruction *, 16> Seen[2]; // for the address, carried on
+  SmallVector<std::pair<Value *, bool>, 8> Work(1, {Pointer, false});
+  while (!Work.empty()) {
+    auto [V, IsCarried] = Work.pop_back_val();
+    auto *I = dyn_cast<Instruction>(V);
+    if (!I || !L->contains(I) || !Seen[IsCarried].insert(I).second)
+      continue;
+    if (Seen[IsCarried].size() > MaxValues)
+      return Course::Wild;
+    auto Follow = [&](auto Operands, bool Carried) {
+      for (Value *Operand : Operands)
+        Work.push_back({Operand, Carried});
+    };
+    if (isa<PHINode, SelectInst>(I)) {
+      Result = Course::Advancing;
+      Follow(drop_begin(I->operands(), isa<SelectInst>(I)), true);
+    } else if (isa<SExtInst, ZExtInst, TruncInst, FreezeInst>(I) ||
+               addsLittle(I, DL)) {
+      Follow(make_range(I->op_begin(), I->op_begin() + 1), IsCarried);
+    } else if (IsCarried) {
+      return Course::Wild;
+    } else if (isa<GetElementPtrInst>(I) || scales(I)) {
+      Follow(I->operands(), false);
+    } else if (!isSmallMask(I)) {
+      return Course::Wild;
+    } else {
+      Result = Course::Advancing;
+    }
+  }
+  return Result;
+}
+
+// Whether some path leads from the leader back to it without a call.
+bool Holder::returnsFreely(const Instruction *Leader, const Loop *L) const {
+  const BasicBlock *Home = Leader->getParent();
+  if (auto Found = Calls.find(Home); Found != Calls.end())
+    return false;
+  SmallPtrSet<const BasicBlock *, 16> Seen;
+  SmallVector<const BasicBlock *, 16> Work(1, Home);
+  while (!Work.empty())
+    for (const BasicBlock *Next : successors(Work.pop_back_val())) {
+      if (Next == Home)
+        return true;
+      if (L->contains(Next) && !Calls.contains(Next) &&
+          Seen.insert(Next).second)
+        Work.push_back(Next);
+    }
+  return false;
+}
+
+void Holder::hold(Translation &T, Course C, const Loop *L) {
+  BasicBlock &Entry = F.getEntryBlock();
+  IRBuilder<> B(&Entry, Entry.begin());
+  T.HeldEntry = B.CreateAlloca(B.getInt64Ty(), nullptr, "spill.held");
+  if (C == Course::Advancing)
+    T.HeldPage = B.CreateAlloca(B.getInt64Ty(), nullptr, "spill.page");
+  T.HeldIn.assign(L->block_begin(), L->block_end());
+  auto Forget = [&](Instruction *Before) {
+    IRBuilder<> At(Before);
+    // No address is this far from one that a program can access.
+    if (T.HeldPage)
+      At.CreateStore(At.getInt64(uint64_t(1) << 63), T.HeldPage);
+    At.CreateStore(At.getInt64(T.HeldPage ? 1 : 0), T.HeldEntry);
+  };
+  for (BasicBlock *Pred : predecessors(L->getHeader()))
+    if (!L->contains(Pred))
+      Forget(Pred->getTerminator());
+  for (BasicBlock *BB : L->blocks())
+    if (auto Found = Calls.find(BB); Found != Calls.end())
+      for (Instruction *Call : Found->second)
+        Forget(Call);
+}
+
+void Holder::run() {
+  if (Loops.empty())
+    return;
+  for (BasicBlock &BB : F)
+    for (Instruction &I : BB)
+      if (endsTranslations(I))
+        Calls[&BB].push_back(&I);
+  // What is left of loops that were split runs at pages' edges.
+  SmallPtrSet<const Loop *, 4> Split;
+  for (const Site &S : Sites)
+    if (S.Kind == SiteKind::Anchor)
+      Split.insert(Loops.getLoopFor(S.Inst->getParent()));
+  DenseMap<const Loop *, unsigned> Count;
+  unsigned All = 0;
+  for (Site &S : Sites) {
+    if (S.Accesses.size() != 1 || !S.leads(S.Accesses.front()) ||
+        (S.Kind != SiteKind::Load && S.Kind != SiteKind::Store))
+      continue;
+    const Loop *L = Loops.getLoopFor(S.Inst->getParent());
+    if (!L || Split.contains(L) || Count[L] == MaxPerLoop ||
+        All == MaxPerFunction || !returnsFreely(S.Inst, L))
+      continue;
+    Value *Pointer = S.pointer(S.Accesses.front());
+    Course C = course(Pointer, L);
+    if (C == Course::Wild)
+      continue;
+    // In as many loops around it as it goes on in the same way.
+    const Loop *Innermost = L;
+    while (const Loop *Outer = L->getParentLoop()) {
+      Course Further = course(Pointer, Outer);
+      if (Further == Course::Wild)
+        break;
+      C = Further;
+      L = Outer;
+    }
+    ++Count[Innermost];
+    ++All;
+    hold(*S.Accesses.front().Shared, C, L);
+  }
+}
+
+void holdPages(Function &F, MutableArrayRef<Site> Sites,
+               std::deque<Translation> &Translations) {
+  Holder(F, Sites).run();
+}
+
+void promoteHeldPages(Function &F,
+                      const std::deque<Translation> &Translations) {
+  SmallVector<AllocaInst *, 16> Variables;
+  for (const Translation &T : Translations) {
+    if (T.HeldEntry)
+      Variables.push_back(T.HeldEntry);
+    if (T.HeldPage)
+      Variables.push_back(T.HeldPage);
+  }
+  if (Variables.empty())
+    return;
+  DominatorTree Dominators(F);
+  PromoteMemToReg(Variables, Dominators);
+}
+
+} // namespace spillway

@@ -1,0 +1,46 @@
+//===- Held.h - Pages that loops stay in ------------------------*- C++ -*-===//
+//
+// A pointer that advances by little stays in one OS page for many iterations,
+// and one that does not change stays there for all of them. Where a loop cannot
+// be split (Loops.h), the leader of a translation keeps the page and its entry
+// from the last time, and translates only when it is elsewhere:
+//
+//     if (the window is not in the page that is held)
+//         if (it crosses an edge)  sharing nothing, as ever
+//         else                     translate; this page is held from now on
+//     access by the entry that is held
+//
+// Which values that is, is known where it is asked for, so nothing is moved and
+// nothing is translated that the program does not access.
+//
+//   1  The slot is the leader's alone in the whole loop (Slots.h), and live in
+//      all of it.
+//   2  Nothing is held after a call, nor where the loop is entered.
+//   3  A pointer that does not change needs no page: its entry is 0 while
+//      nothing is held.
+//
+//===----------------------------------------------------------------------===//
+#ifndef SPILLWAY_COMPILER_HELD_H
+#define SPILLWAY_COMPILER_HELD_H
+
+#include "Accesses.h"
+
+#include "llvm/ADT/ArrayRef.h"
+
+#include <deque>
+
+namespace spillway {
+
+/// Chooses leaders that hold their pages. Sites: ordered as for
+/// shareTranslations.
+void holdPages(llvm::Function &F, llvm::MutableArrayRef<Site> Sites,
+               std::deque<Translation> &Translations);
+
+/// Makes values of the variables that holdPages has added, when all sites are
+/// rewritten.
+void promoteHeldPages(llvm::Function &F,
+                      const std::deque<Translation> &Translations);
+
+} // namespace spillway
+
+#endif

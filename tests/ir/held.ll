@@ -1,0 +1,179 @@
+; OPTIONS: -spill-loops=0
+; Pages that loops stay in are held: translated only where the address is elsewhere.
+
+declare void @other()
+
+; A pointer that advances: whether the page is held is a difference and a comparison. What was translated last
+; time goes on from one iteration to the next.
+; CHECK-LABEL: define i64 @advancing(
+; CHECK: loop:
+; CHECK: [[PAGE:%spill.page.*]] = phi i64 [ -9223372036854775808, %entry ], [ %spill.page
+; CHECK: [[ENTRY:%spill.held.*]] = phi i64 [ 1, %entry ], [ %spill.held
+; CHECK: [[DISTANCE:%.*]] = sub i64 [[BEGIN:%.*]], [[PAGE]]
+; CHECK: %spill.elsewhere = icmp ugt i64 [[DISTANCE]], 4088
+; CHECK: br i1 %spill.elsewhere, label %spill.move, label %[[HOT:.*]], !prof
+; CHECK: spill.move:
+; CHECK: %spill.crosses{{.*}} = icmp ugt i32 {{.*}}, -8388608
+; CHECK: br i1 %spill.crosses{{.*}}, label %{{.*}}, label %spill.arrive, !prof
+; CHECK: spill.arrive:
+; CHECK: [[SLOT:%.*]] = getelementptr inbounds i64, ptr %spill.slots, i64 2
+; CHECK: store atomic i64 [[BEGIN]], ptr [[SLOT]] release
+; CHECK: (i64 4, i64 [[BEGIN]], ptr @__spillway_translate_stub)
+; CHECK: [[NEW:%.*]] = and i64 [[BEGIN]], -4096
+; CHECK: [[HOT]]:
+; CHECK: phi i64 [ [[NEW]], {{.*}} ], [ [[PAGE]], %loop ]
+; CHECK: phi i64 [ %spill.d, {{.*}} ], [ [[ENTRY]], %loop ]
+; CHECK-NOT: store atomic
+; CHECK: ret
+define i64 @advancing(ptr %p) {
+entry:
+  br label %loop
+loop:
+  %q = phi ptr [ %p, %entry ], [ %next, %loop ]
+  %v = load i64, ptr %q, align 8
+  %next = getelementptr inbounds i64, ptr %q, i64 1
+  %done = icmp eq i64 %v, 0
+  br i1 %done, label %out, label %loop
+out:
+  ret i64 %v
+}
+
+; A pointer that does not change needs no page: its entry is asked for.
+; CHECK-LABEL: define void @constant(
+; CHECK: loop:
+; CHECK-NOT: -9223372036854775808
+; CHECK: [[ENTRY:%.*]] = phi i64 [ 0, %entry ], [ {{%.*}}, %{{.*}} ]
+; CHECK: %spill.elsewhere = icmp eq i64 [[ENTRY]], 0
+; CHECK: ret
+define void @constant(ptr %p, i32 %n) {
+entry:
+  br label %loop
+loop:
+  %i = phi i32 [ %n, %entry ], [ %half, %next ]
+  %odd = trunc i32 %i to i1
+  br i1 %odd, label %then, label %next
+then:
+  store i32 %i, ptr %p, align 4
+  br label %next
+next:
+  %half = lshr i32 %i, 1
+  %done = icmp eq i32 %half, 0
+  br i1 %done, label %out, label %loop
+out:
+  ret void
+}
+
+; After a call nothing is held.
+; CHECK-LABEL: define void @rarely(
+; CHECK: loop:
+; CHECK: then:
+; CHECK: call void @other()
+; CHECK: next:
+; CHECK: phi i64 [ -9223372036854775808, %then ]
+; CHECK: %spill.elsewhere
+; CHECK: ret
+define void @rarely(ptr %p, i32 %n) {
+entry:
+  br label %loop
+loop:
+  %q = phi ptr [ %p, %entry ], [ %up, %next ]
+  %i = phi i32 [ %n, %entry ], [ %half, %next ]
+  %odd = trunc i32 %i to i1
+  br i1 %odd, label %then, label %next
+then:
+  call void @other()
+  br label %next
+next:
+  store i32 %i, ptr %q, align 4
+  %up = getelementptr inbounds i32, ptr %q, i64 1
+  %half = lshr i32 %i, 1
+  %done = icmp eq i32 %half, 0
+  br i1 %done, label %out, label %loop
+out:
+  ret void
+}
+
+; Where each iteration calls, it would never be held.
+; CHECK-LABEL: define void @always(
+; CHECK-NOT: spill.elsewhere
+; CHECK: ret
+define void @always(ptr %p) {
+entry:
+  br label %loop
+loop:
+  %q = phi ptr [ %p, %entry ], [ %up, %loop ]
+  %v = load i8, ptr %q, align 1
+  call void @other()
+  %up = getelementptr inbounds i8, ptr %q, i64 1
+  %done = icmp eq i8 %v, 0
+  br i1 %done, label %out, label %loop
+out:
+  ret void
+}
+
+; Nor are lists and what doubles: the next address may be anywhere.
+; CHECK-LABEL: define void @list(
+; CHECK-NOT: spill.elsewhere
+; CHECK: ret
+define void @list(ptr %p) {
+entry:
+  br label %loop
+loop:
+  %q = phi ptr [ %p, %entry ], [ %next, %loop ]
+  %next = load ptr, ptr %q, align 8
+  %done = icmp eq ptr %next, null
+  br i1 %done, label %out, label %loop
+out:
+  ret void
+}
+
+; CHECK-LABEL: define void @heap(
+; CHECK-NOT: spill.elsewhere
+; CHECK: ret
+define void @heap(ptr %p) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 1, %entry ], [ %next, %loop ]
+  %q = getelementptr inbounds i32, ptr %p, i64 %i
+  %v = load i32, ptr %q, align 4
+  %twice = shl i64 %i, 1
+  %next = add i64 %twice, 1
+  %done = icmp eq i32 %v, 0
+  br i1 %done, label %out, label %loop
+out:
+  ret void
+}
+
+; A pointer that goes on where the inner loop left it is held in the outer one too. Its slot is nobody else's in all of
+; it, also where the code comes before the leader's.
+; CHECK-LABEL: define void @nested(
+; CHECK: outer:
+; CHECK: phi i64 [ -9223372036854775808, %entry ]
+; CHECK: ptr %spill.slots, i64 3
+; CHECK: i64 12, i64 {{.*}}, ptr @__spillway_translate_stub)
+; CHECK: inner:
+; CHECK: ptr %spill.slots, i64 2
+; CHECK: ret
+define void @nested(ptr %p, ptr %list) {
+entry:
+  br label %outer
+outer:
+  %q = phi ptr [ %p, %entry ], [ %up, %next ]
+  %node = phi ptr [ %list, %entry ], [ %link, %next ]
+  %link = load ptr, ptr %node, align 8
+  %other = getelementptr inbounds i8, ptr %node, i64 8
+  store i32 1, ptr %other, align 4
+  br label %inner
+inner:
+  %r = phi ptr [ %q, %outer ], [ %up, %inner ]
+  %v = load i8, ptr %r, align 1
+  %up = getelementptr inbounds i8, ptr %r, i64 1
+  %more = icmp ne i8 %v, 0
+  br i1 %more, label %inner, label %next
+next:
+  %done = icmp eq ptr %link, null
+  br i1 %done, label %out, label %outer
+out:
+  ret void
+}
