@@ -203,6 +203,8 @@ void ModuleInstrumenter::instrument(Function &F) {
   for (const Step &S : arrangeSteps(Sites, Duplicates))
     Rewriter.perform(S);
   promoteHeldPages(F, Loops.Translations);
+  if (!F.hasOptNone())
+    T.sinkSlots();
 }
 
 // A function that only read its argument's memory writes hazard slots now, or

@@ -1,7 +1,9 @@
 //===- Translate.cpp - The code of one translation ------------------------===//
 #include "Translate.h"
 
+#include "llvm/Analysis/LoopInfo.h"
 #include "llvm/IR/DebugInfoMetadata.h"
+#include "llvm/IR/Dominators.h"
 #include "llvm/IR/InlineAsm.h"
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
 
@@ -24,6 +26,31 @@ Value *Translator::slots() {
     Slots = B.CreateLoad(Runtime.Ptr, Variable, "spill.slots");
   }
   return Slots;
+}
+
+void Translator::sinkSlots() {
+  if (!Slots || Slots->use_empty())
+    return;
+  DominatorTree Dominators(F);
+  LoopInfo Loops(Dominators);
+  BasicBlock *Block = nullptr;
+  for (const User *U : Slots->users()) {
+    BasicBlock *Use =
+        const_cast<BasicBlock *>(cast<Instruction>(U)->getParent());
+    Block = Block ? Dominators.findNearestCommonDominator(Block, Use) : Use;
+  }
+  while (const Loop *L = Loops.getLoopFor(Block))
+    Block = Dominators.getNode(L->getHeader())->getIDom()->getBlock();
+  if (Block == &F.getEntryBlock())
+    return;
+  Instruction *Before = Block->getTerminator();
+  for (User *U : Slots->users())
+    if (auto *I = cast<Instruction>(U);
+        I->getParent() == Block && I->comesBefore(Before))
+      Before = I;
+  auto *Variable = cast<Instruction>(Slots->getPointerOperand());
+  Variable->moveBefore(Before);
+  Slots->moveBefore(Before);
 }
 
 Value *Translator::buffer(uint64_t Size) {

@@ -35,13 +35,17 @@ public:
   /// Memory on the stack for one bounced access of up to Size bytes.
   llvm::Value *buffer(uint64_t Size);
 
+  /// When all is translated: lets paths without a translation not ask for the
+  /// thread's slots.
+  void sinkSlots();
+
   Abi &Runtime;
 
 private:
   llvm::Value *slots();
 
   llvm::Function &F;
-  llvm::Value *Slots = nullptr;
+  llvm::LoadInst *Slots = nullptr;
   llvm::AllocaInst *Buffer = nullptr;
 };
 

@@ -86,6 +86,7 @@ define <4 x i32> @gather(<4 x ptr> %p, <4 x i1> %m, <4 x i32> %t) {
 
 ; What is stored may be the addresses themselves.
 ; CHECK-LABEL: define void @scatter(
+; CHECK: %spill.slots = load ptr
 ; CHECK: br i1
 ; CHECK: [[P:%.*]] = load ptr, ptr
 ; CHECK: [[V:%.*]] = load ptr, ptr
