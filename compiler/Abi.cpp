@@ -99,8 +99,9 @@ Function *Abi::translateStub() {
                       "retq");
 }
 
-// The protocol of abi.inc, like Translator::translate.
-Function *Abi::aloneStub(unsigned Slot) {
+// The protocol of abi.inc, like Translator::translate, for the address in r11:
+// its entry is in rdi then, or the code goes on at label 1.
+static std::string findEntry(unsigned Slot) {
   // A table out of a displacement's reach needs a register for its base.
   const std::string Base = std::to_string(abi::TableBase);
   const std::string LoadEntry = isInt<32>(abi::TableBase)
@@ -113,22 +114,26 @@ Function *Abi::aloneStub(unsigned Slot) {
                                           "movq (%rax,%rdi,8), %rdi\n"
                                           "popq %rax\n"
                                           ".cfi_adjust_cfa_offset -8\n";
+  return (Twine("movq ") + abi::Slots +
+          "@GOTTPOFF(%rip), %rdi\n"
+          "movq %fs:(%rdi), %rdi\n"
+          "movq %r11, " +
+          Twine(Slot * 8) +
+          "(%rdi)\n"
+          "movq %r11, %rdi\n"
+          "shrq $$" +
+          Twine(abi::TableShift) + ", %rdi\n" + LoadEntry +
+          "testq %rdi, %rdi\n"
+          "jle 1f\n")
+      .str();
+}
+
+Function *Abi::aloneStub(unsigned Slot) {
   return makeStub(abi::Translate + Twine("_alone") + Twine(Slot),
                   FunctionType::get(Type::getVoidTy(M.getContext()), false),
-                  Twine("pushq %rdi\n"
-                        ".cfi_adjust_cfa_offset 8\n"
-                        "movq ") +
-                      abi::Slots +
-                      "@GOTTPOFF(%rip), %rdi\n"
-                      "movq %fs:(%rdi), %rdi\n"
-                      "movq %r11, " +
-                      Twine(Slot * 8) +
-                      "(%rdi)\n"
-                      "movq %r11, %rdi\n"
-                      "shrq $$" +
-                      Twine(abi::TableShift) + ", %rdi\n" + LoadEntry +
-                      "testq %rdi, %rdi\n"
-                      "jle 1f\n"
+                  "pushq %rdi\n"
+                  ".cfi_adjust_cfa_offset 8\n" +
+                      findEntry(Slot) +
                       "movq %rdi, %rax\n"
                       "popq %rdi\n"
                       ".cfi_adjust_cfa_offset -8\n"
@@ -138,15 +143,103 @@ Function *Abi::aloneStub(unsigned Slot) {
                   translateStub());
 }
 
+// Label 2: the bytes lie in two OS pages. The stack may have any alignment.
+static std::string crossing(uint64_t Size, bool IsStore,
+                            const std::string &LoadFromBuffer) {
+  return "2: pushq %rsi\n"
+         ".cfi_adjust_cfa_offset 8\n"
+         "pushq %rdx\n"
+         ".cfi_adjust_cfa_offset 8\n"
+         "pushq %rcx\n"
+         ".cfi_adjust_cfa_offset 8\n"
+         "pushq %rbp\n"
+         ".cfi_adjust_cfa_offset 8\n"
+         ".cfi_rel_offset rbp, 0\n"
+         "movq %rsp, %rbp\n"
+         ".cfi_def_cfa_register rbp\n"
+         "subq $$16, %rsp\n"
+         "andq $$-16, %rsp\n" +
+         std::string(IsStore ? "movq %r10, (%rsp)\n" : "") +
+         "movq %r11, %rdi\n"
+         "movl $$" +
+         std::to_string(Size) +
+         ", %esi\n"
+         "movq %rsp, %rdx\n"
+         "movq %rax, %rcx\n"
+         "callq *" +
+         (IsStore ? abi::CrossStore : abi::CrossLoad).str() +
+         "@GOTPCREL(%rip)\n" + LoadFromBuffer +
+         "movq %rbp, %rsp\n"
+         "popq %rbp\n"
+         ".cfi_def_cfa rsp, 40\n"
+         "popq %rcx\n"
+         ".cfi_adjust_cfa_offset -8\n"
+         "popq %rdx\n"
+         ".cfi_adjust_cfa_offset -8\n"
+         "popq %rsi\n"
+         ".cfi_adjust_cfa_offset -8\n"
+         "popq %rdi\n"
+         ".cfi_adjust_cfa_offset -8\n"
+         "retq";
+}
+
+Function *Abi::accessStub(uint64_t Size, bool IsStore) {
+  unsigned Width = Log2_64(Size);
+  static const char *const Loads[] = {"movzbl %s, %eax\n", "movzwl %s, %eax\n",
+                                      "movl %s, %eax\n", "movq %s, %rax\n"};
+  static const char *const Stores[] = {"movb %r10b, %s\n", "movw %r10w, %s\n",
+                                       "movl %r10d, %s\n", "movq %r10, %s\n"};
+  auto Access = [&](StringRef Where) {
+    auto [Before, After] =
+        StringRef((IsStore ? Stores : Loads)[Width]).split("%s");
+    return (Before + Where + After).str();
+  };
+  std::string Check;
+  if (Size > 1)
+    Check = "imull $$" + std::to_string(abi::EdgeUnit) +
+            ", %r11d, %edi\n"
+            "cmpl $$" +
+            std::to_string(abi::lastOffset(Size)) +
+            ", %edi\n"
+            "ja 2f\n";
+  const std::string End = "popq %rdi\n"
+                          ".cfi_adjust_cfa_offset -8\n"
+                          "retq\n"
+                          ".cfi_adjust_cfa_offset 8\n";
+  return makeStub(
+      Twine("__spillway_") + (IsStore ? "store" : "load") + Twine(Size),
+      FunctionType::get(Type::getVoidTy(M.getContext()), false),
+      "pushq %rdi\n"
+      ".cfi_adjust_cfa_offset 8\n" +
+          Check + findEntry(/*Slot=*/0) + Access("-1(%r11,%rdi)") + End +
+          "1: pushq %r11\n"
+          ".cfi_adjust_cfa_offset 8\n"
+          "callq ${0:P}\n"
+          "popq %r11\n"
+          ".cfi_adjust_cfa_offset -8\n" +
+          Access("-1(%r11,%rax)") + End +
+          (Size > 1 ? crossing(Size, IsStore, IsStore ? "" : Access("(%rsp)"))
+                    : ""),
+      translateStub());
+}
+
+// What: in r10, if there is anything.
 Value *Abi::callQuietly(IRBuilderBase &B, Function *Stub, Value *Address,
-                        SlotSet Live) {
+                        SlotSet Live, Value *What) {
   slotsVariable();
   auto *Result = StructType::get(I64, I64);
+  SmallVector<Value *, 4> Operands = {B.getInt64(Live), Address, Stub};
+  SmallVector<Type *, 4> Types = {I64, I64, Ptr};
+  if (What) {
+    Operands.push_back(What);
+    Types.push_back(I64);
+  }
   auto *Assembly = InlineAsm::get(
-      FunctionType::get(Result, {I64, I64, Ptr}, false), "callq ${4:P}",
-      "={rax},={r11},0,1,i,~{memory},~{dirflag},~{fpsr},~{flags}",
+      FunctionType::get(Result, Types, false), "callq ${4:P}",
+      std::string("={rax},={r11},0,1,i,") + (What ? "{r10}," : "") +
+          "~{memory},~{dirflag},~{fpsr},~{flags}",
       /*hasSideEffects=*/true);
-  CallInst *Call = B.CreateCall(Assembly, {B.getInt64(Live), Address, Stub});
+  CallInst *Call = B.CreateCall(Assembly, Operands);
   Call->setDoesNotThrow();
   return B.CreateExtractValue(Call, 0);
 }
@@ -158,6 +251,17 @@ Value *Abi::translate(IRBuilderBase &B, Value *Address, SlotSet Live) {
 Value *Abi::translateAlone(IRBuilderBase &B, Value *Address, unsigned Slot,
                            SlotSet Live) {
   return callQuietly(B, aloneStub(Slot), Address, Live | SlotSet(1) << Slot);
+}
+
+Value *Abi::load(IRBuilderBase &B, Value *Address, uint64_t Size,
+                 SlotSet Live) {
+  return callQuietly(B, accessStub(Size, /*IsStore=*/false), Address, Live | 1);
+}
+
+void Abi::store(IRBuilderBase &B, Value *Address, Value *What, SlotSet Live) {
+  uint64_t Size = What->getType()->getIntegerBitWidth() / 8;
+  callQuietly(B, accessStub(Size, /*IsStore=*/true), Address, Live | 1,
+              B.CreateZExt(What, I64));
 }
 
 CallInst *Abi::callCrossing(IRBuilderBase &B, StringRef Symbol,

@@ -10,6 +10,8 @@
 //                leaves and no argument registers have to be cleared. Their red
 //                zone is given up for it.
 //   alone k      the whole translation of an address in slot k, out of line
+//   load n,      a whole access of n bytes, in slot 0, wherever they lie, called
+//   store n      like translate: value back in rax, or given in r10
 //   cross ...    one jump through the GOT. Calling the symbol itself would go
 //                through a PLT stub, which when bound lazily clobbers r10,
 //                although preserve_allcc promises to keep it; or load its
@@ -36,6 +38,13 @@ namespace abi {
   constexpr llvm::StringLiteral Name = Symbol;
 #include "spillway/abi.inc"
 constexpr uint64_t PageSize = 1ull << TableShift;
+/// What moves an offset in an OS page to the upper end of 32 bits: one
+/// multiplication, where a mask or a shift would need a copy of the address.
+constexpr uint64_t EdgeUnit = 1ull << (32 - TableShift);
+/// Of that, the last one from which Size bytes do not reach another OS page.
+constexpr uint32_t lastOffset(uint64_t Size) {
+  return uint32_t((PageSize - Size) * EdgeUnit);
+}
 } // namespace abi
 
 /// Bit set of hazard slots.
@@ -55,6 +64,11 @@ public:
   /// All of a translation of Address in Slot, where code should be small.
   llvm::Value *translateAlone(llvm::IRBuilderBase &B, llvm::Value *Address,
                               unsigned Slot, SlotSet Live);
+  /// A whole load or store of an integer of 1, 2, 4 or 8 bytes.
+  llvm::Value *load(llvm::IRBuilderBase &B, llvm::Value *Address, uint64_t Size,
+                    SlotSet Live);
+  void store(llvm::IRBuilderBase &B, llvm::Value *Address, llvm::Value *What,
+             SlotSet Live);
   void crossLoad(llvm::IRBuilderBase &B, llvm::Value *Address, uint64_t Size,
                  llvm::Value *Buffer, SlotSet Live);
   void crossStore(llvm::IRBuilderBase &B, llvm::Value *Address, uint64_t Size,
@@ -86,8 +100,10 @@ private:
                            llvm::Function *Target = nullptr);
   llvm::Function *translateStub();
   llvm::Function *aloneStub(unsigned Slot);
+  llvm::Function *accessStub(uint64_t Size, bool IsStore);
   llvm::Value *callQuietly(llvm::IRBuilderBase &B, llvm::Function *Stub,
-                           llvm::Value *Address, SlotSet Live);
+                           llvm::Value *Address, SlotSet Live,
+                           llvm::Value *What = nullptr);
   llvm::CallInst *callCrossing(llvm::IRBuilderBase &B, llvm::StringRef Symbol,
                                llvm::ArrayRef<llvm::Value *> Arguments);
 };

@@ -36,7 +36,42 @@ static Value *recompute(Value *Pointer, Instruction *Before) {
                          : B.CreateGEP(B.getInt8Ty(), Base, B.getInt(Offset));
 }
 
+// The type of a load's or store's value as an integer that a register holds;
+// null if it is none.
+static IntegerType *registerType(const Site &S) {
+  if (S.Kind != SiteKind::Load && S.Kind != SiteKind::Store)
+    return nullptr;
+  auto *Store = dyn_cast<StoreInst>(S.Inst);
+  Type *T = Store ? Store->getValueOperand()->getType() : S.Inst->getType();
+  uint64_t Bits = S.Inst->getDataLayout().getTypeSizeInBits(T);
+  if (Bits < 8 || Bits > 64 || !isPowerOf2_64(Bits))
+    return nullptr;
+  auto *Register = IntegerType::get(T->getContext(), unsigned(Bits));
+  return T->isPointerTy() ||
+                 CastInst::castIsValid(Instruction::BitCast, T, Register)
+             ? Register
+             : nullptr;
+}
+
+// The whole access, if its value fits a register; what is loaded, if it loads.
+Value *SiteRewriter::accessOutOfLine(const Site &S, IRBuilderBase &B) {
+  IntegerType *Register = registerType(S);
+  Value *Address = T.address(B, S.pointer(S.Accesses.front()));
+  if (auto *Store = dyn_cast<StoreInst>(S.Inst)) {
+    T.Runtime.store(
+        B, Address,
+        B.CreateBitOrPointerCast(Store->getValueOperand(), Register), S.Live);
+    return nullptr;
+  }
+  Value *Loaded =
+      T.Runtime.load(B, Address, Register->getBitWidth() / 8, S.Live);
+  return B.CreateBitOrPointerCast(B.CreateTrunc(Loaded, Register),
+                                  S.Inst->getType());
+}
+
 Value *SiteRewriter::bounceLoad(const Site &S, IRBuilderBase &B) {
+  if (registerType(S))
+    return accessOutOfLine(S, B);
   const Access &A = S.Accesses.front();
   Value *Buffer = T.buffer(A.Size);
   T.Runtime.crossLoad(B, T.address(B, S.pointer(A)), A.Size, Buffer, S.Live);
@@ -44,6 +79,10 @@ Value *SiteRewriter::bounceLoad(const Site &S, IRBuilderBase &B) {
 }
 
 void SiteRewriter::bounceStore(const Site &S, IRBuilderBase &B) {
+  if (registerType(S)) {
+    accessOutOfLine(S, B);
+    return;
+  }
   const Access &A = S.Accesses.front();
   Value *Buffer = T.buffer(A.Size);
   B.CreateAlignedStore(cast<StoreInst>(S.Inst)->getValueOperand(), Buffer,
@@ -350,6 +389,12 @@ void SiteRewriter::perform(const Step &S) {
 
 void SiteRewriter::rewriteAccesses(const Site &S, bool OutOfLine) {
   BuilderBefore B(S.Inst);
+  if (OutOfLine && !S.Accesses.front().Shared && registerType(S)) {
+    if (Value *Loaded = accessOutOfLine(S, B))
+      S.Inst->replaceAllUsesWith(Loaded);
+    S.Inst->eraseFromParent();
+    return;
+  }
   Value *Cold = nullptr;
   bool Shares = false;
   for (const Access &A : S.Accesses) {

@@ -2,14 +2,15 @@
 //
 // Turns an instruction that accesses memory which may be spilled into
 //
-//     if (it crosses an OS page's edge)   bounce through a buffer; atomics and
+//     if (it crosses an OS page's edge)   do all of it out of line, or bounce
+//                                         through a buffer; atomics and
 //                                         assembly: map the pages natively
 //     else                                translate, then the instruction on
 //                                         translated pointers
 //
 // One that shares a translation becomes
 //
-//     if (the window crosses an edge)     all of the above on a copy of the
+//     if (the window crosses an edge)     the same on a copy of the
 //                                         instruction, sharing nothing
 //     else                                the instruction on pointers that were
 //                                         translated by the leader
@@ -49,6 +50,7 @@ private:
                            llvm::IRBuilderBase &B);
   llvm::BranchInst *shareNothingIf(llvm::Value *Cold, const Site &S);
   void bounceIf(llvm::Value *Crosses, const Site &S);
+  llvm::Value *accessOutOfLine(const Site &S, llvm::IRBuilderBase &B);
   llvm::Value *bounceLoad(const Site &S, llvm::IRBuilderBase &B);
   void bounceStore(const Site &S, llvm::IRBuilderBase &B);
   void bounceCopy(const Site &S, llvm::IRBuilderBase &B);

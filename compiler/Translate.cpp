@@ -75,19 +75,15 @@ Value *Translator::crossesPage(IRBuilderBase &B, Value *Address,
                                uint64_t Size) {
   if (Size > abi::PageSize)
     return B.getTrue();
-  // The offset in the page, moved to the upper end of a register: one
-  // instruction, where a mask or a shift would need a copy of the address.
-  constexpr uint64_t Unit = uint64_t(1) << (32 - abi::TableShift);
   Type *I32 = B.getInt32Ty();
   auto *Multiply =
       InlineAsm::get(FunctionType::get(I32, {I32}, false),
-                     "imull $$" + std::to_string(Unit) + ", $1, $0",
+                     "imull $$" + std::to_string(abi::EdgeUnit) + ", $1, $0",
                      "=r,r,~{flags}", /*hasSideEffects=*/false);
   CallInst *Offset = B.CreateCall(Multiply, {B.CreateTrunc(Address, I32)});
   Offset->setDoesNotThrow();
   Offset->setDoesNotAccessMemory();
-  return B.CreateICmpUGT(Offset,
-                         B.getInt32(uint32_t((abi::PageSize - Size) * Unit)),
+  return B.CreateICmpUGT(Offset, B.getInt32(abi::lastOffset(Size)),
                          "spill.crosses");
 }
 

@@ -1,16 +1,17 @@
 ; OPTIONS: -spill-assume-aligned -spill-reuse=0
 ; Accesses that are not provably inside one OS page.
 
-; A load: bounced through a buffer where it crosses. The offset in the page stands in the upper twelve of 32 bits,
+; A load: done out of line where it crosses. The offset in the page stands in the upper twelve of 32 bits,
 ; as do its limits everywhere: 4096 - 4 bytes are -(4 << 20).
 ; CHECK-LABEL: define i32 @load(
-; CHECK: %spill.buffer = alloca i8, i64 4, align 16
+; CHECK-NOT: %spill.buffer
 ; CHECK: [[OFFSET:%.*]] = call i32 asm "imull $$1048576, $1, $0", "=r,r,~{flags}"(i32 {{.*}}) #[[PURE:.*]]
 ; CHECK: %spill.crosses = icmp ugt i32 [[OFFSET]], -4194304
 ; CHECK: br i1 %spill.crosses, label %[[COLD:.*]], label %[[HOT:.*]], !prof
 ; CHECK: [[COLD]]:
-; CHECK: call preserve_allcc i64 @__spillway_cross_load_stub(i64 {{.*}}, i64 4, ptr %spill.buffer, i64 0)
-; CHECK: [[BOUNCED:%.*]] = load i32, ptr %spill.buffer
+; CHECK: [[PAIR:%.*]] = call { i64, i64 } asm sideeffect "callq ${4:P}", "={rax},={r11},0,1,i,~{memory},~{dirflag},~{fpsr},~{flags}"(i64 1, i64 {{.*}}, ptr @__spillway_load4_stub)
+; CHECK: [[WIDE:%.*]] = extractvalue { i64, i64 } [[PAIR]], 0
+; CHECK: [[BOUNCED:%.*]] = trunc i64 [[WIDE]] to i32
 ; CHECK: [[HOT]]:
 ; CHECK: asm sideeffect "callq ${4:P}"
 ; CHECK: %v = load i32, ptr %spill.pointer, align 1
@@ -22,11 +23,49 @@ define i32 @load(ptr %p) {
 
 ; CHECK-LABEL: define void @store(
 ; CHECK: icmp ugt i32 {{.*}}, -8388608
-; CHECK: store i64 7, ptr %spill.buffer
-; CHECK: call preserve_allcc i64 @__spillway_cross_store_stub(i64 {{.*}}, i64 8, ptr %spill.buffer, i64 0)
+; CHECK: call { i64, i64 } asm sideeffect "callq ${4:P}", "={rax},={r11},0,1,i,{r10},~{memory},~{dirflag},~{fpsr},~{flags}"(i64 1, i64 {{.*}}, ptr @__spillway_store8_stub, i64 7)
 define void @store(ptr %p) {
   store i64 7, ptr %p, align 4
   ret void
+}
+
+; Whatever a register can hold.
+; CHECK-LABEL: define <2 x float> @vector(
+; CHECK: ptr @__spillway_load8_stub)
+; CHECK: bitcast i64 {{.*}} to <2 x float>
+; CHECK: bitcast double %d to i64
+; CHECK: ptr @__spillway_store8_stub, i64
+; CHECK: ptrtoint ptr %q to i64
+; CHECK: ptr @__spillway_store8_stub, i64
+; CHECK: [[NARROW:%.*]] = zext i16 %n to i64
+; CHECK: ptr @__spillway_store2_stub, i64 [[NARROW]])
+define <2 x float> @vector(ptr %p, double %d, ptr %q, i16 %n) {
+  %v = load <2 x float>, ptr %p, align 4
+  store double %d, ptr %p, align 4
+  store ptr %q, ptr %p, align 4
+  store i16 %n, ptr %p, align 1
+  ret <2 x float> %v
+}
+
+; Through a buffer, which a register cannot hold.
+; CHECK-LABEL: define <4 x i32> @by_buffer(
+; CHECK: %spill.buffer = alloca i8, i64 16, align 16
+; CHECK: call preserve_allcc i64 @__spillway_cross_load_stub(i64 {{.*}}, i64 16, ptr %spill.buffer, i64 0)
+; CHECK: load <4 x i32>, ptr %spill.buffer
+; CHECK: store i128 7, ptr %spill.buffer
+; CHECK: call preserve_allcc i64 @__spillway_cross_store_stub(i64 {{.*}}, i64 16, ptr %spill.buffer, i64 0)
+define <4 x i32> @by_buffer(ptr %p) {
+  %v = load <4 x i32>, ptr %p, align 1
+  store i128 7, ptr %p, align 8
+  ret <4 x i32> %v
+}
+
+; Nor some that are not whole bytes.
+; CHECK-LABEL: define i24 @odd(
+; CHECK: @__spillway_cross_load_stub(i64 {{.*}}, i64 3,
+define i24 @odd(ptr %p) {
+  %v = load i24, ptr %p, align 1
+  ret i24 %v
 }
 
 ; A type of odd size inside its alignment does not cross.

@@ -2,7 +2,7 @@
 ; An access that crosses a page's edge between two that share a translation: the slow path keeps their slot (bit 2).
 
 ; CHECK-LABEL: define i64 @load(
-; CHECK: @__spillway_cross_load_stub(i64 {{.*}}, i64 8, ptr %spill.buffer, i64 4)
+; CHECK: (i64 5, i64 {{.*}}, ptr @__spillway_load8_stub)
 ; CHECK: ret
 define i64 @load(ptr %p, ptr %q) {
   store i8 1, ptr %p
@@ -13,7 +13,7 @@ define i64 @load(ptr %p, ptr %q) {
 }
 
 ; CHECK-LABEL: define void @store(
-; CHECK: @__spillway_cross_store_stub(i64 {{.*}}, i64 8, ptr %spill.buffer, i64 4)
+; CHECK: (i64 5, i64 {{.*}}, ptr @__spillway_store8_stub, i64 %v)
 ; CHECK: ret
 define void @store(ptr %p, ptr %q, i64 %v) {
   store i8 1, ptr %p
@@ -21,6 +21,19 @@ define void @store(ptr %p, ptr %q, i64 %v) {
   %f = getelementptr i8, ptr %p, i64 16
   store i8 2, ptr %f
   ret void
+}
+
+; CHECK-LABEL: define i128 @wide(
+; CHECK: @__spillway_cross_load_stub(i64 {{.*}}, i64 16, ptr %spill.buffer, i64 4)
+; CHECK: @__spillway_cross_store_stub(i64 {{.*}}, i64 16, ptr %spill.buffer, i64 4)
+; CHECK: ret
+define i128 @wide(ptr %p, ptr %q, ptr %r) {
+  store i8 1, ptr %p
+  %v = load i128, ptr %q
+  store i128 %v, ptr %r
+  %f = getelementptr i8, ptr %p, i64 16
+  store i8 2, ptr %f
+  ret i128 %v
 }
 
 ; CHECK-LABEL: define i64 @atomic(

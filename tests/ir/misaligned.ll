@@ -3,7 +3,7 @@
 
 ; CHECK-LABEL: @load(
 ; CHECK: icmp ugt i32 {{%.*}}, -8388608
-; CHECK: call {{.*}}cross_load
+; CHECK: @__spillway_load8_stub
 define i64 @load(ptr %p) {
   %v = load i64, ptr %p, align 8
   ret i64 %v
@@ -11,7 +11,7 @@ define i64 @load(ptr %p) {
 
 ; CHECK-LABEL: @store(
 ; CHECK: icmp ugt i32 {{%.*}}, -4194304
-; CHECK: call {{.*}}cross_store
+; CHECK: @__spillway_store4_stub
 define void @store(ptr %p, i32 %v) {
   store i32 %v, ptr %p, align 4
   ret void

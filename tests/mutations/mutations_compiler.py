@@ -60,6 +60,13 @@ MUTATIONS = [
     mutation("unknown entry taken for a translation", KERNELS,
              (TRANSLATE, "Value *Slow = B.CreateICmpSLE(Entry", "Value *Slow = B.CreateICmpSLT(Entry")),
     mutation("unknown entry taken for a translation out of line", RANDOM, (ABI, '"jle 1f\\n"', '"js 1f\\n"')),
+    mutation("access out of line does not look at the edge", RANDOM,
+             (ABI, "  if (Size > 1)\n    Check =", "  if (Size > 8)\n    Check =")),
+    mutation("access out of line is not told of the live slots", "^ir_crossing_live$",
+             (ABI, "  return callQuietly(B, accessStub(Size, /*IsStore=*/false), Address, Live | 1);",
+              "  return callQuietly(B, accessStub(Size, /*IsStore=*/false), Address, 1);")),
+    mutation("what is stored across an edge is lost", RANDOM,
+             (ABI, 'std::string(IsStore ? "movq %r10, (%rsp)\\n" : "")', 'std::string()')),
     mutation("translation moved between slots", CORNERS,
              (TRANSLATE, "  Entry->setAtomic(AtomicOrdering::Acquire);\n",
               "  Entry->setAtomic(AtomicOrdering::Acquire);\n"
@@ -157,7 +164,7 @@ MUTATIONS = [
 
     # Page edges
     mutation("edge check a byte too late", KERNELS,
-             (TRANSLATE, "B.getInt32(uint32_t((abi::PageSize - Size) * Unit)),", "B.getInt32(uint32_t((abi::PageSize - Size + 1) * Unit)),")),
+             (TRANSLATE, "B.getInt32(abi::lastOffset(Size)),", "B.getInt32(abi::lastOffset(Size - 1)),")),
     mutation("edge check a byte too early", "^ir_crossing$",
              (TRANSLATE, "  return B.CreateICmpUGT(Offset,", "  return B.CreateICmpUGE(Offset,")),
     mutation("edge check compares as a signed number", "^ir_crossing$",
