@@ -34,7 +34,7 @@ public:
 
 private:
   Course course(Value *Pointer, const Loop *L) const;
-  bool returnsFreely(const Instruction *Leader, const Loop *L) const;
+  bool hasCall(const Loop *L) const;
   void hold(Translation &T, Course C, const Loop *L);
 
   Function &F;
@@ -42,7 +42,7 @@ private:
   DominatorTree Dominators;
   LoopInfo Loops;
   MutableArrayRef<Site> Sites;
-  DenseMap<const BasicBlock *, SmallVector<Instruction *, 2>> Calls;
+  SmallPtrSet<const BasicBlock *, 16> Calls;
 };
 
 } // namespace
@@ -117,22 +117,11 @@ Course Holder::course(Value *Pointer, const Loop *L) const {
   return Result;
 }
 
-// Whether some path leads from the leader back to it without a call.
-bool Holder::returnsFreely(const Instruction *Leader, const Loop *L) const {
-  const BasicBlock *Home = Leader->getParent();
-  if (auto Found = Calls.find(Home); Found != Calls.end())
-    return false;
-  SmallPtrSet<const BasicBlock *, 16> Seen;
-  SmallVector<const BasicBlock *, 16> Work(1, Home);
-  while (!Work.empty())
-    for (const BasicBlock *Next : successors(Work.pop_back_val())) {
-      if (Next == Home)
-        return true;
-      if (L->contains(Next) && !Calls.contains(Next) &&
-          Seen.insert(Next).second)
-        Work.push_back(Next);
-    }
-  return false;
+// Most loops that call do so too often for what is held in between to make up
+// for asking.
+bool Holder::hasCall(const Loop *L) const {
+  return any_of(L->blocks(),
+                [&](const BasicBlock *BB) { return Calls.contains(BB); });
 }
 
 void Holder::hold(Translation &T, Course C, const Loop *L) {
@@ -142,20 +131,15 @@ void Holder::hold(Translation &T, Course C, const Loop *L) {
   if (C == Course::Advancing)
     T.HeldPage = B.CreateAlloca(B.getInt64Ty(), nullptr, "spill.page");
   T.HeldIn.assign(L->block_begin(), L->block_end());
-  auto Forget = [&](Instruction *Before) {
-    IRBuilder<> At(Before);
+  for (BasicBlock *Pred : predecessors(L->getHeader())) {
+    if (L->contains(Pred))
+      continue;
+    B.SetInsertPoint(Pred->getTerminator());
     // No address is this far from one that a program can access.
     if (T.HeldPage)
-      At.CreateStore(At.getInt64(uint64_t(1) << 63), T.HeldPage);
-    At.CreateStore(At.getInt64(T.HeldPage ? 1 : 0), T.HeldEntry);
-  };
-  for (BasicBlock *Pred : predecessors(L->getHeader()))
-    if (!L->contains(Pred))
-      Forget(Pred->getTerminator());
-  for (BasicBlock *BB : L->blocks())
-    if (auto Found = Calls.find(BB); Found != Calls.end())
-      for (Instruction *Call : Found->second)
-        Forget(Call);
+      B.CreateStore(B.getInt64(uint64_t(1) << 63), T.HeldPage);
+    B.CreateStore(B.getInt64(T.HeldPage ? 1 : 0), T.HeldEntry);
+  }
 }
 
 void Holder::run() {
@@ -164,7 +148,7 @@ void Holder::run() {
   for (BasicBlock &BB : F)
     for (Instruction &I : BB)
       if (endsTranslations(I))
-        Calls[&BB].push_back(&I);
+        Calls.insert(&BB);
   // What is left of loops that were split runs at pages' edges.
   SmallPtrSet<const Loop *, 4> Split;
   for (const Site &S : Sites)
@@ -178,7 +162,7 @@ void Holder::run() {
       continue;
     const Loop *L = Loops.getLoopFor(S.Inst->getParent());
     if (!L || Split.contains(L) || Count[L] == MaxPerLoop ||
-        All == MaxPerFunction || !returnsFreely(S.Inst, L))
+        All == MaxPerFunction || hasCall(L))
       continue;
     Value *Pointer = S.pointer(S.Accesses.front());
     Course C = course(Pointer, L);
@@ -188,7 +172,7 @@ void Holder::run() {
     const Loop *Innermost = L;
     while (const Loop *Outer = L->getParentLoop()) {
       Course Further = course(Pointer, Outer);
-      if (Further == Course::Wild)
+      if (Further == Course::Wild || hasCall(Outer))
         break;
       C = Further;
       L = Outer;

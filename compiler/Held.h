@@ -15,7 +15,7 @@
 //
 //   1  The slot is the leader's alone in the whole loop (Slots.h), and live in
 //      all of it.
-//   2  Nothing is held after a call, nor where the loop is entered.
+//   2  The loop calls nothing, and nothing is held where it is entered.
 //   3  A pointer that does not change needs no page: its entry is 0 while
 //      nothing is held.
 //

@@ -105,10 +105,11 @@ MUTATIONS = [
 
     # Pages that loops hold
     mutation("page held over a call", "^ir_held$",
-             (HELD, "      for (Instruction *Call : Found->second)\n        Forget(Call);\n", "      (void)Found;\n")),
+             (HELD, "All == MaxPerFunction || hasCall(L))", "All == MaxPerFunction)")),
+    mutation("page held over a call of an outer loop", "^ir_held$",
+             (HELD, "      if (Further == Course::Wild || hasCall(Outer))", "      if (Further == Course::Wild)")),
     mutation("page held from the last time that the loop ran", WALKS,
-             (HELD, "    if (!L->contains(Pred))\n      Forget(Pred->getTerminator());\n",
-              "    if (!L->contains(Pred) && L->getLoopDepth() == 1)\n      Forget(F.getEntryBlock().getTerminator());\n")),
+             (HELD, "    B.SetInsertPoint(Pred->getTerminator());", "    B.SetInsertPoint(F.getEntryBlock().getTerminator());")),
     mutation("held page reaches too far", WALKS,
              (SITES, '                        B.getInt64(abi::PageSize - Size), "spill.elsewhere");', '                        B.getInt64(abi::PageSize - 1), "spill.elsewhere");')),
     mutation("slot of a held page is another's too", WALKS,

@@ -1,5 +1,5 @@
 // Loops whose number of iterations nobody knows, over pointers that stay in a page for long: the page is held while
-// others miss, also over edges that an element crosses, and not after a call. On three threads; no byte may be lost.
+// others miss, also over edges that an element crosses. On three threads; no byte may be lost.
 // flags: -pthread
 // memory: 3M
 // storage: memory:64M
