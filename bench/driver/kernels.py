@@ -3,46 +3,62 @@ import json
 import pathlib
 
 from lockstep import Failure, Programs, geometric_mean, in_turn, median, spread
+from variants import more_ratios, variants
 
 DOC = """\
 CPU time of loops whose data is all in memory, compiled by spillcc (ours) over the same loops compiled natively
 (peer): 1 is native speed, less is better. `tricache_ratio` is the same for translation the way TriCache does it,
-re-created; `memfd_ratio` for native code over the kind of memory that Spillway's frames are.
+re-created; `memfd_ratio` for native code over the kind of memory that Spillway's frames are. `bodies`: of each function
+ours has one, which is the instrumented one; `two_bodies_ratio` is the same for programs with two, of which the native
+one runs as long as nothing has been evicted.
 """
 SOURCES = pathlib.Path(__file__).resolve().parent.parent / "kernels"
-FLAGS = {"O2": ["-O2"], "O3_native": ["-O3", "-march=native"]}
+# What is measured: flags, and threads that run at the same time, each on data of its own or, where a kernel only reads, all on the same.
+SETS = {"O2": (["-O2"], 1), "O3_native": (["-O3", "-march=native"], 1), "O2_2_threads": (["-O2"], 2)}
 PAIRS, QUICK_PAIRS = 5, 2
 ROUNDS = 3          # in each pair: a pair has processes of its own, hence physical pages of its own
 RUN_SECONDS = 120   # far more than any kernel takes
-# More than the largest kernel needs, for frames, tables and metadata: nothing is ever evicted.
-MEMORY = "1792M"
+QUICK_OF_THREADS = ["random_read_64m", "random_rmw_64m", "chase_l2", "pagerank"]
+# More than the largest kernel needs for each thread, for frames, tables and metadata: nothing is ever evicted.
+MEMORY_MIB = 1792
 
 
 class Build:
-    """The variants of one set of flags."""
+    """The sides of one set."""
 
-    def __init__(self, context, name, flags, folder):
+    def __init__(self, context, name, folder):
         self.name, self.folder = name, folder
         self.storage = context.storage
         self.spillway = context.spillway
-        common = ["-std=c++20", *flags]
+        flags, self.threads = SETS[name]
+        common = ["-std=c++20", "-pthread", *flags]
         native = [context.native_cxx, *common]
-        ours = [context.spillcxx, *common]
         kernels, main, heap, satc = (SOURCES / file for file in ("kernels.cc", "main.cc", "pages_heap.cc", "satc.cc"))
         context.build(f"kernels, {name}, natively", [*native, kernels, main, heap, "-o", folder / "native"])
-        context.build(f"kernels, {name}, by spillc++", [*ours, kernels, main, heap, "-o", folder / "ours"])
-        context.build(f"kernels, {name}, TriCache's way",
-                      [*ours, "-mllvm", "-spill-emit=call", "-c", kernels, "-o", folder / "calls.o"])
-        context.build(f"kernels, {name}, TriCache's way", [*native, main, satc, folder / "calls.o", "-o", folder / "tricache"])
+        ours = variants(context)
+        self.ours = list(ours)
+        for side, own in ours.items():
+            context.build(f"kernels, {name}, by spillc++, {side}", [context.spillcxx, *common, *own, kernels, main, heap, "-o", folder / side])
+        self.sides = ["native", *self.ours]
+        # Its frames are for one thread's data.
+        if self.threads == 1:
+            context.build(f"kernels, {name}, TriCache's way",
+                          [context.spillcxx, *common, *ours["ours"], "-mllvm", "-spill-emit=call", "-c", kernels, "-o", folder / "calls.o"])
+            context.build(f"kernels, {name}, TriCache's way", [*native, main, satc, folder / "calls.o", "-o", folder / "tricache"])
+            self.sides += ["tricache"] if context.quick else ["tricache", "memfd"]
 
-    def command(self, variant, kernel, size, stats):
-        if variant == "ours":
+    def command(self, side, kernel, size):
+        words = [kernel, "heap", size, self.threads]
+        if side in self.ours:
             # The C library's own buffers stay plain.
-            return [self.spillway, "run", "--memory", MEMORY, "--storage", self.storage, "--spill-all", "--min-alloc", "16K",
-                    "--stats", stats, "--", self.folder / "ours", kernel, "heap", size]
-        if variant == "memfd":
-            return [self.folder / "native", kernel, "memfd", size]
-        return [self.folder / variant, kernel, "heap", size]
+            return [self.spillway, "run", "--memory", f"{MEMORY_MIB * self.threads}M", "--storage", self.storage, "--spill-all",
+                    "--min-alloc", "16K", "--stats", self.stats(side), "--", self.folder / side, *words]
+        if side == "memfd":
+            return [self.folder / "native", kernel, "memfd", size, self.threads]
+        return [self.folder / side, *words]
+
+    def stats(self, side):
+        return self.folder / f"stats-{side}.json"
 
 
 def _check_stats(kernel, stats, data_bytes):
@@ -54,97 +70,97 @@ def _check_stats(kernel, stats, data_bytes):
         raise Failure(f"{kernel}: {counted['cache']['evictions']} pages were evicted, it was to be resident")
 
 
-def _measure_pair(context, build, kernel, variants):
-    """Median CPU seconds of each variant in one set of processes; they take turns."""
-    stats = build.folder / "stats.json"
+def _measure_pair(context, build, kernel, sides):
+    """Median CPU seconds of each side in one set of processes; they take turns."""
     size = "quick" if context.quick else "full"
     with Programs() as programs:
         started = {}
         data_bytes = 0
-        for variant in variants:
-            started[variant] = programs.start(build.command(variant, kernel, size, stats))
-            data_bytes = int(started[variant].read(RUN_SECONDS).split()[1])
-        seconds = {variant: [] for variant in variants}
+        for side in sides:
+            started[side] = programs.start(build.command(side, kernel, size))
+            data_bytes = int(started[side].read(RUN_SECONDS).split()[1])
+        seconds = {side: [] for side in sides}
         for number in range(ROUNDS):
-            answers = {variant: started[variant].ask("run\n", RUN_SECONDS).split() for variant in variants}
+            answers = {side: started[side].ask("run\n", RUN_SECONDS).split() for side in sides}
             if len({answer[1] for answer in answers.values()}) != 1:
                 raise Failure(f"{kernel}, {build.name}: results differ in run {number}: "
-                              + ", ".join(f"{variant} {answer[1]}" for variant, answer in answers.items()))
-            for variant, answer in answers.items():
-                seconds[variant].append(float(answer[0]))
-        contents = {variant: started[variant].ask("check\n", RUN_SECONDS) for variant in variants}
+                              + ", ".join(f"{side} {answer[1]}" for side, answer in answers.items()))
+            for side, answer in answers.items():
+                seconds[side].append(float(answer[0]))
+        contents = {side: started[side].ask("check\n", RUN_SECONDS) for side in sides}
         if len(set(contents.values())) != 1:
             raise Failure(f"{kernel}, {build.name}: memory differs afterwards: {contents}")
-        for variant in variants:
-            started[variant].finish()
-    _check_stats(kernel, stats, data_bytes)
-    return {variant: median(values) for variant, values in seconds.items()}
+        for side in sides:
+            started[side].finish()
+    for side in build.ours:
+        _check_stats(kernel, build.stats(side), data_bytes)
+    return {side: median(values) for side, values in seconds.items()}
 
 
-def _measure(context, build, kernel, variants, pairs):
+def _measure(context, build, kernel, pairs):
     """Pairs alternate in order too: what runs second in one runs first in the next."""
-    measured = []
-    for number in range(pairs):
-        order = in_turn(variants, number)
-        measured.append(_measure_pair(context, build, kernel, order))
-    ratios = {variant: [pair[variant] / pair["native"] for pair in measured] for variant in variants if variant != "native"}
-    row = {
+    measured = [_measure_pair(context, build, kernel, in_turn(build.sides, number)) for number in range(pairs)]
+    turns = {side: [pair[side] for pair in measured] for side in build.sides}
+    ratios = [ours / native for ours, native in zip(turns["ours"], turns["native"])]
+    return {
         "case": f"{build.name}/{kernel}",
-        "ours": 1e3 * median([pair["ours"] for pair in measured]),
-        "peer": 1e3 * median([pair["native"] for pair in measured]),
-        "ratio": median(ratios["ours"]),
-        "spread": spread(ratios["ours"]),
+        "ours": 1e3 * median(turns["ours"]),
+        "peer": 1e3 * median(turns["native"]),
+        "ratio": median(ratios),
+        "spread": spread(ratios),
         "unit": "ms",
-        "tricache_ratio": median(ratios["tricache"]),
+        **more_ratios(turns, "native"),
     }
-    if "memfd" in ratios:
-        row["memfd_ratio"] = median(ratios["memfd"])
-    return row
 
 
-def _summary(rows, flags):
-    """The first set of flags has the plain names."""
+def _summary(rows):
+    """The first set has the plain names."""
     summary = {}
-    for number, name in enumerate(flags):
+    for number, name in enumerate(SETS):
         own = [row for row in rows if row["case"].startswith(name + "/")]
-        worst = max(own, key=lambda row: row["ratio"])
+        if not own:
+            continue
         suffix = "" if number == 0 else "_" + name
-        summary["geomean_ratio" + suffix] = geometric_mean([row["ratio"] for row in own])
-        summary["worst_ratio" + suffix] = worst["ratio"]
-        summary["worst_kernel" + suffix] = worst["case"].split("/")[1]
-        summary["tricache_geomean_ratio" + suffix] = geometric_mean([row["tricache_ratio"] for row in own])
+        for side in ("", "two_bodies_", "tricache_"):
+            if side + "ratio" not in own[0]:
+                continue
+            worst = max(own, key=lambda row: row[side + "ratio"])
+            summary[side + "geomean_ratio" + suffix] = geometric_mean([row[side + "ratio"] for row in own])
+            summary[side + "worst_ratio" + suffix] = worst[side + "ratio"]
+            summary[side + "worst_kernel" + suffix] = worst["case"].split("/")[1]
     return summary
 
 
 def run(context):
-    flags = ["O2"] if context.quick else list(FLAGS)
+    sets = ["O2", "O2_2_threads"] if context.quick else list(SETS)
     pairs = context.pairs or (QUICK_PAIRS if context.quick else PAIRS)
-    variants = ["native", "ours", "tricache"] + ([] if context.quick else ["memfd"])
     rows = []
-    for name in flags:
+    for name in sets:
         folder = context.folder / name
         folder.mkdir()
-        build = Build(context, name, FLAGS[name], folder)
+        build = Build(context, name, folder)
         kernels = context.output([folder / "native", "list"]).split()
         if context.cases:
             kernels = [kernel for kernel in kernels if kernel in context.cases]
+        elif context.quick and build.threads > 1:
+            kernels = [kernel for kernel in kernels if kernel in QUICK_OF_THREADS]
         for number, kernel in enumerate(kernels):
             context.progress(f"kernels {name} {number + 1}/{len(kernels)}: {kernel}")
-            rows.append(_measure(context, build, kernel, variants, pairs))
-            context.say(f"{rows[-1]['case']:28} ratio {rows[-1]['ratio']:.2f} +-{rows[-1]['spread'] / 2:.0%}, "
-                        f"TriCache's way {rows[-1]['tricache_ratio']:.2f}")
+            rows.append(_measure(context, build, kernel, pairs))
+            row = rows[-1]
+            more = [f"{title} {row[key]:.2f}" for title, key in (("two bodies", "two_bodies_ratio"), ("TriCache's way", "tricache_ratio")) if key in row]
+            context.say(", ".join([f"{row['case']:32} ratio {row['ratio']:.2f} +-{row['spread'] / 2:.0%}", *more]))
     if not rows:
         raise Failure("no kernel has such a name", 2)
     result = {
-        "parameters": {"flags": [" ".join(FLAGS[name]) for name in flags], "pairs": pairs, "rounds_per_pair": ROUNDS,
-                       "memory": MEMORY, "quick": context.quick, "time": "CPU time of the thread",
-                       "pages": "4 KiB on all sides", "order": " ".join(variants)},
+        "parameters": {"flags": [" ".join(SETS[name][0]) for name in sets], "threads": [SETS[name][1] for name in sets], "pairs": pairs,
+                       "rounds_per_pair": ROUNDS, "memory_mib_per_thread": MEMORY_MIB, "quick": context.quick, "time": "CPU time of a thread",
+                       "pages": "4 KiB on all sides"},
         "rows": rows,
-        "summary": _summary(rows, flags),
+        "summary": _summary(rows),
     }
-    series = {"spillcc": [row["ratio"] for row in rows], "TriCache's way": [row["tricache_ratio"] for row in rows]}
-    if "memfd" in variants:
-        series["native on a memfd"] = [row.get("memfd_ratio") for row in rows]
+    titles = {"ratio": "spillcc", "two_bodies_ratio": "two bodies", "tricache_ratio": "TriCache's way", "memfd_ratio": "native on a memfd"}
     bars = {"title": "kernels: CPU time, all data resident", "subtitle": "ratio to native code, 1 is native speed, less is better",
-            "cases": [row["case"] for row in rows], "series": series}
+            "cases": [row["case"] for row in rows],
+            "series": {title: [row.get(key) for row in rows] for key, title in titles.items() if any(key in row for row in rows)}}
     return result, bars

@@ -1,6 +1,6 @@
 // The kernels: each one loop, over heap memory, as programs have them. workspace.h has the rules.
 //
-// To add a kernel: 1) prepare_ and run_ functions below, 2) a row in kKernels.
+// To add a kernel: 1) prepare_ and run_ functions below, and how many accesses a run makes, 2) a row in kKernels.
 #include <algorithm>
 #include <cstring>
 #include <iterator>
@@ -16,6 +16,7 @@ constexpr size_t kMiB = 1 << 20;
 // Fits in a 1-MiB second-level cache beside its tables, and not in the first level.
 constexpr size_t kSecondLevelBytes = 256 << 10;
 constexpr size_t kSequentialBytes = 16 * kMiB;
+constexpr size_t kTinyBytes = 64 << 10;
 
 // The optimiser must assume that memory changes between two passes.
 void new_pass() { asm volatile("" ::: "memory"); }
@@ -37,7 +38,19 @@ size_t count(const Workspace& workspace, int array) {
   return workspace.arrays[array].bytes / sizeof(T);
 }
 
-size_t large(const Workspace& workspace) { return workspace.quick ? 256 * kMiB : 1024 * kMiB; }
+size_t large(const Workspace& workspace) { return workspace.size == Size::kFull ? 1024 * kMiB : 256 * kMiB; }
+
+size_t sized(const Workspace& workspace, size_t bytes) {
+  return workspace.size == Size::kTiny ? std::min(bytes, kTinyBytes) : bytes;
+}
+
+// Of the first array, in each of the run's passes.
+template <class T, uint64_t kPerElement>
+uint64_t accesses_in_passes(const Workspace& workspace) {
+  return workspace.repeats * count<T>(workspace, 0) * kPerElement;
+}
+
+uint64_t one_each(const Workspace& workspace) { return workspace.repeats; }
 
 // Random reads and read-modify-writes.
 
@@ -47,6 +60,7 @@ NOINLINE void fill_random(uint64_t* words, size_t n) {
 }
 
 void add_random_words(Workspace& workspace, size_t bytes) {
+  bytes = sized(workspace, bytes);
   auto* words = static_cast<uint64_t*>(allocate_array(workspace, bytes));
   fill_random(words, bytes / sizeof(uint64_t));
 }
@@ -118,6 +132,7 @@ NOINLINE void fill_floats(float* floats, size_t n, float step) {
 }
 
 void add_floats(Workspace& workspace, int arrays, size_t bytes) {
+  bytes = sized(workspace, bytes);
   for (int i = 0; i < arrays; ++i)
     fill_floats(static_cast<float*>(allocate_array(workspace, bytes)), bytes / sizeof(float),
                 0.25f * static_cast<float>(i + 1));
@@ -170,6 +185,11 @@ NOINLINE void copy_pieces(char* to, const char* from, size_t bytes, size_t piece
     std::memcpy(to + at, from + at, piece_bytes);
 }
 
+// Of each piece its source and its target.
+uint64_t accesses_of_memcpy(const Workspace& workspace) {
+  return workspace.repeats * (workspace.arrays[0].bytes / workspace.length) * 2;
+}
+
 uint64_t run_memcpy(Workspace& workspace) {
   for (uint64_t i = 0; i < workspace.repeats; ++i, new_pass())
     copy_pieces(data<char>(workspace, 0), data<char>(workspace, 1), workspace.arrays[0].bytes,
@@ -202,8 +222,8 @@ NOINLINE void link_ring(Node* nodes, uint32_t* order, size_t n) {
 }
 
 void prepare_nodes(Workspace& workspace, size_t bytes) {
-  size_t n = bytes / sizeof(Node);
-  auto* nodes = static_cast<Node*>(allocate_array(workspace, bytes, /*holds_addresses=*/true));
+  size_t n = sized(workspace, bytes) / sizeof(Node);
+  auto* nodes = static_cast<Node*>(allocate_array(workspace, n * sizeof(Node), /*holds_addresses=*/true));
   auto* order = static_cast<uint32_t*>(allocate_array(workspace, n * sizeof(uint32_t)));
   // Memory is handed out in the order of its first use: the array's, as where a program fills it.
   for (size_t i = 0; i < n; ++i) nodes[i].a = 0;
@@ -243,7 +263,9 @@ enum GraphArray { kOffsets, kSources, kContributions, kScores };
 
 constexpr uint64_t kEdgesPerVertex = 16;
 
-uint64_t graph_scale(const Workspace& workspace) { return workspace.quick ? 17 : 19; }
+uint64_t graph_scale(const Workspace& workspace) {
+  return workspace.size == Size::kFull ? 19 : workspace.size == Size::kQuick ? 17 : 10;
+}
 
 // R-MAT's quadrants: 0.57, 0.19, 0.19, 0.05.
 void next_edge(uint64_t& state, uint64_t scale, uint32_t& from, uint32_t& to) {
@@ -297,6 +319,12 @@ NOINLINE void contribute(const uint32_t* offsets, const float* scores, float* co
     contributions[v] = scores[v] / static_cast<float>(offsets[v + 1] - offsets[v] + 1);
 }
 
+// Pulling: two for an edge, and three for a vertex; contributing: four.
+uint64_t accesses_of_pagerank(const Workspace& workspace) {
+  return workspace.repeats *
+         (2 * count<uint32_t>(workspace, kSources) + 7 * count<float>(workspace, kScores));
+}
+
 uint64_t run_pagerank(Workspace& workspace) {
   auto* offsets = data<uint32_t>(workspace, kOffsets);
   auto* contributions = data<float>(workspace, kContributions);
@@ -313,8 +341,14 @@ uint64_t run_pagerank(Workspace& workspace) {
 // std::sort of random words, and a histogram of their upper halves.
 
 void prepare_sort(Workspace& workspace) {
-  add_random_words(workspace, workspace.quick ? 2 * kMiB : 4 * kMiB);
-  add_random_words(workspace, workspace.quick ? 2 * kMiB : 4 * kMiB);
+  add_random_words(workspace, workspace.size == Size::kFull ? 4 * kMiB : 2 * kMiB);
+  add_random_words(workspace, workspace.size == Size::kFull ? 4 * kMiB : 2 * kMiB);
+}
+
+uint64_t accesses_of_sort(const Workspace& workspace) {
+  size_t n = count<uint64_t>(workspace, 0), levels = 0;
+  while (size_t{1} << levels < n) ++levels;
+  return workspace.repeats * n * levels * 2;
 }
 
 NOINLINE void sort_words(uint64_t* words, size_t n) { std::sort(words, words + n); }
@@ -355,25 +389,26 @@ NOINLINE uint64_t checksum_words(const uint64_t* words, size_t n) {
 }  // namespace
 
 const Kernel kKernels[] = {
-    {"random_read_64m", 4'000'000, prepare_random_64m, run_random_read},
-    {"random_rmw_64m", 4'000'000, prepare_random_64m, run_random_rmw},
-    {"random_read_1g", 3'000'000, prepare_random_1g, run_random_read},
-    {"random_rmw_1g", 3'000'000, prepare_random_1g, run_random_rmw},
-    {"sequential_l2", 8'000, prepare_sequential_l2, run_sequential},
-    {"sequential_16m", 50, prepare_sequential_16m, run_sequential},
-    {"multiply_chain", 16, prepare_sequential_16m, run_multiply_chain},
-    {"triad_l2", 6'000, prepare_triad_l2, run_triad},
-    {"triad_16m", 20, prepare_triad_16m, run_triad},
-    {"dot_product", 12, prepare_dot_product, run_dot_product},
-    {"memcpy_64", 30, prepare_memcpy_64, run_memcpy},
-    {"memcpy_1k", 30, prepare_memcpy_1k, run_memcpy},
-    {"memcpy_64k", 30, prepare_memcpy_64k, run_memcpy},
-    {"chase_l2", 12'000'000, prepare_nodes_l2, run_chase},
-    {"chase_64m", 1'000'000, prepare_nodes_64m, run_chase},
-    {"structs", 16, prepare_nodes_64m, run_structs},
-    {"pagerank", 2, prepare_pagerank, run_pagerank},
-    {"sort", 2, prepare_sort, run_sort},
-    {"histogram", 20, prepare_histogram, run_histogram},
+    {"random_read_64m", 4'000'000, 20'000, true, prepare_random_64m, run_random_read, one_each},
+    {"random_rmw_64m", 4'000'000, 20'000, false, prepare_random_64m, run_random_rmw, one_each},
+    {"random_read_1g", 3'000'000, 20'000, true, prepare_random_1g, run_random_read, one_each},
+    {"random_rmw_1g", 3'000'000, 20'000, false, prepare_random_1g, run_random_rmw, one_each},
+    {"sequential_l2", 8'000, 4, true, prepare_sequential_l2, run_sequential, accesses_in_passes<uint64_t, 1>},
+    {"sequential_16m", 50, 4, true, prepare_sequential_16m, run_sequential, accesses_in_passes<uint64_t, 1>},
+    {"multiply_chain", 16, 4, true, prepare_sequential_16m, run_multiply_chain,
+     accesses_in_passes<uint64_t, 1>},
+    {"triad_l2", 6'000, 1, false, prepare_triad_l2, run_triad, accesses_in_passes<float, 3>},
+    {"triad_16m", 20, 1, false, prepare_triad_16m, run_triad, accesses_in_passes<float, 3>},
+    {"dot_product", 12, 1, true, prepare_dot_product, run_dot_product, accesses_in_passes<float, 2>},
+    {"memcpy_64", 30, 8, false, prepare_memcpy_64, run_memcpy, accesses_of_memcpy},
+    {"memcpy_1k", 30, 64, false, prepare_memcpy_1k, run_memcpy, accesses_of_memcpy},
+    {"memcpy_64k", 30, 64, false, prepare_memcpy_64k, run_memcpy, accesses_of_memcpy},
+    {"chase_l2", 12'000'000, 20'000, true, prepare_nodes_l2, run_chase, one_each},
+    {"chase_64m", 1'000'000, 20'000, true, prepare_nodes_64m, run_chase, one_each},
+    {"structs", 16, 16, true, prepare_nodes_64m, run_structs, accesses_in_passes<Node, 1>},
+    {"pagerank", 2, 1, false, prepare_pagerank, run_pagerank, accesses_of_pagerank},
+    {"sort", 2, 1, false, prepare_sort, run_sort, accesses_of_sort},
+    {"histogram", 20, 2, false, prepare_histogram, run_histogram, accesses_in_passes<uint64_t, 2>},
 };
 const size_t kKernelCount = std::size(kKernels);
 

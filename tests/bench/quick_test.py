@@ -13,6 +13,7 @@ import unittest
 
 from bench_case import HANG_SECONDS, LIBEXEC, SPILLWAY, Case, bench
 
+import kernels
 import kv
 import kv_index
 import kv_restart
@@ -56,9 +57,20 @@ class Quick(Case):
 
     def test_kernels(self):
         result = self.results("kernels")
-        self.assertEqual(len(result["rows"]), KERNELS)
-        self.assertTrue(all(row["case"].startswith("O2/") and row["tricache_ratio"] > 0 for row in result["rows"]))
-        self.assertLessEqual({"geomean_ratio", "worst_ratio", "tricache_geomean_ratio"}, set(result["summary"]))
+        one, two = ([row for row in result["rows"] if row["case"].startswith(name)] for name in ("O2/", "O2_2_threads/"))
+        self.assertEqual((len(one), len(two)), (KERNELS, len(kernels.QUICK_OF_THREADS)))
+        self.assertTrue(all(row["tricache_ratio"] > 0 for row in one))
+        self.assertTrue(all(row["bodies"] == 1 for row in one + two))
+        self.assertLessEqual({"geomean_ratio", "worst_ratio", "tricache_geomean_ratio", "geomean_ratio_O2_2_threads"}, set(result["summary"]))
+
+    def test_instructions(self):
+        if not shutil.which("valgrind"):
+            self.skipTest("valgrind is not there")
+        result = self.results("instructions", "--only", "chase_l2", "--only", "sequential_l2")
+        chase, sequential = sorted(result["rows"], key=lambda row: row["case"])
+        # Counts, not times: each step of a chase is translated, a page of a scan once.
+        self.assertTrue(4 < chase["per_access"] < 20, chase)
+        self.assertTrue(0 < sequential["per_access"] < 1, sequential)
 
     def test_random(self):
         result = self.results("random", "--only", "disk/read/1", "--only", "disk/read/64", "--only", "disk/rmw/4")
