@@ -7,6 +7,8 @@
 //       fill                         "ready"
 //       run THREADS read|rmw SECONDS "ACCESSES SECONDS"
 //       run TASKS tasks SECONDS      the same: reads, by the tasks of a loop, on a thread for each CPU
+//       run THREADS pages SECONDS    "PAGES SECONDS": an access reads all words of a page
+//       within BYTES                 "ready"   reads go to the first BYTES from now on, which have been read once
 //       check                        "right" or "wrong"   all of the data, after all changes
 //
 // 1 the data is random, so that devices which compress gain nothing
@@ -31,11 +33,11 @@ namespace {
 
 constexpr uint64_t kMaxThreads = 16;
 constexpr uint64_t kMaxTasks = 256;
-constexpr uint64_t kWordsPerPage = 512;
+constexpr uint64_t kWordsPerPage = 512, kPageBytes = 4096;
 // Between two looks at the clock's flag.
 constexpr int kBatch = 16;
 
-enum class Mode { kRead, kRmw, kTasks };
+enum class Mode { kRead, kRmw, kTasks, kPages };
 
 struct Work {
   pthread_t thread;
@@ -48,6 +50,7 @@ struct Work {
 
 uint64_t* words;
 uint64_t word_count;
+uint64_t read_count;  // words that are read
 uint64_t expected_sum;
 std::atomic<bool> running;
 
@@ -83,7 +86,16 @@ uint64_t below(uint64_t random, uint64_t n) {
 
 __attribute__((noinline)) uint64_t read_batch(uint64_t& state) {
   uint64_t sum = 0;
-  for (int i = 0; i < kBatch; ++i) sum += words[below(next_random(state), word_count)];
+  for (int i = 0; i < kBatch; ++i) sum += words[below(next_random(state), read_count)];
+  return sum;
+}
+
+__attribute__((noinline)) uint64_t page_batch(uint64_t& state) {
+  uint64_t sum = 0;
+  for (int i = 0; i < kBatch; ++i) {
+    const uint64_t* page = words + below(next_random(state), read_count / kWordsPerPage) * kWordsPerPage;
+    for (uint64_t word = 0; word < kWordsPerPage; ++word) sum += page[word];
+  }
   return sum;
 }
 
@@ -98,6 +110,8 @@ void* work(void* argument) {
   while (running.load(std::memory_order_relaxed)) {
     if (own.mode == Mode::kRmw)
       rmw_batch(state, own.number);
+    else if (own.mode == Mode::kPages)
+      sum += page_batch(state);
     else
       sum += read_batch(state);
     accesses += kBatch;
@@ -182,6 +196,20 @@ int fill_file(const char* path) {
   return 0;
 }
 
+void read_within(uint64_t bytes) {
+  read_count = bytes / kPageBytes * kWordsPerPage;
+  uint64_t sum = 0;
+  for (uint64_t i = 0; i < read_count; i += kWordsPerPage) sum += words[i];
+  asm volatile("" ::"r"(sum));
+}
+
+Mode mode_of(const char* word) {
+  constexpr const char* kNames[] = {"read", "rmw", "tasks", "pages"};
+  for (int i = 0; i < 4; ++i)
+    if (std::strcmp(word, kNames[i]) == 0) return static_cast<Mode>(i);
+  std::exit(2);
+}
+
 bool check(bool mapped) {
   if (mapped) madvise(words, word_count * sizeof(uint64_t), MADV_SEQUENTIAL);
   uint64_t sum = 0;
@@ -201,13 +229,14 @@ int main(int count, char** arguments) {
   }
   word_count = std::strtoull(arguments[count - 1], nullptr, 10) / sizeof(uint64_t);
   word_count -= word_count % (256 * kWordsPerPage);
+  read_count = word_count;
   if (file) return fill_file(arguments[2]);
   prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
   std::puts("started");
   std::fflush(stdout);
   char line[80], mode[8];
   while (std::fgets(line, sizeof line, stdin) != nullptr) {
-    unsigned long long threads;
+    unsigned long long threads, bytes;
     double seconds;
     if (std::strcmp(line, "fill\n") == 0) {
       expect_contents();
@@ -215,13 +244,13 @@ int main(int count, char** arguments) {
       std::puts("ready");
     } else if (std::strcmp(line, "check\n") == 0) {
       std::puts(check(mapped) ? "right" : "wrong");
+    } else if (std::sscanf(line, "within %llu", &bytes) == 1 && bytes >= kPageBytes &&
+               bytes <= word_count * sizeof(uint64_t)) {
+      read_within(bytes);
+      std::puts("ready");
     } else if (std::sscanf(line, "run %llu %7s %lf", &threads, mode, &seconds) == 3 &&
-               threads <= (std::strcmp(mode, "tasks") == 0 ? kMaxTasks : kMaxThreads)) {
-      run(threads,
-          std::strcmp(mode, "rmw") == 0     ? Mode::kRmw
-          : std::strcmp(mode, "tasks") == 0 ? Mode::kTasks
-                                            : Mode::kRead,
-          seconds);
+               threads <= (mode_of(mode) == Mode::kTasks ? kMaxTasks : kMaxThreads)) {
+      run(threads, mode_of(mode), seconds);
     } else {
       return 2;
     }

@@ -80,6 +80,38 @@ class Quick(Case):
         self.assertLessEqual({"read_disk_1", "read_disk_64", "rmw_disk_4", "worst_disk"}, set(result["summary"]))
         self.assertEqual("fio_ratio" in result["rows"][1], shutil.which("fio") is not None)
 
+    def out_of_core(self, name, *cases):
+        """Of a benchmark whose cases begin with resident and devices: its result, and those of its cases that this machine has."""
+        result = self.results(name, *(word for case in cases for word in ("--only", case)))
+        left_out = [device for device in ("disk", "zram") if any("nothing measured out of core" in note or f"nothing on {device}" in note for note in result["notes"])]
+        self.assertEqual([row["case"] for row in result["rows"]], [case for case in cases if case.split("/")[0] not in left_out])
+        self.assertTrue(all(row["bodies"] == 1 for row in result["rows"]))
+        return result
+
+    def test_graph(self):
+        result = self.out_of_core("graph", "resident/kron/pr/1", "resident/kron/sssp/2", "disk/kron/pr/25/2")
+        self.assertLessEqual({"resident_geomean_ratio", "resident_worst_ratio"}, set(result["summary"]))
+        for row in result["rows"][2:]:
+            self.assertIn(row["advice"], ("sequential", "random"))
+            self.assertLessEqual({"mmap_disk_25", "swap_disk_25", "native_disk_25"}, set(result["summary"]))
+
+    def test_sort(self):
+        result = self.out_of_core("sort", "resident/gnu/2", "zram/shuffle/4/2")
+        self.assertIn("resident_geomean_ratio", result["summary"])
+        self.assertEqual("shuffle_4_zram_swap" in result["summary"], len(result["rows"]) == 2)
+
+    def test_indirect(self):
+        result = self.out_of_core("indirect", "resident", "disk")
+        self.assertIn("resident_ratio", result["summary"])
+        self.assertEqual("disk_mmap_ratio" in result["summary"], len(result["rows"]) == 2)
+
+    def test_micro(self):
+        result = self.out_of_core("micro", "zram/8B/100/2", "zram/4K/100/2", "zram/8B/50/2", "zram/4K/50/2")
+        for row in result["rows"]:
+            self.assertEqual(row["misses"] > 0, "/50/" in row["case"], row)
+        if result["rows"]:
+            self.assertLessEqual({"8B_resident_native_ratio", "4K_50_zram_2"}, set(result["summary"]))
+
     def test_fibers(self):
         result = self.results("fibers", "--only", "model/1", "--only", "disk/4096")
         self.assertEqual([row["case"] for row in result["rows"]], ["model/1", "disk/4096"])

@@ -1,0 +1,272 @@
+"""Kernels over graphs, resident and with memory for a part of them, beside native code, mmap and swap."""
+import os
+import pathlib
+import shutil
+
+from devices import Cleanup
+from limited import (MIB, OPENMP, PAGE_BYTES, Contest, Device, Fio, check_same, check_stats, fio_columns, limit_of, limited_row, plain_bytes, resident_row,
+                     usable_devices)
+from lockstep import Failure, Programs, geometric_mean, in_turn, median
+from variants import variants
+
+DOC = """\
+Kernels in the style of the GAP benchmark suite, over graphs in compressed rows. `resident`: CPU time with all data in memory, compiled by spillcc
+(ours) over native code (peer); less is better. `DEVICE/GRAPH/KERNEL/PERCENT/THREADS`: how many times as fast as the best peer ours is, with memory for so
+many percent of the data; `ours` and `peer` are seconds. `mmap_ratio`: over rows mapped from the device, read with the advice (`advice`)
+that was faster, beside vertices in memory with swap; `swap_ratio`: over all of it in memory with swap, no swap read-ahead; `native_ratio`: over native code with
+all the memory that it wants. `fio_ratio`: pages that ours reads a second, over the reads a second of fio at depth 32. `bodies`: of each function ours has one,
+the instrumented one; `two_bodies_…` are of programs with two.
+"""
+SOURCES = pathlib.Path(__file__).resolve().parent.parent / "graph"
+FLAGS = ["-O2", "-std=c++20", "-fopenmp"]
+RUN_SECONDS = 600
+# Graphs that triangles are counted in are smaller: it takes quadratic time where degrees are high.
+SMALLER = {"tc": 3}
+
+
+class Plan:
+    def __init__(self, context):
+        quick = context.quick
+        self.resident_scale, self.scale = (14, 19) if quick else (20, 21)
+        self.kinds = ["kron"] if quick else ["kron", "uniform"]
+        self.pairs = context.pairs or (2 if quick else 5)
+        self.threads = [1, 2]
+        self.quick = quick
+
+    def resident_cases(self, kernels):
+        return [(kind, kernel, threads) for kind in self.kinds for threads in self.threads for kernel in kernels]
+
+    def limited_cases(self, kernels):
+        """(kind, kernel, percent, threads)."""
+        if self.quick:
+            return [("kron", kernel, 25, 2) for kernel in kernels if kernel in ("pr", "bfs")]
+        return [(kind, kernel, percent, threads) for kind in self.kinds for percent in (50, 25, 12) for threads in self.threads for kernel in kernels
+                if threads == 2 or percent == 25]
+
+
+class Graphs:
+    """Files, each made when it is wanted first."""
+
+    def __init__(self, context, program):
+        self.context, self.program, self.made = context, program, {}
+
+    def path(self, kind, kernel, scale):
+        scale -= SMALLER.get(kernel.name, 0)
+        order = "degree" if kernel.by_degree else "any"
+        key = (kind, order, scale)
+        if key not in self.made:
+            self.context.progress(f"graph: making {kind} 2^{scale}")
+            path = self.context.folder / f"{kind}-{order}-{scale}"
+            self.context.output([self.program, "make", kind, order, scale, path])
+            self.made[key] = path
+        return self.made[key]
+
+
+class Kernel:
+    def __init__(self, line):
+        self.name, weighted, by_degree = line.split()
+        self.weighted, self.by_degree = weighted == "1", by_degree == "1"
+
+
+class Answer:
+    def __init__(self, line):
+        seconds, cpu_seconds, self.checksum = line.split()
+        self.seconds, self.cpu_seconds = float(seconds), float(cpu_seconds)
+
+
+class Graph:
+    def __init__(self, context):
+        self.context, self.plan = context, Plan(context)
+        folder = context.folder
+        sources = [SOURCES / name for name in ("generate.cc", "kernels.cc", "main.cc")]
+        self.native = folder / "native"
+        context.build("graph natively", [context.native_cxx, *FLAGS, *sources, "-o", self.native])
+        self.ours = variants(context)
+        for side, flags in self.ours.items():
+            context.build(f"graph by spillc++, {side}", [context.spillcxx, *FLAGS, *flags, *sources, "-o", folder / side])
+        self.kernels = {kernel.name: kernel for kernel in map(Kernel, context.output([self.native, "list"]).splitlines())}
+        self.graphs = Graphs(context, self.native)
+        self.rows = []
+
+    def wanted(self, case):
+        return not self.context.cases or any((case + "/").startswith(wanted.rstrip("/") + "/") for wanted in self.context.cases)
+
+    def stats(self, side):
+        return self.context.folder / f"stats-{side}.json"
+
+    # All data in memory.
+
+    def resident(self):
+        for kind, name, threads in self.plan.resident_cases(self.kernels):
+            case = f"resident/{kind}/{name}/{threads}"
+            if not self.wanted(case):
+                continue
+            self.context.progress(f"graph {case}")
+            path = self.graphs.path(kind, self.kernels[name], self.plan.resident_scale)
+            row = self.measure_resident(case, [path, name, threads])
+            self.rows.append(row)
+            self.context.say(f"{case:32} ratio {row['ratio']:.2f} +-{row['spread'] / 2:.0%}")
+
+    def measure_resident(self, case, words):
+        # Rows, and lists of vertices that grow while others are alive.
+        memory_bytes = 4 * words[0].stat().st_size + 256 * MIB
+        commands = {"native": [self.native, "heap", *words]}
+        for side in self.ours:
+            commands[side] = [self.context.spillway, "run", "--memory", f"{memory_bytes >> 20}M", "--storage", self.context.storage, "--spill-all",
+                              "--stats", self.stats(side), "--", self.context.folder / side, "heap", *words]
+        with Programs() as programs:
+            programs.environment.update(OPENMP)
+            running = {side: programs.start(command) for side, command in commands.items()}
+            for program in running.values():
+                program.read(RUN_SECONDS)
+                data_bytes = int(program.ask("load\n", RUN_SECONDS).split()[1])
+                program.ask("run\n", RUN_SECONDS)
+            turns = {side: [] for side in running}
+            for number in range(self.plan.pairs):
+                answers = {side: Answer(running[side].ask("run\n", RUN_SECONDS)) for side in in_turn(running, number)}
+                check_same(case, {side: answer.checksum for side, answer in answers.items()})
+                for side, answer in answers.items():
+                    turns[side].append(answer)
+            for program in running.values():
+                program.finish()
+        for side in self.ours:
+            check_stats(case, self.stats(side), data_bytes, resident=True)
+        walls = [ours.seconds / native.seconds for ours, native in zip(turns["ours"], turns["native"])]
+        cpu = {side: [answer.cpu_seconds for answer in answers] for side, answers in turns.items()}
+        return {**resident_row(case, cpu), "wall_ratio": median(walls)}
+
+    # Memory for a part of it.
+
+    def limited(self, name, notes):
+        cases = [(f"{name}/" + "/".join(map(str, case)), case) for case in self.plan.limited_cases(self.kernels)]
+        cases = [case for case in cases if self.wanted(case[0])]
+        if not cases:
+            return
+        paths = {case: self.graphs.path(case[0], self.kernels[case[1]], self.plan.scale) for _, case in cases}
+        room_bytes = 2 * max(path.stat().st_size for path in paths.values()) + 256 * MIB
+        plain = plain_bytes([self.native, "heap", next(iter(paths.values())), "pr", 2])
+        with Cleanup() as cleanup:
+            device = Device(self.context, cleanup, name, room_bytes)
+            mapped = None
+            for case, key in cases:
+                self.context.progress(f"graph {case}")
+                if mapped != paths[key]:
+                    mapped = paths[key]
+                    _copy(mapped, device.mapped)
+                with Cleanup() as inner:
+                    row = self.measure_limited(case, key, device, inner, mapped, plain, notes)
+                self.rows.append(row)
+                self.context.say(f"{case:32} {row['ours']:.2f} s, {row['ratio']:.2f} times as fast as {row['best_peer']} +-{row['spread'] / 2:.0%}")
+
+    def measure_limited(self, case, key, device, cleanup, path, plain, notes):
+        _, name, percent, threads = key
+        with Programs() as programs:  # how much there is
+            program = programs.start([self.native, "heap", path, name, threads])
+            program.read(RUN_SECONDS)
+            data_bytes = int(program.ask("load\n", RUN_SECONDS).split()[1])
+        budget_bytes = data_bytes * percent // 100
+        contest = Contest(self.context, cleanup, device, limit_of(budget_bytes, plain))
+        for side in self.ours:
+            command = [self.context.folder / side, "heap", path, name, threads]
+            contest.start(side, device.run(self.context, budget_bytes, self.stats(side), command))
+        if device.has_swap:
+            contest.start("mmap", [self.native, "map", device.mapped, name, threads], swap=True)
+            contest.start("swap", [self.native, "heap", path, name, threads], swap=True)
+        contest.start("native", [self.native, "heap", path, name, threads], limited=False)
+        for side in list(contest.running):
+            contest.running[side].read(RUN_SECONDS)
+            contest.ask(side, "load\n")
+        advice = self.choose_advice(contest)
+        turns, rates = {side: [] for side in contest.running}, []
+        fio = Fio(device.mapped, path.stat().st_size) if shutil.which("fio") else None
+        fio_rates = []
+        for number in range(self.plan.pairs + 1):  # the first is a warm-up
+            answers = {}
+            for side in in_turn(list(contest.running), number):
+                before = contest.read_bytes(side)
+                line = contest.ask(side, "run\n")
+                if line is None:
+                    continue
+                answers[side] = Answer(line)
+                if side == "ours" and number > 0:
+                    rates.append((contest.read_bytes(side) - before) / PAGE_BYTES / answers[side].seconds)
+            check_same(case, {side: answer.checksum for side, answer in answers.items()})
+            if number > 0:
+                for side, answer in answers.items():
+                    turns[side].append(answer.seconds)
+                if fio:
+                    fio_rates.append(fio.rate())
+        contest.finish()
+        notes += [f"{case}: {note}" for note in contest.notes]
+        for side in self.ours:
+            check_stats(case, self.stats(side), data_bytes // 2, resident=False)
+        turns = {side: turns[side] for side in contest.running}
+        return {**limited_row(case, turns, self.ours), "advice": advice, **fio_columns(rates, fio_rates)}
+
+    def choose_advice(self, contest):
+        """How the rows are read: by the advice that was faster in a run of each."""
+        took = {}
+        for advice in ("sequential", "random"):
+            if contest.ask("mmap", f"advise {advice}\n") is None:
+                return ""
+            line = contest.ask("mmap", "run\n")
+            if line is None:
+                return ""
+            took[advice] = Answer(line).seconds
+        best = min(took, key=took.get)
+        contest.ask("mmap", f"advise {best}\n")
+        return best
+
+
+def _copy(source, target):
+    """Past the page cache."""
+    part = 4 * MIB
+    descriptor = os.open(target, os.O_WRONLY)
+    with open(source, "rb") as file:
+        while data := file.read(part):
+            os.write(descriptor, data)
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    os.fsync(descriptor)
+    os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+    os.close(descriptor)
+
+
+def _summary(rows):
+    summary = {}
+    resident = [row for row in rows if row["case"].startswith("resident/")]
+    for side in ("", "two_bodies_"):
+        own = [row[side + "ratio"] for row in resident if side + "ratio" in row]
+        if own:
+            summary[f"resident_{side}geomean_ratio"], summary[f"resident_{side}worst_ratio"] = geometric_mean(own), max(own)
+    for device in ("disk", "zram"):
+        for percent in (50, 25, 12):
+            own = [row for row in rows if row["case"].startswith(device + "/") and row["case"].split("/")[3] == str(percent)]
+            for peer in ("swap", "mmap", "native", "fio"):
+                ratios = [row[peer + "_ratio"] for row in own if peer + "_ratio" in row]
+                if ratios:
+                    summary[f"{peer}_{device}_{percent}"], summary[f"{peer}_{device}_{percent}_worst"] = geometric_mean(ratios), min(ratios)
+    return summary
+
+
+def run(context):
+    notes = []
+    graph = Graph(context)
+    graph.resident()
+    for device in usable_devices(notes):
+        graph.limited(device, notes)
+    rows = graph.rows
+    if not rows:
+        raise Failure("graph has no such case; cases are resident/GRAPH/KERNEL/THREADS and DEVICE/GRAPH/KERNEL/PERCENT/THREADS", 2)
+    plan = graph.plan
+    result = {
+        "parameters": {"flags": " ".join(FLAGS), "resident_scale": plan.resident_scale, "scale": plan.scale, "smaller": SMALLER, "pairs": plan.pairs,
+                       "sides": {side: " ".join(flags) for side, flags in graph.ours.items()}, "storage": str(context.storage), "quick": context.quick},
+        "rows": rows, "summary": _summary(rows), "notes": notes,
+        "parts": {"resident": "CPU time, ours over native code", "disk": "times as fast, on the disk", "zram": "times as fast, on zram"},
+    }
+    own = [row for row in rows if "best_peer" in row]
+    bars = {"title": "kernels over graphs", "subtitle": "resident: CPU time over native, less is better; else speed over the peer's, more is better",
+            "cases": [row["case"] for row in rows],
+            "series": {"native, resident": [None if row in own else row["ratio"] for row in rows],
+                       "over mmap": [row.get("mmap_ratio") for row in rows], "over swap": [row.get("swap_ratio") for row in rows]}}
+    return result, bars

@@ -1,0 +1,186 @@
+"""Programs in memory groups on one kind of device: ours beside what the system itself does with the same limit.
+
+  with Cleanup() as cleanup:
+      device = Device(context, cleanup, "zram", room_bytes)        once for all that is measured on it
+      with Cleanup() as inner:
+          contest = Contest(context, inner, device, limit_bytes)
+          contest.start("ours", device.run(context, budget_bytes, stats, [program, ...]))
+          contest.start("swap", [program, ...], swap=True)
+          contest.ask("ours", "run\n")
+
+The limit of a group holds a program's data and all else that it takes: limit_of() is the budget for data, what the program takes before it has
+data, and SLACK_BYTES for page tables and what the runtime has besides the budget, the same for all sides.
+"""
+import json
+import os
+import pathlib
+
+from device import Contest as FioContest
+from devices import file_of, swap_on, why_no_zram, zram
+from lockstep import Failure, Programs, median, spread
+from memory_group import MemoryGroup, Unavailable
+from variants import more_ratios
+
+MIB = 1 << 20
+SLACK_BYTES = 4 * MIB
+PAGE_BYTES = 4096
+ANSWER_SECONDS = 1200
+FIO_SECONDS = 0.5
+# Threads of OpenMP that wait do not spin: there may be fewer CPUs than programs.
+OPENMP = {"OMP_WAIT_POLICY": "passive"}
+
+
+def usable_devices(notes):
+    """Which of disk and zram can be measured here; what cannot is named in a note."""
+    try:
+        MemoryGroup.create(64 * MIB, "bench").remove()
+    except Unavailable as reason:
+        notes.append(f"nothing measured out of core: no memory limit can be set here ({reason})")
+        return []
+    if os.geteuid() != 0:
+        notes.append("no swap beside ours on the disk: it needs root")
+    no_zram = why_no_zram()
+    if no_zram:
+        notes.append(f"nothing on zram: {no_zram}")
+    return ["disk"] if no_zram else ["disk", "zram"]
+
+
+def plain_bytes(command):
+    """The most memory that a program takes before it has data, which it tells by a first line."""
+    with Programs() as programs:
+        program = programs.start(command)
+        program.read(60)
+        return program.peak_bytes()
+
+
+def limit_of(budget_bytes, plain):
+    return budget_bytes + plain + SLACK_BYTES
+
+
+def check_same(case, answers):
+    """Of {side: what it found}: all alike."""
+    if len(set(answers.values())) != 1:
+        raise Failure(f"{case}: results differ: " + ", ".join(f"{side} {answer}" for side, answer in answers.items()))
+
+
+def check_stats(case, path, data_bytes, resident):
+    """The data must have been spilled memory, with nothing evicted or something."""
+    counted = json.loads(path.read_text())
+    if counted["spill"]["allocated_bytes"] < data_bytes:
+        raise Failure(f"{case}: its data was not in spilled memory")
+    if resident != (counted["cache"]["evictions"] == 0):
+        raise Failure(f"{case}: {counted['cache']['evictions']} pages were evicted")
+
+
+def resident_row(case, seconds, unit="s"):
+    """Of turns {side: CPU seconds}, with the side `native`."""
+    ratios = [ours / native for ours, native in zip(seconds["ours"], seconds["native"])]
+    return {"case": case, "ours": median(seconds["ours"]), "peer": median(seconds["native"]), "ratio": median(ratios), "spread": spread(ratios),
+            "unit": unit, **more_ratios(seconds, "native")}
+
+
+def limited_row(case, costs, sides, unit="s"):
+    """Of turns {side: costs} (seconds; the peers `mmap` and `swap`, as far as there are, and `native`, without a limit): how many times as fast ours is.
+    sides: those of spillcc."""
+    times = {peer: [theirs / ours for ours, theirs in zip(costs["ours"], costs[peer])] for peer in ("mmap", "swap", "native") if peer in costs}
+    peers = [peer for peer in times if peer != "native"]
+    if not peers:
+        raise Failure(f"{case}: no peer is left")
+    best = min(peers, key=lambda peer: median(times[peer]))
+    row = {"case": case, "ours": median(costs["ours"]), "peer": median(costs[best]), "ratio": median(times[best]), "spread": spread(times[best]),
+           "unit": unit, "best_peer": best, "bodies": 1, **{f"{peer}_ratio": median(values) for peer, values in times.items()}}
+    for side in sides:
+        if side != "ours":
+            own = [theirs / ours for ours, theirs in zip(costs[side], costs[best])]
+            row[side + "_ratio"], row[side + "_spread"] = median(own), spread(own)
+    return row
+
+
+def fio_columns(rates, fio_rates):
+    """Of pages that ours read a second, and reads of fio."""
+    if not fio_rates:
+        return {"reads_per_second": median(rates)}
+    shares = [rate / fio for rate, fio in zip(rates, fio_rates)]
+    return {"reads_per_second": median(rates), "fio_ratio": median(shares), "fio_spread": spread(shares)}
+
+
+class Device:
+    """Where ours spills (`storage`: words of spillway run), where data is mapped from, and swap space."""
+
+    def __init__(self, context, cleanup, name, room_bytes):
+        self.name = name
+        if name == "zram":
+            spill, self.mapped, swap = (zram(cleanup, room_bytes) for _ in range(3))
+            self.storage = ["--storage", spill, "--storage-overwrite"]
+        else:
+            self.storage = ["--storage", context.storage]
+            self.mapped = file_of(cleanup, context.folder / "mapped", room_bytes)
+            swap = file_of(cleanup, context.folder / "swap", room_bytes) if os.geteuid() == 0 else None
+        self.has_swap = swap is not None
+        if self.has_swap:
+            swap_on(cleanup, swap)
+
+    def run(self, context, budget_bytes, stats, command):
+        return [context.spillway, "run", "--memory", f"{budget_bytes >> 10}K", *self.storage, "--stats", stats, "--", *command]
+
+
+class FioPlan:
+    def __init__(self, data_bytes):
+        self.data_bytes, self.window_seconds = data_bytes, FIO_SECONDS
+
+
+class Fio:
+    """fio's reads of 4 KiB at random from what is mapped: as in `random`, in the way that was the fastest in a turn of each."""
+
+    def __init__(self, place, data_bytes, depths=(32,)):
+        self.contest = FioContest(None, FioPlan(data_bytes), place)
+        turns = [(side, ("uring", "read", "4K", depth)) for depth in depths for side in ("one", "batch")]
+        self.best = max(turns, key=lambda turn: self.contest.turn(*turn).rate)
+
+    def rate(self):
+        return self.contest.turn(*self.best).rate
+
+
+class Contest:
+    """Programs that are alive at the same time, each in a group with this limit."""
+
+    def __init__(self, context, cleanup, device, limit_bytes):
+        self.context, self.cleanup, self.device, self.limit_bytes = context, cleanup, device, limit_bytes
+        self.programs = cleanup.enter_context(Programs())
+        self.programs.environment.update(OPENMP)
+        self.running, self.notes = {}, []
+
+    def start(self, side, command, swap=False, limited=True):
+        group = None
+        if limited:
+            group = self.cleanup.acquire(lambda: MemoryGroup.create(self.limit_bytes, f"bench-{side}"), MemoryGroup.remove)
+            if not swap:
+                group.forbid_swap()
+        program = self.programs.start(command, group)
+        self.cleanup.callback(program.kill)
+        self.running[side] = program
+        return program
+
+    def ask(self, side, question):
+        """The answer; None, and a note, from where the kernel has killed a peer, as it may where its reclaim does not keep up."""
+        if side not in self.running:
+            return None
+        try:
+            return self.running[side].ask(question, ANSWER_SECONDS)
+        except Failure as died:
+            if side not in ("mmap", "swap") or "signal 9" not in str(died):
+                raise
+            self.notes.append(f"the kernel killed the {side} program for lack of memory")
+            del self.running[side]
+            return None
+
+    def read_bytes(self, side):
+        """What the program's process has read from devices so far."""
+        for line in pathlib.Path(f"/proc/{self.running[side].process.pid}/io").read_text().splitlines():
+            if line.startswith("read_bytes:"):
+                return int(line.split()[1])
+        raise Failure("the kernel does not tell what a process reads")
+
+    def finish(self):
+        for program in self.running.values():
+            program.finish()

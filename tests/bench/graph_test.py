@@ -1,0 +1,176 @@
+#!/usr/bin/env python3
+"""The program of `graph`: its kernels find what plain ones find, native and spilled; and how figures come of turns.  graph_test.py SPILLWAY [unittest arguments]
+
+Times are never looked at.
+"""
+import collections
+import heapq
+import json
+import struct
+import subprocess
+import unittest
+
+from bench_case import BENCH, CLEAN, HANG_SECONDS, SPILLWAY, Case, built_in, run_in
+
+import graph
+
+SOURCES = [BENCH / "graph" / name for name in ("generate.cc", "kernels.cc", "main.cc")]
+SCALE = 8
+NONE = 2 ** 32 - 1
+
+
+class Read:
+    """A file of `graph make`."""
+
+    def __init__(self, path):
+        data = path.read_bytes()
+        self.count, entries = struct.unpack_from("<QQ", data)
+        at = 4096
+        offsets = struct.unpack_from(f"<{self.count + 1}Q", data, at)
+        at += -(-(self.count + 1) * 8 // 4096) * 4096
+        ends = struct.unpack_from(f"<{entries}I", data, at)
+        at += -(-entries * 4 // 4096) * 4096
+        weights = struct.unpack_from(f"<{entries}I", data, at)
+        self.rows = [list(zip(ends[offsets[v]:offsets[v + 1]], weights[offsets[v]:offsets[v + 1]])) for v in range(self.count)]
+
+    def degree(self, vertex):
+        return len(self.rows[vertex])
+
+
+def depths(read, source):
+    found, queue = {source: 0}, collections.deque([source])
+    while queue:
+        u = queue.popleft()
+        for v, _ in read.rows[u]:
+            if v not in found:
+                found[v] = found[u] + 1
+                queue.append(v)
+    return [found.get(v, NONE) for v in range(read.count)]
+
+
+def distances(read, source):
+    found, heap = {}, [(0, source)]
+    while heap:
+        distance, u = heapq.heappop(heap)
+        if u not in found:
+            found[u] = distance
+            for v, weight in read.rows[u]:
+                heapq.heappush(heap, (distance + weight, v))
+    return [found.get(v, NONE) for v in range(read.count)]
+
+
+def lowest_of_components(read):
+    lowest = [None] * read.count
+    for v in range(read.count):
+        if lowest[v] is None:
+            for u, depth in enumerate(depths(read, v)):
+                if depth != NONE:
+                    lowest[u] = v
+    return lowest
+
+
+def ranks(read):
+    scores = [1 / read.count] * read.count
+    for _ in range(5):
+        scores = [0.15 / read.count + 0.85 * sum(scores[u] / read.degree(u) for u, _ in row) for row in read.rows]
+    return scores
+
+
+def triangles(read):
+    rows = [{u for u, _ in row if u < v} for v, row in enumerate(read.rows)]
+    return sum(len(rows[u] & rows[v]) for u in range(read.count) for v in rows[u])
+
+
+def dependencies(read, source):
+    depth = depths(read, source)
+    order = sorted((v for v in range(read.count) if depth[v] != NONE), key=lambda v: depth[v])
+    paths, found = collections.Counter({source: 1}), [0.0] * read.count
+    for v in order[1:]:
+        paths[v] = sum(paths[u] for u, _ in read.rows[v] if depth[u] == depth[v] - 1)
+    for v in reversed(order[1:]):
+        found[v] = sum(paths[v] / paths[w] * (1 + found[w]) for w, _ in read.rows[v] if depth[w] == depth[v] + 1)
+    return found
+
+
+class Kernels(Case):
+    def setUp(self):
+        super().setUp()
+        self.native = built_in(self.folder, "clang++-19", *graph.FLAGS, *SOURCES, "-o", "native")
+        self.files = {}
+        for kind in ("kron", "uniform"):
+            for order in ("any", "degree"):
+                path = self.folder / f"{kind}-{order}"
+                self.assertEqual(run_in(self.folder, self.native, "make", kind, order, SCALE, path).returncode, 0)
+                self.files[kind, order] = path
+
+    def values(self, *command):
+        """What a kernel finds, and its checksum."""
+        ended = subprocess.run([str(word) for word in command], input="load\nrun\nrun\nvalues\n", capture_output=True, text=True, timeout=HANG_SECONDS, env=CLEAN)
+        self.assertEqual((ended.returncode, ended.stderr), (0, ""), command)
+        started, ready, first, second, count, *values = ended.stdout.splitlines()
+        self.assertEqual((started, ready.split()[0], int(count)), ("started", "ready", len(values)))
+        self.assertEqual(first.split()[2], second.split()[2])
+        return [float(value) for value in values], first.split()[2]
+
+    def near(self, found, expected):
+        self.assertEqual(len(found), len(expected))
+        for ours, plain in zip(found, expected):
+            self.assertAlmostEqual(ours, plain, delta=1e-4 * abs(plain) + 1e-9)
+
+    def test_they_find_what_plain_ones_find(self):
+        for kind in ("kron", "uniform"):
+            read = {order: Read(self.files[kind, order]) for order in ("any", "degree")}
+            any_order = read["any"]
+
+            def found(kernel, order="any"):
+                return self.values(self.native, "heap", self.files[kind, order], kernel, 2)[0]
+
+            with self.subTest(kind):
+                self.assertTrue(all(row == sorted(set(row)) and v not in dict(row) for v, row in enumerate(any_order.rows)))
+                self.assertEqual(sorted(map(len, any_order.rows)), sorted(map(len, read["degree"].rows)))
+                self.near(found("pr"), ranks(any_order))
+                self.assertEqual(found("cc"), lowest_of_components(any_order))
+                self.assertEqual(found("tc", "degree"), [triangles(read["degree"])])
+                self.assertEqual(found("tc"), found("tc", "degree"))
+                for kernel, plain in (("bfs", depths), ("sssp", distances)):
+                    values = found(kernel)
+                    self.assertEqual(values, plain(any_order, values.index(0)))
+                # Of two sources, which are at no distance from themselves.
+                sources = {i for i, value in enumerate(self.values(self.native, "heap", self.files[kind, "any"], "sssp", 1)[0]) if value == 0}
+                scores = found("bc")
+                first = dependencies(any_order, sources.pop())
+                self.assertTrue(any(all(abs(score - one - two) < 1e-4 * score + 1e-9 for score, one, two in zip(scores, first, dependencies(any_order, v)))
+                                    for v in range(any_order.count) if any_order.degree(v) > 0))
+
+    def test_spilled_mapped_and_by_any_threads_they_find_the_same(self):
+        ours = built_in(self.folder, SPILLWAY.with_name("spillc++"), *graph.FLAGS, *SOURCES, "-o", "ours")
+        run = [SPILLWAY, "run", "--memory", "6M", "--storage", "memory:64M", "--spill-all", "--stats", self.folder / "stats", "--chaos", 7, "--", ours]
+        for kernel in ("pr", "bfs", "cc", "tc", "sssp", "bc"):
+            path = self.files["kron", "degree" if kernel == "tc" else "any"]
+            expected = self.values(self.native, "heap", path, kernel, 1)
+            for threads in (1, 2):
+                with self.subTest(f"{kernel} {threads}"):
+                    self.assertEqual(self.values(*run, "heap", path, kernel, threads), expected)
+                    self.assertGreater(json.loads((self.folder / "stats").read_text())["spill"]["allocated_bytes"], 50000)
+                    self.assertEqual(self.values(self.native, "map", path, kernel, threads), expected)
+
+    def test_wrong_words_are_one_line_and_status_2(self):
+        for words in ([], ["heap"], ["make", "other", "any", 5, "x"], ["make", "kron", "any", 30, "x"], ["heap", "x", "nothing", 1], ["map", "x", "pr", 0]):
+            ended = run_in(self.folder, self.native, *words)
+            self.assertEqual((ended.returncode, ended.stdout), (2, ""), words)
+            self.assertRegex(ended.stderr, r"\A[^\n]{10,300}\n\Z")
+
+
+class Figures(Case):
+    def test_summary(self):
+        rows = [{"case": "resident/kron/pr/1", "ratio": 1.0, "two_bodies_ratio": 1.0}, {"case": "resident/kron/pr/2", "ratio": 4.0, "two_bodies_ratio": 1.0},
+                {"case": "disk/kron/pr/25/2", "ratio": 2.0, "mmap_ratio": 2.0, "swap_ratio": 8.0, "native_ratio": 0.5, "fio_ratio": 0.5},
+                {"case": "disk/kron/bc/25/2", "ratio": 2.0, "mmap_ratio": 8.0, "native_ratio": 0.5}]
+        self.assertEqual({key: round(value, 6) for key, value in graph._summary(rows).items()},
+                         {"resident_geomean_ratio": 2, "resident_worst_ratio": 4, "resident_two_bodies_geomean_ratio": 1, "resident_two_bodies_worst_ratio": 1,
+                          "swap_disk_25": 8, "swap_disk_25_worst": 8, "mmap_disk_25": 4, "mmap_disk_25_worst": 2, "native_disk_25": 0.5, "native_disk_25_worst": 0.5,
+                          "fio_disk_25": 0.5, "fio_disk_25_worst": 0.5})
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+"""The programs of `sort`, `indirect` and `micro`, native and spilled, and how figures come of turns.  limited_test.py SPILLWAY [unittest arguments]
+
+Times are never looked at.
+"""
+import json
+import subprocess
+import unittest
+
+from bench_case import BENCH, CLEAN, HANG_SECONDS, SPILLWAY, Case, built_in, run_in
+
+import indirect
+import limited
+import micro
+import random_access
+import sort
+
+MIB = 1 << 20
+
+
+class Programs(Case):
+    def built(self, flags, source):
+        native = built_in(self.folder, "clang++-19", *flags, source, "-o", "native")
+        ours = built_in(self.folder, SPILLWAY.with_name("spillc++"), *flags, source, "-o", "ours")
+        return native, ours
+
+    def spilled(self, *words, memory="6M"):
+        return [SPILLWAY, "run", "--memory", memory, "--storage", "memory:64M", "--stats", self.folder / "stats", "--", *words]
+
+    def answers(self, command, *questions):
+        ended = subprocess.run([str(word) for word in command], input="".join(question + "\n" for question in questions), capture_output=True, text=True,
+                               timeout=HANG_SECONDS, env=CLEAN)
+        self.assertEqual((ended.returncode, ended.stderr), (0, ""), command)
+        lines = ended.stdout.splitlines()
+        self.assertEqual((lines[0], len(lines)), ("started", len(questions) + 1))
+        return lines[1:]
+
+    def check_evicted(self):
+        self.assertGreater(json.loads((self.folder / "stats").read_text())["cache"]["evictions"], 1000)
+
+    def check_usage(self, program, *wrong):
+        for words in wrong:
+            ended = run_in(self.folder, program, *words)
+            self.assertEqual((ended.returncode, ended.stdout), (2, ""), words)
+            self.assertRegex(ended.stderr, r"\A[^\n]{10,300}\n\Z")
+
+    def test_all_sorts_sort_all_records(self):
+        native, ours = self.built(sort.FLAGS, sort.SOURCE)
+        records = 120_000
+        for way, threads in (("std", 1), ("gnu", 2), ("shuffle", 1), ("shuffle", 2)):
+            with self.subTest(f"{way} {threads}"):
+                words, questions = [way, records, threads], ["fill", "sort", "check", "fill", "check", "sort", "check"]
+                natively, spilled = (self.answers(command, *questions) for command in ([native, *words], self.spilled(ours, *words)))
+                self.check_evicted()
+                for answer in (natively, spilled):
+                    self.assertEqual(answer[0], f"ready {100 * records * (1 if way == 'std' else 2)}")
+                    self.assertEqual([answer[2], answer[6]], [natively[2], natively[6]])
+                    self.assertEqual((answer[2].split()[0], answer[6].split()[0]), ("right", "right"))
+                    # New records each time; before they are sorted nobody says that they are.
+                    self.assertNotEqual(answer[2], answer[6])
+                    if way != "shuffle":
+                        self.assertEqual(answer[4].split(), ["wrong", answer[6].split()[1]])
+        self.check_usage(native, [], ["std", 0, 1], ["other", 5, 1], ["gnu", 5, 0])
+
+    def test_sums_by_indices_are_right_wherever_the_arrays_lie(self):
+        native, ours = self.built(indirect.FLAGS, indirect.SOURCE)
+        words = [16 * MIB, MIB]
+        place = self.folder / "data"
+        self.assertEqual(run_in(self.folder, native, "fill", place, *words).returncode, 0)
+        self.assertEqual(place.stat().st_size, 20 * MIB)
+        for command in ([native, "heap", *words], [native, "map", place, *words], self.spilled(ours, "heap", *words)):
+            ready, *runs = self.answers(command, "load", "run 0.01", "run 0.3")
+            self.assertEqual(ready, f"ready {20 * MIB}")
+            for run in runs:
+                self.assertGreaterEqual(int(run.split()[0]), 1 << 15)
+        self.check_evicted()
+        with open(place, "r+b") as file:
+            file.write(bytes(4096))
+        ended = subprocess.run([native, "map", place, *map(str, words)], input="load\nrun 3\n", capture_output=True, text=True, timeout=HANG_SECONDS)
+        self.assertEqual((ended.returncode, ended.stderr), (1, "indirect: a sum is wrong\n"))
+        self.check_usage(native, [], ["heap", 16 * MIB], ["heap", 5, MIB], ["map", place, 16 * MIB, 5], ["other", place, *words])
+
+    def test_reads_of_pages_stay_within_what_they_are_told(self):
+        flags = [*random_access.FLAGS, f"-I{SPILLWAY.parent.parent / 'include'}", f"-I{BENCH.resolve().parent / 'include'}"]
+        native, ours = self.built(flags, random_access.SOURCE)
+        questions = ["fill", f"within {2 * MIB}", "run 2 pages 0.05", "run 2 read 0.05", "run 1 rmw 0.05", "check"]
+        for command in ([native, "heap", 16 * MIB], self.spilled(ours, "heap", 16 * MIB, memory="8M")):
+            answers = self.answers(command, *questions)
+            self.assertEqual((answers[1], answers[-1]), ("ready", "right"))
+            self.assertTrue(all(int(answer.split()[0]) > 0 for answer in answers[2:5]))
+        self.check_evicted()
+        for question in ("within 5", f"within {64 * MIB}", "run 1 other 0.1"):
+            ended = subprocess.run([native, "heap", str(16 * MIB)], input=f"fill\n{question}\n", capture_output=True, text=True, timeout=HANG_SECONDS)
+            self.assertEqual(ended.returncode, 2, question)
+
+
+class Figures(Case):
+    def test_a_limited_row_is_over_the_better_peer(self):
+        row = limited.limited_row("c", {"ours": [2.0, 1.0, 2.0], "mmap": [4.0, 2.0, 4.0], "swap": [8.0, 1.0, 8.0], "native": [1.0, 1.0, 1.0], "two_bodies": [4.0, 2.0, 4.0]},
+                                  ["ours", "two_bodies"])
+        self.assertEqual((row["best_peer"], row["ratio"], row["swap_ratio"], row["native_ratio"], row["bodies"]), ("mmap", 2, 4, 0.5, 1))
+        self.assertEqual((row["two_bodies_ratio"], row["spread"], row["ours"], row["peer"]), (1, 0, 2, 4))
+        with self.assertRaisesRegex(limited.Failure, "no peer is left"):
+            limited.limited_row("c", {"ours": [1.0], "native": [1.0]}, ["ours"])
+
+    def test_a_resident_row_is_over_native_code(self):
+        row = limited.resident_row("c", {"ours": [3.0, 3.0], "native": [2.0, 2.0], "two_bodies": [2.0, 2.0]})
+        self.assertEqual((row["ratio"], row["two_bodies_ratio"], row["bodies"], row["unit"]), (1.5, 1, 1, "s"))
+
+    def test_what_was_not_spilled_or_not_resident_is_a_failure(self):
+        path = self.folder / "stats"
+        for allocated, evictions, resident, right in ((100, 0, True, True), (99, 0, True, False), (100, 1, True, False), (100, 0, False, False), (100, 1, False, True)):
+            path.write_text(json.dumps({"spill": {"allocated_bytes": allocated}, "cache": {"evictions": evictions}}))
+            if right:
+                limited.check_stats("c", path, 100, resident)
+            else:
+                with self.assertRaises(limited.Failure):
+                    limited.check_stats("c", path, 100, resident)
+
+    def test_results_that_differ_are_a_failure(self):
+        limited.check_same("c", {"a": 1, "b": 1})
+        with self.assertRaisesRegex(limited.Failure, "results differ: a 1, b 2"):
+            limited.check_same("c", {"a": 1, "b": 2})
+
+    def test_reads_beside_those_of_fio(self):
+        self.assertEqual(limited.fio_columns([2.0, 3.0, 4.0], [4.0, 4.0, 4.0]), {"reads_per_second": 3, "fio_ratio": 0.75, "fio_spread": 2 / 3})
+        self.assertEqual(limited.fio_columns([2.0], []), {"reads_per_second": 2})
+
+    def test_summaries(self):
+        self.assertEqual(sort._summary([{"case": "resident/std/1", "ratio": 2.0}, {"case": "disk/gnu/8/2", "ratio": 3.0, "best_peer": "swap", "swap_ratio": 3.0, "native_ratio": 0.5}]),
+                         {"resident_geomean_ratio": 2, "resident_worst_ratio": 2, "gnu_8_disk_swap": 3, "gnu_8_disk_native": 0.5})
+        self.assertEqual(indirect._summary([{"case": "resident", "ratio": 2.0, "two_bodies_ratio": 1.0}, {"case": "zram", "ratio": 3.0, "mmap_ratio": 3.0, "fio_ratio": 0.9}]),
+                         {"resident_ratio": 2, "resident_two_bodies_ratio": 1, "zram_fio_ratio": 0.9, "zram_mmap_ratio": 3})
+        self.assertEqual(micro._summary([{"case": "disk/8B/100/1", "native_ratio": 0.5, "mmap_ratio": 1.0}, {"case": "disk/8B/50/2", "native_ratio": 0.5, "mmap_ratio": 4.0}]),
+                         {"8B_resident_native_ratio": 0.5, "8B_resident_native_worst": 0.5, "8B_50_disk_2": 4})
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

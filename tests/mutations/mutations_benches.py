@@ -1,0 +1,25 @@
+"""Breakages of benchmarks that measure programs of their own: a kernel computes something else, a side has measured what it should not."""
+
+GRAPH = "bench/graph/kernels.cc"
+GENERATE = "bench/graph/generate.cc"
+SORT = "bench/sort/sort.cc"
+INDIRECT = "bench/indirect/indirect.cc"
+LIMITED = "bench/driver/limited.py"
+VARIANTS = "bench/driver/variants.py"
+
+
+def of(name, test, *patches):
+    return {"name": name, "test": ("ctest", f"^bench_{test}$"), "patches": list(patches)}
+
+
+MUTATIONS = [
+    of("vertices that a thread has found are lost at the end of a step", "graph", (GRAPH, "  ~Found() { flush(); }\n", "  ~Found() {}\n")),
+    of("a step upwards ends the search too soon", "graph", (GRAPH, "      next[v / 64] |= uint64_t{1} << v % 64;\n", "")),
+    of("distances of a bin are not looked at again", "graph", (GRAPH, "        bins[better / kDelta].push_back(v);\n", "        if (better / kDelta != distance / kDelta) bins[better / kDelta].push_back(v);\n")),
+    of("an edge has two weights", "graph", (GENERATE, "load::mix(uint64_t{std::min(a, b)} << 32 | std::max(a, b))", "load::mix(uint64_t{a} << 32 | b)")),
+    of("parts of a shuffle are not sorted", "limited", (SORT, "  for (size_t part = 0; part < kParts; ++part)\n    std::sort(", "  for (size_t part = 1; part < kParts; ++part)\n    std::sort(")),
+    of("a wrong sum is not noticed", "limited", (INDIRECT, "if (sum_of(a, b + at, kBatch) != sums[at / kBatch]) {", "if (sum_of(a, b + at, kBatch) == 0) {")),
+    of("what was evicted counts as resident", "limited", (LIMITED, "    if resident != (counted[\"cache\"][\"evictions\"] == 0):\n", "    if not resident and counted[\"cache\"][\"evictions\"] == 0:\n")),
+    of("a row is over the worse peer", "limited", (LIMITED, "    best = min(peers, key=lambda peer: median(times[peer]))\n", "    best = max(peers, key=lambda peer: median(times[peer]))\n")),
+    of("the side of two bodies is compiled with one", "kernels", (VARIANTS, "\"two_bodies\": [BODIES.format(2)]", "\"two_bodies\": [BODIES.format(1)]")),
+]
