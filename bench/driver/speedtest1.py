@@ -7,11 +7,13 @@ import subprocess
 import time
 
 from lockstep import Failure, in_turn, median, spread
+from variants import more_ratios, variants
 
 DOC = """\
 CPU time of speedtest1, SQLite's own benchmark, with its database in memory and all of it resident, compiled by
 spillcc (ours) over the same source compiled natively (peer): 1 is native speed, less is better. The source is
-Debian's package sqlite3, unmodified. `user_ratio` leaves out the time in the kernel.
+Debian's package sqlite3, unmodified. `user_ratio` leaves out the time in the kernel. `bodies`: of each function ours has one, the instrumented one;
+`two_bodies_ratio` is of a program with two.
 """
 FLAGS = {"O2": ["-O2"]}
 SIZE, QUICK_SIZE = 20, 5
@@ -43,9 +45,10 @@ def _source(context, folder):
 
 def _build(context, folder, source):
     programs = {}
-    for variant, compiler in (("native", context.native_cc), ("ours", context.spillcc)):
+    compilers = {"native": [context.native_cc], **{side: [context.spillcc, *flags] for side, flags in variants(context).items()}}
+    for variant, compiler in compilers.items():
         programs[variant] = folder / f"speedtest1-{variant}"
-        context.build(f"speedtest1, {variant}", [compiler, *FLAGS["O2"], *OPTIONS, "-I.", "speedtest1.c", "sqlite3.c",
+        context.build(f"speedtest1, {variant}", [*compiler, *FLAGS["O2"], *OPTIONS, "-I.", "speedtest1.c", "sqlite3.c",
                                                  "-o", programs[variant], *LIBRARIES], cwd=source)
     return programs
 
@@ -83,33 +86,35 @@ def run(context):
     folder = context.keep or context.folder
     folder.mkdir(parents=True, exist_ok=True)
     programs = _build(context, context.folder, _source(context, folder))
-    stats = context.folder / "stats.json"
     words = ["--memdb", "--verify", "--size", str(size)]
-    commands = {
-        "native": [programs["native"], *words],
-        "ours": [context.spillway, "run", "--memory", MEMORY, "--storage", context.storage, "--spill-all", "--stats", stats,
-                 "--", programs["ours"], *words],
-    }
+    stats = {side: context.folder / f"stats-{side}.json" for side in programs if side != "native"}
+    commands = {"native": [programs["native"], *words]}
+    for side, path in stats.items():
+        commands[side] = [context.spillway, "run", "--memory", MEMORY, "--storage", context.storage, "--spill-all", "--stats", path,
+                          "--", programs[side], *words]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("SPILLWAY_")}
     measured = {variant: [] for variant in commands}
     for number in range(pairs):
         context.progress(f"speedtest1: pair {number + 1} of {pairs}")
         for variant in in_turn(commands, number):
             measured[variant].append(_run(commands[variant], context.folder, environment))
-        if measured["native"][-1][2] != measured["ours"][-1][2] or not measured["native"][-1][2]:
+        if any(of_side[-1][2] != measured["native"][-1][2] for of_side in measured.values()) or not measured["native"][-1][2]:
             raise Failure("speedtest1: the results differ")
-    counted = json.loads(stats.read_text())
-    if counted["cache"]["evictions"] != 0 or counted["spill"]["allocated_bytes"] == 0:
-        raise Failure("speedtest1: its data was not resident in spilled memory")
+    for path in stats.values():
+        counted = json.loads(path.read_text())
+        if counted["cache"]["evictions"] != 0 or counted["spill"]["allocated_bytes"] == 0:
+            raise Failure("speedtest1: its data was not resident in spilled memory")
     ratios = [ours[0] / native[0] for ours, native in zip(measured["ours"], measured["native"])]
     user_ratios = [ours[1] / native[1] for ours, native in zip(measured["ours"], measured["native"])]
     row = {"case": f"speedtest1/size_{size}", "ours": median([one[0] for one in measured["ours"]]),
            "peer": median([one[0] for one in measured["native"]]), "ratio": median(ratios), "spread": spread(ratios), "unit": "s",
-           "user_ratio": median(user_ratios)}
+           "user_ratio": median(user_ratios), **more_ratios({side: [one[0] for one in of_side] for side, of_side in measured.items()}, "native")}
     result = {
         "parameters": {"flags": " ".join(FLAGS["O2"] + OPTIONS), "arguments": " ".join(words), "pairs": pairs, "memory": MEMORY,
                        "time": "CPU time of the process", "quick": context.quick},
-        "rows": [row], "summary": {"speedtest1_ratio": row["ratio"], "speedtest1_user_ratio": row["user_ratio"]},
+        "rows": [row],
+        "summary": {"speedtest1_ratio": row["ratio"], "speedtest1_user_ratio": row["user_ratio"],
+                    **({"speedtest1_two_bodies_ratio": row["two_bodies_ratio"]} if "two_bodies_ratio" in row else {})},
     }
     bars = {"title": "speedtest1: CPU time, database resident", "subtitle": "ratio to native code, less is better",
             "cases": [row["case"]], "series": {"spillcc": [row["ratio"]], "user mode only": [row["user_ratio"]]}}

@@ -5,6 +5,7 @@ GENERATE = "bench/graph/generate.cc"
 SORT = "bench/sort/sort.cc"
 INDIRECT = "bench/indirect/indirect.cc"
 LIMITED = "bench/driver/limited.py"
+PROGRAMS = "bench/driver/programs.py"
 VARIANTS = "bench/driver/variants.py"
 
 
@@ -21,5 +22,6 @@ MUTATIONS = [
     of("a wrong sum is not noticed", "limited", (INDIRECT, "if (sum_of(a, b + at, kBatch) != sums[at / kBatch]) {", "if (sum_of(a, b + at, kBatch) == 0) {")),
     of("what was evicted counts as resident", "limited", (LIMITED, "    if resident != (counted[\"cache\"][\"evictions\"] == 0):\n", "    if not resident and counted[\"cache\"][\"evictions\"] == 0:\n")),
     of("a row is over the worse peer", "limited", (LIMITED, "    best = min(peers, key=lambda peer: median(times[peer]))\n", "    best = max(peers, key=lambda peer: median(times[peer]))\n")),
+    of("programs of both sides come of one compiler", "programs", (PROGRAMS, "zip((\"clang\", \"clang++\"), self.sides[side][:2])", "zip((\"clang\", \"clang++\"), self.sides[\"native\"][:2])")),
     of("the side of two bodies is compiled with one", "kernels", (VARIANTS, "\"two_bodies\": [BODIES.format(2)]", "\"two_bodies\": [BODIES.format(1)]")),
 ]

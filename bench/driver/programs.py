@@ -1,0 +1,293 @@
+"""Real programs, compiled by spillcc and natively: redis, cadical, zstd and SQLite; what compiling them takes, and their size."""
+import dataclasses
+import json
+import os
+import pathlib
+import random
+import re
+import shlex
+import shutil
+import subprocess
+
+import redis_load
+import speedtest1
+from devices import Cleanup
+from limited import check_same, check_stats, resident_row, usable_devices
+from lockstep import Failure, geometric_mean, in_turn, median, spread
+from variants import variants
+
+DOC = """\
+Programs from Debian's source packages, unmodified, compiled by spillcc (ours) beside the same natively (peer), all data resident unless the case names a device. `redis`: requests
+a second, of a server that redis-benchmark asks by 20 connections, 16 at a time; more is better. `cadical`, `zstd`, `speedtest1`: CPU time, less is better.
+`compile`: CPU time of the compiler for the largest sources; `size`: bytes of executable code. `DEVICE/redis`: requests a second with memory for a quarter of the data, over the same natively in
+memory with swap. `bodies`: of each function ours has one, the instrumented one; `two_bodies_…` are of programs with two.
+"""
+MEMORY = "1G"
+RUN_SECONDS = 1200
+SOURCES_COMPILED = 8
+PARTS = {"redis": "requests a second over native, more is better", "cadical": "CPU time over native", "zstd": "time over native", "speedtest1": "CPU time over native",
+         "compile": "CPU time of spillcc over clang's", "size": "bytes of code over native", "disk": "requests a second over swap, a quarter in memory",
+         "zram": "requests a second over swap, a quarter in memory"}
+
+
+@dataclasses.dataclass
+class Recipe:
+    """How a program is built: $CC, $CXX and $JOBS are set, $CC is always called clang."""
+    package: str
+    build: str
+    program: str
+
+
+RECIPES = {
+    "redis": Recipe("redis", "make -j$JOBS CC=$CC MALLOC=libc OPTIMIZATION=-O2 redis-server", "src/redis-server"),
+    "cadical": Recipe("cadical", "CXX=$CXX ./configure && make -C build -j$JOBS cadical", "build/cadical"),
+    "sqlite": Recipe("sqlite3", "./configure CC=$CC --disable-shared --disable-tcl && make sqlite3.c && $CC -O2 -c sqlite3.c -o sqlite3.o && "
+                     "$CC -O2 -I. -c test/speedtest1.c -o speedtest1.o && $CC speedtest1.o sqlite3.o -o speedtest1 -lm -ldl -lpthread", "speedtest1"),
+    "zstd": Recipe("libzstd", "make -C programs -j$JOBS CC=$CC CFLAGS=-O2 ZSTD_LEGACY_SUPPORT=0 HAVE_ZLIB=0 HAVE_LZMA=0 HAVE_LZ4=0 zstd", "programs/zstd"),
+}
+
+
+class Built:
+    """A program by each side, built in a copy of its sources."""
+
+    def __init__(self, context, name, sides):
+        self.context, self.name, self.recipe, self.sides = context, name, RECIPES[name], sides
+        self.folder = (context.keep or context.folder) / "programs"
+        self.programs = {side: self.build(side) for side in sides}
+
+    def source(self):
+        self.context.progress(f"fetching the source of {self.recipe.package}")
+        fetched = subprocess.run([self.context.scripts / "fetch-source.sh", self.recipe.package, self.folder], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        if fetched.returncode != 0:
+            raise Failure(fetched.stderr.strip().splitlines()[-1] if fetched.stderr else f"the source of {self.recipe.package} could not be fetched")
+        return pathlib.Path(fetched.stdout.strip())
+
+    def build(self, side):
+        # Programs of spillcc may be of an older one: only what is native is kept.
+        built = (self.folder if side == "native" else self.context.folder) / f"{self.name}-{side}"
+        if not (built / "complete").exists():
+            shutil.rmtree(built, ignore_errors=True)
+            shutil.copytree(self.source(), built, symlinks=True)
+            compilers = built / "compilers"
+            compilers.mkdir()
+            for tool, real in zip(("clang", "clang++"), self.sides[side][:2]):
+                words = f'printf "%q " "$PWD" "{tool}" "$@" >> {shlex.quote(str(built / "commands"))}\nprintf "\\n" >> {shlex.quote(str(built / "commands"))}\n'
+                (compilers / tool).write_text(f'#!/bin/bash\n{words}exec {shlex.quote(str(real))} "$@" {shlex.join(self.sides[side][2])}\n')
+                (compilers / tool).chmod(0o755)
+            clean = {name: value for name, value in os.environ.items() if not name.startswith("SPILLWAY_") and name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "CFLAGS")}
+            environment = {**clean, "CC": str(compilers / "clang"), "CXX": str(compilers / "clang++"), "JOBS": str(os.cpu_count())}
+            self.context.build(f"{self.name}, {side}", ["bash", "-euo", "pipefail", "-c", self.recipe.build], cwd=built, env=environment)
+            (built / "complete").touch()
+        return built / self.recipe.program
+
+    def compile_row(self, pairs):
+        """The largest sources, each compiled by all sides in turns, in the folder where they were built natively."""
+        commands = []
+        for line in (self.folder / f"{self.name}-native" / "commands").read_text().splitlines():
+            folder, tool, *words = shlex.split(line)
+            sources = [pathlib.Path(folder, word) for word in words if word.endswith((".c", ".cc", ".cpp"))]
+            if "-c" in words and len(sources) == 1 and sources[0].exists() and "-o" in words:
+                commands.append((sources[0].stat().st_size, folder, tool, words))
+        commands = sorted(commands, reverse=True)[:SOURCES_COMPILED]
+        if not commands:
+            raise Failure(f"{self.name}: nothing was compiled")
+        turns = {side: [] for side in self.sides}
+        for number in range(pairs):
+            took = {side: 0.0 for side in self.sides}
+            for _, folder, tool, words in commands:
+                words = list(words)
+                words[words.index("-o") + 1] = str(self.context.folder / "compiled.o")
+                for side in in_turn(self.sides, number):
+                    compiler = self.sides[side][0 if tool == "clang" else 1]
+                    took[side] += _cpu_seconds([compiler, *words, *self.sides[side][2]], folder)
+            for side, seconds in took.items():
+                turns[side].append(seconds)
+        return resident_row(f"compile/{self.name}", turns)
+
+    def size_row(self):
+        return resident_row(f"size/{self.name}", {side: [_code_bytes(program)] for side, program in self.programs.items()}, "bytes")
+
+
+def _cpu_seconds(command, folder, output=None):
+    """Of a command that must succeed, with all that it starts."""
+    process = subprocess.Popen([str(word) for word in command], cwd=folder, stdin=subprocess.DEVNULL, stdout=output or subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        _, status, usage = os.wait4(process.pid, 0)
+    except BaseException:
+        process.kill()
+        process.wait()
+        raise
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode not in (0, 10, 20):  # SAT solvers tell what they found
+        raise Failure(f"{command[0]} ended with status {process.returncode}")
+    return usage.ru_utime + usage.ru_stime
+
+
+def _code_bytes(program):
+    listed = subprocess.run(["readelf", "-SW", program], capture_output=True, text=True, check=True).stdout
+    found = re.findall(r"\]\s+\S+\s+PROGBITS\s+[0-9a-f]+\s+[0-9a-f]+\s+([0-9a-f]+)\s+\S+\s+\w*X", listed)
+    return sum(int(size, 16) for size in found)
+
+
+def write_3sat(path, variables, clauses, seed):
+    """A random formula, the same everywhere. At 4.26 clauses for a variable half of them have no solution, and that takes longest to see."""
+    chosen = random.Random(seed)
+    with open(path, "w") as file:
+        file.write(f"p cnf {variables} {clauses}\n")
+        for _ in range(clauses):
+            literals = (variable * chosen.choice((1, -1)) for variable in chosen.sample(range(1, variables + 1), 3))
+            file.write(" ".join(map(str, literals)) + " 0\n")
+
+
+class Programs:
+    def __init__(self, context):
+        self.context, self.rows, self.notes = context, [], []
+        self.quick = context.quick
+        self.pairs = context.pairs or (1 if self.quick else 5)
+        self.ours = variants(context)
+        self.sides = {"native": (context.native_cc, context.native_cxx, [])}
+        self.sides.update({side: (context.spillcc, context.spillcxx, flags) for side, flags in self.ours.items()})
+
+    def wanted(self, *cases):
+        """Whether any of these cases, or what is below it, was asked for."""
+        return not self.context.cases or any((case + "/").startswith(wanted.rstrip("/") + "/") or (wanted + "/").startswith(case + "/")
+                                             for case in cases for wanted in self.context.cases)
+
+    def stats(self, side):
+        return self.context.folder / f"stats-{side}.json"
+
+    def spilled(self, side, program, *words, memory=MEMORY):
+        return [self.context.spillway, "run", "--memory", memory, "--storage", self.context.storage, "--spill-all", "--stats", self.stats(side), "--", program, *words]
+
+    def command(self, side, program, *words):
+        return [program, *words] if side == "native" else self.spilled(side, program, *words)
+
+    def add(self, row):
+        self.rows.append(row)
+        self.context.say(f"{row['case']:20} ratio {row['ratio']:.2f} +-{row['spread'] / 2:.0%}")
+
+    def check(self, case):
+        for side in self.ours:
+            check_stats(case, self.stats(side), 1, resident=True)
+
+    def build_rows(self, built):
+        if self.wanted(f"compile/{built.name}"):
+            self.context.progress(f"compiling {built.name}")
+            self.add(built.compile_row(1 if self.quick else 3))
+        if self.wanted(f"size/{built.name}"):
+            self.add(built.size_row())
+
+    def cadical(self):
+        if not self.wanted("cadical", "compile/cadical", "size/cadical"):
+            return
+        built = Built(self.context, "cadical", self.sides)
+        formulas = {"hard": (220, 937, 7), "large": (100_000, 370_000, 8)}
+        for name, formula in formulas.items():
+            case = f"cadical/{name}"
+            if not self.wanted(case):
+                continue
+            path = self.context.folder / f"{name}.cnf"
+            write_3sat(path, *formula)
+            turns = {side: [] for side in self.sides}
+            for number in range(self.pairs):
+                self.context.progress(f"{case}: pair {number + 1} of {self.pairs}")
+                found = {}
+                for side in in_turn(self.sides, number):
+                    output = self.context.folder / "output"
+                    with open(output, "w") as file:
+                        turns[side].append(_cpu_seconds(self.command(side, built.programs[side], "-n", path), self.context.folder, file))
+                    # The whole search, not only its end.
+                    found[side] = tuple(re.findall(r"^s .*|^c (?:conflicts|decisions|propagations): +\d+", output.read_text(), re.M))
+                check_same(case, found)
+                if len(found["native"]) != 4:
+                    raise Failure(f"{case}: cadical does not say what it did")
+            self.check(case)
+            self.add(resident_row(case, turns))
+        self.build_rows(built)
+
+    def zstd(self):
+        if not self.wanted("zstd", "compile/zstd", "size/zstd"):
+            return
+        built = Built(self.context, "zstd", self.sides)
+        text = self.context.folder / "text"
+        sources = sorted(path for path in built.source().rglob("*.[ch]") if path.is_file())
+        text.write_bytes(b"".join(path.read_bytes() for path in sources)[:(2 << 20) if self.quick else (8 << 20)])
+        for level in (3, 9):
+            case = f"zstd/{level}"
+            if not self.wanted(case):
+                continue
+            turns, back = {side: [] for side in self.sides}, {side: [] for side in self.sides}
+            for number in range(self.pairs):
+                self.context.progress(f"{case}: pair {number + 1} of {self.pairs}")
+                sizes = {}
+                for side in in_turn(self.sides, number):
+                    output = self.context.output(self.command(side, built.programs[side], f"-b{level}", "-i1", text), cwd=self.context.folder)
+                    said = re.findall(r"-> *(\d+) \([^)]*\), *([\d.]+) MB/s,? *([\d.]+) MB/s", output.replace("\r", "\n"))
+                    if not said:
+                        raise Failure(f"{case}: zstd does not say how fast it is")
+                    sizes[side] = said[-1][0]
+                    turns[side].append(text.stat().st_size / 1e3 / float(said[-1][1]))
+                    back[side].append(text.stat().st_size / 1e3 / float(said[-1][2]))
+                check_same(case, sizes)
+            self.check(case)
+            self.add(resident_row(case, turns, "ms"))
+            self.add(resident_row(f"zstd/{level}-back", back, "ms"))
+        self.build_rows(built)
+
+    def redis(self):
+        if not self.wanted("redis", "compile/redis", "size/redis", "disk/redis", "zram/redis"):
+            return
+        if not shutil.which("redis-benchmark") or not shutil.which("redis-cli"):
+            self.notes.append("nothing of redis: install redis-tools")
+            return
+        built = Built(self.context, "redis", self.sides)
+        if self.wanted("redis"):
+            self.context.progress("redis")
+            requests = 200_000 if self.quick else 1_000_000
+            for row in redis_load.resident(self, built.programs, requests):
+                self.add(row)
+        for name in usable_devices([]):
+            if self.wanted(f"{name}/redis"):
+                with Cleanup() as cleanup:
+                    for row in redis_load.limited(self, built.programs, name, cleanup, 100_000 if self.quick else 400_000):
+                        self.add(row)
+        self.build_rows(built)
+
+    def sqlite(self):
+        if self.wanted("speedtest1"):
+            measured, _ = speedtest1.run(self.context)
+            for row in measured["rows"]:
+                self.add(row)
+        if self.wanted("compile/sqlite", "size/sqlite"):
+            self.build_rows(Built(self.context, "sqlite", self.sides))
+
+
+def _summary(rows):
+    summary = {row["case"].replace("/", "_") + "_ratio": row["ratio"] for row in rows}
+    summary.update({row["case"].replace("/", "_") + "_two_bodies_ratio": row["two_bodies_ratio"] for row in rows if "two_bodies_ratio" in row})
+    for part in ("compile", "size"):
+        own = [row for row in rows if row["case"].startswith(part + "/")]
+        for side in ("", "two_bodies_"):
+            if own and side + "ratio" in own[0]:
+                summary[f"{part}_{side}geomean_ratio"] = geometric_mean([row[side + "ratio"] for row in own])
+    return summary
+
+
+def run(context):
+    programs = Programs(context)
+    programs.zstd()
+    if not context.quick or context.cases:
+        programs.cadical()
+        programs.redis()
+        programs.sqlite()
+    rows = programs.rows
+    if not rows:
+        raise Failure("programs has no such case; cases are PROGRAM/LOAD, compile/PROGRAM, size/PROGRAM and DEVICE/redis", 2)
+    result = {
+        "parameters": {"pairs": programs.pairs, "memory": MEMORY, "sides": {side: " ".join(flags) for side, flags in programs.ours.items()}, "sources_compiled": SOURCES_COMPILED,
+                       "storage": str(context.storage), "quick": context.quick},
+        "rows": rows, "summary": _summary(rows), "notes": programs.notes, "parts": PARTS,
+    }
+    bars = {"title": "real programs", "subtitle": "ratio to native code, beside a device to swap", "cases": [row["case"] for row in rows],
+            "series": {"spillcc": [row["ratio"] for row in rows], **({"two bodies": [row.get("two_bodies_ratio") for row in rows]} if len(programs.ours) > 1 else {})}}
+    return result, bars
