@@ -15,6 +15,7 @@ namespace cache {
 class Blocks {
  public:
   static constexpr uint32_t kNone = ~uint32_t{0};
+  static constexpr uint32_t kMostLooks = 16;  // of give
 
   static uint64_t bytes_for(uint32_t block_count) {
     return block_count * (sizeof(Block) + 2 * sizeof(uint32_t));
@@ -56,7 +57,6 @@ class Blocks {
   }
   // Gives the region a block that is wholly free: the next one after that which was given last. kNone if none of a few is.
   uint32_t give(uint64_t region, bool allow_fresh) {
-    constexpr uint32_t kMostLooks = 16;
     for (uint32_t looked = 0; looked < count_ && looked < kMostLooks; ++looked) {
       const uint32_t block = cursor_;
       cursor_ = cursor_ + 1 == count_ ? 0 : cursor_ + 1;

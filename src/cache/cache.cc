@@ -65,6 +65,8 @@ base::Expected<Cache*> Cache::create(const CacheParameters& parameters, storage:
   if (region_pages < kGroupPages) region_pages = kGroupPages;
   shared.region_shift = static_cast<unsigned>(__builtin_ctzll(region_pages));
   shared.partitions = cache->partitions_;
+  if (auto opened = shared.regions.open(parameters.range_begin + parameters.range_bytes); !opened)
+    return std::unexpected(opened.error());
   // Where it is refused, pages are compared.
   if (parameters.watch) static_cast<void>(shared.watch.open().has_value());
 
@@ -102,6 +104,7 @@ void Cache::destroy() {
     sys::unmap(shared_.clean_copies,
                shared_.page_bytes > kCleanCopyBytes ? shared_.page_bytes : kCleanCopyBytes);
   shared_.watch.close();
+  shared_.regions.close();
   table_.close();
   shared_.places.close();
   shared_.directory.close();
@@ -174,10 +177,49 @@ void Cache::load_together(PageId first, uint64_t count, Lane& lane) {
   });
 }
 
-void Cache::discard(PageId first, uint64_t count, Lane& lane) {
-  for_each_part(first, count,
-                [&](Partition& partition, PageId page, uint64_t n) { partition.discard(page, n, lane); });
+void Cache::discard(PageId first, uint64_t count, Lane& lane, After after) {
+  for_each_part(first, count, [&](Partition& partition, PageId page, uint64_t n) {
+    partition.discard(page, n, after, lane);
+  });
 }
+
+void Cache::begin_regions(Mappable& mappable) {
+  // When chaos ends them: some runs have them to the end, some not at all.
+  constexpr uint64_t kMostBits = 12;
+  const uint64_t random = shared_.chaos_seed * 0x9e3779b97f4a7c15;
+  chaos_steps_ =
+      static_cast<uint32_t>((random >> 32) & ((uint64_t{1} << (random >> 20) % (kMostBits + 1)) - 1));
+  shared_.regions.begin(mappable);
+}
+
+// f(partition, begin, end) for the parts of regions in [address, address + bytes) that may be mapped.
+template <class F>
+void Cache::for_each_region(uint64_t address, uint64_t bytes, F f) {
+  const Regions::Bounds bounds = shared_.regions.bounds();
+  const uint64_t end = std::min(address + bytes, bounds.end);
+  for (uint64_t at = std::max(address, bounds.begin); at < end;) {
+    const uint64_t stop = std::min(base::round_down(at, kRegionBytes) + kRegionBytes, end);
+    if (shared_.regions.is_mapped(at)) f(of(page_of(at)), at, stop);
+    at = stop;
+  }
+}
+
+void Cache::cut(uint64_t address, uint64_t bytes) {
+  if (!has_regions()) return;
+  // Pairs with the one in Partition::map_region.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  for_each_region(address, bytes,
+                  [](Partition& partition, uint64_t begin, uint64_t end) { partition.cut(begin, end); });
+}
+
+void Cache::unmap_regions(uint64_t address, uint64_t bytes) {
+  if (!has_regions()) return;
+  for (uint32_t i = 0; i < partition_count_; ++i) partitions_[i].wait_for_mapping();
+  for_each_region(address, bytes,
+                  [](Partition& partition, uint64_t begin, uint64_t) { partition.unmap_if_mapped(begin); });
+}
+
+void Cache::unmap_all_regions() { unmap_regions(range_begin_, range_bytes_); }
 
 Partition::Seen Cache::close_again(PageId first, uint64_t count) {
   Partition::Seen all;
@@ -217,6 +259,10 @@ uint32_t Cache::evict(Lane& lane) {
 
 uint32_t Cache::background_step(Lane& lane) {
   uint32_t freed = 0;
+  if (shared_.chaos_seed != 0 && maps_regions()) {
+    if (chaos_steps_-- > 0) return 0;
+    end_regions(RegionsEnd::kChaos);
+  }
   for (uint32_t i = 0; i < partition_count_; ++i) {
     if (shared_.chaos_seed != 0 || partitions_[i].takes_frames())
       freed += partitions_[i].evict(partitions_[i].batch_size(), lane);

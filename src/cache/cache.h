@@ -84,7 +84,8 @@ class Cache {
   // servers. Cost: as the loads.
   void load_together(PageId first, uint64_t count, Lane& lane);
   void unpin(PageId page) { of(page).unpin(page); }
-  void discard(PageId first, uint64_t count, Lane& lane);
+  using After = Partition::After;
+  void discard(PageId first, uint64_t count, Lane& lane, After after = After::kInUse);
   Partition::Left forget(PageId first, uint64_t count, Lane& lane);
   // Cost: a look at each region of the table (2 MiB), more only where pages are in memory. REQUIRES: `closed` was given.
   Partition::Seen close_again(PageId first, uint64_t count);
@@ -101,6 +102,26 @@ class Cache {
   void copy_out(PageId page, uint64_t offset, char* to, uint64_t bytes) {
     of(page).copy_out(page, offset, to, bytes);
   }
+
+  // Regions (regions.h). From begin_regions on they are mapped, until end_regions or the cache ends that; `mappable` outlives
+  // the cache. REQUIRES: nothing of what may be mapped is in memory in a mapping of the caller's at its own address; such a page
+  // is not mapped by map_own either.
+  void begin_regions(Mappable& mappable);
+  void end_regions(RegionsEnd why) { shared_.regions.end(why); }
+  bool maps_regions() const { return shared_.regions.is_on(); }
+  // May anything be mapped? Cost: two loads.
+  bool has_regions() const { return shared_.regions.any(); }
+  // An access to the page at its own address failed, and may be made: it is mapped there if it is, or can be, part of a
+  // region; else false. May do I/O.
+  bool map_own(PageId page, Lane& lane) { return of(page).map_own(page, lane); }
+  // [address, address + bytes), whole OS pages, becomes inaccessible where it is mapped, also by who found nothing against it
+  // (Mappable::find) before; an access that is allowed maps it again.
+  // Cost: a look at each region, a system call for each that is mapped.
+  void cut(uint64_t address, uint64_t bytes);
+  // Regions that touch [address, address + bytes) are not mapped any more, or all. They may be again as long as regions are,
+  // but for those of which a page is known.
+  void unmap_regions(uint64_t address, uint64_t bytes);
+  void unmap_all_regions();
 
   // Evicts a batch of every partition, however much memory is free; returns how many frames became free.
   uint32_t evict(Lane& lane);
@@ -209,6 +230,8 @@ class Cache {
   }
   bool discard_garbage(Lane& lane);
   void discard(Places::Run run, Lane& lane);
+  template <class F>
+  void for_each_region(uint64_t address, uint64_t bytes, F f);
 
   // Of idle_step: how often in a row no page had moved, and what move_count was then.
   uint32_t calm_steps_ = kCalmSteps;
@@ -217,6 +240,7 @@ class Cache {
   long process_ = 0;              // that created the cache, or became its owner as a child
   std::atomic<long> parent_ = 0;  // of a child of fork, as long as it lives; 0: none
   bool lend_failed_ = false;
+  uint32_t chaos_steps_ = 0;  // of background_step until regions end, in chaos mode
   std::atomic<Delegation*> delegation_{nullptr};
   Shared shared_;
   Table table_;

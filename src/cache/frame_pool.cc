@@ -164,6 +164,26 @@ FrameId FramePool::find_any(bool allow_fresh) {
   return base::kNoFrame;
 }
 
+FrameId FramePool::find_free_block(PageId page) {
+  if (unshared_count_ != 0) return base::kNoFrame;
+  const uint64_t region = index(page) / blocks_.frames_per_block();
+  for (uint32_t looked = 0; looked < blocks_.count(); looked += Blocks::kMostLooks) {
+    const uint32_t block = blocks_.give(region, true);
+    if (block != Blocks::kNone) return FrameId{block * blocks_.frames_per_block()};
+  }
+  return base::kNoFrame;
+}
+
+bool FramePool::take_run(FrameId first, uint32_t count) {
+  if (unshared_count_ != 0) return false;
+  for (uint32_t i = 0; i < count; ++i)
+    if (!is_free(index(first) + i)) return false;
+  if (!release_run(first, count)) return false;
+  if (count == blocks_.frames_per_block()) fill_block(blocks_.of(index(first)));
+  for (uint32_t i = 0; i < count; ++i) touch(taken(index(first) + i));
+  return true;
+}
+
 void FramePool::give_back(FrameId frame) {
   const uint32_t i = index(frame);
   CHECK_LT(i, frame_count_);
@@ -185,6 +205,19 @@ void FramePool::release_memory(FrameId frame) {
     return;
   }
   if (sys::release_file_piece(descriptor_, file_offset(frame), page_bytes_)) drop_content(frame);
+}
+
+bool FramePool::release_run(FrameId first, uint32_t count) {
+  for (uint32_t i = 0; i < count; ++i) {
+    uint32_t end = i;
+    while (end < count && !frames_[index(first) + end].fresh &&
+           frames_[index(first) + end].backing == Backing::kOwn)
+      ++end;
+    if (end == i) continue;
+    if (!sys::release_file_piece(descriptor_, file_offset(first + i), (end - i) * page_bytes_)) return false;
+    for (; i < end; ++i) drop_content(first + i);
+  }
+  return true;
 }
 
 // The memory of a free frame reads as zeros from now on, and takes none.

@@ -89,10 +89,18 @@ class FramePool {
   // page % kRunFrames of a free run; else any. kNoFrame when none is free. A fresh frame is refused
   // unless `allow_fresh` (it would take more memory from the OS). The frame's state is the caller's to change.
   FrameId take(PageId page, FrameId wish, bool allow_fresh);
+  // The first frame of a block that is wholly free, which the page's region is given; kNoFrame if there is none, or not all
+  // frames are kOwn.
+  FrameId find_free_block(PageId page);
+  // Takes these frames; their memory is zeros, one large OS page if it is a whole block and that can be had. False, and nothing is taken: one is not free or not kOwn, or the system does
+  // not drop what it has. Cost: a system call for each run of them that was used before.
+  bool take_run(FrameId first, uint32_t count);
   // REQUIRES: taken. Freeing twice is a CHECK.
   void give_back(FrameId frame);
   // Gives the frame's memory back to the OS; it is fresh afterwards. REQUIRES: free.
   void release_memory(FrameId frame);
+  // The same of frames side by side. Cost: a system call for each run of them that is not fresh.
+  bool release_run(FrameId first, uint32_t count);
   // Any free frame that is not fresh; kNoFrame if there is none.
   FrameId find_free_touched();
 

@@ -185,7 +185,9 @@ Partition::Look Partition::look(PageId page, bool pin, char*& bytes) {
 // Steps 1 to 3 of Load. On kLoad the lane's victims are the claimed frames, the wanted one first.
 Partition::Attempt Partition::try_load(PageId page, Lane& lane, Stream& stream, bool pin, bool desperate,
                                        char*& bytes) {
-  const PageMap::Where where = map_.find(page);
+  PageMap::Where where = map_.find(page);
+  if (where.frame == base::kNoFrame && where.place == base::kNoPlace && map_region(page))
+    where = map_.find(page);
   if (where.frame != base::kNoFrame) return take_resident(where.frame, pin, bytes);
   const auto origin = where.place != base::kNoPlace ? Origins::Kind::kZeros : origin_of(page);
   if (origin == Origins::Kind::kGone) return Attempt::kGone;
@@ -590,6 +592,7 @@ void Partition::verify() {
     }
     CHECK(map_.find(frame.page).frame == id);
     if (frame.pins() > 0) CHECK(state == State::kResident);
+    if (is_in_region(frame.page)) CHECK(!frame.verified);
     CHECK_EQ(frame.io(), state == State::kWriting || (state == State::kResident && frame.io()));
     const auto delta = reinterpret_cast<int64_t>(frames_.bytes(id));
     for (uint64_t piece = 0; piece < pieces_; ++piece) {

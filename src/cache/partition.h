@@ -49,6 +49,7 @@
 #include "cache/origins.h"
 #include "cache/page_map.h"
 #include "cache/places.h"
+#include "cache/regions.h"
 #include "cache/table.h"
 
 namespace cache {
@@ -71,6 +72,7 @@ struct Shared {
   Closed* closed = nullptr;    // null: nothing is
   PageDirectory directory;
   Places places;
+  Regions regions;
   Budget budget;
   LoadQueues loads;
   sys::WriteWatch watch;          // closed: pages are compared
@@ -117,8 +119,17 @@ class Partition {
   void stop_watching(PageId page);
 
   // Forgets the content of pages first .. first + count - 1: they read as zeros. The storage is given
-  // back. May block, does no I/O of its own.
-  void discard(PageId first, uint64_t count, Lane& lane);
+  // back. May block, does no I/O of its own. Pages of a mapped region keep their frames if they stay in use.
+  enum class After { kInUse, kFree };
+  void discard(PageId first, uint64_t count, After after, Lane& lane);
+
+  // Of regions (regions.h). map_own: the page can be reached at its own address, if its region is mapped, or could be; false:
+  // it is none of these. May load the page. The rest as Cache's, of addresses in one region.
+  bool map_own(PageId page, Lane& lane);
+  void unmap_if_mapped(uint64_t address);
+  void cut(uint64_t begin, uint64_t end);
+  // Waits until nobody maps a region who began before.
+  void wait_for_mapping() { sys::LockGuard guard(mutex_); }
 
   // What is closed of the pages (closed.h) is other than it was: their entries say so when this returns, and what was
   // guarded is not any more. Who translated before may stand in a slot.
@@ -266,6 +277,20 @@ class Partition {
   void reopen(FrameId frame);
   void forget_fingerprints(FrameId frame, const uint64_t* pieces);
   void note_failed_write(int error);
+  uint64_t address_of(PageId page) const;
+  bool is_in_region(PageId page) const;
+  bool knows_any(PageId first, uint64_t count);
+  bool map_at_own_address(uint64_t begin, uint64_t end, uint64_t file_offset);
+  bool map_region(PageId page);
+  void load_part_of_region(uint64_t begin, uint64_t end, uint64_t region, FrameId first_frame);
+  bool load_zeros(PageId first, uint32_t count, FrameId first_frame);
+  bool map_page_of_region(PageId page, FrameId id);
+  void unmap_region(uint64_t address);
+  void cut_locked(uint64_t begin, uint64_t end);
+  uint64_t empty_in_region(PageId first, PageId end);
+  void note_zeros(FrameId id);
+  void release_dropped(Lane& lane);
+
   void drop_locked(FrameId id);
   void zero_in_place(FrameId id);
   bool lock_for_discard(PageId page, Lane& lane);

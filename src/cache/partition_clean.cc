@@ -49,7 +49,7 @@ void Partition::choose_for_cleaning(Lane& lane) {
     clean_hand_ = clean_hand_ + 1 == count ? 0 : clean_hand_ + 1;
     Frame& frame = frames_[id];
     if (frame.state() != State::kResident || frame.io() || frame.pins() > 0 || frame.verified ||
-        frame.guarded)
+        frame.guarded || is_in_region(frame.page))
       continue;
     if (shared_->table->is_hot(frame.page)) continue;
     lane.victims[lane.victim_count++] = {

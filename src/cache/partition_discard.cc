@@ -3,7 +3,7 @@
 
 namespace cache {
 
-void Partition::discard(PageId first, uint64_t count, Lane& lane) {
+void Partition::discard(PageId first, uint64_t count, After after, Lane& lane) {
   const PageId end = first + count;
   PageId page = first;
   while (index(page) < index(end)) {
@@ -12,10 +12,24 @@ void Partition::discard(PageId first, uint64_t count, Lane& lane) {
     uint32_t key = 0;
     {
       sys::LockGuard guard(mutex_);
+      uint64_t cut_to = 0;
       while (index(page) < index(end) && lane.victim_count < batch_size_) {
         if (shared_->directory.leaf_of(page) == 0) {
           page = PageId{base::round_down(index(page), kGroupPages) + kGroupPages};
           continue;
+        }
+        if (is_in_region(page) && map_.find(page).frame != base::kNoFrame) {
+          const uint64_t emptied = after == After::kInUse ? empty_in_region(page, end) : 0;
+          page = page + emptied;
+          if (emptied > 0) continue;
+          // In this hold of the lock, so that it is not mapped again until the frame is known to be free.
+          const uint64_t at = address_of(page);
+          if (at >= cut_to) {
+            cut_to = after == After::kInUse
+                         ? address_of(page + 1)
+                         : std::min(base::round_down(at, kRegionBytes) + kRegionBytes, address_of(end));
+            cut_locked(at, cut_to);
+          }
         }
         if (!lock_for_discard(page, lane)) {
           blocked = page;
@@ -49,9 +63,26 @@ void Partition::discard(PageId first, uint64_t count, Lane& lane) {
         }
         drop_locked(victim.frame);
       }
+      // Regions take fresh frames, and others must not hold what they may have of the budget.
+      if (shared_->regions.is_on()) release_dropped(lane);
       changed_.notify_all();
     }
     if (blocked != end) wait_for_change(key);
+  }
+}
+
+// The memory of frames that the batch made free goes back to the system.
+void Partition::release_dropped(Lane& lane) {
+  const auto is_free = [&](uint32_t v) { return frames_[lane.victims[v].frame].state() == State::kFree; };
+  for (uint32_t v = 0; v < lane.victim_count;) {
+    if (!is_free(v)) {
+      ++v;
+      continue;
+    }
+    const FrameId first = lane.victims[v].frame;
+    uint32_t count = 0;
+    for (; v < lane.victim_count && lane.victims[v].frame == first + count && is_free(v); ++v) ++count;
+    frames_.release_run(first, count);
   }
 }
 
@@ -96,8 +127,13 @@ void Partition::drop_locked(FrameId id) {
 
 // Step 3 for others: the frame stays with its page, which reads as zeros and has no place any more.
 void Partition::zero_in_place(FrameId id) {
-  Frame& frame = frames_[id];
   spillway_plain_memset(frames_.unwatched_bytes(id), 0, shared_->page_bytes);
+  note_zeros(id);
+}
+
+// Its content is zeros from now on, and nowhere else.
+void Partition::note_zeros(FrameId id) {
+  Frame& frame = frames_[id];
   frame.watched = false;
   if (frame.place != base::kNoPlace) shared_->places.give_back(frame.place);
   frame.place = base::kNoPlace;

@@ -37,6 +37,7 @@ void Partition::lock_victims(uint32_t wanted, Lane& lane) {
   lane.victim_count = 0;
   lane.io_count = 0;
   lane.segment_count = 0;
+  shared_->regions.end(RegionsEnd::kEviction);
   sys::LockGuard guard(mutex_);
   const uint32_t count = frames_.frame_count();
   if (shared_->chaos_seed != 0) {
@@ -78,6 +79,7 @@ bool Partition::try_lock_victim(FrameId id, Lane& lane, bool even_hot) {
             .watched = frame.watched,
             .guarded = frame.guarded};
   ++frame.looked_at;
+  if (is_in_region(frame.page)) unmap_region(address_of(frame.page));
   return true;
 }
 

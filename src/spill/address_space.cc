@@ -213,8 +213,8 @@ bool touches_runtime(const void* address, uint64_t bytes) {
   const auto touches = [=](uint64_t own, uint64_t own_bytes) {
     return begin < own + own_bytes && (begin >= own || bytes > own - begin);
   };
-  return touches(kPublished, base::kOsPageBytes) || touches(kUnregisteredSlots, base::kOsPageBytes) ||
-         touches(kTableBase, kTableBytes);
+  return touches(kNativeBodies, base::kOsPageBytes) || touches(kPublished, base::kOsPageBytes) ||
+         touches(kUnregisteredSlots, base::kOsPageBytes) || touches(kTableBase, kTableBytes);
 }
 
 uint64_t same_allocation_end(uint64_t address, uint64_t end) {

@@ -68,8 +68,8 @@ bool is_allocated(uint64_t address);
 // at each OS page only where some of a chunk are allocated. REQUIRES: in_range(address), end <= kRangeEnd.
 uint64_t same_allocation_end(uint64_t address, uint64_t end);
 
-// Does [address, address + bytes) touch what the runtime keeps at fixed addresses: the table, the published page, the
-// slots of threads not seen yet? Nobody else may map anything there.
+// Does [address, address + bytes) touch what the runtime keeps at fixed addresses: the table, the published page, what
+// tells of native bodies, the slots of threads not seen yet? Nobody else may map anything there.
 bool touches_runtime(const void* address, uint64_t bytes);
 
 }  // namespace spill

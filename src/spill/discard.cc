@@ -16,9 +16,7 @@ void zero(uint64_t address, uint64_t bytes) {
   });
 }
 
-}  // namespace
-
-void discard_memory(uint64_t address, uint64_t bytes) {
+void discard(uint64_t address, uint64_t bytes, cache::Cache::After after) {
   cache::Cache& cache = *runtime.cache;
   const uint64_t end = address + bytes;
   const uint64_t first = base::round_up(address, cache.page_bytes());
@@ -31,14 +29,20 @@ void discard_memory(uint64_t address, uint64_t bytes) {
   if (last < end) zero(last, end - last);
   if (first == last) return;
   InRuntime inside;
-  cache.discard(cache.page_of(first), (last - first) / cache.page_bytes(), lane_of(inside.thread()));
+  cache.discard(cache.page_of(first), (last - first) / cache.page_bytes(), lane_of(inside.thread()), after);
+}
+
+}  // namespace
+
+void discard_memory(uint64_t address, uint64_t bytes) {
+  discard(address, bytes, cache::Cache::After::kInUse);
 }
 
 void discard_and_free(uint64_t address, uint64_t bytes) {
   // First of all nothing may hold the pages any more, or they would stay, zeroed, at addresses that are free.
   unmap_range(address, bytes);
   clear_slots();
-  discard_memory(address, bytes);
+  discard(address, bytes, cache::Cache::After::kFree);
   end_protection(address, bytes);
   free_addresses(address, bytes);
 }

@@ -9,6 +9,7 @@
 #include "spill/access.h"
 #include "spill/address_space.h"
 #include "spill/mapped_pages.h"
+#include "spill/native.h"
 #include "spill/protection.h"
 #include "spill/runtime.h"
 #include "sys/files.h"
@@ -269,6 +270,12 @@ uint64_t map_file(uint64_t bytes, int protection, int flags, int descriptor, int
     return 0;
   }
   withhold_addresses(begin + length, reserved - length);
+  end_native(cache::RegionsEnd::kFileMap);
+  cache::Cache& cache = *runtime.cache;
+  cache.unmap_regions(begin, reserved);
+  // What was freed here piece by piece may be in memory still, as zeros.
+  cache.discard(cache.page_of(begin), reserved / cache.page_bytes(), lane_of(inside.thread()),
+                cache::Cache::After::kFree);
   map->is_shared = type == MAP_SHARED;
   map->has_lease = true;
   map->has_pages = false;

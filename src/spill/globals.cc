@@ -10,6 +10,7 @@
 #include "spill/discard.h"
 #include "spill/holders.h"
 #include "spill/mapped_pages.h"
+#include "spill/native.h"
 #include "spill/runtime.h"
 #include "sys/memory.h"
 
@@ -102,6 +103,8 @@ ClosingLibraries::~ClosingLibraries() { --this_thread().closing_depth; }
 
 SPILL_EXPORT void __spillway_register_globals(spill::GlobalRecord* begin, spill::GlobalRecord* end);
 SPILL_EXPORT void __spillway_register_globals(spill::GlobalRecord* begin, spill::GlobalRecord* end) {
+  // Native bodies would reach each of their pages by a fault.
+  spill::end_native(cache::RegionsEnd::kGlobals);
   spill::for_each_range({begin, end}, spill::spill_range);
 }
 

@@ -7,6 +7,7 @@
 #include "spill/address_space.h"
 #include "spill/file_maps.h"
 #include "spill/fork.h"
+#include "spill/native.h"
 #include "spill/protection.h"
 #include "spill/runtime.h"
 #include "sys/lock.h"
@@ -21,6 +22,10 @@ constinit sys::Mutex mapped_mutex;
 constinit uint64_t mapped_pages[base::kMaxMappedPages] = {};
 constinit uint32_t mapped_limit = 0;
 constinit uint32_t mapped_next = 0;
+
+// How many were mapped while native bodies ran, and how many may be.
+constexpr uint32_t kMostSinglePages = 2048;
+constinit uint32_t single_pages = 0;
 
 // Ranges that stay mapped (keep_mapped), as the program gave them; `bytes` 0 for an unused element. Their
 // pages are pinned once for each range that they are part of.
@@ -104,6 +109,9 @@ void map_pinned(base::PageId page, const char* pinned, uint64_t site) {
   mapped_pages[element] = index(page) + 1;
   base::statistics.spill_faults.add();
   base::statistics.spill_fault_sites.add(site);  // mapped_mutex orders additions
+  // Where regions are not to be had, instrumented bodies are faster.
+  if (runtime.cache->maps_regions() && ++single_pages == kMostSinglePages)
+    end_native(cache::RegionsEnd::kSinglePages);
 }
 
 }  // namespace
@@ -118,6 +126,7 @@ void map_at_own_address(uint64_t address, uint64_t site) {
     sys::LockGuard guard(mapped_mutex);
     if (is_kept(page)) return;
   }
+  if (map_native(address)) return;
   auto pinned = cache.pin_shared(page, lane_of(inside.thread()));
   if (!pinned && is_file_map_error(address, pinned.error())) {
     show_bus_error(address);
@@ -137,10 +146,15 @@ void map_at_own_address(uint64_t address, uint64_t site) {
     if (!pinned) end_process(pinned.error(), kFatalStatus);
   }
   const FileMapKind kind = file_map_kind(address);
-  if (is_mapped(page) || kind == FileMapKind::kPlain || kind == FileMapKind::kGone)
+  if (kind == FileMapKind::kPlain || kind == FileMapKind::kGone) {
     cache.unpin(page);
-  else
+  } else if (is_mapped(page)) {
+    // Another thread was faster; or the region around it was unmapped.
+    map_page(page, *pinned);
+    cache.unpin(page);
+  } else {
     map_pinned(page, *pinned, site);
+  }
   mapped_mutex.unlock();
 }
 
@@ -162,13 +176,21 @@ bool keep_mapped(uint64_t address, uint64_t bytes) {
     }
   }
   if (unused == nullptr || kept_pages + count > runtime.cache->frame_count() / 2) return false;
-  for (base::PageId page = range.first_page(); index(page) <= index(range.last_page()); page = page + 1) {
+  const auto pin = [&](base::PageId page) {
     // One that is kept already is mapped, perhaps from a memory file of before a fork.
-    const bool kept = is_kept(page);
-    auto pinned = kept ? runtime.cache->pin(page, lane_of(inside.thread()))
-                       : runtime.cache->pin_shared(page, lane_of(inside.thread()));
+    auto pinned = is_kept(page) ? runtime.cache->pin(page, lane_of(inside.thread()))
+                                : runtime.cache->pin_shared(page, lane_of(inside.thread()));
     if (!pinned) end_process(pinned.error(), kFatalStatus);
-    if (!kept) map_page(page, *pinned);
+    return *pinned;
+  };
+  for (base::PageId page = range.first_page(); index(page) <= index(range.last_page()); page = page + 1)
+    pin(page);
+  // A region is unmapped when a page of it is evicted, and this must not be. Now that its pages are in memory it stays so.
+  runtime.cache->unmap_regions(address, bytes);
+  for (base::PageId page = range.first_page(); index(page) <= index(range.last_page()); page = page + 1) {
+    if (is_kept(page)) continue;
+    map_page(page, pin(page));
+    runtime.cache->unpin(page);
   }
   *unused = range;
   kept_pages += count;
@@ -209,6 +231,7 @@ void change_mappings(uint64_t address, uint64_t bytes, void (*f)(void* context),
     if (begin < address + bytes && address < begin + cache.page_bytes()) unmap_element(i);
   }
   f(context);
+  cache.cut(address, bytes);
   if (!keeps_pages()) return;
   for (const KeptRange& range : kept_ranges) {
     if (range.bytes == 0) continue;
@@ -247,6 +270,9 @@ bool keeps_pages() { return kept_count.load(std::memory_order_relaxed) != 0; }
 void freeze_mappings() {
   mapped_mutex.lock();
   for (uint32_t i = 0; i < mapped_limit; ++i) unmap_element(i);
+  // What the child stored to them would be its parent's.
+  end_native(cache::RegionsEnd::kFork);
+  runtime.cache->unmap_all_regions();
 }
 
 void thaw_mappings() { mapped_mutex.unlock(); }

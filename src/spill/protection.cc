@@ -10,6 +10,7 @@
 #include "spill/address_space.h"
 #include "spill/holders.h"
 #include "spill/mapped_pages.h"
+#include "spill/native.h"
 #include "spill/runtime.h"
 
 namespace spill {
@@ -209,6 +210,9 @@ bool give_to_kernel(uint64_t address, uint64_t bytes, bool (*map)(void* context)
   };
   Gift gift = {{address, bytes, Protection::kKernel}, map, context, false};
   clear_slots();
+  // Regions are unmapped as a whole, whatever has been mapped there since.
+  end_native(cache::RegionsEnd::kKernelMapping);
+  runtime.cache->unmap_regions(address, bytes);
   change_mappings(
       address, bytes,
       [](void* given) {

@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "base/statistics.h"
+#include "cache/regions.h"
 #include "spill/code_place.h"
 #include "spill/runtime.h"
 #include "sys/statistics_file.h"
@@ -120,6 +121,30 @@ void log_fault_sites() {
   }
 }
 
+// Why native bodies run no more. Null: they do.
+const char* native_end_text() {
+  switch (static_cast<cache::RegionsEnd>(base::statistics.spill_native_end.get())) {
+    case cache::RegionsEnd::kMemoryFull: return "memory was full";
+    case cache::RegionsEnd::kEviction: return "a page was to leave memory";
+    case cache::RegionsEnd::kFork: return "the process forked";
+    case cache::RegionsEnd::kGlobals: return "globals were spilled";
+    case cache::RegionsEnd::kKernelMapping: return "something else was mapped among spilled memory";
+    case cache::RegionsEnd::kFileMap: return "a file was mapped";
+    case cache::RegionsEnd::kSinglePages: return "too many pages were mapped one by one";
+    case cache::RegionsEnd::kChaos: return "chaos mode wanted it";
+  }
+  return nullptr;
+}
+
+void log_native() {
+  const uint64_t milliseconds = base::statistics.spill_native_ms.get();
+  if (milliseconds == 0) return;
+  const char* const end = native_end_text();
+  base::log("native bodies ran for ", milliseconds, " ms, ", end != nullptr ? "until " : "to the end",
+            end != nullptr ? end : "", "; ", base::statistics.cache_regions_mapped.get(), " regions of 2M, ",
+            base::statistics.cache_regions_unmapped.get(), " of them unmapped again");
+}
+
 // What memory would help: the least that halves the misses, and the least that leaves about those that none can save.
 void log_miss_curve() {
   const base::MissCurve& curve = base::statistics.cache_miss_curve;
@@ -161,6 +186,7 @@ void write_report() {
             s.storage_read_bytes.get() >> 20, "M, written ", s.storage_write_bytes.get() >> 20, "M on ",
             runtime.device->name(), "; faults ", s.spill_faults.get(), ", slow translations ",
             s.spill_translations_slow.get());
+  log_native();
   log_miss_curve();
   log_fault_sites();
 }

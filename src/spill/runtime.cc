@@ -15,6 +15,7 @@
 #include "spill/holders.h"
 #include "spill/last_thread.h"
 #include "spill/mapped_pages.h"
+#include "spill/native.h"
 #include "spill/protection.h"
 #include "spill/published.h"
 #include "spill/report.h"
@@ -155,6 +156,7 @@ extern "C" void spillway_start(int, char**, char** environment) {
   require(sys::reserve_at(kUnregisteredSlots, base::kOsPageBytes, sys::Access::kNone,
                           "the slots of new threads"));
   require(sys::reserve_at(kRangeBegin, kRangeEnd - kRangeBegin, sys::Access::kNone, "spilled memory"));
+  require(open_native());
   require(open_address_space());
   require(open_protections());
   require(open_file_maps());
@@ -181,6 +183,7 @@ extern "C" void spillway_start(int, char**, char** environment) {
   if (mapped > frames / 4) mapped = frames / 4;
   limit_mapped_pages(static_cast<uint32_t>(mapped));
   install_fault_handler();
+  begin_native();
   set_plain_limit();
   watch_forks();
   require(open_heap());
@@ -198,7 +201,9 @@ extern "C" void spillway_start(int, char**, char** environment) {
 // DT_FINI or .fini_array.
 extern "C" void spillway_end();
 extern "C" void spillway_end() {
-  if (!runtime.is_fork_child.load(std::memory_order_relaxed)) write_report();
+  if (runtime.is_fork_child.load(std::memory_order_relaxed)) return;
+  count_native_time();
+  write_report();
 }
 
 }  // namespace spill

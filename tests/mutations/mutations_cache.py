@@ -8,6 +8,7 @@ DISCARD = "src/cache/partition_discard.cc"
 ORIGIN = "src/cache/partition_origin.cc"
 FORGET = "src/cache/partition_forget.cc"
 MOVE = "src/cache/partition_move.cc"
+REGION = "src/cache/partition_region.cc"
 PLACES = "src/cache/places.cc"
 POOL = "src/cache/frame_pool.cc"
 BLOCKS = "src/cache/blocks.h"
@@ -71,6 +72,24 @@ MUTATIONS = [
              (POOL, "bytes_of_block + budget_->limit_bytes() / 8", "bytes_of_block")),
     mutation("watching begins without the memory being added", "FramePoolTest.WatchedFrames*",
              (POOL, "    if (!watch_->add(memory_, uint64_t{frame_count_} * page_bytes_)) {", "    if (false) {")),
+
+    # Regions
+    mutation("region stays mapped while its pages are evicted", "RegionsTest.Eviction*:RegionsTest.Threads*",
+             (EVICT, "  if (is_in_region(frame.page)) unmap_region(address_of(frame.page));\n", "")),
+    mutation("page of a mapped region is cleaned", "RegionsTest.WhatIsStored*",
+             (CLEAN, "frame.guarded || is_in_region(frame.page)", "frame.guarded")),
+    mutation("freed page stays reachable at its own address", "RegionsTest.Freed*:RegionsTest.AllPages*",
+             (DISCARD, "            cut_locked(at, cut_to);\n", "")),
+    mutation("what is discarded in a mapped region is there still", "RegionsTest.Discarded*",
+             (REGION, "!sys::release_file_piece(frames_.descriptor(), frames_.file_offset(frame), count * shared_->page_bytes)", "false")),
+    mutation("region mapped over pages that are known", "RegionsTest.ARegionWithPages*:RegionsTest.UnmappedOnRequest",
+             (REGION, "  if (!is_mapped && is_known) return false;\n", "")),
+    mutation("used frames of a region are not zeros", "RegionsTest.AllPages*",
+             (POOL, "    if (!sys::release_file_piece(descriptor_, file_offset(first + i), (end - i) * page_bytes_)) return false;\n", "")),
+    mutation("what is freed in regions is charged still", "RegionsTest.AllPages*",
+             (DISCARD, "      if (shared_->regions.is_on()) release_dropped(lane);\n", "")),
+    mutation("region takes more than the budget", "RegionsTest.EndsWhenTheBudget*",
+             (REGION, "!shared_->budget.exceeded_by(least_bytes)", "true")),
 
     # Watch
     mutation("what the kernel says of watched pages is not asked for", "WatchTest.AStore*",

@@ -4,6 +4,7 @@ ACCESS = "src/spill/access.cc"
 DESCRIPTOR = "src/spill/intercept/descriptor.cc"
 FAULT = "src/spill/fault.cc"
 MAPPED = "src/spill/mapped_pages.cc"
+NATIVE = "src/spill/native.cc"
 FILE_MAPS = "src/spill/file_maps.cc"
 FORK = "src/spill/fork.cc"
 GLOBALS = "src/spill/globals.cc"
@@ -35,6 +36,17 @@ def product(name, pattern, *patches):
 
 
 MUTATIONS = [
+    # Native bodies
+    product("regions stay mapped over fork", "^e2e_native_fork$",
+            (MAPPED, "  runtime.cache->unmap_all_regions();\n", "")),
+    product("protected memory stays mapped for native code", "^e2e_native_mappings$",
+            (MAPPED, "  cache.cut(address, bytes);\n", ""),
+            (NATIVE, "if (is_allocated(begin) && is_open(begin)) {", "if (is_allocated(begin)) {")),
+    product("native bodies run on when memory is full", "^e2e_native_growth$",
+            (NATIVE, "    byte().store(0, std::memory_order_release);\n", "")),
+    product("region is unmapped under the kernel's mapping", "^e2e_native_mappings$",
+            (PROTECTION, "  end_native(cache::RegionsEnd::kKernelMapping);\n  runtime.cache->unmap_regions(address, bytes);\n", "")),
+
     # Hazards
     mutation("hazard store removed from hold()", "intercept_memory_test", "Memory.*",
              ("src/spill/access.h", "  slots[slot].store(a, std::memory_order_release);\n", "")),
@@ -179,7 +191,7 @@ MUTATIONS = [
     product("mremap loses the last page", "^e2e_mmap_zero$",
             (MREMAP, "copy_protected(moved, old_address, old_length);", "copy_protected(moved, old_address, old_length - base::kOsPageBytes);")),
     product("unmapped memory keeps its content", "^e2e_mmap_zero$",
-            ("src/spill/discard.cc", "  discard_memory(address, bytes);\n  end_protection", "  end_protection")),
+            ("src/spill/discard.cc", "  discard(address, bytes, cache::Cache::After::kFree);\n  end_protection", "  end_protection")),
     product("first part of a discarded range keeps its content", "^e2e_mmap_zero$",
             ("src/spill/discard.cc", "  if (address < first) zero(address, first - address);\n", "")),
     product("last part of a discarded range keeps its content", "^e2e_mmap_zero$",
