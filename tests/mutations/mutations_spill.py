@@ -11,6 +11,8 @@ GLOBALS = "src/spill/globals.cc"
 HEAP = "src/spill/heap.cc"
 IO = "src/spill/intercept/io.cc"
 MEMORY = "src/spill/intercept/memory.cc"
+QUICK = "src/spill/intercept/quick.h"
+STRING = "src/spill/intercept/string.cc"
 MMAP = "src/spill/intercept/mmap.cc"
 MREMAP = "src/spill/intercept/mremap.cc"
 ADVISE = "src/spill/intercept/advise.cc"
@@ -305,6 +307,15 @@ MUTATIONS = [
              (MEMORY, "(result = memcmp(x, y, length)) == 0;", "(result = memcmp(x, y, length)) == 1;")),
     mutation("comparison of strings reads behind their end", "intercept_string_test", "Strings.Compare*",
              ("src/spill/intercept/string.cc", "if (result != 0 || strnlen(raw_a, length) < length) break;", "if (result != 0) break;")),
+    mutation("short copy stores before it has loaded all", "intercept_memory_test", "Memory.MoveEveryShortLength",
+             (QUICK, "  __builtin_memcpy(&tail, from + n - sizeof(T), sizeof(T));\n  __builtin_memcpy(to, &head, sizeof(T));\n",
+              "  __builtin_memcpy(to, &head, sizeof(T));\n  __builtin_memcpy(&tail, from + n - sizeof(T), sizeof(T));\n")),
+    mutation("pair of ranges copied at once across a page's edge", "intercept_memory_test", "Memory.*",
+             (QUICK, "differ >= base::kOsPageBytes || ", "differ >= 2 * base::kOsPageBytes || ")),
+    mutation("only one of two ranges is protected", "intercept_memory_test", "Memory.*",
+             (QUICK, "    slots[kScratchB].store(y, std::memory_order_release);\n", "")),
+    mutation("string that ends behind its page ends there", "intercept_string_test", "Strings.*",
+             (STRING, "    if (length < room) return length;\n", "    return length;\n")),
     mutation("backward move begins a byte off at a page's edge", "intercept_memory_test", "Memory.Move*",
              (MEMORY, "return ((reinterpret_cast<uint64_t>(end) - 1) & (base::kOsPageBytes - 1)) + 1;",
               "return (reinterpret_cast<uint64_t>(end) & (base::kOsPageBytes - 1)) + 1;")),

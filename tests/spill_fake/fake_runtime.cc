@@ -234,7 +234,8 @@ void set_moving(bool on) {
 }
 
 void expect_nothing_held() {
-  for (unsigned i = 0; i < spill::kAllSlotCount; ++i) CHECK_EQ(__spillway_slots[i].load(), 0u);
+  // What memcpy and its kin leave in the scratch slots is as what compiled code leaves there (intercept/quick.h).
+  for (unsigned i = 2; i < spill::kAllSlotCount; ++i) CHECK_EQ(__spillway_slots[i].load(), 0u);
   CHECK_EQ(pins, 0u);
   CHECK_EQ(spill::this_thread().scratch_used_bytes, 0u);
 }

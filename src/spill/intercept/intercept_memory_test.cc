@@ -76,6 +76,21 @@ TEST_F(Memory, MoveOverlappingBothWays) {
   }
 }
 
+TEST_F(Memory, MoveEveryShortLength) {
+  Mirrored buffer(5000, 4000);
+  for (size_t n = 0; n <= 140; ++n)
+    for (const int distance : {-70, -33, -16, -7, -1, 0, 1, 5, 8, 31, 64})
+      for (const size_t at :
+           {size_t{100}, 4192 - n, size_t{4160}}) {  // inside a page, up to an edge, across one
+        buffer.randomize(random, 251);
+        const size_t to = at + static_cast<size_t>(distance);
+        EXPECT_EQ(__spill_memmove(buffer.spilled + to, buffer.spilled + at, n), buffer.spilled + to);
+        memmove(&buffer.twin[to], &buffer.twin[at], n);
+        buffer.expect_equal("memmove");
+        if (HasFailure()) return;
+      }
+}
+
 TEST_F(Memory, Set) {
   Mirrored buffer(13000, 4096 - 13000 % 4096);
   for (int round = 0; round < 500; ++round) {

@@ -2,6 +2,7 @@
 // operands reaches the end of an OS page) and lets the C library's function do a piece, so it never
 // touches a page that the call does not reach.
 #include "spill/intercept/intercept.h"
+#include "spill/intercept/quick.h"
 
 extern "C" [[noreturn]] void __chk_fail(void);
 
@@ -10,22 +11,6 @@ namespace spill {
 void buffer_overflow() { __chk_fail(); }
 
 namespace {
-
-// The result of f(raw_a, raw_b, n) for ranges that lie in one OS page each, as most do. Spilled or not: where
-// one address is spilled, the table is there and knows the others.
-template <class F>
-inline auto with_page_pair(const void* a, const void* b, F&& f) {
-  char* raw_a = hold(a, kHoldA);
-  char* raw_b = hold(b, kHoldB);
-  const auto result = f(raw_a, raw_b);
-  release(kHoldA);
-  release(kHoldB);
-  return result;
-}
-
-inline bool are_in_page(const void* a, const void* b, size_t n) {
-  return is_in_page(a, n) && is_in_page(b, n);
-}
 
 // f(raw_a, raw_b, length) for the pieces of two ranges of n bytes in order; f returns false to stop.
 template <class F>
@@ -64,7 +49,7 @@ void move_backward(char* to, const char* from, size_t n) {
   release(kHoldB);
 }
 
-__attribute__((noinline)) void* move_spilled(void* to, const void* from, size_t n) {
+void* move_spilled(void* to, const void* from, size_t n) {
   if (reinterpret_cast<uint64_t>(to) - reinterpret_cast<uint64_t>(from) < n)
     move_backward(static_cast<char*>(to), static_cast<const char*>(from), n);
   else
@@ -73,12 +58,26 @@ __attribute__((noinline)) void* move_spilled(void* to, const void* from, size_t 
   return to;
 }
 
-__attribute__((noinline)) void* copy_spilled(void* to, const void* from, size_t n) {
+void* copy_spilled(void* to, const void* from, size_t n) {
   for_each_pair(to, from, n, [](char* t, char* f, size_t length) {
     // One object copied onto itself is not undefined in practice; memmove costs the same.
     memmove(t, f, length);
     return true;
   });
+  return to;
+}
+
+__attribute__((noinline)) void* copy_anyhow(void* to, const void* from, size_t n) {
+  return plain(to, from) ? memcpy(to, from, n) : copy_spilled(to, from, n);
+}
+
+__attribute__((noinline)) void* move_anyhow(void* to, const void* from, size_t n) {
+  return plain(to, from) ? memmove(to, from, n) : move_spilled(to, from, n);
+}
+
+// Where `to` was translated to is no concern of the caller's.
+__attribute__((noinline)) void* move_in_page(void* to, char* raw_to, const char* raw_from, size_t n) {
+  memmove(raw_to, raw_from, n);
   return to;
 }
 
@@ -88,11 +87,15 @@ __attribute__((noinline)) void* set_spilled(void* to, int byte, size_t n) {
   return to;
 }
 
-__attribute__((noinline)) int compare_spilled(const void* a, const void* b, size_t n) {
+int compare_spilled(const void* a, const void* b, size_t n) {
   int result = 0;
   for_each_pair(a, b, n,
                 [&result](char* x, char* y, size_t length) { return (result = memcmp(x, y, length)) == 0; });
   return result;
+}
+
+__attribute__((noinline)) int compare_anyhow(const void* a, const void* b, size_t n) {
+  return plain(a, b) ? memcmp(a, b, n) : compare_spilled(a, b, n);
 }
 
 __attribute__((noinline)) void* find_spilled(const void* memory, int byte, size_t n) {
@@ -147,41 +150,49 @@ __attribute__((noinline)) void* search_spilled(const void* haystack, size_t n, c
 
 using spill::plain;
 
+// What is done at once calls nothing, or something last: so that it needs no registers of its own.
 SPILL_EXPORT void* __spill_memcpy(void* to, const void* from, size_t n) {
-  if (plain(to, from)) return memcpy(to, from, n);
-  if (!spill::are_in_page(to, from, n)) [[unlikely]]
-    return spill::copy_spilled(to, from, n);
-  spill::with_page_pair(to, from, [n](char* t, char* f) { return memmove(t, f, n); });
+  const spill::QuickPair quick(to, from, n);
+  if (!quick.ready) [[unlikely]]
+    return spill::copy_anyhow(to, from, n);
+  if (n > spill::kMostMovedInline) return spill::move_in_page(to, quick.a, quick.b, n);
+  spill::move_inline(quick.a, quick.b, n);
   return to;
 }
 
 SPILL_EXPORT void* __spill_memmove(void* to, const void* from, size_t n) {
-  if (plain(to, from)) return memmove(to, from, n);
-  if (!spill::are_in_page(to, from, n)) [[unlikely]]
-    return spill::move_spilled(to, from, n);
-  spill::with_page_pair(to, from, [n](char* t, char* f) { return memmove(t, f, n); });
+  const spill::QuickPair quick(to, from, n);
+  if (!quick.ready) [[unlikely]]
+    return spill::move_anyhow(to, from, n);
+  if (n > spill::kMostMovedInline) return spill::move_in_page(to, quick.a, quick.b, n);
+  spill::move_inline(quick.a, quick.b, n);
   return to;
 }
 
 SPILL_EXPORT void* __spill_memset(void* to, int byte, size_t n) {
-  if (plain(to)) [[likely]]
-    return memset(to, byte, n);
-  return spill::set_spilled(to, byte, n);
+  const spill::QuickRange quick(to, n);
+  if (!quick.ready) [[unlikely]]
+    return plain(to) ? memset(to, byte, n) : spill::set_spilled(to, byte, n);
+  memset(quick.raw, byte, n);
+  return to;
 }
 
 SPILL_EXPORT int __spill_memcmp(const void* a, const void* b, size_t n) {
-  if (plain(a, b)) return memcmp(a, b, n);
-  if (!spill::are_in_page(a, b, n)) [[unlikely]]
-    return spill::compare_spilled(a, b, n);
-  return spill::with_page_pair(a, b, [n](char* x, char* y) { return memcmp(x, y, n); });
+  const spill::QuickPair quick(a, b, n);
+  if (!quick.ready) [[unlikely]]
+    return spill::compare_anyhow(a, b, n);
+  return memcmp(quick.a, quick.b, n);
 }
 
 SPILL_EXPORT int __spill_bcmp(const void* a, const void* b, size_t n) { return __spill_memcmp(a, b, n); }
 
 SPILL_EXPORT void* __spill_memchr(const void* memory, int byte, size_t n) {
-  if (plain(memory)) [[likely]]
-    return const_cast<void*>(memchr(memory, byte, n));
-  return spill::find_spilled(memory, byte, n);
+  const spill::QuickRange quick(memory, n);
+  if (!quick.ready) [[unlikely]]
+    return plain(memory) ? const_cast<void*>(memchr(memory, byte, n)) : spill::find_spilled(memory, byte, n);
+  auto* found = static_cast<char*>(memchr(quick.raw, byte, n));
+  return found != nullptr ? const_cast<char*>(static_cast<const char*>(memory)) + (found - quick.raw)
+                          : nullptr;
 }
 
 SPILL_EXPORT void* __spill_memrchr(const void* memory, int byte, size_t n) {
@@ -197,9 +208,7 @@ SPILL_EXPORT void* __spill_rawmemchr(const void* memory, int byte) {
 }
 
 SPILL_EXPORT void* __spill_mempcpy(void* to, const void* from, size_t n) {
-  if (plain(to, from)) [[likely]]
-    return mempcpy(to, from, n);
-  return static_cast<char*>(spill::copy_spilled(to, from, n)) + n;
+  return static_cast<char*>(__spill_memcpy(to, from, n)) + n;
 }
 
 SPILL_EXPORT void* __spill_memmem(const void* haystack, size_t n, const void* needle, size_t m) {

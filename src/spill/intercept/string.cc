@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "spill/intercept/intercept.h"
+#include "spill/intercept/quick.h"
 
 extern "C" {
 void* __spill_memcpy(void* to, const void* from, size_t n);
@@ -81,6 +82,11 @@ using spill::plain;
 SPILL_EXPORT size_t __spill_strlen(const char* text) {
   if (plain(text)) [[likely]]
     return strlen(text);
+  const size_t room = spill::bytes_to_page_end(text);
+  if (const spill::QuickRange quick(text, room); quick.ready) {
+    const size_t length = strnlen(quick.raw, room);
+    if (length < room) return length;
+  }
   return spill::string_length(text);
 }
 

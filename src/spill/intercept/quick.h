@@ -1,0 +1,104 @@
+// What functions such as memcpy do at once: ranges that lie in one OS page each, and are resident.
+//
+// They are translated as compiled code translates (abi.inc), in its own two slots for what is done with in a moment:
+// nothing of it is alive across a call. Nobody clears these slots; a page stays protected by them until the next
+// access of the thread takes them, as after any access. So the C library's function can be called last, and nothing
+// is left to do behind it.
+//
+// 1 A range that is not spilled is translated too: its entry says so, and that is less to ask than where the range
+//   lies. Only a thread that the runtime knows has a table to ask.
+// 2 Whatever is not to be had at once (an empty range, the end of a page, an entry that says nothing) is left to the
+//   caller.
+#pragma once
+#include <cstring>
+
+#include "spill/access.h"
+
+namespace spill {
+
+// Slots of compiled code (compiler/Slots.h, ScratchSlots).
+inline constexpr unsigned kScratchA = 0, kScratchB = 1;
+
+inline bool has_slots(const Slot* slots) { return reinterpret_cast<uint64_t>(slots) != kUnregisteredSlots; }
+
+// n bytes, one at least, in the OS page of `address`, if that is to be had at once. REQUIRES: as of all here, no call of the runtime or the
+// program while `raw` is used. Cost: about 10 instructions.
+struct QuickRange {
+  QuickRange(const void* address, size_t n) {
+    Slot* slots = __spillway_slots;
+    if (!is_in_page(address, n) || !has_slots(slots)) [[unlikely]]
+      return;
+    const auto a = reinterpret_cast<uint64_t>(address);
+    slots[kScratchA].store(a, std::memory_order_release);
+    // As in hold().
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    const int64_t entry = entry_of(a).load(std::memory_order_acquire);
+    raw = reinterpret_cast<char*>(a + static_cast<uint64_t>(entry) - 1);
+    ready = entry > 0;
+  }
+  bool ready = false;
+  char* raw;  // if ready
+};
+
+// The same for two ranges of n bytes.
+struct QuickPair {
+  QuickPair(const void* first, const void* second, size_t n) {
+    Slot* slots = __spillway_slots;
+    const auto x = reinterpret_cast<uint64_t>(first), y = reinterpret_cast<uint64_t>(second);
+    const uint64_t differ = (x ^ (x + n - 1)) | (y ^ (y + n - 1));
+    if (n - 1 >= base::kOsPageBytes || differ >= base::kOsPageBytes || !has_slots(slots)) [[unlikely]]
+      return;
+    slots[kScratchA].store(x, std::memory_order_release);
+    slots[kScratchB].store(y, std::memory_order_release);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    const int64_t entry_x = entry_of(x).load(std::memory_order_acquire);
+    const int64_t entry_y = entry_of(y).load(std::memory_order_acquire);
+    a = reinterpret_cast<char*>(x + static_cast<uint64_t>(entry_x) - 1);
+    b = reinterpret_cast<char*>(y + static_cast<uint64_t>(entry_y) - 1);
+    ready = entry_x > 0 && entry_y > 0;
+  }
+  bool ready = false;
+  char* a;  // if ready
+  char* b;
+};
+
+// The first and the last bytes of n, everything loaded before anything is stored.
+template <class T>
+inline void move_ends(char* to, const char* from, size_t n) {
+  T head, tail;
+  __builtin_memcpy(&head, from, sizeof(T));
+  __builtin_memcpy(&tail, from + n - sizeof(T), sizeof(T));
+  __builtin_memcpy(to, &head, sizeof(T));
+  __builtin_memcpy(to + n - sizeof(T), &tail, sizeof(T));
+}
+
+// memmove of up to kMostMovedInline bytes.
+inline constexpr size_t kMostMovedInline = 64;
+inline void move_inline(char* to, const char* from, size_t n) {
+  using Vector = char __attribute__((vector_size(16)));
+  if (n > 2 * sizeof(Vector)) {
+    Vector a, b, c, d;
+    const char* from_end = from + n - 2 * sizeof(Vector);
+    __builtin_memcpy(&a, from, sizeof a);
+    __builtin_memcpy(&b, from + sizeof a, sizeof b);
+    __builtin_memcpy(&c, from_end, sizeof c);
+    __builtin_memcpy(&d, from_end + sizeof c, sizeof d);
+    char* to_end = to + n - 2 * sizeof(Vector);
+    __builtin_memcpy(to, &a, sizeof a);
+    __builtin_memcpy(to + sizeof a, &b, sizeof b);
+    __builtin_memcpy(to_end, &c, sizeof c);
+    __builtin_memcpy(to_end + sizeof c, &d, sizeof d);
+  } else if (n >= sizeof(Vector)) {
+    move_ends<Vector>(to, from, n);
+  } else if (n >= 8) {
+    move_ends<uint64_t>(to, from, n);
+  } else if (n >= 4) {
+    move_ends<uint32_t>(to, from, n);
+  } else if (n >= 2) {
+    move_ends<uint16_t>(to, from, n);
+  } else if (n != 0) {
+    *to = *from;
+  }
+}
+
+}  // namespace spill
