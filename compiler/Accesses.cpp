@@ -1,6 +1,7 @@
 //===- Accesses.cpp - Which instructions touch which memory ---------------===//
 #include "Accesses.h"
 #include "Abi.h"
+#include "Aligned.h"
 #include "Options.h"
 #include "Provenance.h"
 
@@ -56,7 +57,9 @@ void Collector::add(Instruction &I, SiteKind Kind, unsigned Operand,
   // the type says that they are aligned.
   bool AnyAddress = Kind == SiteKind::Native && I.isAtomic() && Size <= 8;
   uint64_t Aligned =
-      (options::AssumeAligned || Kind == SiteKind::Native) && !AnyAddress
+      isKnownAligned(I) ||
+              ((options::AssumeAligned || Kind == SiteKind::Native) &&
+               !AnyAddress)
           ? Alignment.value()
           : 1;
   bool MayCross =

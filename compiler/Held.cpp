@@ -33,7 +33,6 @@ public:
   void run();
 
 private:
-  Course course(Value *Pointer, const Loop *L) const;
   bool hasCall(const Loop *L) const;
   void hold(Translation &T, Course C, const Loop *L);
 
@@ -83,7 +82,7 @@ static bool addsLittle(const Instruction *I, const DataLayout &DL) {
 // Follows the values of a loop that an address is made of, back to where they
 // enter it. What is computed from one iteration's for the next may only add a
 // little; what is computed for the address itself may multiply too.
-Course Holder::course(Value *Pointer, const Loop *L) const {
+static Course course(Value *Pointer, const Loop *L, const DataLayout &DL) {
   Course Result = Course::Constant;
   SmallPtrSet<Instruction *, 16> Seen[2]; // for the address, carried on
   SmallVector<std::pair<Value *, bool>, 8> Work(1, {Pointer, false});
@@ -115,6 +114,10 @@ Course Holder::course(Value *Pointer, const Loop *L) const {
     }
   }
   return Result;
+}
+
+bool staysInPages(Value *Pointer, const Loop *L) {
+  return course(Pointer, L, L->getHeader()->getDataLayout()) != Course::Wild;
 }
 
 // Most loops that call do so too often for what is held in between to make up
@@ -165,13 +168,13 @@ void Holder::run() {
         All == MaxPerFunction || hasCall(L))
       continue;
     Value *Pointer = S.pointer(S.Accesses.front());
-    Course C = course(Pointer, L);
+    Course C = course(Pointer, L, DL);
     if (C == Course::Wild)
       continue;
     // In as many loops around it as it goes on in the same way.
     const Loop *Innermost = L;
     while (const Loop *Outer = L->getParentLoop()) {
-      Course Further = course(Pointer, Outer);
+      Course Further = course(Pointer, Outer, DL);
       if (Further == Course::Wild || hasCall(Outer))
         break;
       C = Further;

@@ -29,12 +29,19 @@
 
 #include <deque>
 
+namespace llvm {
+class Loop;
+}
+
 namespace spillway {
 
 /// Chooses leaders that hold their pages. Sites: ordered as for
 /// shareTranslations.
 void holdPages(llvm::Function &F, llvm::MutableArrayRef<Site> Sites,
                std::deque<Translation> &Translations);
+
+/// Whether Pointer advances by little in L, or not at all.
+bool staysInPages(llvm::Value *Pointer, const llvm::Loop *L);
 
 /// Makes values of the variables that holdPages has added, when all sites are
 /// rewritten.

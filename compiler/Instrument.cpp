@@ -2,6 +2,7 @@
 #include "Instrument.h"
 #include "Abi.h"
 #include "Accesses.h"
+#include "Aligned.h"
 #include "BenchCalls.h"
 #include "Globals.h"
 #include "Held.h"
@@ -145,12 +146,17 @@ static SmallVector<Site, 0> inDominanceOrder(Function &F,
 static Chunks splitLoops(Function &F, FunctionAnalysisManager &FAM,
                          SmallPtrSetImpl<Instruction *> &InPage) {
   Chunks Result;
-  if (!options::Loops || emitsBenchCalls() || F.hasOptNone() || F.hasMinSize())
+  if (emitsBenchCalls() || F.hasOptNone() || F.hasMinSize())
     return Result;
-  FAM.invalidate(F, PreservedAnalyses::none());
-  for (const LoopPlan &Plan : planLoops(F, FAM, InPage))
-    splitLoop(Plan, Result, InPage);
-  FAM.invalidate(F, PreservedAnalyses::none());
+  auto Changed = [&] { FAM.invalidate(F, PreservedAnalyses::none()); };
+  Changed();
+  if (options::CopyAligned && copyForAlignment(F, FAM))
+    Changed();
+  if (options::Loops) {
+    for (const LoopPlan &Plan : planLoops(F, FAM, InPage))
+      splitLoop(Plan, Result, InPage);
+    Changed();
+  }
   return Result;
 }
 

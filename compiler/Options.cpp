@@ -55,6 +55,9 @@ cl::opt<bool> Segments(
 
 cl::opt<bool> Loops("spill-loops", cl::init(true),
                     cl::desc("Split loops at page edges"));
+cl::opt<bool> CopyAligned("spill-copy-aligned", cl::init(true),
+                          cl::desc("Copy loops that ask less if their data is "
+                                   "aligned"));
 
 cl::opt<uint64_t> SpillGlobals(
     "spill-globals", cl::init(0),

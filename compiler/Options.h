@@ -28,6 +28,7 @@ extern llvm::cl::opt<unsigned> ReuseWindow;
 extern llvm::cl::opt<bool> Held;
 extern llvm::cl::opt<bool> Segments;
 extern llvm::cl::opt<bool> Loops;
+extern llvm::cl::opt<bool> CopyAligned;
 
 extern llvm::cl::opt<uint64_t> SpillGlobals;
 

@@ -2,6 +2,7 @@
 
 ABI = "compiler/Abi.cpp"
 ACCESSES = "compiler/Accesses.cpp"
+ALIGNED = "compiler/Aligned.cpp"
 FLOW = "compiler/Flow.cpp"
 GLOBALS = "compiler/Globals.cpp"
 HELD = "compiler/Held.cpp"
@@ -36,6 +37,11 @@ SLOT_STORE = ("  B.CreateAlignedStore(Address, SlotPointer, Align(8))\n"
               "      ->setAtomic(AtomicOrdering::Release);\n")
 
 MUTATIONS = [
+    # Loops that exist for aligned data too
+    mutation("bases believed to be aligned", "^e2e_walks$",
+             (ALIGNED, "B.CreateAnd(Address, Size - 1)", "B.CreateAnd(Address, 0)")),
+    mutation("scale that does not divide taken for aligned", "^ir_aligned$",
+             (ALIGNED, "            Log2_64(Size))\n          return false;", "            Log2_64(Size))\n          continue;")),
     # Globals
     mutation("spilled global shares its last page", "^ir_globals$",
              (GLOBALS, "  uint64_t Whole = alignTo(Size, abi::PageSize);", "  uint64_t Whole = Size;")),
@@ -171,7 +177,7 @@ MUTATIONS = [
     mutation("edge check compares as a signed number", "^ir_crossing$",
              (TRANSLATE, "  return B.CreateICmpUGT(Offset,", "  return B.CreateICmpSGT(Offset,")),
     mutation("alignment of a type believed", "^ir_misaligned$",
-             (ACCESSES, "(options::AssumeAligned || Kind == SiteKind::Native) && !AnyAddress", "!AnyAddress")),
+             (ACCESSES, "((options::AssumeAligned || Kind == SiteKind::Native) &&\n               !AnyAddress)", "!AnyAddress")),
     mutation("atomic load bounced at an edge", "^ir_atomics$",
              (ACCESSES, "Load->isAtomic() ? SiteKind::Native : SiteKind::Load", "SiteKind::Load")),
     mutation("atomic store bounced at an edge", "^ir_atomics$",

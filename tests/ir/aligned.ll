@@ -1,0 +1,79 @@
+; Loops that exist twice: where their pointers are multiples of what is accessed, nobody asks for a page's edge.
+
+; CHECK-LABEL: define i64 @random(
+; CHECK: [[P:%.*]] = ptrtoint ptr {{.*}} to i64
+; CHECK: [[LOW:%.*]] = and i64 [[P]], 7
+; CHECK: icmp eq i64 {{.*}}, 0
+; CHECK: br i1 {{.*}}, label %spill.aligned, label %spill.aligned.any
+; CHECK: loop.any:
+; CHECK: %spill.crosses
+; CHECK: load i64, ptr
+; CHECK: loop:
+; CHECK-NOT: spill.crosses
+; CHECK: load i64, ptr %spill.pointer{{.*}}, align 8, !spill.aligned
+; CHECK: ret
+define i64 @random(ptr %p, i64 %mask, i64 %n) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ %n, %entry ], [ %i.next, %loop ]
+  %s = phi i64 [ 0, %entry ], [ %s.next, %loop ]
+  %r = mul i64 %i, 6364136223846793005
+  %x = lshr i64 %r, 24
+  %k = and i64 %x, %mask
+  %e = getelementptr inbounds i64, ptr %p, i64 %k
+  %v = load i64, ptr %e, align 8
+  %s.next = add i64 %s, %v
+  %i.next = add i64 %i, -1
+  %done = icmp eq i64 %i.next, 0
+  br i1 %done, label %out, label %loop
+out:
+  ret i64 %s.next
+}
+
+; A pointer that was loaded in the loop, a scale that does not divide, an odd offset: not known, whatever the type says.
+; CHECK-LABEL: define i64 @unknown(
+; CHECK-NOT: spill.aligned
+; CHECK: ret
+define i64 @unknown(ptr %p, i64 %n) {
+entry:
+  br label %loop
+loop:
+  %q = phi ptr [ %p, %entry ], [ %q.next, %loop ]
+  %i = phi i64 [ %n, %entry ], [ %i.next, %loop ]
+  %s = phi i64 [ 0, %entry ], [ %s.next, %loop ]
+  %q.next = load ptr, ptr %q, align 8
+  %r = mul i64 %i, 6364136223846793005
+  %x = lshr i64 %r, 24
+  %e = getelementptr inbounds i32, ptr %p, i64 %x
+  %v = load i64, ptr %e, align 8
+  %f = getelementptr inbounds i64, ptr %p, i64 %x
+  %g = getelementptr inbounds i8, ptr %f, i64 4
+  %w = load i64, ptr %g, align 8
+  %sum = add i64 %v, %w
+  %s.next = add i64 %s, %sum
+  %i.next = add i64 %i, -1
+  %done = icmp eq i64 %i.next, 0
+  br i1 %done, label %out, label %loop
+out:
+  ret i64 %s.next
+}
+
+; A loop that is split at page edges anyway stays one.
+; CHECK-LABEL: define void @split(
+; CHECK-NOT: spill.aligned
+; CHECK: spill.fast
+; CHECK: ret
+define void @split(ptr %p, i64 %n) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %loop ]
+  %e = getelementptr inbounds i64, ptr %p, i64 %i
+  store i64 0, ptr %e, align 8
+  %i.next = add nuw i64 %i, 1
+  %done = icmp eq i64 %i.next, %n
+  br i1 %done, label %out, label %loop
+out:
+  ret void
+}
