@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The programs of `sort`, `indirect` and `micro`, native and spilled, and how figures come of turns.  limited_test.py SPILLWAY [unittest arguments]
+"""The programs of `sort`, `indirect`, `micro` and `switch`, native and spilled, and how figures come of turns.  limited_test.py SPILLWAY [unittest arguments]
 
 Times are never looked at.
 """
@@ -14,6 +14,7 @@ import limited
 import micro
 import random_access
 import sort
+import switch
 
 MIB = 1 << 20
 
@@ -24,8 +25,8 @@ class Programs(Case):
         ours = built_in(self.folder, SPILLWAY.with_name("spillc++"), *flags, source, "-o", "ours")
         return native, ours
 
-    def spilled(self, *words, memory="6M"):
-        return [SPILLWAY, "run", "--memory", memory, "--storage", "memory:64M", "--stats", self.folder / "stats", "--", *words]
+    def spilled(self, *words, memory="6M", options=()):
+        return [SPILLWAY, "run", "--memory", memory, "--storage", "memory:64M", *options, "--stats", self.folder / "stats", "--", *words]
 
     def answers(self, command, *questions):
         ended = subprocess.run([str(word) for word in command], input="".join(question + "\n" for question in questions), capture_output=True, text=True,
@@ -92,6 +93,16 @@ class Programs(Case):
         for question in ("within 5", f"within {64 * MIB}", "run 1 other 0.1"):
             ended = subprocess.run([native, "heap", str(16 * MIB)], input=f"fill\n{question}\n", capture_output=True, text=True, timeout=HANG_SECONDS)
             self.assertEqual(ended.returncode, 2, question)
+
+
+    def test_a_loop_goes_on_where_memory_gets_short(self):
+        native, ours = self.built(switch.FLAGS, switch.SOURCE)
+        for command in ([native, 4 * MIB, 16 * MIB, 0.1], self.spilled(ours, 4 * MIB, 16 * MIB, 0.1, memory="8M", options=["--spill-all"])):
+            ended = run_in(self.folder, *command)
+            self.assertEqual((ended.returncode, ended.stderr), (0, ""))
+            self.assertTrue(all(value > 0 for value in json.loads(ended.stdout).values()), ended.stdout)
+        self.check_evicted()
+        self.check_usage(native, [], [5, 5, 5], [3 * MIB, MIB, 1], [MIB, MIB, 0])
 
 
 class Figures(Case):

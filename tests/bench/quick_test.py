@@ -112,6 +112,11 @@ class Quick(Case):
         if result["rows"]:
             self.assertLessEqual({"8B_resident_native_ratio", "4K_50_zram_2"}, set(result["summary"]))
 
+    def test_switch(self):
+        result = self.results("switch")
+        self.assertEqual([row["case"] for row in result["rows"]][:3], ["before/ours", "after/ours", "pause/ours"])
+        self.assertLessEqual({"before_ratio", "after_ratio", "pause_ms_most"}, set(result["summary"]))
+
     def test_fibers(self):
         result = self.results("fibers", "--only", "model/1", "--only", "disk/4096")
         self.assertEqual([row["case"] for row in result["rows"]], ["model/1", "disk/4096"])
