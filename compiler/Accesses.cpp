@@ -64,7 +64,8 @@ void Collector::add(Instruction &I, SiteKind Kind, unsigned Operand,
           : 1;
   bool MayCross =
       Size > std::min(Aligned, abi::PageSize) && !InPage.contains(&I);
-  Sites.back().Accesses.push_back({Operand, Size, MayCross, Align(Aligned)});
+  Sites.back().Accesses.push_back(
+      {Operand, Size, MayCross, Align(Aligned), Alignment});
 }
 
 void Collector::add(Instruction &I, SiteKind Kind, unsigned Operand, Type *T,

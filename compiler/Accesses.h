@@ -65,6 +65,7 @@ struct Access {
   uint64_t Size;
   bool MayCross;         // not provably inside one OS page
   llvm::Align Alignment; // of the address
+  llvm::Align Claimed;   // what its type says, which need not be true
   bool Checked = false;  // runs only where what it shares does not cross
   Translation *Shared = nullptr; // null: a translation of its own
 };

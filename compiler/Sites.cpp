@@ -191,7 +191,8 @@ Value *SiteRewriter::coldCondition(const Site &S, const Access &A,
     return nullptr;
   if (!S.leads(A))
     return B.CreateICmpEQ(Shared->Entry, B.getInt64(0), "spill.crossed");
-  return T.crossesPage(B, windowBegin(S, A, B), Shared->High - Shared->Low);
+  return T.mayCross(B, windowBegin(S, A, B), Shared->High - Shared->Low,
+                    Shared->Low == 0 ? A.Claimed : Align(1));
 }
 
 // The lowest address of the window that S leads.
@@ -403,7 +404,7 @@ void SiteRewriter::rewriteAccesses(const Site &S, bool OutOfLine) {
     if (A.Shared)
       C = coldCondition(S, A, B);
     else if (A.MayCross)
-      C = T.crossesPage(B, T.address(B, S.pointer(A)), A.Size);
+      C = T.mayCross(B, T.address(B, S.pointer(A)), A.Size, A.Claimed);
     Cold = Cold && C ? B.CreateOr(Cold, C) : Cold ? Cold : C;
   }
   if (Cold && Shares)

@@ -87,6 +87,15 @@ Value *Translator::crossesPage(IRBuilderBase &B, Value *Address,
                          "spill.crosses");
 }
 
+Value *Translator::mayCross(IRBuilderBase &B, Value *Address, uint64_t Size,
+                            Align Claimed) {
+  uint64_t Unit = PowerOf2Ceil(Size);
+  if (Unit > std::min(Claimed.value(), abi::PageSize))
+    return crossesPage(B, Address, Size);
+  return B.CreateICmpNE(B.CreateAnd(Address, B.getInt64(Unit - 1)),
+                        B.getInt64(0), "spill.odd");
+}
+
 Value *Translator::translate(Instruction *Before, Value *Address, unsigned Slot,
                              SlotSet Live) {
   // Created first: the entry block may be the one that is split below.

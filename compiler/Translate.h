@@ -22,6 +22,12 @@ public:
   llvm::Value *crossesPage(llvm::IRBuilderBase &B, llvm::Value *Address,
                            uint64_t Size);
 
+  /// The same, or something cheaper that is nearly always right: where the
+  /// bytes' type claims so much alignment, whether they lack it. True wherever
+  /// they do reach into another page.
+  llvm::Value *mayCross(llvm::IRBuilderBase &B, llvm::Value *Address,
+                        uint64_t Size, llvm::Align Claimed);
+
   /// Emits a translation of Address in Slot before the instruction Before,
   /// whose block is split. Live: the slots that must stay protected while it
   /// waits; Slot is added. Returns the table entry, positive.

@@ -1,8 +1,11 @@
 ; A type's alignment is a claim, not a fact: x86 programs access misaligned objects. Every access of more than a
-; byte looks at the page's edge.
+; byte asks whether it may reach over a page's edge. Where the type says that it is aligned to its size, that is whether
+; it is not: then it is done out of line, which looks at the edge.
 
 ; CHECK-LABEL: @load(
-; CHECK: icmp ugt i32 {{%.*}}, -8388608
+; CHECK: [[LOW:%.*]] = and i64 %spill.address, 7
+; CHECK: %spill.odd = icmp ne i64 [[LOW]], 0
+; CHECK: br i1 %spill.odd
 ; CHECK: @__spillway_load8_stub
 define i64 @load(ptr %p) {
   %v = load i64, ptr %p, align 8
@@ -10,11 +13,46 @@ define i64 @load(ptr %p) {
 }
 
 ; CHECK-LABEL: @store(
-; CHECK: icmp ugt i32 {{%.*}}, -4194304
+; CHECK: and i64 {{.*}}, 3
 ; CHECK: @__spillway_store4_stub
 define void @store(ptr %p, i32 %v) {
   store i32 %v, ptr %p, align 4
   ret void
+}
+
+; Where it says less, the edge is looked at.
+; CHECK-LABEL: @packed(
+; CHECK-NOT: spill.odd
+; CHECK: icmp ugt i32 {{%.*}}, -8388608
+; CHECK: ret
+define i64 @packed(ptr %p) {
+  %v = load i64, ptr %p, align 4
+  ret i64 %v
+}
+
+; What is loaded and stored again is one window of that size.
+; CHECK-LABEL: @changed(
+; CHECK: and i64 {{.*}}, 7
+; CHECK: br i1 %spill.odd
+; CHECK-NOT: spill.cross
+; CHECK: ret
+define void @changed(ptr %p) {
+  %v = load i64, ptr %p, align 8
+  %w = add i64 %v, 1
+  store i64 %w, ptr %p, align 8
+  ret void
+}
+
+; The edge is looked at for what more share.
+; CHECK-LABEL: @window(
+; CHECK-NOT: spill.odd
+; CHECK: icmp ugt i32 {{%.*}}, -16777216
+; CHECK: ret
+define i64 @window(ptr %p) {
+  %v = load i64, ptr %p, align 8
+  %q = getelementptr i8, ptr %p, i64 8
+  store i64 0, ptr %q, align 8
+  ret i64 %v
 }
 
 ; A byte never crosses.
