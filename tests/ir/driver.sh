@@ -37,7 +37,7 @@ done
 # Intermediate files are instrumented once.
 "$bin/spillcc" -O1 -S -emit-llvm use.c -o use.ll
 "$bin/spillcc" -O1 -c use.ll -o use.o
-[ "$(objdump -d use.o | grep -c 'fs:')" = 1 ]
+[ "$(objdump --disassemble=use use.o | grep -c 'fs:')" = 1 ]
 "$bin/spillcc" -O1 -S use.c -o use.s
 "$bin/spillcc" -Werror -c use.s -o use.o
 instrumented use.o

@@ -71,7 +71,7 @@ MUTATIONS = [
     mutation("access out of line is not told of the live slots", "^ir_crossing_live$",
              (ABI, "  return callQuietly(B, accessStub(Size, /*IsStore=*/false), Address, Live | 1);",
               "  return callQuietly(B, accessStub(Size, /*IsStore=*/false), Address, 1);")),
-    mutation("what is stored across an edge is lost", RANDOM,
+    mutation("what is stored across an edge is lost", "^e2e_crossing$",
              (ABI, 'std::string(IsStore ? "movq %r10, (%rsp)\\n" : "")', 'std::string()')),
     mutation("translation moved between slots", CORNERS,
              (TRANSLATE, "  Entry->setAtomic(AtomicOrdering::Acquire);\n",
