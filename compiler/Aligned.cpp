@@ -57,7 +57,7 @@ private:
   bool traceTo(Roots &Found, Value *Pointer, uint64_t Size, Loop *L) const;
   void mark(ArrayRef<Instruction *> Accesses);
   Value *ask(const Roots &Asked, IRBuilderBase &B);
-  void copy(Loop *L, const Roots &Asked);
+  void copy(Loop *L, const Roots &Asked, ArrayRef<Instruction *> Accesses);
 
   Function &F;
   const DataLayout &DL;
@@ -195,15 +195,18 @@ void Copier::consider(Loop *L) {
       consider(Sub);
 }
 
+static void claim(Instruction *I, Align Alignment) {
+  if (auto *Load = dyn_cast<LoadInst>(I))
+    Load->setAlignment(Alignment);
+  else
+    cast<StoreInst>(I)->setAlignment(Alignment);
+}
+
 void Copier::mark(ArrayRef<Instruction *> Accesses) {
   MDNode *Mark = MDNode::get(F.getContext(), {});
   for (Instruction *I : Accesses) {
     I->setMetadata(AlignedKind, Mark);
-    Align Known(DL.getTypeStoreSize(getLoadStoreType(I)).getFixedValue());
-    if (auto *Load = dyn_cast<LoadInst>(I))
-      Load->setAlignment(Known);
-    else
-      cast<StoreInst>(I)->setAlignment(Known);
+    claim(I, Align(DL.getTypeStoreSize(getLoadStoreType(I)).getFixedValue()));
   }
 }
 
@@ -217,7 +220,8 @@ Value *Copier::ask(const Roots &Asked, IRBuilderBase &B) {
   return B.CreateICmpEQ(Bits, B.getInt64(0));
 }
 
-void Copier::copy(Loop *L, const Roots &Asked) {
+void Copier::copy(Loop *L, const Roots &Asked,
+                  ArrayRef<Instruction *> Accesses) {
   formLCSSARecursively(*L, DT, &LI, &SE);
   BasicBlock *Ask = L->getLoopPreheader();
   SmallVector<BasicBlock *, 4> Exits;
@@ -229,6 +233,9 @@ void Copier::copy(Loop *L, const Roots &Asked) {
   Loop *Copy =
       cloneLoopWithPreheader(Before, Ask, L, Copies, ".any", &LI, &DT, Clones);
   remapInstructionsInBlocks(Clones, Copies);
+  // Some of them are not what their types say.
+  for (Instruction *I : Accesses)
+    claim(cast<Instruction>(Copies[I]), Align(1));
 
   Instruction *Old = Ask->getTerminator();
   IRBuilder<> B(Old);
@@ -260,7 +267,7 @@ bool Copier::run() {
     SmallVector<Instruction *, 16> Accesses;
     collect(L, Asked, Accesses);
     if (!Asked.empty())
-      copy(L, Asked);
+      copy(L, Asked, Accesses);
     mark(Accesses);
   }
   return !Copied.empty();

@@ -191,6 +191,7 @@ Value *SiteRewriter::coldCondition(const Site &S, const Access &A,
     return nullptr;
   if (!S.leads(A))
     return B.CreateICmpEQ(Shared->Entry, B.getInt64(0), "spill.crossed");
+  // Of bytes below its own an access claims nothing.
   return T.mayCross(B, windowBegin(S, A, B), Shared->High - Shared->Low,
                     Shared->Low == 0 ? A.Claimed : Align(1));
 }

@@ -178,8 +178,6 @@ MUTATIONS = [
              (TRANSLATE, "  return B.CreateICmpUGT(Offset,", "  return B.CreateICmpSGT(Offset,")),
     mutation("half of an access's size taken for its alignment", "^ir_misaligned$",
              (TRANSLATE, "B.CreateAnd(Address, B.getInt64(Unit - 1))", "B.CreateAnd(Address, B.getInt64(Unit / 2 - 1))")),
-    mutation("alignment of an access believed of the window below it", RANDOM,
-             (SITES, "                    Shared->Low == 0 ? A.Claimed : Align(1));", "                    A.Claimed);")),
     mutation("alignment of a type believed", "^ir_misaligned$",
              (ACCESSES, "((options::AssumeAligned || Kind == SiteKind::Native) &&\n               !AnyAddress)", "!AnyAddress")),
     mutation("atomic load bounced at an edge", "^ir_atomics$",
