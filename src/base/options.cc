@@ -1,6 +1,7 @@
 #include "base/options.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/check.h"
 
@@ -60,6 +61,12 @@ Expected<void> set_value(OptionText& field, const OptionInfo& info, std::string_
 constexpr std::string_view kOthersPrefixes[] = {"COMPILER_", "PERSIST_"};
 
 constexpr std::string_view kAutomatic = "auto";
+
+std::optional<PolicyKind> find_policy(std::string_view name) {
+  for (const PolicyKind kind : kPolicyKinds)
+    if (name == name_of(kind)) return kind;
+  return std::nullopt;
+}
 
 // Does the environment name (without the prefix) spell the field name in upper case?
 bool spells(std::string_view upper, std::string_view name) {
@@ -128,8 +135,15 @@ Expected<void> check_options(const Options& options, uint64_t machine_memory_byt
     return failure(EINVAL, "page: ", Bytes{options.page}, " is not a power of two from ",
                    Bytes{kMinPageBytes}, " to ", Bytes{kMaxPageBytes});
   }
-  if (options.policy.view() != "clock")
-    return failure(EINVAL, "policy: '", options.policy.view(), "' is not known; give clock");
+  if (!find_policy(options.policy.view())) {
+    Text<128> names;
+    for (const PolicyKind kind : kPolicyKinds)
+      names << (kind == kPolicyKinds[0]                             ? ""
+                : kind == kPolicyKinds[std::size(kPolicyKinds) - 1] ? " or "
+                                                                    : ", ")
+            << name_of(kind);
+    return failure(EINVAL, "policy: '", options.policy.view(), "' is not known; give ", names.view());
+  }
   const auto most = [](std::string_view name, uint64_t value, uint64_t limit) -> Expected<void> {
     if (value > limit) return failure(EINVAL, name, ": ", value, " is too many; give at most ", limit);
     return {};
@@ -141,6 +155,16 @@ Expected<void> check_options(const Options& options, uint64_t machine_memory_byt
   if (auto fits = most("read_ahead", options.read_ahead, kMaxReadAheadPages); !fits) return fits;
   return most("mapped_pages", options.mapped_pages, kMaxMappedPages);
 }
+
+const char* name_of(PolicyKind kind) {
+  static constexpr const char* kNames[] = {
+#define POLICY(kind, name, class) name,
+#include "base/policies.inc"
+  };
+  return kNames[static_cast<uint8_t>(kind)];
+}
+
+PolicyKind policy_kind(const Options& options) { return *find_policy(options.policy.view()); }
 
 // Where processors are few, a server takes one from the threads that it serves (docs/benchmarks.md, `delegation`).
 uint64_t server_count(const Options& options, uint64_t cpu_count) {

@@ -51,7 +51,7 @@ Expected<uint64_t> parse_size(std::string_view text);
 Expected<void> set_option(Options& options, std::string_view name, std::string_view value);
 
 // The rules that a value's own parser cannot know: budget (kMinMemoryBytes up to what the machine has),
-// page size, policy name, most pages and servers. Errors: EINVAL, message names option and value.
+// page size, name of the policy, most pages and servers. Errors: EINVAL, message names option and value.
 inline constexpr uint64_t kMinMemoryBytes = uint64_t{1} << 20;
 inline constexpr uint64_t kMinPageBytes = uint64_t{4} << 10;
 inline constexpr uint64_t kMaxPageBytes = uint64_t{2} << 20;
@@ -59,6 +59,19 @@ inline constexpr uint64_t kMaxReadAheadPages = 15;
 inline constexpr uint64_t kMaxMappedPages = 8192;  // the kernel's 65,530 mappings are about 32,000 such pages
 inline constexpr uint64_t kMaxServers = 16;
 Expected<void> check_options(const Options& options, uint64_t machine_memory_bytes);
+
+// policies.inc.
+enum class PolicyKind : uint8_t {
+#define POLICY(kind, name, class) kind,
+#include "base/policies.inc"
+};
+const char* name_of(PolicyKind kind);
+inline constexpr PolicyKind kPolicyKinds[] = {
+#define POLICY(kind, name, class) PolicyKind::kind,
+#include "base/policies.inc"
+};
+// Which policy is asked for. REQUIRES: check_options.
+PolicyKind policy_kind(const Options& options);
 
 // How many servers there are to be on so many processors. REQUIRES: check_options.
 uint64_t server_count(const Options& options, uint64_t cpu_count);

@@ -22,4 +22,9 @@ const MissCurve& statistic_curve(size_t i) {
   return (&statistics.cache_miss_curve)[i];
 }
 
+WordText statistic_word(size_t i) {
+  CHECK_LT(i, kWordCount);
+  return WordText((&statistics.cache_policy)[i].get());
+}
+
 }  // namespace base

@@ -1,8 +1,9 @@
-// The runtime's counters and tables of sites, one per line of statistics.inc. Counters are relaxed atomics: each is exact, a set of
+// The runtime's counters, tables of sites and words, one per line of statistics.inc. Counters are relaxed atomics: each is exact, a set of
 // them read together is not a snapshot. Cost: one uncontended atomic add.
 #pragma once
 #include <atomic>
 #include <cstdint>
+#include <string_view>
 
 #include "base/ids.h"
 #include "base/miss_curve.h"
@@ -24,11 +25,25 @@ struct Statistics {
     }
     uint64_t get() const { return value.load(std::memory_order_relaxed); }
   };
+  // Letters in one number, so that who reads has all of one word.
+  struct alignas(kLineBytes) Word {
+    static constexpr size_t kMostLetters = 8;
+    std::atomic<uint64_t> letters{0};
+    // REQUIRES: no longer.
+    void set(std::string_view word) {
+      uint64_t packed = 0;
+      for (size_t i = word.size(); i-- > 0;) packed = packed << 8 | static_cast<unsigned char>(word[i]);
+      letters.store(packed, std::memory_order_relaxed);
+    }
+    uint64_t get() const { return letters.load(std::memory_order_relaxed); }
+  };
 #define STATISTIC(folder, name, doc) Counter folder##_##name;
 #include "base/statistics.inc"
 #define SITES(folder, name, doc) SiteTable folder##_##name;
 #include "base/statistics.inc"
 #define CURVE(folder, name, doc) MissCurve folder##_##name;
+#include "base/statistics.inc"
+#define WORD(folder, name, doc) Word folder##_##name;
 #include "base/statistics.inc"
 };
 
@@ -52,10 +67,28 @@ inline constexpr StatisticInfo kCurveInfo[] = {
 #include "base/statistics.inc"
 };
 inline constexpr size_t kCurveCount = sizeof kCurveInfo / sizeof kCurveInfo[0];
+inline constexpr StatisticInfo kWordInfo[] = {
+#define WORD(folder, name, doc) {#folder, #name, doc},
+#include "base/statistics.inc"
+};
+inline constexpr size_t kWordCount = sizeof kWordInfo / sizeof kWordInfo[0];
+// A word from its number.
+class WordText {
+ public:
+  explicit constexpr WordText(uint64_t letters) {
+    for (; letters != 0 && length_ < sizeof text_; letters >>= 8)
+      text_[length_++] = static_cast<char>(letters);
+  }
+  std::string_view view() const { return {text_, length_}; }
+
+ private:
+  char text_[Statistics::Word::kMostLetters] = {};
+  size_t length_ = 0;
+};
 // Of each SiteTable, how many sites are told.
 inline constexpr uint32_t kSitesTold = 16;
 
-// Where the counter of kStatisticInfo[i], the table of kSitesInfo[i] and the curve of kCurveInfo[i] lie in Statistics, in bytes: for processes that look
+// Where the counter of kStatisticInfo[i], the table of kSitesInfo[i], the curve of kCurveInfo[i] and the word of kWordInfo[i] lie in Statistics, in bytes: for processes that look
 // into another's.
 constexpr size_t counter_offset_bytes(size_t i) { return i * sizeof(Statistics::Counter); }
 constexpr size_t sites_offset_bytes(size_t i) {
@@ -64,7 +97,10 @@ constexpr size_t sites_offset_bytes(size_t i) {
 constexpr size_t curve_offset_bytes(size_t i) {
   return sites_offset_bytes(kSitesCount) + i * sizeof(MissCurve);
 }
-static_assert(round_up(curve_offset_bytes(kCurveCount), kLineBytes) == sizeof(Statistics));
+constexpr size_t word_offset_bytes(size_t i) {
+  return round_up(curve_offset_bytes(kCurveCount), kLineBytes) + i * sizeof(Statistics::Word);
+}
+static_assert(word_offset_bytes(kWordCount) == sizeof(Statistics));
 
 // The process's statistics.
 extern Statistics statistics;
@@ -75,5 +111,7 @@ uint64_t statistic_value(size_t i);
 const SiteTable& statistic_sites(size_t i);
 // The curve of kCurveInfo[i].
 const MissCurve& statistic_curve(size_t i);
+// The word of kWordInfo[i].
+WordText statistic_word(size_t i);
 
 }  // namespace base

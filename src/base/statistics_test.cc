@@ -29,6 +29,13 @@ TEST(Statistics, EachListOfSitesIsItsOwn) {
   EXPECT_STREQ(kCurveInfo[0].name, "miss_curve");
   EXPECT_EQ(&statistic_curve(0), &statistics.cache_miss_curve);
   EXPECT_DEATH(statistic_curve(kCurveCount), "does not hold");
+  ASSERT_EQ(kWordCount, 1u);
+  EXPECT_STREQ(kWordInfo[0].name, "policy");
+  for (const char* word : {"", "2q", "eight888"}) {
+    statistics.cache_policy.set(word);
+    EXPECT_EQ(statistic_word(0).view(), word);
+  }
+  EXPECT_DEATH(statistic_word(kWordCount), "does not hold");
 }
 
 TEST(Statistics, HoldsWhatTheCommandLinePromises) {

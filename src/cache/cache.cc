@@ -51,6 +51,7 @@ base::Expected<Cache*> Cache::create(const CacheParameters& parameters, storage:
   shared.read_ahead_pages = parameters.read_ahead_pages;
   shared.chaos_seed = parameters.chaos_seed;
   shared.large_pages = parameters.large_pages;
+  shared.policy = parameters.policy;
   shared.device = &device;
   shared.table = &cache->table_;
   shared.holders = &holders;

@@ -1,7 +1,7 @@
 // Cache: pages of one address range in a bounded amount of memory, backed by a storage device.
 //
 // Pages are spread over partitions by region (2 MiB of addresses, or 16 pages if that is more); each
-// partition has its own lock, frames and clock hand.
+// partition has its own lock, frames and policy.
 //
 // Thread contract: every call may come from any thread with that thread's Lane. None allocates from the
 // C library's heap. Not async-signal-safe against itself: a thread must not be interrupted inside a
@@ -26,6 +26,7 @@ struct CacheParameters {
   uint32_t partition_count = 0;  // 0: by memory and cores
   uint32_t read_ahead_pages = 0;
   uint64_t chaos_seed = 0;
+  base::PolicyKind policy = base::PolicyKind::kClock;
   Origins* origins = nullptr;  // outlives the cache; null: all pages begin as zeros
   Closed* closed = nullptr;    // outlives the cache; null: nothing is closed
   bool large_pages = false;    // frames in large OS pages, where there are some

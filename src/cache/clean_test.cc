@@ -169,6 +169,24 @@ TEST_F(CleanTest, AChangeDuringTheWriteIsNotLost) {
   }
 }
 
+// Policies that cool pages before they name them must not take the only trace of it away.
+TEST_F(CleanTest, ATouchDuringTheWriteIsSeenThoughPagesAreCooledThen) {
+  for (const auto policy : {base::PolicyKind::kLru, base::PolicyKind::kS3fifo, base::PolicyKind::kNrlfu}) {
+    open_clean({.policy = policy});
+    const uint64_t page = changed_page();
+    clean_with(page, false, [&] {
+      // One of them is the one that is written.
+      for (uint64_t i = 0; i < 8; ++i) {
+        memset(b->translate(world->address(i)), 'z', kOs);
+        b->release_all();
+      }
+      for (int i = 0; i < 20; ++i) world->cache->evict(*b->lane);
+    });
+    evict();
+    for (uint64_t i = 0; i < 8; ++i) EXPECT_EQ(value(i), 'z') << name_of(policy) << " " << i;
+  }
+}
+
 TEST_F(CleanTest, AChangeThroughAPinDuringTheWriteIsNotLost) {
   const uint64_t page = changed_page();
   char* pinned = nullptr;

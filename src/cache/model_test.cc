@@ -248,6 +248,7 @@ struct Case {
   uint32_t read_ahead_pages;
   bool chaos;
   bool faults;
+  base::PolicyKind policy = base::PolicyKind::kClock;
 };
 
 class ModelTest : public testing::TestWithParam<Case> {};
@@ -265,24 +266,27 @@ TEST_P(ModelTest, EveryByteIsWhatWasWrittenLast) {
                  .range_pages = c.frame_count < 64 ? 64u : 160u,
                  .read_ahead_pages = c.read_ahead_pages,
                  .chaos_seed = c.chaos ? seed : 0,
+                 .policy = c.policy,
                  .seed = seed},
                 seed, c.faults);
     model.run(static_cast<int>(c.page_bytes > 16 << 10 ? 600 : 1500));
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Cache, ModelTest,
-                         testing::Values(Case{"4K", 4 << 10, 8, 0, false, false},
-                                         Case{"16K", 16 << 10, 8, 0, false, false},
-                                         Case{"64K", 64 << 10, 8, 0, false, false},
-                                         Case{"4K_chaos", 4 << 10, 8, 0, true, false},
-                                         Case{"64K_chaos", 64 << 10, 8, 0, true, false},
-                                         Case{"4K_faults", 4 << 10, 8, 0, false, true},
-                                         Case{"16K_faults", 16 << 10, 9, 0, true, true},
-                                         Case{"4K_read_ahead", 4 << 10, 40, 6, false, true},
-                                         Case{"4K_moves", 4 << 10, 64, 4, false, true},
-                                         Case{"8K_moves_chaos", 8 << 10, 64, 0, true, true}),
-                         [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(
+    Cache, ModelTest,
+    testing::Values(
+        Case{"4K", 4 << 10, 8, 0, false, false}, Case{"16K", 16 << 10, 8, 0, false, false},
+        Case{"64K", 64 << 10, 8, 0, false, false}, Case{"4K_chaos", 4 << 10, 8, 0, true, false},
+        Case{"64K_chaos", 64 << 10, 8, 0, true, false}, Case{"4K_faults", 4 << 10, 8, 0, false, true},
+        Case{"16K_faults", 16 << 10, 9, 0, true, true}, Case{"4K_read_ahead", 4 << 10, 40, 6, false, true},
+        Case{"4K_moves", 4 << 10, 64, 4, false, true}, Case{"8K_moves_chaos", 8 << 10, 64, 0, true, true},
+        Case{"4K_lru", 4 << 10, 40, 6, false, true, base::PolicyKind::kLru},
+        Case{"4K_2q", 4 << 10, 40, 6, false, true, base::PolicyKind::kTwoQueues},
+        Case{"4K_random", 4 << 10, 8, 0, false, true, base::PolicyKind::kRandom},
+        Case{"8K_s3fifo", 8 << 10, 8, 0, false, true, base::PolicyKind::kS3fifo},
+        Case{"4K_nrlfu_chaos", 4 << 10, 40, 6, true, true, base::PolicyKind::kNrlfu}),
+    [](const auto& info) { return info.param.name; });
 
 }  // namespace
 }  // namespace cache

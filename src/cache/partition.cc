@@ -43,6 +43,9 @@ base::Expected<void> Partition::open(Shared& shared, uint32_t frame_count) {
   if (auto opened = ghosts_.open(ghost_count > kFewestGhosts ? ghost_count : kFewestGhosts, shared.budget);
       !opened)
     return opened;
+  auto policy = Policy::create(shared.policy, frame_count, shared.budget);
+  if (!policy) return std::unexpected(policy.error());
+  policy_ = *policy;
   batch_size_ = frame_count / 8;
   if (batch_size_ > Lane::kMaxBatch) batch_size_ = Lane::kMaxBatch;
   if (batch_size_ == 0) batch_size_ = 1;
@@ -54,6 +57,7 @@ base::Expected<void> Partition::open(Shared& shared, uint32_t frame_count) {
 }
 
 void Partition::close() {
+  policy_->destroy();
   ghosts_.close();
   map_.close();
   frames_.close();
@@ -382,6 +386,7 @@ void Partition::finish_load(std::span<const Lane::Victim> claimed, uint32_t good
     }
     if (frame.stale_load) frames_.end_stale_load(id);
     frame.loaded();
+    policy_->loaded(id, frame.page, i == 0);
     // Read-ahead pages start cooling: unless touched they are the first to go.
     shared_->table->publish(frame.page, frames_.bytes(id),
                             i == 0 ? Table::Heat::kHot : Table::Heat::kCooling);
@@ -557,7 +562,8 @@ void Partition::copy_out(PageId page, uint64_t offset, char* to, uint64_t bytes)
 
 // The frame's page is gone from it: poison in chaos mode, back to the pool. `is_protected`: nobody stored to its memory
 // since that was protected.
-void Partition::free_frame(FrameId id, bool is_protected) {
+void Partition::free_frame(FrameId id, Removal removal, bool is_protected) {
+  policy_->left(id, frames_[id].page, removal);
   if (shared_->chaos_seed != 0) {
     spillway_plain_memset(frames_.unwatched_bytes(id), kPoison, shared_->page_bytes);
     frames_[id].poisoned = true;
@@ -585,6 +591,8 @@ void Partition::verify() {
     Frame& frame = frames_[id];
     const State state = frame.state();
     free_count += state == State::kFree;
+    CHECK_EQ(policy_->holds(id),
+             state == State::kResident || state == State::kEvicting || state == State::kWriting);
     if (state == State::kFree || state == State::kAbsent) {
       CHECK_EQ(frame.pins(), 0u);
       CHECK(!frame.io());

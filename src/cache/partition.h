@@ -49,6 +49,7 @@
 #include "cache/origins.h"
 #include "cache/page_map.h"
 #include "cache/places.h"
+#include "cache/policy.h"
 #include "cache/regions.h"
 #include "cache/table.h"
 
@@ -63,6 +64,7 @@ struct Shared {
   uint32_t read_ahead_pages = 0;
   uint64_t chaos_seed = 0;  // 0: off
   bool large_pages = false;
+  base::PolicyKind policy = base::PolicyKind::kClock;
   Partition* partitions = nullptr;
   uint32_t partition_count = 0;
   storage::Device* device = nullptr;
@@ -258,6 +260,8 @@ class Partition {
   uint32_t settle_cleaned(Lane& lane);
 
   void lock_victims(uint32_t wanted, Lane& lane);
+  void lock_random_victims(uint32_t wanted, Lane& lane);
+  void cool_pages(uint32_t wanted);
   bool try_lock_victim(FrameId frame, Lane& lane, bool even_hot);
   void mark_held(Lane& lane);
   void end_guards(Lane& lane);
@@ -273,7 +277,7 @@ class Partition {
   void prepare_write(Lane& lane, Lane::Victim& victim, uint32_t victims_left);
   void add_write(Lane& lane, uint64_t offset, char* bytes, uint64_t length);
   uint32_t settle_written(Lane& lane);
-  void free_frame(FrameId frame, bool is_protected = false);
+  void free_frame(FrameId frame, Removal removal, bool is_protected = false);
   void reopen(FrameId frame);
   void forget_fingerprints(FrameId frame, const uint64_t* pieces);
   void note_failed_write(int error);
@@ -309,8 +313,7 @@ class Partition {
   FramePool frames_;
   PageMap map_;
   Ghosts ghosts_;
-  uint32_t hand_ = 0;           // CLOCK
-  uint32_t clean_hand_ = 0;     // runs ahead of it
+  Policy* policy_ = nullptr;
   uint64_t random_ = 0;         // chaos
   uint32_t failed_writes_ = 0;  // since a write succeeded or a frame became free
   int write_error_ = 0;         // of the last failed write

@@ -10,7 +10,7 @@
 namespace cache {
 namespace {
 
-// How far ahead of the clock hand to look, in batches.
+// How far ahead of eviction to look, in batches.
 constexpr uint32_t kBatchesAhead = 8;
 
 }  // namespace
@@ -38,15 +38,9 @@ void Partition::choose_for_cleaning(Lane& lane) {
   sys::LockGuard guard(mutex_);
   const uint32_t count = frames_.frame_count();
   const uint32_t reach = kBatchesAhead * batch_size_ < count ? kBatchesAhead * batch_size_ : count;
-  // Begin at the hand when it has come closer than the last page looked at.
-  uint32_t ahead = (clean_hand_ + count - hand_) % count;
-  if (ahead > reach) {
-    clean_hand_ = hand_;
-    ahead = 0;
-  }
-  for (; ahead < reach && lane.victim_count < most; ++ahead) {
-    const FrameId id{clean_hand_};
-    clean_hand_ = clean_hand_ + 1 == count ? 0 : clean_hand_ + 1;
+  for (uint32_t looked = 0; looked < reach && lane.victim_count < most; ++looked) {
+    const FrameId id = policy_->name_to_clean(reach);
+    if (id == base::kNoFrame) break;
     Frame& frame = frames_[id];
     if (frame.state() != State::kResident || frame.io() || frame.pins() > 0 || frame.verified ||
         frame.guarded || is_in_region(frame.page))

@@ -90,7 +90,10 @@ void Partition::release_dropped(Lane& lane) {
 // the page has an Io under way.
 bool Partition::lock_for_discard(PageId page, Lane& lane) {
   const PageMap::Where where = map_.find(page);
-  if (where.frame == base::kNoFrame) ghosts_.forget(page);
+  if (where.frame == base::kNoFrame) {
+    ghosts_.forget(page);
+    policy_->forget(page);
+  }
   if (where.place != base::kNoPlace) {
     shared_->places.give_back(where.place);
     map_.erase(page);
@@ -121,7 +124,7 @@ void Partition::drop_locked(FrameId id) {
   shared_->table->clear(frame.page);
   frame.gone = false;
   frame.discarded();
-  free_frame(id);
+  free_frame(id, Removal::kForgotten);
   base::statistics.cache_discards.add();
 }
 

@@ -1,4 +1,6 @@
 // Partition: Evict, in the steps that partition.h numbers.
+#include <algorithm>
+
 #include "cache/partition.h"
 
 #include "base/log.h"
@@ -7,10 +9,10 @@
 namespace cache {
 namespace {
 
-// How often the hand may go round in one search: once to cool, once to take, once for what others warmed.
-constexpr uint32_t kHandRounds = 3;
-// How far ahead of the hand entries are fetched into the CPU's cache: under the lock nobody should wait for memory.
-constexpr uint32_t kPrefetchAhead = 8;
+// How often all pages may be named in one search: once to cool, once to take, once for what others warmed.
+constexpr uint32_t kRounds = 3;
+// How many pages are cooled for each that is to leave, if the policy wants them cool before it names them.
+constexpr uint32_t kCooledForEach = 4;
 
 // For each changed page of a batch so many must be unchanged before their frames are watched.
 constexpr uint32_t kUnchangedToWatch = 8;
@@ -39,28 +41,58 @@ void Partition::lock_victims(uint32_t wanted, Lane& lane) {
   lane.segment_count = 0;
   shared_->regions.end(RegionsEnd::kEviction);
   sys::LockGuard guard(mutex_);
-  const uint32_t count = frames_.frame_count();
-  if (shared_->chaos_seed != 0) {
-    for (uint32_t tries = 0; tries < 4 * wanted && lane.victim_count < wanted; ++tries)
-      try_lock_victim(FrameId{static_cast<uint32_t>(next_random() % count)}, lane, true);
-    if (lane.victim_count > 0) return;
+  // The policy has its share in chaos mode, too.
+  if (shared_->chaos_seed != 0 && (next_random() & 3) != 0) lock_random_victims(wanted, lane);
+  if (lane.victim_count > 0) return;
+  cool_pages(wanted);
+  const uint64_t most_steps = uint64_t{kRounds} * frames_.frame_count();
+  for (uint64_t steps = 0; steps < most_steps && lane.victim_count < wanted; ++steps) {
+    const Policy::Named named = policy_->name_victim();
+    if (named.frame == base::kNoFrame) break;
+    // Under the lock nobody should wait for memory.
+    if (const FrameId ahead = policy_->ahead(); ahead != base::kNoFrame)
+      shared_->table->prefetch(frames_[ahead].page);
+    try_lock_victim(named.frame, lane, named.even_touched);
   }
-  for (uint64_t steps = 0; steps < uint64_t{kHandRounds} * count && lane.victim_count < wanted; ++steps) {
-    const FrameId frame{hand_};
-    hand_ = hand_ + 1 == count ? 0 : hand_ + 1;
-    const Frame& ahead = frames_[FrameId{hand_ + kPrefetchAhead < count ? hand_ + kPrefetchAhead : hand_}];
-    if (ahead.state() == State::kResident) shared_->table->prefetch(ahead.page);
-    try_lock_victim(frame, lane, false);
+  // Those whose frames lie together are asked about, and protected, in one call.
+  std::sort(lane.victims, lane.victims + lane.victim_count,
+            [](const Lane::Victim& a, const Lane::Victim& b) { return a.frame < b.frame; });
+}
+
+// Chaos: any pages, hot ones too; some are cooled instead, so that cleaning and rearming have their share.
+void Partition::lock_random_victims(uint32_t wanted, Lane& lane) {
+  for (uint32_t tries = 0; tries < 4 * wanted && lane.victim_count < wanted; ++tries) {
+    const FrameId id{static_cast<uint32_t>(next_random() % frames_.frame_count())};
+    Frame& frame = frames_[id];
+    const bool leave_cool = (next_random() & 4) != 0;
+    if (leave_cool && frame.state() == State::kResident && !frame.io() && shared_->table->cool(frame.page))
+      frame.verified = false;
+    else
+      try_lock_victim(id, lane, true);
   }
 }
 
+// What the policy wants to know of before it names pages.
+void Partition::cool_pages(uint32_t wanted) {
+  for (uint32_t i = 0; i < kCooledForEach * wanted; ++i) {
+    const FrameId id = policy_->name_to_cool();
+    if (id == base::kNoFrame) return;
+    // While a page is cleaned, warm entries are what tells that it was touched since it was copied.
+    Frame& frame = frames_[id];
+    if (frame.state() != State::kResident || frame.io()) continue;
+    const bool was_touched = shared_->table->cool(frame.page);
+    if (was_touched) frame.verified = false;
+    policy_->cooled(id, was_touched);
+  }
+}
+
+// `even_hot`: it goes though it was touched.
 bool Partition::try_lock_victim(FrameId id, Lane& lane, bool even_hot) {
   Frame& frame = frames_[id];
   if (frame.state() != State::kResident || frame.io() || frame.pins() > 0) return false;
-  // Chaos takes hot pages too, and cools some, so that cleaning and rearming have their share.
-  const bool leave_cool = even_hot && (next_random() & 4) != 0;
-  if ((!even_hot || leave_cool) && shared_->table->cool(frame.page)) {
+  if (!even_hot && shared_->table->cool(frame.page)) {
     frame.verified = false;
+    policy_->touched(id);
     return false;
   }
   const bool hot = shared_->table->lock(frame.page);
@@ -68,6 +100,7 @@ bool Partition::try_lock_victim(FrameId id, Lane& lane, bool even_hot) {
   if (hot && !even_hot) {
     // Touched between the two looks.
     reopen(id);
+    policy_->touched(id);
     return false;
   }
   Lane::Victim& victim = lane.victims[lane.victim_count++];
@@ -187,7 +220,7 @@ uint32_t Partition::settle_unwritten(Lane& lane) {
       }
       shared_->table->clear(victim.page);
       frame.unchanged();
-      free_frame(victim.frame, victim.untouched || victim.newly_protected);
+      free_frame(victim.frame, Removal::kEvicted, victim.untouched || victim.newly_protected);
       ++freed;
       if (victim.untouched) base::statistics.cache_untouched.add();
       base::statistics.cache_unchanged.add();
@@ -344,7 +377,7 @@ uint32_t Partition::settle_written(Lane& lane) {
       map_.set_place(victim.page, frame.place);
       shared_->table->clear(victim.page);
       frame.written();
-      free_frame(victim.frame);
+      free_frame(victim.frame, Removal::kEvicted);
       ++freed;
       ghosts_.left(victim.page);
       base::statistics.cache_evictions.add();

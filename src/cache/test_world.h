@@ -85,6 +85,7 @@ struct TestParameters {
   uint32_t partition_count = 1;
   uint32_t read_ahead_pages = 0;
   uint64_t chaos_seed = 0;
+  base::PolicyKind policy = base::PolicyKind::kClock;
   uint64_t seed = 1;
   bool watch = true;
   Origins* origins = nullptr;
@@ -154,6 +155,7 @@ class TestWorld {
     p.partition_count = with.partition_count;
     p.read_ahead_pages = with.read_ahead_pages;
     p.chaos_seed = with.chaos_seed;
+    p.policy = with.policy;
     p.watch = with.watch;
     p.origins = with.origins;
     p.closed = with.closed;

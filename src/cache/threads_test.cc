@@ -29,6 +29,7 @@ struct Case {
   bool tight_budget;  // tables and metadata take frames away
   uint32_t server_count = 0;
   bool servers_always = false;
+  base::PolicyKind policy = base::PolicyKind::kClock;
 };
 
 constexpr uint32_t kThreads = 4;
@@ -53,7 +54,8 @@ class Shared {
                         .storage_pages = 4096,
                         .partition_count = c.partition_count,
                         .read_ahead_pages = c.read_ahead_pages,
-                        .chaos_seed = c.chaos ? uint64_t{77} : 0};
+                        .chaos_seed = c.chaos ? uint64_t{77} : 0,
+                        .policy = c.policy};
     if (c.tight_budget) p.memory_bytes = c.frame_count * (c.page_bytes + 64);
     return p;
   }
@@ -287,14 +289,19 @@ TEST_P(ThreadsTest, NothingIsLost) {
 
 INSTANTIATE_TEST_SUITE_P(
     Cache, ThreadsTest,
-    testing::Values(Case{"small_pages", 4 << 10, 64, 1, 1, 0, false, false, 0, false},
-                    Case{"partitions_sparse_tight", 4 << 10, 256, 4, 61, 0, false, false, 0, true},
-                    Case{"large_pages_read_ahead", 16 << 10, 128, 1, 1, 4, false, false, 20, false},
-                    Case{"chaos", 8 << 10, 64, 1, 1, 2, true, false, 0, false},
-                    Case{"faults_and_delays", 4 << 10, 64, 2, 7, 2, false, true, 100, false},
-                    Case{"server", 4 << 10, 64, 1, 1, 0, false, false, 20, false, 1},
-                    Case{"servers_chaos", 8 << 10, 64, 2, 7, 2, true, false, 0, false, 2},
-                    Case{"servers_always", 4 << 10, 64, 2, 7, 2, false, true, 100, false, 2, true}),
+    testing::Values(
+        Case{"small_pages", 4 << 10, 64, 1, 1, 0, false, false, 0, false},
+        Case{"partitions_sparse_tight", 4 << 10, 256, 4, 61, 0, false, false, 0, true},
+        Case{"large_pages_read_ahead", 16 << 10, 128, 1, 1, 4, false, false, 20, false},
+        Case{"chaos", 8 << 10, 64, 1, 1, 2, true, false, 0, false},
+        Case{"faults_and_delays", 4 << 10, 64, 2, 7, 2, false, true, 100, false},
+        Case{"server", 4 << 10, 64, 1, 1, 0, false, false, 20, false, 1},
+        Case{"servers_chaos", 8 << 10, 64, 2, 7, 2, true, false, 0, false, 2},
+        Case{"servers_always", 4 << 10, 64, 2, 7, 2, false, true, 100, false, 2, true},
+        Case{"two_queues", 4 << 10, 64, 2, 7, 2, false, true, 20, false, 0, false,
+             base::PolicyKind::kTwoQueues},
+        Case{"s3fifo", 4 << 10, 256, 4, 61, 2, false, false, 0, true, 0, false, base::PolicyKind::kS3fifo},
+        Case{"nrlfu", 8 << 10, 64, 1, 1, 2, true, false, 0, false, 1, false, base::PolicyKind::kNrlfu}),
     [](const auto& info) { return info.param.name; });
 
 }  // namespace

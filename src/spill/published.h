@@ -44,6 +44,7 @@ inline constexpr char kStatisticNames[] =
 #define STATISTIC(folder, name, doc) #folder "." #name " "
 #define SITES(folder, name, doc) "sites " #folder "." #name " "
 #define CURVE(folder, name, doc) "curve " #folder "." #name " "
+#define WORD(folder, name, doc) "word " #folder "." #name " "
 #include "base/statistics.inc"
     ;
 constexpr uint64_t compute_layout_version() {

@@ -73,6 +73,12 @@ void write_curve(const base::StatisticInfo& info, const base::MissCurve& curve, 
   file.put(tail);
 }
 
+void write_word(const base::StatisticInfo& info, base::WordText word, sys::StatisticsFile& file) {
+  base::Text<128> line;
+  line << ",\n    \"" << info.name << "\": \"" << word.view() << '"';
+  file.put(line);
+}
+
 void write_json(sys::StatisticsFile& file) {
   for (size_t i = 0; i < base::kStatisticCount; ++i) {
     const base::StatisticInfo& info = base::kStatisticInfo[i];
@@ -93,6 +99,9 @@ void write_json(sys::StatisticsFile& file) {
     for (size_t curve = 0; curve < base::kCurveCount; ++curve)
       if (folder == base::kCurveInfo[curve].folder)
         write_curve(base::kCurveInfo[curve], base::statistic_curve(curve), file);
+    for (size_t word = 0; word < base::kWordCount; ++word)
+      if (folder == base::kWordInfo[word].folder)
+        write_word(base::kWordInfo[word], base::statistic_word(word), file);
   }
   base::Text<16> end;
   end << "\n  }\n}\n";

@@ -172,8 +172,10 @@ extern "C" void spillway_start(int, char**, char** environment) {
   parameters.read_ahead_pages = static_cast<uint32_t>(options.read_ahead);
   parameters.chaos_seed = options.chaos;
   parameters.large_pages = options.large_pages;
+  parameters.policy = base::policy_kind(options);
   parameters.origins = &file_origins();
   parameters.closed = &closed_pages();
+  base::statistics.cache_policy.set(options.policy.view());
   runtime.cache = require(cache::Cache::create(parameters, *runtime.device, hazard_holders()));
 
   runtime.cache->keep_from_copies();

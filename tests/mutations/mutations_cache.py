@@ -34,6 +34,9 @@ TAKE_ALL_FINGERPRINTS = """
             base::take_fingerprint(frames_.bytes(victim.frame) + piece * base::kOsPageBytes);
 """
 
+TWO_QUEUES = "src/cache/policy_2q.h"
+S3FIFO = "src/cache/policy_s3fifo.h"
+
 MUTATIONS = [
     # Fingerprints
     mutation("fingerprint taken before the load completed", "ProtocolTest.ReadingNeverWrites*:ProtocolTest.TheFingerprintIsOf*",
@@ -201,7 +204,7 @@ MUTATIONS = [
     mutation("waiters for a write are not woken", "DiscardTest.WaitsForAWrite*",
              (EVICT, "  changed_.notify_all();\n  return freed;", "  return freed;")),
     mutation("frame freed twice", "ProtocolTest.*",
-             (EVICT, "      frame.unchanged();\n", "      frame.unchanged();\n      free_frame(victim.frame);\n")),
+             (EVICT, "      frame.unchanged();\n", "      frame.unchanged();\n      free_frame(victim.frame, Removal::kEvicted);\n")),
     mutation("poison of free frames is not verified", "ProtocolTest.ChaosFinds*",
              (PARTITION, "CHECK_EQ(unlike_poison, 0u);", "(void)unlike_poison;")),
 
@@ -321,13 +324,13 @@ MUTATIONS = [
              (PLACES, "  if (crowded && !may_grow) return {};\n", "  (void)crowded;\n"),
              (PLACES, "  if (least > most || may_grow) least = most;\n", "  least = 1;\n")),
     mutation("cooling forgets that a page was touched after cleaning", "CleanTest.AChangeThatCooled*",
-             (EVICT, "    frame.verified = false;\n    return false;", "    return false;")),
+             (EVICT, "    frame.verified = false;\n    policy_->touched(id);\n", "    policy_->touched(id);\n")),
     mutation("eviction forgets that a page was touched after cleaning", "CleanTest.AChangeAfter*:*EveryByte*",
              (EVICT, "  if (hot) frame.verified = false;\n", ""),
-             (EVICT, "    frame.verified = false;\n    return false;", "    return false;"),
+             (EVICT, "    frame.verified = false;\n    policy_->touched(id);\n", "    policy_->touched(id);\n"),
              (PARTITION, "  frames_[id].verified = false;\n", "")),
     mutation("cleaner goes round for ever", "CleanTest.HotPages*",
-             (CLEAN, "  for (; ahead < reach && lane.victim_count < most; ++ahead) {", "  for (; ahead < reach && lane.victim_count < most; ++ahead, ahead %= count) {")),
+             (CLEAN, "  for (uint32_t looked = 0; looked < reach && lane.victim_count < most; ++looked) {", "  while (lane.victim_count < most) {")),
     mutation("discarded storage is used while its Io is under way", "Places.Garbage*",
              (PLACES, "    taken_run(first, kRunPlaces);\n", "")),
     mutation("storage in use is discarded", "CleanTest.FreedStorage*:Places.Garbage*",
@@ -490,4 +493,25 @@ MUTATIONS = [
              ("src/cache/delegation.cc", "  delegation_->free_count_.fetch_add(1, std::memory_order_relaxed);\n", "")),
     mutation("one server serves all regions", "ServerTest.Several*",
              ("src/cache/delegation.h", "running_count_.load(std::memory_order_acquire)];", "1];")),
+    # Policies
+    mutation("a page is cooled while it is cleaned", "CleanTest.ATouch*:*BudgetThreads*",
+             (EVICT, "    if (frame.state() != State::kResident || frame.io()) continue;\n", "")),
+    mutation("a page that comes back begins anew", "PolicyScan.*:PolicySimulation.*",
+             (TWO_QUEUES, "arrival.remembered ? kWarm : kIn", "kIn")),
+    mutation("a touched page of the small queue stays there", "PolicyScan.*:PolicySimulation.*",
+             (S3FIFO, "void on_touched(FrameId frame) override { move(frame, kWarm); }", "void on_touched(FrameId frame) override { move(frame, node(frame).list <= kSmallCool ? kSmallWarm : kWarm); }")),
+    mutation("pinned pages of one queue hold all others up", "*PolicyTest.NamesEvery*:*PolicyTest.PinnedPages*",
+             (TWO_QUEUES, "    if (named_in_vain() >= 2 * held_count()) return (named_in_vain() / held_count() & 1) != 0;\n", "")),
+    mutation("the cleaner goes on at a page that has left", "*PolicyTest.RandomHistories*",
+             ("src/cache/policy_lists.h", "    if (cleaned_ == index(frame)) cleaned_ = removed.newer;\n", "")),
+    mutation("what left long ago is remembered", "PageHistoryTest.*",
+             ("src/cache/page_history.cc", "age_of(entry) <= capacity_", "age_of(entry) <= kMostStamp")),
+    mutation("content that is gone is remembered", "PolicyMemory.*",
+             ("src/cache/policy.h", "void forget(PageId page) { history_.take(page); }", "void forget(PageId) {}")),
+    mutation("a page that was read ahead counts as used", "*PolicyTest.PagesThatWereReadAhead*",
+             ("src/cache/policy_lru.h", "arrival.wanted ? kWarm : kCool", "kWarm")),
+    mutation("counts of touched pages do not grow", "PolicyScan.*:PolicySimulation.*",
+             ("src/cache/policy_nrlfu.h", "    if (touched && node(frame).seen != 0) add_to(frame);\n", "")),
+    mutation("the policy is not told that a page was touched", "*PolicyWorldTest.*Survive*",
+             (EVICT, "    frame.verified = false;\n    policy_->touched(id);\n", "    frame.verified = false;\n")),
 ]

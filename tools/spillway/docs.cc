@@ -69,7 +69,8 @@ std::string statistics_page() {
       "(tests/e2e/curve), it was within 3 %\n"
       "of the first point's misses; a loop over all data needs all of it, and where that is is told as "
       "closely as the "
-      "points lie.\n";
+      "points lie.\n\n"
+      "A word says what was chosen: `\"clock\"`.\n";
   std::string_view folder;
   const auto add_row = [&](const base::StatisticInfo& info) {
     page += concat("| `", info.folder, ".", info.name, "` | ", cell(info.doc), " |\n");
@@ -87,6 +88,8 @@ std::string statistics_page() {
       if (folder == list.folder) add_row(list);
     for (const base::StatisticInfo& curve : base::kCurveInfo)
       if (folder == curve.folder) add_row(curve);
+    for (const base::StatisticInfo& word : base::kWordInfo)
+      if (folder == word.folder) add_row(word);
   }
   return page;
 }

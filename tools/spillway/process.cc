@@ -135,6 +135,12 @@ std::vector<base::MissCurve::Point> Process::curve_points(size_t curve,
   return points;
 }
 
+base::WordText Process::word(size_t i) {
+  uint64_t letters = 0;
+  require_memory(published_.statistics + base::word_offset_bytes(i), &letters, sizeof letters);
+  return base::WordText(letters);
+}
+
 bool Process::is_allocated(uint64_t address) {
   const auto element = [&]<class T>(uint64_t map, uint64_t i, T value) {
     require_memory(map + i * sizeof value, &value, sizeof value);

@@ -45,6 +45,9 @@ class Process final : public cache::Outside {
   // Of kSitesInfo[list], the most frequent first.
   std::vector<base::SiteTable::Site> sites(size_t list);
 
+  // The word of kWordInfo[i].
+  base::WordText word(size_t i);
+
   // The points of kCurveInfo[curve], none when too few misses were seen; `counters` as counters() gave them.
   std::vector<base::MissCurve::Point> curve_points(size_t curve, const std::vector<uint64_t>& counters);
 

@@ -28,6 +28,7 @@ struct Sample {
   std::vector<uint64_t> counters;  // in the order of kStatisticInfo
   std::vector<base::SiteTable::Site> sites[base::kSitesCount];
   std::vector<base::MissCurve::Point> curves[base::kCurveCount];
+  std::string words[base::kWordCount];
 };
 
 // A process that is watched, or why it cannot be.
@@ -44,10 +45,12 @@ struct Watched {
   bool look() {
     if (process == nullptr) return kill(pid, 0) == 0 || errno != ESRCH;
     try {
-      Sample sample{Clock::now(), process->counters(), {}, {}};
+      Sample sample{Clock::now(), process->counters(), {}, {}, {}};
       for (size_t list = 0; list < base::kSitesCount; ++list) sample.sites[list] = process->sites(list);
       for (size_t curve = 0; curve < base::kCurveCount; ++curve)
         sample.curves[curve] = process->curve_points(curve, sample.counters);
+      for (size_t word = 0; word < base::kWordCount; ++word)
+        sample.words[word] = printable(process->word(word).view());
       problem = process->is_fork_child() ? "is a child of fork that has not called exec" : "";
       before = std::exchange(now, std::move(sample));
       return true;
@@ -125,6 +128,8 @@ Json json_of(Watched& watched) {
       points.push_back({{"memory_bytes", point.memory_bytes}, {"misses", point.misses}});
     json[base::kCurveInfo[curve].folder][base::kCurveInfo[curve].name] = points;
   }
+  for (size_t word = 0; word < base::kWordCount; ++word)
+    json[base::kWordInfo[word].folder][base::kWordInfo[word].name] = watched.now.words[word];
   return json;
 }
 
@@ -181,6 +186,11 @@ std::string details(Watched& watched) {
     text += padded(concat(info.folder, '.', info.name), 26, false);
     text += padded(bytes ? bytes_text(total) : count_text(total), 16);
     text += padded(bytes ? bytes_text(rate) : count_text(rate), 16) + '\n';
+  }
+  for (size_t word = 0; word < base::kWordCount; ++word) {
+    const base::StatisticInfo& info = base::kWordInfo[word];
+    text +=
+        padded(concat(info.folder, '.', info.name), 26, false) + padded(watched.now.words[word], 16) + '\n';
   }
   for (size_t list = 0; list < base::kSitesCount; ++list) {
     if (watched.now.sites[list].empty()) continue;

@@ -21,6 +21,7 @@ SECONDS = os.environ.get("SPILLWAY_TEST_SECONDS")
 SEEDS = int(os.environ.get("SPILLWAY_TEST_SEEDS", "3"))
 FIRST_SEED = int(os.environ.get("SPILLWAY_TEST_SEED", "1"))
 MEGABYTES = 64
+POLICIES = ("clock", "lru", "2q", "random", "s3fifo", "nrlfu")
 THREADS = 4
 # A run with less than that proves little: it is repeated, twice as long, up to so many seconds.
 EVICTIONS_MIN = 5000
@@ -38,12 +39,18 @@ def kinds(work):
     for seed in range(FIRST_SEED, FIRST_SEED + SEEDS):
         page = ("4K", "16K", "8K")[seed % 3]
         chaos.append((seed, 2, {**frames_256, "SPILLWAY_CHAOS": str(seed), "SPILLWAY_PAGE": page}))
+    policies = []
+    for number, policy in enumerate(POLICIES):
+        chosen = {**frames_256, "SPILLWAY_POLICY": policy}
+        policies.append((FIRST_SEED, 2, chosen))
+        policies.append((FIRST_SEED, 2, {**chosen, "SPILLWAY_CHAOS": str(FIRST_SEED + number)}))
     return {
         "plain": [(FIRST_SEED, 5, frames_256)],
         "chaos": chaos,
         "delays": [(FIRST_SEED, 2, {**frames_256, "SPILLWAY_STORAGE": delays})],
         "broken": [(FIRST_SEED, 2, {**frames_256, "SPILLWAY_STORAGE": broken})],
         "pages": [(FIRST_SEED, 2, page_64k)],
+        "policies": policies,
     }
 
 
@@ -69,6 +76,8 @@ def run(binary, work, kind, seed, seconds, variables):
           f"{cache['hazard_rescues']} hazard rescues, {statistics['spill']['crossings']} crossings, "
           f"{time.monotonic() - begin:.0f} s", flush=True)
     problems = []
+    if cache["policy"] != variables.get("SPILLWAY_POLICY", POLICIES[0]):
+        problems.append(f"the policy was {cache['policy']}")
     if cache["evictions"] < EVICTIONS_MIN:
         problems.append("too few evictions")
     if statistics["spill"]["crossings"] < CROSSINGS_MIN:

@@ -1,0 +1,57 @@
+// PageHistory: pages that left memory lately, and a small number for each; what policies call ghosts.
+//
+//   buckets   a CPU line each, of 8 entries; a page's hash says which. A full one loses its oldest entry
+//   entry     print (32 bits of the hash) | stamp (28 bits: how many had left before it) | number (4 bits); 0: none
+//
+// An entry counts as long as fewer than the capacity have left since: there is no queue to keep in order. One page is taken
+// for another in 8 of 2^32 cases.
+//
+// Thread contract: its partition's lock. Memory: 8 bytes an entry, of which there are 1.3 to 2.7 times the capacity. Cost: a CPU line.
+#pragma once
+#include <cstdint>
+#include <optional>
+
+#include "base/ids.h"
+
+namespace cache {
+
+using base::PageId;
+
+class PageHistory {
+ public:
+  static constexpr uint8_t kMostNumber = 15;
+
+  static uint64_t memory_bytes(uint32_t capacity);
+  // `memory`: so many bytes of zeros, aligned to a line, that outlive this.
+  void open(char* memory, uint32_t capacity);
+
+  // The page left. REQUIRES: number <= kMostNumber.
+  void add(PageId page, uint8_t number);
+  // Takes the page out; its number, if it is known.
+  std::optional<uint8_t> take(PageId page);
+  // Halves all numbers.
+  void halve();
+
+ private:
+  static constexpr uint32_t kEntries = 8;
+  static constexpr uint32_t kNumberBits = 4;
+  static constexpr uint32_t kMostStamp = (uint32_t{1} << (32 - kNumberBits)) - 1;
+  struct alignas(base::kLineBytes) Bucket {
+    uint64_t entries[kEntries];
+  };
+  static_assert(sizeof(Bucket) == base::kLineBytes);
+
+  static uint32_t bucket_count(uint32_t capacity);
+  static uint64_t print_of(uint64_t hash) { return hash >> 32 << 32; }
+  uint32_t age_of(uint64_t entry) const {
+    return (clock_ - static_cast<uint32_t>(entry) / (kMostNumber + 1)) & kMostStamp;
+  }
+  Bucket& bucket_of(uint64_t hash) { return buckets_[hash & (bucket_count_ - 1)]; }
+
+  Bucket* buckets_ = nullptr;
+  uint32_t bucket_count_ = 0;
+  uint32_t capacity_ = 0;
+  uint32_t clock_ = 1;  // the stamp of what leaves next
+};
+
+}  // namespace cache

@@ -1,0 +1,100 @@
+#include "cache/policy.h"
+
+#include <new>
+
+#include "base/check.h"
+#include "cache/policy_2q.h"
+#include "cache/policy_clock.h"
+#include "cache/policy_lru.h"
+#include "cache/policy_nrlfu.h"
+#include "cache/policy_random.h"
+#include "cache/policy_s3fifo.h"
+#include "sys/memory.h"
+
+namespace cache {
+
+// One piece of memory: the object, the history, a bit for each frame, what the class keeps for each.
+template <class Class>
+base::Expected<Policy*> Policy::create_one(uint32_t frame_count, Budget& budget) {
+  constexpr uint32_t kFewestRemembered = 8;
+  const uint64_t object_bytes = base::round_up(sizeof(Class), base::kLineBytes);
+  uint32_t remembered = 0;
+  if constexpr (Class::kRemembered16 > 0) {
+    const uint64_t share = uint64_t{frame_count} * Class::kRemembered16 / 16;
+    remembered = share > kFewestRemembered ? static_cast<uint32_t>(share) : kFewestRemembered;
+  }
+  const uint64_t history_bytes = remembered > 0 ? PageHistory::memory_bytes(remembered) : 0;
+  const uint64_t bits_bytes = base::round_up(frame_count, 64) / 8;
+  const uint64_t memory_bytes =
+      base::round_up(object_bytes + history_bytes + bits_bytes + uint64_t{frame_count} * Class::kFrameBytes,
+                     base::kOsPageBytes);
+  auto memory = sys::map_anonymous(memory_bytes, "the replacement policy");
+  if (!memory) return std::unexpected(memory.error());
+  Policy* policy = new (*memory) Class;
+  policy->frame_count_ = frame_count;
+  policy->memory_bytes_ = memory_bytes;
+  policy->budget_ = &budget;
+  char* at = *memory + object_bytes;
+  if (remembered > 0) policy->history_.open(at, remembered);
+  at += history_bytes;
+  policy->held_ = reinterpret_cast<uint64_t*>(at);
+  policy->take_frame_memory(at + bits_bytes);
+  budget.add(memory_bytes);
+  return policy;
+}
+
+base::Expected<Policy*> Policy::create(base::PolicyKind kind, uint32_t frame_count, Budget& budget) {
+  CHECK_GT(frame_count, 0u);
+  switch (kind) {
+#define POLICY(kind, name, class) \
+  case base::PolicyKind::kind: return create_one<class>(frame_count, budget);
+#include "base/policies.inc"
+  }
+  __builtin_unreachable();
+}
+
+void Policy::destroy() {
+  budget_->subtract(memory_bytes_);
+  sys::unmap(this, memory_bytes_);
+}
+
+void Policy::loaded(FrameId frame, PageId page, bool wanted) {
+  CHECK_LT(index(frame), frame_count_);
+  CHECK(!holds(frame));
+  held_[index(frame) / 64] |= uint64_t{1} << (index(frame) % 64);
+  ++held_count_;
+  if (index(frame) >= end_) end_ = index(frame) + 1;
+  Arrival arrival{.wanted = wanted, .remembered = {}};
+  if (wanted) arrival.remembered = history_.take(page);
+  on_load(frame, arrival);
+}
+
+void Policy::left(FrameId frame, PageId page, Removal removal) {
+  CHECK(holds(frame));
+  const auto remembered = on_leave(frame, removal);
+  held_[index(frame) / 64] &= ~(uint64_t{1} << (index(frame) % 64));
+  --held_count_;
+  named_in_vain_ = 0;
+  if (remembered && removal == Removal::kEvicted) history_.add(page, *remembered);
+}
+
+Policy::Named Policy::name_victim() {
+  if (held_count_ == 0) return {};
+  const Named named = next_victim();
+  CHECK(holds(named.frame));
+  ++named_in_vain_;
+  return named;
+}
+
+FrameId Policy::next_held(uint32_t from) const {
+  CHECK_GT(held_count_, 0u);
+  uint32_t word = from < end_ ? from / 64 : 0;
+  uint64_t bits = from < end_ ? held_[word] >> (from % 64) << (from % 64) : held_[0];
+  while (bits == 0) {
+    word = (word + 1) * 64 < end_ ? word + 1 : 0;
+    bits = held_[word];
+  }
+  return FrameId{word * 64 + static_cast<uint32_t>(__builtin_ctzll(bits))};
+}
+
+}  // namespace cache
