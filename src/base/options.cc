@@ -130,6 +130,12 @@ Expected<void> check_options(const Options& options, uint64_t machine_memory_byt
     return failure(EINVAL, "memory: ", Bytes{options.memory}, " is more than the machine's ",
                    machine_memory_bytes >> 20, "M; give less");
   }
+  if (options.memory_most != 0 && options.memory_most < options.memory)
+    return failure(EINVAL, "memory_most: ", Bytes{options.memory_most}, " is less than memory, ",
+                   Bytes{options.memory}, "; give more, or leave it out");
+  if (options.memory_most > machine_memory_bytes)
+    return failure(EINVAL, "memory_most: ", Bytes{options.memory_most}, " is more than the machine's ",
+                   machine_memory_bytes >> 20, "M; give less");
   if (options.page < kMinPageBytes || options.page > kMaxPageBytes ||
       (options.page & (options.page - 1)) != 0) {
     return failure(EINVAL, "page: ", Bytes{options.page}, " is not a power of two from ",
@@ -165,6 +171,12 @@ const char* name_of(PolicyKind kind) {
 }
 
 PolicyKind policy_kind(const Options& options) { return *find_policy(options.policy.view()); }
+
+uint64_t most_memory_bytes(const Options& options, uint64_t machine_memory_bytes) {
+  constexpr uint64_t kTimes = 4;
+  if (options.memory_most != 0) return std::max(options.memory_most, options.memory);
+  return std::max(options.memory, std::min(kTimes * options.memory, machine_memory_bytes));
+}
 
 // Where processors are few, a server takes one from the threads that it serves (docs/benchmarks.md, `delegation`).
 uint64_t server_count(const Options& options, uint64_t cpu_count) {

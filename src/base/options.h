@@ -73,6 +73,9 @@ inline constexpr PolicyKind kPolicyKinds[] = {
 // Which policy is asked for. REQUIRES: check_options.
 PolicyKind policy_kind(const Options& options);
 
+// What the budget may be raised to. REQUIRES: check_options, options.memory > 0.
+uint64_t most_memory_bytes(const Options& options, uint64_t machine_memory_bytes);
+
 // How many servers there are to be on so many processors. REQUIRES: check_options.
 uint64_t server_count(const Options& options, uint64_t cpu_count);
 

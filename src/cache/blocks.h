@@ -20,16 +20,28 @@ class Blocks {
   static uint64_t bytes_for(uint32_t block_count) {
     return block_count * (sizeof(Block) + 2 * sizeof(uint32_t));
   }
-  // `memory` has bytes_for(block_count) bytes, zeros, aligned as uint64_t.
-  void open(char* memory, uint32_t block_count, uint32_t frames_per_block) {
+  // None so far. `memory` has bytes_for(most_blocks) bytes, zeros, aligned as uint64_t.
+  void open(char* memory, uint32_t most_blocks, uint32_t frames_per_block) {
     blocks_ = reinterpret_cast<Block*>(memory);
-    hints_ = reinterpret_cast<uint32_t*>(memory + block_count * sizeof(Block));
-    count_ = block_count;
+    hints_ = reinterpret_cast<uint32_t*>(memory + most_blocks * sizeof(Block));
+    count_ = 0;
     frames_ = frames_per_block;
-    for (uint32_t b = 0; b < count_; ++b)
-      blocks_[b] = {.region = ~uint64_t{0},
-                    .free_count = static_cast<uint16_t>(frames_),
-                    .fresh_count = static_cast<uint16_t>(frames_)};
+  }
+  // There are so many blocks from now on, of frames that may be in use already. REQUIRES: not fewer, at most most_blocks.
+  struct Looks {
+    bool is_free, is_fresh;
+  };
+  template <class Look>  // look(frame) -> Looks
+  void grow(uint32_t block_count, Look look) {
+    for (; count_ < block_count; ++count_) {
+      Block& block = blocks_[count_];
+      block = {.region = ~uint64_t{0}, .free_count = 0, .fresh_count = 0};
+      for (uint32_t frame = count_ * frames_; frame < (count_ + 1) * frames_; ++frame) {
+        const Looks looks = look(frame);
+        block.free_count = static_cast<uint16_t>(block.free_count + looks.is_free);
+        block.fresh_count = static_cast<uint16_t>(block.fresh_count + looks.is_fresh);
+      }
+    }
   }
 
   uint32_t count() const { return count_; }

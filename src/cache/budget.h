@@ -1,4 +1,4 @@
-// Budget: bytes of frames, tables and metadata in use, against the limit that the user set.
+// Budget: bytes of frames, tables and metadata in use, against the limit that the user set, and may change.
 // Thread contract: relaxed atomics, exact; exceeded_by() may lag behind by what other threads do now.
 #pragma once
 #include <atomic>
@@ -10,8 +10,8 @@ namespace cache {
 
 class Budget {
  public:
-  void set_limit(uint64_t bytes) { limit_bytes_ = bytes; }
-  uint64_t limit_bytes() const { return limit_bytes_; }
+  void set_limit(uint64_t bytes) { limit_bytes_.store(bytes, std::memory_order_relaxed); }
+  uint64_t limit_bytes() const { return limit_bytes_.load(std::memory_order_relaxed); }
   uint64_t used_bytes() const { return used_bytes_.load(std::memory_order_relaxed); }
 
   void add(uint64_t bytes) {
@@ -19,10 +19,10 @@ class Budget {
   }
   void subtract(uint64_t bytes) { used_bytes_.fetch_sub(bytes, std::memory_order_relaxed); }
   // Would `more` bytes exceed the limit?
-  bool exceeded_by(uint64_t more) const { return used_bytes() + more > limit_bytes_; }
+  bool exceeded_by(uint64_t more) const { return used_bytes() + more > limit_bytes(); }
 
  private:
-  uint64_t limit_bytes_ = ~uint64_t{0};
+  std::atomic<uint64_t> limit_bytes_{~uint64_t{0}};
   std::atomic<uint64_t> used_bytes_{0};
 };
 

@@ -1,5 +1,6 @@
 #include "cache/cache.h"
 
+#include <algorithm>
 #include <new>
 
 #include "sys/kernel.h"
@@ -40,7 +41,8 @@ base::Expected<Cache*> Cache::create(const CacheParameters& parameters, storage:
                          frame_count, " pages of ", base::Bytes{page_bytes}, "; give at least ",
                          base::Bytes{kMinFrames * (page_bytes + base::kOsPageBytes)}, " with --memory");
   }
-  if (frame_count > uint64_t{1} << 30)
+  constexpr uint64_t kMostFrames = uint64_t{1} << 30;
+  if (frame_count > kMostFrames)
     return base::failure(EINVAL, "more than 2^30 frames; use larger pages with --page");
 
   auto memory = sys::map_anonymous(sizeof(Cache), "the cache");
@@ -61,6 +63,7 @@ base::Expected<Cache*> Cache::create(const CacheParameters& parameters, storage:
   cache->process_ = sys::syscall(SYS_getpid);
   cache->range_begin_ = parameters.range_begin;
   cache->range_bytes_ = parameters.range_bytes;
+  cache->frame_bytes_ = page_bytes + metadata_per_frame;
   const uint64_t page_count = parameters.range_bytes / page_bytes;
   uint64_t region_pages = Table::kRegionOsPages * base::kOsPageBytes / page_bytes;
   if (region_pages < kGroupPages) region_pages = kGroupPages;
@@ -89,8 +92,11 @@ base::Expected<Cache*> Cache::create(const CacheParameters& parameters, storage:
   CHECK(is_power_of_two(partitions) && partitions <= kMaxPartitions);
   cache->partition_count_ = partitions;
   shared.partition_count = partitions;
+  const uint64_t frame_limit =
+      std::clamp(parameters.most_memory_bytes / cache->frame_bytes_, frame_count, kMostFrames);
   for (uint32_t i = 0; i < partitions; ++i) {
-    auto opened = cache->partitions_[i].open(shared, static_cast<uint32_t>(frame_count / partitions));
+    auto opened = cache->partitions_[i].open(shared, static_cast<uint32_t>(frame_count / partitions),
+                                             static_cast<uint32_t>(frame_limit / partitions));
     if (!opened) return std::unexpected(opened.error());
   }
   return cache;
@@ -251,6 +257,37 @@ Partition::Left Cache::forget(PageId first, uint64_t count, Lane& lane) {
   return all;
 }
 
+uint64_t Cache::least_memory_bytes(uint64_t held_count) {
+  const uint64_t frames = partition_count_ * (2 * held_count + kMinFrames);
+  const uint64_t used_bytes = shared_.budget.used_bytes(), in_frames = frames_bytes();
+  return (used_bytes > in_frames ? used_bytes - in_frames : 0) + frames * shared_.page_bytes;
+}
+
+base::Expected<void> Cache::set_memory(uint64_t bytes, uint64_t held_count) {
+  const uint64_t frame_count = bytes / frame_bytes_ / partition_count_;
+  uint64_t most = ~uint64_t{0};
+  for (uint32_t i = 0; i < partition_count_; ++i)
+    most = std::min<uint64_t>(most, partitions_[i].frames().frame_limit());
+  if (frame_count > most)
+    return base::failure(EINVAL, "the budget can be raised to ",
+                         (most * partition_count_ * frame_bytes_ + (1 << 19)) >> 20,
+                         "M, for which there are addresses, not to ", base::Bytes{bytes});
+  if (const uint64_t least = least_memory_bytes(held_count); bytes < least || frame_count < kMinFrames)
+    return base::failure(EINVAL, "a budget of ", base::Bytes{bytes}, " is too small; give at least ",
+                         std::max(least, kMinFrames * partition_count_ * frame_bytes_) / 1024 + 1, "K");
+  const uint32_t before = partitions_[0].frame_count();
+  for (uint32_t i = 0; i < partition_count_; ++i) {
+    if (partitions_[i].resize(static_cast<uint32_t>(frame_count))) continue;
+    while (i-- > 0) static_cast<void>(partitions_[i].resize(before));
+    return base::failure(EAGAIN,
+                         "no memory file for more frames since a fork: raise ulimit -n, or try again when "
+                         "the child has ended");
+  }
+  shared_.budget.set_limit(bytes);
+  shared_.low_on_frames.notify_all();
+  return {};
+}
+
 uint32_t Cache::evict(Lane& lane) {
   uint32_t freed = 0;
   for (uint32_t i = 0; i < partition_count_; ++i)
@@ -265,6 +302,7 @@ uint32_t Cache::background_step(Lane& lane) {
     end_regions(RegionsEnd::kChaos);
   }
   for (uint32_t i = 0; i < partition_count_; ++i) {
+    if (partitions_[i].give_memory_back()) ++freed;
     if (shared_.chaos_seed != 0 || partitions_[i].takes_frames())
       freed += partitions_[i].evict(partitions_[i].batch_size(), lane);
   }
@@ -458,7 +496,7 @@ Cache::FilePiece Cache::file_piece(PageId page, const char* pinned) {
 
 Cache::Pool Cache::pool(uint32_t partition) {
   FramePool& frames = partitions_[partition].frames();
-  return {frames.bytes(FrameId{0}), uint64_t{frames.frame_count()} * shared_.page_bytes, frames.descriptor()};
+  return {frames.bytes(FrameId{0}), frames.memory_bytes(), frames.descriptor()};
 }
 
 Layout Cache::layout() const {

@@ -22,6 +22,7 @@ struct CacheParameters {
   Table::Entry* table_entries = nullptr;  // the entry of range_begin's OS page; memory reserved by the caller
   size_t page_bytes = base::kOsPageBytes;
   uint64_t memory_bytes = 0;     // for frames, tables and metadata
+  uint64_t most_memory_bytes = 0;  // what set_memory may raise it to, 0: not at all. Costs address space
   uint32_t frame_count = 0;      // 0: as many as memory_bytes holds
   uint32_t partition_count = 0;  // 0: by memory and cores
   uint32_t read_ahead_pages = 0;
@@ -139,6 +140,14 @@ class Cache {
   // Sleeps until a partition runs low on frames, at most timeout_ns.
   void wait_for_background(uint64_t timeout_ns);
 
+  // The budget is another from now on: what exceeds it leaves memory by and by, in the background and by who misses. Any thread; one
+  // at a time. Errors: EINVAL, below least_memory_bytes, or above what it was made for (the message says what may be);
+  // EAGAIN, no memory file for more frames, since a fork; then the budget is what it was.
+  // `held_count`: how many frames threads may hold at one time.
+  base::Expected<void> set_memory(uint64_t bytes, uint64_t held_count);
+  // The least budget that can be: what tables and metadata take now, and in each partition frames for twice as many.
+  uint64_t least_memory_bytes(uint64_t held_count);
+
   // Memory that the cache's user takes for data kept here (heap metadata) counts against the budget.
   void charge(uint64_t bytes) { shared_.budget.add(bytes); }
   void uncharge(uint64_t bytes) { shared_.budget.subtract(bytes); }
@@ -146,6 +155,7 @@ class Cache {
   PageId page_of(uint64_t address) const { return PageId{(address - range_begin_) / shared_.page_bytes}; }
   uint64_t address_of(PageId page) const { return range_begin_ + index(page) * shared_.page_bytes; }
   size_t page_bytes() const { return shared_.page_bytes; }
+  // How many frames the budget allows.
   uint32_t frame_count() const;
   uint32_t resident_count();
   // Bytes of frames that hold memory of the OS.
@@ -247,6 +257,7 @@ class Cache {
   Table table_;
   uint64_t range_begin_ = 0;
   uint64_t range_bytes_ = 0;
+  uint64_t frame_bytes_ = 0;  // a page and what is known of its frame
   uint32_t partition_count_ = 1;  // a power of two
   Partition partitions_[kMaxPartitions];
 };

@@ -19,57 +19,112 @@ constexpr uint32_t kRunsPerWord = 64 / FramePool::kRunFrames;
 }  // namespace
 
 base::Expected<void> FramePool::open(uint32_t frame_count, size_t page_bytes, Budget& budget,
-                                     sys::WriteWatch& watch, bool large) {
+                                     sys::WriteWatch& watch, bool large, uint32_t frame_limit) {
   CHECK_GT(frame_count, 0u);
-  frame_count_ = frame_count;
+  frame_limit_ = frame_limit > frame_count ? frame_limit : frame_count;
   page_bytes_ = page_bytes;
   process_ = sys::syscall(SYS_getpid);
   budget_ = &budget;
+  if (auto mapped = map_memory(); !mapped) {
+    if (frame_limit_ == frame_count) return mapped;
+    frame_limit_ = frame_count;
+    if (auto less = map_memory(); !less) return less;
+  }
   const uint64_t pieces = page_bytes / base::kOsPageBytes;
-  const uint64_t frames_bytes = base::round_up(uint64_t{frame_count} * sizeof(Frame), base::kLineBytes);
-  const uint64_t fingerprints_bytes = uint64_t{frame_count} * pieces * sizeof(base::Fingerprint);
-  const uint64_t bits_bytes = base::round_up(frame_count, 64) / 8;
+  const uint64_t frames_bytes = base::round_up(uint64_t{frame_limit_} * sizeof(Frame), base::kLineBytes);
+  const uint64_t fingerprints_bytes = uint64_t{frame_limit_} * pieces * sizeof(base::Fingerprint);
+  const uint64_t bits_bytes = base::round_up(frame_limit_, 64) / 8;
   const auto block_frames =
       static_cast<uint32_t>(sys::kHugePageBytes > page_bytes ? sys::kHugePageBytes / page_bytes : 1);
-  const uint32_t block_count = frame_count / block_frames;
+  const uint32_t most_blocks = frame_limit_ / block_frames;
   metadata_bytes_ = base::round_up(
-      frames_bytes + fingerprints_bytes + bits_bytes + Blocks::bytes_for(block_count), base::kOsPageBytes);
+      frames_bytes + fingerprints_bytes + bits_bytes + Blocks::bytes_for(most_blocks), base::kOsPageBytes);
   auto metadata = sys::map_anonymous(metadata_bytes_, "frame metadata");
   if (!metadata) return std::unexpected(metadata.error());
   frames_ = reinterpret_cast<Frame*>(*metadata);
   fingerprints_ = reinterpret_cast<base::Fingerprint*>(*metadata + frames_bytes);
   free_bits_ = reinterpret_cast<uint64_t*>(*metadata + frames_bytes + fingerprints_bytes);
-  blocks_.open(*metadata + frames_bytes + fingerprints_bytes + bits_bytes, block_count, block_frames);
-
-  auto file = sys::create_memory_file(uint64_t{frame_count} * page_bytes, "spillway-frames");
-  if (!file) return std::unexpected(file.error());
-  descriptor_ = *file;
-  // An entry of the table is a positive distance: a page of a library's memory needs a frame above it.
-  auto memory = sys::map_shared_high(descriptor_, uint64_t{frame_count} * page_bytes);
-  if (!memory) return std::unexpected(memory.error());
-  memory_ = unwatched_memory_ = *memory;
+  blocks_.open(*metadata + frames_bytes + fingerprints_bytes + bits_bytes, most_blocks, block_frames);
   watch_ = &watch;
   if (large && reinterpret_cast<uintptr_t>(memory_) % sys::kHugePageBytes == 0) large_failures_ = 0;
   if (auto mapped = map_unwatched(); !mapped) return mapped;
-  for (uint32_t i = 0; i < frame_count; ++i) {
-    (new (&frames_[i]) Frame)->add();
-    free_bits_[i / 64] |= uint64_t{1} << (i % 64);
-  }
-  free_count_.store(frame_count, std::memory_order_relaxed);
-  free_runs_ = frame_count / kRunFrames;
-  budget.add(metadata_bytes_);
+  add_frames(frame_count);
   return {};
 }
 
+// The memory file of all frames that there may be, where compiled code sees it.
+base::Expected<void> FramePool::map_memory() {
+  auto file = sys::create_memory_file(memory_bytes(), "spillway-frames");
+  if (!file) return std::unexpected(file.error());
+  // An entry of the table is a positive distance: a page of a library's memory needs a frame above it.
+  auto memory = sys::map_shared_high(*file, memory_bytes());
+  if (!memory) {
+    sys::close_own_descriptor(*file);
+    return std::unexpected(memory.error());
+  }
+  descriptor_ = *file;
+  memory_ = unwatched_memory_ = *memory;
+  return {};
+}
+
+// Of the metadata, what is in use.
+uint64_t FramePool::charged_bytes() const {
+  const uint64_t pieces = page_bytes_ / base::kOsPageBytes;
+  return base::round_up(uint64_t{frame_count_} * (sizeof(Frame) + pieces * sizeof(base::Fingerprint)) +
+                            base::round_up(frame_count_, 64) / 8 +
+                            Blocks::bytes_for(frame_count_ / blocks_.frames_per_block()),
+                        base::kOsPageBytes);
+}
+
+// ABSENT -> FREE up to `end`.
+void FramePool::add_frames(uint32_t end) {
+  const uint64_t before = charged_bytes();
+  const uint32_t first = frame_count_;
+  for (uint32_t i = first; i < end; ++i) {
+    (new (&frames_[i]) Frame)->add();
+    free_bits_[i / 64] |= uint64_t{1} << (i % 64);
+  }
+  frame_count_.store(end, std::memory_order_relaxed);
+  base::increase(free_count_, end - first);
+  free_runs_ += (end - first) / kRunFrames + 1;  // an upper bound
+  blocks_.grow(end / blocks_.frames_per_block(), [&](uint32_t frame) {
+    return Blocks::Looks{.is_free = is_free(frame), .is_fresh = frames_[frame].fresh};
+  });
+  budget_->add(charged_bytes() - (first > 0 ? before : 0));
+}
+
+bool FramePool::grow(uint32_t frame_count) {
+  CHECK_LE(frame_count, frame_limit_);
+  if (frame_count <= frame_count_) return true;
+  if (!has_new_memory_) {
+    if (!open_own()) return false;
+    const FrameId first{frame_count_.load(std::memory_order_relaxed)};
+    const uint64_t length = uint64_t{frame_limit_ - frame_count_} * page_bytes_;
+    if (!sys::map_shared(descriptor_, file_offset(first), length, sys::Access::kReadWrite, bytes(first)))
+      return false;
+    adopt(bytes(first), length);
+    has_new_memory_ = true;
+  }
+  add_frames(frame_count);
+  return true;
+}
+
+// Memory of the pool's own file has just been mapped there.
+void FramePool::adopt(char* memory, uint64_t length) {
+  sys::keep_from_children(memory, length);
+  // Where it is refused, the kernel says of nothing here that it is untouched.
+  if (can_watch() && is_watching_) static_cast<void>(watch_->add(memory, length).has_value());
+}
+
 void FramePool::close() {
-  if (unwatched_memory_ != memory_) sys::unmap(unwatched_memory_, uint64_t{frame_count_} * page_bytes_);
-  sys::unmap(memory_, uint64_t{frame_count_} * page_bytes_);
+  if (unwatched_memory_ != memory_) sys::unmap(unwatched_memory_, memory_bytes());
+  sys::unmap(memory_, memory_bytes());
   sys::unmap(frames_, metadata_bytes_);
   if (descriptor_ >= 0) sys::close_own_descriptor(descriptor_);
 }
 
 base::Expected<void> FramePool::map_unwatched() {
-  const uint64_t bytes = uint64_t{frame_count_} * page_bytes_;
+  const uint64_t bytes = memory_bytes();
   if (unwatched_memory_ != memory_) sys::unmap(unwatched_memory_, bytes);
   unwatched_memory_ = memory_;
   auto again = sys::map_shared(descriptor_, 0, bytes, sys::Access::kReadWrite);
@@ -234,7 +289,7 @@ void FramePool::drop_content(FrameId frame) {
 
 bool FramePool::protect(FrameId first, uint32_t count) {
   if (!is_watching_) {
-    if (!watch_->add(memory_, uint64_t{frame_count_} * page_bytes_)) {
+    if (!watch_->add(memory_, has_new_memory_ ? memory_bytes() : uint64_t{frame_count_} * page_bytes_)) {
       watch_ = nullptr;
       return false;
     }
@@ -301,6 +356,12 @@ FramePool::Lent FramePool::lend(const PinsOverFork& pins, bool waits) {
     for (; i < frame_count_ && !lendable(i); ++i)
       if (frames_[i].backing == Backing::kOwn) set_backing(FrameId{i}, Backing::kOld);
   }
+  // Frames that there are not yet have no memory until grow() gives them some: that of the base is nobody's own.
+  if (has_new_memory_ && frame_limit_ > frame_count_) {
+    const FrameId first{frame_count_.load(std::memory_order_relaxed)};
+    failed |= sys::make_inaccessible(bytes(first), uint64_t{frame_limit_ - frame_count_} * page_bytes_) != 0;
+    has_new_memory_ = false;
+  }
   for (uint32_t i = 0; i < frame_count_; ++i) {
     if (frames_[i].state() != State::kLoading || frames_[i].stale_load) continue;
     frames_[i].stale_load = true;
@@ -311,8 +372,7 @@ FramePool::Lent FramePool::lend(const PinsOverFork& pins, bool waits) {
 }
 
 void FramePool::set_inherited(bool inherited) {
-  (inherited ? sys::give_to_children : sys::keep_from_children)(memory_,
-                                                                uint64_t{frame_count_} * page_bytes_);
+  (inherited ? sys::give_to_children : sys::keep_from_children)(memory_, memory_bytes());
 }
 
 void FramePool::become_child() {
@@ -350,7 +410,7 @@ bool FramePool::open_own() {
   if (sys::syscall(SYS_getpid) != process_) return false;
   // A load of before the fork may store by the other mapping, which is the base's.
   if (stale_load_count_ > 0) return false;
-  auto file = sys::create_memory_file(uint64_t{frame_count_} * page_bytes_, "spillway-frames");
+  auto file = sys::create_memory_file(memory_bytes(), "spillway-frames");
   if (!file) return false;
   if (descriptor_ >= 0) sys::close_own_descriptor(descriptor_);
   descriptor_ = *file;
@@ -376,9 +436,7 @@ bool FramePool::share(FrameId first, uint32_t count) {
     sys::allow_stores(memory, length);
     return false;
   }
-  sys::keep_from_children(memory, length);
-  // Where it is refused, the kernel says of nothing here that it is untouched.
-  if (can_watch() && is_watching_) static_cast<void>(watch_->add(memory, length).has_value());
+  adopt(memory, length);
   for (FrameId frame = first; index(frame) < index(first) + count; frame = frame + 1) {
     set_backing(frame, Backing::kOwn);
     if (dropped && is_free(index(frame))) drop_content(frame);

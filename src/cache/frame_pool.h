@@ -22,6 +22,9 @@
 //
 // A frame that is neither kOwn nor fresh works like any other, but is not watched and cannot be mapped elsewhere.
 //
+// Growth. Address space is reserved for more frames than there are (frame_limit); those beyond frame_count are ABSENT, and take no
+// memory until grow() adds them. There are never fewer again: frames that are free and fresh cost their metadata only.
+//
 // Thread contract: guarded by its partition's lock. Memory: 24 bytes a frame plus one bit, plus 16
 // bytes of fingerprint per OS page, and a block's.
 #pragma once
@@ -49,13 +52,19 @@ class FramePool {
   static constexpr uint32_t kMostGuarded =
       1024;  // the kernel allows 65,530 mappings, and each of these splits one
 
-  // Reserves room for frame_count frames of page_bytes. `watch` may be closed; what it refuses to watch is not
-  // watched. `large`: in large OS pages, where there are some. Errors: ENOMEM, EMFILE.
+  // Room for frame_count frames of page_bytes, and address space for frame_limit (0: no more), or for fewer, where the system has
+  // less. `watch` may be closed; what it refuses to watch is not watched. `large`: in large OS pages, where there are some. Errors:
+  // ENOMEM, EMFILE, EFBIG.
   base::Expected<void> open(uint32_t frame_count, size_t page_bytes, Budget& budget, sys::WriteWatch& watch,
-                            bool large = false);
+                            bool large = false, uint32_t frame_limit = 0);
   void close();
+  // Adds frames, free ones, up to so many. False: since a fork there is no memory file for them, now. REQUIRES: at most frame_limit().
+  bool grow(uint32_t frame_count);
 
   uint32_t frame_count() const { return frame_count_; }
+  uint32_t frame_limit() const { return frame_limit_; }
+  // Addresses from bytes(0) on, also of frames that there are not yet.
+  uint64_t memory_bytes() const { return uint64_t{frame_limit_} * page_bytes_; }
   // These may be asked without the lock: how many frames hold memory of the OS, how many are free, and how many
   // are both.
   uint32_t touched_count() const { return touched_count_.load(std::memory_order_relaxed); }
@@ -151,7 +160,11 @@ class FramePool {
   bool acceptable(uint32_t frame, bool allow_fresh) const {
     return frame < frame_count_ && is_free(frame) && (allow_fresh || !frames_[frame].fresh);
   }
+  base::Expected<void> map_memory();
   base::Expected<void> map_unwatched();
+  uint64_t charged_bytes() const;
+  void add_frames(uint32_t end);
+  void adopt(char* memory, uint64_t length);
   bool open_own();
   void set_backing(FrameId frame, Backing backing);
   void share_free_neighbours(FrameId frame);
@@ -162,7 +175,8 @@ class FramePool {
   FrameId find_in_free_run(PageId page, bool allow_fresh);
   FrameId find_any(bool allow_fresh);
 
-  uint32_t frame_count_ = 0;
+  std::atomic<uint32_t> frame_count_{0};  // grows under the lock; may be asked without
+  uint32_t frame_limit_ = 0;
   std::atomic<uint32_t> free_count_{0};
   std::atomic<uint32_t> touched_count_{0};       // frames that are not fresh
   std::atomic<uint32_t> free_touched_count_{0};  // free ones that are not fresh
@@ -170,7 +184,8 @@ class FramePool {
   uint32_t any_cursor_ = 0;
   uint32_t free_runs_ = 0;  // upper bound of wholly free runs, to skip hopeless searches
   size_t page_bytes_ = 0;
-  uint64_t metadata_bytes_ = 0;
+  uint64_t metadata_bytes_ = 0;  // for frame_limit_ frames
+  bool has_new_memory_ = true;   // frames that there are not yet: by the pool's own file
   Budget* budget_ = nullptr;
   long process_ = 0;             // whose descriptor that is
   int descriptor_ = -1;          // -1: none yet since a fork

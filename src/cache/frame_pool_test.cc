@@ -211,6 +211,40 @@ TEST_F(FramePoolTest, ABlockThatBecameFreeIsGivenToAnotherRegion) {
   EXPECT_NE(pool.take(PageId{5 + 40}, base::kNoFrame, true), FrameId{45});
 }
 
+TEST_F(FramePoolTest, GrowsByFramesThatTookNothingBefore) {
+  constexpr uint32_t kFirst = kBlockFrames + 100, kAll = 3 * kBlockFrames;
+  ASSERT_TRUE(pool.open(kFirst, base::kOsPageBytes, budget, watch, false, kAll));
+  opened = true;
+  std::set<uint32_t> seen;
+  for (uint32_t page = 0; page < kFirst; ++page) {
+    const FrameId frame = pool.take(PageId{page}, base::kNoFrame, true);
+    pool.touch(frame);
+    pool.bytes(frame)[0] = static_cast<char>(page % 100 + 1);
+    ASSERT_TRUE(seen.insert(index(frame)).second);
+  }
+  EXPECT_EQ(pool.take(PageId{0}, base::kNoFrame, true), base::kNoFrame);
+  const uint64_t used = budget.used_bytes();
+  ASSERT_TRUE(pool.grow(kAll));
+  EXPECT_EQ(pool.frame_count(), kAll);
+  EXPECT_EQ(pool.free_count(), kAll - kFirst);
+  EXPECT_GT(budget.used_bytes(), used + (kAll - kFirst) * sizeof(Frame));
+  EXPECT_LT(budget.used_bytes(), used + (kAll - kFirst) * 64);
+  EXPECT_EQ(allocated_bytes(), kFirst * base::kOsPageBytes);
+  // The block that was begun already is nobody's; the last one is a region's.
+  const FrameId placed = pool.take(PageId{9 * kBlockFrames + 77}, base::kNoFrame, true);
+  EXPECT_EQ(index(placed), 2 * kBlockFrames + 77);
+  ASSERT_TRUE(seen.insert(index(placed)).second);
+  for (uint32_t i = kFirst + 1; i < kAll; ++i) {
+    const FrameId frame = pool.take(PageId{i}, base::kNoFrame, true);
+    ASSERT_NE(frame, base::kNoFrame);
+    for (size_t byte = 0; byte < base::kOsPageBytes; byte += 512) ASSERT_EQ(pool.bytes(frame)[byte], 0);
+    ASSERT_TRUE(seen.insert(index(frame)).second);
+  }
+  EXPECT_EQ(pool.take(PageId{0}, base::kNoFrame, true), base::kNoFrame);
+  EXPECT_EQ(seen.size(), kAll);
+  EXPECT_TRUE(pool.grow(kAll)) << "nothing to do";
+}
+
 TEST_F(FramePoolTest, ABlockIsTakenAsOneLargePageAndCounted) {
   open(2 * kBlockFrames, base::kOsPageBytes, true);
   const uint64_t empty = budget.used_bytes();

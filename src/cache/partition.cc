@@ -30,12 +30,12 @@ constexpr uint32_t kFailedWriteReserve = 16;
 
 }  // namespace
 
-base::Expected<void> Partition::open(Shared& shared, uint32_t frame_count) {
+base::Expected<void> Partition::open(Shared& shared, uint32_t frame_count, uint32_t frame_limit) {
   shared_ = &shared;
   pieces_ = shared.page_bytes / base::kOsPageBytes;
   CHECK_LE(pieces_, Lane::kMaxPieces);
-  if (auto opened =
-          frames_.open(frame_count, shared.page_bytes, shared.budget, shared.watch, shared.large_pages);
+  if (auto opened = frames_.open(frame_count, shared.page_bytes, shared.budget, shared.watch,
+                                 shared.large_pages, frame_limit);
       !opened)
     return opened;
   if (auto opened = map_.open(shared.directory, uint64_t{1} << 28, shared.budget); !opened) return opened;
@@ -43,17 +43,36 @@ base::Expected<void> Partition::open(Shared& shared, uint32_t frame_count) {
   if (auto opened = ghosts_.open(ghost_count > kFewestGhosts ? ghost_count : kFewestGhosts, shared.budget);
       !opened)
     return opened;
-  auto policy = Policy::create(shared.policy, frame_count, shared.budget);
+  auto policy = Policy::create(shared.policy, frame_count, frames_.frame_limit(), shared.budget);
   if (!policy) return std::unexpected(policy.error());
   policy_ = *policy;
-  batch_size_ = frame_count / 8;
-  if (batch_size_ > Lane::kMaxBatch) batch_size_ = Lane::kMaxBatch;
-  if (batch_size_ == 0) batch_size_ = 1;
-  low_watermark_ = frame_count / kFramesPerFree < batch_size_ ? frame_count / kFramesPerFree : batch_size_;
-  if (frame_count < kFewFrames) low_watermark_ = 0;
-  high_watermark_ = 2 * low_watermark_;
+  set_sizes(frame_count);
   random_ = shared.chaos_seed;
   return {};
+}
+
+void Partition::set_sizes(uint32_t frame_count) {
+  const uint32_t batch_size = std::clamp(frame_count / 8, 1u, Lane::kMaxBatch);
+  const uint32_t low = frame_count < kFewFrames ? 0 : std::min(frame_count / kFramesPerFree, batch_size);
+  allowed_count_.store(frame_count, std::memory_order_relaxed);
+  batch_size_.store(batch_size, std::memory_order_relaxed);
+  low_watermark_.store(low, std::memory_order_relaxed);
+  high_watermark_.store(2 * low, std::memory_order_relaxed);
+}
+
+bool Partition::resize(uint32_t frame_count) {
+  sys::LockGuard guard(mutex_);
+  if (frame_count > frames_.frame_count()) {
+    if (!frames_.grow(frame_count)) return false;
+    policy_->grow(frame_count);
+  }
+  set_sizes(frame_count);
+  return true;
+}
+
+bool Partition::give_memory_back() {
+  constexpr uint32_t kAtATime = 32;  // some 10 us each, under the lock
+  return over_budget_by(0) && release_free(kAtATime) > 0;
 }
 
 void Partition::close() {
@@ -424,13 +443,16 @@ bool Partition::evict_for_load(Lane& lane) {
   return evict(batch_size_, lane) > 0;
 }
 
-void Partition::release_free(uint32_t count) {
+// Of free frames; returns how many had some.
+uint32_t Partition::release_free(uint32_t count) {
   sys::LockGuard guard(mutex_);
-  for (; count > 0 && may_shrink(); --count) {
+  uint32_t released = 0;
+  for (; released < count && may_shrink(); ++released) {
     const FrameId frame = frames_.find_free_touched();
-    if (frame == base::kNoFrame) return;
+    if (frame == base::kNoFrame) break;
     frames_.release_memory(frame);
   }
+  return released;
 }
 
 // Nothing could be evicted just now: waits for other threads, or says why it is hopeless.
@@ -451,7 +473,7 @@ base::Expected<void> Partition::make_room(Lane& lane, uint64_t& attempts) {
     }
     ++attempts;
     if (attempts / batches >= kFrameWaitLimit) {
-      return base::failure(ENOMEM, "all ", frames_.frame_count(),
+      return base::failure(ENOMEM, "all ", frame_count(),
                            " frames are pinned or held; give more memory with --memory or use smaller pages");
     }
     if (tried_some && attempts % batches != 0) return {};

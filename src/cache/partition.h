@@ -91,8 +91,14 @@ inline constexpr size_t kCleanCopyBytes = 256 * 1024;
 
 class Partition {
  public:
-  base::Expected<void> open(Shared& shared, uint32_t frame_count);
+  // With address space for frame_limit frames.
+  base::Expected<void> open(Shared& shared, uint32_t frame_count, uint32_t frame_limit);
   void close();
+  // It should do with so many frames from now on, or may have as many. Fewer: the budget says when their memory goes.
+  // False: since a fork there is no memory file for more, now. REQUIRES: frame_count <= frames().frame_limit().
+  bool resize(uint32_t frame_count);
+  // While the budget is exceeded, gives back memory of free frames, a few; returns whether there was some.
+  bool give_memory_back();
 
   // Makes the page resident with open entries. With `pin`, pins it too and returns its memory.
   // Errors: EIO and others of a read (message names device and page); ENOSPC and others when nothing
@@ -170,7 +176,8 @@ class Partition {
   // Is there pressure, and time?
   bool wants_cleaning() const {
     return shared_->clean_copies != nullptr &&
-           (shared_->chaos_seed != 0 || frames_.free_count() < frames_.frame_count() / 4);
+           (shared_->chaos_seed != 0 ||
+            frames_.frame_count() - frames_.free_count() > frame_count() - frame_count() / 4);
   }
 
   // Are free frames so few that background eviction should start; that it should go on?
@@ -203,10 +210,11 @@ class Partition {
 
   Layout::Part layout() const {
     return {reinterpret_cast<uint64_t>(map_.leaves()), reinterpret_cast<uint64_t>(frames_.frames()),
-            reinterpret_cast<uint64_t>(frames_.bytes(FrameId{0})), frames_.frame_count()};
+            reinterpret_cast<uint64_t>(frames_.bytes(FrameId{0})), frames_.frame_limit()};
   }
   FramePool& frames() { return frames_; }
-  uint32_t frame_count() const { return frames_.frame_count(); }
+  // How many frames it may have, of the pool's.
+  uint32_t frame_count() const { return allowed_count_.load(std::memory_order_relaxed); }
   // Pages in state RESIDENT now. Cost: a look at every frame, under the lock.
   uint32_t resident_count();
 
@@ -230,11 +238,12 @@ class Partition {
   void add_read_ahead(PageId page, PlaceId place, Lane& lane, Stream& stream);
   base::Expected<void> make_room(Lane& lane, uint64_t& attempts);
   bool evict_for_load(Lane& lane);
-  void release_free(uint32_t count);
+  uint32_t release_free(uint32_t count);
+  void set_sizes(uint32_t frame_count);
   // Frames that it keeps however much else takes of the budget: half, and what a loop over many arrays holds at once.
   uint32_t least() const {
     constexpr uint32_t kHeldAtOnce = 16;
-    const uint32_t all = frames_.frame_count();
+    const uint32_t all = frame_count();
     return std::max((all + 1) / 2, std::min(all, kHeldAtOnce));
   }
   bool may_shrink() const { return frames_.touched_count() > least(); }
@@ -304,9 +313,11 @@ class Partition {
 
   Shared* shared_ = nullptr;
   uint64_t pieces_ = 1;  // OS pages a page
-  uint32_t batch_size_ = 1;
-  uint32_t low_watermark_ = 0;
-  uint32_t high_watermark_ = 0;
+  // These four change with the budget, under the lock, and are asked without it.
+  std::atomic<uint32_t> allowed_count_{0};
+  std::atomic<uint32_t> batch_size_{1};
+  std::atomic<uint32_t> low_watermark_{0};
+  std::atomic<uint32_t> high_watermark_{0};
 
   sys::Mutex mutex_;
   sys::EventCount changed_;  // a load or write ended, a frame became free

@@ -37,7 +37,7 @@ void Partition::choose_for_cleaning(Lane& lane) {
   if (most > batch_size_) most = batch_size_;
   sys::LockGuard guard(mutex_);
   const uint32_t count = frames_.frame_count();
-  const uint32_t reach = kBatchesAhead * batch_size_ < count ? kBatchesAhead * batch_size_ : count;
+  const uint32_t reach = std::min(kBatchesAhead * batch_size_, count);
   for (uint32_t looked = 0; looked < reach && lane.victim_count < most; ++looked) {
     const FrameId id = policy_->name_to_clean(reach);
     if (id == base::kNoFrame) break;

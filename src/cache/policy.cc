@@ -15,7 +15,7 @@ namespace cache {
 
 // One piece of memory: the object, the history, a bit for each frame, what the class keeps for each.
 template <class Class>
-base::Expected<Policy*> Policy::create_one(uint32_t frame_count, Budget& budget) {
+base::Expected<Policy*> Policy::create_one(uint32_t frame_count, uint32_t frame_limit, Budget& budget) {
   constexpr uint32_t kFewestRemembered = 8;
   const uint64_t object_bytes = base::round_up(sizeof(Class), base::kLineBytes);
   uint32_t remembered = 0;
@@ -24,38 +24,48 @@ base::Expected<Policy*> Policy::create_one(uint32_t frame_count, Budget& budget)
     remembered = share > kFewestRemembered ? static_cast<uint32_t>(share) : kFewestRemembered;
   }
   const uint64_t history_bytes = remembered > 0 ? PageHistory::memory_bytes(remembered) : 0;
-  const uint64_t bits_bytes = base::round_up(frame_count, 64) / 8;
+  const uint64_t bits_bytes = base::round_up(frame_limit, 64) / 8;
   const uint64_t memory_bytes =
-      base::round_up(object_bytes + history_bytes + bits_bytes + uint64_t{frame_count} * Class::kFrameBytes,
+      base::round_up(object_bytes + history_bytes + bits_bytes + uint64_t{frame_limit} * Class::kFrameBytes,
                      base::kOsPageBytes);
   auto memory = sys::map_anonymous(memory_bytes, "the replacement policy");
   if (!memory) return std::unexpected(memory.error());
   Policy* policy = new (*memory) Class;
   policy->frame_count_ = frame_count;
   policy->memory_bytes_ = memory_bytes;
+  policy->fixed_bytes_ = object_bytes + history_bytes;
+  policy->frame_bytes_ = Class::kFrameBytes;
   policy->budget_ = &budget;
   char* at = *memory + object_bytes;
   if (remembered > 0) policy->history_.open(at, remembered);
   at += history_bytes;
   policy->held_ = reinterpret_cast<uint64_t*>(at);
   policy->take_frame_memory(at + bits_bytes);
-  budget.add(memory_bytes);
+  budget.add(policy->charged_bytes());
   return policy;
 }
 
-base::Expected<Policy*> Policy::create(base::PolicyKind kind, uint32_t frame_count, Budget& budget) {
+base::Expected<Policy*> Policy::create(base::PolicyKind kind, uint32_t frame_count, uint32_t frame_limit,
+                                       Budget& budget) {
   CHECK_GT(frame_count, 0u);
+  CHECK_GE(frame_limit, frame_count);
   switch (kind) {
 #define POLICY(kind, name, class) \
-  case base::PolicyKind::kind: return create_one<class>(frame_count, budget);
+  case base::PolicyKind::kind: return create_one<class>(frame_count, frame_limit, budget);
 #include "base/policies.inc"
   }
   __builtin_unreachable();
 }
 
 void Policy::destroy() {
-  budget_->subtract(memory_bytes_);
+  budget_->subtract(charged_bytes());
   sys::unmap(this, memory_bytes_);
+}
+
+void Policy::grow(uint32_t frame_count) {
+  const uint64_t before = charged_bytes();
+  frame_count_ = frame_count;
+  budget_->add(charged_bytes() - before);
 }
 
 void Policy::loaded(FrameId frame, PageId page, bool wanted) {

@@ -54,9 +54,12 @@ using base::PageId;
 
 class Policy {
  public:
-  // For frames 0 .. frame_count - 1. Its memory is charged to the budget. Errors: ENOMEM.
-  static base::Expected<Policy*> create(base::PolicyKind kind, uint32_t frame_count, Budget& budget);
+  // For frames 0 .. frame_count - 1, which may become frame_limit. Its memory is charged to the budget. Errors: ENOMEM.
+  static base::Expected<Policy*> create(base::PolicyKind kind, uint32_t frame_count, uint32_t frame_limit,
+                                        Budget& budget);
   void destroy();
+  // There are more frames. As many pages are remembered as before. REQUIRES: at most frame_limit.
+  void grow(uint32_t frame_count);
 
   // `wanted`: somebody asked for the page; else it was read ahead.
   void loaded(FrameId frame, PageId page, bool wanted);
@@ -112,14 +115,20 @@ class Policy {
   virtual FrameId next_to_clean(uint32_t reach) = 0;
 
   template <class Class>
-  static base::Expected<Policy*> create_one(uint32_t frame_count, Budget& budget);
+  static base::Expected<Policy*> create_one(uint32_t frame_count, uint32_t frame_limit, Budget& budget);
+  uint64_t charged_bytes() const {
+    return base::round_up(fixed_bytes_ + uint64_t{frame_count_} * frame_bytes_ + frame_count_ / 8,
+                          base::kOsPageBytes);
+  }
 
   uint64_t* held_ = nullptr;  // a bit for each frame
   uint32_t frame_count_ = 0;
   uint32_t held_count_ = 0;
   uint32_t end_ = 0;
   uint32_t named_in_vain_ = 0;
-  uint64_t memory_bytes_ = 0;
+  uint64_t memory_bytes_ = 0;  // mapped; those for frames that there are not yet take none
+  uint64_t fixed_bytes_ = 0;   // of it, what does not depend on the frames
+  uint32_t frame_bytes_ = 0;
   Budget* budget_ = nullptr;
   PageHistory history_;
 };

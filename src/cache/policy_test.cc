@@ -23,7 +23,7 @@ using base::PolicyKind;
 class Frames {
  public:
   Frames(PolicyKind kind, uint32_t count) : pages_(count, kNone), warm_(count), pinned_(count) {
-    auto created = Policy::create(kind, count, budget);
+    auto created = Policy::create(kind, count, count, budget);
     CHECK(created.has_value());
     policy = *created;
   }
@@ -507,7 +507,7 @@ TEST(PolicySimulation, MissesAreThoseOfSimulationsThatKnowEveryHit) {
   const Simulated all[] = {
       {PolicyKind::kClock, simulate_clock, 0},      {PolicyKind::kLru, simulate_lru, 0.03},
       {PolicyKind::kTwoQueues, simulate_2q, 0.03},  {PolicyKind::kRandom, simulate_random, 0.03},
-      {PolicyKind::kS3fifo, simulate_s3fifo, 0.07}, {PolicyKind::kNrlfu, simulate_nrlfu, 0.07}};
+      {PolicyKind::kS3fifo, simulate_s3fifo, 0.07}, {PolicyKind::kNrlfu, simulate_nrlfu, 0.15}};
   for (const auto& [name, trace] : traces) {
     for (const Simulated& one : all) {
       const auto misses = static_cast<double>(misses_of(one.kind, trace, kFrames));

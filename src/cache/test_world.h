@@ -91,6 +91,7 @@ struct TestParameters {
   Origins* origins = nullptr;
   Closed* closed = nullptr;
   uint64_t memory_bytes = 0;  // 0: for frame_count frames and all that comes with them
+  uint64_t most_memory_bytes = 0;
 };
 
 class TestWorld;
@@ -147,6 +148,7 @@ class TestWorld {
     p.table_entries = entries;
     p.page_bytes = page_bytes;
     p.memory_bytes = with.memory_bytes;
+    p.most_memory_bytes = with.most_memory_bytes;
     if (p.memory_bytes == 0) {
       // Room for tables and metadata, so that tests of other things have exactly frame_count frames.
       p.memory_bytes = with.frame_count * (page_bytes + base::kOsPageBytes) + (64 << 20);

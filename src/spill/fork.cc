@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "spill/abi.h"
 #include "spill/address_space.h"
+#include "spill/budget.h"
 #include "spill/file_maps.h"
 #include "spill/intercept/aio.h"
 #include "spill/intercept/cancel.h"
@@ -51,6 +52,7 @@ void restore_signals(bool is_child) {
     thaw_shared_maps();
     thaw_file_maps();
   }
+  thaw_budget();
   sys::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, nullptr, sizeof mask);
 }
 
@@ -74,6 +76,7 @@ void before_fork() {
   const uint64_t all = ~kFaultSignals;
   uint64_t mask = 0;
   sys::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &mask, sizeof all);
+  freeze_budget();
   freeze_file_maps();
   freeze_shared_maps();
   freeze_mappings();

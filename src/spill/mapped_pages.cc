@@ -116,7 +116,20 @@ void map_pinned(base::PageId page, const char* pinned, uint64_t site) {
 
 }  // namespace
 
-void limit_mapped_pages(uint32_t limit) { mapped_limit = limit < 2 ? 2 : limit; }
+void adjust_mapped_pages() {
+  constexpr uint64_t kMapped = 1024;
+  uint64_t limit = runtime.options.mapped_pages != 0 ? runtime.options.mapped_pages : kMapped;
+  limit = std::max<uint64_t>(2, std::min<uint64_t>(limit, runtime.cache->frame_count() / 4));
+  sys::LockGuard guard(mapped_mutex);
+  for (auto i = static_cast<uint32_t>(limit); i < mapped_limit; ++i) unmap_element(i);
+  mapped_limit = static_cast<uint32_t>(limit);
+  if (mapped_next >= mapped_limit) mapped_next = 0;
+}
+
+uint64_t kept_page_count() {
+  sys::LockGuard guard(mapped_mutex);
+  return kept_pages;
+}
 
 void map_at_own_address(uint64_t address, uint64_t site) {
   InRuntime inside;

@@ -13,8 +13,11 @@
 
 namespace spill {
 
-// Most pages mapped at one time, at least 2; kept ones are not counted. REQUIRES: nothing is mapped yet.
-void limit_mapped_pages(uint32_t limit);
+// Sets how many pages may be mapped at one time, as options and budget say, at least 2; kept ones are not counted. Again whenever the
+// budget has changed: those beyond go.
+void adjust_mapped_pages();
+// How many are kept.
+uint64_t kept_page_count();
 
 // Maps the page of `address` for code at `site`, which the statistics count. REQUIRES: in_range, allocated. May
 // block and do I/O; ends the process on a storage error.

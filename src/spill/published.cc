@@ -13,7 +13,6 @@ base::Expected<void> publish() {
   published.layout_version = kLayoutVersion;
   published.statistics = reinterpret_cast<uint64_t>(&base::statistics);
   published.is_fork_child = reinterpret_cast<uint64_t>(&runtime.is_fork_child);
-  published.memory_bytes = runtime.options.memory;
   const auto whereabouts = runtime.device->whereabouts();
   published.storage_memory = reinterpret_cast<uint64_t>(whereabouts.memory);
   published.storage_descriptor = whereabouts.descriptor;

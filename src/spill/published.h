@@ -1,7 +1,8 @@
 // What the runtime shows of itself to other processes of its user: `spillway dump` and `spillway top` read it, dump in a
 // core file too.
 //
-//   kPublished (abi.inc)   one OS page at a fixed address: a Published, filled before main and the same ever after
+//   kPublished (abi.inc)   one OS page at a fixed address: a Published, filled before main and the same ever after, but for what
+//                          another process asks about the budget (budget.h)
 //   what it points to      counters, maps, frames: read as they are while the process runs, and believed with care
 //                          (cache/page_reader.h)
 //
@@ -16,6 +17,7 @@
 #include "cache/frame.h"
 #include "cache/layout.h"
 #include "spill/address_space.h"
+#include "spill/budget.h"
 
 namespace spill {
 
@@ -26,12 +28,13 @@ struct Published {
 
   uint64_t statistics;         // base::Statistics
   uint64_t is_fork_child;      // bool: memory is what its parent had, and not to be found by the rest of this
-  uint64_t memory_bytes;       // the budget
   uint64_t storage_memory;     // Device::whereabouts(): address, or 0
   int64_t storage_descriptor;  // descriptor, or -1
   AddressMaps address_maps;
   cache::Layout cache;
   char device[256];  // its name
+  BudgetRequest budget_request;
+  BudgetAnswer budget_answer;
 
   static constexpr uint64_t kMagic = 0x7961776c6c697053;  // "Spillway"
 };
@@ -39,7 +42,7 @@ static_assert(sizeof(Published) <= base::kOsPageBytes);
 static_assert(offsetof(Published, magic) == 0 && offsetof(Published, layout_version) == 8);
 
 // What the layout of all that is published depends on. Raise kLayoutRevision with a change that the rest does not show.
-inline constexpr uint64_t kLayoutRevision = 1;
+inline constexpr uint64_t kLayoutRevision = 2;
 inline constexpr char kStatisticNames[] =
 #define STATISTIC(folder, name, doc) #folder "." #name " "
 #define SITES(folder, name, doc) "sites " #folder "." #name " "

@@ -29,7 +29,7 @@ void append_quoted(base::TextRef& text, std::string_view value) {
 }
 
 base::MissCurve::Point point_of(const base::MissCurve& curve, size_t step) {
-  return curve.point(step, runtime.options.memory, base::statistics.memory_frames_bytes.get(),
+  return curve.point(step, base::statistics.memory_budget_bytes.get(), base::statistics.memory_frames_bytes.get(),
                      base::statistics.cache_misses.get());
 }
 
@@ -190,7 +190,7 @@ void write_report() {
   if (!runtime.options.stats.view().empty()) write_statistics_file();
   if (runtime.options.verbose == 0) return;
   const base::Statistics& s = base::statistics;
-  base::log("budget ", base::Bytes{runtime.options.memory}, ", peak ", s.memory_peak_bytes.get() >> 20,
+  base::log("budget ", base::Bytes{s.memory_budget_bytes.get()}, ", peak ", s.memory_peak_bytes.get() >> 20,
             "M; misses ", s.cache_misses.get(), ", evictions ", s.cache_evictions.get(), ", read ",
             s.storage_read_bytes.get() >> 20, "M, written ", s.storage_write_bytes.get() >> 20, "M on ",
             runtime.device->name(), "; faults ", s.spill_faults.get(), ", slow translations ",

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "spill/address_space.h"
+#include "spill/budget.h"
 #include "spill/caller.h"
 #include "spill/fault.h"
 #include "spill/file_maps.h"
@@ -56,6 +57,7 @@ void run_background(void* opened_lane) {
   cache::Lane& lane = *static_cast<cache::Lane*>(opened_lane);
   inside.thread().lane = &lane;
   watch_leases();
+  begin_budget();
   constexpr uint64_t kIdleNs = 1'000'000;
   // Between two rounds of chaos. Larger pages take longer to come back, 2 bytes in a nanosecond: the program must come
   // as far as with small ones.
@@ -74,6 +76,7 @@ void run_background(void* opened_lane) {
       charged_heap_bytes = now;
       count_memory();
     }
+    budget_step();
     runtime.cache->share_step(lane);
     file_maps_step(lane, round);
     serve_shared_maps();
@@ -169,21 +172,19 @@ extern "C" void spillway_start(int, char**, char** environment) {
   parameters.table_entries = &entry_of(0);
   parameters.page_bytes = options.page;
   parameters.memory_bytes = options.memory;
+  parameters.most_memory_bytes = base::most_memory_bytes(options, sys::machine_memory_bytes());
   parameters.read_ahead_pages = static_cast<uint32_t>(options.read_ahead);
   parameters.chaos_seed = options.chaos;
   parameters.large_pages = options.large_pages;
   parameters.policy = base::policy_kind(options);
   parameters.origins = &file_origins();
   parameters.closed = &closed_pages();
+  base::statistics.memory_budget_bytes.set(options.memory);
   base::statistics.cache_policy.set(options.policy.view());
   runtime.cache = require(cache::Cache::create(parameters, *runtime.device, hazard_holders()));
 
   runtime.cache->keep_from_copies();
-  uint64_t mapped = options.mapped_pages;
-  const uint32_t frames = runtime.cache->frame_count();
-  if (mapped == 0) mapped = 1024;
-  if (mapped > frames / 4) mapped = frames / 4;
-  limit_mapped_pages(static_cast<uint32_t>(mapped));
+  adjust_mapped_pages();
   install_fault_handler();
   begin_native();
   set_plain_limit();

@@ -34,7 +34,7 @@ uint64_t address_of(const void* pointer) { return reinterpret_cast<uint64_t>(poi
 
 // What the taker knows. Limits are of the budget.
 struct Residency {
-  uint64_t limit_bytes() const { return runtime.options.memory / 2; }
+  uint64_t limit_bytes() const { return base::statistics.memory_budget_bytes.get() / 2; }
   uint64_t begin_bytes() const { return limit_bytes() / 4 * 3; }
   uint64_t end_bytes() const { return limit_bytes() / 8 * 5; }
   uint64_t grain_bytes() const { return limit_bytes() / 16; }

@@ -74,7 +74,7 @@ MUTATIONS = [
     mutation("large pages are taken up to the end of the budget", "FramePoolTest.NoLargePageWhere*",
              (POOL, "bytes_of_block + budget_->limit_bytes() / 8", "bytes_of_block")),
     mutation("watching begins without the memory being added", "FramePoolTest.WatchedFrames*",
-             (POOL, "    if (!watch_->add(memory_, uint64_t{frame_count_} * page_bytes_)) {", "    if (false) {")),
+             (POOL, "    if (!watch_->add(memory_, has_new_memory_ ? memory_bytes() : uint64_t{frame_count_} * page_bytes_)) {", "    if (false) {")),
 
     # Regions
     mutation("region stays mapped while its pages are evicted", "RegionsTest.Eviction*:RegionsTest.Threads*",
@@ -512,6 +512,17 @@ MUTATIONS = [
              ("src/cache/policy_lru.h", "arrival.wanted ? kWarm : kCool", "kWarm")),
     mutation("counts of touched pages do not grow", "PolicyScan.*:PolicySimulation.*",
              ("src/cache/policy_nrlfu.h", "    if (touched && node(frame).seen != 0) add_to(frame);\n", "")),
-    mutation("the policy is not told that a page was touched", "*PolicyWorldTest.*Survive*",
-             (EVICT, "    frame.verified = false;\n    policy_->touched(id);\n", "    frame.verified = false;\n")),
+    # The budget changes
+    mutation("frames that were added are not charged", "BudgetTest.*",
+             (POOL, "  budget_->add(charged_bytes() - (first > 0 ? before : 0));", "  if (first == 0) budget_->add(charged_bytes());")),
+    mutation("free frames keep their memory when the budget falls", "BudgetTest.*",
+             (PARTITION, "  return over_budget_by(0) && release_free(kAtATime) > 0;", "  return false;"), (PARTITION, "      if (spare != base::kNoFrame) frames_.release_memory(spare);", "      static_cast<void>(spare);")),
+    mutation("a partition keeps half of what it began with", "BudgetTest.*",
+             (HEADER, "    const uint32_t all = frame_count();", "    const uint32_t all = frames_.frame_count();")),
+    mutation("a smaller budget wakes nobody, and is none", "BudgetTest.*:*BudgetThreads*",
+             (CACHE, "  shared_.budget.set_limit(bytes);\n  shared_.low", "  if (bytes > shared_.budget.limit_bytes()) shared_.budget.set_limit(bytes);\n  shared_.low")),
+    mutation("frames added after a fork are the child's too", "BudgetTest.ItGrowsAfterAFork",
+             (POOL, "    has_new_memory_ = false;", "    has_new_memory_ = true;"), (POOL, "    failed |= sys::make_inaccessible(bytes(first), uint64_t{frame_limit_ - frame_count_} * page_bytes_) != 0;", "    static_cast<void>(first);")),
+    mutation("threads that hold frames are forgotten", "BudgetTest.WhatCannotBe*",
+             (CACHE, "partition_count_ * (2 * held_count + kMinFrames)", "partition_count_ * kMinFrames")),
 ]

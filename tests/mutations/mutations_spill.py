@@ -27,6 +27,8 @@ THREAD = "src/spill/thread.cc"
 TRANSLATE = "src/spill/translate.cc"
 LOOP = "src/spill/loop.cc"
 TREE = "src/spill/cxx/tree.cc"
+BUDGET = "src/spill/budget.cc"
+PLAN = "src/spill/pressure_plan.h"
 
 
 def mutation(name, program, gtest_filter, *patches):
@@ -502,4 +504,11 @@ MUTATIONS = [
             (MAPPED, "      sys::set_access(address, runtime.cache->page_bytes(), sys::Access::kReadWrite);\n", "")),
     product("stack that is kept in memory cannot be protected", "^e2e_protect_stacks$",
             (MAPPED, "         page = page + 1)\n      set_page_access(page);", "         page = page + 1) {\n    }")),
+    # The budget
+    mutation("budget goes up while memory is short", "pressure_plan_test", "*",
+             (PLAN, "now_ns - last_pressure_ns_ >= kCalmNs &&", "")),
+    mutation("budget falls below its floor", "pressure_plan_test", "*",
+             (PLAN, "change(std::min(bytes_, std::max(lower, floor)), now_ns);", "change(std::min(bytes_, std::max(lower, asked_bytes_ / 4)), now_ns);")),
+    product("request for a budget is not looked at", "^e2e_budget_changes$", (BUDGET, "  answer_request();\n", "")),
+    product("pressure is not looked at", "^e2e_budget_changes$", (BUDGET, "  heed_pressure();\n", "")),
 ]

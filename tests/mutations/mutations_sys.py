@@ -126,4 +126,8 @@ MUTATIONS = [
              (STATISTICS, "    if (error_ == 0) error_ = std::min(syscall(SYS_rename", "    error_ = std::min(syscall(SYS_rename")),
     mutation("statistics file of a name that was cut", "StatisticsFileTest.*",
              (STATISTICS, "  if (path_.size() > kPathBytesMost) {\n", "  if (false) {\n")),
+    mutation("pressure of a group is looked for in version 2 first", "MemoryPressureTest.*",
+             ("src/sys/memory_pressure.cc", 'find_group(lines, "memory", path)', 'find_group(lines, "", path)')),
+    mutation("pressure that was taken is taken again", "MemoryPressureTest.*",
+             ("src/sys/memory_pressure.cc", "    return syscall(SYS_read, descriptor_, &count, sizeof count) == sizeof count;", "    pollfd event = {descriptor_, POLLIN, 0};\n    return syscall(SYS_ppoll, &event, 1, nullptr, nullptr, 0) == 1 && count == 0;")),
 ]

@@ -27,6 +27,7 @@ inline constexpr int kWrongInput = 2;
 
 // Subcommands return the exit status.
 int run(Arguments arguments);
+int budget(Arguments arguments);
 int top(Arguments arguments);
 int info(Arguments arguments);
 int docs(Arguments arguments);

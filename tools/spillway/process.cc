@@ -8,9 +8,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
+#include <cstddef>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <random>
+#include <thread>
 
 #include "command.h"
 #include "spill/abi.h"
@@ -130,7 +134,8 @@ std::vector<base::MissCurve::Point> Process::curve_points(size_t curve,
   require_memory(published_.statistics + base::curve_offset_bytes(curve), &counted, sizeof counted);
   std::vector<base::MissCurve::Point> points;
   for (size_t i = 0; i < base::MissCurve::kStepCount && !counted.is_empty(); ++i)
-    points.push_back(counted.point(i, published_.memory_bytes, counters[number_of("memory", "frames_bytes")],
+    points.push_back(counted.point(i, counters[number_of("memory", "budget_bytes")],
+                                   counters[number_of("memory", "frames_bytes")],
                                    counters[number_of("cache", "misses")]));
   return points;
 }
@@ -139,6 +144,37 @@ base::WordText Process::word(size_t i) {
   uint64_t letters = 0;
   require_memory(published_.statistics + base::word_offset_bytes(i), &letters, sizeof letters);
   return base::WordText(letters);
+}
+
+spill::BudgetAnswer Process::ask_for_budget(uint64_t bytes) {
+  const auto write = [&](uint64_t offset, uint64_t value) {
+    const iovec local = {&value, sizeof value};
+    const iovec remote = {reinterpret_cast<void*>(spill::kPublished + offset), sizeof value};
+    if (process_vm_writev(pid_, &local, 1, &remote, 1, 0) != sizeof value) refuse(errno);
+  };
+  constexpr uint64_t kRequest = offsetof(spill::Published, budget_request);
+  std::random_device random;
+  const uint64_t number = (uint64_t{random()} << 32 | random()) | 1;
+  write(kRequest + offsetof(spill::BudgetRequest, bytes), bytes);
+  write(kRequest + offsetof(spill::BudgetRequest, number), number);
+  constexpr auto kPatience = std::chrono::seconds(10);
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  for (;;) {
+    spill::BudgetAnswer answer;
+    require_memory(spill::kPublished + offsetof(spill::Published, budget_answer), &answer, sizeof answer);
+    answer.message[sizeof answer.message - 1] = '\0';
+    // The number is written last, and read first or with the rest: a second look has all of what it belongs to.
+    if (answer.number == number) {
+      require_memory(spill::kPublished + offsetof(spill::Published, budget_answer), &answer, sizeof answer);
+      answer.message[sizeof answer.message - 1] = '\0';
+      return answer;
+    }
+    if (std::chrono::steady_clock::now() > end)
+      throw std::runtime_error(concat(description(),
+                                      " has not answered for ten seconds: it is stopped, has no thread of "
+                                      "the runtime's, or somebody else has asked at the same time"));
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
 }
 
 bool Process::is_allocated(uint64_t address) {

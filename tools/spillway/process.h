@@ -1,5 +1,5 @@
 // A running program that uses Spillway, seen from outside: its counters, and what its spilled memory holds. Nothing in it
-// is changed, stopped or told. Or what a core file has of one that has ended.
+// is changed, stopped or told, but for its budget. Or what a core file has of one that has ended.
 #pragma once
 #include <sys/types.h>
 
@@ -50,6 +50,10 @@ class Process final : public cache::Outside {
 
   // The points of kCurveInfo[curve], none when too few misses were seen; `counters` as counters() gave them.
   std::vector<base::MissCurve::Point> curve_points(size_t curve, const std::vector<uint64_t>& counters);
+
+  // Asks it to have a budget of so many bytes, and waits for its answer. Throws std::runtime_error if there is none in ten seconds: it
+  // is stopped, or has ended. REQUIRES: a process.
+  spill::BudgetAnswer ask_for_budget(uint64_t bytes);
 
   // Is the OS page of `address` allocated? REQUIRES: in the range. Throws std::runtime_error when the process has ended.
   bool is_allocated(uint64_t address);

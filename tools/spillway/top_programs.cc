@@ -105,7 +105,7 @@ Json json_of(Watched& watched) {
   }
   const spill::Published& published = watched.process->published();
   json["program"] = watched.process->name();
-  json["budget_bytes"] = published.memory_bytes;
+  json["budget_bytes"] = counter(watched.now, number_of("memory", "budget_bytes"));
   json["page_bytes"] = published.cache.page_bytes;
   json["device"] = printable(published.device);
   for (size_t i = 0; i < base::kStatisticCount; ++i)
@@ -154,7 +154,7 @@ std::string overview(std::map<pid_t, Watched>& programs) {
     if (hits && *hits + *rearms + *misses > 0)
       rate = concat(static_cast<int>(100 * (*hits + *rearms) / (*hits + *rearms + *misses)), '%');
     text += padded(watched.process->name(), 16, false);
-    text += padded(readable_bytes(watched.process->published().memory_bytes), 12);
+    text += padded(readable_bytes(counter(watched.now, number_of("memory", "budget_bytes"))), 12);
     text += padded(readable_bytes(counter(watched.now, number_of("memory", "frames_bytes")) +
                                   counter(watched.now, number_of("memory", "metadata_bytes"))),
                    12);
@@ -175,7 +175,7 @@ std::string details(Watched& watched) {
   const spill::Published& published = watched.process->published();
   std::string text =
       concat("process ", watched.pid, " (", watched.process->name(), "): budget ",
-             readable_bytes(published.memory_bytes), ", pages of ",
+             readable_bytes(counter(watched.now, number_of("memory", "budget_bytes"))), ", pages of ",
              readable_bytes(published.cache.page_bytes), ", storage ", printable(published.device), "\n\n",
              padded("", 26), padded("total", 16), padded("per second", 16), '\n');
   for (size_t i = 0; i < base::kStatisticCount; ++i) {

@@ -44,6 +44,7 @@ void start() {
   NoSignals no_signals;
   sys::keep_error_output();
   if (runtime.options.memory == 0) runtime.options.memory = sys::free_memory_bytes() / 2;
+  base::statistics.memory_budget_bytes.set(runtime.options.memory);
   draw_fingerprint_secrets();
   require(open_address_space());
   open_storage();

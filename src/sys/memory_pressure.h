@@ -1,0 +1,37 @@
+// MemoryPressure: the kernel's word that memory is short, for this process's memory group or the whole machine.
+//
+//   version 1   memory.pressure_level of the group, level medium: the kernel has trouble to find pages that it can take
+//   version 2   memory.pressure of the group (PSI): some task waited for memory for 150 ms of two seconds
+//   neither     /proc/pressure/memory, the same of the machine
+//
+// A child of fork closes and opens again: what it inherits is its parent's.
+// Thread contract: one thread at a time.
+#pragma once
+#include <string_view>
+
+#include "base/error.h"
+
+namespace sys {
+
+class MemoryPressure {
+ public:
+  // `root`: "" but in tests, of /proc and /sys. Errors: ENOENT, EACCES and others, where the kernel tells nobody, or not us.
+  base::Expected<void> open(const char* root = "");
+  void close();
+  bool is_open() const { return descriptor_ >= 0; }
+  // What is listened to, for messages.
+  const char* source() const { return source_; }
+
+  // Has the kernel reported some since the last call? Cost: a system call.
+  bool take();
+
+ private:
+  bool open_group(std::string_view group, const char* root);
+  bool open_stall(std::string_view path);
+
+  int descriptor_ = -1;
+  bool is_event_ = false;  // an eventfd; else a trigger of PSI
+  char source_[512] = {};
+};
+
+}  // namespace sys
