@@ -82,7 +82,10 @@ static bool addsLittle(const Instruction *I, const DataLayout &DL) {
 // Follows the values of a loop that an address is made of, back to where they
 // enter it. What is computed from one iteration's for the next may only add a
 // little; what is computed for the address itself may multiply too.
-static Course course(Value *Pointer, const Loop *L, const DataLayout &DL) {
+// MayLoad: it may also begin anew with what an advancing pointer loads, as rows
+// of compressed matrices and graphs do: where one ends, the next begins.
+static Course course(Value *Pointer, const Loop *L, const DataLayout &DL,
+                     bool MayLoad) {
   Course Result = Course::Constant;
   SmallPtrSet<Instruction *, 16> Seen[2]; // for the address, carried on
   SmallVector<std::pair<Value *, bool>, 8> Work(1, {Pointer, false});
@@ -103,6 +106,11 @@ static Course course(Value *Pointer, const Loop *L, const DataLayout &DL) {
     } else if (isa<SExtInst, ZExtInst, TruncInst, FreezeInst>(I) ||
                addsLittle(I, DL)) {
       Follow(make_range(I->op_begin(), I->op_begin() + 1), IsCarried);
+    } else if (auto *Load = dyn_cast<LoadInst>(I);
+               Load && IsCarried && MayLoad) {
+      if (course(Load->getPointerOperand(), L, DL, /*MayLoad=*/false) !=
+          Course::Advancing)
+        return Course::Wild;
     } else if (IsCarried) {
       return Course::Wild;
     } else if (isa<GetElementPtrInst>(I) || scales(I)) {
@@ -117,7 +125,8 @@ static Course course(Value *Pointer, const Loop *L, const DataLayout &DL) {
 }
 
 bool staysInPages(Value *Pointer, const Loop *L) {
-  return course(Pointer, L, L->getHeader()->getDataLayout()) != Course::Wild;
+  return course(Pointer, L, L->getHeader()->getDataLayout(),
+                /*MayLoad=*/false) != Course::Wild;
 }
 
 // Most loops that call do so too often for what is held in between to make up
@@ -168,13 +177,13 @@ void Holder::run() {
         All == MaxPerFunction || hasCall(L))
       continue;
     Value *Pointer = S.pointer(S.Accesses.front());
-    Course C = course(Pointer, L, DL);
+    Course C = course(Pointer, L, DL, /*MayLoad=*/false);
     if (C == Course::Wild)
       continue;
     // In as many loops around it as it goes on in the same way.
     const Loop *Innermost = L;
     while (const Loop *Outer = L->getParentLoop()) {
-      Course Further = course(Pointer, Outer, DL);
+      Course Further = course(Pointer, Outer, DL, /*MayLoad=*/true);
       if (Further == Course::Wild || hasCall(Outer))
         break;
       C = Further;

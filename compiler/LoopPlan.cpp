@@ -41,6 +41,7 @@ public:
 
   SmallVector<Loop *, 8> prepare();
   bool isSplittable(Loop *L) const;
+  bool isRow(Loop *L) const;
   std::optional<LoopPlan> plan(Loop *L, ArrayRef<const Site *> Sites);
 
 private:
@@ -67,6 +68,26 @@ SmallVector<Loop *, 8> Planner::prepare() {
   return Innermost;
 }
 
+// A row of a compressed matrix or graph, by all appearances: how long it is was
+// loaded in the loop around. Most are short, and where one ends the next begins:
+// the page is held over all of them (Held.h).
+bool Planner::isRow(Loop *L) const {
+  Loop *Around = L->getParentLoop();
+  if (!Around)
+    return false;
+  for (BasicBlock *BB : Around->blocks())
+    if (any_of(*BB, endsTranslations))
+      return false;
+  for (BasicBlock *BB : L->blocks())
+    for (Instruction &I : *BB)
+      if (getLoadStorePointerOperand(&I) && getLoadStoreType(&I)->isVectorTy())
+        return false;
+  return SCEVExprContains(SE.getBackedgeTakenCount(L), [&](const SCEV *S) {
+    auto *Unknown = dyn_cast<SCEVUnknown>(S);
+    return Unknown && !Around->isLoopInvariant(Unknown->getValue());
+  });
+}
+
 bool Planner::isSplittable(Loop *L) const {
   if (!L->isLoopSimplifyForm() || !L->isSafeToClone() ||
       L->getExitingBlock() != L->getLoopLatch() || !L->getExitBlock())
@@ -80,7 +101,7 @@ bool Planner::isSplittable(Loop *L) const {
       if (endsTranslations(I) || isa<AllocaInst>(I) ||
           I.getType()->isTokenTy() || ++Instructions > MaxInstructions)
         return false;
-  return isa<BranchInst>(L->getLoopLatch()->getTerminator());
+  return isa<BranchInst>(L->getLoopLatch()->getTerminator()) && !isRow(L);
 }
 
 // What the address advances by per iteration, if that is a small constant.

@@ -37,6 +37,8 @@ SLOT_STORE = ("  B.CreateAlignedStore(Address, SlotPointer, Align(8))\n"
               "      ->setAtomic(AtomicOrdering::Release);\n")
 
 MUTATIONS = [
+    mutation("row that begins anywhere held over others", "^ir_held$",
+             (HELD, "          Course::Advancing)\n        return Course::Wild;", "          Course::Advancing)\n        continue;")),
     # Loops that exist for aligned data too
     mutation("bases believed to be aligned", "^e2e_walks$",
              (ALIGNED, "B.CreateAnd(Address, Size - 1)", "B.CreateAnd(Address, 0)")),
