@@ -41,7 +41,7 @@ MUTATIONS = [
              (HELD, "          Course::Advancing)\n        return Course::Wild;", "          Course::Advancing)\n        continue;")),
     # Loops that exist for aligned data too
     mutation("bases believed to be aligned", "^e2e_walks$",
-             (ALIGNED, "B.CreateAnd(Address, Size - 1)", "B.CreateAnd(Address, 0)")),
+             (ALIGNED, "B.CreateAnd(Address, Size - 1)", "B.CreateAnd(Address, Size - Size)")),
     mutation("scale that does not divide taken for aligned", "^ir_aligned$",
              (ALIGNED, "            Log2_64(Size))\n          return false;", "            Log2_64(Size))\n          continue;")),
     # Globals
