@@ -20,6 +20,7 @@ int main(void) {
     CHECK(wrong_words(blocks[i], 0, kWords, i) == 0);
   }
   for (int i = 0; i < kBlocks; ++i) CHECK(wrong_words(blocks[i], 0, kWords, i) == 0);
+  CHECK(!runs_spilled() || !native());
   // Native code that goes on after the end, and changes what may be on storage.
   for (int i = 0; i < kBlocks; ++i)
     for (size_t at = i; at < kWords; at += kStep * 9) store_native(&blocks[i][at], ~at);
