@@ -184,6 +184,57 @@ void Cache::load_together(PageId first, uint64_t count, Lane& lane) {
   });
 }
 
+size_t Cache::prefetch(std::span<const PageId> pages, LoadQueue& queue) {
+  const uint64_t now_ns = sys::monotonic_ns();
+  size_t done = 0;
+  for (; done < pages.size(); ++done)
+    if (prefetch_some(pages[done], 1, queue, now_ns) == 0) break;
+  base::statistics.cache_prefetches_dropped.add(pages.size() - done);
+  queue.flush();
+  return done;
+}
+
+uint64_t Cache::prefetch_run(PageId first, uint64_t count, LoadQueue& queue) {
+  const uint64_t now_ns = sys::monotonic_ns();
+  uint64_t done = 0;
+  while (done < count) {
+    const uint32_t some = prefetch_some(
+        first + done, static_cast<uint32_t>(std::min(count - done, kGroupPages)), queue, now_ns);
+    if (some == 0) break;
+    done += some;
+  }
+  base::statistics.cache_prefetches_dropped.add(count - done);
+  queue.flush();
+  return done;
+}
+
+// Returns how many pages need nothing more, up to `most` from this one on; 0: there is no room.
+uint32_t Cache::prefetch_some(PageId page, uint32_t most, LoadQueue& queue, uint64_t now_ns) {
+  if (table_.entry(page, 0) != Table::kUnknown) return 1;
+  uint32_t count = most;
+  switch (of(page).prefetch(page, count, queue, now_ns)) {
+    case Partition::Prefetched::kNoRoom: return 0;
+    case Partition::Prefetched::kBegun:
+      base::statistics.cache_prefetches_under_way.add(queue.under_way_count());
+      break;
+    case Partition::Prefetched::kThere:
+    case Partition::Prefetched::kNothing: break;
+  }
+  return count;
+}
+
+base::Expected<uint32_t> Cache::write_back(PageId first, uint64_t count, Lane& lane) {
+  const uint64_t bytes = std::max(shared_.page_bytes, kCleanCopyBytes);
+  auto copies = sys::map_anonymous(bytes, "copies of what is written");
+  if (!copies) return std::unexpected(copies.error());
+  uint32_t failed = 0;
+  for_each_part(first, count, [&](Partition& partition, PageId page, uint64_t n) {
+    failed += partition.write_back(page, n, lane, *copies).failed;
+  });
+  sys::unmap(*copies, bytes);
+  return failed;
+}
+
 void Cache::discard(PageId first, uint64_t count, Lane& lane, After after) {
   for_each_part(first, count, [&](Partition& partition, PageId page, uint64_t n) {
     partition.discard(page, n, after, lane);

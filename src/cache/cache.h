@@ -82,6 +82,17 @@ class Cache {
                                               void (*ended)(void* context), void* context) {
     return of(page).begin_load(page, lane, stream, queue, ended, context);
   }
+  // Queues for prefetch. Nobody is told of what is under way when one is left.
+  void leave_loads(LoadQueue& queue) { shared_.loads.leave(queue); }
+  // Begins to load those of the pages that are on storage and not in memory, ahead of use, and returns how many of the pages
+  // need nothing more, from the first on: fewer than all when the queue is full or frames are few. Waits for nothing but locks,
+  // evicts nothing, reports no errors: what is not loaded is loaded by whoever uses it. Cost: 100 ns a page; a system call for
+  // each LoadQueue::kBatch reads. REQUIRES: the queue is the caller's alone, but for polling, and all its loads are begun here.
+  size_t prefetch(std::span<const PageId> pages, LoadQueue& queue);
+  // The same for pages first .. first + count - 1: those that lie side by side on storage come by one read, up to kGroupPages.
+  uint64_t prefetch_run(PageId first, uint64_t count, LoadQueue& queue);
+  // As Partition's. Returns how many writes failed. Errors: ENOMEM.
+  base::Expected<uint32_t> write_back(PageId first, uint64_t count, Lane& lane);
   // For who is about to load or pin these pages one by one: servers load those that are missing together. Nothing without
   // servers. Cost: as the loads.
   void load_together(PageId first, uint64_t count, Lane& lane);
@@ -239,6 +250,7 @@ class Cache {
   void set_inherited(bool inherited) {
     for (uint32_t i = 0; i < partition_count_; ++i) partitions_[i].frames().set_inherited(inherited);
   }
+  uint32_t prefetch_some(PageId page, uint32_t most, LoadQueue& queue, uint64_t now_ns);
   bool discard_garbage(Lane& lane);
   void discard(Places::Run run, Lane& lane);
   template <class F>

@@ -37,6 +37,11 @@ using base::PlaceId;
 //   kOld      a memory file of before a fork: the page is kept mapped a second time
 enum class Backing : uint8_t { kOwn, kPrivate, kOld };
 
+// Whether its page was loaded ahead of use (Partition::prefetch, read-ahead), as long as nobody is known to have used it.
+//   kNew    the hand has not come by since
+//   kSpared it has, and left the page where it is
+enum class Ahead : uint8_t { kNo, kNew, kSpared };
+
 enum class State : uint8_t { kAbsent, kFree, kLoading, kResident, kEvicting, kWriting };
 
 class Frame {
@@ -93,7 +98,8 @@ class Frame {
   bool gone : 1 =
       false;  // EVICTING, of a page that was forgotten while somebody held it: nobody may rescue it
   bool guarded : 1 = false;  // some of its memory refuses accesses by bytes() (FramePool::guard)
-  Backing backing = Backing::kOwn;
+  Ahead ahead : 2 = Ahead::kNo;
+  Backing backing : 2 = Backing::kOwn;
   uint16_t looked_at =
       0;  // how many evictors have it as a victim and may read its memory: it may not be guarded
 

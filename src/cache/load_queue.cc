@@ -3,6 +3,7 @@
 #include <new>
 
 #include "cache/partition.h"
+#include "sys/kernel.h"
 #include "sys/memory.h"
 
 namespace cache {
@@ -26,6 +27,8 @@ BegunLoad* LoadQueue::take() {
     load->queue = this;
   }
   all_->begun_count_.fetch_add(1, std::memory_order_seq_cst);
+  under_way_count_.fetch_add(1, std::memory_order_relaxed);
+  load->begun_ns = 0;
   return load;
 }
 
@@ -33,6 +36,7 @@ void LoadQueue::give_back(BegunLoad& load) {
   sys::LockGuard guard(mutex_);
   load.next = free_;
   free_ = &load;
+  under_way_count_.fetch_sub(1, std::memory_order_relaxed);
   all_->begun_count_.fetch_sub(1, std::memory_order_seq_cst);
 }
 
@@ -42,6 +46,11 @@ void LoadQueue::submit(BegunLoad& load) {
   sys::LockGuard guard(mutex_);
   gathered_.append(load.io);
   if (gathered_.count() >= kBatch) submit_gathered();
+}
+
+void LoadQueue::flush() {
+  sys::LockGuard guard(mutex_);
+  submit_gathered();
 }
 
 // REQUIRES: mutex_.
@@ -61,10 +70,18 @@ void LoadQueue::end(storage::Io& io) {
   load.partition->end_load(load);
   void (*const ended)(void*) = load.ended;
   void* const context = load.context;
+  if (load.begun_ns != 0) queue.note_latency(sys::monotonic_ns() - load.begun_ns);
   load.next = queue.free_;
   queue.free_ = &load;
+  queue.under_way_count_.fetch_sub(1, std::memory_order_relaxed);
   queue.all_->begun_count_.fetch_sub(1, std::memory_order_seq_cst);
-  ended(context);
+  if (ended != nullptr) ended(context);
+}
+
+// The mean of the last 16, about. Relaxed: a figure that others only estimate by.
+void LoadQueue::note_latency(uint64_t ns) {
+  const uint64_t before = latency_ns_.load(std::memory_order_relaxed);
+  latency_ns_.store(before == 0 ? ns : before - before / 16 + ns / 16, std::memory_order_relaxed);
 }
 
 size_t LoadQueue::poll() {
@@ -109,6 +126,11 @@ void LoadQueues::close(LoadQueue& queue) {
   sys::LockGuard guard(mutex_);
   sys::LockGuard nobody_polls(queue.mutex_);
   CHECK_EQ(queue.queue_->in_flight_count() + queue.gathered_.count(), 0u);
+  queue.is_taken_ = false;
+}
+
+void LoadQueues::leave(LoadQueue& queue) {
+  sys::LockGuard guard(mutex_);
   queue.is_taken_ = false;
 }
 

@@ -33,8 +33,9 @@ struct BegunLoad {
   uint32_t victim_count = 0;
   Partition* partition = nullptr;
   LoadQueue* queue = nullptr;
-  void (*ended)(void* context) = nullptr;
+  void (*ended)(void* context) = nullptr;  // null: nobody is told
   void* context = nullptr;
+  uint64_t begun_ns = 0;      // of the monotonic clock; 0: its time is not taken
   BegunLoad* next = nullptr;  // of those that are free
 };
 
@@ -55,11 +56,19 @@ class LoadQueue {
   BegunLoad* take();
   void give_back(BegunLoad& load);
   void submit(BegunLoad& load);
+  // Submits what is gathered. For who does not poll soon.
+  void flush();
+
+  // How many loads are under way, about.
+  uint32_t under_way_count() const { return under_way_count_.load(std::memory_order_relaxed); }
+  // How long loads took lately whose time was taken, from begin to end; 0 before the first. Any thread.
+  uint64_t latency_ns() const { return latency_ns_.load(std::memory_order_relaxed); }
 
  private:
   friend class LoadQueues;
   static void end(storage::Io& io);
   void submit_gathered();
+  void note_latency(uint64_t ns);
 
   BegunLoad* loads() { return reinterpret_cast<BegunLoad*>(this + 1); }
 
@@ -68,6 +77,8 @@ class LoadQueue {
   storage::Queue* queue_ = nullptr;
   sys::Mutex mutex_;
   bool is_taken_ = false;
+  std::atomic<uint32_t> under_way_count_{0};  // taken and neither given back nor ended
+  std::atomic<uint64_t> latency_ns_{0};
   storage::IoList gathered_;  // to be submitted
   BegunLoad* free_ = nullptr;
   uint32_t used_count_ = 0;  // loads() beyond them were never taken: their memory was not touched
@@ -80,6 +91,8 @@ class LoadQueues {
   base::Expected<LoadQueue*> open(storage::Device& device);
   // Afterwards nobody calls `ended` of its loads. REQUIRES: none is under way.
   void close(LoadQueue& queue);
+  // The same of a queue whose loads tell nobody: some may be under way, and end when somebody polls.
+  void leave(LoadQueue& queue);
   void destroy();
 
   // Is any load under way that may need somebody to end it?

@@ -25,6 +25,9 @@ constexpr uint32_t kFewFrames = 1024;
 constexpr uint32_t kFramesPerGhost = 8;
 constexpr uint32_t kFewestGhosts = 128;
 
+// A prefetch leaves a batch over so many frames free.
+constexpr uint32_t kBatchPerReserve = 8;
+
 // Storage is given up when so many writes failed beyond one for each frame, and nothing else could leave.
 constexpr uint32_t kFailedWriteReserve = 16;
 
@@ -173,6 +176,49 @@ base::Expected<Partition::Begun> Partition::begin_load(PageId page, Lane& lane, 
   }
 }
 
+Partition::Prefetched Partition::prefetch(PageId page, uint32_t& count, LoadQueue& queue, uint64_t now_ns) {
+  const uint32_t most = std::min(count, BegunLoad::kMostPages);
+  count = 1;
+  BegunLoad* const load = queue.take();
+  if (load == nullptr) return Prefetched::kNoRoom;
+  Prefetched result = Prefetched::kBegun;
+  bool fresh = false;
+  {
+    sys::LockGuard guard(mutex_);
+    const PageMap::Where where = map_.find(page);
+    if (where.frame != base::kNoFrame) {
+      result = Prefetched::kThere;
+    } else if (where.place == base::kNoPlace) {
+      result = Prefetched::kNothing;
+    } else {
+      // Some are left to whoever cannot go on without.
+      const uint32_t reserve = batch_size_ / kBatchPerReserve;
+      const FrameId taken =
+          frames_.free_count() > reserve ? take_frame(page, where.place, false, fresh) : base::kNoFrame;
+      if (taken == base::kNoFrame) {
+        result = Prefetched::kNoRoom;
+      } else {
+        note_coming(page, nullptr);
+        frames_[taken].ahead = Ahead::kNew;
+        load->victims[0] = load_into(taken, fresh, Origins::Kind::kZeros);
+        count = claim_following(page, where.place, load->victims, most, reserve);
+      }
+    }
+  }
+  if (wants_frames()) shared_->low_on_frames.notify_all();
+  if (result != Prefetched::kBegun) {
+    queue.give_back(*load);
+    return result;
+  }
+  load->victim_count = count;
+  load->partition = this;
+  load->ended = nullptr;
+  load->begun_ns = now_ns;
+  prepare_read({load->victims, count}, load->segments, load->io);
+  queue.submit(*load);
+  return Prefetched::kBegun;
+}
+
 void Partition::end_load(const BegunLoad& load) { finish_read({load.victims, load.victim_count}, load.io); }
 
 // Step 1 of Load, of a page that has a frame.
@@ -285,6 +331,7 @@ FrameId Partition::take_frame(PageId page, PlaceId place, bool desperate, bool& 
   }
   frame.page = page;
   frame.verified = false;
+  frame.ahead = Ahead::kNo;
   frame.place = place;
   map_.set_frame(page, taken);
   return taken;
@@ -312,22 +359,34 @@ void Partition::add_read_ahead(PageId page, PlaceId place, Lane& lane, Stream& s
   const uint32_t most = on_storage
                             ? shared_->read_ahead_pages
                             : shared_->origins->count_together(page, 1 + shared_->read_ahead_pages) - 1;
-  for (uint32_t i = 1; i <= most && lane.victim_count < Lane::kMaxBatch; ++i) {
-    const PageId next = page + i;
+  lane.victim_count =
+      claim_following(page, place, lane.victims, std::min(1 + most, Lane::kMaxBatch), batch_size_);
+  stream.last_miss = page + (lane.victim_count - 1);
+}
+
+// Claims frames for what follows claimed[0], which is `page`, where it lies, and can be loaded with it: `most` in all, as long as
+// more than `reserve` frames are free. Returns how many are claimed.
+uint32_t Partition::claim_following(PageId page, PlaceId place, Lane::Victim* claimed, uint32_t most,
+                                    uint32_t reserve) {
+  const bool on_storage = place != base::kNoPlace;
+  uint32_t count = 1;
+  for (; count < most; ++count) {
+    const PageId next = page + count;
     if (index(next) / kGroupPages != index(page) / kGroupPages) break;  // surely the same partition
     const PageMap::Where where = map_.find(next);
     if (where.frame != base::kNoFrame) break;
-    if (on_storage ? where.place == base::kNoPlace || index(where.place) != index(place) + i
+    if (on_storage ? where.place == base::kNoPlace || index(where.place) != index(place) + count
                    : where.place != base::kNoPlace)
       break;
-    if (frames_.free_count() <= batch_size_) break;
+    if (frames_.free_count() <= reserve) break;
     bool fresh;
     const FrameId taken = take_frame(next, where.place, false, fresh);
     if (taken == base::kNoFrame) break;
     note_coming(next, nullptr);
-    lane.victims[lane.victim_count++] = load_into(taken, fresh, lane.victims[0].origin);
-    stream.last_miss = next;
+    frames_[taken].ahead = Ahead::kNew;
+    claimed[count] = load_into(taken, fresh, claimed[0].origin);
   }
+  return count;
 }
 
 // Steps 4 to 6 of Load for the frames that try_load claimed.
@@ -405,11 +464,14 @@ void Partition::finish_load(std::span<const Lane::Victim> claimed, uint32_t good
     }
     if (frame.stale_load) frames_.end_stale_load(id);
     frame.loaded();
-    policy_->loaded(id, frame.page, i == 0);
-    // Read-ahead pages start cooling: unless touched they are the first to go.
-    shared_->table->publish(frame.page, frames_.bytes(id),
-                            i == 0 ? Table::Heat::kHot : Table::Heat::kCooling);
-    (i == 0 ? base::statistics.cache_misses : base::statistics.cache_read_aheads).add();
+    // What was loaded ahead starts cooling: the first touch shows.
+    const bool ahead = frame.ahead != Ahead::kNo;
+    policy_->loaded(id, frame.page, !ahead);
+    shared_->table->publish(frame.page, frames_.bytes(id), ahead ? Table::Heat::kCooling : Table::Heat::kHot);
+    (i > 0   ? base::statistics.cache_read_aheads
+     : ahead ? base::statistics.cache_prefetches
+             : base::statistics.cache_misses)
+        .add();
   }
   changed_.notify_all();
 }
@@ -489,7 +551,25 @@ base::Expected<void> Partition::make_room(Lane& lane, uint64_t& attempts) {
   return {};
 }
 
+// Of a page that was loaded ahead: it was touched.
+void Partition::note_used(Frame& frame) {
+  if (frame.ahead == Ahead::kNo) return;
+  frame.ahead = Ahead::kNo;
+  base::statistics.cache_ahead_used.add();
+}
+
+// Whether the hand passes over a page that was loaded ahead and was not touched yet: once, so that it is not evicted before
+// whoever asked for it comes to use it, and never stays for good.
+bool Partition::spares(Frame& frame) {
+  if (frame.ahead == Ahead::kNo) return false;
+  if (shared_->table->is_hot(frame.page)) note_used(frame);
+  if (frame.ahead != Ahead::kNew) return false;
+  frame.ahead = Ahead::kSpared;
+  return true;
+}
+
 void Partition::reopen(FrameId id) {
+  note_used(frames_[id]);
   frames_[id].verified = false;
   shared_->table->reopen(frames_[id].page, frames_.bytes(id));
 }
@@ -590,6 +670,7 @@ void Partition::free_frame(FrameId id, Removal removal, bool is_protected) {
     spillway_plain_memset(frames_.unwatched_bytes(id), kPoison, shared_->page_bytes);
     frames_[id].poisoned = true;
   }
+  if (frames_[id].ahead != Ahead::kNo) base::statistics.cache_ahead_unused.add();
   frames_[id].watched = is_protected && !frames_[id].guarded;
   frames_.end_guard(id);
   frames_.give_back(id);

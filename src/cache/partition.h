@@ -115,6 +115,14 @@ class Partition {
   enum class Begun { kDone, kUnderWay, kWait, kNoRoom };
   base::Expected<Begun> begin_load(PageId page, Lane& lane, Stream& stream, LoadQueue& queue,
                                    void (*ended)(void* context), void* context);
+  // Begins to load the page ahead of use, if it is on storage and not in memory. Nobody is told when it is there; the queue is
+  // to be flushed. Waits for nothing but the lock, and evicts nothing.
+  //   kThere    it is in memory, or under way
+  //   kNothing  there is nothing on storage to load
+  //   kNoRoom   the queue is full, or frames are few
+  enum class Prefetched { kBegun, kThere, kNothing, kNoRoom };
+  // `count`: up to so many pages, from that one on, if they can be loaded with it; how many that are afterwards, 1 at least.
+  Prefetched prefetch(PageId page, uint32_t& count, LoadQueue& queue, uint64_t now_ns);
   // Is the page in memory? Then as load, and kThere; else nothing was done.
   enum class Look { kThere, kNotThere, kBusy };  // busy: being loaded, or gone
   Look look(PageId page, bool pin, char*& bytes);
@@ -173,6 +181,14 @@ class Partition {
   // Cleans a batch of pages that will be evicted soon; returns how many it wrote. For whoever works in the
   // background: may do I/O, and takes memory for copies once.
   uint32_t clean(Lane& lane);
+  // Writes what was changed of pages first .. first + count - 1 that are in memory, where they stay; those that are pinned,
+  // that somebody holds, or that are being evicted are left as they are. `copies`: kCleanCopyBytes or a page if that is more, of
+  // the caller's. May do I/O.
+  struct Cleaned {
+    uint32_t written = 0;
+    uint32_t failed = 0;  // writes; storage that is full is no failure
+  };
+  Cleaned write_back(PageId first, uint64_t count, Lane& lane, char* copies);
   // Is there pressure, and time?
   bool wants_cleaning() const {
     return shared_->clean_copies != nullptr &&
@@ -236,6 +252,7 @@ class Partition {
     return shared_->origins != nullptr ? shared_->origins->kind_of(page) : Origins::Kind::kZeros;
   }
   void add_read_ahead(PageId page, PlaceId place, Lane& lane, Stream& stream);
+  uint32_t claim_following(PageId page, PlaceId place, Lane::Victim* claimed, uint32_t most, uint32_t reserve);
   base::Expected<void> make_room(Lane& lane, uint64_t& attempts);
   bool evict_for_load(Lane& lane);
   uint32_t release_free(uint32_t count);
@@ -263,10 +280,15 @@ class Partition {
   FrameId neighbour_frame(PageId page);
   PlaceId neighbour_place(PageId page);
 
+  uint32_t most_to_clean() const;
+  bool may_clean(const Frame& frame) const;
+  void take_for_cleaning(FrameId id, Lane& lane);
   void choose_for_cleaning(Lane& lane);
-  void copy_changed(Lane& lane);
-  void prepare_clean_writes(Lane& lane);
-  uint32_t settle_cleaned(Lane& lane);
+  uint64_t choose_for_writing(PageId first, uint64_t count, Lane& lane);
+  Cleaned clean_chosen(Lane& lane, char* copies);
+  void copy_changed(Lane& lane, char* copies);
+  void prepare_clean_writes(Lane& lane, char* copies);
+  Cleaned settle_cleaned(Lane& lane, const char* copies);
 
   void lock_victims(uint32_t wanted, Lane& lane);
   void lock_random_victims(uint32_t wanted, Lane& lane);
@@ -288,6 +310,8 @@ class Partition {
   uint32_t settle_written(Lane& lane);
   void free_frame(FrameId frame, Removal removal, bool is_protected = false);
   void reopen(FrameId frame);
+  void note_used(Frame& frame);
+  bool spares(Frame& frame);
   void forget_fingerprints(FrameId frame, const uint64_t* pieces);
   void note_failed_write(int error);
   uint64_t address_of(PageId page) const;

@@ -82,6 +82,7 @@ void Partition::cool_pages(uint32_t wanted) {
     if (frame.state() != State::kResident || frame.io()) continue;
     const bool was_touched = shared_->table->cool(frame.page);
     if (was_touched) frame.verified = false;
+    if (was_touched) note_used(frame);
     policy_->cooled(id, was_touched);
   }
 }
@@ -90,6 +91,7 @@ void Partition::cool_pages(uint32_t wanted) {
 bool Partition::try_lock_victim(FrameId id, Lane& lane, bool even_hot) {
   Frame& frame = frames_[id];
   if (frame.state() != State::kResident || frame.io() || frame.pins() > 0) return false;
+  if (!even_hot && spares(frame)) return false;
   if (!even_hot && shared_->table->cool(frame.page)) {
     frame.verified = false;
     policy_->touched(id);
@@ -97,6 +99,7 @@ bool Partition::try_lock_victim(FrameId id, Lane& lane, bool even_hot) {
   }
   const bool hot = shared_->table->lock(frame.page);
   if (hot) frame.verified = false;
+  if (hot) note_used(frame);
   if (hot && !even_hot) {
     // Touched between the two looks.
     reopen(id);

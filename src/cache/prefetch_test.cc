@@ -1,0 +1,229 @@
+// Pages that are loaded ahead of use (Cache::prefetch), and how long they stay unused.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/statistics.h"
+#include "cache/test_world.h"
+
+namespace cache {
+namespace {
+
+class PrefetchTest : public WorldTest {
+ protected:
+  void SetUp() override { open_with({.frame_count = 64, .range_pages = 256}); }
+  void open_with(TestParameters parameters) {
+    leave();
+    open(parameters);
+    auto opened = world->cache->open_loads();
+    ASSERT_TRUE(opened.has_value());
+    queue = *opened;
+  }
+  ~PrefetchTest() override { leave(); }
+  void leave() {
+    if (queue != nullptr) world->cache->leave_loads(*queue);
+    queue = nullptr;
+  }
+
+  size_t prefetch(std::vector<uint64_t> wanted) {
+    std::vector<PageId> pages;
+    for (const uint64_t page : wanted) pages.push_back(PageId{page});
+    return world->cache->prefetch(pages, *queue);
+  }
+  void fill(uint64_t first, uint64_t count) {
+    for (uint64_t page = first; page < first + count; ++page) write(page, letter(page));
+    evict();
+  }
+  void poll() {
+    while (queue->under_way_count() > 0) world->cache->poll_loads();
+  }
+  static char letter(uint64_t page) { return static_cast<char>('a' + page % 26); }
+  static uint64_t used() { return base::statistics.cache_ahead_used.get(); }
+  static uint64_t unused() { return base::statistics.cache_ahead_unused.get(); }
+
+  LoadQueue* queue = nullptr;
+};
+
+TEST_F(PrefetchTest, PagesComeTogetherAndAreThereWhenTheyAreUsed) {
+  fill(0, 8);
+  const uint64_t reads = world->device->reads;
+  EXPECT_EQ(prefetch({0, 1, 2, 3, 4, 5, 6, 7}), 8u);
+  EXPECT_EQ(queue->under_way_count(), 8u);
+  poll();
+  EXPECT_EQ(world->device->reads, reads + 8);
+  for (uint64_t page = 0; page < 8; ++page) EXPECT_EQ(value(page), letter(page));
+  EXPECT_EQ(world->device->reads, reads + 8);
+  EXPECT_GT(queue->latency_ns(), 0u);
+}
+
+TEST_F(PrefetchTest, ARunComesByOneReadWhereItLiesSideBySide) {
+  open_with({.frame_count = 128, .range_pages = 256});
+  fill(0, 40);
+  const uint64_t reads = world->device->reads;
+  EXPECT_EQ(world->cache->prefetch_run(PageId{0}, 40, *queue), 40u);
+  poll();
+  EXPECT_EQ(world->device->reads, reads + 3);
+  for (uint64_t page = 0; page < 40; ++page) EXPECT_EQ(value(page), letter(page));
+  EXPECT_EQ(world->device->reads, reads + 3);
+}
+
+TEST_F(PrefetchTest, WhatIsThereOrUnderWayOrNowhereIsNotAskedForAgain) {
+  fill(0, 2);
+  EXPECT_EQ(value(0), letter(0));
+  EXPECT_EQ(prefetch({0, 1, 1, 1, 99}), 5u);
+  EXPECT_EQ(queue->under_way_count(), 1u);
+  poll();
+  EXPECT_FALSE(world->resident(99)) << "what reads as zeros needs no load";
+  EXPECT_EQ(prefetch({1}), 1u);
+  EXPECT_EQ(queue->under_way_count(), 0u);
+}
+
+TEST_F(PrefetchTest, WhoeverMissesThePageWaitsForItsLoad) {
+  fill(0, 1);
+  const uint64_t reads = world->device->reads;
+  EXPECT_EQ(prefetch({0}), 1u);
+  const char* bytes = b->translate(world->address(0));
+  ASSERT_NE(bytes, nullptr);
+  EXPECT_EQ(bytes[0], letter(0));
+  EXPECT_EQ(world->device->reads, reads + 1);
+}
+
+TEST_F(PrefetchTest, NothingIsEvictedForItAndSomeFramesAreLeft) {
+  fill(0, 128);
+  // All frames but a few hold pages.
+  for (uint64_t page = 0; page < 60; ++page) EXPECT_EQ(value(page), letter(page));
+  const uint64_t evictions = base::statistics.cache_evictions.get();
+  std::vector<uint64_t> wanted;
+  for (uint64_t page = 64; page < 128; ++page) wanted.push_back(page);
+  const size_t done = prefetch(wanted);
+  EXPECT_GT(done, 0u);
+  EXPECT_LT(done, 4u);
+  EXPECT_EQ(base::statistics.cache_evictions.get(), evictions);
+  poll();
+  for (uint64_t page = 0; page < 60; ++page) EXPECT_TRUE(world->resident(page));
+}
+
+TEST_F(PrefetchTest, AFullQueueDropsTheRest) {
+  open_with({.frame_count = 2 * LoadQueue::kDepth, .range_pages = 2 * LoadQueue::kDepth});
+  fill(0, LoadQueue::kDepth + 8);
+  std::vector<uint64_t> wanted;
+  for (uint64_t page = 0; page < LoadQueue::kDepth + 8; ++page) wanted.push_back(page);
+  const uint64_t dropped = base::statistics.cache_prefetches_dropped.get();
+  EXPECT_EQ(prefetch(wanted), LoadQueue::kDepth);
+  EXPECT_EQ(base::statistics.cache_prefetches_dropped.get(), dropped + 8);
+  poll();
+}
+
+TEST_F(PrefetchTest, WhatWasNotUsedYetIsSparedOnceAndThenGoes) {
+  fill(0, 64);
+  for (uint64_t page = 32; page < 64; ++page) EXPECT_EQ(value(page), letter(page));
+  a->release_all();
+  // All are cooling now, and a batch has left.
+  EXPECT_EQ(world->cache->evict(*a->lane), 8u);
+  prefetch({0, 1, 2, 3});
+  poll();
+  const uint64_t used_before = used(), unused_before = unused();
+  EXPECT_EQ(world->cache->evict(*a->lane), 8u);
+  EXPECT_EQ(world->cache->evict(*a->lane), 8u);
+  for (uint64_t page = 0; page < 4; ++page) EXPECT_TRUE(world->resident(page)) << page;
+  evict();
+  for (uint64_t page = 0; page < 4; ++page) EXPECT_FALSE(world->resident(page)) << page;
+  EXPECT_EQ(used(), used_before);
+  EXPECT_EQ(unused(), unused_before + 4);
+}
+
+TEST_F(PrefetchTest, WhatWasUsedCounts) {
+  fill(0, 4);
+  prefetch({0, 1, 2, 3});
+  poll();
+  const uint64_t used_before = used(), unused_before = unused();
+  for (uint64_t page = 0; page < 3; ++page) EXPECT_EQ(value(page), letter(page));
+  evict();
+  EXPECT_EQ(used(), used_before + 3);
+  EXPECT_EQ(unused(), unused_before + 1);
+}
+
+TEST_F(PrefetchTest, AReadThatFailsIsToldToWhoeverUsesThePage) {
+  fill(0, 1);
+  world->device->bad_offset_bytes = offset_of(static_cast<uint64_t>(letter(0)));
+  EXPECT_EQ(prefetch({0}), 1u);
+  poll();
+  EXPECT_FALSE(world->resident(0));
+  EXPECT_EQ(a->translate(world->address(0)), nullptr);
+  EXPECT_EQ(a->error.number, EIO);
+  world->device->bad_offset_bytes = ~uint64_t{0};
+  EXPECT_EQ(value(0), letter(0));
+}
+
+TEST_F(PrefetchTest, AQueueThatIsLeftIsTakenOverWithWhatIsUnderWay) {
+  fill(0, 1);
+  prefetch({0});
+  LoadQueue* const left = queue;
+  leave();
+  auto again = world->cache->open_loads();
+  ASSERT_TRUE(again.has_value());
+  queue = *again;
+  EXPECT_EQ(queue, left);
+  poll();
+  EXPECT_EQ(value(0), letter(0));
+}
+
+TEST_F(PrefetchTest, WhatIsDiscardedWhileItComesReadsAsZeros) {
+  fill(0, 1);
+  prefetch({0});
+  world->cache->discard(PageId{0}, 1, *b->lane);
+  EXPECT_EQ(value(0), 0);
+}
+
+// Threads prefetch, use and evict the same pages.
+TEST_F(PrefetchTest, ManyThreadsFindTheirBytes) {
+  constexpr uint64_t kPages = 200, kRounds = 3000;
+  open_with({.frame_count = 64, .range_pages = 256});
+  fill(0, kPages);
+  std::atomic<uint32_t> wrong{0};
+  const auto work = [&](TestThread& thread, LoadQueue& loads, uint64_t seed) {
+    for (uint64_t round = 0; round < kRounds; ++round) {
+      seed = seed * 6364136223846793005 + 1442695040888963407;
+      const uint64_t page = (seed >> 33) % kPages;
+      std::vector<PageId> ahead;
+      for (uint64_t i = 1; i < 6; ++i) ahead.push_back(PageId{(page + i * 7) % kPages});
+      world->cache->prefetch(ahead, loads);
+      const char* bytes = thread.translate(world->address(page));
+      if (bytes == nullptr || bytes[round % 4096] != letter(page)) ++wrong;
+      if (round % 64 == 0) {
+        thread.release_all();
+        world->cache->evict(*thread.lane);
+      }
+    }
+    thread.release_all();
+  };
+  auto second = world->cache->open_loads();
+  ASSERT_TRUE(second.has_value());
+  std::thread other([&] { work(*b, **second, 7); });
+  work(*a, *queue, 3);
+  other.join();
+  world->cache->leave_loads(**second);
+  while ((*second)->under_way_count() > 0) world->cache->poll_loads();
+  poll();
+  EXPECT_EQ(wrong, 0u);
+}
+
+TEST_F(PrefetchTest, PagesThatAreWrittenBackStayAndLeaveWithoutAWrite) {
+  for (uint64_t page = 0; page < 4; ++page) write(page, letter(page));
+  a->release_all();
+  const uint64_t writes = world->device->writes;
+  auto failed = world->cache->write_back(PageId{0}, 4, *a->lane);
+  ASSERT_TRUE(failed.has_value());
+  EXPECT_EQ(*failed, 0u);
+  EXPECT_GT(world->device->writes, writes);
+  for (uint64_t page = 0; page < 4; ++page) EXPECT_TRUE(world->resident(page));
+  const uint64_t written = world->device->writes;
+  evict();
+  EXPECT_EQ(world->device->writes, written);
+  for (uint64_t page = 0; page < 4; ++page) EXPECT_EQ(value(page), letter(page));
+}
+
+}  // namespace
+}  // namespace cache
