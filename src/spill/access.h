@@ -23,8 +23,8 @@
 namespace spill {
 
 // Slots of the runtime, numbered after compiled code's. Interceptors use kHoldA.. kHoldD; kHoldCross is
-// for accesses that cross a page's edge (translate.cc).
-enum HoldSlot : unsigned { kHoldA = kSlotCount, kHoldB, kHoldC, kHoldD, kHoldCross };
+// for accesses that cross a page's edge (translate.cc), kHoldAhead for what is looked at ahead of use (prefetch.cc).
+enum HoldSlot : unsigned { kHoldA = kSlotCount, kHoldB, kHoldC, kHoldD, kHoldCross, kHoldAhead };
 
 // Translates `address` (spilled or not) and protects it in `slot`. The result is valid for the bytes
 // up to the end of address's OS page (any length when it is not spilled). Cost: inline when resident;

@@ -5,19 +5,22 @@
 namespace spill {
 
 //   kForget    the content is dropped
+//   kWillNeed  what is not in memory begins to be loaded
+//   kPattern   how misses are read ahead of
 //   kNothing   it is about how the kernel pages, which it does not do with spilled memory
 //   kRefused   EINVAL: what must hold would not, or nobody knows the advice
-enum class Advice { kForget, kNothing, kRefused };
+enum class Advice { kForget, kWillNeed, kPattern, kNothing, kRefused };
 
 inline Advice meaning_of_advice(int advice) {
   switch (advice) {
     case MADV_DONTNEED:
     case MADV_DONTNEED_LOCKED:
     case MADV_FREE: return Advice::kForget;
+    case MADV_WILLNEED:
+    case MADV_POPULATE_READ: return Advice::kWillNeed;
     case MADV_NORMAL:
     case MADV_RANDOM:
-    case MADV_SEQUENTIAL:
-    case MADV_WILLNEED:
+    case MADV_SEQUENTIAL: return Advice::kPattern;
     case MADV_DOFORK:
     case MADV_MERGEABLE:
     case MADV_UNMERGEABLE:
@@ -28,7 +31,6 @@ inline Advice meaning_of_advice(int advice) {
     case MADV_KEEPONFORK:
     case MADV_COLD:
     case MADV_PAGEOUT:
-    case MADV_POPULATE_READ:
     case MADV_POPULATE_WRITE: return Advice::kNothing;
     // Of what is known: MADV_REMOVE is not for private memory; MADV_DONTFORK and MADV_WIPEONFORK change what a child of fork
     // finds; MADV_COLLAPSE and guards are the kernel's pages'.

@@ -3,6 +3,7 @@
 #include "spill/access.h"
 #include "spill/address_space.h"
 #include "spill/mapped_pages.h"
+#include "spill/patterns.h"
 #include "spill/protection.h"
 #include "spill/runtime.h"
 
@@ -44,6 +45,7 @@ void discard_and_free(uint64_t address, uint64_t bytes) {
   clear_slots();
   discard(address, bytes, cache::Cache::After::kFree);
   end_protection(address, bytes);
+  forget_pattern(address, bytes);
   free_addresses(address, bytes);
 }
 

@@ -22,6 +22,7 @@
 #include "spill/runtime.h"
 #include "spill/shared_maps.h"
 #include "spill/signals.h"
+#include "spill/standing_pins.h"
 #include "sys/barrier.h"
 #include "sys/files.h"
 #include "sys/kernel.h"
@@ -43,6 +44,7 @@ constinit uint64_t signal_mask = 0;
 constinit std::atomic<long> process{0};
 
 void restore_signals(bool is_child) {
+  thaw_standing_pins();
   const uint64_t mask = signal_mask;  // another fork may begin as soon as the last lock is let go
   thaw_mappings();
   if (is_child) {
@@ -80,6 +82,7 @@ void before_fork() {
   freeze_file_maps();
   freeze_shared_maps();
   freeze_mappings();
+  freeze_standing_pins();
   signal_mask = mask;
   const bool watched = runtime.cache->before_fork({is_kept, pins_of_this_thread});
   freeze_addresses();

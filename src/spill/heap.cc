@@ -162,6 +162,14 @@ void* heap_allocate_resident(size_t bytes, size_t alignment, bool zeroed) {
   return allocate_plain(bytes, alignment, zeroed, Caller::kInstrumented);
 }
 
+void* heap_allocate_spilled(size_t bytes, size_t alignment) {
+  if (bytes > PTRDIFF_MAX) {
+    errno = ENOMEM;
+    return nullptr;
+  }
+  return allocate_spilled(bytes, alignment);
+}
+
 void heap_free(void* block, Caller caller) {
   if (block == nullptr) return;
   if (!in_range(block)) {

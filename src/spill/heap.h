@@ -30,6 +30,8 @@ bool heap_serves_others();
 void* heap_allocate(size_t bytes, size_t alignment, bool zeroed, Caller caller);
 // The same in plain memory, whatever its size. It counts as what the small heap has of it.
 void* heap_allocate_resident(size_t bytes, size_t alignment, bool zeroed);
+// The same in spilled memory, whatever its size and however small the heap; `alignment` 0 or a power of two.
+void* heap_allocate_spilled(size_t bytes, size_t alignment);
 // Null is allowed.
 void heap_free(void* block, Caller caller);
 void* heap_resize(void* block, size_t bytes, Caller caller);

@@ -2,6 +2,7 @@
 
 #include "spill/file_maps.h"
 #include "spill/runtime.h"
+#include "spill/standing_pins.h"
 
 namespace spill {
 
@@ -44,13 +45,14 @@ void for_each_wired(const Thread& thread, F&& f) {
 }  // namespace
 
 uint32_t pins_of_this_thread(base::PageId page) {
-  uint32_t count = 0;
+  uint32_t count = standing_pins_of(page);
   for_each_wired(this_thread(), [&](base::PageId wired) { count += wired == page; });
   return count;
 }
 
 void pin_again_after_fork() {
   for_each_wired(this_thread(), [](base::PageId wired) { runtime.cache->pin_again(wired); });
+  pin_standing_again();
 }
 
 size_t pin_allowance() {

@@ -20,8 +20,8 @@ void unpin_page_piece(uint64_t address);
 // REQUIRES: in_range(address).
 void will_pin(uint64_t address, uint64_t bytes, Need need);
 
-// Fork: how often this thread has a page pinned for a system call that a handler interrupted; and in the child, where
-// nothing is pinned at first, pins all that again.
+// Fork: how often a page is pinned that the kernel does not store to meanwhile, by the program (standing_pins.h) or for a
+// system call of this thread's that a handler interrupted; and in the child, where nothing is pinned at first, pins all that again.
 uint32_t pins_of_this_thread(base::PageId page);
 void pin_again_after_fork();
 

@@ -17,6 +17,7 @@
 #include "spill/last_thread.h"
 #include "spill/mapped_pages.h"
 #include "spill/native.h"
+#include "spill/prefetch.h"
 #include "spill/protection.h"
 #include "spill/published.h"
 #include "spill/report.h"
@@ -80,6 +81,9 @@ void run_background(void* opened_lane) {
     runtime.cache->share_step(lane);
     file_maps_step(lane, round);
     serve_shared_maps();
+    choose_whether_to_look_ahead();
+    // Of threads that have begun loads and do something else now.
+    runtime.cache->poll_loads();
     const uint32_t freed = runtime.cache->background_step(lane);
     if (runtime.options.chaos != 0) {
       runtime.cache->idle_step(lane);

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/statistics.h"
+#include "spill/prefetch.h"
 #include "spill/runtime.h"
 #include "spill/signals.h"
 #include "sys/kernel.h"
@@ -35,6 +36,7 @@ bool is_dead(const Thread& thread) {
 // Nothing is left of the thread that had the record, which is gone.
 void empty_record(Thread& thread) {
   thread.lane = nullptr;
+  leave_prefetcher(thread);
   thread.finished.store(0, std::memory_order_relaxed);
   for (uint32_t level = 0; level <= thread.top_level.load(std::memory_order_relaxed); ++level) {
     for (Slot& slot : thread.levels[level].slots) slot.store(0, std::memory_order_relaxed);
@@ -152,6 +154,7 @@ void keep_only_this_thread() {
     // Queues are not inherited. One with something in flight can only be forgotten.
     if (thread->lane != nullptr && thread->lane->queue().in_flight_count() == 0) thread->lane->destroy();
     thread->lane = nullptr;
+    forget_prefetcher(*thread);
     if (thread == &self) continue;
     thread->thread_id.store(0, std::memory_order_relaxed);
     empty_record(*thread);

@@ -28,6 +28,7 @@ namespace spill {
 
 inline constexpr unsigned kMaxLevels = 100;
 
+class Prefetcher;
 struct LoopTask;
 
 struct Level {
@@ -54,6 +55,7 @@ struct Thread {
   char* scratch;                              // kScratchBlockBytes (access.cc), or null before first use
   uint32_t scratch_used_bytes;
   cache::Lane* lane;                 // null before first use; lane_of() in runtime.h
+  Prefetcher* prefetcher;            // null before first use; prefetch.h
   std::atomic<bool> has_heap_arena;  // the heap chose an arena for it; relaxed: looked at by every allocation
 
   // Memory that a system call of each level was given pinned (WiredRange); bytes 0: none.

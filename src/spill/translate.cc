@@ -7,6 +7,7 @@
 #include "spill/file_maps.h"
 #include "spill/loop.h"
 #include "spill/mapped_pages.h"
+#include "spill/prefetch.h"
 #include "spill/protection.h"
 #include "spill/runtime.h"
 
@@ -53,6 +54,7 @@ int64_t load_page(uint64_t address, uint64_t live, bool suspends) {
       miss_in_task(inside.thread(), runtime.cache->page_of(address), live)) {
     if (const int64_t value = entry.load(std::memory_order_acquire); value > 0) return value;
   }
+  if (inside.thread().task == nullptr) note_miss(inside.thread(), address);
   for (;;) {
     auto loaded = runtime.cache->load(runtime.cache->page_of(address), lane_of(inside.thread()));
     if (!loaded && is_file_map_error(address, loaded.error())) return kEntryIdentity;

@@ -9,10 +9,22 @@
 #include "spill/advice.h"
 #include "spill/discard.h"
 #include "spill/intercept/maps.h"
+#include "spill/patterns.h"
+#include "spill/prefetch.h"
 #include "sys/files.h"
 #include "sys/kernel.h"
 
 namespace spill {
+
+namespace {
+
+Pattern pattern_of_advice(int advice) {
+  return advice == MADV_SEQUENTIAL ? Pattern::kSequential
+         : advice == MADV_RANDOM   ? Pattern::kRandom
+                                   : Pattern::kNormal;
+}
+
+}  // namespace
 
 SPILL_EXPORT int __spill_madvise(void* address, size_t bytes, int advice) {
   if (touches_runtime(address, bytes)) return fail(ENOMEM);
@@ -35,6 +47,9 @@ SPILL_EXPORT int __spill_madvise(void* address, size_t bytes, int advice) {
       else if (kind == FileMapKind::kPrivate && !reload_file(begin, length))
         return fail(EIO);
     }
+    if (meaning == Advice::kPattern) set_pattern(begin, length, pattern_of_advice(advice));
+    // Of what is protected nothing is needed.
+    if (meaning == Advice::kWillNeed && protection_at(begin) == Protection::kOpen) prefetch_range(begin, length);
     return meaning == Advice::kRefused ? fail(EINVAL) : 0;
   });
 }

@@ -1,0 +1,55 @@
+#include "spill/patterns.h"
+
+#include <atomic>
+
+#include "spill/abi.h"
+#include "spill/address_space.h"
+#include "sys/lock.h"
+#include "sys/memory.h"
+
+namespace spill {
+namespace {
+
+using Byte = std::atomic<Pattern>;
+static_assert(sizeof(Byte) == 1);
+
+constexpr uint64_t kMapBytes = (uint64_t{1} << kAddressBits) / kChunkBytes;
+
+constinit std::atomic<Byte*> map{nullptr};
+constinit sys::Mutex mutex;  // of whoever makes it
+
+Byte* map_of_all() {
+  sys::LockGuard guard(mutex);
+  Byte* present = map.load(std::memory_order_relaxed);
+  if (present != nullptr) return present;
+  auto memory = sys::map_anonymous(kMapBytes, "what was said of memory");
+  if (!memory) return nullptr;
+  present = reinterpret_cast<Byte*>(*memory);
+  map.store(present, std::memory_order_release);  // pairs with pattern_at
+  return present;
+}
+
+}  // namespace
+
+// Relaxed: it only says what may pay.
+void set_pattern(uint64_t address, uint64_t bytes, Pattern pattern) {
+  if (bytes == 0 || (pattern == Pattern::kNormal && map.load(std::memory_order_relaxed) == nullptr)) return;
+  Byte* const all = map_of_all();
+  if (all == nullptr) return;
+  for (uint64_t chunk = address / kChunkBytes; chunk <= (address + bytes - 1) / kChunkBytes; ++chunk)
+    if (all[chunk].load(std::memory_order_relaxed) != pattern)
+      all[chunk].store(pattern, std::memory_order_relaxed);
+}
+
+void forget_pattern(uint64_t address, uint64_t bytes) {
+  const uint64_t first = base::round_up(address, kChunkBytes),
+                 end = base::round_down(address + bytes, kChunkBytes);
+  if (first < end) set_pattern(first, end - first, Pattern::kNormal);
+}
+
+Pattern pattern_at(uint64_t address) {
+  const Byte* const all = map.load(std::memory_order_acquire);
+  return all == nullptr ? Pattern::kNormal : all[address / kChunkBytes].load(std::memory_order_relaxed);
+}
+
+}  // namespace spill

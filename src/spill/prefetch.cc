@@ -1,0 +1,394 @@
+#include "spill/prefetch.h"
+
+#include <algorithm>
+#include <new>
+
+#include "base/statistics.h"
+#include "spill/access.h"
+#include "spill/address_space.h"
+#include "spill/fork.h"
+#include "spill/patterns.h"
+#include "spill/runtime.h"
+#include "spill/streams.h"
+#include "sys/kernel.h"
+#include "sys/memory.h"
+
+extern "C" int64_t spillway_translate_quick(uint64_t address);  // translate_quick.c
+
+// Whether compiled code looks ahead. Relaxed: it means nothing but that.
+SPILL_EXPORT std::atomic<uint64_t> __spillway_look_ahead;
+constinit std::atomic<uint64_t> __spillway_look_ahead{0};
+
+namespace spill {
+namespace {
+
+// Distances in iterations.
+constexpr int64_t kLeastDistance = 64;
+constexpr int64_t kMostDistance = 8192;
+// A look is due when one in so many of the iterations that were looked at is done; at the latest after kMostPause.
+constexpr int64_t kLooksPerDistance = 4;
+constexpr int64_t kMostPause = 512;
+// Of the frames one in so many may be under way ahead of use, for all threads: more would push each other out.
+constexpr uint32_t kFramesPerPrefetch = 8;
+// How often in a row a loop finds all it looks for in memory before it is left alone, for how many looks at most, and how many
+// misses of its thread end that.
+constexpr uint32_t kVainLooks = 4;
+constexpr uint32_t kMostRest = 16;
+constexpr uint32_t kMissesPerRest = 4;
+// Rounds of the background thread without misses until nobody looks ahead.
+constexpr uint32_t kCalmRounds = 200;
+
+// What a loop of compiled code tells of itself: abi.inc, LookAheadBegin.
+struct LoopTraits {
+  int64_t step_bytes;
+  uint64_t bits;
+  bool has(uint64_t bit) const { return (bits & bit) != 0; }
+};
+
+}  // namespace
+
+class Prefetcher {
+ public:
+  static constexpr uint32_t kMostPages = 64;
+
+  bool begin(Thread& thread, const LoopTraits* traits, uint64_t position, uint64_t left, int64_t& pause);
+  int64_t next();
+  uint64_t load(uint64_t address, uint64_t bytes, uint64_t bits);
+  void note(uint64_t address);
+
+  void note_miss(uint64_t address);
+  uint64_t prefetch_range(uint64_t address, uint64_t bytes);
+
+  // Has it a queue, or can it have one now?
+  bool is_ready();
+  void leave_queue();
+  void forget_queue() { queue_ = nullptr; }
+
+ private:
+  struct Loop {
+    const LoopTraits* traits = nullptr;
+    uint64_t position = 0;   // of the last look
+    uint64_t seen_to = 0;    // position that the next look begins at
+    uint64_t near_to = 0;    // the same of what is looked at again
+    uint64_t looked_ns = 0;  // when the last was; 0: it does not tell how long an iteration takes
+    int64_t distance = kLeastDistance;
+    uint32_t vain_looks = 0;  // in a row
+    uint32_t rest = 0;        // looks to leave out
+    uint32_t misses = 0;      // of the thread, when it was left alone
+  };
+  static constexpr uint32_t kLoops = 16;
+
+  Loop& loop_of(const LoopTraits* traits);
+  bool rests(Loop& loop) const;
+  void adapt(Loop& loop, int64_t advanced);
+  void add(uint64_t address);
+  void submit();
+  bool has_enough() const { return is_full_ || queue_->under_way_count() + page_count_ >= most_under_way(); }
+  static uint32_t most_under_way();
+  int64_t end();
+
+  cache::LoadQueue* queue_ = nullptr;
+  bool has_none_ = false;   // and will have none
+  uint32_t level_ = kIdle;  // of signal handlers, that looks
+  static constexpr uint32_t kIdle = ~uint32_t{0};
+  Thread* thread_ = nullptr;
+  Loop* loop_ = nullptr;
+  uint64_t position_ = 0;
+  // Iterations from position_: those to be looked at again, then those that are new.
+  int64_t near_at_ = 0, near_end_ = 0, at_ = 0, end_ = 0;
+  int64_t current_ = 0;
+  int64_t left_ = 0;  // of them surely come
+  bool is_full_ = false;
+  bool is_stopped_ = false;
+  uint32_t missing_count_ = 0;
+  uint32_t misses_ = 0;
+  Streams streams_;
+  uint32_t page_count_ = 0;
+  base::PageId pages_[kMostPages];
+  Loop loops_[kLoops];
+};
+static_assert(sizeof(Prefetcher) <= base::kOsPageBytes);
+
+uint32_t Prefetcher::most_under_way() {
+  const uint32_t share = runtime.cache->frame_count() / kFramesPerPrefetch / std::max(thread_count(), 1u);
+  return std::min({static_cast<uint32_t>(runtime.options.prefetch), share, cache::LoadQueue::kDepth});
+}
+
+bool Prefetcher::is_ready() {
+  if (queue_ != nullptr) [[likely]]
+    return true;
+  // What a child of vfork opens is not its parent's.
+  if (has_none_ || runtime.options.prefetch == 0 || is_sharing_child()) return false;
+  const InRuntime inside;
+  if (auto queue = runtime.cache->open_loads(); queue) queue_ = *queue;
+  // Not tried again: it costs more than it brings.
+  has_none_ = queue_ == nullptr;
+  return !has_none_;
+}
+
+void Prefetcher::leave_queue() {
+  if (queue_ != nullptr) runtime.cache->leave_loads(*queue_);
+}
+
+// Two loops that fall on one another forget each other.
+Prefetcher::Loop& Prefetcher::loop_of(const LoopTraits* traits) {
+  const uint64_t hash = reinterpret_cast<uint64_t>(traits) * 0x9e3779b97f4a7c15;
+  Loop& loop = loops_[hash >> 60];
+  if (loop.traits != traits) {
+    loop = {};
+    loop.traits = traits;
+  }
+  return loop;
+}
+
+bool Prefetcher::rests(Loop& loop) const {
+  if (loop.rest == 0) return false;
+  if (misses_ - loop.misses > kMissesPerRest) {
+    loop.rest = loop.vain_looks = 0;
+    return false;
+  }
+  --loop.rest;
+  return true;
+}
+
+// `advanced` iterations were done since the last look.
+void Prefetcher::adapt(Loop& loop, int64_t advanced) {
+  const uint64_t now = sys::monotonic_ns();
+  const uint64_t latency = queue_->latency_ns();
+  if (loop.looked_ns != 0 && advanced > 0 && latency != 0) {
+    const uint64_t iteration_ns =
+        std::max((now - loop.looked_ns) / static_cast<uint64_t>(advanced), uint64_t{1});
+    loop.distance =
+        std::clamp(static_cast<int64_t>(2 * latency / iteration_ns), kLeastDistance, kMostDistance);
+  }
+  loop.looked_ns = now;
+}
+
+bool Prefetcher::begin(Thread& thread, const LoopTraits* traits, uint64_t position, uint64_t left,
+                       int64_t& pause) {
+  pause = kMostPause;
+  const uint32_t level = thread.top_level.load(std::memory_order_relaxed);
+  // One that looked at a deeper level, or at this one, was left by a jump.
+  if ((level_ != kIdle && level_ < level) || !is_ready()) return false;
+  Loop& loop = loop_of(traits);
+  if (rests(loop)) {
+    loop.looked_ns = 0;
+    return false;
+  }
+  const int64_t step = traits->step_bytes;
+  const auto from_here = [&](uint64_t other) { return static_cast<int64_t>(other - position) / step; };
+  int64_t seen = from_here(loop.seen_to), near = from_here(loop.near_to);
+  const int64_t advanced = -from_here(loop.position);
+  if (seen < 0 || seen > 2 * kMostDistance || advanced < 0) {
+    // Somewhere else than where it was.
+    seen = near = 0;
+    loop.looked_ns = 0;
+  }
+  const auto known_left = static_cast<int64_t>(std::min(left, uint64_t{1} << 62));
+  const auto reach = [&] {
+    return traits->has(kLookAheadIsNested) ? loop.distance : std::min(loop.distance, known_left);
+  };
+  if (loop.looked_ns != 0 && seen > reach() - reach() / (2 * kLooksPerDistance)) {
+    pause = std::clamp(seen - reach() + reach() / kLooksPerDistance, int64_t{1}, kMostPause);
+    return false;
+  }
+  adapt(loop, advanced);
+  loop.position = position;
+  level_ = level;
+  thread_ = &thread;
+  loop_ = &loop;
+  position_ = position;
+  at_ = seen;
+  end_ = std::max(reach(), seen);
+  near_at_ = near_end_ = std::max(near, int64_t{0});
+  if (traits->has(kLookAheadAgain)) near_end_ = std::max(near_at_, std::min(seen, loop.distance / 2));
+  left_ = known_left;
+  is_full_ = is_stopped_ = false;
+  missing_count_ = 0;
+  page_count_ = 0;
+  // What the iterations behind these load first should be there when they are looked at.
+  if (traits->has(kLookAheadIsAddress)) {
+    const auto page_bytes = static_cast<int64_t>(runtime.cache->page_bytes());
+    note(position + static_cast<uint64_t>(end_ * step + (step > 0 ? page_bytes : -page_bytes)));
+  }
+  return true;
+}
+
+int64_t Prefetcher::next() {
+  if (is_stopped_ || has_enough()) return end();
+  if (near_at_ < near_end_) return current_ = near_at_++;
+  if (at_ < end_) return current_ = at_++;
+  return end();
+}
+
+int64_t Prefetcher::end() {
+  const bool has_seen_all = at_ >= end_;
+  submit();
+  Loop& loop = *loop_;
+  const auto position_of = [&](int64_t iteration) {
+    return position_ + static_cast<uint64_t>(iteration * loop.traits->step_bytes);
+  };
+  loop.seen_to = position_of(at_);
+  loop.near_to = position_of(near_at_);
+  level_ = kIdle;
+  release(kHoldAhead);
+  if (missing_count_ > 0 || !has_seen_all) {
+    loop.vain_looks = 0;
+  } else if (++loop.vain_looks >= kVainLooks) {
+    loop.rest = std::min(1u << std::min(loop.vain_looks - kVainLooks, 31u), kMostRest);
+    loop.misses = misses_;
+  }
+  return -std::clamp(at_ / kLooksPerDistance, int64_t{1}, kMostPause);
+}
+
+uint64_t Prefetcher::load(uint64_t address, uint64_t bytes, uint64_t bits) {
+  if (address >> kAddressBits != 0) return 0;
+  if (!in_range(address)) return (bits & kLookAheadSure) != 0 && current_ < left_ ? address : 0;
+  if ((address & (base::kOsPageBytes - 1)) + bytes > base::kOsPageBytes) return 0;
+  // As hold(), but for what is not there.
+  __spillway_slots[kHoldAhead].store(address, std::memory_order_release);
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  int64_t entry = entry_of(address).load(std::memory_order_acquire);
+  if (entry <= 0) entry = spillway_translate_quick(address);
+  // An identity says nothing about what may be done there.
+  if (entry > kEntryIdentity) return address + static_cast<uint64_t>(entry) - 1;
+  if (entry != kEntryUnknown) return 0;
+  add(address);
+  // The iterations behind it need the same page: they are looked at when it is there.
+  if ((bits & kLookAheadSequential) != 0 && current_ + 1 == at_) {
+    is_stopped_ = true;
+    --at_;
+  }
+  return 0;
+}
+
+void Prefetcher::note(uint64_t address) {
+  if (address >> kAddressBits != 0 || !in_range(address)) return;
+  if (entry_of(address).load(std::memory_order_relaxed) == kEntryUnknown) add(address);
+}
+
+void Prefetcher::add(uint64_t address) {
+  const base::PageId page = runtime.cache->page_of(address);
+  ++missing_count_;
+  for (uint32_t i = page_count_; i > 0 && i + 4 > page_count_; --i)
+    if (pages_[i - 1] == page) return;
+  if (page_count_ == kMostPages) submit();
+  pages_[page_count_++] = page;
+}
+
+void Prefetcher::submit() {
+  if (page_count_ == 0) return;
+  InRuntime::enter(*thread_);
+  const size_t done = runtime.cache->prefetch({pages_, page_count_}, *queue_);
+  InRuntime::leave(*thread_);
+  is_full_ |= done < page_count_;
+  page_count_ = 0;
+}
+
+// Of the thread, which is in the runtime.
+void Prefetcher::note_miss(uint64_t address) {
+  ++misses_;
+  cache::Cache& cache = *runtime.cache;
+  const auto window = streams_.missed(index(cache.page_of(address)), pattern_at(address),
+                                      static_cast<uint32_t>(runtime.options.read_ahead));
+  if (window.count == 0 || !is_ready()) return;
+  const uint32_t most = std::min(window.count, most_under_way());
+  size_t done = 0;
+  if (window.stride == 1) {
+    done = cache.prefetch_run(base::PageId{window.first}, most, *queue_);
+  } else {
+    base::PageId pages[Streams::kWindowGrowth * base::kMaxReadAheadPages];
+    for (uint32_t i = 0; i < most; ++i)
+      pages[i] = base::PageId{window.first + static_cast<uint64_t>(window.stride * int64_t{i})};
+    // Downwards there may be no more.
+    uint32_t count = 0;
+    while (count < most && index(pages[count]) < uint64_t{1} << kAddressBits) ++count;
+    done = cache.prefetch({pages, count}, *queue_);
+  }
+  streams_.begun(static_cast<uint32_t>(done));
+}
+
+uint64_t Prefetcher::prefetch_range(uint64_t address, uint64_t bytes) {
+  const InRuntime inside;
+  cache::Cache& cache = *runtime.cache;
+  const base::PageId first = cache.page_of(address);
+  const uint64_t count = index(cache.page_of(address + bytes - 1)) - index(first) + 1;
+  const uint64_t done = cache.prefetch_run(first, count, *queue_);
+  return done == count ? bytes : std::max(cache.address_of(first + done), address) - address;
+}
+
+namespace {
+
+// The thread's, made on first use; null: there is no memory.
+Prefetcher* prefetcher_of(Thread& thread) {
+  if (thread.prefetcher == nullptr) [[unlikely]] {
+    const InRuntime inside;
+    auto memory = sys::map_anonymous(sizeof(Prefetcher), "what a thread loads ahead");
+    if (memory) thread.prefetcher = new (*memory) Prefetcher;
+  }
+  return thread.prefetcher;
+}
+
+}  // namespace
+
+void leave_prefetcher(Thread& thread) {
+  if (thread.prefetcher == nullptr) return;
+  thread.prefetcher->leave_queue();
+  sys::unmap(reinterpret_cast<char*>(thread.prefetcher), sizeof(Prefetcher));
+  thread.prefetcher = nullptr;
+}
+
+void forget_prefetcher(Thread& thread) {
+  if (thread.prefetcher != nullptr) thread.prefetcher->forget_queue();
+}
+
+void note_miss(Thread& thread, uint64_t address) {
+  if (Prefetcher* const prefetcher = prefetcher_of(thread); prefetcher != nullptr)
+    prefetcher->note_miss(address);
+}
+
+uint64_t prefetch_range(uint64_t address, uint64_t bytes) {
+  if (!runtime.started.load(std::memory_order_relaxed) || bytes == 0) return 0;
+  Prefetcher* const prefetcher = prefetcher_of(this_thread());
+  return prefetcher != nullptr && prefetcher->is_ready() ? prefetcher->prefetch_range(address, bytes) : 0;
+}
+
+void choose_whether_to_look_ahead() {
+  static constinit uint64_t missed_before = 0;
+  static constinit uint32_t calm_rounds = 0;
+  const base::Statistics& all = base::statistics;
+  // What comes into being as zeros is no miss that anybody could have looked ahead to.
+  const uint64_t missed = all.cache_misses.get() + all.cache_prefetches.get() - all.cache_zero_fills.get();
+  calm_rounds = missed == missed_before ? calm_rounds + 1 : 0;
+  missed_before = missed;
+  const bool looks = calm_rounds < kCalmRounds && missed != 0 && runtime.options.prefetch != 0;
+  if ((__spillway_look_ahead.load(std::memory_order_relaxed) != 0) != looks)
+    __spillway_look_ahead.store(looks, std::memory_order_relaxed);
+}
+
+SPILL_EXPORT Prefetcher* __spillway_look_ahead_begin(const LoopTraits* loop, uint64_t position, uint64_t left,
+                                                     int64_t* pause);
+Prefetcher* __spillway_look_ahead_begin(const LoopTraits* loop, uint64_t position, uint64_t left,
+                                        int64_t* pause) {
+  *pause = kMostPause;
+  Thread* const thread = this_thread_if_registered();
+  // Tasks hide what they wait for from each other.
+  if (thread == nullptr || thread->runtime_depth != 0 || thread->task != nullptr) return nullptr;
+  Prefetcher* const prefetcher = prefetcher_of(*thread);
+  return prefetcher != nullptr && prefetcher->begin(*thread, loop, position, left, *pause) ? prefetcher
+                                                                                           : nullptr;
+}
+
+SPILL_EXPORT int64_t __spillway_look_ahead_next(Prefetcher* prefetcher);
+int64_t __spillway_look_ahead_next(Prefetcher* prefetcher) { return prefetcher->next(); }
+
+SPILL_EXPORT uint64_t __spillway_look_ahead_load(Prefetcher* prefetcher, uint64_t address, uint64_t bytes,
+                                                 uint64_t bits);
+uint64_t __spillway_look_ahead_load(Prefetcher* prefetcher, uint64_t address, uint64_t bytes, uint64_t bits) {
+  return prefetcher->load(address, bytes, bits);
+}
+
+SPILL_EXPORT void __spillway_look_ahead_note(Prefetcher* prefetcher, uint64_t address);
+void __spillway_look_ahead_note(Prefetcher* prefetcher, uint64_t address) { prefetcher->note(address); }
+
+}  // namespace spill

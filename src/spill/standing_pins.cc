@@ -1,0 +1,86 @@
+#include "spill/standing_pins.h"
+
+#include <errno.h>
+
+#include "spill/runtime.h"
+#include "sys/lock.h"
+
+namespace spill {
+namespace {
+
+struct PinnedRange {
+  uint64_t address;
+  uint64_t bytes;  // 0: none
+};
+
+constinit sys::Mutex mutex;
+constinit PinnedRange ranges[kMostPinnedRanges] = {};
+constinit uint64_t pinned_count = 0;  // pages, each as often as it is pinned
+
+base::PageId first_page(const PinnedRange& range) { return runtime.cache->page_of(range.address); }
+uint64_t page_count(const PinnedRange& range) {
+  return index(runtime.cache->page_of(range.address + range.bytes - 1)) - index(first_page(range)) + 1;
+}
+
+PinnedRange* find(uint64_t address, uint64_t bytes) {
+  for (PinnedRange& range : ranges)
+    if (range.bytes == bytes && (bytes == 0 || range.address == address)) return &range;
+  return nullptr;
+}
+
+void unpin_pages(base::PageId first, uint64_t count) {
+  for (uint64_t i = 0; i < count; ++i) runtime.cache->unpin(first + i);
+}
+
+}  // namespace
+
+int pin_range(uint64_t address, uint64_t bytes) {
+  if (bytes == 0) return 0;
+  const PinnedRange wanted = {address, bytes};
+  const uint64_t count = page_count(wanted);
+  InRuntime inside;
+  sys::LockGuard guard(mutex);
+  PinnedRange* const free = find(0, 0);
+  if (free == nullptr || pinned_count + count > runtime.cache->frame_count() / 2) return ENOMEM;
+  const base::PageId first = first_page(wanted);
+  cache::Lane& lane = lane_of(inside.thread());
+  for (uint64_t i = 0; i < count; ++i) {
+    if (auto pinned = runtime.cache->pin(first + i, lane); !pinned) {
+      unpin_pages(first, i);
+      return pinned.error().number;
+    }
+  }
+  *free = wanted;
+  pinned_count += count;
+  return 0;
+}
+
+int unpin_range(uint64_t address, uint64_t bytes) {
+  if (bytes == 0) return 0;
+  InRuntime inside;
+  sys::LockGuard guard(mutex);
+  PinnedRange* const range = find(address, bytes);
+  if (range == nullptr) return EINVAL;
+  unpin_pages(first_page(*range), page_count(*range));
+  pinned_count -= page_count(*range);
+  *range = {};
+  return 0;
+}
+
+void freeze_standing_pins() { mutex.lock(); }
+void thaw_standing_pins() { mutex.unlock(); }
+
+uint32_t standing_pins_of(base::PageId page) {
+  uint32_t count = 0;
+  for (const PinnedRange& range : ranges)
+    if (range.bytes != 0) count += index(page) - index(first_page(range)) < page_count(range);
+  return count;
+}
+
+void pin_standing_again() {
+  for (const PinnedRange& range : ranges)
+    if (range.bytes != 0)
+      for (uint64_t i = 0; i < page_count(range); ++i) runtime.cache->pin_again(first_page(range) + i);
+}
+
+}  // namespace spill

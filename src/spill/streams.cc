@@ -1,0 +1,73 @@
+#include "spill/streams.h"
+
+#include <algorithm>
+
+namespace spill {
+
+// Is the page one of those behind the last miss, up to the first behind the window?
+bool Streams::goes_on(const Stream& stream, uint64_t page) const {
+  if (stream.window == 0) return false;
+  const auto from_last = static_cast<int64_t>(page - stream.last);
+  const auto to_next = static_cast<int64_t>(stream.next - page);
+  return from_last % stream.stride == 0 && from_last / stream.stride > 0 && to_next / stream.stride >= 0;
+}
+
+Streams::Window Streams::open_window(Stream& stream, uint64_t first, uint32_t count) {
+  opened_ = &stream;
+  stream.next = first;
+  window_ = {first, stream.stride, count};
+  return window_;
+}
+
+void Streams::begun(uint32_t count) {
+  opened_->next = window_.first + static_cast<uint64_t>(window_.stride * static_cast<int64_t>(count));
+}
+
+Streams::Window Streams::missed(uint64_t page, Pattern pattern, uint32_t least) {
+  if (pattern == Pattern::kRandom || least == 0) return {};
+  const uint32_t most = least * kWindowGrowth;
+  ++now_;
+  for (Stream& stream : streams_) {
+    if (!goes_on(stream, page)) continue;
+    stream.last = page;
+    stream.used = now_;
+    const auto ahead = static_cast<uint32_t>(static_cast<int64_t>(stream.next - page) / stream.stride);
+    if (2 * ahead > stream.window) return {};
+    stream.window = std::min(2 * stream.window, most);
+    return open_window(stream, stream.next, stream.window - std::min(ahead, stream.window));
+  }
+  Stream* nearest = nullptr;
+  for (Stream& stream : streams_) {
+    if (stream.used == 0 || stream.window != 0) continue;
+    const auto distance = static_cast<int64_t>(page - stream.last);
+    if (distance == 0) return {};
+    if (distance == stream.stride) {
+      stream.last = page;
+      stream.used = now_;
+      stream.window = least;
+      return open_window(stream, page, 1 + least);
+    }
+    const auto length = [&](uint64_t other) {
+      const auto apart = static_cast<int64_t>(page - other);
+      return apart < 0 ? -apart : apart;
+    };
+    if (length(stream.last) <= kMostStride &&
+        (nearest == nullptr || length(stream.last) < length(nearest->last)))
+      nearest = &stream;
+  }
+  if (nearest != nullptr && pattern == Pattern::kNormal) {
+    nearest->stride = static_cast<int64_t>(page - nearest->last);
+    nearest->last = page;
+    nearest->used = now_;
+    return {};
+  }
+  Stream& oldest = *std::min_element(streams_, streams_ + kStreams,
+                                     [](const Stream& x, const Stream& y) { return x.used < y.used; });
+  oldest = {.last = page, .used = now_};
+  if (pattern == Pattern::kNormal) return {};
+  oldest.stride = 1;
+  oldest.window = most;
+  return open_window(oldest, page, most);
+}
+
+}  // namespace spill

@@ -1,0 +1,93 @@
+// What programs ask of their memory by hand (include/spillway/spill.h): pages ahead of use, pages that stay, pages that are
+// written now, and spilled memory whatever its size. What is not spilled is the kernel's: there is nothing to do for it.
+#include <errno.h>
+
+#include "spill/access.h"
+#include "spill/address_space.h"
+#include "spill/file_maps.h"
+#include "spill/heap.h"
+#include "spill/prefetch.h"
+#include "spill/runtime.h"
+#include "spill/standing_pins.h"
+
+namespace spill {
+namespace {
+
+bool is_started() { return runtime.started.load(std::memory_order_acquire); }
+
+enum class Range { kPlain, kSpilled, kOther };
+
+// Whose [address, address + bytes) is. kOther: mapped files, what is protected or not mapped, and all that is mixed.
+Range kind_of(uint64_t address, uint64_t bytes) {
+  if (bytes == 0 || !is_started() || !in_range(address)) return Range::kPlain;
+  const uint64_t end = address + bytes;
+  if (end < address || end > uint64_t{1} << kAddressBits) return Range::kOther;
+  for (uint64_t at = address; at < end; at = base::round_down(at, base::kOsPageBytes) + base::kOsPageBytes)
+    if (!in_range(at) || !is_allocated(at) || file_map_kind(at) != FileMapKind::kNone ||
+        protection_at(at) != Protection::kOpen)
+      return Range::kOther;
+  return Range::kSpilled;
+}
+
+int failed(int error) {
+  errno = error;
+  return -1;
+}
+
+}  // namespace
+
+SPILL_EXPORT void __spillway_prefetch(const void* address, size_t bytes);
+void __spillway_prefetch(const void* address, size_t bytes) {
+  const auto begin = reinterpret_cast<uint64_t>(address);
+  if (is_started() && in_range(begin) && bytes <= kRangeEnd - kRangeBegin) prefetch_range(begin, bytes);
+}
+
+SPILL_EXPORT int __spillway_pin(const void* address, size_t bytes);
+int __spillway_pin(const void* address, size_t bytes) {
+  const auto begin = reinterpret_cast<uint64_t>(address);
+  switch (kind_of(begin, bytes)) {
+    case Range::kPlain: return 0;
+    case Range::kOther: return failed(EINVAL);
+    case Range::kSpilled: break;
+  }
+  clear_slots();
+  const int error = pin_range(begin, bytes);
+  return error == 0 ? 0 : failed(error);
+}
+
+SPILL_EXPORT int __spillway_unpin(const void* address, size_t bytes);
+int __spillway_unpin(const void* address, size_t bytes) {
+  const auto begin = reinterpret_cast<uint64_t>(address);
+  if (bytes == 0 || !is_started() || !in_range(begin)) return 0;
+  const int error = unpin_range(begin, bytes);
+  return error == 0 ? 0 : failed(error);
+}
+
+SPILL_EXPORT int __spillway_flush(const void* address, size_t bytes);
+int __spillway_flush(const void* address, size_t bytes) {
+  const auto begin = reinterpret_cast<uint64_t>(address);
+  switch (kind_of(begin, bytes)) {
+    case Range::kPlain: return 0;
+    case Range::kOther: return failed(EINVAL);
+    case Range::kSpilled: break;
+  }
+  // What this thread used last is used no more.
+  clear_slots();
+  InRuntime inside;
+  cache::Cache& cache = *runtime.cache;
+  const base::PageId first = cache.page_of(begin), last = cache.page_of(begin + bytes - 1);
+  auto failures = cache.write_back(first, index(last) - index(first) + 1, lane_of(inside.thread()));
+  if (!failures) return failed(failures.error().number);
+  return *failures == 0 ? 0 : failed(EIO);
+}
+
+SPILL_EXPORT void* __spillway_alloc(size_t bytes, size_t alignment);
+void* __spillway_alloc(size_t bytes, size_t alignment) {
+  return is_started() ? heap_allocate_spilled(bytes, alignment)
+                      : heap_allocate(bytes, alignment, false, Caller::kInstrumented);
+}
+
+SPILL_EXPORT void __spillway_free(void* block);
+void __spillway_free(void* block) { heap_free(block, Caller::kInstrumented); }
+
+}  // namespace spill
