@@ -10,6 +10,7 @@
 #include "Loops.h"
 #include "Options.h"
 #include "PlainPointers.h"
+#include "Prefetch.h"
 #include "Rename.h"
 #include "Reuse.h"
 #include "Segments.h"
@@ -35,6 +36,7 @@ struct Counters {
   unsigned Functions = 0, Sites = 0, Accesses = 0, Followers = 0, Checks = 0;
   unsigned Pointers = 0; // translated ahead of loops
   unsigned Copies = 0;   // of functions, for plain arguments
+  unsigned LookAheads = 0; // loops
 
   void add(const Site &S) {
     for (const Access &A : S.Accesses) {
@@ -182,6 +184,9 @@ ModuleInstrumenter::chosenSites(Function &F, const Chunks &Loops,
 void ModuleInstrumenter::instrument(Function &F) {
   F.addFnAttr(DoneAttribute);
   gatherStaticAllocas(F);
+  if (options::Prefetch && !emitsBenchCalls() && !F.hasOptNone() &&
+      !F.hasMinSize())
+    Count.LookAheads += lookAhead(F, FAM, Runtime);
   SmallPtrSet<Instruction *, 8> InPage;
   lowerIntrinsics(F, Runtime, InPage);
   Chunks Loops = splitLoops(F, FAM, InPage);
@@ -256,7 +261,8 @@ bool ModuleInstrumenter::run() {
            << " functions, " << Count.Sites << " sites, " << Count.Accesses
            << " accesses, " << Count.Followers << " share a translation, "
            << Count.Checks << " checks for the edge, " << Count.Pointers
-           << " pointers ahead of loops, " << Count.Copies
+           << " pointers ahead of loops, " << Count.LookAheads
+           << " loops look ahead, " << Count.Copies
            << " functions copied for plain pointers\n";
   if (options::Stats && options::SpillGlobals != 0)
     errs() << "spillway: " << M.getSourceFileName() << ": " << Globals.Spilled

@@ -59,6 +59,9 @@ cl::opt<bool> CopyAligned("spill-copy-aligned", cl::init(true),
                           cl::desc("Copy loops that ask less if their data is "
                                    "aligned"));
 
+cl::opt<bool> Prefetch("spill-prefetch", cl::init(true),
+                       cl::desc("Let loops look ahead to what they will load"));
+
 cl::opt<uint64_t> SpillGlobals(
     "spill-globals", cl::init(0),
     cl::desc("Spill globals of at least that many bytes; 0: none"));

@@ -29,6 +29,7 @@ extern llvm::cl::opt<bool> Held;
 extern llvm::cl::opt<bool> Segments;
 extern llvm::cl::opt<bool> Loops;
 extern llvm::cl::opt<bool> CopyAligned;
+extern llvm::cl::opt<bool> Prefetch;
 
 extern llvm::cl::opt<uint64_t> SpillGlobals;
 

@@ -198,6 +198,56 @@ THUNK("__spillway_cross_load", "test_cross_load");
 THUNK("__spillway_cross_store", "test_cross_store");
 THUNK("__spillway_cross_map", "test_cross_map");
 
+// ---- loops that look ahead: all the time, and further than there is anything ----
+
+// What is loaded ahead is given at the end of a page of its own, with nothing behind it.
+const volatile uint64_t __spillway_look_ahead = 1;
+static char* bounce_page;
+static const int64_t* looking_loop;
+static uint64_t looking_left;
+static int64_t looked_at;
+static unsigned long looks;
+
+void* __spillway_look_ahead_begin(const int64_t* loop, uint64_t position, uint64_t left, uint64_t* pause) {
+  (void)position;
+  release_all_but(0);
+  if (looking_loop) die("a look ahead in another", (uint64_t)loop);
+  if (loop[0] == 0) die("a loop that does not advance", (uint64_t)loop);
+  if (!bounce_page) bounce_page = mmap(NULL, 2 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  looking_loop = loop;
+  looking_left = left;
+  looked_at = -1;
+  *pause = 1 + looks % 7;
+  if (looks % 5 == 4) {
+    ++looks;
+    looking_loop = NULL;
+    return NULL;
+  }
+  return &bounce_page;
+}
+int64_t __spillway_look_ahead_next(void* state) {
+  (void)state;
+  if (++looked_at < 20) return looked_at;
+  looking_loop = NULL;
+  return -1 - (int64_t)(looks % 9);
+}
+uint64_t __spillway_look_ahead_load(void* state, uint64_t address, uint64_t size, uint64_t bits) {
+  (void)state;
+  ++looks;
+  if (!looking_loop) die("a load outside of a look ahead", address);
+  if (!in_range(address)) return (bits & 1) && (uint64_t)looked_at < looking_left ? address : 0;
+  if ((address & (PAGE - 1)) + size > PAGE || TABLE[address >> 12] <= 1) return 0;
+  mmap(bounce_page, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+  memcpy(bounce_page + PAGE - size, (char*)address + TABLE[address >> 12] - 1, size);
+  mprotect(bounce_page, PAGE, PROT_READ);
+  return (uint64_t)bounce_page + PAGE - size;
+}
+void __spillway_look_ahead_note(void* state, uint64_t address) {
+  (void)state;
+  ++looks;
+  if (!looking_loop) die("an address outside of a look ahead", address);
+}
+
 // ---- heap: never frees, does not avoid page edges ----
 
 static struct {
@@ -290,7 +340,7 @@ static void report(void) {
   const char* path = getenv("SPILL_TEST_REPORT");
   FILE* file = path ? fopen(path, "w") : NULL;
   if (!file) return;
-  fprintf(file, "faults %lu translations %lu\n", faults, translations);
+  fprintf(file, "faults %lu translations %lu looks %lu\n", faults, translations, looks);
   fclose(file);
 }
 

@@ -12,6 +12,7 @@ KILLS = "compiler/Kills.cpp"
 LANES = "compiler/Lanes.cpp"
 PLAIN = "compiler/PlainPointers.cpp"
 PLAN = "compiler/LoopPlan.cpp"
+PREFETCH = "compiler/Prefetch.cpp"
 REUSE = "compiler/Reuse.cpp"
 SITES = "compiler/Sites.cpp"
 SLOTS = "compiler/Slots.cpp"
@@ -319,4 +320,17 @@ MUTATIONS = [
              (STORES, "Lane * S.Bytes", "Lane")),
     mutation("globals told of as persistent memory", "^ir_persist_record$",
              ("compiler/Provenance.cpp", "    return AllGlobals || isPlainGlobal(*Global);", "    return !AllGlobals && isPlainGlobal(*Global);")),
+
+    # Loops that look ahead
+    mutation("what an iteration might not load is loaded ahead from plain memory", "^ir_prefetch$",
+             (PREFETCH, "  if (!Plan.TripCount || !Plan.IsQuiet)\n    Plan.Sure.clear();\n", "")),
+    mutation("volatile memory is loaded ahead", "^ir_prefetch$", (PREFETCH, "!Load->isSimple() ||", "")),
+    mutation("loop that looked ahead does an iteration too many", KERNELS,
+             (PREFETCH, "Intrinsic::umin, Left, Strip);", "Intrinsic::umin, B.CreateAdd(Left, B.getInt64(1)), Strip);")),
+    mutation("loop that looked ahead begins anew", KERNELS,
+             (PREFETCH, "    Phi.setIncomingValue(Index, Present[&Phi]);\n", "")),
+    mutation("what looks ahead clears the upper halves of vectors", "^ir_program_kernels.c_wide$",
+             (PREFETCH, "? \"\" : \",\") + \"-vzeroupper\")", "? \"\" : \",\") + \"+sse2\")")),
+    mutation("divisor of zero divides ahead of its test", "^ir_prefetch$",
+             (PREFETCH, "    Copy->setOperand(1, B.CreateSelect(IsZero, One, Divisor));\n", "")),
 ]

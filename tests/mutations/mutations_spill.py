@@ -16,6 +16,7 @@ STRING = "src/spill/intercept/string.cc"
 MMAP = "src/spill/intercept/mmap.cc"
 MREMAP = "src/spill/intercept/mremap.cc"
 ADVISE = "src/spill/intercept/advise.cc"
+PREFETCH = "src/spill/prefetch.cc"
 PROTECTION = "src/spill/protection.cc"
 PARKING = "src/spill/intercept/parking.cc"
 SHARED_MAPS = "src/spill/shared_maps.cc"
@@ -260,7 +261,8 @@ MUTATIONS = [
             (FAULT, "      if (!sys::is_mapped(reinterpret_cast<void*>(base::round_down(address, base::kOsPageBytes))))",
              "      if (this_thread().thread_id.load() != static_cast<uint32_t>(gettid()))")),
     product("child of fork uses its parent's queues", "^e2e_fork_child_stores$",
-            (THREAD, "    thread->lane = nullptr;\n    if (thread == &self) continue;", "    if (thread == &self) continue;\n    thread->lane = nullptr;"),
+            (THREAD, "    thread->lane = nullptr;\n    forget_prefetcher(*thread);\n    if (thread == &self) continue;",
+             "    forget_prefetcher(*thread);\n    if (thread == &self) continue;\n    thread->lane = nullptr;"),
             (THREAD, "    if (thread->lane != nullptr && thread->lane->queue().in_flight_count() == 0) thread->lane->destroy();\n", "")),
     product("fork is not told to the cache", "^e2e_fork_child_stores$",
             (FORK, "CHECK_EQ(pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child), 0);", "")),
@@ -511,4 +513,12 @@ MUTATIONS = [
              (PLAN, "change(std::min(bytes_, std::max(lower, floor)), now_ns);", "change(std::min(bytes_, std::max(lower, asked_bytes_ / 4)), now_ns);")),
     product("request for a budget is not looked at", "^e2e_budget_changes$", (BUDGET, "  answer_request();\n", "")),
     product("pressure is not looked at", "^e2e_budget_changes$", (BUDGET, "  heed_pressure();\n", "")),
+
+    # Ahead of use
+    product("plain memory is read behind its end ahead of use", "^e2e_prefetch$",
+            (PREFETCH, "return (bits & kLookAheadSure) != 0 && current_ < left_ ? address : 0;", "return address;")),
+    product("pins of the program are lost over fork", "^e2e_prefetch$",
+            ("src/spill/pins.cc", "  pin_standing_again();\n", "")),
+    product("child has its parent's queue of prefetches", "^e2e_prefetch$",
+            (THREAD, "    forget_prefetcher(*thread);\n", "")),
 ]

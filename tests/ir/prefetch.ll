@@ -1,0 +1,214 @@
+; Loops that look ahead.
+; OPTIONS: -spill-copy-aligned=0
+
+declare void @other(ptr)
+
+; Every so many iterations the loop asks whether pages are missed; it can still be split at page edges.
+; CHECK-LABEL: define i64 @indirect(
+; CHECK: spill.ahead:
+; CHECK: %spill.ahead.left = phi i64
+; CHECK: %spill.ahead.wanted = load atomic i64, ptr @__spillway_look_ahead monotonic
+; CHECK: [[NOBODY:%.*]] = icmp eq i64 %spill.ahead.wanted, 0
+; CHECK: br i1 [[NOBODY]], label %spill.ahead.enter, label %spill.ahead.look
+; CHECK: spill.ahead.enter:
+; CHECK: %spill.ahead.pause = phi i64 [ 512, %spill.ahead ], [ [[PAUSE:%.*]], %spill.ahead.look ]
+; CHECK: call i64 @llvm.umin.i64(i64 %spill.ahead.left, i64 %spill.ahead.pause)
+; CHECK: spill.plan:
+; CHECK: spill.ahead.back:
+; CHECK: spill.ahead.look:
+; CHECK-NEXT: [[PAUSE]] = call preserve_allcc i64 @indirect.spill.ahead(
+; CHECK-NEXT: br label %spill.ahead.enter
+define i64 @indirect(ptr %a, ptr %b, i64 %n) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %loop ]
+  %s = phi i64 [ 0, %entry ], [ %s.next, %loop ]
+  %p = getelementptr inbounds i64, ptr %b, i64 %i
+  %k = load i64, ptr %p, align 8
+  %q = getelementptr inbounds i64, ptr %a, i64 %k
+  %v = load i64, ptr %q, align 8
+  %s.next = add i64 %s, %v
+  %i.next = add nuw i64 %i, 1
+  %done = icmp eq i64 %i.next, %n
+  br i1 %done, label %out, label %loop
+out:
+  ret i64 %s.next
+}
+
+; The first load of an address may be one that the program would not do.
+; CHECK-LABEL: define void @conditional(
+; CHECK: call preserve_allcc i64 @conditional.spill.ahead(
+define void @conditional(ptr %a, ptr %b, i64 %n) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %latch ]
+  %c = trunc i64 %i to i1
+  br i1 %c, label %then, label %latch
+then:
+  %p = getelementptr inbounds i64, ptr %b, i64 %i
+  %k = load i64, ptr %p, align 8
+  %q = getelementptr inbounds i64, ptr %a, i64 %k
+  store i64 1, ptr %q, align 8
+  br label %latch
+latch:
+  %i.next = add nuw i64 %i, 1
+  %done = icmp eq i64 %i.next, %n
+  br i1 %done, label %out, label %loop
+out:
+  ret void
+}
+
+; A loop that may end early comes back without a count.
+; CHECK-LABEL: define i64 @early(
+; CHECK: spill.ahead:
+; CHECK-NOT: umin
+; CHECK: spill.ahead.look:
+; CHECK: call preserve_allcc i64 @early.spill.ahead({{.*}}, i64 -1)
+define i64 @early(ptr %a, ptr %b) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %latch ]
+  %p = getelementptr inbounds i64, ptr %b, i64 %i
+  %k = load i64, ptr %p, align 8
+  %last = icmp eq i64 %k, 0
+  br i1 %last, label %out, label %latch
+latch:
+  %q = getelementptr inbounds i64, ptr %a, i64 %k
+  store i64 1, ptr %q, align 8
+  %i.next = add nuw i64 %i, 1
+  br label %loop
+out:
+  ret i64 %i
+}
+
+; What a call is given is looked at, and the call may end the loop: nothing is loaded from plain memory.
+; CHECK-LABEL: define void @calls(
+; CHECK: call preserve_allcc i64 @calls.spill.ahead(
+define void @calls(ptr %b, i64 %n) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %loop ]
+  %p = getelementptr inbounds ptr, ptr %b, i64 %i
+  %q = load ptr, ptr %p, align 8
+  call void @other(ptr %q)
+  %i.next = add nuw i64 %i, 1
+  %done = icmp eq i64 %i.next, %n
+  br i1 %done, label %out, label %loop
+out:
+  ret void
+}
+
+; CHECK-LABEL: define i64 @divides(
+; CHECK: call preserve_allcc i64 @divides.spill.ahead(
+define i64 @divides(ptr %a, ptr %b, i64 %n, i64 %m) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %loop ]
+  %s = phi i64 [ 0, %entry ], [ %s.next, %loop ]
+  %p = getelementptr inbounds i64, ptr %b, i64 %i
+  %k = load i64, ptr %p, align 8
+  %r = urem i64 %k, %m
+  %q = getelementptr inbounds i64, ptr %a, i64 %r
+  %v = load i64, ptr %q, align 8
+  %s.next = add i64 %s, %v
+  %i.next = add nuw i64 %i, 1
+  %done = icmp eq i64 %i.next, %n
+  br i1 %done, label %out, label %loop
+out:
+  ret i64 %s.next
+}
+
+; A sequence is read ahead of anyway.
+; CHECK-LABEL: define i64 @sequence(
+; CHECK-NOT: spill.ahead
+; CHECK: ret i64
+define i64 @sequence(ptr %b, i64 %n) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %loop ]
+  %s = phi i64 [ 0, %entry ], [ %s.next, %loop ]
+  %p = getelementptr inbounds i64, ptr %b, i64 %i
+  %v = load i64, ptr %p, align 8
+  %s.next = add i64 %s, %v
+  %i.next = add nuw i64 %i, 1
+  %done = icmp eq i64 %i.next, %n
+  br i1 %done, label %out, label %loop
+out:
+  ret i64 %s.next
+}
+
+; What is volatile or atomic is not loaded ahead.
+; CHECK-LABEL: define void @watched(
+; CHECK-NOT: spill.ahead
+; CHECK: ret void
+define void @watched(ptr %a, ptr %b, i64 %n) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %loop ]
+  %p = getelementptr inbounds i64, ptr %b, i64 %i
+  %k = load volatile i64, ptr %p, align 8
+  %q = getelementptr inbounds i64, ptr %a, i64 %k
+  store i64 1, ptr %q, align 8
+  %m = load atomic i64, ptr %p monotonic, align 8
+  %r = getelementptr inbounds i32, ptr %a, i64 %m
+  store i32 1, ptr %r, align 8
+  %i.next = add nuw i64 %i, 1
+  %done = icmp eq i64 %i.next, %n
+  br i1 %done, label %out, label %loop
+out:
+  ret void
+}
+
+; Where one load leads to the next nobody knows what comes.
+; CHECK-LABEL: define i64 @list(
+; CHECK-NOT: spill.ahead
+; CHECK: ret i64
+define i64 @list(ptr %first) {
+entry:
+  br label %loop
+loop:
+  %p = phi ptr [ %first, %entry ], [ %next, %loop ]
+  %s = phi i64 [ 0, %entry ], [ %s.next, %loop ]
+  %q = getelementptr inbounds i64, ptr %p, i64 1
+  %v = load i64, ptr %q, align 8
+  %s.next = add i64 %s, %v
+  %next = load ptr, ptr %p, align 8
+  %done = icmp eq ptr %next, null
+  br i1 %done, label %out, label %loop
+out:
+  ret i64 %s.next
+}
+
+; What looks ahead: what each iteration loads may come from plain memory, the address is only told of.
+; CHECK-LABEL: define internal preserve_allcc i64 @indirect.spill.ahead(
+; CHECK: [[STATE:%.*]] = call ptr @__spillway_look_ahead_begin(ptr @indirect.spill.ahead.loop, i64 {{%.*}}, i64 {{%.*}}, ptr
+; CHECK: [[NOW:%.*]] = call i64 @__spillway_look_ahead_next(ptr [[STATE]])
+; CHECK: icmp slt i64 [[NOW]], 0
+; CHECK: [[FROM:%.*]] = call i64 @__spillway_look_ahead_load(ptr [[STATE]], i64 {{%.*}}, i64 8, i64 3)
+; CHECK: icmp eq i64 [[FROM]], 0
+; CHECK: [[THERE:%.*]] = inttoptr i64 [[FROM]] to ptr
+; CHECK: load i64, ptr [[THERE]], align 1, !nosanitize
+; CHECK: call void @__spillway_look_ahead_note(ptr [[STATE]], i64 {{%.*}})
+; CHECK-NOT: store
+
+; CHECK-LABEL: define internal preserve_allcc i64 @conditional.spill.ahead(
+; CHECK: call i64 @__spillway_look_ahead_load(ptr {{%.*}}, i64 {{%.*}}, i64 8, i64 2)
+; CHECK-LABEL: define internal preserve_allcc i64 @early.spill.ahead(
+; CHECK: call i64 @__spillway_look_ahead_load(ptr {{%.*}}, i64 {{%.*}}, i64 8, i64 2)
+; CHECK-LABEL: define internal preserve_allcc i64 @calls.spill.ahead(
+; CHECK: call i64 @__spillway_look_ahead_load(ptr {{%.*}}, i64 {{%.*}}, i64 8, i64 2)
+
+; A divisor that is zero by then divides nothing.
+; CHECK-LABEL: define internal preserve_allcc i64 @divides.spill.ahead(
+; CHECK: [[SAFE:%.*]] = select i1 {{%.*}}, i64 1, i64 {{%.*}}
+; CHECK: urem i64 {{%.*}}, [[SAFE]]
+
+; It leaves all vector registers as they are.
+; CHECK: attributes #{{[0-9]+}} = { {{.*}}"target-features"="-vzeroupper"
