@@ -315,4 +315,15 @@ void Abi::requireVersion() {
   appendToUsed(M, {Reference});
 }
 
+void Abi::announceNativeBodies() {
+  if (M.getNamedGlobal(abi::HasNativeBodies))
+    return;
+  auto *Byte = Type::getInt8Ty(M.getContext());
+  auto *Mark = new GlobalVariable(
+      M, Byte, /*isConstant=*/true, GlobalValue::WeakODRLinkage,
+      ConstantInt::get(Byte, 1), abi::HasNativeBodies);
+  Mark->setComdat(M.getOrInsertComdat(abi::HasNativeBodies));
+  appendToUsed(M, {Mark});
+}
+
 } // namespace spillway

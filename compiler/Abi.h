@@ -87,6 +87,9 @@ public:
   /// Makes the object refer to the runtime's version symbol, for good.
   void requireVersion();
 
+  /// Tells the runtime that the object has native bodies.
+  void announceNativeBodies();
+
   llvm::Module &M;
   llvm::IntegerType *const I64;
   llvm::PointerType *const Ptr;

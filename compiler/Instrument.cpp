@@ -4,6 +4,7 @@
 #include "Accesses.h"
 #include "Aligned.h"
 #include "BenchCalls.h"
+#include "Bodies.h"
 #include "Globals.h"
 #include "Held.h"
 #include "Intrinsics.h"
@@ -37,6 +38,7 @@ struct Counters {
   unsigned Pointers = 0; // translated ahead of loops
   unsigned Copies = 0;   // of functions, for plain arguments
   unsigned LookAheads = 0; // loops
+  unsigned TwoBodies = 0;
 
   void add(const Site &S) {
     for (const Access &A : S.Accesses) {
@@ -62,6 +64,7 @@ private:
   chosenSites(Function &F, const Chunks &Loops,
               const SmallPtrSetImpl<Instruction *> &InPage);
   void instrument(Function &F);
+  void translate(Function &F);
 
   Module &M;
   FunctionAnalysisManager &FAM;
@@ -184,6 +187,15 @@ ModuleInstrumenter::chosenSites(Function &F, const Chunks &Loops,
 void ModuleInstrumenter::instrument(Function &F) {
   F.addFnAttr(DoneAttribute);
   gatherStaticAllocas(F);
+  if (options::Bodies == 1 || emitsBenchCalls() || !NativeBody::isWanted(F))
+    return translate(F);
+  ++Count.TwoBodies;
+  NativeBody Native(F, Runtime, FAM);
+  translate(F);
+  Native.putBack();
+}
+
+void ModuleInstrumenter::translate(Function &F) {
   if (options::Prefetch && !emitsBenchCalls() && !F.hasOptNone() &&
       !F.hasMinSize())
     Count.LookAheads += lookAhead(F, FAM, Runtime);
@@ -254,6 +266,8 @@ bool ModuleInstrumenter::run() {
   for (Function &F : M)
     dropMemoryAttributes(F);
   Runtime.requireVersion();
+  if (Count.TwoBodies != 0)
+    Runtime.announceNativeBodies();
   if (options::Verify && verifyModule(M, &errs()))
     report_fatal_error("spillway: instrumentation broke the module");
   if (options::Stats)
@@ -264,6 +278,9 @@ bool ModuleInstrumenter::run() {
            << " pointers ahead of loops, " << Count.LookAheads
            << " loops look ahead, " << Count.Copies
            << " functions copied for plain pointers\n";
+  if (options::Stats && options::Bodies != 1)
+    errs() << "spillway: " << M.getSourceFileName() << ": " << Count.TwoBodies
+           << " functions with two bodies\n";
   if (options::Stats && options::SpillGlobals != 0)
     errs() << "spillway: " << M.getSourceFileName() << ": " << Globals.Spilled
            << " globals spilled; left are " << Globals.Small << " small, "

@@ -66,6 +66,11 @@ cl::opt<uint64_t> SpillGlobals(
     "spill-globals", cl::init(0),
     cl::desc("Spill globals of at least that many bytes; 0: none"));
 
+cl::opt<unsigned> Bodies(
+    "spill-bodies", cl::init(1),
+    cl::desc("2: functions have a native body too, for as long as nothing is "
+             "evicted"));
+
 cl::opt<bool> Translate("spill-translate", cl::init(true),
                         cl::desc("Translate accesses to spilled memory"));
 

@@ -33,6 +33,9 @@ extern llvm::cl::opt<bool> Prefetch;
 
 extern llvm::cl::opt<uint64_t> SpillGlobals;
 
+/// How many bodies functions have: 1 or 2 (Bodies.h).
+extern llvm::cl::opt<unsigned> Bodies;
+
 /// Whether accesses are translated at all: spillcc -fno-spill -fspill-persist.
 extern llvm::cl::opt<bool> Translate;
 

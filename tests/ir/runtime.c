@@ -6,6 +6,8 @@
 //   - a slow path releases the slots that are not in its mask, then moves out pages that no slot protects:
 //     a stale translation ends the program
 //   - code that was not compiled by spillcc gets pages mapped at their own address, and is counted
+// SPILL_TEST_NATIVE=N: native bodies run until the byte that allows it was read N times, "always" without end;
+//   their memory is at its own address until then, and inaccessible from then on. Unset: they never run.
 // One thread.
 #define _GNU_SOURCE
 #include <errno.h>
@@ -20,6 +22,7 @@
 #define TABLE ((volatile int64_t*)0x70000000)
 #define TABLE_BYTES (1ull << 38)
 #define SLOTS ((volatile uint64_t*)0x6ffff000)
+#define NATIVE ((volatile char*)0x6fffd000)
 #define RANGE_BEGIN 0x100000000000ull
 #define POOL_BEGIN 0x300000000000ull
 #define MAX_PAGES (1u << 18)
@@ -41,6 +44,7 @@ static uint32_t frame_of[MAX_PAGES];  // 0: none
 static uint64_t heap_used;            // bytes of the range
 static uint64_t seed = 88172645463325252ull;
 static unsigned long faults, translations;
+static unsigned long native_reads, native_reads_max;  // of the byte; max: the last of them finds it 0
 
 static uint64_t next_random(void) {
   seed ^= seed << 13;
@@ -168,10 +172,60 @@ __attribute__((used)) int64_t test_cross_map(uint64_t address, uint64_t size, ui
   return 1;
 }
 
+// ---- native bodies ----
+
+static void allow(volatile void* page, int protection) {
+  if (mprotect((void*)page, PAGE, protection)) die("cannot protect", (uint64_t)page);
+}
+
+static void end_native_bodies(void) {
+  allow(NATIVE, PROT_READ | PROT_WRITE);
+  *NATIVE = 0;
+  if (resident_max && mmap((void*)RANGE_BEGIN, MAX_PAGES * PAGE, PROT_NONE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED)
+    die("cannot make memory inaccessible", RANGE_BEGIN);
+}
+
+// Each read of the byte faults, and is then let through alone.
+static void set_single_step(void* context, int on) {
+  greg_t* flags = &((ucontext_t*)context)->uc_mcontext.gregs[REG_EFL];
+  *flags = on ? *flags | 0x100 : *flags & ~0x100;
+}
+
+static void on_native_read(void* context) {
+  if (++native_reads >= native_reads_max) return end_native_bodies();
+  allow(NATIVE, PROT_READ);
+  set_single_step(context, 1);
+}
+
+static void on_step(int signal_number, siginfo_t* info, void* context) {
+  (void)signal_number;
+  (void)info;
+  allow(NATIVE, PROT_NONE);
+  set_single_step(context, 0);
+}
+
+static void start_native_bodies(void) {
+  if (mmap((void*)NATIVE, PAGE, PROT_READ | PROT_WRITE,
+           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0) == MAP_FAILED)
+    die("cannot map", (uint64_t)NATIVE);
+  const char* wanted = getenv("SPILL_TEST_NATIVE");
+  if (!wanted || !strcmp(wanted, "0")) return;
+  *NATIVE = 1;
+  if (resident_max && mmap((void*)RANGE_BEGIN, MAX_PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+                           memory, 0) == MAP_FAILED)
+    die("cannot map natively", RANGE_BEGIN);
+  if (!strcmp(wanted, "always")) return;
+  native_reads_max = strtoul(wanted, NULL, 10);
+  struct sigaction action = {.sa_sigaction = on_step, .sa_flags = SA_SIGINFO};
+  sigaction(SIGTRAP, &action, NULL);
+  allow(NATIVE, PROT_NONE);
+}
+
 static void on_fault(int signal_number, siginfo_t* info, void* context) {
   (void)signal_number;
-  (void)context;
   uint64_t address = (uint64_t)info->si_addr;
+  if (address == (uint64_t)NATIVE) return on_native_read(context);
   if (!in_range(address)) die("access fault", address);
   ++faults;
   map_natively(address);
@@ -340,24 +394,29 @@ static void report(void) {
   const char* path = getenv("SPILL_TEST_REPORT");
   FILE* file = path ? fopen(path, "w") : NULL;
   if (!file) return;
-  fprintf(file, "faults %lu translations %lu looks %lu\n", faults, translations, looks);
+  fprintf(file, "faults %lu translations %lu looks %lu reads %lu\n", faults, translations, looks, native_reads);
   fclose(file);
 }
 
+static const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
+
+static void reserve_memory(void) {
+  memory = memfd_create("spill-test", MFD_CLOEXEC);
+  if (ftruncate(memory, MAX_PAGES * PAGE) ||
+      mmap((void*)RANGE_BEGIN, MAX_PAGES * PAGE, PROT_NONE, flags, -1, 0) == MAP_FAILED ||
+      mmap((void*)POOL_BEGIN, MAX_PAGES * 2 * PAGE, PROT_NONE, flags, -1, 0) == MAP_FAILED)
+    die("cannot reserve", RANGE_BEGIN);
+}
+
 __attribute__((constructor)) static void start(void) {
-  const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
   const char* wanted = getenv("SPILL_TEST_RESIDENT");
   if (mmap((void*)TABLE, TABLE_BYTES, PROT_READ | PROT_WRITE, flags, -1, 0) == MAP_FAILED ||
       mmap((void*)SLOTS, PAGE, PROT_READ | PROT_WRITE, flags, -1, 0) == MAP_FAILED)
     die("cannot map the table", (uint64_t)TABLE);
   resident_max = wanted ? atoi(wanted) : 0;
   atexit(report);
-  if (!resident_max) return;
-  memory = memfd_create("spill-test", MFD_CLOEXEC);
-  if (ftruncate(memory, MAX_PAGES * PAGE) ||
-      mmap((void*)RANGE_BEGIN, MAX_PAGES * PAGE, PROT_NONE, flags, -1, 0) == MAP_FAILED ||
-      mmap((void*)POOL_BEGIN, MAX_PAGES * 2 * PAGE, PROT_NONE, flags, -1, 0) == MAP_FAILED)
-    die("cannot reserve", RANGE_BEGIN);
   struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_NODEFER};
   sigaction(SIGSEGV, &action, NULL);
+  if (resident_max) reserve_memory();
+  start_native_bodies();
 }

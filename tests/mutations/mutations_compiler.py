@@ -19,6 +19,7 @@ SLOTS = "compiler/Slots.cpp"
 SPLIT = "compiler/LoopSplit.cpp"
 TRANSLATE = "compiler/Translate.cpp"
 FLUSH_ASSEMBLY = "compiler/FlushAssembly.cpp"
+BODIES = "compiler/Bodies.cpp"
 DIRECT = "compiler/Direct.cpp"
 PERSIST = "compiler/Persist.cpp"
 STORES = "compiler/Stores.cpp"
@@ -28,6 +29,7 @@ KERNELS = "^ir_program_kernels.c_O2$"
 CORNERS = "^ir_program_corners.c_O2$"
 RANDOM = "^ir_random_[1-6]$"
 WALKS = "^ir_random_1[3-8]$"
+RANDOM_BODIES = "^ir_random_bodies_2[1-4]$"
 
 
 def mutation(name, pattern, *patches):
@@ -54,6 +56,23 @@ MUTATIONS = [
              (GLOBALS, "  if (!G->hasLocalLinkage())\n", "  if (G->isDeclaration())\n")),
     mutation("annotated global spilled", "^ir_globals$",
              (GLOBALS, "  else if (Annotated.contains(&G))", "  else if (Annotated.contains(nullptr))")),
+
+    # Two bodies
+    mutation("what a native loop has computed stays behind", RANDOM_BODIES,
+             (BODIES, "      I->replaceAllUsesWith(Value);", "      I->replaceAllUsesWith(Constant::getNullValue(I->getType()));")),
+    mutation("native loops run to their end", RANDOM_BODIES,
+             (BODIES, "if (!Head->isEHPad() && !isShort(Head, LI, SE))", "if (!Head->isEHPad() && isShort(Head, LI, SE))")),
+    mutation("slots not loaded on the way from a native loop", RANDOM_BODIES,
+             (BODIES, "Updater.AddAvailableValue(W.Block, Here[Index]);",
+              "Updater.AddAvailableValue(W.Block, PoisonValue::get(I->getType()));")),
+    mutation("values that only a phi uses not brought along", "^ir_(random_bodies_2[1-4]|program_corners.c_bodies)$",
+             (BODIES, "    Add(Phi ? Phi->getIncomingBlock(U) : User->getParent());", "    if (!Phi)\n      Add(User->getParent());")),
+    mutation("byte of native bodies read once", "^ir_bodies$", (BODIES, "/*isVolatile=*/true", "/*isVolatile=*/false")),
+    mutation("slots loaded in native bodies too", "^ir_bodies$", (BODIES, "  moveOutOfEntry();\n  BasicBlock &Entry", "  BasicBlock &Entry")),
+    mutation("non-temporal store kept in native bodies", "^ir_bodies$", (BODIES, "  storeIntoCaches(*Native);\n", "")),
+    mutation("handlers left from native bodies without a word", "^ir_bodies$", (BODIES, "  case Intrinsic::eh_sjlj_longjmp:\n", "")),
+    mutation("code copied that must not be", "^ir_bodies$", (BODIES, "!Call->cannotDuplicate() &&", "")),
+    mutation("runtime not told of native bodies", "^ir_bodies$", (INSTRUMENT, "  if (Count.TwoBodies != 0)\n", "  if (Count.TwoBodies == 1)\n")),
 
     # The protocol
     mutation("hazard store removed from compiled code", CORNERS, (TRANSLATE, SLOT_STORE, "  (void)SlotPointer;\n")),

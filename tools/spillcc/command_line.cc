@@ -134,6 +134,7 @@ struct Parsed {
   std::string linker;     // value of -fuse-ld=
   std::string sanitizer;  // the option that asks for one
   std::string plugin_options;
+  std::string bodies;          // -fspill-bodies: 1 or 2; empty: the plugin's default
   uint64_t globals_bytes = 0;  // globals of that size and more are spilled; 0: none
 };
 
@@ -157,6 +158,11 @@ bool parse_own(std::string_view argument, Parsed& parsed) {
     } else if (mode != "table") {
       refuse(parsed, std::string(argument) + ": unknown translation; use table");
     }
+  } else if (argument.starts_with("-fspill-bodies=")) {
+    parsed.bodies = argument.substr(argument.find('=') + 1);
+    if (parsed.bodies != "1" && parsed.bodies != "2")
+      refuse(parsed,
+             std::string(argument) + ": not a number of bodies; use -fspill-bodies=1 or -fspill-bodies=2");
   } else if (argument == "-fspill-globals") {
     parsed.globals_bytes = kGlobalsBytes;
   } else if (argument == "-fno-spill-globals") {
@@ -298,6 +304,7 @@ std::string plugin_options(const Parsed& parsed) {
   std::string result = parsed.plugin_options;
   if (parsed.spill && parsed.globals_bytes != 0)
     result += "-spill-globals=" + std::to_string(parsed.globals_bytes) + ' ';
+  if (parsed.spill && !parsed.bodies.empty()) result += "-spill-bodies=" + parsed.bodies + ' ';
   if (!parsed.persist.empty()) result += "-spill-persist=" + parsed.persist + ' ';
   if (!parsed.spill) result += "-spill-translate=0 ";
   return result;

@@ -28,6 +28,8 @@ inline constexpr char kHelp[] =
     "  -fno-spill                plain clang\n"
     "  -fspill-globals[=SIZE]    spill variables of static storage of SIZE and more, 64K without a size\n"
     "  -fno-spill-globals        leave them in plain memory, the default\n"
+    "  -fspill-bodies=1|2        2: functions run as clang compiles them until memory is short; 1, the "
+    "default\n"
     "  -fspill-translation=table the only translation built so far\n"
     "  -fspill-persist           let the runtime flush cache lines of persistent memory, also with "
     "-fno-spill\n"

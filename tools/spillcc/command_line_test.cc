@@ -133,6 +133,18 @@ TEST(CommandLine, SpillsGlobals) {
   EXPECT_EQ(planned({"-fno-spill", "-fspill-globals", "a.c"}), Words{"a.c"});
 }
 
+TEST(CommandLine, HasBodies) {
+  const auto options = [](Words words) { return plan(words, kToolchain).value_or(Plan{}).plugin_options; };
+  EXPECT_EQ(options({"-fspill-bodies=2", "a.c"}), "-spill-bodies=2 ");
+  EXPECT_EQ(options({"-fspill-bodies=2", "-fspill-bodies=1", "a.c"}), "-spill-bodies=1 ");
+  EXPECT_EQ(options({"-flto", "-fspill-bodies=2", "a.o"}), "-spill-bodies=2 ");
+  EXPECT_EQ(options({"-fno-spill", "-fspill-bodies=2", "a.c"}), "");
+  EXPECT_FALSE(has(planned({"-fspill-bodies=2", "a.c"}), "-fspill-bodies=2"));
+  for (const char* number : {"", "0", "3", "two"})
+    EXPECT_NE(refusal({std::string("-fspill-bodies=") + number, "a.c"}).find("not a number of bodies"),
+              std::string::npos);
+}
+
 TEST(CommandLine, PersistsBesideSpilling) {
   const auto options = [](Words words) { return plan(words, kToolchain).value_or(Plan{}).plugin_options; };
   EXPECT_EQ(options({"-fspill-persist", "a.c"}), "-spill-persist=flush ");
